@@ -1,0 +1,158 @@
+// Package result is the one document between those who check and those who
+// report: what was checked, in which setting, what the documents say and what
+// the simulator, the real components or a real cluster did. It holds data only
+// and must not import any part of the simulator but its trace tree.
+package result
+
+import (
+	"github.com/winlab-dev/winlab/sim/evidence"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// Schema names the version of the document's JSON form.
+const Schema = "winlab.dev/results/v1alpha1"
+
+// Document is one run.
+type Document struct {
+	Schema string `json:"schema"`
+	// Tool is the version of winlab, Command what was typed.
+	Tool    string `json:"tool"`
+	Command string `json:"command"`
+	// Settings are the columns of the matrix: a design in one version.
+	Settings []Setting `json:"settings"`
+	// Areas order the claims.
+	Areas  []Area  `json:"areas"`
+	Claims []Claim `json:"claims"`
+	// Cells join a claim and a setting.
+	Cells []Cell `json:"cells"`
+	// Flows are the labs' own expected flows (not claims), incidents among them.
+	Flows []FlowResult `json:"flows,omitempty"`
+	// Traces holds every trace once, by the key that cells and flows refer to.
+	Traces  map[string]*trace.Trace `json:"traces"`
+	Summary Summary                 `json:"summary"`
+	// Facts are the facts that the traces' steps cite, by identifier.
+	Facts map[string]*evidence.Fact `json:"facts,omitempty"`
+}
+
+// Setting is one column: a network design with its versions.
+type Setting struct {
+	ID string `json:"id"` // "l2bridge-flannel-host-gw/1.20"
+	// Design is the lab's name, Title a few words, File the lab.
+	Design     string   `json:"design"`
+	Title      string   `json:"title"`
+	File       string   `json:"file"`
+	Variant    string   `json:"variant,omitempty"`
+	Network    string   `json:"network"` // HNS network type: l2bridge, l2tunnel, overlay, transparent, nat
+	Plugin     string   `json:"plugin"`
+	Proxy      string   `json:"proxy"` // "kernelspace", "kernelspace, DSR", "userspace", "none"
+	Kubernetes string   `json:"kubernetes"`
+	Builds     []string `json:"builds"` // Windows builds in the lab, "10.0.17763.1432"
+}
+
+// Area is a heading of the matrix.
+type Area struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+}
+
+// Source says where a claim was read.
+type Source struct {
+	// Doc names the document, Section the heading, Version the edition.
+	Doc     string `json:"doc" yaml:"doc"`
+	Section string `json:"section,omitempty" yaml:"section,omitempty"`
+	Version string `json:"version,omitempty" yaml:"version,omitempty"`
+	URL     string `json:"url,omitempty" yaml:"url,omitempty"`
+	// Says is the position of this source in our words, where sources differ.
+	Says string `json:"says,omitempty" yaml:"says,omitempty"`
+}
+
+// Claim is one row of the matrix.
+type Claim struct {
+	ID      string   `json:"id"`
+	Area    string   `json:"area"`
+	Title   string   `json:"title"`
+	Text    string   `json:"text"`
+	Sources []Source `json:"sources"`
+	// Disputed is set when sources contradict each other.
+	Disputed bool `json:"disputed,omitempty"`
+	// Unchecked says why nothing checks the claim here, "" when something does.
+	Unchecked string `json:"unchecked,omitempty"`
+	// History is the documented status over versions, in words.
+	History []Status `json:"history,omitempty"`
+}
+
+// Status is what the documents say about a claim for a range of versions.
+type Status struct {
+	Where  string `json:"where"`  // "Kubernetes 1.14 to 1.20, overlay"
+	Status string `json:"status"` // stable, beta, alpha, unsupported, undocumented, disputed
+	Says   string `json:"says,omitempty"`
+}
+
+// Level is where evidence for a cell comes from.
+type Level string
+
+// The levels of evidence.
+const (
+	Model      Level = "model"
+	Components Level = "components"
+	Cluster    Level = "cluster"
+)
+
+// Cell is one claim in one setting.
+type Cell struct {
+	Claim   string `json:"claim"`
+	Setting string `json:"setting"`
+	// Documented is what the documents say here: "works", "fails", "conditional",
+	// "disputed" or "silent"; Basis is "stated", "implied" or "" when silent.
+	Documented string `json:"documented"`
+	Basis      string `json:"basis,omitempty"`
+	// Status is the claim's documented maturity here (stable, alpha, ...).
+	Status string `json:"status,omitempty"`
+	// Outcome sums the checks up: "agrees", "differs", "own" (documents silent,
+	// the model speaks for itself), "disputed", "unknown", "error".
+	Outcome string  `json:"outcome"`
+	Checks  []Check `json:"checks"`
+}
+
+// Check is one thing that was tried for a cell.
+type Check struct {
+	Level Level  `json:"level"`
+	What  string `json:"what"` // "pod/client -> pod/peer:80 (tcp)"
+	// Expect is the verdict that the claim asks for, "" when it only observes.
+	Expect  string         `json:"expect,omitempty"`
+	Got     string         `json:"got"`
+	Reason  string         `json:"reason,omitempty"`
+	Summary string         `json:"summary,omitempty"`
+	Grade   evidence.Grade `json:"grade,omitempty"`
+	Pass    bool           `json:"pass"`
+	// Trace is a key of Document.Traces, Command repeats the check.
+	Trace   string `json:"trace,omitempty"`
+	Command string `json:"command,omitempty"`
+	// Millis is how long the check took, in milliseconds; 0 when not measured.
+	// It is left out of the JSON so that two runs give the same bytes.
+	Millis float64 `json:"-"`
+}
+
+// FlowResult is one expected flow of a lab.
+type FlowResult struct {
+	Lab     string `json:"lab"`
+	File    string `json:"file"`
+	Title   string `json:"title,omitempty"`
+	Variant string `json:"variant,omitempty"`
+	// Incident is the public thread that the lab retells, if it does.
+	Incident string `json:"incident,omitempty"`
+	Name     string `json:"name"`
+	Check
+}
+
+// Summary counts cells by outcome and flows by pass.
+type Summary struct {
+	Claims      int            `json:"claims"`
+	Cells       int            `json:"cells"`
+	Outcomes    map[string]int `json:"outcomes"`
+	Flows       int            `json:"flows"`
+	FlowsFailed int            `json:"flowsFailed"`
+	// AsExpected is what the exit code says: no check and no flow went
+	// otherwise than it was expected to.
+	AsExpected bool `json:"asExpected"`
+}

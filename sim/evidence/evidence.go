@@ -1,0 +1,112 @@
+// Package evidence says how well a behaviour of the model is known.
+//
+// Every rule that the simulator follows cites a [Fact]: what it says, where it
+// was read and how strong that source is. The facts are declared beside the
+// code that follows them, register themselves here, and docs/fidelity.md is
+// generated from the register. The package must know nothing about packets,
+// networks or Kubernetes.
+package evidence
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Grade is the strength of a fact's source, strongest first.
+type Grade string
+
+// The grades, from strongest to weakest.
+const (
+	// Code: read in the source code of the component itself.
+	Code Grade = "code"
+	// Stated: said by a named document, maintainer or vendor.
+	Stated Grade = "stated"
+	// Inferred: concluded by winlab's authors from other facts. Every inferred
+	// behaviour is a candidate for a parameter.
+	Inferred Grade = "inferred"
+	// Unknown: no source says it. A step of this grade makes the verdict
+	// "unknown".
+	Unknown Grade = "unknown"
+)
+
+// rank orders grades; a larger rank is a weaker source.
+var rank = map[Grade]int{Code: 0, Stated: 1, Inferred: 2, Unknown: 3}
+
+// Weaker reports whether g is a weaker source than h. The zero Grade counts as
+// the strongest: a step that claims nothing weakens nothing.
+func (g Grade) Weaker(h Grade) bool { return rank[g] > rank[h] }
+
+// Fact is one thing the model holds true about Windows, a plugin or a protocol.
+type Fact struct {
+	// ID is stable and dotted: "vfp.icmp-has-no-nat".
+	ID string `json:"id"`
+	// Grade is the strength of Sources.
+	Grade Grade `json:"grade"`
+	// Says is the behaviour in one sentence.
+	Says string `json:"says"`
+	// Sources name where it was read: a repository and file, a document and
+	// section, an issue number. Empty only for Inferred and Unknown.
+	Sources []string `json:"sources,omitempty"`
+	// Param names the lab parameter that changes this behaviour, if there is one.
+	Param string `json:"param,omitempty"`
+}
+
+// String returns the identifier and the grade, "vfp.icmp-has-no-nat (stated)".
+func (f *Fact) String() string {
+	if f == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s (%s)", f.ID, f.Grade)
+}
+
+var (
+	mu       sync.Mutex
+	register = map[string]*Fact{}
+)
+
+// New registers a fact and returns it. It panics when the identifier is taken
+// or the fact is incomplete: both are programming errors caught by any test.
+func New(id string, grade Grade, says string, sources ...string) *Fact {
+	return add(&Fact{ID: id, Grade: grade, Says: says, Sources: sources})
+}
+
+// NewParam is New for a behaviour that the lab parameter param can change.
+func NewParam(param, id string, grade Grade, says string, sources ...string) *Fact {
+	return add(&Fact{ID: id, Grade: grade, Says: says, Sources: sources, Param: param})
+}
+
+func add(f *Fact) *Fact {
+	mu.Lock()
+	defer mu.Unlock()
+	switch {
+	case f.ID == "" || f.Says == "":
+		panic(fmt.Sprintf("evidence: fact %q says nothing", f.ID))
+	case register[f.ID] != nil:
+		panic(fmt.Sprintf("evidence: fact %q is declared twice", f.ID))
+	case (f.Grade == Code || f.Grade == Stated) && len(f.Sources) == 0:
+		panic(fmt.Sprintf("evidence: fact %q is %s but names no source", f.ID, f.Grade))
+	}
+	register[f.ID] = f
+	return f
+}
+
+// All returns every registered fact, sorted by identifier.
+func All() []*Fact {
+	mu.Lock()
+	defer mu.Unlock()
+	facts := make([]*Fact, 0, len(register))
+	for _, f := range register {
+		facts = append(facts, f)
+	}
+	slices.SortFunc(facts, func(a, b *Fact) int { return strings.Compare(a.ID, b.ID) })
+	return facts
+}
+
+// Lookup returns the fact with that identifier, or nil.
+func Lookup(id string) *Fact {
+	mu.Lock()
+	defer mu.Unlock()
+	return register[id]
+}

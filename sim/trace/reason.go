@@ -1,0 +1,105 @@
+package trace
+
+import "slices"
+
+// Reason is the stable code that says why a flow ended as it did.
+// `winlab explain CODE` prints its [Explanation].
+type Reason string
+
+// The reason codes. Every code has an entry in Reasons; a test holds the two
+// lists together.
+const (
+	OK                   Reason = "ok"
+	ACLBlock             Reason = "acl-block"
+	NoLoadBalancer       Reason = "no-load-balancer"
+	NoBackend            Reason = "no-backend"
+	ICMPNotTranslated    Reason = "icmp-not-translated"
+	NoWayBack            Reason = "no-way-back"
+	SourceTranslated     Reason = "reply-source-translated"
+	UnexpectedSource     Reason = "reply-from-unexpected-source"
+	NoRoute              Reason = "no-route"
+	NoNeighbour          Reason = "no-neighbour"
+	NotForwarding        Reason = "not-forwarding"
+	NotEncapsulated      Reason = "not-encapsulated"
+	UnknownVNI           Reason = "unknown-vni"
+	TunnelPort           Reason = "tunnel-port-mismatch"
+	NoTunnelEndpoint     Reason = "no-tunnel-endpoint"
+	PortClosed           Reason = "port-closed"
+	NotMyAddress         Reason = "not-my-address"
+	HairpinToSelf        Reason = "hairpin-to-self"
+	HostNotSwitched      Reason = "host-traffic-not-switched"
+	LoopbackNotSwitched  Reason = "loopback-not-switched"
+	NoFlow               Reason = "no-flow"
+	NoFreePort           Reason = "no-free-port"
+	TTLExceeded          Reason = "ttl-exceeded"
+	FabricPolicy         Reason = "fabric-policy"
+	SpoofedSource        Reason = "spoofed-source"
+	MACNotAllowed        Reason = "mac-not-allowed"
+	PortNotReady         Reason = "port-not-ready"
+	FamilyNotSupported   Reason = "address-family-not-supported"
+	ProtocolNotSupported Reason = "protocol-not-supported"
+	NameNotFound         Reason = "name-not-found"
+	NameNotCompleted     Reason = "name-not-completed"
+	NameServerSilent     Reason = "name-server-silent"
+	SplitVerdict         Reason = "depends-on-backend"
+	ModelHole            Reason = "model-hole"
+	BadPacket            Reason = "bad-packet"
+)
+
+// Explanation is what `winlab explain` says about a code.
+type Explanation struct {
+	Code Reason `json:"code"`
+	// Title is a headline, Means what happened, Look where to look or what to
+	// change on a real node.
+	Title string `json:"title"`
+	Means string `json:"means"`
+	Look  string `json:"look"`
+}
+
+// Reasons explains every code.
+var Reasons = []Explanation{
+	{OK, "it worked", "The request arrived and the reply came back to the socket that sent it.", "Nothing to do."},
+	{ACLBlock, "an ACL blocked the packet", "A rule of the endpoint's ACL layer matched and its action is block.", "Get-HnsEndpoint shows the ACL policies with priorities; the step names the rule and the policy behind it."},
+	{NoLoadBalancer, "no load balancer for this address and port", "The packet goes to a Service address, and no rule on its way translates it. It leaves the node with the virtual address as destination, and nothing outside owns that.", "Get-HnsPolicyList or hnsdiag list loadbalancers: is there one for the address and port, with endpoints? kube-proxy's log says why not."},
+	{NoBackend, "the Service has no backend here", "The load balancer exists but no endpoint may be used, for example externalTrafficPolicy Local on a node without a local pod.", "kubectl get endpointslices; check readiness, traffic policies and the node the traffic entered by."},
+	{ICMPNotTranslated, "ICMP left without address translation", "OutBoundNAT becomes rules for TCP and UDP only. The echo request left with the pod's own address, and nothing outside knows the way back to it.", "Test with TCP instead (curl, Test-NetConnection). Outbound ICMP from pods is not supported by win-bridge, win-overlay and Azure CNI."},
+	{NoWayBack, "the reply has no way back", "The request arrived, but the receiver's side has no route to the source address that it saw.", "Compare the source address in the last request step with the routes on the way back: should OutBoundNAT have translated it (ExceptionList), or is a route missing?"},
+	{SourceTranslated, "the reply's source was translated", "The server's answer left through OutBoundNAT, so it reached the client from the node's address, and the client knows no such connection.", "Add the client's network to the OutBoundNAT ExceptionList."},
+	{UnexpectedSource, "the reply came from another address than was asked", "The client got a reply from an address that it never wrote to, and its stack dropped or reset it.", "Something translated the request but not the reply; see where the return path leaves the request's path."},
+	{NoRoute, "no route to the destination", "A stack or router on the way has no route for the destination address.", "Look at the route table of the place that the last step names."},
+	{NoNeighbour, "nobody answers for the next hop", "The next hop is on this segment by the route table, but no machine there has the address.", "For host-gw all nodes must share one layer-2 segment; over a router use user-defined routes or an overlay."},
+	{NotForwarding, "the machine does not forward", "A packet for another address reached a stack whose forwarding is off.", "Enable forwarding (Set-NetIPInterface -Forwarding Enabled), RRAS, or net.ipv4.ip_forward."},
+	{NotEncapsulated, "the packet left without encapsulation", "No remote subnet route or remote endpoint matched, so a packet with an overlay address went onto the underlay, which knows no such address.", "Get-HnsNetwork: is there a RemoteSubnetRoute for the destination, and does the network have at least one endpoint?"},
+	{UnknownVNI, "the virtual network identifier is not known here", "The tunnel packet carries a VNI for which the receiver has no network.", "The VNI must be equal on all nodes (4096 for flannel with Windows nodes)."},
+	{TunnelPort, "the tunnel's UDP port is not the receiver's", "The outer UDP port is not the one that the receiver takes for VXLAN, so it was handled as ordinary UDP.", "Windows uses 4789; the Linux side's default may be 8472. Set the port in the plugin's configuration."},
+	{NoTunnelEndpoint, "the inner destination is not here", "The packet was decapsulated but no endpoint of the network has the inner destination address.", "A remote subnet route points to the wrong node, or the pod is gone."},
+	{PortClosed, "nothing listens on the port", "The packet reached a stack that owns the address, and no program listens there.", "Check the listening port, targetPort and the address the program binds to."},
+	{NotMyAddress, "the receiver does not own the address", "The packet was delivered to a stack that neither owns the destination nor forwards.", "Wrong next hop, or an address that the node has lost."},
+	{HairpinToSelf, "the only backend is the client itself", "With DSR the source address is kept. When the load balancer picks the sender, source and destination become equal, and the packet is dropped.", "Set loopbackDSR in the CNI configuration (OutBoundNAT with Destinations = the pod's own address), or run more replicas."},
+	{HostNotSwitched, "the host's own traffic never reached the vSwitch", "The node sent to its own address. Its stack handled that inside, so no VFP rule saw it.", "Local NodePort access needs LocalRoutedVIP and a build that has it (17763.1432, KB4571748); hostPort needs flags 1 on the port mapping. Test from another machine."},
+	{LoopbackNotSwitched, "loopback never reaches the vSwitch", "Traffic to 127.0.0.0/8 stays inside the stack, so no NodePort or hostPort rule sees it.", "Use the node's address from another machine."},
+	{NoFlow, "no flow for a packet in mid-connection", "The stateful rule makes flows from a SYN only. This packet belongs to a connection whose flow is gone (idle for longer than its TTL, or removed when rules were replaced).", "Use TCP keep-alive below 240 s; look for policies that were applied again."},
+	{NoFreePort, "no free port for translation", "The NAT pool has no free port or 64-port block.", "See the dynamic port range (netsh int ipv4 show dynamicportrange tcp) and the number of non-DSR load balancers."},
+	{TTLExceeded, "the hop limit was used up", "The packet passed as many routers as its hop limit allows.", "Two machines probably send it to each other: compare their routes."},
+	{FabricPolicy, "a policy of the network between the nodes dropped it", "A security rule of the fabric (for example a network security group) denies the flow.", "Check the security rules of the subnet and the NIC for both directions."},
+	{SpoofedSource, "the fabric does not accept the source address", "The virtual network drops packets whose source is not assigned to the sending interface.", "Assign the address to the interface, or enable IP forwarding on it."},
+	{MACNotAllowed, "the hypervisor does not accept the MAC address", "The switch outside the virtual machine drops frames with a source MAC that is not the virtual machine's.", "Enable MAC address spoofing on the virtual machine's network adapter."},
+	{PortNotReady, "the port is not ready", "The vSwitch port exists, but its endpoint is not attached or is blocked.", "Get-HnsEndpoint: State must be 3 (attached, sharing)."},
+	{FamilyNotSupported, "the address family is not supported", "This network type or build carries no IPv6 for containers.", "Use an l2bridge network with dual-stack and a build that has it."},
+	{ProtocolNotSupported, "the protocol is not supported there", "The stack of this build cannot do it, for example UDP inside a container with Kubernetes 1.5.", "Use TCP or a newer release."},
+	{NameNotFound, "the name does not exist", "The name server answered NXDOMAIN for everything the resolver asked.", "Check the spelling and namespace; ask with the fully qualified name."},
+	{NameNotCompleted, "the resolver did not complete the name", "On Windows a name with a dot counts as fully qualified, so no suffix was added, and the name as it stands does not exist.", "Use the single label in the same namespace, or the full name (web.default.svc.cluster.local)."},
+	{NameServerSilent, "the name server did not answer", "The query or its answer was lost on the way; the trace of the query says where.", "Trace the query itself: --to the cluster DNS address, port 53, --udp."},
+	{SplitVerdict, "the outcome depends on the backend", "The load balancer may pick among several backends, and they do not all work.", "Look at the paths that fail: mostly they differ in the node they lead to."},
+	{ModelHole, "the model does not know", "No source says what this build does here, so winlab gives no verdict.", "The last step names the missing fact. Evidence is welcome."},
+	{BadPacket, "the packet is malformed", "The frame could not be parsed as far as the rule needs.", "Look at the capture with tshark."},
+}
+
+// Explain returns the explanation of a code and whether there is one.
+func Explain(r Reason) (Explanation, bool) {
+	i := slices.IndexFunc(Reasons, func(e Explanation) bool { return e.Code == r })
+	if i < 0 {
+		return Explanation{}, false
+	}
+	return Reasons[i], true
+}

@@ -1,0 +1,324 @@
+// Package trace is the typed tree of what happened to a packet.
+//
+// The simulator appends to it, the renderers read it: text, JSON and HTML say
+// the same because they read the same tree. It holds words and numbers only;
+// it must not import any other part of the simulator but evidence, so that a
+// report can read traces without pulling in a switch.
+package trace
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/winlab-dev/winlab/sim/evidence"
+)
+
+// Schema names the version of the JSON form of [Trace].
+const Schema = "winlab.dev/trace/v1alpha1"
+
+// Trace is everything that is known about one flow through one lab.
+type Trace struct {
+	Schema string `json:"schema"`
+	// Verdict is the fate of the flow, Reason the code that says why, Summary
+	// the same as one or two sentences for a person.
+	Verdict Verdict `json:"verdict"`
+	Reason  Reason  `json:"reason,omitempty"`
+	Summary string  `json:"summary,omitempty"`
+	// Grade is the weakest evidence among the steps that led to the verdict.
+	Grade evidence.Grade `json:"grade,omitempty"`
+	Lab   Lab            `json:"lab"`
+	Flow  Flow           `json:"flow"`
+	// Assumed lists every default that the caller did not choose.
+	Assumed []Assumption `json:"assumed,omitempty"`
+	// Names holds the name look-ups that came before the flow, in order.
+	Names []Lookup `json:"names,omitempty"`
+	// Paths holds one path for each admissible choice of a load balancer.
+	Paths []Path `json:"paths,omitempty"`
+	// Hints are commands or remarks that help the reader go on.
+	Hints []string `json:"hints,omitempty"`
+	// Command reproduces this trace.
+	Command string `json:"command,omitempty"`
+}
+
+// Lab names the cluster in which the flow was traced.
+type Lab struct {
+	Name       string `json:"name"`
+	File       string `json:"file,omitempty"`
+	Variant    string `json:"variant,omitempty"`
+	Kubernetes string `json:"kubernetes"`
+	Network    string `json:"network"`
+	Proxy      string `json:"proxy,omitempty"`
+	// Builds maps a Windows node to its build, "10.0.17763.1432".
+	Builds map[string]string `json:"builds,omitempty"`
+}
+
+// Flow is what was asked for, after names were put to addresses.
+type Flow struct {
+	// From and To are as the user wrote them: "pod/client", "svc/web:80".
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Protocol is "tcp", "udp" or "ping".
+	Protocol string `json:"protocol"`
+	Src      string `json:"src"`
+	Dst      string `json:"dst"`
+	SrcPort  uint16 `json:"srcPort,omitempty"`
+	DstPort  uint16 `json:"dstPort,omitempty"`
+	// Node is where the sender runs, Build its Windows build if it has one.
+	Node  string `json:"node,omitempty"`
+	Build string `json:"build,omitempty"`
+}
+
+// Assumption is a default that the simulator chose, and the flag to choose another.
+type Assumption struct {
+	What  string `json:"what"`
+	Value string `json:"value"`
+	Flag  string `json:"flag,omitempty"`
+}
+
+// Lookup is one name resolution with the tool that asked.
+type Lookup struct {
+	Name    string   `json:"name"`
+	Tool    string   `json:"tool"`
+	Answers []string `json:"answers,omitempty"`
+	Verdict Verdict  `json:"verdict"`
+	Reason  Reason   `json:"reason,omitempty"`
+	Summary string   `json:"summary,omitempty"`
+	// Queries are the questions that were sent, each with its path.
+	Queries []Query `json:"queries,omitempty"`
+}
+
+// Query is one question to a name server.
+type Query struct {
+	Name   string `json:"name"`
+	Type   string `json:"type"`
+	Server string `json:"server"`
+	// RCode is the answer's code ("NOERROR", "NXDOMAIN"), or "" when no answer came.
+	RCode   string   `json:"rcode,omitempty"`
+	Answers []string `json:"answers,omitempty"`
+	Path    *Path    `json:"path,omitempty"`
+}
+
+// Path is one way that the flow can take. A flow has several when a load
+// balancer may pick among backends.
+type Path struct {
+	// Choices are the picks that lead down this path, empty when there was none.
+	Choices []Choice       `json:"choices,omitempty"`
+	Verdict Verdict        `json:"verdict"`
+	Reason  Reason         `json:"reason,omitempty"`
+	Summary string         `json:"summary,omitempty"`
+	Grade   evidence.Grade `json:"grade,omitempty"`
+	Steps   []Step         `json:"steps"`
+	// Seen is the request as the receiver saw it, nil when it never arrived.
+	Seen *Seen `json:"seen,omitempty"`
+}
+
+// Choice is one pick among several that a real system may make.
+type Choice struct {
+	// Where names the rule that picks.
+	Where string `json:"where"`
+	// Pick is the index of the chosen candidate and Of their number.
+	Pick int `json:"pick"`
+	Of   int `json:"of"`
+	// Label is the candidate, "10.244.2.5:80".
+	Label string `json:"label"`
+}
+
+// Seen is a packet as its receiver sees it.
+type Seen struct {
+	Where string `json:"where"`
+	Src   string `json:"src"`
+	Dst   string `json:"dst"`
+}
+
+// Leg says which way a step's packet travels.
+type Leg string
+
+// The legs of a flow.
+const (
+	Request Leg = "request"
+	Reply   Leg = "reply"
+)
+
+// Action is what a step did, from a small set that renderers give a mark to.
+type Action string
+
+// The actions.
+const (
+	ActSend      Action = "send"     // a program hands a packet to its stack
+	ActAllow     Action = "allow"    // passed, nothing changed
+	ActRewrite   Action = "rewrite"  // header fields changed
+	ActEncap     Action = "encap"    // an outer header was added
+	ActDecap     Action = "decap"    // an outer header was removed
+	ActForward   Action = "forward"  // sent on to a port or next hop
+	ActNoMatch   Action = "no-match" // a layer had no rule for it
+	ActDrop      Action = "drop"     // the end, silently
+	ActReject    Action = "reject"   // the end, with a reset or an ICMP error
+	ActDeliver   Action = "deliver"  // handed to a program
+	ActAnswer    Action = "answer"   // a program or stack answers
+	ActUnknown   Action = "unknown"  // the model has a hole here
+	ActNote      Action = "note"     // worth saying, no effect
+	ActCallProxy Action = "proxy"    // a user-space proxy opens a new connection
+)
+
+// Step is one thing that happened in one place.
+type Step struct {
+	// N counts from 1 through the whole path.
+	N   int `json:"n"`
+	Leg Leg `json:"leg"`
+	// Place is the machine or network element ("win1", "fabric", "host/internet"),
+	// Object what in it acted ("endpoint client", "router gw").
+	Place  string `json:"place"`
+	Object string `json:"object,omitempty"`
+	// Port is the VFP port, Dir "out" or "in" as VFP sees it; Layer, Group and
+	// Rule are VFP names. Names in parentheses are winlab's own: no source
+	// gives the real one.
+	Port  string `json:"port,omitempty"`
+	Dir   string `json:"dir,omitempty"`
+	Layer string `json:"layer,omitempty"`
+	Group string `json:"group,omitempty"`
+	Rule  string `json:"rule,omitempty"`
+	// RuleType is the VFP rule type ("dynnat", "lbnat"), when Rule is set.
+	RuleType string `json:"ruleType,omitempty"`
+	Action   Action `json:"action"`
+	// Text says what happened in a few words.
+	Text string `json:"text"`
+	// Changes are the header fields that differ after the step.
+	Changes []Change `json:"changes,omitempty"`
+	// Nearest are rules that would have changed the outcome but did not match,
+	// each with the one predicate that failed.
+	Nearest []Miss `json:"nearest,omitempty"`
+	// From is the configuration that made the rule.
+	From *Origin `json:"from,omitempty"`
+	// Evidence is the identifier of the fact that the step follows, Grade its grade.
+	Evidence string         `json:"evidence,omitempty"`
+	Grade    evidence.Grade `json:"grade,omitempty"`
+	// Reason is set on the step that ends a leg badly.
+	Reason Reason `json:"reason,omitempty"`
+	// Packet is a one-line picture of the packet after the step.
+	Packet string `json:"packet,omitempty"`
+	// Frame is the packet after the step, whole, where it crosses a boundary
+	// (a vSwitch port or a wire); nil elsewhere.
+	Frame []byte `json:"frame,omitempty"`
+}
+
+// Change is one header field before and after.
+type Change struct {
+	// Field is "src", "dst", "src MAC", "dst MAC", "src port", "dst port", "vni", "outer".
+	Field  string `json:"field"`
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+}
+
+// Miss is a rule that came close.
+type Miss struct {
+	Rule string `json:"rule"`
+	// Field is the predicate that failed, Want what the rule asks, Got what the packet has.
+	Field string  `json:"field"`
+	Want  string  `json:"want"`
+	Got   string  `json:"got"`
+	From  *Origin `json:"from,omitempty"`
+}
+
+// Origin is the line of configuration behind a rule.
+type Origin struct {
+	// What names the object: "OutBoundNAT of endpoint client".
+	What string `json:"what"`
+	// File and Line are set when the object came from a file the user can edit.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+}
+
+// String returns "What  file:line".
+func (o *Origin) String() string {
+	switch {
+	case o == nil:
+		return ""
+	case o.File == "":
+		return o.What
+	case o.Line == 0:
+		return fmt.Sprintf("%s  %s", o.What, o.File)
+	}
+	return fmt.Sprintf("%s  %s:%d", o.What, o.File, o.Line)
+}
+
+// Cite fills Evidence and Grade of a step from a fact and returns the step.
+func (s Step) Cite(f *evidence.Fact) Step {
+	if f != nil {
+		s.Evidence, s.Grade = f.ID, f.Grade
+	}
+	return s
+}
+
+// Recorder collects the steps of one path. A nil Recorder records nothing, so
+// the hot path passes nil and formats nothing: guard every call that builds
+// strings with On.
+type Recorder struct {
+	leg   Leg
+	steps []Step
+	seen  *Seen
+}
+
+// On reports whether steps are being recorded.
+func (r *Recorder) On() bool { return r != nil }
+
+// SetLeg sets the leg that the following steps belong to.
+func (r *Recorder) SetLeg(l Leg) {
+	if r != nil {
+		r.leg = l
+	}
+}
+
+// Add appends a step and numbers it.
+func (r *Recorder) Add(s Step) {
+	if r == nil {
+		return
+	}
+	s.N = len(r.steps) + 1
+	if s.Leg == "" {
+		s.Leg = r.leg
+	}
+	if s.Leg == "" {
+		s.Leg = Request
+	}
+	r.steps = append(r.steps, s)
+}
+
+// See notes how the receiver saw the request. The first call wins.
+func (r *Recorder) See(s Seen) {
+	if r != nil && r.seen == nil {
+		r.seen = &s
+	}
+}
+
+// Steps returns what was recorded.
+func (r *Recorder) Steps() []Step {
+	if r == nil {
+		return nil
+	}
+	return r.steps
+}
+
+// Seen returns how the receiver saw the request, or nil.
+func (r *Recorder) Seen() *Seen {
+	if r == nil {
+		return nil
+	}
+	return r.seen
+}
+
+// Weakest returns the weakest grade among steps.
+func Weakest(steps []Step) evidence.Grade {
+	g := evidence.Code
+	for _, s := range steps {
+		if s.Grade.Weaker(g) {
+			g = s.Grade
+		}
+	}
+	return g
+}
+
+// MarshalIndent returns the JSON form of the trace, indented, with a final newline.
+func (t *Trace) MarshalIndent() ([]byte, error) {
+	b, err := json.MarshalIndent(t, "", "  ")
+	return append(b, '\n'), err
+}

@@ -1,0 +1,60 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Verdict is the fate of a flow. The set is closed and the ids are stable.
+type Verdict string
+
+// The verdicts.
+const (
+	Delivered  Verdict = "delivered"
+	Dropped    Verdict = "dropped"
+	Rejected   Verdict = "rejected"
+	NoReply    Verdict = "no-reply"
+	Looped     Verdict = "looped"
+	Unresolved Verdict = "unresolved"
+	Unknown    Verdict = "unknown"
+	Varies     Verdict = "varies"
+)
+
+// Verdicts lists every verdict with its meaning, best first.
+var Verdicts = []struct {
+	ID    Verdict
+	Means string
+}{
+	{Delivered, "The request reached a program that listens, and its reply reached the sender."},
+	{Varies, "The outcome depends on which backend a load balancer picks; every admissible pick is shown with its own verdict."},
+	{NoReply, "The request reached its destination or left the modelled network, but no reply reached the sender."},
+	{Rejected, "Somebody answered with a refusal: a TCP reset or an ICMP error."},
+	{Dropped, "The request was thrown away silently before it reached its destination."},
+	{Looped, "The packet came back to a place where it had been, until its hop limit was used up."},
+	{Unresolved, "The name could not be turned into an address, so no packet was sent."},
+	{Unknown, "The model has a hole on this way, and the last step names it."},
+}
+
+// Valid reports whether v is one of the verdicts.
+func (v Verdict) Valid() bool {
+	return slices.ContainsFunc(Verdicts, func(d struct {
+		ID    Verdict
+		Means string
+	}) bool {
+		return d.ID == v
+	})
+}
+
+// ParseVerdict returns the verdict with that id, or an error that lists them all.
+func ParseVerdict(s string) (Verdict, error) {
+	v := Verdict(strings.ToLower(s))
+	if v.Valid() {
+		return v, nil
+	}
+	var ids []string
+	for _, d := range Verdicts {
+		ids = append(ids, string(d.ID))
+	}
+	return "", fmt.Errorf("no verdict %q; write one of %s", s, strings.Join(ids, ", "))
+}
