@@ -1,0 +1,112 @@
+// Package claims is the support matrix as data: what the documents say about
+// Windows nodes, in our own words, with the versions it holds for, its sources
+// and the checks that hold it against the model. The package reads and lints
+// that data; it must not run a check and must not import the simulator.
+package claims
+
+import "github.com/winlab-dev/winlab/reports/result"
+
+// File is one YAML file of the ledger: one area.
+type File struct {
+	Area   string  `yaml:"area"`
+	Title  string  `yaml:"title"`
+	Claims []Claim `yaml:"claims"`
+}
+
+// Claim is one checkable statement.
+type Claim struct {
+	// ID is stable, lower case with dashes: "icmp-external-unsupported".
+	ID    string `yaml:"id"`
+	Title string `yaml:"title"`
+	// Text says the claim in our own words.
+	Text    string          `yaml:"text"`
+	Sources []result.Source `yaml:"sources"`
+	// Disputed is set when sources contradict each other; each source then
+	// has its position in Says.
+	Disputed bool      `yaml:"disputed,omitempty"`
+	Support  []Support `yaml:"support"`
+	Checks   []Check   `yaml:"checks,omitempty"`
+	// Unchecked says why nothing checks the claim; required without checks.
+	Unchecked string `yaml:"unchecked,omitempty"`
+}
+
+// Where is a set of settings. Empty fields match everything; lists match any.
+type Where struct {
+	// Kubernetes is a range, ">=1.14 <=1.20"; Build a range of Windows builds
+	// with revision, ">=10.0.17763.1432".
+	Kubernetes string `yaml:"kubernetes,omitempty"`
+	Build      string `yaml:"build,omitempty"`
+	// Designs are lab names or globs ("l2bridge-*"), Networks HNS network types,
+	// Plugins plugin names, Proxies "kernelspace", "kernelspace-dsr", "userspace", "none".
+	Designs  []string `yaml:"designs,omitempty"`
+	Networks []string `yaml:"networks,omitempty"`
+	Plugins  []string `yaml:"plugins,omitempty"`
+	Proxies  []string `yaml:"proxies,omitempty"`
+}
+
+// Support is the documented status in a set of settings. Ranges of one claim
+// must not overlap.
+type Support struct {
+	Where `yaml:",inline"`
+	// Status is stable, beta, alpha, unsupported, undocumented or disputed.
+	Status string `yaml:"status"`
+	Says   string `yaml:"says,omitempty"`
+}
+
+// Check is something to try in every setting that Where selects.
+type Check struct {
+	Where `yaml:",inline"`
+	// Exactly one of these says what is tried.
+	Flow    *Flow    `yaml:"flow,omitempty"`
+	Resolve *Resolve `yaml:"resolve,omitempty"`
+	Wire    *Wire    `yaml:"wire,omitempty"`
+	HNS     *HNS     `yaml:"hns,omitempty"`
+	// Expect is the verdict that the documents ask for; "" observes only: the
+	// documents are silent and the model speaks for itself.
+	Expect string `yaml:"expect,omitempty"`
+	Reason string `yaml:"reason,omitempty"`
+	// Basis is "stated" when a document says so in these words, "implied" when
+	// we concluded it from what documents say. Required with Expect.
+	Basis string `yaml:"basis,omitempty"`
+	// Disputed marks an expectation that another source contradicts: a
+	// difference is shown, not counted as a failure.
+	Disputed bool `yaml:"disputed,omitempty"`
+}
+
+// Flow is a flow as in a lab.
+type Flow struct {
+	From     string `yaml:"from"`
+	To       string `yaml:"to"`
+	Protocol string `yaml:"protocol,omitempty"`
+	// SeenAs is the source address the receiver must see: an address, pod/NAME or node/NAME.
+	SeenAs string `yaml:"seenAs,omitempty"`
+}
+
+// Resolve is a name resolution.
+type Resolve struct {
+	From string `yaml:"from"`
+	Name string `yaml:"name"`
+	Tool string `yaml:"tool,omitempty"`
+}
+
+// Wire is a flow whose request is looked at byte by byte where it is on a wire
+// between machines.
+type Wire struct {
+	Flow `yaml:",inline"`
+	// Where the frame is looked at: "fabric" (first frame that leaves the
+	// sender's node) or "none" (it must not leave the node).
+	At string `yaml:"at"`
+	// Frame maps a field to what it must be: srcMAC, dstMAC, src, dst,
+	// outerSrc, outerDst, udpPort, vni, tunnel (none, vxlan, geneve), overhead.
+	// Values are literal or pod/NAME, node/NAME, "host" (the sending node's).
+	Frame map[string]string `yaml:"frame"`
+}
+
+// HNS is an assertion about what is programmed on a node.
+type HNS struct {
+	Node string `yaml:"node"`
+	// Query is a JSONPath-free, dotted query: "networks.type", "loadBalancers.count",
+	// "endpoints.ofPod(client).policies.types".
+	Query string `yaml:"query"`
+	Want  string `yaml:"want"`
+}

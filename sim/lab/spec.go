@@ -1,0 +1,302 @@
+// Package lab reads a lab file, builds the cluster that it describes out of
+// the simulator's parts, and runs flows through it.
+package lab
+
+// APIVersion and Kind head every lab file.
+const (
+	APIVersion = "winlab.dev/v1alpha1"
+	Kind       = "Lab"
+)
+
+// Lab is a cluster as a user describes it. Everything that is left out has the
+// default that a real cluster has. Paths are relative to the lab file.
+type Lab struct {
+	APIVersion string   `yaml:"apiVersion"`
+	Kind       string   `yaml:"kind"`
+	Metadata   Metadata `yaml:"metadata"`
+	Spec       Spec     `yaml:"spec"`
+}
+
+// Metadata names a lab.
+type Metadata struct {
+	Name  string `yaml:"name"`
+	Title string `yaml:"title,omitempty"`
+	// Incident names the public thread that this lab retells, Story tells it.
+	Incident string `yaml:"incident,omitempty"`
+	Story    string `yaml:"story,omitempty"`
+}
+
+// Spec is the cluster, what runs in it and what is expected of it.
+type Spec struct {
+	// Base is another lab file that this one changes: its fields are merged
+	// over the base's (maps by key, lists of named items by name, other lists
+	// replaced).
+	Base string `yaml:"base,omitempty"`
+	// Kubernetes is the version, "1.20".
+	Kubernetes string  `yaml:"kubernetes,omitempty"`
+	Network    Network `yaml:"network,omitempty"`
+	Proxy      Proxy   `yaml:"proxy,omitempty"`
+	// Fabric is what lies between the nodes. Left out, all nodes share one
+	// segment with a router "gw" that leads to the internet.
+	Fabric Fabric `yaml:"fabric,omitempty"`
+	Nodes  []Node `yaml:"nodes,omitempty"`
+	// Manifests are Kubernetes manifests as users write them.
+	Manifests []string `yaml:"manifests,omitempty"`
+	// Pods places pods that no manifest describes, or pins those that one does.
+	Pods []Pod `yaml:"pods,omitempty"`
+	// Hosts are machines outside the cluster.
+	Hosts []Host `yaml:"hosts,omitempty"`
+	DNS   DNS    `yaml:"dns,omitempty"`
+	// Params choose among behaviours that no source decides; `winlab explain
+	// params` lists them.
+	Params map[string]string `yaml:"params,omitempty"`
+	// HNS are calls made to a node's HNS after the plugin and the proxy ran.
+	HNS []HNSCall `yaml:"hns,omitempty"`
+	// Settings are the versions in which `winlab run` evaluates the lab; left
+	// out, only the one above.
+	Settings []Setting `yaml:"settings,omitempty"`
+	// Variants are states of the same lab, for example broken and fixed.
+	Variants []Variant `yaml:"variants,omitempty"`
+	Flows    []Flow    `yaml:"flows,omitempty"`
+}
+
+// Network is the pod network.
+type Network struct {
+	// Plugin is what programs it: win-bridge, win-overlay, flannel, azure-vnet,
+	// ovn-kubernetes, nat, ovs-l3 or rras.
+	Plugin string `yaml:"plugin,omitempty"`
+	// Conf is the plugin's own configuration file as it lies on a Windows node.
+	Conf string `yaml:"conf,omitempty"`
+	// NetConf is flannel's net-conf.json.
+	NetConf string `yaml:"netConf,omitempty"`
+	// Version is the plugin's version where behaviour depends on it ("0.12.0" for flannel).
+	Version     string `yaml:"version,omitempty"`
+	ClusterCIDR string `yaml:"clusterCIDR,omitempty"`
+	ServiceCIDR string `yaml:"serviceCIDR,omitempty"`
+	DNSIP       string `yaml:"dnsIP,omitempty"`
+	// IPv6ClusterCIDR and IPv6ServiceCIDR make the cluster dual-stack.
+	IPv6ClusterCIDR string `yaml:"ipv6ClusterCIDR,omitempty"`
+	IPv6ServiceCIDR string `yaml:"ipv6ServiceCIDR,omitempty"`
+}
+
+// Proxy is kube-proxy on the Windows nodes.
+type Proxy struct {
+	// Mode is kernelspace, userspace or none.
+	Mode string `yaml:"mode,omitempty"`
+	// Flags are kube-proxy's flags as on its command line:
+	// "--enable-dsr=true", "--feature-gates=WinDSR=true", "--source-vip=10.244.1.3".
+	Flags []string `yaml:"flags,omitempty"`
+}
+
+// Fabric is what lies between the machines.
+type Fabric struct {
+	Segments []Segment `yaml:"segments,omitempty"`
+	Routers  []Router  `yaml:"routers,omitempty"`
+}
+
+// Segment is one layer-2 network.
+type Segment struct {
+	Name   string `yaml:"name"`
+	Subnet string `yaml:"subnet,omitempty"`
+	// Azure makes the segment a virtual network's subnet: every frame goes to
+	// the virtualisation host, which routes by address, checks sources and
+	// applies Rules.
+	Azure bool         `yaml:"azure,omitempty"`
+	Rules []FabricRule `yaml:"rules,omitempty"`
+	// Routes are user-defined routes of an Azure segment.
+	Routes []Route `yaml:"routes,omitempty"`
+}
+
+// FabricRule is one security rule of the fabric, evaluated in order; the first match wins.
+type FabricRule struct {
+	Name   string `yaml:"name,omitempty"`
+	Action string `yaml:"action"` // allow or deny
+	From   string `yaml:"from,omitempty"`
+	To     string `yaml:"to,omitempty"`
+	// Protocol is tcp, udp, icmp or empty for all; Ports "80" or "8000-8080".
+	Protocol string `yaml:"protocol,omitempty"`
+	Ports    string `yaml:"ports,omitempty"`
+}
+
+// Router connects segments.
+type Router struct {
+	Name string `yaml:"name"`
+	// Interfaces are its addresses, one on each segment.
+	Interfaces []RouterInterface `yaml:"interfaces"`
+	Routes     []Route           `yaml:"routes,omitempty"`
+	// NAT are source prefixes that it translates to its own address on the way out of Interface.
+	NAT []RouterNAT `yaml:"nat,omitempty"`
+}
+
+// RouterInterface is one leg of a router.
+type RouterInterface struct {
+	Segment string `yaml:"segment"`
+	Address string `yaml:"address"` // "192.168.1.1/24"
+}
+
+// RouterNAT is source translation at the edge of a network.
+type RouterNAT struct {
+	Sources   []string `yaml:"sources"`
+	OutOf     string   `yaml:"outOf"` // segment
+	Protocols []string `yaml:"protocols,omitempty"`
+}
+
+// Route is one entry of a route table.
+type Route struct {
+	To  string `yaml:"to"`
+	Via string `yaml:"via,omitempty"` // next hop; empty: on the link
+}
+
+// Node is a machine of the cluster.
+type Node struct {
+	Name string `yaml:"name"`
+	OS   string `yaml:"os,omitempty"` // windows or linux
+	// Build is the Windows build with its revision, "10.0.17763.1432".
+	Build   string `yaml:"build,omitempty"`
+	Address string `yaml:"address,omitempty"`
+	Segment string `yaml:"segment,omitempty"`
+	Gateway string `yaml:"gateway,omitempty"`
+	PodCIDR string `yaml:"podCIDR,omitempty"`
+	// IPv6Address and IPv6PodCIDR are for dual-stack.
+	IPv6Address string `yaml:"ipv6Address,omitempty"`
+	IPv6PodCIDR string `yaml:"ipv6PodCIDR,omitempty"`
+	// Routes are added to the node's table, as an administrator would.
+	Routes []Route `yaml:"routes,omitempty"`
+	// Kubernetes overrides the cluster's version on this node.
+	Kubernetes string `yaml:"kubernetes,omitempty"`
+	// HNSDump replaces the plugin's model: JSON of Get-HnsNetwork,
+	// Get-HnsEndpoint, Get-HnsPolicyList or HCN v2, one file each or together.
+	HNSDump []string `yaml:"hnsDump,omitempty"`
+	// RRAS turns forwarding between the node's NICs on or off (1.5 design).
+	RRAS *bool `yaml:"rras,omitempty"`
+	// Listen are programs of the node itself: "tcp/6443".
+	Listen []string `yaml:"listen,omitempty"`
+}
+
+// Pod places a pod.
+type Pod struct {
+	Name      string `yaml:"name"`
+	Namespace string `yaml:"namespace,omitempty"`
+	Node      string `yaml:"node,omitempty"`
+	// Address pins the pod's address; left out, the plugin's IPAM gives one.
+	Address string            `yaml:"address,omitempty"`
+	Labels  map[string]string `yaml:"labels,omitempty"`
+	// Listen are the ports it serves: "tcp/80", "udp/53".
+	Listen []string `yaml:"listen,omitempty"`
+	// HostPorts are the container's hostPort mappings: "tcp/8080:80".
+	HostPorts   []string `yaml:"hostPorts,omitempty"`
+	Ready       *bool    `yaml:"ready,omitempty"`
+	Terminating bool     `yaml:"terminating,omitempty"`
+}
+
+// Host is a machine outside the cluster.
+type Host struct {
+	Name    string   `yaml:"name"`
+	Address string   `yaml:"address"`
+	Segment string   `yaml:"segment,omitempty"`
+	Gateway string   `yaml:"gateway,omitempty"`
+	DNSName string   `yaml:"dnsName,omitempty"`
+	Listen  []string `yaml:"listen,omitempty"`
+}
+
+// DNS is the cluster DNS.
+type DNS struct {
+	Domain string `yaml:"domain,omitempty"` // cluster.local
+	// Records are names outside the cluster that the cluster DNS can resolve.
+	Records map[string]string `yaml:"records,omitempty"`
+	// Off leaves the cluster without a name server.
+	Off bool `yaml:"off,omitempty"`
+}
+
+// HNSCall is one call to a node's HNS; exactly one of the actions is set.
+type HNSCall struct {
+	Node string `yaml:"node"`
+	// Delete removes the objects that match.
+	Delete *HNSSelector `yaml:"delete,omitempty"`
+	// RemovePolicy removes policies of a type from the matching objects,
+	// AddPolicy adds one.
+	RemovePolicy *HNSPolicyCall `yaml:"removePolicy,omitempty"`
+	AddPolicy    *HNSPolicyCall `yaml:"addPolicy,omitempty"`
+	// Create makes an object from HCN v2 JSON (written as YAML). In a load
+	// balancer, HostComputeEndpoints may name addresses in place of ids.
+	Create *HNSCreate `yaml:"create,omitempty"`
+	// Restart restarts the service.
+	Restart bool `yaml:"restart,omitempty"`
+	// Error is the error code the call must fail with, "0x803b0013".
+	Error string `yaml:"error,omitempty"`
+}
+
+// HNSSelector selects HNS objects.
+type HNSSelector struct {
+	// Kind is network, endpoint or loadBalancer.
+	Kind string `yaml:"kind"`
+	Name string `yaml:"name,omitempty"`
+	// Pod selects the endpoint of a pod, Address an endpoint by its address.
+	Pod     string `yaml:"pod,omitempty"`
+	Address string `yaml:"address,omitempty"`
+	// VIP and Port select load balancers; VIP "" with Port selects NodePort ones.
+	VIP  string `yaml:"vip,omitempty"`
+	Port uint16 `yaml:"port,omitempty"`
+}
+
+// HNSPolicyCall adds or removes a policy.
+type HNSPolicyCall struct {
+	HNSSelector `yaml:",inline"`
+	// Type is the HCN v2 policy type, Match narrows a removal by fields of its
+	// settings, Settings are those of the policy to add.
+	Type     string         `yaml:"type"`
+	Match    map[string]any `yaml:"match,omitempty"`
+	Settings map[string]any `yaml:"settings,omitempty"`
+}
+
+// HNSCreate makes one object.
+type HNSCreate struct {
+	Kind   string         `yaml:"kind"`
+	Object map[string]any `yaml:"object"`
+	// Count repeats the creation; "%d" in strings is the number, from 1.
+	Count int `yaml:"count,omitempty"`
+}
+
+// Setting is one pair of versions in which a lab is evaluated.
+type Setting struct {
+	Kubernetes string `yaml:"kubernetes"`
+	// Build is put on every Windows node.
+	Build  string `yaml:"build,omitempty"`
+	Proxy  *Proxy `yaml:"proxy,omitempty"`
+	Plugin string `yaml:"pluginVersion,omitempty"`
+}
+
+// Variant is the same lab in another state.
+type Variant struct {
+	Name  string `yaml:"name"`
+	Title string `yaml:"title,omitempty"`
+	// Set is merged over the lab's spec as a base is.
+	Set   map[string]any `yaml:"set,omitempty"`
+	HNS   []HNSCall      `yaml:"hns,omitempty"`
+	Flows []Flow         `yaml:"flows,omitempty"`
+}
+
+// Flow is one flow and what is expected of it.
+type Flow struct {
+	Name string `yaml:"name,omitempty"`
+	// From and To are as in `winlab trace`: pod/client, svc/web:80,
+	// node/win1:30080, host/internet:443, name/web:80, an address.
+	From     string `yaml:"from"`
+	To       string `yaml:"to"`
+	Protocol string `yaml:"protocol,omitempty"` // tcp, udp or ping
+	Expect   string `yaml:"expect,omitempty"`
+	Reason   string `yaml:"reason,omitempty"`
+	// Backends gives the verdict by backend where they differ: an address, pod
+	// or node name to a verdict.
+	Backends map[string]string `yaml:"backends,omitempty"`
+	// SeenAs is the source address that the receiver must see, an address or pod/..., node/...
+	SeenAs string `yaml:"seenAs,omitempty"`
+	// Resolve makes this a name resolution: From asks for To with this tool
+	// (Resolve-DnsName, nslookup, ping, linux).
+	Resolve string `yaml:"resolve,omitempty"`
+	// Idle sends a second packet on the same connection after this time
+	// ("300s") and judges that one.
+	Idle string `yaml:"idle,omitempty"`
+	// Meanwhile are HNS calls made between the first and the second packet.
+	Meanwhile []HNSCall `yaml:"meanwhile,omitempty"`
+}
