@@ -1,0 +1,144 @@
+// Package clean makes text from labs, captures and dumps safe to show: control
+// characters and characters that reorder text become visible escapes, so that
+// nothing from a file can drive a terminal, hide in a page or break XML. It
+// does not escape for HTML or XML; the renderers' encoders do that.
+package clean
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Hidden reports whether r would act on a display without being seen: C0 and C1
+// controls, line and paragraph separators, zero-width characters, and the
+// bidirectional controls of Unicode TR 36. U+FFFE and U+FFFF are not allowed in XML.
+func Hidden(r rune) bool {
+	switch {
+	case r < 0x20, r >= 0x7f && r <= 0x9f:
+		return true
+	case r == 0x061c, r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f:
+		return true
+	case r == 0xfeff, r >= 0xfff9 && r <= 0xfffb, r == 0xfffe, r == 0xffff:
+		return true
+	}
+	return r >= 0xe0000 && r <= 0xe007f
+}
+
+// Line returns s with every hidden character, line breaks included, written as
+// an escape: "\x1b", "\n", "\u202e". Bytes that are not UTF-8 become U+FFFD.
+func Line(s string) string { return text(s, false) }
+
+// Text is Line that keeps line feeds and turns tabs into spaces, for blocks of text.
+func Text(s string) string { return text(s, true) }
+
+func text(s string, lines bool) string {
+	if !strings.ContainsFunc(s, Hidden) && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case lines && r == '\n':
+			b.WriteByte('\n')
+		case lines && r == '\t':
+			b.WriteString("    ")
+		case Hidden(r):
+			b.WriteString(escape(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func escape(r rune) string {
+	switch r {
+	case '\n':
+		return `\n`
+	case '\r':
+		return `\r`
+	case '\t':
+		return `\t`
+	}
+	if r <= 0xff {
+		return fmt.Sprintf(`\x%02x`, r)
+	}
+	if r <= 0xffff {
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
+}
+
+// JSON applies Line to every string of a JSON text as encoding/json writes it,
+// keeping line feeds as they are. Working on the text covers every field of a
+// document, also those that are added later.
+func JSON(b []byte) []byte {
+	out := make([]byte, 0, len(b)+len(b)/64)
+	in := false // inside a string
+	for i := 0; i < len(b); {
+		c := b[i]
+		switch {
+		case !in:
+			in = c == '"'
+			out = append(out, c)
+			i++
+		case c == '"':
+			in = false
+			out = append(out, c)
+			i++
+		case c == '\\' && i+1 < len(b):
+			n, r := unescape(b[i:])
+			if r != '\n' && Hidden(r) {
+				// The escape stands in a JSON string: its backslash is doubled.
+				out = append(out, '\\')
+				out = append(out, escape(r)...)
+			} else {
+				out = append(out, b[i:i+n]...)
+			}
+			i += n
+		case c < utf8.RuneSelf:
+			if c == 0x7f {
+				out = append(out, `\\x7f`...)
+			} else {
+				out = append(out, c)
+			}
+			i++
+		default:
+			r, n := utf8.DecodeRune(b[i:])
+			if Hidden(r) {
+				out = append(out, '\\')
+				out = append(out, escape(r)...)
+			} else {
+				out = append(out, b[i:i+n]...)
+			}
+			i += n
+		}
+	}
+	return out
+}
+
+// unescape returns the length of the JSON escape at the start of b and the
+// character that it stands for. Halves of surrogate pairs stand for themselves.
+func unescape(b []byte) (int, rune) {
+	switch b[1] {
+	case 'n':
+		return 2, '\n'
+	case 'r':
+		return 2, '\r'
+	case 't':
+		return 2, '\t'
+	case 'b':
+		return 2, '\b'
+	case 'f':
+		return 2, '\f'
+	case 'u':
+		if len(b) >= 6 {
+			var r rune
+			if _, err := fmt.Sscanf(string(b[2:6]), "%04x", &r); err == nil {
+				return 6, r
+			}
+		}
+	}
+	return 2, 'x'
+}
