@@ -1,0 +1,203 @@
+package hns
+
+import (
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// The network types of HCN v2. HNS compares them without regard to case:
+// Get-HnsNetwork prints "l2bridge", hcsshim sends "L2Bridge".
+const (
+	NAT             = "NAT"
+	Transparent     = "Transparent"
+	L2Bridge        = "L2Bridge"
+	L2Tunnel        = "L2Tunnel"
+	ICS             = "ICS"
+	Private         = "Private"
+	Overlay         = "Overlay"
+	Internal        = "Internal"
+	Mirrored        = "Mirrored"
+	ConstrainedICS  = "ConstrainedICS"
+	networkTypeList = "NAT, Transparent, L2Bridge, L2Tunnel, ICS, Private, Overlay, Internal, Mirrored, ConstrainedICS"
+)
+
+// NetworkFlags of HCN v2 (hcsshim hcn/hcnnetwork.go).
+const (
+	NetworkNonPersistent   uint32 = 8
+	NetworkDisableHostPort uint32 = 1024
+	NetworkEnableIov       uint32 = 8192
+)
+
+// SubnetDoNotReserveGateway is the subnet flag that lets the gateway address be
+// the management address.
+const SubnetDoNotReserveGateway uint32 = 1
+
+// SchemaVersion is the version of the JSON schema that an object was written in.
+type SchemaVersion struct {
+	Major int `json:"Major"`
+	Minor int `json:"Minor"`
+}
+
+// Health is what HNS says about an object. Extra holds whatever it adds.
+type Health struct {
+	Data  json.RawMessage `json:"Data,omitempty"`
+	Extra json.RawMessage `json:"Extra,omitempty"`
+}
+
+// MacRange is a range of MAC addresses, "00-15-5D-AB-C0-00".
+type MacRange struct {
+	StartMacAddress string `json:"StartMacAddress,omitempty"`
+	EndMacAddress   string `json:"EndMacAddress,omitempty"`
+}
+
+// MacPool is where a network takes the MAC addresses of its endpoints from.
+type MacPool struct {
+	Ranges []MacRange `json:"Ranges,omitempty"`
+}
+
+// DNS is the resolver configuration of a network or endpoint.
+type DNS struct {
+	Domain     string   `json:"Domain,omitempty"`
+	Search     []string `json:"Search,omitempty"`
+	ServerList []string `json:"ServerList,omitempty"`
+	Options    []string `json:"Options,omitempty"`
+}
+
+// NetRoute is a route of a subnet or endpoint. (hcsshim calls it Route; the
+// object of the same name is [Route].)
+type NetRoute struct {
+	NextHop           string `json:"NextHop,omitempty"`
+	DestinationPrefix string `json:"DestinationPrefix,omitempty"`
+	Metric            uint16 `json:"Metric,omitempty"`
+}
+
+// Subnet is one prefix of a network.
+type Subnet struct {
+	IpAddressPrefix string     `json:"IpAddressPrefix,omitempty"`
+	Policies        []Policy   `json:"Policies,omitempty"`
+	Routes          []NetRoute `json:"Routes,omitempty"`
+	Flags           uint32     `json:"Flags,omitempty"`
+}
+
+// Prefix returns the subnet's prefix, or the zero Prefix when it is malformed.
+func (s Subnet) Prefix() netip.Prefix {
+	p, err := netip.ParsePrefix(s.IpAddressPrefix)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return p.Masked()
+}
+
+// Gateway returns the next hop of the subnet's default route.
+func (s Subnet) Gateway() netip.Addr {
+	for _, r := range s.Routes {
+		if p, err := netip.ParsePrefix(r.DestinationPrefix); err == nil && p.Bits() != 0 {
+			continue
+		}
+		if a, err := netip.ParseAddr(r.NextHop); err == nil {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// Ipam is one address space of a network; Type is "Static" or "DHCP".
+type Ipam struct {
+	Type    string   `json:"Type,omitempty"`
+	Subnets []Subnet `json:"Subnets,omitempty"`
+}
+
+// Network is a HostComputeNetwork.
+type Network struct {
+	ID            string        `json:"ID,omitempty"`
+	Name          string        `json:"Name,omitempty"`
+	Type          string        `json:"Type,omitempty"`
+	Policies      []Policy      `json:"Policies,omitempty"`
+	MacPool       MacPool       `json:"MacPool,omitzero"`
+	Dns           DNS           `json:"Dns,omitzero"`
+	Ipams         []Ipam        `json:"Ipams,omitempty"`
+	Flags         uint32        `json:"Flags,omitempty"`
+	Health        Health        `json:"Health,omitzero"`
+	SchemaVersion SchemaVersion `json:"SchemaVersion,omitzero"`
+
+	// ManagementIP is the node's address on this network's adapter. HNS v1
+	// shows it; HCN v2 does not. It is the VIP of NodePort load balancers, of
+	// OutBoundNAT without one, and the default SourceVIP.
+	ManagementIP netip.Addr `json:"-"`
+	// DNSServerCompartment is a field of HNS v1.
+	DNSServerCompartment uint32 `json:"-"`
+	// Origin is the configuration behind the network.
+	Origin *trace.Origin `json:"-"`
+}
+
+// Is reports whether the network has one of the types, without regard to case.
+func (n *Network) Is(types ...string) bool {
+	return slices.ContainsFunc(types, func(t string) bool { return strings.EqualFold(t, n.Type) })
+}
+
+// Subnets returns the subnets of all address spaces in order.
+func (n *Network) Subnets() []Subnet {
+	var all []Subnet
+	for _, i := range n.Ipams {
+		all = append(all, i.Subnets...)
+	}
+	return all
+}
+
+// VSID returns the virtual network identifier of the first subnet that has one.
+func (n *Network) VSID() (uint32, bool) {
+	for _, s := range n.Subnets() {
+		for _, p := range PoliciesOf(s.Policies, PolicyVSID) {
+			if v, err := DecodePolicy[VSIDSettings](p); err == nil {
+				return v.IsolationId, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// DrMacAddress returns the MAC address of the network's distributed router, or
+// "" when it has none.
+func (n *Network) DrMacAddress() string {
+	for _, p := range PoliciesOf(n.Policies, PolicyDrMacAddress) {
+		if v, err := DecodePolicy[DrMacAddressSettings](p); err == nil {
+			return v.Address
+		}
+	}
+	return ""
+}
+
+// VxlanPort returns the UDP port that the network's VxlanPort policy sets, or 0.
+func (n *Network) VxlanPort() uint16 {
+	for _, p := range PoliciesOf(n.Policies, PolicyVxlanPort) {
+		if v, err := DecodePolicy[VxlanPortSettings](p); err == nil {
+			return v.Port
+		}
+	}
+	return 0
+}
+
+func (n Network) clone() *Network {
+	n.Policies = slices.Clone(n.Policies)
+	n.MacPool.Ranges = slices.Clone(n.MacPool.Ranges)
+	n.Dns = n.Dns.clone()
+	n.Ipams = slices.Clone(n.Ipams)
+	for i := range n.Ipams {
+		subnets := slices.Clone(n.Ipams[i].Subnets)
+		for j := range subnets {
+			subnets[j].Policies = slices.Clone(subnets[j].Policies)
+			subnets[j].Routes = slices.Clone(subnets[j].Routes)
+		}
+		n.Ipams[i].Subnets = subnets
+	}
+	return &n
+}
+
+func (d DNS) clone() DNS {
+	d.Search, d.ServerList, d.Options = slices.Clone(d.Search), slices.Clone(d.ServerList), slices.Clone(d.Options)
+	return d
+}
