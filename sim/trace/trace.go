@@ -95,7 +95,12 @@ type Query struct {
 	// RCode is the answer's code ("NOERROR", "NXDOMAIN"), or "" when no answer came.
 	RCode   string   `json:"rcode,omitempty"`
 	Answers []string `json:"answers,omitempty"`
-	Path    *Path    `json:"path,omitempty"`
+	// Why says which rule of the resolver made it ask this name.
+	Why string `json:"why,omitempty"`
+	// Evidence is the identifier of the fact behind that rule, Grade its grade.
+	Evidence string         `json:"evidence,omitempty"`
+	Grade    evidence.Grade `json:"grade,omitempty"`
+	Path     *Path          `json:"path,omitempty"`
 }
 
 // Path is one way that the flow can take. A flow has several when a load
