@@ -1,0 +1,218 @@
+package packet
+
+import "net/netip"
+
+// The setters change one field, the parsed headers and every checksum that
+// covers it. Those that return a bool do nothing and return false when the
+// packet has no such field: an address of the other family, a port on ICMP or on
+// a later fragment, an identifier on an ICMP error.
+//
+// A UDP checksum of 0 means "none" and stays 0. Protocols other than TCP, UDP
+// and ICMP whose checksum covers the addresses (DCCP, UDP-Lite) are not
+// corrected.
+
+// SetEthSrc sets the source MAC address.
+func (p *Packet) SetEthSrc(m MAC) {
+	if p.Len() >= ethHeaderLen {
+		copy(p.buf[p.off+6:], m[:])
+		p.h.EthSrc = m
+	}
+}
+
+// SetEthDst sets the destination MAC address.
+func (p *Packet) SetEthDst(m MAC) {
+	if p.Len() >= ethHeaderLen {
+		copy(p.buf[p.off:], m[:])
+		p.h.EthDst = m
+	}
+}
+
+// swapAddr writes a into an address field and returns the change of the sum.
+func swapAddr(b []byte, version uint8, a netip.Addr) (stored netip.Addr, delta uint64, ok bool) {
+	switch {
+	case version == 4 && (a.Is4() || a.Is4In6()):
+		n := a.As4()
+		b = b[:4]
+		delta = swap32(be.Uint32(b), be.Uint32(n[:]))
+		copy(b, n[:])
+		return netip.AddrFrom4(n), delta, true
+	case version == 6 && a.Is6():
+		n := a.As16()
+		b = b[:16]
+		for i := 0; i < 16; i += 4 {
+			delta += swap32(be.Uint32(b[i:]), be.Uint32(n[i:]))
+		}
+		copy(b, n[:])
+		return netip.AddrFrom16(n), delta, true
+	}
+	return netip.Addr{}, 0, false
+}
+
+// addrOffsets returns where the addresses stand in an IP header.
+func addrOffsets(version uint8) (src, dst int) {
+	if version == 4 {
+		return 12, 16
+	}
+	return 8, 24
+}
+
+// SetSrc sets the source address. A false return means another address family
+// or no IP.
+func (p *Packet) SetSrc(a netip.Addr) bool {
+	f, h := p.Bytes(), &p.h
+	at, _ := addrOffsets(h.IPVersion)
+	if h.IPVersion == 0 {
+		return false
+	}
+	s, delta, ok := swapAddr(f[h.L3+at:], h.IPVersion, a)
+	if ok {
+		h.Src = s
+		h.fixAddr(f, delta)
+	}
+	return ok
+}
+
+// SetDst sets the destination address. A false return means another address
+// family or no IP.
+func (p *Packet) SetDst(a netip.Addr) bool {
+	f, h := p.Bytes(), &p.h
+	_, at := addrOffsets(h.IPVersion)
+	if h.IPVersion == 0 {
+		return false
+	}
+	d, delta, ok := swapAddr(f[h.L3+at:], h.IPVersion, a)
+	if ok {
+		h.Dst = d
+		h.fixAddr(f, delta)
+	}
+	return ok
+}
+
+func (h *Headers) fixAddr(f []byte, delta uint64) {
+	if h.IPVersion == 4 {
+		update(f[h.L3+10:], delta)
+	}
+	h.fixL4(f, delta, 0)
+}
+
+func (h *Headers) hasPorts() bool { return h.L4 != 0 && (h.Proto == TCP || h.Proto == UDP) }
+
+func (h *Headers) hasICMPID() bool {
+	return h.L4 != 0 && (h.Proto == ICMP || h.Proto == ICMPv6) && hasICMPID(h.Proto, h.ICMPType)
+}
+
+// SetSrcPort sets the source port of TCP or UDP.
+func (p *Packet) SetSrcPort(port uint16) bool {
+	h := &p.h
+	if !h.hasPorts() {
+		return false
+	}
+	f := p.Bytes()
+	be.PutUint16(f[h.L4:], port)
+	h.fixL4(f, 0, swap16(h.SrcPort, port))
+	h.SrcPort = port
+	return true
+}
+
+// SetDstPort sets the destination port of TCP or UDP.
+func (p *Packet) SetDstPort(port uint16) bool {
+	h := &p.h
+	if !h.hasPorts() {
+		return false
+	}
+	f := p.Bytes()
+	be.PutUint16(f[h.L4+2:], port)
+	h.fixL4(f, 0, swap16(h.DstPort, port))
+	h.DstPort = port
+	return true
+}
+
+// SetICMPID sets the identifier of an echo or timestamp message.
+func (p *Packet) SetICMPID(id uint16) bool {
+	h := &p.h
+	if !h.hasICMPID() {
+		return false
+	}
+	f := p.Bytes()
+	be.PutUint16(f[h.L4+4:], id)
+	h.fixL4(f, 0, swap16(h.ICMPID, id))
+	h.ICMPID = id
+	return true
+}
+
+// SetTTL sets the IPv4 time to live or the IPv6 hop limit.
+func (p *Packet) SetTTL(ttl uint8) bool {
+	if p.h.IPVersion == 0 {
+		return false
+	}
+	p.h.setTTL(p.Bytes(), ttl)
+	return true
+}
+
+func (h *Headers) setTTL(f []byte, ttl uint8) {
+	if h.IPVersion == 4 {
+		update(f[h.L3+10:], swap16(uint16(h.TTL)<<8, uint16(ttl)<<8))
+		f[h.L3+8] = ttl
+	} else {
+		f[h.L3+7] = ttl
+	}
+	h.TTL = ttl
+}
+
+// DecTTL takes one from the time to live and returns what is left. A TTL of 0
+// stays 0; so a router drops the packet when 0 is returned. A frame without IP
+// returns 0.
+func (p *Packet) DecTTL() (left uint8) {
+	if p.h.TTL > 0 {
+		p.h.setTTL(p.Bytes(), p.h.TTL-1)
+	}
+	return p.h.TTL
+}
+
+// SetVLAN sets the identifier of the outermost 802.1Q tag and adds the tag when
+// there is none; 0 removes it. Bits above the low 12 are ignored. The priority
+// of an existing tag is kept.
+func (p *Packet) SetVLAN(id uint16) {
+	if p.Len() < ethHeaderLen {
+		return
+	}
+	id &= 0xfff
+	f := p.Bytes()
+	tagged := be.Uint16(f[12:]) == EtherVLAN && len(f) >= ethHeaderLen+vlanTagLen
+	move := 0
+	switch {
+	case id == 0 && !tagged:
+		return
+	case id == 0:
+		copy(f[vlanTagLen:], f[:12])
+		p.off += vlanTagLen
+		move = -vlanTagLen
+	case tagged:
+		be.PutUint16(f[14:], be.Uint16(f[14:])&0xf000|id)
+		p.h.VLAN = id
+		return
+	default:
+		p.push(vlanTagLen)
+		f = p.Bytes()
+		copy(f, f[vlanTagLen:vlanTagLen+12])
+		be.PutUint16(f[12:], EtherVLAN)
+		be.PutUint16(f[14:], id)
+		move = vlanTagLen
+	}
+	// What was a second tag may now be the first, and the other way round.
+	if p.h.EtherType == EtherVLAN {
+		_ = parse(p.Bytes(), &p.h)
+		return
+	}
+	p.h.VLAN = id
+	p.h.shift(move)
+}
+
+// shift moves the offsets of h by n bytes.
+func (h *Headers) shift(n int) {
+	for _, o := range [...]*int{&h.L3, &h.L4, &h.Payload, &h.End} {
+		if *o != 0 {
+			*o += n
+		}
+	}
+}
