@@ -1,0 +1,169 @@
+// Package wire carries frames between machines: network interfaces, layer-2
+// segments, the queue of frames under way and the virtual clock.
+//
+// It knows frames and MAC addresses. It must not know routing, virtual
+// switches or anything of Kubernetes: those are devices plugged into it.
+package wire
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/evidence"
+	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/vfp"
+)
+
+// Device is a machine with network interfaces.
+type Device interface {
+	// Receive takes a frame that arrived at one of the device's interfaces.
+	Receive(w *World, nic *NIC, p *packet.Packet)
+	// ARP answers who has an address on the interface's segment.
+	ARP(nic *NIC, ip netip.Addr) (packet.MAC, bool)
+}
+
+// NIC is a network interface plugged into a segment.
+type NIC struct {
+	Name    string
+	MAC     packet.MAC
+	Owner   Device
+	Segment *Segment
+	// Promiscuous interfaces get every frame that nobody else owns, and all
+	// with a MAC address of theirs: a virtual switch behind the interface.
+	Promiscuous func(packet.MAC) bool
+}
+
+// Segment is one layer-2 network. Its Policy, when set, sees every frame
+// before it is delivered and may drop it or take it over.
+type Segment struct {
+	Name   string
+	NICs   []*NIC
+	Policy func(w *World, from *NIC, p *packet.Packet) (handled bool)
+}
+
+// Attach plugs an interface in.
+func (s *Segment) Attach(n *NIC) {
+	n.Segment = s
+	s.NICs = append(s.NICs, n)
+}
+
+var factWire = evidence.New("wire.ethernet", evidence.Stated,
+	"An Ethernet segment delivers a frame to the interface that has its destination MAC address.", "IEEE 802.3")
+
+// Send puts a frame on the segment.
+func (s *Segment) Send(w *World, from *NIC, p *packet.Packet) {
+	if w.Tap != nil {
+		w.Tap(s, from, p)
+	}
+	if w.Rec.On() {
+		w.Rec.Add(trace.Step{Place: "fabric", Object: "segment " + s.Name, Action: trace.ActForward,
+			Text: "on the wire", Packet: p.String(), Frame: append([]byte(nil), p.Bytes()...)}.Cite(factWire))
+	}
+	if s.Policy != nil && s.Policy(w, from, p) {
+		return
+	}
+	s.Deliver(w, from, p)
+}
+
+// Deliver hands a frame to the interface that owns its destination, past the
+// segment's policy.
+func (s *Segment) Deliver(w *World, from *NIC, p *packet.Packet) {
+	dst := p.Headers().EthDst
+	if dst.IsMulticast() {
+		for _, n := range s.NICs {
+			if n != from {
+				q := p.Clone()
+				w.Queue(func() { n.Owner.Receive(w, n, q) })
+			}
+		}
+		return
+	}
+	for _, n := range s.NICs {
+		if n != from && (n.MAC == dst || n.Promiscuous != nil && n.Promiscuous(dst)) {
+			w.Queue(func() { n.Owner.Receive(w, n, p) })
+			return
+		}
+	}
+	if w.Rec.On() {
+		w.Rec.Add(trace.Step{Place: "fabric", Object: "segment " + s.Name, Action: trace.ActDrop, Reason: trace.NoNeighbour,
+			Text: "nobody on the segment has the MAC address " + dst.String(), Packet: p.String()}.Cite(factWire))
+	}
+}
+
+// Resolve asks all machines on the segment who has an address, as ARP or
+// neighbour discovery does.
+func (s *Segment) Resolve(from *NIC, ip netip.Addr) (packet.MAC, bool) {
+	for _, n := range s.NICs {
+		if n == from {
+			continue
+		}
+		if mac, ok := n.Owner.ARP(n, ip); ok {
+			return mac, true
+		}
+	}
+	return packet.MAC{}, false
+}
+
+// World is what moves: the frames under way and the clock.
+type World struct {
+	// Now is the virtual time.
+	Now time.Duration
+	Rec *trace.Recorder
+	// Tap, when set, sees every frame on every segment.
+	Tap func(s *Segment, from *NIC, p *packet.Packet)
+	// Forced are the picks to make at the first choices; later choices take
+	// the default. Made lists the choices that were made.
+	Forced []int
+	Made   []trace.Choice
+	// Hole is set to the first hole of the model that a packet fell into.
+	Hole string
+
+	queue []func()
+}
+
+// MaxEvents bounds one run: more means that packets travel in circles that no
+// hop limit ends.
+const MaxEvents = 4096
+
+// Queue schedules an event after all that are waiting.
+func (w *World) Queue(f func()) { w.queue = append(w.queue, f) }
+
+// Run works the queue off. It returns an error when it does not end.
+func (w *World) Run() error {
+	for n := 0; len(w.queue) > 0; n++ {
+		if n == MaxEvents {
+			w.queue = nil
+			return fmt.Errorf("more than %d events for one packet", MaxEvents)
+		}
+		f := w.queue[0]
+		w.queue = w.queue[1:]
+		f()
+	}
+	return nil
+}
+
+// Choose makes a choice and notes it.
+func (w *World) Choose(where string, n, def int, label func(int) string) int {
+	pick := def
+	if i := len(w.Made); i < len(w.Forced) {
+		pick = w.Forced[i] % n
+	} else if w.Rec.On() {
+		pick = 0
+	}
+	w.Made = append(w.Made, trace.Choice{Where: where, Pick: pick, Of: n, Label: label(pick)})
+	return pick
+}
+
+// Env is the environment for packets that pass a virtual switch at place.
+func (w *World) Env(place string) *vfp.Env {
+	return &vfp.Env{Now: w.Now, Rec: w.Rec, Place: place, Choose: w.Choose}
+}
+
+// Fell notes that a packet fell into a hole of the model.
+func (w *World) Fell(hole string) {
+	if w.Hole == "" {
+		w.Hole = hole
+	}
+}
