@@ -1,0 +1,313 @@
+package result_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/reports/result/resulttest"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+func write(t *testing.T, doc *result.Document) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := result.Write(&b, doc); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func compile(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	raw, err := jsonschema.UnmarshalJSON(bytes.NewReader(result.JSONSchema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schema.json", raw); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func validate(t *testing.T, b []byte) error {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compile(t).Validate(v)
+}
+
+func TestWhatIsWrittenMatchesTheSchema(t *testing.T) {
+	for name, doc := range map[string]*result.Document{
+		"sample":       resulttest.Sample(),
+		"empty":        {},
+		"nil lists":    {Settings: []result.Setting{{ID: "a"}}, Traces: map[string]*trace.Trace{"t": {Verdict: trace.Unknown, Paths: []trace.Path{{Verdict: trace.Unknown}}}}},
+		"no trace set": {Claims: []result.Claim{{ID: "x"}}},
+	} {
+		if err := validate(t, write(t, doc)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestSchemaRefusesWhatIsNotADocument(t *testing.T) {
+	good := string(write(t, resulttest.Small()))
+	for name, edit := range map[string][2]string{
+		"another schema":       {result.Schema, "winlab.dev/results/v0"},
+		"outcome not in set":   {`"outcome": "agrees"`, `"outcome": "fine"`},
+		"verdict not in set":   {`"verdict": "no-reply"`, `"verdict": "gone"`},
+		"unknown field":        {`"claims": [`, `"extra": 1, "claims": [`},
+		"action not in set":    {`"action": "send"`, `"action": "beam"`},
+		"port out of range":    {`"dstPort": 80`, `"dstPort": 80000`},
+		"required field gone":  {`"tool": `, `"x": `},
+		"frame is not a text":  {`"line": 14`, `"line": "14"`},
+		"negative line number": {`"line": 14`, `"line": -14`},
+	} {
+		bad := strings.Replace(good, edit[0], edit[1], 1)
+		if bad == good {
+			t.Fatalf("%s: the sample has no %q", name, edit[0])
+		}
+		if validate(t, []byte(bad)) == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// TestSchemaHasEveryField walks the Go types and the schema side by side, so
+// that a new Go field must be described and an old one must be removed.
+func TestSchemaHasEveryField(t *testing.T) {
+	var schema map[string]any
+	if err := json.Unmarshal(result.JSONSchema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	defs := schema["$defs"].(map[string]any)
+	seen := map[string]bool{}
+	var walk func(reflect.Type, map[string]any, string)
+	walk = func(typ reflect.Type, s map[string]any, at string) {
+		if r, ok := s["$ref"].(string); ok {
+			name := strings.TrimPrefix(r, "#/$defs/")
+			if seen[name] {
+				return
+			}
+			seen[name] = true
+			d, ok := defs[name].(map[string]any)
+			if !ok {
+				t.Errorf("%s: %s leads nowhere", at, r)
+				return
+			}
+			s = d
+		}
+		switch typ.Kind() {
+		case reflect.Pointer:
+			walk(typ.Elem(), s, at)
+		case reflect.Slice:
+			if items, ok := s["items"].(map[string]any); ok {
+				walk(typ.Elem(), items, at+"[]")
+			}
+		case reflect.Map:
+			if el, ok := s["additionalProperties"].(map[string]any); ok {
+				walk(typ.Elem(), el, at+"{}")
+			}
+		case reflect.Struct:
+			props, _ := s["properties"].(map[string]any)
+			required, _ := s["required"].([]any)
+			fields := jsonFields(typ)
+			for name, f := range fields {
+				p, ok := props[name].(map[string]any)
+				if !ok {
+					t.Errorf("%s.%s (Go field %s.%s) is not in the schema", at, name, typ, f.Name)
+					continue
+				}
+				optional := strings.Contains(f.Tag.Get("json"), ",omitempty")
+				if optional == slices.Contains(required, any(name)) {
+					t.Errorf("%s.%s: omitempty is %v, required is %v", at, name, optional, !optional)
+				}
+				walk(f.Type, p, at+"."+name)
+			}
+			for name := range props {
+				if _, ok := fields[name]; !ok {
+					t.Errorf("%s.%s is in the schema, but %s has no such field", at, name, typ)
+				}
+			}
+		}
+	}
+	walk(reflect.TypeFor[result.Document](), schema, "document")
+	for name := range defs {
+		if !seen[name] && name != "grade" && name != "verdict" {
+			t.Errorf("$defs/%s is not used", name)
+		}
+	}
+	var verdicts []string
+	for _, v := range trace.Verdicts {
+		verdicts = append(verdicts, string(v.ID))
+	}
+	if d := cmp.Diff(verdicts, texts(defs["verdict"].(map[string]any)["enum"])); d != "" {
+		t.Errorf("verdicts (-Go +schema):\n%s", d)
+	}
+	got := texts(defs["cell"].(map[string]any)["properties"].(map[string]any)["outcome"].(map[string]any)["enum"])
+	if d := cmp.Diff(result.Outcomes, got, cmpopts.SortSlices(strings.Compare)); d != "" {
+		t.Errorf("outcomes (-Go +schema):\n%s", d)
+	}
+}
+
+func texts(v any) []string {
+	var out []string
+	for _, x := range v.([]any) {
+		out = append(out, x.(string))
+	}
+	return out
+}
+
+func jsonFields(typ reflect.Type) map[string]reflect.StructField {
+	out := map[string]reflect.StructField{}
+	for _, f := range reflect.VisibleFields(typ) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous || name == "-" {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		out[name] = f
+	}
+	return out
+}
+
+func TestWriteThenReadKeepsEverything(t *testing.T) {
+	doc := resulttest.Sample()
+	got, err := result.Read(bytes.NewReader(write(t, doc)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(doc, got, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("(-written +read):\n%s", d)
+	}
+}
+
+func TestWriteIsStableAndLeavesTheDocumentAlone(t *testing.T) {
+	doc := resulttest.Sample()
+	doc.Claims[0].Sources = nil
+	a := write(t, doc)
+	if doc.Claims[0].Sources != nil {
+		t.Error("Write changed the document")
+	}
+	again := resulttest.Sample()
+	again.Claims[0].Sources = nil
+	if b := write(t, again); !bytes.Equal(a, b) {
+		t.Error("two runs give different bytes")
+	}
+}
+
+func TestReadSaysWhatIsWrong(t *testing.T) {
+	good := string(write(t, resulttest.Small()))
+	edit := func(old, with string) string {
+		bad := strings.Replace(good, old, with, 1)
+		if bad == good {
+			t.Fatalf("the sample has no %q", old)
+		}
+		return bad
+	}
+	for _, c := range []struct {
+		name, in string
+		want     []string
+	}{
+		{"empty", "", []string{"unexpected end"}},
+		{"not JSON", "{\n  \"schema\": oops", []string{"2:13"}},
+		{"another document", `{"kind":"Pod"}`, []string{`no "schema"`, result.Schema}},
+		{"another version", `{"schema":"winlab.dev/results/v9"}`, []string{"v9", result.Schema}},
+		{"unknown field", edit(`"tool":`, `"tol":`), []string{`"tol"`}},
+		{"wrong type", edit(`"disputed": true`, `"disputed": "yes"`), []string{"disputed", ":"}},
+		{"two wrong references", strings.ReplaceAll(edit(`"area": "icmp"`, `"area": "nowhere"`), `"claim": "driver-mac"`, `"claim": "gone"`), []string{`"nowhere"`, `"gone"`}},
+	} {
+		_, err := result.Read(strings.NewReader(c.in))
+		if err == nil {
+			t.Errorf("%s: no error", c.name)
+			continue
+		}
+		for _, w := range c.want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %q does not say %q", c.name, err, w)
+			}
+		}
+	}
+}
+
+func TestWriteRefusesAnotherSchema(t *testing.T) {
+	if err := result.Write(&bytes.Buffer{}, &result.Document{Schema: "winlab.dev/results/v9"}); err == nil {
+		t.Error("written")
+	}
+}
+
+func TestSummarise(t *testing.T) {
+	pass, fail := []result.Check{{Pass: true}}, []result.Check{{Pass: false}}
+	for _, c := range []struct {
+		name  string
+		doc   result.Document
+		asExp bool
+	}{
+		{"nothing at all", result.Document{}, true},
+		{"all agree", result.Document{Cells: []result.Cell{{Outcome: result.Agrees, Checks: pass}}}, true},
+		{"one differs", result.Document{Cells: []result.Cell{{Outcome: result.Agrees, Checks: pass}, {Outcome: result.Differs, Checks: fail}}}, false},
+		{"a check could not be done", result.Document{Cells: []result.Cell{{Outcome: result.Failed}}}, false},
+		{"a disputed expectation is not met", result.Document{Cells: []result.Cell{{Outcome: result.Disputed, Checks: fail}}}, true},
+		{"the model has a hole", result.Document{Cells: []result.Cell{{Outcome: result.Hole, Checks: fail}}}, true},
+		{"an agreeing cell with a failed check", result.Document{Cells: []result.Cell{{Outcome: result.Agrees, Checks: fail}}}, false},
+		{"a flow failed", result.Document{Flows: []result.FlowResult{{}}}, false},
+	} {
+		result.Summarise(&c.doc)
+		if c.doc.Summary.AsExpected != c.asExp {
+			t.Errorf("%s: asExpected is %v", c.name, !c.asExp)
+		}
+	}
+	doc := resulttest.Sample()
+	sum := 0
+	for o, n := range doc.Summary.Outcomes {
+		if n == 0 {
+			t.Errorf("the sample has no cell that is %q", o)
+		}
+		sum += n
+	}
+	if sum != len(doc.Cells) || doc.Summary.FlowsFailed != 1 {
+		t.Errorf("%d outcomes for %d cells, %d flows failed", sum, len(doc.Cells), doc.Summary.FlowsFailed)
+	}
+	of := result.OfClaims(doc)
+	for claim, want := range map[string]string{"rras-forwarding": result.Unchecked, "pod-to-node": result.Disputed, "ping-outside": result.Own, "clusterip-split": result.Differs} {
+		if of[claim] != want {
+			t.Errorf("%s is %q, want %q", claim, of[claim], want)
+		}
+	}
+}
+
+func TestSampleHasEveryVerdictAndAction(t *testing.T) {
+	doc := resulttest.Sample()
+	if err := doc.Validate(); err != nil {
+		t.Error(err)
+	}
+	have := map[trace.Verdict]bool{}
+	for _, tr := range doc.Traces {
+		have[tr.Verdict] = true
+	}
+	for _, v := range trace.Verdicts {
+		if !have[v.ID] {
+			t.Errorf("no trace is %q", v.ID)
+		}
+	}
+	if n := len(doc.Claims); n != 40 {
+		t.Errorf("%d claims", n)
+	}
+}

@@ -1,0 +1,81 @@
+package result
+
+import "slices"
+
+// The outcomes of a cell.
+const (
+	// Differs: the documents state or imply one thing, the check found another.
+	Differs = "differs"
+	// Failed: the check itself could not be done. The cell says "error".
+	Failed = "error"
+	// Disputed: sources contradict each other; the model sides with one of them.
+	Disputed = "disputed"
+	// Hole: the model does not know. The cell says "unknown".
+	Hole = "unknown"
+	// Own: the documents are silent, the model speaks for itself.
+	Own = "own"
+	// Agrees: documents and check say the same.
+	Agrees = "agrees"
+	// Unchecked is the outcome of a claim, never of a cell: nothing checks it.
+	Unchecked = "unchecked"
+)
+
+// Outcomes lists the outcomes of a cell, the one that needs attention most first.
+var Outcomes = []string{Differs, Failed, Disputed, Hole, Own, Agrees}
+
+func known(outcome string) bool { return slices.Contains(Outcomes, outcome) }
+
+// Summarise fills doc.Summary from the claims, cells and flows.
+//
+// A run is as expected when no cell differs or could not be checked, no check
+// outside disputed and unknown cells failed, and no flow failed. A disputed
+// expectation and a hole of the model are shown, they do not fail a run.
+func Summarise(doc *Document) {
+	s := Summary{Claims: len(doc.Claims), Cells: len(doc.Cells), Flows: len(doc.Flows), Outcomes: map[string]int{}, AsExpected: true}
+	for _, o := range Outcomes {
+		s.Outcomes[o] = 0
+	}
+	for _, c := range doc.Cells {
+		s.Outcomes[c.Outcome]++
+		switch c.Outcome {
+		case Differs, Failed:
+			s.AsExpected = false
+		case Disputed, Hole:
+		default:
+			if slices.ContainsFunc(c.Checks, func(k Check) bool { return !k.Pass }) {
+				s.AsExpected = false
+			}
+		}
+	}
+	for _, f := range doc.Flows {
+		if !f.Pass {
+			s.FlowsFailed++
+			s.AsExpected = false
+		}
+	}
+	doc.Summary = s
+}
+
+// OfClaims returns, for every claim, the outcome among its cells that needs
+// attention most; [Unchecked] when the claim has no cell.
+func OfClaims(doc *Document) map[string]string {
+	worst := make(map[string]string, len(doc.Claims))
+	for _, c := range doc.Claims {
+		worst[c.ID] = Unchecked
+		if c.Disputed {
+			worst[c.ID] = Disputed
+		}
+	}
+	rank := func(o string) int {
+		if i := slices.Index(Outcomes, o); i >= 0 {
+			return i
+		}
+		return len(Outcomes)
+	}
+	for _, c := range doc.Cells {
+		if rank(c.Outcome) < rank(worst[c.Claim]) {
+			worst[c.Claim] = c.Outcome
+		}
+	}
+	return worst
+}
