@@ -234,7 +234,10 @@ func (p *Packet) Inner(kind Tunnel) (h Headers, vni uint32, err error) {
 func parseInner(f []byte, at, end int, h *Headers) error {
 	err := parse(f[at:end], h)
 	h.shift(at)
-	var pe *ParseError
+	if err == nil {
+		return nil
+	}
+	var pe *ParseError // on the heap, because errors.As takes its address
 	if errors.As(err, &pe) {
 		pe.Layer, pe.Offset = "inner "+pe.Layer, pe.Offset+at
 	}
@@ -244,23 +247,22 @@ func parseInner(f []byte, at, end int, h *Headers) error {
 // VXLANSrcPort returns the UDP source port for a tunnelled flow: a hash of the
 // inner flow in the dynamic range 49152 to 65535, as RFC 7348 §5 recommends, so
 // that the underlay spreads flows over its paths. Which hash a real switch uses
-// is not known; this one is FNV-1a and depends on the tuple only.
+// is not known; this one depends on the tuple only and is the same on every run.
 func VXLANSrcPort(t Tuple) uint16 {
-	const prime = 16777619
-	x := uint32(2166136261)
-	mix := func(b byte) { x = (x ^ uint32(b)) * prime }
+	var x uint64
+	mix := func(w uint64) {
+		// The step of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+		x = (x ^ w) * 0xbf58476d1ce4e5b9
+		x ^= x >> 29
+	}
 	for _, a := range [...]netip.Addr{t.Src, t.Dst} {
-		if !a.IsValid() { // a frame without IP
-			continue
-		}
-		for _, c := range a.As16() {
-			mix(c)
+		if a.IsValid() { // not so for a frame without IP
+			b := a.As16()
+			mix(be.Uint64(b[:]))
+			mix(be.Uint64(b[8:]))
 		}
 	}
-	for _, v := range [...]uint16{t.SrcPort, t.DstPort, t.ICMPID} {
-		mix(byte(v >> 8))
-		mix(byte(v))
-	}
-	mix(byte(t.Proto))
-	return 0xc000 | uint16(x^x>>16)&0x3fff
+	mix(uint64(t.Proto)<<48 | uint64(t.ICMPID)<<32 | uint64(t.DstPort)<<16 | uint64(t.SrcPort))
+	mix(0)
+	return 0xc000 | uint16(x>>50) // the high bits of a product are the mixed ones
 }
