@@ -78,11 +78,13 @@ func (o *op) apply(p *packet.Packet) {
 	case opRewrite:
 		p.Apply(&o.rewrite)
 	case opEncap:
-		o.tunnel.encap(p)
+		// A frame too long for the tunnel was refused when the flow was made;
+		// a later one keeps its native form and is seen as such on the wire.
+		_ = o.tunnel.encap(p)
 	}
 }
 
-func (t *Tunnel) encap(p *packet.Packet) {
+func (t *Tunnel) encap(p *packet.Packet) error {
 	inner := p.Tuple()
 	if !t.InnerDst.IsZero() {
 		p.SetEthDst(t.InnerDst)
@@ -91,7 +93,7 @@ func (t *Tunnel) encap(p *packet.Packet) {
 		p.SetEthSrc(t.InnerSrc)
 	}
 	h := p.Headers()
-	p.Encap(packet.Outer{
+	return p.Encap(packet.Outer{
 		Kind: t.Kind, EthSrc: h.EthSrc, EthDst: h.EthDst, Src: t.Src, Dst: t.Dst,
 		SrcPort: packet.VXLANSrcPort(inner), DstPort: t.Port, VNI: t.VNI, TTL: 128,
 	})

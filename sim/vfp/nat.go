@@ -10,45 +10,14 @@ import (
 // BlockSize is the number of consecutive ports that a pool takes at a time.
 const BlockSize = 64
 
-// PortSpace is the range of ports that one machine's pools share.
-type PortSpace struct {
-	lo, hi uint16
-	taken  map[uint16]bool // by first port of the block
-}
-
-// NewPortSpace returns the space of the ports lo to hi, both included.
-func NewPortSpace(lo, hi uint16) *PortSpace {
-	return &PortSpace{lo: lo, hi: hi, taken: map[uint16]bool{}}
-}
-
-// Take takes the lowest free block and returns its first port, or false when
-// none is left.
-func (s *PortSpace) Take() (first uint16, ok bool) {
-	for p := int(s.lo); p+BlockSize-1 <= int(s.hi); p += BlockSize {
-		if !s.taken[uint16(p)] {
-			s.taken[uint16(p)] = true
-			return uint16(p), true
-		}
-	}
-	return 0, false
-}
-
-// Release gives a block back.
-func (s *PortSpace) Release(first uint16) { delete(s.taken, first) }
-
-// Free counts the free blocks.
-func (s *PortSpace) Free() int {
-	return (int(s.hi)-int(s.lo)+1)/BlockSize - len(s.taken)
-}
-
 // Pool hands out source addresses and ports for translation.
 type Pool struct {
 	Name string
 	Addr netip.Addr
-	// Space is where the pool takes blocks from when it needs one; nil for a
-	// pool that has only its first Blocks.
-	Space  *PortSpace
+	// Blocks are the first ports of the blocks the pool has. More gets another
+	// block when they are used up; nil for a pool that has only these.
 	Blocks []uint16
+	More   func() (first uint16, ok bool)
 
 	used map[portKey]*flow
 	next int
@@ -76,10 +45,10 @@ func (p *Pool) bind(proto packet.Proto, f *flow, now time.Duration) (uint16, boo
 				return k.port, true
 			}
 		}
-		if p.Space == nil {
+		if p.More == nil {
 			return 0, false
 		}
-		first, ok := p.Space.Take()
+		first, ok := p.More()
 		if !ok {
 			return 0, false
 		}

@@ -40,7 +40,8 @@ type Port struct {
 	// ID is the port's name as vfpctrl prints it, Friendly what it is for.
 	ID, Friendly string
 	MAC          packet.MAC
-	External     bool
+	// External is the port to the wire, Host one of the node's own vNICs.
+	External, Host bool
 	// Label is how the trace names the port's owner ("endpoint client").
 	Label string
 
@@ -286,14 +287,21 @@ func (pt *Port) blocked(l *Layer, g *Group, r *Rule, p *packet.Packet, dir Direc
 		if r == nil {
 			text = "blocked: no rule allows it"
 		}
-		s := trace.Step{Action: trace.ActDrop, Text: text, Reason: trace.ACLBlock}
+		s := trace.Step{Action: trace.ActDrop, Text: text, Reason: blockReason(r)}
 		if r == nil {
 			s.Nearest = nearest(l, p, dir)
 			s = s.Cite(factPipeline)
 		}
 		env.Rec.Add(pt.step(env, dir, l, g, r, s))
 	}
-	return outcome{rule: r, res: Result{Reason: trace.ACLBlock}}
+	return outcome{rule: r, res: Result{Reason: blockReason(r)}}
+}
+
+func blockReason(r *Rule) trace.Reason {
+	if r != nil && r.Reason != "" {
+		return r.Reason
+	}
+	return trace.ACLBlock
 }
 
 // apply does what a rule says.
@@ -344,7 +352,12 @@ func (pt *Port) apply(l *Layer, g *Group, r *Rule, p *packet.Packet, k flowKey, 
 			return outcome{rule: r, res: Result{Reason: reason}}
 		}
 	case RouteEncap:
-		r.Tunnel.encap(p)
+		if err := r.Tunnel.encap(p); err != nil {
+			if env.Rec.On() {
+				env.Rec.Add(pt.step(env, k.dir, l, g, r, trace.Step{Action: trace.ActDrop, Reason: trace.BadPacket, Text: err.Error()}))
+			}
+			return outcome{rule: r, res: Result{Reason: trace.BadPacket}}
+		}
 		if env.Rec.On() {
 			t := r.Tunnel
 			env.Rec.Add(pt.step(env, k.dir, l, g, r, trace.Step{

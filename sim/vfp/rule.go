@@ -101,6 +101,8 @@ type Rule struct {
 	Next Router
 	// Hairpin sends the packet back into the switch from this port.
 	Hairpin bool
+	// Reason is why a block rule blocks; empty means an ACL.
+	Reason trace.Reason
 	// Hole says what the model does not know here. A packet that matches ends
 	// with the verdict unknown.
 	Hole string

@@ -15,11 +15,12 @@ type Switch struct {
 	// Kind is external, internal or private.
 	Kind  string
 	Ports []*Port
-	// KeepLoopback delivers packets that come back to their own port with
+	// KeepLoopback delivers packets that come back to a container's port with
 	// equal source and destination. The default drops them.
 	KeepLoopback bool
 
-	bindings map[binding]*Port
+	bindings map[binding]*Port // by the flows of NAT pools
+	static   map[binding]*Port // by Bind
 	byMAC    map[packet.MAC]*Port
 }
 
@@ -32,7 +33,7 @@ type binding struct {
 
 // NewSwitch returns a switch without ports.
 func NewSwitch(name, kind string) *Switch {
-	return &Switch{Name: name, Kind: kind, bindings: map[binding]*Port{}, byMAC: map[packet.MAC]*Port{}}
+	return &Switch{Name: name, Kind: kind, bindings: map[binding]*Port{}, static: map[binding]*Port{}, byMAC: map[packet.MAC]*Port{}}
 }
 
 // AddPort plugs a port in.
@@ -61,6 +62,15 @@ func (s *Switch) RemovePort(p *Port) {
 		}
 	}
 }
+
+// Bind hands packets to an address and port to a port of the switch, as a NAT
+// rule of that port needs it.
+func (s *Switch) Bind(addr netip.Addr, proto packet.Proto, port uint16, to *Port) {
+	s.static[binding{addr, proto, port}] = to
+}
+
+// Unbind forgets all that Bind set.
+func (s *Switch) Unbind() { clear(s.static) }
 
 // External returns the port to the physical NIC, or nil.
 func (s *Switch) External() *Port {
@@ -150,7 +160,12 @@ func (s *Switch) Flood(from *Port) []*Port {
 func (s *Switch) forward(from *Port, p *packet.Packet, env *Env) (*Port, trace.Reason) {
 	h := p.Headers()
 	if h.Proto == packet.TCP || h.Proto == packet.UDP {
-		if to := s.bindings[binding{h.Dst, h.Proto, h.DstPort}]; to != nil {
+		b := binding{h.Dst, h.Proto, h.DstPort}
+		to := s.bindings[b]
+		if to == nil {
+			to = s.static[b]
+		}
+		if to != nil && (to != from || !to.Host) {
 			if env.Rec.On() {
 				s.record(env, fmt.Sprintf("to port %s: its NAT pool has bound %s", to.name(), netip.AddrPortFrom(h.Dst, h.DstPort)), p, factSteer)
 			}
@@ -158,7 +173,7 @@ func (s *Switch) forward(from *Port, p *packet.Packet, env *Env) (*Port, trace.R
 		}
 	}
 	if to := s.byMAC[h.EthDst]; to != nil {
-		if to == from && h.Src == h.Dst && !s.KeepLoopback {
+		if to == from && !to.Host && h.Src == h.Dst && !s.KeepLoopback {
 			if env.Rec.On() {
 				env.Rec.Add(trace.Step{Place: env.Place, Object: "vSwitch " + s.Name, Action: trace.ActDrop, Reason: trace.HairpinToSelf,
 					Text: fmt.Sprintf("back to port %s with source and destination both %s: dropped", to.name(), h.Src), Packet: p.String()}.Cite(factLoopback))
