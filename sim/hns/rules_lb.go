@@ -84,7 +84,7 @@ func ruleID(prefix string, lb *LoadBalancer, parts ...any) string {
 	return s
 }
 
-func frontend(vip netip.Addr, m LBPortMapping) vfp.Cond {
+func frontendCond(vip netip.Addr, m LBPortMapping) vfp.Cond {
 	return vfp.Cond{Protos: []packet.Proto{packet.Proto(m.Protocol)}, Dst: []netip.Prefix{vfp.Host(vip)}, DstPorts: []vfp.PortRange{vfp.Port1(m.ExternalPort)}}
 }
 
@@ -112,7 +112,7 @@ func (c *Compiler) dsrClient(ls *layers, n *Network) {
 		ls.add(layerLBDSR, "LB_DSR_IPv4_OUT", vfp.Out, &vfp.Rule{
 			ID:       ruleID("LB_DSR_", lb, mgmt, vip, m.ExternalPort, m.InternalPort, m.Protocol),
 			Priority: priorityLB, Type: vfp.LBNAT, Flags: vfp.Terminating | vfp.Stateful, TTL: vfp.DefaultTTL,
-			Cond: frontend(vip, m), Targets: targets, BySource: c.bySource(m), Origin: lb.Origin, Fact: factDSRClient,
+			Cond: frontendCond(vip, m), Targets: targets, BySource: c.bySource(m), Origin: lb.Origin, Fact: factDSRClient,
 		})
 	})
 }
@@ -126,14 +126,14 @@ func (c *Compiler) backendRules(ls *layers, n *Network, self *Endpoint) {
 		}
 		ls.add(layerNAT, groupNATIn, vfp.In, &vfp.Rule{
 			ID:       ruleID("NAT_", lb, vip, m.ExternalPort, m.Protocol),
-			Priority: priorityLB, Type: vfp.NAT, Flags: vfp.Terminating | vfp.Stateful, Cond: frontend(vip, m),
+			Priority: priorityLB, Type: vfp.NAT, Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m),
 			Set:    packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: mine[0].Addr, DstPort: mine[0].Port},
 			Origin: lb.Origin, Fact: factDSRBackend,
 		})
 		ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
 			ID:       ruleID("ALLOW_NAT_", lb, vip, m.ExternalPort, m.Protocol),
 			Priority: priorityAllow, Type: vfp.Allow, Flags: vfp.Terminating,
-			Cond: vfp.Cond{Protos: []packet.Proto{packet.Proto(m.Protocol)}, Src: []netip.Prefix{vfp.Host(vip)}, SrcPorts: []vfp.PortRange{vfp.Port1(m.ExternalPort)}},
+			Cond:   vfp.Cond{Protos: []packet.Proto{packet.Proto(m.Protocol)}, Src: []netip.Prefix{vfp.Host(vip)}, SrcPorts: []vfp.PortRange{vfp.Port1(m.ExternalPort)}},
 			Origin: lb.Origin, Fact: factDSRBackend,
 		})
 	})
@@ -161,7 +161,7 @@ func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMap
 	if len(local) > 0 {
 		ls.add(layerHairpin, groupHairpinIn, vfp.In, &vfp.Rule{
 			ID:       ruleID("HairPin_", lb, vip, m.ExternalPort, m.ExternalPort, m.Protocol),
-			Priority: priorityLB, Type: vfp.LBNAT, Flags: vfp.Terminating | vfp.Stateful, Cond: frontend(vip, m),
+			Priority: priorityLB, Type: vfp.LBNAT, Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m),
 			Targets: local, KeepDst: true, Hairpin: true, BySource: c.bySource(m), Origin: lb.Origin, Fact: factDSRHairpin,
 		})
 	}
@@ -172,7 +172,7 @@ func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMap
 		layer, group = layerSLB, groupSLBOut
 	}
 	r := &vfp.Rule{
-		ID: id, Priority: priorityLB, Type: vfp.LBNAT, Flags: vfp.Terminating | vfp.Stateful, Cond: frontend(vip, m),
+		ID: id, Priority: priorityLB, Type: vfp.LBNAT, Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m),
 		Targets: all, Origin: lb.Origin, Fact: factDSRClient,
 	}
 	switch c.v.HostDSR {
@@ -202,7 +202,7 @@ func (c *Compiler) nonDSR(ls *layers, n *Network, lb *LoadBalancer, m LBPortMapp
 	}
 	r := &vfp.Rule{
 		ID: "(" + ruleID("LB_", lb, vip, m.ExternalPort, m.InternalPort, m.Protocol) + ")", Priority: priorityLB, Type: vfp.LBNAT,
-		Flags: vfp.Terminating | vfp.Stateful, Cond: frontend(vip, m), Targets: c.backends(lb, m, nil), Pool: pool,
+		Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m), Targets: c.backends(lb, m, nil), Pool: pool,
 		KeepDst: keepsVIP(m), BySource: c.bySource(m), Hairpin: true, Origin: lb.Origin, Fact: fact,
 	}
 	ls.add(layerSLB, "(SLB_GROUP_LB_IPv4_IN)", vfp.In, r)

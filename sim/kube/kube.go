@@ -1,0 +1,152 @@
+// Package kube holds the few facts of a Kubernetes cluster that the programs
+// on its nodes act on: nodes, Services and their endpoints. The lab fills them
+// in from manifests, the models of plugins and of kube-proxy read them. It must
+// not know HNS, switches or lab files.
+package kube
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows"
+)
+
+// Version is a Kubernetes minor version.
+type Version struct{ Major, Minor int }
+
+// ParseVersion reads "1.20", "v1.20" or "1.20.15"; the patch is ignored.
+func ParseVersion(s string) (Version, error) {
+	parts := strings.Split(strings.TrimPrefix(s, "v"), ".")
+	if len(parts) < 2 {
+		return Version{}, fmt.Errorf("Kubernetes version %q: write it as 1.20", s)
+	}
+	major, err1 := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	if err1 != nil || err2 != nil || major != 1 || minor < 0 {
+		return Version{}, fmt.Errorf("Kubernetes version %q: write it as 1.20", s)
+	}
+	return Version{major, minor}, nil
+}
+
+func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+
+// AtLeast reports whether v is minor version 1.minor or later.
+func (v Version) AtLeast(minor int) bool { return v.Minor >= minor }
+
+// Cluster is everything that is the same on all nodes.
+type Cluster struct {
+	Version Version
+	// ClusterCIDRs and ServiceCIDRs hold one prefix, or two when dual-stack.
+	ClusterCIDRs, ServiceCIDRs []netip.Prefix
+	DNSIP                      netip.Addr
+	Domain                     string
+	Nodes                      []*Node
+	Services                   []*Service
+}
+
+// Node returns the node with that name, or nil.
+func (c *Cluster) Node(name string) *Node {
+	for _, n := range c.Nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// Node is one machine of the cluster.
+type Node struct {
+	Name string
+	// Windows is nil on a Linux node.
+	Windows *windows.Build
+	// Address is the node's address (InternalIP, management IP) and Subnet the
+	// network that it is in; Gateway its default gateway.
+	Address netip.Addr
+	Subnet  netip.Prefix
+	Gateway netip.Addr
+	// Address6 is set in dual-stack clusters.
+	Address6 netip.Addr
+	// PodCIDRs are the node's pod prefixes; empty where the pods live in the
+	// node's own subnet (Azure CNI).
+	PodCIDRs []netip.Prefix
+	// MAC is the adapter's, VtepMAC that of the node's VXLAN device.
+	MAC, VtepMAC packet.MAC
+	// Version is the kubelet's and kube-proxy's.
+	Version Version
+}
+
+// Pod is one pod as a plugin sees it.
+type Pod struct {
+	Namespace, Name string
+	Node            string
+	// Address asks for an address; the zero Addr leaves it to the IPAM.
+	Address   netip.Addr
+	HostPorts []HostPort
+	Labels    map[string]string
+	Origin    *trace.Origin
+}
+
+// HostPort is one hostPort of a container.
+type HostPort struct {
+	Proto               packet.Proto
+	HostPort, Container uint16
+	HostIP              netip.Addr
+}
+
+// Service is a Service with its endpoints.
+type Service struct {
+	Namespace, Name string
+	// Type is ClusterIP, NodePort, LoadBalancer or ExternalName.
+	Type         string
+	Headless     bool
+	ExternalName string
+	ClusterIPs   []netip.Addr
+	ExternalIPs  []netip.Addr
+	IngressIPs   []netip.Addr
+	Ports        []ServicePort
+	// ClientIPAffinity is sessionAffinity: ClientIP.
+	ClientIPAffinity bool
+	// ExternalLocal and InternalLocal are the traffic policies Local.
+	ExternalLocal, InternalLocal bool
+	HealthCheckNodePort          uint16
+	Annotations                  map[string]string
+	Endpoints                    []Endpoint
+	Origin                       *trace.Origin
+}
+
+// Key is "namespace/name".
+func (s *Service) Key() string { return s.Namespace + "/" + s.Name }
+
+// ServicePort is one port of a Service.
+type ServicePort struct {
+	Name     string
+	Proto    packet.Proto
+	Port     uint16
+	NodePort uint16
+	// Target is the backends' port, by number; see Endpoint.Ports for named ones.
+	Target uint16
+}
+
+// Endpoint is one backend of a Service.
+type Endpoint struct {
+	Addr netip.Addr
+	// Ports overrides ServicePort.Target by the port's name.
+	Ports map[string]uint16
+	// Node is where it runs, "" when it is no pod of the cluster; Pod is
+	// "namespace/name" or "".
+	Node, Pod                   string
+	Hostname                    string
+	Ready, Serving, Terminating bool
+}
+
+// Port returns the backend's port for a Service's port.
+func (e Endpoint) Port(p ServicePort) uint16 {
+	if n, ok := e.Ports[p.Name]; ok {
+		return n
+	}
+	return p.Target
+}
