@@ -87,8 +87,9 @@ func (o *Outer) check() error {
 // Encap wraps the whole frame, padding included, in a tunnel. It works in place
 // while the headroom lasts. Afterwards the headers are those of the outer stack.
 //
-// The outer UDP checksum is 0: RFC 7348 §5 asks for it over IPv4, and over IPv6
-// RFC 6935 allows it for tunnels. The outer packet is not to be fragmented
+// Over IPv4 the outer UDP checksum is 0, as RFC 7348 §5 asks. Over IPv6 it is
+// computed: 0 is for tunnels that agreed on it (RFC 6935), and tools call it
+// illegal. The outer packet is not to be fragmented
 // (RFC 7348 §4.3), so its IPv4 identification is 0 and DF is set.
 //
 // An error says which field of o is impossible, or that the frame is too long;
@@ -132,7 +133,14 @@ func (p *Packet) Encap(o Outer) error {
 		putIPv6(f[ethHeaderLen:], udpLen, o.TTL, UDP, o.Src.As16(), o.Dst.As16())
 	}
 	putUDP(f[l4:], o.SrcPort, o.DstPort, udpLen)
-	return parse(f, &p.h)
+	if err := parse(f, &p.h); err != nil {
+		return err
+	}
+	if !v4 {
+		want, at := p.h.l4Checksum(f)
+		be.PutUint16(f[at:], want)
+	}
+	return nil
 }
 
 // putTunnel writes the fixed tunnel header. The options stand behind it already.
