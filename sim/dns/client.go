@@ -63,12 +63,16 @@ func (c Client) Resolve(tool Tool, name string, ex Exchange) (trace.Lookup, []ne
 		r.ask(c.Servers[:1], dns.TypePTR, candidate{reverse(c.Servers[0]), "nslookup first asks for the name of its server", factNslookupPTR, true})
 	}
 	for _, cand := range c.candidates(kind, name) {
-		if r.silent && !(kind == Linux && cand.bare) {
+		if r.over && !(kind == Linux && cand.bare) {
 			continue // factTimeout, factLinuxTimeout
 		}
+		before := len(r.rcodes)
 		if r.try(cand) {
 			return r.done()
 		}
+		// On Linux only a name of the search list can end the search.
+		r.over = r.over || r.silent && (kind != Linux || !cand.bare) ||
+			kind == Linux && !cand.bare && slices.ContainsFunc(r.rcodes[before:], final)
 	}
 	return r.failed(name)
 }

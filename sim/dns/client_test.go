@@ -222,6 +222,41 @@ func TestSilentServers(t *testing.T) {
 	}
 }
 
+// TestLinuxEndsItsSearch follows __res_context_search of glibc.
+func TestLinuxEndsItsSearch(t *testing.T) {
+	one := linuxPod()
+	one.Ndots = 1
+	answer := func(code int) Exchange {
+		return func(_ netip.Addr, query []byte) ([]byte, *trace.Path) {
+			q := new(dns.Msg)
+			if err := q.Unpack(query); err != nil {
+				t.Fatal(err)
+			}
+			if code < 0 {
+				return nil, nil
+			}
+			wire, _ := new(dns.Msg).SetRcode(q, code).Pack()
+			return wire, nil
+		}
+	}
+	const first, second, third = "A a.b.default.svc.cluster.local.", "A a.b.svc.cluster.local.", "A a.b.cluster.local."
+	for _, c := range []struct {
+		title  string
+		client Client
+		code   int
+		want   []string
+	}{
+		{"time-out as it stands, then of a suffix", one, -1, []string{"A a.b.", first}},
+		{"time-out of a suffix, then as it stands", linuxPod(), -1, []string{first, "A a.b."}},
+		{"a refusal ends the search", linuxPod(), dns.RcodeRefused, []string{first, "A a.b."}},
+		{"a failure of the server does not", linuxPod(), dns.RcodeServerFailure, []string{first, second, third, "A a.b."}},
+	} {
+		if look, _ := c.client.Resolve(Linux, "a.b", answer(c.code)); asked(look) != strings.Join(c.want, "; ") {
+			t.Errorf("%s: asked %s", c.title, asked(look))
+		}
+	}
+}
+
 // A resolver must not take a stranger's answer.
 func TestForeignAnswers(t *testing.T) {
 	spoil := map[string]func(m *dns.Msg){

@@ -77,12 +77,12 @@ var (
 		srcSuffix, srcNslookup)
 	factNslookupLast = evidence.New("dns.nslookup-as-is-last", evidence.Inferred,
 		"nslookup asks the name as it stands after the suffixes of its list.", srcNslookup)
-	factNslookupPTR = evidence.New("dns.nslookup-asks-server-name", evidence.Stated,
+	factNslookupPTR = evidence.New("dns.nslookup-asks-server-name", evidence.Inferred,
 		"nslookup first asks for the name of the server itself (PTR) and goes on whatever the answer is; it prints \"Server: UnKnown\" when there is none.",
 		"microsoft/Windows-Containers#216")
-	factReverse = evidence.New("dns.address-is-reversed", evidence.Stated,
+	factReverse = evidence.New("dns.address-is-reversed", evidence.Inferred,
 		"Resolve-DnsName and nslookup ask for the PTR record when they are given an address.",
-		"Microsoft cmdlet reference, Resolve-DnsName", "Microsoft command reference, nslookup")
+		"Microsoft command reference, nslookup")
 	factTrailingDot = evidence.New("dns.trailing-dot", evidence.Stated,
 		"A name that ends with a dot is absolute: every resolver asks it as it stands and no other.",
 		"RFC 1034 section 3.1", srcNslookup)
@@ -95,7 +95,7 @@ var (
 	factServers = evidence.New("dns.next-server", evidence.Inferred,
 		"A server that does not answer, or answers with a failure of its own, is left for the next one; each is asked once, as repeats change nothing in a model without loss.")
 	factLinuxTimeout = evidence.New("dns.linux-timeout-ends-search", evidence.Code,
-		"On Linux a time-out with a suffix ends the search; the name as it stands is still tried.",
+		"On Linux a time-out or a refusal with a suffix ends the search; SERVFAIL does not. The name as it stands is still tried.",
 		srcGlibc+", __res_context_search")
 	factTimeout = evidence.New("dns.windows-timeout-ends", evidence.Stated,
 		"On Windows a time-out of all servers ends the look-up; only a negative answer leads to the next suffix.",
@@ -108,7 +108,7 @@ var (
 		"The cluster's name server has the records of the specification: A, AAAA and SRV of Services, the addresses of ready endpoints of headless Services, CNAME for ExternalName, PTR, and the version.",
 		srcSpec)
 	_ = evidence.New("dns.cluster-pod-records", evidence.Stated,
-		"With pod records on, a-b-c-d.NAMESPACE.pod.DOMAIN answers a.b.c.d for any address.",
+		"With pod records on, a-b-c-d.NAMESPACE.pod.DOMAIN answers a.b.c.d for any address, as long as the namespace exists.",
 		srcSpec+" section 2.6", srcPlugin+", pods insecure")
 	_ = evidence.New("dns.outside-is-the-lab", evidence.Inferred,
 		"A name outside of the cluster domain exists only if the lab lists it; the name servers of the world are not modelled.")

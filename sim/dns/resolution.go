@@ -25,7 +25,12 @@ type resolution struct {
 	silent bool
 	rcodes []string
 	nodata bool
+	// over is set when no further suffix is to be tried.
+	over bool
 }
+
+// final reports whether glibc ends the search on that code.
+func final(rcode string) bool { return rcode != "NXDOMAIN" && rcode != "SERVFAIL" }
 
 // try asks for the addresses of one name and reports whether there were any.
 func (r *resolution) try(cand candidate) bool {
