@@ -1,16 +1,22 @@
 // Package claims is the support matrix as data: what the documents say about
 // Windows nodes, in our own words, with the versions it holds for, its sources
 // and the checks that hold it against the model. The package reads and lints
-// that data; it must not run a check and must not import the simulator.
+// that data; it must not run a check and must not import the simulator, apart
+// from the verdicts and reason codes of its trace.
 package claims
 
 import "github.com/winlab-dev/winlab/reports/result"
 
 // File is one YAML file of the ledger: one area.
 type File struct {
-	Area   string  `yaml:"area"`
-	Title  string  `yaml:"title"`
+	Area  string `yaml:"area"`
+	Title string `yaml:"title"`
+	// Order is the place of the area in the report, ascending.
+	Order  int     `yaml:"order,omitempty"`
 	Claims []Claim `yaml:"claims"`
+
+	name string
+	pos  pos
 }
 
 // Claim is one checkable statement.
@@ -28,9 +34,12 @@ type Claim struct {
 	Checks   []Check   `yaml:"checks,omitempty"`
 	// Unchecked says why nothing checks the claim; required without checks.
 	Unchecked string `yaml:"unchecked,omitempty"`
+
+	pos pos
 }
 
 // Where is a set of settings. Empty fields match everything; lists match any.
+// All fields that are set must match.
 type Where struct {
 	// Kubernetes is a range, ">=1.14 <=1.20"; Build a range of Windows builds
 	// with revision, ">=10.0.17763.1432".
@@ -42,6 +51,10 @@ type Where struct {
 	Networks []string `yaml:"networks,omitempty"`
 	Plugins  []string `yaml:"plugins,omitempty"`
 	Proxies  []string `yaml:"proxies,omitempty"`
+	// PluginVersion is a range of the plugin's version, ">=0.12.0", compared
+	// with what follows the name in a setting's plugin, "flannel 0.11.0". A
+	// setting without a version counts as newer than every bound.
+	PluginVersion string `yaml:"pluginVersion,omitempty"`
 }
 
 // Support is the documented status in a set of settings. Ranges of one claim
@@ -51,6 +64,8 @@ type Support struct {
 	// Status is stable, beta, alpha, unsupported, undocumented or disputed.
 	Status string `yaml:"status"`
 	Says   string `yaml:"says,omitempty"`
+
+	pos pos
 }
 
 // Check is something to try in every setting that Where selects.
@@ -62,7 +77,8 @@ type Check struct {
 	Wire    *Wire    `yaml:"wire,omitempty"`
 	HNS     *HNS     `yaml:"hns,omitempty"`
 	// Expect is the verdict that the documents ask for; "" observes only: the
-	// documents are silent and the model speaks for itself.
+	// documents are silent and the model speaks for itself. [NotDelivered]
+	// stands for a failure of which the documents do not say how it looks.
 	Expect string `yaml:"expect,omitempty"`
 	Reason string `yaml:"reason,omitempty"`
 	// Basis is "stated" when a document says so in these words, "implied" when
@@ -71,13 +87,29 @@ type Check struct {
 	// Disputed marks an expectation that another source contradicts: a
 	// difference is shown, not counted as a failure.
 	Disputed bool `yaml:"disputed,omitempty"`
+	// Condition says what the documents make the verdict depend on and Where
+	// cannot express. With Expect, the labs meet the condition; without, they
+	// cannot tell and the check observes.
+	Condition string `yaml:"condition,omitempty"`
+
+	pos pos
 }
 
 // Flow is a flow as in a lab.
+//
+// To is pod/NAME:PORT, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT,
+// name/DNSNAME:PORT or localhost:PORT, without the port for ping. A Service of
+// type LoadBalancer is asked at its ingress address when the sender is a host.
+// localhost:PORT is the loopback address, and what listens there is another
+// container of the sender's pod.
 type Flow struct {
-	From     string `yaml:"from"`
-	To       string `yaml:"to"`
+	From string `yaml:"from"`
+	To   string `yaml:"to"`
+	// Protocol is tcp (the default), udp or ping.
 	Protocol string `yaml:"protocol,omitempty"`
+	// Family is ipv4 (the default) or ipv6: which of the addresses of a
+	// dual-stack lab are used.
+	Family string `yaml:"family,omitempty"`
 	// SeenAs is the source address the receiver must see: an address, pod/NAME or node/NAME.
 	SeenAs string `yaml:"seenAs,omitempty"`
 }
@@ -99,14 +131,27 @@ type Wire struct {
 	// Frame maps a field to what it must be: srcMAC, dstMAC, src, dst,
 	// outerSrc, outerDst, udpPort, vni, tunnel (none, vxlan, geneve), overhead.
 	// Values are literal or pod/NAME, node/NAME, "host" (the sending node's).
+	// src and dst are the addresses of the packet inside a tunnel, srcMAC and
+	// dstMAC the MACs of the frame as it is on the wire; overhead is the number
+	// of bytes that the tunnel adds to the frame.
 	Frame map[string]string `yaml:"frame"`
 }
 
-// HNS is an assertion about what is programmed on a node.
+// HNS is an assertion about what is programmed on a node. The vocabulary of
+// Query is closed:
+//
+//	networks.type            type of the network that pods use, as HNS names it, lower case: "l2bridge"
+//	networks.count           number of networks that pods use
+//	vswitch.type             type of the switch below that network: "external" or "internal"
+//	endpoints.count          number of local endpoints that belong to pods
+//	endpoint(POD).policies   policy types of that pod's endpoint, HCN v2 names: "OutBoundNAT"
+//	loadBalancers.count      number of load balancers
+//
+// Want is the value; for counts it may be a comparison (">=1"); for policies
+// it is a list with commas of which every entry must be there, and "!ACL"
+// must not. An empty Want observes.
 type HNS struct {
-	Node string `yaml:"node"`
-	// Query is a JSONPath-free, dotted query: "networks.type", "loadBalancers.count",
-	// "endpoints.ofPod(client).policies.types".
+	Node  string `yaml:"node"`
 	Query string `yaml:"query"`
 	Want  string `yaml:"want"`
 }

@@ -1,0 +1,36 @@
+package claims
+
+// Design is a network design as far as a claim can select it.
+type Design struct {
+	// Name is the lab's name, Network the HNS network type, Plugin the plugin.
+	Name, Network, Plugin string
+	// Kubernetes is the range of versions in which the design exists.
+	Kubernetes string
+	// Proxies are the proxy modes that the design may have, as [Where] names them.
+	Proxies []string
+}
+
+var kernelspace = []string{"kernelspace", "kernelspace-dsr"}
+
+// Designs are the designs that the documents describe.
+var Designs = []Design{
+	{"ovs-l3", "transparent", "ovs-l3", "1.5", []string{"userspace", "none"}},
+	{"rras-l3", "transparent", "rras", "1.5", []string{"userspace"}},
+	{"l2bridge-flannel-host-gw", "l2bridge", "flannel", ">=1.14", kernelspace},
+	{"l2bridge-win-bridge-udr", "l2bridge", "win-bridge", ">=1.14", kernelspace},
+	{"l2bridge-azure-cni", "l2bridge", "azure-vnet", ">=1.14", kernelspace},
+	{"l2tunnel-azure-cni", "l2tunnel", "azure-vnet", ">=1.14", kernelspace},
+	{"overlay-win-overlay", "overlay", "win-overlay", ">=1.14", kernelspace},
+	{"overlay-flannel-vxlan", "overlay", "flannel", ">=1.14", kernelspace},
+	{"transparent-ovn-kubernetes", "transparent", "ovn-kubernetes", ">=1.14", []string{"none"}},
+	{"nat-winnat", "nat", "nat", ">=1.14", append([]string{"none"}, kernelspace...)},
+}
+
+// Actors are what every lab has, as flows name them. Ports are not part of it.
+var Actors = []string{
+	"node/linux1", "node/win1", "node/win2",
+	"pod/client", "pod/neighbour", "pod/peer", "pod/linux-client",
+	"pod/win-webserver-0", "pod/win-webserver-1",
+	"svc/win-webserver", "svc/win-webserver-lb",
+	"host/internet", "host/lan",
+}

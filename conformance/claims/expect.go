@@ -1,0 +1,87 @@
+package claims
+
+import (
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// NotDelivered is a pseudo-verdict for Expect: the documents say that it does
+// not work, but not how it fails. Every verdict meets it but delivered, varies
+// and unknown.
+const NotDelivered = "not-delivered"
+
+// Expects lists what Expect may be.
+func Expects() []string {
+	ids := []string{NotDelivered}
+	for _, v := range trace.Verdicts {
+		ids = append(ids, string(v.ID))
+	}
+	return ids
+}
+
+// Meets reports whether a verdict is what Expect asks for. An empty Expect
+// asks for nothing and is met by every verdict.
+func Meets(expect string, got trace.Verdict) bool {
+	switch expect {
+	case "":
+		return true
+	case NotDelivered:
+		return got.Valid() && !slices.Contains([]trace.Verdict{trace.Delivered, trace.Varies, trace.Unknown}, got)
+	}
+	return string(got) == expect
+}
+
+// What the documents say in a cell, as [result.Cell] has it.
+const (
+	Works       = "works"
+	Fails       = "fails"
+	Conditional = "conditional"
+	Disputed    = "disputed"
+	Silent      = "silent"
+)
+
+// Documented sums up what the documents say where these checks of the claim
+// apply, with the weaker basis among the checks that expect something. It is
+// silent when no check expects anything, and conditional when some flows work
+// and others do not.
+func (c *Claim) Documented(checks []Check) (says, basis string) {
+	works, fails, disputed, conditional := false, false, c.Disputed, false
+	for _, k := range checks {
+		conditional = conditional || k.Condition != ""
+		if !k.Asks() {
+			continue
+		}
+		disputed = disputed || k.Disputed
+		if basis == "" || k.Basis == "implied" {
+			basis = k.Basis
+		}
+		if k.Expect == "" || k.Expect == string(trace.Delivered) {
+			works = true
+		} else {
+			fails = true
+		}
+	}
+	switch {
+	case disputed:
+		return Disputed, basis
+	case conditional:
+		return Conditional, basis
+	case works && fails:
+		return Conditional, basis
+	case works:
+		return Works, basis
+	case fails:
+		return Fails, basis
+	}
+	return Silent, ""
+}
+
+// Asks reports whether the check asks for something: a verdict, a source
+// address, a frame or an HNS value. Otherwise it only observes.
+func (k Check) Asks() bool {
+	return k.Expect != "" ||
+		k.Flow != nil && k.Flow.SeenAs != "" ||
+		k.Wire != nil ||
+		k.HNS != nil && k.HNS.Want != ""
+}

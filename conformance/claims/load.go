@@ -1,0 +1,243 @@
+package claims
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"reflect"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/reports/result"
+)
+
+//go:embed data/*.yaml
+var data embed.FS
+
+// Ledger is every claim, area by area.
+type Ledger struct {
+	// Files are the areas in the order of the report.
+	Files []File
+
+	byID map[string]place
+}
+
+type place struct{ file, claim int }
+
+// Load reads the ledger that is part of the program. The error, if any, is
+// [Mistakes] and holds everything that is wrong.
+func Load() (*Ledger, error) { return LoadFS(data, "data/*.yaml") }
+
+// LoadFS reads the files of fsys that match a glob as a ledger. It decodes
+// strictly but does not lint; the error, if any, is [Mistakes].
+func LoadFS(fsys fs.FS, glob string) (*Ledger, error) {
+	names, err := fs.Glob(fsys, glob)
+	if err != nil {
+		return nil, Mistakes{{File: glob, Message: err.Error()}}
+	}
+	if len(names) == 0 {
+		return nil, Mistakes{{File: glob, Message: "no file of claims here; write one per area, for example flows.yaml"}}
+	}
+	var files []File
+	var found Mistakes
+	for _, name := range names {
+		text, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			found = append(found, Mistake{File: name, Message: err.Error()})
+			continue
+		}
+		f, mistakes := parse(name, text)
+		found = append(found, mistakes...)
+		files = append(files, f)
+	}
+	if err := found.asError(); err != nil {
+		return nil, err
+	}
+	return newLedger(files), nil
+}
+
+// Parse reads one file of claims. The error, if any, is [Mistakes].
+func Parse(name string, text []byte) (*Ledger, error) {
+	f, found := parse(name, text)
+	if err := found.asError(); err != nil {
+		return nil, err
+	}
+	return newLedger([]File{f}), nil
+}
+
+func parse(name string, text []byte) (File, Mistakes) {
+	f := File{name: name, pos: pos{1, 1}}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	var doc yaml.Node
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+		return f, Mistakes{{name, 1, 1, "the file is empty; write area, title and claims"}}
+	} else if err != nil {
+		return f, Mistakes{syntaxMistake(name, err)}
+	}
+	var second yaml.Node
+	if err := dec.Decode(&second); err == nil {
+		return f, Mistakes{{name, second.Line, second.Column, "a second document; write one area per file"}}
+	} else if !errors.Is(err, io.EOF) {
+		return f, Mistakes{syntaxMistake(name, err)}
+	}
+	root := doc.Content[0]
+	s := &strict{file: name}
+	s.check(root, reflect.TypeFor[File](), "the file", 0)
+	if len(s.found) > 0 {
+		return f, s.found
+	}
+	if err := root.Decode(&f); err != nil {
+		return f, Mistakes{syntaxMistake(name, err)}
+	}
+	f.pos = pos{root.Line, root.Column}
+	return f, nil
+}
+
+// newLedger sorts the areas. Of claims with the same id, which the linter
+// reports, the first is found by id.
+func newLedger(files []File) *Ledger {
+	slices.SortStableFunc(files, func(a, b File) int {
+		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Area, b.Area))
+	})
+	l := &Ledger{Files: files, byID: map[string]place{}}
+	for i, f := range files {
+		for j, c := range f.Claims {
+			if _, ok := l.byID[c.ID]; !ok {
+				l.byID[c.ID] = place{i, j}
+			}
+		}
+	}
+	return l
+}
+
+// Claims returns every claim in the order of the report.
+func (l *Ledger) Claims() []*Claim {
+	var all []*Claim
+	for i := range l.Files {
+		for j := range l.Files[i].Claims {
+			all = append(all, &l.Files[i].Claims[j])
+		}
+	}
+	return all
+}
+
+// Claim returns the claim with that id, or nil.
+func (l *Ledger) Claim(id string) *Claim {
+	p, ok := l.byID[id]
+	if !ok {
+		return nil
+	}
+	return &l.Files[p.file].Claims[p.claim]
+}
+
+// AreaOf returns the area that the claim with that id stands in, or "".
+func (l *Ledger) AreaOf(id string) string {
+	p, ok := l.byID[id]
+	if !ok {
+		return ""
+	}
+	return l.Files[p.file].Area
+}
+
+// Areas returns the headings in the order of the report.
+func (l *Ledger) Areas() []result.Area {
+	areas := make([]result.Area, len(l.Files))
+	for i, f := range l.Files {
+		areas[i] = result.Area{ID: f.Area, Title: f.Title}
+	}
+	return areas
+}
+
+// Results returns every claim as the report's rows.
+func (l *Ledger) Results() []result.Claim {
+	var rows []result.Claim
+	for _, f := range l.Files {
+		for i := range f.Claims {
+			c := &f.Claims[i]
+			rows = append(rows, result.Claim{ID: c.ID, Area: f.Area, Title: c.Title, Text: c.Text, Sources: c.Sources,
+				Disputed: c.Disputed, Unchecked: c.Unchecked, History: c.History()})
+		}
+	}
+	return rows
+}
+
+// ChecksAt returns the checks that apply in a setting, in the order of the file.
+func (c *Claim) ChecksAt(s result.Setting) []Check {
+	var checks []Check
+	for _, k := range c.Checks {
+		if k.Matches(s) {
+			checks = append(checks, k)
+		}
+	}
+	return checks
+}
+
+// SupportAt returns the documented status in a setting and whether there is one.
+func (c *Claim) SupportAt(s result.Setting) (Support, bool) {
+	for _, p := range c.Support {
+		if p.Matches(s) {
+			return p, true
+		}
+	}
+	return Support{}, false
+}
+
+// String says what the check tries, "pod/client -> pod/peer:80 (tcp)".
+func (k Check) String() string {
+	switch {
+	case k.Flow != nil:
+		return k.Flow.String()
+	case k.Resolve != nil:
+		s := k.Resolve.From + " resolves " + k.Resolve.Name
+		if k.Resolve.Tool != "" {
+			s += " with " + k.Resolve.Tool
+		}
+		return s
+	case k.Wire != nil:
+		if k.Wire.At == "none" {
+			return k.Wire.String() + " stays on the node"
+		}
+		return k.Wire.String() + " on the wire"
+	case k.HNS != nil:
+		return fmt.Sprintf("HNS of %s: %s", k.HNS.Node, k.HNS.Query)
+	}
+	return ""
+}
+
+// String is "pod/client -> pod/peer:80 (tcp)".
+func (f Flow) String() string {
+	protocol := cmp.Or(f.Protocol, "tcp")
+	if f.Family == "ipv6" {
+		protocol += ", IPv6"
+	}
+	return fmt.Sprintf("%s -> %s (%s)", f.From, f.To, protocol)
+}
+
+// UnmarshalYAML decodes a claim and remembers where it stands.
+func (c *Claim) UnmarshalYAML(n *yaml.Node) error {
+	type plain Claim
+	err := n.Decode((*plain)(c))
+	c.pos = pos{n.Line, n.Column}
+	return err
+}
+
+// UnmarshalYAML decodes a status and remembers where it stands.
+func (p *Support) UnmarshalYAML(n *yaml.Node) error {
+	type plain Support
+	err := n.Decode((*plain)(p))
+	p.pos = pos{n.Line, n.Column}
+	return err
+}
+
+// UnmarshalYAML decodes a check and remembers where it stands.
+func (k *Check) UnmarshalYAML(n *yaml.Node) error {
+	type plain Check
+	err := n.Decode((*plain)(k))
+	k.pos = pos{n.Line, n.Column}
+	return err
+}
