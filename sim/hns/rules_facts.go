@@ -75,3 +75,8 @@ var (
 	factSetPolicy = evidence.New("hns.acl-address-set", evidence.Unknown,
 		"An ACL address field that names a set refers to a SetPolicy of the network; winlab does not model sets.")
 )
+
+// FactPort is what a node follows when an endpoint has no port.
+var FactPort = evidence.New("hns.endpoint-port", evidence.Stated,
+	"An attached local endpoint has a port on the virtual switch of its network; a container without one has no network.",
+	"Kubernetes documentation, Intro to Windows support, networking")

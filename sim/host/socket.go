@@ -140,6 +140,9 @@ func (s *Stack) local(w *wire.World, p *packet.Packet, inside bool) {
 		s.drop(w, p, trace.ProtocolNotSupported, r.Text, r.Fact)
 		return
 	}
+	if h.Proto == packet.UDP && s.tunnelled(w, p) {
+		return
+	}
 	if k := s.sockets[t]; k != nil {
 		k.receive(w, p)
 		return

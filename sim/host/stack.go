@@ -55,6 +55,8 @@ type Stack struct {
 	Refuse []Refusal
 	// NAT is the translation that the stack does itself, nil for none.
 	NAT *NAT
+	// VTEPs are tunnel devices of the stack's own (Linux flannel.1).
+	VTEPs []*VTEP
 
 	listeners []*Listener
 	sockets   map[packet.Tuple]*Socket

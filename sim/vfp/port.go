@@ -50,8 +50,6 @@ type Port struct {
 	uf     map[flowKey]*unified
 	gen    uint32
 	sw     *Switch
-	// Deliver takes what leaves the switch through this port.
-	Deliver func(p *packet.Packet)
 }
 
 // Layers returns the port's layers in outbound order. They must not be changed;

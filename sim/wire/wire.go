@@ -38,9 +38,27 @@ type NIC struct {
 // Segment is one layer-2 network. Its Policy, when set, sees every frame
 // before it is delivered and may drop it or take it over.
 type Segment struct {
-	Name   string
+	Name string
+	// Place is where traces say the segment is; empty is "fabric".
+	Place string
+	// AnswersAll, when set, answers every ARP request with this address.
+	AnswersAll packet.MAC
 	NICs   []*NIC
 	Policy func(w *World, from *NIC, p *packet.Packet) (handled bool)
+}
+
+func (s *Segment) place() string {
+	if s.Place != "" {
+		return s.Place
+	}
+	return "fabric"
+}
+
+func (s *Segment) object() string {
+	if s.Place != "" {
+		return s.Name
+	}
+	return "segment " + s.Name
 }
 
 // Attach plugs an interface in.
@@ -58,7 +76,7 @@ func (s *Segment) Send(w *World, from *NIC, p *packet.Packet) {
 		w.Tap(s, from, p)
 	}
 	if w.Rec.On() {
-		w.Rec.Add(trace.Step{Place: "fabric", Object: "segment " + s.Name, Action: trace.ActForward,
+		w.Rec.Add(trace.Step{Place: s.place(), Object: s.object(), Action: trace.ActForward,
 			Text: "on the wire", Packet: p.String(), Frame: append([]byte(nil), p.Bytes()...)}.Cite(factWire))
 	}
 	if s.Policy != nil && s.Policy(w, from, p) {
@@ -87,7 +105,7 @@ func (s *Segment) Deliver(w *World, from *NIC, p *packet.Packet) {
 		}
 	}
 	if w.Rec.On() {
-		w.Rec.Add(trace.Step{Place: "fabric", Object: "segment " + s.Name, Action: trace.ActDrop, Reason: trace.NoNeighbour,
+		w.Rec.Add(trace.Step{Place: s.place(), Object: s.object(), Action: trace.ActDrop, Reason: trace.NoNeighbour,
 			Text: "nobody on the segment has the MAC address " + dst.String(), Packet: p.String()}.Cite(factWire))
 	}
 }
@@ -95,6 +113,9 @@ func (s *Segment) Deliver(w *World, from *NIC, p *packet.Packet) {
 // Resolve asks all machines on the segment who has an address, as ARP or
 // neighbour discovery does.
 func (s *Segment) Resolve(from *NIC, ip netip.Addr) (packet.MAC, bool) {
+	if !s.AnswersAll.IsZero() {
+		return s.AnswersAll, true
+	}
 	for _, n := range s.NICs {
 		if n == from {
 			continue
