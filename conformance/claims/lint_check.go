@@ -1,0 +1,193 @@
+package claims
+
+import (
+	"cmp"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+func (n *linter) check(k *Check, say func(string, ...any)) {
+	kinds := 0
+	for _, is := range []bool{k.Flow != nil, k.Resolve != nil, k.Wire != nil, k.HNS != nil} {
+		if is {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		say("a check has exactly one of flow, resolve, wire and hns; this one has %d", kinds)
+		return
+	}
+	if k.Expect != "" && !slices.Contains(Expects(), k.Expect) {
+		say("expect %q%s", k.Expect, didYouMean(k.Expect, Expects()))
+	}
+	if k.Reason != "" {
+		if _, ok := trace.Explain(trace.Reason(k.Reason)); !ok {
+			say("reason %q is no reason code; winlab explain lists them", k.Reason)
+		}
+		if k.Expect == "" {
+			say("a reason without expect; the model chooses the reason when nothing is expected")
+		}
+	}
+	switch {
+	case k.Basis != "" && k.Basis != "stated" && k.Basis != "implied":
+		say("basis %q; write stated or implied", k.Basis)
+	case k.Asks() && k.Basis == "":
+		say("it asks for something, so it needs a basis: stated or implied")
+	case !k.Asks() && k.Basis != "":
+		say("a basis, but nothing is expected; remove it or write expect")
+	case !k.Asks() && k.Disputed:
+		say("disputed, but nothing is expected")
+	}
+	switch {
+	case k.Flow != nil:
+		n.flow(*k.Flow, say)
+	case k.Resolve != nil:
+		n.sender(k.Resolve.From, say)
+		if k.Resolve.Name == "" {
+			say("resolve needs a name")
+		}
+		if tools := []string{"", "Resolve-DnsName", "nslookup", "ping", "linux"}; !slices.Contains(tools, k.Resolve.Tool) {
+			say("no tool %q; write one of %s", k.Resolve.Tool, strings.Join(tools[1:], ", "))
+		}
+		if !slices.Contains([]string{"", NotDelivered, string(trace.Delivered), string(trace.Unresolved)}, k.Expect) {
+			say("a resolution is delivered, unresolved or not-delivered, not %q", k.Expect)
+		}
+	case k.Wire != nil:
+		n.wire(k.Wire, say)
+	case k.HNS != nil:
+		n.hns(k, say)
+	}
+}
+
+func (n *linter) sender(from string, say func(string, ...any)) {
+	kind, _, _ := strings.Cut(from, "/")
+	if !slices.Contains([]string{"pod", "node", "host"}, kind) {
+		say("from %q: write pod/NAME, node/NAME or host/NAME", from)
+		return
+	}
+	n.actor("from", from, say)
+}
+
+func (n *linter) actor(field, ref string, say func(string, ...any)) {
+	if !slices.Contains(n.Actors, ref) {
+		say("%s: no lab has %q%s", field, ref, didYouMean(ref, n.Actors))
+	}
+}
+
+func (n *linter) flow(f Flow, say func(string, ...any)) {
+	n.sender(f.From, say)
+	if !slices.Contains([]string{"", "tcp", "udp", "ping"}, f.Protocol) {
+		say("protocol %q; write tcp, udp or ping", f.Protocol)
+	}
+	if !slices.Contains([]string{"", "ipv4", "ipv6"}, f.Family) {
+		say("family %q; write ipv4 or ipv6", f.Family)
+	}
+	ref, port, hasPort := cutPort(f.To)
+	if hasPort {
+		if p, err := strconv.ParseUint(port, 10, 16); err != nil || p == 0 {
+			say("to %q: the port must be 1 to 65535", f.To)
+		}
+	}
+	if f.Protocol == "ping" && hasPort {
+		say("to %q: ping has no port", f.To)
+	} else if f.Protocol != "ping" && !hasPort {
+		say("to %q: write a port after a colon", f.To)
+	}
+	kind, name, _ := strings.Cut(ref, "/")
+	switch {
+	case kind == "name" && name != "", ref == "localhost":
+	case kind == "pod" || kind == "svc" || kind == "node" || kind == "host":
+		n.actor("to", ref, say)
+	default:
+		say("to %q: write pod/NAME:PORT, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or localhost:PORT", f.To)
+	}
+	if f.SeenAs != "" {
+		n.value("seenAs", f.SeenAs, say)
+	}
+}
+
+func cutPort(to string) (ref, port string, ok bool) {
+	i := strings.LastIndexByte(to, ':')
+	if i < 0 {
+		return to, "", false
+	}
+	return to[:i], to[i+1:], true
+}
+
+// value is an address, pod/NAME or node/NAME.
+func (n *linter) value(field, v string, say func(string, ...any)) {
+	if kind, _, ok := strings.Cut(v, "/"); ok && kind != "" {
+		n.actor(field, v, say)
+	} else if _, err := netip.ParseAddr(v); err != nil {
+		say("%s %q: write an address, pod/NAME or node/NAME", field, v)
+	}
+}
+
+// frameFields are what a Wire check may ask for.
+var frameFields = []string{"srcMAC", "dstMAC", "src", "dst", "outerSrc", "outerDst", "udpPort", "vni", "tunnel", "overhead"}
+
+func (n *linter) wire(w *Wire, say func(string, ...any)) {
+	n.flow(w.Flow, say)
+	switch w.At {
+	case "fabric":
+		if len(w.Frame) == 0 {
+			say("a wire check at the fabric needs a frame: what its fields must be")
+		}
+	case "none":
+		if len(w.Frame) > 0 {
+			say("no frame leaves the node (at: none), so there is no frame to look at")
+		}
+	default:
+		say("at %q; write fabric or none", w.At)
+	}
+	fields := make([]string, 0, len(w.Frame))
+	for field := range w.Frame {
+		fields = append(fields, field)
+	}
+	slices.Sort(fields)
+	for _, field := range fields {
+		v := w.Frame[field]
+		switch field {
+		case "src", "dst", "outerSrc", "outerDst":
+			if v != "host" {
+				n.value("frame "+field, v, say)
+			}
+		case "srcMAC", "dstMAC":
+			if v != "host" && !strings.Contains(v, "-") {
+				n.value("frame "+field, v, say)
+			}
+		case "tunnel":
+			if !slices.Contains([]string{"none", "vxlan", "geneve"}, v) {
+				say("tunnel %q; write none, vxlan or geneve", v)
+			}
+		case "udpPort", "vni", "overhead":
+			if _, err := strconv.Atoi(v); err != nil {
+				say("frame %s is %q; write a number", field, v)
+			}
+		default:
+			say("a frame has no field %q%s", field, didYouMean(field, frameFields))
+		}
+	}
+}
+
+// hnsQueries are the words of HNS.Query; POD stands for a pod's name.
+var hnsQueries = []string{"networks.type", "networks.count", "vswitch.type", "endpoints.count", "endpoint(POD).policies", "loadBalancers.count"}
+
+var endpointQuery = regexp.MustCompile(`^endpoint\(([^()]+)\)\.policies$`)
+
+func (n *linter) hns(k *Check, say func(string, ...any)) {
+	n.actor("hns node", "node/"+cmp.Or(k.HNS.Node, "?"), say)
+	if m := endpointQuery.FindStringSubmatch(k.HNS.Query); m != nil {
+		n.actor("hns query", "pod/"+m[1], say)
+	} else if !slices.Contains(hnsQueries, k.HNS.Query) || strings.Contains(k.HNS.Query, "POD") {
+		say("no HNS query %q; write one of %s", k.HNS.Query, strings.Join(hnsQueries, ", "))
+	}
+	if k.Expect != "" {
+		say("an HNS check has want, not expect")
+	}
+}
