@@ -1,0 +1,11 @@
+// Package ovs is the data plane of Open vSwitch programmed by OVN: the logical
+// switches, routers, load balancers, ACLs and address translation that
+// ovn-northd compiles into logical flows, and the Geneve tunnels between the
+// machines.
+//
+// It serves two designs: the ovn-kubernetes network of Kubernetes 1.14-1.20
+// (HNS transparent network with the OVS extension) and the OVN cluster of the
+// Kubernetes 1.5 guide. Steps carry OVN's own names: the table is the layer, the
+// logical datapath the group, the match the rule. The package must not know VFP,
+// HNS or lab files.
+package ovs
