@@ -1,0 +1,353 @@
+package hns
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// Dump is what a node's HNS held, read from files that a user took there.
+type Dump struct {
+	Networks      []Network
+	Endpoints     []Endpoint
+	Namespaces    []Namespace
+	LoadBalancers []LoadBalancer
+	Routes        []Route
+	// Ignored names the fields that the model has no use for, "endpoint.Health",
+	// sorted, each once.
+	Ignored []string
+}
+
+// Add appends the objects of another dump.
+func (d *Dump) Add(o *Dump) {
+	d.Networks = append(d.Networks, o.Networks...)
+	d.Endpoints = append(d.Endpoints, o.Endpoints...)
+	d.Namespaces = append(d.Namespaces, o.Namespaces...)
+	d.LoadBalancers = append(d.LoadBalancers, o.LoadBalancers...)
+	d.Routes = append(d.Routes, o.Routes...)
+	d.Ignored = append(d.Ignored, o.Ignored...)
+	slices.Sort(d.Ignored)
+	d.Ignored = slices.Compact(d.Ignored)
+}
+
+// ParseDump reads the JSON of Get-HnsNetwork, Get-HnsEndpoint, Get-HnsPolicyList
+// (HNS v1), of HCN v2 lists, of an HNS reply {"Success":...,"Output":...}, or of
+// [Service.Export]. A file may hold one object, an array or several of either
+// one after the other; what each object is shows in its fields. UTF-16, as
+// Windows PowerShell writes it, is accepted. Errors carry name:line:column, and
+// all of them are reported.
+func ParseDump(name string, data []byte) (*Dump, error) {
+	p := &dumpParser{name: name, text: decodeText(data), dump: &Dump{}, ignored: map[string]bool{}}
+	dec := json.NewDecoder(bytes.NewReader(p.text))
+	for {
+		var raw json.RawMessage
+		err := dec.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			var syn *json.SyntaxError
+			at := dec.InputOffset()
+			if errors.As(err, &syn) {
+				// A decoder counts the offset of a syntax error from the start of the input.
+				at = syn.Offset - 1
+			}
+			if errors.Is(err, io.ErrUnexpectedEOF) {
+				at = int64(len(p.text))
+				err = errors.New("the file ends in the middle of a value")
+			}
+			p.fail(int(at), "not JSON: %v; write it with: Get-HnsNetwork | ConvertTo-Json -Depth 20", err)
+			break
+		}
+		p.value(raw, int(dec.InputOffset())-len(raw))
+	}
+	if len(p.errs) == 0 && p.objects == 0 {
+		p.fail(0, "holds no HNS object")
+	}
+	p.dump.Ignored = sortedKeys(p.ignored)
+	return p.dump, errors.Join(p.errs...)
+}
+
+// decodeText turns UTF-16 with a byte order mark into UTF-8 and drops the mark.
+func decodeText(data []byte) []byte {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(data, []byte{0xff, 0xfe}):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(data, []byte{0xfe, 0xff}):
+		order = binary.BigEndian
+	default:
+		return bytes.TrimPrefix(data, []byte{0xef, 0xbb, 0xbf})
+	}
+	var units []uint16
+	for i := 2; i+1 < len(data); i += 2 {
+		units = append(units, order.Uint16(data[i:]))
+	}
+	return []byte(string(utf16.Decode(units)))
+}
+
+type dumpParser struct {
+	name    string
+	text    []byte
+	dump    *Dump
+	objects int
+	errs    []error
+	ignored map[string]bool
+}
+
+// position returns line and column, both from 1, of an offset.
+func (p *dumpParser) position(at int) (line, column int) {
+	at = min(max(at, 0), len(p.text))
+	line = 1 + bytes.Count(p.text[:at], []byte{'\n'})
+	return line, at - bytes.LastIndexByte(p.text[:at], '\n')
+}
+
+func (p *dumpParser) fail(at int, format string, args ...any) {
+	line, column := p.position(at)
+	p.errs = append(p.errs, fmt.Errorf("%s:%d:%d: %s", p.name, line, column, fmt.Sprintf(format, args...)))
+}
+
+// failJSON reports a decoding error; the type errors of encoding/json know where
+// in the object they happened.
+func (p *dumpParser) failJSON(at int, what string, err error) {
+	var typ *json.UnmarshalTypeError
+	if errors.As(err, &typ) {
+		p.fail(at+max(int(typ.Offset)-1, 0), "%s: field %s is a JSON %s; it must be %s", what, typ.Field, typ.Value, jsonName(typ.Type))
+		return
+	}
+	p.fail(at, "%s: %v", what, err)
+}
+
+func jsonName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Struct, reflect.Map, reflect.Pointer:
+		return "an object"
+	}
+	return "a number of type " + t.String()
+}
+
+// field is one member of a JSON object with the offset of its value.
+type field struct {
+	key string
+	raw json.RawMessage
+	at  int
+}
+
+// members splits a JSON object; elements splits an array. raw is valid JSON.
+func members(raw json.RawMessage, at int) []field {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	var all []field
+	if _, err := dec.Token(); err != nil {
+		return nil
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		name, ok := key.(string)
+		var v json.RawMessage
+		if err != nil || !ok || dec.Decode(&v) != nil {
+			return all
+		}
+		all = append(all, field{name, v, at + int(dec.InputOffset()) - len(v)})
+	}
+	return all
+}
+
+func elements(raw json.RawMessage, at int) []field {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	var all []field
+	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
+		return nil
+	}
+	for dec.More() {
+		var v json.RawMessage
+		if dec.Decode(&v) != nil {
+			return all
+		}
+		all = append(all, field{"", v, at + int(dec.InputOffset()) - len(v)})
+	}
+	return all
+}
+
+func find(fields []field, key string) *field {
+	for i := range fields {
+		if strings.EqualFold(fields[i].key, key) {
+			return &fields[i]
+		}
+	}
+	return nil
+}
+
+func has(fields []field, keys ...string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { return find(fields, k) != nil })
+}
+
+// exportKeys are the lists of an export.
+var exportKeys = []string{"Networks", "Endpoints", "Namespaces", "LoadBalancers", "PolicyLists", "Routes"}
+
+func (p *dumpParser) value(raw json.RawMessage, at int) {
+	switch raw[0] {
+	case '[':
+		for _, e := range elements(raw, at) {
+			p.value(e.raw, e.at)
+		}
+		if string(bytes.TrimSpace(raw[1:len(raw)-1])) == "" {
+			p.objects++ // an empty list says that there is nothing, which is an answer
+		}
+	case '{':
+		p.object(raw, members(raw, at), at)
+	case 'n': // null: Get-HnsPolicyList without policies
+		p.objects++
+	default:
+		p.fail(at, "%.40s is no HNS object", raw)
+	}
+}
+
+func (p *dumpParser) object(raw json.RawMessage, fields []field, at int) {
+	if out := find(fields, "Output"); out != nil && has(fields, "Success") {
+		p.value(out.raw, out.at)
+		return
+	}
+	if e := find(fields, "Error"); e != nil && has(fields, "Success") {
+		p.fail(at, "this is a failed HNS call: %s", e.raw)
+		return
+	}
+	if has(fields, exportKeys...) && !has(fields, "ID", "Type") {
+		for _, f := range fields {
+			if slices.ContainsFunc(exportKeys, func(k string) bool { return strings.EqualFold(k, f.key) }) {
+				p.value(f.raw, f.at)
+			} else {
+				p.ignored["dump."+f.key] = true
+			}
+		}
+		return
+	}
+	p.objects++
+	switch {
+	case has(fields, "HostComputeNetwork", "IpConfigurations"):
+		p.endpointV2(raw, fields, at)
+	case has(fields, "PortMappings", "FrontendVIPs"):
+		decodeAs(p, "load balancer", raw, fields, at, func(v LoadBalancer) {
+			v.Origin = p.origin(at, "load balancer "+v.ID)
+			p.dump.LoadBalancers = append(p.dump.LoadBalancers, v)
+		})
+	case has(fields, "Setting"):
+		decodeAs(p, "route", raw, fields, at, func(v Route) {
+			v.Origin = p.origin(at, "route "+v.ID)
+			p.dump.Routes = append(p.dump.Routes, v)
+		})
+	case has(fields, "References") || has(fields, "Policies") && p.isPolicyList(fields):
+		p.policyList(raw, fields, at)
+	case has(fields, "NamespaceId", "NamespaceGuid"):
+		decodeAs(p, "namespace", raw, fields, at, func(v Namespace) { p.dump.Namespaces = append(p.dump.Namespaces, v) })
+	case has(fields, "Ipams"):
+		p.networkV2(raw, fields, at)
+	case has(fields, "VirtualNetwork", "IPAddress", "IPv6Address", "IsRemoteEndpoint", "VirtualNetworkName"):
+		p.endpointV1(raw, fields, at)
+	case has(fields, "Subnets", "ManagementIP", "Type"):
+		p.networkV1(raw, fields, at)
+	default:
+		var keys []string
+		for _, f := range fields {
+			keys = append(keys, f.key)
+		}
+		p.fail(at, "this object is no HNS network, endpoint, namespace, load balancer, policy list or route; it has the fields %s",
+			strings.Join(keys, ", "))
+	}
+}
+
+func (p *dumpParser) isPolicyList(fields []field) bool {
+	for _, e := range elements(find(fields, "Policies").raw, 0) {
+		if t := find(members(e.raw, 0), "Type"); t != nil && strings.EqualFold(string(t.raw), `"ELB"`) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *dumpParser) origin(at int, what string) *trace.Origin {
+	line, _ := p.position(at)
+	return &trace.Origin{What: what, File: p.name, Line: line}
+}
+
+// decodeAs decodes an object, notes the fields that T has not, and hands it on.
+func decodeAs[T any](p *dumpParser, kind string, raw json.RawMessage, fields []field, at int, use func(T)) {
+	var v T
+	if err := json.Unmarshal(raw, &v); err != nil {
+		p.failJSON(at, kind, err)
+		return
+	}
+	known := jsonFields(reflect.TypeFor[T]())
+	for _, f := range fields {
+		if !known[strings.ToLower(f.key)] {
+			p.ignored[kind+"."+f.key] = true
+		}
+	}
+	use(v)
+}
+
+func jsonFieldsOf[T any]() map[string]bool { return jsonFields(reflect.TypeFor[T]()) }
+
+func lower(s string) string { return strings.ToLower(s) }
+
+// jsonFields returns the lower-case names of a struct's JSON fields.
+func jsonFields(t reflect.Type) map[string]bool {
+	known := map[string]bool{}
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name != "-" {
+			known[strings.ToLower(name)] = true
+		}
+	}
+	return known
+}
+
+// policies sets the origin of each policy of the list.
+func (p *dumpParser) policies(f *field, ps []Policy, of string) []Policy {
+	if f == nil {
+		return ps
+	}
+	for i, e := range elements(f.raw, f.at) {
+		if i < len(ps) {
+			ps[i].Origin = p.origin(e.at, fmt.Sprintf("%s of %s", ps[i].Type, of))
+		}
+	}
+	return ps
+}
+
+// v1PoliciesOK checks that each v1 policy converts before the whole object is
+// converted, so that the message has its place.
+func (p *dumpParser) v1PoliciesOK(f *field, kind string) bool {
+	ok := true
+	if f == nil {
+		return ok
+	}
+	for i, e := range elements(f.raw, f.at) {
+		if _, err := FromPolicyV1(e.raw); err != nil {
+			p.fail(e.at, "%s: Policies[%d]: %v", kind, i, err)
+			ok = false
+		}
+	}
+	return ok
+}
+
+func label(kind, name, id string) string {
+	if name == "" {
+		name = id
+	}
+	return kind + " " + name
+}

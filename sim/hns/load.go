@@ -1,0 +1,230 @@
+package hns
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Load restores the objects of a dump with their ids, as HNS does after a
+// restart: what a node held is taken as it was, so neither the build's features
+// nor HNS's checks apply. What cannot be put together is an error: an endpoint
+// without its network, the same id twice, more load balancers than port blocks.
+// A dump with one network may leave the network's id out of its endpoints.
+func (s *Service) Load(d *Dump) error {
+	var errs []error
+	bad := func(o fmt.Stringer, format string, args ...any) {
+		err := fmt.Errorf(format, args...)
+		if at := o.String(); at != "" {
+			err = fmt.Errorf("%s: %w", at, err)
+		}
+		errs = append(errs, err)
+	}
+	for _, in := range d.Networks {
+		n := in.clone()
+		if n.ID != "" && s.Network(n.ID) != nil {
+			bad(n.Origin, "a network with the id %s exists already", n.ID)
+			continue
+		}
+		if t := canonicalNetworkType(n.Type); t == "" {
+			bad(n.Origin, "there is no network type %q; there are %s", n.Type, networkTypeList)
+			continue
+		}
+		s.fillNetwork(n)
+		s.networks.put(n.ID, n)
+		s.changed(Change{Kind: KindNetwork, ID: n.ID, What: Created})
+	}
+	for _, in := range d.Namespaces {
+		if in.ID != "" && s.Namespace(in.ID) != nil {
+			errs = append(errs, fmt.Errorf("a namespace with the id %s exists already", in.ID))
+			continue
+		}
+		s.addNamespace(in.clone())
+	}
+	for _, in := range d.Endpoints {
+		s.loadEndpoint(in.clone(), bad)
+	}
+	for _, in := range d.LoadBalancers {
+		s.loadBalancer(in.clone(), bad)
+	}
+	for _, in := range d.Routes {
+		r := in.clone()
+		if r.ID == "" {
+			r.ID = s.newID(KindRoute)
+		}
+		r.ID = normID(r.ID)
+		for i, id := range r.HostComputeEndpoints {
+			r.HostComputeEndpoints[i] = normID(id)
+		}
+		s.routes.put(r.ID, r)
+		s.changed(Change{Kind: KindRoute, ID: r.ID, What: Created})
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Service) loadEndpoint(e *Endpoint, bad func(fmt.Stringer, string, ...any)) {
+	if e.HostComputeNetwork == "" && len(s.networks.ids) == 1 {
+		e.HostComputeNetwork = s.networks.ids[0]
+	}
+	n := s.Network(e.HostComputeNetwork)
+	switch {
+	case n == nil && e.HostComputeNetwork == "":
+		bad(e.Origin, "the endpoint names no network, and the dump holds %d: add the output of Get-HnsNetwork", len(s.networks.ids))
+		return
+	case n == nil:
+		bad(e.Origin, "network %s of the endpoint is not in the dump: add the output of Get-HnsNetwork", e.HostComputeNetwork)
+		return
+	case e.ID != "" && s.Endpoint(e.ID) != nil:
+		bad(e.Origin, "an endpoint with the id %s exists already", e.ID)
+		return
+	}
+	e.HostComputeNetwork = n.ID
+	if e.ID == "" {
+		e.ID = s.newID(KindEndpoint)
+	}
+	e.ID = normID(e.ID)
+	e.MacAddress = canonicalMAC(e.MacAddress)
+	for i, c := range e.IpConfigurations {
+		if !c.Prefix().IsValid() {
+			bad(e.Origin, "%q is no address", c.IpAddress)
+			return
+		}
+		if sub := subnetOf(n, c.Prefix().Addr()); c.PrefixLength == 0 && sub != nil && !e.Remote() {
+			e.IpConfigurations[i].PrefixLength = uint8(sub.Prefix().Bits())
+		}
+	}
+	if id := e.HostComputeNamespace; id != "" {
+		ns := s.Namespace(id)
+		if ns == nil { // HNS v1 has no list of namespaces
+			ns = s.addNamespace(&Namespace{ID: id, Type: NamespaceHost})
+		}
+		e.HostComputeNamespace = ns.ID
+		if !slices.ContainsFunc(ns.Endpoints(), func(r string) bool { return normID(r) == e.ID }) {
+			ns = ns.clone()
+			ns.Resources = append(ns.Resources, NamespaceResource{Type: "Endpoint", Data: NamespaceResourceData{Id: e.ID}})
+			s.namespaces.put(ns.ID, ns)
+		}
+	}
+	s.endpoints.put(e.ID, e)
+	s.takeLoopbackPorts(e)
+	s.changed(Change{Kind: KindEndpoint, ID: e.ID, What: Created})
+}
+
+func (s *Service) loadBalancer(l *LoadBalancer, bad func(fmt.Stringer, string, ...any)) {
+	if l.ID != "" && s.LoadBalancer(l.ID) != nil {
+		bad(l.Origin, "a load balancer with the id %s exists already", l.ID)
+		return
+	}
+	if l.ID == "" {
+		l.ID = s.newID(KindLoadBalancer)
+	}
+	l.ID = normID(l.ID)
+	for i, id := range l.HostComputeEndpoints {
+		l.HostComputeEndpoints[i] = normID(id)
+	}
+	if err := s.takeBlock("load", l); err != nil {
+		bad(l.Origin, "%w", err)
+		return
+	}
+	s.loadBalancers.put(l.ID, l)
+	for _, f := range frontendKeys(l) {
+		s.frontends[f] = l.ID
+	}
+	s.changed(Change{Kind: KindLoadBalancer, ID: l.ID, What: Created})
+}
+
+// Export returns everything the service holds as HCN v2 JSON, in the order of
+// creation. ParseDump reads it.
+func (s *Service) Export() ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(struct {
+		Networks      []*Network
+		Endpoints     []*Endpoint
+		Namespaces    []*Namespace
+		LoadBalancers []*LoadBalancer
+		Routes        []*Route
+	}{
+		notNil(s.networks.list(nil)), notNil(s.endpoints.list(nil)), notNil(s.namespaces.list(nil)),
+		notNil(s.loadBalancers.list(nil)), notNil(s.routes.list(nil)),
+	})
+	return buf.Bytes(), err
+}
+
+func notNil[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
+}
+
+// Create makes an object of a kind from HCN v2 JSON and returns its id. Fields
+// that HCN does not know are ignored, as HCN does; UnknownFields names them.
+func (s *Service) Create(kind Kind, data []byte) (string, error) {
+	switch kind {
+	case KindNetwork:
+		return create(data, "hcnCreateNetwork", s.CreateNetwork, func(n *Network) string { return n.ID })
+	case KindEndpoint:
+		return create(data, "hcnCreateEndpoint", s.CreateEndpoint, func(e *Endpoint) string { return e.ID })
+	case KindNamespace:
+		return create(data, "hcnCreateNamespace", s.CreateNamespace, func(n *Namespace) string { return n.ID })
+	case KindLoadBalancer:
+		return create(data, "hcnCreateLoadBalancer", s.CreateLoadBalancer, func(l *LoadBalancer) string { return l.ID })
+	case KindRoute:
+		return create(data, "hcnCreateRoute", s.CreateRoute, func(r *Route) string { return r.ID })
+	}
+	return "", ErrRequestUnsupported.withf("hcnCreate", "there is no kind %q; there are network, endpoint, namespace, loadBalancer, route", kind)
+}
+
+func create[T any](data []byte, op string, make func(T) (*T, error), id func(*T) string) (string, error) {
+	var v T
+	if err := json.Unmarshal(data, &v); err != nil {
+		return "", ErrInvalidJSON.withf(op, "%v", err)
+	}
+	made, err := make(v)
+	if err != nil {
+		return "", err
+	}
+	return id(made), nil
+}
+
+// Delete deletes an object by kind and id.
+func (s *Service) Delete(kind Kind, id string) error {
+	switch kind {
+	case KindNetwork:
+		return s.DeleteNetwork(id)
+	case KindEndpoint:
+		return s.DeleteEndpoint(id)
+	case KindNamespace:
+		return s.DeleteNamespace(id)
+	case KindLoadBalancer:
+		return s.DeleteLoadBalancer(id)
+	case KindRoute:
+		return s.DeleteRoute(id)
+	}
+	return ErrRequestUnsupported.withf("hcnDelete", "there is no kind %q", kind)
+}
+
+// UnknownFields names the fields at the top of HCN v2 JSON that an object of the
+// kind does not have, in the order of the text.
+func UnknownFields(kind Kind, data []byte) []string {
+	known, ok := map[Kind]map[string]bool{
+		KindNetwork: jsonFieldsOf[Network](), KindEndpoint: jsonFieldsOf[Endpoint](), KindNamespace: jsonFieldsOf[Namespace](),
+		KindLoadBalancer: jsonFieldsOf[LoadBalancer](), KindRoute: jsonFieldsOf[Route](),
+	}[kind]
+	data = bytes.TrimSpace(data)
+	if !ok || len(data) == 0 || data[0] != '{' {
+		return nil
+	}
+	var unknown []string
+	for _, f := range members(data, 0) {
+		if !known[lower(f.key)] {
+			unknown = append(unknown, f.key)
+		}
+	}
+	return unknown
+}

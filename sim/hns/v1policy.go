@@ -1,0 +1,176 @@
+package hns
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A v1 policy is flat: {"Type":"ROUTE","DestinationPrefix":...}. The types of
+// v2 appear in v1 output flat under their own name (Get-HnsNetwork shows
+// {"Type":"RemoteSubnetRoute",...}) or with Settings as v2 has them.
+
+// v1Names maps a v1 policy type to that of v2 (hcsshim internal/hns/hnspolicy.go).
+var v1Names = map[string]string{
+	"ROUTE": PolicySDNRoute,
+	"PA":    PolicyProviderAddress,
+	"NAT":   PolicyPortMapping,
+	"PROXY": PolicyL4Proxy,
+}
+
+// v1Fields maps, by v2 type, a v1 field to that of v2.
+var v1Fields = map[string]map[string]string{
+	PolicyOutBoundNAT:     {"VIP": "VirtualIP", "ExceptionList": "Exceptions"},
+	PolicyProviderAddress: {"PA": "ProviderAddress"},
+	PolicyL4Proxy:         {"ExceptionList": "Exceptions", "OutboundNat": "OutboundNAT"},
+	PolicyVLAN:            {"VLAN": "IsolationId"},
+	PolicyVSID:            {"VSID": "IsolationId"},
+	PolicyACL:             {"Protocol": "Protocols", "LocalPort": "LocalPorts", "RemotePort": "RemotePorts", "InternalPort": "LocalPorts"},
+}
+
+// protocolNumbers are the names that a v1 NAT policy uses.
+var protocolNumbers = map[string]int{"tcp": 6, "udp": 17, "icmp": 1}
+
+// FromPolicyV1 converts one v1 policy. A type that HCN v2 does not have keeps
+// its name.
+func FromPolicyV1(raw json.RawMessage) (Policy, error) {
+	var in map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return Policy{}, err
+	}
+	var typ string
+	if err := json.Unmarshal(take(in, "Type"), &typ); err != nil || typ == "" {
+		return Policy{}, fmt.Errorf("policy has no Type")
+	}
+	if s, ok := in["Settings"]; ok {
+		return Policy{Type: v2Type(typ), Settings: s}, nil
+	}
+	typ = v2Type(typ)
+	out := map[string]json.RawMessage{}
+	for _, k := range sortedKeys(in) {
+		v := in[k]
+		if name := v1Fields[typ][k]; name != "" {
+			k = name
+			if typ == PolicyACL {
+				// v1 has numbers where v2 has lists; zero means not given.
+				if text := strings.Trim(string(v), `"`); text == "0" {
+					continue
+				} else if given, ok := in[name]; ok && string(given) != `""` {
+					continue
+				} else {
+					v = json.RawMessage(strconv.Quote(text))
+				}
+			}
+		}
+		if _, taken := out[k]; taken && string(v) == `""` {
+			continue
+		}
+		out[k] = v
+	}
+	if typ == PolicyPortMapping {
+		var name string
+		if json.Unmarshal(out["Protocol"], &name) == nil {
+			number, ok := protocolNumbers[strings.ToLower(name)]
+			if !ok {
+				n, err := strconv.Atoi(name)
+				if err != nil {
+					return Policy{}, fmt.Errorf("NAT policy: protocol %q is neither TCP, UDP nor a number", name)
+				}
+				number = n
+			}
+			out["Protocol"] = json.RawMessage(strconv.Itoa(number))
+		}
+	}
+	p := Policy{Type: typ}
+	if len(out) > 0 {
+		p.Settings, _ = json.Marshal(out) // maps marshal sorted, and raw values were valid
+	}
+	return p, nil
+}
+
+// v2Type returns the v2 name of a v1 policy type, in v2's spelling.
+func v2Type(typ string) string {
+	if t, ok := v1Names[strings.ToUpper(typ)]; ok {
+		return t
+	}
+	for _, s := range []scope{onEndpoint, onNetwork, onSubnet} {
+		if t := canonicalType(s, typ); t != "" {
+			return t
+		}
+	}
+	return typ
+}
+
+func take(m map[string]json.RawMessage, key string) json.RawMessage {
+	v := m[key]
+	delete(m, key)
+	if v == nil {
+		return json.RawMessage("null")
+	}
+	return v
+}
+
+func fromPoliciesV1(raws []json.RawMessage) ([]Policy, error) {
+	var ps []Policy
+	for i, raw := range raws {
+		p, err := FromPolicyV1(raw)
+		if err != nil {
+			return nil, fmt.Errorf("Policies[%d]: %w", i, err)
+		}
+		ps = append(ps, p)
+	}
+	return ps, nil
+}
+
+// toPolicyV1 writes a policy as HNS v1 shows it: flat, with v1's names.
+func toPolicyV1(p Policy) json.RawMessage {
+	var in map[string]json.RawMessage
+	if json.Unmarshal(orEmpty(p.Settings), &in) != nil || in == nil {
+		in = map[string]json.RawMessage{}
+	}
+	out := map[string]json.RawMessage{}
+	fields := v1Fields[p.Type]
+	for k, v := range in {
+		for _, old := range sortedKeys(fields) {
+			// An ACL keeps v2's lists: v1 has them too, beside the single numbers.
+			if fields[old] == k && p.Type != PolicyACL {
+				k = old
+				break
+			}
+		}
+		out[k] = v
+	}
+	typ := p.Type
+	for _, old := range sortedKeys(v1Names) {
+		if v1Names[old] == p.Type {
+			typ = old
+		}
+	}
+	if typ == "NAT" {
+		var n int
+		if json.Unmarshal(in["Protocol"], &n) == nil {
+			for name, number := range protocolNumbers {
+				if number == n {
+					out["Protocol"] = json.RawMessage(strconv.Quote(strings.ToUpper(name)))
+				}
+			}
+		}
+	}
+	out["Type"] = json.RawMessage(strconv.Quote(typ))
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return json.RawMessage(`{"Type":` + strconv.Quote(typ) + `}`)
+	}
+	return raw
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
