@@ -68,7 +68,7 @@ func ParseDump(name string, data []byte) (*Dump, error) {
 			p.fail(int(at), "not JSON: %v; write it with: Get-HnsNetwork | ConvertTo-Json -Depth 20", err)
 			break
 		}
-		p.value(raw, int(dec.InputOffset())-len(raw))
+		p.value(raw, int(dec.InputOffset())-len(raw), "")
 	}
 	if len(p.errs) == 0 && p.objects == 0 {
 		p.fail(0, "holds no HNS object")
@@ -127,89 +127,21 @@ func (p *dumpParser) failJSON(at int, what string, err error) {
 	p.fail(at, "%s: %v", what, err)
 }
 
-func jsonName(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice:
-		return "an array"
-	case reflect.Struct, reflect.Map, reflect.Pointer:
-		return "an object"
-	}
-	return "a number of type " + t.String()
-}
-
-// field is one member of a JSON object with the offset of its value.
-type field struct {
-	key string
-	raw json.RawMessage
-	at  int
-}
-
-// members splits a JSON object; elements splits an array. raw is valid JSON.
-func members(raw json.RawMessage, at int) []field {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	var all []field
-	if _, err := dec.Token(); err != nil {
-		return nil
-	}
-	for dec.More() {
-		key, err := dec.Token()
-		name, ok := key.(string)
-		var v json.RawMessage
-		if err != nil || !ok || dec.Decode(&v) != nil {
-			return all
-		}
-		all = append(all, field{name, v, at + int(dec.InputOffset()) - len(v)})
-	}
-	return all
-}
-
-func elements(raw json.RawMessage, at int) []field {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	var all []field
-	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
-		return nil
-	}
-	for dec.More() {
-		var v json.RawMessage
-		if dec.Decode(&v) != nil {
-			return all
-		}
-		all = append(all, field{"", v, at + int(dec.InputOffset()) - len(v)})
-	}
-	return all
-}
-
-func find(fields []field, key string) *field {
-	for i := range fields {
-		if strings.EqualFold(fields[i].key, key) {
-			return &fields[i]
-		}
-	}
-	return nil
-}
-
-func has(fields []field, keys ...string) bool {
-	return slices.ContainsFunc(keys, func(k string) bool { return find(fields, k) != nil })
-}
-
 // exportKeys are the lists of an export.
 var exportKeys = []string{"Networks", "Endpoints", "Namespaces", "LoadBalancers", "PolicyLists", "Routes"}
 
-func (p *dumpParser) value(raw json.RawMessage, at int) {
+// value reads one value; list is the export's list that it is in, "" outside.
+func (p *dumpParser) value(raw json.RawMessage, at int, list string) {
 	switch raw[0] {
 	case '[':
 		for _, e := range elements(raw, at) {
-			p.value(e.raw, e.at)
+			p.value(e.raw, e.at, list)
 		}
 		if string(bytes.TrimSpace(raw[1:len(raw)-1])) == "" {
 			p.objects++ // an empty list says that there is nothing, which is an answer
 		}
 	case '{':
-		p.object(raw, members(raw, at), at)
+		p.object(raw, members(raw, at), at, list)
 	case 'n': // null: Get-HnsPolicyList without policies
 		p.objects++
 	default:
@@ -217,48 +149,49 @@ func (p *dumpParser) value(raw json.RawMessage, at int) {
 	}
 }
 
-func (p *dumpParser) object(raw json.RawMessage, fields []field, at int) {
+func (p *dumpParser) object(raw json.RawMessage, fields []field, at int, list string) {
 	if out := find(fields, "Output"); out != nil && has(fields, "Success") {
-		p.value(out.raw, out.at)
+		p.value(out.raw, out.at, list)
 		return
 	}
 	if e := find(fields, "Error"); e != nil && has(fields, "Success") {
 		p.fail(at, "this is a failed HNS call: %s", e.raw)
 		return
 	}
-	if has(fields, exportKeys...) && !has(fields, "ID", "Type") {
+	if list == "" && has(fields, exportKeys...) && !has(fields, "ID", "Type") {
 		for _, f := range fields {
-			if slices.ContainsFunc(exportKeys, func(k string) bool { return strings.EqualFold(k, f.key) }) {
-				p.value(f.raw, f.at)
-			} else {
+			i := slices.IndexFunc(exportKeys, func(k string) bool { return strings.EqualFold(k, f.key) })
+			if i < 0 {
 				p.ignored["dump."+f.key] = true
+				continue
 			}
+			p.value(f.raw, f.at, exportKeys[i])
 		}
 		return
 	}
 	p.objects++
-	switch {
-	case has(fields, "HostComputeNetwork", "IpConfigurations"):
+	switch p.kind(fields, list) {
+	case "endpoint v2":
 		p.endpointV2(raw, fields, at)
-	case has(fields, "PortMappings", "FrontendVIPs"):
+	case "load balancer":
 		decodeAs(p, "load balancer", raw, fields, at, func(v LoadBalancer) {
 			v.Origin = p.origin(at, "load balancer "+v.ID)
 			p.dump.LoadBalancers = append(p.dump.LoadBalancers, v)
 		})
-	case has(fields, "Setting"):
+	case "route":
 		decodeAs(p, "route", raw, fields, at, func(v Route) {
 			v.Origin = p.origin(at, "route "+v.ID)
 			p.dump.Routes = append(p.dump.Routes, v)
 		})
-	case has(fields, "References") || has(fields, "Policies") && p.isPolicyList(fields):
+	case "policy list":
 		p.policyList(raw, fields, at)
-	case has(fields, "NamespaceId", "NamespaceGuid"):
+	case "namespace":
 		decodeAs(p, "namespace", raw, fields, at, func(v Namespace) { p.dump.Namespaces = append(p.dump.Namespaces, v) })
-	case has(fields, "Ipams"):
+	case "network v2":
 		p.networkV2(raw, fields, at)
-	case has(fields, "VirtualNetwork", "IPAddress", "IPv6Address", "IsRemoteEndpoint", "VirtualNetworkName"):
+	case "endpoint v1":
 		p.endpointV1(raw, fields, at)
-	case has(fields, "Subnets", "ManagementIP", "Type"):
+	case "network v1":
 		p.networkV1(raw, fields, at)
 	default:
 		var keys []string
@@ -270,8 +203,59 @@ func (p *dumpParser) object(raw json.RawMessage, fields []field, at int) {
 	}
 }
 
+// kind tells what an object is: by the list it is in, else by its fields.
+func (p *dumpParser) kind(fields []field, list string) string {
+	endpointV1 := has(fields, "VirtualNetwork", "IPAddress", "IPv6Address", "IsRemoteEndpoint", "VirtualNetworkName")
+	networkV1 := has(fields, "Subnets", "ManagementIP", "MacPools")
+	policyList := has(fields, "References") || p.isPolicyList(fields)
+	switch list {
+	case "Networks":
+		if networkV1 {
+			return "network v1"
+		}
+		return "network v2"
+	case "Endpoints":
+		if endpointV1 {
+			return "endpoint v1"
+		}
+		return "endpoint v2"
+	case "Namespaces":
+		return "namespace"
+	case "Routes":
+		return "route"
+	case "LoadBalancers", "PolicyLists":
+		if policyList || list == "PolicyLists" {
+			return "policy list"
+		}
+		return "load balancer"
+	}
+	switch {
+	case has(fields, "HostComputeNetwork", "IpConfigurations"):
+		return "endpoint v2"
+	case has(fields, "PortMappings", "FrontendVIPs"):
+		return "load balancer"
+	case has(fields, "Setting"):
+		return "route"
+	case policyList:
+		return "policy list"
+	case has(fields, "NamespaceId", "NamespaceGuid"):
+		return "namespace"
+	case has(fields, "Ipams", "MacPool"):
+		return "network v2"
+	case endpointV1:
+		return "endpoint v1"
+	case networkV1, has(fields, "Type"):
+		return "network v1"
+	}
+	return ""
+}
+
 func (p *dumpParser) isPolicyList(fields []field) bool {
-	for _, e := range elements(find(fields, "Policies").raw, 0) {
+	ps := find(fields, "Policies")
+	if ps == nil {
+		return false
+	}
+	for _, e := range elements(ps.raw, 0) {
 		if t := find(members(e.raw, 0), "Type"); t != nil && strings.EqualFold(string(t.raw), `"ELB"`) {
 			return true
 		}
@@ -298,22 +282,6 @@ func decodeAs[T any](p *dumpParser, kind string, raw json.RawMessage, fields []f
 		}
 	}
 	use(v)
-}
-
-func jsonFieldsOf[T any]() map[string]bool { return jsonFields(reflect.TypeFor[T]()) }
-
-func lower(s string) string { return strings.ToLower(s) }
-
-// jsonFields returns the lower-case names of a struct's JSON fields.
-func jsonFields(t reflect.Type) map[string]bool {
-	known := map[string]bool{}
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if name != "-" {
-			known[strings.ToLower(name)] = true
-		}
-	}
-	return known
 }
 
 // policies sets the origin of each policy of the list.
