@@ -41,7 +41,7 @@ type row struct {
 	tag   string   // what it did, at the right
 	lines []string // further lines, the first said of them words, the rest changes
 	said  int
-	kind  string   // class: "", "chg", "bad", "hole", "good"
+	kind  string // class: "", "chg", "bad", "hole", "good"
 	tip   string
 }
 

@@ -1,0 +1,281 @@
+package html
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+
+	"github.com/winlab-dev/winlab/reports/clean"
+	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/reports/svg"
+	"github.com/winlab-dev/winlab/sim/evidence"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+const (
+	// partSize is how much JSON goes into one part. The page unpacks a part when
+	// something in it is opened, so a part must unpack in a few milliseconds.
+	partSize = 512 << 10
+	// plainLimit is the sum of all parts up to which they are left unpacked.
+	plainLimit = 2 << 20
+)
+
+// ref points to an item of a part: part and index.
+type ref [2]int
+
+// part is one block of data in the page.
+type part struct {
+	Packed bool
+	JSON   template.JS   // when not packed
+	Gzip   template.HTML // base64 of gzip, when packed
+}
+
+// packer lays items into parts. An item that is already there is not stored
+// again: settings that differ in nothing that a packet sees share their paths.
+type packer struct {
+	parts [][]byte // JSON arrays without the closing bracket
+	count []int
+	seen  map[[32]byte]ref
+}
+
+func newPacker() *packer { return &packer{seen: map[[32]byte]ref{}} }
+
+func (p *packer) add(v any) (ref, error) {
+	b, err := encode(v)
+	if err != nil {
+		return ref{}, err
+	}
+	sum := sha256.Sum256(b)
+	if r, ok := p.seen[sum]; ok {
+		return r, nil
+	}
+	n := len(p.parts) - 1
+	if n < 0 || len(p.parts[n]) > partSize {
+		p.parts, p.count = append(p.parts, nil), append(p.count, 0)
+		n++
+	}
+	sep := byte(',')
+	if p.count[n] == 0 {
+		sep = '['
+	}
+	p.parts[n] = append(append(p.parts[n], sep), b...)
+	r := ref{n, p.count[n]}
+	p.count[n]++
+	p.seen[sum] = r
+	return r, nil
+}
+
+// path stores a path with its drawing.
+func (p *packer) path(path *trace.Path) (ref, error) {
+	return p.add(struct {
+		*trace.Path
+		SVG string `json:"svg"`
+	}{path, string(svg.Draw(path, svg.Options{}))})
+}
+
+// trace stores a trace with references in place of its paths.
+func (p *packer) trace(t *trace.Trace) (ref, error) {
+	type query struct {
+		trace.Query
+		Path *ref `json:"path,omitempty"`
+	}
+	type lookup struct {
+		trace.Lookup
+		Queries []query `json:"queries,omitempty"`
+	}
+	out := struct {
+		*trace.Trace
+		Names []lookup `json:"names,omitempty"`
+		Paths []ref    `json:"paths,omitempty"`
+	}{Trace: t}
+	for i := range t.Paths {
+		r, err := p.path(&t.Paths[i])
+		if err != nil {
+			return ref{}, err
+		}
+		out.Paths = append(out.Paths, r)
+	}
+	for _, n := range t.Names {
+		l := lookup{Lookup: n}
+		for _, q := range n.Queries {
+			x := query{Query: q}
+			if q.Path != nil {
+				r, err := p.path(q.Path)
+				if err != nil {
+					return ref{}, err
+				}
+				x.Path = &r
+			}
+			l.Queries = append(l.Queries, x)
+		}
+		out.Names = append(out.Names, l)
+	}
+	return p.add(out)
+}
+
+// finish closes the parts and packs them when they are many.
+func (p *packer) finish() ([]part, error) {
+	total := 0
+	for _, b := range p.parts {
+		total += len(b)
+	}
+	var out []part
+	for _, b := range p.parts {
+		b = append(b, ']')
+		if total <= plainLimit {
+			out = append(out, part{JSON: template.JS(b)})
+			continue
+		}
+		var z bytes.Buffer
+		w, err := gzip.NewWriterLevel(&z, gzip.BestCompression)
+		if err != nil {
+			return nil, fmt.Errorf("html: %w", err)
+		}
+		if _, err := w.Write(b); err != nil {
+			return nil, fmt.Errorf("html: %w", err)
+		}
+		if err := w.Close(); err != nil {
+			return nil, fmt.Errorf("html: %w", err)
+		}
+		out = append(out, part{Packed: true, Gzip: template.HTML(base64.StdEncoding.EncodeToString(z.Bytes()))})
+	}
+	return out, nil
+}
+
+// encode returns v as JSON that is safe in a script element (encoding/json
+// escapes <, > and &) and holds no hidden characters.
+func encode(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("html: %w", err)
+	}
+	return clean.JSON(b), nil
+}
+
+// check is a check whose trace is a reference.
+type check struct {
+	result.Check
+	Trace *ref `json:"trace,omitempty"`
+}
+
+// pack stores the cells and traces of a document and returns the index: what
+// the page needs at once.
+func pack(p *packer, doc *result.Document) ([]byte, error) {
+	traces := map[string]ref{}
+	checkOf := func(k result.Check) (check, error) {
+		c := check{Check: k}
+		if k.Trace == "" {
+			return c, nil
+		}
+		r, ok := traces[k.Trace]
+		if !ok {
+			var err error
+			if r, err = p.trace(doc.Traces[k.Trace]); err != nil {
+				return c, err
+			}
+			traces[k.Trace] = r
+		}
+		c.Trace = &r
+		return c, nil
+	}
+	byClaim := map[string][]result.Cell{}
+	for _, c := range doc.Cells {
+		byClaim[c.Claim] = append(byClaim[c.Claim], c)
+	}
+	type cell struct {
+		result.Cell
+		Checks []check `json:"checks"`
+	}
+	type claim struct {
+		result.Claim
+		Cells ref `json:"cells"` // an object, by setting
+	}
+	var claims []claim
+	for _, cl := range doc.Claims {
+		cells := map[string]cell{}
+		for _, c := range byClaim[cl.ID] {
+			x := cell{Cell: c}
+			for _, k := range c.Checks {
+				kk, err := checkOf(k)
+				if err != nil {
+					return nil, err
+				}
+				x.Checks = append(x.Checks, kk)
+			}
+			cells[c.Setting] = x
+		}
+		r, err := p.add(cells)
+		if err != nil {
+			return nil, err
+		}
+		claims = append(claims, claim{cl, r})
+	}
+	type flow struct {
+		result.FlowResult
+		Trace *ref `json:"trace,omitempty"`
+	}
+	var flows []flow
+	for _, f := range doc.Flows {
+		k, err := checkOf(f.Check)
+		if err != nil {
+			return nil, err
+		}
+		flows = append(flows, flow{f, k.Trace})
+	}
+	used := make([]*trace.Trace, 0, len(doc.Traces))
+	for _, t := range doc.Traces {
+		used = append(used, t)
+	}
+	return encode(map[string]any{"settings": doc.Settings, "areas": doc.Areas, "claims": claims, "flows": flows, "facts": cited(doc.Facts, used...), "reasons": reasons(), "verdicts": verdicts()})
+}
+
+// cited returns the facts that the traces cite.
+func cited(facts map[string]*evidence.Fact, ts ...*trace.Trace) map[string]*evidence.Fact {
+	out := map[string]*evidence.Fact{}
+	steps := func(p *trace.Path) {
+		for i := range p.Steps {
+			if f := facts[p.Steps[i].Evidence]; f != nil {
+				out[f.ID] = f
+			}
+		}
+	}
+	for _, t := range ts {
+		if t == nil {
+			continue
+		}
+		for i := range t.Paths {
+			steps(&t.Paths[i])
+		}
+		for _, n := range t.Names {
+			for _, q := range n.Queries {
+				if f := facts[q.Evidence]; f != nil {
+					out[f.ID] = f
+				}
+				if q.Path != nil {
+					steps(q.Path)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func reasons() map[string]trace.Explanation {
+	m := map[string]trace.Explanation{}
+	for _, e := range trace.Reasons {
+		m[string(e.Code)] = e
+	}
+	return m
+}
+
+func verdicts() map[string]string {
+	m := map[string]string{}
+	for _, v := range trace.Verdicts {
+		m[string(v.ID)] = v.Means
+	}
+	return m
+}

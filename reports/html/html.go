@@ -1,0 +1,123 @@
+// Package html turns a results document into one HTML file, and a trace into
+// another. Both work from a file:// address without any network: style,
+// script, data and drawings are inside. The package reads results and traces;
+// it must not know how they came about.
+package html
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+
+	"github.com/winlab-dev/winlab/reports/clean"
+	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/reports/svg"
+	"github.com/winlab-dev/winlab/sim/evidence"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+var (
+	//go:embed report.tmpl
+	reportTmpl string
+	//go:embed trace.tmpl
+	traceTmpl string
+	//go:embed style.css
+	styleCSS string
+	//go:embed view.js
+	viewJS string
+	//go:embed report.js
+	reportJS string
+	//go:embed trace.js
+	traceJS string
+)
+
+var (
+	reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl))
+	tracePage  = template.Must(template.New("trace").Parse(traceTmpl))
+)
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// frame is what both pages have: style, script, data and the policy that lets
+// nothing else run.
+type frame struct {
+	Title  string
+	CSS    template.CSS
+	JS     template.JS
+	Policy string
+	Index  template.JS
+	Parts  []part
+}
+
+func newFrame(title, js string, index []byte, parts []part) frame {
+	sum := sha256.Sum256([]byte(js))
+	return frame{
+		Title: clean.Line(title), CSS: template.CSS(styleCSS + svg.CSS), JS: template.JS(js),
+		Policy: "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
+		Index:  template.JS(index), Parts: parts,
+	}
+}
+
+// Report returns the page of a run: counts, differences, the matrix, disputes
+// and incidents, with every cell's evidence behind it. The same document gives
+// the same bytes. It fails when the document refers to what it does not hold.
+func Report(doc *result.Document) ([]byte, error) {
+	if err := doc.Validate(); err != nil {
+		return nil, fmt.Errorf("html: %w", err)
+	}
+	p := newPacker()
+	index, err := pack(p, doc)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := p.finish()
+	if err != nil {
+		return nil, err
+	}
+	v := newView(doc)
+	v.frame = newFrame("winlab: compatibility of Windows nodes", viewJS+reportJS, index, parts)
+	var b bytes.Buffer
+	if err := reportPage.Execute(&b, v); err != nil {
+		return nil, fmt.Errorf("html: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// Trace returns the page of one trace. Steps show what the facts they cite say
+// when the facts are registered in this program.
+func Trace(t *trace.Trace) ([]byte, error) {
+	if t == nil {
+		return nil, fmt.Errorf("html: no trace")
+	}
+	p := newPacker()
+	ref, err := p.trace(t)
+	if err != nil {
+		return nil, err
+	}
+	facts := map[string]*evidence.Fact{}
+	for _, f := range evidence.All() {
+		facts[f.ID] = f
+	}
+	index, err := encode(map[string]any{"trace": ref, "facts": cited(facts, t), "reasons": reasons(), "verdicts": verdicts()})
+	if err != nil {
+		return nil, err
+	}
+	parts, err := p.finish()
+	if err != nil {
+		return nil, err
+	}
+	f := newFrame("winlab trace: "+t.Flow.From+" to "+t.Flow.To+" in "+t.Lab.Name, viewJS+traceJS, index, parts)
+	var b bytes.Buffer
+	if err := tracePage.Execute(&b, f); err != nil {
+		return nil, fmt.Errorf("html: %w", err)
+	}
+	return b.Bytes(), nil
+}

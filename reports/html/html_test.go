@@ -1,0 +1,257 @@
+package html
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/reports/result/resulttest"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+var (
+	update = flag.Bool("update", false, "write the golden files")
+	keep   = flag.String("keep", "", "folder to write sample pages to, for looking at them")
+)
+
+func report(t testing.TB, doc *result.Document) string {
+	t.Helper()
+	b, err := Report(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestGolden(t *testing.T) {
+	small := resulttest.Small()
+	tr, err := Trace(small.Traces["overlay-flannel-vxlan/1.20 pod/client svc/win-webserver:80 tcp 2"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Style and script have their own files; the golden pages show the rest.
+	strip := func(s string) []byte {
+		s = regexp.MustCompile(`(?s)<style>.*?</style>`).ReplaceAllString(s, "<style></style>")
+		s = regexp.MustCompile(`(?s)<script>.*?</script>`).ReplaceAllString(s, "<script></script>")
+		return []byte(regexp.MustCompile(`sha256-[^']*(&#39;|')`).ReplaceAllString(s, "sha256-$1"))
+	}
+	for name, got := range map[string][]byte{"report.html": strip(report(t, small)), "trace.html": strip(string(tr))} {
+		file := filepath.Join("testdata", name)
+		if *update {
+			if err := os.WriteFile(file, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Errorf("%v (run go test with -update)", err)
+		} else if !bytes.Equal(got, want) {
+			t.Errorf("%s differs from its golden file; look at it and run go test -update", name)
+		}
+	}
+}
+
+func TestSameDocumentSameBytes(t *testing.T) {
+	if report(t, resulttest.Sample()) != report(t, resulttest.Sample()) {
+		t.Error("two reports of one document differ")
+	}
+	big := resulttest.Big(300)
+	if report(t, big) != report(t, big) {
+		t.Error("two packed reports of one document differ")
+	}
+}
+
+func TestPageNeedsNoNetwork(t *testing.T) {
+	s := report(t, resulttest.Sample())
+	for _, bad := range []string{"<link", "<img", "<iframe", "@import", " src=", "fetch(", "XMLHttpRequest", "url("} {
+		if strings.Contains(s, bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+	if !strings.Contains(s, "default-src &#39;none&#39;") {
+		t.Error("no policy that forbids loading")
+	}
+}
+
+func TestTextFromLabsIsText(t *testing.T) {
+	evil := "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\u202e"
+	doc := resulttest.Small()
+	doc.Tool, doc.Command = evil, evil
+	doc.Settings[0].Title, doc.Settings[0].Plugin = evil, evil
+	doc.Claims[0].Title, doc.Claims[0].Text = evil, evil
+	doc.Claims[1].Sources[0].URL = "javascript:alert(3)"
+	for i := range doc.Claims {
+		doc.Claims[i].Disputed = true
+	}
+	doc.Flows[0].Incident, doc.Flows[0].Name = evil, evil
+	for _, tr := range doc.Traces {
+		tr.Summary, tr.Flow.From, tr.Command = evil, evil, evil
+		for i := range tr.Paths {
+			for j := range tr.Paths[i].Steps {
+				s := &tr.Paths[i].Steps[j]
+				s.Text, s.Object, s.Place, s.Rule, s.Packet = evil, evil, evil, evil, evil
+			}
+		}
+		b, err := Trace(tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		harmless(t, "trace", string(b))
+	}
+	page := report(t, doc)
+	harmless(t, "report", page)
+	if strings.Contains(page, `href="javascript:`) {
+		t.Error("a javascript: address became a link")
+	}
+}
+
+func harmless(t *testing.T, name, s string) {
+	t.Helper()
+	if strings.Contains(s, "<script>alert") || strings.Contains(s, "<img") {
+		t.Errorf("%s: markup from a lab got through", name)
+	}
+	if strings.ContainsAny(s, "\x1b\u202e") || strings.Contains(s, `\u001b`) {
+		t.Errorf("%s: a hidden character got through", name)
+	}
+}
+
+func TestCellWords(t *testing.T) {
+	k := func(level result.Level, expect, got string, pass bool) result.Check {
+		return result.Check{Level: level, Expect: expect, Got: got, Pass: pass}
+	}
+	for _, c := range []struct {
+		name   string
+		checks []result.Check
+		want   string
+	}{
+		{"a verdict", []result.Check{k("model", "delivered", "delivered", true)}, "ok"},
+		{"the failing check speaks", []result.Check{k("model", "delivered", "delivered", true), k("model", "delivered", "dropped", false), k("model", "", "looped", true)}, "dropped"},
+		{"different but all as expected", []result.Check{k("model", "delivered", "delivered", true), k("model", "no-reply", "no-reply", true)}, "mixed"},
+		{"a value", []result.Check{k("model", "4096", "4096", true)}, "holds"},
+		{"another value", []result.Check{k("model", "4096", "1", false)}, "not so"},
+		{"a value that nothing asks for", []result.Check{k("model", "", "1", true)}, "seen"},
+		{"two levels", []result.Check{k("cluster", "delivered", "dropped", false), k("model", "delivered", "delivered", true)}, "ok dropped"},
+		{"none", nil, ""},
+	} {
+		var got []string
+		for _, w := range words(c.checks) {
+			got = append(got, w.Word)
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%s: %q, want %q", c.name, s, c.want)
+		}
+	}
+}
+
+func TestDifferencesNameEverySetting(t *testing.T) {
+	doc := resulttest.Sample()
+	v := newView(doc)
+	have := map[string]bool{}
+	for _, d := range v.Differences {
+		for _, w := range d.Where {
+			have[w.Link] = true
+		}
+	}
+	n := 0
+	for _, c := range doc.Cells {
+		if c.Outcome == result.Differs || c.Outcome == result.Failed {
+			n++
+			if !have[link(c.Claim, c.Setting)] {
+				t.Errorf("%s in %s is not listed", c.Claim, c.Setting)
+			}
+		}
+	}
+	if n == 0 || n != len(have) {
+		t.Errorf("%d cells differ, %d are listed", n, len(have))
+	}
+}
+
+func TestEqualPathsAreStoredOnce(t *testing.T) {
+	doc := resulttest.Small()
+	n := strings.Count(report(t, doc), `"svg":`)
+	for k, tr := range resulttest.Small().Traces {
+		tr.Lab.Kubernetes = "9.9"
+		doc.Traces[k+" again"] = tr
+	}
+	doc.Flows = append(doc.Flows, result.FlowResult{Lab: "x", Name: "x", Check: result.Check{Got: "delivered", Pass: true}})
+	for k := range doc.Traces {
+		if strings.HasSuffix(k, " again") {
+			f := doc.Flows[len(doc.Flows)-1]
+			f.Trace = k
+			doc.Flows = append(doc.Flows, f)
+		}
+	}
+	if again := strings.Count(report(t, doc), `"svg":`); again != n {
+		t.Errorf("%d drawings, then %d", n, again)
+	}
+}
+
+func TestOddDocuments(t *testing.T) {
+	if s := report(t, &result.Document{}); !strings.Contains(s, "None. Wherever the documents") {
+		t.Error("an empty document gives no page")
+	}
+	doc := resulttest.Small()
+	doc.Cells[0].Checks[0].Trace = "gone"
+	if _, err := Report(doc); err == nil || !strings.Contains(err.Error(), `"gone"`) {
+		t.Errorf("a dangling trace: %v", err)
+	}
+	if _, err := Trace(nil); err == nil {
+		t.Error("no trace is no error")
+	}
+	if _, err := Trace(&trace.Trace{}); err != nil {
+		t.Errorf("an empty trace: %v", err)
+	}
+}
+
+func TestThreadURL(t *testing.T) {
+	for in, want := range map[string]string{
+		"kubernetes/kubernetes#96517":             "https://github.com/kubernetes/kubernetes/issues/96517",
+		"Azure/AKS#2608 = projectcalico/calico#1": "https://github.com/Azure/AKS/issues/2608",
+		"https://example.org/x":                   "https://example.org/x",
+		"kubernetes#79359":                        "",
+		"a/b#c":                                   "",
+		"":                                        "",
+	} {
+		if got := threadURL(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestSize holds the report of a large run to its budget.
+func TestSize(t *testing.T) {
+	doc := resulttest.Big(2000)
+	s := report(t, doc)
+	t.Logf("%d traces, %d cells, %d settings: %.1f MB", len(doc.Traces), len(doc.Cells), len(doc.Settings), float64(len(s))/1e6)
+	if len(s) > 6<<20 {
+		t.Errorf("%d bytes, want less than 6 MB", len(s))
+	}
+	if *keep != "" {
+		for name, d := range map[string]*result.Document{"big": doc, "sample": resulttest.Sample(), "small": resulttest.Small(), "empty": {}} {
+			if err := os.WriteFile(filepath.Join(*keep, name+".html"), []byte(report(t, d)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, key := range map[string]string{"trace-varies": "overlay-win-overlay/1.14 pod/client svc/win-webserver:80 tcp 2", "trace-ping": "l2bridge-flannel-host-gw/1.20 pod/client host/internet ping", "trace-name": "overlay-win-overlay/1.20 pod/client name/win-webserver.default:80 tcp"} {
+			b, err := Trace(resulttest.Sample().Traces[key])
+			if err != nil {
+				t.Fatal(key, err)
+			}
+			if err := os.WriteFile(filepath.Join(*keep, name+".html"), b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func BenchmarkReport(b *testing.B) {
+	doc := resulttest.Big(2000)
+	for b.Loop() {
+		report(b, doc)
+	}
+}

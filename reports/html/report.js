@@ -1,0 +1,304 @@
+// The report: filters, the matrix as an ARIA grid, the panel and the addresses.
+const docWords = {works: "it works", fails: "it does not work", conditional: "it works under a condition", disputed: "sources contradict each other", silent: "nothing"};
+const outWords = {agrees: "as documented", differs: "differs from the documents", own: "documents are silent, the model's own verdict", disputed: "disputed", unknown: "the model does not know", error: "the check could not be done", unchecked: "nothing checks it here"};
+const grid = $("#m"), form = $("#filters"), panel = $("#panel"), pbody = $("#p-body"), help = $("#help");
+const heads = $$("thead th[data-i]", grid);
+const bodies = $$("tbody", grid);
+const rows = $$("tr[data-c]", grid);
+const colStyle = document.head.appendChild(h("style"));
+let hiddenCols = new Set();
+
+// --- Address: #cell=claim/setting&k8s=1.20&q=text ---------------------------
+const filterKeys = ["q", "k8s", "build", "net", "area", "outcome"];
+function address() {
+  const out = {};
+  for (const p of location.hash.slice(1).split("&")) {
+    const i = p.indexOf("=");
+    if (i > 0) try { out[p.slice(0, i)] = decodeURIComponent(p.slice(i + 1)); } catch { /* not ours */ }
+  }
+  return out;
+}
+const enc = s => encodeURIComponent(s).replace(/%2F/g, "/");
+function hashOf(open) {
+  const list = Object.entries(open).map(([k, v]) => k + "=" + enc(v));
+  for (const k of filterKeys) if (form.elements[k].value) list.push(k + "=" + enc(form.elements[k].value));
+  return "#" + list.join("&");
+}
+const opened = a => a.cell ? {cell: a.cell} : a.flow ? {flow: a.flow} : a.claim ? {claim: a.claim} : {};
+
+// --- Filters ----------------------------------------------------------------
+function filter() {
+  const f = Object.fromEntries(filterKeys.map(k => [k, form.elements[k].value.trim()]));
+  hiddenCols = new Set();
+  for (const th of heads) {
+    const d = th.dataset;
+    const ok = (!f.k8s || d.k8s === f.k8s) && (!f.build || d.builds.split(" ").includes(f.build)) &&
+      (!f.net || (f.net.startsWith("n:") ? d.net : d.design) === f.net.slice(2));
+    if (!ok) hiddenCols.add(+d.i);
+  }
+  colStyle.textContent = [...hiddenCols].map(i => "#m .s" + i).join(",") + (hiddenCols.size ? "{display:none}" : "");
+  const span = {};
+  for (const th of heads) if (!hiddenCols.has(+th.dataset.i)) span[th.dataset.design] = (span[th.dataset.design] || 0) + 1;
+  for (const g of $$("th.g", grid)) { g.hidden = !span[g.dataset.design]; if (!g.hidden) g.colSpan = span[g.dataset.design]; }
+  for (const th of $$("tr.ah th", grid)) th.colSpan = heads.length - hiddenCols.size + 1;
+  const words = f.q.toLowerCase().split(/\s+/).filter(Boolean);
+  let shown = 0;
+  for (const b of bodies) {
+    let any = false;
+    for (const tr of $$("tr[data-c]", b)) {
+      let ok = (!f.area || b.dataset.area === f.area) && words.every(w => tr.dataset.find.includes(w));
+      if (ok && f.outcome) ok = f.outcome === "unchecked" ? !tr.querySelector("td.c") : [...tr.getElementsByClassName(f.outcome)].some(td => !hiddenCols.has(+td.dataset.s));
+      tr.hidden = !ok;
+      if (ok) { any = true; shown++; }
+    }
+    b.hidden = !any;
+  }
+  grid.dataset.only = f.outcome;
+  for (const t of $$(".tile")) t.setAttribute("aria-pressed", t.dataset.outcome === f.outcome);
+  $("#shown").textContent = shown + " of " + rows.length + " claims, " + (heads.length - hiddenCols.size) + " of " + heads.length + " settings";
+  ensureStop();
+}
+function filterChanged() {
+  filter();
+  history.replaceState(null, "", hashOf(opened(address())));
+}
+form.addEventListener("input", filterChanged);
+form.addEventListener("submit", e => { e.preventDefault(); focusFirst(); });
+form.addEventListener("reset", () => setTimeout(filterChanged));
+for (const t of $$(".tile")) t.addEventListener("click", () => {
+  const s = form.elements.outcome;
+  s.value = s.value === t.dataset.outcome ? "" : t.dataset.outcome;
+  filterChanged();
+  if (s.value) $("#matrix").scrollIntoView();
+});
+for (const b of bodies) {
+  const btn = $("button", b);
+  btn.addEventListener("click", () => {
+    const open = btn.getAttribute("aria-expanded") !== "true";
+    btn.setAttribute("aria-expanded", open);
+    b.classList.toggle("shut", !open);
+    ensureStop();
+  });
+}
+
+// --- The grid: one tab stop, arrows move it ----------------------------------
+let stop = null;
+const visible = td => !td.parentElement.hidden && !td.closest("tbody").hidden && !td.closest("tbody").classList.contains("shut") && !hiddenCols.has(+td.dataset.s);
+function setStop(td, focus) {
+  if (stop) stop.tabIndex = -1;
+  stop = td;
+  if (!td) return;
+  td.tabIndex = 0;
+  if (focus) { td.setAttribute("aria-label", say(td)); td.focus({preventScroll: true}); reveal(td); }
+}
+function ensureStop() {
+  if (!stop || !visible(stop)) setStop(cells().find(visible) || null);
+}
+const cells = () => $$("td.c", grid);
+const focusFirst = () => { const td = cells().find(visible); if (td) setStop(td, true); };
+// reveal scrolls a cell out from under the sticky heading and first column.
+function reveal(td) {
+  const box = $("#scroll"), b = box.getBoundingClientRect(), r = td.getBoundingClientRect();
+  const left = $("th.corner").getBoundingClientRect().right, top = $("thead", grid).getBoundingClientRect().bottom;
+  if (r.left < left) box.scrollLeft -= left - r.left + 8; else if (r.right > b.right) box.scrollLeft += r.right - b.right + 16;
+  if (r.top < top) box.scrollTop -= top - r.top + 30; else if (r.bottom > b.bottom) box.scrollTop += r.bottom - b.bottom + 16;
+  const now = td.getBoundingClientRect();
+  if (now.top < 0 || now.bottom > innerHeight) td.scrollIntoView({block: "center", inline: "nearest"});
+}
+const claimOf = td => index.claims[+td.parentElement.dataset.c];
+const headOf = td => heads[+td.dataset.s];
+function say(td) {
+  const doc = ($("i", td).className || "").slice(2), cls = ["differs", "error", "disputed", "unknown", "own", "agrees"].find(c => td.classList.contains(c));
+  return claimOf(td).title + ", " + headOf(td).dataset.title + ": documents say " + (docWords[doc] || doc) + "; found " + $$("b", td).map(b => b.textContent).join(" and ") + "; " + outWords[cls];
+}
+function move(td, dx, dy, far) {
+  const line = tr => $$("td.c", tr).filter(visible);
+  if (dx) {
+    const l = line(td.parentElement), i = far ? (dx > 0 ? l.length - 1 : 0) : l.indexOf(td) + dx;
+    if (l[i]) setStop(l[i], true);
+    return;
+  }
+  let left = Math.abs(dy);
+  let to = null;
+  const all = rows.filter(tr => line(tr).length);
+  for (let i = all.indexOf(td.parentElement) + Math.sign(dy); all[i] && left > 0; i += Math.sign(dy), left--) to = all[i];
+  if (!to) return;
+  const s = +td.dataset.s;
+  setStop(line(to).reduce((a, b) => Math.abs(b.dataset.s - s) < Math.abs(a.dataset.s - s) ? b : a), true);
+}
+grid.addEventListener("keydown", e => {
+  const td = e.target.closest("td.c");
+  if (!td || e.altKey || e.metaKey) return;
+  const all = () => cells().filter(visible);
+  const act = {
+    ArrowRight: () => move(td, 1, 0), ArrowLeft: () => move(td, -1, 0), ArrowDown: () => move(td, 0, 1), ArrowUp: () => move(td, 0, -1),
+    PageDown: () => move(td, 0, 10), PageUp: () => move(td, 0, -10),
+    Home: () => e.ctrlKey ? setStop(all()[0], true) : move(td, -1, 0, true), End: () => e.ctrlKey ? setStop(all().at(-1), true) : move(td, 1, 0, true),
+    Enter: () => openCell(td), " ": () => openCell(td),
+  }[e.key];
+  if (act) { e.preventDefault(); act(); }
+});
+grid.addEventListener("click", e => { const td = e.target.closest("td.c"); if (td) { setStop(td); openCell(td); } });
+grid.addEventListener("focusin", e => { const td = e.target.closest("td.c"); if (td) td.setAttribute("aria-label", say(td)); });
+
+// --- The panel ---------------------------------------------------------------
+let from = null; // where the focus goes back to
+const openCell = td => { from = td; location.hash = hashOf({cell: claimOf(td).id + "/" + headOf(td).dataset.id}); };
+function closePanel() {
+  if (!panel.hidden) history.pushState(null, "", hashOf({}) === "#" ? location.pathname + location.search : hashOf({}));
+  route();
+}
+const findCell = (claim, setting) => {
+  const c = index.claims.findIndex(x => x.id === claim), s = index.settings.findIndex(x => x.id === setting);
+  return c >= 0 && s >= 0 ? rows.find(r => +r.dataset.c === c).querySelector("td.c[data-s='" + s + "']") : null;
+};
+let turn = 0;
+async function route() {
+  const a = address(), mine = ++turn;
+  for (const k of filterKeys) if (a[k] !== undefined && form.elements[k].value !== a[k]) form.elements[k].value = a[k];
+  filter();
+  $$("td.open", grid).forEach(td => td.classList.remove("open"));
+  const what = opened(a);
+  if (!Object.keys(what).length) {
+    const was = !panel.hidden;
+    panel.hidden = true;
+    document.body.classList.remove("with-panel");
+    if (was) (from && from.isConnected ? from : stop)?.focus?.({preventScroll: true});
+    document.documentElement.dataset.ready = "";
+    return;
+  }
+  let view;
+  try {
+    if (a.cell) {
+      const i = a.cell.indexOf("/"), claim = a.cell.slice(0, i), setting = a.cell.slice(i + 1);
+      const td = findCell(claim, setting);
+      if (td) { td.classList.add("open"); setStop(td); from = td; }
+      view = await cellView(claim, setting);
+    } else if (a.flow) view = await flowView(index.flows[+a.flow]);
+    else view = claimView(index.claims.find(c => c.id === a.claim));
+  } catch (e) { view = [failure(e)]; }
+  if (mine !== turn) return;
+  pbody.replaceChildren(...[view].flat().filter(Boolean));
+  pbody.scrollTop = 0;
+  panel.hidden = false;
+  document.body.classList.add("with-panel");
+  pbody.focus({preventScroll: true});
+  document.documentElement.dataset.ready = "";
+}
+
+const missing = what => [h("h2", {id: "p-title"}, "Not here"), h("p", {}, "This report has no such " + what + ". It may come from another run.")];
+const webURL = u => /^https?:\/\//.test(u || "") ? u : undefined;
+const sources = cl => cl.sources && cl.sources.length > 0 && h("section", {}, h("h3", {}, "Sources"), h("ul", {class: "sources"}, cl.sources.map(s => h("li", {},
+  webURL(s.url) ? h("a", {href: s.url, rel: "noreferrer"}, s.doc) : h("span", {}, s.doc), s.section && ", " + s.section, s.version && h("small", {}, " " + s.version), s.says && h("blockquote", {}, s.says)))));
+const historyOf = cl => cl.history && cl.history.length > 0 && h("section", {}, h("h3", {}, "History over versions"), h("ul", {class: "history"}, cl.history.map(s => h("li", {}, h("span", {class: "status st-" + s.status}, s.status), h("span", {}, s.where, s.says && h("small", {}, s.says))))));
+function across(cl, now) {
+  const tr = rows.find(r => index.claims[+r.dataset.c] === cl), list = $$("td.c", tr);
+  return list.length > 1 && h("section", {}, h("h3", {}, "The same claim elsewhere"), h("div", {class: "across"}, list.map(td => {
+    const d = headOf(td).dataset;
+    return h("a", {href: "#cell=" + enc(cl.id + "/" + d.id), class: "chip " + td.className.replace(/\bs\d+|\bopen\b|\bf\b/g, ""), "aria-current": d.id === now ? "true" : undefined}, h("span", {}, d.title), $$("i,b,u", td).map(x => x.cloneNode(true)));
+  })));
+}
+const title = (text, extra) => h("h2", {id: "p-title"}, text, extra);
+
+function claimView(cl) {
+  if (!cl) return missing("claim");
+  $("#p-where").textContent = areaTitle(cl);
+  return [title(cl.title), h("p", {class: "text"}, cl.text), cl.unchecked && h("p", {class: "note"}, h("b", {}, "Not checked here: "), cl.unchecked), across(cl), sources(cl), historyOf(cl), h("p", {class: "ident"}, "claim ", h("code", {}, cl.id))];
+}
+const areaTitle = cl => (index.areas.find(a => a.id === cl.area) || {}).title || cl.area;
+
+async function cellView(claim, setting) {
+  const cl = index.claims.find(c => c.id === claim), s = index.settings.find(x => x.id === setting);
+  const c = cl && (await item(cl.cells))[setting];
+  if (!c) return missing("cell");
+  $("#p-where").textContent = areaTitle(cl) + " · " + (s.title || s.design) + " · Kubernetes " + s.kubernetes;
+  const checks = c.checks || [];
+  const views = [];
+  const firstBad = Math.max(0, checks.findIndex(k => !k.pass));
+  for (const [i, k] of checks.entries()) views.push(await checkView(k, i === firstBad, checks.length > 1));
+  return [title(cl.title),
+    h("div", {class: "versus " + c.outcome},
+      h("div", {}, h("small", {}, "documents"), h("b", {class: "doc d-" + c.documented}, c.documented), c.basis && h("span", {}, c.basis), c.status && h("span", {class: "status st-" + c.status}, c.status)),
+      h("div", {class: "sign", "aria-hidden": "true"}, {differs: "≠", agrees: "=", disputed: "⇄", unknown: "?", error: "!", own: "·"}[c.outcome] || "·"),
+      ...["model", "components", "cluster"].map(l => {
+        const ks = checks.filter(k => k.level === l);
+        const k = ks.find(x => !x.pass) || ks[0];
+        return k && h("div", {}, h("small", {}, l), verdict(k.got, k.reason), grade(k.grade));
+      }),
+      h("p", {}, outWords[c.outcome] || c.outcome)),
+    h("p", {class: "text"}, cl.text),
+    h("p", {class: "meta"}, s.design + (s.variant ? " " + s.variant : "") + " · " + s.plugin + " on " + s.network + " · kube-proxy " + s.proxy + " · Windows " + (s.builds || []).join(", ") + " · ", h("code", {}, s.file)),
+    h("section", {}, h("h3", {}, checks.length > 1 ? checks.length + " checks" : "Check"), views, !checks.length && h("p", {class: "none"}, "No check was made.")),
+    across(cl, setting), sources(cl), historyOf(cl), h("p", {class: "ident"}, "claim ", h("code", {}, cl.id))];
+}
+
+async function checkView(k, open, several) {
+  const body = h("div", {class: "body"});
+  const fill = async () => {
+    if (body.childNodes.length) return;
+    try {
+      body.append(h("dl", {class: "eg"}, h("div", {}, h("dt", {}, "expected"), h("dd", {}, k.expect ? h("b", {}, k.expect) : "nothing: it only observes")), h("div", {class: k.pass ? "" : "not"}, h("dt", {}, "got"), h("dd", {}, verdict(k.got, k.reason), !k.pass && h("span", {class: "badmark"}, " ≠ not as expected")))));
+      if (k.command) body.append(command(k.command));
+      if (k.trace) body.append(await traceView(k.trace, {noCommand: !!k.command}));
+      else if (k.summary) body.append(h("p", {class: "sum"}, k.summary), explain(k.reason) || "");
+    } catch (e) { body.append(failure(e)); }
+  };
+  const d = h("details", {class: "check " + (k.pass ? "pass" : "fail"), open: open, ontoggle: () => { if (d.open) fill(); }},
+    h("summary", {}, h("span", {class: "lv"}, k.level), h("b", {}, k.what), several && verdict(k.got)), body);
+  if (open) await fill();
+  return d;
+}
+
+async function flowView(f) {
+  if (!f) return missing("flow");
+  $("#p-where").textContent = [f.incident, f.lab, f.variant].filter(Boolean).join(" · ");
+  const twins = index.flows.map((x, i) => [x, i]).filter(([x]) => x.lab === f.lab && x.file === f.file && x.name === f.name && x.variant !== f.variant);
+  return [title(f.title || f.name, f.variant && h("span", {class: "variant v-" + f.variant}, f.variant)), h("p", {class: "meta"}, f.name + " · ", h("code", {}, f.file)),
+    twins.length > 0 && h("p", {}, twins.map(([x, i]) => h("a", {class: "chip", href: "#flow=" + i}, "compare: " + x.variant + ", " + x.got))), await checkView(f, true, false)];
+}
+
+// --- Buttons and keys ---------------------------------------------------------
+function nextDifference(dir) {
+  const list = cells().filter(td => td.classList.contains("differs") && visible(td));
+  if (!list.length) return;
+  const a = address(), cur = a.cell ? list.indexOf($("td.open", grid)) : -1;
+  let i = cur + dir;
+  if (cur < 0) {
+    // From a cell that does not differ: the next one in reading order.
+    const at = $("td.open", grid) || stop;
+    i = at ? list.findIndex(td => at.compareDocumentPosition(td) & 4) : 0;
+    if (dir < 0) i = (i < 0 ? list.length : i) - 1;
+  }
+  const td = list[(i + list.length) % list.length];
+  setStop(td);
+  reveal(td);
+  openCell(td);
+}
+$("#p-close").addEventListener("click", closePanel);
+$("#p-next").addEventListener("click", () => nextDifference(1));
+$("#p-prev").addEventListener("click", () => nextDifference(-1));
+$("#p-link").addEventListener("click", async e => {
+  const b = e.currentTarget;
+  try { await navigator.clipboard.writeText(location.href); } catch { copyOld(location.href); }
+  b.textContent = "copied";
+  setTimeout(() => { b.textContent = "link"; }, 1500);
+});
+$("#keys").addEventListener("click", () => help.showModal());
+document.addEventListener("keydown", e => {
+  if (help.open) return;
+  if (e.key === "Escape") {
+    if (e.target === form.elements.q && form.elements.q.value) return;
+    if (!panel.hidden) { e.preventDefault(); closePanel(); } else if (typing(e)) focusFirst();
+    return;
+  }
+  if (typing(e)) return;
+  const act = {"/": () => { form.elements.q.focus(); form.elements.q.select(); }, "?": () => help.showModal(), t: toggleTheme, n: () => nextDifference(1), p: () => nextDifference(-1)}[e.key];
+  if (act) { e.preventDefault(); act(); }
+});
+addEventListener("hashchange", route);
+addEventListener("popstate", () => { if (!location.hash.includes("=")) route(); });
+document.addEventListener("click", e => {
+  const a = e.target.closest('a[href^="#"]');
+  if (a && a.getAttribute("href").includes("=")) { if (!panel.contains(a)) from = a; }
+});
+route();

@@ -1,0 +1,390 @@
+package html
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/reports/clean"
+	"github.com/winlab-dev/winlab/reports/result"
+)
+
+// view is what the template of the report shows.
+type view struct {
+	frame
+	Tool, Command string
+	Tiles         []tile
+	Groups        []group
+	Settings      []setting
+	Columns       int
+	Areas         []area
+	Differences   []difference
+	Disputes      []dispute
+	Incidents     []incident
+	Flows         []flowRow // of labs that are no incidents, the failed ones first
+	FlowsFailed   int
+	FlowsTotal    int
+	AsExpected    bool
+	Claims, Cells int
+	Versions      []string
+	Builds        []string
+	Networks      []string
+	Unchecked     []uncheckedClaim
+}
+
+type tile struct {
+	ID, Label, Do string
+	Claims, Cells int
+}
+
+type group struct {
+	Design, Title, Network string
+	Span                   int
+}
+
+type setting struct {
+	I                          int
+	ID, Design, Variant, Title string
+	Network, Plugin, Proxy     string
+	Kubernetes, Builds, Hint   string
+	First                      bool // of its group
+}
+
+type area struct {
+	ID, Title string
+	Rows      []rowView
+	Differ    int
+}
+
+type rowView struct {
+	I         int
+	ID, Title string
+	Find      string
+	Unchecked string
+	Cells     []cellView
+}
+
+type cellView struct {
+	S       int
+	First   bool
+	Class   string // outcome, "none" when there is no cell
+	Doc     string // works, fails, ...
+	Mark    string // the glyph of Doc
+	Words   []levelWord
+	Outcome string // the glyph of the outcome
+}
+
+type levelWord struct{ Level, Word, Kind string }
+
+type difference struct {
+	Claim, Title, Area     string
+	Documented, Basis, Got string
+	Reason, Why            string
+	Outcome                string
+	Where                  []place
+}
+
+type place struct{ Link, Label string }
+
+type dispute struct {
+	ID, Title, Text string
+	Sources         []result.Source
+	Sides           []side
+}
+
+type side struct {
+	Word, Kind string
+	Where      []place
+}
+
+type incident struct {
+	Lab, Title, Incident, URL string
+	File                      string
+	Rows                      []flowRow
+}
+
+type flowRow struct {
+	Link, Lab, Variant, Name, What string
+	Expect, Got, Kind, Reason, Why string
+	Pass                           bool
+}
+
+type uncheckedClaim struct{ ID, Title, Area, Why string }
+
+// docMark is the glyph for what the documents say; the legend has the words.
+var docMark = map[string]string{"works": "✓", "fails": "✕", "conditional": "◐", "disputed": "⇄", "silent": "·"}
+
+// outcomeMark is the glyph for what needs attention.
+var outcomeMark = map[string]string{result.Differs: "≠", result.Failed: "!", result.Disputed: "⇄", result.Hole: "?"}
+
+// verdictWord is the short form of a verdict in a cell, and its kind.
+var verdictWord = map[string][2]string{
+	"delivered": {"ok", "ok"}, "varies": {"varies", "mid"}, "no-reply": {"no reply", "no"}, "rejected": {"refused", "no"}, "dropped": {"dropped", "no"},
+	"looped": {"loops", "no"}, "unresolved": {"no name", "no"}, "unknown": {"unknown", "hole"}, "error": {"error", "err"},
+}
+
+// word is the short form of one check.
+func word(k result.Check) (string, string) {
+	if w, ok := verdictWord[k.Got]; ok {
+		return w[0], w[1]
+	}
+	switch {
+	case k.Expect == "":
+		return "seen", "mid"
+	case k.Pass:
+		return "holds", "ok"
+	}
+	return "not so", "no"
+}
+
+// words sums the checks of a cell up, one word for each level of evidence.
+func words(checks []result.Check) []levelWord {
+	var out []levelWord
+	for _, l := range []result.Level{result.Model, result.Components, result.Cluster} {
+		var w levelWord
+		failed := false
+		for _, k := range checks {
+			if k.Level != l && (k.Level != "" || l != result.Model) {
+				continue
+			}
+			s, kind := word(k)
+			switch {
+			case w.Word == "" || !k.Pass && !failed:
+				w = levelWord{string(l), s, kind}
+			case s != w.Word && !failed:
+				w.Word, w.Kind = "mixed", "mid"
+			}
+			failed = failed || !k.Pass
+		}
+		if w.Word != "" {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// link is the fragment of a cell; the slashes of identifiers stay readable.
+func link(claim, setting string) string {
+	return "#cell=" + strings.ReplaceAll(url.PathEscape(claim+"/"+setting), "%2F", "/")
+}
+
+func label(s *result.Setting) string {
+	l := s.Title
+	if l == "" {
+		l = s.Design
+	}
+	if s.Variant != "" {
+		l += " " + s.Variant
+	}
+	return clean.Line(strings.TrimSpace(l + " " + s.Kubernetes))
+}
+
+func addNew(list *[]string, s string) {
+	if s != "" && !slices.Contains(*list, s) {
+		*list = append(*list, s)
+	}
+}
+
+func newView(doc *result.Document) *view {
+	v := &view{Tool: clean.Line(doc.Tool), Command: clean.Line(doc.Command), Columns: len(doc.Settings) + 1, Claims: len(doc.Claims), Cells: len(doc.Cells)}
+	index := map[string]int{}
+	for i := range doc.Settings {
+		s := &doc.Settings[i]
+		index[s.ID] = i
+		first := i == 0 || doc.Settings[i-1].Design != s.Design
+		if first {
+			title := s.Title
+			if title == "" {
+				title = s.Design
+			}
+			v.Groups = append(v.Groups, group{clean.Line(s.Design), clean.Line(title), clean.Line(s.Network), 0})
+		}
+		v.Groups[len(v.Groups)-1].Span++
+		x := setting{I: i, ID: clean.Line(s.ID), Design: clean.Line(s.Design), Variant: clean.Line(s.Variant), Title: label(s), Network: clean.Line(s.Network), Plugin: clean.Line(s.Plugin), Proxy: clean.Line(s.Proxy),
+			Kubernetes: clean.Line(s.Kubernetes), Builds: clean.Line(strings.Join(s.Builds, " ")), First: first}
+		x.Hint = fmt.Sprintf("%s: %s on %s, kube-proxy %s, Kubernetes %s, Windows %s", x.Design, x.Plugin, x.Network, x.Proxy, x.Kubernetes, x.Builds)
+		v.Settings = append(v.Settings, x)
+		addNew(&v.Versions, x.Kubernetes)
+		addNew(&v.Networks, x.Network)
+		for _, b := range s.Builds {
+			addNew(&v.Builds, clean.Line(b))
+		}
+	}
+	slices.Sort(v.Builds)
+	cells := map[string]map[string]*result.Cell{}
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		if cells[c.Claim] == nil {
+			cells[c.Claim] = map[string]*result.Cell{}
+		}
+		cells[c.Claim][c.Setting] = c
+	}
+	for _, a := range doc.Areas {
+		v.Areas = append(v.Areas, area{ID: a.ID, Title: clean.Line(a.Title)})
+	}
+	areaOf := func(id string) *area {
+		i := slices.IndexFunc(v.Areas, func(a area) bool { return a.ID == id })
+		return &v.Areas[i] // Validate made sure that it is there
+	}
+	for i := range doc.Claims {
+		cl := &doc.Claims[i]
+		a := areaOf(cl.Area)
+		row := rowView{I: i, ID: clean.Line(cl.ID), Title: clean.Line(cl.Title), Find: strings.ToLower(clean.Line(cl.ID + " " + cl.Title + " " + cl.Text)), Unchecked: clean.Line(cl.Unchecked)}
+		for j := range doc.Settings {
+			row.Cells = append(row.Cells, cellOf(cells[cl.ID][doc.Settings[j].ID], j, v.Settings[j].First))
+			if c := cells[cl.ID][doc.Settings[j].ID]; c != nil && c.Outcome == result.Differs {
+				a.Differ++
+			}
+		}
+		a.Rows = append(a.Rows, row)
+		v.differences(doc, cl, a.Title, cells[cl.ID])
+		if cl.Disputed {
+			v.dispute(doc, cl, cells[cl.ID])
+		}
+		if len(cells[cl.ID]) == 0 {
+			v.Unchecked = append(v.Unchecked, uncheckedClaim{clean.Line(cl.ID), clean.Line(cl.Title), a.Title, clean.Line(cl.Unchecked)})
+		}
+	}
+	v.Areas = slices.DeleteFunc(v.Areas, func(a area) bool { return len(a.Rows) == 0 })
+	v.tiles(doc)
+	v.flows(doc)
+	return v
+}
+
+func cellOf(c *result.Cell, i int, first bool) cellView {
+	if c == nil {
+		return cellView{S: i, First: first, Class: "none"}
+	}
+	return cellView{S: i, First: first, Class: c.Outcome, Doc: c.Documented, Mark: docMark[c.Documented], Words: words(c.Checks), Outcome: outcomeMark[c.Outcome]}
+}
+
+// differences adds the cells of a claim that differ or could not be checked,
+// joined where documents, verdict and reason are the same.
+func (v *view) differences(doc *result.Document, cl *result.Claim, areaTitle string, cells map[string]*result.Cell) {
+	start := len(v.Differences)
+	for i := range doc.Settings {
+		s := &doc.Settings[i]
+		c := cells[s.ID]
+		if c == nil || (c.Outcome != result.Differs && c.Outcome != result.Failed) {
+			continue
+		}
+		d := difference{Claim: clean.Line(cl.ID), Title: clean.Line(cl.Title), Area: areaTitle, Documented: c.Documented, Basis: c.Basis, Outcome: c.Outcome}
+		for _, k := range c.Checks {
+			if d.Got == "" || !k.Pass {
+				d.Got, d.Reason, d.Why = clean.Line(k.Got), clean.Line(k.Reason), clean.Line(k.Summary)
+				if !k.Pass {
+					break
+				}
+			}
+		}
+		at := slices.IndexFunc(v.Differences[start:], func(o difference) bool {
+			return o.Documented == d.Documented && o.Got == d.Got && o.Reason == d.Reason && o.Outcome == d.Outcome
+		})
+		if at < 0 {
+			v.Differences = append(v.Differences, d)
+			at = len(v.Differences) - 1 - start
+		}
+		o := &v.Differences[start+at]
+		o.Where = append(o.Where, place{link(cl.ID, s.ID), label(s)})
+	}
+}
+
+func (v *view) dispute(doc *result.Document, cl *result.Claim, cells map[string]*result.Cell) {
+	d := dispute{ID: clean.Line(cl.ID), Title: clean.Line(cl.Title), Text: clean.Line(cl.Text)}
+	for _, s := range cl.Sources {
+		d.Sources = append(d.Sources, result.Source{Doc: clean.Line(s.Doc), Section: clean.Line(s.Section), Version: clean.Line(s.Version), URL: s.URL, Says: clean.Line(s.Says)})
+	}
+	for i := range doc.Settings {
+		s := &doc.Settings[i]
+		c := cells[s.ID]
+		if c == nil || c.Outcome != result.Disputed {
+			continue
+		}
+		for _, w := range words(c.Checks) {
+			if w.Level != string(result.Model) {
+				continue
+			}
+			at := slices.IndexFunc(d.Sides, func(x side) bool { return x.Word == w.Word })
+			if at < 0 {
+				d.Sides = append(d.Sides, side{Word: w.Word, Kind: w.Kind})
+				at = len(d.Sides) - 1
+			}
+			d.Sides[at].Where = append(d.Sides[at].Where, place{link(cl.ID, s.ID), label(s)})
+		}
+	}
+	v.Disputes = append(v.Disputes, d)
+}
+
+func (v *view) tiles(doc *result.Document) {
+	claims := map[string]int{}
+	for _, o := range result.OfClaims(doc) {
+		claims[o]++
+	}
+	cells := map[string]int{}
+	for _, c := range doc.Cells {
+		cells[c.Outcome]++
+	}
+	for _, t := range []tile{
+		{ID: result.Differs, Label: "differ", Do: "Open each one: the documents, the model or our reading is wrong."},
+		{ID: result.Failed, Label: "failed to run", Do: "The check could not be done. Mend the lab or the claim."},
+		{ID: result.Disputed, Label: "disputed", Do: "Sources contradict each other. The model takes a side; a real node decides."},
+		{ID: result.Hole, Label: "unknown", Do: "The model has a hole and names it. Evidence is welcome."},
+		{ID: result.Own, Label: "own verdict", Do: "The documents are silent. Trust it as far as its evidence goes."},
+		{ID: result.Agrees, Label: "as documented", Do: "Nothing to do."},
+		{ID: result.Unchecked, Label: "not checkable here", Do: "Each says why."},
+	} {
+		t.Claims, t.Cells = claims[t.ID], cells[t.ID]
+		v.Tiles = append(v.Tiles, t)
+	}
+}
+
+func (v *view) flows(doc *result.Document) {
+	for i, f := range doc.Flows {
+		row := flowRow{Link: fmt.Sprintf("#flow=%d", i), Lab: clean.Line(f.Lab), Variant: clean.Line(f.Variant), Name: clean.Line(f.Name), What: clean.Line(f.What), Expect: clean.Line(f.Expect), Got: clean.Line(f.Got), Reason: clean.Line(f.Reason), Why: clean.Line(f.Summary), Pass: f.Pass}
+		_, row.Kind = word(f.Check)
+		v.FlowsTotal++
+		if !f.Pass {
+			v.FlowsFailed++
+		}
+		if f.Incident == "" {
+			v.Flows = append(v.Flows, row)
+			continue
+		}
+		at := slices.IndexFunc(v.Incidents, func(x incident) bool { return x.File == clean.Line(f.File) && x.Lab == row.Lab })
+		if at < 0 {
+			title := clean.Line(f.Title)
+			if title == "" {
+				title = row.Lab
+			}
+			v.Incidents = append(v.Incidents, incident{Lab: row.Lab, Title: title, Incident: clean.Line(f.Incident), URL: threadURL(f.Incident), File: clean.Line(f.File)})
+			at = len(v.Incidents) - 1
+		}
+		v.Incidents[at].Rows = append(v.Incidents[at].Rows, row)
+	}
+	slices.SortStableFunc(v.Flows, func(a, b flowRow) int {
+		if a.Pass == b.Pass {
+			return 0
+		}
+		if b.Pass {
+			return -1
+		}
+		return 1
+	})
+	sum := *doc
+	result.Summarise(&sum)
+	v.AsExpected = sum.Summary.AsExpected
+}
+
+// threadURL returns the address of "owner/repo#number", or "".
+func threadURL(s string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(s), " ")
+	if strings.HasPrefix(first, "https://") {
+		return first
+	}
+	repo, n, ok := strings.Cut(first, "#")
+	if !ok || strings.Count(repo, "/") != 1 || n == "" || strings.Trim(n, "0123456789") != "" {
+		return ""
+	}
+	return "https://github.com/" + repo + "/issues/" + n
+}

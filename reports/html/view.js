@@ -1,0 +1,226 @@
+"use strict";
+// Shared by the report and the trace page: data, small helpers, and the view of
+// a trace. Text goes into the page through text nodes only; the one exception
+// are the drawings, which the generator has escaped.
+const $ = (s, root = document) => root.querySelector(s);
+const $$ = (s, root = document) => [...root.querySelectorAll(s)];
+
+// h makes an element: h("a", {href: "#", class: "x"}, "text", child).
+function h(tag, attrs, ...children) {
+  const el = document.createElement(tag);
+  for (const [k, v] of Object.entries(attrs || {})) {
+    if (v === undefined || v === null || v === false) continue;
+    if (k.startsWith("on")) el.addEventListener(k.slice(2), v);
+    else el.setAttribute(k, v === true ? "" : v);
+  }
+  for (const c of children.flat(9)) if (c !== undefined && c !== null && c !== false && c !== "") el.append(c);
+  return el;
+}
+
+const index = JSON.parse($("#index").textContent);
+const parts = new Map();
+
+class Fallback extends Error {}
+
+// load returns the items of one part, unpacked once.
+function load(n) {
+  if (!parts.has(n)) parts.set(n, unpack(document.getElementById("part" + n)));
+  return parts.get(n);
+}
+async function unpack(el) {
+  if (!el) throw new Fallback("The page is not complete: a block of its data is missing. Was the download cut off?");
+  if (el.type === "application/json") return JSON.parse(el.textContent);
+  if (typeof DecompressionStream === "undefined")
+    throw new Fallback("This browser cannot unpack the traces (it has no DecompressionStream: Chrome 80, Firefox 113 or Safari 16.4 can). The matrix is complete; the traces are also in results.json beside this file.");
+  const bin = atob(el.textContent.trim());
+  const bytes = Uint8Array.from(bin, c => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+const item = async ref => ref && (await load(ref[0]))[ref[1]];
+
+const gradeWords = {code: "read in code", stated: "stated", inferred: "inferred", unknown: "unknown"};
+const kinds = {delivered: "ok", varies: "mid", unknown: "hole", error: "err"};
+const kind = v => kinds[v] || (index.verdicts[v] ? "no" : "mid");
+
+function grade(g, fact) {
+  if (!g) return null;
+  const f = fact && index.facts[fact];
+  const tip = f ? f.says + (f.sources ? "\n" + f.sources.join("\n") : "") + (f.param ? "\nparameter: " + f.param : "") : fact;
+  return h("span", {class: "grade g-" + g, title: tip}, gradeWords[g] || g);
+}
+
+function copyButton(text, label = "copy") {
+  return h("button", {type: "button", class: "copy", onclick: async e => {
+    const b = e.currentTarget;
+    let ok = true;
+    try { await navigator.clipboard.writeText(text); } catch { ok = copyOld(text); }
+    b.textContent = ok ? "copied" : "press Ctrl+C";
+    setTimeout(() => { b.textContent = label; }, 1500);
+  }}, label);
+}
+function copyOld(text) {
+  const t = h("textarea", {class: "off"});
+  t.value = text;
+  document.body.append(t);
+  t.select();
+  const ok = document.execCommand("copy");
+  t.remove();
+  return ok;
+}
+const command = text => text && h("div", {class: "cmd"}, h("code", {}, text), copyButton(text));
+
+function verdict(v, reason) {
+  const e = reason && index.reasons[reason];
+  return h("span", {class: "verd w-" + kind(v), title: index.verdicts[v]}, h("b", {}, v), reason && reason !== "ok" && h("span", {title: e && e.title}, reason));
+}
+
+// explain says what a reason code means and where to look on a node.
+function explain(reason) {
+  const e = reason && reason !== "ok" && index.reasons[reason];
+  return e && h("details", {class: "explain"}, h("summary", {}, e.title), h("p", {}, e.means), h("p", {}, h("b", {}, "Look: "), e.look));
+}
+
+function origin(o) {
+  if (!o) return null;
+  const at = o.file ? o.file + (o.line ? ":" + o.line : "") : "";
+  return h("div", {class: "from"}, h("span", {class: "lab"}, "from"), o.what, at && h("code", {}, at));
+}
+
+function hexdump(b64) {
+  const bin = atob(b64);
+  const rows = [];
+  for (let i = 0; i < bin.length; i += 16) {
+    const chunk = bin.slice(i, i + 16);
+    const hex = [...chunk].map(c => c.charCodeAt(0).toString(16).padStart(2, "0")).join(" ");
+    rows.push(i.toString(16).padStart(4, "0") + "  " + hex.padEnd(48) + "  " + chunk.replace(/[^\x20-\x7e]/g, "."));
+  }
+  return h("details", {class: "hex"}, h("summary", {}, "frame, " + bin.length + " bytes"), h("pre", {}, rows.join("\n")));
+}
+
+function step(s, last) {
+  const bad = s.action === "drop" || s.action === "reject" || (s.reason && s.reason !== "ok");
+  const cls = s.action === "unknown" ? "hole" : bad ? "bad" : s.changes ? "chg" : "";
+  const vfp = [s.layer, s.group, s.rule].filter(Boolean);
+  return h("li", {class: "step " + cls, "data-n": s.n, value: s.n},
+    h("div", {class: "s-head"}, h("span", {class: "num"}, s.n), h("span", {class: "act a-" + s.action}, s.action),
+      h("span", {class: "obj"}, s.object, s.port && h("small", {}, " port " + s.port), s.dir && h("small", {}, " " + s.dir)), grade(s.grade, s.evidence)),
+    h("div", {class: "s-text"}, s.text, s.reason && s.reason !== "ok" && h("span", {class: "code"}, s.reason)),
+    vfp.length > 0 && h("div", {class: "vfp"}, vfp.map((x, i) => [i > 0 && h("span", {class: "sep"}, " / "), h("code", {}, x)]), s.ruleType && h("small", {}, " type " + s.ruleType)),
+    s.changes && h("table", {class: "changes"}, h("tbody", {}, s.changes.map(c => h("tr", {}, h("th", {scope: "row"}, c.field), h("td", {}, c.before || "none"), h("td", {class: "to"}, "→"), h("td", {class: "after"}, c.after || "removed"))))),
+    s.nearest && s.nearest.map(m => h("div", {class: "near"}, h("span", {class: "lab"}, "nearest"), h("code", {}, m.rule), h("span", {}, m.field + " is ", h("b", {}, m.got), ", the rule wants ", h("b", {}, m.want)), origin(m.from))),
+    origin(s.from),
+    s.evidence && index.facts[s.evidence] && h("div", {class: "fact"}, h("span", {class: "lab"}, "fact"), index.facts[s.evidence].says, h("small", {}, " " + s.evidence)),
+    s.packet && h("div", {class: "pkt"}, h("span", {class: "lab"}, "packet"), h("code", {}, s.packet)),
+    s.frame && hexdump(s.frame));
+}
+
+// pathView draws one path and lists its steps.
+function pathView(p) {
+  const draw = h("div", {class: "draw", tabindex: "0", role: "group", "aria-label": "The path, drawn; scrolls sideways"});
+  draw.innerHTML = p.svg;
+  const list = h("div", {class: "steps"});
+  let leg = "", place = "", ol = null;
+  const steps = p.steps || [];
+  for (const s of steps) {
+    if (s.leg !== leg || s.place !== place) {
+      if (s.leg !== leg) list.append(h("h4", {class: "leg"}, s.leg));
+      list.append(h("h5", {}, s.place));
+      ol = h("ol", {});
+      list.append(ol);
+      leg = s.leg; place = s.place;
+    }
+    ol.append(step(s));
+  }
+  const mark = (n, on) => $$('[data-n="' + n + '"]', box).forEach(e => e.classList.toggle("on", on));
+  const box = h("div", {class: "path"},
+    p.summary && h("p", {class: "sum"}, verdict(p.verdict, p.reason), " ", p.summary),
+    p.seen && h("p", {class: "seen"}, p.seen.where + " sees ", h("code", {}, p.seen.src + " → " + p.seen.dst)),
+    steps.length > 0 && draw, list);
+  for (const t of ["mouseover", "mouseout"]) box.addEventListener(t, e => {
+    const n = e.target.closest("[data-n]");
+    if (n) mark(n.dataset.n, t === "mouseover");
+  });
+  draw.addEventListener("click", e => {
+    const n = e.target.closest("[data-n]");
+    const li = n && $('.step[data-n="' + n.dataset.n + '"]', box);
+    if (li) li.scrollIntoView({block: "center", behavior: "smooth"});
+  });
+  return box;
+}
+
+let tabs = 0;
+// tabView shows one of several panels; Left and Right move between the tabs.
+function tabView(label, entries) {
+  const id = "tab" + ++tabs;
+  const panel = h("div", {role: "tabpanel", id: id + "p", tabindex: "-1"});
+  const btns = entries.map((e, i) => h("button", {type: "button", role: "tab", id: id + "-" + i, "aria-controls": id + "p", onclick: () => pick(i)}, e.label));
+  function pick(i) {
+    btns.forEach((b, j) => { b.setAttribute("aria-selected", i === j); b.tabIndex = i === j ? 0 : -1; });
+    panel.setAttribute("aria-labelledby", btns[i].id);
+    panel.replaceChildren(entries[i].make());
+  }
+  const bar = h("div", {role: "tablist", "aria-label": label, onkeydown: e => {
+    const i = btns.indexOf(document.activeElement);
+    const to = {ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: btns.length - 1}[e.key];
+    if (i < 0 || to === undefined) return;
+    e.preventDefault(); e.stopPropagation();
+    const j = (to + btns.length) % btns.length;
+    pick(j); btns[j].focus();
+  }}, btns);
+  const bad = entries.findIndex(e => e.first);
+  pick(bad < 0 ? 0 : bad);
+  return h("div", {class: "tabs"}, bar, panel);
+}
+
+// traceView resolves the references of a trace and shows all of it.
+async function traceView(ref, opts = {}) {
+  const t = await item(ref);
+  const paths = await Promise.all((t.paths || []).map(item));
+  const names = await Promise.all((t.names || []).map(async n => ({...n, queries: await Promise.all((n.queries || []).map(async q => ({...q, path: await item(q.path)})))})));
+  const f = t.flow, addr = (a, p) => a && (p ? (a.includes(":") ? "[" + a + "]" : a) + ":" + p : a);
+  const builds = Object.entries(t.lab.builds || {}).map(([n, b]) => n + " " + b).join(", ");
+  const line = (k, ...v) => v.some(Boolean) && h("div", {}, h("dt", {}, k), h("dd", {}, v));
+  const ends = [addr(f.src, f.srcPort), addr(f.dst, f.dstPort)].filter(Boolean).join(" → ");
+  return h("div", {class: "trace"},
+    h("div", {class: "banner w-" + kind(t.verdict)}, h("strong", {}, t.verdict), t.reason && t.reason !== "ok" && h("code", {}, t.reason), grade(t.grade), t.summary && h("p", {}, t.summary)),
+    explain(t.reason),
+    h("dl", {class: "facts"},
+      line("flow", h("b", {}, f.from + " → " + f.to), " " + f.protocol + " ", ends && h("code", {}, ends), f.node && " on " + f.node),
+      line("lab", t.lab.name, t.lab.variant && " (" + t.lab.variant + ")", " · Kubernetes " + t.lab.kubernetes, " · " + t.lab.network, t.lab.proxy && " · kube-proxy " + t.lab.proxy),
+      builds && line("Windows", builds),
+      t.assumed && line("assumed", t.assumed.map(a => h("span", {class: "assume"}, a.what + " " + a.value, a.flag && h("small", {}, " " + a.flag))))),
+    names.map(nameView),
+    paths.length > 1 ? tabView("Backends", paths.map((p, i) => ({
+      label: h("span", {class: "w-" + kind(p.verdict)}, (p.choices || []).map(c => c.label).join(", ") || "path " + (i + 1), " ", h("b", {}, p.verdict)),
+      first: p.verdict !== "delivered" && !paths.slice(0, i).some(x => x.verdict !== "delivered"),
+      make: () => pathView(p)}))) : paths.map(pathView),
+    t.hints && h("ul", {class: "hints"}, t.hints.map(x => h("li", {}, x))),
+    !opts.noCommand && command(t.command));
+}
+
+function nameView(n) {
+  return h("details", {class: "name", open: n.verdict !== "delivered"},
+    h("summary", {}, h("code", {}, n.name), " asked by " + n.tool + " ", verdict(n.verdict, n.reason), n.answers && " " + n.answers.join(", ")),
+    n.summary && h("p", {}, n.summary),
+    (n.queries || []).map(q => h("div", {class: "query"},
+      h("p", {}, h("code", {}, q.name + " " + q.type), " to " + q.server + ": ", h("b", {}, q.rcode || "no answer"), q.answers && " " + q.answers.join(", "), " ", grade(q.grade, q.evidence), q.why && h("small", {}, " " + q.why)),
+      q.path && h("details", {}, h("summary", {}, "way of this question"), pathView(q.path)))));
+}
+
+function failure(e) {
+  return h("p", {class: "fallback", role: "alert"}, e instanceof Fallback ? e.message : "This could not be shown: " + e.message);
+}
+
+// The theme: what the system says, unless the button said otherwise.
+function setTheme(t) {
+  document.documentElement.dataset.theme = t;
+  try { localStorage.setItem("winlab-theme", t); } catch { /* file:// without storage */ }
+}
+function toggleTheme() {
+  const now = document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  setTheme(now === "dark" ? "light" : "dark");
+}
+try { const t = localStorage.getItem("winlab-theme"); if (t) document.documentElement.dataset.theme = t; } catch { /* same */ }
+$("#theme").addEventListener("click", toggleTheme);
+const typing = e => /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName) || e.ctrlKey || e.metaKey || e.altKey;
