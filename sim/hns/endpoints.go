@@ -66,7 +66,7 @@ func (s *Service) CreateEndpoint(in Endpoint) (*Endpoint, error) {
 	}
 	ns := e.HostComputeNamespace
 	e.HostComputeNamespace = ""
-	s.endpoints.put(e.ID, e)
+	s.addEndpoint(e)
 	s.takeLoopbackPorts(e)
 	s.changed(Change{Kind: KindEndpoint, ID: e.ID, What: Created})
 	if ns != "" {
@@ -229,7 +229,7 @@ func (s *Service) DeleteEndpoint(id string) error {
 		s.dropResource(ns, "Endpoint", e.ID)
 	}
 	s.pool.release(loopbackOwner(e.ID))
-	s.endpoints.remove(e.ID)
+	s.removeEndpoint(e)
 	s.changed(Change{Kind: KindEndpoint, ID: e.ID, What: Deleted})
 	return nil
 }

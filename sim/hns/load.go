@@ -107,7 +107,7 @@ func (s *Service) loadEndpoint(e *Endpoint, bad func(fmt.Stringer, string, ...an
 			s.namespaces.put(ns.ID, ns)
 		}
 	}
-	s.endpoints.put(e.ID, e)
+	s.addEndpoint(e)
 	s.takeLoopbackPorts(e)
 	s.changed(Change{Kind: KindEndpoint, ID: e.ID, What: Created})
 }

@@ -140,12 +140,6 @@ func (s *Service) DeleteNetwork(id string) error {
 
 // nextMAC takes the next free address of the network's pool.
 func (s *Service) nextMAC(n *Network) string {
-	used := map[uint64]bool{}
-	for _, e := range s.EndpointsOf(n.ID) {
-		if hw, err := net.ParseMAC(e.MacAddress); err == nil && len(hw) == 6 {
-			used[macNumber(hw)] = true
-		}
-	}
 	for _, r := range n.MacPool.Ranges {
 		first, err1 := net.ParseMAC(r.StartMacAddress)
 		last, err2 := net.ParseMAC(r.EndMacAddress)
@@ -153,7 +147,7 @@ func (s *Service) nextMAC(n *Network) string {
 			continue
 		}
 		for v := max(macNumber(first), s.macs[n.ID]); v <= macNumber(last); v++ {
-			if !used[v] {
+			if s.usedMACs[formatMAC(v)] == 0 {
 				s.macs[n.ID] = v + 1
 				return formatMAC(v)
 			}

@@ -84,6 +84,11 @@ type Service struct {
 	compartment uint32
 	frontends   map[frontendKey]string // load balancer id
 	macs        map[string]uint64      // next MAC by network id
+
+	// Endpoints by address and the MAC addresses in use: a node may hold a remote
+	// endpoint for every container of a large cluster.
+	byAddress map[netip.Addr][]string
+	usedMACs  map[string]int
 }
 
 // table keeps objects in the order of their creation.
@@ -138,6 +143,8 @@ func NewService(b *windows.Build, opts Options) *Service {
 		sharedPools: map[string]PortBlock{},
 		frontends:   map[frontendKey]string{},
 		macs:        map[string]uint64{},
+		byAddress:   map[netip.Addr][]string{},
+		usedMACs:    map[string]int{},
 		compartment: 1,
 	}
 	if s.opts.HostMAC == "" {
@@ -228,7 +235,34 @@ func (s *Service) EndpointByName(name string) *Endpoint {
 // EndpointsByAddress returns all endpoints with the address. HNS allows a local
 // and a remote one with the same.
 func (s *Service) EndpointsByAddress(a netip.Addr) []*Endpoint {
-	return s.endpoints.list(func(e *Endpoint) bool { return slices.Contains(e.Addresses(), a) })
+	var all []*Endpoint
+	for _, id := range s.byAddress[a] {
+		all = append(all, s.endpoints.get(id))
+	}
+	return all
+}
+
+// addEndpoint and removeEndpoint keep the indexes; an endpoint's addresses never
+// change while it lives.
+func (s *Service) addEndpoint(e *Endpoint) {
+	s.endpoints.put(e.ID, e)
+	for _, a := range e.Addresses() {
+		s.byAddress[a] = append(s.byAddress[a], e.ID)
+	}
+	s.usedMACs[e.MacAddress]++
+}
+
+func (s *Service) removeEndpoint(e *Endpoint) {
+	s.endpoints.remove(e.ID)
+	for _, a := range e.Addresses() {
+		ids := slices.DeleteFunc(s.byAddress[a], func(id string) bool { return id == e.ID })
+		if s.byAddress[a] = ids; len(ids) == 0 {
+			delete(s.byAddress, a)
+		}
+	}
+	if s.usedMACs[e.MacAddress]--; s.usedMACs[e.MacAddress] <= 0 {
+		delete(s.usedMACs, e.MacAddress)
+	}
 }
 
 // Namespace returns a namespace by id, or nil.

@@ -622,3 +622,37 @@ func TestErrorForm(t *testing.T) {
 		codes[e.Code] = true
 	}
 }
+
+// TestAddressIndex: look-ups by address follow creation and deletion.
+func TestAddressIndex(t *testing.T) {
+	s, n, e := bridge(t, "2022")
+	a := e.Addresses()[0]
+	remote := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote, IpConfigurations: []IpConfig{{IpAddress: a.String()}}})
+	if err := s.DeleteEndpoint(e.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.EndpointsByAddress(a); len(got) != 1 || got[0].ID != remote.ID {
+		t.Errorf("%d endpoints", len(got))
+	}
+	if err := s.DeleteEndpoint(remote.ID); err != nil || len(s.EndpointsByAddress(a)) != 0 || len(s.usedMACs) != 0 {
+		t.Errorf("%v, %d endpoints, MACs %v", err, len(s.EndpointsByAddress(a)), s.usedMACs)
+	}
+}
+
+// BenchmarkRemoteEndpoints makes the endpoints of a large cluster on one node.
+func BenchmarkRemoteEndpoints(b *testing.B) {
+	for b.Loop() {
+		s := NewService(windows.MustLookup("2022"), Options{})
+		n, err := s.CreateNetwork(Network{Type: L2Bridge, Ipams: subnets("10.244.1.0/24")})
+		if err != nil {
+			b.Fatal(err)
+		}
+		a := netip.MustParseAddr("11.0.0.1")
+		for range 20000 {
+			if _, err := s.CreateEndpoint(Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote, MacAddress: "02-11-0A-00-00-01", IpConfigurations: []IpConfig{{IpAddress: a.String()}}}); err != nil {
+				b.Fatal(err)
+			}
+			a = a.Next()
+		}
+	}
+}
