@@ -115,6 +115,61 @@ func TestBrowserOddAddresses(t *testing.T) {
 	open(t, []byte(report(t, &result.Document{})), "")
 }
 
+// TestBrowserKeys presses keys by dispatching their events, and notes what the
+// page did in attributes of the root element.
+func TestBrowserKeys(t *testing.T) {
+	page := report(t, resulttest.Sample())
+	page = regexp.MustCompile(`<meta http-equiv="Content-Security-Policy"[^>]*>`).ReplaceAllString(page, "")
+	page = strings.Replace(page, "</body>", `<script>(async () => {
+		const key = (k, o) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: k, bubbles: true, cancelable: true, ...o}));
+		const wait = () => new Promise(r => setTimeout(r, 400));
+		const at = () => document.activeElement.getAttribute("aria-label") || document.activeElement.id || document.activeElement.tagName;
+		const log = [];
+		const note = w => log.push(w + "=" + at() + (panel.hidden ? "" : " [open " + decodeURIComponent(location.hash) + "]"));
+		await wait();
+		document.querySelector('#m td[tabindex="0"]').focus(); note("tab");
+		key("ArrowRight"); note("right");
+		key("ArrowDown"); note("down");
+		key("End"); note("end");
+		key("End", {ctrlKey: true}); note("ctrl-end");
+		key("Home", {ctrlKey: true}); key("ArrowRight"); note("home");
+		key("Enter"); await wait(); note("enter");
+		key("Escape"); await wait(); note("esc");
+		history.back(); await wait(); note("back");
+		key("Escape"); await wait();
+		key("n"); await wait(); note("n");
+		key("n"); await wait(); note("nn");
+		key("p"); await wait(); note("p");
+		key("Escape"); await wait();
+		key("/"); note("slash");
+		document.activeElement.value = "nslookup"; document.activeElement.dispatchEvent(new Event("input", {bubbles: true}));
+		log.push("found=" + document.querySelector("#shown").textContent + " " + location.hash);
+		key("Enter");
+		document.querySelector("#filters").requestSubmit(); note("submit");
+		document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "?", bubbles: true}));
+		log.push("help=" + document.querySelector("#help").open);
+		document.title = "done";
+		document.body.append(Object.assign(document.createElement("pre"), {id: "log", textContent: log.join("\n")}));
+	})()</script></body>`, 1)
+	dom := open(t, []byte(page), "")
+	want(t, dom,
+		"tab=Pod to pod, same node, Open vSwitch, layer 3 1.5: documents say it works; found ok; as documented",
+		"\nright=Pod to pod, same node, flannel host-gw 1.14: documents",
+		"\ndown=Pod to pod, other node, flannel host-gw 1.14: documents",
+		"\nend=Pod to pod, other node, WinNAT 1.20: documents say nothing; found ok; documents are silent",
+		"\nctrl-end=", "\nhome=Pod to pod, same node, flannel host-gw 1.14",
+		"\nenter=p-body [open #cell=pod-to-pod-same-node/l2bridge-flannel-host-gw/1.14]",
+		"\nesc=Pod to pod, same node, flannel host-gw 1.14: documents say it works; found ok; as documented\n",
+		"\nback=p-body [open #cell=pod-to-pod-same-node/l2bridge-flannel-host-gw/1.14]",
+		"\nn=p-body [open #cell=node-to-remote-pod/l2bridge-flannel-host-gw/1.14]",
+		"\nnn=p-body [open #cell=node-to-remote-pod/l2bridge-flannel-host-gw/1.20]",
+		"\np=p-body [open #cell=node-to-remote-pod/l2bridge-flannel-host-gw/1.14]",
+		"\nslash=q", "\nfound=1 of 40 claims, 9 of 9 settings #q=nslookup", "\nsubmit=nslookup and the suffix list, ", "\nhelp=true")
+	if t.Failed() {
+		t.Log(regexp.MustCompile(`(?s)<pre id="log">.*?</pre>`).FindString(dom))
+	}
+}
+
 func TestBrowserTrace(t *testing.T) {
 	tr := resulttest.Sample().Traces["l2bridge-flannel-host-gw/1.20 pod/client host/internet ping"]
 	b, err := Trace(tr)

@@ -98,7 +98,8 @@ function hexdump(b64) {
   return h("details", {class: "hex"}, h("summary", {}, "frame, " + bin.length + " bytes"), h("pre", {}, rows.join("\n")));
 }
 
-function step(s, last) {
+// step lists one step; before is the packet of the step before it.
+function step(s, before) {
   const bad = s.action === "drop" || s.action === "reject" || (s.reason && s.reason !== "ok");
   const cls = s.action === "unknown" ? "hole" : bad ? "bad" : s.changes ? "chg" : "";
   const vfp = [s.layer, s.group, s.rule].filter(Boolean);
@@ -111,16 +112,16 @@ function step(s, last) {
     s.nearest && s.nearest.map(m => h("div", {class: "near"}, h("span", {class: "lab"}, "nearest"), h("code", {}, m.rule), h("span", {}, m.field + " is ", h("b", {}, m.got), ", the rule wants ", h("b", {}, m.want)), origin(m.from))),
     origin(s.from),
     s.evidence && index.facts[s.evidence] && h("div", {class: "fact"}, h("span", {class: "lab"}, "fact"), index.facts[s.evidence].says, h("small", {}, " " + s.evidence)),
-    s.packet && h("div", {class: "pkt"}, h("span", {class: "lab"}, "packet"), h("code", {}, s.packet)),
+    s.packet && s.packet !== before && h("div", {class: "pkt"}, h("span", {class: "lab"}, "packet"), h("code", {}, s.packet)),
     s.frame && hexdump(s.frame));
 }
 
 // pathView draws one path and lists its steps.
-function pathView(p) {
+function pathView(p, said) {
   const draw = h("div", {class: "draw", tabindex: "0", role: "group", "aria-label": "The path, drawn; scrolls sideways"});
   draw.innerHTML = p.svg;
   const list = h("div", {class: "steps"});
-  let leg = "", place = "", ol = null;
+  let leg = "", place = "", ol = null, packet = "";
   const steps = p.steps || [];
   for (const s of steps) {
     if (s.leg !== leg || s.place !== place) {
@@ -130,11 +131,12 @@ function pathView(p) {
       list.append(ol);
       leg = s.leg; place = s.place;
     }
-    ol.append(step(s));
+    ol.append(step(s, packet));
+    packet = s.packet || packet;
   }
   const mark = (n, on) => $$('[data-n="' + n + '"]', box).forEach(e => e.classList.toggle("on", on));
   const box = h("div", {class: "path"},
-    p.summary && h("p", {class: "sum"}, verdict(p.verdict, p.reason), " ", p.summary),
+    p.summary && p.summary !== said && h("p", {class: "sum"}, verdict(p.verdict, p.reason), " ", p.summary),
     p.seen && h("p", {class: "seen"}, p.seen.where + " sees ", h("code", {}, p.seen.src + " → " + p.seen.dst)),
     steps.length > 0 && draw, list);
   for (const t of ["mouseover", "mouseout"]) box.addEventListener(t, e => {
@@ -194,8 +196,8 @@ async function traceView(ref, opts = {}) {
     paths.length > 1 ? tabView("Backends", paths.map((p, i) => ({
       label: h("span", {class: "w-" + kind(p.verdict)}, (p.choices || []).map(c => c.label).join(", ") || "path " + (i + 1), " ", h("b", {}, p.verdict)),
       first: p.verdict !== "delivered" && !paths.slice(0, i).some(x => x.verdict !== "delivered"),
-      make: () => pathView(p)}))) : paths.map(pathView),
-    t.hints && h("ul", {class: "hints"}, t.hints.map(x => h("li", {}, x))),
+      make: () => pathView(p)}))) : paths.map(p => pathView(p, t.summary)),
+    t.hints && h("div", {class: "hints"}, t.hints.map(x => /^(winlab|kubectl) /.test(x) ? command(x) : h("p", {}, x))),
     !opts.noCommand && command(t.command));
 }
 
