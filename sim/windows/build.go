@@ -37,7 +37,7 @@ type Build struct {
 	Name, Product, Channel string
 	// HNSVersion is zero where HNS does not answer the question (before 1803).
 	HNSVersion HNSVersion
-	// Schema is the newest HCN schema, "2.0".
+	// Schema is the newest HCN schema, "2.0"; "" where no source says.
 	Schema string
 	Limits Limits
 	Timers Timers
