@@ -16,6 +16,9 @@ type Linux struct {
 	nics  []*adapter
 	pods  []*Pod
 
+	// Router marks a machine that carries packets of others by nature.
+	Router bool
+
 	bridge     *wire.Segment
 	bridgeLink *host.Link
 	proxyARP   []netip.Addr
@@ -37,6 +40,9 @@ func (n *Linux) AddAdapter(name string, mac packet.MAC, seg *wire.Segment, addrs
 	n.Stack.AddLink(a.link)
 	return a.link
 }
+
+// Routes reports whether the machine is a router of the fabric.
+func (n *Linux) Routes() bool { return n.Router }
 
 // Receive takes a frame from the wire.
 func (n *Linux) Receive(w *wire.World, nic *wire.NIC, p *packet.Packet) {

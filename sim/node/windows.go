@@ -27,6 +27,8 @@ type Windows struct {
 	Name  string
 	HNS   *hns.Service
 	Stack *host.Stack
+	// KeepLoopback is passed on to the node's switches.
+	KeepLoopback bool
 
 	compiler *hns.Compiler
 	nics     []*adapter
@@ -515,6 +517,7 @@ func (n *Windows) sendPod(w *wire.World, pod *Pod, p *packet.Packet) {
 // program compiles all ports, bindings and host routes.
 func (n *Windows) program() {
 	for _, sw := range n.switches {
+		sw.KeepLoopback = n.KeepLoopback
 		if sw.external != nil {
 			sw.external.SetLayers(n.compiler.External(sw.networks))
 			sw.host.SetLayers(n.compiler.Host(sw.networks))

@@ -1,0 +1,689 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/cni"
+	"github.com/winlab-dev/winlab/sim/dns"
+	"github.com/winlab-dev/winlab/sim/evidence"
+	"github.com/winlab-dev/winlab/sim/hns"
+	"github.com/winlab-dev/winlab/sim/host"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kubeproxy"
+	"github.com/winlab-dev/winlab/sim/node"
+	"github.com/winlab-dev/winlab/sim/ovs"
+	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows"
+	"github.com/winlab-dev/winlab/sim/wire"
+)
+
+var factNoUDP15 = evidence.New("lab.container-udp-1.5", evidence.Stated,
+	"With Kubernetes 1.5, programs in Windows containers cannot use UDP.", "Kubernetes blog, Windows Server support comes to Kubernetes (1.5), alpha limitations")
+
+// Options choose a state and versions of a lab.
+type Options struct {
+	// Variant is the name of one of the lab's variants.
+	Variant string
+	// Setting puts other versions in place of the lab's own.
+	Setting *Setting
+}
+
+// Cluster is a lab that was built: machines, switches and programs, ready for
+// flows.
+type Cluster struct {
+	File    *File
+	Options Options
+	Kube    *kube.Cluster
+	Proxy   kubeproxy.Config
+	Plugin  string // "flannel 0.12.0"
+	NetType string // HNS network type, lower case
+
+	segments map[string]*wire.Segment
+	windows  map[string]*node.Windows
+	linux    map[string]*node.Linux
+	ovn      map[string]*ovs.Node
+	hosts    map[string]*node.Linux
+	pods     map[string]*node.Pod // "namespace/name"
+	podOrder []string
+	hns      map[string]*hns.Service
+	dns      *dns.Cluster
+	dnsOf    map[*host.Stack]dns.Client
+	reports  []string
+	// Log holds what programs said that is worth knowing: kube-proxy's
+	// failures, a plugin's warnings.
+	Log   []string
+	dirty bool
+}
+
+// Build makes the cluster of a lab.
+func (f *File) Build(o Options) (*Cluster, error) {
+	v, err := f.Variant(o.Variant)
+	if err != nil {
+		return nil, err
+	}
+	spec := v.Lab.Spec
+	if o.Setting != nil {
+		spec = applySetting(spec, o.Setting)
+	}
+	w := *v.Lab
+	w.Spec = spec
+	fv := &File{Path: f.Path, Lab: &w, node: v.node, dir: v.dir}
+	c := &Cluster{File: fv, Options: o, segments: map[string]*wire.Segment{}, windows: map[string]*node.Windows{}, linux: map[string]*node.Linux{},
+		ovn: map[string]*ovs.Node{}, hosts: map[string]*node.Linux{}, pods: map[string]*node.Pod{}, hns: map[string]*hns.Service{}, dnsOf: map[*host.Stack]dns.Client{}}
+	b := &builder{Cluster: c, spec: &fv.Lab.Spec, orig: f, leases: map[string]int{}}
+	if err := b.run(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// applySetting puts a setting's versions into a copy of the spec.
+func applySetting(s Spec, set *Setting) Spec {
+	s.Kubernetes = set.Kubernetes
+	s.Nodes = slices.Clone(s.Nodes)
+	for i := range s.Nodes {
+		if set.Build != "" && s.Nodes[i].OS == "windows" {
+			s.Nodes[i].Build = set.Build
+		}
+		s.Nodes[i].Kubernetes = ""
+	}
+	if set.Proxy != nil {
+		s.Proxy = *set.Proxy
+		if s.Proxy.Mode == "" {
+			s.Proxy.Mode = "kernelspace"
+		}
+	}
+	if set.Plugin != "" {
+		s.Network.Version = set.Plugin
+	}
+	return s
+}
+
+// builder carries what is needed only while building.
+type builder struct {
+	*Cluster
+	spec      *Spec
+	orig      *File
+	man       *manifests
+	plugin    cni.Plugin
+	ovnNet    *ovs.Network
+	workloads []*workload
+	macs      uint32
+	leases    map[string]int
+}
+
+func (b *builder) run() error {
+	var err error
+	steps := []func() error{b.cluster, b.fabric, b.outside, b.readPlugin, b.nodes, b.placePods, b.services, b.proxies, b.names, b.hnsCalls}
+	for _, step := range steps {
+		if err = step(); err != nil {
+			return b.in(err)
+		}
+	}
+	return nil
+}
+
+// in puts the lab's name before an error that has no file.
+func (b *builder) in(err error) error {
+	var ms strict.Mistakes
+	if errors.As(err, &ms) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", b.File.Path, err)
+}
+
+func (b *builder) mac() packet.MAC {
+	b.macs++
+	return packet.MAC{0x00, 0x15, 0x5d, 0x00, byte(b.macs >> 8), byte(b.macs)}
+}
+
+func mustPrefix(s string) netip.Prefix {
+	p, _ := netip.ParsePrefix(s)
+	return p
+}
+
+func mustAddr(s string) netip.Addr {
+	a, _ := netip.ParseAddr(s)
+	return a
+}
+
+// cluster fills in what is the same for all nodes.
+func (b *builder) cluster() error {
+	s := b.spec
+	ver, _ := kube.ParseVersion(s.Kubernetes)
+	b.Kube = &kube.Cluster{Version: ver, Domain: s.DNS.Domain, DNSIP: mustAddr(s.Network.DNSIP),
+		ClusterCIDRs: []netip.Prefix{mustPrefix(s.Network.ClusterCIDR)}, ServiceCIDRs: []netip.Prefix{mustPrefix(s.Network.ServiceCIDR)}}
+	if s.Network.IPv6ClusterCIDR != "" {
+		b.Kube.ClusterCIDRs = append(b.Kube.ClusterCIDRs, mustPrefix(s.Network.IPv6ClusterCIDR))
+	}
+	if s.Network.IPv6ServiceCIDR != "" {
+		b.Kube.ServiceCIDRs = append(b.Kube.ServiceCIDRs, mustPrefix(s.Network.IPv6ServiceCIDR))
+	}
+	for _, n := range s.Nodes {
+		k := &kube.Node{Name: n.Name, Address: mustAddr(n.Address), Gateway: mustAddr(n.Gateway), Version: ver, MAC: b.mac(), VtepMAC: b.mac(), Subnet: b.subnet(n.Segment, n.Address)}
+		k.VtepMAC[0], k.VtepMAC[1], k.VtepMAC[2] = 0x02, 0x11, 0x22
+		if n.Kubernetes != "" {
+			k.Version, _ = kube.ParseVersion(n.Kubernetes)
+		}
+		if n.PodCIDR != "" {
+			k.PodCIDRs = append(k.PodCIDRs, mustPrefix(n.PodCIDR))
+		}
+		if n.IPv6PodCIDR != "" {
+			k.PodCIDRs = append(k.PodCIDRs, mustPrefix(n.IPv6PodCIDR))
+		}
+		if n.IPv6Address != "" {
+			k.Address6 = mustAddr(n.IPv6Address)
+		}
+		if n.OS == "windows" {
+			v, err := windows.Parse(n.Build)
+			if err != nil {
+				return err
+			}
+			if k.Windows, err = windows.Lookup(v); err != nil {
+				return err
+			}
+		}
+		b.Kube.Nodes = append(b.Kube.Nodes, k)
+	}
+	return nil
+}
+
+// subnet is the network of a segment, or the /24 of an address.
+func (b *builder) subnet(segment, addr string) netip.Prefix {
+	for _, g := range b.spec.Fabric.Segments {
+		if g.Name == segment && g.Subnet != "" {
+			return mustPrefix(g.Subnet)
+		}
+	}
+	p, _ := mustAddr(addr).Prefix(24)
+	return p
+}
+
+// readPlugin reads the plugin's configuration files.
+func (b *builder) readPlugin() error {
+	net := b.spec.Network
+	b.Plugin = net.Plugin
+	if net.Version != "" {
+		b.Plugin += " " + net.Version
+	}
+	if !slices.Contains(cni.Names(), net.Plugin) {
+		b.NetType = "transparent"
+		if net.Plugin == "ovn-kubernetes" || net.Plugin == "ovs-l3" {
+			b.ovnNet = ovs.NewNetwork(ovs.Options{Name: net.Plugin, Encap: "geneve", Params: b.spec.Params, ClusterCIDR: b.Kube.ClusterCIDRs[0], ServiceCIDR: b.Kube.ServiceCIDRs[0], Refuse: b.refusals()})
+		}
+		return nil
+	}
+	o := cni.Options{Plugin: net.Plugin, Version: net.Version}
+	if net.Conf == "" {
+		return fmt.Errorf("plugin %s needs its configuration: write network: {conf: FILE}", net.Plugin)
+	}
+	file := b.File.path(net.Conf)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if o.Conf, err = cni.ParseConf(file, data); err != nil {
+		return err
+	}
+	if net.NetConf != "" {
+		file := b.File.path(net.NetConf)
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if o.NetConf, err = cni.ParseNetConf(file, data); err != nil {
+			return err
+		}
+	}
+	for i := range b.Kube.Nodes {
+		if cfg, err := b.proxyConfig(b.Kube.Nodes[i]); err == nil && cfg.SourceVIP.IsValid() {
+			o.Reserved = append(o.Reserved, cfg.SourceVIP)
+		}
+	}
+	if b.plugin, err = cni.New(o); err != nil {
+		return err
+	}
+	b.NetType = strings.ToLower(b.plugin.NetworkType())
+	b.Log = append(b.Log, b.plugin.Warnings()...)
+	return nil
+}
+
+// refusals are the protocols that containers of this release cannot use.
+func (b *builder) refusals() []host.Refusal {
+	if b.Kube.Version.AtLeast(14) {
+		return nil
+	}
+	return []host.Refusal{{Proto: packet.UDP, Text: "programs in Windows containers cannot use UDP with Kubernetes " + b.Kube.Version.String(), Fact: factNoUDP15}}
+}
+
+// nodes builds the machines of the cluster.
+func (b *builder) nodes() error {
+	for i, n := range b.spec.Nodes {
+		k := b.Kube.Nodes[i]
+		var err error
+		switch {
+		case b.ovnNet != nil:
+			err = b.ovnNode(n, k)
+		case n.OS == "windows":
+			err = b.windowsNode(n, k)
+		default:
+			err = b.linuxNode(n, k)
+		}
+		if err != nil {
+			return err
+		}
+		stack := b.stackOf(n.Name)
+		if err := b.finishNode(n, k, stack); err != nil {
+			return err
+		}
+	}
+	// Plugins on every node know all peers only now.
+	for _, n := range b.spec.Nodes {
+		if b.windows[n.Name] != nil && len(n.HNSDump) == 0 {
+			if err := b.prepare(n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *builder) stackOf(name string) *host.Stack {
+	switch {
+	case b.windows[name] != nil:
+		return b.windows[name].Stack
+	case b.linux[name] != nil:
+		return b.linux[name].Stack
+	case b.ovn[name] != nil:
+		return b.ovn[name].Stack
+	}
+	return nil
+}
+
+// finishNode adds routes and programs that every node has.
+func (b *builder) finishNode(n Node, k *kube.Node, st *host.Stack) error {
+	if k.Gateway.IsValid() {
+		if err := st.AddRoute(host.Route{To: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Via: k.Gateway}); err != nil {
+			return err
+		}
+	}
+	for _, r := range n.Routes {
+		rt := host.Route{To: mustPrefix(r.To), Via: mustAddr(r.Via)}
+		what, file, line := b.File.origin("route of node "+n.Name, "spec", "nodes")
+		rt.Origin = &trace.Origin{What: what, File: file, Line: line}
+		if err := st.AddRoute(rt); err != nil {
+			return err
+		}
+	}
+	st.Listen(&host.Listener{Name: "kubelet", Proto: packet.TCP, Port: 10250})
+	for _, l := range n.Listen {
+		proto, port, _ := parseListen(l)
+		st.Listen(&host.Listener{Name: "a program of the node", Proto: proto, Port: port})
+	}
+	return nil
+}
+
+func (b *builder) ovnNode(n Node, k *kube.Node) error {
+	seg := b.segments[n.Segment]
+	x, err := b.ovnNet.AddNode(k, n.OS == "windows", "Ethernet", seg)
+	if err != nil {
+		return err
+	}
+	b.ovn[n.Name] = x
+	return nil
+}
+
+func (b *builder) windowsNode(n Node, k *kube.Node) error {
+	svc := hns.NewService(k.Windows, hns.Options{Node: n.Name, ManagementIP: k.Address, HostMAC: k.MAC.String(), Seed: b.File.Lab.Metadata.Name})
+	b.hns[n.Name] = svc
+	w := node.NewWindows(n.Name, svc, b.spec.param("host-to-dsr-service"))
+	w.KeepLoopback = b.spec.param("loopback-hairpin") == "deliver"
+	b.windows[n.Name] = w
+	addrs := []netip.Prefix{netip.PrefixFrom(k.Address, k.Subnet.Bits())}
+	if k.Address6.IsValid() {
+		addrs = append(addrs, netip.PrefixFrom(k.Address6, 64))
+	}
+	w.AddAdapter("Ethernet", k.MAC, b.segments[n.Segment], addrs...)
+	if b.spec.Network.Plugin == "rras" {
+		return b.rrasNode(n, k, w)
+	}
+	if len(n.HNSDump) > 0 {
+		return b.loadDump(n, svc)
+	}
+	return nil
+}
+
+// prepare lets the plugin's agent set up a Windows node.
+func (b *builder) prepare(n Node) error {
+	if b.plugin == nil {
+		return nil
+	}
+	k := b.Kube.Node(n.Name)
+	w := b.windows[n.Name]
+	h, err := b.plugin.Prepare(b.Kube, k, b.hns[n.Name])
+	if err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	w.Refresh()
+	w.Stack.Forwarding = w.Stack.Forwarding || h.Forwarding
+	for _, id := range h.HostEndpoints {
+		if err := w.AttachHost(id); err != nil {
+			return err
+		}
+	}
+	for _, r := range h.Routes {
+		if err := w.Stack.AddRoute(host.Route{To: r.To, Via: r.Via, Origin: r.Origin}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadDump fills a node's HNS from what was taken from a real one.
+func (b *builder) loadDump(n Node, svc *hns.Service) error {
+	var all hns.Dump
+	for _, name := range n.HNSDump {
+		file := b.File.path(name)
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		d, err := hns.ParseDump(file, data)
+		if err != nil {
+			return err
+		}
+		all.Add(d)
+	}
+	for _, i := range all.Ignored {
+		b.Log = append(b.Log, fmt.Sprintf("node %s: the dump's field %s has no meaning in the model", n.Name, i))
+	}
+	return svc.Load(&all)
+}
+
+func (b *builder) linuxNode(n Node, k *kube.Node) error {
+	l := node.NewLinux(n.Name, n.Name)
+	b.linux[n.Name] = l
+	l.Stack.NAT = host.NewNetfilter()
+	addrs := []netip.Prefix{netip.PrefixFrom(k.Address, k.Subnet.Bits())}
+	if k.Address6.IsValid() {
+		addrs = append(addrs, netip.PrefixFrom(k.Address6, 64))
+	}
+	eth := l.AddAdapter("eth0", k.MAC, b.segments[n.Segment], addrs...)
+	if b.spec.Network.Plugin == "rras" {
+		return b.rrasLinux(n, k, l)
+	}
+	set := b.plugin.Linux(b.Kube, k)
+	l.Stack.Forwarding = set.Forwarding
+	if set.Bridge.IsValid() || set.PodsInNodeSubnet {
+		l.AddBridge("cni0", set.Bridge)
+	}
+	for _, r := range set.Routes {
+		if err := l.Stack.AddRoute(host.Route{To: r.To, Via: r.Via, Origin: r.Origin}); err != nil {
+			return err
+		}
+	}
+	if v := set.VXLAN; v != nil {
+		vt := &host.VTEP{Kind: packet.VXLAN, VNI: v.VNI, Port: v.Port, Local: v.Local, Link: &host.Link{Name: "flannel.1", MAC: v.MAC, Addrs: []netip.Prefix{v.Address}}}
+		for _, p := range v.Peers {
+			vt.Peers = append(vt.Peers, host.Peer{Prefix: p.Prefix, Addr: p.PA, MAC: p.MAC})
+		}
+		l.Stack.AddVTEP(vt)
+	}
+	if len(set.MasqueradeNot) > 0 {
+		src := slices.Clone(k.PodCIDRs)
+		if set.PodsInNodeSubnet {
+			src = nil
+		}
+		l.Stack.NAT.Rules = append(l.Stack.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "POSTROUTING/IP-MASQ", Src: src, NotSrc: []netip.Prefix{netip.PrefixFrom(k.Address, 32)},
+			NotDst: set.MasqueradeNot, OutLink: eth, Masquerade: true, Origin: &trace.Origin{What: "ip-masq of " + b.Plugin}})
+	}
+	return nil
+}
+
+// placePods gives every pod a node, attaches it and starts its programs.
+func (b *builder) placePods() error {
+	var files []string
+	for _, m := range b.spec.Manifests {
+		files = append(files, b.File.path(m))
+	}
+	var err error
+	if b.man, err = readManifests(files); err != nil {
+		return err
+	}
+	b.workloads = b.man.workloads
+	if !b.spec.DNS.Off {
+		b.workloads = append(b.workloads, &workload{namespace: "kube-system", name: "coredns-0", os: "linux", ready: true, labels: map[string]string{"k8s-app": "kube-dns"},
+			listen: []listen{{packet.UDP, 53}, {packet.TCP, 53}}, origin: &trace.Origin{What: "Deployment coredns"}})
+	}
+	if err := b.pinPods(); err != nil {
+		return err
+	}
+	if err := b.schedule(); err != nil {
+		return err
+	}
+	b.serveTargets()
+	for _, w := range b.workloads {
+		if err := b.attach(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pinPods adds the lab's own pods and applies what it says of others.
+func (b *builder) pinPods() error {
+	for i, p := range b.spec.Pods {
+		ns := p.Namespace
+		if ns == "" {
+			ns = "default"
+		}
+		j := slices.IndexFunc(b.workloads, func(w *workload) bool { return w.namespace == ns && w.name == p.Name })
+		var w *workload
+		if j >= 0 {
+			w = b.workloads[j]
+		} else {
+			what, file, line := b.File.origin("pod "+p.Name, "spec", "pods", i)
+			w = &workload{namespace: ns, name: p.Name, ready: true, labels: map[string]string{}, ports: map[string]uint16{}, origin: &trace.Origin{What: what, File: file, Line: line}}
+			b.workloads = append(b.workloads, w)
+		}
+		if p.Node != "" {
+			w.node = p.Node
+		}
+		if p.Address != "" {
+			w.address = mustAddr(p.Address)
+		}
+		if p.Ready != nil {
+			w.ready = *p.Ready
+		}
+		w.terminating = p.Terminating
+		for k, v := range p.Labels {
+			if w.labels == nil {
+				w.labels = map[string]string{}
+			}
+			w.labels[k] = v
+		}
+		for _, l := range p.Listen {
+			proto, port, _ := parseListen(l)
+			w.listen = append(w.listen, listen{proto, port})
+		}
+		for _, h := range p.HostPorts {
+			hp, _ := parseHostPort(h)
+			w.hostPorts = append(w.hostPorts, hp)
+		}
+	}
+	return nil
+}
+
+// schedule spreads pods without a node over the nodes of their system.
+func (b *builder) schedule() error {
+	next := map[string]int{}
+	for _, w := range b.workloads {
+		if w.node != "" {
+			if b.Kube.Node(w.node) == nil {
+				return fmt.Errorf("pod %s/%s: there is no node %q", w.namespace, w.name, w.node)
+			}
+			continue
+		}
+		var fit []string
+		for _, n := range b.spec.Nodes {
+			if w.os == "" || w.os == n.OS {
+				fit = append(fit, n.Name)
+			}
+		}
+		if len(fit) == 0 {
+			return fmt.Errorf("pod %s/%s: no node runs %s", w.namespace, w.name, w.os)
+		}
+		key := w.namespace + "/" + strings.TrimRight(w.name, "0123456789")
+		w.node = fit[next[key]%len(fit)]
+		next[key]++
+	}
+	return nil
+}
+
+// serveTargets lets pods that declare no port serve what Services expect of
+// them, as the program in the source documents' manifest does.
+func (b *builder) serveTargets() {
+	for _, w := range b.workloads {
+		if len(w.listen) > 0 {
+			continue
+		}
+		for i := range b.man.services {
+			s := &b.man.services[i].Service
+			if !selects(s, w) {
+				continue
+			}
+			for _, sp := range s.Spec.Ports {
+				proto := packet.TCP
+				if sp.Protocol == "UDP" {
+					proto = packet.UDP
+				}
+				w.listen = append(w.listen, listen{proto, target(sp)})
+			}
+		}
+	}
+}
+
+// attach gives a pod its network, by the plugin of its node, and starts its programs.
+func (b *builder) attach(w *workload) error {
+	if w.hostNetwork {
+		st := b.stackOf(w.node)
+		b.start(st, w)
+		b.addPod(w, &node.Pod{Namespace: w.namespace, Name: w.name, Stack: st, Node: w.node, Address: b.Kube.Node(w.node).Address})
+		return nil
+	}
+	kp := &kube.Pod{Namespace: w.namespace, Name: w.name, Node: w.node, Address: w.address, HostPorts: w.hostPorts, Labels: w.labels, Origin: w.origin}
+	k := b.Kube.Node(w.node)
+	var pod *node.Pod
+	var err error
+	cl := b.clientFor(w, k)
+	switch {
+	case b.ovnNet != nil:
+		pod, _, err = b.ovn[w.node].AttachPod(kp)
+	case b.spec.Network.Plugin == "rras":
+		pod, err = b.rrasPod(w, kp, k)
+	case k.Windows != nil && len(b.spec.Nodes[b.index(w.node)].HNSDump) > 0:
+		pod, err = b.podOfDump(w, kp)
+	case k.Windows != nil:
+		var r cni.Result
+		if r, err = b.plugin.Add(b.Kube, k, kp, b.hns[w.node]); err == nil {
+			cl.InterfaceSuffixes = r.DNS.Search
+			cl.Servers = addrs(r.DNS.ServerList)
+			pod, err = b.windows[w.node].AttachPod(w.namespace, w.name, r.EndpointID, r.Gateway)
+		}
+	default:
+		var l cni.Lease
+		if l, err = b.plugin.Lease(b.Kube, k, kp); err == nil {
+			pod, err = b.linux[w.node].AttachPod(w.namespace, w.name, l.Prefix, l.Gateway, b.plugin.Linux(b.Kube, k).PodsInNodeSubnet)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("pod %s/%s on %s: %w", w.namespace, w.name, w.node, err)
+	}
+	if k.Windows != nil {
+		pod.Stack.Refuse = append(pod.Stack.Refuse, b.refusals()...)
+	}
+	b.dnsOf[pod.Stack] = cl
+	b.start(pod.Stack, w)
+	b.addPod(w, pod)
+	return nil
+}
+
+func addrs(list []string) []netip.Addr {
+	var as []netip.Addr
+	for _, s := range list {
+		if a, err := netip.ParseAddr(s); err == nil {
+			as = append(as, a)
+		}
+	}
+	return as
+}
+
+func (b *builder) index(name string) int {
+	return slices.IndexFunc(b.spec.Nodes, func(n Node) bool { return n.Name == name })
+}
+
+func (b *builder) addPod(w *workload, p *node.Pod) {
+	key := w.namespace + "/" + w.name
+	b.pods[key] = p
+	b.podOrder = append(b.podOrder, key)
+	sort.Strings(b.podOrder)
+	w.address = p.Address
+}
+
+// clientFor is the resolver configuration that kubelet asks for a pod.
+func (b *builder) clientFor(w *workload, k *kube.Node) dns.Client {
+	d := b.spec.DNS.Domain
+	c := dns.Client{OS: "linux", Servers: []netip.Addr{b.Kube.DNSIP}, Search: []string{w.namespace + ".svc." + d, "svc." + d, d}, Ndots: 5}
+	if k.Windows != nil {
+		c.OS = "windows"
+		c.InterfaceSuffixes = []string{w.namespace + ".svc." + d}
+	}
+	return c
+}
+
+// start runs a pod's programs on a stack.
+func (b *builder) start(st *host.Stack, w *workload) {
+	for _, l := range w.listen {
+		h := &host.Listener{Name: w.name, Proto: l.proto, Port: l.port, Origin: w.origin}
+		if w.namespace == "kube-system" && strings.HasPrefix(w.name, "coredns") {
+			h.Answer = func(q []byte) []byte { return b.dns.Answer(q) }
+		}
+		st.Listen(h)
+	}
+}
+
+// podOfDump finds the endpoint of a pod in a dump: by its pinned address or by
+// a name that holds the pod's.
+func (b *builder) podOfDump(w *workload, kp *kube.Pod) (*node.Pod, error) {
+	svc := b.hns[w.node]
+	var match *hns.Endpoint
+	for _, e := range svc.ListEndpoints(nil) {
+		if e.Remote() {
+			continue
+		}
+		if kp.Address.IsValid() && slices.Contains(e.Addresses(), kp.Address) || !kp.Address.IsValid() && strings.Contains(e.Name, w.name) {
+			match = e
+			break
+		}
+	}
+	if match == nil {
+		return nil, fmt.Errorf("the dump has no local endpoint for it; pin the pod's address to one of the dump's endpoints")
+	}
+	gw := match.Gateway(false)
+	if !gw.IsValid() {
+		for _, s := range svc.Network(match.HostComputeNetwork).Subnets() {
+			if s.Prefix().Contains(match.Address(false)) {
+				gw = s.Gateway()
+			}
+		}
+	}
+	return b.windows[w.node].AttachPod(w.namespace, w.name, match.ID, gw)
+}

@@ -1,0 +1,116 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/fabric"
+	"github.com/winlab-dev/winlab/sim/host"
+	"github.com/winlab-dev/winlab/sim/node"
+	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/wire"
+)
+
+// fabric builds segments and routers.
+func (b *builder) fabric() error {
+	for i, g := range b.spec.Fabric.Segments {
+		seg := &wire.Segment{Name: g.Name}
+		b.segments[g.Name] = seg
+		if !g.Azure {
+			continue
+		}
+		a := fabric.Azure{Subnet: mustPrefix(g.Subnet), IPForwarding: b.spec.param("azure-ip-forwarding") == "on"}
+		for j, r := range g.Rules {
+			what, file, line := b.File.origin("security rule "+r.Name, "spec", "fabric", "segments", i, "rules", j)
+			rule := fabric.Rule{Name: r.Name, Allow: r.Action == "allow", Origin: &trace.Origin{What: what, File: file, Line: line}}
+			if r.From != "" {
+				rule.From = mustPrefix(r.From)
+			}
+			if r.To != "" {
+				rule.To = mustPrefix(r.To)
+			}
+			switch r.Protocol {
+			case "icmp":
+				rule.Proto = packet.ICMP
+			default:
+				rule.Proto = protocols[r.Protocol]
+			}
+			if r.Ports != "" {
+				lo, hi, _ := strings.Cut(r.Ports, "-")
+				if hi == "" {
+					hi = lo
+				}
+				l, err1 := strconv.ParseUint(lo, 10, 16)
+				h, err2 := strconv.ParseUint(hi, 10, 16)
+				if err1 != nil || err2 != nil {
+					return fmt.Errorf("%s:%d: ports %q: write 80 or 8000-8080", file, line, r.Ports)
+				}
+				rule.PortLo, rule.PortHi = uint16(l), uint16(h)
+			}
+			a.Rules = append(a.Rules, rule)
+		}
+		for j, r := range g.Routes {
+			what, file, line := b.File.origin("user-defined route "+r.To, "spec", "fabric", "segments", i, "routes", j)
+			a.Routes = append(a.Routes, fabric.Route{To: mustPrefix(r.To), Via: mustAddr(r.Via), Origin: &trace.Origin{What: what, File: file, Line: line}})
+		}
+		a.Attach(seg)
+	}
+	for i, r := range b.spec.Fabric.Routers {
+		m := node.NewLinux(r.Name, "fabric")
+		m.Stack.Object = "router " + r.Name
+		m.Stack.Forwarding, m.Router = true, true
+		links := map[string]*host.Link{}
+		for _, f := range r.Interfaces {
+			links[f.Segment] = m.AddAdapter(f.Segment, b.mac(), b.segments[f.Segment], netip.MustParsePrefix(f.Address))
+		}
+		for j, rt := range r.Routes {
+			what, file, line := b.File.origin("route of router "+r.Name, "spec", "fabric", "routers", i, "routes", j)
+			if err := m.Stack.AddRoute(host.Route{To: mustPrefix(rt.To), Via: mustAddr(rt.Via), Origin: &trace.Origin{What: what, File: file, Line: line}}); err != nil {
+				return err
+			}
+		}
+		for j, nat := range r.NAT {
+			what, file, line := b.File.origin("NAT of router "+r.Name, "spec", "fabric", "routers", i, "nat", j)
+			if m.Stack.NAT == nil {
+				m.Stack.NAT = &host.NAT{Name: "router NAT", Fact: fabric.FactEdgeNAT}
+			}
+			rule := host.NATRule{Chain: host.Postrouting, Name: "source NAT", OutLink: links[nat.OutOf], Masquerade: true, Origin: &trace.Origin{What: what, File: file, Line: line}}
+			for _, s := range nat.Sources {
+				rule.Src = append(rule.Src, mustPrefix(s))
+			}
+			for _, pr := range nat.Protocols {
+				if pr == "icmp" {
+					rule.Protos = append(rule.Protos, packet.ICMP)
+				} else {
+					rule.Protos = append(rule.Protos, protocols[pr])
+				}
+			}
+			m.Stack.NAT.Rules = append(m.Stack.NAT.Rules, rule)
+		}
+		b.hosts["router/"+r.Name] = m
+	}
+	return nil
+}
+
+// outside builds the machines outside the cluster.
+func (b *builder) outside() error {
+	for _, h := range b.spec.Hosts {
+		m := node.NewLinux(h.Name, "host/"+h.Name)
+		sub := b.subnet(h.Segment, h.Address)
+		m.AddAdapter("eth0", b.mac(), b.segments[h.Segment], netip.PrefixFrom(mustAddr(h.Address), sub.Bits()))
+		if h.Gateway != "" {
+			if err := m.Stack.AddRoute(host.Route{To: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Via: mustAddr(h.Gateway)}); err != nil {
+				return err
+			}
+		}
+		for _, l := range h.Listen {
+			proto, port, _ := parseListen(l)
+			m.Stack.Listen(&host.Listener{Name: "a program of " + h.Name, Proto: proto, Port: port})
+		}
+		b.hosts[h.Name] = m
+	}
+	return nil
+}

@@ -1,0 +1,345 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/sim/strict"
+)
+
+// File is a lab as it was read: the document with its positions, its base
+// merged in, and what it says as Go values. Nothing has been built yet.
+type File struct {
+	// Path is the file's name as the user gave it.
+	Path string
+	Lab  *Lab
+	node *yaml.Node
+	dir  string
+}
+
+// maxSize bounds a lab file: a hostile one must not fill the memory.
+const maxSize = 16 << 20
+
+// maxBases bounds how deep labs may rest on one another.
+const maxBases = 8
+
+// Load reads a lab file and those it rests on. All mistakes are in the error,
+// each with file, line and column.
+func Load(path string) (*File, error) {
+	var found strict.Mistakes
+	node := read(path, &found, nil)
+	if node == nil {
+		return nil, found.AsError()
+	}
+	return finish(path, node, found)
+}
+
+// Parse reads a lab from memory; path stands for its name and place.
+func Parse(path string, data []byte) (*File, error) {
+	var found strict.Mistakes
+	node := parse(path, data, &found, nil)
+	if node == nil {
+		return nil, found.AsError()
+	}
+	return finish(path, node, found)
+}
+
+func finish(path string, node *yaml.Node, found strict.Mistakes) (*File, error) {
+	if len(found) > 0 {
+		return nil, found.AsError()
+	}
+	f := &File{Path: path, node: node, dir: filepath.Dir(path), Lab: new(Lab)}
+	if err := node.Decode(f.Lab); err != nil {
+		return nil, strict.Mistakes{{File: path, Message: err.Error()}}.AsError()
+	}
+	v := &validator{file: path, root: node, lab: f.Lab}
+	v.lab.Spec.defaults(f.Lab.Metadata.Name)
+	v.check()
+	if len(v.found) > 0 {
+		return nil, v.found.AsError()
+	}
+	return f, nil
+}
+
+// read reads a file, checks its form and merges it over its base.
+func read(path string, found *strict.Mistakes, under []string) *yaml.Node {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		*found = append(*found, strict.Mistake{File: path, Message: "there is no such file"})
+		return nil
+	case err != nil:
+		*found = append(*found, strict.Mistake{File: path, Message: err.Error()})
+		return nil
+	case info.IsDir():
+		*found = append(*found, strict.Mistake{File: path, Message: "this is a folder; name a lab file in it"})
+		return nil
+	case info.Size() > maxSize:
+		*found = append(*found, strict.Mistake{File: path, Message: fmt.Sprintf("%d bytes are too much for a lab; the limit is %d", info.Size(), maxSize)})
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		*found = append(*found, strict.Mistake{File: path, Message: err.Error()})
+		return nil
+	}
+	return parse(path, data, found, under)
+}
+
+func parse(path string, data []byte, found *strict.Mistakes, under []string) *yaml.Node {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		*found = append(*found, strict.SyntaxMistake(path, err))
+		return nil
+	}
+	if len(doc.Content) == 0 {
+		*found = append(*found, strict.Mistake{File: path, Message: "the file is empty; a lab starts with apiVersion: " + APIVersion})
+		return nil
+	}
+	root := doc.Content[0]
+	c := &strict.Checker{File: path}
+	c.Check(root, reflect.TypeFor[Lab](), "the lab")
+	if root.Kind == yaml.MappingNode {
+		if v := child(root, "apiVersion"); v == nil || v.Value != APIVersion {
+			c.Add(orNode(v, root), "apiVersion must be %s", APIVersion)
+		}
+		if v := child(root, "kind"); v == nil || v.Value != Kind {
+			c.Add(orNode(v, root), "kind must be %s", Kind)
+		}
+	}
+	*found = append(*found, c.Found...)
+	if len(c.Found) > 0 {
+		return nil
+	}
+	setFile(root, path)
+	spec := child(root, "spec")
+	if base := child(spec, "base"); base != nil && base.Value != "" {
+		to := filepath.Join(filepath.Dir(path), base.Value)
+		for _, u := range append(under, path) {
+			if filepath.Clean(u) == filepath.Clean(to) || len(under) > maxBases {
+				*found = append(*found, strict.Mistake{File: path, Line: base.Line, Column: base.Column, Message: "the lab rests on itself: " + strings.Join(append(under, path, to), " -> ")})
+				return nil
+			}
+		}
+		b := read(to, found, append(under, path))
+		if b == nil {
+			return nil
+		}
+		rebase(b, filepath.Dir(path), filepath.Dir(to))
+		root = merge(b, root)
+	}
+	return root
+}
+
+func orNode(a, b *yaml.Node) *yaml.Node {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// child returns the value of a key of a map, or nil.
+func child(n *yaml.Node, key string) *yaml.Node {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// setFile notes in every node which file it came from. HeadComment is free for
+// that: comments have no meaning once the document is read.
+func setFile(n *yaml.Node, path string) {
+	n.HeadComment, n.LineComment, n.FootComment = path, "", ""
+	for _, c := range n.Content {
+		setFile(c, path)
+	}
+}
+
+// pathFields are the fields that hold file names, which are relative to the
+// file that they stand in.
+var pathFields = map[string]bool{"conf": true, "netConf": true, "manifests": true, "hnsDump": true}
+
+// rebase makes the file names of a base relative to the lab that rests on it.
+func rebase(n *yaml.Node, dir, baseDir string) {
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			v := n.Content[i+1]
+			if !pathFields[n.Content[i].Value] {
+				rebase(v, dir, baseDir)
+				continue
+			}
+			fix := func(s *yaml.Node) {
+				if s.Value == "" || filepath.IsAbs(s.Value) {
+					return
+				}
+				if rel, err := filepath.Rel(dir, filepath.Join(baseDir, s.Value)); err == nil {
+					s.Value = rel
+				}
+			}
+			if v.Kind == yaml.SequenceNode {
+				for _, s := range v.Content {
+					fix(s)
+				}
+			} else {
+				fix(v)
+			}
+		}
+		return
+	}
+	for _, c := range n.Content {
+		rebase(c, dir, baseDir)
+	}
+}
+
+// merge lays over on top of base: maps by key, lists of named things by name,
+// all else is replaced. An entry with only a name and "remove: true" is not
+// offered: a lab says what there is.
+func merge(base, over *yaml.Node) *yaml.Node {
+	switch {
+	case base == nil:
+		return over
+	case over == nil:
+		return base
+	case base.Kind == yaml.MappingNode && over.Kind == yaml.MappingNode:
+		out := *base
+		out.Line, out.Column, out.HeadComment = over.Line, over.Column, over.HeadComment
+		out.Content = append([]*yaml.Node(nil), base.Content...)
+		for i := 0; i+1 < len(over.Content); i += 2 {
+			k, v := over.Content[i], over.Content[i+1]
+			if j := keyIndex(&out, k.Value); j >= 0 {
+				out.Content[j], out.Content[j+1] = k, mergeField(k.Value, out.Content[j+1], v)
+			} else {
+				out.Content = append(out.Content, k, v)
+			}
+		}
+		return &out
+	case named(base) && named(over):
+		out := *base
+		out.Content = append([]*yaml.Node(nil), base.Content...)
+	next:
+		for _, e := range over.Content {
+			for i, b := range out.Content {
+				if child(b, "name").Value == child(e, "name").Value {
+					out.Content[i] = merge(b, e)
+					continue next
+				}
+			}
+			out.Content = append(out.Content, e)
+		}
+		return &out
+	}
+	return over
+}
+
+// replaced are the lists of a lab that describe one lab only: what is expected
+// of a base is not expected of those that change it.
+var replaced = map[string]bool{"flows": true, "variants": true, "settings": true}
+
+func mergeField(key string, base, over *yaml.Node) *yaml.Node {
+	if replaced[key] {
+		return over
+	}
+	return merge(base, over)
+}
+
+func keyIndex(n *yaml.Node, key string) int {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// named reports whether a node is a list of maps that all have a name.
+func named(n *yaml.Node) bool {
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		return false
+	}
+	for _, e := range n.Content {
+		if v := child(e, "name"); v == nil || v.Value == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// Variant returns the lab in one of its states: the variant's fields laid over
+// the lab's. The empty name is the lab as it stands.
+func (f *File) Variant(name string) (*File, error) {
+	if name == "" {
+		return f, nil
+	}
+	var names []string
+	for i, v := range f.Lab.Spec.Variants {
+		names = append(names, v.Name)
+		if v.Name != name {
+			continue
+		}
+		root := f.node
+		vn := child(child(root, "spec"), "variants").Content[i]
+		if set := child(vn, "set"); set != nil {
+			c := &strict.Checker{File: set.HeadComment}
+			c.Check(set, reflect.TypeFor[Spec](), "set")
+			if len(c.Found) > 0 {
+				return nil, c.Found.AsError()
+			}
+			spec := *child(root, "spec")
+			merged := merge(&spec, set)
+			out := *root
+			out.Content = append([]*yaml.Node(nil), root.Content...)
+			out.Content[keyIndex(&out, "spec")+1] = merged
+			root = &out
+		}
+		w, err := finish(f.Path, root, nil)
+		if err != nil {
+			return nil, err
+		}
+		w.Lab.Spec.HNS = append(w.Lab.Spec.HNS, v.HNS...)
+		w.Lab.Spec.Flows = v.Flows
+		return w, nil
+	}
+	return nil, fmt.Errorf("%s: there is no variant %q; there are %s", f.Path, name, strings.Join(names, ", "))
+}
+
+// path makes a file name of the lab usable from the working folder.
+func (f *File) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(f.dir, name)
+}
+
+// Line returns the line of a node reached by keys and list positions, for
+// origins; 0 when it is not there.
+func (f *File) origin(what string, path ...any) (string, string, int) {
+	n := f.node
+	for _, p := range path {
+		switch p := p.(type) {
+		case string:
+			n = child(n, p)
+		case int:
+			if n == nil || p >= len(n.Content) {
+				n = nil
+			} else {
+				n = n.Content[p]
+			}
+		}
+	}
+	if n == nil {
+		return what, f.Path, 0
+	}
+	return what, n.HeadComment, n.Line
+}

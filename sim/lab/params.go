@@ -1,0 +1,33 @@
+package lab
+
+// Param is a behaviour that no source decides.
+type Param struct {
+	Name    string
+	Values  []string // empty: free
+	Default string
+	Means   string
+}
+
+// Params lists every parameter of a lab.
+var Params = []Param{
+	{"host-to-dsr-service", []string{"unknown", "translated", "untranslated"}, "unknown",
+		"what a DSR load balancer does with packets of the Windows node itself"},
+	{"loopback-hairpin", []string{"drop", "deliver"}, "drop",
+		"what the switch does with a packet that comes back to its own port with equal source and destination"},
+	{"azure-ip-forwarding", []string{"off", "on"}, "off",
+		"whether the NICs of an Azure segment may send and receive for addresses that are not assigned to them"},
+	{"winlab-vni", nil, "4096", "the VNI of a win-overlay network that no configuration file names"},
+}
+
+// param returns a parameter's value in this lab.
+func (s *Spec) param(name string) string {
+	if v, ok := s.Params[name]; ok {
+		return v
+	}
+	for _, d := range Params {
+		if d.Name == name {
+			return d.Default
+		}
+	}
+	return ""
+}

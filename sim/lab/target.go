@@ -1,0 +1,97 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/packet"
+)
+
+// Target is an end of a flow as a user writes it.
+type Target struct {
+	// Kind is pod, svc, node, host, name or addr.
+	Kind            string
+	Namespace, Name string
+	Addr            netip.Addr
+	Port            uint16 // 0: not said
+	text            string
+}
+
+func (t Target) String() string { return t.text }
+
+// ParseTarget reads pod/[NS/]NAME[:PORT], svc/[NS/]NAME[:PORT], node/NAME[:PORT],
+// host/NAME[:PORT], name/DNSNAME[:PORT], or an address with or without a port.
+func ParseTarget(s string) (Target, error) {
+	t := Target{text: s}
+	kind, rest, ok := strings.Cut(s, "/")
+	if !ok {
+		if ap, err := netip.ParseAddrPort(s); err == nil {
+			t.Kind, t.Addr, t.Port = "addr", ap.Addr(), ap.Port()
+			return t, nil
+		}
+		a, err := netip.ParseAddr(strings.Trim(s, "[]"))
+		if err != nil {
+			return t, fmt.Errorf("%q is no end of a flow; write pod/NAME, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or an address", s)
+		}
+		t.Kind, t.Addr = "addr", a
+		return t, nil
+	}
+	switch kind {
+	case "pod", "svc", "node", "host", "name":
+	case "service":
+		kind = "svc"
+	default:
+		return t, fmt.Errorf("%q: there is no kind %q; write pod/, svc/, node/, host/ or name/", s, kind)
+	}
+	t.Kind = kind
+	if i := strings.LastIndexByte(rest, ':'); i >= 0 {
+		n, err := strconv.ParseUint(rest[i+1:], 10, 16)
+		if err != nil || n == 0 {
+			return t, fmt.Errorf("%q: %q is not a port", s, rest[i+1:])
+		}
+		t.Port, rest = uint16(n), rest[:i]
+	}
+	if kind == "pod" || kind == "svc" {
+		t.Namespace = "default"
+		if ns, name, ok := strings.Cut(rest, "/"); ok {
+			t.Namespace, rest = ns, name
+		}
+	}
+	t.Name = rest
+	if t.Name == "" || strings.Contains(t.Name, "/") {
+		return t, fmt.Errorf("%q: the name is missing or has a slash too many", s)
+	}
+	return t, nil
+}
+
+// parseListen reads "tcp/80".
+func parseListen(s string) (packet.Proto, uint16, error) {
+	proto, port, ok := strings.Cut(strings.ToLower(s), "/")
+	n, err := strconv.ParseUint(port, 10, 16)
+	if !ok || err != nil || n == 0 {
+		return 0, 0, fmt.Errorf("%q is no listening port; write tcp/80 or udp/53", s)
+	}
+	pr, ok := protocols[proto]
+	if !ok {
+		return 0, 0, fmt.Errorf("%q: there is no protocol %q; write tcp/80 or udp/53", s, proto)
+	}
+	return pr, uint16(n), nil
+}
+
+var protocols = map[string]packet.Proto{"tcp": packet.TCP, "udp": packet.UDP}
+
+// parseHostPort reads "tcp/8080:80".
+func parseHostPort(s string) (kube.HostPort, error) {
+	proto, ports, ok := strings.Cut(strings.ToLower(s), "/")
+	h, c, ok2 := strings.Cut(ports, ":")
+	pr, ok3 := protocols[proto]
+	hp, err1 := strconv.ParseUint(h, 10, 16)
+	cp, err2 := strconv.ParseUint(c, 10, 16)
+	if !ok || !ok2 || !ok3 || err1 != nil || err2 != nil || hp == 0 || cp == 0 {
+		return kube.HostPort{}, fmt.Errorf("%q is no host port; write tcp/8080:80 (host port : container port)", s)
+	}
+	return kube.HostPort{Proto: pr, HostPort: uint16(hp), Container: uint16(cp)}, nil
+}

@@ -1,0 +1,229 @@
+// Package strict reads YAML that people write: it compares a document with the
+// Go type that it is for and reports every mistake with file, line and column,
+// because the decoder's own errors have no column and stop early.
+//
+// It knows YAML and reflection only; what the documents mean is for others.
+package strict
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// maxDepth bounds the nesting of a file; the deepest type here needs a dozen levels.
+const maxDepth = 32
+
+// Checker collects the mistakes of one file.
+type Checker struct {
+	File  string
+	Found Mistakes
+}
+
+// Add notes a mistake at a node.
+func (s *Checker) Add(n *yaml.Node, format string, args ...any) {
+	s.Found = append(s.Found, Mistake{s.File, n.Line, n.Column, fmt.Sprintf(format, args...)})
+}
+
+// Check compares n with t. What names n in messages.
+func (s *Checker) Check(n *yaml.Node, t reflect.Type, what string) {
+	s.check(n, t, what, 0)
+}
+
+func (s *Checker) check(n *yaml.Node, t reflect.Type, what string, depth int) {
+	if depth > maxDepth {
+		s.Add(n, "%s is nested too deeply", what)
+		return
+	}
+	if n.Kind == yaml.AliasNode || n.Anchor != "" {
+		s.Add(n, "anchors and aliases are not used here; write %s out", what)
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		s.check(n, t.Elem(), what, depth)
+	case reflect.Struct:
+		if n.Kind != yaml.MappingNode {
+			s.Add(n, "%s is %s; write a map with the fields %s", what, kindName(n), strings.Join(fieldNames(t), ", "))
+			return
+		}
+		fields := fieldsOf(t)
+		s.pairs(n, func(key, value *yaml.Node) {
+			f, ok := fields[key.Value]
+			if !ok {
+				s.Add(key, "%s has no field %q%s", what, key.Value, DidYouMean(key.Value, fieldNames(t)))
+				return
+			}
+			s.check(value, f, key.Value, depth+1)
+		})
+	case reflect.Map:
+		if n.Kind != yaml.MappingNode {
+			s.Add(n, "%s is %s; write a map", what, kindName(n))
+			return
+		}
+		s.pairs(n, func(key, value *yaml.Node) { s.check(value, t.Elem(), key.Value, depth+1) })
+	case reflect.Slice:
+		if n.Kind != yaml.SequenceNode {
+			s.Add(n, "%s is %s; write a list: [a, b]", what, kindName(n))
+			return
+		}
+		for _, e := range n.Content {
+			s.check(e, t.Elem(), "an entry of "+what, depth+1)
+		}
+	case reflect.Bool:
+		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" {
+			s.Add(n, "%s is %s; write true or false", what, kindName(n))
+		}
+	case reflect.Int:
+		if _, err := strconv.Atoi(n.Value); n.Kind != yaml.ScalarNode || err != nil {
+			s.Add(n, "%s is %s; write a whole number", what, kindName(n))
+		}
+	case reflect.Uint16:
+		if _, err := strconv.ParseUint(n.Value, 10, 16); n.Kind != yaml.ScalarNode || err != nil {
+			s.Add(n, "%s is %s; write a number from 0 to 65535", what, kindName(n))
+		}
+	case reflect.Interface:
+		s.any(n, what, depth)
+	case reflect.String:
+		if n.Kind != yaml.ScalarNode || slices.Contains([]string{"!!null", "!!binary"}, n.ShortTag()) {
+			s.Add(n, "%s is %s; write a text", what, kindName(n))
+		}
+	}
+}
+
+// any checks what has no type of its own: only that it is plain and not too deep.
+func (s *Checker) any(n *yaml.Node, what string, depth int) {
+	if depth > maxDepth {
+		s.Add(n, "%s is nested too deeply", what)
+		return
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		s.Add(n, "anchors and aliases are not used here; write %s out", what)
+	case yaml.MappingNode:
+		s.pairs(n, func(key, value *yaml.Node) { s.any(value, key.Value, depth+1) })
+	case yaml.SequenceNode:
+		for _, e := range n.Content {
+			s.any(e, "an entry of "+what, depth+1)
+		}
+	}
+}
+
+// pairs calls f for each key of a map and reports keys that come twice.
+func (s *Checker) pairs(n *yaml.Node, f func(key, value *yaml.Node)) {
+	first := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if key.Kind != yaml.ScalarNode || key.Anchor != "" {
+			s.Add(key, "a key is %s; write a plain word", kindName(key))
+			continue
+		}
+		if line, ok := first[key.Value]; ok {
+			s.Add(key, "field %q is here twice; the first is on line %d", key.Value, line)
+			continue
+		}
+		first[key.Value] = key.Line
+		f(key, n.Content[i+1])
+	}
+}
+
+func kindName(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a map"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	}
+	if n.ShortTag() == "!!null" {
+		return "empty"
+	}
+	return strconv.Quote(n.Value)
+}
+
+// fieldsOf maps the YAML names of a struct to the types of its fields.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	m := map[string]reflect.Type{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		switch {
+		case !f.IsExported():
+		case options == "inline":
+			for k, v := range fieldsOf(f.Type) {
+				m[k] = v
+			}
+		default:
+			m[name] = f.Type
+		}
+	}
+	return m
+}
+
+func fieldNames(t reflect.Type) []string {
+	var names []string
+	for name := range fieldsOf(t) {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// DidYouMean suggests the nearest name when it is at most two edits away, else
+// it lists all.
+func DidYouMean(word string, names []string) string {
+	best, bestDistance := "", 3
+	for _, name := range names {
+		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < bestDistance {
+			best, bestDistance = name, d
+		}
+	}
+	if best != "" && len(best) > 2 {
+		return fmt.Sprintf("; did you mean %q?", best)
+	}
+	return "; write one of " + strings.Join(names, ", ")
+}
+
+// distance counts the edits between two words (Levenshtein); for words longer
+// than any name here the answer is simply large.
+func distance(a, b string) int {
+	if len(a) > 64 {
+		return 64
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}
+
+// yamlLine finds the line in an error of the YAML parser.
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+// SyntaxMistake turns an error of the YAML parser into a mistake. The parser
+// gives the line only.
+func SyntaxMistake(file string, err error) Mistake {
+	m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
+	if m == nil {
+		return Mistake{File: file, Message: err.Error()}
+	}
+	line, _ := strconv.Atoi(m[1])
+	return Mistake{File: file, Line: max(line, 1), Column: 1, Message: "not YAML: " + m[2]}
+}
