@@ -1,8 +1,10 @@
 package cni
 
 import (
+	"bytes"
 	"encoding/json"
-	"strconv"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/hns"
@@ -81,7 +83,12 @@ func (r *reader) policyV2(typ string, v *node) (hns.Policy, bool) {
 		r.unknown("SDNRoute", s.val, "DestinationPrefix", "NextHop", "NeedEncap", "AutomaticEndpointMonitor")
 		r.route(s.val)
 	}
-	p.Settings = json.RawMessage(r.data[s.val.begin:s.val.end])
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, r.data[s.val.begin:s.val.end]); err != nil {
+		r.errorf(s.val.begin, "Settings: %v", err)
+		return p, false
+	}
+	p.Settings = compact.Bytes()
 	return p, true
 }
 
@@ -91,89 +98,59 @@ func (r *reader) route(v *node) {
 	}
 }
 
+// v1Types are the endpoint policies of HNS v1 with the fields that it reads
+// (hcsshim internal/hns/hnspolicy.go).
+var v1Types = map[string][]string{
+	"OUTBOUNDNAT": {"Type", "VIP", "ExceptionList", "Destinations", "MaxPortPoolUsage"},
+	"ROUTE":       {"Type", "DestinationPrefix", "NextHop", "NeedEncap"},
+	"SDNROUTE":    {"Type", "DestinationPrefix", "NextHop", "NeedEncap"},
+	"PA":          {"Type", "PA"},
+	"ACL": {"Type", "Id", "Protocol", "Protocols", "Action", "Direction", "LocalAddresses", "RemoteAddresses", "LocalPort",
+		"LocalPorts", "RemotePort", "RemotePorts", "RuleType", "Priority", "InternalPort", "ServiceName"},
+	"NAT":        {"Type", "Protocol", "InternalPort", "ExternalPort", "ExternalPortReserved"},
+	"QOS":        {"Type", "MaximumOutgoingBandwidthInBytes"},
+	"L2DRIVER":   nil,
+	"PROXY":      nil,
+	"L4WFPPROXY": nil,
+}
+
 // policyV1 turns a policy of HNS v1 into one of HCN v2.
 func (r *reader) policyV1(typ string, v *node) (hns.Policy, bool) {
-	switch strings.ToUpper(typ) {
+	typ = strings.ToUpper(typ)
+	fields, ok := v1Types[typ]
+	if !ok {
+		r.errorf(v.get("Type").val.begin, "there is no endpoint policy %q in HNS v1; there are %s",
+			v.get("Type").val.str, strings.Join(slices.Sorted(maps.Keys(v1Types)), ", "))
+		return hns.Policy{}, false
+	}
+	if s := v.get("Settings"); s != nil && fields != nil {
+		r.errorf(s.at, "HNS v1 reads the fields of %s beside Type, not in Settings; move them, or set apiVersion to 2 where the plugin has it", typ)
+		return hns.Policy{}, false
+	}
+	if fields != nil {
+		r.unknown(typ, v, fields...)
+	}
+	switch typ {
 	case "OUTBOUNDNAT":
-		if v.get("Settings") != nil && v.get("ExceptionList") == nil {
-			r.warnf(v.begin, "HNS v1 reads ExceptionList beside Type, not Settings; set apiVersion to 2 or move the list")
+		for _, list := range []string{"ExceptionList", "Destinations"} {
+			r.texts(v, list)
+			r.checkPrefixes(v, list)
 		}
-		r.unknown("OutBoundNAT", v, "Type", "VIP", "ExceptionList", "Destinations", "MaxPortPoolUsage")
-		r.checkPrefixes(v, "ExceptionList")
-		r.checkPrefixes(v, "Destinations")
-		max, _ := r.number(v, "MaxPortPoolUsage", 65535)
-		return hns.NewPolicy(hns.PolicyOutBoundNAT, hns.OutBoundNATSettings{
-			VirtualIP: r.text(v, "VIP"), Exceptions: r.texts(v, "ExceptionList"), Destinations: r.texts(v, "Destinations"),
-			MaxPortPoolUsage: uint16(max),
-		}), true
 	case "ROUTE", "SDNROUTE":
-		if v.get("Settings") != nil && v.get("DestinationPrefix") == nil {
-			r.errorf(v.begin, "HNS v1 reads DestinationPrefix beside Type, not Settings; set apiVersion to 2 or move it")
-			return hns.Policy{}, false
-		}
-		r.unknown("ROUTE", v, "Type", "DestinationPrefix", "NextHop", "NeedEncap")
 		r.route(v)
-		return hns.NewPolicy(hns.PolicySDNRoute, hns.SDNRouteSettings{
-			DestinationPrefix: r.text(v, "DestinationPrefix"), NextHop: r.text(v, "NextHop"), NeedEncap: isTrue(r.flag(v, "NeedEncap")),
-		}), true
-	case "PA":
-		return hns.NewPolicy(hns.PolicyProviderAddress, hns.ProviderAddressSettings{ProviderAddress: r.text(v, "PA")}), true
-	case "ACL":
-		return r.aclV1(v), true
+		r.flag(v, "NeedEncap")
 	case "NAT":
-		in, _ := r.number(v, "InternalPort", 65535)
-		out, _ := r.number(v, "ExternalPort", 65535)
-		proto, ok := protocolNumber(r.text(v, "Protocol"))
-		if !ok {
-			r.errorf(v.begin, "NAT has the protocol %q; it must be TCP or UDP", r.text(v, "Protocol"))
-			return hns.Policy{}, false
-		}
-		return hns.NewPolicy(hns.PolicyPortMapping, hns.PortMappingSettings{
-			Protocol: proto, InternalPort: uint16(in), ExternalPort: uint16(out), VIP: r.text(v, "ExternalIP"),
-		}), true
-	case "QOS":
-		b, _ := r.number(v, "MaximumOutgoingBandwidthInBytes", 1<<63)
-		return hns.NewPolicy(hns.PolicyQOS, hns.QOSSettings{MaximumOutgoingBandwidthInBytes: b}), true
-	case "L2DRIVER":
-		return hns.NewPolicy(hns.PolicyL2Driver, struct{}{}), true
-	case "L4WFPPROXY":
-		return hns.Policy{Type: hns.PolicyL4WFPProxy, Settings: json.RawMessage(r.data[v.begin:v.end])}, true
+		r.number(v, "InternalPort", 65535)
+		r.number(v, "ExternalPort", 65535)
+		r.text(v, "Protocol")
+	case "ACL":
+		r.number(v, "Priority", 65535)
+		r.text(v, "Action")
+		r.text(v, "Direction")
 	}
-	r.errorf(v.get("Type").val.begin, "there is no endpoint policy %q in HNS v1; there are OutBoundNAT, ROUTE, PA, ACL, NAT, QOS, L2Driver, L4WFPPROXY", typ)
-	return hns.Policy{}, false
-}
-
-// aclV1 reads an access list entry: v1 has Protocol as a number and single
-// ports, the plugins for Azure write lists as strings as v2 does.
-func (r *reader) aclV1(v *node) hns.Policy {
-	r.unknown("ACL", v, "Type", "Id", "Protocol", "Protocols", "Action", "Direction", "LocalAddresses", "RemoteAddresses",
-		"LocalPort", "LocalPorts", "RemotePort", "RemotePorts", "RuleType", "Priority", "InternalPort", "ServiceName")
-	loose := func(names ...string) string {
-		for _, name := range names {
-			if f := v.get(name); f != nil && (f.val.kind == 's' || f.val.kind == 'n') && f.val.str != "0" {
-				return f.val.str
-			}
-		}
-		return ""
+	p, err := hns.FromPolicyV1(json.RawMessage(r.data[v.begin:v.end]))
+	if err != nil {
+		r.errorf(v.begin, "policy %s: %v", typ, err)
 	}
-	pri, _ := r.number(v, "Priority", 65535)
-	return hns.NewPolicy(hns.PolicyACL, hns.ACLSettings{
-		Id: r.text(v, "Id"), Protocols: loose("Protocols", "Protocol"), Action: r.text(v, "Action"), Direction: r.text(v, "Direction"),
-		LocalAddresses: r.text(v, "LocalAddresses"), RemoteAddresses: r.text(v, "RemoteAddresses"),
-		LocalPorts: loose("LocalPorts", "LocalPort"), RemotePorts: loose("RemotePorts", "RemotePort"),
-		RuleType: r.text(v, "RuleType"), Priority: uint16(pri),
-	})
-}
-
-// protocolNumber reads a protocol as win-bridge does: a number, or a name of
-// pkg/hns/netconf_windows.go.
-func protocolNumber(s string) (uint32, bool) {
-	switch strings.ToLower(s) {
-	case "tcp":
-		return 6, true
-	case "udp":
-		return 17, true
-	}
-	n, err := strconv.ParseUint(s, 0, 8)
-	return uint32(n), err == nil
+	return p, err == nil
 }
