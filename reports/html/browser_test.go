@@ -110,7 +110,7 @@ func TestBrowserOddAddresses(t *testing.T) {
 	page := []byte(report(t, resulttest.Small()))
 	want(t, open(t, page, "#cell=gone/gone"), "Not here")
 	want(t, open(t, page, "#claim=rras-forwarding"), "needs a real Windows node")
-	want(t, open(t, page, "#flow=0"), "compare: fixed")
+	want(t, open(t, page, "#flow=i-04-remote-backends/broken/client%20to%20Service"), "compare: fixed")
 	open(t, page, "#cell=%zz&x=")
 	open(t, []byte(report(t, &result.Document{})), "")
 }

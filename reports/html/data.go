@@ -216,15 +216,17 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 	}
 	type flow struct {
 		result.FlowResult
-		Trace *ref `json:"trace,omitempty"`
+		ID    string `json:"id"`
+		Trace *ref   `json:"trace,omitempty"`
 	}
 	var flows []flow
-	for _, f := range doc.Flows {
+	ids := flowIDs(doc.Flows)
+	for i, f := range doc.Flows {
 		k, err := checkOf(f.Check)
 		if err != nil {
 			return nil, err
 		}
-		flows = append(flows, flow{f, k.Trace})
+		flows = append(flows, flow{f, ids[i], k.Trace})
 	}
 	used := make([]*trace.Trace, 0, len(doc.Traces))
 	for _, t := range doc.Traces {

@@ -174,7 +174,7 @@ async function route() {
       const td = findCell(claim, setting);
       if (td) { td.classList.add("open"); setStop(td); from = td; }
       view = await cellView(claim, setting);
-    } else if (a.flow) view = await flowView(index.flows[+a.flow]);
+    } else if (a.flow) view = await flowView((index.flows || []).find(f => f.id === a.flow));
     else view = claimView(index.claims.find(c => c.id === a.claim));
   } catch (e) { view = [failure(e)]; }
   if (mine !== turn) return;
@@ -221,7 +221,7 @@ async function cellView(claim, setting) {
       h("div", {}, h("small", {}, "documents"), h("b", {class: "doc d-" + c.documented}, c.documented), c.basis && h("span", {}, c.basis), c.status && h("span", {class: "status st-" + c.status}, c.status)),
       h("div", {class: "sign", "aria-hidden": "true"}, {differs: "≠", agrees: "=", disputed: "⇄", unknown: "?", error: "!", own: "·"}[c.outcome] || "·"),
       ...["model", "components", "cluster"].map(l => {
-        const ks = checks.filter(k => k.level === l);
+        const ks = checks.filter(k => (k.level || "model") === l);
         const k = ks.find(x => !x.pass) || ks[0];
         return k && h("div", {}, h("small", {}, l), verdict(k.got, k.reason), grade(k.grade));
       }),
@@ -252,9 +252,9 @@ async function checkView(k, open, several) {
 async function flowView(f) {
   if (!f) return missing("flow");
   $("#p-where").textContent = [f.incident, f.lab, f.variant].filter(Boolean).join(" · ");
-  const twins = index.flows.map((x, i) => [x, i]).filter(([x]) => x.lab === f.lab && x.file === f.file && x.name === f.name && x.variant !== f.variant);
+  const twins = index.flows.filter(x => x.lab === f.lab && x.file === f.file && x.name === f.name && x.variant !== f.variant);
   return [title(f.title || f.name, f.variant && h("span", {class: "variant v-" + f.variant}, f.variant)), h("p", {class: "meta"}, f.name + " · ", h("code", {}, f.file)),
-    twins.length > 0 && h("p", {}, twins.map(([x, i]) => h("a", {class: "chip", href: "#flow=" + i}, "compare: " + x.variant + ", " + x.got))), await checkView(f, true, false)];
+    twins.length > 0 && h("p", {}, twins.map(x => h("a", {class: "chip", href: "#flow=" + enc(x.id)}, "compare: " + x.variant + ", " + x.got))), await checkView(f, true, false)];
 }
 
 // --- Buttons and keys ---------------------------------------------------------

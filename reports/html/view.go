@@ -85,6 +85,16 @@ type difference struct {
 	Where                  []place
 }
 
+// fewPlaces is how many settings a row of the differences lists unfolded.
+const fewPlaces = 12
+
+// First and More part the settings of a difference, so that one which is
+// everywhere does not push the matrix off the page.
+func (d difference) First() []place { return d.Where[:min(len(d.Where), fewPlaces)] }
+
+// More is what First leaves out.
+func (d difference) More() []place { return d.Where[min(len(d.Where), fewPlaces):] }
+
 type place struct{ Link, Label string }
 
 type dispute struct {
@@ -165,8 +175,24 @@ func words(checks []result.Check) []levelWord {
 }
 
 // link is the fragment of a cell; the slashes of identifiers stay readable.
-func link(claim, setting string) string {
-	return "#cell=" + strings.ReplaceAll(url.PathEscape(claim+"/"+setting), "%2F", "/")
+func link(claim, setting string) string { return "#cell=" + fragment(claim+"/"+setting) }
+
+func fragment(s string) string { return strings.ReplaceAll(url.PathEscape(clean.Line(s)), "%2F", "/") }
+
+// flowIDs names flows by lab, variant and name, so that a link stays good in
+// the next run; a number follows where that is not unique.
+func flowIDs(fs []result.FlowResult) []string {
+	seen := map[string]int{}
+	var out []string
+	for _, f := range fs {
+		id := f.Lab + "/" + f.Variant + "/" + f.Name
+		seen[id]++
+		if n := seen[id]; n > 1 {
+			id = fmt.Sprintf("%s/%d", id, n)
+		}
+		out = append(out, id)
+	}
+	return out
 }
 
 func label(s *result.Setting) string {
@@ -340,8 +366,9 @@ func (v *view) tiles(doc *result.Document) {
 }
 
 func (v *view) flows(doc *result.Document) {
+	ids := flowIDs(doc.Flows)
 	for i, f := range doc.Flows {
-		row := flowRow{Link: fmt.Sprintf("#flow=%d", i), Lab: clean.Line(f.Lab), Variant: clean.Line(f.Variant), Name: clean.Line(f.Name), What: clean.Line(f.What), Expect: clean.Line(f.Expect), Got: clean.Line(f.Got), Reason: clean.Line(f.Reason), Why: clean.Line(f.Summary), Pass: f.Pass}
+		row := flowRow{Link: "#flow=" + fragment(ids[i]), Lab: clean.Line(f.Lab), Variant: clean.Line(f.Variant), Name: clean.Line(f.Name), What: clean.Line(f.What), Expect: clean.Line(f.Expect), Got: clean.Line(f.Got), Reason: clean.Line(f.Reason), Why: clean.Line(f.Summary), Pass: f.Pass}
 		_, row.Kind = word(f.Check)
 		v.FlowsTotal++
 		if !f.Pass {

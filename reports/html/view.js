@@ -120,6 +120,9 @@ function step(s, before) {
 function pathView(p, said) {
   const draw = h("div", {class: "draw", tabindex: "0", role: "group", "aria-label": "The path, drawn; scrolls sideways"});
   draw.innerHTML = p.svg;
+  // A wide drawing may shrink to fit, but only as far as it can be read.
+  const art = $("svg", draw);
+  if (art) art.style.minWidth = Math.round(art.getAttribute("width") * 0.82) + "px";
   const list = h("div", {class: "steps"});
   let leg = "", place = "", ol = null, packet = "";
   const steps = p.steps || [];
