@@ -1,9 +1,7 @@
 package kubeproxy
 
 import (
-	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -35,6 +33,8 @@ type Config struct {
 	ForwardHealthCheckVIP bool
 	// RootHnsEndpointName is --root-hnsendpoint-name, "cbr0" by default.
 	RootHnsEndpointName string
+	// HealthzPort is the port of --healthz-bind-address; 0 stands for 10256.
+	HealthzPort uint16
 	// FeatureGates holds the gates of --feature-gates.
 	FeatureGates map[string]bool
 	// Origin is where the flags were written.
@@ -56,5 +56,8 @@ func (c Config) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// gates returns the gates that are set, sorted.
-func (c Config) gates() []string { return slices.Sorted(maps.Keys(c.FeatureGates)) }
+// DefaultHealthzPort is where kube-proxy answers health checks.
+const DefaultHealthzPort = 10256
+
+// DefaultRootEndpoint is the default of --root-hnsendpoint-name.
+const DefaultRootEndpoint = "cbr0"

@@ -1,8 +1,262 @@
 package kubeproxy
 
-import "github.com/winlab-dev/winlab/sim/kube"
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
 
-// ParseFlags reads kube-proxy's flags as they stand on its command line.
-func ParseFlags(mode string, flags []string, v kube.Version) (Config, error) {
-	return Config{Mode: mode, RootHnsEndpointName: "cbr0", FeatureGates: map[string]bool{}}, nil
+	"github.com/winlab-dev/winlab/sim/kube"
+)
+
+// flag is one flag of kube-proxy on Windows
+// (kubernetes/kubernetes cmd/kube-proxy/app/init_windows.go and options.go).
+type flag struct {
+	name string
+	// since is the first minor version that has it.
+	since int
+	// boolean flags may stand without a value.
+	boolean bool
+	example string
+	// set reads the value; nil means that the flag changes nothing here.
+	set func(p *flagParser, value string) error
+}
+
+type flagParser struct {
+	c Config
+	v kube.Version
+}
+
+var flags = []flag{
+	{name: "enable-dsr", since: 14, boolean: true, example: "--enable-dsr=true", set: func(p *flagParser, s string) (err error) {
+		p.c.EnableDSR, err = boolean(s)
+		return err
+	}},
+	{name: "feature-gates", since: 14, example: "--feature-gates=WinDSR=true,WinOverlay=true", set: (*flagParser).gates},
+	{name: "source-vip", since: 14, example: "--source-vip=10.244.1.3", set: func(p *flagParser, s string) error {
+		a, err := netip.ParseAddr(s)
+		if err != nil {
+			return fmt.Errorf("%q is no address", s)
+		}
+		p.c.SourceVIP = a
+		return nil
+	}},
+	{name: "network-name", since: 14, example: "--network-name=cbr0", set: func(p *flagParser, s string) error {
+		p.c.NetworkName = s
+		return nil
+	}},
+	{name: "hostname-override", since: 14, example: "--hostname-override=win1", set: func(p *flagParser, s string) error {
+		// kube-proxy trims the name and makes it lower case (pkg/util/node GetHostname).
+		if p.c.HostnameOverride = strings.ToLower(strings.TrimSpace(s)); p.c.HostnameOverride == "" {
+			return errors.New("the name is empty")
+		}
+		return nil
+	}},
+	{name: "forward-healthcheck-vip", since: 24, boolean: true, example: "--forward-healthcheck-vip=true", set: func(p *flagParser, s string) (err error) {
+		p.c.ForwardHealthCheckVIP, err = boolean(s)
+		return err
+	}},
+	{name: "root-hnsendpoint-name", since: 24, example: "--root-hnsendpoint-name=cbr0_ep", set: func(p *flagParser, s string) error {
+		p.c.RootHnsEndpointName = s
+		return nil
+	}},
+	{name: "healthz-bind-address", since: 14, example: "--healthz-bind-address=0.0.0.0:10256", set: func(p *flagParser, s string) error {
+		a, err := netip.ParseAddrPort(s)
+		if err != nil || a.Port() == 0 {
+			return fmt.Errorf("%q is no address and port", s)
+		}
+		p.c.HealthzPort = a.Port()
+		return nil
+	}},
+	{name: "proxy-mode", since: 14, example: "--proxy-mode=kernelspace", set: func(p *flagParser, s string) error {
+		if s != p.c.Mode {
+			return fmt.Errorf("the mode is %s; write %s there, or leave the flag out", p.c.Mode, s)
+		}
+		return nil
+	}},
+	// These do not change what is programmed on Windows.
+	{name: "bind-address", since: 14}, {name: "cluster-cidr", since: 14}, {name: "kubeconfig", since: 14},
+	{name: "config-sync-period", since: 14}, {name: "iptables-min-sync-period", since: 14}, {name: "iptables-sync-period", since: 14},
+	{name: "metrics-bind-address", since: 14}, {name: "masquerade-all", since: 14, boolean: true}, {name: "profiling", since: 14, boolean: true},
+	{name: "v", since: 14}, {name: "logtostderr", since: 14, boolean: true}, {name: "alsologtostderr", since: 14, boolean: true},
+	{name: "log-dir", since: 14}, {name: "log-file", since: 14}, {name: "windows-service", since: 14, boolean: true},
+}
+
+func boolean(s string) (bool, error) {
+	b, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, fmt.Errorf("%q is neither true nor false", s)
+	}
+	return b, nil
+}
+
+func (p *flagParser) gates(s string) error {
+	var errs []error
+	for _, part := range strings.Split(s, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		name, value, found := strings.Cut(part, "=")
+		name = strings.TrimSpace(name)
+		on, err := boolean(strings.TrimSpace(value))
+		if !found || err != nil {
+			errs = append(errs, fmt.Errorf("%q: write the gate as %s=true", part, name))
+			continue
+		}
+		g := gateOf(name, p.v)
+		switch {
+		case !slices.Contains(gateNames, name):
+			// Other gates do not concern the data plane of Windows.
+		case !g.known:
+			errs = append(errs, fmt.Errorf("kube-proxy %s has no gate %s", p.v, name))
+			continue
+		case g.locked && on != g.enabled:
+			errs = append(errs, fmt.Errorf("kube-proxy %s has the gate %s always on: leave it out", p.v, name))
+			continue
+		}
+		p.c.FeatureGates[name] = on
+	}
+	return errors.Join(errs...)
+}
+
+// Modes returns the modes that a Windows node takes.
+func Modes() []string { return []string{ModeKernelspace, ModeUserspace, ModeNone} }
+
+// ParseFlags reads kube-proxy's flags as they stand on its command line. mode is
+// one of [Modes] or "iptables" and defaults to kernelspace. The error, if any,
+// tells every mistake (errors.Join).
+func ParseFlags(mode string, args []string, v kube.Version) (Config, error) {
+	if mode == "" {
+		mode = ModeKernelspace
+	}
+	p := &flagParser{v: v, c: Config{Mode: mode, RootHnsEndpointName: DefaultRootEndpoint, FeatureGates: map[string]bool{}}}
+	var errs []error
+	switch mode {
+	case ModeKernelspace:
+		if _, err := behaviourOf(v); err != nil {
+			errs = append(errs, err)
+		}
+	case ModeUserspace:
+		if v.AtLeast(userspaceRemoved) {
+			errs = append(errs, errUserspaceRemoved(v))
+		}
+	case ModeIptables, ModeNone:
+	default:
+		errs = append(errs, fmt.Errorf("kube-proxy mode %q: write one of %s", mode, strings.Join(Modes(), ", ")))
+	}
+	seen := map[string]string{}
+	for i := 0; i < len(args); i++ {
+		arg := strings.TrimSpace(args[i])
+		name, value, hasValue, err := splitFlag(arg)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		n := slices.IndexFunc(flags, func(f flag) bool { return f.name == name })
+		switch {
+		case n < 0:
+			errs = append(errs, unknownFlag(arg, name))
+			continue
+		case v.Minor < flags[n].since:
+			errs = append(errs, fmt.Errorf("%s: kube-proxy %s has no such flag; it came with 1.%d", arg, v, flags[n].since))
+			continue
+		}
+		f := flags[n]
+		switch {
+		case hasValue:
+		case f.boolean:
+			value = "true"
+		case i+1 < len(args) && !strings.HasPrefix(strings.TrimSpace(args[i+1]), "-"):
+			i++
+			value = strings.TrimSpace(args[i])
+		default:
+			errs = append(errs, fmt.Errorf("%s: the value is missing; write %s", arg, f.usage()))
+			continue
+		}
+		// Only a list may hold further arguments by mistake: "--a=1 --b=2".
+		if at := strings.Index(value, " --"); at >= 0 {
+			errs = append(errs, fmt.Errorf("%s: two flags in one item; write %q and %q", arg,
+				"--"+name+"="+strings.TrimSpace(value[:at]), strings.TrimSpace(value[at:])))
+			continue
+		}
+		if at := strings.Index(value, "--"); at > 0 && f.set != nil {
+			errs = append(errs, fmt.Errorf("%s: two flags without a space between them; write %q and %q", arg,
+				"--"+name+"="+value[:at], value[at:]))
+			continue
+		}
+		if before, dup := seen[name]; dup && before != value {
+			errs = append(errs, fmt.Errorf("%s: --%s is given twice, before with %s", arg, name, before))
+			continue
+		}
+		seen[name] = value
+		if f.set == nil {
+			continue
+		}
+		if err := f.set(p, value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w; write %s", arg, err, f.usage()))
+		}
+	}
+	if p.c.EnableDSR && mode == ModeKernelspace && !p.c.enabled("WinDSR", v) {
+		errs = append(errs, fmt.Errorf("--enable-dsr: kube-proxy %s does not start with it while the gate WinDSR is off; add --feature-gates=WinDSR=true", v))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Config{}, err
+	}
+	return p.c, nil
+}
+
+func (f flag) usage() string {
+	if f.example != "" {
+		return f.example
+	}
+	return "--" + f.name + "=VALUE"
+}
+
+// splitFlag takes "--name=value", "-name=value" or "--name" apart.
+func splitFlag(arg string) (name, value string, hasValue bool, err error) {
+	rest, ok := strings.CutPrefix(arg, "--")
+	if !ok {
+		rest, ok = strings.CutPrefix(arg, "-")
+		if len(rest) > 1 && !strings.HasPrefix(rest, "v=") {
+			return "", "", false, fmt.Errorf("%s: flags begin with two dashes; write -%s", arg, arg)
+		}
+	}
+	if !ok || rest == "" {
+		return "", "", false, fmt.Errorf("%q is no flag; write flags as --enable-dsr=true", arg)
+	}
+	name, value, hasValue = strings.Cut(rest, "=")
+	if n, v, spaced := strings.Cut(name, " "); spaced && !hasValue {
+		return n, strings.TrimSpace(v), true, nil
+	}
+	return strings.TrimSpace(name), strings.TrimSpace(value), hasValue, nil
+}
+
+// unknownFlag says what is wrong with a name that is no flag's: glued to its
+// value, misspelt, or a flag of a config file.
+func unknownFlag(arg, name string) error {
+	if name == "config" {
+		return fmt.Errorf("%s: winlab does not read kube-proxy's configuration file; write its settings as flags", arg)
+	}
+	plain := strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+	for _, f := range flags {
+		if plain == f.name || strings.ReplaceAll(plain, "-", "") == strings.ReplaceAll(f.name, "-", "") {
+			return fmt.Errorf("%s: kube-proxy has no flag --%s; write %s", arg, name, f.usage())
+		}
+	}
+	for _, f := range flags {
+		if rest, ok := strings.CutPrefix(plain, f.name); ok && len(f.name) > 1 {
+			if f.example != "" {
+				return fmt.Errorf("%s: %q is glued to the flag --%s; write %s", arg, strings.TrimPrefix(name[len(name)-len(rest):], "-"), f.name, f.usage())
+			}
+		}
+	}
+	var known []string
+	for _, f := range flags {
+		if f.set != nil {
+			known = append(known, "--"+f.name)
+		}
+	}
+	return fmt.Errorf("%s: kube-proxy on Windows has no flag --%s, or winlab does not know it; it knows %s", arg, name, strings.Join(known, ", "))
 }
