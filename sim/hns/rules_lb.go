@@ -95,9 +95,9 @@ func (c *Compiler) bySource(m LBPortMapping) bool {
 }
 
 // keepsVIP reports whether the packet is delivered with the frontend address.
-func keepsVIP(m LBPortMapping) bool {
+func (c *Compiler) keepsVIP(m LBPortMapping) bool {
 	const both = PortFlagUseMux | PortFlagPreserveDIP
-	return m.Flags&both == both
+	return m.Flags&both == both && c.s.Build().Has(windows.PreserveDestination)
 }
 
 // dsrClient compiles row 1 of the DSR rules: the client's side.
@@ -121,7 +121,7 @@ func (c *Compiler) dsrClient(ls *layers, n *Network) {
 func (c *Compiler) backendRules(ls *layers, n *Network, self *Endpoint) {
 	c.frontends(n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
 		mine := c.backends(lb, m, func(e *Endpoint) bool { return e.ID == self.ID })
-		if len(mine) == 0 || keepsVIP(m) {
+		if len(mine) == 0 || c.keepsVIP(m) {
 			return
 		}
 		ls.add(layerNAT, groupNATIn, vfp.In, &vfp.Rule{
@@ -190,7 +190,7 @@ func (c *Compiler) nonDSR(ls *layers, n *Network, lb *LoadBalancer, m LBPortMapp
 	source, fact := c.management(n), factSourceVIP
 	if a, err := netip.ParseAddr(lb.SourceVIP); err == nil {
 		source, fact = a, factNonDSR
-	} else if c.s.Build().Quirk("lb-natpool-is-vip") {
+	} else if c.s.Build().Quirk("empty-source-vip-uses-vip") {
 		source = vip
 	}
 	if lb.IPv6() && source.Is4() {
@@ -203,7 +203,7 @@ func (c *Compiler) nonDSR(ls *layers, n *Network, lb *LoadBalancer, m LBPortMapp
 	r := &vfp.Rule{
 		ID: "(" + ruleID("LB_", lb, vip, m.ExternalPort, m.InternalPort, m.Protocol) + ")", Priority: priorityLB, Type: vfp.LBNAT,
 		Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m), Targets: c.backends(lb, m, nil), Pool: pool,
-		KeepDst: keepsVIP(m), BySource: c.bySource(m), Hairpin: true, Origin: lb.Origin, Fact: fact,
+		KeepDst: c.keepsVIP(m), BySource: c.bySource(m), Hairpin: true, Origin: lb.Origin, Fact: fact,
 	}
 	ls.add(layerSLB, "(SLB_GROUP_LB_IPv4_IN)", vfp.In, r)
 	if m.Flags&PortFlagLocalRoutedVIP != 0 && c.s.Build().Has(windows.LocalRoutedVIP) {

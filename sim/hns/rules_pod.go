@@ -59,7 +59,11 @@ func (c *Compiler) outboundNAT(ls *layers, n *Network, e *Endpoint) {
 		if len(set.Destinations) > 0 {
 			base = priorityAllow + uint16(i)
 		} else {
-			for j, ex := range sameFamily(prefixes(set.Exceptions), src) {
+			exceptions := sameFamily(prefixes(set.Exceptions), src)
+			if c.s.Build().Quirk("duplicate-base-exception-ignored") {
+				exceptions = firstOfBase(exceptions)
+			}
+			for j, ex := range exceptions {
 				ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
 					ID: fmt.Sprintf("(exception %s)", ex), Priority: base + uint16(min(j, 80)), Type: vfp.Allow, Flags: vfp.Terminating,
 					Cond:   vfp.Cond{Src: []netip.Prefix{vfp.Host(src)}, Dst: []netip.Prefix{ex}},
@@ -87,6 +91,17 @@ func (c *Compiler) outboundNAT(ls *layers, n *Network, e *Endpoint) {
 			})
 		}
 	}
+}
+
+// firstOfBase keeps only the first of several prefixes with the same base
+// address (Azure/application-gateway-kubernetes-ingress#535).
+func firstOfBase(ps []netip.Prefix) []netip.Prefix {
+	seen := map[netip.Addr]bool{}
+	return slices.DeleteFunc(ps, func(p netip.Prefix) bool {
+		dup := seen[p.Addr()]
+		seen[p.Addr()] = true
+		return dup
+	})
 }
 
 // pool returns the NAT pool with that name, whose blocks come from the node's

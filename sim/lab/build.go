@@ -190,6 +190,11 @@ func (b *builder) cluster() error {
 			if k.Windows, err = windows.Lookup(v); err != nil {
 				return err
 			}
+			if len(n.Quirks) > 0 {
+				if k.Windows, err = k.Windows.WithQuirks(n.Quirks, nil); err != nil {
+					return err
+				}
+			}
 		}
 		b.Kube.Nodes = append(b.Kube.Nodes, k)
 	}

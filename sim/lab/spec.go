@@ -154,9 +154,12 @@ type Node struct {
 	// Build is the Windows build with its revision, "10.0.17763.1432".
 	Build   string `yaml:"build,omitempty"`
 	Address string `yaml:"address,omitempty"`
-	Segment string `yaml:"segment,omitempty"`
-	Gateway string `yaml:"gateway,omitempty"`
-	PodCIDR string `yaml:"podCIDR,omitempty"`
+	// Quirks are bugs of some builds that no source dates; the node has those
+	// named here besides those its build is known to have.
+	Quirks  []string `yaml:"quirks,omitempty"`
+	Segment string   `yaml:"segment,omitempty"`
+	Gateway string   `yaml:"gateway,omitempty"`
+	PodCIDR string   `yaml:"podCIDR,omitempty"`
 	// IPv6Address and IPv6PodCIDR are for dual-stack.
 	IPv6Address string `yaml:"ipv6Address,omitempty"`
 	IPv6PodCIDR string `yaml:"ipv6PodCIDR,omitempty"`

@@ -1,0 +1,547 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dns"
+	"github.com/winlab-dev/winlab/sim/host"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/wire"
+)
+
+// Request is a flow to trace.
+type Request struct {
+	From, To string
+	Protocol string // tcp, udp or ping; empty is tcp
+	// SrcPort, TTL and Size (bytes of payload) replace the defaults when not 0.
+	SrcPort uint16
+	TTL     uint8
+	Size    int
+	// IPv6 asks for the IPv6 addresses of the ends.
+	IPv6 bool
+	// Tool resolves name/... targets; empty is Resolve-DnsName on Windows.
+	Tool dns.Tool
+	// Idle and Meanwhile come between the first and the judged packet.
+	Idle      time.Duration
+	Meanwhile []HNSCall
+	// NoRecord leaves the steps out: only verdicts are wanted.
+	NoRecord bool
+	// Tap sees every frame on every segment between machines.
+	Tap func(segment string, from string, frame []byte)
+}
+
+// The defaults of a packet.
+const (
+	defaultTTL  = 128
+	defaultSize = 32
+)
+
+// maxPaths bounds the choices that are followed.
+const maxPaths = 64
+
+// InputError is a request that makes no sense in this lab.
+type InputError struct{ Text string }
+
+func (e *InputError) Error() string { return e.Text }
+
+func inputf(format string, args ...any) error {
+	return &InputError{fmt.Sprintf(format, args...)}
+}
+
+// end is one end of a flow, resolved to a stack and an address.
+type end struct {
+	stack *host.Stack
+	addr  netip.Addr
+	port  uint16
+	node  string
+	build string
+	label string
+}
+
+// Trace sends a request through the cluster, once for every admissible choice
+// of a load balancer, and says what happened.
+func (c *Cluster) Trace(r Request) (*trace.Trace, error) {
+	if r.Protocol == "" {
+		r.Protocol = "tcp"
+	}
+	t := &trace.Trace{Schema: trace.Schema, Lab: c.info(), Flow: trace.Flow{From: r.From, To: r.To, Protocol: r.Protocol}}
+	t.Command = c.command(r)
+	from, err := c.source(r.From, r.IPv6)
+	if err != nil {
+		return nil, err
+	}
+	t.Flow.Node, t.Flow.Build = from.node, from.build
+	to, err := ParseTarget(r.To)
+	if err != nil {
+		return nil, inputf("%v", err)
+	}
+	var dst end
+	if to.Kind == "name" {
+		var ok bool
+		if dst, ok = c.lookup(t, r, from, to); !ok {
+			return t, nil
+		}
+	} else if dst, err = c.destination(to, r); err != nil {
+		return nil, err
+	}
+	if dst.port == 0 && r.Protocol != "ping" {
+		return nil, inputf("%s: say the port, for example %s:80", r.To, r.To)
+	}
+	proto := protoOf(r.Protocol, dst.addr)
+	src := from.addr
+	if src.Is6() != dst.addr.Is6() {
+		if src = from.stack.Address(dst.addr.Is6()); !src.IsValid() {
+			t.Verdict, t.Reason = trace.Dropped, trace.FamilyNotSupported
+			t.Summary = fmt.Sprintf("%s has no %s address, so it sends nothing to %s.", r.From, family(dst.addr), dst.addr)
+			t.Flow.Dst, t.Flow.DstPort = dst.addr.String(), dst.port
+			return t, nil
+		}
+	} else if from.stack.Windows || len(from.stack.Links) > 1 {
+		src = from.stack.Source(dst.addr)
+		if from.addr.IsValid() && strings.HasPrefix(from.stack.Object, "pod/") && !from.stack.Owns(dst.addr) {
+			src = from.addr
+		}
+	}
+	if dst.addr.IsLoopback() {
+		src = dst.addr
+	}
+	t.Flow.Src, t.Flow.Dst, t.Flow.DstPort = src.String(), dst.addr.String(), dst.port
+	c.assume(t, r, proto)
+	c.paths(t, r, from, src, dst, proto)
+	c.judge(t, dst, proto)
+	return t, nil
+}
+
+func family(a netip.Addr) string {
+	if a.Is6() {
+		return "IPv6"
+	}
+	return "IPv4"
+}
+
+func protoOf(name string, dst netip.Addr) packet.Proto {
+	switch {
+	case name == "udp":
+		return packet.UDP
+	case name == "ping" && dst.Is6():
+		return packet.ICMPv6
+	case name == "ping":
+		return packet.ICMP
+	}
+	return packet.TCP
+}
+
+// info names the lab in a trace.
+func (c *Cluster) info() trace.Lab {
+	l := trace.Lab{Name: c.File.Lab.Metadata.Name, File: c.File.Path, Variant: c.Options.Variant, Kubernetes: c.Kube.Version.String(),
+		Network: c.Plugin + " on " + c.NetType, Builds: map[string]string{}}
+	l.Proxy = "kube-proxy " + c.Proxy.String()
+	if c.Proxy.Mode == "none" || c.Proxy.Mode == "" {
+		l.Proxy = "no kube-proxy on Windows nodes"
+	}
+	for i, n := range c.Kube.Nodes {
+		if n.Windows != nil {
+			l.Builds[n.Name] = c.File.Lab.Spec.Nodes[i].Build
+		}
+	}
+	return l
+}
+
+// command is what reproduces a request.
+func (c *Cluster) command(r Request) string {
+	s := "winlab trace " + c.File.Path
+	if c.Options.Variant != "" {
+		s += " --variant " + c.Options.Variant
+	}
+	if set := c.Options.Setting; set != nil {
+		s += " --kubernetes " + set.Kubernetes
+		if set.Build != "" {
+			s += " --windows " + set.Build
+		}
+	}
+	s += " --from " + r.From + " --to " + r.To
+	if r.Protocol == "udp" || r.Protocol == "ping" {
+		s += " --" + r.Protocol
+	}
+	if r.Idle != 0 {
+		s += " --idle " + r.Idle.String()
+	}
+	if r.IPv6 {
+		s += " --ipv6"
+	}
+	return s
+}
+
+func (c *Cluster) assume(t *trace.Trace, r Request, proto packet.Proto) {
+	add := func(what string, value any, flag string) {
+		t.Assumed = append(t.Assumed, trace.Assumption{What: what, Value: fmt.Sprint(value), Flag: flag})
+	}
+	if r.TTL == 0 {
+		add("ttl", defaultTTL, "--ttl")
+	}
+	if proto == packet.TCP || proto == packet.UDP {
+		if r.SrcPort == 0 {
+			t.Flow.SrcPort = host.EphemeralBase
+			add("source port", host.EphemeralBase, "--source-port")
+		} else {
+			t.Flow.SrcPort = r.SrcPort
+		}
+	}
+	if proto == packet.TCP {
+		add("segment", "the SYN of a new connection", "")
+	} else if r.Size == 0 {
+		add("size", fmt.Sprintf("%d bytes", defaultSize), "--size")
+	}
+	if proto == packet.ICMP || proto == packet.ICMPv6 {
+		add("echo", "id 1, seq 1", "")
+	}
+}
+
+// source finds the sender.
+func (c *Cluster) source(text string, v6 bool) (end, error) {
+	t, err := ParseTarget(text)
+	if err != nil {
+		return end{}, inputf("%v", err)
+	}
+	e := end{label: text}
+	switch t.Kind {
+	case "pod":
+		p := c.pods[t.Namespace+"/"+t.Name]
+		if p == nil {
+			return e, inputf("there is no pod %s/%s in this lab; there are %s", t.Namespace, t.Name, strings.Join(c.podOrder, ", "))
+		}
+		e.stack, e.addr, e.node = p.Stack, p.Address, p.Node
+		if v6 {
+			e.addr = p.Stack.Address(true)
+		}
+	case "node":
+		n := c.Kube.Node(t.Name)
+		if n == nil {
+			return e, inputf("there is no node %s in this lab; there are %s", t.Name, strings.Join(nodeNames(&c.File.Lab.Spec), ", "))
+		}
+		e.stack, e.addr, e.node = c.nodeStack(n.Name), n.Address, n.Name
+		if v6 {
+			e.addr = n.Address6
+		}
+	case "host":
+		h := c.hosts[t.Name]
+		if h == nil {
+			return e, inputf("there is no host %s in this lab; there are %s", t.Name, strings.Join(c.hostNames(), ", "))
+		}
+		e.stack, e.addr = h.Stack, h.Stack.Address(v6)
+	case "addr":
+		for _, key := range c.podOrder {
+			if p := c.pods[key]; p.Stack.Owns(t.Addr) {
+				return c.source("pod/"+key, t.Addr.Is6())
+			}
+		}
+		for _, n := range c.Kube.Nodes {
+			if n.Address == t.Addr || n.Address6 == t.Addr {
+				return c.source("node/"+n.Name, t.Addr.Is6())
+			}
+		}
+		for _, name := range c.hostNames() {
+			if c.hosts[name].Stack.Owns(t.Addr) {
+				return c.source("host/"+name, t.Addr.Is6())
+			}
+		}
+		return e, inputf("nobody in this lab has the address %s", t.Addr)
+	default:
+		return e, inputf("%s cannot send; write pod/NAME, node/NAME or host/NAME", text)
+	}
+	if n := c.Kube.Node(e.node); n != nil && n.Windows != nil {
+		e.build = c.File.Lab.Spec.Nodes[slices.Index(nodeNames(&c.File.Lab.Spec), n.Name)].Build
+	}
+	return e, nil
+}
+
+func (c *Cluster) nodeStack(name string) *host.Stack {
+	b := builder{Cluster: c}
+	return b.stackOf(name)
+}
+
+// hostNames are the hosts outside the cluster, routers left out.
+func (c *Cluster) hostNames() []string {
+	var names []string
+	for _, h := range c.File.Lab.Spec.Hosts {
+		names = append(names, h.Name)
+	}
+	return names
+}
+
+// destination finds the address that a target means.
+func (c *Cluster) destination(t Target, r Request) (end, error) {
+	e := end{label: t.String(), port: t.Port}
+	proto := packet.TCP
+	if r.Protocol == "udp" {
+		proto = packet.UDP
+	}
+	pick := func(s *host.Stack) {
+		e.stack = s
+		if e.port == 0 {
+			for _, l := range s.Listeners() {
+				if l.Proto == proto && len(l.Backends) == 0 && l.Port != 10250 {
+					e.port = l.Port
+					break
+				}
+			}
+		}
+	}
+	switch t.Kind {
+	case "addr":
+		e.addr = t.Addr
+	case "pod", "node", "host":
+		if t.Kind == "node" && t.Name == "localhost" || t.Kind == "host" && t.Name == "localhost" {
+			e.addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+			break
+		}
+		s, err := c.source(t.Kind+"/"+strings.TrimPrefix(t.Namespace+"/"+t.Name, "/"), r.IPv6)
+		if err != nil {
+			return e, err
+		}
+		e.addr, e.node = s.addr, s.node
+		if r.IPv6 && !e.addr.IsValid() {
+			e.addr = netip.Addr{}
+		}
+		pick(s.stack)
+	case "svc":
+		s := c.serviceOf(t.Namespace, t.Name)
+		if s == nil {
+			var names []string
+			for _, x := range c.Kube.Services {
+				names = append(names, x.Key())
+			}
+			return e, inputf("there is no Service %s/%s in this lab; there are %s", t.Namespace, t.Name, strings.Join(names, ", "))
+		}
+		from, _ := ParseTarget(r.From)
+		return c.serviceEnd(e, s, from, r.IPv6)
+	}
+	if !e.addr.IsValid() {
+		return e, inputf("%s has no %s address in this lab", t, map[bool]string{true: "IPv6", false: "IPv4"}[r.IPv6])
+	}
+	return e, nil
+}
+
+// serviceEnd is the address of a Service: for a sender outside the cluster the
+// ingress address of a LoadBalancer, for all others the cluster IP.
+func (c *Cluster) serviceEnd(e end, s *kube.Service, from Target, v6 bool) (end, error) {
+	ips := s.ClusterIPs
+	if from.Kind == "host" && len(s.IngressIPs) > 0 {
+		ips = s.IngressIPs
+	}
+	for _, ip := range ips {
+		if ip.Is6() == v6 {
+			e.addr = ip
+		}
+	}
+	if !e.addr.IsValid() {
+		return e, inputf("Service %s has no %s address that a flow could go to", s.Key(), map[bool]string{true: "IPv6", false: "IPv4"}[v6])
+	}
+	if e.port == 0 && len(s.Ports) > 0 {
+		e.port = s.Ports[0].Port
+	}
+	return e, nil
+}
+
+// paths runs the flow for every combination of choices.
+func (c *Cluster) paths(t *trace.Trace, r Request, from end, src netip.Addr, dst end, proto packet.Proto) {
+	todo := [][]int{nil}
+	for len(todo) > 0 && len(t.Paths) < maxPaths {
+		forced := todo[0]
+		todo = todo[1:]
+		path, made := c.once(r, from, src, dst, proto, forced)
+		t.Paths = append(t.Paths, path)
+		for i := len(forced); i < len(made); i++ {
+			for alt := 1; alt < made[i].Of; alt++ {
+				next := make([]int, 0, i+1)
+				for _, m := range made[:i] {
+					next = append(next, m.Pick)
+				}
+				todo = append(todo, append(next, alt))
+			}
+		}
+	}
+	if len(todo) > 0 {
+		t.Hints = append(t.Hints, fmt.Sprintf("there are more than %d ways; the others are not shown", maxPaths))
+	}
+}
+
+// Reset forgets all flows, sockets and translations, and undoes HNS calls that
+// a flow made.
+func (c *Cluster) Reset() {
+	for _, w := range c.windows {
+		w.Reset()
+	}
+	for _, l := range c.linux {
+		l.Reset()
+	}
+	for _, x := range c.ovn {
+		x.Reset()
+	}
+	for _, h := range c.hosts {
+		h.Reset()
+	}
+	for _, p := range c.pods {
+		p.Stack.Reset()
+	}
+}
+
+// once runs the flow with some choices fixed.
+func (c *Cluster) once(r Request, from end, src netip.Addr, dst end, proto packet.Proto, forced []int) (trace.Path, []trace.Choice) {
+	c.Reset()
+	w := &wire.World{Forced: forced}
+	if !r.NoRecord {
+		w.Rec = &trace.Recorder{}
+	}
+	if r.Tap != nil {
+		w.Tap = func(s *wire.Segment, n *wire.NIC, p *packet.Packet) {
+			if s.Place == "" {
+				r.Tap(s.Name, n.Name, p.Bytes())
+			}
+		}
+	}
+	k := from.stack.Open(proto, src, r.SrcPort, netip.AddrPortFrom(dst.addr, dst.port))
+	size, ttl := r.Size, r.TTL
+	if size == 0 {
+		size = defaultSize
+	}
+	if ttl == 0 {
+		ttl = defaultTTL
+	}
+	payload := make([]byte, size)
+	for i := range payload {
+		payload[i] = 'a' + byte(i%23)
+	}
+	send := func() error {
+		w.Rec.SetLeg(trace.Request)
+		k.Send(w, payload, ttl)
+		return w.Run()
+	}
+	err := send()
+	if err == nil && (r.Idle > 0 || len(r.Meanwhile) > 0) && k.Outcome.Verdict == trace.Delivered {
+		w.Now += r.Idle
+		if w.Rec.On() {
+			w.Rec.Add(trace.Step{Leg: trace.Request, Place: from.label, Action: trace.ActNote, Text: fmt.Sprintf("the connection stands; %s pass, then the program sends again", r.Idle)})
+		}
+		err = c.meanwhile(w, r.Meanwhile)
+		if err == nil {
+			err = send()
+		}
+	}
+	p := trace.Path{Choices: w.Made, Steps: w.Rec.Steps(), Seen: w.Rec.Seen()}
+	p.Grade = trace.Weakest(p.Steps)
+	c.classify(&p, k.Outcome, w, err, dst, proto)
+	return p, w.Made
+}
+
+// meanwhile makes HNS calls in the middle of a connection and cuts the flows
+// that applying ACLs anew cuts.
+func (c *Cluster) meanwhile(w *wire.World, calls []HNSCall) error {
+	if len(calls) == 0 {
+		return nil
+	}
+	c.dirty = true
+	if w.Rec.On() {
+		for _, call := range calls {
+			w.Rec.Add(trace.Step{Place: call.Node, Object: "HNS", Action: trace.ActNote, Text: call.describe()})
+		}
+	}
+	return c.Call(calls)
+}
+
+// describe says what a call does.
+func (h HNSCall) describe() string {
+	switch {
+	case h.Restart:
+		return "the HNS service restarts"
+	case h.Delete != nil:
+		return "delete " + h.Delete.Kind
+	case h.RemovePolicy != nil:
+		return "remove policy " + h.RemovePolicy.Type
+	case h.AddPolicy != nil:
+		return "add policy " + h.AddPolicy.Type
+	}
+	return "create " + h.Create.Kind
+}
+
+// lookup resolves a name target as the sender's resolver does.
+func (c *Cluster) lookup(t *trace.Trace, r Request, from end, to Target) (end, bool) {
+	look, ips := c.resolve(from, to.Name, r.Tool)
+	t.Names = append(t.Names, look)
+	for _, ip := range ips {
+		if ip.Is6() == r.IPv6 {
+			t.Flow.Dst = ip.String()
+			e := end{label: to.String(), addr: ip, port: to.Port}
+			if e.port == 0 {
+				for _, s := range c.Kube.Services {
+					if slices.Contains(s.ClusterIPs, ip) && len(s.Ports) > 0 {
+						e.port = s.Ports[0].Port
+					}
+				}
+			}
+			return e, true
+		}
+	}
+	t.Verdict, t.Reason, t.Summary = trace.Unresolved, look.Reason, look.Summary
+	for _, q := range look.Queries {
+		if q.Grade.Weaker(t.Grade) {
+			t.Grade = q.Grade
+		}
+		if q.Path != nil && q.Path.Verdict == trace.Unknown {
+			t.Verdict, t.Reason, t.Summary = trace.Unknown, q.Path.Reason, q.Path.Summary
+		}
+	}
+	return end{}, false
+}
+
+// Resolve resolves a name from a pod, node or host with a tool.
+func (c *Cluster) Resolve(from, name string, tool dns.Tool) (trace.Lookup, error) {
+	e, err := c.source(from, false)
+	if err != nil {
+		return trace.Lookup{}, err
+	}
+	look, _ := c.resolve(e, name, tool)
+	return look, nil
+}
+
+func (c *Cluster) resolve(from end, name string, tool dns.Tool) (trace.Lookup, []netip.Addr) {
+	cl, ok := c.dnsOf[from.stack]
+	if !ok {
+		cl = dns.Client{OS: "linux", Servers: []netip.Addr{c.Kube.DNSIP}, Ndots: 1}
+		if from.stack.Windows {
+			cl.OS = "windows"
+		}
+	}
+	if c.File.Lab.Spec.DNS.Off {
+		cl.Servers = nil
+	}
+	if tool == "" {
+		tool = dns.Linux
+		if cl.OS == "windows" {
+			tool = dns.ResolveDNSName
+		}
+	}
+	return cl.Resolve(tool, name, func(server netip.Addr, query []byte) ([]byte, *trace.Path) { return c.ask(from, server, query) })
+}
+
+// ask sends one DNS query through the cluster.
+func (c *Cluster) ask(from end, server netip.Addr, query []byte) ([]byte, *trace.Path) {
+	c.Reset()
+	w := &wire.World{Rec: &trace.Recorder{}}
+	k := from.stack.Open(packet.UDP, from.stack.Source(server), 0, netip.AddrPortFrom(server, 53))
+	k.Send(w, query, defaultTTL)
+	err := w.Run()
+	p := trace.Path{Choices: w.Made, Steps: w.Rec.Steps(), Seen: w.Rec.Seen()}
+	p.Grade = trace.Weakest(p.Steps)
+	c.classify(&p, k.Outcome, w, err, end{addr: server, port: 53}, packet.UDP)
+	if p.Verdict != trace.Delivered {
+		return nil, &p
+	}
+	return k.Outcome.Payload, &p
+}
