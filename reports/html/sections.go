@@ -1,0 +1,140 @@
+package html
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/reports/clean"
+	"github.com/winlab-dev/winlab/reports/result"
+)
+
+// differences adds the cells of a claim that differ or could not be checked,
+// joined where documents, verdict and reason are the same.
+func (v *view) differences(doc *result.Document, cl *result.Claim, areaTitle string, cells map[string]*result.Cell) {
+	start := len(v.Differences)
+	for i := range doc.Settings {
+		s := &doc.Settings[i]
+		c := cells[s.ID]
+		if c == nil || (c.Outcome != result.Differs && c.Outcome != result.Failed) {
+			continue
+		}
+		d := difference{Claim: clean.Line(cl.ID), Title: clean.Line(cl.Title), Area: areaTitle, Documented: c.Documented, Basis: c.Basis, Outcome: c.Outcome}
+		for _, k := range c.Checks {
+			if d.Got == "" || !k.Pass {
+				d.Got, d.Reason, d.Why = clean.Line(k.Got), clean.Line(k.Reason), clean.Line(k.Summary)
+				if !k.Pass {
+					break
+				}
+			}
+		}
+		at := slices.IndexFunc(v.Differences[start:], func(o difference) bool {
+			return o.Documented == d.Documented && o.Got == d.Got && o.Reason == d.Reason && o.Outcome == d.Outcome
+		})
+		if at < 0 {
+			v.Differences = append(v.Differences, d)
+			at = len(v.Differences) - 1 - start
+		}
+		o := &v.Differences[start+at]
+		o.Where = append(o.Where, place{link(cl.ID, s.ID), label(s)})
+	}
+}
+
+func (v *view) dispute(doc *result.Document, cl *result.Claim, cells map[string]*result.Cell) {
+	d := dispute{ID: clean.Line(cl.ID), Title: clean.Line(cl.Title), Text: clean.Line(cl.Text)}
+	for _, s := range cl.Sources {
+		d.Sources = append(d.Sources, result.Source{Doc: clean.Line(s.Doc), Section: clean.Line(s.Section), Version: clean.Line(s.Version), URL: s.URL, Says: clean.Line(s.Says)})
+	}
+	for i := range doc.Settings {
+		s := &doc.Settings[i]
+		c := cells[s.ID]
+		if c == nil || c.Outcome != result.Disputed {
+			continue
+		}
+		for _, w := range words(c.Checks) {
+			if w.Level != string(result.Model) {
+				continue
+			}
+			at := slices.IndexFunc(d.Sides, func(x side) bool { return x.Word == w.Word })
+			if at < 0 {
+				d.Sides = append(d.Sides, side{Word: w.Word, Kind: w.Kind})
+				at = len(d.Sides) - 1
+			}
+			d.Sides[at].Where = append(d.Sides[at].Where, place{link(cl.ID, s.ID), label(s)})
+		}
+	}
+	v.Disputes = append(v.Disputes, d)
+}
+
+func (v *view) tiles(doc *result.Document) {
+	claims := map[string]int{}
+	for _, o := range result.OfClaims(doc) {
+		claims[o]++
+	}
+	cells := map[string]int{}
+	for _, c := range doc.Cells {
+		cells[c.Outcome]++
+	}
+	for _, t := range []tile{
+		{ID: result.Differs, Label: "differ", Do: "Open each one: the documents, the model or our reading is wrong."},
+		{ID: result.Failed, Label: "failed to run", Do: "The check could not be done. Mend the lab or the claim."},
+		{ID: result.Disputed, Label: "disputed", Do: "Sources contradict each other. The model takes a side; a real node decides."},
+		{ID: result.Hole, Label: "unknown", Do: "The model has a hole and names it. Evidence is welcome."},
+		{ID: result.Own, Label: "own verdict", Do: "The documents are silent. Trust it as far as its evidence goes."},
+		{ID: result.Agrees, Label: "as documented", Do: "Nothing to do."},
+		{ID: result.Unchecked, Label: "not checkable here", Do: "Each says why."},
+	} {
+		t.Claims, t.Cells = claims[t.ID], cells[t.ID]
+		v.Tiles = append(v.Tiles, t)
+	}
+}
+
+func (v *view) flows(doc *result.Document) {
+	ids := flowIDs(doc.Flows)
+	for i, f := range doc.Flows {
+		row := flowRow{Link: "#flow=" + fragment(ids[i]), Lab: clean.Line(f.Lab), Variant: clean.Line(f.Variant), Name: clean.Line(f.Name), What: clean.Line(f.What), Expect: clean.Line(f.Expect), Got: clean.Line(f.Got), Reason: clean.Line(f.Reason), Why: clean.Line(f.Summary), Pass: f.Pass}
+		_, row.Kind = word(f.Check)
+		v.FlowsTotal++
+		if !f.Pass {
+			v.FlowsFailed++
+		}
+		if f.Incident == "" {
+			v.Flows = append(v.Flows, row)
+			continue
+		}
+		at := slices.IndexFunc(v.Incidents, func(x incident) bool { return x.File == clean.Line(f.File) && x.Lab == row.Lab })
+		if at < 0 {
+			title := clean.Line(f.Title)
+			if title == "" {
+				title = row.Lab
+			}
+			v.Incidents = append(v.Incidents, incident{Lab: row.Lab, Title: title, Incident: clean.Line(f.Incident), URL: threadURL(f.Incident), File: clean.Line(f.File)})
+			at = len(v.Incidents) - 1
+		}
+		v.Incidents[at].Rows = append(v.Incidents[at].Rows, row)
+	}
+	slices.SortStableFunc(v.Flows, func(a, b flowRow) int {
+		if a.Pass == b.Pass {
+			return 0
+		}
+		if b.Pass {
+			return -1
+		}
+		return 1
+	})
+	sum := *doc
+	result.Summarise(&sum)
+	v.AsExpected = sum.Summary.AsExpected
+}
+
+// threadURL returns the address of "owner/repo#number", or "".
+func threadURL(s string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(s), " ")
+	if strings.HasPrefix(first, "https://") {
+		return first
+	}
+	repo, n, ok := strings.Cut(first, "#")
+	if !ok || strings.Count(repo, "/") != 1 || n == "" || strings.Trim(n, "0123456789") != "" {
+		return ""
+	}
+	return "https://github.com/" + repo + "/issues/" + n
+}
