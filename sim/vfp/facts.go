@@ -27,6 +27,8 @@ var (
 	factBridge = evidence.New("vfp.bridging", evidence.Stated,
 		"The switch delivers by destination MAC address; what no port owns goes to the external port.",
 		"Hyper-V virtual switch documentation", "drop reason 11 (no destination, unicast) of the VFP trace provider")
+	factFragment = evidence.New("vfp.later-fragments", evidence.Unknown,
+		"A fragment after the first has no ports. How VFP finds its flow is not public.")
 	factBlocks = evidence.New("vfp.port-blocks-of-64", evidence.Stated,
 		"NAT pools take ports in blocks of 64 consecutive ports.",
 		"Kubernetes on Windows, common problems (port exhaustion)", "microsoft/SDN CollectLogs.ps1 (reserves 64-port ranges)")

@@ -6,95 +6,131 @@ import (
 	"github.com/winlab-dev/winlab/sim/packet"
 )
 
-// flow is one direction of a connection in one stateful layer. Both directions
-// live and die together.
+// conn is a connection in one stateful layer. Its two directions live and die
+// together.
+type conn struct {
+	port        *Port
+	there, back flow
+	until       time.Duration // on the virtual clock
+	ttl         time.Duration
+	dead        bool
+}
+
+func (c *conn) expired(now time.Duration) bool { return c.dead || now >= c.until }
+
+// flow is one direction of a connection.
 type flow struct {
+	conn    *conn
 	rule    *Rule
 	rewrite packet.Rewrite
 	hairpin bool
-	// reverse says that this entry undoes what its peer does.
+	// reverse says that this direction undoes what the other one does.
 	reverse bool
-	life    *life
-	target  string // the picked backend, for the trace
+	// replaced says that another connection has taken the flow's key.
+	replaced bool
 }
 
-// life is what the two directions of a flow share.
-type life struct {
-	until time.Duration
-	ttl   time.Duration
-	dead  bool
-}
+func (f *flow) expired(now time.Duration) bool { return f.replaced || f.conn.expired(now) }
 
-func (f *flow) expired(now time.Duration) bool { return f.life.dead || now >= f.life.until }
-
-func (f *flow) touch(now time.Duration) { f.life.until = now + f.life.ttl }
+func (f *flow) touch(now time.Duration) { f.conn.until = now + f.conn.ttl }
 
 type flowKey struct {
 	tuple packet.Tuple
 	dir   Direction
 }
 
-// keyOf is the key of a packet as VFP sees it: ICMP by type, not by identifier.
-func keyOf(p *packet.Packet) packet.Tuple {
-	t := p.Tuple()
+func (d Direction) opposite() Direction {
+	if d == Out {
+		return In
+	}
+	return Out
+}
+
+// flowTuple is a packet's part of the key of a flow as VFP sees it: ICMP by
+// type, not by identifier (vfp.icmp-flow-key).
+func flowTuple(h *packet.Headers) packet.Tuple {
+	t := h.Tuple()
 	t.ICMPID = 0
 	return t
 }
 
-// unified is what all layers of a port together do to one flow in one
-// direction: VFP's unified flow. It holds as long as the port's rules do not
-// change and none of the flows it rests on has expired.
-type unified struct {
-	gen   uint32
-	ops   []op
-	flows []*flow
-	res   Result
+// stage is a layer of a port together with its flows.
+type stage struct {
+	*Layer
+	flows map[flowKey]*flow
+	// watch holds the unified flows that rest on there being no flow with a
+	// key: when one appears they are stale.
+	watch map[flowKey][]*unified
+	// makesFlows is false when no rule of the layer can ever make a flow.
+	makesFlows bool
+	// tunnels are the UDP ports of tunnels that conditions look into.
+	tunnels []uint16
+	sweepAt int
 }
 
-type opKind uint8
-
-const (
-	opRewrite opKind = iota
-	opEncap
-)
-
-type op struct {
-	kind    opKind
-	rewrite packet.Rewrite
-	tunnel  *Tunnel
+func newStage(l *Layer) *stage {
+	st := &stage{Layer: l, flows: map[flowKey]*flow{}, watch: map[flowKey][]*unified{}, sweepAt: firstSweep}
+	for _, g := range l.Groups {
+		for _, r := range g.Rules {
+			st.makesFlows = st.makesFlows || l.Stateful && r.keepsFlows()
+			if r.Cond.TunnelPort != 0 {
+				st.tunnels = append(st.tunnels, r.Cond.TunnelPort)
+			}
+		}
+	}
+	return st
 }
 
-// then appends an operation, joining neighbouring rewrites into one.
-func then(ops []op, o op) []op {
-	if n := len(ops); n > 0 && o.kind == opRewrite && ops[n-1].kind == opRewrite {
-		ops[n-1].rewrite = ops[n-1].rewrite.Then(o.rewrite)
-		return ops
+// firstSweep is the number of flows in a layer above which it looks for expired
+// ones to forget. After a sweep the number is twice what is left, so that a
+// packet pays for it only a constant share.
+const firstSweep = 1024
+
+// put adds a flow under a key.
+func (st *stage) put(k flowKey, f *flow, now time.Duration) {
+	if len(st.flows) >= st.sweepAt {
+		for k, f := range st.flows {
+			if f.expired(now) {
+				delete(st.flows, k)
+			}
+		}
+		st.sweepAt = max(firstSweep, 2*len(st.flows))
 	}
-	return append(ops, o)
+	if old := st.flows[k]; old != nil {
+		old.replaced = true
+	}
+	st.flows[k] = f
+	if us := st.watch[k]; us != nil {
+		for _, u := range us {
+			u.stale = true
+		}
+		delete(st.watch, k)
+	}
 }
 
-func (o *op) apply(p *packet.Packet) {
-	switch o.kind {
-	case opRewrite:
-		p.Apply(&o.rewrite)
-	case opEncap:
-		// A frame too long for the tunnel was refused when the flow was made;
-		// a later one keeps its native form and is seen as such on the wire.
-		_ = o.tunnel.encap(p)
+// remember keeps a new connection: the flow of the packet that made it, which
+// had key k and now is p, and the flow of the replies. The replies to a hairpin
+// come in at the same side as the requests, all others at the opposite side.
+func (st *stage) remember(c *conn, k flowKey, p *packet.Packet, cameFrom, own packet.MAC, now time.Duration) {
+	rw := &c.there.rewrite
+	back := &c.back
+	*back = flow{conn: c, rule: c.there.rule, hairpin: c.there.hairpin, reverse: true}
+	if rw.Set&(packet.RwDst|packet.RwDstPort) != 0 {
+		back.rewrite.Set |= packet.RwSrc | packet.RwSrcPort
+		back.rewrite.Src, back.rewrite.SrcPort = k.tuple.Dst, k.tuple.DstPort
 	}
-}
-
-func (t *Tunnel) encap(p *packet.Packet) error {
-	inner := p.Tuple()
-	if !t.InnerDst.IsZero() {
-		p.SetEthDst(t.InnerDst)
+	if rw.Set&(packet.RwSrc|packet.RwSrcPort) != 0 {
+		back.rewrite.Set |= packet.RwDst | packet.RwDstPort
+		back.rewrite.Dst, back.rewrite.DstPort = k.tuple.Src, k.tuple.SrcPort
 	}
-	if !t.InnerSrc.IsZero() {
-		p.SetEthSrc(t.InnerSrc)
+	dir := k.dir.opposite()
+	if back.hairpin {
+		dir = k.dir
+		back.rewrite.Set |= packet.RwEthDst | packet.RwEthSrc
+		back.rewrite.EthDst, back.rewrite.EthSrc = cameFrom, own
 	}
-	h := p.Headers()
-	return p.Encap(packet.Outer{
-		Kind: t.Kind, EthSrc: h.EthSrc, EthDst: h.EthDst, Src: t.Src, Dst: t.Dst,
-		SrcPort: packet.VXLANSrcPort(inner), DstPort: t.Port, VNI: t.VNI, TTL: 128,
-	})
+	st.put(k, &c.there, now)
+	if rk := (flowKey{flowTuple(p.Headers()).Reverse(), dir}); rk != k {
+		st.put(rk, back, now)
+	}
 }

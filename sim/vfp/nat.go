@@ -1,6 +1,7 @@
 package vfp
 
 import (
+	"maps"
 	"net/netip"
 	"time"
 
@@ -19,7 +20,7 @@ type Pool struct {
 	Blocks []uint16
 	More   func() (first uint16, ok bool)
 
-	used map[portKey]*flow
+	used map[portKey]*conn
 	next int
 }
 
@@ -28,11 +29,11 @@ type portKey struct {
 	port  uint16
 }
 
-// bind finds a free port for a new flow, or false when there is none. A port
-// is free again when the flow that had it has expired.
-func (p *Pool) bind(proto packet.Proto, f *flow, now time.Duration) (uint16, bool) {
+// bind finds a free port for a new connection, or false when there is none. A
+// port is free again when the connection that had it has expired.
+func (p *Pool) bind(proto packet.Proto, c *conn, now time.Duration) (uint16, bool) {
 	if p.used == nil {
-		p.used = map[portKey]*flow{}
+		p.used = map[portKey]*conn{}
 	}
 	for {
 		n := len(p.Blocks) * BlockSize
@@ -41,7 +42,7 @@ func (p *Pool) bind(proto packet.Proto, f *flow, now time.Duration) (uint16, boo
 			p.next++
 			k := portKey{proto, p.Blocks[i/BlockSize] + uint16(i%BlockSize)}
 			if old := p.used[k]; old == nil || old.expired(now) {
-				p.used[k] = f
+				p.used[k] = c
 				return k.port, true
 			}
 		}
@@ -57,8 +58,11 @@ func (p *Pool) bind(proto packet.Proto, f *flow, now time.Duration) (uint16, boo
 	}
 }
 
-// reset forgets all bindings but keeps the blocks.
-func (p *Pool) reset() {
-	clear(p.used)
-	p.next = 0
+// release frees what a port's connections have bound. A pool that nothing uses
+// starts over, so that two runs of a lab translate alike.
+func (p *Pool) release(of *Port) {
+	maps.DeleteFunc(p.used, func(_ portKey, c *conn) bool { return c.dead || c.port == of })
+	if len(p.used) == 0 {
+		p.next = 0
+	}
 }

@@ -1,7 +1,6 @@
 package vfp
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -48,7 +47,12 @@ const (
 
 var ruleTypeNames = [...]string{"allow", "block", "nat", "dynnat", "lbnat", "routeencap", "decap", "transposition", "paroute"}
 
-func (t RuleType) String() string { return ruleTypeNames[t] }
+func (t RuleType) String() string {
+	if int(t) >= len(ruleTypeNames) {
+		return "RuleType(" + strconv.Itoa(int(t)) + ")"
+	}
+	return ruleTypeNames[t]
+}
 
 // Flags are the rule flags of vfpctrl's /add-rule.
 type Flags uint16
@@ -111,6 +115,30 @@ type Rule struct {
 	Fact   *evidence.Fact
 }
 
+// matches reports whether the rule applies to a packet with headers h.
+func (r *Rule) matches(p *packet.Packet, h *packet.Headers) bool {
+	return r.Cond.Match(p, h) && !(r.translates() && isICMP(h))
+}
+
+// misses lists the predicates that a packet fails.
+func (r *Rule) misses(p *packet.Packet, h *packet.Headers) []trace.Miss {
+	ms := r.Cond.Misses(p, h)
+	if r.translates() && isICMP(h) && (len(r.Cond.Protos) == 0 || slices.Contains(r.Cond.Protos, h.Proto)) {
+		ms = append(ms, trace.Miss{Field: "protocol", Want: "TCP or UDP", Got: h.Proto.String()})
+	}
+	return ms
+}
+
+// translates reports whether the rule is of a type that never matches ICMP
+// (vfp.icmp-flow-key).
+func (r *Rule) translates() bool { return r.Type == NAT || r.Type == DynNAT || r.Type == LBNAT }
+
+// keepsFlows reports whether the rule makes flows in a stateful layer. The
+// tunnel rules decide for each packet anew, whatever their flags.
+func (r *Rule) keepsFlows() bool {
+	return r.Flags&Stateful != 0 && r.Type != Block && r.Type != RouteEncap && r.Type != Decap
+}
+
 // Target is one backend of an lbnat rule.
 type Target struct {
 	Addr netip.Addr
@@ -135,10 +163,11 @@ type Tunnel struct {
 }
 
 // Router finds the next hop of a packet that VFP routes itself, as the paroute
-// rule does through the host's route table.
+// rule does through the host's route table. A port remembers the answer as part
+// of a unified flow: who changes what the Router says calls [Port.Invalidate].
 type Router interface {
 	// NextHop returns the MAC addresses for a packet to dst and the next hop's
-	// address as text, or false and the reason when there is none.
+	// address as text, or ok false and the reason when there is none.
 	NextHop(dst netip.Addr) (hop Hop, ok bool)
 }
 
@@ -148,164 +177,3 @@ type Hop struct {
 	Via      string
 	Reason   trace.Reason // when there is no way
 }
-
-// PortRange is an inclusive range of ports.
-type PortRange struct{ Lo, Hi uint16 }
-
-// Port1 is the range of one port.
-func Port1(p uint16) PortRange { return PortRange{p, p} }
-
-func (r PortRange) String() string {
-	if r.Lo == r.Hi {
-		return strconv.Itoa(int(r.Lo))
-	}
-	return fmt.Sprintf("%d-%d", r.Lo, r.Hi)
-}
-
-// Cond is the condition of a rule. An empty field matches everything; values
-// within a field are alternatives.
-type Cond struct {
-	Protos             []packet.Proto
-	Src, Dst           []netip.Prefix
-	SrcPorts, DstPorts []PortRange
-	// DstMAC matches the destination MAC address.
-	DstMAC packet.MAC
-	// VNI and TunnelPort match a tunnel packet: UDP to TunnelPort with VNI.
-	TunnelPort uint16
-	TunnelKind packet.Tunnel
-	VNI        uint32
-	// ICMPTypes match ICMP and ICMPv6.
-	ICMPTypes []uint8
-}
-
-// Match reports whether the packet meets every predicate.
-func (c *Cond) Match(p *packet.Packet, h *packet.Headers) bool {
-	if len(c.Protos) != 0 && !slices.Contains(c.Protos, h.Proto) {
-		return false
-	}
-	if len(c.Dst) != 0 && !containsAddr(c.Dst, h.Dst) {
-		return false
-	}
-	if len(c.DstPorts) != 0 && !containsPort(c.DstPorts, h.DstPort) {
-		return false
-	}
-	if len(c.Src) != 0 && !containsAddr(c.Src, h.Src) {
-		return false
-	}
-	if len(c.SrcPorts) != 0 && !containsPort(c.SrcPorts, h.SrcPort) {
-		return false
-	}
-	if !c.DstMAC.IsZero() && c.DstMAC != h.EthDst {
-		return false
-	}
-	if len(c.ICMPTypes) != 0 && !slices.Contains(c.ICMPTypes, h.ICMPType) {
-		return false
-	}
-	if c.TunnelPort != 0 {
-		if h.Proto != packet.UDP || h.DstPort != c.TunnelPort {
-			return false
-		}
-		if _, vni, err := p.Inner(c.TunnelKind); err != nil || vni != c.VNI {
-			return false
-		}
-	}
-	return true
-}
-
-// Misses lists every predicate that the packet fails, as the nearest-rule
-// explanation wants them.
-func (c *Cond) Misses(p *packet.Packet, h *packet.Headers) []trace.Miss {
-	var ms []trace.Miss
-	miss := func(field, want, got string) {
-		ms = append(ms, trace.Miss{Field: field, Want: want, Got: got})
-	}
-	if len(c.Protos) != 0 && !slices.Contains(c.Protos, h.Proto) {
-		miss("protocol", join(c.Protos), h.Proto.String())
-	}
-	if len(c.Src) != 0 && !containsAddr(c.Src, h.Src) {
-		miss("source", joinPrefixes(c.Src), h.Src.String())
-	}
-	if len(c.Dst) != 0 && !containsAddr(c.Dst, h.Dst) {
-		miss("destination", joinPrefixes(c.Dst), h.Dst.String())
-	}
-	if len(c.SrcPorts) != 0 && !containsPort(c.SrcPorts, h.SrcPort) {
-		miss("source port", join(c.SrcPorts), portText(h.Proto, h.SrcPort))
-	}
-	if len(c.DstPorts) != 0 && !containsPort(c.DstPorts, h.DstPort) {
-		miss("destination port", join(c.DstPorts), portText(h.Proto, h.DstPort))
-	}
-	if !c.DstMAC.IsZero() && c.DstMAC != h.EthDst {
-		miss("destination MAC", c.DstMAC.String(), h.EthDst.String())
-	}
-	if c.TunnelPort != 0 && (h.Proto != packet.UDP || h.DstPort != c.TunnelPort) {
-		miss("tunnel port", fmt.Sprintf("UDP %d", c.TunnelPort), fmt.Sprintf("%s %d", h.Proto, h.DstPort))
-	} else if c.TunnelPort != 0 {
-		if _, vni, err := p.Inner(c.TunnelKind); err != nil {
-			miss("tunnel", "a tunnel header", err.Error())
-		} else if vni != c.VNI {
-			miss("VNI", strconv.Itoa(int(c.VNI)), strconv.Itoa(int(vni)))
-		}
-	}
-	return ms
-}
-
-// portText says "none" for protocols without ports.
-func portText(proto packet.Proto, port uint16) string {
-	if proto != packet.TCP && proto != packet.UDP {
-		return "none"
-	}
-	return strconv.Itoa(int(port))
-}
-
-func containsAddr(ps []netip.Prefix, a netip.Addr) bool {
-	for i := range ps {
-		if ps[i].Contains(a) {
-			return true
-		}
-	}
-	return false
-}
-
-func containsPort(rs []PortRange, p uint16) bool {
-	for _, r := range rs {
-		if p >= r.Lo && p <= r.Hi {
-			return true
-		}
-	}
-	return false
-}
-
-func join[T fmt.Stringer](vs []T) string {
-	s := ""
-	for i, v := range vs {
-		if i > 0 {
-			s += " or "
-		}
-		if i == 4 && len(vs) > 5 {
-			return s + fmt.Sprintf("%d more", len(vs)-i)
-		}
-		s += v.String()
-	}
-	return s
-}
-
-// joinPrefixes is join with host prefixes written as addresses.
-func joinPrefixes(ps []netip.Prefix) string {
-	short := make([]prefixText, len(ps))
-	for i, p := range ps {
-		short[i] = prefixText{p}
-	}
-	return join(short)
-}
-
-type prefixText struct{ netip.Prefix }
-
-func (p prefixText) String() string {
-	if p.IsSingleIP() {
-		return p.Addr().String()
-	}
-	return p.Prefix.String()
-}
-
-// Host is the prefix that holds only that address.
-func Host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

@@ -2,6 +2,7 @@ package vfp
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 
 	"github.com/winlab-dev/winlab/sim/evidence"
@@ -45,7 +46,7 @@ func (s *Switch) AddPort(p *Port) {
 	}
 }
 
-// RemovePort unplugs a port and forgets what its pools had bound.
+// RemovePort unplugs a port and forgets its flows and what its pools had bound.
 func (s *Switch) RemovePort(p *Port) {
 	for i, q := range s.Ports {
 		if q == p {
@@ -55,12 +56,17 @@ func (s *Switch) RemovePort(p *Port) {
 	}
 	if s.byMAC[p.MAC] == p {
 		delete(s.byMAC, p.MAC)
-	}
-	for k, q := range s.bindings {
-		if q == p {
-			delete(s.bindings, k)
+		for _, q := range s.Ports {
+			if !q.External && q.MAC == p.MAC {
+				s.byMAC[q.MAC] = q
+			}
 		}
 	}
+	bound := func(_ binding, q *Port) bool { return q == p }
+	maps.DeleteFunc(s.bindings, bound)
+	maps.DeleteFunc(s.static, bound)
+	p.Reset()
+	p.sw = nil
 }
 
 // Bind hands packets to an address and port to a port of the switch, as a NAT

@@ -1,0 +1,144 @@
+package vfp
+
+import (
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/packet"
+)
+
+// unified is what all layers of a port together do to the packets of one flow
+// in one direction: VFP's unified flow. It holds as long as the port's rules do
+// not change, all flows that it rests on live, and no flow appears where it
+// rests on there being none.
+type unified struct {
+	ops    []op
+	flows  []*flow
+	missed []missed
+	res    Result
+	// stale is set when a flow has appeared that this one does not know of.
+	stale bool
+	// once is set when the decision rests on more of the packet than the key.
+	once bool
+
+	// Room for what most flows need, to save allocations.
+	opRoom   [2]op
+	flowRoom [3]*flow
+	missRoom [2]missed
+}
+
+// missed is a look-up in a stateful layer that found no flow.
+type missed struct {
+	st *stage
+	k  flowKey
+}
+
+// unifiedKey is everything of a packet that a rule or flow can look at. What is
+// not in it, a tunnel's inside and the fragment offset, makes a packet go the
+// slow way. TCP flags are not in it because they only decide whether a flow is
+// made: with a flow they do not matter, and a refusal is not remembered.
+type unifiedKey struct {
+	tuple  packet.Tuple
+	ethDst packet.MAC
+	dir    Direction
+}
+
+const (
+	// maxUnified bounds a port's unified flows; at the limit all are forgotten
+	// and made anew when they are needed.
+	maxUnified = 1 << 16
+	// maxFast is the longest frame that may take the fast way, in bytes. A
+	// longer one may not fit into a tunnel, which only the slow way tells.
+	maxFast = 60000
+)
+
+func (u *unified) init() {
+	*u = unified{res: Result{Pass: true}}
+	u.ops, u.flows, u.missed = u.opRoom[:0], u.flowRoom[:0], u.missRoom[:0]
+}
+
+// hit reports whether u still holds, and keeps the flows under it alive.
+func (u *unified) hit(now time.Duration) bool {
+	if u.stale {
+		return false
+	}
+	for _, f := range u.flows {
+		if f.expired(now) {
+			return false
+		}
+	}
+	for _, f := range u.flows {
+		f.touch(now)
+	}
+	return true
+}
+
+// keep stores a unified flow that was just made.
+func (pt *Port) keep(k unifiedKey, u *unified) {
+	if len(pt.unified) >= maxUnified {
+		pt.Invalidate()
+	}
+	if old := pt.unified[k]; old != nil {
+		old.stale = true
+	}
+	pt.unified[k] = u
+	for _, m := range u.missed {
+		us := m.st.watch[m.k]
+		n := 0
+		for _, w := range us {
+			if !w.stale {
+				us[n] = w
+				n++
+			}
+		}
+		clear(us[n:])
+		m.st.watch[m.k] = append(us[:n], u)
+	}
+}
+
+// Invalidate forgets the unified flows, not the flows of the layers: the next
+// packet of each flow visits every layer again. SetLayers and Flush do it by
+// themselves.
+func (pt *Port) Invalidate() {
+	clear(pt.unified)
+	for _, st := range pt.stages {
+		clear(st.watch)
+	}
+}
+
+// op is one thing that a unified flow does to a packet: wrap it in a tunnel, or
+// rewrite its headers when tunnel is nil.
+type op struct {
+	rewrite packet.Rewrite
+	tunnel  *Tunnel
+}
+
+// rewrites notes a header rewrite, joining it with one right before it.
+func (u *unified) rewrites(rw *packet.Rewrite) {
+	if rw.IsZero() {
+		return
+	}
+	if n := len(u.ops); n > 0 && u.ops[n-1].tunnel == nil {
+		u.ops[n-1].rewrite = u.ops[n-1].rewrite.Then(*rw)
+		return
+	}
+	u.ops = append(u.ops, op{rewrite: *rw})
+}
+
+// encap wraps a packet.
+func (t *Tunnel) encap(p *packet.Packet) error {
+	inner := p.Tuple()
+	if !t.InnerDst.IsZero() {
+		p.SetEthDst(t.InnerDst)
+	}
+	if !t.InnerSrc.IsZero() {
+		p.SetEthSrc(t.InnerSrc)
+	}
+	h := p.Headers()
+	return p.Encap(packet.Outer{
+		Kind: t.Kind, EthSrc: h.EthSrc, EthDst: h.EthDst, Src: t.Src, Dst: t.Dst,
+		SrcPort: packet.VXLANSrcPort(inner), DstPort: t.Port, VNI: t.VNI, TTL: outerTTL,
+	})
+}
+
+// outerTTL is the time to live of tunnel packets: the default of Windows.
+const outerTTL = 128
