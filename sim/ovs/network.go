@@ -6,81 +6,143 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/host"
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/node"
-	"github.com/winlab-dev/winlab/sim/packet"
-	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/wire"
 )
 
 // Options describe a network.
 type Options struct {
-	// Name is the plugin's name in errors: "ovn-kubernetes", "ovs-l3".
+	// Name is the plugin's name: "ovn-kubernetes" or "ovs-l3". It chooses the
+	// defaults of Params and is named in errors.
 	Name string
 	// Encap is "geneve" or "stt"; empty is "geneve". STT is accepted, and
 	// every packet that needs it falls into a hole of the model.
 	Encap string
-	// Params choose among behaviours that no source decides; see Params.
+	// Params choose among behaviours that no source decides; see [Params].
 	Params                   map[string]string
 	ClusterCIDR, ServiceCIDR netip.Prefix
 	// Refuse is what programs inside Windows containers cannot use.
 	Refuse []host.Refusal
 }
 
-// Network is one OVN deployment: the northbound database.
-type Network struct{ o Options }
+// Network is one OVN deployment: its logical switches and routers and the
+// chassis that they are spread over.
+type Network struct {
+	o         Options
+	datapaths []*datapath
+	nodes     []*Node
+	cluster   *datapath // the distributed router
+	join      *datapath // the switch between it and the gateway routers
+	services  []vip     // on the nodes' switches
+	external  []vip     // external IPs, on the first gateway router
+	nodePorts []nodePort
+	acls      []ACL
+}
+
+// joinPrefix is the network between the routers: ovn-kubernetes
+// go-controller/pkg/cluster/master.go (joinSubnet).
+var joinPrefix = netip.MustParsePrefix("100.64.0.0/16")
+
+var anywhere = netip.MustParsePrefix("0.0.0.0/0")
 
 // NewNetwork returns a network without nodes.
-func NewNetwork(o Options) *Network { return &Network{o: o} }
-
-// ACL is one rule of a NetworkPolicy as OVN sees it.
-type ACL struct {
-	Name string
-	// Pods are the addresses that the policy selects. Ingress rules are about
-	// packets to them, egress rules (Egress) about packets from them.
-	Pods   []netip.Prefix
-	Egress bool
-	// Peers are the addresses on the other side; empty is everybody.
-	Peers []netip.Prefix
-	// Allow passes the packet, else it is dropped.
-	Allow bool
-	// Priority decides; the highest that matches wins. 0 stands for OVN
-	// Kubernetes' own: 1001 for allow and 1000 for drop.
-	Priority int
-	// Proto 0 is every protocol; Ports empty is every port.
-	Proto  packet.Proto
-	Ports  []uint16
-	Origin *trace.Origin
+func NewNetwork(o Options) *Network {
+	n := &Network{o: o}
+	n.cluster = n.addDatapath("ovn_cluster_router", true)
+	n.join = n.addDatapath("join", false)
+	gw := netip.PrefixFrom(nth(joinPrefix, 1), joinPrefix.Bits())
+	connect(n.cluster, "rtoj-ovn_cluster_router", macOf(gw.Addr()), gw, n.join, "jtor-ovn_cluster_router", nil)
+	return n
 }
 
-// Node is one machine of the network: its stack, its OVS bridges and its
-// chassis record.
-type Node struct {
-	Name  string
-	Stack *host.Stack
-	net   *Network
-}
-
-// AddNode adds a machine with one adapter on seg.
+// AddNode adds a machine with one adapter on seg: its stack, its management
+// port and, when the parameters say so, its gateway router.
 func (n *Network) AddNode(info *kube.Node, windows bool, nicName string, seg *wire.Segment) (*Node, error) {
-	return nil, fmt.Errorf("not there yet")
+	if err := n.checkParams(); err != nil {
+		return nil, err
+	}
+	if len(info.PodCIDRs) == 0 || !info.PodCIDRs[0].Addr().Is4() || info.PodCIDRs[0].Bits() > 29 {
+		return nil, fmt.Errorf("%s: node %s needs an IPv4 pod prefix of /29 or larger, as in podCIDR: 10.244.1.0/24", n.o.Name, info.Name)
+	}
+	subnet := info.PodCIDRs[0].Masked()
+	if n.o.ClusterCIDR.IsValid() && (!n.o.ClusterCIDR.Contains(subnet.Addr()) || subnet.Bits() < n.o.ClusterCIDR.Bits()) {
+		return nil, fmt.Errorf("%s: pod prefix %s of node %s is not inside the cluster's %s", n.o.Name, subnet, info.Name, n.o.ClusterCIDR)
+	}
+	for _, other := range n.nodes {
+		if other.subnet.Overlaps(subnet) {
+			return nil, fmt.Errorf("%s: pod prefix %s of node %s overlaps %s of node %s", n.o.Name, subnet, info.Name, other.subnet, other.Name)
+		}
+	}
+	x := newNode(n, info, windows, nicName, seg, subnet)
+	n.nodes = append(n.nodes, x)
+	n.addSwitch(x)
+	x.addHost()
+	if n.isGateway(x.Name, windows) {
+		n.addGateway(x, info.Gateway)
+	}
+	if n.param(ParamHostRoute) == "management-port" {
+		n.cluster.routes = append(n.cluster.routes, route{to: netip.PrefixFrom(x.address, 32), via: nth(subnet, 2), out: x.toSwitch})
+	}
+	return x, nil
 }
 
-// SetServices replaces the load balancers.
-func (n *Network) SetServices(svcs []*kube.Service) {}
-
-// SetPolicies replaces the ACLs.
-func (n *Network) SetPolicies(acls []ACL) {}
-
-// AttachPod gives a pod an address and a logical switch port.
-func (x *Node) AttachPod(p *kube.Pod) (*node.Pod, netip.Prefix, error) {
-	return nil, netip.Prefix{}, fmt.Errorf("not there yet")
+// addSwitch makes a node's logical switch and connects it to the cluster router.
+func (n *Network) addSwitch(x *Node) {
+	x.sw = n.addDatapath(x.Name, false)
+	gw := netip.PrefixFrom(nth(x.subnet, 1), x.subnet.Bits())
+	x.toSwitch = connect(n.cluster, "rtos-"+x.Name, macOf(gw.Addr()), gw, x.sw, "stor-"+x.Name, nil)
 }
 
-// Receive takes a frame from the wire.
-func (x *Node) Receive(w *wire.World, nic *wire.NIC, p *packet.Packet) {}
+// addGateway makes a node's gateway router with its external switch.
+func (n *Network) addGateway(x *Node, gateway netip.Addr) {
+	gr := n.addDatapath("GR_"+x.Name, true)
+	gr.node, x.gr = x, gr
+	count := 0
+	for _, o := range n.nodes {
+		if o.gr != nil {
+			count++
+		}
+	}
+	x.joinIP = nth(joinPrefix, count+1)
+	toJoin := connect(gr, "rtoj-GR_"+x.Name, macOf(x.joinIP), netip.PrefixFrom(x.joinIP, joinPrefix.Bits()), n.join, "jtor-GR_"+x.Name, x)
+	ext := n.addDatapath("ext_"+x.Name, false)
+	toExt := connect(gr, "rtoe-GR_"+x.Name, x.nic.MAC, netip.PrefixFrom(x.address, x.nodeNet.Bits()), ext, "etor-GR_"+x.Name, x)
+	x.localnet = ext.addPort(&port{name: x.bridge + "_" + x.Name, kind: localnet, chassis: x})
+	gr.routes = append(gr.routes, route{to: n.o.ClusterCIDR, via: nth(joinPrefix, 1), out: toJoin})
+	if gateway.IsValid() {
+		gr.routes = append(gr.routes, route{to: anywhere, via: gateway, out: toExt})
+	}
+	clusterJoin := n.cluster.ports[0]
+	if count == 1 {
+		n.cluster.routes = append(n.cluster.routes, route{to: anywhere, via: x.joinIP, out: clusterJoin})
+	}
+	n.cluster.routes = append(n.cluster.routes,
+		route{to: netip.PrefixFrom(x.joinIP, 32), via: x.joinIP, out: clusterJoin},
+		route{to: x.subnet, bySource: true, via: x.joinIP, out: clusterJoin})
+}
 
-// ARP answers for the machine's addresses.
-func (x *Node) ARP(nic *wire.NIC, ip netip.Addr) (packet.MAC, bool) { return packet.MAC{}, false }
+// firstGateway is the node whose gateway router serves those without one.
+func (n *Network) firstGateway() *Node {
+	for _, x := range n.nodes {
+		if x.gr != nil {
+			return x
+		}
+	}
+	return nil
+}
 
-// Reset forgets connections and sockets, not the configuration.
-func (x *Node) Reset() {}
+func (n *Network) datapath(key uint32) *datapath {
+	if key == 0 || int(key) > len(n.datapaths) {
+		return nil
+	}
+	return n.datapaths[key-1]
+}
+
+// chassis finds the node that sends tunnel packets from an address.
+func (n *Network) chassis(a netip.Addr) *Node {
+	for _, x := range n.nodes {
+		if x.address == a {
+			return x
+		}
+	}
+	return nil
+}
