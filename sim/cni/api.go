@@ -135,6 +135,10 @@ type Options struct {
 	Plugin string
 	// Version is the plugin's, "0.12.0"; "" is the newest.
 	Version string
+	// DelegateVersion is that of win-bridge or win-overlay under flannel, a
+	// release of containernetworking/plugins; "" is the newest. Without flannel
+	// Version says it.
+	DelegateVersion string
 	// Conf is the CNI configuration of the Windows nodes.
 	Conf *Conf
 	// NetConf is flannel's net-conf.json.

@@ -16,13 +16,29 @@ import (
 const azureMaxPods = 30
 
 // azure is azure-vnet: pods have addresses of the node's own subnet.
-type azure struct{ *base }
+type azure struct {
+	*base
+	// hostPortFlags are those of PortMapping policies (FactAzureHostPort).
+	hostPortFlags uint32
+}
 
 func newAzure(o Options, b *base) (Plugin, error) {
 	if err := wantType(o, PluginAzure); err != nil {
 		return nil, err
 	}
-	return &azure{b}, nil
+	v, err := parseVersion(o.Version)
+	if err != nil {
+		return nil, err
+	}
+	// FactAzureDNS
+	if d := o.Conf.DNS; (len(d.Search) == 0) != (len(d.Nameservers) == 0) {
+		return nil, fmt.Errorf("%s: Wrong DNS configuration: dns must have both nameservers and search, or neither", o.Conf.File)
+	}
+	a := &azure{base: b}
+	if v.atLeast(1, 5, 0) {
+		a.hostPortFlags = hns.NatFlagLocalRoutedVIP
+	}
+	return a, nil
 }
 
 // NetworkType follows FactAzureMode.
@@ -134,8 +150,8 @@ func (a *azure) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) 
 	if err != nil {
 		return Result{}, err
 	}
-	ps := newPolicySet(conf)
-	ps.ports(p, hns.NatFlagLocalRoutedVIP, true) // FactAzureHostPort
+	ps := newPolicySet(conf, version{})
+	ps.ports(p, a.hostPortFlags, true)
 	ps.loopback(s.Build(), l.Prefix.Addr())
 	r, err := a.add(c, conf, p, s, newEndpoint{network: nw, suffix: "-eth0", mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
 	if err != nil {

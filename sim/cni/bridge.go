@@ -22,13 +22,19 @@ type bridge struct {
 	// masquerade is what flannel writes into ipMasqNetwork.
 	masquerade netip.Prefix
 	dnsServers []string
+	// v is the release of containernetworking/plugins that win-bridge is of.
+	v version
 }
 
 func newWinBridge(o Options, b *base) (Plugin, error) {
 	if err := wantType(o, PluginWinBridge); err != nil {
 		return nil, err
 	}
-	return &bridge{base: b, hostEndpoint: "cbr0", network: o.Conf.Name, origin: o.Conf.Origin}, nil
+	v, err := parseVersion(o.Version)
+	if err != nil {
+		return nil, err
+	}
+	return &bridge{base: b, hostEndpoint: "cbr0", network: o.Conf.Name, origin: o.Conf.Origin, v: v}, nil
 }
 
 // wantType refuses the configuration of another plugin.
@@ -136,7 +142,7 @@ func (b *bridge) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service)
 	if err != nil {
 		return Result{}, err
 	}
-	ps := newPolicySet(conf)
+	ps := newPolicySet(conf, b.v)
 	ps.masquerade(conf.IPMasqNetwork, "ipMasqNetwork")
 	ps.masquerade(b.masquerade, "ipMasqNetwork, set by flannel")
 	ps.ports(p, 0, conf.APIVersion == 2)

@@ -15,11 +15,13 @@ import (
 // containernetworking/plugins does.
 type policySet struct {
 	conf *Conf
-	all  []hns.Policy
+	// v is the release of containernetworking/plugins.
+	v   version
+	all []hns.Policy
 }
 
-func newPolicySet(conf *Conf) *policySet {
-	ps := &policySet{conf: conf}
+func newPolicySet(conf *Conf, v version) *policySet {
+	ps := &policySet{conf: conf, v: v}
 	for _, p := range conf.Policies {
 		ps.all = append(ps.all, p.Policy)
 	}
@@ -40,6 +42,9 @@ func (ps *policySet) masquerade(exception netip.Prefix, why string) {
 	if !exception.IsValid() {
 		return
 	}
+	if !ps.v.atLeast(1, 0, 0) && ps.mergeException(exception.String()) {
+		return
+	}
 	for _, p := range hns.PoliciesOf(ps.all, hns.PolicyOutBoundNAT) {
 		if v, err := hns.DecodePolicy[hns.OutBoundNATSettings](p); err == nil && slices.Contains(v.Exceptions, exception.String()) {
 			return
@@ -48,9 +53,27 @@ func (ps *policySet) masquerade(exception netip.Prefix, why string) {
 	ps.add(hns.PolicyOutBoundNAT, hns.OutBoundNATSettings{Exceptions: []string{exception.String()}}, why)
 }
 
-// loopback follows FactLoopbackDSR.
+// mergeException follows FactMasqueradeMerged: it rewrites the first
+// OutBoundNAT policy, if there is one.
+func (ps *policySet) mergeException(exception string) bool {
+	for i, p := range ps.all {
+		if !p.Is(hns.PolicyOutBoundNAT) {
+			continue
+		}
+		v, err := hns.DecodePolicy[hns.OutBoundNATSettings](p)
+		if err != nil {
+			return false
+		}
+		list := slices.DeleteFunc(slices.Clone(v.Exceptions), func(e string) bool { return e == exception })
+		ps.all[i] = hns.NewPolicy(hns.PolicyOutBoundNAT, hns.OutBoundNATSettings{Exceptions: append(list, exception)}).From(p.Origin)
+		return true
+	}
+	return false
+}
+
+// loopback follows FactLoopbackDSR and FactLoopbackUnchecked.
 func (ps *policySet) loopback(b *windows.Build, pod netip.Addr) {
-	if !ps.conf.LoopbackDSR || !b.Has(windows.DSR) {
+	if !ps.conf.LoopbackDSR || !ps.v.atLeast(0, 8, 2) || ps.v.atLeast(1, 0, 0) && !b.Has(windows.DSR) {
 		return
 	}
 	for _, p := range hns.PoliciesOf(ps.all, hns.PolicyOutBoundNAT) {
@@ -75,7 +98,7 @@ func (ps *policySet) provider(management netip.Addr) {
 // runtime passes them to no other plugin. withHostIP is false for HNS v1, whose
 // policy has no place for the address.
 func (ps *policySet) ports(p *kube.Pod, flags uint32, withHostIP bool) {
-	if !ps.conf.Capabilities["portMappings"] {
+	if !ps.conf.Capabilities["portMappings"] || !ps.v.atLeast(0, 8, 6) { // FactBridgeHostPort
 		return
 	}
 	for _, hp := range p.HostPorts {

@@ -31,8 +31,14 @@ var (
 		"win-bridge and win-overlay look for an HNS network with the configuration's name and fail when there is none or it has another type.",
 		"containernetworking/plugins plugins/main/windows/win-bridge/win-bridge_windows.go cmdHcnAdd")
 	FactMasqueradeAddsPolicy = evidence.New("cni.masquerade-adds-policy", evidence.Code,
-		"ipMasqNetwork (win-bridge) and ipMasq (win-overlay) add an OutBoundNAT policy with one exception unless a policy of the configuration lists the same text.",
+		"ipMasqNetwork (win-bridge) and ipMasq (win-overlay) add an OutBoundNAT policy with one exception unless a policy lists the same text, from release 1.0.0 of containernetworking/plugins on.",
 		"containernetworking/plugins pkg/hns/netconf_windows.go ApplyOutboundNatPolicy")
+	FactMasqueradeMerged = evidence.New("cni.masquerade-merged", evidence.Code,
+		"Before release 1.0.0 of containernetworking/plugins the exception of ipMasq and ipMasqNetwork goes into the list of the first OutBoundNAT policy instead.",
+		"containernetworking/plugins v0.9.1 pkg/hns/netconf_windows.go ApplyOutboundNatPolicy")
+	FactLoopbackUnchecked = evidence.New("cni.loopback-dsr-unchecked", evidence.Code,
+		"From release 0.8.2 to 0.9.1 win-bridge and win-overlay add the loopbackDSR policy even where the build has no DSR.",
+		"containernetworking/plugins v0.9.1 pkg/hns/netconf_windows.go ApplyLoopbackDSR", "containernetworking/plugins PR 613")
 	FactOverlayMasquerade = evidence.New("cni.win-overlay-masquerade", evidence.Code,
 		"The exception of win-overlay's ipMasq is the prefix of the node's own HNS network, not the cluster's.",
 		"containernetworking/plugins plugins/main/windows/win-overlay/win-overlay_windows.go")
@@ -54,7 +60,8 @@ var (
 	FactHostMAC = evidence.New("cni.endpoint-mac", evidence.Inferred,
 		"HNS chooses the MAC addresses of other endpoints from the network's pool; winlab makes them of 00-15-5D and the end of the address.")
 	FactBridgeHostPort = evidence.New("cni.win-bridge-host-port", evidence.Code,
-		"win-bridge turns hostPorts into PortMapping policies without flags when the configuration has the capability portMappings; with apiVersion 1 the hostIP is lost.",
+		"win-bridge turns hostPorts into PortMapping policies without flags when the configuration has the capability portMappings, from release 0.8.6 of containernetworking/plugins on; with apiVersion 1 the hostIP is lost.",
+		"containernetworking/plugins PR 475",
 		"containernetworking/plugins pkg/hns/netconf_windows.go ApplyPortMappingPolicy")
 	FactOverlayNoHostPort = evidence.New("cni.win-overlay-no-host-port", evidence.Code,
 		"win-overlay ignores port mappings, even with the capability.",
@@ -71,6 +78,9 @@ var (
 	FactRemoteSubnets = evidence.New("cni.flannel-remote-subnets", evidence.Code,
 		"flanneld gives the overlay network one RemoteSubnetRoute for each other node: its prefix, address, VNI and the MAC address of its VXLAN device.",
 		"flannel-io/flannel pkg/backend/vxlan/vxlan_network_windows.go")
+	FactSmallVNIPassedOver = evidence.New("cni.flannel-small-vni-passed-over", evidence.Code,
+		"flanneld on Windows makes no route to a node whose lease has a VNI below 4096 or no MAC address; it only logs that.",
+		"flannel-io/flannel pkg/backend/vxlan/vxlan_network_windows.go handleSubnetEvents")
 	FactVNI16 = evidence.New("cni.remote-subnet-vni-16-bit", evidence.Code,
 		"The VNI of a RemoteSubnetRoute has 16 bits in hcsshim and flannel casts to them.",
 		"microsoft/hcsshim hcn/hcnpolicy.go RemoteSubnetRoutePolicySetting", "flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go newSubnetAttrs")
@@ -81,9 +91,9 @@ var (
 		"win-overlay without flannel needs a network that someone else made; winlab makes it as flannel would, with HostRoute.")
 	FactReservedTwo = evidence.New("cni.reserved-addresses", evidence.Inferred,
 		"The first two addresses of a node's prefix are never a pod's: the gateway and the node's endpoint; on overlay networks HNS keeps the second for the host.")
-	FactOneSuffix = evidence.New("cni.one-dns-suffix", evidence.Stated,
+	FactOneSuffix = evidence.New("cni.one-dns-suffix", evidence.Code,
 		"A pod's interface gets the suffix of its own namespace: the namespace is put before the configuration's first search name.",
-		"Azure/azure-container-networking cni/network (suffix of namespace and search list)",
+		"Azure/azure-container-networking cni/network/network_windows.go getEndpointDNSSettings",
 		"kubernetes.io concepts/services-networking/dns-pod-service.md, DNS resolution on Windows nodes")
 	FactAzureMode = evidence.New("cni.azure-mode", evidence.Stated,
 		"azure-vnet's mode bridge makes an l2bridge network, tunnel an l2tunnel network on which even traffic between two pods of a node goes to the Azure host.",
@@ -92,7 +102,13 @@ var (
 		"Pods get secondary addresses of the node's interface; winlab takes those after the node's own, up to the next node's and at most 30.")
 	FactAzureHostPort = evidence.New("cni.azure-host-port", evidence.Code,
 		"azure-vnet's PortMapping policies carry the flag LocalRoutedVip, so that the node itself reaches them where the build can.",
-		"Azure/azure-container-networking network/policy and its tests", "Azure/azure-container-networking issue 1863")
+		"Azure/azure-container-networking cni/network/network_windows.go getPoliciesFromRuntimeCfg",
+		"Azure/azure-container-networking issue 1863", "Azure/azure-container-networking PR 1922")
+	FactAzureHostPortVersion = evidence.New("cni.azure-host-port-version", evidence.Inferred,
+		"The flag came with PR 1922 of April 2023; 1.5.0 is taken for the first release with it.")
+	FactAzureDNS = evidence.New("cni.azure-dns-both", evidence.Code,
+		"azure-vnet refuses a configuration with name servers but no search names, or the other way round.",
+		"Azure/azure-container-networking cni/network/network_windows.go getEndpointDNSSettings")
 	FactAzureLinux = evidence.New("cni.azure-linux", evidence.Inferred,
 		"A Linux node with azure-vnet answers for its pods' addresses in the subnet, and masquerades only what leaves the subnet and the cluster.")
 	FactNATPrefix = evidence.New("cni.nat-prefix", evidence.Inferred,

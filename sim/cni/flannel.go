@@ -3,7 +3,6 @@ package cni
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/hns"
@@ -22,6 +21,10 @@ func newFlannel(o Options, b *base) (Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
+	delegate, err := parseVersion(o.DelegateVersion)
+	if err != nil {
+		return nil, err
+	}
 	masq := o.IPMasq == nil || *o.IPMasq
 	be := o.NetConf.Backend
 	want := map[string]string{"host-gw": PluginWinBridge, "vxlan": PluginWinOverlay}[be.Type]
@@ -36,7 +39,7 @@ func newFlannel(o Options, b *base) (Plugin, error) {
 		// flannel always sets ipMasqNetwork for its delegate (FactFlannelMasquerade).
 		return &bridge{
 			base: b, network: name, hostEndpoint: name + "_ep", origin: be.Origin, peerRoutes: true, masquerade: o.NetConf.Network,
-			dnsServers: splitList(be.DNSServerList),
+			dnsServers: splitList(be.DNSServerList), v: delegate,
 		}, nil
 	}
 	if err := be.checkWindows(); err != nil {
@@ -44,7 +47,7 @@ func newFlannel(o Options, b *base) (Plugin, error) {
 	}
 	p := &overlay{
 		base: b, network: be.Name, origin: be.Origin, vni: windowsVNI, linuxVNI: linuxVNI, linuxPort: linuxPort,
-		hostRoute: v.atLeast(0, 12), masq: masq, macPrefix: macPrefix(o.Conf), flags: hns.NetworkNonPersistent,
+		hostRoute: v.atLeast(0, 12, 0), masq: masq, macPrefix: macPrefix(o.Conf), flags: hns.NetworkNonPersistent, v: delegate,
 	}
 	if be.VNI != nil {
 		p.vni, p.linuxVNI = uint32(*be.VNI), uint32(*be.VNI)
@@ -89,29 +92,4 @@ func (be Backend) checkWindows() error {
 		bad(at, "MacPrefix [%s] is invalid, prefix must be of the format xx-xx e.g. 0E-2A", p)
 	}
 	return errors.Join(errs...)
-}
-
-// version is a plugin's version; the zero value is the newest.
-type version struct {
-	major, minor int
-	known        bool
-}
-
-func parseVersion(s string) (version, error) {
-	if s == "" {
-		return version{}, nil
-	}
-	parts := strings.Split(strings.TrimPrefix(s, "v"), ".")
-	if len(parts) >= 2 {
-		major, err1 := strconv.Atoi(parts[0])
-		minor, err2 := strconv.Atoi(parts[1])
-		if err1 == nil && err2 == nil && major >= 0 && minor >= 0 {
-			return version{major, minor, true}, nil
-		}
-	}
-	return version{}, fmt.Errorf("version %q of the plugin: write it as 0.12.0", s)
-}
-
-func (v version) atLeast(major, minor int) bool {
-	return !v.known || v.major > major || v.major == major && v.minor >= minor
 }

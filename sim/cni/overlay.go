@@ -34,10 +34,16 @@ type overlay struct {
 	masq      bool
 	macPrefix string
 	flags     uint32
+	// v is the release of containernetworking/plugins that win-overlay is of.
+	v version
 }
 
 func newWinOverlay(o Options, b *base) (Plugin, error) {
 	if err := wantType(o, PluginWinOverlay); err != nil {
+		return nil, err
+	}
+	v, err := parseVersion(o.Version)
+	if err != nil {
 		return nil, err
 	}
 	vni := o.VNI
@@ -50,6 +56,7 @@ func newWinOverlay(o Options, b *base) (Plugin, error) {
 	return &overlay{
 		base: b, network: o.Conf.Name, origin: o.Conf.Origin, vni: vni, linuxVNI: vni, linuxPort: windowsPort,
 		hostRoute: o.HostRoute == nil || *o.HostRoute, masq: o.Conf.IPMasq, macPrefix: macPrefix(o.Conf),
+		v: v,
 	}, nil
 }
 
@@ -101,12 +108,16 @@ func (o *overlay) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, 
 		}
 	}
 	for _, p := range peers(c, n) {
-		if have[p.prefix.String()] {
+		vni := o.vni
+		if p.node.Windows == nil {
+			vni = o.linuxVNI
+		}
+		if have[p.prefix.String()] || vni < windowsVNI || p.node.VtepMAC.IsZero() { // FactSmallVNIPassedOver
 			continue
 		}
 		add = append(add, hns.NewPolicy(hns.PolicyRemoteSubnetRoute, hns.RemoteSubnetRouteSettings{
 			// The field has 16 bits in hcsshim, and flannel casts (FactVNI16).
-			DestinationPrefix: p.prefix.String(), IsolationId: uint16(o.vni), ProviderAddress: p.node.Address.String(),
+			DestinationPrefix: p.prefix.String(), IsolationId: uint16(vni), ProviderAddress: p.node.Address.String(),
 			DistributedRouterMacAddress: strings.ToUpper(p.node.VtepMAC.String()),
 		}).From(&trace.Origin{What: "route to node " + p.node.Name + " by " + o.origin.What, File: o.origin.File, Line: o.origin.Line}))
 	}
@@ -151,7 +162,7 @@ func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service
 	if err != nil {
 		return Result{}, err
 	}
-	ps := newPolicySet(conf)
+	ps := newPolicySet(conf, o.v)
 	ps.provider(nw.ManagementIP)
 	if o.masq && len(nw.Subnets()) > 0 {
 		ps.masquerade(nw.Subnets()[0].Prefix(), "ipMasq")
