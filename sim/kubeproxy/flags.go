@@ -219,7 +219,7 @@ func splitFlag(arg string) (name, value string, hasValue bool, err error) {
 	rest, ok := strings.CutPrefix(arg, "--")
 	if !ok {
 		rest, ok = strings.CutPrefix(arg, "-")
-		if len(rest) > 1 && !strings.HasPrefix(rest, "v=") {
+		if ok && len(rest) > 1 && !strings.HasPrefix(rest, "v=") {
 			return "", "", false, fmt.Errorf("%s: flags begin with two dashes; write -%s", arg, arg)
 		}
 	}
@@ -248,7 +248,7 @@ func unknownFlag(arg, name string) error {
 	for _, f := range flags {
 		if rest, ok := strings.CutPrefix(plain, f.name); ok && len(f.name) > 1 {
 			if f.example != "" {
-				return fmt.Errorf("%s: %q is glued to the flag --%s; write %s", arg, strings.TrimPrefix(name[len(name)-len(rest):], "-"), f.name, f.usage())
+				return fmt.Errorf("%s: %q is glued to the flag --%s; write %s", arg, strings.TrimPrefix(rest, "-"), f.name, f.usage())
 			}
 		}
 	}
