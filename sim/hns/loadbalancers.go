@@ -10,9 +10,12 @@ import (
 
 // frontendKey is what no two load balancers can share. The VIP "" stands for the
 // management address, and is not the same as naming that address: kube-proxy
-// compares them as strings too (kubernetes/kubernetes issue 78574).
+// compares them as strings too (kubernetes/kubernetes issue 78574). Without a VIP
+// each address family has its own (pkg/proxy/winkernel/proxier.go, comment on
+// loadBalancerIdentifier).
 type frontendKey struct {
 	vip      string
+	v6       bool
 	protocol uint32
 	port     uint16
 }
@@ -28,7 +31,7 @@ func frontendKeys(l *LoadBalancer) []frontendKey {
 			v = a.String()
 		}
 		for _, p := range l.PortMappings {
-			all = append(all, frontendKey{v, p.Protocol, p.ExternalPort})
+			all = append(all, frontendKey{v, v == "" && l.IPv6(), p.Protocol, p.ExternalPort})
 		}
 	}
 	return all
