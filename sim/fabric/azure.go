@@ -84,7 +84,20 @@ func (a *Azure) policy(s *wire.Segment, allowed map[packet.Tuple]bool, w *wire.W
 	}
 	// Routers stand for the virtual network's own gateway: they carry packets
 	// of others by nature.
-	if a.Subnet.Contains(h.Src) && !owns(from, h.Src) && !a.IPForwarding || !a.Subnet.Contains(h.Src) && !a.IPForwarding && !isGateway(from) {
+	mine := func(ip netip.Addr) bool {
+		if owns(from, ip) {
+			return true
+		}
+		// A floating address: the platform sends its packets to this NIC, so
+		// replies may bear it.
+		for _, r := range a.Routes {
+			if r.To.IsSingleIP() && r.To.Addr() == ip && owns(from, r.Via) {
+				return true
+			}
+		}
+		return false
+	}
+	if a.Subnet.Contains(h.Src) && !mine(h.Src) && !a.IPForwarding || !a.Subnet.Contains(h.Src) && !mine(h.Src) && !a.IPForwarding && !isGateway(from) {
 		step(trace.Step{Action: trace.ActDrop, Reason: trace.SpoofedSource,
 			Text: fmt.Sprintf("%s is not an address of the sending NIC (%s), and IP forwarding is off", h.Src, from.Name)}, factSpoof)
 		return

@@ -67,8 +67,11 @@ type NATRule struct {
 	Origin *trace.Origin
 }
 
-// entry is a translated connection.
+// entry is a connection that was seen, translated or not.
 type entry struct {
+	key     packet.Tuple // the first packet's tuple, as it came
+	fwd     *entry       // of a reply: the direction that it answers
+	result  packet.Tuple // the tuple after all translation
 	rewrite packet.Rewrite
 	id      uint16 // ICMP identifier to set, 0 for none
 	back    *entry
@@ -166,9 +169,7 @@ func (n *NAT) dnat(s *Stack, w *wire.World, p *packet.Packet, c Chain) bool {
 		s.step(w, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Text: text, From: r.Origin, Changes: natChanges(&before, p.Headers())}, n.Fact)
 		break
 	}
-	if e.rewrite.Set != 0 || e.marked {
-		n.remember(first, p.Tuple(), e)
-	}
+	n.remember(first, p.Tuple(), e)
 	return true
 }
 
@@ -213,7 +214,7 @@ func (n *NAT) translateSource(s *Stack, w *wire.World, p *packet.Packet, e *entr
 	was := p.Tuple()
 	orig := was
 	if e.back != nil {
-		orig = e.first(n, was)
+		orig = e.key
 	}
 	rw := packet.Rewrite{Set: packet.RwSrc, Src: src}
 	switch was.Proto {
@@ -244,13 +245,9 @@ func (n *NAT) remember(first, now packet.Tuple, e *entry) {
 		n.table = map[packet.Tuple]*entry{}
 	}
 	if e.back != nil {
-		for k, v := range n.table {
-			if v == e.back {
-				delete(n.table, k)
-			}
-		}
+		delete(n.table, e.result.Reverse())
 	}
-	b := &entry{reply: true, rule: e.rule, srcDone: true}
+	b := &entry{reply: true, rule: e.rule, srcDone: true, fwd: e}
 	if now.Src != first.Src || now.SrcPort != first.SrcPort {
 		b.rewrite.Set |= packet.RwDst | packet.RwDstPort
 		b.rewrite.Dst, b.rewrite.DstPort = first.Src, first.SrcPort
@@ -262,21 +259,16 @@ func (n *NAT) remember(first, now packet.Tuple, e *entry) {
 	if e.id != 0 {
 		b.id = first.ICMPID
 	}
-	e.back = b
+	e.back, e.key, e.result = b, first, now
 	n.table[first] = e
 	n.table[now.Reverse()] = b
 }
 
-// byResult finds the entry whose destination translation made this tuple.
+// byResult finds the connection whose request looks like this after its
+// destination was translated.
 func (n *NAT) byResult(t packet.Tuple) *entry {
-	b := n.table[t.Reverse()]
-	if b == nil || !b.reply {
-		return nil
-	}
-	for _, e := range n.table {
-		if e.back == b {
-			return e
-		}
+	if b := n.table[t.Reverse()]; b != nil && b.reply {
+		return b.fwd
 	}
 	return nil
 }
@@ -285,16 +277,6 @@ func (n *NAT) byResult(t packet.Tuple) *entry {
 func (n *NAT) isReply(t packet.Tuple) bool {
 	e := n.table[t.Reverse()]
 	return e != nil && !e.reply
-}
-
-// first is the tuple of the connection before any translation.
-func (e *entry) first(n *NAT, now packet.Tuple) packet.Tuple {
-	for k, v := range n.table {
-		if v == e {
-			return k
-		}
-	}
-	return now
 }
 
 func (r *NATRule) matches(s *Stack, h *packet.Headers, e *entry, out *Link) bool {

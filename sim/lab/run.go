@@ -94,6 +94,9 @@ func (c *Cluster) Trace(r Request) (*trace.Trace, error) {
 		return nil, inputf("%s: say the port, for example %s:80", r.To, r.To)
 	}
 	proto := protoOf(r.Protocol, dst.addr)
+	if r.Protocol == "ping" {
+		dst.port = 0
+	}
 	src := from.addr
 	if src.Is6() != dst.addr.Is6() {
 		if src = from.stack.Address(dst.addr.Is6()); !src.IsValid() {
@@ -141,9 +144,9 @@ func protoOf(name string, dst netip.Addr) packet.Proto {
 func (c *Cluster) info() trace.Lab {
 	l := trace.Lab{Name: c.File.Lab.Metadata.Name, File: c.File.Path, Variant: c.Options.Variant, Kubernetes: c.Kube.Version.String(),
 		Network: c.Plugin + " on " + c.NetType, Builds: map[string]string{}}
-	l.Proxy = "kube-proxy " + c.Proxy.String()
+	l.Proxy = c.Proxy.String()
 	if c.Proxy.Mode == "none" || c.Proxy.Mode == "" {
-		l.Proxy = "no kube-proxy on Windows nodes"
+		l.Proxy = "none"
 	}
 	for i, n := range c.Kube.Nodes {
 		if n.Windows != nil {

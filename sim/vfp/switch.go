@@ -172,6 +172,9 @@ func (s *Switch) forward(from *Port, p *packet.Packet, env *Env) (*Port, trace.R
 			to = s.static[b]
 		}
 		if to != nil && (to != from || !to.Host) {
+			// The frame carries the host's MAC address; the owner of the port
+			// must accept it.
+			p.SetEthDst(to.MAC)
 			if env.Rec.On() {
 				s.record(env, fmt.Sprintf("to port %s: its NAT pool has bound %s", to.name(), netip.AddrPortFrom(h.Dst, h.DstPort)), p, factSteer)
 			}
