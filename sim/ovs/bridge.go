@@ -32,6 +32,11 @@ func (x *Node) fromPhysical(w *wire.World, p *packet.Packet) {
 				return
 			}
 		}
+		if x.ct.related(bridgeZone, p) {
+			x.bridgeStep(w, p, "table=1", "priority=100, ct_state=+trk+rel", "an ICMP error about a connection that OVN sent out: to OVN")
+			x.toOVN(w, p)
+			return
+		}
 		if x.ct.lookup(bridgeZone, p.Tuple()) != nil {
 			x.bridgeStep(w, p, "table=1", "priority=100, ct_state=+trk+est", "a connection that OVN sent out: to OVN")
 			x.toOVN(w, p)

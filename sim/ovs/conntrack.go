@@ -1,6 +1,9 @@
 package ovs
 
 import (
+	"encoding/binary"
+	"net/netip"
+
 	"github.com/winlab-dev/winlab/sim/packet"
 )
 
@@ -101,3 +104,24 @@ func (c *conntrack) allow(zone string, t packet.Tuple) {
 }
 
 func (c *conntrack) established(zone string, t packet.Tuple) bool { return c.allowed[ctKey{zone, t}] }
+
+// related reports whether a packet is an ICMP error about a connection of the
+// zone: the error quotes the packet that it is about.
+func (c *conntrack) related(zone string, p *packet.Packet) bool {
+	h := p.Headers()
+	if h.Proto != packet.ICMP || h.ICMPType != 3 && h.ICMPType != 11 {
+		return false
+	}
+	q := p.Payload()
+	if len(q) < 28 || q[0] != 0x45 {
+		return false
+	}
+	t := packet.Tuple{Src: netip.AddrFrom4([4]byte(q[12:16])), Dst: netip.AddrFrom4([4]byte(q[16:20])), Proto: packet.Proto(q[9])}
+	switch t.Proto {
+	case packet.TCP, packet.UDP:
+		t.SrcPort, t.DstPort = binary.BigEndian.Uint16(q[20:]), binary.BigEndian.Uint16(q[22:])
+	case packet.ICMP:
+		t.ICMPType, t.ICMPID = q[20], binary.BigEndian.Uint16(q[24:])
+	}
+	return c.lookup(zone, t.Reverse()) != nil
+}

@@ -7,6 +7,9 @@ const (
 	archDoc = "ovn-org/ovn ovn-architecture.7.xml"
 )
 
+// Files of ovn-kubernetes are those of August 2019 (commit b85f085a9): the native
+// Windows code was removed in July 2020.
+
 // The behaviour of OVN itself, the same on every platform.
 var (
 	factPortSec = evidence.New("ovs.port-security", evidence.Stated,
@@ -53,8 +56,8 @@ var (
 		"Every node has a management port with the second address of its subnet, and a route for the cluster's prefix to it, on Windows too.",
 		"ovn-org/ovn-kubernetes go-controller/pkg/ovn/management-port_windows.go")
 	factHairpin = evidence.New("ovs.hairpin", evidence.Inferred,
-		"A pod that the load balancer sends to itself gets a packet from its own address and drops it: the hairpin tables came after OVN's native Windows support had ended.",
-		"ovn-org/ovn northd, ls_in_pre_hairpin (added in 2020)")
+		"A pod that the load balancer sends to itself gets a packet from its own address and drops it; the hairpin tables that OVN got in 2020, the last year of ovn-kubernetes on Windows, are not modelled.",
+		"ovn-org/ovn northd, ls_in_pre_hairpin (patch \"load balancer hairpin\" on ovs-dev)")
 )
 
 // What is particular to Windows or to one of the designs.
@@ -65,6 +68,8 @@ var (
 	factPorts = evidence.New("ovs.snat-keeps-port", evidence.Code,
 		"Source translation keeps the port when it is free and else takes the first free one from 1024.",
 		"openvswitch/ovs datapath-windows/ovsext/Conntrack-nat.c (OvsNatTranslateCtEntry)")
+	factICMPError = evidence.New("ovs.icmp-error-nat", evidence.Unknown,
+		"How an ICMP error about a translated connection passes the connection tracking of OVS on Windows is not known.")
 	factSTT = evidence.New("ovs.stt", evidence.Unknown, "STT frames are not modelled; use Geneve.")
 
 	factServiceRoute = evidence.NewParam(ParamServiceRoute, "ovs.node-service-route", evidence.Code,

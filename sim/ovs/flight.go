@@ -22,9 +22,8 @@ type flight struct {
 	forceSNAT bool
 }
 
-// Table names are OVN's. They changed over the releases: before OVN 23.03
-// ls_out_acl_eval was ls_out_acl, and before 21.06 the action of ls_in_lb stood
-// in ls_in_stateful.
+// Table names are OVN's. They changed over the releases: older ones call
+// ls_out_acl_eval ls_out_acl and do what stands here in ls_in_lb in ls_in_stateful.
 
 // enter takes a packet into a datapath by one of its ports.
 func (f *flight) enter(in *port) {

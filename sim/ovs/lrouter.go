@@ -19,6 +19,10 @@ func (f *flight) routerIngress() {
 		return
 	}
 	if f.dp.node != nil {
+		if f.x.ct.related(f.dp.name+" snat", f.p) {
+			f.hole("lr_in_unsnat", "an ICMP error about a translated connection: what becomes of it is not known", factICMPError)
+			return
+		}
 		f.unSNAT()
 		f.dnat()
 		h = f.p.Headers()
@@ -155,7 +159,7 @@ func (f *flight) snat() bool {
 		f.drop("lr_out_snat", match, trace.NoFreePort, "no free port or identifier for the translation", factPorts)
 		return false
 	}
-	if first.Proto == packet.ICMP {
+	if first.Proto == packet.ICMP && f.x.Stack.Windows {
 		fact = factICMPNAT
 	} else if now.SrcPort != first.SrcPort {
 		fact = factPorts

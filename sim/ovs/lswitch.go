@@ -21,7 +21,7 @@ func (f *flight) switchIngress() {
 	dst := f.p.Headers().EthDst
 	for _, o := range f.dp.ports {
 		if o.kind != localnet && o.mac == dst {
-			f.lookedUp(o, "eth.dst == "+dst.String())
+			f.lookedUp(o, "eth.dst == "+etherMatch(dst))
 			return
 		}
 	}
@@ -50,14 +50,14 @@ func (f *flight) portSecurity() bool {
 	}
 	h := f.p.Headers()
 	if h.EthSrc != f.in.mac {
-		f.drop("ls_in_port_sec_l2", fmt.Sprintf("inport == %s && eth.src == {%s}", quote(f.in.name), f.in.mac), trace.SpoofedSource, "source MAC "+h.EthSrc.String()+" is not the port's", factPortSec)
+		f.drop("ls_in_port_sec_l2", fmt.Sprintf("inport == %s && eth.src == {%s}", quote(f.in.name), etherMatch(f.in.mac)), trace.SpoofedSource, "source MAC "+h.EthSrc.String()+" is not the port's", factPortSec)
 		return false
 	}
 	if h.Src != f.in.addr.Addr() {
 		f.drop("ls_in_port_sec_ip", fmt.Sprintf("inport == %s && ip4.src == {%s}", quote(f.in.name), f.in.addr.Addr()), trace.SpoofedSource, "source "+h.Src.String()+" is not the port's", factPortSec)
 		return false
 	}
-	f.step("ls_in_port_sec_l2", fmt.Sprintf("inport == %s && eth.src == {%s}", quote(f.in.name), f.in.mac), trace.ActAllow, "source is the port's own", factPortSec, nil)
+	f.step("ls_in_port_sec_l2", fmt.Sprintf("inport == %s && eth.src == {%s}", quote(f.in.name), etherMatch(f.in.mac)), trace.ActAllow, "source is the port's own", factPortSec, nil)
 	return true
 }
 
@@ -65,9 +65,6 @@ func (f *flight) portSecurity() bool {
 func (f *flight) switchLB() {
 	zone := f.in.name
 	if e := f.x.ct.lookup(zone, f.p.Tuple()); e != nil {
-		if e.reply {
-			return
-		}
 		before := *f.p.Headers()
 		f.p.Apply(&e.rewrite)
 		f.step("ls_in_lb", "ct.est && ct_label.natted == 1", trace.ActRewrite, "ct_lb: connection known, same backend", factLB, changes(&before, f.p.Headers()))

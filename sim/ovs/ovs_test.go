@@ -278,9 +278,6 @@ func TestExternal(t *testing.T) {
 	r := newRig(t, Options{})
 	res := r.run(r.pod["client"].Stack, packet.TCP, target("203.0.113.10:443"))
 	r.want("tcp", res, trace.Delivered, trace.OK, "192.168.1.11")
-	if testing.Verbose() {
-		r.log(res)
-	}
 	if h := res.wire[0].Headers(); h.Src != ip("192.168.1.11") || h.SrcPort != host.EphemeralBase || h.TTL != 62 {
 		t.Errorf("first frame is %s", res.wire[0])
 	}
@@ -295,6 +292,11 @@ func TestExternal(t *testing.T) {
 	r.want("ping", res, trace.Delivered, trace.OK, "192.168.1.11")
 	if st := res.step("lr_out_snat", ""); st == nil || st.Evidence != "ovs.icmp-nat-windows" {
 		t.Errorf("ping: %v", st)
+	}
+	// The error about a translated datagram is a hole, not a silent loss.
+	res = r.run(r.pod["client"].Stack, packet.UDP, target("203.0.113.10:9"))
+	if res.hole != "ovs.icmp-error-nat" {
+		t.Errorf("ICMP error: %q, hole %q", res.verdict, res.hole)
 	}
 	// Two pods with one port: the second takes another; with one identifier
 	// Windows has no second choice.
@@ -453,6 +455,12 @@ func TestACL(t *testing.T) {
 	r.want("own node", r.run(r.node["win2"].Stack, packet.TCP, to), trace.Delivered, trace.OK, "10.244.3.2")
 	r.want("other node", r.run(r.node["win1"].Stack, packet.TCP, to), "", trace.ACLBlock, "")
 	r.want("replies to the pod's own connections", r.run(r.pod["far"].Stack, packet.TCP, target("10.244.2.3:80")), trace.Delivered, trace.OK, "10.244.3.3")
+
+	r.net.SetServices([]*kube.Service{web("10.244.2.4", "10.244.3.3")})
+	r.net.SetPolicies([]ACL{{Name: "deny", Pods: client}})
+	for pick := range 2 {
+		r.want("replies of a Service", r.run(r.pod["client"].Stack, packet.TCP, target("10.96.0.10:8080"), pick), trace.Delivered, trace.OK, "10.244.2.3")
+	}
 
 	// Egress rules see the packet after load balancing.
 	r.net.SetServices([]*kube.Service{web("10.244.3.3")})

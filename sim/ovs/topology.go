@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/winlab-dev/winlab/sim/packet"
 	"github.com/winlab-dev/winlab/sim/wire"
@@ -152,5 +153,8 @@ func nth(p netip.Prefix, i int) netip.Addr {
 	}
 	return a
 }
+
+// etherMatch writes a MAC address as OVN's matches have it, with colons.
+func etherMatch(m packet.MAC) string { return strings.ReplaceAll(m.String(), "-", ":") }
 
 func quote(s string) string { return fmt.Sprintf("%q", s) }
