@@ -1,0 +1,140 @@
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Budget is what one operation may cost. A negative number means no limit.
+type Budget struct {
+	// Name begins the name of the benchmark, "CachedFlow" for all its cases.
+	Name string
+	// Nanoseconds and Allocs are per operation.
+	Nanoseconds float64
+	Allocs      int
+	// What says in a few words what one operation is.
+	What string
+}
+
+// Budgets are the limits that the design sets, in the order of the table.
+var Budgets = []Budget{
+	{"CachedFlow", 100, 0, "one 64-byte packet of a known flow: parse, look up, rewrite"},
+	{"FirstPacket", 2000, -1, "the first packet of a connection: all layers, new flows"},
+	{"BlockedPacket", 2000, -1, "a packet that an ACL drops"},
+	{"Tunnel", -1, -1, "one VXLAN packet from the wire: parse, open, rewrite"},
+	{"Compile", -1, -1, "all rules of one port from HNS objects"},
+	{"Trace", 20000, -1, "one flow with every step recorded"},
+}
+
+// BudgetOf finds the budget of a benchmark, or the zero Budget.
+func BudgetOf(name string) Budget {
+	for _, b := range Budgets {
+		if strings.HasPrefix(name, b.Name) {
+			return b
+		}
+	}
+	return Budget{Nanoseconds: -1, Allocs: -1}
+}
+
+// Row is one benchmark with the smallest of its measurements: what disturbs a
+// measurement only ever makes it longer.
+type Row struct {
+	Name        string
+	Runs        int
+	Nanoseconds float64
+	Bytes       int // allocated per operation
+	Allocs      int
+	// BytesPerSecond is 0 when the benchmark does not say.
+	BytesPerSecond float64
+}
+
+var line = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
+
+// Parse reads the output of go test -bench -benchmem and joins the runs of each
+// benchmark. Lines that are not results are left out.
+func Parse(r io.Reader) ([]Row, error) {
+	var rows []Row
+	at := map[string]int{}
+	in := bufio.NewScanner(r)
+	for in.Scan() {
+		m := line.FindStringSubmatch(in.Text())
+		if m == nil {
+			continue
+		}
+		i, known := at[m[1]]
+		if !known {
+			i = len(rows)
+			at[m[1]] = i
+			rows = append(rows, Row{Name: m[1], Nanoseconds: math.Inf(1), Bytes: math.MaxInt, Allocs: math.MaxInt})
+		}
+		row := &rows[i]
+		row.Runs++
+		fields := strings.Fields(m[2])
+		for f := 0; f+1 < len(fields); f += 2 {
+			v, err := strconv.ParseFloat(fields[f], 64)
+			if err != nil {
+				return nil, fmt.Errorf("benchmark %s: %q is no number", m[1], fields[f])
+			}
+			switch fields[f+1] {
+			case "ns/op":
+				row.Nanoseconds = min(row.Nanoseconds, v)
+			case "B/op":
+				row.Bytes = min(row.Bytes, int(v))
+			case "allocs/op":
+				row.Allocs = min(row.Allocs, int(v))
+			case "MB/s":
+				row.BytesPerSecond = max(row.BytesPerSecond, v*1e6)
+			}
+		}
+	}
+	return rows, in.Err()
+}
+
+// Print writes the rows as a table and returns how many are over their budget.
+func Print(w io.Writer, rows []Row) (over int) {
+	fmt.Fprintf(w, "%-28s %12s %12s %8s %8s  %s\n", "benchmark", "time", "budget", "B/op", "allocs", "")
+	for _, r := range rows {
+		b := BudgetOf(r.Name)
+		budget, note := "-", ""
+		if b.Nanoseconds >= 0 {
+			budget = duration(b.Nanoseconds)
+			note = "within"
+			if r.Nanoseconds > b.Nanoseconds {
+				note = "over"
+			}
+		}
+		allocs, bytes := "-", "-"
+		if r.Allocs != math.MaxInt {
+			allocs, bytes = strconv.Itoa(r.Allocs), strconv.Itoa(r.Bytes)
+			if b.Allocs >= 0 && r.Allocs > b.Allocs {
+				note = "over (allocates)"
+			}
+		}
+		if strings.HasPrefix(note, "over") {
+			over++
+		}
+		if r.BytesPerSecond > 0 {
+			note = strings.TrimSpace(fmt.Sprintf("%s, %.0f MB/s", note, r.BytesPerSecond/1e6))
+		}
+		fmt.Fprintf(w, "%-28s %12s %12s %8s %8s  %s\n", r.Name, duration(r.Nanoseconds), budget, bytes, allocs, note)
+	}
+	return over
+}
+
+// duration writes nanoseconds with three figures.
+func duration(ns float64) string {
+	switch {
+	case ns < 1e3:
+		return fmt.Sprintf("%.3g ns", ns)
+	case ns < 1e6:
+		return fmt.Sprintf("%.3g µs", ns/1e3)
+	case ns < 1e9:
+		return fmt.Sprintf("%.3g ms", ns/1e6)
+	}
+	return fmt.Sprintf("%.3g s", ns/1e9)
+}
