@@ -174,7 +174,7 @@ func (c *Compiler) Pod(e *Endpoint) []*vfp.Layer {
 	c.portMappings(ls, n, e)
 	c.outboundNAT(ls, n, e)
 	c.sdnRoutes(ls, n, e)
-	c.localMACs(ls, n, e)
+	c.localMACs(ls, n)
 	if n.Is(Overlay) {
 		c.encap(ls, n, nil)
 		c.paRoute(ls, n, c.DrMAC(n))

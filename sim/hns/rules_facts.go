@@ -65,6 +65,8 @@ var (
 		"microsoft/Windows-Containers#61 (layer DECAP_IN)", "projectcalico/calico#8569")
 	factInnerL2 = evidence.New("hns.overlay-inner-mac", evidence.Inferred,
 		"After decapsulation the inner destination MAC becomes that of the endpoint with the inner destination address.")
+	factSourceVIPHost = evidence.New("hns.source-vip-at-host", evidence.Inferred,
+		"On an overlay network the address that load balancers use as source belongs to the host's port, where replies are translated back.")
 	factPARoute = evidence.New("hns.pa-route", evidence.Stated,
 		"The rule PA_ROUTE finds the next hop of what leaves the node through the host's route table.",
 		"microsoft/SDN Kubernetes/windows/debug VFP.psm1 (sample listing, rule PA_ROUTE, priority 45535)")

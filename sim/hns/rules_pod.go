@@ -304,7 +304,7 @@ func (c *Compiler) paRoute(ls *layers, n *Network, own packet.MAC) {
 }
 
 // localMACs sends translated packets for local endpoints straight to them.
-func (c *Compiler) localMACs(ls *layers, n *Network, self *Endpoint) {
+func (c *Compiler) localMACs(ls *layers, n *Network) {
 	if n.Is(L2Tunnel) {
 		// Every packet goes to the virtualisation host.
 		return
@@ -318,7 +318,23 @@ func (c *Compiler) localMACs(ls *layers, n *Network, self *Endpoint) {
 			})
 		}
 	}
-	_ = self
+	if !n.Is(Overlay) {
+		return
+	}
+	// Replies to a load balancer's source address go back to the host's port.
+	seen := map[netip.Addr]bool{}
+	c.frontends(n, false, func(lb *LoadBalancer, _ LBPortMapping, _ netip.Addr) {
+		a, err := netip.ParseAddr(lb.SourceVIP)
+		if err != nil || seen[a] || a == c.management(n) {
+			return
+		}
+		seen[a] = true
+		ls.add(layerL2, "(LOCAL_ENDPOINTS_OUT)", vfp.Out, &vfp.Rule{
+			ID: "(to source VIP " + a.String() + ")", Priority: 1, Type: vfp.Transpose, Flags: vfp.Terminating, Fact: factSourceVIPHost,
+			Cond: vfp.Cond{Dst: []netip.Prefix{vfp.Host(a)}},
+			Set:  packet.Rewrite{Set: packet.RwEthDst, EthDst: c.v.HostMAC}, Origin: lb.Origin,
+		})
+	})
 }
 
 // hostMACs hides the containers' MAC addresses from the wire.

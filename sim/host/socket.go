@@ -265,7 +265,9 @@ func (s *Stack) icmp(w *wire.World, p *packet.Packet) {
 // accept answers a connection request or datagram.
 func (s *Stack) accept(w *wire.World, l *Listener, p *packet.Packet) {
 	h := p.Headers()
-	w.Rec.See(trace.Seen{Where: s.Place, Src: h.Src.String(), Dst: netip.AddrPortFrom(h.Dst, h.DstPort).String()})
+	if len(l.Backends) == 0 {
+		w.Rec.See(trace.Seen{Where: s.Place, Src: h.Src.String(), Dst: netip.AddrPortFrom(h.Dst, h.DstPort).String()})
+	}
 	t := p.Tuple().Reverse()
 	k := &Socket{Stack: s, Tuple: t, server: true, answer: l.Answer, seq: 1000, ack: h.Seq + 1}
 	if s.sockets == nil {

@@ -413,6 +413,9 @@ func (b *builder) loadDump(n Node, svc *hns.Service) error {
 	return svc.Load(&all)
 }
 
+// dockerBridge is docker0 as Docker makes it.
+var dockerBridge = netip.MustParsePrefix("172.17.0.1/16")
+
 func (b *builder) linuxNode(n Node, k *kube.Node) error {
 	l := node.NewLinux(n.Name, n.Name)
 	b.linux[n.Name] = l
@@ -426,6 +429,11 @@ func (b *builder) linuxNode(n Node, k *kube.Node) error {
 		return b.rrasLinux(n, k, l)
 	}
 	set := b.plugin.Linux(b.Kube, k)
+	if b.spec.Network.Plugin == cni.PluginNAT {
+		// Linux containers on a network of the same kind: Docker's bridge.
+		set = cni.LinuxSetup{Forwarding: true, Bridge: dockerBridge, MasqueradeNot: []netip.Prefix{dockerBridge.Masked()}}
+		k.PodCIDRs = []netip.Prefix{dockerBridge.Masked()}
+	}
 	l.Stack.Forwarding = set.Forwarding
 	if set.Bridge.IsValid() || set.PodsInNodeSubnet {
 		l.AddBridge("cni0", set.Bridge)
@@ -603,6 +611,10 @@ func (b *builder) attach(w *workload) error {
 			cl.Servers = addrs(r.DNS.ServerList)
 			pod, err = b.windows[w.node].AttachPod(w.namespace, w.name, r.EndpointID, r.Gateway)
 		}
+	case b.spec.Network.Plugin == cni.PluginNAT:
+		b.leases[w.node]++
+		addr := nth(dockerBridge.Addr(), b.leases[w.node])
+		pod, err = b.linux[w.node].AttachPod(w.namespace, w.name, netip.PrefixFrom(addr, dockerBridge.Bits()), dockerBridge.Addr(), false)
 	default:
 		var l cni.Lease
 		if l, err = b.plugin.Lease(b.Kube, k, kp); err == nil {
