@@ -10,9 +10,9 @@ const (
 
 // What this package holds true about kube-proxy.
 var (
-	FactVersions = evidence.New("kubeproxy.versions", evidence.Code,
-		"A minor version behaves as its last patch; read were 1.14.0 and 1.14.10 (which have the wildcard look-up and its repair), 1.15.12, 1.16.15, 1.17.17, 1.18.20, 1.19.16, 1.20.15, 1.21.14, 1.22.17, 1.23.17, 1.24.17, 1.25.16, 1.26.15, 1.29.15, 1.30.14, 1.31.14, 1.32.13, 1.33.0, 1.34.1, 1.35.1 and 1.36.1; 1.27 and 1.28 lie between equals.",
-		srcProxier)
+	FactVersions = evidence.New("kubeproxy.versions", evidence.Inferred,
+		"A minor version stands for one patch of it that was read: 1.14.0, 1.15.12, 1.16.15, 1.17.17, 1.18.20, 1.19.16, 1.20.15, 1.21.14, 1.22.17, 1.23.17, 1.24.17, 1.25.16, 1.26.15, 1.29.15, 1.30.14, 1.31.14, 1.32.13, 1.33.0, 1.34.1, 1.35.1 and 1.36.1; 1.27 and 1.28 lie between equals. Other patches can differ: 1.14.10 has the wildcard look-up repaired.",
+		srcProxier, srcHNS, srcHNSv2)
 	FactOrder = evidence.New("kubeproxy.order", evidence.Inferred,
 		"kube-proxy works through Services in random order; winlab takes them in the order that they are given in.")
 	FactStart = evidence.New("kubeproxy.start-deletes-load-balancers", evidence.Code,
