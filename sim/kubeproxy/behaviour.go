@@ -35,10 +35,10 @@ type behaviour struct {
 	nodeAddress, onCreation bool
 
 	localRoutedVIP bool
-	// preserve: annotation preserve-destination; preserveIngress: it also limits
-	// load balancer addresses to local backends; ingressDSR: those follow
+	// preserve: annotation preserve-destination; preserveNodePort: it also limits
+	// node ports to local backends; ingressDSR: load balancer addresses follow
 	// --enable-dsr.
-	preserve, preserveIngress, ingressDSR bool
+	preserve, preserveNodePort, ingressDSR bool
 	// affinity: sessionAffinity is passed on.
 	affinity bool
 	// externalLocal: externalTrafficPolicy Local has an effect.
@@ -158,7 +158,7 @@ func behaviourOf(v kube.Version) (behaviour, error) {
 		nodeAddress:    at(18),
 		onCreation:     !at(19),
 		localRoutedVIP: at(15),
-		preserve:       at(15), preserveIngress: at(18), ingressDSR: at(15) && !at(20),
+		preserve:       at(15), preserveNodePort: at(18), ingressDSR: at(15) && !at(20),
 		affinity:              at(19),
 		externalLocal:         at(20),
 		skipEmpty:             at(21),

@@ -56,7 +56,7 @@ var (
 		"A load balancer address gets a load balancer that is DSR with externalTrafficPolicy Local or preserve-destination; from 1.15 to 1.19 with --enable-dsr.",
 		srcProxier+" (syncProxyRules)")
 	FactPreserve = evidence.New("kubeproxy.preserve-destination", evidence.Code,
-		"With the annotation preserve-destination: \"true\" (from 1.15, on builds with DSR) a load balancer address is DSR with the flags UseMux and PreserveDIP, and node ports have local backends only.",
+		"With the annotation preserve-destination: \"true\" (from 1.15, on builds with DSR) a load balancer address is DSR with the flags UseMux and PreserveDIP and has local backends only; from 1.18 node ports have local backends only, too.",
 		srcProxier+" (newServiceInfo, syncProxyRules)")
 	FactHealthCheck = evidence.New("kubeproxy.health-check", evidence.Code,
 		"With --forward-healthcheck-vip (from 1.24) each load balancer address gets a load balancer without DSR for the health check port, whose backend is the root endpoint.",

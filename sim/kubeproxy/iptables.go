@@ -26,6 +26,9 @@ var (
 	FactIptablesLocal = evidence.New("kubeproxy.iptables-external-local", evidence.Code,
 		"With externalTrafficPolicy Local a node port is led to backends of the node, and dropped when there are none; pods of the cluster and the node itself may use all backends.",
 		srcIptables)
+	FactIptablesInternalLocal = evidence.New("kubeproxy.iptables-internal-local", evidence.Code,
+		"internalTrafficPolicy Local limits cluster IPs to backends of the node from 1.22 on, and in 1.22 and 1.23 node ports, external and load balancer addresses as well.",
+		"kubernetes/kubernetes v1.22.17 pkg/proxy/topology.go FilterEndpoints", srcIptables)
 	FactIptablesEmpty = evidence.New("kubeproxy.iptables-no-endpoints", evidence.Code,
 		"A Service without backends is rejected by the filter table; winlab drops the packet with the reason no-backend.",
 		srcIptables)
@@ -66,6 +69,8 @@ func Iptables(c *kube.Cluster, n *kube.Node, services []*kube.Service) []host.NA
 }
 
 // targets returns the ready backends of a family, all and those of the node.
+// With internalTrafficPolicy Local, 1.22 and 1.23 filter for node ports and
+// external addresses as well (FilterEndpoints), later versions do not.
 func (t *iptables) targets(svc *kube.Service, p kube.ServicePort, v6 bool) (all, local []netip.AddrPort) {
 	for _, e := range svc.Endpoints {
 		if !e.Ready || e.Terminating || !e.Addr.IsValid() || e.Addr.Is6() != v6 {
@@ -79,6 +84,9 @@ func (t *iptables) targets(svc *kube.Service, p kube.ServicePort, v6 bool) (all,
 		if !slices.Contains(t.hairpins, e.Addr) {
 			t.hairpins = append(t.hairpins, e.Addr)
 		}
+	}
+	if v := t.node.Version; svc.InternalLocal && v.AtLeast(22) && !v.AtLeast(24) {
+		return local, local
 	}
 	return all, local
 }

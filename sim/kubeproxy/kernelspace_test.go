@@ -204,6 +204,12 @@ func TestServices(t *testing.T) {
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.1.5]",
 			"198.51.100.2:80/TCP->8080 src= flags=1/28 dist=0 [10.244.1.5]"}},
+		{"preserve-destination in 1.17 leaves the node port alone", ws2019, 17, nil, func(s *kube.Service) {
+			s.Annotations, s.IngressIPs = map[string]string{"preserve-destination": "true"}, []netip.Addr{ip("198.51.100.2")}
+		}, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5 10.244.2.7]",
+			"198.51.100.2:80/TCP->8080 src= flags=1/12 dist=0 [10.244.1.5]"}},
 		{"affinity", ws2022, 25, nil, func(s *kube.Service) { s.ClientIPAffinity = true; s.Ports[0].NodePort = 0 }, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=2 [10.244.1.5 10.244.2.7]"}},
 		{"affinity, 1.14 does not pass it on", ws2019old, 14, nil, func(s *kube.Service) { s.ClientIPAffinity = true; s.Ports[0].NodePort = 0 }, []string{

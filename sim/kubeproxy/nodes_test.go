@@ -88,6 +88,15 @@ func TestIptables(t *testing.T) {
 			}
 		})
 	}
+	// 1.23 limits the node port as well, 1.24 does not.
+	for minor, want := range map[int]string{23: "to [10.244.2.7:8080] node:30080", 24: "to [10.244.1.5:8080 10.244.2.7:8080] node:30080"} {
+		cl, n := linux(minor)
+		s := web("10.244.1.5", "10.244.2.7")
+		s.InternalLocal = true
+		if got := rulesOf(Iptables(cl, n, []*kube.Service{s}), host.Prerouting); !slices.Contains(got, want) {
+			t.Errorf("1.%d: %q", minor, got)
+		}
+	}
 	cl, n := linux(25)
 	rs := Iptables(cl, n, []*kube.Service{web("10.244.1.5")})
 	if got := rulesOf(rs, host.Postrouting); !slices.Contains(got, "masquerade from 10.244.1.5/32") {

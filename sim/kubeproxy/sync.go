@@ -220,7 +220,7 @@ func (p *proxier) nodePort(s *portState, c chosen, l listed, r *Report) bool {
 	if p.b.localRoutedVIP {
 		w.flags |= hns.PortFlagLocalRoutedVIP
 	}
-	if s.preserve || s.external {
+	if s.preserve && p.b.preserveNodePort || s.external {
 		w.backends, w.why = c.local, localOnly
 	}
 	return p.ensure(s, w, &s.nodeLB, l, c.available, w.backends, r)
@@ -244,7 +244,7 @@ func (p *proxier) loadBalancerIPs(s *portState, c chosen, l listed, r *Report) b
 		v := &s.ingresses[i]
 		w := &wanted{role: RoleIngress, vip: v.addr, internal: s.target, external: s.port.Port, backends: c.all, source: c.source,
 			dsr: s.preserve || s.external || p.b.ingressDSR && p.cfg.EnableDSR, v6: p.v6, flags: p.externalFlag() | preserveFlags(s)}
-		if s.preserve && p.b.preserveIngress || s.external {
+		if s.preserve || s.external {
 			w.backends, w.why = c.local, localOnly
 		}
 		if p.ensure(s, w, &v.lb, l, true, w.backends, r) {
