@@ -41,9 +41,12 @@ var flowTable = []struct {
 	{"flow-node-local-pod", [8]string{"?", "ok*", "ok", "ok", "disputed", "disputed", "ok", "?"}},
 	{"flow-node-remote-pod", [8]string{"?", "ok*", "ok", "ok", "disputed", "no", "ok", "?"}},
 	{"flow-pod-node", [8]string{"?", "?", "ok", "ok", "disputed", "disputed", "ok", "?"}},
-	{"flow-node-own-nodeport", [8]string{"?", "?", "no", "no", "no", "no", "no", "?"}},
+	// A later document of the vendor says that KB4571748 lifts the limit; before
+	// it all sources say no (TestOwnNodePortBeforeTheUpdate).
+	{"flow-node-own-nodeport", [8]string{"?", "?", "disputed", "disputed", "disputed", "disputed", "no", "?"}},
 	{"flow-other-nodeport", [8]string{"?", "?", "ok", "ok", "ok", "ok", "ok", "?"}},
-	{"flow-windows-node-cluster-ip", [8]string{"?", "ok*", "no", "no", "no", "no", "no", "?"}},
+	// ovn-kubernetes gives the node a route for Services, against the general rule.
+	{"flow-windows-node-cluster-ip", [8]string{"?", "ok*", "no", "no", "no", "no", "disputed", "?"}},
 	{"flow-linux-node-cluster-ip", [8]string{"?", "?", "ok", "ok", "ok", "ok", "ok", "?"}},
 	{"flow-external-load-balancer", [8]string{"?", "?", "ok", "ok", "ok", "ok", "ok", "?"}},
 	{"flow-container-localhost", [8]string{"no", "no", "ok*", "ok*", "ok*", "ok*", "ok*", "?"}},
@@ -242,6 +245,19 @@ func TestEveryCheckIsTriedSomewhere(t *testing.T) {
 			if !slices.ContainsFunc(settings, k.Matches) {
 				t.Errorf("%s: no setting fits %q (%s)", c.ID, k, k.Words())
 			}
+		}
+	}
+}
+
+// TestOwnNodePortBeforeTheUpdate: without KB4571748 the documents agree.
+func TestOwnNodePortBeforeTheUpdate(t *testing.T) {
+	c := loadLedger(t).Claim("flow-node-own-nodeport")
+	for _, design := range theTenDesigns {
+		if col := columnOf[design]; col < 2 || col == 7 {
+			continue
+		}
+		if got := cell(c, setting(t, design, "1.20", "10.0.17763.1217")); got != "no" {
+			t.Errorf("%s: the documents say no, the ledger %q", design, got)
 		}
 	}
 }

@@ -105,6 +105,14 @@ func (n *NAT) prerouting(s *Stack, w *wire.World, p *packet.Packet, _ *Link) boo
 	return n.dnat(s, w, p, Prerouting)
 }
 
+// Bridged translates a packet that crosses a bridge of the stack, if its
+// connection is known (bridge-nf-call-iptables).
+func (n *NAT) Bridged(s *Stack, w *wire.World, p *packet.Packet) {
+	if e := n.table[p.Tuple()]; e != nil && e.reply {
+		n.known(s, w, p)
+	}
+}
+
 func (n *NAT) output(s *Stack, w *wire.World, p *packet.Packet) bool {
 	if n.known(s, w, p) {
 		return true

@@ -90,6 +90,24 @@ func (b *builder) fabric() error {
 			}
 			m.Stack.NAT.Rules = append(m.Stack.NAT.Rules, rule)
 		}
+		if len(r.Forward) > 0 {
+			// What it forwards bears its own address, so that replies come back
+			// to it from wherever the client is.
+			if m.Stack.NAT == nil {
+				m.Stack.NAT = &host.NAT{Name: "router NAT", Fact: fabric.FactEdgeNAT}
+			}
+			m.Stack.NAT.Rules = append(m.Stack.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "source of forwarded connections", Marked: true, Masquerade: true})
+		}
+		for j, fw := range r.Forward {
+			what, file, line := b.File.origin("forward of router "+r.Name, "spec", "fabric", "routers", i, "forward", j)
+			proto := packet.TCP
+			if fw.Protocol != "" {
+				proto = protocols[fw.Protocol]
+			}
+			m.Stack.NAT.Rules = append(m.Stack.NAT.Rules, host.NATRule{Chain: host.Prerouting, Name: "forward " + fw.Address, Protos: []packet.Proto{proto},
+				Dst: []netip.Prefix{netip.PrefixFrom(mustAddr(fw.Address), mustAddr(fw.Address).BitLen())}, DstPort: fw.Port,
+				Targets: []netip.AddrPort{netip.MustParseAddrPort(fw.To)}, Mark: true, Origin: &trace.Origin{What: what, File: file, Line: line}})
+		}
 		b.hosts["router/"+r.Name] = m
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows"
 	"github.com/winlab-dev/winlab/sim/wire"
 )
 
@@ -90,6 +91,11 @@ func (c *Cluster) Trace(r Request) (*trace.Trace, error) {
 	} else if dst, err = c.destination(to, r); err != nil {
 		return nil, err
 	}
+	if !dst.addr.IsValid() {
+		t.Verdict, t.Reason = trace.Dropped, trace.FamilyNotSupported
+		t.Summary = fmt.Sprintf("%s has no %s address: the network of this lab gives none.", r.To, familyOf(r.IPv6))
+		return t, nil
+	}
 	if dst.port == 0 && r.Protocol != "ping" {
 		return nil, inputf("%s: say the port, for example %s:80", r.To, r.To)
 	}
@@ -113,6 +119,9 @@ func (c *Cluster) Trace(r Request) (*trace.Trace, error) {
 	}
 	if dst.addr.IsLoopback() {
 		src = dst.addr
+		if to.Kind == "localhost" {
+			from.stack = c.container(from)
+		}
 	}
 	t.Flow.Src, t.Flow.Dst, t.Flow.DstPort = src.String(), dst.addr.String(), dst.port
 	c.assume(t, r, proto)
@@ -121,8 +130,10 @@ func (c *Cluster) Trace(r Request) (*trace.Trace, error) {
 	return t, nil
 }
 
-func family(a netip.Addr) string {
-	if a.Is6() {
+func family(a netip.Addr) string { return familyOf(a.Is6()) }
+
+func familyOf(v6 bool) string {
+	if v6 {
 		return "IPv6"
 	}
 	return "IPv4"
@@ -158,16 +169,7 @@ func (c *Cluster) info() trace.Lab {
 
 // command is what reproduces a request.
 func (c *Cluster) command(r Request) string {
-	s := "winlab trace " + c.File.Path
-	if c.Options.Variant != "" {
-		s += " --variant " + c.Options.Variant
-	}
-	if set := c.Options.Setting; set != nil {
-		s += " --kubernetes " + set.Kubernetes
-		if set.Build != "" {
-			s += " --windows " + set.Build
-		}
-	}
+	s := "winlab trace " + c.File.Path + c.choice()
 	s += " --from " + r.From + " --to " + r.To
 	if r.Protocol == "udp" || r.Protocol == "ping" {
 		s += " --" + r.Protocol
@@ -297,21 +299,14 @@ func (c *Cluster) destination(t Target, r Request) (end, error) {
 		}
 	}
 	switch t.Kind {
-	case "addr":
+	case "addr", "localhost":
 		e.addr = t.Addr
 	case "pod", "node", "host":
-		if t.Kind == "node" && t.Name == "localhost" || t.Kind == "host" && t.Name == "localhost" {
-			e.addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-			break
-		}
 		s, err := c.source(t.Kind+"/"+strings.TrimPrefix(t.Namespace+"/"+t.Name, "/"), r.IPv6)
 		if err != nil {
 			return e, err
 		}
 		e.addr, e.node = s.addr, s.node
-		if r.IPv6 && !e.addr.IsValid() {
-			e.addr = netip.Addr{}
-		}
 		pick(s.stack)
 	case "svc":
 		s := c.serviceOf(t.Namespace, t.Name)
@@ -325,10 +320,18 @@ func (c *Cluster) destination(t Target, r Request) (end, error) {
 		from, _ := ParseTarget(r.From)
 		return c.serviceEnd(e, s, from, r.IPv6)
 	}
-	if !e.addr.IsValid() {
-		return e, inputf("%s has no %s address in this lab", t, map[bool]string{true: "IPv6", false: "IPv4"}[r.IPv6])
-	}
 	return e, nil
+}
+
+// container is the stack of another container of the sender's pod, which asks
+// for what listens in the first one. Containers of a pod share one compartment
+// where the build has shared network namespaces; before, each has its own.
+func (c *Cluster) container(from end) *host.Stack {
+	n := c.Kube.Node(from.node)
+	if n == nil || n.Windows == nil || n.Windows.Has(windows.SharedNetworkNamespace) || !strings.HasPrefix(from.stack.Object, "pod/") {
+		return from.stack
+	}
+	return &host.Stack{Place: from.stack.Place, Object: from.stack.Object + " (another container)", Windows: true, Refuse: from.stack.Refuse}
 }
 
 // serviceEnd is the address of a Service: for a sender outside the cluster the
@@ -344,7 +347,7 @@ func (c *Cluster) serviceEnd(e end, s *kube.Service, from Target, v6 bool) (end,
 		}
 	}
 	if !e.addr.IsValid() {
-		return e, inputf("Service %s has no %s address that a flow could go to", s.Key(), map[bool]string{true: "IPv6", false: "IPv4"}[v6])
+		return e, inputf("Service %s has no %s address that a flow could go to", s.Key(), familyOf(v6))
 	}
 	if e.port == 0 && len(s.Ports) > 0 {
 		e.port = s.Ports[0].Port

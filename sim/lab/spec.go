@@ -126,6 +126,18 @@ type Router struct {
 	Routes     []Route           `yaml:"routes,omitempty"`
 	// NAT are source prefixes that it translates to its own address on the way out of Interface.
 	NAT []RouterNAT `yaml:"nat,omitempty"`
+	// Forward are addresses that it translates to a machine, as a load balancer
+	// outside the cluster does that targets node ports.
+	Forward []RouterForward `yaml:"forward,omitempty"`
+}
+
+// RouterForward is destination translation at the edge of a network.
+type RouterForward struct {
+	Address  string `yaml:"address"`
+	Protocol string `yaml:"protocol,omitempty"` // tcp (default) or udp
+	Port     uint16 `yaml:"port"`
+	// To is an address and a port, "192.168.1.11:30081".
+	To string `yaml:"to"`
 }
 
 // RouterInterface is one leg of a router.

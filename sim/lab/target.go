@@ -12,7 +12,7 @@ import (
 
 // Target is an end of a flow as a user writes it.
 type Target struct {
-	// Kind is pod, svc, node, host, name or addr.
+	// Kind is pod, svc, node, host, name, addr or localhost.
 	Kind            string
 	Namespace, Name string
 	Addr            netip.Addr
@@ -23,11 +23,20 @@ type Target struct {
 func (t Target) String() string { return t.text }
 
 // ParseTarget reads pod/[NS/]NAME[:PORT], svc/[NS/]NAME[:PORT], node/NAME[:PORT],
-// host/NAME[:PORT], name/DNSNAME[:PORT], or an address with or without a port.
+// host/NAME[:PORT], name/DNSNAME[:PORT], localhost:PORT (another container of
+// the sender's pod asks for it), or an address with or without a port.
 func ParseTarget(s string) (Target, error) {
 	t := Target{text: s}
 	kind, rest, ok := strings.Cut(s, "/")
 	if !ok {
+		if port, ok := strings.CutPrefix(s, "localhost:"); ok {
+			n, err := strconv.ParseUint(port, 10, 16)
+			if err != nil || n == 0 {
+				return t, fmt.Errorf("%q: %q is not a port", s, port)
+			}
+			t.Kind, t.Addr, t.Port = "localhost", netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(n)
+			return t, nil
+		}
 		if ap, err := netip.ParseAddrPort(s); err == nil {
 			t.Kind, t.Addr, t.Port = "addr", ap.Addr(), ap.Port()
 			return t, nil

@@ -183,6 +183,15 @@ func (v *validator) fabric(s *Spec) {
 			}
 		}
 		v.routes(p("fabric", "routers", i, "routes"), r.Routes)
+		for j, f := range r.Forward {
+			v.addr(p("fabric", "routers", i, "forward", j, "address"), f.Address)
+			if _, err := netip.ParseAddrPort(f.To); err != nil {
+				v.add(p("fabric", "routers", i, "forward", j, "to"), "%q is not an address with a port; write it as 192.168.1.11:30080", f.To)
+			}
+			if f.Protocol != "" {
+				v.oneOf(p("fabric", "routers", i, "forward", j, "protocol"), "protocol", f.Protocol, []string{"tcp", "udp"})
+			}
+		}
 		for j, n := range r.NAT {
 			v.oneOf(p("fabric", "routers", i, "nat", j, "outOf"), "segment", n.OutOf, segs)
 			for k, src := range n.Sources {

@@ -77,6 +77,14 @@ func (n *Linux) ARP(nic *wire.NIC, ip netip.Addr) (packet.MAC, bool) {
 // address on it. Without an address pods are reached by host routes.
 func (n *Linux) AddBridge(name string, addr netip.Prefix) {
 	n.bridge = &wire.Segment{Name: "bridge " + name, Place: n.Name}
+	n.bridge.Policy = func(w *wire.World, _ *wire.NIC, p *packet.Packet) bool {
+		// br_netfilter: bridged packets of known connections are translated
+		// too, so replies between pods of one node keep the Service's address.
+		if n.Stack.NAT != nil && n.bridgeLink != nil && p.Headers().EthDst != n.bridgeLink.MAC {
+			n.Stack.NAT.Bridged(n.Stack, w, p)
+		}
+		return false
+	}
 	mac := packet.MAC{0x0a, 0x58, 0, 0, 0, 1}
 	if addr.IsValid() {
 		b := addr.Addr().As16()

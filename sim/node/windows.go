@@ -618,3 +618,16 @@ func (n *Windows) Reset() {
 		p.Stack.Reset()
 	}
 }
+
+// SwitchKind is the kind of the switch below a network, "" when there is none.
+func (n *Windows) SwitchKind(networkID string) string {
+	n.Refresh()
+	for _, sw := range n.switches {
+		for _, nw := range sw.networks {
+			if strings.EqualFold(nw.ID, networkID) {
+				return sw.Kind
+			}
+		}
+	}
+	return ""
+}

@@ -80,7 +80,7 @@ func (f *flight) drop(table, rule string, r trace.Reason, text string, fact *evi
 
 // hole ends the packet where the model does not know.
 func (f *flight) hole(table, text string, fact *evidence.Fact) {
-	f.w.Fell(fact.ID)
+	f.w.Fell(fact.Says)
 	f.add(trace.Step{Layer: table, Action: trace.ActUnknown, Reason: trace.ModelHole, Text: text}, fact)
 }
 

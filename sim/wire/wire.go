@@ -43,8 +43,8 @@ type Segment struct {
 	Place string
 	// AnswersAll, when set, answers every ARP request with this address.
 	AnswersAll packet.MAC
-	NICs   []*NIC
-	Policy func(w *World, from *NIC, p *packet.Packet) (handled bool)
+	NICs       []*NIC
+	Policy     func(w *World, from *NIC, p *packet.Packet) (handled bool)
 }
 
 func (s *Segment) place() string {

@@ -1,0 +1,116 @@
+package offline
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/sim/dns"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// checker tries checks in one cluster. Flows that several claims ask for are
+// run once.
+type checker struct {
+	c    *lab.Cluster
+	job  *job
+	seen map[string]string // flow to trace key
+}
+
+// check tries one check. It returns false when the check itself failed: the
+// lab lacks an actor, a query is unknown.
+func (ch *checker) check(k claims.Check) (result.Check, bool) {
+	r := result.Check{Level: result.Model, What: k.String(), Expect: k.Expect}
+	var err error
+	switch {
+	case k.Flow != nil:
+		err = ch.flow(&r, k, *k.Flow)
+	case k.Resolve != nil:
+		err = ch.resolve(&r, k)
+	case k.Wire != nil:
+		err = ch.wire(&r, k)
+	case k.HNS != nil:
+		err = ch.hns(&r, k)
+	}
+	if err != nil {
+		r.Got, r.Summary, r.Pass = "error", err.Error(), false
+		return r, false
+	}
+	return r, true
+}
+
+func request(f claims.Flow) lab.Request {
+	return lab.Request{From: f.From, To: f.To, Protocol: f.Protocol, IPv6: f.Family == "ipv6"}
+}
+
+// trace runs a flow, or finds the trace of one that was run before.
+func (ch *checker) trace(f claims.Flow) (*trace.Trace, string, error) {
+	r := request(f)
+	key := fmt.Sprint(r.From, "|", r.To, "|", r.Protocol, "|", r.IPv6)
+	if k, ok := ch.seen[key]; ok {
+		return ch.job.traces[k], k, nil
+	}
+	t, err := ch.c.Trace(r)
+	if err != nil {
+		return nil, "", err
+	}
+	k := ch.job.keep(t)
+	ch.seen[key] = k
+	return t, k, nil
+}
+
+func (ch *checker) flow(r *result.Check, k claims.Check, f claims.Flow) error {
+	t, key, err := ch.trace(f)
+	if err != nil {
+		return err
+	}
+	r.Got, r.Reason, r.Summary, r.Grade, r.Trace, r.Command = string(t.Verdict), string(t.Reason), t.Summary, t.Grade, key, t.Command
+	r.Pass = claims.Meets(k.Expect, t.Verdict)
+	if k.Reason != "" && k.Reason != string(t.Reason) && r.Pass {
+		r.Pass = false
+		r.Summary = fmt.Sprintf("The documents give the reason %s, the model %s. %s", k.Reason, t.Reason, r.Summary)
+	}
+	if f.SeenAs == "" || !r.Pass {
+		return nil
+	}
+	for _, p := range t.Paths {
+		got, ok := "nothing", false
+		if p.Seen != nil {
+			got = p.Seen.Src
+			addr, err := netip.ParseAddr(got)
+			if err != nil {
+				return err
+			}
+			if ok, err = ch.c.Has(f.SeenAs, addr); err != nil {
+				return err
+			}
+		}
+		if !ok {
+			r.Pass = false
+			r.Summary = fmt.Sprintf("The receiver should see %s, but sees %s. %s", f.SeenAs, got, r.Summary)
+			return nil
+		}
+	}
+	return nil
+}
+
+func (ch *checker) resolve(r *result.Check, k claims.Check) error {
+	l, err := ch.c.Resolve(k.Resolve.From, k.Resolve.Name, dns.Tool(k.Resolve.Tool))
+	if err != nil {
+		return err
+	}
+	t := lookupTrace(ch.c, k.Resolve.From, k.Resolve.Name, l)
+	r.Got, r.Reason, r.Summary, r.Grade, r.Command = string(l.Verdict), string(l.Reason), l.Summary, t.Grade, t.Command
+	if l.Verdict == trace.Delivered {
+		r.Summary = "Resolved to " + strings.Join(l.Answers, ", ") + "."
+	}
+	r.Pass = claims.Meets(k.Expect, l.Verdict)
+	if k.Reason != "" && k.Reason != string(l.Reason) {
+		r.Pass = false
+	}
+	r.Trace = ch.job.keep(t)
+	return nil
+}

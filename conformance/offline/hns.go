@@ -1,0 +1,129 @@
+package offline
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/sim/evidence"
+	"github.com/winlab-dev/winlab/sim/hns"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// hns asserts what is programmed on a node.
+func (ch *checker) hns(r *result.Check, k claims.Check) error {
+	q := k.HNS
+	s := ch.c.HNS(q.Node)
+	if s == nil {
+		r.Got, r.Reason, r.Grade = string(trace.Unknown), string(trace.ModelHole), evidence.Unknown
+		r.Summary = "The model of this design does not go through HNS on " + q.Node + "."
+		return nil
+	}
+	got, err := query(ch, s, q.Node, q.Query)
+	if err != nil {
+		return err
+	}
+	r.Got, r.Pass = strings.Join(got, ", "), want(q.Want, got)
+	if r.Got == "" {
+		r.Got = "none"
+	}
+	r.Summary = fmt.Sprintf("%s on %s: %s.", q.Query, q.Node, r.Got)
+	if q.Want != "" && !r.Pass {
+		r.Summary = fmt.Sprintf("%s on %s is %s, should be %s.", q.Query, q.Node, r.Got, q.Want)
+	}
+	r.Grade = evidence.Code
+	r.Command = fmt.Sprintf("winlab trace %s --from node/%s --to node/%s:10250", ch.c.File.Path, q.Node, q.Node)
+	return nil
+}
+
+// podNetworks are the networks that have a pod's endpoint.
+func podNetworks(ch *checker, s *hns.Service, node string) []*hns.Network {
+	var ns []*hns.Network
+	for _, e := range podEndpoints(ch, s, node) {
+		if n := s.Network(e.HostComputeNetwork); n != nil && !slices.Contains(ns, n) {
+			ns = append(ns, n)
+		}
+	}
+	return ns
+}
+
+func podEndpoints(ch *checker, s *hns.Service, node string) []*hns.Endpoint {
+	ids := ch.c.PodEndpoints(node)
+	return s.ListEndpoints(func(e *hns.Endpoint) bool { return slices.Contains(ids, strings.ToLower(e.ID)) })
+}
+
+func query(ch *checker, s *hns.Service, node, q string) ([]string, error) {
+	switch {
+	case q == "networks.type":
+		var types []string
+		for _, n := range podNetworks(ch, s, node) {
+			types = append(types, strings.ToLower(n.Type))
+		}
+		return types, nil
+	case q == "networks.count":
+		return []string{strconv.Itoa(len(podNetworks(ch, s, node)))}, nil
+	case q == "vswitch.type":
+		var kinds []string
+		for _, n := range podNetworks(ch, s, node) {
+			kinds = append(kinds, ch.c.SwitchKind(node, n.ID))
+		}
+		return kinds, nil
+	case q == "endpoints.count":
+		return []string{strconv.Itoa(len(podEndpoints(ch, s, node)))}, nil
+	case q == "loadBalancers.count":
+		return []string{strconv.Itoa(len(s.ListLoadBalancers(nil)))}, nil
+	}
+	pod, ok := strings.CutPrefix(q, "endpoint(")
+	pod, ok2 := strings.CutSuffix(pod, ").policies")
+	if !ok || !ok2 {
+		return nil, fmt.Errorf("there is no HNS query %q", q)
+	}
+	id := ch.c.PodEndpoint(strings.TrimPrefix(pod, "pod/"))
+	e := s.Endpoint(id)
+	if e == nil {
+		return nil, fmt.Errorf("pod %s has no endpoint on %s", pod, node)
+	}
+	var types []string
+	for _, p := range e.Policies {
+		if !slices.Contains(types, p.Type) {
+			types = append(types, p.Type)
+		}
+	}
+	return types, nil
+}
+
+// want holds values against what a claim wants: a value, a comparison for
+// counts, or a list of which every entry must be there ("!X": must not).
+func want(w string, got []string) bool {
+	if w == "" {
+		return true
+	}
+	if op, num, ok := comparison(w); ok && len(got) == 1 {
+		n, err := strconv.Atoi(got[0])
+		return err == nil && (op == ">=" && n >= num || op == "<=" && n <= num || op == ">" && n > num || op == "<" && n < num)
+	}
+	for f := range strings.SplitSeq(w, ",") {
+		f = strings.TrimSpace(f)
+		if not, ok := strings.CutPrefix(f, "!"); ok {
+			if slices.Contains(got, not) {
+				return false
+			}
+		} else if !slices.Contains(got, f) {
+			return false
+		}
+	}
+	return true
+}
+
+func comparison(w string) (op string, n int, ok bool) {
+	for _, op := range []string{">=", "<=", ">", "<"} {
+		if num, found := strings.CutPrefix(w, op); found {
+			n, err := strconv.Atoi(strings.TrimSpace(num))
+			return op, n, err == nil
+		}
+	}
+	return "", 0, false
+}

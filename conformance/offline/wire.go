@@ -1,0 +1,126 @@
+package offline
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/sim/packet"
+)
+
+// frame is one frame as it left a machine.
+type frame struct {
+	from string // "win1 Ethernet"
+	data []byte
+}
+
+// wire looks at the bytes of the request where it is on the wire.
+func (ch *checker) wire(r *result.Check, k claims.Check) error {
+	var frames []frame
+	req := request(k.Wire.Flow)
+	req.Tap = func(_, from string, data []byte) { frames = append(frames, frame{from, append([]byte(nil), data...)}) }
+	t, err := ch.c.Trace(req)
+	if err != nil {
+		return err
+	}
+	r.Got, r.Reason, r.Grade, r.Trace, r.Command = string(t.Verdict), string(t.Reason), t.Grade, ch.job.keep(t), t.Command
+	var left []byte
+	for _, f := range frames {
+		if strings.HasPrefix(f.from, t.Flow.Node+" ") {
+			left = f.data
+			break
+		}
+	}
+	if k.Wire.At == "none" {
+		r.Pass = left == nil
+		r.Summary = "No frame left the node."
+		if left != nil {
+			r.Summary = "A frame left the node: " + describe(left) + "."
+		}
+		return nil
+	}
+	if left == nil {
+		r.Pass, r.Summary = false, "No frame left the node."
+		return nil
+	}
+	got, err := fields(left)
+	if err != nil {
+		return err
+	}
+	r.Pass, r.Summary = true, "On the wire: "+describe(left)+"."
+	var wrong []string
+	for _, field := range slices.Sorted(maps.Keys(k.Wire.Frame)) {
+		want, err := ch.value(field, k.Wire.Frame[field], t.Flow.Node)
+		if err != nil {
+			return err
+		}
+		if got[field] != want {
+			wrong = append(wrong, fmt.Sprintf("%s is %s, should be %s", field, got[field], want))
+		}
+	}
+	if len(wrong) > 0 {
+		r.Pass = false
+		r.Summary = strings.Join(wrong, "; ") + ". " + r.Summary
+	}
+	return nil
+}
+
+func describe(data []byte) string {
+	p, err := packet.New(data)
+	if err != nil {
+		return err.Error()
+	}
+	return p.String()
+}
+
+// tunnels are the UDP ports by which a frame is taken for a tunnel packet.
+var tunnels = map[uint16]packet.Tunnel{4789: packet.VXLAN, 8472: packet.VXLAN, 6081: packet.Geneve}
+
+// fields reads the fields that a Wire check can name.
+func fields(data []byte) (map[string]string, error) {
+	p, err := packet.New(data)
+	if err != nil {
+		return nil, err
+	}
+	h := *p.Headers()
+	m := map[string]string{
+		"srcMAC": h.EthSrc.String(), "dstMAC": h.EthDst.String(), "src": h.Src.String(), "dst": h.Dst.String(),
+		"tunnel": "none", "overhead": "0", "outerSrc": "", "outerDst": "", "udpPort": "", "vni": "",
+	}
+	kind, ok := tunnels[h.DstPort]
+	if !ok || h.Proto != packet.UDP {
+		return m, nil
+	}
+	outer, err := p.Decap(kind)
+	if err != nil {
+		return m, nil
+	}
+	in := p.Headers()
+	m["src"], m["dst"] = in.Src.String(), in.Dst.String()
+	m["outerSrc"], m["outerDst"] = outer.Src.String(), outer.Dst.String()
+	m["udpPort"], m["vni"] = strconv.Itoa(int(outer.DstPort)), strconv.Itoa(int(outer.VNI))
+	m["tunnel"] = strings.ToLower(kind.String())
+	m["overhead"] = strconv.Itoa(len(data) - p.Len())
+	return m, nil
+}
+
+// value turns what a claim writes into what a frame holds.
+func (ch *checker) value(field, text, node string) (string, error) {
+	who := text
+	if text == "host" {
+		who = "node/" + node
+	}
+	if !strings.Contains(who, "/") {
+		return text, nil
+	}
+	if strings.HasSuffix(field, "MAC") {
+		m, err := ch.c.MAC(who)
+		return m.String(), err
+	}
+	a, err := ch.c.Address(who)
+	return a.String(), err
+}
