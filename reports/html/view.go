@@ -48,6 +48,7 @@ type setting struct {
 	ID, Design, Variant, Title string
 	Network, Plugin, Proxy     string
 	Kubernetes, Builds, Hint   string
+	Small                      string // what tells columns of one version apart
 	First                      bool // of its group
 }
 
@@ -212,6 +213,21 @@ func addNew(list *[]string, s string) {
 	}
 }
 
+// small is the second line of a column's heading: the variant, or build and DSR.
+func small(s *result.Setting) string {
+	if s.Variant != "" {
+		return clean.Line(s.Variant)
+	}
+	var parts []string
+	if len(s.Builds) > 0 {
+		parts = append(parts, strings.TrimPrefix(s.Builds[0], "10.0."))
+	}
+	if strings.Contains(s.Proxy, "DSR") {
+		parts = append(parts, "DSR")
+	}
+	return clean.Line(strings.Join(parts, " "))
+}
+
 func newView(doc *result.Document) *view {
 	v := &view{Tool: clean.Line(doc.Tool), Command: clean.Line(doc.Command), Columns: len(doc.Settings) + 1, Claims: len(doc.Claims), Cells: len(doc.Cells)}
 	index := map[string]int{}
@@ -230,6 +246,7 @@ func newView(doc *result.Document) *view {
 		x := setting{I: i, ID: clean.Line(s.ID), Design: clean.Line(s.Design), Variant: clean.Line(s.Variant), Title: label(s), Network: clean.Line(s.Network), Plugin: clean.Line(s.Plugin), Proxy: clean.Line(s.Proxy),
 			Kubernetes: clean.Line(s.Kubernetes), Builds: clean.Line(strings.Join(s.Builds, " ")), First: first}
 		x.Hint = fmt.Sprintf("%s: %s on %s, kube-proxy %s, Kubernetes %s, Windows %s", x.Design, x.Plugin, x.Network, x.Proxy, x.Kubernetes, x.Builds)
+		x.Small = small(s)
 		v.Settings = append(v.Settings, x)
 		addNew(&v.Versions, x.Kubernetes)
 		addNew(&v.Networks, x.Network)

@@ -74,6 +74,9 @@ func cards(p *trace.Path) []*card {
 	enc := false
 	for i := range p.Steps {
 		s := &p.Steps[i]
+		if s.Action == trace.ActNoMatch && len(s.Nearest) == 0 && s.Reason == "" {
+			continue // a layer that had nothing to say; the list of steps has it
+		}
 		if c == nil || c.place != s.Place || c.leg != s.Leg {
 			c = &card{place: s.Place, leg: s.Leg, encIn: enc}
 			if s.Action == trace.ActDecap || (i > 0 && p.Steps[i-1].Leg != s.Leg && s.Action == trace.ActAnswer) {

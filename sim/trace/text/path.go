@@ -165,6 +165,10 @@ func (p *printer) steps(steps []trace.Step, from int, seen *trace.Seen) {
 	}
 	for i := from; i < len(steps); i++ {
 		s := &steps[i]
+		if p.o.Detail < Verbose && s.Action == trace.ActNoMatch && len(s.Nearest) == 0 {
+			// A layer that had nothing to say about the packet.
+			continue
+		}
 		if s.Leg == trace.Reply && leg != trace.Reply {
 			leg, started = s.Leg, false
 			tell()
