@@ -1,50 +1,13 @@
 package claims
 
-import (
-	"cmp"
-	"fmt"
-	"slices"
-	"strings"
+import "github.com/winlab-dev/winlab/sim/strict"
+
+// Mistake is one thing that is wrong with the ledger, Mistakes all that was
+// found in the order of files and lines.
+type (
+	Mistake  = strict.Mistake
+	Mistakes = strict.Mistakes
 )
-
-// Mistake is one thing that is wrong with the ledger.
-type Mistake struct {
-	File         string
-	Line, Column int // from 1; 0 when the whole file is meant
-	Message      string
-}
-
-// String is "file:line:column: message".
-func (m Mistake) String() string {
-	if m.Line == 0 {
-		return m.File + ": " + m.Message
-	}
-	return fmt.Sprintf("%s:%d:%d: %s", m.File, m.Line, m.Column, m.Message)
-}
-
-// Mistakes are all that was found, in the order of files and lines.
-type Mistakes []Mistake
-
-// Error has one line for each mistake.
-func (ms Mistakes) Error() string {
-	lines := make([]string, len(ms))
-	for i, m := range ms {
-		lines[i] = m.String()
-	}
-	return strings.Join(lines, "\n")
-}
-
-// asError is nil when there is no mistake.
-func (ms Mistakes) asError() error {
-	if len(ms) == 0 {
-		return nil
-	}
-	slices.SortStableFunc(ms, func(a, b Mistake) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
-			cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
-	})
-	return ms
-}
 
 // pos is where something stands in its file.
 type pos struct{ line, column int }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/winlab-dev/winlab/sim/strict"
 )
 
 // Statuses are the words that Support.Status may be.
@@ -27,7 +29,7 @@ func (l *Ledger) Lint(o LintOptions) error {
 	for i := range l.Files {
 		n.file(i)
 	}
-	return n.found.asError()
+	return n.found.AsError()
 }
 
 type linter struct {
@@ -40,7 +42,7 @@ type linter struct {
 }
 
 func (n *linter) add(p pos, format string, args ...any) {
-	n.found = append(n.found, Mistake{n.name, p.line, p.column, fmt.Sprintf(format, args...)})
+	n.found = append(n.found, Mistake{File: n.name, Line: p.line, Column: p.column, Message: fmt.Sprintf(format, args...)})
 }
 
 var idForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
@@ -96,7 +98,7 @@ func (n *linter) claim(c *Claim) {
 	for i := range c.Support {
 		p := &c.Support[i]
 		if !slices.Contains(Statuses, p.Status) {
-			say(p.pos, "status %q%s", p.Status, didYouMean(p.Status, Statuses))
+			say(p.pos, "status %q%s", p.Status, strict.DidYouMean(p.Status, Statuses))
 		}
 		n.where(p.Where, p.pos, say)
 		for j := range i {
@@ -163,7 +165,7 @@ func (n *linter) where(w Where, p pos, say func(pos, string, ...any)) {
 				say(p, "%s: %q is no glob", list.field, g)
 				ok = false
 			} else if !slices.ContainsFunc(n.Designs, func(d Design) bool { return matchAny([]string{g}, list.of(d)) }) {
-				say(p, "%s: nothing is called %q%s", list.field, g, didYouMean(g, n.names(list.of)))
+				say(p, "%s: nothing is called %q%s", list.field, g, strict.DidYouMean(g, n.names(list.of)))
 				ok = false
 			}
 		}

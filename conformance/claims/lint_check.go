@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/trace"
+
+	"github.com/winlab-dev/winlab/sim/strict"
 )
 
 func (n *linter) check(k *Check, say func(string, ...any)) {
@@ -23,7 +25,7 @@ func (n *linter) check(k *Check, say func(string, ...any)) {
 		return
 	}
 	if k.Expect != "" && !slices.Contains(Expects(), k.Expect) {
-		say("expect %q%s", k.Expect, didYouMean(k.Expect, Expects()))
+		say("expect %q%s", k.Expect, strict.DidYouMean(k.Expect, Expects()))
 	}
 	if k.Reason != "" {
 		if _, ok := trace.Explain(trace.Reason(k.Reason)); !ok {
@@ -75,7 +77,7 @@ func (n *linter) sender(from string, say func(string, ...any)) {
 
 func (n *linter) actor(field, ref string, say func(string, ...any)) {
 	if !slices.Contains(n.Actors, ref) {
-		say("%s: no lab has %q%s", field, ref, didYouMean(ref, n.Actors))
+		say("%s: no lab has %q%s", field, ref, strict.DidYouMean(ref, n.Actors))
 	}
 }
 
@@ -170,7 +172,7 @@ func (n *linter) wire(w *Wire, say func(string, ...any)) {
 				say("frame %s is %q; write a number", field, v)
 			}
 		default:
-			say("a frame has no field %q%s", field, didYouMean(field, frameFields))
+			say("a frame has no field %q%s", field, strict.DidYouMean(field, frameFields))
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/reports/result"
+
+	"github.com/winlab-dev/winlab/sim/strict"
 )
 
 //go:embed data/*.yaml
@@ -55,7 +57,7 @@ func LoadFS(fsys fs.FS, glob string) (*Ledger, error) {
 		found = append(found, mistakes...)
 		files = append(files, f)
 	}
-	if err := found.asError(); err != nil {
+	if err := found.AsError(); err != nil {
 		return nil, err
 	}
 	return newLedger(files), nil
@@ -64,7 +66,7 @@ func LoadFS(fsys fs.FS, glob string) (*Ledger, error) {
 // Parse reads one file of claims. The error, if any, is [Mistakes].
 func Parse(name string, text []byte) (*Ledger, error) {
 	f, found := parse(name, text)
-	if err := found.asError(); err != nil {
+	if err := found.AsError(); err != nil {
 		return nil, err
 	}
 	return newLedger([]File{f}), nil
@@ -77,22 +79,22 @@ func parse(name string, text []byte) (File, Mistakes) {
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
 		return f, Mistakes{{name, 1, 1, "the file is empty; write area, title and claims"}}
 	} else if err != nil {
-		return f, Mistakes{syntaxMistake(name, err)}
+		return f, Mistakes{strict.SyntaxMistake(name, err)}
 	}
 	var second yaml.Node
 	if err := dec.Decode(&second); err == nil {
 		return f, Mistakes{{name, second.Line, second.Column, "a second document; write one area per file"}}
 	} else if !errors.Is(err, io.EOF) {
-		return f, Mistakes{syntaxMistake(name, err)}
+		return f, Mistakes{strict.SyntaxMistake(name, err)}
 	}
 	root := doc.Content[0]
-	s := &strict{file: name}
-	s.check(root, reflect.TypeFor[File](), "the file", 0)
-	if len(s.found) > 0 {
-		return f, s.found
+	s := &strict.Checker{File: name}
+	s.Check(root, reflect.TypeFor[File](), "the file")
+	if len(s.Found) > 0 {
+		return f, s.Found
 	}
 	if err := root.Decode(&f); err != nil {
-		return f, Mistakes{syntaxMistake(name, err)}
+		return f, Mistakes{strict.SyntaxMistake(name, err)}
 	}
 	f.pos = pos{root.Line, root.Column}
 	return f, nil

@@ -49,7 +49,7 @@ type setting struct {
 	Network, Plugin, Proxy     string
 	Kubernetes, Builds, Hint   string
 	Small                      string // what tells columns of one version apart
-	First                      bool // of its group
+	First                      bool   // of its group
 }
 
 type area struct {
