@@ -77,13 +77,13 @@ func parse(name string, text []byte) (File, Mistakes) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		return f, Mistakes{{name, 1, 1, "the file is empty; write area, title and claims"}}
+		return f, Mistakes{{File: name, Line: 1, Column: 1, Message: "the file is empty; write area, title and claims"}}
 	} else if err != nil {
 		return f, Mistakes{strict.SyntaxMistake(name, err)}
 	}
 	var second yaml.Node
 	if err := dec.Decode(&second); err == nil {
-		return f, Mistakes{{name, second.Line, second.Column, "a second document; write one area per file"}}
+		return f, Mistakes{{File: name, Line: second.Line, Column: second.Column, Message: "a second document; write one area per file"}}
 	} else if !errors.Is(err, io.EOF) {
 		return f, Mistakes{strict.SyntaxMistake(name, err)}
 	}

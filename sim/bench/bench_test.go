@@ -64,11 +64,20 @@ func BenchmarkCachedFlow(b *testing.B) {
 }
 
 // BenchmarkFirstPacket is the SYN of a new connection to a Service, with the
-// rules of that many Services on the port. A hundred connections are made in a
-// second of the virtual clock, so some 24,000 are alive.
+// rules of that many Services on the port. A connection is forgotten after 240
+// seconds of the virtual clock, which advances so that 2,400 are alive, in the
+// last case 24,000.
 func BenchmarkFirstPacket(b *testing.B) {
-	for _, services := range []int{10, 1000, 10000} {
-		b.Run(fmt.Sprint(services, "-services"), func(b *testing.B) {
+	for _, bc := range []struct {
+		services int
+		alive    time.Duration
+	}{{10, 2400}, {1000, 2400}, {10000, 2400}, {1000, 24000}} {
+		name := fmt.Sprint(bc.services, "-services")
+		if bc.alive > 2400 {
+			name += "-busy"
+		}
+		b.Run(name, func(b *testing.B) {
+			services := bc.services
 			n := newNode(b, hns.L2Bridge, services)
 			pt := n.clientPort()
 			frame := n.frame64(vip(0), 0, 80, packet.SYN)
@@ -81,7 +90,7 @@ func BenchmarkFirstPacket(b *testing.B) {
 				copy(frame[30:], d[:])
 				binary.BigEndian.PutUint16(frame[34:], uint16(i*7))
 				i++
-				env.Now += 10 * time.Millisecond
+				env.Now += vfp.DefaultTTL / bc.alive
 				_ = p.Load(frame)
 				if !pt.Process(&p, vfp.Out, env).Pass {
 					b.Fatal("dropped")

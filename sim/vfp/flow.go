@@ -100,6 +100,9 @@ func (st *stage) put(k flowKey, f *flow, now time.Duration) {
 		old.replaced = true
 	}
 	st.flows[k] = f
+	if len(st.watch) == 0 {
+		return
+	}
 	if us := st.watch[k]; us != nil {
 		for _, u := range us {
 			u.stale = true

@@ -48,6 +48,7 @@ type Port struct {
 	stages  []*stage // one for each layer
 	unified map[unifiedKey]*unified
 	spare   *unified // one that was not kept, to use again
+	missed  []missed // of the packet that goes the slow way now
 	now     time.Duration
 	sw      *Switch
 }
@@ -162,20 +163,19 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	}
 	pt.now = env.Now
 	k := unifiedKey{h.Tuple(), h.EthDst, dir}
-	if env.Rec == nil && !h.Fragment && p.Len() <= maxFast {
-		if u := pt.unified[k]; u != nil && u.hit(env.Now) {
-			for i := range u.ops {
-				o := &u.ops[i]
-				if o.tunnel == nil {
-					p.Apply(&o.rewrite)
-				} else if err := o.tunnel.encap(p); err != nil {
-					return Result{Reason: trace.BadPacket}
-				}
-			}
-			return u.res
+	u := pt.unified[k]
+	if u == nil || env.Rec != nil || h.Fragment || p.Len() > maxFast || !u.hit(env.Now) {
+		return pt.slow(p, k, u, env)
+	}
+	for i := range u.ops {
+		o := &u.ops[i]
+		if o.tunnel == nil {
+			p.Apply(&o.rewrite)
+		} else if err := o.tunnel.encap(p, o.srcPort); err != nil {
+			return Result{Reason: trace.BadPacket}
 		}
 	}
-	return pt.slow(p, k, env)
+	return Result{Pass: true, Hairpin: u.hairpin}
 }
 
 func (pt *Port) notIP(p *packet.Packet, dir Direction, env *Env) Result {

@@ -11,19 +11,17 @@ import (
 // not change, all flows that it rests on live, and no flow appears where it
 // rests on there being none.
 type unified struct {
-	ops    []op
-	flows  []*flow
-	missed []missed
-	res    Result
+	ops     []op
+	flows   []*flow
+	hairpin bool
 	// stale is set when a flow has appeared that this one does not know of.
 	stale bool
 	// once is set when the decision rests on more of the packet than the key.
 	once bool
 
 	// Room for what most flows need, to save allocations.
-	opRoom   [2]op
-	flowRoom [3]*flow
-	missRoom [2]missed
+	opRoom   [1]op
+	flowRoom [2]*flow
 }
 
 // missed is a look-up in a stateful layer that found no flow.
@@ -52,8 +50,8 @@ const (
 )
 
 func (u *unified) init() {
-	*u = unified{res: Result{Pass: true}}
-	u.ops, u.flows, u.missed = u.opRoom[:0], u.flowRoom[:0], u.missRoom[:0]
+	*u = unified{}
+	u.ops, u.flows = u.opRoom[:0], u.flowRoom[:0]
 }
 
 // hit reports whether u still holds, and keeps the flows under it alive.
@@ -72,16 +70,15 @@ func (u *unified) hit(now time.Duration) bool {
 	return true
 }
 
-// keep stores a unified flow that was just made.
-func (pt *Port) keep(k unifiedKey, u *unified) {
-	if len(pt.unified) >= maxUnified {
+// keep stores a unified flow that was just made, in place of old if there was one.
+func (pt *Port) keep(k unifiedKey, u, old *unified) {
+	if old != nil {
+		old.stale = true
+	} else if len(pt.unified) >= maxUnified {
 		pt.Invalidate()
 	}
-	if old := pt.unified[k]; old != nil {
-		old.stale = true
-	}
 	pt.unified[k] = u
-	for _, m := range u.missed {
+	for _, m := range pt.missed {
 		us := m.st.watch[m.k]
 		n := 0
 		for _, w := range us {
@@ -110,6 +107,8 @@ func (pt *Port) Invalidate() {
 type op struct {
 	rewrite packet.Rewrite
 	tunnel  *Tunnel
+	// srcPort is the outer source port, which depends on the inner flow only.
+	srcPort uint16
 }
 
 // rewrites notes a header rewrite, joining it with one right before it.
@@ -124,9 +123,8 @@ func (u *unified) rewrites(rw *packet.Rewrite) {
 	u.ops = append(u.ops, op{rewrite: *rw})
 }
 
-// encap wraps a packet.
-func (t *Tunnel) encap(p *packet.Packet) error {
-	inner := p.Tuple()
+// encap wraps a packet. srcPort is that of the outer UDP header.
+func (t *Tunnel) encap(p *packet.Packet, srcPort uint16) error {
 	if !t.InnerDst.IsZero() {
 		p.SetEthDst(t.InnerDst)
 	}
@@ -136,7 +134,7 @@ func (t *Tunnel) encap(p *packet.Packet) error {
 	h := p.Headers()
 	return p.Encap(packet.Outer{
 		Kind: t.Kind, EthSrc: h.EthSrc, EthDst: h.EthDst, Src: t.Src, Dst: t.Dst,
-		SrcPort: packet.VXLANSrcPort(inner), DstPort: t.Port, VNI: t.VNI, TTL: outerTTL,
+		SrcPort: srcPort, DstPort: t.Port, VNI: t.VNI, TTL: outerTTL,
 	})
 }
 

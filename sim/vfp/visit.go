@@ -8,13 +8,14 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// slow visits every layer and makes the unified flow.
-func (pt *Port) slow(p *packet.Packet, k unifiedKey, env *Env) Result {
+// slow visits every layer and makes the unified flow, in place of old if there
+// was one.
+func (pt *Port) slow(p *packet.Packet, k unifiedKey, old *unified, env *Env) Result {
 	u := pt.spare
 	if u == nil {
 		u = new(unified)
 	}
-	pt.spare = u
+	pt.spare, pt.missed = u, pt.missed[:0]
 	u.init()
 	u.once = p.Headers().Fragment
 	for i := range pt.stages {
@@ -30,17 +31,16 @@ func (pt *Port) slow(p *packet.Packet, k unifiedKey, env *Env) Result {
 		if !res.Pass || res.Hole != "" {
 			return res
 		}
-		u.res.Hairpin = u.res.Hairpin || res.Hairpin
+		u.hairpin = u.hairpin || res.Hairpin
 		if p.Headers().IPVersion == 0 {
 			break // what was in the tunnel is not IP
 		}
 	}
-	res := u.res
 	if !u.once {
 		pt.spare = nil
-		pt.keep(k, u)
+		pt.keep(k, u, old)
 	}
-	return res
+	return Result{Pass: true, Hairpin: u.hairpin}
 }
 
 // visit sends the packet through one layer and notes in u what that did.
@@ -79,7 +79,7 @@ func (pt *Port) visit(st *stage, p *packet.Packet, dir Direction, env *Env, u *u
 		return pt.blocked(st.Layer, nil, nil, p, dir, env)
 	}
 	if st.makesFlows {
-		u.missed = append(u.missed, missed{st, k})
+		pt.missed = append(pt.missed, missed{st, k})
 	}
 	if env.Rec.On() && st.has(dir, h.IPVersion) {
 		s := trace.Step{Action: trace.ActNoMatch, Text: "no rule matches", Nearest: nearest(st.Layer, p, dir)}
@@ -213,7 +213,7 @@ func (pt *Port) apply(st *stage, g *Group, r *Rule, p *packet.Packet, k flowKey,
 		c.there = flow{conn: c, rule: r, hairpin: r.Hairpin}
 		c.there.touch(env.Now)
 	} else if st.makesFlows {
-		u.missed = append(u.missed, missed{st, k})
+		pt.missed = append(pt.missed, missed{st, k})
 	}
 
 	var before packet.Headers
@@ -240,10 +240,11 @@ func (pt *Port) apply(st *stage, g *Group, r *Rule, p *packet.Packet, k flowKey,
 			return end(reason, text)
 		}
 	case RouteEncap:
-		if err := r.Tunnel.encap(p); err != nil {
+		srcPort := packet.VXLANSrcPort(p.Tuple())
+		if err := r.Tunnel.encap(p, srcPort); err != nil {
 			return end(trace.BadPacket, err.Error())
 		}
-		u.ops = append(u.ops, op{tunnel: r.Tunnel})
+		u.ops = append(u.ops, op{tunnel: r.Tunnel, srcPort: srcPort})
 		if rec {
 			env.Rec.Add(pt.step(env, dir, st.Layer, g, r, encapStep(p, r.Tunnel, &before)))
 		}
