@@ -293,7 +293,7 @@ func (s *Stack) step(w *wire.World, p *packet.Packet, st trace.Step, f *evidence
 	}
 	st.Place, st.Object = s.Place, s.Object
 	if p != nil && st.Packet == "" {
-		st.Packet = p.String()
+		st.Packet = w.Rec.Describe(p)
 	}
 	w.Rec.Add(st.Cite(f))
 }

@@ -7,6 +7,7 @@
 package trace
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -261,6 +262,32 @@ type Recorder struct {
 	leg   Leg
 	steps []Step
 	seen  *Seen
+
+	last     []byte // the frame that lastText describes
+	lastText string
+}
+
+// typicalSteps is the length of most paths; making room for them at once saves
+// copying the steps.
+const typicalSteps = 32
+
+// Frame is what Describe can put into words.
+type Frame interface {
+	Bytes() []byte
+	String() string
+}
+
+// Describe returns f.String(), remembering it while the frame stays the same:
+// most steps do not change the packet. On a nil Recorder it returns "".
+func (r *Recorder) Describe(f Frame) string {
+	if r == nil {
+		return ""
+	}
+	if b := f.Bytes(); !bytes.Equal(b, r.last) || r.lastText == "" {
+		r.last = append(r.last[:0], b...)
+		r.lastText = f.String()
+	}
+	return r.lastText
 }
 
 // On reports whether steps are being recorded.
@@ -277,6 +304,9 @@ func (r *Recorder) SetLeg(l Leg) {
 func (r *Recorder) Add(s Step) {
 	if r == nil {
 		return
+	}
+	if r.steps == nil {
+		r.steps = make([]Step, 0, typicalSteps)
 	}
 	s.N = len(r.steps) + 1
 	if s.Leg == "" {

@@ -282,7 +282,7 @@ func (pt *Port) apply(st *stage, g *Group, r *Rule, p *packet.Packet, k flowKey,
 			text += ", sent back into the switch"
 		}
 		env.Rec.Add(pt.step(env, dir, st.Layer, g, r, trace.Step{
-			Action: action, Text: text, Changes: Diff(&before, p.Headers()), Packet: p.String(),
+			Action: action, Text: text, Changes: Diff(&before, p.Headers()), Packet: env.Rec.Describe(p),
 		}))
 	}
 	return Result{Pass: true, Hairpin: r.Hairpin}
