@@ -73,6 +73,9 @@ func (a *Azure) policy(s *wire.Segment, allowed map[packet.Tuple]bool, w *wire.W
 		return
 	}
 	step := func(st trace.Step, f *evidence.Fact) {
+		if st.Reason != "" {
+			w.Lose("fabric", "Azure host", st.Reason)
+		}
 		if w.Rec.On() {
 			st.Place, st.Object, st.Packet = "fabric", "Azure host", p.String()
 			w.Rec.Add(st.Cite(f))

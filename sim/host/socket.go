@@ -143,6 +143,10 @@ func (s *Stack) local(w *wire.World, p *packet.Packet, inside bool) {
 	if h.Proto == packet.UDP && s.tunnelled(w, p) {
 		return
 	}
+	if w.Sink != nil {
+		w.Sink(s.Place, s.Object, p)
+		return
+	}
 	if k := s.sockets[t]; k != nil {
 		k.receive(w, p)
 		return

@@ -243,6 +243,10 @@ func (s *Stack) route(w *wire.World, p *packet.Packet, verb string) {
 func (s *Stack) Input(w *wire.World, l *Link, p *packet.Packet) {
 	h := p.Headers()
 	if h.EtherType == packet.EtherARP {
+		if w.Sink != nil && l.Owns(h.ARPTarget) {
+			w.Sink(s.Place, s.Object, p)
+			return
+		}
 		s.answerARP(w, l, p)
 		return
 	}
@@ -288,6 +292,9 @@ func (s *Stack) refused(proto packet.Proto) *Refusal {
 
 // step records one step of this stack.
 func (s *Stack) step(w *wire.World, p *packet.Packet, st trace.Step, f *evidence.Fact) {
+	if st.Reason != "" {
+		w.Lose(s.Place, s.Object, st.Reason)
+	}
 	if !w.Rec.On() {
 		return
 	}

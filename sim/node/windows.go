@@ -249,20 +249,31 @@ func (n *Windows) sendHost(w *wire.World, a *adapter, p *packet.Packet) {
 
 // send takes a packet into a switch and delivers it at the other side.
 func (n *Windows) send(w *wire.World, sw *vswitch, from *vfp.Port, p *packet.Packet) {
+	if w.TapPort != nil {
+		w.TapPort(n.Name, from.Label, true, p)
+	}
 	if p.Headers().EthDst.IsMulticast() {
 		for _, to := range sw.Flood(from) {
 			q := p.Clone()
+			if w.TapPort != nil {
+				w.TapPort(n.Name, to.Label, false, q)
+			}
 			w.Queue(func() { sw.deliver[to](w, q) })
 		}
 		return
 	}
 	fate := sw.Send(from, p, w.Env(n.Name))
-	if fate.Hole != "" {
+	switch {
+	case fate.Hole != "":
 		w.Fell(fate.Hole)
-		return
-	}
-	if fate.To != nil {
-		w.Queue(func() { sw.deliver[fate.To](w, p) })
+	case fate.To == nil:
+		w.Lose(n.Name, from.Label, fate.Reason)
+	default:
+		to := fate.To
+		if w.TapPort != nil {
+			w.TapPort(n.Name, to.Label, false, p)
+		}
+		w.Queue(func() { sw.deliver[to](w, p) })
 	}
 }
 
@@ -508,6 +519,7 @@ func (n *Windows) sendPod(w *wire.World, pod *Pod, p *packet.Packet) {
 			return
 		}
 	}
+	w.Lose(n.Name, pod.Stack.Object, trace.PortNotReady)
 	if w.Rec.On() {
 		w.Rec.Add(trace.Step{Place: n.Name, Object: pod.Stack.Object, Action: trace.ActDrop, Reason: trace.PortNotReady,
 			Text: "the pod has no switch port: its HNS endpoint is gone or not attached", Packet: p.String()}.Cite(hns.FactPort))
@@ -560,7 +572,10 @@ func (n *Windows) podPort(sw *vswitch, e *hns.Endpoint, id string) {
 		sw.deliver[port] = func(w *wire.World, p *packet.Packet) {
 			if pod := n.pods[id]; pod != nil {
 				pod.Stack.Input(w, pod.Stack.Links[0], p)
-			} else if w.Rec.On() {
+				return
+			}
+			w.Lose(n.Name, port.Label, trace.PortNotReady)
+			if w.Rec.On() {
 				w.Rec.Add(trace.Step{Place: n.Name, Object: port.Label, Action: trace.ActDrop, Reason: trace.PortNotReady,
 					Text: "no compartment is behind the port", Packet: p.String()}.Cite(hns.FactPort))
 			}

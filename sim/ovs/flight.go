@@ -55,6 +55,9 @@ func (f *flight) egress() {
 }
 
 func (f *flight) add(st trace.Step, fact *evidence.Fact) {
+	if st.Reason != "" {
+		f.w.Lose(f.x.Name, "br-int", st.Reason)
+	}
 	if !f.w.Rec.On() {
 		return
 	}

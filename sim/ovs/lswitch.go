@@ -135,6 +135,9 @@ func (f *flight) deliver() {
 			Text: "output to " + f.out.name, Frame: append([]byte(nil), f.p.Bytes()...)}, factPortSec)
 	}
 	w, p, d := f.w, f.p, f.out.deliver
+	if w.TapPort != nil {
+		w.TapPort(f.x.Name, "logical port "+f.out.name, false, p)
+	}
 	w.Queue(func() { d(w, p) })
 }
 

@@ -74,6 +74,9 @@ func (x *Node) plug(p *port, l *host.Link, s *host.Stack) {
 	p.deliver = func(w *wire.World, q *packet.Packet) { s.Input(w, l, q) }
 	x.sw.addPort(p)
 	l.Send = func(w *wire.World, q *packet.Packet) {
+		if w.TapPort != nil {
+			w.TapPort(x.Name, "logical port "+p.name, true, q)
+		}
 		f := &flight{x: x, w: w, p: q, dp: x.sw}
 		if p.kind == management && x.net.o.ServiceCIDR.Contains(q.Headers().Dst) && x.net.param(ParamServiceRoute) == "unknown" {
 			f.hole("", "whether this node's own packets to a Service address reach OVN is not known", factServiceRoute)

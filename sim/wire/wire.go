@@ -104,6 +104,7 @@ func (s *Segment) Deliver(w *World, from *NIC, p *packet.Packet) {
 			return
 		}
 	}
+	w.Lose(s.place(), s.Name, trace.NoNeighbour)
 	if w.Rec.On() {
 		w.Rec.Add(trace.Step{Place: s.place(), Object: s.object(), Action: trace.ActDrop, Reason: trace.NoNeighbour,
 			Text: "nobody on the segment has the MAC address " + dst.String(), Packet: w.Rec.Describe(p)}.Cite(factWire))
@@ -140,8 +141,28 @@ type World struct {
 	Made   []trace.Choice
 	// Hole is set to the first hole of the model that a packet fell into.
 	Hole string
+	// Spread takes the default of every choice, a hash of the flow, also while
+	// recording: a replay balances as a real switch does.
+	Spread bool
+	// TapPort, when set, sees every frame that enters or leaves a virtual
+	// switch by one of its ports.
+	TapPort func(place, port string, entering bool, p *packet.Packet)
+	// Sink, when set, takes what arrives at a stack that owns the destination,
+	// in place of the programs there: nobody answers. Place and object name
+	// the stack.
+	Sink func(place, object string, p *packet.Packet)
+	// Lost is the last loss, also when nothing is recorded.
+	Lost Loss
 
 	queue []func()
+	next  int // of queue
+	env   vfp.Env
+}
+
+// Loss is where and why a packet was thrown away. The zero Loss is none.
+type Loss struct {
+	Place, Object string
+	Reason        trace.Reason
 }
 
 // MaxEvents bounds one run: more means that packets travel in circles that no
@@ -153,13 +174,16 @@ func (w *World) Queue(f func()) { w.queue = append(w.queue, f) }
 
 // Run works the queue off. It returns an error when it does not end.
 func (w *World) Run() error {
-	for n := 0; len(w.queue) > 0; n++ {
+	defer func() {
+		clear(w.queue)
+		w.queue, w.next = w.queue[:0], 0
+	}()
+	for n := 0; w.next < len(w.queue); n++ {
 		if n == MaxEvents {
-			w.queue = nil
 			return fmt.Errorf("more than %d events for one packet", MaxEvents)
 		}
-		f := w.queue[0]
-		w.queue = w.queue[1:]
+		f := w.queue[w.next]
+		w.next++
 		f()
 	}
 	return nil
@@ -170,16 +194,26 @@ func (w *World) Choose(where string, n, def int, label func(int) string) int {
 	pick := def
 	if i := len(w.Made); i < len(w.Forced) {
 		pick = w.Forced[i] % n
-	} else if w.Rec.On() {
+	} else if w.Rec.On() && !w.Spread {
 		pick = 0
 	}
 	w.Made = append(w.Made, trace.Choice{Where: where, Pick: pick, Of: n, Label: label(pick)})
 	return pick
 }
 
-// Env is the environment for packets that pass a virtual switch at place.
+// Env is the environment for a packet that passes a virtual switch at place. It
+// is valid until the next call.
 func (w *World) Env(place string) *vfp.Env {
-	return &vfp.Env{Now: w.Now, Rec: w.Rec, Place: place, Choose: w.Choose}
+	if w.env.Choose == nil {
+		w.env.Choose = w.Choose
+	}
+	w.env.Now, w.env.Rec, w.env.Place = w.Now, w.Rec, place
+	return &w.env
+}
+
+// Lose notes that a packet was thrown away.
+func (w *World) Lose(place, object string, reason trace.Reason) {
+	w.Lost = Loss{place, object, reason}
 }
 
 // Fell notes that a packet fell into a hole of the model.
