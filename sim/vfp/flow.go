@@ -1,6 +1,7 @@
 package vfp
 
 import (
+	"encoding/binary"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/packet"
@@ -58,9 +59,10 @@ func flowTuple(h *packet.Headers) packet.Tuple {
 type stage struct {
 	*Layer
 	flows map[flowKey]*flow
-	// watch holds the unified flows that rest on there being no flow with a
-	// key: when one appears they are stale.
-	watch map[flowKey][]*unified
+	// births counts the flows that were put in under keys of each bucket. A
+	// unified flow that rests on there being no flow looks here whether one can
+	// have appeared; keys that share a bucket cost it a visit to the layers.
+	births [births]uint32
 	// makesFlows is false when no rule of the layer can ever make a flow.
 	makesFlows bool
 	// tunnels are the UDP ports of tunnels that conditions look into.
@@ -69,7 +71,7 @@ type stage struct {
 }
 
 func newStage(l *Layer) *stage {
-	st := &stage{Layer: l, flows: map[flowKey]*flow{}, watch: map[flowKey][]*unified{}, sweepAt: firstSweep}
+	st := &stage{Layer: l, flows: map[flowKey]*flow{}, sweepAt: firstSweep}
 	for _, g := range l.Groups {
 		for _, r := range g.Rules {
 			st.makesFlows = st.makesFlows || l.Stateful && r.keepsFlows()
@@ -100,15 +102,21 @@ func (st *stage) put(k flowKey, f *flow, now time.Duration) {
 		old.replaced = true
 	}
 	st.flows[k] = f
-	if len(st.watch) == 0 {
-		return
+	st.births[bucketOf(&k)]++
+}
+
+// births is the number of buckets of a stage.
+const births = 1024
+
+func bucketOf(k *flowKey) uint16 {
+	t := &k.tuple
+	src, dst := t.Src.As16(), t.Dst.As16()
+	le := binary.LittleEndian
+	x := uint64(t.SrcPort)<<48 | uint64(t.DstPort)<<32 | uint64(t.ICMPType)<<16 | uint64(t.Proto)<<8 | uint64(k.dir)
+	for _, w := range [...]uint64{le.Uint64(src[:]), le.Uint64(src[8:]), le.Uint64(dst[:]), le.Uint64(dst[8:])} {
+		x = (x ^ x>>29 ^ w) * 0xbf58476d1ce4e5b9
 	}
-	if us := st.watch[k]; us != nil {
-		for _, u := range us {
-			u.stale = true
-		}
-		delete(st.watch, k)
-	}
+	return uint16(x >> 54)
 }
 
 // remember keeps a new connection: the flow of the packet that made it, which

@@ -47,8 +47,8 @@ type Port struct {
 	layers  []*Layer
 	stages  []*stage // one for each layer
 	unified map[unifiedKey]*unified
+	sweepAt int      // number of unified flows at which to look for dead ones
 	spare   *unified // one that was not kept, to use again
-	missed  []missed // of the packet that goes the slow way now
 	now     time.Duration
 	sw      *Switch
 }
@@ -78,7 +78,7 @@ func (pt *Port) SetLayers(layers []*Layer) {
 			st.kill()
 		}
 	}
-	pt.unified = map[unifiedKey]*unified{}
+	pt.unified, pt.sweepAt = map[unifiedKey]*unified{}, firstSweep
 }
 
 // inherit takes over the flows of an earlier version of the layer whose rules
@@ -164,8 +164,11 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	pt.now = env.Now
 	k := unifiedKey{h.Tuple(), h.EthDst, dir}
 	u := pt.unified[k]
-	if u == nil || env.Rec != nil || h.Fragment || p.Len() > maxFast || !u.hit(env.Now) {
-		return pt.slow(p, k, u, env)
+	if u == nil || env.Rec != nil || h.Fragment || p.Len() > maxFast || !u.holds(env.Now) {
+		return pt.slow(p, k, env)
+	}
+	for _, f := range u.flows {
+		f.touch(env.Now)
 	}
 	for i := range u.ops {
 		o := &u.ops[i]

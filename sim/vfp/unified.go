@@ -14,20 +14,28 @@ type unified struct {
 	ops     []op
 	flows   []*flow
 	hairpin bool
-	// stale is set when a flow has appeared that this one does not know of.
-	stale bool
+	missed  []missed
 	// once is set when the decision rests on more of the packet than the key.
 	once bool
 
 	// Room for what most flows need, to save allocations.
 	opRoom   [1]op
 	flowRoom [2]*flow
+	missRoom [2]missed
 }
 
-// missed is a look-up in a stateful layer that found no flow.
+// missed is a look-up in a stateful layer that found no flow: when a flow has
+// been born since in the bucket of its key, the key may have one.
 type missed struct {
-	st *stage
-	k  flowKey
+	st     *stage
+	bucket uint16
+	births uint32
+}
+
+// misses notes that u rests on there being no flow with a key.
+func (u *unified) misses(st *stage, k *flowKey) {
+	b := bucketOf(k)
+	u.missed = append(u.missed, missed{st, b, st.births[b]})
 }
 
 // unifiedKey is everything of a packet that a rule or flow can look at. What is
@@ -41,8 +49,8 @@ type unifiedKey struct {
 }
 
 const (
-	// maxUnified bounds a port's unified flows; at the limit all are forgotten
-	// and made anew when they are needed.
+	// maxUnified bounds a port's unified flows, of which those that rest on no
+	// flow never expire; at the limit all are made anew when they are needed.
 	maxUnified = 1 << 16
 	// maxFast is the longest frame that may take the fast way, in bytes. A
 	// longer one may not fit into a tunnel, which only the slow way tells.
@@ -51,56 +59,45 @@ const (
 
 func (u *unified) init() {
 	*u = unified{}
-	u.ops, u.flows = u.opRoom[:0], u.flowRoom[:0]
+	u.ops, u.flows, u.missed = u.opRoom[:0], u.flowRoom[:0], u.missRoom[:0]
 }
 
-// hit reports whether u still holds, and keeps the flows under it alive.
-func (u *unified) hit(now time.Duration) bool {
-	if u.stale {
-		return false
-	}
+// holds reports whether nothing has changed that u rests on.
+func (u *unified) holds(now time.Duration) bool {
 	for _, f := range u.flows {
 		if f.expired(now) {
 			return false
 		}
 	}
-	for _, f := range u.flows {
-		f.touch(now)
+	for i := range u.missed {
+		m := &u.missed[i]
+		if m.st.births[m.bucket] != m.births {
+			return false
+		}
 	}
 	return true
 }
 
-// keep stores a unified flow that was just made, in place of old if there was one.
-func (pt *Port) keep(k unifiedKey, u, old *unified) {
-	if old != nil {
-		old.stale = true
-	} else if len(pt.unified) >= maxUnified {
-		pt.Invalidate()
-	}
-	pt.unified[k] = u
-	for _, m := range pt.missed {
-		us := m.st.watch[m.k]
-		n := 0
-		for _, w := range us {
-			if !w.stale {
-				us[n] = w
-				n++
+// keep stores a unified flow that was just made.
+func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
+	if len(pt.unified) >= pt.sweepAt {
+		for k, u := range pt.unified {
+			if !u.holds(now) {
+				delete(pt.unified, k)
 			}
 		}
-		clear(us[n:])
-		m.st.watch[m.k] = append(us[:n], u)
+		if len(pt.unified) >= maxUnified {
+			pt.Invalidate()
+		}
+		pt.sweepAt = max(firstSweep, 2*len(pt.unified))
 	}
+	pt.unified[k] = u
 }
 
 // Invalidate forgets the unified flows, not the flows of the layers: the next
 // packet of each flow visits every layer again. SetLayers and Flush do it by
 // themselves.
-func (pt *Port) Invalidate() {
-	clear(pt.unified)
-	for _, st := range pt.stages {
-		clear(st.watch)
-	}
-}
+func (pt *Port) Invalidate() { clear(pt.unified) }
 
 // op is one thing that a unified flow does to a packet: wrap it in a tunnel, or
 // rewrite its headers when tunnel is nil.

@@ -8,14 +8,13 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// slow visits every layer and makes the unified flow, in place of old if there
-// was one.
-func (pt *Port) slow(p *packet.Packet, k unifiedKey, old *unified, env *Env) Result {
+// slow visits every layer and makes the unified flow.
+func (pt *Port) slow(p *packet.Packet, k unifiedKey, env *Env) Result {
 	u := pt.spare
 	if u == nil {
 		u = new(unified)
 	}
-	pt.spare, pt.missed = u, pt.missed[:0]
+	pt.spare = u
 	u.init()
 	u.once = p.Headers().Fragment
 	for i := range pt.stages {
@@ -38,7 +37,7 @@ func (pt *Port) slow(p *packet.Packet, k unifiedKey, old *unified, env *Env) Res
 	}
 	if !u.once {
 		pt.spare = nil
-		pt.keep(k, u, old)
+		pt.keep(k, u, env.Now)
 	}
 	return Result{Pass: true, Hairpin: u.hairpin}
 }
@@ -79,7 +78,7 @@ func (pt *Port) visit(st *stage, p *packet.Packet, dir Direction, env *Env, u *u
 		return pt.blocked(st.Layer, nil, nil, p, dir, env)
 	}
 	if st.makesFlows {
-		pt.missed = append(pt.missed, missed{st, k})
+		u.misses(st, &k)
 	}
 	if env.Rec.On() && st.has(dir, h.IPVersion) {
 		s := trace.Step{Action: trace.ActNoMatch, Text: "no rule matches", Nearest: nearest(st.Layer, p, dir)}
@@ -213,7 +212,7 @@ func (pt *Port) apply(st *stage, g *Group, r *Rule, p *packet.Packet, k flowKey,
 		c.there = flow{conn: c, rule: r, hairpin: r.Hairpin}
 		c.there.touch(env.Now)
 	} else if st.makesFlows {
-		pt.missed = append(pt.missed, missed{st, k})
+		u.misses(st, &k)
 	}
 
 	var before packet.Headers
