@@ -1,10 +1,7 @@
 package lab
 
 import (
-	"fmt"
 	"net/netip"
-	"strconv"
-	"strings"
 
 	"github.com/winlab-dev/winlab/sim/fabric"
 	"github.com/winlab-dev/winlab/sim/host"
@@ -38,18 +35,7 @@ func (b *builder) fabric() error {
 			default:
 				rule.Proto = protocols[r.Protocol]
 			}
-			if r.Ports != "" {
-				lo, hi, _ := strings.Cut(r.Ports, "-")
-				if hi == "" {
-					hi = lo
-				}
-				l, err1 := strconv.ParseUint(lo, 10, 16)
-				h, err2 := strconv.ParseUint(hi, 10, 16)
-				if err1 != nil || err2 != nil {
-					return fmt.Errorf("%s:%d: ports %q: write 80 or 8000-8080", file, line, r.Ports)
-				}
-				rule.PortLo, rule.PortHi = uint16(l), uint16(h)
-			}
+			rule.PortLo, rule.PortHi, _ = parsePorts(r.Ports)
 			a.Rules = append(a.Rules, rule)
 		}
 		for j, r := range g.Routes {

@@ -1,12 +1,14 @@
 package lab
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -38,7 +40,7 @@ func Load(path string) (*File, error) {
 	if node == nil {
 		return nil, found.AsError()
 	}
-	return finish(path, node, found)
+	return whole(path, node, found)
 }
 
 // Parse reads a lab from memory; path stands for its name and place.
@@ -48,24 +50,81 @@ func Parse(path string, data []byte) (*File, error) {
 	if node == nil {
 		return nil, found.AsError()
 	}
-	return finish(path, node, found)
+	return whole(path, node, found)
 }
 
-func finish(path string, node *yaml.Node, found strict.Mistakes) (*File, error) {
-	if len(found) > 0 {
-		return nil, found.AsError()
+// whole finishes a lab and looks at all of its variants too.
+func whole(path string, node *yaml.Node, found strict.Mistakes) (*File, error) {
+	f, err := finish(path, node, found)
+	if err != nil {
+		return nil, err
 	}
-	f := &File{Path: path, node: node, dir: filepath.Dir(path), Lab: new(Lab)}
-	if err := node.Decode(f.Lab); err != nil {
-		return nil, strict.Mistakes{{File: path, Message: err.Error()}}.AsError()
+	var inVariants strict.Mistakes
+	for _, v := range f.Lab.Spec.Variants {
+		if v.Set == nil {
+			continue
+		}
+		var ms strict.Mistakes
+		if _, err := f.Variant(v.Name); errors.As(err, &ms) {
+			for _, m := range ms {
+				if !slices.Contains(inVariants, m) {
+					inVariants = append(inVariants, m)
+				}
+			}
+		} else if err != nil {
+			return nil, err
+		}
 	}
-	v := &validator{file: path, root: node, lab: f.Lab}
-	v.lab.Spec.defaults(f.Lab.Metadata.Name)
-	v.check()
-	if len(v.found) > 0 {
-		return nil, v.found.AsError()
+	if err := inVariants.AsError(); err != nil {
+		return nil, err
 	}
 	return f, nil
+}
+
+// finish turns a document into a lab and holds it against what makes sense.
+// Mistakes of form are in found already; the rest of such a document is still
+// looked at, so that a person sees everything at once.
+func finish(path string, node *yaml.Node, found strict.Mistakes) (*File, error) {
+	f := &File{Path: path, node: node, dir: filepath.Dir(path), Lab: new(Lab)}
+	if len(found) > 0 {
+		node = withoutTwins(node)
+	}
+	if err := node.Decode(f.Lab); err != nil {
+		var partly *yaml.TypeError
+		if len(found) == 0 {
+			return nil, strict.Mistakes{{File: path, Message: err.Error()}}.AsError()
+		}
+		if !errors.As(err, &partly) {
+			return nil, found.AsError()
+		}
+	}
+	v := newValidator(f, node, found)
+	v.lab.Spec.defaults(f.Lab.Metadata.Name)
+	v.check()
+	if found = append(found, v.found...); len(found) > 0 {
+		return nil, found.AsError()
+	}
+	return f, nil
+}
+
+// withoutTwins copies a document and leaves out keys that come twice, which
+// the decoder refuses as a whole.
+func withoutTwins(n *yaml.Node) *yaml.Node {
+	out := *n
+	out.Content = nil
+	seen := map[string]bool{}
+	for i := 0; i < len(n.Content); i++ {
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			if k := n.Content[i]; seen[k.Value] && i+1 < len(n.Content) {
+				i++
+				continue
+			} else {
+				seen[k.Value] = true
+			}
+		}
+		out.Content = append(out.Content, withoutTwins(n.Content[i]))
+	}
+	return &out
 }
 
 // read reads a file, checks its form and merges it over its base.
@@ -82,7 +141,7 @@ func read(path string, found *strict.Mistakes, under []string) *yaml.Node {
 		*found = append(*found, strict.Mistake{File: path, Message: "this is a folder; name a lab file in it"})
 		return nil
 	case info.Size() > maxSize:
-		*found = append(*found, strict.Mistake{File: path, Message: fmt.Sprintf("%d bytes are too much for a lab; the limit is %d", info.Size(), maxSize)})
+		*found = append(*found, tooBig(path, info.Size()))
 		return nil
 	}
 	data, err := os.ReadFile(path)
@@ -93,7 +152,19 @@ func read(path string, found *strict.Mistakes, under []string) *yaml.Node {
 	return parse(path, data, found, under)
 }
 
+func tooBig(path string, size int64) strict.Mistake {
+	return strict.Mistake{File: path, Message: fmt.Sprintf("%d bytes are too much for a lab; the limit is %d", size, maxSize)}
+}
+
 func parse(path string, data []byte, found *strict.Mistakes, under []string) *yaml.Node {
+	if len(data) > maxSize {
+		*found = append(*found, tooBig(path, int64(len(data))))
+		return nil
+	}
+	if i := bytes.IndexByte(data, 0); i >= 0 {
+		*found = append(*found, strict.Mistake{File: path, Message: fmt.Sprintf("byte %d is zero: this is not a text file; a lab is YAML and starts with apiVersion: %s", i, APIVersion)})
+		return nil
+	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
 		*found = append(*found, strict.SyntaxMistake(path, err))
@@ -115,20 +186,30 @@ func parse(path string, data []byte, found *strict.Mistakes, under []string) *ya
 		}
 	}
 	*found = append(*found, c.Found...)
-	if len(c.Found) > 0 {
+	if root.Kind != yaml.MappingNode || !plain(root, 0) {
 		return nil
 	}
 	setFile(root, path)
 	spec := child(root, "spec")
 	if base := child(spec, "base"); base != nil && base.Value != "" {
+		at := strict.Mistake{File: path, Line: base.Line, Column: base.Column}
+		if base.Kind != yaml.ScalarNode {
+			return root
+		}
 		to := filepath.Join(filepath.Dir(path), base.Value)
-		for _, u := range append(under, path) {
+		for _, u := range append(slices.Clone(under), path) {
 			if filepath.Clean(u) == filepath.Clean(to) || len(under) > maxBases {
-				*found = append(*found, strict.Mistake{File: path, Line: base.Line, Column: base.Column, Message: "the lab rests on itself: " + strings.Join(append(under, path, to), " -> ")})
+				at.Message = "the lab rests on itself: " + strings.Join(append(slices.Clone(under), path, to), " -> ")
+				*found = append(*found, at)
 				return nil
 			}
 		}
-		b := read(to, found, append(under, path))
+		if info, err := os.Stat(to); err != nil || info.IsDir() {
+			at.Message = fmt.Sprintf("base %s: there is no such file; write the path from this file's folder to another lab", base.Value)
+			*found = append(*found, at)
+			return nil
+		}
+		b := read(to, found, append(slices.Clone(under), path))
 		if b == nil {
 			return nil
 		}
@@ -136,6 +217,17 @@ func parse(path string, data []byte, found *strict.Mistakes, under []string) *ya
 		root = merge(b, root)
 	}
 	return root
+}
+
+// maxDepth bounds the nesting of a document that is looked at any further.
+const maxDepth = 64
+
+// plain reports whether a document is a tree of moderate depth.
+func plain(n *yaml.Node, depth int) bool {
+	if n.Kind == yaml.AliasNode || depth > maxDepth {
+		return false
+	}
+	return !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return !plain(c, depth+1) })
 }
 
 func orNode(a, b *yaml.Node) *yaml.Node {
@@ -307,8 +399,17 @@ func (f *File) Variant(name string) (*File, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.Lab.Spec.HNS = append(w.Lab.Spec.HNS, v.HNS...)
+		w.Lab.Spec.HNS = append(slices.Clone(w.Lab.Spec.HNS), v.HNS...)
 		w.Lab.Spec.Flows = v.Flows
+		if v.Set != nil {
+			// Only now it is known who is there.
+			check := newValidator(w, root, nil)
+			check.calls(p("variants", i, "hns"), v.HNS)
+			check.flows(p("variants", i, "flows"), v.Flows)
+			if err := check.found.AsError(); err != nil {
+				return nil, err
+			}
+		}
 		return w, nil
 	}
 	return nil, fmt.Errorf("%s: there is no variant %q; there are %s", f.Path, name, strings.Join(names, ", "))

@@ -46,6 +46,9 @@ type listen struct {
 	port  uint16
 }
 
+// maxReplicas bounds the pods of one workload: a node has room for some 100.
+const maxReplicas = 1000
+
 // manifests are the objects that a lab's manifests hold.
 type manifests struct {
 	workloads []*workload
@@ -108,6 +111,11 @@ func (m *manifests) add(file string, line int, doc []byte) error {
 		if err := sigsyaml.UnmarshalStrict(doc, &s.Service); err != nil {
 			return fmt.Errorf("service %s: %w", head.Name, err)
 		}
+		for _, sp := range s.Spec.Ports {
+			if sp.Port < 1 || sp.Port > 65535 || sp.NodePort < 0 || sp.NodePort > 65535 {
+				return fmt.Errorf("service %s: port %d, nodePort %d: ports are 1 to 65535", head.Name, sp.Port, sp.NodePort)
+			}
+		}
 		m.services = append(m.services, s)
 		return nil
 	case "Pod":
@@ -125,6 +133,9 @@ func (m *manifests) add(file string, line int, doc []byte) error {
 		template = d.Spec.Template
 		if d.Spec.Replicas != nil {
 			replicas = int(*d.Spec.Replicas)
+		}
+		if replicas < 0 || replicas > maxReplicas {
+			return fmt.Errorf("%s %s: %d replicas; write 0 to %d", strings.ToLower(head.Kind), head.Name, replicas, maxReplicas)
 		}
 		if d.Spec.Selector != nil {
 			sel, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)

@@ -104,3 +104,21 @@ func parseHostPort(s string) (kube.HostPort, error) {
 	}
 	return kube.HostPort{Proto: pr, HostPort: uint16(hp), Container: uint16(cp)}, nil
 }
+
+// parsePorts reads the ports of a security rule: "80", "8000-8080" or nothing
+// for all, which is 0 to 0.
+func parsePorts(s string) (lo, hi uint16, err error) {
+	if s == "" {
+		return 0, 0, nil
+	}
+	first, last, ranged := strings.Cut(s, "-")
+	if !ranged {
+		last = first
+	}
+	l, err1 := strconv.ParseUint(first, 10, 16)
+	h, err2 := strconv.ParseUint(last, 10, 16)
+	if err1 != nil || err2 != nil || l == 0 || l > h {
+		return 0, 0, fmt.Errorf("%q is no port or range of ports; write 80 or 8000-8080", s)
+	}
+	return uint16(l), uint16(h), nil
+}

@@ -2,16 +2,15 @@ package lab
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/strict"
-	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows"
 )
 
@@ -28,6 +27,31 @@ type validator struct {
 	root  *yaml.Node
 	lab   *Lab
 	found strict.Mistakes
+	// form are the mistakes of form that were found before. What holds one of
+	// them is not complained about again.
+	form map[position]bool
+	// who is there, for the names in flows; nil while it is not known.
+	names map[string][]string
+}
+
+// position is a place in a file.
+type position struct {
+	file         string
+	line, column int
+}
+
+func newValidator(f *File, root *yaml.Node, form strict.Mistakes) *validator {
+	v := &validator{file: f.Path, root: root, lab: f.Lab, form: map[position]bool{}}
+	for _, m := range form {
+		v.form[position{m.File, m.Line, m.Column}] = true
+	}
+	v.names = f.names()
+	return v
+}
+
+// misshapen reports whether a mistake of form is somewhere in a node.
+func (v *validator) misshapen(n *yaml.Node) bool {
+	return len(v.form) > 0 && (v.form[position{n.HeadComment, n.Line, n.Column}] || slices.ContainsFunc(n.Content, v.misshapen))
 }
 
 // at finds the node of a value by keys and positions; the deepest that exists.
@@ -53,6 +77,9 @@ func (v *validator) at(path ...any) *yaml.Node {
 
 func (v *validator) add(path []any, format string, args ...any) {
 	n := v.at(path...)
+	if v.misshapen(n) {
+		return
+	}
 	file := n.HeadComment
 	if file == "" {
 		file = v.file
@@ -74,7 +101,6 @@ func (v *validator) check() {
 		v.add(p("kubernetes"), "%v", err)
 	}
 	v.oneOf(p("network", "plugin"), "plugin", s.Network.Plugin, Plugins)
-	v.oneOf(p("proxy", "mode"), "proxy mode", s.Proxy.Mode, ProxyModes)
 	v.prefix(p("network", "clusterCIDR"), s.Network.ClusterCIDR)
 	v.prefix(p("network", "serviceCIDR"), s.Network.ServiceCIDR)
 	v.addr(p("network", "dnsIP"), s.Network.DNSIP)
@@ -91,20 +117,26 @@ func (v *validator) check() {
 			v.prefix(p("network", f.key), f.value)
 		}
 	}
+	v.files(s)
+	v.proxy(p("proxy"), s.Proxy, s.Kubernetes, s)
 	v.fabric(s)
 	v.nodes(s)
 	v.pods(s)
 	v.hosts(s)
+	v.dns(s)
 	for name, value := range s.Params {
 		v.param(name, value)
 	}
-	v.calls(p("hns"), s.HNS, s)
+	v.calls(p("hns"), s.HNS)
 	for i, set := range s.Settings {
 		if _, err := kube.ParseVersion(set.Kubernetes); err != nil {
 			v.add(p("settings", i, "kubernetes"), "%v", err)
 		}
 		if set.Build != "" {
 			v.build(p("settings", i, "build"), set.Build)
+		}
+		if set.Proxy != nil {
+			v.proxy(p("settings", i, "proxy"), *set.Proxy, set.Kubernetes, s)
 		}
 	}
 	names := map[string]bool{}
@@ -113,10 +145,12 @@ func (v *validator) check() {
 			v.add(p("variants", i), "a variant needs a name of its own")
 		}
 		names[va.Name] = true
-		v.calls(p("variants", i, "hns"), va.HNS, s)
-		v.flows(p("variants", i, "flows"), va.Flows, s)
+		if va.Set == nil {
+			v.calls(p("variants", i, "hns"), va.HNS)
+			v.flows(p("variants", i, "flows"), va.Flows)
+		}
 	}
-	v.flows(p("flows"), s.Flows, s)
+	v.flows(p("flows"), s.Flows)
 }
 
 func (v *validator) oneOf(path []any, what, got string, want []string) {
@@ -167,19 +201,29 @@ func (v *validator) fabric(s *Spec) {
 			if r.Protocol != "" {
 				v.oneOf(sub(at, "protocol"), "protocol", r.Protocol, []string{"tcp", "udp", "icmp"})
 			}
-			for key, text := range map[string]string{"from": r.From, "to": r.To} {
-				if text != "" {
-					v.prefix(sub(at, key), text)
+			for _, f := range []struct{ key, text string }{{"from", r.From}, {"to", r.To}} {
+				if f.text != "" {
+					v.prefix(sub(at, f.key), f.text)
 				}
+			}
+			if _, _, err := parsePorts(r.Ports); err != nil {
+				v.add(sub(at, "ports"), "%v", err)
 			}
 		}
 		v.routes(p("fabric", "segments", i, "routes"), g.Routes)
 	}
+	var routers []string
 	for i, r := range s.Fabric.Routers {
+		if r.Name == "" || slices.Contains(routers, r.Name) {
+			v.add(p("fabric", "routers", i), "a router needs a name of its own; %q is empty or taken", r.Name)
+		}
+		routers = append(routers, r.Name)
 		for j, f := range r.Interfaces {
 			v.oneOf(p("fabric", "routers", i, "interfaces", j, "segment"), "segment", f.Segment, segs)
-			if _, err := netip.ParsePrefix(f.Address); err != nil {
+			if pre, err := netip.ParsePrefix(f.Address); err != nil {
 				v.add(p("fabric", "routers", i, "interfaces", j, "address"), "%q is not an address with a prefix length; write it as 192.168.1.1/24", f.Address)
+			} else {
+				v.inside(p("fabric", "routers", i, "interfaces", j, "address"), pre.Addr().String(), f.Segment, s)
 			}
 		}
 		v.routes(p("fabric", "routers", i, "routes"), r.Routes)
@@ -196,6 +240,9 @@ func (v *validator) fabric(s *Spec) {
 			v.oneOf(p("fabric", "routers", i, "nat", j, "outOf"), "segment", n.OutOf, segs)
 			for k, src := range n.Sources {
 				v.prefix(p("fabric", "routers", i, "nat", j, "sources", k), src)
+			}
+			for k, proto := range n.Protocols {
+				v.oneOf(p("fabric", "routers", i, "nat", j, "protocols", k), "protocol", proto, []string{"tcp", "udp", "icmp"})
 			}
 		}
 	}
@@ -214,7 +261,7 @@ func (v *validator) nodes(s *Spec) {
 	if len(s.Nodes) == 0 {
 		v.add(p(), "the lab has no nodes; write nodes: [{name: win1}, ...]")
 	}
-	names, addrs := map[string]bool{}, map[string]string{}
+	names, addrs, cidrs := map[string]bool{}, map[string]string{}, map[string]netip.Prefix{}
 	segs := segmentNames(s)
 	for i, n := range s.Nodes {
 		at := p("nodes", i)
@@ -228,12 +275,22 @@ func (v *validator) nodes(s *Spec) {
 		} else if n.Build != "" {
 			v.add(sub(at, "build"), "a Linux node has no Windows build")
 		}
+		for j, q := range n.Quirks {
+			v.oneOf(sub(at, "quirks", j), "quirk", q, windows.QuirkIDs())
+		}
 		v.addr(sub(at, "address"), n.Address)
 		if other, ok := addrs[n.Address]; ok {
 			v.add(sub(at, "address"), "%s is the address of %s already", n.Address, other)
 		}
 		addrs[n.Address] = n.Name
 		v.oneOf(sub(at, "segment"), "segment", n.Segment, segs)
+		v.inside(sub(at, "address"), n.Address, n.Segment, s)
+		if n.IPv6Address != "" {
+			v.addr(sub(at, "ipv6Address"), n.IPv6Address)
+		}
+		if n.IPv6PodCIDR != "" {
+			v.prefix(sub(at, "ipv6PodCIDR"), n.IPv6PodCIDR)
+		}
 		if n.PodCIDR != "" {
 			v.prefix(sub(at, "podCIDR"), n.PodCIDR)
 			cc, err1 := netip.ParsePrefix(s.Network.ClusterCIDR)
@@ -242,8 +299,17 @@ func (v *validator) nodes(s *Spec) {
 				v.add(sub(at, "podCIDR"), "the pod range %s of %s is outside the cluster's %s", pc, n.Name, cc)
 			}
 		}
+		if pc, err := netip.ParsePrefix(n.PodCIDR); err == nil {
+			for _, other := range slices.Sorted(maps.Keys(cidrs)) {
+				if cidrs[other].Overlaps(pc) {
+					v.add(sub(at, "podCIDR"), "the pod range %s of %s overlaps %s of %s", pc, n.Name, cidrs[other], other)
+				}
+			}
+			cidrs[n.Name] = pc
+		}
 		if n.Gateway != "" {
 			v.addr(sub(at, "gateway"), n.Gateway)
+			v.inside(sub(at, "gateway"), n.Gateway, n.Segment, s)
 		}
 		if n.Kubernetes != "" {
 			if _, err := kube.ParseVersion(n.Kubernetes); err != nil {
@@ -251,6 +317,11 @@ func (v *validator) nodes(s *Spec) {
 			}
 		}
 		v.routes(sub(at, "routes"), n.Routes)
+		for j, r := range n.Routes {
+			if r.Via == "" {
+				v.add(sub(at, "routes", j), "the route of %s needs the next hop; write via: ADDRESS", n.Name)
+			}
+		}
 		v.listen(sub(at, "listen"), n.Listen)
 	}
 }
@@ -272,24 +343,37 @@ func (v *validator) listen(path []any, ls []string) {
 }
 
 func (v *validator) pods(s *Spec) {
-	seen := map[string]bool{}
+	seen, addrs, hostPorts := map[string]bool{}, taken(s), map[string]string{}
 	for i, pod := range s.Pods {
 		at := p("pods", i)
-		if pod.Name == "" || seen[pod.Namespace+"/"+pod.Name] {
-			v.add(at, "a pod needs a name of its own in its namespace")
+		key := podKey(pod)
+		if pod.Name == "" || seen[key] {
+			v.add(at, "a pod needs a name of its own in its namespace; %q is empty or taken", pod.Name)
 		}
-		seen[pod.Namespace+"/"+pod.Name] = true
+		seen[key] = true
 		if pod.Node != "" {
 			v.oneOf(sub(at, "node"), "node", pod.Node, nodeNames(s))
 		}
 		if pod.Address != "" {
 			v.addr(sub(at, "address"), pod.Address)
+			if other, ok := addrs[pod.Address]; ok {
+				v.add(sub(at, "address"), "%s is the address of %s already", pod.Address, other)
+			}
+			addrs[pod.Address] = "pod " + key
+			v.podAddress(sub(at, "address"), pod, s)
 		}
 		v.listen(sub(at, "listen"), pod.Listen)
 		for j, h := range pod.HostPorts {
-			if _, err := parseHostPort(h); err != nil {
+			hp, err := parseHostPort(h)
+			if err != nil {
 				v.add(sub(at, "hostPorts", j), "%v", err)
+				continue
 			}
+			on := fmt.Sprintf("%s %s/%d", pod.Node, hp.Proto, hp.HostPort)
+			if other, ok := hostPorts[on]; ok && pod.Node != "" {
+				v.add(sub(at, "hostPorts", j), "host port %d of node %s is taken by pod %s already", hp.HostPort, pod.Node, other)
+			}
+			hostPorts[on] = key
 		}
 	}
 }
@@ -300,70 +384,6 @@ func nodeNames(s *Spec) []string {
 		names = append(names, n.Name)
 	}
 	return names
-}
-
-func (v *validator) hosts(s *Spec) {
-	for i, h := range s.Hosts {
-		at := p("hosts", i)
-		if h.Name == "" {
-			v.add(at, "a host needs a name")
-		}
-		v.addr(sub(at, "address"), h.Address)
-		v.oneOf(sub(at, "segment"), "segment", h.Segment, segmentNames(s))
-		v.listen(sub(at, "listen"), h.Listen)
-	}
-}
-
-func (v *validator) calls(path []any, cs []HNSCall, s *Spec) {
-	for i, c := range cs {
-		at := sub(path, i)
-		v.oneOf(sub(at, "node"), "node", c.Node, nodeNames(s))
-		n := 0
-		for _, set := range []bool{c.Delete != nil, c.RemovePolicy != nil, c.AddPolicy != nil, c.Create != nil, c.Restart} {
-			if set {
-				n++
-			}
-		}
-		if n != 1 {
-			v.add(at, "an HNS call is exactly one of delete, removePolicy, addPolicy, create and restart; here are %d", n)
-		}
-	}
-}
-
-func (v *validator) flows(path []any, fs []Flow, s *Spec) {
-	for i, f := range fs {
-		at := sub(path, i)
-		if f.From == "" || f.To == "" {
-			v.add(at, "a flow needs from and to, such as pod/client and svc/web:80")
-		}
-		if f.Protocol != "" {
-			v.oneOf(sub(at, "protocol"), "protocol", f.Protocol, []string{"tcp", "udp", "ping"})
-		}
-		if f.Expect != "" && f.Expect != NotDelivered {
-			if _, err := trace.ParseVerdict(f.Expect); err != nil {
-				v.add(sub(at, "expect"), "%v", err)
-			}
-		}
-		if f.Reason != "" {
-			if _, ok := trace.Explain(trace.Reason(f.Reason)); !ok {
-				v.add(sub(at, "reason"), "there is no reason code %q; winlab explain lists them", f.Reason)
-			}
-		}
-		if f.Idle != "" {
-			if d, err := time.ParseDuration(f.Idle); err != nil || d < 0 {
-				v.add(sub(at, "idle"), "%q is not a time; write it as 300s", f.Idle)
-			}
-		}
-		for key, text := range map[string]string{"from": f.From, "to": f.To} {
-			if text == "" || f.Resolve != "" && key == "to" {
-				continue
-			}
-			if _, err := ParseTarget(text); err != nil {
-				v.add(sub(at, key), "%v", err)
-			}
-		}
-		v.calls(sub(at, "meanwhile"), f.Meanwhile, s)
-	}
 }
 
 // NotDelivered is the expectation that a flow fails, however: documents often

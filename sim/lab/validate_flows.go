@@ -1,0 +1,204 @@
+package lab
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dns"
+	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// names lists who can be an end of a flow, by kind: "pod" and "svc" with their
+// namespaces. Kinds whose members cannot be told yet are left out.
+func (f *File) names() map[string][]string {
+	s := &f.Lab.Spec
+	m := map[string][]string{"node": nodeNames(s)}
+	for _, h := range s.Hosts {
+		m["host"] = append(m["host"], h.Name)
+	}
+	var files []string
+	for _, name := range s.Manifests {
+		files = append(files, f.path(name))
+	}
+	man, err := readManifests(files)
+	if err != nil {
+		// Build reports it with the manifest's own lines.
+		return m
+	}
+	m["svc"] = []string{"default/kubernetes"}
+	if !s.DNS.Off {
+		m["pod"] = []string{"kube-system/coredns-0"}
+		m["svc"] = append(m["svc"], "kube-system/kube-dns")
+	}
+	for _, w := range man.workloads {
+		m["pod"] = append(m["pod"], w.namespace+"/"+w.name)
+	}
+	for _, p := range s.Pods {
+		m["pod"] = append(m["pod"], podKey(p))
+	}
+	for _, sv := range man.services {
+		ns := sv.Namespace
+		if ns == "" {
+			ns = "default"
+		}
+		m["svc"] = append(m["svc"], ns+"/"+sv.Name)
+	}
+	return m
+}
+
+func podKey(p Pod) string {
+	if p.Namespace == "" {
+		return "default/" + p.Name
+	}
+	return p.Namespace + "/" + p.Name
+}
+
+// target complains about an end of a flow that cannot be read or does not exist.
+func (v *validator) target(path []any, text string) {
+	t, err := ParseTarget(text)
+	if err != nil {
+		v.add(path, "%v", err)
+		return
+	}
+	all, known := v.names[t.Kind]
+	name := strings.TrimPrefix(t.Namespace+"/"+t.Name, "/")
+	if !known && t.Kind != "host" || t.Kind == "addr" || t.Kind == "localhost" || slices.Contains(all, name) {
+		return
+	}
+	hint := "; this lab has none"
+	if len(all) > 0 {
+		hint = strict.DidYouMean(name, all)
+	}
+	v.add(path, "%s: there is no %s %s in this lab%s", text, kindNames[t.Kind], name, hint)
+}
+
+var kindNames = map[string]string{"pod": "pod", "svc": "Service", "node": "node", "host": "host"}
+
+func (v *validator) flows(path []any, fs []Flow) {
+	for i, f := range fs {
+		at := sub(path, i)
+		if f.From == "" || f.To == "" {
+			v.add(at, "a flow needs from and to, such as pod/client and svc/web:80")
+		}
+		if f.From != "" {
+			v.target(sub(at, "from"), f.From)
+		}
+		if f.To != "" && f.Resolve == "" {
+			v.target(sub(at, "to"), f.To)
+		}
+		if f.Resolve != "" {
+			var tools []string
+			for _, t := range dns.Tools {
+				tools = append(tools, string(t))
+			}
+			v.oneOf(sub(at, "resolve"), "tool", f.Resolve, tools)
+		}
+		if f.Protocol != "" {
+			v.oneOf(sub(at, "protocol"), "protocol", f.Protocol, []string{"tcp", "udp", "ping"})
+		}
+		v.verdict(sub(at, "expect"), f.Expect)
+		for _, name := range sortedKeys(f.Backends) {
+			v.verdict(sub(at, "backends", name), f.Backends[name])
+		}
+		if f.Reason != "" {
+			if _, ok := trace.Explain(trace.Reason(f.Reason)); !ok {
+				v.add(sub(at, "reason"), "there is no reason code %q; winlab explain lists them", f.Reason)
+			}
+		}
+		if f.SeenAs != "" {
+			v.target(sub(at, "seenAs"), f.SeenAs)
+		}
+		if f.Idle != "" {
+			if d, err := time.ParseDuration(f.Idle); err != nil || d < 0 {
+				v.add(sub(at, "idle"), "%q is not a time; write it as 300s", f.Idle)
+			}
+		}
+		v.calls(sub(at, "meanwhile"), f.Meanwhile)
+	}
+}
+
+func (v *validator) verdict(path []any, text string) {
+	if text == "" || text == NotDelivered {
+		return
+	}
+	if _, err := trace.ParseVerdict(text); err != nil {
+		v.add(path, "%v; or %s", err, NotDelivered)
+	}
+}
+
+func (v *validator) calls(path []any, cs []HNSCall) {
+	kinds := []string{"network", "endpoint", "loadBalancer"}
+	for i, c := range cs {
+		at := sub(path, i)
+		v.oneOf(sub(at, "node"), "node", c.Node, v.names["node"])
+		n := 0
+		for _, set := range []bool{c.Delete != nil, c.RemovePolicy != nil, c.AddPolicy != nil, c.Create != nil, c.Restart} {
+			if set {
+				n++
+			}
+		}
+		if n != 1 {
+			v.add(at, "an HNS call is exactly one of delete, removePolicy, addPolicy, create and restart; here are %d", n)
+		}
+		if c.Delete != nil {
+			v.oneOf(sub(at, "delete", "kind"), "kind", c.Delete.Kind, kinds)
+			v.selector(sub(at, "delete"), *c.Delete)
+		}
+		for _, pc := range []struct {
+			key  string
+			call *HNSPolicyCall
+		}{{"removePolicy", c.RemovePolicy}, {"addPolicy", c.AddPolicy}} {
+			if pc.call == nil {
+				continue
+			}
+			v.oneOf(sub(at, pc.key, "kind"), "kind", pc.call.Kind, kinds[:2])
+			if pc.call.Type == "" {
+				v.add(sub(at, pc.key), "type is missing; write the policy type of HCN v2, such as OutBoundNAT")
+			}
+			v.selector(sub(at, pc.key), pc.call.HNSSelector)
+		}
+		if c.Create != nil {
+			v.oneOf(sub(at, "create", "kind"), "kind", c.Create.Kind, kinds)
+		}
+		if c.Error != "" {
+			if _, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(c.Error), "0x"), 16, 32); err != nil {
+				v.add(sub(at, "error"), "%q is not an error code; write it as 0x803b0013", c.Error)
+			}
+		}
+	}
+}
+
+func (v *validator) selector(path []any, s HNSSelector) {
+	if s.Pod != "" {
+		v.target(sub(path, "pod"), "pod/"+strings.TrimPrefix(s.Pod, "pod/"))
+	}
+	if s.Address != "" {
+		v.addr(sub(path, "address"), s.Address)
+	}
+	if s.VIP != "" {
+		v.addr(sub(path, "vip"), s.VIP)
+	}
+}
+
+// taken are the addresses of machines, which no pod may have.
+func taken(s *Spec) map[string]string {
+	m := map[string]string{}
+	for _, n := range s.Nodes {
+		m[n.Address] = "node " + n.Name
+	}
+	for _, h := range s.Hosts {
+		m[h.Address] = "host " + h.Name
+	}
+	for _, r := range s.Fabric.Routers {
+		for _, i := range r.Interfaces {
+			if pre, err := netip.ParsePrefix(i.Address); err == nil {
+				m[pre.Addr().String()] = "router " + r.Name
+			}
+		}
+	}
+	return m
+}

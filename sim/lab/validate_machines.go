@@ -1,0 +1,135 @@
+package lab
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kubeproxy"
+)
+
+// files complains about files that the lab names and that are not there.
+func (v *validator) files(s *Spec) {
+	f := File{Path: v.file, dir: filepath.Dir(v.file)}
+	exists := func(path []any, what, name string) {
+		if name == "" {
+			return
+		}
+		if info, err := os.Stat(f.path(name)); err != nil {
+			v.add(path, "%s %s: there is no such file; paths are relative to the lab file", what, name)
+		} else if info.IsDir() {
+			v.add(path, "%s %s is a folder; name a file", what, name)
+		}
+	}
+	exists(p("network", "conf"), "conf", s.Network.Conf)
+	exists(p("network", "netConf"), "netConf", s.Network.NetConf)
+	for i, m := range s.Manifests {
+		exists(p("manifests", i), "manifest", m)
+	}
+	for i, n := range s.Nodes {
+		for j, d := range n.HNSDump {
+			exists(p("nodes", i, "hnsDump", j), "hnsDump", d)
+		}
+	}
+}
+
+// proxy complains about flags that kube-proxy of that version does not take.
+func (v *validator) proxy(path []any, px Proxy, kubernetes string, s *Spec) {
+	if px.Mode != "" && !slices.Contains(ProxyModes, px.Mode) {
+		v.oneOf(sub(path, "mode"), "proxy mode", px.Mode, ProxyModes)
+		return
+	}
+	ver, err := kube.ParseVersion(kubernetes)
+	if err != nil {
+		// That is a mistake of its own.
+		ver, _ = kube.ParseVersion(DefaultKubernetes)
+	}
+	var flags []string
+	for _, fl := range px.Flags {
+		// The values do not matter here, only that there are some.
+		flags = append(flags, strings.NewReplacer("{{nodeName}}", "node", "{{managementIP}}", "192.0.2.1", "{{sourceVIP}}", "192.0.2.2").Replace(fl))
+	}
+	if _, err := kubeproxy.ParseFlags(px.Mode, flags, ver); err == nil {
+		return
+	}
+	// Flags are told one by one where that is enough to find the mistake.
+	found := false
+	for i := range flags {
+		if _, err := kubeproxy.ParseFlags(px.Mode, flags[i:i+1], ver); err != nil && !strings.Contains(err.Error(), "needs") {
+			v.add(sub(path, "flags", i), "%s", oneLine(err))
+			found = true
+		}
+	}
+	if !found {
+		_, err := kubeproxy.ParseFlags(px.Mode, flags, ver)
+		v.add(sub(path, "flags"), "%s", oneLine(err))
+	}
+}
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+func (v *validator) hosts(s *Spec) {
+	names, addrs := map[string]bool{}, map[string]string{}
+	for _, n := range s.Nodes {
+		addrs[n.Address] = "node " + n.Name
+	}
+	for i, h := range s.Hosts {
+		at := p("hosts", i)
+		if h.Name == "" || names[h.Name] {
+			v.add(at, "a host needs a name of its own; %q is empty or taken", h.Name)
+		}
+		names[h.Name] = true
+		v.addr(sub(at, "address"), h.Address)
+		if other, ok := addrs[h.Address]; ok && h.Address != "" {
+			v.add(sub(at, "address"), "%s is the address of %s already", h.Address, other)
+		}
+		addrs[h.Address] = "host " + h.Name
+		v.oneOf(sub(at, "segment"), "segment", h.Segment, segmentNames(s))
+		v.inside(sub(at, "address"), h.Address, h.Segment, s)
+		if h.Gateway != "" {
+			v.addr(sub(at, "gateway"), h.Gateway)
+			v.inside(sub(at, "gateway"), h.Gateway, h.Segment, s)
+		}
+		v.listen(sub(at, "listen"), h.Listen)
+	}
+}
+
+// inside complains about an address that is not in the network of its segment.
+func (v *validator) inside(path []any, addr, segment string, s *Spec) {
+	a, err := netip.ParseAddr(addr)
+	if err != nil || v.at(path...).Kind != yaml.ScalarNode {
+		// Not an address, or a default that nobody wrote.
+		return
+	}
+	for _, g := range s.Fabric.Segments {
+		if sn, err := netip.ParsePrefix(g.Subnet); g.Name == segment && err == nil && !sn.Contains(a) {
+			v.add(path, "%s is outside %s, the network of segment %s", a, sn, segment)
+		}
+	}
+}
+
+// podAddress complains about a pinned address that the pod's node cannot give.
+func (v *validator) podAddress(path []any, pod Pod, s *Spec) {
+	a, err := netip.ParseAddr(pod.Address)
+	if err != nil {
+		return
+	}
+	for _, n := range s.Nodes {
+		pc, err := netip.ParsePrefix(n.PodCIDR)
+		if n.Name != pod.Node || err != nil || len(n.HNSDump) > 0 || pc.Contains(a) || taken(s)[pod.Address] != "" {
+			continue
+		}
+		v.add(path, "%s is outside %s, the pod range of node %s", a, pc, n.Name)
+	}
+}
+
+func (v *validator) dns(s *Spec) {
+	for _, name := range sortedKeys(s.DNS.Records) {
+		v.addr(p("dns", "records", name), s.DNS.Records[name])
+	}
+}
