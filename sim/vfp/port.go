@@ -172,9 +172,11 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	}
 	for i := range u.ops {
 		o := &u.ops[i]
+		p.Apply(&o.rewrite)
 		if o.tunnel == nil {
-			p.Apply(&o.rewrite)
-		} else if err := o.tunnel.encap(p, o.srcPort); err != nil {
+			continue
+		}
+		if err := o.tunnel.wrap(p, o.srcPort); err != nil {
 			return Result{Reason: trace.BadPacket}
 		}
 	}

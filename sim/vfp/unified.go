@@ -99,8 +99,8 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 // themselves.
 func (pt *Port) Invalidate() { clear(pt.unified) }
 
-// op is one thing that a unified flow does to a packet: wrap it in a tunnel, or
-// rewrite its headers when tunnel is nil.
+// op is one thing that a unified flow does to a packet: rewrite its headers,
+// then wrap it when there is a tunnel.
 type op struct {
 	rewrite packet.Rewrite
 	tunnel  *Tunnel
@@ -120,14 +120,30 @@ func (u *unified) rewrites(rw *packet.Rewrite) {
 	u.ops = append(u.ops, op{rewrite: *rw})
 }
 
-// encap wraps a packet. srcPort is that of the outer UDP header.
-func (t *Tunnel) encap(p *packet.Packet, srcPort uint16) error {
+// wraps notes an encapsulation.
+func (u *unified) wraps(t *Tunnel, srcPort uint16) {
+	if n := len(u.ops); n == 0 || u.ops[n-1].tunnel != nil {
+		u.ops = append(u.ops, op{})
+	}
+	o := &u.ops[len(u.ops)-1]
+	o.tunnel, o.srcPort = t, srcPort
+}
+
+// inner is what the tunnel does to the frame before it wraps it.
+func (t *Tunnel) inner() packet.Rewrite {
+	rw := packet.Rewrite{EthDst: t.InnerDst, EthSrc: t.InnerSrc}
 	if !t.InnerDst.IsZero() {
-		p.SetEthDst(t.InnerDst)
+		rw.Set |= packet.RwEthDst
 	}
 	if !t.InnerSrc.IsZero() {
-		p.SetEthSrc(t.InnerSrc)
+		rw.Set |= packet.RwEthSrc
 	}
+	return rw
+}
+
+// wrap encapsulates a packet. The outer MAC addresses are those of the frame; a
+// paroute rule sets others.
+func (t *Tunnel) wrap(p *packet.Packet, srcPort uint16) error {
 	h := p.Headers()
 	return p.Encap(packet.Outer{
 		Kind: t.Kind, EthSrc: h.EthSrc, EthDst: h.EthDst, Src: t.Src, Dst: t.Dst,

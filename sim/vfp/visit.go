@@ -239,11 +239,13 @@ func (pt *Port) apply(st *stage, g *Group, r *Rule, p *packet.Packet, k flowKey,
 			return end(reason, text)
 		}
 	case RouteEncap:
-		srcPort := packet.VXLANSrcPort(p.Tuple())
-		if err := r.Tunnel.encap(p, srcPort); err != nil {
+		rw, srcPort := r.Tunnel.inner(), packet.VXLANSrcPort(p.Tuple())
+		p.Apply(&rw)
+		u.rewrites(&rw)
+		if err := r.Tunnel.wrap(p, srcPort); err != nil {
 			return end(trace.BadPacket, err.Error())
 		}
-		u.ops = append(u.ops, op{tunnel: r.Tunnel, srcPort: srcPort})
+		u.wraps(r.Tunnel, srcPort)
 		if rec {
 			env.Rec.Add(pt.step(env, dir, st.Layer, g, r, encapStep(p, r.Tunnel, &before)))
 		}
