@@ -45,6 +45,17 @@ func NewWriter(w io.Writer, ifaces ...string) (*Writer, error) {
 	return &Writer{w: ng, ifaces: len(ifaces)}, nil
 }
 
+// AddInterface adds an interface for packets that are written from now on and
+// returns its index.
+func (w *Writer) AddInterface(name string) (int, error) {
+	i, err := w.w.AddInterface(iface(name))
+	if err != nil {
+		return 0, err
+	}
+	w.ifaces = i + 1
+	return i, nil
+}
+
 func iface(name string) pcapgo.NgInterface {
 	return pcapgo.NgInterface{Name: cut(name), LinkType: layers.LinkTypeEthernet, TimestampResolution: 9}
 }

@@ -1,0 +1,337 @@
+package lab
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/evidence"
+	"github.com/winlab-dev/winlab/sim/host"
+	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/wire"
+)
+
+var factInject = evidence.New("lab.inject", evidence.Inferred,
+	"A frame that is put in at a pod's port passes the switch as one that the pod's own stack has sent.")
+
+// Injector puts frames of somebody else's making into a cluster and watches
+// where they go. Programs do not answer: a frame ends where it arrives. Flows,
+// translations and the clock last from frame to frame.
+type Injector struct {
+	c     *Cluster
+	w     wire.World
+	p     packet.Packet
+	sunk  int
+	where string
+	place string
+	to    *host.Stack
+
+	byMAC  map[packet.MAC]*Entry
+	byAddr map[netip.Addr]*Entry
+	ports  map[string]*Entry
+	wires  map[*wire.Segment]*Entry
+	stacks map[[2]string]*host.Stack
+	hops   map[nextKey]nextHop
+}
+
+// Entry is a place where a frame can be put in.
+type Entry struct {
+	// Name is pod/NAMESPACE/NAME, node/NAME, host/NAME or wire/SEGMENT.
+	Name string
+
+	link  *host.Link
+	stack *host.Stack
+	seg   *wire.Segment
+	nic   *wire.NIC
+}
+
+type nextKey struct {
+	e   *Entry
+	dst netip.Addr
+}
+
+type nextHop struct {
+	link *host.Link
+	mac  packet.MAC
+}
+
+// Fate is what became of a frame.
+type Fate struct {
+	Verdict trace.Verdict
+	Reason  trace.Reason
+	// Place and Object name the stack that took it, or where it was lost. For a
+	// hole of the model Object says what is not known.
+	Place, Object string
+	// Readdressed says that the frame's MAC addresses were not those of the
+	// lab and were replaced by those that the sender would have used.
+	Readdressed bool
+}
+
+// Hop is called with every frame that crosses a boundary: a segment ("wire
+// nodes") or a port of a virtual switch ("win1 endpoint client"). Entering is
+// set for frames on their way into a switch. The frame is valid until it returns.
+type Hop func(place, name string, entering bool, frame []byte)
+
+// nobody is what stands behind a wire that a capture is played onto.
+type nobody struct{}
+
+func (nobody) Receive(*wire.World, *wire.NIC, *packet.Packet) {}
+func (nobody) ARP(*wire.NIC, netip.Addr) (packet.MAC, bool)   { return packet.MAC{}, false }
+
+// NewInjector prepares a cluster for frames. All its flows are forgotten. Hop may
+// be nil. Record makes every frame go the slow way with a full record, which
+// gives the same frames and the same fates.
+func (c *Cluster) NewInjector(hop Hop, record bool) *Injector {
+	c.Reset()
+	j := &Injector{c: c, byMAC: map[packet.MAC]*Entry{}, byAddr: map[netip.Addr]*Entry{}, ports: map[string]*Entry{},
+		wires: map[*wire.Segment]*Entry{}, stacks: map[[2]string]*host.Stack{}, hops: map[nextKey]nextHop{}}
+	j.w.Spread = true
+	if record {
+		j.w.Rec = &trace.Recorder{}
+	}
+	j.w.Sink = j.sink
+	if hop != nil {
+		j.w.Tap = func(s *wire.Segment, _ *wire.NIC, p *packet.Packet) { hop(s.Place, s.Name, false, p.Bytes()) }
+		j.w.TapPort = func(place, port string, entering bool, p *packet.Packet) { hop(place, port, entering, p.Bytes()) }
+	}
+	for _, key := range c.podOrder {
+		p := c.pods[key]
+		j.entry("pod/"+key, p.Stack, p.Stack != c.nodeStack(p.Node))
+	}
+	for _, n := range c.Kube.Nodes {
+		j.entry("node/"+n.Name, c.nodeStack(n.Name), false)
+	}
+	for _, name := range c.hostNames() {
+		j.entry("host/"+name, c.hosts[name].Stack, false)
+	}
+	for name, s := range c.segments {
+		e := &Entry{Name: "wire/" + name, seg: s, nic: &wire.NIC{Name: "capture", Owner: nobody{}, Segment: s}}
+		j.ports[e.Name], j.wires[s] = e, e
+	}
+	return j
+}
+
+// entry adds a stack's first link; own says that frames which bear its addresses
+// as source are put in there when nothing else was asked for.
+func (j *Injector) entry(name string, st *host.Stack, own bool) {
+	j.stacks[[2]string{st.Place, st.Object}] = st
+	if len(st.Links) == 0 {
+		return
+	}
+	e := &Entry{Name: name, link: st.Links[0], stack: st}
+	j.ports[name] = e
+	if !own {
+		return
+	}
+	for _, l := range st.Links {
+		if !l.MAC.IsZero() {
+			j.byMAC[l.MAC] = e
+		}
+		for _, a := range l.Addrs {
+			j.byAddr[a.Addr()] = e
+		}
+	}
+}
+
+// Entry finds a place by its name: pod/[NS/]NAME, node/NAME, host/NAME or
+// wire/SEGMENT.
+func (j *Injector) Entry(name string) (*Entry, error) {
+	if kind, rest, _ := strings.Cut(name, "/"); kind == "pod" && !strings.Contains(rest, "/") {
+		name = "pod/default/" + rest
+	}
+	if e := j.ports[name]; e != nil {
+		return e, nil
+	}
+	return nil, inputf("there is no port %s in this lab; there are %s", name, strings.Join(j.Entries(), ", "))
+}
+
+// Entries lists the names of all places, sorted.
+func (j *Injector) Entries() []string {
+	var names []string
+	for n := range j.ports {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Find is the place where a frame belongs: the port of the pod that has its
+// source MAC address or source address, else the wire of the segment on which
+// its sender is.
+func (j *Injector) Find(h *packet.Headers) *Entry {
+	if e := j.byMAC[h.EthSrc]; e != nil && (e.stack == nil || !h.Src.IsValid() || e.stack.Owns(h.Src)) {
+		return e
+	}
+	src := h.Src
+	if h.EtherType == packet.EtherARP {
+		src = h.ARPSender
+	}
+	if e := j.byAddr[src]; e != nil {
+		return e
+	}
+	return j.wires[j.segment(h, src)]
+}
+
+// segment is the one on which a frame's sender is: by its MAC address, its
+// address, the receiver's MAC address; else the segment of the nodes.
+func (j *Injector) segment(h *packet.Headers, src netip.Addr) *wire.Segment {
+	spec := &j.c.File.Lab.Spec
+	for _, by := range []func(g Segment) bool{
+		func(g Segment) bool { return onSegment(j.c.segments[g.Name], h.EthSrc) != nil },
+		func(g Segment) bool { return src.IsValid() && g.Subnet != "" && mustPrefix(g.Subnet).Contains(src) },
+		func(g Segment) bool { return onSegment(j.c.segments[g.Name], h.EthDst) != nil },
+	} {
+		for _, g := range spec.Fabric.Segments {
+			if by(g) {
+				return j.c.segments[g.Name]
+			}
+		}
+	}
+	return j.c.segments[spec.Nodes[0].Segment]
+}
+
+func onSegment(s *wire.Segment, m packet.MAC) *wire.NIC {
+	for _, n := range s.NICs {
+		if n.MAC == m {
+			return n
+		}
+	}
+	return nil
+}
+
+// Inject puts a frame in and follows it to its end. A nil entry stands for
+// [Injector.Find]. The time is that since the first frame; it does not run
+// backwards. The error is a *packet.ParseError of a frame that was not put in.
+func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (Fate, error) {
+	if err := j.p.Load(frame); err != nil {
+		return Fate{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture"}, err
+	}
+	h := j.p.Headers()
+	if e == nil {
+		e = j.Find(h)
+	}
+	w := &j.w
+	w.Now = max(w.Now, now)
+	w.Hole, w.Lost, w.Made = "", wire.Loss{}, w.Made[:0]
+	if w.Rec != nil {
+		w.Rec = &trace.Recorder{}
+		w.Rec.Add(trace.Step{Place: e.Name, Action: trace.ActSend, Text: "from the capture", Packet: j.p.String()}.Cite(factInject))
+	}
+	j.sunk, j.to = 0, nil
+	changed := j.send(e)
+	f := j.fate(w.Run())
+	f.Readdressed = changed
+	return f, nil
+}
+
+// send puts the loaded frame in. It reports whether the MAC addresses had to be
+// replaced.
+func (j *Injector) send(e *Entry) (changed bool) {
+	h := j.p.Headers()
+	link := e.link
+	switch {
+	case e.seg != nil:
+		from := onSegment(e.seg, h.EthSrc)
+		if from == nil {
+			from = e.nic
+		}
+		if h.Dst.IsValid() && !j.known(e.seg, from, h.EthDst) {
+			if mac, ok := e.seg.Resolve(from, h.Dst); ok {
+				j.p.SetEthDst(mac)
+				changed = true
+			}
+		}
+		e.seg.Send(&j.w, from, &j.p)
+		return changed
+	case h.EthSrc != link.MAC && h.IPVersion != 0 && !h.EthDst.IsMulticast():
+		hop := j.nextHop(e, h.Dst)
+		if hop.link != nil {
+			link = hop.link
+			j.p.SetEthDst(hop.mac)
+		}
+		j.p.SetEthSrc(link.MAC)
+		changed = true
+	}
+	link.Send(&j.w, &j.p)
+	return changed
+}
+
+// known reports whether somebody on the segment takes frames for a MAC address.
+func (j *Injector) known(s *wire.Segment, from *wire.NIC, m packet.MAC) bool {
+	if m.IsMulticast() || m == s.AnswersAll && !m.IsZero() {
+		return true
+	}
+	for _, n := range s.NICs {
+		if n != from && (n.MAC == m || n.Promiscuous != nil && n.Promiscuous(m)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *Injector) nextHop(e *Entry, dst netip.Addr) nextHop {
+	k := nextKey{e, dst}
+	n, ok := j.hops[k]
+	if !ok {
+		if hop, reason := e.stack.NextHop(dst); reason == "" {
+			n = nextHop{hop.Link, hop.MAC}
+		}
+		if len(j.hops) >= maxHops {
+			clear(j.hops)
+		}
+		j.hops[k] = n
+	}
+	return n
+}
+
+// maxHops bounds what is remembered about next hops: a hostile capture must not
+// fill the memory.
+const maxHops = 1 << 16
+
+func (j *Injector) sink(place, object string, p *packet.Packet) {
+	j.sunk++
+	if j.to == nil {
+		j.to, j.place, j.where = j.stacks[[2]string{place, object}], place, object
+		h := p.Headers()
+		if j.to != nil && h.Proto == packet.TCP && h.TCPFlags&(packet.SYN|packet.ACK|packet.RST) == packet.SYN && !listens(j.to, h) {
+			j.w.Lose(place, object, trace.PortClosed)
+		}
+	}
+}
+
+func listens(s *host.Stack, h *packet.Headers) bool {
+	return slices.ContainsFunc(s.Listeners(), func(l *host.Listener) bool {
+		return l.Proto == h.Proto && l.Port == h.DstPort && (!l.Addr.IsValid() || l.Addr == h.Dst)
+	})
+}
+
+// fate reads the verdict off what happened.
+func (j *Injector) fate(err error) Fate {
+	w := &j.w
+	lost := Fate{Verdict: trace.Dropped, Reason: w.Lost.Reason, Place: w.Lost.Place, Object: w.Lost.Object}
+	switch {
+	case w.Hole != "":
+		return Fate{Verdict: trace.Unknown, Reason: trace.ModelHole, Object: w.Hole}
+	case err != nil:
+		return Fate{Verdict: trace.Looped, Reason: trace.TTLExceeded, Object: err.Error()}
+	case j.sunk > 0 && w.Lost.Reason == trace.PortClosed:
+		lost.Verdict = trace.Rejected
+	case j.sunk > 0:
+		return Fate{Verdict: trace.Delivered, Reason: trace.OK, Place: j.place, Object: j.where}
+	case w.Lost.Reason == trace.TTLExceeded:
+		lost.Verdict = trace.Looped
+	case w.Lost.Reason == "":
+		lost.Object = "nobody took it"
+	}
+	return lost
+}
+
+// Where is place and object together: "win1, pod/default/client".
+func (f Fate) Where() string {
+	if f.Place == "" || f.Object == "" || strings.HasPrefix(f.Place, "host/") && f.Object == "host stack" {
+		return f.Place + f.Object
+	}
+	return f.Place + ", " + f.Object
+}
