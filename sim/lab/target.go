@@ -70,8 +70,8 @@ func ParseTarget(s string) (Target, error) {
 		}
 	}
 	t.Name = rest
-	if t.Name == "" || strings.Contains(t.Name, "/") {
-		return t, fmt.Errorf("%q: the name is missing or has a slash too many", s)
+	if t.Name == "" || strings.Contains(t.Name, "/") || (kind == "pod" || kind == "svc") && t.Namespace == "" {
+		return t, fmt.Errorf("%q: a name is missing or there is a slash too many", s)
 	}
 	return t, nil
 }
