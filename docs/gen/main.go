@@ -1,0 +1,54 @@
+// Command gen writes the parts of the documentation that are generated from
+// the program: docs/fidelity.md from the register of facts, docs/verdicts.md
+// from the verdicts and reason codes of traces.
+//
+// Run it at the root of the repository: go run ./docs/gen. A test fails when the
+// committed files are not what it would write.
+//
+// The command imports every package that registers facts, which nothing else in
+// the module may do; see docs/decisions/0001-house.md.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/winlab-dev/winlab/sim/evidence"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/trace"
+
+	// Packages that register facts. lab brings most of them; the list is
+	// complete so that a change of lab's imports loses none.
+	_ "github.com/winlab-dev/winlab/sim/cni"
+	_ "github.com/winlab-dev/winlab/sim/dns"
+	_ "github.com/winlab-dev/winlab/sim/fabric"
+	_ "github.com/winlab-dev/winlab/sim/hns"
+	_ "github.com/winlab-dev/winlab/sim/host"
+	_ "github.com/winlab-dev/winlab/sim/kubeproxy"
+	_ "github.com/winlab-dev/winlab/sim/node"
+	_ "github.com/winlab-dev/winlab/sim/ovs"
+	_ "github.com/winlab-dev/winlab/sim/vfp"
+	_ "github.com/winlab-dev/winlab/sim/windows"
+	_ "github.com/winlab-dev/winlab/sim/wire"
+)
+
+// pages maps a file under docs/ to its text.
+func pages() map[string][]byte {
+	return map[string][]byte{
+		"fidelity.md": fidelity(evidence.All(), lab.Params),
+		"verdicts.md": verdicts(trace.Reasons),
+	}
+}
+
+func main() {
+	dir := flag.String("dir", "docs", "folder to write to")
+	flag.Parse()
+	for name, text := range pages() {
+		if err := os.WriteFile(filepath.Join(*dir, name), text, 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, "gen:", err)
+			os.Exit(1)
+		}
+	}
+}
