@@ -2,7 +2,6 @@ package vfp
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/packet"
@@ -114,20 +113,13 @@ func (st *stage) kill() {
 // Flush forgets the flows of the named layer, as replacing its policies does,
 // and returns the outbound tuples of the TCP connections that were cut, sorted.
 func (pt *Port) Flush(layer string) []packet.Tuple {
-	var cut []packet.Tuple
+	cut := pt.Connections(layer)
 	for _, st := range pt.stages {
-		if st.Name != layer {
-			continue
+		if st.Name == layer {
+			st.kill()
 		}
-		for k, f := range st.flows {
-			if k.dir == Out && k.tuple.Proto == packet.TCP && !f.expired(pt.now) {
-				cut = append(cut, k.tuple)
-			}
-		}
-		st.kill()
 	}
 	pt.Invalidate()
-	slices.SortFunc(cut, func(a, b packet.Tuple) int { return strings.Compare(a.String(), b.String()) })
 	return cut
 }
 
