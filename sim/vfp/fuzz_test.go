@@ -103,7 +103,7 @@ func (d *dice) rule(id string, pools []*Pool) *Rule {
 	if d.chance(10) {
 		r.Cond.ICMPTypes = []uint8{pick[uint8](d, 8, 0, 3, 128)}
 	}
-	if d.chance(5) || r.Type == Decap {
+	if d.chance(5) || r.Type == Decap && d.chance(80) {
 		r.Cond.TunnelPort, r.Cond.VNI = 4789, uint32(1+d.roll(2))
 	}
 	if d.chance(3) {

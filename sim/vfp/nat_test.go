@@ -99,6 +99,18 @@ func TestNAT(t *testing.T) {
 			{19, In, "udp 203.0.113.10:8080 > 192.168.1.11:50048", "udp 203.0.113.10:8080 > 10.244.1.4:1000"},
 			{20, Out, "udp 10.244.1.4:1000 > 10.96.0.10:80", "udp 192.168.1.11:50048 > 203.0.113.10:8080"},
 		}},
+		// Both connections look alike from the backend: the later one has the
+		// replies, also when those of the first were seen before.
+		{"two Services with one backend", func() *Port {
+			other := lb("10.244.2.4:8080")
+			other.Cond.Dst = []netip.Prefix{prefix("10.96.0.20")}
+			return port(layer("LB", 200, []*Rule{lb("10.244.2.4:8080"), other}, nil))
+		}, []step{
+			{0, Out, "udp 10.244.1.4:1000 > 10.96.0.10:80", "udp 10.244.1.4:1000 > 10.244.2.4:8080"},
+			{0, In, "udp 10.244.2.4:8080 > 10.244.1.4:1000", "udp 10.96.0.10:80 > 10.244.1.4:1000"},
+			{0, Out, "udp 10.244.1.4:1000 > 10.96.0.20:80", "udp 10.244.1.4:1000 > 10.244.2.4:8080"},
+			{0, In, "udp 10.244.2.4:8080 > 10.244.1.4:1000", "udp 10.96.0.20:80 > 10.244.1.4:1000"},
+		}},
 		{"port mapping", func() *Port {
 			return port(layer("NAT", 300, nil, []*Rule{{ID: "map", Type: NAT, Flags: Stateful,
 				Cond: Cond{Protos: []packet.Proto{packet.TCP}, Dst: []netip.Prefix{prefix("192.168.1.11")}, DstPorts: []PortRange{Port1(8080)}},
@@ -174,6 +186,24 @@ func TestPool(t *testing.T) {
 	}
 	if len(taken) != 2 {
 		t.Errorf("%d blocks taken", len(taken))
+	}
+}
+
+// Reset frees also what connections hold that were forgotten before: the clock
+// may start again at zero.
+func TestResetFreesExpired(t *testing.T) {
+	pt := port(layer("NAT", 300, []*Rule{snat(&Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil))
+	bind := func(now time.Duration) uint16 {
+		p := parse(t, "udp 10.244.1.4:1000 > 203.0.113.10:53")
+		pt.Process(p, Out, &Env{Now: now})
+		return p.Headers().SrcPort
+	}
+	if a, b := bind(0), bind(300*time.Second); a != 50048 || b != 50049 {
+		t.Fatalf("ports %d and %d", a, b)
+	}
+	pt.Reset()
+	if got := bind(0); got != 50048 {
+		t.Errorf("after a reset: port %d", got)
 	}
 }
 
@@ -315,6 +345,7 @@ func TestSetLayersKeepsFlows(t *testing.T) {
 	if cut := pt.Flush("NAT"); len(cut) != 2 || cut[1].String() != "TCP 10.244.1.4:1000 > 203.0.113.1:80" {
 		t.Errorf("cut %v", cut)
 	}
+	pt.Process(parse(t, "tcp 10.244.1.4:1000 > 203.0.113.1:80 syn"), Out, &Env{})
 	pt.SetLayers(nil)
 	for k, c := range pool.used {
 		if !c.expired(0) {
@@ -359,5 +390,27 @@ func TestNoAllocs(t *testing.T) {
 		}); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
+	}
+}
+
+// What a port remembers of packets is bounded.
+func TestMemoryIsBounded(t *testing.T) {
+	stateless := port(layer("L2", 1, []*Rule{{ID: "mac", Type: Transpose, Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: gwMAC}}}, nil))
+	stateful := port(acl(t, "allow out 1 any"))
+	p := parse(t, "udp 10.244.1.4:0 > 203.0.113.10:53")
+	var now time.Duration
+	for n := range maxUnified + 5000 {
+		p.SetSrcPort(uint16(n))
+		p.SetDstPort(uint16(n >> 16))
+		now += time.Second
+		stateless.Process(p, Out, &Env{Now: now})
+		stateful.Process(p, Out, &Env{Now: now})
+	}
+	if n := len(stateless.unified); n == 0 || n > maxUnified {
+		t.Errorf("%d unified flows", n)
+	}
+	// 240 connections are alive.
+	if n, u := len(stateful.stages[0].flows), len(stateful.unified); n > 2*firstSweep || u > 2*firstSweep {
+		t.Errorf("%d flows and %d unified flows for 240 living connections", n, u)
 	}
 }

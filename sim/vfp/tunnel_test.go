@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/winlab-dev/winlab/sim/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -160,14 +161,19 @@ func TestDecapAfterMiss(t *testing.T) {
 }
 
 // A frame that leaves no room for the outer headers is dropped also when the
-// flow is known.
+// flow is known. It does not keep flows alive that it never reached.
 func TestEncapTooLong(t *testing.T) {
-	pt := overlay(&hop{gwMAC})
-	for _, n := range []int{100, 65490, 100, 65490} {
-		p := packet.Build(packet.Spec{Src: addr("10.244.1.4"), Dst: addr("10.244.2.4"), Proto: packet.UDP, SrcPort: 1, DstPort: 2, Payload: make([]byte, n)})
-		res := pt.Process(p, Out, &Env{})
-		if res.Pass != (n == 100) || n != 100 && res.Reason != trace.BadPacket {
-			t.Errorf("%d bytes: %+v", n, res)
+	behind := snat(&Pool{Addr: addr("192.168.9.9"), Blocks: []uint16{50048}})
+	behind.Cond.Src = nil
+	pt := port(layer("ENCAP", 500, []*Rule{encapRule("10.244.2.0/24")}, nil), layer("BEHIND", 700, []*Rule{behind}, nil))
+	for _, s := range []struct {
+		at, bytes int
+		srcPort   uint16 // of the outer header, 0 when the frame is dropped
+	}{{0, 100, 50048}, {100, 65490, 0}, {200, 100, 50048}, {300, 65490, 0}, {440, 100, 50049}} {
+		p := packet.Build(packet.Spec{Src: addr("10.244.1.4"), Dst: addr("10.244.2.4"), Proto: packet.UDP, SrcPort: 1, DstPort: 2, Payload: make([]byte, s.bytes)})
+		res := pt.Process(p, Out, &Env{Now: time.Duration(s.at) * time.Second})
+		if dropped := res.Reason == trace.BadPacket; dropped != (s.srcPort == 0) || !dropped && p.Headers().SrcPort != s.srcPort {
+			t.Errorf("%d bytes after %d s: %+v, outer source port %d", s.bytes, s.at, res, p.Headers().SrcPort)
 		}
 	}
 }
