@@ -81,9 +81,12 @@ func (a *Azure) policy(s *wire.Segment, allowed map[packet.Tuple]bool, w *wire.W
 			w.Rec.Add(st.Cite(f))
 		}
 	}
+	// Only addresses of the virtual network can be assigned to a NIC: those of
+	// machines, and those that azure-vnet gives pods. Pods of a cluster network
+	// of its own are unknown here, though their node would answer ARP for them.
 	owns := func(n *wire.NIC, ip netip.Addr) bool {
 		_, ok := n.Owner.ARP(n, ip)
-		return ok
+		return ok && a.Subnet.Contains(ip)
 	}
 	// Routers stand for the virtual network's own gateway: they carry packets
 	// of others by nature.
@@ -100,7 +103,7 @@ func (a *Azure) policy(s *wire.Segment, allowed map[packet.Tuple]bool, w *wire.W
 		}
 		return false
 	}
-	if a.Subnet.Contains(h.Src) && !mine(h.Src) && !a.IPForwarding || !a.Subnet.Contains(h.Src) && !mine(h.Src) && !a.IPForwarding && !isGateway(from) {
+	if !mine(h.Src) && !a.IPForwarding && (a.Subnet.Contains(h.Src) || !isGateway(from)) {
 		step(trace.Step{Action: trace.ActDrop, Reason: trace.SpoofedSource,
 			Text: fmt.Sprintf("%s is not an address of the sending NIC (%s), and IP forwarding is off", h.Src, from.Name)}, factSpoof)
 		return
@@ -142,6 +145,11 @@ func (a *Azure) policy(s *wire.Segment, allowed map[packet.Tuple]bool, w *wire.W
 	}
 	if to == nil {
 		step(trace.Step{Action: trace.ActDrop, Reason: trace.NoRoute, Text: "no NIC of the virtual network has " + dst.String()}, factHost)
+		return
+	}
+	if best >= 0 && !a.IPForwarding && !a.Routes[best].To.IsSingleIP() && !isGateway(to) && dst != h.Dst {
+		step(trace.Step{Action: trace.ActDrop, Reason: trace.NotForwarding, From: origin,
+			Text: fmt.Sprintf("%s: but %s is not an address of that NIC (%s), and IP forwarding is off", text, h.Dst, to.Name)}, factSpoof)
 		return
 	}
 	p.SetEthSrc(hostMAC)
