@@ -198,8 +198,11 @@ func TestResetFreesExpired(t *testing.T) {
 		pt.Process(p, Out, &Env{Now: now})
 		return p.Headers().SrcPort
 	}
-	if a, b := bind(0), bind(300*time.Second); a != 50048 || b != 50049 {
-		t.Fatalf("ports %d and %d", a, b)
+	first := bind(0)
+	late := &Env{Now: 300 * time.Second}
+	pt.Process(parse(t, "udp 203.0.113.10:53 > 192.168.1.11:50048"), In, late)
+	if second := bind(late.Now); first != 50048 || second != 50049 {
+		t.Fatalf("ports %d and %d", first, second)
 	}
 	pt.Reset()
 	if got := bind(0); got != 50048 {
