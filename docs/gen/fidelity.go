@@ -3,13 +3,11 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/evidence"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/ovs"
 )
 
 // note heads every generated page.
@@ -94,26 +92,8 @@ func fidelity(facts []*evidence.Fact, params []lab.Param) []byte {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s |\n", p.Name, values, p.Default, cell(p.Means))
 	}
-	for _, p := range ovs.Params {
-		values, def := "`all`, or names of nodes", "`"+p.Default[""]+"`"
-		if len(p.Values) > 0 {
-			values = "`" + strings.Join(p.Values, "`, `") + "`"
-		}
-		for _, plugin := range slices.Sorted(maps.Keys(p.Default)) {
-			if plugin != "" {
-				def += fmt.Sprintf(", for %s `%s`", plugin, p.Default[plugin])
-			}
-		}
-		var means []string
-		for _, f := range facts {
-			if f.Param == p.Name {
-				means = append(means, "see `"+f.ID+"`")
-			}
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.Name, values, def, strings.Join(means, ", "))
-	}
 	b.WriteString("\nBesides, `quirks` is the list of that name at a node of a lab. Another parameter that a fact names below and that is not\n")
-	b.WriteString("in this table cannot be set in a lab file; it says where the model would have to change.\n")
+	b.WriteString("in this table cannot be set in a lab file.\n")
 
 	for _, area := range order {
 		fmt.Fprintf(&b, "\n<a id=\"%s\"></a>\n\n## %s\n\n", area, title(area))
