@@ -54,6 +54,9 @@ const (
 // DefaultVXLANPort is the UDP port of overlay networks without a VxlanPort policy.
 const DefaultVXLANPort = 4789
 
+// LayerACL is the layer of access lists.
+const LayerACL = layerACL
+
 // View is what the compiler must know of the node around its HNS.
 type View struct {
 	// HostMAC is the MAC address of the host's vNIC (and of the adapter).

@@ -174,7 +174,7 @@ func (s *Service) changeNetworkPolicies(op string, n *Network, request string, p
 		return err
 	}
 	s.networks.put(n.ID, n)
-	s.changed(Change{Kind: KindNetwork, ID: n.ID, What: Modified, PolicyOnly: true})
+	s.changed(Change{Kind: KindNetwork, ID: n.ID, What: Modified, PolicyOnly: true, ACLs: len(PoliciesOf(ps, PolicyACL)) > 0})
 	return nil
 }
 
@@ -193,7 +193,7 @@ func (s *Service) changeEndpointPolicies(op string, e *Endpoint, request string,
 	s.endpoints.put(e.ID, e)
 	s.pool.release(loopbackOwner(e.ID))
 	s.takeLoopbackPorts(e)
-	s.changed(Change{Kind: KindEndpoint, ID: e.ID, What: Modified, PolicyOnly: true})
+	s.changed(Change{Kind: KindEndpoint, ID: e.ID, What: Modified, PolicyOnly: true, ACLs: len(PoliciesOf(ps, PolicyACL)) > 0})
 	return nil
 }
 

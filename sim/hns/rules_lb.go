@@ -175,6 +175,11 @@ func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMap
 		ID: id, Priority: priorityLB, Type: vfp.LBNAT, Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m),
 		Targets: all, Origin: lb.Origin, Fact: factDSRClient,
 	}
+	// The rule is for what the node itself sends: a packet from elsewhere that
+	// the hairpin rule sends back passes the port on its way out too.
+	if r.Cond.Src = c.ownAddresses(n, vip); len(r.Cond.Src) == 0 {
+		return
+	}
 	switch c.v.HostDSR {
 	case "untranslated":
 		return
@@ -184,6 +189,20 @@ func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMap
 		r.Fact = factHostDSR
 	}
 	ls.add(layer, group, vfp.Out, r)
+}
+
+// ownAddresses are the node's addresses of the family of another: that of the
+// network and those of endpoints in the host's own compartment.
+func (c *Compiler) ownAddresses(n *Network, like netip.Addr) []netip.Prefix {
+	own := []netip.Prefix{vfp.Host(c.management(n))}
+	for _, e := range c.local(n) {
+		if ns := c.s.Namespace(e.HostComputeNamespace); ns != nil && ns.Type == NamespaceHostDefault {
+			for _, a := range e.Addresses() {
+				own = append(own, vfp.Host(a))
+			}
+		}
+	}
+	return sameFamily(own, like)
 }
 
 func (c *Compiler) nonDSR(ls *layers, n *Network, lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {

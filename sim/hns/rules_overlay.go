@@ -69,6 +69,9 @@ func (c *Compiler) decap(ls *layers, n *Network) {
 	if len(c.local(n)) == 0 {
 		return
 	}
+	if c.s.Restarts() > 0 && c.s.Build().Quirk("hns-restart-loses-decap") {
+		return
+	}
 	vsid, ok := n.VSID()
 	if !ok {
 		return

@@ -63,6 +63,8 @@ type Change struct {
 	// PolicyOnly is set when a modification touched nothing but policies: HNS
 	// applies those again, which drops established flows of the port.
 	PolicyOnly bool
+	// ACLs is set when ACL policies were among them.
+	ACLs bool
 }
 
 // Service is the HNS of one node. It is not safe for concurrent use.

@@ -516,7 +516,7 @@ func TestModifyPolicies(t *testing.T) {
 	if ps := s.Endpoint(e.ID).Policies; len(ps) != 2 || ps[1].Matches(route) {
 		t.Errorf("policies after removal %+v", ps)
 	}
-	if !slices.Equal(got, []Change{{KindEndpoint, e.ID, Modified, true}}) {
+	if !slices.Equal(got, []Change{{Kind: KindEndpoint, ID: e.ID, What: Modified, PolicyOnly: true}}) {
 		t.Errorf("changes %v", got)
 	}
 	wantCode(t, s.ModifyEndpoint(e.ID, remove), ErrPolicyNotFound, "10.96.0.0/12")

@@ -7,6 +7,9 @@ var (
 		"A stack sends by the route with the longest matching prefix, then the lowest metric.", "RFC 1812 section 5.2.4")
 	factForward = evidence.New("host.forwarding", evidence.Stated,
 		"A stack passes packets on for others only when forwarding is on (RRAS, Set-NetIPInterface -Forwarding, net.ipv4.ip_forward).", "RFC 1812 section 5.3", "Kubernetes 1.5 guide for Windows by L3 routing")
+	factReversePath = evidence.NewParam("linux-reverse-path-filter", "host.reverse-path-filter", evidence.Stated,
+		"With rp_filter 1 a Linux interface drops packets whose source is routed by another interface. Distributions differ in the setting.",
+		"Linux kernel documentation, networking/ip-sysctl, rp_filter")
 	factOwn = evidence.New("host.own-address-inside", evidence.Stated,
 		"A Windows node's packet to its own address is handled inside its stack and never reaches the virtual switch, unless a route sends it there.",
 		"Azure/azure-container-networking#1863")

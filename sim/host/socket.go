@@ -348,6 +348,7 @@ func (k *Socket) receive(w *wire.World, p *packet.Packet) {
 	if k.server {
 		if h.TCPFlags&packet.RST != 0 {
 			k.Stack.step(w, p, trace.Step{Action: trace.ActDeliver, Text: "the connection was reset"}, factSocket)
+			delete(k.Stack.sockets, k.Tuple.Reverse())
 			return
 		}
 		w.Rec.See(trace.Seen{Where: k.Stack.Place, Src: h.Src.String(), Dst: netip.AddrPortFrom(h.Dst, h.DstPort).String()})

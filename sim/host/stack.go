@@ -49,8 +49,11 @@ type Stack struct {
 	// Windows says whose behaviour it has.
 	Windows    bool
 	Forwarding bool
-	Links      []*Link
-	Routes     []Route
+	// StrictReversePath drops a packet whose source the stack would not reach by
+	// the link that it came in on (Linux, rp_filter 1).
+	StrictReversePath bool
+	Links             []*Link
+	Routes            []Route
 	// Refuse lists protocols that programs on this stack cannot use.
 	Refuse []Refusal
 	// NAT is the translation that the stack does itself, nil for none.
@@ -257,6 +260,10 @@ func (s *Stack) Input(w *wire.World, l *Link, p *packet.Packet) {
 		return
 	}
 	h = p.Headers()
+	if back, ok := s.Lookup(h.Src); s.StrictReversePath && !s.Owns(h.Src) && (!ok || back.Link != l) {
+		s.drop(w, p, trace.SpoofedSource, fmt.Sprintf("%s came in on %s, but the way back to it is another one: the strict reverse path filter drops it", h.Src, l.Name), factReversePath)
+		return
+	}
 	if s.Owns(h.Dst) || h.Dst.IsMulticast() {
 		s.local(w, p, false)
 		return

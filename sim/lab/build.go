@@ -57,6 +57,7 @@ type Cluster struct {
 	dns      *dns.Cluster
 	dnsOf    map[*host.Stack]dns.Client
 	reports  []string
+	orig     *File
 	// Log holds what programs said that is worth knowing: kube-proxy's
 	// failures, a plugin's warnings.
 	Log   []string
@@ -76,7 +77,7 @@ func (f *File) Build(o Options) (*Cluster, error) {
 	w := *v.Lab
 	w.Spec = spec
 	fv := &File{Path: f.Path, Lab: &w, node: v.node, dir: v.dir}
-	c := &Cluster{File: fv, Options: o, segments: map[string]*wire.Segment{}, windows: map[string]*node.Windows{}, linux: map[string]*node.Linux{},
+	c := &Cluster{File: fv, orig: f, Options: o, segments: map[string]*wire.Segment{}, windows: map[string]*node.Windows{}, linux: map[string]*node.Linux{},
 		ovn: map[string]*ovs.Node{}, hosts: map[string]*node.Linux{}, pods: map[string]*node.Pod{}, hns: map[string]*hns.Service{}, dnsOf: map[*host.Stack]dns.Client{}}
 	b := &builder{Cluster: c, spec: &fv.Lab.Spec, orig: f, leases: map[string]int{}}
 	if err := b.run(); err != nil {
@@ -347,10 +348,18 @@ func (b *builder) ovnNode(n Node, k *kube.Node) error {
 }
 
 func (b *builder) windowsNode(n Node, k *kube.Node) error {
-	svc := hns.NewService(k.Windows, hns.Options{Node: n.Name, ManagementIP: k.Address, HostMAC: k.MAC.String(), Seed: b.File.Lab.Metadata.Name})
+	o := hns.Options{Node: n.Name, ManagementIP: k.Address, HostMAC: k.MAC.String(), Seed: b.File.Lab.Metadata.Name}
+	if n.DynamicPorts != "" {
+		var err error
+		if o.PortRangeFirst, o.PortRangeLast, err = portRange(n.DynamicPorts); err != nil {
+			return err
+		}
+	}
+	svc := hns.NewService(k.Windows, o)
 	b.hns[n.Name] = svc
 	w := node.NewWindows(n.Name, svc, b.spec.param("host-to-dsr-service"))
 	w.KeepLoopback = b.spec.param("loopback-hairpin") == "deliver"
+	w.Broken = breaks(n.Faults)
 	b.windows[n.Name] = w
 	addrs := []netip.Prefix{netip.PrefixFrom(k.Address, k.Subnet.Bits())}
 	if k.Address6.IsValid() {
@@ -420,6 +429,7 @@ func (b *builder) linuxNode(n Node, k *kube.Node) error {
 	l := node.NewLinux(n.Name, n.Name)
 	b.linux[n.Name] = l
 	l.Stack.NAT = host.NewNetfilter()
+	l.Stack.StrictReversePath = b.spec.param("linux-reverse-path-filter") == "strict"
 	addrs := []netip.Prefix{netip.PrefixFrom(k.Address, k.Subnet.Bits())}
 	if k.Address6.IsValid() {
 		addrs = append(addrs, netip.PrefixFrom(k.Address6, 64))
@@ -517,6 +527,7 @@ func (b *builder) pinPods() error {
 			w.ready = *p.Ready
 		}
 		w.terminating = p.Terminating
+		w.late, w.dns = p.Late, p.DNS
 		for k, v := range p.Labels {
 			if w.labels == nil {
 				w.labels = map[string]string{}
@@ -627,6 +638,7 @@ func (b *builder) attach(w *workload) error {
 	if k.Windows != nil {
 		pod.Stack.Refuse = append(pod.Stack.Refuse, b.refusals()...)
 	}
+	cl.GlobalSuffixes, cl.AppendToMultiLabel = w.dns.GlobalSuffixes, w.dns.AppendToMultiLabel
 	b.dnsOf[pod.Stack] = cl
 	b.start(pod.Stack, w)
 	b.addPod(w, pod)

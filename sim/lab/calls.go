@@ -63,6 +63,8 @@ func (c *Cluster) call(svc *hns.Service, call HNSCall) error {
 		return c.policy(svc, *call.RemovePolicy, false)
 	case call.AddPolicy != nil:
 		return c.policy(svc, *call.AddPolicy, true)
+	case call.UpdatePolicy != nil:
+		return c.update(svc, *call.UpdatePolicy)
 	case call.Create != nil:
 		return c.create(svc, *call.Create)
 	}
@@ -174,6 +176,33 @@ func (c *Cluster) policy(svc *hns.Service, p HNSPolicyCall, add bool) error {
 	}
 	if n == 0 {
 		return fmt.Errorf("no policy %s of %s matches", p.Type, p.Kind)
+	}
+	return errors.Join(errs...)
+}
+
+// update replaces the selected endpoints' policies of a type, by themselves when
+// no settings are given.
+func (c *Cluster) update(svc *hns.Service, p HNSPolicyCall) error {
+	if p.Kind != "endpoint" {
+		return fmt.Errorf("updatePolicy is for an endpoint, not for %q", p.Kind)
+	}
+	var errs []error
+	n := 0
+	for _, e := range c.endpoints(svc, p.HNSSelector) {
+		if e.Remote() && p.Address == "" {
+			continue
+		}
+		ps := hns.PoliciesOf(e.Policies, p.Type)
+		if p.Settings != nil {
+			ps = []hns.Policy{hns.NewPolicy(p.Type, p.Settings).From(&trace.Origin{What: p.Type + " set by the lab", File: c.File.Path})}
+		}
+		if len(ps) > 0 {
+			n++
+			errs = append(errs, svc.UpdateEndpointPolicies(e.ID, ps...))
+		}
+	}
+	if n == 0 {
+		return fmt.Errorf("no endpoint with a policy %s matches", p.Type)
 	}
 	return errors.Join(errs...)
 }

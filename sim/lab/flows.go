@@ -97,6 +97,9 @@ func (o *Outcome) check(c *Cluster) {
 			}
 		}
 	}
+	if o.Flow.Connections > 1 {
+		o.checkSpread(c, fail)
+	}
 	for _, name := range sortedKeys(o.Flow.Backends) {
 		o.checkBackend(c, name, o.Flow.Backends[name], fail)
 	}
@@ -124,11 +127,15 @@ func (o *Outcome) checkBackend(c *Cluster, name, expect string, fail func(string
 			continue
 		}
 		seen = true
+		if expect == NotChosen {
+			fail("backend %s gets flows, but should get none", name)
+			return
+		}
 		if !Meets(expect, p.Verdict) {
 			fail("backend %s: expected %s, got %s", name, expect, p.Verdict)
 		}
 	}
-	if !seen {
+	if !seen && expect != NotChosen {
 		fail("no path leads to backend %s", name)
 	}
 }

@@ -36,6 +36,8 @@ type workload struct {
 	ports           map[string]uint16 // named container ports
 	ready           bool
 	terminating     bool
+	late            bool
+	dns             PodDNS
 	address         netip.Addr
 	origin          *trace.Origin
 }

@@ -16,6 +16,8 @@ var Params = []Param{
 		"what the switch does with a packet that comes back to its own port with equal source and destination"},
 	{"azure-ip-forwarding", []string{"off", "on"}, "off",
 		"whether the NICs of an Azure segment may send and receive for addresses that are not assigned to them"},
+	{"linux-reverse-path-filter", []string{"off", "strict"}, "off",
+		"whether Linux nodes drop a packet whose source they would not reach by the link that it came in on"},
 	{"winlab-vni", nil, "4096", "the VNI of a win-overlay network that no configuration file names"},
 }
 

@@ -400,6 +400,7 @@ func (c *Cluster) Reset() {
 
 // once runs the flow with some choices fixed.
 func (c *Cluster) once(r Request, from end, src netip.Addr, dst end, proto packet.Proto, forced []int) (trace.Path, []trace.Choice) {
+	from = c.renew(r, from)
 	c.Reset()
 	w := &wire.World{Forced: forced}
 	if !r.NoRecord {
@@ -430,20 +431,57 @@ func (c *Cluster) once(r Request, from end, src netip.Addr, dst end, proto packe
 		return w.Run()
 	}
 	err := send()
+	var before []trace.Step
 	if err == nil && (r.Idle > 0 || len(r.Meanwhile) > 0) && k.Outcome.Verdict == trace.Delivered {
-		w.Now += r.Idle
+		before = w.Rec.Steps()
 		if w.Rec.On() {
-			w.Rec.Add(trace.Step{Leg: trace.Request, Place: from.label, Action: trace.ActNote, Text: fmt.Sprintf("the connection stands; %s pass, then the program sends again", r.Idle)})
+			// What is judged is the second packet: it gets a record of its own.
+			w.Rec = &trace.Recorder{}
+			text := "the connection stands; the program sends again"
+			if r.Idle > 0 {
+				text = fmt.Sprintf("the connection stands; %s pass, then the program sends again", r.Idle)
+			}
+			w.Rec.SetLeg(trace.Request)
+			w.Rec.Add(trace.Step{Place: from.label, Action: trace.ActNote, Text: text})
 		}
-		err = c.meanwhile(w, r.Meanwhile)
-		if err == nil {
+		w.Now += r.Idle
+		if err = c.meanwhile(w, r.Meanwhile); err == nil {
 			err = send()
 		}
 	}
 	p := trace.Path{Choices: w.Made, Steps: w.Rec.Steps(), Seen: w.Rec.Seen()}
 	p.Grade = trace.Weakest(p.Steps)
 	c.classify(&p, k.Outcome, w, err, dst, proto)
+	if len(before) > 0 {
+		for i := range p.Steps {
+			p.Steps[i].N += len(before)
+		}
+		p.Steps = append(slices.Clip(before), p.Steps...)
+		p.Grade = trace.Weakest(p.Steps)
+	}
 	return p, w.Made
+}
+
+// renew builds the cluster anew when a flow before has changed its HNS, and
+// finds the sender in it again.
+func (c *Cluster) renew(r Request, from end) end {
+	if !c.dirty {
+		return from
+	}
+	fresh, err := c.orig.Build(c.Options)
+	if err != nil {
+		// It was built before from the same file.
+		return from
+	}
+	*c = *fresh
+	again, err := c.source(from.label, r.IPv6)
+	if err != nil {
+		return from
+	}
+	if strings.HasPrefix(r.To, "localhost:") {
+		again.stack = c.container(again)
+	}
+	return again
 }
 
 // meanwhile makes HNS calls in the middle of a connection and cuts the flows
@@ -458,7 +496,15 @@ func (c *Cluster) meanwhile(w *wire.World, calls []HNSCall) error {
 			w.Rec.Add(trace.Step{Place: call.Node, Object: "HNS", Action: trace.ActNote, Text: call.describe()})
 		}
 	}
-	return c.Call(calls)
+	if err := c.Call(calls); err != nil {
+		return err
+	}
+	for _, n := range c.Kube.Nodes {
+		if x := c.windows[n.Name]; x != nil {
+			x.Cut(w)
+		}
+	}
+	return w.Run()
 }
 
 // describe says what a call does.
@@ -472,6 +518,8 @@ func (h HNSCall) describe() string {
 		return "remove policy " + h.RemovePolicy.Type
 	case h.AddPolicy != nil:
 		return "add policy " + h.AddPolicy.Type
+	case h.UpdatePolicy != nil:
+		return "set policies " + h.UpdatePolicy.Type
 	}
 	return "create " + h.Create.Kind
 }

@@ -193,12 +193,14 @@ func (b *builder) proxies() error {
 			if err != nil {
 				return fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
 			}
-			rep, err := p.Sync(b.Kube.Services)
-			if err != nil {
-				return fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
-			}
-			for _, e := range rep.Failures() {
-				b.Log = append(b.Log, "kube-proxy on "+n.Name+": "+e.String())
+			for _, services := range b.syncs() {
+				rep, err := p.Sync(services)
+				if err != nil {
+					return fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
+				}
+				for _, e := range rep.Failures() {
+					b.Log = append(b.Log, "kube-proxy on "+n.Name+": "+e.String())
+				}
 			}
 		case kubeproxy.ModeUserspace:
 			if err := b.userspace(cfg, k); err != nil {
@@ -207,6 +209,27 @@ func (b *builder) proxies() error {
 		}
 	}
 	return nil
+}
+
+// syncs are the states of the Services that kube-proxy sees one after the
+// other: without the late pods, if there are any, then with them.
+func (b *builder) syncs() [][]*kube.Service {
+	late := map[string]bool{}
+	for _, w := range b.workloads {
+		if w.late {
+			late[w.namespace+"/"+w.name] = true
+		}
+	}
+	if len(late) == 0 {
+		return [][]*kube.Service{b.Kube.Services}
+	}
+	var first []*kube.Service
+	for _, s := range b.Kube.Services {
+		early := *s
+		early.Endpoints = slices.DeleteFunc(slices.Clone(s.Endpoints), func(e kube.Endpoint) bool { return late[e.Pod] })
+		first = append(first, &early)
+	}
+	return [][]*kube.Service{first, b.Kube.Services}
 }
 
 // userspace starts the user-space proxy of a Windows node.

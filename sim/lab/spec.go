@@ -182,10 +182,26 @@ type Node struct {
 	// HNSDump replaces the plugin's model: JSON of Get-HnsNetwork,
 	// Get-HnsEndpoint, Get-HnsPolicyList or HCN v2, one file each or together.
 	HNSDump []string `yaml:"hnsDump,omitempty"`
+	// DynamicPorts is the node's dynamic port range, "49152-65535", where an
+	// administrator changed it (netsh int ipv4 set dynamicportrange).
+	DynamicPorts string `yaml:"dynamicPorts,omitempty"`
+	// Faults break what HNS has programmed on this node. They stand for states
+	// of real nodes that no HNS object explains.
+	Faults []Fault `yaml:"faults,omitempty"`
 	// RRAS turns forwarding between the node's NICs on or off (1.5 design).
 	RRAS *bool `yaml:"rras,omitempty"`
 	// Listen are programs of the node itself: "tcp/6443".
 	Listen []string `yaml:"listen,omitempty"`
+}
+
+// Fault is an injected fault: it takes VFP rules away that the model says are
+// there. It is no rule of the model. Objects of HNS hold for all ports of a
+// node, so that a rule that is missing on one port cannot be said with them.
+type Fault struct {
+	// Pod is the pod whose port loses the rules, DropRules a regular expression
+	// for the whole of the rules' names.
+	Pod       string `yaml:"pod"`
+	DropRules string `yaml:"dropRules"`
 }
 
 // Pod places a pod.
@@ -202,6 +218,18 @@ type Pod struct {
 	HostPorts   []string `yaml:"hostPorts,omitempty"`
 	Ready       *bool    `yaml:"ready,omitempty"`
 	Terminating bool     `yaml:"terminating,omitempty"`
+	// Late pods become ready after kube-proxy's first sync, as when a Deployment
+	// is scaled up; kube-proxy syncs again then.
+	Late bool   `yaml:"late,omitempty"`
+	DNS  PodDNS `yaml:"dns,omitempty"`
+}
+
+// PodDNS is what somebody set in a Windows container's resolver.
+type PodDNS struct {
+	// GlobalSuffixes is Set-DnsClientGlobalSetting -SuffixSearchList.
+	GlobalSuffixes []string `yaml:"globalSuffixes,omitempty"`
+	// AppendToMultiLabel is the policy AppendToMultiLabelName.
+	AppendToMultiLabel bool `yaml:"appendToMultiLabel,omitempty"`
 }
 
 // Host is a machine outside the cluster.
@@ -232,6 +260,10 @@ type HNSCall struct {
 	// AddPolicy adds one.
 	RemovePolicy *HNSPolicyCall `yaml:"removePolicy,omitempty"`
 	AddPolicy    *HNSPolicyCall `yaml:"addPolicy,omitempty"`
+	// UpdatePolicy replaces all policies of the type on endpoints. Without
+	// settings it sets those again that are there, as an agent does that does
+	// not compare.
+	UpdatePolicy *HNSPolicyCall `yaml:"updatePolicy,omitempty"`
 	// Create makes an object from HCN v2 JSON (written as YAML). In a load
 	// balancer, HostComputeEndpoints may name addresses in place of ids.
 	Create *HNSCreate `yaml:"create,omitempty"`
@@ -302,10 +334,15 @@ type Flow struct {
 	Expect   string `yaml:"expect,omitempty"`
 	Reason   string `yaml:"reason,omitempty"`
 	// Backends gives the verdict by backend where they differ: an address, pod
-	// or node name to a verdict.
+	// or node name to a verdict, or "not-chosen" for one that gets no flow.
 	Backends map[string]string `yaml:"backends,omitempty"`
 	// SeenAs is the source address that the receiver must see, an address or pod/..., node/...
 	SeenAs string `yaml:"seenAs,omitempty"`
+	// Connections opens that many connections from the same client, one after
+	// the other, and lets the load balancer's hash pick; Spread says whether
+	// they must reach "one" backend or "several".
+	Connections int    `yaml:"connections,omitempty"`
+	Spread      string `yaml:"spread,omitempty"`
 	// Resolve makes this a name resolution: From asks for To with this tool
 	// (Resolve-DnsName, nslookup, ping, linux).
 	Resolve string `yaml:"resolve,omitempty"`

@@ -323,6 +323,7 @@ func (v *validator) nodes(s *Spec) {
 			}
 		}
 		v.listen(sub(at, "listen"), n.Listen)
+		v.faults(at, n)
 	}
 }
 

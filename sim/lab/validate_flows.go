@@ -102,12 +102,20 @@ func (v *validator) flows(path []any, fs []Flow) {
 		}
 		v.verdict(sub(at, "expect"), f.Expect)
 		for _, name := range sortedKeys(f.Backends) {
-			v.verdict(sub(at, "backends", name), f.Backends[name])
+			if f.Backends[name] != NotChosen {
+				v.verdict(sub(at, "backends", name), f.Backends[name])
+			}
 		}
 		if f.Reason != "" {
 			if _, ok := trace.Explain(trace.Reason(f.Reason)); !ok {
 				v.add(sub(at, "reason"), "there is no reason code %q; winlab explain lists them", f.Reason)
 			}
+		}
+		if f.Spread != "" {
+			v.oneOf(sub(at, "spread"), "spread", f.Spread, []string{"one", "several"})
+		}
+		if f.Connections < 0 || f.Connections > maxConnections || (f.Connections > 1) != (f.Spread != "") {
+			v.add(at, "connections and spread go together: connections: 2 to %d, spread: one or several", maxConnections)
 		}
 		if f.SeenAs != "" {
 			v.target(sub(at, "seenAs"), f.SeenAs)
@@ -136,13 +144,13 @@ func (v *validator) calls(path []any, cs []HNSCall) {
 		at := sub(path, i)
 		v.oneOf(sub(at, "node"), "node", c.Node, v.names["node"])
 		n := 0
-		for _, set := range []bool{c.Delete != nil, c.RemovePolicy != nil, c.AddPolicy != nil, c.Create != nil, c.Restart} {
+		for _, set := range []bool{c.Delete != nil, c.RemovePolicy != nil, c.AddPolicy != nil, c.UpdatePolicy != nil, c.Create != nil, c.Restart} {
 			if set {
 				n++
 			}
 		}
 		if n != 1 {
-			v.add(at, "an HNS call is exactly one of delete, removePolicy, addPolicy, create and restart; here are %d", n)
+			v.add(at, "an HNS call is exactly one of delete, removePolicy, addPolicy, updatePolicy, create and restart; here are %d", n)
 		}
 		if c.Delete != nil {
 			v.oneOf(sub(at, "delete", "kind"), "kind", c.Delete.Kind, kinds)
@@ -151,7 +159,7 @@ func (v *validator) calls(path []any, cs []HNSCall) {
 		for _, pc := range []struct {
 			key  string
 			call *HNSPolicyCall
-		}{{"removePolicy", c.RemovePolicy}, {"addPolicy", c.AddPolicy}} {
+		}{{"removePolicy", c.RemovePolicy}, {"addPolicy", c.AddPolicy}, {"updatePolicy", c.UpdatePolicy}} {
 			if pc.call == nil {
 				continue
 			}

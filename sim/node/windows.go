@@ -36,6 +36,12 @@ type Windows struct {
 	pods     map[string]*Pod // by endpoint id
 	extra    map[string]*host.Link
 	dirty    bool
+	// restarted is set when HNS restarted and VFP has lost its flows.
+	restarted bool
+	cuts      []cut
+	// Broken reports whether a rule is missing on a pod's port against what HNS
+	// says: an injected fault. Nil breaks nothing.
+	Broken func(pod *Pod, rule string) bool
 }
 
 // Pod is a container compartment: what a pod's programs see.
@@ -70,7 +76,7 @@ func NewWindows(name string, s *hns.Service, hostDSR string) *Windows {
 	n := &Windows{Name: name, HNS: s, pods: map[string]*Pod{}, extra: map[string]*host.Link{}}
 	n.Stack = &host.Stack{Place: name, Object: "host stack", Windows: true}
 	n.compiler = hns.NewCompiler(s, hns.View{HostMAC: parseMAC(s.HostMAC()), Router: router{n}, HostDSR: hostDSR})
-	s.OnChange(func(hns.Change) { n.dirty = true })
+	s.OnChange(n.noteChange)
 	return n
 }
 
@@ -330,6 +336,12 @@ func (n *Windows) Refresh() {
 		n.internal(nw)
 	}
 	n.program()
+	if n.restarted {
+		n.restarted = false
+		for _, sw := range n.switches {
+			sw.Reset()
+		}
+	}
 }
 
 // plug makes the external switch of an adapter when the first network needs
@@ -513,6 +525,9 @@ func normal(id string) string { return strings.ToLower(strings.Trim(id, "{}")) }
 
 func (n *Windows) sendPod(w *wire.World, pod *Pod, p *packet.Packet) {
 	n.Refresh()
+	if n.severed(w, pod, p) {
+		return
+	}
 	for _, sw := range n.switches {
 		if port := sw.ports[normal(pod.Endpoint)]; port != nil {
 			n.send(w, sw, port, p)
@@ -571,6 +586,9 @@ func (n *Windows) podPort(sw *vswitch, e *hns.Endpoint, id string) {
 		sw.AddPort(port)
 		sw.deliver[port] = func(w *wire.World, p *packet.Packet) {
 			if pod := n.pods[id]; pod != nil {
+				if n.severed(w, pod, p) {
+					return
+				}
 				pod.Stack.Input(w, pod.Stack.Links[0], p)
 				return
 			}
@@ -581,7 +599,15 @@ func (n *Windows) podPort(sw *vswitch, e *hns.Endpoint, id string) {
 			}
 		}
 	}
-	port.SetLayers(n.compiler.Pod(e))
+	layers := n.compiler.Pod(e)
+	if pod := n.pods[id]; pod != nil && n.Broken != nil {
+		for _, l := range layers {
+			for _, g := range l.Groups {
+				g.Rules = slices.DeleteFunc(g.Rules, func(r *vfp.Rule) bool { return n.Broken(pod, r.ID) })
+			}
+		}
+	}
+	port.SetLayers(layers)
 }
 
 // hostRoutes replaces the routes that HNS gave the host.
@@ -625,6 +651,7 @@ func (n *Windows) Port(endpointID string) (*vfp.Switch, *vfp.Port) {
 // Reset forgets all flows, bindings and sockets, not the configuration.
 func (n *Windows) Reset() {
 	n.Refresh()
+	n.cuts = nil
 	n.Stack.Reset()
 	for _, sw := range n.switches {
 		sw.Reset()

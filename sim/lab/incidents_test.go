@@ -1,0 +1,134 @@
+package lab
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// The incidents are public threads about Windows nodes, retold as labs. Each
+// has the broken state as it was reported and the state that helped; the model
+// must come to both by itself.
+const (
+	incidentsDir = "../../fixtures/incidents"
+	broken       = "broken"
+	fixed        = "fixed"
+	// onlyOneState is how a story says that a second state does not exist.
+	onlyOneState = "There is only one state"
+)
+
+func incidentLabs(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(incidentsDir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no incidents in %s: %v", incidentsDir, err)
+	}
+	return files
+}
+
+func TestIncidents(t *testing.T) {
+	for _, path := range incidentLabs(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
+			f, err := Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			describesIncident(t, f)
+			for _, v := range f.Lab.Spec.Variants {
+				t.Run(v.Name, func(t *testing.T) { incidentHolds(t, f, v.Name) })
+			}
+		})
+	}
+}
+
+// describesIncident checks what every retelling must have.
+func describesIncident(t *testing.T, f *File) {
+	t.Helper()
+	m := f.Lab.Metadata
+	if m.Title == "" || m.Incident == "" || m.Story == "" {
+		t.Errorf("%s: title, incident and story must be given", f.Path)
+	}
+	name, _, _ := strings.Cut(filepath.Base(f.Path), "-")
+	if len(name) < 2 || strings.Trim(name, "0123456789") != "" {
+		t.Errorf("%s: the file's name must start with the incident's number", f.Path)
+	}
+	var names []string
+	for _, v := range f.Lab.Spec.Variants {
+		names = append(names, v.Name)
+		if len(v.Flows) == 0 && len(v.HNS) == 0 {
+			t.Errorf("%s: variant %s expects nothing", f.Path, v.Name)
+		}
+		for _, fl := range v.Flows {
+			if fl.Expect == "" && len(fl.Backends) == 0 && fl.Spread == "" {
+				t.Errorf("%s: variant %s, flow %s to %s expects nothing", f.Path, v.Name, fl.From, fl.To)
+			}
+		}
+	}
+	if !slices.Contains(names, broken) {
+		t.Errorf("%s: there is no variant %s", f.Path, broken)
+	}
+	if !slices.Contains(names, fixed) && !strings.Contains(m.Story, onlyOneState) {
+		t.Errorf("%s: there is no variant %s, and the story does not say %q", f.Path, fixed, onlyOneState)
+	}
+}
+
+// incidentHolds runs all flows of one state. A lab's calls to HNS are held
+// against their error codes while it is built.
+func incidentHolds(t *testing.T, f *File, variant string) {
+	t.Helper()
+	c, err := f.Build(Options{Variant: variant})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, fl := range c.File.Lab.Spec.Flows {
+		o, err := c.Run(fl)
+		if err != nil {
+			t.Errorf("flow %d, %s to %s: %v", i+1, fl.From, fl.To, err)
+			continue
+		}
+		if !o.Pass {
+			t.Errorf("%s, variant %s, flow %d: %s to %s\n  %s\n  got %s (%s): %s\n%s", f.Path, variant, i+1, fl.From, fl.To, o.Why, o.Verdict, o.Reason, o.Summary, pathsOf(o))
+		}
+	}
+}
+
+// pathsOf sums up each path, for a failure's reader.
+func pathsOf(o Outcome) string {
+	var b strings.Builder
+	if o.Trace == nil {
+		return ""
+	}
+	for _, p := range o.Trace.Paths {
+		b.WriteString("    ")
+		for _, ch := range p.Choices {
+			b.WriteString(ch.Label + " ")
+		}
+		b.WriteString(string(p.Verdict) + " (" + string(p.Reason) + ")")
+		if p.Seen != nil {
+			b.WriteString(" seen as " + p.Seen.Src)
+		}
+		b.WriteString(": " + p.Summary + "\n")
+	}
+	return b.String()
+}
+
+// TestIncidentsCanFail holds the check itself to its word: a state that is
+// expected to be the other one must not pass.
+func TestIncidentsCanFail(t *testing.T) {
+	f, err := Load(filepath.Join(incidentsDir, "044-idle-connection-lost.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := f.Build(Options{Variant: broken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fl := c.File.Lab.Spec.Flows[0]
+	fl.Expect, fl.Reason, fl.Backends = string(trace.Delivered), "", nil
+	if o, err := c.Run(fl); err != nil || o.Pass {
+		t.Errorf("a lost connection passes as delivered: %v %+v", err, o.Verdict)
+	}
+}

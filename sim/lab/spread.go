@@ -1,0 +1,71 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/host"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/wire"
+)
+
+// maxConnections bounds how many connections a flow opens.
+const maxConnections = 256
+
+// NotChosen is the expectation for a backend that gets no flow.
+const NotChosen = "not-chosen"
+
+// spread opens connections from one client, one after the other, without
+// forgetting anything between them, and returns the backends that the load
+// balancer's hash picked. The real hash is not published: that it spreads
+// different ports, or keeps a source on one backend, does not depend on it.
+func (c *Cluster) spread(f Flow) ([]string, error) {
+	r := Request{From: f.From, To: f.To, Protocol: f.Protocol, SrcPort: host.EphemeralBase}
+	from, err := c.source(r.From, false)
+	if err != nil {
+		return nil, err
+	}
+	to, err := ParseTarget(r.To)
+	if err != nil {
+		return nil, inputf("%v", err)
+	}
+	dst, err := c.destination(to, r)
+	if err != nil {
+		return nil, err
+	}
+	from = c.renew(r, from)
+	c.Reset()
+	proto := protoOf(f.Protocol, dst.addr)
+	var reached []string
+	for i := range f.Connections {
+		w := &wire.World{}
+		k := from.stack.Open(proto, from.stack.Source(dst.addr), uint16(host.EphemeralBase+i), netip.AddrPortFrom(dst.addr, dst.port))
+		k.Send(w, make([]byte, defaultSize), defaultTTL)
+		if err := w.Run(); err != nil {
+			return nil, err
+		}
+		if k.Outcome.Verdict != trace.Delivered {
+			return nil, fmt.Errorf("connection %d of %d ended: %s", i+1, f.Connections, k.Outcome.Verdict)
+		}
+		for _, m := range w.Made {
+			if !slices.Contains(reached, m.Label) {
+				reached = append(reached, m.Label)
+			}
+		}
+	}
+	slices.Sort(reached)
+	return reached, nil
+}
+
+func (o *Outcome) checkSpread(c *Cluster, fail func(string, ...any)) {
+	reached, err := c.spread(o.Flow)
+	switch {
+	case err != nil:
+		fail("%v", err)
+	case o.Flow.Spread == "one" && len(reached) > 1:
+		fail("%d connections of one client should reach one backend, but reached %v", o.Flow.Connections, reached)
+	case o.Flow.Spread == "several" && len(reached) < 2:
+		fail("%d connections of one client should reach several backends, but reached %v", o.Flow.Connections, reached)
+	}
+}
