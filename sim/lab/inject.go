@@ -6,15 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/winlab-dev/winlab/sim/evidence"
 	"github.com/winlab-dev/winlab/sim/host"
 	"github.com/winlab-dev/winlab/sim/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/wire"
 )
-
-var factInject = evidence.New("lab.inject", evidence.Inferred,
-	"A frame that is put in at a pod's port passes the switch as one that the pod's own stack has sent.")
 
 // Injector puts frames of somebody else's making into a cluster and watches
 // where they go. Programs do not answer: a frame ends where it arrives. Flows,
@@ -217,7 +213,7 @@ func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (Fate, erro
 	w.Hole, w.Lost, w.Made = "", wire.Loss{}, w.Made[:0]
 	if w.Rec != nil {
 		w.Rec = &trace.Recorder{}
-		w.Rec.Add(trace.Step{Place: e.Name, Action: trace.ActSend, Text: "from the capture", Packet: j.p.String()}.Cite(factInject))
+		w.Rec.Add(trace.Step{Place: e.Name, Action: trace.ActSend, Text: "from the capture", Packet: j.p.String()})
 	}
 	j.sunk, j.to = 0, nil
 	changed := j.send(e)

@@ -1,0 +1,132 @@
+// Package cli is the command line of winlab: it reads arguments, calls the
+// packages that do the work, prints what they return and chooses the exit code.
+// It must not hold behaviour of the simulator or of the conformance checks.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/winlab-dev/winlab/sim/strict"
+)
+
+// The exit codes.
+const (
+	exitOK         = 0 // as expected
+	exitUnexpected = 1 // not as expected
+	exitUsage      = 2 // bad input or usage
+)
+
+// unexpected is an outcome that is not as expected: exit code 1. The text goes
+// to standard error when it is not empty.
+type unexpected struct{ text string }
+
+func (e unexpected) Error() string { return e.text }
+
+// app is what a run of the program needs from outside.
+type app struct {
+	out, err io.Writer
+	// outTerm and errTerm say that a person looks at the writer.
+	outTerm, errTerm bool
+	getenv           func(string) string
+	args             []string
+}
+
+// Main runs the program with the arguments of the process and returns its exit
+// code.
+func Main() int {
+	a := &app{out: os.Stdout, err: os.Stderr, outTerm: terminal(os.Stdout), errTerm: terminal(os.Stderr), getenv: os.Getenv, args: os.Args[1:]}
+	return a.run()
+}
+
+func (a *app) run() int {
+	ctx, stop := signal.NotifyContext(contextBackground(), os.Interrupt)
+	defer stop()
+	root := a.root()
+	root.SetArgs(a.args)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	cmd, err := root.ExecuteContextC(ctx)
+	var u unexpected
+	var ms strict.Mistakes
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &u):
+		if u.text != "" {
+			fmt.Fprintln(a.err, u.text)
+		}
+		return exitUnexpected
+	case errors.As(err, &ms):
+		// The messages begin with file and line, for editors.
+		fmt.Fprintln(a.err, err)
+		if n := strings.Count(err.Error(), "\n") + 1; n > 1 {
+			fmt.Fprintf(a.err, "winlab: %d mistakes\n", n)
+		}
+	default:
+		fmt.Fprintf(a.err, "winlab: %v\n", err)
+		var use usageError
+		if errors.As(err, &use) {
+			fmt.Fprintf(a.err, "try: %s --help\n", cmd.CommandPath())
+		}
+	}
+	return exitUsage
+}
+
+// usageError is a wrong use of the command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// root is the program with all its verbs.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "winlab",
+		Short: "A lab for Windows nodes in Kubernetes that runs on Linux",
+		Long: `winlab replays packets through a simulated Windows node (HNS, VFP, kube-proxy, the
+network plugin) and explains what happened to them. It holds what documents say
+about Windows nodes against what the simulator does.
+
+Exit codes: 0 as expected, 1 not as expected, 2 bad input or usage.`,
+		Example: `  winlab run
+  winlab trace fixtures/labs/l2bridge-flannel-host-gw.yaml --from pod/client --to svc/win-webserver:80
+  winlab explain icmp-not-translated`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				text := fmt.Sprintf("there is no command %q", args[0])
+				if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
+					text += "; did you mean " + s[0] + "?"
+				}
+				return usagef("%s", text)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.AddCommand(a.runCmd(), a.traceCmd(), a.replayCmd(), a.resolveCmd(), a.explainCmd(), a.claimsCmd(), a.versionCmd())
+	return root
+}
+
+// exactly is cobra.ExactArgs with the names of what is missing.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usagef("%s is missing; write %s", names[len(args)], cmd.UseLine())
+		case len(args) > len(names):
+			return usagef("%q is one argument too many; write %s", args[len(names)], cmd.UseLine())
+		}
+		return nil
+	}
+}

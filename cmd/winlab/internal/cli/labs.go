@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/windows"
+)
+
+// labOptions choose a state and versions of a lab.
+type labOptions struct {
+	variant, kubernetes, windows string
+}
+
+func (a *app) labFlags(cmd *cobra.Command) *labOptions {
+	o := new(labOptions)
+	f := cmd.Flags()
+	f.StringVar(&o.variant, "variant", "", "a variant of the lab (spec.variants)")
+	f.StringVar(&o.kubernetes, "kubernetes", "", "another Kubernetes `version`; an entry of spec.settings that fits gives kube-proxy's flags too")
+	f.StringVar(&o.windows, "windows", "", "another Windows `build` on every Windows node, such as 10.0.20348.2762")
+	fromFile(cmd, "variant", func(s *lab.Spec) []string {
+		var names []string
+		for _, v := range s.Variants {
+			names = append(names, v.Name)
+		}
+		return names
+	})
+	fromFile(cmd, "kubernetes", func(s *lab.Spec) []string {
+		return settings(s, func(t lab.Setting) string { return t.Kubernetes })
+	})
+	fromFile(cmd, "windows", func(s *lab.Spec) []string {
+		return settings(s, func(t lab.Setting) string { return t.Build })
+	})
+	return o
+}
+
+func settings(s *lab.Spec, value func(lab.Setting) string) []string {
+	var vs []string
+	for _, t := range s.Settings {
+		if v := value(t); v != "" && !slices.Contains(vs, v) {
+			vs = append(vs, v)
+		}
+	}
+	return vs
+}
+
+// build loads a lab and builds its cluster.
+func (o *labOptions) build(path string) (*lab.Cluster, error) {
+	f, err := lab.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	set, err := o.setting(&f.Lab.Spec)
+	if err != nil {
+		return nil, err
+	}
+	return f.Build(lab.Options{Variant: o.variant, Setting: set})
+}
+
+// setting finds the entry of spec.settings that --kubernetes and --windows ask
+// for. Among several the one with the lab's own build is taken, else the first.
+// When none fits, the versions alone are replaced.
+func (o *labOptions) setting(s *lab.Spec) (*lab.Setting, error) {
+	if o.kubernetes == "" && o.windows == "" {
+		return nil, nil
+	}
+	if o.kubernetes != "" {
+		if _, err := kube.ParseVersion(o.kubernetes); err != nil {
+			return nil, usagef("--kubernetes: %w", err)
+		}
+	}
+	var own string
+	for _, n := range s.Nodes {
+		if n.OS == "windows" {
+			own = n.Build
+			break
+		}
+	}
+	var fit *lab.Setting
+	for i := range s.Settings {
+		t := &s.Settings[i]
+		if o.kubernetes != "" && t.Kubernetes != o.kubernetes || o.windows != "" && !sameBuild(t.Build, o.windows) || o.kubernetes == "" && t.Kubernetes != s.Kubernetes {
+			continue
+		}
+		if fit == nil || o.windows == "" && t.Build == own && fit.Build != own {
+			fit = t
+		}
+	}
+	if fit != nil {
+		return fit, nil
+	}
+	t := &lab.Setting{Kubernetes: s.Kubernetes, Build: o.windows}
+	if o.kubernetes != "" {
+		t.Kubernetes = o.kubernetes
+	}
+	if o.windows != "" {
+		v, err := windows.Parse(o.windows)
+		if err == nil {
+			_, err = windows.Lookup(v)
+		}
+		if err != nil {
+			return nil, usagef("--windows: %w", err)
+		}
+	}
+	return t, nil
+}
+
+// sameBuild reports whether a build is the one asked for: whole, without
+// "10.0.", or without the revision.
+func sameBuild(build, asked string) bool {
+	short := strings.TrimPrefix(build, "10.0.")
+	asked = strings.TrimPrefix(asked, "10.0.")
+	number, _, _ := strings.Cut(short, ".")
+	return asked == short || asked == number
+}

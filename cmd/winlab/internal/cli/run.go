@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/winlab-dev/winlab/conformance/offline"
+	"github.com/winlab-dev/winlab/reports/html"
+	"github.com/winlab-dev/winlab/reports/junit"
+	"github.com/winlab-dev/winlab/reports/result"
+)
+
+// difference is a check or a flow that went otherwise than expected.
+type difference struct {
+	// What is the claim and setting, or the lab and flow.
+	What    string `json:"what"`
+	Check   string `json:"check"`
+	Expect  string `json:"expect"`
+	Got     string `json:"got"`
+	Reason  string `json:"reason,omitempty"`
+	Summary string `json:"summary,omitempty"`
+	Command string `json:"command,omitempty"`
+}
+
+// runSummary is the JSON form of what run prints.
+type runSummary struct {
+	result.Summary
+	Differences []difference `json:"differences"`
+	Report      string       `json:"report"`
+	Results     string       `json:"results"`
+	JUnit       string       `json:"junit"`
+}
+
+func (a *app) runCmd() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "run [LAB | DIR]...",
+		Short: "Simulate labs, check every claim and write the report",
+		Long: `Simulate labs in all their versions, check every claim that applies and every flow
+that the labs expect something of, and write the report: index.html, results.json
+and junit.xml. Without an argument, all labs in fixtures/ are run.
+
+The exit code is 1 when a check differs from what the documents say or a flow from
+what its lab expects. Disputed claims and holes of the model are shown, they do not
+fail a run.`,
+		Example: `  winlab run
+  winlab run fixtures/labs/overlay-win-overlay.yaml -d /tmp/report
+  winlab run fixtures/labs -o json`,
+		ValidArgsFunction: files(true, labExts),
+	}
+	out := output(cmd, "text", "json")
+	cmd.Flags().StringVarP(&dir, "dir", "d", filepath.Join("out", "report"), "the `folder` to write the report to")
+	if err := cmd.MarkFlagDirname("dir"); err != nil {
+		panic(err)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		paths := args
+		if len(paths) == 0 {
+			if i, err := os.Stat("fixtures"); err != nil || !i.IsDir() {
+				return usagef("there is no folder fixtures here; name labs or folders with labs, or run winlab in its repository")
+			}
+			paths = []string{"fixtures"}
+		}
+		p := newProgress(a.err, a.errTerm)
+		doc, err := offline.Run(cmd.Context(), offline.Options{Paths: paths, Progress: p.event, Tool: currentVersion().String(), Command: strings.Join(append([]string{"winlab", "run"}, args...), " ")})
+		p.end()
+		if err != nil {
+			return err
+		}
+		s, err := writeReport(dir, doc)
+		if err != nil {
+			return err
+		}
+		if *out == "json" {
+			err = writeJSON(a.out, s)
+		} else {
+			err = printRun(a.out, s)
+		}
+		if err == nil && !s.AsExpected {
+			err = unexpected{}
+		}
+		return err
+	}
+	return cmd
+}
+
+// writeReport writes the three files of a run.
+func writeReport(dir string, doc *result.Document) (*runSummary, error) {
+	s := &runSummary{Summary: doc.Summary, Differences: differences(doc), Report: filepath.Join(dir, "index.html"),
+		Results: filepath.Join(dir, "results.json"), JUnit: filepath.Join(dir, "junit.xml")}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	page, err := html.Report(doc)
+	if err != nil {
+		return nil, fmt.Errorf("the HTML report: %w", err)
+	}
+	for name, write := range map[string]func(io.Writer) error{
+		s.Report:  func(w io.Writer) error { _, err := w.Write(page); return err },
+		s.Results: func(w io.Writer) error { return result.Write(w, doc) },
+		s.JUnit:   func(w io.Writer) error { return junit.Write(w, doc) },
+	} {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if err := os.WriteFile(name, b.Bytes(), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// differences lists what makes a run not as expected.
+func differences(doc *result.Document) []difference {
+	ds := []difference{}
+	add := func(what string, k result.Check) {
+		ds = append(ds, difference{what, k.What, k.Expect, k.Got, k.Reason, k.Summary, k.Command})
+	}
+	for _, c := range doc.Cells {
+		if c.Outcome != result.Differs && c.Outcome != result.Failed {
+			continue
+		}
+		for _, k := range c.Checks {
+			if !k.Pass {
+				add(c.Claim+" in "+c.Setting, k)
+			}
+		}
+	}
+	for _, f := range doc.Flows {
+		if !f.Pass {
+			what := f.Lab
+			if f.Variant != "" {
+				what += " " + f.Variant
+			}
+			add(what, f.Check)
+		}
+	}
+	return ds
+}
+
+func printRun(w io.Writer, s *runSummary) error {
+	words := map[string]string{result.Differs: "differ from the documents", result.Failed: "could not be checked", result.Disputed: "disputed",
+		result.Hole: "unknown to the model", result.Own: "the model's own, documents are silent", result.Agrees: "as documented"}
+	fmt.Fprintf(w, "%d claims in %d cells, %d flows of labs\n", s.Claims, s.Cells, s.Flows)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, o := range result.Outcomes {
+		if n := s.Outcomes[o]; n > 0 || o == result.Differs {
+			fmt.Fprintf(t, "%d\t %s\t\n", n, words[o])
+		}
+	}
+	if s.Flows > 0 {
+		fmt.Fprintf(t, "%d\t flows otherwise than expected\t\n", s.FlowsFailed)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, d := range s.Differences {
+		fmt.Fprintf(w, "%s: %s: expected %s, got %s", d.What, d.Check, d.Expect, d.Got)
+		if d.Reason != "" {
+			fmt.Fprintf(w, " (%s)", d.Reason)
+		}
+		fmt.Fprintln(w)
+		if d.Command != "" {
+			fmt.Fprintf(w, "    %s\n", d.Command)
+		}
+	}
+	end := "as expected"
+	if !s.AsExpected {
+		end = "not as expected"
+	}
+	_, err := fmt.Fprintf(w, "%s; the report is in %s\n", end, s.Report)
+	return err
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func contextBackground() context.Context { return context.Background() }
+
+// terminal reports whether a person looks at the file.
+func terminal(f *os.File) bool {
+	i, err := f.Stat()
+	return err == nil && i.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull && !sameAsNull(i)
+}
+
+func sameAsNull(i os.FileInfo) bool {
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(i, null)
+}
+
+// colour reports whether standard output takes colours (https://no-color.org).
+func (a *app) colour() bool {
+	return a.outTerm && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
+}
+
+// width is that of the terminal, 0 when it is not known.
+func (a *app) width() int {
+	n, _ := strconv.Atoi(a.getenv("COLUMNS"))
+	return max(n, 0)
+}
+
+// output adds -o with the forms that a command can print, the default first.
+func output(cmd *cobra.Command, forms ...string) *string {
+	v := cmd.Flags().StringP("output", "o", forms[0], "what to print: "+strings.Join(forms, ", "))
+	fixed(cmd, "output", forms...)
+	pre := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if !slices.Contains(forms, *v) {
+			return usagef("-o %s: there is no such form; write one of %s", *v, strings.Join(forms, ", "))
+		}
+		if pre != nil {
+			return pre(cmd, args)
+		}
+		return nil
+	}
+	return v
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/winlab-dev/winlab/reports/html"
+	"github.com/winlab-dev/winlab/sim/capture"
+	"github.com/winlab-dev/winlab/sim/dns"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/text"
+)
+
+// traceOptions are the flags of trace.
+type traceOptions struct {
+	*labOptions
+	req              lab.Request
+	udp, ping        bool
+	tuple, tool      string
+	expect, capture  string
+	verbose, showHex bool
+	output           *string
+}
+
+func (a *app) traceCmd() *cobra.Command {
+	o := &traceOptions{}
+	cmd := &cobra.Command{
+		Use:   "trace LAB --from X --to Y",
+		Short: "Send one flow through a lab and explain every step",
+		Long: `Send one flow through a lab and explain every step.
+
+Ends are written pod/[NAMESPACE/]NAME, svc/[NAMESPACE/]NAME:PORT, node/NAME:PORT,
+host/NAME:PORT, name/DNSNAME:PORT, or an address with a port. Where a load balancer
+may pick among backends, every pick is followed.
+
+--tuple takes the arguments of vfpctrl /process-tuples in their order:
+[encapsulation count] protocol, source and its port, destination and its port,
+in or out, flags (1 is SYN).`,
+		Example: `  winlab trace fixtures/labs/l2bridge-flannel-host-gw.yaml --from pod/client --to svc/win-webserver:80
+  winlab trace fixtures/labs/l2bridge-flannel-host-gw.yaml --from pod/client --to host/internet --ping
+  winlab trace fixtures/labs/overlay-win-overlay.yaml --from host/lan --to node/win1:30080 -o summary
+  winlab trace fixtures/labs/nat-winnat.yaml --from pod/client --to host/internet:443 -o json --expect delivered
+  winlab trace fixtures/labs/l2bridge-flannel-host-gw.yaml --tuple "6 10.244.1.2 40000 10.244.2.2 80 out 1"
+  winlab trace fixtures/labs/overlay-flannel-vxlan.yaml --from pod/client --to pod/peer:80 -o html > trace.html`,
+		Args:              exactly("LAB"),
+		ValidArgsFunction: files(false, labExts),
+	}
+	o.labOptions = a.labFlags(cmd)
+	o.output = output(cmd, "text", "summary", "json", "html")
+	f := cmd.Flags()
+	f.StringVar(&o.req.From, "from", "", "who sends: pod/NAME, node/NAME, host/NAME or an address")
+	f.StringVar(&o.req.To, "to", "", "to whom: pod/NAME:PORT, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or an address")
+	f.BoolVar(&o.udp, "udp", false, "a UDP datagram in place of a TCP connection")
+	f.BoolVar(&o.ping, "ping", false, "an ICMP echo request in place of a TCP connection")
+	f.StringVar(&o.tuple, "tuple", "", "the flow as vfpctrl /process-tuples takes it")
+	f.StringVar(&o.expect, "expect", "", "exit with 1 when the `verdict` is another")
+	f.Uint16Var(&o.req.SrcPort, "source-port", 0, "the sender's `port` (default: the first ephemeral one)")
+	f.Uint8Var(&o.req.TTL, "ttl", 0, "time to live of the packet (default 128)")
+	f.IntVar(&o.req.Size, "size", 0, "payload of a datagram or echo request in `bytes` (default 32)")
+	f.DurationVar(&o.req.Idle, "idle", 0, "after the first packet wait that `time`, then judge a second one of the same connection")
+	f.BoolVar(&o.req.IPv6, "ipv6", false, "use the IPv6 addresses of the ends")
+	f.StringVar(&o.tool, "tool", "", "the `program` that resolves name/ targets: "+toolNames())
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "every path in full, with the evidence behind each step")
+	f.BoolVar(&o.showHex, "hex", false, "print the frames in hexadecimal")
+	f.StringVarP(&o.capture, "write", "w", "", "write the frames to a pcapng `FILE`, one interface for each place")
+	a.fromLab(cmd, "from", o.labOptions, func(c *lab.Cluster) []string { from, _ := c.Names(); return from })
+	a.fromLab(cmd, "to", o.labOptions, func(c *lab.Cluster) []string { _, to := c.Names(); return to })
+	fixed(cmd, "tool", tools()...)
+	fixed(cmd, "expect", verdicts()...)
+	cmd.MarkFlagsMutuallyExclusive("udp", "ping", "tuple")
+	cmd.MarkFlagsMutuallyExclusive("from", "tuple")
+	cmd.MarkFlagsMutuallyExclusive("to", "tuple")
+	cmd.RunE = func(_ *cobra.Command, args []string) error { return a.trace(args[0], o) }
+	return cmd
+}
+
+func tools() []string {
+	var names []string
+	for _, t := range dns.Tools {
+		names = append(names, string(t))
+	}
+	return names
+}
+
+func verdicts() []string {
+	var ids []string
+	for _, v := range trace.Verdicts {
+		ids = append(ids, string(v.ID))
+	}
+	return ids
+}
+
+// request checks the flags and makes the request of them.
+func (o *traceOptions) request() (lab.Request, error) {
+	r := o.req
+	var errs []error
+	if o.expect != "" {
+		if _, err := trace.ParseVerdict(o.expect); err != nil {
+			errs = append(errs, fmt.Errorf("--expect: %w", err))
+		}
+	}
+	tool, err := parseTool(o.tool)
+	r.Tool = tool
+	errs = append(errs, err)
+	if r.Size < 0 || r.Size > maxSize {
+		errs = append(errs, fmt.Errorf("--size %d: write 0 to %d bytes", r.Size, maxSize))
+	}
+	if r.Idle < 0 {
+		errs = append(errs, fmt.Errorf("--idle %s: time does not run backwards", r.Idle))
+	}
+	switch {
+	case o.tuple != "":
+		t, err := parseTuple(o.tuple)
+		errs = append(errs, err)
+		r.From, r.To, r.Protocol, r.SrcPort = t.Src.Addr().String(), t.Dst.String(), t.protocol(), t.Src.Port()
+		r.IPv6 = t.Src.Addr().Is6()
+		if r.Protocol == "ping" {
+			r.To = t.Dst.Addr().String()
+		}
+	case r.From == "" || r.To == "":
+		errs = append(errs, errors.New("say which flow: --from pod/client --to svc/web:80, or --tuple"))
+	case o.udp:
+		r.Protocol = "udp"
+	case o.ping:
+		r.Protocol = "ping"
+	}
+	if err := errors.Join(errs...); err != nil {
+		return r, usageError{err}
+	}
+	return r, nil
+}
+
+// maxSize keeps a packet within one frame of the usual MTU.
+const maxSize = 1400
+
+func (a *app) trace(path string, o *traceOptions) error {
+	r, err := o.request()
+	if err != nil {
+		return err
+	}
+	c, err := o.build(path)
+	if err != nil {
+		return err
+	}
+	if o.verbose {
+		for _, l := range c.Log {
+			fmt.Fprintln(a.err, "note:", l)
+		}
+	}
+	t, err := c.Trace(r)
+	if err != nil {
+		return err
+	}
+	if o.capture != "" {
+		if err := writeTrace(o.capture, t); err != nil {
+			return err
+		}
+	}
+	if err := a.printTrace(t, o); err != nil {
+		return err
+	}
+	if want, _ := trace.ParseVerdict(o.expect); o.expect != "" && want != t.Verdict {
+		return unexpected{fmt.Sprintf("expected %s, got %s (%s)", want, t.Verdict, t.Reason)}
+	}
+	return nil
+}
+
+func (a *app) printTrace(t *trace.Trace, o *traceOptions) error {
+	opt := text.Options{Color: a.colour(), Width: a.width(), Hex: o.showHex}
+	switch *o.output {
+	case "json":
+		b, err := t.MarshalIndent()
+		if err == nil {
+			_, err = a.out.Write(b)
+		}
+		return err
+	case "html":
+		b, err := html.Trace(t)
+		if err == nil {
+			_, err = a.out.Write(b)
+		}
+		return err
+	case "summary":
+		opt.Detail = text.Summary
+	}
+	if o.verbose {
+		opt.Detail = text.Verbose
+	}
+	return text.Render(a.out, t, opt)
+}
+
+// writeTrace writes the frames of a trace. Each way of the flow begins a second
+// later than the one before, each step a microsecond later.
+func writeTrace(name string, t *trace.Trace) error {
+	var places []string
+	index := map[string]int{}
+	for _, p := range t.Paths {
+		for _, s := range p.Steps {
+			key := s.Place + " " + s.Object
+			if _, ok := index[key]; s.Frame != nil && !ok {
+				index[key] = len(places)
+				places = append(places, key)
+			}
+		}
+	}
+	if len(places) == 0 {
+		return fmt.Errorf("%s is not written: the flow has no frame", name)
+	}
+	return writeFile(name, func(f *bufio.Writer) error {
+		w, err := capture.NewWriter(f, places...)
+		if err != nil {
+			return err
+		}
+		for i, p := range t.Paths {
+			for _, s := range p.Steps {
+				if s.Frame == nil {
+					continue
+				}
+				at := time.Unix(int64(i), int64(s.N)*1000)
+				if err := w.Write(index[s.Place+" "+s.Object], at, s.Frame, fmt.Sprintf("%s: %s", p.Verdict, s.Text)); err != nil {
+					return err
+				}
+			}
+		}
+		return w.Close()
+	})
+}
+
+// writeFile writes a file through a buffer, and removes it when that fails.
+func writeFile(name string, write func(*bufio.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriterSize(f, 1<<20)
+	err = write(b)
+	if err == nil {
+		err = b.Flush()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		os.Remove(name)
+	}
+	return err
+}
