@@ -274,3 +274,18 @@ func TestDumps(t *testing.T) {
 		})
 	}
 }
+
+// A lab takes the cluster of its base, not what is expected of that.
+func TestWhatIsTheBasesOwn(t *testing.T) {
+	file := write(t, "a.yaml", head+"  base: b.yaml\n", "b.yaml", right+`  settings: [{kubernetes: "1.20"}]
+  flows: [{from: pod/client, to: host/lan:80}]
+  variants: [{name: v}]
+`)
+	f, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := f.Lab.Spec; len(s.Settings)+len(s.Flows)+len(s.Variants) != 0 || len(s.Nodes) != 2 {
+		t.Errorf("%d settings, %d flows, %d variants, %d nodes; want the nodes only", len(s.Settings), len(s.Flows), len(s.Variants), len(s.Nodes))
+	}
+}

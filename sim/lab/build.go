@@ -135,7 +135,7 @@ func (b *builder) run() error {
 // in puts the lab's name before an error that has no file.
 func (b *builder) in(err error) error {
 	var ms strict.Mistakes
-	if errors.As(err, &ms) {
+	if errors.As(err, &ms) || strings.HasPrefix(err.Error(), b.File.Path+":") {
 		return err
 	}
 	return fmt.Errorf("%s: %w", b.File.Path, err)

@@ -214,6 +214,7 @@ func parse(path string, data []byte, found *strict.Mistakes, under []string) *ya
 			return nil
 		}
 		rebase(b, filepath.Dir(path), filepath.Dir(to))
+		own(b)
 		root = merge(b, root)
 	}
 	return root
@@ -311,7 +312,7 @@ func merge(base, over *yaml.Node) *yaml.Node {
 		for i := 0; i+1 < len(over.Content); i += 2 {
 			k, v := over.Content[i], over.Content[i+1]
 			if j := keyIndex(&out, k.Value); j >= 0 {
-				out.Content[j], out.Content[j+1] = k, mergeField(k.Value, out.Content[j+1], v)
+				out.Content[j], out.Content[j+1] = k, merge(out.Content[j+1], v)
 			} else {
 				out.Content = append(out.Content, k, v)
 			}
@@ -335,15 +336,19 @@ func merge(base, over *yaml.Node) *yaml.Node {
 	return over
 }
 
-// replaced are the lists of a lab that describe one lab only: what is expected
+// ownLists are the lists of a lab that describe one lab only: what is expected
 // of a base is not expected of those that change it.
-var replaced = map[string]bool{"flows": true, "variants": true, "settings": true}
+var ownLists = []string{"flows", "variants", "settings"}
 
-func mergeField(key string, base, over *yaml.Node) *yaml.Node {
-	if replaced[key] {
-		return over
+// own takes out of a base what is the base's own.
+func own(base *yaml.Node) {
+	spec := child(base, "spec")
+	for _, key := range ownLists {
+		if child(spec, key) != nil {
+			i := keyIndex(spec, key)
+			spec.Content = slices.Delete(spec.Content, i, i+2)
+		}
 	}
-	return merge(base, over)
 }
 
 func keyIndex(n *yaml.Node, key string) int {
