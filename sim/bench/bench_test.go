@@ -27,12 +27,13 @@ func BenchmarkCachedFlow(b *testing.B) {
 		name, network string
 		dst           netip.Addr
 		flows         int
+		done          func(h *packet.Headers) bool // whether the port did what the name says
 	}{
-		{"allow", hns.L2Bridge, pod, 1},
-		{"snat", hns.L2Bridge, internet, 1},
-		{"lb", hns.L2Bridge, vip(7), 1},
-		{"encap", hns.Overlay, remote, 1},
-		{"lb-2000-flows", hns.L2Bridge, vip(7), 2000},
+		{"allow", hns.L2Bridge, pod, 1, func(h *packet.Headers) bool { return h.Dst == pod && h.Src != mgmt }},
+		{"snat", hns.L2Bridge, internet, 1, func(h *packet.Headers) bool { return h.Src == mgmt }},
+		{"lb", hns.L2Bridge, vip(7), 1, func(h *packet.Headers) bool { return h.DstPort == 8080 }},
+		{"encap", hns.Overlay, remote, 1, func(h *packet.Headers) bool { return h.DstPort == packet.VXLANPort && h.EthDst == gwMAC }},
+		{"lb-2000-flows", hns.L2Bridge, vip(7), 2000, func(h *packet.Headers) bool { return h.DstPort == 8080 }},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			n := newNode(b, bc.network, 100)
@@ -43,8 +44,8 @@ func BenchmarkCachedFlow(b *testing.B) {
 			for i := range frames {
 				frames[i] = n.frame64(bc.dst, uint16(10000+i), 80, packet.SYN)
 				_ = p.Load(frames[i])
-				if res := pt.Process(&p, vfp.Out, env); !res.Pass {
-					b.Fatalf("the first packet of flow %d: %+v", i, res)
+				if res := pt.Process(&p, vfp.Out, env); !res.Pass || !bc.done(p.Headers()) {
+					b.Fatalf("the first packet of flow %d: %+v %v", i, res, &p)
 				}
 				frames[i] = n.frame64(bc.dst, uint16(10000+i), 80, packet.ACK)
 			}
