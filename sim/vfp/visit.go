@@ -181,7 +181,11 @@ func (pt *Port) apply(st *stage, g *Group, r *Rule, p *packet.Packet, k flowKey,
 	// end records the last step of a packet and drops it.
 	end := func(reason trace.Reason, text string) Result {
 		if rec {
-			env.Rec.Add(pt.step(env, dir, st.Layer, g, r, trace.Step{Action: trace.ActDrop, Reason: reason, Text: text}))
+			s := trace.Step{Action: trace.ActDrop, Reason: reason, Text: text}
+			if reason == trace.NoFreePort {
+				s = s.Cite(factBlocks)
+			}
+			env.Rec.Add(pt.step(env, dir, st.Layer, g, r, s))
 		}
 		return Result{Reason: reason}
 	}
