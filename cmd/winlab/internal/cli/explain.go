@@ -83,7 +83,7 @@ func explain(args []string) (any, func(io.Writer) error, error) {
 	case args[0] == "fact" && len(args) == 2:
 		f := evidence.Lookup(args[1])
 		if f == nil {
-			return nil, nil, fmt.Errorf("there is no fact %q%s; winlab explain facts lists them", args[1], strict.DidYouMean(args[1], factIDs()))
+			return nil, nil, fmt.Errorf("there is no fact %q%s; winlab explain facts lists them", args[1], near(args[1], factIDs()))
 		}
 		return f, func(w io.Writer) error { return printFact(w, f) }, nil
 	case args[0] == "fact" && len(args) == 1:
@@ -111,7 +111,15 @@ func explain(args []string) (any, func(io.Writer) error, error) {
 	if f := evidence.Lookup(args[0]); f != nil {
 		return f, func(w io.Writer) error { return printFact(w, f) }, nil
 	}
-	return nil, nil, fmt.Errorf("there is no code %q%s; winlab explain lists them", args[0], strict.DidYouMean(code, codes()))
+	return nil, nil, fmt.Errorf("there is no code %q%s; winlab explain lists them", args[0], near(code, codes()))
+}
+
+// near proposes the name that was probably meant, if one is close.
+func near(word string, names []string) string {
+	if s := strict.DidYouMean(word, names); strings.Contains(s, "did you mean") {
+		return s
+	}
+	return ""
 }
 
 func codes() []string {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dns"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/strict"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/text"
 )
@@ -24,7 +23,7 @@ func parseTool(s string) (dns.Tool, error) {
 			return t, nil
 		}
 	}
-	return "", fmt.Errorf("--tool: there is no tool %q%s; write one of %s", s, strict.DidYouMean(s, tools()), toolNames())
+	return "", fmt.Errorf("--tool: there is no tool %q; write one of %s", s, toolNames())
 }
 
 func (a *app) resolveCmd() *cobra.Command {

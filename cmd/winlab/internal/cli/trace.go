@@ -46,7 +46,7 @@ in or out, flags (1 is SYN).`,
   winlab trace fixtures/labs/l2bridge-flannel-host-gw.yaml --from pod/client --to host/internet --ping
   winlab trace fixtures/labs/overlay-win-overlay.yaml --from host/lan --to node/win1:30080 -o summary
   winlab trace fixtures/labs/nat-winnat.yaml --from pod/client --to host/internet:443 -o json --expect delivered
-  winlab trace fixtures/labs/l2bridge-flannel-host-gw.yaml --tuple "6 10.244.1.2 40000 10.244.2.2 80 out 1"
+  winlab trace fixtures/labs/l2bridge-flannel-host-gw.yaml --tuple "6 10.244.1.4 40000 10.96.0.50 80 out 1"
   winlab trace fixtures/labs/overlay-flannel-vxlan.yaml --from pod/client --to pod/peer:80 -o html > trace.html`,
 		Args:              exactly("LAB"),
 		ValidArgsFunction: files(false, labExts),

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/winlab-dev/winlab/cmd/winlab/internal/cli"
+	"github.com/winlab-dev/winlab/sim/capture"
+	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/replay/replaytest"
+)
+
+var update = flag.Bool("update", false, "write what the program prints into the scripts and docs/cli.md")
+
+// fixtures is the folder that scripts find as fixtures/.
+const fixtures = "../../fixtures"
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"winlab": func() { os.Exit(cli.Main()) }})
+}
+
+// TestScripts runs every scenario of the command line: testdata/script/*.txtar.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			return os.CopyFS(filepath.Join(e.WorkDir, "fixtures"), os.DirFS(fixtures))
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "field": field, "lines": lines, "packets": packets, "mkcapture": mkcapture, "cut": cut,
+		},
+	})
+}
+
+// exits CODE COMMAND...: the command ends with that exit code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	code := 0
+	err := ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+	default:
+		ts.Check(err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// field FILE PATH WANT: the value at a path ("paths.0.verdict") of a JSON file
+// is WANT. "*" asks only that it is there.
+func field(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: field FILE PATH WANT")
+	}
+	var v any
+	if err := json.Unmarshal([]byte(ts.ReadFile(args[0])), &v); err != nil {
+		ts.Fatalf("%s: %v", args[0], err)
+	}
+	for _, key := range strings.Split(args[1], ".") {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[key]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i >= len(x) {
+				ts.Fatalf("%s: no element %s of %d", args[1], key, len(x))
+			}
+			v = x[i]
+		default:
+			v = nil
+		}
+	}
+	got := fmt.Sprint(v)
+	if ok := got == args[2] || args[2] == "*" && v != nil; ok == neg {
+		ts.Fatalf("%s is %s, want %s", args[1], got, args[2])
+	}
+}
+
+// lines FILE N: the file has N lines.
+func lines(ts *testscript.TestScript, neg bool, args []string) {
+	got := strings.Count(ts.ReadFile(args[0]), "\n")
+	if (strconv.Itoa(got) == args[1]) == neg {
+		ts.Fatalf("%d lines, want %s:\n%s", got, args[1], ts.ReadFile(args[0]))
+	}
+}
+
+// packets FILE prints the packets of a capture: interface, comment, packet.
+func packets(ts *testscript.TestScript, _ bool, args []string) {
+	f, err := os.Open(ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer f.Close()
+	r, err := capture.Open(f)
+	ts.Check(err)
+	for {
+		data, info, err := r.Next()
+		if err == io.EOF {
+			return
+		}
+		ts.Check(err)
+		p, perr := packet.New(data)
+		fmt.Fprintf(ts.Stdout(), "[%s] [%s] %s\n", info.Name, info.Comment, p)
+		ts.Check(perr)
+		ts.Check(p.VerifyChecksums())
+	}
+}
+
+// mkcapture FILE DST:PORT SRC... writes a capture: each source sends a SYN to the
+// destination, then data, two packets for each source.
+func mkcapture(ts *testscript.TestScript, _ bool, args []string) {
+	t := replaytest.Traffic{Packets: 2 * (len(args) - 2), Flows: len(args) - 2, Seed: 1}
+	for i, a := range args[1:] {
+		var err error
+		if i == 0 {
+			err = addTarget(&t, a)
+		} else {
+			err = addSource(&t, a)
+		}
+		ts.Check(err)
+	}
+	var b bytes.Buffer
+	ts.Check(t.Write(&b))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b.Bytes(), 0o644))
+}
+
+// cut FILE N takes N bytes off the end of a file.
+func cut(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	b := []byte(ts.ReadFile(args[0]))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), slices.Clip(b[:len(b)-n]), 0o644))
+}
+
+func addTarget(t *replaytest.Traffic, s string) error {
+	a, err := netip.ParseAddrPort(s)
+	t.Targets = append(t.Targets, a)
+	return err
+}
+
+func addSource(t *replaytest.Traffic, s string) error {
+	a, err := netip.ParseAddr(s)
+	t.Sources = append(t.Sources, a)
+	return err
+}
