@@ -61,6 +61,7 @@ type Azure struct {
 func (a Azure) Attach(s *wire.Segment) {
 	s.AnswersAll = hostMAC
 	allowed := map[packet.Tuple]bool{}
+	s.Forget = func() { clear(allowed) }
 	s.Policy = func(w *wire.World, from *wire.NIC, p *packet.Packet) bool {
 		a.policy(s, allowed, w, from, p)
 		return true

@@ -381,6 +381,11 @@ func (c *Cluster) paths(t *trace.Trace, r Request, from end, src netip.Addr, dst
 // Reset forgets all flows, sockets and translations, and undoes HNS calls that
 // a flow made.
 func (c *Cluster) Reset() {
+	for _, s := range c.segments {
+		if s.Forget != nil {
+			s.Forget()
+		}
+	}
 	for _, w := range c.windows {
 		w.Reset()
 	}

@@ -45,6 +45,8 @@ type Segment struct {
 	AnswersAll packet.MAC
 	NICs       []*NIC
 	Policy     func(w *World, from *NIC, p *packet.Packet) (handled bool)
+	// Forget, when set, makes Policy forget the flows that it has seen.
+	Forget func()
 }
 
 func (s *Segment) place() string {
