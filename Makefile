@@ -1,0 +1,70 @@
+# Everything that a contributor or CI runs. Nothing is installed but Go modules.
+
+GO         ?= go
+FUZZTIME   ?= 60s
+BENCHTIME  ?= 1s
+BENCHCOUNT ?= 3
+# Pinned, and run by the go command: no tool has to be there.
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.DEFAULT_GOAL := help
+.PHONY: help run test bench fuzz lint fmt vet staticcheck e2e build install generate go
+
+help: ## show the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# go checks that a Go toolchain is there that can build the module.
+go:
+	@command -v $(GO) >/dev/null 2>&1 || { \
+	  echo "Go is missing: install Go $$(awk '$$1 == "go" {print $$2}' go.mod) or newer from https://go.dev/dl and put it on PATH" >&2; exit 2; }
+	@want=$$(awk '$$1 == "go" {print $$2}' go.mod); have=$$($(GO) env GOVERSION 2>&1) || { \
+	  echo "Go $$want or newer is needed: $$have" >&2; exit 2; }; \
+	have=$${have#go}; have=$${have%% *}; \
+	if [ "$$(printf '%s\n%s\n' "$$want" "$$have" | sort -t. -k1,1n -k2,2n -k3,3n | head -n 1)" != "$$want" ]; then \
+	  echo "Go $$have is too old: go.mod asks for $$want or newer (https://go.dev/dl, or set GOTOOLCHAIN=auto)" >&2; exit 2; fi
+
+run: build ## simulate all labs, check every claim, write out/report
+	bin/winlab run
+
+build: go ## build bin/winlab
+	$(GO) build -o bin/winlab ./cmd/winlab
+
+install: go ## install winlab into GOBIN
+	$(GO) install ./cmd/winlab
+
+test: lint ## format, vet, staticcheck and all tests
+	$(GO) test ./...
+
+lint: fmt vet staticcheck ## format, vet and staticcheck only
+
+fmt: go
+	@files=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go' -not -path './bin/*')); \
+	if [ -n "$$files" ]; then echo "not formatted; run gofmt -w on:" >&2; echo "$$files" >&2; exit 1; fi
+
+vet: go
+	$(GO) vet ./...
+	GOOS=windows $(GO) vet ./...
+
+staticcheck: go
+	$(GO) run $(STATICCHECK) ./...
+
+bench: go ## measure, and print a table of measured against allowed
+	@mkdir -p out
+	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -count $(BENCHCOUNT) ./sim/bench ./sim/lab > out/bench.txt || { cat out/bench.txt; exit 1; }
+	@$(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -count $(BENCHCOUNT) ./sim/replay >> out/bench.txt || { cat out/bench.txt; exit 1; }
+	@$(GO) run ./sim/bench/benchtable < out/bench.txt
+
+fuzz: go ## run every fuzz target for FUZZTIME (60s), one after another
+	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
+	  for f in $$(grep -h -o '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go | sed 's/^func //' | sort); do \
+	    echo "== $$dir $$f"; \
+	    $(GO) test "$$dir" -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x < /dev/null; \
+	  done; \
+	done
+
+e2e: ## the suites for clusters (not part of this version)
+	@echo "make e2e: the suites for clusters are a module of their own, conformance/e2e, which is not part of this version yet" >&2; exit 2
+
+generate: go ## write the parts of docs/ that come from the program
+	$(GO) test ./cmd/winlab -run '^TestDocs$$' -update
+	$(GO) run ./docs/gen
