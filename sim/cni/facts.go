@@ -45,7 +45,7 @@ var (
 	FactFlannelMasquerade = evidence.New("cni.flannel-masquerade", evidence.Code,
 		"On Windows flannel's plugin sets ipMasq (flanneld --ip-masq) and ipMasqNetwork (Network of net-conf.json) for its delegate.",
 		"flannel-io/cni-plugin flannel_windows.go doCmdAdd")
-	FactFlannelIPMasqOn = evidence.NewParam("ipMasq", "cni.flannel-ip-masq-on", evidence.Stated,
+	FactFlannelIPMasqOn = evidence.NewParam("flannel-ip-masq", "cni.flannel-ip-masq-on", evidence.Stated,
 		"flanneld runs with --ip-masq.",
 		"microsoft/SDN Kubernetes/windows/helper.psm1 StartFlanneld", "microsoft/SDN Kubernetes/containerd/start.ps1")
 	FactLoopbackDSR = evidence.New("cni.loopback-dsr", evidence.Code,
@@ -87,7 +87,7 @@ var (
 	FactHostRoute = evidence.New("cni.flannel-host-route", evidence.Stated,
 		"From version 0.12.0 flannel gives its overlay network the HostRoute policy, so that the node reaches its own pods.",
 		"flannel-io/flannel PR 1096", "kubernetes.io Intro to Windows support in Kubernetes, network modes")
-	FactOverlayScript = evidence.NewParam("hostRoute", "cni.win-overlay-network", evidence.Inferred,
+	FactOverlayScript = evidence.NewParam("overlay-host-route", "cni.win-overlay-network", evidence.Inferred,
 		"win-overlay without flannel needs a network that someone else made; winlab makes it as flannel would, with HostRoute.")
 	FactReservedTwo = evidence.New("cni.reserved-addresses", evidence.Inferred,
 		"The first two addresses of a node's prefix are never a pod's: the gateway and the node's endpoint; on overlay networks HNS keeps the second for the host.")

@@ -13,7 +13,7 @@ var (
 	FactPortBlock = evidence.New("hns.port-block-per-load-balancer", evidence.Stated,
 		"Every load balancer without DSR reserves a block of 64 ports of the dynamic range; when none is free HNS answers 0x803b0013.",
 		"Azure/AKS issue 1375", "MicrosoftDocs common-problems.md")
-	FactSharedPorts = evidence.NewParam("sharePortPools", "hns.port-pool-sharing", evidence.Inferred,
+	FactSharedPorts = evidence.NewParam("share-port-pools", "hns.port-pool-sharing", evidence.Inferred,
 		"Load balancers with the same SourceVIP share one port block when sharing is on; how HNS chooses is not published.")
 	FactBackendLimit = evidence.New("hns.backend-limit", evidence.Stated,
 		"A load balancer without DSR and with more backends than the build takes fails with 0x57, invalid number of destinations.",

@@ -3,6 +3,7 @@ package hns
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/packet"
@@ -146,6 +147,9 @@ func (c *Compiler) hostLoadBalancers(ls *layers, networks []*Network) {
 	for _, n := range networks {
 		c.frontends(n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) { c.dsrHost(ls, n, lb, m, vip) })
 		c.frontends(n, false, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
+			if len(lb.FrontendVIPs) == 0 && !c.hasPod(networks) {
+				return
+			}
 			if len(lb.HostComputeEndpoints) == 0 && seen[lb] {
 				return
 			}
@@ -191,12 +195,26 @@ func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMap
 	ls.add(layer, group, vfp.Out, r)
 }
 
+// hasPod reports whether a container is attached to one of the networks; the
+// node's own endpoints do not count.
+func (c *Compiler) hasPod(networks []*Network) bool {
+	return slices.ContainsFunc(networks, func(n *Network) bool {
+		return slices.ContainsFunc(c.local(n), func(e *Endpoint) bool { return !c.ofHost(e) })
+	})
+}
+
+// ofHost reports whether an endpoint is in the node's own compartment.
+func (c *Compiler) ofHost(e *Endpoint) bool {
+	ns := c.s.Namespace(e.HostComputeNamespace)
+	return ns != nil && ns.Type == NamespaceHostDefault
+}
+
 // ownAddresses are the node's addresses of the family of another: that of the
 // network and those of endpoints in the host's own compartment.
 func (c *Compiler) ownAddresses(n *Network, like netip.Addr) []netip.Prefix {
 	own := []netip.Prefix{vfp.Host(c.management(n))}
 	for _, e := range c.local(n) {
-		if ns := c.s.Namespace(e.HostComputeNamespace); ns != nil && ns.Type == NamespaceHostDefault {
+		if c.ofHost(e) {
 			for _, a := range e.Addresses() {
 				own = append(own, vfp.Host(a))
 			}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/cni"
@@ -171,6 +172,9 @@ func (b *builder) cluster() error {
 	for _, n := range s.Nodes {
 		k := &kube.Node{Name: n.Name, Address: mustAddr(n.Address), Gateway: mustAddr(n.Gateway), Version: ver, MAC: b.mac(), VtepMAC: b.mac(), Subnet: b.subnet(n.Segment, n.Address)}
 		k.VtepMAC[0], k.VtepMAC[1], k.VtepMAC[2] = 0x02, 0x11, 0x22
+		if m, err := packet.ParseMAC(n.VTEPMAC); err == nil {
+			k.VtepMAC = m
+		}
 		if n.Kubernetes != "" {
 			k.Version, _ = kube.ParseVersion(n.Kubernetes)
 		}
@@ -228,6 +232,13 @@ func (b *builder) readPlugin() error {
 		return nil
 	}
 	o := cni.Options{Plugin: net.Plugin, Version: net.Version}
+	masq, route := b.spec.param("flannel-ip-masq") == "on", b.spec.param("overlay-host-route") == "yes"
+	o.IPMasq, o.HostRoute = &masq, &route
+	vni, err := strconv.ParseUint(b.spec.param("winlab-vni"), 10, 24)
+	if err != nil {
+		return fmt.Errorf("parameter winlab-vni: %q is not a virtual network identifier", b.spec.param("winlab-vni"))
+	}
+	o.VNI = uint32(vni)
 	if net.Conf == "" {
 		return fmt.Errorf("plugin %s needs its configuration: write network: {conf: FILE}", net.Plugin)
 	}
@@ -355,6 +366,7 @@ func (b *builder) windowsNode(n Node, k *kube.Node) error {
 			return err
 		}
 	}
+	o.SharePortPools = b.spec.param("share-port-pools") == "yes"
 	svc := hns.NewService(k.Windows, o)
 	b.hns[n.Name] = svc
 	w := node.NewWindows(n.Name, svc, b.spec.param("host-to-dsr-service"))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/node"
+	"github.com/winlab-dev/winlab/sim/packet"
 )
 
 // breaks is the question that a node asks for every rule of a pod's port: is it
@@ -51,6 +52,11 @@ func portRange(text string) (first, last uint16, err error) {
 
 // faults complains about faults that break nothing.
 func (v *validator) faults(path []any, n Node) {
+	if n.VTEPMAC != "" {
+		if _, err := packet.ParseMAC(n.VTEPMAC); err != nil {
+			v.add(sub(path, "vtepMAC"), "%q is no MAC address; write 00-15-5D-01-02-03", n.VTEPMAC)
+		}
+	}
 	if n.DynamicPorts != "" {
 		if _, _, err := portRange(n.DynamicPorts); err != nil {
 			v.add(sub(path, "dynamicPorts"), "%v", err)

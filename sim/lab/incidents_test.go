@@ -52,7 +52,7 @@ func describesIncident(t *testing.T, f *File) {
 		t.Errorf("%s: title, incident and story must be given", f.Path)
 	}
 	name, _, _ := strings.Cut(filepath.Base(f.Path), "-")
-	if len(name) < 2 || strings.Trim(name, "0123456789") != "" {
+	if len(name) < 3 || strings.Trim(name[:3], "0123456789") != "" || len(name) > 4 {
 		t.Errorf("%s: the file's name must start with the incident's number", f.Path)
 	}
 	var names []string
@@ -69,6 +69,9 @@ func describesIncident(t *testing.T, f *File) {
 	}
 	if !slices.Contains(names, broken) {
 		t.Errorf("%s: there is no variant %s", f.Path, broken)
+	}
+	if slices.Contains(names, fixed) && strings.Contains(m.Story, onlyOneState) {
+		t.Errorf("%s: the story says %q, and there is a variant %s", f.Path, onlyOneState, fixed)
 	}
 	if !slices.Contains(names, fixed) && !strings.Contains(m.Story, onlyOneState) {
 		t.Errorf("%s: there is no variant %s, and the story does not say %q", f.Path, fixed, onlyOneState)

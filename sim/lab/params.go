@@ -1,10 +1,12 @@
 package lab
 
+import "github.com/winlab-dev/winlab/sim/ovs"
+
 // Param is a behaviour that no source decides.
 type Param struct {
 	Name    string
 	Values  []string // empty: free
-	Default string
+	Default string   // empty: it depends on the design
 	Means   string
 }
 
@@ -19,6 +21,13 @@ var Params = []Param{
 	{"linux-reverse-path-filter", []string{"off", "strict"}, "off",
 		"whether Linux nodes drop a packet whose source they would not reach by the link that it came in on"},
 	{"winlab-vni", nil, "4096", "the VNI of a win-overlay network that no configuration file names"},
+	{"overlay-host-route", []string{"yes", "no"}, "yes", "whether the script that makes a win-overlay network gives it the HostRoute policy"},
+	{"flannel-ip-masq", []string{"on", "off"}, "on", "flanneld's --ip-masq"},
+	{"share-port-pools", []string{"no", "yes"}, "no", "whether load balancers with the same source VIP share one block of ports"},
+	{ovs.ParamGateways, nil, "", "which nodes of an Open vSwitch design are gateways: all, linux, none or their names"},
+	{ovs.ParamHostRoute, []string{"management-port", "none"}, "", "how a node of an Open vSwitch design reaches pods"},
+	{ovs.ParamServiceRoute, []string{"yes", "no", "unknown"}, "", "whether a Windows node has a route for Services into the logical network"},
+	{ovs.ParamHostReceive, []string{"weak", "strong", "unknown"}, "", "whether a Windows node takes packets for its address from the management port"},
 }
 
 // param returns a parameter's value in this lab.

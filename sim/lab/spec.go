@@ -101,7 +101,8 @@ type Segment struct {
 	// Azure makes the segment a virtual network's subnet: every frame goes to
 	// the virtualisation host, which routes by address, checks sources and
 	// applies Rules.
-	Azure bool         `yaml:"azure,omitempty"`
+	Azure bool `yaml:"azure,omitempty"`
+	// Rules drop or pass what the segment carries, on Azure and elsewhere.
 	Rules []FabricRule `yaml:"rules,omitempty"`
 	// Routes are user-defined routes of an Azure segment.
 	Routes []Route `yaml:"routes,omitempty"`
@@ -182,6 +183,9 @@ type Node struct {
 	// HNSDump replaces the plugin's model: JSON of Get-HnsNetwork,
 	// Get-HnsEndpoint, Get-HnsPolicyList or HCN v2, one file each or together.
 	HNSDump []string `yaml:"hnsDump,omitempty"`
+	// VTEPMAC is the MAC address of the node's tunnel device or distributed
+	// router, where a dump of another node names it.
+	VTEPMAC string `yaml:"vtepMAC,omitempty"`
 	// DynamicPorts is the node's dynamic port range, "49152-65535", where an
 	// administrator changed it (netsh int ipv4 set dynamicportrange).
 	DynamicPorts string `yaml:"dynamicPorts,omitempty"`

@@ -9,7 +9,7 @@ var (
 	factFlow = evidence.New("vfp.stateful-flow", evidence.Stated,
 		"A stateful rule makes a flow; the reverse direction is handled by that flow and not by rules.",
 		"vfpctrl.exe 10.0.18362, help text (rule flag 2 stateful)", "rule flow status events of the VFP trace provider in microsoft/SDN etl_vfpext.npl")
-	factNoFlow = evidence.NewParam("tcp-midstream", "vfp.tcp-flow-from-syn", evidence.Inferred,
+	factNoFlow = evidence.New("vfp.tcp-flow-from-syn", evidence.Inferred,
 		"A stateful rule makes a TCP flow from a segment with SYN only; a segment in mid-connection without a flow is dropped.",
 		"kubernetes/kubernetes#133639 (connections idle for more than 240 s die)", "projectcalico/calico#10199 (re-applied ACLs kill established connections)")
 	factTTL = evidence.New("vfp.flow-ttl-240s", evidence.Stated,

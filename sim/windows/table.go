@@ -210,7 +210,7 @@ func (d *data) loadQuirks() error {
 		if in.Fixed != "" {
 			sources = append(sources, "fixed by "+in.Fixed)
 		}
-		q.fact = evidence.NewParam("quirks", "windows.quirk."+id, in.Grade, in.Says, sources...)
+		q.fact = evidence.NewParam("nodes[].quirks", "windows.quirk."+id, in.Grade, in.Says, sources...)
 		d.quirks[id] = q
 	}
 	return nil
