@@ -115,6 +115,7 @@ func TestMistakesAreFound(t *testing.T) {
 		{"HNS call of two actions", right + "  hns: [{node: win1, restart: true, delete: {kind: endpoint}}]\n", "x.yaml:13:9: an HNS call is exactly one of"},
 		{"HNS call on an unknown kind", right + "  hns: [{node: win1, delete: {kind: loadbalancer}}]\n", `x.yaml:13:37: there is no kind "loadbalancer"; did you mean "loadBalancer"?`},
 		{"HNS call for an unknown pod", right + "  hns: [{node: win1, removePolicy: {kind: endpoint, pod: clientt, type: ACL}}]\n", `there is no pod default/clientt in this lab; did you mean "default/client"?`},
+		{"HNS call without end", right + "  hns: [{node: win1, create: {kind: loadBalancer, count: 2000000000, object: {}}}]\n", "x.yaml:13:58: count is 2000000000; write 1 to 65536"},
 		{"HNS call with a bad code", right + "  hns: [{node: win1, restart: true, error: E_FAIL}]\n", `x.yaml:13:44: "E_FAIL" is not an error code`},
 		{"variant with an unknown field", right + "  variants: [{name: v, set: {nodez: []}}]\n", `x.yaml:13:30: set has no field "nodez"; did you mean "nodes"?`},
 		{"two variants of a name", right + "  variants: [{name: v}, {name: v}]\n", "x.yaml:13:25: a variant needs a name of its own"},

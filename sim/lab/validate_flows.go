@@ -171,6 +171,9 @@ func (v *validator) calls(path []any, cs []HNSCall) {
 		}
 		if c.Create != nil {
 			v.oneOf(sub(at, "create", "kind"), "kind", c.Create.Kind, kinds)
+			if c.Create.Count < 0 || c.Create.Count > maxCreate {
+				v.add(sub(at, "create", "count"), "count is %d; write 1 to %d", c.Create.Count, maxCreate)
+			}
 		}
 		if c.Error != "" {
 			if _, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(c.Error), "0x"), 16, 32); err != nil {
@@ -179,6 +182,10 @@ func (v *validator) calls(path []any, cs []HNSCall) {
 		}
 	}
 }
+
+// maxCreate bounds how often an HNS call repeats a creation: more objects than
+// ports of a node mean nothing.
+const maxCreate = 1 << 16
 
 func (v *validator) selector(path []any, s HNSSelector) {
 	if s.Pod != "" {
