@@ -162,13 +162,12 @@ type job struct {
 	// claims is set for the designs that claims speak of.
 	claims bool
 
-	err     error
-	failed  int
-	column  result.Setting
-	cells   []result.Cell
-	flows   []result.FlowResult
-	traces  map[string]*trace.Trace
-	titleOf string
+	err    error
+	failed int
+	column result.Setting
+	cells  []result.Cell
+	flows  []result.FlowResult
+	traces map[string]*trace.Trace
 }
 
 func (j *job) name() string {

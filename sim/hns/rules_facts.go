@@ -3,7 +3,8 @@ package hns
 import "github.com/winlab-dev/winlab/sim/evidence"
 
 var (
-	factOrder = evidence.New("hns.layer-order", evidence.Inferred,
+	// No single rule rests on the order or on names: they are here for the record.
+	_ = evidence.New("hns.layer-order", evidence.Inferred,
 		"Container ports have the layers ACL, LB_DSR, SLB_NAT, routes, encapsulation, PA_ROUTE on the way out and the opposite order on the way in. The real order and priorities are not public.")
 	factOutboundNAT = evidence.New("hns.outboundnat-tcp-udp", evidence.Code,
 		"OutBoundNAT becomes one dynnat rule for TCP and one for UDP in SLB_NAT_LAYER; there is none for ICMP.",
@@ -34,7 +35,7 @@ var (
 	factNonDSR = evidence.New("hns.lb-non-dsr", evidence.Stated,
 		"Without DSR the host's port translates destination and source: the source becomes SourceVIP with a port of the load balancer's 64-port block, and both directions pass the host.",
 		"Microsoft Networking Blog, Direct Server Return in a nutshell", "MicrosoftDocs Kubernetes on Windows, common problems")
-	factNonDSRNames = evidence.New("hns.lb-non-dsr-names", evidence.Inferred,
+	_ = evidence.New("hns.lb-non-dsr-names", evidence.Inferred,
 		"The rule names of load balancers without DSR are not public; winlab puts them into SLB_LB_LAYER with names of its own.")
 	factLocalRouted = evidence.New("hns.local-routed-vip", evidence.Stated,
 		"LocalRoutedVIP makes the host route packets to its own frontend into the switch (17763.1432, KB4571748, and later).",

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/host"
@@ -33,7 +32,7 @@ func rulesOf(rs []host.NATRule, chain host.Chain) []string {
 		if r.Chain != chain {
 			continue
 		}
-		s := strings.SplitN(r.Name, "/", 2)[0]
+		var s string
 		switch {
 		case r.Drop != "":
 			s = "drop " + string(r.Drop)

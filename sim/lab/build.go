@@ -57,7 +57,6 @@ type Cluster struct {
 	hns      map[string]*hns.Service
 	dns      *dns.Cluster
 	dnsOf    map[*host.Stack]dns.Client
-	reports  []string
 	orig     *File
 	// Log holds what programs said that is worth knowing: kube-proxy's
 	// failures, a plugin's warnings.
@@ -406,8 +405,15 @@ func (b *builder) prepare(n Node) error {
 		}
 	}
 	for _, r := range h.Routes {
-		if err := w.Stack.AddRoute(host.Route{To: r.To, Via: r.Via, Origin: r.Origin}); err != nil {
-			return err
+		rt := host.Route{To: r.To, Via: r.Via, Origin: r.Origin}
+		if err := w.Stack.AddRoute(rt); err != nil {
+			// The agent names the interface itself, so Windows takes a next hop
+			// that is on no network of the node (flannel-io/flannel
+			// pkg/backend/route_network_windows.go).
+			rt.Link = w.Stack.Links[0]
+			if err := w.Stack.AddRoute(rt); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -462,7 +468,9 @@ func (b *builder) linuxNode(n Node, k *kube.Node) error {
 	}
 	for _, r := range set.Routes {
 		if err := l.Stack.AddRoute(host.Route{To: r.To, Via: r.Via, Origin: r.Origin}); err != nil {
-			return err
+			// Linux refuses such a route, and flannel goes on without it
+			// (flannel-io/flannel pkg/backend/route_network.go).
+			b.Log = append(b.Log, fmt.Sprintf("node %s: %v", n.Name, err))
 		}
 	}
 	if v := set.VXLAN; v != nil {

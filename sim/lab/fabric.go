@@ -17,27 +17,12 @@ func (b *builder) fabric() error {
 		seg := &wire.Segment{Name: g.Name}
 		b.segments[g.Name] = seg
 		if !g.Azure {
+			if rules := b.rules(i); len(rules) > 0 {
+				fabric.Filter{Rules: rules}.Attach(seg)
+			}
 			continue
 		}
-		a := fabric.Azure{Subnet: mustPrefix(g.Subnet), IPForwarding: b.spec.param("azure-ip-forwarding") == "on"}
-		for j, r := range g.Rules {
-			what, file, line := b.File.origin("security rule "+r.Name, "spec", "fabric", "segments", i, "rules", j)
-			rule := fabric.Rule{Name: r.Name, Allow: r.Action == "allow", Origin: &trace.Origin{What: what, File: file, Line: line}}
-			if r.From != "" {
-				rule.From = mustPrefix(r.From)
-			}
-			if r.To != "" {
-				rule.To = mustPrefix(r.To)
-			}
-			switch r.Protocol {
-			case "icmp":
-				rule.Proto = packet.ICMP
-			default:
-				rule.Proto = protocols[r.Protocol]
-			}
-			rule.PortLo, rule.PortHi, _ = parsePorts(r.Ports)
-			a.Rules = append(a.Rules, rule)
-		}
+		a := fabric.Azure{Subnet: mustPrefix(g.Subnet), IPForwarding: b.spec.param("azure-ip-forwarding") == "on", Rules: b.rules(i)}
 		for j, r := range g.Routes {
 			what, file, line := b.File.origin("user-defined route "+r.To, "spec", "fabric", "segments", i, "routes", j)
 			a.Routes = append(a.Routes, fabric.Route{To: mustPrefix(r.To), Via: mustAddr(r.Via), Origin: &trace.Origin{What: what, File: file, Line: line}})
@@ -117,4 +102,28 @@ func (b *builder) outside() error {
 		b.hosts[h.Name] = m
 	}
 	return nil
+}
+
+// rules reads the rules of segment i.
+func (b *builder) rules(i int) []fabric.Rule {
+	var all []fabric.Rule
+	for j, r := range b.spec.Fabric.Segments[i].Rules {
+		what, file, line := b.File.origin("security rule "+r.Name, "spec", "fabric", "segments", i, "rules", j)
+		rule := fabric.Rule{Name: r.Name, Allow: r.Action == "allow", Origin: &trace.Origin{What: what, File: file, Line: line}}
+		if r.From != "" {
+			rule.From = mustPrefix(r.From)
+		}
+		if r.To != "" {
+			rule.To = mustPrefix(r.To)
+		}
+		switch r.Protocol {
+		case "icmp":
+			rule.Proto = packet.ICMP
+		default:
+			rule.Proto = protocols[r.Protocol]
+		}
+		rule.PortLo, rule.PortHi, _ = parsePorts(r.Ports)
+		all = append(all, rule)
+	}
+	return all
 }

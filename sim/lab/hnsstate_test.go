@@ -345,6 +345,16 @@ func TestNetworkBetweenTheNodesDecides(t *testing.T) {
 			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: dropped no-route"}},
 		{"host-gw on Azure with user-defined routes and IP forwarding", hostGW, userRoutes + "  params: {azure-ip-forwarding: \"on\"}\n",
 			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: delivered ok seen pod/client", "pod/peer > pod/linux-client:80: delivered ok"}},
+		{"host-gw with a node on another segment: no machine there is the next hop", hostGW, `  nodes: [{name: win2, address: 192.168.2.12, segment: nodes2}]
+  fabric:
+    segments: [{name: nodes2, subnet: 192.168.2.0/24}]
+    routers:
+      - name: gw
+        interfaces: [{segment: nodes, address: 192.168.1.1/24}, {segment: nodes2, address: 192.168.2.1/24}, {segment: uplink, address: 198.51.100.2/24}]
+`,
+			[]string{"pod/client > pod/peer:80: delivered ok", "pod/linux-client > pod/peer:80: delivered ok"},
+			// Windows has a route that leads nowhere, Linux has none and asks its router.
+			[]string{"pod/client > pod/peer:80: dropped no-neighbour", "pod/peer > pod/client:80: dropped no-neighbour", "pod/linux-client > pod/peer:80: dropped no-route", "pod/client > pod/linux-client:80: delivered ok", "node/win1 > node/win2:10250: delivered ok"}},
 		{"routes in the fabric are taken away", "l2bridge-win-bridge-udr", "  fabric: {routers: [{name: gw, routes: [{to: 0.0.0.0/0, via: 198.51.100.1}]}]}\n",
 			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: dropped no-route", "pod/client > pod/neighbour:80: delivered ok"}},
 	} {
