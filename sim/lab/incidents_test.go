@@ -135,3 +135,57 @@ func TestIncidentsCanFail(t *testing.T) {
 		t.Errorf("a lost connection passes as delivered: %v %+v", err, o.Verdict)
 	}
 }
+
+// TestPeerIsReset: what the pod of incident 78 does not get, its peer does.
+func TestPeerIsReset(t *testing.T) {
+	f, err := Load(filepath.Join(incidentsDir, "078-acls-applied-again.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := f.Build(Options{Variant: broken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := c.Run(c.File.Lab.Spec.Flows[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	reset := map[string]bool{}
+	for _, s := range o.Trace.Paths[0].Steps {
+		if strings.Contains(s.Text, "the connection was reset") {
+			reset[s.Place] = true
+		}
+	}
+	if !reset["host/lan"] || reset["win1"] {
+		t.Errorf("the reset reached %v; only host/lan should get it", reset)
+	}
+}
+
+// TestMeanwhileIsUndone: a call in the middle of one way does not reach into
+// the next.
+func TestMeanwhileIsUndone(t *testing.T) {
+	f, err := Load(filepath.Join(incidentsDir, "036-dsr-own-service.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := f.Build(Options{Variant: fixed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := []HNSCall{{Node: "win1", Delete: &HNSSelector{Kind: "loadBalancer", VIP: "10.96.5.5", Port: 80}}}
+	for range 2 {
+		o, err := c.Run(Flow{From: "pod/p1", To: "svc/web:80", Idle: "1s", Meanwhile: gone, Expect: NotDelivered})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(o.Trace.Paths); n != 3 || !o.Pass {
+			t.Errorf("%d ways, want 3, all cut: %s\n%s", n, o.Why, pathsOf(o))
+		}
+	}
+	if o, err := c.Run(Flow{From: "pod/p1", To: "name/web", Resolve: "Resolve-DnsName", Expect: string(trace.Delivered)}); err != nil || !o.Pass {
+		t.Errorf("a name after the call was undone: %v %s", err, o.Why)
+	}
+	if o, err := c.Run(Flow{From: "pod/p1", To: "svc/web:80", Expect: string(trace.Delivered)}); err != nil || !o.Pass {
+		t.Errorf("after the call was undone: %v %s", err, o.Why)
+	}
+}

@@ -361,6 +361,7 @@ func (c *Cluster) paths(t *trace.Trace, r Request, from end, src netip.Addr, dst
 	for len(todo) > 0 && len(t.Paths) < maxPaths {
 		forced := todo[0]
 		todo = todo[1:]
+		from = c.renew(r, from)
 		path, made := c.once(r, from, src, dst, proto, forced)
 		t.Paths = append(t.Paths, path)
 		for i := len(forced); i < len(made); i++ {
@@ -373,6 +374,7 @@ func (c *Cluster) paths(t *trace.Trace, r Request, from end, src netip.Addr, dst
 			}
 		}
 	}
+	c.renew(r, from)
 	if len(todo) > 0 {
 		t.Hints = append(t.Hints, fmt.Sprintf("there are more than %d ways; the others are not shown", maxPaths))
 	}
@@ -405,7 +407,6 @@ func (c *Cluster) Reset() {
 
 // once runs the flow with some choices fixed.
 func (c *Cluster) once(r Request, from end, src netip.Addr, dst end, proto packet.Proto, forced []int) (trace.Path, []trace.Choice) {
-	from = c.renew(r, from)
 	c.Reset()
 	w := &wire.World{Forced: forced}
 	if !r.NoRecord {

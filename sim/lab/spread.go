@@ -34,7 +34,6 @@ func (c *Cluster) spread(f Flow) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	from = c.renew(r, from)
 	c.Reset()
 	proto := protoOf(f.Protocol, dst.addr)
 	var reached []string
