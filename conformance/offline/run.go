@@ -348,8 +348,31 @@ func (j *job) flow(c *lab.Cluster, f lab.Flow) {
 // keep stores a trace and returns its key.
 func (j *job) keep(t *trace.Trace) string {
 	key := fmt.Sprintf("%s#%d", j.name(), len(j.traces)+1)
+	for i := range t.Paths {
+		slim(t.Paths[i].Steps)
+	}
+	for _, n := range t.Names {
+		for _, q := range n.Queries {
+			if q.Path != nil {
+				slim(q.Path.Steps)
+			}
+		}
+	}
 	j.traces[key] = t
 	return key
+}
+
+// slim leaves out the picture of the packet where the step before has the same:
+// a document holds thousands of traces.
+func slim(steps []trace.Step) {
+	last := ""
+	for i := range steps {
+		if steps[i].Packet == last {
+			steps[i].Packet = ""
+		} else {
+			last = steps[i].Packet
+		}
+	}
 }
 
 // into adds the job's part to the document.

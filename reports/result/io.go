@@ -18,7 +18,8 @@ import (
 //go:embed schema.json
 var JSONSchema []byte
 
-// Write writes the document as indented JSON with a final newline. The same
+// Write writes the document as JSON on one line with a final newline: a full run
+// has thousands of traces, and indentation would be a third of them. The same
 // document gives the same bytes: maps are sorted, lists that may not be absent
 // are written as [] when empty, and the order of lists is the caller's. An
 // empty Schema is filled in; another one than [Schema] is an error.
@@ -33,7 +34,6 @@ func Write(w io.Writer, doc *Document) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", " ")
 	if err := enc.Encode(normal(d)); err != nil {
 		return fmt.Errorf("results: %w", err)
 	}

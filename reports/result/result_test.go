@@ -66,7 +66,7 @@ func TestWhatIsWrittenMatchesTheSchema(t *testing.T) {
 }
 
 func TestSchemaRefusesWhatIsNotADocument(t *testing.T) {
-	good := string(write(t, resulttest.Small()))
+	good := pretty(t, resulttest.Small())
 	for name, edit := range map[string][2]string{
 		"another schema":       {result.Schema, "winlab.dev/results/v0"},
 		"outcome not in set":   {`"outcome": "agrees"`, `"outcome": "fine"`},
@@ -214,7 +214,7 @@ func TestWriteIsStableAndLeavesTheDocumentAlone(t *testing.T) {
 }
 
 func TestReadSaysWhatIsWrong(t *testing.T) {
-	good := string(write(t, resulttest.Small()))
+	good := pretty(t, resulttest.Small())
 	edit := func(old, with string) string {
 		bad := strings.Replace(good, old, with, 1)
 		if bad == good {
@@ -310,4 +310,14 @@ func TestSampleHasEveryVerdictAndAction(t *testing.T) {
 	if n := len(doc.Claims); n != 40 {
 		t.Errorf("%d claims", n)
 	}
+}
+
+// pretty is a document indented, so that a test can edit it by line.
+func pretty(t *testing.T, doc *result.Document) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Indent(&b, write(t, doc), "", " "); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
