@@ -21,7 +21,7 @@ var (
 type gateway struct{}
 
 func (gateway) NextHop(netip.Addr) (vfp.Hop, bool) {
-	return vfp.Hop{Src: hostMAC, Dst: gwMAC, Via: "gateway"}, true
+	return vfp.Hop{Src: hostMAC, Dst: gwMAC, Via: vfp.Via("gateway")}, true
 }
 
 // node is an HNS with one network, a client endpoint and Services.

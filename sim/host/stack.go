@@ -140,11 +140,30 @@ func (s *Stack) Lookup(dst netip.Addr) (Route, bool) {
 
 // Hop is a resolved next hop.
 type Hop struct {
-	Link *Link
-	MAC  packet.MAC
-	// Text says how the way was found: "0.0.0.0/0 via 192.168.1.1".
-	Text  string
+	Link  *Link
+	MAC   packet.MAC
 	Route Route
+	dst   netip.Addr
+	mute  bool // nobody answers for the next hop
+}
+
+// String says how the way was found: "0.0.0.0/0 via 192.168.1.1". It is put
+// into words only when somebody reads it.
+func (h Hop) String() string {
+	if h.Link == nil {
+		return "no route to " + h.dst.String()
+	}
+	via, s := h.Route.Via, ""
+	if via.IsValid() {
+		s = fmt.Sprintf("%s via %s", h.Route.To, via)
+	} else {
+		via = h.dst
+		s = fmt.Sprintf("%s on link %s", h.Route.To, h.Link.Name)
+	}
+	if h.mute {
+		s += fmt.Sprintf(": nobody answers for %s", via)
+	}
+	return s
 }
 
 // NextHop finds the way to an address: route and neighbour. The reason is set
@@ -152,19 +171,16 @@ type Hop struct {
 func (s *Stack) NextHop(dst netip.Addr) (Hop, trace.Reason) {
 	r, ok := s.Lookup(dst)
 	if !ok {
-		return Hop{Text: "no route to " + dst.String()}, trace.NoRoute
+		return Hop{dst: dst}, trace.NoRoute
 	}
-	hop := Hop{Link: r.Link, Route: r}
+	hop := Hop{Link: r.Link, Route: r, dst: dst}
 	via := r.Via
-	if via.IsValid() {
-		hop.Text = fmt.Sprintf("%s via %s", r.To, via)
-	} else {
+	if !via.IsValid() {
 		via = dst
-		hop.Text = fmt.Sprintf("%s on link %s", r.To, r.Link.Name)
 	}
 	mac, ok := r.Link.Resolve(via)
 	if !ok {
-		hop.Text += fmt.Sprintf(": nobody answers for %s", via)
+		hop.mute = true
 		return hop, trace.NoNeighbour
 	}
 	hop.MAC = mac
@@ -222,7 +238,7 @@ func (s *Stack) inside(w *wire.World, p *packet.Packet) {
 func (s *Stack) route(w *wire.World, p *packet.Packet, verb string) {
 	hop, reason := s.NextHop(p.Headers().Dst)
 	if reason != "" {
-		s.drop(w, p, reason, hop.Text, factRoute)
+		s.drop(w, p, reason, hop.String(), factRoute)
 		return
 	}
 	if s.NAT != nil && !s.NAT.postrouting(s, w, p, hop.Link) {
@@ -232,7 +248,7 @@ func (s *Stack) route(w *wire.World, p *packet.Packet, verb string) {
 	p.SetEthSrc(hop.Link.MAC)
 	p.SetEthDst(hop.MAC)
 	if w.Rec.On() {
-		st := trace.Step{Action: trace.ActForward, Text: fmt.Sprintf("%s by %s, out of %s", verb, hop.Text, hop.Link.Name), From: hop.Route.Origin, Changes: macChanges(&before, p.Headers())}
+		st := trace.Step{Action: trace.ActForward, Text: fmt.Sprintf("%s by %s, out of %s", verb, hop, hop.Link.Name), From: hop.Route.Origin, Changes: macChanges(&before, p.Headers())}
 		f := hop.Route.Fact
 		if f == nil {
 			f = factRoute

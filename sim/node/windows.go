@@ -125,15 +125,15 @@ func (r router) NextHop(dst netip.Addr) (vfp.Hop, bool) {
 	if s.Owns(dst) {
 		for _, a := range r.n.nics {
 			if a.link.Owns(dst) {
-				return vfp.Hop{Src: a.link.MAC, Dst: a.link.MAC, Via: "the host itself"}, true
+				return vfp.Hop{Src: a.link.MAC, Dst: a.link.MAC, Via: vfp.Via("the host itself")}, true
 			}
 		}
 	}
 	hop, reason := s.NextHop(dst)
 	if reason != "" {
-		return vfp.Hop{Via: ": " + hop.Text, Reason: reason}, false
+		return vfp.Hop{Via: hop, Reason: reason}, false
 	}
-	return vfp.Hop{Src: hop.Link.MAC, Dst: hop.MAC, Via: hop.Text}, true
+	return vfp.Hop{Src: hop.Link.MAC, Dst: hop.MAC, Via: hop}, true
 }
 
 // Receive takes a frame from the wire.

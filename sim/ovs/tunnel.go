@@ -49,7 +49,7 @@ func (f *flight) tunnel() {
 	}
 	hop, reason := x.Stack.NextHop(to.address)
 	if reason != "" {
-		f.drop("", "", reason, "tunnel to "+to.Name+": "+hop.Text, factGeneve)
+		f.drop("", "", reason, "tunnel to "+to.Name+": "+hop.String(), factGeneve)
 		return
 	}
 	if hop.Link != x.uplink {

@@ -3,6 +3,7 @@ package vfp
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/winlab-dev/winlab/sim/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -81,23 +82,31 @@ func (c *Cond) predicates() int {
 	return n
 }
 
-// Diff lists the header fields that differ.
+// Diff lists the header fields that differ. Only those are put into words.
 func Diff(a, b *packet.Headers) []trace.Change {
 	var cs []trace.Change
-	add := func(field, before, after string) {
-		if before != after {
-			cs = append(cs, trace.Change{Field: field, Before: before, After: after})
-		}
+	if a.EthSrc != b.EthSrc {
+		cs = append(cs, trace.Change{Field: "src MAC", Before: a.EthSrc.String(), After: b.EthSrc.String()})
 	}
-	add("src MAC", a.EthSrc.String(), b.EthSrc.String())
-	add("dst MAC", a.EthDst.String(), b.EthDst.String())
+	if a.EthDst != b.EthDst {
+		cs = append(cs, trace.Change{Field: "dst MAC", Before: a.EthDst.String(), After: b.EthDst.String()})
+	}
 	if a.IPVersion == 0 || b.IPVersion == 0 {
 		return cs
 	}
-	add("src", a.Src.String(), b.Src.String())
-	add("src port", fmt.Sprint(a.SrcPort), fmt.Sprint(b.SrcPort))
-	add("dst", a.Dst.String(), b.Dst.String())
-	add("dst port", fmt.Sprint(a.DstPort), fmt.Sprint(b.DstPort))
+	port := func(p uint16) string { return strconv.Itoa(int(p)) }
+	if a.Src != b.Src {
+		cs = append(cs, trace.Change{Field: "src", Before: a.Src.String(), After: b.Src.String()})
+	}
+	if a.SrcPort != b.SrcPort {
+		cs = append(cs, trace.Change{Field: "src port", Before: port(a.SrcPort), After: port(b.SrcPort)})
+	}
+	if a.Dst != b.Dst {
+		cs = append(cs, trace.Change{Field: "dst", Before: a.Dst.String(), After: b.Dst.String()})
+	}
+	if a.DstPort != b.DstPort {
+		cs = append(cs, trace.Change{Field: "dst port", Before: port(a.DstPort), After: port(b.DstPort)})
+	}
 	return cs
 }
 

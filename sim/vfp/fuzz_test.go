@@ -81,7 +81,7 @@ func (flatRouter) NextHop(dst netip.Addr) (Hop, bool) {
 	if dst.As16()[15]%5 == 2 {
 		return Hop{Reason: trace.NoRoute}, false
 	}
-	return Hop{Src: worldMACs[0], Dst: packet.MAC{2, 0, 0, 0, 0, dst.As16()[15]}, Via: "flat"}, true
+	return Hop{Src: worldMACs[0], Dst: packet.MAC{2, 0, 0, 0, 0, dst.As16()[15]}, Via: Via("flat")}, true
 }
 
 func (d *dice) rule(id string, pools []*Pool) *Rule {

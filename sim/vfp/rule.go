@@ -1,6 +1,7 @@
 package vfp
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -174,6 +175,11 @@ type Router interface {
 // Hop is the answer of a [Router].
 type Hop struct {
 	Src, Dst packet.MAC
-	Via      string
+	Via      fmt.Stringer // put into words only for a trace
 	Reason   trace.Reason // when there is no way
 }
+
+// Via is a way in words.
+type Via string
+
+func (v Via) String() string { return string(v) }

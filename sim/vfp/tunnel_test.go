@@ -19,7 +19,7 @@ func encapRule(to string) *Rule {
 type hop struct{ dst packet.MAC }
 
 func (h *hop) NextHop(netip.Addr) (Hop, bool) {
-	return Hop{Src: hostMAC, Dst: h.dst, Via: "gateway", Reason: trace.NoRoute}, !h.dst.IsZero()
+	return Hop{Src: hostMAC, Dst: h.dst, Via: Via("gateway"), Reason: trace.NoRoute}, !h.dst.IsZero()
 }
 
 // overlay is a port with the outbound layers of an overlay network.

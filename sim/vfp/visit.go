@@ -267,11 +267,17 @@ func (pt *Port) apply(st *stage, g *Group, r *Rule, p *packet.Packet, k flowKey,
 	case PARoute:
 		hop, ok := r.Next.NextHop(h.Dst)
 		if !ok {
-			return end(hop.Reason, "no next hop for "+h.Dst.String()+hop.Via)
+			text = "no next hop for " + h.Dst.String()
+			if rec && hop.Via != nil {
+				text += ": " + hop.Via.String()
+			}
+			return end(hop.Reason, text)
 		}
 		rw = packet.Rewrite{Set: packet.RwEthSrc | packet.RwEthDst, EthSrc: hop.Src, EthDst: hop.Dst}
 		action = trace.ActForward
-		text = "next hop by the host's route table: " + hop.Via
+		if rec && hop.Via != nil {
+			text = "next hop by the host's route table: " + hop.Via.String()
+		}
 	}
 	fit(&rw, h)
 	cameFrom := h.EthSrc
