@@ -702,7 +702,7 @@ func (b *builder) clientFor(w *workload, k *kube.Node) dns.Client {
 func (b *builder) start(st *host.Stack, w *workload) {
 	for _, l := range w.listen {
 		h := &host.Listener{Name: w.name, Proto: l.proto, Port: l.port, Origin: w.origin}
-		if w.namespace == "kube-system" && strings.HasPrefix(w.name, "coredns") {
+		if w.namespace == "kube-system" && w.labels["k8s-app"] == "kube-dns" {
 			h.Answer = func(q []byte) []byte { return b.dns.Answer(q) }
 		}
 		st.Listen(h)
