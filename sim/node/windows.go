@@ -226,7 +226,7 @@ func (n *Windows) resolve(a *adapter, from *hns.Network, ip netip.Addr) (packet.
 		for _, nw := range sw.networks {
 			// On l2tunnel even a neighbour on the node is reached through the
 			// virtualisation host.
-			if nw.Is(hns.L2Tunnel) && from == nw {
+			if nw.Is(hns.L2Tunnel) {
 				continue
 			}
 			if e := n.endpoint(nw, ip); e != nil && (from == nil || from == nw) {
