@@ -151,6 +151,9 @@ func (c *Compiler) DrMAC(n *Network) packet.MAC {
 	return packet.MAC{0x00, 0x15, 0x5d, id[0], id[1], id[2]}
 }
 
+// TunnelPort is the UDP port of an overlay network.
+func (n *Network) TunnelPort() uint16 { return tunnelPort(n) }
+
 // tunnelPort is the UDP port of an overlay network.
 func tunnelPort(n *Network) uint16 {
 	if p := n.VxlanPort(); p != 0 {

@@ -60,6 +60,9 @@ type Stack struct {
 	NAT *NAT
 	// VTEPs are tunnel devices of the stack's own (Linux flannel.1).
 	VTEPs []*VTEP
+	// TunnelPorts are the UDP ports on which the machine takes tunnel packets
+	// before its stack sees them (a virtual switch does).
+	TunnelPorts []uint16
 
 	listeners []*Listener
 	sockets   map[packet.Tuple]*Socket

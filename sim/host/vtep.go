@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/winlab-dev/winlab/sim/evidence"
 	"github.com/winlab-dev/winlab/sim/packet"
@@ -109,7 +110,11 @@ func (s *Stack) tunnelled(w *wire.World, p *packet.Packet) bool {
 	}
 	if kind, ok := tunnelPorts[h.DstPort]; ok {
 		if _, vni, err := p.Inner(kind); err == nil {
-			s.drop(w, p, trace.TunnelPort, fmt.Sprintf("a %s packet (VNI %d) to UDP port %d, and no tunnel device here has that port", kind, vni, h.DstPort), factVTEP)
+			reason, text := trace.TunnelPort, "no tunnel device here has that port"
+			if slices.Contains(s.TunnelPorts, h.DstPort) {
+				reason, text = trace.NotDecapsulated, "the virtual switch did not open it"
+			}
+			s.drop(w, p, reason, fmt.Sprintf("a %s packet (VNI %d) to UDP port %d, and %s", kind, vni, h.DstPort, text), factVTEP)
 			return true
 		}
 	}

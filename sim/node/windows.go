@@ -543,6 +543,12 @@ func (n *Windows) sendPod(w *wire.World, pod *Pod, p *packet.Packet) {
 
 // program compiles all ports, bindings and host routes.
 func (n *Windows) program() {
+	n.Stack.TunnelPorts = nil
+	for _, nw := range n.HNS.ListNetworks(nil) {
+		if nw.Is(hns.Overlay) {
+			n.Stack.TunnelPorts = append(n.Stack.TunnelPorts, nw.TunnelPort())
+		}
+	}
 	for _, sw := range n.switches {
 		sw.KeepLoopback = n.KeepLoopback
 		if sw.external != nil {

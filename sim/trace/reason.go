@@ -23,6 +23,7 @@ const (
 	NotEncapsulated      Reason = "not-encapsulated"
 	UnknownVNI           Reason = "unknown-vni"
 	TunnelPort           Reason = "tunnel-port-mismatch"
+	NotDecapsulated      Reason = "not-decapsulated"
 	NoTunnelEndpoint     Reason = "no-tunnel-endpoint"
 	PortClosed           Reason = "port-closed"
 	NotMyAddress         Reason = "not-my-address"
@@ -72,6 +73,7 @@ var Reasons = []Explanation{
 	{NotEncapsulated, "the packet left without encapsulation", "No remote subnet route or remote endpoint matched, so a packet with an overlay address went onto the underlay, which knows no such address.", "Get-HnsNetwork: is there a RemoteSubnetRoute for the destination, and does the network have at least one endpoint?"},
 	{UnknownVNI, "the virtual network identifier is not known here", "The tunnel packet carries a VNI for which the receiver has no network.", "The VNI must be equal on all nodes (4096 for flannel with Windows nodes)."},
 	{TunnelPort, "the tunnel's UDP port is not the receiver's", "The outer UDP port is not the one that the receiver takes for VXLAN, so it was handled as ordinary UDP.", "Windows uses 4789; the Linux side's default may be 8472. Set the port in the plugin's configuration."},
+	{NotDecapsulated, "nobody opened the tunnel packet", "The tunnel packet reached the right machine on the right UDP port, but nothing there opened it: on Windows the rule that does is there only while the overlay network has an endpoint.", "Start a pod on the node, or look whether HNS lost the rule (vfpctrl /list-rule, layer DECAP_IN); a restart of HNS did that on some builds."},
 	{NoTunnelEndpoint, "the inner destination is not here", "The packet was decapsulated but no endpoint of the network has the inner destination address.", "A remote subnet route points to the wrong node, or the pod is gone."},
 	{PortClosed, "nothing listens on the port", "The packet reached a stack that owns the address, and no program listens there.", "Check the listening port, targetPort and the address the program binds to."},
 	{NotMyAddress, "the receiver does not own the address", "The packet was delivered to a stack that neither owns the destination nor forwards.", "Wrong next hop, or an address that the node has lost."},
