@@ -32,11 +32,21 @@ const (
 )
 
 // rank orders grades; a larger rank is a weaker source.
-var rank = map[Grade]int{Code: 0, Stated: 1, Inferred: 2, Unknown: 3}
+func (g Grade) rank() int {
+	switch g {
+	case Stated:
+		return 1
+	case Inferred:
+		return 2
+	case Unknown:
+		return 3
+	}
+	return 0
+}
 
 // Weaker reports whether g is a weaker source than h. The zero Grade counts as
 // the strongest: a step that claims nothing weakens nothing.
-func (g Grade) Weaker(h Grade) bool { return rank[g] > rank[h] }
+func (g Grade) Weaker(h Grade) bool { return g.rank() > h.rank() }
 
 // Fact is one thing the model holds true about Windows, a plugin or a protocol.
 type Fact struct {

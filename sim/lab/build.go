@@ -61,6 +61,7 @@ type Cluster struct {
 	// Log holds what programs said that is worth knowing: kube-proxy's
 	// failures, a plugin's warnings.
 	Log   []string
+	named trace.Lab
 	dirty bool
 }
 

@@ -151,8 +151,15 @@ func protoOf(name string, dst netip.Addr) packet.Proto {
 	return packet.TCP
 }
 
-// info names the lab in a trace.
+// info names the lab in a trace. It is the same for all traces of a cluster.
 func (c *Cluster) info() trace.Lab {
+	if c.named.Name == "" {
+		c.named = c.describe()
+	}
+	return c.named
+}
+
+func (c *Cluster) describe() trace.Lab {
 	l := trace.Lab{Name: c.File.Lab.Metadata.Name, File: c.File.Path, Variant: c.Options.Variant, Kubernetes: c.Kube.Version.String(),
 		Network: c.Plugin + " on " + c.NetType, Builds: map[string]string{}}
 	l.Proxy = c.Proxy.String()

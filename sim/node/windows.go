@@ -195,8 +195,8 @@ func (n *Windows) linkOn(sw *vswitch, l *host.Link) bool {
 
 // endpoint finds the attached local endpoint of a network with an address.
 func (n *Windows) endpoint(nw *hns.Network, ip netip.Addr) *hns.Endpoint {
-	for _, e := range n.HNS.EndpointsOf(nw.ID) {
-		if e.Attached() && slices.Contains(e.Addresses(), ip) {
+	for _, e := range n.HNS.EndpointsByAddress(ip) {
+		if e.Attached() && strings.EqualFold(e.HostComputeNetwork, nw.ID) {
 			return e
 		}
 	}

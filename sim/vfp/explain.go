@@ -54,8 +54,13 @@ func nearest(l *Layer, p *packet.Packet, dir Direction) []trace.Miss {
 			continue
 		}
 		for _, r := range g.Rules {
+			// Most rules are far away: they are passed over before anything is
+			// put into words.
+			if r.Cond.far(h) || r.Cond.predicates() < 2 {
+				continue
+			}
 			m := r.misses(p, h)
-			if len(m) != 1 || r.Cond.predicates() < 2 {
+			if len(m) != 1 {
 				continue
 			}
 			m[0].Rule, m[0].From = r.ID, r.Origin
@@ -70,10 +75,25 @@ func nearest(l *Layer, p *packet.Packet, dir Direction) []trace.Miss {
 	return ms[:min(len(ms), 3)]
 }
 
+// far reports whether at least two of the plain predicates fail.
+func (c *Cond) far(h *packet.Headers) bool {
+	n := 0
+	if len(c.Protos) != 0 && !slices.Contains(c.Protos, h.Proto) {
+		n++
+	}
+	if len(c.Dst) != 0 && !containsAddr(c.Dst, h.Dst) {
+		n++
+	}
+	if len(c.Src) != 0 && !containsAddr(c.Src, h.Src) {
+		n++
+	}
+	return n > 1
+}
+
 // predicates counts the conditions that are set.
 func (c *Cond) predicates() int {
 	n := 0
-	for _, set := range []bool{len(c.Protos) != 0, len(c.Src) != 0, len(c.Dst) != 0, len(c.SrcPorts) != 0, len(c.DstPorts) != 0,
+	for _, set := range [...]bool{len(c.Protos) != 0, len(c.Src) != 0, len(c.Dst) != 0, len(c.SrcPorts) != 0, len(c.DstPorts) != 0,
 		!c.DstMAC.IsZero(), len(c.ICMPTypes) != 0, c.TunnelPort != 0} {
 		if set {
 			n++

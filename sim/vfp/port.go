@@ -50,6 +50,7 @@ type Port struct {
 	spare   *unified // one that was not kept, to use again
 	now     time.Duration
 	sw      *Switch
+	pools   []*Pool // of all rules, for Reset
 }
 
 // Layers returns the port's layers in outbound order. They must not be changed;
@@ -77,7 +78,25 @@ func (pt *Port) SetLayers(layers []*Layer) {
 			st.kill()
 		}
 	}
+	pt.pools = pools(layers)
 	pt.unified, pt.sweepAt = map[unifiedKey]*unified{}, firstSweep
+}
+
+// pools lists the pools of the layers' rules, each once.
+func pools(layers []*Layer) []*Pool {
+	var ps []*Pool
+	seen := map[*Pool]bool{}
+	for _, l := range layers {
+		for _, g := range l.Groups {
+			for _, r := range g.Rules {
+				if r.Pool != nil && !seen[r.Pool] {
+					seen[r.Pool] = true
+					ps = append(ps, r.Pool)
+				}
+			}
+		}
+	}
+	return ps
 }
 
 // inherit takes over the flows of an earlier version of the layer whose rules
@@ -129,14 +148,8 @@ func (pt *Port) Reset() {
 	for _, st := range pt.stages {
 		st.kill()
 	}
-	for _, l := range pt.layers {
-		for _, g := range l.Groups {
-			for _, r := range g.Rules {
-				if r.Pool != nil {
-					r.Pool.release(pt)
-				}
-			}
-		}
+	for _, p := range pt.pools {
+		p.release(pt)
 	}
 	pt.now = 0
 }
