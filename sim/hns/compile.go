@@ -182,7 +182,7 @@ func (c *Compiler) Pod(e *Endpoint) []*vfp.Layer {
 	c.sdnRoutes(ls, n, e)
 	c.localMACs(ls, n)
 	if n.Is(Overlay) {
-		c.encap(ls, n, nil)
+		c.encap(ls, n, false)
 		c.paRoute(ls, n, c.DrMAC(n))
 	}
 	return ls.all
@@ -197,7 +197,7 @@ func (c *Compiler) Host(networks []*Network) []*vfp.Layer {
 		}
 		if n.Is(Overlay) {
 			if len(c.local(n)) > 0 {
-				c.encap(ls, n, n.Subnets())
+				c.encap(ls, n, true)
 			}
 		}
 	}

@@ -11,21 +11,24 @@ import (
 )
 
 // encap compiles the routes to other nodes of an overlay network. On the
-// host's port sources limits them to packets of the overlay.
-func (c *Compiler) encap(ls *layers, n *Network, sources []Subnet) {
+// host's port they are limited to packets with an address of the overlay.
+func (c *Compiler) encap(ls *layers, n *Network, host bool) {
 	var src []netip.Prefix
 	fact := factEncap
-	if sources != nil {
+	if host {
 		fact = factHostEncap
-		for _, s := range sources {
+		for _, s := range n.Subnets() {
 			if p := s.Prefix(); p.IsValid() {
 				src = append(src, p)
 			}
 		}
+		if len(src) == 0 {
+			return // no address of the overlay that a packet could come from
+		}
 	}
 	pa := c.management(n)
 	add := func(id string, to netip.Prefix, remote netip.Addr, vni uint32, inner packet.MAC, f *evidence.Fact, o *trace.Origin) {
-		if sources != nil {
+		if host {
 			f = factHostEncap
 		}
 		ls.add(layerEncap, "(ENCAP_OUT)", vfp.Out, &vfp.Rule{

@@ -217,6 +217,9 @@ func (n *NAT) postrouting(s *Stack, w *wire.World, p *packet.Packet, out *Link) 
 	return true
 }
 
+// firstNATPort is the first port that a translated source gets.
+const firstNATPort = 50000
+
 func (n *NAT) translateSource(s *Stack, w *wire.World, p *packet.Packet, e *entry, r *NATRule, src netip.Addr) {
 	before := *p.Headers()
 	was := p.Tuple()
@@ -228,8 +231,8 @@ func (n *NAT) translateSource(s *Stack, w *wire.World, p *packet.Packet, e *entr
 	switch was.Proto {
 	case packet.TCP, packet.UDP:
 		rw.Set |= packet.RwSrcPort
-		rw.SrcPort = 50000 + n.nextPort
-		n.nextPort++
+		rw.SrcPort = firstNATPort + n.nextPort
+		n.nextPort = (n.nextPort + 1) % (65535 - firstNATPort + 1)
 	case packet.ICMP, packet.ICMPv6:
 		n.nextID++
 		e.id = 0x4000 + n.nextID

@@ -28,11 +28,10 @@ func (c *Cluster) classify(p *trace.Path, out host.Outcome, w *wire.World, err e
 			p.Summary = fmt.Sprintf("Delivered; %s saw the source %s.", p.Seen.Where, p.Seen.Src)
 		}
 	case last == nil:
-		// Without a recorder, or lost without a word: the reason is not known here.
-		p.Verdict, p.Reason = trace.Dropped, ""
-		if p.Seen != nil {
-			p.Verdict = trace.NoReply
-		}
+		// Every loss is a step. One without is a fault of winlab, and no verdict
+		// on the network.
+		p.Verdict, p.Reason, p.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
+		p.Summary = "The packet was lost without a step that says where: a fault of winlab."
 	default:
 		c.lost(p, last, dst, proto)
 	}
@@ -132,16 +131,12 @@ func (c *Cluster) inCluster(last *trace.Step) bool {
 	if last.Place != "fabric" {
 		return false
 	}
-	for _, k := range c.podOrder {
-		if strings.Contains(last.Text, c.pods[k].Address.String()) {
-			return true
-		}
-	}
-	return false
+	words := strings.Fields(last.Text)
+	return slices.ContainsFunc(c.podOrder, func(k string) bool { return slices.Contains(words, c.pods[k].Address.String()) })
 }
 
-// judge sums the paths up.
-func (c *Cluster) judge(t *trace.Trace, dst end, proto packet.Proto) {
+// judge sums the paths up; all says that no way was left out.
+func (c *Cluster) judge(t *trace.Trace, all bool) {
 	if len(t.Paths) == 0 {
 		return
 	}
@@ -169,8 +164,14 @@ func (c *Cluster) judge(t *trace.Trace, dst end, proto packet.Proto) {
 		if t.Verdict == trace.Varies {
 			t.Summary = fmt.Sprintf("%d ways are possible: %s.", n, strings.Join(parts, ", "))
 		} else {
-			t.Summary = fmt.Sprintf("All %d backends were tried. %s", n, t.Summary)
+			t.Summary = fmt.Sprintf("All %d ways were tried. %s", n, t.Summary)
 		}
+	}
+	if !all && t.Verdict != trace.Varies {
+		t.Verdict, t.Reason, t.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
+		t.Summary = fmt.Sprintf("There are more than %d ways; those were tried and ended alike, the others were not tried.", maxPaths)
+	} else if !all {
+		t.Summary += fmt.Sprintf(" There are more than %d; the others were not tried.", maxPaths)
 	}
 	if t.Reason == trace.ICMPNotTranslated {
 		t.Hints = append(t.Hints, "TCP and UDP are translated on the same way: try "+t.Flow.To+" with a port")

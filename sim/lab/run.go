@@ -31,8 +31,6 @@ type Request struct {
 	// Idle and Meanwhile come between the first and the judged packet.
 	Idle      time.Duration
 	Meanwhile []HNSCall
-	// NoRecord leaves the steps out: only verdicts are wanted.
-	NoRecord bool
 	// Tap sees every frame on every segment between machines.
 	Tap func(segment string, from string, frame []byte)
 }
@@ -43,8 +41,9 @@ const (
 	defaultSize = 32
 )
 
-// maxPaths bounds the choices that are followed.
-const maxPaths = 64
+// maxPaths bounds the choices that are followed: as many as the most backends
+// that a load balancer may have.
+const maxPaths = 1024
 
 // InputError is a request that makes no sense in this lab.
 type InputError struct{ Text string }
@@ -125,8 +124,8 @@ func (c *Cluster) Trace(r Request) (*trace.Trace, error) {
 	}
 	t.Flow.Src, t.Flow.Dst, t.Flow.DstPort = src.String(), dst.addr.String(), dst.port
 	c.assume(t, r, proto)
-	c.paths(t, r, from, src, dst, proto)
-	c.judge(t, dst, proto)
+	all := c.paths(t, r, from, src, dst, proto)
+	c.judge(t, all)
 	return t, nil
 }
 
@@ -362,8 +361,9 @@ func (c *Cluster) serviceEnd(e end, s *kube.Service, from Target, v6 bool) (end,
 	return e, nil
 }
 
-// paths runs the flow for every combination of choices.
-func (c *Cluster) paths(t *trace.Trace, r Request, from end, src netip.Addr, dst end, proto packet.Proto) {
+// paths runs the flow for every combination of choices. It returns false when
+// there are more than maxPaths: then some were not tried.
+func (c *Cluster) paths(t *trace.Trace, r Request, from end, src netip.Addr, dst end, proto packet.Proto) bool {
 	todo := [][]int{nil}
 	for len(todo) > 0 && len(t.Paths) < maxPaths {
 		forced := todo[0]
@@ -382,9 +382,7 @@ func (c *Cluster) paths(t *trace.Trace, r Request, from end, src netip.Addr, dst
 		}
 	}
 	c.renew(r, from)
-	if len(todo) > 0 {
-		t.Hints = append(t.Hints, fmt.Sprintf("there are more than %d ways; the others are not shown", maxPaths))
-	}
+	return len(todo) == 0
 }
 
 // Reset forgets all flows, sockets and translations, and undoes HNS calls that
@@ -415,10 +413,7 @@ func (c *Cluster) Reset() {
 // once runs the flow with some choices fixed.
 func (c *Cluster) once(r Request, from end, src netip.Addr, dst end, proto packet.Proto, forced []int) (trace.Path, []trace.Choice) {
 	c.Reset()
-	w := &wire.World{Forced: forced}
-	if !r.NoRecord {
-		w.Rec = &trace.Recorder{}
-	}
+	w := &wire.World{Forced: forced, Rec: &trace.Recorder{}}
 	if r.Tap != nil {
 		w.Tap = func(s *wire.Segment, n *wire.NIC, p *packet.Packet) {
 			if s.Place == "" {

@@ -1,0 +1,119 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// TestEveryBackendIsTried: a Service with more backends than fit on a screen is
+// tried whole, and one broken backend among them shows.
+func TestEveryBackendIsTried(t *testing.T) {
+	const replicas = 70
+	dir := t.TempDir()
+	base, err := filepath.Abs("../../fixtures/labs/l2bridge-flannel-host-gw.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rel, err := filepath.Rel(dir, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("many-web.yaml", fmt.Sprintf(`apiVersion: v1
+kind: Service
+metadata: {name: many}
+spec: {selector: {app: many}, ports: [{port: 80, targetPort: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: many}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: many}}
+  template:
+    metadata: {labels: {app: many}}
+    spec: {containers: [{name: a, image: a}], nodeSelector: {kubernetes.io/os: windows}}
+`, replicas))
+	write("many.yaml", fmt.Sprintf(`apiVersion: winlab.dev/v1alpha1
+kind: Lab
+metadata: {name: many}
+spec:
+  base: %s
+  kubernetes: "1.36"
+  proxy: {mode: kernelspace, flags: ["--network-name=cbr0", "--hostname-override={{nodeName}}", "--enable-dsr=true"]}
+  nodes: [{name: win1, build: 10.0.20348.2762}, {name: win2, build: 10.0.20348.2762}]
+  manifests: [many-web.yaml]
+`, rel))
+	f, err := Load(filepath.Join(dir, "many.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := f.Build(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func() *trace.Trace {
+		tr, err := c.Trace(Request{From: "pod/client", To: "svc/many:80"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(tr.Paths) != replicas {
+			t.Fatalf("%d ways were tried, there are %d backends", len(tr.Paths), replicas)
+		}
+		return tr
+	}
+	if tr := ask(); tr.Verdict != trace.Delivered || !strings.Contains(tr.Summary, fmt.Sprintf("All %d ways", replicas)) {
+		t.Errorf("%s: %s", tr.Verdict, tr.Summary)
+	}
+	// The last backend stops answering.
+	last := c.pods[fmt.Sprintf("default/many-%d", replicas-1)]
+	last.Stack.Links[0].Down = true
+	if tr := ask(); tr.Verdict == trace.Delivered {
+		t.Errorf("one backend is dead, and the verdict is %s", tr.Verdict)
+	}
+}
+
+// TestMoreWaysThanAreTried: what was not tried is not called delivered.
+func TestMoreWaysThanAreTried(t *testing.T) {
+	tr := &trace.Trace{Paths: []trace.Path{{Verdict: trace.Delivered}, {Verdict: trace.Delivered}}}
+	(&Cluster{}).judge(tr, false)
+	if tr.Verdict != trace.Unknown || tr.Reason != trace.ModelHole {
+		t.Errorf("got %s %s", tr.Verdict, tr.Reason)
+	}
+}
+
+// TestLossWithoutAStep: a packet that the model loses without a word is a fault
+// of the model, not a verdict on the network.
+func TestLossWithoutAStep(t *testing.T) {
+	c := loadCluster(t, "l2bridge-flannel-host-gw.yaml")
+	c.pods["default/neighbour"].Stack.Links[0].Down = true // Input passes over it in silence
+	tr, err := c.Trace(Request{From: "pod/client", To: "pod/neighbour:80"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tr.Verdict != trace.Unknown || !strings.Contains(tr.Summary, "fault of winlab") {
+		t.Errorf("got %s %s: %s", tr.Verdict, tr.Reason, tr.Summary)
+	}
+}
+
+func loadCluster(t *testing.T, name string) *Cluster {
+	t.Helper()
+	f, err := Load(filepath.Join("../../fixtures/labs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := f.Build(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
