@@ -19,6 +19,9 @@ var (
 		"A stack answers a TCP SYN to a closed port with a reset and a UDP datagram with an ICMP port unreachable.", "RFC 9293 section 3.5.2", "RFC 1122 section 4.1.3.1")
 	factSocket = evidence.New("host.socket-match", evidence.Stated,
 		"A program gets only packets that come from the address and port it wrote to; for others the stack resets or drops.", "RFC 9293 section 3.5.2")
+	factICMPError = evidence.New("host.icmp-error-match", evidence.Stated,
+		"A stack hands an ICMP error to the socket whose packet it quotes. Netfilter translates the quote with the connection; VFP translates no ICMP, so behind a translation a Windows socket does not know the quoted packet.",
+		"RFC 1122 section 3.2.2", "Linux kernel documentation, netfilter (RELATED)", "Kubernetes documentation, Intro to Windows support: VFP cannot transpose ICMP")
 	factEcho    = evidence.New("host.echo", evidence.Stated, "A stack answers an echo request.", "RFC 792")
 	factProgram = evidence.New("host.program", evidence.Stated, "A program that listens answers.", "the lab")
 	factProxy   = evidence.New("host.userspace-proxy", evidence.Code,

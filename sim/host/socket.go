@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 
@@ -228,14 +229,34 @@ func (s *Stack) closed(w *wire.World, p *packet.Packet, inside bool) {
 func unreachable(p *packet.Packet) packet.Spec {
 	h := p.Headers()
 	quote := p.Bytes()[h.L3:]
-	if len(quote) > 28 {
-		quote = quote[:28]
+	// RFC 792 and RFC 4443: the IP header and at least eight bytes.
+	if n := h.L4 - h.L3 + 8; len(quote) > n {
+		quote = quote[:n]
 	}
 	spec := packet.Spec{Src: h.Dst, Dst: h.Src, Proto: packet.ICMP, TTL: 128, ICMPType: 3, ICMPCode: 3, Payload: append([]byte(nil), quote...)}
 	if h.IPVersion == 6 {
 		spec.Proto, spec.ICMPType, spec.ICMPCode = packet.ICMPv6, 1, 4
 	}
 	return spec
+}
+
+// quoted is the tuple of the UDP packet that an ICMP error quotes.
+func quoted(p *packet.Packet) (packet.Tuple, bool) {
+	q, t := p.Payload(), packet.Tuple{Proto: packet.UDP}
+	n := 0
+	switch {
+	case len(q) > 0 && q[0]>>4 == 4 && len(q) >= 28:
+		n = int(q[0]&15) * 4
+		t.Src, t.Dst = netip.AddrFrom4([4]byte(q[12:16])), netip.AddrFrom4([4]byte(q[16:20]))
+	case len(q) > 0 && q[0]>>4 == 6 && len(q) >= 48:
+		n = 40
+		t.Src, t.Dst = netip.AddrFrom16([16]byte(q[8:24])), netip.AddrFrom16([16]byte(q[24:40]))
+	}
+	if n == 0 || len(q) < n+4 {
+		return t, false
+	}
+	t.SrcPort, t.DstPort = binary.BigEndian.Uint16(q[n:]), binary.BigEndian.Uint16(q[n+2:])
+	return t, true
 }
 
 // icmp answers echo requests and hands errors to the socket they are for.
@@ -255,12 +276,15 @@ func (s *Stack) icmp(w *wire.World, p *packet.Packet) {
 		s.step(w, q, trace.Step{Action: trace.ActAnswer, Text: describe(q)}, factEcho)
 		w.Queue(func() { s.Output(w, q) })
 	case h.Proto == packet.ICMP && h.ICMPType == 3, h.Proto == packet.ICMPv6 && h.ICMPType == 1:
+		sent, ok := quoted(p)
 		for _, k := range s.sockets {
-			if k.Tuple.Proto == packet.UDP && !k.Outcome.Done && !k.server {
+			mine := k.Tuple.Proto == packet.UDP && !k.Outcome.Done && !k.server
+			if mine && ok && (k.Tuple == sent || !s.Windows && k.Tuple.Src == sent.Src && k.Tuple.SrcPort == sent.SrcPort) {
 				k.finish(w, p, trace.Rejected, trace.PortClosed, "the receiver's stack says that nothing listens there")
 				return
 			}
 		}
+		s.drop(w, p, trace.UnexpectedSource, fmt.Sprintf("an ICMP error about %s, which no socket here sent", sent), factICMPError)
 	default:
 		s.drop(w, p, trace.UnexpectedSource, "no socket waits for "+p.Tuple().String(), factSocket)
 	}
