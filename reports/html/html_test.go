@@ -3,6 +3,7 @@ package html
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -192,7 +193,7 @@ func TestEqualPathsAreStoredOnce(t *testing.T) {
 }
 
 func TestOddDocuments(t *testing.T) {
-	if s := report(t, &result.Document{}); !strings.Contains(s, "None. Wherever the documents") {
+	if s := report(t, &result.Document{}); !strings.Contains(s, "None among the cells") {
 		t.Error("an empty document gives no page")
 	}
 	doc := resulttest.Small()
@@ -253,5 +254,36 @@ func BenchmarkReport(b *testing.B) {
 	doc := resulttest.Big(2000)
 	for b.Loop() {
 		report(b, doc)
+	}
+}
+
+// TestTheBannerDoesNotClaimMoreThanWasFound: cells that the model cannot decide
+// and cells that sources dispute are told apart from agreement.
+func TestTheBannerDoesNotClaimMoreThanWasFound(t *testing.T) {
+	doc := resulttest.Sample()
+	for i := range doc.Cells {
+		if o := doc.Cells[i].Outcome; o == result.Differs || o == result.Failed {
+			doc.Cells[i].Outcome = result.Agrees
+			for j := range doc.Cells[i].Checks {
+				doc.Cells[i].Checks[j].Pass = true
+			}
+		}
+	}
+	for i := range doc.Flows {
+		doc.Flows[i].Pass = true
+	}
+	result.Summarise(doc)
+	n := doc.Summary.Outcomes
+	if !doc.Summary.AsExpected || n[result.Hole] == 0 || n[result.Disputed] == 0 {
+		t.Fatalf("the sample should be as expected with holes and disputes: %+v", doc.Summary)
+	}
+	page, err := Report(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"As expected", fmt.Sprintf("%d cells unknown to the model", n[result.Hole]), fmt.Sprintf("%d where sources contradict", n[result.Disputed])} {
+		if !strings.Contains(string(page), want) && !strings.Contains(string(page), strings.Replace(want, "cells", "cell", 1)) {
+			t.Errorf("the page does not say %q", want)
+		}
 	}
 }

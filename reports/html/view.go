@@ -26,11 +26,13 @@ type view struct {
 	FlowsFailed   int
 	FlowsTotal    int
 	AsExpected    bool
-	Claims, Cells int
-	Versions      []string
-	Builds        []string
-	Networks      []string
-	Unchecked     []uncheckedClaim
+	// Holes and Contested count the cells that neither confirm nor contradict.
+	Holes, Contested int
+	Claims, Cells    int
+	Versions         []string
+	Builds           []string
+	Networks         []string
+	Unchecked        []uncheckedClaim
 }
 
 type tile struct {
