@@ -33,7 +33,11 @@ type Claim struct {
 	Support  []Support `yaml:"support"`
 	Checks   []Check   `yaml:"checks,omitempty"`
 	// Unchecked says why nothing checks the claim; required without checks.
+	// Needs then says what it would take, a key of [Needs].
 	Unchecked string `yaml:"unchecked,omitempty"`
+	Needs     string `yaml:"needs,omitempty"`
+	// Trouble is set where the claim is an entry of a troubleshooting chapter.
+	Trouble *Trouble `yaml:"trouble,omitempty"`
 
 	pos pos
 }
@@ -55,6 +59,11 @@ type Where struct {
 	// with what follows the name in a setting's plugin, "flannel 0.11.0". A
 	// setting without a version counts as newer than every bound.
 	PluginVersion string `yaml:"pluginVersion,omitempty"`
+	// Releases are names of [Releases]: "2019" and "1809" are two releases of
+	// one build. Runtimes are "docker" and "containerd", RuntimeVersion a range.
+	Releases       []string `yaml:"releases,omitempty"`
+	Runtimes       []string `yaml:"runtimes,omitempty"`
+	RuntimeVersion string   `yaml:"runtimeVersion,omitempty"`
 }
 
 // Support is the documented status in a set of settings. Ranges of one claim
@@ -76,6 +85,11 @@ type Check struct {
 	Resolve *Resolve `yaml:"resolve,omitempty"`
 	Wire    *Wire    `yaml:"wire,omitempty"`
 	HNS     *HNS     `yaml:"hns,omitempty"`
+	// These need no lab.
+	Rule      *Rule      `yaml:"rule,omitempty"`
+	Placement *Placement `yaml:"placement,omitempty"`
+	Resources *Resources `yaml:"resources,omitempty"`
+	Doctor    *Doctor    `yaml:"doctor,omitempty"`
 	// Expect is the verdict that the documents ask for; "" observes only: the
 	// documents are silent and the model speaks for itself. [NotDelivered]
 	// stands for a failure of which the documents do not say how it looks.

@@ -58,12 +58,16 @@ func (w Where) Words() string {
 	var parts []string
 	for _, r := range []struct{ what, rng string }{
 		{"Kubernetes", w.Kubernetes}, {"Windows build", w.Build}, {"plugin version", w.PluginVersion},
+		{"runtime version", w.RuntimeVersion},
 	} {
 		if r.rng != "" {
 			parts = append(parts, rangeWords(r.what, r.rng))
 		}
 	}
-	for _, list := range [][]string{w.Networks, w.Plugins, w.Designs} {
+	if len(w.Releases) > 0 {
+		parts = append(parts, "Windows Server "+orList(w.Releases))
+	}
+	for _, list := range [][]string{w.Networks, w.Plugins, w.Designs, w.Runtimes} {
 		if len(list) > 0 {
 			parts = append(parts, orList(list))
 		}

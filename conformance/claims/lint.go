@@ -19,6 +19,12 @@ type LintOptions struct {
 	Designs []Design
 	// Actors are what flows may name, as in [Actors].
 	Actors []string
+	// Test finds a test of rules by subject and name, with what it fills into
+	// texts; Tests lists those of a subject; Field says what is wrong with a
+	// field of a subject. Nil leaves these out.
+	Test  func(on, name string) (vars []string, ok bool)
+	Tests func(on string) []string
+	Field func(on, field string) error
 }
 
 // Lint checks what the types cannot: that every claim is checked or says why
@@ -86,6 +92,7 @@ func (n *linter) claim(c *Claim) {
 		say(c.pos, "title and text are required")
 	}
 	n.sources(c, say)
+	n.needs(c, say)
 	switch {
 	case len(c.Checks) == 0 && c.Unchecked == "":
 		say(c.pos, "nothing checks it; write checks, or unchecked: and the reason")
@@ -139,7 +146,17 @@ func (n *linter) sources(c *Claim, say func(pos, string, ...any)) {
 // where checks that the ranges can be read and that some design is selected.
 func (n *linter) where(w Where, p pos, say func(pos, string, ...any)) {
 	ok := true
-	for _, rng := range []string{w.Kubernetes, w.Build, w.PluginVersion} {
+	for _, r := range w.Releases {
+		if !slices.ContainsFunc(Releases, func(x Release) bool { return x.Name == r }) {
+			say(p, "no release of Windows Server is called %q here", r)
+		}
+	}
+	for _, r := range w.Runtimes {
+		if !slices.Contains([]string{"docker", "containerd"}, r) {
+			say(p, "runtime %q; write docker or containerd", r)
+		}
+	}
+	for _, rng := range []string{w.Kubernetes, w.Build, w.PluginVersion, w.RuntimeVersion} {
 		if _, err := ParseRange(rng); err != nil {
 			say(p, "%v", err)
 			ok = false
@@ -202,12 +219,19 @@ func selects(w Where, d Design) bool {
 // overlap of two Where: some design has a setting that both select.
 func (n *linter) overlap(a, b Where) bool {
 	return overlap(a.Kubernetes, b.Kubernetes) && overlap(a.Build, b.Build) && overlap(a.PluginVersion, b.PluginVersion) &&
+		overlap(a.RuntimeVersion, b.RuntimeVersion) && meet(a.Releases, b.Releases) && meet(a.Runtimes, b.Runtimes) &&
 		slices.ContainsFunc(n.Designs, func(d Design) bool {
 			return selects(a, d) && selects(b, d) &&
 				slices.ContainsFunc(d.Proxies, func(x string) bool {
 					return (len(a.Proxies) == 0 || slices.Contains(a.Proxies, x)) && (len(b.Proxies) == 0 || slices.Contains(b.Proxies, x))
 				})
 		})
+}
+
+// meet reports whether two lists of names have one in common; an empty list
+// has all.
+func meet(a, b []string) bool {
+	return len(a) == 0 || len(b) == 0 || slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
 // overlap of two ranges as text; one that cannot be read overlaps nothing and

@@ -15,14 +15,17 @@ import (
 
 func (n *linter) check(k *Check, say func(string, ...any)) {
 	kinds := 0
-	for _, is := range []bool{k.Flow != nil, k.Resolve != nil, k.Wire != nil, k.HNS != nil} {
+	for _, is := range []bool{k.Flow != nil, k.Resolve != nil, k.Wire != nil, k.HNS != nil, k.Rule != nil, k.Placement != nil, k.Resources != nil, k.Doctor != nil} {
 		if is {
 			kinds++
 		}
 	}
 	if kinds != 1 {
-		say("a check has exactly one of flow, resolve, wire and hns; this one has %d", kinds)
+		say("a check has exactly one of %s; this one has %d", strings.Join(CheckKinds, ", "), kinds)
 		return
+	}
+	if k.Static() {
+		n.static(k, say)
 	}
 	if k.Expect != "" && !slices.Contains(Expects(), k.Expect) {
 		say("expect %q%s", k.Expect, strict.DidYouMean(k.Expect, Expects()))

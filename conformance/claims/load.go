@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -162,17 +164,30 @@ func (l *Ledger) Results() []result.Claim {
 		for i := range f.Claims {
 			c := &f.Claims[i]
 			rows = append(rows, result.Claim{ID: c.ID, Area: f.Area, Title: c.Title, Text: c.Text, Sources: c.Sources,
-				Disputed: c.Disputed, Unchecked: c.Unchecked, History: c.History()})
+				Disputed: c.Disputed, Unchecked: c.Unchecked, Needs: c.Needs, CheckedBy: c.CheckedBy(), Trouble: (*result.Trouble)(c.Trouble), History: c.History()})
 		}
 	}
 	return rows
 }
 
-// ChecksAt returns the checks that apply in a setting, in the order of the file.
+// CheckedBy lists the kinds of the claim's checks, each once, in the order of
+// the fields of [Check].
+func (c *Claim) CheckedBy() []string {
+	var kinds []string
+	for _, kind := range CheckKinds {
+		if slices.ContainsFunc(c.Checks, func(k Check) bool { return k.Kind() == kind }) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// ChecksAt returns the checks with packets that apply in a setting, in the
+// order of the file.
 func (c *Claim) ChecksAt(s result.Setting) []Check {
 	var checks []Check
 	for _, k := range c.Checks {
-		if k.Matches(s) {
+		if !k.Static() && k.Matches(s) {
 			checks = append(checks, k)
 		}
 	}
@@ -207,8 +222,45 @@ func (k Check) String() string {
 		return k.Wire.String() + " on the wire"
 	case k.HNS != nil:
 		return fmt.Sprintf("HNS of %s: %s", k.HNS.Node, k.HNS.Query)
+	case k.Rule != nil:
+		return k.Rule.String()
+	case k.Placement != nil:
+		return "a pod is placed among " + strings.Join(k.Placement.Nodes, ", ")
+	case k.Resources != nil:
+		return "a node's resources: " + strings.Join(slices.Sorted(maps.Keys(k.Resources.Want)), ", ")
+	case k.Doctor != nil:
+		return "the doctor looks at " + k.Doctor.Node
 	}
 	return ""
+}
+
+// CheckKinds are the names of the fields of [Check] that say what is tried.
+var CheckKinds = []string{"flow", "resolve", "wire", "hns", "rule", "placement", "resources", "doctor"}
+
+// Kind is which of [CheckKinds] the check is, the first where several are set.
+func (k Check) Kind() string {
+	for i, is := range []bool{k.Flow != nil, k.Resolve != nil, k.Wire != nil, k.HNS != nil, k.Rule != nil, k.Placement != nil, k.Resources != nil, k.Doctor != nil} {
+		if is {
+			return CheckKinds[i]
+		}
+	}
+	return ""
+}
+
+// Static reports whether the check needs no lab.
+func (k Check) Static() bool {
+	return k.Rule != nil || k.Placement != nil || k.Resources != nil || k.Doctor != nil
+}
+
+// String is "pod: spec.hostNetwork is true".
+func (r *Rule) String() string {
+	switch {
+	case r.Test != "":
+		return r.On + ": " + r.Test
+	case r.Field != "":
+		return r.On + ": " + r.Field + " " + cmp.Or(r.When, "set")
+	}
+	return r.On
 }
 
 // String is "pod/client -> pod/peer:80 (tcp)".

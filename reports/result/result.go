@@ -25,6 +25,11 @@ type Document struct {
 	Claims []Claim `json:"claims"`
 	// Cells join a claim and a setting.
 	Cells []Cell `json:"cells"`
+	// Statics are the checks that need no lab: rules on manifests and node
+	// configuration, placements, resources, folders of nodes.
+	Statics []Static `json:"statics,omitempty"`
+	// Systems are what the documents describe as wholes.
+	Systems []System `json:"systems,omitempty"`
 	// Flows are the labs' own expected flows (not claims), incidents among them.
 	Flows []FlowResult `json:"flows,omitempty"`
 	// Traces holds every trace once, by the key that cells and flows refer to.
@@ -77,8 +82,61 @@ type Claim struct {
 	Disputed bool `json:"disputed,omitempty"`
 	// Unchecked says why nothing checks the claim here, "" when something does.
 	Unchecked string `json:"unchecked,omitempty"`
+	// Needs says what it would take to check it: cluster, lab or nothing.
+	Needs string `json:"needs,omitempty"`
+	// CheckedBy lists the kinds of its checks: flow, resolve, wire, hns, rule,
+	// placement, resources, doctor.
+	CheckedBy []string `json:"checkedBy,omitempty"`
+	// Trouble is set where the claim is an entry of a troubleshooting chapter.
+	Trouble *Trouble `json:"trouble,omitempty"`
 	// History is the documented status over versions, in words.
 	History []Status `json:"history,omitempty"`
+}
+
+// Trouble is a symptom with its cause and cure.
+type Trouble struct {
+	Symptom string `json:"symptom"`
+	Cause   string `json:"cause"`
+	Cure    string `json:"cure"`
+}
+
+// Static is a check of a claim that needs no lab.
+type Static struct {
+	Claim string `json:"claim"`
+	// Kind is rule, placement, resources or doctor.
+	Kind string `json:"kind"`
+	// Where says in words for which settings it holds.
+	Where string `json:"where"`
+	Check
+	// Rule is set for rules.
+	Rule *Rule `json:"rule,omitempty"`
+}
+
+// Rule is what a rule looks for and tells.
+type Rule struct {
+	On     string `json:"on"`
+	Field  string `json:"field,omitempty"`
+	When   string `json:"when,omitempty"`
+	Level  string `json:"level"`
+	Effect string `json:"effect"`
+	Says   string `json:"says"`
+	Write  string `json:"write,omitempty"`
+	Bad    string `json:"bad,omitempty"`
+	Good   string `json:"good,omitempty"`
+}
+
+// System is something that the documents describe as a whole: a network
+// design, a runtime, a resolver. Claims are the ids of what they say about it.
+type System struct {
+	Number  int      `json:"number"`
+	ID      string   `json:"id"`
+	Group   string   `json:"group"`
+	Title   string   `json:"title"`
+	Text    string   `json:"text"`
+	Claims  []string `json:"claims"`
+	Designs []string `json:"designs,omitempty"`
+	Code    []string `json:"code,omitempty"`
+	Missing string   `json:"missing,omitempty"`
 }
 
 // Status is what the documents say about a claim for a range of versions.
@@ -147,11 +205,14 @@ type FlowResult struct {
 
 // Summary counts cells by outcome and flows by pass.
 type Summary struct {
-	Claims      int            `json:"claims"`
-	Cells       int            `json:"cells"`
-	Outcomes    map[string]int `json:"outcomes"`
-	Flows       int            `json:"flows"`
-	FlowsFailed int            `json:"flowsFailed"`
+	Claims   int            `json:"claims"`
+	Cells    int            `json:"cells"`
+	Outcomes map[string]int `json:"outcomes"`
+	// Statics and StaticsFailed count the checks that need no lab.
+	Statics       int `json:"statics"`
+	StaticsFailed int `json:"staticsFailed"`
+	Flows         int `json:"flows"`
+	FlowsFailed   int `json:"flowsFailed"`
 	// AsExpected is what the exit code says: no check and no flow went
 	// otherwise than it was expected to.
 	AsExpected bool `json:"asExpected"`

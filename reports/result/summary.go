@@ -28,7 +28,7 @@ func known(outcome string) bool { return slices.Contains(Outcomes, outcome) }
 // Summarise fills doc.Summary from the claims, cells and flows.
 //
 // A run is as expected when no cell differs or could not be checked, no check
-// outside disputed and unknown cells failed, and no flow failed. A disputed
+// outside disputed and unknown cells failed, and no flow and no static check failed. A disputed
 // expectation and a hole of the model are shown, they do not fail a run.
 func Summarise(doc *Document) {
 	s := Summary{Claims: len(doc.Claims), Cells: len(doc.Cells), Flows: len(doc.Flows), Outcomes: map[string]int{}, AsExpected: true}
@@ -45,6 +45,13 @@ func Summarise(doc *Document) {
 			if slices.ContainsFunc(c.Checks, func(k Check) bool { return !k.Pass }) {
 				s.AsExpected = false
 			}
+		}
+	}
+	s.Statics = len(doc.Statics)
+	for _, k := range doc.Statics {
+		if !k.Pass {
+			s.StaticsFailed++
+			s.AsExpected = false
 		}
 	}
 	for _, f := range doc.Flows {

@@ -1,0 +1,157 @@
+package claims
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Target is a setting as somebody names it: which Kubernetes, on which
+// Windows, with which network and runtime. An empty field is left open, and
+// every claim may hold for it.
+type Target struct {
+	// Kubernetes is a version, "1.20" or "1.20.4".
+	Kubernetes string `json:"kubernetes,omitempty"`
+	// Release is a name of [Releases]; Build the build, with or without a
+	// revision. Without one the build counts as fully patched.
+	Release string `json:"windows,omitempty"`
+	Build   string `json:"build,omitempty"`
+	// Network is an HNS network type, Plugin a CNI plugin.
+	Network       string `json:"network,omitempty"`
+	Plugin        string `json:"plugin,omitempty"`
+	PluginVersion string `json:"pluginVersion,omitempty"`
+	// Proxy is "kernelspace", "kernelspace-dsr", "userspace" or "none".
+	Proxy string `json:"proxy,omitempty"`
+	// Runtime is "docker" or "containerd".
+	Runtime        string `json:"runtime,omitempty"`
+	RuntimeVersion string `json:"runtimeVersion,omitempty"`
+}
+
+// Release is one release of Windows Server.
+type Release struct {
+	// Name is what people type: "2019", "1809", "20H2".
+	Name  string
+	Title string
+	// Channel is LTSC (five years and more) or SAC and AC (18 to 24 months).
+	Channel string
+	Build   string
+}
+
+// Releases are those that documents about Kubernetes name, oldest first. 2019
+// and 1809 have one build and differ in their channel.
+var Releases = []Release{
+	{"2016", "Windows Server 2016", "LTSC", "10.0.14393"},
+	{"1709", "Windows Server, version 1709", "SAC", "10.0.16299"},
+	{"1803", "Windows Server, version 1803", "SAC", "10.0.17134"},
+	{"1809", "Windows Server, version 1809", "SAC", "10.0.17763"},
+	{"2019", "Windows Server 2019", "LTSC", "10.0.17763"},
+	{"1903", "Windows Server, version 1903", "SAC", "10.0.18362"},
+	{"1909", "Windows Server, version 1909", "SAC", "10.0.18363"},
+	{"2004", "Windows Server, version 2004", "SAC", "10.0.19041"},
+	{"20H2", "Windows Server, version 20H2", "SAC", "10.0.19042"},
+	{"2022", "Windows Server 2022", "LTSC", "10.0.20348"},
+	{"2025", "Windows Server 2025", "LTSC", "10.0.26100"},
+}
+
+// Minors are the Kubernetes versions that the documents in the ledger are
+// about, oldest first. 1.6 to 1.13 have no edition here.
+func Minors() []string {
+	minors := []string{"1.5"}
+	for m := 14; m <= 36; m++ {
+		minors = append(minors, fmt.Sprintf("1.%d", m))
+	}
+	return minors
+}
+
+// Newest is the newest Kubernetes version that the ledger's documents cover.
+func Newest() string { m := Minors(); return m[len(m)-1] }
+
+// ReleaseNamed finds a release by a name that people use for it: "2019",
+// "ltsc2019", "Windows Server 2019", "10.0.17763" (the LTSC release of that build).
+func ReleaseNamed(s string) (Release, bool) {
+	name := strings.TrimSpace(strings.ToLower(s))
+	for _, prefix := range []string{"windows server", ", version", "version", "ltsc", "sac", "ws", "v"} {
+		name = strings.TrimSpace(strings.TrimPrefix(name, prefix))
+	}
+	i := slices.IndexFunc(Releases, func(r Release) bool { return strings.EqualFold(r.Name, name) })
+	if i >= 0 {
+		return Releases[i], true
+	}
+	var found []Release
+	for _, r := range Releases {
+		if name == r.Build || strings.HasPrefix(name, r.Build+".") {
+			found = append(found, r)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Release) int { return strings.Compare(a.Channel, b.Channel) })
+	if len(found) > 0 {
+		return found[0], true
+	}
+	return Release{}, false
+}
+
+// String is "Kubernetes 1.20, Windows Server 2019 (10.0.17763), overlay, docker".
+func (t Target) String() string {
+	var parts []string
+	if t.Kubernetes != "" {
+		parts = append(parts, "Kubernetes "+t.Kubernetes)
+	}
+	if r, ok := ReleaseNamed(t.Release); ok {
+		build := t.Build
+		if build == "" {
+			build = r.Build
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", r.Title, build))
+	} else if t.Build != "" {
+		parts = append(parts, "Windows "+t.Build)
+	}
+	for _, s := range []string{t.Network, strings.TrimSpace(t.Plugin + " " + t.PluginVersion), t.Proxy, strings.TrimSpace(t.Runtime + " " + t.RuntimeVersion)} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	if len(parts) == 0 {
+		return "every setting"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Holds reports whether Where may hold in a target: every field that both of
+// them name must fit.
+func (w Where) Holds(t Target) bool {
+	name := func(list []string, s string) bool { return s == "" || matchAny(list, s) }
+	version := func(rng, v string) bool { return v == "" || holds(rng, v) }
+	build := t.Build
+	if build == "" {
+		if r, ok := ReleaseNamed(t.Release); ok {
+			build = r.Build
+		}
+	}
+	if build != "" && strings.Count(build, ".") == 2 {
+		build += ".2147483647" // without a revision a build counts as fully patched
+	}
+	if len(w.Designs) > 0 && !slices.ContainsFunc(Designs, func(d Design) bool {
+		return matchAny(w.Designs, d.Name) && (t.Network == "" || d.Network == t.Network) && (t.Plugin == "" || d.Plugin == t.Plugin)
+	}) {
+		return false
+	}
+	return name(w.Networks, t.Network) && name(w.Plugins, t.Plugin) && name(w.Releases, t.Release) && name(w.Runtimes, t.Runtime) &&
+		(t.Proxy == "" || len(w.Proxies) == 0 || slices.Contains(w.Proxies, t.Proxy)) &&
+		version(w.Kubernetes, t.Kubernetes) && version(w.Build, build) &&
+		version(w.PluginVersion, t.PluginVersion) && version(w.RuntimeVersion, t.RuntimeVersion)
+}
+
+// CastNodes are the nodes of placements, as [Placement] names them.
+var CastNodes = []string{
+	"linux1",          // Linux, amd64
+	"linux-arm64",     // Linux, arm64
+	"win2019",         // Windows Server 2019, labels as Kubernetes sets them
+	"win2019-tainted", // the same with the taint os=windows:NoSchedule
+	"win1903",
+	"win2004",
+	"win2022",
+	"win2025",
+	"win2019-unlabelled", // without node.kubernetes.io/windows-build
+	"win2016-beta",       // only the beta.kubernetes.io labels, as in 1.5
+	"linux-beta",
+}

@@ -1,0 +1,59 @@
+// Package subject is what rules look at and what they find there: a pod, a
+// Service, a command line, each with the place that it has in its file. It is
+// the meeting point of the readers (conformance/manifest, conformance/nodeconf)
+// and of the engine (conformance/check), and knows neither.
+package subject
+
+import (
+	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+)
+
+// Subject is one thing that rules look at.
+type Subject struct {
+	// On is one of claims.Subjects.
+	On string
+	// Name is how a finding calls it: "Deployment default/web", "kube-proxy".
+	Name string
+	File string
+	// Pods is the kind of a pod: "windows", "hostprocess", "linux" or "undecided".
+	Pods string
+	// Root is where fields begin; its nodes know line and column. For command
+	// lines it is a map of flags and variables: {"--v": "4", "$NODE_NAME": "win1"}.
+	Root *yaml.Node
+	// Value is the typed form, as the reader documents it.
+	Value any
+}
+
+// Hit is one place where a test holds.
+type Hit struct {
+	// At is the node to point at; nil points at the subject's beginning.
+	At *yaml.Node
+	// Field is the path of At, for people: "spec.containers[0].image".
+	Field string
+	// Vars fill {name} in what the rule says.
+	Vars map[string]string
+}
+
+// Context is what a test may look at besides its subject.
+type Context struct {
+	// Target is the setting, complete but for what cannot be known.
+	Target claims.Target
+	// All are the subjects of all files of the run.
+	All []*Subject
+}
+
+// Test is a condition written in Go.
+type Test struct {
+	// On are the subjects that it is for, Name what a rule calls it.
+	On   []string
+	Name string
+	// Doc says in a sentence what it finds.
+	Doc string
+	// Args are the names of the arguments that it takes, Vars the names of what
+	// it fills into texts.
+	Args, Vars []string
+	// Find looks at one subject.
+	Find func(c *Context, s *Subject, args map[string]string) []Hit
+}
