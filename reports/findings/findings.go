@@ -1,0 +1,80 @@
+// Package findings is what checks of files report: every finding with its
+// place, the claim behind it, what happens on Windows and what to write
+// instead; and the forms in which people and machines read it. It holds data
+// only and knows neither claims nor the simulator.
+package findings
+
+// Schema names the version of the document's JSON form.
+const Schema = "winlab.dev/findings/v1alpha1"
+
+// Document is one run of winlab check or winlab doctor.
+type Document struct {
+	Schema string `json:"schema"`
+	// Tool is the version of winlab, Command what was typed.
+	Tool    string `json:"tool"`
+	Command string `json:"command"`
+	// Settings are the settings that were checked, in words; the first one was
+	// taken by default where Assumed is set.
+	Settings []string `json:"settings"`
+	Assumed  bool     `json:"assumed,omitempty"`
+	// Files and Documents count what was read.
+	Files     int       `json:"files"`
+	Documents int       `json:"documents"`
+	Findings  []Finding `json:"findings"`
+	// Mistakes are documents that could not be read.
+	Mistakes []Mistake `json:"mistakes,omitempty"`
+	// Passed counts documents that were read and not checked, by kind.
+	Passed map[string]int `json:"passed,omitempty"`
+	// Healthy lists in words what was looked at and found in order (doctor).
+	Healthy []string `json:"healthy,omitempty"`
+}
+
+// Finding is one thing that was found.
+type Finding struct {
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`   // from 1, 0 when the whole file or the setting is meant
+	Column int    `json:"column,omitempty"` // from 1
+	// Subject is what it was found in: "Deployment default/web", "kube-proxy".
+	Subject string `json:"subject,omitempty"`
+	// Field is the path of the field, where there is one.
+	Field string `json:"field,omitempty"`
+	// Level is error, warning or info.
+	Level string `json:"level"`
+	// Claim is the id of the claim behind it, ClaimTitle its title.
+	Claim      string `json:"claim"`
+	ClaimTitle string `json:"claimTitle,omitempty"`
+	// Effect is what happens on Windows: rejected-by-api, ignored, ...; EffectWords
+	// says the same in words.
+	Effect      string `json:"effect,omitempty"`
+	EffectWords string `json:"effectWords,omitempty"`
+	// Message says what was found, Write what to write instead.
+	Message string `json:"message"`
+	Write   string `json:"write,omitempty"`
+	// Settings are those of the document in which it holds, when it is not all
+	// of them.
+	Settings []string `json:"settings,omitempty"`
+	// Symptom, Cause and Evidence are set by the doctor: what people see, the
+	// cause that was found, and where it was seen, "ipconfig.txt:12: ...".
+	Symptom  string   `json:"symptom,omitempty"`
+	Cause    string   `json:"cause,omitempty"`
+	Evidence []string `json:"evidence,omitempty"`
+}
+
+// Mistake is a document that could not be read.
+type Mistake struct {
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Message string `json:"message"`
+}
+
+// Count returns how many findings have a level.
+func (d *Document) Count(level string) int {
+	n := 0
+	for _, f := range d.Findings {
+		if f.Level == level {
+			n++
+		}
+	}
+	return n
+}
