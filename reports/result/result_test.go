@@ -293,6 +293,30 @@ func TestSummarise(t *testing.T) {
 	}
 }
 
+// TestAClaimWithOnlyStaticChecksIsNotUnchecked: rules, placements, resources
+// and folders of nodes count like cells.
+func TestAClaimWithOnlyStaticChecksIsNotUnchecked(t *testing.T) {
+	pass, fail := result.Check{Pass: true}, result.Check{}
+	doc := &result.Document{
+		Claims: []result.Claim{{ID: "passes"}, {ID: "fails"}, {ID: "one of two"}, {ID: "disputed", Disputed: true}, {ID: "broken dispute", Disputed: true}, {ID: "with an own cell"}, {ID: "nothing"}},
+		Cells:  []result.Cell{{Claim: "with an own cell", Outcome: result.Own}},
+		Statics: []result.Static{
+			{Claim: "passes", Kind: "rule", Check: pass}, {Claim: "fails", Kind: "placement", Check: fail},
+			{Claim: "one of two", Check: pass}, {Claim: "one of two", Check: fail},
+			{Claim: "disputed", Check: pass}, {Claim: "broken dispute", Check: fail}, {Claim: "with an own cell", Check: pass},
+		},
+	}
+	want := map[string]string{"passes": result.Agrees, "fails": result.Differs, "one of two": result.Differs, "disputed": result.Disputed,
+		"broken dispute": result.Differs, "with an own cell": result.Own, "nothing": result.Unchecked}
+	if d := cmp.Diff(want, result.OfClaims(doc)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	result.Summarise(doc)
+	if s := doc.Summary; s.Statics != 7 || s.StaticsFailed != 3 || s.AsExpected {
+		t.Errorf("%d static checks, %d failed, as expected is %v", s.Statics, s.StaticsFailed, s.AsExpected)
+	}
+}
+
 func TestSampleHasEveryVerdictAndAction(t *testing.T) {
 	doc := resulttest.Sample()
 	if err := doc.Validate(); err != nil {

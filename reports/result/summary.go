@@ -63,8 +63,17 @@ func Summarise(doc *Document) {
 	doc.Summary = s
 }
 
-// OfClaims returns, for every claim, the outcome among its cells that needs
-// attention most; [Unchecked] when the claim has no cell.
+// Outcome is [Agrees] when the check passes and [Differs] when it does not.
+func (k Static) Outcome() string {
+	if k.Pass {
+		return Agrees
+	}
+	return Differs
+}
+
+// OfClaims returns, for every claim, the outcome among its cells and static
+// checks that needs attention most: a static check that passes agrees, one that
+// fails differs. [Unchecked] when the claim has neither.
 func OfClaims(doc *Document) map[string]string {
 	worst := make(map[string]string, len(doc.Claims))
 	for _, c := range doc.Claims {
@@ -79,10 +88,16 @@ func OfClaims(doc *Document) map[string]string {
 		}
 		return len(Outcomes)
 	}
-	for _, c := range doc.Cells {
-		if rank(c.Outcome) < rank(worst[c.Claim]) {
-			worst[c.Claim] = c.Outcome
+	add := func(claim, outcome string) {
+		if rank(outcome) < rank(worst[claim]) {
+			worst[claim] = outcome
 		}
+	}
+	for _, c := range doc.Cells {
+		add(c.Claim, c.Outcome)
+	}
+	for _, k := range doc.Statics {
+		add(k.Claim, k.Outcome())
 	}
 	return worst
 }
