@@ -164,12 +164,27 @@ func find(at Found, rest, done Path) []Found {
 	case n.Kind != yaml.MappingNode:
 		return missing()
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == s.Key {
-			return next(s, n.Content[i], n.Content[i+1])
-		}
+	if key, value := pair(n, s.Key, 0); value != nil {
+		return next(s, key, value)
 	}
 	return missing()
+}
+
+// pair finds a key of a map, also in what "<<" merges into it.
+func pair(n *yaml.Node, key string, depth int) (k, v *yaml.Node) {
+	var merged *yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		switch n.Content[i].Value {
+		case key:
+			return n.Content[i], n.Content[i+1]
+		case "<<":
+			merged = resolve(n.Content[i+1])
+		}
+	}
+	if merged != nil && merged.Kind == yaml.MappingNode && depth < 10 {
+		return pair(merged, key, depth+1)
+	}
+	return nil, nil
 }
 
 // resolve follows an alias.
@@ -186,10 +201,6 @@ func Child(n *yaml.Node, key string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return resolve(n.Content[i+1])
-		}
-	}
-	return nil
+	_, v := pair(n, key, 0)
+	return resolve(v)
 }

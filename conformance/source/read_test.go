@@ -1,0 +1,126 @@
+package source
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestReadSplitsAndKeepsLines(t *testing.T) {
+	const text = "# only a comment\n---\na: 1\n---  # next\n\nb:\n  - c: 2\n--- {d: 3}\n---\n---\n{\"e\":\n\t4}\n"
+	docs, mistakes := Read("x.yaml", strings.NewReader(text))
+	if len(mistakes) > 0 {
+		t.Fatal(mistakes)
+	}
+	var got []string
+	for _, d := range docs {
+		n := d.Root.Content[0]
+		got = append(got, fmt.Sprintf("%s at %d:%d", n.Value, n.Line, n.Column))
+	}
+	want := "a at 3:1, b at 6:1, d at 8:6, e at 11:2"
+	if s := strings.Join(got, ", "); s != want {
+		t.Errorf("got  %s\nwant %s", s, want)
+	}
+}
+
+func TestReadGoesOnAfterMistakes(t *testing.T) {
+	huge := "x: \"" + strings.Repeat("y", MaxDocument) + "\"\n"
+	docs, mistakes := Read("f", strings.NewReader("a: [\n---\nb: 1\nb: 2\n---\n"+huge+"---\nname: {{ .Values.x }}\n---\nok: 1\n"))
+	if len(docs) != 1 || docs[0].Root.Content[0].Value != "ok" {
+		t.Errorf("documents: %d", len(docs))
+	}
+	var lines []string
+	for _, m := range mistakes {
+		lines = append(lines, m.String())
+	}
+	got := strings.Join(lines, "\n")
+	for _, want := range []string{"f:1:1: not YAML", `f:4:1: the key "b" is here twice; the first is on line 3`, "f:6:1: the document has 4 MB", "f:8:8: a key is a map", "helm template"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no mistake says %q:\n%s", want, got)
+		}
+	}
+}
+
+func TestBinaryAndForeignText(t *testing.T) {
+	_, mistakes := Read("b", strings.NewReader("PK\x03\x04\x00\x00---\na: 1\n"))
+	if len(mistakes) != 1 || !strings.Contains(mistakes[0].Message, "binary") {
+		t.Error(mistakes)
+	}
+	if got := string(Text([]byte("\xff\xfea\x00:\x00\n\x00"))); got != "a:\n" {
+		t.Errorf("UTF-16: %q", got)
+	}
+}
+
+func TestDeepAndAliased(t *testing.T) {
+	_, mistakes := Read("d", strings.NewReader(strings.Repeat("[", 5000)+strings.Repeat("]", 5000)))
+	if len(mistakes) != 1 {
+		t.Error(mistakes)
+	}
+	docs, mistakes := Read("a", strings.NewReader("base: &b {x: 1}\nspec:\n  <<: *b\n  y: *b\n"))
+	if len(mistakes) > 0 {
+		t.Fatal(mistakes)
+	}
+	for _, path := range []string{"spec.x", "spec.y.x"} {
+		p, err := ParsePath(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := Find(docs[0].Root, p); len(f) != 1 || f[0].Missing() || f[0].Node.Value != "1" {
+			t.Errorf("%s: %+v", path, f)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	docs, _ := Read("f", strings.NewReader("spec:\n  cs:\n  - name: a\n    sec: {p: true}\n  - name: b\nann: {\"a.b/c\": x}\n"))
+	for path, want := range map[string]string{
+		"spec.cs[*].sec.p": "spec.cs[0].sec.p=true spec.cs[1].sec.p=-",
+		"spec.cs[1].name":  "spec.cs[1].name=b",
+		"spec.none.at.all": "spec.none.at.all=-",
+		"spec.none[*].x":   "",
+		"spec.cs[*].a[*]":  "",
+		`ann["a.b/c"]`:     `ann["a.b/c"]=x`,
+		"spec.cs.name":     "spec.cs.name=-",
+	} {
+		p, err := ParsePath(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.String() != path {
+			t.Errorf("%s is written %s", path, p)
+		}
+		var got []string
+		for _, f := range Find(docs[0].Root, p) {
+			v := "-"
+			if !f.Missing() {
+				v = f.Node.Value
+			}
+			got = append(got, f.Path.String()+"="+v)
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%s: got %q, want %q", path, s, want)
+		}
+	}
+	for _, bad := range []string{"", "a.", "a[", "a[x]", `a["b`, "a..b"} {
+		if _, err := ParsePath(bad); err == nil {
+			t.Errorf("%q was read as a path", bad)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add("a: 1\n---\nb: [1, {c: *x}]\n")
+	f.Add("--- {a: b}\n--- # x\n&a [*a]\n")
+	f.Add("{\"a\":\t[1]}")
+	p, _ := ParsePath("a.b[*].c")
+	f.Fuzz(func(t *testing.T, text string) {
+		docs, _ := Read("fuzz", strings.NewReader(text))
+		lines := strings.Count(text, "\n") + 2
+		for _, d := range docs {
+			if d.Line < 1 || d.Line > lines || d.Root.Line < d.Line || d.Root.Line > lines {
+				t.Errorf("document on line %d, root on %d of %d", d.Line, d.Root.Line, lines)
+			}
+			Find(d.Root, p)
+		}
+	})
+}
