@@ -115,7 +115,10 @@ func FuzzRead(f *testing.F) {
 	p, _ := ParsePath("a.b[*].c")
 	f.Fuzz(func(t *testing.T, text string) {
 		docs, _ := Read("fuzz", strings.NewReader(text))
-		lines := strings.Count(text, "\n") + 2
+		lines := 2
+		for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} { // YAML's ends of lines
+			lines += strings.Count(text, end)
+		}
 		for _, d := range docs {
 			if d.Line < 1 || d.Line > lines || d.Root.Line < d.Line || d.Root.Line > lines {
 				t.Errorf("document on line %d, root on %d of %d", d.Line, d.Root.Line, lines)
