@@ -1,0 +1,191 @@
+package manifest
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/winlab-dev/winlab/conformance/source"
+	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/sim/strict"
+)
+
+// Pod is a Pod or the pod template of a workload: the Value of subjects "pod".
+type Pod struct {
+	// Meta and Spec are the pod's own, or the template's.
+	Meta *metav1.ObjectMeta
+	Spec *corev1.PodSpec
+	// Kind, Namespace and Name are those of the object that holds it: "Deployment".
+	Kind, Namespace, Name string
+	// Replicas is how many pods the object makes, -1 when the manifest does not
+	// say (DaemonSet).
+	Replicas int
+	// OS is "windows", "linux" or "" when nothing says; Why tells what said it.
+	OS, Why string
+	// HostProcess is set when the pod, or one of its containers, asks for it.
+	HostProcess bool
+	// Class is the RuntimeClass that the pod names, nil when it names none or
+	// the files do not have it.
+	Class *nodev1.RuntimeClass
+}
+
+// Containers returns all containers of the pod: init containers, containers,
+// ephemeral containers.
+func (p *Pod) Containers() []corev1.Container {
+	all := append([]corev1.Container(nil), p.Spec.InitContainers...)
+	all = append(all, p.Spec.Containers...)
+	for _, e := range p.Spec.EphemeralContainers {
+		all = append(all, corev1.Container(e.EphemeralContainerCommon))
+	}
+	return all
+}
+
+// Object is the Value of subjects "object" and "workload".
+type Object struct {
+	APIVersion, Kind, Namespace, Name string
+	// Typed is the decoded object, nil for kinds that this package does not know.
+	Typed runtime.Object
+}
+
+// Options say how to read.
+type Options struct {
+	// OS is taken for pods of which nothing says on which system they run: ""
+	// leaves them undecided.
+	OS string
+}
+
+// Read turns documents into subjects. Documents that are no Kubernetes objects
+// are returned as rest. Passed counts objects of kinds that no rule looks at;
+// unknown fields and values of the wrong type are mistakes, and what could be
+// decoded is a subject all the same.
+func Read(docs []source.Doc, o Options) (subjects []*subject.Subject, rest []source.Doc, passed map[string]int, mistakes strict.Mistakes) {
+	r := &reader{passed: map[string]int{}}
+	for i := range docs {
+		if !r.doc(&docs[i]) {
+			rest = append(rest, docs[i])
+		}
+	}
+	decideSystems(r.subjects, o)
+	return r.subjects, rest, r.passed, r.mistakes
+}
+
+type reader struct {
+	subjects []*subject.Subject
+	passed   map[string]int
+	mistakes strict.Mistakes
+}
+
+func (r *reader) doc(d *source.Doc) bool {
+	api, kind := source.Child(d.Root, "apiVersion"), source.Child(d.Root, "kind")
+	if api == nil || kind == nil || api.Kind != yaml.ScalarNode || kind.Kind != yaml.ScalarNode || kind.Value == "" {
+		return false
+	}
+	if strings.Contains(api.Value, "config.k8s.io/") || api.Value == "winlab.dev/v1alpha1" {
+		return false // configuration files and labs have a kind too
+	}
+	text, err := sigsyaml.YAMLToJSON(d.Text)
+	if err != nil {
+		r.mistakes = append(r.mistakes, strict.Mistake{File: d.File, Line: d.Line, Column: 1, Message: "not a Kubernetes object: " + oneLine(err)})
+		return true
+	}
+	r.object(d.File, d.Root, text, 0)
+	return true
+}
+
+// object reads one object, or the items of a list.
+func (r *reader) object(file string, root *yaml.Node, text []byte, depth int) {
+	var head struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        struct {
+			Name, Namespace, GenerateName string
+		} `json:"metadata"`
+		Items []any `json:"items"`
+	}
+	_ = kjson.UnmarshalCaseSensitivePreserveInts(text, &head) // wrong types are reported below
+	if items := source.Child(root, "items"); strings.HasSuffix(head.Kind, "List") && items != nil && items.Kind == yaml.SequenceNode && depth == 0 {
+		for i, item := range head.Items {
+			if i < len(items.Content) {
+				if part, err := kjsonMarshal(item); err == nil {
+					r.object(file, items.Content[i], part, depth+1)
+				}
+			}
+		}
+		return
+	}
+	ob := &Object{APIVersion: head.APIVersion, Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}
+	if ob.Name == "" {
+		ob.Name = head.Metadata.GenerateName
+	}
+	typed := newObject(head.APIVersion, head.Kind)
+	r.add(file, "object", title(ob), root, ob)
+	if typed == nil {
+		r.passed[head.Kind]++
+		return
+	}
+	strictErrs, err := kjson.UnmarshalStrict(text, typed)
+	if err != nil {
+		r.mistakes = append(r.mistakes, strict.Mistake{File: file, Line: root.Line, Column: root.Column, Message: title(ob) + ": " + oneLine(err)})
+		return
+	}
+	for _, e := range strictErrs {
+		r.mistakes = append(r.mistakes, unknownField(file, root, title(ob), e))
+	}
+	ob.Typed = typed
+	r.typed(file, root, ob)
+}
+
+func (r *reader) add(file, on, name string, root *yaml.Node, value any) *subject.Subject {
+	s := &subject.Subject{On: on, Name: name, File: file, Root: root, Value: value}
+	r.subjects = append(r.subjects, s)
+	return s
+}
+
+func title(o *Object) string {
+	name := o.Name
+	if o.Namespace != "" {
+		name = o.Namespace + "/" + name
+	}
+	return strings.TrimSpace(o.Kind + " " + name)
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+var unknown = regexp.MustCompile(`^(unknown|duplicate) field "(.*)"$`)
+
+// unknownField turns an error of the strict decoder into a mistake with a place.
+func unknownField(file string, root *yaml.Node, name string, err error) strict.Mistake {
+	m := strict.Mistake{File: file, Line: root.Line, Column: root.Column, Message: name + ": " + oneLine(err)}
+	parts := unknown.FindStringSubmatch(err.Error())
+	if parts == nil {
+		return m
+	}
+	m.Message = fmt.Sprintf("%s: the API has no field %s here; the API server drops it or refuses the object", name, parts[2])
+	if p, err := source.ParsePath(parts[2]); err == nil {
+		for _, f := range source.Find(root, p) {
+			if at := f.Key; at != nil {
+				m.Line, m.Column = at.Line, at.Column
+			}
+		}
+	}
+	return m
+}
+
+// replicas of a pointer, 1 by default as in the API.
+func replicas(n *int32) int {
+	if n == nil {
+		return 1
+	}
+	return int(*n)
+}
+
+// quote is for messages.
+func quote(s string) string { return strconv.Quote(s) }

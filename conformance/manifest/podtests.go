@@ -1,0 +1,5 @@
+package manifest
+
+import "github.com/winlab-dev/winlab/conformance/subject"
+
+var podTests []subject.Test

@@ -1,0 +1,141 @@
+package manifest
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+
+	"github.com/winlab-dev/winlab/conformance/subject"
+)
+
+// osLabels are the labels that say which system a node runs. The beta one is
+// the only one before Kubernetes 1.9.
+var osLabels = []string{corev1.LabelOSStable, "beta.kubernetes.io/os"}
+
+// decideSystems decides for every pod on which system it runs.
+func decideSystems(all []*subject.Subject, o Options) {
+	classes := map[string]*nodev1.RuntimeClass{}
+	for _, s := range all {
+		if c, ok := s.Value.(*nodev1.RuntimeClass); ok {
+			classes[c.Name] = c
+		}
+	}
+	for _, s := range all {
+		p, ok := s.Value.(*Pod)
+		if !ok {
+			continue
+		}
+		if p.Spec.RuntimeClassName != nil {
+			p.Class = classes[*p.Spec.RuntimeClassName]
+		}
+		p.OS, p.Why = p.system(o)
+		p.HostProcess = p.OS != "linux" && hostProcess(p)
+		switch {
+		case p.OS == "windows" && p.HostProcess:
+			s.Pods = "hostprocess"
+		case p.OS == "":
+			s.Pods = "undecided"
+		default:
+			s.Pods = p.OS
+		}
+	}
+}
+
+// system looks for what says on which system the pod runs, the strongest word
+// first: its own field, its selectors, its RuntimeClass, what only one system
+// has, its images, and at last what the caller takes for granted.
+func (p *Pod) system(o Options) (os, why string) {
+	if p.Spec.OS != nil {
+		return string(p.Spec.OS.Name), "spec.os.name"
+	}
+	for _, l := range osLabels {
+		if v, ok := p.Spec.NodeSelector[l]; ok {
+			return v, "nodeSelector " + l
+		}
+	}
+	if v := affinitySystem(p.Spec.Affinity); v != "" {
+		return v, "node affinity"
+	}
+	if p.Class != nil && p.Class.Scheduling != nil {
+		for _, l := range osLabels {
+			if v, ok := p.Class.Scheduling.NodeSelector[l]; ok {
+				return v, "RuntimeClass " + p.Class.Name
+			}
+		}
+	}
+	if hostProcess(p) || windowsOptions(p) {
+		return "windows", "windowsOptions"
+	}
+	if _, ok := p.Meta.Annotations["experimental.windows.kubernetes.io/isolation-type"]; ok {
+		return "windows", "annotation experimental.windows.kubernetes.io/isolation-type"
+	}
+	windows, linux := "", ""
+	for _, c := range p.Containers() {
+		switch ImageOf(c.Image).OS {
+		case "windows":
+			windows = c.Image
+		case "linux":
+			linux = c.Image
+		}
+	}
+	switch {
+	case windows != "":
+		return "windows", "image " + windows
+	case linux != "":
+		return "linux", "image " + linux
+	case o.OS != "":
+		return o.OS, "--os " + o.OS
+	}
+	return "", ""
+}
+
+// affinitySystem is the only system that required node affinity leaves.
+func affinitySystem(a *corev1.Affinity) string {
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return ""
+	}
+	system := ""
+	for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		this := ""
+		for _, e := range term.MatchExpressions {
+			if (e.Key == osLabels[0] || e.Key == osLabels[1]) && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
+				this = e.Values[0]
+			}
+			if (e.Key == osLabels[0] || e.Key == osLabels[1]) && e.Operator == corev1.NodeSelectorOpNotIn && len(e.Values) == 1 {
+				// Kubernetes has nodes of two systems only.
+				this = map[string]string{"windows": "linux", "linux": "windows"}[e.Values[0]]
+			}
+		}
+		if this == "" || system != "" && this != system {
+			return ""
+		}
+		system = this
+	}
+	return system
+}
+
+func windowsOptions(p *Pod) bool {
+	if p.Spec.SecurityContext != nil && p.Spec.SecurityContext.WindowsOptions != nil {
+		return true
+	}
+	for _, c := range p.Containers() {
+		if c.SecurityContext != nil && c.SecurityContext.WindowsOptions != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func hostProcess(p *Pod) bool {
+	is := func(o *corev1.WindowsSecurityContextOptions) bool {
+		return o != nil && o.HostProcess != nil && *o.HostProcess
+	}
+	if p.Spec.SecurityContext != nil && is(p.Spec.SecurityContext.WindowsOptions) {
+		return true
+	}
+	for _, c := range p.Containers() {
+		if c.SecurityContext != nil && is(c.SecurityContext.WindowsOptions) {
+			return true
+		}
+	}
+	return false
+}

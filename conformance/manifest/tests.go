@@ -1,0 +1,13 @@
+package manifest
+
+import (
+	"slices"
+
+	"github.com/winlab-dev/winlab/conformance/subject"
+)
+
+// Tests returns the conditions on Kubernetes objects that a field alone cannot
+// say.
+func Tests() []subject.Test {
+	return slices.Concat(imageTests, podTests, resourceTests, schedulingTests, serviceTests)
+}
