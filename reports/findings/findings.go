@@ -18,9 +18,12 @@ type Document struct {
 	Settings []string `json:"settings"`
 	Assumed  bool     `json:"assumed,omitempty"`
 	// Files and Documents count what was read.
-	Files     int       `json:"files"`
-	Documents int       `json:"documents"`
-	Findings  []Finding `json:"findings"`
+	Files     int `json:"files"`
+	Documents int `json:"documents"`
+	// Read names the files that were read, so that JUnit has a case for those
+	// without a finding; it may be left out.
+	Read     []string  `json:"read,omitempty"`
+	Findings []Finding `json:"findings"`
 	// Mistakes are documents that could not be read.
 	Mistakes []Mistake `json:"mistakes,omitempty"`
 	// Passed counts documents that were read and not checked, by kind.

@@ -1,0 +1,44 @@
+package findings
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// The levels of a finding, the gravest first.
+const (
+	Error   = "error"
+	Warning = "warning"
+	Info    = "info"
+)
+
+// Sort orders findings by file, line, column and claim, and mistakes by place.
+// All forms write this order, so that the same document gives the same bytes.
+func (d *Document) Sort() {
+	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+			strings.Compare(a.Claim, b.Claim), strings.Compare(a.Subject, b.Subject), strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))
+	})
+	slices.SortStableFunc(d.Mistakes, func(a, b Mistake) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Message, b.Message))
+	})
+}
+
+// sorted is a sorted copy; the caller's document stays as it is.
+func (d *Document) sorted() *Document {
+	c := *d
+	c.Findings = slices.Clone(d.Findings)
+	c.Mistakes = slices.Clone(d.Mistakes)
+	c.Sort()
+	return &c
+}
+
+// Checked is how many documents some rule looked at.
+func (d *Document) Checked() int {
+	n := d.Documents
+	for _, passed := range d.Passed {
+		n -= passed
+	}
+	return max(n, 0)
+}
