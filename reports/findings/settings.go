@@ -40,7 +40,7 @@ func inSettings(all, some []string) string {
 	for _, words := range groups {
 		on := where[words]
 		switch {
-		case len(on) == len(rests) && len(all) > 1 && words != "":
+		case len(on) == len(rests) && len(some) < len(all) && words != "":
 			out = append(out, words)
 		case words == "":
 			out = append(out, list(on))
