@@ -1,0 +1,214 @@
+package resources
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Kubelet is what of a kubelet's flags matters for resources.
+type Kubelet struct {
+	KubeReserved, SystemReserved map[string]resource.Quantity
+	// EvictionHard and EvictionSoft are thresholds by signal. Setting the flag
+	// replaces all defaults, also those of other signals
+	// (pkg/kubelet/apis/config/v1beta1/defaults.go).
+	EvictionHard, EvictionSoft []Threshold
+	// EnforceNodeAllocatable is [pods] and CgroupsPerQOS true by default, on
+	// Windows too.
+	EnforceNodeAllocatable []string
+	CgroupsPerQOS          bool
+	// IgnoreEviction keeps thresholds out of Node Allocatable.
+	IgnoreEviction bool
+	// ReservedCPUs is set when --reserved-cpus is: it overrides what the other
+	// flags reserve.
+	ReservedCPUs bool
+	MaxPods      int64
+	// Priority is a Windows priority class.
+	Priority string
+	// Refused are flags that the kubelet does not know or cannot use.
+	Refused []string
+}
+
+// The flags that documents name and no kubelet has, with the real ones.
+var misspelt = map[string]string{
+	"--kubelet-reserve":          "--kube-reserved",
+	"--system-reserve":           "--system-reserved",
+	"--enforce-node-allocable":   "--enforce-node-allocatable",
+	"--kubelet-reserved":         "--kube-reserved",
+	"--enforce-node-allocateble": "--enforce-node-allocatable",
+}
+
+// priorities are the classes that the kubelet takes (cmd/kubelet/app/init_windows.go).
+var priorities = []string{
+	"IDLE_PRIORITY_CLASS", "BELOW_NORMAL_PRIORITY_CLASS", "NORMAL_PRIORITY_CLASS",
+	"ABOVE_NORMAL_PRIORITY_CLASS", "HIGH_PRIORITY_CLASS", "REALTIME_PRIORITY_CLASS",
+}
+
+// ParseKubelet reads a command line. Flags that have nothing to do with
+// resources are passed over. The error holds every mistake: a value that
+// cannot be read, a flag that only the documents have.
+func ParseKubelet(v Minor, commandLine string) (*Kubelet, error) {
+	k := &Kubelet{
+		EnforceNodeAllocatable: []string{"pods"},
+		CgroupsPerQOS:          true,
+		EvictionHard:           DefaultEvictionHard(v),
+		MaxPods:                110,
+		Priority:               "NORMAL_PRIORITY_CLASS",
+	}
+	var mistakes []error
+	words := splitCommand(commandLine)
+	for i := 0; i < len(words); i++ {
+		name, value, joined := strings.Cut(words[i], "=")
+		if !strings.HasPrefix(name, "--") {
+			continue
+		}
+		if right, ok := misspelt[name]; ok {
+			mistakes = append(mistakes, fmt.Errorf("no kubelet has the flag %s; write %s", name, right))
+			continue
+		}
+		take, known := k.flag(v, name)
+		if !known {
+			continue
+		}
+		if !joined {
+			switch isBool := name == "--cgroups-per-qos" || name == "--experimental-allocatable-ignore-eviction"; {
+			case isBool:
+				value = "true"
+			case i+1 == len(words) || strings.HasPrefix(words[i+1], "--"):
+				mistakes = append(mistakes, fmt.Errorf("%s needs a value", name))
+				continue
+			default:
+				i++
+				value = words[i]
+			}
+		}
+		if err := take(value); err != nil {
+			mistakes = append(mistakes, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return k, errors.Join(mistakes...)
+}
+
+// flag returns what to do with the value of a flag.
+func (k *Kubelet) flag(v Minor, name string) (take func(string) error, known bool) {
+	switch name {
+	case "--kube-reserved":
+		return func(s string) (err error) { k.KubeReserved, err = parseReserved(s); return }, true
+	case "--system-reserved":
+		return func(s string) (err error) { k.SystemReserved, err = parseReserved(s); return }, true
+	case "--eviction-hard":
+		return func(s string) (err error) { k.EvictionHard, err = ParseThresholds(s); return }, true
+	case "--eviction-soft":
+		return func(s string) (err error) { k.EvictionSoft, err = ParseThresholds(s); return }, true
+	case "--enforce-node-allocatable":
+		return func(s string) error {
+			k.EnforceNodeAllocatable = slices.DeleteFunc(strings.Split(s, ","), func(s string) bool { return s == "" })
+			return nil
+		}, true
+	case "--cgroups-per-qos":
+		return func(s string) (err error) { k.CgroupsPerQOS, err = parseBool(s); return }, true
+	case "--experimental-allocatable-ignore-eviction":
+		return func(s string) (err error) { k.IgnoreEviction, err = parseBool(s); return }, true
+	case "--reserved-cpus":
+		return func(s string) error { k.ReservedCPUs = s != ""; return nil }, true
+	case "--max-pods":
+		return func(s string) (err error) {
+			if k.MaxPods, err = strconv.ParseInt(s, 10, 32); err != nil || k.MaxPods < 0 {
+				return fmt.Errorf("%q is no number of pods", s)
+			}
+			return nil
+		}, true
+	case "--windows-priorityclass":
+		return func(s string) error {
+			k.Priority = s
+			// The flag came with 1.17 (cmd/kubelet/app/options/osflags_windows.go).
+			if v < 17 || !slices.Contains(priorities, s) {
+				k.Refused = append(k.Refused, "--windows-priorityclass")
+			}
+			return nil
+		}, true
+	}
+	return nil, false
+}
+
+func parseBool(s string) (bool, error) {
+	b, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, fmt.Errorf("%q is neither true nor false", s)
+	}
+	return b, nil
+}
+
+// parseReserved reads "cpu=500m,memory=2Gi", as parseResourceList of
+// cmd/kubelet/app/server.go does.
+func parseReserved(s string) (map[string]resource.Quantity, error) {
+	reserved := map[string]resource.Quantity{}
+	for part := range strings.SplitSeq(s, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(part, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q: write resource=quantity, such as memory=2Gi", part)
+		}
+		name = strings.TrimSpace(name)
+		if !slices.Contains([]string{"cpu", "memory", "ephemeral-storage", "pid"}, name) {
+			return nil, fmt.Errorf("%q cannot be reserved; there are cpu, memory, ephemeral-storage and pid", name)
+		}
+		q, err := parseQuantity(strings.TrimSpace(value))
+		if err != nil {
+			return nil, err
+		}
+		reserved[name] = q
+	}
+	return reserved, nil
+}
+
+// parseQuantity reads a quantity that is not negative.
+func parseQuantity(s string) (resource.Quantity, error) {
+	q, err := resource.ParseQuantity(s)
+	if err != nil {
+		return q, fmt.Errorf("%q is no quantity such as 500m or 2Gi", s)
+	}
+	if q.Sign() < 0 {
+		return q, fmt.Errorf("%q is negative", s)
+	}
+	return q, nil
+}
+
+// splitCommand cuts a command line into words, as cmd, PowerShell and shells
+// do where kubelets are concerned: quotes hold words together, and a line may
+// go on after `, ^ or \.
+func splitCommand(s string) []string {
+	var words []string
+	var word strings.Builder
+	in, any := rune(0), false
+	flush := func() {
+		if w := word.String(); any && w != "`" && w != "^" && w != `\` {
+			words = append(words, w)
+		}
+		word.Reset()
+		any = false
+	}
+	for _, r := range s {
+		switch {
+		case in != 0 && r == in:
+			in = 0
+		case in != 0:
+			word.WriteRune(r)
+		case r == '"' || r == '\'':
+			in, any = r, true
+		case r == ' ' || r == '\t' || r == '\n' || r == '\r':
+			flush()
+		default:
+			word.WriteRune(r)
+			any = true
+		}
+	}
+	flush()
+	return words
+}
