@@ -53,8 +53,8 @@ type Finding struct {
 	// Message says what was found, Write what to write instead.
 	Message string `json:"message"`
 	Write   string `json:"write,omitempty"`
-	// Settings are those of the document in which it holds, when it is not all
-	// of them.
+	// Settings says in words in which of the document's settings it holds, when
+	// it is not all of them; a line may stand for several.
 	Settings []string `json:"settings,omitempty"`
 	// Symptom, Cause and Evidence are set by the doctor: what people see, the
 	// cause that was found, and where it was seen, "ipconfig.txt:12: ...".

@@ -39,11 +39,11 @@ func several() *findings.Document {
 	return &findings.Document{Schema: findings.Schema, Tool: "winlab v0.1.0-sample", Command: "winlab check --all-settings dir", Settings: []string{k14, k19, k20, strings.Replace(k20, "overlay", "l2bridge", 1)}, Files: 4, Documents: 9,
 		Read: []string{"dir/a b.yaml", "dir/bad.yaml", "dir/clean.yaml", "dir/web.yaml"},
 		Findings: []findings.Finding{
-			{File: "dir/web.yaml", Line: 3, Column: 1, Subject: "Service shop/web", Field: "spec.sessionAffinityConfig", Level: findings.Warning, Claim: "affinity-timeout", Effect: "different", EffectWords: "it works otherwise than on Linux", Message: "the timeout is not honoured", Settings: []string{k14, k19}},
-			{File: "dir/web.yaml", Line: 30, Column: 5, Subject: "Deployment shop/web", Level: findings.Error, Claim: "mixed-os", Effect: "rejected-by-api", EffectWords: "the API server refuses it", Message: "spec.os.name is \x1b[31mlinux\x1b[0m", Write: "two Deployments:\none for each system", Settings: []string{k20, strings.Replace(k20, "overlay", "l2bridge", 1)}},
+			{File: "dir/web.yaml", Line: 3, Column: 1, Subject: "Service shop/web", Field: "spec.sessionAffinityConfig", Level: findings.Warning, Claim: "affinity-timeout", Effect: "different", EffectWords: "it works otherwise than on Linux", Message: "the timeout is not honoured", Settings: []string{"Kubernetes 1.14, 1.19"}},
+			{File: "dir/web.yaml", Line: 30, Column: 5, Subject: "Deployment shop/web", Level: findings.Error, Claim: "mixed-os", Effect: "rejected-by-api", EffectWords: "the API server refuses it", Message: "spec.os.name is \x1b[31mlinux\x1b[0m", Write: "two Deployments:\none for each system", Settings: []string{"Kubernetes 1.20, overlay", "Kubernetes 1.20, l2bridge", "a", "b", "c", "d"}},
 			{File: "dir/web.yaml", Line: 31, Subject: "Deployment shop/web", Level: findings.Error, Claim: "mixed-os", Effect: "rejected-by-api", EffectWords: "the API server refuses it", Message: "the same again"},
 			{File: "dir/a b.yaml", Level: findings.Error, Claim: "image-base", ClaimTitle: "The image's base matches the host", Effect: "fails", EffectWords: "it is accepted, and what it asks for fails", Message: "the image is for 1803 \u202e"},
-			{Level: findings.Warning, Claim: "sac-out-of-support", Effect: "unlisted", EffectWords: "the documents do not list it", Message: "Windows Server, version 1803 is not listed for Kubernetes 1.20", Write: "use Windows Server 2019", Settings: []string{k20}},
+			{Level: findings.Warning, Claim: "sac-out-of-support", Effect: "unlisted", EffectWords: "the documents do not list it", Message: "Windows Server, version 1803 is not listed for Kubernetes 1.20", Write: "use Windows Server 2019", Settings: []string{"Kubernetes 1.20"}},
 		},
 		Mistakes: []findings.Mistake{{File: "dir/bad.yaml", Line: 4, Column: 3, Message: "the key \"spec\" is here twice"}, {File: "dir/bad.yaml", Message: "binary\x00data"}}}
 }

@@ -49,7 +49,7 @@ func SARIF(w io.Writer, doc *Document) error {
 		f := &d.Findings[i]
 		if f.File == "" {
 			ref := sarif.NewReportingDescriptorReference().WithID(clean.Line(f.Claim)).WithIndex(s.index[f.Claim])
-			inv.AddToolConfigurationNotification(sarif.NewNotification().WithLevel(sarifLevel(f.Level)).WithMessage(message(s.text(f))).WithAssociatedRule(ref))
+			inv.AddToolConfigurationNotification(sarif.NewNotification().WithLevel(sarifLevel(f.Level)).WithMessage(message(text(f))).WithAssociatedRule(ref))
 			continue
 		}
 		run.AddResult(s.result(f))
@@ -143,7 +143,7 @@ func cut(s string) string {
 
 func (s *sarifWriter) result(f *Finding) *sarif.Result {
 	id := clean.Line(f.Claim)
-	r := sarif.NewResult().WithRuleID(id).WithRuleIndex(s.index[f.Claim]).WithLevel(sarifLevel(f.Level)).WithMessage(message(s.text(f)))
+	r := sarif.NewResult().WithRuleID(id).WithRuleIndex(s.index[f.Claim]).WithLevel(sarifLevel(f.Level)).WithMessage(message(text(f)))
 	at := location(f.File, f.Line, f.Column)
 	if f.Subject != "" || f.Field != "" {
 		name := clean.Line(strings.TrimSpace(f.Subject + " " + f.Field))
@@ -177,7 +177,7 @@ func (s *sarifWriter) result(f *Finding) *sarif.Result {
 var evidenceForm = regexp.MustCompile(`^([^\s:][^:]*):(\d{1,9}):(?:\d+:)?\s+(.+)$`)
 
 // text is all that a reader of the result sees.
-func (s *sarifWriter) text(f *Finding) string {
+func text(f *Finding) string {
 	parts := []string{clean.Line(f.Message) + "."}
 	add := func(name, text string) {
 		if text != "" {
@@ -195,9 +195,7 @@ func (s *sarifWriter) text(f *Finding) string {
 		add("On Windows: ", f.EffectWords)
 		add("Write: ", f.Write)
 	}
-	if all := s.d.Settings; len(f.Settings) > 0 && len(f.Settings) < len(all) {
-		add("Holds in: ", inSettings(all, f.Settings))
-	}
+	add("Holds in: ", strings.Join(few(f.Settings), "; "))
 	return strings.Join(parts, "\n")
 }
 

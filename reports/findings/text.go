@@ -94,9 +94,17 @@ func (p *printer) finding(f *Finding) {
 	p.named("effect", effect)
 	p.named("seen", strings.Join(f.Evidence, "\n"))
 	p.named(remedy, f.Write)
-	if all := p.d.Settings; len(f.Settings) > 0 && len(all) > 1 && len(f.Settings) < len(all) {
-		p.named("in", fmt.Sprintf("%d of %d settings: %s", len(f.Settings), len(all), inSettings(all, f.Settings)))
+	p.named("in", strings.Join(few(f.Settings), "\n"))
+}
+
+// mostLines is how many lines say in which settings a finding holds.
+const mostLines = 5
+
+func few(lines []string) []string {
+	if n := len(lines); n > mostLines {
+		return append(slices.Clone(lines[:mostLines-1]), fmt.Sprintf("and %d more", n-mostLines+1))
 	}
+	return lines
 }
 
 // named writes a line that belongs to the finding above, behind its name;
@@ -143,9 +151,9 @@ func (p *printer) summary() {
 	fmt.Fprintf(p.w, "%s: %s", what, found)
 	switch n := len(d.Settings); {
 	case n == 1:
-		fmt.Fprintf(p.w, " for %s", clean.Line(inSettings(d.Settings, d.Settings)))
+		fmt.Fprintf(p.w, " for %s", clean.Line(settingsWords(d.Settings)))
 	case n > 1:
-		fmt.Fprintf(p.w, " in %d settings: %s", n, clean.Line(inSettings(d.Settings, d.Settings)))
+		fmt.Fprintf(p.w, " in %d settings, %s", n, clean.Line(settingsWords(d.Settings)))
 	}
 	p.w.WriteByte('\n')
 	if d.Assumed {
