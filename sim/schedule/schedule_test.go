@@ -200,7 +200,9 @@ func TestAnUnknownClassFailsInTheKubeletOfOld(t *testing.T) {
 
 func TestHandlerMustBeKnownToTheRuntime(t *testing.T) {
 	docker := node("docker", "windows", "10.0.17763", func(n *Node) { n.Handlers = map[string]string{"docker": Process} })
-	containerd := node("containerd", "windows", "10.0.17763", func(n *Node) { n.Handlers = map[string]string{"runhcs-wcow-process": Process, "runhcs-wcow-hypervisor": HyperV} })
+	containerd := node("containerd", "windows", "10.0.17763", func(n *Node) {
+		n.Handlers = map[string]string{"runhcs-wcow-process": Process, "runhcs-wcow-hypervisor": HyperV}
+	})
 	r := Evaluate(20, Request{Pod: pod(class("windows-2019")), Classes: []*nodev1.RuntimeClass{windows2019("docker")}}, []Node{docker, containerd})
 	if r.Verdicts[0].Runs != Yes || r.Verdicts[1].Runs != No || r.Verdicts[1].Why() != `the container runtime has no handler "docker"` {
 		t.Errorf("%+v", r.Verdicts)
