@@ -74,7 +74,7 @@ func Read(docs []source.Doc, o Options) (subjects []*subject.Subject, rest []sou
 			rest = append(rest, docs[i])
 		}
 	}
-	decideSystems(r.subjects, o)
+	Decide(r.subjects, o)
 	return r.subjects, rest, r.passed, r.mistakes
 }
 
@@ -106,7 +106,9 @@ func (r *reader) object(file string, root *yaml.Node, text []byte, depth int) {
 	var head struct {
 		metav1.TypeMeta `json:",inline"`
 		Metadata        struct {
-			Name, Namespace, GenerateName string
+			Name         string `json:"name"`
+			Namespace    string `json:"namespace"`
+			GenerateName string `json:"generateName"`
 		} `json:"metadata"`
 		Items []any `json:"items"`
 	}

@@ -11,8 +11,10 @@ import (
 // the only one before Kubernetes 1.9.
 var osLabels = []string{corev1.LabelOSStable, "beta.kubernetes.io/os"}
 
-// decideSystems decides for every pod on which system it runs.
-func decideSystems(all []*subject.Subject, o Options) {
+// Decide decides for every pod among the subjects on which system it runs. Read
+// does so for its own subjects; with subjects of several reads, call it again:
+// a RuntimeClass may stand in another file than the pods that name it.
+func Decide(all []*subject.Subject, o Options) {
 	classes := map[string]*nodev1.RuntimeClass{}
 	for _, s := range all {
 		if c, ok := s.Value.(*nodev1.RuntimeClass); ok {

@@ -21,6 +21,9 @@ type Segment struct {
 	list  bool
 }
 
+// List reports whether the step is an entry of a list.
+func (s Segment) List() bool { return s.list }
+
 // ParsePath reads a path.
 func ParsePath(s string) (Path, error) {
 	var p Path

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/winlab-dev/winlab/conformance/check"
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/conformance/offline"
+	"github.com/winlab-dev/winlab/reports/findings"
+)
+
+// settingFlags are the flags that name a setting.
+type settingFlags struct{ check.Choice }
+
+func (s *settingFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&s.Kubernetes, "kubernetes", "k", "", "the `version` of Kubernetes, several with commas, or all (default: the newest documented)")
+	f.StringVarP(&s.Windows, "windows", "w", "", "the `release` of Windows Server or its build, such as 2019 or 10.0.17763.1432; several with commas, or all (default: the newest documented)")
+	f.StringVarP(&s.Network, "network", "n", "", "the `network`: l2bridge, l2tunnel, overlay, transparent, the name of a design, or all (default: l2bridge, or what the configuration files say)")
+	f.StringVar(&s.Proxy, "proxy", "", "how Services are served: kernelspace, kernelspace-dsr, userspace, none or all (default: kernelspace)")
+	f.StringVarP(&s.Runtime, "runtime", "r", "", "the container `runtime`: docker or containerd, with a version containerd@1.6.8, or all (default: docker up to Kubernetes 1.23, then containerd)")
+	minors := slices.Clone(claims.Minors())
+	slices.Reverse(minors)
+	fixed(cmd, "kubernetes", append(minors, "all")...)
+	var releases []string
+	for _, r := range slices.Backward(claims.Releases) {
+		releases = append(releases, r.Name)
+	}
+	fixed(cmd, "windows", append(releases, "all")...)
+	networks := slices.Clone(check.Networks)
+	for _, d := range claims.Designs {
+		networks = append(networks, d.Name)
+	}
+	fixed(cmd, "network", append(networks, "all")...)
+	fixed(cmd, "proxy", append(slices.Clone(check.Proxies), "all")...)
+	fixed(cmd, "runtime", "containerd", "docker", "all")
+}
+
+// failOn are the levels that make the exit code 1.
+var failOn = []string{"error", "warning", "info", "never"}
+
+func (a *app) checkCmd() *cobra.Command {
+	var s settingFlags
+	var system, fail string
+	cmd := &cobra.Command{
+		Use:   "check FILE | DIR | - ...",
+		Short: "Hold manifests and node configuration against the support matrix",
+		Long: `Hold manifests (Pods, workloads, Services, RuntimeClasses, NetworkPolicies, volumes) and
+the configuration of nodes (CNI configurations, flannel's net-conf.json and subnet.env,
+command lines of kubelet, kube-proxy and flanneld, nssm and sc lines) against what the
+documents say about Windows nodes, without a cluster. "-" reads standard input.
+
+Each finding tells the place, what happens on Windows in that setting, what to write
+instead, and the claim behind it; "winlab claims show ID" tells more about a claim.
+
+A pod counts as a Windows pod by its spec.os.name, node selector, affinity, RuntimeClass,
+Windows options or image. Where nothing says, it is checked for its missing selector only;
+--os takes such pods for Windows or Linux pods.
+
+Exit codes: 0 nothing found at the level of --fail-on, 1 something found, 2 a document
+could not be read, or wrong usage.`,
+		Example: `  winlab check fixtures/manifests/win-webserver.yaml
+  winlab check --kubernetes 1.20 --windows 2019 --network overlay pod.yaml
+  helm template my-chart | winlab check --os linux -
+  kubectl kustomize overlays/production | winlab check --all -
+  winlab check -o sarif deploy/ C:/k/cni.conf > findings.sarif`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("no file to check; name files or folders, or - for standard input")
+			}
+			if n := len(slices.DeleteFunc(slices.Clone(args), func(s string) bool { return s != "-" })); n > 1 {
+				return usagef("standard input (-) can be read once only")
+			}
+			return nil
+		},
+		ValidArgsFunction: files(true, []string{"yaml", "yml", "json", "conf", "conflist", "env", "ps1", "cmd", "bat", "txt"}),
+	}
+	out := output(cmd, "text", "json", "sarif", "junit")
+	s.add(cmd)
+	f := cmd.Flags()
+	f.BoolVarP(&s.All, "all", "a", false, "check against every documented pair of Kubernetes and Windows")
+	f.StringVar(&system, "os", "auto", "the system of pods of which nothing says on which they run: auto, windows or linux")
+	f.StringVar(&fail, "fail-on", "error", "the lowest level that makes the exit code 1: "+strings.Join(failOn, ", "))
+	fixed(cmd, "os", "auto", "windows", "linux")
+	fixed(cmd, "fail-on", failOn...)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !slices.Contains([]string{"auto", "windows", "linux"}, system) {
+			return usagef("--os %s: write auto, windows or linux", system)
+		}
+		if !slices.Contains(failOn, fail) {
+			return usagef("--fail-on %s: write one of %s", fail, strings.Join(failOn, ", "))
+		}
+		l, err := claims.Load()
+		if err != nil {
+			return err
+		}
+		targets, assumed, err := s.Targets(l)
+		if err != nil {
+			return usageError{err}
+		}
+		inputs, err := check.Inputs(args, os.Stdin)
+		if err != nil {
+			return err
+		}
+		p := newProgress(a.err, a.errTerm)
+		doc, err := check.Run(cmd.Context(), inputs, check.Options{Targets: targets, Assumed: assumed, NetworkGiven: s.Network != "", OS: strings.TrimPrefix(system, "auto"),
+			Ledger: l, Tool: currentVersion().String(), Command: a.command(),
+			Progress: func(done, total int, name string) {
+				if a.errTerm && total > 20 {
+					p.event(offline.Event{Done: done, Total: total, What: name})
+				}
+			}})
+		p.end()
+		if err != nil {
+			return err
+		}
+		return a.found(doc, *out, fail)
+	}
+	return cmd
+}
+
+// command is what was typed.
+func (a *app) command() string { return strings.Join(append([]string{"winlab"}, a.args...), " ") }
+
+// found prints findings and chooses the exit code.
+func (a *app) found(doc *findings.Document, form, fail string) error {
+	var err error
+	switch form {
+	case "json":
+		err = findings.JSON(a.out, doc)
+	case "sarif":
+		err = findings.SARIF(a.out, doc)
+	case "junit":
+		err = findings.JUnit(a.out, doc)
+	default:
+		err = findings.Text(a.out, doc, findings.TextOptions{Color: a.colour()})
+	}
+	if err != nil {
+		return err
+	}
+	if n := len(doc.Mistakes); n > 0 {
+		if n == 1 {
+			return unreadable{"one document could not be read"}
+		}
+		return unreadable{fmt.Sprintf("%d mistakes in documents that were to be read", n)}
+	}
+	for _, level := range claims.Levels {
+		if fail == "never" {
+			break
+		}
+		if doc.Count(level) > 0 {
+			return unexpected{}
+		}
+		if level == fail {
+			break
+		}
+	}
+	return nil
+}
+
+// unreadable is input that could not be read, after the rest was reported.
+type unreadable struct{ text string }
+
+func (e unreadable) Error() string { return e.text }

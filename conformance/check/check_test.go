@@ -1,0 +1,39 @@
+package check
+
+import (
+	"context"
+	"testing"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+)
+
+func ledger(t *testing.T) *claims.Ledger {
+	t.Helper()
+	l, err := claims.Load()
+	if err != nil {
+		t.Fatalf("the ledger does not load:\n%v", err)
+	}
+	return l
+}
+
+// TestLedgerWithRules lints the ledger with tests and fields known.
+func TestLedgerWithRules(t *testing.T) {
+	if err := ledger(t).Lint(LintOptions()); err != nil {
+		t.Fatalf("the ledger has mistakes:\n%v", err)
+	}
+}
+
+// TestExamples: every rule finds its bad example and not its good one, and
+// says nothing in a setting that it is not for.
+func TestExamples(t *testing.T) {
+	statics, err := Examples(context.Background(), ledger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range statics {
+		if !s.Pass {
+			t.Errorf("claim %s, rule %q (%s): %s: %s", s.Claim, s.What, s.Where, s.Got, s.Summary)
+		}
+	}
+	t.Logf("%d rules", len(statics))
+}

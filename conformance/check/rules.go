@@ -1,0 +1,130 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/conformance/manifest"
+	"github.com/winlab-dev/winlab/conformance/nodeconf"
+	"github.com/winlab-dev/winlab/conformance/source"
+	"github.com/winlab-dev/winlab/conformance/subject"
+)
+
+// rule is a rule of the ledger, ready to be asked.
+type rule struct {
+	claim *claims.Claim
+	check *claims.Check
+	*claims.Rule
+	paths  []source.Path
+	cond   claims.Condition
+	unless []source.Path
+	excuse claims.Condition
+	test   *subject.Test
+}
+
+// Tests are all conditions written in Go, by their names.
+func Tests() []subject.Test {
+	all := slices.Concat(manifest.Tests(), nodeconf.Tests())
+	slices.SortFunc(all, func(a, b subject.Test) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+func testNamed(on, name string) *subject.Test {
+	for _, t := range Tests() {
+		if t.Name == name && slices.Contains(t.On, on) {
+			return &t
+		}
+	}
+	return nil
+}
+
+// compile reads the rules of a ledger, in its order. The error names every
+// rule that cannot be read; the linter does so with more words.
+func compile(l *claims.Ledger) ([]*rule, error) {
+	var rules []*rule
+	var bad []string
+	for _, c := range l.Claims() {
+		for i := range c.Checks {
+			if c.Checks[i].Rule == nil {
+				continue
+			}
+			r, err := newRule(c, &c.Checks[i])
+			if err != nil {
+				bad = append(bad, fmt.Sprintf("claim %s: %v", c.ID, err))
+				continue
+			}
+			rules = append(rules, r)
+		}
+	}
+	if len(bad) > 0 {
+		return nil, fmt.Errorf("rules that cannot be read:\n%s", strings.Join(bad, "\n"))
+	}
+	return rules, nil
+}
+
+func newRule(c *claims.Claim, k *claims.Check) (*rule, error) {
+	r := &rule{claim: c, check: k, Rule: k.Rule}
+	var err error
+	if r.cond, err = claims.ParseCondition(r.When); err != nil {
+		return nil, err
+	}
+	if r.Field != "" {
+		if r.paths, err = paths(r.On, r.Field); err != nil {
+			return nil, err
+		}
+	}
+	if r.Test != "" {
+		if r.test = testNamed(r.On, r.Test); r.test == nil {
+			return nil, fmt.Errorf("there is no test %q on %s", r.Test, r.On)
+		}
+	}
+	if r.Unless != "" {
+		field, cond := claims.SplitUnless(r.Unless)
+		if r.excuse, err = claims.ParseCondition(cond); err != nil {
+			return nil, err
+		}
+		if r.unless, err = paths(r.On, field); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// paths reads a field. In pods, the path of the containers stands for all
+// three lists of them.
+func paths(on, field string) ([]source.Path, error) {
+	fields := []string{field}
+	if rest, ok := strings.CutPrefix(field, "spec.containers[*]"); ok && on == "pod" {
+		fields = append(fields, "spec.initContainers[*]"+rest, "spec.ephemeralContainers[*]"+rest)
+	}
+	var all []source.Path
+	for _, f := range fields {
+		p, err := source.ParsePath(f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// applies reports whether the rule is about a subject at all.
+func (r *rule) applies(s *subject.Subject) bool {
+	if r.On != s.On {
+		return false
+	}
+	if s.On != "pod" {
+		return true
+	}
+	switch r.Pods {
+	case "":
+		return s.Pods == "windows"
+	case "windows":
+		return s.Pods == "windows" || s.Pods == "hostprocess"
+	case "any":
+		return true
+	}
+	return r.Pods == s.Pods
+}

@@ -1,0 +1,311 @@
+package check
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/conformance/manifest"
+	"github.com/winlab-dev/winlab/conformance/source"
+	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/reports/findings"
+	"github.com/winlab-dev/winlab/sim/strict"
+)
+
+// Options say how to check.
+type Options struct {
+	// Targets are the settings; Assumed is noted in the document.
+	Targets []claims.Target
+	Assumed bool
+	// NetworkGiven is set when the network was asked for; otherwise the
+	// configuration files among the inputs say which one it is.
+	NetworkGiven bool
+	// OS is taken for pods of which nothing says on which system they run.
+	OS string
+	// Ledger replaces the ledger of the program.
+	Ledger *claims.Ledger
+	// Tool and Command are noted in the document.
+	Tool, Command string
+	// Progress, when set, is called after each file that was read.
+	Progress func(done, total int, name string)
+}
+
+// Run checks files. What cannot be read is among the document's mistakes; the
+// error is about the ledger or the context.
+func Run(ctx context.Context, inputs []Input, o Options) (*findings.Document, error) {
+	l := o.Ledger
+	if l == nil {
+		var err error
+		if l, err = claims.Load(); err != nil {
+			return nil, err
+		}
+	}
+	rules, err := compile(l)
+	if err != nil {
+		return nil, err
+	}
+	return run(ctx, inputs, rules, o)
+}
+
+// run checks files with some rules.
+func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findings.Document, error) {
+	reads := make([]read, len(inputs))
+	work := make(chan int)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	done := 0
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := range work {
+				if ctx.Err() == nil {
+					reads[i] = readInput(inputs[i], manifest.Options{OS: o.OS})
+				}
+				mu.Lock()
+				done++
+				if o.Progress != nil {
+					o.Progress(done, len(inputs), inputs[i].Name)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range inputs {
+		work <- i
+	}
+	close(work)
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	doc := &findings.Document{Schema: findings.Schema, Tool: o.Tool, Command: o.Command, Assumed: o.Assumed, Findings: []findings.Finding{}, Passed: map[string]int{}}
+	var all []*subject.Subject
+	for i, r := range reads {
+		if r.foreign && !inputs[i].Listed && len(r.mistakes) == 0 {
+			continue
+		}
+		doc.Files++
+		doc.Documents += r.documents
+		all = append(all, r.subjects...)
+		for kind, n := range r.passed {
+			doc.Passed[kind] += n
+		}
+		for _, m := range r.mistakes {
+			doc.Mistakes = append(doc.Mistakes, findings.Mistake{File: m.File, Line: m.Line, Column: m.Column, Message: clip(m.Message)})
+		}
+	}
+	manifest.Decide(all, manifest.Options{OS: o.OS}) // RuntimeClasses may stand in other files
+	e := &evaluation{rules: rules, all: all, targets: o.Targets, seen: map[key]*spot{}}
+	if !o.NetworkGiven {
+		e.networks = networksOf(all)
+	}
+	for _, t := range e.settings() {
+		doc.Settings = append(doc.Settings, t.String())
+	}
+	for i, t := range o.Targets {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		e.target(i, t)
+	}
+	doc.Findings = append(doc.Findings, e.findings()...)
+	return doc, nil
+}
+
+// key tells findings apart; spot is one finding with the settings it holds in.
+type key struct {
+	rule    *rule
+	subject *subject.Subject
+	at      *yaml.Node
+	text    string
+}
+
+type spot struct {
+	finding findings.Finding
+	order   int
+	in      []int
+}
+
+type evaluation struct {
+	rules   []*rule
+	all     []*subject.Subject
+	targets []claims.Target
+	// networks are what the configuration files say, by file; "" is what they
+	// say together.
+	networks map[string]claims.Target
+	seen     map[key]*spot
+}
+
+// settings are the targets with what the configuration files say about the
+// network.
+func (e *evaluation) settings() []claims.Target {
+	out := slices.Clone(e.targets)
+	for i := range out {
+		out[i] = e.at(out[i], "")
+	}
+	return slices.CompactFunc(out, func(a, b claims.Target) bool { return a == b })
+}
+
+// at is a target as it is for a file.
+func (e *evaluation) at(t claims.Target, file string) claims.Target {
+	n, ok := e.networks[file]
+	if !ok {
+		n, ok = e.networks[""]
+	}
+	if ok && n.Network != "" {
+		t.Network, t.Plugin = n.Network, cmp.Or(n.Plugin, t.Plugin)
+	}
+	return t
+}
+
+// target asks all rules that hold in one setting.
+func (e *evaluation) target(index int, t claims.Target) {
+	type group struct {
+		c  *subject.Context
+		on map[string][]*rule
+	}
+	groups := map[claims.Target]*group{}
+	for _, s := range e.all {
+		here := e.at(t, s.File)
+		g := groups[here]
+		if g == nil {
+			g = &group{c: &subject.Context{Target: here, All: e.all}, on: map[string][]*rule{}}
+			for _, r := range e.rules {
+				if r.On != "setting" && r.check.Holds(here) {
+					g.on[r.On] = append(g.on[r.On], r)
+				}
+			}
+			groups[here] = g
+		}
+		for _, r := range g.on[s.On] {
+			if !r.applies(s) {
+				continue
+			}
+			for _, h := range r.hits(g.c, s) {
+				e.add(index, here, r, s, h)
+			}
+		}
+	}
+	here := e.at(t, "")
+	for _, r := range e.rules {
+		if r.On == "setting" && r.check.Holds(here) {
+			e.add(index, here, r, nil, subject.Hit{})
+		}
+	}
+}
+
+func (e *evaluation) add(index int, t claims.Target, r *rule, s *subject.Subject, h subject.Hit) {
+	release, _ := claims.ReleaseNamed(t.Release)
+	fixed := map[string]string{"kubernetes": t.Kubernetes, "windows": release.Title, "build": cmp.Or(t.Build, release.Build), "field": h.Field}
+	if s != nil {
+		fixed["pod"] = s.Name
+	}
+	message := fill(r.Says, h.Vars, fixed)
+	k := key{rule: r, subject: s, at: h.At, text: message}
+	if old := e.seen[k]; old != nil {
+		if old.in[len(old.in)-1] != index {
+			old.in = append(old.in, index)
+		}
+		return
+	}
+	f := findings.Finding{Field: h.Field, Level: r.Level, Claim: r.claim.ID, ClaimTitle: r.claim.Title, Effect: r.Effect, EffectWords: claims.Effects[r.Effect],
+		Message: message, Write: fill(r.Write, h.Vars, fixed)}
+	if s != nil {
+		f.File, f.Subject = s.File, s.Name
+	}
+	if h.At != nil {
+		f.Line, f.Column = h.At.Line, h.At.Column
+	}
+	e.seen[k] = &spot{finding: f, order: len(e.seen), in: []int{index}}
+}
+
+// findings are all spots in the order of files and places; those that hold in
+// some settings only say in which.
+func (e *evaluation) findings() []findings.Finding {
+	spots := slices.SortedFunc(maps.Values(e.seen), func(a, b *spot) int {
+		x, y := a.finding, b.finding
+		return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column), cmp.Compare(a.order, b.order))
+	})
+	var out []findings.Finding
+	for _, s := range spots {
+		if len(s.in) < len(e.targets) {
+			var in []claims.Target
+			for _, i := range s.in {
+				in = append(in, e.targets[i])
+			}
+			s.finding.Settings = Words(in, e.targets)
+		}
+		out = append(out, s.finding)
+	}
+	return out
+}
+
+// networksOf reads from the configuration files which network the nodes have.
+// Files that contradict each other say nothing together.
+func networksOf(all []*subject.Subject) map[string]claims.Target {
+	found := map[string]claims.Target{}
+	var together []claims.Target
+	for _, s := range all {
+		n := claims.Target{}
+		switch s.On {
+		case "cni":
+			n = networkOfCNI(s.Root)
+		case "net-conf":
+			if t := source.Child(source.Child(s.Root, "Backend"), "Type"); t != nil {
+				n = claims.Target{Network: map[string]string{"vxlan": "overlay", "host-gw": "l2bridge"}[strings.ToLower(t.Value)], Plugin: "flannel"}
+			}
+		}
+		if n.Network == "" {
+			continue
+		}
+		found[s.File] = n
+		if !slices.ContainsFunc(together, func(t claims.Target) bool { return t.Network == n.Network }) {
+			together = append(together, n)
+		}
+	}
+	if len(together) == 1 {
+		found[""] = claims.Target{Network: together[0].Network}
+	}
+	return found
+}
+
+// networkOfCNI reads a plugin's type, also of the first of a list and of what
+// flannel delegates to.
+func networkOfCNI(root *yaml.Node) claims.Target {
+	types := map[string]string{"win-bridge": "l2bridge", "sdnbridge": "l2bridge", "win-overlay": "overlay", "sdnoverlay": "overlay", "nat": "nat"}
+	plugin := source.Child(root, "type")
+	if list := source.Child(root, "plugins"); plugin == nil && list != nil && len(list.Content) > 0 {
+		root = list.Content[0]
+		plugin = source.Child(root, "type")
+	}
+	if plugin == nil {
+		return claims.Target{}
+	}
+	name := strings.TrimSuffix(strings.ToLower(plugin.Value), ".exe")
+	if d := source.Child(source.Child(root, "delegate"), "type"); name == "flannel" && d != nil {
+		return claims.Target{Network: types[strings.TrimSuffix(strings.ToLower(d.Value), ".exe")], Plugin: "flannel"}
+	}
+	if name == "azure-vnet" {
+		if mode := source.Child(root, "mode"); mode != nil && mode.Value == "tunnel" {
+			return claims.Target{Network: "l2tunnel", Plugin: name}
+		}
+		return claims.Target{Network: "l2bridge", Plugin: name}
+	}
+	return claims.Target{Network: types[name], Plugin: name}
+}
+
+// Mistakes turns the document's mistakes back into an error, nil when there
+// are none.
+func Mistakes(d *findings.Document) error {
+	var ms strict.Mistakes
+	for _, m := range d.Mistakes {
+		ms = append(ms, strict.Mistake{File: m.File, Line: m.Line, Column: m.Column, Message: m.Message})
+	}
+	return ms.AsError()
+}
