@@ -1,6 +1,6 @@
 // Package junit turns a results document into JUnit XML, the form that CI
-// systems read. One test suite for each setting and each lab, one test case for
-// each check and each flow. It knows results only, nothing that produced them.
+// systems read. One test suite for each setting, each kind of static check and
+// each lab, one test case for each check and each flow. It knows results only, nothing that produced them.
 package junit
 
 import (
@@ -96,6 +96,7 @@ func Write(w io.Writer, doc *result.Document) error {
 			unchecked.Cases = append(unchecked.Cases, testcase{Class: clean.Line(c.Area), Name: clean.Line(c.ID + ": " + c.Title), Skipped: &problem{Message: clean.Line(c.Unchecked)}})
 		}
 	}
+	all.Suites = append(all.Suites, statics(doc.Statics, claims)...)
 	all.Suites = append(all.Suites, flows(doc.Flows)...)
 	if len(unchecked.Cases) > 0 {
 		all.Suites = append(all.Suites, unchecked)
@@ -191,6 +192,47 @@ func report(claim string, c result.Cell, k result.Check) string {
 	line("evidence", string(k.Grade))
 	line("repeat", k.Command)
 	return b.String()
+}
+
+// statics makes a suite for each kind: rules, placements, resources, doctor.
+func statics(ks []result.Static, claims map[string]*result.Claim) []*suite {
+	var out []*suite
+	of := map[string]*suite{}
+	for _, k := range ks {
+		su := of[k.Kind]
+		if su == nil {
+			su = &suite{Name: "static " + clean.Line(k.Kind)}
+			of[k.Kind] = su
+			out = append(out, su)
+		}
+		cl := claims[k.Claim]
+		if cl == nil {
+			cl = &result.Claim{ID: k.Claim}
+		}
+		t := newCase(cl.Area, k.Claim+": "+k.What+" ("+k.Where+")", k.Check)
+		switch {
+		case k.Pass:
+		case k.Got == "error":
+			t.Error = &problem{Message: clean.Line(k.Summary), Type: "error", Text: staticReport(cl, k)}
+		default:
+			t.Failure = &problem{Message: headline(k.Check), Type: clean.Line(k.Reason), Text: staticReport(cl, k)}
+		}
+		su.Cases = append(su.Cases, t)
+	}
+	return out
+}
+
+func staticReport(cl *result.Claim, k result.Static) string {
+	text := report(cl.Text, result.Cell{}, k.Check)
+	if k.Rule == nil {
+		return text
+	}
+	for _, example := range []struct{ name, text string }{{"must be found", k.Rule.Bad}, {"must not be found", k.Rule.Good}} {
+		if example.text != "" {
+			text += example.name + ":\n" + clean.Text(example.text) + "\n"
+		}
+	}
+	return text
 }
 
 func flows(fs []result.FlowResult) []*suite {

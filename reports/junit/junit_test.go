@@ -39,7 +39,7 @@ func find(t *testing.T, s suites, suiteName, caseStart string) testcase {
 func TestEveryCheckAndFlowIsACase(t *testing.T) {
 	doc := resulttest.Sample()
 	s := write(t, doc)
-	want := len(doc.Flows)
+	want := len(doc.Flows) + len(doc.Statics)
 	for _, c := range doc.Cells {
 		want += len(c.Checks)
 	}
@@ -87,6 +87,25 @@ func TestWhatDoesNotFailARunIsSkipped(t *testing.T) {
 	}
 	if c := find(t, s, "lab i-31-acl-priority/fixed", "client to peer"); c.Failure == nil {
 		t.Error("a failed flow of a lab is no failure")
+	}
+}
+
+func TestStaticChecksAreCases(t *testing.T) {
+	doc := resulttest.Sample()
+	s := write(t, doc)
+	c := find(t, s, "static rule", "readonly-rootfs: pod: spec.containers[*].securityContext.readOnlyRootFilesystem set (Kubernetes 1.17 to 1.20)")
+	if c.Failure == nil || !strings.Contains(c.Failure.Text, "must be found:\nspec:\n  containers:") {
+		t.Errorf("a rule that does not find its example is no failure, or does not show it: %+v", c.Failure)
+	}
+	if c := find(t, s, "static placement", "windows-build-label: a pod without"); c.Failure == nil || c.Failure.Message != "expected fits linux1, win2019, runs on linux1, got fits linux1, win2019, runs on linux1, win2019" {
+		t.Errorf("a placement that comes out otherwise: %+v", c.Failure)
+	}
+	if c := find(t, s, "static doctor", "trouble-source-vip: "); c.Failure != nil {
+		t.Error("a check that passes fails")
+	}
+	doc.Statics[0].Pass, doc.Statics[0].Got, doc.Statics[0].Summary = false, "error", "The example cannot be read: 1:3: odd"
+	if c := find(t, write(t, doc), "static rule", "hostnetwork: "); c.Error == nil || !strings.Contains(c.Error.Message, "1:3: odd") {
+		t.Error("a check that could not be done is not an error")
 	}
 }
 

@@ -202,6 +202,26 @@ func (d *Document) Validate() error {
 			}
 		}
 	}
+	for _, k := range d.Statics {
+		if !claims[k.Claim] {
+			bad("a static check (%s) is about claim %q, which is not in claims", k.What, k.Claim)
+		}
+		if k.Trace != "" && d.Traces[k.Trace] == nil {
+			bad("a static check of claim %q: trace %q is not in traces", k.Claim, k.Trace)
+		}
+	}
+	systems := map[string]bool{}
+	for _, s := range d.Systems {
+		if systems[s.ID] {
+			bad("system %q is there twice", s.ID)
+		}
+		systems[s.ID] = true
+		for _, id := range s.Claims {
+			if !claims[id] {
+				bad("system %q has claim %q, which is not in claims", s.ID, id)
+			}
+		}
+	}
 	for _, f := range d.Flows {
 		if f.Trace != "" && d.Traces[f.Trace] == nil {
 			bad("flow %q of lab %q: trace %q is not in traces", f.Name, f.Lab, f.Trace)

@@ -232,6 +232,8 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		{"another version", `{"schema":"winlab.dev/results/v9"}`, []string{"v9", result.Schema}},
 		{"unknown field", edit(`"tool":`, `"tol":`), []string{`"tol"`}},
 		{"wrong type", edit(`"disputed": true`, `"disputed": "yes"`), []string{"disputed", ":"}},
+		{"a static check of no claim", strings.ReplaceAll(good, `"claim": "hostnetwork"`, `"claim": "gone"`), []string{`pod: spec.hostNetwork`, `"gone"`}},
+		{"a system with a claim that is not there", edit("\"id\": \"sched\"", "\"id\": \"linter\""), []string{`system "linter" is there twice`}},
 		{"two wrong references", strings.ReplaceAll(edit(`"area": "icmp"`, `"area": "nowhere"`), `"claim": "driver-mac"`, `"claim": "gone"`), []string{`"nowhere"`, `"gone"`}},
 	} {
 		_, err := result.Read(strings.NewReader(c.in))
@@ -286,7 +288,8 @@ func TestSummarise(t *testing.T) {
 		t.Errorf("%d outcomes for %d cells, %d flows failed", sum, len(doc.Cells), doc.Summary.FlowsFailed)
 	}
 	of := result.OfClaims(doc)
-	for claim, want := range map[string]string{"rras-forwarding": result.Unchecked, "pod-to-node": result.Disputed, "ping-outside": result.Own, "clusterip-split": result.Differs} {
+	for claim, want := range map[string]string{"rras-forwarding": result.Unchecked, "pod-to-node": result.Disputed, "ping-outside": result.Own, "clusterip-split": result.Differs,
+		"hostnetwork": result.Agrees, "readonly-rootfs": result.Differs, "allocatable": result.Agrees} {
 		if of[claim] != want {
 			t.Errorf("%s is %q, want %q", claim, of[claim], want)
 		}
@@ -331,7 +334,7 @@ func TestSampleHasEveryVerdictAndAction(t *testing.T) {
 			t.Errorf("no trace is %q", v.ID)
 		}
 	}
-	if n := len(doc.Claims); n != 40 {
+	if n := len(doc.Claims); n != 47 {
 		t.Errorf("%d claims", n)
 	}
 }

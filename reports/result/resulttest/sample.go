@@ -5,6 +5,7 @@ package resulttest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/reports/result"
@@ -109,14 +110,15 @@ var specs = []spec{
 var areas = []result.Area{{ID: "flows", Title: "Flows"}, {ID: "icmp", Title: "ICMP"}, {ID: "services", Title: "Services and load balancing"}, {ID: "dns", Title: "Names"},
 	{ID: "drivers", Title: "Network drivers on the wire"}, {ID: "ipv6", Title: "IPv6"}, {ID: "limits", Title: "Limits of plugins"}, {ID: "cni15", Title: "Kubernetes 1.5 designs"}}
 
-// Sample returns the document that most tests use: ten settings, 40 claims,
-// every outcome and every verdict.
+// Sample returns the document that most tests use: ten settings, 47 claims,
+// every outcome and every verdict, static checks of every kind, systems.
 func Sample() *result.Document { return build(designs) }
 
 // Small returns a document of two settings for golden files.
 func Small() *result.Document {
 	d := build([]design{designs[1], designs[4]})
-	keep := map[string]bool{"ping-outside": true, "clusterip-split": true, "pod-to-node": true, "rras-forwarding": true, "driver-mac": true}
+	keep := map[string]bool{"ping-outside": true, "clusterip-split": true, "pod-to-node": true, "rras-forwarding": true, "driver-mac": true,
+		"hostnetwork": true, "trouble-source-vip": true, "windows-build-label": true}
 	var claims []result.Claim
 	var cells []result.Cell
 	used := map[string]*trace.Trace{}
@@ -139,6 +141,11 @@ func Small() *result.Document {
 	d.Flows = d.Flows[:2]
 	for _, f := range d.Flows {
 		used[f.Trace] = d.Traces[f.Trace]
+	}
+	d.Statics = slices.DeleteFunc(d.Statics, func(k result.Static) bool { return !keep[k.Claim] })
+	d.Systems = slices.Clone(d.Systems)
+	for i := range d.Systems {
+		d.Systems[i].Claims = slices.DeleteFunc(slices.Clone(d.Systems[i].Claims), func(id string) bool { return !keep[id] })
 	}
 	d.Claims, d.Cells, d.Traces = claims, cells, used
 	result.Summarise(d)
@@ -192,6 +199,8 @@ func build(ds []design) *result.Document {
 		}
 	}
 	incidents(doc, ds)
+	addStatics(doc)
+	doc.Systems = systems
 	result.Summarise(doc)
 	return doc
 }
