@@ -146,7 +146,7 @@ func TestImagesAndSystems(t *testing.T) {
 
 func TestHyperVAnnotationWithContainers(t *testing.T) {
 	for containers, want := range map[string]int{
-		`[{name: a, image: one}]`:                      0,
+		`[{name: a, image: one}]`:                        0,
 		`[{name: a, image: one}, {name: b, image: two}]`: 1,
 	} {
 		for value, counts := range map[string]bool{"hyperv": true, "process": false} {
