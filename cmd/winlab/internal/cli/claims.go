@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -14,47 +13,28 @@ import (
 
 func (a *app) claimsCmd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "claims",
-		Short:   "The support matrix: what documents say about Windows nodes",
-		Example: "  winlab claims list\n  winlab claims lint",
-		Args:    exactly(),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.claimsListCmd(), a.claimsLintCmd())
-	return cmd
-}
-
-func (a *app) claimsListCmd() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:               "list",
-		Short:             "List all claims",
-		Example:           "  winlab claims list\n  winlab claims list -o json",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
-	out := output(cmd, "text", "json")
-	cmd.RunE = func(*cobra.Command, []string) error {
-		l, err := claims.Load()
-		if err != nil {
-			return err
-		}
-		if *out == "json" {
-			return writeJSON(a.out, l.Results())
-		}
-		t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "CLAIM\tAREA\tTITLE")
-		for _, c := range l.Results() {
-			note := ""
-			switch {
-			case c.Disputed:
-				note = " (disputed)"
-			case c.Unchecked != "":
-				note = " (not checked)"
+		Use:   "claims",
+		Short: "The support matrix: what documents say about Windows nodes",
+		Long: `The support matrix as data: what documents say about Windows nodes in Kubernetes, for
+which versions, where it was read, and what checks it.`,
+		Example: `  winlab claims list --kubernetes 1.20 --windows 2019 --network overlay
+  winlab claims show icmp-outside-unsupported
+  winlab claims coverage
+  winlab claims lint`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				text := fmt.Sprintf("there is no command \"claims %s\"", args[0])
+				if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
+					text += "; did you mean " + s[0] + "?"
+				}
+				return usagef("%s", text)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s%s\n", c.ID, c.Area, c.Title, note)
-		}
-		return t.Flush()
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.AddCommand(a.claimsListCmd(), a.claimsShowCmd(), a.claimsCoverageCmd(), a.claimsLintCmd())
 	return cmd
 }
 
@@ -82,11 +62,12 @@ part of the program are checked. The exit code is 1 when something is wrong.`,
 		if l == nil && err != nil && !isMistakes(err) {
 			return err
 		}
+		errs := []error{err}
 		if err == nil {
-			err = l.Lint(claims.LintOptions{Designs: claims.Designs, Actors: claims.Actors})
+			errs = append(errs, l.Lint(lintOptions()))
 		}
 		found := []mistake{}
-		if err != nil {
+		if err := errors.Join(errs...); err != nil {
 			for line := range strings.Lines(err.Error()) {
 				found = append(found, mistake{strings.TrimSpace(line)})
 			}
@@ -104,11 +85,16 @@ part of the program are checked. The exit code is 1 when something is wrong.`,
 			return unexpected{fmt.Sprintf("%d mistakes in the claims", len(found))}
 		}
 		if *out == "text" {
-			fmt.Fprintf(a.out, "%d claims, no mistakes\n", len(l.Results()))
+			fmt.Fprintf(a.out, "%d claims, no mistakes\n", len(l.Claims()))
 		}
 		return nil
 	}
 	return cmd
+}
+
+// lintOptions are what the claims of the program are held against.
+func lintOptions() claims.LintOptions {
+	return claims.LintOptions{Designs: claims.Designs, Actors: claims.Actors}
 }
 
 func loadClaims(args []string) (*claims.Ledger, error) {
