@@ -30,6 +30,9 @@ type Document struct {
 	Passed map[string]int `json:"passed,omitempty"`
 	// Healthy lists in words what was looked at and found in order (doctor).
 	Healthy []string `json:"healthy,omitempty"`
+	// NotExamined lists what could not be looked at and what to take for it
+	// (doctor): "HNS networks: take them with Get-HnsNetwork ...".
+	NotExamined []string `json:"notExamined,omitempty"`
 }
 
 // Finding is one thing that was found.
@@ -60,6 +63,7 @@ type Finding struct {
 	// cause that was found, and where it was seen, "ipconfig.txt:12: ...".
 	Symptom  string   `json:"symptom,omitempty"`
 	Cause    string   `json:"cause,omitempty"`
+	CauseID  string   `json:"causeId,omitempty"` // stable, as the doctor names it: "exception-misses-range"
 	Evidence []string `json:"evidence,omitempty"`
 }
 

@@ -177,6 +177,12 @@ func (p *printer) summary() {
 	case n > 0:
 		fmt.Fprintf(p.w, "%s in order\n", plural(n, "thing was looked at and is", "things were looked at and are"))
 	}
+	if len(d.NotExamined) > 0 {
+		p.w.WriteString("not examined:\n")
+		for _, s := range d.NotExamined {
+			fmt.Fprintf(p.w, "        %s\n", clean.Line(s))
+		}
+	}
 }
 
 // fileOf is the file that all findings and mistakes are in, when it is one.
