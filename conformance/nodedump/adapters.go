@@ -1,0 +1,155 @@
+package nodedump
+
+import (
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+var (
+	// adapterForm is a heading of ipconfig: "Ethernet adapter vEthernet (Ethernet):".
+	// The words before the name are translated; "adapter" is in most languages.
+	adapterForm = regexp.MustCompile(`^(\S.*?)\b[Aa]da?pt[a-zé]*\.? (.+):\s*$`)
+	// ipconfigField is "   IPv4 Address. . . . . . . . . . . : 192.168.1.11(Preferred)".
+	ipconfigField = regexp.MustCompile(`^\s+(\S.*?)[ .]*(?:\. )*\s?: ?(.*)$`)
+)
+
+// ipconfig reads ipconfig /all. Its headings and keys are translated on other
+// languages of Windows; what can be told by the value's form is.
+func (r *reader) ipconfig(l lines) {
+	var a *Adapter
+	end := func() {
+		if a != nil {
+			r.node.list(ListAdapters, a.Place)
+			r.node.Adapters = append(r.node.Adapters, *a)
+			r.as(ListAdapters)
+		}
+		a = nil
+	}
+	key := ""
+	for i, text := range l.text {
+		if blank(text) {
+			continue
+		}
+		if indent(text) == 0 {
+			end()
+			key = ""
+			if m := adapterForm.FindStringSubmatch(text); m != nil {
+				a = &Adapter{Name: m[2], Up: true, Place: l.place(i)}
+			}
+			continue
+		}
+		value := strings.TrimSpace(text)
+		if m := ipconfigField.FindStringSubmatch(text); m != nil && strings.Contains(text, ". ") && indent(text) < 20 {
+			key, value = strings.ToLower(m[1]), strings.TrimSpace(m[2])
+		}
+		value, _, _ = strings.Cut(value, "(")
+		switch {
+		case a == nil:
+			if strings.HasPrefix(key, "host name") && value != "" && r.node.HostName.Value == "" {
+				r.node.HostName = Text{value, l.place(i)}
+			}
+		case strings.Contains(key, "ipv4") || strings.Contains(key, "ip address"):
+			if v := addr(value); v.IsValid() {
+				a.Addresses = append(a.Addresses, netip.PrefixFrom(v, v.BitLen()))
+			}
+		case maskBits(value) > 0 && len(a.Addresses) > 0:
+			last := &a.Addresses[len(a.Addresses)-1]
+			if last.Addr().Is4() {
+				*last = netip.PrefixFrom(last.Addr(), maskBits(value))
+			}
+		case strings.Contains(key, "gateway"):
+			if v := addr(value); v.IsValid() {
+				a.Gateways = append(a.Gateways, v)
+			}
+		case strings.Contains(key, "description"):
+			a.Description = value
+		case strings.Contains(key, "physical"):
+			a.MAC = value
+		case strings.Contains(key, "media state"):
+			a.Up = !strings.Contains(strings.ToLower(value), "disconnected")
+		}
+	}
+	end()
+}
+
+// maskBits is the length of a mask such as 255.255.255.0, -1 for anything else.
+func maskBits(s string) int {
+	a, err := netip.ParseAddr(s)
+	if err != nil || !a.Is4() || !strings.HasPrefix(s, "255.") {
+		return -1
+	}
+	b := a.As4()
+	bits, ended := 0, false
+	for _, octet := range b {
+		for k := 7; k >= 0; k-- {
+			if octet>>k&1 == 0 {
+				ended = true
+			} else if ended {
+				return -1
+			} else {
+				bits++
+			}
+		}
+	}
+	return bits
+}
+
+// adapter takes what Get-NetAdapter, Get-NetIPAddress and, on a hypervisor,
+// Get-VMNetworkAdapter show.
+func (r *reader) adapter(o *yaml.Node) bool {
+	a := Adapter{Name: str(o, "Name", "ifAlias", "InterfaceAlias"), Description: str(o, "InterfaceDescription"), MAC: str(o, "MacAddress"), Up: true, Place: r.at(o.Line)}
+	switch {
+	case has(o, "VMName") && (has(o, "MacAddressSpoofing") || has(o, "SwitchName")):
+		a.VM, a.Spoofing = str(o, "VMName"), str(o, "MacAddressSpoofing")
+		// ConvertTo-Json writes the number of the setting: OnOffState, 0 is On
+		// (Microsoft.HyperV.PowerShell.OnOffState).
+		switch a.Spoofing {
+		case "0":
+			a.Spoofing = "On"
+		case "1":
+			a.Spoofing = "Off"
+		}
+		if c := child(o, "MacAddressSpoofing"); c != nil {
+			a.Place = r.at(c.Line)
+		}
+		r.node.list(ListVMAdapters, a.Place)
+		r.as(ListVMAdapters)
+	case has(o, "InterfaceDescription", "MacAddress") || has(o, "ifAlias", "InterfaceDescription") || has(o, "InterfaceDescription", "Status", "LinkSpeed"):
+		if s := str(o, "Status"); s != "" {
+			a.Up = strings.EqualFold(s, "Up") || s == "1"
+		}
+		r.node.list(ListAdapters, a.Place)
+		r.as(ListAdapters)
+	case has(o, "IPAddress", "InterfaceAlias", "PrefixLength"):
+		v := addr(str(o, "IPAddress"))
+		if !v.IsValid() {
+			return false
+		}
+		bits := number(str(o, "PrefixLength"))
+		if p, err := v.WithZone("").Prefix(bits); err == nil {
+			a.Addresses = []netip.Prefix{netip.PrefixFrom(v.WithZone(""), p.Bits())}
+		}
+		r.as("addresses")
+	default:
+		return false
+	}
+	r.node.Adapters = append(r.node.Adapters, a)
+	return true
+}
+
+func number(s string) int {
+	n := 0
+	for _, c := range s {
+		if c < '0' || c > '9' || n > 1<<20 {
+			return -1
+		}
+		n = 10*n + int(c-'0')
+	}
+	if s == "" {
+		return -1
+	}
+	return n
+}

@@ -1,0 +1,115 @@
+package nodedump
+
+import (
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+var setForm = regexp.MustCompile(`^([A-Za-z_][\w().\-]*)=(.*)$`)
+
+// setList reads what set prints in cmd.exe. A list of variables has several
+// that every Windows has; other files have lines of the same form.
+func (r *reader) setList(l lines) {
+	var found []Variable
+	known := 0
+	for i, text := range l.text {
+		m := setForm.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		switch strings.ToUpper(m[1]) {
+		case "COMPUTERNAME", "SYSTEMROOT", "WINDIR", "OS", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMDATA", "COMSPEC", "NUMBER_OF_PROCESSORS":
+			known++
+		}
+		found = append(found, Variable{m[1], m[2], l.place(i)})
+	}
+	if known >= 3 {
+		for _, v := range found {
+			r.variable(v)
+		}
+	}
+}
+
+func (r *reader) variable(v Variable) {
+	if strings.EqualFold(v.Name, "COMPUTERNAME") && r.node.HostName.Value == "" {
+		r.node.HostName = Text{v.Value, v.Place}
+	}
+	r.node.list(ListVariables, v.Place)
+	r.node.Variables = append(r.node.Variables, v)
+	r.as(ListVariables)
+}
+
+// envTable takes the rows of Get-ChildItem env:, which have a name and a value
+// only.
+func (r *reader) envTable(rows []*yaml.Node) bool {
+	known := 0
+	for _, o := range rows {
+		if len(o.Content) == 4 && has(o, "Name", "Value") {
+			switch strings.ToUpper(str(o, "Name")) {
+			case "COMPUTERNAME", "SYSTEMROOT", "WINDIR", "OS", "PATHEXT", "PROGRAMDATA", "COMSPEC":
+				known++
+			}
+		}
+	}
+	if known < 3 {
+		return false
+	}
+	for _, o := range rows {
+		if has(o, "Name", "Value") && len(o.Content) == 4 {
+			r.variable(Variable{str(o, "Name"), str(o, "Value"), r.at(o.Line)})
+		}
+	}
+	return true
+}
+
+var (
+	winhttpForm = regexp.MustCompile(`^\s+Proxy Server\(s\)\s*:\s*(\S+)`)
+	buildForm   = regexp.MustCompile(`(?i)(?:OS Version:|Version|OsBuildNumber|BuildLabEx|WindowsBuildLabEx)\D{0,40}?(10\.0\.\d{5}(?:\.\d+)?)`)
+	sandboxForm = regexp.MustCompile(`^\s*sandbox(?:_image)?\s*=\s*["']([^"']+)["']`)
+)
+
+// small reads the facts that are one line each: netsh winhttp show proxy,
+// systeminfo and ver, containerd's sandbox image.
+func (r *reader) small(l lines) {
+	for i, text := range l.text {
+		if m := winhttpForm.FindStringSubmatch(text); m != nil {
+			r.node.WinHTTP = Text{m[1], l.place(i)}
+			r.as("WinHTTP proxy")
+		}
+		if strings.Contains(text, "Direct access (no proxy server)") {
+			r.node.WinHTTP = Text{"direct", l.place(i)}
+			r.as("WinHTTP proxy")
+		}
+		if r.node.Build.Value == "" && strings.Contains(text, "10.0.") {
+			if m := buildForm.FindStringSubmatch(text); m != nil && hasAny(text, "OS Version:", "Microsoft Windows [Version", "Microsoft Windows NT") {
+				r.node.Build = Text{m[1], l.place(i)}
+				r.as("the build of Windows")
+			}
+		}
+		if m := sandboxForm.FindStringSubmatch(text); m != nil {
+			r.node.Pause = append(r.node.Pause, Text{m[1], l.place(i)})
+			r.as("containerd's configuration")
+		}
+	}
+}
+
+// hostObject takes what systeminfo, Get-ComputerInfo and
+// Win32_OperatingSystem say.
+func (r *reader) hostObject(o *yaml.Node) bool {
+	v := ""
+	switch {
+	case has(o, "WindowsProductName", "OsVersion"):
+		v = str(o, "OsVersion")
+	case has(o, "BuildNumber", "SystemDirectory", "Version"):
+		v = str(o, "Version")
+	default:
+		return false
+	}
+	if r.node.Build.Value == "" {
+		r.node.Build = Text{v, r.at(o.Line)}
+	}
+	r.as("the build of Windows")
+	return true
+}

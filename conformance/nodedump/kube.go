@@ -1,0 +1,178 @@
+package nodedump
+
+import (
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// kubectlRow takes a row of kubectl get nodes or kubectl get pods.
+func (r *reader) kubectlRow(o *yaml.Node) bool {
+	switch {
+	case has(o, "NAME", "STATUS", "ROLES", "VERSION"):
+		m := Machine{Name: str(o, "NAME"), Version: str(o, "VERSION"), OSImage: str(o, "OS-IMAGE"), Kernel: str(o, "KERNEL-VERSION"), Runtime: str(o, "CONTAINER-RUNTIME"), Place: r.at(o.Line)}
+		status, _, _ := strings.Cut(str(o, "STATUS"), ",")
+		switch status {
+		case "Ready":
+			m.Ready = "True"
+		case "NotReady":
+			m.Ready = "False"
+		}
+		if a := addr(str(o, "INTERNAL-IP")); a.IsValid() {
+			m.Addresses = []netip.Addr{a}
+		}
+		if m.OSImage != "" {
+			m.OS = "linux"
+			if strings.Contains(m.OSImage, "Windows") {
+				m.OS = "windows"
+			}
+		}
+		r.machine(m)
+	case has(o, "NAME", "READY", "STATUS", "RESTARTS"):
+		p := Pod{Namespace: str(o, "NAMESPACE"), Name: str(o, "NAME"), Ready: str(o, "READY"), Status: str(o, "STATUS"), Node: str(o, "NODE"), Address: addr(str(o, "IP")), Place: r.at(o.Line)}
+		r.node.list(ListPods, p.Place)
+		r.node.Pods = append(r.node.Pods, p)
+		r.as(ListPods)
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *reader) machine(m Machine) {
+	r.node.list(ListMachines, m.Place)
+	r.node.Machines = append(r.node.Machines, m)
+	r.as(ListMachines)
+}
+
+// kubeObject takes Node and Pod objects, alone or in lists.
+func (r *reader) kubeObject(o *yaml.Node) bool {
+	kind := str(o, "kind")
+	switch {
+	case strings.HasSuffix(kind, "List") && has(o, "items", "apiVersion"):
+		for _, e := range items(child(o, "items")) {
+			r.kubeObject(e)
+		}
+		return true
+	case kind == "Node" && has(o, "metadata"):
+		r.machine(r.machineObject(o))
+		return true
+	case kind == "Pod" && has(o, "metadata"):
+		meta, spec, status := child(o, "metadata"), child(o, "spec"), child(o, "status")
+		p := Pod{Namespace: str(meta, "namespace"), Name: str(meta, "name"), Node: str(spec, "nodeName"), Status: str(status, "phase"), Address: addr(str(status, "podIP")), Place: r.at(o.Line)}
+		for _, c := range items(child(status, "containerStatuses")) {
+			if reason := str(child(child(c, "state"), "waiting"), "reason"); reason != "" {
+				p.Status = reason
+			}
+		}
+		if n := child(meta, "name"); n != nil {
+			p.Place = r.at(n.Line)
+		}
+		r.node.list(ListPods, p.Place)
+		r.node.Pods = append(r.node.Pods, p)
+		r.as(ListPods)
+		return true
+	}
+	return false
+}
+
+func (r *reader) machineObject(o *yaml.Node) Machine {
+	meta, spec, status := child(o, "metadata"), child(o, "spec"), child(o, "status")
+	info := child(status, "nodeInfo")
+	m := Machine{Name: str(meta, "name"), Version: str(info, "kubeletVersion"), OS: str(info, "operatingSystem"), OSImage: str(info, "osImage"),
+		Kernel: str(info, "kernelVersion"), Runtime: str(info, "containerRuntimeVersion"), Place: r.at(o.Line)}
+	if n := child(meta, "name"); n != nil {
+		m.Place = r.at(n.Line)
+	}
+	for _, c := range items(child(status, "conditions")) {
+		if str(c, "type") == "Ready" {
+			m.Ready, m.Reason = str(c, "status"), str(c, "message")
+		}
+	}
+	for _, a := range items(child(status, "addresses")) {
+		if v := addr(str(a, "address")); v.IsValid() {
+			m.Addresses = append(m.Addresses, v)
+		}
+	}
+	for _, c := range append(items(child(spec, "podCIDRs")), items(child(spec, "podCIDR"))...) {
+		if p := prefix(c.Value); p.IsValid() && (len(m.PodCIDRs) == 0 || m.PodCIDRs[0] != p) {
+			m.PodCIDRs = append(m.PodCIDRs, p)
+		}
+	}
+	return m
+}
+
+var (
+	describeField = regexp.MustCompile(`^( *)([A-Z][A-Za-z ]*?):\s*(.*?)\s*$`)
+	readyRow      = regexp.MustCompile(`^\s+Ready\s+(True|False|Unknown)\s+(.*)$`)
+)
+
+// describe reads kubectl describe node and kubectl describe pod.
+func (r *reader) describe(l lines) {
+	var m *Machine
+	var p *Pod
+	end := func() {
+		if m != nil && (m.Version != "" || m.Ready != "") {
+			r.machine(*m)
+		}
+		if p != nil && p.Namespace != "" {
+			r.node.list(ListPods, p.Place)
+			r.node.Pods = append(r.node.Pods, *p)
+			r.as(ListPods)
+		}
+		m, p = nil, nil
+	}
+	for i, text := range l.text {
+		if row := readyRow.FindStringSubmatch(text); row != nil && m != nil && m.Ready == "" {
+			m.Ready, m.Reason = row[1], clip(row[2])
+			continue
+		}
+		f := describeField.FindStringSubmatch(text)
+		if f == nil {
+			continue
+		}
+		key, value := f[2], f[3]
+		if f[1] == "" && key == "Name" {
+			end()
+			m = &Machine{Name: value, Place: l.place(i)}
+			p = &Pod{Name: value, Place: l.place(i)}
+			continue
+		}
+		if m == nil {
+			continue
+		}
+		switch {
+		case f[1] == "" && key == "Namespace":
+			p.Namespace = value
+		case f[1] == "" && key == "Node":
+			p.Node, _, _ = strings.Cut(value, "/")
+		case f[1] == "" && key == "Status":
+			p.Status = value
+		case f[1] == "" && key == "IP":
+			p.Address = addr(value)
+		case f[1] != "" && key == "Reason" && p.Namespace != "" && (value == "ContainerCreating" || value == "CrashLoopBackOff" || strings.HasPrefix(value, "ErrImage") || value == "ImagePullBackOff"):
+			p.Status = value
+		case key == "Kubelet Version":
+			m.Version = value
+		case key == "Kernel Version":
+			m.Kernel = value
+		case key == "OS Image":
+			m.OSImage = value
+		case key == "Operating System":
+			m.OS = value
+		case key == "Container Runtime Version":
+			m.Runtime = value
+		case key == "PodCIDR" || key == "PodCIDRs":
+			if c := prefix(value); c.IsValid() && len(m.PodCIDRs) == 0 {
+				m.PodCIDRs = append(m.PodCIDRs, c)
+			}
+		case key == "InternalIP":
+			if a := addr(value); a.IsValid() {
+				m.Addresses = append(m.Addresses, a)
+			}
+		}
+	}
+	end()
+}

@@ -1,0 +1,143 @@
+package nodedump
+
+import (
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// fieldForm is a line of Format-List: the key, blanks up to the column, " : ".
+var fieldForm = regexp.MustCompile(`^([A-Za-z_][\w.\- ]{0,60}?)\s*:(?: (.*)|\s*)$`)
+
+// listObjects reads what Format-List prints, which is also how Get-HnsNetwork
+// and Get-HnsEndpoint print by default: "Key : value" with the colons in one
+// column, an empty line between objects, long values wrapped below the value's
+// column.
+func listObjects(l lines) []*yaml.Node {
+	var out []*yaml.Node
+	var object *yaml.Node
+	column := -1
+	var last *yaml.Node
+	end := func() {
+		if object != nil {
+			for i := 1; i < len(object.Content); i += 2 {
+				object.Content[i] = psValue(object.Content[i])
+			}
+			out = append(out, object)
+		}
+		object, last, column = nil, nil, -1
+	}
+	for i, text := range l.text {
+		if blank(text) {
+			end()
+			continue
+		}
+		colon := strings.Index(text, ":")
+		if m := fieldForm.FindStringSubmatch(text); m != nil && (column < 0 || colon == column) {
+			if object == nil {
+				object = mapping(l.first + i)
+			}
+			column = colon
+			last = scalar(strings.TrimSpace(m[2]), l.first+i)
+			put(object, strings.TrimSpace(m[1]), last)
+			continue
+		}
+		if last != nil && indent(text) > column {
+			last.Value += joint(last.Value) + strings.TrimSpace(text)
+			continue
+		}
+		end()
+	}
+	end()
+	return out
+}
+
+// joint is what stood where a line was wrapped: Format-List breaks at a blank
+// and drops it.
+func joint(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " "
+}
+
+// psValue reads a value as PowerShell prints one inside of a list: a scalar,
+// {a, b}, or objects as @{Key=value; Key=value}. What it cannot read stays a
+// scalar.
+func psValue(n *yaml.Node) *yaml.Node {
+	if n.Kind != yaml.ScalarNode || !strings.HasPrefix(n.Value, "{") && !strings.HasPrefix(n.Value, "@{") {
+		return n
+	}
+	p := &psParser{text: n.Value, line: n.Line}
+	v := p.value(0, "")
+	if p.at != len(p.text) || p.bad {
+		return n
+	}
+	return v
+}
+
+type psParser struct {
+	text string
+	at   int
+	line int
+	bad  bool
+}
+
+func (p *psParser) value(depth int, stops string) *yaml.Node {
+	switch {
+	case depth > maxDepth:
+		p.bad = true
+		return scalar("", p.line)
+	case strings.HasPrefix(p.text[p.at:], "@{"):
+		p.at += 2
+		m := mapping(p.line)
+		for !p.take('}') {
+			eq := strings.IndexByte(p.text[p.at:], '=')
+			if eq < 0 {
+				p.bad = true
+				return m
+			}
+			key := strings.TrimSpace(p.text[p.at : p.at+eq])
+			p.at += eq + 1
+			put(m, key, p.value(depth+1, ";}"))
+			if !p.take(';') && !p.peek('}') {
+				p.bad = true
+				return m
+			}
+		}
+		return m
+	case strings.HasPrefix(p.text[p.at:], "{"):
+		p.at++
+		s := sequence(p.line)
+		for !p.take('}') {
+			s.Content = append(s.Content, p.value(depth+1, ",}"))
+			if !p.take(',') && !p.peek('}') {
+				p.bad = true
+				return s
+			}
+		}
+		return s
+	}
+	begin := p.at
+	for p.at < len(p.text) && !strings.ContainsRune(stops, rune(p.text[p.at])) {
+		p.at++
+	}
+	return scalar(strings.TrimSpace(p.text[begin:p.at]), p.line)
+}
+
+func (p *psParser) peek(c byte) bool {
+	for p.at < len(p.text) && p.text[p.at] == ' ' {
+		p.at++
+	}
+	return p.at < len(p.text) && p.text[p.at] == c
+}
+
+func (p *psParser) take(c byte) bool {
+	if !p.peek(c) {
+		return false
+	}
+	p.at++
+	p.peek(0) // blanks after it
+	return true
+}

@@ -1,0 +1,84 @@
+package nodedump
+
+import (
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+func processName(s string) string {
+	s = strings.ToLower(strings.TrimSpace(s))
+	return strings.TrimSuffix(s, ".exe")
+}
+
+func (r *reader) addProcess(name string, line int) {
+	p := Process{Name: processName(name), Place: r.at(line)}
+	r.node.list(ListProcesses, p.Place)
+	r.node.Processes = append(r.node.Processes, p)
+	r.as(ListProcesses)
+}
+
+func (r *reader) addService(name, state string, line int) {
+	s := Service{Name: name, State: strings.ToLower(state), Place: r.at(line)}
+	r.node.list(ListServices, s.Place)
+	r.node.Services = append(r.node.Services, s)
+	r.as(ListServices)
+}
+
+// serviceStates are the numbers of ServiceControllerStatus, which
+// ConvertTo-Json writes.
+var serviceStates = map[string]string{"1": "stopped", "2": "startpending", "3": "stoppending", "4": "running", "5": "continuepending", "6": "pausepending", "7": "paused"}
+
+// running takes processes and services: tasklist, Get-Process, Get-Service,
+// Win32_Process and Win32_Service.
+func (r *reader) running(o *yaml.Node) bool {
+	switch {
+	case has(o, "Image Name", "PID"):
+		r.addProcess(str(o, "Image Name"), o.Line)
+	case has(o, "ProcessName") && (has(o, "Id") || has(o, "Handles") || has(o, "CommandLine")):
+		r.addProcess(str(o, "ProcessName"), o.Line)
+	case has(o, "Name", "ProcessId") && !has(o, "StartMode") && !has(o, "PathName"):
+		r.addProcess(str(o, "Name"), o.Line)
+	case has(o, "Status", "Name", "DisplayName") && !has(o, "InterfaceDescription"), has(o, "Name", "State") && (has(o, "StartMode") || has(o, "PathName")), has(o, "Name", "Status", "StartType"), has(o, "ServiceName", "Status"):
+		state := str(o, "State")
+		if state == "" {
+			state = str(o, "Status")
+		}
+		if s, ok := serviceStates[state]; ok {
+			state = s
+		}
+		r.addService(str(o, "Name", "ServiceName"), state, o.Line)
+	default:
+		return false
+	}
+	for _, key := range []string{"CommandLine", "PathName"} {
+		if c := child(o, key); c != nil && strings.TrimSpace(c.Value) != "" {
+			r.commandLine(c.Value, c.Line)
+		}
+	}
+	return true
+}
+
+var (
+	scName  = regexp.MustCompile(`^SERVICE_NAME:\s*(\S.*?)\s*$`)
+	scState = regexp.MustCompile(`^\s+STATE\s+:\s*(\d)\s+(\w+)`)
+	scPath  = regexp.MustCompile(`^\s+BINARY_PATH_NAME\s+:\s*(\S.*?)\s*$`)
+)
+
+// scQuery reads sc query and sc qc.
+func (r *reader) scQuery(l lines) {
+	name, at := "", 0
+	for i, text := range l.text {
+		if m := scName.FindStringSubmatch(text); m != nil {
+			name, at = m[1], l.first+i
+		}
+		if m := scState.FindStringSubmatch(text); m != nil && name != "" {
+			r.addService(name, serviceStates[m[1]], at)
+			name = ""
+		}
+		if m := scPath.FindStringSubmatch(text); m != nil {
+			r.commandLine(m[1], l.first+i)
+		}
+	}
+}

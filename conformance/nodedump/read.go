@@ -1,0 +1,323 @@
+package nodedump
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/conformance/source"
+	"github.com/winlab-dev/winlab/sim/strict"
+)
+
+// MaxFile is the size in bytes up to which a file is read. A kubelet's log of
+// a day has some tens of megabytes.
+const MaxFile = 64 << 20
+
+// maxFiles bounds a folder: a mistaken argument such as C:\ ends here.
+const maxFiles = 5000
+
+// Read reads a folder. The error is about the folder itself; what is wrong
+// with its files is in Mistakes.
+func Read(dir string) (*Node, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is a file; winlab doctor takes a folder with files from one node", dir)
+	}
+	n := ReadFS(os.DirFS(dir))
+	n.Folder = dir
+	return n, nil
+}
+
+// ReadFS reads the files of a file system as those of one node.
+func ReadFS(fsys fs.FS) *Node {
+	r := &reader{node: &Node{listed: map[string]Place{}}}
+	var names []string
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			r.mistake(name, 0, fmt.Sprintf("cannot be read: %v", err))
+			if d != nil && d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.IsDir():
+			return nil
+		case len(names) >= maxFiles:
+			r.mistake(name, 0, fmt.Sprintf("the folder has more than %d files; only the first ones are read. Give a folder with files of one node", maxFiles))
+			return fs.SkipAll
+		case !d.Type().IsRegular():
+			r.node.Files = append(r.node.Files, File{Name: name, Skipped: "not a regular file"})
+			return nil
+		}
+		names = append(names, name)
+		return nil
+	})
+	if err != nil {
+		r.mistake(".", 0, err.Error())
+	}
+	for _, name := range names {
+		r.read(fsys, name)
+	}
+	slices.SortFunc(r.node.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	_ = r.node.Mistakes.AsError() // sorts
+	return r.node
+}
+
+// reader reads one folder, file by file.
+type reader struct {
+	node *Node
+	// file, all and kinds are those of the file that is being read.
+	file  string
+	all   lines
+	kinds []string
+}
+
+func (r *reader) at(line int) Place {
+	p := Place{File: r.file, Line: line}
+	if i := line - r.all.first; i >= 0 && i < len(r.all.text) {
+		p.Text = clip(r.all.text[i])
+	}
+	return p
+}
+
+func (r *reader) as(kind string) {
+	if !slices.Contains(r.kinds, kind) {
+		r.kinds = append(r.kinds, kind)
+	}
+}
+
+func (r *reader) mistake(file string, line int, message string) {
+	column := 0
+	if line > 0 {
+		column = 1
+	}
+	r.node.Mistakes = append(r.node.Mistakes, strict.Mistake{File: file, Line: line, Column: column, Message: message})
+}
+
+func (r *reader) read(fsys fs.FS, name string) {
+	f := File{Name: name}
+	defer func() { r.node.Files = append(r.node.Files, f) }()
+	data, size, err := load(fsys, name)
+	f.Size = size
+	switch {
+	case err != nil:
+		r.mistake(name, 0, fmt.Sprintf("cannot be read: %v", err))
+		f.Skipped = "cannot be read"
+		return
+	case data == nil:
+		f.Skipped = "too large"
+		r.mistake(name, 0, fmt.Sprintf("the file has %d bytes; up to %d are read. Cut the part around the fault out, for example: Get-Content FILE -Tail 100000", size, MaxFile))
+		return
+	case len(strings.TrimSpace(string(data[:min(len(data), 64)]))) == 0 && len(data) <= 64:
+		f.Skipped = "empty"
+		return
+	}
+	f.As, f.Skipped = r.content(name, data)
+}
+
+// load reads a file up to MaxFile; data is nil when it is larger.
+func load(fsys fs.FS, name string) (data []byte, size int64, err error) {
+	h, err := fsys.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer h.Close()
+	if info, err := h.Stat(); err == nil && info.Size() > MaxFile {
+		return nil, info.Size(), nil
+	}
+	data, err = io.ReadAll(io.LimitReader(h, MaxFile+1))
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(data) > MaxFile {
+		return nil, int64(len(data)), nil
+	}
+	if data == nil {
+		data = []byte{}
+	}
+	return data, int64(len(data)), nil
+}
+
+// content recognises and reads one file.
+func (r *reader) content(name string, data []byte) (as []string, skipped string) {
+	text, ok := decode(data)
+	if !ok {
+		return nil, "binary"
+	}
+	r.file, r.kinds = name, nil
+	r.all = split(name, text)
+	defer func() {
+		slices.Sort(r.kinds)
+		as = r.kinds
+	}()
+	if script(name) {
+		if strings.ToLower(path.Ext(name)) != ".md" {
+			r.conf(name, data)
+		}
+		return nil, ""
+	}
+	known := r.conf(name, data)
+	if isYAML(text) {
+		return nil, r.yaml(name, text, known)
+	}
+	for _, s := range sections(r.all) {
+		if s.command != nil {
+			r.node.Commands = append(r.node.Commands, *s.command)
+			r.as(ListTranscripts)
+			r.empty(s)
+		}
+		r.section(s)
+	}
+	if head := strings.TrimSpace(text[:min(len(text), 4096)]); len(r.kinds) == 0 && !known && head != "" && (head[0] == '{' || head[0] == '[') {
+		if _, err := jsonTrees(r.all); err != nil {
+			r.mistake(name, 1, fmt.Sprintf("not JSON: %v; take it again, for example with Get-HnsNetwork | ConvertTo-Json -Depth 20", err))
+		}
+	}
+	return nil, ""
+}
+
+// section reads what one command printed.
+func (r *reader) section(s section) {
+	for _, p := range parts(s.lines) {
+		if p.json {
+			r.json(s.command, p.lines)
+			continue
+		}
+		r.text(s.command, p.lines)
+	}
+}
+
+func (r *reader) json(c *Command, l lines) {
+	trees, err := jsonTrees(l)
+	if err != nil {
+		r.mistake(l.file, l.first, fmt.Sprintf("not JSON: %v", err))
+		return
+	}
+	for _, t := range trees {
+		list := []*yaml.Node{t}
+		if t.Kind == yaml.SequenceNode {
+			list = t.Content
+		}
+		for _, o := range list {
+			if o.Kind == yaml.MappingNode {
+				r.object(c, o)
+			}
+		}
+	}
+	r.findSigns(l)
+}
+
+// object takes an object, however it was printed.
+func (r *reader) object(c *Command, o *yaml.Node) bool {
+	return r.kubeObject(o) || r.sourceVIP(o) || r.adapter(o) || r.running(o) || r.netRoute(o) || r.testNetConnection(c, o) || r.hostObject(o) || r.hnsObject(o)
+}
+
+func (r *reader) text(c *Command, l lines) {
+	rows := tables(l)
+	if !r.envTable(rows) {
+		for _, o := range rows {
+			r.object(c, o)
+		}
+	}
+	for _, o := range kubectlTables(l) {
+		r.kubectlRow(o)
+	}
+	r.trials(c, l)
+	for _, o := range listObjects(l) {
+		r.object(c, o)
+	}
+	all := l.join()
+	if hasAny(all, ". . . :", ". : ") {
+		r.ipconfig(l)
+	}
+	if hasAny(all, "255.255.255.255") {
+		r.routePrint(l)
+	}
+	if hasAny(all, "SERVICE_NAME:") {
+		r.scQuery(l)
+	}
+	if hasAny(all, "Networks:", "Endpoints:", "Network : ", "Endpoint : ", "Endpoint  ", "Network  ") {
+		r.hnsdiag(l)
+	}
+	if hasAny(all, "Namespace:", "Kubelet Version:") {
+		r.describe(l)
+	}
+	r.setList(l)
+	r.small(l)
+	r.typed(l)
+	r.findSigns(l)
+	if isLog(l) {
+		r.node.list(ListLogs, Place{File: l.file})
+		r.as(ListLogs)
+	}
+}
+
+var typedForm = regexp.MustCompile(`(?i)^\s*(?:\.\\|[a-z]:\\\S*\\)?(start|start-kubelet|start-kubeproxy|install)\.ps1\s+-\w+`)
+
+// typed finds the commands that start a node where they stand without a
+// prompt, as people write them down.
+func (r *reader) typed(l lines) {
+	for i, text := range l.text {
+		if strings.Contains(text, ".ps1") && typedForm.MatchString(text) {
+			r.node.Commands = append(r.node.Commands, Command{Text: strings.TrimSpace(text), From: "node", Place: l.place(i)})
+			r.as("command lines")
+		}
+	}
+}
+
+// empty notes lists that a command printed nothing for.
+func (r *reader) empty(s section) {
+	for _, text := range s.text {
+		if !blank(text) {
+			return
+		}
+	}
+	low := strings.ToLower(s.command.Text)
+	for _, e := range []struct{ command, kind string }{
+		{"get-hnsnetwork", ListNetworks}, {"get-hnsendpoint", ListEndpoints}, {"get-netadapter", ListAdapters}, {"get-service", ListServices}, {"get-process", ListProcesses},
+	} {
+		if strings.HasPrefix(low, e.command) {
+			r.node.list(e.kind, s.command.Place)
+			r.as(e.kind)
+		}
+	}
+}
+
+var klogForm = regexp.MustCompile(`^(?:[IWEF]\d{4} \d\d:\d\d:\d\d|time="?\d{4}-|\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d)`)
+
+func isLog(l lines) bool {
+	n := 0
+	for i := 0; i < len(l.text) && i < 500; i++ {
+		if klogForm.MatchString(l.text[i]) {
+			n++
+		}
+	}
+	return n >= 2
+}
+
+var yamlForm = regexp.MustCompile(`(?m)^(?:- )?apiVersion: \S`)
+
+func isYAML(text string) bool { return yamlForm.MatchString(text[:min(len(text), 64<<10)]) }
+
+// yaml reads Kubernetes objects.
+func (r *reader) yaml(name, text string, known bool) string {
+	docs, mistakes := source.Read(name, strings.NewReader(text))
+	r.node.Mistakes = append(r.node.Mistakes, mistakes...)
+	for _, d := range docs {
+		if !r.kubeObject(d.Root) && !known {
+			r.as("Kubernetes objects")
+		}
+	}
+	r.findSigns(r.all)
+	return ""
+}

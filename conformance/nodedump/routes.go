@@ -1,0 +1,47 @@
+package nodedump
+
+import (
+	"net/netip"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// routePrint reads route print: five columns for IPv4, of which the third is
+// an address or a word for "on the link".
+func (r *reader) routePrint(l lines) {
+	for i, text := range l.text {
+		f := strings.Fields(text)
+		if len(f) < 4 || len(f) > 6 {
+			continue
+		}
+		dst := addr(f[0])
+		bits := maskBits(f[1])
+		if f[1] == "0.0.0.0" {
+			bits = 0
+		}
+		if !dst.IsValid() || !dst.Is4() || bits < 0 {
+			continue
+		}
+		route := Route{Destination: netip.PrefixFrom(dst, bits), NextHop: addr(f[2]), Interface: f[len(f)-2], Place: l.place(i)}
+		r.node.list(ListRoutes, route.Place)
+		r.node.Routes = append(r.node.Routes, route)
+		r.as(ListRoutes)
+	}
+}
+
+// netRoute takes what Get-NetRoute shows.
+func (r *reader) netRoute(o *yaml.Node) bool {
+	p := prefix(str(o, "DestinationPrefix"))
+	if !p.IsValid() || !has(o, "NextHop") || !has(o, "ifIndex") && !has(o, "InterfaceIndex") && !has(o, "InterfaceAlias") {
+		return false
+	}
+	route := Route{Destination: p, NextHop: addr(str(o, "NextHop")), Interface: str(o, "InterfaceAlias", "ifIndex", "InterfaceIndex"), Place: r.at(o.Line)}
+	if route.NextHop.IsUnspecified() {
+		route.NextHop = netip.Addr{}
+	}
+	r.node.list(ListRoutes, route.Place)
+	r.node.Routes = append(r.node.Routes, route)
+	r.as(ListRoutes)
+	return true
+}

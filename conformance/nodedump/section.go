@@ -1,0 +1,162 @@
+package nodedump
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// Command is a line that somebody typed, as a transcript shows it.
+type Command struct {
+	Text string
+	// From is "pod" for what was typed in a container, else "node".
+	From  string
+	Place Place
+}
+
+// section is what one command printed, or a whole file.
+type section struct {
+	command *Command
+	lines
+}
+
+// prompts of PowerShell and cmd.exe: "PS C:\k> ipconfig", "C:\>ping 1.1.1.1".
+var promptForm = regexp.MustCompile(`^\s*(?:\[[^\]]{1,80}\]: )?(?:PS )?[A-Za-z]:\\[^<>|"]{0,200}>\s?(.*)$`)
+
+// enters are commands after which one types inside of a container.
+var entersForm = regexp.MustCompile(`(?i)\b(kubectl|docker|crictl|ctr|nerdctl)(\.exe)?\b.*\bexec\b`)
+var shellForm = regexp.MustCompile(`(?i)\b(powershell|pwsh|cmd)(\.exe)?\s*$`)
+
+// sections cuts a transcript at its prompts. A file without prompts is one
+// section.
+func sections(l lines) []section {
+	var out []section
+	begin := 0
+	var current *Command
+	pod := false
+	end := func(to int) {
+		if to > begin || current != nil {
+			out = append(out, section{current, l.sub(begin, to)})
+		}
+	}
+	for i, text := range l.text {
+		if !hasAny(text, `:\`) {
+			continue
+		}
+		m := promptForm.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		end(i)
+		typed := strings.TrimSpace(m[1])
+		current, begin = nil, i+1
+		if typed == "" {
+			continue
+		}
+		c := &Command{Text: typed, From: "node", Place: l.place(i)}
+		if pod || entersForm.MatchString(typed) {
+			c.From = "pod"
+		}
+		switch {
+		case strings.EqualFold(typed, "exit"):
+			pod = false
+		case entersForm.MatchString(typed) && shellForm.MatchString(typed):
+			pod = true
+		}
+		current = c
+	}
+	end(len(l.text))
+	return out
+}
+
+// part is a piece of a section that is either JSON or text.
+type part struct {
+	json bool
+	lines
+}
+
+// parts separates JSON values that begin on a line of their own from the text
+// around them: scripts that gather logs write a table and then JSON into one
+// file (microsoft/SDN Kubernetes/windows/debug/collectlogs.ps1).
+func parts(l lines) []part {
+	var out []part
+	begin := 0
+	flush := func(to int) {
+		if to > begin {
+			out = append(out, part{false, l.sub(begin, to)})
+		}
+	}
+	// Texts that only look like JSON cost what is read of them in vain.
+	budget := 10 * (len(l.text) + 100)
+	for i := 0; i < len(l.text) && budget > 0; i++ {
+		head := strings.TrimLeft(l.text[i], " \t")
+		if head == "" || head[0] != '{' && head[0] != '[' {
+			continue
+		}
+		n, read, unfinished := jsonLines(l.text[i:])
+		budget -= read
+		if unfinished {
+			break
+		}
+		if n == 0 {
+			continue
+		}
+		flush(i)
+		out = append(out, part{true, l.sub(i, i+n)})
+		i += n - 1
+		begin = i + 1
+	}
+	flush(len(l.text))
+	return out
+}
+
+// jsonLines counts the lines that one JSON value, an object or a list of some,
+// takes from the beginning of text; 0 when there is none. read is the number
+// of lines that it looked at.
+func jsonLines(text []string) (n, read int, unfinished bool) {
+	head := strings.TrimLeft(text[0], " \t")
+	if head[0] == '[' {
+		// A list of objects; "[12:30:01] ..." is a line of a log.
+		rest := strings.TrimSpace(head[1:])
+		for i := 1; rest == "" && i < len(text) && i < 4; i++ {
+			rest = strings.TrimSpace(text[i])
+		}
+		if rest == "" || rest[0] != '{' && rest[0] != ']' {
+			return 0, 1, false
+		}
+	}
+	r := &lineReader{text: text}
+	dec := json.NewDecoder(r)
+	var raw json.RawMessage
+	if err := dec.Decode(&raw); err != nil {
+		return 0, r.at, errors.Is(err, io.ErrUnexpectedEOF)
+	}
+	end := int(dec.InputOffset())
+	for n < len(text) && end > 0 {
+		end -= len(text[n]) + 1
+		n++
+	}
+	return n, r.at, false
+}
+
+// lineReader reads lines as one text without joining them before.
+type lineReader struct {
+	text []string
+	at   int
+	rest string
+}
+
+func (r *lineReader) Read(p []byte) (int, error) {
+	if r.rest == "" {
+		if r.at >= len(r.text) {
+			return 0, io.EOF
+		}
+		r.rest = r.text[r.at] + "\n"
+		r.at++
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}

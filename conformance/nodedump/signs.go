@@ -1,0 +1,85 @@
+package nodedump
+
+import (
+	"slices"
+	"strings"
+)
+
+// sign is a line that is worth to remember.
+type sign struct {
+	id string
+	// all of one of the lists must be in the line, in lower case.
+	parts [][]string
+	doc   string
+}
+
+// signs are the lines that troubleshooting chapters quote, and those that the
+// programs write in the same situations.
+var signs = []sign{
+	{"flanneld-waits", [][]string{{"waiting for the network to be created"}},
+		"start.ps1 waits for flanneld's HNS network (microsoft/SDN Kubernetes/windows/helper.psm1 WaitForNetwork)"},
+	{"flanneld-network", [][]string{{"waiting to get managementip from hns network"}, {"waiting to get net interface for hns network"}},
+		"flanneld waits for the management address of the HNS network (flannel-io/flannel pkg/backend/hostgw/hostgw_windows.go)"},
+	{"flanneld-runs", [][]string{{"watching for new subnet leases"}, {"running backend"}, {"subnet added:"}},
+		"flanneld has its network and follows the other nodes"},
+	{"subnet-env", [][]string{{"subnet.env", "cannot find"}, {"subnet.env", "no such file"}},
+		"the flannel plugin misses subnet.env (flannel-io/cni-plugin flannel.go loadFlannelSubnetEnv)"},
+	{"wincat", [][]string{{"wincat not found"}, {"wincat.exe", "cannot find"}, {"wincat", "executable file not found"}},
+		"port-forward in the kubelet needs wincat in the pause image"},
+	{"os-mismatch", [][]string{{"operating system does not match the host operating system"}, {"no matching manifest for windows/amd64"},
+		{"0xc0370101"}, {"container operating system version doesn't match"}, {"no match for platform in manifest"}},
+		"the image is for another build of Windows"},
+	{"pull-timeout", [][]string{{"pull", "i/o timeout"}, {"pull", "client.timeout exceeded"}, {"pull", "connection attempt failed"}, {"pull", "proxyconnect"}},
+		"an image cannot be downloaded: nothing answers"},
+	{"endpoint-gone", [][]string{{"local endpoint not found"}, {"hns endpoint", "not found"}, {"endpoint was not found"}},
+		"an HNS endpoint of a pod of this node is not there"},
+	{"no-network", [][]string{{"unable to find hns network specified by"}, {"hnsgetnetworkbyname", "not found"}, {"failed to find network", "hns"}},
+		"kube-proxy does not find its HNS network (kubernetes/kubernetes pkg/proxy/winkernel)"},
+	{"source-vip", [][]string{{"source vip endpoint creation failed"}},
+		"kube-proxy cannot make the source VIP's endpoint (kubernetes/kubernetes pkg/proxy/winkernel)"},
+}
+
+// SignIDs lists the signs with what each says.
+func SignIDs() map[string]string {
+	out := map[string]string{}
+	for _, s := range signs {
+		out[s.id] = s.doc
+	}
+	return out
+}
+
+// triggers are short texts of which every sign has one: most lines have none
+// and need no further look.
+var triggers = []string{"waiting ", "watching ", "running backend", "subnet", "wincat", "operating system", "manifest", "0xc0370101", "pull", "endpoint", "network"}
+
+// signs looks for known lines.
+func (r *reader) findSigns(l lines) {
+	for i, text := range l.text {
+		if len(text) < 10 {
+			continue
+		}
+		low := strings.ToLower(text[:min(len(text), 4096)])
+		if !hasAny(low, triggers...) {
+			continue
+		}
+		for _, s := range signs {
+			if slices.ContainsFunc(s.parts, func(parts []string) bool {
+				return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(low, p) })
+			}) {
+				r.sign(s.id, l.place(i))
+			}
+		}
+	}
+}
+
+func (r *reader) sign(id string, p Place) {
+	for i := range r.node.Signs {
+		if s := &r.node.Signs[i]; s.ID == id && s.Place.File == p.File {
+			s.Count++
+			s.Last = max(s.Last, p.Line)
+			return
+		}
+	}
+	r.node.Signs = append(r.node.Signs, Sign{ID: id, Place: p, Count: 1, Last: p.Line})
+	r.as("known messages")
+}

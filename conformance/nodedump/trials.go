@@ -1,0 +1,227 @@
+package nodedump
+
+import (
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+var (
+	pingForm    = regexp.MustCompile(`^Pinging (\S+?)(?: \[([^\]]+)\])?(?: from \S+)? with \d+ bytes of data`)
+	pingLoss    = regexp.MustCompile(`Packets: Sent = (\d+), Received = (\d+), Lost = (\d+)`)
+	pingNoHost  = regexp.MustCompile(`^Ping request could not find host (\S+?)\.? `)
+	curlRefused = regexp.MustCompile(`^curl(?:\.exe)?: \(\d+\) (?:Failed to connect to|Could not connect to server|connect to) ?(\S+)? port (\d+)`)
+	curlFailed  = regexp.MustCompile(`^curl(?:\.exe)?: \((\d+)\)`)
+	curlNoHost  = regexp.MustCompile(`^curl(?:\.exe)?: \(6\) Could not resolve host: (\S+)`)
+	urlForm     = regexp.MustCompile(`(?i)\bhttps?://[^\s'"<>]+`)
+	hostPort    = regexp.MustCompile(`(?:^|\s)((?:\d{1,3}\.){3}\d{1,3})(?::(\d+))?(?:/\S*)?(?:\s|$)`)
+	tncWarning  = regexp.MustCompile(`^WARNING: TCP connect to \(?(\S+?)\s*:\s*(\d+)\)? failed`)
+	webFailed   = regexp.MustCompile(`^(?:Invoke-WebRequest|iwr|wget|curl|Invoke-RestMethod) : (?:Unable to connect|The operation has timed out|The remote name could not be resolved)`)
+	nsMissing   = regexp.MustCompile(`^\*\*\* \S+ can't find (\S+?): (.*)$`)
+	nsTimeout   = regexp.MustCompile(`^\*\*\* Request to \S+ timed-out`)
+	dnsMissing  = regexp.MustCompile(`^(?:Resolve-DnsName : )?(\S+) : (?:DNS name does not exist|DNS server failure|This operation returned because the timeout period expired)`)
+)
+
+// trials reads what ping, curl, Invoke-WebRequest, nslookup and Resolve-DnsName
+// print. Test-NetConnection prints a list, see [reader.testNetConnection].
+func (r *reader) trials(c *Command, l lines) {
+	add := func(t Trial, i int) {
+		if t.From == "" {
+			t.From = r.from(c)
+		}
+		if !t.Address.IsValid() {
+			t.Address = addr(t.Host)
+		}
+		t.Place = l.place(i)
+		r.node.list(ListTrials, t.Place)
+		r.node.Trials = append(r.node.Trials, t)
+		r.as(ListTrials)
+	}
+	begin := len(r.node.Trials)
+	var ping *Trial
+	for i, text := range l.text {
+		text = strings.TrimSpace(text)
+		if m := pingForm.FindStringSubmatch(text); m != nil {
+			ping = &Trial{Tool: "ping", Host: m[1], Address: addr(m[2])}
+			continue
+		}
+		if m := pingLoss.FindStringSubmatch(text); m != nil && ping != nil {
+			ping.OK = m[2] != "0"
+			if i > 0 && allUnreachable(l.text[:i]) {
+				ping.OK = false
+			}
+			add(*ping, i)
+			ping = nil
+			continue
+		}
+		if m := pingNoHost.FindStringSubmatch(text); m != nil {
+			add(Trial{Tool: "ping", Host: m[1]}, i)
+			continue
+		}
+		if m := curlNoHost.FindStringSubmatch(text); m != nil {
+			add(Trial{Tool: "curl", Host: m[1]}, i)
+			continue
+		}
+		if m := curlFailed.FindStringSubmatch(text); m != nil && strings.Contains("7 28 35 52 56", m[1]) {
+			t := Trial{Tool: "curl"}
+			if to := curlRefused.FindStringSubmatch(text); to != nil && to[1] != "" {
+				t.Host, t.Port = to[1], number(to[2])
+			} else {
+				t.Host, t.Port = target(c)
+			}
+			if t.Host != "" {
+				add(t, i)
+			}
+			continue
+		}
+		if m := tncWarning.FindStringSubmatch(text); m != nil {
+			add(Trial{Tool: "Test-NetConnection", Host: m[1], Port: number(m[2])}, i)
+			continue
+		}
+		if webFailed.MatchString(text) {
+			if host, port := target(c); host != "" {
+				add(Trial{Tool: "Invoke-WebRequest", Host: host, Port: port}, i)
+			}
+			continue
+		}
+		if m := nsMissing.FindStringSubmatch(text); m != nil {
+			add(Trial{Tool: "nslookup", Host: m[1]}, i)
+			continue
+		}
+		if nsTimeout.MatchString(text) && c != nil {
+			if f := strings.Fields(c.Text); len(f) > 1 {
+				add(Trial{Tool: "nslookup", Host: f[len(f)-1]}, i)
+			}
+			continue
+		}
+		if m := dnsMissing.FindStringSubmatch(text); m != nil {
+			add(Trial{Tool: "Resolve-DnsName", Host: m[1]}, i)
+		}
+	}
+	if c == nil || len(r.node.Trials) > begin {
+		return
+	}
+	// A command that asked and whose output has no error was answered.
+	if m := regexpCurl.FindString(c.Text); m != "" && answered(l) {
+		if host, port := target(c); host != "" {
+			add(Trial{Tool: "curl", Host: host, Port: port, OK: true}, -1)
+			r.node.Trials[len(r.node.Trials)-1].Place = c.Place
+		}
+	}
+}
+
+var regexpCurl = regexp.MustCompile(`(?i)\b(curl(\.exe)?|iwr|Invoke-WebRequest)\b`)
+
+func answered(l lines) bool {
+	for _, t := range l.text {
+		if hasAny(t, "HTTP/1.", "StatusCode        : 200", "<html", "<HTML", "<!DOCTYPE", "\"") && !strings.Contains(t, "curl: (") {
+			return true
+		}
+	}
+	return false
+}
+
+// allUnreachable is for pings of which every reply is an error of a router or
+// of the node itself: they count as received.
+func allUnreachable(text []string) bool {
+	n, bad := 0, 0
+	for i := len(text) - 1; i >= 0 && !strings.HasPrefix(strings.TrimSpace(text[i]), "Pinging "); i-- {
+		if strings.HasPrefix(strings.TrimSpace(text[i]), "Reply from") {
+			n++
+			if strings.Contains(text[i], "unreachable") || strings.Contains(text[i], "expired") {
+				bad++
+			}
+		}
+	}
+	return n > 0 && n == bad
+}
+
+// target is what a command such as curl http://10.96.0.10:80/ asks.
+func target(c *Command) (host string, port int) {
+	if c == nil {
+		return "", 0
+	}
+	if m := urlForm.FindString(c.Text); m != "" {
+		u, err := url.Parse(m)
+		if err != nil {
+			return "", 0
+		}
+		port = number(u.Port())
+		if port < 0 {
+			port = 80
+			if strings.EqualFold(u.Scheme, "https") {
+				port = 443
+			}
+		}
+		return u.Hostname(), port
+	}
+	if m := hostPort.FindStringSubmatch(c.Text); m != nil {
+		port = 80
+		if m[2] != "" {
+			port = number(m[2])
+		}
+		return m[1], port
+	}
+	return "", 0
+}
+
+// from tells where a trial was made: what was typed, else the file's name.
+func (r *reader) from(c *Command) string {
+	if c != nil {
+		return c.From
+	}
+	name := strings.ToLower(r.file)
+	switch {
+	case strings.Contains(name, "pod") || strings.Contains(name, "container"):
+		return "pod"
+	case strings.Contains(name, "node") || strings.Contains(name, "host"):
+		return "node"
+	}
+	return ""
+}
+
+// testNetConnection takes the list that Test-NetConnection prints.
+func (r *reader) testNetConnection(c *Command, o *yaml.Node) bool {
+	if !has(o, "ComputerName") || child(o, "TcpTestSucceeded", "PingSucceeded") == nil {
+		return false
+	}
+	t := Trial{Tool: "Test-NetConnection", Host: str(o, "ComputerName"), Address: addr(str(o, "RemoteAddress")), Source: addr(firstWord(str(o, "SourceAddress")))}
+	if s := child(o, "SourceAddress"); s != nil && s.Kind == yaml.MappingNode {
+		t.Source = addr(str(s, "IPAddress"))
+	}
+	key := "PingSucceeded"
+	if has(o, "TcpTestSucceeded") {
+		key = "TcpTestSucceeded"
+		t.Port = max(number(str(o, "RemotePort")), 0)
+	} else {
+		t.Tool = "ping"
+	}
+	t.OK = truth(str(o, key))
+	t.From = r.from(c)
+	t.Place = r.at(line(child(o, key), o.Line))
+	// The warning above the list is about the same trial.
+	if k := len(r.node.Trials) - 1; k >= 0 && r.node.Trials[k].Tool == "Test-NetConnection" && r.node.Trials[k].Place.File == t.Place.File &&
+		r.node.Trials[k].Port == t.Port && r.node.Trials[k].Host == t.Host && !r.node.Trials[k].Source.IsValid() {
+		r.node.Trials = r.node.Trials[:k]
+	}
+	r.node.list(ListTrials, t.Place)
+	r.node.Trials = append(r.node.Trials, t)
+	r.as(ListTrials)
+	return true
+}
+
+func firstWord(s string) string {
+	if f := strings.Fields(s); len(f) > 0 {
+		return f[0]
+	}
+	return ""
+}
+
+// Private reports whether an address is in the ranges that sites use inside
+// (RFC 1918, RFC 6598, RFC 4193) or on the link.
+func Private(a netip.Addr) bool {
+	return a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || netip.MustParsePrefix("100.64.0.0/10").Contains(a)
+}
