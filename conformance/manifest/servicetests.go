@@ -1,5 +1,200 @@
 package manifest
 
-import "github.com/winlab-dev/winlab/conformance/subject"
+import (
+	"slices"
+	"strconv"
+	"strings"
 
-var serviceTests []subject.Test
+	"gopkg.in/yaml.v3"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/conformance/source"
+	"github.com/winlab-dev/winlab/conformance/subject"
+)
+
+var serviceTests = []subject.Test{{
+	On: []string{"service"}, Name: "served-on-windows",
+	Doc: "Finds Services whose field meets a condition and that kube-proxy serves on Windows nodes: with an address of their own, and not for Linux pods only. " +
+		"Without \"when\" the field must be set.",
+	Args: []string{"field", "when"}, Vars: []string{"value"},
+	Find: func(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
+		if !served(s.Value.(*corev1.Service)) || linuxOnly(c, s) {
+			return nil
+		}
+		return fieldHits(s, args["field"], args["when"])
+	},
+}, {
+	On: []string{"service"}, Name: "for-windows-pods",
+	Doc:  "Finds Services, with an address of their own or without, whose field meets a condition and that are not for Linux pods only.",
+	Args: []string{"field", "when"}, Vars: []string{"value"},
+	Find: func(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
+		if s.Value.(*corev1.Service).Spec.Type == corev1.ServiceTypeExternalName || linuxOnly(c, s) {
+			return nil
+		}
+		return fieldHits(s, args["field"], args["when"])
+	},
+}, {
+	On: []string{"service"}, Name: "timeout-differs",
+	Doc:  "Finds Services with session affinity whose timeout is set and is not the default of three hours.",
+	Vars: []string{"value"},
+	Find: func(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+		v := s.Value.(*corev1.Service)
+		cfg := v.Spec.SessionAffinityConfig
+		if !served(v) || v.Spec.SessionAffinity != corev1.ServiceAffinityClientIP || cfg == nil || cfg.ClientIP == nil || cfg.ClientIP.TimeoutSeconds == nil ||
+			*cfg.ClientIP.TimeoutSeconds == corev1.DefaultClientIPServiceAffinitySeconds || linuxOnly(c, s) {
+			return nil
+		}
+		return fieldHits(s, "spec.sessionAffinityConfig.clientIP.timeoutSeconds", "set")
+	},
+}, {
+	On: []string{"service"}, Name: "backends-above",
+	Doc:  "Finds Services with more backends than \"most\": pods that the workloads in the files make for its selector, or addresses of its Endpoints and EndpointSlices.",
+	Args: []string{"most"}, Vars: []string{"count", "most"},
+	Find: func(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
+		most, err := strconv.Atoi(args["most"])
+		if err != nil || !served(s.Value.(*corev1.Service)) || linuxOnly(c, s) {
+			return nil
+		}
+		n := max(replicasBehind(c, s), addressesBehind(c, s))
+		if n <= most {
+			return nil
+		}
+		return []subject.Hit{hit(s, "spec.selector", map[string]string{"count": strconv.Itoa(n), "most": args["most"]})}
+	},
+}}
+
+// served reports whether kube-proxy handles a Service: it skips those without
+// an address of their own (kubernetes: pkg/proxy/util/utils.go, ShouldSkipService).
+func served(v *corev1.Service) bool {
+	return v.Spec.Type != corev1.ServiceTypeExternalName && v.Spec.ClusterIP != corev1.ClusterIPNone && !slices.Contains(v.Spec.ClusterIPs, corev1.ClusterIPNone)
+}
+
+// linuxOnly reports whether a Service is none of Windows' business: all pods
+// of the files that it selects are Linux pods; or it selects none of them, and
+// all of them are.
+func linuxOnly(c *subject.Context, s *subject.Subject) bool {
+	behind, others := podsBehind(c, s)
+	if len(behind) == 0 {
+		behind = others
+	}
+	return len(behind) > 0 && !slices.ContainsFunc(behind, func(p *subject.Subject) bool { return p.Pods != "linux" })
+}
+
+// podsBehind are the pods in the files that a Service selects, and the others.
+func podsBehind(c *subject.Context, s *subject.Subject) (behind, others []*subject.Subject) {
+	v := s.Value.(*corev1.Service)
+	selector := labels.SelectorFromSet(v.Spec.Selector)
+	for _, one := range c.All {
+		p, ok := one.Value.(*Pod)
+		if !ok {
+			continue
+		}
+		if len(v.Spec.Selector) > 0 && namespace(p.Namespace) == namespace(v.Namespace) && selector.Matches(labels.Set(p.Meta.Labels)) {
+			behind = append(behind, one)
+		} else {
+			others = append(others, one)
+		}
+	}
+	return behind, others
+}
+
+func namespace(s string) string {
+	if s == "" {
+		return corev1.NamespaceDefault
+	}
+	return s
+}
+
+// replicasBehind is how many pods the files make for a Service. A DaemonSet
+// makes as many as there are nodes, which no file says.
+func replicasBehind(c *subject.Context, s *subject.Subject) int {
+	behind, _ := podsBehind(c, s)
+	n := 0
+	for _, b := range behind {
+		if p := b.Value.(*Pod); p.Replicas > 0 {
+			n += p.Replicas
+		}
+	}
+	return n
+}
+
+// addressesBehind counts the different addresses that the files give a Service
+// by hand.
+func addressesBehind(c *subject.Context, s *subject.Subject) int {
+	v := s.Value.(*corev1.Service)
+	all := map[string]bool{}
+	for _, one := range c.All {
+		o, ok := one.Value.(*Object)
+		if !ok || one.On != "object" || namespace(o.Namespace) != namespace(v.Namespace) {
+			continue
+		}
+		switch e := o.Typed.(type) {
+		//lint:ignore SA1019 many files still have it
+		case *corev1.Endpoints:
+			if e.Name == v.Name {
+				for _, set := range e.Subsets {
+					for _, a := range set.Addresses {
+						all[a.IP] = true
+					}
+				}
+			}
+		case *discoveryv1.EndpointSlice:
+			if e.Labels[discoveryv1.LabelServiceName] == v.Name {
+				for _, p := range e.Endpoints {
+					for _, a := range p.Addresses {
+						all[a] = true
+					}
+				}
+			}
+		}
+	}
+	return len(all)
+}
+
+// fieldHits looks at a field as a rule with a field does.
+func fieldHits(s *subject.Subject, field, when string) []subject.Hit {
+	p, err := source.ParsePath(field)
+	if err != nil {
+		return nil
+	}
+	cond, err := claims.ParseCondition(when)
+	if err != nil {
+		return nil
+	}
+	var hits []subject.Hit
+	for _, f := range source.Find(s.Root, p) {
+		if f.Missing() {
+			continue
+		}
+		for _, n := range scalars(f.Node) {
+			if cond.Op == "set" || cond.Meets(n.Value) {
+				hits = append(hits, subject.Hit{At: n, Field: strings.TrimSpace(f.Path.String()), Vars: map[string]string{"value": n.Value}})
+				break
+			}
+		}
+	}
+	return hits
+}
+
+// scalars are the values that a field holds: its own, or those of its list.
+func scalars(n *yaml.Node) []*yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch n.Kind {
+	case yaml.ScalarNode:
+		return []*yaml.Node{n}
+	case yaml.SequenceNode:
+		var all []*yaml.Node
+		for _, e := range n.Content {
+			if e.Kind == yaml.ScalarNode {
+				all = append(all, e)
+			}
+		}
+		return all
+	}
+	return nil
+}
