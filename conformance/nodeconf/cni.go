@@ -1,0 +1,286 @@
+package nodeconf
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/conformance/source"
+	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/sim/cni"
+)
+
+// CNI is the typed form of a subject "cni".
+type CNI struct {
+	// Type is the plugin, lower case without ".exe"; Delegate the plugin that
+	// flannel calls, win-bridge unless the file names another.
+	Type, Delegate string
+	// Network is the type of the HNS network that the plugin uses: "l2bridge",
+	// "overlay", "l2tunnel", "transparent", "nat"; "" when that is not known.
+	Network string
+	// ListVersion is the cniVersion of the file.
+	ListVersion string
+	// Refused are the problems for which the plugin refuses the file, Ignored
+	// what it passes over, as sim/cni reads it.
+	Refused, Ignored []Problem
+}
+
+// Problem is a remark with its place.
+type Problem struct {
+	Line, Column int
+	Message      string
+}
+
+// pluginNetworks are the plugins that exist for Windows, with the HNS network
+// that they use where they use one only.
+var pluginNetworks = map[string]string{
+	cni.PluginWinBridge: "l2bridge", cni.PluginWinOverlay: "overlay", cni.PluginNAT: "nat", cni.PluginFlannel: "", cni.PluginAzure: "",
+	"wincni": "l2bridge", "sdnbridge": "l2bridge", "sdnoverlay": "overlay", "ovn-k8s-cni-overlay": "transparent",
+	"calico": "", "antrea": "", "vpc-bridge": "l2bridge", "azure-vnet-ipam": "",
+}
+
+// linuxPlugins are plugins that exist for Linux only.
+var linuxPlugins = []string{
+	"bridge", "ptp", "macvlan", "ipvlan", "vlan", "host-device", "dummy", "portmap", "bandwidth", "firewall", "tuning", "sbr", "vrf",
+	"cilium-cni", "weave-net", "kindnet", "aws-cni", "istio-cni", "multus", "loopback", "tap",
+}
+
+// linuxDelegateKeys are fields of a delegate that only Linux plugins read.
+var linuxDelegateKeys = []string{"isdefaultgateway", "isgateway", "hairpinmode", "forceaddress", "bridge", "promiscmode", "mtu"}
+
+// The spellings of the plugins' documentation, by place.
+var (
+	pluginKeys = []string{
+		"cniVersion", "name", "type", "ipam", "dns", "policies", "apiVersion", "runtimeConfig", "loopbackDSR", "capabilities",
+		"AdditionalArgs", "master", "prevResult", "args", "optionalFlags", "ipMasq", "ipMasqNetwork", "endpointMacPrefix",
+		"delegate", "subnetFile", "dataDir", "plugins", "disableCheck", "mode", "adapterName", "windowsSettings", "bridge",
+	}
+	dnsKeys    = []string{"nameservers", "domain", "search", "options"}
+	ipamKeys   = []string{"type", "subnet", "routes", "ranges", "dataDir", "environment"}
+	routeKeys  = []string{"GW", "dst"}
+	policyKeys = []string{"name", "value"}
+	valueKeys  = []string{
+		"Type", "ExceptionList", "Exceptions", "Destinations", "Settings", "DestinationPrefix", "NextHop", "NeedEncap", "VIP", "VirtualIP",
+		"Protocol", "InternalPort", "ExternalPort",
+	}
+	netConfKeys = []string{
+		"Network", "SubnetMin", "SubnetMax", "SubnetLen", "Backend", "EnableIPv4", "EnableIPv6", "IPv6Network", "IPv6SubnetMin",
+		"IPv6SubnetMax", "IPv6SubnetLen", "EnableNFTables",
+	}
+	backendKeys = []string{"Name", "Type", "VNI", "Port", "DirectRouting", "GBP", "MacPrefix", "DNSServerList", "Learning", "MTU", "Mac"}
+)
+
+// cniSubjects makes subjects of a CNI configuration.
+func cniSubjects(s *input, root *yaml.Node, embedded bool) []*subject.Subject {
+	file := spelled(root, pluginKeys)
+	refused, ignored := tryCNI(s)
+	if len(s.mistakes) > 0 {
+		refused = nil // what keeps the file from being JSON was said
+	}
+	version := text(source.Child(file, "cniVersion"))
+	plugins := source.Child(file, "plugins")
+	if plugins == nil || plugins.Kind != yaml.SequenceNode {
+		return oneCNI(s, pluginTree(file), version, refused, ignored, embedded)
+	}
+	var all []*subject.Subject
+	for _, p := range plugins.Content {
+		if p.Kind != yaml.MappingNode {
+			continue
+		}
+		tree := pluginTree(spelled(p, pluginKeys))
+		// The runtime puts the list's name and version into each plugin
+		// (containernetworking/cni libcni InjectConf).
+		for _, key := range []string{"name", "cniVersion"} {
+			if source.Child(tree, key) != nil {
+				continue
+			}
+			for i := 0; i+1 < len(file.Content); i += 2 {
+				if file.Content[i].Value == key {
+					tree.Content = append([]*yaml.Node{file.Content[i], file.Content[i+1]}, tree.Content...)
+				}
+			}
+		}
+		made := oneCNI(s, tree, version, refused, ignored, embedded)
+		if len(made) > 0 {
+			// What is wrong with the file is said once.
+			refused, ignored = nil, nil
+		}
+		all = append(all, made...)
+	}
+	return all
+}
+
+func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Problem, embedded bool) []*subject.Subject {
+	c := &CNI{ListVersion: version, Type: pluginName(text(source.Child(tree, "type"))), Refused: refused, Ignored: ignored}
+	delegate := source.Child(tree, "delegate")
+	linux := slices.Contains(linuxPlugins, c.Type)
+	if c.Type == cni.PluginFlannel {
+		c.Delegate = pluginName(text(source.Child(delegate, "type")))
+		if delegate != nil && delegate.Kind == yaml.MappingNode && c.Delegate == "" {
+			for i := 0; i < len(delegate.Content); i += 2 {
+				if slices.Contains(linuxDelegateKeys, strings.ToLower(delegate.Content[i].Value)) {
+					return nil // flannel's own sample for Linux
+				}
+			}
+		}
+		if slices.Contains(linuxPlugins, c.Delegate) {
+			return nil
+		}
+		if c.Delegate == "" {
+			c.Delegate = cni.PluginWinBridge
+		}
+	}
+	if linux && embedded {
+		return nil
+	}
+	c.Network = pluginNetworks[c.Type]
+	switch c.Type {
+	case cni.PluginFlannel:
+		c.Network = pluginNetworks[c.Delegate]
+	case cni.PluginAzure:
+		c.Network = "l2bridge"
+		if strings.Contains(text(source.Child(tree, "mode")), "tunnel") {
+			c.Network = "l2tunnel"
+		}
+	}
+	if _, known := pluginNetworks[c.Type]; !known || strings.Contains(s.text, "$") {
+		// What sim/cni says about a plugin that it does not model is no finding, nor
+		// what a script still has to fill in.
+		c.Refused, c.Ignored = nil, nil
+	}
+	name := "CNI configuration " + text(source.Child(tree, "name"))
+	return []*subject.Subject{{On: "cni", Name: strings.TrimSpace(name), File: s.file, Root: tree, Value: c}}
+}
+
+// pluginTree is the configuration of one plugin with the keys spelt as the
+// documentation has them.
+func pluginTree(n *yaml.Node) *yaml.Node {
+	return below(n, map[string]func(*yaml.Node) *yaml.Node{
+		"delegate": func(d *yaml.Node) *yaml.Node {
+			d = spelled(d, pluginKeys)
+			return below(d, map[string]func(*yaml.Node) *yaml.Node{"dns": dnsTree, "ipam": ipamTree, "policies": policyTree, "AdditionalArgs": policyTree})
+		},
+		"dns": dnsTree, "ipam": ipamTree, "policies": policyTree, "AdditionalArgs": policyTree,
+	})
+}
+
+func dnsTree(n *yaml.Node) *yaml.Node { return spelled(n, dnsKeys) }
+
+func ipamTree(n *yaml.Node) *yaml.Node {
+	return below(spelled(n, ipamKeys), map[string]func(*yaml.Node) *yaml.Node{
+		"routes": func(l *yaml.Node) *yaml.Node {
+			return each(l, func(r *yaml.Node) *yaml.Node { return spelled(r, routeKeys) })
+		},
+	})
+}
+
+func policyTree(l *yaml.Node) *yaml.Node {
+	return each(l, func(p *yaml.Node) *yaml.Node {
+		return below(spelled(p, policyKeys), map[string]func(*yaml.Node) *yaml.Node{
+			"value": func(v *yaml.Node) *yaml.Node {
+				return below(spelled(v, valueKeys), map[string]func(*yaml.Node) *yaml.Node{
+					"Settings": func(v *yaml.Node) *yaml.Node { return spelled(v, valueKeys) },
+				})
+			},
+		})
+	})
+}
+
+// spelled copies a map with its keys spelt as in names: Go's decoder, which all
+// these programs use, does not tell "Policies" from "policies".
+func spelled(n *yaml.Node, names []string) *yaml.Node {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return n
+	}
+	out := *n
+	out.Content = slices.Clone(n.Content)
+	for i := 0; i < len(out.Content); i += 2 {
+		key := *out.Content[i]
+		if j := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, key.Value) }); j >= 0 {
+			key.Value = names[j]
+			out.Content[i] = &key
+		}
+	}
+	return &out
+}
+
+// below replaces values of a map that spelled has copied.
+func below(n *yaml.Node, change map[string]func(*yaml.Node) *yaml.Node) *yaml.Node {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return n
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if f := change[n.Content[i].Value]; f != nil {
+			n.Content[i+1] = f(n.Content[i+1])
+		}
+	}
+	return n
+}
+
+func each(n *yaml.Node, f func(*yaml.Node) *yaml.Node) *yaml.Node {
+	if n == nil || n.Kind != yaml.SequenceNode {
+		return n
+	}
+	out := *n
+	out.Content = slices.Clone(n.Content)
+	for i := range out.Content {
+		out.Content[i] = f(out.Content[i])
+	}
+	return &out
+}
+
+func pluginName(s string) string { return strings.TrimSuffix(strings.ToLower(s), ".exe") }
+
+// text is the text of a scalar, "" for anything else.
+func text(n *yaml.Node) string {
+	if n == nil || n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+		return ""
+	}
+	return n.Value
+}
+
+// tryCNI asks the model of the plugins what it thinks of the file.
+func tryCNI(s *input) (refused, ignored []Problem) {
+	c, err := cni.ParseConf("f", []byte(s.text))
+	if err != nil {
+		for _, line := range strings.Split(err.Error(), "\n") {
+			if p, ok := s.problem(line); ok && !strings.Contains(p.Message, "winlab models") {
+				refused = append(refused, p)
+			}
+		}
+		return refused, nil
+	}
+	for _, w := range c.Warnings {
+		if p, ok := s.problem(w); ok && !strings.Contains(p.Message, "not modelled") {
+			ignored = append(ignored, p)
+		}
+	}
+	return nil, ignored
+}
+
+var placed = regexp.MustCompile(`^f:(\d+):(\d+): (.*)$`)
+
+// problem reads "f:1:2: message".
+func (s *input) problem(line string) (Problem, bool) {
+	m := placed.FindStringSubmatch(line)
+	if m == nil {
+		return Problem{}, false
+	}
+	l, _ := strconv.Atoi(m[1])
+	c, _ := strconv.Atoi(m[2])
+	if s.place != nil {
+		l, c = s.place(l, c)
+	}
+	return Problem{l, c, m[3]}, true
+}
+
+// netConfSubject makes the subject of a net-conf.json.
+func netConfSubject(s *input, root *yaml.Node) *subject.Subject {
+	tree := below(spelled(root, netConfKeys), map[string]func(*yaml.Node) *yaml.Node{
+		"Backend": func(b *yaml.Node) *yaml.Node { return spelled(b, backendKeys) },
+	})
+	return &subject.Subject{On: "net-conf", Name: "net-conf.json", File: s.file, Root: tree}
+}

@@ -1,0 +1,352 @@
+package nodeconf
+
+import (
+	"regexp"
+	"strings"
+)
+
+// dialect is the language of a script, as far as words and statements go.
+type dialect int
+
+const (
+	powerShell dialect = iota
+	batch
+	shell
+	// anyText is a text of which nobody knows where it was typed: notes, the
+	// output of a command, lines copied from a document.
+	anyText
+)
+
+// word is one word of a statement, without its quotes.
+type word struct {
+	text string
+	at   int
+	// quoted is set when the whole word was in quotes; mark is '(' or ')' for
+	// the brackets of an array, ',' for the comma of one.
+	quoted bool
+	mark   byte
+	// here is one more than where the text of a here-string begins.
+	here int
+}
+
+// statement is one command with the blocks around it.
+type statement struct {
+	words  []word
+	blocks []block
+}
+
+// block is a pair of braces and what stands before it: `if ($x -eq "overlay")`.
+type block struct {
+	header string
+	id     int
+}
+
+// maxWords bounds what one statement may hold; the rest of a mad one is dropped.
+const maxWords = 4096
+
+type scanner struct {
+	text    string
+	d       dialect
+	pos     int
+	depth   int
+	words   []word
+	blocks  []block
+	ids     int
+	out     []statement
+	pending string // the header of the last block that ended, for else
+}
+
+// scan takes a script apart.
+func scan(text string, d dialect) []statement {
+	s := &scanner{text: text, d: d}
+	for s.pos < len(s.text) {
+		s.step()
+	}
+	s.end()
+	return s.out
+}
+
+func (s *scanner) end() {
+	if len(s.words) > 0 {
+		s.out = append(s.out, statement{words: s.words, blocks: s.blocks[:len(s.blocks):len(s.blocks)]})
+	}
+	s.words, s.depth = nil, 0
+}
+
+func (s *scanner) mark(c byte) {
+	s.words = append(s.words, word{at: s.pos, mark: c, text: string(c)})
+}
+
+// power reports whether the braces and brackets of PowerShell mean something.
+func (s *scanner) power() bool { return s.d == powerShell || s.d == anyText }
+
+func (s *scanner) step() {
+	rest := s.text[s.pos:]
+	c := rest[0]
+	switch {
+	case s.continued(rest) > 0:
+		s.pos += s.continued(rest)
+	case c == '\n':
+		if s.depth == 0 {
+			s.end()
+		}
+		s.pos++
+	case c == ' ' || c == '\t' || c == '\r':
+		s.pos++
+	case s.comment(rest):
+	case c == ';' && s.d != batch && s.depth == 0, c == '|', strings.HasPrefix(rest, "&&"):
+		s.end()
+		s.pos += 1 + strings.IndexFunc(rest[1:]+" ", func(r rune) bool { return r != '|' && r != '&' })
+	case c == '&':
+		if len(s.words) > 0 && s.depth == 0 {
+			s.end()
+		}
+		s.pos++
+	case c == ';', c == '>':
+		s.pos++
+	case c == '{' && s.power():
+		s.open()
+	case c == '}' && s.power():
+		s.end()
+		if n := len(s.blocks); n > 0 {
+			s.pending = s.blocks[n-1].header
+			s.blocks = s.blocks[: n-1 : n-1]
+		}
+		s.pos++
+	case strings.HasPrefix(rest, "@(") && s.power():
+		s.mark('(')
+		s.depth++
+		s.pos += 2
+	case c == '(':
+		switch s.d {
+		case powerShell:
+			s.mark('(')
+			s.depth++
+		case batch, shell:
+			s.end()
+		}
+		s.pos++
+	case c == ')':
+		if s.depth > 0 {
+			s.depth--
+			s.mark(')')
+		} else if s.d == batch || s.d == shell {
+			s.end()
+		}
+		s.pos++
+	case c == ',':
+		s.mark(',')
+		s.pos++
+	default:
+		s.word()
+	}
+	if len(s.words) > maxWords {
+		s.end()
+	}
+}
+
+// open begins a block. An else belongs to the condition before it.
+func (s *scanner) open() {
+	var header []string
+	for _, w := range s.words {
+		header = append(header, w.text)
+	}
+	h := strings.ToLower(strings.Join(header, " "))
+	if strings.HasPrefix(h, "else") && !strings.Contains(h, "(") {
+		h = "else of " + s.pending
+	}
+	s.end()
+	s.ids++
+	s.blocks = append(s.blocks[:len(s.blocks):len(s.blocks)], block{h, s.ids})
+	s.pos++
+	if len(s.blocks) > maxDepth {
+		s.blocks = nil
+	}
+}
+
+// continued is the length of a line's end that does not end the statement.
+func (s *scanner) continued(rest string) int {
+	c := rest[0]
+	if c != '`' && c != '^' && c != '\\' {
+		return 0
+	}
+	n := 1
+	for n < len(rest) && (rest[n] == ' ' || rest[n] == '\t' || rest[n] == '\r') {
+		n++
+	}
+	if n == len(rest) || rest[n] != '\n' {
+		return 0
+	}
+	switch {
+	case c == '`' && s.power(), c == '^' && (s.d == batch || s.d == anyText):
+		return n + 1
+	case c == '\\' && s.d != powerShell && s.d != batch:
+		return n + 1
+	}
+	return 0
+}
+
+// comment skips one.
+func (s *scanner) comment(rest string) bool {
+	switch {
+	case strings.HasPrefix(rest, "<#") && s.power():
+		if end := strings.Index(rest, "#>"); end >= 0 {
+			s.pos += end + 2
+		} else {
+			s.pos = len(s.text)
+		}
+		return true
+	case rest[0] == '#' && s.d != batch:
+	case s.d == batch && len(s.words) == 0 && (strings.HasPrefix(rest, "::") || len(rest) > 3 && strings.EqualFold(rest[:3], "rem") && strings.IndexByte(" \t\r\n", rest[3]) >= 0):
+	default:
+		return false
+	}
+	if end := strings.IndexByte(rest, '\n'); end >= 0 {
+		s.pos += end
+	} else {
+		s.pos = len(s.text)
+	}
+	return true
+}
+
+// placeholder is what documents write where a reader puts a value.
+var placeholder = regexp.MustCompile(`^<[A-Za-z][A-Za-z0-9_ ./-]{0,40}>`)
+
+// word reads one word.
+func (s *scanner) word() {
+	begin := s.pos
+	var b strings.Builder
+	parts, quotes, here := 0, 0, 0
+	for s.pos < len(s.text) {
+		rest := s.text[s.pos:]
+		c := rest[0]
+		if parts > 0 && s.continued(rest) > 0 && (c != '\\' || strings.HasSuffix(s.text[:s.pos], " ")) {
+			break
+		}
+		if strings.HasPrefix(rest, "@(") && s.power() || strings.IndexByte(" \t\r\n|", c) >= 0 {
+			break
+		}
+		if c == ';' && s.d != batch || c == ')' && (s.power() && s.d == powerShell || s.depth > 0) || c == '(' && s.d == powerShell ||
+			(c == '{' || c == '}') && s.power() || c == '>' {
+			break
+		}
+		if c == ',' && (s.depth > 0 || s.d == powerShell && quotes == parts && parts > 0) {
+			break
+		}
+		parts++
+		switch {
+		case strings.HasPrefix(rest, `@"`) && s.power() && s.here(rest, `"@`, &b), strings.HasPrefix(rest, "@'") && s.power() && s.here(rest, "'@", &b):
+			quotes++
+			here = begin + strings.IndexByte(s.text[begin:], '\n') + 2
+		case c == '"':
+			s.double(&b)
+			quotes++
+		case c == '\'' && s.d != batch && s.single(rest, &b):
+			quotes++
+		case strings.HasPrefix(rest, "$(") || strings.HasPrefix(rest, "${"):
+			b.WriteString(s.nested(rest))
+		case c == '<' && placeholder.MatchString(rest):
+			p := placeholder.FindString(rest)
+			b.WriteString(p)
+			s.pos += len(p)
+		case c == '`' && s.power() && len(rest) > 1, c == '^' && s.d == batch && len(rest) > 1:
+			b.WriteByte(rest[1])
+			s.pos += 2
+		default:
+			b.WriteByte(c)
+			s.pos++
+		}
+	}
+	if s.pos == begin { // nothing here begins a word: pass over it
+		s.pos++
+		return
+	}
+	s.words = append(s.words, word{text: b.String(), at: begin, quoted: quotes > 0 && quotes == parts, here: here})
+}
+
+// here reads a here-string, which ends with its mark at the beginning of a line.
+func (s *scanner) here(rest, mark string, b *strings.Builder) bool {
+	line := strings.TrimRight(rest[2:max(strings.IndexByte(rest, '\n'), 2)], " \t\r")
+	end := strings.Index(rest, "\n"+mark)
+	if line != "" || end < 0 {
+		return false
+	}
+	b.WriteString(rest[strings.IndexByte(rest, '\n')+1 : max(end, strings.IndexByte(rest, '\n')+1)])
+	s.pos += end + 3
+	return true
+}
+
+// double reads a string in double quotes.
+func (s *scanner) double(b *strings.Builder) {
+	s.pos++
+	escaped := 0
+	for s.pos < len(s.text) {
+		rest := s.text[s.pos:]
+		switch c := rest[0]; {
+		case strings.HasPrefix(rest, `""`) && s.d == powerShell:
+			b.WriteByte('"')
+			s.pos += 2
+		case c == '"':
+			s.pos++
+			return
+		case c == '`' && s.power() && len(rest) > 1:
+			b.WriteByte(rest[1])
+			s.pos += 2
+		case strings.HasPrefix(rest, `\"`) && s.d != powerShell:
+			// An escaped quote, unless the string is a path that ends with a backslash.
+			if escaped%2 == 0 && (len(rest) == 2 || strings.IndexByte(" \t\r\n", rest[2]) >= 0) {
+				b.WriteByte('\\')
+				s.pos += 2
+				return
+			}
+			escaped++
+			b.WriteByte('"')
+			s.pos += 2
+		case strings.HasPrefix(rest, "$(") && s.d != batch:
+			b.WriteString(s.nested(rest))
+		case c == '\n' && s.d != powerShell:
+			return // a quote without an end
+		default:
+			b.WriteByte(c)
+			s.pos++
+		}
+	}
+}
+
+// single reads a string in single quotes, if it ends; in a text an apostrophe
+// is not the beginning of one.
+func (s *scanner) single(rest string, b *strings.Builder) bool {
+	end := strings.IndexByte(rest[1:], '\'')
+	if end < 0 || s.d != powerShell && strings.Contains(rest[1:1+end], "\n") {
+		return false
+	}
+	b.WriteString(rest[1 : 1+end])
+	s.pos += end + 2
+	return true
+}
+
+// nested reads $(...) or ${...} as it stands.
+func (s *scanner) nested(rest string) string {
+	begin, end := rest[1], byte(')')
+	if begin == '{' {
+		end = '}'
+	}
+	depth := 0
+	for i := 1; i < len(rest) && i < 2000; i++ {
+		switch rest[i] {
+		case begin:
+			depth++
+		case end:
+			if depth--; depth == 0 {
+				s.pos += i + 1
+				return rest[:i+1]
+			}
+		case '\n':
+			if s.d != powerShell {
+				i = len(rest)
+			}
+		}
+	}
+	s.pos += 2
+	return rest[:2]
+}

@@ -1,0 +1,426 @@
+package nodeconf
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/conformance/subject"
+)
+
+// envVar is a variable of a process's environment.
+type envVar struct {
+	name, value string
+	at          int
+	blocks      []block
+}
+
+// variable is a list of words that a script keeps under a name.
+type variable struct {
+	words      []word
+	blocks     []block
+	incomplete bool
+	at         int
+}
+
+// script reads command lines out of a text.
+type script struct {
+	*input
+	d       dialect
+	scalars map[string]string
+	lists   map[string]*variable
+	env     []envVar
+	// order are the services in the order in which they appear, with the
+	// commands that are called directly in between.
+	services []*Service
+	made     []func() []*subject.Subject
+}
+
+// script finds the command lines of kubelet, kube-proxy and flanneld in a text.
+func (s *input) script(d dialect) []*subject.Subject {
+	r := &script{input: s, d: d, scalars: scalars(s.text), lists: map[string]*variable{}}
+	var all []*subject.Subject
+	for _, st := range scan(s.text, d) {
+		r.statement(st, 0)
+		for _, w := range st.words {
+			if w.here > 0 {
+				all = append(all, r.hereString(w)...)
+			}
+		}
+	}
+	for _, make := range r.made {
+		all = append(all, make()...)
+	}
+	slices.SortStableFunc(all, func(a, b *subject.Subject) int {
+		if a.Root.Line != b.Root.Line {
+			return a.Root.Line - b.Root.Line
+		}
+		return a.Root.Column - b.Root.Column
+	})
+	return all
+}
+
+var scalarSet = regexp.MustCompile(`(?i)\$([a-z_][a-z0-9_]*)\s*=\s*(?:"([^"$` + "`" + `\n]*)"|'([^'\n]*)')`)
+
+// scalars are the variables that a PowerShell script gives a plain text, once.
+func scalars(text string) map[string]string {
+	values := map[string]string{}
+	count := map[string]int{}
+	for _, m := range scalarSet.FindAllStringSubmatch(text, -1) {
+		name := strings.ToLower(m[1])
+		values[name] = m[2] + m[3]
+		count[name]++
+	}
+	for name, n := range count {
+		if n > 1 {
+			delete(values, name)
+		}
+	}
+	return values
+}
+
+var variableIn = regexp.MustCompile(`(?i)\$\{?([a-z_][a-z0-9_]*)\}?|\$\(\$([a-z_][a-z0-9_]*)\)`)
+
+// resolve puts the values of plain variables into a text.
+func (r *script) resolve(text string) string {
+	if !strings.Contains(text, "$") {
+		return text
+	}
+	return variableIn.ReplaceAllStringFunc(text, func(v string) string {
+		if value, ok := r.scalars[strings.ToLower(strings.Trim(v, "${}()"))]; ok {
+			return value
+		}
+		return v
+	})
+}
+
+// hereString reads a configuration that a script writes to a file.
+func (r *script) hereString(w word) []*subject.Subject {
+	line, _ := r.at(w.here - 1)
+	inner := newInput(r.file, w.text)
+	inner.place = func(l, c int) (int, int) { return line + l - 1, c }
+	subjects, ok := inner.read("", true)
+	if !ok || len(subjects) == 0 {
+		return nil
+	}
+	r.mistakes = append(r.mistakes, inner.mistakes...)
+	return subjects
+}
+
+var (
+	assignment = regexp.MustCompile(`^(\$[A-Za-z_][\w.:]*)\s*(\+?=)?(.*)$`)
+	wholeName  = regexp.MustCompile(`^[$@][A-Za-z_][\w.:\[\]]*$`)
+	setEnv     = regexp.MustCompile(`(?i)^\[(system\.)?environment\]::setenvironmentvariable$`)
+	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// say are commands that only print what follows.
+var say = []string{"write-host", "write-output", "write-error", "write-warning", "write-verbose", "write-debug", "echo", "throw", "log", "rem", "logwrite", "echo."}
+
+func (r *script) statement(st statement, depth int) {
+	words := st.words
+	if len(words) == 0 || depth > 4 {
+		return
+	}
+	first := strings.ToLower(words[0].text)
+	if slices.Contains(say, first) {
+		return
+	}
+	if r.assign(st, depth) || r.environment(st) {
+		return
+	}
+	if r.manager(st) {
+		return
+	}
+	r.call(st, depth)
+}
+
+// assign notes a variable.
+func (r *script) assign(st statement, depth int) bool {
+	words := st.words
+	m := assignment.FindStringSubmatch(words[0].text)
+	if m == nil || words[0].quoted {
+		return false
+	}
+	name, op, rest := strings.ToLower(m[1]), m[2], words[1:]
+	value := m[3]
+	if op == "" {
+		if value != "" || len(rest) == 0 || (rest[0].text != "=" && rest[0].text != "+=") {
+			return false
+		}
+		op, rest = rest[0].text, rest[1:]
+	}
+	if value != "" {
+		rest = append([]word{{text: value, at: words[0].at + len(m[1]) + len(m[2])}}, rest...)
+	}
+	if env, ok := strings.CutPrefix(name, "$env:"); ok {
+		if len(rest) > 0 {
+			_ = env
+			r.env = append(r.env, envVar{m[1][len("$env:"):], r.resolve(rest[0].text), words[0].at, st.blocks})
+		}
+		return true
+	}
+	// A value that is itself a call: $p = Start-Process kubelet.exe ...
+	if len(rest) > 0 && rest[0].mark == 0 && op == "=" {
+		r.statement(statement{rest, st.blocks}, depth+1)
+	}
+	plain := slices.DeleteFunc(slices.Clone(rest), func(w word) bool { return w.mark != 0 || w.text == "+" })
+	v := r.lists[name]
+	switch {
+	case v == nil || op == "=" && len(st.blocks) <= len(v.blocks):
+		v = &variable{words: plain, blocks: st.blocks, at: words[0].at}
+		r.lists[name] = v
+		if i := r.program(plain); i >= 0 && rest[0].mark != 0 {
+			r.made = append(r.made, func() []*subject.Subject {
+				return r.command(v.words, st.blocks, v.at, v.incomplete, nil)
+			})
+		}
+	case sameBlocks(v.blocks, st.blocks):
+		if len(plain) > 0 && strings.EqualFold(plain[0].text, m[1]) { // $x = $x + ...
+			plain = plain[1:]
+		}
+		v.words = append(v.words, plain...)
+	default:
+		// It depends on something whether these are added.
+		v.incomplete = true
+	}
+	return true
+}
+
+func sameBlocks(a, b []block) bool {
+	return slices.EqualFunc(a, b, func(a, b block) bool { return a.id == b.id })
+}
+
+// environment notes what sets a variable of the environment.
+func (r *script) environment(st statement) bool {
+	words := st.words
+	add := func(name, value string, at int) bool {
+		if envName.MatchString(name) {
+			r.env = append(r.env, envVar{name, r.resolve(value), at, st.blocks})
+			return true
+		}
+		return false
+	}
+	plain := slices.DeleteFunc(slices.Clone(words), func(w word) bool { return w.mark != 0 })
+	for i, w := range plain {
+		if setEnv.MatchString(w.text) && i+2 < len(plain) {
+			value := plain[i+2].text
+			if j := slices.IndexFunc(words, func(o word) bool { return o.at == plain[i+2].at && o.mark == 0 }); j > 0 && words[j-1].mark == '(' {
+				value = "$(" + value + ")" // an expression
+			}
+			return add(plain[i+1].text, value, plain[i+1].at)
+		}
+		// As a document shows it, outside of PowerShell: ...Variable("NAME", "value")
+		if low := strings.ToLower(w.text); strings.Contains(low, "]::setenvironmentvariable") && i+2 < len(plain) {
+			return add(strings.Trim(plain[i+1].text, `",`), strings.Trim(plain[i+2].text, `",`), plain[i+1].at)
+		}
+	}
+	switch first := strings.ToLower(plain0(plain)); {
+	case first == "set" && r.d != powerShell && len(plain) > 1:
+		if name, value, ok := strings.Cut(plain[1].text, "="); ok {
+			return add(name, value, plain[1].at)
+		}
+	case (first == "setx" || first == "setx.exe") && len(plain) > 2:
+		return add(plain[1].text, plain[2].text, plain[1].at)
+	case first == "export" && len(plain) > 1:
+		if name, value, ok := strings.Cut(plain[1].text, "="); ok {
+			return add(name, value, plain[1].at)
+		}
+	case r.d == shell || r.d == anyText:
+		if name, value, ok := strings.Cut(plain0(plain), "="); ok && envName.MatchString(name) && len(plain) == 1 {
+			return add(name, value, plain[0].at)
+		}
+	}
+	return false
+}
+
+func plain0(words []word) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return words[0].text
+}
+
+// program finds the word that calls a component.
+func (r *script) program(words []word) int {
+	return slices.IndexFunc(words, func(w word) bool { p, _ := programOf(r.resolve(w.text)); return w.mark == 0 && p != "" })
+}
+
+// call reads a direct call.
+func (r *script) call(st statement, depth int) {
+	words := st.words
+	i := r.program(words)
+	if i >= 0 && i < 12 {
+		args := words[i+1:]
+		first := strings.ToLower(words[0].text)
+		starts := slices.Contains([]string{"start-process", "start", "saps"}, first)
+		if starts {
+			// Only the argument list belongs to the program.
+			if j := slices.IndexFunc(words, func(w word) bool { return strings.HasPrefix(strings.ToLower(w.text), "-arg") }); j >= 0 {
+				args = words[j+1:]
+			}
+			args = slices.DeleteFunc(slices.Clone(args), func(w word) bool {
+				return len(w.text) > 1 && w.text[0] == '-' && w.text[1] >= 'A' && w.text[1] <= 'Z'
+			})
+		}
+		if i > 0 && !starts && first != "&" && !callers[first] && r.d == powerShell && words[0].mark == 0 && !strings.HasPrefix(first, "-") {
+			// The program is an argument of something else: Get-Process kubelet.
+			if !strings.HasPrefix(words[0].text, "$") {
+				return
+			}
+		}
+		line := append([]word{words[i]}, args...)
+		blocks, at := st.blocks, words[i].at
+		r.made = append(r.made, func() []*subject.Subject { return r.command(line, blocks, at, false, nil) })
+		return
+	}
+	// A whole command line in one text: Invoke-Expression "kubelet.exe ...".
+	for _, w := range words {
+		if w.quoted && strings.Contains(w.text, " -") {
+			inner := r.split(w)
+			if j := r.program(inner); j >= 0 {
+				line, blocks := inner[j:], st.blocks
+				r.made = append(r.made, func() []*subject.Subject { return r.command(line, blocks, w.at, false, nil) })
+				return
+			}
+		}
+	}
+}
+
+// callers are words that may stand before a program.
+var callers = map[string]bool{"invoke-expression": true, "iex": true, "cmd": true, "cmd.exe": true, "powershell": true, "powershell.exe": true, "commandline": true, "exec": true, "call": true, "ps": true}
+
+// split takes a quoted text apart as a program's own parser does.
+func (r *script) split(w word) []word {
+	cursor := w.at
+	var out []word
+	for _, p := range scan(w.text, batch) {
+		for _, inner := range p.words {
+			inner.at = w.at
+			// Where the file has the word as it is, that is its place.
+			name, _, _ := strings.Cut(inner.text, "=")
+			if end := min(cursor+len(w.text)+2, len(r.text)); name != "" && cursor < end {
+				if i := strings.Index(r.text[cursor:end], name); i >= 0 {
+					inner.at = cursor + i
+					cursor = inner.at + len(name)
+				}
+			}
+			out = append(out, inner)
+		}
+	}
+	return out
+}
+
+// command makes the subject of a command line: words[0] is the program.
+func (r *script) command(words []word, blocks []block, at int, incomplete bool, svc *Service) []*subject.Subject {
+	i := r.program(words)
+	if i < 0 {
+		return nil
+	}
+	pathWord := r.resolve(words[i].text)
+	program, exe := programOf(pathWord)
+	if svc == nil && forLinux(pathWord, exe, r.d) {
+		return nil
+	}
+	c := &Command{Program: program, Path: pathWord, Incomplete: incomplete, Branch: branch(blocks)}
+	if svc != nil {
+		c.Service, c.Manager = svc.Name, svc.Manager
+	}
+	flat, whole := r.flatten(words[i+1:], 0)
+	c.Incomplete = c.Incomplete || !whole
+	c.Args = arguments(flat)
+	flags := slices.DeleteFunc(slices.Clone(c.Args), func(a Arg) bool { return a.Name == "" })
+	if svc == nil {
+		if len(flags) == 0 || len(flags) == 1 && slices.Contains([]string{"--version", "--help", "-h"}, flags[0].Name) {
+			return nil
+		}
+	}
+	var env []envVar
+	if svc != nil {
+		env = svc.env
+	}
+	for _, e := range r.env {
+		if reaches(e.blocks, blocks) && (svc == nil || svc.Manager == "sc") {
+			env = append(env, e)
+		}
+	}
+	return []*subject.Subject{c.build(r.input, at, env)}
+}
+
+// reaches reports whether what is set in some blocks may count in others: all
+// but the other ways of a condition.
+func reaches(set, used []block) bool {
+	for i, b := range set {
+		if i < len(used) && used[i].id == b.id {
+			continue
+		}
+		if isCondition(b.header) {
+			return false
+		}
+	}
+	return true
+}
+
+func isCondition(header string) bool {
+	return strings.HasPrefix(header, "if") || strings.HasPrefix(header, "else") || strings.HasPrefix(header, "switch")
+}
+
+// branch is the network that the conditions around a line name.
+func branch(blocks []block) string {
+	for _, b := range slices.Backward(blocks) {
+		if !isCondition(b.header) {
+			continue
+		}
+		overlay := strings.Contains(b.header, "overlay") || strings.Contains(b.header, "vxlan")
+		bridge := strings.Contains(b.header, "l2bridge") || strings.Contains(b.header, "host-gw")
+		not := strings.HasPrefix(b.header, "else of") || strings.Contains(b.header, "-ne ")
+		switch {
+		case overlay && !bridge && !not, bridge && !overlay && not:
+			return "overlay"
+		case bridge && !overlay, overlay && !bridge:
+			return "l2bridge"
+		}
+	}
+	return ""
+}
+
+// flatten puts the lists that a command line names in their place, and reports
+// whether all of them are known.
+func (r *script) flatten(words []word, depth int) (flat []word, whole bool) {
+	whole = true
+	for _, w := range words {
+		switch {
+		case w.mark != 0, w.text == "+", w.text == "--%":
+		case !w.quoted && wholeName.MatchString(w.text) && r.scalars[strings.ToLower(w.text[1:])] == "":
+			v := r.lists["$"+strings.ToLower(w.text[1:])]
+			if v == nil || depth > 4 {
+				whole = false
+				continue
+			}
+			inner, ok := r.flatten(v.words, depth+1)
+			flat = append(flat, inner...)
+			whole = whole && ok && !v.incomplete
+		case w.text == "%*" || w.text == "$*" || w.text == "$@":
+			whole = false
+		case w.quoted && strings.Contains(strings.TrimSpace(w.text), " -") && !strings.HasPrefix(strings.TrimSpace(w.text), "--resolv"):
+			inner, ok := r.flatten(r.split(w), depth+1)
+			flat, whole = append(flat, inner...), whole && ok
+		default:
+			w.text = strings.TrimSpace(r.resolve(w.text))
+			if bare := strings.TrimSpace(w.text); strings.HasPrefix(bare, "$") && wholeName.MatchString(bare) {
+				whole = false // a variable in a text: '$global:KubeletArgs '
+				continue
+			}
+			if w.text != "" || w.quoted {
+				flat = append(flat, w)
+			}
+		}
+	}
+	return flat, whole
+}
+
+// base is the last part of a path, of Windows or of Linux, lower case.
+func base(s string) string {
+	return strings.ToLower(path.Base(strings.ReplaceAll(s, `\`, "/")))
+}

@@ -1,0 +1,89 @@
+package nodeconf
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/winlab-dev/winlab/sim/strict"
+)
+
+// maxSize bounds a file: configurations of a node have kilobytes, and a
+// mistaken argument should not be read for minutes.
+const maxSize = 8 << 20
+
+// input is a file, or a part of one, as UTF-8 with the places of its lines.
+type input struct {
+	file string
+	text string
+	// lines are the byte offsets at which lines begin.
+	lines []int
+	// place maps a line and a column of text, both from 1, to those of the
+	// file; nil is the identity.
+	place func(line, column int) (int, int)
+
+	mistakes strict.Mistakes
+}
+
+func newInput(file, text string) *input {
+	s := &input{file: file, text: text, lines: []int{0}}
+	for i := range len(text) {
+		if text[i] == '\n' {
+			s.lines = append(s.lines, i+1)
+		}
+	}
+	return s
+}
+
+// at is the place of a byte offset, columns counted in characters.
+func (s *input) at(offset int) (line, column int) {
+	offset = min(max(offset, 0), len(s.text))
+	lo, hi := 0, len(s.lines)
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; s.lines[mid] <= offset {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	line, column = lo+1, utf8.RuneCountInString(s.text[s.lines[lo]:offset])+1
+	if s.place != nil {
+		return s.place(line, column)
+	}
+	return line, column
+}
+
+func (s *input) mistake(offset int, message string) {
+	line, column := s.at(offset)
+	s.mistakes = append(s.mistakes, strict.Mistake{File: s.file, Line: line, Column: column, Message: message})
+}
+
+// decode turns a file into UTF-8. Windows PowerShell writes UTF-16 and byte
+// order marks: it is read nevertheless, and mark says what it was.
+func decode(data []byte) (text, mark string) {
+	switch {
+	case bytes.HasPrefix(data, []byte{0xef, 0xbb, 0xbf}):
+		return string(data[3:]), "a byte order mark"
+	case bytes.HasPrefix(data, []byte{0xff, 0xfe}):
+		return fromUTF16(data[2:], binary.LittleEndian), "UTF-16"
+	case bytes.HasPrefix(data, []byte{0xfe, 0xff}):
+		return fromUTF16(data[2:], binary.BigEndian), "UTF-16"
+	}
+	return string(data), ""
+}
+
+func fromUTF16(data []byte, order binary.ByteOrder) string {
+	units := make([]uint16, len(data)/2)
+	for i := range units {
+		units[i] = order.Uint16(data[2*i:])
+	}
+	return string(utf16.Decode(units))
+}
+
+// binaryText reports whether a text is none: configurations have no NUL.
+func binaryText(text string) bool {
+	head := text[:min(len(text), 8000)]
+	return strings.IndexByte(head, 0) >= 0
+}
