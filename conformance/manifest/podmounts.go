@@ -149,4 +149,3 @@ func yamlNode(v any) (*yaml.Node, error) {
 	}
 	return n.Content[0], nil
 }
-
