@@ -69,7 +69,7 @@ func TestBrowserMatrix(t *testing.T) {
 	if n := len(regexp.MustCompile(`<td class="c [^"]*"`).FindAllString(dom, -1)); n != len(doc.Cells) {
 		t.Errorf("%d cells, want %d", n, len(doc.Cells))
 	}
-	want(t, dom, "40 of 40 claims, 9 of 9 settings", `tabindex="0"`)
+	want(t, dom, "47 of 47 claims, 9 of 9 settings", `tabindex="0"`)
 	if !regexp.MustCompile(`<aside id="panel"[^>]*hidden`).MatchString(dom) {
 		t.Error("the panel is open without an address")
 	}
@@ -99,11 +99,11 @@ func TestBrowserSaysWhenItCannotUnpack(t *testing.T) {
 
 func TestBrowserFiltersFromTheAddress(t *testing.T) {
 	dom := open(t, []byte(report(t, resulttest.Sample())), "#outcome=differs&k8s=1.14")
-	shown := len(regexp.MustCompile(`<tr data-c="\d+" data-find="[^"]*">`).FindAllString(dom, -1))
-	if shown != 4 {
-		t.Errorf("%d rows are shown, want the 4 that differ in 1.14", shown)
+	shown := len(regexp.MustCompile(`<tr data-c="\d+" data-find="[^"]*"( class="no")?>`).FindAllString(dom, -1))
+	if shown != 5 {
+		t.Errorf("%d rows are shown, want the 4 that differ in 1.14 and the one whose placement does everywhere", shown)
 	}
-	want(t, dom, "4 of 40 claims, 2 of 9 settings")
+	want(t, dom, "5 of 47 claims, 2 of 9 settings")
 }
 
 func TestBrowserOddAddresses(t *testing.T) {
@@ -164,7 +164,7 @@ func TestBrowserKeys(t *testing.T) {
 		"\nn=p-body [open #cell=node-to-remote-pod/l2bridge-flannel-host-gw/1.14]",
 		"\nnn=p-body [open #cell=node-to-remote-pod/l2bridge-flannel-host-gw/1.20]",
 		"\np=p-body [open #cell=node-to-remote-pod/l2bridge-flannel-host-gw/1.14]",
-		"\nslash=q", "\nfound=1 of 40 claims, 9 of 9 settings #q=nslookup", "\nsubmit=nslookup and the suffix list, ", "\nhelp=true")
+		"\nslash=q", "\nfound=1 of 47 claims, 9 of 9 settings #q=nslookup", "\nsubmit=nslookup and the suffix list, ", "\nhelp=true")
 	if t.Failed() {
 		t.Log(regexp.MustCompile(`(?s)<pre id="log">.*?</pre>`).FindString(dom))
 	}

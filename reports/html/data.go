@@ -190,29 +190,46 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 		result.Cell
 		Checks []check `json:"checks"`
 	}
+	words := newScoper(doc.Settings)
+	of := result.OfClaims(doc)
+	number := map[string]int{}
 	type claim struct {
 		result.Claim
-		Cells ref `json:"cells"` // an object, by setting
+		Cells   ref     `json:"cells"` // an object, by setting
+		Outcome string  `json:"outcome"`
+		Scopes  []scope `json:"scopes,omitempty"` // of History
+		tally
 	}
 	var claims []claim
-	for _, cl := range doc.Claims {
+	for i, cl := range doc.Claims {
+		number[cl.ID] = i
 		cells := map[string]cell{}
+		x := claim{Claim: cl, Outcome: of[cl.ID]}
 		for _, c := range byClaim[cl.ID] {
-			x := cell{Cell: c}
+			y := cell{Cell: c}
 			for _, k := range c.Checks {
 				kk, err := checkOf(k)
 				if err != nil {
 					return nil, err
 				}
-				x.Checks = append(x.Checks, kk)
+				y.Checks = append(y.Checks, kk)
 			}
-			cells[c.Setting] = x
+			cells[c.Setting] = y
+			x.add(c)
 		}
 		r, err := p.add(cells)
 		if err != nil {
 			return nil, err
 		}
-		claims = append(claims, claim{cl, r})
+		x.Cells = r
+		for _, h := range cl.History {
+			x.Scopes = append(x.Scopes, words.of(h.Where))
+		}
+		claims = append(claims, x)
+	}
+	statics, err := packStatics(p, doc, number, words)
+	if err != nil {
+		return nil, err
 	}
 	type flow struct {
 		result.FlowResult
@@ -232,7 +249,7 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 	for _, t := range doc.Traces {
 		used = append(used, t)
 	}
-	return encode(map[string]any{"settings": doc.Settings, "areas": doc.Areas, "claims": claims, "flows": flows, "facts": cited(doc.Facts, used...), "reasons": reasons(), "verdicts": verdicts()})
+	return encode(map[string]any{"settings": doc.Settings, "areas": doc.Areas, "claims": claims, "flows": flows, "statics": statics, "systems": systemClaims(doc, number), "effects": effects, "facts": cited(doc.Facts, used...), "reasons": reasons(), "verdicts": verdicts()})
 }
 
 // cited returns the facts that the traces cite.

@@ -22,20 +22,26 @@ import (
 var (
 	//go:embed report.tmpl
 	reportTmpl string
+	//go:embed pages.tmpl
+	pagesTmpl string
 	//go:embed trace.tmpl
 	traceTmpl string
 	//go:embed style.css
 	styleCSS string
+	//go:embed pages.css
+	pagesCSS string
 	//go:embed view.js
 	viewJS string
 	//go:embed report.js
 	reportJS string
+	//go:embed pages.js
+	pagesJS string
 	//go:embed trace.js
 	traceJS string
 )
 
 var (
-	reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl))
+	reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl))
 	tracePage  = template.Must(template.New("trace").Parse(traceTmpl))
 )
 
@@ -60,14 +66,15 @@ type frame struct {
 func newFrame(title, js string, index []byte, parts []part) frame {
 	sum := sha256.Sum256([]byte(js))
 	return frame{
-		Title: clean.Line(title), CSS: template.CSS(styleCSS + svg.CSS), JS: template.JS(js),
+		Title: clean.Line(title), CSS: template.CSS(styleCSS + pagesCSS + svg.CSS), JS: template.JS(js),
 		Policy: "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
 		Index:  template.JS(index), Parts: parts,
 	}
 }
 
-// Report returns the page of a run: counts, differences, the matrix, disputes
-// and incidents, with every cell's evidence behind it. The same document gives
+// Report returns the page of a run: counts, differences, systems, the matrix,
+// checks without a lab, contradictions, coverage and incidents, with every
+// cell's evidence behind it. The same document gives
 // the same bytes. It fails when the document refers to what it does not hold.
 func Report(doc *result.Document) ([]byte, error) {
 	if err := doc.Validate(); err != nil {
@@ -83,7 +90,7 @@ func Report(doc *result.Document) ([]byte, error) {
 		return nil, err
 	}
 	v := newView(doc)
-	v.frame = newFrame("winlab: compatibility of Windows nodes", viewJS+reportJS, index, parts)
+	v.frame = newFrame("winlab: compatibility of Windows nodes", viewJS+pagesJS+reportJS, index, parts)
 	var b bytes.Buffer
 	if err := reportPage.Execute(&b, v); err != nil {
 		return nil, fmt.Errorf("html: %w", err)

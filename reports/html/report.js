@@ -18,7 +18,6 @@ function address() {
   }
   return out;
 }
-const enc = s => encodeURIComponent(s).replace(/%2F/g, "/");
 function hashOf(open) {
   const list = Object.entries(open).map(([k, v]) => k + "=" + enc(v));
   for (const k of filterKeys) if (form.elements[k].value) list.push(k + "=" + enc(form.elements[k].value));
@@ -41,13 +40,16 @@ function filter() {
   for (const th of heads) if (!hiddenCols.has(+th.dataset.i)) span[th.dataset.design] = (span[th.dataset.design] || 0) + 1;
   for (const g of $$("th.g", grid)) { g.hidden = !span[g.dataset.design]; if (!g.hidden) g.colSpan = span[g.dataset.design]; }
   for (const th of $$("tr.ah th", grid)) th.colSpan = heads.length - hiddenCols.size + 1;
+  for (const td of $$("td.st", grid)) td.colSpan = Math.max(1, heads.length - hiddenCols.size);
   const words = f.q.toLowerCase().split(/\s+/).filter(Boolean);
   let shown = 0;
   for (const b of bodies) {
     let any = false;
     for (const tr of $$("tr[data-c]", b)) {
       let ok = (!f.area || b.dataset.area === f.area) && words.every(w => tr.dataset.find.includes(w));
-      if (ok && f.outcome) ok = f.outcome === "unchecked" ? !tr.querySelector("td.c") : [...tr.getElementsByClassName(f.outcome)].some(td => !hiddenCols.has(+td.dataset.s));
+      const cl = index.claims[+tr.dataset.c];
+      if (tr.classList.contains("no")) ok = ok && (!f.outcome || cl.outcome === f.outcome) && inScope(cl, f);
+      else if (ok && f.outcome) ok = [...tr.getElementsByClassName(f.outcome)].some(td => !hiddenCols.has(+td.dataset.s)) || cl.outcome === f.outcome && f.outcome === "differs" && staticsOf(cl).some(s => !s.pass);
       tr.hidden = !ok;
       if (ok) { any = true; shown++; }
     }
@@ -56,6 +58,7 @@ function filter() {
   grid.dataset.only = f.outcome;
   for (const t of $$(".tile")) t.setAttribute("aria-pressed", t.dataset.outcome === f.outcome);
   $("#shown").textContent = shown + " of " + rows.length + " claims, " + (heads.length - hiddenCols.size) + " of " + heads.length + " settings";
+  filterPages(f);
   ensureStop();
 }
 function filterChanged() {
@@ -164,6 +167,7 @@ async function route() {
     panel.hidden = true;
     document.body.classList.remove("with-panel");
     if (was) (from && from.isConnected ? from : stop)?.focus?.({preventScroll: true});
+    openTarget();
     document.documentElement.dataset.ready = "";
     return;
   }
@@ -175,7 +179,7 @@ async function route() {
       if (td) { td.classList.add("open"); setStop(td); from = td; }
       view = await cellView(claim, setting);
     } else if (a.flow) view = await flowView((index.flows || []).find(f => f.id === a.flow));
-    else view = claimView(index.claims.find(c => c.id === a.claim));
+    else view = await claimView(index.claims.find(c => c.id === a.claim));
   } catch (e) { view = [failure(e)]; }
   if (mine !== turn) return;
   pbody.replaceChildren(...[view].flat().filter(Boolean));
@@ -200,10 +204,11 @@ function across(cl, now) {
 }
 const title = (text, extra) => h("h2", {id: "p-title"}, text, extra);
 
-function claimView(cl) {
+async function claimView(cl) {
   if (!cl) return missing("claim");
   $("#p-where").textContent = areaTitle(cl);
-  return [title(cl.title), h("p", {class: "text"}, cl.text), cl.unchecked && h("p", {class: "note"}, h("b", {}, "Not checked here: "), cl.unchecked), across(cl), sources(cl), historyOf(cl), h("p", {class: "ident"}, "claim ", h("code", {}, cl.id))];
+  return [title(cl.title), h("p", {class: "state"}, outcomeChip(cl.outcome), " ", (cl.checkedBy || []).length > 0 && h("span", {class: "dim"}, "checked by "), (cl.checkedBy || []).length > 0 && checkedBy(cl)),
+    h("p", {class: "text"}, cl.text), notChecked(cl), troubleSection(cl), await staticSection(cl), across(cl), sources(cl), historyOf(cl), systemsOf(cl), h("p", {class: "ident"}, "claim ", h("code", {}, cl.id))];
 }
 const areaTitle = cl => (index.areas.find(a => a.id === cl.area) || {}).title || cl.area;
 
@@ -229,7 +234,7 @@ async function cellView(claim, setting) {
     h("p", {class: "text"}, cl.text),
     h("p", {class: "meta"}, s.design + (s.variant ? " " + s.variant : "") + " · " + s.plugin + " on " + s.network + " · kube-proxy " + s.proxy + " · Windows " + (s.builds || []).join(", ") + " · ", h("code", {}, s.file)),
     h("section", {}, h("h3", {}, checks.length > 1 ? checks.length + " checks" : "Check"), views, !checks.length && h("p", {class: "none"}, "No check was made.")),
-    across(cl, setting), sources(cl), historyOf(cl), h("p", {class: "ident"}, "claim ", h("code", {}, cl.id))];
+    await staticSection(cl), across(cl, setting), sources(cl), historyOf(cl), systemsOf(cl), h("p", {class: "ident"}, "claim ", h("code", {}, cl.id))];
 }
 
 async function checkView(k, open, several) {
@@ -299,6 +304,11 @@ addEventListener("hashchange", route);
 addEventListener("popstate", () => { if (!location.hash.includes("=")) route(); });
 document.addEventListener("click", e => {
   const a = e.target.closest('a[href^="#"]');
-  if (a && a.getAttribute("href").includes("=")) { if (!panel.contains(a)) from = a; }
+  if (!a) return;
+  const to = a.getAttribute("href");
+  if (to.includes("=")) { if (!panel.contains(a)) from = a; }
+  // A link that filters only leads to the matrix.
+  if (/^#(net|area)=/.test(to)) setTimeout(() => $("#matrix").scrollIntoView());
+  if (to.startsWith("#system-")) setTimeout(route);
 });
 route();

@@ -35,34 +35,8 @@ func (v *view) differences(doc *result.Document, cl *result.Claim, areaTitle str
 			at = len(v.Differences) - 1 - start
 		}
 		o := &v.Differences[start+at]
-		o.Where = append(o.Where, place{link(cl.ID, s.ID), label(s)})
+		o.Where = append(o.Where, place{Link: link(cl.ID, s.ID), Label: label(s)})
 	}
-}
-
-func (v *view) dispute(doc *result.Document, cl *result.Claim, cells map[string]*result.Cell) {
-	d := dispute{ID: clean.Line(cl.ID), Title: clean.Line(cl.Title), Text: clean.Line(cl.Text)}
-	for _, s := range cl.Sources {
-		d.Sources = append(d.Sources, result.Source{Doc: clean.Line(s.Doc), Section: clean.Line(s.Section), Version: clean.Line(s.Version), URL: s.URL, Says: clean.Line(s.Says)})
-	}
-	for i := range doc.Settings {
-		s := &doc.Settings[i]
-		c := cells[s.ID]
-		if c == nil || c.Outcome != result.Disputed {
-			continue
-		}
-		for _, w := range words(c.Checks) {
-			if w.Level != string(result.Model) {
-				continue
-			}
-			at := slices.IndexFunc(d.Sides, func(x side) bool { return x.Word == w.Word })
-			if at < 0 {
-				d.Sides = append(d.Sides, side{Word: w.Word, Kind: w.Kind})
-				at = len(d.Sides) - 1
-			}
-			d.Sides[at].Where = append(d.Sides[at].Where, place{link(cl.ID, s.ID), label(s)})
-		}
-	}
-	v.Disputes = append(v.Disputes, d)
 }
 
 func (v *view) tiles(doc *result.Document) {
@@ -81,7 +55,7 @@ func (v *view) tiles(doc *result.Document) {
 		{ID: result.Hole, Label: "unknown", Do: "The model has a hole and names it. Evidence is welcome."},
 		{ID: result.Own, Label: "own verdict", Do: "The documents are silent. Trust it as far as its evidence goes."},
 		{ID: result.Agrees, Label: "as documented", Do: "Nothing to do."},
-		{ID: result.Unchecked, Label: "not checkable here", Do: "Each says why."},
+		{ID: result.Unchecked, Label: "checked by nothing", Do: "Each says why, and what it would take."},
 	} {
 		t.Claims, t.Cells = claims[t.ID], cells[t.ID]
 		v.Tiles = append(v.Tiles, t)

@@ -32,8 +32,21 @@ type view struct {
 	Versions         []string
 	Builds           []string
 	Networks         []string
-	Unchecked        []uncheckedClaim
+	Unchecked        []needGroup
+	UncheckedTotal   int
+	Systems          []systemGroup
+	SystemsTotal     int
+	StaticKinds      []staticKind
+	StaticsTotal     int
+	StaticDiffs      []staticDiff
+	Coverage         []coverageRow
+	CoverageTotal    coverageRow
+	Ways, Needs      []count
+	Wide             int // columns of the matrix that are settings
 }
+
+// Differing counts the rows of the differences.
+func (v *view) Differing() int { return len(v.Differences) + len(v.StaticDiffs) }
 
 type tile struct {
 	ID, Label, Do string
@@ -64,8 +77,9 @@ type rowView struct {
 	I         int
 	ID, Title string
 	Find      string
-	Unchecked string
-	Cells     []cellView
+	// What says what checks a claim that has no cell; Class its outcome.
+	What, Class string
+	Cells       []cellView
 }
 
 type cellView struct {
@@ -98,18 +112,8 @@ func (d difference) First() []place { return d.Where[:min(len(d.Where), fewPlace
 // More is what First leaves out.
 func (d difference) More() []place { return d.Where[min(len(d.Where), fewPlaces):] }
 
-type place struct{ Link, Label string }
-
-type dispute struct {
-	ID, Title, Text string
-	Sources         []result.Source
-	Sides           []side
-}
-
-type side struct {
-	Word, Kind string
-	Where      []place
-}
+// place is a cell to go to; V and N are its version and design for filters.
+type place struct{ Link, Label, V, N string }
 
 type incident struct {
 	Lab, Title, Incident, URL string
@@ -123,7 +127,7 @@ type flowRow struct {
 	Pass                           bool
 }
 
-type uncheckedClaim struct{ ID, Title, Area, Why string }
+type uncheckedClaim struct{ ID, Title, AreaTitle, Area, Why string }
 
 // docMark is the glyph for what the documents say; the legend has the words.
 var docMark = map[string]string{"works": "✓", "fails": "✕", "conditional": "◐", "disputed": "⇄", "silent": "·"}
@@ -265,6 +269,10 @@ func newView(doc *result.Document) *view {
 		}
 		cells[c.Claim][c.Setting] = c
 	}
+	statics := map[string][]result.Static{}
+	for _, k := range doc.Statics {
+		statics[k.Claim] = append(statics[k.Claim], k)
+	}
 	for _, a := range doc.Areas {
 		v.Areas = append(v.Areas, area{ID: a.ID, Title: clean.Line(a.Title)})
 	}
@@ -275,23 +283,32 @@ func newView(doc *result.Document) *view {
 	for i := range doc.Claims {
 		cl := &doc.Claims[i]
 		a := areaOf(cl.Area)
-		row := rowView{I: i, ID: clean.Line(cl.ID), Title: clean.Line(cl.Title), Find: strings.ToLower(clean.Line(cl.ID + " " + cl.Title + " " + cl.Text)), Unchecked: clean.Line(cl.Unchecked)}
-		for j := range doc.Settings {
-			row.Cells = append(row.Cells, cellOf(cells[cl.ID][doc.Settings[j].ID], j, v.Settings[j].First))
-			if c := cells[cl.ID][doc.Settings[j].ID]; c != nil && c.Outcome == result.Differs {
+		row := rowView{I: i, ID: clean.Line(cl.ID), Title: clean.Line(cl.Title), Find: strings.ToLower(clean.Line(cl.ID + " " + cl.Title + " " + cl.Text))}
+		if len(cells[cl.ID]) == 0 {
+			row.What, row.Class = rowWords(cl, statics[cl.ID])
+			if row.Class == result.Differs {
 				a.Differ++
+			}
+		}
+		for j := range doc.Settings {
+			c := cells[cl.ID][doc.Settings[j].ID]
+			if c != nil && c.Outcome == result.Differs {
+				a.Differ++
+			}
+			if row.What == "" {
+				row.Cells = append(row.Cells, cellOf(c, j, v.Settings[j].First))
 			}
 		}
 		a.Rows = append(a.Rows, row)
 		v.differences(doc, cl, a.Title, cells[cl.ID])
-		if cl.Disputed {
-			v.dispute(doc, cl, cells[cl.ID])
-		}
-		if len(cells[cl.ID]) == 0 {
-			v.Unchecked = append(v.Unchecked, uncheckedClaim{clean.Line(cl.ID), clean.Line(cl.Title), a.Title, clean.Line(cl.Unchecked)})
-		}
 	}
+	v.Wide = max(len(doc.Settings), 1)
 	v.Areas = slices.DeleteFunc(v.Areas, func(a area) bool { return len(a.Rows) == 0 })
+	v.disputes(doc, cells)
+	v.unchecked(doc, cells)
+	v.systems(doc)
+	v.statics(doc)
+	v.coverage(doc)
 	v.tiles(doc)
 	v.flows(doc)
 	return v
