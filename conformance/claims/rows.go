@@ -142,7 +142,7 @@ type System struct {
 	Title  string `yaml:"title"`
 	Text   string `yaml:"text"`
 	// Claims are ids or globs of ids of the ledger; Designs the labs that build
-	// the system; Code the packages that model it.
+	// the system, names or globs; Code the packages that model it.
 	Claims  []string `yaml:"claims"`
 	Designs []string `yaml:"designs,omitempty"`
 	Code    []string `yaml:"code,omitempty"`
@@ -151,7 +151,7 @@ type System struct {
 }
 
 // Systems returns the systems in the order of their numbers, with their globs
-// resolved to ids. The error, if any, is [Mistakes].
+// resolved to ids and names. The error, if any, is [Mistakes].
 func (l *Ledger) Systems() ([]result.System, error) {
 	var systems []System
 	if ms := decode("systems.yaml", systemData, &systems); ms != nil {
@@ -160,7 +160,18 @@ func (l *Ledger) Systems() ([]result.System, error) {
 	var found Mistakes
 	var out []result.System
 	for _, s := range systems {
-		r := result.System{Number: s.Number, ID: s.ID, Group: s.Group, Title: s.Title, Text: s.Text, Designs: s.Designs, Code: s.Code, Missing: s.Missing}
+		r := result.System{Number: s.Number, ID: s.ID, Group: s.Group, Title: s.Title, Text: s.Text, Code: s.Code, Missing: s.Missing}
+		for _, g := range s.Designs {
+			n := len(r.Designs)
+			for _, d := range Designs {
+				if matchAny([]string{g}, d.Name) && !slices.Contains(r.Designs, d.Name) {
+					r.Designs = append(r.Designs, d.Name)
+				}
+			}
+			if len(r.Designs) == n && !slices.ContainsFunc(Designs, func(d Design) bool { return matchAny([]string{g}, d.Name) }) {
+				found = append(found, Mistake{File: "systems.yaml", Message: fmt.Sprintf("system %s: no design is called %q", s.ID, g)})
+			}
+		}
 		for _, g := range s.Claims {
 			n := len(r.Claims)
 			for _, c := range l.Claims() {
