@@ -117,7 +117,8 @@ func (t Target) String() string {
 }
 
 // Holds reports whether Where may hold in a target: every field that both of
-// them name must fit.
+// them name must fit. What has no version counts as newer than every bound: a
+// plugin, a runtime, and a build without a revision.
 func (w Where) Holds(t Target) bool {
 	name := func(list []string, s string) bool { return s == "" || matchAny(list, s) }
 	version := func(rng, v string) bool { return v == "" || holds(rng, v) }
@@ -138,7 +139,7 @@ func (w Where) Holds(t Target) bool {
 	return name(w.Networks, t.Network) && name(w.Plugins, t.Plugin) && name(w.Releases, t.Release) && name(w.Runtimes, t.Runtime) &&
 		(t.Proxy == "" || len(w.Proxies) == 0 || slices.Contains(w.Proxies, t.Proxy)) &&
 		version(w.Kubernetes, t.Kubernetes) && version(w.Build, build) &&
-		version(w.PluginVersion, t.PluginVersion) && version(w.RuntimeVersion, t.RuntimeVersion)
+		pluginHolds(w.PluginVersion, t.PluginVersion) && pluginHolds(w.RuntimeVersion, t.RuntimeVersion)
 }
 
 // CastNodes are the nodes of placements, as [Placement] names them.
