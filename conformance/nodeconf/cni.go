@@ -146,7 +146,7 @@ func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Proble
 			c.Network = "l2tunnel"
 		}
 	}
-	if _, known := pluginNetworks[c.Type]; !known || strings.Contains(s.text, "$") {
+	if _, known := pluginNetworks[c.Type]; !known || strings.ContainsAny(s.text, "$<") {
 		// What sim/cni says about a plugin that it does not model is no finding, nor
 		// what a script still has to fill in.
 		c.Refused, c.Ignored = nil, nil

@@ -116,7 +116,7 @@ func arguments(words []word) []Arg {
 // unquoteArg takes off the double quotes that reach the program's own parser
 // (Windows' CommandLineToArgvW, which knows no single quotes).
 func unquoteArg(s string) string {
-	for _, q := range []string{`\"`, `"`} {
+	for _, q := range []string{`\"`, "`\"", `"`} {
 		if len(s) >= 2*len(q) && strings.HasPrefix(s, q) && strings.HasSuffix(s, q) {
 			return s[len(q) : len(s)-len(q)]
 		}

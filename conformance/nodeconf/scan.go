@@ -115,6 +115,7 @@ func (s *scanner) step() {
 		s.pos++
 	case strings.HasPrefix(rest, "@(") && s.power():
 		s.mark('(')
+		s.words[len(s.words)-1].text = "@("
 		s.depth++
 		s.pos += 2
 	case c == '(':
@@ -148,6 +149,14 @@ func (s *scanner) step() {
 // open begins a block. An else belongs to the condition before it.
 func (s *scanner) open() {
 	var header []string
+	if n := len(s.out); len(s.words) == 0 && n > 0 {
+		// The brace stands on the line after its condition.
+		last := s.out[n-1]
+		if keyword[strings.ToLower(last.words[0].text)] && len(last.blocks) == len(s.blocks) {
+			s.words = last.words
+			s.out = s.out[:n-1]
+		}
+	}
 	for _, w := range s.words {
 		header = append(header, w.text)
 	}
@@ -162,6 +171,11 @@ func (s *scanner) open() {
 	if len(s.blocks) > maxDepth {
 		s.blocks = nil
 	}
+}
+
+// keyword are the words that begin what a block belongs to.
+var keyword = map[string]bool{
+	"if": true, "elseif": true, "else": true, "switch": true, "function": true, "foreach": true, "for": true, "while": true, "try": true, "catch": true, "finally": true, "do": true,
 }
 
 // continued is the length of a line's end that does not end the statement.

@@ -21,7 +21,9 @@ type variable struct {
 	words      []word
 	blocks     []block
 	incomplete bool
-	at         int
+	// call is set when the words are a call, whose result is not known.
+	call bool
+	at   int
 }
 
 // script reads command lines out of a text.
@@ -169,7 +171,9 @@ func (r *script) assign(st statement, depth int) bool {
 	v := r.lists[name]
 	switch {
 	case v == nil || op == "=" && len(st.blocks) <= len(v.blocks):
-		v = &variable{words: plain, blocks: st.blocks, at: words[0].at}
+		// The result of a call is not known, nor what something was before.
+		call := len(rest) > 0 && (rest[0].text == "(" || rest[0].mark == 0 && !rest[0].quoted && !strings.HasPrefix(rest[0].text, "-") && !strings.HasPrefix(rest[0].text, "$"))
+		v = &variable{words: plain, blocks: st.blocks, at: words[0].at, incomplete: op == "+=" || call, call: call}
 		r.lists[name] = v
 		if i := r.program(plain); i >= 0 && rest[0].mark != 0 {
 			r.made = append(r.made, func() []*subject.Subject {
@@ -390,8 +394,16 @@ func branch(blocks []block) string {
 func (r *script) flatten(words []word, depth int) (flat []word, whole bool) {
 	whole = true
 	for _, w := range words {
+		// "--iface $ip": the variable is the flag's value.
+		value := false
+		if n := len(flat); n > 0 && strings.HasPrefix(flat[n-1].text, "--") {
+			value = flagWord.MatchString(flat[n-1].text) && !strings.Contains(flat[n-1].text, "=") && !booleans[flat[n-1].text]
+		}
 		switch {
 		case w.mark != 0, w.text == "+", w.text == "--%":
+		case value && wholeName.MatchString(w.text):
+			w.text = r.resolve(w.text)
+			flat = append(flat, w)
 		case !w.quoted && wholeName.MatchString(w.text) && r.scalars[strings.ToLower(w.text[1:])] == "":
 			v := r.lists["$"+strings.ToLower(w.text[1:])]
 			if v == nil || depth > 4 {
@@ -399,8 +411,10 @@ func (r *script) flatten(words []word, depth int) (flat []word, whole bool) {
 				continue
 			}
 			inner, ok := r.flatten(v.words, depth+1)
-			flat = append(flat, inner...)
 			whole = whole && ok && !v.incomplete
+			if len(inner) > 0 && !v.call {
+				flat = append(flat, inner...)
+			}
 		case w.text == "%*" || w.text == "$*" || w.text == "$@":
 			whole = false
 		case w.quoted && strings.Contains(strings.TrimSpace(w.text), " -") && !strings.HasPrefix(strings.TrimSpace(w.text), "--resolv"):
