@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,7 +9,10 @@ import (
 	"gopkg.in/yaml.v3"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/conformance/source"
@@ -64,6 +68,38 @@ var serviceTests = []subject.Test{{
 		}
 		return []subject.Hit{hit(s, "spec.selector", map[string]string{"count": strconv.Itoa(n), "most": args["most"]})}
 	},
+}, {
+	On: []string{"service"}, Name: "target-port-differs",
+	Doc:  "Finds ports with a named targetPort that stands for different numbers in the pods of the files that the Service selects.",
+	Vars: []string{"value", "numbers"},
+	Find: func(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+		v := s.Value.(*corev1.Service)
+		if !served(v) || linuxOnly(c, s) {
+			return nil
+		}
+		behind, _ := podsBehind(c, s)
+		var hits []subject.Hit
+		for i, p := range v.Spec.Ports {
+			if p.TargetPort.Type != intstr.String {
+				continue
+			}
+			if numbers := numbersOf(behind, p.TargetPort.StrVal); len(numbers) > 1 {
+				hits = append(hits, hit(s, "spec.ports["+strconv.Itoa(i)+"].targetPort", map[string]string{"value": p.TargetPort.StrVal, "numbers": strings.Join(numbers, " and ")}))
+			}
+		}
+		return hits
+	},
+}, {
+	On: []string{"networkpolicy"}, Name: "policy-for-windows-pods",
+	Doc: "Finds NetworkPolicies that are not for Linux pods only, as far as the files have the pods.",
+	Find: func(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+		v := s.Value.(*networkingv1.NetworkPolicy)
+		selector, err := metav1.LabelSelectorAsSelector(&v.Spec.PodSelector)
+		if err != nil || noWindows(podsOf(c, v.Namespace, selector)) {
+			return nil
+		}
+		return []subject.Hit{{}}
+	},
 }}
 
 // served reports whether kube-proxy handles a Service: it skips those without
@@ -75,30 +111,58 @@ func served(v *corev1.Service) bool {
 // linuxOnly reports whether a Service is none of Windows' business: all pods
 // of the files that it selects are Linux pods; or it selects none of them, and
 // all of them are.
-func linuxOnly(c *subject.Context, s *subject.Subject) bool {
-	behind, others := podsBehind(c, s)
-	if len(behind) == 0 {
-		behind = others
+func linuxOnly(c *subject.Context, s *subject.Subject) bool { return noWindows(podsBehind(c, s)) }
+
+func noWindows(pods, others []*subject.Subject) bool {
+	if len(pods) == 0 {
+		pods = others
 	}
-	return len(behind) > 0 && !slices.ContainsFunc(behind, func(p *subject.Subject) bool { return p.Pods != "linux" })
+	return len(pods) > 0 && !slices.ContainsFunc(pods, func(p *subject.Subject) bool { return p.Pods != "linux" })
 }
 
 // podsBehind are the pods in the files that a Service selects, and the others.
 func podsBehind(c *subject.Context, s *subject.Subject) (behind, others []*subject.Subject) {
 	v := s.Value.(*corev1.Service)
-	selector := labels.SelectorFromSet(v.Spec.Selector)
+	selector := labels.Nothing() // a Service without a selector selects no pod
+	if len(v.Spec.Selector) > 0 {
+		selector = labels.SelectorFromSet(v.Spec.Selector)
+	}
+	return podsOf(c, v.Namespace, selector)
+}
+
+// podsOf are the pods of the files that a selector of a namespace holds, and
+// the others.
+func podsOf(c *subject.Context, ns string, selector labels.Selector) (in, others []*subject.Subject) {
 	for _, one := range c.All {
 		p, ok := one.Value.(*Pod)
-		if !ok {
-			continue
-		}
-		if len(v.Spec.Selector) > 0 && namespace(p.Namespace) == namespace(v.Namespace) && selector.Matches(labels.Set(p.Meta.Labels)) {
-			behind = append(behind, one)
-		} else {
+		switch {
+		case !ok:
+		case namespace(p.Namespace) == namespace(ns) && selector.Matches(labels.Set(p.Meta.Labels)):
+			in = append(in, one)
+		default:
 			others = append(others, one)
 		}
 	}
-	return behind, others
+	return in, others
+}
+
+// numbersOf are the numbers that a port's name stands for in pods, ascending.
+func numbersOf(pods []*subject.Subject, name string) []string {
+	found := map[int32]bool{}
+	for _, s := range pods {
+		for _, c := range s.Value.(*Pod).Containers() {
+			for _, p := range c.Ports {
+				if p.Name == name {
+					found[p.ContainerPort] = true
+				}
+			}
+		}
+	}
+	var words []string
+	for _, n := range slices.Sorted(maps.Keys(found)) {
+		words = append(words, strconv.Itoa(int(n)))
+	}
+	return words
 }
 
 func namespace(s string) string {
