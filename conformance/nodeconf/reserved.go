@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/sim/resources"
 )
 
 // reservedTests are about what a kubelet keeps for the host.
@@ -29,19 +29,13 @@ var reservedTests = []subject.Test{
 }
 
 func reservedBelow(_ *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
-	amount, err := resource.ParseQuantity(args["amount"])
-	if err != nil {
-		return nil
-	}
-	var sum resource.Quantity
+	var parts []string
 	var at *yaml.Node
 	var field string
 	add := func(path string, n *yaml.Node, value string) {
-		if q, err := resource.ParseQuantity(value); err == nil {
-			sum.Add(q)
-			if at == nil {
-				at, field = n, path
-			}
+		parts = append(parts, value)
+		if at == nil {
+			at, field = n, path
 		}
 	}
 	if s.On == "kubelet" {
@@ -61,10 +55,14 @@ func reservedBelow(_ *subject.Context, s *subject.Subject, args map[string]strin
 			}
 		}
 	}
-	if at == nil && !complete(s) || sum.Cmp(amount) >= 0 {
+	if at == nil && !complete(s) {
 		return nil
 	}
-	reserved := sum.String()
+	// What is no quantity the kubelet refuses; that is not what is asked here.
+	reserved, below, err := resources.SumBelow(args["amount"], parts...)
+	if err != nil || !below {
+		return nil
+	}
 	if at == nil {
 		reserved = "no"
 	}
