@@ -1,0 +1,229 @@
+package doctor
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/conformance/nodedump"
+)
+
+func pingOutside(x *exam) look {
+	var out look
+	for _, t := range x.n.Trials {
+		if t.Tool != "ping" || t.OK || !x.fromPod(t) || !x.outside(t.Address) {
+			continue
+		}
+		h := hit{says: fmt.Sprintf("the ping from a pod to %s had no answer; pods have no outbound rule for ICMP, so this is no fault", t.Address), evidence: []nodedump.Place{t.Place}}
+		for _, o := range x.n.Trials {
+			if o.OK && o.Tool != "ping" && x.fromPod(o) && o.Address == t.Address {
+				h.says += "; TCP to the same address works"
+				h.evidence = append(h.evidence, o.Place)
+				break
+			}
+		}
+		out.hits = append(out.hits, h)
+	}
+	return out
+}
+
+func exceptionCovers(x *exam) look {
+	var out look
+	for _, s := range x.subjects("cni") {
+		list, has := exceptions(s)
+		if !has {
+			continue
+		}
+		for _, e := range list {
+			if e.prefix.Bits() == 0 {
+				out.hits = append(out.hits, hit{says: fmt.Sprintf("the ExceptionList has %s: no packet of a pod gets the node's address, and nothing outside can answer", e.prefix), evidence: []nodedump.Place{e.place}, subject: s.Name})
+				continue
+			}
+			for _, t := range x.failedPodTrials() {
+				if !x.outside(t.Address) || !e.contains(t.Address) || e.prefix == x.cluster.prefix || e.prefix == x.service.prefix {
+					continue
+				}
+				out.hits = append(out.hits, hit{says: fmt.Sprintf("the ExceptionList has %s, which holds %s: packets there keep the pod's address, and the answer does not find the way back", e.prefix, t.Address),
+					evidence: []nodedump.Place{e.place, t.Place}, subject: s.Name})
+				break
+			}
+		}
+	}
+	return out
+}
+
+// masquerades reports whether the plugin adds a range to the exceptions itself:
+// win-bridge and win-overlay do so with ipMasq and ipMasqNetwork
+// (containernetworking/plugins pkg/hns ApplyOutboundNatPolicy).
+func masquerades(list []known, x *exam) []known {
+	for _, s := range x.subjects("cni") {
+		if text(fold(s.Root, "ipMasq")) != "true" {
+			continue
+		}
+		if p, err := netip.ParsePrefix(text(fold(s.Root, "ipMasqNetwork"))); err == nil {
+			list = append(list, known{prefix: p.Masked()})
+		}
+	}
+	return list
+}
+
+func exceptionMisses(x *exam) look {
+	var out look
+	if len(x.subjects("cni")) == 0 {
+		return lacks("No CNI configuration to look for the ExceptionList in; take the folder that the kubelet's --cni-conf-dir or containerd's conf_dir names")
+	}
+	looked, whole := false, true
+	for _, s := range x.subjects("cni") {
+		kind := program(text(fold(s.Root, "type")))
+		if !slices.Contains([]string{"flannel", "win-bridge", "win-overlay", "sdnbridge", "sdnoverlay"}, kind) {
+			continue // azure-vnet and calico make the list themselves
+		}
+		list, has := exceptions(s)
+		if !has {
+			continue
+		}
+		looked = true
+		list = masquerades(list, x)
+		type want struct {
+			what  string
+			known known
+			level string
+		}
+		wants := []want{{"the cluster's pods", x.cluster, "error"}, {"the Services", x.service, "warning"}}
+		if x.network() == "l2bridge" {
+			// On an overlay the nodes' network is outside of what pods see.
+			wants = append(wants, want{"the nodes' network", x.management, "warning"})
+		}
+		for _, w := range wants {
+			if !w.known.prefix.IsValid() {
+				whole = false
+				continue
+			}
+			if covers(list, w.known.prefix) {
+				continue
+			}
+			at := placeOf(s, "ExceptionList without "+w.known.prefix.String())
+			if len(list) > 0 && list[0].place.File != "" {
+				at = list[0].place
+				at.Text = "ExceptionList " + prefixes(list)
+			}
+			out.hits = append(out.hits, hit{says: fmt.Sprintf("the ExceptionList misses %s, %s: pods' packets there get the node's address", w.what, w.known.prefix),
+				evidence: []nodedump.Place{at, w.known.place}, level: w.level, subject: s.Name})
+		}
+	}
+	if looked && whole && len(out.hits) == 0 {
+		out.healthy = "the ExceptionList has the cluster's networks"
+	}
+	return out
+}
+
+func prefixes(list []known) string {
+	var s []string
+	for _, k := range list {
+		s = append(s, k.prefix.String())
+	}
+	return strings.Join(s, ", ")
+}
+
+func exceptionOld(x *exam) look {
+	var out look
+	for _, s := range x.subjects("cni") {
+		list, has := exceptions(s)
+		if !has || len(list) == 0 {
+			continue
+		}
+		for _, e := range x.n.Endpoints {
+			if e.Remote || !e.NAT || !x.ofPods(e) {
+				continue
+			}
+			var lost []string
+			for _, k := range list {
+				// HNS may hold less specific ranges; what counts is whether the
+				// range is an exception.
+				if !slices.ContainsFunc(e.Exceptions, func(p netip.Prefix) bool { return p.Bits() <= k.prefix.Bits() && p.Contains(k.prefix.Addr()) }) {
+					lost = append(lost, k.prefix.String())
+				}
+			}
+			if len(lost) > 0 {
+				out.hits = append(out.hits, hit{says: fmt.Sprintf("the endpoint of %s does not have %s among its exceptions, which the file has: it was made before the file was changed", e.Address, strings.Join(lost, ", ")),
+					evidence: []nodedump.Place{e.Place, list[0].place}, subject: "endpoint " + e.Address.String(),
+					write: "delete the pod, so that its successor's endpoint is made from the changed file"})
+			}
+		}
+		break
+	}
+	return out
+}
+
+// ofPods reports whether an endpoint is on a network that pods use.
+func (x *exam) ofPods(e nodedump.Endpoint) bool {
+	return len(x.pods) == 0 || slices.ContainsFunc(x.pods, func(n nodedump.Network) bool {
+		return strings.EqualFold(n.Name, e.Network) || strings.EqualFold(n.ID, e.Network)
+	})
+}
+
+func nodePortFromNode(x *exam) look {
+	var out look
+	for _, t := range x.n.Trials {
+		if t.OK || t.Port < 30000 || t.Port > 32767 || !x.fromNode(t) || !x.mine(t.Address) && !t.Address.IsLoopback() && !strings.EqualFold(t.Host, "localhost") {
+			continue
+		}
+		h := hit{says: fmt.Sprintf("the node asked its own address at the NodePort %d; from the node itself that is a limit of the platform", t.Port), evidence: []nodedump.Place{t.Place}}
+		if build, place := x.build(); build != "" {
+			h.says += fmt.Sprintf(" (Microsoft has it working from build 17763.1432 on; this is %s)", strings.TrimPrefix(x.t.Build, "10.0."))
+			h.evidence = append(h.evidence, place)
+		}
+		out.hits = append(out.hits, h)
+	}
+	return out
+}
+
+func serviceFromNode(x *exam) look {
+	var out look
+	for _, t := range x.n.Trials {
+		if t.OK || t.Port == 0 || !x.fromNode(t) || !x.service.contains(t.Address) {
+			continue
+		}
+		h := hit{says: fmt.Sprintf("the node asked %s:%d, an address of a Service; from the node itself that is a limit of the platform", t.Address, t.Port), evidence: []nodedump.Place{t.Place}}
+		for _, o := range x.n.Trials {
+			if o.OK && x.fromPod(o) && o.Address == t.Address && o.Port == t.Port {
+				h.says += "; a pod reaches it"
+				h.evidence = append(h.evidence, o.Place)
+				break
+			}
+		}
+		out.hits = append(out.hits, h)
+	}
+	return out
+}
+
+func dottedName(x *exam) look {
+	domain := "cluster.local"
+	for _, s := range x.subjects("kubelet") {
+		if v, _, ok := flag(s, "--cluster-domain"); ok && v != "" && !variable(v) {
+			domain = v
+		}
+	}
+	namespaces := []string{"default", "kube-system"}
+	for _, p := range x.n.Pods {
+		if p.Namespace != "" && !slices.Contains(namespaces, p.Namespace) {
+			namespaces = append(namespaces, p.Namespace)
+		}
+	}
+	var out look
+	for _, t := range x.n.Trials {
+		name := strings.ToLower(t.Host)
+		labels := strings.Split(name, ".")
+		if t.OK || t.Address.IsValid() || !x.fromPod(t) || len(labels) < 2 || len(labels) > 3 {
+			continue
+		}
+		if !slices.Contains(namespaces, labels[1]) || len(labels) == 3 && labels[2] != "svc" {
+			continue
+		}
+		full := labels[0] + "." + labels[1] + ".svc." + domain
+		out.hits = append(out.hits, hit{says: fmt.Sprintf("the name %s has a dot: Windows takes it as complete and adds no suffix", t.Host), evidence: []nodedump.Place{t.Place},
+			write: fmt.Sprintf("ask for %s; within the namespace %s alone %s does", full, labels[1], labels[0])})
+	}
+	return out
+}

@@ -1,0 +1,227 @@
+package doctor
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/conformance/nodedump"
+	"github.com/winlab-dev/winlab/conformance/source"
+	"github.com/winlab-dev/winlab/conformance/subject"
+)
+
+// flag returns a flag of a command line, or a variable as "$NAME".
+func flag(s *subject.Subject, name string) (value string, place nodedump.Place, ok bool) {
+	n := source.Child(s.Root, name)
+	if n == nil || n.Kind != yaml.ScalarNode {
+		return "", nodedump.Place{}, false
+	}
+	value = strings.Trim(strings.TrimSpace(n.Value), `"'`)
+	return value, nodedump.Place{File: s.File, Line: n.Line, Text: fmt.Sprintf("%s=%s", name, value)}, true
+}
+
+// placeOf points at the beginning of a subject.
+func placeOf(s *subject.Subject, text string) nodedump.Place {
+	line := 0
+	if s.Root != nil {
+		line = s.Root.Line
+	}
+	return nodedump.Place{File: s.File, Line: line, Text: text}
+}
+
+// variable tells values that are filled in later: $(hostname), <hostname>,
+// %COMPUTERNAME%, {{...}}.
+func variable(s string) bool { return strings.ContainsAny(s, "$<>%{}") }
+
+func text(n *yaml.Node) string {
+	if n == nil || n.Kind != yaml.ScalarNode {
+		return ""
+	}
+	return n.Value
+}
+
+// fold is source.Child without regard to case, as Go's JSON decoder reads keys.
+func fold(n *yaml.Node, key string) *yaml.Node {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if strings.EqualFold(n.Content[i].Value, key) {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+func program(s string) string {
+	s = strings.ToLower(s)
+	return strings.TrimSuffix(s, ".exe")
+}
+
+// cniFacts finds the plugin.
+func (x *exam) cniFacts() {
+	for _, s := range x.subjects("cni") {
+		if t := program(text(fold(s.Root, "type"))); t != "" && x.plugin == "" {
+			x.plugin = t
+			x.delegate = program(text(fold(fold(s.Root, "delegate"), "type")))
+			if x.plugin == "flannel" && x.delegate == "" {
+				x.delegate = "win-bridge" // flannel-io/cni-plugin flannel_windows.go
+			}
+		}
+	}
+}
+
+// policy is an endpoint policy of a CNI configuration.
+type policy struct {
+	kind  string
+	value *yaml.Node
+}
+
+// policies are those of the plugin and of flannel's delegate.
+func policies(s *subject.Subject) []policy {
+	var out []policy
+	for _, list := range []*yaml.Node{fold(s.Root, "policies"), fold(fold(s.Root, "delegate"), "policies"), fold(s.Root, "AdditionalArgs")} {
+		if list == nil || list.Kind != yaml.SequenceNode {
+			continue
+		}
+		for _, p := range list.Content {
+			v := fold(p, "value")
+			kind := text(fold(v, "Type"))
+			if settings := fold(v, "Settings"); settings != nil {
+				v = settings
+			}
+			out = append(out, policy{strings.ToLower(kind), v})
+		}
+	}
+	return out
+}
+
+// exceptions are the ranges of OutBoundNAT policies, with their places.
+func exceptions(s *subject.Subject) (list []known, has bool) {
+	for _, p := range policies(s) {
+		if p.kind != "outboundnat" {
+			continue
+		}
+		n := fold(p.value, "ExceptionList")
+		if n == nil {
+			n = fold(p.value, "Exceptions")
+		}
+		has = true
+		if n == nil || n.Kind != yaml.SequenceNode {
+			continue
+		}
+		for _, e := range n.Content {
+			if r, err := netip.ParsePrefix(strings.TrimSpace(e.Value)); err == nil {
+				list = append(list, known{r.Masked(), nodedump.Place{File: s.File, Line: e.Line, Text: e.Value}})
+			}
+		}
+	}
+	return list, has
+}
+
+// ranges finds the cluster's networks.
+func (x *exam) ranges() {
+	set := func(k *known, value string, place nodedump.Place) {
+		p, err := netip.ParsePrefix(strings.TrimSpace(value))
+		if err == nil && !k.prefix.IsValid() && p.Addr().Is4() {
+			*k = known{p.Masked(), place}
+		}
+	}
+	scalarOf := func(s *subject.Subject, key string) (string, nodedump.Place) {
+		n := fold(s.Root, key)
+		if n == nil {
+			return "", nodedump.Place{}
+		}
+		return text(n), nodedump.Place{File: s.File, Line: n.Line, Text: key + " " + text(n)}
+	}
+	for _, s := range x.subjects("net-conf") {
+		v, p := scalarOf(s, "Network")
+		set(&x.cluster, v, p)
+	}
+	for _, s := range x.subjects("subnet-env") {
+		v, p := scalarOf(s, "FLANNEL_NETWORK")
+		set(&x.cluster, v, p)
+		v, p = scalarOf(s, "FLANNEL_SUBNET")
+		set(&x.subnet, v, p)
+	}
+	for _, s := range x.subjects("kube-proxy") {
+		v, p, _ := flag(s, "--cluster-cidr")
+		set(&x.cluster, v, p)
+	}
+	for _, s := range x.subjects("kube-proxy-config") {
+		v, p := scalarOf(s, "clusterCIDR")
+		set(&x.cluster, v, p)
+	}
+	// What the start of the node was told.
+	for _, c := range x.n.Commands {
+		f := strings.Fields(c.Text)
+		for i := 0; i+1 < len(f); i++ {
+			switch {
+			case strings.EqualFold(f[i], "-ClusterCIDR"):
+				set(&x.cluster, strings.Trim(f[i+1], `"'`), c.Place)
+			case strings.EqualFold(f[i], "-ServiceCIDR"):
+				set(&x.service, strings.Trim(f[i+1], `"'`), c.Place)
+			}
+		}
+	}
+	// win-bridge and win-overlay are told the Service range as a route.
+	for _, s := range x.subjects("cni") {
+		for _, p := range policies(s) {
+			d := fold(p.value, "DestinationPrefix")
+			if r, err := netip.ParsePrefix(text(d)); err == nil && (p.kind == "route" || p.kind == "sdnroute") && r.Bits() < 32 && (!x.cluster.prefix.IsValid() || !x.cluster.prefix.Overlaps(r)) {
+				set(&x.service, text(d), nodedump.Place{File: s.File, Line: d.Line, Text: "DestinationPrefix " + text(d)})
+			}
+		}
+	}
+	for _, n := range x.pods {
+		for _, p := range n.Subnets {
+			set(&x.subnet, p.String(), n.Place)
+		}
+	}
+	if x.me != nil {
+		for _, p := range x.me.PodCIDRs {
+			set(&x.subnet, p.String(), x.me.Place)
+		}
+	}
+	x.managementRange()
+}
+
+// managementRange is the network of the adapter that leads out.
+func (x *exam) managementRange() {
+	for _, a := range x.n.Adapters {
+		if a.VM != "" || len(a.Gateways) == 0 {
+			continue
+		}
+		for _, p := range a.Addresses {
+			if p.Addr().Is4() && p.Bits() < 32 && !x.inSubnet(p.Addr()) {
+				x.management = known{p.Masked(), a.Place}
+				return
+			}
+		}
+	}
+}
+
+func (x *exam) inSubnet(a netip.Addr) bool {
+	return x.subnet.prefix.IsValid() && x.subnet.prefix.Contains(a)
+}
+
+func (k known) contains(a netip.Addr) bool { return k.prefix.IsValid() && k.prefix.Contains(a) }
+
+// covers reports whether one range of a list holds all of p.
+func covers(list []known, p netip.Prefix) bool {
+	for _, e := range list {
+		if e.prefix.Bits() <= p.Bits() && e.prefix.Contains(p.Addr()) {
+			return true
+		}
+	}
+	return false
+}
+
+// outside reports whether an address is in none of the cluster's networks, as
+// far as they are known, and not on the node's own network.
+func (x *exam) outside(a netip.Addr) bool {
+	return a.IsValid() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !x.cluster.contains(a) && !x.service.contains(a) &&
+		!x.subnet.contains(a) && !x.management.contains(a) && !x.mine(a)
+}
