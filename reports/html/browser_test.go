@@ -179,3 +179,56 @@ func TestBrowserTrace(t *testing.T) {
 	dom := open(t, b, "")
 	want(t, dom, "no-reply", "icmp-not-translated", "SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11", "protocol is <b>ICMP</b>", "fixtures/cni/flannel-host-gw.conf:14", `class="wcross"`, "frame, ")
 }
+
+func TestBrowserOpensTheSystemOfTheAddress(t *testing.T) {
+	page := []byte(report(t, resulttest.Sample()))
+	dom := open(t, page, "#system-overlay-flannel")
+	if !regexp.MustCompile(`<details class="system" id="system-overlay-flannel"[^>]*open`).MatchString(dom) {
+		t.Error("the system is not open")
+	}
+	if n := strings.Count(dom, `class="list sys"`); n != 1 {
+		t.Errorf("%d systems have their claims listed, want the one that is open", n)
+	}
+	want(t, dom, "Services fail on an overlay without a source VIP", "Frames between nodes are in a tunnel", `<b class="w-mid">varies</b>`)
+	want(t, open(t, page, "#system-gone"), "Systems")
+}
+
+// TestBrowserFiltersReachEveryPart: versions, areas and words narrow systems,
+// static checks, contradictions and coverage, not the matrix alone.
+func TestBrowserFiltersReachEveryPart(t *testing.T) {
+	page := []byte(report(t, resulttest.Sample()))
+	counts := func(dom string) []string {
+		var out []string
+		for _, m := range regexp.MustCompile(`<output class="fcount">([^<]*)</output>`).FindAllStringSubmatch(dom, -1) {
+			out = append(out, strings.TrimSuffix(m[1], " under the filters"))
+		}
+		return out
+	}
+	for _, c := range []struct {
+		fragment string
+		want     []string // systems, static checks, contradictions
+	}{
+		{"", []string{"", "", ""}},
+		{"#k8s=1.5", []string{"4 of 6", "1 of 8", "3 of 5"}},
+		{"#area=trouble", []string{"2 of 6", "2 of 8", "0 of 5"}},
+		{"#net=n:transparent", []string{"6 of 6", "6 of 8", "4 of 5"}},
+		{"#q=registry%20write", []string{"1 of 6", "1 of 8", "0 of 5"}},
+		{"#q=hyper-v", []string{"1 of 6", "0 of 8", "0 of 5"}},
+	} {
+		dom := open(t, page, c.fragment)
+		if got := counts(dom); strings.Join(got, "; ") != strings.Join(c.want, "; ") {
+			t.Errorf("%s: %q, want %q", c.fragment, got, c.want)
+		}
+	}
+}
+
+func TestBrowserShowsStaticChecksOfAClaim(t *testing.T) {
+	page := []byte(report(t, resulttest.Sample()))
+	dom := open(t, page, "#claim=readonly-rootfs")
+	want(t, dom, "spec.containers[*].securityContext.readOnlyRootFilesystem", "it is accepted and has no effect", "readOnlyRootFilesystem: true", "≠ not found", "The example is not found in Kubernetes 1.20", "(windows)", "Part of: ", "#system-linter")
+	if n := strings.Count(dom, "<dt>looks at</dt>"); n != 1 {
+		t.Errorf("the rule is shown %d times", n)
+	}
+	want(t, open(t, page, "#claim=trouble-source-vip"), "<dt>symptom</dt>", "Start kube-proxy with --source-vip", "finds source-vip-missing", "2 checks without a lab")
+	want(t, open(t, page, "#claim=csi-proxy"), "checked by nothing", "a cluster with storage shows it", "It would need a cluster with Windows nodes")
+}

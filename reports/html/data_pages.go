@@ -1,6 +1,7 @@
 package html
 
 import (
+	"regexp"
 	"slices"
 
 	"github.com/winlab-dev/winlab/reports/result"
@@ -57,7 +58,7 @@ func packStatics(p *packer, doc *result.Document, number map[string]int, words *
 	for _, k := range doc.Statics {
 		l := staticLine{Claim: number[k.Claim], Kind: k.Kind, What: k.What, Where: k.Where, Pass: k.Pass, Got: k.Got, scope: words.of(k.Where)}
 		if k.Rule != nil {
-			l.What, l.Level, l.Effect = k.Rule.Says, k.Rule.Level, k.Rule.Effect
+			l.What, l.Level, l.Effect = tells(k), k.Rule.Level, k.Rule.Effect
 		}
 		more := struct {
 			result.Check
@@ -71,6 +72,17 @@ func packStatics(p *packer, doc *result.Document, number map[string]int, words *
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+var variable = regexp.MustCompile(`\{([A-Za-z][A-Za-z0-9-]*)\}`)
+
+// tells is what a rule says: in its example where it was found there, else with
+// names in place of what it would fill in.
+func tells(k result.Static) string {
+	if k.Pass && k.Got == "found" && k.Summary != "" && k.Rule.On != "setting" {
+		return k.Summary
+	}
+	return variable.ReplaceAllString(k.Rule.Says, "‹$1›")
 }
 
 // systemClaims are the claims of each system, as indices.

@@ -80,7 +80,7 @@ func (v *view) disputes(doc *result.Document, cells map[string]map[string]*resul
 			x := staticSide{Kind: clean.Line(k.Kind), Where: clean.Line(k.Where), Says: clean.Line(k.What), Pass: k.Pass, scope: words.of(k.Where)}
 			switch {
 			case k.Rule != nil:
-				x.Says = clean.Line(k.Rule.Says)
+				x.Says = clean.Line(tells(k))
 			case k.Got != "":
 				x.Says += ": " + clean.Line(k.Got)
 			}

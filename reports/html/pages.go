@@ -212,7 +212,7 @@ func (v *view) unchecked(doc *result.Document, cells map[string]map[string]*resu
 	for _, n := range result.Needs {
 		group(n.ID, n.Means)
 	}
-	group("elsewhere", "has checks, and none applies in a setting of this run")
+	group("elsewhere", "have checks, none of which applies in a setting of this run")
 	for i := range doc.Claims {
 		cl := &doc.Claims[i]
 		if len(cells[cl.ID]) > 0 || static[cl.ID] {

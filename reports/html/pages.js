@@ -41,8 +41,8 @@ const matches = (cl, f) => (!f.area || cl.area === f.area) && (!f.outcome || cl.
 // --- Systems -------------------------------------------------------------------
 const systems = $$("details.system");
 const statusList = (cl, f) => (cl.history || []).map((s, i) => holds(scopeOf(cl, i), f) && h("span", {class: "stat"}, h("span", {class: "status st-" + s.status}, s.status), h("small", {}, s.where + (s.says ? ": " + s.says : ""))));
-const foundWords = cl => [Object.entries(cl.docs || {}).map(([k, n]) => h("span", {class: "tally", title: "documents: " + docSays[k]}, h("i", {class: "d-" + k}, docGlyph[k]), n)),
-  (cl.got || []).map(g => h("span", {class: "tally"}, h("b", {class: "w-" + g.kind}, g.word), " ", n1(g.n)))];
+const foundWords = cl => [cl.docs && h("div", {}, h("small", {class: "lab"}, "documents"), Object.keys(docGlyph).filter(k => cl.docs[k]).map(k => h("span", {class: "tally", title: "documents: " + docSays[k]}, h("i", {class: "d-" + k}, docGlyph[k]), " ", n1(cl.docs[k])))),
+  cl.got && h("div", {}, h("small", {class: "lab"}, "model"), cl.got.map(g => h("span", {class: "tally"}, h("b", {class: "w-" + g.kind}, g.word), " ", n1(g.n))))];
 const n1 = n => h("small", {}, n);
 const outcomeChip = o => h("span", {class: "o o-" + o}, outMark[o] + " " + outShort[o]);
 function checkedBy(cl) {
@@ -52,7 +52,7 @@ function checkedBy(cl) {
 function fillSystem(d, list, f) {
   const box = $(".fill", d);
   if (!list.length) { box.replaceChildren(h("p", {class: "none"}, "No claim of the ledger is about it" + (+box.dataset.claims ? " under these filters." : "."))); return; }
-  box.replaceChildren(h("div", {class: "wide"}, h("table", {class: "list sys"}, h("thead", {}, h("tr", {}, ["Claim", "Documents", "Cells: documents, model", "Checked by", "Outcome"].map(x => h("th", {scope: "col"}, x)))),
+  box.replaceChildren(h("div", {class: "wide"}, h("table", {class: "list sys"}, h("thead", {}, h("tr", {}, ["Claim", "Documents", "In settings", "Checked by", "Outcome"].map(x => h("th", {scope: "col"}, x)))),
     h("tbody", {}, list.map(cl => h("tr", {}, h("th", {scope: "row"}, claimLink(cl), h("small", {}, areaName[cl.area] || cl.area)), h("td", {}, statusList(cl, f)), h("td", {}, foundWords(cl)), h("td", {}, checkedBy(cl)), h("td", {}, outcomeChip(cl.outcome))))))));
 }
 function filterSystems(f) {
@@ -141,13 +141,18 @@ function filterPages(f) {
 }
 
 // --- The claim's own page ----------------------------------------------------------
+// names marks the names that a rule fills in.
+const names = text => text && text.split(/(\{[A-Za-z][A-Za-z0-9-]*\})/).map((x, i) => i % 2 ? h("var", {}, x.slice(1, -1)) : x);
+
 // staticView shows one check without a lab, with its examples.
-function staticView(s, open) {
+async function staticView(s, open) {
   const body = h("div", {class: "body"});
   const line = (k, ...v) => v.some(Boolean) && h("div", {}, h("dt", {}, k), h("dd", {}, v));
   const example = (label, text, ok) => text && h("div", {class: "example"}, h("p", {}, label, " ", ok), h("pre", {}, text));
+  let filled = false;
   const fill = async () => {
-    if (body.childNodes.length) return;
+    if (filled) return;
+    filled = true;
     try {
       const m = await item(s.more), r = m.rule;
       if (!r) {
@@ -156,9 +161,9 @@ function staticView(s, open) {
       }
       const tells = s.pass ? "" : m.summary;
       body.append(h("dl", {class: "facts"},
-        line("looks at", h("b", {}, r.on), " ", r.field && h("code", {}, r.field), " ", r.field && (r.when || "set")),
+        line("looks at", h("b", {}, r.on), r.pods && " (" + r.pods + ")", " ", r.field && h("code", {}, r.field), " ", r.field && r.when), line("unless", r.unless && h("code", {}, r.unless)),
         line("level", h("span", {class: "level l-" + r.level}, r.level)),
-        line("effect", index.effects[r.effect] || r.effect), line("tells", r.says), line("write", r.write), line("holds for", s.where)),
+        line("effect", index.effects[r.effect] || r.effect), line("tells", names(r.says)), line("write", names(r.write)), line("holds for", s.where)),
         tells ? h("p", {class: "fallback"}, tells) : "",
         example("It must find", r.bad, s.got === "not found" ? h("span", {class: "badmark"}, "≠ not found") : s.got === "error" ? h("span", {class: "badmark"}, "! error") : h("span", {class: "okmark"}, "✓ found")) || "",
         example("It must not find", r.good, s.got === "found in the counterexample" ? h("span", {class: "badmark"}, "≠ found") : s.pass ? h("span", {class: "okmark"}, "✓ not found") : null) || "",
@@ -167,7 +172,8 @@ function staticView(s, open) {
   };
   const d = h("details", {class: "check " + (s.pass ? "pass" : "fail"), open: open, ontoggle: () => { if (d.open) fill(); }},
     h("summary", {}, h("span", {class: "lv"}, s.kind), h("b", {}, s.what), h("small", {}, s.where), " ", s.pass ? h("span", {class: "okmark"}, "✓") : h("span", {class: "badmark"}, "≠ " + s.got)), body);
-  return fill().then(() => d);
+  if (open) await fill();
+  return d;
 }
 async function staticSection(cl) {
   const list = staticsOf(cl);
@@ -197,8 +203,12 @@ function openTarget() {
   d.refill();
   d.scrollIntoView();
 }
-// The filters stay below the heading of the page, however many lines that has.
+// The filters stay below the heading of the page, however many lines both have.
 const topBar = $("header.top");
-const place = () => document.documentElement.style.setProperty("--top", (getComputedStyle(topBar).position === "sticky" ? topBar.offsetHeight : 0) + "px");
+const place = () => {
+  const set = (name, el) => document.documentElement.style.setProperty(name, (getComputedStyle(el).position === "sticky" ? el.offsetHeight : 0) + "px");
+  set("--top", topBar);
+  set("--filters", $("#filters"));
+};
 addEventListener("resize", place);
 place();

@@ -114,9 +114,14 @@ type Static struct {
 
 // Rule is what a rule looks for and tells.
 type Rule struct {
-	On     string `json:"on"`
+	On string `json:"on"`
+	// Pods narrows a rule on pods: windows, hostprocess, undecided, linux, any.
+	Pods string `json:"pods,omitempty"`
+	// Field is where it looks, or the name of the test that looks; When the
+	// condition and Unless what excuses.
 	Field  string `json:"field,omitempty"`
 	When   string `json:"when,omitempty"`
+	Unless string `json:"unless,omitempty"`
 	Level  string `json:"level"`
 	Effect string `json:"effect"`
 	Says   string `json:"says"`

@@ -18,9 +18,13 @@ func source(section string) []result.Source {
 }
 
 func rule(where, on, field, level, effect, says, write, bad, good string, pass bool) result.Static {
+	pods := ""
+	if on == "pod" {
+		pods = "windows"
+	}
 	s := result.Static{Kind: "rule", Where: where,
 		Check: result.Check{Level: result.Model, What: on + ": " + field + " set", Expect: "found", Got: "found", Summary: says, Pass: pass},
-		Rule:  &result.Rule{On: on, Field: field, When: "set", Level: level, Effect: effect, Says: says, Write: write, Bad: bad, Good: good}}
+		Rule:  &result.Rule{On: on, Pods: pods, Unless: "--config set", Field: field, When: "set", Level: level, Effect: effect, Says: says, Write: write, Bad: bad, Good: good}}
 	if !pass {
 		s.Got, s.Summary = "not found", "The example is not found in Kubernetes 1.20, Windows Server 2019 (10.0.17763)."
 	}

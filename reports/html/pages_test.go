@@ -1,0 +1,158 @@
+package html
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/reports/result/resulttest"
+)
+
+func TestEffectsAreTheLedgers(t *testing.T) {
+	if d := cmp.Diff(claims.Effects, effects); d != "" {
+		t.Errorf("(-ledger +page):\n%s", d)
+	}
+}
+
+// TestEveryWayOfCheckingIsCounted: a kind of check that no way counts would
+// make coverage say "nothing".
+func TestEveryWayOfCheckingIsCounted(t *testing.T) {
+	for _, kind := range claims.CheckKinds {
+		n := 0
+		for _, w := range result.Ways {
+			if w.Checks(&result.Claim{CheckedBy: []string{kind}}) {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s counts in %d ways", kind, n)
+		}
+	}
+	for need := range claims.Needs {
+		if result.NeedsOf(&result.Claim{Needs: need}) != need {
+			t.Errorf("coverage does not know the need %q", need)
+		}
+	}
+}
+
+func TestSystemsSayWhatChecksThem(t *testing.T) {
+	v := newView(resulttest.Sample())
+	got := map[string]string{}
+	for _, g := range v.Systems {
+		for _, s := range g.Systems {
+			var parts []string
+			for _, o := range s.Outcomes {
+				parts = append(parts, fmt.Sprintf("%s %d", o.ID, o.N))
+			}
+			for _, b := range s.By {
+				parts = append(parts, fmt.Sprintf("by %s %d", b.ID, b.N))
+			}
+			got[g.Title+"/"+s.ID] = strings.Join(parts, ", ")
+		}
+	}
+	want := map[string]string{
+		"Network designs/rras-l3":         "agrees 1, unchecked 1, by model 1",
+		"Network designs/l2bridge-hostgw": "differs 1, disputed 1, own 2, agrees 2, unchecked 1, by model 6",
+		"Network designs/overlay-flannel": "differs 1, disputed 1, own 1, agrees 2, by model 4, by rules 1, by doctor 1",
+		"Runtimes/rt-hyperv":              "unchecked 1",
+		"Models without packets/sched":    "differs 1, agrees 1, by small 2",
+		"Models without packets/linter":   "differs 1, agrees 2, by rules 3, by doctor 1",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestContradictionsShowWhatTheModelSays: a disputed claim shows its sources'
+// positions, and cells, static checks or the reason why nothing was asked.
+func TestContradictionsShowWhatTheModelSays(t *testing.T) {
+	doc := resulttest.Sample()
+	v := newView(doc)
+	have := map[string]dispute{}
+	for _, d := range v.Disputes {
+		have[d.ID] = d
+		if len(d.Sources) < 2 {
+			t.Errorf("%s has one side only", d.ID)
+		}
+	}
+	for _, cl := range doc.Claims {
+		if _, ok := have[cl.ID]; ok != cl.Disputed {
+			t.Errorf("%s: disputed is %v, shown %v", cl.ID, cl.Disputed, ok)
+		}
+	}
+	if d := have["pod-to-node"]; len(d.Sides) == 0 || len(d.Sides[0].Where) == 0 {
+		t.Error("pod-to-node does not show the model's verdicts")
+	}
+	if d := have["windows-build-label"]; len(d.Statics) != 2 || d.Statics[0].V != "1.20" || !d.Statics[0].Pass || d.Statics[1].Pass {
+		t.Errorf("windows-build-label does not show its placements: %+v", d.Statics)
+	}
+	if d := have["two-editions"]; d.Why != "a statement about documents" {
+		t.Errorf("two-editions does not say why nothing was asked: %q", d.Why)
+	}
+}
+
+// TestStaticChecksThatFailAreDifferences: what does not hold stands on top.
+func TestStaticChecksThatFailAreDifferences(t *testing.T) {
+	doc := resulttest.Sample()
+	var want, got []string
+	for _, k := range doc.Statics {
+		if !k.Pass {
+			want = append(want, k.Claim+": "+k.What)
+		}
+	}
+	v := newView(doc)
+	for _, d := range v.StaticDiffs {
+		got = append(got, d.Claim+": "+d.What)
+	}
+	if d := cmp.Diff(want, got); d != "" || len(want) == 0 {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestTheMatrixSaysWhatChecksAClaimWithoutCells: such a row is one field.
+func TestTheMatrixSaysWhatChecksAClaimWithoutCells(t *testing.T) {
+	want := map[string]string{
+		"hostnetwork": "agrees: 2 rules", "readonly-rootfs": "differs: 1 rule, 1 not as documented", "windows-build-label": "differs: 2 placements, 1 not as documented", "allocatable": "agrees: 1 check of resources",
+		"trouble-source-vip": "agrees: 1 rule, 1 folder of a node", "two-editions": "un: nothing checks it", "csi-proxy": "un: nothing checks it; it needs a cluster", "rras-forwarding": "un: nothing checks it; it needs a lab", "max-endpoints": "un: nothing checks it; it needs a lab",
+	}
+	got := map[string]string{}
+	for _, a := range newView(resulttest.Sample()).Areas {
+		for _, r := range a.Rows {
+			if r.What != "" {
+				got[r.ID] = r.Class + ": " + r.What
+			}
+			if (r.What == "") == (len(r.Cells) == 0) {
+				t.Errorf("%s has %d cells and the field %q", r.ID, len(r.Cells), r.What)
+			}
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestCoverageIsTheSameEverywhere: the page has the numbers of result.CoverageOf.
+func TestCoverageIsTheSameEverywhere(t *testing.T) {
+	doc := resulttest.Sample()
+	c, v := result.CoverageOf(doc.Areas, doc.Claims), newView(doc)
+	if len(v.Coverage) != len(c.Areas) || v.CoverageTotal.Claims != len(doc.Claims) {
+		t.Fatalf("%d areas with %d claims", len(v.Coverage), v.CoverageTotal.Claims)
+	}
+	for i, a := range c.Areas {
+		r := v.Coverage[i]
+		if r.Claims != a.Claims || r.Checked != a.Checked || r.Unchecked != a.Unchecked || r.By[0] != a.By["model"] || r.By[1] != a.By["rules"] || r.Needs[0] != a.Needs["cluster"] {
+			t.Errorf("%s: %+v, want %+v", a.Area, r, a)
+		}
+	}
+	unchecked := 0
+	for _, g := range v.Unchecked {
+		unchecked += len(g.Claims)
+	}
+	if unchecked != c.Total.Unchecked {
+		t.Errorf("%d claims are listed as unchecked, %d are", unchecked, c.Total.Unchecked)
+	}
+}
