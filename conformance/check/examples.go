@@ -231,6 +231,7 @@ func every(w claims.Where) func(func(claims.Target) bool) {
 	}
 	releases := slices.Clone(claims.Releases)
 	slices.Reverse(releases)
+	releases = append(releases, claims.Release{}) // a build of no release here
 	return func(yield func(claims.Target) bool) {
 		for _, minor := range minors {
 			if !(claims.Where{Kubernetes: w.Kubernetes}).Holds(claims.Target{Kubernetes: minor}) {
@@ -238,7 +239,7 @@ func every(w claims.Where) func(func(claims.Target) bool) {
 			}
 			for _, r := range releases {
 				for _, build := range builds {
-					if build != "" && !strings.HasPrefix(build, r.Build) {
+					if build != "" && !strings.HasPrefix(build, r.Build) || build == "" && r.Name == "" {
 						continue
 					}
 					for _, d := range append(slices.Clone(claims.Designs), claims.Design{}) {

@@ -146,6 +146,10 @@ func (c Choice) releases(l *claims.Ledger, minor string) ([]named, error) {
 	var out []named
 	for _, s := range split(c.Windows) {
 		r, ok := claims.ReleaseNamed(s)
+		if v, err := claims.ParseVersion(s); !ok && err == nil && len(v) > 2 && v[0] == 10 {
+			out = append(out, named{build: s}) // a build of no release here
+			continue
+		}
 		if !ok {
 			var names []string
 			for _, r := range claims.Releases {

@@ -36,6 +36,9 @@ type Options struct {
 	Progress func(Event)
 	// Tool and Command are noted in the document.
 	Tool, Command string
+	// Nodes is the folder with folders taken from nodes that the ledger's doctor
+	// checks name; "" leaves these checks out.
+	Nodes string
 	// Ledger replaces the ledger of the program.
 	Ledger *claims.Ledger
 }
@@ -100,6 +103,16 @@ func Run(ctx context.Context, o Options) (*result.Document, error) {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(jobs, func(j *job) bool { return j.claims }) {
+		// With the labs of the documents' designs a run is about the documents, and
+		// not about one incident.
+		if doc.Statics, err = Statics(ctx, ledger, o.Nodes); err != nil {
+			return nil, err
+		}
+		if doc.Systems, err = ledger.Systems(); err != nil {
+			return nil, err
+		}
 	}
 	facts(doc)
 	result.Summarise(doc)

@@ -107,6 +107,9 @@ type Static struct {
 	Kind string `json:"kind"`
 	// Where says in words for which settings it holds.
 	Where string `json:"where"`
+	// Disputed is set when another source contradicts what is expected: a
+	// difference is shown and does not fail a run.
+	Disputed bool `json:"disputed,omitempty"`
 	Check
 	// Rule is set for rules.
 	Rule *Rule `json:"rule,omitempty"`

@@ -49,7 +49,7 @@ func Summarise(doc *Document) {
 	}
 	s.Statics = len(doc.Statics)
 	for _, k := range doc.Statics {
-		if !k.Pass {
+		if k.Outcome() == Differs {
 			s.StaticsFailed++
 			s.AsExpected = false
 		}
@@ -63,10 +63,14 @@ func Summarise(doc *Document) {
 	doc.Summary = s
 }
 
-// Outcome is [Agrees] when the check passes and [Differs] when it does not.
+// Outcome is [Agrees] when the check passes, [Disputed] when it does not and
+// another source says otherwise too, [Differs] when it just does not.
 func (k Static) Outcome() string {
-	if k.Pass {
+	switch {
+	case k.Pass:
 		return Agrees
+	case k.Disputed && k.Got != "error":
+		return Disputed
 	}
 	return Differs
 }

@@ -29,6 +29,8 @@ var Budgets = []Budget{
 	{"Tunnel", -1, -1, "one VXLAN packet from the wire: parse, open, rewrite"},
 	{"Compile", -1, -1, "all rules of one port from HNS objects"},
 	{"Trace", 20000, -1, "one flow with every step recorded"},
+	{"CheckThousand", 5e9, -1, "a thousand manifests held against the support matrix"},
+	{"LoadLedger", -1, -1, "the claims as every command reads them"},
 }
 
 // BudgetOf finds the budget of a benchmark, or the zero Budget.

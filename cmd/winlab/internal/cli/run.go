@@ -45,7 +45,9 @@ func (a *app) runCmd() *cobra.Command {
 		Short: "Simulate labs, check every claim and write the report",
 		Long: `Simulate labs in all their versions, check every claim that applies and every flow
 that the labs expect something of, and write the report: index.html, results.json
-and junit.xml. Without an argument, all labs in fixtures/ are run.
+and junit.xml. Without an argument, all labs in fixtures/ are run. With the labs of
+the documents' designs, what needs no lab is checked too: rules on manifests and node
+configuration, placements, resources, folders taken from nodes.
 
 The exit code is 1 when a check differs from what the documents say or a flow from
 what its lab expects. Disputed claims and holes of the model are shown, they do not
@@ -69,7 +71,7 @@ fail a run.`,
 			paths = []string{"fixtures"}
 		}
 		p := newProgress(a.err, a.errTerm)
-		doc, err := offline.Run(cmd.Context(), offline.Options{Paths: paths, Progress: p.event, Tool: currentVersion().String(), Command: strings.Join(append([]string{"winlab", "run"}, args...), " ")})
+		doc, err := offline.Run(cmd.Context(), offline.Options{Paths: paths, Nodes: nodesOf(paths), Progress: p.event, Tool: currentVersion().String(), Command: strings.Join(append([]string{"winlab", "run"}, args...), " ")})
 		p.end()
 		if err != nil {
 			return err
@@ -89,6 +91,17 @@ fail a run.`,
 		return err
 	}
 	return cmd
+}
+
+// nodesOf is the folder with folders taken from nodes, "" where there is none.
+func nodesOf(paths []string) string {
+	for _, p := range paths {
+		dir := filepath.Join(p, "nodes")
+		if i, err := os.Stat(dir); err == nil && i.IsDir() {
+			return dir
+		}
+	}
+	return ""
 }
 
 // writeReport writes the three files of a run.
@@ -134,6 +147,11 @@ func differences(doc *result.Document) []difference {
 			}
 		}
 	}
+	for _, k := range doc.Statics {
+		if k.Outcome() == result.Differs {
+			add(k.Claim+" ("+k.Kind+", "+k.Where+")", k.Check)
+		}
+	}
 	for _, f := range doc.Flows {
 		if !f.Pass {
 			what := f.Lab
@@ -149,12 +167,15 @@ func differences(doc *result.Document) []difference {
 func printRun(w io.Writer, s *runSummary) error {
 	words := map[string]string{result.Differs: "differ from the documents", result.Failed: "could not be checked", result.Disputed: "disputed",
 		result.Hole: "unknown to the model", result.Own: "the model's own, documents are silent", result.Agrees: "as documented"}
-	fmt.Fprintf(w, "%d claims in %d cells, %d flows of labs\n", s.Claims, s.Cells, s.Flows)
+	fmt.Fprintf(w, "%d claims in %d cells, %d checks without a lab, %d flows of labs\n", s.Claims, s.Cells, s.Statics, s.Flows)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, o := range result.Outcomes {
 		if n := s.Outcomes[o]; n > 0 || o == result.Differs {
 			fmt.Fprintf(t, "%d\t %s\t\n", n, words[o])
 		}
+	}
+	if s.Statics > 0 {
+		fmt.Fprintf(t, "%d\t checks without a lab otherwise than expected\t\n", s.StaticsFailed)
 	}
 	if s.Flows > 0 {
 		fmt.Fprintf(t, "%d\t flows otherwise than expected\t\n", s.FlowsFailed)

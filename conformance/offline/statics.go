@@ -1,0 +1,124 @@
+package offline
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/conformance/check"
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/conformance/placement"
+	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/sim/resources"
+)
+
+// Statics tries every check of the ledger that needs no lab: rules on their
+// examples, placements, resources, and the doctor on the folders below nodes.
+// With nodes "" the doctor's checks are left out.
+func Statics(ctx context.Context, l *claims.Ledger, nodes string) ([]result.Static, error) {
+	rules, err := check.Examples(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	byClaim := map[string][]result.Static{}
+	for _, s := range rules {
+		byClaim[s.Claim] = append(byClaim[s.Claim], s)
+	}
+	var out []result.Static
+	for _, c := range l.Claims() {
+		out = append(out, byClaim[c.ID]...)
+		for _, k := range c.Checks {
+			s := result.Static{Claim: c.ID, Disputed: k.Disputed || c.Disputed, Kind: k.Kind(), Where: k.Words(), Check: result.Check{Level: result.Model, What: k.String()}}
+			switch {
+			case k.Placement != nil:
+				place(&s, k)
+			case k.Resources != nil:
+				allocate(&s, k)
+			default:
+				continue
+			}
+			out = append(out, s)
+		}
+	}
+	return out, ctx.Err()
+}
+
+// versions are the Kubernetes versions that a check is for, oldest first.
+func versions(k claims.Check) []string {
+	var all []string
+	for _, m := range claims.Minors() {
+		if (claims.Where{Kubernetes: k.Kubernetes}).Holds(claims.Target{Kubernetes: m}) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// inEvery tries a check in every version that it is for. The answer is that of
+// the newest version, or of the first in which it is not what is wanted.
+func inEvery(s *result.Static, k claims.Check, try func(version string) (got, summary string, err error)) {
+	all := versions(k)
+	if len(all) == 0 {
+		s.Got, s.Summary = "error", "No version of Kubernetes here is one that the check is for."
+		return
+	}
+	for _, v := range all {
+		got, summary, err := try(v)
+		if err != nil {
+			s.Got, s.Summary, s.Pass = "error", err.Error(), false
+			return
+		}
+		s.Got, s.Summary, s.Pass = got, summary, got == s.Expect
+		if !s.Pass {
+			s.Summary = strings.TrimSpace("With Kubernetes " + v + ". " + summary)
+			return
+		}
+	}
+}
+
+func place(s *result.Static, k claims.Check) {
+	s.Expect = "fits " + list(k.Placement.Fits) + ", runs on " + list(k.Placement.Runs)
+	inEvery(s, k, func(v string) (string, string, error) {
+		fits, runs, why, err := placement.Evaluate(v, k.Placement)
+		if err != nil {
+			return "", "", err
+		}
+		var reasons []string
+		for _, n := range slices.Sorted(maps.Keys(why)) {
+			if why[n] != "" {
+				reasons = append(reasons, n+": "+why[n])
+			}
+		}
+		return "fits " + list(fits) + ", runs on " + list(runs), strings.Join(reasons, "; "), nil
+	})
+}
+
+// list is sorted, so that the order in the ledger does not matter.
+func list(names []string) string {
+	if len(names) == 0 {
+		return "nowhere"
+	}
+	return strings.Join(slices.Sorted(slices.Values(names)), ", ")
+}
+
+func allocate(s *result.Static, k claims.Check) {
+	s.Expect = pairs(k.Resources.Want, k.Resources.Want)
+	inEvery(s, k, func(v string) (string, string, error) {
+		got, err := resources.Evaluate(v, k.Resources.Capacity, k.Resources.Kubelet, k.Resources.Container)
+		return pairs(got, k.Resources.Want), "", err
+	})
+}
+
+// pairs writes those values whose names are wanted.
+func pairs(values, wanted map[string]string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(wanted)) {
+		v, ok := values[k]
+		if !ok {
+			v = "nothing"
+		}
+		parts = append(parts, k+" "+v)
+	}
+	return strings.Join(parts, ", ")
+}
