@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/winlab-dev/winlab/conformance/check"
 	"github.com/winlab-dev/winlab/conformance/claims"
 )
 
@@ -64,7 +65,7 @@ part of the program are checked. The exit code is 1 when something is wrong.`,
 		}
 		errs := []error{err}
 		if err == nil {
-			errs = append(errs, l.Lint(lintOptions()))
+			errs = append(errs, l.Lint(check.LintOptions()))
 		}
 		found := []mistake{}
 		if err := errors.Join(errs...); err != nil {
@@ -90,11 +91,6 @@ part of the program are checked. The exit code is 1 when something is wrong.`,
 		return nil
 	}
 	return cmd
-}
-
-// lintOptions are what the claims of the program are held against.
-func lintOptions() claims.LintOptions {
-	return claims.LintOptions{Designs: claims.Designs, Actors: claims.Actors}
 }
 
 func loadClaims(args []string) (*claims.Ledger, error) {
