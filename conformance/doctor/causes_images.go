@@ -13,14 +13,14 @@ import (
 func (x *exam) pauseImages() []nodedump.Text {
 	var out []nodedump.Text
 	for _, s := range x.subjects("kubelet") {
-		if v, p, ok := flag(s, "--pod-infra-container-image"); ok && !variable(v) && v != "" {
+		if v, p, ok := argument(s, "--pod-infra-container-image"); ok && !variable(v) && v != "" {
 			out = append(out, nodedump.Text{Value: v, Place: p})
 		}
 	}
 	return append(out, x.n.Pause...)
 }
 
-var tagRelease = regexp.MustCompile(`(?i)(?:^|[-_.])(?:windows-?)?(ltsc2016|ltsc2019|ltsc2022|ltsc2025|1709|1803|1809|1903|1909|2004|20h2)(?:$|[-_.])`)
+var tagRelease = regexp.MustCompile(`(?i)(?:^|[-_])(?:windows-?)?(ltsc2016|ltsc2019|ltsc2022|ltsc2025|1709|1803|1809|1903|1909|2004|20h2)(?:$|[-_])`)
 
 // tagBuilds are the builds that release names in image tags stand for.
 var tagBuilds = map[string]string{"ltsc2016": "14393", "1709": "16299", "1803": "17134", "1809": "17763", "ltsc2019": "17763", "1903": "18362", "1909": "18363",

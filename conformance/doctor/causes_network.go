@@ -13,11 +13,11 @@ import (
 // override finds the name that kube-proxy was told. set is false when no
 // command line of kube-proxy is there, or its configuration file is not.
 func (x *exam) override(s *subject.Subject) (value string, place nodedump.Place, given, told bool) {
-	if v, p, ok := flag(s, "--hostname-override"); ok {
+	if v, p, ok := argument(s, "--hostname-override"); ok {
 		return v, p, true, v != ""
 	}
-	conf, p, ok := flag(s, "--config")
-	if !ok {
+	conf, p, ok := argument(s, "--config")
+	if !ok || conf == "" {
 		return "", placeOf(s, "kube-proxy without --hostname-override"), true, false
 	}
 	for _, c := range x.subjects("kube-proxy-config") {
@@ -49,7 +49,7 @@ func (x *exam) vanished() []nodedump.Place {
 
 func sourceVIPOf(x *exam) netip.Addr {
 	for _, s := range x.subjects("kube-proxy") {
-		if v, _, ok := flag(s, "--source-vip"); ok {
+		if v, _, ok := argument(s, "--source-vip"); ok {
 			a, _ := netip.ParseAddr(v)
 			return a
 		}
@@ -123,7 +123,7 @@ func sourceVIPStale(x *exam) look {
 		}
 	}
 	for _, s := range x.subjects("kube-proxy") {
-		if v, p, ok := flag(s, "--source-vip"); ok && !variable(v) {
+		if v, p, ok := argument(s, "--source-vip"); ok && !variable(v) {
 			if a, err := netip.ParseAddr(v); err == nil {
 				vips = append(vips, vip{a, p, "kube-proxy's --source-vip " + v})
 			}
@@ -169,7 +169,7 @@ func flanneldWaits(x *exam) look {
 		evidence := []nodedump.Place{s.Place}
 		says := fmt.Sprintf("the start of the node waits for flanneld's network, %d times in a row", s.Count)
 		if listed {
-			place.Text = fmt.Sprintf("%d HNS networks, none for pods", len(x.n.Networks))
+			place.Text = "no HNS network for pods in this list"
 			evidence = append(evidence, place)
 		} else if len(x.n.SignsOf("flanneld-runs")) > 0 {
 			continue // it came later
@@ -250,7 +250,6 @@ func noNetwork(x *exam) look {
 			names = append(names, n.Name)
 		}
 	}
-	place.Text = "no HNS network at all"
 	if len(names) > 0 {
 		place.Text = "HNS networks: " + strings.Join(names, ", ")
 	}

@@ -138,16 +138,17 @@ func exceptionOld(x *exam) look {
 				continue
 			}
 			var lost []string
+			var at nodedump.Place
 			for _, k := range list {
 				// HNS may hold less specific ranges; what counts is whether the
 				// range is an exception.
 				if !slices.ContainsFunc(e.Exceptions, func(p netip.Prefix) bool { return p.Bits() <= k.prefix.Bits() && p.Contains(k.prefix.Addr()) }) {
-					lost = append(lost, k.prefix.String())
+					lost, at = append(lost, k.prefix.String()), k.place
 				}
 			}
 			if len(lost) > 0 {
 				out.hits = append(out.hits, hit{says: fmt.Sprintf("the endpoint of %s does not have %s among its exceptions, which the file has: it was made before the file was changed", e.Address, strings.Join(lost, ", ")),
-					evidence: []nodedump.Place{e.Place, list[0].place}, subject: "endpoint " + e.Address.String(),
+					evidence: []nodedump.Place{e.Place, at}, subject: "endpoint " + e.Address.String(),
 					write: "delete the pod, so that its successor's endpoint is made from the changed file"})
 			}
 		}
@@ -201,7 +202,7 @@ func serviceFromNode(x *exam) look {
 func dottedName(x *exam) look {
 	domain := "cluster.local"
 	for _, s := range x.subjects("kubelet") {
-		if v, _, ok := flag(s, "--cluster-domain"); ok && v != "" && !variable(v) {
+		if v, _, ok := argument(s, "--cluster-domain"); ok && v != "" && !variable(v) {
 			domain = v
 		}
 	}

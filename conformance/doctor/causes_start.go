@@ -46,7 +46,7 @@ func processMissing(x *exam) look {
 		return look{}
 	}
 	place.Text = fmt.Sprintf("%d processes, among them no %s", len(x.n.Processes), strings.Join(missing, " and no "))
-	return found(strings.Join(missing, " and ")+" not running on the node", place)
+	return found(strings.Join(missing, " and ")+do(missing, " does not run", " do not run")+" on the node", place)
 }
 
 func nodeNotReady(x *exam) look {
@@ -115,7 +115,15 @@ func notAService(x *exam) look {
 		return look{}
 	}
 	place.Text = fmt.Sprintf("%d services, among them no %s", len(x.n.Services), strings.Join(missing, " and no "))
-	return found(strings.Join(missing, ", ")+" running without a service: after a restart of the machine nothing starts it", place)
+	return found(strings.Join(missing, ", ")+do(missing, " runs and is no service: after a restart of the machine nothing starts it", " run and are no services: after a restart of the machine nothing starts them"), place)
+}
+
+// do chooses the words for one or for several.
+func do(list []string, one, several string) string {
+	if len(list) == 1 {
+		return one
+	}
+	return several
 }
 
 // older reports whether a version is a minor of Kubernetes 1 below one.

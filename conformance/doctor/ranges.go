@@ -12,8 +12,8 @@ import (
 	"github.com/winlab-dev/winlab/conformance/subject"
 )
 
-// flag returns a flag of a command line, or a variable as "$NAME".
-func flag(s *subject.Subject, name string) (value string, place nodedump.Place, ok bool) {
+// argument returns a flag of a command line, or a variable as "$NAME".
+func argument(s *subject.Subject, name string) (value string, place nodedump.Place, ok bool) {
 	n := source.Child(s.Root, name)
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return "", nodedump.Place{}, false
@@ -147,7 +147,7 @@ func (x *exam) ranges() {
 		set(&x.subnet, v, p)
 	}
 	for _, s := range x.subjects("kube-proxy") {
-		v, p, _ := flag(s, "--cluster-cidr")
+		v, p, _ := argument(s, "--cluster-cidr")
 		set(&x.cluster, v, p)
 	}
 	for _, s := range x.subjects("kube-proxy-config") {
@@ -197,6 +197,7 @@ func (x *exam) managementRange() {
 		for _, p := range a.Addresses {
 			if p.Addr().Is4() && p.Bits() < 32 && !x.inSubnet(p.Addr()) {
 				x.management = known{p.Masked(), a.Place}
+				x.management.place.Text = fmt.Sprintf("%s on %s", p, a.Name)
 				return
 			}
 		}

@@ -2,6 +2,9 @@ package nodedump
 
 import (
 	"path"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -29,6 +32,12 @@ func (r *reader) subject(s *subject.Subject) {
 	line := 0
 	if s.Root != nil {
 		line = s.Root.Line
+	}
+	for _, o := range r.node.Subjects {
+		// A list of processes is also read as a file with command lines.
+		if o.File == s.File && o.On == s.On && o.Root != nil && o.Root.Line == line && componentOf(s.On) {
+			return
+		}
 	}
 	r.node.list(ListConf, Place{File: r.file, Line: line})
 	r.node.Subjects = append(r.node.Subjects, s)
@@ -92,6 +101,70 @@ func line(n *yaml.Node, other int) int {
 		return other
 	}
 	return n.Line
+}
+
+// flagForm is how the components log the flags that they run with, at
+// verbosity 1 and above (k8s.io/component-base cli/flag PrintFlags).
+var flagForm = regexp.MustCompile(`\] (?:"?FLAG: )(--[a-z0-9\-]+)=(\S.*)$`)
+
+// flagLines makes a command line of the flags that a component logged. It
+// counts only where the folder has no command line of that component.
+func (r *reader) flagLines(l lines) {
+	root := mapping(0)
+	on := ""
+	for i, text := range l.text {
+		if !strings.Contains(text, "FLAG: --") {
+			continue
+		}
+		m := flagForm.FindStringSubmatch(text)
+		if m == nil {
+			continue
+		}
+		if child(root, m[1]) != nil { // the component was started again
+			r.logged(on, root)
+			root, on = mapping(0), ""
+		}
+		if root.Line == 0 {
+			root.Line = l.first + i
+		}
+		value := m[2]
+		if u, err := strconv.Unquote(strings.TrimSuffix(value, `"`) + `"`); err == nil && strings.HasPrefix(value, `"`) {
+			value = u
+		}
+		if value == "" || value == "[]" {
+			continue // the flag was not given
+		}
+		put(root, m[1], scalar(value, l.first+i))
+		switch m[1] {
+		case "--proxy-mode", "--cluster-cidr", "--detect-local-mode":
+			on = "kube-proxy"
+		case "--cgroups-per-qos", "--pod-infra-container-image", "--cluster-dns", "--node-labels":
+			on = "kubelet"
+		}
+	}
+	r.logged(on, root)
+}
+
+func (r *reader) logged(on string, root *yaml.Node) {
+	if on != "" && len(root.Content) > 0 {
+		r.flags = append(r.flags, &subject.Subject{On: on, Name: on, File: r.file, Root: root})
+		r.as("logged flags")
+	}
+}
+
+// useFlags takes the last logged flags of components that have no command line.
+func (r *reader) useFlags() {
+	for _, on := range []string{"kubelet", "kube-proxy"} {
+		var last *subject.Subject
+		for _, s := range r.flags {
+			if s.On == on {
+				last = s
+			}
+		}
+		if last != nil && !slices.ContainsFunc(r.node.Subjects, func(s *subject.Subject) bool { return s.On == on }) {
+			r.node.Subjects = append(r.node.Subjects, last)
+		}
+	}
 }
 
 // script reports whether a file is a program: its text says what it would

@@ -49,6 +49,15 @@ func (r *reader) hnsObject(o *yaml.Node) bool {
 		return false
 	case child(o, "VirtualNetwork", "VirtualNetworkName", "HostComputeNetwork", "IpConfigurations") != nil && !has(o, "FrontendVIPs"):
 		r.endpoint(o)
+	case isNetworkType(str(o, "Type")) && selected(o):
+		// Get-HnsNetwork | Select Name, Type, Id, ...
+		n := Network{ID: str(o, "ID"), Name: str(o, "Name"), Type: strings.ToLower(str(o, "Type")), Place: r.at(o.Line)}
+		if p := prefix(str(o, "AddressPrefix")); p.IsValid() {
+			n.Subnets = []netip.Prefix{p}
+		}
+		r.node.list(ListNetworks, n.Place)
+		r.node.Networks = append(r.node.Networks, n)
+		r.as(ListNetworks)
 	case isNetworkType(str(o, "Type")) && child(o, "Subnets", "Ipams", "ManagementIP", "MacPool", "MacPools", "LayeredOn") != nil:
 		r.network(o)
 	default:
@@ -64,6 +73,18 @@ func isNetworkType(s string) bool {
 		return true
 	}
 	return false
+}
+
+// selected reports whether an object has only what people select of a network.
+func selected(o *yaml.Node) bool {
+	for i := 0; i < len(o.Content); i += 2 {
+		switch strings.ToLower(o.Content[i].Value) {
+		case "name", "type", "id", "addressprefix":
+		default:
+			return false
+		}
+	}
+	return has(o, "Name", "Type")
 }
 
 func (r *reader) network(o *yaml.Node) {

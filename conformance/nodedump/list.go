@@ -8,7 +8,7 @@ import (
 )
 
 // fieldForm is a line of Format-List: the key, blanks up to the column, " : ".
-var fieldForm = regexp.MustCompile(`^([A-Za-z_][\w.\- ]{0,60}?)\s*:(?: (.*)|\s*)$`)
+var fieldForm = regexp.MustCompile(`^([A-Za-z_][\w.\-() ]{0,60}?)\s*:(?: (.*)|\s*)$`)
 
 // listObjects reads what Format-List prints, which is also how Get-HnsNetwork
 // and Get-HnsEndpoint print by default: "Key : value" with the colons in one

@@ -13,6 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/conformance/source"
+	"github.com/winlab-dev/winlab/conformance/subject"
 	"github.com/winlab-dev/winlab/sim/strict"
 )
 
@@ -68,6 +69,7 @@ func ReadFS(fsys fs.FS) *Node {
 	for _, name := range names {
 		r.read(fsys, name)
 	}
+	r.useFlags()
 	slices.SortFunc(r.node.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	_ = r.node.Mistakes.AsError() // sorts
 	return r.node
@@ -80,6 +82,8 @@ type reader struct {
 	file  string
 	all   lines
 	kinds []string
+	// flags are the flags that components logged.
+	flags []*subject.Subject
 }
 
 func (r *reader) at(line int) Place {
@@ -256,6 +260,7 @@ func (r *reader) text(c *Command, l lines) {
 	r.small(l)
 	r.typed(l)
 	r.findSigns(l)
+	r.flagLines(l)
 	if isLog(l) {
 		r.node.list(ListLogs, Place{File: l.file})
 		r.as(ListLogs)
