@@ -108,12 +108,16 @@ var schedulingTests = []subject.Test{{
 	},
 }, {
 	On: []string{"pod"}, Name: "windows-build-of-other-nodes",
-	Doc:  "Finds pods that select a Windows build by its label, which the nodes of the setting do not have.",
+	Doc:  "Finds pods that select a Windows build by its label, themselves or by their RuntimeClass, which the nodes of the setting do not have.",
 	Vars: []string{"value", "nodes"},
 	Find: func(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 		nodes := threeParts(targetBuild(c.Target))
 		var found []labelled
-		for _, b := range buildsOf(s) {
+		builds := buildsOf(s)
+		if class := s.Value.(*Pod).Class; class != nil && class.Scheduling != nil && class.Scheduling.NodeSelector[buildLabel] != "" {
+			builds = append(builds, labelled{"spec.runtimeClassName", class.Scheduling.NodeSelector[buildLabel]})
+		}
+		for _, b := range builds {
 			if b.value == nodes {
 				return nil // one of several values is enough
 			}

@@ -103,6 +103,9 @@ func TestSchedulingTests(t *testing.T) {
 
 		{"the nodes' build", "windows-build-of-other-nodes", podWith("  nodeSelector: {node.kubernetes.io/windows-build: 10.0.20348}\n"), nil},
 		{"another build", "windows-build-of-other-nodes", podWith("  nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}\n"), []string{`6:52 spec.nodeSelector["node.kubernetes.io/windows-build"] nodes=10.0.20348 value=10.0.17763`}},
+		{"another build, by the class", "windows-build-of-other-nodes", podWith("  runtimeClassName: w\n") +
+			"---\napiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: w}\nhandler: h\nscheduling: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}}\n",
+			[]string{"6:21 spec.runtimeClassName nodes=10.0.20348 value=10.0.17763"}},
 		{"one build of several", "windows-build-of-other-nodes", podWith("  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: node.kubernetes.io/windows-build, operator: In, values: [10.0.17763, 10.0.20348]}]}]}}}\n"), nil},
 
 		{"a class by its handler", "windows-class-without-selector", "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: x}\nhandler: runhcs-wcow-process\n", []string{"4:10 handler why=its handler is runhcs-wcow-process"}},
