@@ -152,7 +152,7 @@ type coverageRow struct {
 	ID, Title                            string
 	Claims, Checked, Unchecked, Disputed int
 	Percent                              int // of the claims that something could check: all but those that need nothing
-	By, Needs                            []int
+	By, Needs                            []count
 }
 
 func (v *view) coverage(doc *result.Document) {
@@ -164,7 +164,14 @@ func (v *view) coverage(doc *result.Document) {
 		if n.ID == "unsaid" && c.Total.Needs[n.ID] == 0 {
 			continue
 		}
-		v.Needs = append(v.Needs, count{ID: n.ID, Title: n.ID, Means: n.Means, N: c.Total.Needs[n.ID]})
+		title := "needs a " + n.ID
+		switch n.ID {
+		case "nothing":
+			title = "nothing to run"
+		case "unsaid":
+			title = "unsaid"
+		}
+		v.Needs = append(v.Needs, count{ID: n.ID, Title: title, Means: n.Means, N: c.Total.Needs[n.ID]})
 	}
 	row := func(a result.AreaCoverage) coverageRow {
 		r := coverageRow{ID: a.Area, Title: clean.Line(a.Title), Claims: a.Claims, Checked: a.Checked, Unchecked: a.Unchecked, Disputed: a.Disputed}
@@ -172,10 +179,12 @@ func (v *view) coverage(doc *result.Document) {
 			r.Percent = 100 * a.Checked / a.Claims
 		}
 		for _, w := range v.Ways {
-			r.By = append(r.By, a.By[w.ID])
+			w.N = a.By[w.ID]
+			r.By = append(r.By, w)
 		}
 		for _, n := range v.Needs {
-			r.Needs = append(r.Needs, a.Needs[n.ID])
+			n.N = a.Needs[n.ID]
+			r.Needs = append(r.Needs, n)
 		}
 		return r
 	}

@@ -144,7 +144,7 @@ func TestCoverageIsTheSameEverywhere(t *testing.T) {
 	}
 	for i, a := range c.Areas {
 		r := v.Coverage[i]
-		if r.Claims != a.Claims || r.Checked != a.Checked || r.Unchecked != a.Unchecked || r.By[0] != a.By["model"] || r.By[1] != a.By["rules"] || r.Needs[0] != a.Needs["cluster"] {
+		if r.Claims != a.Claims || r.Checked != a.Checked || r.Unchecked != a.Unchecked || r.By[0].N != a.By["model"] || r.By[1].N != a.By["rules"] || r.Needs[0].N != a.Needs["cluster"] {
 			t.Errorf("%s: %+v, want %+v", a.Area, r, a)
 		}
 	}
