@@ -92,7 +92,7 @@ func flagRow(f *pflag.Flag) string {
 	if kind != "" {
 		name += " " + kind
 	}
-	if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" && f.DefValue != "0s" {
+	if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" && f.DefValue != "0s" && f.DefValue != "[]" {
 		usage += fmt.Sprintf(" (default %s)", f.DefValue)
 	}
 	return fmt.Sprintf("| `%s` | %s |\n", name, strings.ReplaceAll(usage, "|", "\\|"))
