@@ -149,6 +149,36 @@ func agreementTests() []subject.Test {
 			},
 		},
 		{
+			On: []string{"service-manager"}, Name: "default-differs", Vars: []string{"parameter", "default", "other", "from"},
+			Doc: "A parameter of the script is left out, and its default is not what other files say.",
+			Find: func(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+				v, ok := s.Value.(*Service)
+				if !ok || v.Manager != "script" || v.Incomplete {
+					return nil
+				}
+				var hits []subject.Hit
+				for _, d := range []struct {
+					parameter, value string
+					known            []fact
+				}{
+					{"-ClusterCIDR", "10.244.0.0/16", clusterRanges(c.All)},
+					{"-KubeDnsServiceIP", "10.96.0.10", facts(c.All, []string{"service-manager", "-ServiceCIDR"})},
+				} {
+					value := prefixes(d.value)[0]
+					if at(s, d.parameter) != nil {
+						continue
+					}
+					for _, f := range d.known {
+						if f.prefix.Addr().Is4() && !f.prefix.Overlaps(value) {
+							hits = append(hits, subject.Hit{Field: d.parameter, Vars: map[string]string{"parameter": d.parameter, "default": d.value, "other": rangeText(f.prefix), "from": f.from}})
+							break
+						}
+					}
+				}
+				return hits
+			},
+		},
+		{
 			On: []string{"net-conf", "flanneld"}, Name: "backend-differs", Vars: []string{"backend", "plugin"},
 			Doc: "flannel's backend and the plugin that a CNI configuration delegates to belong to different networks.",
 			Find: func(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {

@@ -228,6 +228,12 @@ func (r *script) newService(st statement, words []word) {
 
 // registering reads the call of a script that registers services.
 func (r *script) registering(name string, at int, words []word) {
+	isParameter := func(w word) bool {
+		return slices.ContainsFunc(scriptParameters, func(p string) bool { return strings.EqualFold(p, w.text) })
+	}
+	if name == "start.ps1" && !slices.ContainsFunc(words, isParameter) {
+		return // a script of that name, and not this one
+	}
 	r.made = append(r.made, func() []*subject.Subject {
 		line, column := r.at(at)
 		root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: line, Column: column}
