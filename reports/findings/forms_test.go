@@ -51,9 +51,10 @@ func several() *findings.Document {
 // ill is what the doctor finds in a folder.
 func ill() *findings.Document {
 	return &findings.Document{Schema: findings.Schema, Tool: "winlab v0.1.0-sample", Command: "winlab doctor node", Settings: []string{k20}, Assumed: true, Files: 7, Documents: 7,
-		Healthy: []string{"kubelet has --hostname-override", "cbr0 is an l2bridge network"},
+		Healthy:     []string{"kubelet has --hostname-override", "cbr0 is an l2bridge network"},
+		NotExamined: []string{"HNS endpoints: take them with Get-HnsEndpoint"},
 		Findings: []findings.Finding{{File: "node/kube-proxy.txt", Line: 1, Column: 8, Subject: "kube-proxy", Level: findings.Error, Claim: "trouble-source-vip", ClaimTitle: "No source VIP on an overlay", Message: "kube-proxy has no --source-vip, and the network is an overlay",
-			Symptom: "pods do not reach Services whose backends are on other nodes", Cause: "kube-proxy does not know the source VIP", Evidence: []string{"node/kube-proxy.txt:1: --proxy-mode=kernelspace", "node/hnsnetworks.json:14: \"Type\": \"Overlay\""}, Write: "start kube-proxy with --source-vip=10.244.1.2"}}}
+			Symptom: "pods do not reach Services whose backends are on other nodes", Cause: "kube-proxy does not know the source VIP", CauseID: "source-vip-missing", Evidence: []string{"node/kube-proxy.txt:1: --proxy-mode=kernelspace", "node/hnsnetworks.json:14: \"Type\": \"Overlay\""}, Write: "start kube-proxy with --source-vip=10.244.1.2"}}}
 }
 
 var documents = map[string]func() *findings.Document{"one": one, "several": several, "doctor": ill, "empty": func() *findings.Document { return &findings.Document{} },
@@ -128,9 +129,9 @@ func TestNothingFromAFileActsOnATerminal(t *testing.T) {
 	evil := "\x1b]0;x\x07\u202e\u009b31m\x00\r"
 	f := findings.Finding{File: evil, Line: 1, Column: 1, Subject: evil, Field: evil, Level: evil, Claim: evil, ClaimTitle: evil, Effect: evil, EffectWords: evil, Message: evil, Write: evil, Settings: []string{evil}}
 	g := f
-	g.Symptom, g.Cause, g.Evidence = evil, evil, []string{evil, "x:1: " + evil}
+	g.Symptom, g.Cause, g.CauseID, g.Evidence = evil, evil, evil, []string{evil, "x:1: " + evil}
 	doc := &findings.Document{Tool: evil, Command: evil, Settings: []string{evil, "b"}, Read: []string{evil}, Files: 1, Documents: 2, Findings: []findings.Finding{f, g, {Claim: evil, Message: evil}},
-		Mistakes: []findings.Mistake{{File: evil, Message: evil}}, Passed: map[string]int{evil: 1}, Healthy: []string{evil}}
+		Mistakes: []findings.Mistake{{File: evil, Message: evil}}, Passed: map[string]int{evil: 1}, Healthy: []string{evil}, NotExamined: []string{evil}}
 	for ext, write := range forms {
 		var b bytes.Buffer
 		if err := write(&b, doc); err != nil {

@@ -16,6 +16,7 @@ type suites struct {
 	Tests    int      `xml:"tests,attr"`
 	Failures int      `xml:"failures,attr"`
 	Errors   int      `xml:"errors,attr"`
+	Skipped  int      `xml:"skipped,attr"`
 	Suites   []*suite `xml:"testsuite"`
 }
 
@@ -24,6 +25,7 @@ type suite struct {
 	Tests    int         `xml:"tests,attr"`
 	Failures int         `xml:"failures,attr"`
 	Errors   int         `xml:"errors,attr"`
+	Skipped  int         `xml:"skipped,attr"`
 	File     string      `xml:"file,attr,omitempty"`
 	Cases    []*testcase `xml:"testcase"`
 }
@@ -35,6 +37,7 @@ type testcase struct {
 	Line    int      `xml:"line,attr,omitempty"`
 	Failure *problem `xml:"failure,omitempty"`
 	Error   *problem `xml:"error,omitempty"`
+	Skipped *problem `xml:"skipped,omitempty"`
 	Out     string   `xml:"system-out,omitempty"`
 
 	errors int
@@ -50,7 +53,8 @@ type problem struct {
 // each subject in it. Findings with the level error are failures; warnings and
 // what is good to know are the case's output and do not fail it. Documents that
 // could not be read are errors. A file of Read without a finding is a case that
-// passes.
+// passes, as is what the doctor found in order; what it could not look at is
+// skipped.
 func JUnit(w io.Writer, doc *Document) error {
 	d := doc.sorted()
 	all := suites{Name: "winlab"}
@@ -93,6 +97,7 @@ func JUnit(w io.Writer, doc *Document) error {
 			s.Cases = append(s.Cases, &testcase{Class: s.Name, Name: "nothing found", File: s.File})
 		}
 	}
+	all.Suites = append(all.Suites, doctor(d)...)
 	if len(all.Suites) == 0 {
 		all.Suites = append(all.Suites, &suite{Name: "winlab", Cases: []*testcase{{Class: "winlab", Name: fmt.Sprintf("nothing found in %s", plural(d.Checked(), "document", "documents"))}}})
 	}
@@ -101,6 +106,7 @@ func JUnit(w io.Writer, doc *Document) error {
 		all.Tests += s.Tests
 		all.Failures += s.Failures
 		all.Errors += s.Errors
+		all.Skipped += s.Skipped
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
@@ -125,8 +131,31 @@ func (s *suite) count() {
 			}
 		case c.Error != nil:
 			s.Errors++
+		case c.Skipped != nil:
+			s.Skipped++
 		}
 	}
+}
+
+// doctor makes suites of what was in order, and of what could not be looked at.
+func doctor(d *Document) []*suite {
+	var out []*suite
+	if len(d.Healthy) > 0 {
+		s := &suite{Name: "in order"}
+		for _, h := range d.Healthy {
+			s.Cases = append(s.Cases, &testcase{Class: s.Name, Name: clean.Line(h)})
+		}
+		out = append(out, s)
+	}
+	if len(d.NotExamined) > 0 {
+		s := &suite{Name: "not examined"}
+		for _, n := range d.NotExamined {
+			what, take, _ := strings.Cut(n, ": ")
+			s.Cases = append(s.Cases, &testcase{Class: s.Name, Name: clean.Line(what), Skipped: &problem{Message: clean.Line(take)}})
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // finding returns the case of a finding's subject.

@@ -30,7 +30,7 @@ const mostText = 1024
 // result without a place is refused by GitHub code scanning, so it is a
 // notification about the tool's configuration. Mistakes are notifications of
 // its execution, which then counts as not successful: the results are not
-// complete.
+// complete. What the doctor could not look at is a note of its execution.
 //
 // Results carry a fingerprint of file, claim, subject and field, which outlives
 // moved lines. It is not called primaryLocationLineHash: GitHub's upload action
@@ -57,6 +57,9 @@ func SARIF(w io.Writer, doc *Document) error {
 	for _, m := range d.Mistakes {
 		n := sarif.NewNotification().WithLevel("error").WithMessage(message(clean.Text(m.Message)))
 		inv.AddToolExecutionNotification(n.WithLocations([]*sarif.Location{location(m.File, m.Line, m.Column)}))
+	}
+	for _, what := range d.NotExamined {
+		inv.AddToolExecutionNotification(sarif.NewNotification().WithLevel("note").WithMessage(message("not examined: " + clean.Line(what))))
 	}
 	run.AddInvocation(inv)
 	bag := sarif.NewPropertyBag().Add("settings", lines(d.Settings))
@@ -163,6 +166,9 @@ func (s *sarifWriter) result(f *Finding) *sarif.Result {
 	bag := sarif.NewPropertyBag()
 	if f.Effect != "" {
 		bag.Add("effect", clean.Line(f.Effect))
+	}
+	if f.CauseID != "" {
+		bag.Add("cause", clean.Line(f.CauseID))
 	}
 	if len(f.Settings) > 0 {
 		bag.Add("settings", lines(f.Settings))

@@ -55,7 +55,7 @@ func (v *view) tiles(doc *result.Document) {
 		{ID: result.Hole, Label: "unknown", Do: "The model has a hole and names it. Evidence is welcome."},
 		{ID: result.Own, Label: "own verdict", Do: "The documents are silent. Trust it as far as its evidence goes."},
 		{ID: result.Agrees, Label: "as documented", Do: "Nothing to do."},
-		{ID: result.Unchecked, Label: "checked by nothing", Do: "Each says why, and what it would take."},
+		{ID: result.Unchecked, Label: "not checked here", Do: "Each says why, and what it would take."},
 	} {
 		t.Claims, t.Cells = claims[t.ID], cells[t.ID]
 		v.Tiles = append(v.Tiles, t)
