@@ -144,3 +144,28 @@ func TestBuildsOfTheCast(t *testing.T) {
 		}
 	}
 }
+
+// Whatever stands in a placement, the answer is a verdict or an error.
+func FuzzEvaluate(f *testing.F) {
+	f.Add("spec: {nodeSelector: {kubernetes.io/os: windows}}", "1.20")
+	f.Add("spec: {runtimeClassName: windows-2019}"+class2019, "1.24")
+	f.Add("apiVersion: v1\nkind: Pod\nspec: {nodeName: win2019, tolerations: [{}], overhead: {cpu: 1}}", "1.36.1")
+	f.Add("spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{}]}}}}", "1.5")
+	f.Fuzz(func(t *testing.T, pod, version string) {
+		p := &claims.Placement{Pod: pod, Nodes: claims.CastNodes}
+		fits, runs, why, err := Evaluate(version, p)
+		if err != nil {
+			return
+		}
+		for _, n := range runs {
+			if !slices.Contains(fits, n) {
+				t.Errorf("runs on %s and does not fit", n)
+			}
+		}
+		for _, n := range p.Nodes {
+			if (why[n] == "") != slices.Contains(runs, n) {
+				t.Errorf("%s: why not is %q", n, why[n])
+			}
+		}
+	})
+}

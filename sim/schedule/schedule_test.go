@@ -281,6 +281,18 @@ func TestNodeName(t *testing.T) {
 	}
 }
 
+func TestNodeNameAndNoExecute(t *testing.T) {
+	evicting := node("evicting", "windows", "10.0.17763", func(n *Node) {
+		n.Object.Spec.Taints = []corev1.Taint{{Key: "os", Value: "windows", Effect: corev1.TaintEffectNoExecute}}
+	})
+	p := pod(func(s *corev1.PodSpec) { s.NodeName = "evicting" })
+	for minor, want := range map[int]Answer{23: Yes, 24: No} {
+		if v := Evaluate(minor, Request{Pod: p}, []Node{evicting}).Verdicts[0]; v.Runs != want {
+			t.Errorf("1.%d: runs %s, want %s", minor, v.Runs, want)
+		}
+	}
+}
+
 func TestEvaluateChangesNoArgument(t *testing.T) {
 	p := pod(class("windows-2019"), selects("a", "b"))
 	Evaluate(20, Request{Pod: p, Classes: []*nodev1.RuntimeClass{windows2019("docker")}}, []Node{win2019})

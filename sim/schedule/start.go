@@ -8,7 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
 )
 
 // start says whether a pod's containers can start on the node where it is:
@@ -66,6 +68,13 @@ func kubelet(minor int, pod *corev1.Pod, n Node) []string {
 	}
 	if match, _ := nodeaffinity.GetRequiredNodeAffinity(pod).Match(n.Object); !match {
 		stops = append(stops, "NodeAffinity: Predicate NodeAffinity failed: "+affinityWords(minor))
+	}
+	// Only NoExecute taints concern the kubelet, from 1.24 on; NoSchedule ones
+	// are for the scheduler.
+	if evicts := func(t *corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute }; minor >= 24 {
+		if _, found := helpers.FindMatchingUntoleratedTaint(klog.Logger{}, n.Object.Spec.Taints, pod.Spec.Tolerations, evicts, false); found {
+			stops = append(stops, "TaintToleration: Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate")
+		}
 	}
 	for _, lack := range lacks(pod, n) {
 		stops = append(stops, "the kubelet refuses the pod: "+lack)
