@@ -9,8 +9,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/strict"
 )
 
-// Choice is what somebody asks for on a command line; empty fields take the
-// newest that the documents know.
+// Choice is what somebody asks for on a command line. Empty fields take the
+// newest that the documents know: of Windows the newest release with long-term
+// servicing.
 type Choice struct {
 	// Kubernetes and Windows are versions and releases, Network HNS network types
 	// or names of designs, Proxy and Runtime as in claims.Target, a runtime with
@@ -141,7 +142,15 @@ func (c Choice) releases(l *claims.Ledger, minor string) ([]named, error) {
 		if len(listed) == 0 {
 			return []named{{release: claims.Releases[len(claims.Releases)-1].Name}}, nil
 		}
-		return []named{{release: listed[len(listed)-1].Name}}, nil
+		// The newest with long-term servicing: the others were out of support after
+		// 18 months.
+		pick := listed[len(listed)-1]
+		for _, r := range listed {
+			if r.Channel == "LTSC" {
+				pick = r
+			}
+		}
+		return []named{{release: pick.Name}}, nil
 	}
 	var out []named
 	for _, s := range split(c.Windows) {
@@ -155,7 +164,7 @@ func (c Choice) releases(l *claims.Ledger, minor string) ([]named, error) {
 			for _, r := range claims.Releases {
 				names = append(names, r.Name)
 			}
-			return nil, fmt.Errorf("no release of Windows Server is called %q here%s, or a build such as 10.0.17763.1432", s, strict.DidYouMean(s, names))
+			return nil, fmt.Errorf("no release of Windows Server is called %q here (a build such as 10.0.17763.1432 will do too)%s", s, strict.DidYouMean(s, names))
 		}
 		n := named{release: r.Name}
 		if strings.Count(s, ".") == 3 {

@@ -103,14 +103,14 @@ func rangeWords(what, s string) string {
 
 func boundWords(bounds []Bound) string {
 	if len(bounds) == 2 && bounds[0].Op == ">=" && bounds[1].Op == "<=" {
-		return bounds[0].Version.String() + " to " + bounds[1].Version.String()
+		return bounds[0].Text + " to " + bounds[1].Text
 	}
 	if len(bounds) == 2 && bounds[0].Op == ">=" && bounds[1].Op == "<" {
-		return "from " + bounds[0].Version.String() + " and before " + bounds[1].Version.String()
+		return "from " + bounds[0].Text + " and before " + bounds[1].Text
 	}
 	var words []string
 	for _, b := range bounds {
-		v := b.Version.String()
+		v := b.Text
 		switch b.Op {
 		case "=":
 			words = append(words, v)

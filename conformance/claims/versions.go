@@ -44,6 +44,8 @@ type Range [][]Bound
 type Bound struct {
 	Op      string // "=", ">=", "<=", ">" or "<"
 	Version Version
+	// Text is the version as it was written: Docker's 18.09 is not 18.9.
+	Text string
 }
 
 // ParseRange reads bounds with spaces between them, ">=1.14 <=1.20", and
@@ -68,7 +70,7 @@ func ParseRange(s string) (Range, error) {
 			if op == "" {
 				op = "="
 			}
-			bounds = append(bounds, Bound{op, v})
+			bounds = append(bounds, Bound{op, v, strings.TrimLeft(word, "<>=v")})
 		}
 		if len(bounds) == 0 {
 			return nil, fmt.Errorf("an empty alternative in the range %q; write a bound on both sides of ||", s)

@@ -3,11 +3,15 @@ package offline
 import (
 	"context"
 	"maps"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/check"
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/conformance/doctor"
+	"github.com/winlab-dev/winlab/conformance/nodedump"
 	"github.com/winlab-dev/winlab/conformance/placement"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/resources"
@@ -35,6 +39,8 @@ func Statics(ctx context.Context, l *claims.Ledger, nodes string) ([]result.Stat
 				place(&s, k)
 			case k.Resources != nil:
 				allocate(&s, k)
+			case k.Doctor != nil && nodes != "":
+				diagnose(&s, l, nodes, k)
 			default:
 				continue
 			}
@@ -108,6 +114,25 @@ func allocate(s *result.Static, k claims.Check) {
 		got, err := resources.Evaluate(v, k.Resources.Capacity, k.Resources.Kubelet, k.Resources.Container)
 		return pairs(got, k.Resources.Want), "", err
 	})
+}
+
+// diagnose lets the doctor look at a folder. The setting is what the check's
+// own range says, the rest is the node's word.
+func diagnose(s *result.Static, l *claims.Ledger, nodes string, k claims.Check) {
+	s.Expect, s.Command = "finds nothing of it", "winlab doctor "+path.Join(nodes, k.Doctor.Node)
+	if k.Doctor.Finds != "" {
+		s.Expect = "finds " + k.Doctor.Finds
+	}
+	n, err := nodedump.Read(filepath.Join(nodes, k.Doctor.Node))
+	if err != nil {
+		s.Got, s.Summary = "error", err.Error()
+		return
+	}
+	wrong := doctor.Check(n, claims.Target{}, l, s.Claim, k.Doctor.Finds)
+	s.Got, s.Pass = s.Expect, wrong == ""
+	if !s.Pass {
+		s.Got, s.Summary = "something else", wrong
+	}
 }
 
 // pairs writes those values whose names are wanted.

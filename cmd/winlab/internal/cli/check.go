@@ -20,7 +20,7 @@ type settingFlags struct{ check.Choice }
 func (s *settingFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&s.Kubernetes, "kubernetes", "k", "", "the `version` of Kubernetes, several with commas, or all (default: the newest documented)")
-	f.StringVarP(&s.Windows, "windows", "w", "", "the `release` of Windows Server or its build, such as 2019 or 10.0.17763.1432; several with commas, or all (default: the newest documented)")
+	f.StringVarP(&s.Windows, "windows", "w", "", "the `release` of Windows Server or its build, such as 2019 or 10.0.17763.1432; several with commas, or all (default: the newest documented with long-term servicing)")
 	f.StringVarP(&s.Network, "network", "n", "", "the `network`: l2bridge, l2tunnel, overlay, transparent, the name of a design, or all (default: l2bridge, or what the configuration files say)")
 	f.StringVar(&s.Proxy, "proxy", "", "how Services are served: kernelspace, kernelspace-dsr, userspace, none or all (default: kernelspace)")
 	f.StringVarP(&s.Runtime, "runtime", "r", "", "the container `runtime`: docker or containerd, with a version containerd@1.6.8, or all (default: docker up to Kubernetes 1.23, then containerd)")

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/conformance/doctor"
+	"github.com/winlab-dev/winlab/conformance/nodedump"
+)
+
+func (a *app) doctorCmd() *cobra.Command {
+	var s settingFlags
+	var fail string
+	var list bool
+	cmd := &cobra.Command{
+		Use:   "doctor DIR",
+		Short: "Look for known causes of trouble in a folder taken from a Windows node",
+		Long: `Look in a folder of files that were taken from a Windows node for the causes of trouble
+that the documents know: lists of HNS networks and endpoints (Get-HnsNetwork,
+Get-HnsEndpoint, hnsdiag list all), ipconfig and route tables, adapters, services and
+processes, CNI configurations, command lines, logs, descriptions of nodes and pods.
+Files are recognised by their content; fixtures/nodes/README.md has the commands that
+take such a folder.
+
+Each finding tells the symptom, the cause with the lines that show it, and the cure.
+What was in order is counted, and what could not be looked at is told with the command
+that gives the missing file.
+
+Exit codes: 0 nothing found at the level of --fail-on, 1 a cause was found, 2 a file
+could not be read, or wrong usage.`,
+		Example: `  winlab doctor fixtures/nodes/subnet-env-missing
+  winlab doctor --kubernetes 1.20 --windows 2019 ./win1
+  winlab doctor --list`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if list {
+				return exactly()(cmd, args)
+			}
+			return exactly("DIR")(cmd, args)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	out := output(cmd, "text", "json", "sarif", "junit")
+	s.add(cmd)
+	cmd.Flags().StringVar(&fail, "fail-on", "warning", "the lowest level that makes the exit code 1: "+strings.Join(failOn, ", "))
+	cmd.Flags().BoolVar(&list, "list", false, "list what the doctor looks for, and nothing else")
+	fixed(cmd, "fail-on", failOn...)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if !slices.Contains(failOn, fail) {
+			return usagef("--fail-on %s: write one of %s", fail, strings.Join(failOn, ", "))
+		}
+		if list {
+			return a.causes(*out)
+		}
+		l, err := claims.Load()
+		if err != nil {
+			return err
+		}
+		t, err := s.given(l)
+		if err != nil {
+			return usageError{err}
+		}
+		if i, err := os.Stat(args[0]); err != nil || !i.IsDir() {
+			return usagef("%s is no folder; name the folder with the files that were taken from the node", args[0])
+		}
+		n, err := nodedump.Read(args[0])
+		if err != nil {
+			return err
+		}
+		doc := doctor.Examine(n, t, l)
+		doc.Tool, doc.Command = currentVersion().String(), a.command()
+		return a.found(doc, *out, fail)
+	}
+	return cmd
+}
+
+// given is the setting as far as it was named; what was not, the node's files
+// say.
+func (s *settingFlags) given(l *claims.Ledger) (claims.Target, error) {
+	targets, _, err := s.Targets(l)
+	if err != nil {
+		return claims.Target{}, err
+	}
+	if len(targets) != 1 {
+		return claims.Target{}, fmt.Errorf("a node has one setting; name one version, release, network and runtime")
+	}
+	t := targets[0]
+	if s.Kubernetes == "" {
+		t.Kubernetes = ""
+	}
+	if s.Windows == "" {
+		t.Release, t.Build = "", ""
+	}
+	if s.Network == "" {
+		t.Network, t.Plugin = "", ""
+	}
+	if s.Proxy == "" {
+		t.Proxy = ""
+	}
+	if s.Runtime == "" {
+		t.Runtime, t.RuntimeVersion = "", ""
+	}
+	return t, nil
+}
+
+// causes prints what the doctor looks for.
+func (a *app) causes(form string) error {
+	type cause struct {
+		Item   string `json:"item"`
+		Claim  string `json:"claim"`
+		Cause  string `json:"cause"`
+		Level  string `json:"level"`
+		Effect string `json:"effect"`
+	}
+	var all []cause
+	for _, i := range doctor.Items() {
+		for _, c := range i.Causes {
+			id := c.Claim
+			if id == "" {
+				id = i.Claim
+			}
+			all = append(all, cause{i.Title, id, c.ID, c.Level, c.Effect})
+		}
+	}
+	if form == "json" {
+		return writeJSON(a.out, all)
+	}
+	item := ""
+	for _, c := range all {
+		if c.Item != item {
+			item = c.Item
+			fmt.Fprintln(a.out, item)
+		}
+		if _, err := fmt.Fprintf(a.out, "  %-28s %-8s %s\n", c.Cause, c.Level, c.Claim); err != nil {
+			return err
+		}
+	}
+	return nil
+}
