@@ -47,14 +47,14 @@ listed with the reason.`,
 	out := output(cmd, "text", "json")
 	cmd.Flags().StringSliceVar(&areas, "area", nil, "only these `areas`")
 	cmd.Flags().BoolVarP(&reasons, "reasons", "v", false, "list the claims that nothing checks, with the reason")
-	fixed(cmd, "area", areaIDs()...)
+	complete(cmd, "area", completeAreas)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		l, err := claims.Load()
 		if err != nil {
 			return err
 		}
 		for _, id := range areas {
-			if err := known("area", id, areaIDs(), new(string)); err != nil {
+			if err := known("area", id, areaIDs(l), new(string)); err != nil {
 				return err
 			}
 		}

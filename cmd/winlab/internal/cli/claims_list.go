@@ -61,7 +61,7 @@ there. Without flags, all claims are listed.`,
 	cmd.Flags().StringSliceVar(&areas, "area", nil, "only these `areas`")
 	cmd.Flags().StringSliceVar(&statuses, "status", nil, "only claims with one of these `statuses`: "+strings.Join(claims.Statuses, ", "))
 	cmd.Flags().StringSliceVar(&by, "checked-by", nil, "only claims with one of these `kinds` of checks: "+strings.Join(checkedBy(), ", "))
-	fixed(cmd, "area", areaIDs()...)
+	complete(cmd, "area", completeAreas)
 	fixed(cmd, "status", claims.Statuses...)
 	fixed(cmd, "checked-by", checkedBy()...)
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -77,7 +77,7 @@ there. Without flags, all claims are listed.`,
 			flag   string
 			values []string
 			names  []string
-		}{{"area", areas, areaIDs()}, {"status", statuses, claims.Statuses}, {"checked-by", by, checkedBy()}} {
+		}{{"area", areas, areaIDs(l)}, {"status", statuses, claims.Statuses}, {"checked-by", by, checkedBy()}} {
 			for _, v := range x.values {
 				if err := known(x.flag, v, x.names, new(string)); err != nil {
 					return err
@@ -122,11 +122,16 @@ func checks(kinds []string, by string) bool {
 	return slices.Contains(kinds, by)
 }
 
-func areaIDs() []string {
+// completeAreas reads the ledger only when somebody presses tab.
+func completeAreas(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	l, err := claims.Load()
 	if err != nil {
-		return nil
+		return nil, cobra.ShellCompDirectiveError
 	}
+	return areaIDs(l), cobra.ShellCompDirectiveNoFileComp
+}
+
+func areaIDs(l *claims.Ledger) []string {
 	var ids []string
 	for _, a := range l.Areas() {
 		ids = append(ids, a.ID)
