@@ -141,7 +141,8 @@ type System struct {
 	Group  string `yaml:"group"`
 	Title  string `yaml:"title"`
 	Text   string `yaml:"text"`
-	// Claims are ids or globs of ids of the ledger; Designs the labs that build
+	// Claims are ids or globs of ids of the ledger, or whole areas,
+	// "area:scheduling"; Designs the labs that build
 	// the system, names or globs; Code the packages that model it.
 	Claims  []string `yaml:"claims"`
 	Designs []string `yaml:"designs,omitempty"`
@@ -173,14 +174,19 @@ func (l *Ledger) Systems() ([]result.System, error) {
 			}
 		}
 		for _, g := range s.Claims {
-			n := len(r.Claims)
+			leads := false
 			for _, c := range l.Claims() {
-				if matchAny([]string{g}, c.ID) && !slices.Contains(r.Claims, c.ID) {
+				area, whole := strings.CutPrefix(g, "area:")
+				if whole && l.AreaOf(c.ID) != area || !whole && !matchAny([]string{g}, c.ID) {
+					continue
+				}
+				leads = true
+				if !slices.Contains(r.Claims, c.ID) {
 					r.Claims = append(r.Claims, c.ID)
 				}
 			}
-			if len(r.Claims) == n && !slices.ContainsFunc(l.Claims(), func(c *Claim) bool { return matchAny([]string{g}, c.ID) }) {
-				found = append(found, Mistake{File: "systems.yaml", Message: fmt.Sprintf("system %s: no claim is called %q", s.ID, g)})
+			if !leads {
+				found = append(found, Mistake{File: "systems.yaml", Message: fmt.Sprintf("system %s: no claim or area is called %q", s.ID, g)})
 			}
 		}
 		out = append(out, r)
