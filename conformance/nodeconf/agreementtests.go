@@ -39,23 +39,7 @@ func agreementTests() []subject.Test {
 			},
 		},
 		{
-			On: []string{"subnet-env"}, Name: "subnet-of-another-node", Vars: []string{"value", "other"},
-			Doc: "Another subnet.env has the same FLANNEL_SUBNET.",
-			Find: func(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-				for _, o := range c.All {
-					if o.On != "subnet-env" || o == s {
-						continue
-					}
-					mine, theirs := prefixes(text(at(s, "FLANNEL_SUBNET"))), prefixes(text(at(o, "FLANNEL_SUBNET")))
-					if len(mine) == 1 && len(theirs) == 1 && mine[0].Masked() == theirs[0].Masked() {
-						return []subject.Hit{{At: at(s, "FLANNEL_SUBNET"), Field: "FLANNEL_SUBNET", Vars: map[string]string{"value": text(at(s, "FLANNEL_SUBNET")), "other": o.File}}}
-					}
-				}
-				return nil
-			},
-		},
-		{
-			On: []string{"kube-proxy", "subnet-env"}, Name: "cluster-range-differs", Vars: []string{"value", "other", "from"},
+			On: []string{"kube-proxy"}, Name: "cluster-range-differs", Vars: []string{"value", "other", "from"},
 			Doc: "The pods' network is another one than other files say.",
 			Find: func(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 				for _, mine := range clusterRanges([]*subject.Subject{s}) {
@@ -179,25 +163,19 @@ func agreementTests() []subject.Test {
 			},
 		},
 		{
-			On: []string{"net-conf", "flanneld"}, Name: "backend-differs", Vars: []string{"backend", "plugin"},
-			Doc: "flannel's backend and the plugin that a CNI configuration delegates to belong to different networks.",
-			Find: func(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+			On: []string{"flanneld"}, Name: "backend-differs", Vars: []string{"backend", "plugin"},
+			Doc: "flannel's backend in net-conf.json and the plugin that a CNI configuration delegates to belong to different networks.",
+			Find: func(c *subject.Context, _ *subject.Subject, _ map[string]string) []subject.Hit {
 				for _, conf := range c.All {
-					if conf.On != "net-conf" || s.On == "net-conf" && conf != s {
+					if conf.On != "net-conf" {
 						continue
 					}
 					n := at(conf, "Backend", "Type")
 					plugin := map[string]string{"host-gw": "win-bridge", "vxlan": "win-overlay"}[strings.ToLower(text(n))]
 					for _, o := range c.All {
-						v, ok := o.Value.(*CNI)
-						if !ok || v.Type != "flannel" || plugin == "" || v.Delegate == plugin {
-							continue
+						if v, ok := o.Value.(*CNI); ok && v.Type == "flannel" && plugin != "" && v.Delegate != plugin {
+							return []subject.Hit{{Vars: map[string]string{"backend": text(n), "plugin": v.Delegate}}}
 						}
-						at := n
-						if s.On != "net-conf" {
-							at = s.Root
-						}
-						return []subject.Hit{{At: at, Field: "Backend.Type", Vars: map[string]string{"backend": text(n), "plugin": v.Delegate}}}
 					}
 				}
 				return nil

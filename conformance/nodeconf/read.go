@@ -3,6 +3,7 @@ package nodeconf
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -143,7 +144,7 @@ func jsonKind(root *yaml.Node) string {
 		return "" // a request to an IPAM plugin, such as SourceVipRequest.json
 	case has(cniTree, "cniVersion"), has(cniTree, "plugins") && has(cniTree, "name"), has(cniTree, "type") && has(cniTree, "name") && (has(cniTree, "ipam") || has(cniTree, "delegate") || has(cniTree, "policies")):
 		return "cni"
-	case has(flannel, "Network") && has(flannel, "Backend"), has(flannel, "Backend") && has(flannel, "SubnetLen"):
+	case has(flannel, "Backend") && slices.ContainsFunc([]string{"Network", "SubnetLen", "IPv6Network", "EnableIPv4", "EnableIPv6"}, func(key string) bool { return has(flannel, key) }):
 		return "net-conf"
 	}
 	return ""

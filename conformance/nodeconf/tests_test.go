@@ -124,7 +124,7 @@ func TestTests(t *testing.T) {
 		{"mode-differs", "a.ps1", here(`{"Network": "10.244.0.0/16", "Backend": {"Type": "vxlan"}}`) + `.\register-svc.ps1 -ManagementIP 10.127.130.35`, k("1.20"), nil, []string{"4 l2bridge vxlan"}},
 		{"default-differs", "a.ps1", here(`{"Network": "10.200.0.0/16", "Backend": {"Type": "host-gw"}}`) + `.\register-svc.ps1 -ManagementIP 10.127.130.35`, k("1.20"), nil, []string{"4 -ClusterCIDR 10.244.0.0/16 10.200.0.0/16 net-conf Network"}},
 		{"default-differs", "a.ps1", `.\start.ps1 -ManagementIP 10.127.130.35 -ServiceCIDR 10.100.0.0/16`, k("1.20"), nil, []string{"1 -KubeDnsServiceIP 10.96.0.10 10.100.0.0/16 service-manager -ServiceCIDR"}},
-		{"backend-differs", "a.ps1", here(`{"Network": "10.244.0.0/16", "Backend": {"Type": "vxlan"}}`) + here(`{"cniVersion": "0.2.0", "name": "a", "type": "flannel", "delegate": {"type": "win-bridge"}}`), k("1.20"), nil, []string{"2 vxlan win-bridge"}},
+		{"backend-differs", "a.ps1", here(`{"Network": "10.244.0.0/16", "Backend": {"Type": "vxlan"}}`) + here(`{"cniVersion": "0.2.0", "name": "a", "type": "flannel", "delegate": {"type": "win-bridge"}}`) + "flanneld.exe --iface=1.2.3.4", k("1.20"), nil, []string{"7 vxlan win-bridge"}},
 	}
 	for _, c := range cases {
 		if got := find(t, c.test, c.file, c.text, c.target, c.args); !slices.Equal(got, c.want) {
