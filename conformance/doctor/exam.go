@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 
@@ -121,14 +122,27 @@ func (x *exam) name() string {
 	return "the node"
 }
 
+// subjects are those of a kind. Scripts say how a component could be started;
+// they do not count where a command line says how it was.
 func (x *exam) subjects(on string) []*subject.Subject {
-	var out []*subject.Subject
+	var out, scripts []*subject.Subject
 	for _, s := range x.n.Subjects {
-		if s.On == on {
+		switch {
+		case s.On != on:
+		case script(s.File):
+			scripts = append(scripts, s)
+		default:
 			out = append(out, s)
 		}
 	}
+	if len(out) == 0 {
+		return scripts
+	}
 	return out
+}
+
+func script(file string) bool {
+	return slices.Contains([]string{".ps1", ".psm1", ".cmd", ".bat", ".sh"}, strings.ToLower(path.Ext(file)))
 }
 
 // flannel reports whether anything says that the node uses flannel.

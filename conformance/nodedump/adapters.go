@@ -14,17 +14,25 @@ var (
 	adapterForm = regexp.MustCompile(`^(\S.*?)\b[Aa]da?pt[a-zé]*\.? (.+):\s*$`)
 	// ipconfigField is "   IPv4 Address. . . . . . . . . . . : 192.168.1.11(Preferred)".
 	ipconfigField = regexp.MustCompile(`^\s+(\S.*?)[ .]*(?:\. )*\s?: ?(.*)$`)
+	// compartmentForm is a heading of ipconfig /allcompartments; 1 is the host.
+	compartmentForm = regexp.MustCompile(`^Network Information for Compartment (\d+)`)
 )
 
+// gateways are the words for a gateway that ipconfig uses in some languages.
+var gateways = []string{"gateway", "passerelle", "puerta de enlace", "шлюз", "默认网关"}
+
 // ipconfig reads ipconfig /all. Its headings and keys are translated on other
-// languages of Windows; what can be told by the value's form is.
+// languages of Windows; what can be told by the value's form is. Adapters of
+// containers are left out: those of other compartments than the host's, and
+// those that containerd and Docker name by the container's id.
 func (r *reader) ipconfig(l lines) {
+	var host Text
+	var all []Adapter
 	var a *Adapter
+	pod := false
 	end := func() {
-		if a != nil {
-			r.node.list(ListAdapters, a.Place)
-			r.node.Adapters = append(r.node.Adapters, *a)
-			r.as(ListAdapters)
+		if a != nil && !pod {
+			all = append(all, *a)
 		}
 		a = nil
 	}
@@ -36,20 +44,25 @@ func (r *reader) ipconfig(l lines) {
 		if indent(text) == 0 {
 			end()
 			key = ""
-			if m := adapterForm.FindStringSubmatch(text); m != nil {
-				a = &Adapter{Name: m[2], Up: true, Place: l.place(i)}
+			if m := compartmentForm.FindStringSubmatch(text); m != nil {
+				pod = m[1] != "1"
+			} else if name := adapterName(text); name != "" {
+				a = &Adapter{Name: name, Up: true, Place: l.place(i)}
 			}
 			continue
 		}
 		value := strings.TrimSpace(text)
+		first := false
 		if m := ipconfigField.FindStringSubmatch(text); m != nil && strings.Contains(text, ". ") && indent(text) < 20 {
+			first = key == ""
 			key, value = strings.ToLower(m[1]), strings.TrimSpace(m[2])
 		}
 		value, _, _ = strings.Cut(value, "(")
 		switch {
 		case a == nil:
-			if strings.HasPrefix(key, "host name") && value != "" && r.node.HostName.Value == "" {
-				r.node.HostName = Text{value, l.place(i)}
+			// The host's name is the first field, whatever it is called.
+			if first && value != "" && host.Value == "" && !strings.Contains(value, " ") && !pod {
+				host = Text{value, l.place(i)}
 			}
 		case strings.Contains(key, "ipv4") || strings.Contains(key, "ip address"):
 			if v := addr(value); v.IsValid() {
@@ -60,7 +73,7 @@ func (r *reader) ipconfig(l lines) {
 			if last.Addr().Is4() {
 				*last = netip.PrefixFrom(last.Addr(), maskBits(value))
 			}
-		case strings.Contains(key, "gateway"):
+		case hasAny(key, gateways...):
 			if v := addr(value); v.IsValid() {
 				a.Gateways = append(a.Gateways, v)
 			}
@@ -73,6 +86,33 @@ func (r *reader) ipconfig(l lines) {
 		}
 	}
 	end()
+	if len(all) == 0 || strings.HasPrefix(all[0].Name, "vEthernet (cid-") {
+		return // of a container
+	}
+	if r.node.HostName.Value == "" {
+		r.node.HostName = host
+	}
+	r.node.list(ListAdapters, all[0].Place)
+	r.node.Adapters = append(r.node.Adapters, all...)
+	r.as(ListAdapters)
+}
+
+// adapterName takes the name out of a heading.
+func adapterName(text string) string {
+	if m := adapterForm.FindStringSubmatch(text); m != nil {
+		return m[2]
+	}
+	head, ok := strings.CutSuffix(strings.TrimSpace(text), ":")
+	if !ok {
+		return ""
+	}
+	if i := strings.Index(head, "vEthernet ("); i >= 0 {
+		return head[i:]
+	}
+	if f := strings.Fields(head); len(f) > 1 {
+		return f[len(f)-1]
+	}
+	return ""
 }
 
 // maskBits is the length of a mask such as 255.255.255.0, -1 for anything else.

@@ -112,6 +112,10 @@ func (p *psParser) value(depth int, stops string) *yaml.Node {
 		s := sequence(p.line)
 		for !p.take('}') {
 			s.Content = append(s.Content, p.value(depth+1, ",}"))
+			if rest := p.text[p.at:]; strings.HasPrefix(rest, "...") || strings.HasPrefix(rest, "\u2026") {
+				// $FormatEnumerationLimit: four entries are shown, and that there are more.
+				p.at += 3
+			}
 			if !p.take(',') && !p.peek('}') {
 				p.bad = true
 				return s

@@ -192,6 +192,15 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 
 // section reads what one command printed.
 func (r *reader) section(s section) {
+	if s.command != nil && s.command.From == "pod" {
+		// What a container sees is not the node's; what it tried is of interest.
+		r.trials(s.command, s.lines)
+		for _, o := range listObjects(s.lines) {
+			r.testNetConnection(s.command, o)
+		}
+		r.findSigns(s.lines)
+		return
+	}
 	for _, p := range parts(s.lines) {
 		if p.json {
 			r.json(s.command, p.lines)
@@ -241,7 +250,7 @@ func (r *reader) text(c *Command, l lines) {
 		r.object(c, o)
 	}
 	all := l.join()
-	if hasAny(all, ". . . :", ". : ") {
+	if hasAny(all, ". . . :", ". : ") && hasAny(all, "IPv4", "IP Address") {
 		r.ipconfig(l)
 	}
 	if hasAny(all, "255.255.255.255") {

@@ -134,8 +134,14 @@ func jsonLines(text []string) (n, read int, unfinished bool) {
 		return 0, r.at, errors.Is(err, io.ErrUnexpectedEOF)
 	}
 	end := int(dec.InputOffset())
-	for n < len(text) && end > 0 {
+	for n < len(text) && end > len(text[n]) {
 		end -= len(text[n]) + 1
+		n++
+	}
+	if n < len(text) && end > 0 {
+		if !blank(text[n][end:]) { // a part of something else
+			return 0, r.at, false
+		}
 		n++
 	}
 	return n, r.at, false

@@ -91,6 +91,8 @@ func kubectlTables(l lines) []*yaml.Node {
 			}
 		case blank(text):
 			heads = heads[:0]
+		case len(heads) > 0 && !fits(text, spans):
+			heads = heads[:0]
 		case len(heads) > 0:
 			row := mapping(l.first + i)
 			for k, h := range heads {
@@ -104,6 +106,16 @@ func kubectlTables(l lines) []*yaml.Node {
 		}
 	}
 	return out
+}
+
+// fits reports whether a line has a blank before each column.
+func fits(text string, spans []span) bool {
+	for _, s := range spans {
+		if s.begin > 0 && s.begin <= len(text) && text[s.begin-1] != ' ' {
+			return false
+		}
+	}
+	return true
 }
 
 // gapWords are the runs that two blanks and more separate.
