@@ -46,17 +46,17 @@ type staticLine struct {
 	Where string `json:"where"`
 	Level string `json:"level,omitempty"`
 	// Effect is a key of the effects.
-	Effect string `json:"effect,omitempty"`
-	Pass   bool   `json:"pass"`
-	Got    string `json:"got"`
-	More   ref    `json:"more"`
+	Effect  string `json:"effect,omitempty"`
+	Outcome string `json:"o"`
+	Got     string `json:"got"`
+	More    ref    `json:"more"`
 	scope
 }
 
 func packStatics(p *packer, doc *result.Document, number map[string]int, words *scoper) ([]staticLine, error) {
 	var out []staticLine
 	for _, k := range doc.Statics {
-		l := staticLine{Claim: number[k.Claim], Kind: k.Kind, What: k.What, Where: k.Where, Pass: k.Pass, Got: k.Got, scope: words.of(k.Where)}
+		l := staticLine{Claim: number[k.Claim], Kind: k.Kind, What: k.What, Where: k.Where, Outcome: k.Outcome(), Got: k.Got, scope: words.of(k.Where)}
 		if k.Rule != nil {
 			l.What, l.Level, l.Effect = tells(k), k.Rule.Level, k.Rule.Effect
 		}

@@ -43,7 +43,7 @@ const fewSides = 4
 // staticSide is what a check without a lab takes as true.
 type staticSide struct {
 	Kind, Where, Says string
-	Pass              bool
+	Mark, Class       string
 	scope
 }
 
@@ -77,7 +77,13 @@ func (v *view) disputes(doc *result.Document, cells map[string]map[string]*resul
 			}
 		}
 		for _, k := range statics[cl.ID] {
-			x := staticSide{Kind: clean.Line(k.Kind), Where: clean.Line(k.Where), Says: clean.Line(k.What), Pass: k.Pass, scope: words.of(k.Where)}
+			x := staticSide{Kind: clean.Line(k.Kind), Where: clean.Line(k.Where), Says: clean.Line(k.What), Mark: "≠", Class: "badmark", scope: words.of(k.Where)}
+			switch k.Outcome() {
+			case result.Agrees:
+				x.Mark, x.Class = "✓", "okmark"
+			case result.Disputed:
+				x.Mark, x.Class = "⇄", "dismark"
+			}
 			switch {
 			case k.Rule != nil:
 				x.Says = clean.Line(tells(k))

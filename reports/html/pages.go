@@ -108,8 +108,12 @@ var staticKinds = []staticKind{
 
 type staticKind struct {
 	ID, Title, One, Means string
-	N, Failed             int
+	// Disputed did not come out as one source says, and another contradicts it.
+	N, Failed, Disputed int
 }
+
+// Held is how many came out as the claim says.
+func (k staticKind) Held() int { return k.N - k.Failed - k.Disputed }
 
 // staticDiff is a static check that did not come out as the claim says.
 type staticDiff struct {
@@ -136,7 +140,11 @@ func (v *view) statics(doc *result.Document) {
 		}
 		kinds[at].N++
 		v.StaticsTotal++
-		if k.Pass {
+		switch k.Outcome() {
+		case result.Agrees:
+			continue
+		case result.Disputed:
+			kinds[at].Disputed++
 			continue
 		}
 		kinds[at].Failed++
@@ -261,7 +269,11 @@ func rowWords(cl *result.Claim, ks []result.Static) (text, class string) {
 		for _, k := range ks {
 			if k.Kind == kind.ID {
 				n++
-				if !k.Pass {
+				switch k.Outcome() {
+				case result.Agrees:
+				case result.Disputed:
+					class = result.Disputed
+				default:
 					failed++
 				}
 			}

@@ -83,7 +83,10 @@ for (const b of $$("button[data-open]")) b.addEventListener("click", () => {
 
 // --- Checks without a lab --------------------------------------------------------
 const folds = $$("#statics details.fold");
-const passMark = s => s.pass ? h("span", {class: "okmark"}, "✓ " + s.got) : h("span", {class: "badmark"}, "≠ " + s.got);
+const markClass = {agrees: "okmark", disputed: "dismark"};
+const markOf = {agrees: "✓", disputed: "⇄"};
+const mark = (s, ...text) => h("span", {class: markClass[s.o] || "badmark"}, markOf[s.o] || "≠", text.map(x => " " + x));
+const passMark = s => mark(s, s.got);
 function fillStatics(d, list) {
   const rule = d.dataset.kind === "rule", by = new Map();
   for (const s of list) {
@@ -93,7 +96,7 @@ function fillStatics(d, list) {
   const cols = rule ? ["Claim", "What it tells", "On Windows", "Where", "Example"] : ["Claim", "What is tried", "Where", "Came out"];
   $(".fill", d).replaceChildren(h("div", {class: "wide"}, h("table", {class: "list st"}, h("thead", {}, h("tr", {}, cols.map(x => h("th", {scope: "col"}, x)))),
     (index.areas || []).filter(a => by.has(a.id)).map(a => h("tbody", {}, h("tr", {class: "sub"}, h("th", {colspan: cols.length, scope: "rowgroup"}, a.title, " ", h("small", {}, by.get(a.id).length))),
-      by.get(a.id).map(s => h("tr", {class: s.pass ? "" : "fail"}, h("th", {scope: "row"}, claimLink(index.claims[s.c])), h("td", {}, rule && h("span", {class: "level l-" + s.level}, s.level), " ", s.what),
+      by.get(a.id).map(s => h("tr", {class: s.o}, h("th", {scope: "row"}, claimLink(index.claims[s.c])), h("td", {}, rule && h("span", {class: "level l-" + s.level}, s.level), " ", s.what),
         rule && h("td", {}, index.effects[s.effect] || s.effect), h("td", {}, s.where), h("td", {}, passMark(s)))))))));
 }
 function filterStatics(f) {
@@ -159,26 +162,26 @@ async function staticView(s, open) {
         body.append(h("dl", {class: "facts"}, line("tried", m.what), line("expected", m.expect && h("b", {}, m.expect)), line("came out", passMark(s)), line("holds for", s.where), line("evidence", grade(m.grade))), m.summary ? h("p", {class: "sum"}, m.summary) : "", command(m.command) || "");
         return;
       }
-      const tells = s.pass ? "" : m.summary;
+      const tells = m.pass ? "" : m.summary;
       body.append(h("dl", {class: "facts"},
         line("looks at", h("b", {}, r.on), r.pods && " (" + r.pods + ")", " ", r.field && h("code", {}, r.field), " ", r.field && r.when), line("unless", r.unless && h("code", {}, r.unless)),
         line("level", h("span", {class: "level l-" + r.level}, r.level)),
         line("effect", index.effects[r.effect] || r.effect), line("tells", names(r.says)), line("write", names(r.write)), line("holds for", s.where)),
         tells ? h("p", {class: "fallback"}, tells) : "",
         example("It must find", r.bad, s.got === "not found" ? h("span", {class: "badmark"}, "≠ not found") : s.got === "error" ? h("span", {class: "badmark"}, "! error") : h("span", {class: "okmark"}, "✓ found")) || "",
-        example("It must not find", r.good, s.got === "found in the counterexample" ? h("span", {class: "badmark"}, "≠ found") : s.pass ? h("span", {class: "okmark"}, "✓ not found") : null) || "",
+        example("It must not find", r.good, s.got === "found in the counterexample" ? h("span", {class: "badmark"}, "≠ found") : m.pass ? h("span", {class: "okmark"}, "✓ not found") : null) || "",
         command(m.command) || "");
     } catch (e) { body.append(failure(e)); }
   };
-  const d = h("details", {class: "check " + (s.pass ? "pass" : "fail"), open: open, ontoggle: () => { if (d.open) fill(); }},
-    h("summary", {}, h("span", {class: "lv"}, s.kind), h("b", {}, s.what), h("small", {}, s.where), " ", s.pass ? h("span", {class: "okmark"}, "✓") : h("span", {class: "badmark"}, "≠ " + s.got)), body);
+  const d = h("details", {class: "check " + (s.o === "differs" ? "fail" : "pass"), open: open, ontoggle: () => { if (d.open) fill(); }},
+    h("summary", {}, h("span", {class: "lv"}, s.kind), h("b", {}, s.what), h("small", {}, s.where), " ", s.o === "agrees" ? mark(s) : passMark(s)), body);
   if (open) await fill();
   return d;
 }
 async function staticSection(cl) {
   const list = staticsOf(cl);
   if (!list.length) return null;
-  const bad = list.findIndex(s => !s.pass), views = [];
+  const bad = list.findIndex(s => s.o !== "agrees"), views = [];
   for (const [i, s] of list.entries()) views.push(await staticView(s, i === Math.max(bad, 0)));
   return h("section", {}, h("h3", {}, list.length > 1 ? list.length + " checks without a lab" : "Check without a lab"), views);
 }

@@ -49,7 +49,7 @@ function filter() {
       let ok = (!f.area || b.dataset.area === f.area) && words.every(w => tr.dataset.find.includes(w));
       const cl = index.claims[+tr.dataset.c];
       if (tr.classList.contains("no")) ok = ok && (!f.outcome || cl.outcome === f.outcome) && inScope(cl, f);
-      else if (ok && f.outcome) ok = [...tr.getElementsByClassName(f.outcome)].some(td => !hiddenCols.has(+td.dataset.s)) || cl.outcome === f.outcome && f.outcome === "differs" && staticsOf(cl).some(s => !s.pass);
+      else if (ok && f.outcome) ok = [...tr.getElementsByClassName(f.outcome)].some(td => !hiddenCols.has(+td.dataset.s)) || cl.outcome === f.outcome && f.outcome === "differs" && staticsOf(cl).some(s => s.o === "differs");
       tr.hidden = !ok;
       if (ok) { any = true; shown++; }
     }

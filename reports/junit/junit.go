@@ -212,6 +212,8 @@ func statics(ks []result.Static, claims map[string]*result.Claim) []*suite {
 		t := newCase(cl.Area, k.Claim+": "+k.What+" ("+k.Where+")", k.Check)
 		switch {
 		case k.Pass:
+		case k.Outcome() == result.Disputed:
+			t.Skipped = &problem{Message: "disputed: " + headline(k.Check), Text: staticReport(cl, k)}
 		case k.Got == "error":
 			t.Error = &problem{Message: clean.Line(k.Summary), Type: "error", Text: staticReport(cl, k)}
 		default:

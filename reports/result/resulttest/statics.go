@@ -35,6 +35,11 @@ func static(kind, where, what, want, got string) result.Static {
 	return result.Static{Kind: kind, Where: where, Check: result.Check{Level: result.Model, What: what, Expect: want, Got: got, Pass: want == got, Grade: evidence.Stated}}
 }
 
+func disputed(k result.Static) result.Static {
+	k.Disputed = true
+	return k
+}
+
 var statics = []staticSpec{
 	{result.Claim{ID: "hostnetwork", Area: "pods", Title: "No host network", Text: "A Windows pod cannot share the network of its node.", Sources: source("Pod"),
 		History: []result.Status{{Where: "Kubernetes 1.14 to 1.20", Status: "unsupported"}, {Where: "Kubernetes 1.26 and later", Status: "alpha", Says: "Behind a feature gate."}}},
@@ -50,7 +55,7 @@ var statics = []staticSpec{
 		History: []result.Status{{Where: "Kubernetes 1.17 and later", Status: "stable"}}},
 		[]result.Static{
 			static("placement", "Kubernetes 1.17 and later", "a pod with the selector windows-build 10.0.17763 on win2019, win2004, linux1", "fits win2019, runs on win2019", "fits win2019, runs on win2019"),
-			static("placement", "everywhere", "a pod without a selector on win2019, linux1", "fits linux1, win2019, runs on linux1", "fits linux1, win2019, runs on linux1, win2019")}},
+			disputed(static("placement", "everywhere", "a pod without a selector on win2019, linux1", "fits linux1, win2019, runs on linux1", "fits linux1, win2019, runs on linux1, win2019"))}},
 	{result.Claim{ID: "allocatable", Area: "scheduling", Title: "Allocatable is capacity less reserves", Text: "Reserves count; nothing enforces them.", Sources: source("Resources"),
 		History: []result.Status{{Where: "Kubernetes 1.14 and later", Status: "stable"}}},
 		[]result.Static{static("resources", "Kubernetes 1.14 and later", "kubelet --kube-reserved=cpu=1 on 4 CPUs: allocatable.cpu", "3", "3")}},
