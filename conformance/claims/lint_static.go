@@ -10,6 +10,14 @@ import (
 
 var placeholder = regexp.MustCompile(`\{([A-Za-z][A-Za-z0-9-]*)\}`)
 
+// capital finds common words that begin a text in upper case. Messages begin
+// in lower case unless with a name (Windows, Kubernetes, HostProcess), and no
+// list of names would be whole, so this one is of words that are no names.
+var capital = regexp.MustCompile(`^(An?|The|This|That|These|Those|It|Its|There|Nothing|No|None|Not|Nobody|One|Two|Some|Such|All|Any|Both|Each|Every|Only|More|Most|Other|` +
+	`If|In|On|Of|Off|At|By|For|From|To|Up|Under|With|Without|While|When|Where|Unless|Until|Since|Before|After|Because|Though|Here|Then|` +
+	`Add|Do|Give|Leave|Make|Name|Put|Remove|Run|Select|Set|Take|Use|Write|Install|Update|` +
+	`Pods?|Containers?|Nodes?|Images?|Labels?|Volumes?|Values?|Fields?)\b`)
+
 // rule checks a rule as far as the ledger knows; that its example is found and
 // its counterexample is not, conformance/check tries.
 func (n *linter) rule(r *Rule, say func(string, ...any)) {
@@ -34,6 +42,11 @@ func (n *linter) rule(r *Rule, say func(string, ...any)) {
 	}
 	if strings.HasSuffix(r.Write, ".") {
 		say("write is what to write instead, without a full stop")
+	}
+	for _, text := range []string{r.Says, r.Write} {
+		if m := capital.FindString(text); m != "" {
+			say("%q begins like a sentence of its own; write %q, as the message stands after a colon", m, strings.ToLower(m))
+		}
 	}
 	vars := []string{"value", "field", "container", "pod", "kubernetes", "windows", "build"}
 	switch {
