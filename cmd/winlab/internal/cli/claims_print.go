@@ -133,6 +133,9 @@ func (p *claimPrinter) check(k shownCheck) {
 	if k.Disputed {
 		p.line(6, "another source contradicts: a difference is shown, not counted")
 	}
+	if k.Try != "" {
+		p.line(6, "try: %s", k.Try)
+	}
 	if r := k.Rule; r != nil {
 		p.text(6, "says: "+r.Says)
 		if r.Write != "" {

@@ -43,6 +43,8 @@ type shownCheck struct {
 	Basis     string `json:"basis,omitempty"`
 	Disputed  bool   `json:"disputed,omitempty"`
 	Condition string `json:"condition,omitempty"`
+	// Try is a command that tries a check with packets in one of its labs.
+	Try string `json:"try,omitempty"`
 	// Rule is set for rules, Example for placements and resources: what they are
 	// about.
 	Rule    *result.Rule `json:"rule,omitempty"`
@@ -165,7 +167,7 @@ func show(l *claims.Ledger, c *claims.Claim) (*shown, error) {
 }
 
 func showCheck(k claims.Check) shownCheck {
-	x := shownCheck{Kind: k.Kind(), What: k.String(), Where: k.Words(), Wants: k.Expect, Reason: k.Reason, Basis: k.Basis, Disputed: k.Disputed, Condition: k.Condition}
+	x := shownCheck{Kind: k.Kind(), What: k.String(), Where: k.Words(), Wants: k.Expect, Reason: k.Reason, Basis: k.Basis, Disputed: k.Disputed, Condition: k.Condition, Try: command(k)}
 	switch {
 	case k.Flow != nil && k.Flow.SeenAs != "":
 		x.Wants = strings.TrimPrefix(x.Wants+", seen as "+k.Flow.SeenAs, ", ")
