@@ -121,6 +121,7 @@ func TestTests(t *testing.T) {
 		{"cluster-range-differs", "a.ps1", here(`{"Network": "10.244.0.0/16", "Backend": {"Type": "vxlan"}}`) + "kube-proxy.exe --cluster-cidr=10.200.0.0/16", k("1.20"), nil, []string{"4 10.200.0.0/16 10.244.0.0/16 net-conf Network"}},
 		{"hostname-differs", "a.cmd", "kubelet.exe --hostname-override=win1\nkube-proxy.exe --hostname-override=win2", k("1.20"), nil, []string{"2 win2 win1"}},
 		{"network-name-differs", "a.ps1", here(`{"cniVersion": "0.2.0", "name": "vxlan0", "type": "win-overlay"}`) + "kube-proxy.exe --network-name=cbr0", k("1.20"), nil, []string{"4 cbr0 vxlan0 CNI configuration vxlan0"}},
+		{"network-name-differs", "a.ps1", here(`{"cniVersion": "0.2.0", "name": "l2bridge", "type": "win-bridge"}`) + "if ($mode -eq 'overlay')\n{\nkube-proxy.exe --network-name=vxlan0\n}", k("1.20"), nil, nil},
 		{"mode-differs", "a.ps1", here(`{"Network": "10.244.0.0/16", "Backend": {"Type": "vxlan"}}`) + `.\register-svc.ps1 -ManagementIP 10.127.130.35`, k("1.20"), nil, []string{"4 l2bridge vxlan"}},
 		{"default-differs", "a.ps1", here(`{"Network": "10.200.0.0/16", "Backend": {"Type": "host-gw"}}`) + `.\register-svc.ps1 -ManagementIP 10.127.130.35`, k("1.20"), nil, []string{"4 -ClusterCIDR 10.244.0.0/16 10.200.0.0/16 net-conf Network"}},
 		{"default-differs", "a.ps1", `.\start.ps1 -ManagementIP 10.127.130.35 -ServiceCIDR 10.100.0.0/16`, k("1.20"), nil, []string{"1 -KubeDnsServiceIP 10.96.0.10 10.100.0.0/16 service-manager -ServiceCIDR"}},
