@@ -63,8 +63,9 @@ func packStatics(p *packer, doc *result.Document, number map[string]int, words *
 		more := struct {
 			result.Check
 			Trace *int         `json:"trace,omitempty"` // a static check has none to show
+			Input string       `json:"input,omitempty"`
 			Rule  *result.Rule `json:"rule,omitempty"`
-		}{Check: k.Check, Rule: k.Rule}
+		}{Check: k.Check, Input: k.Input, Rule: k.Rule}
 		var err error
 		if l.More, err = p.add(more); err != nil {
 			return nil, err

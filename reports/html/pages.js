@@ -159,7 +159,7 @@ async function staticView(s, open) {
     try {
       const m = await item(s.more), r = m.rule;
       if (!r) {
-        body.append(h("dl", {class: "facts"}, line("tried", m.what), line("expected", m.expect && h("b", {}, m.expect)), line("came out", passMark(s)), line("holds for", s.where), line("evidence", grade(m.grade))), m.summary ? h("p", {class: "sum"}, m.summary) : "", command(m.command) || "");
+        body.append(h("dl", {class: "facts"}, line("tried", m.what), line("expected", m.expect && h("b", {}, m.expect)), line("came out", passMark(s)), line("holds for", s.where), line("evidence", grade(m.grade))), example("It is tried with", m.input) || "", m.summary ? h("p", {class: "sum"}, m.summary) : "", command(m.command) || "");
         return;
       }
       const tells = m.pass ? "" : m.summary;

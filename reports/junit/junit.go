@@ -226,6 +226,9 @@ func statics(ks []result.Static, claims map[string]*result.Claim) []*suite {
 
 func staticReport(cl *result.Claim, k result.Static) string {
 	text := report(cl.Text, result.Cell{}, k.Check)
+	if k.Input != "" {
+		text += "tried with:\n" + clean.Text(k.Input) + "\n"
+	}
 	if k.Rule == nil {
 		return text
 	}

@@ -111,6 +111,9 @@ type Static struct {
 	// difference is shown and does not fail a run.
 	Disputed bool `json:"disputed,omitempty"`
 	Check
+	// Input is what was tried, as text: the pod of a placement, the capacity and
+	// the kubelet's command line for resources. Rules have their examples.
+	Input string `json:"input,omitempty"`
 	// Rule is set for rules.
 	Rule *Rule `json:"rule,omitempty"`
 }

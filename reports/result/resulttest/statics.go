@@ -35,6 +35,11 @@ func static(kind, where, what, want, got string) result.Static {
 	return result.Static{Kind: kind, Where: where, Check: result.Check{Level: result.Model, What: what, Expect: want, Got: got, Pass: want == got, Grade: evidence.Stated}}
 }
 
+func input(k result.Static, text string) result.Static {
+	k.Input = text
+	return k
+}
+
 func disputed(k result.Static) result.Static {
 	k.Disputed = true
 	return k
@@ -54,7 +59,7 @@ var statics = []staticSpec{
 		Sources: []result.Source{{Doc: "Guide for scheduling", Section: "Labels", Version: "1.17-1.20", Says: "Every node has the label."}, {Doc: "Guide for scheduling", Section: "Table", Version: "1.17-1.20", Says: "Two releases have no value."}},
 		History: []result.Status{{Where: "Kubernetes 1.17 and later", Status: "stable"}}},
 		[]result.Static{
-			static("placement", "Kubernetes 1.17 and later", "a pod with the selector windows-build 10.0.17763 on win2019, win2004, linux1", "fits win2019, runs on win2019", "fits win2019, runs on win2019"),
+			input(static("placement", "Kubernetes 1.17 and later", "a pod is placed among win2019, win2004, linux1", "fits win2019, runs on win2019", "fits win2019, runs on win2019"), "spec:\n  nodeSelector:\n    node.kubernetes.io/windows-build: 10.0.17763\n"),
 			disputed(static("placement", "everywhere", "a pod without a selector on win2019, linux1", "fits linux1, win2019, runs on linux1", "fits linux1, win2019, runs on linux1, win2019"))}},
 	{result.Claim{ID: "allocatable", Area: "scheduling", Title: "Allocatable is capacity less reserves", Text: "Reserves count; nothing enforces them.", Sources: source("Resources"),
 		History: []result.Status{{Where: "Kubernetes 1.14 and later", Status: "stable"}}},
