@@ -25,20 +25,20 @@ var serviceTests = []subject.Test{{
 		"Without \"when\" the field must be set.",
 	Args: []string{"field", "when"}, Vars: []string{"value"},
 	Find: func(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
-		if !served(s.Value.(*corev1.Service)) || linuxOnly(c, s) {
+		if !served(s.Value.(*corev1.Service)) {
 			return nil
 		}
-		return fieldHits(s, args["field"], args["when"])
+		return unlessLinuxOnly(c, s, fieldHits(s, args["field"], args["when"]))
 	},
 }, {
 	On: []string{"service"}, Name: "for-windows-pods",
 	Doc:  "Finds Services, with an address of their own or without, whose field meets a condition and that are not for Linux pods only.",
 	Args: []string{"field", "when"}, Vars: []string{"value"},
 	Find: func(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
-		if s.Value.(*corev1.Service).Spec.Type == corev1.ServiceTypeExternalName || linuxOnly(c, s) {
+		if s.Value.(*corev1.Service).Spec.Type == corev1.ServiceTypeExternalName {
 			return nil
 		}
-		return fieldHits(s, args["field"], args["when"])
+		return unlessLinuxOnly(c, s, fieldHits(s, args["field"], args["when"]))
 	},
 }, {
 	On: []string{"service"}, Name: "timeout-differs",
@@ -59,11 +59,11 @@ var serviceTests = []subject.Test{{
 	Args: []string{"most"}, Vars: []string{"count", "most"},
 	Find: func(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
 		most, err := strconv.Atoi(args["most"])
-		if err != nil || !served(s.Value.(*corev1.Service)) || linuxOnly(c, s) {
+		if err != nil || !served(s.Value.(*corev1.Service)) {
 			return nil
 		}
 		n := max(replicasBehind(c, s), addressesBehind(c, s))
-		if n <= most {
+		if n <= most || linuxOnly(c, s) {
 			return nil
 		}
 		return []subject.Hit{hit(s, "spec.selector", map[string]string{"count": strconv.Itoa(n), "most": args["most"]})}
@@ -74,20 +74,21 @@ var serviceTests = []subject.Test{{
 	Vars: []string{"value", "numbers"},
 	Find: func(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 		v := s.Value.(*corev1.Service)
-		if !served(v) || linuxOnly(c, s) {
+		named := func(p corev1.ServicePort) bool { return p.TargetPort.Type == intstr.String }
+		if !served(v) || !slices.ContainsFunc(v.Spec.Ports, named) {
 			return nil
 		}
 		behind, _ := podsBehind(c, s)
 		var hits []subject.Hit
 		for i, p := range v.Spec.Ports {
-			if p.TargetPort.Type != intstr.String {
+			if !named(p) {
 				continue
 			}
 			if numbers := numbersOf(behind, p.TargetPort.StrVal); len(numbers) > 1 {
 				hits = append(hits, hit(s, "spec.ports["+strconv.Itoa(i)+"].targetPort", map[string]string{"value": p.TargetPort.StrVal, "numbers": strings.Join(numbers, " and ")}))
 			}
 		}
-		return hits
+		return unlessLinuxOnly(c, s, hits)
 	},
 }, {
 	On: []string{"networkpolicy"}, Name: "policy-for-windows-pods",
@@ -112,6 +113,15 @@ func served(v *corev1.Service) bool {
 // of the files that it selects are Linux pods; or it selects none of them, and
 // all of them are.
 func linuxOnly(c *subject.Context, s *subject.Subject) bool { return noWindows(podsBehind(c, s)) }
+
+// unlessLinuxOnly drops what was found in such a Service. Most Services have
+// nothing found, so the pods are looked at last.
+func unlessLinuxOnly(c *subject.Context, s *subject.Subject, hits []subject.Hit) []subject.Hit {
+	if len(hits) == 0 || linuxOnly(c, s) {
+		return nil
+	}
+	return hits
+}
 
 func noWindows(pods, others []*subject.Subject) bool {
 	if len(pods) == 0 {
