@@ -50,7 +50,8 @@ func (a *app) claimsLintCmd() *cobra.Command {
 		Short: "Check that claims are complete and consistent",
 		Long: `Check that every claim has a check or a reason why not, that references lead
 somewhere and that version ranges do not overlap. Without DIR, the claims that are
-part of the program are checked. The exit code is 1 when something is wrong.`,
+part of the program are checked, and with them the list of the documents' statements
+and the list of systems. The exit code is 1 when something is wrong.`,
 		Example: "  winlab claims lint\n  winlab claims lint conformance/claims/data",
 		Args:    cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -66,6 +67,9 @@ part of the program are checked. The exit code is 1 when something is wrong.`,
 		errs := []error{err}
 		if err == nil {
 			errs = append(errs, l.Lint(check.LintOptions()))
+			if len(args) == 0 {
+				errs = append(errs, lintLists(l)...)
+			}
 		}
 		found := []mistake{}
 		if err := errors.Join(errs...); err != nil {
@@ -91,6 +95,16 @@ part of the program are checked. The exit code is 1 when something is wrong.`,
 		return nil
 	}
 	return cmd
+}
+
+// lintLists holds the lists that lead to claims against the ledger.
+func lintLists(l *claims.Ledger) []error {
+	rows, err := claims.Rows()
+	if err == nil {
+		err = l.JoinRows(rows, claims.LastRow)
+	}
+	_, serr := l.Systems()
+	return []error{err, serr}
 }
 
 func loadClaims(args []string) (*claims.Ledger, error) {
