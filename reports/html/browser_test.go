@@ -230,6 +230,6 @@ func TestBrowserShowsStaticChecksOfAClaim(t *testing.T) {
 		t.Errorf("the rule is shown %d times", n)
 	}
 	want(t, open(t, page, "#claim=trouble-source-vip"), "<dt>symptom</dt>", "Start kube-proxy with --source-vip", "finds source-vip-missing", "2 checks without a lab")
-	want(t, open(t, page, "#claim=windows-build-label"), "node.kubernetes.io/windows-build: 10.0.17763", "⇄ fits linux1")
+	want(t, open(t, page, "#claim=windows-build-label"), "It is tried with", "nodeSelector: {}", "⇄ fits linux1")
 	want(t, open(t, page, "#claim=csi-proxy"), "not checked here", "a cluster with storage shows it", "It would need a cluster with Windows nodes")
 }

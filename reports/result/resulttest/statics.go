@@ -59,8 +59,8 @@ var statics = []staticSpec{
 		Sources: []result.Source{{Doc: "Guide for scheduling", Section: "Labels", Version: "1.17-1.20", Says: "Every node has the label."}, {Doc: "Guide for scheduling", Section: "Table", Version: "1.17-1.20", Says: "Two releases have no value."}},
 		History: []result.Status{{Where: "Kubernetes 1.17 and later", Status: "stable"}}},
 		[]result.Static{
-			input(static("placement", "Kubernetes 1.17 and later", "a pod is placed among win2019, win2004, linux1", "fits win2019, runs on win2019", "fits win2019, runs on win2019"), "spec:\n  nodeSelector:\n    node.kubernetes.io/windows-build: 10.0.17763\n"),
-			disputed(static("placement", "everywhere", "a pod without a selector on win2019, linux1", "fits linux1, win2019, runs on linux1", "fits linux1, win2019, runs on linux1, win2019"))}},
+			input(static("placement", "Kubernetes 1.17 and later", "a pod is placed among win2019, win2004, linux1", "fits win2019, runs on win2019", "fits win2019, runs on win2019"), "spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}}"),
+			disputed(input(static("placement", "everywhere", "a pod without a selector on win2019, linux1", "fits linux1, win2019, runs on linux1", "fits linux1, win2019, runs on linux1, win2019"), "spec:\n  nodeSelector: {}\n"))}},
 	{result.Claim{ID: "allocatable", Area: "scheduling", Title: "Allocatable is capacity less reserves", Text: "Reserves count; nothing enforces them.", Sources: source("Resources"),
 		History: []result.Status{{Where: "Kubernetes 1.14 and later", Status: "stable"}}},
 		[]result.Static{static("resources", "Kubernetes 1.14 and later", "kubelet --kube-reserved=cpu=1 on 4 CPUs: allocatable.cpu", "3", "3")}},
