@@ -90,6 +90,21 @@ func TestTextFromLabsIsText(t *testing.T) {
 		doc.Claims[i].Disputed = true
 	}
 	doc.Flows[0].Incident, doc.Flows[0].Name = evil, evil
+	for i := range doc.Statics {
+		k := &doc.Statics[i]
+		k.What, k.Where, k.Got, k.Summary, k.Input = evil, evil, evil, evil, evil
+		if k.Rule != nil {
+			k.Rule = &result.Rule{On: evil, Field: evil, Level: evil, Effect: evil, Says: evil, Write: evil, Bad: evil, Good: evil}
+		}
+	}
+	for i := range doc.Systems {
+		s := &doc.Systems[i]
+		s.Group, s.Title, s.Text, s.Missing, s.Designs, s.Code = evil, evil, evil, evil, []string{evil}, []string{evil}
+		s.ID += evil
+	}
+	doc.Claims[2].Trouble = &result.Trouble{Symptom: evil, Cause: evil, Cure: evil}
+	doc.Claims[2].Needs = evil
+	doc.Areas[0].Title = evil
 	for _, tr := range doc.Traces {
 		tr.Summary, tr.Flow.From, tr.Command = evil, evil, evil
 		for i := range tr.Paths {
