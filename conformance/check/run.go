@@ -101,7 +101,7 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 		}
 	}
 	manifest.Decide(all, manifest.Options{OS: o.OS}) // RuntimeClasses may stand in other files
-	e := &evaluation{rules: rules, all: all, targets: o.Targets, seen: map[key]*spot{}}
+	e := &evaluation{rules: rules, all: all, targets: o.Targets, seen: map[key]*spot{}, fields: map[asked][]subject.Hit{}, memo: map[any]any{}}
 	if !o.NetworkGiven {
 		e.networks = networksOf(all)
 	}
@@ -140,6 +140,29 @@ type evaluation struct {
 	// say together.
 	networks map[string]claims.Target
 	seen     map[key]*spot
+	// fields keeps what rules on fields found: it is the same in every setting.
+	fields map[asked][]subject.Hit
+	memo   map[any]any
+}
+
+// asked is a rule on a field and the subject that it was asked about.
+type asked struct {
+	rule    *rule
+	subject *subject.Subject
+}
+
+// ask asks a rule about a subject; rules on fields are asked once.
+func (e *evaluation) ask(c *subject.Context, r *rule, s *subject.Subject) []subject.Hit {
+	if r.test != nil || len(e.targets) == 1 {
+		return r.hits(c, s)
+	}
+	k := asked{r, s}
+	hits, ok := e.fields[k]
+	if !ok {
+		hits = r.hits(c, s)
+		e.fields[k] = hits
+	}
+	return hits
 }
 
 // settings are the targets with what the configuration files say about the
@@ -175,7 +198,7 @@ func (e *evaluation) target(index int, t claims.Target) {
 		here := e.at(t, s.File)
 		g := groups[here]
 		if g == nil {
-			g = &group{c: &subject.Context{Target: here, All: e.all}, on: map[string][]*rule{}}
+			g = &group{c: &subject.Context{Target: here, All: e.all, Memo: e.memo}, on: map[string][]*rule{}}
 			for _, r := range e.rules {
 				if r.On != "setting" && r.check.Holds(here) {
 					g.on[r.On] = append(g.on[r.On], r)
@@ -187,7 +210,7 @@ func (e *evaluation) target(index int, t claims.Target) {
 			if !r.applies(s) {
 				continue
 			}
-			for _, h := range r.hits(g.c, s) {
+			for _, h := range e.ask(g.c, r, s) {
 				e.add(index, here, r, s, h)
 			}
 		}

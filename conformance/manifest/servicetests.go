@@ -143,17 +143,22 @@ func podsBehind(c *subject.Context, s *subject.Subject) (behind, others []*subje
 // podsOf are the pods of the files that a selector of a namespace holds, and
 // the others.
 func podsOf(c *subject.Context, ns string, selector labels.Selector) (in, others []*subject.Subject) {
-	for _, one := range c.All {
-		p, ok := one.Value.(*Pod)
-		switch {
-		case !ok:
-		case namespace(p.Namespace) == namespace(ns) && selector.Matches(labels.Set(p.Meta.Labels)):
-			in = append(in, one)
-		default:
-			others = append(others, one)
+	type pods struct{ in, others []*subject.Subject }
+	type key struct{ namespace, selector string }
+	found := subject.Derive(c, key{namespace(ns), selector.String()}, func(all []*subject.Subject) (f pods) {
+		for _, one := range all {
+			p, ok := one.Value.(*Pod)
+			switch {
+			case !ok:
+			case namespace(p.Namespace) == namespace(ns) && selector.Matches(labels.Set(p.Meta.Labels)):
+				f.in = append(f.in, one)
+			default:
+				f.others = append(f.others, one)
+			}
 		}
-	}
-	return in, others
+		return f
+	})
+	return found.in, found.others
 }
 
 // numbersOf are the numbers that a port's name stands for in pods, ascending.

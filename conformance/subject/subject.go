@@ -42,6 +42,22 @@ type Context struct {
 	Target claims.Target
 	// All are the subjects of all files of the run.
 	All []*Subject
+	// Memo keeps what tests derive from All, for all targets of a run; see
+	// [Derive].
+	Memo map[any]any
+}
+
+// Derive returns what make makes of all subjects, made once in a run. The key
+// is a value of a type of the caller's own.
+func Derive[T any](c *Context, key any, make func(all []*Subject) T) T {
+	if v, ok := c.Memo[key].(T); ok {
+		return v
+	}
+	v := make(c.All)
+	if c.Memo != nil {
+		c.Memo[key] = v
+	}
+	return v
 }
 
 // Test is a condition written in Go.
