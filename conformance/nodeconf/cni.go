@@ -86,7 +86,16 @@ func cniSubjects(s *input, root *yaml.Node, embedded bool) []*subject.Subject {
 		return oneCNI(s, pluginTree(file), version, refused, ignored, embedded)
 	}
 	var all []*subject.Subject
-	for _, p := range plugins.Content {
+	list := plugins.Content
+	for _, p := range list {
+		// A list that holds a plugin for Linux is for Linux, or does not work: that
+		// plugin is all there is to say.
+		if slices.Contains(linuxPlugins, pluginName(text(source.Child(spelled(p, pluginKeys), "type")))) {
+			list = []*yaml.Node{p}
+			break
+		}
+	}
+	for _, p := range list {
 		if p.Kind != yaml.MappingNode {
 			continue
 		}
@@ -141,6 +150,7 @@ func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Proble
 	case cni.PluginFlannel:
 		c.Network = pluginNetworks[c.Delegate]
 	case cni.PluginAzure:
+		c.Ignored = nil // it has more fields than are modelled
 		c.Network = "l2bridge"
 		if strings.Contains(text(source.Child(tree, "mode")), "tunnel") {
 			c.Network = "l2tunnel"

@@ -187,7 +187,7 @@ func exceptions(s *subject.Subject) (lists []*yaml.Node, held []netip.Prefix) {
 func ownRoutes(s *subject.Subject) []fact {
 	var out []fact
 	for _, f := range routes(s) {
-		if f.prefix.IsSingleIP() {
+		if f.prefix.IsSingleIP() && f.prefix.Addr().IsPrivate() {
 			out = append(out, f)
 		}
 	}
@@ -240,7 +240,8 @@ func rangeText(p netip.Prefix) string {
 func dnsInPods(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 	var hits []subject.Hit
 	for _, f := range serviceRanges([]*subject.Subject{s}) {
-		if !f.prefix.IsSingleIP() {
+		// A cache on the node itself has a link-local address.
+		if !f.prefix.IsSingleIP() || f.prefix.Addr().IsLinkLocalUnicast() {
 			continue
 		}
 		for _, cluster := range clusterRanges(c.All) {

@@ -96,9 +96,9 @@ func serviceRanges(all []*subject.Subject) []fact {
 		if list == nil {
 			continue
 		}
-		for _, n := range list.Content {
+		for i, n := range list.Content {
 			for _, p := range prefixes(text(n)) {
-				if from == "cni dns.nameservers" && !p.Addr().IsPrivate() {
+				if from == "cni dns.nameservers" && (i > 0 || !p.Addr().IsPrivate()) {
 					continue // a server outside of the cluster
 				}
 				out = append(out, fact{p, from, n, s})
@@ -143,8 +143,7 @@ func gateValues(text string) map[string]bool {
 	return values
 }
 
-// setting is one value of a component, from its command line or its
-// configuration file.
+// get is one value of kube-proxy, from its command line or from its file.
 func (p proxyConf) get(flag string, keys ...string) *yaml.Node {
 	if p.s.On == "kube-proxy" {
 		return at(p.s, flag)

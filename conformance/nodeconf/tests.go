@@ -107,8 +107,8 @@ func commandTests() []subject.Test {
 			},
 		},
 		{
-			On: []string{"kubelet", "kube-proxy", "kube-proxy-config", "kubelet-config"}, Name: "gate-unknown", Vars: []string{"gate", "problem"},
-			Doc:  "A feature gate is set that this version does not know, or that it does not let anybody change.",
+			On: []string{"kubelet", "kube-proxy", "kube-proxy-config", "kubelet-config"}, Name: "gate-unknown", Args: []string{"except"}, Vars: []string{"gate", "problem"},
+			Doc:  "A feature gate is set that this version does not know, or that it does not let anybody change. except names gates to leave out.",
 			Find: gateMistakes,
 		},
 	}
@@ -186,7 +186,7 @@ func missingFlag(c *subject.Context, s *subject.Subject, args map[string]string)
 	return []subject.Hit{{Field: flag, Vars: map[string]string{"flag": flag}}}
 }
 
-func gateMistakes(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+func gateMistakes(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
 	v := minor(c.Target.Kubernetes)
 	node := func(string) *yaml.Node { return at(s, "--feature-gates") }
 	values := gateValues(text(at(s, "--feature-gates")))
@@ -202,7 +202,7 @@ func gateMistakes(c *subject.Context, s *subject.Subject, _ map[string]string) [
 	var hits []subject.Hit
 	for name, on := range values {
 		g, ok := gates[name]
-		if !ok {
+		if !ok || slices.Contains(strings.Fields(args["except"]), name) {
 			continue
 		}
 		problem := ""

@@ -2,6 +2,8 @@ package nodeconf
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -131,6 +133,59 @@ func TestTests(t *testing.T) {
 		if got := find(t, c.test, c.file, c.text, c.target, c.args); !slices.Equal(got, c.want) {
 			t.Errorf("%s on %q in %v:\n got %q\nwant %q", c.test, c.text, c.target, got, c.want)
 		}
+	}
+}
+
+// TestGoodFixtures: what the samples without a mistake must not be told.
+func TestGoodFixtures(t *testing.T) {
+	for folder, target := range map[string]claims.Target{
+		"l2bridge": {Kubernetes: "1.14", Network: "l2bridge"}, "overlay": {Kubernetes: "1.20", Network: "overlay"},
+	} {
+		var all []*subject.Subject
+		files, err := filepath.Glob(filepath.Join(fixtures, folder, "*"))
+		if err != nil || len(files) < 4 {
+			t.Fatal("no fixtures", err)
+		}
+		for _, f := range files {
+			data, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			subjects, ok, mistakes := Read(f, data)
+			if !ok || mistakes != nil {
+				t.Errorf("%s: %v %v", f, ok, mistakes)
+			}
+			all = append(all, subjects...)
+		}
+		c := &subject.Context{Target: target, All: all}
+		for _, s := range all {
+			for _, test := range Tests() {
+				if !slices.Contains(test.On, s.On) || strings.HasPrefix(test.Name, "reserved") || test.Name == "priority-not-raised" {
+					continue
+				}
+				for _, args := range []map[string]string{{}, {"range": "cluster"}, {"range": "service"}, {"range": "management", "network": "l2bridge"}, {"everything": "true"}, {"flag": "--kubeconfig --kubeconfig-file"}} {
+					if test.Name == "missing-flag" && args["flag"] == "" {
+						continue
+					}
+					for _, h := range test.Find(c, s, args) {
+						t.Errorf("%s: %s on %s: %v", folder, test.Name, s.Name, h.Vars)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestLinuxIsLeftAlone: configurations of Linux nodes.
+func TestLinuxIsLeftAlone(t *testing.T) {
+	subjects, ok, _ := Read("10-flannel.conflist", []byte(`{"cniVersion": "0.3.1", "name": "cbr0", "plugins": [
+		{"type": "flannel", "delegate": {"hairpinMode": true, "isDefaultGateway": true}}]}`))
+	if !ok || len(subjects) > 0 {
+		t.Errorf("flannel's sample for Linux: %v\n%s", ok, show(subjects))
+	}
+	subjects, ok, _ = Read("10-calico.conflist", []byte(`{"cniVersion": "0.3.1", "name": "k8s", "plugins": [{"type": "calico"}, {"type": "portmap"}, {"type": "bandwidth"}]}`))
+	if !ok || len(subjects) != 1 || subjects[0].Value.(*CNI).Type != "portmap" {
+		t.Errorf("a list with plugins for Linux: %v\n%s", ok, show(subjects))
 	}
 }
 
