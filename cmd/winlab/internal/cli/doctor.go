@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) doctorCmd() *cobra.Command {
-	var s settingFlags
+	var s targetFlags
 	var fail string
 	var list bool
 	cmd := &cobra.Command{
@@ -62,9 +62,9 @@ could not be read, or wrong usage.`,
 		if err != nil {
 			return err
 		}
-		t, err := s.given(l)
+		t, err := s.target()
 		if err != nil {
-			return usageError{err}
+			return err
 		}
 		if i, err := os.Stat(args[0]); err != nil || !i.IsDir() {
 			return usagef("%s is no folder; name the folder with the files that were taken from the node", args[0])
@@ -78,35 +78,6 @@ could not be read, or wrong usage.`,
 		return a.found(doc, *out, fail)
 	}
 	return cmd
-}
-
-// given is the setting as far as it was named; what was not, the node's files
-// say.
-func (s *settingFlags) given(l *claims.Ledger) (claims.Target, error) {
-	targets, _, err := s.Targets(l)
-	if err != nil {
-		return claims.Target{}, err
-	}
-	if len(targets) != 1 {
-		return claims.Target{}, fmt.Errorf("a node has one setting; name one version, release, network and runtime")
-	}
-	t := targets[0]
-	if s.Kubernetes == "" {
-		t.Kubernetes = ""
-	}
-	if s.Windows == "" {
-		t.Release, t.Build = "", ""
-	}
-	if s.Network == "" {
-		t.Network, t.Plugin = "", ""
-	}
-	if s.Proxy == "" {
-		t.Proxy = ""
-	}
-	if s.Runtime == "" {
-		t.Runtime, t.RuntimeVersion = "", ""
-	}
-	return t, nil
 }
 
 // causes prints what the doctor looks for.
