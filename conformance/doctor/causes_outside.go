@@ -147,9 +147,9 @@ func exceptionOld(x *exam) look {
 				}
 			}
 			if len(lost) > 0 {
-				out.hits = append(out.hits, hit{says: fmt.Sprintf("the endpoint of %s does not have %s among its exceptions, which the file has: it was made before the file was changed", e.Address, strings.Join(lost, ", ")),
-					evidence: []nodedump.Place{e.Place, at}, subject: "endpoint " + e.Address.String(),
-					write: "delete the pod, so that its successor's endpoint is made from the changed file"})
+				out.hits = append(out.hits, hit{says: fmt.Sprintf("endpoints do not have %s among their exceptions, which the file has: they were made before the file was changed", strings.Join(lost, ", ")),
+					evidence: []nodedump.Place{at, e.Place}, subject: s.Name,
+					write: "delete the pods of these endpoints, so that their successors' are made from the changed file"})
 			}
 		}
 		break

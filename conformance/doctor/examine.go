@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
@@ -44,7 +45,7 @@ func (x *exam) item(item Item, l *claims.Ledger, d *findings.Document) {
 			continue
 		}
 		out := c.look(x)
-		for _, h := range out.hits {
+		for _, h := range merge(out.hits) {
 			hits++
 			d.Findings = append(d.Findings, x.finding(c, claim, h))
 		}
@@ -63,6 +64,27 @@ func (x *exam) item(item Item, l *claims.Ledger, d *findings.Document) {
 	}
 }
 
+// merge makes one hit of those that say the same.
+func merge(hits []hit) []hit {
+	var out []hit
+	for _, h := range hits {
+		i := slices.IndexFunc(out, func(o hit) bool { return o.says == h.says && o.subject == h.subject && o.level == h.level })
+		if i < 0 {
+			out = append(out, h)
+			continue
+		}
+		for _, p := range h.evidence {
+			if !slices.Contains(out[i].evidence, p) {
+				out[i].evidence = append(out[i].evidence, p)
+			}
+		}
+	}
+	return out
+}
+
+// maxEvidence bounds the places that a finding names.
+const maxEvidence = 8
+
 // holds reports whether the documents of the target have the claim.
 func holds(c *claims.Claim, t claims.Target) bool {
 	return slices.ContainsFunc(c.Support, func(s claims.Support) bool { return s.Status != "undocumented" && s.Holds(t) })
@@ -77,7 +99,11 @@ func (x *exam) finding(c Cause, claim *claims.Claim, h hit) findings.Finding {
 		f.Symptom = t.Symptom
 		f.Write = cmp.Or(f.Write, t.Cure)
 	}
-	for _, p := range h.evidence {
+	for i, p := range h.evidence {
+		if i == maxEvidence {
+			f.Evidence = append(f.Evidence, fmt.Sprintf("%s: and %d more places", p.File, len(h.evidence)-i))
+			break
+		}
 		f.Evidence = append(f.Evidence, p.String())
 	}
 	if len(h.evidence) > 0 {

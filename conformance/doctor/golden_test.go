@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,9 +21,11 @@ var update = flag.Bool("update", false, "write the golden files")
 
 const nodes = "../../fixtures/nodes"
 
+var load = sync.OnceValues(claims.Load)
+
 func ledger(t testing.TB) *claims.Ledger {
 	t.Helper()
-	l, err := claims.Load()
+	l, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}

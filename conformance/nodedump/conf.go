@@ -1,6 +1,7 @@
 package nodedump
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -14,8 +15,14 @@ import (
 	"github.com/winlab-dev/winlab/sim/strict"
 )
 
+// maxConf is the size up to which a file may be configuration or command lines.
+const maxConf = 4 << 20
+
 // conf gives a file to the reader of configuration files.
 func (r *reader) conf(name string, data []byte) (recognised bool) {
+	if len(data) > maxConf {
+		return false // a log
+	}
 	subjects, recognised, mistakes := nodeconf.Read(name, data)
 	for _, s := range subjects {
 		r.subject(s)
@@ -33,11 +40,13 @@ func (r *reader) subject(s *subject.Subject) {
 	if s.Root != nil {
 		line = s.Root.Line
 	}
-	for _, o := range r.node.Subjects {
+	if componentOf(s.On) {
 		// A list of processes is also read as a file with command lines.
-		if o.File == s.File && o.On == s.On && o.Root != nil && o.Root.Line == line && componentOf(s.On) {
+		key := fmt.Sprintf("%s %s %d", s.On, s.File, line)
+		if r.seen[key] {
 			return
 		}
+		r.seen[key] = true
 	}
 	r.node.list(ListConf, Place{File: r.file, Line: line})
 	r.node.Subjects = append(r.node.Subjects, s)

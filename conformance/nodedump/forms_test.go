@@ -239,3 +239,43 @@ func TestLoggedFlags(t *testing.T) {
 		t.Errorf("a command line and a log: %+v", n.Subjects)
 	}
 }
+
+// TestRealDumps reads the dumps of real nodes that the labs use.
+func TestRealDumps(t *testing.T) {
+	n, err := Read("../../fixtures/dumps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(n.Mistakes) > 0 {
+		t.Error(n.Mistakes)
+	}
+	var names []string
+	for _, x := range n.Networks {
+		names = append(names, x.Name+" "+x.Type+" "+x.ManagementIP.String()+" "+fmt.Sprint(x.Subnets, x.Remote))
+	}
+	if got, want := strings.Join(names, "; "), "Calico overlay 10.1.0.5 [192.168.44.0/26] []; flannel.4096 overlay 192.168.79.40 [10.244.1.0/24] [10.244.0.0/24]"; got != want {
+		t.Errorf("networks %s, want %s", got, want)
+	}
+	if len(n.Endpoints) != 1 || fmt.Sprint(n.Endpoints[0].Exceptions) != "[10.96.0.0/12 192.168.0.0/16]" || n.Endpoints[0].Network != "Calico" {
+		t.Errorf("endpoints %+v", n.Endpoints)
+	}
+}
+
+// TestWrappedValues: Format-List wraps long values at a blank.
+func TestWrappedValues(t *testing.T) {
+	n := one("x", `
+ActivityId             : 0481DD58-698B-4829-8FF7-02407876752E
+Extensions             : {@{Id=E7C3B2F0-F3C5-48DF-AF2B-10FED6D72E7A; IsEnabled=False; Name=Microsoft Windows Filtering
+                         Platform}, @{Id=E9B59CFA-2BE1-4B21-828F-B6FBDBDDC017; IsEnabled=False; Name=Microsoft Azure
+                         VFP Switch Extension}}
+ID                     : 777F0851-EF37-4D73-BAE3-8F3464294CCB
+ManagementIP           : 10.0.0.4
+Name                   : cbr0
+NetworkAdapterName     : Ethernet 2
+Subnets                : {@{AddressPrefix=10.244.3.0/24; GatewayAddress=10.244.3.1; Policies=System.Object[]}}
+Type                   : L2Bridge
+`)
+	if len(n.Networks) != 1 || n.Networks[0].Adapter != "Ethernet 2" || fmt.Sprint(n.Networks[0].Subnets) != "[10.244.3.0/24]" || n.Networks[0].Place.Line != 8 {
+		t.Errorf("%+v", n.Networks)
+	}
+}

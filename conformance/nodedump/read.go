@@ -41,7 +41,7 @@ func Read(dir string) (*Node, error) {
 
 // ReadFS reads the files of a file system as those of one node.
 func ReadFS(fsys fs.FS) *Node {
-	r := &reader{node: &Node{listed: map[string]Place{}}}
+	r := &reader{node: &Node{listed: map[string]Place{}}, seen: map[string]bool{}}
 	var names []string
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -84,6 +84,8 @@ type reader struct {
 	kinds []string
 	// flags are the flags that components logged.
 	flags []*subject.Subject
+	// seen are the command lines that were read already.
+	seen map[string]bool
 }
 
 func (r *reader) at(line int) Place {
