@@ -34,7 +34,7 @@ func Examples(ctx context.Context, l *claims.Ledger) ([]result.Static, error) {
 }
 
 func (r *rule) tryExamples() result.Static {
-	s := result.Static{Claim: r.claim.ID, Kind: "rule", Where: r.check.Words(), Rule: &result.Rule{On: r.On, Field: r.Field, When: r.When, Level: r.Level,
+	s := result.Static{Claim: r.claim.ID, Kind: "rule", Where: r.check.Words(), Rule: &result.Rule{On: r.On, Pods: r.Pods, Field: r.Field, Unless: r.Unless, When: r.When, Level: r.Level,
 		Effect: r.Effect, Says: r.Says, Write: r.Write, Bad: r.Bad, Good: r.Good}}
 	if r.Test != "" {
 		s.Rule.Field = r.Test

@@ -154,7 +154,29 @@ func readManifests(name string, in io.Reader, o manifest.Options) (r read) {
 		r.passed["no kind"]++
 	}
 	r.foreign = len(docs) == len(rest) && len(r.subjects) == 0
+	if o.OS != "linux" {
+		for i := range docs {
+			subjects, found := inConfigMap(name, &docs[i])
+			r.subjects = append(r.subjects, subjects...)
+			r.mistakes = append(r.mistakes, found...)
+		}
+	}
 	return r
+}
+
+// inConfigMap reads the configuration of nodes in a ConfigMap, which is where
+// flannel has its net-conf.json and kubeadm what kube-proxy is told.
+func inConfigMap(name string, d *source.Doc) ([]*subject.Subject, strict.Mistakes) {
+	if kind := source.Child(d.Root, "kind"); kind == nil || kind.Value != "ConfigMap" {
+		return nil, nil
+	}
+	// Most ConfigMaps hold nothing of the kind, so the text is given its place in
+	// the file only when something was found.
+	subjects, found := nodeconf.Embedded(name, nil, d.Root)
+	if len(subjects)+len(found) == 0 {
+		return nil, nil
+	}
+	return nodeconf.Embedded(name, append(bytes.Repeat([]byte("\n"), d.Line-1), d.Text...), d.Root)
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -21,9 +21,9 @@ import (
 
 // Options say how to check.
 type Options struct {
-	// Targets are the settings; Assumed is noted in the document.
+	// Targets are the settings; Assumed are the flags of what was not asked for.
 	Targets []claims.Target
-	Assumed bool
+	Assumed []string
 	// NetworkGiven is set when the network was asked for; otherwise the
 	// configuration files among the inputs say which one it is.
 	NetworkGiven bool
@@ -91,6 +91,7 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 			continue
 		}
 		doc.Files++
+		doc.Read = append(doc.Read, inputs[i].Name)
 		doc.Documents += r.documents
 		all = append(all, r.subjects...)
 		for kind, n := range r.passed {
@@ -104,6 +105,9 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 	e := &evaluation{rules: rules, all: all, targets: o.Targets, seen: map[key]*spot{}, fields: map[asked][]subject.Hit{}, memo: map[any]any{}}
 	if !o.NetworkGiven {
 		e.networks = networksOf(all)
+	}
+	if e.networks[""].Network != "" {
+		doc.Assumed = slices.DeleteFunc(slices.Clone(doc.Assumed), func(f string) bool { return f == "--network" })
 	}
 	for _, t := range e.settings() {
 		doc.Settings = append(doc.Settings, t.String())

@@ -49,36 +49,43 @@ func Pairs(l *claims.Ledger, minor string) []claims.Release {
 	return out
 }
 
-// Targets are the settings of a choice. Assumed reports whether any part of
-// the only setting was not asked for.
-func (c Choice) Targets(l *claims.Ledger) (targets []claims.Target, assumed bool, err error) {
+// Targets are the settings of a choice. Assumed are the flags of what was not
+// asked for and taken by default.
+func (c Choice) Targets(l *claims.Ledger) (targets []claims.Target, assumed []string, err error) {
 	minors, err := c.minors(l)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	networks, err := c.networks()
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	for _, minor := range minors {
 		releases, err := c.releases(l, minor)
 		if err != nil {
-			return nil, false, err
+			return nil, nil, err
 		}
 		for _, r := range releases {
 			for _, n := range networks {
 				more, err := c.rest(minor, r, n)
 				if err != nil {
-					return nil, false, err
+					return nil, nil, err
 				}
 				targets = append(targets, more...)
 			}
 		}
 	}
 	if len(targets) == 0 {
-		return nil, false, fmt.Errorf("no documented setting has Kubernetes %s on Windows Server %s; leave one of them out, or name one of each", c.Kubernetes, c.Windows)
+		return nil, nil, fmt.Errorf("no documented setting has Kubernetes %s on Windows Server %s; leave one of them out, or name one of each", c.Kubernetes, c.Windows)
 	}
-	return targets, !c.All && (c.Kubernetes == "" || c.Windows == "" || c.Network == "" || c.Runtime == ""), nil
+	for _, f := range []struct{ flag, value string }{
+		{"--kubernetes", c.Kubernetes}, {"--windows", c.Windows}, {"--network", c.Network}, {"--proxy", c.Proxy}, {"--runtime", c.Runtime},
+	} {
+		if f.value == "" && !(c.All && (f.flag == "--kubernetes" || f.flag == "--windows")) {
+			assumed = append(assumed, f.flag)
+		}
+	}
+	return targets, assumed, nil
 }
 
 func split(s string) []string {

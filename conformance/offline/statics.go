@@ -36,8 +36,10 @@ func Statics(ctx context.Context, l *claims.Ledger, nodes string) ([]result.Stat
 			s := result.Static{Claim: c.ID, Disputed: k.Disputed || c.Disputed, Kind: k.Kind(), Where: k.Words(), Check: result.Check{Level: result.Model, What: k.String()}}
 			switch {
 			case k.Placement != nil:
+				s.Input = strings.TrimSpace(k.Placement.Pod)
 				place(&s, k)
 			case k.Resources != nil:
+				s.Input = inputOf(k.Resources)
 				allocate(&s, k)
 			case k.Doctor != nil && nodes != "":
 				diagnose(&s, l, nodes, k)
@@ -114,6 +116,21 @@ func allocate(s *result.Static, k claims.Check) {
 		got, err := resources.Evaluate(v, k.Resources.Capacity, k.Resources.Kubelet, k.Resources.Container)
 		return pairs(got, k.Resources.Want), "", err
 	})
+}
+
+// inputOf writes what the model of the kubelet is asked about.
+func inputOf(r *claims.Resources) string {
+	var lines []string
+	if len(r.Capacity) > 0 {
+		lines = append(lines, "capacity: "+pairs(r.Capacity, r.Capacity))
+	}
+	if r.Kubelet != "" {
+		lines = append(lines, "kubelet: "+strings.TrimSpace(r.Kubelet))
+	}
+	if len(r.Container) > 0 {
+		lines = append(lines, "container: "+pairs(r.Container, r.Container))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // diagnose lets the doctor look at a folder. The setting is what the check's

@@ -13,10 +13,10 @@ type Document struct {
 	// Tool is the version of winlab, Command what was typed.
 	Tool    string `json:"tool"`
 	Command string `json:"command"`
-	// Settings are the settings that were checked, in words; the first one was
-	// taken by default where Assumed is set.
+	// Settings are the settings that were checked, in words; Assumed
+	// names the flags of those parts that were not asked for and taken by default.
 	Settings []string `json:"settings"`
-	Assumed  bool     `json:"assumed,omitempty"`
+	Assumed  []string `json:"assumed,omitempty"`
 	// Files and Documents count what was read.
 	Files     int `json:"files"`
 	Documents int `json:"documents"`

@@ -50,7 +50,7 @@ func several() *findings.Document {
 
 // ill is what the doctor finds in a folder.
 func ill() *findings.Document {
-	return &findings.Document{Schema: findings.Schema, Tool: "winlab v0.1.0-sample", Command: "winlab doctor node", Settings: []string{k20}, Assumed: true, Files: 7, Documents: 7,
+	return &findings.Document{Schema: findings.Schema, Tool: "winlab v0.1.0-sample", Command: "winlab doctor node", Settings: []string{k20}, Assumed: []string{"--network", "--runtime"}, Files: 7, Documents: 7,
 		Healthy:     []string{"kubelet has --hostname-override", "cbr0 is an l2bridge network"},
 		NotExamined: []string{"HNS endpoints: take them with Get-HnsEndpoint"},
 		Findings: []findings.Finding{{File: "node/kube-proxy.txt", Line: 1, Column: 8, Subject: "kube-proxy", Level: findings.Error, Claim: "trouble-source-vip", ClaimTitle: "No source VIP on an overlay", Message: "kube-proxy has no --source-vip, and the network is an overlay",

@@ -63,8 +63,8 @@ func SARIF(w io.Writer, doc *Document) error {
 	}
 	run.AddInvocation(inv)
 	bag := sarif.NewPropertyBag().Add("settings", lines(d.Settings))
-	if d.Assumed {
-		bag.Add("assumed", true)
+	if len(d.Assumed) > 0 {
+		bag.Add("assumed", lines(d.Assumed))
 	}
 	run.WithProperties(bag)
 	b, err := json.MarshalIndent(sarif.NewReport().AddRun(run), "", " ")

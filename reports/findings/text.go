@@ -156,8 +156,12 @@ func (p *printer) summary() {
 		fmt.Fprintf(p.w, " in %d settings, %s", n, clean.Line(settingsWords(d.Settings)))
 	}
 	p.w.WriteByte('\n')
-	if d.Assumed {
-		p.w.WriteString("the setting is the newest that the documents cover; choose another with --kubernetes, --windows, --network and --runtime\n")
+	if n := len(d.Assumed); n > 0 {
+		flags := clean.Line(d.Assumed[n-1])
+		if n > 1 {
+			flags = clean.Line(strings.Join(d.Assumed[:n-1], ", ")) + " and " + flags
+		}
+		fmt.Fprintf(p.w, "taken by default, the newest that the documents cover: choose with %s\n", flags)
 	}
 	if len(d.Passed) > 0 {
 		var kinds []string
