@@ -165,6 +165,31 @@ func TestNoCommandLine(t *testing.T) {
 	}
 }
 
+// TestLargeFiles: inputs that grow faster than they look. A reader that is
+// not bounded does not come back from them.
+func TestLargeFiles(t *testing.T) {
+	most := func(s string) string { return strings.Repeat(s, maxSize/len(s)) }
+	for name, c := range map[string]struct{ file, text string }{
+		"one line of JSON":            {"a.conf", `{"cniVersion":"0.2.0","name":"a","type":"win-bridge","policies":[` + strings.TrimSuffix(strings.Repeat(`{"name":"x"},`, maxSize/20), ",") + "]}"},
+		"keys that no plugin reads":   {"a.conf", `{"cniVersion":"0.2.0","type":"nat"` + strings.Repeat(`,"x":0`, maxSize/10) + "}"},
+		"parentheses without end":     {"a.ps1", most("$(")},
+		"here-strings without end":    {"a.ps1", most("@\"\n")},
+		"apostrophes":                 {"a.txt", most("' ")},
+		"braces":                      {"a.ps1", most("if {")},
+		"many commands and variables": {"a.cmd", most("kubelet.exe --v=1\r\nset A=B\r\n")},
+		"lists of lists":              {"a.ps1", "$a = @()\n$b = @(" + strings.Repeat("$a ", 4000) + ")\n$c = @(" + strings.Repeat("$b ", 4000) + ")\n$d = @(" + strings.Repeat("$c ", 4000) + ")\nkubelet.exe --v=1 $d\n"},
+		"a text in quotes":            {"a.ps1", `iex "kubelet.exe ` + strings.Repeat("--a`\"b`\" ", maxSize/20) + `"`},
+		"lines of subnet.env":         {"subnet.env", most("FLANNEL_MTU=1\n")},
+	} {
+		if _, ok, mistakes := Read(c.file, []byte(c.text)); !ok {
+			t.Errorf("%s: not recognised, %d mistakes", name, len(mistakes))
+		}
+	}
+	if _, ok, mistakes := Read("a.ps1", []byte(most("# \n")+"    ")); !ok || len(mistakes) != 1 {
+		t.Errorf("a file above the limit: %v %v", ok, mistakes)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{
 		netConf, "\ufeff" + netConf, string(utf16le(netConf)), "FLANNEL_NETWORK=1\n", "kube-proxy.exe --a=$(b --c --kubeconfig=d `\n @(\"x\", 'y') @\"\n{\"cniVersion\":\"\",\"type\":\"nat\"}\n\"@",

@@ -54,6 +54,8 @@ type scanner struct {
 	ids     int
 	out     []statement
 	pending string // the header of the last block that ended, for else
+	// endless are the ends of here-strings that do not come any more.
+	endless map[string]bool
 }
 
 // scan takes a script apart.
@@ -281,8 +283,15 @@ func (s *scanner) word() {
 // here reads a here-string, which ends with its mark at the beginning of a line.
 func (s *scanner) here(rest, mark string, b *strings.Builder) bool {
 	line := strings.TrimRight(rest[2:max(strings.IndexByte(rest, '\n'), 2)], " \t\r")
+	if line != "" || s.endless[mark] {
+		return false
+	}
 	end := strings.Index(rest, "\n"+mark)
-	if line != "" || end < 0 {
+	if end < 0 {
+		if s.endless == nil {
+			s.endless = map[string]bool{}
+		}
+		s.endless[mark] = true
 		return false
 	}
 	b.WriteString(rest[strings.IndexByte(rest, '\n')+1 : max(end, strings.IndexByte(rest, '\n')+1)])
@@ -346,7 +355,7 @@ func (s *scanner) nested(rest string) string {
 		end = '}'
 	}
 	depth := 0
-	for i := 1; i < len(rest) && i < 2000; i++ {
+	for i := 1; i < len(rest) && i < 1000; i++ {
 		switch rest[i] {
 		case begin:
 			depth++

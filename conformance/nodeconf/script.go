@@ -1,6 +1,7 @@
 package nodeconf
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -37,13 +38,23 @@ type script struct {
 	// commands that are called directly in between.
 	services []*Service
 	made     []func() []*subject.Subject
+	// budget is how many more words may be put together: lists that name lists
+	// grow fast.
+	budget int
 }
+
+// maxLines bounds the command lines of one file, and the variables that it sets.
+const maxLines = 1000
 
 // script finds the command lines of kubelet, kube-proxy and flanneld in a text.
 func (s *input) script(d dialect) []*subject.Subject {
-	r := &script{input: s, d: d, scalars: scalars(s.text), lists: map[string]*variable{}}
+	r := &script{input: s, d: d, scalars: scalars(s.text), lists: map[string]*variable{}, budget: 1 << 20}
 	var all []*subject.Subject
 	for _, st := range scan(s.text, d) {
+		if len(r.made) >= maxLines || len(r.env) >= maxLines {
+			s.mistake(st.words[0].at, fmt.Sprintf("more than %d command lines or variables in one file; what follows is not looked at", maxLines))
+			break
+		}
 		r.statement(st, 0)
 		for _, w := range st.words {
 			if w.here > 0 {
@@ -308,6 +319,8 @@ func (r *script) split(w word) []word {
 				if i := strings.Index(r.text[cursor:end], name); i >= 0 {
 					inner.at = cursor + i
 					cursor = inner.at + len(name)
+				} else {
+					cursor = len(r.text) // written otherwise than it reads
 				}
 			}
 			out = append(out, inner)
@@ -394,6 +407,9 @@ func branch(blocks []block) string {
 func (r *script) flatten(words []word, depth int) (flat []word, whole bool) {
 	whole = true
 	for _, w := range words {
+		if r.budget--; r.budget < 0 {
+			return flat, false
+		}
 		// "--iface $ip": the variable is the flag's value.
 		value := false
 		if n := len(flat); n > 0 && strings.HasPrefix(flat[n-1].text, "--") {

@@ -10,9 +10,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/strict"
 )
 
-// maxSize bounds a file: configurations of a node have kilobytes, and a
-// mistaken argument should not be read for minutes.
-const maxSize = 8 << 20
+// maxSize bounds a file in bytes: configurations of a node have kilobytes, and
+// a mistaken argument should not be read for minutes.
+const maxSize = 1 << 20
 
 // input is a file, or a part of one, as UTF-8 with the places of its lines.
 type input struct {
@@ -25,6 +25,10 @@ type input struct {
 	place func(line, column int) (int, int)
 
 	mistakes strict.Mistakes
+
+	// The last place that was asked for: places are asked for in order, and a
+	// line may be as long as the file.
+	lastOffset, lastLine, lastColumn int
 }
 
 func newInput(file, text string) *input {
@@ -48,7 +52,13 @@ func (s *input) at(offset int) (line, column int) {
 			hi = mid
 		}
 	}
-	line, column = lo+1, utf8.RuneCountInString(s.text[s.lines[lo]:offset])+1
+	line, column = lo+1, 1
+	from := s.lines[lo]
+	if s.lastLine == line && s.lastOffset <= offset {
+		from, column = s.lastOffset, s.lastColumn
+	}
+	column += utf8.RuneCountInString(s.text[from:offset])
+	s.lastOffset, s.lastLine, s.lastColumn = offset, line, column
 	if s.place != nil {
 		return s.place(line, column)
 	}

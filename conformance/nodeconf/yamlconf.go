@@ -6,6 +6,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 
@@ -48,13 +49,15 @@ func Embedded(file string, data []byte, doc *yaml.Node) ([]*subject.Subject, str
 	if entries == nil || entries.Kind != yaml.MappingNode {
 		return nil, nil
 	}
-	decoded, _ := decode(data)
-	lines := strings.Split(decoded, "\n")
+	lines := sync.OnceValue(func() []string {
+		decoded, _ := decode(data)
+		return strings.Split(decoded, "\n")
+	})
 	var all []*subject.Subject
 	var found strict.Mistakes
 	for i := 0; i+1 < len(entries.Content); i += 2 {
 		key, value := entries.Content[i], entries.Content[i+1]
-		if value.Kind != yaml.ScalarNode || strings.TrimSpace(value.Value) == "" {
+		if value.Kind != yaml.ScalarNode || strings.TrimSpace(value.Value) == "" || len(value.Value) > maxSize {
 			continue
 		}
 		s := newInput(file, value.Value)
@@ -74,10 +77,11 @@ func Embedded(file string, data []byte, doc *yaml.Node) ([]*subject.Subject, str
 // placeIn maps places of a scalar's text to places of its file. Only a literal
 // block has its lines as the file has them; for other scalars the beginning is
 // all that is known.
-func placeIn(n *yaml.Node, lines []string) func(line, column int) (int, int) {
+func placeIn(n *yaml.Node, file func() []string) func(line, column int) (int, int) {
 	text := strings.Split(n.Value, "\n")
 	return func(line, column int) (int, int) {
 		at := n.Line + line // the block begins on the line after its indicator
+		lines := file()
 		if n.Style&yaml.LiteralStyle == 0 || line > len(text) || at > len(lines) {
 			return n.Line, n.Column
 		}
