@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 
@@ -47,18 +48,23 @@ func LoadFS(fsys fs.FS, glob string) (*Ledger, error) {
 	if len(names) == 0 {
 		return nil, Mistakes{{File: glob, Message: "no file of claims here; write one per area, for example flows.yaml"}}
 	}
-	var files []File
-	var found Mistakes
-	for _, name := range names {
-		text, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			found = append(found, Mistake{File: name, Message: err.Error()})
-			continue
-		}
-		f, mistakes := parse(name, text)
-		found = append(found, mistakes...)
-		files = append(files, f)
+	// Every command that looks at claims waits for this: the files are read side
+	// by side.
+	files := make([]File, len(names))
+	mistakes := make([]Mistakes, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() {
+			text, err := fs.ReadFile(fsys, name)
+			if err != nil {
+				mistakes[i] = Mistakes{{File: name, Message: err.Error()}}
+				return
+			}
+			files[i], mistakes[i] = parse(name, text)
+		})
 	}
+	wg.Wait()
+	found := slices.Concat(mistakes...)
 	if err := found.AsError(); err != nil {
 		return nil, err
 	}
