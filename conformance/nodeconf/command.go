@@ -19,6 +19,8 @@ type Command struct {
 	// Incomplete is set when a part of the line comes from somewhere else, a
 	// variable for example: what is not seen may still be there.
 	Incomplete bool
+	// InPod is set when it runs in a container, whose environment is elsewhere.
+	InPod bool
 	// Service is the name of the service that it belongs to, and Manager what
 	// keeps it: "nssm" or "sc"; empty for a direct call.
 	Service, Manager string
@@ -175,7 +177,7 @@ func Arguments(file string, command []*yaml.Node) *subject.Subject {
 	if forLinux(text(command[i]), exe, shell) {
 		return nil
 	}
-	c := &Command{Program: program, Path: text(command[i])}
+	c := &Command{Program: program, Path: text(command[i]), InPod: true}
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: command[i].Line, Column: command[i].Column}
 	var words []word
 	for j, n := range command[i+1:] {

@@ -70,6 +70,7 @@ func readerOf(on string) string {
 // read recognises a text and reads it. embedded is true for a part of a
 // ConfigMap.
 func (s *input) read(name string, embedded bool) ([]*subject.Subject, bool) {
+	s.embedded = embedded
 	head := strings.TrimSpace(s.text)
 	ending := strings.ToLower(path.Ext(name))
 	switch {

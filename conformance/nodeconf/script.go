@@ -340,7 +340,7 @@ func (r *script) command(words []word, blocks []block, at int, incomplete bool, 
 	if svc == nil && forLinux(pathWord, exe, r.d) {
 		return nil
 	}
-	c := &Command{Program: program, Path: pathWord, Incomplete: incomplete, Branch: branch(blocks)}
+	c := &Command{Program: program, Path: pathWord, Incomplete: incomplete, InPod: r.embedded, Branch: branch(blocks)}
 	if svc != nil {
 		c.Service, c.Manager = svc.Name, svc.Manager
 	}

@@ -169,6 +169,9 @@ func missingFlag(c *subject.Context, s *subject.Subject, args map[string]string)
 		return nil
 	}
 	flag := args["flag"]
+	if cmd != nil && cmd.InPod && strings.Contains(flag, "$") {
+		return nil // the container's environment has it, or not
+	}
 	for _, alternative := range strings.Fields(flag) {
 		if at(s, alternative) != nil {
 			return nil

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/conformance/subject"
 )
@@ -173,6 +175,29 @@ func TestGoodFixtures(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestContainerArguments: a command line that a manifest has, entry by entry.
+func TestContainerArguments(t *testing.T) {
+	var doc yaml.Node
+	text := "- powershell\n- -c\n- $env:CONTAINER_SANDBOX_MOUNT_POINT/kube-proxy.exe\n- --proxy-mode=kernelspace\n- --v\n- '4'\n- --hostname-override=$(NODE)--kubeconfig=/x\n"
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatal(err)
+	}
+	s := Arguments("ds.yaml", doc.Content[0].Content)
+	if s == nil {
+		t.Fatal("not seen")
+	}
+	if got, want := show([]*subject.Subject{s}), "kube-proxy \"kube-proxy\" 3:3\n  --proxy-mode: 4:3 kernelspace\n  --v: 5:3 4\n  --kubeconfig: 7:3 /x\n  --hostname-override: 7:3 $(NODE)\n"; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	c := &subject.Context{All: []*subject.Subject{s}}
+	if hits := missingFlag(c, s, map[string]string{"flag": "--network-name $KUBE_NETWORK"}); hits != nil {
+		t.Error("a container's environment is not seen")
+	}
+	if s := Arguments("ds.yaml", []*yaml.Node{{Kind: yaml.ScalarNode, Value: "/usr/local/bin/kube-proxy"}}); s != nil {
+		t.Error("kube-proxy for Linux")
 	}
 }
 

@@ -25,6 +25,8 @@ type input struct {
 	place func(line, column int) (int, int)
 
 	mistakes strict.Mistakes
+	// embedded is set for a part of a ConfigMap.
+	embedded bool
 
 	// The last place that was asked for: places are asked for in order, and a
 	// line may be as long as the file.
