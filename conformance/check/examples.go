@@ -226,9 +226,7 @@ func every(w claims.Where) func(func(claims.Target) bool) {
 	runtimes := append([]string{""}, near(w.RuntimeVersion)...)
 	minors := claims.Minors()
 	slices.Reverse(minors)
-	for _, v := range near(w.Kubernetes) {
-		minors = append(minors, v)
-	}
+	minors = append(minors, near(w.Kubernetes)...)
 	releases := slices.Clone(claims.Releases)
 	slices.Reverse(releases)
 	releases = append(releases, claims.Release{}) // a build of no release here

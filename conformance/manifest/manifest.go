@@ -3,7 +3,6 @@ package manifest
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -188,6 +187,3 @@ func replicas(n *int32) int {
 	}
 	return int(*n)
 }
-
-// quote is for messages.
-func quote(s string) string { return strconv.Quote(s) }
