@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/nodedump"
+	"github.com/winlab-dev/winlab/conformance/subject"
 )
 
 func pingOutside(x *exam) look {
@@ -53,19 +54,20 @@ func exceptionCovers(x *exam) look {
 	return out
 }
 
-// masquerades reports whether the plugin adds a range to the exceptions itself:
-// win-bridge and win-overlay do so with ipMasq and ipMasqNetwork
-// (containernetworking/plugins pkg/hns ApplyOutboundNatPolicy).
-func masquerades(list []known, x *exam) []known {
-	for _, s := range x.subjects("cni") {
-		if text(fold(s.Root, "ipMasq")) != "true" {
-			continue
-		}
-		if p, err := netip.ParsePrefix(text(fold(s.Root, "ipMasqNetwork"))); err == nil {
-			list = append(list, known{prefix: p.Masked()})
-		}
+// added are the ranges that the plugins put among the exceptions themselves:
+// win-bridge its ipMasqNetwork (containernetworking/plugins win-bridge
+// processEndpointArgs), which flannel's plugin sets to the cluster's network
+// (flannel-io/cni-plugin flannel_windows.go doCmdAdd). win-overlay adds the
+// node's own subnet only.
+func (x *exam) added(s *subject.Subject) []known {
+	kind := program(text(fold(s.Root, "type")))
+	if kind == "flannel" && x.delegate == "win-bridge" && x.cluster.prefix.IsValid() {
+		return []known{x.cluster}
 	}
-	return list
+	if p, err := netip.ParsePrefix(text(fold(s.Root, "ipMasqNetwork"))); err == nil && kind == "win-bridge" {
+		return []known{{prefix: p.Masked()}}
+	}
+	return nil
 }
 
 func exceptionMisses(x *exam) look {
@@ -84,7 +86,7 @@ func exceptionMisses(x *exam) look {
 			continue
 		}
 		looked = true
-		list = masquerades(list, x)
+		effective := append(slices.Clone(list), x.added(s)...)
 		type want struct {
 			what  string
 			known known
@@ -100,11 +102,11 @@ func exceptionMisses(x *exam) look {
 				whole = false
 				continue
 			}
-			if covers(list, w.known.prefix) {
+			if covers(effective, w.known.prefix) {
 				continue
 			}
 			at := placeOf(s, "ExceptionList without "+w.known.prefix.String())
-			if len(list) > 0 && list[0].place.File != "" {
+			if len(list) > 0 {
 				at = list[0].place
 				at.Text = "ExceptionList " + prefixes(list)
 			}

@@ -59,6 +59,7 @@ func TestNoFalseAlarm(t *testing.T) {
 		"a failed trial to what is not in the list":          {files: map[string]string{"ipconfig.txt": ipconfig, "subnet.env": subnetEnv, "cni.conf": l2Conf, "x.txt": "PS C:\\> kubectl exec web -- curl.exe http://203.0.113.10/\ncurl: (28) Connection timed out\n"}},
 		"an overlay without the nodes' network":              {files: map[string]string{"ipconfig.txt": ipconfig, "subnet.env": subnetEnv, "cni.conf": strings.NewReplacer(`, "192.168.1.0/24"`, "", "win-bridge", "win-overlay", "cbr0", "vxlan0").Replace(l2Conf)}},
 		"a range that holds the wanted one":                  {files: map[string]string{"ipconfig.txt": ipconfig, "subnet.env": subnetEnv, "cni.conf": strings.Replace(l2Conf, `"10.244.0.0/16", "10.96.0.0/12"`, `"10.0.0.0/8"`, 1)}},
+		"flannel adds the cluster's range for win-bridge":    {files: map[string]string{"subnet.env": subnetEnv, "cni.conf": strings.Replace(l2Conf, `"10.244.0.0/16", `, "", 1)}},
 		"the name in another case":                           {files: map[string]string{"nodes.txt": nodesTxt, "p.txt": strings.Replace(kubeProxy, "=win1", "=WIN1", 1)}},
 		"a name that is filled in later":                     {files: map[string]string{"nodes.txt": nodesTxt, "start-kubeproxy.ps1": "c:\\k\\kube-proxy.exe --hostname-override=$(hostname) --proxy-mode=kernelspace\n"}},
 		"a script without the name, and a process with it":   {files: map[string]string{"nodes.txt": nodesTxt, "p.txt": kubeProxy, "old.ps1": "c:\\k\\kube-proxy.exe --proxy-mode=kernelspace --kubeconfig=c:\\k\\config\n"}},
@@ -90,7 +91,7 @@ func TestOtherSymptoms(t *testing.T) {
 		want   string
 	}{
 		"everything is an exception":              {files: map[string]string{"cni.conf": strings.Replace(l2Conf, `"192.168.1.0/24"`, `"192.168.1.0/24", "0.0.0.0/0"`, 1)}, want: "exception-covers-destination"},
-		"the cluster's range is missing":          {files: map[string]string{"subnet.env": subnetEnv, "cni.conf": strings.Replace(l2Conf, `"10.244.0.0/16", `, "", 1)}, want: "exception-misses-range"},
+		"the cluster's range is missing":          {files: map[string]string{"subnet.env": subnetEnv, "cni.conf": strings.NewReplacer(`"10.244.0.0/16", `, "", "win-bridge", "win-overlay").Replace(l2Conf)}, want: "exception-misses-range"},
 		"a configuration file without the name":   {files: map[string]string{"p.txt": strings.Replace(kubeProxy, "--hostname-override=win1", "--config=c:\\k\\kube-proxy.yaml", 1), "kube-proxy.yaml": "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: kernelspace\n"}, want: "hostname-override-missing"},
 		"a configuration file with another name":  {files: map[string]string{"nodes.txt": nodesTxt, "p.txt": strings.Replace(kubeProxy, "--hostname-override=win1", "--config=c:\\k\\kube-proxy.yaml", 1), "kube-proxy.yaml": "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: kernelspace\nhostnameOverride: win7\n"}, want: "hostname-override-other"},
 		"another node's subnet in HNS":            {files: map[string]string{"subnet.env": subnetEnv, "n.json": `{"ID":"A","Name":"flannel.4096","Type":"Overlay","Subnets":[{"AddressPrefix":"10.244.1.0/24"}],"Policies":[{"Type":"RemoteSubnetRoute","DestinationPrefix":"10.244.1.0/24"}]}`}, want: "subnet-env-duplicate"},
