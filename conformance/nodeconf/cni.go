@@ -51,28 +51,6 @@ var linuxPlugins = []string{
 // linuxDelegateKeys are fields of a delegate that only Linux plugins read.
 var linuxDelegateKeys = []string{"isdefaultgateway", "isgateway", "hairpinmode", "forceaddress", "bridge", "promiscmode", "mtu"}
 
-// The spellings of the plugins' documentation, by place.
-var (
-	pluginKeys = []string{
-		"cniVersion", "name", "type", "ipam", "dns", "policies", "apiVersion", "runtimeConfig", "loopbackDSR", "capabilities",
-		"AdditionalArgs", "master", "prevResult", "args", "optionalFlags", "ipMasq", "ipMasqNetwork", "endpointMacPrefix",
-		"delegate", "subnetFile", "dataDir", "plugins", "disableCheck", "mode", "adapterName", "windowsSettings", "bridge",
-	}
-	dnsKeys    = []string{"nameservers", "domain", "search", "options"}
-	ipamKeys   = []string{"type", "subnet", "routes", "ranges", "dataDir", "environment"}
-	routeKeys  = []string{"GW", "dst"}
-	policyKeys = []string{"name", "value"}
-	valueKeys  = []string{
-		"Type", "ExceptionList", "Exceptions", "Destinations", "Settings", "DestinationPrefix", "NextHop", "NeedEncap", "VIP", "VirtualIP",
-		"Protocol", "InternalPort", "ExternalPort",
-	}
-	netConfKeys = []string{
-		"Network", "SubnetMin", "SubnetMax", "SubnetLen", "Backend", "EnableIPv4", "EnableIPv6", "IPv6Network", "IPv6SubnetMin",
-		"IPv6SubnetMax", "IPv6SubnetLen", "EnableNFTables",
-	}
-	backendKeys = []string{"Name", "Type", "VNI", "Port", "DirectRouting", "GBP", "MacPrefix", "DNSServerList", "Learning", "MTU", "Mac"}
-)
-
 // maxTried bounds what is given to the model of the plugins, in bytes; real
 // configurations have two thousand.
 const maxTried = 64 << 10
@@ -167,83 +145,6 @@ func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Proble
 	}
 	name := "CNI configuration " + text(source.Child(tree, "name"))
 	return []*subject.Subject{{On: "cni", Name: strings.TrimSpace(name), File: s.file, Root: tree, Value: c}}
-}
-
-// pluginTree is the configuration of one plugin with the keys spelt as the
-// documentation has them.
-func pluginTree(n *yaml.Node) *yaml.Node {
-	return below(n, map[string]func(*yaml.Node) *yaml.Node{
-		"delegate": func(d *yaml.Node) *yaml.Node {
-			d = spelled(d, pluginKeys)
-			return below(d, map[string]func(*yaml.Node) *yaml.Node{"dns": dnsTree, "ipam": ipamTree, "policies": policyTree, "AdditionalArgs": policyTree})
-		},
-		"dns": dnsTree, "ipam": ipamTree, "policies": policyTree, "AdditionalArgs": policyTree,
-	})
-}
-
-func dnsTree(n *yaml.Node) *yaml.Node { return spelled(n, dnsKeys) }
-
-func ipamTree(n *yaml.Node) *yaml.Node {
-	return below(spelled(n, ipamKeys), map[string]func(*yaml.Node) *yaml.Node{
-		"routes": func(l *yaml.Node) *yaml.Node {
-			return each(l, func(r *yaml.Node) *yaml.Node { return spelled(r, routeKeys) })
-		},
-	})
-}
-
-func policyTree(l *yaml.Node) *yaml.Node {
-	return each(l, func(p *yaml.Node) *yaml.Node {
-		return below(spelled(p, policyKeys), map[string]func(*yaml.Node) *yaml.Node{
-			"value": func(v *yaml.Node) *yaml.Node {
-				return below(spelled(v, valueKeys), map[string]func(*yaml.Node) *yaml.Node{
-					"Settings": func(v *yaml.Node) *yaml.Node { return spelled(v, valueKeys) },
-				})
-			},
-		})
-	})
-}
-
-// spelled copies a map with its keys spelt as in names: Go's decoder, which all
-// these programs use, does not tell "Policies" from "policies".
-func spelled(n *yaml.Node, names []string) *yaml.Node {
-	if n == nil || n.Kind != yaml.MappingNode {
-		return n
-	}
-	out := *n
-	out.Content = slices.Clone(n.Content)
-	for i := 0; i < len(out.Content); i += 2 {
-		key := *out.Content[i]
-		if j := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, key.Value) }); j >= 0 {
-			key.Value = names[j]
-			out.Content[i] = &key
-		}
-	}
-	return &out
-}
-
-// below replaces values of a map that spelled has copied.
-func below(n *yaml.Node, change map[string]func(*yaml.Node) *yaml.Node) *yaml.Node {
-	if n == nil || n.Kind != yaml.MappingNode {
-		return n
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if f := change[n.Content[i].Value]; f != nil {
-			n.Content[i+1] = f(n.Content[i+1])
-		}
-	}
-	return n
-}
-
-func each(n *yaml.Node, f func(*yaml.Node) *yaml.Node) *yaml.Node {
-	if n == nil || n.Kind != yaml.SequenceNode {
-		return n
-	}
-	out := *n
-	out.Content = slices.Clone(n.Content)
-	for i := range out.Content {
-		out.Content[i] = f(out.Content[i])
-	}
-	return &out
 }
 
 func pluginName(s string) string { return strings.TrimSuffix(strings.ToLower(s), ".exe") }
