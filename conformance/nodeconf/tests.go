@@ -148,6 +148,9 @@ func otherVersion(c *subject.Context, s *subject.Subject, args map[string]string
 		switch {
 		case v > l.last && args["when"] != "new":
 			versions = fmt.Sprintf("1.%d is the last version with it", l.last)
+			if l.last < 14 { // 1.6 to 1.13 were not looked at
+				versions = "it was gone before 1.14"
+			}
 		case v < l.first && l.first > 14 && args["when"] != "gone":
 			versions = fmt.Sprintf("it came with 1.%d", l.first)
 		default:

@@ -89,6 +89,7 @@ func TestTests(t *testing.T) {
 		{"flag-of-other-version", "a.cmd", "kubelet.exe --network-plugin=cni --v=4", k("1.24"), nil, []string{"1 --network-plugin 1.23 is the last version with it"}},
 		{"flag-of-other-version", "a.cmd", "kubelet.exe --network-plugin=cni --v=4", k("1.23"), nil, nil},
 		{"flag-of-other-version", "a.cmd", "kube-proxy.exe --root-hnsendpoint-name=x", k("1.20"), nil, []string{"1 --root-hnsendpoint-name it came with 1.24"}},
+		{"flag-of-other-version", "a.cmd", "kubelet.exe --require-kubeconfig=true", k("1.20"), nil, []string{"1 --require-kubeconfig it was gone before 1.14"}},
 		{"missing-flag", "a.cmd", "kube-proxy.exe --v=4", k("1.20"), map[string]string{"flag": "--hostname-override"}, []string{"1 --hostname-override"}},
 		{"missing-flag", "a.ps1", "kube-proxy.exe --v=4 $more", k("1.20"), map[string]string{"flag": "--hostname-override"}, nil},
 		{"missing-flag", "a.cmd", "kube-proxy.exe --config=a", k("1.20"), map[string]string{"flag": "--hostname-override", "config": "hostnameOverride"}, nil},
