@@ -70,6 +70,15 @@ func (x *exam) added(s *subject.Subject) []known {
 	return nil
 }
 
+// serviceFor is the Services' range as far as it concerns a configuration: one
+// that another configuration names may be that of another network.
+func (x *exam) serviceFor(s *subject.Subject) known {
+	if from := x.service.place.File; from != s.File && slices.ContainsFunc(x.subjects("cni"), func(o *subject.Subject) bool { return o.File == from }) {
+		return known{}
+	}
+	return x.service
+}
+
 func exceptionMisses(x *exam) look {
 	var out look
 	if len(x.subjects("cni")) == 0 {
@@ -92,7 +101,7 @@ func exceptionMisses(x *exam) look {
 			known known
 			level string
 		}
-		wants := []want{{"the cluster's pods", x.cluster, "error"}, {"the Services", x.service, "warning"}}
+		wants := []want{{"the cluster's pods", x.cluster, "error"}, {"the Services", x.serviceFor(s), "warning"}}
 		if x.network() == "l2bridge" {
 			// On an overlay the nodes' network is outside of what pods see.
 			wants = append(wants, want{"the nodes' network", x.management, "warning"})

@@ -120,7 +120,12 @@ func (r *reader) read(fsys fs.FS, name string) {
 		r.mistake(name, 0, fmt.Sprintf("cannot be read: %v", err))
 		f.Skipped = "cannot be read"
 		return
-	case data == nil:
+	case size > MaxFile:
+		if _, ok := decode(data); !ok {
+			// kubelet.exe and traces are large, and nobody expects them to be read.
+			f.Skipped = "binary"
+			return
+		}
 		f.Skipped = "too large"
 		r.mistake(name, 0, fmt.Sprintf("the file has %d bytes; up to %d are read. Cut the part around the fault out, for example: Get-Content FILE -Tail 100000", size, MaxFile))
 		return
@@ -131,27 +136,20 @@ func (r *reader) read(fsys fs.FS, name string) {
 	f.As, f.Skipped = r.content(name, data)
 }
 
-// load reads a file up to MaxFile; data is nil when it is larger.
+// load reads a file up to MaxFile; of a larger one it reads the beginning, and
+// size tells.
 func load(fsys fs.FS, name string) (data []byte, size int64, err error) {
 	h, err := fsys.Open(name)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer h.Close()
+	limit := int64(MaxFile + 1)
 	if info, err := h.Stat(); err == nil && info.Size() > MaxFile {
-		return nil, info.Size(), nil
+		size, limit = info.Size(), 64<<10
 	}
-	data, err = io.ReadAll(io.LimitReader(h, MaxFile+1))
-	if err != nil {
-		return nil, 0, err
-	}
-	if len(data) > MaxFile {
-		return nil, int64(len(data)), nil
-	}
-	if data == nil {
-		data = []byte{}
-	}
-	return data, int64(len(data)), nil
+	data, err = io.ReadAll(io.LimitReader(h, limit))
+	return data, max(size, int64(len(data))), err
 }
 
 // content recognises and reads one file.

@@ -95,7 +95,8 @@ func TestBadFiles(t *testing.T) {
 		"subnet.env":  "FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=10.244.1.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n",
 		"cni/cni.con": "{",
 	})
-	fsys["huge.log"] = &fstest.MapFile{Data: bytes.Repeat([]byte("x"), 10)}
+	fsys["huge.log"] = &fstest.MapFile{Data: bytes.Repeat([]byte("I1118 a line of a log\n"), 10<<10)}
+	fsys["huge.exe"] = &fstest.MapFile{Data: bytes.Repeat([]byte("MZ\x90\x00"), 100<<10)}
 	n := ReadFS(big{fsys})
 	if len(n.Networks) != 2 {
 		t.Errorf("%d networks were read, not 2", len(n.Networks))
@@ -116,36 +117,51 @@ func TestBadFiles(t *testing.T) {
 			t.Errorf("no mistake says %q; there are:\n%v", text, n.Mistakes)
 		}
 	}
+	for _, m := range n.Mistakes {
+		if want[m.File] == "" {
+			t.Errorf("a mistake in %s, which is none: %s", m.File, m)
+		}
+	}
 	skipped := map[string]string{}
 	for _, f := range n.Files {
 		skipped[f.Name] = f.Skipped
 	}
-	for file, word := range map[string]string{"b.exe": "binary", "f.etl": "binary", "c.txt": "empty", "huge.log": "too large", "h.txt": ""} {
+	for file, word := range map[string]string{"b.exe": "binary", "f.etl": "binary", "c.txt": "empty", "huge.log": "too large", "huge.exe": "binary", "h.txt": ""} {
 		if skipped[file] != word {
 			t.Errorf("%s is skipped as %q, not %q", file, skipped[file], word)
 		}
 	}
 }
 
-// big makes huge.log say that it has 100 MB; nobody reads it.
+// big makes files called huge say that they have 100 MB; of them only the
+// beginning is read.
 type big struct{ fstest.MapFS }
 
 func (b big) Open(name string) (fs.File, error) {
 	f, err := b.MapFS.Open(name)
-	if name == "huge.log" && err == nil {
-		return hugeFile{f}, nil
+	if strings.HasPrefix(name, "huge.") && err == nil {
+		return &hugeFile{File: f}, nil
 	}
 	return f, err
 }
 
-type hugeFile struct{ fs.File }
+type hugeFile struct {
+	fs.File
+	read int
+}
 
-func (h hugeFile) Stat() (fs.FileInfo, error) {
+func (h *hugeFile) Stat() (fs.FileInfo, error) {
 	i, err := h.File.Stat()
 	return hugeInfo{i}, err
 }
 
-func (h hugeFile) Read([]byte) (int, error) { panic("a file that is too large was read") }
+func (h *hugeFile) Read(p []byte) (int, error) {
+	n, err := h.File.Read(p)
+	if h.read += n; h.read > 128<<10 {
+		panic("a file that is too large was read")
+	}
+	return n, err
+}
 
 type hugeInfo struct{ fs.FileInfo }
 
