@@ -30,7 +30,7 @@ type Input struct {
 }
 
 // extensions are the files that are looked into in a folder.
-var extensions = []string{".yaml", ".yml", ".json", ".conf", ".conflist", ".env", ".ps1", ".cmd", ".bat"}
+var extensions = []string{".yaml", ".yml", ".json", ".conf", ".conflist", ".env", ".ps1", ".psm1", ".cmd", ".bat", ".txt"}
 
 // Inputs turns arguments into files: "-" is stdin, folders are walked, hidden
 // ones left out. All that does not exist is told at once.

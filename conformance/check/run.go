@@ -13,6 +13,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/conformance/manifest"
+	"github.com/winlab-dev/winlab/conformance/nodeconf"
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
 	"github.com/winlab-dev/winlab/reports/findings"
@@ -102,6 +103,7 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 		}
 	}
 	manifest.Decide(all, manifest.Options{OS: o.OS}) // RuntimeClasses may stand in other files
+	all = append(all, componentsIn(all)...)
 	e := &evaluation{rules: rules, all: all, targets: o.Targets, seen: map[key]*spot{}, fields: map[asked][]subject.Hit{}, memo: map[any]any{}}
 	if !o.NetworkGiven {
 		e.networks = networksOf(all)
@@ -120,6 +122,37 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 	}
 	doc.Findings = append(doc.Findings, e.findings()...)
 	return doc, nil
+}
+
+// componentsIn finds the command lines of a node's components in Windows pods:
+// kube-proxy and flanneld run as HostProcess containers too.
+func componentsIn(all []*subject.Subject) []*subject.Subject {
+	var found []*subject.Subject
+	for _, s := range all {
+		if s.Pods != "windows" && s.Pods != "hostprocess" {
+			continue
+		}
+		spec := source.Child(s.Root, "spec")
+		for _, list := range []string{"initContainers", "containers"} {
+			containers := source.Child(spec, list)
+			if containers == nil || containers.Kind != yaml.SequenceNode {
+				continue
+			}
+			for _, c := range containers.Content {
+				var words []*yaml.Node
+				for _, key := range []string{"command", "args"} {
+					if n := source.Child(c, key); n != nil && n.Kind == yaml.SequenceNode {
+						words = append(words, n.Content...)
+					}
+				}
+				if one := nodeconf.Arguments(s.File, words); one != nil {
+					one.Name = s.Name + ", " + one.Name
+					found = append(found, one)
+				}
+			}
+		}
+	}
+	return found
 }
 
 // key tells findings apart; spot is one finding with the settings it holds in.

@@ -46,6 +46,13 @@ claims:
   support: [{status: unsupported}]
   checks:
   - {basis: stated, rule: {on: pod, pods: undecided, field: spec.nodeSelector, when: unset, level: warning, effect: risk, says: "no selector", bad: "metadata: {name: x}"}}
+- id: flag
+  title: t
+  text: t
+  sources: [{doc: d, version: "1"}]
+  support: [{status: unsupported}]
+  checks:
+  - {basis: stated, rule: {on: kube-proxy, field: --proxy-mode, when: is not kernelspace, level: error, effect: refused, says: "{field} is {value}", bad: "kube-proxy.exe --proxy-mode=iptables"}}
 - id: setting
   title: t
   text: t
@@ -140,6 +147,8 @@ metadata: {name: w}
 handler: docker
 scheduling: {nodeSelector: {kubernetes.io/os: windows}}
 `, "", []claims.Target{k20}, "4:42 error host-network: Pod p asks for spec.hostNetwork\n"},
+		{"a component in a Windows pod", windows + "  containers:\n  - name: proxy\n    command: [kube-proxy.exe]\n    args: [--v=4, --proxy-mode=iptables]\n", "", []claims.Target{k20}, "9:19 error flag: --proxy-mode is iptables\n"},
+		{"a component in a Linux pod", strings.Replace(windows, "windows", "linux", 1) + "  containers:\n  - {name: proxy, command: [kube-proxy, --proxy-mode=iptables]}\n", "", []claims.Target{k20}, ""},
 		{"the setting itself", windows, "", []claims.Target{old}, "0:0 error setting: 1.14 is not for Windows Server, version 1803\n"},
 		{"mistakes do not stop the rest", "a: [\n---\n" + windows + "  hostNetwork: true\n  hostNetwrok: 1\n---\napiVersion: v1\nkind: Pod\nspec: {containers: 3}\n", "", []claims.Target{k20},
 			"8:16 error host-network: Pod p asks for spec.hostNetwork\n1:1 mistake: not YAML: did not find expected node content\n9:3 mistake: Pod p: the API has no field spec.hostNetwrok here; the API server drops it or refuses the object\n11:1 mistake: Pod: json: cannot unmarshal number into Go struct field PodSpec.spec.containers of type []v1.Container\n"},
