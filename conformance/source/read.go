@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -20,6 +22,10 @@ import (
 // (k8s.io/apiserver pkg/server/config.go MaxRequestBodyBytes).
 const MaxDocument = 3 << 20
 
+// MaxDocuments is how many documents of one file are read: each takes some
+// 20 kB of memory until all are checked.
+const MaxDocuments = 100_000
+
 // Doc is one document of a file.
 type Doc struct {
 	File string
@@ -32,7 +38,7 @@ type Doc struct {
 
 // Read splits a stream into its documents and reads each as YAML, of which
 // JSON is a part. What cannot be read is a mistake, and the next document is
-// read on. Memory is bounded by MaxDocument.
+// read on. Memory is bounded by MaxDocument and MaxDocuments.
 func Read(file string, r io.Reader) ([]Doc, strict.Mistakes) {
 	s := &splitter{file: file, r: bufio.NewReaderSize(r, 64<<10), line: 1}
 	var docs []Doc
@@ -46,6 +52,13 @@ func Read(file string, r io.Reader) ([]Doc, strict.Mistakes) {
 			s.found = append(s.found, mistakes...)
 			if doc != nil {
 				docs = append(docs, *doc)
+			}
+			if len(docs) == MaxDocuments {
+				if _, err := s.r.Peek(1); err == nil {
+					s.found = append(s.found, strict.Mistake{File: file, Line: s.line, Column: 1,
+						Message: fmt.Sprintf("the file has more than %d documents, and the rest is not read; split it into several", MaxDocuments)})
+				}
+				return docs, s.found
 			}
 		}
 		if errors.Is(err, io.EOF) || s.done {
@@ -64,6 +77,10 @@ func Parse(file string, begin int, text []byte) (*Doc, strict.Mistakes) {
 	var node yaml.Node
 	if err := unmarshal(text, &node); err != nil {
 		m := strict.SyntaxMistake(file, err)
+		if at := bytes.IndexFunc(text, isControl); at >= 0 && strings.Contains(m.Message, "control characters") { // the parser does not say where
+			m.Line = 1 + bytes.Count(text[:at], []byte("\n"))
+			m.Column = at - bytes.LastIndexByte(text[:at], '\n')
+		}
 		m.Line += begin - 1
 		if bytes.Contains(text, []byte("{{")) {
 			m.Message += template
@@ -84,15 +101,29 @@ func Parse(file string, begin int, text []byte) (*Doc, strict.Mistakes) {
 
 const template = "; if this is a template, render it first: helm template CHART | winlab check -"
 
-// unmarshal turns the parser's panics, which hostile input can cause, into
-// errors.
+// isControl reports whether a character is one that YAML does not allow.
+func isControl(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\u0085", r) }
+
+// unmarshal reads the only document of a text. It turns the parser's panics,
+// which hostile input can cause, into errors.
 func unmarshal(text []byte, node *yaml.Node) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("yaml: %v", r)
 		}
 	}()
-	return yaml.Unmarshal(text, node)
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	if err := dec.Decode(node); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil // nothing in it
+		}
+		return err
+	}
+	var more yaml.Node
+	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
+		return errors.New("yaml: there is more after the end of the document; begin each with ---, or write each JSON object on a line of its own")
+	}
+	return nil
 }
 
 // maxDepth bounds the nesting; a CustomResourceDefinition's schema, the deepest
@@ -141,73 +172,113 @@ func (c *cleaner) add(n *yaml.Node, format string, args ...any) {
 	c.found = append(c.found, strict.Mistake{File: c.file, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)})
 }
 
-// splitter cuts a stream at lines that begin with "---".
+// splitter cuts a stream at lines that begin with "---" or "...", and between
+// JSON objects that follow each other on lines of their own, as jq writes them.
 type splitter struct {
 	file string
 	r    *bufio.Reader
 	line int // of what is read next
-	// pending is what stood on the separator's line.
-	pending []byte
-	done    bool
-	found   strict.Mistakes
+	// pending is what was read already of the next document, which begins on
+	// pendingLine; midLine is set when more of that line follows.
+	pending     []byte
+	pendingLine int
+	midLine     bool
+	done        bool
+	found       strict.Mistakes
 }
 
-var separator = regexp.MustCompile(`^---(\s|$)`)
+var separator = regexp.MustCompile(`^(---|\.\.\.)(\s|$)`)
+
+// onlyDirectives reports whether a text holds nothing but comments and
+// directives of YAML.
+func onlyDirectives(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && line[0] != '%' {
+			return false
+		}
+	}
+	return true
+}
 
 // next returns the text of the next document with the line it begins on. The
 // text is nil when the document is too large; that is a mistake. The error is
 // io.EOF with the last document.
 func (s *splitter) next() (text []byte, begin int, err error) {
 	var buf bytes.Buffer
-	buf.Write(s.pending)
-	begin, size := s.line, len(s.pending)
-	if size > 0 {
-		begin--
+	var first, last byte // of the document, blanks aside
+	size, atStart := 0, !s.midLine
+	take := func(part []byte) {
+		if size += len(part); size <= MaxDocument {
+			buf.Write(part)
+		}
+		if t := bytes.TrimSpace(part); len(t) > 0 {
+			if first == 0 {
+				first = t[0]
+			}
+			last = t[len(t)-1]
+		}
 	}
-	s.pending = nil
-	atStart := true
+	begin = s.line
+	if s.pending != nil {
+		begin = s.pendingLine
+		take(s.pending)
+	}
+	s.pending, s.midLine = nil, false
 	for {
 		part, err := s.r.ReadSlice('\n')
+		whole := !errors.Is(err, bufio.ErrBufferFull)
 		if begin == 1 && size == 0 && looksBinary(part) {
 			s.done = true
 			s.found = append(s.found, strict.Mistake{File: s.file, Message: "this is a binary file; a manifest or configuration file was expected"})
 			return nil, begin, io.EOF
 		}
-		whole := !errors.Is(err, bufio.ErrBufferFull)
-		if atStart && separator.Match(part) {
-			s.line++
-			if rest := bytes.TrimSpace(part[3:]); len(rest) > 0 && rest[0] != '#' {
-				s.pending = append([]byte("   "), part[3:]...)
-			}
-			if err != nil && whole {
-				s.done = s.pending == nil
-				if s.done {
-					return s.end(&buf, size, begin), begin, err
-				}
-			}
-			return s.end(&buf, size, begin), begin, nil
-		}
-		size += len(part)
-		if size <= MaxDocument {
-			buf.Write(part)
-		}
-		atStart = whole
+		line := s.line
 		if whole && err == nil {
 			s.line++
 		}
-		if err != nil && whole {
-			return s.end(&buf, size, begin), begin, err
+		if atStart && separator.Match(part) {
+			if rest := bytes.TrimSpace(part[3:]); len(rest) > 0 && rest[0] != '#' {
+				s.pending = append([]byte("   "), part[3:]...)
+			}
+		} else if atStart && first == '{' && last == '}' && bytes.HasPrefix(bytes.TrimLeft(part, " \t"), []byte("{")) {
+			s.pending = bytes.Clone(part)
+		} else {
+			take(part)
+			atStart = whole
+			if err != nil && whole {
+				return s.end(&buf, size, begin), begin, err
+			}
+			continue
 		}
+		s.pendingLine, s.midLine = line, !whole
+		if err != nil && whole {
+			s.done = s.pending == nil
+			if s.done {
+				return s.end(&buf, size, begin), begin, err
+			}
+		}
+		return s.end(&buf, size, begin), begin, nil
 	}
 }
 
 func (s *splitter) end(buf *bytes.Buffer, size, begin int) []byte {
 	if size > MaxDocument {
 		s.found = append(s.found, strict.Mistake{File: s.file, Line: begin, Column: 1,
-			Message: fmt.Sprintf("the document has %d MB; the API server takes %d MB at most, and so does winlab", (size+999_999)/1_000_000, MaxDocument>>20)})
+			Message: fmt.Sprintf("the document has %d MB; the API server takes %d MB at most, and so does winlab%s", (size+999_999)/1_000_000, MaxDocument>>20, splitList(buf.Bytes()))})
 		return nil
 	}
+	if onlyDirectives(buf.Bytes()) {
+		return nil // what stands before the first ---
+	}
 	return buf.Bytes()
+}
+
+// splitList tells how to hand in a list that is too large for one document.
+func splitList(text []byte) string {
+	if bytes.Contains(text, []byte("\nitems:")) || bytes.Contains(text, []byte(`"items":`)) {
+		return "; hand in the items of a list one by one: kubectl get pods -A -o json | jq '.items[]' | winlab check -"
+	}
+	return ""
 }
 
 // looksBinary looks for a byte that no text has. UTF-16, which PowerShell

@@ -127,3 +127,49 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestReadStreams: what other programs write in the place of documents with
+// "---" between them.
+func TestReadStreams(t *testing.T) {
+	long := `{"x": "` + strings.Repeat("y", 200_000) + `"}`
+	for _, c := range []struct{ name, text, want string }{
+		{"objects of jq -c", "{\"a\": 1}\n{\"b\": {\"c\": 2}}\n\n{\"d\": 3}", "a 1:2, b 2:2, d 4:2"},
+		{"objects of jq", "{\n  \"a\": {\n    \"x\": 1\n  }\n}\n{\n  \"b\": 2\n}\n", "a 2:3, b 7:3"},
+		{"long lines", long + "\n" + long + "\n--- {z: 1}\n", "x 1:2, x 2:2, z 3:6"},
+		{"a list without indentation is one object", "{\"items\": [\n{\"a\": 1},\n{\"b\": 2}\n]}\n", "items 1:2"},
+		{"braces in a script", "a: |\n  }\n  {\nb: 1\n", "a 1:1"},
+		{"ends of documents", "a: 1\n...\n---\nb: 2\n...\nc: 3\n", "a 1:1, b 4:1, c 6:1"},
+		{"a directive", "%YAML 1.2\n# note\n---\na: 1\n", "a 4:1"},
+		{"Windows' ends of lines", "a: 1\r\n---\r\nb: 2\r\n", "a 1:1, b 3:1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			docs, mistakes := Read("x", strings.NewReader(c.text))
+			var got []string
+			for _, d := range docs {
+				n := d.Root.Content[0]
+				got = append(got, fmt.Sprintf("%s %d:%d", n.Value, n.Line, n.Column))
+			}
+			if s := strings.Join(got, ", "); s != c.want || len(mistakes) > 0 {
+				t.Errorf("got %s, want %s; mistakes: %v", s, c.want, mistakes)
+			}
+		})
+	}
+}
+
+func TestReadTellsWhere(t *testing.T) {
+	big := strings.Repeat("# "+strings.Repeat("y", 98)+"\n", MaxDocument/100)
+	for _, c := range []struct{ name, text, want string }{
+		{"a control character", "x: 1\n---\na: 1\nb: \"\x07\"\n", "f:4:5: control characters"},
+		{"two objects on a line", `{"a": 1}{"b": 2}`, "f:1:1: not YAML: there is more after the end"},
+		{"more after an object", "{\"a\": 1}\nb: 2\n", "there is more after the end of the document"},
+		{"a long list", "apiVersion: v1\nitems:\n" + big, "jq '.items[]' | winlab check -"},
+		{"too many documents", strings.Repeat("a: 1\n---\n", MaxDocuments+1), "f:200001:1: the file has more than 100000 documents"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, mistakes := Read("f", strings.NewReader(c.text))
+			if len(mistakes) != 1 || !strings.Contains(mistakes[0].String(), c.want) {
+				t.Errorf("got %v, want %s", mistakes, c.want)
+			}
+		})
+	}
+}
