@@ -52,16 +52,33 @@ func (r *reader) subject(s *subject.Subject) {
 	r.node.Subjects = append(r.node.Subjects, s)
 }
 
-// commandLine reads the command line of a process or a service. Empty lines
-// before it keep its line number.
+// maxCommands bounds the command lines of one file; a node has a few hundred
+// processes.
+const maxCommands = 5000
+
+// commandLine reads the command line of a process or a service.
 func (r *reader) commandLine(text string, line int) {
-	pad := strings.Repeat("\n", max(line-1, 0))
-	subjects, _, _ := nodeconf.Read("command.txt", []byte(pad+text+"\n"))
+	if r.commands++; r.commands > maxCommands {
+		return
+	}
+	subjects, _, _ := nodeconf.Read("command.txt", []byte(text+"\n"))
 	for _, s := range subjects {
 		if componentOf(s.On) {
+			shift(s.Root, line-1, 0)
 			r.subject(s)
 			r.as("command lines")
 		}
+	}
+}
+
+// shift moves a tree to the line that it stands on.
+func shift(n *yaml.Node, by, depth int) {
+	if n == nil || depth > maxDepth {
+		return
+	}
+	n.Line += by
+	for _, c := range n.Content {
+		shift(c, by, depth+1)
 	}
 }
 

@@ -43,7 +43,7 @@ func listObjects(l lines) []*yaml.Node {
 			put(object, strings.TrimSpace(m[1]), last)
 			continue
 		}
-		if last != nil && indent(text) > column {
+		if last != nil && indent(text) > column && len(last.Value) < maxValue {
 			last.Value += joint(last.Value) + strings.TrimSpace(text)
 			continue
 		}
@@ -52,6 +52,10 @@ func listObjects(l lines) []*yaml.Node {
 	end()
 	return out
 }
+
+// maxValue bounds a wrapped value, in bytes; the policies of an endpoint have
+// some thousands.
+const maxValue = 256 << 10
 
 // joint is what stood where a line was wrapped: Format-List breaks at a blank
 // and drops it.

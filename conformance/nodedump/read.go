@@ -86,6 +86,8 @@ type reader struct {
 	flags []*subject.Subject
 	// seen are the command lines that were read already.
 	seen map[string]bool
+	// commands counts the command lines of the file.
+	commands int
 }
 
 func (r *reader) at(line int) Place {
@@ -158,7 +160,7 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 	if !ok {
 		return nil, "binary"
 	}
-	r.file, r.kinds = name, nil
+	r.file, r.kinds, r.commands = name, nil, 0
 	r.all = split(name, text)
 	defer func() {
 		slices.Sort(r.kinds)
