@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/winlab-dev/winlab/conformance/manifest"
 	"github.com/winlab-dev/winlab/conformance/nodeconf"
 	"github.com/winlab-dev/winlab/conformance/source"
@@ -27,13 +29,16 @@ type Input struct {
 	// folder, where files that are no manifests are passed over.
 	Listed bool
 	Open   func() (io.ReadCloser, error)
+	// patch is set for what a kustomization merges into other objects.
+	patch bool
 }
 
 // extensions are the files that are looked into in a folder.
 var extensions = []string{".yaml", ".yml", ".json", ".conf", ".conflist", ".env", ".ps1", ".psm1", ".cmd", ".bat", ".txt"}
 
 // Inputs turns arguments into files: "-" is stdin, folders are walked, hidden
-// ones left out. All that does not exist is told at once.
+// ones left out. All that does not exist is told at once; what stands in a
+// folder and cannot be opened is an input whose Open says so.
 func Inputs(args []string, stdin io.Reader) ([]Input, error) {
 	var inputs []Input
 	var errs []error
@@ -51,27 +56,94 @@ func Inputs(args []string, stdin io.Reader) ([]Input, error) {
 			inputs = append(inputs, file(a, true))
 			continue
 		}
-		before := len(inputs)
-		err = filepath.WalkDir(a, func(path string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				errs = append(errs, err)
-				return nil
-			case d.IsDir() && path != a && strings.HasPrefix(d.Name(), "."):
-				return filepath.SkipDir
-			case d.Type().IsRegular() && slices.Contains(extensions, strings.ToLower(filepath.Ext(path))):
-				inputs = append(inputs, file(path, false))
-			}
-			return nil
-		})
-		if err != nil {
-			errs = append(errs, err)
-		}
-		if len(inputs) == before {
+		found := folder(a)
+		if len(found) == 0 {
 			errs = append(errs, fmt.Errorf("%s: no file in it ends in one of %s; name the files themselves", a, strings.Join(extensions, " ")))
 		}
+		inputs = append(inputs, found...)
 	}
 	return inputs, errors.Join(errs...)
+}
+
+// folder looks for files in a folder and those below it. Links to files are
+// followed, as a mounted ConfigMap has nothing else; links to folders are not.
+func folder(root string) []Input {
+	var inputs []Input
+	patches := map[string]bool{}
+	cannot := func(path string, err error) {
+		inputs = append(inputs, Input{Name: path, Listed: true, Open: func() (io.ReadCloser, error) { return nil, err }})
+	}
+	start := root
+	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		start += string(os.PathSeparator) // what was named is followed
+	}
+	_ = filepath.WalkDir(start, func(path string, d fs.DirEntry, err error) error { // it tells its errors to the function
+		name := filepath.Base(path)
+		switch {
+		case err != nil:
+			cannot(path, err)
+		case d.IsDir() && path != start && strings.HasPrefix(name, "."):
+			return filepath.SkipDir
+		case d.IsDir() && (name == "templates" || name == "charts") && exists(filepath.Join(filepath.Dir(path), "Chart.yaml")):
+			if name == "templates" {
+				chart := filepath.Dir(path)
+				cannot(chart, fmt.Errorf("this is a Helm chart; render it: helm template %s | winlab check -", chart))
+			}
+			return filepath.SkipDir
+		case d.IsDir():
+			for _, p := range patchesIn(path) {
+				patches[filepath.Join(path, p)] = true
+			}
+		case slices.Contains(extensions, strings.ToLower(filepath.Ext(path))):
+			mode := d.Type()
+			if mode&fs.ModeSymlink != 0 {
+				info, err := os.Stat(path)
+				if err != nil {
+					cannot(path, err)
+					return nil
+				}
+				mode = info.Mode()
+			}
+			if mode.IsRegular() {
+				inputs = append(inputs, file(path, false))
+			}
+		}
+		return nil
+	})
+	for i := range inputs {
+		inputs[i].patch = patches[filepath.Clean(inputs[i].Name)]
+	}
+	return inputs
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// patchesIn are the files that the kustomization of a folder merges into its
+// objects: parts of objects, of which nothing can be said alone.
+func patchesIn(dir string) []string {
+	var all []string
+	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || len(text) > source.MaxDocument {
+			continue
+		}
+		var k struct {
+			Patches               []struct{ Path string }
+			PatchesStrategicMerge []string                `yaml:"patchesStrategicMerge"`
+			PatchesJSON6902       []struct{ Path string } `yaml:"patchesJson6902"`
+		}
+		if yaml.Unmarshal(text, &k) != nil {
+			continue // it is read like any file, which tells what is wrong
+		}
+		all = append(all, k.PatchesStrategicMerge...)
+		for _, p := range append(k.Patches, k.PatchesJSON6902...) {
+			all = append(all, p.Path)
+		}
+	}
+	return slices.DeleteFunc(all, func(p string) bool { return p == "" || strings.Contains(p, "\n") })
 }
 
 func file(path string, listed bool) Input {
@@ -95,8 +167,14 @@ var looksLikeManifest = regexp.MustCompile(`(?m)^\s*"?(apiVersion|kind)"?\s*:`)
 // readInput reads a file as what it is. A file that is larger than one
 // document may be is read as a stream of manifests.
 func readInput(in Input, o manifest.Options) (r read) {
+	if in.patch {
+		return read{documents: 1, passed: map[string]int{"patch of a kustomization": 1}}
+	}
 	f, err := in.Open()
 	if err != nil {
+		if at := (*fs.PathError)(nil); errors.As(err, &at) {
+			err = at.Err // the message begins with the file
+		}
 		r.mistakes = strict.Mistakes{{File: in.Name, Message: oneLine(err)}}
 		return r
 	}
@@ -111,6 +189,7 @@ func readInput(in Input, o manifest.Options) (r read) {
 	}
 	text := source.Text(head)
 	if len(bytes.TrimSpace(text)) == 0 {
+		r.foreign = true
 		if in.Listed {
 			r.mistakes = strict.Mistakes{{File: in.Name, Line: 1, Column: 1, Message: "the file is empty"}}
 		}
@@ -129,7 +208,11 @@ func readInput(in Input, o manifest.Options) (r read) {
 	if r.mistakes == nil {
 		r = readManifests(in.Name, bytes.NewReader(text), o)
 	}
-	if r.foreign && in.Listed && len(r.mistakes) == 0 {
+	switch {
+	case !r.foreign || !in.Listed || len(r.mistakes) > 0:
+	case r.documents == 0:
+		r.mistakes = strict.Mistakes{{File: in.Name, Line: 1, Column: 1, Message: "there is nothing in the file but comments"}}
+	default:
 		r.mistakes = strict.Mistakes{{File: in.Name, Line: 1, Column: 1, Message: "this is neither a Kubernetes manifest nor a configuration that winlab knows: a CNI configuration, net-conf.json, subnet.env, or command lines of kubelet, kube-proxy, flanneld, nssm or sc"}}
 	}
 	return r

@@ -71,6 +71,11 @@ func find(t *testing.T, text, system string, targets ...claims.Target) *findings
 	if err := l.Lint(LintOptions()); err != nil {
 		t.Fatal(err)
 	}
+	return findIn(t, l, text, system, targets...)
+}
+
+func findIn(t *testing.T, l *claims.Ledger, text, system string, targets ...claims.Target) *findings.Document {
+	t.Helper()
 	in := Input{Name: "f.yaml", Listed: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
 	doc, err := Run(context.Background(), []Input{in}, Options{Targets: targets, Ledger: l, OS: system})
 	if err != nil {
@@ -151,7 +156,7 @@ scheduling: {nodeSelector: {kubernetes.io/os: windows}}
 		{"a component in a Linux pod", strings.Replace(windows, "windows", "linux", 1) + "  containers:\n  - {name: proxy, command: [kube-proxy, --proxy-mode=iptables]}\n", "", []claims.Target{k20}, ""},
 		{"the setting itself", windows, "", []claims.Target{old}, "0:0 error setting: 1.14 is not for Windows Server, version 1803\n"},
 		{"mistakes do not stop the rest", "a: [\n---\n" + windows + "  hostNetwork: true\n  hostNetwrok: 1\n---\napiVersion: v1\nkind: Pod\nspec: {containers: 3}\n", "", []claims.Target{k20},
-			"8:16 error host-network: Pod p asks for spec.hostNetwork\n1:1 mistake: not YAML: did not find expected node content\n9:3 mistake: Pod p: the API has no field spec.hostNetwrok here; the API server drops it or refuses the object\n11:1 mistake: Pod: json: cannot unmarshal number into Go struct field PodSpec.spec.containers of type []v1.Container\n"},
+			"8:16 error host-network: Pod p asks for spec.hostNetwork\n1:1 mistake: not YAML: did not find expected node content\n9:3 mistake: Pod p: the API has no field spec.hostNetwrok here; the API server drops it or refuses the object\n13:20 mistake: Pod: spec.containers is a number, and the API wants a list\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := lines(find(t, c.text, c.system, c.targets...)); got != c.want {

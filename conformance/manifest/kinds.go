@@ -37,6 +37,17 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
+// kinds are those that rules look at, in their newest version.
+var kinds = []schema.GroupVersionKind{
+	corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("PodTemplate"), corev1.SchemeGroupVersion.WithKind("ReplicationController"),
+	corev1.SchemeGroupVersion.WithKind("Service"), corev1.SchemeGroupVersion.WithKind("Node"),
+	corev1.SchemeGroupVersion.WithKind("PersistentVolume"), corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+	appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
+	appsv1.SchemeGroupVersion.WithKind("StatefulSet"), appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
+	batchv1.SchemeGroupVersion.WithKind("Job"), batchv1.SchemeGroupVersion.WithKind("CronJob"),
+	nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+}
+
 // newObject returns an empty object of a kind, or nil for kinds that the
 // scheme does not have.
 func newObject(apiVersion, kind string) runtime.Object {

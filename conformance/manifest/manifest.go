@@ -1,8 +1,7 @@
 package manifest
 
 import (
-	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -84,8 +83,12 @@ type reader struct {
 }
 
 func (r *reader) doc(d *source.Doc) bool {
+	if m := shape(d); m != nil {
+		r.mistakes = append(r.mistakes, *m)
+		return true
+	}
 	api, kind := source.Child(d.Root, "apiVersion"), source.Child(d.Root, "kind")
-	if api == nil || kind == nil || api.Kind != yaml.ScalarNode || kind.Kind != yaml.ScalarNode || kind.Value == "" {
+	if !isText(api) || !isText(kind) {
 		return false
 	}
 	if strings.Contains(api.Value, "config.k8s.io/") || api.Value == "winlab.dev/v1alpha1" {
@@ -127,20 +130,29 @@ func (r *reader) object(file string, root *yaml.Node, text []byte, depth int) {
 		ob.Name = head.Metadata.GenerateName
 	}
 	typed := newObject(head.APIVersion, head.Kind)
-	r.add(file, "object", title(ob), root, ob)
 	if typed == nil {
+		if at, message := wrongKind(root, ob); at != nil {
+			r.mistakes = append(r.mistakes, strict.Mistake{File: file, Line: at.Line, Column: at.Column, Message: message})
+			return
+		}
+		r.add(file, "object", title(ob), root, ob)
 		r.passed[head.Kind]++
 		return
 	}
 	strictErrs, err := kjson.UnmarshalStrict(text, typed)
 	if err != nil {
-		r.mistakes = append(r.mistakes, strict.Mistake{File: file, Line: root.Line, Column: root.Column, Message: title(ob) + ": " + oneLine(err)})
+		r.mistakes = append(r.mistakes, wrongValue(file, root, title(ob), err))
 		return
+	}
+	if i := slices.IndexFunc(strictErrs, isPatch); i >= 0 {
+		r.mistakes = append(r.mistakes, unknownField(file, root, title(ob), strictErrs[i]))
+		return // of a part of an object nothing can be said
 	}
 	for _, e := range strictErrs {
 		r.mistakes = append(r.mistakes, unknownField(file, root, title(ob), e))
 	}
 	ob.Typed = typed
+	r.add(file, "object", title(ob), root, ob)
 	r.typed(file, root, ob)
 }
 
@@ -159,26 +171,6 @@ func title(o *Object) string {
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
-
-var unknown = regexp.MustCompile(`^(unknown|duplicate) field "(.*)"$`)
-
-// unknownField turns an error of the strict decoder into a mistake with a place.
-func unknownField(file string, root *yaml.Node, name string, err error) strict.Mistake {
-	m := strict.Mistake{File: file, Line: root.Line, Column: root.Column, Message: name + ": " + oneLine(err)}
-	parts := unknown.FindStringSubmatch(err.Error())
-	if parts == nil {
-		return m
-	}
-	m.Message = fmt.Sprintf("%s: the API has no field %s here; the API server drops it or refuses the object", name, parts[2])
-	if p, err := source.ParsePath(parts[2]); err == nil {
-		for _, f := range source.Find(root, p) {
-			if at := f.Key; at != nil {
-				m.Line, m.Column = at.Line, at.Column
-			}
-		}
-	}
-	return m
-}
 
 // replicas of a pointer, 1 by default as in the API.
 func replicas(n *int32) int {
