@@ -15,8 +15,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/strict"
 )
 
-// maxConf is the size up to which a file may be configuration or command lines.
-const maxConf = 4 << 20
+// maxConf is the size up to which a file may be configuration or command lines;
+// conformance/nodeconf reads no larger ones. Logs and dumps are.
+const maxConf = 1 << 20
 
 // conf gives a file to the reader of configuration files.
 func (r *reader) conf(name string, data []byte) (recognised bool) {

@@ -19,7 +19,17 @@ func listObjects(l lines) []*yaml.Node {
 	var object *yaml.Node
 	column := -1
 	var last *yaml.Node
+	var more []string // the lines that follow last's
+	size := 0
+	wrap := func() {
+		if len(more) > 0 {
+			// Format-List breaks at a blank and drops it.
+			last.Value = strings.TrimSpace(last.Value + " " + strings.Join(more, " "))
+			more, size = nil, 0
+		}
+	}
 	end := func() {
+		wrap()
 		if object != nil {
 			for i := 1; i < len(object.Content); i += 2 {
 				object.Content[i] = psValue(object.Content[i])
@@ -38,13 +48,15 @@ func listObjects(l lines) []*yaml.Node {
 			if object == nil {
 				object = mapping(l.first + i)
 			}
+			wrap()
 			column = colon
 			last = scalar(strings.TrimSpace(m[2]), l.first+i)
 			put(object, strings.TrimSpace(m[1]), last)
 			continue
 		}
-		if last != nil && indent(text) > column && len(last.Value) < maxValue {
-			last.Value += joint(last.Value) + strings.TrimSpace(text)
+		if last != nil && indent(text) > column && size < maxValue {
+			more = append(more, strings.TrimSpace(text))
+			size += len(text)
 			continue
 		}
 		end()
@@ -56,15 +68,6 @@ func listObjects(l lines) []*yaml.Node {
 // maxValue bounds a wrapped value, in bytes; the policies of an endpoint have
 // some thousands.
 const maxValue = 256 << 10
-
-// joint is what stood where a line was wrapped: Format-List breaks at a blank
-// and drops it.
-func joint(s string) string {
-	if s == "" {
-		return ""
-	}
-	return " "
-}
 
 // psValue reads a value as PowerShell prints one inside of a list: a scalar,
 // {a, b}, or objects as @{Key=value; Key=value}. What it cannot read stays a

@@ -187,6 +187,20 @@ func TestFilesAreRecognisedByContent(t *testing.T) {
 	}
 }
 
+// TestLongLog: a log is longer than any configuration, and that is no mistake.
+func TestLongLog(t *testing.T) {
+	line := "I1118 07:03:40.918264    3412 kubelet.go:1917] SyncLoop (ADD, api)\n"
+	for _, name := range []string{"kubelet.log", "kubelet.txt", "kubelet"} {
+		n := one(name, strings.Repeat(line, (2<<20)/len(line))+"E1118 07:03:41.000000    3412 x.go:1] open /run/flannel/subnet.env: The system cannot find the path specified.\n")
+		if len(n.Mistakes) > 0 {
+			t.Errorf("%s: %v", name, n.Mistakes)
+		}
+		if len(n.SignsOf("subnet-env")) != 1 {
+			t.Errorf("%s: the last line is not read: %+v", name, n.Signs)
+		}
+	}
+}
+
 // TestScriptsAreNoOutput: what a script would print was not printed.
 func TestScriptsAreNoOutput(t *testing.T) {
 	text := "function WaitForNetwork {\n  Write-Host \"Waiting for the Network to be created\"\n}\n"

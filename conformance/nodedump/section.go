@@ -116,16 +116,19 @@ func parts(l lines) []part {
 // takes from the beginning of text; 0 when there is none. read is the number
 // of lines that it looked at.
 func jsonLines(text []string) (n, read int, unfinished bool) {
+	// A look at what follows the bracket spares most attempts: "[12:30:01] ..."
+	// is a line of a log.
 	head := strings.TrimLeft(text[0], " \t")
+	rest := strings.TrimSpace(head[1:])
+	for i := 1; rest == "" && i < len(text) && i < 4; i++ {
+		rest = strings.TrimSpace(text[i])
+	}
+	after := "\"}"
 	if head[0] == '[' {
-		// A list of objects; "[12:30:01] ..." is a line of a log.
-		rest := strings.TrimSpace(head[1:])
-		for i := 1; rest == "" && i < len(text) && i < 4; i++ {
-			rest = strings.TrimSpace(text[i])
-		}
-		if rest == "" || rest[0] != '{' && rest[0] != ']' {
-			return 0, 1, false
-		}
+		after = "{]"
+	}
+	if rest == "" || !strings.Contains(after, rest[:1]) {
+		return 0, 1, false
 	}
 	r := &lineReader{text: text}
 	dec := json.NewDecoder(r)
