@@ -151,7 +151,7 @@ func (s *Service) takeBlock(op string, l *LoadBalancer) error {
 	}
 	owner := blockOwner(l)
 	if share {
-		owner = "shared/" + l.SourceVIP
+		owner = sharedOwner + l.SourceVIP
 	}
 	b, ok := s.pool.take(owner)
 	if !ok {
@@ -167,6 +167,9 @@ func (s *Service) takeBlock(op string, l *LoadBalancer) error {
 	l.Ports = b
 	return nil
 }
+
+// sharedOwner begins the owner of a port block that load balancers share.
+const sharedOwner = "shared/"
 
 func blockOwner(l *LoadBalancer) string { return "loadBalancer/" + l.ID }
 

@@ -14,6 +14,8 @@ const (
 	RequestRemove  = "Remove"
 	RequestUpdate  = "Update"
 	RequestRefresh = "Refresh"
+
+	requestReplace = "winlab:replace" // HNS v1's update: the whole list
 )
 
 // ModifyNetwork changes a network: its policies or its DNS settings.
@@ -211,6 +213,8 @@ func combine(m *mistakes, have []Policy, request string, ps []Policy) []Policy {
 			}
 		}
 		return have
+	case request == requestReplace:
+		return slices.Clone(ps)
 	case strings.EqualFold(request, RequestUpdate), strings.EqualFold(request, RequestRefresh):
 		have = slices.DeleteFunc(have, func(h Policy) bool {
 			return slices.ContainsFunc(ps, func(p Policy) bool { return h.Is(p.Type) })
@@ -243,6 +247,9 @@ func (p Policy) Matches(q Policy) bool {
 }
 
 func requestPolicies(op string, req ModifyRequest) ([]Policy, error) {
+	if req.RequestType == requestReplace {
+		return nil, ErrRequestUnsupported.withf(op, "RequestType %q; it must be Add, Remove, Update or Refresh", req.RequestType)
+	}
 	var v struct{ Policies []Policy }
 	if err := json.Unmarshal(orEmpty(req.Settings), &v); err != nil {
 		return nil, ErrInvalidJSON.withf(op, "Settings: %v", err)

@@ -1,0 +1,192 @@
+package hns
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// Snapshot is everything a Service holds, for a program that keeps it over a
+// restart of its own. Unlike [Service.Export] it has what HCN v2 JSON does not:
+// states, management addresses and the counters that ids and compartments come
+// from. Origins are not kept.
+type Snapshot struct {
+	Counter       uint64
+	Compartment   uint32
+	Restarts      int
+	Networks      []NetworkSnapshot      `json:",omitempty"`
+	Endpoints     []EndpointSnapshot     `json:",omitempty"`
+	Namespaces    []Namespace            `json:",omitempty"`
+	LoadBalancers []LoadBalancerSnapshot `json:",omitempty"`
+	Routes        []Route                `json:",omitempty"`
+	// PortOwners says who holds which block of the node's ports, by number.
+	PortOwners map[int]string `json:",omitempty"`
+}
+
+// LoadBalancerSnapshot is a load balancer with its port block.
+type LoadBalancerSnapshot struct {
+	V2    LoadBalancer
+	Ports PortBlock `json:",omitzero"`
+}
+
+// NetworkSnapshot is a network with its fields of HNS v1. NextMAC is where the
+// search for a free MAC address goes on, 0 for the start of the pool.
+type NetworkSnapshot struct {
+	V2                   Network
+	ManagementIP         netip.Addr `json:",omitzero"`
+	DNSServerCompartment uint32     `json:",omitempty"`
+	NextMAC              uint64     `json:",omitempty"`
+}
+
+// EndpointSnapshot is an endpoint with its fields of HNS v1.
+type EndpointSnapshot struct {
+	V2                Endpoint
+	State             EndpointState `json:",omitempty"`
+	SharedContainers  []string      `json:",omitempty"`
+	EnableInternalDNS bool          `json:",omitempty"`
+	DisableICC        bool          `json:",omitempty"`
+}
+
+// Snapshot returns what the service holds. It shares memory with the service's
+// objects, which never change once they are handed out.
+func (s *Service) Snapshot() *Snapshot {
+	p := &Snapshot{Counter: s.counter, Compartment: s.compartment, Restarts: s.restarts}
+	for _, n := range s.networks.list(nil) {
+		p.Networks = append(p.Networks, NetworkSnapshot{*n, n.ManagementIP, n.DNSServerCompartment, s.macs[n.ID]})
+	}
+	for _, e := range s.endpoints.list(nil) {
+		p.Endpoints = append(p.Endpoints, EndpointSnapshot{*e, e.State, e.SharedContainers, e.EnableInternalDNS, e.DisableICC})
+	}
+	for _, n := range s.namespaces.list(nil) {
+		p.Namespaces = append(p.Namespaces, *n)
+	}
+	for _, l := range s.loadBalancers.list(nil) {
+		p.LoadBalancers = append(p.LoadBalancers, LoadBalancerSnapshot{*l, l.Ports})
+	}
+	for _, r := range s.routes.list(nil) {
+		p.Routes = append(p.Routes, *r)
+	}
+	for i, owner := range s.pool.owner {
+		if owner != "" {
+			if p.PortOwners == nil {
+				p.PortOwners = map[int]string{}
+			}
+			p.PortOwners[i] = owner
+		}
+	}
+	return p
+}
+
+// Restore puts a snapshot into a service that holds nothing. What cannot be put
+// together is an error, as with [Service.Load].
+func (s *Service) Restore(p *Snapshot) error {
+	if len(s.networks.ids)+len(s.endpoints.ids)+len(s.namespaces.ids)+len(s.loadBalancers.ids)+len(s.routes.ids) > 0 {
+		return fmt.Errorf("a snapshot can only be restored into a service without objects")
+	}
+	d := &Dump{Namespaces: p.Namespaces, Routes: p.Routes}
+	for _, n := range p.Networks {
+		v := n.V2
+		v.ManagementIP, v.DNSServerCompartment = n.ManagementIP, n.DNSServerCompartment
+		d.Networks = append(d.Networks, v)
+	}
+	for _, e := range p.Endpoints {
+		v := e.V2
+		v.State, v.SharedContainers, v.EnableInternalDNS, v.DisableICC = e.State, e.SharedContainers, e.EnableInternalDNS, e.DisableICC
+		d.Endpoints = append(d.Endpoints, v)
+	}
+	if err := s.Load(d); err != nil {
+		return err
+	}
+	clear(s.pool.owner)
+	for i, owner := range p.PortOwners {
+		if i < 0 || i >= len(s.pool.owner) {
+			return fmt.Errorf("port block %d of the snapshot is outside the node's port range of %d blocks", i, len(s.pool.owner))
+		}
+		s.pool.owner[i] = owner
+		if vip, ok := strings.CutPrefix(owner, sharedOwner); ok {
+			first := s.pool.first + i*s.pool.size
+			s.sharedPools[vip] = PortBlock{uint16(first), uint16(first + s.pool.size - 1)}
+		}
+	}
+	for _, l := range p.LoadBalancers {
+		v := l.V2.clone()
+		if v.ID = normID(v.ID); v.ID == "" || s.LoadBalancer(v.ID) != nil {
+			return fmt.Errorf("load balancer id %q is missing or given twice", v.ID)
+		}
+		v.Ports = l.Ports
+		s.loadBalancers.put(v.ID, v)
+		for _, f := range frontendKeys(v) {
+			s.frontends[f] = v.ID
+		}
+		s.changed(Change{Kind: KindLoadBalancer, ID: v.ID, What: Created})
+	}
+	for _, n := range p.Networks {
+		if n.NextMAC != 0 {
+			s.macs[normID(n.V2.ID)] = n.NextMAC
+		}
+	}
+	s.counter, s.compartment, s.restarts = max(s.counter, p.Counter), max(s.compartment, p.Compartment), p.Restarts
+	return nil
+}
+
+// ReplaceEndpointPolicies makes ps the policies of the endpoint. That is what the
+// update call of HNS v1 does with the list it is sent.
+func (s *Service) ReplaceEndpointPolicies(id string, ps ...Policy) error {
+	e := s.Endpoint(id)
+	if e == nil {
+		return ErrEndpointNotFound.withf("hnsCall", "no endpoint has the id %s", id)
+	}
+	return s.changeEndpointPolicies("hnsCall", e, requestReplace, ps)
+}
+
+// DetachContainer is the v1 call that ends AttachContainer for one container. The
+// endpoint is detached when no container and no namespace holds it any more.
+func (s *Service) DetachContainer(endpointID, container string) error {
+	e := s.Endpoint(endpointID)
+	if e == nil {
+		return ErrEndpointNotFound.withf("hnsCall", "no endpoint has the id %s", endpointID)
+	}
+	var left []string
+	for _, c := range e.SharedContainers {
+		if c != container {
+			left = append(left, c)
+		}
+	}
+	if len(left) == len(e.SharedContainers) {
+		return ErrElementNotFound.withf("hnsCall", "endpoint %s is not attached to %s", or(e.Name, e.ID), container)
+	}
+	if len(left) == 0 && e.HostComputeNamespace == "" {
+		return s.DetachEndpoint(e.ID)
+	}
+	e = e.clone()
+	e.SharedContainers = left
+	s.endpoints.put(e.ID, e)
+	s.changed(Change{Kind: KindEndpoint, ID: e.ID, What: Modified})
+	return nil
+}
+
+// RoutePolicyListV1 is the v1 view of a route.
+func RoutePolicyListV1(r *Route) V1PolicyList {
+	v := PolicyListV1(&LoadBalancer{ID: r.ID, HostComputeEndpoints: r.HostComputeEndpoints})
+	for _, s := range r.Setting {
+		raw, _ := json.Marshal(struct {
+			Type string
+			SDNRouteSettings
+		}{"ROUTE", s})
+		v.Policies = append(v.Policies, raw)
+	}
+	return v
+}
+
+// NewError returns the error of a code for one call, for programs in front of a
+// Service that refuse what never gets to it. A code that Errors does not list
+// has no name.
+func NewError(code uint32, text, op string, details ...string) *Error {
+	for _, e := range Errors {
+		if e.Code == code {
+			return e.with(op, details...)
+		}
+	}
+	return &Error{Code: code, Text: text, Op: op, Details: details}
+}
