@@ -16,7 +16,7 @@ import (
 func (a *app) doctorCmd() *cobra.Command {
 	var s targetFlags
 	var fail string
-	var list bool
+	var list, report bool
 	cmd := &cobra.Command{
 		Use:   "doctor DIR",
 		Short: "Look for known causes of trouble in a folder taken from a Windows node",
@@ -35,6 +35,7 @@ Exit codes: 0 nothing found at the level of --fail-on, 1 a cause was found, 2 a 
 could not be read, or wrong usage.`,
 		Example: `  winlab doctor fixtures/nodes/subnet-env-missing
   winlab doctor --kubernetes 1.20 --windows 2019 ./win1
+  winlab doctor --bug-report ./win1 > report.md
   winlab doctor --list`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if list {
@@ -50,6 +51,7 @@ could not be read, or wrong usage.`,
 	s.add(cmd)
 	cmd.Flags().StringVar(&fail, "fail-on", "warning", "the lowest level that makes the exit code 1: "+strings.Join(failOn, ", "))
 	cmd.Flags().BoolVar(&list, "list", false, "list what the doctor looks for, and nothing else")
+	cmd.Flags().BoolVar(&report, "bug-report", false, "print what a bug report to SIG Windows asks for, as Markdown, as far as the folder has it")
 	fixed(cmd, "fail-on", failOn...)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if !slices.Contains(failOn, fail) {
@@ -71,6 +73,10 @@ could not be read, or wrong usage.`,
 		}
 		n, err := nodedump.Read(args[0])
 		if err != nil {
+			return err
+		}
+		if report {
+			_, err := fmt.Fprint(a.out, doctor.BugReport(n, t))
 			return err
 		}
 		doc := doctor.Examine(n, t, l)
