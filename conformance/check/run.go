@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -156,11 +157,14 @@ func componentsIn(all []*subject.Subject) []*subject.Subject {
 }
 
 // key tells findings apart; spot is one finding with the settings it holds in.
+// What several rules of a claim, for different versions, say in the same words
+// is one finding.
 type key struct {
-	rule    *rule
-	subject *subject.Subject
-	at      *yaml.Node
-	text    string
+	claim                *claims.Claim
+	subject              *subject.Subject
+	at                   *yaml.Node
+	level, effect        string
+	message, replacement string
 }
 
 type spot struct {
@@ -266,8 +270,8 @@ func (e *evaluation) add(index int, t claims.Target, r *rule, s *subject.Subject
 	if s != nil {
 		fixed["pod"] = s.Name
 	}
-	message := fill(r.Says, h.Vars, fixed)
-	k := key{rule: r, subject: s, at: h.At, text: message}
+	message, replacement := fill(r.Says, h.Vars, fixed), fill(r.Write, h.Vars, fixed)
+	k := key{r.claim, s, h.At, r.Level, r.Effect, message, replacement}
 	if old := e.seen[k]; old != nil {
 		if old.in[len(old.in)-1] != index {
 			old.in = append(old.in, index)
@@ -275,7 +279,7 @@ func (e *evaluation) add(index int, t claims.Target, r *rule, s *subject.Subject
 		return
 	}
 	f := findings.Finding{Field: h.Field, Level: r.Level, Claim: r.claim.ID, ClaimTitle: r.claim.Title, Effect: r.Effect, EffectWords: claims.Effects[r.Effect],
-		Message: message, Write: fill(r.Write, h.Vars, fixed)}
+		Message: message, Write: replacement}
 	if s != nil {
 		f.File, f.Subject = s.File, s.Name
 	}
@@ -293,13 +297,18 @@ func (e *evaluation) findings() []findings.Finding {
 		return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column), cmp.Compare(a.order, b.order))
 	})
 	var out []findings.Finding
+	words := map[string][]string{} // many findings hold in the same settings
 	for _, s := range spots {
 		if len(s.in) < len(e.targets) {
-			var in []claims.Target
-			for _, i := range s.in {
-				in = append(in, e.targets[i])
+			k := fmt.Sprint(s.in)
+			if _, ok := words[k]; !ok {
+				var in []claims.Target
+				for _, i := range s.in {
+					in = append(in, e.targets[i])
+				}
+				words[k] = Words(in, e.targets)
 			}
-			s.finding.Settings = Words(in, e.targets)
+			s.finding.Settings = words[k]
 		}
 		out = append(out, s.finding)
 	}

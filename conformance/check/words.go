@@ -1,6 +1,7 @@
 package check
 
 import (
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -35,7 +36,7 @@ func Words(in, all []claims.Target) []string {
 	}
 	var lines []string
 	for _, g := range groups {
-		lines = append(lines, "Kubernetes "+ranges(g.minors, minorsOf(all))+", "+g.rest.String())
+		lines = append(lines, "Kubernetes "+ranges(g.minors, distinct(all, dims[0].of))+", "+g.rest.String())
 	}
 	return lines
 }
@@ -57,58 +58,59 @@ var dims = []struct {
 	{"", func(t claims.Target) string { return strings.TrimSpace(t.Runtime + " " + t.RuntimeVersion) }},
 }
 
-// product tries to say the set as "these versions and these releases": all
-// settings that have one of each are in it.
+// product tries to say the set as "these versions and these releases", with
+// as few parts as possible: all settings that have one of each are in it.
 func product(in, all []claims.Target) (string, bool) {
-	var parts []string
 	values := make([][]string, len(dims))
 	for i, d := range dims {
-		for _, t := range in {
-			if v := d.of(t); !slices.Contains(values[i], v) {
-				values[i] = append(values[i], v)
+		values[i] = distinct(in, d.of)
+	}
+	for size := 1; size <= len(dims); size++ {
+		for set := 1; set < 1<<len(dims); set++ {
+			if bits.OnesCount(uint(set)) != size || count(all, values, set) != len(in) {
+				continue
 			}
+			var parts []string
+			for i, d := range dims {
+				if set&(1<<i) == 0 {
+					continue
+				}
+				words := strings.Join(values[i], ", ")
+				if i == 0 {
+					words = ranges(values[i], distinct(all, d.of))
+				}
+				parts = append(parts, strings.TrimSpace(d.name+" "+words))
+			}
+			return strings.Join(parts, ", "), true
 		}
 	}
+	return "", false
+}
+
+// count is how many settings have, in each part of a set, one of its values.
+func count(all []claims.Target, values [][]string, set int) int {
 	n := 0
 	for _, t := range all {
 		fits := true
 		for i, d := range dims {
-			fits = fits && slices.Contains(values[i], d.of(t))
+			fits = fits && (set&(1<<i) == 0 || slices.Contains(values[i], d.of(t)))
 		}
 		if fits {
 			n++
 		}
 	}
-	if n != len(in) {
-		return "", false
-	}
-	for i, d := range dims {
-		var every []string
-		for _, t := range all {
-			if v := d.of(t); !slices.Contains(every, v) {
-				every = append(every, v)
-			}
-		}
-		if len(every) == len(values[i]) {
-			continue
-		}
-		words := strings.Join(values[i], ", ")
-		if i == 0 {
-			words = ranges(values[i], every)
-		}
-		parts = append(parts, strings.TrimSpace(d.name+" "+words))
-	}
-	return strings.Join(parts, ", "), true
+	return n
 }
 
-func minorsOf(all []claims.Target) []string {
-	var minors []string
-	for _, t := range all {
-		if !slices.Contains(minors, t.Kubernetes) {
-			minors = append(minors, t.Kubernetes)
+// distinct are the values of a part in the order in which they come.
+func distinct(targets []claims.Target, of func(claims.Target) string) []string {
+	var values []string
+	for _, t := range targets {
+		if v := of(t); !slices.Contains(values, v) {
+			values = append(values, v)
 		}
 	}
-	return minors
+	return values
 }
 
 // ranges writes versions that follow each other among all as "1.14 to 1.20".
