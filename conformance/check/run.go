@@ -169,6 +169,8 @@ type key struct {
 
 type spot struct {
 	finding findings.Finding
+	key     key
+	shown   shown
 	order   int
 	in      []int
 }
@@ -286,7 +288,12 @@ func (e *evaluation) add(index int, t claims.Target, r *rule, s *subject.Subject
 	if h.At != nil {
 		f.Line, f.Column = h.At.Line, h.At.Column
 	}
-	e.seen[k] = &spot{finding: f, order: len(e.seen), in: []int{index}}
+	at := &spot{finding: f, key: k, order: len(e.seen), in: []int{index}}
+	if len(e.targets) > 1 {
+		maps.Copy(fixed, h.Vars)
+		at.shown = shown{says: r.Says, write: r.Write, vars: fixed}
+	}
+	e.seen[k] = at
 }
 
 // findings are all spots in the order of files and places; those that hold in
@@ -298,7 +305,7 @@ func (e *evaluation) findings() []findings.Finding {
 	})
 	var out []findings.Finding
 	words := map[string][]string{} // many findings hold in the same settings
-	for _, s := range spots {
+	for _, s := range join(spots, e.targets) {
 		if len(s.in) < len(e.targets) {
 			k := fmt.Sprint(s.in)
 			if _, ok := words[k]; !ok {

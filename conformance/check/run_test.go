@@ -166,6 +166,40 @@ scheduling: {nodeSelector: {kubernetes.io/os: windows}}
 	}
 }
 
+// TestMerge: what differs between settings only in the names that it fills in
+// is one finding.
+func TestMerge(t *testing.T) {
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - {name: a, image: 'mcr.microsoft.com/windows/servercore:ltsc2019', resources: {limits: {cpu: 1, memory: 1Gi}}}\n  nodeSelector: {kubernetes.io/os: windows}\n  tolerations: [{key: os, value: windows}]\n"
+	var targets []claims.Target
+	for _, k := range []string{"1.34", "1.35"} {
+		for _, r := range []string{"2019", "2004", "2022", "2025"} {
+			targets = append(targets, claims.Target{Kubernetes: k, Release: r, Network: "l2bridge", Proxy: "kernelspace", Runtime: "containerd"})
+		}
+	}
+	got := lines(findIn(t, ledger(t), pod, "", targets...))
+	for _, want := range []string{
+		"6:22 error image-matches-host: container a: mcr.microsoft.com/windows/servercore:ltsc2019 is made for Windows Server 2019 (10.0.17763) and does not start on " +
+			"Windows Server, version 2004 (10.0.19041), Windows Server 2022 (10.0.20348) and Windows Server 2025 (10.0.26100) with process isolation [Windows Server 2004, 2022, 2025]\n",
+		"0:0 error os-version-2004: the documents of Kubernetes 1.34, 1.35 do not list Windows Server, version 2004",
+		"0:0 error os-server-2025: the documents of Kubernetes 1.34 do not list Windows Server 2025",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+	if n := strings.Count(got, "image-matches-host"); n != 1 {
+		t.Errorf("%d findings on the image", n)
+	}
+}
+
+func TestSeveral(t *testing.T) {
+	for want, list := range map[string][]string{"a": {"a"}, "a and b": {"a", "b"}, "a, b, c and d": {"a", "b", "c", "d"}, "a, b, c and 2 more": {"a", "b", "c", "d", "e"}} {
+		if got := several(list); got != want {
+			t.Errorf("%v: %s", list, got)
+		}
+	}
+}
+
 func TestUnknownKindsAreCounted(t *testing.T) {
 	doc := find(t, "apiVersion: cert-manager.io/v1\nkind: Issuer\nmetadata: {name: x}\n", "", claims.Target{Kubernetes: "1.20"})
 	if len(doc.Findings)+len(doc.Mistakes) > 0 || doc.Passed["Issuer"] != 1 {
