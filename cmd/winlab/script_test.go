@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 			return os.CopyFS(filepath.Join(e.WorkDir, "fixtures"), os.DirFS(fixtures))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "field": field, "lines": lines, "packets": packets, "mkcapture": mkcapture, "cut": cut,
+			"exits": exits, "field": field, "lines": lines, "packets": packets, "mkcapture": mkcapture, "cut": cut, "mkfile": mkfile,
 		},
 	})
 }
@@ -138,6 +138,22 @@ func mkcapture(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	var b bytes.Buffer
 	ts.Check(t.Write(&b))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b.Bytes(), 0o644))
+}
+
+// mkfile FILE TEXT N...: a file of each text N times; a text may have the
+// escapes of Go's strings.
+func mkfile(ts *testscript.TestScript, _ bool, args []string) {
+	var b bytes.Buffer
+	for i := 1; i+1 < len(args); i += 2 {
+		text, err := strconv.Unquote(`"` + strings.ReplaceAll(args[i], `"`, `\"`) + `"`)
+		ts.Check(err)
+		n, err := strconv.Atoi(args[i+1])
+		ts.Check(err)
+		for range n {
+			b.WriteString(text)
+		}
+	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b.Bytes(), 0o644))
 }
 

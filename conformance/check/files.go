@@ -203,6 +203,9 @@ func readInput(in Input, o manifest.Options) (r read) {
 	c := read{config: true, documents: 1}
 	var ok bool
 	if c.subjects, ok, c.mistakes = nodeconf.Read(in.Name, head); ok {
+		if len(c.subjects)+len(c.mistakes) == 0 { // a script that starts nothing of Kubernetes, a configuration for Linux
+			c.foreign, c.passed = true, map[string]int{"text without a command line or configuration of a Windows node": 1}
+		}
 		return c
 	}
 	if r.mistakes == nil {

@@ -81,6 +81,9 @@ func Parse(file string, begin int, text []byte) (*Doc, strict.Mistakes) {
 			m.Line = 1 + bytes.Count(text[:at], []byte("\n"))
 			m.Column = at - bytes.LastIndexByte(text[:at], '\n')
 		}
+		if at := tabAt(text, m.Line); at > 0 && (strings.Contains(m.Message, "cannot start any token") || strings.Contains(m.Message, "tab character")) {
+			m.Line, m.Message = at, "not YAML: a line begins with a tab; write spaces"
+		}
 		m.Line += begin - 1
 		if bytes.Contains(text, []byte("{{")) {
 			m.Message += template
@@ -100,6 +103,18 @@ func Parse(file string, begin int, text []byte) (*Doc, strict.Mistakes) {
 }
 
 const template = "; if this is a template, render it first: helm template CHART | winlab check -"
+
+// tabAt finds a line that is indented by a tab, next to one that the parser
+// names, which is not always the right one; 0 when there is none.
+func tabAt(text []byte, line int) int {
+	n := 0
+	for l := range bytes.Lines(text) {
+		if n++; n >= line-1 && n <= line+1 && bytes.HasPrefix(bytes.TrimLeft(l, " "), []byte("\t")) {
+			return n
+		}
+	}
+	return 0
+}
 
 // isControl reports whether a character is one that YAML does not allow.
 func isControl(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\u0085", r) }

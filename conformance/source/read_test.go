@@ -160,6 +160,7 @@ func TestReadTellsWhere(t *testing.T) {
 	big := strings.Repeat("# "+strings.Repeat("y", 98)+"\n", MaxDocument/100)
 	for _, c := range []struct{ name, text, want string }{
 		{"a control character", "x: 1\n---\na: 1\nb: \"\x07\"\n", "f:4:5: not YAML: control characters"},
+		{"a tab", "a:\n  b: 1\n\tc: 2\n", "f:3:1: not YAML: a line begins with a tab; write spaces"},
 		{"two objects on a line", `{"a": 1}{"b": 2}`, "f:1:1: not YAML: there is more after the end"},
 		{"more after an object", "{\"a\": 1}\nb: 2\n", "there is more after the end of the document"},
 		{"a long list", "apiVersion: v1\nitems:\n" + big, "jq '.items[]' | winlab check -"},
