@@ -259,8 +259,9 @@ func inConfigMap(name string, d *source.Doc) ([]*subject.Subject, strict.Mistake
 	// Most ConfigMaps hold nothing of the kind, so the text is given its place in
 	// the file only when something was found.
 	subjects, found := nodeconf.Embedded(name, nil, d.Root)
-	if len(subjects)+len(found) == 0 {
-		return nil, nil
+	const far = 100_000 // lines; beyond, what is found stands at the beginning of its entry
+	if len(subjects)+len(found) == 0 || d.Line > far {
+		return subjects, found
 	}
 	return nodeconf.Embedded(name, append(bytes.Repeat([]byte("\n"), d.Line-1), d.Text...), d.Root)
 }
