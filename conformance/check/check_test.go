@@ -37,3 +37,24 @@ func TestExamples(t *testing.T) {
 	}
 	t.Logf("%d rules", len(statics))
 }
+
+// TestEveryTestIsAsked: a condition that no rule of the ledger asks is dead.
+func TestEveryTestIsAsked(t *testing.T) {
+	used := map[string]bool{}
+	for _, c := range ledger(t).Claims() {
+		for _, k := range c.Checks {
+			if k.Rule != nil && k.Rule.Test != "" {
+				used[k.Rule.On+" "+k.Rule.Test] = true
+			}
+		}
+	}
+	for _, one := range Tests() {
+		any := false
+		for _, on := range one.On {
+			any = any || used[on+" "+one.Name]
+		}
+		if !any {
+			t.Errorf("no rule asks %s (on %v)", one.Name, one.On)
+		}
+	}
+}

@@ -57,17 +57,6 @@ func commandTests() []subject.Test {
 			Find: missingFlag,
 		},
 		{
-			On: []string{"kubelet", "kube-proxy"}, Name: "flag-is", Args: []string{"flag", "value", "network"}, Vars: []string{"flag", "value"},
-			Doc: "A flag has a value, on command lines for an HNS network type.",
-			Find: func(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
-				n := at(s, args["flag"])
-				if n == nil || !strings.EqualFold(text(n), args["value"]) || args["network"] != "" && !isFor(c, s, args["network"]) {
-					return nil
-				}
-				return []subject.Hit{{At: n, Field: args["flag"], Vars: map[string]string{"flag": args["flag"], "value": text(n)}}}
-			},
-		},
-		{
 			On: []string{"kubelet", "kube-proxy"}, Name: "service-without-flag", Vars: []string{"service"},
 			Doc: "A service that sc.exe keeps runs the program without --windows-service, so that it does not answer the service manager.",
 			Find: func(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
