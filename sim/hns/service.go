@@ -168,6 +168,9 @@ func (s *Service) ManagementIP() netip.Addr { return s.opts.ManagementIP }
 // HostMAC returns the MAC address of the node's adapter, "00-15-5D-01-02-03".
 func (s *Service) HostMAC() string { return s.opts.HostMAC }
 
+// Options returns what the service was made with, HostMAC filled in.
+func (s *Service) Options() Options { return s.opts }
+
 // Restarts counts the calls of Restart.
 func (s *Service) Restarts() int { return s.restarts }
 

@@ -1,0 +1,259 @@
+package hcn
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+)
+
+// Client speaks with a [Server], as the DLLs do. It is safe for concurrent use;
+// calls go one after the other.
+type Client struct {
+	mu   sync.Mutex
+	conn net.Conn
+	r    *bufio.Reader
+	seq  uint32
+	in   bytes.Buffer
+	out  []byte
+}
+
+// CallError is a call that HNS refused.
+type CallError struct {
+	Call    string
+	HResult uint32
+	// Message is the text of the error record, Details what winlab adds to it.
+	Message string
+	Details []string
+}
+
+// Error returns the message with the HRESULT.
+func (e *CallError) Error() string {
+	s := fmt.Sprintf("%s: %s (0x%x)", e.Call, e.Message, e.HResult)
+	for _, d := range e.Details {
+		s += "; " + d
+	}
+	return s
+}
+
+// Dial connects to a server at "127.0.0.1:PORT". The name appears in its log.
+func Dial(address, name string) (*Client, error) {
+	if _, err := loopback(address); err != nil {
+		return nil, err
+	}
+	conn, err := net.Dial("tcp4", address)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{conn: conn, r: bufio.NewReaderSize(conn, 64<<10)}
+	if _, err := conn.Write(appendHello(nil, name)); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	version, _, err := readHello(c.r)
+	if err == nil && version != wireVersion {
+		err = fmt.Errorf("%s speaks version %d of the protocol, this winlab %d", address, version, wireVersion)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", address, err), conn.Close())
+	}
+	return c, nil
+}
+
+// Close ends the connection and with it the client's handles.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// Call makes one call. An error means that the connection is broken; a refusal
+// of HNS is in the response.
+func (c *Client) Call(r Request) (*Response, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.send(&r); err != nil {
+		return nil, err
+	}
+	return c.receive()
+}
+
+func (c *Client) send(r *Request) error {
+	c.seq++
+	r.Seq = c.seq
+	c.out = AppendRequest(c.out[:0], r)
+	_, err := c.conn.Write(c.out)
+	return err
+}
+
+func (c *Client) receive() (*Response, error) {
+	if err := readFrame(c.r, &c.in, MaxResponse); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("the HNS service has closed the connection")
+		}
+		return nil, err
+	}
+	res, err := ParseResponse(c.in.Bytes())
+	if err == nil && res.Seq != c.seq {
+		err = fmt.Errorf("%w: answer %d to request %d", errMalformed, res.Seq, c.seq)
+	}
+	return res, err
+}
+
+// do makes a call and turns a refusal into a *CallError.
+func (c *Client) do(r Request) (*Response, error) {
+	res, err := c.Call(r)
+	if err != nil {
+		return nil, err
+	}
+	if res.HResult&0x80000000 == 0 {
+		return res, nil
+	}
+	e := &CallError{Call: CallName(r.Verb, r.Kind), HResult: res.HResult, Message: res.Record}
+	var rec record
+	if json.Unmarshal([]byte(res.Record), &rec) == nil {
+		e.Message, e.Details = rec.Error, rec.Details
+	}
+	return nil, e
+}
+
+// FilterBy returns the query for the objects whose field has the value.
+func FilterBy(field, value string) string {
+	filter, _ := json.Marshal(map[string]string{field: value}) // strings marshal
+	q, _ := json.Marshal(struct {
+		SchemaVersion struct{ Major, Minor int }
+		Flags         uint32
+		Filter        string
+	}{SchemaVersion: struct{ Major, Minor int }{2, 0}, Filter: string(filter)})
+	return string(q)
+}
+
+// Enumerate returns the ids of the objects that a query asks for, "" for all.
+func (c *Client) Enumerate(k Kind, query string) ([]string, error) {
+	res, err := c.do(Request{Verb: Enumerate, Kind: k, Texts: []string{query}})
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	if err := json.Unmarshal([]byte(res.Output), &ids); err != nil {
+		return nil, fmt.Errorf("%s: %w", CallName(Enumerate, k), err)
+	}
+	return ids, nil
+}
+
+// Create makes an object and returns its handle; network is the handle of the
+// network for an endpoint, else 0.
+func (c *Client) Create(k Kind, network uint64, settings string) (uint64, error) {
+	res, err := c.do(Request{Verb: Create, Kind: k, Handle: network, Texts: []string{settings}})
+	if err != nil {
+		return 0, err
+	}
+	return res.Handle, nil
+}
+
+// Open returns a handle of an object.
+func (c *Client) Open(k Kind, id string) (uint64, error) {
+	g, err := ParseGUID(id)
+	if err != nil {
+		return 0, err
+	}
+	res, err := c.do(Request{Verb: Open, Kind: k, ID: g})
+	if err != nil {
+		return 0, err
+	}
+	return res.Handle, nil
+}
+
+// Modify changes the object of a handle.
+func (c *Client) Modify(k Kind, handle uint64, settings string) error {
+	_, err := c.do(Request{Verb: Modify, Kind: k, Handle: handle, Texts: []string{settings}})
+	return err
+}
+
+// Query returns the JSON of the object of a handle.
+func (c *Client) Query(k Kind, handle uint64) (string, error) {
+	res, err := c.do(Request{Verb: Query, Kind: k, Handle: handle, Texts: []string{""}})
+	if err != nil {
+		return "", err
+	}
+	return res.Output, nil
+}
+
+// CloseHandle gives a handle back.
+func (c *Client) CloseHandle(k Kind, handle uint64) error {
+	_, err := c.do(Request{Verb: Close, Kind: k, Handle: handle})
+	return err
+}
+
+// Delete deletes an object.
+func (c *Client) Delete(k Kind, id string) error {
+	g, err := ParseGUID(id)
+	if err != nil {
+		return err
+	}
+	_, err = c.do(Request{Verb: Delete, Kind: k, ID: g})
+	return err
+}
+
+// Get returns the JSON of an object by id: open, query, close.
+func (c *Client) Get(k Kind, id string) (string, error) {
+	h, err := c.Open(k, id)
+	if err != nil {
+		return "", err
+	}
+	text, err := c.Query(k, h)
+	return text, errors.Join(err, c.CloseHandle(k, h))
+}
+
+// HNSCall makes a call of HNS v1 and returns the output of its reply.
+func (c *Client) HNSCall(method, path, request string) (json.RawMessage, error) {
+	res, err := c.do(Request{Verb: HNSCall, Texts: []string{method, path, request}})
+	if err != nil {
+		return nil, err
+	}
+	var reply struct {
+		Success   bool
+		Error     string
+		ErrorCode uint32
+		Details   []string
+		Output    json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(res.Output), &reply); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if !reply.Success {
+		return nil, &CallError{Call: method + " " + path, HResult: reply.ErrorCode, Message: reply.Error, Details: reply.Details}
+	}
+	return reply.Output, nil
+}
+
+// Watch calls f with every line of the call log from now on, until f says no, the
+// server ends (nil) or the connection fails. begun, when not nil, is called
+// once nothing can be missed any more. The client can make no calls after it.
+func (c *Client) Watch(begun func(), f func(line []byte) bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.send(&Request{Verb: Watch}); err != nil {
+		return err
+	}
+	if _, err := c.receive(); err != nil {
+		return err
+	}
+	if begun != nil {
+		begun()
+	}
+	for {
+		if err := readFrame(c.r, &c.in, MaxResponse); err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			return err
+		}
+		res, err := ParseResponse(c.in.Bytes())
+		if err != nil {
+			return err
+		}
+		if !f([]byte(res.Output)) {
+			return nil
+		}
+	}
+}

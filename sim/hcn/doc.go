@@ -1,0 +1,37 @@
+// Package hcn serves a simulated HNS to programs: the calls of HCN v2 and of
+// HNS v1, over loopback, as computenetwork.dll and vmcompute.dll offer them on
+// Windows. The DLLs in the folder shims forward each call to a [Server], so
+// unmodified Windows programs under Wine program a [hns.Service].
+//
+// The package must know no Kubernetes word and none of the programs that call
+// it, and it holds no rule about HNS objects: what is valid, what a build can do
+// and which error it gives is for package hns. Here are handles, queries, the
+// v1 paths, HRESULTs, the state on disk, the call log and the wire.
+//
+// # The wire protocol, version 1
+//
+// One TCP connection to 127.0.0.1 per process. All numbers are little-endian,
+// all text is UTF-8. The client begins:
+//
+//	"WHCN"  version u16  length u16  name of the client
+//
+// and the server answers "WHCN" version u16, zero u16. When it does not speak
+// the client's version, it answers with its own and closes. Frames follow in
+// both directions, each a length u32 of what comes after it. A request is
+//
+//	sequence u32  verb u8  kind u8  handle u64  GUID [16]  count u8  count × (length u32, text)
+//
+// and a response is
+//
+//	sequence u32  HRESULT u32  handle u64  count u8  count × (length u32, text)
+//
+// with the texts output (properties, ids, the v1 reply) and error record. The
+// GUID has the memory layout of Windows. Verbs and kinds are [Verb] and [Kind].
+// The texts of a request are: Enumerate and Query: the query. Create and Modify:
+// the settings (the handle of HcnCreateEndpoint is the network's). HNSCall:
+// method, path, request. A client may send requests ahead; answers come in the
+// order of the requests. After [Watch] the server sends a response with a line
+// of the call log for every call, until the connection ends. A request longer
+// than [MaxRequest] or not of this form ends the connection, and with it the
+// client's handles.
+package hcn

@@ -1,0 +1,35 @@
+package hcn
+
+import "github.com/winlab-dev/winlab/sim/evidence"
+
+// What this package holds true about the HNS service.
+var (
+	FactHandles = evidence.New("hcn.handles", evidence.Stated,
+		"HCN handles are RPC context handles: each belongs to the process that opened it and ends with it. The handle of a deleted object stays; calls on it do not find the object.",
+		"Microsoft Learn, RPC context handles for HCN", "Microsoft Learn, RPC context handles: a server context ends with its client")
+	FactClosedHandle = evidence.New("hcn.closed-handle", evidence.Inferred,
+		"A call on a closed handle, or on one of another kind or process, fails with 0x80070006: RPC refuses a context handle that it does not know with that code (RPC_X_SS_CONTEXT_MISMATCH).")
+	FactErrorRecord = evidence.New("hcn.error-record", evidence.Stated,
+		"A failed call of HCN v2 gives the HRESULT and a JSON record with Success, Error and ErrorCode.",
+		"Microsoft Learn, HCN common scenarios (ErrorSchema)")
+	FactV1Reply = evidence.New("hcn.v1-reply", evidence.Code,
+		"HNSCall answers S_OK with a JSON reply of Success, Error and Output, also when HNS refused the request.",
+		"microsoft/hnslib internal/hns/hnsfuncs.go")
+	FactFilter = evidence.New("hcn.filter", evidence.Code,
+		"Queries filter by fields of the v1 and v2 views: Name, ID, VirtualNetwork; a field that an object does not have matches nothing.",
+		"microsoft/hnslib hcn/hcnendpoint.go ListEndpointsOfNetwork (the v1 name is needed)", "microsoft/hnslib hcn/hcnnetwork.go GetNetworkByName")
+	FactCreateID = evidence.New("hcn.create-id", evidence.Inferred,
+		"The id of a new object is the GUID of the call, else the ID of the settings, else one that HNS makes. Callers pass the zero GUID.",
+		"microsoft/hnslib hcn/hcnnetwork.go createNetwork")
+	FactNonPersistent = evidence.New("hcn.non-persistent", evidence.Inferred,
+		"A network with flag 8 (EnableNonPersistent) and its endpoints are gone after a restart of HNS; all else comes back, handles excepted.",
+		"microsoft/hnslib hcn/hcnnetwork.go NetworkFlags")
+	FactServiceStopped = evidence.New("hcn.service-stopped", evidence.Stated,
+		"While HNS does not run, calls fail with 0x6d9, no more endpoints available from the endpoint mapper.",
+		"docker/for-win issue 6535")
+	FactVMPort = evidence.New("hcn.endpoint-port", evidence.Inferred,
+		"ModifyEndpoint with resource type Port attaches and detaches a virtual machine like HNS v1's attach.",
+		"microsoft/hnslib hcn/hcnendpoint.go VmEndpointRequest")
+	FactStats = evidence.New("hcn.endpoint-stats", evidence.Inferred,
+		"The counters of /endpointstats are zero: the service has no switch.")
+)

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package hcn
+
+// lockDir does nothing where there is no flock.
+func lockDir(string) (func(), error) { return func() {}, nil }

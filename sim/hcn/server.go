@@ -1,0 +1,185 @@
+package hcn
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// Server answers the wire protocol on a loopback address.
+type Server struct {
+	service  *Service
+	listener net.Listener
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	done  bool
+	wg    sync.WaitGroup
+}
+
+// Listen listens on a loopback address, "127.0.0.1:0" for a free port. It refuses
+// any other: whoever can reach the service can change the node's network.
+func Listen(s *Service, address string) (*Server, error) {
+	if _, err := loopback(address); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp4", address)
+	if err != nil {
+		return nil, err
+	}
+	s.started()
+	return &Server{service: s, listener: l, conns: map[net.Conn]bool{}}, nil
+}
+
+func loopback(address string) (netip.AddrPort, error) {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil || !a.Addr().Is4() || !a.Addr().IsLoopback() {
+		return a, fmt.Errorf("address %q: the service listens on loopback only; write 127.0.0.1:PORT, port 0 for a free one", address)
+	}
+	return a, nil
+}
+
+// Addr returns where the server listens, "127.0.0.1:40123".
+func (v *Server) Addr() string { return v.listener.Addr().String() }
+
+// Serve accepts clients until ctx ends or Close is called; then all connections
+// are closed. It returns nil when that is how it ended.
+func (v *Server) Serve(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = v.Close() })
+	defer stop()
+	for {
+		c, err := v.listener.Accept()
+		if err != nil {
+			v.mu.Lock()
+			done := v.done
+			v.mu.Unlock()
+			if done {
+				err = nil
+			}
+			err = errors.Join(err, v.Close())
+			v.wg.Wait()
+			return err
+		}
+		v.mu.Lock()
+		if v.done {
+			v.mu.Unlock()
+			_ = c.Close()
+			continue
+		}
+		v.conns[c] = true
+		v.wg.Add(1)
+		v.mu.Unlock()
+		go v.serve(c)
+	}
+}
+
+// Close stops the server and cuts off its clients.
+func (v *Server) Close() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.done {
+		return nil
+	}
+	v.done = true
+	for c := range v.conns {
+		_ = c.Close()
+	}
+	return v.listener.Close()
+}
+
+func (v *Server) serve(c net.Conn) {
+	defer v.wg.Done()
+	name := c.RemoteAddr().String()
+	err := v.converse(c, &name)
+	v.mu.Lock()
+	delete(v.conns, c)
+	done := v.done
+	v.mu.Unlock()
+	_ = c.Close()
+	if err != nil && !errors.Is(err, io.EOF) && !done {
+		v.service.log.Printf("%s: %v; the connection is closed", name, err)
+	}
+}
+
+// converse speaks with one client until it ends or errs.
+func (v *Server) converse(c net.Conn, name *string) error {
+	r := bufio.NewReaderSize(c, 64<<10)
+	version, given, err := readHello(r)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Write(appendHello(nil, "")); err != nil {
+		return err
+	}
+	if version != wireVersion {
+		return fmt.Errorf("version %d of the protocol; this service speaks %d", version, wireVersion)
+	}
+	if given != "" {
+		*name = given
+	}
+	session := v.service.Session(*name)
+	defer session.Close()
+	w := bufio.NewWriterSize(c, 64<<10)
+	var in bytes.Buffer
+	var out []byte
+	for {
+		if err := readFrame(r, &in, MaxRequest); err != nil {
+			return err
+		}
+		req, err := ParseRequest(in.Bytes())
+		if err != nil {
+			return err
+		}
+		if in.Cap() > 1<<20 {
+			in = bytes.Buffer{} // one long request must not hold its memory for ever
+		}
+		if req.Verb == Watch {
+			return v.watch(c, r, w, req.Seq)
+		}
+		out = AppendResponse(out[:0], session.Call(req))
+		if _, err := w.Write(out); err != nil {
+			return err
+		}
+		if cap(out) > 1<<20 {
+			out = nil
+		}
+		if r.Buffered() == 0 { // requests sent ahead are answered together
+			if err := w.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// watch sends entries of the call log until the client ends. The first response
+// is empty: from then on nothing is missed.
+func (v *Server) watch(c net.Conn, r io.Reader, w *bufio.Writer, seq uint32) error {
+	entries, stop := v.service.watch()
+	defer stop()
+	go func() { // notices that the client has gone; it has nothing more to say
+		_, _ = io.Copy(io.Discard, r)
+		_ = c.Close()
+		stop()
+	}()
+	send := func(line []byte) error {
+		if _, err := w.Write(AppendResponse(nil, &Response{Seq: seq, Output: string(line)})); err != nil {
+			return err
+		}
+		return w.Flush()
+	}
+	if err := send(nil); err != nil {
+		return nil
+	}
+	for line := range entries {
+		if err := send(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+			return nil
+		}
+	}
+	return nil
+}

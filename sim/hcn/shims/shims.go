@@ -1,0 +1,87 @@
+// Package shims builds the DLLs through which Windows programs under Wine reach
+// winlab's HNS service: computenetwork.dll and vmcompute.dll forward the calls
+// of HCN v2 and HNS v1, bcryptprimitives.dll gives Go programs the random bytes
+// that older Wine lacks. The package must not know Wine, nor the programs; it
+// needs the C compiler mingw-w64.
+package shims
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+//go:embed src
+var sources embed.FS
+
+// Compiler is the C compiler for 64-bit Windows (Debian and Ubuntu:
+// gcc-mingw-w64-x86-64).
+const Compiler = "x86_64-w64-mingw32-gcc"
+
+// DLLs are the names of the libraries without ".dll".
+var DLLs = []string{"bcryptprimitives", "computenetwork", "vmcompute"}
+
+var libraries = map[string][]string{
+	"bcryptprimitives": {"-ladvapi32"},
+	"computenetwork":   {"-lws2_32", "-lole32"},
+	"vmcompute":        {"-lws2_32", "-lole32"},
+}
+
+// ErrNoCompiler says that there is no compiler for Windows.
+var ErrNoCompiler = errors.New("no " + Compiler + " (Debian, Ubuntu: apt-get install gcc-mingw-w64-x86-64)")
+
+// Key identifies the sources: DLLs built from other sources have another key.
+func Key() string {
+	h := sha256.New()
+	for _, name := range files() {
+		text, _ := sources.ReadFile(name) // embedded
+		fmt.Fprintf(h, "%s %d\n%s", name, len(text), text)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+func files() []string {
+	names, _ := fs.Glob(sources, "src/*") // the pattern is well formed; sorted
+	return names
+}
+
+// Build writes the DLLs into a folder, which must exist, and returns their
+// paths.
+func Build(dir string) ([]string, error) {
+	gcc, err := exec.LookPath(Compiler)
+	if err != nil {
+		return nil, ErrNoCompiler
+	}
+	src, err := os.MkdirTemp("", "winlab-shims-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(src) }()
+	for _, name := range files() {
+		text, err := sources.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(src, filepath.Base(name)), text, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	var built []string
+	for _, name := range DLLs {
+		out := filepath.Join(dir, name+".dll")
+		args := []string{"-shared", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-static-libgcc", "-o", out, name + ".c"}
+		cmd := exec.Command(gcc, append(args, libraries[name]...)...)
+		cmd.Dir = src
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%s.c: %w\n%s", name, err, text)
+		}
+		built = append(built, out)
+	}
+	return built, nil
+}

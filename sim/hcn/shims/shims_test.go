@@ -1,0 +1,68 @@
+package shims
+
+import (
+	"bytes"
+	"debug/pe"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// exports are what hcsshim and hnslib load (hcn/zsyscall_windows.go,
+// internal/hns/zsyscall_windows.go) and what Go's runtime loads.
+var exports = map[string][]string{
+	"bcryptprimitives": {"ProcessPrng"},
+	"vmcompute":        {"HNSCall"},
+	"computenetwork": {
+		"HcnCloseEndpoint", "HcnCloseLoadBalancer", "HcnCloseNamespace", "HcnCloseNetwork", "HcnCloseSdnRoute",
+		"HcnCreateEndpoint", "HcnCreateLoadBalancer", "HcnCreateNamespace", "HcnCreateNetwork", "HcnCreateSdnRoute",
+		"HcnDeleteEndpoint", "HcnDeleteLoadBalancer", "HcnDeleteNamespace", "HcnDeleteNetwork", "HcnDeleteSdnRoute",
+		"HcnEnumerateEndpoints", "HcnEnumerateLoadBalancers", "HcnEnumerateNamespaces", "HcnEnumerateNetworks", "HcnEnumerateSdnRoutes",
+		"HcnModifyEndpoint", "HcnModifyLoadBalancer", "HcnModifyNamespace", "HcnModifyNetwork", "HcnModifySdnRoute",
+		"HcnOpenEndpoint", "HcnOpenLoadBalancer", "HcnOpenNamespace", "HcnOpenNetwork", "HcnOpenSdnRoute",
+		"HcnQueryEndpointProperties", "HcnQueryLoadBalancerProperties", "HcnQueryNamespaceProperties", "HcnQueryNetworkProperties", "HcnQuerySdnRouteProperties",
+	},
+}
+
+func TestBuild(t *testing.T) {
+	dir := t.TempDir()
+	paths, err := Build(dir)
+	if errors.Is(err, ErrNoCompiler) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range DLLs {
+		if paths[i] != filepath.Join(dir, name+".dll") {
+			t.Errorf("path %s", paths[i])
+		}
+		text, err := os.ReadFile(paths[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := pe.NewFile(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Machine != pe.IMAGE_FILE_MACHINE_AMD64 {
+			t.Errorf("%s is for machine %#x", name, f.Machine)
+		}
+		for _, e := range exports[name] {
+			if !slices.Contains(names(text), e) {
+				t.Errorf("%s.dll does not export %s", name, e)
+			}
+		}
+	}
+}
+
+// names returns the strings of a file; the export table holds each name once.
+func names(text []byte) []string {
+	var all []string
+	for _, part := range bytes.Split(text, []byte{0}) {
+		all = append(all, string(part))
+	}
+	return all
+}

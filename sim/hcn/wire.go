@@ -1,0 +1,280 @@
+package hcn
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// Verb is what a call does.
+type Verb uint8
+
+// The verbs of the wire protocol. Watch and Snapshot are winlab's own.
+const (
+	Enumerate Verb = 1 + iota
+	Create
+	Open
+	Modify
+	Query
+	Delete
+	Close
+	HNSCall
+	Watch
+	Snapshot
+)
+
+// Kind is the kind of object that a call of HCN v2 is about; zero for HNSCall.
+type Kind uint8
+
+// The kinds of the wire protocol.
+const (
+	Network Kind = 1 + iota
+	Endpoint
+	Namespace
+	LoadBalancer
+	SdnRoute
+)
+
+var (
+	verbNames = [...]string{"", "Enumerate", "Create", "Open", "Modify", "Query", "Delete", "Close", "HNSCall", "Watch", "Snapshot"}
+	kindNames = [...]string{"", "Network", "Endpoint", "Namespace", "LoadBalancer", "SdnRoute"}
+)
+
+// CallName returns the name of the exported function, "HcnEnumerateNetworks".
+func CallName(v Verb, k Kind) string {
+	switch {
+	case int(v) >= len(verbNames) || int(k) >= len(kindNames) || v == 0:
+		return fmt.Sprintf("call %d/%d", v, k)
+	case v >= HNSCall:
+		return verbNames[v]
+	case v == Enumerate:
+		return "Hcn" + verbNames[v] + kindNames[k] + "s"
+	case v == Query:
+		return "Hcn" + verbNames[v] + kindNames[k] + "Properties"
+	}
+	return "Hcn" + verbNames[v] + kindNames[k]
+}
+
+// Limits of the wire protocol, in bytes of one frame.
+const (
+	MaxRequest  = 16 << 20
+	MaxResponse = 256 << 20
+	maxTexts    = 3
+	maxName     = 256
+)
+
+const (
+	wireMagic   = "WHCN"
+	wireVersion = 1
+)
+
+// GUID is an identifier in the memory layout of Windows: the first three groups
+// are little-endian.
+type GUID [16]byte
+
+// ParseGUID reads "{6f5c4a4e-...}", with or without braces, in any case.
+func ParseGUID(s string) (GUID, error) {
+	var g GUID
+	hex := strings.ReplaceAll(strings.Trim(strings.TrimSpace(s), "{}"), "-", "")
+	if len(hex) != 32 {
+		return g, fmt.Errorf("%q is no GUID", s)
+	}
+	for i := range g {
+		hi, lo := unhex(hex[2*i]), unhex(hex[2*i+1])
+		if hi < 0 || lo < 0 {
+			return GUID{}, fmt.Errorf("%q is no GUID", s)
+		}
+		g[i] = byte(hi<<4 | lo)
+	}
+	return g.swap(), nil
+}
+
+func unhex(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+func (g GUID) swap() GUID {
+	g[0], g[1], g[2], g[3] = g[3], g[2], g[1], g[0]
+	g[4], g[5], g[6], g[7] = g[5], g[4], g[7], g[6]
+	return g
+}
+
+// String returns the GUID in lower case without braces, "" for the zero GUID.
+func (g GUID) String() string {
+	if g == (GUID{}) {
+		return ""
+	}
+	b := g.swap()
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
+}
+
+// Request is one call.
+type Request struct {
+	Seq    uint32
+	Verb   Verb
+	Kind   Kind
+	Handle uint64
+	ID     GUID
+	Texts  []string
+}
+
+// text returns the i-th text, "" when the request has fewer.
+func (r *Request) text(i int) string {
+	if i < len(r.Texts) {
+		return r.Texts[i]
+	}
+	return ""
+}
+
+// Response is the answer to one call. Record is the JSON error record; it is
+// empty when the call succeeded.
+type Response struct {
+	Seq     uint32
+	HResult uint32
+	Handle  uint64
+	Output  string
+	Record  string
+}
+
+// AppendRequest appends the frame of a request.
+func AppendRequest(b []byte, r *Request) []byte {
+	at := len(b)
+	b = binary.LittleEndian.AppendUint32(append(b, 0, 0, 0, 0), r.Seq)
+	b = append(b, byte(r.Verb), byte(r.Kind))
+	b = binary.LittleEndian.AppendUint64(b, r.Handle)
+	b = append(b, r.ID[:]...)
+	return finish(b, at, r.Texts)
+}
+
+// AppendResponse appends the frame of a response.
+func AppendResponse(b []byte, r *Response) []byte {
+	at := len(b)
+	b = binary.LittleEndian.AppendUint32(append(b, 0, 0, 0, 0), r.Seq)
+	b = binary.LittleEndian.AppendUint32(b, r.HResult)
+	b = binary.LittleEndian.AppendUint64(b, r.Handle)
+	return finish(b, at, []string{r.Output, r.Record})
+}
+
+// finish adds the texts and writes the length in front.
+func finish(b []byte, at int, texts []string) []byte {
+	b = append(b, byte(len(texts)))
+	for _, t := range texts {
+		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(t))), t...)
+	}
+	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	return b
+}
+
+var errMalformed = errors.New("malformed frame")
+
+// ParseRequest reads the body of a request, what follows its length.
+func ParseRequest(body []byte) (*Request, error) {
+	if len(body) < 31 {
+		return nil, fmt.Errorf("%w: a request of %d bytes", errMalformed, len(body))
+	}
+	r := &Request{Seq: binary.LittleEndian.Uint32(body), Verb: Verb(body[4]), Kind: Kind(body[5]), Handle: binary.LittleEndian.Uint64(body[6:])}
+	copy(r.ID[:], body[14:30])
+	var err error
+	r.Texts, err = parseTexts(body[30:])
+	return r, err
+}
+
+// ParseResponse reads the body of a response.
+func ParseResponse(body []byte) (*Response, error) {
+	if len(body) < 17 {
+		return nil, fmt.Errorf("%w: a response of %d bytes", errMalformed, len(body))
+	}
+	r := &Response{Seq: binary.LittleEndian.Uint32(body), HResult: binary.LittleEndian.Uint32(body[4:]), Handle: binary.LittleEndian.Uint64(body[8:])}
+	texts, err := parseTexts(body[16:])
+	if err != nil || len(texts) != 2 {
+		return nil, fmt.Errorf("%w: a response with %d texts: %v", errMalformed, len(texts), err)
+	}
+	r.Output, r.Record = texts[0], texts[1]
+	return r, nil
+}
+
+func parseTexts(b []byte) ([]string, error) {
+	count := int(b[0])
+	if count > maxTexts {
+		return nil, fmt.Errorf("%w: %d texts", errMalformed, count)
+	}
+	var texts []string
+	b = b[1:]
+	for range count {
+		if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
+			return nil, fmt.Errorf("%w: a text is longer than the frame", errMalformed)
+		}
+		n := int(binary.LittleEndian.Uint32(b))
+		texts = append(texts, string(b[4:4+n]))
+		b = b[4+n:]
+	}
+	if len(b) > 0 {
+		return nil, fmt.Errorf("%w: %d bytes after the last text", errMalformed, len(b))
+	}
+	return texts, nil
+}
+
+// readFrame reads one frame into buf. It takes memory only for bytes that have
+// come, so a length that lies costs nothing.
+func readFrame(r io.Reader, buf *bytes.Buffer, most uint32) error {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return err
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n > most {
+		return fmt.Errorf("%w: %d bytes; at most %d are taken", errMalformed, n, most)
+	}
+	buf.Reset()
+	if _, err := io.CopyN(buf, r, int64(n)); err != nil {
+		return unexpectedEOF(err)
+	}
+	return nil
+}
+
+func unexpectedEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func appendHello(b []byte, name string) []byte {
+	if len(name) > maxName {
+		name = name[:maxName]
+	}
+	b = binary.LittleEndian.AppendUint16(append(b, wireMagic...), wireVersion)
+	return append(binary.LittleEndian.AppendUint16(b, uint16(len(name))), name...)
+}
+
+// readHello reads the first bytes of either side.
+func readHello(r io.Reader) (version uint16, name string, err error) {
+	var head [8]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, "", err
+	}
+	if string(head[:4]) != wireMagic {
+		return 0, "", fmt.Errorf("%w: the connection does not begin with %s", errMalformed, wireMagic)
+	}
+	n := binary.LittleEndian.Uint16(head[6:])
+	if n > maxName {
+		return 0, "", fmt.Errorf("%w: a name of %d bytes", errMalformed, n)
+	}
+	text := make([]byte, min(n, math.MaxUint16))
+	if _, err := io.ReadFull(r, text); err != nil {
+		return 0, "", unexpectedEOF(err)
+	}
+	return binary.LittleEndian.Uint16(head[4:]), string(text), nil
+}
