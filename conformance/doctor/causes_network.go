@@ -20,7 +20,8 @@ func (x *exam) override(s *subject.Subject) (value string, place nodedump.Place,
 	if !ok || conf == "" {
 		return "", placeOf(s, "kube-proxy without --hostname-override"), true, false
 	}
-	for _, c := range x.subjects("kube-proxy-config") {
+	if all := x.subjects("kube-proxy-config"); len(all) > 0 {
+		c := all[0] // a node has one
 		if n := fold(c.Root, "hostnameOverride"); n != nil && text(n) != "" {
 			return text(n), nodedump.Place{File: c.File, Line: n.Line, Text: "hostnameOverride: " + text(n)}, true, true
 		}
