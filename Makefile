@@ -8,10 +8,10 @@ BENCHCOUNT ?= 3
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench fuzz lint fmt vet staticcheck e2e build install generate go
+.PHONY: help run test bench fuzz lint fmt vet staticcheck e2e build install generate wine windows-binaries go
 
 help: ## show the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # go checks that a Go toolchain is there that can build the module.
 go:
@@ -64,6 +64,12 @@ fuzz: go ## run every fuzz target for FUZZTIME (60s), one after another
 
 e2e: ## the suites for clusters (not part of this version)
 	@echo "make e2e: the suites for clusters are a module of their own, conformance/e2e, which is not part of this version yet" >&2; exit 2
+
+wine: ## install Wine and mingw where that can be done (Debian, Ubuntu)
+	@sim/wine/install.sh
+
+windows-binaries: go ## build the pinned Windows binaries into the cache (or take them from it)
+	@$(GO) run ./sim/wine/winbuild fixtures/windows-binaries/*/
 
 generate: go ## write the parts of docs/ that come from the program
 	$(GO) test ./cmd/winlab -run '^TestDocs$$' -update

@@ -1,0 +1,136 @@
+package wine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Binaries are Windows programs that were built from one pinned module.
+type Binaries struct {
+	// Dir holds them, in the cache.
+	Dir string
+	// Names are their files, sorted.
+	Names []string
+	// Built is how long building took now; zero when they came from the cache.
+	Built time.Duration
+}
+
+// Path returns the file of a program, for example of "win-bridge.exe"; "" when
+// there is none of that name.
+func (b *Binaries) Path(name string) string {
+	if !slices.Contains(b.Names, name) {
+		return ""
+	}
+	return filepath.Join(b.Dir, name)
+}
+
+// Build builds the programs that dir/binaries.yaml names from the module dir/go.mod
+// for Windows on amd64, without cgo, with the versions and checksums of go.mod and
+// go.sum. They are cached by the content of dir and the version of Go, so a second
+// call costs milliseconds; several calls at once, from any process, build once. The
+// network is needed only where the module cache of Go lacks a module.
+func Build(ctx context.Context, dir string) (*Binaries, error) {
+	m, err := readManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	k, err := sourceKey(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &Binaries{}
+	for _, bin := range m.Binaries {
+		b.Names = append(b.Names, bin.Name)
+	}
+	slices.Sort(b.Names)
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	var made bool
+	b.Dir, made, err = cached(ctx, "windows-binaries", filepath.Base(abs)+"-"+k.String(), func(tmp string) error {
+		start := time.Now()
+		for _, bin := range m.Binaries {
+			if _, err := goCommand(ctx, dir, bin.args(filepath.Join(tmp, bin.Name))...); err != nil {
+				return fmt.Errorf("%s of %s: %w", bin.Name, dir, err)
+			}
+		}
+		b.Built = time.Since(start)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if made {
+		forget("windows-binaries")
+	}
+	return b, nil
+}
+
+// sourceKey hashes what the binaries are made from: Go and every file of dir.
+func sourceKey(ctx context.Context, dir string) (*key, error) {
+	version, err := goCommand(ctx, dir, "env", "GOVERSION")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	k := &key{}
+	k.add("format", "1") // raise when the way of building changes
+	k.add("go", strings.TrimSpace(version))
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		k.add(filepath.ToSlash(rel), string(text))
+		return err
+	})
+	return k, err
+}
+
+// goCommand runs the go command for Windows in a folder and returns its output. An
+// error holds the end of what it said.
+func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		return "", fmt.Errorf("the go command is needed to build Windows binaries: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, tool, args...)
+	cmd.Dir = dir
+	// What a user has set for builds of this machine must not reach these.
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.Contains([]string{"GOFLAGS", "GOWORK", "GOEXPERIMENT", "GOAMD64", "GO111MODULE", "CC", "CXX"}, name)
+	}), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	ownGroup(cmd)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return "", fmt.Errorf("go %s: %w\n%s", args[0], err, tail(errOut.String(), 20))
+	}
+	return out.String(), nil
+}
+
+// tail returns the last lines of a text.
+func tail(s string, lines int) string {
+	all := strings.Split(strings.TrimSpace(s), "\n")
+	if n := len(all) - lines; n > 0 {
+		all = append([]string{fmt.Sprintf("... (%d lines before)", n)}, all[n:]...)
+	}
+	return strings.Join(all, "\n")
+}

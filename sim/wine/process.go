@@ -1,0 +1,192 @@
+package wine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Command is a Windows program to run.
+type Command struct {
+	// Path is the program's file on this machine.
+	Path string
+	// Args are handed over as they are; see [Path] for those that are files.
+	Args []string
+	// Env are variables "NAME=value" of the program, beside those that Windows
+	// itself sets and those of [Config]. The caller's own environment is not
+	// handed on.
+	Env []string
+	// Dir is the program's folder, by default that of the logs.
+	Dir string
+	// Stdin is what the program reads; nil is an empty input.
+	Stdin io.Reader
+	// Grace is how long Stop waits after Ctrl-C, by default 5 s.
+	Grace time.Duration
+}
+
+// Process is a Windows program that was started.
+type Process struct {
+	// Stdout and Stderr are the files that hold its output.
+	Stdout, Stderr string
+
+	prefix *Prefix
+	cmd    *exec.Cmd
+	grace  time.Duration
+	done   chan struct{}
+	err    error
+}
+
+// Start starts a program. It is stopped when ctx ends.
+func (p *Prefix) Start(ctx context.Context, c Command) (*Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	path, err := filepath.Abs(c.Path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("no Windows program to start: %w", err)
+	}
+	for _, kv := range c.Env {
+		if name, _, ok := strings.Cut(kv, "="); !ok || strings.HasPrefix(name, "WINE") && name != "WINEDEBUG" {
+			return nil, fmt.Errorf("%s: the variable %q: write NAME=value; Wine's own variables are not for programs", filepath.Base(path), kv)
+		}
+	}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, fmt.Errorf("%s: the Wine prefix is closed", filepath.Base(path))
+	}
+	p.started++
+	number := p.started
+	p.mu.Unlock()
+
+	log := filepath.Join(p.Logs, fmt.Sprintf("%03d-%s", number, strings.TrimSuffix(filepath.Base(path), ".exe")))
+	r := &Process{Stdout: log + ".stdout", Stderr: log + ".stderr", prefix: p, grace: c.Grace, done: make(chan struct{})}
+	if r.grace == 0 {
+		r.grace = 5 * time.Second
+	}
+	r.cmd = exec.Command(p.wine.Loader, append([]string{Path(path)}, c.Args...)...)
+	r.cmd.Env = append(p.env[:len(p.env):len(p.env)], c.Env...)
+	r.cmd.Dir = c.Dir
+	if c.Dir == "" {
+		r.cmd.Dir = p.Logs
+	}
+	r.cmd.Stdin = c.Stdin
+	r.cmd.WaitDelay = time.Second // when Stdin is a reader that does not end
+	// Files, not pipes: a child that keeps its output open holds nobody up.
+	stdout, err := os.Create(r.Stdout)
+	if err != nil {
+		return nil, err
+	}
+	defer stdout.Close()
+	stderr, err := os.Create(r.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	defer stderr.Close()
+	r.cmd.Stdout, r.cmd.Stderr = stdout, stderr
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, fmt.Errorf("%s: the Wine prefix is closed", filepath.Base(path))
+	}
+	if err := startMortal(r.cmd); err != nil {
+		return nil, fmt.Errorf("%s does not start: %w", filepath.Base(path), err)
+	}
+	p.running[r] = true
+	go r.watch()
+	go func() {
+		select {
+		case <-ctx.Done():
+			r.Stop()
+		case <-r.done:
+		}
+	}()
+	return r, nil
+}
+
+func (r *Process) watch() {
+	err := r.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+		r.err = err
+	}
+	r.prefix.mu.Lock()
+	delete(r.prefix.running, r)
+	r.prefix.mu.Unlock()
+	close(r.done)
+}
+
+// Done is closed when the program has ended.
+func (r *Process) Done() <-chan struct{} { return r.done }
+
+// Wait waits for the program's end and returns its exit code. Wine hands on the
+// lowest eight bits of it, as Linux does; -1 stands for a program that was killed.
+func (r *Process) Wait() (code int, err error) {
+	<-r.done
+	return r.cmd.ProcessState.ExitCode(), r.err
+}
+
+// Stop ends the program: Ctrl-C as on a console, and when it still runs after its
+// grace, the program and its children are terminated. It returns when the program
+// has ended.
+func (r *Process) Stop() {
+	select {
+	case <-r.done:
+		return
+	default:
+	}
+	interrupt(r.cmd.Process.Pid)
+	select {
+	case <-r.done:
+	case <-time.After(r.grace):
+		r.Kill()
+	}
+}
+
+// Kill terminates the program and its children without notice, and waits for its
+// end.
+func (r *Process) Kill() {
+	select {
+	case <-r.done:
+		return
+	default:
+	}
+	killGroup(r.cmd.Process.Pid)
+	<-r.done
+}
+
+// Result is what became of a program.
+type Result struct {
+	Code           int
+	Stdout, Stderr string
+}
+
+// Run runs a program until it ends, or stops it when ctx ends, which is an error.
+// An exit code is none.
+func (p *Prefix) Run(ctx context.Context, c Command) (*Result, error) {
+	r, err := p.Start(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	code, err := r.Wait()
+	res := &Result{Code: code}
+	for file, to := range map[string]*string{r.Stdout: &res.Stdout, r.Stderr: &res.Stderr} {
+		text, readErr := os.ReadFile(file)
+		err = errors.Join(err, readErr)
+		*to = string(text)
+	}
+	if ctx.Err() != nil {
+		err = errors.Join(fmt.Errorf("%s: %w", filepath.Base(c.Path), ctx.Err()), err)
+	}
+	return res, err
+}

@@ -1,0 +1,3 @@
+module winlab.dev/hello
+
+go 1.26.0

@@ -1,0 +1,85 @@
+// Command hello tells what it sees of the Windows that it believes to run on.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+var greeting = "unset"
+
+func main() {
+	switch os.Args[1] {
+	case "show": // show KEY NAME...: values of HKLM
+		fmt.Println(greeting, os.Getenv("GREETED"), os.Getenv("HOME"))
+		fmt.Println("version", version())
+		for _, name := range os.Args[3:] {
+			fmt.Println(name, value(os.Args[2], name))
+		}
+	case "copy": // copies its input to its output, in upper case to its errors
+		s := bufio.NewScanner(os.Stdin)
+		for s.Scan() {
+			fmt.Println(s.Text())
+			fmt.Fprintln(os.Stderr, "read", len(s.Text()))
+		}
+	case "exit":
+		n, _ := strconv.Atoi(os.Args[2])
+		os.Exit(n)
+	case "sleep":
+		fmt.Println("asleep")
+		time.Sleep(time.Hour)
+	case "polite": // ends by itself on Ctrl-C
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, os.Interrupt)
+		fmt.Println("asleep")
+		fmt.Println("got", <-c)
+		os.Exit(7)
+	case "stubborn": // ignores Ctrl-C, and has a child
+		signal.Ignore(os.Interrupt)
+		child := exec.Command(os.Args[0], "sleep")
+		fmt.Println(child.Start())
+		fmt.Println("asleep")
+		time.Sleep(time.Hour)
+	}
+}
+
+// version is what RtlGetVersion says, which no manifest of the program changes.
+func version() string {
+	var info struct {
+		size, major, minor, build, platform uint32
+		csd                                 [128]uint16
+	}
+	info.size = uint32(unsafe.Sizeof(info))
+	syscall.NewLazyDLL("ntdll.dll").NewProc("RtlGetVersion").Call(uintptr(unsafe.Pointer(&info)))
+	return fmt.Sprintf("%d.%d.%d", info.major, info.minor, info.build)
+}
+
+func value(path, name string) string {
+	var key syscall.Handle
+	p, _ := syscall.UTF16PtrFromString(path)
+	n, _ := syscall.UTF16PtrFromString(name)
+	if err := syscall.RegOpenKeyEx(syscall.HKEY_LOCAL_MACHINE, p, 0, syscall.KEY_READ, &key); err != nil {
+		return "no key: " + err.Error()
+	}
+	defer syscall.RegCloseKey(key)
+	var kind uint32
+	buf := make([]uint16, 512)
+	size := uint32(2 * len(buf))
+	if err := syscall.RegQueryValueEx(key, n, nil, &kind, (*byte)(unsafe.Pointer(&buf[0])), &size); err != nil {
+		return "no value: " + err.Error()
+	}
+	switch kind {
+	case syscall.REG_SZ:
+		return "string " + syscall.UTF16ToString(buf)
+	case syscall.REG_DWORD:
+		return fmt.Sprint("number ", uint32(buf[0])|uint32(buf[1])<<16)
+	}
+	return fmt.Sprint("type ", kind)
+}
