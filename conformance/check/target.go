@@ -17,7 +17,8 @@ type Choice struct {
 	// or names of designs, Proxy and Runtime as in claims.Target, a runtime with
 	// its version as "containerd@1.6.8". Each may be a list with commas, or "all".
 	Kubernetes, Windows, Network, Proxy, Runtime string
-	// All takes every pair of versions that the documents list.
+	// All takes every pair of versions that the documents list from 1.14 on, the
+	// first stable one.
 	All bool
 }
 
@@ -102,7 +103,10 @@ func (c Choice) minors(l *claims.Ledger) ([]string, error) {
 	all := claims.Minors()
 	switch {
 	case c.Kubernetes == "all" || c.All && c.Kubernetes == "":
-		return slices.DeleteFunc(slices.Clone(all), func(m string) bool { return len(Pairs(l, m)) == 0 }), nil
+		return slices.DeleteFunc(slices.Clone(all), func(m string) bool {
+			// 1.5 was alpha: a version that nobody runs is not among all unless named.
+			return len(Pairs(l, m)) == 0 || m == "1.5" && c.Kubernetes == ""
+		}), nil
 	case c.Kubernetes == "":
 		var asked []string
 		if c.Windows != "all" {

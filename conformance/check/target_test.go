@@ -57,7 +57,9 @@ func TestAll(t *testing.T) {
 	}
 	n := 0
 	for _, m := range claims.Minors() {
-		n += len(Pairs(l, m))
+		if m != "1.5" {
+			n += len(Pairs(l, m))
+		}
 	}
 	if len(targets) != n || n < 40 {
 		t.Errorf("%d settings for %d documented pairs", len(targets), n)

@@ -15,7 +15,10 @@ import (
 // not looked at: the documents of that version do not have it.
 func Examine(n *nodedump.Node, t claims.Target, l *claims.Ledger) *findings.Document {
 	x := newExam(n, t)
-	d := &findings.Document{Schema: findings.Schema, Settings: []string{x.t.String()}, Files: len(n.Files), Documents: len(n.Files)}
+	d := &findings.Document{Schema: findings.Schema, Files: len(n.Files), Documents: len(n.Files)}
+	if x.t != (claims.Target{}) {
+		d.Settings = []string{x.t.String()}
+	}
 	for _, f := range n.Files {
 		if f.Skipped == "" {
 			d.Read = append(d.Read, f.Name)

@@ -24,7 +24,8 @@ type Document struct {
 	// without a finding; it may be left out.
 	Read     []string  `json:"read,omitempty"`
 	Findings []Finding `json:"findings"`
-	// Mistakes are documents that could not be read.
+	// Mistakes are what could not be read: whole documents, or a field that the
+	// API does not have.
 	Mistakes []Mistake `json:"mistakes,omitempty"`
 	// Passed counts documents that were read and not checked, by kind.
 	Passed map[string]int `json:"passed,omitempty"`
@@ -67,7 +68,7 @@ type Finding struct {
 	Evidence []string `json:"evidence,omitempty"`
 }
 
-// Mistake is a document that could not be read.
+// Mistake is something in a file that could not be read.
 type Mistake struct {
 	File    string `json:"file"`
 	Line    int    `json:"line,omitempty"`

@@ -2,6 +2,7 @@ package findings
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -27,12 +28,20 @@ type TextOptions struct {
 func Text(w io.Writer, d *Document, o TextOptions) error {
 	d = d.sorted()
 	p := newPrinter(w, d, o)
-	for _, m := range d.Mistakes {
-		p.head(m.File, m.Line, m.Column, Error, "it could not be read: "+m.Message, "")
+	// File by file: what is a mistake in it, and what was found in the rest.
+	mistakes := d.Mistakes
+	until := func(f *Finding) {
+		for len(mistakes) > 0 && (f == nil || f.File != "" && cmp.Or(strings.Compare(mistakes[0].File, f.File), cmp.Compare(mistakes[0].Line, f.Line)) <= 0) {
+			m := mistakes[0]
+			p.head(m.File, m.Line, m.Column, Error, m.Message, "")
+			mistakes = mistakes[1:]
+		}
 	}
 	for i := range d.Findings {
+		until(&d.Findings[i])
 		p.finding(&d.Findings[i])
 	}
+	until(nil)
 	p.summary()
 	return p.w.Flush()
 }
@@ -139,7 +148,7 @@ func (p *printer) summary() {
 		counts = append(counts, p.paint(levelColour[Info], fmt.Sprintf("%d info", n)))
 	}
 	if n := len(d.Mistakes); n > 0 {
-		counts = append(counts, p.paint(levelColour[Error], plural(n, "document", "documents")+" not read"))
+		counts = append(counts, p.paint(levelColour[Error], plural(n, "mistake", "mistakes")+" in the files"))
 	}
 	found := strings.Join(counts, ", ")
 	if found == "" {

@@ -83,7 +83,7 @@ could not be read, or wrong usage.`,
 	out := output(cmd, "text", "json", "sarif", "junit")
 	s.add(cmd)
 	f := cmd.Flags()
-	f.BoolVarP(&s.All, "all", "a", false, "check against every documented pair of Kubernetes and Windows")
+	f.BoolVarP(&s.All, "all", "a", false, "check against every documented pair of Kubernetes and Windows from 1.14 on, the first stable version (-k all has 1.5 too)")
 	f.StringVar(&system, "os", "auto", "the system of pods of which nothing says on which they run: auto, windows or linux")
 	f.StringVar(&fail, "fail-on", "error", "the lowest level that makes the exit code 1: "+strings.Join(failOn, ", "))
 	fixed(cmd, "os", "auto", "windows", "linux")
@@ -145,9 +145,9 @@ func (a *app) found(doc *findings.Document, form, fail string) error {
 	}
 	if n := len(doc.Mistakes); n > 0 {
 		if n == 1 {
-			return unreadable{"one document could not be read"}
+			return unreadable{"1 mistake in what was to be read"}
 		}
-		return unreadable{fmt.Sprintf("%d mistakes in documents that were to be read", n)}
+		return unreadable{fmt.Sprintf("%d mistakes in what was to be read", n)}
 	}
 	for _, level := range claims.Levels {
 		if fail == "never" {
