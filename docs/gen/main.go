@@ -24,6 +24,7 @@ import (
 	_ "github.com/winlab-dev/winlab/sim/cni"
 	_ "github.com/winlab-dev/winlab/sim/dns"
 	_ "github.com/winlab-dev/winlab/sim/fabric"
+	_ "github.com/winlab-dev/winlab/sim/hcn"
 	_ "github.com/winlab-dev/winlab/sim/hns"
 	_ "github.com/winlab-dev/winlab/sim/host"
 	_ "github.com/winlab-dev/winlab/sim/kubeproxy"
