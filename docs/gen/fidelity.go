@@ -29,6 +29,7 @@ var areas = map[string]string{
 	"cni":       "What network plugins program",
 	"dns":       "Name resolution",
 	"fabric":    "The network between the nodes",
+	"hcn":       "The HNS as a service: its calls, handles and errors",
 	"hns":       "The Host Networking Service and its VFP rules",
 	"host":      "The IP stack of a machine",
 	"kubeproxy": "What kube-proxy programs",
