@@ -22,7 +22,8 @@ type Command struct {
 	// itself sets and those of [Config]. The caller's own environment is not
 	// handed on.
 	Env []string
-	// Dir is the program's folder, by default that of the logs.
+	// Dir is the program's folder, by default the root of drive C, so that a path
+	// like \var\lib is one in the prefix.
 	Dir string
 	// Stdin is what the program reads; nil is an empty input.
 	Stdin io.Reader
@@ -77,7 +78,7 @@ func (p *Prefix) Start(ctx context.Context, c Command) (*Process, error) {
 	r.cmd.Env = append(p.env[:len(p.env):len(p.env)], c.Env...)
 	r.cmd.Dir = c.Dir
 	if c.Dir == "" {
-		r.cmd.Dir = p.Logs
+		r.cmd.Dir = filepath.Join(p.Dir, "drive_c")
 	}
 	r.cmd.Stdin = c.Stdin
 	r.cmd.WaitDelay = time.Second // when Stdin is a reader that does not end

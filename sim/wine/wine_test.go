@@ -4,9 +4,9 @@ package wine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/winlab-dev/winlab/sim/hcn/shims"
 	"github.com/winlab-dev/winlab/sim/windows"
 )
 
@@ -24,15 +25,14 @@ func need(t *testing.T) (w *Wine, dll, hello string) {
 	if err != nil {
 		t.Skip(err)
 	}
-	gcc, err := exec.LookPath("x86_64-w64-mingw32-gcc")
-	if err != nil {
-		t.Skip("x86_64-w64-mingw32-gcc is not installed; on Debian or Ubuntu run \"make wine\"")
-	}
 	if dll = os.Getenv("WINLAB_TEST_DLL"); dll == "" {
-		dll = filepath.Join(t.TempDir(), "bcryptprimitives.dll")
-		if out, err := exec.Command(gcc, "-shared", "-Os", "-s", "-o", dll, "testdata/bcryptprimitives.c", "-ladvapi32").CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+		dir := t.TempDir()
+		if _, err := shims.Build(dir); errors.Is(err, shims.ErrNoCompiler) {
+			t.Skip(err)
+		} else if err != nil {
+			t.Fatal(err)
 		}
+		dll = filepath.Join(dir, "bcryptprimitives.dll")
 	}
 	if hello = os.Getenv("WINLAB_TEST_HELLO"); hello == "" {
 		b, err := Build(t.Context(), "testdata/hello")
@@ -183,6 +183,10 @@ func TestProgram(t *testing.T) {
 		}
 		if r := run(t, p, Command{Path: copied, Args: []string{"exit", "3"}, Dir: dir}); r.Code != 3 {
 			t.Errorf("exit code %d, want 3", r.Code)
+		}
+		cmd := filepath.Join(p.Dir, "drive_c/windows/system32/cmd.exe")
+		if r := run(t, p, Command{Path: cmd, Args: []string{"/c", "cd"}}); strings.TrimSpace(r.Stdout) != `C:\` {
+			t.Errorf("a program without a folder starts in %q, want C:\\", r.Stdout)
 		}
 	})
 	t.Run("many at once", func(t *testing.T) {
