@@ -152,8 +152,8 @@ func (l *callLog) close() {
 	l.watchers = nil
 }
 
-// watch begins to copy entries to a channel. It is closed when the service ends
-// or when the reader is 4,096 calls behind.
+// watch begins to copy entries to a channel. It is closed by stop, when the
+// service ends and when the reader is 4,096 calls behind.
 func (s *Service) watch() (entries <-chan []byte, stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,6 +164,7 @@ func (s *Service) watch() (entries <-chan []byte, stop func()) {
 		defer s.mu.Unlock()
 		if i := slices.Index(s.calls.watchers, w); i >= 0 {
 			s.calls.watchers = slices.Delete(s.calls.watchers, i, i+1)
+			close(w)
 		}
 	}
 }
