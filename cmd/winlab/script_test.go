@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -44,7 +45,7 @@ func TestScripts(t *testing.T) {
 			return os.CopyFS(filepath.Join(e.WorkDir, "fixtures"), os.DirFS(fixtures))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "field": field, "lines": lines, "packets": packets, "mkcapture": mkcapture, "cut": cut, "mkfile": mkfile,
+			"exits": exits, "field": field, "lines": lines, "packets": packets, "mkcapture": mkcapture, "cut": cut, "mkfile": mkfile, "hnsready": hnsready,
 		},
 	})
 }
@@ -175,4 +176,17 @@ func addSource(t *replaytest.Traffic, s string) error {
 	a, err := netip.ParseAddr(s)
 	t.Sources = append(t.Sources, a)
 	return err
+}
+
+// hnsready FILE waits until winlab hns serve has written its address there, and
+// sets WINLAB_HCN.
+func hnsready(ts *testscript.TestScript, _ bool, args []string) {
+	for range 6000 {
+		if text, err := os.ReadFile(ts.MkAbs(args[0])); err == nil {
+			ts.Setenv("WINLAB_HCN", strings.TrimSpace(string(text)))
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ts.Fatalf("%s is not there: the service did not begin", args[0])
 }

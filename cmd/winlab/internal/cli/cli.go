@@ -114,7 +114,7 @@ Exit codes: 0 as expected, 1 not as expected, 2 bad input or usage.`,
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(a.runCmd(), a.traceCmd(), a.replayCmd(), a.resolveCmd(), a.explainCmd(), a.checkCmd(), a.doctorCmd(), a.claimsCmd(), a.versionCmd())
+	root.AddCommand(a.runCmd(), a.traceCmd(), a.replayCmd(), a.resolveCmd(), a.explainCmd(), a.checkCmd(), a.doctorCmd(), a.claimsCmd(), a.hnsCmd(), a.versionCmd())
 	return root
 }
 
