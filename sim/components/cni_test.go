@@ -7,29 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/hcn"
-	"github.com/winlab-dev/winlab/sim/hcn/shims"
 	"github.com/winlab-dev/winlab/sim/hns"
 	"github.com/winlab-dev/winlab/sim/windows"
 	"github.com/winlab-dev/winlab/sim/wine"
+	"github.com/winlab-dev/winlab/sim/wine/winetest"
 )
 
 // node starts a node of a build and a client of its HNS; it skips where Wine or
 // mingw is missing.
 func node(t *testing.T, build string) (*Node, *hcn.Client) {
 	t.Helper()
-	if _, err := wine.Find(); err != nil {
-		t.Skip(err)
-	}
-	if _, err := exec.LookPath(shims.Compiler); err != nil {
-		t.Skip(shims.ErrNoCompiler)
-	}
+	winetest.Need(t)
 	b := windows.MustLookup(build)
 	service, err := hcn.Start(b, hns.Options{Node: "win1", ManagementIP: netip.MustParseAddr("192.168.1.11")}, hcn.Options{})
 	if err != nil {
@@ -49,15 +42,6 @@ func node(t *testing.T, build string) (*Node, *hcn.Client) {
 		}
 	})
 	return n, c
-}
-
-func binaries(t *testing.T, name string) *wine.Binaries {
-	t.Helper()
-	b, err := wine.Build(t.Context(), filepath.Join("../../fixtures/windows-binaries", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 const bridgeNetwork = `{"Name":"cbr0","Type":"L2Bridge","Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"10.244.1.0/24",` +
@@ -92,7 +76,7 @@ func sandbox(t *testing.T, c *hcn.Client) (id string) {
 // The plugins say which versions of CNI they speak; that needs no HNS.
 func TestPluginVersions(t *testing.T) {
 	n, _ := node(t, "2022")
-	plugins := binaries(t, "cni-plugins-1.9.1")
+	plugins := winetest.Binaries(t, "cni-plugins-1.9.1")
 	for _, name := range []string{"win-bridge", "win-overlay", "host-local"} {
 		out, err := n.CNI(t.Context(), CNI{Plugins: plugins, Plugin: name, Command: "VERSION", Config: []byte(`{"cniVersion":"1.0.0"}`)})
 		var v struct{ SupportedVersions []string }
@@ -109,7 +93,7 @@ func TestPluginVersions(t *testing.T) {
 // have been given back.
 func TestHostLocal(t *testing.T) {
 	n, _ := node(t, "2022")
-	plugins := binaries(t, "cni-plugins-1.9.1")
+	plugins := winetest.Binaries(t, "cni-plugins-1.9.1")
 	call := func(command, id string) string {
 		t.Helper()
 		out, err := n.CNI(t.Context(), CNI{Plugins: plugins, Plugin: "host-local", Command: command, ContainerID: id, NetNS: "x", IfName: "eth0", Config: []byte(bridgeConf)})
@@ -136,7 +120,7 @@ func TestWinBridge(t *testing.T) {
 	for _, build := range []string{"17763.1432", "20348.2582", "2025"} {
 		t.Run(build, func(t *testing.T) {
 			n, c := node(t, build)
-			plugins := binaries(t, "cni-plugins-1.9.1")
+			plugins := winetest.Binaries(t, "cni-plugins-1.9.1")
 			call := CNI{Plugins: plugins, Plugin: "win-bridge", ContainerID: "0123456789ab", IfName: "eth0", Config: []byte(bridgeConf)}
 
 			// Without its network the plugin refuses.
@@ -225,7 +209,7 @@ func TestWinOverlay(t *testing.T) {
 	if _, err := c.Create(hcn.Network, 0, overlayNetwork); err != nil {
 		t.Fatal(err)
 	}
-	call := CNI{Plugins: binaries(t, "cni-plugins-1.9.1"), Plugin: "win-overlay", Command: "ADD", ContainerID: "ba9876543210", IfName: "eth0",
+	call := CNI{Plugins: winetest.Binaries(t, "cni-plugins-1.9.1"), Plugin: "win-overlay", Command: "ADD", ContainerID: "ba9876543210", IfName: "eth0",
 		NetNS: sandbox(t, c), Config: []byte(overlayConf)}
 	out, err := n.CNI(t.Context(), call)
 	if err != nil {
@@ -258,7 +242,7 @@ func TestKubeProxyVersions(t *testing.T) {
 	}
 	n, _ := node(t, "2022")
 	for _, version := range []string{"1.20.15", "1.25.16", "1.29.15", "1.36.3"} {
-		r, err := n.Run(t.Context(), wine.Command{Path: binaries(t, "kube-proxy-"+version).Path("kube-proxy.exe"), Args: []string{"--version"}})
+		r, err := n.Run(t.Context(), wine.Command{Path: winetest.Binaries(t, "kube-proxy-"+version).Path("kube-proxy.exe"), Args: []string{"--version"}})
 		if err != nil || strings.TrimSpace(r.Stdout) != "Kubernetes v"+version {
 			t.Errorf("%v: %+v", err, r)
 		}

@@ -80,8 +80,11 @@ func TestNothingIsLeft(t *testing.T) {
 			if err := cmd.Wait(); err == nil {
 				t.Errorf("the program has ended well: %s", said)
 			}
-			for len(processesOf(prefix)) > 0 || exists(prefix) {
-				time.Sleep(20 * time.Millisecond) // until the test's own timeout
+			for deadline := time.Now().Add(time.Minute); len(processesOf(prefix)) > 0 || exists(prefix); time.Sleep(20 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					nothingLeft(t, prefix)
+					break
+				}
 			}
 		})
 	}

@@ -21,14 +21,18 @@ import (
 // need returns Wine, the DLL that Go programs want, and hello.exe; or skips.
 func need(t *testing.T) (w *Wine, dll, hello string) {
 	t.Helper()
+	skip := t.Skip
+	if os.Getenv("WINLAB_NEED_WINE") != "" { // as in package winetest, which this one cannot import
+		skip = t.Fatal
+	}
 	w, err := Find()
 	if err != nil {
-		t.Skip(err)
+		skip(err)
 	}
 	if dll = os.Getenv("WINLAB_TEST_DLL"); dll == "" {
 		dir := t.TempDir()
 		if _, err := shims.Build(dir); errors.Is(err, shims.ErrNoCompiler) {
-			t.Skip(err)
+			skip(err)
 		} else if err != nil {
 			t.Fatal(err)
 		}
