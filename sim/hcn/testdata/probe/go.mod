@@ -1,0 +1,3 @@
+module winlab.dev/probe
+
+go 1.26.0
