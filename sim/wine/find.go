@@ -35,7 +35,7 @@ func Find() (*Wine, error) {
 	}
 	loader := os.Getenv("WINLAB_WINE")
 	if loader == "" {
-		loader = first("/usr/lib/wine/wine64", "/opt/wine-stable/bin/wine64", "/opt/wine-stable/bin/wine",
+		loader = first("/usr/lib/wine/wine64", "/usr/lib/wine/wine", "/opt/wine-stable/bin/wine64", "/opt/wine-stable/bin/wine",
 			"/opt/wine-staging/bin/wine64", "/opt/wine-staging/bin/wine", onPath("wine64"), onPath("wine"))
 	}
 	if loader == "" {

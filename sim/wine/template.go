@@ -128,7 +128,7 @@ func (w *Wine) linkCopies(dir string) error {
 func (w *Wine) dataDirs() []string {
 	dir := filepath.Dir(filepath.Dir(w.Loader)) // /usr/lib of /usr/lib/wine/wine64, /opt/wine-stable of .../bin/wine64
 	var all []string
-	for _, pattern := range []string{"wine", "*/wine", "lib*/wine", "share/wine", "../share/wine"} {
+	for _, pattern := range []string{"wine", "*/wine", "lib*/wine", "lib*/*/wine", "share/wine", "../share/wine"} {
 		found, _ := filepath.Glob(filepath.Join(dir, pattern))
 		all = append(all, found...)
 	}
