@@ -52,11 +52,17 @@ func files() []string {
 }
 
 // Build writes the DLLs into a folder, which must exist, and returns their
-// paths.
+// absolute paths.
 func Build(dir string) ([]string, error) {
 	gcc, err := exec.LookPath(Compiler)
 	if err != nil {
 		return nil, ErrNoCompiler
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err
 	}
 	src, err := os.MkdirTemp("", "winlab-shims-")
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/sim/hcn"
+	"github.com/winlab-dev/winlab/sim/hcn/shims"
 	"github.com/winlab-dev/winlab/sim/hns"
 	"github.com/winlab-dev/winlab/sim/windows"
 )
@@ -57,7 +58,7 @@ computenetwork.dll and vmcompute.dll; the verbs below show what it holds.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.hnsServeCmd(), a.hnsListCmd(), a.hnsGetCmd(), a.hnsCallCmd(), a.hnsWatchCmd(), a.hnsReplayCmd())
+	cmd.AddCommand(a.hnsServeCmd(), a.hnsListCmd(), a.hnsGetCmd(), a.hnsCallCmd(), a.hnsWatchCmd(), a.hnsReplayCmd(), a.hnsDLLsCmd())
 	return cmd
 }
 
@@ -565,6 +566,31 @@ program would have met there. Exit code 1 when a call went otherwise.`,
 		return err
 	}
 	return cmd
+}
+
+func (a *app) hnsDLLsCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "dlls DIR",
+		Short: "Build the DLLs through which Windows programs reach the service",
+		Long: `Build computenetwork.dll, vmcompute.dll and bcryptprimitives.dll into a folder, with
+the C compiler mingw-w64. Copy them into drive_c/windows/system32 of a 64-bit Wine
+prefix, and programs there reach the service that WINLAB_HCN names.`,
+		Example: `  winlab hns dlls ~/.wine/drive_c/windows/system32`,
+		Args:    exactly("DIR"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			built, err := shims.Build(args[0])
+			for _, name := range built {
+				fmt.Fprintln(a.out, name)
+			}
+			return err
+		},
+	}
 }
 
 // buildOfLog reads the build from the first line of a log and goes back to its

@@ -27,12 +27,6 @@ struct reply {
 static SRWLOCK lock = SRWLOCK_INIT;
 static SOCKET conn = INVALID_SOCKET;
 
-static void hang_up(void)
-{
-	if (conn != INVALID_SOCKET)
-		closesocket(conn);
-	conn = INVALID_SOCKET;
-}
 
 static BOOL send_all(const char *p, size_t n)
 {
@@ -46,16 +40,40 @@ static BOOL send_all(const char *p, size_t n)
 	return TRUE;
 }
 
+/* Bytes that have come, guarded by the lock. One recv mostly brings a whole
+ * response: under Wine each costs a call to another process. */
+static char input[64 << 10];
+static size_t input_at, input_end;
+
 static BOOL recv_all(char *p, size_t n)
 {
 	while (n > 0) {
-		int got = recv(conn, p, n > 1 << 20 ? 1 << 20 : (int)n, 0);
+		size_t have = input_end - input_at;
+		int got;
+
+		if (have > 0) {
+			have = have < n ? have : n;
+			memcpy(p, input + input_at, have);
+			input_at += have;
+			p += have;
+			n -= have;
+			continue;
+		}
+		got = recv(conn, input, sizeof input, 0);
 		if (got <= 0)
 			return FALSE;
-		p += got;
-		n -= got;
+		input_at = 0;
+		input_end = got;
 	}
 	return TRUE;
+}
+
+static void hang_up(void)
+{
+	if (conn != INVALID_SOCKET)
+		closesocket(conn);
+	conn = INVALID_SOCKET;
+	input_at = input_end = 0;
 }
 
 static void put32(char *p, DWORD v) { memcpy(p, &v, 4); } /* x86-64 is little-endian */
