@@ -145,6 +145,7 @@ var mayKnow = map[string][]string{
 	"sim/fabric":     {"sim/packet", "sim/trace", "sim/evidence", "sim/vfp", "sim/wire"},
 	"sim/hns":        {"sim/packet", "sim/trace", "sim/evidence", "sim/vfp", "sim/windows"},
 	"sim/dns":        {"sim/packet", "sim/trace", "sim/evidence"},
+	"sim/wine":       {"sim/windows", "sim/evidence"},
 	"sim/schedule":   {},
 	"sim/resources":  {},
 
