@@ -22,6 +22,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/hns"
 	"github.com/winlab-dev/winlab/sim/windows"
 	"github.com/winlab-dev/winlab/sim/wine"
+	"github.com/winlab-dev/winlab/sim/wine/winetest"
 )
 
 // suiteProfile is one node that hnslib's suite runs on, and what fails there:
@@ -38,20 +39,12 @@ type suiteProfile struct {
 // else must pass. A test that fails among the others is run once more on an HNS
 // without objects: the suite's tests do not clean up after a failure.
 func TestHNSLibSuite(t *testing.T) {
-	w, err := wine.Find()
-	if err != nil {
-		t.Skip(err)
-	}
+	w := winetest.Need(t)
 	dlls := t.TempDir()
-	if _, err := shims.Build(dlls); errors.Is(err, shims.ErrNoCompiler) {
-		t.Skip(err)
-	} else if err != nil {
+	if _, err := shims.Build(dlls); err != nil {
 		t.Fatal(err)
 	}
-	bin, err := wine.Build(t.Context(), "../../fixtures/windows-binaries/hnslib-0.1.2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := winetest.Binaries(t, "hnslib-0.1.2")
 	const list = "testdata/hnslib-0.1.2.yaml"
 	text, err := os.ReadFile(list)
 	if err != nil {

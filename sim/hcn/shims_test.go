@@ -19,6 +19,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/hns"
 	"github.com/winlab-dev/winlab/sim/windows"
 	"github.com/winlab-dev/winlab/sim/wine"
+	"github.com/winlab-dev/winlab/sim/wine/winetest"
 )
 
 // probed is a prefix with the DLLs, and testdata/probe.
@@ -30,14 +31,9 @@ type probed struct {
 
 func probe(t *testing.T) *probed {
 	t.Helper()
-	w, err := wine.Find()
-	if err != nil {
-		t.Skip(err)
-	}
+	w := winetest.Need(t)
 	dlls := t.TempDir()
-	if _, err := shims.Build(dlls); errors.Is(err, shims.ErrNoCompiler) {
-		t.Skip(err)
-	} else if err != nil {
+	if _, err := shims.Build(dlls); err != nil {
 		t.Fatal(err)
 	}
 	bin, err := wine.Build(t.Context(), "testdata/probe")
