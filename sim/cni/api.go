@@ -85,6 +85,10 @@ type Plugin interface {
 	// Add is CNI ADD on a Windows node: it makes the pod's endpoint and
 	// attaches it to a namespace of its own.
 	Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error)
+	// Del is CNI DEL on a Windows node: the pod's endpoint goes, its address is
+	// free again, and with it goes the namespace that Add made. A pod that is not
+	// there is no error.
+	Del(n *kube.Node, p *kube.Pod, s *hns.Service) error
 	// Lease gives a pod its address, on a node of either system. Add calls it
 	// itself; a Linux node calls it for its pods.
 	Lease(c *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error)

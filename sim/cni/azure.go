@@ -153,7 +153,7 @@ func (a *azure) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) 
 	ps := newPolicySet(conf, version{})
 	ps.ports(p, a.hostPortFlags, true)
 	ps.loopback(s.Build(), l.Prefix.Addr())
-	r, err := a.add(c, conf, p, s, newEndpoint{network: nw, suffix: "-eth0", mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
+	r, err := a.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "-eth0", mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
 	if err != nil {
 		a.pools[n.Name].release(owner(p))
 	}

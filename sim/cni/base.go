@@ -16,9 +16,51 @@ import (
 type base struct {
 	o     Options
 	pools map[string]*pool // by node
+	made  map[string]madePod
 }
 
-func newBase(o Options) *base { return &base{o: o, pools: map[string]*pool{}} }
+// madePod is what add has made for a pod; made is by node and pod.
+type madePod struct {
+	Result
+	conf *Conf
+}
+
+func newBase(o Options) *base {
+	return &base{o: o, pools: map[string]*pool{}, made: map[string]madePod{}}
+}
+
+func podKey(n *kube.Node, p *kube.Pod) string { return n.Name + "/" + owner(p) }
+
+// again answers an ADD for a pod that has its endpoint (FactAddAgain).
+func (b *base) again(n *kube.Node, p *kube.Pod, s *hns.Service) (r Result, done bool, err error) {
+	m, ok := b.made[podKey(n, p)]
+	if !ok || s.Endpoint(m.EndpointID) == nil {
+		return Result{}, false, nil
+	}
+	if m.conf.APIVersion != 2 {
+		return m.Result, true, nil
+	}
+	b.pools[n.Name].release(owner(p))
+	return Result{}, true, wrap(p, s.AttachEndpoint(m.EndpointID, m.Namespace))
+}
+
+// Del follows FactDel.
+func (b *base) Del(n *kube.Node, p *kube.Pod, s *hns.Service) error {
+	if pl := b.pools[n.Name]; pl != nil {
+		pl.release(owner(p))
+	}
+	m := b.made[podKey(n, p)]
+	delete(b.made, podKey(n, p))
+	if s.Endpoint(m.EndpointID) != nil {
+		if err := s.DeleteEndpoint(m.EndpointID); err != nil {
+			return wrap(p, err)
+		}
+	}
+	if s.Namespace(m.Namespace) != nil {
+		return wrap(p, s.DeleteNamespace(m.Namespace))
+	}
+	return nil
+}
 
 func (b *base) Name() string    { return b.o.Plugin }
 func (b *base) Version() string { return b.o.Version }
@@ -120,7 +162,7 @@ type newEndpoint struct {
 }
 
 // add makes a pod's endpoint and attaches it.
-func (b *base) add(c *kube.Cluster, conf *Conf, p *kube.Pod, s *hns.Service, e newEndpoint) (Result, error) {
+func (b *base) add(c *kube.Cluster, n *kube.Node, conf *Conf, p *kube.Pod, s *hns.Service, e newEndpoint) (Result, error) {
 	name := p.Name + e.suffix
 	if s.EndpointByName(name) != nil {
 		name = namespace(p) + "-" + name
@@ -138,6 +180,7 @@ func (b *base) add(c *kube.Cluster, conf *Conf, p *kube.Pod, s *hns.Service, e n
 	r := Result{EndpointID: made.ID, Addresses: []netip.Prefix{e.lease.Prefix}, Gateway: e.lease.Gateway, DNS: dns}
 	if !s.Build().Has(windows.V2API) && conf.APIVersion != 2 {
 		// HNS v1 attaches the container itself.
+		b.made[podKey(n, p)] = madePod{r, conf}
 		return r, wrap(p, s.AttachContainer(made.ID, owner(p)))
 	}
 	ns, err := s.CreateNamespace(hns.Namespace{})
@@ -145,6 +188,7 @@ func (b *base) add(c *kube.Cluster, conf *Conf, p *kube.Pod, s *hns.Service, e n
 		return Result{}, wrap(p, err)
 	}
 	r.Namespace = ns.ID
+	b.made[podKey(n, p)] = madePod{r, conf}
 	return r, wrap(p, s.AttachEndpoint(made.ID, ns.ID))
 }
 

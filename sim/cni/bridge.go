@@ -134,6 +134,9 @@ func (b *bridge) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service)
 	if err != nil {
 		return Result{}, wrap(p, err)
 	}
+	if r, done, err := b.again(n, p, s); done {
+		return r, err
+	}
 	pl, err := b.pool(n)
 	if err != nil {
 		return Result{}, err
@@ -147,7 +150,7 @@ func (b *bridge) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service)
 	ps.masquerade(b.masquerade, "ipMasqNetwork, set by flannel")
 	ps.ports(p, 0, conf.APIVersion == 2)
 	ps.loopback(s.Build(), l.Prefix.Addr())
-	r, err := b.add(c, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.Name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
+	r, err := b.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.Name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
 	if err != nil {
 		pl.release(owner(p))
 	}

@@ -54,6 +54,17 @@ var (
 	FactProviderAddress = evidence.New("cni.win-overlay-provider-address", evidence.Code,
 		"win-overlay adds a ProviderAddress policy with the network's management address.",
 		"containernetworking/plugins plugins/main/windows/win-overlay/win-overlay_windows.go")
+	FactOverlayOrder = evidence.New("cni.win-overlay-policy-order", evidence.Code,
+		"With apiVersion 2 win-overlay puts the loopbackDSR policy before those of the provider address and of ipMasq, with apiVersion 1 after them.",
+		"containernetworking/plugins plugins/main/windows/win-overlay/win-overlay_windows.go cmdHcnAdd, cmdHnsAdd")
+	FactAddAgain = evidence.New("cni.add-again", evidence.Code,
+		"A second ADD for the same container succeeds with apiVersion 1; with apiVersion 2 HNS refuses to attach the endpoint twice, and win-bridge and win-overlay give its address back to the IPAM though the endpoint keeps it.",
+		"containernetworking/plugins pkg/hns/endpoint_windows.go AddHcnEndpoint, AddHnsEndpoint",
+		"containernetworking/plugins plugins/main/windows/win-bridge/win-bridge_windows.go cmdAdd")
+	FactDel = evidence.New("cni.del", evidence.Code,
+		"DEL gives the address back and deletes the endpoint; an endpoint that is not there is no error. The namespace is the runtime's to delete.",
+		"containernetworking/plugins pkg/hns/endpoint_windows.go RemoveHcnEndpoint, RemoveHnsEndpoint",
+		"containernetworking/plugins plugins/main/windows/win-bridge/win-bridge_windows.go cmdDel")
 	FactOverlayMAC = evidence.New("cni.win-overlay-mac", evidence.Code,
 		"win-overlay makes the endpoint's MAC address of endpointMacPrefix (0E-2A) and the address.",
 		"containernetworking/plugins plugins/main/windows/win-overlay/win-overlay_windows.go")

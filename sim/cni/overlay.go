@@ -154,6 +154,9 @@ func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service
 	if err != nil {
 		return Result{}, wrap(p, err)
 	}
+	if r, done, err := o.again(n, p, s); done {
+		return r, err
+	}
 	pl, err := o.pool(n)
 	if err != nil {
 		return Result{}, err
@@ -163,6 +166,9 @@ func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service
 		return Result{}, err
 	}
 	ps := newPolicySet(conf, o.v)
+	if conf.APIVersion == 2 { // FactOverlayOrder
+		ps.loopback(s.Build(), l.Prefix.Addr())
+	}
 	ps.provider(nw.ManagementIP)
 	if o.masq && len(nw.Subnets()) > 0 {
 		ps.masquerade(nw.Subnets()[0].Prefix(), "ipMasq")
@@ -171,7 +177,7 @@ func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service
 	// No hostPorts: FactOverlayNoHostPort.
 	b := l.Prefix.Addr().As4()
 	mac := fmt.Sprintf("%s-%02X-%02X-%02X-%02X", o.macPrefix, b[0], b[1], b[2], b[3])
-	r, err := o.add(c, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.Name, mac: mac, policies: ps.all, lease: l})
+	r, err := o.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.Name, mac: mac, policies: ps.all, lease: l})
 	if err != nil {
 		pl.release(owner(p))
 	}
