@@ -1,0 +1,522 @@
+//go:build linux
+
+package components
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/sim/cni"
+	"github.com/winlab-dev/winlab/sim/hcn"
+	"github.com/winlab-dev/winlab/sim/hns"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/windows"
+	"github.com/winlab-dev/winlab/sim/wine"
+	"github.com/winlab-dev/winlab/sim/wine/winetest"
+)
+
+// diffBuilds are the builds that the models are held against the binaries on.
+var diffBuilds = []string{"17763.1432", "19041", "20348", "26100"}
+
+// diffConf is a CNI configuration of a node and how a test changes it.
+type diffConf struct {
+	name, file, netConf string
+	// set are members of the plugin's part, for flannel those of the delegate.
+	set map[string]any
+}
+
+var diffConfs = []diffConf{
+	{name: "win-bridge", file: "win-bridge.conf"},
+	{name: "win-bridge-masquerade", file: "win-bridge.conf", set: map[string]any{
+		"policies": []any{}, "loopbackDSR": false, "ipMasqNetwork": "10.244.0.0/16", "dns": map[string]any{"nameservers": []any{"10.96.0.10"}},
+	}},
+	{name: "flannel-host-gw", file: "flannel-host-gw.conf", netConf: "net-conf-host-gw.json"},
+	{name: "win-overlay", file: "win-overlay.conf"},
+	{name: "win-overlay-mac-prefix", file: "win-overlay.conf", set: map[string]any{"endpointMacPrefix": "02-11", "ipMasq": true}},
+	{name: "flannel-vxlan", file: "flannel-vxlan.conf", netConf: "net-conf-vxlan.json", set: map[string]any{"loopbackDSR": true}},
+}
+
+// The model of each plugin makes the HNS objects that the plugin makes, and
+// refuses what the plugin refuses, step by step. What differs stands in
+// testdata/cni-exceptions.yaml with its reason.
+func TestPluginModels(t *testing.T) {
+	winetest.Need(t)
+	plugins := winetest.Binaries(t, "cni-plugins-1.9.1")
+	exceptions := readExceptions(t, "testdata/cni-exceptions.yaml")
+	builds := diffBuilds
+	if testing.Short() {
+		builds = builds[:1]
+	}
+	for _, build := range builds {
+		for _, conf := range diffConfs {
+			for _, api := range []int{1, 2} {
+				t.Run(fmt.Sprintf("%s/%s/v%d", build, conf.name, api), func(t *testing.T) {
+					newDiff(t, build, conf, api, plugins, exceptions).run()
+				})
+			}
+		}
+	}
+	if t.Failed() || testing.Short() || !everySubtest() {
+		return
+	}
+	for _, e := range exceptions {
+		if e.used == 0 {
+			t.Errorf("exception %s was not needed; remove it", e.ID)
+		}
+	}
+}
+
+// everySubtest reports whether -run lets all subtests run.
+func everySubtest() bool {
+	return !slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "-test.run=") && strings.Contains(a, "/") })
+}
+
+// exception is a difference between model and plugin that is known and wanted.
+type exception struct {
+	ID string
+	// Conf and API limit it: a regular expression for the configuration's name,
+	// and 1 or 2.
+	Conf string
+	API  int
+	// Line matches the lines that differ, without the sign before them.
+	Line           string
+	Reason, Source string
+
+	used int
+}
+
+func readExceptions(t *testing.T, file string) []*exception {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all struct{ Exceptions []*exception }
+	d := yaml.NewDecoder(bytes.NewReader(raw))
+	d.KnownFields(true)
+	if err := d.Decode(&all); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	for _, e := range all.Exceptions {
+		if e.ID == "" || e.Line == "" || e.Reason == "" || e.Source == "" {
+			t.Errorf("%s: exception %q needs id, line, reason and source", file, e.ID)
+		}
+	}
+	return all.Exceptions
+}
+
+// diff is one plugin with one configuration on one build, twice.
+type diff struct {
+	t          *testing.T
+	ctx        context.Context
+	conf       diffConf
+	api        int
+	plugins    *wine.Binaries
+	exceptions []*exception
+
+	cluster *kube.Cluster
+	node    *kube.Node
+
+	// The real side.
+	real    *Node
+	service *hcn.Service
+	binary  string
+	config  map[string]any // of the binary, without what the runtime adds
+	passed  map[string]bool
+	netns   map[string]string
+
+	// The model's side.
+	model cni.Plugin
+	hns   *hns.Service
+}
+
+func newDiff(t *testing.T, build string, conf diffConf, api int, plugins *wine.Binaries, exceptions []*exception) *diff {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(cancel)
+	b := windows.MustLookup(build)
+	d := &diff{t: t, ctx: ctx, conf: conf, api: api, plugins: plugins, exceptions: exceptions, netns: map[string]string{}}
+	d.node = &kube.Node{
+		Name: "win1", Windows: b, Address: netip.MustParseAddr("192.168.1.11"), Subnet: netip.MustParsePrefix("192.168.1.0/24"),
+		Gateway: netip.MustParseAddr("192.168.1.1"), PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")},
+		VtepMAC: packet.MAC{0x00, 0x15, 0x5d, 1, 2, 3},
+	}
+	other := &kube.Node{
+		Name: "linux1", Address: netip.MustParseAddr("192.168.1.10"), Subnet: d.node.Subnet, PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/24")},
+		VtepMAC: packet.MAC{0x0e, 0x2a, 0, 0, 0, 1},
+	}
+	d.cluster = &kube.Cluster{
+		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
+		DNSIP: netip.MustParseAddr("10.96.0.10"), Domain: "cluster.local", Nodes: []*kube.Node{other, d.node},
+	}
+	text := d.configure()
+	d.hns = hns.NewService(b, hns.Options{Node: "win1", ManagementIP: d.node.Address})
+	d.model = d.newModel(text)
+	if _, err := d.model.Prepare(d.cluster, d.node, d.hns); err != nil {
+		t.Fatal(err)
+	}
+
+	// The network is there as flanneld or the start script leaves it: the real
+	// plugins only look for it.
+	real := hns.NewService(b, hns.Options{Node: "win1", ManagementIP: d.node.Address})
+	if _, err := d.newModel(text).Prepare(d.cluster, d.node, real); err != nil {
+		t.Fatal(err)
+	}
+	d.service = hcn.New(real, hcn.Options{CallLog: hostCompute{real}})
+	n, err := Start(ctx, t.TempDir(), b, d.service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.real = n
+	t.Cleanup(func() {
+		if err := errors.Join(n.Close(), d.service.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// hostCompute stands in for the Host Compute Service, which attaches a container
+// to an endpoint of HNS v1: it does so when the endpoint is made. It is called
+// with the HNS locked (hcn.Options.CallLog).
+type hostCompute struct{ svc *hns.Service }
+
+func (h hostCompute) Write(line []byte) (int, error) {
+	var e hcn.Entry
+	if err := json.Unmarshal(line, &e); err == nil && e.Method == "POST" && strings.EqualFold(e.Path, "/endpoints/") {
+		for _, c := range e.Changes {
+			if ep := h.svc.Endpoint(c.ID); ep != nil && c.What == hns.Created && len(ep.SharedContainers) == 0 {
+				container, _, _ := strings.Cut(ep.Name, "_")
+				if err := h.svc.AttachContainer(ep.ID, container); err != nil {
+					return 0, err
+				}
+			}
+		}
+	}
+	return len(line), nil
+}
+
+// configure returns the file as the model reads it, and sets what the binary
+// gets: for flannel the delegate's configuration as flannel's plugin makes it
+// (flannel-io/cni-plugin flannel_windows.go doCmdAdd).
+func (d *diff) configure() []byte {
+	d.t.Helper()
+	raw, err := os.ReadFile(filepath.Join("..", "..", "fixtures", "cni", d.conf.file))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	var file map[string]any
+	if err := json.Unmarshal(bytes.ReplaceAll(raw, []byte(cni.ManagementIPToken), []byte(d.node.Address.String())), &file); err != nil {
+		d.t.Fatal(err)
+	}
+	body := file
+	if delegate, ok := file["delegate"].(map[string]any); ok {
+		body = delegate
+	}
+	maps.Copy(body, d.conf.set)
+	convertPolicies(body, d.api)
+	body["apiVersion"] = d.api
+	text, err := json.Marshal(file)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.binary = body["type"].(string)
+	d.passed = map[string]bool{}
+	caps, _ := file["capabilities"].(map[string]any)
+	for name, on := range caps {
+		d.passed[name] = on == true
+	}
+	d.config = maps.Clone(body)
+	d.config["name"], d.config["cniVersion"] = file["name"], file["cniVersion"]
+	// Start scripts and flannel write the node's prefix into ipam.
+	d.config["ipam"] = map[string]any{"type": "host-local", "subnet": d.node.PodCIDRs[0].String()}
+	if file["type"] == "flannel" {
+		d.config["ipMasq"], d.config["ipMasqNetwork"] = true, "10.244.0.0/16"
+	}
+	return text
+}
+
+// convertPolicies writes the policies in the form of the API's version.
+func convertPolicies(body map[string]any, api int) {
+	list, _ := body["policies"].([]any)
+	for _, item := range list {
+		value := item.(map[string]any)["value"].(map[string]any)
+		settings, v2 := value["Settings"].(map[string]any)
+		names := map[string]string{"ROUTE": "SDNRoute", "ExceptionList": "Exceptions"}
+		switch {
+		case api == 2 && !v2:
+			settings = map[string]any{}
+			for k, v := range value {
+				if k != "Type" {
+					if names[k] != "" {
+						settings[names[k]] = v
+					} else {
+						settings[k] = v
+					}
+					delete(value, k)
+				}
+			}
+			value["Settings"] = settings
+			if n := names[value["Type"].(string)]; n != "" {
+				value["Type"] = n
+			}
+		case api == 1 && v2:
+			delete(value, "Settings")
+			maps.Copy(value, settings)
+			if e, ok := value["Exceptions"]; ok {
+				value["ExceptionList"] = e
+				delete(value, "Exceptions")
+			}
+			if value["Type"] == "SDNRoute" {
+				value["Type"] = "ROUTE"
+			}
+		}
+	}
+}
+
+// sourceVIP is what the start script takes from host-local for kube-proxy before
+// the first pod, on overlay networks.
+var sourceVIP = netip.MustParseAddr("10.244.1.2")
+
+func (d *diff) newModel(text []byte) cni.Plugin {
+	d.t.Helper()
+	o := cni.Options{Reserved: []netip.Addr{sourceVIP}}
+	var err error
+	if o.Conf, err = cni.ParseConf(d.conf.file, text); err != nil {
+		d.t.Fatal(err)
+	}
+	o.Plugin = o.Conf.Type
+	if d.conf.netConf != "" {
+		raw, err := os.ReadFile(filepath.Join("..", "..", "fixtures", "cni", d.conf.netConf))
+		if err == nil {
+			o.NetConf, err = cni.ParseNetConf(d.conf.netConf, raw)
+		}
+		if err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	p, err := cni.New(o)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return p
+}
+
+// containerID is the sandbox of a pod: the runtime makes it up.
+func containerID(pod string) string { return fmt.Sprintf("5a4db0%s0123456789abcdef", pod) }
+
+// pod is what both sides attach. Pod "a" has hostPorts.
+func (d *diff) pod(name string) *kube.Pod {
+	p := &kube.Pod{Namespace: "default", Name: name, Node: "win1"}
+	if name == "a" {
+		p.HostPorts = []kube.HostPort{
+			{Proto: packet.TCP, HostPort: 8080, Container: 80},
+			{Proto: packet.UDP, HostPort: 5353, Container: 53, HostIP: d.node.Address},
+		}
+	}
+	return p
+}
+
+// call calls the plugin for a pod as containerd and dockershim do.
+func (d *diff) call(command, pod string) ([]byte, error) {
+	d.t.Helper()
+	p, conf := d.pod(pod), maps.Clone(d.config)
+	runtime := map[string]any{}
+	if d.passed["portMappings"] && len(p.HostPorts) > 0 {
+		var list []any
+		for _, hp := range p.HostPorts {
+			m := map[string]any{"hostPort": hp.HostPort, "containerPort": hp.Container, "protocol": strings.ToLower(hp.Proto.String()), "hostIP": ""}
+			if hp.HostIP.IsValid() {
+				m["hostIP"] = hp.HostIP.String()
+			}
+			list = append(list, m)
+		}
+		runtime["portMappings"] = list
+	}
+	if d.passed["dns"] {
+		// What the kubelet gives a pod with dnsPolicy ClusterFirst.
+		runtime["dns"] = map[string]any{"servers": []string{"10.96.0.10"}, "searches": []string{"default.svc.cluster.local", "svc.cluster.local", "cluster.local"}}
+	}
+	if len(runtime) > 0 {
+		conf["runtimeConfig"] = runtime
+	}
+	text, err := json.Marshal(conf)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	netns := "none" // dockershim's name for a sandbox that is not shared
+	if d.api == 2 {
+		if netns = d.netns[pod]; netns == "" {
+			d.service.With(func(s *hns.Service) {
+				ns, err := s.CreateNamespace(hns.Namespace{})
+				if err != nil {
+					d.t.Fatal(err)
+				}
+				netns = ns.ID
+			})
+			d.netns[pod] = netns
+		}
+	}
+	return d.real.CNI(d.ctx, CNI{
+		Plugins: d.plugins, Plugin: d.binary, Command: command, ContainerID: containerID(pod), NetNS: netns, IfName: "eth0",
+		Args: "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=" + pod, Config: text,
+	})
+}
+
+// run does the same on both sides and compares after every step.
+func (d *diff) run() {
+	if d.binary == "win-overlay" {
+		text, _ := json.Marshal(d.config)
+		out, err := d.real.CNI(d.ctx, CNI{Plugins: d.plugins, Plugin: "host-local", Command: "ADD", ContainerID: "source-vip", NetNS: "none", IfName: "source-vip", Config: text})
+		if err != nil || !bytes.Contains(out, []byte(sourceVIP.String())) {
+			d.t.Fatalf("the source VIP: %v: %s", err, out)
+		}
+	}
+	for i, step := range []string{"DEL x", "ADD a", "ADD b", "ADD a", "DEL b", "ADD b", "ADD c", "DEL c", "DEL a", "DEL a", "DEL b"} {
+		command, pod, _ := strings.Cut(step, " ")
+		var real, model []string
+		if command == "ADD" {
+			real, model = d.addBoth(pod)
+		} else {
+			real, model = d.delBoth(pod)
+		}
+		if !d.compare(fmt.Sprintf("step %d, %s", i+1, step), real, model) {
+			return
+		}
+	}
+}
+
+func (d *diff) addBoth(pod string) (real, model []string) {
+	d.t.Helper()
+	out, err := d.call("ADD", pod)
+	var refusal *CNIError
+	if errors.As(err, &refusal) && d.binary == "win-bridge" && !strings.Contains(d.text(), "10.244.1.3 ") && d.firstRefused(refusal) {
+		// The node's own endpoint has the address that host-local gives first. The
+		// runtime tries again, and host-local goes on with the next.
+		out, err = d.call("ADD", pod)
+	}
+	switch {
+	case err == nil:
+		real = append(real, "answer: ok")
+		real = append(real, resultLines(d.t, out)...)
+	case errors.As(err, &refusal):
+		real = append(real, "answer: refused")
+	default:
+		d.t.Fatal(err)
+	}
+	if err != nil {
+		d.t.Logf("the plugin: %v", err)
+	}
+	r, err := d.model.Add(d.cluster, d.node, d.pod(pod), d.hns)
+	if err != nil {
+		d.t.Logf("the model: %v", err)
+		return real, append(model, "answer: refused")
+	}
+	model = append(model, "answer: ok", "result: gateway = "+r.Gateway.String())
+	for _, a := range r.Addresses {
+		model = append(model, "result: address = "+a.String())
+	}
+	return real, model
+}
+
+// firstRefused reports whether HNS refused the address of the node's endpoint.
+func (d *diff) firstRefused(e *CNIError) bool {
+	return strings.Contains(e.Msg+e.Details, "HNS failed") || strings.Contains(e.Msg+e.Details, "failed to create")
+}
+
+func (d *diff) text() (text string) {
+	d.service.With(func(s *hns.Service) { text = strings.Join(Normalise(s.Snapshot()), " \n") })
+	return text
+}
+
+// resultLines reads a CNI result of version 0.2.0 or later.
+func resultLines(t *testing.T, out []byte) []string {
+	t.Helper()
+	var r struct {
+		IPs []struct{ Address, Gateway string }
+		IP4 struct{ IP, Gateway string }
+	}
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	address, gateway := r.IP4.IP, r.IP4.Gateway
+	if len(r.IPs) == 1 {
+		address, gateway = r.IPs[0].Address, r.IPs[0].Gateway
+	}
+	return []string{"result: gateway = " + gateway, "result: address = " + address}
+}
+
+func (d *diff) delBoth(pod string) (real, model []string) {
+	d.t.Helper()
+	if _, err := d.call("DEL", pod); err != nil {
+		d.t.Logf("the plugin: %v", err)
+		real = append(real, "answer: refused")
+	}
+	if id := d.netns[pod]; id != "" { // the runtime's work
+		d.service.With(func(s *hns.Service) {
+			if err := s.DeleteNamespace(id); err != nil {
+				d.t.Error(err)
+			}
+		})
+		delete(d.netns, pod)
+	}
+	if err := d.model.Del(d.node, d.pod(pod), d.hns); err != nil {
+		d.t.Logf("the model: %v", err)
+		model = append(model, "answer: refused")
+	}
+	return real, model
+}
+
+// compare reports whether both sides are equal but for exceptions.
+func (d *diff) compare(step string, real, model []string) bool {
+	d.t.Helper()
+	var renames []string
+	for _, pod := range []string{"a", "b", "c"} {
+		renames = append(renames, containerID(pod)+"_", pod+"_")
+	}
+	d.service.With(func(s *hns.Service) { real = append(real, Normalise(s.Snapshot(), renames...)...) })
+	model = append(model, Normalise(d.hns.Snapshot())...)
+	var different []string
+	for _, l := range real {
+		if !slices.Contains(model, l) && !d.excepted(l) {
+			different = append(different, "only the plugin: "+l)
+		}
+	}
+	for _, l := range model {
+		if !slices.Contains(real, l) && !d.excepted(l) {
+			different = append(different, "only the model:  "+l)
+		}
+	}
+	if len(different) > 0 {
+		d.t.Errorf("%s:\n%s", step, strings.Join(different, "\n"))
+	}
+	return len(different) == 0
+}
+
+func (d *diff) excepted(line string) bool {
+	for _, e := range d.exceptions {
+		if e.API != 0 && e.API != d.api || !regexp.MustCompile("^(?:"+e.Conf+")$").MatchString(d.conf.name) && e.Conf != "" {
+			continue
+		}
+		if regexp.MustCompile("^(?:" + e.Line + ")$").MatchString(line) {
+			e.used++
+			return true
+		}
+	}
+	return false
+}
