@@ -149,7 +149,11 @@ func (b *base) dns(c *kube.Cluster, conf *Conf, p *kube.Pod) hns.DNS {
 	if len(servers) == 0 && c.DNSIP.IsValid() {
 		servers = []string{c.DNSIP.String()}
 	}
-	return hns.DNS{Domain: conf.DNS.Domain, Search: search, ServerList: servers, Options: slices.Clone(conf.DNS.Options)}
+	d := hns.DNS{Domain: conf.DNS.Domain, Search: search, ServerList: servers, Options: slices.Clone(conf.DNS.Options)}
+	if conf.APIVersion != 2 && conf.Type != PluginNAT {
+		d.Domain, d.Options = "", nil // FactV1DNS
+	}
+	return d
 }
 
 // newEndpoint is an endpoint before it is made.

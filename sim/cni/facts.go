@@ -106,6 +106,10 @@ var (
 		"A pod's interface gets the suffix of its own namespace: the namespace is put before the configuration's first search name.",
 		"Azure/azure-container-networking cni/network/network_windows.go getEndpointDNSSettings",
 		"kubernetes.io concepts/services-networking/dns-pod-service.md, DNS resolution on Windows nodes")
+	FactV1DNS = evidence.New("cni.v1-dns", evidence.Code,
+		"With apiVersion 1 win-bridge and win-overlay pass on name servers and search names of dns, and lose domain and options.",
+		"containernetworking/plugins pkg/hns/endpoint_windows.go GenerateHnsEndpoint",
+		"containernetworking/plugins plugins/main/windows/win-overlay/win-overlay_windows.go cmdHnsAdd")
 	FactAzureMode = evidence.New("cni.azure-mode", evidence.Stated,
 		"azure-vnet's mode bridge makes an l2bridge network, tunnel an l2tunnel network on which even traffic between two pods of a node goes to the Azure host.",
 		"Azure/azure-container-networking docs/network.md", "Azure/azure-container-networking network/network_windows.go")
