@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 kube-proxy 1.20 reads Endpoints
+
 package apiserver
 
 import (
@@ -114,8 +116,8 @@ func protocol(p packet.Proto) corev1.Protocol { return corev1.Protocol(p.String(
 // endpointsObject has one subset for each endpoint: the ports of a subset are
 // numbers, and endpoints can differ in them. Only addresses of the first family
 // are in it, as the endpoints controller does.
-func endpointsObject(s *kube.Service) *corev1.Endpoints { //nolint:staticcheck // kube-proxy 1.20 reads them
-	o := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name}} //nolint:staticcheck // as above
+func endpointsObject(s *kube.Service) *corev1.Endpoints {
+	o := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name}}
 	if s.Headless {
 		o.Labels = map[string]string{corev1.IsHeadlessService: ""}
 	}
@@ -127,14 +129,14 @@ func endpointsObject(s *kube.Service) *corev1.Endpoints { //nolint:staticcheck /
 		if e.Node != "" {
 			a.NodeName = &e.Node
 		}
-		sub := corev1.EndpointSubset{} //nolint:staticcheck // as above
+		sub := corev1.EndpointSubset{}
 		if e.Ready {
 			sub.Addresses = append(sub.Addresses, a)
 		} else {
 			sub.NotReadyAddresses = append(sub.NotReadyAddresses, a)
 		}
 		for _, p := range s.Ports {
-			sub.Ports = append(sub.Ports, corev1.EndpointPort{Name: p.Name, Port: int32(e.Port(p)), Protocol: protocol(p.Proto)}) //nolint:staticcheck // as above
+			sub.Ports = append(sub.Ports, corev1.EndpointPort{Name: p.Name, Port: int32(e.Port(p)), Protocol: protocol(p.Proto)})
 		}
 		o.Subsets = append(o.Subsets, sub)
 	}
