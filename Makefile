@@ -72,5 +72,5 @@ windows-binaries: go ## build the pinned Windows binaries into the cache (or tak
 	@$(GO) run ./sim/wine/winbuild fixtures/windows-binaries/*/
 
 generate: go ## write the parts of docs/ that come from the program
-	$(GO) test -timeout 40m ./.../winlab -run '^TestDocs$$' -update
+	$(GO) test ./cmd/winlab -run '^TestDocs$$' -update
 	$(GO) run ./docs/gen
