@@ -19,7 +19,7 @@ var (
 )
 
 // gateways are the words for a gateway that ipconfig uses in some languages.
-var gateways = []string{"gateway", "passerelle", "puerta de enlace", "шлюз", "默认网关"}
+var gateways = []string{"gateway", "passerelle", "puerta de enlace", "шлюз", "默认网关", "預設閘道", "ゲートウェイ", "게이트웨이", "brama domyślna", "výchozí brána"}
 
 // ipconfig reads ipconfig /all. Its headings and keys are translated on other
 // languages of Windows; what can be told by the value's form is. Adapters of
@@ -106,6 +106,7 @@ func adapterName(text string) string {
 	if !ok {
 		return ""
 	}
+	head = strings.TrimSpace(head) // French has a blank before the colon
 	if i := strings.Index(head, "vEthernet ("); i >= 0 {
 		return head[i:]
 	}

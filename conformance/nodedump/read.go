@@ -252,7 +252,8 @@ func (r *reader) text(c *Command, l lines) {
 		r.object(c, o)
 	}
 	all := l.join()
-	if hasAny(all, ". . . :", ". : ") && hasAny(all, "IPv4", "IP Address") {
+	// Japanese and French have no blank before the colon.
+	if hasAny(all, ". . . :", ". : ", ". . .:") && hasAny(all, "IPv4", "IP Address") {
 		r.ipconfig(l)
 	}
 	if hasAny(all, "255.255.255.255") {
