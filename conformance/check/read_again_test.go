@@ -43,6 +43,9 @@ func TestReadAgain(t *testing.T) {
 			[]string{"warning dsr-requirements"}},
 		{"a handler of containerd with Docker", "class.yaml", "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: w}\nhandler: runhcs-wcow-process\n" +
 			"scheduling: {nodeSelector: {kubernetes.io/os: windows}}\n", docker20, []string{"error runtimeclass-handler"}},
+		{"a HostProcess pod may have the network of the node", "pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  nodeSelector: {kubernetes.io/os: windows}\n" +
+			"  hostNetwork: true\n  securityContext: {windowsOptions: {hostProcess: true, runAsUserName: 'NT AUTHORITY\\SYSTEM'}}\n" +
+			"  containers: [{name: a, image: example.com/a, resources: {limits: {cpu: 1, memory: 1Gi}}}]\n", containerd36, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := Input{Name: c.file, Listed: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(c.text)), nil }}
