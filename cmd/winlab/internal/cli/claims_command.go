@@ -1,33 +1,47 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 )
 
-// labVersions are versions that the labs have, in the order in which a sample
-// of a check is looked for; the labs' own versions, which need no flag, are
-// 1.20 and 1.5.
-var labVersions = []string{"1.20", "1.5", "1.36", "1.19", "1.18", "1.17", "1.14"}
+// labSettings are settings that the labs have, in the order in which a sample
+// of a check is looked for, with the flags that choose them; the labs' own, 1.20
+// and 1.5, need none.
+var labSettings = []struct{ kubernetes, build, proxy, flags string }{
+	{"1.20", "10.0.17763.1432", "kernelspace", ""},
+	{"1.5", "", "", ""},
+	{"1.20", "10.0.19041.610", "kernelspace-dsr", " --windows 10.0.19041.610"},
+	{"1.36", "10.0.20348.2762", "kernelspace-dsr", " --kubernetes 1.36"},
+	{"1.19", "10.0.17763.1432", "kernelspace", " --kubernetes 1.19"},
+	{"1.18", "10.0.17763.1217", "kernelspace", " --kubernetes 1.18"},
+	{"1.17", "10.0.17763.1217", "kernelspace", " --kubernetes 1.17"},
+	{"1.14", "10.0.17763.379", "kernelspace", " --kubernetes 1.14"},
+}
 
 // command is what somebody types to try a check with packets in one of the
-// labs that it selects; "" when no lab shows it. Conditions on builds and
-// versions of plugins are left to the reader.
+// labs that it selects; "" when no lab shows it. Conditions on versions of
+// plugins are left to the reader.
 func command(k claims.Check) string {
 	lab := ""
-	for _, version := range labVersions {
-		v, _ := claims.ParseVersion(version)
+	for _, set := range labSettings {
+		v, _ := claims.ParseVersion(set.kubernetes)
 		for _, d := range claims.Designs {
 			r, err := claims.ParseRange(d.Kubernetes)
-			if err != nil || !r.Holds(v) || !k.Holds(claims.Target{Kubernetes: version, Network: d.Network, Plugin: d.Plugin}) {
+			if err != nil || !r.Holds(v) {
 				continue
 			}
-			lab = "fixtures/labs/" + d.Name + ".yaml"
-			if version != "1.20" && version != "1.5" {
-				lab += " --kubernetes " + version
+			t := claims.Target{Kubernetes: set.kubernetes, Build: set.build, Network: d.Network, Plugin: d.Plugin}
+			// A lab without kube-proxy is another design, which the check names.
+			if slices.ContainsFunc(k.Proxies, func(p string) bool { return strings.HasPrefix(p, "kernelspace") }) {
+				t.Proxy = set.proxy
 			}
-			break
+			if k.Holds(t) {
+				lab = "fixtures/labs/" + d.Name + ".yaml" + set.flags
+				break
+			}
 		}
 		if lab != "" {
 			break

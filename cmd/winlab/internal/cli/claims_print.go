@@ -106,7 +106,11 @@ func (p *claimPrinter) claim(s *shown) {
 
 func (p *claimPrinter) sources(list []result.Source) {
 	for _, s := range list {
-		p.text(2, fmt.Sprintf("%s, %s: %s", s.Doc, s.Version, s.Section))
+		head := fmt.Sprintf("%s, %s", s.Doc, s.Version)
+		if s.Section != "" {
+			head += ": " + s.Section
+		}
+		p.text(2, head)
 		if s.URL != "" {
 			p.line(6, "%s", s.URL)
 		}
