@@ -193,17 +193,24 @@ func sameEntries(a, b source.Path) bool {
 
 func next(p source.Path, i int) bool { return i+1 < len(p) && p[i+1].List() }
 
-// fill puts values into the places of a text.
-func fill(s string, maps ...map[string]string) string {
+// fill puts values into the places of a text; of several maps the first that
+// has a name counts. What a value holds is not looked at again: it comes from a
+// file.
+func fill(s string, values ...map[string]string) string {
 	if !strings.Contains(s, "{") {
 		return s
 	}
-	for _, m := range maps {
+	var pairs []string
+	seen := map[string]bool{}
+	for _, m := range values {
 		for k, v := range m {
-			s = strings.ReplaceAll(s, "{"+k+"}", clip(cmp.Or(v, `""`)))
+			if !seen[k] {
+				seen[k] = true
+				pairs = append(pairs, "{"+k+"}", clip(cmp.Or(v, `""`)))
+			}
 		}
 	}
-	return s
+	return strings.NewReplacer(pairs...).Replace(s)
 }
 
 // clip bounds a value in a message.

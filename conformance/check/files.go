@@ -156,8 +156,6 @@ type read struct {
 	documents int
 	passed    map[string]int
 	mistakes  strict.Mistakes
-	// config is set when the file configures a node.
-	config bool
 	// foreign is set when nothing in the file was recognised.
 	foreign bool
 }
@@ -200,7 +198,7 @@ func readInput(in Input, o manifest.Options) (r read) {
 			return r
 		}
 	}
-	c := read{config: true, documents: 1}
+	c := read{documents: 1}
 	var ok bool
 	if c.subjects, ok, c.mistakes = nodeconf.Read(in.Name, head); ok {
 		if len(c.subjects)+len(c.mistakes) == 0 { // a script that starts nothing of Kubernetes, a configuration for Linux

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/conformance/manifest"
@@ -31,14 +32,18 @@ func Tests() []subject.Test {
 	return all
 }
 
-func testNamed(on, name string) *subject.Test {
+// byName finds a test by subject and name.
+var byName = sync.OnceValue(func() map[[2]string]*subject.Test {
+	m := map[[2]string]*subject.Test{}
 	for _, t := range Tests() {
-		if t.Name == name && slices.Contains(t.On, on) {
-			return &t
+		for _, on := range t.On {
+			m[[2]string{on, t.Name}] = &t
 		}
 	}
-	return nil
-}
+	return m
+})
+
+func testNamed(on, name string) *subject.Test { return byName()[[2]string{on, name}] }
 
 // compile reads the rules of a ledger, in its order. The error names every
 // rule that cannot be read; the linter does so with more words.

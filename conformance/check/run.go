@@ -331,7 +331,9 @@ func networksOf(all []*subject.Subject) map[string]claims.Target {
 		n := claims.Target{}
 		switch s.On {
 		case "cni":
-			n = networkOfCNI(s.Root)
+			if c, ok := s.Value.(*nodeconf.CNI); ok {
+				n = claims.Target{Network: c.Network, Plugin: c.Type}
+			}
 		case "net-conf":
 			if t := source.Child(source.Child(s.Root, "Backend"), "Type"); t != nil {
 				n = claims.Target{Network: map[string]string{"vxlan": "overlay", "host-gw": "l2bridge"}[strings.ToLower(t.Value)], Plugin: "flannel"}
@@ -349,31 +351,6 @@ func networksOf(all []*subject.Subject) map[string]claims.Target {
 		found[""] = claims.Target{Network: together[0].Network}
 	}
 	return found
-}
-
-// networkOfCNI reads a plugin's type, also of the first of a list and of what
-// flannel delegates to.
-func networkOfCNI(root *yaml.Node) claims.Target {
-	types := map[string]string{"win-bridge": "l2bridge", "sdnbridge": "l2bridge", "win-overlay": "overlay", "sdnoverlay": "overlay", "nat": "nat"}
-	plugin := source.Child(root, "type")
-	if list := source.Child(root, "plugins"); plugin == nil && list != nil && len(list.Content) > 0 {
-		root = list.Content[0]
-		plugin = source.Child(root, "type")
-	}
-	if plugin == nil {
-		return claims.Target{}
-	}
-	name := strings.TrimSuffix(strings.ToLower(plugin.Value), ".exe")
-	if d := source.Child(source.Child(root, "delegate"), "type"); name == "flannel" && d != nil {
-		return claims.Target{Network: types[strings.TrimSuffix(strings.ToLower(d.Value), ".exe")], Plugin: "flannel"}
-	}
-	if name == "azure-vnet" {
-		if mode := source.Child(root, "mode"); mode != nil && mode.Value == "tunnel" {
-			return claims.Target{Network: "l2tunnel", Plugin: name}
-		}
-		return claims.Target{Network: "l2bridge", Plugin: name}
-	}
-	return claims.Target{Network: types[name], Plugin: name}
 }
 
 // Mistakes turns the document's mistakes back into an error, nil when there

@@ -200,6 +200,17 @@ func TestSeveral(t *testing.T) {
 	}
 }
 
+// TestFillLooksOnce: a value that looks like a place stays as it is, whatever
+// the order of a map.
+func TestFillLooksOnce(t *testing.T) {
+	for range 50 {
+		got := fill("{a}, {b} and {c}", map[string]string{"a": "{b}", "b": "{a}"}, map[string]string{"a": "x", "kubernetes": "1.20"})
+		if got != "{b}, {a} and {c}" {
+			t.Fatal(got)
+		}
+	}
+}
+
 func TestUnknownKindsAreCounted(t *testing.T) {
 	doc := find(t, "apiVersion: cert-manager.io/v1\nkind: Issuer\nmetadata: {name: x}\n", "", claims.Target{Kubernetes: "1.20"})
 	if len(doc.Findings)+len(doc.Mistakes) > 0 || doc.Passed["Issuer"] != 1 {
@@ -236,6 +247,34 @@ func TestWords(t *testing.T) {
 	} {
 		if got := strings.Join(Words(in, all), "; "); got != want {
 			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+}
+
+// TestTheNetworkOfTheFiles: a CNI configuration among the files says which
+// network the nodes have; two that disagree each speak for themselves only.
+func TestTheNetworkOfTheFiles(t *testing.T) {
+	in := func(name, text string) Input {
+		return Input{Name: name, Listed: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+	}
+	overlay := in("a.conf", `{"cniVersion": "0.2.0", "name": "vxlan0", "type": "flannel", "delegate": {"type": "win-overlay"}}`)
+	bridge := in("b.conf", `{"cniVersion": "0.2.0", "name": "cbr0", "type": "win-bridge"}`)
+	for _, c := range []struct {
+		inputs   []Input
+		given    bool
+		settings string
+		assumed  []string
+	}{
+		{[]Input{overlay}, false, "Kubernetes 1.20, overlay", nil},
+		{[]Input{overlay}, true, "Kubernetes 1.20, l2bridge", []string{"--network"}},
+		{[]Input{overlay, bridge}, false, "Kubernetes 1.20, l2bridge", []string{"--network"}},
+	} {
+		doc, err := Run(context.Background(), c.inputs, Options{Targets: []claims.Target{{Kubernetes: "1.20", Network: "l2bridge"}}, Assumed: []string{"--network"}, NetworkGiven: c.given})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(doc.Settings, "; "); got != c.settings || strings.Join(doc.Assumed, " ") != strings.Join(c.assumed, " ") {
+			t.Errorf("got %s, assumed %v; want %s, %v", got, doc.Assumed, c.settings, c.assumed)
 		}
 	}
 }
