@@ -1,8 +1,6 @@
 package manifest
 
 import (
-	"encoding/json"
-
 	"gopkg.in/yaml.v3"
 	appsv1 "k8s.io/api/apps/v1"
 	appsv1beta1 "k8s.io/api/apps/v1beta1"
@@ -61,8 +59,6 @@ func newObject(apiVersion, kind string) runtime.Object {
 	}
 	return o
 }
-
-func kjsonMarshal(v any) ([]byte, error) { return json.Marshal(v) }
 
 // typed adds the subjects that an object is or holds.
 func (r *reader) typed(file string, root *yaml.Node, ob *Object) {

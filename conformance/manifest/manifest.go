@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -39,10 +40,9 @@ type Pod struct {
 // Containers returns all containers of the pod: init containers, containers,
 // ephemeral containers.
 func (p *Pod) Containers() []corev1.Container {
-	all := append([]corev1.Container(nil), p.Spec.InitContainers...)
-	all = append(all, p.Spec.Containers...)
-	for _, e := range p.Spec.EphemeralContainers {
-		all = append(all, corev1.Container(e.EphemeralContainerCommon))
+	var all []corev1.Container
+	for _, c := range p.placedContainers() {
+		all = append(all, c.Container)
 	}
 	return all
 }
@@ -118,7 +118,7 @@ func (r *reader) object(file string, root *yaml.Node, text []byte, depth int) {
 	if items := source.Child(root, "items"); strings.HasSuffix(head.Kind, "List") && items != nil && items.Kind == yaml.SequenceNode && depth == 0 {
 		for i, item := range head.Items {
 			if i < len(items.Content) {
-				if part, err := kjsonMarshal(item); err == nil {
+				if part, err := json.Marshal(item); err == nil {
 					r.object(file, items.Content[i], part, depth+1)
 				}
 			}

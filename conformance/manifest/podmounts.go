@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -139,7 +140,7 @@ func kindOf(volumeSource any) string {
 
 // yamlNode is a typed part of an object as a tree, by its JSON names.
 func yamlNode(v any) (*yaml.Node, error) {
-	text, err := kjsonMarshal(v)
+	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
