@@ -81,7 +81,7 @@ for (const b of $$("button[data-open]")) b.addEventListener("click", () => {
   b.textContent = open ? "close all" : "open all";
 });
 
-// --- Checks without a lab --------------------------------------------------------
+// --- Static checks --------------------------------------------------------
 const folds = $$("#statics details.fold");
 const markClass = {agrees: "okmark", disputed: "dismark"};
 const markOf = {agrees: "✓", disputed: "⇄"};
