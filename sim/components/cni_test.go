@@ -28,7 +28,7 @@ func node(t *testing.T, build string) (*Node, *hcn.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := Start(t.Context(), t.TempDir(), b, service)
+	n, err := Start(t.Context(), t.TempDir(), b, NodeConfig{HNS: service})
 	if err != nil {
 		t.Fatal(err)
 	}

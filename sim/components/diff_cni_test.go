@@ -191,7 +191,7 @@ func newDiff(t *testing.T, build string, conf diffConf, api int, plugins *wine.B
 		t.Fatal(err)
 	}
 	d.service = hcn.New(real, hcn.Options{CallLog: hostCompute{real}})
-	n, err := Start(ctx, t.TempDir(), b, d.service)
+	n, err := Start(ctx, t.TempDir(), b, NodeConfig{HNS: d.service})
 	if err != nil {
 		t.Fatal(err)
 	}

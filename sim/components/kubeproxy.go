@@ -57,7 +57,7 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 	if path == "" {
 		return nil, fmt.Errorf("there is no kube-proxy.exe; there are %s", strings.Join(c.Binaries.Names, ", "))
 	}
-	file, err := os.CreateTemp(filepath.Join(n.Dir, "drive_c"), "kubeconfig-*.yaml")
+	file, err := os.CreateTemp(filepath.Join(n.host.Dir, "drive_c"), "kubeconfig-*.yaml")
 	if err != nil {
 		return nil, err
 	}

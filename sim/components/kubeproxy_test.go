@@ -153,7 +153,7 @@ func startProxy(t *testing.T, c proxyCase, services []*kube.Service) *realProxy 
 	if err := errors.Join(api.Apply(apiserver.NodeObject(kn)), api.SetServices(services)); err != nil {
 		t.Fatal(err)
 	}
-	n, err := Start(t.Context(), t.TempDir(), kn.Windows, service)
+	n, err := Start(t.Context(), t.TempDir(), kn.Windows, NodeConfig{HNS: service})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/winlab-dev/winlab/sim/hcn"
 	"github.com/winlab-dev/winlab/sim/hcn/shims"
@@ -13,19 +15,13 @@ import (
 	"github.com/winlab-dev/winlab/sim/wine"
 )
 
-// Node is where the programs of one Windows node run.
-type Node struct {
-	*wine.Prefix
-	// HNS is the loopback address of the node's HNS, "127.0.0.1:40123".
-	HNS string
+// Host is Wine that looks like one Windows build. Nodes of that build may share it:
+// each has its own HNS, adapters and folder.
+type Host struct{ *wine.Prefix }
 
-	server *hcn.Server
-	served chan error
-}
-
-// Start makes a node: HNS listens, and Wine is ready. dir is the folder of this run;
-// the programs' logs stay in dir/logs.
-func Start(ctx context.Context, dir string, build *windows.Build, hns *hcn.Service) (*Node, error) {
+// NewHost makes Wine ready. dir is the folder of this run; the programs' logs stay
+// in dir/logs.
+func NewHost(ctx context.Context, dir string, build *windows.Build) (*Host, error) {
 	w, err := wine.Find()
 	if err != nil {
 		return nil, err
@@ -34,24 +30,105 @@ func Start(ctx context.Context, dir string, build *windows.Build, hns *hcn.Servi
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{served: make(chan error, 1)}
-	if n.server, err = hcn.Listen(hns, "127.0.0.1:0"); err != nil {
+	p, err := w.Prefix(ctx, wine.Config{Dir: dir, Build: build, DLLs: []string{dlls}})
+	if err != nil {
+		return nil, err
+	}
+	return &Host{p}, nil
+}
+
+// NodeConfig is what is a node's own.
+type NodeConfig struct {
+	// HNS answers the node's programs. It is the caller's, and so are its objects.
+	HNS *hcn.Service
+	// Adapters are the network adapters that the node's programs see; with none
+	// they see those of this machine.
+	Adapters []Adapter
+}
+
+// Adapter is a network adapter of a node.
+type Adapter struct {
+	Name      string // "Ethernet"
+	MAC       string // "00-15-5D-01-02-03"
+	Addresses []netip.Prefix
+}
+
+// Node is where the programs of one Windows node run.
+type Node struct {
+	// HNS is the loopback address of the node's HNS, "127.0.0.1:40123".
+	HNS string
+
+	host   *Host
+	env    []string
+	server *hcn.Server
+	served chan error
+	own    bool // the host is this node's alone
+}
+
+// Node makes a node: its HNS listens.
+func (h *Host) Node(ctx context.Context, c NodeConfig) (*Node, error) {
+	n := &Node{host: h, served: make(chan error, 1)}
+	var err error
+	if n.server, err = hcn.Listen(c.HNS, "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
 	n.HNS = n.server.Addr()
-	go func() { n.served <- n.server.Serve(context.WithoutCancel(ctx)) }()
-	n.Prefix, err = w.Prefix(ctx, wine.Config{Dir: dir, Build: build, DLLs: []string{dlls}, Env: []string{"WINLAB_HCN=" + n.HNS}})
-	if err != nil {
-		return nil, errors.Join(err, n.stopHNS())
+	n.env = []string{"WINLAB_HCN=" + n.HNS}
+	if len(c.Adapters) > 0 {
+		n.env = append(n.env, "WINLAB_ADAPTERS="+adapterList(c.Adapters))
 	}
+	go func() { n.served <- n.server.Serve(context.WithoutCancel(ctx)) }()
 	return n, nil
 }
 
-// Close ends all programs of the node and stops listening. The HNS and its objects
-// are the caller's.
-func (n *Node) Close() error { return errors.Join(n.Prefix.Close(), n.stopHNS()) }
+// adapterList writes adapters for iphlpapi.dll: "NAME|MAC|ADDRESS/BITS,...;...".
+func adapterList(all []Adapter) string {
+	var list []string
+	for _, a := range all {
+		var addresses []string
+		for _, p := range a.Addresses {
+			addresses = append(addresses, p.String())
+		}
+		list = append(list, a.Name+"|"+a.MAC+"|"+strings.Join(addresses, ","))
+	}
+	return strings.Join(list, ";")
+}
 
-func (n *Node) stopHNS() error { return errors.Join(n.server.Close(), <-n.served) }
+// Start makes a node on a host of its own.
+func Start(ctx context.Context, dir string, build *windows.Build, c NodeConfig) (*Node, error) {
+	h, err := NewHost(ctx, dir, build)
+	if err != nil {
+		return nil, err
+	}
+	n, err := h.Node(ctx, c)
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	n.own = true
+	return n, nil
+}
+
+// Run runs one of the node's programs until it ends, as [wine.Prefix.Run] does.
+func (n *Node) Run(ctx context.Context, c wine.Command) (*wine.Result, error) {
+	c.Env = append(n.env[:len(n.env):len(n.env)], c.Env...)
+	return n.host.Run(ctx, c)
+}
+
+// Start starts one of the node's programs, as [wine.Prefix.Start] does.
+func (n *Node) Start(ctx context.Context, c wine.Command) (*wine.Process, error) {
+	c.Env = append(n.env[:len(n.env):len(n.env)], c.Env...)
+	return n.host.Start(ctx, c)
+}
+
+// Close stops the node's HNS from listening. On a host of its own all its programs
+// end before; on a shared one the caller stops them.
+func (n *Node) Close() error {
+	var err error
+	if n.own {
+		err = n.host.Close()
+	}
+	return errors.Join(err, n.server.Close(), <-n.served)
+}
 
 // builtShims returns the folder with the DLLs, from the cache.
 func builtShims() (string, error) {
