@@ -91,7 +91,7 @@ func ParseConf(file string, data []byte) (*Conf, error) {
 }
 
 func parseConf(file string, template []byte, managementIP netip.Addr) (*Conf, error) {
-	data := bytes.ReplaceAll(template, []byte(ManagementIPToken), []byte(managementIP.String()))
+	data := replaceToken(template, managementIP)
 	r := &reader{file: file, data: data}
 	if i := bytes.Index(data, []byte("{{")); i >= 0 && bytes.Contains(data[i:], []byte("}}")) {
 		r.errorf(i, "only %s is replaced in a configuration file", ManagementIPToken)
@@ -108,4 +108,8 @@ func parseConf(file string, template []byte, managementIP netip.Addr) (*Conf, er
 		return nil, err
 	}
 	return c, nil
+}
+
+func replaceToken(template []byte, managementIP netip.Addr) []byte {
+	return bytes.ReplaceAll(template, []byte(ManagementIPToken), []byte(managementIP.String()))
 }

@@ -35,6 +35,7 @@ type Service struct {
 	lastHandle uint64
 	sessions   uint64
 	changes    []hns.Change
+	unlisten   func()
 	calls      callLog
 }
 
@@ -46,7 +47,7 @@ func New(svc *hns.Service, o Options) *Service {
 		o.Log = log.New(discard{}, "", 0)
 	}
 	s := &Service{svc: svc, log: o.Log, calls: callLog{out: o.CallLog, log: o.Log}}
-	svc.OnChange(func(c hns.Change) { s.changes = append(s.changes, c) })
+	s.unlisten = svc.OnChange(func(c hns.Change) { s.changes = append(s.changes, c) })
 	return s
 }
 
@@ -70,10 +71,12 @@ func Start(b *windows.Build, node hns.Options, o Options) (*Service, error) {
 	return s, nil
 }
 
-// Close ends the service: its objects are written once more, in one file.
+// Close ends the service: its objects are written once more, in one file. An HNS
+// that the caller made is the caller's alone again.
 func (s *Service) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.unlisten()
 	s.calls.close()
 	if s.store == nil {
 		return nil

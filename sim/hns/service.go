@@ -80,7 +80,7 @@ type Service struct {
 
 	pool        *portPool
 	sharedPools map[string]PortBlock // by SourceVIP
-	listeners   []func(Change)
+	listeners   []*func(Change)
 	counter     uint64
 	restarts    int
 	compartment uint32
@@ -174,12 +174,19 @@ func (s *Service) Options() Options { return s.opts }
 // Restarts counts the calls of Restart.
 func (s *Service) Restarts() int { return s.restarts }
 
-// OnChange calls f after every change, in the order of the changes.
-func (s *Service) OnChange(f func(Change)) { s.listeners = append(s.listeners, f) }
+// OnChange calls f after every change, in the order of the changes, until stop is
+// called.
+func (s *Service) OnChange(f func(Change)) (stop func()) {
+	l := &f
+	s.listeners = append(s.listeners, l)
+	return func() {
+		s.listeners = slices.DeleteFunc(slices.Clone(s.listeners), func(x *func(Change)) bool { return x == l })
+	}
+}
 
 func (s *Service) changed(c Change) {
 	for _, f := range s.listeners {
-		f(c)
+		(*f)(c)
 	}
 }
 

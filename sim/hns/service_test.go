@@ -659,3 +659,20 @@ func BenchmarkRemoteEndpoints(b *testing.B) {
 
 // same reports whether two calls gave the same object.
 func same(a, b *Namespace) bool { return a == b }
+
+// A listener that has stopped hears nothing more, and the others go on.
+func TestOnChangeStops(t *testing.T) {
+	s := NewService(windows.MustLookup("20348"), Options{Node: "win1", ManagementIP: netip.MustParseAddr("192.168.1.11")})
+	var one, other int
+	stop := s.OnChange(func(Change) { one++ })
+	s.OnChange(func(Change) { other++ })
+	for range 2 {
+		if _, err := s.CreateNamespace(Namespace{}); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+	}
+	if one == 0 || other != 2*one {
+		t.Errorf("the one that stopped heard %d changes, the other %d", one, other)
+	}
+}
