@@ -89,8 +89,21 @@ func machine(t *testing.T) (address netip.Addr, mac string, ok bool) {
 	return netip.Addr{}, "", false
 }
 
+// setup is what a node has beside its case.
+type setup struct {
+	// dual: node, network and pods have IPv6 addresses as well.
+	dual bool
+	// flags come after those of the case; the model gets them, too.
+	flags []string
+}
+
 // proxyNode makes the HNS options and the Node of a case.
 func proxyNode(t *testing.T, c proxyCase) (hns.Options, *kube.Node) {
+	t.Helper()
+	return proxyNodeOn(t, c, setup{})
+}
+
+func proxyNodeOn(t *testing.T, c proxyCase, u setup) (hns.Options, *kube.Node) {
 	t.Helper()
 	n := &kube.Node{Name: "win1", Windows: windows.MustLookup(c.build), Address: netip.MustParseAddr("192.168.1.11"),
 		PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, Version: minor(t, c.version)}
@@ -102,11 +115,21 @@ func proxyNode(t *testing.T, c proxyCase) (hns.Options, *kube.Node) {
 		}
 		o.ManagementIP = n.Address
 	}
+	if u.dual {
+		n.Address6 = netip.MustParseAddr("fd00:192:168:1::11")
+		n.PodCIDRs = append(n.PodCIDRs, netip.MustParsePrefix("fd00:10:244:1::/64"))
+	}
 	return o, n
 }
 
-// pods makes the network and the node's pods, 10.244.1.5 to .8.
+// pods makes the network, the node's own endpoint cbr0_ep with 10.244.1.3, and the
+// node's pods, 10.244.1.5 to .8, with two families fd00:10:244:1::5 to ::8 as well.
 func pods(t *testing.T, s *hns.Service, c proxyCase) {
+	t.Helper()
+	podsOn(t, s, c, setup{})
+}
+
+func podsOn(t *testing.T, s *hns.Service, c proxyCase, u setup) {
 	t.Helper()
 	n := hns.Network{Name: "cbr0", Type: c.network, Ipams: []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: "10.244.1.0/24",
 		Routes: []hns.NetRoute{{NextHop: "10.244.1.1", DestinationPrefix: "0.0.0.0/0"}}}}}}}
@@ -115,17 +138,31 @@ func pods(t *testing.T, s *hns.Service, c proxyCase) {
 		n.Policies = append(n.Policies, hns.NewPolicy(hns.PolicyRemoteSubnetRoute, hns.RemoteSubnetRouteSettings{
 			DestinationPrefix: "10.244.2.0/24", IsolationId: 4096, ProviderAddress: "192.168.1.12", DistributedRouterMacAddress: "00-15-5D-00-00-12"}))
 	}
+	if u.dual {
+		n.Ipams[0].Subnets = append(n.Ipams[0].Subnets, hns.Subnet{IpAddressPrefix: "fd00:10:244:1::/64",
+			Routes: []hns.NetRoute{{NextHop: "fd00:10:244:1::1", DestinationPrefix: "::/0"}}})
+	}
 	net, err := s.CreateNetwork(n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := 5; i < 9; i++ {
-		a := fmt.Sprintf("10.244.1.%d", i)
-		if _, err := s.CreateEndpoint(hns.Endpoint{Name: "pod-" + a, HostComputeNetwork: net.ID, IpConfigurations: []hns.IpConfig{{IpAddress: a}}, State: hns.StateAttachedSharing}); err != nil {
+	add := func(name string, last int) {
+		e := hns.Endpoint{Name: name, HostComputeNetwork: net.ID, IpConfigurations: []hns.IpConfig{{IpAddress: fmt.Sprintf("10.244.1.%d", last), PrefixLength: 24}}, State: hns.StateAttachedSharing}
+		if u.dual {
+			e.IpConfigurations = append(e.IpConfigurations, hns.IpConfig{IpAddress: fmt.Sprintf("fd00:10:244:1::%d", last), PrefixLength: 64})
+		}
+		if _, err := s.CreateEndpoint(e); err != nil {
 			t.Fatal(err)
 		}
 	}
+	add(rootEndpoint, 3)
+	for i := 5; i < 9; i++ {
+		add(fmt.Sprintf("pod-10.244.1.%d", i), i)
+	}
 }
+
+// rootEndpoint is the node's own endpoint on the network (--root-hnsendpoint-name).
+const rootEndpoint = "cbr0_ep"
 
 // realProxy is a real kube-proxy with its node and its API server.
 type realProxy struct {
@@ -138,14 +175,20 @@ type realProxy struct {
 // startProxy starts the real kube-proxy of a case.
 func startProxy(t *testing.T, c proxyCase, services []*kube.Service) *realProxy {
 	t.Helper()
+	return startProxyOn(t, c, setup{}, services)
+}
+
+func startProxyOn(t *testing.T, c proxyCase, u setup, services []*kube.Service) *realProxy {
+	t.Helper()
 	winetest.Need(t)
 	binaries := winetest.Binaries(t, "kube-proxy-"+c.version)
-	o, kn := proxyNode(t, c)
+	o, kn := proxyNodeOn(t, c, u)
+	host := hostOf(t, kn.Windows)
 	service, err := hcn.Start(kn.Windows, o, hcn.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	service.With(func(s *hns.Service) { pods(t, s, c) })
+	service.With(func(s *hns.Service) { podsOn(t, s, c, u) })
 	api, err := apiserver.Start(log.New(t.Output(), "api: ", 0))
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +196,7 @@ func startProxy(t *testing.T, c proxyCase, services []*kube.Service) *realProxy 
 	if err := errors.Join(api.Apply(apiserver.NodeObject(kn)), api.SetServices(services)); err != nil {
 		t.Fatal(err)
 	}
-	n, err := Start(t.Context(), t.TempDir(), kn.Windows, NodeConfig{HNS: service})
+	n, err := host.Node(t.Context(), NodeConfig{HNS: service})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +206,7 @@ func startProxy(t *testing.T, c proxyCase, services []*kube.Service) *realProxy 
 		}
 	})
 	r := &realProxy{api: api, service: service, begin: time.Now()}
-	r.RunningKubeProxy, err = n.StartKubeProxy(t.Context(), KubeProxy{Binaries: binaries, API: api, Node: "win1", Network: "cbr0", Flags: c.flags(t)})
+	r.RunningKubeProxy, err = n.StartKubeProxy(t.Context(), KubeProxy{Binaries: binaries, API: api, Node: "win1", Network: "cbr0", Flags: append(c.flags(t), u.flags...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,10 +228,15 @@ func (r *realProxy) synced(t *testing.T, since time.Time) {
 // returns the objects after each.
 func modelled(t *testing.T, c proxyCase, states ...[]*kube.Service) [][]string {
 	t.Helper()
-	o, kn := proxyNode(t, c)
+	return modelledOn(t, c, setup{}, states...)
+}
+
+func modelledOn(t *testing.T, c proxyCase, u setup, states ...[]*kube.Service) [][]string {
+	t.Helper()
+	o, kn := proxyNodeOn(t, c, u)
 	s := hns.NewService(kn.Windows, o)
-	pods(t, s, c)
-	flags, err := kubeproxy.ParseFlags(kubeproxy.ModeKernelspace, append(c.flags(t), "--network-name=cbr0"), kn.Version)
+	podsOn(t, s, c, u)
+	flags, err := kubeproxy.ParseFlags(kubeproxy.ModeKernelspace, append(append(c.flags(t), "--network-name=cbr0"), u.flags...), kn.Version)
 	if err != nil {
 		t.Fatal(err)
 	}
