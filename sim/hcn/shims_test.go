@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -62,6 +64,11 @@ func (p *probed) run(t *testing.T, address string, args ...string) []string {
 	if address != "" {
 		env = append(env, "WINLAB_HCN="+address)
 	}
+	return p.runWith(t, ctx, env, args...)
+}
+
+func (p *probed) runWith(t *testing.T, ctx context.Context, env []string, args ...string) []string {
+	t.Helper()
 	res, err := p.prefix.Run(ctx, wine.Command{Path: p.program, Args: args, Env: env})
 	if err != nil {
 		t.Fatal(err)
@@ -185,5 +192,46 @@ func TestDLLsManyThreads(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 		t.Logf("%s threads: %s", threads, got[0])
+	}
+}
+
+// TestAdapters: programs see the adapters of WINLAB_ADAPTERS and loopback, without
+// the variable those of the machine; what else iphlpapi.dll does is Wine's.
+func TestAdapters(t *testing.T) {
+	p := probe(t)
+	var many, manyWant []string
+	for i := range 100 { // more than fits into the 15 kB that Go offers first
+		many = append(many, fmt.Sprintf("Nätz %d|00-15-5D-00-00-%02X|10.0.%d.1/24", i, i, i))
+		manyWant = append(manyWant, fmt.Sprintf("%d Nätz %d 00:15:5d:00:00:%02x 1500 up|broadcast|multicast|running [10.0.%d.1/24] <nil>", i+2, i, i, i))
+	}
+	const loopback = "1 Loopback Pseudo-Interface 1  -1 up|loopback|multicast|running [127.0.0.1/8 ::1/128] <nil>"
+	const routes = "routes 122 true" // ERROR_INSUFFICIENT_BUFFER, and how much it takes
+	for _, c := range []struct {
+		value string
+		want  []string
+	}{
+		{"vEthernet (Ethernet)|00-15-5D-01-02-03|192.168.1.11/24,fd00::11/64;Storage|02:00:00:00:00:0a|", []string{
+			"2 vEthernet (Ethernet) 00:15:5d:01:02:03 1500 up|broadcast|multicast|running [192.168.1.11/24 fd00::11/64] <nil>",
+			"3 Storage 02:00:00:00:00:0a 1500 up|broadcast|multicast|running [] <nil>", loopback, routes}},
+		{strings.Join(many, ";"), append(manyWant, loopback, routes)},
+		{"Ethernet|00-15-5D-01-02|192.168.1.11/24", []string{"error 13", routes}},
+		{"Ethernet|00-15-5D-01-02-03|192.168.1.11/33", []string{"error 13", routes}},
+		{"Ethernet|00-15-5D-01-02-03|192.168.1.11", []string{"error 13", routes}},
+		{"|00-15-5D-01-02-03|192.168.1.11/24", []string{"error 13", routes}},
+	} {
+		if d := cmp.Diff(c.want, p.runWith(t, t.Context(), []string{"WINLAB_ADAPTERS=" + c.value}, "adapters")); d != "" {
+			t.Errorf("%.80s (-want +got):\n%s", c.value, d)
+		}
+	}
+
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(p.runWith(t, t.Context(), nil, "adapters"), "\n")
+	for _, a := range own {
+		if !strings.Contains(got, a.String()) {
+			t.Errorf("the machine's address %s is missing:\n%s", a, got)
+		}
 	}
 }

@@ -23,7 +23,8 @@ type Config struct {
 	// Build is the Windows build that programs believe to run on.
 	Build *windows.Build
 	// DLLs are files, or folders of files *.dll, that are put into system32 and
-	// used in place of Wine's own.
+	// used in place of Wine's own. Wine's own NAME.dll is then wine_NAME.dll, so
+	// that a DLL may forward to it what it does not do itself.
 	DLLs []string
 	// Registry are more values, set after those of the build.
 	Registry []Value
@@ -100,9 +101,9 @@ func (p *Prefix) fill(bare string, dlls []string, values []Value) error {
 	}
 	system32 := filepath.Join(p.Dir, "drive_c", "windows", "system32")
 	for _, d := range dlls {
-		to := filepath.Join(system32, strings.ToLower(filepath.Base(d)))
-		// What is there may be a link to Wine's own file.
-		if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		name := strings.ToLower(filepath.Base(d))
+		to := filepath.Join(system32, name)
+		if err := os.Rename(to, filepath.Join(system32, "wine_"+name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		if err := copyFile(d, to, 0o755); err != nil {

@@ -1,7 +1,8 @@
 // Package shims builds the DLLs through which Windows programs under Wine reach
 // winlab's HNS service: computenetwork.dll and vmcompute.dll forward the calls
 // of HCN v2 and HNS v1, bcryptprimitives.dll gives Go programs the random bytes
-// that older Wine lacks. The package must not know Wine, nor the programs; it
+// that older Wine lacks, iphlpapi.dll shows the network adapters of a node in
+// place of those of this machine. The package must not know Wine, nor the programs; it
 // needs the C compiler mingw-w64.
 package shims
 
@@ -25,11 +26,13 @@ var sources embed.FS
 const Compiler = "x86_64-w64-mingw32-gcc"
 
 // DLLs are the names of the libraries without ".dll".
-var DLLs = []string{"bcryptprimitives", "computenetwork", "vmcompute"}
+var DLLs = []string{"bcryptprimitives", "computenetwork", "iphlpapi", "vmcompute"}
 
+// libraries are what a DLL is linked with, beside its one source.
 var libraries = map[string][]string{
 	"bcryptprimitives": {"-ladvapi32"},
 	"computenetwork":   {"-lws2_32", "-lole32"},
+	"iphlpapi":         {"iphlpapi.def", "-lws2_32"},
 	"vmcompute":        {"-lws2_32", "-lole32"},
 }
 

@@ -14,6 +14,7 @@ import (
 // internal/hns/zsyscall_windows.go) and what Go's runtime loads.
 var exports = map[string][]string{
 	"bcryptprimitives": {"ProcessPrng"},
+	"iphlpapi":         {"GetAdaptersAddresses", "wine_iphlpapi.GetIpForwardTable"}, // ws2_32.dll of Wine needs the latter
 	"vmcompute":        {"HNSCall"},
 	"computenetwork": {
 		"HcnCloseEndpoint", "HcnCloseLoadBalancer", "HcnCloseNamespace", "HcnCloseNetwork", "HcnCloseSdnRoute",
@@ -58,7 +59,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// names returns the strings of a file; the export table holds each name once.
+// names returns the strings of a file; the export table holds each name once, and
+// where a function is forwarded to.
 func names(text []byte) []string {
 	var all []string
 	for _, part := range bytes.Split(text, []byte{0}) {

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"sync"
@@ -69,7 +71,26 @@ func main() {
 		restart()
 	case "bench":
 		bench()
+	case "adapters":
+		adapters()
 	}
+}
+
+// adapters shows what Go's net package sees, and calls a function of iphlpapi.dll
+// that is not ours.
+func adapters() {
+	all, err := net.Interfaces()
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		say("error %d", number)
+	}
+	for _, i := range all {
+		addresses, err := i.Addrs()
+		say("%d %s %s %d %s %v %v", i.Index, i.Name, i.HardwareAddr, i.MTU, i.Flags, addresses, err)
+	}
+	var size uint32
+	r, _, _ := syscall.NewLazyDLL("iphlpapi.dll").NewProc("GetIpForwardTable").Call(0, ptr(&size), 0)
+	say("routes %d %t", r, size > 0)
 }
 
 func talk() {
