@@ -22,6 +22,12 @@ import (
 // mingw is missing.
 func node(t *testing.T, build string) (*Node, *hcn.Client) {
 	t.Helper()
+	n, c, _ := nodeAndHNS(t, build)
+	return n, c
+}
+
+func nodeAndHNS(t *testing.T, build string) (*Node, *hcn.Client, *hcn.Service) {
+	t.Helper()
 	winetest.Need(t)
 	b := windows.MustLookup(build)
 	service, err := hcn.Start(b, hns.Options{Node: "win1", ManagementIP: netip.MustParseAddr("192.168.1.11")}, hcn.Options{})
@@ -41,7 +47,7 @@ func node(t *testing.T, build string) (*Node, *hcn.Client) {
 			t.Error(err)
 		}
 	})
-	return n, c
+	return n, c, service
 }
 
 const bridgeNetwork = `{"Name":"cbr0","Type":"L2Bridge","Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"10.244.1.0/24",` +
@@ -232,6 +238,59 @@ func TestWinOverlay(t *testing.T) {
 	}
 	if ids, err := c.Enumerate(hcn.Endpoint, ""); err != nil || len(ids) != 0 {
 		t.Errorf("after DEL there are endpoints %v, error %v", ids, err)
+	}
+}
+
+// With HNS v1 the plugin attaches the sandbox's container through the Host Compute
+// Service (containernetworking/plugins pkg/hns/endpoint_windows.go AddHnsEndpoint).
+// Where the container does not run (HCS_E_SYSTEM_NOT_FOUND, whose text Wine does not
+// have), it takes its new endpoint away again; and a
+// container that has ended before DEL does not stop that.
+func TestWinBridgeV1(t *testing.T) {
+	n, c, service := nodeAndHNS(t, "17763.1432")
+	if _, err := c.HNSCall("POST", "/networks/", `{"Name":"cbr0","Type":"l2bridge","Subnets":[{"AddressPrefix":"10.244.1.0/24","GatewayAddress":"10.244.1.1"}]}`); err != nil {
+		t.Fatal(err)
+	}
+	conf := strings.NewReplacer(`"apiVersion":2`, `"apiVersion":1`, `"policies":[`, `"x":[`).Replace(bridgeConf)
+	call := CNI{Plugins: winetest.Binaries(t, "cni-plugins-1.9.1"), Plugin: "win-bridge", Command: "ADD", ContainerID: "0123456789ab", NetNS: "none", IfName: "eth0", Config: []byte(conf)}
+	attached := func() (all [][]string) {
+		t.Helper()
+		raw, err := c.HNSCall("GET", "/endpoints/", "")
+		var list []struct{ SharedContainers []string }
+		if err == nil {
+			err = json.Unmarshal(raw, &list)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list {
+			all = append(all, e.SharedContainers)
+		}
+		return all
+	}
+	var refusal *CNIError
+	if _, err := n.CNI(t.Context(), call); !errors.As(err, &refusal) || !strings.Contains(refusal.Msg+refusal.Details, fmt.Sprint("winapi error #", 0xc037010e)) {
+		t.Errorf("a container that does not run: %v", err)
+	}
+	if a := attached(); len(a) != 0 {
+		t.Errorf("after a refused ADD there are endpoints of %q", a)
+	}
+	service.AddComputeSystem(call.ContainerID)
+	for range 2 { // the second finds it attached
+		if _, err := n.CNI(t.Context(), call); err != nil {
+			t.Fatal(err)
+		}
+		if a := attached(); len(a) != 1 || !slices.Equal(a[0], []string{call.ContainerID}) {
+			t.Errorf("endpoints of %q, want one of %s", a, call.ContainerID)
+		}
+	}
+	service.RemoveComputeSystem(call.ContainerID)
+	call.Command = "DEL"
+	if _, err := n.CNI(t.Context(), call); err != nil {
+		t.Error(err)
+	}
+	if a := attached(); len(a) != 0 {
+		t.Errorf("after DEL there are endpoints of %q", a)
 	}
 }
 

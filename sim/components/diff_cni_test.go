@@ -151,6 +151,7 @@ type diff struct {
 	config  map[string]any  // of the binary, without what the runtime adds
 	passed  map[string]bool // the capabilities
 	netns   map[string]string
+	running map[string]bool
 	added   bool // there was an ADD
 
 	// The model's side.
@@ -163,7 +164,7 @@ func newDiff(t *testing.T, build string, conf diffConf, api int, plugins *wine.B
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	b := windows.MustLookup(build)
-	d := &diff{t: t, ctx: ctx, conf: conf, api: api, plugins: plugins, exceptions: exceptions, netns: map[string]string{}}
+	d := &diff{t: t, ctx: ctx, conf: conf, api: api, plugins: plugins, exceptions: exceptions, netns: map[string]string{}, running: map[string]bool{}}
 	d.node = &kube.Node{
 		Name: "win1", Windows: b, Address: netip.MustParseAddr("192.168.1.11"), Subnet: netip.MustParsePrefix("192.168.1.0/24"),
 		Gateway: netip.MustParseAddr("192.168.1.1"), PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")},
@@ -190,7 +191,7 @@ func newDiff(t *testing.T, build string, conf diffConf, api int, plugins *wine.B
 	if _, err := d.newModel(text).Prepare(d.cluster, d.node, real); err != nil {
 		t.Fatal(err)
 	}
-	d.service = hcn.New(real, hcn.Options{CallLog: hostCompute{real}})
+	d.service = hcn.New(real, hcn.Options{})
 	n, err := Start(ctx, t.TempDir(), b, NodeConfig{HNS: d.service})
 	if err != nil {
 		t.Fatal(err)
@@ -202,26 +203,6 @@ func newDiff(t *testing.T, build string, conf diffConf, api int, plugins *wine.B
 		}
 	})
 	return d
-}
-
-// hostCompute stands in for the Host Compute Service, which attaches a container
-// to an endpoint of HNS v1: it does so when the endpoint is made. It is called
-// with the HNS locked (hcn.Options.CallLog).
-type hostCompute struct{ svc *hns.Service }
-
-func (h hostCompute) Write(line []byte) (int, error) {
-	var e hcn.Entry
-	if err := json.Unmarshal(line, &e); err == nil && e.Method == "POST" && strings.EqualFold(e.Path, "/endpoints/") {
-		for _, c := range e.Changes {
-			if ep := h.svc.Endpoint(c.ID); ep != nil && c.What == hns.Created && len(ep.SharedContainers) == 0 {
-				container, _, _ := strings.Cut(ep.Name, "_")
-				if err := h.svc.AttachContainer(ep.ID, container); err != nil {
-					return 0, err
-				}
-			}
-		}
-	}
-	return len(line), nil
 }
 
 // configure returns the file as the model reads it, and sets what the binary
@@ -376,6 +357,9 @@ func (d *diff) call(command, pod string) ([]byte, error) {
 		d.t.Fatal(err)
 	}
 	netns := "none" // dockershim's name for a sandbox that is not shared
+	if d.api == 1 && command == "ADD" {
+		d.service.AddComputeSystem(containerID(pod)) // the sandbox runs before it has a network
+	}
 	if d.api == 2 {
 		if netns = d.netns[pod]; netns == "" {
 			d.service.With(func(s *hns.Service) {
@@ -445,7 +429,7 @@ func (d *diff) words() {
 
 func (d *diff) addBoth(pod string) (real, model []string) {
 	d.t.Helper()
-	running := d.netns[pod] != ""
+	running := d.running[pod]
 	out, err := d.call("ADD", pod)
 	var refusal *CNIError
 	if d.binary == "win-bridge" && !d.added {
@@ -473,6 +457,7 @@ func (d *diff) addBoth(pod string) (real, model []string) {
 			d.endSandbox(pod)
 		}
 	}
+	d.running[pod] = running || err == nil
 	r, err := d.model.Add(d.cluster, d.node, d.pod(pod), d.hns)
 	if err != nil {
 		d.t.Logf("the model: %v", err)
@@ -516,9 +501,11 @@ func (d *diff) delBoth(pod string) (real, model []string) {
 	return real, model
 }
 
-// endSandbox deletes a pod's namespace, as the runtime does.
+// endSandbox ends a pod's container, or deletes its namespace, as the runtime does.
 func (d *diff) endSandbox(pod string) {
 	d.t.Helper()
+	d.running[pod] = false
+	d.service.RemoveComputeSystem(containerID(pod))
 	if id := d.netns[pod]; id != "" {
 		d.service.With(func(s *hns.Service) {
 			if err := s.DeleteNamespace(id); err != nil {

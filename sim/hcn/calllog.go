@@ -16,8 +16,8 @@ import (
 type Entry struct {
 	Seq    uint64 `json:"seq"`
 	Client string `json:"client,omitempty"`
-	// Call is the function, "HcnCreateNetwork", or "start", "connect" and
-	// "disconnect" for what is no call.
+	// Call is the function, "HcnCreateNetwork", or "start", "connect",
+	// "disconnect", "container added" and "container removed" for what is no call.
 	Call string `json:"call"`
 	// Build is the node's build, in a start.
 	Build string `json:"build,omitempty"`
@@ -57,6 +57,10 @@ func entryOf(client string, r *Request, objectOfHandle string, res *Response, id
 		e.Object = id
 	}
 	switch r.Verb {
+	case Open:
+		if r.Kind == ComputeSystem {
+			e.ID = r.text(0)
+		}
 	case Enumerate, Query:
 		e.Query = jsonOrText(r.text(0))
 	case Create, Modify:

@@ -6,7 +6,9 @@
 // The package must know no Kubernetes word and none of the programs that call
 // it, and it holds no rule about HNS objects: what is valid, what a build can do
 // and which error it gives is for package hns. Here are handles, queries, the
-// v1 paths, HRESULTs, the state on disk, the call log and the wire.
+// v1 paths, HRESULTs, the state on disk, the call log and the wire. Of the Host
+// Compute Service there is what a program needs to attach a container to an
+// endpoint of HNS v1; what makes and ends containers tells the [Service].
 //
 // # The wire protocol, version 1
 //
@@ -29,7 +31,7 @@
 // GUID has the memory layout of Windows. Verbs and kinds are [Verb] and [Kind].
 // The texts of a request are: Enumerate and Query: the query. Create and Modify:
 // the settings (the handle of HcnCreateEndpoint is the network's). HNSCall:
-// method, path, request. A client may send requests ahead; answers come in the
+// method, path, request. Open of a compute system: its id. A client may send requests ahead; answers come in the
 // order of the requests. After [Watch] the server sends a response with a line
 // of the call log for every call, until the connection ends. A request longer
 // than [MaxRequest] or not of this form ends the connection, and with it the

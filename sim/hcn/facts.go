@@ -30,6 +30,15 @@ var (
 	FactVMPort = evidence.New("hcn.endpoint-port", evidence.Inferred,
 		"ModifyEndpoint with resource type Port attaches and detaches a virtual machine like HNS v1's attach.",
 		"microsoft/hnslib hcn/hcnendpoint.go VmEndpointRequest")
+	FactHotAttach = evidence.New("hcn.hot-attach", evidence.Code,
+		"A program of HNS v1 attaches a container to an endpoint through the Host Compute Service: it opens the compute system and modifies it with resource type Network, request Add or Remove, and the endpoint's id as settings.",
+		"Microsoft/hcsshim hnsendpoint.go HotAttachEndpoint, modifyNetworkEndpoint", "Microsoft/hcsshim internal/hcs/system.go OpenComputeSystem, Modify",
+		"containernetworking/plugins pkg/hns/endpoint_windows.go AddHnsEndpoint")
+	FactHotAttachResult = evidence.New("hcn.hot-attach-result", evidence.Inferred,
+		"The Host Compute Service then attaches the container as HNS v1's attach with system type Container does, and hands on the error of HNS. The endpoint of a container that has ended stays as it was.")
+	FactComputeErrors = evidence.New("hcn.compute-errors", evidence.Stated,
+		"A compute system that does not exist is 0xC037010E, one that has ended 0xC0370110, settings that are no JSON 0xC037010D, a resource that cannot be modified 0x80070032.",
+		"Microsoft Learn, HCS: HRESULT values", "Microsoft/hcsshim internal/hcs/errors.go")
 	FactStats = evidence.New("hcn.endpoint-stats", evidence.Inferred,
 		"The counters of /endpointstats are zero: the service has no switch.")
 )

@@ -85,7 +85,7 @@ func (p *replayer) session(client string) *Session {
 var callsByName = func() map[string][2]byte {
 	all := map[string][2]byte{}
 	for v := Enumerate; v <= Close; v++ {
-		for k := Network; k <= SdnRoute; k++ {
+		for k := Network; k <= ComputeSystem; k++ {
 			all[CallName(v, k)] = [2]byte{byte(v), byte(k)}
 		}
 	}
@@ -114,12 +114,22 @@ func (p *replayer) entry(e *Entry) (*Difference, bool, error) {
 		}
 		return nil, false, nil
 	}
+	if add, ok := map[string]bool{addedSystem: true, removedSystem: false}[e.Call]; ok {
+		if add {
+			p.service.AddComputeSystem(e.ID)
+		} else {
+			p.service.RemoveComputeSystem(e.ID)
+		}
+		return nil, false, nil
+	}
 	what, ok := callsByName[e.Call]
 	if !ok {
 		return nil, false, nil // a call that the service did not know
 	}
 	r := &Request{Verb: Verb(what[0]), Kind: Kind(what[1])}
-	if e.ID != "" {
+	if r.Kind == ComputeSystem && r.Verb == Open {
+		r.Texts = []string{e.ID}
+	} else if e.ID != "" {
 		var err error
 		if r.ID, err = ParseGUID(e.ID); err != nil {
 			return nil, false, err

@@ -32,6 +32,7 @@ type Service struct {
 	mu         sync.Mutex
 	svc        *hns.Service
 	store      *store
+	systems    map[string]bool // by id in lower case
 	lastHandle uint64
 	sessions   uint64
 	changes    []hns.Change
@@ -46,7 +47,7 @@ func New(svc *hns.Service, o Options) *Service {
 	if o.Log == nil {
 		o.Log = log.New(discard{}, "", 0)
 	}
-	s := &Service{svc: svc, log: o.Log, calls: callLog{out: o.CallLog, log: o.Log}}
+	s := &Service{svc: svc, log: o.Log, systems: map[string]bool{}, calls: callLog{out: o.CallLog, log: o.Log}}
 	s.unlisten = svc.OnChange(func(c hns.Change) { s.changes = append(s.changes, c) })
 	return s
 }
@@ -152,6 +153,9 @@ func (c *Session) Call(r *Request) *Response {
 	if err != nil {
 		e := hnsError(CallName(r.Verb, r.Kind), err)
 		res.HResult, res.Record = HResult(e.Code), recordOf(e)
+		if r.Kind == ComputeSystem {
+			res.Record = computeResult(e)
+		}
 	}
 	if len(res.Output) > MaxResponse-1<<10 {
 		e := with(errTooLarge, CallName(r.Verb, r.Kind), fmt.Sprintf("the answer has %d bytes", len(res.Output)))
@@ -175,6 +179,9 @@ func (s *Service) do(c *Session, r *Request) (output, id string, made uint64, er
 			output, id, made, err = "", "", 0, with(errUnexpected, op, fmt.Sprint(p))
 		}
 	}()
+	if r.Kind == ComputeSystem {
+		return s.computeSystem(c, r)
+	}
 	o := operation{Verb: r.Verb, Kind: r.Kind, ID: r.ID.String(), Texts: r.Texts}
 	switch r.Verb {
 	case Enumerate, Open, Delete, HNSCall, Snapshot:
@@ -204,12 +211,20 @@ func (s *Service) do(c *Session, r *Request) (output, id string, made uint64, er
 		}
 	}
 	output, id, err = apply(s.svc, &o)
-	if err == nil && (r.Verb == Create || r.Verb == Open) && c.handles != nil {
-		// Handles look like nothing else in the protocol, so that a program that
-		// mixes one up with an id or a kind fails.
-		s.lastHandle += 8
-		made = 0x48430000_00000000 | s.lastHandle
-		c.handles[made] = handle{r.Kind, id}
+	if err == nil && (r.Verb == Create || r.Verb == Open) {
+		made = s.open(c, r.Kind, id)
 	}
 	return output, id, made, err
+}
+
+// open makes a handle. Handles look like nothing else in the protocol, so that a
+// program that mixes one up with an id or a kind fails.
+func (s *Service) open(c *Session, k Kind, id string) uint64 {
+	if c.handles == nil {
+		return 0
+	}
+	s.lastHandle += 8
+	made := 0x48430000_00000000 | s.lastHandle
+	c.handles[made] = handle{k, id}
+	return made
 }

@@ -27,7 +27,8 @@ const (
 	Snapshot
 )
 
-// Kind is the kind of object that a call of HCN v2 is about; zero for HNSCall.
+// Kind is the kind of object that a call of HCN v2 or of the Host Compute Service
+// is about; zero for HNSCall.
 type Kind uint8
 
 // The kinds of the wire protocol.
@@ -37,11 +38,12 @@ const (
 	Namespace
 	LoadBalancer
 	SdnRoute
+	ComputeSystem // a container or virtual machine: see compute.go
 )
 
 var (
 	verbNames = [...]string{"", "Enumerate", "Create", "Open", "Modify", "Query", "Delete", "Close", "HNSCall", "Watch", "Snapshot"}
-	kindNames = [...]string{"", "Network", "Endpoint", "Namespace", "LoadBalancer", "SdnRoute"}
+	kindNames = [...]string{"", "Network", "Endpoint", "Namespace", "LoadBalancer", "SdnRoute", "ComputeSystem"}
 )
 
 // CallName returns the name of the exported function, "HcnEnumerateNetworks".
@@ -51,6 +53,10 @@ func CallName(v Verb, k Kind) string {
 		return fmt.Sprintf("call %d/%d", v, k)
 	case v >= HNSCall:
 		return verbNames[v]
+	case k == ComputeSystem && v == Query:
+		return "HcsGetComputeSystemProperties"
+	case k == ComputeSystem:
+		return "Hcs" + verbNames[v] + kindNames[k]
 	case v == Enumerate:
 		return "Hcn" + verbNames[v] + kindNames[k] + "s"
 	case v == Query:

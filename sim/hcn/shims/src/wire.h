@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { ENUMERATE = 1, CREATE, OPEN, MODIFY, QUERY, DELETE_, CLOSE, HNSCALL };
-enum { NONE, NETWORK, ENDPOINT, NAMESPACE, LOADBALANCER, SDNROUTE };
+enum { NONE, NETWORK, ENDPOINT, NAMESPACE, LOADBALANCER, SDNROUTE, COMPUTESYSTEM };
 
 /* HNS does not run: no more endpoints available from the endpoint mapper. */
 #define HR_NO_SERVICE ((HRESULT)0x800706D9)
