@@ -38,6 +38,7 @@ type Service struct {
 	changes    []hns.Change
 	unlisten   func()
 	calls      callLog
+	counts     counts
 }
 
 // New puts a service in front of an HNS that the caller has made, for example
@@ -47,7 +48,7 @@ func New(svc *hns.Service, o Options) *Service {
 	if o.Log == nil {
 		o.Log = log.New(discard{}, "", 0)
 	}
-	s := &Service{svc: svc, log: o.Log, systems: map[string]bool{}, calls: callLog{out: o.CallLog, log: o.Log}}
+	s := &Service{svc: svc, log: o.Log, systems: map[string]bool{}, counts: counts{}, calls: callLog{out: o.CallLog, log: o.Log}}
 	s.unlisten = svc.OnChange(func(c hns.Change) { s.changes = append(s.changes, c) })
 	return s
 }
@@ -142,6 +143,7 @@ func (c *Session) Call(r *Request) *Response {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes = s.changes[:0]
+	s.counts[[2]uint8{uint8(r.Verb), uint8(r.Kind)}]++
 	before := handle{}
 	if r.Handle != 0 {
 		before = c.handles[r.Handle]

@@ -238,3 +238,19 @@ func TestCreateTakesTheIDOfTheCall(t *testing.T) {
 		t.Errorf("ids %v", ids)
 	}
 }
+
+func TestCounts(t *testing.T) {
+	s, err := Start(windows.MustLookup("10.0.20348"), testNode, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.Session("test")
+	defer c.Close()
+	for range 2 {
+		c.Call(&Request{Verb: Enumerate, Kind: Network})
+	}
+	c.Call(&Request{Verb: Delete, Kind: Endpoint}) // refused calls count too
+	if got := fmt.Sprint(s.Counts()); got != "map[HcnDeleteEndpoint:1 HcnEnumerateNetworks:2]" {
+		t.Error(got)
+	}
+}
