@@ -210,7 +210,7 @@ func proxyBugs() []proxyBug {
 		build:  ws2022, has: everyVersion,
 		steps: func(t *testing.T, l *proxyLab) {
 			l.services(t, clusterIP("10.96.7.1", "10.244.1.5"))
-			n := l.said(t, "", 0)
+			n := int64(len(l.wrote(t, 0)))
 			l.stopHNS(t)
 			if err := l.api.SetServices([]*kube.Service{clusterIP("10.96.7.1", "10.244.1.5", "10.244.1.6")}); err != nil {
 				t.Fatal(err)

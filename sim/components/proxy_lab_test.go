@@ -176,8 +176,20 @@ func newProxyLab(t *testing.T, host *Host, c proxyCase) *proxyLab {
 	l.options, l.kube = proxyNode(t, c)
 	l.hns.start(t)
 	t.Cleanup(func() { l.hns.kill(t) })
-	l.node = &Node{HNS: l.hns.addr, host: host, env: []string{"WINLAB_HCN=" + l.hns.addr}}
-	var err error
+	// A Node serves the HNS that it is given; this one's programs use another.
+	none, err := hcn.Start(l.kube.Windows, l.options, hcn.Options{})
+	if err == nil {
+		l.node, err = host.Node(t.Context(), NodeConfig{HNS: none})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(l.node.Close(), none.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	l.node.HNS, l.node.env = l.hns.addr, []string{"WINLAB_HCN=" + l.hns.addr}
 	if l.api, err = apiserver.Start(log.New(t.Output(), "api: ", 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -310,19 +322,25 @@ func (l *proxyLab) startHNS(t *testing.T) {
 	}
 }
 
-// said waits until kube-proxy has written a text after it had written n bytes. It
-// returns how much it has written by then.
-func (l *proxyLab) said(t *testing.T, text string, n int) int {
+// wrote is what kube-proxy has written after the first n bytes.
+func (l *proxyLab) wrote(t *testing.T, n int64) []byte {
+	t.Helper()
+	f, err := os.Open(l.proxy.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(io.NewSectionReader(f, n, 1<<40))
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// said waits until kube-proxy has written a text after the first n bytes.
+func (l *proxyLab) said(t *testing.T, text string, n int64) {
 	t.Helper()
 	deadline := time.After(time.Minute)
-	for {
-		all, err := os.ReadFile(l.proxy.Stderr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n <= len(all) && (text == "" || bytes.Contains(all[n:], []byte(text))) {
-			return len(all)
-		}
+	for !bytes.Contains(l.wrote(t, n), []byte(text)) {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-l.proxy.Done():
