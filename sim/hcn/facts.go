@@ -39,6 +39,12 @@ var (
 	FactComputeErrors = evidence.New("hcn.compute-errors", evidence.Stated,
 		"A compute system that does not exist is 0xC037010E, one that has ended 0xC0370110, settings that are no JSON 0xC037010D, a resource that cannot be modified 0x80070032.",
 		"Microsoft Learn, HCS: HRESULT values", "Microsoft/hcsshim internal/hcs/errors.go")
+	FactExtension = evidence.New("hcn.network-extension", evidence.Inferred,
+		"ModifyNetwork with resource type Extension and an Id and IsEnabled does what a VSwitchExtension policy does: it turns an extension of the network's switch on or off.",
+		"MicrosoftDocs HNS_Schema.md NetworkResourceType, Extension, VSwitchExtensionNetworkPolicySetting")
+	FactModifyUnserved = evidence.New("hcn.modify-unserved", evidence.Unknown,
+		"What ModifyNetwork does with the resource types Subnet and IPSubnet (schema 2.6), and any call with the request type Reset, is not published, and neither hcsshim nor hnslib makes such a request. They are refused with 0x803b0015.",
+		"MicrosoftDocs HNS_Schema.md NetworkResourceType, ModifyRequestType", "microsoft/hnslib hcn/hcn.go RequestType")
 	FactStats = evidence.New("hcn.endpoint-stats", evidence.Inferred,
 		"The counters of /endpointstats are zero: the service has no switch.")
 )

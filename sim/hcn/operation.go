@@ -194,6 +194,9 @@ func modify(svc *hns.Service, op string, o *operation) error {
 	}
 	switch o.Kind {
 	case Network:
+		if strings.EqualFold(req.ResourceType, "Extension") {
+			return modifyExtension(svc, op, o.ID, req)
+		}
 		return svc.ModifyNetwork(o.ID, req)
 	case Endpoint:
 		if strings.EqualFold(req.ResourceType, "Port") {
@@ -204,6 +207,36 @@ func modify(svc *hns.Service, op string, o *operation) error {
 		return svc.ModifyNamespace(o.ID, req)
 	}
 	return svc.ModifyRoute(o.ID, req)
+}
+
+// modifyExtension follows FactExtension.
+func modifyExtension(svc *hns.Service, op, id string, req hns.ModifyRequest) error {
+	var v struct {
+		Id        string
+		IsEnabled bool
+	}
+	if err := json.Unmarshal(req.Settings, &v); err != nil {
+		return with(hns.ErrInvalidJSON, op, "Settings: "+err.Error())
+	}
+	if _, err := ParseGUID(v.Id); err != nil {
+		return with(hns.ErrInvalidParam, op, "Settings: Id: "+err.Error())
+	}
+	// Of an extension that is removed or set anew only the id counts.
+	of := func(settings any) hns.Policy { return hns.NewPolicy(hns.PolicyVSwitchExtension, settings) }
+	had := of(struct{ ExtensionID string }{v.Id})
+	has := of(hns.VSwitchExtensionSettings{ExtensionID: v.Id, Enable: v.IsEnabled})
+	switch {
+	case strings.EqualFold(req.RequestType, hns.RequestAdd):
+		return svc.AddNetworkPolicies(id, has)
+	case strings.EqualFold(req.RequestType, hns.RequestRemove):
+		return svc.RemoveNetworkPolicies(id, had)
+	case strings.EqualFold(req.RequestType, hns.RequestUpdate), strings.EqualFold(req.RequestType, hns.RequestRefresh):
+		if err := svc.RemoveNetworkPolicies(id, had); err != nil && hnsError(op, err).Code != hns.ErrPolicyNotFound.Code {
+			return err
+		}
+		return svc.AddNetworkPolicies(id, has)
+	}
+	return with(hns.ErrRequestUnsupported, op, req.RequestType+" of Extension; it must be Add, Remove, Update or Refresh")
 }
 
 // modifyPort follows FactVMPort.
