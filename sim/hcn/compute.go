@@ -52,6 +52,10 @@ func (s *Service) setSystem(id string, runs bool) {
 	s.calls.add(s.calls.wanted(), &Entry{Call: call, ID: id})
 }
 
+// compute reports whether a request is one of the Host Compute Service. HNSCall and
+// winlab's own verbs have no kind.
+func (r *Request) compute() bool { return r.Kind == ComputeSystem && r.Verb < HNSCall }
+
 // computeSystem answers a call of the Host Compute Service.
 func (s *Service) computeSystem(c *Session, r *Request) (output, id string, made uint64, err error) {
 	op := CallName(r.Verb, r.Kind)
@@ -84,35 +88,44 @@ func (s *Service) computeSystem(c *Session, r *Request) (output, id string, made
 	return "", "", 0, with(errNotSupported, op)
 }
 
-// hotAttach follows FactHotAttach and FactHotAttachResult.
+// hotAttach follows FactHotAttachResult.
 func (s *Service) hotAttach(op, container, settings string) error {
+	o, err := hotAttachCall(op, container, settings)
+	if err != nil {
+		return err
+	}
+	if s.store != nil {
+		if err := s.store.keep(o, s.svc); err != nil {
+			return err
+		}
+	}
+	_, err = v1(s.svc, o.text(0), o.text(1), o.text(2))
+	return err
+}
+
+// hotAttachCall returns the call of HNS v1 for a request of FactHotAttach.
+func hotAttachCall(op, container, settings string) (*operation, error) {
 	var req struct {
 		ResourceType, RequestType string
 		Settings                  json.RawMessage
 	}
 	if err := json.Unmarshal([]byte(settings), &req); err != nil {
-		return with(errSystemJSON, op, err.Error())
+		return nil, with(errSystemJSON, op, err.Error())
 	}
 	verb := map[string]string{"add": "attach", "remove": "detach"}[strings.ToLower(req.RequestType)]
 	if !strings.EqualFold(req.ResourceType, "Network") || verb == "" {
-		return with(errNotSupported, op, fmt.Sprintf("%s of %s; of a container only its Network can be changed here, with Add and Remove", req.RequestType, req.ResourceType))
+		return nil, with(errNotSupported, op, fmt.Sprintf("%s of %s; of a container only its Network can be changed here, with Add and Remove", req.RequestType, req.ResourceType))
 	}
 	var endpoint string
 	if err := json.Unmarshal(req.Settings, &endpoint); err != nil {
-		return with(errSystemJSON, op, "Settings: the id of an endpoint is wanted: "+err.Error())
+		return nil, with(errSystemJSON, op, "Settings: the id of an endpoint is wanted: "+err.Error())
 	}
-	if _, err := ParseGUID(endpoint); err != nil {
-		return with(hns.ErrInvalidParam, op, "Settings: "+err.Error())
+	id, err := ParseGUID(endpoint)
+	if err != nil {
+		return nil, with(hns.ErrInvalidParam, op, "Settings: "+err.Error())
 	}
 	request, _ := json.Marshal(struct{ ContainerId, SystemType string }{container, "Container"}) // strings marshal
-	o := operation{Verb: HNSCall, Texts: []string{"POST", "/endpoints/" + endpoint + "/" + verb, string(request)}}
-	if s.store != nil {
-		if err := s.store.keep(&o, s.svc); err != nil {
-			return err
-		}
-	}
-	_, err := v1(s.svc, o.Texts[0], o.Texts[1], o.Texts[2])
-	return err
+	return &operation{Verb: HNSCall, Texts: []string{"POST", "/endpoints/" + id.String() + "/" + verb, string(request)}}, nil
 }
 
 // computeResult is the document that the Host Compute Service gives with an error

@@ -18,6 +18,8 @@ func FuzzCalls(f *testing.F) {
 	f.Add([]byte{2, 1, 0, 0, 2, 2, 1, 1, 2, 3, 0, 2, 4, 3, 2, 5, 8, 0, 0, 9})
 	f.Add([]byte{2, 1, 0, 0, 2, 2, 1, 1, 2, 4, 0, 3, 6, 2, 1, 0, 6, 1, 0, 0})
 	f.Add([]byte{8, 0, 0, 10, 8, 0, 0, 11, 8, 0, 0, 12})
+	f.Add([]byte{8, 6, 0, 12}) // HNSCall with a kind, which it has not
+	f.Add([]byte{2, 1, 0, 0, 2, 2, 0, 1, 3, 6, 0, 27, 4, 6, 2, 26, 4, 6, 1, 26, 5, 6, 2, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 400 {
 			return
@@ -29,6 +31,7 @@ func FuzzCalls(f *testing.F) {
 			t.Fatal(err)
 		}
 		c := s.Session("fuzz")
+		s.AddComputeSystem("pod")
 		var handles []uint64
 		var ids []string
 		again := hns.NewService(b, testNode)
@@ -56,6 +59,9 @@ func FuzzCalls(f *testing.F) {
 				t.Fatalf("%+v: %s", r, said.String())
 			}
 			o := &operation{Verb: r.Verb, Kind: r.Kind, ID: r.ID.String(), Texts: r.Texts}
+			if attach, err := hotAttachCall("", h.id, r.Texts[0]); r.Kind == ComputeSystem && r.Verb == Modify && err == nil {
+				o = attach
+			}
 			if o.changes() && res.HResult != 0x80070006 {
 				if r.Verb == Create {
 					o.Network = h.id
@@ -104,6 +110,7 @@ var fuzzTexts = []string{
 	`{"References":["/endpoints/$ID"],"Policies":[{"Type":"ELB","VIPs":["10.96.0.9"],"Protocol":17,"InternalPort":53,"ExternalPort":53}]}`,
 	`{"Filter":"{\"ID\":\"$ID\"}"}`, `{"Filter":"{\"State\":1}"}`,
 	`{`, `null`, `[]`, `{"ID":"$ID"}`, `{"Settings":null,"ResourceType":"DNS"}`, `{"MacPool":{"Ranges":[{"StartMacAddress":"x"}]},"Type":"NAT"}`,
+	`{"ResourceType":"Network","RequestType":"Add","Settings":"$ID"}`, "pod",
 }
 
 var fuzzV1 = [][2]string{

@@ -155,7 +155,7 @@ func (c *Session) Call(r *Request) *Response {
 	if err != nil {
 		e := hnsError(CallName(r.Verb, r.Kind), err)
 		res.HResult, res.Record = HResult(e.Code), recordOf(e)
-		if r.Kind == ComputeSystem {
+		if r.compute() {
 			res.Record = computeResult(e)
 		}
 	}
@@ -181,7 +181,7 @@ func (s *Service) do(c *Session, r *Request) (output, id string, made uint64, er
 			output, id, made, err = "", "", 0, with(errUnexpected, op, fmt.Sprint(p))
 		}
 	}()
-	if r.Kind == ComputeSystem {
+	if r.compute() {
 		return s.computeSystem(c, r)
 	}
 	o := operation{Verb: r.Verb, Kind: r.Kind, ID: r.ID.String(), Texts: r.Texts}
