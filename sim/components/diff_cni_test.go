@@ -73,14 +73,17 @@ func TestPluginModels(t *testing.T) {
 	}
 	t.Run("builds", func(t *testing.T) {
 		for _, build := range builds {
-			for _, conf := range diffConfs {
-				for _, api := range []int{1, 2} {
-					t.Run(fmt.Sprintf("%s/%s/v%d", build, conf.name, api), func(t *testing.T) {
-						t.Parallel()
-						newDiff(t, build, conf, api, plugins, exceptions).run()
-					})
+			t.Run(build, func(t *testing.T) {
+				host := hostOf(t, windows.MustLookup(build))
+				for _, conf := range diffConfs {
+					for _, api := range []int{1, 2} {
+						t.Run(fmt.Sprintf("%s/v%d", conf.name, api), func(t *testing.T) {
+							t.Parallel()
+							newDiff(t, host, build, conf, api, plugins, exceptions).run()
+						})
+					}
 				}
-			}
+			})
 		}
 	})
 	if t.Failed() || testing.Short() || !everySubtest() {
@@ -159,7 +162,7 @@ type diff struct {
 	hns   *hns.Service
 }
 
-func newDiff(t *testing.T, build string, conf diffConf, api int, plugins *wine.Binaries, exceptions []*exception) *diff {
+func newDiff(t *testing.T, host *Host, build string, conf diffConf, api int, plugins *wine.Binaries, exceptions []*exception) *diff {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
@@ -192,7 +195,7 @@ func newDiff(t *testing.T, build string, conf diffConf, api int, plugins *wine.B
 		t.Fatal(err)
 	}
 	d.service = hcn.New(real, hcn.Options{})
-	n, err := Start(ctx, t.TempDir(), b, NodeConfig{HNS: d.service})
+	n, err := host.Node(ctx, NodeConfig{HNS: d.service})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +243,9 @@ func (d *diff) configure() []byte {
 	d.config = maps.Clone(body)
 	d.config["name"], d.config["cniVersion"] = file["name"], file["cniVersion"]
 	// Start scripts and flannel write the node's prefix into ipam.
-	d.config["ipam"] = map[string]any{"type": "host-local", "subnet": d.node.PodCIDRs[0].String()}
+	// The nodes share a disk, so each has its own folder for host-local.
+	d.config["ipam"] = map[string]any{"type": "host-local", "subnet": d.node.PodCIDRs[0].String(),
+		"dataDir": fmt.Sprintf(`C:\cni\%s-v%d`, d.conf.name, d.api)}
 	if file["type"] == "flannel" {
 		d.config["ipMasq"], d.config["ipMasqNetwork"] = true, "10.244.0.0/16"
 	}
@@ -521,7 +526,7 @@ func (d *diff) compare(step string, real, model []string) bool {
 	d.t.Helper()
 	var renames []string
 	for _, pod := range []string{"a", "b", "c"} {
-		renames = append(renames, containerID(pod)+"_", pod+"_")
+		renames = append(renames, containerID(pod)+"_", pod+"_", containerID(pod), "default/"+pod)
 	}
 	d.service.With(func(s *hns.Service) { real = append(real, Normalise(s.Snapshot(), renames...)...) })
 	model = append(model, Normalise(d.hns.Snapshot())...)
