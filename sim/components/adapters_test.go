@@ -30,15 +30,7 @@ func TestAdapters(t *testing.T) {
 	}
 	c := proxyCase{build: "20348.2582", network: hns.Overlay}
 	_, n := proxyNode(t, proxyCase{version: versions[0], build: c.build, network: hns.L2Bridge})
-	host, err := NewHost(t.Context(), t.TempDir(), n.Windows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := host.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	host := hostOf(t, n.Windows)
 	type node struct {
 		*RunningKubeProxy
 		service *hcn.Service

@@ -294,3 +294,28 @@ func TestStop(t *testing.T) {
 		}
 	})
 }
+
+// A DLL that takes the place of one of Wine's can forward to it: Wine's own has
+// another name then.
+func TestReplacedDLLIsKept(t *testing.T) {
+	w, dll, _ := need(t)
+	plain, changed := newPrefix(t, w, dll, "2022"), filepath.Join(t.TempDir(), "Version.DLL")
+	if err := copyFile(dll, changed, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := newPrefix(t, w, changed, "2022")
+	read := func(p *Prefix, name string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(p.Dir, "drive_c", "windows", "system32", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if ours, err := os.ReadFile(dll); err != nil || read(p, "version.dll") != string(ours) {
+		t.Errorf("version.dll is not the one given (%v)", err)
+	}
+	if read(p, "wine_version.dll") != read(plain, "version.dll") {
+		t.Error("wine_version.dll is not Wine's own")
+	}
+}
