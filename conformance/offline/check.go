@@ -23,7 +23,7 @@ type checker struct {
 // check tries one check. It returns false when the check itself failed: the
 // lab lacks an actor, a query is unknown.
 func (ch *checker) check(k claims.Check) (result.Check, bool) {
-	r := result.Check{Level: result.Model, What: k.String(), Expect: k.Expect}
+	r := result.Check{Level: ch.job.level, What: k.String(), Expect: k.Expect}
 	var err error
 	switch {
 	case k.Flow != nil:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/sim/components"
 	"github.com/winlab-dev/winlab/sim/evidence"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -41,15 +42,25 @@ type Options struct {
 	Nodes string
 	// Ledger replaces the ledger of the program.
 	Ledger *claims.Ledger
+	// Components says what attaches pods and programs Services on Windows nodes:
+	// lab.Model, lab.Real (the programs themselves, wherever there are some), Both,
+	// which puts one beside the other, or "" for what each lab says.
+	Components string
 }
+
+// Both runs each lab with the models, and once more with real components where
+// there are some.
+const Both = "both"
+
+// ComponentKinds are the values of Options.Components.
+var ComponentKinds = []string{lab.Model, lab.Real, Both}
 
 // Run checks every claim that applies to the labs and every flow that the labs
 // expect something of. The error is about input; what went otherwise than
 // expected is in the document.
-func Run(ctx context.Context, o Options) (*result.Document, error) {
+func Run(ctx context.Context, o Options) (_ *result.Document, err error) {
 	ledger := o.Ledger
 	if ledger == nil {
-		var err error
 		if ledger, err = claims.Load(); err != nil {
 			return nil, err
 		}
@@ -58,10 +69,15 @@ func Run(ctx context.Context, o Options) (*result.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := plan(files)
+	jobs, err := plan(files, o.Components)
 	if err != nil {
 		return nil, err
 	}
+	pool, err := components.NewPool("")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
 	doc := &result.Document{Schema: result.Schema, Tool: o.Tool, Command: o.Command, Areas: ledger.Areas(), Claims: ledger.Results(), Traces: map[string]*trace.Trace{}}
 	var mu sync.Mutex
 	done, failed := 0, 0
@@ -82,7 +98,7 @@ func Run(ctx context.Context, o Options) (*result.Document, error) {
 			defer wg.Done()
 			for j := range work {
 				if ctx.Err() == nil {
-					j.run(ledger)
+					j.run(ctx, ledger, pool)
 				}
 				finished(j)
 			}
@@ -174,8 +190,14 @@ type job struct {
 	variant string
 	// claims is set for the designs that claims speak of.
 	claims bool
+	// components is as in Options, without Both.
+	components string
+	// beside is set for a job that runs beside one of the model: without a real
+	// component it has nothing to add.
+	beside bool
 
 	err    error
+	level  result.Level
 	failed int
 	column result.Setting
 	cells  []result.Cell
@@ -191,11 +213,14 @@ func (j *job) name() string {
 	if j.setting != nil {
 		n += " " + j.setting.Kubernetes + " " + j.setting.Build
 	}
+	if j.components == lab.Real {
+		n += " real"
+	}
 	return n
 }
 
 // plan reads the labs and lists what is to be run.
-func plan(files []string) ([]*job, error) {
+func plan(files []string, kind string) ([]*job, error) {
 	var jobs []*job
 	var errs []error
 	for _, path := range files {
@@ -221,18 +246,49 @@ func plan(files []string) ([]*job, error) {
 			jobs = append(jobs, &job{file: f, variant: v.Name})
 		}
 	}
+	if kind != Both {
+		for _, j := range jobs {
+			j.components = kind
+		}
+		return jobs, errors.Join(errs...)
+	}
+	for _, j := range slices.Clone(jobs) {
+		j.components = lab.Model
+		other := *j
+		other.components, other.beside = lab.Real, true
+		jobs = append(jobs, &other)
+	}
 	return jobs, errors.Join(errs...)
 }
 
+// build makes the cluster. A lab without a real component runs with the models,
+// unless that is done already: then there is none.
+func (j *job) build(ctx context.Context, pool *components.Pool) (*lab.Cluster, error) {
+	o := lab.Options{Variant: j.variant, Setting: j.setting, Components: j.components, Pool: pool}
+	c, err := j.file.BuildContext(ctx, o)
+	switch {
+	case !errors.Is(err, lab.ErrNoComponents):
+		return c, err
+	case j.beside:
+		return nil, nil
+	}
+	o.Components = lab.Model
+	return j.file.BuildContext(ctx, o)
+}
+
 // run builds the lab and tries everything.
-func (j *job) run(ledger *claims.Ledger) {
-	c, err := j.file.Build(lab.Options{Variant: j.variant, Setting: j.setting})
-	if err != nil {
+func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.Pool) {
+	c, err := j.build(ctx, pool)
+	if err != nil || c == nil {
 		j.err = err
 		return
 	}
 	j.traces = map[string]*trace.Trace{}
-	j.column = column(c, j.setting)
+	j.column = column(c)
+	j.level = result.Model
+	if len(c.Components) > 0 {
+		j.level = result.Components
+	}
 	if j.claims {
 		ch := &checker{c: c, job: j, seen: map[string]string{}}
 		for _, cl := range ledger.Claims() {
@@ -246,10 +302,10 @@ func (j *job) run(ledger *claims.Ledger) {
 }
 
 // column describes a cluster as a column of the matrix.
-func column(c *lab.Cluster, set *lab.Setting) result.Setting {
+func column(c *lab.Cluster) result.Setting {
 	meta := c.File.Lab.Metadata
 	s := result.Setting{Design: meta.Name, Title: meta.Title, File: c.File.Path, Variant: c.Options.Variant, Network: c.NetType, Plugin: c.Plugin,
-		Proxy: c.ProxyName(), Kubernetes: c.Kube.Version.String()}
+		Proxy: c.ProxyName(), Kubernetes: c.Kube.Version.String(), Components: c.Components}
 	for i, n := range c.Kube.Nodes {
 		if n.Windows == nil {
 			continue
@@ -264,9 +320,6 @@ func column(c *lab.Cluster, set *lab.Setting) result.Setting {
 	}
 	if strings.Contains(s.Proxy, "DSR") {
 		s.ID += "-dsr"
-	}
-	if set == nil {
-		return s
 	}
 	return s
 }
@@ -334,7 +387,7 @@ func (j *job) flow(c *lab.Cluster, f lab.Flow) {
 	if fr.Name == "" {
 		fr.Name = what
 	}
-	fr.Check = result.Check{Level: result.Model, What: what, Expect: f.Expect}
+	fr.Check = result.Check{Level: j.level, What: what, Expect: f.Expect}
 	o, err := c.Run(f)
 	if err != nil {
 		fr.Got, fr.Summary = "error", err.Error()
@@ -390,16 +443,38 @@ func slim(steps []trace.Step) {
 
 // into adds the job's part to the document.
 func (j *job) into(doc *result.Document) {
-	if j.err != nil {
+	if j.err != nil || j.level == "" {
 		return
 	}
-	if j.claims {
-		doc.Settings = append(doc.Settings, j.column)
+	if j.beside {
+		j.besideModel(doc)
+	} else {
+		if j.claims {
+			doc.Settings = append(doc.Settings, j.column)
+		}
+		doc.Cells = append(doc.Cells, j.cells...)
 	}
-	doc.Cells = append(doc.Cells, j.cells...)
 	doc.Flows = append(doc.Flows, j.flows...)
 	for k, t := range j.traces {
 		doc.Traces[k] = t
+	}
+}
+
+// besideModel puts the checks of a job into the cells that the model's job has made.
+func (j *job) besideModel(doc *result.Document) {
+	for i := range doc.Settings {
+		if doc.Settings[i].ID == j.column.ID {
+			doc.Settings[i].Components = j.column.Components
+		}
+	}
+	theirs := map[string]*result.Cell{}
+	for i := range j.cells {
+		theirs[j.cells[i].Claim] = &j.cells[i]
+	}
+	for i := range doc.Cells {
+		if c := &doc.Cells[i]; c.Setting == j.column.ID && theirs[c.Claim] != nil {
+			c.Add(theirs[c.Claim])
+		}
 	}
 }
 

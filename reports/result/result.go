@@ -52,6 +52,9 @@ type Setting struct {
 	Proxy      string   `json:"proxy"` // "kernelspace", "kernelspace, DSR", "userspace", "none"
 	Kubernetes string   `json:"kubernetes"`
 	Builds     []string `json:"builds"` // Windows builds in the lab, "10.0.17763.1432"
+	// Components are the programs behind the checks of level components, with their
+	// versions: "kube-proxy 1.36.3".
+	Components []string `json:"components,omitempty"`
 }
 
 // Area is a heading of the matrix.
@@ -224,6 +227,8 @@ type Summary struct {
 	StaticsFailed int `json:"staticsFailed"`
 	Flows         int `json:"flows"`
 	FlowsFailed   int `json:"flowsFailed"`
+	// Apart counts the cells in which two levels of evidence do not say the same.
+	Apart int `json:"apart,omitempty"`
 	// AsExpected is what the exit code says: no check and no flow went
 	// otherwise than it was expected to.
 	AsExpected bool `json:"asExpected"`

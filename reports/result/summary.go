@@ -1,6 +1,9 @@
 package result
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // The outcomes of a cell.
 const (
@@ -27,8 +30,8 @@ func known(outcome string) bool { return slices.Contains(Outcomes, outcome) }
 
 // Summarise fills doc.Summary from the claims, cells and flows.
 //
-// A run is as expected when no cell differs or could not be checked, no check
-// outside disputed and unknown cells failed, and no flow and no static check failed. A disputed
+// A run is as expected when no cell differs or could not be checked, two levels of
+// evidence say the same wherever there are two, no check outside disputed and unknown cells failed, and no flow and no static check failed. A disputed
 // expectation and a hole of the model are shown, they do not fail a run.
 func Summarise(doc *Document) {
 	s := Summary{Claims: len(doc.Claims), Cells: len(doc.Cells), Flows: len(doc.Flows), Outcomes: map[string]int{}, AsExpected: true}
@@ -37,6 +40,10 @@ func Summarise(doc *Document) {
 	}
 	for _, c := range doc.Cells {
 		s.Outcomes[c.Outcome]++
+		if c.Apart() {
+			s.Apart++
+			s.AsExpected = false
+		}
 		switch c.Outcome {
 		case Differs, Failed:
 			s.AsExpected = false
@@ -61,6 +68,34 @@ func Summarise(doc *Document) {
 		}
 	}
 	doc.Summary = s
+}
+
+// Apart reports whether two levels of evidence do not say the same: a check that both
+// made has another result.
+func (c *Cell) Apart() bool {
+	first := map[string]Check{}
+	for _, k := range c.Checks {
+		k.Level = cmp.Or(k.Level, Model)
+		f, ok := first[k.What]
+		if !ok {
+			first[k.What] = k
+		} else if f.Level != k.Level && (f.Got != k.Got || f.Reason != k.Reason || f.Pass != k.Pass) {
+			return true
+		}
+	}
+	return false
+}
+
+// Add puts the checks of another level of evidence beside those of the cell. The
+// outcome is that of the two which needs attention most.
+func (c *Cell) Add(other *Cell) {
+	c.Checks = append(c.Checks, other.Checks...)
+	for _, o := range Outcomes {
+		if c.Outcome == o || other.Outcome == o {
+			c.Outcome = o
+			return
+		}
+	}
 }
 
 // Outcome is [Agrees] when the check passes, [Disputed] when it does not and

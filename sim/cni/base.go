@@ -1,6 +1,7 @@
 package cni
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"github.com/winlab-dev/winlab/sim/hns"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
-	"github.com/winlab-dev/winlab/sim/windows"
 )
 
 // base is what all plugins share: options, addresses and the making of endpoints.
@@ -134,27 +134,41 @@ func namespace(p *kube.Pod) string {
 	return p.Namespace
 }
 
-// dns follows FactOneSuffix.
+// dns is what a pod's interface gets: FactPluginDNS for win-bridge and win-overlay,
+// FactOneSuffix for the others.
 func (b *base) dns(c *kube.Cluster, conf *Conf, p *kube.Pod) hns.DNS {
-	domain := c.Domain
-	if domain == "" {
-		domain = "cluster.local"
+	d := hns.DNS{Domain: conf.DNS.Domain, Search: slices.Clone(conf.DNS.Search), ServerList: slices.Clone(conf.DNS.Nameservers), Options: slices.Clone(conf.DNS.Options)}
+	if slices.Contains(BinaryPlugins, conf.Type) {
+		if k := KubeletDNS(c, p); conf.Capabilities["dns"] && len(k.Nameservers) > 0 {
+			d.Search, d.ServerList = k.Search, k.Nameservers
+		}
+	} else {
+		if len(d.Search) == 0 {
+			d.Search = []string{"svc." + domain(c)}
+		}
+		d.Search[0] = namespace(p) + "." + d.Search[0]
+		if len(d.ServerList) == 0 && c.DNSIP.IsValid() {
+			d.ServerList = []string{c.DNSIP.String()}
+		}
 	}
-	search := slices.Clone(conf.DNS.Search)
-	if len(search) == 0 {
-		search = []string{"svc." + domain}
-	}
-	search[0] = namespace(p) + "." + search[0]
-	servers := slices.Clone(conf.DNS.Nameservers)
-	if len(servers) == 0 && c.DNSIP.IsValid() {
-		servers = []string{c.DNSIP.String()}
-	}
-	d := hns.DNS{Domain: conf.DNS.Domain, Search: search, ServerList: servers, Options: slices.Clone(conf.DNS.Options)}
 	if conf.APIVersion != 2 && conf.Type != PluginNAT {
 		d.Domain, d.Options = "", nil // FactV1DNS
 	}
 	return d
 }
+
+// KubeletDNS is what the kubelet wants a pod of the policy ClusterFirst to have
+// (kubernetes/kubernetes pkg/kubelet/network/dns/dns.go). Without a cluster DNS it
+// is empty.
+func KubeletDNS(c *kube.Cluster, p *kube.Pod) DNSConf {
+	if !c.DNSIP.IsValid() {
+		return DNSConf{}
+	}
+	svc := "svc." + domain(c)
+	return DNSConf{Nameservers: []string{c.DNSIP.String()}, Search: []string{namespace(p) + "." + svc, svc, domain(c)}, Options: []string{"ndots:5"}}
+}
+
+func domain(c *kube.Cluster) string { return cmp.Or(c.Domain, "cluster.local") }
 
 // newEndpoint is an endpoint before it is made.
 type newEndpoint struct {
@@ -182,8 +196,7 @@ func (b *base) add(c *kube.Cluster, n *kube.Node, conf *Conf, p *kube.Pod, s *hn
 		return Result{}, fmt.Errorf("pod %s: %w", owner(p), err)
 	}
 	r := Result{EndpointID: made.ID, Addresses: []netip.Prefix{e.lease.Prefix}, Gateway: e.lease.Gateway, DNS: dns}
-	if !s.Build().Has(windows.V2API) && conf.APIVersion != 2 {
-		// HNS v1 attaches the container itself.
+	if conf.APIVersion != 2 { // FactV1Attach
 		b.made[podKey(n, p)] = madePod{r, conf}
 		return r, wrap(p, s.AttachContainer(made.ID, owner(p)))
 	}

@@ -20,9 +20,6 @@ type Binary struct {
 	Capabilities map[string]bool
 	// APIVersion is 1 (HNS) or 2 (HCN).
 	APIVersion int
-	// Reserved are addresses that the node's start script takes from host-local
-	// before the first pod.
-	Reserved []netip.Addr
 }
 
 // BinaryPlugins are the plugins whose programs can be run: flannel's by way of its
@@ -44,7 +41,7 @@ func NewBinary(o Options, n *kube.Node) (*Binary, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Binary{Program: conf.Type, Config: body, Capabilities: conf.Capabilities, APIVersion: conf.APIVersion, Reserved: o.Reserved}
+	b := &Binary{Program: conf.Type, Config: body, Capabilities: conf.Capabilities, APIVersion: conf.APIVersion}
 	prefix, err := podPrefix(n, conf)
 	if err != nil {
 		return nil, err

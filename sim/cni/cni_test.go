@@ -223,7 +223,11 @@ func TestResult(t *testing.T) {
 			if p.NetworkType() != tc.network || s.Network(e.HostComputeNetwork).Type != tc.network {
 				t.Errorf("network type %s, want %s", p.NetworkType(), tc.network)
 			}
-			if !slices.Equal(r.DNS.Search, []string{"default.svc.cluster.local"}) || r.DNS.ServerList[0] != "10.96.0.10" {
+			search := []string{"default.svc.cluster.local"}
+			if slices.Contains(BinaryPlugins, p.Name()) {
+				search = append(search, "svc.cluster.local", "cluster.local")
+			}
+			if !slices.Equal(r.DNS.Search, search) || r.DNS.ServerList[0] != "10.96.0.10" {
 				t.Errorf("DNS %+v", r.DNS)
 			}
 		})

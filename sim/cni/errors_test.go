@@ -92,9 +92,9 @@ func TestWarnings(t *testing.T) {
 func TestOrigins(t *testing.T) {
 	c := conf(t, "flannel-host-gw.conf")
 	want := []trace.Origin{
-		{What: "OutBoundNAT of cbr0", File: "fixtures/cni/flannel-host-gw.conf", Line: 18},
-		{What: "ROUTE of cbr0", File: "fixtures/cni/flannel-host-gw.conf", Line: 25},
-		{What: "ROUTE of cbr0", File: "fixtures/cni/flannel-host-gw.conf", Line: 33},
+		{What: "OutBoundNAT of cbr0", File: "fixtures/cni/flannel-host-gw.conf", Line: 19},
+		{What: "ROUTE of cbr0", File: "fixtures/cni/flannel-host-gw.conf", Line: 26},
+		{What: "ROUTE of cbr0", File: "fixtures/cni/flannel-host-gw.conf", Line: 34},
 	}
 	for i, p := range c.Policies {
 		if *p.Origin != want[i] {

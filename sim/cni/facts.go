@@ -103,9 +103,18 @@ var (
 	FactReservedTwo = evidence.New("cni.reserved-addresses", evidence.Inferred,
 		"The first two addresses of a node's prefix are never a pod's: the gateway and the node's endpoint; on overlay networks HNS keeps the second for the host.")
 	FactOneSuffix = evidence.New("cni.one-dns-suffix", evidence.Code,
-		"A pod's interface gets the suffix of its own namespace: the namespace is put before the configuration's first search name.",
+		"With azure-vnet a pod's interface gets the suffix of its own namespace: the namespace is put before the configuration's first search name.",
 		"Azure/azure-container-networking cni/network/network_windows.go getEndpointDNSSettings",
 		"kubernetes.io concepts/services-networking/dns-pod-service.md, DNS resolution on Windows nodes")
+	FactPluginDNS = evidence.New("cni.plugin-dns", evidence.Code,
+		"win-bridge and win-overlay write the name servers and search names that the kubelet passes with the capability dns into the endpoint, all three of them; without it those of their configuration as they stand.",
+		"containernetworking/plugins pkg/hns/netconf_windows.go GetDNS",
+		"kubernetes/kubernetes 1.20 pkg/kubelet/dockershim/network/cni/cni_windows.go buildDNSCapabilities",
+		"microsoft/SDN Kubernetes/windows/helper.v2.psm1 (its configurations have the capability)")
+	FactV1Attach = evidence.New("cni.v1-attach", evidence.Code,
+		"With apiVersion 1 the plugin lets the Host Compute Service attach the endpoint to the sandbox's container; there is no namespace of the pod.",
+		"containernetworking/plugins pkg/hns/endpoint_windows.go AddHnsEndpoint",
+		"microsoft/hcsshim hnsendpoint.go HotAttachEndpoint")
 	FactV1DNS = evidence.New("cni.v1-dns", evidence.Code,
 		"With apiVersion 1 win-bridge and win-overlay pass on name servers and search names of dns, and lose domain and options.",
 		"containernetworking/plugins pkg/hns/endpoint_windows.go GenerateHnsEndpoint",

@@ -164,7 +164,8 @@ func TestPeerWithSmallVNI(t *testing.T) {
 	}
 }
 
-// Only the first search name belongs to the namespace.
+// Without the capability dns win-bridge writes the search list as it stands; with it
+// the three names of the kubelet.
 func TestDNSOfNamespaces(t *testing.T) {
 	c := cluster(false, "10.0.17763.1432")
 	n := c.Node("win1")
@@ -180,8 +181,13 @@ func TestDNSOfNamespaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(r.DNS.Search, r.DNS.ServerList); got != "[shop.svc.cluster.local cluster.local] [10.96.0.99]" {
+	if got := fmt.Sprint(r.DNS.Search, r.DNS.ServerList); got != "[svc.cluster.local cluster.local] [10.96.0.99]" {
 		t.Errorf("DNS %s", got)
+	}
+	cf.Capabilities = map[string]bool{"dns": true}
+	passed, err := p.Add(c, n, &kube.Pod{Namespace: "shop", Name: "passed"}, s)
+	if got := fmt.Sprint(passed.DNS.Search, passed.DNS.ServerList, err); got != "[shop.svc.cluster.local svc.cluster.local cluster.local] [10.96.0.10] <nil>" {
+		t.Errorf("with the capability DNS %s", got)
 	}
 	// Two pods of one name in two namespaces have two endpoints.
 	r2, err := p.Add(c, n, &kube.Pod{Namespace: "other", Name: "web"}, s)

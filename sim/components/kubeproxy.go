@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -57,7 +58,7 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 	if path == "" {
 		return nil, fmt.Errorf("there is no kube-proxy.exe; there are %s", strings.Join(c.Binaries.Names, ", "))
 	}
-	file, err := os.CreateTemp(filepath.Join(n.host.Dir, "drive_c"), "kubeconfig-*.yaml")
+	file, err := os.CreateTemp(n.dir, "kubeconfig-*.yaml")
 	if err != nil {
 		return nil, err
 	}
@@ -185,4 +186,22 @@ func twoPorts() (one, other string, err error) {
 		return "", "", errors.Join(err, a.Close())
 	}
 	return a.Addr().String(), b.Addr().String(), errors.Join(a.Close(), b.Close())
+}
+
+// errorLine is a line of klog with severity error.
+var errorLine = regexp.MustCompile(`^E\d{4} \S+ +\d+ ([^\]]+)\] (.*)$`)
+
+// Errors are the errors that it has logged, each once, in the order of the log.
+func (k *RunningKubeProxy) Errors() ([]string, error) {
+	text, err := os.ReadFile(k.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		if m := errorLine.FindStringSubmatch(strings.TrimSpace(line)); m != nil && !slices.Contains(all, m[2]) {
+			all = append(all, m[2])
+		}
+	}
+	return all, nil
 }

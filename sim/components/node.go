@@ -59,6 +59,8 @@ type Node struct {
 	HNS string
 
 	host   *Host
+	config NodeConfig
+	dir    string // on the host's drive, this node's own
 	env    []string
 	server *hcn.Server
 	served chan error
@@ -67,8 +69,11 @@ type Node struct {
 
 // Node makes a node: its HNS listens.
 func (h *Host) Node(ctx context.Context, c NodeConfig) (*Node, error) {
-	n := &Node{host: h, served: make(chan error, 1)}
+	n := &Node{host: h, config: c, served: make(chan error, 1)}
 	var err error
+	if n.dir, err = os.MkdirTemp(filepath.Join(h.Dir, "drive_c"), "node-"); err != nil {
+		return nil, err
+	}
 	if n.server, err = hcn.Listen(c.HNS, "127.0.0.1:0"); err != nil {
 		return nil, err
 	}

@@ -111,6 +111,10 @@ func (s *Service) fillNetwork(n *Network) {
 	h := sha1.Sum([]byte("macpool/" + n.ID))
 	if len(n.MacPool.Ranges) == 0 {
 		// HNS takes 4,096 addresses under Microsoft's prefix (dumps of Get-HnsNetwork).
+		// 00-15-5D-00 is left to the adapters of machines.
+		if h[0] == 0 {
+			h[0] = 0xff
+		}
 		n.MacPool.Ranges = []MacRange{{
 			fmt.Sprintf("00-15-5D-%02X-%X0-00", h[0], h[1]&0xf), fmt.Sprintf("00-15-5D-%02X-%XF-FF", h[0], h[1]&0xf),
 		}}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/cni"
+	"github.com/winlab-dev/winlab/sim/components"
 	"github.com/winlab-dev/winlab/sim/dns"
 	"github.com/winlab-dev/winlab/sim/evidence"
 	"github.com/winlab-dev/winlab/sim/hns"
@@ -35,6 +37,10 @@ type Options struct {
 	Variant string
 	// Setting puts other versions in place of the lab's own.
 	Setting *Setting
+	// Components is Model or Real for whatever can be run; "" is what the lab says.
+	Components string
+	// Pool has the hosts for real components; nil is one for this build alone.
+	Pool *components.Pool
 }
 
 // Cluster is a lab that was built: machines, switches and programs, ready for
@@ -46,6 +52,9 @@ type Cluster struct {
 	Proxy   kubeproxy.Config
 	Plugin  string // "flannel 0.12.0"
 	NetType string // HNS network type, lower case
+	// Components are the programs that ran in the place of their models, with their
+	// versions: "kube-proxy 1.36.3". Empty: all is the model's.
+	Components []string
 
 	segments map[string]*wire.Segment
 	windows  map[string]*node.Windows
@@ -67,6 +76,11 @@ type Cluster struct {
 
 // Build makes the cluster of a lab.
 func (f *File) Build(o Options) (*Cluster, error) {
+	return f.BuildContext(context.Background(), o)
+}
+
+// BuildContext is Build that can be interrupted: real components take seconds.
+func (f *File) BuildContext(ctx context.Context, o Options) (*Cluster, error) {
 	v, err := f.Variant(o.Variant)
 	if err != nil {
 		return nil, err
@@ -81,7 +95,7 @@ func (f *File) Build(o Options) (*Cluster, error) {
 	c := &Cluster{File: fv, orig: f, Options: o, segments: map[string]*wire.Segment{}, windows: map[string]*node.Windows{}, linux: map[string]*node.Linux{},
 		ovn: map[string]*ovs.Node{}, hosts: map[string]*node.Linux{}, pods: map[string]*node.Pod{}, hns: map[string]*hns.Service{}, dnsOf: map[*host.Stack]dns.Client{}}
 	b := &builder{Cluster: c, spec: &fv.Lab.Spec, orig: f, leases: map[string]int{}}
-	if err := b.run(); err != nil {
+	if err := errors.Join(b.run(ctx), b.real.end()); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -98,7 +112,11 @@ func applySetting(s Spec, set *Setting) Spec {
 		s.Nodes[i].Kubernetes = ""
 	}
 	if set.Proxy != nil {
+		kind := s.Proxy.Components
 		s.Proxy = *set.Proxy
+		if s.Proxy.Components == "" {
+			s.Proxy.Components = kind
+		}
 		if s.Proxy.Mode == "" {
 			s.Proxy.Mode = "kernelspace"
 		}
@@ -112,19 +130,23 @@ func applySetting(s Spec, set *Setting) Spec {
 // builder carries what is needed only while building.
 type builder struct {
 	*Cluster
-	spec      *Spec
-	orig      *File
-	man       *manifests
-	plugin    cni.Plugin
-	ovnNet    *ovs.Network
-	workloads []*workload
-	macs      uint32
-	leases    map[string]int
+	spec   *Spec
+	orig   *File
+	man    *manifests
+	plugin cni.Plugin
+	// pluginOptions are what plugin was made of.
+	pluginOptions cni.Options
+	real          *real // nil without real components
+	ovnNet        *ovs.Network
+	workloads     []*workload
+	macs          uint32
+	leases        map[string]int
 }
 
-func (b *builder) run() error {
+func (b *builder) run(ctx context.Context) error {
 	var err error
-	steps := []func() error{b.cluster, b.fabric, b.outside, b.readPlugin, b.nodes, b.placePods, b.services, b.proxies, b.names, b.hnsCalls}
+	startReal := func() error { return b.startReal(ctx) }
+	steps := []func() error{b.cluster, b.fabric, b.outside, b.readPlugin, b.nodes, startReal, b.placePods, b.services, b.proxies, b.names, b.hnsCalls}
 	for _, step := range steps {
 		if err = step(); err != nil {
 			return b.in(err)
@@ -268,6 +290,7 @@ func (b *builder) readPlugin() error {
 	if b.plugin, err = cni.New(o); err != nil {
 		return err
 	}
+	b.pluginOptions = o
 	b.NetType = strings.ToLower(b.plugin.NetworkType())
 	b.Log = append(b.Log, b.plugin.Warnings()...)
 	return nil
@@ -638,7 +661,12 @@ func (b *builder) attach(w *workload) error {
 		pod, err = b.podOfDump(w, kp)
 	case k.Windows != nil:
 		var r cni.Result
-		if r, err = b.plugin.Add(b.Kube, k, kp, b.hns[w.node]); err == nil {
+		if b.real != nil && b.real.plugins != nil {
+			r, err = b.real.add(k, kp)
+		} else {
+			r, err = b.plugin.Add(b.Kube, k, kp, b.hns[w.node])
+		}
+		if err == nil {
 			cl.InterfaceSuffixes = r.DNS.Search
 			cl.Servers = addrs(r.DNS.ServerList)
 			pod, err = b.windows[w.node].AttachPod(w.namespace, w.name, r.EndpointID, r.Gateway)
@@ -690,11 +718,10 @@ func (b *builder) addPod(w *workload, p *node.Pod) {
 
 // clientFor is the resolver configuration that kubelet asks for a pod.
 func (b *builder) clientFor(w *workload, k *kube.Node) dns.Client {
-	d := b.spec.DNS.Domain
-	c := dns.Client{OS: "linux", Servers: []netip.Addr{b.Kube.DNSIP}, Search: []string{w.namespace + ".svc." + d, "svc." + d, d}, Ndots: 5}
+	c := dns.Client{OS: "linux", Servers: []netip.Addr{b.Kube.DNSIP}, Search: cni.KubeletDNS(b.Kube, &kube.Pod{Namespace: w.namespace}).Search, Ndots: 5}
 	if k.Windows != nil {
 		c.OS = "windows"
-		c.InterfaceSuffixes = []string{w.namespace + ".svc." + d}
+		c.InterfaceSuffixes = []string{w.namespace + ".svc." + b.spec.DNS.Domain}
 	}
 	return c
 }

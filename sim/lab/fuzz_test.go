@@ -43,7 +43,7 @@ func FuzzLab(f *testing.F) {
 			}
 			return
 		}
-		c, err := lab.Build(Options{})
+		c, err := lab.Build(Options{Components: Model})
 		if err != nil {
 			return
 		}

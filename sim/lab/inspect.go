@@ -90,6 +90,9 @@ func (c *Cluster) choice() string {
 			s += " --windows " + set.Build
 		}
 	}
+	if c.Options.Components != "" {
+		s += " --components " + c.Options.Components
+	}
 	return s
 }
 

@@ -160,7 +160,7 @@ func (c *Cluster) info() trace.Lab {
 
 func (c *Cluster) describe() trace.Lab {
 	l := trace.Lab{Name: c.File.Lab.Metadata.Name, File: c.File.Path, Variant: c.Options.Variant, Kubernetes: c.Kube.Version.String(),
-		Network: c.Plugin + " on " + c.NetType, Builds: map[string]string{}}
+		Network: c.Plugin + " on " + c.NetType, Builds: map[string]string{}, Components: c.Components}
 	l.Proxy = c.Proxy.String()
 	if c.Proxy.Mode == "none" || c.Proxy.Mode == "" {
 		l.Proxy = "none"

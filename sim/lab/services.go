@@ -185,8 +185,9 @@ func (b *builder) proxies() error {
 		b.Proxy = cfg
 		switch cfg.Mode {
 		case kubeproxy.ModeKernelspace:
-			if len(n.HNSDump) > 0 {
-				// The dump holds what the proxy of that node made.
+			if len(n.HNSDump) > 0 || b.real != nil && b.real.proxy {
+				// The dump holds what the proxy of that node made, or the program
+				// itself will do it.
 				continue
 			}
 			p, err := kubeproxy.NewKernelspace(cfg, k, b.hns[n.Name])
@@ -207,6 +208,9 @@ func (b *builder) proxies() error {
 				return err
 			}
 		}
+	}
+	if b.real != nil && b.real.proxy {
+		return b.real.proxies()
 	}
 	return nil
 }

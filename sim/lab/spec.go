@@ -70,7 +70,10 @@ type Network struct {
 	// NetConf is flannel's net-conf.json.
 	NetConf string `yaml:"netConf,omitempty"`
 	// Version is the plugin's version where behaviour depends on it ("0.12.0" for flannel).
-	Version     string `yaml:"version,omitempty"`
+	Version string `yaml:"version,omitempty"`
+	// Components is model or real: whether the plugin's model attaches the pods of
+	// Windows nodes or its program itself, under Wine.
+	Components  string `yaml:"components,omitempty"`
 	ClusterCIDR string `yaml:"clusterCIDR,omitempty"`
 	ServiceCIDR string `yaml:"serviceCIDR,omitempty"`
 	DNSIP       string `yaml:"dnsIP,omitempty"`
@@ -86,6 +89,9 @@ type Proxy struct {
 	// Flags are kube-proxy's flags as on its command line:
 	// "--enable-dsr=true", "--feature-gates=WinDSR=true", "--source-vip=10.244.1.3".
 	Flags []string `yaml:"flags,omitempty"`
+	// Components is model or real: whether the model of kube-proxy programs the
+	// Windows nodes or kube-proxy.exe itself, under Wine.
+	Components string `yaml:"components,omitempty"`
 }
 
 // Fabric is what lies between the machines.

@@ -119,6 +119,7 @@ func (v *validator) check() {
 	}
 	v.files(s)
 	v.proxy(p("proxy"), s.Proxy, s.Kubernetes, s)
+	v.components(s)
 	v.fabric(s)
 	v.nodes(s)
 	v.pods(s)

@@ -9,6 +9,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/winlab-dev/winlab/sim/cni"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kubeproxy"
 )
@@ -68,6 +69,22 @@ func (v *validator) proxy(path []any, px Proxy, kubernetes string, s *Spec) {
 	if !found {
 		_, err := kubeproxy.ParseFlags(px.Mode, flags, ver)
 		v.add(sub(path, "flags"), "%s", oneLine(err))
+	}
+}
+
+// components complains about real where there is no program.
+func (v *validator) components(s *Spec) {
+	if kind := s.Network.Components; kind != "" {
+		v.oneOf(p("network", "components"), "kind of components", kind, ComponentKinds)
+		if kind == Real && !slices.Contains(cni.BinaryPlugins, s.Network.Plugin) {
+			v.add(p("network", "components"), "there is no program of plugin %s to run; those of %s can be real, write model here", s.Network.Plugin, strings.Join(cni.BinaryPlugins, ", "))
+		}
+	}
+	if kind := s.Proxy.Components; kind != "" {
+		v.oneOf(p("proxy", "components"), "kind of components", kind, ComponentKinds)
+		if kind == Real && s.Proxy.Mode != kubeproxy.ModeKernelspace {
+			v.add(p("proxy", "components"), "kube-proxy itself runs in mode kernelspace only; the mode is %s, write model here", s.Proxy.Mode)
+		}
 	}
 }
 

@@ -51,6 +51,9 @@ type Lab struct {
 	Proxy      string `json:"proxy,omitempty"`
 	// Builds maps a Windows node to its build, "10.0.17763.1432".
 	Builds map[string]string `json:"builds,omitempty"`
+	// Components are the programs that ran in the place of their models, with their
+	// versions.
+	Components []string `json:"components,omitempty"`
 }
 
 // Flow is what was asked for, after names were put to addresses.

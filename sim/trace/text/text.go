@@ -120,6 +120,9 @@ func labParts(l trace.Lab) []string {
 	if l.Proxy != "" {
 		parts = append(parts, "kube-proxy "+l.Proxy)
 	}
+	if len(l.Components) > 0 {
+		parts = append(parts, "real "+strings.Join(l.Components, ", "))
+	}
 	return parts
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 
 // labOptions choose a state and versions of a lab.
 type labOptions struct {
-	variant, kubernetes, windows string
+	variant, kubernetes, windows, components string
 }
 
 func (a *app) labFlags(cmd *cobra.Command) *labOptions {
@@ -22,6 +23,8 @@ func (a *app) labFlags(cmd *cobra.Command) *labOptions {
 	f.StringVar(&o.variant, "variant", "", "a variant of the lab (spec.variants)")
 	f.StringVar(&o.kubernetes, "kubernetes", "", "another Kubernetes `version`; an entry of spec.settings that fits gives kube-proxy's flags too")
 	f.StringVar(&o.windows, "windows", "", "another Windows `build` on every Windows node, such as 10.0.20348.2762")
+	f.StringVar(&o.components, "components", "", "what attaches pods and programs Services on Windows nodes: `model|real` (the programs, under Wine); left out, what the lab says")
+	oneOf(cmd, "components", "--components", lab.ComponentKinds...)
 	fromFile(cmd, "variant", func(s *lab.Spec) []string {
 		var names []string
 		for _, v := range s.Variants {
@@ -49,7 +52,7 @@ func settings(s *lab.Spec, value func(lab.Setting) string) []string {
 }
 
 // build loads a lab and builds its cluster.
-func (o *labOptions) build(path string) (*lab.Cluster, error) {
+func (o *labOptions) build(ctx context.Context, path string) (*lab.Cluster, error) {
 	f, err := lab.Load(path)
 	if err != nil {
 		return nil, err
@@ -58,7 +61,7 @@ func (o *labOptions) build(path string) (*lab.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.Build(lab.Options{Variant: o.variant, Setting: set})
+	return f.BuildContext(ctx, lab.Options{Variant: o.variant, Setting: set, Components: o.components})
 }
 
 // setting finds the entry of spec.settings that --kubernetes and --windows ask

@@ -44,8 +44,8 @@ as they were; the comment of each packet is its verdict.`,
 	if err := cmd.MarkFlagFilename("write", captureExts...); err != nil {
 		panic(err)
 	}
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		c, err := o.build(args[0])
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := o.build(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ The exit code is 1 when the name does not resolve.`,
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "with the path of every question")
 	fixed(cmd, "tool", tools()...)
 	a.fromLab(cmd, "from", o, func(c *lab.Cluster) []string { f, _ := c.Names(); return f })
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		t, err := parseTool(tool)
 		if err != nil {
 			return usageError{err}
@@ -60,7 +60,7 @@ The exit code is 1 when the name does not resolve.`,
 		if from == "" {
 			return usagef("say who asks: --from pod/client")
 		}
-		c, err := o.build(args[0])
+		c, err := o.build(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}

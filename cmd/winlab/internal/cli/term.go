@@ -39,18 +39,25 @@ func (a *app) width() int {
 // output adds -o with the forms that a command can print, the default first.
 func output(cmd *cobra.Command, forms ...string) *string {
 	v := cmd.Flags().StringP("output", "o", forms[0], "what to print: "+strings.Join(forms, ", "))
-	fixed(cmd, "output", forms...)
+	oneOf(cmd, "output", "-o", forms...)
+	return v
+}
+
+// oneOf lets a flag be empty or one of a few values; said is how it is named in an
+// error.
+func oneOf(cmd *cobra.Command, flag, said string, values ...string) {
+	fixed(cmd, flag, values...)
 	pre := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		if !slices.Contains(forms, *v) {
-			return usagef("-o %s: there is no such form; write one of %s", *v, strings.Join(forms, ", "))
+		f := cmd.Flags().Lookup(flag)
+		if v := f.Value.String(); v != f.DefValue && !slices.Contains(values, v) {
+			return usagef("%s %s: there is no such form; write one of %s", said, v, strings.Join(values, ", "))
 		}
 		if pre != nil {
 			return pre(cmd, args)
 		}
 		return nil
 	}
-	return v
 }
 
 func writeJSON(w io.Writer, v any) error {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -76,7 +77,7 @@ in or out, flags (1 is SYN).`,
 	cmd.MarkFlagsMutuallyExclusive("udp", "ping", "tuple")
 	cmd.MarkFlagsMutuallyExclusive("from", "tuple")
 	cmd.MarkFlagsMutuallyExclusive("to", "tuple")
-	cmd.RunE = func(_ *cobra.Command, args []string) error { return a.trace(args[0], o) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.trace(cmd.Context(), args[0], o) }
 	return cmd
 }
 
@@ -139,12 +140,12 @@ func (o *traceOptions) request() (lab.Request, error) {
 // maxSize keeps a packet within one frame of the usual MTU.
 const maxSize = 1400
 
-func (a *app) trace(path string, o *traceOptions) error {
+func (a *app) trace(ctx context.Context, path string, o *traceOptions) error {
 	r, err := o.request()
 	if err != nil {
 		return err
 	}
-	c, err := o.build(path)
+	c, err := o.build(ctx, path)
 	if err != nil {
 		return err
 	}
