@@ -26,16 +26,15 @@ import (
 type scale struct {
 	version string
 	dsr     bool
-	// services with backends each; of these all are different, or the same for all
-	// Services.
-	services, backends int
-	same               bool
+	// services with so many backends each. They share pods: 10 Services of 10 backends
+	// have 100 pods, or fewer when each pod belongs to several.
+	services, backends, pods int
 	// want is how many load balancers there are in the end.
 	want int
 }
 
 func (s scale) String() string {
-	text := fmt.Sprintf("%s %d x %d", s.version, s.services, s.backends)
+	text := fmt.Sprintf("%s %d x %d of %d", s.version, s.services, s.backends, s.pods)
 	if s.dsr {
 		text += " dsr"
 	}
@@ -48,10 +47,7 @@ func (s scale) objects() []*kube.Service {
 	for i := range s.services {
 		svc := clusterIP(fmt.Sprintf("10.96.%d.%d", i/250, i%250+1))
 		for j := range s.backends {
-			n := j
-			if !s.same {
-				n = i*s.backends + j
-			}
+			n := (i*s.backends + j) % s.pods
 			svc.Endpoints = append(svc.Endpoints, kube.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 244, byte(10 + n/250), byte(n%250 + 1)}), Node: "win2", Ready: true, Serving: true})
 		}
 		all = append(all, svc)
@@ -185,12 +181,8 @@ func (s scale) check(tb testing.TB, r *scaled) {
 	if r.balancers != s.want || r.withBackends[s.backends] != s.want {
 		tb.Errorf("%d load balancers, by number of backends %v; want %d with %d each", r.balancers, r.withBackends, s.want, s.backends)
 	}
-	endpoints := s.backends
-	if !s.same {
-		endpoints *= s.services
-	}
-	if r.endpoints != endpoints {
-		tb.Errorf("%d remote endpoints, want %d", r.endpoints, endpoints)
+	if r.endpoints != s.pods {
+		tb.Errorf("%d remote endpoints, want %d", r.endpoints, s.pods)
 	}
 	if r.refused != s.services-s.want {
 		tb.Errorf("kube-proxy logs %d refusals for want of ports (0x803b0013), want %d", r.refused, s.services-s.want)
@@ -209,15 +201,16 @@ func (r *scaled) String() string {
 
 // All load balancers are there, however many Services there are, up to the node's
 // ports: without DSR each load balancer takes a block of 64 of them, of which there
-// are 256 (sim/hns FactPortBlock).
+// are 256 (sim/hns FactPortBlock). Each pod of the thousand Services belongs to two of
+// them; [BenchmarkKubeProxy] has ten thousand pods.
 func TestKubeProxyScale(t *testing.T) {
 	all := []scale{
-		{version: v36, dsr: true, services: 1000, backends: 10, want: 1000},
-		{version: v36, services: 300, backends: 10, same: true, want: 256},
-		{version: v20, dsr: true, services: 10, backends: 10, want: 10},
+		{version: v36, dsr: true, services: 1000, backends: 10, pods: 5000, want: 1000},
+		{version: v36, services: 300, backends: 10, pods: 10, want: 256},
+		{version: v20, dsr: true, services: 10, backends: 10, pods: 100, want: 10},
 	}
 	if testing.Short() {
-		all = []scale{{version: v36, dsr: true, services: 100, backends: 10, want: 100}}
+		all = []scale{{version: v36, dsr: true, services: 100, backends: 10, pods: 1000, want: 100}}
 	}
 	for _, s := range all {
 		t.Run(s.String(), func(t *testing.T) {
@@ -240,12 +233,12 @@ func TestKubeProxyScale(t *testing.T) {
 // BenchmarkKubeProxy is kube-proxy's first sync, with the start of the process.
 func BenchmarkKubeProxy(b *testing.B) {
 	for _, s := range []scale{
-		{version: v36, dsr: true, services: 100, backends: 10, want: 100},
-		{version: v36, dsr: true, services: 1000, backends: 10, want: 1000},
-		{version: v36, services: 256, backends: 10, same: true, want: 256},
-		{version: v20, dsr: true, services: 10, backends: 10, want: 10},
-		{version: v20, dsr: true, services: 20, backends: 10, want: 20},
-		{version: v20, dsr: true, services: 40, backends: 10, want: 40},
+		{version: v36, dsr: true, services: 100, backends: 10, pods: 1000, want: 100},
+		{version: v36, dsr: true, services: 1000, backends: 10, pods: 10_000, want: 1000},
+		{version: v36, services: 256, backends: 10, pods: 10, want: 256},
+		{version: v20, dsr: true, services: 10, backends: 10, pods: 100, want: 10},
+		{version: v20, dsr: true, services: 20, backends: 10, pods: 200, want: 20},
+		{version: v20, dsr: true, services: 40, backends: 10, pods: 400, want: 40},
 	} {
 		b.Run(s.String(), func(b *testing.B) {
 			var took time.Duration
