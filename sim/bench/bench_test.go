@@ -11,6 +11,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/vfp"
+	"github.com/winlab-dev/winlab/sim/windows"
 )
 
 var (
@@ -152,6 +153,33 @@ func BenchmarkCompile(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		pt.SetLayers(n.compiler.Pod(n.client))
+	}
+}
+
+// BenchmarkEndpoints makes 10,000 endpoints on one network then 5,000 more,
+// each in place of one that goes; HNS chooses every address.
+func BenchmarkEndpoints(b *testing.B) {
+	for b.Loop() {
+		s := hns.NewService(windows.MustLookup("20348"), hns.Options{Node: "win1", ManagementIP: mgmt})
+		nw, err := s.CreateNetwork(hns.Network{Type: hns.L2Bridge, Ipams: []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{
+			IpAddressPrefix: "10.244.0.0/16", Routes: []hns.NetRoute{{NextHop: "10.244.0.1", DestinationPrefix: "0.0.0.0/0"}},
+		}}}}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		var ids []string
+		for i := range 15000 {
+			if i >= 10000 {
+				if err := s.DeleteEndpoint(ids[2*(i-10000)]); err != nil {
+					b.Fatal(err)
+				}
+			}
+			e, err := s.CreateEndpoint(hns.Endpoint{HostComputeNetwork: nw.ID})
+			if err != nil {
+				b.Fatal(err)
+			}
+			ids = append(ids, e.ID)
+		}
 	}
 }
 

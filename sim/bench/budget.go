@@ -29,6 +29,7 @@ var Budgets = []Budget{
 	{"Tunnel", -1, -1, "one VXLAN packet from the wire: parse, open, rewrite"},
 	{"Compile", -1, -1, "all rules of one port from HNS objects"},
 	{"Trace", 20000, -1, "one flow with every step recorded"},
+	{"Endpoints", 2e9, -1, "15,000 endpoints made, 5,000 taken away, HNS chooses the addresses"},
 	{"CheckThousand", 5e9, -1, "a thousand manifests held against the support matrix"},
 	{"LoadLedger", -1, -1, "the claims as every command reads them"},
 }

@@ -141,12 +141,6 @@ func (s *Service) allocate(n *Network, e *Endpoint, m *mistakes) {
 		m.add(ErrInvalidIP, "a remote endpoint needs an address")
 		return
 	}
-	used := map[netip.Addr]bool{}
-	for _, other := range s.EndpointsOf(n.ID) {
-		for _, a := range other.Addresses() {
-			used[a] = true
-		}
-	}
 	for _, ipam := range n.Ipams {
 		if ipam.Type == "DHCP" {
 			continue
@@ -156,12 +150,9 @@ func (s *Service) allocate(n *Network, e *Endpoint, m *mistakes) {
 			if !p.IsValid() {
 				continue
 			}
-			used[sub.Gateway()], used[lastAddr(p)] = true, true
-			for a := p.Addr().Next(); a.IsValid() && p.Contains(a); a = a.Next() {
-				if !used[a] {
-					e.IpConfigurations = []IpConfig{{a.String(), uint8(p.Bits())}}
-					return
-				}
+			if a, ok := s.free(n, sub); ok {
+				e.IpConfigurations = []IpConfig{{a.String(), uint8(p.Bits())}}
+				return
 			}
 			m.add(ErrInvalidIP, "subnet %s has no free address", p)
 			return

@@ -138,6 +138,7 @@ func (s *Service) DeleteNetwork(id string) error {
 	}
 	s.networks.remove(n.ID)
 	delete(s.macs, n.ID)
+	delete(s.freeOf, n.ID)
 	s.changed(Change{Kind: KindNetwork, ID: n.ID, What: Deleted})
 	return nil
 }

@@ -91,6 +91,7 @@ type Service struct {
 	// endpoint for every container of a large cluster.
 	byAddress map[netip.Addr][]string
 	usedMACs  map[string]int
+	freeOf    map[string]*freeAddresses // by network id
 }
 
 // table keeps objects in the order of their creation.
@@ -147,6 +148,7 @@ func NewService(b *windows.Build, opts Options) *Service {
 		macs:        map[string]uint64{},
 		byAddress:   map[netip.Addr][]string{},
 		usedMACs:    map[string]int{},
+		freeOf:      map[string]*freeAddresses{},
 		compartment: 1,
 	}
 	if s.opts.HostMAC == "" {
@@ -271,6 +273,7 @@ func (s *Service) removeEndpoint(e *Endpoint) {
 		if s.byAddress[a] = ids; len(ids) == 0 {
 			delete(s.byAddress, a)
 		}
+		s.giveBack(normID(e.HostComputeNetwork), a)
 	}
 	if s.usedMACs[e.MacAddress]--; s.usedMACs[e.MacAddress] <= 0 {
 		delete(s.usedMACs, e.MacAddress)
