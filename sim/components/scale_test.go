@@ -151,8 +151,8 @@ func (s scale) run(tb testing.TB) *scaled {
 			r.calls, r.total, last = calls, total, time.Now()
 			continue
 		}
-		// It begins with a few calls, and waits for the API server then.
-		if time.Since(last) > time.Second && calls["HcnCreateLoadBalancer"] > 0 {
+		// It has tried every Service, and has ended what it does after that.
+		if time.Since(last) > time.Second && calls["HcnCreateLoadBalancer"] >= uint64(s.services) {
 			break
 		}
 		if time.Since(last) > time.Minute {

@@ -27,7 +27,7 @@ import (
 //     others (issue 113524).
 //
 // WINLAB_SOAK=1 makes it ten times as long and adds the other versions; WINLAB_SOAK_SEED
-// chooses another schedule. That takes eight minutes: go test -timeout 30m.
+// chooses another schedule. That takes six minutes: go test -timeout 30m.
 func TestKubeProxySoak(t *testing.T) {
 	winetest.Need(t)
 	versions, changes, deaths := []string{v36, v25}, 1000, 3
