@@ -127,7 +127,7 @@ func proxyBugs() []proxyBug {
 		buggy: [][]string{{"10.96.8.2:80 to port 8080 of pod-10.244.1.6"}},
 	}, {
 		name:   "a refused load balancer without backends holds up those after it",
-		thread: "kubernetes/kubernetes issue 106775, PR 106936 (not taken into 1.20: PR 106938 was closed)",
+		thread: "kubernetes/kubernetes issue 106775, PR 106936; 1.20.15, the last 1.20, was cut without its cherry pick (PR 106963)",
 		build:  ws2022, has: []string{v20}, hasNot: []string{v25, v29, v33, v36},
 		steps: func(t *testing.T, l *proxyLab) {
 			// With preserve-destination the node port has backends of this node only,
