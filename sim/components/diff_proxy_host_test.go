@@ -21,7 +21,7 @@ type sharedHost struct {
 	users int
 }
 
-var hosts = struct {
+var sharedHosts = struct {
 	sync.Mutex
 	byBuild map[string]*sharedHost
 }{byBuild: map[string]*sharedHost{}}
@@ -31,22 +31,22 @@ var hosts = struct {
 func hostOf(t *testing.T, build *windows.Build) *Host {
 	t.Helper()
 	name := build.String()
-	hosts.Lock()
-	h := hosts.byBuild[name]
+	sharedHosts.Lock()
+	h := sharedHosts.byBuild[name]
 	if h == nil {
 		h = &sharedHost{}
-		hosts.byBuild[name] = h
+		sharedHosts.byBuild[name] = h
 	}
 	h.users++
-	hosts.Unlock()
+	sharedHosts.Unlock()
 	t.Cleanup(func() {
-		hosts.Lock()
+		sharedHosts.Lock()
 		h.users--
 		last := h.users == 0
 		if last {
-			delete(hosts.byBuild, name)
+			delete(sharedHosts.byBuild, name)
 		}
-		hosts.Unlock()
+		sharedHosts.Unlock()
 		if last && h.host != nil {
 			if err := errors.Join(h.host.Close(), os.RemoveAll(h.dir)); err != nil {
 				t.Error(err)

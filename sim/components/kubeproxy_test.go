@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,27 +66,18 @@ func minor(t *testing.T, version string) kube.Version {
 	return v
 }
 
-// machine is the address and MAC of an adapter of this machine. kube-proxy on an
-// overlay network looks for the adapter with the node's address and does not start
-// without it; the adapters that Wine shows are the machine's.
-func machine(t *testing.T) (address netip.Addr, mac string, ok bool) {
-	t.Helper()
-	all, err := net.Interfaces()
-	if err != nil {
-		t.Fatal(err)
+// adapterMAC is the MAC of the node's adapter.
+const adapterMAC = "00-15-5D-01-0B-0B"
+
+// adapters are the node's. kube-proxy on an overlay network looks for the one with the
+// node's address and does not start without it (pkg/proxy/winkernel/proxier.go
+// NewProxier); its MAC becomes that of the endpoints of cluster IPs.
+func adapters(n *kube.Node) []Adapter {
+	a := Adapter{Name: "vEthernet (Ethernet)", MAC: adapterMAC, Addresses: []netip.Prefix{netip.PrefixFrom(n.Address, 24)}}
+	if n.Address6.IsValid() {
+		a.Addresses = append(a.Addresses, netip.PrefixFrom(n.Address6, 64))
 	}
-	for _, i := range all {
-		addresses, err := i.Addrs()
-		if err != nil || len(i.HardwareAddr) != 6 || i.Flags&net.FlagUp == 0 {
-			continue
-		}
-		for _, a := range addresses {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() {
-				return p.Addr(), strings.ToUpper(strings.ReplaceAll(i.HardwareAddr.String(), ":", "-")), true
-			}
-		}
-	}
-	return netip.Addr{}, "", false
+	return []Adapter{a}
 }
 
 // setup is what a node has beside its case.
@@ -107,14 +98,7 @@ func proxyNodeOn(t *testing.T, c proxyCase, u setup) (hns.Options, *kube.Node) {
 	t.Helper()
 	n := &kube.Node{Name: "win1", Windows: windows.MustLookup(c.build), Address: netip.MustParseAddr("192.168.1.11"),
 		PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, Version: minor(t, c.version)}
-	o := hns.Options{Node: n.Name, ManagementIP: n.Address}
-	if c.network == hns.Overlay {
-		var ok bool
-		if n.Address, o.HostMAC, ok = machine(t); !ok {
-			t.Fatal("an overlay case on a machine without an adapter; the caller asks first")
-		}
-		o.ManagementIP = n.Address
-	}
+	o := hns.Options{Node: n.Name, ManagementIP: n.Address, HostMAC: adapterMAC}
 	if u.dual {
 		n.Address6 = netip.MustParseAddr("fd00:192:168:1::11")
 		n.PodCIDRs = append(n.PodCIDRs, netip.MustParsePrefix("fd00:10:244:1::/64"))
@@ -138,7 +122,9 @@ func podsOn(t *testing.T, s *hns.Service, c proxyCase, u setup) {
 		n.Policies = append(n.Policies, hns.NewPolicy(hns.PolicyRemoteSubnetRoute, hns.RemoteSubnetRouteSettings{
 			DestinationPrefix: "10.244.2.0/24", IsolationId: 4096, ProviderAddress: "192.168.1.12", DistributedRouterMacAddress: "00-15-5D-00-00-12"}))
 	}
-	if u.dual {
+	// Before IPv6DualStack a network of a dual-stack node has IPv4 only.
+	dual := u.dual && s.Build().Has(windows.IPv6DualStack)
+	if dual {
 		n.Ipams[0].Subnets = append(n.Ipams[0].Subnets, hns.Subnet{IpAddressPrefix: "fd00:10:244:1::/64",
 			Routes: []hns.NetRoute{{NextHop: "fd00:10:244:1::1", DestinationPrefix: "::/0"}}})
 	}
@@ -148,7 +134,7 @@ func podsOn(t *testing.T, s *hns.Service, c proxyCase, u setup) {
 	}
 	add := func(name string, last int) {
 		e := hns.Endpoint{Name: name, HostComputeNetwork: net.ID, IpConfigurations: []hns.IpConfig{{IpAddress: fmt.Sprintf("10.244.1.%d", last), PrefixLength: 24}}, State: hns.StateAttachedSharing}
-		if u.dual {
+		if dual {
 			e.IpConfigurations = append(e.IpConfigurations, hns.IpConfig{IpAddress: fmt.Sprintf("fd00:10:244:1::%d", last), PrefixLength: 64})
 		}
 		if _, err := s.CreateEndpoint(e); err != nil {
@@ -170,7 +156,11 @@ type realProxy struct {
 	api     *apiserver.Server
 	service *hcn.Service
 	begin   time.Time
+	stop    sync.Once
 }
+
+// Stop stops it, once.
+func (r *realProxy) Stop() { r.stop.Do(r.RunningKubeProxy.Stop) }
 
 // startProxy starts the real kube-proxy of a case.
 func startProxy(t *testing.T, c proxyCase, services []*kube.Service) *realProxy {
@@ -196,7 +186,7 @@ func startProxyOn(t *testing.T, c proxyCase, u setup, services []*kube.Service) 
 	if err := errors.Join(api.Apply(apiserver.NodeObject(kn)), api.SetServices(services)); err != nil {
 		t.Fatal(err)
 	}
-	n, err := host.Node(t.Context(), NodeConfig{HNS: service})
+	n, err := host.Node(t.Context(), NodeConfig{HNS: service, Adapters: adapters(kn)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,10 +218,24 @@ func (r *realProxy) synced(t *testing.T, since time.Time) {
 // returns the objects after each.
 func modelled(t *testing.T, c proxyCase, states ...[]*kube.Service) [][]string {
 	t.Helper()
-	return modelledOn(t, c, setup{}, states...)
+	var list []state
+	for _, services := range states {
+		list = append(list, state{services: services})
+	}
+	all, _ := modelledOn(t, c, setup{}, list)
+	return all
 }
 
-func modelledOn(t *testing.T, c proxyCase, u setup, states ...[]*kube.Service) [][]string {
+// state is what a test has kube-proxy see.
+type state struct {
+	name     string
+	services []*kube.Service
+	// node is what happens on the node before, nil for nothing.
+	node func(*hns.Service) error
+}
+
+// modelledOn also says for each state whether HNS has refused something by then.
+func modelledOn(t *testing.T, c proxyCase, u setup, states []state) (all [][]string, refused []bool) {
 	t.Helper()
 	o, kn := proxyNodeOn(t, c, u)
 	s := hns.NewService(kn.Windows, o)
@@ -244,33 +248,41 @@ func modelledOn(t *testing.T, c proxyCase, u setup, states ...[]*kube.Service) [
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all [][]string
-	for _, services := range states {
-		r, err := k.Sync(services)
+	before := false
+	for _, state := range states {
+		if state.node != nil {
+			if err := state.node(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := k.Sync(state.services)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range r.Failures() {
-			t.Logf("model: %s", e)
-		}
-		all = append(all, objects(s))
+		before = before || len(r.Failures()) > 0
+		all, refused = append(all, objects(s)), append(refused, before)
 	}
-	return all
+	return all, refused
 }
 
-// objects describes the load balancers and endpoints of an HNS, without ids and in
-// an order of their own: two kube-proxies that did the same have the same.
+// objects describes the endpoints and load balancers of an HNS with all that they
+// have but ids, in an order of their own: two kube-proxies that did the same have the
+// same.
 func objects(s *hns.Service) []string {
 	var all []string
 	for _, e := range s.ListEndpoints(nil) {
 		var addresses []string
 		for _, c := range e.IpConfigurations {
-			addresses = append(addresses, c.IpAddress)
+			addresses = append(addresses, fmt.Sprintf("%s/%d", c.IpAddress, c.PrefixLength))
 		}
-		if strings.HasPrefix(e.Name, "pod-") {
-			continue // not kube-proxy's
+		line := fmt.Sprintf("endpoint %s name=%s network=%s mac=%s flags=%d state=%d schema=%d.%d", strings.Join(addresses, ","), e.Name,
+			nameOf(s, e.HostComputeNetwork), strings.ToUpper(e.MacAddress), e.Flags, e.State, e.SchemaVersion.Major, e.SchemaVersion.Minor)
+		for _, r := range e.Routes {
+			line += fmt.Sprintf(" route=%s>%s", r.DestinationPrefix, r.NextHop)
 		}
-		line := fmt.Sprintf("endpoint %s name=%s mac=%s flags=%d", strings.Join(addresses, ","), e.Name, strings.ToUpper(e.MacAddress), e.Flags)
+		if d := e.Dns; d.Domain != "" || len(d.Search)+len(d.ServerList)+len(d.Options) > 0 {
+			line += fmt.Sprintf(" dns=%+v", d)
+		}
 		for _, p := range e.Policies {
 			line += fmt.Sprintf(" %s%s", p.Type, p.Settings)
 		}
@@ -282,18 +294,33 @@ func objects(s *hns.Service) []string {
 			b := "gone"
 			if e := s.Endpoint(id); e != nil && len(e.IpConfigurations) > 0 {
 				b = e.IpConfigurations[0].IpAddress
+				if e.Remote() {
+					b = "remote:" + b
+				}
 			}
 			backends = append(backends, b)
 		}
-		slices.Sort(backends)
+		slices.Sort(backends) // kube-proxy has them in a map
 		line := fmt.Sprintf("lb %s source=%s flags=%d", strings.Join(lb.FrontendVIPs, ","), lb.SourceVIP, lb.Flags)
 		for _, m := range lb.PortMappings {
 			line += fmt.Sprintf(" [%s %d->%d flags=%d distribution=%d]", packet.Proto(m.Protocol), m.ExternalPort, m.InternalPort, m.Flags, m.DistributionType)
 		}
-		all = append(all, line+" -> "+strings.Join(backends, " "))
+		line += " -> " + strings.Join(backends, " ") + fmt.Sprintf(" schema=%d.%d", lb.SchemaVersion.Major, lb.SchemaVersion.Minor)
+		if lb.Ports != (hns.PortBlock{}) {
+			line += " with ports of the node"
+		}
+		all = append(all, line)
 	}
 	slices.Sort(all)
 	return all
+}
+
+// nameOf is the name of a network.
+func nameOf(s *hns.Service, id string) string {
+	if n := s.Network(id); n != nil {
+		return n.Name
+	}
+	return "gone"
 }
 
 // differences are the lines that only one of them has.
@@ -321,104 +348,6 @@ func (r *realProxy) objects() []string {
 	return all
 }
 
-// shapes are Services of every shape. win1 has 10.244.1.5 to .8.
-func shapes() []*kube.Service {
-	var all []*kube.Service
-	add := func(name, kind string, endpoints string, change func(*kube.Service)) {
-		n := len(all) + 10
-		s := &kube.Service{Namespace: "default", Name: name, Type: kind, ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, byte(n)})},
-			Ports: []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, Target: 8080}}}
-		if kind != "ClusterIP" {
-			s.Ports[0].NodePort = uint16(30000 + n)
-		}
-		if kind == "LoadBalancer" {
-			s.IngressIPs = []netip.Addr{netip.AddrFrom4([4]byte{198, 51, 100, byte(n)})}
-		}
-		for a := range strings.FieldsSeq(endpoints) {
-			e := kube.Endpoint{Addr: netip.MustParseAddr(a), Node: "win2", Ready: true, Serving: true}
-			switch {
-			case strings.HasPrefix(a, "10.244.1."):
-				e.Node = "win1"
-			case strings.HasPrefix(a, "203."):
-				e.Node = ""
-			}
-			s.Endpoints = append(s.Endpoints, e)
-		}
-		if change != nil {
-			change(s)
-		}
-		all = append(all, s)
-	}
-	local := func(s *kube.Service) { s.ExternalLocal = true }
-	add("cluster-ip", "ClusterIP", "10.244.1.5 10.244.2.5", nil)
-	add("node-port", "NodePort", "10.244.1.5 10.244.2.5", nil)
-	add("load-balancer", "LoadBalancer", "10.244.1.5 10.244.2.6", nil)
-	add("affinity", "LoadBalancer", "10.244.1.6 10.244.2.5", func(s *kube.Service) { s.ClientIPAffinity = true })
-	add("node-port-local", "NodePort", "10.244.1.5 10.244.2.5", local)
-	add("load-balancer-local", "LoadBalancer", "10.244.1.5 10.244.1.6 10.244.2.5", local)
-	add("local-without-backend-here", "LoadBalancer", "10.244.2.7", local)
-	add("internal-local", "NodePort", "10.244.1.7 10.244.2.5", func(s *kube.Service) { s.InternalLocal = true })
-	add("both-local", "LoadBalancer", "10.244.1.7 10.244.2.5", func(s *kube.Service) { s.InternalLocal, s.ExternalLocal = true, true })
-	add("preserve", "LoadBalancer", "10.244.1.7 10.244.2.5", func(s *kube.Service) { s.Annotations = map[string]string{"preserve-destination": "true"} })
-	add("external", "ClusterIP", "10.244.1.8 10.244.2.8", func(s *kube.Service) { s.ExternalIPs = []netip.Addr{netip.MustParseAddr("198.51.100.200")} })
-	add("two-ports", "NodePort", "10.244.1.8 10.244.2.8", func(s *kube.Service) {
-		s.Ports = append(s.Ports, kube.ServicePort{Name: "dns", Proto: packet.UDP, Port: 53, NodePort: 30053, Target: 5353})
-	})
-	add("no-backend", "LoadBalancer", "", nil)
-	add("not-ready", "ClusterIP", "10.244.1.5 10.244.2.9", func(s *kube.Service) { s.Endpoints[1].Ready, s.Endpoints[1].Serving = false, false })
-	add("headless", "ClusterIP", "10.244.1.5", func(s *kube.Service) { s.Headless, s.ClusterIPs = true, nil })
-	add("remote-only", "NodePort", "10.244.2.10 10.244.2.11", nil)
-	add("missing-here", "ClusterIP", "10.244.1.99 10.244.2.5", nil)
-	return all
-}
-
-// The load balancers and endpoints of the real kube-proxy are those of the model.
-// On an overlay network kube-proxy sleeps for ten seconds before it begins
-// (pkg/proxy/winkernel/proxier.go NewProxier); so all cases of a version run side
-// by side.
-func TestKubeProxyDifferential(t *testing.T) {
-	winetest.Need(t)
-	versions := []string{"1.20.15", "1.25.16", "1.29.15", "1.36.3"}
-	if testing.Short() {
-		versions = []string{"1.36.3"}
-	}
-	for _, version := range versions {
-		t.Run(version, func(t *testing.T) {
-			var cases []proxyCase
-			for _, build := range []string{"17763.1432", "20348.2582"} {
-				for _, network := range []string{hns.L2Bridge, hns.Overlay} {
-					if _, _, ok := machine(t); network == hns.Overlay && !ok {
-						t.Run(build+" overlay", func(t *testing.T) {
-							t.Skip("this machine has no adapter with a MAC and an IPv4 address, which kube-proxy needs on an overlay network")
-						})
-						continue
-					}
-					cases = append(cases, proxyCase{version, build, network, false}, proxyCase{version, build, network, true})
-				}
-			}
-			services := shapes()
-			var running []*realProxy
-			for _, c := range cases {
-				running = append(running, startProxy(t, c, services))
-			}
-			for i, c := range cases {
-				t.Run(c.String(), func(t *testing.T) {
-					r := running[i]
-					r.synced(t, time.Time{})
-					real := r.objects()
-					t.Logf("synced by %v after the start with %d calls; %d objects", time.Since(r.begin).Round(10*time.Millisecond), r.Calls(), len(real))
-					if len(real) < 20 {
-						t.Errorf("only %d objects:\n%s\n%s", len(real), strings.Join(real, "\n"), r.logEnd())
-					}
-					if d := differences(real, modelled(t, c, services)[0]); len(d) > 0 {
-						t.Errorf("%s", strings.Join(d, "\n"))
-					}
-				})
-			}
-		})
-	}
-}
-
 // The comparison sees what versions do differently: here the models of two.
 func TestDifferencesAreSeen(t *testing.T) {
 	old := proxyCase{version: "1.20.15", build: "20348.2582", network: hns.L2Bridge}
@@ -430,59 +359,5 @@ func TestDifferencesAreSeen(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no line with %q:\n%s", want, text)
 		}
-	}
-}
-
-// Endpoints come and go, a Service changes its traffic policy, another goes: after
-// each step the real one and the model have the same.
-func TestKubeProxyChanges(t *testing.T) {
-	winetest.Need(t)
-	one := func(change func(*kube.Service), endpoints ...string) *kube.Service {
-		s := shapes()[1] // NodePort
-		s.Endpoints = nil
-		for _, a := range endpoints {
-			e := kube.Endpoint{Addr: netip.MustParseAddr(a), Node: "win2", Ready: true, Serving: true}
-			if strings.HasPrefix(a, "10.244.1.") {
-				e.Node = "win1"
-			}
-			s.Endpoints = append(s.Endpoints, e)
-		}
-		if change != nil {
-			change(s)
-		}
-		return s
-	}
-	first := shapes()[0] // ClusterIP, with 10.244.1.5 and 10.244.2.5
-	local := func(s *kube.Service) { s.ExternalLocal = true }
-	states := [][]*kube.Service{
-		{first, one(nil, "10.244.1.5", "10.244.2.5")},
-		{first, one(nil, "10.244.1.5", "10.244.2.5", "10.244.2.6")},
-		{first, one(nil, "10.244.1.5", "10.244.2.6")},
-		{first, one(local, "10.244.1.5", "10.244.2.6")},
-		{first, one(local, "10.244.2.6")},
-		{first, one(nil, "10.244.2.6")},
-		{first, one(nil)},
-		{first, one(nil, "10.244.1.6")},
-		{one(nil, "10.244.1.6")},
-	}
-	for _, version := range []string{"1.20.15", "1.25.16", "1.29.15", "1.36.3"} {
-		c := proxyCase{version: version, build: "20348.2582", network: hns.L2Bridge}
-		t.Run(c.String(), func(t *testing.T) {
-			r := startProxy(t, c, states[0])
-			r.synced(t, time.Time{})
-			model := modelled(t, c, states...)
-			for i, state := range states {
-				if i > 0 {
-					since := time.Now()
-					if err := r.api.SetServices(state); err != nil {
-						t.Fatal(err)
-					}
-					r.synced(t, since)
-				}
-				if d := differences(r.objects(), model[i]); len(d) > 0 {
-					t.Errorf("step %d:\n%s", i, strings.Join(d, "\n"))
-				}
-			}
-		})
 	}
 }

@@ -34,6 +34,9 @@ type behaviour struct {
 	// onCreation: only in the sync that makes the remote endpoint.
 	nodeAddress, onCreation bool
 
+	// slices: backends come from EndpointSlices (FactBackends).
+	slices bool
+
 	localRoutedVIP bool
 	// preserve: annotation preserve-destination; preserveNodePort: it also limits
 	// node ports to local backends; ingressDSR: load balancer addresses follow
@@ -157,6 +160,7 @@ func behaviourOf(v kube.Version) (behaviour, error) {
 		watchesNetwork: at(15),
 		nodeAddress:    at(18),
 		onCreation:     !at(19),
+		slices:         at(21),
 		localRoutedVIP: at(15),
 		preserve:       at(15), preserveNodePort: at(18), ingressDSR: at(15) && !at(20),
 		affinity:              at(19),

@@ -83,8 +83,8 @@ var (
 		"A load balancer that exists is taken for the wanted one by protocol, ports, VIP and number of backends (to 1.23) or a hash of the backends' ids (from 1.24, which includes the family from 1.35); flags and SourceVIP are not compared.",
 		srcHNS+" (findLoadBalancerID, hashEndpoints)", srcHNSv2+" (getLoadBalancer)")
 	FactDeletedReused = evidence.New("kubeproxy.deleted-load-balancer-reused", evidence.Code,
-		"From 1.24 a sync compares with a list of load balancers taken at its start. When backends change but not those of one load balancer, 1.24 to 1.30 delete it and then find it in that list, and so do 1.33.0 and 1.34.1 for internalTrafficPolicy Local: it is missing until the next change.",
-		srcProxier+" (deleteExistingLoadBalancer)", srcHNS+" (getLoadBalancer)")
+		"From 1.24 a sync compares with a list of load balancers taken at its start. When backends change but not those of one load balancer, 1.24 to 1.30 delete it and then find it in that list, and so do 1.33.0 and 1.34.1 for internalTrafficPolicy Local: it is missing until the next change. 1.24 to 1.30 find it only where HNS writes the ids of a load balancer's backends in upper case, which their source expects.",
+		srcProxier+" (deleteExistingLoadBalancer)", srcHNS+" (getLoadBalancer, hashEndpoints)")
 	FactUpdate = evidence.New("kubeproxy.update", evidence.Code,
 		"When backends change, kube-proxy deletes a Service's load balancers and makes them again; from 1.31 it changes them in place where the build's HNS can (15.4 by hcsshim 0.8.26 and hnslib 0.0.8 in 1.31 and 1.33, 15.5 by hnslib 0.1.1 in 1.32 and 1.34, and 16.0 by hnslib 0.1.2 from 1.35).",
 		srcProxier+" (requiresUpdateLoadbalancer)", "microsoft/hnslib hcn/hcnglobals.go ModifyLoadbalancerVersion", "kubernetes/kubernetes issue 131466")
@@ -101,8 +101,12 @@ var (
 		"When the HNS network has another id than before, a sync forgets all it made and programs nothing; the next one starts afresh (from 1.15).",
 		srcProxier+" (syncProxyRules)")
 	FactDualStack = evidence.New("kubeproxy.dual-stack", evidence.Code,
-		"On builds with IPv6DualStack and networks other than overlay kube-proxy works for each family by itself (from 1.21; 1.19 and 1.20 with the gate IPv6DualStack); external and load balancer addresses are sorted by family from 1.35 only.",
+		"From 1.21 kube-proxy works for each family by itself on builds with IPv6DualStack and networks other than overlay, whatever addresses the node has; 1.19 and 1.20 do so with the gate IPv6DualStack on any build, and then do not start on an overlay network. External and load balancer addresses are sorted by family from 1.35 only.",
 		"kubernetes/kubernetes cmd/kube-proxy/app/server_windows.go", srcProxier+" (DualStackCompatible, newServiceInfo)")
+	FactBackends = evidence.New("kubeproxy.backend-order", evidence.Code,
+		"From 1.21 kube-proxy takes a Service's backends from EndpointSlices, sorted by the text of address and port; before, from its Endpoints as they stand there, which have addresses of the Service's first family only.",
+		"kubernetes/kubernetes pkg/proxy/endpointslicecache.go (byEndpoint)", "kubernetes/kubernetes pkg/features/kube_features.go WindowsEndpointSliceProxying",
+		"kubernetes/kubernetes v1.20.15 pkg/proxy/endpoints.go (endpointsToEndpointsMap)")
 	FactSkipped = evidence.New("kubeproxy.skipped-services", evidence.Code,
 		"Headless Services and those of type ExternalName are not proxied.",
 		"kubernetes/kubernetes pkg/proxy/util/utils.go ShouldSkipService")

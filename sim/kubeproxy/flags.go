@@ -186,7 +186,8 @@ func ParseFlags(mode string, args []string, v kube.Version) (Config, error) {
 				"--"+name+"="+value[:at], value[at:]))
 			continue
 		}
-		if before, dup := seen[name]; dup && before != value {
+		// Lists of gates add up (k8s.io/component-base/cli/flag MapStringBool).
+		if before, dup := seen[name]; dup && before != value && name != "feature-gates" {
 			errs = append(errs, fmt.Errorf("%s: --%s is given twice, before with %s", arg, name, before))
 			continue
 		}

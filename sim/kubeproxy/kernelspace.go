@@ -57,6 +57,9 @@ func NewKernelspace(c Config, n *kube.Node, s *hns.Service) (*Kernelspace, error
 		if !build.Has(windows.RemoteSubnet) {
 			errs = append(errs, fmt.Errorf("%s has no remote subnets, which an overlay network needs", build))
 		}
+		if k.dualStack() { // FactDualStack
+			errs = append(errs, errors.New("could not find host mac address for 0.0.0.0: with the gate IPv6DualStack this kube-proxy takes --bind-address for the node's address; leave the gate out on an overlay network"))
+		}
 		if !c.SourceVIP.IsValid() { // FactSourceVIPNeeded
 			errs = append(errs, fmt.Errorf("source-vip flag not set: network %s is an overlay; add --source-vip= with an unused address of this node's pod subnet", k.network.Name))
 		}
@@ -89,10 +92,13 @@ func (k *Kernelspace) Network() *hns.Network { return k.network }
 
 // dualStack follows FactDualStack.
 func (k *Kernelspace) dualStack() bool {
-	if !k.b.dualStack.known || !k.node.Address6.IsValid() || k.network.Is(hns.Overlay) || !k.hns.Build().Has(windows.IPv6DualStack) {
+	switch {
+	case !k.b.dualStack.known:
 		return false
+	case !k.b.dualStack.enabled:
+		return k.cfg.enabled("IPv6DualStack", k.node.Version)
 	}
-	return k.b.dualStack.enabled || k.cfg.enabled("IPv6DualStack", k.node.Version)
+	return !k.network.Is(hns.Overlay) && k.hns.Build().Has(windows.IPv6DualStack)
 }
 
 // findNetwork returns the network by name, or the only one that can carry the
@@ -126,12 +132,14 @@ func (k *Kernelspace) networkNames(keep func(*hns.Network) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// hostname is the name by which kube-proxy knows its own endpoints.
+// hostname is the name by which kube-proxy knows its own endpoints. It is in lower
+// case (pkg/util/node GetHostname), as the names of Nodes are, and compared as it
+// stands (pkg/proxy/endpointslicecache.go isLocal).
 func (k *Kernelspace) hostname() string {
 	if k.cfg.HostnameOverride != "" {
 		return k.cfg.HostnameOverride
 	}
-	return k.node.Name
+	return strings.ToLower(k.node.Name)
 }
 
 // healthzPort is the port that health checks go to without one of the Service.

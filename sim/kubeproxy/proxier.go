@@ -205,17 +205,22 @@ func (p *proxier) newPorts(svc *kube.Service) []*portState {
 	return ports
 }
 
-// newBackends follows newEndpointInfo.
+// newBackends follows newEndpointInfo and FactBackends.
 func (p *proxier) newBackends(svc *kube.Service) map[string][]*backend {
 	all := map[string][]*backend{}
 	for _, sp := range svc.Ports {
 		for _, e := range svc.Endpoints {
-			if !p.family(e.Addr) {
+			if !p.family(e.Addr) || !p.b.slices && len(svc.ClusterIPs) > 0 && e.Addr.Is6() != svc.ClusterIPs[0].Is6() {
 				continue
 			}
 			all[sp.Name] = append(all[sp.Name], &backend{
-				addr: e.Addr, port: e.Port(sp), local: e.Node != "" && strings.EqualFold(e.Node, p.hostname()),
+				addr: e.Addr, port: e.Port(sp), local: e.Node != "" && e.Node == p.hostname(),
 				ready: e.Ready && !e.Terminating, serving: e.Ready || e.Serving, terminating: e.Terminating,
+			})
+		}
+		if p.b.slices {
+			slices.SortStableFunc(all[sp.Name], func(a, b *backend) int {
+				return strings.Compare(netip.AddrPortFrom(a.addr, a.port).String(), netip.AddrPortFrom(b.addr, b.port).String())
 			})
 		}
 	}

@@ -111,7 +111,12 @@ func serviceObject(s *kube.Service) *corev1.Service {
 	return o
 }
 
-func protocol(p packet.Proto) corev1.Protocol { return corev1.Protocol(p.String()) }
+func protocol(p packet.Proto) corev1.Protocol {
+	if p == 132 {
+		return corev1.ProtocolSCTP
+	}
+	return corev1.Protocol(p.String())
+}
 
 // endpointsObject has one subset for each endpoint: the ports of a subset are
 // numbers, and endpoints can differ in them. Only addresses of the first family
