@@ -14,9 +14,12 @@ import (
 
 // base is what all plugins share: options, addresses and the making of endpoints.
 type base struct {
-	o     Options
-	pools map[string]*pool // by node
-	made  map[string]madePod
+	o Options
+	// release is that of containernetworking/plugins, for win-bridge and win-overlay.
+	release  version
+	warnings []string
+	pools    map[string]*pool // by node
+	made     map[string]madePod
 }
 
 // madePod is what add has made for a pod; made is by node and pod.
@@ -37,11 +40,17 @@ func (b *base) again(n *kube.Node, p *kube.Pod, s *hns.Service) (r Result, done 
 	if !ok || s.Endpoint(m.EndpointID) == nil {
 		return Result{}, false, nil
 	}
-	if m.conf.APIVersion != 2 {
-		return m.Result, true, nil
+	switch {
+	case m.conf.APIVersion == 2:
+		err = s.AttachEndpoint(m.EndpointID, m.Namespace)
+	case !b.release.atLeast(1, 0, 0): // FactAddAgainAttaches
+		err = s.AttachContainer(m.EndpointID, owner(p))
 	}
-	b.pools[n.Name].release(owner(p))
-	return Result{}, true, wrap(p, s.AttachEndpoint(m.EndpointID, m.Namespace))
+	if err != nil || m.conf.APIVersion == 2 {
+		b.pools[n.Name].release(owner(p))
+		return Result{}, true, wrap(p, err)
+	}
+	return m.Result, true, nil
 }
 
 // Del follows FactDel.
@@ -66,7 +75,7 @@ func (b *base) Name() string    { return b.o.Plugin }
 func (b *base) Version() string { return b.o.Version }
 
 func (b *base) Warnings() []string {
-	all := slices.Clone(b.o.Conf.Warnings)
+	all := append(slices.Clone(b.o.Conf.Warnings), b.warnings...)
 	if b.o.NetConf != nil {
 		all = append(all, b.o.NetConf.Warnings...)
 	}
@@ -151,8 +160,8 @@ func (b *base) dns(c *kube.Cluster, conf *Conf, p *kube.Pod) hns.DNS {
 			d.ServerList = []string{c.DNSIP.String()}
 		}
 	}
-	if conf.APIVersion != 2 && conf.Type != PluginNAT {
-		d.Domain, d.Options = "", nil // FactV1DNS
+	if conf.APIVersion != 2 && conf.Type != PluginNAT || !b.release.atLeast(1, 0, 0) {
+		d.Domain, d.Options = "", nil // FactV1DNS, FactOldV2
 	}
 	return d
 }

@@ -22,8 +22,6 @@ type bridge struct {
 	// masquerade is what flannel writes into ipMasqNetwork.
 	masquerade netip.Prefix
 	dnsServers []string
-	// v is the release of containernetworking/plugins that win-bridge is of.
-	v version
 }
 
 func newWinBridge(o Options, b *base) (Plugin, error) {
@@ -34,7 +32,9 @@ func newWinBridge(o Options, b *base) (Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bridge{base: b, hostEndpoint: "cbr0", network: o.Conf.Name, origin: o.Conf.Origin, v: v}, nil
+	b.release = v
+	b.warnPolicies()
+	return &bridge{base: b, hostEndpoint: "cbr0", network: o.Conf.Name, origin: o.Conf.Origin}, nil
 }
 
 // wantType refuses the configuration of another plugin.
@@ -145,9 +145,12 @@ func (b *bridge) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service)
 	if err != nil {
 		return Result{}, err
 	}
-	ps := newPolicySet(conf, b.v)
-	ps.masquerade(conf.IPMasqNetwork, "ipMasqNetwork")
-	ps.masquerade(b.masquerade, "ipMasqNetwork, set by flannel")
+	ps := newPolicySet(conf, b.release)
+	if b.masquerade.IsValid() { // flannel overwrites what the delegate has
+		ps.masquerade(b.masquerade, "ipMasqNetwork, set by flannel")
+	} else {
+		ps.masquerade(conf.IPMasqNetwork, "ipMasqNetwork")
+	}
 	ps.ports(p, 0, conf.APIVersion == 2)
 	ps.loopback(s.Build(), l.Prefix.Addr())
 	r, err := b.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.Name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})

@@ -29,12 +29,15 @@ type Conf struct {
 	// delegate names another. Empty for other types.
 	Delegate string
 	// APIVersion is 1 (HNS) or 2 (HCN).
-	APIVersion   int
-	Policies     []Policy
-	DNS          DNSConf
-	IPAM         IPAM
-	LoopbackDSR  bool
-	Capabilities map[string]bool
+	APIVersion int
+	Policies   []Policy
+	// HcnPolicyArgs are win-bridge's policies of apiVersion 2 before release 1.0.0
+	// (FactOldV2).
+	HcnPolicyArgs []Policy
+	DNS           DNSConf
+	IPAM          IPAM
+	LoopbackDSR   bool
+	Capabilities  map[string]bool
 	// IPMasq and IPMasqNetwork are win-overlay's and win-bridge's.
 	IPMasq            bool
 	IPMasqNetwork     netip.Prefix

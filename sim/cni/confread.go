@@ -128,7 +128,7 @@ func (r *reader) pluginConf(c *Conf, plugin string, n *node) {
 	}
 	switch plugin {
 	case PluginWinBridge:
-		keys = append(keys, "ipMasqNetwork")
+		keys = append(keys, "ipMasqNetwork", "HcnPolicyArgs")
 	case PluginWinOverlay:
 		keys = append(keys, "endpointMacPrefix")
 		if c.Type == PluginFlannel {
@@ -165,6 +165,9 @@ func (r *reader) pluginConf(c *Conf, plugin string, n *node) {
 		if f := n.get(list); f != nil {
 			r.policies(c, f, c.APIVersion)
 		}
+	}
+	if f := n.get("HcnPolicyArgs"); f != nil && plugin == PluginWinBridge {
+		r.hcnPolicyArgs(c, f)
 	}
 }
 

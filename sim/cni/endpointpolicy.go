@@ -22,11 +22,18 @@ type policySet struct {
 
 func newPolicySet(conf *Conf, v version) *policySet {
 	ps := &policySet{conf: conf, v: v}
-	for _, p := range conf.Policies {
+	list := conf.Policies
+	if ps.oldV2() {
+		list = conf.HcnPolicyArgs
+	}
+	for _, p := range list {
 		ps.all = append(ps.all, p.Policy)
 	}
 	return ps
 }
+
+// oldV2 follows FactOldV2.
+func (ps *policySet) oldV2() bool { return ps.conf.APIVersion == 2 && !ps.v.atLeast(1, 0, 0) }
 
 func (ps *policySet) add(typ string, settings any, why string) {
 	o := &trace.Origin{What: typ + " of " + ps.conf.Name + " (" + why + ")", File: ps.conf.File}
@@ -39,7 +46,7 @@ func (ps *policySet) add(typ string, settings any, why string) {
 // masquerade adds an OutBoundNAT policy with one exception, unless one of the
 // policies has it already (FactMasqueradeAddsPolicy).
 func (ps *policySet) masquerade(exception netip.Prefix, why string) {
-	if !exception.IsValid() {
+	if !exception.IsValid() || ps.oldV2() {
 		return
 	}
 	if !ps.v.atLeast(1, 0, 0) && ps.mergeException(exception.String()) {
@@ -77,6 +84,9 @@ func (ps *policySet) loopback(b *windows.Build, pod netip.Addr) {
 		return
 	}
 	for _, p := range hns.PoliciesOf(ps.all, hns.PolicyOutBoundNAT) {
+		if !ps.v.atLeast(1, 0, 0) {
+			break // it did not look
+		}
 		if v, err := hns.DecodePolicy[hns.OutBoundNATSettings](p); err == nil && slices.Contains(v.Destinations, pod.String()) {
 			return
 		}
@@ -87,7 +97,8 @@ func (ps *policySet) loopback(b *windows.Build, pod netip.Addr) {
 // provider follows FactProviderAddress.
 func (ps *policySet) provider(management netip.Addr) {
 	for _, p := range hns.PoliciesOf(ps.all, hns.PolicyProviderAddress) {
-		if v, err := hns.DecodePolicy[hns.ProviderAddressSettings](p); err == nil && v.ProviderAddress == management.String() {
+		if v, err := hns.DecodePolicy[hns.ProviderAddressSettings](p); err == nil &&
+			(v.ProviderAddress == management.String() || v.ProviderAddress != "" && !ps.v.atLeast(1, 0, 0)) {
 			return
 		}
 	}
@@ -98,7 +109,7 @@ func (ps *policySet) provider(management netip.Addr) {
 // runtime passes them to no other plugin. withHostIP is false for HNS v1, whose
 // policy has no place for the address.
 func (ps *policySet) ports(p *kube.Pod, flags uint32, withHostIP bool) {
-	if !ps.conf.Capabilities["portMappings"] || !ps.v.atLeast(0, 8, 6) { // FactBridgeHostPort
+	if !ps.conf.Capabilities["portMappings"] || !ps.v.atLeast(0, 8, 6) || ps.oldV2() { // FactBridgeHostPort
 		return
 	}
 	for _, hp := range p.HostPorts {

@@ -51,6 +51,17 @@ var (
 	FactLoopbackDSR = evidence.New("cni.loopback-dsr", evidence.Code,
 		"loopbackDSR adds an OutBoundNAT policy whose only destination is the pod itself, where the build has DSR.",
 		"containernetworking/plugins pkg/hns/netconf_windows.go ApplyLoopbackDSRPolicy")
+	FactOldV2 = evidence.New("cni.win-bridge-old-v2", evidence.Code,
+		"Before release 1.0.0 of containernetworking/plugins win-bridge with apiVersion 2 takes its policies from HcnPolicyArgs, and loses policies, ipMasqNetwork, hostPorts, and domain and options of dns.",
+		"containernetworking/plugins v0.9.1 pkg/hns/netconf_windows.go", "containernetworking/plugins v0.9.1 pkg/hns/endpoint_windows.go GenerateHcnEndpoint")
+	FactOverlayV1Only = evidence.New("cni.win-overlay-v1-only", evidence.Code,
+		"Before release 1.2.0 of containernetworking/plugins win-overlay calls HNS v1 whatever apiVersion says. It takes a namespace that containerd has made for the sandbox of another container, looks for that one's endpoint, and refuses.",
+		"containernetworking/plugins v1.1.1 plugins/main/windows/win-overlay/win-overlay_windows.go cmdAdd", "containernetworking/plugins v1.1.1 pkg/hns/endpoint_windows.go AddHnsEndpoint",
+		"containernetworking/plugins PR 725")
+	FactAddAgainAttaches = evidence.New("cni.add-again-attaches", evidence.Code,
+		"Before release 1.0.0 of containernetworking/plugins a second ADD with apiVersion 1 attaches the endpoint again without a look whether it is; what winlab's HNS refuses, the plugin refuses, and gives the address back.",
+		"microsoft/hcsshim v0.8.6 hnsendpoint.go HotAttachEndpoint", "microsoft/hcsshim commit 6d67a3085",
+		"containernetworking/plugins v0.9.1 go.mod (hcsshim v0.8.6)")
 	FactProviderAddress = evidence.New("cni.win-overlay-provider-address", evidence.Code,
 		"win-overlay adds a ProviderAddress policy with the network's management address.",
 		"containernetworking/plugins plugins/main/windows/win-overlay/win-overlay_windows.go")
@@ -71,7 +82,7 @@ var (
 	FactHostMAC = evidence.New("cni.endpoint-mac", evidence.Inferred,
 		"HNS chooses the MAC addresses of other endpoints from the network's pool; winlab makes them of 00-15-5D and the end of the address.")
 	FactBridgeHostPort = evidence.New("cni.win-bridge-host-port", evidence.Code,
-		"win-bridge turns hostPorts into PortMapping policies without flags when the configuration has the capability portMappings, from release 0.8.6 of containernetworking/plugins on; with apiVersion 1 the hostIP is lost.",
+		"win-bridge turns hostPorts into PortMapping policies without flags when the configuration has the capability portMappings, from release 0.8.6 of containernetworking/plugins on (with apiVersion 2 from 1.0.0 on); with apiVersion 1 the hostIP is lost.",
 		"containernetworking/plugins PR 475",
 		"containernetworking/plugins pkg/hns/netconf_windows.go ApplyPortMappingPolicy")
 	FactOverlayNoHostPort = evidence.New("cni.win-overlay-no-host-port", evidence.Code,

@@ -25,6 +25,10 @@ func newFlannel(o Options, b *base) (Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.release = delegate
+	if o.Conf.Delegate == PluginWinBridge {
+		b.warnPolicies()
+	}
 	masq := o.IPMasq == nil || *o.IPMasq
 	be := o.NetConf.Backend
 	want := map[string]string{"host-gw": PluginWinBridge, "vxlan": PluginWinOverlay}[be.Type]
@@ -39,7 +43,7 @@ func newFlannel(o Options, b *base) (Plugin, error) {
 		// flannel always sets ipMasqNetwork for its delegate (FactFlannelMasquerade).
 		return &bridge{
 			base: b, network: name, hostEndpoint: name + "_ep", origin: be.Origin, peerRoutes: true, masquerade: o.NetConf.Network,
-			dnsServers: splitList(be.DNSServerList), v: delegate,
+			dnsServers: splitList(be.DNSServerList),
 		}, nil
 	}
 	if err := be.checkWindows(); err != nil {
@@ -47,7 +51,7 @@ func newFlannel(o Options, b *base) (Plugin, error) {
 	}
 	p := &overlay{
 		base: b, network: be.Name, origin: be.Origin, vni: windowsVNI, linuxVNI: linuxVNI, linuxPort: linuxPort,
-		hostRoute: v.atLeast(0, 12, 0), masq: masq, macPrefix: macPrefix(o.Conf), flags: hns.NetworkNonPersistent, v: delegate,
+		hostRoute: v.atLeast(0, 12, 0), masq: masq, macPrefix: macPrefix(o.Conf), flags: hns.NetworkNonPersistent,
 	}
 	if be.VNI != nil {
 		p.vni, p.linuxVNI = uint32(*be.VNI), uint32(*be.VNI)

@@ -34,8 +34,6 @@ type overlay struct {
 	masq      bool
 	macPrefix string
 	flags     uint32
-	// v is the release of containernetworking/plugins that win-overlay is of.
-	v version
 }
 
 func newWinOverlay(o Options, b *base) (Plugin, error) {
@@ -53,10 +51,10 @@ func newWinOverlay(o Options, b *base) (Plugin, error) {
 	if vni < windowsVNI || vni >= 1<<24 {
 		return nil, fmt.Errorf("VNI %d: on Windows it must be %d to 16777215", vni, windowsVNI)
 	}
+	b.release = v
 	return &overlay{
 		base: b, network: o.Conf.Name, origin: o.Conf.Origin, vni: vni, linuxVNI: vni, linuxPort: windowsPort,
 		hostRoute: o.HostRoute == nil || *o.HostRoute, masq: o.Conf.IPMasq, macPrefix: macPrefix(o.Conf),
-		v: v,
 	}, nil
 }
 
@@ -154,6 +152,9 @@ func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service
 	if err != nil {
 		return Result{}, wrap(p, err)
 	}
+	if conf.APIVersion == 2 && !o.release.atLeast(1, 2, 0) { // FactOverlayV1Only
+		return Result{}, fmt.Errorf("pod %s: failed to find HNSEndpoint %s_%s: win-overlay before release 1.2.0 does not know apiVersion 2, and takes the namespace for that of another container", owner(p), p.Name, conf.Name)
+	}
 	if r, done, err := o.again(n, p, s); done {
 		return r, err
 	}
@@ -165,7 +166,7 @@ func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service
 	if err != nil {
 		return Result{}, err
 	}
-	ps := newPolicySet(conf, o.v)
+	ps := newPolicySet(conf, o.release)
 	if conf.APIVersion == 2 { // FactOverlayOrder
 		ps.loopback(s.Build(), l.Prefix.Addr())
 	}

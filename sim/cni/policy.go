@@ -59,6 +59,32 @@ func (r *reader) policies(c *Conf, f *field, apiVersion int) {
 	}
 }
 
+// hcnPolicyArgs reads the list of HCN policies of releases before 1.0.0: they stand
+// in it without name and value.
+func (r *reader) hcnPolicyArgs(c *Conf, f *field) {
+	if f.val.kind == '0' {
+		return
+	}
+	if f.val.kind != '[' {
+		r.errorf(f.val.begin, "%s is %s; it must be a list of {\"Type\": \"OutBoundNAT\", \"Settings\": {...}}", f.name, f.val.what())
+		return
+	}
+	for _, item := range f.val.items {
+		if !r.object("a policy of HcnPolicyArgs", item) {
+			continue
+		}
+		typ := r.text(item, "Type")
+		if typ == "" {
+			r.errorf(item.begin, "the policy has no Type")
+			continue
+		}
+		if p, ok := r.policyV2(typ, item); ok {
+			p.Origin = r.origin(typ+" of "+c.Name, item.get("Type").at)
+			c.HcnPolicyArgs = append(c.HcnPolicyArgs, Policy{Policy: p})
+		}
+	}
+}
+
 // policyV2 passes the settings on as they are, as win-bridge does: a value that
 // has its fields beside Type, as v1 has them, loses them (FactV2Settings).
 func (r *reader) policyV2(typ string, v *node) (hns.Policy, bool) {

@@ -32,6 +32,14 @@ func parseVersion(s string) (version, error) {
 	return v, nil
 }
 
+// String is "0.12.0", or "of today".
+func (v version) String() string {
+	if !v.known {
+		return "of today"
+	}
+	return fmt.Sprintf("%d.%d.%d", v.n[0], v.n[1], v.n[2])
+}
+
 func (v version) atLeast(major, minor, patch int) bool {
 	if !v.known {
 		return true

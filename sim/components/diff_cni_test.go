@@ -31,8 +31,16 @@ import (
 	"github.com/winlab-dev/winlab/sim/wine/winetest"
 )
 
-// diffBuilds are the builds that the models are held against the binaries on.
-var diffBuilds = []string{"17763.1432", "19041", "20348", "26100"}
+// diffReleases are the releases of containernetworking/plugins that the models are
+// held against, each on some builds and with some configurations (nil: all).
+var diffReleases = []struct {
+	version       string
+	builds, confs []string
+}{
+	{"1.9.1", []string{"17763.1432", "19041", "20348", "26100"}, nil},
+	// The last but one before the policies got their form of today (1.0.0).
+	{"0.8.6", []string{"17763.1432"}, []string{"win-bridge", "win-bridge-masquerade", "win-overlay", "flannel-host-gw-nat-as-is"}},
+}
 
 // diffConf is a CNI configuration of a node and how a test changes it.
 type diffConf struct {
@@ -65,9 +73,8 @@ var diffConfs = []diffConf{
 // testdata/cni-exceptions.yaml with its reason.
 func TestPluginModels(t *testing.T) {
 	winetest.Need(t)
-	plugins := winetest.Binaries(t, "cni-plugins-1.9.1")
 	exceptions := readExceptions(t, "testdata/cni-exceptions.yaml")
-	builds := diffBuilds
+	builds := diffReleases[0].builds
 	if testing.Short() {
 		builds = builds[:1]
 	}
@@ -75,12 +82,21 @@ func TestPluginModels(t *testing.T) {
 		for _, build := range builds {
 			t.Run(build, func(t *testing.T) {
 				host := hostOf(t, windows.MustLookup(build))
-				for _, conf := range diffConfs {
-					for _, api := range []int{1, 2} {
-						t.Run(fmt.Sprintf("%s/v%d", conf.name, api), func(t *testing.T) {
-							t.Parallel()
-							newDiff(t, host, build, conf, api, plugins, exceptions).run()
-						})
+				for _, r := range diffReleases {
+					if !slices.Contains(r.builds, build) {
+						continue
+					}
+					p := release{r.version, winetest.Binaries(t, "cni-plugins-"+r.version)}
+					for _, conf := range diffConfs {
+						if r.confs != nil && !slices.Contains(r.confs, conf.name) {
+							continue
+						}
+						for _, api := range []int{1, 2} {
+							t.Run(fmt.Sprintf("%s/%s/v%d", r.version, conf.name, api), func(t *testing.T) {
+								t.Parallel()
+								newDiff(t, host, build, conf, api, p, exceptions).run()
+							})
+						}
 					}
 				}
 			})
@@ -99,6 +115,21 @@ func TestPluginModels(t *testing.T) {
 // everySubtest reports whether -run lets all subtests run.
 func everySubtest() bool {
 	return !slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "-test.run=") && strings.Contains(a, "/") })
+}
+
+// release is a release of containernetworking/plugins.
+type release struct {
+	version string
+	*wine.Binaries
+}
+
+// before reports whether the release is older than a minor version, such as 1, 0.
+func (r release) before(major, minor int) bool {
+	var m, n int
+	if _, err := fmt.Sscanf(r.version, "%d.%d.", &m, &n); err != nil {
+		panic(err)
+	}
+	return m < major || m == major && n < minor
 }
 
 // exception is a difference between model and plugin that is known and wanted.
@@ -141,7 +172,7 @@ type diff struct {
 	ctx        context.Context
 	conf       diffConf
 	api        int
-	plugins    *wine.Binaries
+	plugins    release
 	exceptions []*exception
 
 	cluster *kube.Cluster
@@ -162,7 +193,7 @@ type diff struct {
 	hns   *hns.Service
 }
 
-func newDiff(t *testing.T, host *Host, build string, conf diffConf, api int, plugins *wine.Binaries, exceptions []*exception) *diff {
+func newDiff(t *testing.T, host *Host, build string, conf diffConf, api int, plugins release, exceptions []*exception) *diff {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
@@ -245,7 +276,7 @@ func (d *diff) configure() []byte {
 	// Start scripts and flannel write the node's prefix into ipam.
 	// The nodes share a disk, so each has its own folder for host-local.
 	d.config["ipam"] = map[string]any{"type": "host-local", "subnet": d.node.PodCIDRs[0].String(),
-		"dataDir": fmt.Sprintf(`C:\cni\%s-v%d`, d.conf.name, d.api)}
+		"dataDir": fmt.Sprintf(`C:\cni\%s-%s-v%d`, d.plugins.version, d.conf.name, d.api)}
 	if file["type"] == "flannel" {
 		d.config["ipMasq"], d.config["ipMasqNetwork"] = true, "10.244.0.0/16"
 	}
@@ -302,6 +333,11 @@ func (d *diff) newModel(text []byte) cni.Plugin {
 		d.t.Fatal(err)
 	}
 	o.Plugin = o.Conf.Type
+	if o.Plugin == cni.PluginFlannel {
+		o.DelegateVersion = d.plugins.version
+	} else {
+		o.Version = d.plugins.version
+	}
 	if d.conf.netConf != "" {
 		raw, err := os.ReadFile(filepath.Join("..", "..", "fixtures", "cni", d.conf.netConf))
 		if err == nil {
@@ -378,7 +414,7 @@ func (d *diff) call(command, pod string) ([]byte, error) {
 		}
 	}
 	return d.real.CNI(d.ctx, CNI{
-		Plugins: d.plugins, Plugin: d.binary, Command: command, ContainerID: containerID(pod), NetNS: netns, IfName: "eth0",
+		Plugins: d.plugins.Binaries, Plugin: d.binary, Command: command, ContainerID: containerID(pod), NetNS: netns, IfName: "eth0",
 		Args: "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=" + pod, Config: text,
 	})
 }
@@ -387,7 +423,7 @@ func (d *diff) call(command, pod string) ([]byte, error) {
 func (d *diff) run() {
 	if d.binary == "win-overlay" {
 		text, _ := json.Marshal(d.config)
-		out, err := d.real.CNI(d.ctx, CNI{Plugins: d.plugins, Plugin: "host-local", Command: "ADD", ContainerID: "source-vip", NetNS: "none", IfName: "source-vip", Config: text})
+		out, err := d.real.CNI(d.ctx, CNI{Plugins: d.plugins.Binaries, Plugin: "host-local", Command: "ADD", ContainerID: "source-vip", NetNS: "none", IfName: "source-vip", Config: text})
 		if err != nil || !bytes.Contains(out, []byte(sourceVIP.String())) {
 			d.t.Fatalf("the source VIP: %v: %s", err, out)
 		}
@@ -409,7 +445,8 @@ func (d *diff) run() {
 
 // words holds what the plugin says to VERSION and CHECK, which the models have
 // not: it speaks the configuration's version, refuses CHECK before version 0.4.0
-// (skel of containernetworking/cni), and is content with anything after it.
+// (skel of containernetworking/cni), and is content with anything after it. Releases
+// before 1.0.1 do not speak that version.
 func (d *diff) words() {
 	d.t.Helper()
 	var v struct{ SupportedVersions []string }
@@ -426,7 +463,12 @@ func (d *diff) words() {
 	}
 	old := d.config["cniVersion"]
 	d.config["cniVersion"] = "1.0.0"
-	if out, err := d.call("CHECK", "x"); err != nil || len(out) != 0 {
+	switch out, err := d.call("CHECK", "x"); {
+	case d.plugins.before(1, 0):
+		if !errors.As(err, &refusal) || !strings.Contains(refusal.Msg, "plugin version does not allow CHECK") {
+			d.t.Errorf("CHECK with version 1.0.0, which the release does not know: %v: %s", err, out)
+		}
+	case err != nil || len(out) != 0:
 		d.t.Errorf("CHECK with version 1.0.0 for a pod that is not there: %v: %s", err, out)
 	}
 	d.config["cniVersion"] = old

@@ -1,0 +1,25 @@
+package cni
+
+import "fmt"
+
+// warnPolicies warns of policies in the member that win-bridge's release does not
+// read (FactOldV2).
+func (b *base) warnPolicies() {
+	c := b.o.Conf
+	if c.APIVersion != 2 {
+		return
+	}
+	for _, m := range []struct {
+		list      []Policy
+		old       bool
+		name, use string
+	}{
+		{c.Policies, true, "policies", "HcnPolicyArgs"},
+		{c.HcnPolicyArgs, false, "HcnPolicyArgs", "policies"},
+	} {
+		if len(m.list) > 0 && m.old != b.release.atLeast(1, 0, 0) {
+			at := m.list[0].Origin
+			b.warnings = append(b.warnings, fmt.Sprintf("%s:%d: with apiVersion 2 win-bridge %s passes over %s; it reads %s", at.File, at.Line, b.release, m.name, m.use))
+		}
+	}
+}
