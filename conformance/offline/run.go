@@ -92,7 +92,11 @@ func Run(ctx context.Context, o Options) (_ *result.Document, err error) {
 	}
 	work := make(chan *job)
 	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
+	workers := runtime.GOMAXPROCS(0)
+	if o.Components == Both || o.Components == lab.Real {
+		workers *= 4 // real components wait more than they work
+	}
+	for range workers {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
@@ -192,9 +196,11 @@ type job struct {
 	claims bool
 	// components is as in Options, without Both.
 	components string
-	// beside is set for a job that runs beside one of the model: without a real
-	// component it has nothing to add.
-	beside bool
+	// model is the job with the models that this one runs beside; nil for others.
+	// Without a real component it has nothing to add.
+	model *job
+	// compared is set for both of them.
+	compared bool
 
 	err    error
 	level  result.Level
@@ -203,6 +209,8 @@ type job struct {
 	cells  []result.Cell
 	flows  []result.FlowResult
 	traces map[string]*trace.Trace
+	// objects are for a comparison of two jobs; nil without one.
+	objects *objects
 }
 
 func (j *job) name() string {
@@ -253,9 +261,9 @@ func plan(files []string, kind string) ([]*job, error) {
 		return jobs, errors.Join(errs...)
 	}
 	for _, j := range slices.Clone(jobs) {
-		j.components = lab.Model
+		j.components, j.compared = lab.Model, true
 		other := *j
-		other.components, other.beside = lab.Real, true
+		other.components, other.model = lab.Real, j
 		jobs = append(jobs, &other)
 	}
 	return jobs, errors.Join(errs...)
@@ -269,7 +277,7 @@ func (j *job) build(ctx context.Context, pool *components.Pool) (*lab.Cluster, e
 	switch {
 	case !errors.Is(err, lab.ErrNoComponents):
 		return c, err
-	case j.beside:
+	case j.model != nil:
 		return nil, nil
 	}
 	o.Components = lab.Model
@@ -288,6 +296,9 @@ func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.P
 	j.level = result.Model
 	if len(c.Components) > 0 {
 		j.level = result.Components
+	}
+	if j.compared {
+		j.objects = objectsOf(c)
 	}
 	if j.claims {
 		ch := &checker{c: c, job: j, seen: map[string]string{}}
@@ -446,7 +457,7 @@ func (j *job) into(doc *result.Document) {
 	if j.err != nil || j.level == "" {
 		return
 	}
-	if j.beside {
+	if j.model != nil {
 		j.besideModel(doc)
 	} else {
 		if j.claims {
@@ -464,7 +475,9 @@ func (j *job) into(doc *result.Document) {
 func (j *job) besideModel(doc *result.Document) {
 	for i := range doc.Settings {
 		if doc.Settings[i].ID == j.column.ID {
-			doc.Settings[i].Components = j.column.Components
+			s := &doc.Settings[i]
+			s.Components = j.column.Components
+			s.ObjectsApart, s.Objects = j.objects.apart(j.model.objects)
 		}
 	}
 	theirs := map[string]*result.Cell{}

@@ -22,6 +22,8 @@ import (
 var (
 	//go:embed report.tmpl
 	reportTmpl string
+	//go:embed components.tmpl
+	componentsTmpl string
 	//go:embed pages.tmpl
 	pagesTmpl string
 	//go:embed trace.tmpl
@@ -41,7 +43,7 @@ var (
 )
 
 var (
-	reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl))
+	reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl + componentsTmpl))
 	tracePage  = template.Must(template.New("trace").Parse(traceTmpl))
 )
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -277,6 +278,7 @@ func BenchmarkReport(b *testing.B) {
 func TestTheBannerDoesNotClaimMoreThanWasFound(t *testing.T) {
 	doc := resulttest.Sample()
 	for i := range doc.Cells {
+		doc.Cells[i].Checks = slices.DeleteFunc(doc.Cells[i].Checks, func(k result.Check) bool { return k.Level == result.Components })
 		if o := doc.Cells[i].Outcome; o == result.Differs || o == result.Failed {
 			doc.Cells[i].Outcome = result.Agrees
 			for j := range doc.Cells[i].Checks {
@@ -289,6 +291,9 @@ func TestTheBannerDoesNotClaimMoreThanWasFound(t *testing.T) {
 	}
 	for i := range doc.Statics {
 		doc.Statics[i].Pass = true
+	}
+	for i := range doc.Settings {
+		doc.Settings[i].ObjectsApart = nil
 	}
 	result.Summarise(doc)
 	n := doc.Summary.Outcomes

@@ -190,3 +190,35 @@ func TestFiltersReadEveryRangeOfTheLedger(t *testing.T) {
 		t.Error("the ledger has no range")
 	}
 }
+
+// TestRealComponentsAreShown: programs, how much was compared, and what is apart, the
+// worst setting first; without any there is no section.
+func TestRealComponentsAreShown(t *testing.T) {
+	doc := resulttest.Sample()
+	v := newView(doc)
+	if v.Real == nil || len(v.Real.Rows) < 2 {
+		t.Fatalf("no section: %+v", v.Real)
+	}
+	first := v.Real.Rows[0]
+	if first.Apart != 1 || len(first.Lines) != 1 || first.Checks == 0 || first.Objects == 0 || v.Real.Rows[1].Apart != 0 {
+		t.Errorf("first %+v, second %+v", first, v.Real.Rows[1])
+	}
+	if got := v.Real.Says(); got != "1 cell has another verdict than with the models, 1 field of HNS objects is another one." {
+		t.Error(got)
+	}
+	page, err := Report(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`id="real"`, "win1, only with components: endpoint web_cbr0: Dns.Search[1] = svc.cluster.local", "#cell=ping-node/l2bridge-flannel-host-gw/1.14"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+	for i := range doc.Settings {
+		doc.Settings[i].Components = nil
+	}
+	if page, err = Report(doc); err != nil || strings.Contains(string(page), `id="real"`) {
+		t.Errorf("a section without real components, or %v", err)
+	}
+}

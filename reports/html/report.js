@@ -232,7 +232,7 @@ async function cellView(claim, setting) {
       }),
       h("p", {}, outWords[c.outcome] || c.outcome)),
     h("p", {class: "text"}, cl.text),
-    h("p", {class: "meta"}, s.design + (s.variant ? " " + s.variant : "") + " · " + s.plugin + " on " + s.network + " · kube-proxy " + s.proxy + " · Windows " + (s.builds || []).join(", ") + " · ", h("code", {}, s.file)),
+    h("p", {class: "meta"}, s.design + (s.variant ? " " + s.variant : "") + " · " + s.plugin + " on " + s.network + " · kube-proxy " + s.proxy + " · Windows " + (s.builds || []).join(", ") + (s.components ? " · real " + s.components.join(", ") : "") + " · ", h("code", {}, s.file)),
     h("section", {}, h("h3", {}, checks.length > 1 ? checks.length + " checks" : "Check"), views, !checks.length && h("p", {class: "none"}, "No check was made.")),
     await staticSection(cl), across(cl, setting), sources(cl), historyOf(cl), systemsOf(cl), h("p", {class: "ident"}, "claim ", h("code", {}, cl.id))];
 }

@@ -43,6 +43,7 @@ type view struct {
 	CoverageTotal    coverageRow
 	Ways, Needs      []count
 	Wide             int // columns of the matrix that are settings
+	Real             *real
 }
 
 // Differing counts the rows of the differences.
@@ -311,6 +312,7 @@ func newView(doc *result.Document) *view {
 	v.coverage(doc)
 	v.tiles(doc)
 	v.flows(doc)
+	v.components(doc)
 	return v
 }
 

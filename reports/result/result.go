@@ -55,6 +55,20 @@ type Setting struct {
 	// Components are the programs behind the checks of level components, with their
 	// versions: "kube-proxy 1.36.3".
 	Components []string `json:"components,omitempty"`
+	// Objects counts the lines of HNS objects that were compared between components
+	// and model, ObjectsApart are those that only one of them has.
+	Objects      int                `json:"objects,omitempty"`
+	ObjectsApart []ObjectDifference `json:"objectsApart,omitempty"`
+}
+
+// ObjectDifference is a field of an HNS object that only one level of evidence has.
+type ObjectDifference struct {
+	Node string `json:"node"`
+	// Only says who has it.
+	Only Level `json:"only"`
+	// Line names the object and the field: "endpoint web_cbr0: Routes[0].NextHop =
+	// 10.244.1.2".
+	Line string `json:"line"`
 }
 
 // Area is a heading of the matrix.
@@ -229,6 +243,9 @@ type Summary struct {
 	FlowsFailed   int `json:"flowsFailed"`
 	// Apart counts the cells in which two levels of evidence do not say the same.
 	Apart int `json:"apart,omitempty"`
+	// ObjectsApart counts the fields of HNS objects that real components and their
+	// models made differently.
+	ObjectsApart int `json:"objectsApart,omitempty"`
 	// AsExpected is what the exit code says: no check and no flow went
 	// otherwise than it was expected to.
 	AsExpected bool `json:"asExpected"`

@@ -270,6 +270,8 @@ func TestSummarise(t *testing.T) {
 		{"the model has a hole", result.Document{Cells: []result.Cell{{Outcome: result.Hole, Checks: fail}}}, true},
 		{"an agreeing cell with a failed check", result.Document{Cells: []result.Cell{{Outcome: result.Agrees, Checks: fail}}}, false},
 		{"a flow failed", result.Document{Flows: []result.FlowResult{{}}}, false},
+		{"real components have another verdict", result.Document{Cells: []result.Cell{{Outcome: result.Disputed, Checks: []result.Check{{What: "a", Got: "delivered", Pass: true}, {What: "a", Level: result.Components, Got: "dropped"}}}}}, false},
+		{"real components make another object", result.Document{Settings: []result.Setting{{ObjectsApart: []result.ObjectDifference{{}}}}}, false},
 	} {
 		result.Summarise(&c.doc)
 		if c.doc.Summary.AsExpected != c.asExp {
@@ -347,4 +349,32 @@ func pretty(t *testing.T, doc *result.Document) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// TestLevelsBesideEachOther: a cell with checks of two levels has the outcome that
+// needs attention most, and says whether the levels agree on what both have tried.
+func TestLevelsBesideEachOther(t *testing.T) {
+	check := func(l result.Level, what, got string) result.Check {
+		return result.Check{Level: l, What: what, Got: got, Pass: got == "delivered"}
+	}
+	model := result.Cell{Outcome: result.Agrees, Checks: []result.Check{check("", "a", "delivered"), check("", "b", "dropped")}}
+	for _, c := range []struct {
+		name    string
+		outcome string
+		checks  []result.Check
+		want    string
+		apart   bool
+	}{
+		{"the same", result.Agrees, []result.Check{check(result.Components, "a", "delivered"), check(result.Components, "b", "dropped")}, result.Agrees, false},
+		{"something else was tried", result.Agrees, []result.Check{check(result.Components, "c", "dropped")}, result.Agrees, false},
+		{"another verdict", result.Differs, []result.Check{check(result.Components, "a", "dropped")}, result.Differs, true},
+		{"another verdict that nothing contradicts", result.Own, []result.Check{check(result.Components, "b", "delivered")}, result.Own, true},
+	} {
+		cell := model
+		cell.Checks = slices.Clone(model.Checks)
+		cell.Add(&result.Cell{Outcome: c.outcome, Checks: c.checks})
+		if cell.Outcome != c.want || cell.Apart() != c.apart || len(cell.Checks) != 2+len(c.checks) {
+			t.Errorf("%s: outcome %s, apart %v, %d checks", c.name, cell.Outcome, cell.Apart(), len(cell.Checks))
+		}
+	}
 }

@@ -54,6 +54,11 @@ func Summarise(doc *Document) {
 			}
 		}
 	}
+	for _, set := range doc.Settings {
+		if s.ObjectsApart += len(set.ObjectsApart); len(set.ObjectsApart) > 0 {
+			s.AsExpected = false
+		}
+	}
 	s.Statics = len(doc.Statics)
 	for _, k := range doc.Statics {
 		if k.Outcome() == Differs {

@@ -163,6 +163,11 @@ func differences(doc *result.Document) []difference {
 			}
 		}
 	}
+	for _, set := range doc.Settings {
+		for _, o := range set.ObjectsApart {
+			ds = append(ds, difference{What: "HNS objects in " + set.ID, Check: o.Node + ", " + o.Line, Expect: "the same with real components and models", Got: "only with " + string(o.Only)})
+		}
+	}
 	for _, k := range doc.Statics {
 		if k.Outcome() == result.Differs {
 			add(k.Claim+" ("+k.Kind+", "+k.Where+")", k.Check)
@@ -206,6 +211,9 @@ func printRun(w io.Writer, s *runSummary) error {
 	}
 	if s.Apart > 0 {
 		fmt.Fprintf(t, "%d\t otherwise with real components than with their models\t\n", s.Apart)
+	}
+	if s.ObjectsApart > 0 {
+		fmt.Fprintf(t, "%d\t fields of HNS objects otherwise with real components\t\n", s.ObjectsApart)
 	}
 	if s.Statics > 0 {
 		fmt.Fprintf(t, "%d\t checks without a lab otherwise than expected\t\n", s.StaticsFailed)
