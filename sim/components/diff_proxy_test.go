@@ -117,7 +117,8 @@ func shapeGroups(t *testing.T, all []*kube.Service, c diffCase) [][]*kube.Servic
 			dual = append(dual, s)
 		case len(s.Endpoints) < 20:
 			few = append(few, s)
-		case edge && (!old || s.Name == "65-endpoints" && c.network == hns.L2Bridge && !c.dsr && c.variant == ""):
+		case !edge || c.variant != "" || c.network == hns.Overlay && c.dsr:
+		case !old || s.Name == "65-endpoints" && c.network == hns.L2Bridge && !c.dsr:
 			many = append(many, s)
 		}
 	}
