@@ -198,6 +198,9 @@ func TestKubeProxyChanges(t *testing.T) {
 			{build: "26100", network: hns.Overlay},
 			{build: "17763.1432", network: hns.Overlay, dsr: true},
 		} {
+			if testing.Short() && c.network == hns.Overlay {
+				continue
+			}
 			c.version = version
 			cases = append(cases, diffCase{c, setup{flags: []string{"--iptables-min-sync-period=50ms"}}, "changes"})
 		}
