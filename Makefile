@@ -1,4 +1,5 @@
-# Everything that a contributor or CI runs. Nothing is installed but Go modules.
+# Everything that a contributor or CI runs. make test installs Wine and mingw where it
+# can; nothing else is installed but Go modules.
 
 GO         ?= go
 FUZZTIME   ?= 60s
@@ -32,7 +33,8 @@ build: go ## build bin/winlab
 install: go ## install winlab into GOBIN
 	$(GO) install ./cmd/winlab
 
-test: lint ## format, vet, staticcheck and all tests
+test: lint wine ## format, vet, staticcheck and all tests, those with real Windows programs too
+	@$(GO) run ./sim/wine/winbuild -if-wine fixtures/windows-binaries/*/
 	$(GO) test -timeout 40m ./...
 
 lint: fmt vet staticcheck ## format, vet and staticcheck only

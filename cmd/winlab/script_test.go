@@ -21,8 +21,10 @@ import (
 
 	"github.com/winlab-dev/winlab/cmd/winlab/internal/cli"
 	"github.com/winlab-dev/winlab/sim/capture"
+	"github.com/winlab-dev/winlab/sim/components"
 	"github.com/winlab-dev/winlab/sim/packet"
 	"github.com/winlab-dev/winlab/sim/replay/replaytest"
+	"github.com/winlab-dev/winlab/sim/wine"
 )
 
 var update = flag.Bool("update", false, "write what the program prints into the scripts and docs/cli.md")
@@ -42,12 +44,40 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
+			if components.Available() == nil {
+				if err := realComponents(e); err != nil {
+					return err
+				}
+			}
 			return os.CopyFS(filepath.Join(e.WorkDir, "fixtures"), os.DirFS(fixtures))
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "wine" {
+				return components.Available() == nil, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "field": field, "lines": lines, "packets": packets, "mkcapture": mkcapture, "cut": cut, "mkfile": mkfile, "hnsready": hnsready,
 		},
 	})
+}
+
+// realComponents lets a script build Windows programs, or find those that are built.
+func realComponents(e *testscript.Env) error {
+	cache, err := wine.CacheDir()
+	if err != nil {
+		return err
+	}
+	e.Setenv("WINLAB_CACHE", cache)
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GOSUMDB", "GOFLAGS"} {
+		out, err := exec.Command("go", "env", name).Output()
+		if err != nil {
+			return err
+		}
+		e.Setenv(name, strings.TrimSpace(string(out)))
+	}
+	return nil
 }
 
 // exits CODE COMMAND...: the command ends with that exit code.

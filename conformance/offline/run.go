@@ -69,6 +69,12 @@ func Run(ctx context.Context, o Options) (_ *result.Document, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Components == Both || o.Components == lab.Real {
+		// Once, and not for each lab.
+		if err := components.Available(); err != nil {
+			return nil, fmt.Errorf("real components: %w", err)
+		}
+	}
 	jobs, err := plan(files, o.Components)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -18,6 +19,18 @@ import (
 // Host is Wine that looks like one Windows build. Nodes of that build may share it:
 // each has its own HNS, adapters and folder.
 type Host struct{ *wine.Prefix }
+
+// Available reports why programs of Windows nodes cannot be run here: Wine or the
+// compiler of the DLLs is missing.
+func Available() error {
+	if _, err := wine.Find(); err != nil {
+		return err
+	}
+	if _, err := exec.LookPath(shims.Compiler); err != nil {
+		return shims.ErrNoCompiler
+	}
+	return nil
+}
 
 // NewHost makes Wine ready. dir is the folder of this run; the programs' logs stay
 // in dir/logs.

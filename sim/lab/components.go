@@ -102,6 +102,9 @@ func (b *builder) startReal(ctx context.Context) error {
 		}
 		return nil
 	}
+	if err := components.Available(); err != nil {
+		return fmt.Errorf("real components: %w", err)
+	}
 	programs, err := components.FindPrograms(b.File.dir)
 	if err != nil {
 		return err

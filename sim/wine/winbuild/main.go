@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -20,24 +21,43 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: winbuild FOLDER...; a folder holds go.mod, go.sum and binaries.yaml")
+	ifWine := flag.Bool("if-wine", false, "build only where Wine can run what is built, and say only what was built")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: winbuild [-if-wine] FOLDER...; a folder holds go.mod, go.sum and binaries.yaml")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
 		os.Exit(2)
 	}
+	if *ifWine {
+		if _, err := wine.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return
+		}
+	}
 	failed := false
-	for _, dir := range os.Args[1:] {
+	for _, dir := range flag.Args() {
 		b, err := wine.Build(ctx, dir)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			failed = true
 			continue
 		}
-		how := "from the cache"
-		if b.Built > 0 {
-			how = fmt.Sprintf("built in %s", b.Built.Round(time.Second))
-		}
-		for _, name := range b.Names {
-			fmt.Printf("%s %s: %s\n", filepath.Base(filepath.Clean(dir)), how, b.Path(name))
+		name := filepath.Base(filepath.Clean(dir))
+		switch {
+		case *ifWine && b.Built > 0:
+			fmt.Printf("%s built in %s\n", name, b.Built.Round(time.Second))
+		case *ifWine:
+		default:
+			how := "from the cache"
+			if b.Built > 0 {
+				how = fmt.Sprintf("built in %s", b.Built.Round(time.Second))
+			}
+			for _, file := range b.Names {
+				fmt.Printf("%s %s: %s\n", name, how, b.Path(file))
+			}
 		}
 	}
 	if failed {
