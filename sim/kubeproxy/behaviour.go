@@ -20,6 +20,9 @@ type behaviour struct {
 	wildcardVIP bool
 	// match says how a load balancer that exists is recognised.
 	match matching
+	// listAsWritten: ids of backends in the list from HNS are hashed as HNS writes them,
+	// kube-proxy's own in upper case (FactIDCase).
+	listAsWritten bool
 	// familyInID: the address family is part of the identity.
 	familyInID bool
 	// lookup says which HNS endpoint an address means.
@@ -180,7 +183,7 @@ func behaviourOf(v kube.Version) (behaviour, error) {
 	}
 	switch {
 	case at(24):
-		b.match = matchHash
+		b.match, b.listAsWritten = matchHash, !at(31)
 	case at(22):
 		b.match = matchCount
 	}

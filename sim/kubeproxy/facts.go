@@ -83,8 +83,12 @@ var (
 		"A load balancer that exists is taken for the wanted one by protocol, ports, VIP and number of backends (to 1.23) or a hash of the backends' ids (from 1.24, which includes the family from 1.35); flags and SourceVIP are not compared.",
 		srcHNS+" (findLoadBalancerID, hashEndpoints)", srcHNSv2+" (getLoadBalancer)")
 	FactDeletedReused = evidence.New("kubeproxy.deleted-load-balancer-reused", evidence.Code,
-		"From 1.24 a sync compares with a list of load balancers taken at its start. When backends change but not those of one load balancer, 1.24 to 1.30 delete it and then find it in that list, and so do 1.33.0 and 1.34.1 for internalTrafficPolicy Local: it is missing until the next change. 1.24 to 1.30 find it only where HNS writes the ids of a load balancer's backends in upper case, which their source expects.",
-		srcProxier+" (deleteExistingLoadBalancer)", srcHNS+" (getLoadBalancer, hashEndpoints)")
+		"From 1.24 a sync compares with a list of load balancers taken at its start. When backends change but not those of a load balancer with internalTrafficPolicy Local, 1.33.0 and 1.34.1 delete it and then find it in that list: it is missing until the next change.",
+		srcProxier+" (deleteExistingLoadBalancer)", srcHNS+" (getLoadBalancer, hashEndpoints)", "kubernetes/kubernetes#133928")
+	FactIDCase = evidence.New("kubeproxy.id-case", evidence.Code,
+		"1.24 to 1.30 hash the ids of backends that they know in upper case and those in HNS's list as HNS writes them, which is lower case. So they never recognise a load balancer of an earlier sync, and make it again.",
+		"kubernetes/kubernetes 1.29.15 pkg/proxy/winkernel/hns.go hashEndpoints (1.31 takes both in upper case)",
+		"kubernetes/kubernetes#130963 (kube-proxy's log of the ids from HNS)", "kubernetes/kubernetes#135802 (hnsdiag list loadbalancers)")
 	FactUpdate = evidence.New("kubeproxy.update", evidence.Code,
 		"When backends change, kube-proxy deletes a Service's load balancers and makes them again; from 1.31 it changes them in place where the build's HNS can (15.4 by hcsshim 0.8.26 and hnslib 0.0.8 in 1.31 and 1.33, 15.5 by hnslib 0.1.1 in 1.32 and 1.34, and 16.0 by hnslib 0.1.2 from 1.35).",
 		srcProxier+" (requiresUpdateLoadbalancer)", "microsoft/hnslib hcn/hcnglobals.go ModifyLoadbalancerVersion", "kubernetes/kubernetes issue 131466")

@@ -40,6 +40,8 @@ func (w *wanted) vipText() string {
 	return w.vip.String()
 }
 
+// identify makes the identity of a load balancer; ids are those of its backends, in the
+// case in which they are hashed.
 func (p *proxier) identify(proto packet.Proto, internal, external uint16, vip string, ids []string, v6 bool) identity {
 	id := identity{proto: proto, internal: internal, external: external, vip: vip, v6: v6 && p.b.familyInID}
 	if p.b.match != matchHash {
@@ -47,7 +49,7 @@ func (p *proxier) identify(proto packet.Proto, internal, external uint16, vip st
 		return id
 	}
 	for _, e := range ids {
-		h := sha1.Sum([]byte(strings.ToUpper(e)))
+		h := sha1.Sum([]byte(e))
 		for i := range h {
 			id.backends[i] ^= h[i]
 		}
@@ -61,7 +63,22 @@ func (p *proxier) identityOf(lb *hns.LoadBalancer) identity {
 	if len(lb.FrontendVIPs) > 0 {
 		vip = lb.FrontendVIPs[0]
 	}
-	return p.identify(packet.Proto(m.Protocol), m.InternalPort, m.ExternalPort, vip, lb.HostComputeEndpoints, lb.IPv6())
+	ids := inCase(lb.HostComputeEndpoints, strings.ToUpper)
+	if p.b.listAsWritten {
+		ids = inCase(lb.HostComputeEndpoints, strings.ToLower) // FactIDCase
+	}
+	return p.identify(packet.Proto(m.Protocol), m.InternalPort, m.ExternalPort, vip, ids, lb.IPv6())
+}
+
+// hashedIDs are the ids of backends as kube-proxy hashes those that it knows itself.
+func hashedIDs(es []*hns.Endpoint) []string { return inCase(endpointIDs(es), strings.ToUpper) }
+
+func inCase(ids []string, change func(string) string) []string {
+	all := make([]string, len(ids))
+	for i, id := range ids {
+		all[i] = change(id)
+	}
+	return all
 }
 
 func endpointIDs(es []*hns.Endpoint) []string {
@@ -89,7 +106,7 @@ func (p *proxier) listLoadBalancers() listed {
 // existing returns the id of the load balancer that kube-proxy takes for the
 // wanted one, "" for none.
 func (p *proxier) existing(s *portState, w *wanted, l listed) string {
-	id := p.identify(s.port.Proto, w.internal, w.external, w.vipText(), endpointIDs(w.backends), w.v6)
+	id := p.identify(s.port.Proto, w.internal, w.external, w.vipText(), hashedIDs(w.backends), w.v6)
 	if p.b.match != matchLive {
 		return l[id]
 	}
@@ -170,7 +187,7 @@ func (p *proxier) updateInPlace(s *portState, w *wanted, id *string, l listed, e
 	switch {
 	case err == nil:
 		entry.What, entry.Fact = Updated, FactUpdate
-		l[p.identify(s.port.Proto, w.internal, w.external, w.vipText(), endpointIDs(w.backends), w.v6)] = lb.ID
+		l[p.identify(s.port.Proto, w.internal, w.external, w.vipText(), hashedIDs(w.backends), w.v6)] = lb.ID
 		r.add(entry)
 		return true, true
 	case isNotImplemented(err):
@@ -188,7 +205,7 @@ func (p *proxier) deleteIfOther(s *portState, w *wanted, id *string, l listed, b
 	if !s.optimised || *id == "" || p.b.deletes == deleteNever {
 		return
 	}
-	want := p.identify(s.port.Proto, w.internal, w.external, w.vipText(), endpointIDs(by), w.v6)
+	want := p.identify(s.port.Proto, w.internal, w.external, w.vipText(), hashedIDs(by), w.v6)
 	if p.b.deletes == deleteBySource {
 		want.internal, want.external, want.vip = s.target, s.port.Port, ""
 		if w.source.IsValid() {

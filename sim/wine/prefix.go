@@ -182,15 +182,39 @@ func (p *Prefix) keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	prompt, out, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	cmd.Stdout = out
 	if err := startMortal(cmd); err != nil {
-		return fmt.Errorf("Wine does not start: %w", err)
+		return errors.Join(fmt.Errorf("Wine does not start: %w", err), prompt.Close())
 	}
 	p.keeper, p.keeperInput, p.keeperDone = cmd, in, make(chan struct{})
 	go func() {
 		defer close(p.keeperDone)
 		_ = cmd.Wait()
 	}()
-	return nil
+	// Only when it has written its prompt are Wine's services up. The rest of what it
+	// writes is of no interest; who reads it ends with the prefix.
+	up := make(chan struct{})
+	go func() {
+		defer prompt.Close()
+		var one [1]byte
+		if n, _ := prompt.Read(one[:]); n > 0 {
+			close(up)
+		}
+		_, _ = io.Copy(io.Discard, prompt)
+	}()
+	select {
+	case <-up:
+		return nil
+	case <-p.keeperDone:
+		return errors.New("Wine has started, and cmd.exe in it ended at once")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Close ends every program of the prefix at once (use [Process.Stop] before where a
