@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -45,9 +46,28 @@ func (e *CNIError) Error() string {
 	return s
 }
 
+// notStarted reports whether a plugin refused because Wine did not start its IPAM
+// plugin or delegate: a new process that ends before it is ready is STATUS_INTERNAL_ERROR
+// (wine dlls/ntdll/unix/process.c NtCreateUserProcess). On a busy machine that happens
+// once in some thousand starts, and says nothing of plugin or HNS.
+func (e *CNIError) notStarted() bool {
+	text := e.Msg + e.Details
+	return strings.Contains(text, "fork/exec") && strings.Contains(text, "Internal error.")
+}
+
 // CNI calls a plugin and returns its result, a JSON document, or nothing where the
-// command has none. A refusal of the plugin is a [*CNIError].
+// command has none. A refusal of the plugin is a [*CNIError]. Where Wine did not start
+// a plugin's own plugin, it calls once more.
 func (n *Node) CNI(ctx context.Context, c CNI) ([]byte, error) {
+	out, err := n.cni(ctx, c)
+	var refusal *CNIError
+	if errors.As(err, &refusal) && refusal.notStarted() {
+		return n.cni(ctx, c)
+	}
+	return out, err
+}
+
+func (n *Node) cni(ctx context.Context, c CNI) ([]byte, error) {
 	path := c.Plugins.Path(strings.TrimSuffix(c.Plugin, ".exe") + ".exe")
 	if path == "" {
 		return nil, fmt.Errorf("there is no CNI plugin %q; there are %s", c.Plugin, strings.Join(c.Plugins.Names, ", "))

@@ -294,6 +294,21 @@ func TestWinBridgeV1(t *testing.T) {
 	}
 }
 
+// Only what Wine did is tried again, not what a plugin refuses.
+func TestNotStarted(t *testing.T) {
+	for msg, want := range map[string]bool{
+		`netplugin failed with no error message: fork/exec Z:\bin\host-local.exe: Internal error.`: true,
+		`netplugin failed with no error message: fork/exec Z:\bin\host-local.exe: File not found.`: false,
+		`failed to create the new HNSEndpoint: hnsCall failed in Win32: Internal error.`:           false,
+	} {
+		for _, e := range []*CNIError{{Msg: msg}, {Msg: "error while ipam.ExecAdd", Details: msg}} {
+			if e.notStarted() != want {
+				t.Errorf("%v: %v", e, !want)
+			}
+		}
+	}
+}
+
 // Each pinned kube-proxy starts and says which it is.
 func TestKubeProxyVersions(t *testing.T) {
 	if testing.Short() {
