@@ -9,7 +9,7 @@ BENCHCOUNT ?= 3
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench fuzz lint fmt vet staticcheck e2e build install generate wine windows-binaries go
+.PHONY: help run test bench fuzz lint fmt vet staticcheck e2e build install generate wine windows-binaries dlls go
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,10 @@ wine: ## install Wine and mingw where that can be done (Debian, Ubuntu)
 
 windows-binaries: go ## build the pinned Windows binaries into the cache (or take them from it)
 	@$(GO) run ./sim/wine/winbuild fixtures/windows-binaries/*/
+
+dlls: go ## build the DLLs through which Windows programs reach winlab's HNS into out/dlls
+	@mkdir -p out/dlls
+	@$(GO) run ./cmd/winlab hns dlls out/dlls
 
 generate: go ## write the parts of docs/ that come from the program
 	$(GO) test ./cmd/winlab -run '^TestDocs$$' -update

@@ -201,9 +201,11 @@ func (a *app) hnsDLLsCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "dlls DIR",
 		Short: "Build the DLLs through which Windows programs reach the service",
-		Long: `Build computenetwork.dll, vmcompute.dll and bcryptprimitives.dll into a folder, with
-the C compiler mingw-w64. Copy them into drive_c/windows/system32 of a 64-bit Wine
-prefix, and programs there reach the service that WINLAB_HCN names.`,
+		Long: `Build computenetwork.dll, vmcompute.dll, bcryptprimitives.dll and iphlpapi.dll into a
+folder, with the C compiler mingw-w64. Copy them into drive_c/windows/system32 of a
+64-bit Wine prefix, and programs there reach the service that WINLAB_HCN names.
+iphlpapi.dll shows them the adapters of WINLAB_ADAPTERS (NAME|MAC|ADDRESS/BITS,...;...);
+it needs Wine's own beside it under the name wine_iphlpapi.dll, and can be left out.`,
 		Example: `  winlab hns dlls ~/.wine/drive_c/windows/system32`,
 		Args:    exactly("DIR"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
