@@ -59,9 +59,9 @@ var (
 		"containernetworking/plugins v1.1.1 plugins/main/windows/win-overlay/win-overlay_windows.go cmdAdd", "containernetworking/plugins v1.1.1 pkg/hns/endpoint_windows.go AddHnsEndpoint",
 		"containernetworking/plugins PR 725")
 	FactAddAgainAttaches = evidence.New("cni.add-again-attaches", evidence.Code,
-		"Before release 1.0.0 of containernetworking/plugins a second ADD with apiVersion 1 attaches the endpoint again without a look whether it is; what winlab's HNS refuses, the plugin refuses, and gives the address back.",
+		"Before release 1.0.0 of containernetworking/plugins a second ADD with apiVersion 1 lets the Host Compute Service attach the endpoint again, without a look whether it is. What that answers is not published: dockershim, which asks for a pod's address by ADD again, counts on yes, and hcsshim got its look later. winlab's HNS refuses; then the plugin gives the address back and refuses.",
 		"microsoft/hcsshim v0.8.6 hnsendpoint.go HotAttachEndpoint", "microsoft/hcsshim commit 6d67a3085",
-		"containernetworking/plugins v0.9.1 go.mod (hcsshim v0.8.6)")
+		"containernetworking/plugins v0.9.1 go.mod (hcsshim v0.8.6)", "kubernetes/kubernetes 1.20 pkg/kubelet/dockershim/network/cni/cni_windows.go GetPodNetworkStatus")
 	FactProviderAddress = evidence.New("cni.win-overlay-provider-address", evidence.Code,
 		"win-overlay adds a ProviderAddress policy with the network's management address.",
 		"containernetworking/plugins plugins/main/windows/win-overlay/win-overlay_windows.go")
