@@ -3,7 +3,6 @@
 package components
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -162,12 +161,7 @@ type realProxy struct {
 // Stop stops it, once.
 func (r *realProxy) Stop() { r.stop.Do(r.RunningKubeProxy.Stop) }
 
-// startProxy starts the real kube-proxy of a case.
-func startProxy(t *testing.T, c proxyCase, services []*kube.Service) *realProxy {
-	t.Helper()
-	return startProxyOn(t, c, setup{}, services)
-}
-
+// startProxyOn starts the real kube-proxy of a case.
 func startProxyOn(t *testing.T, c proxyCase, u setup, services []*kube.Service) *realProxy {
 	t.Helper()
 	winetest.Need(t)
@@ -202,16 +196,6 @@ func startProxyOn(t *testing.T, c proxyCase, u setup, services []*kube.Service) 
 	}
 	t.Cleanup(r.Stop)
 	return r
-}
-
-// synced waits for the sync after a time, with a limit.
-func (r *realProxy) synced(t *testing.T, since time.Time) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	if err := r.WaitSynced(ctx, since); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // modelled runs sim/kubeproxy over the states of the Services, one sync each, and

@@ -231,11 +231,20 @@ func TestStop(t *testing.T) {
 		return r
 	}
 	t.Run("a program that hears Ctrl-C ends by itself", func(t *testing.T) {
-		r := start(t, t.Context(), time.Hour, "polite")
-		r.Stop()
-		out, _ := os.ReadFile(r.Stdout)
-		if code, err := r.Wait(); code != 7 || err != nil || !strings.Contains(string(out), "got interrupt") {
-			t.Errorf("code %d, error %v, output %s", code, err, out)
+		// On a busy machine Wine sometimes kills a program that is ending already: all of
+		// it has happened, and only the exit code is lost.
+		var r *Process
+		for try := 1; ; try++ {
+			r = start(t, t.Context(), time.Hour, "polite")
+			r.Stop()
+			out, _ := os.ReadFile(r.Stdout)
+			code, err := r.Wait()
+			if err != nil || !strings.Contains(string(out), "got interrupt") || code != 7 && (code != -1 || try == 3) {
+				t.Fatalf("try %d: code %d, error %v, output %s", try, code, err, out)
+			}
+			if code == 7 {
+				break
+			}
 		}
 		r.Stop() // again: nothing happens
 	})
