@@ -117,7 +117,7 @@ func (ps *policySet) ports(p *kube.Pod, flags uint32, withHostIP bool) {
 			continue
 		}
 		v := hns.PortMappingSettings{Protocol: uint32(hp.Proto), InternalPort: hp.Container, ExternalPort: hp.HostPort, Flags: flags}
-		if withHostIP && hp.HostIP.IsValid() && !hp.HostIP.IsUnspecified() {
+		if withHostIP && hp.HostIP.IsValid() {
 			v.VIP = hp.HostIP.String()
 		}
 		ps.add(hns.PolicyPortMapping, v, "hostPort of "+owner(p))

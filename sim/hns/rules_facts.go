@@ -48,6 +48,9 @@ var (
 	factPortMapping = evidence.New("hns.port-mapping", evidence.Inferred,
 		"A port mapping becomes a NAT rule on the container's port; packets to the node's address and port are handed to that port, the source stays.",
 		"containernetworking/plugins pkg/hns (PortMapping)", "Azure/azure-container-networking#1863")
+	factAnyHostIP = evidence.New("hns.port-mapping-any-address", evidence.Unknown,
+		"What a port mapping with the VIP 0.0.0.0 does, which win-bridge writes for a hostPort with the hostIP 0.0.0.0.",
+		"containernetworking/plugins pkg/hns/netconf_windows.go ApplyPortMappingPolicy")
 	factL2Rewrite = evidence.New("hns.l2bridge-mac-rewrite", evidence.Stated,
 		"On l2bridge and l2tunnel networks a frame leaves the node with the host's MAC address as source, and one that arrives for a container gets the container's MAC address.",
 		"Kubernetes documentation, Intro to Windows support, network drivers")

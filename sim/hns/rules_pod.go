@@ -211,20 +211,26 @@ func (c *Compiler) portMappings(ls *layers, n *Network, e *Endpoint) {
 		if err != nil || !dst.IsValid() {
 			continue
 		}
-		vip := c.mappingVIP(n, m)
-		ls.add(layerNAT, groupNATIn, vfp.In, &vfp.Rule{
+		vip, any := c.mappingVIP(n, m)
+		r := &vfp.Rule{
 			ID: fmt.Sprintf("(port mapping %d %s:%d)", i+1, vip, m.ExternalPort), Priority: priorityAllow, Type: vfp.NAT, Flags: vfp.Terminating | vfp.Stateful,
 			Cond: vfp.Cond{Protos: []packet.Proto{packet.Proto(m.Protocol)}, Dst: []netip.Prefix{vfp.Host(vip)}, DstPorts: []vfp.PortRange{vfp.Port1(m.ExternalPort)}},
 			Set:  packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: dst, DstPort: m.InternalPort}, Origin: p.Origin, Fact: factPortMapping,
-		})
+		}
+		if any {
+			r.Hole, r.Fact = "the port mapping is for the address "+m.VIP+", and what HNS makes of that is not public; without a hostIP it would be for the node's own address", factAnyHostIP
+		}
+		ls.add(layerNAT, groupNATIn, vfp.In, r)
 	}
 }
 
-func (c *Compiler) mappingVIP(n *Network, m PortMappingSettings) netip.Addr {
-	if a, err := netip.ParseAddr(m.VIP); err == nil {
-		return a
+// mappingVIP is the address of a port mapping. any is set for 0.0.0.0: then it is the
+// address that a packet would have if HNS took that for any.
+func (c *Compiler) mappingVIP(n *Network, m PortMappingSettings) (vip netip.Addr, any bool) {
+	if a, err := netip.ParseAddr(m.VIP); err == nil && !a.IsUnspecified() {
+		return a, false
 	}
-	return c.management(n)
+	return c.management(n), m.VIP != ""
 }
 
 // Bindings returns the addresses and ports of the node that port mappings give
@@ -237,7 +243,8 @@ func (c *Compiler) Bindings(n *Network) []Binding {
 	for _, e := range c.local(n) {
 		for _, p := range PoliciesOf(e.Policies, PolicyPortMapping) {
 			if m, err := DecodePolicy[PortMappingSettings](p); err == nil {
-				bs = append(bs, Binding{c.mappingVIP(n, m), packet.Proto(m.Protocol), m.ExternalPort, e})
+				vip, _ := c.mappingVIP(n, m)
+				bs = append(bs, Binding{vip, packet.Proto(m.Protocol), m.ExternalPort, e})
 			}
 		}
 	}
