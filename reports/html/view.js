@@ -192,7 +192,7 @@ async function traceView(ref, opts = {}) {
     explain(t.reason),
     h("dl", {class: "facts"},
       line("flow", h("b", {}, f.from + " → " + f.to), " " + f.protocol + " ", ends && h("code", {}, ends), f.node && " on " + f.node),
-      line("lab", t.lab.name, t.lab.variant && " (" + t.lab.variant + ")", " · Kubernetes " + t.lab.kubernetes, " · " + t.lab.network, t.lab.proxy && " · kube-proxy " + t.lab.proxy),
+      line("lab", t.lab.name, t.lab.variant && " (" + t.lab.variant + ")", " · Kubernetes " + t.lab.kubernetes, " · " + t.lab.network, t.lab.proxy && " · kube-proxy " + t.lab.proxy, t.lab.components && " · real " + t.lab.components.join(", ")),
       builds && line("Windows", builds),
       t.assumed && line("assumed", t.assumed.map(a => h("span", {class: "assume"}, a.what + " " + a.value, a.flag && h("small", {}, " " + a.flag))))),
     names.map(nameView),
