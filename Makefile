@@ -52,7 +52,7 @@ staticcheck: go
 
 bench: go ## measure, and print a table of measured against allowed
 	@mkdir -p out
-	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -count $(BENCHCOUNT) ./sim/bench ./sim/lab > out/bench.txt || { cat out/bench.txt; exit 1; }
+	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -count $(BENCHCOUNT) ./sim/bench ./sim/lab ./sim/hcn > out/bench.txt || { cat out/bench.txt; exit 1; }
 	@$(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -count $(BENCHCOUNT) ./sim/replay ./conformance/check >> out/bench.txt || { cat out/bench.txt; exit 1; }
 	@$(GO) run ./sim/bench/benchtable < out/bench.txt
 

@@ -30,6 +30,9 @@ var Budgets = []Budget{
 	{"Compile", -1, -1, "all rules of one port from HNS objects"},
 	{"Trace", 20000, -1, "one flow with every step recorded"},
 	{"Endpoints", 2e9, -1, "15,000 endpoints made, 5,000 taken away, HNS chooses the addresses"},
+	{"Calls/query", 50000, -1, "one query of the HNS service over loopback"},
+	{"Calls/four_clients", 50000, -1, "one enumeration, four clients at once"},
+	{"Calls/create_and_delete", 150000, -1, "a namespace made, deleted and closed: three calls"},
 	{"CheckThousand", 5e9, -1, "a thousand manifests held against the support matrix"},
 	{"LoadLedger", -1, -1, "the claims as every command reads them"},
 }
