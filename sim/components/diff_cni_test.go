@@ -184,9 +184,7 @@ type diff struct {
 	// The real side.
 	real    *Node
 	service *hcn.Service
-	binary  string
-	config  map[string]any  // of the binary, without what the runtime adds
-	passed  map[string]bool // the capabilities
+	program NetConf
 	netns   map[string]string
 	running map[string]bool
 	added   bool // there was an ADD
@@ -215,9 +213,14 @@ func newDiff(t *testing.T, host *Host, build string, conf diffConf, api int, plu
 		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
 		DNSIP: netip.MustParseAddr("10.96.0.10"), Domain: "cluster.local", Nodes: []*kube.Node{other, d.node},
 	}
-	text := d.configure()
+	options := d.options(d.configure())
+	program, err := cni.NewBinary(options, d.node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.program = NetConf(*program)
 	d.hns = hns.NewService(b, hns.Options{Node: "win1", ManagementIP: d.node.Address})
-	d.model = d.newModel(text)
+	d.model = d.newModel(options)
 	if _, err := d.model.Prepare(d.cluster, d.node, d.hns); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +228,7 @@ func newDiff(t *testing.T, host *Host, build string, conf diffConf, api int, plu
 	// The network is there as flanneld or the start script leaves it: the real
 	// plugins only look for it.
 	real := hns.NewService(b, hns.Options{Node: "win1", ManagementIP: d.node.Address})
-	if _, err := d.newModel(text).Prepare(d.cluster, d.node, real); err != nil {
+	if _, err := d.newModel(options).Prepare(d.cluster, d.node, real); err != nil {
 		t.Fatal(err)
 	}
 	d.service = hcn.New(real, hcn.Options{})
@@ -242,9 +245,7 @@ func newDiff(t *testing.T, host *Host, build string, conf diffConf, api int, plu
 	return d
 }
 
-// configure returns the file as the model reads it, and sets what the binary
-// gets: for flannel the delegate's configuration as flannel's plugin makes it
-// (flannel-io/cni-plugin flannel_windows.go doCmdAdd).
+// configure returns the file of the node, with what the test sets.
 func (d *diff) configure() []byte {
 	d.t.Helper()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "fixtures", "cni", d.conf.file))
@@ -267,21 +268,6 @@ func (d *diff) configure() []byte {
 	text, err := json.Marshal(file)
 	if err != nil {
 		d.t.Fatal(err)
-	}
-	d.binary = body["type"].(string)
-	d.passed = map[string]bool{}
-	caps, _ := file["capabilities"].(map[string]any)
-	for name, on := range caps {
-		d.passed[name] = on == true
-	}
-	d.config = maps.Clone(body)
-	d.config["name"], d.config["cniVersion"] = file["name"], file["cniVersion"]
-	// Start scripts and flannel write the node's prefix into ipam.
-	// The nodes share a disk, so each has its own folder for host-local.
-	d.config["ipam"] = map[string]any{"type": "host-local", "subnet": d.node.PodCIDRs[0].String(),
-		"dataDir": fmt.Sprintf(`C:\cni\%s-%s-v%d`, d.plugins.version, d.conf.name, d.api)}
-	if file["type"] == "flannel" {
-		d.config["ipMasq"], d.config["ipMasqNetwork"] = true, "10.244.0.0/16"
 	}
 	return text
 }
@@ -328,7 +314,8 @@ func convertPolicies(body map[string]any, api int) {
 // the first pod, on overlay networks.
 var sourceVIP = netip.MustParseAddr("10.244.1.2")
 
-func (d *diff) newModel(text []byte) cni.Plugin {
+// options are those of the model; what the program is given follows from them, too.
+func (d *diff) options(text []byte) cni.Options {
 	d.t.Helper()
 	o := cni.Options{Reserved: []netip.Addr{sourceVIP}}
 	var err error
@@ -350,6 +337,11 @@ func (d *diff) newModel(text []byte) cni.Plugin {
 			d.t.Fatal(err)
 		}
 	}
+	return o
+}
+
+func (d *diff) newModel(o cni.Options) cni.Plugin {
+	d.t.Helper()
 	p, err := cni.New(o)
 	if err != nil {
 		d.t.Fatal(err)
@@ -376,27 +368,8 @@ func (d *diff) pod(name string) *kube.Pod {
 // call calls the plugin for a pod as containerd and dockershim do.
 func (d *diff) call(command, pod string) ([]byte, error) {
 	d.t.Helper()
-	p, conf := d.pod(pod), maps.Clone(d.config)
-	runtime := map[string]any{}
-	if d.passed["portMappings"] && len(p.HostPorts) > 0 {
-		var list []any
-		for _, hp := range p.HostPorts {
-			m := map[string]any{"hostPort": hp.HostPort, "containerPort": hp.Container, "protocol": strings.ToLower(hp.Proto.String()), "hostIP": ""}
-			if hp.HostIP.IsValid() {
-				m["hostIP"] = hp.HostIP.String()
-			}
-			list = append(list, m)
-		}
-		runtime["portMappings"] = list
-	}
-	if d.passed["dns"] {
-		// What the kubelet gives a pod with dnsPolicy ClusterFirst.
-		runtime["dns"] = map[string]any{"servers": []string{"10.96.0.10"}, "searches": []string{"default.svc.cluster.local", "svc.cluster.local", "cluster.local"}}
-	}
-	if len(runtime) > 0 {
-		conf["runtimeConfig"] = runtime
-	}
-	text, err := json.Marshal(conf)
+	dns := cni.KubeletDNS(d.cluster, d.pod(pod))
+	text, err := d.real.runtimeConfig(d.program, d.pod(pod), DNS{Servers: dns.Nameservers, Searches: dns.Search})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -417,15 +390,15 @@ func (d *diff) call(command, pod string) ([]byte, error) {
 		}
 	}
 	return d.real.CNI(d.ctx, CNI{
-		Plugins: d.plugins.Binaries, Plugin: d.binary, Command: command, ContainerID: containerID(pod), NetNS: netns, IfName: "eth0",
+		Plugins: d.plugins.Binaries, Plugin: d.program.Program, Command: command, ContainerID: containerID(pod), NetNS: netns, IfName: "eth0",
 		Args: "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=" + pod, Config: text,
 	})
 }
 
 // run does the same on both sides and compares after every step.
 func (d *diff) run() {
-	if d.binary == "win-overlay" {
-		text, _ := json.Marshal(d.config)
+	if d.program.Program == "win-overlay" {
+		text, _ := d.real.runtimeConfig(d.program, &kube.Pod{}, DNS{})
 		out, err := d.real.CNI(d.ctx, CNI{Plugins: d.plugins.Binaries, Plugin: "host-local", Command: "ADD", ContainerID: "source-vip", NetNS: "none", IfName: "source-vip", Config: text})
 		if err != nil || !bytes.Contains(out, []byte(sourceVIP.String())) {
 			d.t.Fatalf("the source VIP: %v: %s", err, out)
@@ -457,15 +430,15 @@ func (d *diff) words() {
 	if err == nil {
 		err = json.Unmarshal(out, &v)
 	}
-	if err != nil || !slices.Contains(v.SupportedVersions, fmt.Sprint(d.config["cniVersion"])) {
+	if err != nil || !slices.Contains(v.SupportedVersions, fmt.Sprint(d.program.Config["cniVersion"])) {
 		d.t.Errorf("VERSION: %v: %s", err, out)
 	}
 	var refusal *CNIError
 	if _, err := d.call("CHECK", "x"); !errors.As(err, &refusal) || !strings.Contains(refusal.Msg, "does not allow CHECK") {
-		d.t.Errorf("CHECK with version %s: %v", d.config["cniVersion"], err)
+		d.t.Errorf("CHECK with version %s: %v", d.program.Config["cniVersion"], err)
 	}
-	old := d.config["cniVersion"]
-	d.config["cniVersion"] = "1.0.0"
+	old := d.program.Config["cniVersion"]
+	d.program.Config["cniVersion"] = "1.0.0"
 	switch out, err := d.call("CHECK", "x"); {
 	case d.plugins.before(1, 0):
 		if !errors.As(err, &refusal) || !strings.Contains(refusal.Msg, "plugin version does not allow CHECK") {
@@ -474,7 +447,7 @@ func (d *diff) words() {
 	case err != nil || len(out) != 0:
 		d.t.Errorf("CHECK with version 1.0.0 for a pod that is not there: %v: %s", err, out)
 	}
-	d.config["cniVersion"] = old
+	d.program.Config["cniVersion"] = old
 }
 
 func (d *diff) addBoth(pod string) (real, model []string) {
@@ -482,7 +455,7 @@ func (d *diff) addBoth(pod string) (real, model []string) {
 	running := d.running[pod]
 	out, err := d.call("ADD", pod)
 	var refusal *CNIError
-	if d.binary == "win-bridge" && !d.added {
+	if d.program.Program == "win-bridge" && !d.added {
 		// host-local gives .2 first, which the node's own endpoint has. HNS refuses
 		// it, the runtime tries again, and host-local goes on with the next. The
 		// model passes over it (cni.FactReservedTwo).
