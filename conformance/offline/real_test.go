@@ -48,8 +48,8 @@ func TestRealComponents(t *testing.T) {
 		for _, k := range c.Checks {
 			checks[k.Level]++
 		}
-		if c.Apart() {
-			t.Errorf("%s in %s: %+v", c.Claim, c.Setting, c.Checks)
+		for _, pair := range c.Apart() {
+			t.Errorf("%s in %s: %+v", c.Claim, c.Setting, pair)
 		}
 	}
 	t.Logf("%s; checks: %v; %d fields of HNS objects compared", strings.Join(programs, ", "), checks, objects)
@@ -183,5 +183,23 @@ func TestObjectsApart(t *testing.T) {
 	want := []result.ObjectDifference{{Node: "win1", Only: result.Components, Line: "endpoint client_cbr0: Dns.Domain = x.test"}}
 	if !slices.Equal(d, want) {
 		t.Errorf("apart: %v", d)
+	}
+}
+
+// A lab whose objects come from a dump has nothing for a program to do: its flows are
+// the model's, once.
+func TestNothingForPrograms(t *testing.T) {
+	winetest.Need(t)
+	paths := []string{"../../fixtures/incidents/106-flannel-network-of-a-thread.yaml"}
+	model, err := Run(t.Context(), Options{Paths: paths, Components: lab.Model})
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := Run(t.Context(), Options{Paths: paths, Components: Both})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(model.Flows) == 0 || len(both.Flows) != len(model.Flows) || both.Flows[0].Level != result.Model {
+		t.Errorf("%d flows with the models, %d with both", len(model.Flows), len(both.Flows))
 	}
 }

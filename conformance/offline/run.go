@@ -297,6 +297,9 @@ func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.P
 		j.err = err
 		return
 	}
+	if j.model != nil && len(c.Components) == 0 {
+		return // no program had anything to do: all would be the model's once more
+	}
 	j.traces = map[string]*trace.Trace{}
 	j.column = column(c)
 	j.level = result.Model

@@ -61,7 +61,7 @@ func (v *view) components(doc *result.Document) {
 					row.Checks++
 				}
 			}
-			if c.Apart() {
+			if len(c.Apart()) > 0 {
 				row.Apart++
 				row.Cells = append(row.Cells, place{Link: link(c.Claim, c.Setting), Label: clean.Line(c.Claim)})
 			}

@@ -40,7 +40,7 @@ func Summarise(doc *Document) {
 	}
 	for _, c := range doc.Cells {
 		s.Outcomes[c.Outcome]++
-		if c.Apart() {
+		if len(c.Apart()) > 0 {
 			s.Apart++
 			s.AsExpected = false
 		}
@@ -75,20 +75,23 @@ func Summarise(doc *Document) {
 	doc.Summary = s
 }
 
-// Apart reports whether two levels of evidence do not say the same: a check that both
-// made has another result.
-func (c *Cell) Apart() bool {
-	first := map[string]Check{}
+// Apart lists the checks that two levels of evidence have made with another result,
+// in pairs: that of the level which comes first in the cell, and the other one.
+func (c *Cell) Apart() [][2]Check {
+	type question struct{ what, expect string }
+	first := map[question]Check{}
+	var pairs [][2]Check
 	for _, k := range c.Checks {
 		k.Level = cmp.Or(k.Level, Model)
-		f, ok := first[k.What]
+		q := question{k.What, k.Expect}
+		f, ok := first[q]
 		if !ok {
-			first[k.What] = k
+			first[q] = k
 		} else if f.Level != k.Level && (f.Got != k.Got || f.Reason != k.Reason || f.Pass != k.Pass) {
-			return true
+			pairs = append(pairs, [2]Check{f, k})
 		}
 	}
-	return false
+	return pairs
 }
 
 // Add puts the checks of another level of evidence beside those of the cell. The

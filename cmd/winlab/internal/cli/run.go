@@ -151,8 +151,9 @@ func differences(doc *result.Document) []difference {
 		ds = append(ds, difference{what, k.What, k.Expect, k.Got, k.Reason, k.Summary, k.Command})
 	}
 	for _, c := range doc.Cells {
-		if c.Apart() {
-			ds = append(ds, apart(c)...)
+		for _, pair := range c.Apart() {
+			m, k := pair[0], pair[1]
+			ds = append(ds, difference{c.Claim + " in " + c.Setting + ", level " + string(k.Level), k.What, m.Got + ", as at level " + string(m.Level), k.Got, k.Reason, k.Summary, k.Command})
 		}
 		if c.Outcome != result.Differs && c.Outcome != result.Failed {
 			continue
@@ -180,20 +181,6 @@ func differences(doc *result.Document) []difference {
 				what += " " + f.Variant
 			}
 			add(what, f.Check)
-		}
-	}
-	return ds
-}
-
-// apart lists the checks of a cell that come out differently with real components
-// and with their models.
-func apart(c result.Cell) []difference {
-	var ds []difference
-	for _, k := range c.Checks {
-		for _, m := range c.Checks {
-			if k.Level == result.Components && m.Level == result.Model && k.What == m.What && (k.Got != m.Got || k.Reason != m.Reason || k.Pass != m.Pass) {
-				ds = append(ds, difference{c.Claim + " in " + c.Setting + ", real components", k.What, m.Got + ", as with the models", k.Got, k.Reason, k.Summary, k.Command})
-			}
 		}
 	}
 	return ds
