@@ -55,14 +55,23 @@ func (e *CNIError) notStarted() bool {
 	return strings.Contains(text, "fork/exec") && strings.Contains(text, "Internal error.")
 }
 
+// errSilent says that a program failed without a word. A plugin always writes why it
+// fails (CNI specification 1.1.0, section 5); so it was Wine that did not start it.
+var errSilent = errors.New("ended without a word; Wine has not started it")
+
+// starts is how often a program is started that Wine does not start.
+const starts = 3
+
 // CNI calls a plugin and returns its result, a JSON document, or nothing where the
 // command has none. A refusal of the plugin is a [*CNIError]. Where Wine did not start
-// a plugin's own plugin, it calls once more.
-func (n *Node) CNI(ctx context.Context, c CNI) ([]byte, error) {
-	out, err := n.cni(ctx, c)
-	var refusal *CNIError
-	if errors.As(err, &refusal) && refusal.notStarted() {
-		return n.cni(ctx, c)
+// the plugin, or the plugin's own plugin, it calls again.
+func (n *Node) CNI(ctx context.Context, c CNI) (out []byte, err error) {
+	for range starts {
+		out, err = n.cni(ctx, c)
+		var refusal *CNIError
+		if !errors.Is(err, errSilent) && !(errors.As(err, &refusal) && refusal.notStarted()) {
+			break
+		}
 	}
 	return out, err
 }
@@ -84,6 +93,9 @@ func (n *Node) cni(ctx context.Context, c CNI) ([]byte, error) {
 	}
 	if r.Code == 0 {
 		return []byte(r.Stdout), nil
+	}
+	if r.Stdout == "" && r.Stderr == "" {
+		return nil, fmt.Errorf("%s %s (code %d): %w", c.Plugin, c.Command, r.Code, errSilent)
 	}
 	refusal := &CNIError{Plugin: c.Plugin, Command: c.Command}
 	if err := json.Unmarshal([]byte(r.Stdout), refusal); err != nil || refusal.Code == 0 && refusal.Msg == "" {
