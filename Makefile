@@ -34,7 +34,7 @@ install: go ## install winlab into GOBIN
 	$(GO) install ./cmd/winlab
 
 test: lint wine ## format, vet, staticcheck and all tests, those with real Windows programs too
-	@$(GO) run ./sim/wine/winbuild -if-wine fixtures/windows-binaries/*/
+	@$(GO) run ./sim/real/wine/winbuild -if-wine fixtures/windows-binaries/*/
 	$(GO) test -timeout 40m ./...
 
 lint: fmt vet staticcheck ## format, vet and staticcheck only
@@ -52,9 +52,9 @@ staticcheck: go
 
 bench: go ## measure, and print a table of measured against allowed
 	@mkdir -p out
-	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -count $(BENCHCOUNT) ./sim/bench ./sim/lab ./sim/hcn > out/bench.txt || { cat out/bench.txt; exit 1; }
-	@$(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -count $(BENCHCOUNT) ./sim/replay ./conformance/check >> out/bench.txt || { cat out/bench.txt; exit 1; }
-	@$(GO) run ./sim/bench/benchtable < out/bench.txt
+	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -count $(BENCHCOUNT) ./internal/bench ./sim/lab ./sim/windows/hcn > out/bench.txt || { cat out/bench.txt; exit 1; }
+	@$(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -count $(BENCHCOUNT) ./sim/lab/replay ./conformance/check >> out/bench.txt || { cat out/bench.txt; exit 1; }
+	@$(GO) run ./internal/bench/benchtable < out/bench.txt
 
 fuzz: go ## run every fuzz target for FUZZTIME (60s), one after another
 	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
@@ -68,10 +68,10 @@ e2e: ## the suites for clusters (not part of this version)
 	@echo "make e2e: the suites for clusters are a module of their own, conformance/e2e, which is not part of this version yet" >&2; exit 2
 
 wine: ## install Wine and mingw where that can be done (Debian, Ubuntu)
-	@sim/wine/install.sh
+	@sim/real/wine/install.sh
 
 windows-binaries: go ## build the pinned Windows binaries into the cache (or take them from it)
-	@$(GO) run ./sim/wine/winbuild fixtures/windows-binaries/*/
+	@$(GO) run ./sim/real/wine/winbuild fixtures/windows-binaries/*/
 
 dlls: go ## build the DLLs through which Windows programs reach winlab's HNS into out/dlls
 	@mkdir -p out/dlls

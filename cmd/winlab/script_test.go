@@ -20,11 +20,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/winlab-dev/winlab/cmd/winlab/internal/cli"
-	"github.com/winlab-dev/winlab/sim/capture"
-	"github.com/winlab-dev/winlab/sim/components"
-	"github.com/winlab-dev/winlab/sim/packet"
-	"github.com/winlab-dev/winlab/sim/replay/replaytest"
-	"github.com/winlab-dev/winlab/sim/wine"
+	"github.com/winlab-dev/winlab/internal/capture"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/lab/replay/replaytest"
+	"github.com/winlab-dev/winlab/sim/real/components"
+	"github.com/winlab-dev/winlab/sim/real/wine"
 )
 
 var update = flag.Bool("update", false, "write what the program prints into the scripts and docs/cli.md")

@@ -16,7 +16,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/conformance/source"
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // types are the API types in which fields of a subject stand.

@@ -18,7 +18,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/nodeconf"
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // Input is one file to check.

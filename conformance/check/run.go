@@ -17,8 +17,8 @@ import (
 	"github.com/winlab-dev/winlab/conformance/nodeconf"
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/reports/findings"
-	"github.com/winlab-dev/winlab/sim/strict"
 )
 
 // Options say how to check.

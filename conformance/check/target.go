@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // Choice is what somebody asks for on a command line. Empty fields take the

@@ -1,6 +1,6 @@
 package claims
 
-import "github.com/winlab-dev/winlab/sim/strict"
+import "github.com/winlab-dev/winlab/internal/strict"
 
 // Mistake is one thing that is wrong with the ledger, Mistakes all that was
 // found in the order of files and lines.

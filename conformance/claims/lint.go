@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // Statuses are the words that Support.Status may be.

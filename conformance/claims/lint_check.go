@@ -10,7 +10,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/trace"
 
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 func (n *linter) check(k *Check, say func(string, ...any)) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 var placeholder = regexp.MustCompile(`\{([A-Za-z][A-Za-z0-9-]*)\}`)

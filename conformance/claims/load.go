@@ -18,7 +18,7 @@ import (
 
 	"github.com/winlab-dev/winlab/reports/result"
 
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 //go:embed data/*.yaml

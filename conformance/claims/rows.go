@@ -12,8 +12,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/reports/result"
-	"github.com/winlab-dev/winlab/sim/strict"
 )
 
 //go:embed rows/*.yaml

@@ -106,7 +106,7 @@ type Resources struct {
 	Kubelet string `yaml:"kubelet,omitempty"`
 	// Container are the resources of one container: {limits.cpu: 500m}.
 	Container map[string]string `yaml:"container,omitempty"`
-	// Want is what comes out, by the names of sim/resources: allocatable.cpu,
+	// Want is what comes out, by the names of sim/kube/resources: allocatable.cpu,
 	// allocatable.memory, cpu.maximum, cpu.shares, evicts.memory, ...
 	Want map[string]string `yaml:"want"`
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
-	"github.com/winlab-dev/winlab/sim/schedule"
+	"github.com/winlab-dev/winlab/sim/kube/schedule"
 )
 
 // imageTests are the conditions on the images of pods.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // Pod is a Pod or the pod template of a workload: the Value of subjects "pod".

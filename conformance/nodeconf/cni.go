@@ -10,7 +10,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
-	"github.com/winlab-dev/winlab/sim/cni"
+	"github.com/winlab-dev/winlab/sim/kube/cni"
 )
 
 // CNI is the typed form of a subject "cni".
@@ -24,7 +24,7 @@ type CNI struct {
 	// ListVersion is the cniVersion of the file.
 	ListVersion string
 	// Refused are the problems for which the plugin refuses the file, Ignored
-	// what it passes over, as sim/cni reads it.
+	// what it passes over, as sim/kube/cni reads it.
 	Refused, Ignored []Problem
 }
 
@@ -139,7 +139,7 @@ func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Proble
 		}
 	}
 	if _, known := pluginNetworks[c.Type]; !known || strings.ContainsAny(s.text, "$<") {
-		// What sim/cni says about a plugin that it does not model is no finding, nor
+		// What sim/kube/cni says about a plugin that it does not model is no finding, nor
 		// what a script still has to fill in.
 		c.Refused, c.Ignored = nil, nil
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 //go:embed flags.txt

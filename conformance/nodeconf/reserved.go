@@ -8,7 +8,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
-	"github.com/winlab-dev/winlab/sim/resources"
+	"github.com/winlab-dev/winlab/sim/kube/resources"
 )
 
 // reservedTests are about what a kubelet keeps for the host.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // maxSize bounds a file in bytes: configurations of a node have kilobytes, and

@@ -12,7 +12,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // componentKinds are the configuration files of the components.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/nodeconf"
 	"github.com/winlab-dev/winlab/conformance/subject"
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // maxConf is the size up to which a file may be configuration or command lines;

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/subject"
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // Node is what a folder says about a node. Every list is in the order of files

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/winlab-dev/winlab/reports/result"
-	"github.com/winlab-dev/winlab/sim/components"
-	"github.com/winlab-dev/winlab/sim/hns"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/real/components"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // objects are what the HNS of a cluster's nodes holds.

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/winlab-dev/winlab/reports/result"
-	"github.com/winlab-dev/winlab/sim/components"
-	"github.com/winlab-dev/winlab/sim/kubeproxy"
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/wine/winetest"
+	"github.com/winlab-dev/winlab/sim/real/components"
+	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 )
 
 // In every design and version of the labs whose programs are pinned, the real plugin

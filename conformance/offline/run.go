@@ -14,10 +14,10 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/reports/result"
-	"github.com/winlab-dev/winlab/sim/components"
-	"github.com/winlab-dev/winlab/sim/evidence"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // Event tells how far a run is.

@@ -14,7 +14,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/nodedump"
 	"github.com/winlab-dev/winlab/conformance/placement"
 	"github.com/winlab-dev/winlab/reports/result"
-	"github.com/winlab-dev/winlab/sim/resources"
+	"github.com/winlab-dev/winlab/sim/kube/resources"
 )
 
 // Statics tries every check of the ledger that needs no lab: rules on their

@@ -9,7 +9,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/reports/result"
-	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 )
 
 // frame is one frame as it left a machine.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
-	"github.com/winlab-dev/winlab/sim/schedule"
+	"github.com/winlab-dev/winlab/sim/kube/schedule"
 )
 
 // The labels that the kubelet sets (kubernetes: pkg/kubelet/kubelet_node_status.go,

@@ -23,7 +23,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/conformance/manifest"
-	"github.com/winlab-dev/winlab/sim/schedule"
+	"github.com/winlab-dev/winlab/sim/kube/schedule"
 )
 
 // Evaluate places the pod of p on its nodes in Kubernetes of a version, "1.20"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/conformance/manifest"
-	"github.com/winlab-dev/winlab/sim/schedule"
+	"github.com/winlab-dev/winlab/sim/kube/schedule"
 )
 
 // The tests bring their own images: what is known of real ones is tested where

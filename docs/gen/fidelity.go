@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/winlab-dev/winlab/sim/evidence"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // note heads every generated page.

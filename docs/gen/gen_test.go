@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/winlab-dev/winlab/sim/evidence"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 const root = "../.."
@@ -63,7 +63,7 @@ func TestEveryDeclaredFactIsListed(t *testing.T) {
 }
 
 // factID returns the identifier in a call of evidence.New or evidence.NewParam.
-// Identifiers that are computed are those of sim/windows, whose table is tested there.
+// Identifiers that are computed are those of sim/windows/builds, whose table is tested there.
 func factID(n ast.Node) (string, bool) {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {

@@ -15,24 +15,24 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/winlab-dev/winlab/sim/evidence"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 
 	// Packages that register facts. lab brings most of them; the list is
 	// complete so that a change of lab's imports loses none.
-	_ "github.com/winlab-dev/winlab/sim/cni"
-	_ "github.com/winlab-dev/winlab/sim/dns"
-	_ "github.com/winlab-dev/winlab/sim/fabric"
-	_ "github.com/winlab-dev/winlab/sim/hcn"
-	_ "github.com/winlab-dev/winlab/sim/hns"
-	_ "github.com/winlab-dev/winlab/sim/host"
-	_ "github.com/winlab-dev/winlab/sim/kubeproxy"
-	_ "github.com/winlab-dev/winlab/sim/node"
-	_ "github.com/winlab-dev/winlab/sim/ovs"
-	_ "github.com/winlab-dev/winlab/sim/vfp"
-	_ "github.com/winlab-dev/winlab/sim/windows"
-	_ "github.com/winlab-dev/winlab/sim/wire"
+	_ "github.com/winlab-dev/winlab/sim/dataplane/fabric"
+	_ "github.com/winlab-dev/winlab/sim/dataplane/host"
+	_ "github.com/winlab-dev/winlab/sim/dataplane/ovs"
+	_ "github.com/winlab-dev/winlab/sim/dataplane/vfp"
+	_ "github.com/winlab-dev/winlab/sim/dataplane/wire"
+	_ "github.com/winlab-dev/winlab/sim/kube/cni"
+	_ "github.com/winlab-dev/winlab/sim/kube/dns"
+	_ "github.com/winlab-dev/winlab/sim/kube/kubeproxy"
+	_ "github.com/winlab-dev/winlab/sim/windows/builds"
+	_ "github.com/winlab-dev/winlab/sim/windows/hcn"
+	_ "github.com/winlab-dev/winlab/sim/windows/hns"
+	_ "github.com/winlab-dev/winlab/sim/windows/node"
 )
 
 // pages maps a file under docs/ to its text.

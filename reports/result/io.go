@@ -9,8 +9,8 @@ import (
 	"io"
 	"maps"
 
-	"github.com/winlab-dev/winlab/sim/evidence"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // JSONSchema is the JSON Schema (2020-12) of [Document].

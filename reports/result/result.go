@@ -5,8 +5,8 @@
 package result
 
 import (
-	"github.com/winlab-dev/winlab/sim/evidence"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // Schema names the version of the document's JSON form.

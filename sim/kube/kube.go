@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
-	"github.com/winlab-dev/winlab/sim/windows"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
 // Version is a Kubernetes minor version.
@@ -62,7 +62,7 @@ func (c *Cluster) Node(name string) *Node {
 type Node struct {
 	Name string
 	// Windows is nil on a Linux node.
-	Windows *windows.Build
+	Windows *builds.Build
 	// Address is the node's address (InternalIP, management IP) and Subnet the
 	// network that it is in; Gateway its default gateway.
 	Address netip.Addr

@@ -11,21 +11,21 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/winlab-dev/winlab/sim/cni"
-	"github.com/winlab-dev/winlab/sim/components"
-	"github.com/winlab-dev/winlab/sim/dns"
-	"github.com/winlab-dev/winlab/sim/evidence"
-	"github.com/winlab-dev/winlab/sim/hns"
-	"github.com/winlab-dev/winlab/sim/host"
+	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/ovs"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/kubeproxy"
-	"github.com/winlab-dev/winlab/sim/node"
-	"github.com/winlab-dev/winlab/sim/ovs"
-	"github.com/winlab-dev/winlab/sim/packet"
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/sim/kube/cni"
+	"github.com/winlab-dev/winlab/sim/kube/dns"
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
+	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/trace"
-	"github.com/winlab-dev/winlab/sim/windows"
-	"github.com/winlab-dev/winlab/sim/wire"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+	"github.com/winlab-dev/winlab/sim/windows/node"
 )
 
 var factNoUDP15 = evidence.New("lab.container-udp-1.5", evidence.Stated,
@@ -210,11 +210,11 @@ func (b *builder) cluster() error {
 			k.Address6 = mustAddr(n.IPv6Address)
 		}
 		if n.OS == "windows" {
-			v, err := windows.Parse(n.Build)
+			v, err := builds.Parse(n.Build)
 			if err != nil {
 				return err
 			}
-			if k.Windows, err = windows.Lookup(v); err != nil {
+			if k.Windows, err = builds.Lookup(v); err != nil {
 				return err
 			}
 			if len(n.Quirks) > 0 {

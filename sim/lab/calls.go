@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/winlab-dev/winlab/sim/hns"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // hnsCalls makes the lab's own calls to HNS, after plugin and proxy.

@@ -11,20 +11,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/winlab-dev/winlab/sim/cni"
-	"github.com/winlab-dev/winlab/sim/components"
-	"github.com/winlab-dev/winlab/sim/components/apiserver"
-	"github.com/winlab-dev/winlab/sim/hcn"
-	"github.com/winlab-dev/winlab/sim/hns"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/kubeproxy"
-	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/kube/cni"
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
+	"github.com/winlab-dev/winlab/sim/real/components"
+	"github.com/winlab-dev/winlab/sim/real/components/apiserver"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/hcn"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // What runs in the place of a plugin and of kube-proxy on Windows nodes.
 const (
-	Model = "model" // the models of sim/cni and sim/kubeproxy
+	Model = "model" // the models of sim/kube/cni and sim/kube/kubeproxy
 	Real  = "real"  // the programs themselves, under Wine
 )
 

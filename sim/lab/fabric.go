@@ -3,12 +3,12 @@ package lab
 import (
 	"net/netip"
 
-	"github.com/winlab-dev/winlab/sim/fabric"
-	"github.com/winlab-dev/winlab/sim/host"
-	"github.com/winlab-dev/winlab/sim/node"
-	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/fabric"
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
-	"github.com/winlab-dev/winlab/sim/wire"
+	"github.com/winlab-dev/winlab/sim/windows/node"
 )
 
 // fabric builds segments and routers.

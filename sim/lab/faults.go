@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/winlab-dev/winlab/sim/node"
-	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/windows/node"
 )
 
 // breaks is the question that a node asks for every rule of a pod's port: is it

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/winlab-dev/winlab/sim/dns"
+	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 

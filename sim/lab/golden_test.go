@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/sim/evidence"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // shortTrace is a trace without frames, defaults and the words that change with

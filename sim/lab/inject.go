@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/winlab-dev/winlab/sim/host"
-	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
-	"github.com/winlab-dev/winlab/sim/wire"
 )
 
 // Injector puts frames of somebody else's making into a cluster and watches

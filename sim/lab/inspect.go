@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/winlab-dev/winlab/sim/hns"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // Info names the cluster as traces do.

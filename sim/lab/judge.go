@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/winlab-dev/winlab/sim/evidence"
-	"github.com/winlab-dev/winlab/sim/host"
-	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
-	"github.com/winlab-dev/winlab/sim/wire"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // classify reads the verdict off the end of a path. It looks at what happened

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
 
+	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/packet"
-	"github.com/winlab-dev/winlab/sim/strict"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 

@@ -1,6 +1,6 @@
 package lab
 
-import "github.com/winlab-dev/winlab/sim/ovs"
+import "github.com/winlab-dev/winlab/sim/dataplane/ovs"
 
 // Param is a behaviour that no source decides.
 type Param struct {

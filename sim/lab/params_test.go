@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/sim/evidence"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // TestFactsNameParametersThatExist: a fact that names a parameter names one

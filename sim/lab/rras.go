@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/winlab-dev/winlab/sim/evidence"
-	"github.com/winlab-dev/winlab/sim/hns"
-	"github.com/winlab-dev/winlab/sim/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/node"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+	"github.com/winlab-dev/winlab/sim/windows/node"
 )
 
 // The Kubernetes 1.5 design without a plugin: two adapters, a transparent

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/winlab-dev/winlab/sim/dns"
-	"github.com/winlab-dev/winlab/sim/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/trace"
-	"github.com/winlab-dev/winlab/sim/windows"
-	"github.com/winlab-dev/winlab/sim/wire"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
 // Request is a flow to trace.
@@ -334,7 +334,7 @@ func (c *Cluster) destination(t Target, r Request) (end, error) {
 // where the build has shared network namespaces; before, each has its own.
 func (c *Cluster) container(from end) *host.Stack {
 	n := c.Kube.Node(from.node)
-	if n == nil || n.Windows == nil || n.Windows.Has(windows.SharedNetworkNamespace) || !strings.HasPrefix(from.stack.Object, "pod/") {
+	if n == nil || n.Windows == nil || n.Windows.Has(builds.SharedNetworkNamespace) || !strings.HasPrefix(from.stack.Object, "pod/") {
 		return from.stack
 	}
 	return &host.Stack{Place: from.stack.Place, Object: from.stack.Object + " (another container)", Windows: true, Refuse: from.stack.Refuse}

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/packet"
 )
 
 // Target is an end of a flow as a user writes it.

@@ -9,9 +9,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/strict"
-	"github.com/winlab-dev/winlab/sim/windows"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
 // Plugins are the network plugins a lab can name.
@@ -177,9 +177,9 @@ func (v *validator) prefix(path []any, text string) {
 }
 
 func (v *validator) build(path []any, text string) {
-	ver, err := windows.Parse(text)
+	ver, err := builds.Parse(text)
 	if err == nil {
-		_, err = windows.Lookup(ver)
+		_, err = builds.Lookup(ver)
 	}
 	if err != nil {
 		v.add(path, "%v", err)
@@ -277,7 +277,7 @@ func (v *validator) nodes(s *Spec) {
 			v.add(sub(at, "build"), "a Linux node has no Windows build")
 		}
 		for j, q := range n.Quirks {
-			v.oneOf(sub(at, "quirks", j), "quirk", q, windows.QuirkIDs())
+			v.oneOf(sub(at, "quirks", j), "quirk", q, builds.QuirkIDs())
 		}
 		v.addr(sub(at, "address"), n.Address)
 		if other, ok := addrs[n.Address]; ok {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/winlab-dev/winlab/sim/dns"
-	"github.com/winlab-dev/winlab/sim/strict"
+	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/winlab-dev/winlab/sim/capture"
-	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/internal/capture"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 )
 
 // These tests read the bytes of every frame on the wires between machines: what

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/winlab-dev/winlab/reports/result"
-	"github.com/winlab-dev/winlab/sim/evidence"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // staticSpec is a claim that needs no lab, with its checks.
@@ -112,9 +112,9 @@ func addStatics(doc *result.Document) {
 // systems are in three groups, as documents describe them.
 var systems = []result.System{
 	{Number: 2, ID: "rras-l3", Group: "Network designs", Title: "Host routing with RRAS (1.5)", Text: "Windows nodes with two network cards forward between them.", Claims: []string{"rras-forwarding", "ovs-udp"}, Designs: []string{"ovs-l3"}, Missing: "The second card of a node."},
-	{Number: 3, ID: "l2bridge-hostgw", Group: "Network designs", Title: "flannel host-gw on l2bridge", Text: "Routes on every host lead to the pods of the others.", Claims: []string{"pod-to-pod-same-node", "pod-to-pod-cross-node", "ping-outside", "driver-mac", "hairpin", "clusterip-split", "max-endpoints"}, Designs: []string{"l2bridge-flannel-host-gw"}, Code: []string{"sim/cni", "sim/hns"}},
-	{Number: 8, ID: "overlay-flannel", Group: "Network designs", Title: "flannel VXLAN on overlay", Text: "Frames between nodes are in a tunnel.", Claims: []string{"pod-to-node", "clusterip-split", "ping-outside", "driver-vxlan", "trouble-source-vip"}, Designs: []string{"overlay-flannel-vxlan"}, Code: []string{"sim/cni"}},
+	{Number: 3, ID: "l2bridge-hostgw", Group: "Network designs", Title: "flannel host-gw on l2bridge", Text: "Routes on every host lead to the pods of the others.", Claims: []string{"pod-to-pod-same-node", "pod-to-pod-cross-node", "ping-outside", "driver-mac", "hairpin", "clusterip-split", "max-endpoints"}, Designs: []string{"l2bridge-flannel-host-gw"}, Code: []string{"sim/kube/cni", "sim/windows/hns"}},
+	{Number: 8, ID: "overlay-flannel", Group: "Network designs", Title: "flannel VXLAN on overlay", Text: "Frames between nodes are in a tunnel.", Claims: []string{"pod-to-node", "clusterip-split", "ping-outside", "driver-vxlan", "trouble-source-vip"}, Designs: []string{"overlay-flannel-vxlan"}, Code: []string{"sim/kube/cni"}},
 	{Number: 26, ID: "rt-hyperv", Group: "Runtimes", Title: "Hyper-V isolation", Text: "Containers in virtual machines of their own.", Claims: []string{"csi-proxy"}, Missing: "All of it: no model runs a virtual machine."},
-	{Number: 32, ID: "sched", Group: "Models without packets", Title: "Scheduling", Text: "Which node a pod can land on, and why not.", Claims: []string{"windows-build-label", "allocatable"}, Code: []string{"sim/schedule", "sim/resources"}},
+	{Number: 32, ID: "sched", Group: "Models without packets", Title: "Scheduling", Text: "Which node a pod can land on, and why not.", Claims: []string{"windows-build-label", "allocatable"}, Code: []string{"sim/kube/schedule", "sim/kube/resources"}},
 	{Number: 35, ID: "linter", Group: "Models without packets", Title: "Manifests and configuration", Text: "What fields and flags do on Windows.", Claims: []string{"hostnetwork", "readonly-rootfs", "trouble-source-vip"}, Code: []string{"conformance/check"}},
 }

@@ -3,8 +3,8 @@ package text
 import (
 	"fmt"
 
-	"github.com/winlab-dev/winlab/sim/evidence"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // record numbers steps as the simulator does.

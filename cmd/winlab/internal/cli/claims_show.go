@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/reports/result"
-	"github.com/winlab-dev/winlab/sim/strict"
 )
 
 // shown is everything about one claim, in its JSON form.

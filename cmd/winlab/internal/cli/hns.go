@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/winlab-dev/winlab/sim/hcn"
-	"github.com/winlab-dev/winlab/sim/hns"
-	"github.com/winlab-dev/winlab/sim/windows"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/hcn"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // hnsAddress is the environment variable that the DLLs read, too.
@@ -58,20 +58,20 @@ func (f *nodeFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.node, "node", "node", "the node's `name`; ids depend on it")
 	cmd.Flags().StringVar(&f.managementIP, "management-ip", "192.168.1.11", "the node's `address`")
 	cmd.Flags().StringSliceVar(&f.without, "without-quirk", nil, "`bugs` of the build that the node is to be without")
-	fixed(cmd, "build", windows.Names()...)
-	fixed(cmd, "without-quirk", windows.QuirkIDs()...)
+	fixed(cmd, "build", builds.Names()...)
+	fixed(cmd, "without-quirk", builds.QuirkIDs()...)
 }
 
-func (f *nodeFlags) get() (*windows.Build, hns.Options, error) {
+func (f *nodeFlags) get() (*builds.Build, hns.Options, error) {
 	var node hns.Options
 	if f.build == "" {
 		return nil, node, usagef("--build is missing; write for example --build 10.0.17763.1432 or --build 2022")
 	}
-	v, err := windows.Parse(f.build)
+	v, err := builds.Parse(f.build)
 	if err != nil {
 		return nil, node, usageError{fmt.Errorf("--build: %w", err)}
 	}
-	b, err := windows.Lookup(v)
+	b, err := builds.Lookup(v)
 	if err != nil {
 		return nil, node, usageError{fmt.Errorf("--build: %w", err)}
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/reports/clean"
-	"github.com/winlab-dev/winlab/sim/hcn"
-	"github.com/winlab-dev/winlab/sim/hcn/shims"
-	"github.com/winlab-dev/winlab/sim/hns"
+	"github.com/winlab-dev/winlab/sim/windows/hcn"
+	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 func (a *app) hnsCallCmd() *cobra.Command {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/winlab-dev/winlab/sim/hcn"
+	"github.com/winlab-dev/winlab/sim/windows/hcn"
 )
 
 func (a *app) hnsServeCmd() *cobra.Command {

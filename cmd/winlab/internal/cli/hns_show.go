@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/reports/clean"
-	"github.com/winlab-dev/winlab/sim/hcn"
-	"github.com/winlab-dev/winlab/sim/hns"
+	"github.com/winlab-dev/winlab/sim/windows/hcn"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // hnsClient adds --address and connects to the service.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/windows"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
 // labOptions choose a state and versions of a lab.
@@ -101,9 +101,9 @@ func (o *labOptions) setting(s *lab.Spec) (*lab.Setting, error) {
 		t.Kubernetes = o.kubernetes
 	}
 	if o.windows != "" {
-		v, err := windows.Parse(o.windows)
+		v, err := builds.Parse(o.windows)
 		if err == nil {
-			_, err = windows.Lookup(v)
+			_, err = builds.Lookup(v)
 		}
 		if err != nil {
 			return nil, usagef("--windows: %w", err)

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/winlab-dev/winlab/sim/capture"
+	"github.com/winlab-dev/winlab/internal/capture"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/replay"
+	"github.com/winlab-dev/winlab/sim/lab/replay"
 )
 
 func (a *app) replayCmd() *cobra.Command {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/winlab-dev/winlab/sim/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 )
 
 // tuple is a packet in the argument order of `vfpctrl /process-tuples`.

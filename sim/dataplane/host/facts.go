@@ -1,0 +1,34 @@
+package host
+
+import "github.com/winlab-dev/winlab/sim/trace/evidence"
+
+var (
+	factRoute = evidence.New("host.longest-prefix", evidence.Stated,
+		"A stack sends by the route with the longest matching prefix, then the lowest metric.", "RFC 1812 section 5.2.4")
+	factForward = evidence.New("host.forwarding", evidence.Stated,
+		"A stack passes packets on for others only when forwarding is on (RRAS, Set-NetIPInterface -Forwarding, net.ipv4.ip_forward).", "RFC 1812 section 5.3", "Kubernetes 1.5 guide for Windows by L3 routing")
+	factReversePath = evidence.NewParam("linux-reverse-path-filter", "host.reverse-path-filter", evidence.Stated,
+		"With rp_filter 1 a Linux interface drops packets whose source is routed by another interface. Distributions differ in the setting.",
+		"Linux kernel documentation, networking/ip-sysctl, rp_filter")
+	factOwn = evidence.New("host.own-address-inside", evidence.Stated,
+		"A Windows node's packet to its own address is handled inside its stack and never reaches the virtual switch, unless a route sends it there.",
+		"Azure/azure-container-networking#1863")
+	factOwnLinux = evidence.New("host.own-address-linux", evidence.Stated,
+		"A Linux node's packet to its own address stays inside but passes the OUTPUT chain.", "Linux kernel documentation, netfilter")
+	factClosed = evidence.New("host.closed-port", evidence.Stated,
+		"A stack answers a TCP SYN to a closed port with a reset and a UDP datagram with an ICMP port unreachable.", "RFC 9293 section 3.5.2", "RFC 1122 section 4.1.3.1")
+	factSocket = evidence.New("host.socket-match", evidence.Stated,
+		"A program gets only packets that come from the address and port it wrote to; for others the stack resets or drops.", "RFC 9293 section 3.5.2")
+	factICMPError = evidence.New("host.icmp-error-match", evidence.Stated,
+		"A stack hands an ICMP error to the socket whose packet it quotes. Netfilter translates the quote with the connection; VFP translates no ICMP, so behind a translation a Windows socket does not know the quoted packet.",
+		"RFC 1122 section 3.2.2", "Linux kernel documentation, netfilter (RELATED)", "Kubernetes documentation, Intro to Windows support: VFP cannot transpose ICMP")
+	factEcho    = evidence.New("host.echo", evidence.Stated, "A stack answers an echo request.", "RFC 792")
+	factProgram = evidence.New("host.program", evidence.Stated, "A program that listens answers.", "the lab")
+	factProxy   = evidence.New("host.userspace-proxy", evidence.Code,
+		"The user-space kube-proxy ends the client's connection and opens one of its own to a backend, so the backend sees the node.",
+		"kubernetes/kubernetes v1.20 pkg/proxy/winuserspace/proxysocket.go")
+	factMasquerade = evidence.New("host.netfilter-nat", evidence.Stated,
+		"Netfilter translates the first packet of a connection by its rules and all others, replies included, by the connection's entry.", "Linux kernel documentation, netfilter NAT")
+	factWinNAT = evidence.New("host.winnat", evidence.Stated,
+		"WinNAT translates TCP, UDP and ICMP echo from its internal prefix to the host's address.", "Microsoft documentation, New-NetNat and Windows container networking, NAT")
+)

@@ -1,0 +1,149 @@
+package ovs
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// ACL is one rule of a NetworkPolicy as OVN sees it.
+type ACL struct {
+	Name string
+	// Pods are the addresses that the policy selects. Ingress rules are about
+	// packets to them, egress rules (Egress) about packets from them.
+	Pods   []netip.Prefix
+	Egress bool
+	// Peers are the addresses on the other side; empty is everybody.
+	Peers []netip.Prefix
+	// Allow passes the packet, else it is dropped.
+	Allow bool
+	// Priority decides; the highest that matches wins. 0 stands for OVN
+	// Kubernetes' own: 1001 for allow and 1000 for drop.
+	Priority int
+	// Proto 0 is every protocol; Ports empty is every port.
+	Proto  packet.Proto
+	Ports  []uint16
+	Origin *trace.Origin
+}
+
+// SetPolicies replaces the ACLs. What no ACL matches passes.
+func (n *Network) SetPolicies(acls []ACL) {
+	n.acls = slices.Clone(acls)
+	for i := range n.acls {
+		a := &n.acls[i]
+		if a.Priority == 0 {
+			a.Priority = 1000
+			if a.Allow {
+				a.Priority = 1001
+			}
+		}
+	}
+	slices.SortStableFunc(n.acls, func(a, b ACL) int { return b.Priority - a.Priority })
+}
+
+func holds(ps []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(ps, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// matches reports whether the rule is about the packet between the ports.
+func (a *ACL) matches(h *packet.Headers, in, out *port) bool {
+	own, peer := out, h.Src
+	if a.Egress {
+		own, peer = in, h.Dst
+	}
+	return own.kind == vif && holds(a.Pods, own.addr.Addr()) &&
+		(len(a.Peers) == 0 || holds(a.Peers, peer)) &&
+		(a.Proto == 0 || a.Proto == h.Proto) &&
+		(len(a.Ports) == 0 || slices.Contains(a.Ports, h.DstPort))
+}
+
+func (a *ACL) match() string {
+	port, peer := "outport", "ip4.src"
+	if a.Egress {
+		port, peer = "inport", "ip4.dst"
+	}
+	m := []string{fmt.Sprintf("%s == @%s", port, a.Name)}
+	if len(a.Peers) != 0 {
+		var ps []string
+		for _, p := range a.Peers {
+			ps = append(ps, p.String())
+		}
+		m = append(m, fmt.Sprintf("%s == {%s}", peer, strings.Join(ps, ", ")))
+	}
+	if a.Proto != 0 && len(a.Ports) == 0 {
+		m = append(m, strings.ToLower(a.Proto.String()))
+	}
+	if len(a.Ports) != 0 {
+		var ps []string
+		for _, p := range a.Ports {
+			ps = append(ps, fmt.Sprint(p))
+		}
+		proto := "tcp"
+		if a.Proto != 0 {
+			proto = protoName(a.Proto)
+		}
+		m = append(m, fmt.Sprintf("%s.dst == {%s}", proto, strings.Join(ps, ", ")))
+	}
+	return strings.Join(m, " && ")
+}
+
+// evaluate applies the policies to a packet that leaves a switch, and reports
+// whether it passes. Ingress and egress rules are both to-lport ACLs
+// (ovn-kubernetes policy.go), so both see the packet after load balancing.
+func (f *flight) evaluate() bool {
+	acls := f.x.net.acls
+	if len(acls) == 0 {
+		return true
+	}
+	h := f.p.Headers()
+	t := f.p.Tuple()
+	ok := f.decide(acls, &f.x.ct, h, t, true) && f.decide(acls, &f.x.ct, h, t, false)
+	if ok {
+		for _, p := range []*port{f.in, f.out} {
+			if p.kind == vif {
+				f.x.ct.allow(p.name, t)
+				if f.first.IsValid() {
+					f.x.ct.allow(p.name, f.first)
+				}
+			}
+		}
+	}
+	return ok
+}
+
+// decide looks at the rules of one direction.
+func (f *flight) decide(acls []ACL, ct *conntrack, h *packet.Headers, t packet.Tuple, egress bool) bool {
+	own := f.out
+	if egress {
+		own = f.in
+	}
+	if own.kind != vif || !slices.ContainsFunc(acls, func(a ACL) bool { return a.Egress == egress && holds(a.Pods, own.addr.Addr()) }) {
+		return true
+	}
+	if ct.established(own.name, t) {
+		f.step("ls_out_acl_eval", "ct.est && !ct.new", trace.ActAllow, "packet of a connection that was allowed", factACL, nil)
+		return true
+	}
+	if !egress && h.Src == nth(f.x.subnet, 2) {
+		f.step("ls_out_acl_eval", "ip4.src == "+h.Src.String(), trace.ActAllow, "from the node's management port", factNodeACL, nil)
+		return true
+	}
+	for i := range acls {
+		a := &acls[i]
+		if a.Egress != egress || !a.matches(h, f.in, f.out) {
+			continue
+		}
+		if a.Allow {
+			f.stepFrom("ls_out_acl_eval", a.match(), trace.ActAllow, fmt.Sprintf("%s: allow-related, priority %d", a.Name, a.Priority), factACL, nil, a.Origin)
+			return true
+		}
+		f.add(trace.Step{Layer: "ls_out_acl_eval", Rule: a.match(), RuleType: "acl", Action: trace.ActDrop, Reason: trace.ACLBlock,
+			Text: fmt.Sprintf("%s: drop, priority %d", a.Name, a.Priority), From: a.Origin}, factACL)
+		return false
+	}
+	return true
+}

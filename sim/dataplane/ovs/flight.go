@@ -1,0 +1,107 @@
+package ovs
+
+import (
+	"fmt"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+// flight is a packet on its way through the logical network on one chassis.
+type flight struct {
+	x       *Node
+	w       *wire.World
+	p       *packet.Packet
+	dp      *datapath
+	in, out *port
+	// first is the tuple as it entered the switch, before load balancing.
+	first packet.Tuple
+	// forceSNAT is OVN's flags.force_snat_for_lb.
+	forceSNAT bool
+}
+
+// Table names are OVN's. They changed over the releases: older ones call
+// ls_out_acl_eval ls_out_acl and do what stands here in ls_in_lb in ls_in_stateful.
+
+// enter takes a packet into a datapath by one of its ports.
+func (f *flight) enter(in *port) {
+	f.dp, f.in, f.out = in.dp, in, nil
+	if f.dp.router {
+		f.routerIngress()
+	} else {
+		f.switchIngress()
+	}
+}
+
+// output takes the packet to its logical output port: through the egress
+// pipeline here, or through a tunnel to the chassis that has the port.
+func (f *flight) output(out *port) {
+	f.out = out
+	if out.chassis != nil && out.chassis != f.x {
+		f.tunnel()
+		return
+	}
+	f.egress()
+}
+
+func (f *flight) egress() {
+	if f.dp.router {
+		f.routerEgress()
+	} else {
+		f.switchEgress()
+	}
+}
+
+func (f *flight) add(st trace.Step, fact *evidence.Fact) {
+	if st.Reason != "" {
+		f.w.Lose(f.x.Name, "br-int", st.Reason)
+	}
+	if !f.w.Rec.On() {
+		return
+	}
+	st.Place, st.Object = f.x.Name, "br-int"
+	if st.Group == "" && f.dp != nil {
+		st.Group = f.dp.name
+	}
+	st.Packet = f.p.String()
+	f.w.Rec.Add(st.Cite(fact))
+}
+
+func (f *flight) step(table, rule string, a trace.Action, text string, fact *evidence.Fact, cs []trace.Change) {
+	f.add(trace.Step{Layer: table, Rule: rule, Action: a, Text: text, Changes: cs}, fact)
+}
+
+func (f *flight) stepFrom(table, rule string, a trace.Action, text string, fact *evidence.Fact, cs []trace.Change, from *trace.Origin) {
+	f.add(trace.Step{Layer: table, Rule: rule, Action: a, Text: text, Changes: cs, From: from}, fact)
+}
+
+func (f *flight) drop(table, rule string, r trace.Reason, text string, fact *evidence.Fact) {
+	f.add(trace.Step{Layer: table, Rule: rule, Action: trace.ActDrop, Reason: r, Text: text}, fact)
+}
+
+// hole ends the packet where the model does not know.
+func (f *flight) hole(table, text string, fact *evidence.Fact) {
+	f.w.Fell(fact.Says)
+	f.add(trace.Step{Layer: table, Action: trace.ActUnknown, Reason: trace.ModelHole, Text: text}, fact)
+}
+
+// changes lists the fields that differ.
+func changes(a, b *packet.Headers) []trace.Change {
+	var cs []trace.Change
+	add := func(field, before, after string) {
+		if before != after {
+			cs = append(cs, trace.Change{Field: field, Before: before, After: after})
+		}
+	}
+	add("src MAC", a.EthSrc.String(), b.EthSrc.String())
+	add("dst MAC", a.EthDst.String(), b.EthDst.String())
+	add("src", a.Src.String(), b.Src.String())
+	add("src port", fmt.Sprint(a.SrcPort), fmt.Sprint(b.SrcPort))
+	add("dst", a.Dst.String(), b.Dst.String())
+	add("dst port", fmt.Sprint(a.DstPort), fmt.Sprint(b.DstPort))
+	add("ICMP id", fmt.Sprint(a.ICMPID), fmt.Sprint(b.ICMPID))
+	add("TTL", fmt.Sprint(a.TTL), fmt.Sprint(b.TTL))
+	return cs
+}

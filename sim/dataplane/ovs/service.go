@@ -1,0 +1,119 @@
+package ovs
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// vip is one virtual address of a load balancer.
+type vip struct {
+	proto    packet.Proto
+	addr     netip.AddrPort
+	backends []netip.AddrPort
+	service  string
+	origin   *trace.Origin
+}
+
+// nodePort is a vip whose address is that of each gateway's node.
+type nodePort struct {
+	port uint16
+	vip  vip
+}
+
+// SetServices replaces the load balancers: cluster addresses on the nodes'
+// switches, node ports on every gateway router, external addresses on the
+// first. A port without ready endpoints gets none, as in ovn-kubernetes'
+// endpoints.go. Session affinity and traffic policies are not honoured: the
+// load balancers of that time knew neither.
+func (n *Network) SetServices(svcs []*kube.Service) {
+	n.services, n.external, n.nodePorts = nil, nil, nil
+	for _, s := range svcs {
+		if s.Headless || s.Type == "ExternalName" {
+			continue
+		}
+		for _, p := range s.Ports {
+			if p.Proto != packet.TCP && p.Proto != packet.UDP {
+				continue
+			}
+			v := vip{proto: p.Proto, service: s.Key(), origin: s.Origin}
+			for _, e := range s.Endpoints {
+				if e.Ready && e.Addr.Is4() {
+					v.backends = append(v.backends, netip.AddrPortFrom(e.Addr, e.Port(p)))
+				}
+			}
+			if len(v.backends) == 0 {
+				continue
+			}
+			for _, a := range s.ClusterIPs {
+				if a.Is4() {
+					v.addr = netip.AddrPortFrom(a, p.Port)
+					n.services = append(n.services, v)
+				}
+			}
+			for _, a := range s.ExternalIPs {
+				v.addr = netip.AddrPortFrom(a, p.Port)
+				n.external = append(n.external, v)
+			}
+			if p.NodePort != 0 {
+				n.nodePorts = append(n.nodePorts, nodePort{p.NodePort, v})
+			}
+		}
+	}
+}
+
+// onGateway lists the virtual addresses of a gateway router.
+func (n *Network) onGateway(x *Node) []vip {
+	var all []vip
+	for _, np := range n.nodePorts {
+		v := np.vip
+		v.addr = netip.AddrPortFrom(x.address, np.port)
+		all = append(all, v)
+	}
+	if n.firstGateway() == x {
+		all = append(all, n.external...)
+	}
+	return all
+}
+
+func (v *vip) matches(h *packet.Headers) bool {
+	return h.Proto == v.proto && h.Dst == v.addr.Addr() && h.DstPort == v.addr.Port()
+}
+
+func (v *vip) match() string {
+	return fmt.Sprintf("ct.new && ip4.dst == %s && %s.dst == %d", v.addr.Addr(), protoName(v.proto), v.addr.Port())
+}
+
+func protoName(p packet.Proto) string {
+	if p == packet.UDP {
+		return "udp"
+	}
+	return "tcp"
+}
+
+// balance translates the first packet to one of the vips, and reports whether
+// there was one. The connection is kept in the zone.
+func (f *flight) balance(table, zone string, vips []vip) bool {
+	for i := range vips {
+		v := &vips[i]
+		if !v.matches(f.p.Headers()) {
+			continue
+		}
+		first := f.p.Tuple()
+		pick := 0
+		if len(v.backends) > 1 {
+			pick = f.w.Choose("load balancer "+v.service+" "+v.addr.String(), len(v.backends), int(first.SrcPort)%len(v.backends),
+				func(i int) string { return v.backends[i].String() })
+		}
+		b := v.backends[pick]
+		before := *f.p.Headers()
+		f.p.Apply(&packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: b.Addr(), DstPort: b.Port()})
+		f.x.ct.commit(zone, v.match(), first, f.p.Tuple())
+		f.stepFrom(table, v.match(), trace.ActRewrite, fmt.Sprintf("ct_lb: backend %d of %d of %s", pick+1, len(v.backends), v.service), factLB, changes(&before, f.p.Headers()), v.origin)
+		return true
+	}
+	return false
+}

@@ -1,0 +1,160 @@
+package vfp
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// step fills in where a step happened.
+func (pt *Port) step(env *Env, dir Direction, l *Layer, g *Group, r *Rule, s trace.Step) trace.Step {
+	s.Place, s.Object, s.Port, s.Dir = env.Place, pt.Label, pt.ID, dir.String()
+	if l != nil {
+		s.Layer = l.Name
+	}
+	if r != nil {
+		s.Rule, s.RuleType, s.From = r.ID, r.Type.String(), r.Origin
+		if g == nil {
+			g = groupOf(l, r)
+		}
+		if s.Evidence == "" {
+			s = s.Cite(r.Fact)
+		}
+	}
+	if g != nil {
+		s.Group = g.Name
+	}
+	if s.Evidence == "" {
+		s = s.Cite(factPipeline)
+	}
+	return s
+}
+
+func groupOf(l *Layer, r *Rule) *Group {
+	for _, g := range l.Groups {
+		if slices.Contains(g.Rules, r) {
+			return g
+		}
+	}
+	return nil
+}
+
+// nearest returns up to three rules of the layer that fail in one predicate and
+// meet at least one other: rules that would have changed the packet come before
+// those that would have let it pass. A rule with a single predicate is not near
+// when that one fails.
+func nearest(l *Layer, p *packet.Packet, dir Direction) []trace.Miss {
+	var changing, passing []trace.Miss
+	h := p.Headers()
+	for _, g := range l.Groups {
+		if !g.serves(dir, h.IPVersion) {
+			continue
+		}
+		for _, r := range g.Rules {
+			// Most rules are far away: they are passed over before anything is
+			// put into words.
+			if r.Cond.far(h) || r.Cond.predicates() < 2 {
+				continue
+			}
+			m := r.misses(p, h)
+			if len(m) != 1 {
+				continue
+			}
+			m[0].Rule, m[0].From = r.ID, r.Origin
+			if r.Type == Allow {
+				passing = append(passing, m[0])
+			} else {
+				changing = append(changing, m[0])
+			}
+		}
+	}
+	ms := append(changing, passing...)
+	return ms[:min(len(ms), 3)]
+}
+
+// far reports whether at least two of the plain predicates fail.
+func (c *Cond) far(h *packet.Headers) bool {
+	n := 0
+	if len(c.Protos) != 0 && !slices.Contains(c.Protos, h.Proto) {
+		n++
+	}
+	if len(c.Dst) != 0 && !containsAddr(c.Dst, h.Dst) {
+		n++
+	}
+	if len(c.Src) != 0 && !containsAddr(c.Src, h.Src) {
+		n++
+	}
+	return n > 1
+}
+
+// predicates counts the conditions that are set.
+func (c *Cond) predicates() int {
+	n := 0
+	for _, set := range [...]bool{len(c.Protos) != 0, len(c.Src) != 0, len(c.Dst) != 0, len(c.SrcPorts) != 0, len(c.DstPorts) != 0,
+		!c.DstMAC.IsZero(), len(c.ICMPTypes) != 0, c.TunnelPort != 0} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
+// Diff lists the header fields that differ. Only those are put into words.
+func Diff(a, b *packet.Headers) []trace.Change {
+	var cs []trace.Change
+	if a.EthSrc != b.EthSrc {
+		cs = append(cs, trace.Change{Field: "src MAC", Before: a.EthSrc.String(), After: b.EthSrc.String()})
+	}
+	if a.EthDst != b.EthDst {
+		cs = append(cs, trace.Change{Field: "dst MAC", Before: a.EthDst.String(), After: b.EthDst.String()})
+	}
+	if a.IPVersion == 0 || b.IPVersion == 0 {
+		return cs
+	}
+	port := func(p uint16) string { return strconv.Itoa(int(p)) }
+	if a.Src != b.Src {
+		cs = append(cs, trace.Change{Field: "src", Before: a.Src.String(), After: b.Src.String()})
+	}
+	if a.SrcPort != b.SrcPort {
+		cs = append(cs, trace.Change{Field: "src port", Before: port(a.SrcPort), After: port(b.SrcPort)})
+	}
+	if a.Dst != b.Dst {
+		cs = append(cs, trace.Change{Field: "dst", Before: a.Dst.String(), After: b.Dst.String()})
+	}
+	if a.DstPort != b.DstPort {
+		cs = append(cs, trace.Change{Field: "dst port", Before: port(a.DstPort), After: port(b.DstPort)})
+	}
+	return cs
+}
+
+// innerOf returns the inner headers of a packet that was just encapsulated.
+func innerOf(p *packet.Packet, t *Tunnel) *packet.Headers {
+	h, _, err := p.Inner(t.Kind)
+	if err != nil {
+		return p.Headers()
+	}
+	return &h
+}
+
+// encapStep describes a packet that was just encapsulated; before are the
+// headers that it had.
+func encapStep(p *packet.Packet, t *Tunnel, before *packet.Headers) trace.Step {
+	return trace.Step{
+		Action: trace.ActEncap, Packet: p.String(),
+		Text: fmt.Sprintf("%s to %s, VNI %d, UDP %d", t.Kind, t.Dst, t.VNI, p.Headers().DstPort),
+		Changes: append(Diff(before, innerOf(p, t)), trace.Change{
+			Field: "outer", After: fmt.Sprintf("%s %s -> %s VNI %d", t.Kind, t.Src, t.Dst, t.VNI)}),
+	}
+}
+
+// decapStep describes a packet that was just taken out of a tunnel.
+func decapStep(p *packet.Packet, o *packet.Outer) trace.Step {
+	return trace.Step{
+		Action: trace.ActDecap, Packet: p.String(),
+		Text:    fmt.Sprintf("%s from %s, VNI %d", o.Kind, o.Src, o.VNI),
+		Changes: []trace.Change{{Field: "outer", Before: fmt.Sprintf("%s %s -> %s VNI %d", o.Kind, o.Src, o.Dst, o.VNI)}},
+	}
+}

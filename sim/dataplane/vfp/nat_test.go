@@ -1,0 +1,419 @@
+package vfp
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+var tcpUDP = []packet.Proto{packet.TCP, packet.UDP}
+
+// snat is the rule of OutBoundNAT for a pod: its packets leave with the node's
+// address and a port of a pool.
+func snat(pool *Pool) *Rule {
+	return &Rule{ID: "SNAT", Type: DynNAT, Priority: 1090, Flags: Terminating | Stateful, Pool: pool,
+		Cond: Cond{Protos: tcpUDP, Src: []netip.Prefix{prefix("10.244.1.4")}}}
+}
+
+func exception(to string) *Rule {
+	return &Rule{ID: "(exception " + to + ")", Type: Allow, Priority: 1000, Flags: Terminating, Cond: Cond{Dst: []netip.Prefix{prefix(to)}}}
+}
+
+// lb is the rule of a Service on a client's port.
+func lb(targets ...string) *Rule {
+	r := &Rule{ID: "LB", Type: LBNAT, Priority: 500, Flags: Terminating | Stateful,
+		Cond: Cond{Protos: tcpUDP, Dst: []netip.Prefix{prefix("10.96.0.10")}, DstPorts: []PortRange{Port1(80)}}}
+	for _, t := range targets {
+		ap := netip.MustParseAddrPort(t)
+		r.Targets = append(r.Targets, Target{Addr: ap.Addr(), Port: ap.Port()})
+	}
+	return r
+}
+
+func TestNAT(t *testing.T) {
+	outbound := func() *Port {
+		return port(layer("NAT", 300, []*Rule{exception("10.244.0.0/16"), snat(&Pool{Name: "pool", Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil))
+	}
+	for _, tc := range []struct {
+		name  string
+		port  func() *Port
+		steps []step
+	}{
+		{"OutBoundNAT", outbound, []step{
+			{0, Out, "tcp 10.244.1.4:1000 > 203.0.113.10:443 syn", "tcp 192.168.1.11:50048 > 203.0.113.10:443"},
+			{0, In, "tcp 203.0.113.10:443 > 192.168.1.11:50048 syn-ack", "tcp 203.0.113.10:443 > 10.244.1.4:1000"},
+			{0, Out, "tcp 10.244.1.4:1000 > 203.0.113.10:443", "tcp 192.168.1.11:50048 > 203.0.113.10:443"},
+			{0, Out, "udp 10.244.1.4:1000 > 203.0.113.10:53", "udp 192.168.1.11:50049 > 203.0.113.10:53"},
+			{0, In, "tcp 203.0.113.10:443 > 192.168.1.11:50050", ""}, // not a port of the pool's
+		}},
+		{"an exception keeps the source", outbound, []step{
+			{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:80 syn", ""},
+			{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:80", ""},
+		}},
+		{"ICMP passes NAT as it is", outbound, []step{
+			{0, Out, "ping 10.244.1.4 > 203.0.113.10", ""},
+			{0, In, "pong 203.0.113.10 > 10.244.1.4", ""},
+		}},
+		{"mid-connection without a flow", outbound, []step{
+			{0, Out, "tcp 10.244.1.4:1000 > 203.0.113.10:443", trace.NoFlow},
+			{0, Out, "tcp 10.244.1.4:1000 > 203.0.113.10:443 syn", "tcp 192.168.1.11:50048 > 203.0.113.10:443"},
+			{240, Out, "tcp 10.244.1.4:1000 > 203.0.113.10:443", trace.NoFlow},
+		}},
+		// A server's answer to a client outside meets OutBoundNAT as a packet of
+		// its own and leaves with another source (Azure/AKS#1367).
+		{"SYN-ACK makes a flow", outbound, []step{
+			{0, In, "tcp 192.168.1.50:1000 > 10.244.1.4:80 syn", ""},
+			{0, Out, "tcp 10.244.1.4:80 > 192.168.1.50:1000 syn-ack", "tcp 192.168.1.11:50048 > 192.168.1.50:1000"},
+		}},
+		{"load balancer with one backend", func() *Port { return port(layer("LB", 200, []*Rule{lb("10.244.2.4:8080")}, nil)) }, []step{
+			{0, Out, "tcp 10.244.1.4:1000 > 10.96.0.10:80 syn", "tcp 10.244.1.4:1000 > 10.244.2.4:8080"},
+			{0, In, "tcp 10.244.2.4:8080 > 10.244.1.4:1000 syn-ack", "tcp 10.96.0.10:80 > 10.244.1.4:1000"},
+			{0, Out, "tcp 10.244.1.4:1000 > 10.96.0.10:80", "tcp 10.244.1.4:1000 > 10.244.2.4:8080"},
+			{0, Out, "tcp 10.244.1.4:1000 > 10.96.0.10:81 syn", ""},
+			{0, Out, "ping 10.244.1.4 > 10.96.0.10", ""},
+			{0, In, "tcp 10.244.2.4:8080 > 10.244.1.4:1001", ""},
+		}},
+		{"load balancer without backends", func() *Port { return port(layer("LB", 200, []*Rule{lb()}, nil)) }, []step{
+			{0, Out, "tcp 10.244.1.4:1000 > 10.96.0.10:80 syn", trace.NoBackend},
+		}},
+		{"first the load balancer, then OutBoundNAT's exceptions", func() *Port {
+			return port(layer("LB", 200, []*Rule{lb("10.244.2.4:8080")}, nil),
+				layer("NAT", 300, []*Rule{exception("10.244.0.0/16"), snat(&Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil))
+		}, []step{
+			{0, Out, "tcp 10.244.1.4:1000 > 10.96.0.10:80 syn", "tcp 10.244.1.4:1000 > 10.244.2.4:8080"},
+			{0, Out, "tcp 10.244.1.4:1000 > 10.96.0.10:80", "tcp 10.244.1.4:1000 > 10.244.2.4:8080"},
+		}},
+		{"one of two flows has expired", func() *Port {
+			short := lb("203.0.113.10:8080")
+			short.TTL = 10 * time.Second
+			return port(layer("LB", 200, []*Rule{short}, nil),
+				layer("NAT", 300, []*Rule{snat(&Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil))
+		}, []step{
+			{0, Out, "udp 10.244.1.4:1000 > 10.96.0.10:80", "udp 192.168.1.11:50048 > 203.0.113.10:8080"},
+			{9, Out, "udp 10.244.1.4:1000 > 10.96.0.10:80", "udp 192.168.1.11:50048 > 203.0.113.10:8080"},
+			{19, In, "udp 203.0.113.10:8080 > 192.168.1.11:50048", "udp 203.0.113.10:8080 > 10.244.1.4:1000"},
+			{20, Out, "udp 10.244.1.4:1000 > 10.96.0.10:80", "udp 192.168.1.11:50048 > 203.0.113.10:8080"},
+		}},
+		// Both connections look alike from the backend: the later one has the
+		// replies, also when those of the first were seen before.
+		{"two Services with one backend", func() *Port {
+			other := lb("10.244.2.4:8080")
+			other.Cond.Dst = []netip.Prefix{prefix("10.96.0.20")}
+			return port(layer("LB", 200, []*Rule{lb("10.244.2.4:8080"), other}, nil))
+		}, []step{
+			{0, Out, "udp 10.244.1.4:1000 > 10.96.0.10:80", "udp 10.244.1.4:1000 > 10.244.2.4:8080"},
+			{0, In, "udp 10.244.2.4:8080 > 10.244.1.4:1000", "udp 10.96.0.10:80 > 10.244.1.4:1000"},
+			{0, Out, "udp 10.244.1.4:1000 > 10.96.0.20:80", "udp 10.244.1.4:1000 > 10.244.2.4:8080"},
+			{0, In, "udp 10.244.2.4:8080 > 10.244.1.4:1000", "udp 10.96.0.20:80 > 10.244.1.4:1000"},
+		}},
+		{"port mapping", func() *Port {
+			return port(layer("NAT", 300, nil, []*Rule{{ID: "map", Type: NAT, Flags: Stateful,
+				Cond: Cond{Protos: []packet.Proto{packet.TCP}, Dst: []netip.Prefix{prefix("192.168.1.11")}, DstPorts: []PortRange{Port1(8080)}},
+				Set:  packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: addr("10.244.1.4"), DstPort: 80}}}))
+		}, []step{
+			{0, In, "tcp 192.168.1.50:1000 > 192.168.1.11:8080 syn", "tcp 192.168.1.50:1000 > 10.244.1.4:80"},
+			{0, Out, "tcp 10.244.1.4:80 > 192.168.1.50:1000 syn-ack", "tcp 192.168.1.11:8080 > 192.168.1.50:1000"},
+		}},
+		{"hairpin: replies come in where requests did", func() *Port {
+			r := lb("10.244.2.4:8080")
+			r.Hairpin, r.Pool = true, &Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}}
+			return port(layer("LB", 200, nil, []*Rule{r}))
+		}, []step{
+			{0, In, "tcp 192.168.1.50:1000 > 10.96.0.10:80 syn", "tcp 192.168.1.11:50048 > 10.244.2.4:8080"},
+			{0, In, "tcp 10.244.2.4:8080 > 192.168.1.11:50048 syn-ack", "tcp 10.96.0.10:80 > 192.168.1.50:1000"},
+			{0, Out, "tcp 10.244.2.4:8080 > 192.168.1.11:50048 syn-ack", ""},
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) { play(t, tc.port, tc.steps) })
+	}
+}
+
+// A pool takes 64 ports at a time, gives none out twice while its flow lives,
+// and gives it out again afterwards.
+func TestPool(t *testing.T) {
+	taken := []uint16{}
+	pool := &Pool{Name: "pool", Addr: addr("192.168.1.11")}
+	pool.More = func() (uint16, bool) {
+		if len(taken) == 2 {
+			return 0, false
+		}
+		taken = append(taken, uint16(50048+1000*len(taken)))
+		return taken[len(taken)-1], true
+	}
+	pt := port(layer("NAT", 300, []*Rule{snat(pool)}, nil))
+	bind := func(n int, now time.Duration) (uint16, trace.Reason) {
+		p := parse(t, fmt.Sprintf("udp 10.244.1.4:%d > 203.0.113.10:53", 1000+n))
+		res := pt.Process(p, Out, &Env{Now: now})
+		return p.Headers().SrcPort, res.Reason
+	}
+	var ports []uint16
+	for n := range 128 {
+		got, reason := bind(n, 0)
+		if reason != "" {
+			t.Fatalf("connection %d: %s", n, reason)
+		}
+		ports = append(ports, got)
+		if want := n/BlockSize + 1; len(taken) != want {
+			t.Fatalf("connection %d: the pool has %d blocks, want %d", n, len(taken), want)
+		}
+	}
+	if sorted := slices.Compact(slices.Sorted(slices.Values(ports))); len(sorted) != 128 || sorted[0] != 50048 || sorted[127] != 51048+63 {
+		t.Errorf("ports %v", sorted)
+	}
+	if _, reason := bind(128, 239*time.Second); reason != trace.NoFreePort {
+		t.Errorf("with all ports in use: %q", reason)
+	}
+	if got, _ := bind(5, 239*time.Second); got != ports[5] {
+		t.Errorf("connection 5 was moved from port %d to %d", ports[5], got)
+	}
+	// All but connection 5 have expired by now.
+	for n := range 127 {
+		if got, reason := bind(200+n, 241*time.Second); reason != "" || got == ports[5] {
+			t.Fatalf("new connection %d: port %d, reason %q", n, got, reason)
+		}
+	}
+	if _, reason := bind(999, 241*time.Second); reason != trace.NoFreePort {
+		t.Errorf("the pool gave out the port of a living connection: %q", reason)
+	}
+	pt.Reset()
+	if got, reason := bind(0, 0); got != ports[0] || reason != "" {
+		t.Errorf("after a reset: port %d, reason %q; want %d as the first time", got, reason, ports[0])
+	}
+	if len(taken) != 2 {
+		t.Errorf("%d blocks taken", len(taken))
+	}
+}
+
+// Reset frees also what connections hold that were forgotten before: the clock
+// may start again at zero.
+func TestResetFreesExpired(t *testing.T) {
+	pt := port(layer("NAT", 300, []*Rule{snat(&Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil))
+	bind := func(now time.Duration) uint16 {
+		p := parse(t, "udp 10.244.1.4:1000 > 203.0.113.10:53")
+		pt.Process(p, Out, &Env{Now: now})
+		return p.Headers().SrcPort
+	}
+	first := bind(0)
+	late := &Env{Now: 300 * time.Second}
+	pt.Process(parse(t, "udp 203.0.113.10:53 > 192.168.1.11:50048"), In, late)
+	if second := bind(late.Now); first != 50048 || second != 50049 {
+		t.Fatalf("ports %d and %d", first, second)
+	}
+	pt.Reset()
+	if got := bind(0); got != 50048 {
+		t.Errorf("after a reset: port %d", got)
+	}
+}
+
+// With several backends every one is used; a flow keeps its own; session
+// affinity sends all flows of a client to one.
+func TestBackends(t *testing.T) {
+	targets := []string{"10.244.2.4:8080", "10.244.2.5:8080", "10.244.2.6:8080"}
+	pick := func(pt *Port, src string, n int) string {
+		p := parse(t, fmt.Sprintf("tcp %s:%d > 10.96.0.10:80 syn", src, 1000+n))
+		if res := pt.Process(p, Out, &Env{}); !res.Pass {
+			t.Fatalf("%+v", res)
+		}
+		return p.Headers().Dst.String()
+	}
+	spread, sticky := map[string]int{}, map[string]map[string]bool{}
+	pt := port(layer("LB", 200, []*Rule{lb(targets...)}, nil))
+	affine := lb(targets...)
+	affine.BySource = true
+	bySource := port(layer("LB", 200, []*Rule{affine}, nil))
+	for n := range 300 {
+		dst := pick(pt, "10.244.1.4", n)
+		spread[dst]++
+		if again := pick(pt, "10.244.1.4", n); again != dst {
+			t.Fatalf("flow %d moved from %s to %s", n, dst, again)
+		}
+		src := fmt.Sprintf("10.244.1.%d", 4+n%20)
+		if sticky[src] == nil {
+			sticky[src] = map[string]bool{}
+		}
+		sticky[src][pick(bySource, src, n)] = true
+	}
+	for _, text := range targets {
+		if n := spread[netip.MustParseAddrPort(text).Addr().String()]; n < 50 {
+			t.Errorf("%s got %d of 300 flows: %v", text, n, spread)
+		}
+	}
+	used := map[string]bool{}
+	for src, dsts := range sticky {
+		if len(dsts) != 1 {
+			t.Errorf("%s was sent to %v", src, dsts)
+		}
+		for d := range dsts {
+			used[d] = true
+		}
+	}
+	if len(used) != 3 {
+		t.Errorf("affinity uses only %v", used)
+	}
+}
+
+// The caller may choose the backend, and the choice holds for the flow.
+func TestChoose(t *testing.T) {
+	pt := port(layer("LB", 200, []*Rule{lb("10.244.2.4:80", "10.244.2.5:80")}, nil))
+	asked := 0
+	env := &Env{Choose: func(where string, n, def int, label func(int) string) int {
+		asked++
+		if where != "LB" || n != 2 || label(1) != "10.244.2.5:80" {
+			t.Errorf("asked for %s, %d, %s", where, n, label(1))
+		}
+		return 1
+	}}
+	for range 3 {
+		p := parse(t, "tcp 10.244.1.4:1000 > 10.96.0.10:80 syn")
+		pt.Process(p, Out, env)
+		if p.Headers().Dst != addr("10.244.2.5") {
+			t.Errorf("sent to %s", p.Headers().Dst)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times for one flow", asked)
+	}
+}
+
+// KeepDst sends the packet on without translating it: only the MAC changes.
+func TestKeepDestination(t *testing.T) {
+	r := lb("10.244.1.9:8080")
+	r.KeepDst, r.Hairpin, r.Targets[0].MAC = true, true, packet.MAC{0, 0x15, 0x5d, 0, 0, 9}
+	pt := port(layer("HAIRPIN", 230, nil, []*Rule{r}))
+	p := parse(t, "tcp 192.168.1.50:1000 > 10.96.0.10:80 syn")
+	res := pt.Process(p, In, &Env{})
+	if !res.Hairpin || short(p) != "tcp 192.168.1.50:1000 > 10.96.0.10:80" || p.Headers().EthDst != r.Targets[0].MAC || p.Headers().EthSrc != podMAC {
+		t.Errorf("%+v %v", res, p)
+	}
+}
+
+// Translating and translating back gives the bytes of the packet that would
+// have arrived without translation.
+func TestNATIsUndone(t *testing.T) {
+	for _, proto := range []string{"tcp", "udp"} {
+		for n := range 200 {
+			client, server := fmt.Sprintf("10.244.1.4:%d", 1000+n*7), fmt.Sprintf("203.0.113.%d:%d", n, 80+n)
+			r := lb(server)
+			r.Cond.DstPorts = nil
+			pt := port(layer("LB", 200, []*Rule{r}, nil), layer("NAT", 300, []*Rule{snat(&Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil))
+			out := parse(t, fmt.Sprintf("%s %s > 10.96.0.10:80 syn", proto, client))
+			if res := pt.Process(out, Out, &Env{}); !res.Pass {
+				t.Fatalf("%+v", res)
+			}
+			h := out.Headers()
+			back := parse(t, fmt.Sprintf("%s %s > %s:%d syn-ack", proto, server, h.Src, h.SrcPort))
+			if res := pt.Process(back, In, &Env{}); !res.Pass {
+				t.Fatalf("%+v", res)
+			}
+			want := parse(t, fmt.Sprintf("%s 10.96.0.10:80 > %s syn-ack", proto, client))
+			if !slices.Equal(back.Bytes(), want.Bytes()) {
+				t.Fatalf("%s: got %v\n%x\nwant %v\n%x", server, back, back.Bytes(), want, want.Bytes())
+			}
+		}
+	}
+}
+
+// Replaced rules cut the flows of rules that are gone, and only those.
+func TestSetLayersKeepsFlows(t *testing.T) {
+	pool := &Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}}
+	rules := func(dst string) []*Layer {
+		r := lb(dst)
+		return []*Layer{layer("LB", 200, []*Rule{r}, nil), layer("NAT", 300, []*Rule{snat(pool)}, nil)}
+	}
+	pt := port(rules("203.0.113.10:8080")...)
+	send := func(want string) {
+		t.Helper()
+		p := parse(t, "tcp 10.244.1.4:1000 > 10.96.0.10:80")
+		got := ""
+		if res := pt.Process(p, Out, &Env{}); res.Pass {
+			got = short(p)
+		} else {
+			got = string(res.Reason)
+		}
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	pt.Process(parse(t, "tcp 10.244.1.4:1000 > 10.96.0.10:80 syn"), Out, &Env{})
+	pt.SetLayers(rules("203.0.113.99:8080"))
+	send("tcp 192.168.1.11:50048 > 203.0.113.10:8080") // the flow keeps its backend
+	pt.SetLayers(rules("203.0.113.99:8080")[1:])
+	send(string(trace.NoFlow)) // the load balancer is gone
+	pt.Process(parse(t, "tcp 10.244.1.4:1000 > 203.0.113.1:80 syn"), Out, &Env{})
+	if cut := pt.Flush("NAT"); len(cut) != 2 || cut[1].String() != "TCP 10.244.1.4:1000 > 203.0.113.1:80" {
+		t.Errorf("cut %v", cut)
+	}
+	pt.Process(parse(t, "tcp 10.244.1.4:1000 > 203.0.113.1:80 syn"), Out, &Env{})
+	pt.SetLayers(nil)
+	for k, c := range pool.used {
+		if !c.expired(0) {
+			t.Errorf("port %d is still in use", k.port)
+		}
+	}
+}
+
+// Flush names every connection that is cut, whichever side opened it, once.
+func TestFlush(t *testing.T) {
+	pt := port(acl(t, "allow out 1 any; allow in 1 any"))
+	for n := range 50 {
+		pt.Process(parse(t, fmt.Sprintf("tcp 10.244.1.4:%d > 10.0.0.1:80 syn", 1000+n)), Out, &Env{})
+		pt.Process(parse(t, fmt.Sprintf("tcp 10.0.0.1:%d > 10.244.1.4:80 syn", 2000+n)), In, &Env{})
+		pt.Process(parse(t, fmt.Sprintf("udp 10.244.1.4:%d > 10.0.0.1:53", 1000+n)), Out, &Env{})
+	}
+	pt.Process(parse(t, "tcp 10.244.1.4:1000 > 10.0.0.1:80"), Out, &Env{Now: 200 * time.Second})
+	if cut := pt.Flush("ACL_ENDPOINT_LAYER"); len(cut) != 100 {
+		t.Errorf("%d connections cut, want 100", len(cut))
+	}
+	if res := pt.Process(parse(t, "tcp 10.244.1.4:1000 > 10.0.0.1:80"), Out, &Env{Now: 200 * time.Second}); res.Reason != trace.NoFlow {
+		t.Errorf("after the flush: %+v", res)
+	}
+}
+
+// A packet of a known flow costs no allocation.
+func TestNoAllocs(t *testing.T) {
+	for name, pt := range map[string]*Port{
+		"allow":  port(acl(t, "allow out 1 any; allow in 1 any")),
+		"dynnat": port(layer("NAT", 300, []*Rule{snat(&Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil)),
+		"lbnat":  port(layer("LB", 200, []*Rule{lb("10.244.2.4:80", "10.244.2.5:80")}, nil)),
+		"encap":  port(layer("ENCAP", 500, []*Rule{encapRule("10.96.0.0/16")}, nil)),
+	} {
+		frame := parse(t, "tcp 10.244.1.4:1000 > 10.96.0.10:80 syn").Bytes()
+		var p packet.Packet
+		env := &Env{}
+		if n := testing.AllocsPerRun(100, func() {
+			_ = p.Load(frame)
+			if !pt.Process(&p, Out, env).Pass {
+				t.Error("dropped")
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+// What a port remembers of packets is bounded.
+func TestMemoryIsBounded(t *testing.T) {
+	stateless := port(layer("L2", 1, []*Rule{{ID: "mac", Type: Transpose, Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: gwMAC}}}, nil))
+	stateful := port(acl(t, "allow out 1 any"))
+	p := parse(t, "udp 10.244.1.4:0 > 203.0.113.10:53")
+	var now time.Duration
+	for n := range maxUnified + 5000 {
+		p.SetSrcPort(uint16(n))
+		p.SetDstPort(uint16(n >> 16))
+		now += time.Second
+		stateless.Process(p, Out, &Env{Now: now})
+		stateful.Process(p, Out, &Env{Now: now})
+	}
+	if n := len(stateless.unified); n == 0 || n > maxUnified {
+		t.Errorf("%d unified flows", n)
+	}
+	// 240 connections are alive.
+	if n, u := len(stateful.stages[0].flows), len(stateful.unified); n > 2*firstSweep || u > 2*firstSweep {
+		t.Errorf("%d flows and %d unified flows for 240 living connections", n, u)
+	}
+}

@@ -1,0 +1,201 @@
+package vfp
+
+import (
+	"slices"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// Env is what a packet's passage needs from outside. The zero Env is valid:
+// time zero, nothing recorded, default choices.
+type Env struct {
+	// Now is the virtual clock. It does not run backwards.
+	Now time.Duration
+	// Rec records steps; nil on the hot path.
+	Rec *trace.Recorder
+	// Place is the machine's name for the trace.
+	Place string
+	// Choose picks one of n candidates; def is what a deterministic hash says.
+	// Nil takes def.
+	Choose func(where string, n, def int, label func(int) string) int
+}
+
+// Result says what became of a packet at a port.
+type Result struct {
+	Pass bool
+	// Reason is why it was dropped.
+	Reason trace.Reason
+	// Hairpin: the packet goes back into the switch instead of out of the port.
+	Hairpin bool
+	// Hole names what the model does not know; the packet went no further.
+	Hole string
+}
+
+// Port is one port of a switch. It is not safe for concurrent use.
+type Port struct {
+	// ID is the port's name as vfpctrl prints it, Friendly what it is for.
+	ID, Friendly string
+	MAC          packet.MAC
+	// External is the port to the wire, Host one of the node's own vNICs.
+	External, Host bool
+	// Label is how the trace names the port's owner ("endpoint client").
+	Label string
+
+	layers  []*Layer
+	stages  []*stage // one for each layer
+	unified map[unifiedKey]*unified
+	sweepAt int      // number of unified flows at which to look for dead ones
+	spare   *unified // one that was not kept, to use again
+	now     time.Duration
+	sw      *Switch
+	pools   []*Pool // of all rules, for Reset
+}
+
+// Layers returns the port's layers in outbound order. They must not be changed;
+// use SetLayers.
+func (pt *Port) Layers() []*Layer { return pt.layers }
+
+// SetLayers replaces the port's rules. Flows survive if their layer and rule
+// are still there under the same names; the unified flows are made anew.
+func (pt *Port) SetLayers(layers []*Layer) {
+	slices.SortStableFunc(layers, func(a, b *Layer) int { return int(a.Priority) - int(b.Priority) })
+	old := pt.stages
+	pt.layers, pt.stages = layers, make([]*stage, len(layers))
+	for i, l := range layers {
+		l.seal()
+		st := newStage(l)
+		pt.stages[i] = st
+		at := slices.IndexFunc(old, func(o *stage) bool { return o != nil && o.Name == l.Name })
+		if at >= 0 {
+			st.inherit(old[at])
+			old[at] = nil
+		}
+	}
+	for _, st := range old {
+		if st != nil {
+			st.kill()
+		}
+	}
+	pt.pools = pools(layers)
+	pt.unified, pt.sweepAt = map[unifiedKey]*unified{}, firstSweep
+}
+
+// pools lists the pools of the layers' rules, each once.
+func pools(layers []*Layer) []*Pool {
+	var ps []*Pool
+	seen := map[*Pool]bool{}
+	for _, l := range layers {
+		for _, g := range l.Groups {
+			for _, r := range g.Rules {
+				if r.Pool != nil && !seen[r.Pool] {
+					seen[r.Pool] = true
+					ps = append(ps, r.Pool)
+				}
+			}
+		}
+	}
+	return ps
+}
+
+// inherit takes over the flows of an earlier version of the layer whose rules
+// are still there.
+func (st *stage) inherit(old *stage) {
+	rules := map[string]*Rule{}
+	for _, g := range st.Groups {
+		for _, r := range g.Rules {
+			if rules[r.ID] == nil {
+				rules[r.ID] = r
+			}
+		}
+	}
+	for k, f := range old.flows {
+		if r := rules[f.rule.ID]; r != nil && !f.conn.dead {
+			f.rule = r
+			st.flows[k] = f
+		} else {
+			f.conn.dead = true
+		}
+	}
+	st.sweepAt = max(firstSweep, 2*len(st.flows))
+}
+
+// kill forgets all flows.
+func (st *stage) kill() {
+	for _, f := range st.flows {
+		f.conn.dead = true
+	}
+	clear(st.flows)
+}
+
+// Flush forgets the flows of the named layer, as replacing its policies does,
+// and returns the outbound tuples of the TCP connections that were cut, sorted.
+func (pt *Port) Flush(layer string) []packet.Tuple {
+	cut := pt.Connections(layer)
+	for _, st := range pt.stages {
+		if st.Name == layer {
+			st.kill()
+		}
+	}
+	pt.Invalidate()
+	return cut
+}
+
+// Reset forgets all flows and frees the ports that they had in NAT pools.
+func (pt *Port) Reset() {
+	pt.Invalidate()
+	for _, st := range pt.stages {
+		st.kill()
+	}
+	for _, p := range pt.pools {
+		p.release(pt)
+	}
+	pt.now = 0
+}
+
+// Process sends a packet through the port's layers. It changes the packet in
+// place. With a recorder it explains every layer and does not use the unified
+// flow; the outcome is the same. A frame that is not IP passes; one that says it
+// is but could not be parsed is dropped, as no rule can judge it.
+func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
+	h := p.Headers()
+	if len(pt.stages) == 0 {
+		return Result{Pass: true}
+	}
+	if h.IPVersion == 0 {
+		return pt.notIP(p, dir, env)
+	}
+	pt.now = env.Now
+	k := unifiedKey{h.Tuple(), h.EthDst, dir}
+	u := pt.unified[k]
+	if u == nil || env.Rec != nil || h.Fragment || p.Len() > maxFast || !u.holds(env.Now) {
+		return pt.slow(p, k, env)
+	}
+	for _, f := range u.flows {
+		f.touch(env.Now)
+	}
+	for i := range u.ops {
+		o := &u.ops[i]
+		p.Apply(&o.rewrite)
+		if o.tunnel == nil {
+			continue
+		}
+		if err := o.tunnel.wrap(p, o.srcPort); err != nil {
+			return Result{Reason: trace.BadPacket}
+		}
+	}
+	return Result{Pass: true, Hairpin: u.hairpin}
+}
+
+func (pt *Port) notIP(p *packet.Packet, dir Direction, env *Env) Result {
+	if t := p.Headers().EtherType; t != packet.EtherIPv4 && t != packet.EtherIPv6 {
+		return Result{Pass: true}
+	}
+	if env.Rec.On() {
+		env.Rec.Add(pt.step(env, dir, nil, nil, nil, trace.Step{
+			Action: trace.ActDrop, Reason: trace.BadPacket, Text: "the headers are malformed, so no rule can judge the packet",
+		}))
+	}
+	return Result{Reason: trace.BadPacket}
+}

@@ -1,0 +1,363 @@
+package vfp
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// refPort is the slow and obvious form of a Port: every packet tries every
+// flow and every rule in order. It shares the rules' data types with the
+// package and none of its look-ups.
+type refPort struct {
+	mac    packet.MAC
+	layers []*Layer
+	flows  []*refFlow
+	pools  map[*Pool]*refPool
+}
+
+type refFlow struct {
+	layer    string
+	dir      Direction
+	tuple    packet.Tuple
+	rule     string
+	rewrites packet.Rewrite
+	hairpin  bool
+	life     *refLife
+}
+
+type refLife struct {
+	until, ttl time.Duration
+	dead       bool
+}
+
+func (l *refLife) over(now time.Duration) bool { return l.dead || now >= l.until }
+
+type refPool struct {
+	next  int
+	inUse []refUse
+}
+
+type refUse struct {
+	proto packet.Proto
+	port  uint16
+	life  *refLife
+}
+
+func (r *refPort) setLayers(layers []*Layer) {
+	slices.SortStableFunc(layers, func(a, b *Layer) int { return int(a.Priority) - int(b.Priority) })
+	for _, l := range layers {
+		slices.SortStableFunc(l.Groups, func(a, b *Group) int { return int(a.Priority) - int(b.Priority) })
+		for _, g := range l.Groups {
+			slices.SortStableFunc(g.Rules, func(a, b *Rule) int { return int(a.Priority) - int(b.Priority) })
+		}
+	}
+	r.layers = layers
+	r.drop(func(f *refFlow) bool {
+		for _, l := range layers {
+			for _, g := range l.Groups {
+				for _, rule := range g.Rules {
+					if l.Name == f.layer && rule.ID == f.rule {
+						return false
+					}
+				}
+			}
+		}
+		return true
+	})
+}
+
+func (r *refPort) flush(layer string) {
+	r.drop(func(f *refFlow) bool { return f.layer == layer })
+}
+
+func (r *refPort) reset() {
+	r.drop(func(*refFlow) bool { return true })
+	for _, l := range r.layers {
+		for _, g := range l.Groups {
+			for _, rule := range g.Rules {
+				// Only this port has the pool, so nobody uses it now.
+				delete(r.pools, rule.Pool)
+			}
+		}
+	}
+}
+
+func (r *refPort) drop(when func(*refFlow) bool) {
+	r.flows = slices.DeleteFunc(r.flows, func(f *refFlow) bool {
+		if when(f) {
+			f.life.dead = true
+			return true
+		}
+		return false
+	})
+}
+
+func (r *refPort) process(p *packet.Packet, dir Direction, now time.Duration) Result {
+	h := p.Headers()
+	if len(r.layers) == 0 {
+		return Result{Pass: true}
+	}
+	if h.IPVersion == 0 {
+		if h.EtherType == packet.EtherIPv4 || h.EtherType == packet.EtherIPv6 {
+			return Result{Reason: trace.BadPacket}
+		}
+		return Result{Pass: true}
+	}
+	layers := slices.Clone(r.layers)
+	if dir == In {
+		slices.Reverse(layers)
+	}
+	whole := Result{Pass: true}
+	for _, l := range layers {
+		if p.Headers().IPVersion == 0 {
+			break
+		}
+		res := r.layer(l, p, dir, now)
+		if !res.Pass || res.Hole != "" {
+			return res
+		}
+		whole.Hairpin = whole.Hairpin || res.Hairpin
+	}
+	return whole
+}
+
+func refTuple(p *packet.Packet) packet.Tuple {
+	t := p.Tuple()
+	t.ICMPID = 0
+	return t
+}
+
+func (r *refPort) layer(l *Layer, p *packet.Packet, dir Direction, now time.Duration) Result {
+	h := p.Headers()
+	later := h.Fragment && h.L4 == 0 && slices.Contains([]packet.Proto{packet.TCP, packet.UDP, packet.ICMP, packet.ICMPv6}, h.Proto)
+	if l.Stateful && !later {
+		for _, f := range r.flows {
+			if f.layer == l.Name && f.dir == dir && f.tuple == refTuple(p) && !f.life.over(now) {
+				f.life.until = now + f.life.ttl
+				p.Apply(&f.rewrites)
+				return Result{Pass: true, Hairpin: f.hairpin}
+			}
+		}
+	}
+	for _, g := range l.Groups {
+		if g.Dir != dir || g.Family != 0 && g.Family != h.IPVersion {
+			continue
+		}
+		for _, rule := range g.Rules {
+			switch refMatch(rule, p, l.Stateful && later) {
+			case yes:
+				return r.apply(l, rule, p, dir, now)
+			case unsure:
+				return Result{Pass: true, Hole: "fragment"}
+			}
+		}
+	}
+	if l.Block {
+		return Result{Reason: trace.ACLBlock}
+	}
+	return Result{Pass: true}
+}
+
+type answer int
+
+const (
+	no answer = iota
+	yes
+	unsure
+)
+
+// refMatch says whether a rule matches; unsure for a fragment without ports in
+// a stateful layer when the rule asks for ports or would make a flow.
+func refMatch(rule *Rule, p *packet.Packet, later bool) answer {
+	h, c := p.Headers(), rule.Cond
+	icmp := h.Proto == packet.ICMP || h.Proto == packet.ICMPv6
+	anyOf := func(n int, ok func(i int) bool) bool {
+		for i := range n {
+			if ok(i) {
+				return true
+			}
+		}
+		return n == 0
+	}
+	within := func(ps []netip.Prefix, a netip.Addr) bool {
+		return anyOf(len(ps), func(i int) bool { return ps[i].Contains(a) })
+	}
+	ports := func(rs []PortRange, port uint16) bool {
+		return anyOf(len(rs), func(i int) bool {
+			return (h.Proto == packet.TCP || h.Proto == packet.UDP) && h.L4 != 0 && rs[i].Lo <= port && port <= rs[i].Hi
+		})
+	}
+	if !anyOf(len(c.Protos), func(i int) bool { return c.Protos[i] == h.Proto }) ||
+		!within(c.Src, h.Src) || !within(c.Dst, h.Dst) || c.DstMAC != (packet.MAC{}) && c.DstMAC != h.EthDst {
+		return no
+	}
+	if icmp && (rule.Type == NAT || rule.Type == DynNAT || rule.Type == LBNAT) {
+		return no
+	}
+	if later {
+		flow := rule.Flags&Stateful != 0 && rule.Type != Block && rule.Type != RouteEncap && rule.Type != Decap
+		if flow || len(c.SrcPorts)+len(c.DstPorts)+len(c.ICMPTypes) > 0 || c.TunnelPort != 0 {
+			return unsure
+		}
+		return yes
+	}
+	if !ports(c.SrcPorts, h.SrcPort) || !ports(c.DstPorts, h.DstPort) {
+		return no
+	}
+	if len(c.ICMPTypes) > 0 && !(icmp && h.L4 != 0 && slices.Contains(c.ICMPTypes, h.ICMPType)) {
+		return no
+	}
+	if c.TunnelPort != 0 {
+		if h.Proto != packet.UDP || h.L4 == 0 || h.DstPort != c.TunnelPort {
+			return no
+		}
+		if _, vni, err := p.Inner(c.TunnelKind); err != nil || vni != c.VNI {
+			return no
+		}
+	}
+	return yes
+}
+
+func (r *refPort) apply(l *Layer, rule *Rule, p *packet.Packet, dir Direction, now time.Duration) Result {
+	h := *p.Headers()
+	switch {
+	case rule.Hole != "":
+		return Result{Pass: true, Hole: rule.Hole}
+	case rule.Type == Block && rule.Reason != "":
+		return Result{Reason: rule.Reason}
+	case rule.Type == Block:
+		return Result{Reason: trace.ACLBlock}
+	}
+	stateful := l.Stateful && rule.Flags&Stateful != 0 && rule.Type != RouteEncap && rule.Type != Decap
+	if stateful && h.Proto == packet.TCP && h.TCPFlags&packet.SYN == 0 {
+		return Result{Reason: trace.NoFlow}
+	}
+	ttl := rule.TTL
+	if ttl == 0 {
+		ttl = 240 * time.Second
+	}
+	life := &refLife{ttl: ttl, until: now + ttl, dead: !stateful}
+	var rw packet.Rewrite
+	switch rule.Type {
+	case NAT, Transpose:
+		rw = rule.Set
+	case LBNAT:
+		if len(rule.Targets) == 0 {
+			return Result{Reason: trace.NoBackend}
+		}
+		t := rule.Targets[hash(&h, rule.BySource)%uint32(len(rule.Targets))]
+		if !rule.KeepDst {
+			rw.Set, rw.Dst, rw.DstPort = packet.RwDst|packet.RwDstPort, t.Addr, t.Port
+		}
+		if !t.MAC.IsZero() {
+			rw.Set, rw.EthDst = rw.Set|packet.RwEthDst, t.MAC
+			if rule.Hairpin {
+				rw.Set, rw.EthSrc = rw.Set|packet.RwEthSrc, r.mac
+			}
+		}
+	case RouteEncap:
+		t := rule.Tunnel
+		src := packet.VXLANSrcPort(p.Tuple())
+		if !t.InnerDst.IsZero() {
+			p.SetEthDst(t.InnerDst)
+		}
+		if !t.InnerSrc.IsZero() {
+			p.SetEthSrc(t.InnerSrc)
+		}
+		if p.Encap(packet.Outer{Kind: t.Kind, EthSrc: p.Headers().EthSrc, EthDst: p.Headers().EthDst, Src: t.Src, Dst: t.Dst, SrcPort: src, DstPort: t.Port, VNI: t.VNI, TTL: 128}) != nil {
+			return Result{Reason: trace.BadPacket}
+		}
+		return Result{Pass: true}
+	case Decap:
+		if _, err := p.Decap(rule.Tunnel.Kind); err != nil {
+			return Result{Reason: trace.BadPacket}
+		}
+		return Result{Pass: true}
+	case PARoute:
+		hop, ok := rule.Next.NextHop(h.Dst)
+		if !ok {
+			return Result{Reason: hop.Reason}
+		}
+		rw = packet.Rewrite{Set: packet.RwEthSrc | packet.RwEthDst, EthSrc: hop.Src, EthDst: hop.Dst}
+	}
+	if rule.Pool != nil && (rule.Type == LBNAT || rule.Type == DynNAT) {
+		port, ok := r.bind(rule.Pool, h.Proto, life, now)
+		if !ok {
+			return Result{Reason: trace.NoFreePort}
+		}
+		rw.Set |= packet.RwSrc | packet.RwSrcPort
+		rw.Src, rw.SrcPort = rule.Pool.Addr, port
+	}
+	before := refTuple(p)
+	p.Apply(&rw)
+	if stateful {
+		after := refTuple(p).Reverse()
+		var back packet.Rewrite
+		if rw.Set&(packet.RwDst|packet.RwDstPort) != 0 {
+			back.Set |= packet.RwSrc | packet.RwSrcPort
+			back.Src, back.SrcPort = before.Dst, before.DstPort
+		}
+		if rw.Set&(packet.RwSrc|packet.RwSrcPort) != 0 {
+			back.Set |= packet.RwDst | packet.RwDstPort
+			back.Dst, back.DstPort = before.Src, before.SrcPort
+		}
+		backDir := 1 - dir
+		if rule.Hairpin {
+			backDir = dir
+			back.Set |= packet.RwEthDst | packet.RwEthSrc
+			back.EthDst, back.EthSrc = h.EthSrc, r.mac
+		}
+		there := &refFlow{l.Name, dir, before, rule.ID, rw, rule.Hairpin, life}
+		r.put(there)
+		if backDir != dir || after != before {
+			r.put(&refFlow{l.Name, backDir, after, rule.ID, back, rule.Hairpin, life})
+		}
+	}
+	return Result{Pass: true, Hairpin: rule.Hairpin}
+}
+
+func (r *refPort) put(f *refFlow) {
+	r.flows = slices.DeleteFunc(r.flows, func(o *refFlow) bool { return o.layer == f.layer && o.dir == f.dir && o.tuple == f.tuple })
+	r.flows = append(r.flows, f)
+}
+
+func (r *refPort) bind(pool *Pool, proto packet.Proto, life *refLife, now time.Duration) (uint16, bool) {
+	if r.pools == nil {
+		r.pools = map[*Pool]*refPool{}
+	}
+	rp := r.pools[pool]
+	if rp == nil {
+		rp = &refPool{}
+		r.pools[pool] = rp
+	}
+	rp.inUse = slices.DeleteFunc(rp.inUse, func(u refUse) bool { return u.life.over(now) })
+	for {
+		var ports []uint16
+		for _, first := range pool.Blocks {
+			for i := range 64 {
+				ports = append(ports, first+uint16(i))
+			}
+		}
+		for range ports {
+			port := ports[rp.next%len(ports)]
+			rp.next++
+			if !slices.ContainsFunc(rp.inUse, func(u refUse) bool { return u.proto == proto && u.port == port }) {
+				rp.inUse = append(rp.inUse, refUse{proto, port, life})
+				return port, true
+			}
+		}
+		if pool.More == nil {
+			return 0, false
+		}
+		first, ok := pool.More()
+		if !ok {
+			return 0, false
+		}
+		rp.next = len(ports)
+		pool.Blocks = append(pool.Blocks, first)
+	}
+}

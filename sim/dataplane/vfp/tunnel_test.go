@@ -1,0 +1,258 @@
+package vfp
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+func encapRule(to string) *Rule {
+	return &Rule{ID: "route", Type: RouteEncap, Flags: Terminating, Cond: Cond{Dst: []netip.Prefix{prefix(to)}},
+		Tunnel: &Tunnel{Kind: packet.VXLAN, Src: addr("192.168.1.11"), Dst: addr("192.168.1.12"), VNI: 4096, Port: 4789,
+			InnerDst: packet.MAC{2, 0, 0, 0, 0, 2}, InnerSrc: packet.MAC{2, 0, 0, 0, 0, 1}}}
+}
+
+type hop struct{ dst packet.MAC }
+
+func (h *hop) NextHop(netip.Addr) (Hop, bool) {
+	return Hop{Src: hostMAC, Dst: h.dst, Via: Via("gateway"), Reason: trace.NoRoute}, !h.dst.IsZero()
+}
+
+// overlay is a port with the outbound layers of an overlay network.
+func overlay(next Router) *Port {
+	encap := layer("ENCAP", 500, []*Rule{encapRule("10.244.2.0/24")}, nil)
+	route := layer("PA_ROUTE", 600, []*Rule{{ID: "PA_ROUTE", Type: PARoute, Next: next,
+		Cond: Cond{Protos: []packet.Proto{packet.UDP}, DstPorts: []PortRange{Port1(4789)}, Src: []netip.Prefix{prefix("192.168.1.11")}}}}, nil)
+	encap.Stateful, route.Stateful = false, false
+	return port(encap, route)
+}
+
+func TestEncapThenPARoute(t *testing.T) {
+	next := &hop{gwMAC}
+	pt := overlay(next)
+	for i := range 3 { // slow, fast, recorded
+		env := &Env{}
+		if i == 2 {
+			env.Rec = &trace.Recorder{}
+		}
+		p := parse(t, "tcp 10.244.1.4:1000 > 10.244.2.4:80 syn")
+		inner := parse(t, "tcp 10.244.1.4:1000 > 10.244.2.4:80 syn")
+		inner.Apply(&packet.Rewrite{Set: packet.RwEthDst | packet.RwEthSrc, EthDst: packet.MAC{2, 0, 0, 0, 0, 2}, EthSrc: packet.MAC{2, 0, 0, 0, 0, 1}})
+		if res := pt.Process(p, Out, env); !res.Pass {
+			t.Fatalf("%+v", res)
+		}
+		h := p.Headers()
+		if h.Src != addr("192.168.1.11") || h.Dst != addr("192.168.1.12") || h.DstPort != 4789 || h.TTL != 128 || h.EthSrc != hostMAC || h.EthDst != gwMAC {
+			t.Errorf("outer: %v", p)
+		}
+		if h.SrcPort != packet.VXLANSrcPort(inner.Tuple()) {
+			t.Errorf("outer source port %d", h.SrcPort)
+		}
+		if err := p.VerifyChecksums(); err != nil {
+			t.Error(err)
+		}
+		o, err := p.Decap(packet.VXLAN)
+		if err != nil || o.VNI != 4096 || string(p.Bytes()) != string(inner.Bytes()) {
+			t.Errorf("inside (%v, VNI %d): %v, want %v", err, o.VNI, p, inner)
+		}
+	}
+	p := parse(t, "tcp 10.244.1.4:1000 > 10.244.3.4:80 syn")
+	if pt.Process(p, Out, &Env{}); short(p) != "tcp 10.244.1.4:1000 > 10.244.3.4:80" {
+		t.Errorf("another subnet: %v", p)
+	}
+	// A change of the route table shows once the port was told.
+	next.dst = packet.MAC{}
+	pt.Invalidate()
+	if res := pt.Process(parse(t, "tcp 10.244.1.4:1000 > 10.244.2.4:80"), Out, &Env{}); res.Reason != trace.NoRoute {
+		t.Errorf("without a next hop: %+v", res)
+	}
+}
+
+// Two pings that differ in their identifier only go through the tunnel with
+// their own source ports, and stateful layers behind it tell them apart.
+func TestEncapOfPings(t *testing.T) {
+	behind := layer("BEHIND", 700, []*Rule{{ID: "nat", Type: NAT, Flags: Stateful,
+		Set: packet.Rewrite{Set: packet.RwSrc, Src: addr("192.168.9.9")}}}, nil)
+	for _, recorded := range []bool{false, true} {
+		pt := port(layer("ENCAP", 500, []*Rule{encapRule("10.244.2.0/24")}, nil), behind)
+		ports := map[uint16]bool{}
+		for id := range uint16(3) {
+			p := parse(t, "ping 10.244.1.4 > 10.244.2.4")
+			p.SetICMPID(id)
+			want := packet.VXLANSrcPort(p.Tuple())
+			env := &Env{}
+			if recorded {
+				env.Rec = &trace.Recorder{}
+			}
+			pt.Process(p, Out, env)
+			ports[p.Headers().SrcPort] = true
+			if p.Headers().SrcPort != want || p.Headers().Src != addr("192.168.9.9") {
+				t.Errorf("ping %d: %v", id, p)
+			}
+		}
+		if len(ports) != 3 {
+			t.Errorf("source ports %v", ports)
+		}
+	}
+}
+
+// decap has the rules of a node that knows the VNI 4096.
+func decap() *Port {
+	l := layer("DECAP_IN", 900, nil, []*Rule{
+		{ID: "decap", Priority: 1, Type: Decap, Tunnel: &Tunnel{Kind: packet.VXLAN},
+			Cond: Cond{Dst: []netip.Prefix{prefix("192.168.1.11")}, TunnelPort: 4789, VNI: 4096}},
+		{ID: "(unknown VNI)", Priority: 2, Type: Block, Reason: trace.UnknownVNI,
+			Cond: Cond{Protos: []packet.Proto{packet.UDP}, Dst: []netip.Prefix{prefix("192.168.1.11")}, DstPorts: []PortRange{Port1(4789)}}},
+	})
+	l.Stateful = false
+	return port(l)
+}
+
+func vxlan(t *testing.T, inner string, vni uint32) *packet.Packet {
+	p := parse(t, inner)
+	if err := p.Encap(packet.Outer{EthSrc: gwMAC, EthDst: hostMAC, Src: addr("192.168.1.12"), Dst: addr("192.168.1.11"), VNI: vni, SrcPort: 50000}); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// All packets have the same outer tuple: what is inside decides each time.
+func TestDecap(t *testing.T) {
+	pt := decap()
+	for range 2 {
+		for _, inner := range []string{"udp 10.244.2.4:1 > 10.244.1.4:2", "ping 10.244.2.4 > 10.244.1.4"} {
+			p := vxlan(t, inner, 4096)
+			if res := pt.Process(p, In, &Env{}); !res.Pass || short(p) != inner {
+				t.Errorf("%s: %+v %v", inner, res, p)
+			}
+		}
+		if res := pt.Process(vxlan(t, "ping 10.244.2.4 > 10.244.1.4", 4097), In, &Env{}); res.Reason != trace.UnknownVNI {
+			t.Errorf("VNI 4097: %+v", res)
+		}
+	}
+	p := packet.BuildARP(1, podMAC, packet.Broadcast, addr("10.244.2.4"), addr("10.244.1.4"))
+	if err := p.Encap(packet.Outer{EthDst: hostMAC, Src: addr("192.168.1.12"), Dst: addr("192.168.1.11"), VNI: 4096}); err != nil {
+		t.Fatal(err)
+	}
+	if res := pt.Process(p, In, &Env{}); !res.Pass || p.Headers().ARPOp != 1 {
+		t.Errorf("ARP inside: %+v %v", res, p)
+	}
+}
+
+// A tunnel packet that passed because its VNI is not ours does not make the
+// next one with the same outer tuple pass.
+func TestDecapAfterMiss(t *testing.T) {
+	pt := decap()
+	l := pt.Layers()[0]
+	l.Groups[1].Rules = l.Groups[1].Rules[:1] // no block
+	pt.SetLayers([]*Layer{l})
+	for range 2 {
+		if p := vxlan(t, "ping 10.244.2.4 > 10.244.1.4", 1); !pt.Process(p, In, &Env{}).Pass || p.Headers().Proto != packet.UDP {
+			t.Errorf("VNI 1: %v", p)
+		}
+		if p := vxlan(t, "ping 10.244.2.4 > 10.244.1.4", 4096); !pt.Process(p, In, &Env{}).Pass || p.Headers().Proto != packet.ICMP {
+			t.Errorf("VNI 4096: %v", p)
+		}
+	}
+}
+
+// A frame that leaves no room for the outer headers is dropped also when the
+// flow is known. It does not keep flows alive that it never reached.
+func TestEncapTooLong(t *testing.T) {
+	behind := snat(&Pool{Addr: addr("192.168.9.9"), Blocks: []uint16{50048}})
+	behind.Cond.Src = nil
+	pt := port(layer("ENCAP", 500, []*Rule{encapRule("10.244.2.0/24")}, nil), layer("BEHIND", 700, []*Rule{behind}, nil))
+	for _, s := range []struct {
+		at, bytes int
+		srcPort   uint16 // of the outer header, 0 when the frame is dropped
+	}{{0, 100, 50048}, {100, 65490, 0}, {200, 100, 50048}, {300, 65490, 0}, {440, 100, 50049}} {
+		p := packet.Build(packet.Spec{Src: addr("10.244.1.4"), Dst: addr("10.244.2.4"), Proto: packet.UDP, SrcPort: 1, DstPort: 2, Payload: make([]byte, s.bytes)})
+		res := pt.Process(p, Out, &Env{Now: time.Duration(s.at) * time.Second})
+		if dropped := res.Reason == trace.BadPacket; dropped != (s.srcPort == 0) || !dropped && p.Headers().SrcPort != s.srcPort {
+			t.Errorf("%d bytes after %d s: %+v, outer source port %d", s.bytes, s.at, res, p.Headers().SrcPort)
+		}
+	}
+}
+
+// Rules that look at the MAC address see that of every packet of a flow.
+func TestDestinationMAC(t *testing.T) {
+	pt := port(layer("PA_ROUTE", 600, []*Rule{{ID: "own", Type: PARoute, Next: &hop{packet.MAC{2, 2, 2, 2, 2, 2}}, Cond: Cond{DstMAC: hostMAC}}}, nil))
+	for range 2 {
+		for _, m := range []packet.MAC{gwMAC, hostMAC} {
+			p := parse(t, "udp 10.244.1.4:1 > 10.244.2.4:2")
+			p.SetEthDst(m)
+			pt.Process(p, Out, &Env{})
+			if routed := p.Headers().EthDst == (packet.MAC{2, 2, 2, 2, 2, 2}); routed != (m == hostMAC) {
+				t.Errorf("to %v: routed %v", m, routed)
+			}
+		}
+	}
+}
+
+// The ports of a fragment are in the first one only. What the model does not
+// know about the others it says.
+func TestFragments(t *testing.T) {
+	frag := func(offset uint16) *packet.Packet {
+		p := parse(t, "udp 10.244.1.4:1000 > 203.0.113.10:53")
+		f := append([]byte(nil), p.Bytes()...)
+		binary.BigEndian.PutUint16(f[20:], offset)
+		q, err := packet.New(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	const first, later = 0x2000, 0x0001
+	nat := func() *Port {
+		return port(layer("NAT", 300, []*Rule{exception("10.244.0.0/16"), snat(&Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil))
+	}
+	for _, tc := range []struct {
+		name   string
+		port   *Port
+		offset uint16
+		want   string
+	}{
+		{"first, NAT", nat(), first, "udp 192.168.1.11:50048 > 203.0.113.10:53"},
+		{"later, NAT", nat(), later, "hole"},
+		{"later, block a port", port(acl(t, "block out 1 udp port 80; allow out 2 any stateless")), later, "hole"},
+		{"later, block all", port(acl(t, "block out 1 udp; allow out 2 any")), later, "acl-block"},
+		{"later, allow without flow", port(acl(t, "allow out 1 udp stateless; block out 2 port 80")), later, "passed"},
+		{"later, no rule for it", port(acl(t, "allow out 1 tcp; block in 2 any")), later, "passed"},
+	} {
+		for range 2 {
+			p := frag(tc.offset)
+			res := tc.port.Process(p, Out, &Env{})
+			got := string(res.Reason)
+			switch {
+			case res.Hole != "":
+				got = "hole"
+			case res.Pass && tc.offset == first:
+				got = short(p)
+			case res.Pass:
+				got = "passed"
+			}
+			if got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+			}
+		}
+	}
+}
+
+// A rewrite to an address of the other family does nothing, also when another
+// rewrite follows.
+func TestWrongFamily(t *testing.T) {
+	set := func(a string) *Rule {
+		return &Rule{ID: a, Type: Transpose, Set: packet.Rewrite{Set: packet.RwDst, Dst: addr(a)}}
+	}
+	play(t, func() *Port {
+		return port(layer("A", 1, []*Rule{set("10.0.0.9")}, nil), layer("B", 2, []*Rule{set("fd00::9")}, nil))
+	}, []step{
+		{0, Out, "udp 10.0.0.1:1 > 10.0.0.2:2", "udp 10.0.0.1:1 > 10.0.0.9:2"},
+		{0, Out, "udp 10.0.0.1:1 > 10.0.0.2:2", "udp 10.0.0.1:1 > 10.0.0.9:2"},
+		{0, Out, "udp [fd00::1]:1 > [fd00::2]:2", "udp [fd00::1]:1 > [fd00::9]:2"},
+	})
+}

@@ -1,0 +1,183 @@
+package cni
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// The names of the plugins that New knows.
+const (
+	PluginFlannel    = "flannel"
+	PluginWinBridge  = "win-bridge"
+	PluginWinOverlay = "win-overlay"
+	PluginAzure      = "azure-vnet"
+	PluginNAT        = "nat"
+)
+
+// Names lists the plugins that New knows, sorted.
+func Names() []string {
+	return []string{PluginAzure, PluginFlannel, PluginNAT, PluginWinBridge, PluginWinOverlay}
+}
+
+// HostRoute is an entry of a node's own route table.
+type HostRoute struct {
+	To  netip.Prefix
+	Via netip.Addr
+	// Origin says who added it.
+	Origin *trace.Origin
+}
+
+// Host is what a plugin or its agent changes on a Windows node's own stack.
+type Host struct {
+	// Forwarding is set when it turns on IP forwarding for the node's
+	// interfaces.
+	Forwarding bool
+	Routes     []HostRoute
+	// HostEndpoints are the ids of the HNS endpoints that it attaches to the
+	// node's own compartment.
+	HostEndpoints []string
+	// Network is the id of the HNS network that pods are put on.
+	Network string
+}
+
+// Result is what CNI ADD answers.
+type Result struct {
+	EndpointID string
+	// Namespace is the id of the pod's HNS namespace.
+	Namespace string
+	// Addresses carry the prefix length of the pod's subnet.
+	Addresses []netip.Prefix
+	Gateway   netip.Addr
+	// DNS holds the settings of the container's interface: Search are the
+	// suffixes, ServerList the name servers.
+	DNS hns.DNS
+}
+
+// Lease is an address of a pod.
+type Lease struct {
+	Prefix  netip.Prefix
+	Gateway netip.Addr
+}
+
+// Plugin is one network plugin with its configuration, for all nodes of one
+// cluster. It remembers the addresses that it gave out, and is not safe for
+// concurrent use.
+type Plugin interface {
+	// Name is the plugin as a lab file has it: "flannel".
+	Name() string
+	// Version is the version that the model follows, "" where behaviour does
+	// not depend on it.
+	Version() string
+	// NetworkType is the HNS network type: hns.L2Bridge.
+	NetworkType() string
+	// Prepare does what happens on a Windows node before its first pod: the
+	// start script or the plugin's agent makes the HNS network. It is called
+	// once for each node, and may be called again after a peer was added: then
+	// it only adds what is missing.
+	Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, error)
+	// Add is CNI ADD on a Windows node: it makes the pod's endpoint and
+	// attaches it to a namespace of its own.
+	Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error)
+	// Del is CNI DEL on a Windows node: the pod's endpoint goes, its address is
+	// free again, and with it goes the namespace that Add made. A pod that is not
+	// there is no error.
+	Del(n *kube.Node, p *kube.Pod, s *hns.Service) error
+	// Lease gives a pod its address, on a node of either system. Add calls it
+	// itself; a Linux node calls it for its pods.
+	Lease(c *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error)
+	// Linux is the plugin's side on a Linux node.
+	Linux(c *kube.Cluster, n *kube.Node) LinuxSetup
+	// Warnings are remarks on the configuration that stop nothing.
+	Warnings() []string
+}
+
+// LinuxSetup is what the plugin has set up on a Linux node.
+type LinuxSetup struct {
+	Forwarding bool
+	Routes     []HostRoute
+	// Bridge is the address of cni0 with its prefix; zero without a bridge.
+	Bridge netip.Prefix
+	VXLAN  *LinuxVXLAN
+	// MasqueradeNot: what pods send to outside these prefixes leaves with the
+	// node's address. Empty: nothing is masqueraded.
+	MasqueradeNot []netip.Prefix
+	// PodsInNodeSubnet is set when pods have addresses of the node's own subnet
+	// and the node answers for them.
+	PodsInNodeSubnet bool
+}
+
+// LinuxVXLAN is the tunnel device of a Linux node.
+type LinuxVXLAN struct {
+	VNI  uint32
+	Port uint16
+	// Local is the node's address, the outer source; Address and MAC are those
+	// of the device (10.244.0.0/32).
+	Local   netip.Addr
+	Address netip.Prefix
+	MAC     packet.MAC
+	Peers   []VXLANPeer
+}
+
+// VXLANPeer is another node as a tunnel device knows it.
+type VXLANPeer struct {
+	Prefix netip.Prefix
+	// PA is the node's address, the outer destination; MAC its device's.
+	PA  netip.Addr
+	MAC packet.MAC
+}
+
+// Options say which plugin and how it is configured.
+type Options struct {
+	// Plugin is one of Names.
+	Plugin string
+	// Version is the plugin's, "0.12.0"; "" is the newest.
+	Version string
+	// DelegateVersion is that of win-bridge or win-overlay under flannel, a
+	// release of containernetworking/plugins; "" is the newest. Without flannel
+	// Version says it.
+	DelegateVersion string
+	// Conf is the CNI configuration of the Windows nodes.
+	Conf *Conf
+	// NetConf is flannel's net-conf.json.
+	NetConf *NetConf
+	// IPMasq is flanneld's --ip-masq; nil is on, as the start scripts have it.
+	IPMasq *bool
+	// VNI is the virtual network of win-overlay without flannel, which its
+	// configuration does not say; 0 is 4096.
+	VNI uint32
+	// HostRoute says whether the script that makes win-overlay's network adds
+	// the HostRoute policy; nil is yes.
+	HostRoute *bool
+	// Reserved are addresses that no pod may get from the IPAM: the source VIP
+	// of kube-proxy, which start scripts take from the same IPAM.
+	Reserved []netip.Addr
+}
+
+// New makes a plugin. All mistakes are reported at once.
+func New(o Options) (Plugin, error) {
+	if !slices.Contains(Names(), o.Plugin) {
+		return nil, fmt.Errorf("there is no network plugin %q; there are %s", o.Plugin, strings.Join(Names(), ", "))
+	}
+	if o.Conf == nil {
+		return nil, fmt.Errorf("plugin %s needs its CNI configuration file", o.Plugin)
+	}
+	b := newBase(o)
+	switch o.Plugin {
+	case PluginFlannel:
+		return newFlannel(o, b)
+	case PluginWinBridge:
+		return newWinBridge(o, b)
+	case PluginWinOverlay:
+		return newWinOverlay(o, b)
+	case PluginAzure:
+		return newAzure(o, b)
+	}
+	return newNAT(o, b)
+}

@@ -1,0 +1,180 @@
+package cni
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// azureMaxPods is how many addresses a node holds for pods (AKS's default of
+// 30 pods for each node with Azure CNI).
+const azureMaxPods = 30
+
+// azure is azure-vnet: pods have addresses of the node's own subnet.
+type azure struct {
+	*base
+	// hostPortFlags are those of PortMapping policies (FactAzureHostPort).
+	hostPortFlags uint32
+}
+
+func newAzure(o Options, b *base) (Plugin, error) {
+	if err := wantType(o, PluginAzure); err != nil {
+		return nil, err
+	}
+	v, err := parseVersion(o.Version)
+	if err != nil {
+		return nil, err
+	}
+	// FactAzureDNS
+	if d := o.Conf.DNS; (len(d.Search) == 0) != (len(d.Nameservers) == 0) {
+		return nil, fmt.Errorf("%s: Wrong DNS configuration: dns must have both nameservers and search, or neither", o.Conf.File)
+	}
+	a := &azure{base: b}
+	if v.atLeast(1, 5, 0) {
+		a.hostPortFlags = hns.NatFlagLocalRoutedVIP
+	}
+	return a, nil
+}
+
+// NetworkType follows FactAzureMode.
+func (a *azure) NetworkType() string {
+	if strings.HasSuffix(a.o.Conf.Mode, "tunnel") {
+		return hns.L2Tunnel
+	}
+	return hns.L2Bridge
+}
+
+// Prepare makes the network that the plugin itself makes at its first ADD.
+func (a *azure) Prepare(_ *kube.Cluster, n *kube.Node, s *hns.Service) (Host, error) {
+	if err := azureNode(n); err != nil {
+		return Host{}, err
+	}
+	name := a.o.Conf.Name
+	if nw := s.NetworkByName(name); nw != nil {
+		return Host{Network: nw.ID}, nil
+	}
+	nw, err := s.CreateNetwork(hns.Network{
+		Name: name, Type: a.NetworkType(), Flags: hns.NetworkNonPersistent, ManagementIP: n.Address,
+		Ipams: []hns.Ipam{static(n.Subnet.Masked(), n.Gateway)}, Origin: a.o.Conf.Origin,
+	})
+	if err != nil {
+		return Host{}, fmt.Errorf("node %s: network %s: %w", n.Name, name, err)
+	}
+	return Host{Network: nw.ID}, nil
+}
+
+func azureNode(n *kube.Node) error {
+	switch {
+	case !n.Subnet.IsValid() || !n.Subnet.Contains(n.Address):
+		return fmt.Errorf("node %s: its address %s must be in a subnet; azure-vnet gives pods addresses of it", n.Name, n.Address)
+	case !n.Gateway.IsValid():
+		return fmt.Errorf("node %s has no gateway; azure-vnet gives it to pods", n.Name)
+	}
+	return nil
+}
+
+// pool is the block of addresses after the node's own, up to the next node's
+// (FactAzureBlock).
+func (a *azure) pool(c *kube.Cluster, n *kube.Node) (*pool, error) {
+	if p := a.pools[n.Name]; p != nil {
+		return p, nil
+	}
+	if err := azureNode(n); err != nil {
+		return nil, err
+	}
+	others := map[netip.Addr]bool{}
+	for _, other := range c.Nodes {
+		others[other.Address] = true
+	}
+	end := last(n.Subnet)
+	first, to := n.Address.Next(), n.Address
+	for i := 0; i < azureMaxPods && to.Next() != end && !others[to.Next()] && n.Subnet.Contains(to.Next()); i++ {
+		to = to.Next()
+	}
+	if to == n.Address {
+		return nil, errors.New("node " + n.Name + ": the address after its own is taken, so it has none for pods")
+	}
+	p := newPool("node "+n.Name, netip.PrefixFrom(n.Subnet.Addr(), n.Subnet.Bits()), first, to, n.Gateway)
+	p.reserve("the gateway", n.Gateway)
+	for _, other := range c.Nodes {
+		p.reserve("node "+other.Name, other.Address)
+	}
+	p.reserve("reserved", a.o.Reserved...)
+	a.pools[n.Name] = p
+	return p, nil
+}
+
+// lease refuses an address that another node gave out already.
+func (a *azure) lease(c *kube.Cluster, n *kube.Node, p *kube.Pod, taken func(netip.Addr) bool) (Lease, error) {
+	pl, err := a.pool(c, n)
+	if err != nil {
+		return Lease{}, err
+	}
+	elsewhere := func(addr netip.Addr) string {
+		for _, other := range c.Nodes {
+			if q := a.pools[other.Name]; q != nil && q != pl && q.used[addr] != "" {
+				return q.used[addr]
+			}
+		}
+		return ""
+	}
+	if p.Address.IsValid() {
+		if by := elsewhere(p.Address); by != "" {
+			return Lease{}, fmt.Errorf("pod %s: requested IP address %s is not available: it is taken by %s", owner(p), p.Address, by)
+		}
+	}
+	return pl.lease(owner(p), p.Address, func(addr netip.Addr) bool {
+		return elsewhere(addr) != "" || taken != nil && taken(addr)
+	})
+}
+
+func (a *azure) Lease(c *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error) {
+	return a.lease(c, n, p, nil)
+}
+
+func (a *azure) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error) {
+	conf, err := a.o.Conf.For(n.Address)
+	if err != nil {
+		return Result{}, err
+	}
+	nw, err := findNetwork(s, conf.Name, hns.L2Bridge, hns.L2Tunnel)
+	if err != nil {
+		return Result{}, wrap(p, err)
+	}
+	l, err := a.lease(c, n, p, taken(s, nw))
+	if err != nil {
+		return Result{}, err
+	}
+	ps := newPolicySet(conf, version{})
+	ps.ports(p, a.hostPortFlags, true)
+	ps.loopback(s.Build(), l.Prefix.Addr())
+	r, err := a.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "-eth0", mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
+	if err != nil {
+		a.pools[n.Name].release(owner(p))
+	}
+	return r, err
+}
+
+// Linux follows FactAzureLinux.
+func (a *azure) Linux(c *kube.Cluster, n *kube.Node) LinuxSetup {
+	not := notMasqueraded(c.ClusterCIDRs)
+	if n.Subnet.IsValid() {
+		not = append([]netip.Prefix{n.Subnet.Masked()}, not...)
+	}
+	return LinuxSetup{Forwarding: true, PodsInNodeSubnet: true, MasqueradeNot: dedupe(not)}
+}
+
+func dedupe(ps []netip.Prefix) []netip.Prefix {
+	var all []netip.Prefix
+	for _, p := range ps {
+		if !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	return all
+}

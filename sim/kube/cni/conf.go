@@ -1,0 +1,118 @@
+package cni
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// ManagementIPToken stands in a configuration file for the node's address; see
+// the package's documentation.
+const ManagementIPToken = "{{managementIP}}"
+
+// anyNode is put in the token's place where no node is known yet (RFC 5737).
+var anyNode = netip.MustParseAddr("192.0.2.1")
+
+// Conf is a CNI configuration file of a Windows node: a conf, or the first
+// plugin of a conflist that this package models. For a conf of type flannel,
+// the fields from APIVersion on are those of its delegate.
+type Conf struct {
+	File       string
+	CNIVersion string
+	Name       string
+	// Type is the plugin: "flannel", "win-bridge", "azure-vnet", "nat".
+	Type string
+	// Delegate is the plugin that flannel calls; it is win-bridge unless the
+	// delegate names another. Empty for other types.
+	Delegate string
+	// APIVersion is 1 (HNS) or 2 (HCN).
+	APIVersion int
+	Policies   []Policy
+	// HcnPolicyArgs are win-bridge's policies of apiVersion 2 before release 1.0.0
+	// (FactOldV2).
+	HcnPolicyArgs []Policy
+	DNS           DNSConf
+	IPAM          IPAM
+	LoopbackDSR   bool
+	Capabilities  map[string]bool
+	// IPMasq and IPMasqNetwork are win-overlay's and win-bridge's.
+	IPMasq            bool
+	IPMasqNetwork     netip.Prefix
+	EndpointMacPrefix string
+	// Mode is azure-vnet's: "bridge" or "tunnel".
+	Mode string
+	// Master is the adapter under a nat network.
+	Master string
+	// Origin is the file and the line of the network's name.
+	Origin *trace.Origin
+	// Warnings are remarks on things that the plugin ignores, with their places.
+	Warnings []string
+
+	data []byte
+}
+
+// Policy is one endpoint policy of a configuration file, in the form of HCN v2.
+type Policy struct {
+	hns.Policy
+	// V1 is set when the file has it in the form of HNS v1.
+	V1 bool
+}
+
+// DNSConf is the member dns of a configuration.
+type DNSConf struct {
+	Nameservers, Search, Options []string
+	Domain                       string
+}
+
+// IPAM is the member ipam of a configuration.
+type IPAM struct {
+	Type   string
+	Subnet netip.Prefix
+	// Gateway is the GW of the first route.
+	Gateway netip.Addr
+}
+
+// HasToken reports whether the file holds {{managementIP}}.
+func (c *Conf) HasToken() bool { return bytes.Contains(c.data, []byte(ManagementIPToken)) }
+
+// For returns the configuration as it lies on a node with that address.
+func (c *Conf) For(managementIP netip.Addr) (*Conf, error) {
+	if !c.HasToken() {
+		return c, nil
+	}
+	return parseConf(c.File, c.data, managementIP)
+}
+
+// ParseConf reads a CNI configuration file as it lies on a Windows node, a conf
+// or a conflist. Where the plugins refuse a file, so does it, with all mistakes
+// at once; what they ignore is in Warnings.
+func ParseConf(file string, data []byte) (*Conf, error) {
+	return parseConf(file, data, anyNode)
+}
+
+func parseConf(file string, template []byte, managementIP netip.Addr) (*Conf, error) {
+	data := replaceToken(template, managementIP)
+	r := &reader{file: file, data: data}
+	if i := bytes.Index(data, []byte("{{")); i >= 0 && bytes.Contains(data[i:], []byte("}}")) {
+		r.errorf(i, "only %s is replaced in a configuration file", ManagementIPToken)
+		return nil, r.err()
+	}
+	root, at, err := parseJSON(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.place(at), err)
+	}
+	c := &Conf{File: file, data: bytes.Clone(template)}
+	r.conf(c, root)
+	c.Warnings = r.warnings
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func replaceToken(template []byte, managementIP netip.Addr) []byte {
+	return bytes.ReplaceAll(template, []byte(ManagementIPToken), []byte(managementIP.String()))
+}

@@ -1,0 +1,128 @@
+package cni
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// policySet grows the policies of one endpoint as pkg/hns/netconf_windows.go of
+// containernetworking/plugins does.
+type policySet struct {
+	conf *Conf
+	// v is the release of containernetworking/plugins.
+	v   version
+	all []hns.Policy
+}
+
+func newPolicySet(conf *Conf, v version) *policySet {
+	ps := &policySet{conf: conf, v: v}
+	list := conf.Policies
+	if ps.oldV2() {
+		list = conf.HcnPolicyArgs
+	}
+	for _, p := range list {
+		ps.all = append(ps.all, p.Policy)
+	}
+	return ps
+}
+
+// oldV2 follows FactOldV2.
+func (ps *policySet) oldV2() bool { return ps.conf.APIVersion == 2 && !ps.v.atLeast(1, 0, 0) }
+
+func (ps *policySet) add(typ string, settings any, why string) {
+	o := &trace.Origin{What: typ + " of " + ps.conf.Name + " (" + why + ")", File: ps.conf.File}
+	if ps.conf.Origin != nil {
+		o.Line = ps.conf.Origin.Line
+	}
+	ps.all = append(ps.all, hns.NewPolicy(typ, settings).From(o))
+}
+
+// masquerade adds an OutBoundNAT policy with one exception, unless one of the
+// policies has it already (FactMasqueradeAddsPolicy).
+func (ps *policySet) masquerade(exception netip.Prefix, why string) {
+	if !exception.IsValid() || ps.oldV2() {
+		return
+	}
+	if !ps.v.atLeast(1, 0, 0) && ps.mergeException(exception.String()) {
+		return
+	}
+	for _, p := range hns.PoliciesOf(ps.all, hns.PolicyOutBoundNAT) {
+		if v, err := hns.DecodePolicy[hns.OutBoundNATSettings](p); err == nil && slices.Contains(v.Exceptions, exception.String()) {
+			return
+		}
+	}
+	ps.add(hns.PolicyOutBoundNAT, hns.OutBoundNATSettings{Exceptions: []string{exception.String()}}, why)
+}
+
+// mergeException follows FactMasqueradeMerged: it rewrites the first
+// OutBoundNAT policy, if there is one.
+func (ps *policySet) mergeException(exception string) bool {
+	for i, p := range ps.all {
+		if !p.Is(hns.PolicyOutBoundNAT) {
+			continue
+		}
+		v, err := hns.DecodePolicy[hns.OutBoundNATSettings](p)
+		if err != nil {
+			return false
+		}
+		list := slices.DeleteFunc(slices.Clone(v.Exceptions), func(e string) bool { return e == exception })
+		ps.all[i] = hns.NewPolicy(hns.PolicyOutBoundNAT, hns.OutBoundNATSettings{Exceptions: append(list, exception)}).From(p.Origin)
+		return true
+	}
+	return false
+}
+
+// loopback follows FactLoopbackDSR and FactLoopbackUnchecked.
+func (ps *policySet) loopback(b *builds.Build, pod netip.Addr) {
+	if !ps.conf.LoopbackDSR || !ps.v.atLeast(0, 8, 2) || ps.v.atLeast(1, 0, 0) && !b.Has(builds.DSR) {
+		return
+	}
+	for _, p := range hns.PoliciesOf(ps.all, hns.PolicyOutBoundNAT) {
+		if !ps.v.atLeast(1, 0, 0) {
+			break // it did not look
+		}
+		if v, err := hns.DecodePolicy[hns.OutBoundNATSettings](p); err == nil && slices.Contains(v.Destinations, pod.String()) {
+			return
+		}
+	}
+	ps.add(hns.PolicyOutBoundNAT, hns.OutBoundNATSettings{Destinations: []string{pod.String()}}, "loopbackDSR")
+}
+
+// provider follows FactProviderAddress.
+func (ps *policySet) provider(management netip.Addr) {
+	for _, p := range hns.PoliciesOf(ps.all, hns.PolicyProviderAddress) {
+		if v, err := hns.DecodePolicy[hns.ProviderAddressSettings](p); err == nil &&
+			(v.ProviderAddress == management.String() || v.ProviderAddress != "" && !ps.v.atLeast(1, 0, 0)) {
+			return
+		}
+	}
+	ps.add(hns.PolicyProviderAddress, hns.ProviderAddressSettings{ProviderAddress: management.String()}, "default")
+}
+
+// ports adds the pod's hostPorts when the configuration has the capability: the
+// runtime passes them to no other plugin. withHostIP is false for HNS v1, whose
+// policy has no place for the address.
+func (ps *policySet) ports(p *kube.Pod, flags uint32, withHostIP bool) {
+	if !ps.conf.Capabilities["portMappings"] || !ps.v.atLeast(0, 8, 6) || ps.oldV2() { // FactBridgeHostPort
+		return
+	}
+	for _, hp := range p.HostPorts {
+		if hp.Proto != packet.TCP && hp.Proto != packet.UDP {
+			continue
+		}
+		v := hns.PortMappingSettings{Protocol: uint32(hp.Proto), InternalPort: hp.Container, ExternalPort: hp.HostPort, Flags: flags}
+		if withHostIP && hp.HostIP.IsValid() {
+			v.VIP = hp.HostIP.String()
+		}
+		ps.add(hns.PolicyPortMapping, v, "hostPort of "+owner(p))
+		if p.Origin != nil {
+			ps.all[len(ps.all)-1].Origin = p.Origin
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package cni
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// newFlannel checks flannel's two files as flanneld on Windows does and returns
+// the delegate with flanneld's work around it.
+func newFlannel(o Options, b *base) (Plugin, error) {
+	if err := wantType(o, PluginFlannel); err != nil {
+		return nil, err
+	}
+	if o.NetConf == nil {
+		return nil, errors.New("flannel needs its net-conf.json")
+	}
+	v, err := parseVersion(o.Version)
+	if err != nil {
+		return nil, err
+	}
+	delegate, err := parseVersion(o.DelegateVersion)
+	if err != nil {
+		return nil, err
+	}
+	b.release = delegate
+	if o.Conf.Delegate == PluginWinBridge {
+		b.warnPolicies()
+	}
+	masq := o.IPMasq == nil || *o.IPMasq
+	be := o.NetConf.Backend
+	want := map[string]string{"host-gw": PluginWinBridge, "vxlan": PluginWinOverlay}[be.Type]
+	if o.Conf.Delegate != want {
+		return nil, fmt.Errorf("%s: flannel's backend %s needs the delegate %s, %s has %s", o.NetConf.File, be.Type, want, o.Conf.File, o.Conf.Delegate)
+	}
+	if be.Type == "host-gw" {
+		name := be.Name
+		if name == "" {
+			name = "cbr0"
+		}
+		// flannel always sets ipMasqNetwork for its delegate (FactFlannelMasquerade).
+		return &bridge{
+			base: b, network: name, hostEndpoint: name + "_ep", origin: be.Origin, peerRoutes: true, masquerade: o.NetConf.Network,
+			dnsServers: splitList(be.DNSServerList),
+		}, nil
+	}
+	if err := be.checkWindows(); err != nil {
+		return nil, err
+	}
+	p := &overlay{
+		base: b, network: be.Name, origin: be.Origin, vni: windowsVNI, linuxVNI: linuxVNI, linuxPort: linuxPort,
+		hostRoute: v.atLeast(0, 12, 0), masq: masq, macPrefix: macPrefix(o.Conf), flags: hns.NetworkNonPersistent,
+	}
+	if be.VNI != nil {
+		p.vni, p.linuxVNI = uint32(*be.VNI), uint32(*be.VNI)
+	}
+	if be.Port != nil && *be.Port != 0 {
+		p.linuxPort = uint16(*be.Port)
+	}
+	if p.network == "" {
+		p.network = fmt.Sprintf("flannel.%d", p.vni)
+	}
+	return p, nil
+}
+
+func splitList(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ",")
+}
+
+// checkWindows reports what flanneld refuses on Windows, in its words
+// (pkg/backend/vxlan/vxlan_windows.go), all of it at once.
+func (be Backend) checkWindows() error {
+	var errs []error
+	bad := func(at, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: invalid VXLAN backend config. %s", at, fmt.Sprintf(format, args...)))
+	}
+	at := fmt.Sprintf("%s:%d", be.Origin.File, be.Origin.Line)
+	if be.VNI != nil && *be.VNI < windowsVNI {
+		bad(be.vniAt, "VNI [%d] must be greater than or equal to %d on Windows", *be.VNI, windowsVNI)
+	}
+	if be.Port != nil && *be.Port != windowsPort {
+		bad(be.portAt, "Port [%d] is not supported on Windows. Omit the setting to default to port %d", *be.Port, windowsPort)
+	}
+	if be.DirectRouting {
+		bad(at, "DirectRouting is not supported on Windows")
+	}
+	if be.GBP {
+		bad(at, "GBP is not supported on Windows")
+	}
+	if p := be.MacPrefix; p != "" && (len(p) != 5 || p[2] != '-') {
+		bad(at, "MacPrefix [%s] is invalid, prefix must be of the format xx-xx e.g. 0E-2A", p)
+	}
+	return errors.Join(errs...)
+}

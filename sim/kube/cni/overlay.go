@@ -1,0 +1,199 @@
+package cni
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// What flanneld uses on each system where net-conf.json does not say.
+const (
+	windowsVNI  = 4096
+	windowsPort = 4789
+	linuxVNI    = 1
+	linuxPort   = 8472
+)
+
+// overlay is win-overlay, alone or as the delegate of flannel's vxlan.
+type overlay struct {
+	*base
+	network string
+	origin  *trace.Origin
+	// vni is the Windows nodes' virtual network; linuxVNI and linuxPort are the
+	// Linux nodes'.
+	vni       uint32
+	linuxVNI  uint32
+	linuxPort uint16
+	hostRoute bool
+	// masq is ipMasq as the plugin is called with it.
+	masq      bool
+	macPrefix string
+	flags     uint32
+}
+
+func newWinOverlay(o Options, b *base) (Plugin, error) {
+	if err := wantType(o, PluginWinOverlay); err != nil {
+		return nil, err
+	}
+	v, err := parseVersion(o.Version)
+	if err != nil {
+		return nil, err
+	}
+	vni := o.VNI
+	if vni == 0 {
+		vni = windowsVNI
+	}
+	if vni < windowsVNI || vni >= 1<<24 {
+		return nil, fmt.Errorf("VNI %d: on Windows it must be %d to 16777215", vni, windowsVNI)
+	}
+	b.release = v
+	return &overlay{
+		base: b, network: o.Conf.Name, origin: o.Conf.Origin, vni: vni, linuxVNI: vni, linuxPort: windowsPort,
+		hostRoute: o.HostRoute == nil || *o.HostRoute, masq: o.Conf.IPMasq, macPrefix: macPrefix(o.Conf),
+	}, nil
+}
+
+// macPrefix follows FactOverlayMAC.
+func macPrefix(c *Conf) string {
+	if c.EndpointMacPrefix != "" {
+		return c.EndpointMacPrefix
+	}
+	return "0E-2A"
+}
+
+func (o *overlay) NetworkType() string { return hns.Overlay }
+
+// Prepare makes the overlay network and a route through the tunnel to every
+// other node (flannel pkg/backend/vxlan/device_windows.go and
+// vxlan_network_windows.go).
+func (o *overlay) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, error) {
+	if !s.Build().Has(builds.RemoteSubnet) {
+		return Host{}, fmt.Errorf("node %s: platform does not support Remote Subnet policy: %s", n.Name, s.Build())
+	}
+	prefix, err := podPrefix(n, o.o.Conf)
+	if err != nil {
+		return Host{}, err
+	}
+	nw := s.NetworkByName(o.network)
+	if nw == nil {
+		want := hns.Network{
+			Name: o.network, Type: hns.Overlay, Flags: o.flags, ManagementIP: n.Address, Origin: o.origin,
+			Ipams: []hns.Ipam{static(prefix, nth(prefix, 1), hns.NewPolicy(hns.PolicyVSID, hns.VSIDSettings{IsolationId: o.vni}).From(o.origin))},
+		}
+		if !n.VtepMAC.IsZero() {
+			// HNS chooses it and flannel announces it; here the cluster knows it
+			// beforehand, so that all nodes agree.
+			want.Policies = append(want.Policies, hns.NewPolicy(hns.PolicyDrMacAddress,
+				hns.DrMacAddressSettings{Address: strings.ToUpper(n.VtepMAC.String())}).From(o.origin))
+		}
+		if nw, err = s.CreateNetwork(want); err != nil {
+			return Host{}, fmt.Errorf("node %s: network %s: %w", n.Name, o.network, err)
+		}
+	}
+	var add []hns.Policy
+	if o.hostRoute && s.Build().Has(builds.HostRoute) && len(hns.PoliciesOf(nw.Policies, hns.PolicyHostRoute)) == 0 {
+		add = append(add, hns.NewPolicy(hns.PolicyHostRoute, hns.HostRouteSettings{}).From(o.origin))
+	}
+	have := map[string]bool{}
+	for _, p := range hns.PoliciesOf(nw.Policies, hns.PolicyRemoteSubnetRoute) {
+		if v, err := hns.DecodePolicy[hns.RemoteSubnetRouteSettings](p); err == nil {
+			have[v.DestinationPrefix] = true
+		}
+	}
+	for _, p := range peers(c, n) {
+		vni := o.vni
+		if p.node.Windows == nil {
+			vni = o.linuxVNI
+		}
+		if have[p.prefix.String()] || vni < windowsVNI || p.node.VtepMAC.IsZero() { // FactSmallVNIPassedOver
+			continue
+		}
+		add = append(add, hns.NewPolicy(hns.PolicyRemoteSubnetRoute, hns.RemoteSubnetRouteSettings{
+			// The field has 16 bits in hcsshim, and flannel casts (FactVNI16).
+			DestinationPrefix: p.prefix.String(), IsolationId: uint16(vni), ProviderAddress: p.node.Address.String(),
+			DistributedRouterMacAddress: strings.ToUpper(p.node.VtepMAC.String()),
+		}).From(&trace.Origin{What: "route to node " + p.node.Name + " by " + o.origin.What, File: o.origin.File, Line: o.origin.Line}))
+	}
+	if len(add) > 0 {
+		if err := s.AddNetworkPolicies(nw.ID, add...); err != nil {
+			return Host{}, fmt.Errorf("node %s: network %s: %w", n.Name, o.network, err)
+		}
+	}
+	return Host{Network: nw.ID}, nil
+}
+
+func (o *overlay) pool(n *kube.Node) (*pool, error) {
+	prefix, err := podPrefix(n, o.o.Conf)
+	if err != nil {
+		return nil, err
+	}
+	return o.hostLocal(n, prefix, nth(prefix, 1)), nil
+}
+
+func (o *overlay) Lease(_ *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error) {
+	pl, err := o.pool(n)
+	if err != nil {
+		return Lease{}, err
+	}
+	return pl.lease(owner(p), p.Address, nil)
+}
+
+func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error) {
+	conf, err := o.o.Conf.For(n.Address)
+	if err != nil {
+		return Result{}, err
+	}
+	nw, err := findNetwork(s, conf.Name, hns.Overlay)
+	if err != nil {
+		return Result{}, wrap(p, err)
+	}
+	if conf.APIVersion == 2 && !o.release.atLeast(1, 2, 0) { // FactOverlayV1Only
+		return Result{}, fmt.Errorf("pod %s: failed to find HNSEndpoint %s_%s: win-overlay before release 1.2.0 does not know apiVersion 2, and takes the namespace for that of another container", owner(p), p.Name, conf.Name)
+	}
+	if r, done, err := o.again(n, p, s); done {
+		return r, err
+	}
+	pl, err := o.pool(n)
+	if err != nil {
+		return Result{}, err
+	}
+	l, err := pl.lease(owner(p), p.Address, taken(s, nw))
+	if err != nil {
+		return Result{}, err
+	}
+	ps := newPolicySet(conf, o.release)
+	if conf.APIVersion == 2 { // FactOverlayOrder
+		ps.loopback(s.Build(), l.Prefix.Addr())
+	}
+	ps.provider(nw.ManagementIP)
+	if o.masq && len(nw.Subnets()) > 0 {
+		ps.masquerade(nw.Subnets()[0].Prefix(), "ipMasq")
+	}
+	ps.loopback(s.Build(), l.Prefix.Addr())
+	// No hostPorts: FactOverlayNoHostPort.
+	b := l.Prefix.Addr().As4()
+	mac := fmt.Sprintf("%s-%02X-%02X-%02X-%02X", o.macPrefix, b[0], b[1], b[2], b[3])
+	r, err := o.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.Name, mac: mac, policies: ps.all, lease: l})
+	if err != nil {
+		pl.release(owner(p))
+	}
+	return r, err
+}
+
+func (o *overlay) Linux(c *kube.Cluster, n *kube.Node) LinuxSetup {
+	l := linuxBridge(c, n)
+	v := &LinuxVXLAN{VNI: o.linuxVNI, Port: o.linuxPort, Local: n.Address, MAC: n.VtepMAC}
+	if l.Bridge.IsValid() {
+		v.Address = netip.PrefixFrom(l.Bridge.Masked().Addr(), 32)
+	}
+	for _, p := range peers(c, n) {
+		v.Peers = append(v.Peers, VXLANPeer{Prefix: p.prefix, PA: p.node.Address, MAC: p.node.VtepMAC})
+	}
+	l.VXLAN = v
+	return l
+}

@@ -1,0 +1,182 @@
+package cni
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// policies reads a list of {"name": "EndpointPolicy", "value": {...}}. The
+// values have the form of HNS v1 or of HCN v2, which apiVersion decides.
+func (r *reader) policies(c *Conf, f *field, apiVersion int) {
+	if f.val.kind == '0' {
+		return
+	}
+	if f.val.kind != '[' {
+		r.errorf(f.val.begin, "%s is %s; it must be a list of {\"name\": \"EndpointPolicy\", \"value\": {...}}", f.name, f.val.what())
+		return
+	}
+	for _, item := range f.val.items {
+		if !r.object("a policy", item) {
+			continue
+		}
+		name := r.text(item, "name")
+		value := item.get("value")
+		switch {
+		case !strings.EqualFold(name, "EndpointPolicy"):
+			r.warnf(item.begin, "the plugin passes over %q; only EndpointPolicy is read", name)
+			continue
+		case value == nil:
+			r.errorf(item.begin, "the policy has no value")
+			continue
+		case !r.object("value of a policy", value.val):
+			continue
+		}
+		typ := r.text(value.val, "Type")
+		if typ == "" {
+			r.errorf(value.val.begin, "the policy has no Type")
+			continue
+		}
+		var p hns.Policy
+		var ok bool
+		if apiVersion == 2 {
+			p, ok = r.policyV2(typ, value.val)
+		} else {
+			p, ok = r.policyV1(typ, value.val)
+		}
+		if ok {
+			at := value.val.begin
+			if g := value.val.get("Type"); g != nil {
+				at = g.at
+			}
+			p.Origin = r.origin(typ+" of "+c.Name, at)
+			c.Policies = append(c.Policies, Policy{Policy: p, V1: apiVersion != 2})
+		}
+	}
+}
+
+// hcnPolicyArgs reads the list of HCN policies of releases before 1.0.0: they stand
+// in it without name and value.
+func (r *reader) hcnPolicyArgs(c *Conf, f *field) {
+	if f.val.kind == '0' {
+		return
+	}
+	if f.val.kind != '[' {
+		r.errorf(f.val.begin, "%s is %s; it must be a list of {\"Type\": \"OutBoundNAT\", \"Settings\": {...}}", f.name, f.val.what())
+		return
+	}
+	for _, item := range f.val.items {
+		if !r.object("a policy of HcnPolicyArgs", item) {
+			continue
+		}
+		typ := r.text(item, "Type")
+		if typ == "" {
+			r.errorf(item.begin, "the policy has no Type")
+			continue
+		}
+		if p, ok := r.policyV2(typ, item); ok {
+			p.Origin = r.origin(typ+" of "+c.Name, item.get("Type").at)
+			c.HcnPolicyArgs = append(c.HcnPolicyArgs, Policy{Policy: p})
+		}
+	}
+}
+
+// policyV2 passes the settings on as they are, as win-bridge does: a value that
+// has its fields beside Type, as v1 has them, loses them (FactV2Settings).
+func (r *reader) policyV2(typ string, v *node) (hns.Policy, bool) {
+	r.unknown("a policy of apiVersion 2", v, "Type", "Settings")
+	p := hns.Policy{Type: typ}
+	s := v.get("Settings")
+	if s == nil || s.val.kind == '0' {
+		r.warnf(v.begin, "policy %s has no Settings; with apiVersion 2 its fields belong there", typ)
+		return p, true
+	}
+	if !r.object("Settings", s.val) {
+		return p, false
+	}
+	switch {
+	case strings.EqualFold(typ, hns.PolicyOutBoundNAT):
+		r.unknown("OutBoundNAT", s.val, "VirtualIP", "Exceptions", "Destinations", "Flags", "MaxPortPoolUsage")
+		r.texts(s.val, "Exceptions")
+		r.checkPrefixes(s.val, "Exceptions")
+		r.texts(s.val, "Destinations")
+		r.checkPrefixes(s.val, "Destinations")
+	case strings.EqualFold(typ, hns.PolicySDNRoute):
+		r.unknown("SDNRoute", s.val, "DestinationPrefix", "NextHop", "NeedEncap", "AutomaticEndpointMonitor")
+		r.route(s.val)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, r.data[s.val.begin:s.val.end]); err != nil {
+		r.errorf(s.val.begin, "Settings: %v", err)
+		return p, false
+	}
+	p.Settings = compact.Bytes()
+	return p, true
+}
+
+func (r *reader) route(v *node) {
+	if p := r.prefix(v, "DestinationPrefix"); !p.IsValid() && v.get("DestinationPrefix") == nil {
+		r.errorf(v.begin, "the route has no DestinationPrefix")
+	}
+}
+
+// v1Types are the endpoint policies of HNS v1 with the fields that it reads
+// (hcsshim internal/hns/hnspolicy.go).
+var v1Types = map[string][]string{
+	"OUTBOUNDNAT": {"Type", "VIP", "ExceptionList", "Destinations", "MaxPortPoolUsage"},
+	"ROUTE":       {"Type", "DestinationPrefix", "NextHop", "NeedEncap"},
+	"SDNROUTE":    {"Type", "DestinationPrefix", "NextHop", "NeedEncap"},
+	"PA":          {"Type", "PA"},
+	"ACL": {"Type", "Id", "Protocol", "Protocols", "Action", "Direction", "LocalAddresses", "RemoteAddresses", "LocalPort",
+		"LocalPorts", "RemotePort", "RemotePorts", "RuleType", "Priority", "InternalPort", "ServiceName"},
+	"NAT":        {"Type", "Protocol", "InternalPort", "ExternalPort", "ExternalPortReserved"},
+	"QOS":        {"Type", "MaximumOutgoingBandwidthInBytes"},
+	"L2DRIVER":   nil,
+	"PROXY":      nil,
+	"L4WFPPROXY": nil,
+}
+
+// policyV1 turns a policy of HNS v1 into one of HCN v2.
+func (r *reader) policyV1(typ string, v *node) (hns.Policy, bool) {
+	typ = strings.ToUpper(typ)
+	fields, ok := v1Types[typ]
+	if !ok {
+		r.errorf(v.get("Type").val.begin, "there is no endpoint policy %q in HNS v1; there are %s",
+			v.get("Type").val.str, strings.Join(slices.Sorted(maps.Keys(v1Types)), ", "))
+		return hns.Policy{}, false
+	}
+	if s := v.get("Settings"); s != nil && fields != nil {
+		r.errorf(s.at, "HNS v1 reads the fields of %s beside Type, not in Settings; move them, or set apiVersion to 2 where the plugin has it", typ)
+		return hns.Policy{}, false
+	}
+	if fields != nil {
+		r.unknown(typ, v, fields...)
+	}
+	switch typ {
+	case "OUTBOUNDNAT":
+		for _, list := range []string{"ExceptionList", "Destinations"} {
+			r.texts(v, list)
+			r.checkPrefixes(v, list)
+		}
+	case "ROUTE", "SDNROUTE":
+		r.route(v)
+		r.flag(v, "NeedEncap")
+	case "NAT":
+		r.number(v, "InternalPort", 65535)
+		r.number(v, "ExternalPort", 65535)
+		r.text(v, "Protocol")
+	case "ACL":
+		r.number(v, "Priority", 65535)
+		r.text(v, "Action")
+		r.text(v, "Direction")
+	}
+	p, err := hns.FromPolicyV1(json.RawMessage(r.data[v.begin:v.end]))
+	if err != nil {
+		r.errorf(v.begin, "policy %s: %v", typ, err)
+	}
+	return p, err == nil
+}

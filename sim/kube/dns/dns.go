@@ -1,0 +1,115 @@
+// Package dns models name resolution in a cluster: what the resolvers of
+// Windows and Linux ask ([Client]), and what the cluster's name server answers
+// ([Cluster]).
+//
+// Questions and answers are real DNS messages, so a lab can put them in UDP
+// datagrams and send them through its simulated network. The package opens no
+// sockets, and it must not know labs, HNS or the types of the Kubernetes API:
+// who wants another behaviour for a build or a release says so in the fields of
+// Client and Cluster.
+package dns
+
+import (
+	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+// Exchange sends one query datagram to a server's port 53 and returns the
+// answer's bytes with the path that the query took. The answer is nil when none
+// came; the path is nil when nobody recorded it.
+type Exchange func(server netip.Addr, query []byte) (answer []byte, path *trace.Path)
+
+// Tool is a program that resolves names. Programs on one Windows machine differ.
+type Tool string
+
+// The tools.
+const (
+	// ResolveDNSName is PowerShell's cmdlet; it asks the DNS client service.
+	ResolveDNSName Tool = "Resolve-DnsName"
+	// Nslookup brings its own resolver.
+	Nslookup Tool = "nslookup"
+	// Ping stands for every program that calls getaddrinfo: ping, curl, wget.
+	Ping Tool = "ping"
+	// Linux is a program on Linux that calls getaddrinfo of glibc.
+	Linux Tool = "linux"
+)
+
+// Tools lists every tool, the one to prefer on Windows first.
+var Tools = []Tool{ResolveDNSName, Nslookup, Ping, Linux}
+
+// Sources that several facts cite.
+const (
+	srcK8sIntro = "kubernetes/website content/en/docs/setup/production-environment/windows/intro-windows-in-kubernetes.md (1.20), DNS limitations"
+	srcSuffix   = "kubernetes/kubernetes#65016"
+	srcPolicy   = "Windows policy DNSClient.admx, DNS_AppendToMultiLabelName"
+	srcList     = "Windows policy DNSClient.admx, DNS_SearchList"
+	srcWhite    = "Windows 2000 DNS white paper, name resolution"
+	srcNslookup = "Microsoft command reference, nslookup set search and set defname"
+	srcSpec     = "kubernetes/dns docs/specification.md"
+	srcGlibc    = "glibc resolv/res_query.c"
+	srcPlugin   = "coredns/coredns plugin/kubernetes/README.md"
+)
+
+// What the resolvers do. A query that a rule caused cites the rule.
+var (
+	factDotted = evidence.New("dns.windows-dotted-is-qualified", evidence.Stated,
+		"Windows takes a name with a dot for fully qualified: it is asked as it stands and no suffix is added.",
+		srcK8sIntro, srcSuffix)
+	factMultiLabel = evidence.New("dns.windows-append-to-multi-label", evidence.Stated,
+		"Where the policy AppendToMultiLabelName is on, Windows adds the suffixes to a name with dots after the name as it stands has failed.",
+		srcPolicy, srcWhite)
+	factInterface = evidence.New("dns.windows-interface-suffix", evidence.Stated,
+		"Windows completes a single label with the suffixes of the interface, which is where HNS puts an endpoint's DNSSuffix; a Windows pod has that of its namespace only.",
+		srcK8sIntro, "containernetworking/plugins#229", "Azure/azure-container-networking#206")
+	factGlobal = evidence.New("dns.windows-global-list", evidence.Stated,
+		"A global suffix search list (Set-DnsClientGlobalSetting) takes the place of the suffixes of the interfaces.",
+		srcList, srcSuffix)
+	factSingle = evidence.New("dns.windows-no-bare-label", evidence.Stated,
+		"The Windows DNS client does not ask a name server for a single label without a suffix (AllowUnqualifiedQuery is 0).",
+		"Windows 2000 registry reference, AllowUnqualifiedQuery")
+	factNslookup = evidence.New("dns.nslookup-global-list-only", evidence.Stated,
+		"nslookup reads the global suffix search list and not the suffixes of the interface: without that list it asks a single label as it stands.",
+		"Azure/azure-container-networking#363", "containernetworking/plugins#229")
+	factNslookupDotted = evidence.New("dns.nslookup-completes-dotted", evidence.Stated,
+		"nslookup also completes names with dots, as long as they do not end with one, once there is a global suffix search list.",
+		srcSuffix, srcNslookup)
+	factNslookupLast = evidence.New("dns.nslookup-as-is-last", evidence.Inferred,
+		"nslookup asks the name as it stands after the suffixes of its list.", srcNslookup)
+	factNslookupPTR = evidence.New("dns.nslookup-asks-server-name", evidence.Inferred,
+		"nslookup first asks for the name of the server itself (PTR) and goes on whatever the answer is; it prints \"Server: UnKnown\" when there is none.",
+		"microsoft/Windows-Containers#216")
+	factReverse = evidence.New("dns.address-is-reversed", evidence.Inferred,
+		"Resolve-DnsName and nslookup ask for the PTR record when they are given an address.",
+		"Microsoft command reference, nslookup")
+	factTrailingDot = evidence.New("dns.trailing-dot", evidence.Stated,
+		"A name that ends with a dot is absolute: every resolver asks it as it stands and no other.",
+		"RFC 1034 section 3.1", srcNslookup)
+	factLinuxFirst = evidence.New("dns.linux-search-first", evidence.Code,
+		"On Linux a name with fewer dots than ndots is tried with every suffix of the search list first, as it stands last.",
+		srcGlibc+", __res_context_search")
+	factLinuxAsIs = evidence.New("dns.linux-as-is-first", evidence.Code,
+		"On Linux a name with at least ndots dots is tried as it stands first, then with the suffixes of the search list.",
+		srcGlibc+", __res_context_search")
+	factServers = evidence.New("dns.next-server", evidence.Inferred,
+		"A server that does not answer, or answers with a failure of its own, is left for the next one; each is asked once, as repeats change nothing in a model without loss.")
+	factLinuxTimeout = evidence.New("dns.linux-timeout-ends-search", evidence.Code,
+		"On Linux a time-out or a refusal with a suffix ends the search; SERVFAIL does not. The name as it stands is still tried.",
+		srcGlibc+", __res_context_search")
+	factTimeout = evidence.New("dns.windows-timeout-ends", evidence.Stated,
+		"On Windows a time-out of all servers ends the look-up; only a negative answer leads to the next suffix.",
+		srcWhite)
+)
+
+// What the cluster's name server does.
+var (
+	_ = evidence.New("dns.cluster-records", evidence.Stated,
+		"The cluster's name server has the records of the specification: A, AAAA and SRV of Services, the addresses of ready endpoints of headless Services, CNAME for ExternalName, PTR, and the version.",
+		srcSpec)
+	_ = evidence.New("dns.cluster-pod-records", evidence.Stated,
+		"With pod records on, a-b-c-d.NAMESPACE.pod.DOMAIN answers a.b.c.d for any address, as long as the namespace exists.",
+		srcSpec+" section 2.6", srcPlugin+", pods insecure")
+	_ = evidence.New("dns.outside-is-the-lab", evidence.Inferred,
+		"A name outside of the cluster domain exists only if the lab lists it; the name servers of the world are not modelled.")
+)

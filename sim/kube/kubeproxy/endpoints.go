@@ -1,0 +1,194 @@
+package kubeproxy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// known is what a sync knows of the endpoints in HNS: a list from its start, or
+// HNS itself (FactLookup).
+type known struct {
+	p    *proxier
+	byID map[string]*hns.Endpoint
+	byIP map[netip.Addr]*hns.Endpoint
+	// duplicates are remote endpoints with the address of a local one.
+	duplicates []*hns.Endpoint
+}
+
+func (p *proxier) listEndpoints() *known {
+	k := &known{p: p, byID: map[string]*hns.Endpoint{}, byIP: map[netip.Addr]*hns.Endpoint{}}
+	if p.b.lookup == lookupFirst {
+		return k
+	}
+	for _, e := range p.hns.EndpointsOf(p.network.ID) {
+		for i, a := range e.Addresses() {
+			if i > 1 {
+				break
+			}
+			if before := k.byIP[a]; before != nil && p.b.lookup == lookupLocal {
+				switch {
+				case before.Remote() && !e.Remote():
+					k.duplicates = append(k.duplicates, before)
+					delete(k.byID, before.ID)
+				case !before.Remote() && e.Remote():
+					k.duplicates = append(k.duplicates, e)
+					continue
+				default:
+					continue
+				}
+			}
+			k.add(a, e)
+		}
+	}
+	return k
+}
+
+func (k *known) add(a netip.Addr, e *hns.Endpoint) {
+	if k.p.b.lookup != lookupFirst {
+		k.byID[e.ID], k.byIP[a] = e, e
+	}
+}
+
+// find looks an endpoint up by the id that the backend had, then by address.
+func (k *known) find(id string, a netip.Addr) *hns.Endpoint {
+	if k.p.b.lookup != lookupFirst {
+		if e := k.byID[id]; e != nil {
+			return e
+		}
+		return k.byIP[a]
+	}
+	if id != "" {
+		if e := k.p.hns.Endpoint(id); e != nil {
+			return e
+		}
+	}
+	for _, e := range k.p.hns.EndpointsOf(k.p.network.ID) {
+		as := e.Addresses()
+		if i := slices.Index(as, a); i >= 0 && i < 2 {
+			return e
+		}
+	}
+	return nil
+}
+
+// vipEndpoint makes the remote endpoint of a cluster IP on an overlay network
+// (FactVIPEndpoint). It reports whether the Service port can go on.
+func (p *proxier) vipEndpoint(s *portState, k *known, r *Report) bool {
+	if !p.network.Is(hns.Overlay) || k.find("", s.clusterIP) != nil {
+		return true
+	}
+	entry := Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleVIPEndpoint, Object: s.clusterIP.String(), What: Created, Fact: FactVIPEndpoint}
+	e, err := p.createRemote(s.clusterIP, p.hns.HostMAC(), p.nodeIP, &trace.Origin{What: "kube-proxy's endpoint for the cluster IP of " + s.svc.Key()})
+	if err != nil {
+		entry.What, entry.Err = Failed, err
+		r.add(entry)
+		return false
+	}
+	entry.ID = e.ID
+	r.add(entry)
+	b := &backend{addr: s.clusterIP, id: e.ID}
+	p.reference(b)
+	s.vipEndpoint = b
+	k.add(s.clusterIP, e)
+	return true
+}
+
+// remoteEndpoint makes the endpoint of a backend on another machine
+// (FactRemoteEndpoint); nil when HNS refuses.
+func (p *proxier) remoteEndpoint(s *portState, b *backend, k *known, r *Report) *hns.Endpoint {
+	entry := Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleBackend, Object: b.addr.String(), What: Created, Fact: FactRemoteEndpoint}
+	var pa netip.Addr
+	if p.network.Is(hns.Overlay) {
+		if pa = p.remoteSubnetPA(b.addr); !pa.IsValid() {
+			pa = p.nodeIP
+			entry.Why = "no remote subnet holds it: assuming it is a public address, the provider address is this node's"
+		}
+	}
+	o := &trace.Origin{What: fmt.Sprintf("kube-proxy's remote endpoint for backend %s of %s", b.addr, s.svc.Key())}
+	if s.svc.Origin != nil {
+		o.File, o.Line = s.svc.Origin.File, s.svc.Origin.Line
+	}
+	e, err := p.createRemote(b.addr, conjureMAC(b.addr), pa, o)
+	if err != nil {
+		entry.What, entry.Err = Failed, err
+		r.add(entry)
+		return nil
+	}
+	entry.ID = e.ID
+	r.add(entry)
+	k.add(b.addr, e)
+	return e
+}
+
+func (p *proxier) createRemote(a netip.Addr, mac string, pa netip.Addr, o *trace.Origin) (*hns.Endpoint, error) {
+	e := hns.Endpoint{
+		HostComputeNetwork: p.network.ID, MacAddress: mac, Flags: hns.EndpointRemote, SchemaVersion: hns.SchemaVersion{Major: 2},
+		IpConfigurations: []hns.IpConfig{{IpAddress: a.String()}}, Origin: o,
+	}
+	if pa.IsValid() {
+		e.Policies = []hns.Policy{hns.NewPolicy(hns.PolicyProviderAddress, hns.ProviderAddressSettings{ProviderAddress: pa.String()}).From(o)}
+	}
+	return p.hns.CreateEndpoint(e)
+}
+
+// reference counts a reference to a remote endpoint.
+func (p *proxier) reference(b *backend) {
+	if !p.b.sharedRefs {
+		one := uint16(1)
+		b.refs = &one
+		return
+	}
+	if p.refs[b.id] == nil {
+		p.refs[b.id] = new(uint16)
+	}
+	b.refs = p.refs[b.id]
+	*b.refs++
+}
+
+// dropUnreferenced deletes the remote endpoints that nothing refers to any more
+// at the end of an optimised sync.
+func (p *proxier) dropUnreferenced(k *known, r *Report) {
+	defer func() {
+		for id, n := range p.refs {
+			if *n == 0 {
+				delete(p.refs, id)
+			}
+		}
+	}()
+	switch p.b.deletes {
+	case deleteBySource: // every endpoint without a reference
+		for _, e := range p.hns.EndpointsOf(p.network.ID) {
+			if n := p.refs[e.ID]; n != nil && *n == 0 {
+				p.deleteEndpoint(e.ID, "", "", r)
+			}
+		}
+	case deleteExact: // those of backends that went away
+		for _, a := range p.gone {
+			e := k.byIP[a]
+			if e == nil || !e.Remote() {
+				continue
+			}
+			if n := p.refs[e.ID]; n == nil || *n == 0 {
+				p.deleteEndpoint(e.ID, "", "", r)
+			}
+		}
+	}
+	for _, e := range k.duplicates {
+		p.deleteEndpoint(e.ID, "", "", r)
+	}
+}
+
+// conjureMAC makes the MAC address of a remote endpoint out of its address
+// (proxier.go conjureMac).
+func conjureMAC(a netip.Addr) string {
+	if a.Is4() {
+		b := a.As4()
+		return fmt.Sprintf("02-11-%02X-%02X-%02X-%02X", b[0], b[1], b[2], b[3])
+	}
+	b := a.As16()
+	return fmt.Sprintf("02-11-%02X-%02X-%02X-%02X", b[15], b[14], b[13], b[12])
+}

@@ -1,0 +1,240 @@
+package kubeproxy
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// Kernelspace is kube-proxy in kernelspace mode on one Windows node. It is not
+// safe for concurrent use.
+type Kernelspace struct {
+	cfg      Config
+	node     *kube.Node
+	hns      *hns.Service
+	b        behaviour
+	network  *hns.Network
+	families []*proxier
+	// modify: the build changes load balancers in place.
+	modify bool
+}
+
+// NewKernelspace starts kube-proxy on a node whose networks exist. Like the real
+// one it deletes every load balancer of the node (FactStart). All reasons why it
+// would not start are told at once.
+func NewKernelspace(c Config, n *kube.Node, s *hns.Service) (*Kernelspace, error) {
+	if c.Mode != ModeKernelspace {
+		return nil, fmt.Errorf("kube-proxy on %s: mode %s is not kernelspace", n.Name, c.Mode)
+	}
+	b, err := behaviourOf(n.Version)
+	if err != nil {
+		return nil, fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
+	}
+	k := &Kernelspace{cfg: c, node: n, hns: s, b: b, modify: b.modify.has(s.Build().HNSVersion)}
+	var errs []error
+	k.network, err = k.findNetwork()
+	if err != nil {
+		errs = append(errs, err)
+	}
+	build := s.Build()
+	if c.EnableDSR {
+		if !c.enabled("WinDSR", n.Version) {
+			errs = append(errs, errors.New("WinDSR feature gate not enabled: add --feature-gates=WinDSR=true, or leave --enable-dsr out"))
+		}
+		if !build.Has(builds.DSR) {
+			errs = append(errs, fmt.Errorf("%s cannot do DSR: leave --enable-dsr out", build))
+		}
+	}
+	if k.network != nil && k.network.Is(hns.Overlay) {
+		if !c.enabled("WinOverlay", n.Version) {
+			errs = append(errs, fmt.Errorf("WinOverlay feature gate not enabled: network %s is an overlay; add --feature-gates=WinOverlay=true", k.network.Name))
+		}
+		if !build.Has(builds.RemoteSubnet) {
+			errs = append(errs, fmt.Errorf("%s has no remote subnets, which an overlay network needs", build))
+		}
+		if k.dualStack() { // FactDualStack
+			errs = append(errs, errors.New("could not find host mac address for 0.0.0.0: with the gate IPv6DualStack this kube-proxy takes --bind-address for the node's address; leave the gate out on an overlay network"))
+		}
+		if !c.SourceVIP.IsValid() { // FactSourceVIPNeeded
+			errs = append(errs, fmt.Errorf("source-vip flag not set: network %s is an overlay; add --source-vip= with an unused address of this node's pod subnet", k.network.Name))
+		}
+	}
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("kube-proxy on %s: %w", n.Name, errors.Join(errs...))
+	}
+	for _, lb := range s.ListLoadBalancers(nil) {
+		if err := s.DeleteLoadBalancer(lb.ID); err != nil {
+			return nil, fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
+		}
+	}
+	k.families = []*proxier{newProxier(k, false, n.Address)}
+	if k.dualStack() {
+		k.families = append(k.families, newProxier(k, true, n.Address6))
+	}
+	if b.sourceAtStart {
+		if err := k.sourceVIP(&Report{}); err != nil {
+			return nil, fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
+		}
+	}
+	return k, nil
+}
+
+// DualStack reports whether kube-proxy works for IPv6 as well.
+func (k *Kernelspace) DualStack() bool { return len(k.families) > 1 }
+
+// Network returns the HNS network that kube-proxy works on.
+func (k *Kernelspace) Network() *hns.Network { return k.network }
+
+// dualStack follows FactDualStack.
+func (k *Kernelspace) dualStack() bool {
+	switch {
+	case !k.b.dualStack.known:
+		return false
+	case !k.b.dualStack.enabled:
+		return k.cfg.enabled("IPv6DualStack", k.node.Version)
+	}
+	return !k.network.Is(hns.Overlay) && k.hns.Build().Has(builds.IPv6DualStack)
+}
+
+// findNetwork returns the network by name, or the only one that can carry the
+// containers of a cluster.
+func (k *Kernelspace) findNetwork() (*hns.Network, error) {
+	if name := k.cfg.NetworkName; name != "" {
+		if n := k.hns.NetworkByName(name); n != nil {
+			return n, nil
+		}
+		return nil, fmt.Errorf("there is no HNS network %q (--network-name); there are %s", name, k.networkNames(nil))
+	}
+	fit := func(n *hns.Network) bool { return n.Is(hns.L2Bridge, hns.L2Tunnel, hns.Overlay, hns.Transparent) }
+	all := k.hns.ListNetworks(fit)
+	switch len(all) {
+	case 1:
+		return all[0], nil
+	case 0:
+		return nil, fmt.Errorf("no HNS network that carries containers of a cluster; there are %s", k.networkNames(nil))
+	}
+	return nil, fmt.Errorf("several HNS networks (%s): write which one as --network-name", k.networkNames(fit))
+}
+
+func (k *Kernelspace) networkNames(keep func(*hns.Network) bool) string {
+	var names []string
+	for _, n := range k.hns.ListNetworks(keep) {
+		names = append(names, n.Name)
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// hostname is the name by which kube-proxy knows its own endpoints. It is in lower
+// case (pkg/util/node GetHostname), as the names of Nodes are, and compared as it
+// stands (pkg/proxy/endpointslicecache.go isLocal).
+func (k *Kernelspace) hostname() string {
+	if k.cfg.HostnameOverride != "" {
+		return k.cfg.HostnameOverride
+	}
+	return strings.ToLower(k.node.Name)
+}
+
+// healthzPort is the port that health checks go to without one of the Service.
+func (k *Kernelspace) healthzPort() uint16 {
+	if k.cfg.HealthzPort != 0 {
+		return k.cfg.HealthzPort
+	}
+	return DefaultHealthzPort
+}
+
+// Sync brings HNS in line with the Services, as one pass of kube-proxy does.
+// What HNS refuses stands in the report and does not stop the sync; the error is
+// for what stops it: the network is gone, or the source VIP cannot be made.
+// Services and their endpoints are compared with the last call's by value.
+func (k *Kernelspace) Sync(services []*kube.Service) (Report, error) {
+	var r Report
+	if done, err := k.refreshNetwork(&r); done {
+		return r, err
+	}
+	if !k.b.sourceAtStart {
+		if err := k.sourceVIP(&r); err != nil {
+			return r, err
+		}
+	}
+	for _, svc := range services {
+		if why := skipped(svc); why != "" {
+			r.add(Entry{Service: svc.Key(), Port: "*", Role: RoleService, Object: svc.Type, What: Skipped, Why: why, Fact: FactSkipped})
+		}
+	}
+	for _, p := range k.families {
+		p.sync(services, &r)
+	}
+	return r, nil
+}
+
+// refreshNetwork follows FactNetworkChanged. done ends the sync.
+func (k *Kernelspace) refreshNetwork(r *Report) (done bool, err error) {
+	n := k.hns.NetworkByName(k.network.Name)
+	if n != nil && (n.ID == k.network.ID || !k.b.watchesNetwork) {
+		k.network = n
+		return false, nil
+	}
+	for _, p := range k.families {
+		p.cleanupAll(r)
+	}
+	if n == nil {
+		return true, fmt.Errorf("kube-proxy on %s: the HNS network %s is gone", k.node.Name, k.network.Name)
+	}
+	r.add(Entry{Role: "network", Object: n.Name, ID: n.ID, What: Skipped,
+		Why: "the network has another id than before: everything is forgotten and programmed at the next sync", Fact: FactNetworkChanged})
+	k.network = n
+	return true, nil
+}
+
+// sourceVIP makes the local endpoint with the source VIP (FactSourceVIPNeeded).
+func (k *Kernelspace) sourceVIP(r *Report) error {
+	if !k.network.Is(hns.Overlay) {
+		return nil
+	}
+	for _, e := range k.hns.EndpointsOf(k.network.ID) {
+		for _, a := range e.Addresses() {
+			if a == k.cfg.SourceVIP {
+				return nil
+			}
+		}
+	}
+	e, err := k.hns.CreateEndpoint(hns.Endpoint{
+		HostComputeNetwork: k.network.ID, MacAddress: k.hns.HostMAC(), SchemaVersion: hns.SchemaVersion{Major: 2},
+		IpConfigurations: []hns.IpConfig{{IpAddress: k.cfg.SourceVIP.String()}}, Origin: k.cfg.Origin,
+	})
+	if err != nil {
+		r.add(Entry{Role: RoleSourceVIP, Object: k.cfg.SourceVIP.String(), What: Failed, Err: err, Fact: FactSourceVIPNeeded})
+		return fmt.Errorf("kube-proxy on %s: Source Vip endpoint creation failed: %w", k.node.Name, err)
+	}
+	r.add(Entry{Role: RoleSourceVIP, Object: k.cfg.SourceVIP.String(), ID: e.ID, What: Created, Fact: FactSourceVIPNeeded})
+	return nil
+}
+
+// remoteSubnetPA returns the provider address of the remote subnet that holds
+// an address, or the address itself when it is a node's; the zero Addr when
+// neither. The last policy that fits wins (findRemoteSubnetProviderAddress).
+func (k *Kernelspace) remoteSubnetPA(a netip.Addr) netip.Addr {
+	var found netip.Addr
+	for _, p := range hns.PoliciesOf(k.network.Policies, hns.PolicyRemoteSubnetRoute) {
+		s, err := hns.DecodePolicy[hns.RemoteSubnetRouteSettings](p)
+		if err != nil {
+			continue
+		}
+		pa, err := netip.ParseAddr(s.ProviderAddress)
+		if err != nil {
+			continue
+		}
+		if prefix, err := netip.ParsePrefix(s.DestinationPrefix); err == nil && prefix.Contains(a) || a == pa {
+			found = pa
+		}
+	}
+	return found
+}

@@ -1,0 +1,609 @@
+package kubeproxy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+func ip(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+// lab is one Windows node win1 (192.168.1.11) with pods 10.244.1.5 and .6.
+type lab struct {
+	t    *testing.T
+	node *kube.Node
+	hns  *hns.Service
+	net  *hns.Network
+	pods map[string]*hns.Endpoint
+}
+
+func newLab(t *testing.T, build string, minor int, network string) *lab {
+	t.Helper()
+	b := builds.MustLookup(build)
+	v := kube.Version{Major: 1, Minor: minor}
+	l := &lab{t: t, pods: map[string]*hns.Endpoint{}}
+	l.node = &kube.Node{Name: "win1", Windows: b, Address: ip("192.168.1.11"), Subnet: netip.MustParsePrefix("192.168.1.0/24"), Version: v}
+	l.hns = hns.NewService(b, hns.Options{Node: "win1", ManagementIP: l.node.Address})
+	n := hns.Network{Name: "cbr0", Type: network, Ipams: []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: "10.244.1.0/24",
+		Routes: []hns.NetRoute{{NextHop: "10.244.1.1", DestinationPrefix: "0.0.0.0/0"}}}}}}}
+	if network == hns.Overlay {
+		n.Ipams[0].Subnets[0].Policies = []hns.Policy{hns.NewPolicy(hns.PolicyVSID, map[string]any{"IsolationId": 4096})}
+		n.Policies = append(n.Policies, hns.NewPolicy(hns.PolicyRemoteSubnetRoute, hns.RemoteSubnetRouteSettings{
+			DestinationPrefix: "10.244.2.0/24", IsolationId: 4096, ProviderAddress: "192.168.1.12", DistributedRouterMacAddress: "00-15-5D-00-00-12"}))
+	}
+	net, err := l.hns.CreateNetwork(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.net = net
+	for _, a := range []string{"10.244.1.5", "10.244.1.6"} {
+		l.addPod(a)
+	}
+	return l
+}
+
+func (l *lab) addPod(addr string) {
+	e, err := l.hns.CreateEndpoint(hns.Endpoint{Name: "pod-" + addr, HostComputeNetwork: l.net.ID, IpConfigurations: []hns.IpConfig{{IpAddress: addr}}, State: hns.StateAttachedSharing})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.pods[addr] = e
+}
+
+func (l *lab) start(flags ...string) *Kernelspace {
+	l.t.Helper()
+	c, err := ParseFlags(ModeKernelspace, flags, l.node.Version)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	k, err := NewKernelspace(c, l.node, l.hns)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return k
+}
+
+func (l *lab) sync(k *Kernelspace, services ...*kube.Service) Report {
+	l.t.Helper()
+	r, err := k.Sync(services)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return r
+}
+
+// lbs describes all load balancers: "10.96.0.10:80->8080 src= flags=1/18 dist=0 [10.244.1.5]".
+func (l *lab) lbs() []string {
+	var all []string
+	for _, lb := range l.hns.ListLoadBalancers(nil) {
+		m := lb.PortMappings[0]
+		var es []string
+		for _, id := range lb.HostComputeEndpoints {
+			if e := l.hns.Endpoint(id); e != nil {
+				es = append(es, e.IpConfigurations[0].IpAddress)
+			} else {
+				es = append(es, "gone")
+			}
+		}
+		slices.Sort(es)
+		all = append(all, fmt.Sprintf("%s->%d src=%s flags=%d/%d dist=%d %v", lbName(lb), m.InternalPort, lb.SourceVIP, lb.Flags, m.Flags, m.DistributionType, es))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (l *lab) want(lines ...string) {
+	l.t.Helper()
+	slices.Sort(lines)
+	if got := l.lbs(); !slices.Equal(got, lines) {
+		l.t.Errorf("load balancers:\n got  %s\n want %s", strings.Join(got, "\n      "), strings.Join(lines, "\n      "))
+	}
+}
+
+func web(endpoints ...string) *kube.Service {
+	s := &kube.Service{Namespace: "default", Name: "web", Type: "NodePort", ClusterIPs: []netip.Addr{ip("10.96.0.10")},
+		Ports:  []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, NodePort: 30080, Target: 8080}},
+		Origin: &trace.Origin{What: "Service default/web", File: "web.yaml", Line: 3}}
+	set(s, endpoints...)
+	return s
+}
+
+// set gives a Service endpoints: on win1 when in 10.244.1.0/24, else on win2.
+func set(s *kube.Service, endpoints ...string) {
+	s.Endpoints = nil
+	for _, a := range endpoints {
+		e := kube.Endpoint{Addr: ip(a), Node: "win2", Ready: true, Serving: true}
+		if strings.HasPrefix(a, "10.244.1.") || strings.HasPrefix(a, "fd00::1:") {
+			e.Node = "win1"
+		}
+		if strings.HasPrefix(a, "203.") {
+			e.Node = ""
+		}
+		s.Endpoints = append(s.Endpoints, e)
+	}
+}
+
+const (
+	ws2019old = "17763.437"
+	ws2019    = "17763.1432"
+	ws2022    = "20348.2762"
+)
+
+func TestServices(t *testing.T) {
+	both := []string{"10.244.1.5", "10.244.2.7"}
+	dsr := []string{"--enable-dsr=true", "--feature-gates=WinDSR=true"}
+	for _, c := range []struct {
+		name    string
+		build   string
+		minor   int
+		flags   []string
+		service func(*kube.Service)
+		want    []string
+	}{
+		{"1.14: no flags at all", ws2019old, 14, nil, nil, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"1.14: nodePort equal to port is lost", ws2019old, 14, nil, func(s *kube.Service) { s.Ports[0].Port = 30080 }, []string{
+			"10.96.0.10:30080/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"1.15: nodePort equal to port is made", ws2019, 15, nil, func(s *kube.Service) { s.Ports[0].Port = 30080 }, []string{
+			"10.96.0.10:30080/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"1.20: LocalRoutedVIP", ws2019, 20, nil, nil, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"1.25: VipExternalIP", ws2019, 25, nil, nil, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"1.36, DSR on: the cluster IP is DSR, the node port is not", ws2022, 36, dsr[:1], nil, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=1/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"NodePort, ETP Local, DSR on", ws2022, 33, dsr, func(s *kube.Service) { s.ExternalLocal = true }, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=1/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=1/18 dist=0 [10.244.1.5]"}},
+		{"NodePort, ETP Local, without --enable-dsr", ws2019, 20, nil, func(s *kube.Service) { s.ExternalLocal = true }, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=1/2 dist=0 [10.244.1.5]"}},
+		{"NodePort, ETP Local, a build without DSR ignores it", ws2019old, 20, nil, func(s *kube.Service) { s.ExternalLocal = true }, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"NodePort, ETP Local, 1.19 ignores it", ws2019, 19, nil, func(s *kube.Service) { s.ExternalLocal = true }, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"ITP Local from 1.24", ws2022, 25, nil, func(s *kube.Service) { s.InternalLocal = true }, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5]",
+			"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"external and load balancer addresses, ETP Local", ws2022, 36, nil, func(s *kube.Service) {
+			s.ExternalLocal, s.ExternalIPs, s.IngressIPs = true, []netip.Addr{ip("198.51.100.1")}, []netip.Addr{ip("198.51.100.2")}
+		}, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=1/18 dist=0 [10.244.1.5]",
+			"198.51.100.1:80/TCP->8080 src= flags=1/16 dist=0 [10.244.1.5]",
+			"198.51.100.2:80/TCP->8080 src= flags=1/16 dist=0 [10.244.1.5]"}},
+		{"load balancer address follows --enable-dsr in 1.18", ws2019, 18, dsr, func(s *kube.Service) {
+			s.IngressIPs, s.Ports[0].NodePort = []netip.Addr{ip("198.51.100.2")}, 0
+		}, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=1/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"198.51.100.2:80/TCP->8080 src= flags=1/0 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"and no longer in 1.20", ws2019, 20, dsr, func(s *kube.Service) {
+			s.IngressIPs, s.Ports[0].NodePort = []netip.Addr{ip("198.51.100.2")}, 0
+		}, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=1/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"198.51.100.2:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"preserve-destination", ws2022, 33, nil, func(s *kube.Service) {
+			s.Annotations, s.IngressIPs = map[string]string{"preserve-destination": "true"}, []netip.Addr{ip("198.51.100.2")}
+		}, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.1.5]",
+			"198.51.100.2:80/TCP->8080 src= flags=1/28 dist=0 [10.244.1.5]"}},
+		{"preserve-destination in 1.17 leaves the node port alone", ws2019, 17, nil, func(s *kube.Service) {
+			s.Annotations, s.IngressIPs = map[string]string{"preserve-destination": "true"}, []netip.Addr{ip("198.51.100.2")}
+		}, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5 10.244.2.7]",
+			"198.51.100.2:80/TCP->8080 src= flags=1/12 dist=0 [10.244.1.5]"}},
+		{"affinity", ws2022, 25, nil, func(s *kube.Service) { s.ClientIPAffinity = true; s.Ports[0].NodePort = 0 }, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=2 [10.244.1.5 10.244.2.7]"}},
+		{"affinity, 1.14 does not pass it on", ws2019old, 14, nil, func(s *kube.Service) { s.ClientIPAffinity = true; s.Ports[0].NodePort = 0 }, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"named target port", ws2022, 25, nil, func(s *kube.Service) {
+			s.Ports[0].NodePort, s.Ports[0].Target = 0, 0
+			s.Endpoints[0].Ports, s.Endpoints[1].Ports = map[string]uint16{"http": 9000}, map[string]uint16{"http": 9001}
+		}, []string{"10.96.0.10:80/TCP->9000 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"named target port, 1.34 takes the last", ws2022, 34, nil, func(s *kube.Service) {
+			s.Ports[0].NodePort, s.Ports[0].Target = 0, 0
+			s.Endpoints[0].Ports, s.Endpoints[1].Ports = map[string]uint16{"http": 9000}, map[string]uint16{"http": 9001}
+		}, []string{"10.96.0.10:80/TCP->9001 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"no endpoints", ws2022, 36, nil, func(s *kube.Service) { s.Endpoints = nil }, nil},
+		{"headless", ws2022, 36, nil, func(s *kube.Service) { s.Headless = true }, nil},
+		{"not ready", ws2022, 36, nil, func(s *kube.Service) { s.Endpoints[0].Ready, s.Endpoints[0].Serving = false, false }, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.2.7]"}},
+		{"all terminate, load balancer: node port goes, the rest stays", ws2022, 33, nil, func(s *kube.Service) {
+			s.IngressIPs = []netip.Addr{ip("198.51.100.2")}
+			for i := range s.Endpoints {
+				s.Endpoints[i].Ready, s.Endpoints[i].Terminating = false, true
+			}
+		}, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
+			"198.51.100.2:80/TCP->8080 src= flags=0/16 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"local endpoint that HNS does not have", ws2022, 33, nil, func(s *kube.Service) { set(s, "10.244.1.99", "10.244.2.7") }, []string{
+			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.2.7]",
+			"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.2.7]"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t, c.build, c.minor, hns.L2Bridge)
+			k := l.start(c.flags...)
+			s := web(both...)
+			if c.service != nil {
+				c.service(s)
+			}
+			l.sync(k, s)
+			l.want(c.want...)
+			if r := l.sync(k, s); r.Changed() {
+				t.Errorf("the second sync changed something:\n%s", r)
+			}
+			for _, lb := range l.hns.ListLoadBalancers(nil) {
+				if lb.Origin != s.Origin {
+					t.Errorf("origin %v", lb.Origin)
+				}
+			}
+		})
+	}
+}
+
+func TestRemoteEndpointMAC(t *testing.T) {
+	l := newLab(t, ws2019, 20, hns.L2Bridge)
+	l.sync(l.start(), web("10.244.2.7"))
+	e := l.hns.EndpointsByAddress(ip("10.244.2.7"))[0]
+	if !e.Remote() || e.MacAddress != "02-11-0A-F4-02-07" || e.ProviderAddress().IsValid() {
+		t.Errorf("remote endpoint %+v", e)
+	}
+}
+
+func TestOverlay(t *testing.T) {
+	overlay := []string{"--source-vip=10.244.1.3", "--network-name=cbr0", "--feature-gates=WinOverlay=true"}
+	for _, c := range []struct {
+		name     string
+		minor    int
+		backends []string
+		source   string
+		pa       string // of the last backend
+	}{
+		{"pods", 20, []string{"10.244.1.5", "10.244.2.7"}, "10.244.1.3", "192.168.1.12"},
+		{"a node, 1.14 keeps the overlay's source", 14, []string{"192.168.1.12"}, "10.244.1.3", "192.168.1.12"},
+		{"a node, from 1.18 the node is the source", 18, []string{"192.168.1.12"}, "192.168.1.11", "192.168.1.12"},
+		{"a node, 1.36", 36, []string{"10.244.1.5", "192.168.1.12"}, "192.168.1.11", "192.168.1.12"},
+		{"a public address", 14, []string{"203.0.113.9"}, "192.168.1.11", "192.168.1.11"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t, ws2019, c.minor, hns.Overlay)
+			flags := overlay
+			if c.minor >= 34 {
+				flags = overlay[:2]
+			}
+			k := l.start(flags...)
+			s := web(c.backends...)
+			s.Ports[0].NodePort = 0
+			l.sync(k, s)
+			l.want(fmt.Sprintf("10.96.0.10:80/TCP->8080 src=%s flags=0/0 dist=0 %v", c.source, c.backends))
+			e := l.hns.EndpointsByAddress(ip(c.backends[len(c.backends)-1]))[0]
+			if got := e.ProviderAddress().String(); got != c.pa {
+				t.Errorf("provider address %s, want %s", got, c.pa)
+			}
+			v := l.hns.EndpointsByAddress(ip("10.96.0.10"))
+			if len(v) != 1 || !v[0].Remote() || v[0].MacAddress != l.hns.HostMAC() || v[0].ProviderAddress() != l.node.Address {
+				t.Errorf("endpoint of the cluster IP: %+v", v)
+			}
+			if v := l.hns.EndpointsByAddress(ip("10.244.1.3")); len(v) != 1 || v[0].Remote() || v[0].MacAddress != l.hns.HostMAC() {
+				t.Errorf("source VIP: %+v", v)
+			}
+			if r := l.sync(k, s); r.Changed() {
+				t.Errorf("the second sync changed something:\n%s", r)
+			}
+		})
+	}
+}
+
+// TestNodeSourceOnCreationOnly: before 1.19 the second Service with a node as
+// its backend finds the remote endpoint made and keeps the overlay's source.
+func TestNodeSourceOnCreationOnly(t *testing.T) {
+	for minor, second := range map[int]string{18: "10.244.1.3", 19: "192.168.1.11"} {
+		l := newLab(t, ws2019, minor, hns.Overlay)
+		k := l.start("--source-vip=10.244.1.3", "--feature-gates=WinOverlay=true")
+		a, b := web("192.168.1.12"), web("192.168.1.12")
+		b.Name, b.ClusterIPs = "api", []netip.Addr{ip("10.96.0.11")}
+		a.Ports[0].NodePort, b.Ports[0].NodePort = 0, 0
+		l.sync(k, a, b)
+		l.want("10.96.0.10:80/TCP->8080 src=192.168.1.11 flags=0/0 dist=0 [192.168.1.12]",
+			"10.96.0.11:80/TCP->8080 src="+second+" flags=0/0 dist=0 [192.168.1.12]")
+	}
+}
+
+func TestEndpointsChange(t *testing.T) {
+	for _, c := range []struct {
+		minor int
+		build string
+		what  string // of the cluster IP's load balancer in the second sync
+		after string
+	}{
+		{14, ws2019old, Created, "[10.244.1.5 10.244.1.6]"},
+		{20, ws2019, Created, "[10.244.1.5 10.244.1.6]"},
+		{23, ws2019, Created, "[10.244.1.5 10.244.1.6]"},
+		{25, ws2022, Created, "[10.244.1.5 10.244.1.6]"},
+		{36, ws2022, Created, "[10.244.1.5 10.244.1.6]"},
+		// HNS 15.4: hnslib 0.0.8 asks for 15.4, and HNS changes nothing.
+		{33, "26100.1742", Updated, "[10.244.1.5 gone]"},
+		// hnslib 0.1.2 asks for 15.5: kube-proxy deletes and creates.
+		{36, "26100.1742", Created, "[10.244.1.5 10.244.1.6]"},
+	} {
+		t.Run(fmt.Sprint("1.", c.minor, " on ", c.build), func(t *testing.T) {
+			l := newLab(t, c.build, c.minor, hns.L2Bridge)
+			k := l.start()
+			s := web("10.244.1.5", "10.244.2.7")
+			s.Ports[0].NodePort = 0
+			l.sync(k, s)
+			set(s, "10.244.1.5", "10.244.1.6")
+			r := l.sync(k, s)
+			i := slices.IndexFunc(r.Entries, func(e Entry) bool { return e.Role == RoleClusterIP && e.What == c.what })
+			if i < 0 {
+				t.Errorf("cluster IP not %s:\n%s", c.what, r)
+			}
+			if got := l.lbs(); len(got) != 1 || !strings.HasSuffix(got[0], c.after) {
+				t.Errorf("load balancers %v, want backends %s", got, c.after)
+			}
+			if es := l.hns.EndpointsByAddress(ip("10.244.2.7")); len(es) != 0 {
+				t.Errorf("the remote endpoint stays: %+v", es)
+			}
+			l.sync(k)
+			l.want()
+		})
+	}
+}
+
+// TestUnchangedIsThere: only a remote backend changes, so the node port's list of
+// local backends stays the same. Its load balancer is there in all versions; 1.24 to
+// 1.30 make it again (FactIDCase).
+func TestUnchangedIsThere(t *testing.T) {
+	for minor, again := range map[int]bool{25: true, 30: true, 31: false, 36: false} {
+		l := newLab(t, ws2022, minor, hns.L2Bridge)
+		k := l.start()
+		s := web("10.244.1.5", "10.244.2.7")
+		s.ExternalLocal = true
+		l.sync(k, s)
+		set(s, "10.244.1.5", "10.244.2.8")
+		r := l.sync(k, s)
+		if !slices.ContainsFunc(l.lbs(), func(lb string) bool { return strings.HasPrefix(lb, "node:30080") }) {
+			t.Errorf("1.%d: no node port\n%s", minor, r)
+		}
+		if len(r.Failures()) > 0 {
+			t.Errorf("1.%d: failures\n%s", minor, r)
+		}
+		made := slices.ContainsFunc(r.Entries, func(e Entry) bool { return e.What == Created && e.Role == RoleNodePort })
+		if made != again {
+			t.Errorf("1.%d: node port made again: %t\n%s", minor, made, r)
+		}
+	}
+}
+
+// TestInternalLocalLost is the same for a cluster IP with local backends only.
+func TestInternalLocalLost(t *testing.T) {
+	for minor, lost := range map[int]bool{25: false, 31: false, 33: true, 36: false} {
+		l := newLab(t, ws2022, minor, hns.L2Bridge)
+		k := l.start()
+		s := web("10.244.1.5", "10.244.2.7")
+		s.InternalLocal, s.Ports[0].NodePort = true, 0
+		l.sync(k, s)
+		set(s, "10.244.1.5", "10.244.2.8")
+		r := l.sync(k, s)
+		if got := len(l.lbs()) == 0; got != lost {
+			t.Errorf("1.%d: lost: %t\n%s", minor, got, r)
+		}
+		// The next change brings it back.
+		set(s, "10.244.1.5")
+		l.sync(k, s)
+		l.want("10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5]")
+	}
+}
+
+func TestDisabledOptimisation(t *testing.T) {
+	l := newLab(t, ws2022, 25, hns.L2Bridge)
+	k := l.start()
+	s := web("10.244.1.5", "10.244.2.7")
+	s.ExternalLocal, s.Annotations = true, map[string]string{"winProxyOptimization": "disabled"}
+	l.sync(k, s)
+	set(s, "10.244.1.5", "10.244.2.8")
+	l.sync(k, s)
+	l.want("10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.8]", "node:30080/TCP->8080 src= flags=1/18 dist=0 [10.244.1.5]")
+}
+
+func TestNetworkChanged(t *testing.T) {
+	l := newLab(t, ws2022, 36, hns.L2Bridge)
+	k := l.start()
+	s := web("10.244.2.7")
+	l.sync(k, s)
+	old := *l.net
+	if err := l.hns.DeleteNetwork(old.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Sync([]*kube.Service{s}); err == nil || !strings.Contains(err.Error(), "cbr0 is gone") {
+		t.Errorf("error %v", err)
+	}
+	old.ID = ""
+	if _, err := l.hns.CreateNetwork(old); err != nil {
+		t.Fatal(err)
+	}
+	l.sync(k, s)
+	l.want()
+	l.sync(k, s)
+	l.want("10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.2.7]", "node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.2.7]")
+}
+
+func TestRefusedLoadBalancer(t *testing.T) {
+	l := newLab(t, ws2019, 20, hns.L2Bridge)
+	k := l.start()
+	var many []string
+	for i := range 65 {
+		many = append(many, fmt.Sprintf("10.244.3.%d", i+1))
+	}
+	big, small := web(many...), web("10.244.1.5")
+	small.Name, small.ClusterIPs, small.Ports[0].NodePort = "small", []netip.Addr{ip("10.96.0.11")}, 30081
+	r := l.sync(k, big, small)
+	l.want("10.96.0.11:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5]", "node:30081/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5]")
+	fs := r.Failures()
+	if len(fs) != 1 || fs[0].Service != "default/web" || fs[0].Role != RoleClusterIP || !strings.Contains(fs[0].Err.Error(), "0x57") {
+		t.Errorf("failures %v", fs)
+	}
+}
+
+func TestNoLocalBackend(t *testing.T) {
+	for minor, refused := range map[int]bool{20: true, 21: false} {
+		l := newLab(t, ws2019, minor, hns.L2Bridge)
+		s := web("10.244.2.7")
+		s.ExternalLocal = true
+		r := l.sync(l.start(), s)
+		if got := len(r.Failures()) > 0; got != refused {
+			t.Errorf("1.%d: %s", minor, r)
+		}
+		if got := l.lbs(); len(got) != 1 {
+			t.Errorf("1.%d: %v", minor, got)
+		}
+	}
+}
+
+func TestHealthCheck(t *testing.T) {
+	l := newLab(t, ws2022, 33, hns.L2Bridge)
+	if _, err := l.hns.CreateEndpoint(hns.Endpoint{Name: "cbr0_ep", HostComputeNetwork: l.net.ID, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.2"}}, State: hns.StateAttachedSharing}); err != nil {
+		t.Fatal(err)
+	}
+	s := web("10.244.1.5")
+	s.Ports[0].NodePort, s.IngressIPs = 0, []netip.Addr{ip("198.51.100.2")}
+	l.sync(l.start("--forward-healthcheck-vip=true", "--root-hnsendpoint-name=cbr0_ep"), s)
+	l.want("10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5]",
+		"198.51.100.2:80/TCP->8080 src= flags=0/16 dist=0 [10.244.1.5]",
+		"198.51.100.2:10256/TCP->10256 src= flags=0/0 dist=0 [10.244.1.2]")
+}
+
+// TestLookup: HNS has a local and a remote endpoint with one address.
+func TestLookup(t *testing.T) {
+	for minor, remote := range map[int]bool{20: false, 25: true, 36: false} {
+		l := newLab(t, ws2022, minor, hns.L2Bridge)
+		dup, err := l.hns.CreateEndpoint(hns.Endpoint{HostComputeNetwork: l.net.ID, Flags: hns.EndpointRemote, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.5"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.sync(l.start(), web("10.244.1.5"))
+		lb := l.hns.ListLoadBalancers(nil)[0]
+		if got := lb.HostComputeEndpoints[0] == dup.ID; got != remote {
+			t.Errorf("1.%d uses the remote endpoint: %t", minor, got)
+		}
+		if gone := l.hns.Endpoint(dup.ID) == nil; gone != (minor == 36) {
+			t.Errorf("1.%d deleted the duplicate: %t", minor, gone)
+		}
+	}
+}
+
+func TestReferences(t *testing.T) {
+	for minor, dangling := range map[int]bool{18: true, 20: false, 36: false} {
+		l := newLab(t, ws2019, minor, hns.L2Bridge)
+		k := l.start()
+		a, b := web("10.244.2.7"), web("10.244.2.7")
+		b.Name, b.ClusterIPs, b.Ports[0].NodePort = "api", []netip.Addr{ip("10.96.0.11")}, 0
+		l.sync(k, a, b)
+		l.sync(k, b)
+		if got := slices.ContainsFunc(l.lbs(), func(s string) bool { return strings.Contains(s, "gone") }); got != dangling {
+			t.Errorf("1.%d: %v", minor, l.lbs())
+		}
+	}
+}
+
+func TestDualStack(t *testing.T) {
+	l := newLab(t, ws2022, 36, hns.L2Bridge)
+	l.node.Address6 = ip("fd00:1::11")
+	k := l.start()
+	if !k.DualStack() {
+		t.Fatal("not dual-stack")
+	}
+	s := web("10.244.2.7", "fd00::2:7")
+	s.ClusterIPs = append(s.ClusterIPs, ip("fd00:96::10"))
+	r := l.sync(k, s)
+	if fs := r.Failures(); len(fs) != 0 {
+		t.Errorf("failures %v", fs)
+	}
+	l.want("10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.2.7]", "[fd00:96::10]:80/TCP->8080 src= flags=2/0 dist=0 [fd00::2:7]",
+		"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.2.7]", "node:30080/TCP->8080 src= flags=2/18 dist=0 [fd00::2:7]")
+}
+
+// TestDualStackVIPs: before 1.35 the IPv6 pass takes IPv4 addresses too.
+func TestDualStackVIPs(t *testing.T) {
+	for minor, refused := range map[int]int{34: 1, 35: 0} {
+		l := newLab(t, ws2022, minor, hns.L2Bridge)
+		l.node.Address6 = ip("fd00:1::11")
+		s := web("10.244.2.7", "fd00::2:7")
+		s.ClusterIPs, s.ExternalIPs = append(s.ClusterIPs, ip("fd00:96::10")), []netip.Addr{ip("198.51.100.1")}
+		s.Ports[0].NodePort = 0
+		if r := l.sync(l.start(), s); len(r.Failures()) != refused {
+			t.Errorf("1.%d:\n%s", minor, r)
+		}
+	}
+}
+
+// TestRules compiles what was programmed and looks for the rules.
+func TestRules(t *testing.T) {
+	l := newLab(t, ws2022, 36, hns.L2Bridge)
+	s := web("10.244.1.5", "10.244.2.7")
+	s.ExternalLocal = true
+	l.sync(l.start("--enable-dsr"), s)
+	c := hns.NewCompiler(l.hns, hns.View{HostDSR: "translated"})
+	names := func(ls []*vfp.Layer) string {
+		var ids []string
+		for _, layer := range ls {
+			for _, g := range layer.Groups {
+				for _, r := range g.Rules {
+					ids = append(ids, layer.Name+" "+r.ID)
+				}
+			}
+		}
+		return strings.Join(ids, "\n")
+	}
+	pod, host := names(c.Pod(l.pods["10.244.1.5"])), names(c.Host([]*hns.Network{l.net}))
+	for _, want := range []string{"LB_DSR LB_DSR_", "_192.168.1.11_10.96.0.10_80_8080_6", "_192.168.1.11_192.168.1.11_30080_8080_6", "SLB_NAT_LAYER NAT_", "_192.168.1.11_30080_6", "ALLOW_NAT_"} {
+		if !strings.Contains(pod, want) {
+			t.Errorf("no rule %s on the pod's port:\n%s", want, pod)
+		}
+	}
+	for _, want := range []string{"LB LB_HOST_", "SLB_HAIRPIN_LAYER HairPin_", "_192.168.1.11_30080_30080_6"} {
+		if !strings.Contains(host, want) {
+			t.Errorf("no rule %s on the host's port:\n%s", want, host)
+		}
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	l := newLab(t, "17763.437", 20, hns.Overlay)
+	_, err := NewKernelspace(Config{Mode: ModeKernelspace, EnableDSR: true, FeatureGates: map[string]bool{"WinDSR": true, "WinOverlay": false}}, l.node, l.hns)
+	for _, want := range []string{"cannot do DSR", "--feature-gates=WinOverlay=true", "source-vip flag not set"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v does not say %q", err, want)
+		}
+	}
+	l.node.Version.Minor = 12
+	if _, err := NewKernelspace(Config{Mode: ModeKernelspace}, l.node, l.hns); err == nil || !strings.Contains(err.Error(), "1.14 to 1.36") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestStartDeletesLoadBalancers(t *testing.T) {
+	l := newLab(t, ws2022, 36, hns.L2Bridge)
+	l.sync(l.start(), web("10.244.1.5"))
+	l.start()
+	l.want()
+}

@@ -1,0 +1,273 @@
+package kubeproxy
+
+import (
+	"crypto/sha1"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// identity is by what kube-proxy recognises a load balancer (FactIdentity).
+type identity struct {
+	proto              packet.Proto
+	internal, external uint16
+	vip                string
+	backends           [20]byte
+	v6                 bool
+}
+
+// wanted is a load balancer that a Service port needs.
+type wanted struct {
+	role               string
+	vip                netip.Addr // the zero Addr for a node port
+	internal, external uint16
+	backends           []*hns.Endpoint
+	source             netip.Addr
+	dsr, v6            bool
+	// flags are those of the port mapping.
+	flags uint32
+	// why says what is special about it.
+	why string
+}
+
+func (w *wanted) vipText() string {
+	if !w.vip.IsValid() {
+		return ""
+	}
+	return w.vip.String()
+}
+
+// identify makes the identity of a load balancer; ids are those of its backends, in the
+// case in which they are hashed.
+func (p *proxier) identify(proto packet.Proto, internal, external uint16, vip string, ids []string, v6 bool) identity {
+	id := identity{proto: proto, internal: internal, external: external, vip: vip, v6: v6 && p.b.familyInID}
+	if p.b.match != matchHash {
+		id.backends[0], id.backends[1] = byte(len(ids)>>8), byte(len(ids))
+		return id
+	}
+	for _, e := range ids {
+		h := sha1.Sum([]byte(e))
+		for i := range h {
+			id.backends[i] ^= h[i]
+		}
+	}
+	return id
+}
+
+func (p *proxier) identityOf(lb *hns.LoadBalancer) identity {
+	m := lb.PortMappings[0]
+	vip := ""
+	if len(lb.FrontendVIPs) > 0 {
+		vip = lb.FrontendVIPs[0]
+	}
+	ids := inCase(lb.HostComputeEndpoints, strings.ToUpper)
+	if p.b.listAsWritten {
+		ids = inCase(lb.HostComputeEndpoints, strings.ToLower) // FactIDCase
+	}
+	return p.identify(packet.Proto(m.Protocol), m.InternalPort, m.ExternalPort, vip, ids, lb.IPv6())
+}
+
+// hashedIDs are the ids of backends as kube-proxy hashes those that it knows itself.
+func hashedIDs(es []*hns.Endpoint) []string { return inCase(endpointIDs(es), strings.ToUpper) }
+
+func inCase(ids []string, change func(string) string) []string {
+	all := make([]string, len(ids))
+	for i, id := range ids {
+		all[i] = change(id)
+	}
+	return all
+}
+
+func endpointIDs(es []*hns.Endpoint) []string {
+	ids := make([]string, len(es))
+	for i, e := range es {
+		ids[i] = e.ID
+	}
+	return ids
+}
+
+// listed is the list of load balancers that a sync takes at its start.
+type listed map[identity]string
+
+func (p *proxier) listLoadBalancers() listed {
+	l := listed{}
+	if p.b.match == matchLive {
+		return l
+	}
+	for _, lb := range p.hns.ListLoadBalancers(nil) {
+		l[p.identityOf(lb)] = lb.ID
+	}
+	return l
+}
+
+// existing returns the id of the load balancer that kube-proxy takes for the
+// wanted one, "" for none.
+func (p *proxier) existing(s *portState, w *wanted, l listed) string {
+	id := p.identify(s.port.Proto, w.internal, w.external, w.vipText(), hashedIDs(w.backends), w.v6)
+	if p.b.match != matchLive {
+		return l[id]
+	}
+	for _, lb := range p.hns.ListLoadBalancers(nil) {
+		have := p.identityOf(lb)
+		if p.b.wildcardVIP && id.vip == "" {
+			have.vip = ""
+		}
+		if have == id {
+			return lb.ID
+		}
+	}
+	return ""
+}
+
+// ensure makes one load balancer what it should be, and reports whether the
+// Service port can go on (FactUpdate, FactFailure). id is where its id is kept.
+func (p *proxier) ensure(s *portState, w *wanted, id *string, l listed, create bool, deleteBy []*hns.Endpoint, r *Report) bool {
+	entry := Entry{Service: s.svc.Key(), Port: portName(s.port), Role: w.role, Object: frontendName(w.vip, w.external, s.port.Proto), Fact: factOf(w), Why: w.why}
+	if p.updates(*id, w) && create {
+		done, ok := p.updateInPlace(s, w, id, l, entry, r)
+		if done {
+			return ok
+		}
+	}
+	if p.updates(*id, w) {
+		entry.What, entry.ID, entry.Why, entry.Fact = Kept, *id, "all backends terminate, or none serves: left as it is", FactReady
+		r.add(entry)
+		return true
+	}
+	p.deleteIfOther(s, w, id, l, deleteBy, r)
+	if !create || p.b.skipEmpty && len(w.backends) == 0 {
+		entry.What, entry.Fact = Skipped, FactEmptyLocal
+		entry.Why = "no backend on this node"
+		if !create {
+			entry.Why, entry.Fact = "all backends terminate, or none serves", FactReady
+		}
+		r.add(entry)
+		return true
+	}
+	if found := p.existing(s, w, l); found != "" {
+		p.reuse(s, w, id, found, entry, r)
+		return true
+	}
+	lb, err := p.hns.CreateLoadBalancer(p.object(s, w))
+	if err != nil {
+		entry.What, entry.Err, entry.Why = Failed, err, "Policy creation failed"
+		if len(w.backends) == 0 {
+			entry.Why += " (no backend on this node)"
+			entry.Fact = FactEmptyLocal
+		}
+		r.add(entry)
+		return false
+	}
+	*id, entry.ID, entry.What = lb.ID, lb.ID, Created
+	if p.b.match != matchLive {
+		l[p.identityOf(lb)] = lb.ID
+	}
+	r.add(entry)
+	return true
+}
+
+// updates reports whether a load balancer is to be changed in place.
+func (p *proxier) updates(id string, w *wanted) bool {
+	return p.modify && id != "" && len(w.backends) > 0
+}
+
+// updateInPlace changes a load balancer. done is false when HNS cannot, and
+// kube-proxy goes on as for builds without the feature.
+func (p *proxier) updateInPlace(s *portState, w *wanted, id *string, l listed, entry Entry, r *Report) (done, ok bool) {
+	entry.ID = *id
+	if p.existing(s, w, l) != "" {
+		entry.What = Kept
+		r.add(entry)
+		return true, true
+	}
+	lb, err := p.hns.UpdateLoadBalancer(*id, p.object(s, w))
+	switch {
+	case err == nil:
+		entry.What, entry.Fact = Updated, FactUpdate
+		l[p.identify(s.port.Proto, w.internal, w.external, w.vipText(), hashedIDs(w.backends), w.v6)] = lb.ID
+		r.add(entry)
+		return true, true
+	case isNotImplemented(err):
+		p.modify = false
+		return false, true
+	}
+	entry.What, entry.Err, entry.Why, entry.Fact = Failed, err, "Update loadbalancer policy failed", FactUpdate
+	r.add(entry)
+	return true, false
+}
+
+// deleteIfOther deletes the load balancer that an optimised sync kept, unless
+// the list holds the wanted one (deleteExistingLoadBalancer).
+func (p *proxier) deleteIfOther(s *portState, w *wanted, id *string, l listed, by []*hns.Endpoint, r *Report) {
+	if !s.optimised || *id == "" || p.b.deletes == deleteNever {
+		return
+	}
+	want := p.identify(s.port.Proto, w.internal, w.external, w.vipText(), hashedIDs(by), w.v6)
+	if p.b.deletes == deleteBySource {
+		want.internal, want.external, want.vip = s.target, s.port.Port, ""
+		if w.source.IsValid() {
+			want.vip = w.source.String()
+		}
+	}
+	if _, found := l[want]; !found {
+		p.deleteLB(id, s, w.role, r)
+	}
+}
+
+// reuse takes a load balancer that was found. It may be one that this sync has
+// deleted (FactDeletedReused), or another frontend's (FactWildcardVIP).
+func (p *proxier) reuse(s *portState, w *wanted, id *string, found string, entry Entry, r *Report) {
+	entry.ID, entry.What = found, Reused
+	lb := p.hns.LoadBalancer(found)
+	switch {
+	case lb == nil:
+		entry.What, entry.Fact = Failed, FactDeletedReused
+		entry.Why = "kube-proxy found it in its list from the start of this sync, but has deleted it since: it is missing until the next change"
+	case len(lb.FrontendVIPs) > 0 && !w.vip.IsValid():
+		entry.What, entry.Fact = Failed, FactWildcardVIP
+		entry.Why = fmt.Sprintf("kube-proxy takes the load balancer of %s for it, because ports and number of backends are the same", lbName(lb))
+	case *id == found:
+		entry.What = Kept
+	default:
+		entry.Fact = FactIdentity
+	}
+	*id = found
+	r.add(entry)
+}
+
+// object is the load balancer as kube-proxy sends it to HNS.
+func (p *proxier) object(s *portState, w *wanted) hns.LoadBalancer {
+	lb := hns.LoadBalancer{
+		HostComputeEndpoints: endpointIDs(w.backends), SchemaVersion: hns.SchemaVersion{Major: 2}, Origin: originOf(s.svc),
+		PortMappings: []hns.LBPortMapping{{Protocol: uint32(s.port.Proto), InternalPort: w.internal, ExternalPort: w.external, Flags: w.flags}},
+	}
+	if w.source.IsValid() {
+		lb.SourceVIP = w.source.String()
+	}
+	if w.vip.IsValid() {
+		lb.FrontendVIPs = []string{w.vip.String()}
+	}
+	if w.dsr {
+		lb.Flags |= hns.LBFlagDSR
+	}
+	if w.v6 {
+		lb.Flags |= hns.LBFlagIPv6
+	}
+	if p.b.affinity && s.svc.ClientIPAffinity && w.role != RoleHealthCheck {
+		lb.PortMappings[0].DistributionType = hns.DistributionSourceIP
+	}
+	return lb
+}
+
+// lbName is "10.96.0.10:80/TCP" or "node:30080/TCP".
+func lbName(lb *hns.LoadBalancer) string {
+	m := lb.PortMappings[0]
+	var a netip.Addr
+	if len(lb.FrontendVIPs) > 0 {
+		a, _ = netip.ParseAddr(lb.FrontendVIPs[0])
+	}
+	return frontendName(a, m.ExternalPort, packet.Proto(m.Protocol))
+}

@@ -1,0 +1,139 @@
+package kubeproxy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube"
+)
+
+func linux(minor int) (*kube.Cluster, *kube.Node) {
+	v := kube.Version{Major: 1, Minor: minor}
+	c := &kube.Cluster{Version: v, ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}}
+	return c, &kube.Node{Name: "win2", Address: ip("192.168.1.12"), Version: v}
+}
+
+func TestChainName(t *testing.T) {
+	// The chain of default/kubernetes:https is the same in every cluster.
+	s := &kube.Service{Namespace: "default", Name: "kubernetes"}
+	if got := chainName("KUBE-SVC-", s, kube.ServicePort{Name: "https", Proto: packet.TCP}); got != "KUBE-SVC-NPX46M4PTMTKRN6Y" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// rulesOf lists the rules of a chain in short form.
+func rulesOf(rs []host.NATRule, chain host.Chain) []string {
+	var all []string
+	for _, r := range rs {
+		if r.Chain != chain {
+			continue
+		}
+		var s string
+		switch {
+		case r.Drop != "":
+			s = "drop " + string(r.Drop)
+		case r.Mark:
+			s = "mark"
+		case r.Masquerade:
+			s = "masquerade"
+		default:
+			s = fmt.Sprint("to ", r.Targets)
+		}
+		if r.LocalDst {
+			s += fmt.Sprint(" node:", r.DstPort)
+		}
+		if len(r.NotSrc) > 0 {
+			s += " from outside"
+		}
+		if len(r.Src) > 0 {
+			s += fmt.Sprint(" from ", r.Src[0])
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func TestIptables(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		service func(*kube.Service)
+		pre     []string
+	}{
+		{"NodePort", nil, []string{"mark from outside", "to [10.244.1.5:8080 10.244.2.7:8080]", "mark node:30080", "to [10.244.1.5:8080 10.244.2.7:8080] node:30080"}},
+		{"ETP Local", func(s *kube.Service) { s.ExternalLocal = true }, []string{"mark from outside", "to [10.244.1.5:8080 10.244.2.7:8080]",
+			"to [10.244.1.5:8080 10.244.2.7:8080] node:30080 from 10.244.0.0/16", "to [10.244.2.7:8080] node:30080"}},
+		{"ETP Local, none here", func(s *kube.Service) { s.ExternalLocal = true; set(s, "10.244.1.5") }, []string{"mark from outside", "to [10.244.1.5:8080]",
+			"to [10.244.1.5:8080] node:30080 from 10.244.0.0/16", "drop no-backend node:30080"}},
+		{"no endpoints", func(s *kube.Service) { s.Endpoints = nil }, []string{"drop no-backend", "drop no-backend node:30080"}},
+		{"ITP Local", func(s *kube.Service) { s.InternalLocal = true; s.Ports[0].NodePort = 0 }, []string{"mark from outside", "to [10.244.2.7:8080]"}},
+		{"headless", func(s *kube.Service) { s.Headless = true }, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cl, n := linux(25)
+			s := web("10.244.1.5", "10.244.2.7")
+			if c.service != nil {
+				c.service(s)
+			}
+			rs := Iptables(cl, n, []*kube.Service{s})
+			if got := rulesOf(rs, host.Prerouting); !slices.Equal(got, c.pre) {
+				t.Errorf("PREROUTING\n got  %q\n want %q", got, c.pre)
+			}
+			if post := rulesOf(rs, host.Postrouting); post[0] != "masquerade" {
+				t.Errorf("POSTROUTING %q", post)
+			}
+		})
+	}
+	// 1.23 limits the node port as well, 1.24 does not.
+	for minor, want := range map[int]string{23: "to [10.244.2.7:8080] node:30080", 24: "to [10.244.1.5:8080 10.244.2.7:8080] node:30080"} {
+		cl, n := linux(minor)
+		s := web("10.244.1.5", "10.244.2.7")
+		s.InternalLocal = true
+		if got := rulesOf(Iptables(cl, n, []*kube.Service{s}), host.Prerouting); !slices.Contains(got, want) {
+			t.Errorf("1.%d: %q", minor, got)
+		}
+	}
+	cl, n := linux(25)
+	rs := Iptables(cl, n, []*kube.Service{web("10.244.1.5")})
+	if got := rulesOf(rs, host.Postrouting); !slices.Contains(got, "masquerade from 10.244.1.5/32") {
+		t.Errorf("no hairpin rule: %q", got)
+	}
+}
+
+func TestUserspace(t *testing.T) {
+	cl, _ := linux(20)
+	n := &kube.Node{Name: "win1", Version: kube.Version{Major: 1, Minor: 20}}
+	s := web("10.244.1.5", "10.244.2.7")
+	s.Ports = append(s.Ports, kube.ServicePort{Name: "dns", Proto: packet.UDP, Port: 53, Target: 5353})
+	s.ExternalIPs = []netip.Addr{ip("198.51.100.1")}
+	empty := web()
+	empty.Name, empty.ClusterIPs, empty.Ports[0].NodePort = "empty", []netip.Addr{ip("10.96.0.11")}, 0
+	u, err := Userspace(Config{Mode: ModeUserspace}, cl, n, []*kube.Service{s, empty})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, l := range u.Listeners {
+		got = append(got, fmt.Sprint(frontendName(l.Addr, l.Port, l.Proto), l.Backends))
+	}
+	want := []string{
+		"10.96.0.10:80/TCP[10.244.1.5:8080 10.244.2.7:8080]", "198.51.100.1:80/TCP[10.244.1.5:8080 10.244.2.7:8080]", "node:30080/TCP[10.244.1.5:8080 10.244.2.7:8080]",
+		"10.96.0.10:53/UDP[10.244.1.5:5353 10.244.2.7:5353]", "198.51.100.1:53/UDP[10.244.1.5:5353 10.244.2.7:5353]",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("listeners\n got  %q\n want %q", got, want)
+	}
+	if want := []netip.Addr{ip("10.96.0.10"), ip("198.51.100.1"), ip("10.96.0.11")}; !slices.Equal(u.Addresses, want) {
+		t.Errorf("addresses %v", u.Addresses)
+	}
+	if e := u.Report.Of("default/empty"); len(e) != 1 || e[0].What != Skipped {
+		t.Errorf("report %v", e)
+	}
+	n.Version.Minor = 26
+	if _, err := Userspace(Config{}, cl, n, nil); err == nil {
+		t.Error("1.26 has no userspace mode")
+	}
+}

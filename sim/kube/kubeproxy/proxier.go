@@ -1,0 +1,315 @@
+package kubeproxy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// proxier is kube-proxy for one address family.
+type proxier struct {
+	*Kernelspace
+	v6     bool
+	nodeIP netip.Addr
+
+	services []*serviceState // in the order of the last sync
+	// refs counts the references to a remote endpoint by its id.
+	refs map[string]*uint16
+	// gone are addresses of remote backends that the last change took away.
+	gone []netip.Addr
+}
+
+func newProxier(k *Kernelspace, v6 bool, nodeIP netip.Addr) *proxier {
+	return &proxier{Kernelspace: k, v6: v6, nodeIP: nodeIP, refs: map[string]*uint16{}}
+}
+
+// serviceState is a Service as the proxier knows it.
+type serviceState struct {
+	key   string
+	print string // what the Service was when it was read
+	ports []*portState
+	// endpointsPrint and backends are by port, in the order of ports.
+	endpointsPrint string
+	backends       map[string][]*backend
+}
+
+// portState is one port of a Service and the load balancers made for it.
+type portState struct {
+	svc       *kube.Service
+	port      kube.ServicePort
+	clusterIP netip.Addr
+	target    uint16
+	// flags of the Service
+	preserve, external, internal, optimised bool
+
+	clusterLB, nodeLB string
+	externals         []vip
+	ingresses         []vip
+	vipEndpoint       *backend
+	applied           bool
+}
+
+// vip is an external or load balancer address with its load balancers.
+type vip struct {
+	addr       netip.Addr
+	lb, health string
+}
+
+// backend is one endpoint of a Service port.
+type backend struct {
+	addr                        netip.Addr
+	port                        uint16
+	local                       bool
+	ready, serving, terminating bool
+	id                          string // in HNS
+	refs                        *uint16
+}
+
+func (p *proxier) family(a netip.Addr) bool { return a.IsValid() && a.Is6() == p.v6 }
+
+// update takes in the Services and their endpoints and cleans up after what
+// changed: first the Services, then the endpoints, as kube-proxy does.
+func (p *proxier) update(services []*kube.Service, r *Report) {
+	p.gone = nil
+	var wanted []*kube.Service
+	for _, svc := range services {
+		if skipped(svc) == "" && slices.ContainsFunc(svc.ClusterIPs, p.family) {
+			wanted = append(wanted, svc)
+		}
+	}
+	var states []*serviceState
+	for _, old := range p.services {
+		if !slices.ContainsFunc(wanted, func(s *kube.Service) bool { return s.Key() == old.key }) {
+			p.forget(old, r)
+		}
+	}
+	for _, svc := range wanted {
+		i := slices.IndexFunc(p.services, func(s *serviceState) bool { return s.key == svc.Key() })
+		print := servicePrint(svc)
+		switch {
+		case i < 0:
+			states = append(states, &serviceState{key: svc.Key(), print: print, ports: p.newPorts(svc)})
+			continue
+		case p.services[i].print != print:
+			old := p.services[i]
+			for _, port := range old.ports {
+				p.cleanup(port, old.backends[port.port.Name], false, r)
+			}
+			old.print, old.ports = print, p.newPorts(svc)
+		}
+		states = append(states, p.services[i])
+	}
+	p.services = states
+	for _, s := range p.services {
+		svc := wanted[slices.IndexFunc(wanted, func(w *kube.Service) bool { return w.Key() == s.key })]
+		p.updateEndpoints(s, svc, r)
+	}
+}
+
+func (p *proxier) updateEndpoints(s *serviceState, svc *kube.Service, r *Report) {
+	now := p.newBackends(svc)
+	print := endpointsPrint(svc, now)
+	if s.backends != nil && s.endpointsPrint == print {
+		return
+	}
+	current := map[netip.Addr]bool{}
+	for _, bs := range now {
+		for _, b := range bs {
+			current[b.addr] = true
+		}
+	}
+	for _, port := range s.ports {
+		for _, b := range s.backends[port.port.Name] {
+			if !b.local && !current[b.addr] && !slices.Contains(p.gone, b.addr) {
+				p.gone = append(p.gone, b.addr)
+			}
+		}
+		p.cleanup(port, s.backends[port.port.Name], true, r)
+	}
+	s.backends, s.endpointsPrint = now, print
+}
+
+// forget cleans up after a Service that is gone.
+func (p *proxier) forget(s *serviceState, r *Report) {
+	for _, port := range s.ports {
+		bs := s.backends[port.port.Name]
+		p.cleanup(port, bs, false, r)
+		for _, b := range bs {
+			if !b.local && !slices.Contains(p.gone, b.addr) {
+				p.gone = append(p.gone, b.addr)
+			}
+		}
+	}
+}
+
+// cleanupAll drops all load balancers and the references to endpoints.
+func (p *proxier) cleanupAll(r *Report) {
+	for _, s := range p.services {
+		for _, port := range s.ports {
+			p.cleanup(port, s.backends[port.port.Name], false, r)
+		}
+	}
+}
+
+// servicePrint tells two states of a Service apart, without its endpoints.
+func servicePrint(svc *kube.Service) string {
+	return fmt.Sprintf("%s %v %v %v %v %v %v %v %v %v", svc.Type, svc.ClusterIPs, svc.ExternalIPs, svc.IngressIPs, svc.Ports,
+		svc.ClientIPAffinity, svc.ExternalLocal, svc.InternalLocal, svc.HealthCheckNodePort, svc.Annotations)
+}
+
+func endpointsPrint(svc *kube.Service, bs map[string][]*backend) string {
+	var s strings.Builder
+	for _, p := range svc.Ports {
+		fmt.Fprintf(&s, "%s:", p.Name)
+		for _, b := range bs[p.Name] {
+			fmt.Fprintf(&s, " %s %d %t %t %t %t", b.addr, b.port, b.local, b.ready, b.serving, b.terminating)
+		}
+	}
+	return s.String()
+}
+
+// newPorts follows newServiceInfo.
+func (p *proxier) newPorts(svc *kube.Service) []*portState {
+	dsr := p.hns.Build().Has(builds.DSR)
+	copied := *svc
+	copied.Endpoints = nil
+	var ports []*portState
+	for _, sp := range svc.Ports {
+		s := &portState{
+			svc: &copied, port: sp, target: sp.Target,
+			preserve:  p.b.preserve && dsr && svc.Annotations["preserve-destination"] == "true",
+			external:  p.b.externalLocal && dsr && svc.ExternalLocal,
+			internal:  p.b.internalLocal && svc.InternalLocal,
+			optimised: p.b.optimised && !strings.EqualFold(svc.Annotations["winProxyOptimization"], "disabled"),
+		}
+		if i := slices.IndexFunc(svc.ClusterIPs, p.family); i >= 0 {
+			s.clusterIP = svc.ClusterIPs[i]
+		}
+		for _, a := range svc.ExternalIPs {
+			if !p.b.familyVIPs || p.family(a) {
+				s.externals = append(s.externals, vip{addr: a})
+			}
+		}
+		for _, a := range svc.IngressIPs {
+			if !p.b.familyVIPs || p.family(a) {
+				s.ingresses = append(s.ingresses, vip{addr: a})
+			}
+		}
+		ports = append(ports, s)
+	}
+	return ports
+}
+
+// newBackends follows newEndpointInfo and FactBackends.
+func (p *proxier) newBackends(svc *kube.Service) map[string][]*backend {
+	all := map[string][]*backend{}
+	for _, sp := range svc.Ports {
+		for _, e := range svc.Endpoints {
+			if !p.family(e.Addr) || !p.b.slices && len(svc.ClusterIPs) > 0 && e.Addr.Is6() != svc.ClusterIPs[0].Is6() {
+				continue
+			}
+			all[sp.Name] = append(all[sp.Name], &backend{
+				addr: e.Addr, port: e.Port(sp), local: e.Node != "" && e.Node == p.hostname(),
+				ready: e.Ready && !e.Terminating, serving: e.Ready || e.Serving, terminating: e.Terminating,
+			})
+		}
+		if p.b.slices {
+			slices.SortStableFunc(all[sp.Name], func(a, b *backend) int {
+				return strings.Compare(netip.AddrPortFrom(a.addr, a.port).String(), netip.AddrPortFrom(b.addr, b.port).String())
+			})
+		}
+	}
+	return all
+}
+
+// cleanup undoes what was made for a Service port (cleanupAllPolicies). When
+// only the backends changed, an optimised sync keeps load balancers and remote
+// endpoints for now (FactOptimisation).
+func (p *proxier) cleanup(s *portState, bs []*backend, onlyBackends bool, r *Report) {
+	keep := onlyBackends && s.optimised
+	if !keep {
+		p.deleteAll(s, r)
+	}
+	for _, b := range bs {
+		if keep {
+			if !b.local && b.refs != nil && *b.refs > 0 {
+				*b.refs--
+			}
+		} else {
+			p.release(b, s.svc.Key(), portName(s.port), r)
+		}
+	}
+	if s.vipEndpoint != nil {
+		p.release(s.vipEndpoint, s.svc.Key(), portName(s.port), r)
+	}
+	s.applied = false
+}
+
+// release gives up a reference to a remote endpoint and deletes it with the
+// last one (Cleanup, FactReferences).
+func (p *proxier) release(b *backend, service, port string, r *Report) {
+	if b.local || b.refs == nil {
+		return
+	}
+	if *b.refs > 0 {
+		*b.refs--
+	}
+	if *b.refs == 0 {
+		p.deleteEndpoint(b.id, service, port, r)
+		b.id = ""
+	}
+	b.refs = nil
+}
+
+func (p *proxier) deleteEndpoint(id, service, port string, r *Report) {
+	e := p.hns.Endpoint(id)
+	if e == nil || !e.Remote() {
+		return
+	}
+	entry := Entry{Service: service, Port: port, Role: RoleBackend, Object: addressOf(e), ID: e.ID, What: Deleted, Fact: FactRemoteEndpoint}
+	if err := p.hns.DeleteEndpoint(id); err != nil {
+		entry.What, entry.Err = Failed, err
+	}
+	r.add(entry)
+}
+
+// deleteAll deletes the load balancers of a Service port.
+func (p *proxier) deleteAll(s *portState, r *Report) {
+	p.deleteLB(&s.clusterLB, s, RoleClusterIP, r)
+	p.deleteLB(&s.nodeLB, s, RoleNodePort, r)
+	for i := range s.externals {
+		p.deleteLB(&s.externals[i].lb, s, RoleExternalIP, r)
+	}
+	for i := range s.ingresses {
+		p.deleteLB(&s.ingresses[i].lb, s, RoleIngress, r)
+		p.deleteLB(&s.ingresses[i].health, s, RoleHealthCheck, r)
+	}
+}
+
+// deleteLB deletes a load balancer and forgets its id. One that HNS does not
+// know counts as deleted.
+func (p *proxier) deleteLB(id *string, s *portState, role string, r *Report) {
+	if *id == "" {
+		return
+	}
+	if lb := p.hns.LoadBalancer(*id); lb != nil {
+		e := Entry{Service: s.svc.Key(), Port: portName(s.port), Role: role, Object: lbName(lb), ID: lb.ID, What: Deleted, Fact: FactUpdate}
+		if err := p.hns.DeleteLoadBalancer(*id); err != nil {
+			e.What, e.Err = Failed, err
+		}
+		r.add(e)
+	}
+	*id = ""
+}
+
+func addressOf(e *hns.Endpoint) string {
+	if as := e.Addresses(); len(as) > 0 {
+		return as[0].String()
+	}
+	return e.Name
+}

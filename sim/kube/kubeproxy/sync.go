@@ -1,0 +1,312 @@
+package kubeproxy
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// sync is syncProxyRules of one family.
+func (p *proxier) sync(services []*kube.Service, r *Report) {
+	p.update(services, r)
+	k, l := p.listEndpoints(), p.listLoadBalancers()
+	for _, s := range p.services {
+		for _, port := range s.ports {
+			p.port(port, s.backends[port.port.Name], k, l, r)
+		}
+	}
+	p.dropUnreferenced(k, r)
+}
+
+// chosen are the backends of a Service port that HNS knows.
+type chosen struct {
+	all, local []*hns.Endpoint
+	// source is the SourceVIP for these backends.
+	source netip.Addr
+	// available: node port and external addresses are served.
+	available bool
+}
+
+// port programs one Service port.
+func (p *proxier) port(s *portState, bs []*backend, k *known, l listed, r *Report) {
+	if s.applied {
+		p.kept(s, r)
+		return
+	}
+	if !p.vipEndpoint(s, k, r) {
+		return
+	}
+	c := p.choose(s, bs, k, r)
+	if len(c.all) == 0 {
+		if s.optimised {
+			p.deleteAll(s, r)
+		}
+		r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleService, Object: frontendName(s.clusterIP, s.port.Port, s.port.Proto),
+			What: Skipped, Why: "no backend that can be used: no load balancer", Fact: FactEmpty})
+		return
+	}
+	if s.svc.ClientIPAffinity && !(p.b.affinity && p.hns.Build().Has(builds.SessionAffinity)) {
+		why := "Session Affinity is not supported on this version of Windows: load balancers distribute by 5-tuple"
+		if !p.b.affinity {
+			why = "this kube-proxy does not pass sessionAffinity on: load balancers distribute by 5-tuple"
+		}
+		r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleService, Object: "sessionAffinity ClientIP", What: Skipped, Why: why, Fact: FactAffinity})
+	}
+	p.reportIgnored(s, r)
+	s.applied = p.clusterIP(s, c, l, r) && p.nodePort(s, c, l, r) && p.externalIPs(s, c, l, r) && p.loadBalancerIPs(s, c, l, r)
+}
+
+// reportIgnored tells what the Service asks for and this version or build does
+// not do.
+func (p *proxier) reportIgnored(s *portState, r *Report) {
+	note := func(object, why string, f *evidence.Fact) {
+		r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleService, Object: object, What: Skipped, Why: why, Fact: f})
+	}
+	switch {
+	case !s.svc.ExternalLocal || s.external:
+	case !p.b.externalLocal:
+		note("externalTrafficPolicy Local", "this kube-proxy ignores it: all backends are used and the client's address is lost", FactExternalLocal)
+	default:
+		note("externalTrafficPolicy Local", "this Windows build has no DSR: all backends are used and the client's address is lost", FactExternalLocal)
+	}
+	if s.svc.InternalLocal && !s.internal {
+		note("internalTrafficPolicy Local", "this kube-proxy ignores it: all backends are used", FactClusterIP)
+	}
+	if s.svc.Annotations["preserve-destination"] == "true" && !s.preserve {
+		note("preserve-destination", "this kube-proxy or Windows build ignores the annotation", FactPreserve)
+	}
+}
+
+// kept reports the load balancers of a port that needed no work.
+func (p *proxier) kept(s *portState, r *Report) {
+	one := func(id, role string) {
+		if lb := p.hns.LoadBalancer(id); lb != nil {
+			r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: role, Object: lbName(lb), ID: lb.ID, What: Kept, Fact: FactIdentity})
+		}
+	}
+	one(s.clusterLB, RoleClusterIP)
+	one(s.nodeLB, RoleNodePort)
+	for _, v := range s.externals {
+		one(v.lb, RoleExternalIP)
+	}
+	for _, v := range s.ingresses {
+		one(v.lb, RoleIngress)
+		one(v.health, RoleHealthCheck)
+	}
+}
+
+// choose finds or makes the HNS endpoints of the backends.
+func (p *proxier) choose(s *portState, bs []*backend, k *known, r *Report) chosen {
+	c := chosen{available: true}
+	if p.network.Is(hns.Overlay) {
+		c.source = p.cfg.SourceVIP
+	}
+	terminating, nonServing := p.terminating(s, bs)
+	c.available = !terminating && !nonServing
+	skip := func(b *backend, why string, f *evidence.Fact) {
+		r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleBackend, Object: b.addr.String(), What: Skipped, Why: why, Fact: f})
+	}
+	for _, b := range bs {
+		switch {
+		case s.internal && s.external && !b.local:
+			skip(b, "both traffic policies are Local and it runs elsewhere", FactExternalLocal)
+			continue
+		case nonServing && p.b.terminating:
+			// None serves: all are taken.
+		case !terminating && !b.ready:
+			skip(b, "not ready", FactReady)
+			continue
+		case !b.serving:
+			skip(b, "not serving", FactReady)
+			continue
+		}
+		if s.target == 0 || p.b.targetFollows && s.target != b.port {
+			s.target = b.port
+		}
+		e, made := k.find(b.id, b.addr), false
+		if e == nil {
+			if b.local {
+				skip(b, "Local endpoint not found: HNS has none with this address", FactLocalMissing)
+				continue
+			}
+			if e = p.remoteEndpoint(s, b, k, r); e == nil {
+				continue
+			}
+			made = true
+		}
+		if why := p.needsNodeSource(b, made); why != "" && c.source != p.nodeIP {
+			c.source = p.nodeIP
+			r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleSourceVIP, Object: p.nodeIP.String(), What: Kept,
+				Why: why + ": the SourceVIP is the node's address", Fact: FactNodeSource})
+		}
+		b.id = e.ID
+		c.all = append(c.all, e)
+		if e.Remote() {
+			p.reference(b)
+		} else {
+			c.local = append(c.local, e)
+		}
+	}
+	return c
+}
+
+// needsNodeSource follows FactNodeSource; made says that the backend's remote
+// endpoint is new.
+func (p *proxier) needsNodeSource(b *backend, made bool) string {
+	if !p.network.Is(hns.Overlay) || b.local || p.b.onCreation && !made {
+		return ""
+	}
+	pa := p.remoteSubnetPA(b.addr)
+	switch {
+	case !pa.IsValid():
+		return b.addr.String() + " is in no remote subnet"
+	case pa == b.addr && p.b.nodeAddress:
+		return b.addr.String() + " is a node's address"
+	}
+	return ""
+}
+
+// terminating says whether all backends terminate and whether none serves
+// (FactReady); both are false for Services without load balancer addresses.
+func (p *proxier) terminating(s *portState, bs []*backend) (all, nonServing bool) {
+	if !p.b.terminating || len(s.ingresses) == 0 {
+		return false, false
+	}
+	if v := p.node.Version; !v.AtLeast(28) && !p.cfg.enabled("ProxyTerminatingEndpoints", v) {
+		return false, false
+	}
+	all, nonServing = true, true
+	for _, b := range bs {
+		if s.external && !b.local {
+			continue
+		}
+		if b.serving {
+			nonServing = false
+		}
+		if !b.terminating && b.ready {
+			all = false
+		}
+	}
+	return all, nonServing
+}
+
+// localOnly explains a narrowed list of backends.
+const localOnly = "backends of this node only"
+
+func (p *proxier) clusterIP(s *portState, c chosen, l listed, r *Report) bool {
+	w := &wanted{role: RoleClusterIP, vip: s.clusterIP, internal: s.target, external: s.port.Port, backends: c.all, source: c.source,
+		dsr: p.cfg.EnableDSR, v6: p.v6}
+	by := c.all
+	if s.internal {
+		w.backends, w.why = c.local, localOnly
+	}
+	if !p.b.clusterIPDeletesByAll {
+		by = w.backends
+	}
+	return p.ensure(s, w, &s.clusterLB, l, true, by, r)
+}
+
+func (p *proxier) nodePort(s *portState, c chosen, l listed, r *Report) bool {
+	if s.port.NodePort == 0 {
+		return true
+	}
+	w := &wanted{role: RoleNodePort, internal: s.target, external: s.port.NodePort, backends: c.all, source: c.source,
+		dsr: s.external, v6: p.v6, flags: p.externalFlag()}
+	if p.b.localRoutedVIP {
+		w.flags |= hns.PortFlagLocalRoutedVIP
+	}
+	if s.preserve && p.b.preserveNodePort || s.external {
+		w.backends, w.why = c.local, localOnly
+	}
+	return p.ensure(s, w, &s.nodeLB, l, c.available, w.backends, r)
+}
+
+// externalIPs goes on after a failure: the loop of kube-proxy does.
+func (p *proxier) externalIPs(s *portState, c chosen, l listed, r *Report) bool {
+	for i := range s.externals {
+		w := &wanted{role: RoleExternalIP, vip: s.externals[i].addr, internal: s.target, external: s.port.Port, backends: c.all, source: c.source,
+			dsr: s.external, v6: p.v6, flags: p.externalFlag()}
+		if s.external {
+			w.backends, w.why = c.local, localOnly
+		}
+		p.ensure(s, w, &s.externals[i].lb, l, c.available, w.backends, r)
+	}
+	return true
+}
+
+func (p *proxier) loadBalancerIPs(s *portState, c chosen, l listed, r *Report) bool {
+	for i := range s.ingresses {
+		v := &s.ingresses[i]
+		w := &wanted{role: RoleIngress, vip: v.addr, internal: s.target, external: s.port.Port, backends: c.all, source: c.source,
+			dsr: s.preserve || s.external || p.b.ingressDSR && p.cfg.EnableDSR, v6: p.v6, flags: p.externalFlag() | preserveFlags(s)}
+		if s.preserve || s.external {
+			w.backends, w.why = c.local, localOnly
+		}
+		if p.ensure(s, w, &v.lb, l, true, w.backends, r) {
+			p.healthCheck(s, v, c, l, r)
+		}
+	}
+	return true
+}
+
+// healthCheck follows FactHealthCheck.
+func (p *proxier) healthCheck(s *portState, v *vip, c chosen, l listed, r *Report) {
+	if !p.cfg.ForwardHealthCheckVIP || !p.b.healthCheck || !c.available {
+		return
+	}
+	name := p.cfg.RootHnsEndpointName
+	if name == "" {
+		name = DefaultRootEndpoint
+	}
+	root := p.hns.EndpointByName(name)
+	port := p.healthzPort()
+	if s.svc.HealthCheckNodePort != 0 {
+		port = s.svc.HealthCheckNodePort
+	}
+	if root == nil {
+		r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleHealthCheck, Object: frontendName(v.addr, port, s.port.Proto), What: Skipped,
+			Why: "there is no HNS endpoint " + name + " (--root-hnsendpoint-name)", Fact: FactHealthCheck})
+		return
+	}
+	w := &wanted{role: RoleHealthCheck, vip: v.addr, internal: port, external: port, backends: []*hns.Endpoint{root}, source: c.source, flags: preserveFlags(s)}
+	p.ensure(s, w, &v.health, l, true, w.backends, r)
+}
+
+func (p *proxier) externalFlag() uint32 {
+	if p.b.externalFlag {
+		return hns.PortFlagVipExternalIP
+	}
+	return 0
+}
+
+func preserveFlags(s *portState) uint32 {
+	if s.preserve {
+		return hns.PortFlagUseMux | hns.PortFlagPreserveDIP
+	}
+	return 0
+}
+
+// factOf is the rule behind a load balancer.
+func factOf(w *wanted) *evidence.Fact {
+	switch w.role {
+	case RoleNodePort:
+		return FactNodePort
+	case RoleExternalIP:
+		return FactExternalIP
+	case RoleIngress:
+		return FactIngress
+	case RoleHealthCheck:
+		return FactHealthCheck
+	}
+	return FactClusterIP
+}
+
+// isNotImplemented follows hcn.IsNotImplemented, which looks for the text.
+func isNotImplemented(err error) bool {
+	return errors.Is(err, hns.ErrNotImplemented) || strings.Contains(strings.ToLower(err.Error()), "not implemented")
+}

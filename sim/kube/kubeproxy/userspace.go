@@ -1,0 +1,114 @@
+package kubeproxy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+// userspaceRemoved is the first minor version without the mode.
+const userspaceRemoved = 26
+
+var (
+	FactUserspace = evidence.New("kubeproxy.userspace", evidence.Code,
+		"In userspace mode kube-proxy adds every cluster IP, external and load balancer address to the interface that INTERFACE_TO_ADD_SERVICE_IP names, and listens there and on 0.0.0.0:nodePort, for TCP and UDP over IPv4.",
+		"kubernetes/kubernetes v1.20.15 pkg/proxy/winuserspace/proxier.go (mergeService, addServicePortPortal)", "kubernetes/kubernetes v1.20.15 pkg/util/netsh/netsh.go")
+	FactUserspacePolicies = evidence.New("kubeproxy.userspace-ignores-policies", evidence.Code,
+		"The userspace mode knows no traffic policy: it takes all ready backends of a Service in turn.",
+		"kubernetes/kubernetes v1.20.15 pkg/proxy/winuserspace/roundrobin.go")
+	FactUserspaceRemoved = evidence.New("kubeproxy.userspace-removed", evidence.Code,
+		"1.25 is the last version with the userspace mode on Windows.",
+		"kubernetes/kubernetes v1.25.16 pkg/proxy/winuserspace", "kubernetes/kubernetes v1.26.15 pkg/proxy")
+)
+
+// UserspaceSetup is what the userspace proxy puts on a Windows node.
+type UserspaceSetup struct {
+	// Addresses are added to the interface that INTERFACE_TO_ADD_SERVICE_IP
+	// names, one for each frontend address, without duplicates.
+	Addresses []netip.Addr
+	// Listeners are the proxy's sockets.
+	Listeners []*host.Listener
+	// Report says what was made and what was left out.
+	Report Report
+}
+
+func errUserspaceRemoved(v kube.Version) error {
+	return fmt.Errorf("kube-proxy %s has no mode userspace: 1.%d was the last; write kernelspace", v, userspaceRemoved-1)
+}
+
+// Userspace returns what kube-proxy in userspace mode sets up on a Windows node.
+// A frontend without backends takes connections and closes them; it is left out
+// of Listeners and stands in the report.
+func Userspace(c Config, cl *kube.Cluster, n *kube.Node, services []*kube.Service) (UserspaceSetup, error) {
+	v := n.Version
+	if v == (kube.Version{}) {
+		v = cl.Version
+	}
+	if v.AtLeast(userspaceRemoved) {
+		return UserspaceSetup{}, errUserspaceRemoved(v)
+	}
+	var u UserspaceSetup
+	for _, svc := range services {
+		if why := skipped(svc); why != "" && !(svc.Type == "ExternalName" && len(svc.ClusterIPs) > 0) {
+			u.Report.add(Entry{Service: svc.Key(), Port: "*", Role: RoleService, Object: svc.Type, What: Skipped, Why: why, Fact: FactSkipped})
+			continue
+		}
+		for _, p := range svc.Ports {
+			u.port(svc, p)
+		}
+	}
+	return u, nil
+}
+
+func (u *UserspaceSetup) port(svc *kube.Service, p kube.ServicePort) {
+	e := Entry{Service: svc.Key(), Port: portName(p), Fact: FactUserspace}
+	if p.Proto != packet.TCP && p.Proto != packet.UDP {
+		e.Role, e.Object, e.What, e.Why = RoleService, frontendName(netip.Addr{}, p.Port, p.Proto), Skipped, "the userspace mode knows TCP and UDP only"
+		u.Report.add(e)
+		return
+	}
+	var backends []netip.AddrPort
+	for _, b := range svc.Endpoints {
+		if b.Ready && b.Addr.Is4() {
+			backends = append(backends, netip.AddrPortFrom(b.Addr, b.Port(p)))
+		}
+	}
+	listen := func(role string, a netip.Addr, port uint16) {
+		e := e
+		e.Role, e.Object, e.What = role, frontendName(a, port, p.Proto), Created
+		if a.IsValid() && !slices.Contains(u.Addresses, a) {
+			u.Addresses = append(u.Addresses, a)
+		}
+		if len(backends) == 0 {
+			e.What, e.Why = Skipped, "the Service has no ready backend: kube-proxy would take the connection and close it"
+			u.Report.add(e)
+			return
+		}
+		if taken := slices.ContainsFunc(u.Listeners, func(l *host.Listener) bool { return l.Addr == a && l.Port == port && l.Proto == p.Proto }); taken {
+			e.What, e.Why = Failed, "another Service listens there"
+			u.Report.add(e)
+			return
+		}
+		if svc.ExternalLocal || svc.InternalLocal {
+			e.Why, e.Fact = "traffic policy Local is ignored", FactUserspacePolicies
+		}
+		u.Listeners = append(u.Listeners, &host.Listener{
+			Name: "kube-proxy for " + svc.Key() + ":" + portName(p), Proto: p.Proto, Addr: a, Port: port,
+			Backends: slices.Clone(backends), Origin: originOf(svc),
+		})
+		u.Report.add(e)
+	}
+	for _, f := range frontends(svc) {
+		if f.addr.Is4() {
+			listen(f.role, f.addr, p.Port)
+		}
+	}
+	if p.NodePort != 0 {
+		listen(RoleNodePort, netip.Addr{}, p.NodePort)
+	}
+}

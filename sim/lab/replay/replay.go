@@ -1,0 +1,206 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/winlab-dev/winlab/internal/capture"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// Options choose where packets go in and what is written.
+type Options struct {
+	// Port is where every packet goes in: pod/NAME, node/NAME, host/NAME or
+	// wire/SEGMENT. Empty stands for the port of the pod that has the packet's
+	// source MAC address or source address, else the wire of its segment.
+	Port string
+	// Record sends every packet the slow way, with every step recorded. The
+	// output is the same.
+	Record bool
+	// Progress, when set, is called after every 4096th packet with the number
+	// of packets so far.
+	Progress func(packets int)
+}
+
+// InputInterface is the name of the interface that shows packets as they were in
+// the capture. The other interfaces are hops.
+const InputInterface = "capture"
+
+// Run plays a capture into a cluster and writes what comes out. out may be nil:
+// then nothing is written but the summary. The error is about a capture that
+// cannot be read at all, a port that the lab does not have, or the output. What
+// was skipped in a damaged capture stands in the summary.
+func Run(c *lab.Cluster, in io.Reader, out io.Writer, o Options) (*Summary, error) {
+	r, err := capture.Open(in)
+	if err != nil {
+		return nil, err
+	}
+	p := &player{sum: newSummary(), fates: map[lab.Fate]*Count{}, hops: map[hop]int{}}
+	if out != nil {
+		if p.w, err = capture.NewWriter(out, InputInterface); err != nil {
+			return nil, err
+		}
+	}
+	j := c.NewInjector(p.crosses, o.Record)
+	var entry *lab.Entry
+	if o.Port != "" {
+		if entry, err = j.Entry(o.Port); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		data, info, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			var cut *capture.TruncatedError
+			var bad *capture.PacketError
+			if !errors.As(err, &cut) && !errors.As(err, &bad) {
+				return nil, err
+			}
+			p.sum.Skipped = append(p.sum.Skipped, err.Error())
+			break
+		}
+		if err := p.play(j, entry, data, info); err != nil {
+			return nil, err
+		}
+		if o.Progress != nil && p.sum.Packets%4096 == 0 {
+			o.Progress(p.sum.Packets)
+		}
+	}
+	if p.w != nil {
+		if err := p.w.Close(); err != nil {
+			return nil, err
+		}
+	}
+	p.finish()
+	return p.sum, nil
+}
+
+// hop is a boundary that frames cross.
+type hop struct {
+	place, name string
+	entering    bool
+}
+
+// seen is a frame at a hop, a part of the player's buffer.
+type seen struct {
+	hop      hop
+	from, to int
+}
+
+// player holds what one replay needs.
+type player struct {
+	w     *capture.Writer
+	sum   *Summary
+	fates map[lab.Fate]*Count
+	hops  map[hop]int // interface of the output
+	buf   []byte
+	seen  []seen
+	start time.Time
+	last  hop
+	iface int
+}
+
+// crosses notes a frame at a hop until the packet's verdict is known.
+func (p *player) crosses(place, name string, entering bool, frame []byte) {
+	n := len(p.buf)
+	p.buf = append(p.buf, frame...)
+	p.seen = append(p.seen, seen{hop{place, name, entering}, n, len(p.buf)})
+}
+
+// play sends one packet through the cluster and writes it.
+func (p *player) play(j *lab.Injector, e *lab.Entry, data []byte, info capture.Info) error {
+	s := p.sum
+	s.Packets++
+	p.buf, p.seen = p.buf[:0], p.seen[:0]
+	if p.start.IsZero() {
+		p.start = info.Time
+	}
+	var fate lab.Fate
+	var err error
+	if len(data) < info.Length {
+		s.CutShort++
+		fate = lab.Fate{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture",
+			Object: "not played: the capture holds only a part of the packet"}
+	} else if fate, err = j.Inject(e, data, info.Time.Sub(p.start)); err != nil {
+		s.Malformed++
+		if s.firstBad == "" {
+			s.firstBad = fmt.Sprintf("packet %d: %v", info.Number, err)
+		}
+	}
+	if fate.Readdressed {
+		s.Readdressed++
+		fate.Readdressed = false
+	}
+	c := p.fates[fate]
+	if c == nil {
+		c = &Count{Verdict: fate.Verdict, Reason: fate.Reason, Where: fate.Where(), comment: comment(fate)}
+		p.fates[fate] = c
+	}
+	c.Packets++
+	s.Frames += len(p.seen)
+	if p.w == nil {
+		return nil
+	}
+	if err := p.w.Write(0, info.Time, data, c.comment); err != nil {
+		return fmt.Errorf("packet %d: %w", info.Number, err)
+	}
+	for i := range p.seen {
+		f := &p.seen[i]
+		n, err := p.interfaceOf(f.hop)
+		if err != nil {
+			return err
+		}
+		if err := p.w.Write(n, info.Time, p.buf[f.from:f.to], c.comment); err != nil {
+			return fmt.Errorf("packet %d: %w", info.Number, err)
+		}
+	}
+	return nil
+}
+
+// interfaceOf is the interface of the output that stands for a hop; it is added
+// when the first frame crosses the hop.
+func (p *player) interfaceOf(h hop) (int, error) {
+	if h == p.last {
+		return p.iface, nil
+	}
+	n, ok := p.hops[h]
+	if !ok {
+		var err error
+		if n, err = p.w.AddInterface(h.String()); err != nil {
+			return 0, err
+		}
+		p.hops[h] = n
+		p.sum.Hops = append(p.sum.Hops, h.String())
+	}
+	p.last, p.iface = h, n
+	return n, nil
+}
+
+// String names a hop: "wire nodes", "win1 bridge cni0", "win1 endpoint client into switch".
+func (h hop) String() string {
+	switch {
+	case h.place == "":
+		return "wire " + h.name
+	case h.entering:
+		return h.place + " " + h.name + " into switch"
+	}
+	return h.place + " " + h.name
+}
+
+// comment is what a packet's comment says about its fate.
+func comment(f lab.Fate) string {
+	s := string(f.Verdict)
+	if f.Reason != "" && f.Reason != trace.OK {
+		s += " " + string(f.Reason)
+	}
+	if w := f.Where(); w != "" {
+		s += ": " + w
+	}
+	return s
+}

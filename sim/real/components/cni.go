@@ -1,0 +1,105 @@
+package components
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/real/wine"
+)
+
+// CNI is one call of a CNI plugin, as a container runtime makes it (CNI
+// specification 1.1.0, section 2).
+type CNI struct {
+	// Plugins are the built plugins, Plugin is the one to call, "win-bridge". It
+	// finds the others, for example host-local, beside itself.
+	Plugins *wine.Binaries
+	Plugin  string
+	// Command is ADD, DEL, CHECK, STATUS or VERSION.
+	Command string
+	// ContainerID, NetNS and IfName name the sandbox. NetNS is the GUID of its HCN
+	// namespace; with the v1 API "none", or "container:ID" of the sandbox.
+	ContainerID, NetNS, IfName string
+	// Args is CNI_ARGS, "K8S_POD_NAME=x;K8S_POD_NAMESPACE=y".
+	Args string
+	// Config is the network configuration that the plugin reads.
+	Config []byte
+}
+
+// CNIError is a plugin's refusal, as it writes it to its output.
+type CNIError struct {
+	Plugin, Command string `json:"-"`
+	Code            uint
+	Msg, Details    string
+}
+
+// Error returns the plugin's message and details.
+func (e *CNIError) Error() string {
+	s := fmt.Sprintf("%s %s: %s (code %d)", e.Plugin, e.Command, e.Msg, e.Code)
+	if e.Details != "" {
+		s += ": " + e.Details
+	}
+	return s
+}
+
+// notStarted reports whether a plugin refused because Wine did not start its IPAM
+// plugin or delegate: a new process that ends before it is ready is STATUS_INTERNAL_ERROR
+// (wine dlls/ntdll/unix/process.c NtCreateUserProcess). On a busy machine that happens
+// once in some thousand starts, and says nothing of plugin or HNS.
+func (e *CNIError) notStarted() bool {
+	text := e.Msg + e.Details
+	return strings.Contains(text, "fork/exec") && strings.Contains(text, "Internal error.")
+}
+
+// errSilent says that a program failed without a word. A plugin always writes why it
+// fails (CNI specification 1.1.0, section 5); so it was Wine that did not start it.
+var errSilent = errors.New("ended without a word; Wine has not started it")
+
+// starts is how often a program is started that Wine does not start.
+const starts = 3
+
+// CNI calls a plugin and returns its result, a JSON document, or nothing where the
+// command has none. A refusal of the plugin is a [*CNIError]. Where Wine did not start
+// the plugin, or the plugin's own plugin, it calls again.
+func (n *Node) CNI(ctx context.Context, c CNI) (out []byte, err error) {
+	for range starts {
+		out, err = n.cni(ctx, c)
+		var refusal *CNIError
+		if !errors.Is(err, errSilent) && !(errors.As(err, &refusal) && refusal.notStarted()) {
+			break
+		}
+	}
+	return out, err
+}
+
+func (n *Node) cni(ctx context.Context, c CNI) ([]byte, error) {
+	path := c.Plugins.Path(strings.TrimSuffix(c.Plugin, ".exe") + ".exe")
+	if path == "" {
+		return nil, fmt.Errorf("there is no CNI plugin %q; there are %s", c.Plugin, strings.Join(c.Plugins.Names, ", "))
+	}
+	env := []string{"CNI_COMMAND=" + c.Command, "CNI_PATH=" + wine.Path(filepath.Dir(path))}
+	for _, v := range [][2]string{{"CNI_CONTAINERID", c.ContainerID}, {"CNI_NETNS", c.NetNS}, {"CNI_IFNAME", c.IfName}, {"CNI_ARGS", c.Args}} {
+		if v[1] != "" {
+			env = append(env, v[0]+"="+v[1])
+		}
+	}
+	r, err := n.Run(ctx, wine.Command{Path: path, Env: env, Stdin: bytes.NewReader(c.Config)})
+	if err != nil {
+		return nil, err
+	}
+	if r.Code == 0 {
+		return []byte(r.Stdout), nil
+	}
+	if r.Stdout == "" && r.Stderr == "" {
+		return nil, fmt.Errorf("%s %s (code %d): %w", c.Plugin, c.Command, r.Code, errSilent)
+	}
+	refusal := &CNIError{Plugin: c.Plugin, Command: c.Command}
+	if err := json.Unmarshal([]byte(r.Stdout), refusal); err != nil || refusal.Code == 0 && refusal.Msg == "" {
+		return nil, fmt.Errorf("%s %s ended with code %d and wrote no result: %s%s", c.Plugin, c.Command, r.Code, r.Stdout, r.Stderr)
+	}
+	return nil, refusal
+}

@@ -1,0 +1,207 @@
+package components
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/real/components/apiserver"
+	"github.com/winlab-dev/winlab/sim/real/wine"
+	"github.com/winlab-dev/winlab/sim/windows/hcn"
+)
+
+// KubeProxy says how to start kube-proxy.exe.
+type KubeProxy struct {
+	// Binaries holds kube-proxy.exe.
+	Binaries *wine.Binaries
+	API      *apiserver.Server
+	// Node is the name of its Node object, whose InternalIP is the node's address.
+	// On an overlay network kube-proxy looks for the adapter with this address; Wine
+	// shows it those of this machine.
+	Node string
+	// Network is the HNS network that it works on (KUBE_NETWORK).
+	Network string
+	// Flags come after those that follow from the above: --enable-dsr=true.
+	Flags []string
+}
+
+// RunningKubeProxy is a kube-proxy that was started.
+type RunningKubeProxy struct {
+	*wine.Process
+
+	api     *apiserver.Server
+	calls   *hcn.Client
+	watched chan error
+
+	mu sync.Mutex
+	// lookup is when it last looked its network up, with which each sync begins;
+	// last is its last call; count is how many calls there were.
+	lookup, last time.Time
+	count        int
+}
+
+// quiet is how long kube-proxy makes no call before a sync counts as ended. Within
+// a sync one call follows another.
+const quiet = 400 * time.Millisecond
+
+// StartKubeProxy starts kube-proxy in kernelspace mode. It is stopped with ctx.
+func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubeProxy, error) {
+	path := c.Binaries.Path("kube-proxy.exe")
+	if path == "" {
+		return nil, fmt.Errorf("there is no kube-proxy.exe; there are %s", strings.Join(c.Binaries.Names, ", "))
+	}
+	file, err := os.CreateTemp(n.dir, "kubeconfig-*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	_, err = file.Write(c.API.Kubeconfig())
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	// It does not take port 0.
+	healthz, metrics, err := twoPorts()
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"--proxy-mode=kernelspace", "--kubeconfig=" + wine.Path(file.Name()), "--hostname-override=" + c.Node,
+		"--healthz-bind-address=" + healthz, "--metrics-bind-address=" + metrics, "--v=3"}, c.Flags...)
+	k := &RunningKubeProxy{api: c.API, watched: make(chan error, 1)}
+	if k.calls, err = hcn.Dial(n.HNS, "waits for kube-proxy"); err != nil {
+		return nil, err
+	}
+	begun := make(chan struct{})
+	go func() { k.watched <- k.calls.Watch(func() { close(begun) }, k.note) }()
+	select {
+	case <-begun:
+	case err := <-k.watched:
+		return nil, errors.Join(fmt.Errorf("the calls of kube-proxy cannot be watched: %w", err), k.calls.Close())
+	}
+	k.Process, err = n.Start(ctx, wine.Command{Path: path, Args: args, Env: []string{"KUBE_NETWORK=" + c.Network}})
+	if err != nil {
+		return nil, errors.Join(err, k.calls.Close(), <-k.watched)
+	}
+	return k, nil
+}
+
+// note takes a line of the call log.
+func (k *RunningKubeProxy) note(line []byte) bool {
+	var e struct{ Client, Call string }
+	if json.Unmarshal(line, &e) != nil || !strings.HasPrefix(e.Client, "kube-proxy") {
+		return true
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.last = time.Now()
+	k.count++
+	if e.Call == hcn.CallName(hcn.Enumerate, hcn.Network) || e.Call == hcn.CallName(hcn.Open, hcn.Network) {
+		k.lookup = k.last
+	}
+	return true
+}
+
+// Calls returns how many calls of the HNS it has made.
+func (k *RunningKubeProxy) Calls() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.count
+}
+
+// WaitSynced returns when kube-proxy has brought HNS in line with what the API server
+// had at the time since; for the first sync that is the zero time. It must have been
+// sent all Services and endpoints, have begun a sync after that, and make no
+// call any more. An error says why it ended, with the end of its log.
+func (k *RunningKubeProxy) WaitSynced(ctx context.Context, since time.Time) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if from, ok := k.informed(); ok {
+			if from.Before(since) {
+				from = since
+			}
+			k.mu.Lock()
+			done := k.lookup.After(from) && time.Since(k.last) > quiet
+			k.mu.Unlock()
+			if done {
+				return nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-k.Done():
+			return fmt.Errorf("kube-proxy has ended:\n%s", k.logEnd())
+		case <-ctx.Done():
+			return fmt.Errorf("kube-proxy has not synced: %w\n%s", ctx.Err(), k.logEnd())
+		}
+	}
+}
+
+// informed returns since when it knows everything: both the Services and their
+// endpoints, of which old versions take Endpoints and newer ones EndpointSlices.
+func (k *RunningKubeProxy) informed() (time.Time, bool) {
+	services, endpoints, slices := k.api.Sent("services"), k.api.Sent("endpoints"), k.api.Sent("endpointslices.discovery.k8s.io")
+	last := services
+	for _, t := range []time.Time{endpoints, slices} {
+		if t.After(last) {
+			last = t
+		}
+	}
+	return last, !services.IsZero() && !(endpoints.IsZero() && slices.IsZero())
+}
+
+// logEnd is the end of what it wrote.
+func (k *RunningKubeProxy) logEnd() string {
+	text, err := os.ReadFile(k.Stderr)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-25):], "\n")
+}
+
+// Stop ends it, as [wine.Process.Stop] does.
+func (k *RunningKubeProxy) Stop() {
+	k.Process.Stop()
+	// The watch ends with its connection; what it says then is of no interest.
+	_ = k.calls.Close()
+	<-k.watched
+}
+
+// twoPorts returns two free addresses on loopback. Somebody may take them before
+// kube-proxy does; then it ends and says so.
+func twoPorts() (one, other string, err error) {
+	a, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
+	}
+	b, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", "", errors.Join(err, a.Close())
+	}
+	return a.Addr().String(), b.Addr().String(), errors.Join(a.Close(), b.Close())
+}
+
+// errorLine is a line of klog with severity error.
+var errorLine = regexp.MustCompile(`^E\d{4} \S+ +\d+ ([^\]]+)\] (.*)$`)
+
+// Errors are the errors that it has logged, each once, in the order of the log.
+func (k *RunningKubeProxy) Errors() ([]string, error) {
+	text, err := os.ReadFile(k.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		if m := errorLine.FindStringSubmatch(strings.TrimSpace(line)); m != nil && !slices.Contains(all, m[2]) {
+			all = append(all, m[2])
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,177 @@
+package components
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/real/wine"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/hcn"
+	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
+)
+
+// Host is Wine that looks like one Windows build. Nodes of that build may share it:
+// each has its own HNS, adapters and folder.
+type Host struct{ *wine.Prefix }
+
+// Available reports why programs of Windows nodes cannot be run here: Wine or the
+// compiler of the DLLs is missing.
+func Available() error {
+	if _, err := wine.Find(); err != nil {
+		return err
+	}
+	if _, err := exec.LookPath(shims.Compiler); err != nil {
+		return shims.ErrNoCompiler
+	}
+	return nil
+}
+
+// NewHost makes Wine ready. dir is the folder of this run; the programs' logs stay
+// in dir/logs.
+func NewHost(ctx context.Context, dir string, build *builds.Build) (*Host, error) {
+	w, err := wine.Find()
+	if err != nil {
+		return nil, err
+	}
+	dlls, err := builtShims()
+	if err != nil {
+		return nil, err
+	}
+	p, err := w.Prefix(ctx, wine.Config{Dir: dir, Build: build, DLLs: []string{dlls}})
+	if err != nil {
+		return nil, err
+	}
+	return &Host{p}, nil
+}
+
+// NodeConfig is what is a node's own.
+type NodeConfig struct {
+	// HNS answers the node's programs. It is the caller's, and so are its objects.
+	HNS *hcn.Service
+	// Adapters are the network adapters that the node's programs see; with none
+	// they see those of this machine.
+	Adapters []Adapter
+}
+
+// Adapter is a network adapter of a node.
+type Adapter struct {
+	Name      string // "Ethernet"
+	MAC       string // "00-15-5D-01-02-03"
+	Addresses []netip.Prefix
+}
+
+// Node is where the programs of one Windows node run.
+type Node struct {
+	// HNS is the loopback address of the node's HNS, "127.0.0.1:40123".
+	HNS string
+
+	host   *Host
+	config NodeConfig
+	dir    string // on the host's drive, this node's own
+	env    []string
+	server *hcn.Server
+	served chan error
+	own    bool // the host is this node's alone
+}
+
+// Node makes a node: its HNS listens.
+func (h *Host) Node(ctx context.Context, c NodeConfig) (*Node, error) {
+	n := &Node{host: h, config: c, served: make(chan error, 1)}
+	var err error
+	if n.dir, err = os.MkdirTemp(filepath.Join(h.Dir, "drive_c"), "node-"); err != nil {
+		return nil, err
+	}
+	if n.server, err = hcn.Listen(c.HNS, "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	n.HNS = n.server.Addr()
+	n.env = []string{"WINLAB_HCN=" + n.HNS}
+	if len(c.Adapters) > 0 {
+		n.env = append(n.env, "WINLAB_ADAPTERS="+adapterList(c.Adapters))
+	}
+	go func() { n.served <- n.server.Serve(context.WithoutCancel(ctx)) }()
+	return n, nil
+}
+
+// adapterList writes adapters for iphlpapi.dll: "NAME|MAC|ADDRESS/BITS,...;...".
+func adapterList(all []Adapter) string {
+	var list []string
+	for _, a := range all {
+		var addresses []string
+		for _, p := range a.Addresses {
+			addresses = append(addresses, p.String())
+		}
+		list = append(list, a.Name+"|"+a.MAC+"|"+strings.Join(addresses, ","))
+	}
+	return strings.Join(list, ";")
+}
+
+// Start makes a node on a host of its own.
+func Start(ctx context.Context, dir string, build *builds.Build, c NodeConfig) (*Node, error) {
+	h, err := NewHost(ctx, dir, build)
+	if err != nil {
+		return nil, err
+	}
+	n, err := h.Node(ctx, c)
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	n.own = true
+	return n, nil
+}
+
+// Run runs one of the node's programs until it ends, as [wine.Prefix.Run] does.
+func (n *Node) Run(ctx context.Context, c wine.Command) (*wine.Result, error) {
+	c.Env = append(n.env[:len(n.env):len(n.env)], c.Env...)
+	return n.host.Run(ctx, c)
+}
+
+// Start starts one of the node's programs, as [wine.Prefix.Start] does.
+func (n *Node) Start(ctx context.Context, c wine.Command) (*wine.Process, error) {
+	c.Env = append(n.env[:len(n.env):len(n.env)], c.Env...)
+	return n.host.Start(ctx, c)
+}
+
+// Close stops the node's HNS from listening. On a host of its own all its programs
+// end before; on a shared one the caller stops them.
+func (n *Node) Close() error {
+	var err error
+	if n.own {
+		err = n.host.Close()
+	}
+	return errors.Join(err, n.server.Close(), <-n.served)
+}
+
+// builtShims returns the folder with the DLLs, from the cache.
+func builtShims() (string, error) {
+	cache, err := wine.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "shims", shims.Key())
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return "", fmt.Errorf("the cache cannot be written: %w; set WINLAB_CACHE to another folder", err)
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".making-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp)
+	if _, err := shims.Build(tmp); err != nil {
+		return "", err
+	}
+	// Another process may have been faster; its DLLs are the same.
+	if err := os.Rename(tmp, dir); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	return dir, nil
+}

@@ -1,0 +1,241 @@
+package wine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+)
+
+// Config says what a prefix is like.
+type Config struct {
+	// Dir is the folder of this run. The prefix is made in it and removed by
+	// Close; the programs' output stays in Dir/logs.
+	Dir string
+	// Build is the Windows build that programs believe to run on.
+	Build *builds.Build
+	// DLLs are files, or folders of files *.dll, that are put into system32 and
+	// used in place of Wine's own. Wine's own NAME.dll is then wine_NAME.dll, so
+	// that a DLL may forward to it what it does not do itself.
+	DLLs []string
+	// Registry are more values, set after those of the build.
+	Registry []Value
+	// Env is given to every program, before its own.
+	Env []string
+}
+
+// Prefix is a Wine prefix in which programs can be started. Its methods can be
+// called by several goroutines.
+type Prefix struct {
+	// Dir is the prefix, Logs the folder with the programs' output.
+	Dir, Logs string
+
+	wine  *Wine
+	env   []string
+	guard *guard
+	// keeper is a program that waits for its input to end: while it runs, Wine's
+	// services stay up, and a program starts in a tenth of the time.
+	keeper      *exec.Cmd
+	keeperInput io.Closer
+	keeperDone  chan struct{}
+
+	mu      sync.Mutex
+	closed  bool
+	started int
+	running map[*Process]bool
+}
+
+// Prefix makes a prefix. Close it.
+func (w *Wine) Prefix(ctx context.Context, c Config) (*Prefix, error) {
+	if c.Build == nil || c.Dir == "" {
+		return nil, errors.New("a Wine prefix needs a folder and a Windows build")
+	}
+	run, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	dlls, err := findDLLs(c.DLLs)
+	if err != nil {
+		return nil, err
+	}
+	bare, err := w.template(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &Prefix{Dir: filepath.Join(run, "prefix"), Logs: filepath.Join(run, "logs"), wine: w, running: map[*Process]bool{}}
+	if err := os.MkdirAll(p.Logs, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(p.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("each Wine prefix needs a folder of its own: %w", err)
+	}
+	if p.guard, err = w.guard(p.Dir); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(p.Dir))
+	}
+	if err := p.fill(bare, dlls, append(buildValues(c.Build), c.Registry...)); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	var overrides []string
+	for _, d := range dlls {
+		overrides = append(overrides, strings.TrimSuffix(strings.ToLower(filepath.Base(d)), ".dll")+"=n")
+	}
+	p.env = append(w.env(p.Dir, overrides...), c.Env...)
+	if err := p.keep(ctx); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// fill copies the bare prefix and makes it that of the build.
+func (p *Prefix) fill(bare string, dlls []string, values []Value) error {
+	if err := clone(bare, p.Dir); err != nil {
+		return fmt.Errorf("copying the bare Wine prefix: %w", err)
+	}
+	system32 := filepath.Join(p.Dir, "drive_c", "windows", "system32")
+	for _, d := range dlls {
+		name := strings.ToLower(filepath.Base(d))
+		to := filepath.Join(system32, name)
+		if err := os.Rename(to, filepath.Join(system32, "wine_"+name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := copyFile(d, to, 0o755); err != nil {
+			return err
+		}
+	}
+	return setRegistry(p.Dir, values)
+}
+
+// findDLLs lists the files behind Config.DLLs.
+func findDLLs(paths []string) ([]string, error) {
+	var all []string
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		if err != nil {
+			return nil, fmt.Errorf("DLLs for Wine: %w", err)
+		}
+		if !info.IsDir() {
+			all = append(all, p)
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(p, "*.dll"))
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("DLLs for Wine: no file *.dll in %s", p)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// clone copies a bare prefix: a few megabytes, most of it is links.
+func clone(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil || rel == "." {
+			return err
+		}
+		dst := filepath.Join(to, rel)
+		switch {
+		case d.IsDir():
+			return os.Mkdir(dst, 0o755)
+		case d.Type() == fs.ModeSymlink:
+			target, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(target, dst)
+		case d.Type().IsRegular():
+			return copyFile(path, dst, 0o644)
+		}
+		return nil
+	})
+}
+
+// keep starts the Wine server, and the keeper in it. The server comes first and
+// alone: programs that each start one at the same time disturb each other (on
+// Debian they fail, over the file that names the server's folder).
+func (p *Prefix) keep(ctx context.Context) error {
+	server := exec.CommandContext(ctx, p.wine.Server)
+	server.Env, server.Dir = p.env, p.Dir
+	ownGroup(server)
+	// No pipe for its output: the server goes on in the background and would keep
+	// it open.
+	if err := server.Run(); err != nil {
+		return fmt.Errorf("the Wine server does not start: %w", err)
+	}
+	cmd := exec.Command(p.wine.Loader, "cmd.exe")
+	cmd.Env, cmd.Dir = p.env, p.Dir
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	prompt, out, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	cmd.Stdout = out
+	if err := startMortal(cmd); err != nil {
+		return errors.Join(fmt.Errorf("Wine does not start: %w", err), prompt.Close())
+	}
+	p.keeper, p.keeperInput, p.keeperDone = cmd, in, make(chan struct{})
+	go func() {
+		defer close(p.keeperDone)
+		_ = cmd.Wait()
+	}()
+	// Only when it has written its prompt are Wine's services up. The rest of what it
+	// writes is of no interest; who reads it ends with the prefix.
+	up := make(chan struct{})
+	go func() {
+		defer prompt.Close()
+		var one [1]byte
+		if n, _ := prompt.Read(one[:]); n > 0 {
+			close(up)
+		}
+		_, _ = io.Copy(io.Discard, prompt)
+	}()
+	select {
+	case <-up:
+		return nil
+	case <-p.keeperDone:
+		return errors.New("Wine has started, and cmd.exe in it ended at once")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close ends every program of the prefix at once (use [Process.Stop] before where a
+// program shall end by itself), waits until no process of it is left, and removes
+// it. The logs stay.
+func (p *Prefix) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	var running []*Process
+	for r := range p.running {
+		running = append(running, r)
+	}
+	p.mu.Unlock()
+	for _, r := range running {
+		r.Kill()
+	}
+	if p.keeper != nil {
+		_ = p.keeperInput.Close()
+		killGroup(p.keeper.Process.Pid)
+		<-p.keeperDone
+	}
+	err := p.guard.release(true)
+	return errors.Join(err, os.RemoveAll(p.Dir))
+}

@@ -1,0 +1,66 @@
+// Command winbuild builds the Windows binaries of pinned modules into the cache:
+//
+//	go run ./sim/real/wine/winbuild fixtures/windows-binaries/*/
+//
+// and prints where they are. It must not know what they are for.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/real/wine"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ifWine := flag.Bool("if-wine", false, "build only where Wine can run what is built, and say only what was built")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: winbuild [-if-wine] FOLDER...; a folder holds go.mod, go.sum and binaries.yaml")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if *ifWine {
+		if _, err := wine.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return
+		}
+	}
+	failed := false
+	for _, dir := range flag.Args() {
+		b, err := wine.Build(ctx, dir)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			failed = true
+			continue
+		}
+		name := filepath.Base(filepath.Clean(dir))
+		switch {
+		case *ifWine && b.Built > 0:
+			fmt.Printf("%s built in %s\n", name, b.Built.Round(time.Second))
+		case *ifWine:
+		default:
+			how := "from the cache"
+			if b.Built > 0 {
+				how = fmt.Sprintf("built in %s", b.Built.Round(time.Second))
+			}
+			for _, file := range b.Names {
+				fmt.Printf("%s %s: %s\n", name, how, b.Path(file))
+			}
+		}
+	}
+	if failed {
+		os.Exit(1)
+	}
+}

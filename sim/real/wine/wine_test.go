@@ -1,0 +1,330 @@
+//go:build linux
+
+package wine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
+)
+
+// need returns Wine, the DLL that Go programs want, and hello.exe; or skips.
+func need(t *testing.T) (w *Wine, dll, hello string) {
+	t.Helper()
+	skip := t.Skip
+	if os.Getenv("WINLAB_NEED_WINE") != "" { // as in package winetest, which this one cannot import
+		skip = t.Fatal
+	}
+	w, err := Find()
+	if err != nil {
+		skip(err)
+	}
+	if dll = os.Getenv("WINLAB_TEST_DLL"); dll == "" {
+		dir := t.TempDir()
+		if _, err := shims.Build(dir); errors.Is(err, shims.ErrNoCompiler) {
+			skip(err)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		dll = filepath.Join(dir, "bcryptprimitives.dll")
+	}
+	if hello = os.Getenv("WINLAB_TEST_HELLO"); hello == "" {
+		b, err := Build(t.Context(), "testdata/hello")
+		if err != nil {
+			t.Fatal(err)
+		}
+		hello = b.Path("hello.exe")
+	}
+	return w, dll, hello
+}
+
+func newPrefix(t *testing.T, w *Wine, dll, build string) *Prefix {
+	t.Helper()
+	p, err := w.Prefix(t.Context(), Config{Dir: t.TempDir(), Build: builds.MustLookup(build), DLLs: []string{dll}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		nothingLeft(t, p.Dir)
+	})
+	return p
+}
+
+// processesOf lists the processes whose prefix is dir.
+func processesOf(dir string) []string {
+	var all []string
+	found, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, f := range found {
+		env, err := os.ReadFile(f)
+		if err != nil || !slices.Contains(strings.Split(string(env), "\x00"), "WINEPREFIX="+dir) {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "cmdline"))
+		all = append(all, filepath.Base(filepath.Dir(f))+" "+strings.ReplaceAll(string(line), "\x00", " "))
+	}
+	return all
+}
+
+func nothingLeft(t *testing.T, prefix string) {
+	t.Helper()
+	if left := processesOf(prefix); len(left) > 0 {
+		t.Errorf("processes were left:\n%s", strings.Join(left, "\n"))
+	}
+	if _, err := os.Lstat(prefix); err == nil {
+		t.Errorf("the folder of the prefix was left: %s", prefix)
+	}
+}
+
+func run(t *testing.T, p *Prefix, c Command) *Result {
+	t.Helper()
+	r, err := p.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// until waits for a text in a program's output.
+func until(t *testing.T, r *Process, text string) {
+	t.Helper()
+	for {
+		if out, _ := os.ReadFile(r.Stdout); strings.Contains(string(out), text) {
+			return
+		}
+		select {
+		case <-r.Done():
+			out, _ := os.ReadFile(r.Stdout)
+			errOut, _ := os.ReadFile(r.Stderr)
+			t.Fatalf("the program has ended without %q: %s%s", text, out, errOut)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// The build that a program sees is that of the prefix, in every way to ask for it.
+func TestBuildOfPrefix(t *testing.T) {
+	w, dll, hello := need(t)
+	for build, want := range map[string][]string{
+		"17763.1432": {"version 10.0.17763", "CurrentBuildNumber string 17763", "UBR number 1432", "CurrentMajorVersionNumber number 10",
+			"CurrentMinorVersionNumber number 0", "ProductName string Windows Server 2019 Datacenter", "ReleaseId string 1809"},
+		"19041.867": {"version 10.0.19041", "CurrentBuildNumber string 19041", "UBR number 867",
+			"ProductName string Windows Server Datacenter", "ReleaseId string 2004"},
+		"20348.2582": {"version 10.0.20348", "CurrentBuildNumber string 20348", "UBR number 2582",
+			"ProductName string Windows Server 2022 Datacenter", "ReleaseId string 2009", "DisplayVersion string 21H2"},
+	} {
+		t.Run(build, func(t *testing.T) {
+			t.Parallel() // several prefixes at once
+			p := newPrefix(t, w, dll, build)
+			r := run(t, p, Command{Path: hello, Args: []string{"show", `SOFTWARE\Microsoft\Windows NT\CurrentVersion`,
+				"CurrentBuildNumber", "UBR", "CurrentMajorVersionNumber", "CurrentMinorVersionNumber", "ProductName", "ReleaseId", "DisplayVersion"}})
+			for _, line := range want {
+				if !slices.Contains(strings.Split(strings.ReplaceAll(r.Stdout, "\r", ""), "\n"), line) {
+					t.Errorf("no line %q in:\n%s%s", line, r.Stdout, r.Stderr)
+				}
+			}
+			r = run(t, p, Command{Path: hello, Args: []string{"show", `SYSTEM\CurrentControlSet\Control\ProductOptions`, "ProductType"}})
+			if !strings.Contains(r.Stdout, "ProductType string ServerNT") {
+				t.Errorf("not a server: %s", r.Stdout)
+			}
+		})
+	}
+}
+
+func TestProgram(t *testing.T) {
+	w, dll, hello := need(t)
+	t.Setenv("SECRET_OF_CALLER", "x")
+	p := newPrefix(t, w, dll, "2022")
+
+	t.Run("environment", func(t *testing.T) {
+		r := run(t, p, Command{Path: hello, Args: []string{"show", "x"}, Env: []string{"GREETED=wörld of C:\\x y"}})
+		if want := "hello wörld of C:\\x y"; !strings.HasPrefix(r.Stdout, want) {
+			t.Errorf("stdout is %q, want it to begin with %q", r.Stdout, want)
+		}
+		env, err := p.Run(t.Context(), Command{Path: filepath.Join(p.Dir, "drive_c/windows/system32/cmd.exe"), Args: []string{"/c", "set"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(env.Stdout, "SECRET_OF_CALLER") || !strings.Contains(env.Stdout, "SystemRoot=") {
+			t.Errorf("the environment is\n%s", env.Stdout)
+		}
+	})
+	t.Run("streams and exit code", func(t *testing.T) {
+		text := strings.Repeat("a line of text\n", 20000)
+		r := run(t, p, Command{Path: hello, Args: []string{"copy"}, Stdin: strings.NewReader(text)})
+		if r.Stdout != text {
+			t.Errorf("%d bytes came back, want %d", len(r.Stdout), len(text))
+		}
+		if want := strings.Repeat("read 14\n", 20000); r.Stderr != want {
+			t.Errorf("%d bytes of errors, want %d", len(r.Stderr), len(want))
+		}
+		for _, code := range []int{0, 1, 42, 255} {
+			if r := run(t, p, Command{Path: hello, Args: []string{"exit", fmt.Sprint(code)}}); r.Code != code {
+				t.Errorf("exit code %d, want %d", r.Code, code)
+			}
+		}
+	})
+	t.Run("paths", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "a b ü")
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		copied := filepath.Join(dir, "hello.exe")
+		if err := copyFile(hello, copied, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if r := run(t, p, Command{Path: copied, Args: []string{"exit", "3"}, Dir: dir}); r.Code != 3 {
+			t.Errorf("exit code %d, want 3", r.Code)
+		}
+		cmd := filepath.Join(p.Dir, "drive_c/windows/system32/cmd.exe")
+		if r := run(t, p, Command{Path: cmd, Args: []string{"/c", "cd"}}); strings.TrimSpace(r.Stdout) != `C:\` {
+			t.Errorf("a program without a folder starts in %q, want C:\\", r.Stdout)
+		}
+	})
+	t.Run("many at once", func(t *testing.T) {
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				r, err := p.Run(t.Context(), Command{Path: hello, Args: []string{"copy"}, Stdin: strings.NewReader(fmt.Sprint(i, "\n"))})
+				if err != nil || r.Stdout != fmt.Sprint(i, "\n") {
+					t.Errorf("program %d: %v, %+v", i, err, r)
+				}
+			})
+		}
+		wg.Wait()
+	})
+	t.Run("mistakes", func(t *testing.T) {
+		for want, c := range map[string]Command{
+			"no Windows program to start": {Path: "testdata/none.exe"},
+			"Wine's own variables":        {Path: hello, Env: []string{"WINEPREFIX=/x"}},
+			"write NAME=value":            {Path: hello, Env: []string{"NAME"}},
+		} {
+			if _, err := p.Start(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %q", err, want)
+			}
+		}
+	})
+}
+
+func TestStop(t *testing.T) {
+	w, dll, hello := need(t)
+	p := newPrefix(t, w, dll, "2019")
+	start := func(t *testing.T, ctx context.Context, grace time.Duration, args ...string) *Process {
+		t.Helper()
+		r, err := p.Start(ctx, Command{Path: hello, Args: args, Grace: grace})
+		if err != nil {
+			t.Fatal(err)
+		}
+		until(t, r, "asleep")
+		return r
+	}
+	t.Run("a program that hears Ctrl-C ends by itself", func(t *testing.T) {
+		// On a busy machine Wine sometimes kills a program that is ending already: all of
+		// it has happened, and only the exit code is lost.
+		var r *Process
+		for try := 1; ; try++ {
+			r = start(t, t.Context(), time.Hour, "polite")
+			r.Stop()
+			out, _ := os.ReadFile(r.Stdout)
+			code, err := r.Wait()
+			if err != nil || !strings.Contains(string(out), "got interrupt") || code != 7 && (code != -1 || try == 3) {
+				t.Fatalf("try %d: code %d, error %v, output %s", try, code, err, out)
+			}
+			if code == 7 {
+				break
+			}
+		}
+		r.Stop() // again: nothing happens
+	})
+	t.Run("one that does not listen ends by Ctrl-C", func(t *testing.T) {
+		start(t, t.Context(), time.Hour, "sleep").Stop()
+	})
+	t.Run("one that ignores it is terminated", func(t *testing.T) {
+		r := start(t, t.Context(), time.Nanosecond, "stubborn")
+		r.Stop()
+		if code, _ := r.Wait(); code != -1 {
+			t.Errorf("code %d, want -1", code)
+		}
+	})
+	t.Run("the end of the context stops", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := start(t, ctx, time.Hour, "sleep")
+		cancel()
+		<-r.Done()
+		if _, err := p.Run(ctx, Command{Path: hello, Args: []string{"sleep"}}); err == nil {
+			t.Error("no error from Run when its context has ended")
+		}
+	})
+	t.Run("Close ends what runs", func(t *testing.T) {
+		q := newPrefix(t, w, dll, "2025")
+		var all []*Process
+		for _, what := range []string{"stubborn", "sleep"} {
+			r, err := q.Start(t.Context(), Command{Path: hello, Args: []string{what}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			until(t, r, "asleep")
+			all = append(all, r)
+		}
+		sockets := serverDir(q.Dir)
+		if name, err := os.ReadFile(filepath.Join(q.Dir, "wineserver")); err == nil { // Debian
+			sockets = filepath.Join("/tmp", string(name))
+		}
+		if _, err := os.Stat(sockets); err != nil {
+			t.Errorf("the server's folder is not where winlab believes it to be: %v", err)
+		}
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, r := range all {
+			<-r.Done()
+		}
+		nothingLeft(t, q.Dir)
+		if _, err := os.Stat(sockets); err == nil {
+			t.Errorf("%s was left", sockets)
+		}
+		if _, err := os.Stat(all[0].Stdout); err != nil {
+			t.Errorf("the log is gone: %v", err)
+		}
+		if _, err := q.Start(t.Context(), Command{Path: hello}); err == nil {
+			t.Error("a program starts in a closed prefix")
+		}
+	})
+}
+
+// A DLL that takes the place of one of Wine's can forward to it: Wine's own has
+// another name then.
+func TestReplacedDLLIsKept(t *testing.T) {
+	w, dll, _ := need(t)
+	plain, changed := newPrefix(t, w, dll, "2022"), filepath.Join(t.TempDir(), "Version.DLL")
+	if err := copyFile(dll, changed, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := newPrefix(t, w, changed, "2022")
+	read := func(p *Prefix, name string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(p.Dir, "drive_c", "windows", "system32", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if ours, err := os.ReadFile(dll); err != nil || read(p, "version.dll") != string(ours) {
+		t.Errorf("version.dll is not the one given (%v)", err)
+	}
+	if read(p, "wine_version.dll") != read(plain, "version.dll") {
+		t.Error("wine_version.dll is not Wine's own")
+	}
+}

@@ -1,0 +1,68 @@
+// Package winetest is what tests that run Windows programs begin with. It must not
+// know what they run.
+package winetest
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/winlab-dev/winlab/sim/real/wine"
+	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
+)
+
+// Need skips the test where Wine or the compiler of the DLLs is missing, with one
+// line that says what is. Where WINLAB_NEED_WINE is set, as in CI, that is a
+// failure: a test that always skips tests nothing.
+func Need(tb testing.TB) *wine.Wine {
+	tb.Helper()
+	w, err := wine.Find()
+	if err == nil {
+		if _, lookErr := exec.LookPath(shims.Compiler); lookErr != nil {
+			err = shims.ErrNoCompiler
+		}
+	}
+	switch {
+	case err == nil:
+	case os.Getenv("WINLAB_NEED_WINE") != "":
+		tb.Fatalf("%v; WINLAB_NEED_WINE is set", err)
+	default:
+		tb.Skip(err)
+	}
+	return w
+}
+
+// Binaries builds a folder of fixtures/windows-binaries, for example
+// "cni-plugins-1.9.1", or takes it from the cache.
+func Binaries(tb testing.TB, name string) *wine.Binaries {
+	tb.Helper()
+	root, err := moduleRoot()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b, err := wine.Build(tb.Context(), filepath.Join(root, "fixtures", "windows-binaries", name))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+// moduleRoot looks for the folder with fixtures above the test's own.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "fixtures", "windows-binaries")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("there is no folder fixtures/windows-binaries above the test's folder")
+		}
+		dir = up
+	}
+}

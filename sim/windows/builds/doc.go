@@ -1,0 +1,8 @@
+// Package builds knows what each Windows Server build can do: its HNS version,
+// schema, features, limits, timers and known bugs.
+//
+// All of it is data in builds.yaml, features.yaml and quirks.yaml, each row with
+// its source and the strength of that source; every row is registered as a fact.
+// The simulator asks [Build.Has] and [Build.Quirk] and never compares build
+// numbers itself. The package must know nothing about packets or Kubernetes.
+package builds

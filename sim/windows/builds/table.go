@@ -1,0 +1,217 @@
+package builds
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+	"gopkg.in/yaml.v3"
+)
+
+//go:embed builds.yaml
+var buildsYAML []byte
+
+//go:embed features.yaml
+var featuresYAML []byte
+
+//go:embed quirks.yaml
+var quirksYAML []byte
+
+// table is the data, read once. A mistake in it panics at start: it is part of
+// the program, and every test would show it.
+var table = mustLoad()
+
+type data struct {
+	rows     []*row
+	names    map[string]Version
+	limits   []*limit
+	features map[Feature]*feature
+	quirks   map[string]*quirk
+}
+
+type row struct {
+	Build                             int
+	Version, Product, Channel, Schema string
+	Newest                            int
+	Names                             []string
+	HNS                               []*hnsFrom
+}
+
+type hnsFrom struct {
+	From    int
+	Version string
+	Grade   evidence.Grade
+	Source  string
+	parsed  HNSVersion
+}
+
+type cited struct {
+	Grade   evidence.Grade
+	Says    string
+	Sources []string
+}
+
+type limit struct {
+	cited  `yaml:",inline"`
+	Name   string
+	Value  int
+	Builds string
+	builds Range
+}
+
+type quirk struct {
+	builds Range
+	hns    []hnsRange
+	sel    bool
+	fact   *evidence.Fact
+}
+
+func (q *quirk) applies(v Version, hns HNSVersion) bool {
+	if q.sel || !q.builds.Contains(v) {
+		return false
+	}
+	in := len(q.hns) == 0
+	for _, r := range q.hns {
+		in = in || r.contains(hns)
+	}
+	return in
+}
+
+func (d *data) row(build int) *row {
+	for _, r := range d.rows {
+		if r.Build == build {
+			return r
+		}
+	}
+	return nil
+}
+
+func mustLoad() *data {
+	d := &data{names: map[string]Version{}, features: map[Feature]*feature{}, quirks: map[string]*quirk{}}
+	for _, err := range []error{d.loadBuilds(), d.loadFeatures(), d.loadQuirks()} {
+		if err != nil {
+			panic("windows: " + err.Error())
+		}
+	}
+	return d
+}
+
+func decode(text []byte, into any) error {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	return dec.Decode(into)
+}
+
+func (d *data) loadBuilds() error {
+	var file struct {
+		Builds []*row
+		Limits []*limit
+	}
+	if err := decode(buildsYAML, &file); err != nil {
+		return fmt.Errorf("builds.yaml: %w", err)
+	}
+	d.rows, d.limits = file.Builds, file.Limits
+	for _, r := range d.rows {
+		newest := Version{10, 0, r.Build, r.Newest}
+		for _, n := range append(slices.Clone(r.Names), r.Version) {
+			d.names[strings.ToLower(n)] = newest
+		}
+		for _, h := range r.HNS {
+			v, err := parseHNS(h.Version)
+			if err != nil {
+				return fmt.Errorf("builds.yaml: build %d: %w", r.Build, err)
+			}
+			h.parsed = v
+			evidence.New(fmt.Sprintf("windows.hns-version.%d.%d", r.Build, h.From), h.Grade,
+				fmt.Sprintf("From revision %d of build %d the Host Networking Service has version %s.", h.From, r.Build, h.Version), h.Source)
+		}
+	}
+	for _, l := range d.limits {
+		var err error
+		if l.builds, err = ParseRange(l.Builds); err != nil {
+			return fmt.Errorf("builds.yaml: limit %s: %w", l.Name, err)
+		}
+		id := "windows.limit." + l.Name
+		if l.Builds != "" {
+			id = fmt.Sprintf("%s.%d", id, l.builds.terms[0].v.Build)
+		}
+		evidence.New(id, l.Grade, l.Says, l.Sources...)
+	}
+	return nil
+}
+
+func (d *data) loadFeatures() error {
+	var file map[Feature]struct {
+		cited  `yaml:",inline"`
+		HNS    []string
+		Builds []string
+	}
+	if err := decode(featuresYAML, &file); err != nil {
+		return fmt.Errorf("features.yaml: %w", err)
+	}
+	for _, id := range slices.Sorted(maps.Keys(file)) {
+		in, f := file[id], &feature{}
+		for _, s := range in.HNS {
+			r, err := parseHNSRange(s)
+			if err != nil {
+				return fmt.Errorf("features.yaml: %s: %w", id, err)
+			}
+			f.hns = append(f.hns, r)
+		}
+		for _, s := range in.Builds {
+			r, err := ParseRange(s)
+			if err != nil {
+				return fmt.Errorf("features.yaml: %s: %w", id, err)
+			}
+			f.builds = append(f.builds, r)
+		}
+		f.fact = evidence.New("windows."+string(id), in.Grade, in.Says, in.Sources...)
+		d.features[id] = f
+	}
+	return nil
+}
+
+func (d *data) loadQuirks() error {
+	var file map[string]struct {
+		cited  `yaml:",inline"`
+		Builds string
+		HNS    []string
+		Select bool
+		Since  string
+		Fixed  string
+	}
+	if err := decode(quirksYAML, &file); err != nil {
+		return fmt.Errorf("quirks.yaml: %w", err)
+	}
+	for _, id := range slices.Sorted(maps.Keys(file)) {
+		in, q := file[id], &quirk{sel: file[id].Select}
+		var err error
+		if q.builds, err = ParseRange(in.Builds); err != nil {
+			return fmt.Errorf("quirks.yaml: %s: %w", id, err)
+		}
+		for _, s := range in.HNS {
+			r, err := parseHNSRange(s)
+			if err != nil {
+				return fmt.Errorf("quirks.yaml: %s: %w", id, err)
+			}
+			q.hns = append(q.hns, r)
+		}
+		if !q.sel && in.Builds == "" && len(q.hns) == 0 {
+			return fmt.Errorf("quirks.yaml: %s: says neither builds, hns nor select", id)
+		}
+		sources := in.Sources
+		if in.Since != "" {
+			sources = append(sources, "since "+in.Since)
+		}
+		if in.Fixed != "" {
+			sources = append(sources, "fixed by "+in.Fixed)
+		}
+		q.fact = evidence.NewParam("nodes[].quirks", "windows.quirk."+id, in.Grade, in.Says, sources...)
+		d.quirks[id] = q
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package hcn
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// Entry is one line of the call log. The arguments that are JSON stand there as
+// JSON, all others as strings. There is no time in it: two runs of the same
+// calls give the same log.
+type Entry struct {
+	Seq    uint64 `json:"seq"`
+	Client string `json:"client,omitempty"`
+	// Call is the function, "HcnCreateNetwork", or "start", "connect",
+	// "disconnect", "container added" and "container removed" for what is no call.
+	Call string `json:"call"`
+	// Build is the node's build, in a start.
+	Build string `json:"build,omitempty"`
+
+	Handle   string          `json:"handle,omitempty"`
+	ID       string          `json:"id,omitempty"`
+	Query    json.RawMessage `json:"query,omitempty"`
+	Settings json.RawMessage `json:"settings,omitempty"`
+	Method   string          `json:"method,omitempty"`
+	Path     string          `json:"path,omitempty"`
+	Request  json.RawMessage `json:"request,omitempty"`
+
+	HResult string `json:"hresult,omitempty"`
+	// Object is the id behind the handle that was given or returned.
+	Object   string          `json:"object,omitempty"`
+	Returned string          `json:"returned,omitempty"`
+	Output   json.RawMessage `json:"output,omitempty"`
+	Record   json.RawMessage `json:"record,omitempty"`
+	// Changes are what the call did to the objects, the consequences included.
+	Changes []EntryChange `json:"changes,omitempty"`
+}
+
+// EntryChange is an object that a call created, modified or deleted.
+type EntryChange struct {
+	Kind string `json:"kind"`
+	ID   string `json:"id,omitempty"`
+	What string `json:"what"`
+}
+
+func entryOf(client string, r *Request, objectOfHandle string, res *Response, id string, changes []hns.Change) *Entry {
+	e := &Entry{
+		Client: client, Call: CallName(r.Verb, r.Kind), Handle: hexHandle(r.Handle), ID: r.ID.String(),
+		HResult: fmt.Sprintf("0x%x", res.HResult), Object: objectOfHandle, Returned: hexHandle(res.Handle),
+		Output: jsonOrText(res.Output), Record: jsonOrText(res.Record),
+	}
+	if id != "" {
+		e.Object = id
+	}
+	switch r.Verb {
+	case Open:
+		if r.Kind == ComputeSystem {
+			e.ID = r.text(0)
+		}
+	case Enumerate, Query:
+		e.Query = jsonOrText(r.text(0))
+	case Create, Modify:
+		e.Settings = jsonOrText(r.text(0))
+	case HNSCall:
+		e.Method, e.Path, e.Request = r.text(0), r.text(1), jsonOrText(r.text(2))
+	}
+	for _, c := range changes {
+		e.Changes = append(e.Changes, EntryChange{string(c.Kind), c.ID, c.What})
+	}
+	return e
+}
+
+func hexHandle(h uint64) string {
+	if h == 0 {
+		return ""
+	}
+	return fmt.Sprintf("0x%x", h)
+}
+
+// jsonOrText returns an argument for the log: JSON objects and arrays as they
+// are, anything else as a string.
+func jsonOrText(s string) json.RawMessage {
+	if s == "" {
+		return nil
+	}
+	raw := bytes.TrimSpace([]byte(s))
+	if len(raw) > 0 && (raw[0] == '{' || raw[0] == '[') && json.Valid(raw) {
+		return raw
+	}
+	text, _ := json.Marshal(s) // a string marshals
+	return text
+}
+
+// textOf is the other way of jsonOrText.
+func textOf(raw json.RawMessage) string {
+	var s string
+	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// callLog writes entries and passes them to watchers.
+type callLog struct {
+	out      Writer
+	log      *log.Logger
+	seq      uint64
+	failed   bool
+	watchers []chan []byte
+}
+
+func (l *callLog) wanted() bool { return l.out != nil || len(l.watchers) > 0 }
+
+// add numbers an entry and writes it, when it is wanted. Calls are counted also
+// when nobody wants them, so that a watcher sees how many there were before.
+func (l *callLog) add(wanted bool, e *Entry) {
+	l.seq++
+	if !wanted {
+		return
+	}
+	e.Seq = l.seq
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(e); err != nil {
+		l.log.Printf("call log: %v", err)
+		return
+	}
+	line := buf.Bytes()
+	if l.out != nil {
+		// The log is not the state: a full disk must not stop the node.
+		if _, err := l.out.Write(line); err != nil && !l.failed {
+			l.failed = true
+			l.log.Printf("call log: %v; the calls go on without it", err)
+			l.out = nil
+		}
+	}
+	for i, w := range slices.Backward(l.watchers) {
+		select {
+		case w <- line:
+		default: // a watcher that does not read must not hold up the others
+			close(w)
+			l.watchers = slices.Delete(l.watchers, i, i+1)
+		}
+	}
+}
+
+func (l *callLog) close() {
+	for _, w := range l.watchers {
+		close(w)
+	}
+	l.watchers = nil
+}
+
+// watch begins to copy entries to a channel. It is closed by stop, when the
+// service ends and when the reader is 4,096 calls behind.
+func (s *Service) watch() (entries <-chan []byte, stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := make(chan []byte, 4096)
+	s.calls.watchers = append(s.calls.watchers, w)
+	return w, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if i := slices.Index(s.calls.watchers, w); i >= 0 {
+			s.calls.watchers = slices.Delete(s.calls.watchers, i, i+1)
+			close(w)
+		}
+	}
+}
+
+// started writes the first line of a log.
+func (s *Service) started() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls.add(s.calls.wanted(), &Entry{Call: "start", Build: s.svc.Build().Version.String()})
+}

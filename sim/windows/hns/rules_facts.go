@@ -1,0 +1,92 @@
+package hns
+
+import "github.com/winlab-dev/winlab/sim/trace/evidence"
+
+var (
+	// No single rule rests on the order or on names: they are here for the record.
+	_ = evidence.New("hns.layer-order", evidence.Inferred,
+		"Container ports have the layers ACL, LB_DSR, SLB_NAT, routes, encapsulation, PA_ROUTE on the way out and the opposite order on the way in. The real order and priorities are not public.")
+	factOutboundNAT = evidence.New("hns.outboundnat-tcp-udp", evidence.Code,
+		"OutBoundNAT becomes one dynnat rule for TCP and one for UDP in SLB_NAT_LAYER; there is none for ICMP.",
+		"microsoft/wcnscripts rule counter metrics (SNAT_TCP_OUTBOUNDNAT_..., SNAT_UDP_OUTBOUNDNAT_...)", "MicrosoftDocs Kubernetes on Windows, common problems")
+	factExceptions = evidence.New("hns.outboundnat-exceptions", evidence.Stated,
+		"A destination inside one of the Exceptions keeps the container's source address.",
+		"Kubernetes documentation, Intro to Windows support 1.14 and 1.20, troubleshooting (ExceptionList)")
+	factDestinations = evidence.New("hns.outboundnat-destinations", evidence.Code,
+		"With Destinations, OutBoundNAT translates packets to those addresses too; loopbackDSR sets the endpoint's own address.",
+		"containernetworking/plugins pkg/hns (loopbackDSR)")
+	factNotToVIP = evidence.New("hns.outboundnat-not-to-itself", evidence.Inferred,
+		"OutBoundNAT does not translate packets to the address that it would translate to: replies of a container to its own node keep their source, as kubelet's probes need it.")
+	factSDNRoute = evidence.New("hns.sdnroute-to-host", evidence.Code,
+		"A route policy with NeedEncap hands the packet to the host's port instead of bridging it; there is no real encapsulation.",
+		"projectcalico/calico cni-plugin/internal/pkg/dataplane/windows (comment on ROUTE policies)")
+	factDSRClient = evidence.New("hns.lb-dsr-client", evidence.Code,
+		"A DSR load balancer has an lbnat rule in LB_DSR on every local container's port; the source stays, replies are undone there.",
+		"microsoft/SDN Kubernetes/windows/debug networkhealth.ps1 (DSRLoadBalancerPolicyVfpRules)", "Microsoft Networking Blog, Direct Server Return in a nutshell")
+	factDSRBackend = evidence.New("hns.lb-dsr-backend", evidence.Code,
+		"For a local backend of a DSR load balancer the container's port has a NAT rule (frontend to backend) and an ALLOW_NAT rule that keeps replies from OutBoundNAT.",
+		"microsoft/SDN Kubernetes/windows/debug networkhealth.ps1 (DSRLoadBalancerPolicyVfpRules)")
+	factDSRHairpin = evidence.New("hns.lb-dsr-hairpin", evidence.Code,
+		"Packets to a DSR frontend that reach the host's port are sent back to a local backend by a HairPin rule; the frontend address is kept until the backend's port.",
+		"microsoft/SDN Kubernetes/windows/debug networkhealth.ps1 (DSRLoadBalancerPolicyVfpRules)", "kubernetes/kubernetes#115344")
+	factHostDSR = evidence.NewParam("host-to-dsr-service", "hns.lb-dsr-from-host", evidence.Unknown,
+		"Rules for DSR frontends exist on the host's port, but the documents say that a node cannot reach Service addresses; which of the two holds on which build is not public.",
+		"microsoft/SDN networkhealth.ps1 (LB_HOST rules)", "Kubernetes documentation, Intro to Windows support 1.20, troubleshooting")
+	factNonDSR = evidence.New("hns.lb-non-dsr", evidence.Stated,
+		"Without DSR the host's port translates destination and source: the source becomes SourceVIP with a port of the load balancer's 64-port block, and both directions pass the host.",
+		"Microsoft Networking Blog, Direct Server Return in a nutshell", "MicrosoftDocs Kubernetes on Windows, common problems")
+	_ = evidence.New("hns.lb-non-dsr-names", evidence.Inferred,
+		"The rule names of load balancers without DSR are not public; winlab puts them into SLB_LB_LAYER with names of its own.")
+	factLocalRouted = evidence.New("hns.local-routed-vip", evidence.Stated,
+		"LocalRoutedVIP makes the host route packets to its own frontend into the switch (17763.1432, KB4571748, and later).",
+		"Azure/azure-container-networking#1863", "MicrosoftDocs Kubernetes on Windows, common problems")
+	factSourceVIP = evidence.New("hns.source-vip-default", evidence.Code,
+		"A load balancer without SourceVIP translates to the management address.", "microsoft/hcsshim internal/hns/hnspolicylist.go")
+	factACL = evidence.New("hns.acl-switch", evidence.Stated,
+		"ACL policies of rule type Switch become stateful rules of ACL_ENDPOINT_LAYER on the container's port, lower priority number first.",
+		"rule listings of container hosts (group priority, rule allow-host-to-endpoint 900, flags 8195 terminating stateful)")
+	factPortMapping = evidence.New("hns.port-mapping", evidence.Inferred,
+		"A port mapping becomes a NAT rule on the container's port; packets to the node's address and port are handed to that port, the source stays.",
+		"containernetworking/plugins pkg/hns (PortMapping)", "Azure/azure-container-networking#1863")
+	factAnyHostIP = evidence.New("hns.port-mapping-any-address", evidence.Unknown,
+		"What a port mapping with the VIP 0.0.0.0 does, which win-bridge writes for a hostPort with the hostIP 0.0.0.0.",
+		"containernetworking/plugins pkg/hns/netconf_windows.go ApplyPortMappingPolicy")
+	factL2Rewrite = evidence.New("hns.l2bridge-mac-rewrite", evidence.Stated,
+		"On l2bridge and l2tunnel networks a frame leaves the node with the host's MAC address as source, and one that arrives for a container gets the container's MAC address.",
+		"Kubernetes documentation, Intro to Windows support, network drivers")
+	factLocalMAC = evidence.New("hns.local-endpoint-mac", evidence.Inferred,
+		"On the way out of a container's port, a packet to an address of another local endpoint gets that endpoint's MAC address, so that a translated destination on the same node is bridged.")
+	factEncap = evidence.New("hns.remote-subnet-route", evidence.Stated,
+		"A RemoteSubnetRoute becomes a routeencap rule: outer destination is the provider address, VNI the isolation id, inner destination MAC that of the distributed router.",
+		"flannel-io/flannel#1394 (rule listing)")
+	factRemoteEndpoint = evidence.New("hns.remote-endpoint", evidence.Code,
+		"A remote endpoint with a provider address is a route for one address.", "kubernetes/kubernetes pkg/proxy/winkernel/hns.go", "flannel-io/flannel backend/vxlan/vxlan_windows.go")
+	factHostEncap = evidence.New("hns.host-encap-source", evidence.Inferred,
+		"On the host's port only packets with a source of the overlay are encapsulated: the load balancer's, not the node's own.",
+		"flannel-io/flannel#1096 (host to remote container fails)", "projectcalico/calico#8569")
+	factDecap = evidence.New("hns.decap", evidence.Stated,
+		"DECAP_IN opens VXLAN packets to the node's provider address with a known VNI; the rule is there only while the network has an endpoint.",
+		"microsoft/Windows-Containers#61 (layer DECAP_IN)", "projectcalico/calico#8569")
+	factInnerL2 = evidence.New("hns.overlay-inner-mac", evidence.Inferred,
+		"After decapsulation the inner destination MAC becomes that of the endpoint with the inner destination address.")
+	factSourceVIPHost = evidence.New("hns.source-vip-at-host", evidence.Inferred,
+		"On an overlay network the address that load balancers use as source belongs to the host's port, where replies are translated back.")
+	factPARoute = evidence.New("hns.pa-route", evidence.Stated,
+		"The rule PA_ROUTE finds the next hop of what leaves the node through the host's route table.",
+		"microsoft/SDN Kubernetes/windows/debug VFP.psm1 (sample listing, rule PA_ROUTE, priority 45535)")
+	factL4Proxy = evidence.New("hns.l4proxy", evidence.Unknown,
+		"What an L4Proxy policy does to a packet in VFP is not public.")
+	factTierACL = evidence.New("hns.tier-acl", evidence.Unknown,
+		"How tiers of ACL rules are laid out in VFP is not public.")
+	factSetPolicy = evidence.New("hns.acl-address-set", evidence.Unknown,
+		"An ACL address field that names a set refers to a SetPolicy of the network; winlab does not model sets.")
+)
+
+// FactPort is what a node follows when an endpoint has no port.
+var FactPort = evidence.New("hns.endpoint-port", evidence.Stated,
+	"An attached local endpoint has a port on the virtual switch of its network; a container without one has no network.",
+	"Kubernetes documentation, Intro to Windows support, networking")
+
+// FactNodePortNeedsPod is why node ports without DSR need a pod on the node.
+var FactNodePortNeedsPod = evidence.New("hns.node-port-needs-a-pod", evidence.Stated,
+	"A Windows node forwards its node ports only while at least one pod runs on it.", "MicrosoftDocs Kubernetes on Windows, common problems")

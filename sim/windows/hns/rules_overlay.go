@@ -1,0 +1,95 @@
+package hns
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+// encap compiles the routes to other nodes of an overlay network. On the
+// host's port they are limited to packets with an address of the overlay.
+func (c *Compiler) encap(ls *layers, n *Network, host bool) {
+	var src []netip.Prefix
+	fact := factEncap
+	if host {
+		fact = factHostEncap
+		for _, s := range n.Subnets() {
+			if p := s.Prefix(); p.IsValid() {
+				src = append(src, p)
+			}
+		}
+		if len(src) == 0 {
+			return // no address of the overlay that a packet could come from
+		}
+	}
+	pa := c.management(n)
+	add := func(id string, to netip.Prefix, remote netip.Addr, vni uint32, inner packet.MAC, f *evidence.Fact, o *trace.Origin) {
+		if host {
+			f = factHostEncap
+		}
+		ls.add(layerEncap, "(ENCAP_OUT)", vfp.Out, &vfp.Rule{
+			ID: id, Priority: priorityEncap + uint16(32-min(to.Bits(), 32)), Type: vfp.RouteEncap, Flags: vfp.Terminating,
+			Cond:   vfp.Cond{Src: src, Dst: []netip.Prefix{to}},
+			Tunnel: &vfp.Tunnel{Kind: packet.VXLAN, Src: pa, Dst: remote, VNI: vni, Port: tunnelPort(n), InnerDst: inner, InnerSrc: c.DrMAC(n)},
+			Origin: o, Fact: f,
+		})
+	}
+	for _, p := range PoliciesOf(n.Policies, PolicyRemoteSubnetRoute) {
+		s, err := DecodePolicy[RemoteSubnetRouteSettings](p)
+		if err != nil {
+			continue
+		}
+		to, err1 := netip.ParsePrefix(s.DestinationPrefix)
+		remote, err2 := netip.ParseAddr(s.ProviderAddress)
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		add(fmt.Sprintf("(remote subnet %s)", to.Masked()), to.Masked(), remote, uint32(s.IsolationId), mac(s.DistributedRouterMacAddress), fact, p.Origin)
+	}
+	vsid, _ := n.VSID()
+	for _, e := range c.s.EndpointsOf(n.ID) {
+		remote := e.ProviderAddress()
+		if !e.Remote() || !remote.IsValid() || remote == pa {
+			continue
+		}
+		for _, a := range e.Addresses() {
+			if a == remote {
+				// A node's own address: it is on the underlay.
+				continue
+			}
+			add(fmt.Sprintf("(remote endpoint %s)", a), vfp.Host(a), remote, vsid, mac(e.MacAddress), factRemoteEndpoint, e.Origin)
+		}
+	}
+}
+
+// decap compiles the opening of tunnel packets. No endpoint, no rule
+// (projectcalico/calico#8569).
+func (c *Compiler) decap(ls *layers, n *Network) {
+	if len(c.local(n)) == 0 {
+		return
+	}
+	if c.s.Restarts() > 0 && c.s.Build().Quirk("hns-restart-loses-decap") {
+		return
+	}
+	vsid, ok := n.VSID()
+	if !ok {
+		return
+	}
+	pa := c.management(n)
+	port := tunnelPort(n)
+	ls.add(layerDecap, "(DECAP_IPv4_IN)", vfp.In, &vfp.Rule{
+		ID: fmt.Sprintf("(decap VNI %d)", vsid), Priority: priorityAllow, Type: vfp.Decap, Flags: vfp.Terminating,
+		Cond:   vfp.Cond{Dst: []netip.Prefix{vfp.Host(pa)}, TunnelPort: port, TunnelKind: packet.VXLAN, VNI: vsid},
+		Tunnel: &vfp.Tunnel{Kind: packet.VXLAN, VNI: vsid, Port: port}, Origin: n.Origin, Fact: factDecap,
+	})
+	ls.add(layerDecap, "(DECAP_IPv4_IN)", vfp.In, &vfp.Rule{
+		ID: "(unknown VNI)", Priority: prioritySNAT, Type: vfp.Block, Flags: vfp.Terminating, Reason: trace.UnknownVNI,
+		Cond:   vfp.Cond{Protos: []packet.Proto{packet.UDP}, Dst: []netip.Prefix{vfp.Host(pa)}, DstPorts: []vfp.PortRange{vfp.Port1(port)}},
+		Origin: n.Origin, Fact: factDecap,
+	})
+	c.toEndpoints(ls, n, factInnerL2)
+}

@@ -1,0 +1,334 @@
+package hns
+
+import (
+	"crypto/sha1"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+)
+
+// Options describe the node that a Service runs on.
+type Options struct {
+	// Node is the node's name. Together with Seed it determines the ids.
+	Node string
+	Seed string
+	// ManagementIP is the node's address, given to networks that name none.
+	ManagementIP netip.Addr
+	// HostMAC is the MAC address of the node's adapter, "00-15-5D-01-02-03",
+	// made up from the node's name when empty.
+	HostMAC string
+	// PortRangeFirst and PortRangeLast change the dynamic port range (netsh int
+	// ipv4 set dynamicportrange); zero keeps the build's.
+	PortRangeFirst, PortRangeLast uint16
+	// MaxBackends changes the build's limit of backends per load balancer.
+	MaxBackends int
+	// SharePortPools lets load balancers with the same SourceVIP share a port
+	// block, where the build can (PortPoolSharing). How HNS chooses who shares
+	// is not published, so it is off unless asked for.
+	SharePortPools bool
+}
+
+// Kind is the kind of an HNS object.
+type Kind string
+
+// The kinds.
+const (
+	KindNetwork      Kind = "network"
+	KindEndpoint     Kind = "endpoint"
+	KindNamespace    Kind = "namespace"
+	KindLoadBalancer Kind = "loadBalancer"
+	KindRoute        Kind = "route"
+	// KindService is the service itself: ID is empty.
+	KindService Kind = "service"
+)
+
+// What a Change says.
+const (
+	Created   = "created"
+	Modified  = "modified"
+	Deleted   = "deleted"
+	Restarted = "restarted"
+)
+
+// Change says that an object has changed. What is created, modified, deleted or
+// (for KindService) restarted.
+type Change struct {
+	Kind Kind
+	ID   string
+	What string
+	// PolicyOnly is set when a modification touched nothing but policies: HNS
+	// applies those again, which drops established flows of the port.
+	PolicyOnly bool
+	// ACLs is set when ACL policies were among them.
+	ACLs bool
+}
+
+// Service is the HNS of one node. It is not safe for concurrent use.
+type Service struct {
+	build *builds.Build
+	opts  Options
+
+	networks      table[Network]
+	endpoints     table[Endpoint]
+	namespaces    table[Namespace]
+	loadBalancers table[LoadBalancer]
+	routes        table[Route]
+
+	pool        *portPool
+	sharedPools map[string]PortBlock // by SourceVIP
+	listeners   []*func(Change)
+	counter     uint64
+	restarts    int
+	compartment uint32
+	frontends   map[frontendKey]string // load balancer id
+	macs        map[string]uint64      // next MAC by network id
+
+	// Endpoints by address and the MAC addresses in use: a node may hold a remote
+	// endpoint for every container of a large cluster.
+	byAddress map[netip.Addr][]string
+	usedMACs  map[string]int
+	freeOf    map[string]*freeAddresses // by network id
+}
+
+// table keeps objects in the order of their creation.
+type table[T any] struct {
+	byID map[string]*T
+	ids  []string
+}
+
+func (t *table[T]) get(id string) *T { return t.byID[normID(id)] }
+
+func (t *table[T]) put(id string, v *T) {
+	if t.byID == nil {
+		t.byID = map[string]*T{}
+	}
+	id = normID(id)
+	if t.byID[id] == nil {
+		t.ids = append(t.ids, id)
+	}
+	t.byID[id] = v
+}
+
+func (t *table[T]) remove(id string) {
+	id = normID(id)
+	delete(t.byID, id)
+	if i := slices.Index(t.ids, id); i >= 0 {
+		t.ids = slices.Delete(t.ids, i, i+1)
+	}
+}
+
+func (t *table[T]) list(keep func(*T) bool) []*T {
+	var all []*T
+	for _, id := range t.ids {
+		if v := t.byID[id]; keep == nil || keep(v) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// NewService returns the HNS of a node with no objects.
+func NewService(b *builds.Build, opts Options) *Service {
+	first, last := b.Limits.PortRangeFirst, b.Limits.PortRangeLast
+	if opts.PortRangeFirst != 0 {
+		first = opts.PortRangeFirst
+	}
+	if opts.PortRangeLast != 0 {
+		last = opts.PortRangeLast
+	}
+	s := &Service{
+		build: b, opts: opts,
+		pool:        newPortPool(first, last, b.Limits.PortBlockSize),
+		sharedPools: map[string]PortBlock{},
+		frontends:   map[frontendKey]string{},
+		macs:        map[string]uint64{},
+		byAddress:   map[netip.Addr][]string{},
+		usedMACs:    map[string]int{},
+		freeOf:      map[string]*freeAddresses{},
+		compartment: 1,
+	}
+	if s.opts.HostMAC == "" {
+		h := sha1.Sum([]byte("mac/" + opts.Seed + "/" + opts.Node))
+		s.opts.HostMAC = fmt.Sprintf("00-15-5D-%02X-%02X-%02X", h[0], h[1], h[2])
+	}
+	return s
+}
+
+// Build returns the Windows build of the node.
+func (s *Service) Build() *builds.Build { return s.build }
+
+// Node returns the node's name.
+func (s *Service) Node() string { return s.opts.Node }
+
+// ManagementIP returns the node's address.
+func (s *Service) ManagementIP() netip.Addr { return s.opts.ManagementIP }
+
+// HostMAC returns the MAC address of the node's adapter, "00-15-5D-01-02-03".
+func (s *Service) HostMAC() string { return s.opts.HostMAC }
+
+// Options returns what the service was made with, HostMAC filled in.
+func (s *Service) Options() Options { return s.opts }
+
+// Restarts counts the calls of Restart.
+func (s *Service) Restarts() int { return s.restarts }
+
+// OnChange calls f after every change, in the order of the changes, until stop is
+// called.
+func (s *Service) OnChange(f func(Change)) (stop func()) {
+	l := &f
+	s.listeners = append(s.listeners, l)
+	return func() {
+		s.listeners = slices.DeleteFunc(slices.Clone(s.listeners), func(x *func(Change)) bool { return x == l })
+	}
+}
+
+func (s *Service) changed(c Change) {
+	for _, f := range s.listeners {
+		(*f)(c)
+	}
+}
+
+// newID makes the next id: a GUID that depends on the node, the seed, the kind
+// and the number of ids made before, so that two runs give the same.
+func (s *Service) newID(kind Kind) string {
+	s.counter++
+	h := sha1.New()
+	fmt.Fprintf(h, "%s/%s/%s/", s.opts.Seed, s.opts.Node, kind)
+	_ = binary.Write(h, binary.BigEndian, s.counter)
+	b := h.Sum(nil)
+	b[6] = b[6]&0x0f | 0x50 // version 5, as RFC 9562 has it for SHA-1
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
+}
+
+// normID brings an id to the form the tables use. HCN v2 prints lower case,
+// HNS v1 upper case; both take either, with or without braces.
+func normID(id string) string {
+	return strings.ToLower(strings.Trim(strings.TrimSpace(id), "{}"))
+}
+
+// FreePortBlocks returns how many port blocks are free. Fewer than ten is what
+// Microsoft's networkhealth.ps1 calls unhealthy.
+func (s *Service) FreePortBlocks() int { return s.pool.free() }
+
+// ReservePorts takes a port block for owner, for example an endpoint whose
+// OutBoundNAT translates. It fails with ErrPortAlreadyExists when none is free.
+func (s *Service) ReservePorts(owner string) (PortBlock, error) {
+	b, ok := s.pool.take(owner)
+	if !ok {
+		return PortBlock{}, ErrPortAlreadyExists.withf("ReservePorts",
+			"no free block of %d ports in %d-%d", s.pool.size, s.pool.first, s.pool.last)
+	}
+	return b, nil
+}
+
+// ReleasePorts frees all port blocks of owner.
+func (s *Service) ReleasePorts(owner string) { s.pool.release(owner) }
+
+// Network returns a network by id, or nil.
+func (s *Service) Network(id string) *Network { return s.networks.get(id) }
+
+// NetworkByName returns the network with that name, without regard to case, or nil.
+func (s *Service) NetworkByName(name string) *Network {
+	return first(s.networks.list(func(n *Network) bool { return strings.EqualFold(n.Name, name) }))
+}
+
+// Endpoint returns an endpoint by id, or nil.
+func (s *Service) Endpoint(id string) *Endpoint { return s.endpoints.get(id) }
+
+// EndpointByName returns the first endpoint with that name, without regard to
+// case, or nil.
+func (s *Service) EndpointByName(name string) *Endpoint {
+	return first(s.endpoints.list(func(e *Endpoint) bool { return strings.EqualFold(e.Name, name) }))
+}
+
+// EndpointsByAddress returns all endpoints with the address. HNS allows a local
+// and a remote one with the same.
+func (s *Service) EndpointsByAddress(a netip.Addr) []*Endpoint {
+	var all []*Endpoint
+	for _, id := range s.byAddress[a] {
+		all = append(all, s.endpoints.get(id))
+	}
+	return all
+}
+
+// addEndpoint and removeEndpoint keep the indexes; an endpoint's addresses never
+// change while it lives.
+func (s *Service) addEndpoint(e *Endpoint) {
+	s.endpoints.put(e.ID, e)
+	for _, a := range e.Addresses() {
+		s.byAddress[a] = append(s.byAddress[a], e.ID)
+	}
+	s.usedMACs[e.MacAddress]++
+}
+
+func (s *Service) removeEndpoint(e *Endpoint) {
+	s.endpoints.remove(e.ID)
+	for _, a := range e.Addresses() {
+		ids := slices.DeleteFunc(s.byAddress[a], func(id string) bool { return id == e.ID })
+		if s.byAddress[a] = ids; len(ids) == 0 {
+			delete(s.byAddress, a)
+		}
+		s.giveBack(normID(e.HostComputeNetwork), a)
+	}
+	if s.usedMACs[e.MacAddress]--; s.usedMACs[e.MacAddress] <= 0 {
+		delete(s.usedMACs, e.MacAddress)
+	}
+}
+
+// Namespace returns a namespace by id, or nil.
+func (s *Service) Namespace(id string) *Namespace { return s.namespaces.get(id) }
+
+// LoadBalancer returns a load balancer by id, or nil.
+func (s *Service) LoadBalancer(id string) *LoadBalancer { return s.loadBalancers.get(id) }
+
+// Route returns a route by id, or nil.
+func (s *Service) Route(id string) *Route { return s.routes.get(id) }
+
+// ListNetworks returns the networks that keep says yes to (nil keeps all), in
+// the order of creation.
+func (s *Service) ListNetworks(keep func(*Network) bool) []*Network { return s.networks.list(keep) }
+
+// ListEndpoints is ListNetworks for endpoints.
+func (s *Service) ListEndpoints(keep func(*Endpoint) bool) []*Endpoint {
+	return s.endpoints.list(keep)
+}
+
+// EndpointsOf returns the endpoints of a network in the order of creation.
+func (s *Service) EndpointsOf(networkID string) []*Endpoint {
+	id := normID(networkID)
+	return s.endpoints.list(func(e *Endpoint) bool { return normID(e.HostComputeNetwork) == id })
+}
+
+// ListNamespaces is ListNetworks for namespaces.
+func (s *Service) ListNamespaces(keep func(*Namespace) bool) []*Namespace {
+	return s.namespaces.list(keep)
+}
+
+// ListLoadBalancers is ListNetworks for load balancers.
+func (s *Service) ListLoadBalancers(keep func(*LoadBalancer) bool) []*LoadBalancer {
+	return s.loadBalancers.list(keep)
+}
+
+// ListRoutes is ListNetworks for routes.
+func (s *Service) ListRoutes(keep func(*Route) bool) []*Route { return s.routes.list(keep) }
+
+func first[T any](all []*T) *T {
+	if len(all) == 0 {
+		return nil
+	}
+	return all[0]
+}
+
+// Restart restarts the service. All objects come back, load balancers included:
+// HNS keeps and rehydrates them (FactRehydrate). What is lost is what VFP held: flows and NAT bindings, and
+// with the bug hns-restart-loses-decap the decapsulation rules. The compiler
+// learns of it by the Change and by Restarts.
+func (s *Service) Restart() {
+	s.restarts++
+	s.changed(Change{Kind: KindService, What: Restarted})
+}

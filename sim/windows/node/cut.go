@@ -1,0 +1,91 @@
+package node
+
+import (
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+var factACLCut = evidence.New("node.acl-update-cuts-connections", evidence.Stated,
+	"When ACL policies of an endpoint are applied, also the same ones again, the flows of its ACL layer are forgotten: the peer outside gets a TCP reset, the container gets nothing.",
+	"projectcalico/calico#10199", "projectcalico/calico PR 10437")
+
+// cut is what applying ACLs to an endpoint ends.
+type cut struct {
+	endpoint    string
+	connections []packet.Tuple
+}
+
+// noteChange takes in what HNS did, while the ports still have their old rules.
+func (n *Windows) noteChange(c hns.Change) {
+	n.dirty = true
+	switch {
+	case c.Kind == hns.KindService && c.What == hns.Restarted:
+		n.restarted = true
+	case c.Kind == hns.KindEndpoint && c.PolicyOnly && c.ACLs:
+		for _, sw := range n.switches {
+			if port := sw.ports[normal(c.ID)]; port != nil {
+				n.cuts = append(n.cuts, cut{normal(c.ID), port.Connections(hns.LayerACL)})
+			}
+		}
+	}
+}
+
+// Cut ends the connections whose ACLs were applied anew since the last call and
+// resets their peers.
+func (n *Windows) Cut(w *wire.World) {
+	n.Refresh()
+	cuts := n.cuts
+	n.cuts = nil
+	for _, c := range cuts {
+		for _, sw := range n.switches {
+			port, pod := sw.ports[c.endpoint], n.pods[c.endpoint]
+			if port == nil || pod == nil {
+				continue
+			}
+			port.Flush(hns.LayerACL)
+			for _, t := range c.connections {
+				n.reset(w, sw, port, pod, t)
+			}
+		}
+	}
+}
+
+// reset sends the reset for a connection to its peer.
+func (n *Windows) reset(w *wire.World, sw *vswitch, port *vfp.Port, pod *Pod, t packet.Tuple) {
+	hop, reason := pod.Stack.NextHop(t.Dst)
+	if reason != "" {
+		return
+	}
+	p := packet.Build(packet.Spec{Src: t.Src, Dst: t.Dst, Proto: t.Proto, SrcPort: t.SrcPort, DstPort: t.DstPort, TTL: 128, TCPFlags: packet.RST})
+	p.SetEthSrc(hop.Link.MAC)
+	p.SetEthDst(hop.MAC)
+	if w.Rec.On() {
+		w.Rec.Add(trace.Step{Place: n.Name, Object: port.Label, Layer: hns.LayerACL, Action: trace.ActNote,
+			Text: "ACL policies were applied: the flows of the layer are forgotten, the peer of " + t.String() + " gets a reset", Packet: p.String()}.Cite(factACLCut))
+	}
+	if fate := sw.Inject(port, hns.LayerACL, p, w.Env(n.Name)); fate.To != nil {
+		w.Queue(func() { sw.deliver[fate.To](w, p) })
+	}
+}
+
+// quirkNoNetwork is the bug that leaves containers without a network.
+const quirkNoNetwork = "containers-have-no-network"
+
+// severed drops what a container sends or gets on a build whose containers have
+// no network, and reports whether it did.
+func (n *Windows) severed(w *wire.World, pod *Pod, p *packet.Packet) bool {
+	if !n.HNS.Build().Quirk(quirkNoNetwork) {
+		return false
+	}
+	w.Lose(n.Name, pod.Stack.Object, trace.PortNotReady)
+	if w.Rec.On() {
+		w.Rec.Add(trace.Step{Place: n.Name, Object: pod.Stack.Object, Action: trace.ActDrop, Reason: trace.PortNotReady,
+			Text: "containers of this build have no network: every call ends with General failure", Packet: p.String()}.Cite(builds.QuirkFact(quirkNoNetwork)))
+	}
+	return true
+}
