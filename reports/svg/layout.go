@@ -162,13 +162,13 @@ func bad(s *trace.Step) bool {
 }
 
 func stepRow(s *trace.Step) row {
-	r := row{n: s.N, label: clean.Line(s.Layer), tag: tags[s.Action], tip: clean.Line(s.Text)}
+	r := row{n: s.N, label: clean.Line(s.Layer), tag: tags[s.Action], tip: clean.Line(s.Text())}
 	if r.label == "" {
-		text := wrap(clean.Line(s.Text), wrapAt, 3)
+		text := wrap(clean.Line(s.Text()), wrapAt, 3)
 		r.label, r.lines = text[0], text[1:]
 		r.tag = ""
 	} else if s.Action != trace.ActAllow && len(s.Changes) == 0 {
-		r.lines = append(r.lines, wrap(clean.Line(s.Text), wrapAt, 3)...)
+		r.lines = append(r.lines, wrap(clean.Line(s.Text()), wrapAt, 3)...)
 	}
 	r.said = len(r.lines)
 	r.lines = append(r.lines, changes(s.Changes)...)

@@ -92,7 +92,7 @@ func describe(p *trace.Path) string {
 			fmt.Fprintf(&b, "at %s ", clean.Line(s.Place))
 			place = s.Place
 		}
-		fmt.Fprintf(&b, "%d %s; ", s.N, clean.Line(s.Text))
+		fmt.Fprintf(&b, "%d %s; ", s.N, clean.Line(s.Text()))
 	}
 	fmt.Fprintf(&b, "verdict %s", p.Verdict)
 	if p.Reason != "" {

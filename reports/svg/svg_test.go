@@ -142,7 +142,7 @@ func TestAddressesComeFromTheFrame(t *testing.T) {
 func TestLongLoopsAreCutButSaySo(t *testing.T) {
 	p := &trace.Path{Verdict: trace.Looped, Reason: trace.TTLExceeded}
 	for i := range 128 {
-		p.Steps = append(p.Steps, trace.Step{N: i + 1, Leg: trace.Request, Place: []string{"gw", "win2"}[i%2], Action: trace.ActForward, Text: "default route"})
+		p.Steps = append(p.Steps, trace.Step{N: i + 1, Leg: trace.Request, Place: []string{"gw", "win2"}[i%2], Action: trace.ActForward, Event: trace.Note("default route")})
 	}
 	b := Draw(p, Options{})
 	wellFormed(t, b)
@@ -157,9 +157,9 @@ func TestLongLoopsAreCutButSaySo(t *testing.T) {
 func TestOddPaths(t *testing.T) {
 	for name, p := range map[string]*trace.Path{
 		"no steps":        {Verdict: trace.Unresolved},
-		"no leg":          {Steps: []trace.Step{{N: 1, Place: "win1", Text: "x"}}},
+		"no leg":          {Steps: []trace.Step{{N: 1, Place: "win1", Event: trace.Note("x")}}},
 		"no place":        {Steps: []trace.Step{{N: 1, Leg: trace.Reply}}},
-		"hostile text":    {Steps: []trace.Step{{N: 1, Leg: trace.Request, Place: "<script>\x1b[31m", Object: "\"&'", Text: "</svg>\u202e", Layer: "<b>", Reason: "<i>", Action: trace.ActDrop}}},
+		"hostile text":    {Steps: []trace.Step{{N: 1, Leg: trace.Request, Place: "<script>\x1b[31m", Object: "\"&'", Event: trace.Note("</svg>\u202e"), Layer: "<b>", Reason: "<i>", Action: trace.ActDrop}}},
 		"broken frame":    {Steps: []trace.Step{{N: 1, Leg: trace.Request, Place: "a", Frame: []byte{1, 2, 3}}, {N: 2, Leg: trace.Request, Place: "b", Action: trace.ActDecap}}},
 		"tunnel then end": {Steps: []trace.Step{{N: 1, Leg: trace.Request, Place: "a", Action: trace.ActEncap}, {N: 2, Leg: trace.Request, Place: "b", Action: trace.ActDrop}}},
 	} {

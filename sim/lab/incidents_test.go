@@ -152,7 +152,7 @@ func TestPeerIsReset(t *testing.T) {
 	}
 	reset := map[string]bool{}
 	for _, s := range o.Trace.Paths[0].Steps {
-		if strings.Contains(s.Text, "the connection was reset") {
+		if strings.Contains(s.Text(), "the connection was reset") {
 			reset[s.Place] = true
 		}
 	}

@@ -213,7 +213,7 @@ func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (Fate, erro
 	w.Hole, w.Lost, w.Made = "", wire.Loss{}, w.Made[:0]
 	if w.Rec != nil {
 		w.Rec = &trace.Recorder{}
-		w.Rec.Add(trace.Step{Place: e.Name, Action: trace.ActSend, Text: "from the capture", Packet: j.p.String()})
+		w.Rec.Add(trace.Step{Place: e.Name, Action: trace.ActSend, Event: trace.Note("from the capture"), Packet: j.p.String()})
 	}
 	j.sunk, j.to = 0, nil
 	changed := j.send(e)

@@ -84,7 +84,7 @@ func (c *Cluster) lost(p *trace.Path, last *trace.Step, dst end, proto packet.Pr
 		}
 	}
 	e, _ := trace.Explain(p.Reason)
-	p.Summary = fmt.Sprintf("%s (%s): %s", sentence(strings.TrimSuffix(e.Title, ".")), where, last.Text) + "."
+	p.Summary = fmt.Sprintf("%s (%s): %s", sentence(strings.TrimSuffix(e.Title, ".")), where, last.Text()) + "."
 	p.Summary = strings.Replace(p.Summary, ". (", " (", 1)
 }
 
@@ -131,7 +131,7 @@ func (c *Cluster) inCluster(last *trace.Step) bool {
 	if last.Place != "fabric" {
 		return false
 	}
-	words := strings.Fields(last.Text)
+	words := strings.Fields(last.Text())
 	return slices.ContainsFunc(c.podOrder, func(k string) bool { return slices.Contains(words, c.pods[k].Address.String()) })
 }
 

@@ -450,7 +450,7 @@ func (c *Cluster) once(r Request, from end, src netip.Addr, dst end, proto packe
 				text = fmt.Sprintf("the connection stands; %s pass, then the program sends again", r.Idle)
 			}
 			w.Rec.SetLeg(trace.Request)
-			w.Rec.Add(trace.Step{Place: from.label, Action: trace.ActNote, Text: text})
+			w.Rec.Add(trace.Step{Place: from.label, Action: trace.ActNote, Event: trace.Note(text)})
 		}
 		w.Now += r.Idle
 		if err = c.meanwhile(w, r.Meanwhile); err == nil {
@@ -501,7 +501,7 @@ func (c *Cluster) meanwhile(w *wire.World, calls []HNSCall) error {
 	c.dirty = true
 	if w.Rec.On() {
 		for _, call := range calls {
-			w.Rec.Add(trace.Step{Place: call.Node, Object: "HNS", Action: trace.ActNote, Text: call.describe()})
+			w.Rec.Add(trace.Step{Place: call.Node, Object: "HNS", Action: trace.ActNote, Event: trace.Note(call.describe())})
 		}
 	}
 	if err := c.Call(calls); err != nil {

@@ -189,8 +189,8 @@ type Step struct {
 	// RuleType is the VFP rule type ("dynnat", "lbnat"), when Rule is set.
 	RuleType string `json:"ruleType,omitempty"`
 	Action   Action `json:"action"`
-	// Text says what happened in a few words.
-	Text string `json:"text"`
+	// Event is what happened, as data; [Step.Text] says it in a few words.
+	Event Event `json:"text"`
 	// Changes are the header fields that differ after the step.
 	Changes []Change `json:"changes,omitempty"`
 	// Nearest are rules that would have changed the outcome but did not match,

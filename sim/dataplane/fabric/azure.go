@@ -106,13 +106,13 @@ func (a *Azure) policy(s *wire.Segment, allowed map[packet.Tuple]bool, w *wire.W
 	}
 	if !mine(h.Src) && !a.IPForwarding && (a.Subnet.Contains(h.Src) || !isGateway(from)) {
 		step(trace.Step{Action: trace.ActDrop, Reason: trace.SpoofedSource,
-			Text: fmt.Sprintf("%s is not an address of the sending NIC (%s), and IP forwarding is off", h.Src, from.Name)}, factSpoof)
+			Event: trace.Note(fmt.Sprintf("%s is not an address of the sending NIC (%s), and IP forwarding is off", h.Src, from.Name))}, factSpoof)
 		return
 	}
 	t := p.Tuple()
 	if !allowed[t.Reverse()] {
 		if r := a.match(h); r != nil && !r.Allow {
-			step(trace.Step{Action: trace.ActDrop, Reason: trace.FabricPolicy, Rule: r.Name, RuleType: "security rule", Text: "denied by security rule " + r.Name, From: r.Origin}, factRules)
+			step(trace.Step{Action: trace.ActDrop, Reason: trace.FabricPolicy, Rule: r.Name, RuleType: "security rule", Event: trace.Note("denied by security rule " + r.Name), From: r.Origin}, factRules)
 			return
 		}
 		allowed[t] = true
@@ -145,17 +145,17 @@ func (a *Azure) policy(s *wire.Segment, allowed map[packet.Tuple]bool, w *wire.W
 		}
 	}
 	if to == nil {
-		step(trace.Step{Action: trace.ActDrop, Reason: trace.NoRoute, Text: "no NIC of the virtual network has " + dst.String()}, factHost)
+		step(trace.Step{Action: trace.ActDrop, Reason: trace.NoRoute, Event: trace.Note("no NIC of the virtual network has " + dst.String())}, factHost)
 		return
 	}
 	if best >= 0 && !a.IPForwarding && !a.Routes[best].To.IsSingleIP() && !isGateway(to) && dst != h.Dst {
 		step(trace.Step{Action: trace.ActDrop, Reason: trace.NotForwarding, From: origin,
-			Text: fmt.Sprintf("%s: but %s is not an address of that NIC (%s), and IP forwarding is off", text, h.Dst, to.Name)}, factSpoof)
+			Event: trace.Note(fmt.Sprintf("%s: but %s is not an address of that NIC (%s), and IP forwarding is off", text, h.Dst, to.Name))}, factSpoof)
 		return
 	}
 	p.SetEthSrc(hostMAC)
 	p.SetEthDst(to.MAC)
-	step(trace.Step{Action: trace.ActForward, Text: text, From: origin}, fact)
+	step(trace.Step{Action: trace.ActForward, Event: trace.Note(text), From: origin}, fact)
 	w.Queue(func() { to.Owner.Receive(w, to, p) })
 }
 

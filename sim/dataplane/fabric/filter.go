@@ -30,7 +30,7 @@ func (f Filter) Attach(s *wire.Segment) {
 		w.Lose("fabric", object, trace.FabricPolicy)
 		if w.Rec.On() {
 			w.Rec.Add(trace.Step{Place: "fabric", Object: object, Action: trace.ActDrop, Reason: trace.FabricPolicy, Rule: r.Name, RuleType: "rule of the network",
-				Text: "denied by rule " + r.Name, From: r.Origin, Packet: p.String()}.Cite(factFilter))
+				Event: trace.Note("denied by rule " + r.Name), From: r.Origin, Packet: p.String()}.Cite(factFilter))
 		}
 		return true
 	}

@@ -139,7 +139,7 @@ func (n *NAT) known(s *Stack, w *wire.World, p *packet.Packet) bool {
 		if e.reply {
 			text = "reply of a known connection: translation undone"
 		}
-		s.step(w, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, RuleType: n.Name, Text: text, Changes: natChanges(&before, p.Headers())}, n.Fact)
+		s.step(w, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, RuleType: n.Name, Event: trace.Note(text), Changes: natChanges(&before, p.Headers())}, n.Fact)
 	}
 	return true
 }
@@ -154,7 +154,7 @@ func (n *NAT) dnat(s *Stack, w *wire.World, p *packet.Packet, c Chain) bool {
 			continue
 		}
 		if r.Drop != "" {
-			s.step(w, p, trace.Step{Action: trace.ActDrop, Rule: r.Name, RuleType: n.Name, Reason: r.Drop, Text: "dropped", From: r.Origin}, n.Fact)
+			s.step(w, p, trace.Step{Action: trace.ActDrop, Rule: r.Name, RuleType: n.Name, Reason: r.Drop, Event: trace.Note("dropped"), From: r.Origin}, n.Fact)
 			return false
 		}
 		e.marked = e.marked || r.Mark
@@ -174,7 +174,7 @@ func (n *NAT) dnat(s *Stack, w *wire.World, p *packet.Packet, c Chain) bool {
 		if e.marked {
 			text += ", marked for source translation"
 		}
-		s.step(w, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Text: text, From: r.Origin, Changes: natChanges(&before, p.Headers())}, n.Fact)
+		s.step(w, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Event: trace.Note(text), From: r.Origin, Changes: natChanges(&before, p.Headers())}, n.Fact)
 		break
 	}
 	n.remember(first, p.Tuple(), e)
@@ -247,7 +247,7 @@ func (n *NAT) translateSource(s *Stack, w *wire.World, p *packet.Packet, e *entr
 		e.rule = r.Name
 	}
 	n.remember(orig, p.Tuple(), e)
-	s.step(w, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Text: "source translated", From: r.Origin, Changes: natChanges(&before, p.Headers())}, n.Fact)
+	s.step(w, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: natChanges(&before, p.Headers())}, n.Fact)
 }
 
 // remember keeps a connection and its reply.

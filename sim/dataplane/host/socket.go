@@ -108,7 +108,7 @@ func (k *Socket) Send(w *wire.World, payload []byte, ttl uint8) {
 		}
 	}
 	p := packet.Build(spec)
-	k.Stack.step(w, p, trace.Step{Action: trace.ActSend, Text: describe(p)}, nil)
+	k.Stack.step(w, p, trace.Step{Action: trace.ActSend, Event: trace.Note(describe(p))}, nil)
 	k.Stack.Output(w, p)
 }
 
@@ -212,7 +212,7 @@ func (s *Stack) closed(w *wire.World, p *packet.Packet, inside bool) {
 		s.drop(w, p, reason, fmt.Sprintf("no program of the host listens on %s port %d, and the virtual switch never sees the packet", h.Proto, h.DstPort), factOwn)
 		return
 	}
-	s.step(w, p, trace.Step{Action: trace.ActReject, Reason: trace.PortClosed, Text: fmt.Sprintf("nothing listens on %s port %d", h.Proto, h.DstPort)}, factClosed)
+	s.step(w, p, trace.Step{Action: trace.ActReject, Reason: trace.PortClosed, Event: trace.Note(fmt.Sprintf("nothing listens on %s port %d", h.Proto, h.DstPort))}, factClosed)
 	t := p.Tuple().Reverse()
 	spec := packet.Spec{Src: t.Src, Dst: t.Dst, Proto: t.Proto, SrcPort: t.SrcPort, DstPort: t.DstPort, TTL: 128}
 	if h.Proto == packet.TCP {
@@ -265,7 +265,7 @@ func (s *Stack) icmp(w *wire.World, p *packet.Packet) {
 	switch {
 	case h.Proto == packet.ICMP && h.ICMPType == 8, h.Proto == packet.ICMPv6 && h.ICMPType == 128:
 		w.Rec.See(trace.Seen{Where: s.Place, Src: h.Src.String(), Dst: h.Dst.String()})
-		s.step(w, p, trace.Step{Action: trace.ActDeliver, Text: "echo request from " + h.Src.String()}, factEcho)
+		s.step(w, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note("echo request from " + h.Src.String())}, factEcho)
 		typ := uint8(0)
 		if h.Proto == packet.ICMPv6 {
 			typ = 129
@@ -273,7 +273,7 @@ func (s *Stack) icmp(w *wire.World, p *packet.Packet) {
 		q := packet.Build(packet.Spec{Src: h.Dst, Dst: h.Src, Proto: h.Proto, TTL: 128, ICMPType: typ,
 			ICMPID: h.ICMPID, ICMPSeq: h.ICMPSeq, Payload: append([]byte(nil), p.Payload()...)})
 		w.Rec.SetLeg(trace.Reply)
-		s.step(w, q, trace.Step{Action: trace.ActAnswer, Text: describe(q)}, factEcho)
+		s.step(w, q, trace.Step{Action: trace.ActAnswer, Event: trace.Note(describe(q))}, factEcho)
 		w.Queue(func() { s.Output(w, q) })
 	case h.Proto == packet.ICMP && h.ICMPType == 3, h.Proto == packet.ICMPv6 && h.ICMPType == 1:
 		sent, ok := quoted(p)
@@ -309,7 +309,7 @@ func (s *Stack) accept(w *wire.World, l *Listener, p *packet.Packet) {
 		s.proxy(w, l, k, p, request)
 		return
 	}
-	s.step(w, p, trace.Step{Action: trace.ActDeliver, Text: fmt.Sprintf("%s on %s port %d, from %s", l.name(), h.Proto, h.DstPort, h.Src), From: l.Origin}, factProgram)
+	s.step(w, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note(fmt.Sprintf("%s on %s port %d, from %s", l.name(), h.Proto, h.DstPort, h.Src)), From: l.Origin}, factProgram)
 	k.reply(w, request)
 }
 
@@ -328,13 +328,13 @@ func (s *Stack) proxy(w *wire.World, l *Listener, client *Socket, p *packet.Pack
 	}
 	b := l.Backends[i]
 	s.step(w, p, trace.Step{Action: trace.ActCallProxy, From: l.Origin,
-		Text: fmt.Sprintf("%s takes the connection and opens its own to %s (backend %d of %d)", l.name(), b, i+1, len(l.Backends))}, factProxy)
+		Event: trace.Note(fmt.Sprintf("%s takes the connection and opens its own to %s (backend %d of %d)", l.name(), b, i+1, len(l.Backends)))}, factProxy)
 	k := s.Open(client.Tuple.Proto, netip.Addr{}, 0, b)
 	k.done = func(w *wire.World) {
 		if k.Outcome.Verdict != trace.Delivered {
 			return
 		}
-		s.step(w, nil, trace.Step{Action: trace.ActAnswer, Text: "the backend answered: " + l.name() + " answers the client"}, factProxy)
+		s.step(w, nil, trace.Step{Action: trace.ActAnswer, Event: trace.Note("the backend answered: " + l.name() + " answers the client")}, factProxy)
 		client.replyWith(w, k.Outcome.Payload)
 	}
 	k.Send(w, request, 128)
@@ -362,7 +362,7 @@ func (k *Socket) replyWith(w *wire.World, payload []byte) {
 	}
 	w.Rec.SetLeg(trace.Reply)
 	p := packet.Build(spec)
-	k.Stack.step(w, p, trace.Step{Action: trace.ActAnswer, Text: describe(p)}, factProgram)
+	k.Stack.step(w, p, trace.Step{Action: trace.ActAnswer, Event: trace.Note(describe(p))}, factProgram)
 	w.Queue(func() { k.Stack.Output(w, p) })
 }
 
@@ -371,12 +371,12 @@ func (k *Socket) receive(w *wire.World, p *packet.Packet) {
 	h := p.Headers()
 	if k.server {
 		if h.TCPFlags&packet.RST != 0 {
-			k.Stack.step(w, p, trace.Step{Action: trace.ActDeliver, Text: "the connection was reset"}, factSocket)
+			k.Stack.step(w, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note("the connection was reset")}, factSocket)
 			delete(k.Stack.sockets, k.Tuple.Reverse())
 			return
 		}
 		w.Rec.See(trace.Seen{Where: k.Stack.Place, Src: h.Src.String(), Dst: netip.AddrPortFrom(h.Dst, h.DstPort).String()})
-		k.Stack.step(w, p, trace.Step{Action: trace.ActDeliver, Text: "data on the connection from " + h.Src.String()}, factProgram)
+		k.Stack.step(w, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note("data on the connection from " + h.Src.String())}, factProgram)
 		k.ack = h.Seq + 1
 		k.reply(w, append([]byte(nil), p.Payload()...))
 		return
@@ -390,7 +390,7 @@ func (k *Socket) receive(w *wire.World, p *packet.Packet) {
 
 func (k *Socket) finish(w *wire.World, p *packet.Packet, v trace.Verdict, r trace.Reason, text string) {
 	k.Outcome = Outcome{Done: true, Verdict: v, Reason: r, Text: text, Payload: append([]byte(nil), p.Payload()...)}
-	k.Stack.step(w, p, trace.Step{Action: trace.ActDeliver, Text: text}, factSocket)
+	k.Stack.step(w, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note(text)}, factSocket)
 	if k.done != nil {
 		k.done(w)
 	}

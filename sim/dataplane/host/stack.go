@@ -233,7 +233,7 @@ func (s *Stack) inside(w *wire.World, p *packet.Packet) {
 		f = factOwnLinux
 	}
 	h := p.Headers()
-	s.step(w, p, trace.Step{Action: trace.ActNote, Text: fmt.Sprintf("%s is its own address: handled inside the stack", h.Dst)}, f)
+	s.step(w, p, trace.Step{Action: trace.ActNote, Event: trace.Note(fmt.Sprintf("%s is its own address: handled inside the stack", h.Dst))}, f)
 	w.Queue(func() { s.local(w, p, true) })
 }
 
@@ -251,7 +251,7 @@ func (s *Stack) route(w *wire.World, p *packet.Packet, verb string) {
 	p.SetEthSrc(hop.Link.MAC)
 	p.SetEthDst(hop.MAC)
 	if w.Rec.On() {
-		st := trace.Step{Action: trace.ActForward, Text: fmt.Sprintf("%s by %s, out of %s", verb, hop, hop.Link.Name), From: hop.Route.Origin, Changes: macChanges(&before, p.Headers())}
+		st := trace.Step{Action: trace.ActForward, Event: trace.Note(fmt.Sprintf("%s by %s, out of %s", verb, hop, hop.Link.Name)), From: hop.Route.Origin, Changes: macChanges(&before, p.Headers())}
 		f := hop.Route.Fact
 		if f == nil {
 			f = factRoute
@@ -332,7 +332,7 @@ func (s *Stack) step(w *wire.World, p *packet.Packet, st trace.Step, f *evidence
 }
 
 func (s *Stack) drop(w *wire.World, p *packet.Packet, reason trace.Reason, text string, f *evidence.Fact) {
-	s.step(w, p, trace.Step{Action: trace.ActDrop, Reason: reason, Text: text}, f)
+	s.step(w, p, trace.Step{Action: trace.ActDrop, Reason: reason, Event: trace.Note(text)}, f)
 }
 
 func macChanges(a, b *packet.Headers) []trace.Change {

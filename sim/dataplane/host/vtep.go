@@ -72,7 +72,7 @@ func (v *VTEP) send(w *wire.World, p *packet.Packet) {
 		s.drop(w, p, trace.BadPacket, err.Error(), factVTEP)
 		return
 	}
-	s.step(w, p, trace.Step{Action: trace.ActEncap, Text: fmt.Sprintf("%s to %s, VNI %d, UDP %d by %s", v.Kind, peer.Addr, v.VNI, v.Port, v.Link.Name),
+	s.step(w, p, trace.Step{Action: trace.ActEncap, Event: trace.Note(fmt.Sprintf("%s to %s, VNI %d, UDP %d by %s", v.Kind, peer.Addr, v.VNI, v.Port, v.Link.Name)),
 		Changes: []trace.Change{{Field: "outer", After: fmt.Sprintf("%s %s -> %s VNI %d", v.Kind, v.Local, peer.Addr, v.VNI)}}}, factVTEP)
 	s.route(w, p, "sent")
 }
@@ -103,7 +103,7 @@ func (s *Stack) tunnelled(w *wire.World, p *packet.Packet) bool {
 			return true
 		}
 		p.SetEthDst(v.Link.MAC)
-		s.step(w, p, trace.Step{Action: trace.ActDecap, Text: fmt.Sprintf("%s from %s, VNI %d, by %s", v.Kind, outer.Src, vni, v.Link.Name),
+		s.step(w, p, trace.Step{Action: trace.ActDecap, Event: trace.Note(fmt.Sprintf("%s from %s, VNI %d, by %s", v.Kind, outer.Src, vni, v.Link.Name)),
 			Changes: []trace.Change{{Field: "outer", Before: fmt.Sprintf("%s %s -> %s VNI %d", v.Kind, outer.Src, outer.Dst, outer.VNI)}}}, factVTEP)
 		w.Queue(func() { s.Input(w, v.Link, p) })
 		return true

@@ -142,7 +142,7 @@ func (f *flight) decide(acls []ACL, ct *conntrack, h *packet.Headers, t packet.T
 			return true
 		}
 		f.add(trace.Step{Layer: "ls_out_acl_eval", Rule: a.match(), RuleType: "acl", Action: trace.ActDrop, Reason: trace.ACLBlock,
-			Text: fmt.Sprintf("%s: drop, priority %d", a.Name, a.Priority), From: a.Origin}, factACL)
+			Event: trace.Note(fmt.Sprintf("%s: drop, priority %d", a.Name, a.Priority)), From: a.Origin}, factACL)
 		return false
 	}
 	return true

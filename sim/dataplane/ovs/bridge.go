@@ -55,6 +55,6 @@ func (x *Node) toOVN(w *wire.World, p *packet.Packet) {
 
 func (x *Node) bridgeStep(w *wire.World, p *packet.Packet, table, rule, text string) {
 	if w.Rec.On() {
-		w.Rec.Add(trace.Step{Place: x.Name, Object: "bridge " + x.bridge, Layer: table, Group: x.bridge, Rule: rule, Action: trace.ActForward, Text: text, Packet: p.String()}.Cite(factBridge))
+		w.Rec.Add(trace.Step{Place: x.Name, Object: "bridge " + x.bridge, Layer: table, Group: x.bridge, Rule: rule, Action: trace.ActForward, Event: trace.Note(text), Packet: p.String()}.Cite(factBridge))
 	}
 }

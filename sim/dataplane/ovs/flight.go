@@ -70,21 +70,21 @@ func (f *flight) add(st trace.Step, fact *evidence.Fact) {
 }
 
 func (f *flight) step(table, rule string, a trace.Action, text string, fact *evidence.Fact, cs []trace.Change) {
-	f.add(trace.Step{Layer: table, Rule: rule, Action: a, Text: text, Changes: cs}, fact)
+	f.add(trace.Step{Layer: table, Rule: rule, Action: a, Event: trace.Note(text), Changes: cs}, fact)
 }
 
 func (f *flight) stepFrom(table, rule string, a trace.Action, text string, fact *evidence.Fact, cs []trace.Change, from *trace.Origin) {
-	f.add(trace.Step{Layer: table, Rule: rule, Action: a, Text: text, Changes: cs, From: from}, fact)
+	f.add(trace.Step{Layer: table, Rule: rule, Action: a, Event: trace.Note(text), Changes: cs, From: from}, fact)
 }
 
 func (f *flight) drop(table, rule string, r trace.Reason, text string, fact *evidence.Fact) {
-	f.add(trace.Step{Layer: table, Rule: rule, Action: trace.ActDrop, Reason: r, Text: text}, fact)
+	f.add(trace.Step{Layer: table, Rule: rule, Action: trace.ActDrop, Reason: r, Event: trace.Note(text)}, fact)
 }
 
 // hole ends the packet where the model does not know.
 func (f *flight) hole(table, text string, fact *evidence.Fact) {
 	f.w.Fell(fact.Says)
-	f.add(trace.Step{Layer: table, Action: trace.ActUnknown, Reason: trace.ModelHole, Text: text}, fact)
+	f.add(trace.Step{Layer: table, Action: trace.ActUnknown, Reason: trace.ModelHole, Event: trace.Note(text)}, fact)
 }
 
 // changes lists the fields that differ.

@@ -75,7 +75,7 @@ func (f *flight) switchLB() {
 	}
 	h := f.p.Headers()
 	if f.w.Rec.On() && f.x.net.o.ServiceCIDR.Contains(h.Dst) {
-		st := trace.Step{Layer: "ls_in_lb", Action: trace.ActNoMatch, Text: fmt.Sprintf("no load balancer for %s %s: the packet keeps the virtual address", h.Proto, h.Dst)}
+		st := trace.Step{Layer: "ls_in_lb", Action: trace.ActNoMatch, Event: trace.Note(fmt.Sprintf("no load balancer for %s %s: the packet keeps the virtual address", h.Proto, h.Dst))}
 		for i := range f.x.net.services {
 			if v := &f.x.net.services[i]; v.addr.Addr() == h.Dst {
 				m := trace.Miss{Rule: v.match(), From: v.origin, Field: "dst port", Want: fmt.Sprint(v.addr.Port()), Got: fmt.Sprint(h.DstPort)}
@@ -132,7 +132,7 @@ func (f *flight) deliver() {
 	}
 	if f.w.Rec.On() {
 		f.add(trace.Step{Layer: "ls_out_port_sec_l2", Rule: "outport == " + quote(f.out.name), Action: trace.ActForward,
-			Text: "output to " + f.out.name, Frame: append([]byte(nil), f.p.Bytes()...)}, factPortSec)
+			Event: trace.Note("output to " + f.out.name), Frame: append([]byte(nil), f.p.Bytes()...)}, factPortSec)
 	}
 	w, p, d := f.w, f.p, f.out.deliver
 	if w.TapPort != nil {

@@ -156,7 +156,7 @@ func (r *rig) want(name string, res result, v trace.Verdict, reason trace.Reason
 func (r *rig) log(res result) {
 	r.t.Helper()
 	for _, st := range res.steps {
-		r.t.Logf("%2d %-8s %-9s %-10s %s: %s [%s] %s", st.N, st.Leg, st.Place, st.Action, st.Group, st.Layer, st.Rule, st.Text)
+		r.t.Logf("%2d %-8s %-9s %-10s %s: %s [%s] %s", st.N, st.Leg, st.Place, st.Action, st.Group, st.Layer, st.Rule, st.Text())
 	}
 }
 
@@ -368,7 +368,7 @@ func TestExternalIP(t *testing.T) {
 	// bridge knows node ports only and gives outside packets to the host.
 	r.want("from a pod", r.run(r.pod["lin"].Stack, packet.TCP, target("192.168.1.200:8080")), trace.Delivered, trace.OK, "100.64.0.2")
 	res := r.run(r.gw.Stack, packet.TCP, target("192.168.1.200:8080"))
-	if st := res.step("table=1", ""); st == nil || !strings.Contains(st.Text, "LOCAL") || res.verdict == trace.Delivered {
+	if st := res.step("table=1", ""); st == nil || !strings.Contains(st.Text(), "LOCAL") || res.verdict == trace.Delivered {
 		t.Errorf("from outside: %q, %v", res.verdict, st)
 	}
 }

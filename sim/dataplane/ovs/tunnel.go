@@ -63,7 +63,7 @@ func (f *flight) tunnel() {
 		return
 	}
 	f.add(trace.Step{Rule: "outport == " + quote(f.out.name), Action: trace.ActEncap,
-		Text:    fmt.Sprintf("Geneve to chassis %s: VNI %d is %s, metadata %s to %s", to.Name, f.dp.key, f.dp.name, f.in.name, f.out.name),
+		Event:   trace.Note(fmt.Sprintf("Geneve to chassis %s: VNI %d is %s, metadata %s to %s", to.Name, f.dp.key, f.dp.name, f.in.name, f.out.name)),
 		Changes: []trace.Change{{Field: "outer", After: fmt.Sprintf("Geneve %s -> %s VNI %d", x.address, to.address, f.dp.key)}}}, factGeneve)
 	x.nic.Segment.Send(f.w, x.nic, f.p)
 }
@@ -102,7 +102,7 @@ func (x *Node) fromTunnel(w *wire.World, p *packet.Packet) bool {
 		return true
 	}
 	f.add(trace.Step{Action: trace.ActDecap, Rule: "outport == " + quote(f.out.name),
-		Text:    fmt.Sprintf("Geneve from %s: VNI %d is %s, metadata %s to %s", outer.Src, outer.VNI, f.dp.name, f.in.name, f.out.name),
+		Event:   trace.Note(fmt.Sprintf("Geneve from %s: VNI %d is %s, metadata %s to %s", outer.Src, outer.VNI, f.dp.name, f.in.name, f.out.name)),
 		Changes: []trace.Change{{Field: "outer", Before: fmt.Sprintf("Geneve %s -> %s VNI %d", outer.Src, outer.Dst, outer.VNI)}}}, factTunnelIn)
 	f.egress()
 	return true

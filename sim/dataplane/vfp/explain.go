@@ -144,7 +144,7 @@ func innerOf(p *packet.Packet, t *Tunnel) *packet.Headers {
 func encapStep(p *packet.Packet, t *Tunnel, before *packet.Headers) trace.Step {
 	return trace.Step{
 		Action: trace.ActEncap, Packet: p.String(),
-		Text: fmt.Sprintf("%s to %s, VNI %d, UDP %d", t.Kind, t.Dst, t.VNI, p.Headers().DstPort),
+		Event: trace.Note(fmt.Sprintf("%s to %s, VNI %d, UDP %d", t.Kind, t.Dst, t.VNI, p.Headers().DstPort)),
 		Changes: append(Diff(before, innerOf(p, t)), trace.Change{
 			Field: "outer", After: fmt.Sprintf("%s %s -> %s VNI %d", t.Kind, t.Src, t.Dst, t.VNI)}),
 	}
@@ -154,7 +154,7 @@ func encapStep(p *packet.Packet, t *Tunnel, before *packet.Headers) trace.Step {
 func decapStep(p *packet.Packet, o *packet.Outer) trace.Step {
 	return trace.Step{
 		Action: trace.ActDecap, Packet: p.String(),
-		Text:    fmt.Sprintf("%s from %s, VNI %d", o.Kind, o.Src, o.VNI),
+		Event:   trace.Note(fmt.Sprintf("%s from %s, VNI %d", o.Kind, o.Src, o.VNI)),
 		Changes: []trace.Change{{Field: "outer", Before: fmt.Sprintf("%s %s -> %s VNI %d", o.Kind, o.Src, o.Dst, o.VNI)}},
 	}
 }

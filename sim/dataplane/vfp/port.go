@@ -194,7 +194,7 @@ func (pt *Port) notIP(p *packet.Packet, dir Direction, env *Env) Result {
 	}
 	if env.Rec.On() {
 		env.Rec.Add(pt.step(env, dir, nil, nil, nil, trace.Step{
-			Action: trace.ActDrop, Reason: trace.BadPacket, Text: "the headers are malformed, so no rule can judge the packet",
+			Action: trace.ActDrop, Reason: trace.BadPacket, Event: trace.Note("the headers are malformed, so no rule can judge the packet"),
 		}))
 	}
 	return Result{Reason: trace.BadPacket}

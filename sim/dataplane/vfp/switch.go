@@ -146,7 +146,7 @@ func (s *Switch) Send(from *Port, p *packet.Packet, env *Env) Fate {
 	}
 	if env.Rec.On() {
 		env.Rec.Add(trace.Step{Place: env.Place, Object: "vSwitch " + s.Name, Action: trace.ActDrop,
-			Text: "sent back into the switch again and again", Reason: trace.TTLExceeded}.Cite(factBridge))
+			Event: trace.Note("sent back into the switch again and again"), Reason: trace.TTLExceeded}.Cite(factBridge))
 	}
 	return Fate{Result: Result{Reason: trace.TTLExceeded}}
 }
@@ -185,7 +185,7 @@ func (s *Switch) forward(from *Port, p *packet.Packet, env *Env) (*Port, trace.R
 		if to == from && !to.Host && h.Src == h.Dst && !s.KeepLoopback {
 			if env.Rec.On() {
 				env.Rec.Add(trace.Step{Place: env.Place, Object: "vSwitch " + s.Name, Action: trace.ActDrop, Reason: trace.HairpinToSelf,
-					Text: fmt.Sprintf("back to port %s with source and destination both %s: dropped", to.name(), h.Src), Packet: env.Rec.Describe(p)}.Cite(factLoopback))
+					Event: trace.Note(fmt.Sprintf("back to port %s with source and destination both %s: dropped", to.name(), h.Src)), Packet: env.Rec.Describe(p)}.Cite(factLoopback))
 			}
 			return nil, trace.HairpinToSelf
 		}
@@ -202,7 +202,7 @@ func (s *Switch) forward(from *Port, p *packet.Packet, env *Env) (*Port, trace.R
 	}
 	if env.Rec.On() {
 		env.Rec.Add(trace.Step{Place: env.Place, Object: "vSwitch " + s.Name, Action: trace.ActDrop, Reason: trace.NoNeighbour,
-			Text: "no port has the MAC address " + h.EthDst.String(), Packet: env.Rec.Describe(p)}.Cite(factBridge))
+			Event: trace.Note("no port has the MAC address " + h.EthDst.String()), Packet: env.Rec.Describe(p)}.Cite(factBridge))
 	}
 	return nil, trace.NoNeighbour
 }
@@ -215,5 +215,5 @@ func (p *Port) name() string {
 }
 
 func (s *Switch) record(env *Env, text string, p *packet.Packet, f *evidence.Fact) {
-	env.Rec.Add(trace.Step{Place: env.Place, Object: "vSwitch " + s.Name, Action: trace.ActForward, Text: text, Packet: env.Rec.Describe(p)}.Cite(f))
+	env.Rec.Add(trace.Step{Place: env.Place, Object: "vSwitch " + s.Name, Action: trace.ActForward, Event: trace.Note(text), Packet: env.Rec.Describe(p)}.Cite(f))
 }

@@ -60,7 +60,7 @@ func (pt *Port) visit(st *stage, p *packet.Packet, dir Direction, env *Env, u *u
 			}
 			if env.Rec.On() {
 				env.Rec.Add(pt.step(env, dir, st.Layer, nil, f.rule, trace.Step{
-					Action: trace.ActNote, Text: fmt.Sprintf("a flow was here, idle for longer than %s: forgotten", f.conn.ttl),
+					Action: trace.ActNote, Event: trace.Note(fmt.Sprintf("a flow was here, idle for longer than %s: forgotten", f.conn.ttl)),
 				}).Cite(factTTL))
 			}
 			delete(st.flows, k)
@@ -81,7 +81,7 @@ func (pt *Port) visit(st *stage, p *packet.Packet, dir Direction, env *Env, u *u
 		u.misses(st, &k)
 	}
 	if env.Rec.On() && st.has(dir, h.IPVersion) {
-		s := trace.Step{Action: trace.ActNoMatch, Text: "no rule matches", Nearest: nearest(st.Layer, p, dir)}
+		s := trace.Step{Action: trace.ActNoMatch, Event: trace.Note("no rule matches"), Nearest: nearest(st.Layer, p, dir)}
 		if isICMP(h) {
 			s = s.Cite(factICMPKey)
 		} else {
@@ -116,7 +116,7 @@ func (st *stage) fragmentRule(dir Direction, h *packet.Headers) (*Rule, *Group) 
 func (pt *Port) fragment(st *stage, g *Group, r *Rule, dir Direction, env *Env) Result {
 	const hole = "a fragment without ports meets a rule that needs them, and how VFP finds its flow is not public"
 	if env.Rec.On() {
-		env.Rec.Add(pt.step(env, dir, st.Layer, g, r, trace.Step{Action: trace.ActUnknown, Text: hole, Reason: trace.ModelHole}.Cite(factFragment)))
+		env.Rec.Add(pt.step(env, dir, st.Layer, g, r, trace.Step{Action: trace.ActUnknown, Event: trace.Note(hole), Reason: trace.ModelHole}.Cite(factFragment)))
 	}
 	return Result{Pass: true, Hole: hole}
 }
@@ -146,7 +146,7 @@ func (pt *Port) follow(st *stage, f *flow, p *packet.Packet, dir Direction, env 
 		text += ", sent back into the switch"
 	}
 	env.Rec.Add(pt.step(env, dir, st.Layer, nil, f.rule, trace.Step{
-		Action: action, Text: text, Changes: Diff(&before, p.Headers()),
+		Action: action, Event: trace.Note(text), Changes: Diff(&before, p.Headers()),
 	}).Cite(factFlow))
 	return Result{Pass: true, Hairpin: f.hairpin}
 }
@@ -157,7 +157,7 @@ func (pt *Port) blocked(l *Layer, g *Group, r *Rule, p *packet.Packet, dir Direc
 		if r == nil {
 			text = "blocked: no rule allows it"
 		}
-		s := trace.Step{Action: trace.ActDrop, Text: text, Reason: blockReason(r)}
+		s := trace.Step{Action: trace.ActDrop, Event: trace.Note(text), Reason: blockReason(r)}
 		if r == nil {
 			s.Nearest = nearest(l, p, dir)
 			s = s.Cite(factPipeline)
@@ -181,7 +181,7 @@ func (pt *Port) apply(st *stage, g *Group, r *Rule, p *packet.Packet, k flowKey,
 	// end records the last step of a packet and drops it.
 	end := func(reason trace.Reason, text string) Result {
 		if rec {
-			s := trace.Step{Action: trace.ActDrop, Reason: reason, Text: text}
+			s := trace.Step{Action: trace.ActDrop, Reason: reason, Event: trace.Note(text)}
 			if reason == trace.NoFreePort {
 				s = s.Cite(factBlocks)
 			}
@@ -192,7 +192,7 @@ func (pt *Port) apply(st *stage, g *Group, r *Rule, p *packet.Packet, k flowKey,
 	switch {
 	case r.Hole != "":
 		if rec {
-			env.Rec.Add(pt.step(env, dir, st.Layer, g, r, trace.Step{Action: trace.ActUnknown, Text: r.Hole, Reason: trace.ModelHole}))
+			env.Rec.Add(pt.step(env, dir, st.Layer, g, r, trace.Step{Action: trace.ActUnknown, Event: trace.Note(r.Hole), Reason: trace.ModelHole}))
 		}
 		return Result{Pass: true, Hole: r.Hole}
 	case r.Type == Block:
@@ -204,7 +204,7 @@ func (pt *Port) apply(st *stage, g *Group, r *Rule, p *packet.Packet, k flowKey,
 			if rec {
 				env.Rec.Add(pt.step(env, dir, st.Layer, g, r, trace.Step{
 					Action: trace.ActDrop, Reason: trace.NoFlow,
-					Text: "a TCP segment without SYN, and no flow for its connection",
+					Event: trace.Note("a TCP segment without SYN, and no flow for its connection"),
 				}).Cite(factNoFlow))
 			}
 			return Result{Reason: trace.NoFlow}
@@ -293,7 +293,7 @@ func (pt *Port) apply(st *stage, g *Group, r *Rule, p *packet.Packet, k flowKey,
 			text += ", sent back into the switch"
 		}
 		env.Rec.Add(pt.step(env, dir, st.Layer, g, r, trace.Step{
-			Action: action, Text: text, Changes: Diff(&before, p.Headers()), Packet: env.Rec.Describe(p),
+			Action: action, Event: trace.Note(text), Changes: Diff(&before, p.Headers()), Packet: env.Rec.Describe(p),
 		}))
 	}
 	return Result{Pass: true, Hairpin: r.Hairpin}

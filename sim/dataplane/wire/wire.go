@@ -79,7 +79,7 @@ func (s *Segment) Send(w *World, from *NIC, p *packet.Packet) {
 	}
 	if w.Rec.On() {
 		w.Rec.Add(trace.Step{Place: s.place(), Object: s.object(), Action: trace.ActForward,
-			Text: "on the wire", Packet: w.Rec.Describe(p), Frame: append([]byte(nil), p.Bytes()...)}.Cite(factWire))
+			Event: trace.Note("on the wire"), Packet: w.Rec.Describe(p), Frame: append([]byte(nil), p.Bytes()...)}.Cite(factWire))
 	}
 	if s.Policy != nil && s.Policy(w, from, p) {
 		return
@@ -109,7 +109,7 @@ func (s *Segment) Deliver(w *World, from *NIC, p *packet.Packet) {
 	w.Lose(s.place(), s.Name, trace.NoNeighbour)
 	if w.Rec.On() {
 		w.Rec.Add(trace.Step{Place: s.place(), Object: s.object(), Action: trace.ActDrop, Reason: trace.NoNeighbour,
-			Text: "nobody on the segment has the MAC address " + dst.String(), Packet: w.Rec.Describe(p)}.Cite(factWire))
+			Event: trace.Note("nobody on the segment has the MAC address " + dst.String()), Packet: w.Rec.Describe(p)}.Cite(factWire))
 	}
 }
 

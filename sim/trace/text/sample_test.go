@@ -27,14 +27,14 @@ func out(layer, group string) trace.Step {
 
 func delivered() *trace.Trace {
 	allow := out("ACL_ENDPOINT_LAYER", "ACL_GROUP_OUT")
-	allow.Action, allow.Text, allow.Grade, allow.Evidence = trace.ActAllow, "allow, no policy set", evidence.Stated, "vfp.acl-default-allow"
-	mac := trace.Step{Place: "win1", Object: "l2bridge", Dir: "out", Action: trace.ActForward, Text: "to the wire", Grade: evidence.Stated,
+	allow.Action, allow.Event, allow.Grade, allow.Evidence = trace.ActAllow, trace.Note("allow, no policy set"), evidence.Stated, "vfp.acl-default-allow"
+	mac := trace.Step{Place: "win1", Object: "l2bridge", Dir: "out", Action: trace.ActForward, Event: trace.Note("to the wire"), Grade: evidence.Stated,
 		Evidence: "hns.l2bridge-rewrites-mac", Packet: "TCP 10.244.1.4:49158 -> 10.244.2.7:80 S", Frame: []byte("\x00\x15\x5d\x00\x01\x0c\x00\x15\x5d\x00\x01\x0b\x08\x00\x45\x00\x00\x28"),
 		Changes: []trace.Change{{Field: "src MAC", Before: "00-15-5d-4a-01-04", After: "00-15-5d-00-01-0b"}, {Field: "dst MAC", Before: "00-15-5d-4a-01-01", After: "00-15-5d-00-01-0c"}}}
-	in := trace.Step{Place: "win2", Object: "endpoint peer_cbr0", Port: "91c0de77", Dir: "in", Layer: "ACL_ENDPOINT_LAYER", Action: trace.ActAllow, Text: "allow, no policy set", Grade: evidence.Stated}
-	listen := trace.Step{Place: "win2", Object: "pod/default/peer", Action: trace.ActDeliver, Text: "delivered to TCP 80", Grade: evidence.Code}
-	back := trace.Step{Leg: trace.Reply, Place: "win2", Object: "pod/default/peer", Action: trace.ActAnswer, Text: "SYN-ACK 10.244.2.7:80 -> 10.244.1.4:49158", Grade: evidence.Code}
-	home := trace.Step{Leg: trace.Reply, Place: "win1", Object: "pod/default/client", Action: trace.ActDeliver, Text: "reply delivered", Grade: evidence.Code}
+	in := trace.Step{Place: "win2", Object: "endpoint peer_cbr0", Port: "91c0de77", Dir: "in", Layer: "ACL_ENDPOINT_LAYER", Action: trace.ActAllow, Event: trace.Note("allow, no policy set"), Grade: evidence.Stated}
+	listen := trace.Step{Place: "win2", Object: "pod/default/peer", Action: trace.ActDeliver, Event: trace.Note("delivered to TCP 80"), Grade: evidence.Code}
+	back := trace.Step{Leg: trace.Reply, Place: "win2", Object: "pod/default/peer", Action: trace.ActAnswer, Event: trace.Note("SYN-ACK 10.244.2.7:80 -> 10.244.1.4:49158"), Grade: evidence.Code}
+	home := trace.Step{Leg: trace.Reply, Place: "win1", Object: "pod/default/client", Action: trace.ActDeliver, Event: trace.Note("reply delivered"), Grade: evidence.Code}
 	steps, seen := record(&trace.Seen{Where: "pod/default/peer", Src: "10.244.1.4:49158", Dst: "10.244.2.7:80"}, allow, mac, in, listen, back, home)
 	return &trace.Trace{Verdict: trace.Delivered, Reason: trace.OK, Summary: "The request arrived unchanged but for its MAC addresses, and the reply came back.", Grade: evidence.Stated, Lab: hostGW,
 		Flow:    trace.Flow{From: "pod/default/client", To: "pod/default/peer:80", Protocol: "tcp", Src: "10.244.1.4", SrcPort: 49158, Dst: "10.244.2.7", DstPort: 80, Node: "win1", Build: "10.0.17763.1432"},
@@ -48,14 +48,14 @@ func delivered() *trace.Trace {
 func balanced() *trace.Trace {
 	lb := func(backend string) trace.Step {
 		s := out("SLB_NAT_LAYER", "SLB_GROUP_NAT_IPv4_OUT")
-		s.Action, s.Rule, s.RuleType, s.Text = trace.ActRewrite, "LB_10.96.0.50_10.244.1.2_80_80_6", "lbnat", "load balancer picks "+backend
+		s.Action, s.Rule, s.RuleType, s.Event = trace.ActRewrite, "LB_10.96.0.50_10.244.1.2_80_80_6", "lbnat", trace.Note("load balancer picks "+backend)
 		s.Changes = []trace.Change{{Field: "dst", Before: "10.96.0.50", After: backend}, {Field: "src", Before: "10.244.1.4", After: "192.168.1.11"}, {Field: "src port", Before: "49158", After: "50048"}}
 		s.From = &trace.Origin{What: "Service default/win-webserver", File: "fixtures/manifests/win-webserver.yaml", Line: 3}
 		s.Grade, s.Evidence, s.Packet = evidence.Code, "kubeproxy.lb-source-vip", "TCP 192.168.1.11:50048 -> "+backend+":80 S"
 		return s
 	}
 	first := out("ACL_ENDPOINT_LAYER", "")
-	first.Action, first.Text, first.Grade = trace.ActAllow, "allow, no policy set", evidence.Stated
+	first.Action, first.Text, first.Grade = trace.ActAllow, trace.Note("allow, no policy set"), evidence.Stated
 	pod := func(node, name, addr string) []trace.Step {
 		return []trace.Step{
 			{Place: node, Object: "pod/default/" + name, Action: trace.ActDeliver, Text: "delivered to " + name + " as from 192.168.1.11", Grade: evidence.Code},
@@ -68,7 +68,7 @@ func balanced() *trace.Trace {
 	a, seenA := record(&trace.Seen{Where: "pod/default/win-webserver-1", Src: "192.168.1.11:50048", Dst: "10.244.2.7:80"},
 		append([]trace.Step{first, lb("10.244.2.7")}, pod("win2", "win-webserver-1", "10.244.2.7")...)...)
 	b, _ := record(nil, first, lb("10.244.3.9"),
-		trace.Step{Place: "fabric", Object: "router gw", Action: trace.ActDrop, Text: "no route to 10.244.3.9", Reason: trace.NoRoute, Grade: evidence.Code})
+		trace.Step{Place: "fabric", Object: "router gw", Action: trace.ActDrop, Event: trace.Note("no route to 10.244.3.9"), Reason: trace.NoRoute, Grade: evidence.Code})
 	pick := func(i int, l string) []trace.Choice {
 		return []trace.Choice{{Where: "LB_10.96.0.50_10.244.1.2_80_80_6", Pick: i, Of: 2, Label: l}}
 	}
@@ -98,13 +98,13 @@ func many(n int) *trace.Trace {
 
 func overlay() *trace.Trace {
 	encap := trace.Step{Place: "win1", Object: "endpoint client_vxlan0", Port: "aa10", Dir: "out", Layer: "VNET_ENCAP_LAYER", Group: "VNET_GROUP_ENCAP_IPV4_OUT", Rule: "ENCAP_10.244.2.0_24", RuleType: "routeencap", Action: trace.ActEncap,
-		Text: "VXLAN to 192.168.1.12, VNI 4096", Changes: []trace.Change{{Field: "outer", After: "192.168.1.11 -> 192.168.1.12 UDP 4789"}, {Field: "vni", After: "4096"}, {Field: "dst MAC", Before: "00-15-5d-aa-00-01", After: "0e-2a-0a-f4-02-07"}},
+		Event: trace.Note("VXLAN to 192.168.1.12, VNI 4096"), Changes: []trace.Change{{Field: "outer", After: "192.168.1.11 -> 192.168.1.12 UDP 4789"}, {Field: "vni", After: "4096"}, {Field: "dst MAC", Before: "00-15-5d-aa-00-01", After: "0e-2a-0a-f4-02-07"}},
 		From: &trace.Origin{What: "RemoteSubnetRoute of vxlan0", File: "fixtures/cni/net-conf.json", Line: 7}, Grade: evidence.Code}
-	wire := trace.Step{Place: "fabric", Object: "segment lan", Action: trace.ActForward, Text: "192.168.1.11 -> 192.168.1.12 on the link", Grade: evidence.Code}
-	decap := trace.Step{Place: "win2", Object: "host vNIC", Port: "bb20", Dir: "in", Layer: "VNET_DECAP_LAYER", Rule: "DECAP_IN", RuleType: "decap", Action: trace.ActDecap, Text: "VXLAN header removed",
+	wire := trace.Step{Place: "fabric", Object: "segment lan", Action: trace.ActForward, Event: trace.Note("192.168.1.11 -> 192.168.1.12 on the link"), Grade: evidence.Code}
+	decap := trace.Step{Place: "win2", Object: "host vNIC", Port: "bb20", Dir: "in", Layer: "VNET_DECAP_LAYER", Rule: "DECAP_IN", RuleType: "decap", Action: trace.ActDecap, Event: trace.Note("VXLAN header removed"),
 		Changes: []trace.Change{{Field: "outer", Before: "192.168.1.11 -> 192.168.1.12 UDP 4789"}, {Field: "vni", Before: "4096"}}, Grade: evidence.Stated}
-	deliver := trace.Step{Place: "win2", Object: "pod/default/peer", Action: trace.ActDeliver, Text: "delivered to TCP 80", Grade: evidence.Code}
-	back := trace.Step{Leg: trace.Reply, Place: "win2", Object: "endpoint peer_vxlan0", Port: "bb21", Dir: "out", Layer: "VNET_ENCAP_LAYER", Action: trace.ActEncap, Text: "VXLAN to 192.168.1.11, VNI 4096", Grade: evidence.Code}
+	deliver := trace.Step{Place: "win2", Object: "pod/default/peer", Action: trace.ActDeliver, Event: trace.Note("delivered to TCP 80"), Grade: evidence.Code}
+	back := trace.Step{Leg: trace.Reply, Place: "win2", Object: "endpoint peer_vxlan0", Port: "bb21", Dir: "out", Layer: "VNET_ENCAP_LAYER", Action: trace.ActEncap, Event: trace.Note("VXLAN to 192.168.1.11, VNI 4096"), Grade: evidence.Code}
 	steps, seen := record(&trace.Seen{Where: "pod/default/peer", Src: "10.244.1.4:49158", Dst: "10.244.2.7:80"}, encap, wire, decap, deliver, back)
 	return &trace.Trace{Verdict: trace.Delivered, Reason: trace.OK, Grade: evidence.Stated,
 		Lab:   trace.Lab{Name: "overlay-flannel-vxlan", Variant: "fixed", Kubernetes: "1.20", Network: "flannel vxlan on overlay", Proxy: "kernelspace"},
@@ -114,18 +114,18 @@ func overlay() *trace.Trace {
 
 func noReply() *trace.Trace {
 	acl := out("ACL_ENDPOINT_LAYER", "")
-	acl.Action, acl.Text, acl.Grade = trace.ActAllow, "allow, no policy set", evidence.Stated
+	acl.Action, acl.Text, acl.Grade = trace.ActAllow, trace.Note("allow, no policy set"), evidence.Stated
 	nat := out("SLB_NAT_LAYER", "SLB_GROUP_NAT_IPv4_OUT")
 	nat.Action, nat.Text, nat.Grade = trace.ActNoMatch, "no rule matches", evidence.Code
 	nat.Nearest = []trace.Miss{
 		{Rule: "SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11", Field: "protocol", Got: "ICMP", Want: "TCP"},
 		{Rule: "SNAT_UDP_OUTBOUNDNAT_2_192.168.1.11", Field: "protocol", Got: "ICMP", Want: "UDP"}}
 	nat.From = &trace.Origin{What: "OutBoundNAT of client_cbr0", File: "fixtures/cni/flannel-host-gw.conf", Line: 14}
-	bridge := trace.Step{Place: "win1", Object: "l2bridge", Dir: "out", Action: trace.ActRewrite, Text: "src MAC 00-15-5d-4a-01-04 -> 00-15-5d-00-01-0b (win1)", Grade: evidence.Stated,
+	bridge := trace.Step{Place: "win1", Object: "l2bridge", Dir: "out", Action: trace.ActRewrite, Event: trace.Note("src MAC 00-15-5d-4a-01-04 -> 00-15-5d-00-01-0b (win1)"), Grade: evidence.Stated,
 		Changes: []trace.Change{{Field: "src MAC", Before: "00-15-5d-4a-01-04", After: "00-15-5d-00-01-0b"}}}
-	gw := trace.Step{Place: "fabric", Object: "router gw", Action: trace.ActForward, Text: "203.0.113.0/24 via isp; source stays 10.244.1.4", Grade: evidence.Code}
-	answer := trace.Step{Leg: trace.Reply, Place: "host/internet", Action: trace.ActAnswer, Text: "echo reply 203.0.113.10 -> 10.244.1.4", Grade: evidence.Code}
-	drop := trace.Step{Leg: trace.Reply, Place: "fabric", Object: "router isp", Action: trace.ActDrop, Text: "no route to 10.244.1.4", Reason: trace.ICMPNotTranslated, Grade: evidence.Code}
+	gw := trace.Step{Place: "fabric", Object: "router gw", Action: trace.ActForward, Event: trace.Note("203.0.113.0/24 via isp; source stays 10.244.1.4"), Grade: evidence.Code}
+	answer := trace.Step{Leg: trace.Reply, Place: "host/internet", Action: trace.ActAnswer, Event: trace.Note("echo reply 203.0.113.10 -> 10.244.1.4"), Grade: evidence.Code}
+	drop := trace.Step{Leg: trace.Reply, Place: "fabric", Object: "router isp", Action: trace.ActDrop, Event: trace.Note("no route to 10.244.1.4"), Reason: trace.ICMPNotTranslated, Grade: evidence.Code}
 	steps, seen := record(&trace.Seen{Where: "host/internet", Src: "10.244.1.4", Dst: "203.0.113.10"}, acl, nat, bridge, gw, answer, drop)
 	return &trace.Trace{Verdict: trace.NoReply, Reason: trace.ICMPNotTranslated, Grade: evidence.Stated, Lab: hostGW,
 		Summary: "The request left win1 with the pod's own address, and nothing outside knows the way back to 10.244.1.4.",
@@ -172,7 +172,7 @@ func unknown() *trace.Trace {
 // hostile has control characters in every field that a lab can fill.
 func hostile() *trace.Trace {
 	evil := "x\x1b]0;owned\x07\r\n\u202ey\xff\u200b"
-	s := trace.Step{Place: evil, Object: evil, Port: evil, Dir: evil, Layer: evil, Group: evil, Rule: evil, RuleType: evil, Action: trace.ActDrop, Text: evil,
+	s := trace.Step{Place: evil, Object: evil, Port: evil, Dir: evil, Layer: evil, Group: evil, Rule: evil, RuleType: evil, Action: trace.ActDrop, Event: trace.Note(evil),
 		Changes: []trace.Change{{Field: evil, Before: evil, After: evil + evil}}, Nearest: []trace.Miss{{Rule: evil, Field: evil, Want: evil, Got: evil, From: &trace.Origin{What: evil, File: evil, Line: 1}}},
 		From: &trace.Origin{What: evil, File: evil, Line: 2}, Evidence: evil, Grade: evidence.Grade(evil), Reason: trace.Reason(evil), Packet: evil, Frame: []byte(evil)}
 	steps, seen := record(&trace.Seen{Where: evil, Src: evil, Dst: evil}, s)

@@ -138,8 +138,8 @@ func gist(s *trace.Step) string {
 	switch s.Action {
 	case trace.ActDrop, trace.ActReject, trace.ActUnknown, trace.ActDeliver, trace.ActAnswer, trace.ActCallProxy,
 		trace.ActEncap, trace.ActDecap:
-		if s.Text != "" {
-			return s.Text
+		if s.Text() != "" {
+			return s.Text()
 		}
 		return string(s.Action)
 	}

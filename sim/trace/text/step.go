@@ -20,7 +20,7 @@ func (p *printer) step(s *trace.Step, c layout, heading string) {
 		where = "" // the heading has just said it
 	}
 	l.put(plain, where)
-	text := s.Text
+	text := s.Text()
 	if text == "" {
 		text = string(s.Action)
 	}
@@ -96,7 +96,7 @@ func (p *printer) stepDetails(s *trace.Step, indent int) {
 		detail("rule", plain, rule)
 	}
 	for _, c := range s.Changes {
-		if !strings.Contains(s.Text, changeText(c)) {
+		if !strings.Contains(s.Text(), changeText(c)) {
 			detail(c.Field, mark, changeText(c))
 		}
 	}

@@ -66,7 +66,7 @@ func (n *Windows) reset(w *wire.World, sw *vswitch, port *vfp.Port, pod *Pod, t 
 	p.SetEthDst(hop.MAC)
 	if w.Rec.On() {
 		w.Rec.Add(trace.Step{Place: n.Name, Object: port.Label, Layer: hns.LayerACL, Action: trace.ActNote,
-			Text: "ACL policies were applied: the flows of the layer are forgotten, the peer of " + t.String() + " gets a reset", Packet: p.String()}.Cite(factACLCut))
+			Event: trace.Note("ACL policies were applied: the flows of the layer are forgotten, the peer of " + t.String() + " gets a reset"), Packet: p.String()}.Cite(factACLCut))
 	}
 	if fate := sw.Inject(port, hns.LayerACL, p, w.Env(n.Name)); fate.To != nil {
 		w.Queue(func() { sw.deliver[fate.To](w, p) })
@@ -85,7 +85,7 @@ func (n *Windows) severed(w *wire.World, pod *Pod, p *packet.Packet) bool {
 	w.Lose(n.Name, pod.Stack.Object, trace.PortNotReady)
 	if w.Rec.On() {
 		w.Rec.Add(trace.Step{Place: n.Name, Object: pod.Stack.Object, Action: trace.ActDrop, Reason: trace.PortNotReady,
-			Text: "containers of this build have no network: every call ends with General failure", Packet: p.String()}.Cite(builds.QuirkFact(quirkNoNetwork)))
+			Event: trace.Note("containers of this build have no network: every call ends with General failure"), Packet: p.String()}.Cite(builds.QuirkFact(quirkNoNetwork)))
 	}
 	return true
 }

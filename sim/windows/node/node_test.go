@@ -140,7 +140,7 @@ func TestContainersAreReachedFromTheSegment(t *testing.T) {
 	if out.Verdict != trace.Delivered || rec.Seen() == nil || rec.Seen().Src != "192.0.2.50" {
 		t.Errorf("%+v, seen %+v", out, rec.Seen())
 		for _, s := range rec.Steps() {
-			t.Log(s.Place, s.Object, s.Action, s.Text)
+			t.Log(s.Place, s.Object, s.Action, s.Text())
 		}
 	}
 }

@@ -537,7 +537,7 @@ func (n *Windows) sendPod(w *wire.World, pod *Pod, p *packet.Packet) {
 	w.Lose(n.Name, pod.Stack.Object, trace.PortNotReady)
 	if w.Rec.On() {
 		w.Rec.Add(trace.Step{Place: n.Name, Object: pod.Stack.Object, Action: trace.ActDrop, Reason: trace.PortNotReady,
-			Text: "the pod has no switch port: its HNS endpoint is gone or not attached", Packet: p.String()}.Cite(hns.FactPort))
+			Event: trace.Note("the pod has no switch port: its HNS endpoint is gone or not attached"), Packet: p.String()}.Cite(hns.FactPort))
 	}
 }
 
@@ -601,7 +601,7 @@ func (n *Windows) podPort(sw *vswitch, e *hns.Endpoint, id string) {
 			w.Lose(n.Name, port.Label, trace.PortNotReady)
 			if w.Rec.On() {
 				w.Rec.Add(trace.Step{Place: n.Name, Object: port.Label, Action: trace.ActDrop, Reason: trace.PortNotReady,
-					Text: "no compartment is behind the port", Packet: p.String()}.Cite(hns.FactPort))
+					Event: trace.Note("no compartment is behind the port"), Packet: p.String()}.Cite(hns.FactPort))
 			}
 		}
 	}

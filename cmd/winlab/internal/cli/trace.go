@@ -224,7 +224,7 @@ func writeTrace(name string, t *trace.Trace) error {
 					continue
 				}
 				at := time.Unix(int64(i), int64(s.N)*1000)
-				if err := w.Write(index[s.Place+" "+s.Object], at, s.Frame, fmt.Sprintf("%s: %s", p.Verdict, s.Text)); err != nil {
+				if err := w.Write(index[s.Place+" "+s.Object], at, s.Frame, fmt.Sprintf("%s: %s", p.Verdict, s.Text())); err != nil {
 					return err
 				}
 			}
