@@ -55,14 +55,14 @@ func balanced() *trace.Trace {
 		return s
 	}
 	first := out("ACL_ENDPOINT_LAYER", "")
-	first.Action, first.Text, first.Grade = trace.ActAllow, trace.Note("allow, no policy set"), evidence.Stated
+	first.Action, first.Event, first.Grade = trace.ActAllow, trace.Note("allow, no policy set"), evidence.Stated
 	pod := func(node, name, addr string) []trace.Step {
 		return []trace.Step{
-			{Place: node, Object: "pod/default/" + name, Action: trace.ActDeliver, Text: "delivered to " + name + " as from 192.168.1.11", Grade: evidence.Code},
-			{Leg: trace.Reply, Place: node, Object: "pod/default/" + name, Action: trace.ActAnswer, Text: "SYN-ACK to 192.168.1.11:50048", Grade: evidence.Code},
-			{Leg: trace.Reply, Place: "win1", Object: "endpoint client_cbr0", Port: "4fd72ab0", Dir: "in", Layer: "SLB_NAT_LAYER", Group: "SLB_GROUP_NAT_IPv4_IN", Action: trace.ActRewrite, Text: "flow of step 2, reversed", Grade: evidence.Stated,
+			{Place: node, Object: "pod/default/" + name, Action: trace.ActDeliver, Event: trace.Note("delivered to " + name + " as from 192.168.1.11"), Grade: evidence.Code},
+			{Leg: trace.Reply, Place: node, Object: "pod/default/" + name, Action: trace.ActAnswer, Event: trace.Note("SYN-ACK to 192.168.1.11:50048"), Grade: evidence.Code},
+			{Leg: trace.Reply, Place: "win1", Object: "endpoint client_cbr0", Port: "4fd72ab0", Dir: "in", Layer: "SLB_NAT_LAYER", Group: "SLB_GROUP_NAT_IPv4_IN", Action: trace.ActRewrite, Event: trace.Note("flow of step 2, reversed"), Grade: evidence.Stated,
 				Changes: []trace.Change{{Field: "src", Before: addr, After: "10.96.0.50"}, {Field: "dst", Before: "192.168.1.11", After: "10.244.1.4"}, {Field: "dst port", Before: "50048", After: "49158"}}},
-			{Leg: trace.Reply, Place: "win1", Object: "pod/default/client", Action: trace.ActDeliver, Text: "reply delivered", Grade: evidence.Code},
+			{Leg: trace.Reply, Place: "win1", Object: "pod/default/client", Action: trace.ActDeliver, Event: trace.Note("reply delivered"), Grade: evidence.Code},
 		}
 	}
 	a, seenA := record(&trace.Seen{Where: "pod/default/win-webserver-1", Src: "192.168.1.11:50048", Dst: "10.244.2.7:80"},
@@ -114,9 +114,9 @@ func overlay() *trace.Trace {
 
 func noReply() *trace.Trace {
 	acl := out("ACL_ENDPOINT_LAYER", "")
-	acl.Action, acl.Text, acl.Grade = trace.ActAllow, trace.Note("allow, no policy set"), evidence.Stated
+	acl.Action, acl.Event, acl.Grade = trace.ActAllow, trace.Note("allow, no policy set"), evidence.Stated
 	nat := out("SLB_NAT_LAYER", "SLB_GROUP_NAT_IPv4_OUT")
-	nat.Action, nat.Text, nat.Grade = trace.ActNoMatch, "no rule matches", evidence.Code
+	nat.Action, nat.Event, nat.Grade = trace.ActNoMatch, trace.Note("no rule matches"), evidence.Code
 	nat.Nearest = []trace.Miss{
 		{Rule: "SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11", Field: "protocol", Got: "ICMP", Want: "TCP"},
 		{Rule: "SNAT_UDP_OUTBOUNDNAT_2_192.168.1.11", Field: "protocol", Got: "ICMP", Want: "UDP"}}
@@ -154,7 +154,7 @@ func found() *trace.Lookup {
 
 func silent() *trace.Lookup {
 	drop := noReply().Paths[0].Steps[1]
-	drop.N, drop.Action, drop.Text, drop.Reason = 1, trace.ActDrop, "no load balancer for 10.96.0.10:53", trace.NoLoadBalancer
+	drop.N, drop.Action, drop.Event, drop.Reason = 1, trace.ActDrop, trace.Note("no load balancer for 10.96.0.10:53"), trace.NoLoadBalancer
 	return &trace.Lookup{Name: "web", Tool: "ping", Verdict: trace.Unresolved, Reason: trace.NameServerSilent, Summary: "No name server answered: the query timed out.",
 		Queries: []trace.Query{{Name: "web.default.svc.cluster.local.", Type: "A", Server: "10.96.0.10", Why: "suffix of the interface", Grade: evidence.Stated,
 			Path: &trace.Path{Verdict: trace.Dropped, Reason: trace.NoLoadBalancer, Steps: []trace.Step{drop}}}}}
@@ -162,7 +162,7 @@ func silent() *trace.Lookup {
 
 func unknown() *trace.Trace {
 	s := out("(ENDPOINT_FIREWALL)", "")
-	s.Action, s.Text, s.Reason, s.Grade, s.Evidence = trace.ActUnknown, "no source says what this build does with a fragment here, so the trace ends", trace.ModelHole, evidence.Unknown, "vfp.fragments"
+	s.Action, s.Event, s.Reason, s.Grade, s.Evidence = trace.ActUnknown, trace.Note("no source says what this build does with a fragment here, so the trace ends"), trace.ModelHole, evidence.Unknown, "vfp.fragments"
 	steps, _ := record(nil, s)
 	return &trace.Trace{Verdict: trace.Unknown, Reason: trace.ModelHole, Grade: evidence.Unknown, Lab: hostGW,
 		Flow:  trace.Flow{From: "pod/default/client", To: "fd00::7", Protocol: "udp", Src: "fd00::4", SrcPort: 50000, Dst: "fd00::7", DstPort: 53, Node: "win1"},
