@@ -17,7 +17,7 @@ import (
 // translations and the clock last from frame to frame.
 type Injector struct {
 	c     *Cluster
-	w     wire.World
+	sim   wire.Simulation
 	p     packet.Packet
 	sunk  int
 	where string
@@ -73,8 +73,8 @@ type Hop func(place, name string, entering bool, frame []byte)
 // nobody is what stands behind a wire that a capture is played onto.
 type nobody struct{}
 
-func (nobody) Receive(*wire.World, *wire.NIC, *packet.Packet) {}
-func (nobody) ARP(*wire.NIC, netip.Addr) (packet.MAC, bool)   { return packet.MAC{}, false }
+func (nobody) Receive(*wire.Simulation, *wire.NIC, *packet.Packet) {}
+func (nobody) ARP(*wire.NIC, netip.Addr) (packet.MAC, bool)        { return packet.MAC{}, false }
 
 // NewInjector prepares a cluster for frames. All its flows are forgotten. Hop may
 // be nil. Record makes every frame go the slow way with a full record, which
@@ -83,14 +83,13 @@ func (c *Cluster) NewInjector(hop Hop, record bool) *Injector {
 	c.Reset()
 	j := &Injector{c: c, byMAC: map[packet.MAC]*Entry{}, byAddr: map[netip.Addr]*Entry{}, ports: map[string]*Entry{},
 		wires: map[*wire.Segment]*Entry{}, stacks: map[[2]string]*host.Stack{}, hops: map[nextKey]nextHop{}}
-	j.w.Spread = true
 	if record {
-		j.w.Rec = &trace.Recorder{}
+		j.sim.Rec = &trace.Recorder{}
 	}
-	j.w.Sink = j.sink
+	j.sim.Sink = j.sink
 	if hop != nil {
-		j.w.Tap = func(s *wire.Segment, _ *wire.NIC, p *packet.Packet) { hop(s.Place, s.Name, false, p.Bytes()) }
-		j.w.TapPort = func(place, port string, entering bool, p *packet.Packet) { hop(place, port, entering, p.Bytes()) }
+		j.sim.Taps.Segment = func(s *wire.Segment, _ *wire.NIC, p *packet.Packet) { hop(s.Place, s.Name, false, p.Bytes()) }
+		j.sim.Taps.Port = func(place, port string, entering bool, p *packet.Packet) { hop(place, port, entering, p.Bytes()) }
 	}
 	for _, key := range c.podOrder {
 		p := c.pods[key]
@@ -208,16 +207,16 @@ func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (Fate, erro
 	if e == nil {
 		e = j.Find(h)
 	}
-	w := &j.w
-	w.Now = max(w.Now, now)
-	w.Hole, w.Lost, w.Made = "", wire.Loss{}, w.Made[:0]
-	if w.Rec != nil {
-		w.Rec = &trace.Recorder{}
-		w.Rec.Add(trace.Step{Place: e.Name, Action: trace.ActSend, Event: trace.Note("from the capture"), Packet: j.p.String()})
+	sim := &j.sim
+	sim.AdvanceTo(now)
+	sim.Losses, sim.Made = wire.Losses{}, sim.Made[:0]
+	if sim.Rec != nil {
+		sim.Rec = &trace.Recorder{}
+		sim.Rec.Add(trace.Step{Place: e.Name, Action: trace.ActSend, Event: trace.Note("from the capture"), Packet: j.p.String()})
 	}
 	j.sunk, j.to = 0, nil
 	changed := j.send(e)
-	f := j.fate(w.Run())
+	f := j.fate(sim.Run())
 	f.Readdressed = changed
 	return f, nil
 }
@@ -239,7 +238,7 @@ func (j *Injector) send(e *Entry) (changed bool) {
 				changed = true
 			}
 		}
-		e.seg.Send(&j.w, from, &j.p)
+		e.seg.Send(&j.sim, from, &j.p)
 		return changed
 	case h.EthSrc != link.MAC && h.IPVersion != 0 && !h.EthDst.IsMulticast():
 		hop := j.nextHop(e, h.Dst)
@@ -250,7 +249,7 @@ func (j *Injector) send(e *Entry) (changed bool) {
 		j.p.SetEthSrc(link.MAC)
 		changed = true
 	}
-	link.Send(&j.w, &j.p)
+	link.Send(&j.sim, &j.p)
 	return changed
 }
 
@@ -292,7 +291,7 @@ func (j *Injector) sink(place, object string, p *packet.Packet) {
 		j.to, j.place, j.where = j.stacks[[2]string{place, object}], place, object
 		h := p.Headers()
 		if j.to != nil && h.Proto == packet.TCP && h.TCPFlags&(packet.SYN|packet.ACK|packet.RST) == packet.SYN && !listens(j.to, h) {
-			j.w.Lose(place, object, trace.PortClosed)
+			j.sim.RecordLoss(place, object, trace.PortClosed)
 		}
 	}
 }
@@ -305,20 +304,20 @@ func listens(s *host.Stack, h *packet.Headers) bool {
 
 // fate reads the verdict off what happened.
 func (j *Injector) fate(err error) Fate {
-	w := &j.w
-	lost := Fate{Verdict: trace.Dropped, Reason: w.Lost.Reason, Place: w.Lost.Place, Object: w.Lost.Object}
+	sim := &j.sim
+	lost := Fate{Verdict: trace.Dropped, Reason: sim.Lost.Reason, Place: sim.Lost.Place, Object: sim.Lost.Object}
 	switch {
-	case w.Hole != "":
-		return Fate{Verdict: trace.Unknown, Reason: trace.ModelHole, Object: w.Hole}
+	case sim.Unknown != "":
+		return Fate{Verdict: trace.Unknown, Reason: trace.ModelHole, Object: sim.Unknown}
 	case err != nil:
 		return Fate{Verdict: trace.Looped, Reason: trace.TTLExceeded, Object: err.Error()}
-	case j.sunk > 0 && w.Lost.Reason == trace.PortClosed:
+	case j.sunk > 0 && sim.Lost.Reason == trace.PortClosed:
 		lost.Verdict = trace.Rejected
 	case j.sunk > 0:
 		return Fate{Verdict: trace.Delivered, Reason: trace.OK, Place: j.place, Object: j.where}
-	case w.Lost.Reason == trace.TTLExceeded:
+	case sim.Lost.Reason == trace.TTLExceeded:
 		lost.Verdict = trace.Looped
-	case w.Lost.Reason == "":
+	case sim.Lost.Reason == "":
 		lost.Object = "nobody took it"
 	}
 	return lost

@@ -14,11 +14,11 @@ import (
 
 // classify reads the verdict off the end of a path. It looks at what happened
 // only: no case here decides what happens.
-func (c *Cluster) classify(p *trace.Path, out host.Outcome, w *wire.World, err error, dst end, proto packet.Proto) {
+func (c *Cluster) classify(p *trace.Path, out host.Outcome, sim *wire.Simulation, err error, dst end, proto packet.Proto) {
 	last := lastReason(p.Steps)
 	switch {
-	case w.Hole != "":
-		p.Verdict, p.Reason, p.Summary = trace.Unknown, trace.ModelHole, sentence(w.Hole)
+	case sim.Unknown != "":
+		p.Verdict, p.Reason, p.Summary = trace.Unknown, trace.ModelHole, sentence(sim.Unknown)
 		p.Grade = evidence.Unknown
 	case err != nil:
 		p.Verdict, p.Reason, p.Summary = trace.Looped, trace.TTLExceeded, sentence(err.Error())

@@ -413,9 +413,9 @@ func (c *Cluster) Reset() {
 // once runs the flow with some choices fixed.
 func (c *Cluster) once(r Request, from end, src netip.Addr, dst end, proto packet.Proto, forced []int) (trace.Path, []trace.Choice) {
 	c.Reset()
-	w := &wire.World{Forced: forced, Rec: &trace.Recorder{}}
+	sim := &wire.Simulation{Rec: &trace.Recorder{}, Choices: wire.Choices{Forced: forced, Explore: true}}
 	if r.Tap != nil {
-		w.Tap = func(s *wire.Segment, n *wire.NIC, p *packet.Packet) {
+		sim.Taps.Segment = func(s *wire.Segment, n *wire.NIC, p *packet.Packet) {
 			if s.Place == "" {
 				r.Tap(s.Name, n.Name, p.Bytes())
 			}
@@ -434,32 +434,32 @@ func (c *Cluster) once(r Request, from end, src netip.Addr, dst end, proto packe
 		payload[i] = 'a' + byte(i%23)
 	}
 	send := func() error {
-		w.Rec.SetLeg(trace.Request)
-		k.Send(w, payload, ttl)
-		return w.Run()
+		sim.Rec.SetLeg(trace.Request)
+		k.Send(sim, payload, ttl)
+		return sim.Run()
 	}
 	err := send()
 	var before []trace.Step
 	if err == nil && (r.Idle > 0 || len(r.Meanwhile) > 0) && k.Outcome.Verdict == trace.Delivered {
-		before = w.Rec.Steps()
-		if w.Rec.On() {
+		before = sim.Rec.Steps()
+		if sim.Rec.On() {
 			// What is judged is the second packet: it gets a record of its own.
-			w.Rec = &trace.Recorder{}
+			sim.Rec = &trace.Recorder{}
 			text := "the connection stands; the program sends again"
 			if r.Idle > 0 {
 				text = fmt.Sprintf("the connection stands; %s pass, then the program sends again", r.Idle)
 			}
-			w.Rec.SetLeg(trace.Request)
-			w.Rec.Add(trace.Step{Place: from.label, Action: trace.ActNote, Event: trace.Note(text)})
+			sim.Rec.SetLeg(trace.Request)
+			sim.Rec.Add(trace.Step{Place: from.label, Action: trace.ActNote, Event: trace.Note(text)})
 		}
-		w.Now += r.Idle
-		if err = c.meanwhile(w, r.Meanwhile); err == nil {
+		sim.AdvanceTo(sim.Now() + r.Idle)
+		if err = c.meanwhile(sim, r.Meanwhile); err == nil {
 			err = send()
 		}
 	}
-	p := trace.Path{Choices: w.Made, Steps: w.Rec.Steps(), Seen: w.Rec.Seen()}
+	p := trace.Path{Choices: sim.Made, Steps: sim.Rec.Steps(), Seen: sim.Rec.Seen()}
 	p.Grade = trace.Weakest(p.Steps)
-	c.classify(&p, k.Outcome, w, err, dst, proto)
+	c.classify(&p, k.Outcome, sim, err, dst, proto)
 	if len(before) > 0 {
 		for i := range p.Steps {
 			p.Steps[i].N += len(before)
@@ -467,7 +467,7 @@ func (c *Cluster) once(r Request, from end, src netip.Addr, dst end, proto packe
 		p.Steps = append(slices.Clip(before), p.Steps...)
 		p.Grade = trace.Weakest(p.Steps)
 	}
-	return p, w.Made
+	return p, sim.Made
 }
 
 // renew builds the cluster anew when a flow before has changed its HNS, and
@@ -494,14 +494,14 @@ func (c *Cluster) renew(r Request, from end) end {
 
 // meanwhile makes HNS calls in the middle of a connection and cuts the flows
 // that applying ACLs anew cuts.
-func (c *Cluster) meanwhile(w *wire.World, calls []HNSCall) error {
+func (c *Cluster) meanwhile(sim *wire.Simulation, calls []HNSCall) error {
 	if len(calls) == 0 {
 		return nil
 	}
 	c.dirty = true
-	if w.Rec.On() {
+	if sim.Rec.On() {
 		for _, call := range calls {
-			w.Rec.Add(trace.Step{Place: call.Node, Object: "HNS", Action: trace.ActNote, Event: trace.Note(call.describe())})
+			sim.Rec.Add(trace.Step{Place: call.Node, Object: "HNS", Action: trace.ActNote, Event: trace.Note(call.describe())})
 		}
 	}
 	if err := c.Call(calls); err != nil {
@@ -509,10 +509,10 @@ func (c *Cluster) meanwhile(w *wire.World, calls []HNSCall) error {
 	}
 	for _, n := range c.Kube.Nodes {
 		if x := c.windows[n.Name]; x != nil {
-			x.Cut(w)
+			x.Cut(sim)
 		}
 	}
-	return w.Run()
+	return sim.Run()
 }
 
 // describe says what a call does.
@@ -595,13 +595,13 @@ func (c *Cluster) resolve(from end, name string, tool dns.Tool) (trace.Lookup, [
 // ask sends one DNS query through the cluster.
 func (c *Cluster) ask(from end, server netip.Addr, query []byte) ([]byte, *trace.Path) {
 	c.Reset()
-	w := &wire.World{Rec: &trace.Recorder{}}
+	sim := &wire.Simulation{Rec: &trace.Recorder{}, Choices: wire.Choices{Explore: true}}
 	k := from.stack.Open(packet.UDP, from.stack.Source(server), 0, netip.AddrPortFrom(server, 53))
-	k.Send(w, query, defaultTTL)
-	err := w.Run()
-	p := trace.Path{Choices: w.Made, Steps: w.Rec.Steps(), Seen: w.Rec.Seen()}
+	k.Send(sim, query, defaultTTL)
+	err := sim.Run()
+	p := trace.Path{Choices: sim.Made, Steps: sim.Rec.Steps(), Seen: sim.Rec.Seen()}
 	p.Grade = trace.Weakest(p.Steps)
-	c.classify(&p, k.Outcome, w, err, end{addr: server, port: 53}, packet.UDP)
+	c.classify(&p, k.Outcome, sim, err, end{addr: server, port: 53}, packet.UDP)
 	if p.Verdict != trace.Delivered {
 		return nil, &p
 	}

@@ -38,16 +38,16 @@ func (c *Cluster) spread(f Flow) ([]string, error) {
 	proto := protoOf(f.Protocol, dst.addr)
 	var reached []string
 	for i := range f.Connections {
-		w := &wire.World{}
+		sim := &wire.Simulation{}
 		k := from.stack.Open(proto, from.stack.Source(dst.addr), uint16(host.EphemeralBase+i), netip.AddrPortFrom(dst.addr, dst.port))
-		k.Send(w, make([]byte, defaultSize), defaultTTL)
-		if err := w.Run(); err != nil {
+		k.Send(sim, make([]byte, defaultSize), defaultTTL)
+		if err := sim.Run(); err != nil {
 			return nil, err
 		}
 		if k.Outcome.Verdict != trace.Delivered {
 			return nil, fmt.Errorf("connection %d of %d ended: %s", i+1, f.Connections, k.Outcome.Verdict)
 		}
-		for _, m := range w.Made {
+		for _, m := range sim.Made {
 			if !slices.Contains(reached, m.Label) {
 				reached = append(reached, m.Label)
 			}

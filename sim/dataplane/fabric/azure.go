@@ -62,24 +62,24 @@ func (a Azure) Attach(s *wire.Segment) {
 	s.AnswersAll = hostMAC
 	allowed := map[packet.Tuple]bool{}
 	s.Forget = func() { clear(allowed) }
-	s.Policy = func(w *wire.World, from *wire.NIC, p *packet.Packet) bool {
-		a.policy(s, allowed, w, from, p)
+	s.Policy = func(sim *wire.Simulation, from *wire.NIC, p *packet.Packet) bool {
+		a.policy(s, allowed, sim, from, p)
 		return true
 	}
 }
 
-func (a *Azure) policy(s *wire.Segment, allowed map[packet.Tuple]bool, w *wire.World, from *wire.NIC, p *packet.Packet) {
+func (a *Azure) policy(s *wire.Segment, allowed map[packet.Tuple]bool, sim *wire.Simulation, from *wire.NIC, p *packet.Packet) {
 	h := p.Headers()
 	if h.IPVersion == 0 {
 		return
 	}
 	step := func(st trace.Step, f *evidence.Fact) {
 		if st.Reason != "" {
-			w.Lose("fabric", "Azure host", st.Reason)
+			sim.RecordLoss("fabric", "Azure host", st.Reason)
 		}
-		if w.Rec.On() {
+		if sim.Rec.On() {
 			st.Place, st.Object, st.Packet = "fabric", "Azure host", p.String()
-			w.Rec.Add(st.Cite(f))
+			sim.Rec.Add(st.Cite(f))
 		}
 	}
 	// Only addresses of the virtual network can be assigned to a NIC: those of
@@ -156,7 +156,7 @@ func (a *Azure) policy(s *wire.Segment, allowed map[packet.Tuple]bool, w *wire.W
 	p.SetEthSrc(hostMAC)
 	p.SetEthDst(to.MAC)
 	step(trace.Step{Action: trace.ActForward, Event: trace.Note(text), From: origin}, fact)
-	w.Queue(func() { to.Owner.Receive(w, to, p) })
+	sim.Queue(func() { to.Owner.Receive(sim, to, p) })
 }
 
 // Gateway is a device that routes for others by nature.

@@ -16,7 +16,7 @@ type vm struct {
 	gateway bool
 }
 
-func (v *vm) Receive(_ *wire.World, _ *wire.NIC, p *packet.Packet) { v.got = append(v.got, p) }
+func (v *vm) Receive(_ *wire.Simulation, _ *wire.NIC, p *packet.Packet) { v.got = append(v.got, p) }
 
 func (v *vm) ARP(n *wire.NIC, ip netip.Addr) (packet.MAC, bool) {
 	for _, a := range v.addrs {
@@ -77,10 +77,10 @@ func TestVirtualNetwork(t *testing.T) {
 			}
 			c.net.Subnet = prefix("10.0.0.0/24")
 			c.net.Attach(s)
-			w := &wire.World{Rec: &trace.Recorder{}}
+			sim := &wire.Simulation{Rec: &trace.Recorder{}}
 			p := packet.Build(packet.Spec{EthSrc: nics[c.from].MAC, EthDst: hostMAC, Src: netip.MustParseAddr(c.src), Dst: netip.MustParseAddr(c.dst), Proto: c.proto, SrcPort: 40000, DstPort: c.port, TCPFlags: packet.SYN})
-			s.Send(w, nics[c.from], p)
-			if err := w.Run(); err != nil {
+			s.Send(sim, nics[c.from], p)
+			if err := sim.Run(); err != nil {
 				t.Fatal(err)
 			}
 			for i, v := range vms {
@@ -97,7 +97,7 @@ func TestVirtualNetwork(t *testing.T) {
 					}
 				}
 			}
-			steps := w.Rec.Steps()
+			steps := sim.Rec.Steps()
 			if last := steps[len(steps)-1]; last.Reason != c.reason {
 				t.Errorf("the last step is %+v, want the reason %q", last, c.reason)
 			}
@@ -113,20 +113,20 @@ func TestAnswersOfAllowedFlowsPass(t *testing.T) {
 	s.Attach(na)
 	s.Attach(nb)
 	Azure{Subnet: prefix("10.0.0.0/24"), Rules: []Rule{{Name: "no-answers", From: prefix("10.0.0.2/32")}}}.Attach(s)
-	w := &wire.World{}
+	sim := &wire.Simulation{}
 	spec := packet.Spec{EthDst: hostMAC, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.UDP, SrcPort: 1000, DstPort: 53}
-	s.Send(w, na, packet.Build(spec))
+	s.Send(sim, na, packet.Build(spec))
 	spec.Src, spec.Dst, spec.SrcPort, spec.DstPort = spec.Dst, spec.Src, 53, 1000
-	s.Send(w, nb, packet.Build(spec))
+	s.Send(sim, nb, packet.Build(spec))
 	spec.SrcPort = 54
-	s.Send(w, nb, packet.Build(spec))
-	if err := w.Run(); err != nil || len(b.got) != 1 || len(a.got) != 1 {
+	s.Send(sim, nb, packet.Build(spec))
+	if err := sim.Run(); err != nil || len(b.got) != 1 || len(a.got) != 1 {
 		t.Errorf("%d and %d frames, want one each: the answer, not the new flow (%v)", len(a.got), len(b.got), err)
 	}
 	s.Forget()
 	spec.SrcPort = 53
-	s.Send(w, nb, packet.Build(spec))
-	if err := w.Run(); err != nil || len(a.got) != 1 {
+	s.Send(sim, nb, packet.Build(spec))
+	if err := sim.Run(); err != nil || len(a.got) != 1 {
 		t.Errorf("an answer passed after the flow was forgotten (%v)", err)
 	}
 	if s.AnswersAll != hostMAC {

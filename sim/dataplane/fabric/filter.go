@@ -17,7 +17,7 @@ type Filter struct{ Rules []Rule }
 // Attach makes a segment filter what it carries.
 func (f Filter) Attach(s *wire.Segment) {
 	a := Azure{Rules: f.Rules}
-	s.Policy = func(w *wire.World, _ *wire.NIC, p *packet.Packet) bool {
+	s.Policy = func(sim *wire.Simulation, _ *wire.NIC, p *packet.Packet) bool {
 		h := p.Headers()
 		if h.IPVersion == 0 {
 			return false
@@ -27,9 +27,9 @@ func (f Filter) Attach(s *wire.Segment) {
 			return false
 		}
 		object := "segment " + s.Name
-		w.Lose("fabric", object, trace.FabricPolicy)
-		if w.Rec.On() {
-			w.Rec.Add(trace.Step{Place: "fabric", Object: object, Action: trace.ActDrop, Reason: trace.FabricPolicy, Rule: r.Name, RuleType: "rule of the network",
+		sim.RecordLoss("fabric", object, trace.FabricPolicy)
+		if sim.Rec.On() {
+			sim.Rec.Add(trace.Step{Place: "fabric", Object: object, Action: trace.ActDrop, Reason: trace.FabricPolicy, Rule: r.Name, RuleType: "rule of the network",
 				Event: trace.Note("denied by rule " + r.Name), From: r.Origin, Packet: p.String()}.Cite(factFilter))
 		}
 		return true

@@ -25,7 +25,9 @@ type machine struct {
 	nics map[*wire.NIC]*Link
 }
 
-func (m *machine) Receive(w *wire.World, n *wire.NIC, p *packet.Packet) { m.Input(w, m.nics[n], p) }
+func (m *machine) Receive(sim *wire.Simulation, n *wire.NIC, p *packet.Packet) {
+	m.Input(sim, m.nics[n], p)
+}
 
 func (m *machine) ARP(n *wire.NIC, ip netip.Addr) (packet.MAC, bool) {
 	return m.nics[n].MAC, m.nics[n].Owns(ip)
@@ -48,7 +50,7 @@ func (n *network) add(name string, ports ...string) *machine {
 		nic := &wire.NIC{Name: name + " " + seg, MAC: l.MAC, Owner: m}
 		s := n.segments[seg]
 		s.Attach(nic)
-		l.Send = func(w *wire.World, p *packet.Packet) { s.Send(w, nic, p) }
+		l.Send = func(sim *wire.Simulation, p *packet.Packet) { s.Send(sim, nic, p) }
 		l.Resolve = func(ip netip.Addr) (packet.MAC, bool) { return s.Resolve(nic, ip) }
 		m.nics[nic] = l
 		m.AddLink(l)
@@ -67,17 +69,17 @@ func (m *machine) route(t *testing.T, to, via string) {
 func (n *network) send(from *machine, proto packet.Proto, to string, ttl uint8) (Outcome, *trace.Recorder) {
 	n.t.Helper()
 	rec := &trace.Recorder{}
-	w := &wire.World{Rec: rec}
+	sim := &wire.Simulation{Rec: rec}
 	n.frames = nil
-	w.Tap = func(s *wire.Segment, _ *wire.NIC, p *packet.Packet) {
+	sim.Taps.Segment = func(s *wire.Segment, _ *wire.NIC, p *packet.Packet) {
 		if err := p.VerifyChecksums(); err != nil {
 			n.t.Errorf("%v in %s", err, p)
 		}
 		n.frames = append(n.frames, s.Name+" "+p.String())
 	}
 	k := from.Open(proto, netip.Addr{}, 0, netip.MustParseAddrPort(to))
-	k.Send(w, []byte("hello"), ttl)
-	if err := w.Run(); err != nil {
+	k.Send(sim, []byte("hello"), ttl)
+	if err := sim.Run(); err != nil {
 		n.t.Error(err)
 	}
 	return k.Outcome, rec
@@ -204,16 +206,16 @@ func TestARPIsAnsweredForOwnAddressesOnly(t *testing.T) {
 	n := newNetwork(t)
 	a, b := n.add("a", "lan 10.0.0.1/24"), n.add("b", "lan 10.0.0.2/24")
 	for target, want := range map[string]int{"10.0.0.2": 1, "10.0.0.3": 0} {
-		w := &wire.World{}
+		sim := &wire.Simulation{}
 		replies := 0
-		w.Tap = func(_ *wire.Segment, from *wire.NIC, p *packet.Packet) {
+		sim.Taps.Segment = func(_ *wire.Segment, from *wire.NIC, p *packet.Packet) {
 			h := p.Headers()
 			if h.EtherType == packet.EtherARP && h.ARPOp == 2 && h.ARPSenderMAC == b.Links[0].MAC && h.ARPSender == netip.MustParseAddr(target) {
 				replies++
 			}
 		}
-		a.Links[0].Send(w, packet.BuildARP(1, a.Links[0].MAC, packet.Broadcast, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(target)))
-		if err := w.Run(); err != nil || replies != want {
+		a.Links[0].Send(sim, packet.BuildARP(1, a.Links[0].MAC, packet.Broadcast, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr(target)))
+		if err := sim.Run(); err != nil || replies != want {
 			t.Errorf("who has %s: %d replies, want %d (%v)", target, replies, want, err)
 		}
 	}

@@ -32,9 +32,9 @@ func TestICMPErrorFindsItsSocket(t *testing.T) {
 			sent := packet.Build(packet.Spec{Src: client, Dst: c.quoted, Proto: packet.UDP, SrcPort: 40000, DstPort: 53, Payload: []byte("question")})
 			spec := unreachable(sent)
 			spec.EthDst = l.MAC
-			w := &wire.World{Rec: &trace.Recorder{}}
-			s.Input(w, l, packet.Build(spec))
-			if err := w.Run(); err != nil {
+			sim := &wire.Simulation{Rec: &trace.Recorder{}}
+			s.Input(sim, l, packet.Build(spec))
+			if err := sim.Run(); err != nil {
 				t.Fatal(err)
 			}
 			if k.Outcome.Verdict != c.want {

@@ -98,33 +98,33 @@ func (n *NAT) reset() {
 	n.nextPort, n.nextID = 0, 0
 }
 
-func (n *NAT) prerouting(s *Stack, w *wire.World, p *packet.Packet, _ *Link) bool {
-	if n.known(s, w, p) {
+func (n *NAT) prerouting(s *Stack, sim *wire.Simulation, p *packet.Packet, _ *Link) bool {
+	if n.known(s, sim, p) {
 		return true
 	}
-	return n.dnat(s, w, p, Prerouting)
+	return n.dnat(s, sim, p, Prerouting)
 }
 
 // Bridged translates a packet that crosses a bridge of the stack, if its
 // connection is known (bridge-nf-call-iptables).
-func (n *NAT) Bridged(s *Stack, w *wire.World, p *packet.Packet) {
+func (n *NAT) Bridged(s *Stack, sim *wire.Simulation, p *packet.Packet) {
 	if e := n.table[p.Tuple()]; e != nil && e.reply {
-		n.known(s, w, p)
+		n.known(s, sim, p)
 	}
 }
 
-func (n *NAT) output(s *Stack, w *wire.World, p *packet.Packet) bool {
-	if n.known(s, w, p) {
+func (n *NAT) output(s *Stack, sim *wire.Simulation, p *packet.Packet) bool {
+	if n.known(s, sim, p) {
 		return true
 	}
-	return n.dnat(s, w, p, Output)
+	return n.dnat(s, sim, p, Output)
 }
 
 // input is the last place before a program; nothing is translated there.
-func (n *NAT) input(*Stack, *wire.World, *packet.Packet) bool { return true }
+func (n *NAT) input(*Stack, *wire.Simulation, *packet.Packet) bool { return true }
 
 // known applies the entry of a connection that was seen before.
-func (n *NAT) known(s *Stack, w *wire.World, p *packet.Packet) bool {
+func (n *NAT) known(s *Stack, sim *wire.Simulation, p *packet.Packet) bool {
 	e := n.table[p.Tuple()]
 	if e == nil {
 		return false
@@ -139,13 +139,13 @@ func (n *NAT) known(s *Stack, w *wire.World, p *packet.Packet) bool {
 		if e.reply {
 			text = "reply of a known connection: translation undone"
 		}
-		s.step(w, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, RuleType: n.Name, Event: trace.Note(text), Changes: natChanges(&before, p.Headers())}, n.Fact)
+		s.step(sim, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, RuleType: n.Name, Event: trace.Note(text), Changes: natChanges(&before, p.Headers())}, n.Fact)
 	}
 	return true
 }
 
 // dnat picks a new destination for the first packet of a connection.
-func (n *NAT) dnat(s *Stack, w *wire.World, p *packet.Packet, c Chain) bool {
+func (n *NAT) dnat(s *Stack, sim *wire.Simulation, p *packet.Packet, c Chain) bool {
 	first := p.Tuple()
 	e := &entry{}
 	for i := range n.Rules {
@@ -154,7 +154,7 @@ func (n *NAT) dnat(s *Stack, w *wire.World, p *packet.Packet, c Chain) bool {
 			continue
 		}
 		if r.Drop != "" {
-			s.step(w, p, trace.Step{Action: trace.ActDrop, Rule: r.Name, RuleType: n.Name, Reason: r.Drop, Event: trace.Note("dropped"), From: r.Origin}, n.Fact)
+			s.step(sim, p, trace.Step{Action: trace.ActDrop, Rule: r.Name, RuleType: n.Name, Reason: r.Drop, Event: trace.Note("dropped"), From: r.Origin}, n.Fact)
 			return false
 		}
 		e.marked = e.marked || r.Mark
@@ -163,7 +163,7 @@ func (n *NAT) dnat(s *Stack, w *wire.World, p *packet.Packet, c Chain) bool {
 		}
 		pick := 0
 		if len(r.Targets) > 1 {
-			pick = w.Choose(r.Name, len(r.Targets), int(first.SrcPort)%len(r.Targets), func(i int) string { return r.Targets[i].String() })
+			pick = sim.Choose(r.Name, len(r.Targets), int(first.SrcPort)%len(r.Targets), func(i int) string { return r.Targets[i].String() })
 		}
 		t := r.Targets[pick]
 		before := *p.Headers()
@@ -174,7 +174,7 @@ func (n *NAT) dnat(s *Stack, w *wire.World, p *packet.Packet, c Chain) bool {
 		if e.marked {
 			text += ", marked for source translation"
 		}
-		s.step(w, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Event: trace.Note(text), From: r.Origin, Changes: natChanges(&before, p.Headers())}, n.Fact)
+		s.step(sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Event: trace.Note(text), From: r.Origin, Changes: natChanges(&before, p.Headers())}, n.Fact)
 		break
 	}
 	n.remember(first, p.Tuple(), e)
@@ -182,7 +182,7 @@ func (n *NAT) dnat(s *Stack, w *wire.World, p *packet.Packet, c Chain) bool {
 }
 
 // postrouting translates the source of a connection's first packet.
-func (n *NAT) postrouting(s *Stack, w *wire.World, p *packet.Packet, out *Link) bool {
+func (n *NAT) postrouting(s *Stack, sim *wire.Simulation, p *packet.Packet, out *Link) bool {
 	t := p.Tuple()
 	e := n.byResult(t)
 	if e == nil {
@@ -211,7 +211,7 @@ func (n *NAT) postrouting(s *Stack, w *wire.World, p *packet.Packet, out *Link) 
 		if !src.IsValid() || src == t.Src {
 			return true
 		}
-		n.translateSource(s, w, p, e, r, src)
+		n.translateSource(s, sim, p, e, r, src)
 		return true
 	}
 	return true
@@ -220,7 +220,7 @@ func (n *NAT) postrouting(s *Stack, w *wire.World, p *packet.Packet, out *Link) 
 // firstNATPort is the first port that a translated source gets.
 const firstNATPort = 50000
 
-func (n *NAT) translateSource(s *Stack, w *wire.World, p *packet.Packet, e *entry, r *NATRule, src netip.Addr) {
+func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, e *entry, r *NATRule, src netip.Addr) {
 	before := *p.Headers()
 	was := p.Tuple()
 	orig := was
@@ -247,7 +247,7 @@ func (n *NAT) translateSource(s *Stack, w *wire.World, p *packet.Packet, e *entr
 		e.rule = r.Name
 	}
 	n.remember(orig, p.Tuple(), e)
-	s.step(w, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: natChanges(&before, p.Headers())}, n.Fact)
+	s.step(sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: natChanges(&before, p.Headers())}, n.Fact)
 }
 
 // remember keeps a connection and its reply.

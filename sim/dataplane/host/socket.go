@@ -44,7 +44,7 @@ type Socket struct {
 	server bool
 	answer func([]byte) []byte
 	// done is called when the answer has come.
-	done func(w *wire.World)
+	done func(sim *wire.Simulation)
 	seq  uint32
 	ack  uint32
 }
@@ -96,7 +96,7 @@ func (s *Stack) Open(proto packet.Proto, src netip.Addr, port uint16, dst netip.
 
 // Send sends the first packet of the socket's conversation: a SYN, a datagram
 // or an echo request; after an answer came it sends data on the connection.
-func (k *Socket) Send(w *wire.World, payload []byte, ttl uint8) {
+func (k *Socket) Send(sim *wire.Simulation, payload []byte, ttl uint8) {
 	spec := k.spec(ttl, payload)
 	first := !k.Outcome.Done
 	k.Outcome = Outcome{}
@@ -108,8 +108,8 @@ func (k *Socket) Send(w *wire.World, payload []byte, ttl uint8) {
 		}
 	}
 	p := packet.Build(spec)
-	k.Stack.step(w, p, trace.Step{Action: trace.ActSend, Event: trace.Note(describe(p))}, nil)
-	k.Stack.Output(w, p)
+	k.Stack.step(sim, p, trace.Step{Action: trace.ActSend, Event: trace.Note(describe(p))}, nil)
+	k.Stack.Output(sim, p)
 }
 
 func (k *Socket) spec(ttl uint8, payload []byte) packet.Spec {
@@ -131,38 +131,38 @@ func describe(p *packet.Packet) string {
 }
 
 // local delivers a packet to this stack. inside is set when it never left it.
-func (s *Stack) local(w *wire.World, p *packet.Packet, inside bool) {
-	if s.NAT != nil && !s.NAT.input(s, w, p) {
+func (s *Stack) local(sim *wire.Simulation, p *packet.Packet, inside bool) {
+	if s.NAT != nil && !s.NAT.input(s, sim, p) {
 		return
 	}
 	h := p.Headers()
 	t := p.Tuple()
 	if r := s.refused(h.Proto); r != nil {
-		s.drop(w, p, trace.ProtocolNotSupported, r.Text, r.Fact)
+		s.drop(sim, p, trace.ProtocolNotSupported, r.Text, r.Fact)
 		return
 	}
-	if h.Proto == packet.UDP && s.tunnelled(w, p) {
+	if h.Proto == packet.UDP && s.tunnelled(sim, p) {
 		return
 	}
-	if w.Sink != nil {
-		w.Sink(s.Place, s.Object, p)
+	if sim.Sink != nil {
+		sim.Sink(s.Place, s.Object, p)
 		return
 	}
 	if k := s.sockets[t]; k != nil {
-		k.receive(w, p)
+		k.receive(sim, p)
 		return
 	}
 	switch h.Proto {
 	case packet.ICMP, packet.ICMPv6:
-		s.icmp(w, p)
+		s.icmp(sim, p)
 		return
 	case packet.TCP:
 		if h.TCPFlags&(packet.SYN|packet.ACK|packet.RST) == packet.SYN {
 			if l := s.listener(packet.TCP, h); l != nil {
-				s.accept(w, l, p)
+				s.accept(sim, l, p)
 				return
 			}
-			s.closed(w, p, inside)
+			s.closed(sim, p, inside)
 			return
 		}
 		text := "no socket waits for " + t.String()
@@ -170,23 +170,23 @@ func (s *Stack) local(w *wire.World, p *packet.Packet, inside bool) {
 		if h.TCPFlags&packet.SYN != 0 {
 			text = fmt.Sprintf("a SYN-ACK from %s, which no socket here has written to", netip.AddrPortFrom(h.Src, h.SrcPort))
 		}
-		s.drop(w, p, reason, text, factSocket)
+		s.drop(sim, p, reason, text, factSocket)
 	case packet.UDP:
 		if l := s.listener(packet.UDP, h); l != nil {
-			s.accept(w, l, p)
+			s.accept(sim, l, p)
 			return
 		}
-		if w.Rec.On() && len(s.sockets) > 0 {
+		if sim.Rec.On() && len(s.sockets) > 0 {
 			for k := range s.sockets {
 				if k.Proto == packet.UDP && k.DstPort == h.DstPort {
-					s.drop(w, p, trace.UnexpectedSource, fmt.Sprintf("a datagram from %s, which the socket on port %d has not written to", netip.AddrPortFrom(h.Src, h.SrcPort), h.DstPort), factSocket)
+					s.drop(sim, p, trace.UnexpectedSource, fmt.Sprintf("a datagram from %s, which the socket on port %d has not written to", netip.AddrPortFrom(h.Src, h.SrcPort), h.DstPort), factSocket)
 					return
 				}
 			}
 		}
-		s.closed(w, p, inside)
+		s.closed(sim, p, inside)
 	default:
-		s.drop(w, p, trace.ProtocolNotSupported, "no program takes protocol "+h.Proto.String(), factSocket)
+		s.drop(sim, p, trace.ProtocolNotSupported, "no program takes protocol "+h.Proto.String(), factSocket)
 	}
 }
 
@@ -201,7 +201,7 @@ func (s *Stack) listener(proto packet.Proto, h *packet.Headers) *Listener {
 }
 
 // closed answers for a port on which nobody listens.
-func (s *Stack) closed(w *wire.World, p *packet.Packet, inside bool) {
+func (s *Stack) closed(sim *wire.Simulation, p *packet.Packet, inside bool) {
 	h := p.Headers()
 	if inside && s.Windows {
 		// Azure/azure-container-networking#1863: the host's stack drops it.
@@ -209,10 +209,10 @@ func (s *Stack) closed(w *wire.World, p *packet.Packet, inside bool) {
 		if h.Dst.IsLoopback() {
 			reason = trace.LoopbackNotSwitched
 		}
-		s.drop(w, p, reason, fmt.Sprintf("no program of the host listens on %s port %d, and the virtual switch never sees the packet", h.Proto, h.DstPort), factOwn)
+		s.drop(sim, p, reason, fmt.Sprintf("no program of the host listens on %s port %d, and the virtual switch never sees the packet", h.Proto, h.DstPort), factOwn)
 		return
 	}
-	s.step(w, p, trace.Step{Action: trace.ActReject, Reason: trace.PortClosed, Event: trace.Note(fmt.Sprintf("nothing listens on %s port %d", h.Proto, h.DstPort))}, factClosed)
+	s.step(sim, p, trace.Step{Action: trace.ActReject, Reason: trace.PortClosed, Event: trace.Note(fmt.Sprintf("nothing listens on %s port %d", h.Proto, h.DstPort))}, factClosed)
 	t := p.Tuple().Reverse()
 	spec := packet.Spec{Src: t.Src, Dst: t.Dst, Proto: t.Proto, SrcPort: t.SrcPort, DstPort: t.DstPort, TTL: 128}
 	if h.Proto == packet.TCP {
@@ -220,9 +220,9 @@ func (s *Stack) closed(w *wire.World, p *packet.Packet, inside bool) {
 	} else {
 		spec = unreachable(p)
 	}
-	w.Rec.SetLeg(trace.Reply)
+	sim.Rec.SetLeg(trace.Reply)
 	q := packet.Build(spec)
-	w.Queue(func() { s.Output(w, q) })
+	sim.Queue(func() { s.Output(sim, q) })
 }
 
 // unreachable is the ICMP port unreachable for a packet, quoting its start.
@@ -260,41 +260,41 @@ func quoted(p *packet.Packet) (packet.Tuple, bool) {
 }
 
 // icmp answers echo requests and hands errors to the socket they are for.
-func (s *Stack) icmp(w *wire.World, p *packet.Packet) {
+func (s *Stack) icmp(sim *wire.Simulation, p *packet.Packet) {
 	h := p.Headers()
 	switch {
 	case h.Proto == packet.ICMP && h.ICMPType == 8, h.Proto == packet.ICMPv6 && h.ICMPType == 128:
-		w.Rec.See(trace.Seen{Where: s.Place, Src: h.Src.String(), Dst: h.Dst.String()})
-		s.step(w, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note("echo request from " + h.Src.String())}, factEcho)
+		sim.Rec.See(trace.Seen{Where: s.Place, Src: h.Src.String(), Dst: h.Dst.String()})
+		s.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note("echo request from " + h.Src.String())}, factEcho)
 		typ := uint8(0)
 		if h.Proto == packet.ICMPv6 {
 			typ = 129
 		}
 		q := packet.Build(packet.Spec{Src: h.Dst, Dst: h.Src, Proto: h.Proto, TTL: 128, ICMPType: typ,
 			ICMPID: h.ICMPID, ICMPSeq: h.ICMPSeq, Payload: append([]byte(nil), p.Payload()...)})
-		w.Rec.SetLeg(trace.Reply)
-		s.step(w, q, trace.Step{Action: trace.ActAnswer, Event: trace.Note(describe(q))}, factEcho)
-		w.Queue(func() { s.Output(w, q) })
+		sim.Rec.SetLeg(trace.Reply)
+		s.step(sim, q, trace.Step{Action: trace.ActAnswer, Event: trace.Note(describe(q))}, factEcho)
+		sim.Queue(func() { s.Output(sim, q) })
 	case h.Proto == packet.ICMP && h.ICMPType == 3, h.Proto == packet.ICMPv6 && h.ICMPType == 1:
 		sent, ok := quoted(p)
 		for _, k := range s.sockets {
 			mine := k.Tuple.Proto == packet.UDP && !k.Outcome.Done && !k.server
 			if mine && ok && (k.Tuple == sent || !s.Windows && k.Tuple.Src == sent.Src && k.Tuple.SrcPort == sent.SrcPort) {
-				k.finish(w, p, trace.Rejected, trace.PortClosed, "the receiver's stack says that nothing listens there")
+				k.finish(sim, p, trace.Rejected, trace.PortClosed, "the receiver's stack says that nothing listens there")
 				return
 			}
 		}
-		s.drop(w, p, trace.UnexpectedSource, fmt.Sprintf("an ICMP error about %s, which no socket here sent", sent), factICMPError)
+		s.drop(sim, p, trace.UnexpectedSource, fmt.Sprintf("an ICMP error about %s, which no socket here sent", sent), factICMPError)
 	default:
-		s.drop(w, p, trace.UnexpectedSource, "no socket waits for "+p.Tuple().String(), factSocket)
+		s.drop(sim, p, trace.UnexpectedSource, "no socket waits for "+p.Tuple().String(), factSocket)
 	}
 }
 
 // accept answers a connection request or datagram.
-func (s *Stack) accept(w *wire.World, l *Listener, p *packet.Packet) {
+func (s *Stack) accept(sim *wire.Simulation, l *Listener, p *packet.Packet) {
 	h := p.Headers()
 	if len(l.Backends) == 0 {
-		w.Rec.See(trace.Seen{Where: s.Place, Src: h.Src.String(), Dst: netip.AddrPortFrom(h.Dst, h.DstPort).String()})
+		sim.Rec.See(trace.Seen{Where: s.Place, Src: h.Src.String(), Dst: netip.AddrPortFrom(h.Dst, h.DstPort).String()})
 	}
 	t := p.Tuple().Reverse()
 	k := &Socket{Stack: s, Tuple: t, server: true, answer: l.Answer, seq: 1000, ack: h.Seq + 1}
@@ -306,11 +306,11 @@ func (s *Stack) accept(w *wire.World, l *Listener, p *packet.Packet) {
 	}
 	request := append([]byte(nil), p.Payload()...)
 	if len(l.Backends) != 0 {
-		s.proxy(w, l, k, p, request)
+		s.proxy(sim, l, k, p, request)
 		return
 	}
-	s.step(w, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note(fmt.Sprintf("%s on %s port %d, from %s", l.name(), h.Proto, h.DstPort, h.Src)), From: l.Origin}, factProgram)
-	k.reply(w, request)
+	s.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note(fmt.Sprintf("%s on %s port %d, from %s", l.name(), h.Proto, h.DstPort, h.Src)), From: l.Origin}, factProgram)
+	k.reply(sim, request)
 }
 
 func (l *Listener) name() string {
@@ -321,35 +321,35 @@ func (l *Listener) name() string {
 }
 
 // proxy connects to a backend on behalf of a client and answers when it answers.
-func (s *Stack) proxy(w *wire.World, l *Listener, client *Socket, p *packet.Packet, request []byte) {
+func (s *Stack) proxy(sim *wire.Simulation, l *Listener, client *Socket, p *packet.Packet, request []byte) {
 	i := 0
 	if n := len(l.Backends); n > 1 {
-		i = w.Choose(l.Name, n, 0, func(i int) string { return l.Backends[i].String() })
+		i = sim.Choose(l.Name, n, 0, func(i int) string { return l.Backends[i].String() })
 	}
 	b := l.Backends[i]
-	s.step(w, p, trace.Step{Action: trace.ActCallProxy, From: l.Origin,
+	s.step(sim, p, trace.Step{Action: trace.ActCallProxy, From: l.Origin,
 		Event: trace.Note(fmt.Sprintf("%s takes the connection and opens its own to %s (backend %d of %d)", l.name(), b, i+1, len(l.Backends)))}, factProxy)
 	k := s.Open(client.Tuple.Proto, netip.Addr{}, 0, b)
-	k.done = func(w *wire.World) {
+	k.done = func(sim *wire.Simulation) {
 		if k.Outcome.Verdict != trace.Delivered {
 			return
 		}
-		s.step(w, nil, trace.Step{Action: trace.ActAnswer, Event: trace.Note("the backend answered: " + l.name() + " answers the client")}, factProxy)
-		client.replyWith(w, k.Outcome.Payload)
+		s.step(sim, nil, trace.Step{Action: trace.ActAnswer, Event: trace.Note("the backend answered: " + l.name() + " answers the client")}, factProxy)
+		client.replyWith(sim, k.Outcome.Payload)
 	}
-	k.Send(w, request, 128)
+	k.Send(sim, request, 128)
 }
 
 // reply answers a request on the server's side.
-func (k *Socket) reply(w *wire.World, request []byte) {
+func (k *Socket) reply(sim *wire.Simulation, request []byte) {
 	payload := request
 	if k.answer != nil {
 		payload = k.answer(request)
 	}
-	k.replyWith(w, payload)
+	k.replyWith(sim, payload)
 }
 
-func (k *Socket) replyWith(w *wire.World, payload []byte) {
+func (k *Socket) replyWith(sim *wire.Simulation, payload []byte) {
 	spec := k.spec(128, payload)
 	if k.Tuple.Proto == packet.TCP {
 		spec.TCPFlags, spec.Ack = packet.SYN|packet.ACK, k.ack
@@ -360,38 +360,38 @@ func (k *Socket) replyWith(w *wire.World, payload []byte) {
 		}
 		k.Outcome.Done = true
 	}
-	w.Rec.SetLeg(trace.Reply)
+	sim.Rec.SetLeg(trace.Reply)
 	p := packet.Build(spec)
-	k.Stack.step(w, p, trace.Step{Action: trace.ActAnswer, Event: trace.Note(describe(p))}, factProgram)
-	w.Queue(func() { k.Stack.Output(w, p) })
+	k.Stack.step(sim, p, trace.Step{Action: trace.ActAnswer, Event: trace.Note(describe(p))}, factProgram)
+	sim.Queue(func() { k.Stack.Output(sim, p) })
 }
 
 // receive takes a packet that belongs to the socket's connection.
-func (k *Socket) receive(w *wire.World, p *packet.Packet) {
+func (k *Socket) receive(sim *wire.Simulation, p *packet.Packet) {
 	h := p.Headers()
 	if k.server {
 		if h.TCPFlags&packet.RST != 0 {
-			k.Stack.step(w, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note("the connection was reset")}, factSocket)
+			k.Stack.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note("the connection was reset")}, factSocket)
 			delete(k.Stack.sockets, k.Tuple.Reverse())
 			return
 		}
-		w.Rec.See(trace.Seen{Where: k.Stack.Place, Src: h.Src.String(), Dst: netip.AddrPortFrom(h.Dst, h.DstPort).String()})
-		k.Stack.step(w, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note("data on the connection from " + h.Src.String())}, factProgram)
+		sim.Rec.See(trace.Seen{Where: k.Stack.Place, Src: h.Src.String(), Dst: netip.AddrPortFrom(h.Dst, h.DstPort).String()})
+		k.Stack.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note("data on the connection from " + h.Src.String())}, factProgram)
 		k.ack = h.Seq + 1
-		k.reply(w, append([]byte(nil), p.Payload()...))
+		k.reply(sim, append([]byte(nil), p.Payload()...))
 		return
 	}
 	if h.Proto == packet.TCP && h.TCPFlags&packet.RST != 0 {
-		k.finish(w, p, trace.Rejected, trace.PortClosed, "the connection was refused (reset)")
+		k.finish(sim, p, trace.Rejected, trace.PortClosed, "the connection was refused (reset)")
 		return
 	}
-	k.finish(w, p, trace.Delivered, trace.OK, "the reply is here: "+describe(p))
+	k.finish(sim, p, trace.Delivered, trace.OK, "the reply is here: "+describe(p))
 }
 
-func (k *Socket) finish(w *wire.World, p *packet.Packet, v trace.Verdict, r trace.Reason, text string) {
+func (k *Socket) finish(sim *wire.Simulation, p *packet.Packet, v trace.Verdict, r trace.Reason, text string) {
 	k.Outcome = Outcome{Done: true, Verdict: v, Reason: r, Text: text, Payload: append([]byte(nil), p.Payload()...)}
-	k.Stack.step(w, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note(text)}, factSocket)
+	k.Stack.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note(text)}, factSocket)
 	if k.done != nil {
-		k.done(w)
+		k.done(sim)
 	}
 }

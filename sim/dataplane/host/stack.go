@@ -18,7 +18,7 @@ type Link struct {
 	Addrs []netip.Prefix // with host bits: address and prefix length
 	// Send hands a finished frame on; Resolve finds the MAC address of a
 	// neighbour. Both are set by whoever plugs the link in.
-	Send    func(w *wire.World, p *packet.Packet)
+	Send    func(sim *wire.Simulation, p *packet.Packet)
 	Resolve func(ip netip.Addr) (packet.MAC, bool)
 	// Down links neither send nor receive.
 	Down bool
@@ -208,103 +208,103 @@ func (s *Stack) Source(dst netip.Addr) netip.Addr {
 
 // Output sends a packet that a program of this stack made. The MAC addresses
 // are filled in here.
-func (s *Stack) Output(w *wire.World, p *packet.Packet) {
+func (s *Stack) Output(sim *wire.Simulation, p *packet.Packet) {
 	if r := s.refused(p.Headers().Proto); r != nil {
-		s.drop(w, p, trace.ProtocolNotSupported, r.Text, r.Fact)
+		s.drop(sim, p, trace.ProtocolNotSupported, r.Text, r.Fact)
 		return
 	}
-	if s.NAT != nil && !s.NAT.output(s, w, p) {
+	if s.NAT != nil && !s.NAT.output(s, sim, p) {
 		return
 	}
 	h := p.Headers()
 	if s.Owns(h.Dst) {
 		if r, ok := s.Lookup(h.Dst); !ok || !r.Own || !r.To.IsSingleIP() {
-			s.inside(w, p)
+			s.inside(sim, p)
 			return
 		}
 	}
-	s.route(w, p, "sent")
+	s.route(sim, p, "sent")
 }
 
 // inside handles a packet to the stack's own address.
-func (s *Stack) inside(w *wire.World, p *packet.Packet) {
+func (s *Stack) inside(sim *wire.Simulation, p *packet.Packet) {
 	f := factOwn
 	if !s.Windows {
 		f = factOwnLinux
 	}
 	h := p.Headers()
-	s.step(w, p, trace.Step{Action: trace.ActNote, Event: trace.Note(fmt.Sprintf("%s is its own address: handled inside the stack", h.Dst))}, f)
-	w.Queue(func() { s.local(w, p, true) })
+	s.step(sim, p, trace.Step{Action: trace.ActNote, Event: trace.Note(fmt.Sprintf("%s is its own address: handled inside the stack", h.Dst))}, f)
+	sim.Queue(func() { s.local(sim, p, true) })
 }
 
 // route sends a packet on by the route table.
-func (s *Stack) route(w *wire.World, p *packet.Packet, verb string) {
+func (s *Stack) route(sim *wire.Simulation, p *packet.Packet, verb string) {
 	hop, reason := s.NextHop(p.Headers().Dst)
 	if reason != "" {
-		s.drop(w, p, reason, hop.String(), factRoute)
+		s.drop(sim, p, reason, hop.String(), factRoute)
 		return
 	}
-	if s.NAT != nil && !s.NAT.postrouting(s, w, p, hop.Link) {
+	if s.NAT != nil && !s.NAT.postrouting(s, sim, p, hop.Link) {
 		return
 	}
 	before := *p.Headers()
 	p.SetEthSrc(hop.Link.MAC)
 	p.SetEthDst(hop.MAC)
-	if w.Rec.On() {
+	if sim.Rec.On() {
 		st := trace.Step{Action: trace.ActForward, Event: trace.Note(fmt.Sprintf("%s by %s, out of %s", verb, hop, hop.Link.Name)), From: hop.Route.Origin, Changes: macChanges(&before, p.Headers())}
 		f := hop.Route.Fact
 		if f == nil {
 			f = factRoute
 		}
-		s.step(w, p, st, f)
+		s.step(sim, p, st, f)
 	}
-	hop.Link.Send(w, p)
+	hop.Link.Send(sim, p)
 }
 
 // Input takes a frame that arrived on a link.
-func (s *Stack) Input(w *wire.World, l *Link, p *packet.Packet) {
+func (s *Stack) Input(sim *wire.Simulation, l *Link, p *packet.Packet) {
 	h := p.Headers()
 	if h.EtherType == packet.EtherARP {
-		if w.Sink != nil && l.Owns(h.ARPTarget) {
-			w.Sink(s.Place, s.Object, p)
+		if sim.Sink != nil && l.Owns(h.ARPTarget) {
+			sim.Sink(s.Place, s.Object, p)
 			return
 		}
-		s.answerARP(w, l, p)
+		s.answerARP(sim, l, p)
 		return
 	}
 	if h.IPVersion == 0 || l.Down || h.EthDst != l.MAC && !h.EthDst.IsMulticast() {
 		return
 	}
-	if s.NAT != nil && !s.NAT.prerouting(s, w, p, l) {
+	if s.NAT != nil && !s.NAT.prerouting(s, sim, p, l) {
 		return
 	}
 	h = p.Headers()
 	if back, ok := s.Lookup(h.Src); s.StrictReversePath && !s.Owns(h.Src) && (!ok || back.Link != l) {
-		s.drop(w, p, trace.SpoofedSource, fmt.Sprintf("%s came in on %s, but the way back to it is another one: the strict reverse path filter drops it", h.Src, l.Name), factReversePath)
+		s.drop(sim, p, trace.SpoofedSource, fmt.Sprintf("%s came in on %s, but the way back to it is another one: the strict reverse path filter drops it", h.Src, l.Name), factReversePath)
 		return
 	}
 	if s.Owns(h.Dst) || h.Dst.IsMulticast() {
-		s.local(w, p, false)
+		s.local(sim, p, false)
 		return
 	}
 	if !s.Forwarding {
 		reason := trace.NotForwarding
-		s.drop(w, p, reason, fmt.Sprintf("%s is not its address and forwarding is off", h.Dst), factForward)
+		s.drop(sim, p, reason, fmt.Sprintf("%s is not its address and forwarding is off", h.Dst), factForward)
 		return
 	}
 	if left := p.DecTTL(); left == 0 {
-		s.drop(w, p, trace.TTLExceeded, "hop limit used up", factForward)
+		s.drop(sim, p, trace.TTLExceeded, "hop limit used up", factForward)
 		return
 	}
-	s.route(w, p, "forwarded")
+	s.route(sim, p, "forwarded")
 }
 
-func (s *Stack) answerARP(w *wire.World, l *Link, p *packet.Packet) {
+func (s *Stack) answerARP(sim *wire.Simulation, l *Link, p *packet.Packet) {
 	h := p.Headers()
 	if h.ARPOp != 1 || !l.Owns(h.ARPTarget) {
 		return
 	}
-	l.Send(w, packet.BuildARP(2, l.MAC, h.ARPSenderMAC, h.ARPTarget, h.ARPSender))
+	l.Send(sim, packet.BuildARP(2, l.MAC, h.ARPSenderMAC, h.ARPTarget, h.ARPSender))
 }
 
 func (s *Stack) refused(proto packet.Proto) *Refusal {
@@ -317,22 +317,22 @@ func (s *Stack) refused(proto packet.Proto) *Refusal {
 }
 
 // step records one step of this stack.
-func (s *Stack) step(w *wire.World, p *packet.Packet, st trace.Step, f *evidence.Fact) {
+func (s *Stack) step(sim *wire.Simulation, p *packet.Packet, st trace.Step, f *evidence.Fact) {
 	if st.Reason != "" {
-		w.Lose(s.Place, s.Object, st.Reason)
+		sim.RecordLoss(s.Place, s.Object, st.Reason)
 	}
-	if !w.Rec.On() {
+	if !sim.Rec.On() {
 		return
 	}
 	st.Place, st.Object = s.Place, s.Object
 	if p != nil && st.Packet == "" {
-		st.Packet = w.Rec.Describe(p)
+		st.Packet = sim.Rec.Describe(p)
 	}
-	w.Rec.Add(st.Cite(f))
+	sim.Rec.Add(st.Cite(f))
 }
 
-func (s *Stack) drop(w *wire.World, p *packet.Packet, reason trace.Reason, text string, f *evidence.Fact) {
-	s.step(w, p, trace.Step{Action: trace.ActDrop, Reason: reason, Event: trace.Note(text)}, f)
+func (s *Stack) drop(sim *wire.Simulation, p *packet.Packet, reason trace.Reason, text string, f *evidence.Fact) {
+	s.step(sim, p, trace.Step{Action: trace.ActDrop, Reason: reason, Event: trace.Note(text)}, f)
 }
 
 func macChanges(a, b *packet.Headers) []trace.Change {

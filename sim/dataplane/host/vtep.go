@@ -60,21 +60,21 @@ func (v *VTEP) peer(ip netip.Addr) *Peer {
 	return nil
 }
 
-func (v *VTEP) send(w *wire.World, p *packet.Packet) {
+func (v *VTEP) send(sim *wire.Simulation, p *packet.Packet) {
 	s := v.stack
 	peer := v.peer(p.Headers().Dst)
 	if peer == nil {
-		s.drop(w, p, trace.NoTunnelEndpoint, "no peer of "+v.Link.Name+" has "+p.Headers().Dst.String(), factVTEP)
+		s.drop(sim, p, trace.NoTunnelEndpoint, "no peer of "+v.Link.Name+" has "+p.Headers().Dst.String(), factVTEP)
 		return
 	}
 	err := p.Encap(packet.Outer{Kind: v.Kind, Src: v.Local, Dst: peer.Addr, SrcPort: packet.VXLANSrcPort(p.Tuple()), DstPort: v.Port, VNI: v.VNI, TTL: 64})
 	if err != nil {
-		s.drop(w, p, trace.BadPacket, err.Error(), factVTEP)
+		s.drop(sim, p, trace.BadPacket, err.Error(), factVTEP)
 		return
 	}
-	s.step(w, p, trace.Step{Action: trace.ActEncap, Event: trace.Note(fmt.Sprintf("%s to %s, VNI %d, UDP %d by %s", v.Kind, peer.Addr, v.VNI, v.Port, v.Link.Name)),
+	s.step(sim, p, trace.Step{Action: trace.ActEncap, Event: trace.Note(fmt.Sprintf("%s to %s, VNI %d, UDP %d by %s", v.Kind, peer.Addr, v.VNI, v.Port, v.Link.Name)),
 		Changes: []trace.Change{{Field: "outer", After: fmt.Sprintf("%s %s -> %s VNI %d", v.Kind, v.Local, peer.Addr, v.VNI)}}}, factVTEP)
-	s.route(w, p, "sent")
+	s.route(sim, p, "sent")
 }
 
 // tunnelPorts are the UDP ports that tunnels use by default; a packet to one
@@ -83,7 +83,7 @@ var tunnelPorts = map[uint16]packet.Tunnel{4789: packet.VXLAN, 8472: packet.VXLA
 
 // tunnelled hands a tunnel packet to the device that it is for, and reports
 // whether it was one.
-func (s *Stack) tunnelled(w *wire.World, p *packet.Packet) bool {
+func (s *Stack) tunnelled(sim *wire.Simulation, p *packet.Packet) bool {
 	h := p.Headers()
 	for _, v := range s.VTEPs {
 		if v.Port != h.DstPort {
@@ -94,18 +94,18 @@ func (s *Stack) tunnelled(w *wire.World, p *packet.Packet) bool {
 			continue
 		}
 		if vni != v.VNI {
-			s.drop(w, p, trace.UnknownVNI, fmt.Sprintf("VNI %d, but %s has %d", vni, v.Link.Name, v.VNI), factVTEP)
+			s.drop(sim, p, trace.UnknownVNI, fmt.Sprintf("VNI %d, but %s has %d", vni, v.Link.Name, v.VNI), factVTEP)
 			return true
 		}
 		outer, err := p.Decap(v.Kind)
 		if err != nil {
-			s.drop(w, p, trace.BadPacket, err.Error(), factVTEP)
+			s.drop(sim, p, trace.BadPacket, err.Error(), factVTEP)
 			return true
 		}
 		p.SetEthDst(v.Link.MAC)
-		s.step(w, p, trace.Step{Action: trace.ActDecap, Event: trace.Note(fmt.Sprintf("%s from %s, VNI %d, by %s", v.Kind, outer.Src, vni, v.Link.Name)),
+		s.step(sim, p, trace.Step{Action: trace.ActDecap, Event: trace.Note(fmt.Sprintf("%s from %s, VNI %d, by %s", v.Kind, outer.Src, vni, v.Link.Name)),
 			Changes: []trace.Change{{Field: "outer", Before: fmt.Sprintf("%s %s -> %s VNI %d", v.Kind, outer.Src, outer.Dst, outer.VNI)}}}, factVTEP)
-		w.Queue(func() { s.Input(w, v.Link, p) })
+		sim.Queue(func() { s.Input(sim, v.Link, p) })
 		return true
 	}
 	if kind, ok := tunnelPorts[h.DstPort]; ok {
@@ -114,7 +114,7 @@ func (s *Stack) tunnelled(w *wire.World, p *packet.Packet) bool {
 			if slices.Contains(s.TunnelPorts, h.DstPort) {
 				reason, text = trace.NotDecapsulated, "the virtual switch did not open it"
 			}
-			s.drop(w, p, reason, fmt.Sprintf("a %s packet (VNI %d) to UDP port %d, and %s", kind, vni, h.DstPort, text), factVTEP)
+			s.drop(sim, p, reason, fmt.Sprintf("a %s packet (VNI %d) to UDP port %d, and %s", kind, vni, h.DstPort, text), factVTEP)
 			return true
 		}
 	}

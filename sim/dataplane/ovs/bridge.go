@@ -16,45 +16,45 @@ const bridgeZone = "zone 64000"
 // localnet port, over the patch port to the bridge with the adapter.
 func (x *Node) toPhysical(f *flight) {
 	x.ct.commit(bridgeZone, "", f.p.Tuple(), f.p.Tuple())
-	x.bridgeStep(f.w, f.p, "table=0", "priority=100, in_port=patch, ip", "ct(commit, zone=64000), to the adapter")
-	x.nic.Segment.Send(f.w, x.nic, f.p)
+	x.bridgeStep(f.sim, f.p, "table=0", "priority=100, in_port=patch, ip", "ct(commit, zone=64000), to the adapter")
+	x.nic.Segment.Send(f.sim, x.nic, f.p)
 }
 
 // fromPhysical decides between OVN and the host's stack for a frame from the
 // wire.
-func (x *Node) fromPhysical(w *wire.World, p *packet.Packet) {
+func (x *Node) fromPhysical(sim *wire.Simulation, p *packet.Packet) {
 	h := p.Headers()
 	if x.gr != nil && h.IPVersion == 4 && h.EthDst == x.nic.MAC {
 		for _, np := range x.net.nodePorts {
 			if h.Proto == np.vip.proto && h.DstPort == np.port {
-				x.bridgeStep(w, p, "table=0", fmt.Sprintf("priority=100, in_port=%s, %s, tp_dst=%d", x.nic.Name, protoName(h.Proto), np.port), "node port: to OVN")
-				x.toOVN(w, p)
+				x.bridgeStep(sim, p, "table=0", fmt.Sprintf("priority=100, in_port=%s, %s, tp_dst=%d", x.nic.Name, protoName(h.Proto), np.port), "node port: to OVN")
+				x.toOVN(sim, p)
 				return
 			}
 		}
 		if x.ct.related(bridgeZone, p) {
-			x.bridgeStep(w, p, "table=1", "priority=100, ct_state=+trk+rel", "an ICMP error about a connection that OVN sent out: to OVN")
-			x.toOVN(w, p)
+			x.bridgeStep(sim, p, "table=1", "priority=100, ct_state=+trk+rel", "an ICMP error about a connection that OVN sent out: to OVN")
+			x.toOVN(sim, p)
 			return
 		}
 		if x.ct.lookup(bridgeZone, p.Tuple()) != nil {
-			x.bridgeStep(w, p, "table=1", "priority=100, ct_state=+trk+est", "a connection that OVN sent out: to OVN")
-			x.toOVN(w, p)
+			x.bridgeStep(sim, p, "table=1", "priority=100, ct_state=+trk+est", "a connection that OVN sent out: to OVN")
+			x.toOVN(sim, p)
 			return
 		}
-		x.bridgeStep(w, p, "table=1", "priority=0", "output:LOCAL, to the host's stack")
+		x.bridgeStep(sim, p, "table=1", "priority=0", "output:LOCAL, to the host's stack")
 	}
-	x.Stack.Input(w, x.uplink, p)
+	x.Stack.Input(sim, x.uplink, p)
 }
 
 // toOVN takes a packet through the patch port into the external switch.
-func (x *Node) toOVN(w *wire.World, p *packet.Packet) {
-	f := &flight{x: x, w: w, p: p}
+func (x *Node) toOVN(sim *wire.Simulation, p *packet.Packet) {
+	f := &flight{x: x, sim: sim, p: p}
 	f.enter(x.localnet)
 }
 
-func (x *Node) bridgeStep(w *wire.World, p *packet.Packet, table, rule, text string) {
-	if w.Rec.On() {
-		w.Rec.Add(trace.Step{Place: x.Name, Object: "bridge " + x.bridge, Layer: table, Group: x.bridge, Rule: rule, Action: trace.ActForward, Event: trace.Note(text), Packet: p.String()}.Cite(factBridge))
+func (x *Node) bridgeStep(sim *wire.Simulation, p *packet.Packet, table, rule, text string) {
+	if sim.Rec.On() {
+		sim.Rec.Add(trace.Step{Place: x.Name, Object: "bridge " + x.bridge, Layer: table, Group: x.bridge, Rule: rule, Action: trace.ActForward, Event: trace.Note(text), Packet: p.String()}.Cite(factBridge))
 	}
 }

@@ -12,7 +12,7 @@ import (
 // flight is a packet on its way through the logical network on one chassis.
 type flight struct {
 	x       *Node
-	w       *wire.World
+	sim     *wire.Simulation
 	p       *packet.Packet
 	dp      *datapath
 	in, out *port
@@ -56,9 +56,9 @@ func (f *flight) egress() {
 
 func (f *flight) add(st trace.Step, fact *evidence.Fact) {
 	if st.Reason != "" {
-		f.w.Lose(f.x.Name, "br-int", st.Reason)
+		f.sim.RecordLoss(f.x.Name, "br-int", st.Reason)
 	}
-	if !f.w.Rec.On() {
+	if !f.sim.Rec.On() {
 		return
 	}
 	st.Place, st.Object = f.x.Name, "br-int"
@@ -66,7 +66,7 @@ func (f *flight) add(st trace.Step, fact *evidence.Fact) {
 		st.Group = f.dp.name
 	}
 	st.Packet = f.p.String()
-	f.w.Rec.Add(st.Cite(fact))
+	f.sim.Rec.Add(st.Cite(fact))
 }
 
 func (f *flight) step(table, rule string, a trace.Action, text string, fact *evidence.Fact, cs []trace.Change) {
@@ -83,7 +83,7 @@ func (f *flight) drop(table, rule string, r trace.Reason, text string, fact *evi
 
 // hole ends the packet where the model does not know.
 func (f *flight) hole(table, text string, fact *evidence.Fact) {
-	f.w.Fell(fact.Says)
+	f.sim.RecordUnknown(fact.Says)
 	f.add(trace.Step{Layer: table, Action: trace.ActUnknown, Reason: trace.ModelHole, Event: trace.Note(text)}, fact)
 }
 

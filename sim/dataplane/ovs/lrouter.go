@@ -85,8 +85,8 @@ func (f *flight) routeFact(r route) *evidence.Fact {
 // answerEcho turns an echo request to the router into its reply.
 func (f *flight) answerEcho() {
 	h := f.p.Headers()
-	f.w.Rec.See(trace.Seen{Where: f.dp.name, Src: h.Src.String(), Dst: h.Dst.String()})
-	f.w.Rec.SetLeg(trace.Reply)
+	f.sim.Rec.See(trace.Seen{Where: f.dp.name, Src: h.Src.String(), Dst: h.Dst.String()})
+	f.sim.Rec.SetLeg(trace.Reply)
 	q := packet.Build(packet.Spec{EthSrc: h.EthDst, EthDst: h.EthSrc, Src: h.Dst, Dst: h.Src, Proto: packet.ICMP, TTL: 255,
 		ICMPType: 0, ICMPID: h.ICMPID, ICMPSeq: h.ICMPSeq, Payload: append([]byte(nil), f.p.Payload()...)})
 	match := fmt.Sprintf("ip4.dst == %s && icmp4.type == 8", h.Dst)

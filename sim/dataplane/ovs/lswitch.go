@@ -74,7 +74,7 @@ func (f *flight) switchLB() {
 		return
 	}
 	h := f.p.Headers()
-	if f.w.Rec.On() && f.x.net.o.ServiceCIDR.Contains(h.Dst) {
+	if f.sim.Rec.On() && f.x.net.o.ServiceCIDR.Contains(h.Dst) {
 		st := trace.Step{Layer: "ls_in_lb", Action: trace.ActNoMatch, Event: trace.Note(fmt.Sprintf("no load balancer for %s %s: the packet keeps the virtual address", h.Proto, h.Dst))}
 		for i := range f.x.net.services {
 			if v := &f.x.net.services[i]; v.addr.Addr() == h.Dst {
@@ -130,15 +130,13 @@ func (f *flight) deliver() {
 			return
 		}
 	}
-	if f.w.Rec.On() {
+	if f.sim.Rec.On() {
 		f.add(trace.Step{Layer: "ls_out_port_sec_l2", Rule: "outport == " + quote(f.out.name), Action: trace.ActForward,
 			Event: trace.Note("output to " + f.out.name), Frame: append([]byte(nil), f.p.Bytes()...)}, factPortSec)
 	}
-	w, p, d := f.w, f.p, f.out.deliver
-	if w.TapPort != nil {
-		w.TapPort(f.x.Name, "logical port "+f.out.name, false, p)
-	}
-	w.Queue(func() { d(w, p) })
+	sim, p, d := f.sim, f.p, f.out.deliver
+	sim.Taps.SeePort(f.x.Name, f.out.label, false, p)
+	sim.Queue(func() { d(sim, p) })
 }
 
 // icmpEcho reports whether a packet is an IPv4 echo request.

@@ -44,7 +44,7 @@ func newNode(n *Network, info *kube.Node, windows bool, nicName string, seg *wir
 	x.nic = &wire.NIC{Name: info.Name + " " + nicName, MAC: info.MAC, Owner: x}
 	seg.Attach(x.nic)
 	x.uplink = &host.Link{Name: x.bridge, MAC: info.MAC, Addrs: []netip.Prefix{netip.PrefixFrom(info.Address, info.Subnet.Bits())}}
-	x.uplink.Send = func(w *wire.World, p *packet.Packet) { x.nic.Segment.Send(w, x.nic, p) }
+	x.uplink.Send = func(sim *wire.Simulation, p *packet.Packet) { x.nic.Segment.Send(sim, x.nic, p) }
 	x.uplink.Resolve = func(ip netip.Addr) (packet.MAC, bool) { return x.nic.Segment.Resolve(x.nic, ip) }
 	x.Stack.AddLink(x.uplink)
 	if info.Gateway.IsValid() {
@@ -71,13 +71,11 @@ func (x *Node) addHost() {
 // plug joins a stack's link and a port of the node's switch.
 func (x *Node) plug(p *port, l *host.Link, s *host.Stack) {
 	p.chassis = x
-	p.deliver = func(w *wire.World, q *packet.Packet) { s.Input(w, l, q) }
+	p.deliver = func(sim *wire.Simulation, q *packet.Packet) { s.Input(sim, l, q) }
 	x.sw.addPort(p)
-	l.Send = func(w *wire.World, q *packet.Packet) {
-		if w.TapPort != nil {
-			w.TapPort(x.Name, "logical port "+p.name, true, q)
-		}
-		f := &flight{x: x, w: w, p: q, dp: x.sw}
+	l.Send = func(sim *wire.Simulation, q *packet.Packet) {
+		sim.Taps.SeePort(x.Name, p.label, true, q)
+		f := &flight{x: x, sim: sim, p: q, dp: x.sw}
 		if p.kind == management && x.net.o.ServiceCIDR.Contains(q.Headers().Dst) && x.net.param(ParamServiceRoute) == "unknown" {
 			f.hole("", "whether this node's own packets to a Service address reach OVN is not known", factServiceRoute)
 			return
@@ -144,11 +142,11 @@ func lastOf(p netip.Prefix) netip.Addr {
 }
 
 // Receive takes a frame from the wire.
-func (x *Node) Receive(w *wire.World, _ *wire.NIC, p *packet.Packet) {
-	if p.Headers().EthDst == x.nic.MAC && x.fromTunnel(w, p) {
+func (x *Node) Receive(sim *wire.Simulation, _ *wire.NIC, p *packet.Packet) {
+	if p.Headers().EthDst == x.nic.MAC && x.fromTunnel(sim, p) {
 		return
 	}
-	x.fromPhysical(w, p)
+	x.fromPhysical(sim, p)
 }
 
 // ARP answers for the node's address, and for external addresses of Services

@@ -106,8 +106,8 @@ func (r *rig) run(s *host.Stack, proto packet.Proto, to netip.AddrPort, forced .
 func (r *rig) again(s *host.Stack, proto packet.Proto, to netip.AddrPort, forced ...int) result {
 	r.t.Helper()
 	var res result
-	w := &wire.World{Rec: &trace.Recorder{}, Forced: forced}
-	w.Tap = func(seg *wire.Segment, _ *wire.NIC, p *packet.Packet) {
+	sim := &wire.Simulation{Rec: &trace.Recorder{}, Choices: wire.Choices{Forced: forced, Explore: true}}
+	sim.Taps.Segment = func(seg *wire.Segment, _ *wire.NIC, p *packet.Packet) {
 		if err := p.VerifyChecksums(); err != nil {
 			r.t.Errorf("%s: %v in %s", seg.Name, err, p)
 		}
@@ -116,12 +116,12 @@ func (r *rig) again(s *host.Stack, proto packet.Proto, to netip.AddrPort, forced
 		}
 	}
 	k := s.Open(proto, netip.Addr{}, 0, to)
-	k.Send(w, []byte("hello"), 64)
-	if err := w.Run(); err != nil {
+	k.Send(sim, []byte("hello"), 64)
+	if err := sim.Run(); err != nil {
 		r.t.Fatal(err)
 	}
-	res.verdict, res.reason, res.steps, res.made, res.hole = k.Outcome.Verdict, k.Outcome.Reason, w.Rec.Steps(), w.Made, w.Hole
-	if seen := w.Rec.Seen(); seen != nil {
+	res.verdict, res.reason, res.steps, res.made, res.hole = k.Outcome.Verdict, k.Outcome.Reason, sim.Rec.Steps(), sim.Made, sim.Unknown
+	if seen := sim.Rec.Seen(); seen != nil {
 		res.seen = seen.Src
 	}
 	for _, st := range res.steps {
@@ -257,19 +257,19 @@ func TestTunnelReceive(t *testing.T) {
 		if err := p.Encap(packet.Outer{Kind: packet.Geneve, EthDst: win2.nic.MAC, Src: ip(c.src), Dst: win2.address, VNI: c.vni, Options: c.options}); err != nil {
 			t.Fatal(err)
 		}
-		w := &wire.World{Rec: &trace.Recorder{}}
-		win2.Receive(w, win2.nic, p)
-		if err := w.Run(); err != nil {
+		sim := &wire.Simulation{Rec: &trace.Recorder{}}
+		win2.Receive(sim, win2.nic, p)
+		if err := sim.Run(); err != nil {
 			t.Fatal(err)
 		}
 		var got trace.Reason
-		for _, st := range w.Rec.Steps() {
+		for _, st := range sim.Rec.Steps() {
 			if st.Leg == trace.Request && st.Reason != "" {
 				got = st.Reason
 			}
 		}
-		if got != c.want || (w.Rec.Seen() != nil) != (c.want == "") {
-			t.Errorf("%s: reason %q, want %q; delivered: %v", c.name, got, c.want, w.Rec.Seen() != nil)
+		if got != c.want || (sim.Rec.Seen() != nil) != (c.want == "") {
+			t.Errorf("%s: reason %q, want %q; delivered: %v", c.name, got, c.want, sim.Rec.Seen() != nil)
 		}
 	}
 }
@@ -476,13 +476,13 @@ func TestACL(t *testing.T) {
 
 func TestSpoofedSource(t *testing.T) {
 	r := newRig(t, Options{})
-	w := &wire.World{Rec: &trace.Recorder{}}
+	sim := &wire.Simulation{Rec: &trace.Recorder{}}
 	l := r.pod["client"].Stack.Links[0]
-	l.Send(w, packet.Build(packet.Spec{EthSrc: l.MAC, EthDst: macOf(ip("10.244.2.1")), Src: ip("10.244.2.9"), Dst: ip("10.244.3.3"), Proto: packet.UDP}))
-	if err := w.Run(); err != nil {
+	l.Send(sim, packet.Build(packet.Spec{EthSrc: l.MAC, EthDst: macOf(ip("10.244.2.1")), Src: ip("10.244.2.9"), Dst: ip("10.244.3.3"), Proto: packet.UDP}))
+	if err := sim.Run(); err != nil {
 		t.Fatal(err)
 	}
-	st := w.Rec.Steps()
+	st := sim.Rec.Steps()
 	if len(st) != 1 || st[0].Reason != trace.SpoofedSource {
 		t.Errorf("steps %v", st)
 	}

@@ -105,7 +105,7 @@ func (f *flight) balance(table, zone string, vips []vip) bool {
 		first := f.p.Tuple()
 		pick := 0
 		if len(v.backends) > 1 {
-			pick = f.w.Choose("load balancer "+v.service+" "+v.addr.String(), len(v.backends), int(first.SrcPort)%len(v.backends),
+			pick = f.sim.Choose("load balancer "+v.service+" "+v.addr.String(), len(v.backends), int(first.SrcPort)%len(v.backends),
 				func(i int) string { return v.backends[i].String() })
 		}
 		b := v.backends[pick]

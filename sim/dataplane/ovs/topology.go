@@ -45,7 +45,9 @@ type port struct {
 	peer *port
 	// chassis is where the port is; nil is everywhere.
 	chassis *Node
-	deliver func(w *wire.World, p *packet.Packet)
+	// label is how taps name the port.
+	label   string
+	deliver func(sim *wire.Simulation, p *packet.Packet)
 }
 
 // route is a static or connected route of a logical router.
@@ -125,7 +127,7 @@ func (n *Network) addDatapath(name string, router bool) *datapath {
 
 // addPort adds a port with the next key of its datapath.
 func (d *datapath) addPort(p *port) *port {
-	p.dp, p.key = d, uint16(len(d.ports)+1)
+	p.dp, p.key, p.label = d, uint16(len(d.ports)+1), "logical port "+p.name
 	d.ports = append(d.ports, p)
 	return p
 }

@@ -65,17 +65,17 @@ func (f *flight) tunnel() {
 	f.add(trace.Step{Rule: "outport == " + quote(f.out.name), Action: trace.ActEncap,
 		Event:   trace.Note(fmt.Sprintf("Geneve to chassis %s: VNI %d is %s, metadata %s to %s", to.Name, f.dp.key, f.dp.name, f.in.name, f.out.name)),
 		Changes: []trace.Change{{Field: "outer", After: fmt.Sprintf("Geneve %s -> %s VNI %d", x.address, to.address, f.dp.key)}}}, factGeneve)
-	x.nic.Segment.Send(f.w, x.nic, f.p)
+	x.nic.Segment.Send(f.sim, x.nic, f.p)
 }
 
 // fromTunnel takes a Geneve packet that came to the chassis, and reports
 // whether it was one.
-func (x *Node) fromTunnel(w *wire.World, p *packet.Packet) bool {
+func (x *Node) fromTunnel(sim *wire.Simulation, p *packet.Packet) bool {
 	h := p.Headers()
 	if h.Proto != packet.UDP || h.DstPort != packet.GenevePort || h.Dst != x.address || x.net.o.Encap == "stt" {
 		return false
 	}
-	f := &flight{x: x, w: w, p: p}
+	f := &flight{x: x, sim: sim, p: p}
 	src := h.Src
 	if x.net.chassis(src) == nil {
 		f.drop("", "", trace.NoTunnelEndpoint, fmt.Sprintf("a Geneve packet from %s, which is no chassis of the network", src), factTunnelIn)

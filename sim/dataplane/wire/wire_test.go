@@ -2,8 +2,10 @@ package wire
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -15,7 +17,7 @@ type box struct {
 	got  int
 }
 
-func (b *box) Receive(*World, *NIC, *packet.Packet) { b.got++ }
+func (b *box) Receive(*Simulation, *NIC, *packet.Packet) { b.got++ }
 
 func (b *box) ARP(n *NIC, ip netip.Addr) (packet.MAC, bool) { return n.MAC, ip == b.addr }
 
@@ -53,17 +55,17 @@ func TestAFrameReachesItsOwner(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s, nics, boxes := segment()
 			nics[2].Promiscuous = func(m packet.MAC) bool { return m[1] == 7 }
-			w := &World{Rec: &trace.Recorder{}}
+			sim := &Simulation{Rec: &trace.Recorder{}}
 			tapped := 0
-			w.Tap = func(*Segment, *NIC, *packet.Packet) { tapped++ }
-			s.Send(w, nics[0], frame(nics[0].MAC, c.to))
-			if err := w.Run(); err != nil {
+			sim.Taps.Segment = func(*Segment, *NIC, *packet.Packet) { tapped++ }
+			s.Send(sim, nics[0], frame(nics[0].MAC, c.to))
+			if err := sim.Run(); err != nil {
 				t.Fatal(err)
 			}
 			if got := [3]int{boxes[0].got, boxes[1].got, boxes[2].got}; got != c.want {
 				t.Errorf("received %v, want %v", got, c.want)
 			}
-			if last := w.Rec.Steps()[len(w.Rec.Steps())-1]; last.Reason != c.reason || tapped != 1 {
+			if last := sim.Rec.Steps()[len(sim.Rec.Steps())-1]; last.Reason != c.reason || tapped != 1 {
 				t.Errorf("the last step is %+v, %d frames tapped", last, tapped)
 			}
 		})
@@ -88,49 +90,79 @@ func TestWhoHasAnAddress(t *testing.T) {
 
 func TestAPolicyMayTakeAFrame(t *testing.T) {
 	s, nics, boxes := segment()
-	s.Policy = func(_ *World, from *NIC, _ *packet.Packet) bool { return from == nics[0] }
-	w := &World{}
-	s.Send(w, nics[0], frame(nics[0].MAC, nics[1].MAC))
-	s.Send(w, nics[2], frame(nics[2].MAC, nics[1].MAC))
-	if err := w.Run(); err != nil || boxes[1].got != 1 {
+	s.Policy = func(_ *Simulation, from *NIC, _ *packet.Packet) bool { return from == nics[0] }
+	sim := &Simulation{}
+	s.Send(sim, nics[0], frame(nics[0].MAC, nics[1].MAC))
+	s.Send(sim, nics[2], frame(nics[2].MAC, nics[1].MAC))
+	if err := sim.Run(); err != nil || boxes[1].got != 1 {
 		t.Errorf("%d frames, want the second only (%v)", boxes[1].got, err)
 	}
 }
 
 func TestRunEnds(t *testing.T) {
-	w := &World{}
+	sim := &Simulation{}
 	var again func()
-	again = func() { w.Queue(again) }
-	w.Queue(again)
-	if err := w.Run(); err == nil || !strings.Contains(err.Error(), "events") {
+	again = func() { sim.Queue(again) }
+	sim.Queue(again)
+	if err := sim.Run(); err == nil || !strings.Contains(err.Error(), "events") {
 		t.Errorf("an endless run: %v", err)
 	}
 	ran := false
-	w.Queue(func() { ran = true })
-	if err := w.Run(); err != nil || !ran {
+	sim.Queue(func() { ran = true })
+	if err := sim.Run(); err != nil || !ran {
 		t.Errorf("after an endless run the next one must be empty: %v, ran %v", err, ran)
 	}
 }
 
 func TestChoices(t *testing.T) {
 	label := func(i int) string { return string('a' + rune(i)) }
-	w := &World{Forced: []int{2}}
-	if got := w.Choose("x", 3, 1, label); got != 2 {
-		t.Errorf("forced: %d", got)
+	for _, c := range []struct {
+		name    string
+		choices Choices
+		want    []int // of three choices among 3, whose hash says 1
+	}{
+		{"by the hash", Choices{}, []int{1, 1, 1}},
+		{"the first, to explore the others later", Choices{Explore: true}, []int{0, 0, 0}},
+		{"forced, then by the hash", Choices{Forced: []int{2}}, []int{2, 1, 1}},
+		{"forced, then explored", Choices{Forced: []int{2, 1}, Explore: true}, []int{2, 1, 0}},
+		{"forced beyond the candidates", Choices{Forced: []int{5}}, []int{2, 1, 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sim := &Simulation{Choices: c.choices}
+			var got []int
+			for range 3 {
+				got = append(got, sim.Choose("rule", 3, 1, label))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("picked %v, want %v", got, c.want)
+			}
+			for i, m := range sim.Made {
+				if want := (trace.Choice{Where: "rule", Pick: c.want[i], Of: 3, Label: label(c.want[i])}); m != want {
+					t.Errorf("choice %d is noted as %+v, want %+v", i, m, want)
+				}
+			}
+		})
 	}
-	if got := w.Choose("y", 3, 1, label); got != 1 {
-		t.Errorf("without a recorder the default counts: %d", got)
+}
+
+func TestTheClockDoesNotRunBackwards(t *testing.T) {
+	sim := &Simulation{}
+	for _, to := range []time.Duration{time.Second, 5 * time.Second, 2 * time.Second} {
+		sim.AdvanceTo(to)
 	}
-	w.Rec = &trace.Recorder{}
-	if got := w.Choose("z", 3, 1, label); got != 0 {
-		t.Errorf("while recording the first is taken, the others follow: %d", got)
+	if sim.Now() != 5*time.Second {
+		t.Errorf("it is %s, want 5s", sim.Now())
 	}
-	if len(w.Made) != 3 || w.Made[0].Label != "c" || w.Made[2].Of != 3 {
-		t.Errorf("made: %+v", w.Made)
-	}
-	w.Fell("first")
-	w.Fell("second")
-	if w.Hole != "first" {
-		t.Errorf("the hole is %q", w.Hole)
+}
+
+func TestTheFirstUnknownAndTheLastLossAreNoted(t *testing.T) {
+	sim := &Simulation{}
+	sim.RecordUnknown("first")
+	sim.RecordUnknown("second")
+	sim.RecordLoss("win1", "host stack", trace.NoRoute)
+	sim.RecordLoss("win2", "pod/default/web", trace.PortClosed)
+	want := Losses{Unknown: "first", Lost: Loss{"win2", "pod/default/web", trace.PortClosed}}
+	if sim.Losses != want {
+		t.Errorf("noted %+v, want %+v", sim.Losses, want)
 	}
 }

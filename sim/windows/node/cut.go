@@ -37,7 +37,7 @@ func (n *Windows) noteChange(c hns.Change) {
 
 // Cut ends the connections whose ACLs were applied anew since the last call and
 // resets their peers.
-func (n *Windows) Cut(w *wire.World) {
+func (n *Windows) Cut(sim *wire.Simulation) {
 	n.Refresh()
 	cuts := n.cuts
 	n.cuts = nil
@@ -49,14 +49,14 @@ func (n *Windows) Cut(w *wire.World) {
 			}
 			port.Flush(hns.LayerACL)
 			for _, t := range c.connections {
-				n.reset(w, sw, port, pod, t)
+				n.reset(sim, sw, port, pod, t)
 			}
 		}
 	}
 }
 
 // reset sends the reset for a connection to its peer.
-func (n *Windows) reset(w *wire.World, sw *vswitch, port *vfp.Port, pod *Pod, t packet.Tuple) {
+func (n *Windows) reset(sim *wire.Simulation, sw *vswitch, port *vfp.Port, pod *Pod, t packet.Tuple) {
 	hop, reason := pod.Stack.NextHop(t.Dst)
 	if reason != "" {
 		return
@@ -64,12 +64,12 @@ func (n *Windows) reset(w *wire.World, sw *vswitch, port *vfp.Port, pod *Pod, t 
 	p := packet.Build(packet.Spec{Src: t.Src, Dst: t.Dst, Proto: t.Proto, SrcPort: t.SrcPort, DstPort: t.DstPort, TTL: 128, TCPFlags: packet.RST})
 	p.SetEthSrc(hop.Link.MAC)
 	p.SetEthDst(hop.MAC)
-	if w.Rec.On() {
-		w.Rec.Add(trace.Step{Place: n.Name, Object: port.Label, Layer: hns.LayerACL, Action: trace.ActNote,
+	if sim.Rec.On() {
+		sim.Rec.Add(trace.Step{Place: n.Name, Object: port.Label, Layer: hns.LayerACL, Action: trace.ActNote,
 			Event: trace.Note("ACL policies were applied: the flows of the layer are forgotten, the peer of " + t.String() + " gets a reset"), Packet: p.String()}.Cite(factACLCut))
 	}
-	if fate := sw.Inject(port, hns.LayerACL, p, w.Env(n.Name)); fate.To != nil {
-		w.Queue(func() { sw.deliver[fate.To](w, p) })
+	if fate := sw.Inject(port, hns.LayerACL, p, sw.environment(sim, n.Name)); fate.To != nil {
+		sim.Queue(func() { sw.deliver[fate.To](sim, p) })
 	}
 }
 
@@ -78,13 +78,13 @@ const quirkNoNetwork = "containers-have-no-network"
 
 // severed drops what a container sends or gets on a build whose containers have
 // no network, and reports whether it did.
-func (n *Windows) severed(w *wire.World, pod *Pod, p *packet.Packet) bool {
+func (n *Windows) severed(sim *wire.Simulation, pod *Pod, p *packet.Packet) bool {
 	if !n.HNS.Build().Quirk(quirkNoNetwork) {
 		return false
 	}
-	w.Lose(n.Name, pod.Stack.Object, trace.PortNotReady)
-	if w.Rec.On() {
-		w.Rec.Add(trace.Step{Place: n.Name, Object: pod.Stack.Object, Action: trace.ActDrop, Reason: trace.PortNotReady,
+	sim.RecordLoss(n.Name, pod.Stack.Object, trace.PortNotReady)
+	if sim.Rec.On() {
+		sim.Rec.Add(trace.Step{Place: n.Name, Object: pod.Stack.Object, Action: trace.ActDrop, Reason: trace.PortNotReady,
 			Event: trace.Note("containers of this build have no network: every call ends with General failure"), Packet: p.String()}.Cite(builds.QuirkFact(quirkNoNetwork)))
 	}
 	return true

@@ -34,7 +34,7 @@ func (n *Linux) AddAdapter(name string, mac packet.MAC, seg *wire.Segment, addrs
 	a := &adapter{nic: &wire.NIC{Name: n.Name + " " + name, MAC: mac, Owner: n}}
 	seg.Attach(a.nic)
 	a.link = &host.Link{Name: name, MAC: mac, Addrs: addrs}
-	a.link.Send = func(w *wire.World, p *packet.Packet) { a.nic.Segment.Send(w, a.nic, p) }
+	a.link.Send = func(sim *wire.Simulation, p *packet.Packet) { a.nic.Segment.Send(sim, a.nic, p) }
 	a.link.Resolve = func(ip netip.Addr) (packet.MAC, bool) { return a.nic.Segment.Resolve(a.nic, ip) }
 	n.nics = append(n.nics, a)
 	n.Stack.AddLink(a.link)
@@ -45,10 +45,10 @@ func (n *Linux) AddAdapter(name string, mac packet.MAC, seg *wire.Segment, addrs
 func (n *Linux) Routes() bool { return n.Router }
 
 // Receive takes a frame from the wire.
-func (n *Linux) Receive(w *wire.World, nic *wire.NIC, p *packet.Packet) {
+func (n *Linux) Receive(sim *wire.Simulation, nic *wire.NIC, p *packet.Packet) {
 	for _, a := range n.nics {
 		if a.nic == nic {
-			n.Stack.Input(w, a.link, p)
+			n.Stack.Input(sim, a.link, p)
 			return
 		}
 	}
@@ -77,11 +77,11 @@ func (n *Linux) ARP(nic *wire.NIC, ip netip.Addr) (packet.MAC, bool) {
 // address on it. Without an address pods are reached by host routes.
 func (n *Linux) AddBridge(name string, addr netip.Prefix) {
 	n.bridge = &wire.Segment{Name: "bridge " + name, Place: n.Name}
-	n.bridge.Policy = func(w *wire.World, _ *wire.NIC, p *packet.Packet) bool {
+	n.bridge.Policy = func(sim *wire.Simulation, _ *wire.NIC, p *packet.Packet) bool {
 		// br_netfilter: bridged packets of known connections are translated
 		// too, so replies between pods of one node keep the Service's address.
 		if n.Stack.NAT != nil && n.bridgeLink != nil && p.Headers().EthDst != n.bridgeLink.MAC {
-			n.Stack.NAT.Bridged(n.Stack, w, p)
+			n.Stack.NAT.Bridged(n.Stack, sim, p)
 		}
 		return false
 	}
@@ -98,8 +98,8 @@ func (n *Linux) AddBridge(name string, addr netip.Prefix) {
 // podDevice is the adapter of a Linux pod.
 type podDevice struct{ p *Pod }
 
-func (d podDevice) Receive(w *wire.World, _ *wire.NIC, p *packet.Packet) {
-	d.p.Stack.Input(w, d.p.Stack.Links[0], p)
+func (d podDevice) Receive(sim *wire.Simulation, _ *wire.NIC, p *packet.Packet) {
+	d.p.Stack.Input(sim, d.p.Stack.Links[0], p)
 }
 
 func (d podDevice) ARP(_ *wire.NIC, ip netip.Addr) (packet.MAC, bool) {
@@ -122,7 +122,7 @@ func (n *Linux) AttachPod(namespace, name string, addr netip.Prefix, gateway net
 	nic := &wire.NIC{Name: name, MAC: mac, Owner: podDevice{p}}
 	n.bridge.Attach(nic)
 	l := &host.Link{Name: "eth0", MAC: mac, Addrs: []netip.Prefix{addr}}
-	l.Send = func(w *wire.World, q *packet.Packet) { n.bridge.Send(w, nic, q) }
+	l.Send = func(sim *wire.Simulation, q *packet.Packet) { n.bridge.Send(sim, nic, q) }
 	l.Resolve = func(ip netip.Addr) (packet.MAC, bool) {
 		if inNodeSubnet {
 			// The node answers for everything (azure-vnet's transparent mode).

@@ -86,10 +86,10 @@ func TestWhoAnswersARPForAContainer(t *testing.T) {
 func (o *one) send() (host.Outcome, *trace.Recorder) {
 	o.t.Helper()
 	rec := &trace.Recorder{}
-	w := &wire.World{Rec: rec}
+	sim := &wire.Simulation{Rec: rec}
 	s := o.other.Stack.Open(packet.TCP, netip.Addr{}, 0, netip.MustParseAddrPort("10.244.1.4:80"))
-	s.Send(w, nil, 64)
-	if err := w.Run(); err != nil {
+	s.Send(sim, nil, 64)
+	if err := sim.Run(); err != nil {
 		o.t.Fatal(err)
 	}
 	return s.Outcome, rec
@@ -115,10 +115,10 @@ func TestSwitchesFollowHNS(t *testing.T) {
 		t.Error("the port is still there after its endpoint was deleted")
 	}
 	rec := &trace.Recorder{}
-	w := &wire.World{Rec: rec}
+	sim := &wire.Simulation{Rec: rec}
 	k := o.pod.Stack.Open(packet.TCP, netip.MustParseAddr("10.244.1.4"), 0, netip.MustParseAddrPort("10.244.1.5:80"))
-	o.pod.Stack.Links[0].Send(w, packet.Build(packet.Spec{Src: k.Tuple.Src, Dst: k.Tuple.Dst, Proto: packet.TCP, DstPort: 80}))
-	if err := w.Run(); err != nil {
+	o.pod.Stack.Links[0].Send(sim, packet.Build(packet.Spec{Src: k.Tuple.Src, Dst: k.Tuple.Dst, Proto: packet.TCP, DstPort: 80}))
+	if err := sim.Run(); err != nil {
 		t.Fatal(err)
 	}
 	if s := rec.Steps(); len(s) == 0 || s[len(s)-1].Reason != trace.PortNotReady {

@@ -68,7 +68,22 @@ type vswitch struct {
 	host     *vfp.Port
 	external *vfp.Port
 	ports    map[string]*vfp.Port // by endpoint id
-	deliver  map[*vfp.Port]func(w *wire.World, p *packet.Packet)
+	deliver  map[*vfp.Port]func(sim *wire.Simulation, p *packet.Packet)
+
+	// env is filled in for every packet and kept, so that a packet costs no
+	// allocation; envOf is the simulation that its Choose belongs to.
+	env   vfp.Env
+	envOf *wire.Simulation
+}
+
+// environment is what a packet's passage through the switch needs. It is valid
+// until the next call.
+func (sw *vswitch) environment(sim *wire.Simulation, place string) *vfp.Env {
+	if sw.envOf != sim {
+		sw.envOf, sw.env.Choose = sim, sim.Choose
+	}
+	sw.env.Now, sw.env.Rec, sw.env.Place = sim.Now(), sim.Rec, place
+	return &sw.env
 }
 
 // NewWindows returns a node with one adapter. The link carries its addresses.
@@ -91,7 +106,7 @@ func (n *Windows) AddAdapter(name string, mac packet.MAC, seg *wire.Segment, add
 	a.nic.Promiscuous = func(m packet.MAC) bool { return n.bridged(a, m) }
 	seg.Attach(a.nic)
 	a.link = &host.Link{Name: name, MAC: mac, Addrs: addrs}
-	a.link.Send = func(w *wire.World, p *packet.Packet) { n.sendHost(w, a, p) }
+	a.link.Send = func(sim *wire.Simulation, p *packet.Packet) { n.sendHost(sim, a, p) }
 	a.link.Resolve = func(ip netip.Addr) (packet.MAC, bool) { return n.resolve(a, nil, ip) }
 	n.nics = append(n.nics, a)
 	n.Stack.AddLink(a.link)
@@ -137,16 +152,16 @@ func (r router) NextHop(dst netip.Addr) (vfp.Hop, bool) {
 }
 
 // Receive takes a frame from the wire.
-func (n *Windows) Receive(w *wire.World, nic *wire.NIC, p *packet.Packet) {
+func (n *Windows) Receive(sim *wire.Simulation, nic *wire.NIC, p *packet.Packet) {
 	n.Refresh()
 	for _, a := range n.nics {
 		if a.nic != nic {
 			continue
 		}
 		if a.sw == nil {
-			n.Stack.Input(w, a.link, p)
+			n.Stack.Input(sim, a.link, p)
 		} else {
-			n.send(w, a.sw, a.sw.external, p)
+			n.send(sim, a.sw, a.sw.external, p)
 		}
 		return
 	}
@@ -244,42 +259,36 @@ func (n *Windows) resolve(a *adapter, from *hns.Network, ip netip.Addr) (packet.
 }
 
 // sendHost sends a frame of the host out of an adapter or into its switch.
-func (n *Windows) sendHost(w *wire.World, a *adapter, p *packet.Packet) {
+func (n *Windows) sendHost(sim *wire.Simulation, a *adapter, p *packet.Packet) {
 	n.Refresh()
 	if a.sw == nil {
-		a.nic.Segment.Send(w, a.nic, p)
+		a.nic.Segment.Send(sim, a.nic, p)
 		return
 	}
-	n.send(w, a.sw, a.sw.host, p)
+	n.send(sim, a.sw, a.sw.host, p)
 }
 
 // send takes a packet into a switch and delivers it at the other side.
-func (n *Windows) send(w *wire.World, sw *vswitch, from *vfp.Port, p *packet.Packet) {
-	if w.TapPort != nil {
-		w.TapPort(n.Name, from.Label, true, p)
-	}
+func (n *Windows) send(sim *wire.Simulation, sw *vswitch, from *vfp.Port, p *packet.Packet) {
+	sim.Taps.SeePort(n.Name, from.Label, true, p)
 	if p.Headers().EthDst.IsMulticast() {
 		for _, to := range sw.Flood(from) {
 			q := p.Clone()
-			if w.TapPort != nil {
-				w.TapPort(n.Name, to.Label, false, q)
-			}
-			w.Queue(func() { sw.deliver[to](w, q) })
+			sim.Taps.SeePort(n.Name, to.Label, false, q)
+			sim.Queue(func() { sw.deliver[to](sim, q) })
 		}
 		return
 	}
-	fate := sw.Send(from, p, w.Env(n.Name))
+	fate := sw.Send(from, p, sw.environment(sim, n.Name))
 	switch {
 	case fate.Hole != "":
-		w.Fell(fate.Hole)
+		sim.RecordUnknown(fate.Hole)
 	case fate.To == nil:
-		w.Lose(n.Name, from.Label, fate.Reason)
+		sim.RecordLoss(n.Name, from.Label, fate.Reason)
 	default:
 		to := fate.To
-		if w.TapPort != nil {
-			w.TapPort(n.Name, to.Label, false, p)
-		}
-		w.Queue(func() { sw.deliver[to](w, p) })
+		sim.Taps.SeePort(n.Name, to.Label, false, p)
+		sim.Queue(func() { sw.deliver[to](sim, p) })
 	}
 }
 
@@ -362,8 +371,8 @@ func (n *Windows) plug(a *adapter, networks []*hns.Network) {
 		sw.host = &vfp.Port{ID: "Host-" + short(a.nic.MAC), Friendly: "Container NIC " + short(a.nic.MAC), MAC: a.link.MAC, Host: true, Label: "host vNIC"}
 		sw.AddPort(sw.external)
 		sw.AddPort(sw.host)
-		sw.deliver[sw.external] = func(w *wire.World, p *packet.Packet) { a.nic.Segment.Send(w, a.nic, p) }
-		sw.deliver[sw.host] = func(w *wire.World, p *packet.Packet) { n.Stack.Input(w, a.link, p) }
+		sw.deliver[sw.external] = func(sim *wire.Simulation, p *packet.Packet) { a.nic.Segment.Send(sim, a.nic, p) }
+		sw.deliver[sw.host] = func(sim *wire.Simulation, p *packet.Packet) { n.Stack.Input(sim, a.link, p) }
 		a.link.Name = "vEthernet (" + a.link.Name + ")"
 		a.sw = sw
 		n.switches = append(n.switches, sw)
@@ -372,7 +381,7 @@ func (n *Windows) plug(a *adapter, networks []*hns.Network) {
 }
 
 func newSwitch(name, kind string) *vswitch {
-	return &vswitch{Switch: vfp.NewSwitch(name, kind), ports: map[string]*vfp.Port{}, deliver: map[*vfp.Port]func(*wire.World, *packet.Packet){}}
+	return &vswitch{Switch: vfp.NewSwitch(name, kind), ports: map[string]*vfp.Port{}, deliver: map[*vfp.Port]func(*wire.Simulation, *packet.Packet){}}
 }
 
 func short(m packet.MAC) string { return fmt.Sprintf("%02x%02x%02x", m[3], m[4], m[5]) }
@@ -416,10 +425,10 @@ func macOf(tag byte, ip netip.Addr) packet.MAC {
 func (n *Windows) plugHost(sw *vswitch, l *host.Link, key string) {
 	port := &vfp.Port{ID: "Host-" + short(l.MAC), Friendly: l.Name, MAC: l.MAC, Host: true, Label: l.Name}
 	sw.AddPort(port)
-	sw.deliver[port] = func(w *wire.World, p *packet.Packet) { n.Stack.Input(w, l, p) }
-	l.Send = func(w *wire.World, p *packet.Packet) {
+	sw.deliver[port] = func(sim *wire.Simulation, p *packet.Packet) { n.Stack.Input(sim, l, p) }
+	l.Send = func(sim *wire.Simulation, p *packet.Packet) {
 		n.Refresh()
-		n.send(w, sw, port, p)
+		n.send(sim, sw, port, p)
 	}
 	l.Resolve = func(ip netip.Addr) (packet.MAC, bool) {
 		if sw.adapter != nil {
@@ -497,7 +506,7 @@ func (n *Windows) AttachPod(namespace, name, endpointID string, gateway netip.Ad
 	}
 	p := &Pod{Namespace: namespace, Name: name, Endpoint: e.ID, Address: e.Address(false), Node: n.Name}
 	p.Stack = &host.Stack{Place: n.Name, Object: "pod/" + namespace + "/" + name, Windows: true}
-	l.Send = func(w *wire.World, q *packet.Packet) { n.sendPod(w, p, q) }
+	l.Send = func(sim *wire.Simulation, q *packet.Packet) { n.sendPod(sim, p, q) }
 	l.Resolve = func(ip netip.Addr) (packet.MAC, bool) {
 		nw := n.HNS.Network(e.HostComputeNetwork)
 		sw := n.switchOf(nw)
@@ -523,20 +532,20 @@ func (n *Windows) AttachPod(namespace, name, endpointID string, gateway netip.Ad
 
 func normal(id string) string { return strings.ToLower(strings.Trim(id, "{}")) }
 
-func (n *Windows) sendPod(w *wire.World, pod *Pod, p *packet.Packet) {
+func (n *Windows) sendPod(sim *wire.Simulation, pod *Pod, p *packet.Packet) {
 	n.Refresh()
-	if n.severed(w, pod, p) {
+	if n.severed(sim, pod, p) {
 		return
 	}
 	for _, sw := range n.switches {
 		if port := sw.ports[normal(pod.Endpoint)]; port != nil {
-			n.send(w, sw, port, p)
+			n.send(sim, sw, port, p)
 			return
 		}
 	}
-	w.Lose(n.Name, pod.Stack.Object, trace.PortNotReady)
-	if w.Rec.On() {
-		w.Rec.Add(trace.Step{Place: n.Name, Object: pod.Stack.Object, Action: trace.ActDrop, Reason: trace.PortNotReady,
+	sim.RecordLoss(n.Name, pod.Stack.Object, trace.PortNotReady)
+	if sim.Rec.On() {
+		sim.Rec.Add(trace.Step{Place: n.Name, Object: pod.Stack.Object, Action: trace.ActDrop, Reason: trace.PortNotReady,
 			Event: trace.Note("the pod has no switch port: its HNS endpoint is gone or not attached"), Packet: p.String()}.Cite(hns.FactPort))
 	}
 }
@@ -590,17 +599,17 @@ func (n *Windows) podPort(sw *vswitch, e *hns.Endpoint, id string) {
 		port = &vfp.Port{ID: strings.ToUpper(id), Friendly: e.ID, MAC: parseMAC(e.MacAddress), Label: "endpoint " + e.Name}
 		sw.ports[id] = port
 		sw.AddPort(port)
-		sw.deliver[port] = func(w *wire.World, p *packet.Packet) {
+		sw.deliver[port] = func(sim *wire.Simulation, p *packet.Packet) {
 			if pod := n.pods[id]; pod != nil {
-				if n.severed(w, pod, p) {
+				if n.severed(sim, pod, p) {
 					return
 				}
-				pod.Stack.Input(w, pod.Stack.Links[0], p)
+				pod.Stack.Input(sim, pod.Stack.Links[0], p)
 				return
 			}
-			w.Lose(n.Name, port.Label, trace.PortNotReady)
-			if w.Rec.On() {
-				w.Rec.Add(trace.Step{Place: n.Name, Object: port.Label, Action: trace.ActDrop, Reason: trace.PortNotReady,
+			sim.RecordLoss(n.Name, port.Label, trace.PortNotReady)
+			if sim.Rec.On() {
+				sim.Rec.Add(trace.Step{Place: n.Name, Object: port.Label, Action: trace.ActDrop, Reason: trace.PortNotReady,
 					Event: trace.Note("no compartment is behind the port"), Packet: p.String()}.Cite(hns.FactPort))
 			}
 		}

@@ -1,0 +1,37 @@
+package wire
+
+import "fmt"
+
+// maxEvents bounds one run: more means that packets travel in circles that no
+// hop limit ends.
+const maxEvents = 4096
+
+// EventQueue holds what is still to happen, in order. A device that passes a
+// packet on queues its arrival instead of calling the next device, so a packet
+// that travels in a circle ends as an error and not as a stack overflow. The
+// zero EventQueue is empty and ready to use.
+type EventQueue struct {
+	waiting []func()
+	next    int // of waiting
+}
+
+// Queue schedules an event after all that are waiting.
+func (q *EventQueue) Queue(f func()) { q.waiting = append(q.waiting, f) }
+
+// Run works the queue off, with the events that are queued meanwhile. It
+// returns an error when that does not end. The queue is empty afterwards.
+func (q *EventQueue) Run() error {
+	defer func() {
+		clear(q.waiting)
+		q.waiting, q.next = q.waiting[:0], 0
+	}()
+	for n := 0; q.next < len(q.waiting); n++ {
+		if n == maxEvents {
+			return fmt.Errorf("more than %d events for one packet", maxEvents)
+		}
+		f := q.waiting[q.next]
+		q.next++
+		f()
+	}
+	return nil
+}

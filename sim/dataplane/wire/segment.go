@@ -1,0 +1,121 @@
+package wire
+
+import (
+	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+// Device is a machine with network interfaces.
+type Device interface {
+	// Receive takes a frame that arrived at one of the device's interfaces.
+	Receive(sim *Simulation, nic *NIC, p *packet.Packet)
+	// ARP answers who has an address on the interface's segment.
+	ARP(nic *NIC, ip netip.Addr) (packet.MAC, bool)
+}
+
+// NIC is a network interface plugged into a segment.
+type NIC struct {
+	Name    string
+	MAC     packet.MAC
+	Owner   Device
+	Segment *Segment
+	// Promiscuous, when set, reports further MAC addresses whose frames the
+	// interface takes: those of machines on a virtual switch behind it.
+	Promiscuous func(packet.MAC) bool
+}
+
+// Segment is one layer-2 network. Its Policy, when set, sees every frame
+// before it is delivered and may drop it or take it over.
+type Segment struct {
+	Name string
+	// Place is where traces say the segment is; empty is "fabric".
+	Place string
+	// AnswersAll, when set, answers every ARP request with this address.
+	AnswersAll packet.MAC
+	NICs       []*NIC
+	Policy     func(sim *Simulation, from *NIC, p *packet.Packet) (handled bool)
+	// Forget, when set, makes Policy forget the flows that it has seen.
+	Forget func()
+}
+
+func (s *Segment) place() string {
+	if s.Place != "" {
+		return s.Place
+	}
+	return "fabric"
+}
+
+func (s *Segment) object() string {
+	if s.Place != "" {
+		return s.Name
+	}
+	return "segment " + s.Name
+}
+
+// Attach plugs an interface in.
+func (s *Segment) Attach(n *NIC) {
+	n.Segment = s
+	s.NICs = append(s.NICs, n)
+}
+
+var factWire = evidence.New("wire.ethernet", evidence.Stated,
+	"An Ethernet segment delivers a frame to the interface that has its destination MAC address.", "IEEE 802.3")
+
+// Send puts a frame on the segment.
+func (s *Segment) Send(sim *Simulation, from *NIC, p *packet.Packet) {
+	sim.Taps.seeSegment(s, from, p)
+	if sim.Rec.On() {
+		sim.Rec.Add(trace.Step{Place: s.place(), Object: s.object(), Action: trace.ActForward,
+			Event: trace.Note("on the wire"), Packet: sim.Rec.Describe(p), Frame: append([]byte(nil), p.Bytes()...)}.Cite(factWire))
+	}
+	if s.Policy != nil && s.Policy(sim, from, p) {
+		return
+	}
+	s.deliver(sim, from, p)
+}
+
+// deliver hands a frame to the first interface that takes its destination, and
+// a copy of a group frame to all interfaces but the sender's.
+func (s *Segment) deliver(sim *Simulation, from *NIC, p *packet.Packet) {
+	dst := p.Headers().EthDst
+	if dst.IsMulticast() {
+		for _, n := range s.NICs {
+			if n != from {
+				q := p.Clone()
+				sim.Queue(func() { n.Owner.Receive(sim, n, q) })
+			}
+		}
+		return
+	}
+	for _, n := range s.NICs {
+		if n != from && (n.MAC == dst || n.Promiscuous != nil && n.Promiscuous(dst)) {
+			sim.Queue(func() { n.Owner.Receive(sim, n, p) })
+			return
+		}
+	}
+	sim.RecordLoss(s.place(), s.Name, trace.NoNeighbour)
+	if sim.Rec.On() {
+		sim.Rec.Add(trace.Step{Place: s.place(), Object: s.object(), Action: trace.ActDrop, Reason: trace.NoNeighbour,
+			Event: trace.Note("nobody on the segment has the MAC address " + dst.String()), Packet: sim.Rec.Describe(p)}.Cite(factWire))
+	}
+}
+
+// Resolve asks all machines on the segment who has an address, as ARP or
+// neighbour discovery does.
+func (s *Segment) Resolve(from *NIC, ip netip.Addr) (packet.MAC, bool) {
+	if !s.AnswersAll.IsZero() {
+		return s.AnswersAll, true
+	}
+	for _, n := range s.NICs {
+		if n == from {
+			continue
+		}
+		if mac, ok := n.Owner.ARP(n, ip); ok {
+			return mac, true
+		}
+	}
+	return packet.MAC{}, false
+}

@@ -1,0 +1,115 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// Simulation is the state of one running simulation. Every device gets it with
+// every frame: it says what time it is, takes the events that the device
+// schedules, makes the choices that a real system leaves open, and notes what
+// happened. Devices keep their own state (flows, routes, sockets) themselves.
+//
+// The zero Simulation is ready to use: it records nothing and starts at time 0.
+// It is not safe for concurrent use.
+type Simulation struct {
+	Clock
+	EventQueue
+	Choices
+	Losses
+	Taps Taps
+	// Sink, when set, takes what arrives at a stack that owns the destination,
+	// in place of the programs there: nobody answers. Place and object name
+	// the stack.
+	Sink func(place, object string, p *packet.Packet)
+	// Rec records the steps; nil records none.
+	Rec *trace.Recorder
+}
+
+// Clock is the virtual time since the start of a simulation. It runs only when
+// it is told to, and never backwards.
+type Clock struct{ now time.Duration }
+
+// Now returns the virtual time.
+func (c *Clock) Now() time.Duration { return c.now }
+
+// AdvanceTo sets the time; an earlier time than now changes nothing.
+func (c *Clock) AdvanceTo(t time.Duration) { c.now = max(c.now, t) }
+
+// Choices makes the choices that a real system leaves open, such as a load
+// balancer's backend, and lists them.
+type Choices struct {
+	// Forced are the picks to make at the first choices.
+	Forced []int
+	// Explore takes the first candidate at all later choices, so that the
+	// caller can force the others one after another. Without it they take their
+	// default, a hash of the flow: a replay balances as a real switch does.
+	Explore bool
+	// Made lists the choices that were made.
+	Made []trace.Choice
+}
+
+// Choose picks one of n candidates and notes it. Where names the rule that
+// picks, def is what its hash says, and label names a candidate.
+func (c *Choices) Choose(where string, n, def int, label func(int) string) int {
+	pick := def
+	if i := len(c.Made); i < len(c.Forced) {
+		pick = c.Forced[i] % n
+	} else if c.Explore {
+		pick = 0
+	}
+	c.Made = append(c.Made, trace.Choice{Where: where, Pick: pick, Of: n, Label: label(pick)})
+	return pick
+}
+
+// Losses notes the packets that went no further, also when nothing is recorded.
+type Losses struct {
+	// Unknown is the first behaviour that a packet needed and that is not
+	// modelled; "" when all was known.
+	Unknown string
+	// Lost is the last loss.
+	Lost Loss
+}
+
+// Loss is where and why a packet was thrown away. The zero Loss is none.
+type Loss struct {
+	Place, Object string
+	Reason        trace.Reason
+}
+
+// RecordLoss notes that a packet was thrown away.
+func (l *Losses) RecordLoss(place, object string, reason trace.Reason) {
+	l.Lost = Loss{place, object, reason}
+}
+
+// RecordUnknown notes that a packet needed a behaviour that is not modelled.
+func (l *Losses) RecordUnknown(what string) {
+	if l.Unknown == "" {
+		l.Unknown = what
+	}
+}
+
+// Taps watch frames in passing; nil ones do not. A frame is valid until the tap
+// returns.
+type Taps struct {
+	// Segment sees every frame that an interface sends on a segment.
+	Segment func(s *Segment, from *NIC, p *packet.Packet)
+	// Port sees every frame that enters or leaves a virtual switch by one of
+	// its ports.
+	Port func(place, port string, entering bool, p *packet.Packet)
+}
+
+func (t *Taps) seeSegment(s *Segment, from *NIC, p *packet.Packet) {
+	if t.Segment != nil {
+		t.Segment(s, from, p)
+	}
+}
+
+// SeePort shows a frame at the port of a virtual switch to the tap there.
+func (t *Taps) SeePort(place, port string, entering bool, p *packet.Packet) {
+	if t.Port != nil {
+		t.Port(place, port, entering, p)
+	}
+}
