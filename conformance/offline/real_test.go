@@ -21,11 +21,7 @@ import (
 // the same objects in HNS.
 func TestRealComponents(t *testing.T) {
 	winetest.Need(t)
-	paths := []string{"../../fixtures/labs"}
-	if testing.Short() {
-		paths = []string{"../../fixtures/labs/l2bridge-flannel-host-gw.yaml"}
-	}
-	doc, err := Run(t.Context(), Options{Paths: paths, Components: Both})
+	doc, err := Run(t.Context(), Options{Paths: []string{"../../fixtures/labs"}, Components: Both})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +49,7 @@ func TestRealComponents(t *testing.T) {
 		}
 	}
 	t.Logf("%s; checks: %v; %d fields of HNS objects compared", strings.Join(programs, ", "), checks, objects)
-	if got := strings.Join(programs, ", "); !testing.Short() && got != "kube-proxy 1.20.15, kube-proxy 1.36.3, win-bridge 1.9.1, win-overlay 1.9.1" {
+	if got := strings.Join(programs, ", "); got != "kube-proxy 1.20.15, kube-proxy 1.36.3, win-bridge 1.9.1, win-overlay 1.9.1" {
 		t.Errorf("programs: %s", got)
 	}
 	if checks[result.Components] < 100 || objects < 1000 {
@@ -65,9 +61,6 @@ func TestRealComponents(t *testing.T) {
 // the builds that have them: each design with kube-proxy 1.25 and 1.29.
 func TestRealObjects(t *testing.T) {
 	winetest.Need(t)
-	if testing.Short() {
-		t.Skip("TestRealComponents does one design with -short")
-	}
 	files, err := find([]string{"../../fixtures/labs"})
 	if err != nil {
 		t.Fatal(err)

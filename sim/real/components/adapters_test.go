@@ -25,9 +25,6 @@ import (
 func TestAdapters(t *testing.T) {
 	winetest.Need(t)
 	versions := []string{"1.36.3", "1.20.15"}
-	if testing.Short() {
-		versions = versions[:1]
-	}
 	c := proxyCase{build: "20348.2582", network: hns.Overlay}
 	_, n := proxyNode(t, proxyCase{version: versions[0], build: c.build, network: hns.L2Bridge})
 	host := hostOf(t, n.Windows)

@@ -76,12 +76,8 @@ func (l *proxyLab) pauseHNS(t *testing.T, f func()) {
 func TestKubeProxyBugs(t *testing.T) {
 	winetest.Need(t)
 	var all labHosts
-	versions := everyVersion
-	if testing.Short() {
-		versions = []string{v33}
-	}
 	for _, build := range []string{ws2022, ws2025, ws2019} {
-		for _, version := range versions {
+		for _, version := range everyVersion {
 			var bugs []proxyBug
 			for _, b := range proxyBugs() {
 				if b.build == build && slices.Contains(append(b.has, b.hasNot...), version) {

@@ -311,9 +311,6 @@ func TestNotStarted(t *testing.T) {
 
 // Each pinned kube-proxy starts and says which it is.
 func TestKubeProxyVersions(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds four kube-proxies, which takes minutes without a cache")
-	}
 	n, _ := node(t, "2022")
 	for _, version := range []string{"1.20.15", "1.25.16", "1.29.15", "1.36.3"} {
 		r, err := n.Run(t.Context(), wine.Command{Path: winetest.Binaries(t, "kube-proxy-"+version).Path("kube-proxy.exe"), Args: []string{"--version"}})

@@ -186,21 +186,14 @@ func (row shape) service(n int) *kube.Service {
 // and come back: after each step the real kube-proxy and the model have the same.
 func TestKubeProxyChanges(t *testing.T) {
 	winetest.Need(t)
-	versions := proxyVersions
-	if testing.Short() {
-		versions = versions[3:]
-	}
 	var cases []diffCase
-	for _, version := range versions {
+	for _, version := range proxyVersions {
 		for _, c := range []proxyCase{
 			{build: "17763.1432", network: hns.L2Bridge},
 			{build: "20348", network: hns.L2Bridge, dsr: true},
 			{build: "26100", network: hns.Overlay},
 			{build: "17763.1432", network: hns.Overlay, dsr: true},
 		} {
-			if testing.Short() && c.network == hns.Overlay {
-				continue
-			}
 			c.version = version
 			cases = append(cases, diffCase{c, setup{flags: []string{"--iptables-min-sync-period=50ms"}}, "changes"})
 		}

@@ -255,13 +255,9 @@ var onlyCases = flag.String("proxy-cases", "", "regular expression for the cases
 // and load balancers each time it looks for one, which makes all shapes at once slow.)
 func TestKubeProxyDifferential(t *testing.T) {
 	winetest.Need(t)
-	versions, on := proxyVersions, proxyBuilds
-	if testing.Short() {
-		versions, on = versions[3:], on[3:4]
-	}
 	var cases []diffCase
-	for _, version := range versions {
-		cases = append(cases, proxyCases(t, version, on)...)
+	for _, version := range proxyVersions {
+		cases = append(cases, proxyCases(t, version, proxyBuilds)...)
 	}
 	runCases(t, cases, func(t *testing.T, c diffCase) []state {
 		var all []state
@@ -344,7 +340,7 @@ func runCases(t *testing.T, cases []diffCase, of func(*testing.T, diffCase) []st
 // of TestKubeProxyChanges, the others of TestKubeProxyDifferential.
 func needed(t *testing.T, cases []diffCase, exceptions []*exception) {
 	t.Helper()
-	if t.Failed() || testing.Short() || !everySubtest() {
+	if t.Failed() || !everySubtest() {
 		return
 	}
 	for _, e := range exceptions {

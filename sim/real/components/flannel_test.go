@@ -55,9 +55,6 @@ func TestFlannelPlugin(t *testing.T) {
 		{"flannel-vxlan.conf", "net-conf-vxlan.json", 1, "1.9.1", true},
 		{"flannel-vxlan.conf", "net-conf-vxlan.json", 2, "1.9.1", false},
 	}
-	if testing.Short() {
-		cases = cases[:1]
-	}
 	host := hostOf(t, builds.MustLookup("20348"))
 	for _, c := range cases {
 		t.Run(c.name(), func(t *testing.T) {

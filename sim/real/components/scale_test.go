@@ -209,9 +209,6 @@ func TestKubeProxyScale(t *testing.T) {
 		{version: v36, services: 300, backends: 10, pods: 10, want: 256},
 		{version: v20, dsr: true, services: 10, backends: 10, pods: 100, want: 10},
 	}
-	if testing.Short() {
-		all = []scale{{version: v36, dsr: true, services: 100, backends: 10, pods: 1000, want: 100}}
-	}
 	for _, s := range all {
 		t.Run(s.String(), func(t *testing.T) {
 			r := s.run(t)

@@ -31,11 +31,8 @@ import (
 func TestKubeProxySoak(t *testing.T) {
 	winetest.Need(t)
 	versions, changes, deaths := []string{v36, v25}, 1000, 3
-	switch {
-	case os.Getenv("WINLAB_SOAK") != "":
+	if os.Getenv("WINLAB_SOAK") != "" {
 		versions, changes, deaths = everyVersion, 10000, 30
-	case testing.Short():
-		versions, changes, deaths = []string{v36}, 300, 1
 	}
 	seed := uint64(4)
 	if text := os.Getenv("WINLAB_SOAK_SEED"); text != "" {

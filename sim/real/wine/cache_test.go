@@ -88,6 +88,9 @@ func TestCacheFailure(t *testing.T) {
 }
 
 func TestBuildIsCachedByContent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short builds no Windows program")
+	}
 	t.Setenv("WINLAB_CACHE", t.TempDir())
 	dir := t.TempDir()
 	write := func(name, text string) {

@@ -104,7 +104,7 @@ func TestPath(t *testing.T) {
 			t.Errorf("Path(%q) is %q, want %q", in, got, want)
 		}
 	}
-	if got := Path("registry_test.go"); !strings.HasPrefix(got, `Z:\`) || !strings.HasSuffix(got, `\sim\wine\registry_test.go`) {
+	if got := Path("registry_test.go"); !strings.HasPrefix(got, `Z:\`) || !strings.HasSuffix(got, `\sim\real\wine\registry_test.go`) {
 		t.Errorf("a relative path became %q", got)
 	}
 }

@@ -21,6 +21,9 @@ import (
 // need returns Wine, the DLL that Go programs want, and hello.exe; or skips.
 func need(t *testing.T) (w *Wine, dll, hello string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short builds and runs no Windows program")
+	}
 	skip := t.Skip
 	if os.Getenv("WINLAB_NEED_WINE") != "" { // as in package winetest, which this one cannot import
 		skip = t.Fatal

@@ -13,11 +13,15 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
 )
 
-// Need skips the test where Wine or the compiler of the DLLs is missing, with one
-// line that says what is. Where WINLAB_NEED_WINE is set, as in CI, that is a
-// failure: a test that always skips tests nothing.
+// Need skips the test with -short, which builds and runs no Windows program, and
+// where Wine or the compiler of the DLLs is missing, with one line that says what is.
+// Where WINLAB_NEED_WINE is set, as in CI, a missing Wine is a failure: a test that
+// always skips tests nothing.
 func Need(tb testing.TB) *wine.Wine {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("-short builds and runs no Windows program")
+	}
 	w, err := wine.Find()
 	if err == nil {
 		if _, lookErr := exec.LookPath(shims.Compiler); lookErr != nil {

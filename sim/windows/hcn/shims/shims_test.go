@@ -29,6 +29,9 @@ var exports = map[string][]string{
 }
 
 func TestBuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short compiles nothing")
+	}
 	dir := t.TempDir()
 	paths, err := Build(dir)
 	if errors.Is(err, ErrNoCompiler) && os.Getenv("WINLAB_NEED_WINE") == "" {
