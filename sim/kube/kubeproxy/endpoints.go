@@ -137,7 +137,7 @@ func (p *proxier) createRemote(a netip.Addr, mac string, pa netip.Addr, o *trace
 
 // reference counts a reference to a remote endpoint.
 func (p *proxier) reference(b *backend) {
-	if !p.b.sharedRefs {
+	if !p.b.sharedReferences {
 		one := uint16(1)
 		b.refs = &one
 		return
@@ -160,7 +160,7 @@ func (p *proxier) dropUnreferenced(k *known, r *Report) {
 		}
 	}()
 	switch p.b.deletes {
-	case deleteBySource: // every endpoint without a reference
+	case deleteBySourceVIP: // every endpoint without a reference
 		for _, e := range p.hns.EndpointsOf(p.network.ID) {
 			if n := p.refs[e.ID]; n != nil && *n == 0 {
 				p.deleteEndpoint(e.ID, "", "", r)

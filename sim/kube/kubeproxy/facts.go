@@ -11,7 +11,7 @@ const (
 // What this package holds true about kube-proxy.
 var (
 	FactVersions = evidence.New("kubeproxy.versions", evidence.Inferred,
-		"A minor version stands for one patch of it that was read: 1.14.0, 1.15.12, 1.16.15, 1.17.17, 1.18.20, 1.19.16, 1.20.15, 1.21.14, 1.22.17, 1.23.17, 1.24.17, 1.25.16, 1.26.15, 1.29.15, 1.30.14, 1.31.14, 1.32.13, 1.33.0, 1.34.1, 1.35.1 and 1.36.1; 1.27 and 1.28 lie between equals. Other patches can differ: 1.14.10 has the wildcard look-up repaired.",
+		"A minor version stands for one patch of it that was read: 1.14.0, 1.15.12, 1.16.15, 1.17.17, 1.18.20, 1.19.16, 1.20.15, 1.21.14, 1.22.17, 1.23.17, 1.24.17, 1.25.16, 1.26.15, 1.29.15, 1.30.14, 1.31.14, 1.32.13, 1.33.0, 1.34.1, 1.35.1, 1.36.1 and 1.37.0; 1.27 and 1.28 lie between equals. Other patches can differ: 1.14.10 has the wildcard look-up repaired.",
 		srcProxier, srcHNS, srcHNSv2)
 	FactOrder = evidence.New("kubeproxy.order", evidence.Inferred,
 		"kube-proxy works through Services in random order; winlab takes them in the order that they are given in.")
@@ -39,7 +39,7 @@ var (
 	FactLocalMissing = evidence.New("kubeproxy.local-endpoint-not-found", evidence.Code,
 		"A backend that runs on this node and has no HNS endpoint is left out.", srcProxier+" (syncProxyRules)")
 	FactLookup = evidence.New("kubeproxy.endpoint-lookup", evidence.Code,
-		"Of two HNS endpoints with one address kube-proxy takes the first (to 1.21), the last (1.22 to 1.35) or the local one, deleting the remote one (1.36).",
+		"Of two HNS endpoints with one address kube-proxy takes the first (to 1.21), the last (1.22 to 1.35) or the local one, deleting the remote one (from 1.36).",
 		srcHNS+" (getAllEndpointsByNetwork)", srcHNSv2+" (getEndpointByIpAddress)")
 	FactClusterIP = evidence.New("kubeproxy.cluster-ip", evidence.Code,
 		"A cluster IP's load balancer is DSR when --enable-dsr is given; with internalTrafficPolicy Local (from 1.24) it has local backends only.",
@@ -89,6 +89,9 @@ var (
 		"1.24 to 1.30 hash the ids of backends that they know in upper case and those in HNS's list as HNS writes them, which is lower case. So they never recognise a load balancer of an earlier sync, and make it again.",
 		"kubernetes/kubernetes 1.29.15 pkg/proxy/winkernel/hns.go hashEndpoints (1.31 takes both in upper case)",
 		"kubernetes/kubernetes#130963 (kube-proxy's log of the ids from HNS)", "kubernetes/kubernetes#135802 (hnsdiag list loadbalancers)")
+	FactReplaces = evidence.New("kubeproxy.load-balancer-replaces", evidence.Code,
+		"When HNS says that a new load balancer's frontend is taken, kube-proxy from 1.37 deletes the one load balancer in its list with the same VIP, protocol, ports and family, even another Service's, and tries again; with none or several such it fails, as versions before do.",
+		"kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/hns.go:425 (createOrReplaceLoadbalancer, findExistingLBIdByFrontend)", "kubernetes/kubernetes PR 139503")
 	FactUpdate = evidence.New("kubeproxy.update", evidence.Code,
 		"When backends change, kube-proxy deletes a Service's load balancers and makes them again; from 1.31 it changes them in place where the build's HNS can (15.4 by hcsshim 0.8.26 and hnslib 0.0.8 in 1.31 and 1.33, 15.5 by hnslib 0.1.1 in 1.32 and 1.34, and 16.0 by hnslib 0.1.2 from 1.35).",
 		srcProxier+" (requiresUpdateLoadbalancer)", "microsoft/hnslib hcn/hcnglobals.go ModifyLoadbalancerVersion", "kubernetes/kubernetes issue 131466")
@@ -104,6 +107,12 @@ var (
 	FactNetworkChanged = evidence.New("kubeproxy.network-changed", evidence.Code,
 		"When the HNS network has another id than before, a sync forgets all it made and programs nothing; the next one starts afresh (from 1.15).",
 		srcProxier+" (syncProxyRules)")
+	FactHNSDown = evidence.New("kubeproxy.hns-not-running", evidence.Code,
+		"When HNS does not run (0x6b5), kube-proxy from 1.37 leaves the sync out and keeps the ids of load balancers that it could not delete; before, it takes the network for changed and the load balancers for deleted. The simulated HNS always runs.",
+		"kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/proxier.go:1214 (syncProxyRules)", "kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/hns.go:623 (deleteLoadBalancer)", "kubernetes/kubernetes PR 139503")
+	FactNodeAddressChange = evidence.New("kubeproxy.exits-when-node-changes", evidence.Code,
+		"From 1.37 kube-proxy ends when its Node's addresses change or its Node is deleted, so that it is started again with the new ones; before, it goes on with the old addresses. Nodes of a lab do not change.",
+		"kubernetes/kubernetes v1.37.0 pkg/proxy/node.go:208 (OnNodeChange, OnNodeDelete)", "kubernetes/kubernetes PR 138183")
 	FactDualStack = evidence.New("kubeproxy.dual-stack", evidence.Code,
 		"From 1.21 kube-proxy works for each family by itself on builds with IPv6DualStack and networks other than overlay, whatever addresses the node has; 1.19 and 1.20 do so with the gate IPv6DualStack on any build, and then do not start on an overlay network. External and load balancer addresses are sorted by family from 1.35 only.",
 		"kubernetes/kubernetes cmd/kube-proxy/app/server_windows.go", srcProxier+" (DualStackCompatible, newServiceInfo)")

@@ -105,14 +105,14 @@ func (p *flagParser) gates(s string) error {
 			errs = append(errs, fmt.Errorf("%q: write the gate as %s=true", part, name))
 			continue
 		}
-		g := gateOf(name, p.v)
+		g, known := featureGates[featureGate(name)]
 		switch {
-		case !slices.Contains(gateNames, name):
+		case !known:
 			// Other gates do not concern the data plane of Windows.
-		case !g.known:
+		case !g.knownIn(p.v):
 			errs = append(errs, fmt.Errorf("kube-proxy %s has no gate %s", p.v, name))
 			continue
-		case g.locked && on != g.enabled:
+		case g.lockedIn(p.v) && on != g.onIn(p.v):
 			errs = append(errs, fmt.Errorf("kube-proxy %s has the gate %s always on: leave it out", p.v, name))
 			continue
 		}
@@ -199,7 +199,7 @@ func ParseFlags(mode string, args []string, v kube.Version) (Config, error) {
 			errs = append(errs, fmt.Errorf("%s: %w; write %s", arg, err, f.usage()))
 		}
 	}
-	if p.c.EnableDSR && mode == ModeKernelspace && !p.c.enabled("WinDSR", v) {
+	if p.c.EnableDSR && mode == ModeKernelspace && !p.c.enabled(gateWinDSR, v) {
 		errs = append(errs, fmt.Errorf("--enable-dsr: kube-proxy %s does not start with it while the gate WinDSR is off; add --feature-gates=WinDSR=true", v))
 	}
 	if err := errors.Join(errs...); err != nil {

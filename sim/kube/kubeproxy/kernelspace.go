@@ -43,7 +43,7 @@ func NewKernelspace(c Config, n *kube.Node, s *hns.Service) (*Kernelspace, error
 	}
 	build := s.Build()
 	if c.EnableDSR {
-		if !c.enabled("WinDSR", n.Version) {
+		if !c.enabled(gateWinDSR, n.Version) {
 			errs = append(errs, errors.New("WinDSR feature gate not enabled: add --feature-gates=WinDSR=true, or leave --enable-dsr out"))
 		}
 		if !build.Has(builds.DSR) {
@@ -51,7 +51,7 @@ func NewKernelspace(c Config, n *kube.Node, s *hns.Service) (*Kernelspace, error
 		}
 	}
 	if k.network != nil && k.network.Is(hns.Overlay) {
-		if !c.enabled("WinOverlay", n.Version) {
+		if !c.enabled(gateWinOverlay, n.Version) {
 			errs = append(errs, fmt.Errorf("WinOverlay feature gate not enabled: network %s is an overlay; add --feature-gates=WinOverlay=true", k.network.Name))
 		}
 		if !build.Has(builds.RemoteSubnet) {
@@ -76,7 +76,7 @@ func NewKernelspace(c Config, n *kube.Node, s *hns.Service) (*Kernelspace, error
 	if k.dualStack() {
 		k.families = append(k.families, newProxier(k, true, n.Address6))
 	}
-	if b.sourceAtStart {
+	if b.sourceVIPAtStart {
 		if err := k.sourceVIP(&Report{}); err != nil {
 			return nil, fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
 		}
@@ -92,13 +92,13 @@ func (k *Kernelspace) Network() *hns.Network { return k.network }
 
 // dualStack follows FactDualStack.
 func (k *Kernelspace) dualStack() bool {
-	switch {
-	case !k.b.dualStack.known:
-		return false
-	case !k.b.dualStack.enabled:
-		return k.cfg.enabled("IPv6DualStack", k.node.Version)
+	switch k.b.dualStack {
+	case dualStackByGate:
+		return k.cfg.enabled(gateIPv6DualStack, k.node.Version)
+	case dualStackByBuild:
+		return !k.network.Is(hns.Overlay) && k.hns.Build().Has(builds.IPv6DualStack)
 	}
-	return !k.network.Is(hns.Overlay) && k.hns.Build().Has(builds.IPv6DualStack)
+	return false
 }
 
 // findNetwork returns the network by name, or the only one that can carry the
@@ -159,7 +159,7 @@ func (k *Kernelspace) Sync(services []*kube.Service) (Report, error) {
 	if done, err := k.refreshNetwork(&r); done {
 		return r, err
 	}
-	if !k.b.sourceAtStart {
+	if !k.b.sourceVIPAtStart {
 		if err := k.sourceVIP(&r); err != nil {
 			return r, err
 		}

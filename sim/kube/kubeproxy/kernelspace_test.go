@@ -464,6 +464,55 @@ func TestRefusedLoadBalancer(t *testing.T) {
 	}
 }
 
+// Two Services claim one external address: HNS refuses the second. From 1.37 it takes
+// the frontend from the first (FactReplaces), which is not made again before it changes.
+func TestTakenFrontend(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		minor  int
+		target uint16 // of the second Service
+		has    string // the backend of the external address
+	}{
+		{"1.36: the first keeps it", 36, 8080, "[10.244.1.5]"},
+		{"1.37: the last one has it", 37, 8080, "[10.244.1.6]"},
+		{"1.37, another internal port: the first keeps it", 37, 9090, "[10.244.1.5]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t, ws2022, c.minor, hns.L2Bridge)
+			k := l.start()
+			a, b := web("10.244.1.5"), web("10.244.1.6")
+			b.Name, b.ClusterIPs, b.Ports[0].Target = "api", []netip.Addr{ip("10.96.0.11")}, c.target
+			for _, s := range []*kube.Service{a, b} {
+				s.ExternalIPs, s.Ports[0].NodePort = []netip.Addr{ip("198.51.100.1")}, 0
+			}
+			for range 2 {
+				r := l.sync(k, a, b)
+				if !slices.ContainsFunc(l.lbs(), func(s string) bool {
+					return strings.HasPrefix(s, "198.51.100.1:80/TCP") && strings.HasSuffix(s, c.has)
+				}) {
+					t.Errorf("%v, want the external address with backend %s\n%s", l.lbs(), c.has, r)
+				}
+			}
+		})
+	}
+}
+
+// With several load balancers in the list that could have it, 1.37 deletes none.
+func TestTakenFrontendByOneOfSeveral(t *testing.T) {
+	l := newLab(t, ws2022, 37, hns.L2Bridge)
+	var all []*kube.Service
+	for i, backend := range []string{"10.244.1.5", "10.244.1.6", "10.244.2.7"} {
+		s := web(backend)
+		s.Name, s.ClusterIPs = fmt.Sprint("s", i), []netip.Addr{ip(fmt.Sprint("10.96.0.1", i))}
+		s.ExternalIPs, s.Ports[0].NodePort = []netip.Addr{ip("198.51.100.1")}, 0
+		all = append(all, s)
+	}
+	r := l.sync(l.start(), all...)
+	if fs := r.Failures(); len(fs) != 1 || fs[0].Service != "default/s2" || !strings.Contains(fs[0].Err.Error(), "0xb7") {
+		t.Errorf("the third Service must fail: the list has the load balancers of both before it\n%s", r)
+	}
+}
+
 func TestNoLocalBackend(t *testing.T) {
 	for minor, refused := range map[int]bool{20: true, 21: false} {
 		l := newLab(t, ws2019, minor, hns.L2Bridge)
@@ -596,7 +645,7 @@ func TestStartErrors(t *testing.T) {
 		}
 	}
 	l.node.Version.Minor = 12
-	if _, err := NewKernelspace(Config{Mode: ModeKernelspace}, l.node, l.hns); err == nil || !strings.Contains(err.Error(), "1.14 to 1.36") {
+	if _, err := NewKernelspace(Config{Mode: ModeKernelspace}, l.node, l.hns); err == nil || !strings.Contains(err.Error(), "1.14 to 1.37") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package kubeproxy
 
 import (
 	"crypto/sha1"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -43,8 +44,8 @@ func (w *wanted) vipText() string {
 // identify makes the identity of a load balancer; ids are those of its backends, in the
 // case in which they are hashed.
 func (p *proxier) identify(proto packet.Proto, internal, external uint16, vip string, ids []string, v6 bool) identity {
-	id := identity{proto: proto, internal: internal, external: external, vip: vip, v6: v6 && p.b.familyInID}
-	if p.b.match != matchHash {
+	id := identity{proto: proto, internal: internal, external: external, vip: vip, v6: v6 && p.b.familyInHash}
+	if p.b.recognise != recogniseByHash {
 		id.backends[0], id.backends[1] = byte(len(ids)>>8), byte(len(ids))
 		return id
 	}
@@ -94,7 +95,7 @@ type listed map[identity]string
 
 func (p *proxier) listLoadBalancers() listed {
 	l := listed{}
-	if p.b.match == matchLive {
+	if p.b.recognise == recogniseLive {
 		return l
 	}
 	for _, lb := range p.hns.ListLoadBalancers(nil) {
@@ -107,7 +108,7 @@ func (p *proxier) listLoadBalancers() listed {
 // wanted one, "" for none.
 func (p *proxier) existing(s *portState, w *wanted, l listed) string {
 	id := p.identify(s.port.Proto, w.internal, w.external, w.vipText(), hashedIDs(w.backends), w.v6)
-	if p.b.match != matchLive {
+	if p.b.recognise != recogniseLive {
 		return l[id]
 	}
 	for _, lb := range p.hns.ListLoadBalancers(nil) {
@@ -138,7 +139,7 @@ func (p *proxier) ensure(s *portState, w *wanted, id *string, l listed, create b
 		return true
 	}
 	p.deleteIfOther(s, w, id, l, deleteBy, r)
-	if !create || p.b.skipEmpty && len(w.backends) == 0 {
+	if !create || p.b.skipsEmpty && len(w.backends) == 0 {
 		entry.What, entry.Fact = Skipped, FactEmptyLocal
 		entry.Why = "no backend on this node"
 		if !create {
@@ -151,7 +152,7 @@ func (p *proxier) ensure(s *portState, w *wanted, id *string, l listed, create b
 		p.reuse(s, w, id, found, entry, r)
 		return true
 	}
-	lb, err := p.hns.CreateLoadBalancer(p.object(s, w))
+	lb, err := p.createOrReplace(s, w, l, r)
 	if err != nil {
 		entry.What, entry.Err, entry.Why = Failed, err, "Policy creation failed"
 		if len(w.backends) == 0 {
@@ -162,11 +163,48 @@ func (p *proxier) ensure(s *portState, w *wanted, id *string, l listed, create b
 		return false
 	}
 	*id, entry.ID, entry.What = lb.ID, lb.ID, Created
-	if p.b.match != matchLive {
+	if p.b.recognise != recogniseLive {
 		l[p.identityOf(lb)] = lb.ID
 	}
 	r.add(entry)
 	return true
+}
+
+// createOrReplace makes a load balancer. Where its frontend is taken, 1.37 deletes
+// the load balancer that has it and tries again (FactReplaces).
+func (p *proxier) createOrReplace(s *portState, w *wanted, l listed, r *Report) (*hns.LoadBalancer, error) {
+	lb, err := p.hns.CreateLoadBalancer(p.object(s, w))
+	if !p.b.replaces || !errors.Is(err, hns.ErrAlreadyExists) && !errors.Is(err, hns.ErrPortAlreadyExists) {
+		return lb, err
+	}
+	before := p.hns.LoadBalancer(l.withFrontend(p.identify(s.port.Proto, w.internal, w.external, w.vipText(), nil, w.v6)))
+	if before == nil {
+		return nil, err
+	}
+	if err := p.hns.DeleteLoadBalancer(before.ID); err != nil {
+		return nil, err
+	}
+	r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: w.role, Object: lbName(before), ID: before.ID, What: Deleted,
+		Why: "HNS says that the frontend is taken, and this load balancer has it", Fact: FactReplaces})
+	return p.hns.CreateLoadBalancer(p.object(s, w))
+}
+
+// withFrontend returns the id of the only load balancer in the list with the
+// frontend and the internal port of id, "" when there is none or several
+// (findExistingLBIdByFrontend).
+func (l listed) withFrontend(id identity) string {
+	found := ""
+	for have, lb := range l {
+		have.backends = id.backends
+		if have != id {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = lb
+	}
+	return found
 }
 
 // updates reports whether a load balancer is to be changed in place.
@@ -206,7 +244,7 @@ func (p *proxier) deleteIfOther(s *portState, w *wanted, id *string, l listed, b
 		return
 	}
 	want := p.identify(s.port.Proto, w.internal, w.external, w.vipText(), hashedIDs(by), w.v6)
-	if p.b.deletes == deleteBySource {
+	if p.b.deletes == deleteBySourceVIP {
 		want.internal, want.external, want.vip = s.target, s.port.Port, ""
 		if w.source.IsValid() {
 			want.vip = w.source.String()

@@ -191,12 +191,12 @@ func (p *proxier) newPorts(svc *kube.Service) []*portState {
 			s.clusterIP = svc.ClusterIPs[i]
 		}
 		for _, a := range svc.ExternalIPs {
-			if !p.b.familyVIPs || p.family(a) {
+			if !p.b.vipsByFamily || p.family(a) {
 				s.externals = append(s.externals, vip{addr: a})
 			}
 		}
 		for _, a := range svc.IngressIPs {
-			if !p.b.familyVIPs || p.family(a) {
+			if !p.b.vipsByFamily || p.family(a) {
 				s.ingresses = append(s.ingresses, vip{addr: a})
 			}
 		}
@@ -210,7 +210,7 @@ func (p *proxier) newBackends(svc *kube.Service) map[string][]*backend {
 	all := map[string][]*backend{}
 	for _, sp := range svc.Ports {
 		for _, e := range svc.Endpoints {
-			if !p.family(e.Addr) || !p.b.slices && len(svc.ClusterIPs) > 0 && e.Addr.Is6() != svc.ClusterIPs[0].Is6() {
+			if !p.family(e.Addr) || !p.b.endpointSlices && len(svc.ClusterIPs) > 0 && e.Addr.Is6() != svc.ClusterIPs[0].Is6() {
 				continue
 			}
 			all[sp.Name] = append(all[sp.Name], &backend{
@@ -218,7 +218,7 @@ func (p *proxier) newBackends(svc *kube.Service) map[string][]*backend {
 				ready: e.Ready && !e.Terminating, serving: e.Ready || e.Serving, terminating: e.Terminating,
 			})
 		}
-		if p.b.slices {
+		if p.b.endpointSlices {
 			slices.SortStableFunc(all[sp.Name], func(a, b *backend) int {
 				return strings.Compare(netip.AddrPortFrom(a.addr, a.port).String(), netip.AddrPortFrom(b.addr, b.port).String())
 			})

@@ -125,7 +125,7 @@ func (p *proxier) choose(s *portState, bs []*backend, k *known, r *Report) chose
 			skip(b, "not serving", FactReady)
 			continue
 		}
-		if s.target == 0 || p.b.targetFollows && s.target != b.port {
+		if s.target == 0 || p.b.lastTargetPort && s.target != b.port {
 			s.target = b.port
 		}
 		e, made := k.find(b.id, b.addr), false
@@ -158,14 +158,14 @@ func (p *proxier) choose(s *portState, bs []*backend, k *known, r *Report) chose
 // needsNodeSource follows FactNodeSource; made says that the backend's remote
 // endpoint is new.
 func (p *proxier) needsNodeSource(b *backend, made bool) string {
-	if !p.network.Is(hns.Overlay) || b.local || p.b.onCreation && !made {
+	if !p.network.Is(hns.Overlay) || b.local || p.b.nodeSourceOnCreation && !made {
 		return ""
 	}
 	pa := p.remoteSubnetPA(b.addr)
 	switch {
 	case !pa.IsValid():
 		return b.addr.String() + " is in no remote subnet"
-	case pa == b.addr && p.b.nodeAddress:
+	case pa == b.addr && p.b.nodeSource:
 		return b.addr.String() + " is a node's address"
 	}
 	return ""
@@ -177,7 +177,7 @@ func (p *proxier) terminating(s *portState, bs []*backend) (all, nonServing bool
 	if !p.b.terminating || len(s.ingresses) == 0 {
 		return false, false
 	}
-	if v := p.node.Version; !v.AtLeast(28) && !p.cfg.enabled("ProxyTerminatingEndpoints", v) {
+	if v := p.node.Version; !v.AtLeast(28) && !p.cfg.enabled(gateTerminatingEndpoints, v) {
 		return false, false
 	}
 	all, nonServing = true, true
@@ -278,7 +278,7 @@ func (p *proxier) healthCheck(s *portState, v *vip, c chosen, l listed, r *Repor
 }
 
 func (p *proxier) externalFlag() uint32 {
-	if p.b.externalFlag {
+	if p.b.vipExternalIP {
 		return hns.PortFlagVipExternalIP
 	}
 	return 0

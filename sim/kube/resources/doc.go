@@ -20,10 +20,13 @@ import (
 const Unknown = "unknown"
 
 // The minors that the model was read from: the first with Windows nodes
-// declared stable, and the newest.
+// declared stable, and the newest. 1.37 is as 1.36 in what this package answers:
+// pkg/kubelet/cm/container_manager_windows.go, kuberuntime_container_windows.go and
+// eviction differ in loggers and stubs only, cmd/kubelet/app/options in help texts
+// (v1.36.3 against v1.37.0).
 const (
 	OldestMinor Minor = 14
-	NewestMinor Minor = 36
+	NewestMinor Minor = 37
 )
 
 // Minor is a minor version of Kubernetes 1: 20 is 1.20 with all its patches.

@@ -152,7 +152,7 @@ func evaluate(t *testing.T, version string, capacity m, kubelet string, containe
 // Every answer is a key, and every key is an answer to something.
 func TestKeysAreTheAnswers(t *testing.T) {
 	seen := map[string]bool{}
-	for _, version := range []string{"1.14", "1.20", "1.36"} {
+	for _, version := range []string{"1.14", "1.20", "1.37"} {
 		got, err := Evaluate(version, m{"cpu": "4", "memory": "16Gi", "ephemeral-storage": "1Gi"}, starts, m{"limits.cpu": "1"})
 		if err != nil {
 			t.Fatal(err)
@@ -190,7 +190,7 @@ func TestBadInputIsToldAtOnce(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct{ version, key, value, part string }{
-		{"1.13", "", "", "1.14 to 1.36"}, {"1.37", "", "", "1.14 to 1.36"}, {"2.20", "", "", "1.14 to 1.36"}, {"", "", "", "1.14 to 1.36"},
+		{"1.13", "", "", "1.14 to 1.37"}, {"1.38", "", "", "1.14 to 1.37"}, {"2.20", "", "", "1.14 to 1.37"}, {"", "", "", "1.14 to 1.37"},
 		{"1.24", "runtime", "docker", "no dockershim"}, {"1.21", "isolation", "hyperv", "no Hyper-V isolation"},
 	} {
 		container := m{}
