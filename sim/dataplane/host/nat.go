@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -139,7 +140,7 @@ func (n *NAT) known(s *Stack, sim *wire.Simulation, p *packet.Packet) bool {
 		if e.reply {
 			text = "reply of a known connection: translation undone"
 		}
-		s.step(sim, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, RuleType: n.Name, Event: trace.Note(text), Changes: natChanges(&before, p.Headers())}, n.Fact)
+		s.step(sim, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, RuleType: n.Name, Event: trace.Note(text), Changes: diff.Headers(&before, p.Headers(), diff.Address|diff.ICMPID)}, n.Fact)
 	}
 	return true
 }
@@ -174,7 +175,7 @@ func (n *NAT) dnat(s *Stack, sim *wire.Simulation, p *packet.Packet, c Chain) bo
 		if e.marked {
 			text += ", marked for source translation"
 		}
-		s.step(sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Event: trace.Note(text), From: r.Origin, Changes: natChanges(&before, p.Headers())}, n.Fact)
+		s.step(sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Event: trace.Note(text), From: r.Origin, Changes: diff.Headers(&before, p.Headers(), diff.Address|diff.ICMPID)}, n.Fact)
 		break
 	}
 	n.remember(first, p.Tuple(), e)
@@ -247,7 +248,7 @@ func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, 
 		e.rule = r.Name
 	}
 	n.remember(orig, p.Tuple(), e)
-	s.step(sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: natChanges(&before, p.Headers())}, n.Fact)
+	s.step(sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: diff.Headers(&before, p.Headers(), diff.Address|diff.ICMPID)}, n.Fact)
 }
 
 // remember keeps a connection and its reply.
@@ -308,19 +309,4 @@ func (r *NATRule) matches(s *Stack, h *packet.Headers, e *entry, out *Link) bool
 		return false
 	}
 	return true
-}
-
-func natChanges(a, b *packet.Headers) []trace.Change {
-	var cs []trace.Change
-	add := func(field, before, after string) {
-		if before != after {
-			cs = append(cs, trace.Change{Field: field, Before: before, After: after})
-		}
-	}
-	add("src", a.Src.String(), b.Src.String())
-	add("src port", fmt.Sprint(a.SrcPort), fmt.Sprint(b.SrcPort))
-	add("dst", a.Dst.String(), b.Dst.String())
-	add("dst port", fmt.Sprint(a.DstPort), fmt.Sprint(b.DstPort))
-	add("ICMP id", fmt.Sprint(a.ICMPID), fmt.Sprint(b.ICMPID))
-	return cs
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -251,7 +252,7 @@ func (s *Stack) route(sim *wire.Simulation, p *packet.Packet, verb string) {
 	p.SetEthSrc(hop.Link.MAC)
 	p.SetEthDst(hop.MAC)
 	if sim.Rec.On() {
-		st := trace.Step{Action: trace.ActForward, Event: trace.Note(fmt.Sprintf("%s by %s, out of %s", verb, hop, hop.Link.Name)), From: hop.Route.Origin, Changes: macChanges(&before, p.Headers())}
+		st := trace.Step{Action: trace.ActForward, Event: trace.Note(fmt.Sprintf("%s by %s, out of %s", verb, hop, hop.Link.Name)), From: hop.Route.Origin, Changes: diff.Headers(&before, p.Headers(), diff.MAC)}
 		f := hop.Route.Fact
 		if f == nil {
 			f = factRoute
@@ -333,15 +334,4 @@ func (s *Stack) step(sim *wire.Simulation, p *packet.Packet, st trace.Step, f *e
 
 func (s *Stack) drop(sim *wire.Simulation, p *packet.Packet, reason trace.Reason, text string, f *evidence.Fact) {
 	s.step(sim, p, trace.Step{Action: trace.ActDrop, Reason: reason, Event: trace.Note(text)}, f)
-}
-
-func macChanges(a, b *packet.Headers) []trace.Change {
-	var cs []trace.Change
-	if a.EthSrc != b.EthSrc && !a.EthSrc.IsZero() {
-		cs = append(cs, trace.Change{Field: "src MAC", Before: a.EthSrc.String(), After: b.EthSrc.String()})
-	}
-	if a.EthDst != b.EthDst && !a.EthDst.IsZero() {
-		cs = append(cs, trace.Change{Field: "dst MAC", Before: a.EthDst.String(), After: b.EthDst.String()})
-	}
-	return cs
 }

@@ -1,9 +1,8 @@
 package ovs
 
 import (
-	"fmt"
-
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -87,21 +86,7 @@ func (f *flight) hole(table, text string, fact *evidence.Fact) {
 	f.add(trace.Step{Layer: table, Action: trace.ActUnknown, Reason: trace.ModelHole, Event: trace.Note(text)}, fact)
 }
 
-// changes lists the fields that differ.
-func changes(a, b *packet.Headers) []trace.Change {
-	var cs []trace.Change
-	add := func(field, before, after string) {
-		if before != after {
-			cs = append(cs, trace.Change{Field: field, Before: before, After: after})
-		}
-	}
-	add("src MAC", a.EthSrc.String(), b.EthSrc.String())
-	add("dst MAC", a.EthDst.String(), b.EthDst.String())
-	add("src", a.Src.String(), b.Src.String())
-	add("src port", fmt.Sprint(a.SrcPort), fmt.Sprint(b.SrcPort))
-	add("dst", a.Dst.String(), b.Dst.String())
-	add("dst port", fmt.Sprint(a.DstPort), fmt.Sprint(b.DstPort))
-	add("ICMP id", fmt.Sprint(a.ICMPID), fmt.Sprint(b.ICMPID))
-	add("TTL", fmt.Sprint(a.TTL), fmt.Sprint(b.TTL))
-	return cs
+// changes lists the fields of the packet that differ from before.
+func (f *flight) changes(before *packet.Headers) []trace.Change {
+	return diff.Headers(before, f.p.Headers(), diff.MAC|diff.Address|diff.ICMPID|diff.TTL)
 }

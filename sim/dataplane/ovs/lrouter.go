@@ -53,7 +53,7 @@ func (f *flight) route(r route) {
 	}
 	before := *h
 	f.p.DecTTL()
-	f.step("lr_in_ip_routing", r.match(), trace.ActForward, fmt.Sprintf("next hop %s, out of %s", via, r.out.name), f.routeFact(r), changes(&before, f.p.Headers()))
+	f.step("lr_in_ip_routing", r.match(), trace.ActForward, fmt.Sprintf("next hop %s, out of %s", via, r.out.name), f.routeFact(r), f.changes(&before))
 	sw := r.out.peer.dp
 	mac, ok := sw.neighbour(via)
 	if !ok && f.dp.node != nil && r.out.peer.dp == f.x.localnet.dp {
@@ -67,7 +67,7 @@ func (f *flight) route(r route) {
 	before = *f.p.Headers()
 	f.p.SetEthSrc(r.out.mac)
 	f.p.SetEthDst(mac)
-	f.step("lr_in_arp_resolve", match, trace.ActRewrite, "next hop's MAC address", factResolve, changes(&before, f.p.Headers()))
+	f.step("lr_in_arp_resolve", match, trace.ActRewrite, "next hop's MAC address", factResolve, f.changes(&before))
 	f.output(r.out)
 }
 
@@ -102,7 +102,7 @@ func (f *flight) unSNAT() {
 	}
 	before := *f.p.Headers()
 	f.p.Apply(&e.rewrite)
-	f.step("lr_in_unsnat", "ip && ip4.dst == "+before.Dst.String(), trace.ActRewrite, "ct_snat: reply of a known connection, source translation undone", factSNAT, changes(&before, f.p.Headers()))
+	f.step("lr_in_unsnat", "ip && ip4.dst == "+before.Dst.String(), trace.ActRewrite, "ct_snat: reply of a known connection, source translation undone", factSNAT, f.changes(&before))
 }
 
 // dnat is the server side of the load balancers, and undoes it for replies.
@@ -120,7 +120,7 @@ func (f *flight) dnat() {
 		text = "ct_dnat: reply of a known connection, translation undone"
 	}
 	f.forceSNAT = !e.reply
-	f.step("lr_in_dnat", "ip", trace.ActRewrite, text, factLB, changes(&before, f.p.Headers()))
+	f.step("lr_in_dnat", "ip", trace.ActRewrite, text, factLB, f.changes(&before))
 }
 
 // routerEgress is the egress pipeline of a logical router.
@@ -141,7 +141,7 @@ func (f *flight) snat() bool {
 	if e := f.x.ct.lookup(zone, first); e != nil {
 		if !e.reply {
 			f.p.Apply(&e.rewrite)
-			f.step("lr_out_snat", e.rule, trace.ActRewrite, "ct_snat: connection known", factSNAT, changes(&before, f.p.Headers()))
+			f.step("lr_out_snat", e.rule, trace.ActRewrite, "ct_snat: connection known", factSNAT, f.changes(&before))
 		}
 		return true
 	}
@@ -167,6 +167,6 @@ func (f *flight) snat() bool {
 	rw := between(first, now)
 	f.p.Apply(&rw)
 	f.x.ct.commit(zone, match, first, now)
-	f.step("lr_out_snat", match, trace.ActRewrite, "ct_snat: source translated to "+now.Src.String(), fact, changes(&before, f.p.Headers()))
+	f.step("lr_out_snat", match, trace.ActRewrite, "ct_snat: source translated to "+now.Src.String(), fact, f.changes(&before))
 	return true
 }

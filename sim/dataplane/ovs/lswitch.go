@@ -67,7 +67,7 @@ func (f *flight) switchLB() {
 	if e := f.x.ct.lookup(zone, f.p.Tuple()); e != nil {
 		before := *f.p.Headers()
 		f.p.Apply(&e.rewrite)
-		f.step("ls_in_lb", "ct.est && ct_label.natted == 1", trace.ActRewrite, "ct_lb: connection known, same backend", factLB, changes(&before, f.p.Headers()))
+		f.step("ls_in_lb", "ct.est && ct_label.natted == 1", trace.ActRewrite, "ct_lb: connection known, same backend", factLB, f.changes(&before))
 		return
 	}
 	if f.balance("ls_in_lb", zone, f.x.net.services) {
@@ -96,7 +96,7 @@ func (f *flight) switchEgress() {
 		if e := f.x.ct.lookup(f.out.name, f.p.Tuple()); e != nil && e.reply {
 			before := *f.p.Headers()
 			f.p.Apply(&e.rewrite)
-			f.step("ls_out_pre_stateful", "reg0[2] == 1", trace.ActRewrite, "ct_lb: reply of a known connection, translation undone", factLB, changes(&before, f.p.Headers()))
+			f.step("ls_out_pre_stateful", "reg0[2] == 1", trace.ActRewrite, "ct_lb: reply of a known connection, translation undone", factLB, f.changes(&before))
 		}
 	}
 	if !f.evaluate() {

@@ -112,7 +112,7 @@ func (f *flight) balance(table, zone string, vips []vip) bool {
 		before := *f.p.Headers()
 		f.p.Apply(&packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: b.Addr(), DstPort: b.Port()})
 		f.x.ct.commit(zone, v.match(), first, f.p.Tuple())
-		f.stepFrom(table, v.match(), trace.ActRewrite, fmt.Sprintf("ct_lb: backend %d of %d of %s", pick+1, len(v.backends), v.service), factLB, changes(&before, f.p.Headers()), v.origin)
+		f.stepFrom(table, v.match(), trace.ActRewrite, fmt.Sprintf("ct_lb: backend %d of %d of %s", pick+1, len(v.backends), v.service), factLB, f.changes(&before), v.origin)
 		return true
 	}
 	return false

@@ -3,9 +3,9 @@ package vfp
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -102,34 +102,6 @@ func (c *Cond) predicates() int {
 	return n
 }
 
-// Diff lists the header fields that differ. Only those are put into words.
-func Diff(a, b *packet.Headers) []trace.Change {
-	var cs []trace.Change
-	if a.EthSrc != b.EthSrc {
-		cs = append(cs, trace.Change{Field: "src MAC", Before: a.EthSrc.String(), After: b.EthSrc.String()})
-	}
-	if a.EthDst != b.EthDst {
-		cs = append(cs, trace.Change{Field: "dst MAC", Before: a.EthDst.String(), After: b.EthDst.String()})
-	}
-	if a.IPVersion == 0 || b.IPVersion == 0 {
-		return cs
-	}
-	port := func(p uint16) string { return strconv.Itoa(int(p)) }
-	if a.Src != b.Src {
-		cs = append(cs, trace.Change{Field: "src", Before: a.Src.String(), After: b.Src.String()})
-	}
-	if a.SrcPort != b.SrcPort {
-		cs = append(cs, trace.Change{Field: "src port", Before: port(a.SrcPort), After: port(b.SrcPort)})
-	}
-	if a.Dst != b.Dst {
-		cs = append(cs, trace.Change{Field: "dst", Before: a.Dst.String(), After: b.Dst.String()})
-	}
-	if a.DstPort != b.DstPort {
-		cs = append(cs, trace.Change{Field: "dst port", Before: port(a.DstPort), After: port(b.DstPort)})
-	}
-	return cs
-}
-
 // innerOf returns the inner headers of a packet that was just encapsulated.
 func innerOf(p *packet.Packet, t *Tunnel) *packet.Headers {
 	h, _, err := p.Inner(t.Kind)
@@ -145,7 +117,7 @@ func encapStep(p *packet.Packet, t *Tunnel, before *packet.Headers) trace.Step {
 	return trace.Step{
 		Action: trace.ActEncap, Packet: p.String(),
 		Event: trace.Note(fmt.Sprintf("%s to %s, VNI %d, UDP %d", t.Kind, t.Dst, t.VNI, p.Headers().DstPort)),
-		Changes: append(Diff(before, innerOf(p, t)), trace.Change{
+		Changes: append(diff.Headers(before, innerOf(p, t), diff.MAC|diff.Address), trace.Change{
 			Field: "outer", After: fmt.Sprintf("%s %s -> %s VNI %d", t.Kind, t.Src, t.Dst, t.VNI)}),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -146,7 +147,7 @@ func (pt *Port) follow(st *stage, f *flow, p *packet.Packet, dir Direction, env 
 		text += ", sent back into the switch"
 	}
 	env.Rec.Add(pt.step(env, dir, st.Layer, nil, f.rule, trace.Step{
-		Action: action, Event: trace.Note(text), Changes: Diff(&before, p.Headers()),
+		Action: action, Event: trace.Note(text), Changes: diff.Headers(&before, p.Headers(), diff.MAC|diff.Address),
 	}).Cite(factFlow))
 	return Result{Pass: true, Hairpin: f.hairpin}
 }
@@ -293,7 +294,7 @@ func (pt *Port) apply(st *stage, g *Group, r *Rule, p *packet.Packet, k flowKey,
 			text += ", sent back into the switch"
 		}
 		env.Rec.Add(pt.step(env, dir, st.Layer, g, r, trace.Step{
-			Action: action, Event: trace.Note(text), Changes: Diff(&before, p.Headers()), Packet: env.Rec.Describe(p),
+			Action: action, Event: trace.Note(text), Changes: diff.Headers(&before, p.Headers(), diff.MAC|diff.Address), Packet: env.Rec.Describe(p),
 		}))
 	}
 	return Result{Pass: true, Hairpin: r.Hairpin}

@@ -1,0 +1,54 @@
+package diff
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+func TestHeaders(t *testing.T) {
+	before := packet.Headers{
+		EthSrc: packet.MAC{2, 0, 0, 0, 0, 1}, EthDst: packet.MAC{2, 0, 0, 0, 0, 2}, IPVersion: 4,
+		Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), SrcPort: 1000, DstPort: 80, ICMPID: 7, TTL: 64,
+	}
+	all := packet.Headers{
+		EthSrc: packet.MAC{2, 0, 0, 0, 0, 3}, EthDst: packet.MAC{2, 0, 0, 0, 0, 4}, IPVersion: 4,
+		Src: netip.MustParseAddr("10.0.0.3"), Dst: netip.MustParseAddr("10.0.0.4"), SrcPort: 1001, DstPort: 81, ICMPID: 8, TTL: 63,
+	}
+	noMAC := before
+	noMAC.EthSrc, noMAC.EthDst = packet.MAC{}, packet.MAC{}
+	arp := before
+	arp.IPVersion = 0
+
+	mac := []trace.Change{{Field: "src MAC", Before: "02-00-00-00-00-01", After: "02-00-00-00-00-03"}, {Field: "dst MAC", Before: "02-00-00-00-00-02", After: "02-00-00-00-00-04"}}
+	address := []trace.Change{
+		{Field: "src", Before: "10.0.0.1", After: "10.0.0.3"}, {Field: "src port", Before: "1000", After: "1001"},
+		{Field: "dst", Before: "10.0.0.2", After: "10.0.0.4"}, {Field: "dst port", Before: "80", After: "81"},
+	}
+	id := []trace.Change{{Field: "ICMP id", Before: "7", After: "8"}}
+	ttl := []trace.Change{{Field: "TTL", Before: "64", After: "63"}}
+
+	for _, tt := range []struct {
+		name          string
+		before, after packet.Headers
+		fields        Fields
+		want          []trace.Change
+	}{
+		{"nothing changed", before, before, MAC | Address | ICMPID | TTL, nil},
+		{"every field", before, all, MAC | Address | ICMPID | TTL, slices.Concat(mac, address, id, ttl)},
+		{"a rule of a switch", before, all, MAC | Address, slices.Concat(mac, address)},
+		{"a translation", before, all, Address | ICMPID, slices.Concat(address, id)},
+		{"a forwarding", before, all, MAC, mac},
+		{"a packet that was not on a link yet", noMAC, all, MAC | TTL, ttl},
+		{"a frame without IP", arp, all, MAC | Address | ICMPID | TTL, mac},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Headers(&tt.before, &tt.after, tt.fields); !slices.Equal(got, tt.want) {
+				t.Errorf("got  %v\nwant %v", got, tt.want)
+			}
+		})
+	}
+}
