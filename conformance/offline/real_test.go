@@ -116,7 +116,7 @@ func TestRealObjects(t *testing.T) {
 			var both [2]*objects
 			for i, kind := range []string{lab.Model, lab.Real} {
 				var c *lab.Cluster
-				if c, d.err = d.file.BuildContext(t.Context(), lab.Options{Setting: &d.setting, Components: kind, Pool: pool}); d.err != nil {
+				if c, d.err = lab.Build(t.Context(), d.file, lab.Options{Setting: &d.setting, Components: kind, Pool: pool}); d.err != nil {
 					return
 				}
 				both[i], d.programs = objectsOf(c), c.Components
@@ -154,7 +154,7 @@ func TestObjectsApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := f.Build(lab.Options{})
+		c, err := lab.Build(t.Context(), f, lab.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

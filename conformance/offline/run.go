@@ -279,7 +279,7 @@ func plan(files []string, kind string) ([]*job, error) {
 // unless that is done already: then there is none.
 func (j *job) build(ctx context.Context, pool *components.Pool) (*lab.Cluster, error) {
 	o := lab.Options{Variant: j.variant, Setting: j.setting, Components: j.components, Pool: pool}
-	c, err := j.file.BuildContext(ctx, o)
+	c, err := lab.Build(ctx, j.file, o)
 	switch {
 	case !errors.Is(err, lab.ErrNoComponents):
 		return c, err
@@ -287,7 +287,7 @@ func (j *job) build(ctx context.Context, pool *components.Pool) (*lab.Cluster, e
 		return nil, nil
 	}
 	o.Components = lab.Model
-	return j.file.BuildContext(ctx, o)
+	return lab.Build(ctx, j.file, o)
 }
 
 // run builds the lab and tries everything.

@@ -104,7 +104,7 @@ func TestTheLabInTheReadmeHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cluster, err := file.Build(lab.Options{})
+		cluster, err := lab.Build(t.Context(), file, lab.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

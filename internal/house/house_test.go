@@ -201,7 +201,7 @@ func TestWhoMayKnowWhom(t *testing.T) {
 // atTheEdge are the packages that read manifests or answer for Kubernetes'
 // own components: they use Kubernetes' own types. Everything else has the
 // small types of sim/kube.
-var atTheEdge = []string{"sim/lab", "sim/real/components/apiserver", "sim/kube/schedule", "sim/kube/resources", "conformance/manifest", "conformance/check", "conformance/placement"}
+var atTheEdge = []string{"sim/lab/spec", "sim/real/components/apiserver", "sim/kube/schedule", "sim/kube/resources", "conformance/manifest", "conformance/check", "conformance/placement"}
 
 func TestKubernetesTypesStayAtTheEdge(t *testing.T) {
 	for dir, p := range packages(t) {

@@ -9,7 +9,7 @@ func BenchmarkTraceLab(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c, err := f.Build(Options{})
+	c, err := Build(b.Context(), f, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

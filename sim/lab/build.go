@@ -20,6 +20,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -74,24 +75,16 @@ type Cluster struct {
 	dirty bool
 }
 
-// Build makes the cluster of a lab.
-func (f *File) Build(o Options) (*Cluster, error) {
-	return f.BuildContext(context.Background(), o)
-}
-
-// BuildContext is Build that can be interrupted: real components take seconds.
-func (f *File) BuildContext(ctx context.Context, o Options) (*Cluster, error) {
-	v, err := f.Variant(o.Variant)
+// Build makes the cluster of a lab. It can be interrupted: real components take
+// seconds.
+func Build(ctx context.Context, f *File, o Options) (*Cluster, error) {
+	fv, err := f.Variant(o.Variant)
 	if err != nil {
 		return nil, err
 	}
-	spec := v.Lab.Spec
 	if o.Setting != nil {
-		spec = applySetting(spec, o.Setting)
+		fv = fv.WithSetting(o.Setting)
 	}
-	w := *v.Lab
-	w.Spec = spec
-	fv := &File{Path: f.Path, Lab: &w, node: v.node, dir: v.dir}
 	c := &Cluster{File: fv, orig: f, Options: o, segments: map[string]*wire.Segment{}, windows: map[string]*node.Windows{}, linux: map[string]*node.Linux{},
 		ovn: map[string]*ovs.Node{}, hosts: map[string]*node.Linux{}, pods: map[string]*node.Pod{}, hns: map[string]*hns.Service{}, dnsOf: map[*host.Stack]dns.Client{}}
 	b := &builder{Cluster: c, spec: &fv.Lab.Spec, orig: f, leases: map[string]int{}}
@@ -101,38 +94,12 @@ func (f *File) BuildContext(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// applySetting puts a setting's versions into a copy of the spec.
-func applySetting(s Spec, set *Setting) Spec {
-	s.Kubernetes = set.Kubernetes
-	s.Nodes = slices.Clone(s.Nodes)
-	for i := range s.Nodes {
-		if set.Build != "" && s.Nodes[i].OS == "windows" {
-			s.Nodes[i].Build = set.Build
-		}
-		s.Nodes[i].Kubernetes = ""
-	}
-	if set.Proxy != nil {
-		kind := s.Proxy.Components
-		s.Proxy = *set.Proxy
-		if s.Proxy.Components == "" {
-			s.Proxy.Components = kind
-		}
-		if s.Proxy.Mode == "" {
-			s.Proxy.Mode = "kernelspace"
-		}
-	}
-	if set.Plugin != "" {
-		s.Network.Version = set.Plugin
-	}
-	return s
-}
-
 // builder carries what is needed only while building.
 type builder struct {
 	*Cluster
 	spec   *Spec
 	orig   *File
-	man    *manifests
+	man    *spec.Manifests
 	plugin cni.Plugin
 	// pluginOptions are what plugin was made of.
 	pluginOptions cni.Options
@@ -254,17 +221,17 @@ func (b *builder) readPlugin() error {
 		return nil
 	}
 	o := cni.Options{Plugin: net.Plugin, Version: net.Version}
-	masq, route := b.spec.param("flannel-ip-masq") == "on", b.spec.param("overlay-host-route") == "yes"
+	masq, route := b.spec.Param("flannel-ip-masq") == "on", b.spec.Param("overlay-host-route") == "yes"
 	o.IPMasq, o.HostRoute = &masq, &route
-	vni, err := strconv.ParseUint(b.spec.param("winlab-vni"), 10, 24)
+	vni, err := strconv.ParseUint(b.spec.Param("winlab-vni"), 10, 24)
 	if err != nil {
-		return fmt.Errorf("parameter winlab-vni: %q is not a virtual network identifier", b.spec.param("winlab-vni"))
+		return fmt.Errorf("parameter winlab-vni: %q is not a virtual network identifier", b.spec.Param("winlab-vni"))
 	}
 	o.VNI = uint32(vni)
 	if net.Conf == "" {
 		return fmt.Errorf("plugin %s needs its configuration: write network: {conf: FILE}", net.Plugin)
 	}
-	file := b.File.path(net.Conf)
+	file := b.File.PathOf(net.Conf)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -273,7 +240,7 @@ func (b *builder) readPlugin() error {
 		return err
 	}
 	if net.NetConf != "" {
-		file := b.File.path(net.NetConf)
+		file := b.File.PathOf(net.NetConf)
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return err
@@ -357,16 +324,15 @@ func (b *builder) finishNode(n Node, k *kube.Node, st *host.Stack) error {
 	}
 	for _, r := range n.Routes {
 		rt := host.Route{To: mustPrefix(r.To), Via: mustAddr(r.Via)}
-		what, file, line := b.File.origin("route of node "+n.Name, "spec", "nodes")
-		rt.Origin = &trace.Origin{What: what, File: file, Line: line}
+		rt.Origin = b.File.Origin("route of node "+n.Name, "spec", "nodes")
 		if err := st.AddRoute(rt); err != nil {
 			return err
 		}
 	}
 	st.Listen(&host.Listener{Name: "kubelet", Proto: packet.TCP, Port: 10250})
 	for _, l := range n.Listen {
-		proto, port, _ := parseListen(l)
-		st.Listen(&host.Listener{Name: "a program of the node", Proto: proto, Port: port})
+		lp, _ := spec.ParseListen(l)
+		st.Listen(&host.Listener{Name: "a program of the node", Proto: lp.Proto, Port: lp.Port})
 	}
 	return nil
 }
@@ -385,15 +351,15 @@ func (b *builder) windowsNode(n Node, k *kube.Node) error {
 	o := hns.Options{Node: n.Name, ManagementIP: k.Address, HostMAC: k.MAC.String(), Seed: b.File.Lab.Metadata.Name}
 	if n.DynamicPorts != "" {
 		var err error
-		if o.PortRangeFirst, o.PortRangeLast, err = portRange(n.DynamicPorts); err != nil {
+		if o.PortRangeFirst, o.PortRangeLast, err = spec.ParsePortRange(n.DynamicPorts); err != nil {
 			return err
 		}
 	}
-	o.SharePortPools = b.spec.param("share-port-pools") == "yes"
+	o.SharePortPools = b.spec.Param("share-port-pools") == "yes"
 	svc := hns.NewService(k.Windows, o)
 	b.hns[n.Name] = svc
-	w := node.NewWindows(n.Name, svc, b.spec.param("host-to-dsr-service"))
-	w.KeepLoopback = b.spec.param("loopback-hairpin") == "deliver"
+	w := node.NewWindows(n.Name, svc, b.spec.Param("host-to-dsr-service"))
+	w.KeepLoopback = b.spec.Param("loopback-hairpin") == "deliver"
 	w.Broken = breaks(n.Faults)
 	b.windows[n.Name] = w
 	addrs := []netip.Prefix{netip.PrefixFrom(k.Address, k.Subnet.Bits())}
@@ -447,7 +413,7 @@ func (b *builder) prepare(n Node) error {
 func (b *builder) loadDump(n Node, svc *hns.Service) error {
 	var all hns.Dump
 	for _, name := range n.HNSDump {
-		file := b.File.path(name)
+		file := b.File.PathOf(name)
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return err
@@ -471,7 +437,7 @@ func (b *builder) linuxNode(n Node, k *kube.Node) error {
 	l := node.NewLinux(n.Name, n.Name)
 	b.linux[n.Name] = l
 	l.Stack.NAT = host.NewNetfilter()
-	l.Stack.StrictReversePath = b.spec.param("linux-reverse-path-filter") == "strict"
+	l.Stack.StrictReversePath = b.spec.Param("linux-reverse-path-filter") == "strict"
 	addrs := []netip.Prefix{netip.PrefixFrom(k.Address, k.Subnet.Bits())}
 	if k.Address6.IsValid() {
 		addrs = append(addrs, netip.PrefixFrom(k.Address6, 64))
@@ -517,18 +483,16 @@ func (b *builder) linuxNode(n Node, k *kube.Node) error {
 
 // placePods gives every pod a node, attaches it and starts its programs.
 func (b *builder) placePods() error {
-	var files []string
-	for _, m := range b.spec.Manifests {
-		files = append(files, b.File.path(m))
-	}
 	var err error
-	if b.man, err = readManifests(files); err != nil {
+	if b.man, err = b.File.Manifests(); err != nil {
 		return err
 	}
-	b.workloads = b.man.workloads
+	for _, m := range b.man.Workloads {
+		b.workloads = append(b.workloads, &workload{Workload: *m, ready: true})
+	}
 	if !b.spec.DNS.Off {
-		b.workloads = append(b.workloads, &workload{namespace: "kube-system", name: "coredns-0", os: "linux", ready: true, labels: map[string]string{"k8s-app": "kube-dns"},
-			listen: []listen{{packet.UDP, 53}, {packet.TCP, 53}}, origin: &trace.Origin{What: "Deployment coredns"}})
+		b.workloads = append(b.workloads, &workload{ready: true, Workload: spec.Workload{Namespace: "kube-system", Name: "coredns-0", OS: "linux", Labels: map[string]string{"k8s-app": "kube-dns"},
+			Listen: []spec.ListenPort{{Proto: packet.UDP, Port: 53}, {Proto: packet.TCP, Port: 53}}, Origin: &trace.Origin{What: "Deployment coredns"}}})
 	}
 	if err := b.pinPods(); err != nil {
 		return err
@@ -552,17 +516,16 @@ func (b *builder) pinPods() error {
 		if ns == "" {
 			ns = "default"
 		}
-		j := slices.IndexFunc(b.workloads, func(w *workload) bool { return w.namespace == ns && w.name == p.Name })
+		j := slices.IndexFunc(b.workloads, func(w *workload) bool { return w.Namespace == ns && w.Name == p.Name })
 		var w *workload
 		if j >= 0 {
 			w = b.workloads[j]
 		} else {
-			what, file, line := b.File.origin("pod "+p.Name, "spec", "pods", i)
-			w = &workload{namespace: ns, name: p.Name, ready: true, labels: map[string]string{}, ports: map[string]uint16{}, origin: &trace.Origin{What: what, File: file, Line: line}}
+			w = &workload{ready: true, Workload: spec.Workload{Namespace: ns, Name: p.Name, Labels: map[string]string{}, Ports: map[string]uint16{}, Origin: b.File.Origin("pod "+p.Name, "spec", "pods", i)}}
 			b.workloads = append(b.workloads, w)
 		}
 		if p.Node != "" {
-			w.node = p.Node
+			w.Node = p.Node
 		}
 		if p.Address != "" {
 			w.address = mustAddr(p.Address)
@@ -573,18 +536,18 @@ func (b *builder) pinPods() error {
 		w.terminating = p.Terminating
 		w.late, w.dns = p.Late, p.DNS
 		for k, v := range p.Labels {
-			if w.labels == nil {
-				w.labels = map[string]string{}
+			if w.Labels == nil {
+				w.Labels = map[string]string{}
 			}
-			w.labels[k] = v
+			w.Labels[k] = v
 		}
 		for _, l := range p.Listen {
-			proto, port, _ := parseListen(l)
-			w.listen = append(w.listen, listen{proto, port})
+			lp, _ := spec.ParseListen(l)
+			w.Listen = append(w.Listen, lp)
 		}
 		for _, h := range p.HostPorts {
-			hp, _ := parseHostPort(h)
-			w.hostPorts = append(w.hostPorts, hp)
+			hp, _ := spec.ParseHostPort(h)
+			w.HostPorts = append(w.HostPorts, hp)
 		}
 	}
 	return nil
@@ -594,23 +557,23 @@ func (b *builder) pinPods() error {
 func (b *builder) schedule() error {
 	next := map[string]int{}
 	for _, w := range b.workloads {
-		if w.node != "" {
-			if b.Kube.Node(w.node) == nil {
-				return fmt.Errorf("pod %s/%s: there is no node %q", w.namespace, w.name, w.node)
+		if w.Node != "" {
+			if b.Kube.Node(w.Node) == nil {
+				return fmt.Errorf("pod %s/%s: there is no node %q", w.Namespace, w.Name, w.Node)
 			}
 			continue
 		}
 		var fit []string
 		for _, n := range b.spec.Nodes {
-			if w.os == "" || w.os == n.OS {
+			if w.OS == "" || w.OS == n.OS {
 				fit = append(fit, n.Name)
 			}
 		}
 		if len(fit) == 0 {
-			return fmt.Errorf("pod %s/%s: no node runs %s", w.namespace, w.name, w.os)
+			return fmt.Errorf("pod %s/%s: no node runs %s", w.Namespace, w.Name, w.OS)
 		}
-		key := w.namespace + "/" + strings.TrimRight(w.name, "0123456789")
-		w.node = fit[next[key]%len(fit)]
+		key := w.Namespace + "/" + strings.TrimRight(w.Name, "0123456789")
+		w.Node = fit[next[key]%len(fit)]
 		next[key]++
 	}
 	return nil
@@ -620,20 +583,15 @@ func (b *builder) schedule() error {
 // them, as the program in the source documents' manifest does.
 func (b *builder) serveTargets() {
 	for _, w := range b.workloads {
-		if len(w.listen) > 0 {
+		if len(w.Listen) > 0 {
 			continue
 		}
-		for i := range b.man.services {
-			s := &b.man.services[i].Service
-			if !selects(s, w) {
+		for _, s := range b.man.Services {
+			if !s.Selects(w.Namespace, w.Labels) {
 				continue
 			}
-			for _, sp := range s.Spec.Ports {
-				proto := packet.TCP
-				if sp.Protocol == "UDP" {
-					proto = packet.UDP
-				}
-				w.listen = append(w.listen, listen{proto, target(sp)})
+			for _, sp := range s.Ports {
+				w.Listen = append(w.Listen, spec.ListenPort{Proto: sp.Proto, Port: sp.Target})
 			}
 		}
 	}
@@ -641,48 +599,48 @@ func (b *builder) serveTargets() {
 
 // attach gives a pod its network, by the plugin of its node, and starts its programs.
 func (b *builder) attach(w *workload) error {
-	if w.hostNetwork {
-		st := b.stackOf(w.node)
+	if w.HostNetwork {
+		st := b.stackOf(w.Node)
 		b.start(st, w)
-		b.addPod(w, &node.Pod{Namespace: w.namespace, Name: w.name, Stack: st, Node: w.node, Address: b.Kube.Node(w.node).Address})
+		b.addPod(w, &node.Pod{Namespace: w.Namespace, Name: w.Name, Stack: st, Node: w.Node, Address: b.Kube.Node(w.Node).Address})
 		return nil
 	}
-	kp := &kube.Pod{Namespace: w.namespace, Name: w.name, Node: w.node, Address: w.address, HostPorts: w.hostPorts, Labels: w.labels, Origin: w.origin}
-	k := b.Kube.Node(w.node)
+	kp := &kube.Pod{Namespace: w.Namespace, Name: w.Name, Node: w.Node, Address: w.address, HostPorts: w.HostPorts, Labels: w.Labels, Origin: w.Origin}
+	k := b.Kube.Node(w.Node)
 	var pod *node.Pod
 	var err error
 	cl := b.clientFor(w, k)
 	switch {
 	case b.ovnNet != nil:
-		pod, _, err = b.ovn[w.node].AttachPod(kp)
+		pod, _, err = b.ovn[w.Node].AttachPod(kp)
 	case b.spec.Network.Plugin == "rras":
 		pod, err = b.rrasPod(w, kp, k)
-	case k.Windows != nil && len(b.spec.Nodes[b.index(w.node)].HNSDump) > 0:
+	case k.Windows != nil && len(b.spec.Nodes[b.index(w.Node)].HNSDump) > 0:
 		pod, err = b.podOfDump(w, kp)
 	case k.Windows != nil:
 		var r cni.Result
 		if b.real != nil && b.real.plugins != nil {
 			r, err = b.real.add(k, kp)
 		} else {
-			r, err = b.plugin.Add(b.Kube, k, kp, b.hns[w.node])
+			r, err = b.plugin.Add(b.Kube, k, kp, b.hns[w.Node])
 		}
 		if err == nil {
 			cl.InterfaceSuffixes = r.DNS.Search
 			cl.Servers = addrs(r.DNS.ServerList)
-			pod, err = b.windows[w.node].AttachPod(w.namespace, w.name, r.EndpointID, r.Gateway)
+			pod, err = b.windows[w.Node].AttachPod(w.Namespace, w.Name, r.EndpointID, r.Gateway)
 		}
 	case b.spec.Network.Plugin == cni.PluginNAT:
-		b.leases[w.node]++
-		addr := nth(dockerBridge.Addr(), b.leases[w.node])
-		pod, err = b.linux[w.node].AttachPod(w.namespace, w.name, netip.PrefixFrom(addr, dockerBridge.Bits()), dockerBridge.Addr(), false)
+		b.leases[w.Node]++
+		addr := nth(dockerBridge.Addr(), b.leases[w.Node])
+		pod, err = b.linux[w.Node].AttachPod(w.Namespace, w.Name, netip.PrefixFrom(addr, dockerBridge.Bits()), dockerBridge.Addr(), false)
 	default:
 		var l cni.Lease
 		if l, err = b.plugin.Lease(b.Kube, k, kp); err == nil {
-			pod, err = b.linux[w.node].AttachPod(w.namespace, w.name, l.Prefix, l.Gateway, b.plugin.Linux(b.Kube, k).PodsInNodeSubnet)
+			pod, err = b.linux[w.Node].AttachPod(w.Namespace, w.Name, l.Prefix, l.Gateway, b.plugin.Linux(b.Kube, k).PodsInNodeSubnet)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("pod %s/%s on %s: %w", w.namespace, w.name, w.node, err)
+		return fmt.Errorf("pod %s/%s on %s: %w", w.Namespace, w.Name, w.Node, err)
 	}
 	if k.Windows != nil {
 		pod.Stack.Refuse = append(pod.Stack.Refuse, b.refusals()...)
@@ -709,7 +667,7 @@ func (b *builder) index(name string) int {
 }
 
 func (b *builder) addPod(w *workload, p *node.Pod) {
-	key := w.namespace + "/" + w.name
+	key := w.Namespace + "/" + w.Name
 	b.pods[key] = p
 	b.podOrder = append(b.podOrder, key)
 	sort.Strings(b.podOrder)
@@ -718,19 +676,19 @@ func (b *builder) addPod(w *workload, p *node.Pod) {
 
 // clientFor is the resolver configuration that kubelet asks for a pod.
 func (b *builder) clientFor(w *workload, k *kube.Node) dns.Client {
-	c := dns.Client{OS: "linux", Servers: []netip.Addr{b.Kube.DNSIP}, Search: cni.KubeletDNS(b.Kube, &kube.Pod{Namespace: w.namespace}).Search, Ndots: 5}
+	c := dns.Client{OS: "linux", Servers: []netip.Addr{b.Kube.DNSIP}, Search: cni.KubeletDNS(b.Kube, &kube.Pod{Namespace: w.Namespace}).Search, Ndots: 5}
 	if k.Windows != nil {
 		c.OS = "windows"
-		c.InterfaceSuffixes = []string{w.namespace + ".svc." + b.spec.DNS.Domain}
+		c.InterfaceSuffixes = []string{w.Namespace + ".svc." + b.spec.DNS.Domain}
 	}
 	return c
 }
 
 // start runs a pod's programs on a stack.
 func (b *builder) start(st *host.Stack, w *workload) {
-	for _, l := range w.listen {
-		h := &host.Listener{Name: w.name, Proto: l.proto, Port: l.port, Origin: w.origin}
-		if w.namespace == "kube-system" && w.labels["k8s-app"] == "kube-dns" {
+	for _, l := range w.Listen {
+		h := &host.Listener{Name: w.Name, Proto: l.Proto, Port: l.Port, Origin: w.Origin}
+		if w.Namespace == "kube-system" && w.Labels["k8s-app"] == "kube-dns" {
 			h.Answer = func(q []byte) []byte { return b.dns.Answer(q) }
 		}
 		st.Listen(h)
@@ -740,13 +698,13 @@ func (b *builder) start(st *host.Stack, w *workload) {
 // podOfDump finds the endpoint of a pod in a dump: by its pinned address or by
 // a name that holds the pod's.
 func (b *builder) podOfDump(w *workload, kp *kube.Pod) (*node.Pod, error) {
-	svc := b.hns[w.node]
+	svc := b.hns[w.Node]
 	var match *hns.Endpoint
 	for _, e := range svc.ListEndpoints(nil) {
 		if e.Remote() {
 			continue
 		}
-		if kp.Address.IsValid() && slices.Contains(e.Addresses(), kp.Address) || !kp.Address.IsValid() && strings.Contains(e.Name, w.name) {
+		if kp.Address.IsValid() && slices.Contains(e.Addresses(), kp.Address) || !kp.Address.IsValid() && strings.Contains(e.Name, w.Name) {
 			match = e
 			break
 		}
@@ -762,5 +720,5 @@ func (b *builder) podOfDump(w *workload, kp *kube.Pod) (*node.Pod, error) {
 			}
 		}
 	}
-	return b.windows[w.node].AttachPod(w.namespace, w.name, match.ID, gw)
+	return b.windows[w.Node].AttachPod(w.Namespace, w.Name, match.ID, gw)
 }

@@ -22,15 +22,6 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// What runs in the place of a plugin and of kube-proxy on Windows nodes.
-const (
-	Model = "model" // the models of sim/kube/cni and sim/kube/kubeproxy
-	Real  = "real"  // the programs themselves, under Wine
-)
-
-// ComponentKinds are the values of components.
-var ComponentKinds = []string{Model, Real}
-
 // ErrNoComponents says that no program of a lab can be run: its plugin has none
 // here, and its kube-proxy is not pinned or is none.
 var ErrNoComponents = errors.New("no real component")
@@ -105,7 +96,7 @@ func (b *builder) startReal(ctx context.Context) error {
 	if err := components.Available(); err != nil {
 		return fmt.Errorf("real components: %w", err)
 	}
-	programs, err := components.FindPrograms(b.File.dir)
+	programs, err := components.FindPrograms(b.File.Dir())
 	if err != nil {
 		return err
 	}

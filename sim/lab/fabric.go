@@ -7,7 +7,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
-	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/windows/node"
 )
 
@@ -22,10 +22,10 @@ func (b *builder) fabric() error {
 			}
 			continue
 		}
-		a := fabric.Azure{Subnet: mustPrefix(g.Subnet), IPForwarding: b.spec.param("azure-ip-forwarding") == "on", Rules: b.rules(i)}
+		a := fabric.Azure{Subnet: mustPrefix(g.Subnet), IPForwarding: b.spec.Param("azure-ip-forwarding") == "on", Rules: b.rules(i)}
 		for j, r := range g.Routes {
-			what, file, line := b.File.origin("user-defined route "+r.To, "spec", "fabric", "segments", i, "routes", j)
-			a.Routes = append(a.Routes, fabric.Route{To: mustPrefix(r.To), Via: mustAddr(r.Via), Origin: &trace.Origin{What: what, File: file, Line: line}})
+			origin := b.File.Origin("user-defined route "+r.To, "spec", "fabric", "segments", i, "routes", j)
+			a.Routes = append(a.Routes, fabric.Route{To: mustPrefix(r.To), Via: mustAddr(r.Via), Origin: origin})
 		}
 		a.Attach(seg)
 	}
@@ -38,26 +38,23 @@ func (b *builder) fabric() error {
 			links[f.Segment] = m.AddAdapter(f.Segment, b.mac(), b.segments[f.Segment], netip.MustParsePrefix(f.Address))
 		}
 		for j, rt := range r.Routes {
-			what, file, line := b.File.origin("route of router "+r.Name, "spec", "fabric", "routers", i, "routes", j)
-			if err := m.Stack.AddRoute(host.Route{To: mustPrefix(rt.To), Via: mustAddr(rt.Via), Origin: &trace.Origin{What: what, File: file, Line: line}}); err != nil {
+			origin := b.File.Origin("route of router "+r.Name, "spec", "fabric", "routers", i, "routes", j)
+			if err := m.Stack.AddRoute(host.Route{To: mustPrefix(rt.To), Via: mustAddr(rt.Via), Origin: origin}); err != nil {
 				return err
 			}
 		}
 		for j, nat := range r.NAT {
-			what, file, line := b.File.origin("NAT of router "+r.Name, "spec", "fabric", "routers", i, "nat", j)
+			origin := b.File.Origin("NAT of router "+r.Name, "spec", "fabric", "routers", i, "nat", j)
 			if m.Stack.NAT == nil {
 				m.Stack.NAT = &host.NAT{Name: "router NAT", Fact: fabric.FactEdgeNAT}
 			}
-			rule := host.NATRule{Chain: host.Postrouting, Name: "source NAT", OutLink: links[nat.OutOf], Masquerade: true, Origin: &trace.Origin{What: what, File: file, Line: line}}
+			rule := host.NATRule{Chain: host.Postrouting, Name: "source NAT", OutLink: links[nat.OutOf], Masquerade: true, Origin: origin}
 			for _, s := range nat.Sources {
 				rule.Src = append(rule.Src, mustPrefix(s))
 			}
 			for _, pr := range nat.Protocols {
-				if pr == "icmp" {
-					rule.Protos = append(rule.Protos, packet.ICMP)
-				} else {
-					rule.Protos = append(rule.Protos, protocols[pr])
-				}
+				proto, _ := spec.ParseProtocol(pr)
+				rule.Protos = append(rule.Protos, proto)
 			}
 			m.Stack.NAT.Rules = append(m.Stack.NAT.Rules, rule)
 		}
@@ -70,14 +67,14 @@ func (b *builder) fabric() error {
 			m.Stack.NAT.Rules = append(m.Stack.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "source of forwarded connections", Marked: true, Masquerade: true})
 		}
 		for j, fw := range r.Forward {
-			what, file, line := b.File.origin("forward of router "+r.Name, "spec", "fabric", "routers", i, "forward", j)
+			origin := b.File.Origin("forward of router "+r.Name, "spec", "fabric", "routers", i, "forward", j)
 			proto := packet.TCP
 			if fw.Protocol != "" {
-				proto = protocols[fw.Protocol]
+				proto, _ = spec.ParseProtocol(fw.Protocol)
 			}
 			m.Stack.NAT.Rules = append(m.Stack.NAT.Rules, host.NATRule{Chain: host.Prerouting, Name: "forward " + fw.Address, Protos: []packet.Proto{proto},
 				Dst: []netip.Prefix{netip.PrefixFrom(mustAddr(fw.Address), mustAddr(fw.Address).BitLen())}, DstPort: fw.Port,
-				Targets: []netip.AddrPort{netip.MustParseAddrPort(fw.To)}, Mark: true, Origin: &trace.Origin{What: what, File: file, Line: line}})
+				Targets: []netip.AddrPort{netip.MustParseAddrPort(fw.To)}, Mark: true, Origin: origin})
 		}
 		b.hosts["router/"+r.Name] = m
 	}
@@ -96,8 +93,8 @@ func (b *builder) outside() error {
 			}
 		}
 		for _, l := range h.Listen {
-			proto, port, _ := parseListen(l)
-			m.Stack.Listen(&host.Listener{Name: "a program of " + h.Name, Proto: proto, Port: port})
+			lp, _ := spec.ParseListen(l)
+			m.Stack.Listen(&host.Listener{Name: "a program of " + h.Name, Proto: lp.Proto, Port: lp.Port})
 		}
 		b.hosts[h.Name] = m
 	}
@@ -108,21 +105,16 @@ func (b *builder) outside() error {
 func (b *builder) rules(i int) []fabric.Rule {
 	var all []fabric.Rule
 	for j, r := range b.spec.Fabric.Segments[i].Rules {
-		what, file, line := b.File.origin("security rule "+r.Name, "spec", "fabric", "segments", i, "rules", j)
-		rule := fabric.Rule{Name: r.Name, Allow: r.Action == "allow", Origin: &trace.Origin{What: what, File: file, Line: line}}
+		origin := b.File.Origin("security rule "+r.Name, "spec", "fabric", "segments", i, "rules", j)
+		rule := fabric.Rule{Name: r.Name, Allow: r.Action == "allow", Origin: origin}
 		if r.From != "" {
 			rule.From = mustPrefix(r.From)
 		}
 		if r.To != "" {
 			rule.To = mustPrefix(r.To)
 		}
-		switch r.Protocol {
-		case "icmp":
-			rule.Proto = packet.ICMP
-		default:
-			rule.Proto = protocols[r.Protocol]
-		}
-		rule.PortLo, rule.PortHi, _ = parsePorts(r.Ports)
+		rule.Proto, _ = spec.ParseProtocol(r.Protocol)
+		rule.PortLo, rule.PortHi, _ = spec.ParsePorts(r.Ports)
 		all = append(all, rule)
 	}
 	return all

@@ -27,7 +27,7 @@ func fixtures(t testing.TB) []string {
 // FuzzLab reads labs that somebody damaged, builds those that are accepted and
 // runs their flows. Nothing may panic, and whatever is refused must say where.
 func FuzzLab(f *testing.F) {
-	for _, file := range append(fixtures(f), "../../fixtures/labs/common/actors.yaml", "testdata/twenty-mistakes.yaml") {
+	for _, file := range append(fixtures(f), "../../fixtures/labs/common/actors.yaml", "spec/testdata/twenty-mistakes.yaml") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)
@@ -43,7 +43,7 @@ func FuzzLab(f *testing.F) {
 			}
 			return
 		}
-		c, err := lab.Build(Options{Components: Model})
+		c, err := Build(t.Context(), lab, Options{Components: Model})
 		if err != nil {
 			return
 		}
@@ -56,42 +56,6 @@ func FuzzLab(f *testing.F) {
 			if err == nil && !o.Verdict.Valid() {
 				t.Errorf("%s -> %s: no verdict", fl.From, fl.To)
 			}
-		}
-	})
-}
-
-// FuzzTarget holds ParseTarget to its word: what it accepts it understood.
-func FuzzTarget(f *testing.F) {
-	for _, s := range []string{"pod/client", "pod/kube-system/coredns-0:53", "svc/web:80", "service/a/b:1", "node/win1:30080", "host/internet:443",
-		"name/kubernetes.default:443", "localhost:80", "10.244.1.4", "10.244.1.4:80", "[fd00::1]:80", "fd00::1", "[::1]", "", "/", ":", "pod/", "pod/:0", "a/b/c/d:65536"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		to, err := ParseTarget(s)
-		if err != nil {
-			return
-		}
-		if to.String() != s {
-			t.Errorf("%q says it is %q", s, to)
-		}
-		switch to.Kind {
-		case "addr", "localhost":
-			if !to.Addr.IsValid() || to.Name != "" {
-				t.Errorf("%q: %+v", s, to)
-			}
-		case "pod", "svc":
-			if to.Namespace == "" || to.Name == "" {
-				t.Errorf("%q: %+v", s, to)
-			}
-		case "node", "host", "name":
-			if to.Namespace != "" || to.Name == "" {
-				t.Errorf("%q: %+v", s, to)
-			}
-		default:
-			t.Errorf("%q has the kind %q", s, to.Kind)
-		}
-		if to.Kind != "addr" && strings.ContainsAny(to.Name, "/") {
-			t.Errorf("%q: a slash in the name %q", s, to.Name)
 		}
 	})
 }

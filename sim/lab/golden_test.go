@@ -2,14 +2,39 @@ package lab
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden holds text against a file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got; -update writes it anew):\n%s", file, diff)
+	}
+}
 
 // shortTrace is a trace without frames, defaults and the words that change with
 // every better sentence: what happened where, by which rule, for which reason.
@@ -153,11 +178,11 @@ func TestTracesAreDeterministic(t *testing.T) {
 			}
 			return all.String()
 		}
-		a, err := file.Build(o)
+		a, err := Build(t.Context(), file, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := file.Build(o)
+		b, err := Build(t.Context(), file, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +209,7 @@ func firstDifference(a, b string) string {
 // is without a verdict that the design lists.
 func TestEveryStepCitesItsEvidence(t *testing.T) {
 	everywhere(t, func(t *testing.T, file *File, o Options) {
-		c, err := file.Build(o)
+		c, err := Build(t.Context(), file, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func changed(t testing.TB, name, spec string) *File {
 
 func build(t testing.TB, f *File) *Cluster {
 	t.Helper()
-	c, err := f.Build(Options{})
+	c, err := Build(t.Context(), f, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,11 +298,11 @@ func TestCallsOfALab(t *testing.T) {
 `))
 	expect(t, c, "lab", "pod/client > pod/peer:80: dropped not-encapsulated", "pod/client > svc/win-webserver:80: dropped no-load-balancer", "pod/peer > svc/win-webserver:80: varies depends-on-backend")
 	f := changed(t, vxlan, "  hns: [{node: win1, delete: {kind: endpoint, address: 10.9.9.9}}]\n")
-	if _, err := f.Build(Options{}); err == nil || !strings.Contains(err.Error(), "nothing to delete") {
+	if _, err := Build(t.Context(), f, Options{}); err == nil || !strings.Contains(err.Error(), "nothing to delete") {
 		t.Errorf("a call that matches nothing: %v", err)
 	}
 	f = changed(t, vxlan, "  hns: [{node: win1, restart: true, error: \"0x803b0013\"}]\n")
-	if _, err := f.Build(Options{}); err == nil || !strings.Contains(err.Error(), "succeeded, but should fail with 0x803b0013") {
+	if _, err := Build(t.Context(), f, Options{}); err == nil || !strings.Contains(err.Error(), "succeeded, but should fail with 0x803b0013") {
 		t.Errorf("a call that should have failed: %v", err)
 	}
 }

@@ -82,7 +82,7 @@ func describesIncident(t *testing.T, f *File) {
 // against their error codes while it is built.
 func incidentHolds(t *testing.T, f *File, variant string) {
 	t.Helper()
-	c, err := f.Build(Options{Variant: variant})
+	c, err := Build(t.Context(), f, Options{Variant: variant})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestIncidentsCanFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := f.Build(Options{Variant: broken})
+	c, err := Build(t.Context(), f, Options{Variant: broken})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestPeerIsReset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := f.Build(Options{Variant: broken})
+	c, err := Build(t.Context(), f, Options{Variant: broken})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestMeanwhileIsUndone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := f.Build(Options{Variant: fixed})
+	c, err := Build(t.Context(), f, Options{Variant: fixed})
 	if err != nil {
 		t.Fatal(err)
 	}

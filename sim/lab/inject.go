@@ -172,19 +172,19 @@ func (j *Injector) Find(h *packet.Headers) *Entry {
 // segment is the one on which a frame's sender is: by its MAC address, its
 // address, the receiver's MAC address; else the segment of the nodes.
 func (j *Injector) segment(h *packet.Headers, src netip.Addr) *wire.Segment {
-	spec := &j.c.File.Lab.Spec
+	sp := &j.c.File.Lab.Spec
 	for _, by := range []func(g Segment) bool{
 		func(g Segment) bool { return onSegment(j.c.segments[g.Name], h.EthSrc) != nil },
 		func(g Segment) bool { return src.IsValid() && g.Subnet != "" && mustPrefix(g.Subnet).Contains(src) },
 		func(g Segment) bool { return onSegment(j.c.segments[g.Name], h.EthDst) != nil },
 	} {
-		for _, g := range spec.Fabric.Segments {
+		for _, g := range sp.Fabric.Segments {
 			if by(g) {
 				return j.c.segments[g.Name]
 			}
 		}
 	}
-	return j.c.segments[spec.Nodes[0].Segment]
+	return j.c.segments[sp.Nodes[0].Segment]
 }
 
 func onSegment(s *wire.Segment, m packet.MAC) *wire.NIC {

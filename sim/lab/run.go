@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
@@ -234,7 +236,7 @@ func (c *Cluster) source(text string, v6 bool) (end, error) {
 	case "node":
 		n := c.Kube.Node(t.Name)
 		if n == nil {
-			return e, inputf("there is no node %s in this lab; there are %s", t.Name, strings.Join(nodeNames(&c.File.Lab.Spec), ", "))
+			return e, inputf("there is no node %s in this lab; there are %s", t.Name, strings.Join(c.File.Lab.Spec.NodeNames(), ", "))
 		}
 		e.stack, e.addr, e.node = c.nodeStack(n.Name), n.Address, n.Name
 		if v6 {
@@ -267,7 +269,7 @@ func (c *Cluster) source(text string, v6 bool) (end, error) {
 		return e, inputf("%s cannot send; write pod/NAME, node/NAME or host/NAME", text)
 	}
 	if n := c.Kube.Node(e.node); n != nil && n.Windows != nil {
-		e.build = c.File.Lab.Spec.Nodes[slices.Index(nodeNames(&c.File.Lab.Spec), n.Name)].Build
+		e.build = c.File.Lab.Spec.Nodes[slices.Index(c.File.Lab.Spec.NodeNames(), n.Name)].Build
 	}
 	return e, nil
 }
@@ -307,8 +309,8 @@ func (c *Cluster) destination(t Target, r Request) (end, error) {
 	switch t.Kind {
 	case "addr", "localhost":
 		e.addr = t.Addr
-	case "pod", "node", "host":
-		s, err := c.source(t.Kind+"/"+strings.TrimPrefix(t.Namespace+"/"+t.Name, "/"), r.IPv6)
+	case spec.PodTarget, spec.NodeTarget, spec.HostTarget:
+		s, err := c.source(string(t.Kind)+"/"+strings.TrimPrefix(t.Namespace+"/"+t.Name, "/"), r.IPv6)
 		if err != nil {
 			return e, err
 		}
@@ -476,7 +478,7 @@ func (c *Cluster) renew(r Request, from end) end {
 	if !c.dirty {
 		return from
 	}
-	fresh, err := c.orig.Build(c.Options)
+	fresh, err := Build(context.Background(), c.orig, c.Options)
 	if err != nil {
 		// It was built before from the same file.
 		return from
@@ -501,7 +503,7 @@ func (c *Cluster) meanwhile(sim *wire.Simulation, calls []HNSCall) error {
 	c.dirty = true
 	if sim.Rec.On() {
 		for _, call := range calls {
-			sim.Rec.Add(trace.Step{Place: call.Node, Object: "HNS", Action: trace.ActNote, Event: trace.Note(call.describe())})
+			sim.Rec.Add(trace.Step{Place: call.Node, Object: "HNS", Action: trace.ActNote, Event: trace.Note(call.String())})
 		}
 	}
 	if err := c.Call(calls); err != nil {
@@ -513,23 +515,6 @@ func (c *Cluster) meanwhile(sim *wire.Simulation, calls []HNSCall) error {
 		}
 	}
 	return sim.Run()
-}
-
-// describe says what a call does.
-func (h HNSCall) describe() string {
-	switch {
-	case h.Restart:
-		return "the HNS service restarts"
-	case h.Delete != nil:
-		return "delete " + h.Delete.Kind
-	case h.RemovePolicy != nil:
-		return "remove policy " + h.RemovePolicy.Type
-	case h.AddPolicy != nil:
-		return "add policy " + h.AddPolicy.Type
-	case h.UpdatePolicy != nil:
-		return "set policies " + h.UpdatePolicy.Type
-	}
-	return "create " + h.Create.Kind
 }
 
 // lookup resolves a name target as the sender's resolver does.

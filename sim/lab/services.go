@@ -6,12 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -21,16 +20,14 @@ func (b *builder) services() error {
 	next := nth(sc.Addr(), 50)
 	nodePort := uint16(30000)
 	used := map[netip.Addr]bool{b.Kube.DNSIP: true, sc.Addr().Next(): true}
-	for i := range b.man.services {
-		for _, ip := range b.man.services[i].Spec.ClusterIPs {
-			used[mustAddr(ip)] = true
+	for _, s := range b.man.Services {
+		for _, ip := range s.ClusterIPs {
+			used[ip] = true
 		}
-		used[mustAddr(b.man.services[i].Spec.ClusterIP)] = true
 	}
 	b.builtinServices()
-	for i := range b.man.services {
-		s := &b.man.services[i]
-		k := b.service(s)
+	for _, s := range b.man.Services {
+		k := &s.Service
 		if k.Type != "ExternalName" && !k.Headless && len(k.ClusterIPs) == 0 {
 			for used[next] {
 				next = next.Next()
@@ -45,8 +42,8 @@ func (b *builder) services() error {
 			}
 		}
 		for _, w := range b.workloads {
-			if selects(&s.Service, w) {
-				k.Endpoints = append(k.Endpoints, b.endpoint(w, &s.Service))
+			if s.Selects(w.Namespace, w.Labels) {
+				k.Endpoints = append(k.Endpoints, b.endpoint(w, s))
 			}
 		}
 		b.Kube.Services = append(b.Kube.Services, k)
@@ -79,69 +76,22 @@ func (b *builder) builtinServices() {
 		Ports:  []kube.ServicePort{{Name: "dns", Proto: packet.UDP, Port: 53, Target: 53}, {Name: "dns-tcp", Proto: packet.TCP, Port: 53, Target: 53}},
 		Origin: &trace.Origin{What: "Service kube-dns (of every cluster)"}}
 	for _, w := range b.workloads {
-		if w.namespace == "kube-system" && w.labels["k8s-app"] == "kube-dns" {
-			d.Endpoints = append(d.Endpoints, kube.Endpoint{Addr: w.address, Node: w.node, Pod: "kube-system/" + w.name, Ready: true, Serving: true})
+		if w.Namespace == "kube-system" && w.Labels["k8s-app"] == "kube-dns" {
+			d.Endpoints = append(d.Endpoints, kube.Endpoint{Addr: w.address, Node: w.Node, Pod: "kube-system/" + w.Name, Ready: true, Serving: true})
 		}
 	}
 	b.Kube.Services = append(b.Kube.Services, d)
 }
 
-func (b *builder) endpoint(w *workload, s *corev1.Service) kube.Endpoint {
-	e := kube.Endpoint{Addr: w.address, Node: w.node, Pod: w.namespace + "/" + w.name, Hostname: w.name,
+func (b *builder) endpoint(w *workload, s *spec.Service) kube.Endpoint {
+	e := kube.Endpoint{Addr: w.address, Node: w.Node, Pod: w.Namespace + "/" + w.Name, Hostname: w.Name,
 		Ready: w.ready && !w.terminating, Serving: w.ready, Terminating: w.terminating, Ports: map[string]uint16{}}
-	for _, sp := range s.Spec.Ports {
-		if n, ok := w.ports[sp.TargetPort.StrVal]; ok && sp.TargetPort.StrVal != "" {
-			e.Ports[sp.Name] = n
+	for port, name := range s.TargetNames {
+		if n, ok := w.Ports[name]; ok {
+			e.Ports[port] = n
 		}
 	}
 	return e
-}
-
-// service copies what matters of a Service manifest.
-func (b *builder) service(s *service) *kube.Service {
-	k := &kube.Service{Namespace: s.Namespace, Name: s.Name, Type: string(s.Spec.Type), ExternalName: s.Spec.ExternalName, Annotations: s.Annotations,
-		ClientIPAffinity:    s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
-		ExternalLocal:       s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
-		InternalLocal:       s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
-		HealthCheckNodePort: uint16(s.Spec.HealthCheckNodePort), Origin: s.origin}
-	if k.Namespace == "" {
-		k.Namespace = "default"
-	}
-	if k.Type == "" {
-		k.Type = "ClusterIP"
-	}
-	ips := s.Spec.ClusterIPs
-	if len(ips) == 0 && s.Spec.ClusterIP != "" {
-		ips = []string{s.Spec.ClusterIP}
-	}
-	for _, ip := range ips {
-		if ip == corev1.ClusterIPNone {
-			k.Headless = true
-		} else if a, err := netip.ParseAddr(ip); err == nil {
-			k.ClusterIPs = append(k.ClusterIPs, a)
-		}
-	}
-	for _, ip := range s.Spec.ExternalIPs {
-		if a, err := netip.ParseAddr(ip); err == nil {
-			k.ExternalIPs = append(k.ExternalIPs, a)
-		}
-	}
-	for _, in := range s.Status.LoadBalancer.Ingress {
-		if a, err := netip.ParseAddr(in.IP); err == nil {
-			k.IngressIPs = append(k.IngressIPs, a)
-		}
-	}
-	if a, err := netip.ParseAddr(s.Spec.LoadBalancerIP); err == nil && len(k.IngressIPs) == 0 {
-		k.IngressIPs = append(k.IngressIPs, a)
-	}
-	for _, sp := range s.Spec.Ports {
-		proto := packet.TCP
-		if sp.Protocol == corev1.ProtocolUDP {
-			proto = packet.UDP
-		}
-		k.Ports = append(k.Ports, kube.ServicePort{Name: sp.Name, Proto: proto, Port: uint16(sp.Port), NodePort: uint16(sp.NodePort), Target: target(sp)})
-	}
-	return k
 }
 
 // tokens replaces the per-node values that deployment scripts put into
@@ -179,8 +129,8 @@ func (b *builder) proxies() error {
 		}
 		cfg, err := b.proxyConfig(k)
 		if err != nil {
-			what, file, line := b.File.origin("kube-proxy", "spec", "proxy")
-			return fmt.Errorf("%s:%d: %s on %s: %w", file, line, what, n.Name, err)
+			o := b.File.Origin("kube-proxy", "spec", "proxy")
+			return fmt.Errorf("%s:%d: %s on %s: %w", o.File, o.Line, o.What, n.Name, err)
 		}
 		b.Proxy = cfg
 		switch cfg.Mode {
@@ -221,7 +171,7 @@ func (b *builder) syncs() [][]*kube.Service {
 	late := map[string]bool{}
 	for _, w := range b.workloads {
 		if w.late {
-			late[w.namespace+"/"+w.name] = true
+			late[w.Namespace+"/"+w.Name] = true
 		}
 	}
 	if len(late) == 0 {
@@ -271,8 +221,8 @@ func (b *builder) names() error {
 		d.Services = append(d.Services, ds)
 	}
 	for _, w := range b.workloads {
-		if !slices.Contains(d.Namespaces, w.namespace) {
-			d.Namespaces = append(d.Namespaces, w.namespace)
+		if !slices.Contains(d.Namespaces, w.Namespace) {
+			d.Namespaces = append(d.Namespaces, w.Namespace)
 		}
 	}
 	for _, h := range b.spec.Hosts {

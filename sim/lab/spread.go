@@ -10,12 +10,6 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// maxConnections bounds how many connections a flow opens.
-const maxConnections = 256
-
-// NotChosen is the expectation for a backend that gets no flow.
-const NotChosen = "not-chosen"
-
 // spread opens connections from one client, one after the other, without
 // forgetting anything between them, and returns the backends that the load
 // balancer's hash picked. The real hash is not published: that it spreads

@@ -57,7 +57,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := f.Build(Options{})
+	c, err := Build(t.Context(), f, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func loadCluster(t *testing.T, name string) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := f.Build(Options{})
+	c, err := Build(t.Context(), f, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func cluster(tb testing.TB, name string) *lab.Cluster {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c, err := f.Build(lab.Options{})
+	c, err := lab.Build(tb.Context(), f, lab.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (a *app) fromLab(cmd *cobra.Command, flag string, o *labOptions, values fun
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		c, err := f.Build(lab.Options{Variant: o.variant, Components: lab.Model})
+		c, err := lab.Build(cmd.Context(), f, lab.Options{Variant: o.variant, Components: lab.Model})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

@@ -61,7 +61,7 @@ func (o *labOptions) build(ctx context.Context, path string) (*lab.Cluster, erro
 	if err != nil {
 		return nil, err
 	}
-	return f.BuildContext(ctx, lab.Options{Variant: o.variant, Setting: set, Components: o.components})
+	return lab.Build(ctx, f, lab.Options{Variant: o.variant, Setting: set, Components: o.components})
 }
 
 // setting finds the entry of spec.settings that --kubernetes and --windows ask

@@ -1,4 +1,4 @@
-package lab
+package spec
 
 import (
 	"fmt"
@@ -10,10 +10,24 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube"
 )
 
+// TargetKind says what a target names.
+type TargetKind string
+
+// The kinds of targets.
+const (
+	PodTarget     TargetKind = "pod"
+	ServiceTarget TargetKind = "svc"
+	NodeTarget    TargetKind = "node"
+	HostTarget    TargetKind = "host"
+	NameTarget    TargetKind = "name"
+	AddressTarget TargetKind = "addr"
+	// LocalhostTarget is what another container of the sender's pod asks for.
+	LocalhostTarget TargetKind = "localhost"
+)
+
 // Target is an end of a flow as a user writes it.
 type Target struct {
-	// Kind is pod, svc, node, host, name, addr or localhost.
-	Kind            string
+	Kind            TargetKind
 	Namespace, Name string
 	Addr            netip.Addr
 	Port            uint16 // 0: not said
@@ -34,28 +48,28 @@ func ParseTarget(s string) (Target, error) {
 			if err != nil || n == 0 {
 				return t, fmt.Errorf("%q: %q is not a port", s, port)
 			}
-			t.Kind, t.Addr, t.Port = "localhost", netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(n)
+			t.Kind, t.Addr, t.Port = LocalhostTarget, netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(n)
 			return t, nil
 		}
 		if ap, err := netip.ParseAddrPort(s); err == nil {
-			t.Kind, t.Addr, t.Port = "addr", ap.Addr(), ap.Port()
+			t.Kind, t.Addr, t.Port = AddressTarget, ap.Addr(), ap.Port()
 			return t, nil
 		}
 		a, err := netip.ParseAddr(strings.Trim(s, "[]"))
 		if err != nil {
-			return t, fmt.Errorf("%q is no end of a flow; write pod/NAME, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or an address", s)
+			return t, fmt.Errorf("%q is not an end of a flow; write pod/NAME, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or an address", s)
 		}
-		t.Kind, t.Addr = "addr", a
+		t.Kind, t.Addr = AddressTarget, a
 		return t, nil
 	}
-	switch kind {
-	case "pod", "svc", "node", "host", "name":
+	t.Kind = TargetKind(kind)
+	switch t.Kind {
+	case PodTarget, ServiceTarget, NodeTarget, HostTarget, NameTarget:
 	case "service":
-		kind = "svc"
+		t.Kind = ServiceTarget
 	default:
 		return t, fmt.Errorf("%q: there is no kind %q; write pod/, svc/, node/, host/ or name/", s, kind)
 	}
-	t.Kind = kind
 	if i := strings.LastIndexByte(rest, ':'); i >= 0 {
 		n, err := strconv.ParseUint(rest[i+1:], 10, 16)
 		if err != nil || n == 0 {
@@ -63,51 +77,66 @@ func ParseTarget(s string) (Target, error) {
 		}
 		t.Port, rest = uint16(n), rest[:i]
 	}
-	if kind == "pod" || kind == "svc" {
+	namespaced := t.Kind == PodTarget || t.Kind == ServiceTarget
+	if namespaced {
 		t.Namespace = "default"
 		if ns, name, ok := strings.Cut(rest, "/"); ok {
 			t.Namespace, rest = ns, name
 		}
 	}
 	t.Name = rest
-	if t.Name == "" || strings.Contains(t.Name, "/") || (kind == "pod" || kind == "svc") && t.Namespace == "" {
+	if t.Name == "" || strings.Contains(t.Name, "/") || namespaced && t.Namespace == "" {
 		return t, fmt.Errorf("%q: a name is missing or there is a slash too many", s)
 	}
 	return t, nil
 }
 
-// parseListen reads "tcp/80".
-func parseListen(s string) (packet.Proto, uint16, error) {
+// ParseListen reads "tcp/80".
+func ParseListen(s string) (ListenPort, error) {
 	proto, port, ok := strings.Cut(strings.ToLower(s), "/")
 	n, err := strconv.ParseUint(port, 10, 16)
 	if !ok || err != nil || n == 0 {
-		return 0, 0, fmt.Errorf("%q is no listening port; write tcp/80 or udp/53", s)
+		return ListenPort{}, fmt.Errorf("%q is not a listening port; write tcp/80 or udp/53", s)
 	}
 	pr, ok := protocols[proto]
 	if !ok {
-		return 0, 0, fmt.Errorf("%q: there is no protocol %q; write tcp/80 or udp/53", s, proto)
+		return ListenPort{}, fmt.Errorf("%q: there is no protocol %q; write tcp/80 or udp/53", s, proto)
 	}
-	return pr, uint16(n), nil
+	return ListenPort{pr, uint16(n)}, nil
 }
 
 var protocols = map[string]packet.Proto{"tcp": packet.TCP, "udp": packet.UDP}
 
-// parseHostPort reads "tcp/8080:80".
-func parseHostPort(s string) (kube.HostPort, error) {
+// ParseProtocol reads tcp, udp or icmp; empty is any.
+func ParseProtocol(s string) (packet.Proto, error) {
+	switch s {
+	case "":
+		return 0, nil
+	case "icmp":
+		return packet.ICMP, nil
+	}
+	if p, ok := protocols[s]; ok {
+		return p, nil
+	}
+	return 0, fmt.Errorf("there is no protocol %q; write tcp, udp or icmp", s)
+}
+
+// ParseHostPort reads "tcp/8080:80".
+func ParseHostPort(s string) (kube.HostPort, error) {
 	proto, ports, ok := strings.Cut(strings.ToLower(s), "/")
 	h, c, ok2 := strings.Cut(ports, ":")
 	pr, ok3 := protocols[proto]
 	hp, err1 := strconv.ParseUint(h, 10, 16)
 	cp, err2 := strconv.ParseUint(c, 10, 16)
 	if !ok || !ok2 || !ok3 || err1 != nil || err2 != nil || hp == 0 || cp == 0 {
-		return kube.HostPort{}, fmt.Errorf("%q is no host port; write tcp/8080:80 (host port : container port)", s)
+		return kube.HostPort{}, fmt.Errorf("%q is not a host port; write tcp/8080:80 (host port : container port)", s)
 	}
 	return kube.HostPort{Proto: pr, HostPort: uint16(hp), Container: uint16(cp)}, nil
 }
 
-// parsePorts reads the ports of a security rule: "80", "8000-8080" or nothing
+// ParsePorts reads the ports of a security rule: "80", "8000-8080" or nothing
 // for all, which is 0 to 0.
-func parsePorts(s string) (lo, hi uint16, err error) {
+func ParsePorts(s string) (lo, hi uint16, err error) {
 	if s == "" {
 		return 0, 0, nil
 	}
@@ -118,7 +147,7 @@ func parsePorts(s string) (lo, hi uint16, err error) {
 	l, err1 := strconv.ParseUint(first, 10, 16)
 	h, err2 := strconv.ParseUint(last, 10, 16)
 	if err1 != nil || err2 != nil || l == 0 || l > h {
-		return 0, 0, fmt.Errorf("%q is no port or range of ports; write 80 or 8000-8080", s)
+		return 0, 0, fmt.Errorf("%q is not a port or a range of ports; write 80 or 8000-8080", s)
 	}
 	return uint16(l), uint16(h), nil
 }

@@ -1,4 +1,4 @@
-package lab
+package spec
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // File is a lab as it was read: the document with its positions, its base
@@ -420,17 +421,20 @@ func (f *File) Variant(name string) (*File, error) {
 	return nil, fmt.Errorf("%s: there is no variant %q; there are %s", f.Path, name, strings.Join(names, ", "))
 }
 
-// path makes a file name of the lab usable from the working folder.
-func (f *File) path(name string) string {
+// PathOf makes a file name of the lab usable from the working folder.
+func (f *File) PathOf(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
 	return filepath.Join(f.dir, name)
 }
 
-// Line returns the line of a node reached by keys and list positions, for
-// origins; 0 when it is not there.
-func (f *File) origin(what string, path ...any) (string, string, int) {
+// Dir is the folder of the lab file.
+func (f *File) Dir() string { return f.dir }
+
+// Origin is the place of a value in the file, reached by keys and list
+// positions; its line is 0 for a value that the file does not have.
+func (f *File) Origin(what string, path ...any) *trace.Origin {
 	n := f.node
 	for _, p := range path {
 		switch p := p.(type) {
@@ -445,7 +449,7 @@ func (f *File) origin(what string, path ...any) (string, string, int) {
 		}
 	}
 	if n == nil {
-		return what, f.Path, 0
+		return &trace.Origin{What: what, File: f.Path}
 	}
-	return what, n.HeadComment, n.Line
+	return &trace.Origin{What: what, File: n.HeadComment, Line: n.Line}
 }

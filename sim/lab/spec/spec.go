@@ -1,6 +1,10 @@
-// Package lab reads a lab file, builds the cluster that it describes out of
-// the simulator's parts, and runs flows through it.
-package lab
+// Package spec is the lab file: its types, reading it with what it rests on,
+// and every mistake in it with file, line and column, all at once.
+//
+// It knows which words a lab can use. It must not know what they do: no machine,
+// switch or packet is made here, and what it returns is still what a person
+// wrote; package plan makes addresses and versions of it.
+package spec
 
 // APIVersion and Kind head every lab file.
 const (
@@ -283,6 +287,23 @@ type HNSCall struct {
 	Error string `yaml:"error,omitempty"`
 }
 
+// String says what a call does.
+func (h HNSCall) String() string {
+	switch {
+	case h.Restart:
+		return "the HNS service restarts"
+	case h.Delete != nil:
+		return "delete " + h.Delete.Kind
+	case h.RemovePolicy != nil:
+		return "remove policy " + h.RemovePolicy.Type
+	case h.AddPolicy != nil:
+		return "add policy " + h.AddPolicy.Type
+	case h.UpdatePolicy != nil:
+		return "set policies " + h.UpdatePolicy.Type
+	}
+	return "create " + h.Create.Kind
+}
+
 // HNSSelector selects HNS objects.
 type HNSSelector struct {
 	// Kind is network, endpoint or loadBalancer.
@@ -362,3 +383,12 @@ type Flow struct {
 	// Meanwhile are HNS calls made between the first and the second packet.
 	Meanwhile []HNSCall `yaml:"meanwhile,omitempty"`
 }
+
+// What runs in the place of a plugin and of kube-proxy on Windows nodes.
+const (
+	Model = "model" // the models of sim/kube/cni and sim/kube/kubeproxy
+	Real  = "real"  // the programs themselves, under Wine
+)
+
+// ComponentKinds are the values of components.
+var ComponentKinds = []string{Model, Real}

@@ -1,10 +1,11 @@
-package lab
+package spec
 
 import (
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -125,8 +126,8 @@ func (v *validator) check() {
 	v.pods(s)
 	v.hosts(s)
 	v.dns(s)
-	for name, value := range s.Params {
-		v.param(name, value)
+	for _, name := range slices.Sorted(maps.Keys(s.Params)) {
+		v.param(name, s.Params[name])
 	}
 	v.calls(p("hns"), s.HNS)
 	for i, set := range s.Settings {
@@ -207,7 +208,7 @@ func (v *validator) fabric(s *Spec) {
 					v.prefix(sub(at, f.key), f.text)
 				}
 			}
-			if _, _, err := parsePorts(r.Ports); err != nil {
+			if _, _, err := ParsePorts(r.Ports); err != nil {
 				v.add(sub(at, "ports"), "%v", err)
 			}
 		}
@@ -338,7 +339,7 @@ func segmentNames(s *Spec) []string {
 
 func (v *validator) listen(path []any, ls []string) {
 	for i, l := range ls {
-		if _, _, err := parseListen(l); err != nil {
+		if _, err := ParseListen(l); err != nil {
 			v.add(sub(path, i), "%v", err)
 		}
 	}
@@ -354,7 +355,7 @@ func (v *validator) pods(s *Spec) {
 		}
 		seen[key] = true
 		if pod.Node != "" {
-			v.oneOf(sub(at, "node"), "node", pod.Node, nodeNames(s))
+			v.oneOf(sub(at, "node"), "node", pod.Node, s.NodeNames())
 		}
 		if pod.Address != "" {
 			v.addr(sub(at, "address"), pod.Address)
@@ -366,7 +367,7 @@ func (v *validator) pods(s *Spec) {
 		}
 		v.listen(sub(at, "listen"), pod.Listen)
 		for j, h := range pod.HostPorts {
-			hp, err := parseHostPort(h)
+			hp, err := ParseHostPort(h)
 			if err != nil {
 				v.add(sub(at, "hostPorts", j), "%v", err)
 				continue
@@ -380,17 +381,14 @@ func (v *validator) pods(s *Spec) {
 	}
 }
 
-func nodeNames(s *Spec) []string {
+// NodeNames are the names of all nodes, in order.
+func (s *Spec) NodeNames() []string {
 	var names []string
 	for _, n := range s.Nodes {
 		names = append(names, n.Name)
 	}
 	return names
 }
-
-// NotDelivered is the expectation that a flow fails, however: documents often
-// say no more.
-const NotDelivered = "not-delivered"
 
 func (v *validator) param(name, value string) {
 	for _, d := range Params {
@@ -399,6 +397,11 @@ func (v *validator) param(name, value string) {
 		}
 		if len(d.Values) > 0 && !slices.Contains(d.Values, value) {
 			v.add(p("params", name), "parameter %s is one of %s", name, strings.Join(d.Values, ", "))
+		}
+		if name == ParamVNI {
+			if _, err := strconv.ParseUint(value, 10, 24); err != nil {
+				v.add(p("params", name), "%q is not a virtual network identifier; write 1 to 16777215", value)
+			}
 		}
 		return
 	}

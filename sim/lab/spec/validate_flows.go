@@ -1,6 +1,7 @@
-package lab
+package spec
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -16,15 +17,11 @@ import (
 // namespaces. Kinds whose members cannot be told yet are left out.
 func (f *File) names() map[string][]string {
 	s := &f.Lab.Spec
-	m := map[string][]string{"node": nodeNames(s)}
+	m := map[string][]string{"node": s.NodeNames()}
 	for _, h := range s.Hosts {
 		m["host"] = append(m["host"], h.Name)
 	}
-	var files []string
-	for _, name := range s.Manifests {
-		files = append(files, f.path(name))
-	}
-	man, err := readManifests(files)
+	man, err := f.Manifests()
 	if err != nil {
 		// Build reports it with the manifest's own lines.
 		return m
@@ -34,27 +31,20 @@ func (f *File) names() map[string][]string {
 		m["pod"] = []string{"kube-system/coredns-0"}
 		m["svc"] = append(m["svc"], "kube-system/kube-dns")
 	}
-	for _, w := range man.workloads {
-		m["pod"] = append(m["pod"], w.namespace+"/"+w.name)
+	for _, w := range man.Workloads {
+		m["pod"] = append(m["pod"], w.Namespace+"/"+w.Name)
 	}
 	for _, p := range s.Pods {
 		m["pod"] = append(m["pod"], podKey(p))
 	}
-	for _, sv := range man.services {
-		ns := sv.Namespace
-		if ns == "" {
-			ns = "default"
-		}
-		m["svc"] = append(m["svc"], ns+"/"+sv.Name)
+	for _, sv := range man.Services {
+		m["svc"] = append(m["svc"], sv.Key())
 	}
 	return m
 }
 
 func podKey(p Pod) string {
-	if p.Namespace == "" {
-		return "default/" + p.Name
-	}
-	return p.Namespace + "/" + p.Name
+	return namespaceOr(p.Namespace) + "/" + p.Name
 }
 
 // target complains about an end of a flow that cannot be read or does not exist.
@@ -64,16 +54,16 @@ func (v *validator) target(path []any, text string) {
 		v.add(path, "%v", err)
 		return
 	}
-	all, known := v.names[t.Kind]
+	all, known := v.names[string(t.Kind)]
 	name := strings.TrimPrefix(t.Namespace+"/"+t.Name, "/")
-	if !known && t.Kind != "host" || t.Kind == "addr" || t.Kind == "localhost" || slices.Contains(all, name) {
+	if !known && t.Kind != HostTarget || t.Kind == AddressTarget || t.Kind == LocalhostTarget || slices.Contains(all, name) {
 		return
 	}
 	hint := "; this lab has none"
 	if len(all) > 0 {
 		hint = strict.DidYouMean(name, all)
 	}
-	v.add(path, "%s: there is no %s %s in this lab%s", text, kindNames[t.Kind], name, hint)
+	v.add(path, "%s: there is no %s %s in this lab%s", text, kindNames[string(t.Kind)], name, hint)
 }
 
 var kindNames = map[string]string{"pod": "pod", "svc": "Service", "node": "node", "host": "host"}
@@ -101,7 +91,7 @@ func (v *validator) flows(path []any, fs []Flow) {
 			v.oneOf(sub(at, "protocol"), "protocol", f.Protocol, []string{"tcp", "udp", "ping"})
 		}
 		v.verdict(sub(at, "expect"), f.Expect)
-		for _, name := range sortedKeys(f.Backends) {
+		for _, name := range slices.Sorted(maps.Keys(f.Backends)) {
 			if f.Backends[name] != NotChosen {
 				v.verdict(sub(at, "backends", name), f.Backends[name])
 			}
@@ -182,6 +172,16 @@ func (v *validator) calls(path []any, cs []HNSCall) {
 		}
 	}
 }
+
+// NotDelivered is the expectation that a flow fails, however: documents often
+// say no more. NotChosen is the expectation for a backend that gets no flow.
+const (
+	NotDelivered = "not-delivered"
+	NotChosen    = "not-chosen"
+)
+
+// maxConnections bounds how many connections a flow opens.
+const maxConnections = 256
 
 // maxCreate bounds how often an HNS call repeats a creation: more objects than
 // ports of a node mean nothing.

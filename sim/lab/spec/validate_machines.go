@@ -1,6 +1,7 @@
-package lab
+package spec
 
 import (
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -21,7 +22,7 @@ func (v *validator) files(s *Spec) {
 		if name == "" {
 			return
 		}
-		if info, err := os.Stat(f.path(name)); err != nil {
+		if info, err := os.Stat(f.PathOf(name)); err != nil {
 			v.add(path, "%s %s: there is no such file; paths are relative to the lab file", what, name)
 		} else if info.IsDir() {
 			v.add(path, "%s %s is a folder; name a file", what, name)
@@ -146,7 +147,7 @@ func (v *validator) podAddress(path []any, pod Pod, s *Spec) {
 }
 
 func (v *validator) dns(s *Spec) {
-	for _, name := range sortedKeys(s.DNS.Records) {
+	for _, name := range slices.Sorted(maps.Keys(s.DNS.Records)) {
 		v.addr(p("dns", "records", name), s.DNS.Records[name])
 	}
 }

@@ -1,0 +1,279 @@
+package spec
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// Workload is one pod that a manifest asks for, before it has a node.
+type Workload struct {
+	Namespace, Name string
+	Labels          map[string]string
+	// OS is from nodeSelector or spec.os, Node from spec.nodeName.
+	OS, Node    string
+	HostNetwork bool
+	Listen      []ListenPort
+	HostPorts   []kube.HostPort
+	// Ports are the named ports of its containers.
+	Ports  map[string]uint16
+	Origin *trace.Origin
+}
+
+// ListenPort is one port that a program serves.
+type ListenPort struct {
+	Proto packet.Proto
+	Port  uint16
+}
+
+// Service is a Service of a manifest. It has no endpoints yet.
+type Service struct {
+	kube.Service
+	Selector map[string]string
+	// TargetNames are named target ports, by the names of the Service's ports.
+	TargetNames map[string]string
+}
+
+// Manifests are the objects of a lab's manifests that have a meaning for the
+// data plane.
+type Manifests struct {
+	Workloads []*Workload
+	Services  []*Service
+}
+
+// maxReplicas bounds the pods of one workload: a node has room for some 100.
+const maxReplicas = 1000
+
+// Manifests reads all manifests of the lab. Other kinds are passed over; a kind
+// that cannot be read is an error.
+func (f *File) Manifests() (*Manifests, error) {
+	m := &Manifests{}
+	var found strict.Mistakes
+	for _, name := range f.Lab.Spec.Manifests {
+		found = append(found, m.read(f.PathOf(name))...)
+	}
+	return m, found.AsError()
+}
+
+// read adds all documents of a file.
+func (m *Manifests) read(file string) strict.Mistakes {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return strict.Mistakes{{File: file, Message: err.Error()}}
+	}
+	var found strict.Mistakes
+	docs := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	line := 1
+	for {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+		if err != nil {
+			return append(found, strict.Mistake{File: file, Line: line, Column: 1, Message: err.Error()})
+		}
+		if err := m.add(file, line, doc); err != nil {
+			found = append(found, strict.Mistake{File: file, Line: line, Column: 1, Message: err.Error()})
+		}
+		line += strings.Count(string(doc), "\n") + 1
+	}
+}
+
+// add adds one document.
+func (m *Manifests) add(file string, line int, doc []byte) error {
+	var head struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+	}
+	if err := sigsyaml.Unmarshal(doc, &head); err != nil {
+		return fmt.Errorf("not a Kubernetes object: %w", err)
+	}
+	origin := &trace.Origin{What: head.Kind + " " + head.Name, File: file, Line: line}
+	switch head.Kind {
+	case "Service":
+		s, err := readService(doc, origin)
+		if err != nil {
+			return fmt.Errorf("service %s: %w", head.Name, err)
+		}
+		m.Services = append(m.Services, s)
+	case "Pod":
+		var p corev1.Pod
+		if err := sigsyaml.UnmarshalStrict(doc, &p); err != nil {
+			return fmt.Errorf("pod %s: %w", head.Name, err)
+		}
+		m.Workloads = append(m.Workloads, newWorkload(p.Namespace, p.Name, p.Labels, &p.Spec, origin))
+	case "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet":
+		pods, err := readReplicas(doc, origin)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", strings.ToLower(head.Kind), head.Name, err)
+		}
+		m.Workloads = append(m.Workloads, pods...)
+	}
+	return nil
+}
+
+// readReplicas makes the pods of a Deployment or of a kind like it: the fields
+// that matter are the same in all four.
+func readReplicas(doc []byte, origin *trace.Origin) ([]*Workload, error) {
+	var d appsv1.Deployment
+	if err := sigsyaml.Unmarshal(doc, &d); err != nil {
+		return nil, err
+	}
+	template, replicas := d.Spec.Template, 1
+	if d.Spec.Replicas != nil {
+		replicas = int(*d.Spec.Replicas)
+	}
+	if replicas < 0 || replicas > maxReplicas {
+		return nil, fmt.Errorf("%d replicas; write 0 to %d", replicas, maxReplicas)
+	}
+	if d.Spec.Selector != nil {
+		sel, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+		if err == nil && !sel.Matches(labels.Set(template.Labels)) {
+			return nil, errors.New("the selector does not match the template's labels")
+		}
+	}
+	var pods []*Workload
+	for i := range replicas {
+		pods = append(pods, newWorkload(d.Namespace, fmt.Sprintf("%s-%d", d.Name, i), template.Labels, &template.Spec, origin))
+	}
+	return pods, nil
+}
+
+func namespaceOr(ns string) string {
+	if ns == "" {
+		return "default"
+	}
+	return ns
+}
+
+func protoOf(p corev1.Protocol) packet.Proto {
+	if p == corev1.ProtocolUDP {
+		return packet.UDP
+	}
+	return packet.TCP
+}
+
+func newWorkload(ns, name string, l map[string]string, spec *corev1.PodSpec, o *trace.Origin) *Workload {
+	w := &Workload{Namespace: namespaceOr(ns), Name: name, Labels: l, Node: spec.NodeName, HostNetwork: spec.HostNetwork, Ports: map[string]uint16{}, Origin: o}
+	for _, key := range []string{"kubernetes.io/os", "beta.kubernetes.io/os"} {
+		if v := spec.NodeSelector[key]; v != "" {
+			w.OS = v
+		}
+	}
+	if spec.OS != nil {
+		w.OS = string(spec.OS.Name)
+	}
+	for _, c := range spec.Containers {
+		for _, cp := range c.Ports {
+			proto := protoOf(cp.Protocol)
+			w.Listen = append(w.Listen, ListenPort{proto, uint16(cp.ContainerPort)})
+			if cp.Name != "" {
+				w.Ports[cp.Name] = uint16(cp.ContainerPort)
+			}
+			if cp.HostPort != 0 {
+				w.HostPorts = append(w.HostPorts, kube.HostPort{Proto: proto, HostPort: uint16(cp.HostPort), Container: uint16(cp.ContainerPort)})
+			}
+		}
+	}
+	return w
+}
+
+// readService copies what matters of a Service.
+func readService(doc []byte, origin *trace.Origin) (*Service, error) {
+	var in corev1.Service
+	if err := sigsyaml.UnmarshalStrict(doc, &in); err != nil {
+		return nil, err
+	}
+	s := &Service{Selector: in.Spec.Selector, TargetNames: map[string]string{}}
+	s.Service = kube.Service{Namespace: namespaceOr(in.Namespace), Name: in.Name, Type: string(in.Spec.Type), ExternalName: in.Spec.ExternalName, Annotations: in.Annotations,
+		ClientIPAffinity:    in.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
+		ExternalLocal:       in.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
+		InternalLocal:       in.Spec.InternalTrafficPolicy != nil && *in.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
+		HealthCheckNodePort: uint16(in.Spec.HealthCheckNodePort), Origin: origin}
+	if s.Type == "" {
+		s.Type = "ClusterIP"
+	}
+	if err := s.addresses(&in); err != nil {
+		return nil, err
+	}
+	for _, sp := range in.Spec.Ports {
+		if sp.Port < 1 || sp.Port > 65535 || sp.NodePort < 0 || sp.NodePort > 65535 {
+			return nil, fmt.Errorf("port %d, nodePort %d: ports are 1 to 65535", sp.Port, sp.NodePort)
+		}
+		s.Ports = append(s.Ports, kube.ServicePort{Name: sp.Name, Proto: protoOf(sp.Protocol), Port: uint16(sp.Port), NodePort: uint16(sp.NodePort), Target: target(sp)})
+		if sp.TargetPort.StrVal != "" {
+			s.TargetNames[sp.Name] = sp.TargetPort.StrVal
+		}
+	}
+	return s, nil
+}
+
+// addresses reads the Service's addresses.
+func (s *Service) addresses(in *corev1.Service) error {
+	ips := in.Spec.ClusterIPs
+	if len(ips) == 0 && in.Spec.ClusterIP != "" {
+		ips = []string{in.Spec.ClusterIP}
+	}
+	if slices.Contains(ips, corev1.ClusterIPNone) {
+		s.Headless, ips = true, nil
+	}
+	var ingress []string
+	for _, i := range in.Status.LoadBalancer.Ingress {
+		if i.IP != "" {
+			ingress = append(ingress, i.IP)
+		}
+	}
+	if len(ingress) == 0 && in.Spec.LoadBalancerIP != "" {
+		ingress = []string{in.Spec.LoadBalancerIP}
+	}
+	for _, list := range []struct {
+		to   *[]netip.Addr
+		from []string
+	}{{&s.ClusterIPs, ips}, {&s.ExternalIPs, in.Spec.ExternalIPs}, {&s.IngressIPs, ingress}} {
+		for _, text := range list.from {
+			a, err := netip.ParseAddr(text)
+			if err != nil {
+				return fmt.Errorf("%q is not an address", text)
+			}
+			*list.to = append(*list.to, a)
+		}
+	}
+	return nil
+}
+
+// Selects reports whether the Service's selector picks a pod.
+func (s *Service) Selects(namespace string, l map[string]string) bool {
+	return s.Namespace == namespace && len(s.Selector) > 0 && labels.SelectorFromSet(s.Selector).Matches(labels.Set(l))
+}
+
+// target is the backends' port of a Service port, by number where it can be told.
+func target(sp corev1.ServicePort) uint16 {
+	if n := sp.TargetPort.IntValue(); n > 0 {
+		return uint16(n)
+	}
+	if sp.TargetPort.StrVal != "" {
+		if n, err := strconv.ParseUint(sp.TargetPort.StrVal, 10, 16); err == nil {
+			return uint16(n)
+		}
+	}
+	return uint16(sp.Port)
+}
