@@ -25,8 +25,8 @@ type Claim struct {
 	ID    string `yaml:"id"`
 	Title string `yaml:"title"`
 	// Text says the claim in our own words.
-	Text    string          `yaml:"text"`
-	Sources []result.Source `yaml:"sources"`
+	Text    string     `yaml:"text"`
+	Sources []citation `yaml:"sources"`
 	// Disputed is set when sources contradict each other; each source then
 	// has its position in Says.
 	Disputed bool      `yaml:"disputed,omitempty"`
@@ -39,17 +39,21 @@ type Claim struct {
 	// Trouble is set where the claim is an entry of a troubleshooting chapter.
 	Trouble *Trouble `yaml:"trouble,omitempty"`
 
-	pos pos
+	// sources are what Sources lead to.
+	sources []result.Source
+	pos     pos
 }
 
 // Where is a set of settings. Empty fields match everything; lists match any.
 // All fields that are set must match.
 type Where struct {
-	// Kubernetes is a range, ">=1.14 <=1.20"; Build a range of Windows builds
-	// with revision, ">=10.0.17763.1432".
+	// Kubernetes is a range, ">=1.14 <=1.20"; without an end, ">=1.14", it ends
+	// where the documents of the claim end, and has that end once it is loaded.
+	// Build is a range of Windows builds with revision, ">=10.0.17763.1432".
 	Kubernetes string `yaml:"kubernetes,omitempty"`
 	Build      string `yaml:"build,omitempty"`
-	// Designs are lab names or globs ("l2bridge-*"), Networks HNS network types,
+	// Designs are lab names, globs ("l2bridge-*") or declared sets of them, which
+	// are replaced by what they hold; Networks are HNS network types,
 	// Plugins plugin names, Proxies "kernelspace", "kernelspace-dsr", "userspace", "none".
 	Designs  []string `yaml:"designs,omitempty"`
 	Networks []string `yaml:"networks,omitempty"`

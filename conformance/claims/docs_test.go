@@ -33,10 +33,10 @@ func examples(t *testing.T) []string {
 // and lint, and the claim in the first is the one in the ledger.
 func TestDocumentedExample(t *testing.T) {
 	blocks := examples(t)
-	if len(blocks) != 3 {
+	if len(blocks) != 4 {
 		t.Fatalf("%d yaml blocks in docs/claims.md", len(blocks))
 	}
-	for i, block := range blocks[:2] {
+	for i, block := range []string{blocks[0], blocks[2]} {
 		l, err := Parse("docs/claims.md", []byte(block))
 		if err != nil {
 			t.Fatal(err)
@@ -55,8 +55,27 @@ func TestDocumentedExample(t *testing.T) {
 			t.Errorf("the example %s is not the claim in the ledger; update docs/claims.md", c.ID)
 		}
 	}
+	var declared sourceList
+	if ms := decode("docs/claims.md", []byte(blocks[1]), &declared); ms != nil {
+		t.Fatal(ms)
+	}
+	program, _ := builtin()
+	if declared.DocumentedThrough != program.through {
+		t.Errorf("docs/claims.md says that the documents go through %s; it is %s", declared.DocumentedThrough, program.through)
+	}
+	for _, s := range declared.Sources {
+		i := slices.IndexFunc(program.sources, func(p source) bool { return p.ID == s.ID })
+		if s.pos = (pos{}); i < 0 {
+			t.Errorf("docs/claims.md: no source is called %s", s.ID)
+			continue
+		}
+		real := program.sources[i]
+		if real.pos = (pos{}); real != s {
+			t.Errorf("docs/claims.md has the source %v; it is %v", s, real)
+		}
+	}
 	var rows []Row
-	if ms := decode("docs/claims.md", []byte(blocks[2]), &rows); ms != nil {
+	if ms := decode("docs/claims.md", []byte(blocks[3]), &rows); ms != nil {
 		t.Fatal(ms)
 	}
 	if err := loadLedger(t).JoinRows(rows, 0); err != nil {

@@ -32,9 +32,11 @@ type LintOptions struct {
 // if any, is [Mistakes] and holds everything that is wrong.
 func (l *Ledger) Lint(o LintOptions) error {
 	n := &linter{LintOptions: o, ids: map[string]place{}, areas: map[string]string{}, ledger: l}
+	n.declared()
 	for i := range l.Files {
 		n.file(i)
 	}
+	n.repeated()
 	return n.found.AsError()
 }
 
@@ -123,7 +125,7 @@ func (n *linter) claim(c *Claim) {
 
 func (n *linter) sources(c *Claim, say func(pos, string, ...any)) {
 	positions := 0
-	for i, s := range c.Sources {
+	for i, s := range c.sources {
 		if s.Doc == "" || s.Version == "" {
 			say(c.pos, "source %d needs doc and version", i+1)
 		}
@@ -182,7 +184,7 @@ func (n *linter) where(w Where, p pos, say func(pos, string, ...any)) {
 				say(p, "%s: %q is no glob", list.field, g)
 				ok = false
 			} else if !slices.ContainsFunc(n.Designs, func(d Design) bool { return matchAny([]string{g}, list.of(d)) }) {
-				say(p, "%s: nothing is called %q%s", list.field, g, strict.DidYouMean(g, n.names(list.of)))
+				say(p, "%s: nothing is called %q%s", list.field, g, strict.DidYouMean(g, n.known(list.field, list.of)))
 				ok = false
 			}
 		}
@@ -192,10 +194,16 @@ func (n *linter) where(w Where, p pos, say func(pos, string, ...any)) {
 	}
 }
 
-func (n *linter) names(of func(Design) string) []string {
+// known are the names that a list of Where may have.
+func (n *linter) known(field string, of func(Design) string) []string {
 	var names []string
 	for _, d := range n.Designs {
 		names = append(names, of(d))
+	}
+	if field == "designs" {
+		for _, s := range n.ledger.names.sets {
+			names = append(names, s.Name)
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

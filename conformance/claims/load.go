@@ -29,7 +29,8 @@ type Ledger struct {
 	// Files are the areas in the order of the report.
 	Files []File
 
-	byID map[string]place
+	names names
+	byID  map[string]place
 }
 
 type place struct{ file, claim int }
@@ -38,22 +39,33 @@ type place struct{ file, claim int }
 // [Mistakes] and holds everything that is wrong.
 func Load() (*Ledger, error) { return LoadFS(data, "data/*.yaml") }
 
-// LoadFS reads the files of fsys that match a glob as a ledger. It decodes
-// strictly but does not lint; the error, if any, is [Mistakes].
+// LoadFS reads the files of fsys that match a glob as a ledger: one for each
+// area, and sources.yaml and designs.yaml with names; a ledger without these has
+// the names of the program's own. It decodes strictly but does not lint; the
+// error, if any, is [Mistakes].
 func LoadFS(fsys fs.FS, glob string) (*Ledger, error) {
-	names, err := fs.Glob(fsys, glob)
+	all, err := fs.Glob(fsys, glob)
 	if err != nil {
 		return nil, Mistakes{{File: glob, Message: err.Error()}}
 	}
-	if len(names) == 0 {
+	var declaring, areas []string
+	for _, name := range all {
+		if isNames(name) {
+			declaring = append(declaring, name)
+		} else {
+			areas = append(areas, name)
+		}
+	}
+	if len(areas) == 0 {
 		return nil, Mistakes{{File: glob, Message: "no file of claims here; write one per area, for example flows.yaml"}}
 	}
+	declared, found := namesOf(fsys, declaring)
 	// Every command that looks at claims waits for this: the files are read side
 	// by side.
-	files := make([]File, len(names))
-	mistakes := make([]Mistakes, len(names))
+	files := make([]File, len(areas))
+	mistakes := make([]Mistakes, len(areas))
 	var wg sync.WaitGroup
-	for i, name := range names {
+	for i, name := range areas {
 		wg.Go(func() {
 			text, err := fs.ReadFile(fsys, name)
 			if err != nil {
@@ -64,20 +76,15 @@ func LoadFS(fsys fs.FS, glob string) (*Ledger, error) {
 		})
 	}
 	wg.Wait()
-	found := slices.Concat(mistakes...)
-	if err := found.AsError(); err != nil {
-		return nil, err
-	}
-	return newLedger(files), nil
+	return newLedger(files, declared, append(found, slices.Concat(mistakes...)...))
 }
 
-// Parse reads one file of claims. The error, if any, is [Mistakes].
+// Parse reads one file of claims, which may use the names of the program's
+// ledger. The error, if any, is [Mistakes].
 func Parse(name string, text []byte) (*Ledger, error) {
-	f, found := parse(name, text)
-	if err := found.AsError(); err != nil {
-		return nil, err
-	}
-	return newLedger([]File{f}), nil
+	declared, found := namesOf(nil, nil)
+	f, more := parse(name, text)
+	return newLedger([]File{f}, declared, append(found, more...))
 }
 
 func parse(name string, text []byte) (File, Mistakes) {
@@ -108,13 +115,22 @@ func parse(name string, text []byte) (File, Mistakes) {
 	return f, nil
 }
 
-// newLedger sorts the areas. Of claims with the same id, which the linter
+// newLedger puts what names stand for in their place and sorts the areas, unless
+// something was found wrong before. Of claims with the same id, which the linter
 // reports, the first is found by id.
-func newLedger(files []File) *Ledger {
+func newLedger(files []File, declared names, found Mistakes) (*Ledger, error) {
+	if len(found) == 0 {
+		for i := range files {
+			found = append(found, declared.resolve(&files[i])...)
+		}
+	}
+	if err := found.AsError(); err != nil {
+		return nil, err
+	}
 	slices.SortStableFunc(files, func(a, b File) int {
 		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Area, b.Area))
 	})
-	l := &Ledger{Files: files, byID: map[string]place{}}
+	l := &Ledger{Files: files, names: declared, byID: map[string]place{}}
 	for i, f := range files {
 		for j, c := range f.Claims {
 			if _, ok := l.byID[c.ID]; !ok {
@@ -122,7 +138,7 @@ func newLedger(files []File) *Ledger {
 			}
 		}
 	}
-	return l
+	return l, nil
 }
 
 // Claims returns every claim in the order of the report.
@@ -169,7 +185,7 @@ func (l *Ledger) Results() []result.Claim {
 	for _, f := range l.Files {
 		for i := range f.Claims {
 			c := &f.Claims[i]
-			rows = append(rows, result.Claim{ID: c.ID, Area: f.Area, Title: c.Title, Text: c.Text, Sources: c.Sources,
+			rows = append(rows, result.Claim{ID: c.ID, Area: f.Area, Title: c.Title, Text: c.Text, Sources: c.sources,
 				Disputed: c.Disputed, Unchecked: c.Unchecked, Needs: c.Needs, CheckedBy: c.CheckedBy(), Trouble: (*result.Trouble)(c.Trouble), History: c.History()})
 		}
 	}

@@ -56,8 +56,9 @@ var Releases = []Release{
 // Minors are the Kubernetes versions that the documents in the ledger are
 // about, oldest first. 1.6 to 1.13 have no edition here.
 func Minors() []string {
+	program, _ := builtin()
 	minors := []string{"1.5"}
-	for m := 14; m <= 36; m++ {
+	for m := 14; m <= minorOf(program.through); m++ {
 		minors = append(minors, fmt.Sprintf("1.%d", m))
 	}
 	return minors
