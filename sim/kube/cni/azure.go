@@ -18,7 +18,7 @@ const azureMaxPods = 30
 // azure is azure-vnet: pods have addresses of the node's own subnet.
 type azure struct {
 	*base
-	// hostPortFlags are those of PortMapping policies (FactAzureHostPort).
+	// hostPortFlags are those of PortMapping policies (factAzureHostPort).
 	hostPortFlags uint32
 }
 
@@ -30,9 +30,9 @@ func newAzure(o Options, b *base) (Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	// FactAzureDNS
-	if d := o.Conf.DNS; (len(d.Search) == 0) != (len(d.Nameservers) == 0) {
-		return nil, fmt.Errorf("%s: Wrong DNS configuration: dns must have both nameservers and search, or neither", o.Conf.File)
+	// factAzureDNS
+	if d := o.Conf.dns; (len(d.Search) == 0) != (len(d.Nameservers) == 0) {
+		return nil, fmt.Errorf("%s: Wrong DNS configuration: dns must have both nameservers and search, or neither", o.Conf.file)
 	}
 	a := &azure{base: b}
 	if v.atLeast(1, 5, 0) {
@@ -41,9 +41,9 @@ func newAzure(o Options, b *base) (Plugin, error) {
 	return a, nil
 }
 
-// NetworkType follows FactAzureMode.
+// NetworkType follows factAzureMode.
 func (a *azure) NetworkType() string {
-	if strings.HasSuffix(a.o.Conf.Mode, "tunnel") {
+	if strings.HasSuffix(a.o.Conf.mode, "tunnel") {
 		return hns.L2Tunnel
 	}
 	return hns.L2Bridge
@@ -54,13 +54,13 @@ func (a *azure) Prepare(_ *kube.Cluster, n *kube.Node, s *hns.Service) (Host, er
 	if err := azureNode(n); err != nil {
 		return Host{}, err
 	}
-	name := a.o.Conf.Name
+	name := a.o.Conf.name
 	if nw := s.NetworkByName(name); nw != nil {
 		return Host{Network: nw.ID}, nil
 	}
 	nw, err := s.CreateNetwork(hns.Network{
 		Name: name, Type: a.NetworkType(), Flags: hns.NetworkNonPersistent, ManagementIP: n.Address,
-		Ipams: []hns.Ipam{static(n.Subnet.Masked(), n.Gateway)}, Origin: a.o.Conf.Origin,
+		Ipams: []hns.Ipam{static(n.Subnet.Masked(), n.Gateway)}, Origin: a.o.Conf.origin,
 	})
 	if err != nil {
 		return Host{}, fmt.Errorf("node %s: network %s: %w", n.Name, name, err)
@@ -79,7 +79,7 @@ func azureNode(n *kube.Node) error {
 }
 
 // pool is the block of addresses after the node's own, up to the next node's
-// (FactAzureBlock).
+// (factAzureBlock).
 func (a *azure) pool(c *kube.Cluster, n *kube.Node) (*pool, error) {
 	if p := a.pools[n.Name]; p != nil {
 		return p, nil
@@ -138,11 +138,11 @@ func (a *azure) Lease(c *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error)
 }
 
 func (a *azure) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error) {
-	conf, err := a.o.Conf.For(n.Address)
+	conf, err := a.o.Conf.forNode(n.Address)
 	if err != nil {
 		return Result{}, err
 	}
-	nw, err := findNetwork(s, conf.Name, hns.L2Bridge, hns.L2Tunnel)
+	nw, err := findNetwork(s, conf.name, hns.L2Bridge, hns.L2Tunnel)
 	if err != nil {
 		return Result{}, wrap(p, err)
 	}
@@ -160,7 +160,7 @@ func (a *azure) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) 
 	return r, err
 }
 
-// Linux follows FactAzureLinux.
+// Linux follows factAzureLinux.
 func (a *azure) Linux(c *kube.Cluster, n *kube.Node) LinuxSetup {
 	not := notMasqueraded(c.ClusterCIDRs)
 	if n.Subnet.IsValid() {

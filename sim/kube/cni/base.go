@@ -34,26 +34,26 @@ func newBase(o Options) *base {
 
 func podKey(n *kube.Node, p *kube.Pod) string { return n.Name + "/" + owner(p) }
 
-// again answers an ADD for a pod that has its endpoint (FactAddAgain).
+// again answers an ADD for a pod that has its endpoint (factAddAgain).
 func (b *base) again(n *kube.Node, p *kube.Pod, s *hns.Service) (r Result, done bool, err error) {
 	m, ok := b.made[podKey(n, p)]
 	if !ok || s.Endpoint(m.EndpointID) == nil {
 		return Result{}, false, nil
 	}
 	switch {
-	case m.conf.APIVersion == 2:
+	case m.conf.apiVersion == 2:
 		err = s.AttachEndpoint(m.EndpointID, m.Namespace)
-	case !b.release.atLeast(1, 0, 0): // FactAddAgainAttaches
+	case !b.release.atLeast(1, 0, 0): // factAddAgainAttaches
 		err = s.AttachContainer(m.EndpointID, owner(p))
 	}
-	if err != nil || m.conf.APIVersion == 2 {
+	if err != nil || m.conf.apiVersion == 2 {
 		b.pools[n.Name].release(owner(p))
 		return Result{}, true, wrap(p, err)
 	}
 	return m.Result, true, nil
 }
 
-// Del follows FactDel.
+// Del follows factDel.
 func (b *base) Del(n *kube.Node, p *kube.Pod, s *hns.Service) error {
 	if pl := b.pools[n.Name]; pl != nil {
 		pl.release(owner(p))
@@ -77,7 +77,7 @@ func (b *base) Version() string { return b.o.Version }
 func (b *base) Warnings() []string {
 	all := append(slices.Clone(b.o.Conf.Warnings), b.warnings...)
 	if b.o.NetConf != nil {
-		all = append(all, b.o.NetConf.Warnings...)
+		all = append(all, b.o.NetConf.warnings...)
 	}
 	return all
 }
@@ -90,10 +90,10 @@ func podPrefix(n *kube.Node, conf *Conf) (netip.Prefix, error) {
 			return p.Masked(), nil
 		}
 	}
-	if conf.IPAM.Subnet.IsValid() {
-		return conf.IPAM.Subnet, nil
+	if conf.ipam.subnet.IsValid() {
+		return conf.ipam.subnet, nil
 	}
-	return netip.Prefix{}, fmt.Errorf("node %s has no pod CIDR, and %s has no ipam.subnet", n.Name, conf.File)
+	return netip.Prefix{}, fmt.Errorf("node %s has no pod CIDR, and %s has no ipam.subnet", n.Name, conf.file)
 }
 
 // nth returns the i-th address of a prefix; 0 is the prefix's own.
@@ -143,10 +143,10 @@ func namespace(p *kube.Pod) string {
 	return p.Namespace
 }
 
-// dns is what a pod's interface gets: FactPluginDNS for win-bridge and win-overlay,
-// FactOneSuffix for the others.
+// dns is what a pod's interface gets: factPluginDNS for win-bridge and win-overlay,
+// factOneSuffix for the others.
 func (b *base) dns(c *kube.Cluster, conf *Conf, p *kube.Pod) hns.DNS {
-	d := hns.DNS{Domain: conf.DNS.Domain, Search: slices.Clone(conf.DNS.Search), ServerList: slices.Clone(conf.DNS.Nameservers), Options: slices.Clone(conf.DNS.Options)}
+	d := hns.DNS{Domain: conf.dns.Domain, Search: slices.Clone(conf.dns.Search), ServerList: slices.Clone(conf.dns.Nameservers), Options: slices.Clone(conf.dns.Options)}
 	if slices.Contains(BinaryPlugins, conf.Type) {
 		if k := KubeletDNS(c, p); conf.Capabilities["dns"] && len(k.Nameservers) > 0 {
 			d.Search, d.ServerList = k.Search, k.Nameservers
@@ -160,8 +160,8 @@ func (b *base) dns(c *kube.Cluster, conf *Conf, p *kube.Pod) hns.DNS {
 			d.ServerList = []string{c.DNSIP.String()}
 		}
 	}
-	if conf.APIVersion != 2 && conf.Type != PluginNAT || !b.release.atLeast(1, 0, 0) {
-		d.Domain, d.Options = "", nil // FactV1DNS, FactOldV2
+	if conf.apiVersion != 2 && conf.Type != PluginNAT || !b.release.atLeast(1, 0, 0) {
+		d.Domain, d.Options = "", nil // factV1DNS, factOldV2
 	}
 	return d
 }
@@ -205,7 +205,7 @@ func (b *base) add(c *kube.Cluster, n *kube.Node, conf *Conf, p *kube.Pod, s *hn
 		return Result{}, fmt.Errorf("pod %s: %w", owner(p), err)
 	}
 	r := Result{EndpointID: made.ID, Addresses: []netip.Prefix{e.lease.Prefix}, Gateway: e.lease.Gateway, DNS: dns}
-	if conf.APIVersion != 2 { // FactV1Attach
+	if conf.apiVersion != 2 { // factV1Attach
 		b.made[podKey(n, p)] = madePod{r, conf}
 		return r, wrap(p, s.AttachContainer(made.ID, owner(p)))
 	}

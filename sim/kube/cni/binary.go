@@ -33,7 +33,7 @@ func NewBinary(o Options, n *kube.Node) (*Binary, error) {
 	if !slices.Contains(BinaryPlugins, o.Plugin) {
 		return nil, fmt.Errorf("there is no program of plugin %s to run", o.Plugin)
 	}
-	conf, err := o.Conf.For(n.Address)
+	conf, err := o.Conf.forNode(n.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -41,14 +41,14 @@ func NewBinary(o Options, n *kube.Node) (*Binary, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Binary{Program: conf.Type, Config: body, Capabilities: conf.Capabilities, APIVersion: conf.APIVersion}
+	b := &Binary{Program: conf.Type, Config: body, Capabilities: conf.Capabilities, APIVersion: conf.apiVersion}
 	prefix, err := podPrefix(n, conf)
 	if err != nil {
 		return nil, err
 	}
 	if conf.Type == PluginFlannel {
-		b.Program = conf.Delegate
-		b.Config["type"] = conf.Delegate
+		b.Program = conf.delegate
+		b.Config["type"] = conf.delegate
 		b.Config["ipMasq"] = o.IPMasq == nil || *o.IPMasq
 		b.Config["ipMasqNetwork"] = o.NetConf.Network.String()
 	}
@@ -70,7 +70,7 @@ func NewBinary(o Options, n *kube.Node) (*Binary, error) {
 // delegate of flannel, the plugin itself in a list.
 func (c *Conf) raw(managementIP netip.Addr) (root, body map[string]any, err error) {
 	if err := json.Unmarshal(replaceToken(c.data, managementIP), &root); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", c.File, err)
+		return nil, nil, fmt.Errorf("%s: %w", c.file, err)
 	}
 	body = root
 	if list, ok := root["plugins"].([]any); ok {

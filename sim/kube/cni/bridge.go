@@ -34,13 +34,13 @@ func newWinBridge(o Options, b *base) (Plugin, error) {
 	}
 	b.release = v
 	b.warnPolicies()
-	return &bridge{base: b, hostEndpoint: "cbr0", network: o.Conf.Name, origin: o.Conf.Origin}, nil
+	return &bridge{base: b, hostEndpoint: "cbr0", network: o.Conf.name, origin: o.Conf.origin}, nil
 }
 
 // wantType refuses the configuration of another plugin.
 func wantType(o Options, typ string) error {
 	if o.Conf.Type != typ {
-		return fmt.Errorf("%s: type is %q; the plugin is %s", o.Conf.Origin, o.Conf.Type, typ)
+		return fmt.Errorf("%s: type is %q; the plugin is %s", o.Conf.origin, o.Conf.Type, typ)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (b *bridge) pool(n *kube.Node) (*pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	gateway := nth(prefix, 2) // FactBridgeGateway
+	gateway := nth(prefix, 2) // factBridgeGateway
 	if n.Windows == nil {
 		gateway = nth(prefix, 1) // cni0
 	}
@@ -126,11 +126,11 @@ func (b *bridge) Lease(_ *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error
 }
 
 func (b *bridge) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error) {
-	conf, err := b.o.Conf.For(n.Address)
+	conf, err := b.o.Conf.forNode(n.Address)
 	if err != nil {
 		return Result{}, err
 	}
-	nw, err := findNetwork(s, conf.Name, hns.L2Bridge, hns.L2Tunnel)
+	nw, err := findNetwork(s, conf.name, hns.L2Bridge, hns.L2Tunnel)
 	if err != nil {
 		return Result{}, wrap(p, err)
 	}
@@ -149,11 +149,11 @@ func (b *bridge) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service)
 	if b.masquerade.IsValid() { // flannel overwrites what the delegate has
 		ps.masquerade(b.masquerade, "ipMasqNetwork, set by flannel")
 	} else {
-		ps.masquerade(conf.IPMasqNetwork, "ipMasqNetwork")
+		ps.masquerade(conf.ipMasqNetwork, "ipMasqNetwork")
 	}
-	ps.ports(p, 0, conf.APIVersion == 2)
+	ps.ports(p, 0, conf.apiVersion == 2)
 	ps.loopback(s.Build(), l.Prefix.Addr())
-	r, err := b.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.Name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
+	r, err := b.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
 	if err != nil {
 		pl.release(owner(p))
 	}
@@ -180,7 +180,7 @@ func linuxBridge(c *kube.Cluster, n *kube.Node) LinuxSetup {
 	return l
 }
 
-// multicast is never masqueraded (FactLinuxMasquerade).
+// multicast is never masqueraded (factLinuxMasquerade).
 var multicast = netip.MustParsePrefix("224.0.0.0/4")
 
 func notMasqueraded(prefixes []netip.Prefix) []netip.Prefix {

@@ -18,47 +18,47 @@ var anyNode = netip.MustParseAddr("192.0.2.1")
 
 // Conf is a CNI configuration file of a Windows node: a conf, or the first
 // plugin of a conflist that this package models. For a conf of type flannel,
-// the fields from APIVersion on are those of its delegate.
+// the fields from apiVersion on are those of its delegate.
 type Conf struct {
-	File       string
-	CNIVersion string
-	Name       string
+	file       string
+	cniVersion string
+	name       string
 	// Type is the plugin: "flannel", "win-bridge", "azure-vnet", "nat".
 	Type string
-	// Delegate is the plugin that flannel calls; it is win-bridge unless the
+	// delegate is the plugin that flannel calls; it is win-bridge unless the
 	// delegate names another. Empty for other types.
-	Delegate string
-	// APIVersion is 1 (HNS) or 2 (HCN).
-	APIVersion int
-	Policies   []Policy
-	// HcnPolicyArgs are win-bridge's policies of apiVersion 2 before release 1.0.0
-	// (FactOldV2).
-	HcnPolicyArgs []Policy
-	DNS           DNSConf
-	IPAM          IPAM
-	LoopbackDSR   bool
+	delegate string
+	// apiVersion is 1 (HNS) or 2 (HCN).
+	apiVersion int
+	policies   []confPolicy
+	// hcnPolicyArgs are win-bridge's policies of apiVersion 2 before release 1.0.0
+	// (factOldV2).
+	hcnPolicyArgs []confPolicy
+	dns           DNSConf
+	ipam          ipamConf
+	loopbackDSR   bool
 	Capabilities  map[string]bool
-	// IPMasq and IPMasqNetwork are win-overlay's and win-bridge's.
-	IPMasq            bool
-	IPMasqNetwork     netip.Prefix
-	EndpointMacPrefix string
-	// Mode is azure-vnet's: "bridge" or "tunnel".
-	Mode string
-	// Master is the adapter under a nat network.
-	Master string
-	// Origin is the file and the line of the network's name.
-	Origin *trace.Origin
+	// ipMasq and ipMasqNetwork are win-overlay's and win-bridge's.
+	ipMasq            bool
+	ipMasqNetwork     netip.Prefix
+	endpointMacPrefix string
+	// mode is azure-vnet's: "bridge" or "tunnel".
+	mode string
+	// master is the adapter under a nat network.
+	master string
+	// origin is the file and the line of the network's name.
+	origin *trace.Origin
 	// Warnings are remarks on things that the plugin ignores, with their places.
 	Warnings []string
 
 	data []byte
 }
 
-// Policy is one endpoint policy of a configuration file, in the form of HCN v2.
-type Policy struct {
+// confPolicy is one endpoint policy of a configuration file, in the form of HCN v2.
+type confPolicy struct {
 	hns.Policy
-	// V1 is set when the file has it in the form of HNS v1.
-	V1 bool
+	// v1 is set when the file has it in the form of HNS v1.
+	v1 bool
 }
 
 // DNSConf is the member dns of a configuration.
@@ -67,23 +67,23 @@ type DNSConf struct {
 	Domain                       string
 }
 
-// IPAM is the member ipam of a configuration.
-type IPAM struct {
-	Type   string
-	Subnet netip.Prefix
-	// Gateway is the GW of the first route.
-	Gateway netip.Addr
+// ipamConf is the member ipam of a configuration.
+type ipamConf struct {
+	typ    string
+	subnet netip.Prefix
+	// gateway is the GW of the first route.
+	gateway netip.Addr
 }
 
-// HasToken reports whether the file holds {{managementIP}}.
-func (c *Conf) HasToken() bool { return bytes.Contains(c.data, []byte(ManagementIPToken)) }
+// hasToken reports whether the file holds {{managementIP}}.
+func (c *Conf) hasToken() bool { return bytes.Contains(c.data, []byte(ManagementIPToken)) }
 
-// For returns the configuration as it lies on a node with that address.
-func (c *Conf) For(managementIP netip.Addr) (*Conf, error) {
-	if !c.HasToken() {
+// forNode returns the configuration as it lies on a node with that address.
+func (c *Conf) forNode(managementIP netip.Addr) (*Conf, error) {
+	if !c.hasToken() {
 		return c, nil
 	}
-	return parseConf(c.File, c.data, managementIP)
+	return parseConf(c.file, c.data, managementIP)
 }
 
 // ParseConf reads a CNI configuration file as it lies on a Windows node, a conf
@@ -104,7 +104,7 @@ func parseConf(file string, template []byte, managementIP netip.Addr) (*Conf, er
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.place(at), err)
 	}
-	c := &Conf{File: file, data: bytes.Clone(template)}
+	c := &Conf{file: file, data: bytes.Clone(template)}
 	r.conf(c, root)
 	c.Warnings = r.warnings
 	if err := r.err(); err != nil {

@@ -27,14 +27,14 @@ func (r *reader) conf(c *Conf, root *node) {
 	if !r.object("a CNI configuration", root) {
 		return
 	}
-	c.CNIVersion = r.text(root, "cniVersion")
-	c.Name = r.text(root, "name")
+	c.cniVersion = r.text(root, "cniVersion")
+	c.name = r.text(root, "name")
 	at := root.begin
 	if f := root.get("name"); f != nil {
 		at = f.at
 	}
-	c.Origin = r.origin("CNI configuration "+c.Name, at)
-	if c.Name == "" {
+	c.origin = r.origin("CNI configuration "+c.name, at)
+	if c.name == "" {
 		r.errorf(at, "the configuration has no name; the HNS network is found by it")
 	}
 	body := root
@@ -92,7 +92,7 @@ func (r *reader) listed(c *Conf, f *field) *node {
 func (r *reader) flannelConf(c *Conf, n *node) {
 	r.unknown("flannel", n, "cniVersion", "name", "type", "subnetFile", "dataDir", "delegate", "ipam", "capabilities", "runtimeConfig")
 	c.Capabilities = r.capabilities(n)
-	c.Delegate, c.APIVersion = PluginWinBridge, 1
+	c.delegate, c.apiVersion = PluginWinBridge, 1
 	f := n.get("delegate")
 	if f == nil {
 		return
@@ -111,13 +111,13 @@ func (r *reader) flannelConf(c *Conf, n *node) {
 	if g := d.get("type"); g != nil {
 		switch typ := modelled(r.text(d, "type")); typ {
 		case PluginWinBridge, PluginWinOverlay:
-			c.Delegate = typ
+			c.delegate = typ
 		default:
 			r.errorf(g.val.begin, "flannel delegates to %q; on Windows it can be win-bridge or win-overlay", r.text(d, "type"))
 			return
 		}
 	}
-	r.pluginConf(c, c.Delegate, d)
+	r.pluginConf(c, c.delegate, d)
 }
 
 // pluginConf reads what win-bridge, win-overlay and nat read.
@@ -136,14 +136,14 @@ func (r *reader) pluginConf(c *Conf, plugin string, n *node) {
 		}
 	}
 	r.unknown(plugin, n, keys...)
-	c.APIVersion = 1
+	c.apiVersion = 1
 	if v, ok := r.number(n, "apiVersion", 1<<16); ok {
-		c.APIVersion = int(v)
+		c.apiVersion = int(v)
 		if v > 2 {
 			r.errorf(n.get("apiVersion").val.begin, "apiVersion is %d; it must be 1 (HNS) or 2 (HCN)", v)
 		}
 		if v == 0 {
-			c.APIVersion = 1
+			c.apiVersion = 1
 		}
 	}
 	if c.Type != PluginFlannel {
@@ -151,19 +151,19 @@ func (r *reader) pluginConf(c *Conf, plugin string, n *node) {
 	} else if f := n.get("capabilities"); f != nil {
 		r.warnf(f.at, "the runtime reads capabilities beside type flannel, not in the delegate")
 	}
-	c.LoopbackDSR = isTrue(r.flag(n, "loopbackDSR"))
-	c.IPMasq = isTrue(r.flag(n, "ipMasq"))
-	c.IPMasqNetwork = r.prefix(n, "ipMasqNetwork")
-	c.Master = r.text(n, "master")
-	c.EndpointMacPrefix = r.text(n, "endpointMacPrefix")
-	if p := c.EndpointMacPrefix; p != "" && (len(p) != 5 || p[2] != '-' || !isHex(p[:2]) || !isHex(p[3:])) {
+	c.loopbackDSR = isTrue(r.flag(n, "loopbackDSR"))
+	c.ipMasq = isTrue(r.flag(n, "ipMasq"))
+	c.ipMasqNetwork = r.prefix(n, "ipMasqNetwork")
+	c.master = r.text(n, "master")
+	c.endpointMacPrefix = r.text(n, "endpointMacPrefix")
+	if p := c.endpointMacPrefix; p != "" && (len(p) != 5 || p[2] != '-' || !isHex(p[:2]) || !isHex(p[3:])) {
 		r.errorf(n.get("endpointMacPrefix").val.begin, "endpointMacPrefix [%s] is invalid, value must be of the format xx-xx", p)
 	}
 	r.dns(c, n)
 	r.ipam(c, n)
 	for _, list := range []string{"policies", "AdditionalArgs"} {
 		if f := n.get(list); f != nil {
-			r.policies(c, f, c.APIVersion)
+			r.policies(c, f, c.apiVersion)
 		}
 	}
 	if f := n.get("HcnPolicyArgs"); f != nil && plugin == PluginWinBridge {
@@ -183,16 +183,16 @@ func (r *reader) azureConf(c *Conf, n *node) {
 		"multiTenancy", "enableSnatOnHost", "enableExactMatchForPodName", "disableHairpinOnHostInterface", "disableIPTableLock",
 		"disableAsyncDelete", "cnsurl", "executionMode", "ipam", "dns", "runtimeConfig", "windowsSettings", "AdditionalArgs",
 		"wireServerIP", "capabilities")
-	c.APIVersion = 2
+	c.apiVersion = 2
 	c.Capabilities = r.capabilities(n)
-	c.Mode = r.text(n, "mode")
-	switch c.Mode {
+	c.mode = r.text(n, "mode")
+	switch c.mode {
 	case "", "bridge", "tunnel", "l2bridge", "l2tunnel":
 	default:
-		r.errorf(n.get("mode").val.begin, "mode is %q; on Windows it is bridge (l2bridge) or tunnel (l2tunnel)", c.Mode)
+		r.errorf(n.get("mode").val.begin, "mode is %q; on Windows it is bridge (l2bridge) or tunnel (l2tunnel)", c.mode)
 	}
 	if f := n.get("windowsSettings"); f != nil && r.object("windowsSettings", f.val) {
-		c.LoopbackDSR = isTrue(r.flag(f.val, "enableLoopbackDSR"))
+		c.loopbackDSR = isTrue(r.flag(f.val, "enableLoopbackDSR"))
 		r.unknown("windowsSettings", f.val, "enableLoopbackDSR", "hnsTimeoutDurationInSeconds")
 	}
 	r.dns(c, n)
@@ -226,11 +226,11 @@ func (r *reader) dns(c *Conf, n *node) {
 		return
 	}
 	r.unknown("dns", f.val, "nameservers", "domain", "search", "options")
-	c.DNS = DNSConf{
+	c.dns = DNSConf{
 		Nameservers: r.texts(f.val, "nameservers"), Search: r.texts(f.val, "search"), Options: r.texts(f.val, "options"),
 		Domain: r.text(f.val, "domain"),
 	}
-	for _, s := range c.DNS.Nameservers {
+	for _, s := range c.dns.Nameservers {
 		if _, err := netip.ParseAddr(s); err != nil {
 			r.errorf(f.val.get("nameservers").val.begin, "nameservers holds %q, which is no address", s)
 		}
@@ -242,8 +242,8 @@ func (r *reader) ipam(c *Conf, n *node) {
 	if f == nil || f.val.kind == '0' || !r.object("ipam", f.val) {
 		return
 	}
-	c.IPAM.Type = r.text(f.val, "type")
-	c.IPAM.Subnet = r.prefix(f.val, "subnet")
+	c.ipam.typ = r.text(f.val, "type")
+	c.ipam.subnet = r.prefix(f.val, "subnet")
 	routes := f.val.get("routes")
 	if routes == nil || routes.val.kind != '[' {
 		return
@@ -259,8 +259,8 @@ func (r *reader) ipam(c *Conf, n *node) {
 		a, err := netip.ParseAddr(gw)
 		if err != nil {
 			r.errorf(i.get("GW").val.begin, "GW is %q, which is no address", gw)
-		} else if !c.IPAM.Gateway.IsValid() {
-			c.IPAM.Gateway = a
+		} else if !c.ipam.gateway.IsValid() {
+			c.ipam.gateway = a
 		}
 	}
 }

@@ -22,9 +22,9 @@ type policySet struct {
 
 func newPolicySet(conf *Conf, v version) *policySet {
 	ps := &policySet{conf: conf, v: v}
-	list := conf.Policies
+	list := conf.policies
 	if ps.oldV2() {
-		list = conf.HcnPolicyArgs
+		list = conf.hcnPolicyArgs
 	}
 	for _, p := range list {
 		ps.all = append(ps.all, p.Policy)
@@ -32,19 +32,19 @@ func newPolicySet(conf *Conf, v version) *policySet {
 	return ps
 }
 
-// oldV2 follows FactOldV2.
-func (ps *policySet) oldV2() bool { return ps.conf.APIVersion == 2 && !ps.v.atLeast(1, 0, 0) }
+// oldV2 follows factOldV2.
+func (ps *policySet) oldV2() bool { return ps.conf.apiVersion == 2 && !ps.v.atLeast(1, 0, 0) }
 
 func (ps *policySet) add(typ string, settings any, why string) {
-	o := &trace.Origin{What: typ + " of " + ps.conf.Name + " (" + why + ")", File: ps.conf.File}
-	if ps.conf.Origin != nil {
-		o.Line = ps.conf.Origin.Line
+	o := &trace.Origin{What: typ + " of " + ps.conf.name + " (" + why + ")", File: ps.conf.file}
+	if ps.conf.origin != nil {
+		o.Line = ps.conf.origin.Line
 	}
 	ps.all = append(ps.all, hns.NewPolicy(typ, settings).From(o))
 }
 
 // masquerade adds an OutBoundNAT policy with one exception, unless one of the
-// policies has it already (FactMasqueradeAddsPolicy).
+// policies has it already (factMasqueradeAddsPolicy).
 func (ps *policySet) masquerade(exception netip.Prefix, why string) {
 	if !exception.IsValid() || ps.oldV2() {
 		return
@@ -60,7 +60,7 @@ func (ps *policySet) masquerade(exception netip.Prefix, why string) {
 	ps.add(hns.PolicyOutBoundNAT, hns.OutBoundNATSettings{Exceptions: []string{exception.String()}}, why)
 }
 
-// mergeException follows FactMasqueradeMerged: it rewrites the first
+// mergeException follows factMasqueradeMerged: it rewrites the first
 // OutBoundNAT policy, if there is one.
 func (ps *policySet) mergeException(exception string) bool {
 	for i, p := range ps.all {
@@ -78,9 +78,9 @@ func (ps *policySet) mergeException(exception string) bool {
 	return false
 }
 
-// loopback follows FactLoopbackDSR and FactLoopbackUnchecked.
+// loopback follows factLoopbackDSR and factLoopbackUnchecked.
 func (ps *policySet) loopback(b *builds.Build, pod netip.Addr) {
-	if !ps.conf.LoopbackDSR || !ps.v.atLeast(0, 8, 2) || ps.v.atLeast(1, 0, 0) && !b.Has(builds.DSR) {
+	if !ps.conf.loopbackDSR || !ps.v.atLeast(0, 8, 2) || ps.v.atLeast(1, 0, 0) && !b.Has(builds.DSR) {
 		return
 	}
 	for _, p := range hns.PoliciesOf(ps.all, hns.PolicyOutBoundNAT) {
@@ -94,7 +94,7 @@ func (ps *policySet) loopback(b *builds.Build, pod netip.Addr) {
 	ps.add(hns.PolicyOutBoundNAT, hns.OutBoundNATSettings{Destinations: []string{pod.String()}}, "loopbackDSR")
 }
 
-// provider follows FactProviderAddress.
+// provider follows factProviderAddress.
 func (ps *policySet) provider(management netip.Addr) {
 	for _, p := range hns.PoliciesOf(ps.all, hns.PolicyProviderAddress) {
 		if v, err := hns.DecodePolicy[hns.ProviderAddressSettings](p); err == nil &&
@@ -109,7 +109,7 @@ func (ps *policySet) provider(management netip.Addr) {
 // runtime passes them to no other plugin. withHostIP is false for HNS v1, whose
 // policy has no place for the address.
 func (ps *policySet) ports(p *kube.Pod, flags uint32, withHostIP bool) {
-	if !ps.conf.Capabilities["portMappings"] || !ps.v.atLeast(0, 8, 6) || ps.oldV2() { // FactBridgeHostPort
+	if !ps.conf.Capabilities["portMappings"] || !ps.v.atLeast(0, 8, 6) || ps.oldV2() { // factBridgeHostPort
 		return
 	}
 	for _, hp := range p.HostPorts {

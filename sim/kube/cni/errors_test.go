@@ -96,7 +96,7 @@ func TestOrigins(t *testing.T) {
 		{What: "ROUTE of cbr0", File: "fixtures/cni/flannel-host-gw.conf", Line: 26},
 		{What: "ROUTE of cbr0", File: "fixtures/cni/flannel-host-gw.conf", Line: 34},
 	}
-	for i, p := range c.Policies {
+	for i, p := range c.policies {
 		if *p.Origin != want[i] {
 			t.Errorf("policy %d comes from %s, want %s", i, p.Origin, &want[i])
 		}
@@ -111,11 +111,11 @@ func TestOrigins(t *testing.T) {
 func TestManagementIPToken(t *testing.T) {
 	c := conf(t, "flannel-host-gw.conf")
 	for _, node := range []string{"192.168.1.11", "192.168.1.12"} {
-		got, err := c.For(addr(node))
+		got, err := c.forNode(addr(node))
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := hns.DecodePolicy[hns.SDNRouteSettings](got.Policies[2].Policy)
+		v, err := hns.DecodePolicy[hns.SDNRouteSettings](got.policies[2].Policy)
 		if err != nil || v.DestinationPrefix != node+"/32" {
 			t.Errorf("route to %s, want %s/32 (%v)", v.DestinationPrefix, node, err)
 		}

@@ -26,38 +26,38 @@ func newFlannel(o Options, b *base) (Plugin, error) {
 		return nil, err
 	}
 	b.release = delegate
-	if o.Conf.Delegate == PluginWinBridge {
+	if o.Conf.delegate == PluginWinBridge {
 		b.warnPolicies()
 	}
 	masq := o.IPMasq == nil || *o.IPMasq
 	be := o.NetConf.Backend
-	want := map[string]string{"host-gw": PluginWinBridge, "vxlan": PluginWinOverlay}[be.Type]
-	if o.Conf.Delegate != want {
-		return nil, fmt.Errorf("%s: flannel's backend %s needs the delegate %s, %s has %s", o.NetConf.File, be.Type, want, o.Conf.File, o.Conf.Delegate)
+	want := map[string]string{"host-gw": PluginWinBridge, "vxlan": PluginWinOverlay}[be.kind]
+	if o.Conf.delegate != want {
+		return nil, fmt.Errorf("%s: flannel's backend %s needs the delegate %s, %s has %s", o.NetConf.file, be.kind, want, o.Conf.file, o.Conf.delegate)
 	}
-	if be.Type == "host-gw" {
+	if be.kind == "host-gw" {
 		name := be.Name
 		if name == "" {
 			name = "cbr0"
 		}
-		// flannel always sets ipMasqNetwork for its delegate (FactFlannelMasquerade).
+		// flannel always sets ipMasqNetwork for its delegate (factFlannelMasquerade).
 		return &bridge{
-			base: b, network: name, hostEndpoint: name + "_ep", origin: be.Origin, peerRoutes: true, masquerade: o.NetConf.Network,
-			dnsServers: splitList(be.DNSServerList),
+			base: b, network: name, hostEndpoint: name + "_ep", origin: be.origin, peerRoutes: true, masquerade: o.NetConf.Network,
+			dnsServers: splitList(be.dnsServerList),
 		}, nil
 	}
 	if err := be.checkWindows(); err != nil {
 		return nil, err
 	}
 	p := &overlay{
-		base: b, network: be.Name, origin: be.Origin, vni: windowsVNI, linuxVNI: linuxVNI, linuxPort: linuxPort,
+		base: b, network: be.Name, origin: be.origin, vni: windowsVNI, linuxVNI: linuxVNI, linuxPort: linuxPort,
 		hostRoute: v.atLeast(0, 12, 0), masq: masq, macPrefix: macPrefix(o.Conf), flags: hns.NetworkNonPersistent,
 	}
-	if be.VNI != nil {
-		p.vni, p.linuxVNI = uint32(*be.VNI), uint32(*be.VNI)
+	if be.vni != nil {
+		p.vni, p.linuxVNI = uint32(*be.vni), uint32(*be.vni)
 	}
-	if be.Port != nil && *be.Port != 0 {
-		p.linuxPort = uint16(*be.Port)
+	if be.port != nil && *be.port != 0 {
+		p.linuxPort = uint16(*be.port)
 	}
 	if p.network == "" {
 		p.network = fmt.Sprintf("flannel.%d", p.vni)
@@ -79,20 +79,20 @@ func (be Backend) checkWindows() error {
 	bad := func(at, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: invalid VXLAN backend config. %s", at, fmt.Sprintf(format, args...)))
 	}
-	at := fmt.Sprintf("%s:%d", be.Origin.File, be.Origin.Line)
-	if be.VNI != nil && *be.VNI < windowsVNI {
-		bad(be.vniAt, "VNI [%d] must be greater than or equal to %d on Windows", *be.VNI, windowsVNI)
+	at := fmt.Sprintf("%s:%d", be.origin.File, be.origin.Line)
+	if be.vni != nil && *be.vni < windowsVNI {
+		bad(be.vniAt, "VNI [%d] must be greater than or equal to %d on Windows", *be.vni, windowsVNI)
 	}
-	if be.Port != nil && *be.Port != windowsPort {
-		bad(be.portAt, "Port [%d] is not supported on Windows. Omit the setting to default to port %d", *be.Port, windowsPort)
+	if be.port != nil && *be.port != windowsPort {
+		bad(be.portAt, "Port [%d] is not supported on Windows. Omit the setting to default to port %d", *be.port, windowsPort)
 	}
-	if be.DirectRouting {
+	if be.directRouting {
 		bad(at, "DirectRouting is not supported on Windows")
 	}
-	if be.GBP {
+	if be.gbp {
 		bad(at, "GBP is not supported on Windows")
 	}
-	if p := be.MacPrefix; p != "" && (len(p) != 5 || p[2] != '-') {
+	if p := be.macPrefix; p != "" && (len(p) != 5 || p[2] != '-') {
 		bad(at, "MacPrefix [%s] is invalid, prefix must be of the format xx-xx e.g. 0E-2A", p)
 	}
 	return errors.Join(errs...)

@@ -32,11 +32,11 @@ func FuzzParseConf(f *testing.F) {
 			}
 			return
 		}
-		again, err := c.For(anyNode)
-		if err != nil || len(again.Policies) != len(c.Policies) {
+		again, err := c.forNode(anyNode)
+		if err != nil || len(again.policies) != len(c.policies) {
 			t.Errorf("For: %v", err)
 		}
-		for _, p := range c.Policies {
+		for _, p := range c.policies {
 			if p.Origin == nil || p.Origin.Line < 1 || p.Type == "" {
 				t.Errorf("policy %+v", p)
 			}

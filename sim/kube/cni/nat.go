@@ -17,17 +17,17 @@ func newNAT(o Options, b *base) (Plugin, error) {
 	if err := wantType(o, PluginNAT); err != nil {
 		return nil, err
 	}
-	if s := o.Conf.IPAM.Subnet; !s.IsValid() || !s.Addr().Is4() || s.Bits() > 28 {
-		return nil, fmt.Errorf("%s: ipam.subnet is %q; nat needs an IPv4 prefix of at most /28 there", o.Conf.File, s)
+	if s := o.Conf.ipam.subnet; !s.IsValid() || !s.Addr().Is4() || s.Bits() > 28 {
+		return nil, fmt.Errorf("%s: ipam.subnet is %q; nat needs an IPv4 prefix of at most /28 there", o.Conf.file, s)
 	}
 	return &nat{b}, nil
 }
 
 func (t *nat) NetworkType() string { return hns.NAT }
 
-// prefix follows FactNATPrefix.
+// prefix follows factNATPrefix.
 func (t *nat) prefix(c *kube.Cluster, n *kube.Node) netip.Prefix {
-	p := t.o.Conf.IPAM.Subnet
+	p := t.o.Conf.ipam.subnet
 	if p.Bits() > 22 {
 		return p
 	}
@@ -43,20 +43,20 @@ func (t *nat) prefix(c *kube.Cluster, n *kube.Node) netip.Prefix {
 
 // gateway is the node's own address on the internal switch.
 func (t *nat) gateway(prefix netip.Prefix) netip.Addr {
-	if g := t.o.Conf.IPAM.Gateway; prefix.Contains(g) {
+	if g := t.o.Conf.ipam.gateway; prefix.Contains(g) {
 		return g
 	}
 	return nth(prefix, 1)
 }
 
 func (t *nat) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, error) {
-	name := t.o.Conf.Name
+	name := t.o.Conf.name
 	if nw := s.NetworkByName(name); nw != nil {
 		return Host{Network: nw.ID}, nil
 	}
 	prefix := t.prefix(c, n)
 	nw, err := s.CreateNetwork(hns.Network{
-		Name: name, Type: hns.NAT, Ipams: []hns.Ipam{static(prefix, t.gateway(prefix))}, Origin: t.o.Conf.Origin,
+		Name: name, Type: hns.NAT, Ipams: []hns.Ipam{static(prefix, t.gateway(prefix))}, Origin: t.o.Conf.origin,
 	})
 	if err != nil {
 		return Host{}, fmt.Errorf("node %s: network %s: %w", n.Name, name, err)
@@ -87,11 +87,11 @@ func (t *nat) Lease(c *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error) {
 }
 
 func (t *nat) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error) {
-	conf, err := t.o.Conf.For(n.Address)
+	conf, err := t.o.Conf.forNode(n.Address)
 	if err != nil {
 		return Result{}, err
 	}
-	nw, err := findNetwork(s, conf.Name, hns.NAT)
+	nw, err := findNetwork(s, conf.name, hns.NAT)
 	if err != nil {
 		return Result{}, wrap(p, err)
 	}
@@ -105,7 +105,7 @@ func (t *nat) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (R
 	}
 	ps := newPolicySet(conf, version{})
 	ps.ports(p, 0, true)
-	r, err := t.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.Name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
+	r, err := t.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
 	if err != nil {
 		pl.release(owner(p))
 	}

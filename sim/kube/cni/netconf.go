@@ -9,27 +9,27 @@ import (
 
 // NetConf is flannel's net-conf.json.
 type NetConf struct {
-	File    string
+	file    string
 	Network netip.Prefix
-	// SubnetLen is the length of each node's prefix; 24 unless the file says otherwise.
-	SubnetLen int
+	// subnetLen is the length of each node's prefix; 24 unless the file says otherwise.
+	subnetLen int
 	Backend   Backend
-	Origin    *trace.Origin
-	Warnings  []string
+	origin    *trace.Origin
+	warnings  []string
 }
 
 // Backend is how flannel connects the nodes.
 type Backend struct {
-	// Type is "host-gw" or "vxlan".
-	Type string
+	// kind is "host-gw" or "vxlan".
+	kind string
 	// Name is the HNS network's name on Windows, "" for the default.
 	Name string
-	// VNI and Port are as the file has them; nil is left out.
-	VNI, Port          *uint64
-	DirectRouting, GBP bool
-	MacPrefix          string
-	DNSServerList      string
-	Origin             *trace.Origin
+	// vni and port are as the file has them; nil is left out.
+	vni, port          *uint64
+	directRouting, gbp bool
+	macPrefix          string
+	dnsServerList      string
+	origin             *trace.Origin
 
 	vniAt, portAt string
 }
@@ -47,12 +47,12 @@ func ParseNetConf(file string, data []byte) (*NetConf, error) {
 	}
 	r.unknown("flannel", root, "Network", "SubnetMin", "SubnetMax", "SubnetLen", "Backend", "EnableIPv4", "EnableIPv6",
 		"IPv6Network", "IPv6SubnetMin", "IPv6SubnetMax", "IPv6SubnetLen", "EnableNFTables")
-	c := &NetConf{File: file, Network: r.prefix(root, "Network"), SubnetLen: 24, Origin: r.origin("net-conf.json", root.begin)}
+	c := &NetConf{file: file, Network: r.prefix(root, "Network"), subnetLen: 24, origin: r.origin("net-conf.json", root.begin)}
 	if root.get("Network") == nil {
 		r.errorf(root.begin, "Network is missing; it is the cluster CIDR, such as 10.244.0.0/16")
 	}
 	if v, ok := r.number(root, "SubnetLen", 30); ok {
-		c.SubnetLen = int(v)
+		c.subnetLen = int(v)
 	}
 	b := root.get("Backend")
 	if b == nil {
@@ -62,7 +62,7 @@ func ParseNetConf(file string, data []byte) (*NetConf, error) {
 	if r.object("Backend", b.val) {
 		r.backend(&c.Backend, b)
 	}
-	c.Warnings = r.warnings
+	c.warnings = r.warnings
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -72,27 +72,27 @@ func ParseNetConf(file string, data []byte) (*NetConf, error) {
 func (r *reader) backend(c *Backend, b *field) {
 	n := b.val
 	r.unknown("the backend", n, "Name", "Type", "VNI", "Port", "DirectRouting", "GBP", "MacPrefix", "DNSServerList", "Learning", "MTU", "Mac")
-	c.Type = r.text(n, "Type")
-	c.Origin = r.origin("flannel backend "+c.Type, b.at)
-	switch c.Type {
+	c.kind = r.text(n, "Type")
+	c.origin = r.origin("flannel backend "+c.kind, b.at)
+	switch c.kind {
 	case "host-gw", "vxlan":
 	default:
 		at := n.begin
 		if f := n.get("Type"); f != nil {
 			at = f.val.begin
 		}
-		r.errorf(at, "Type is %q; winlab models host-gw and vxlan, the two that flannel has on Windows", c.Type)
+		r.errorf(at, "Type is %q; winlab models host-gw and vxlan, the two that flannel has on Windows", c.kind)
 	}
 	c.Name = r.text(n, "Name")
 	// MAX VNI is 2^24-1.
 	if v, ok := r.number(n, "VNI", 1<<24-1); ok {
-		c.VNI, c.vniAt = &v, r.place(n.get("VNI").val.begin)
+		c.vni, c.vniAt = &v, r.place(n.get("VNI").val.begin)
 	}
 	if v, ok := r.number(n, "Port", 65535); ok {
-		c.Port, c.portAt = &v, r.place(n.get("Port").val.begin)
+		c.port, c.portAt = &v, r.place(n.get("Port").val.begin)
 	}
-	c.DirectRouting = isTrue(r.flag(n, "DirectRouting"))
-	c.GBP = isTrue(r.flag(n, "GBP"))
-	c.MacPrefix = r.text(n, "MacPrefix")
-	c.DNSServerList = r.text(n, "DNSServerList")
+	c.directRouting = isTrue(r.flag(n, "DirectRouting"))
+	c.gbp = isTrue(r.flag(n, "GBP"))
+	c.macPrefix = r.text(n, "MacPrefix")
+	c.dnsServerList = r.text(n, "DNSServerList")
 }

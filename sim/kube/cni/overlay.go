@@ -53,15 +53,15 @@ func newWinOverlay(o Options, b *base) (Plugin, error) {
 	}
 	b.release = v
 	return &overlay{
-		base: b, network: o.Conf.Name, origin: o.Conf.Origin, vni: vni, linuxVNI: vni, linuxPort: windowsPort,
-		hostRoute: o.HostRoute == nil || *o.HostRoute, masq: o.Conf.IPMasq, macPrefix: macPrefix(o.Conf),
+		base: b, network: o.Conf.name, origin: o.Conf.origin, vni: vni, linuxVNI: vni, linuxPort: windowsPort,
+		hostRoute: o.HostRoute == nil || *o.HostRoute, masq: o.Conf.ipMasq, macPrefix: macPrefix(o.Conf),
 	}, nil
 }
 
-// macPrefix follows FactOverlayMAC.
+// macPrefix follows factOverlayMAC.
 func macPrefix(c *Conf) string {
-	if c.EndpointMacPrefix != "" {
-		return c.EndpointMacPrefix
+	if c.endpointMacPrefix != "" {
+		return c.endpointMacPrefix
 	}
 	return "0E-2A"
 }
@@ -110,11 +110,11 @@ func (o *overlay) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, 
 		if p.node.Windows == nil {
 			vni = o.linuxVNI
 		}
-		if have[p.prefix.String()] || vni < windowsVNI || p.node.VtepMAC.IsZero() { // FactSmallVNIPassedOver
+		if have[p.prefix.String()] || vni < windowsVNI || p.node.VtepMAC.IsZero() { // factSmallVNIPassedOver
 			continue
 		}
 		add = append(add, hns.NewPolicy(hns.PolicyRemoteSubnetRoute, hns.RemoteSubnetRouteSettings{
-			// The field has 16 bits in hcsshim, and flannel casts (FactVNI16).
+			// The field has 16 bits in hcsshim, and flannel casts (factVNI16).
 			DestinationPrefix: p.prefix.String(), IsolationId: uint16(vni), ProviderAddress: p.node.Address.String(),
 			DistributedRouterMacAddress: strings.ToUpper(p.node.VtepMAC.String()),
 		}).From(&trace.Origin{What: "route to node " + p.node.Name + " by " + o.origin.What, File: o.origin.File, Line: o.origin.Line}))
@@ -144,16 +144,16 @@ func (o *overlay) Lease(_ *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, erro
 }
 
 func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error) {
-	conf, err := o.o.Conf.For(n.Address)
+	conf, err := o.o.Conf.forNode(n.Address)
 	if err != nil {
 		return Result{}, err
 	}
-	nw, err := findNetwork(s, conf.Name, hns.Overlay)
+	nw, err := findNetwork(s, conf.name, hns.Overlay)
 	if err != nil {
 		return Result{}, wrap(p, err)
 	}
-	if conf.APIVersion == 2 && !o.release.atLeast(1, 2, 0) { // FactOverlayV1Only
-		return Result{}, fmt.Errorf("pod %s: failed to find HNSEndpoint %s_%s: win-overlay before release 1.2.0 does not know apiVersion 2, and takes the namespace for that of another container", owner(p), p.Name, conf.Name)
+	if conf.apiVersion == 2 && !o.release.atLeast(1, 2, 0) { // factOverlayV1Only
+		return Result{}, fmt.Errorf("pod %s: failed to find HNSEndpoint %s_%s: win-overlay before release 1.2.0 does not know apiVersion 2, and takes the namespace for that of another container", owner(p), p.Name, conf.name)
 	}
 	if r, done, err := o.again(n, p, s); done {
 		return r, err
@@ -167,7 +167,7 @@ func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service
 		return Result{}, err
 	}
 	ps := newPolicySet(conf, o.release)
-	if conf.APIVersion == 2 { // FactOverlayOrder
+	if conf.apiVersion == 2 { // factOverlayOrder
 		ps.loopback(s.Build(), l.Prefix.Addr())
 	}
 	ps.provider(nw.ManagementIP)
@@ -175,10 +175,10 @@ func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service
 		ps.masquerade(nw.Subnets()[0].Prefix(), "ipMasq")
 	}
 	ps.loopback(s.Build(), l.Prefix.Addr())
-	// No hostPorts: FactOverlayNoHostPort.
+	// No hostPorts: factOverlayNoHostPort.
 	b := l.Prefix.Addr().As4()
 	mac := fmt.Sprintf("%s-%02X-%02X-%02X-%02X", o.macPrefix, b[0], b[1], b[2], b[3])
-	r, err := o.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.Name, mac: mac, policies: ps.all, lease: l})
+	r, err := o.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.name, mac: mac, policies: ps.all, lease: l})
 	if err != nil {
 		pl.release(owner(p))
 	}

@@ -53,8 +53,8 @@ func (r *reader) policies(c *Conf, f *field, apiVersion int) {
 			if g := value.val.get("Type"); g != nil {
 				at = g.at
 			}
-			p.Origin = r.origin(typ+" of "+c.Name, at)
-			c.Policies = append(c.Policies, Policy{Policy: p, V1: apiVersion != 2})
+			p.Origin = r.origin(typ+" of "+c.name, at)
+			c.policies = append(c.policies, confPolicy{Policy: p, v1: apiVersion != 2})
 		}
 	}
 }
@@ -79,14 +79,14 @@ func (r *reader) hcnPolicyArgs(c *Conf, f *field) {
 			continue
 		}
 		if p, ok := r.policyV2(typ, item); ok {
-			p.Origin = r.origin(typ+" of "+c.Name, item.get("Type").at)
-			c.HcnPolicyArgs = append(c.HcnPolicyArgs, Policy{Policy: p})
+			p.Origin = r.origin(typ+" of "+c.name, item.get("Type").at)
+			c.hcnPolicyArgs = append(c.hcnPolicyArgs, confPolicy{Policy: p})
 		}
 	}
 }
 
 // policyV2 passes the settings on as they are, as win-bridge does: a value that
-// has its fields beside Type, as v1 has them, loses them (FactV2Settings).
+// has its fields beside Type, as v1 has them, loses them (factV2Settings).
 func (r *reader) policyV2(typ string, v *node) (hns.Policy, bool) {
 	r.unknown("a policy of apiVersion 2", v, "Type", "Settings")
 	p := hns.Policy{Type: typ}

@@ -3,19 +3,19 @@ package cni
 import "fmt"
 
 // warnPolicies warns of policies in the member that win-bridge's release does not
-// read (FactOldV2).
+// read (factOldV2).
 func (b *base) warnPolicies() {
 	c := b.o.Conf
-	if c.APIVersion != 2 {
+	if c.apiVersion != 2 {
 		return
 	}
 	for _, m := range []struct {
-		list      []Policy
+		list      []confPolicy
 		old       bool
 		name, use string
 	}{
-		{c.Policies, true, "policies", "HcnPolicyArgs"},
-		{c.HcnPolicyArgs, false, "HcnPolicyArgs", "policies"},
+		{c.policies, true, "policies", "HcnPolicyArgs"},
+		{c.hcnPolicyArgs, false, "HcnPolicyArgs", "policies"},
 	} {
 		if len(m.list) > 0 && m.old != b.release.atLeast(1, 0, 0) {
 			at := m.list[0].Origin

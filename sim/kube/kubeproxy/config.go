@@ -3,8 +3,6 @@ package kubeproxy
 import (
 	"net/netip"
 	"strings"
-
-	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // The modes.
@@ -27,18 +25,16 @@ type Config struct {
 	// NetworkName is --network-name or KUBE_NETWORK; empty picks the only
 	// network that can carry containers.
 	NetworkName string
-	// HostnameOverride is the name by which endpoints are recognised as local.
-	HostnameOverride string
-	// ForwardHealthCheckVIP is --forward-healthcheck-vip.
-	ForwardHealthCheckVIP bool
-	// RootHnsEndpointName is --root-hnsendpoint-name, "cbr0" by default.
-	RootHnsEndpointName string
-	// HealthzPort is the port of --healthz-bind-address; 0 stands for 10256.
-	HealthzPort uint16
-	// FeatureGates holds the gates of --feature-gates.
-	FeatureGates map[string]bool
-	// Origin is where the flags were written.
-	Origin *trace.Origin
+	// hostnameOverride is the name by which endpoints are recognised as local.
+	hostnameOverride string
+	// forwardHealthCheckVIP is --forward-healthcheck-vip.
+	forwardHealthCheckVIP bool
+	// rootHnsEndpointName is --root-hnsendpoint-name, "cbr0" by default.
+	rootHnsEndpointName string
+	// healthzPort is the port of --healthz-bind-address; 0 stands for 10256.
+	healthzPort uint16
+	// featureGates holds the gates of --feature-gates.
+	featureGates map[string]bool
 }
 
 // String returns the mode and what changes the data plane: "kernelspace, DSR".
@@ -50,14 +46,14 @@ func (c Config) String() string {
 	if c.SourceVIP.IsValid() {
 		parts = append(parts, "source VIP "+c.SourceVIP.String())
 	}
-	if c.ForwardHealthCheckVIP {
+	if c.forwardHealthCheckVIP {
 		parts = append(parts, "health check VIP")
 	}
 	return strings.Join(parts, ", ")
 }
 
-// DefaultHealthzPort is where kube-proxy answers health checks.
-const DefaultHealthzPort = 10256
+// defaultHealthzPort is where kube-proxy answers health checks.
+const defaultHealthzPort = 10256
 
-// DefaultRootEndpoint is the default of --root-hnsendpoint-name.
-const DefaultRootEndpoint = "cbr0"
+// defaultRootEndpoint is the default of --root-hnsendpoint-name.
+const defaultRootEndpoint = "cbr0"

@@ -10,7 +10,7 @@ import (
 )
 
 // known is what a sync knows of the endpoints in HNS: a list from its start, or
-// HNS itself (FactLookup).
+// HNS itself (factLookup).
 type known struct {
 	p    *proxier
 	byID map[string]*hns.Endpoint
@@ -76,19 +76,19 @@ func (k *known) find(id string, a netip.Addr) *hns.Endpoint {
 }
 
 // vipEndpoint makes the remote endpoint of a cluster IP on an overlay network
-// (FactVIPEndpoint). It reports whether the Service port can go on.
+// (factVIPEndpoint). It reports whether the Service port can go on.
 func (p *proxier) vipEndpoint(s *portState, k *known, r *Report) bool {
 	if !p.network.Is(hns.Overlay) || k.find("", s.clusterIP) != nil {
 		return true
 	}
-	entry := Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleVIPEndpoint, Object: s.clusterIP.String(), What: Created, Fact: FactVIPEndpoint}
+	entry := Entry{service: s.svc.Key(), port: portName(s.port), role: roleVIPEndpoint, object: s.clusterIP.String(), what: created, fact: factVIPEndpoint}
 	e, err := p.createRemote(s.clusterIP, p.hns.HostMAC(), p.nodeIP, &trace.Origin{What: "kube-proxy's endpoint for the cluster IP of " + s.svc.Key()})
 	if err != nil {
-		entry.What, entry.Err = Failed, err
+		entry.what, entry.err = failed, err
 		r.add(entry)
 		return false
 	}
-	entry.ID = e.ID
+	entry.id = e.ID
 	r.add(entry)
 	b := &backend{addr: s.clusterIP, id: e.ID}
 	p.reference(b)
@@ -98,14 +98,14 @@ func (p *proxier) vipEndpoint(s *portState, k *known, r *Report) bool {
 }
 
 // remoteEndpoint makes the endpoint of a backend on another machine
-// (FactRemoteEndpoint); nil when HNS refuses.
+// (factRemoteEndpoint); nil when HNS refuses.
 func (p *proxier) remoteEndpoint(s *portState, b *backend, k *known, r *Report) *hns.Endpoint {
-	entry := Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleBackend, Object: b.addr.String(), What: Created, Fact: FactRemoteEndpoint}
+	entry := Entry{service: s.svc.Key(), port: portName(s.port), role: roleBackend, object: b.addr.String(), what: created, fact: factRemoteEndpoint}
 	var pa netip.Addr
 	if p.network.Is(hns.Overlay) {
 		if pa = p.remoteSubnetPA(b.addr); !pa.IsValid() {
 			pa = p.nodeIP
-			entry.Why = "no remote subnet holds it: assuming it is a public address, the provider address is this node's"
+			entry.why = "no remote subnet holds it: assuming it is a public address, the provider address is this node's"
 		}
 	}
 	o := &trace.Origin{What: fmt.Sprintf("kube-proxy's remote endpoint for backend %s of %s", b.addr, s.svc.Key())}
@@ -114,11 +114,11 @@ func (p *proxier) remoteEndpoint(s *portState, b *backend, k *known, r *Report) 
 	}
 	e, err := p.createRemote(b.addr, conjureMAC(b.addr), pa, o)
 	if err != nil {
-		entry.What, entry.Err = Failed, err
+		entry.what, entry.err = failed, err
 		r.add(entry)
 		return nil
 	}
-	entry.ID = e.ID
+	entry.id = e.ID
 	r.add(entry)
 	k.add(b.addr, e)
 	return e

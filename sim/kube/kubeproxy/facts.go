@@ -10,117 +10,117 @@ const (
 
 // What this package holds true about kube-proxy.
 var (
-	FactVersions = evidence.New("kubeproxy.versions", evidence.Inferred,
+	factVersions = evidence.New("kubeproxy.versions", evidence.Inferred,
 		"A minor version stands for one patch of it that was read: 1.14.0, 1.15.12, 1.16.15, 1.17.17, 1.18.20, 1.19.16, 1.20.15, 1.21.14, 1.22.17, 1.23.17, 1.24.17, 1.25.16, 1.26.15, 1.29.15, 1.30.14, 1.31.14, 1.32.13, 1.33.0, 1.34.1, 1.35.1, 1.36.1 and 1.37.0; 1.27 and 1.28 lie between equals. Other patches can differ: 1.14.10 has the wildcard look-up repaired.",
 		srcProxier, srcHNS, srcHNSv2)
-	FactOrder = evidence.New("kubeproxy.order", evidence.Inferred,
+	factOrder = evidence.New("kubeproxy.order", evidence.Inferred,
 		"kube-proxy works through Services in random order; winlab takes them in the order that they are given in.")
-	FactStart = evidence.New("kubeproxy.start-deletes-load-balancers", evidence.Code,
+	factStart = evidence.New("kubeproxy.start-deletes-load-balancers", evidence.Code,
 		"At start kube-proxy deletes every load balancer of the node's HNS.",
 		srcProxier+" (CleanupLeftovers, newProxierInternal)")
-	FactGates = evidence.New("kubeproxy.gates", evidence.Code,
+	factGates = evidence.New("kubeproxy.gates", evidence.Code,
 		"--enable-dsr needs the gate WinDSR (on by default from 1.33), an overlay network the gate WinOverlay (on by default from 1.20).",
 		"kubernetes/kubernetes pkg/features/kube_features.go", srcProxier+" (newProxierInternal)")
-	FactSourceVIPNeeded = evidence.New("kubeproxy.overlay-needs-source-vip", evidence.Code,
+	factSourceVIPNeeded = evidence.New("kubeproxy.overlay-needs-source-vip", evidence.Code,
 		"On an overlay network kube-proxy does not start without --source-vip, and makes a local endpoint with that address when there is none.",
 		srcProxier+" (newProxierInternal, newSourceVIP)")
-	FactSourceVIP = evidence.New("kubeproxy.source-vip", evidence.Code,
+	factSourceVIP = evidence.New("kubeproxy.source-vip", evidence.Code,
 		"Load balancers on an overlay network get --source-vip as SourceVIP; on other networks the field stays empty, and HNS takes the node's address.",
 		srcProxier+" (newProxierInternal, syncProxyRules)")
-	FactNodeSource = evidence.New("kubeproxy.source-vip-node-address", evidence.Code,
+	factNodeSource = evidence.New("kubeproxy.source-vip-node-address", evidence.Code,
 		"On an overlay network the SourceVIP is the node's address when a backend has no remote subnet (any version), or is a node's address (from 1.18); before 1.19 only in the sync that makes that backend's remote endpoint.",
 		srcProxier+" (syncProxyRules)", "kubernetes/kubernetes PR 91886", "kubernetes/kubernetes issue 79359")
-	FactVIPEndpoint = evidence.New("kubeproxy.cluster-ip-endpoint", evidence.Code,
+	factVIPEndpoint = evidence.New("kubeproxy.cluster-ip-endpoint", evidence.Code,
 		"On an overlay network every cluster IP gets a remote endpoint with the node's MAC address and the node as provider address.",
 		srcProxier+" (syncProxyRules)")
-	FactRemoteEndpoint = evidence.New("kubeproxy.remote-endpoint", evidence.Code,
+	factRemoteEndpoint = evidence.New("kubeproxy.remote-endpoint", evidence.Code,
 		"A backend that HNS does not know gets a remote endpoint with the MAC address 02-11 and its IPv4 address; on an overlay network with the provider address of the remote subnet that holds it, else of this node.",
 		srcProxier+" (conjureMac, findRemoteSubnetProviderAddress, syncProxyRules)")
-	FactLocalMissing = evidence.New("kubeproxy.local-endpoint-not-found", evidence.Code,
+	factLocalMissing = evidence.New("kubeproxy.local-endpoint-not-found", evidence.Code,
 		"A backend that runs on this node and has no HNS endpoint is left out.", srcProxier+" (syncProxyRules)")
-	FactLookup = evidence.New("kubeproxy.endpoint-lookup", evidence.Code,
+	factLookup = evidence.New("kubeproxy.endpoint-lookup", evidence.Code,
 		"Of two HNS endpoints with one address kube-proxy takes the first (to 1.21), the last (1.22 to 1.35) or the local one, deleting the remote one (from 1.36).",
 		srcHNS+" (getAllEndpointsByNetwork)", srcHNSv2+" (getEndpointByIpAddress)")
-	FactClusterIP = evidence.New("kubeproxy.cluster-ip", evidence.Code,
+	factClusterIP = evidence.New("kubeproxy.cluster-ip", evidence.Code,
 		"A cluster IP's load balancer is DSR when --enable-dsr is given; with internalTrafficPolicy Local (from 1.24) it has local backends only.",
 		srcProxier+" (syncProxyRules)")
-	FactNodePort = evidence.New("kubeproxy.node-port", evidence.Code,
+	factNodePort = evidence.New("kubeproxy.node-port", evidence.Code,
 		"A node port's load balancer names no VIP and has the mapping flags LocalRoutedVIP (from 1.15) and VipExternalIP (from 1.24); --enable-dsr does not change it, externalTrafficPolicy Local makes it DSR (from 1.20).",
 		srcProxier+" (syncProxyRules)")
-	FactExternalLocal = evidence.New("kubeproxy.external-traffic-policy-local", evidence.Code,
+	factExternalLocal = evidence.New("kubeproxy.external-traffic-policy-local", evidence.Code,
 		"externalTrafficPolicy Local has an effect from 1.20 and on builds with DSR only: node port, external and load balancer addresses get a DSR load balancer with local backends. It does not need --enable-dsr.",
 		srcProxier+" (newServiceInfo)", "kubernetes/kubernetes PR 93166", "kubernetes/kubernetes issue 62046")
-	FactExternalIP = evidence.New("kubeproxy.external-ip", evidence.Code,
+	factExternalIP = evidence.New("kubeproxy.external-ip", evidence.Code,
 		"An external address gets a load balancer like a node port's without LocalRoutedVIP.", srcProxier+" (syncProxyRules)")
-	FactIngress = evidence.New("kubeproxy.load-balancer-ip", evidence.Code,
+	factIngress = evidence.New("kubeproxy.load-balancer-ip", evidence.Code,
 		"A load balancer address gets a load balancer that is DSR with externalTrafficPolicy Local or preserve-destination; from 1.15 to 1.19 with --enable-dsr.",
 		srcProxier+" (syncProxyRules)")
-	FactPreserve = evidence.New("kubeproxy.preserve-destination", evidence.Code,
+	factPreserve = evidence.New("kubeproxy.preserve-destination", evidence.Code,
 		"With the annotation preserve-destination: \"true\" (from 1.15, on builds with DSR) a load balancer address is DSR with the flags UseMux and PreserveDIP and has local backends only; from 1.18 node ports have local backends only, too.",
 		srcProxier+" (newServiceInfo, syncProxyRules)")
-	FactHealthCheck = evidence.New("kubeproxy.health-check", evidence.Code,
+	factHealthCheck = evidence.New("kubeproxy.health-check", evidence.Code,
 		"With --forward-healthcheck-vip (from 1.24) each load balancer address gets a load balancer without DSR for the health check port, whose backend is the root endpoint.",
 		srcProxier+" (syncProxyRules)")
-	FactAffinity = evidence.New("kubeproxy.session-affinity", evidence.Code,
+	factAffinity = evidence.New("kubeproxy.session-affinity", evidence.Code,
 		"sessionAffinity ClientIP becomes DistributionType SourceIP (from 1.19); its timeout is not passed on. kube-proxy sends it to builds that ignore it, too.",
 		srcProxier+" (syncProxyRules)", srcHNS)
-	FactEmpty = evidence.New("kubeproxy.no-endpoints", evidence.Code,
+	factEmpty = evidence.New("kubeproxy.no-endpoints", evidence.Code,
 		"A Service without usable backends gets no load balancer; from 1.24 the ones it has are deleted, unless winProxyOptimization is disabled.",
 		srcProxier+" (syncProxyRules)")
-	FactEmptyLocal = evidence.New("kubeproxy.no-local-endpoints", evidence.Code,
+	factEmptyLocal = evidence.New("kubeproxy.no-local-endpoints", evidence.Code,
 		"A load balancer for local backends is left out when there are none, from 1.21 on; 1.20 tries, HNS refuses, and the rest of the Service port is skipped.",
 		srcProxier+" (syncProxyRules)")
-	FactReady = evidence.New("kubeproxy.ready-endpoints", evidence.Code,
+	factReady = evidence.New("kubeproxy.ready-endpoints", evidence.Code,
 		"Backends that are not ready are left out. From 1.24 (gate ProxyTerminatingEndpoints, on from 1.26) a Service with load balancer addresses whose backends all terminate keeps the serving ones for its cluster IP and load balancer addresses, and loses its node port and external addresses.",
 		srcProxier+" (isAllEndpointsTerminating, isAllEndpointsNonServing)")
-	FactTargetPort = evidence.New("kubeproxy.target-port", evidence.Code,
+	factTargetPort = evidence.New("kubeproxy.target-port", evidence.Code,
 		"All backends of a load balancer get one port: the number in the Service, or the first backend's when the Service names it; from 1.34 the last backend's.",
 		srcProxier+" (syncProxyRules)")
-	FactWildcardVIP = evidence.New("kubeproxy.wildcard-vip", evidence.Code,
+	factWildcardVIP = evidence.New("kubeproxy.wildcard-vip", evidence.Code,
 		"kube-proxy 1.14.0 takes any load balancer with the same ports and number of backends for that of a node port, so with nodePort equal to port the node port's is never made.",
 		"kubernetes/kubernetes v1.14.0 pkg/proxy/winkernel/hnsV2.go (getLoadBalancer)", "kubernetes/kubernetes issue 78574", "kubernetes/kubernetes PR 78874")
-	FactIdentity = evidence.New("kubeproxy.load-balancer-identity", evidence.Code,
+	factIdentity = evidence.New("kubeproxy.load-balancer-identity", evidence.Code,
 		"A load balancer that exists is taken for the wanted one by protocol, ports, VIP and number of backends (to 1.23) or a hash of the backends' ids (from 1.24, which includes the family from 1.35); flags and SourceVIP are not compared.",
 		srcHNS+" (findLoadBalancerID, hashEndpoints)", srcHNSv2+" (getLoadBalancer)")
-	FactDeletedReused = evidence.New("kubeproxy.deleted-load-balancer-reused", evidence.Code,
+	factDeletedReused = evidence.New("kubeproxy.deleted-load-balancer-reused", evidence.Code,
 		"From 1.24 a sync compares with a list of load balancers taken at its start. When backends change but not those of a load balancer with internalTrafficPolicy Local, 1.33.0 and 1.34.1 delete it and then find it in that list: it is missing until the next change.",
 		srcProxier+" (deleteExistingLoadBalancer)", srcHNS+" (getLoadBalancer, hashEndpoints)", "kubernetes/kubernetes#133928")
-	FactIDCase = evidence.New("kubeproxy.id-case", evidence.Code,
+	factIDCase = evidence.New("kubeproxy.id-case", evidence.Code,
 		"1.24 to 1.30 hash the ids of backends that they know in upper case and those in HNS's list as HNS writes them, which is lower case. So they never recognise a load balancer of an earlier sync, and make it again.",
 		"kubernetes/kubernetes 1.29.15 pkg/proxy/winkernel/hns.go hashEndpoints (1.31 takes both in upper case)",
 		"kubernetes/kubernetes#130963 (kube-proxy's log of the ids from HNS)", "kubernetes/kubernetes#135802 (hnsdiag list loadbalancers)")
-	FactReplaces = evidence.New("kubeproxy.load-balancer-replaces", evidence.Code,
+	factReplaces = evidence.New("kubeproxy.load-balancer-replaces", evidence.Code,
 		"When HNS says that a new load balancer's frontend is taken, kube-proxy from 1.37 deletes the one load balancer in its list with the same VIP, protocol, ports and family, even another Service's, and tries again; with none or several such it fails, as versions before do.",
 		"kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/hns.go:425 (createOrReplaceLoadbalancer, findExistingLBIdByFrontend)", "kubernetes/kubernetes PR 139503")
-	FactUpdate = evidence.New("kubeproxy.update", evidence.Code,
+	factUpdate = evidence.New("kubeproxy.update", evidence.Code,
 		"When backends change, kube-proxy deletes a Service's load balancers and makes them again; from 1.31 it changes them in place where the build's HNS can (15.4 by hcsshim 0.8.26 and hnslib 0.0.8 in 1.31 and 1.33, 15.5 by hnslib 0.1.1 in 1.32 and 1.34, and 16.0 by hnslib 0.1.2 from 1.35).",
 		srcProxier+" (requiresUpdateLoadbalancer)", "microsoft/hnslib hcn/hcnglobals.go ModifyLoadbalancerVersion", "kubernetes/kubernetes issue 131466")
-	FactOptimisation = evidence.New("kubeproxy.optimisation", evidence.Code,
+	factOptimisation = evidence.New("kubeproxy.optimisation", evidence.Code,
 		"From 1.24 a change of backends keeps remote endpoints and load balancers until they are known to differ; the annotation winProxyOptimization: disabled brings the old behaviour back.",
 		srcProxier+" (cleanupAllPolicies)")
-	FactReferences = evidence.New("kubeproxy.remote-endpoint-references", evidence.Code,
+	factReferences = evidence.New("kubeproxy.remote-endpoint-references", evidence.Code,
 		"Before 1.19 each Service deletes the remote endpoints of its backends when it changes, even if another Service uses them.",
 		srcProxier+" (Cleanup)")
-	FactFailure = evidence.New("kubeproxy.failed-load-balancer", evidence.Code,
+	factFailure = evidence.New("kubeproxy.failed-load-balancer", evidence.Code,
 		"When HNS refuses the load balancer of a cluster IP or node port, kube-proxy logs it, leaves out the rest of that Service port and tries again at the next sync; for an external or load balancer address it goes on with the next address and does not try again until something changes. The other Services go on.",
 		srcProxier+" (syncProxyRules)")
-	FactNetworkChanged = evidence.New("kubeproxy.network-changed", evidence.Code,
+	factNetworkChanged = evidence.New("kubeproxy.network-changed", evidence.Code,
 		"When the HNS network has another id than before, a sync forgets all it made and programs nothing; the next one starts afresh (from 1.15).",
 		srcProxier+" (syncProxyRules)")
-	FactHNSDown = evidence.New("kubeproxy.hns-not-running", evidence.Code,
+	factHNSDown = evidence.New("kubeproxy.hns-not-running", evidence.Code,
 		"When HNS does not run (0x6b5), kube-proxy from 1.37 leaves the sync out and keeps the ids of load balancers that it could not delete; before, it takes the network for changed and the load balancers for deleted. The simulated HNS always runs.",
 		"kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/proxier.go:1214 (syncProxyRules)", "kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/hns.go:623 (deleteLoadBalancer)", "kubernetes/kubernetes PR 139503")
-	FactNodeAddressChange = evidence.New("kubeproxy.exits-when-node-changes", evidence.Code,
+	factNodeAddressChange = evidence.New("kubeproxy.exits-when-node-changes", evidence.Code,
 		"From 1.37 kube-proxy ends when its Node's addresses change or its Node is deleted, so that it is started again with the new ones; before, it goes on with the old addresses. Nodes of a lab do not change.",
 		"kubernetes/kubernetes v1.37.0 pkg/proxy/node.go:208 (OnNodeChange, OnNodeDelete)", "kubernetes/kubernetes PR 138183")
-	FactDualStack = evidence.New("kubeproxy.dual-stack", evidence.Code,
+	factDualStack = evidence.New("kubeproxy.dual-stack", evidence.Code,
 		"From 1.21 kube-proxy works for each family by itself on builds with IPv6DualStack and networks other than overlay, whatever addresses the node has; 1.19 and 1.20 do so with the gate IPv6DualStack on any build, and then do not start on an overlay network. External and load balancer addresses are sorted by family from 1.35 only.",
 		"kubernetes/kubernetes cmd/kube-proxy/app/server_windows.go", srcProxier+" (DualStackCompatible, newServiceInfo)")
-	FactBackends = evidence.New("kubeproxy.backend-order", evidence.Code,
+	factBackends = evidence.New("kubeproxy.backend-order", evidence.Code,
 		"From 1.21 kube-proxy takes a Service's backends from EndpointSlices, sorted by the text of address and port; before, from its Endpoints as they stand there, which have addresses of the Service's first family only.",
 		"kubernetes/kubernetes pkg/proxy/endpointslicecache.go (byEndpoint)", "kubernetes/kubernetes pkg/features/kube_features.go WindowsEndpointSliceProxying",
 		"kubernetes/kubernetes v1.20.15 pkg/proxy/endpoints.go (endpointsToEndpointsMap)")
-	FactSkipped = evidence.New("kubeproxy.skipped-services", evidence.Code,
+	factSkipped = evidence.New("kubeproxy.skipped-services", evidence.Code,
 		"Headless Services and those of type ExternalName are not proxied.",
 		"kubernetes/kubernetes pkg/proxy/util/utils.go ShouldSkipService")
 )

@@ -49,17 +49,17 @@ var flags = []flag{
 	}},
 	{name: "hostname-override", since: 14, example: "--hostname-override=win1", set: func(p *flagParser, s string) error {
 		// kube-proxy trims the name and makes it lower case (pkg/util/node GetHostname).
-		if p.c.HostnameOverride = strings.ToLower(strings.TrimSpace(s)); p.c.HostnameOverride == "" {
+		if p.c.hostnameOverride = strings.ToLower(strings.TrimSpace(s)); p.c.hostnameOverride == "" {
 			return errors.New("the name is empty")
 		}
 		return nil
 	}},
 	{name: "forward-healthcheck-vip", since: 24, boolean: true, example: "--forward-healthcheck-vip=true", set: func(p *flagParser, s string) (err error) {
-		p.c.ForwardHealthCheckVIP, err = boolean(s)
+		p.c.forwardHealthCheckVIP, err = boolean(s)
 		return err
 	}},
 	{name: "root-hnsendpoint-name", since: 24, example: "--root-hnsendpoint-name=cbr0_ep", set: func(p *flagParser, s string) error {
-		p.c.RootHnsEndpointName = s
+		p.c.rootHnsEndpointName = s
 		return nil
 	}},
 	{name: "healthz-bind-address", since: 14, example: "--healthz-bind-address=0.0.0.0:10256", set: func(p *flagParser, s string) error {
@@ -67,7 +67,7 @@ var flags = []flag{
 		if err != nil || a.Port() == 0 {
 			return fmt.Errorf("%q is no address and port", s)
 		}
-		p.c.HealthzPort = a.Port()
+		p.c.healthzPort = a.Port()
 		return nil
 	}},
 	{name: "proxy-mode", since: 14, example: "--proxy-mode=kernelspace", set: func(p *flagParser, s string) error {
@@ -116,13 +116,13 @@ func (p *flagParser) gates(s string) error {
 			errs = append(errs, fmt.Errorf("kube-proxy %s has the gate %s always on: leave it out", p.v, name))
 			continue
 		}
-		p.c.FeatureGates[name] = on
+		p.c.featureGates[name] = on
 	}
 	return errors.Join(errs...)
 }
 
-// Modes returns the modes that a Windows node takes.
-func Modes() []string { return []string{ModeKernelspace, ModeUserspace, ModeNone} }
+// modes returns the modes that a Windows node takes.
+func modes() []string { return []string{ModeKernelspace, ModeUserspace, ModeNone} }
 
 // ParseFlags reads kube-proxy's flags as they stand on its command line. mode is
 // one of [Modes] or "iptables" and defaults to kernelspace. The error, if any,
@@ -131,7 +131,7 @@ func ParseFlags(mode string, args []string, v kube.Version) (Config, error) {
 	if mode == "" {
 		mode = ModeKernelspace
 	}
-	p := &flagParser{v: v, c: Config{Mode: mode, RootHnsEndpointName: DefaultRootEndpoint, FeatureGates: map[string]bool{}}}
+	p := &flagParser{v: v, c: Config{Mode: mode, rootHnsEndpointName: defaultRootEndpoint, featureGates: map[string]bool{}}}
 	var errs []error
 	switch mode {
 	case ModeKernelspace:
@@ -144,7 +144,7 @@ func ParseFlags(mode string, args []string, v kube.Version) (Config, error) {
 		}
 	case ModeIptables, ModeNone:
 	default:
-		errs = append(errs, fmt.Errorf("kube-proxy mode %q: write one of %s", mode, strings.Join(Modes(), ", ")))
+		errs = append(errs, fmt.Errorf("kube-proxy mode %q: write one of %s", mode, strings.Join(modes(), ", ")))
 	}
 	seen := map[string]string{}
 	for i := 0; i < len(args); i++ {

@@ -33,7 +33,7 @@ func (s stages) lockedIn(v kube.Version) bool { return v.AtLeast(s.stable) }
 
 // enabled reports whether a feature gate is on.
 func (c Config) enabled(g featureGate, v kube.Version) bool {
-	if on, ok := c.FeatureGates[string(g)]; ok {
+	if on, ok := c.featureGates[string(g)]; ok {
 		return on
 	}
 	return featureGates[g].onIn(v)

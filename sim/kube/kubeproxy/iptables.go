@@ -17,24 +17,24 @@ import (
 const srcIptables = "kubernetes/kubernetes pkg/proxy/iptables/proxier.go"
 
 var (
-	FactIptables = evidence.New("kubeproxy.iptables", evidence.Code,
+	factIptables = evidence.New("kubeproxy.iptables", evidence.Code,
 		"On Linux a Service's addresses are translated in PREROUTING and OUTPUT: KUBE-SERVICES leads to KUBE-SVC-..., and that to one backend's KUBE-SEP-...",
 		srcIptables)
-	FactIptablesMasquerade = evidence.New("kubeproxy.iptables-masquerade", evidence.Code,
+	factIptablesMasquerade = evidence.New("kubeproxy.iptables-masquerade", evidence.Code,
 		"The source is translated for a cluster IP that is used from outside the cluster's pods, for node ports, external and load balancer addresses unless externalTrafficPolicy is Local, and for a pod that reaches itself through a Service.",
 		srcIptables)
-	FactIptablesLocal = evidence.New("kubeproxy.iptables-external-local", evidence.Code,
+	factIptablesLocal = evidence.New("kubeproxy.iptables-external-local", evidence.Code,
 		"With externalTrafficPolicy Local a node port is led to backends of the node, and dropped when there are none; pods of the cluster and the node itself may use all backends.",
 		srcIptables)
-	FactIptablesInternalLocal = evidence.New("kubeproxy.iptables-internal-local", evidence.Code,
+	factIptablesInternalLocal = evidence.New("kubeproxy.iptables-internal-local", evidence.Code,
 		"internalTrafficPolicy Local limits cluster IPs to backends of the node from 1.22 on, and in 1.22 and 1.23 node ports, external and load balancer addresses as well.",
 		"kubernetes/kubernetes v1.22.17 pkg/proxy/topology.go FilterEndpoints", srcIptables)
-	FactIptablesEmpty = evidence.New("kubeproxy.iptables-no-endpoints", evidence.Code,
+	factIptablesEmpty = evidence.New("kubeproxy.iptables-no-endpoints", evidence.Code,
 		"A Service without backends is rejected by the filter table; winlab drops the packet with the reason no-backend.",
 		srcIptables)
-	FactIptablesAffinity = evidence.New("kubeproxy.iptables-session-affinity", evidence.Inferred,
+	factIptablesAffinity = evidence.New("kubeproxy.iptables-session-affinity", evidence.Inferred,
 		"sessionAffinity ClientIP keeps a client on one backend (the recent module); winlab follows single connections, so the rule's name says it and the choice is free.")
-	FactIptablesHairpin = evidence.New("kubeproxy.iptables-hairpin", evidence.Inferred,
+	factIptablesHairpin = evidence.New("kubeproxy.iptables-hairpin", evidence.Inferred,
 		"The mark of KUBE-SEP-... for a pod that reaches itself is set before the backend is known here, so winlab translates the source in POSTROUTING when source and destination are one pod.")
 )
 
@@ -52,7 +52,7 @@ type iptables struct {
 func Iptables(c *kube.Cluster, n *kube.Node, services []*kube.Service) []host.NATRule {
 	t := &iptables{node: n, cluster: c}
 	for _, svc := range services {
-		if skipped(svc) != "" {
+		if whySkipped(svc) != "" {
 			continue
 		}
 		for _, p := range svc.Ports {
@@ -106,7 +106,7 @@ func (t *iptables) port(svc *kube.Service, p kube.ServicePort) {
 	for _, f := range frontends(svc) {
 		all, local := t.targets(svc, p, f.addr.Is6())
 		match := host.NATRule{Protos: []packet.Proto{p.Proto}, Dst: []netip.Prefix{netip.PrefixFrom(f.addr, f.addr.BitLen())}, DstPort: p.Port, Origin: originOf(svc)}
-		if f.role == RoleClusterIP {
+		if f.role == roleClusterIP {
 			if svc.InternalLocal && t.node.Version.AtLeast(22) {
 				all = local
 			}
@@ -136,7 +136,7 @@ func (t *iptables) port(svc *kube.Service, p kube.ServicePort) {
 	}
 }
 
-// clusterIP follows FactIptables and FactIptablesMasquerade.
+// clusterIP follows factIptables and factIptablesMasquerade.
 func (t *iptables) clusterIP(svc *kube.Service, p kube.ServicePort, match host.NATRule, all []netip.AddrPort, v6 bool) {
 	chain := chainName("KUBE-SVC-", svc, p)
 	if len(all) == 0 {
@@ -153,7 +153,7 @@ func (t *iptables) clusterIP(svc *kube.Service, p kube.ServicePort, match host.N
 }
 
 // external returns the rules of a node port, an external or a load balancer
-// address (FactIptablesLocal).
+// address (factIptablesLocal).
 func (t *iptables) external(svc *kube.Service, p kube.ServicePort, match host.NATRule, all, local []netip.AddrPort, v6 bool) []host.NATRule {
 	if len(all) == 0 {
 		return both(reject(match, svc, p))
@@ -189,7 +189,7 @@ func (t *iptables) external(svc *kube.Service, p kube.ServicePort, match host.NA
 	return append(rules, out)
 }
 
-// reject follows FactIptablesEmpty.
+// reject follows factIptablesEmpty.
 func reject(match host.NATRule, svc *kube.Service, p kube.ServicePort) host.NATRule {
 	match.Name, match.Drop = "KUBE-SERVICES (filter) REJECT"+label(svc, p), trace.NoBackend
 	return match
@@ -205,7 +205,7 @@ func both(r host.NATRule) []host.NATRule {
 // label tells a person which Service a chain belongs to.
 func label(svc *kube.Service, p kube.ServicePort) string {
 	s := " (" + servicePortName(svc, p)
-	if svc.ClientIPAffinity { // FactIptablesAffinity
+	if svc.ClientIPAffinity { // factIptablesAffinity
 		s += ", sessionAffinity ClientIP"
 	}
 	return s + ")"

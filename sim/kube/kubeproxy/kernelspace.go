@@ -25,7 +25,7 @@ type Kernelspace struct {
 }
 
 // NewKernelspace starts kube-proxy on a node whose networks exist. Like the real
-// one it deletes every load balancer of the node (FactStart). All reasons why it
+// one it deletes every load balancer of the node (factStart). All reasons why it
 // would not start are told at once.
 func NewKernelspace(c Config, n *kube.Node, s *hns.Service) (*Kernelspace, error) {
 	if c.Mode != ModeKernelspace {
@@ -57,10 +57,10 @@ func NewKernelspace(c Config, n *kube.Node, s *hns.Service) (*Kernelspace, error
 		if !build.Has(builds.RemoteSubnet) {
 			errs = append(errs, fmt.Errorf("%s has no remote subnets, which an overlay network needs", build))
 		}
-		if k.dualStack() { // FactDualStack
+		if k.dualStack() { // factDualStack
 			errs = append(errs, errors.New("could not find host mac address for 0.0.0.0: with the gate IPv6DualStack this kube-proxy takes --bind-address for the node's address; leave the gate out on an overlay network"))
 		}
-		if !c.SourceVIP.IsValid() { // FactSourceVIPNeeded
+		if !c.SourceVIP.IsValid() { // factSourceVIPNeeded
 			errs = append(errs, fmt.Errorf("source-vip flag not set: network %s is an overlay; add --source-vip= with an unused address of this node's pod subnet", k.network.Name))
 		}
 	}
@@ -84,13 +84,7 @@ func NewKernelspace(c Config, n *kube.Node, s *hns.Service) (*Kernelspace, error
 	return k, nil
 }
 
-// DualStack reports whether kube-proxy works for IPv6 as well.
-func (k *Kernelspace) DualStack() bool { return len(k.families) > 1 }
-
-// Network returns the HNS network that kube-proxy works on.
-func (k *Kernelspace) Network() *hns.Network { return k.network }
-
-// dualStack follows FactDualStack.
+// dualStack follows factDualStack.
 func (k *Kernelspace) dualStack() bool {
 	switch k.b.dualStack {
 	case dualStackByGate:
@@ -136,18 +130,18 @@ func (k *Kernelspace) networkNames(keep func(*hns.Network) bool) string {
 // case (pkg/util/node GetHostname), as the names of Nodes are, and compared as it
 // stands (pkg/proxy/endpointslicecache.go isLocal).
 func (k *Kernelspace) hostname() string {
-	if k.cfg.HostnameOverride != "" {
-		return k.cfg.HostnameOverride
+	if k.cfg.hostnameOverride != "" {
+		return k.cfg.hostnameOverride
 	}
 	return strings.ToLower(k.node.Name)
 }
 
 // healthzPort is the port that health checks go to without one of the Service.
 func (k *Kernelspace) healthzPort() uint16 {
-	if k.cfg.HealthzPort != 0 {
-		return k.cfg.HealthzPort
+	if k.cfg.healthzPort != 0 {
+		return k.cfg.healthzPort
 	}
-	return DefaultHealthzPort
+	return defaultHealthzPort
 }
 
 // Sync brings HNS in line with the Services, as one pass of kube-proxy does.
@@ -165,8 +159,8 @@ func (k *Kernelspace) Sync(services []*kube.Service) (Report, error) {
 		}
 	}
 	for _, svc := range services {
-		if why := skipped(svc); why != "" {
-			r.add(Entry{Service: svc.Key(), Port: "*", Role: RoleService, Object: svc.Type, What: Skipped, Why: why, Fact: FactSkipped})
+		if why := whySkipped(svc); why != "" {
+			r.add(Entry{service: svc.Key(), port: "*", role: roleService, object: svc.Type, what: skipped, why: why, fact: factSkipped})
 		}
 	}
 	for _, p := range k.families {
@@ -175,7 +169,7 @@ func (k *Kernelspace) Sync(services []*kube.Service) (Report, error) {
 	return r, nil
 }
 
-// refreshNetwork follows FactNetworkChanged. done ends the sync.
+// refreshNetwork follows factNetworkChanged. done ends the sync.
 func (k *Kernelspace) refreshNetwork(r *Report) (done bool, err error) {
 	n := k.hns.NetworkByName(k.network.Name)
 	if n != nil && (n.ID == k.network.ID || !k.b.watchesNetwork) {
@@ -188,13 +182,13 @@ func (k *Kernelspace) refreshNetwork(r *Report) (done bool, err error) {
 	if n == nil {
 		return true, fmt.Errorf("kube-proxy on %s: the HNS network %s is gone", k.node.Name, k.network.Name)
 	}
-	r.add(Entry{Role: "network", Object: n.Name, ID: n.ID, What: Skipped,
-		Why: "the network has another id than before: everything is forgotten and programmed at the next sync", Fact: FactNetworkChanged})
+	r.add(Entry{role: "network", object: n.Name, id: n.ID, what: skipped,
+		why: "the network has another id than before: everything is forgotten and programmed at the next sync", fact: factNetworkChanged})
 	k.network = n
 	return true, nil
 }
 
-// sourceVIP makes the local endpoint with the source VIP (FactSourceVIPNeeded).
+// sourceVIP makes the local endpoint with the source VIP (factSourceVIPNeeded).
 func (k *Kernelspace) sourceVIP(r *Report) error {
 	if !k.network.Is(hns.Overlay) {
 		return nil
@@ -208,13 +202,13 @@ func (k *Kernelspace) sourceVIP(r *Report) error {
 	}
 	e, err := k.hns.CreateEndpoint(hns.Endpoint{
 		HostComputeNetwork: k.network.ID, MacAddress: k.hns.HostMAC(), SchemaVersion: hns.SchemaVersion{Major: 2},
-		IpConfigurations: []hns.IpConfig{{IpAddress: k.cfg.SourceVIP.String()}}, Origin: k.cfg.Origin,
+		IpConfigurations: []hns.IpConfig{{IpAddress: k.cfg.SourceVIP.String()}},
 	})
 	if err != nil {
-		r.add(Entry{Role: RoleSourceVIP, Object: k.cfg.SourceVIP.String(), What: Failed, Err: err, Fact: FactSourceVIPNeeded})
+		r.add(Entry{role: roleSourceVIP, object: k.cfg.SourceVIP.String(), what: failed, err: err, fact: factSourceVIPNeeded})
 		return fmt.Errorf("kube-proxy on %s: Source Vip endpoint creation failed: %w", k.node.Name, err)
 	}
-	r.add(Entry{Role: RoleSourceVIP, Object: k.cfg.SourceVIP.String(), ID: e.ID, What: Created, Fact: FactSourceVIPNeeded})
+	r.add(Entry{role: roleSourceVIP, object: k.cfg.SourceVIP.String(), id: e.ID, what: created, fact: factSourceVIPNeeded})
 	return nil
 }
 

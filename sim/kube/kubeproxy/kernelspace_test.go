@@ -248,7 +248,7 @@ func TestServices(t *testing.T) {
 			}
 			l.sync(k, s)
 			l.want(c.want...)
-			if r := l.sync(k, s); r.Changed() {
+			if r := l.sync(k, s); r.changed() {
 				t.Errorf("the second sync changed something:\n%s", r)
 			}
 			for _, lb := range l.hns.ListLoadBalancers(nil) {
@@ -306,7 +306,7 @@ func TestOverlay(t *testing.T) {
 			if v := l.hns.EndpointsByAddress(ip("10.244.1.3")); len(v) != 1 || v[0].Remote() || v[0].MacAddress != l.hns.HostMAC() {
 				t.Errorf("source VIP: %+v", v)
 			}
-			if r := l.sync(k, s); r.Changed() {
+			if r := l.sync(k, s); r.changed() {
 				t.Errorf("the second sync changed something:\n%s", r)
 			}
 		})
@@ -335,15 +335,15 @@ func TestEndpointsChange(t *testing.T) {
 		what  string // of the cluster IP's load balancer in the second sync
 		after string
 	}{
-		{14, ws2019old, Created, "[10.244.1.5 10.244.1.6]"},
-		{20, ws2019, Created, "[10.244.1.5 10.244.1.6]"},
-		{23, ws2019, Created, "[10.244.1.5 10.244.1.6]"},
-		{25, ws2022, Created, "[10.244.1.5 10.244.1.6]"},
-		{36, ws2022, Created, "[10.244.1.5 10.244.1.6]"},
+		{14, ws2019old, created, "[10.244.1.5 10.244.1.6]"},
+		{20, ws2019, created, "[10.244.1.5 10.244.1.6]"},
+		{23, ws2019, created, "[10.244.1.5 10.244.1.6]"},
+		{25, ws2022, created, "[10.244.1.5 10.244.1.6]"},
+		{36, ws2022, created, "[10.244.1.5 10.244.1.6]"},
 		// HNS 15.4: hnslib 0.0.8 asks for 15.4, and HNS changes nothing.
-		{33, "26100.1742", Updated, "[10.244.1.5 gone]"},
+		{33, "26100.1742", updated, "[10.244.1.5 gone]"},
 		// hnslib 0.1.2 asks for 15.5: kube-proxy deletes and creates.
-		{36, "26100.1742", Created, "[10.244.1.5 10.244.1.6]"},
+		{36, "26100.1742", created, "[10.244.1.5 10.244.1.6]"},
 	} {
 		t.Run(fmt.Sprint("1.", c.minor, " on ", c.build), func(t *testing.T) {
 			l := newLab(t, c.build, c.minor, hns.L2Bridge)
@@ -353,7 +353,7 @@ func TestEndpointsChange(t *testing.T) {
 			l.sync(k, s)
 			set(s, "10.244.1.5", "10.244.1.6")
 			r := l.sync(k, s)
-			i := slices.IndexFunc(r.Entries, func(e Entry) bool { return e.Role == RoleClusterIP && e.What == c.what })
+			i := slices.IndexFunc(r.entries, func(e Entry) bool { return e.role == roleClusterIP && e.what == c.what })
 			if i < 0 {
 				t.Errorf("cluster IP not %s:\n%s", c.what, r)
 			}
@@ -371,7 +371,7 @@ func TestEndpointsChange(t *testing.T) {
 
 // TestUnchangedIsThere: only a remote backend changes, so the node port's list of
 // local backends stays the same. Its load balancer is there in all versions; 1.24 to
-// 1.30 make it again (FactIDCase).
+// 1.30 make it again (factIDCase).
 func TestUnchangedIsThere(t *testing.T) {
 	for minor, again := range map[int]bool{25: true, 30: true, 31: false, 36: false} {
 		l := newLab(t, ws2022, minor, hns.L2Bridge)
@@ -387,7 +387,7 @@ func TestUnchangedIsThere(t *testing.T) {
 		if len(r.Failures()) > 0 {
 			t.Errorf("1.%d: failures\n%s", minor, r)
 		}
-		made := slices.ContainsFunc(r.Entries, func(e Entry) bool { return e.What == Created && e.Role == RoleNodePort })
+		made := slices.ContainsFunc(r.entries, func(e Entry) bool { return e.what == created && e.role == roleNodePort })
 		if made != again {
 			t.Errorf("1.%d: node port made again: %t\n%s", minor, made, r)
 		}
@@ -459,13 +459,13 @@ func TestRefusedLoadBalancer(t *testing.T) {
 	r := l.sync(k, big, small)
 	l.want("10.96.0.11:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5]", "node:30081/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5]")
 	fs := r.Failures()
-	if len(fs) != 1 || fs[0].Service != "default/web" || fs[0].Role != RoleClusterIP || !strings.Contains(fs[0].Err.Error(), "0x57") {
+	if len(fs) != 1 || fs[0].service != "default/web" || fs[0].role != roleClusterIP || !strings.Contains(fs[0].err.Error(), "0x57") {
 		t.Errorf("failures %v", fs)
 	}
 }
 
 // Two Services claim one external address: HNS refuses the second. From 1.37 it takes
-// the frontend from the first (FactReplaces), which is not made again before it changes.
+// the frontend from the first (factReplaces), which is not made again before it changes.
 func TestTakenFrontend(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -508,7 +508,7 @@ func TestTakenFrontendByOneOfSeveral(t *testing.T) {
 		all = append(all, s)
 	}
 	r := l.sync(l.start(), all...)
-	if fs := r.Failures(); len(fs) != 1 || fs[0].Service != "default/s2" || !strings.Contains(fs[0].Err.Error(), "0xb7") {
+	if fs := r.Failures(); len(fs) != 1 || fs[0].service != "default/s2" || !strings.Contains(fs[0].err.Error(), "0xb7") {
 		t.Errorf("the third Service must fail: the list has the load balancers of both before it\n%s", r)
 	}
 }
@@ -578,7 +578,7 @@ func TestDualStack(t *testing.T) {
 	l := newLab(t, ws2022, 36, hns.L2Bridge)
 	l.node.Address6 = ip("fd00:1::11")
 	k := l.start()
-	if !k.DualStack() {
+	if len(k.families) != 2 {
 		t.Fatal("not dual-stack")
 	}
 	s := web("10.244.2.7", "fd00::2:7")
@@ -638,7 +638,7 @@ func TestRules(t *testing.T) {
 
 func TestStartErrors(t *testing.T) {
 	l := newLab(t, "17763.437", 20, hns.Overlay)
-	_, err := NewKernelspace(Config{Mode: ModeKernelspace, EnableDSR: true, FeatureGates: map[string]bool{"WinDSR": true, "WinOverlay": false}}, l.node, l.hns)
+	_, err := NewKernelspace(Config{Mode: ModeKernelspace, EnableDSR: true, featureGates: map[string]bool{"WinDSR": true, "WinOverlay": false}}, l.node, l.hns)
 	for _, want := range []string{"cannot do DSR", "--feature-gates=WinOverlay=true", "source-vip flag not set"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not say %q", err, want)

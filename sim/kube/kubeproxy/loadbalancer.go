@@ -11,7 +11,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// identity is by what kube-proxy recognises a load balancer (FactIdentity).
+// identity is by what kube-proxy recognises a load balancer (factIdentity).
 type identity struct {
 	proto              packet.Proto
 	internal, external uint16
@@ -66,7 +66,7 @@ func (p *proxier) identityOf(lb *hns.LoadBalancer) identity {
 	}
 	ids := inCase(lb.HostComputeEndpoints, strings.ToUpper)
 	if p.b.listAsWritten {
-		ids = inCase(lb.HostComputeEndpoints, strings.ToLower) // FactIDCase
+		ids = inCase(lb.HostComputeEndpoints, strings.ToLower) // factIDCase
 	}
 	return p.identify(packet.Proto(m.Protocol), m.InternalPort, m.ExternalPort, vip, ids, lb.IPv6())
 }
@@ -124,9 +124,9 @@ func (p *proxier) existing(s *portState, w *wanted, l listed) string {
 }
 
 // ensure makes one load balancer what it should be, and reports whether the
-// Service port can go on (FactUpdate, FactFailure). id is where its id is kept.
+// Service port can go on (factUpdate, factFailure). id is where its id is kept.
 func (p *proxier) ensure(s *portState, w *wanted, id *string, l listed, create bool, deleteBy []*hns.Endpoint, r *Report) bool {
-	entry := Entry{Service: s.svc.Key(), Port: portName(s.port), Role: w.role, Object: frontendName(w.vip, w.external, s.port.Proto), Fact: factOf(w), Why: w.why}
+	entry := Entry{service: s.svc.Key(), port: portName(s.port), role: w.role, object: frontendName(w.vip, w.external, s.port.Proto), fact: factOf(w), why: w.why}
 	if p.updates(*id, w) && create {
 		done, ok := p.updateInPlace(s, w, id, l, entry, r)
 		if done {
@@ -134,16 +134,16 @@ func (p *proxier) ensure(s *portState, w *wanted, id *string, l listed, create b
 		}
 	}
 	if p.updates(*id, w) {
-		entry.What, entry.ID, entry.Why, entry.Fact = Kept, *id, "all backends terminate, or none serves: left as it is", FactReady
+		entry.what, entry.id, entry.why, entry.fact = kept, *id, "all backends terminate, or none serves: left as it is", factReady
 		r.add(entry)
 		return true
 	}
 	p.deleteIfOther(s, w, id, l, deleteBy, r)
 	if !create || p.b.skipsEmpty && len(w.backends) == 0 {
-		entry.What, entry.Fact = Skipped, FactEmptyLocal
-		entry.Why = "no backend on this node"
+		entry.what, entry.fact = skipped, factEmptyLocal
+		entry.why = "no backend on this node"
 		if !create {
-			entry.Why, entry.Fact = "all backends terminate, or none serves", FactReady
+			entry.why, entry.fact = "all backends terminate, or none serves", factReady
 		}
 		r.add(entry)
 		return true
@@ -154,15 +154,15 @@ func (p *proxier) ensure(s *portState, w *wanted, id *string, l listed, create b
 	}
 	lb, err := p.createOrReplace(s, w, l, r)
 	if err != nil {
-		entry.What, entry.Err, entry.Why = Failed, err, "Policy creation failed"
+		entry.what, entry.err, entry.why = failed, err, "Policy creation failed"
 		if len(w.backends) == 0 {
-			entry.Why += " (no backend on this node)"
-			entry.Fact = FactEmptyLocal
+			entry.why += " (no backend on this node)"
+			entry.fact = factEmptyLocal
 		}
 		r.add(entry)
 		return false
 	}
-	*id, entry.ID, entry.What = lb.ID, lb.ID, Created
+	*id, entry.id, entry.what = lb.ID, lb.ID, created
 	if p.b.recognise != recogniseLive {
 		l[p.identityOf(lb)] = lb.ID
 	}
@@ -171,7 +171,7 @@ func (p *proxier) ensure(s *portState, w *wanted, id *string, l listed, create b
 }
 
 // createOrReplace makes a load balancer. Where its frontend is taken, 1.37 deletes
-// the load balancer that has it and tries again (FactReplaces).
+// the load balancer that has it and tries again (factReplaces).
 func (p *proxier) createOrReplace(s *portState, w *wanted, l listed, r *Report) (*hns.LoadBalancer, error) {
 	lb, err := p.hns.CreateLoadBalancer(p.object(s, w))
 	if !p.b.replaces || !errors.Is(err, hns.ErrAlreadyExists) && !errors.Is(err, hns.ErrPortAlreadyExists) {
@@ -184,8 +184,8 @@ func (p *proxier) createOrReplace(s *portState, w *wanted, l listed, r *Report) 
 	if err := p.hns.DeleteLoadBalancer(before.ID); err != nil {
 		return nil, err
 	}
-	r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: w.role, Object: lbName(before), ID: before.ID, What: Deleted,
-		Why: "HNS says that the frontend is taken, and this load balancer has it", Fact: FactReplaces})
+	r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: w.role, object: lbName(before), id: before.ID, what: deleted,
+		why: "HNS says that the frontend is taken, and this load balancer has it", fact: factReplaces})
 	return p.hns.CreateLoadBalancer(p.object(s, w))
 }
 
@@ -215,16 +215,16 @@ func (p *proxier) updates(id string, w *wanted) bool {
 // updateInPlace changes a load balancer. done is false when HNS cannot, and
 // kube-proxy goes on as for builds without the feature.
 func (p *proxier) updateInPlace(s *portState, w *wanted, id *string, l listed, entry Entry, r *Report) (done, ok bool) {
-	entry.ID = *id
+	entry.id = *id
 	if p.existing(s, w, l) != "" {
-		entry.What = Kept
+		entry.what = kept
 		r.add(entry)
 		return true, true
 	}
 	lb, err := p.hns.UpdateLoadBalancer(*id, p.object(s, w))
 	switch {
 	case err == nil:
-		entry.What, entry.Fact = Updated, FactUpdate
+		entry.what, entry.fact = updated, factUpdate
 		l[p.identify(s.port.Proto, w.internal, w.external, w.vipText(), hashedIDs(w.backends), w.v6)] = lb.ID
 		r.add(entry)
 		return true, true
@@ -232,7 +232,7 @@ func (p *proxier) updateInPlace(s *portState, w *wanted, id *string, l listed, e
 		p.modify = false
 		return false, true
 	}
-	entry.What, entry.Err, entry.Why, entry.Fact = Failed, err, "Update loadbalancer policy failed", FactUpdate
+	entry.what, entry.err, entry.why, entry.fact = failed, err, "Update loadbalancer policy failed", factUpdate
 	r.add(entry)
 	return true, false
 }
@@ -256,21 +256,21 @@ func (p *proxier) deleteIfOther(s *portState, w *wanted, id *string, l listed, b
 }
 
 // reuse takes a load balancer that was found. It may be one that this sync has
-// deleted (FactDeletedReused), or another frontend's (FactWildcardVIP).
+// deleted (factDeletedReused), or another frontend's (factWildcardVIP).
 func (p *proxier) reuse(s *portState, w *wanted, id *string, found string, entry Entry, r *Report) {
-	entry.ID, entry.What = found, Reused
+	entry.id, entry.what = found, reused
 	lb := p.hns.LoadBalancer(found)
 	switch {
 	case lb == nil:
-		entry.What, entry.Fact = Failed, FactDeletedReused
-		entry.Why = "kube-proxy found it in its list from the start of this sync, but has deleted it since: it is missing until the next change"
+		entry.what, entry.fact = failed, factDeletedReused
+		entry.why = "kube-proxy found it in its list from the start of this sync, but has deleted it since: it is missing until the next change"
 	case len(lb.FrontendVIPs) > 0 && !w.vip.IsValid():
-		entry.What, entry.Fact = Failed, FactWildcardVIP
-		entry.Why = fmt.Sprintf("kube-proxy takes the load balancer of %s for it, because ports and number of backends are the same", lbName(lb))
+		entry.what, entry.fact = failed, factWildcardVIP
+		entry.why = fmt.Sprintf("kube-proxy takes the load balancer of %s for it, because ports and number of backends are the same", lbName(lb))
 	case *id == found:
-		entry.What = Kept
+		entry.what = kept
 	default:
-		entry.Fact = FactIdentity
+		entry.fact = factIdentity
 	}
 	*id = found
 	r.add(entry)
@@ -294,7 +294,7 @@ func (p *proxier) object(s *portState, w *wanted) hns.LoadBalancer {
 	if w.v6 {
 		lb.Flags |= hns.LBFlagIPv6
 	}
-	if p.b.affinity && s.svc.ClientIPAffinity && w.role != RoleHealthCheck {
+	if p.b.affinity && s.svc.ClientIPAffinity && w.role != roleHealthCheck {
 		lb.PortMappings[0].DistributionType = hns.DistributionSourceIP
 	}
 	return lb

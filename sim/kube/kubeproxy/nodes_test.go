@@ -129,7 +129,7 @@ func TestUserspace(t *testing.T) {
 	if want := []netip.Addr{ip("10.96.0.10"), ip("198.51.100.1"), ip("10.96.0.11")}; !slices.Equal(u.Addresses, want) {
 		t.Errorf("addresses %v", u.Addresses)
 	}
-	if e := u.Report.Of("default/empty"); len(e) != 1 || e[0].What != Skipped {
+	if e := u.Report.of("default/empty"); len(e) != 1 || e[0].what != skipped {
 		t.Errorf("report %v", e)
 	}
 	n.Version.Minor = 26

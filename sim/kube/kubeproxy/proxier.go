@@ -78,7 +78,7 @@ func (p *proxier) update(services []*kube.Service, r *Report) {
 	p.gone = nil
 	var wanted []*kube.Service
 	for _, svc := range services {
-		if skipped(svc) == "" && slices.ContainsFunc(svc.ClusterIPs, p.family) {
+		if whySkipped(svc) == "" && slices.ContainsFunc(svc.ClusterIPs, p.family) {
 			wanted = append(wanted, svc)
 		}
 	}
@@ -205,7 +205,7 @@ func (p *proxier) newPorts(svc *kube.Service) []*portState {
 	return ports
 }
 
-// newBackends follows newEndpointInfo and FactBackends.
+// newBackends follows newEndpointInfo and factBackends.
 func (p *proxier) newBackends(svc *kube.Service) map[string][]*backend {
 	all := map[string][]*backend{}
 	for _, sp := range svc.Ports {
@@ -229,7 +229,7 @@ func (p *proxier) newBackends(svc *kube.Service) map[string][]*backend {
 
 // cleanup undoes what was made for a Service port (cleanupAllPolicies). When
 // only the backends changed, an optimised sync keeps load balancers and remote
-// endpoints for now (FactOptimisation).
+// endpoints for now (factOptimisation).
 func (p *proxier) cleanup(s *portState, bs []*backend, onlyBackends bool, r *Report) {
 	keep := onlyBackends && s.optimised
 	if !keep {
@@ -251,7 +251,7 @@ func (p *proxier) cleanup(s *portState, bs []*backend, onlyBackends bool, r *Rep
 }
 
 // release gives up a reference to a remote endpoint and deletes it with the
-// last one (Cleanup, FactReferences).
+// last one (Cleanup, factReferences).
 func (p *proxier) release(b *backend, service, port string, r *Report) {
 	if b.local || b.refs == nil {
 		return
@@ -271,23 +271,23 @@ func (p *proxier) deleteEndpoint(id, service, port string, r *Report) {
 	if e == nil || !e.Remote() {
 		return
 	}
-	entry := Entry{Service: service, Port: port, Role: RoleBackend, Object: addressOf(e), ID: e.ID, What: Deleted, Fact: FactRemoteEndpoint}
+	entry := Entry{service: service, port: port, role: roleBackend, object: addressOf(e), id: e.ID, what: deleted, fact: factRemoteEndpoint}
 	if err := p.hns.DeleteEndpoint(id); err != nil {
-		entry.What, entry.Err = Failed, err
+		entry.what, entry.err = failed, err
 	}
 	r.add(entry)
 }
 
 // deleteAll deletes the load balancers of a Service port.
 func (p *proxier) deleteAll(s *portState, r *Report) {
-	p.deleteLB(&s.clusterLB, s, RoleClusterIP, r)
-	p.deleteLB(&s.nodeLB, s, RoleNodePort, r)
+	p.deleteLB(&s.clusterLB, s, roleClusterIP, r)
+	p.deleteLB(&s.nodeLB, s, roleNodePort, r)
 	for i := range s.externals {
-		p.deleteLB(&s.externals[i].lb, s, RoleExternalIP, r)
+		p.deleteLB(&s.externals[i].lb, s, roleExternalIP, r)
 	}
 	for i := range s.ingresses {
-		p.deleteLB(&s.ingresses[i].lb, s, RoleIngress, r)
-		p.deleteLB(&s.ingresses[i].health, s, RoleHealthCheck, r)
+		p.deleteLB(&s.ingresses[i].lb, s, roleIngress, r)
+		p.deleteLB(&s.ingresses[i].health, s, roleHealthCheck, r)
 	}
 }
 
@@ -298,9 +298,9 @@ func (p *proxier) deleteLB(id *string, s *portState, role string, r *Report) {
 		return
 	}
 	if lb := p.hns.LoadBalancer(*id); lb != nil {
-		e := Entry{Service: s.svc.Key(), Port: portName(s.port), Role: role, Object: lbName(lb), ID: lb.ID, What: Deleted, Fact: FactUpdate}
+		e := Entry{service: s.svc.Key(), port: portName(s.port), role: role, object: lbName(lb), id: lb.ID, what: deleted, fact: factUpdate}
 		if err := p.hns.DeleteLoadBalancer(*id); err != nil {
-			e.What, e.Err = Failed, err
+			e.what, e.err = failed, err
 		}
 		r.add(e)
 	}

@@ -9,73 +9,73 @@ import (
 
 // What a sync did with an object.
 const (
-	Created = "created"
-	Updated = "updated" // changed in place (ModifyLoadBalancer)
-	Kept    = "kept"
-	Reused  = "reused" // an object that was found in HNS
-	Deleted = "deleted"
-	Skipped = "skipped"
-	Failed  = "failed"
+	created = "created"
+	updated = "updated" // changed in place (ModifyLoadBalancer)
+	kept    = "kept"
+	reused  = "reused" // an object that was found in HNS
+	deleted = "deleted"
+	skipped = "skipped"
+	failed  = "failed"
 )
 
 // The roles of the objects that a Service port needs.
 const (
-	RoleClusterIP   = "ClusterIP"
-	RoleNodePort    = "NodePort"
-	RoleExternalIP  = "ExternalIP"
-	RoleIngress     = "LoadBalancer"
-	RoleHealthCheck = "health check"
-	RoleBackend     = "backend"
-	RoleVIPEndpoint = "endpoint of the cluster IP"
-	RoleSourceVIP   = "source VIP"
-	RoleService     = "service"
+	roleClusterIP   = "ClusterIP"
+	roleNodePort    = "NodePort"
+	roleExternalIP  = "ExternalIP"
+	roleIngress     = "LoadBalancer"
+	roleHealthCheck = "health check"
+	roleBackend     = "backend"
+	roleVIPEndpoint = "endpoint of the cluster IP"
+	roleSourceVIP   = "source VIP"
+	roleService     = "service"
 )
 
 // Entry is one thing that a sync did, or did not do.
 type Entry struct {
-	// Service is "namespace/name", Port the port's name or number with its
+	// service is "namespace/name", port the port's name or number with its
 	// protocol, "http/TCP"; both are empty for what belongs to the node.
-	Service, Port string
-	// Role is which object of the Service this is about, What became of it.
-	Role, What string
-	// Object describes it: "10.96.0.10:80/TCP", "10.244.1.5". ID is its id in HNS.
-	Object, ID string
-	// Why is the reason of what was skipped, failed or done otherwise than the
+	service, port string
+	// role is which object of the Service this is about, what became of it.
+	role, what string
+	// object describes it: "10.96.0.10:80/TCP", "10.244.1.5". id is its id in HNS.
+	object, id string
+	// why is the reason of what was skipped, failed or done otherwise than the
 	// Service asks.
-	Why string
-	// Err is the answer of HNS when the call failed.
-	Err  error
-	Fact *evidence.Fact
+	why string
+	// err is the answer of HNS when the call failed.
+	err  error
+	fact *evidence.Fact
 }
 
 // String returns one line of a log.
 func (e Entry) String() string {
 	var s strings.Builder
-	if e.Service != "" {
-		fmt.Fprintf(&s, "%s:%s: ", e.Service, e.Port)
+	if e.service != "" {
+		fmt.Fprintf(&s, "%s:%s: ", e.service, e.port)
 	}
-	fmt.Fprintf(&s, "%s %s %s", e.Role, e.Object, e.What)
-	if e.Why != "" {
-		fmt.Fprintf(&s, ": %s", e.Why)
+	fmt.Fprintf(&s, "%s %s %s", e.role, e.object, e.what)
+	if e.why != "" {
+		fmt.Fprintf(&s, ": %s", e.why)
 	}
-	if e.Err != nil {
-		fmt.Fprintf(&s, ": %v", e.Err)
+	if e.err != nil {
+		fmt.Fprintf(&s, ": %v", e.err)
 	}
 	return s.String()
 }
 
 // Report is what one sync did, in the order of the Services and their ports.
 type Report struct {
-	Entries []Entry
+	entries []Entry
 }
 
-func (r *Report) add(e Entry) { r.Entries = append(r.Entries, e) }
+func (r *Report) add(e Entry) { r.entries = append(r.entries, e) }
 
-// Of returns the entries of one Service ("namespace/name").
-func (r Report) Of(service string) []Entry {
+// of returns the entries of one Service ("namespace/name").
+func (r Report) of(service string) []Entry {
 	var es []Entry
-	for _, e := range r.Entries {
-		if e.Service == service {
+	for _, e := range r.entries {
+		if e.service == service {
 			es = append(es, e)
 		}
 	}
@@ -85,19 +85,19 @@ func (r Report) Of(service string) []Entry {
 // Failures returns the entries that failed.
 func (r Report) Failures() []Entry {
 	var es []Entry
-	for _, e := range r.Entries {
-		if e.What == Failed {
+	for _, e := range r.entries {
+		if e.what == failed {
 			es = append(es, e)
 		}
 	}
 	return es
 }
 
-// Changed reports whether the sync changed anything in HNS.
-func (r Report) Changed() bool {
-	for _, e := range r.Entries {
-		switch e.What {
-		case Created, Updated, Deleted:
+// changed reports whether the sync changed anything in HNS.
+func (r Report) changed() bool {
+	for _, e := range r.entries {
+		switch e.what {
+		case created, updated, deleted:
 			return true
 		}
 	}
@@ -107,7 +107,7 @@ func (r Report) Changed() bool {
 // String returns the entries, one a line.
 func (r Report) String() string {
 	var s strings.Builder
-	for _, e := range r.Entries {
+	for _, e := range r.entries {
 		fmt.Fprintln(&s, e)
 	}
 	return s.String()

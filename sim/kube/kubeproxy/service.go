@@ -9,8 +9,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// skipped says why a Service is not proxied, "" when it is (FactSkipped).
-func skipped(svc *kube.Service) string {
+// whySkipped says why a Service is not proxied, "" when it is (factSkipped).
+func whySkipped(svc *kube.Service) string {
 	switch {
 	case svc.Type == "ExternalName":
 		return "Services of type ExternalName are names only"
@@ -47,13 +47,13 @@ type frontend struct {
 func frontends(svc *kube.Service) []frontend {
 	var fs []frontend
 	for _, a := range svc.ClusterIPs {
-		fs = append(fs, frontend{RoleClusterIP, a})
+		fs = append(fs, frontend{roleClusterIP, a})
 	}
 	for _, a := range svc.ExternalIPs {
-		fs = append(fs, frontend{RoleExternalIP, a})
+		fs = append(fs, frontend{roleExternalIP, a})
 	}
 	for _, a := range svc.IngressIPs {
-		fs = append(fs, frontend{RoleIngress, a})
+		fs = append(fs, frontend{roleIngress, a})
 	}
 	return fs
 }

@@ -46,8 +46,8 @@ func (p *proxier) port(s *portState, bs []*backend, k *known, l listed, r *Repor
 		if s.optimised {
 			p.deleteAll(s, r)
 		}
-		r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleService, Object: frontendName(s.clusterIP, s.port.Port, s.port.Proto),
-			What: Skipped, Why: "no backend that can be used: no load balancer", Fact: FactEmpty})
+		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleService, object: frontendName(s.clusterIP, s.port.Port, s.port.Proto),
+			what: skipped, why: "no backend that can be used: no load balancer", fact: factEmpty})
 		return
 	}
 	if s.svc.ClientIPAffinity && !(p.b.affinity && p.hns.Build().Has(builds.SessionAffinity)) {
@@ -55,7 +55,7 @@ func (p *proxier) port(s *portState, bs []*backend, k *known, l listed, r *Repor
 		if !p.b.affinity {
 			why = "this kube-proxy does not pass sessionAffinity on: load balancers distribute by 5-tuple"
 		}
-		r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleService, Object: "sessionAffinity ClientIP", What: Skipped, Why: why, Fact: FactAffinity})
+		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleService, object: "sessionAffinity ClientIP", what: skipped, why: why, fact: factAffinity})
 	}
 	p.reportIgnored(s, r)
 	s.applied = p.clusterIP(s, c, l, r) && p.nodePort(s, c, l, r) && p.externalIPs(s, c, l, r) && p.loadBalancerIPs(s, c, l, r)
@@ -65,20 +65,20 @@ func (p *proxier) port(s *portState, bs []*backend, k *known, l listed, r *Repor
 // not do.
 func (p *proxier) reportIgnored(s *portState, r *Report) {
 	note := func(object, why string, f *evidence.Fact) {
-		r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleService, Object: object, What: Skipped, Why: why, Fact: f})
+		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleService, object: object, what: skipped, why: why, fact: f})
 	}
 	switch {
 	case !s.svc.ExternalLocal || s.external:
 	case !p.b.externalLocal:
-		note("externalTrafficPolicy Local", "this kube-proxy ignores it: all backends are used and the client's address is lost", FactExternalLocal)
+		note("externalTrafficPolicy Local", "this kube-proxy ignores it: all backends are used and the client's address is lost", factExternalLocal)
 	default:
-		note("externalTrafficPolicy Local", "this Windows build has no DSR: all backends are used and the client's address is lost", FactExternalLocal)
+		note("externalTrafficPolicy Local", "this Windows build has no DSR: all backends are used and the client's address is lost", factExternalLocal)
 	}
 	if s.svc.InternalLocal && !s.internal {
-		note("internalTrafficPolicy Local", "this kube-proxy ignores it: all backends are used", FactClusterIP)
+		note("internalTrafficPolicy Local", "this kube-proxy ignores it: all backends are used", factClusterIP)
 	}
 	if s.svc.Annotations["preserve-destination"] == "true" && !s.preserve {
-		note("preserve-destination", "this kube-proxy or Windows build ignores the annotation", FactPreserve)
+		note("preserve-destination", "this kube-proxy or Windows build ignores the annotation", factPreserve)
 	}
 }
 
@@ -86,17 +86,17 @@ func (p *proxier) reportIgnored(s *portState, r *Report) {
 func (p *proxier) kept(s *portState, r *Report) {
 	one := func(id, role string) {
 		if lb := p.hns.LoadBalancer(id); lb != nil {
-			r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: role, Object: lbName(lb), ID: lb.ID, What: Kept, Fact: FactIdentity})
+			r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: role, object: lbName(lb), id: lb.ID, what: kept, fact: factIdentity})
 		}
 	}
-	one(s.clusterLB, RoleClusterIP)
-	one(s.nodeLB, RoleNodePort)
+	one(s.clusterLB, roleClusterIP)
+	one(s.nodeLB, roleNodePort)
 	for _, v := range s.externals {
-		one(v.lb, RoleExternalIP)
+		one(v.lb, roleExternalIP)
 	}
 	for _, v := range s.ingresses {
-		one(v.lb, RoleIngress)
-		one(v.health, RoleHealthCheck)
+		one(v.lb, roleIngress)
+		one(v.health, roleHealthCheck)
 	}
 }
 
@@ -109,20 +109,20 @@ func (p *proxier) choose(s *portState, bs []*backend, k *known, r *Report) chose
 	terminating, nonServing := p.terminating(s, bs)
 	c.available = !terminating && !nonServing
 	skip := func(b *backend, why string, f *evidence.Fact) {
-		r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleBackend, Object: b.addr.String(), What: Skipped, Why: why, Fact: f})
+		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleBackend, object: b.addr.String(), what: skipped, why: why, fact: f})
 	}
 	for _, b := range bs {
 		switch {
 		case s.internal && s.external && !b.local:
-			skip(b, "both traffic policies are Local and it runs elsewhere", FactExternalLocal)
+			skip(b, "both traffic policies are Local and it runs elsewhere", factExternalLocal)
 			continue
 		case nonServing && p.b.terminating:
 			// None serves: all are taken.
 		case !terminating && !b.ready:
-			skip(b, "not ready", FactReady)
+			skip(b, "not ready", factReady)
 			continue
 		case !b.serving:
-			skip(b, "not serving", FactReady)
+			skip(b, "not serving", factReady)
 			continue
 		}
 		if s.target == 0 || p.b.lastTargetPort && s.target != b.port {
@@ -131,7 +131,7 @@ func (p *proxier) choose(s *portState, bs []*backend, k *known, r *Report) chose
 		e, made := k.find(b.id, b.addr), false
 		if e == nil {
 			if b.local {
-				skip(b, "Local endpoint not found: HNS has none with this address", FactLocalMissing)
+				skip(b, "Local endpoint not found: HNS has none with this address", factLocalMissing)
 				continue
 			}
 			if e = p.remoteEndpoint(s, b, k, r); e == nil {
@@ -141,8 +141,8 @@ func (p *proxier) choose(s *portState, bs []*backend, k *known, r *Report) chose
 		}
 		if why := p.needsNodeSource(b, made); why != "" && c.source != p.nodeIP {
 			c.source = p.nodeIP
-			r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleSourceVIP, Object: p.nodeIP.String(), What: Kept,
-				Why: why + ": the SourceVIP is the node's address", Fact: FactNodeSource})
+			r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleSourceVIP, object: p.nodeIP.String(), what: kept,
+				why: why + ": the SourceVIP is the node's address", fact: factNodeSource})
 		}
 		b.id = e.ID
 		c.all = append(c.all, e)
@@ -155,7 +155,7 @@ func (p *proxier) choose(s *portState, bs []*backend, k *known, r *Report) chose
 	return c
 }
 
-// needsNodeSource follows FactNodeSource; made says that the backend's remote
+// needsNodeSource follows factNodeSource; made says that the backend's remote
 // endpoint is new.
 func (p *proxier) needsNodeSource(b *backend, made bool) string {
 	if !p.network.Is(hns.Overlay) || b.local || p.b.nodeSourceOnCreation && !made {
@@ -172,7 +172,7 @@ func (p *proxier) needsNodeSource(b *backend, made bool) string {
 }
 
 // terminating says whether all backends terminate and whether none serves
-// (FactReady); both are false for Services without load balancer addresses.
+// (factReady); both are false for Services without load balancer addresses.
 func (p *proxier) terminating(s *portState, bs []*backend) (all, nonServing bool) {
 	if !p.b.terminating || len(s.ingresses) == 0 {
 		return false, false
@@ -199,7 +199,7 @@ func (p *proxier) terminating(s *portState, bs []*backend) (all, nonServing bool
 const localOnly = "backends of this node only"
 
 func (p *proxier) clusterIP(s *portState, c chosen, l listed, r *Report) bool {
-	w := &wanted{role: RoleClusterIP, vip: s.clusterIP, internal: s.target, external: s.port.Port, backends: c.all, source: c.source,
+	w := &wanted{role: roleClusterIP, vip: s.clusterIP, internal: s.target, external: s.port.Port, backends: c.all, source: c.source,
 		dsr: p.cfg.EnableDSR, v6: p.v6}
 	by := c.all
 	if s.internal {
@@ -215,7 +215,7 @@ func (p *proxier) nodePort(s *portState, c chosen, l listed, r *Report) bool {
 	if s.port.NodePort == 0 {
 		return true
 	}
-	w := &wanted{role: RoleNodePort, internal: s.target, external: s.port.NodePort, backends: c.all, source: c.source,
+	w := &wanted{role: roleNodePort, internal: s.target, external: s.port.NodePort, backends: c.all, source: c.source,
 		dsr: s.external, v6: p.v6, flags: p.externalFlag()}
 	if p.b.localRoutedVIP {
 		w.flags |= hns.PortFlagLocalRoutedVIP
@@ -229,7 +229,7 @@ func (p *proxier) nodePort(s *portState, c chosen, l listed, r *Report) bool {
 // externalIPs goes on after a failure: the loop of kube-proxy does.
 func (p *proxier) externalIPs(s *portState, c chosen, l listed, r *Report) bool {
 	for i := range s.externals {
-		w := &wanted{role: RoleExternalIP, vip: s.externals[i].addr, internal: s.target, external: s.port.Port, backends: c.all, source: c.source,
+		w := &wanted{role: roleExternalIP, vip: s.externals[i].addr, internal: s.target, external: s.port.Port, backends: c.all, source: c.source,
 			dsr: s.external, v6: p.v6, flags: p.externalFlag()}
 		if s.external {
 			w.backends, w.why = c.local, localOnly
@@ -242,7 +242,7 @@ func (p *proxier) externalIPs(s *portState, c chosen, l listed, r *Report) bool 
 func (p *proxier) loadBalancerIPs(s *portState, c chosen, l listed, r *Report) bool {
 	for i := range s.ingresses {
 		v := &s.ingresses[i]
-		w := &wanted{role: RoleIngress, vip: v.addr, internal: s.target, external: s.port.Port, backends: c.all, source: c.source,
+		w := &wanted{role: roleIngress, vip: v.addr, internal: s.target, external: s.port.Port, backends: c.all, source: c.source,
 			dsr: s.preserve || s.external || p.b.ingressDSR && p.cfg.EnableDSR, v6: p.v6, flags: p.externalFlag() | preserveFlags(s)}
 		if s.preserve || s.external {
 			w.backends, w.why = c.local, localOnly
@@ -254,14 +254,14 @@ func (p *proxier) loadBalancerIPs(s *portState, c chosen, l listed, r *Report) b
 	return true
 }
 
-// healthCheck follows FactHealthCheck.
+// healthCheck follows factHealthCheck.
 func (p *proxier) healthCheck(s *portState, v *vip, c chosen, l listed, r *Report) {
-	if !p.cfg.ForwardHealthCheckVIP || !p.b.healthCheck || !c.available {
+	if !p.cfg.forwardHealthCheckVIP || !p.b.healthCheck || !c.available {
 		return
 	}
-	name := p.cfg.RootHnsEndpointName
+	name := p.cfg.rootHnsEndpointName
 	if name == "" {
-		name = DefaultRootEndpoint
+		name = defaultRootEndpoint
 	}
 	root := p.hns.EndpointByName(name)
 	port := p.healthzPort()
@@ -269,11 +269,11 @@ func (p *proxier) healthCheck(s *portState, v *vip, c chosen, l listed, r *Repor
 		port = s.svc.HealthCheckNodePort
 	}
 	if root == nil {
-		r.add(Entry{Service: s.svc.Key(), Port: portName(s.port), Role: RoleHealthCheck, Object: frontendName(v.addr, port, s.port.Proto), What: Skipped,
-			Why: "there is no HNS endpoint " + name + " (--root-hnsendpoint-name)", Fact: FactHealthCheck})
+		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleHealthCheck, object: frontendName(v.addr, port, s.port.Proto), what: skipped,
+			why: "there is no HNS endpoint " + name + " (--root-hnsendpoint-name)", fact: factHealthCheck})
 		return
 	}
-	w := &wanted{role: RoleHealthCheck, vip: v.addr, internal: port, external: port, backends: []*hns.Endpoint{root}, source: c.source, flags: preserveFlags(s)}
+	w := &wanted{role: roleHealthCheck, vip: v.addr, internal: port, external: port, backends: []*hns.Endpoint{root}, source: c.source, flags: preserveFlags(s)}
 	p.ensure(s, w, &v.health, l, true, w.backends, r)
 }
 
@@ -294,16 +294,16 @@ func preserveFlags(s *portState) uint32 {
 // factOf is the rule behind a load balancer.
 func factOf(w *wanted) *evidence.Fact {
 	switch w.role {
-	case RoleNodePort:
-		return FactNodePort
-	case RoleExternalIP:
-		return FactExternalIP
-	case RoleIngress:
-		return FactIngress
-	case RoleHealthCheck:
-		return FactHealthCheck
+	case roleNodePort:
+		return factNodePort
+	case roleExternalIP:
+		return factExternalIP
+	case roleIngress:
+		return factIngress
+	case roleHealthCheck:
+		return factHealthCheck
 	}
-	return FactClusterIP
+	return factClusterIP
 }
 
 // isNotImplemented follows hcn.IsNotImplemented, which looks for the text.

@@ -15,13 +15,13 @@ import (
 const userspaceRemoved = 26
 
 var (
-	FactUserspace = evidence.New("kubeproxy.userspace", evidence.Code,
+	factUserspace = evidence.New("kubeproxy.userspace", evidence.Code,
 		"In userspace mode kube-proxy adds every cluster IP, external and load balancer address to the interface that INTERFACE_TO_ADD_SERVICE_IP names, and listens there and on 0.0.0.0:nodePort, for TCP and UDP over IPv4.",
 		"kubernetes/kubernetes v1.20.15 pkg/proxy/winuserspace/proxier.go (mergeService, addServicePortPortal)", "kubernetes/kubernetes v1.20.15 pkg/util/netsh/netsh.go")
-	FactUserspacePolicies = evidence.New("kubeproxy.userspace-ignores-policies", evidence.Code,
+	factUserspacePolicies = evidence.New("kubeproxy.userspace-ignores-policies", evidence.Code,
 		"The userspace mode knows no traffic policy: it takes all ready backends of a Service in turn.",
 		"kubernetes/kubernetes v1.20.15 pkg/proxy/winuserspace/roundrobin.go")
-	FactUserspaceRemoved = evidence.New("kubeproxy.userspace-removed", evidence.Code,
+	factUserspaceRemoved = evidence.New("kubeproxy.userspace-removed", evidence.Code,
 		"1.25 is the last version with the userspace mode on Windows.",
 		"kubernetes/kubernetes v1.25.16 pkg/proxy/winuserspace", "kubernetes/kubernetes v1.26.15 pkg/proxy")
 )
@@ -54,8 +54,8 @@ func Userspace(c Config, cl *kube.Cluster, n *kube.Node, services []*kube.Servic
 	}
 	var u UserspaceSetup
 	for _, svc := range services {
-		if why := skipped(svc); why != "" && !(svc.Type == "ExternalName" && len(svc.ClusterIPs) > 0) {
-			u.Report.add(Entry{Service: svc.Key(), Port: "*", Role: RoleService, Object: svc.Type, What: Skipped, Why: why, Fact: FactSkipped})
+		if why := whySkipped(svc); why != "" && !(svc.Type == "ExternalName" && len(svc.ClusterIPs) > 0) {
+			u.Report.add(Entry{service: svc.Key(), port: "*", role: roleService, object: svc.Type, what: skipped, why: why, fact: factSkipped})
 			continue
 		}
 		for _, p := range svc.Ports {
@@ -66,9 +66,9 @@ func Userspace(c Config, cl *kube.Cluster, n *kube.Node, services []*kube.Servic
 }
 
 func (u *UserspaceSetup) port(svc *kube.Service, p kube.ServicePort) {
-	e := Entry{Service: svc.Key(), Port: portName(p), Fact: FactUserspace}
+	e := Entry{service: svc.Key(), port: portName(p), fact: factUserspace}
 	if p.Proto != packet.TCP && p.Proto != packet.UDP {
-		e.Role, e.Object, e.What, e.Why = RoleService, frontendName(netip.Addr{}, p.Port, p.Proto), Skipped, "the userspace mode knows TCP and UDP only"
+		e.role, e.object, e.what, e.why = roleService, frontendName(netip.Addr{}, p.Port, p.Proto), skipped, "the userspace mode knows TCP and UDP only"
 		u.Report.add(e)
 		return
 	}
@@ -80,22 +80,22 @@ func (u *UserspaceSetup) port(svc *kube.Service, p kube.ServicePort) {
 	}
 	listen := func(role string, a netip.Addr, port uint16) {
 		e := e
-		e.Role, e.Object, e.What = role, frontendName(a, port, p.Proto), Created
+		e.role, e.object, e.what = role, frontendName(a, port, p.Proto), created
 		if a.IsValid() && !slices.Contains(u.Addresses, a) {
 			u.Addresses = append(u.Addresses, a)
 		}
 		if len(backends) == 0 {
-			e.What, e.Why = Skipped, "the Service has no ready backend: kube-proxy would take the connection and close it"
+			e.what, e.why = skipped, "the Service has no ready backend: kube-proxy would take the connection and close it"
 			u.Report.add(e)
 			return
 		}
 		if taken := slices.ContainsFunc(u.Listeners, func(l *host.Listener) bool { return l.Addr == a && l.Port == port && l.Proto == p.Proto }); taken {
-			e.What, e.Why = Failed, "another Service listens there"
+			e.what, e.why = failed, "another Service listens there"
 			u.Report.add(e)
 			return
 		}
 		if svc.ExternalLocal || svc.InternalLocal {
-			e.Why, e.Fact = "traffic policy Local is ignored", FactUserspacePolicies
+			e.why, e.fact = "traffic policy Local is ignored", factUserspacePolicies
 		}
 		u.Listeners = append(u.Listeners, &host.Listener{
 			Name: "kube-proxy for " + svc.Key() + ":" + portName(p), Proto: p.Proto, Addr: a, Port: port,
@@ -109,6 +109,6 @@ func (u *UserspaceSetup) port(svc *kube.Service, p kube.ServicePort) {
 		}
 	}
 	if p.NodePort != 0 {
-		listen(RoleNodePort, netip.Addr{}, p.NodePort)
+		listen(roleNodePort, netip.Addr{}, p.NodePort)
 	}
 }

@@ -16,55 +16,55 @@ import (
 // it in the first version that has it and in the last that has not.
 var versions = []version{
 	{14, "1.14.0", func(b *behaviour) {
-		b.wildcardVIP = true                               // FactWildcardVIP: nodePort equal to port is lost
+		b.wildcardVIP = true                               // factWildcardVIP: nodePort equal to port is lost
 		b.sourceVIPAtStart = true                          // the source VIP's endpoint is made once
-		b.nodeSourceOnCreation = true                      // FactNodeSource: in the sync that makes the remote endpoint
-		b.lookup, b.recognise = lookupFirst, recogniseLive // FactLookup, FactIdentity: asks HNS each time
+		b.nodeSourceOnCreation = true                      // factNodeSource: in the sync that makes the remote endpoint
+		b.lookup, b.recognise = lookupFirst, recogniseLive // factLookup, factIdentity: asks HNS each time
 	}},
 	{15, "1.15.12", func(b *behaviour) {
 		b.wildcardVIP = false
 		b.sourceVIPAtStart = false
-		b.watchesNetwork = true // FactNetworkChanged
-		b.localRoutedVIP = true // FactNodePort
-		b.preserve = true       // FactPreserve
-		b.ingressDSR = true     // FactIngress: load balancer addresses follow --enable-dsr
+		b.watchesNetwork = true // factNetworkChanged
+		b.localRoutedVIP = true // factNodePort
+		b.preserve = true       // factPreserve
+		b.ingressDSR = true     // factIngress: load balancer addresses follow --enable-dsr
 	}},
 	{16, "1.16.15", nil},
 	{17, "1.17.17", nil},
 	{18, "1.18.20", func(b *behaviour) {
-		b.nodeSource = true       // FactNodeSource: a node's address as backend
-		b.preserveNodePort = true // FactPreserve: node ports, too
+		b.nodeSource = true       // factNodeSource: a node's address as backend
+		b.preserveNodePort = true // factPreserve: node ports, too
 	}},
 	{19, "1.19.16", func(b *behaviour) {
 		b.nodeSourceOnCreation = false
-		b.sharedReferences = true // FactReferences
-		b.affinity = true         // FactAffinity
+		b.sharedReferences = true // factReferences
+		b.affinity = true         // factAffinity
 		b.dualStack = dualStackByGate
 	}},
 	{20, "1.20.15", func(b *behaviour) {
-		b.externalLocal = true // FactExternalLocal
+		b.externalLocal = true // factExternalLocal
 		b.ingressDSR = false
 	}},
 	{21, "1.21.14", func(b *behaviour) {
-		b.endpointSlices = true // FactBackends
-		b.skipsEmpty = true     // FactEmptyLocal
+		b.endpointSlices = true // factBackends
+		b.skipsEmpty = true     // factEmptyLocal
 		b.dualStack = dualStackByBuild
 	}},
 	{22, "1.22.17", func(b *behaviour) {
 		b.recognise = recogniseByCount
-		b.lookup = lookupLast // FactLookup
+		b.lookup = lookupLast // factLookup
 	}},
 	{23, "1.23.17", nil},
 	{24, "1.24.17", func(b *behaviour) {
 		b.recognise = recogniseByHash
-		b.listAsWritten = true // FactIDCase: load balancers of an earlier sync are not recognised
-		b.vipExternalIP = true // FactNodePort
-		b.internalLocal = true // FactClusterIP
-		b.terminating = true   // FactReady
-		b.healthCheck = true   // FactHealthCheck
-		b.optimised = true     // FactOptimisation
+		b.listAsWritten = true // factIDCase: load balancers of an earlier sync are not recognised
+		b.vipExternalIP = true // factNodePort
+		b.internalLocal = true // factClusterIP
+		b.terminating = true   // factReady
+		b.healthCheck = true   // factHealthCheck
+		b.optimised = true     // factOptimisation
 		b.deletes = deleteBySourceVIP
-		b.clusterIPDeletesByAll = true // FactDeletedReused
+		b.clusterIPDeletesByAll = true // factDeletedReused
 	}},
 	{25, "1.25.16", nil},
 	{26, "1.26.15", nil},
@@ -76,35 +76,35 @@ var versions = []version{
 		b.listAsWritten = false
 		b.deletes = deleteExact
 		b.clusterIPDeletesByAll = false
-		b.modify = modifyFrom154 // FactUpdate: hcsshim 0.8.26
+		b.modify = modifyFrom154 // factUpdate: hcsshim 0.8.26
 	}},
 	{32, "1.32.13", func(b *behaviour) {
 		b.modify = modifyOnly15 // hnslib 0.1.1
 	}},
 	{33, "1.33.0", func(b *behaviour) {
-		b.clusterIPDeletesByAll = true // FactDeletedReused: with internalTrafficPolicy Local it is lost
+		b.clusterIPDeletesByAll = true // factDeletedReused: with internalTrafficPolicy Local it is lost
 		b.modify = modifyFrom154       // hnslib 0.0.8, older than in 1.32
 	}},
 	{34, "1.34.1", func(b *behaviour) {
 		b.modify = modifyOnly15 // hnslib 0.1.1
-		b.lastTargetPort = true // FactTargetPort
+		b.lastTargetPort = true // factTargetPort
 	}},
 	{35, "1.35.1", func(b *behaviour) {
 		b.clusterIPDeletesByAll = false
 		b.modify = modifyFrom155 // hnslib 0.1.2
-		b.familyInHash = true    // FactIdentity
-		b.vipsByFamily = true    // FactDualStack
+		b.familyInHash = true    // factIdentity
+		b.vipsByFamily = true    // factDualStack
 	}},
 	{36, "1.36.1", func(b *behaviour) {
-		b.lookup = lookupLocal // FactLookup
+		b.lookup = lookupLocal // factLookup
 	}},
 	{37, "1.37.0", func(b *behaviour) {
-		b.replaces = true // FactReplaces
+		b.replaces = true // factReplaces
 	}},
 }
 
 // version is one minor version of kube-proxy. It stands for the patch that was
-// read; one without lies between equals (FactVersions).
+// read; one without lies between equals (factVersions).
 type version struct {
 	minor  int
 	read   string
@@ -114,61 +114,61 @@ type version struct {
 // behaviour is what the kernelspace proxy of one minor version does. The zero
 // value of each field is the older behaviour, where there is an older one.
 type behaviour struct {
-	// wildcardVIP: a load balancer for no VIP is found for any VIP (FactWildcardVIP).
+	// wildcardVIP: a load balancer for no VIP is found for any VIP (factWildcardVIP).
 	wildcardVIP bool
-	// recognise says how a load balancer that exists is recognised (FactIdentity).
+	// recognise says how a load balancer that exists is recognised (factIdentity).
 	recognise recognition
 	// listAsWritten: ids of backends in the list from HNS are hashed as HNS writes them,
-	// kube-proxy's own in upper case (FactIDCase).
+	// kube-proxy's own in upper case (factIDCase).
 	listAsWritten bool
 	// familyInHash: the address family is part of a load balancer's identity.
 	familyInHash bool
-	// lookup says which HNS endpoint an address means (FactLookup).
+	// lookup says which HNS endpoint an address means (factLookup).
 	lookup endpointLookup
 	// sharedReferences: Services share the count of references to a remote endpoint.
 	sharedReferences bool
 	// sourceVIPAtStart: the source VIP's endpoint is made at start only.
 	sourceVIPAtStart bool
-	// watchesNetwork: a network with another id is noticed (FactNetworkChanged).
+	// watchesNetwork: a network with another id is noticed (factNetworkChanged).
 	watchesNetwork bool
 	// nodeSource: nodes as backends make the node's address the SourceVIP on overlay;
-	// nodeSourceOnCreation: only in the sync that makes the remote endpoint (FactNodeSource).
+	// nodeSourceOnCreation: only in the sync that makes the remote endpoint (factNodeSource).
 	nodeSource, nodeSourceOnCreation bool
-	// endpointSlices: backends come from EndpointSlices (FactBackends).
+	// endpointSlices: backends come from EndpointSlices (factBackends).
 	endpointSlices bool
-	// localRoutedVIP and vipExternalIP are flags of port mappings (FactNodePort).
+	// localRoutedVIP and vipExternalIP are flags of port mappings (factNodePort).
 	localRoutedVIP, vipExternalIP bool
 	// preserve: annotation preserve-destination; preserveNodePort: it also limits node
-	// ports to local backends (FactPreserve).
+	// ports to local backends (factPreserve).
 	preserve, preserveNodePort bool
-	// ingressDSR: load balancer addresses follow --enable-dsr (FactIngress).
+	// ingressDSR: load balancer addresses follow --enable-dsr (factIngress).
 	ingressDSR bool
-	// affinity: sessionAffinity is passed on (FactAffinity).
+	// affinity: sessionAffinity is passed on (factAffinity).
 	affinity bool
 	// externalLocal and internalLocal: the traffic policy Local has an effect.
 	externalLocal, internalLocal bool
-	// skipsEmpty: no load balancer is tried without backends (FactEmptyLocal).
+	// skipsEmpty: no load balancer is tried without backends (factEmptyLocal).
 	skipsEmpty bool
-	// terminating backends can serve (FactReady).
+	// terminating backends can serve (factReady).
 	terminating bool
-	// optimised: annotation winProxyOptimization and its effects (FactOptimisation).
+	// optimised: annotation winProxyOptimization and its effects (factOptimisation).
 	optimised bool
 	// deletes says by what an optimised sync decides to delete first.
 	deletes deletion
 	// clusterIPDeletesByAll: the decision for the cluster IP looks at all
-	// backends, even when only local ones are used (FactDeletedReused).
+	// backends, even when only local ones are used (factDeletedReused).
 	clusterIPDeletesByAll bool
-	// healthCheck: --forward-healthcheck-vip (FactHealthCheck).
+	// healthCheck: --forward-healthcheck-vip (factHealthCheck).
 	healthCheck bool
-	// modify says which versions of HNS change a load balancer in place (FactUpdate).
+	// modify says which versions of HNS change a load balancer in place (factUpdate).
 	modify hnsRange
-	// lastTargetPort: the target port follows the backends' port (FactTargetPort).
+	// lastTargetPort: the target port follows the backends' port (factTargetPort).
 	lastTargetPort bool
-	// vipsByFamily: external and load balancer addresses are sorted by family (FactDualStack).
+	// vipsByFamily: external and load balancer addresses are sorted by family (factDualStack).
 	vipsByFamily bool
-	// dualStack says when kube-proxy works for both families (FactDualStack).
+	// dualStack says when kube-proxy works for both families (factDualStack).
 	dualStack dualStack
-	// replaces: a load balancer whose frontend is taken replaces the one that has it (FactReplaces).
+	// replaces: a load balancer whose frontend is taken replaces the one that has it (factReplaces).
 	replaces bool
 }
 

@@ -10,27 +10,27 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Kubelet is what of a kubelet's flags matters for resources.
-type Kubelet struct {
-	KubeReserved, SystemReserved map[string]resource.Quantity
-	// EvictionHard and EvictionSoft are thresholds by signal. Setting the flag
+// kubelet is what of a kubelet's flags matters for resources.
+type kubelet struct {
+	kubeReserved, systemReserved map[string]resource.Quantity
+	// evictionHard and evictionSoft are thresholds by signal. Setting the flag
 	// replaces all defaults, also those of other signals
 	// (pkg/kubelet/apis/config/v1beta1/defaults.go).
-	EvictionHard, EvictionSoft []Threshold
-	// EnforceNodeAllocatable is [pods] and CgroupsPerQOS true by default, on
+	evictionHard, evictionSoft []threshold
+	// enforceNodeAllocatable is [pods] and cgroupsPerQOS true by default, on
 	// Windows too.
-	EnforceNodeAllocatable []string
-	CgroupsPerQOS          bool
-	// IgnoreEviction keeps thresholds out of Node Allocatable.
-	IgnoreEviction bool
-	// ReservedCPUs is set when --reserved-cpus is: it overrides what the other
+	enforceNodeAllocatable []string
+	cgroupsPerQOS          bool
+	// ignoreEviction keeps thresholds out of Node Allocatable.
+	ignoreEviction bool
+	// reservedCPUs is set when --reserved-cpus is: it overrides what the other
 	// flags reserve.
-	ReservedCPUs bool
-	MaxPods      int64
-	// Priority is a Windows priority class.
-	Priority string
-	// Refused are flags that the kubelet does not know or cannot use.
-	Refused []string
+	reservedCPUs bool
+	maxPods      int64
+	// priority is a Windows priority class.
+	priority string
+	// refused are flags that the kubelet does not know or cannot use.
+	refused []string
 }
 
 // The flags that documents name and no kubelet has, with the real ones.
@@ -48,16 +48,16 @@ var priorities = []string{
 	"ABOVE_NORMAL_PRIORITY_CLASS", "HIGH_PRIORITY_CLASS", "REALTIME_PRIORITY_CLASS",
 }
 
-// ParseKubelet reads a command line. Flags that have nothing to do with
+// parseKubelet reads a command line. Flags that have nothing to do with
 // resources are passed over. The error holds every mistake: a value that
 // cannot be read, a flag that only the documents have.
-func ParseKubelet(v Minor, commandLine string) (*Kubelet, error) {
-	k := &Kubelet{
-		EnforceNodeAllocatable: []string{"pods"},
-		CgroupsPerQOS:          true,
-		EvictionHard:           DefaultEvictionHard(v),
-		MaxPods:                110,
-		Priority:               "NORMAL_PRIORITY_CLASS",
+func parseKubelet(v minor, commandLine string) (*kubelet, error) {
+	k := &kubelet{
+		enforceNodeAllocatable: []string{"pods"},
+		cgroupsPerQOS:          true,
+		evictionHard:           defaultEvictionHard(v),
+		maxPods:                110,
+		priority:               "NORMAL_PRIORITY_CLASS",
 	}
 	var mistakes []error
 	words := splitCommand(commandLine)
@@ -94,40 +94,40 @@ func ParseKubelet(v Minor, commandLine string) (*Kubelet, error) {
 }
 
 // flag returns what to do with the value of a flag.
-func (k *Kubelet) flag(v Minor, name string) (take func(string) error, known bool) {
+func (k *kubelet) flag(v minor, name string) (take func(string) error, known bool) {
 	switch name {
 	case "--kube-reserved":
-		return func(s string) (err error) { k.KubeReserved, err = parseReserved(s); return }, true
+		return func(s string) (err error) { k.kubeReserved, err = parseReserved(s); return }, true
 	case "--system-reserved":
-		return func(s string) (err error) { k.SystemReserved, err = parseReserved(s); return }, true
+		return func(s string) (err error) { k.systemReserved, err = parseReserved(s); return }, true
 	case "--eviction-hard":
-		return func(s string) (err error) { k.EvictionHard, err = ParseThresholds(s); return }, true
+		return func(s string) (err error) { k.evictionHard, err = parseThresholds(s); return }, true
 	case "--eviction-soft":
-		return func(s string) (err error) { k.EvictionSoft, err = ParseThresholds(s); return }, true
+		return func(s string) (err error) { k.evictionSoft, err = parseThresholds(s); return }, true
 	case "--enforce-node-allocatable":
 		return func(s string) error {
-			k.EnforceNodeAllocatable = slices.DeleteFunc(strings.Split(s, ","), func(s string) bool { return s == "" })
+			k.enforceNodeAllocatable = slices.DeleteFunc(strings.Split(s, ","), func(s string) bool { return s == "" })
 			return nil
 		}, true
 	case "--cgroups-per-qos":
-		return func(s string) (err error) { k.CgroupsPerQOS, err = parseBool(s); return }, true
+		return func(s string) (err error) { k.cgroupsPerQOS, err = parseBool(s); return }, true
 	case "--experimental-allocatable-ignore-eviction":
-		return func(s string) (err error) { k.IgnoreEviction, err = parseBool(s); return }, true
+		return func(s string) (err error) { k.ignoreEviction, err = parseBool(s); return }, true
 	case "--reserved-cpus":
-		return func(s string) error { k.ReservedCPUs = s != ""; return nil }, true
+		return func(s string) error { k.reservedCPUs = s != ""; return nil }, true
 	case "--max-pods":
 		return func(s string) (err error) {
-			if k.MaxPods, err = strconv.ParseInt(s, 10, 32); err != nil || k.MaxPods < 0 {
+			if k.maxPods, err = strconv.ParseInt(s, 10, 32); err != nil || k.maxPods < 0 {
 				return fmt.Errorf("%q is no number of pods", s)
 			}
 			return nil
 		}, true
 	case "--windows-priorityclass":
 		return func(s string) error {
-			k.Priority = s
+			k.priority = s
 			// The flag came with 1.17 (cmd/kubelet/app/options/osflags_windows.go).
 			if v < 17 || !slices.Contains(priorities, s) {
-				k.Refused = append(k.Refused, "--windows-priorityclass")
+				k.refused = append(k.refused, "--windows-priorityclass")
 			}
 			return nil
 		}, true

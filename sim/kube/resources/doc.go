@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// Unknown is a result that neither the kubelet's source nor a document decides.
-const Unknown = "unknown"
+// unknown is a result that neither the kubelet's source nor a document decides.
+const unknown = "unknown"
 
 // The minors that the model was read from: the first with Windows nodes
 // declared stable, and the newest. 1.37 is as 1.36 in what this package answers:
@@ -25,38 +25,38 @@ const Unknown = "unknown"
 // eviction differ in loggers and stubs only, cmd/kubelet/app/options in help texts
 // (v1.36.3 against v1.37.0).
 const (
-	OldestMinor Minor = 14
-	NewestMinor Minor = 37
+	oldestMinor minor = 14
+	newestMinor minor = 37
 )
 
-// Minor is a minor version of Kubernetes 1: 20 is 1.20 with all its patches.
-type Minor int
+// minor is a minor version of Kubernetes 1: 20 is 1.20 with all its patches.
+type minor int
 
-// ParseMinor reads "1.20", "v1.20" or "1.20.15".
-func ParseMinor(s string) (Minor, error) {
+// parseMinor reads "1.20", "v1.20" or "1.20.15".
+func parseMinor(s string) (minor, error) {
 	major, rest, ok := strings.Cut(strings.TrimPrefix(s, "v"), ".")
-	if minor, _, _ := strings.Cut(rest, "."); ok && major == "1" {
-		if n, err := strconv.Atoi(minor); err == nil && Minor(n) >= OldestMinor && Minor(n) <= NewestMinor {
-			return Minor(n), nil
+	if text, _, _ := strings.Cut(rest, "."); ok && major == "1" {
+		if n, err := strconv.Atoi(text); err == nil && minor(n) >= oldestMinor && minor(n) <= newestMinor {
+			return minor(n), nil
 		}
 	}
-	return 0, fmt.Errorf("the model knows the kubelets of Kubernetes %s to %s, not %q", OldestMinor, NewestMinor, s)
+	return 0, fmt.Errorf("the model knows the kubelets of Kubernetes %s to %s, not %q", oldestMinor, newestMinor, s)
 }
 
 // String is "1.20".
-func (m Minor) String() string { return fmt.Sprintf("1.%d", int(m)) }
+func (m minor) String() string { return fmt.Sprintf("1.%d", int(m)) }
 
-// Key is one of the words that [Evaluate] answers with.
-type Key struct {
-	Name string
-	// Doc says what the value is. Quantities are in their canonical form ("14Gi",
+// key is one of the words that [Evaluate] answers with.
+type key struct {
+	name string
+	// doc says what the value is. Quantities are in their canonical form ("14Gi",
 	// "3500m"), "unset" stands for a value that the kubelet does not pass.
-	Doc string
+	doc string
 }
 
-// Keys lists the answers of [Evaluate]. Those about the node come with a
+// keys lists the answers of [Evaluate]. Those about the node come with a
 // capacity, those about a container with a container.
-var Keys = []Key{
+var keys = []key{
 	{"allocatable.cpu", "Node Allocatable: what the scheduler may give to pods"},
 	{"allocatable.ephemeral-storage", "the same of the disk that holds the kubelet's directory; only with that capacity"},
 	{"allocatable.memory", "the same of memory"},
@@ -82,11 +82,11 @@ var Keys = []Key{
 	{"stop.seconds", "how long the container gets to end itself after it was asked to"},
 }
 
-// KeyNames are the names of [Keys].
-func KeyNames() []string {
+// keyNames are the names of [keys].
+func keyNames() []string {
 	var names []string
-	for _, k := range Keys {
-		names = append(names, k.Name)
+	for _, k := range keys {
+		names = append(names, k.name)
 	}
 	slices.Sort(names)
 	return names

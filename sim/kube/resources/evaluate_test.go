@@ -33,12 +33,12 @@ func TestNodeAllocatable(t *testing.T) {
 		{"ignored on request", "1.20", node, starts + `--experimental-allocatable-ignore-eviction=true`, want{"allocatable.memory": "16Gi", "eviction.memory": "100Mi"}},
 		// The 32-bit 0.1 of the kubelet is a little above a tenth: 1717986944 bytes, not 1717986918.
 		{"a percentage", "1.20", node, starts + `--eviction-hard=memory.available<10%`, want{"allocatable.memory": "15461882240", "eviction.memory": "1717986944"}},
-		{"a percentage of the commit limit is not known", "1.31", node, starts + `--eviction-hard=memory.available<10%`, want{"allocatable.memory": "15461882240", "eviction.memory": Unknown}},
+		{"a percentage of the commit limit is not known", "1.31", node, starts + `--eviction-hard=memory.available<10%`, want{"allocatable.memory": "15461882240", "eviction.memory": unknown}},
 		{"a percentage of the commit limit", "1.31", m{"memory": "16Gi", "commit-limit": "32Gi"}, starts + `--eviction-hard=memory.available<50%`, want{"allocatable.memory": "8Gi", "eviction.memory": "16Gi"}},
 		{"the disk has a default threshold of a tenth", "1.20", m{"ephemeral-storage": "128000"}, starts, want{"allocatable.ephemeral-storage": "115200"}},
 		{"never below zero", "1.20", node, starts + "--system-reserved=memory=20Gi,cpu=8", want{"allocatable.memory": "0", "allocatable.cpu": "0"}},
 		{"pods by number", "1.20", node, starts + "--max-pods=60", want{"allocatable.pods": "60"}},
-		{"reserved CPUs override, and are not modelled", "1.20", node, starts + "--reserved-cpus=0-1", want{"allocatable.cpu": Unknown}},
+		{"reserved CPUs override, and are not modelled", "1.20", node, starts + "--reserved-cpus=0-1", want{"allocatable.cpu": unknown}},
 		{"one processor group before 1.21", "1.20", m{"cpu": "96"}, starts, want{"capacity.cpu": "64", "allocatable.cpu": "64"}},
 		{"all groups since", "1.21", m{"cpu": "96"}, starts, want{"capacity.cpu": "96", "allocatable.cpu": "96"}},
 	} {
@@ -91,8 +91,8 @@ func TestContainer(t *testing.T) {
 		{"up to 10000", "1.14", "4", m{"limits.cpu": "64"}, want{"cpu.shares": "10000"}},
 		{"a request is a weight without a limit", "1.17", "1", m{"requests.cpu": "1500m"}, want{"cpu.maximum": "unset", "cpu.shares": "7500", "cpu.cap": "none"}},
 		{"a request is nothing since 1.18", "1.18", "1", m{"requests.cpu": "1500m"}, want{"cpu.maximum": "unset", "cpu.shares": "unset", "cpu.cap": "none"}},
-		{"containerd with both is not for 1.17", "1.17", "4", m{"limits.cpu": "500m", "runtime": "containerd"}, want{"cpu.cap": Unknown}},
-		{"a Hyper-V container has processors", "1.17", "4", m{"limits.cpu": "1500m", "isolation": "hyperv"}, want{"cpu.count": "2", "cpu.maximum": "7500", "cpu.shares": "3746", "cpu.cap": Unknown}},
+		{"containerd with both is not for 1.17", "1.17", "4", m{"limits.cpu": "500m", "runtime": "containerd"}, want{"cpu.cap": unknown}},
+		{"a Hyper-V container has processors", "1.17", "4", m{"limits.cpu": "1500m", "isolation": "hyperv"}, want{"cpu.count": "2", "cpu.maximum": "7500", "cpu.shares": "3746", "cpu.cap": unknown}},
 		{"and in 1.20 no weight", "1.20", "4", m{"limits.cpu": "1500m", "isolation": "hyperv"}, want{"cpu.count": "2", "cpu.shares": "unset"}},
 		{"a process container has no count", "1.17", "4", m{"limits.cpu": "1500m"}, want{"cpu.count": "unset"}},
 		{"limits look at one processor group before 1.27", "1.26", "96", m{"limits.cpu": "32"}, want{"cpu.maximum": "5000"}},
@@ -107,7 +107,7 @@ func TestContainer(t *testing.T) {
 		{"docker stops after 5 seconds", "1.20", "2", m{"terminationGracePeriodSeconds": "60"}, want{"stop.seconds": "5"}},
 		{"containerd after the grace period", "1.25", "2", m{"terminationGracePeriodSeconds": "60"}, want{"stop.seconds": "60"}},
 		{"30 by default", "1.25", "2", m{"limits.cpu": "1"}, want{"stop.seconds": "30"}},
-		{"containerd early on", "1.20", "2", m{"runtime": "containerd"}, want{"stop.seconds": Unknown}},
+		{"containerd early on", "1.20", "2", m{"runtime": "containerd"}, want{"stop.seconds": unknown}},
 	} {
 		t.Run(tc.name, func(t *testing.T) { evaluate(t, tc.version, m{"cpu": tc.cpus}, starts, tc.container, tc.want) })
 	}
@@ -129,8 +129,8 @@ func TestFits(t *testing.T) {
 		{"without numbers the number of pods is the bound", node, reserve, m{"runtime": "docker"}, "110"},
 		{"no Windows node has huge pages", node, reserve, m{"limits.memory": "1Gi", "limits.hugepages-2Mi": "2Mi"}, "0"},
 		{"zero of what nobody has", node, reserve, m{"limits.memory": "1Gi", "limits.hugepages-2Mi": "0"}, "13"},
-		{"memory that is not given", m{"cpu": "4"}, reserve, m{"limits.memory": "1Gi"}, Unknown},
-		{"CPUs that are not modelled", node, reserve + " --reserved-cpus=0", m{"limits.cpu": "1"}, Unknown},
+		{"memory that is not given", m{"cpu": "4"}, reserve, m{"limits.memory": "1Gi"}, unknown},
+		{"CPUs that are not modelled", node, reserve + " --reserved-cpus=0", m{"limits.cpu": "1"}, unknown},
 	} {
 		t.Run(tc.name, func(t *testing.T) { evaluate(t, "1.20", tc.capacity, tc.kubelet, tc.container, want{"fits": tc.want}) })
 	}
@@ -161,12 +161,12 @@ func TestKeysAreTheAnswers(t *testing.T) {
 			seen[key] = true
 		}
 	}
-	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, KeyNames()) {
-		t.Errorf("answers are %v, Keys lists %v", got, KeyNames())
+	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, keyNames()) {
+		t.Errorf("answers are %v, Keys lists %v", got, keyNames())
 	}
-	for _, k := range Keys {
-		if k.Doc == "" {
-			t.Errorf("%s has no explanation", k.Name)
+	for _, k := range keys {
+		if k.doc == "" {
+			t.Errorf("%s has no explanation", k.name)
 		}
 	}
 }
@@ -205,7 +205,7 @@ func TestBadInputIsToldAtOnce(t *testing.T) {
 
 func TestPatchesAndPrefixes(t *testing.T) {
 	for _, s := range []string{"1.20", "v1.20", "1.20.15", "v1.20.0-rc.1"} {
-		if v, err := ParseMinor(s); err != nil || v != 20 {
+		if v, err := parseMinor(s); err != nil || v != 20 {
 			t.Errorf("%s is %v, %v", s, v, err)
 		}
 	}

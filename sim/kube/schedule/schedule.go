@@ -82,26 +82,26 @@ type Verdict struct {
 	// Fits is set when the scheduler may choose the node. Reasons say why it
 	// may not, in kube-scheduler's words; Also, what else would have stopped it.
 	Fits    bool
-	Reasons []string
-	Also    []string
+	reasons []string
+	also    []string
 	// Runs says whether the containers can start there. It is [No] where the
 	// pod does not fit. Problems are the causes of No and of Unknown.
 	Runs     Answer
-	Problems []string
+	problems []string
 }
 
 // Why is all that stops the pod on the node, in one line; "" when nothing does.
 func (v Verdict) Why() string {
-	return strings.Join(slices.Concat(v.Reasons, v.Problems), "; ")
+	return strings.Join(slices.Concat(v.reasons, v.problems), "; ")
 }
 
 // Result is the outcome for all nodes.
 type Result struct {
 	// Rejected is why the API server refuses the pod, "" when it does not.
 	Rejected string
-	// Pod is the pod as the API server stores it: with what its RuntimeClass
+	// pod is the pod as the API server stores it: with what its RuntimeClass
 	// adds, and without the fields that this version does not know.
-	Pod *corev1.Pod
+	pod *corev1.Pod
 	// Verdicts are in the order of the nodes; none when the pod is rejected.
 	Verdicts []Verdict
 }
@@ -111,16 +111,16 @@ type Result struct {
 func Evaluate(minor int, r Request, nodes []Node) Result {
 	pod := known(minor, r.Pod.DeepCopy())
 	class, problem, rejected := admit(minor, pod, r.Classes)
-	result := Result{Rejected: rejected, Pod: pod}
+	result := Result{Rejected: rejected, pod: pod}
 	if rejected != "" {
 		return result
 	}
 	for _, n := range nodes {
 		v := Verdict{Node: n.Object.Name}
-		v.Reasons, v.Also = filter(minor, pod, n)
-		v.Fits = len(v.Reasons) == 0
+		v.reasons, v.also = filter(minor, pod, n)
+		v.Fits = len(v.reasons) == 0
 		if v.Fits {
-			v.Runs, v.Problems = start(minor, pod, r, n, class, problem)
+			v.Runs, v.problems = start(minor, pod, r, n, class, problem)
 		} else {
 			v.Runs = No
 		}

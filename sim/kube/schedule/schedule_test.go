@@ -133,7 +133,7 @@ func TestReasonsAreThoseOfTheVersion(t *testing.T) {
 		{20, pod(selects("kubernetes.io/os", "linux")), win2019t, "node(s) had taint {os: windows}, that the pod didn't tolerate"},
 	} {
 		v := Evaluate(c.minor, Request{Pod: c.pod}, []Node{c.node}).Verdicts[0]
-		if got := strings.Join(v.Reasons, "; "); got != c.want || v.Fits || v.Runs != No {
+		if got := strings.Join(v.reasons, "; "); got != c.want || v.Fits || v.Runs != No {
 			t.Errorf("1.%d on %s: %q, want %q", c.minor, c.node.Object.Name, got, c.want)
 		}
 	}
@@ -141,8 +141,8 @@ func TestReasonsAreThoseOfTheVersion(t *testing.T) {
 
 func TestTheOtherReasonsAreKept(t *testing.T) {
 	v := Evaluate(36, Request{Pod: pod(selects("kubernetes.io/os", "linux"))}, []Node{win2019t}).Verdicts[0]
-	if want := "node(s) didn't match Pod's node affinity/selector"; len(v.Also) != 1 || v.Also[0] != want {
-		t.Errorf("also %q, want %q", v.Also, want)
+	if want := "node(s) didn't match Pod's node affinity/selector"; len(v.also) != 1 || v.also[0] != want {
+		t.Errorf("also %q, want %q", v.also, want)
 	}
 }
 

@@ -52,7 +52,7 @@ func TestOneContainerIsEnoughToStopAPod(t *testing.T) {
 		{Container: "sidecar", Name: "envoy", Platforms: []Platform{{"linux", "", ""}}},
 	}}, []Node{linux, win2019})
 	for _, v := range r.Verdicts {
-		if v.Runs != No || len(v.Problems) != 1 {
+		if v.Runs != No || len(v.problems) != 1 {
 			t.Errorf("%+v", v)
 		}
 	}

@@ -451,7 +451,7 @@ func (d *diff) addBoth(pod string) (real, model []string) {
 	if d.program.Program == "win-bridge" && !d.added {
 		// host-local gives .2 first, which the node's own endpoint has. HNS refuses
 		// it, the runtime tries again, and host-local goes on with the next. The
-		// model passes over it (cni.FactReservedTwo).
+		// model passes over it (fact cni.reserved-addresses).
 		if !errors.As(err, &refusal) || !strings.Contains(refusal.Msg+refusal.Details, "invalid or reserved") {
 			d.t.Errorf("the first ADD was not refused for the address of the node's endpoint: %v: %s", err, out)
 		}
