@@ -23,7 +23,7 @@ func (c *Cluster) classify(p *trace.Path, out host.Outcome, sim *wire.Simulation
 	case err != nil:
 		p.Verdict, p.Reason, p.Summary = trace.Looped, trace.TTLExceeded, sentence(err.Error())
 	case out.Done:
-		p.Verdict, p.Reason, p.Summary = out.Verdict, out.Reason, sentence(out.Text)
+		p.Verdict, p.Reason, p.Summary = out.Verdict, out.Reason, sentence(out.Event.Text())
 		if p.Seen != nil && out.Verdict == trace.Delivered {
 			p.Summary = fmt.Sprintf("Delivered; %s saw the source %s.", p.Seen.Where, p.Seen.Src)
 		}

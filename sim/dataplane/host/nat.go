@@ -1,7 +1,6 @@
 package host
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -31,7 +30,7 @@ type NAT struct {
 	Rules []NATRule
 	Fact  *evidence.Fact
 
-	table    map[packet.Tuple]*entry
+	table    map[packet.Tuple]*connection
 	nextPort uint16
 	nextID   uint16
 }
@@ -68,21 +67,6 @@ type NATRule struct {
 	Origin *trace.Origin
 }
 
-// entry is a connection that was seen, translated or not.
-type entry struct {
-	key     packet.Tuple // the first packet's tuple, as it came
-	fwd     *entry       // of a reply: the direction that it answers
-	result  packet.Tuple // the tuple after all translation
-	rewrite packet.Rewrite
-	id      uint16 // ICMP identifier to set, 0 for none
-	back    *entry
-	marked  bool
-	rule    string
-	reply   bool
-	// srcDone says that the source part was decided for this connection.
-	srcDone bool
-}
-
 // NewNetfilter returns an empty NAT with netfilter's names.
 func NewNetfilter() *NAT { return &NAT{Name: "iptables", Fact: factMasquerade} }
 
@@ -94,139 +78,103 @@ func NewWinNAT(internal netip.Prefix, inside *Link, origin *trace.Origin) *NAT {
 	}}}
 }
 
-func (n *NAT) reset() {
-	clear(n.table)
-	n.nextPort, n.nextID = 0, 0
+// destination translates the destination of a packet that enters the chain:
+// by its connection when that is known, else by the rules. It reports whether
+// the packet goes on.
+func (n *NAT) destination(s *Stack, sim *wire.Simulation, p *packet.Packet, c Chain) bool {
+	return n.translateKnown(s, sim, p) || n.firstPacket(s, sim, p, c)
 }
 
-func (n *NAT) prerouting(s *Stack, sim *wire.Simulation, p *packet.Packet, _ *Link) bool {
-	if n.known(s, sim, p) {
-		return true
-	}
-	return n.dnat(s, sim, p, Prerouting)
-}
-
-// Bridged translates a packet that crosses a bridge of the stack, if its
-// connection is known (bridge-nf-call-iptables).
-func (n *NAT) Bridged(s *Stack, sim *wire.Simulation, p *packet.Packet) {
-	if e := n.table[p.Tuple()]; e != nil && e.reply {
-		n.known(s, sim, p)
-	}
-}
-
-func (n *NAT) output(s *Stack, sim *wire.Simulation, p *packet.Packet) bool {
-	if n.known(s, sim, p) {
-		return true
-	}
-	return n.dnat(s, sim, p, Output)
-}
-
-// input is the last place before a program; nothing is translated there.
-func (n *NAT) input(*Stack, *wire.Simulation, *packet.Packet) bool { return true }
-
-// known applies the entry of a connection that was seen before.
-func (n *NAT) known(s *Stack, sim *wire.Simulation, p *packet.Packet) bool {
-	e := n.table[p.Tuple()]
-	if e == nil {
-		return false
-	}
-	before := *p.Headers()
-	p.Apply(&e.rewrite)
-	if e.id != 0 {
-		p.SetICMPID(e.id)
-	}
-	if e.rewrite.Set != 0 || e.id != 0 {
-		text := "connection known: translated as before"
-		if e.reply {
-			text = "reply of a known connection: translation undone"
-		}
-		s.step(sim, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, RuleType: n.Name, Event: trace.Note(text), Changes: diff.Headers(&before, p.Headers(), diff.Address|diff.ICMPID)}, n.Fact)
-	}
-	return true
-}
-
-// dnat picks a new destination for the first packet of a connection.
-func (n *NAT) dnat(s *Stack, sim *wire.Simulation, p *packet.Packet, c Chain) bool {
+// firstPacket applies the rules of a chain to the first packet of a connection.
+func (n *NAT) firstPacket(s *Stack, sim *wire.Simulation, p *packet.Packet, c Chain) bool {
 	first := p.Tuple()
-	e := &entry{}
+	e := &connection{}
 	for i := range n.Rules {
 		r := &n.Rules[i]
 		if r.Chain != c || !r.matches(s, p.Headers(), e, nil) {
 			continue
 		}
 		if r.Drop != "" {
-			s.step(sim, p, trace.Step{Action: trace.ActDrop, Rule: r.Name, RuleType: n.Name, Reason: r.Drop, Event: trace.Note("dropped"), From: r.Origin}, n.Fact)
+			n.step(s, sim, p, trace.Step{Action: trace.ActDrop, Rule: r.Name, Reason: r.Drop, Event: trace.Note("dropped"), From: r.Origin})
 			return false
 		}
 		e.marked = e.marked || r.Mark
-		if len(r.Targets) == 0 {
-			continue
+		if len(r.Targets) != 0 {
+			n.pickTarget(s, sim, p, e, r)
+			break
 		}
-		pick := 0
-		if len(r.Targets) > 1 {
-			pick = sim.Choose(r.Name, len(r.Targets), int(first.SrcPort)%len(r.Targets), func(i int) string { return r.Targets[i].String() })
-		}
-		t := r.Targets[pick]
-		before := *p.Headers()
-		e.rule = r.Name
-		e.rewrite = packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: t.Addr(), DstPort: t.Port()}
-		p.Apply(&e.rewrite)
-		text := fmt.Sprintf("backend %d of %d", pick+1, len(r.Targets))
-		if e.marked {
-			text += ", marked for source translation"
-		}
-		s.step(sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Event: trace.Note(text), From: r.Origin, Changes: diff.Headers(&before, p.Headers(), diff.Address|diff.ICMPID)}, n.Fact)
-		break
 	}
 	n.remember(first, p.Tuple(), e)
 	return true
 }
 
-// postrouting translates the source of a connection's first packet.
-func (n *NAT) postrouting(s *Stack, sim *wire.Simulation, p *packet.Packet, out *Link) bool {
+// pickTarget sends the first packet of a connection to one of a rule's targets.
+func (n *NAT) pickTarget(s *Stack, sim *wire.Simulation, p *packet.Packet, e *connection, r *NATRule) {
+	pick := 0
+	if of := len(r.Targets); of > 1 {
+		pick = sim.Choose(r.Name, of, int(p.Tuple().SrcPort)%of, func(i int) string { return r.Targets[i].String() })
+	}
+	t := r.Targets[pick]
+	before := *p.Headers()
+	e.rule = r.Name
+	e.rewrite = packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: t.Addr(), DstPort: t.Port()}
+	p.Apply(&e.rewrite)
+	if sim.Rec.On() {
+		n.step(s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, Event: trace.Of(backendChosen{pick, len(r.Targets), e.marked}),
+			From: r.Origin, Changes: natChanges(&before, p)})
+	}
+}
+
+// source translates the source of a connection's first packet as it leaves by a
+// link. Later packets were translated with their destination.
+func (n *NAT) source(s *Stack, sim *wire.Simulation, p *packet.Packet, out *Link) {
 	t := p.Tuple()
 	e := n.byResult(t)
 	if e == nil {
 		if n.table[t] != nil || n.isReply(t) {
-			return true
+			return
 		}
-		e = &entry{}
+		e = &connection{}
 	}
-	if e.srcDone || e.reply {
-		return true
+	if e.sourceDone {
+		return
 	}
 	for i := range n.Rules {
 		r := &n.Rules[i]
-		if r.Chain != Postrouting || !r.matches(s, p.Headers(), e, out) || !r.Masquerade && !r.Source.IsValid() {
-			continue
-		}
-		src := r.Source
-		if !src.IsValid() {
-			for _, a := range out.Addrs {
-				if a.Addr().Is6() == t.Src.Is6() {
-					src = a.Addr()
-					break
-				}
+		if r.Chain == Postrouting && r.translatesSource() && r.matches(s, p.Headers(), e, out) {
+			if src := r.sourceFor(out, t.Src.Is6()); src.IsValid() && src != t.Src {
+				n.translateSource(s, sim, p, e, r, src)
 			}
+			return
 		}
-		if !src.IsValid() || src == t.Src {
-			return true
-		}
-		n.translateSource(s, sim, p, e, r, src)
-		return true
 	}
-	return true
+}
+
+func (r *NATRule) translatesSource() bool { return r.Masquerade || r.Source.IsValid() }
+
+// sourceFor is the address that a rule gives packets that leave by a link; the
+// zero Addr when the link has none of the family.
+func (r *NATRule) sourceFor(out *Link, v6 bool) netip.Addr {
+	if r.Source.IsValid() {
+		return r.Source
+	}
+	for _, a := range out.Addrs {
+		if a.Addr().Is6() == v6 {
+			return a.Addr()
+		}
+	}
+	return netip.Addr{}
 }
 
 // firstNATPort is the first port that a translated source gets.
 const firstNATPort = 50000
 
-func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, e *entry, r *NATRule, src netip.Addr) {
+func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, e *connection, r *NATRule, src netip.Addr) {
 	before := *p.Headers()
 	was := p.Tuple()
 	orig := was
-	if e.back != nil {
-		orig = e.key
+	if e.reverse != nil {
+		orig = e.first
 	}
 	rw := packet.Rewrite{Set: packet.RwSrc, Src: src}
 	switch was.Proto {
@@ -236,77 +184,51 @@ func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, 
 		n.nextPort = (n.nextPort + 1) % (65535 - firstNATPort + 1)
 	case packet.ICMP, packet.ICMPv6:
 		n.nextID++
-		e.id = 0x4000 + n.nextID
+		e.icmpID = 0x4000 + n.nextID
 	}
 	p.Apply(&rw)
-	if e.id != 0 {
-		p.SetICMPID(e.id)
+	if e.icmpID != 0 {
+		p.SetICMPID(e.icmpID)
 	}
-	full := e.rewrite.Then(rw)
-	e.rewrite, e.srcDone = full, true
+	e.rewrite, e.sourceDone = e.rewrite.Then(rw), true
 	if e.rule == "" {
 		e.rule = r.Name
 	}
 	n.remember(orig, p.Tuple(), e)
-	s.step(sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, RuleType: n.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: diff.Headers(&before, p.Headers(), diff.Address|diff.ICMPID)}, n.Fact)
+	if sim.Rec.On() {
+		n.step(s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: natChanges(&before, p)})
+	}
 }
 
-// remember keeps a connection and its reply.
-func (n *NAT) remember(first, now packet.Tuple, e *entry) {
-	if n.table == nil {
-		n.table = map[packet.Tuple]*entry{}
-	}
-	if e.back != nil {
-		delete(n.table, e.result.Reverse())
-	}
-	b := &entry{reply: true, rule: e.rule, srcDone: true, fwd: e}
-	if now.Src != first.Src || now.SrcPort != first.SrcPort {
-		b.rewrite.Set |= packet.RwDst | packet.RwDstPort
-		b.rewrite.Dst, b.rewrite.DstPort = first.Src, first.SrcPort
-	}
-	if now.Dst != first.Dst || now.DstPort != first.DstPort {
-		b.rewrite.Set |= packet.RwSrc | packet.RwSrcPort
-		b.rewrite.Src, b.rewrite.SrcPort = first.Dst, first.DstPort
-	}
-	if e.id != 0 {
-		b.id = first.ICMPID
-	}
-	e.back, e.key, e.result = b, first, now
-	n.table[first] = e
-	n.table[now.Reverse()] = b
+// step records a step of the translation.
+func (n *NAT) step(s *Stack, sim *wire.Simulation, p *packet.Packet, st trace.Step) {
+	st.RuleType = n.Name
+	s.step(sim, p, st, n.Fact)
 }
 
-// byResult finds the connection whose request looks like this after its
-// destination was translated.
-func (n *NAT) byResult(t packet.Tuple) *entry {
-	if b := n.table[t.Reverse()]; b != nil && b.reply {
-		return b.fwd
-	}
-	return nil
+// natChanges lists the fields that a translation changed.
+func natChanges(before *packet.Headers, p *packet.Packet) []trace.Change {
+	return diff.Headers(before, p.Headers(), diff.Address|diff.ICMPID)
 }
 
-// isReply reports whether a tuple is the result of undoing a translation.
-func (n *NAT) isReply(t packet.Tuple) bool {
-	e := n.table[t.Reverse()]
-	return e != nil && !e.reply
+// matches reports whether a rule is about a packet. Out is the link that it
+// leaves by, nil before that is known.
+func (r *NATRule) matches(s *Stack, h *packet.Headers, e *connection, out *Link) bool {
+	return r.matchesPacket(h) && r.matchesLink(out) &&
+		(!r.LocalDst || s.Owns(h.Dst)) && (!r.Marked || e.marked)
 }
 
-func (r *NATRule) matches(s *Stack, h *packet.Headers, e *entry, out *Link) bool {
-	contains := func(ps []netip.Prefix, a netip.Addr) bool {
-		return slices.ContainsFunc(ps, func(p netip.Prefix) bool { return p.Contains(a) })
-	}
-	switch {
-	case len(r.Protos) != 0 && !slices.Contains(r.Protos, h.Proto),
-		len(r.Src) != 0 && !contains(r.Src, h.Src),
-		contains(r.NotSrc, h.Src),
-		len(r.Dst) != 0 && !contains(r.Dst, h.Dst),
-		contains(r.NotDst, h.Dst),
-		r.LocalDst && !s.Owns(h.Dst),
-		r.DstPort != 0 && r.DstPort != h.DstPort,
-		r.OutLink != nil && r.OutLink != out,
-		slices.Contains(r.NotOutLinks, out) && out != nil,
-		r.Marked && !e.marked:
-		return false
-	}
-	return true
+func (r *NATRule) matchesPacket(h *packet.Headers) bool {
+	return (len(r.Protos) == 0 || slices.Contains(r.Protos, h.Proto)) &&
+		(len(r.Src) == 0 || contains(r.Src, h.Src)) && !contains(r.NotSrc, h.Src) &&
+		(len(r.Dst) == 0 || contains(r.Dst, h.Dst)) && !contains(r.NotDst, h.Dst) &&
+		(r.DstPort == 0 || r.DstPort == h.DstPort)
+}
+
+func (r *NATRule) matchesLink(out *Link) bool {
+	return (r.OutLink == nil || r.OutLink == out) && (out == nil || !slices.Contains(r.NotOutLinks, out))
+}
+
+func contains(ps []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(ps, func(p netip.Prefix) bool { return p.Contains(a) })
 }

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -30,19 +29,6 @@ func (l *Link) Owns(a netip.Addr) bool {
 	return slices.ContainsFunc(l.Addrs, func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
-// Route is one entry of the route table.
-type Route struct {
-	To     netip.Prefix
-	Via    netip.Addr // the zero Addr: on the link
-	Link   *Link
-	Metric int
-	// Own makes the route win for an address of the stack's own: the packet
-	// leaves through the link in place of being handled inside.
-	Own    bool
-	Origin *trace.Origin
-	Fact   *evidence.Fact
-}
-
 // Stack is one IP stack.
 type Stack struct {
 	// Place and Object name the stack in traces: "win1", "host stack".
@@ -67,6 +53,7 @@ type Stack struct {
 
 	listeners []*Listener
 	sockets   map[packet.Tuple]*Socket
+	opened    int // sockets since the last Reset
 	nextPort  uint16
 }
 
@@ -107,124 +94,31 @@ func (s *Stack) AddLink(l *Link) {
 	}
 }
 
-// AddRoute adds a route; when Link is nil it is the one on which Via lies.
-func (s *Stack) AddRoute(r Route) error {
-	if r.Link == nil {
-		for _, l := range s.Links {
-			if slices.ContainsFunc(l.Addrs, func(p netip.Prefix) bool { return p.Masked().Contains(r.Via) }) {
-				r.Link = l
-				break
-			}
-		}
-	}
-	if r.Link == nil {
-		return fmt.Errorf("route to %s via %s: no interface of %s is on the next hop's network", r.To, r.Via, s.Place)
-	}
-	s.Routes = append(s.Routes, r)
-	return nil
-}
-
-// Lookup returns the route for an address.
-func (s *Stack) Lookup(dst netip.Addr) (Route, bool) {
-	best := -1
-	for i, r := range s.Routes {
-		if !r.To.Contains(dst) || r.Link.Down {
-			continue
-		}
-		if best < 0 || r.To.Bits() > s.Routes[best].To.Bits() ||
-			r.To.Bits() == s.Routes[best].To.Bits() && r.Metric < s.Routes[best].Metric {
-			best = i
-		}
-	}
-	if best < 0 {
-		return Route{}, false
-	}
-	return s.Routes[best], true
-}
-
-// Hop is a resolved next hop.
-type Hop struct {
-	Link  *Link
-	MAC   packet.MAC
-	Route Route
-	dst   netip.Addr
-	mute  bool // nobody answers for the next hop
-}
-
-// String says how the way was found: "0.0.0.0/0 via 192.168.1.1". It is put
-// into words only when somebody reads it.
-func (h Hop) String() string {
-	if h.Link == nil {
-		return "no route to " + h.dst.String()
-	}
-	via, s := h.Route.Via, ""
-	if via.IsValid() {
-		s = fmt.Sprintf("%s via %s", h.Route.To, via)
-	} else {
-		via = h.dst
-		s = fmt.Sprintf("%s on link %s", h.Route.To, h.Link.Name)
-	}
-	if h.mute {
-		s += fmt.Sprintf(": nobody answers for %s", via)
-	}
-	return s
-}
-
-// NextHop finds the way to an address: route and neighbour. The reason is set
-// when there is none.
-func (s *Stack) NextHop(dst netip.Addr) (Hop, trace.Reason) {
-	r, ok := s.Lookup(dst)
-	if !ok {
-		return Hop{dst: dst}, trace.NoRoute
-	}
-	hop := Hop{Link: r.Link, Route: r, dst: dst}
-	via := r.Via
-	if !via.IsValid() {
-		via = dst
-	}
-	mac, ok := r.Link.Resolve(via)
-	if !ok {
-		hop.mute = true
-		return hop, trace.NoNeighbour
-	}
-	hop.MAC = mac
-	return hop, ""
-}
-
-// Source picks the source address for a destination: the first of the family
-// on the outgoing link, else the first of the stack.
-func (s *Stack) Source(dst netip.Addr) netip.Addr {
-	if s.Owns(dst) {
-		return dst
-	}
-	if r, ok := s.Lookup(dst); ok {
-		for _, p := range r.Link.Addrs {
-			if p.Addr().Is6() == dst.Is6() {
-				return p.Addr()
-			}
-		}
-	}
-	return s.Address(dst.Is6())
-}
-
 // Output sends a packet that a program of this stack made. The MAC addresses
 // are filled in here.
 func (s *Stack) Output(sim *wire.Simulation, p *packet.Packet) {
 	if r := s.refused(p.Headers().Proto); r != nil {
-		s.drop(sim, p, trace.ProtocolNotSupported, r.Text, r.Fact)
+		s.drop(sim, p, trace.ProtocolNotSupported, trace.Note(r.Text), r.Fact)
 		return
 	}
-	if s.NAT != nil && !s.NAT.output(s, sim, p) {
+	if s.NAT != nil && !s.NAT.destination(s, sim, p, Output) {
 		return
 	}
-	h := p.Headers()
-	if s.Owns(h.Dst) {
-		if r, ok := s.Lookup(h.Dst); !ok || !r.Own || !r.To.IsSingleIP() {
-			s.inside(sim, p)
-			return
-		}
+	if s.keepsInside(p.Headers().Dst) {
+		s.inside(sim, p)
+		return
 	}
 	s.route(sim, p, "sent")
+}
+
+// keepsInside reports whether packets to an address do not leave the stack: it
+// is one of its own, and no route of its own sends them out.
+func (s *Stack) keepsInside(dst netip.Addr) bool {
+	if !s.Owns(dst) {
+		return false
+	}
+	r, ok := s.Lookup(dst)
+	return !ok || !r.Own || !r.To.IsSingleIP()
 }
 
 // inside handles a packet to the stack's own address.
@@ -233,8 +127,7 @@ func (s *Stack) inside(sim *wire.Simulation, p *packet.Packet) {
 	if !s.Windows {
 		f = factOwnLinux
 	}
-	h := p.Headers()
-	s.step(sim, p, trace.Step{Action: trace.ActNote, Event: trace.Note(fmt.Sprintf("%s is its own address: handled inside the stack", h.Dst))}, f)
+	s.step(sim, p, trace.Step{Action: trace.ActNote, Event: trace.Of(ownAddress{p.Headers().Dst})}, f)
 	sim.Queue(func() { s.local(sim, p, true) })
 }
 
@@ -242,22 +135,22 @@ func (s *Stack) inside(sim *wire.Simulation, p *packet.Packet) {
 func (s *Stack) route(sim *wire.Simulation, p *packet.Packet, verb string) {
 	hop, reason := s.NextHop(p.Headers().Dst)
 	if reason != "" {
-		s.drop(sim, p, reason, hop.String(), factRoute)
+		s.drop(sim, p, reason, trace.Of(noWay{hop}), factRoute)
 		return
 	}
-	if s.NAT != nil && !s.NAT.postrouting(s, sim, p, hop.Link) {
-		return
+	if s.NAT != nil {
+		s.NAT.source(s, sim, p, hop.Link)
 	}
 	before := *p.Headers()
 	p.SetEthSrc(hop.Link.MAC)
 	p.SetEthDst(hop.MAC)
 	if sim.Rec.On() {
-		st := trace.Step{Action: trace.ActForward, Event: trace.Note(fmt.Sprintf("%s by %s, out of %s", verb, hop, hop.Link.Name)), From: hop.Route.Origin, Changes: diff.Headers(&before, p.Headers(), diff.MAC)}
 		f := hop.Route.Fact
 		if f == nil {
 			f = factRoute
 		}
-		s.step(sim, p, st, f)
+		s.step(sim, p, trace.Step{Action: trace.ActForward, Event: trace.Of(routed{verb, hop}), From: hop.Route.Origin,
+			Changes: diff.Headers(&before, p.Headers(), diff.MAC)}, f)
 	}
 	hop.Link.Send(sim, p)
 }
@@ -266,46 +159,60 @@ func (s *Stack) route(sim *wire.Simulation, p *packet.Packet, verb string) {
 func (s *Stack) Input(sim *wire.Simulation, l *Link, p *packet.Packet) {
 	h := p.Headers()
 	if h.EtherType == packet.EtherARP {
-		if sim.Sink != nil && l.Owns(h.ARPTarget) {
-			sim.Sink(s.Place, s.Object, p)
-			return
-		}
-		s.answerARP(sim, l, p)
+		s.arp(sim, l, p)
 		return
 	}
 	if h.IPVersion == 0 || l.Down || h.EthDst != l.MAC && !h.EthDst.IsMulticast() {
 		return
 	}
-	if s.NAT != nil && !s.NAT.prerouting(s, sim, p, l) {
+	if s.NAT != nil && !s.NAT.destination(s, sim, p, Prerouting) {
 		return
 	}
 	h = p.Headers()
-	if back, ok := s.Lookup(h.Src); s.StrictReversePath && !s.Owns(h.Src) && (!ok || back.Link != l) {
-		s.drop(sim, p, trace.SpoofedSource, fmt.Sprintf("%s came in on %s, but the way back to it is another one: the strict reverse path filter drops it", h.Src, l.Name), factReversePath)
+	if s.StrictReversePath && !s.reachedBy(h.Src, l) {
+		s.drop(sim, p, trace.SpoofedSource, trace.Of(wrongLink{h.Src, l.Name}), factReversePath)
 		return
 	}
 	if s.Owns(h.Dst) || h.Dst.IsMulticast() {
 		s.local(sim, p, false)
 		return
 	}
+	s.forward(sim, p)
+}
+
+// reachedBy reports whether the stack reaches an address by a link, or has it
+// itself.
+func (s *Stack) reachedBy(a netip.Addr, l *Link) bool {
+	if s.Owns(a) {
+		return true
+	}
+	r, ok := s.Lookup(a)
+	return ok && r.Link == l
+}
+
+// forward passes a packet on for others.
+func (s *Stack) forward(sim *wire.Simulation, p *packet.Packet) {
 	if !s.Forwarding {
-		reason := trace.NotForwarding
-		s.drop(sim, p, reason, fmt.Sprintf("%s is not its address and forwarding is off", h.Dst), factForward)
+		s.drop(sim, p, trace.NotForwarding, trace.Of(forwardingOff{p.Headers().Dst}), factForward)
 		return
 	}
 	if left := p.DecTTL(); left == 0 {
-		s.drop(sim, p, trace.TTLExceeded, "hop limit used up", factForward)
+		s.drop(sim, p, trace.TTLExceeded, trace.Note("hop limit used up"), factForward)
 		return
 	}
 	s.route(sim, p, "forwarded")
 }
 
-func (s *Stack) answerARP(sim *wire.Simulation, l *Link, p *packet.Packet) {
+// arp answers for the link's own addresses.
+func (s *Stack) arp(sim *wire.Simulation, l *Link, p *packet.Packet) {
 	h := p.Headers()
-	if h.ARPOp != 1 || !l.Owns(h.ARPTarget) {
+	if sim.Sink != nil && l.Owns(h.ARPTarget) {
+		sim.Sink(s.Place, s.Object, p)
 		return
 	}
-	l.Send(sim, packet.BuildARP(2, l.MAC, h.ARPSenderMAC, h.ARPTarget, h.ARPSender))
+	if h.ARPOp == 1 && l.Owns(h.ARPTarget) {
+		l.Send(sim, packet.BuildARP(2, l.MAC, h.ARPSenderMAC, h.ARPTarget, h.ARPSender))
+	}
 }
 
 func (s *Stack) refused(proto packet.Proto) *Refusal {
@@ -326,12 +233,12 @@ func (s *Stack) step(sim *wire.Simulation, p *packet.Packet, st trace.Step, f *e
 		return
 	}
 	st.Place, st.Object = s.Place, s.Object
-	if p != nil && st.Packet == "" {
+	if p != nil {
 		st.Packet = sim.Rec.Describe(p)
 	}
 	sim.Rec.Add(st.Cite(f))
 }
 
-func (s *Stack) drop(sim *wire.Simulation, p *packet.Packet, reason trace.Reason, text string, f *evidence.Fact) {
-	s.step(sim, p, trace.Step{Action: trace.ActDrop, Reason: reason, Event: trace.Note(text)}, f)
+func (s *Stack) drop(sim *wire.Simulation, p *packet.Packet, reason trace.Reason, e trace.Event, f *evidence.Fact) {
+	s.step(sim, p, trace.Step{Action: trace.ActDrop, Reason: reason, Event: e}, f)
 }

@@ -62,61 +62,81 @@ func (v *VTEP) peer(ip netip.Addr) *Peer {
 
 func (v *VTEP) send(sim *wire.Simulation, p *packet.Packet) {
 	s := v.stack
-	peer := v.peer(p.Headers().Dst)
+	dst := p.Headers().Dst
+	peer := v.peer(dst)
 	if peer == nil {
-		s.drop(sim, p, trace.NoTunnelEndpoint, "no peer of "+v.Link.Name+" has "+p.Headers().Dst.String(), factVTEP)
+		s.drop(sim, p, trace.NoTunnelEndpoint, trace.Of(noPeer{v.Link.Name, dst}), factVTEP)
 		return
 	}
 	err := p.Encap(packet.Outer{Kind: v.Kind, Src: v.Local, Dst: peer.Addr, SrcPort: packet.VXLANSrcPort(p.Tuple()), DstPort: v.Port, VNI: v.VNI, TTL: 64})
 	if err != nil {
-		s.drop(sim, p, trace.BadPacket, err.Error(), factVTEP)
+		s.drop(sim, p, trace.BadPacket, trace.Of(malformed{err}), factVTEP)
 		return
 	}
-	s.step(sim, p, trace.Step{Action: trace.ActEncap, Event: trace.Note(fmt.Sprintf("%s to %s, VNI %d, UDP %d by %s", v.Kind, peer.Addr, v.VNI, v.Port, v.Link.Name)),
-		Changes: []trace.Change{{Field: "outer", After: fmt.Sprintf("%s %s -> %s VNI %d", v.Kind, v.Local, peer.Addr, v.VNI)}}}, factVTEP)
+	if sim.Rec.On() {
+		s.step(sim, p, trace.Step{Action: trace.ActEncap, Event: trace.Of(encapsulated{v.event(), peer.Addr, v.Port}),
+			Changes: []trace.Change{{Field: "outer", After: fmt.Sprintf("%s %s -> %s VNI %d", v.Kind, v.Local, peer.Addr, v.VNI)}}}, factVTEP)
+	}
 	s.route(sim, p, "sent")
+}
+
+func (v *VTEP) event() tunnelEvent { return tunnelEvent{v.Link.Name, v.Kind, v.VNI} }
+
+// fromTunnel takes a tunnel packet and reports whether it was one: it hands it
+// to the device that it is for, or drops it.
+func (s *Stack) fromTunnel(sim *wire.Simulation, p *packet.Packet) bool {
+	for _, v := range s.VTEPs {
+		if v.Port != p.Headers().DstPort {
+			continue
+		}
+		if _, vni, err := p.Inner(v.Kind); err == nil {
+			v.receive(sim, p, vni)
+			return true
+		}
+	}
+	return s.missedTunnel(sim, p)
+}
+
+// receive opens a tunnel packet to the device's port.
+func (v *VTEP) receive(sim *wire.Simulation, p *packet.Packet, vni uint32) {
+	s := v.stack
+	if vni != v.VNI {
+		s.drop(sim, p, trace.UnknownVNI, trace.Of(wrongVNI{v.event(), vni}), factVTEP)
+		return
+	}
+	outer, err := p.Decap(v.Kind)
+	if err != nil {
+		s.drop(sim, p, trace.BadPacket, trace.Of(malformed{err}), factVTEP)
+		return
+	}
+	p.SetEthDst(v.Link.MAC)
+	if sim.Rec.On() {
+		s.step(sim, p, trace.Step{Action: trace.ActDecap, Event: trace.Of(decapsulated{v.event(), outer.Src}),
+			Changes: []trace.Change{{Field: "outer", Before: fmt.Sprintf("%s %s -> %s VNI %d", v.Kind, outer.Src, outer.Dst, outer.VNI)}}}, factVTEP)
+	}
+	sim.Queue(func() { s.Input(sim, v.Link, p) })
 }
 
 // tunnelPorts are the UDP ports that tunnels use by default; a packet to one
 // of them that no device takes was meant for a tunnel.
 var tunnelPorts = map[uint16]packet.Tunnel{4789: packet.VXLAN, 8472: packet.VXLAN, 6081: packet.Geneve}
 
-// tunnelled hands a tunnel packet to the device that it is for, and reports
-// whether it was one.
-func (s *Stack) tunnelled(sim *wire.Simulation, p *packet.Packet) bool {
-	h := p.Headers()
-	for _, v := range s.VTEPs {
-		if v.Port != h.DstPort {
-			continue
-		}
-		_, vni, err := p.Inner(v.Kind)
-		if err != nil {
-			continue
-		}
-		if vni != v.VNI {
-			s.drop(sim, p, trace.UnknownVNI, fmt.Sprintf("VNI %d, but %s has %d", vni, v.Link.Name, v.VNI), factVTEP)
-			return true
-		}
-		outer, err := p.Decap(v.Kind)
-		if err != nil {
-			s.drop(sim, p, trace.BadPacket, err.Error(), factVTEP)
-			return true
-		}
-		p.SetEthDst(v.Link.MAC)
-		s.step(sim, p, trace.Step{Action: trace.ActDecap, Event: trace.Note(fmt.Sprintf("%s from %s, VNI %d, by %s", v.Kind, outer.Src, vni, v.Link.Name)),
-			Changes: []trace.Change{{Field: "outer", Before: fmt.Sprintf("%s %s -> %s VNI %d", v.Kind, outer.Src, outer.Dst, outer.VNI)}}}, factVTEP)
-		sim.Queue(func() { s.Input(sim, v.Link, p) })
-		return true
+// missedTunnel drops a tunnel packet that no device is for, and reports whether
+// it was one.
+func (s *Stack) missedTunnel(sim *wire.Simulation, p *packet.Packet) bool {
+	port := p.Headers().DstPort
+	kind, ok := tunnelPorts[port]
+	if !ok {
+		return false
 	}
-	if kind, ok := tunnelPorts[h.DstPort]; ok {
-		if _, vni, err := p.Inner(kind); err == nil {
-			reason, text := trace.TunnelPort, "no tunnel device here has that port"
-			if slices.Contains(s.TunnelPorts, h.DstPort) {
-				reason, text = trace.NotDecapsulated, "the virtual switch did not open it"
-			}
-			s.drop(sim, p, reason, fmt.Sprintf("a %s packet (VNI %d) to UDP port %d, and %s", kind, vni, h.DstPort, text), factVTEP)
-			return true
-		}
+	_, vni, err := p.Inner(kind)
+	if err != nil {
+		return false
 	}
-	return false
+	reason, bySwitch := trace.TunnelPort, slices.Contains(s.TunnelPorts, port)
+	if bySwitch {
+		reason = trace.NotDecapsulated
+	}
+	s.drop(sim, p, reason, trace.Of(notDecapsulated{kind, vni, port, bySwitch}), factVTEP)
+	return true
 }

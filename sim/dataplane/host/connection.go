@@ -1,0 +1,95 @@
+package host
+
+import (
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// connection is one direction of a connection that was seen, translated or not.
+type connection struct {
+	first   packet.Tuple   // of its first packet, as it came
+	result  packet.Tuple   // the same after all translation
+	rewrite packet.Rewrite // from one to the other
+	icmpID  uint16         // ICMP identifier to set, 0 for none
+	rule    string
+	marked  bool
+	// sourceDone says that the source part was decided for this connection.
+	sourceDone bool
+	// reply is set on the direction that answers. Forward is its other
+	// direction; of that, reverse is this one.
+	reply            bool
+	forward, reverse *connection
+}
+
+func (n *NAT) reset() {
+	clear(n.table)
+	n.nextPort, n.nextID = 0, 0
+}
+
+// Bridged translates a packet that crosses a bridge of the stack, if it is a
+// reply of a known connection (bridge-nf-call-iptables).
+func (n *NAT) Bridged(s *Stack, sim *wire.Simulation, p *packet.Packet) {
+	if e := n.table[p.Tuple()]; e != nil && e.reply {
+		n.translateKnown(s, sim, p)
+	}
+}
+
+// translateKnown translates a packet of a connection that was seen before, and
+// reports whether it was one.
+func (n *NAT) translateKnown(s *Stack, sim *wire.Simulation, p *packet.Packet) bool {
+	e := n.table[p.Tuple()]
+	if e == nil {
+		return false
+	}
+	before := *p.Headers()
+	p.Apply(&e.rewrite)
+	if e.icmpID != 0 {
+		p.SetICMPID(e.icmpID)
+	}
+	if sim.Rec.On() && (e.rewrite.Set != 0 || e.icmpID != 0) {
+		n.step(s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, Event: trace.Of(knownConnection{e.reply}), Changes: natChanges(&before, p)})
+	}
+	return true
+}
+
+// remember keeps a connection whose first packet came as first and leaves as
+// now, and its reverse direction.
+func (n *NAT) remember(first, now packet.Tuple, e *connection) {
+	if n.table == nil {
+		n.table = map[packet.Tuple]*connection{}
+	}
+	if e.reverse != nil {
+		delete(n.table, e.result.Reverse())
+	}
+	b := &connection{reply: true, rule: e.rule, sourceDone: true, forward: e}
+	if now.Src != first.Src || now.SrcPort != first.SrcPort {
+		b.rewrite.Set |= packet.RwDst | packet.RwDstPort
+		b.rewrite.Dst, b.rewrite.DstPort = first.Src, first.SrcPort
+	}
+	if now.Dst != first.Dst || now.DstPort != first.DstPort {
+		b.rewrite.Set |= packet.RwSrc | packet.RwSrcPort
+		b.rewrite.Src, b.rewrite.SrcPort = first.Dst, first.DstPort
+	}
+	if e.icmpID != 0 {
+		b.icmpID = first.ICMPID
+	}
+	e.reverse, e.first, e.result = b, first, now
+	n.table[first] = e
+	n.table[now.Reverse()] = b
+}
+
+// byResult finds the connection whose first packet looks like this after its
+// destination was translated.
+func (n *NAT) byResult(t packet.Tuple) *connection {
+	if b := n.table[t.Reverse()]; b != nil && b.reply {
+		return b.forward
+	}
+	return nil
+}
+
+// isReply reports whether a tuple is the result of undoing a translation.
+func (n *NAT) isReply(t packet.Tuple) bool {
+	e := n.table[t.Reverse()]
+	return e != nil && !e.reply
+}

@@ -1,0 +1,94 @@
+package host
+
+import (
+	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// local delivers a packet to this stack. inside is set when it never left it.
+func (s *Stack) local(sim *wire.Simulation, p *packet.Packet, inside bool) {
+	h := p.Headers()
+	if r := s.refused(h.Proto); r != nil {
+		s.drop(sim, p, trace.ProtocolNotSupported, trace.Note(r.Text), r.Fact)
+		return
+	}
+	if h.Proto == packet.UDP && s.fromTunnel(sim, p) {
+		return
+	}
+	if sim.Sink != nil {
+		sim.Sink(s.Place, s.Object, p)
+		return
+	}
+	if k := s.sockets[p.Tuple()]; k != nil {
+		k.receive(sim, p)
+		return
+	}
+	switch h.Proto {
+	case packet.ICMP, packet.ICMPv6:
+		s.icmp(sim, p)
+	case packet.TCP:
+		s.tcp(sim, p, inside)
+	case packet.UDP:
+		s.udp(sim, p, inside)
+	default:
+		s.drop(sim, p, trace.ProtocolNotSupported, trace.Of(noProgram{h.Proto}), factSocket)
+	}
+}
+
+// tcp takes a segment of no known connection.
+func (s *Stack) tcp(sim *wire.Simulation, p *packet.Packet, inside bool) {
+	h := p.Headers()
+	switch l := s.listener(packet.TCP, h); {
+	case h.TCPFlags&packet.SYN == 0:
+		s.drop(sim, p, trace.UnexpectedSource, trace.Of(noSocket{p.Tuple()}), factSocket)
+	case h.TCPFlags&(packet.ACK|packet.RST) != 0:
+		s.drop(sim, p, trace.UnexpectedSource, trace.Of(strangerSYNACK{netip.AddrPortFrom(h.Src, h.SrcPort)}), factSocket)
+	case l != nil:
+		s.accept(sim, l, p)
+	default:
+		s.closed(sim, p, inside)
+	}
+}
+
+// udp takes a datagram that no socket waits for.
+func (s *Stack) udp(sim *wire.Simulation, p *packet.Packet, inside bool) {
+	h := p.Headers()
+	if l := s.listener(packet.UDP, h); l != nil {
+		s.accept(sim, l, p)
+		return
+	}
+	onPort := func(k *Socket) bool { return k.Tuple.Proto == packet.UDP && k.Tuple.SrcPort == h.DstPort }
+	if s.oldest(onPort) != nil {
+		s.drop(sim, p, trace.UnexpectedSource, trace.Of(strangerDatagram{netip.AddrPortFrom(h.Src, h.SrcPort), h.DstPort}), factSocket)
+		return
+	}
+	s.closed(sim, p, inside)
+}
+
+// closed answers for a port on which nobody listens.
+func (s *Stack) closed(sim *wire.Simulation, p *packet.Packet, inside bool) {
+	h := p.Headers()
+	port := closedPort{h.Proto, h.DstPort}
+	if inside && s.Windows {
+		// Azure/azure-container-networking#1863: the host's stack drops it.
+		reason := trace.HostNotSwitched
+		if h.Dst.IsLoopback() {
+			reason = trace.LoopbackNotSwitched
+		}
+		s.drop(sim, p, reason, trace.Of(notSwitched(port)), factOwn)
+		return
+	}
+	s.step(sim, p, trace.Step{Action: trace.ActReject, Reason: trace.PortClosed, Event: trace.Of(port)}, factClosed)
+	var spec packet.Spec
+	if h.Proto == packet.TCP {
+		spec = reset(h)
+	} else {
+		spec = unreachable(p)
+	}
+	sim.Rec.SetLeg(trace.Reply)
+	q := packet.Build(spec)
+	sim.Queue(func() { s.Output(sim, q) })
+}

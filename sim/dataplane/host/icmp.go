@@ -1,0 +1,108 @@
+package host
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// The ICMP types that a stack deals with (RFC 792, RFC 4443).
+const (
+	echoRequest, echoReply     = 8, 0
+	echoRequest6, echoReply6   = 128, 129
+	unreachable4, unreachable6 = 3, 1
+	portClosed4, portClosed6   = 3, 4 // codes of unreachable
+)
+
+// icmp answers echo requests and hands errors to the socket they are for.
+func (s *Stack) icmp(sim *wire.Simulation, p *packet.Packet) {
+	h := p.Headers()
+	v6 := h.Proto == packet.ICMPv6
+	switch {
+	case !v6 && h.ICMPType == echoRequest, v6 && h.ICMPType == echoRequest6:
+		s.answerEcho(sim, p)
+	case !v6 && h.ICMPType == unreachable4, v6 && h.ICMPType == unreachable6:
+		s.icmpError(sim, p)
+	default:
+		s.drop(sim, p, trace.UnexpectedSource, trace.Of(noSocket{p.Tuple()}), factSocket)
+	}
+}
+
+func (s *Stack) answerEcho(sim *wire.Simulation, p *packet.Packet) {
+	h := p.Headers()
+	if sim.Rec.On() {
+		sim.Rec.See(trace.Seen{Where: s.Place, Src: h.Src.String(), Dst: h.Dst.String()})
+	}
+	s.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Of(echoRequested{h.Src})}, factEcho)
+	typ := uint8(echoReply)
+	if h.Proto == packet.ICMPv6 {
+		typ = echoReply6
+	}
+	q := packet.Build(packet.Spec{Src: h.Dst, Dst: h.Src, Proto: h.Proto, TTL: 128, ICMPType: typ,
+		ICMPID: h.ICMPID, ICMPSeq: h.ICMPSeq, Payload: append([]byte(nil), p.Payload()...)})
+	sim.Rec.SetLeg(trace.Reply)
+	s.step(sim, q, trace.Step{Action: trace.ActAnswer, Event: trace.Of(messageOf(q))}, factEcho)
+	sim.Queue(func() { s.Output(sim, q) })
+}
+
+// icmpError hands an error to the UDP socket whose packet it quotes. On Linux
+// the quoted destination need not be the one written to: it may be where
+// netfilter has translated it to.
+func (s *Stack) icmpError(sim *wire.Simulation, p *packet.Packet) {
+	sent, ok := quoted(p)
+	waits := func(k *Socket) bool { return ok && k.Tuple.Proto == packet.UDP && !k.server && !k.Outcome.Done }
+	k := s.oldest(func(k *Socket) bool { return waits(k) && k.Tuple == sent })
+	if k == nil && !s.Windows {
+		k = s.oldest(func(k *Socket) bool {
+			return waits(k) && k.Tuple.Src == sent.Src && k.Tuple.SrcPort == sent.SrcPort
+		})
+	}
+	if k == nil {
+		s.drop(sim, p, trace.UnexpectedSource, trace.Of(strangerError{sent}), factICMPError)
+		return
+	}
+	k.finish(sim, p, trace.Rejected, trace.PortClosed, trace.Note("the receiver's stack says that nothing listens there"))
+}
+
+// reset is the answer to a TCP segment that nobody takes.
+func reset(h *packet.Headers) packet.Spec {
+	return packet.Spec{Src: h.Dst, Dst: h.Src, Proto: packet.TCP, SrcPort: h.DstPort, DstPort: h.SrcPort, TTL: 128,
+		TCPFlags: packet.RST | packet.ACK, Ack: h.Seq + 1}
+}
+
+// unreachable is the ICMP port unreachable for a packet, quoting its start.
+func unreachable(p *packet.Packet) packet.Spec {
+	h := p.Headers()
+	quote := p.Bytes()[h.L3:]
+	// RFC 792 and RFC 4443: the IP header and at least eight bytes.
+	if n := h.L4 - h.L3 + 8; len(quote) > n {
+		quote = quote[:n]
+	}
+	spec := packet.Spec{Src: h.Dst, Dst: h.Src, Proto: packet.ICMP, TTL: 128, ICMPType: unreachable4, ICMPCode: portClosed4, Payload: append([]byte(nil), quote...)}
+	if h.IPVersion == 6 {
+		spec.Proto, spec.ICMPType, spec.ICMPCode = packet.ICMPv6, unreachable6, portClosed6
+	}
+	return spec
+}
+
+// quoted is the tuple of the UDP packet that an ICMP error quotes.
+func quoted(p *packet.Packet) (packet.Tuple, bool) {
+	q, t := p.Payload(), packet.Tuple{Proto: packet.UDP}
+	n := 0
+	switch {
+	case len(q) > 0 && q[0]>>4 == 4 && len(q) >= 28:
+		n = int(q[0]&15) * 4
+		t.Src, t.Dst = netip.AddrFrom4([4]byte(q[12:16])), netip.AddrFrom4([4]byte(q[16:20]))
+	case len(q) > 0 && q[0]>>4 == 6 && len(q) >= 48:
+		n = 40
+		t.Src, t.Dst = netip.AddrFrom16([16]byte(q[8:24])), netip.AddrFrom16([16]byte(q[24:40]))
+	}
+	if n == 0 || len(q) < n+4 {
+		return t, false
+	}
+	t.SrcPort, t.DstPort = binary.BigEndian.Uint16(q[n:]), binary.BigEndian.Uint16(q[n+2:])
+	return t, true
+}

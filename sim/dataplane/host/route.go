@@ -1,0 +1,132 @@
+package host
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+// Route is one entry of the route table.
+type Route struct {
+	To     netip.Prefix
+	Via    netip.Addr // the zero Addr: on the link
+	Link   *Link
+	Metric int
+	// Own makes the route win for an address of the stack's own: the packet
+	// leaves through the link in place of being handled inside.
+	Own    bool
+	Origin *trace.Origin
+	Fact   *evidence.Fact
+}
+
+// AddRoute adds a route; when Link is nil it is the one on which Via lies.
+func (s *Stack) AddRoute(r Route) error {
+	if r.Link == nil {
+		for _, l := range s.Links {
+			if slices.ContainsFunc(l.Addrs, func(p netip.Prefix) bool { return p.Masked().Contains(r.Via) }) {
+				r.Link = l
+				break
+			}
+		}
+	}
+	if r.Link == nil {
+		return fmt.Errorf("route to %s via %s: no interface of %s is on the next hop's network", r.To, r.Via, s.Place)
+	}
+	s.Routes = append(s.Routes, r)
+	return nil
+}
+
+// Lookup returns the route for an address: of several that are equally good the
+// first.
+func (s *Stack) Lookup(dst netip.Addr) (Route, bool) {
+	best := -1
+	for i := range s.Routes {
+		r := &s.Routes[i]
+		if r.To.Contains(dst) && !r.Link.Down && (best < 0 || r.before(&s.Routes[best])) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return Route{}, false
+	}
+	return s.Routes[best], true
+}
+
+// before reports whether a route is better than another for the same address:
+// by its prefix length, then by its metric.
+func (r *Route) before(o *Route) bool {
+	if r.To.Bits() != o.To.Bits() {
+		return r.To.Bits() > o.To.Bits()
+	}
+	return r.Metric < o.Metric
+}
+
+// Hop is a resolved next hop.
+type Hop struct {
+	Link  *Link
+	MAC   packet.MAC
+	Route Route
+
+	dst        netip.Addr
+	link       string // the link's name at that time
+	unresolved bool   // nobody answers for the next hop
+}
+
+// String says how the way was found: "0.0.0.0/0 via 192.168.1.1". It is put
+// into words only when somebody reads it.
+func (h Hop) String() string {
+	if h.Link == nil {
+		return "no route to " + h.dst.String()
+	}
+	s := fmt.Sprintf("%s on link %s", h.Route.To, h.link)
+	if h.Route.Via.IsValid() {
+		s = fmt.Sprintf("%s via %s", h.Route.To, h.Route.Via)
+	}
+	if h.unresolved {
+		s += fmt.Sprintf(": nobody answers for %s", h.neighbour())
+	}
+	return s
+}
+
+// neighbour is the address whose MAC address is needed.
+func (h Hop) neighbour() netip.Addr {
+	if h.Route.Via.IsValid() {
+		return h.Route.Via
+	}
+	return h.dst
+}
+
+// NextHop finds the way to an address: route and neighbour. The reason is set
+// when there is none.
+func (s *Stack) NextHop(dst netip.Addr) (Hop, trace.Reason) {
+	r, ok := s.Lookup(dst)
+	if !ok {
+		return Hop{dst: dst}, trace.NoRoute
+	}
+	hop := Hop{Link: r.Link, Route: r, dst: dst, link: r.Link.Name}
+	if hop.MAC, ok = r.Link.Resolve(hop.neighbour()); !ok {
+		hop.unresolved = true
+		return hop, trace.NoNeighbour
+	}
+	return hop, ""
+}
+
+// Source picks the source address for a destination: the first of the family
+// on the outgoing link, else the first of the stack.
+func (s *Stack) Source(dst netip.Addr) netip.Addr {
+	if s.Owns(dst) {
+		return dst
+	}
+	if r, ok := s.Lookup(dst); ok {
+		for _, p := range r.Link.Addrs {
+			if p.Addr().Is6() == dst.Is6() {
+				return p.Addr()
+			}
+		}
+	}
+	return s.Address(dst.Is6())
+}
