@@ -319,7 +319,7 @@ func (r *real) startProxy(k *kube.Node, services []*kube.Service) (*runningProxy
 		}
 	}
 	p := &runningProxy{node: k}
-	if p.api, err = apiserver.Start(log.New(io.Discard, "", 0)); err != nil {
+	if p.api, err = apiserver.Start(r.ctx, log.New(io.Discard, "", 0)); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(p.api.Apply(apiserver.NodeObject(k)), p.api.SetServices(services)); err != nil {

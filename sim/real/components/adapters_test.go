@@ -44,7 +44,7 @@ func TestAdapters(t *testing.T) {
 			t.Fatal(err)
 		}
 		service.With(func(s *hns.Service) { pods(t, s, c) })
-		api, err := apiserver.Start(log.New(t.Output(), "api: ", 0))
+		api, err := apiserver.Start(t.Context(), log.New(t.Output(), "api: ", 0))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,7 @@ func nodeAndHNS(t *testing.T, build string) (*Node, *hcn.Client, *hcn.Service) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := hcn.Dial(n.HNS, "test")
+	c, err := hcn.Dial(t.Context(), n.HNS, "test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 	args := append([]string{"--proxy-mode=kernelspace", "--kubeconfig=" + wine.Path(file.Name()), "--hostname-override=" + c.Node,
 		"--healthz-bind-address=" + healthz, "--metrics-bind-address=" + metrics, "--v=3"}, c.Flags...)
 	k := &RunningKubeProxy{api: c.API, watched: make(chan error, 1)}
-	if k.calls, err = hcn.Dial(n.HNS, "waits for kube-proxy"); err != nil {
+	if k.calls, err = hcn.Dial(ctx, n.HNS, "waits for kube-proxy"); err != nil {
 		return nil, err
 	}
 	begun := make(chan struct{})

@@ -173,7 +173,7 @@ func startProxyOn(t *testing.T, c proxyCase, u setup, services []*kube.Service) 
 		t.Fatal(err)
 	}
 	service.With(func(s *hns.Service) { podsOn(t, s, c, u) })
-	api, err := apiserver.Start(log.New(t.Output(), "api: ", 0))
+	api, err := apiserver.Start(t.Context(), log.New(t.Output(), "api: ", 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func NewHost(ctx context.Context, dir string, build *builds.Build) (*Host, error
 	if err != nil {
 		return nil, err
 	}
-	dlls, err := builtShims()
+	dlls, err := builtShims(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ type Node struct {
 	own    bool // the host is this node's alone
 }
 
-// Node makes a node: its HNS listens.
+// Node makes a node: its HNS listens until ctx ends or the node is closed.
 func (h *Host) Node(ctx context.Context, c NodeConfig) (*Node, error) {
 	n := &Node{host: h, config: c, served: make(chan error, 1)}
 	var err error
@@ -95,7 +95,7 @@ func (h *Host) Node(ctx context.Context, c NodeConfig) (*Node, error) {
 	if len(c.Adapters) > 0 {
 		n.env = append(n.env, "WINLAB_ADAPTERS="+adapterList(c.Adapters))
 	}
-	go func() { n.served <- n.server.Serve(context.WithoutCancel(ctx)) }()
+	go func() { n.served <- n.server.Serve(ctx) }()
 	return n, nil
 }
 
@@ -149,7 +149,7 @@ func (n *Node) Close() error {
 }
 
 // builtShims returns the folder with the DLLs, from the cache.
-func builtShims() (string, error) {
+func builtShims(ctx context.Context) (string, error) {
 	cache, err := wine.CacheDir()
 	if err != nil {
 		return "", err
@@ -166,7 +166,7 @@ func builtShims() (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(tmp)
-	if _, err := shims.Build(tmp); err != nil {
+	if _, err := shims.Build(ctx, tmp); err != nil {
 		return "", err
 	}
 	// Another process may have been faster; its DLLs are the same.

@@ -190,7 +190,7 @@ func newProxyLab(t *testing.T, host *Host, c proxyCase) *proxyLab {
 		}
 	})
 	l.node.HNS, l.node.env = l.hns.addr, []string{"WINLAB_HCN=" + l.hns.addr}
-	if l.api, err = apiserver.Start(log.New(t.Output(), "api: ", 0)); err != nil {
+	if l.api, err = apiserver.Start(t.Context(), log.New(t.Output(), "api: ", 0)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -211,7 +211,7 @@ func newProxyLab(t *testing.T, host *Host, c proxyCase) *proxyLab {
 // call makes calls of HNS as a plugin does, not as kube-proxy.
 func (l *proxyLab) call(t *testing.T, f func(*hcn.Client) error) {
 	t.Helper()
-	c, err := hcn.Dial(l.hns.addr, "lab")
+	c, err := hcn.Dial(t.Context(), l.hns.addr, "lab")
 	if err == nil {
 		err = errors.Join(f(c), c.Close())
 	}
@@ -307,7 +307,7 @@ func (l *proxyLab) startHNS(t *testing.T) {
 	l.hns.start(t)
 	k := l.proxy
 	<-k.watched
-	calls, err := hcn.Dial(l.hns.addr, "waits for kube-proxy")
+	calls, err := hcn.Dial(t.Context(), l.hns.addr, "waits for kube-proxy")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func (s scale) run(tb testing.TB) *scaled {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	api, err := apiserver.Start(nil)
+	api, err := apiserver.Start(tb.Context(), nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func benchNeed(b *testing.B) (w *Wine, dll, hello string) {
 		b.Skip(shims.ErrNoCompiler)
 	}
 	dir := b.TempDir()
-	if _, err := shims.Build(dir); err != nil {
+	if _, err := shims.Build(b.Context(), dir); err != nil {
 		b.Fatal(err)
 	}
 	bin, err := Build(b.Context(), "testdata/hello")

@@ -4,9 +4,12 @@ package wine
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -24,7 +27,12 @@ func TestHelperDies(t *testing.T) {
 		return
 	}
 	w, dll, hello := need(t)
-	p, err := w.Prefix(t.Context(), Config{Dir: os.Getenv("WINLAB_TEST_DIR"), Build: builds.MustLookup("2022"), DLLs: []string{dll}})
+	config := Config{Dir: os.Getenv("WINLAB_TEST_DIR"), Build: builds.MustLookup("2022"), DLLs: []string{dll}}
+	if strings.HasPrefix(how, "interrupted") {
+		untilInterrupted(t, w, config, hello)
+		os.Exit(130)
+	}
+	p, err := w.Prefix(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,11 +48,35 @@ func TestHelperDies(t *testing.T) {
 	time.Sleep(time.Hour)
 }
 
+// untilInterrupted runs a program that ignores Ctrl-C, as winlab's own commands run
+// programs: until their context ends.
+func untilInterrupted(t *testing.T, w *Wine, config Config, hello string) {
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
+	defer stop()
+	p, err := w.Prefix(ctx, config)
+	if err != nil {
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		return
+	}
+	r, err := p.Start(ctx, Command{Path: hello, Args: []string{"stubborn"}, Grace: 100 * time.Millisecond})
+	if err == nil {
+		until(t, r, "asleep")
+		_, _ = os.Stdout.WriteString("ready\n")
+		_, err = r.Wait()
+	}
+	if err := errors.Join(err, p.Close()); err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+}
+
 // However the program ends that has made a prefix, nothing of the prefix is left:
 // no process, no folder.
 func TestNothingIsLeft(t *testing.T) {
 	_, dll, hello := need(t)
-	for _, how := range []string{"panic", "timeout", "killed", "terminated"} {
+	signals := map[string]os.Signal{"killed": os.Kill, "terminated": syscall.SIGTERM, "interrupted": os.Interrupt, "interrupted while Wine starts": os.Interrupt}
+	for _, how := range []string{"panic", "timeout", "killed", "terminated", "interrupted", "interrupted while Wine starts"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
@@ -62,7 +94,8 @@ func TestNothingIsLeft(t *testing.T) {
 			}
 			prefix := filepath.Join(dir, "prefix")
 			in := bufio.NewReader(out)
-			if how == "killed" || how == "terminated" {
+			switch how {
+			case "killed", "terminated", "interrupted":
 				for line := ""; strings.TrimSpace(line) != "ready"; {
 					if line, err = in.ReadString('\n'); err != nil {
 						t.Fatalf("the program has ended before it was killed: %v", err)
@@ -71,14 +104,22 @@ func TestNothingIsLeft(t *testing.T) {
 				if len(processesOf(prefix)) < 4 { // stubborn, its child, the keeper, the server
 					t.Errorf("only these run: %q", processesOf(prefix))
 				}
-				sig := map[string]os.Signal{"killed": os.Kill, "terminated": syscall.SIGTERM}[how]
-				if err := cmd.Process.Signal(sig); err != nil {
+			case "interrupted while Wine starts":
+				for len(processesOf(prefix)) == 0 {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			if s := signals[how]; s != nil {
+				if err := cmd.Process.Signal(s); err != nil {
 					t.Fatal(err)
 				}
 			}
 			said, _ := io.ReadAll(in)
 			if err := cmd.Wait(); err == nil {
 				t.Errorf("the program has ended well: %s", said)
+			}
+			if code := cmd.ProcessState.ExitCode(); strings.HasPrefix(how, "interrupted") && code != 130 {
+				t.Errorf("exit code %d: %s", code, said)
 			}
 			for deadline := time.Now().Add(time.Minute); len(processesOf(prefix)) > 0 || exists(prefix); time.Sleep(20 * time.Millisecond) {
 				if time.Now().After(deadline) {

@@ -174,6 +174,9 @@ func (p *Prefix) keep(ctx context.Context) error {
 	// No pipe for its output: the server goes on in the background and would keep
 	// it open.
 	if err := server.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
 		return fmt.Errorf("the Wine server does not start: %w", err)
 	}
 	cmd := exec.Command(p.wine.Loader, "cmd.exe")

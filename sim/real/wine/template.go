@@ -61,7 +61,7 @@ func (w *Wine) boot(ctx context.Context, dir string) error {
 	if err := ownFolders(filepath.Join(dir, "drive_c", "users")); err != nil {
 		return err
 	}
-	return w.linkCopies(dir)
+	return w.linkCopies(ctx, dir)
 }
 
 func (w *Wine) wineboot(ctx context.Context, dir string) error {
@@ -101,7 +101,7 @@ func ownFolders(users string) error {
 
 // linkCopies replaces every file below drive_c that is a copy of one of Wine's own
 // by a link to it.
-func (w *Wine) linkCopies(dir string) error {
+func (w *Wine) linkCopies(ctx context.Context, dir string) error {
 	own := map[string][]string{} // by name
 	for _, root := range w.dataDirs() {
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -112,7 +112,7 @@ func (w *Wine) linkCopies(dir string) error {
 		})
 	}
 	return filepath.WalkDir(filepath.Join(dir, "drive_c"), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+		if err := errors.Join(err, ctx.Err()); err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		for _, o := range own[d.Name()] {

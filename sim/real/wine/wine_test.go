@@ -34,7 +34,7 @@ func need(t *testing.T) (w *Wine, dll, hello string) {
 	}
 	if dll = os.Getenv("WINLAB_TEST_DLL"); dll == "" {
 		dir := t.TempDir()
-		if _, err := shims.Build(dir); errors.Is(err, shims.ErrNoCompiler) {
+		if _, err := shims.Build(t.Context(), dir); errors.Is(err, shims.ErrNoCompiler) {
 			skip(err)
 		} else if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package hcn
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,10 +17,14 @@ import (
 type Client struct {
 	mu   sync.Mutex
 	conn net.Conn
-	r    *bufio.Reader
-	seq  uint32
-	in   bytes.Buffer
-	out  []byte
+	// ended is the error of the context that the connection ends with; stop takes
+	// the connection from it.
+	ended func() error
+	stop  func() bool
+	r     *bufio.Reader
+	seq   uint32
+	in    bytes.Buffer
+	out   []byte
 }
 
 // CallError is a call that HNS refused.
@@ -40,41 +45,52 @@ func (e *CallError) Error() string {
 	return s
 }
 
-// Dial connects to a server at "127.0.0.1:PORT". The name appears in its log.
-func Dial(address, name string) (*Client, error) {
+// Dial connects to a server at "127.0.0.1:PORT". The name appears in its log. When
+// ctx ends, the connection ends, and so does a call or a Watch that is under way.
+func Dial(ctx context.Context, address, name string) (*Client, error) {
 	if _, err := loopback(address); err != nil {
 		return nil, err
 	}
-	conn, err := net.Dial("tcp4", address)
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp4", address)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{conn: conn, r: bufio.NewReaderSize(conn, 64<<10)}
+	c := &Client{conn: conn, ended: ctx.Err, r: bufio.NewReaderSize(conn, 64<<10)}
+	c.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
 	if _, err := conn.Write(appendHello(nil, name)); err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, errors.Join(err, c.Close())
 	}
 	version, _, err := readHello(c.r)
 	if err == nil && version != wireVersion {
 		err = fmt.Errorf("%s speaks version %d of the protocol, this winlab %d", address, version, wireVersion)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", address, err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", address, err), c.Close())
 	}
 	return c, nil
 }
 
 // Close ends the connection and with it the client's handles.
-func (c *Client) Close() error { return c.conn.Close() }
+func (c *Client) Close() error {
+	c.stop()
+	return c.conn.Close()
+}
 
 // Call makes one call. An error means that the connection is broken; a refusal
 // of HNS is in the response.
 func (c *Client) Call(r Request) (*Response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.send(&r); err != nil {
-		return nil, err
+	err := c.send(&r)
+	var res *Response
+	if err == nil {
+		res, err = c.receive()
 	}
-	return c.receive()
+	if err != nil && c.ended() != nil {
+		err = c.ended()
+	}
+	return res, err
 }
 
 func (c *Client) send(r *Request) error {

@@ -73,7 +73,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 			t.Errorf("%d endpoints", n)
 		}
 	})
-	if n, diff, err := must(Start(builds.MustLookup("10.0.20348"), testNode, Options{}))(t).Replay("log", strings.NewReader(calls.String())); err != nil || len(diff) > 0 || n < clients*rounds*3 {
+	if n, diff, err := must(Start(builds.MustLookup("10.0.20348"), testNode, Options{}))(t).Replay(t.Context(), "log", strings.NewReader(calls.String())); err != nil || len(diff) > 0 || n < clients*rounds*3 {
 		t.Errorf("replay: %d calls, %v, %v", n, diff, err)
 	}
 }

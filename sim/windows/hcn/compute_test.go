@@ -113,7 +113,7 @@ func TestHotAttach(t *testing.T) {
 	b := builds.MustLookup("10.0.17763.1432")
 	for name, again := range map[string]*Service{"state": must(Start(b, testNode, Options{State: dir}))(t), "log": must(Start(b, testNode, Options{}))(t)} {
 		if name == "log" {
-			if _, different, err := again.Replay("log", strings.NewReader(calls.String())); err != nil || len(different) > 0 {
+			if _, different, err := again.Replay(t.Context(), "log", strings.NewReader(calls.String())); err != nil || len(different) > 0 {
 				t.Errorf("replay: %v, %v", different, err)
 			}
 		}

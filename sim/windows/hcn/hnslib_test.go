@@ -41,7 +41,7 @@ type suiteProfile struct {
 func TestHNSLibSuite(t *testing.T) {
 	w := winetest.Need(t)
 	dlls := t.TempDir()
-	if _, err := shims.Build(dlls); err != nil {
+	if _, err := shims.Build(t.Context(), dlls); err != nil {
 		t.Fatal(err)
 	}
 	bin := winetest.Binaries(t, "hnslib-0.1.2")

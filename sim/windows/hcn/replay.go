@@ -2,6 +2,7 @@ package hcn
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,12 +31,15 @@ func (d Difference) String() string {
 // now, and returns the calls that went otherwise. A log that began with an empty
 // service leaves a fresh service of the same build and node with the same objects.
 // name is the log's, for errors.
-func (s *Service) Replay(name string, r io.Reader) (calls int, different []Difference, err error) {
+func (s *Service) Replay(ctx context.Context, name string, r io.Reader) (calls int, different []Difference, err error) {
 	p := &replayer{service: s, sessions: map[string]*Session{}, handles: map[string]uint64{}}
 	defer p.end()
 	scan := bufio.NewScanner(r)
 	scan.Buffer(nil, 2*MaxRequest+MaxResponse)
 	for line := 1; scan.Scan(); line++ {
+		if err := ctx.Err(); err != nil {
+			return calls, different, fmt.Errorf("%s:%d: %w", name, line, err)
+		}
 		if len(strings.TrimSpace(scan.Text())) == 0 {
 			continue
 		}

@@ -23,7 +23,7 @@ func TestListensOnLoopbackOnly(t *testing.T) {
 		if v, err := Listen(s, a); err == nil {
 			t.Errorf("listens on %q (%s)", a, v.Addr())
 		}
-		if _, err := Dial(a, "x"); err == nil {
+		if _, err := Dial(t.Context(), a, "x"); err == nil {
 			t.Errorf("dials %q", a)
 		}
 	}
@@ -218,7 +218,7 @@ func TestReplay(t *testing.T) {
 	c.Close()
 	log := calls.String()
 	fresh := must(Start(b, testNode, Options{}))(t)
-	n, diff, err := fresh.Replay("log", strings.NewReader(log))
+	n, diff, err := fresh.Replay(t.Context(), "log", strings.NewReader(log))
 	if err != nil || len(diff) > 0 || n < 15 {
 		t.Errorf("%d calls, differences %v, %v", n, diff, err)
 	}
@@ -226,11 +226,11 @@ func TestReplay(t *testing.T) {
 		t.Errorf("the objects differ:\n%s\n%s", held(s), held(fresh))
 	}
 	// Over the same objects, what was created is taken.
-	_, diff, err = fresh.Replay("log", strings.NewReader(log))
+	_, diff, err = fresh.Replay(t.Context(), "log", strings.NewReader(log))
 	if err != nil || len(diff) == 0 || !strings.Contains(diff[0].String(), "HcnCreateNetwork: was 0x0, is 0x803b0010") {
 		t.Errorf("differences %v, %v", diff, err)
 	}
-	if _, _, err := fresh.Replay("log", strings.NewReader("{\"call\":\"start\"}\nnonsense\n")); err == nil || !strings.HasPrefix(err.Error(), "log:2:") {
+	if _, _, err := fresh.Replay(t.Context(), "log", strings.NewReader("{\"call\":\"start\"}\nnonsense\n")); err == nil || !strings.HasPrefix(err.Error(), "log:2:") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -261,7 +261,7 @@ func BenchmarkCalls(b *testing.B) {
 	}
 	go func() { _ = v.Serve(b.Context()) }()
 	defer func() { _ = v.Close() }()
-	c, err := Dial(v.Addr(), "bench")
+	c, err := Dial(b.Context(), v.Addr(), "bench")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func BenchmarkCalls(b *testing.B) {
 	b.Run("four clients", func(b *testing.B) {
 		var wg sync.WaitGroup
 		for i := range 4 {
-			c, err := Dial(v.Addr(), "bench")
+			c, err := Dial(b.Context(), v.Addr(), "bench")
 			if err != nil {
 				b.Fatal(err)
 			}

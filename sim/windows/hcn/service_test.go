@@ -39,7 +39,7 @@ func serve(t *testing.T, build string, o Options) (*Service, *Server, *Client) {
 
 func dial(t *testing.T, v *Server) *Client {
 	t.Helper()
-	c, err := Dial(v.Addr(), "test")
+	c, err := Dial(t.Context(), v.Addr(), "test")
 	if err != nil {
 		t.Fatal(err)
 	}

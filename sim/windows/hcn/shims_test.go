@@ -35,7 +35,7 @@ func probe(t *testing.T) *probed {
 	t.Helper()
 	w := winetest.Need(t)
 	dlls := t.TempDir()
-	if _, err := shims.Build(dlls); err != nil {
+	if _, err := shims.Build(t.Context(), dlls); err != nil {
 		t.Fatal(err)
 	}
 	bin, err := wine.Build(t.Context(), "testdata/probe")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,7 +92,6 @@ the arguments and the answer.`,
 			return err
 		}
 		defer func() { _ = c.Close() }()
-		defer context.AfterFunc(cmd.Context(), func() { _ = c.Close() })()
 		w := bufio.NewWriter(a.out)
 		seen := 0
 		var bad error
@@ -153,7 +151,7 @@ program would have met there. Exit code 1 when a call went otherwise.`,
 	}
 	f.add(cmd)
 	out := output(cmd, "text", "json")
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		in, err := os.Open(args[0])
 		if err != nil {
 			return err
@@ -172,7 +170,7 @@ program would have met there. Exit code 1 when a call went otherwise.`,
 		if err != nil {
 			return err
 		}
-		calls, different, err := s.Replay(args[0], in)
+		calls, different, err := s.Replay(cmd.Context(), args[0], in)
 		if err != nil {
 			return err
 		}
@@ -214,8 +212,8 @@ it needs Wine's own beside it under the name wine_iphlpapi.dll, and can be left 
 			}
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			built, err := shims.Build(args[0])
+		RunE: func(cmd *cobra.Command, args []string) error {
+			built, err := shims.Build(cmd.Context(), args[0])
 			for _, name := range built {
 				fmt.Fprintln(a.out, name)
 			}

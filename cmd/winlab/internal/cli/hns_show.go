@@ -25,7 +25,7 @@ func (a *app) hnsClient(cmd *cobra.Command) func() (*hcn.Client, error) {
 		if at == "" {
 			return nil, usagef("--address is missing and %s is not set; start winlab hns serve and write the address that it prints", hnsAddress)
 		}
-		return hcn.Dial(at, "winlab")
+		return hcn.Dial(cmd.Context(), at, "winlab")
 	}
 }
 

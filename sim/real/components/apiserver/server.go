@@ -26,20 +26,22 @@ type Server struct {
 	sent map[string]time.Time
 }
 
-// Start listens on a free port of 127.0.0.1. What goes wrong goes to l, which may be
-// nil. Close the server.
-func Start(l *log.Logger) (*Server, error) {
+// Start listens on a free port of 127.0.0.1 until ctx ends or the server is closed.
+// What goes wrong goes to l, which may be nil. Close the server.
+func Start(ctx context.Context, l *log.Logger) (*Server, error) {
 	if l == nil {
 		l = log.New(discard{}, "", 0)
 	}
-	listen, err := net.Listen("tcp4", "127.0.0.1:0")
+	var config net.ListenConfig
+	listen, err := config.Listen(ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("API server: %w", err)
 	}
-	ctx, end := context.WithCancel(context.Background())
+	ctx, end := context.WithCancel(ctx)
 	s := &Server{store: newStore(), log: l, listen: listen, end: end, served: make(chan error, 1), sent: map[string]time.Time{}}
 	s.http = &http.Server{Handler: http.HandlerFunc(s.serve), ErrorLog: l, ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
+	context.AfterFunc(ctx, func() { _ = s.http.Close() }) // Close reports what goes wrong with it
 	go func() {
 		err := s.http.Serve(listen)
 		if errors.Is(err, http.ErrServerClosed) {

@@ -25,7 +25,7 @@ const proxySelector = "!service.kubernetes.io/headless,!service.kubernetes.io/se
 
 func start(t *testing.T, objects ...runtime.Object) *Server {
 	t.Helper()
-	s, err := Start(nil)
+	s, err := Start(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,27 +40,35 @@ func main() {
 	failed := false
 	for _, dir := range flag.Args() {
 		b, err := wine.Build(ctx, dir)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			fmt.Fprintln(os.Stderr, "winbuild: interrupted")
+			os.Exit(130)
+		case err != nil:
 			fmt.Fprintln(os.Stderr, err)
 			failed = true
-			continue
-		}
-		name := filepath.Base(filepath.Clean(dir))
-		switch {
-		case *ifWine && b.Built > 0:
-			fmt.Printf("%s built in %s\n", name, b.Built.Round(time.Second))
-		case *ifWine:
 		default:
-			how := "from the cache"
-			if b.Built > 0 {
-				how = fmt.Sprintf("built in %s", b.Built.Round(time.Second))
-			}
-			for _, file := range b.Names {
-				fmt.Printf("%s %s: %s\n", name, how, b.Path(file))
-			}
+			say(filepath.Base(filepath.Clean(dir)), b, *ifWine)
 		}
 	}
 	if failed {
 		os.Exit(1)
+	}
+}
+
+// say prints what became of a folder; quiet leaves out what came from the cache.
+func say(name string, b *wine.Binaries, quiet bool) {
+	switch {
+	case quiet && b.Built > 0:
+		fmt.Printf("%s built in %s\n", name, b.Built.Round(time.Second))
+	case quiet:
+	default:
+		how := "from the cache"
+		if b.Built > 0 {
+			how = fmt.Sprintf("built in %s", b.Built.Round(time.Second))
+		}
+		for _, file := range b.Names {
+			fmt.Printf("%s %s: %s\n", name, how, b.Path(file))
+		}
 	}
 }

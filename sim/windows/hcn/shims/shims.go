@@ -8,6 +8,7 @@
 package shims
 
 import (
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -57,7 +58,7 @@ func files() []string {
 
 // Build writes the DLLs into a folder, which must exist, and returns their
 // absolute paths.
-func Build(dir string) ([]string, error) {
+func Build(ctx context.Context, dir string) ([]string, error) {
 	gcc, err := exec.LookPath(Compiler)
 	if err != nil {
 		return nil, ErrNoCompiler
@@ -86,9 +87,13 @@ func Build(dir string) ([]string, error) {
 	for _, name := range DLLs {
 		out := filepath.Join(dir, name+".dll")
 		args := []string{"-shared", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-static-libgcc", "-o", out, name + ".c"}
-		cmd := exec.Command(gcc, append(args, libraries[name]...)...)
+		cmd := exec.CommandContext(ctx, gcc, append(args, libraries[name]...)...)
 		cmd.Dir = src
+		// Its output is read until the compiler's own children have ended, too.
 		if text, err := cmd.CombinedOutput(); err != nil {
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			}
 			return nil, fmt.Errorf("%s.c: %w\n%s", name, err, text)
 		}
 		built = append(built, out)

@@ -33,7 +33,7 @@ func TestBuild(t *testing.T) {
 		t.Skip("-short compiles nothing")
 	}
 	dir := t.TempDir()
-	paths, err := Build(dir)
+	paths, err := Build(t.Context(), dir)
 	if errors.Is(err, ErrNoCompiler) && os.Getenv("WINLAB_NEED_WINE") == "" {
 		t.Skip(err)
 	}
