@@ -129,7 +129,7 @@ func TestNearest(t *testing.T) {
 
 // A rule that no packet of ICMP can match says so.
 func TestNearestOfTranslation(t *testing.T) {
-	nat := &Rule{ID: "snat", Type: DynNAT, Flags: Stateful, Pool: &Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50000}},
+	nat := &Rule{ID: "snat", Flags: Stateful, Action: DynNAT{&Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50000}}},
 		Cond: Cond{Src: []netip.Prefix{prefix("10.244.1.4")}, Dst: []netip.Prefix{prefix("203.0.113.0/24")}}}
 	rec := &trace.Recorder{}
 	p := parse(t, "ping 10.244.1.4 > 203.0.113.10")
@@ -146,9 +146,9 @@ func TestNearestOfTranslation(t *testing.T) {
 func TestGroupServesEveryFamilyItWasAskedFor(t *testing.T) {
 	l := &Layer{Name: "ACL", Stateful: true}
 	first := l.Group("g", In, 4)
-	first.Rules = append(first.Rules, &Rule{ID: "allow", Priority: 1, Cond: Cond{Src: []netip.Prefix{prefix("10.0.0.1")}}})
+	first.Rules = append(first.Rules, &Rule{ID: "allow", Priority: 1, Action: Allow{}, Cond: Cond{Src: []netip.Prefix{prefix("10.0.0.1")}}})
 	second := l.Group("g", In, 0)
-	second.Rules = append(second.Rules, &Rule{ID: "block", Priority: 2, Type: Block})
+	second.Rules = append(second.Rules, &Rule{ID: "block", Priority: 2, Action: Block{}})
 	if first != second {
 		t.Fatal("two groups: the order of their rules is lost")
 	}

@@ -54,12 +54,12 @@ func laterFragment(h *packet.Headers) bool {
 	return h.Fragment && h.L4 == 0 && (h.Proto == packet.TCP || h.Proto == packet.UDP || isICMP(h))
 }
 
-// Match reports whether the packet, whose headers are h, meets every predicate.
-func (c *Cond) Match(p *packet.Packet, h *packet.Headers) bool {
+// match reports whether the packet, whose headers are h, meets every predicate.
+func (c *Cond) match(p *packet.Packet, h *packet.Headers) bool {
 	return c.matchNetwork(h) && c.matchTransport(p, h)
 }
 
-// matchNetwork is the part of Match that every fragment of a packet can answer.
+// matchNetwork is the part of match that every fragment of a packet can answer.
 func (c *Cond) matchNetwork(h *packet.Headers) bool {
 	if len(c.Protos) != 0 && !slices.Contains(c.Protos, h.Proto) {
 		return false
@@ -107,10 +107,10 @@ func (c *Cond) matchTunnelPort(h *packet.Headers) bool {
 	return hasPorts(h) && h.Proto == packet.UDP && h.DstPort == c.TunnelPort
 }
 
-// Misses lists every predicate that the packet fails, as the nearest-rule
+// misses lists every predicate that the packet fails, as the nearest-rule
 // explanation wants them. A packet of a protocol without ports that the rule
 // does not want anyway fails for its protocol alone, not for its ports too.
-func (c *Cond) Misses(p *packet.Packet, h *packet.Headers) []trace.Miss {
+func (c *Cond) misses(p *packet.Packet, h *packet.Headers) []trace.Miss {
 	var ms []trace.Miss
 	miss := func(field, want, got string) {
 		ms = append(ms, trace.Miss{Field: field, Want: want, Got: got})

@@ -12,7 +12,7 @@ import (
 // layer has flows for, sorted.
 func (pt *Port) Connections(layer string) []packet.Tuple {
 	var all []packet.Tuple
-	for _, st := range pt.stages {
+	for _, st := range pt.layers {
 		if st.Name != layer {
 			continue
 		}
@@ -28,28 +28,29 @@ func (pt *Port) Connections(layer string) []packet.Tuple {
 
 // Inject sends a packet that a layer of a port made itself on its way out: the
 // layers below it see the packet, the layer and those above do not.
-func (s *Switch) Inject(from *Port, layer string, p *packet.Packet, env *Env) Fate {
+func (s *Switch) Inject(from *Port, layer string, p *packet.Packet, env *Env) Outcome {
 	u := new(unified)
 	u.init()
+	ps := passage{port: from, packet: p, dir: from.enter(), env: env, unified: u}
 	below := false
-	for _, st := range from.stages {
+	for _, l := range from.layers {
 		if below {
-			if r := from.visit(st, p, from.enter(), env, u); !r.Pass || r.Hole != "" {
-				return Fate{Result: r}
+			if r := ps.visit(l); !r.Pass {
+				return Outcome{Result: r}
 			}
 		}
-		below = below || st.Name == layer
+		below = below || l.Name == layer
 	}
 	if !below {
-		return Fate{Result: Result{Reason: trace.PortNotReady}}
+		return Outcome{Result: drop(trace.PortNotReady)}
 	}
 	to, reason := s.forward(from, p, env)
 	if to == nil {
-		return Fate{Result: Result{Reason: reason}}
+		return Outcome{Result: drop(reason)}
 	}
 	r := to.Process(p, to.leave(), env)
-	if !r.Pass || r.Hole != "" {
-		return Fate{Result: r}
+	if !r.Pass {
+		return Outcome{Result: r}
 	}
-	return Fate{To: to, Result: r}
+	return Outcome{To: to, Result: r}
 }

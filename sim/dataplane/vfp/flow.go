@@ -7,14 +7,14 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 )
 
-// conn is a connection in one stateful layer. Its two directions live and die
-// together.
+// conn is a connection in one stateful layer of a port: the flow of the packet
+// that opened it and the flow of the replies, which live and die together.
 type conn struct {
-	port        *Port
-	there, back flow
-	until       time.Duration // on the virtual clock
-	ttl         time.Duration
-	dead        bool
+	port             *Port
+	forward, reverse flow
+	until            time.Duration // on the virtual clock
+	ttl              time.Duration
+	dead             bool
 }
 
 func (c *conn) expired(now time.Duration) bool { return c.dead || now >= c.until }
@@ -25,7 +25,8 @@ type flow struct {
 	rule    *Rule
 	rewrite packet.Rewrite
 	hairpin bool
-	// reverse says that this direction undoes what the other one does.
+	// reverse says that this is the direction of the replies, which undoes what
+	// the other one does.
 	reverse bool
 	// replaced says that another connection has taken the flow's key.
 	replaced bool
@@ -40,13 +41,6 @@ type flowKey struct {
 	dir   Direction
 }
 
-func (d Direction) opposite() Direction {
-	if d == Out {
-		return In
-	}
-	return Out
-}
-
 // flowTuple is a packet's part of the key of a flow as VFP sees it: ICMP by
 // type, not by identifier (vfp.icmp-flow-key).
 func flowTuple(h *packet.Headers) packet.Tuple {
@@ -55,28 +49,30 @@ func flowTuple(h *packet.Headers) packet.Tuple {
 	return t
 }
 
-// stage is a layer of a port together with its flows.
-type stage struct {
+// layerState is a layer of a port together with its flows.
+type layerState struct {
 	*Layer
 	flows map[flowKey]*flow
-	// births counts the flows that were put in under keys of each bucket. A
-	// unified flow that rests on there being no flow looks here whether one can
-	// have appeared; keys that share a bucket cost it a visit to the layers.
-	births [births]uint32
+	// insertions counts, for each bucket of keys, the flows that were put in. A
+	// unified flow that rests on there being no flow for a key looks here
+	// whether one can have been put in since; when another key of the bucket got
+	// one, the unified flow is rebuilt for nothing.
+	insertions [buckets]uint32
 	// makesFlows is false when no rule of the layer can ever make a flow.
 	makesFlows bool
-	// tunnels are the UDP ports of tunnels that conditions look into.
-	tunnels []uint16
+	// tunnelPorts are the UDP ports of tunnels that conditions look into.
+	tunnelPorts []uint16
+	// sweepAt is the number of flows at which to look for expired ones.
 	sweepAt int
 }
 
-func newStage(l *Layer) *stage {
-	st := &stage{Layer: l, flows: map[flowKey]*flow{}, sweepAt: firstSweep}
+func newLayerState(l *Layer) *layerState {
+	st := &layerState{Layer: l, flows: map[flowKey]*flow{}, sweepAt: firstSweep}
 	for _, g := range l.Groups {
 		for _, r := range g.Rules {
 			st.makesFlows = st.makesFlows || l.Stateful && r.keepsFlows()
 			if r.Cond.TunnelPort != 0 {
-				st.tunnels = append(st.tunnels, r.Cond.TunnelPort)
+				st.tunnelPorts = append(st.tunnelPorts, r.Cond.TunnelPort)
 			}
 		}
 	}
@@ -89,7 +85,7 @@ func newStage(l *Layer) *stage {
 const firstSweep = 1024
 
 // put adds a flow under a key.
-func (st *stage) put(k flowKey, f *flow, now time.Duration) {
+func (st *layerState) put(k flowKey, f *flow, now time.Duration) {
 	if len(st.flows) >= st.sweepAt {
 		for k, f := range st.flows {
 			if f.expired(now) {
@@ -102,11 +98,12 @@ func (st *stage) put(k flowKey, f *flow, now time.Duration) {
 		old.replaced = true
 	}
 	st.flows[k] = f
-	st.births[bucketOf(&k)]++
+	st.insertions[bucketOf(&k)]++
 }
 
-// births is the number of buckets of a stage.
-const births = 1024
+// buckets is the number of buckets into which a layer's flow keys fall. The
+// bucket is the first ten bits of a hash.
+const buckets = 1 << 10
 
 func bucketOf(k *flowKey) uint16 {
 	t := &k.tuple
@@ -116,32 +113,34 @@ func bucketOf(k *flowKey) uint16 {
 	for _, w := range [...]uint64{le.Uint64(src[:]), le.Uint64(src[8:]), le.Uint64(dst[:]), le.Uint64(dst[8:])} {
 		x = (x ^ x>>29 ^ w) * 0xbf58476d1ce4e5b9
 	}
-	return uint16(x >> 54)
+	return uint16(x >> (64 - 10))
 }
 
-// remember keeps a new connection: the flow of the packet that made it, which
-// had key k and now is p, and the flow of the replies. The replies to a hairpin
-// come in at the same side as the requests, all others at the opposite side.
-func (st *stage) remember(c *conn, k flowKey, p *packet.Packet, cameFrom, own packet.MAC, now time.Duration) {
-	rw := &c.there.rewrite
-	back := &c.back
-	*back = flow{conn: c, rule: c.there.rule, hairpin: c.there.hairpin, reverse: true}
+// remember keeps a new connection: the flow of the packet that opened it, which
+// came from a MAC address with key k and now is p, and the flow of the replies.
+// The replies to a hairpin come in at the same side as the requests, all others
+// at the opposite side.
+func (st *layerState) remember(c *conn, k flowKey, p *packet.Packet, cameFrom packet.MAC, now time.Duration) {
+	rw := &c.forward.rewrite
+	rev := &c.reverse
+	*rev = flow{conn: c, rule: c.forward.rule, hairpin: c.forward.hairpin, reverse: true}
 	if rw.Set&(packet.RwDst|packet.RwDstPort) != 0 {
-		back.rewrite.Set |= packet.RwSrc | packet.RwSrcPort
-		back.rewrite.Src, back.rewrite.SrcPort = k.tuple.Dst, k.tuple.DstPort
+		rev.rewrite.Set |= packet.RwSrc | packet.RwSrcPort
+		rev.rewrite.Src, rev.rewrite.SrcPort = k.tuple.Dst, k.tuple.DstPort
 	}
 	if rw.Set&(packet.RwSrc|packet.RwSrcPort) != 0 {
-		back.rewrite.Set |= packet.RwDst | packet.RwDstPort
-		back.rewrite.Dst, back.rewrite.DstPort = k.tuple.Src, k.tuple.SrcPort
+		rev.rewrite.Set |= packet.RwDst | packet.RwDstPort
+		rev.rewrite.Dst, rev.rewrite.DstPort = k.tuple.Src, k.tuple.SrcPort
 	}
 	dir := k.dir.opposite()
-	if back.hairpin {
+	if rev.hairpin {
 		dir = k.dir
-		back.rewrite.Set |= packet.RwEthDst | packet.RwEthSrc
-		back.rewrite.EthDst, back.rewrite.EthSrc = cameFrom, own
+		rev.rewrite.Set |= packet.RwEthDst | packet.RwEthSrc
+		rev.rewrite.EthDst, rev.rewrite.EthSrc = cameFrom, c.port.MAC
 	}
-	st.put(k, &c.there, now)
+	st.put(k, &c.forward, now)
+	// A packet from an address to itself is its own reply.
 	if rk := (flowKey{flowTuple(p.Headers()).Reverse(), dir}); rk != k {
-		st.put(rk, back, now)
+		st.put(rk, rev, now)
 	}
 }

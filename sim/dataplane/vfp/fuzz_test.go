@@ -87,12 +87,9 @@ func (flatRouter) NextHop(dst netip.Addr) (Hop, bool) {
 func (d *dice) rule(id string, pools []*Pool) *Rule {
 	v6 := d.chance(20)
 	r := &Rule{
-		ID: id, Priority: uint16(d.roll(4)), Type: RuleType(d.roll(int(PARoute) + 1)), Flags: Flags(d.roll(4)),
+		ID: id, Priority: uint16(d.roll(4)), Flags: Flags(d.roll(4)), Action: d.action(v6, pools),
 		Cond: Cond{Src: d.prefixes(v6), Dst: d.prefixes(v6), SrcPorts: d.ports(), DstPorts: d.ports()},
-		TTL:  time.Duration(pick(d, 0, 10, 30)) * time.Second, Hairpin: d.chance(15), Next: flatRouter{},
-		Tunnel: &Tunnel{Kind: packet.VXLAN, Src: addr("192.168.1.11"), Dst: d.addr(false), VNI: uint32(1 + d.roll(2)), Port: 4789,
-			InnerDst: pick(d, packet.MAC{}, worldMACs[1]), InnerSrc: pick(d, packet.MAC{}, worldMACs[2])},
-		KeepDst: d.chance(20), BySource: d.chance(30),
+		TTL:  time.Duration(pick(d, 0, 10, 30)) * time.Second,
 	}
 	for range pick(d, 0, 0, 1, 1, 2) {
 		r.Cond.Protos = append(r.Cond.Protos, pick(d, packet.TCP, packet.UDP, packet.ICMP, packet.ICMPv6, packet.GRE))
@@ -103,24 +100,48 @@ func (d *dice) rule(id string, pools []*Pool) *Rule {
 	if d.chance(10) {
 		r.Cond.ICMPTypes = []uint8{pick[uint8](d, 8, 0, 3, 128)}
 	}
-	if d.chance(5) || r.Type == Decap && d.chance(80) {
+	if d.chance(5) || r.Action.Type() == "decap" && d.chance(80) {
 		r.Cond.TunnelPort, r.Cond.VNI = 4789, uint32(1+d.roll(2))
 	}
 	if d.chance(3) {
-		r.Hole = "a hole"
-	}
-	if d.chance(20) {
-		r.Reason = trace.UnknownVNI
-	}
-	r.Set = packet.Rewrite{Set: packet.RewriteMask(d.roll(64)), EthSrc: pick(d, worldMACs...), EthDst: pick(d, worldMACs...),
-		Src: d.addr(v6), Dst: d.addr(d.chance(20)), SrcPort: pick(d, worldPorts...), DstPort: pick(d, worldPorts...)}
-	for range d.roll(4) {
-		r.Targets = append(r.Targets, Target{Addr: d.addr(v6), Port: pick(d, worldPorts...), MAC: pick(d, packet.MAC{}, worldMACs[0])})
-	}
-	if r.Type == DynNAT || d.chance(20) {
-		r.Pool = pools[d.roll(len(pools))]
+		r.Action = NotModelled{r.Action, "nobody knows"}
 	}
 	return r
+}
+
+func (d *dice) action(v6 bool, pools []*Pool) Action {
+	switch d.roll(9) {
+	case 0:
+		return Allow{}
+	case 1:
+		return Block{pick(d, "", "", "", trace.UnknownVNI)}
+	case 2:
+		return NAT{d.rewrite(v6)}
+	case 3:
+		return DynNAT{pick(d, pools...)}
+	case 4:
+		a := LBNAT{KeepDst: d.chance(20), BySource: d.chance(30), Hairpin: d.chance(30)}
+		for range d.roll(4) {
+			a.Targets = append(a.Targets, Target{Addr: d.addr(v6), Port: pick(d, worldPorts...), MAC: pick(d, packet.MAC{}, worldMACs[0])})
+		}
+		if d.chance(20) {
+			a.Pool = pick(d, pools...)
+		}
+		return a
+	case 5:
+		return RouteEncap{&Tunnel{Kind: packet.VXLAN, Src: addr("192.168.1.11"), Dst: d.addr(false), VNI: uint32(1 + d.roll(2)), Port: 4789,
+			InnerDst: pick(d, packet.MAC{}, worldMACs[1]), InnerSrc: pick(d, packet.MAC{}, worldMACs[2])}}
+	case 6:
+		return Decap{packet.VXLAN}
+	case 7:
+		return Transpose{d.rewrite(v6)}
+	}
+	return PARoute{flatRouter{}}
+}
+
+func (d *dice) rewrite(v6 bool) packet.Rewrite {
+	return packet.Rewrite{Set: packet.RewriteMask(d.roll(64)), EthSrc: pick(d, worldMACs...), EthDst: pick(d, worldMACs...),
+		Src: d.addr(v6), Dst: d.addr(d.chance(20)), SrcPort: pick(d, worldPorts...), DstPort: pick(d, worldPorts...)}
 }
 
 // layers makes a port's rules. The same bytes make the same rules.
@@ -284,8 +305,8 @@ func run(t testing.TB, data []byte) (packets int) {
 			packets++
 			want, _ := packet.New(frame)
 			wantRes := ref.process(want, dir, now)
-			if wantRes.Hole != "" {
-				wantRes.Hole = "?"
+			if wantRes.Unknown != "" {
+				wantRes.Unknown = "?"
 			}
 			mixed := &trace.Recorder{}
 			if d.chance(70) {
@@ -294,8 +315,8 @@ func run(t testing.TB, data []byte) (packets int) {
 			for i, rec := range []*trace.Recorder{nil, {}, mixed} {
 				got, _ := packet.New(frame)
 				res := ports[i].Process(got, dir, &Env{Now: now, Rec: rec})
-				if res.Hole != "" {
-					res.Hole = "?"
+				if res.Unknown != "" {
+					res.Unknown = "?"
 				}
 				// What a dropped packet looks like is nobody's business.
 				same := !res.Pass || bytes.Equal(got.Bytes(), want.Bytes())

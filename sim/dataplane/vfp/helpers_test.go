@@ -28,14 +28,14 @@ func parse(tb testing.TB, text string) *packet.Packet {
 		tb.Fatalf("no packet: %q", text)
 	}
 	s := packet.Spec{EthSrc: podMAC, EthDst: gwMAC, TTL: 128, Payload: []byte("0123456789")}
-	end := func(text string) (netip.Addr, uint16) {
+	endpoint := func(text string) (netip.Addr, uint16) {
 		if ap, err := netip.ParseAddrPort(text); err == nil {
 			return ap.Addr(), ap.Port()
 		}
 		return addr(text), 0
 	}
-	s.Src, s.SrcPort = end(f[1])
-	s.Dst, s.DstPort = end(f[3])
+	s.Src, s.SrcPort = endpoint(f[1])
+	s.Dst, s.DstPort = endpoint(f[3])
 	switch f[0] {
 	case "tcp":
 		s.Proto, s.TCPFlags = packet.TCP, packet.ACK
@@ -77,9 +77,9 @@ func acl(tb testing.TB, policy string) *Layer {
 	l := &Layer{Name: "ACL_ENDPOINT_LAYER", Stateful: true}
 	for line := range strings.SplitSeq(policy, ";") {
 		f := strings.Fields(line)
-		r := &Rule{ID: strings.TrimSpace(line), Type: Allow, Flags: Terminating | Stateful}
+		r := &Rule{ID: strings.TrimSpace(line), Action: Allow{}, Flags: Terminating | Stateful}
 		if f[0] == "block" {
-			r.Type, r.Flags = Block, Terminating
+			r.Action, r.Flags = Block{}, Terminating
 		}
 		dir := map[string]Direction{"in": In, "out": Out}[f[1]]
 		n, err := strconv.ParseUint(f[2], 10, 16)
@@ -193,7 +193,7 @@ func play(t *testing.T, build func() *Port, steps []step) {
 				}
 			}
 			switch {
-			case res.Hole != "":
+			case res.Unknown != "":
 				got = string(trace.ModelHole)
 			case !res.Pass:
 				got = string(res.Reason)

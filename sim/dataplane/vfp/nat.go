@@ -1,68 +1,197 @@
 package vfp
 
 import (
-	"maps"
 	"net/netip"
-	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// BlockSize is the number of consecutive ports that a pool takes at a time.
-const BlockSize = 64
+// NAT translates an address or port to a fixed other one.
+type NAT struct {
+	Set packet.Rewrite
+}
 
-// Pool hands out source addresses and ports for translation.
-type Pool struct {
-	Name string
+// Type returns "nat".
+func (NAT) Type() string     { return "nat" }
+func (NAT) translates() bool { return true }
+func (NAT) keepsFlows() bool { return true }
+
+func (a NAT) apply(ps *passage) Result {
+	c, ok := ps.connection()
+	if !ok {
+		return drop(trace.NoFlow)
+	}
+	return ps.rewrite(c, &rewriting{set: a.Set, what: trace.ActRewrite, detail: translated{}})
+}
+
+// DynNAT translates the source to the address of a pool and a port that the
+// pool has free.
+type DynNAT struct {
+	Pool *Pool
+}
+
+// Type returns "dynnat".
+func (DynNAT) Type() string     { return "dynnat" }
+func (DynNAT) translates() bool { return true }
+func (DynNAT) keepsFlows() bool { return true }
+
+func (a DynNAT) apply(ps *passage) Result {
+	c, ok := ps.connection()
+	if !ok {
+		return drop(trace.NoFlow)
+	}
+	rw := rewriting{what: trace.ActRewrite, detail: sourceTranslated{}}
+	if !ps.bindSource(a.Pool, c, &rw.set) {
+		return drop(trace.NoFreePort)
+	}
+	return ps.rewrite(c, &rw)
+}
+
+// LBNAT is the rule of a load balancer: it picks a backend for each flow and
+// translates the destination to it.
+type LBNAT struct {
+	// Targets are the backends. Without one every packet is dropped.
+	Targets []Target
+	// KeepDst leaves the destination address alone: the packet is only sent
+	// on to the target's MAC address (preserve-destination, hairpin rules).
+	KeepDst bool
+	// BySource picks by the source address only (session affinity).
+	BySource bool
+	// Pool is where a new source is taken from; nil keeps the source.
+	Pool *Pool
+	// Hairpin sends the packet back into the switch instead of out of the port.
+	Hairpin bool
+}
+
+// Target is one backend of a load balancer.
+type Target struct {
 	Addr netip.Addr
-	// Blocks are the first ports of the blocks the pool has. More gets another
-	// block when they are used up; nil for a pool that has only these.
-	Blocks []uint16
-	More   func() (first uint16, ok bool)
-
-	used map[portKey]*conn
-	next int
+	Port uint16
+	// MAC is where the frame goes next, zero to leave that alone.
+	MAC packet.MAC
 }
 
-type portKey struct {
-	proto packet.Proto
-	port  uint16
+func (t *Target) addrPort() netip.AddrPort { return netip.AddrPortFrom(t.Addr, t.Port) }
+
+// Type returns "lbnat".
+func (LBNAT) Type() string     { return "lbnat" }
+func (LBNAT) translates() bool { return true }
+func (LBNAT) keepsFlows() bool { return true }
+
+func (a LBNAT) apply(ps *passage) Result {
+	c, ok := ps.connection()
+	if !ok {
+		return drop(trace.NoFlow)
+	}
+	if len(a.Targets) == 0 {
+		return ps.drop(trace.NoBackend, noBackend{}, nil)
+	}
+	if c == nil && len(a.Targets) > 1 {
+		ps.unified.uncacheable = true // without a flow the next packet may get another backend
+	}
+	i := a.pick(ps)
+	rw := rewriting{set: a.to(&a.Targets[i], ps.port.MAC), what: trace.ActRewrite, hairpin: a.Hairpin}
+	if ps.env.Rec.On() {
+		rw.detail = backendPicked{n: i + 1, of: len(a.Targets), backend: a.Targets[i].addrPort(), keptDst: a.KeepDst}
+	}
+	if !ps.bindSource(a.Pool, c, &rw.set) {
+		return drop(trace.NoFreePort)
+	}
+	return ps.rewrite(c, &rw)
 }
 
-// bind finds a free port for a new connection, or false when there is none. A
-// port is free again when the connection that had it has expired.
-func (p *Pool) bind(proto packet.Proto, c *conn, now time.Duration) (uint16, bool) {
-	if p.used == nil {
-		p.used = map[portKey]*conn{}
+// to is the rewrite that leads a packet to a backend, from a port with the MAC
+// address own.
+func (a *LBNAT) to(t *Target, own packet.MAC) (rw packet.Rewrite) {
+	if !a.KeepDst {
+		rw.Set |= packet.RwDst | packet.RwDstPort
+		rw.Dst, rw.DstPort = t.Addr, t.Port
 	}
-	for {
-		n := len(p.Blocks) * BlockSize
-		for range n {
-			i := p.next % n
-			p.next++
-			k := portKey{proto, p.Blocks[i/BlockSize] + uint16(i%BlockSize)}
-			if old := p.used[k]; old == nil || old.expired(now) {
-				p.used[k] = c
-				return k.port, true
-			}
+	if !t.MAC.IsZero() {
+		rw.Set |= packet.RwEthDst
+		rw.EthDst = t.MAC
+		if a.Hairpin {
+			rw.Set |= packet.RwEthSrc
+			rw.EthSrc = own
 		}
-		if p.More == nil {
-			return 0, false
-		}
-		first, ok := p.More()
-		if !ok {
-			return 0, false
-		}
-		p.next = len(p.Blocks) * BlockSize
-		p.Blocks = append(p.Blocks, first)
 	}
+	return rw
 }
 
-// release frees what a port's connections have bound. A pool that nothing uses
-// starts over, so that two runs of a lab translate alike.
-func (p *Pool) release(of *Port) {
-	maps.DeleteFunc(p.used, func(_ portKey, c *conn) bool { return c.dead || c.port == of })
-	if len(p.used) == 0 {
-		p.next = 0
+// pick chooses the target of a new flow.
+func (a *LBNAT) pick(ps *passage) int {
+	n := len(a.Targets)
+	if n == 1 {
+		return 0
 	}
+	def := int(hash(ps.packet.Headers(), a.BySource) % uint32(n))
+	if ps.env.Choose == nil {
+		return def
+	}
+	targets := a.Targets
+	return ps.env.Choose(ps.rule.ID, n, def, func(i int) string { return targets[i].addrPort().String() })
+}
+
+// hash spreads flows over backends. The real hash is not published; winlab
+// shows every admissible pick and uses this one (FNV-1a) where it must take
+// just one.
+func hash(h *packet.Headers, bySource bool) uint32 {
+	x := uint32(2166136261)
+	x = mix16(x, h.Src.As16())
+	if bySource {
+		return x
+	}
+	x = mix16(x, h.Dst.As16())
+	for _, b := range [...]byte{byte(h.SrcPort >> 8), byte(h.SrcPort), byte(h.DstPort >> 8), byte(h.DstPort), byte(h.Proto)} {
+		x = (x ^ uint32(b)) * fnvPrime
+	}
+	return x
+}
+
+const fnvPrime = 16777619
+
+func mix16(x uint32, bs [16]byte) uint32 {
+	for _, b := range bs {
+		x = (x ^ uint32(b)) * fnvPrime
+	}
+	return x
+}
+
+// bindSource takes a source port for the connection c out of a pool and adds
+// the translation to rw. Without a pool there is nothing to do; without a free
+// port the packet is dropped and ok is false.
+func (ps *passage) bindSource(pool *Pool, c *conn, rw *packet.Rewrite) (ok bool) {
+	if pool == nil {
+		return true
+	}
+	if c == nil {
+		// There is no flow that would undo the translation and give the port
+		// back: the port is free again at once, and every packet binds its own.
+		ps.unified.uncacheable = true
+		c = &conn{dead: true}
+	}
+	proto := ps.packet.Headers().Proto
+	port, ok := pool.bind(proto, c, ps.env.Now)
+	if !ok {
+		ps.drop(trace.NoFreePort, poolExhausted{pool.Name}, factBlocks)
+		return false
+	}
+	if sw := ps.port.sw; sw != nil {
+		sw.bindings[binding{pool.Addr, proto, port}] = ps.port
+	}
+	rw.Set |= packet.RwSrc | packet.RwSrcPort
+	rw.Src, rw.SrcPort = pool.Addr, port
+	return true
+}
+
+// poolOf returns the pool that an action takes ports from, or nil.
+func poolOf(a Action) *Pool {
+	switch a := a.(type) {
+	case DynNAT:
+		return a.Pool
+	case LBNAT:
+		return a.Pool
+	}
+	return nil
 }

@@ -16,23 +16,28 @@ var tcpUDP = []packet.Proto{packet.TCP, packet.UDP}
 // snat is the rule of OutBoundNAT for a pod: its packets leave with the node's
 // address and a port of a pool.
 func snat(pool *Pool) *Rule {
-	return &Rule{ID: "SNAT", Type: DynNAT, Priority: 1090, Flags: Terminating | Stateful, Pool: pool,
+	return &Rule{ID: "SNAT", Action: DynNAT{pool}, Priority: 1090, Flags: Terminating | Stateful,
 		Cond: Cond{Protos: tcpUDP, Src: []netip.Prefix{prefix("10.244.1.4")}}}
 }
 
 func exception(to string) *Rule {
-	return &Rule{ID: "(exception " + to + ")", Type: Allow, Priority: 1000, Flags: Terminating, Cond: Cond{Dst: []netip.Prefix{prefix(to)}}}
+	return &Rule{ID: "(exception " + to + ")", Action: Allow{}, Priority: 1000, Flags: Terminating, Cond: Cond{Dst: []netip.Prefix{prefix(to)}}}
 }
 
 // lb is the rule of a Service on a client's port.
-func lb(targets ...string) *Rule {
-	r := &Rule{ID: "LB", Type: LBNAT, Priority: 500, Flags: Terminating | Stateful,
+func lb(to ...string) *Rule { return lbWith(LBNAT{Targets: targets(to...)}) }
+
+func lbWith(action LBNAT) *Rule {
+	return &Rule{ID: "LB", Action: action, Priority: 500, Flags: Terminating | Stateful,
 		Cond: Cond{Protos: tcpUDP, Dst: []netip.Prefix{prefix("10.96.0.10")}, DstPorts: []PortRange{Port1(80)}}}
-	for _, t := range targets {
+}
+
+func targets(to ...string) (ts []Target) {
+	for _, t := range to {
 		ap := netip.MustParseAddrPort(t)
-		r.Targets = append(r.Targets, Target{Addr: ap.Addr(), Port: ap.Port()})
+		ts = append(ts, Target{Addr: ap.Addr(), Port: ap.Port()})
 	}
-	return r
+	return ts
 }
 
 func TestNAT(t *testing.T) {
@@ -112,17 +117,16 @@ func TestNAT(t *testing.T) {
 			{0, In, "udp 10.244.2.4:8080 > 10.244.1.4:1000", "udp 10.96.0.20:80 > 10.244.1.4:1000"},
 		}},
 		{"port mapping", func() *Port {
-			return port(layer("NAT", 300, nil, []*Rule{{ID: "map", Type: NAT, Flags: Stateful,
-				Cond: Cond{Protos: []packet.Proto{packet.TCP}, Dst: []netip.Prefix{prefix("192.168.1.11")}, DstPorts: []PortRange{Port1(8080)}},
-				Set:  packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: addr("10.244.1.4"), DstPort: 80}}}))
+			return port(layer("NAT", 300, nil, []*Rule{{ID: "map", Flags: Stateful,
+				Cond:   Cond{Protos: []packet.Proto{packet.TCP}, Dst: []netip.Prefix{prefix("192.168.1.11")}, DstPorts: []PortRange{Port1(8080)}},
+				Action: NAT{packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: addr("10.244.1.4"), DstPort: 80}}}}))
 		}, []step{
 			{0, In, "tcp 192.168.1.50:1000 > 192.168.1.11:8080 syn", "tcp 192.168.1.50:1000 > 10.244.1.4:80"},
 			{0, Out, "tcp 10.244.1.4:80 > 192.168.1.50:1000 syn-ack", "tcp 192.168.1.11:8080 > 192.168.1.50:1000"},
 		}},
 		{"hairpin: replies come in where requests did", func() *Port {
-			r := lb("10.244.2.4:8080")
-			r.Hairpin, r.Pool = true, &Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}}
-			return port(layer("LB", 200, nil, []*Rule{r}))
+			pool := &Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}}
+			return port(layer("LB", 200, nil, []*Rule{lbWith(LBNAT{Targets: targets("10.244.2.4:8080"), Hairpin: true, Pool: pool})}))
 		}, []step{
 			{0, In, "tcp 192.168.1.50:1000 > 10.96.0.10:80 syn", "tcp 192.168.1.11:50048 > 10.244.2.4:8080"},
 			{0, In, "tcp 10.244.2.4:8080 > 192.168.1.11:50048 syn-ack", "tcp 10.96.0.10:80 > 192.168.1.50:1000"},
@@ -158,7 +162,7 @@ func TestPool(t *testing.T) {
 			t.Fatalf("connection %d: %s", n, reason)
 		}
 		ports = append(ports, got)
-		if want := n/BlockSize + 1; len(taken) != want {
+		if want := n/blockSize + 1; len(taken) != want {
 			t.Fatalf("connection %d: the pool has %d blocks, want %d", n, len(taken), want)
 		}
 	}
@@ -213,7 +217,7 @@ func TestResetFreesExpired(t *testing.T) {
 // With several backends every one is used; a flow keeps its own; session
 // affinity sends all flows of a client to one.
 func TestBackends(t *testing.T) {
-	targets := []string{"10.244.2.4:8080", "10.244.2.5:8080", "10.244.2.6:8080"}
+	backends := []string{"10.244.2.4:8080", "10.244.2.5:8080", "10.244.2.6:8080"}
 	pick := func(pt *Port, src string, n int) string {
 		p := parse(t, fmt.Sprintf("tcp %s:%d > 10.96.0.10:80 syn", src, 1000+n))
 		if res := pt.Process(p, Out, &Env{}); !res.Pass {
@@ -222,10 +226,8 @@ func TestBackends(t *testing.T) {
 		return p.Headers().Dst.String()
 	}
 	spread, sticky := map[string]int{}, map[string]map[string]bool{}
-	pt := port(layer("LB", 200, []*Rule{lb(targets...)}, nil))
-	affine := lb(targets...)
-	affine.BySource = true
-	bySource := port(layer("LB", 200, []*Rule{affine}, nil))
+	pt := port(layer("LB", 200, []*Rule{lb(backends...)}, nil))
+	bySource := port(layer("LB", 200, []*Rule{lbWith(LBNAT{Targets: targets(backends...), BySource: true})}, nil))
 	for n := range 300 {
 		dst := pick(pt, "10.244.1.4", n)
 		spread[dst]++
@@ -238,7 +240,7 @@ func TestBackends(t *testing.T) {
 		}
 		sticky[src][pick(bySource, src, n)] = true
 	}
-	for _, text := range targets {
+	for _, text := range backends {
 		if n := spread[netip.MustParseAddrPort(text).Addr().String()]; n < 50 {
 			t.Errorf("%s got %d of 300 flows: %v", text, n, spread)
 		}
@@ -282,12 +284,12 @@ func TestChoose(t *testing.T) {
 
 // KeepDst sends the packet on without translating it: only the MAC changes.
 func TestKeepDestination(t *testing.T) {
-	r := lb("10.244.1.9:8080")
-	r.KeepDst, r.Hairpin, r.Targets[0].MAC = true, true, packet.MAC{0, 0x15, 0x5d, 0, 0, 9}
-	pt := port(layer("HAIRPIN", 230, nil, []*Rule{r}))
+	to := targets("10.244.1.9:8080")
+	to[0].MAC = packet.MAC{0, 0x15, 0x5d, 0, 0, 9}
+	pt := port(layer("HAIRPIN", 230, nil, []*Rule{lbWith(LBNAT{Targets: to, KeepDst: true, Hairpin: true})}))
 	p := parse(t, "tcp 192.168.1.50:1000 > 10.96.0.10:80 syn")
 	res := pt.Process(p, In, &Env{})
-	if !res.Hairpin || short(p) != "tcp 192.168.1.50:1000 > 10.96.0.10:80" || p.Headers().EthDst != r.Targets[0].MAC || p.Headers().EthSrc != podMAC {
+	if !res.Hairpin || short(p) != "tcp 192.168.1.50:1000 > 10.96.0.10:80" || p.Headers().EthDst != to[0].MAC || p.Headers().EthSrc != podMAC {
 		t.Errorf("%+v %v", res, p)
 	}
 }
@@ -398,7 +400,7 @@ func TestNoAllocs(t *testing.T) {
 
 // What a port remembers of packets is bounded.
 func TestMemoryIsBounded(t *testing.T) {
-	stateless := port(layer("L2", 1, []*Rule{{ID: "mac", Type: Transpose, Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: gwMAC}}}, nil))
+	stateless := port(layer("L2", 1, []*Rule{{ID: "mac", Action: Transpose{packet.Rewrite{Set: packet.RwEthDst, EthDst: gwMAC}}}}, nil))
 	stateful := port(acl(t, "allow out 1 any"))
 	p := parse(t, "udp 10.244.1.4:0 > 203.0.113.10:53")
 	var now time.Duration
@@ -413,7 +415,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d unified flows", n)
 	}
 	// 240 connections are alive.
-	if n, u := len(stateful.stages[0].flows), len(stateful.unified); n > 2*firstSweep || u > 2*firstSweep {
+	if n, u := len(stateful.layers[0].flows), len(stateful.unified); n > 2*firstSweep || u > 2*firstSweep {
 		t.Errorf("%d flows and %d unified flows for 240 living connections", n, u)
 	}
 }

@@ -29,8 +29,8 @@ type Result struct {
 	Reason trace.Reason
 	// Hairpin: the packet goes back into the switch instead of out of the port.
 	Hairpin bool
-	// Hole names what the model does not know; the packet went no further.
-	Hole string
+	// Unknown says what the model does not know; the packet went no further.
+	Unknown string
 }
 
 // Port is one port of a switch. It is not safe for concurrent use.
@@ -43,31 +43,27 @@ type Port struct {
 	// Label is how the trace names the port's owner ("endpoint client").
 	Label string
 
-	layers  []*Layer
-	stages  []*stage // one for each layer
+	layers  []*layerState // in outbound order
 	unified map[unifiedKey]*unified
-	sweepAt int      // number of unified flows at which to look for dead ones
+	sweepAt int      // number of unified flows at which to look for invalid ones
 	spare   *unified // one that was not kept, to use again
+	passage passage  // of the packet that is visiting the layers
 	now     time.Duration
 	sw      *Switch
 	pools   []*Pool // of all rules, for Reset
 }
 
-// Layers returns the port's layers in outbound order. They must not be changed;
-// use SetLayers.
-func (pt *Port) Layers() []*Layer { return pt.layers }
-
 // SetLayers replaces the port's rules. Flows survive if their layer and rule
-// are still there under the same names; the unified flows are made anew.
+// are still there under the same names; the unified flows do not.
 func (pt *Port) SetLayers(layers []*Layer) {
 	slices.SortStableFunc(layers, func(a, b *Layer) int { return int(a.Priority) - int(b.Priority) })
-	old := pt.stages
-	pt.layers, pt.stages = layers, make([]*stage, len(layers))
+	old := pt.layers
+	pt.layers = make([]*layerState, len(layers))
 	for i, l := range layers {
 		l.seal()
-		st := newStage(l)
-		pt.stages[i] = st
-		at := slices.IndexFunc(old, func(o *stage) bool { return o != nil && o.Name == l.Name })
+		st := newLayerState(l)
+		pt.layers[i] = st
+		at := slices.IndexFunc(old, func(o *layerState) bool { return o != nil && o.Name == l.Name })
 		if at >= 0 {
 			st.inherit(old[at])
 			old[at] = nil
@@ -89,9 +85,9 @@ func pools(layers []*Layer) []*Pool {
 	for _, l := range layers {
 		for _, g := range l.Groups {
 			for _, r := range g.Rules {
-				if r.Pool != nil && !seen[r.Pool] {
-					seen[r.Pool] = true
-					ps = append(ps, r.Pool)
+				if p := poolOf(r.Action); p != nil && !seen[p] {
+					seen[p] = true
+					ps = append(ps, p)
 				}
 			}
 		}
@@ -101,7 +97,7 @@ func pools(layers []*Layer) []*Pool {
 
 // inherit takes over the flows of an earlier version of the layer whose rules
 // are still there.
-func (st *stage) inherit(old *stage) {
+func (st *layerState) inherit(old *layerState) {
 	rules := map[string]*Rule{}
 	for _, g := range st.Groups {
 		for _, r := range g.Rules {
@@ -122,7 +118,7 @@ func (st *stage) inherit(old *stage) {
 }
 
 // kill forgets all flows.
-func (st *stage) kill() {
+func (st *layerState) kill() {
 	for _, f := range st.flows {
 		f.conn.dead = true
 	}
@@ -133,19 +129,19 @@ func (st *stage) kill() {
 // and returns the outbound tuples of the TCP connections that were cut, sorted.
 func (pt *Port) Flush(layer string) []packet.Tuple {
 	cut := pt.Connections(layer)
-	for _, st := range pt.stages {
+	for _, st := range pt.layers {
 		if st.Name == layer {
 			st.kill()
 		}
 	}
-	pt.Invalidate()
+	pt.clearUnified()
 	return cut
 }
 
 // Reset forgets all flows and frees the ports that they had in NAT pools.
 func (pt *Port) Reset() {
-	pt.Invalidate()
-	for _, st := range pt.stages {
+	pt.clearUnified()
+	for _, st := range pt.layers {
 		st.kill()
 	}
 	for _, p := range pt.pools {
@@ -160,7 +156,7 @@ func (pt *Port) Reset() {
 // is but could not be parsed is dropped, as no rule can judge it.
 func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	h := p.Headers()
-	if len(pt.stages) == 0 {
+	if len(pt.layers) == 0 {
 		return Result{Pass: true}
 	}
 	if h.IPVersion == 0 {
@@ -169,8 +165,8 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	pt.now = env.Now
 	k := unifiedKey{h.Tuple(), h.EthDst, dir}
 	u := pt.unified[k]
-	if u == nil || env.Rec != nil || h.Fragment || p.Len() > maxFast || !u.holds(env.Now) {
-		return pt.slow(p, k, env)
+	if u == nil || env.Rec != nil || h.Fragment || p.Len() > maxFast || !u.valid(env.Now) {
+		return pt.visitLayers(p, k, env)
 	}
 	for _, f := range u.flows {
 		f.touch(env.Now)
@@ -193,9 +189,8 @@ func (pt *Port) notIP(p *packet.Packet, dir Direction, env *Env) Result {
 		return Result{Pass: true}
 	}
 	if env.Rec.On() {
-		env.Rec.Add(pt.step(env, dir, nil, nil, nil, trace.Step{
-			Action: trace.ActDrop, Reason: trace.BadPacket, Event: trace.Note("the headers are malformed, so no rule can judge the packet"),
-		}))
+		env.Rec.Add(trace.Step{Place: env.Place, Object: pt.Label, Port: pt.ID, Dir: dir.String(),
+			Action: trace.ActDrop, Reason: trace.BadPacket, Event: trace.Of(badHeaders{})}.Cite(factPipeline))
 	}
 	return Result{Reason: trace.BadPacket}
 }

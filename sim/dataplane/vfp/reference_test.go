@@ -80,7 +80,7 @@ func (r *refPort) reset() {
 		for _, g := range l.Groups {
 			for _, rule := range g.Rules {
 				// Only this port has the pool, so nobody uses it now.
-				delete(r.pools, rule.Pool)
+				delete(r.pools, poolOf(rule.Action))
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func (r *refPort) process(p *packet.Packet, dir Direction, now time.Duration) Re
 			break
 		}
 		res := r.layer(l, p, dir, now)
-		if !res.Pass || res.Hole != "" {
+		if !res.Pass {
 			return res
 		}
 		whole.Hairpin = whole.Hairpin || res.Hairpin
@@ -152,7 +152,7 @@ func (r *refPort) layer(l *Layer, p *packet.Packet, dir Direction, now time.Dura
 			case yes:
 				return r.apply(l, rule, p, dir, now)
 			case unsure:
-				return Result{Pass: true, Hole: "fragment"}
+				return Result{Unknown: "fragment"}
 			}
 		}
 	}
@@ -195,12 +195,12 @@ func refMatch(rule *Rule, p *packet.Packet, later bool) answer {
 		!within(c.Src, h.Src) || !within(c.Dst, h.Dst) || c.DstMAC != (packet.MAC{}) && c.DstMAC != h.EthDst {
 		return no
 	}
-	if icmp && (rule.Type == NAT || rule.Type == DynNAT || rule.Type == LBNAT) {
+	kind := rule.Action.Type()
+	if icmp && slices.Contains([]string{"nat", "dynnat", "lbnat"}, kind) {
 		return no
 	}
 	if later {
-		flow := rule.Flags&Stateful != 0 && rule.Type != Block && rule.Type != RouteEncap && rule.Type != Decap
-		if flow || len(c.SrcPorts)+len(c.DstPorts)+len(c.ICMPTypes) > 0 || c.TunnelPort != 0 {
+		if rule.Flags&Stateful != 0 && !slices.Contains(flowless, kind) || len(c.SrcPorts)+len(c.DstPorts)+len(c.ICMPTypes) > 0 || c.TunnelPort != 0 {
 			return unsure
 		}
 		return yes
@@ -222,17 +222,21 @@ func refMatch(rule *Rule, p *packet.Packet, later bool) answer {
 	return yes
 }
 
+// flowless are the kinds of rule that make no flows.
+var flowless = []string{"block", "routeencap", "decap"}
+
 func (r *refPort) apply(l *Layer, rule *Rule, p *packet.Packet, dir Direction, now time.Duration) Result {
 	h := *p.Headers()
-	switch {
-	case rule.Hole != "":
-		return Result{Pass: true, Hole: rule.Hole}
-	case rule.Type == Block && rule.Reason != "":
-		return Result{Reason: rule.Reason}
-	case rule.Type == Block:
+	switch a := rule.Action.(type) {
+	case NotModelled:
+		return Result{Unknown: a.Why}
+	case Block:
+		if a.Reason != "" {
+			return Result{Reason: a.Reason}
+		}
 		return Result{Reason: trace.ACLBlock}
 	}
-	stateful := l.Stateful && rule.Flags&Stateful != 0 && rule.Type != RouteEncap && rule.Type != Decap
+	stateful := l.Stateful && rule.Flags&Stateful != 0 && !slices.Contains(flowless, rule.Action.Type())
 	if stateful && h.Proto == packet.TCP && h.TCPFlags&packet.SYN == 0 {
 		return Result{Reason: trace.NoFlow}
 	}
@@ -242,25 +246,32 @@ func (r *refPort) apply(l *Layer, rule *Rule, p *packet.Packet, dir Direction, n
 	}
 	life := &refLife{ttl: ttl, until: now + ttl, dead: !stateful}
 	var rw packet.Rewrite
-	switch rule.Type {
-	case NAT, Transpose:
-		rw = rule.Set
+	var pool *Pool
+	hairpin := false
+	switch a := rule.Action.(type) {
+	case NAT:
+		rw = a.Set
+	case Transpose:
+		rw = a.Set
+	case DynNAT:
+		pool = a.Pool
 	case LBNAT:
-		if len(rule.Targets) == 0 {
+		pool, hairpin = a.Pool, a.Hairpin
+		if len(a.Targets) == 0 {
 			return Result{Reason: trace.NoBackend}
 		}
-		t := rule.Targets[hash(&h, rule.BySource)%uint32(len(rule.Targets))]
-		if !rule.KeepDst {
+		t := a.Targets[hash(&h, a.BySource)%uint32(len(a.Targets))]
+		if !a.KeepDst {
 			rw.Set, rw.Dst, rw.DstPort = packet.RwDst|packet.RwDstPort, t.Addr, t.Port
 		}
 		if !t.MAC.IsZero() {
 			rw.Set, rw.EthDst = rw.Set|packet.RwEthDst, t.MAC
-			if rule.Hairpin {
+			if hairpin {
 				rw.Set, rw.EthSrc = rw.Set|packet.RwEthSrc, r.mac
 			}
 		}
 	case RouteEncap:
-		t := rule.Tunnel
+		t := a.Tunnel
 		src := packet.VXLANSrcPort(p.Tuple())
 		if !t.InnerDst.IsZero() {
 			p.SetEthDst(t.InnerDst)
@@ -273,51 +284,51 @@ func (r *refPort) apply(l *Layer, rule *Rule, p *packet.Packet, dir Direction, n
 		}
 		return Result{Pass: true}
 	case Decap:
-		if _, err := p.Decap(rule.Tunnel.Kind); err != nil {
+		if _, err := p.Decap(a.Kind); err != nil {
 			return Result{Reason: trace.BadPacket}
 		}
 		return Result{Pass: true}
 	case PARoute:
-		hop, ok := rule.Next.NextHop(h.Dst)
+		hop, ok := a.Next.NextHop(h.Dst)
 		if !ok {
 			return Result{Reason: hop.Reason}
 		}
 		rw = packet.Rewrite{Set: packet.RwEthSrc | packet.RwEthDst, EthSrc: hop.Src, EthDst: hop.Dst}
 	}
-	if rule.Pool != nil && (rule.Type == LBNAT || rule.Type == DynNAT) {
-		port, ok := r.bind(rule.Pool, h.Proto, life, now)
+	if pool != nil {
+		port, ok := r.bind(pool, h.Proto, life, now)
 		if !ok {
 			return Result{Reason: trace.NoFreePort}
 		}
 		rw.Set |= packet.RwSrc | packet.RwSrcPort
-		rw.Src, rw.SrcPort = rule.Pool.Addr, port
+		rw.Src, rw.SrcPort = pool.Addr, port
 	}
 	before := refTuple(p)
 	p.Apply(&rw)
 	if stateful {
 		after := refTuple(p).Reverse()
-		var back packet.Rewrite
+		var reverse packet.Rewrite
 		if rw.Set&(packet.RwDst|packet.RwDstPort) != 0 {
-			back.Set |= packet.RwSrc | packet.RwSrcPort
-			back.Src, back.SrcPort = before.Dst, before.DstPort
+			reverse.Set |= packet.RwSrc | packet.RwSrcPort
+			reverse.Src, reverse.SrcPort = before.Dst, before.DstPort
 		}
 		if rw.Set&(packet.RwSrc|packet.RwSrcPort) != 0 {
-			back.Set |= packet.RwDst | packet.RwDstPort
-			back.Dst, back.DstPort = before.Src, before.SrcPort
+			reverse.Set |= packet.RwDst | packet.RwDstPort
+			reverse.Dst, reverse.DstPort = before.Src, before.SrcPort
 		}
-		backDir := 1 - dir
-		if rule.Hairpin {
-			backDir = dir
-			back.Set |= packet.RwEthDst | packet.RwEthSrc
-			back.EthDst, back.EthSrc = h.EthSrc, r.mac
+		reverseDir := 1 - dir
+		if hairpin {
+			reverseDir = dir
+			reverse.Set |= packet.RwEthDst | packet.RwEthSrc
+			reverse.EthDst, reverse.EthSrc = h.EthSrc, r.mac
 		}
-		there := &refFlow{l.Name, dir, before, rule.ID, rw, rule.Hairpin, life}
-		r.put(there)
-		if backDir != dir || after != before {
-			r.put(&refFlow{l.Name, backDir, after, rule.ID, back, rule.Hairpin, life})
+		forward := &refFlow{l.Name, dir, before, rule.ID, rw, hairpin, life}
+		r.put(forward)
+		if reverseDir != dir || after != before {
+			r.put(&refFlow{l.Name, reverseDir, after, rule.ID, reverse, hairpin, life})
 		}
 	}
-	return Result{Pass: true, Hairpin: rule.Hairpin}
+	return Result{Pass: true, Hairpin: hairpin}
 }
 
 func (r *refPort) put(f *refFlow) {

@@ -1,7 +1,6 @@
 package vfp
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 
@@ -96,8 +95,8 @@ func (s *Switch) Reset() {
 	}
 }
 
-// Fate is what became of a packet in the switch.
-type Fate struct {
+// Outcome is what became of a packet in the switch.
+type Outcome struct {
 	// To is the port that it leaves through, nil when it goes no further.
 	To *Port
 	Result
@@ -123,32 +122,31 @@ func (p *Port) leave() Direction {
 const maxHairpins = 4
 
 // Send takes a packet in at a port, forwards it and processes it at the port
-// that it leaves through. It does not call Deliver: the caller does, so that
-// it can schedule. Frames to a group address are not for Send; see Flood.
-func (s *Switch) Send(from *Port, p *packet.Packet, env *Env) Fate {
+// that it leaves through. The packet is then the caller's to deliver. Frames to
+// a group address are not for Send; see Flood.
+func (s *Switch) Send(from *Port, p *packet.Packet, env *Env) Outcome {
 	for range maxHairpins {
 		r := from.Process(p, from.enter(), env)
-		if !r.Pass || r.Hole != "" {
-			return Fate{Result: r}
+		if !r.Pass {
+			return Outcome{Result: r}
 		}
 		to, reason := s.forward(from, p, env)
 		if to == nil {
-			return Fate{Result: Result{Reason: reason}}
+			return Outcome{Result: drop(reason)}
 		}
 		r = to.Process(p, to.leave(), env)
-		if !r.Pass || r.Hole != "" || !r.Hairpin {
-			if r.Pass && r.Hole == "" {
-				return Fate{To: to, Result: r}
-			}
-			return Fate{Result: r}
+		if !r.Pass {
+			return Outcome{Result: r}
+		}
+		if !r.Hairpin {
+			return Outcome{To: to, Result: r}
 		}
 		from = to
 	}
 	if env.Rec.On() {
-		env.Rec.Add(trace.Step{Place: env.Place, Object: "vSwitch " + s.Name, Action: trace.ActDrop,
-			Event: trace.Note("sent back into the switch again and again"), Reason: trace.TTLExceeded}.Cite(factBridge))
+		s.record(env, nil, trace.Step{Action: trace.ActDrop, Event: trace.Of(hairpinLimit{}), Reason: trace.TTLExceeded}, factBridge)
 	}
-	return Fate{Result: Result{Reason: trace.TTLExceeded}}
+	return Outcome{Result: drop(trace.TTLExceeded)}
 }
 
 // Flood returns the ports that a frame to a group address leaves through.
@@ -162,49 +160,65 @@ func (s *Switch) Flood(from *Port) []*Port {
 	return to
 }
 
-// forward finds the port that a packet leaves through.
+// forward finds the port that a packet leaves through; nil and the reason when
+// there is none.
 func (s *Switch) forward(from *Port, p *packet.Packet, env *Env) (*Port, trace.Reason) {
-	h := p.Headers()
-	if h.Proto == packet.TCP || h.Proto == packet.UDP {
-		b := binding{h.Dst, h.Proto, h.DstPort}
-		to := s.bindings[b]
-		if to == nil {
-			to = s.static[b]
-		}
-		if to != nil && (to != from || !to.Host) {
-			// The frame carries the host's MAC address; the owner of the port
-			// must accept it.
-			p.SetEthDst(to.MAC)
-			if env.Rec.On() {
-				s.record(env, fmt.Sprintf("to port %s: its NAT pool has bound %s", to.name(), netip.AddrPortFrom(h.Dst, h.DstPort)), p, factSteer)
-			}
-			return to, ""
-		}
-	}
-	if to := s.byMAC[h.EthDst]; to != nil {
-		if to == from && !to.Host && h.Src == h.Dst && !s.KeepLoopback {
-			if env.Rec.On() {
-				env.Rec.Add(trace.Step{Place: env.Place, Object: "vSwitch " + s.Name, Action: trace.ActDrop, Reason: trace.HairpinToSelf,
-					Event: trace.Note(fmt.Sprintf("back to port %s with source and destination both %s: dropped", to.name(), h.Src)), Packet: env.Rec.Describe(p)}.Cite(factLoopback))
-			}
-			return nil, trace.HairpinToSelf
-		}
-		if env.Rec.On() {
-			s.record(env, "bridged to port "+to.name(), p, factBridge)
-		}
+	if to := s.steer(from, p, env); to != nil {
 		return to, ""
+	}
+	h := p.Headers()
+	if to := s.byMAC[h.EthDst]; to != nil {
+		return s.bridge(from, to, p, env)
 	}
 	if ext := s.External(); ext != nil && ext != from {
 		if env.Rec.On() {
-			s.record(env, "to the external port", p, factBridge)
+			s.record(env, p, trace.Step{Action: trace.ActForward, Event: trace.Of(toExternal{})}, factBridge)
 		}
 		return ext, ""
 	}
 	if env.Rec.On() {
-		env.Rec.Add(trace.Step{Place: env.Place, Object: "vSwitch " + s.Name, Action: trace.ActDrop, Reason: trace.NoNeighbour,
-			Event: trace.Note("no port has the MAC address " + h.EthDst.String()), Packet: env.Rec.Describe(p)}.Cite(factBridge))
+		s.record(env, p, trace.Step{Action: trace.ActDrop, Reason: trace.NoNeighbour, Event: trace.Of(noSuchMAC{h.EthDst})}, factBridge)
 	}
 	return nil, trace.NoNeighbour
+}
+
+// steer hands a packet to the port that has bound its destination address and
+// port, or returns nil. The frame carries the host's MAC address, so it gets
+// that of the port, whose owner must accept it.
+func (s *Switch) steer(from *Port, p *packet.Packet, env *Env) *Port {
+	h := p.Headers()
+	if h.Proto != packet.TCP && h.Proto != packet.UDP {
+		return nil
+	}
+	b := binding{h.Dst, h.Proto, h.DstPort}
+	to := s.bindings[b]
+	if to == nil {
+		to = s.static[b]
+	}
+	if to == nil || to == from && to.Host {
+		return nil
+	}
+	p.SetEthDst(to.MAC)
+	if env.Rec.On() {
+		s.record(env, p, trace.Step{Action: trace.ActForward, Event: trace.Of(steered{to.name(), netip.AddrPortFrom(h.Dst, h.DstPort)})}, factSteer)
+	}
+	return to
+}
+
+// bridge hands a packet to the port that has its MAC address, unless it is a
+// container's own packet coming back to it.
+func (s *Switch) bridge(from, to *Port, p *packet.Packet, env *Env) (*Port, trace.Reason) {
+	h := p.Headers()
+	if to == from && !to.Host && h.Src == h.Dst && !s.KeepLoopback {
+		if env.Rec.On() {
+			s.record(env, p, trace.Step{Action: trace.ActDrop, Reason: trace.HairpinToSelf, Event: trace.Of(loopbackDropped{to.name(), h.Src})}, factLoopback)
+		}
+		return nil, trace.HairpinToSelf
+	}
+	if env.Rec.On() {
+		s.record(env, p, trace.Step{Action: trace.ActForward, Event: trace.Of(bridged{to.name()})}, factBridge)
+	}
+	return to, ""
 }
 
 func (p *Port) name() string {
@@ -214,6 +228,11 @@ func (p *Port) name() string {
 	return p.ID
 }
 
-func (s *Switch) record(env *Env, text string, p *packet.Packet, f *evidence.Fact) {
-	env.Rec.Add(trace.Step{Place: env.Place, Object: "vSwitch " + s.Name, Action: trace.ActForward, Event: trace.Note(text), Packet: env.Rec.Describe(p)}.Cite(f))
+// record adds a step of the switch; p is nil when the step shows no packet.
+func (s *Switch) record(env *Env, p *packet.Packet, step trace.Step, fact *evidence.Fact) {
+	step.Place, step.Object = env.Place, "vSwitch "+s.Name
+	if p != nil {
+		step.Packet = env.Rec.Describe(p)
+	}
+	env.Rec.Add(step.Cite(fact))
 }

@@ -1,7 +1,6 @@
 package vfp
 
 import (
-	"net/netip"
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -35,16 +34,16 @@ func (l *lab) send(t *testing.T, from *Port, to packet.MAC, text string) (where 
 	t.Helper()
 	p = parse(t, text)
 	p.SetEthDst(to)
-	fate := l.Send(from, p, &Env{})
+	out := l.Send(from, p, &Env{})
 	traced := parse(t, text)
 	traced.SetEthDst(to)
-	if again := l.Send(from, traced, &Env{Rec: &trace.Recorder{}}); again != fate {
-		t.Errorf("%s: %+v, with a recorder %+v", text, fate, again)
+	if again := l.Send(from, traced, &Env{Rec: &trace.Recorder{}}); again != out {
+		t.Errorf("%s: %+v, with a recorder %+v", text, out, again)
 	}
-	if fate.To == nil {
-		return string(fate.Reason), p
+	if out.To == nil {
+		return string(out.Reason), p
 	}
-	return fate.To.ID, p
+	return out.To.ID, p
 }
 
 func TestSwitch(t *testing.T) {
@@ -115,8 +114,9 @@ func TestReplyToTranslatedPacket(t *testing.T) {
 // the backend, and its replies back to the client.
 func TestHairpin(t *testing.T) {
 	l := newLab()
-	r := lb("10.244.1.5:8080")
-	r.Hairpin, r.Pool, r.Targets[0].MAC = true, &Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}}, serverMAC
+	to := targets("10.244.1.5:8080")
+	to[0].MAC = serverMAC
+	r := lbWith(LBNAT{Targets: to, Hairpin: true, Pool: &Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}}})
 	l.host.SetLayers([]*Layer{layer("SLB", 220, nil, []*Rule{r})})
 	where, p := l.send(t, l.client, hostMAC, "tcp 10.244.1.4:1000 > 10.96.0.10:80 syn")
 	if where != "server" || short(p) != "tcp 192.168.1.11:50048 > 10.244.1.5:8080" {
@@ -131,10 +131,8 @@ func TestHairpin(t *testing.T) {
 // Rules that send a packet back into the switch for ever do not hang it.
 func TestHairpinForEver(t *testing.T) {
 	l := newLab()
-	back := func() *Layer {
-		return layer("LOOP", 1, nil, []*Rule{{ID: "loop", Type: Transpose, Hairpin: true, Cond: Cond{Dst: []netip.Prefix{prefix("10.96.0.10")}}}})
-	}
-	l.host.SetLayers([]*Layer{back()})
+	loop := lbWith(LBNAT{Targets: targets("10.244.1.5:80"), KeepDst: true, Hairpin: true})
+	l.host.SetLayers([]*Layer{layer("LOOP", 1, nil, []*Rule{loop})})
 	if where, _ := l.send(t, l.client, hostMAC, "udp 10.244.1.4:1000 > 10.96.0.10:80"); where != string(trace.TTLExceeded) {
 		t.Errorf("%s", where)
 	}

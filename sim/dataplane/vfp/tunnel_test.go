@@ -11,9 +11,9 @@ import (
 )
 
 func encapRule(to string) *Rule {
-	return &Rule{ID: "route", Type: RouteEncap, Flags: Terminating, Cond: Cond{Dst: []netip.Prefix{prefix(to)}},
-		Tunnel: &Tunnel{Kind: packet.VXLAN, Src: addr("192.168.1.11"), Dst: addr("192.168.1.12"), VNI: 4096, Port: 4789,
-			InnerDst: packet.MAC{2, 0, 0, 0, 0, 2}, InnerSrc: packet.MAC{2, 0, 0, 0, 0, 1}}}
+	return &Rule{ID: "route", Flags: Terminating, Cond: Cond{Dst: []netip.Prefix{prefix(to)}},
+		Action: RouteEncap{&Tunnel{Kind: packet.VXLAN, Src: addr("192.168.1.11"), Dst: addr("192.168.1.12"), VNI: 4096, Port: 4789,
+			InnerDst: packet.MAC{2, 0, 0, 0, 0, 2}, InnerSrc: packet.MAC{2, 0, 0, 0, 0, 1}}}}
 }
 
 type hop struct{ dst packet.MAC }
@@ -25,7 +25,7 @@ func (h *hop) NextHop(netip.Addr) (Hop, bool) {
 // overlay is a port with the outbound layers of an overlay network.
 func overlay(next Router) *Port {
 	encap := layer("ENCAP", 500, []*Rule{encapRule("10.244.2.0/24")}, nil)
-	route := layer("PA_ROUTE", 600, []*Rule{{ID: "PA_ROUTE", Type: PARoute, Next: next,
+	route := layer("PA_ROUTE", 600, []*Rule{{ID: "PA_ROUTE", Action: PARoute{next},
 		Cond: Cond{Protos: []packet.Proto{packet.UDP}, DstPorts: []PortRange{Port1(4789)}, Src: []netip.Prefix{prefix("192.168.1.11")}}}}, nil)
 	encap.Stateful, route.Stateful = false, false
 	return port(encap, route)
@@ -66,7 +66,7 @@ func TestEncapThenPARoute(t *testing.T) {
 	}
 	// A change of the route table shows once the port was told.
 	next.dst = packet.MAC{}
-	pt.Invalidate()
+	pt.clearUnified()
 	if res := pt.Process(parse(t, "tcp 10.244.1.4:1000 > 10.244.2.4:80"), Out, &Env{}); res.Reason != trace.NoRoute {
 		t.Errorf("without a next hop: %+v", res)
 	}
@@ -75,8 +75,8 @@ func TestEncapThenPARoute(t *testing.T) {
 // Two pings that differ in their identifier only go through the tunnel with
 // their own source ports, and stateful layers behind it tell them apart.
 func TestEncapOfPings(t *testing.T) {
-	behind := layer("BEHIND", 700, []*Rule{{ID: "nat", Type: NAT, Flags: Stateful,
-		Set: packet.Rewrite{Set: packet.RwSrc, Src: addr("192.168.9.9")}}}, nil)
+	behind := layer("BEHIND", 700, []*Rule{{ID: "nat", Flags: Stateful,
+		Action: NAT{packet.Rewrite{Set: packet.RwSrc, Src: addr("192.168.9.9")}}}}, nil)
 	for _, recorded := range []bool{false, true} {
 		pt := port(layer("ENCAP", 500, []*Rule{encapRule("10.244.2.0/24")}, nil), behind)
 		ports := map[uint16]bool{}
@@ -103,9 +103,9 @@ func TestEncapOfPings(t *testing.T) {
 // decap has the rules of a node that knows the VNI 4096.
 func decap() *Port {
 	l := layer("DECAP_IN", 900, nil, []*Rule{
-		{ID: "decap", Priority: 1, Type: Decap, Tunnel: &Tunnel{Kind: packet.VXLAN},
+		{ID: "decap", Priority: 1, Action: Decap{packet.VXLAN},
 			Cond: Cond{Dst: []netip.Prefix{prefix("192.168.1.11")}, TunnelPort: 4789, VNI: 4096}},
-		{ID: "(unknown VNI)", Priority: 2, Type: Block, Reason: trace.UnknownVNI,
+		{ID: "(unknown VNI)", Priority: 2, Action: Block{trace.UnknownVNI},
 			Cond: Cond{Protos: []packet.Proto{packet.UDP}, Dst: []netip.Prefix{prefix("192.168.1.11")}, DstPorts: []PortRange{Port1(4789)}}},
 	})
 	l.Stateful = false
@@ -147,7 +147,7 @@ func TestDecap(t *testing.T) {
 // next one with the same outer tuple pass.
 func TestDecapAfterMiss(t *testing.T) {
 	pt := decap()
-	l := pt.Layers()[0]
+	l := pt.layers[0].Layer
 	l.Groups[1].Rules = l.Groups[1].Rules[:1] // no block
 	pt.SetLayers([]*Layer{l})
 	for range 2 {
@@ -180,7 +180,7 @@ func TestEncapTooLong(t *testing.T) {
 
 // Rules that look at the MAC address see that of every packet of a flow.
 func TestDestinationMAC(t *testing.T) {
-	pt := port(layer("PA_ROUTE", 600, []*Rule{{ID: "own", Type: PARoute, Next: &hop{packet.MAC{2, 2, 2, 2, 2, 2}}, Cond: Cond{DstMAC: hostMAC}}}, nil))
+	pt := port(layer("PA_ROUTE", 600, []*Rule{{ID: "own", Action: PARoute{&hop{packet.MAC{2, 2, 2, 2, 2, 2}}}, Cond: Cond{DstMAC: hostMAC}}}, nil))
 	for range 2 {
 		for _, m := range []packet.MAC{gwMAC, hostMAC} {
 			p := parse(t, "udp 10.244.1.4:1 > 10.244.2.4:2")
@@ -217,8 +217,8 @@ func TestFragments(t *testing.T) {
 		want   string
 	}{
 		{"first, NAT", nat(), first, "udp 192.168.1.11:50048 > 203.0.113.10:53"},
-		{"later, NAT", nat(), later, "hole"},
-		{"later, block a port", port(acl(t, "block out 1 udp port 80; allow out 2 any stateless")), later, "hole"},
+		{"later, NAT", nat(), later, "unknown"},
+		{"later, block a port", port(acl(t, "block out 1 udp port 80; allow out 2 any stateless")), later, "unknown"},
 		{"later, block all", port(acl(t, "block out 1 udp; allow out 2 any")), later, "acl-block"},
 		{"later, allow without flow", port(acl(t, "allow out 1 udp stateless; block out 2 port 80")), later, "passed"},
 		{"later, no rule for it", port(acl(t, "allow out 1 tcp; block in 2 any")), later, "passed"},
@@ -228,8 +228,8 @@ func TestFragments(t *testing.T) {
 			res := tc.port.Process(p, Out, &Env{})
 			got := string(res.Reason)
 			switch {
-			case res.Hole != "":
-				got = "hole"
+			case res.Unknown != "":
+				got = "unknown"
 			case res.Pass && tc.offset == first:
 				got = short(p)
 			case res.Pass:
@@ -246,7 +246,7 @@ func TestFragments(t *testing.T) {
 // rewrite follows.
 func TestWrongFamily(t *testing.T) {
 	set := func(a string) *Rule {
-		return &Rule{ID: a, Type: Transpose, Set: packet.Rewrite{Set: packet.RwDst, Dst: addr(a)}}
+		return &Rule{ID: a, Action: Transpose{packet.Rewrite{Set: packet.RwDst, Dst: addr(a)}}}
 	}
 	play(t, func() *Port {
 		return port(layer("A", 1, []*Rule{set("10.0.0.9")}, nil), layer("B", 2, []*Rule{set("fd00::9")}, nil))

@@ -33,7 +33,7 @@ func (c *Compiler) backends(lb *LoadBalancer, m LBPortMapping, keep func(*Endpoi
 		if !a.IsValid() {
 			continue
 		}
-		t := vfp.Target{Addr: a, Port: m.InternalPort, Note: e.Name}
+		t := vfp.Target{Addr: a, Port: m.InternalPort}
 		if e.Attached() && !c.s.Network(e.HostComputeNetwork).Is(L2Tunnel) {
 			t.MAC = mac(e.MacAddress)
 		}
@@ -112,8 +112,8 @@ func (c *Compiler) dsrClient(ls *layers, n *Network) {
 		}
 		ls.add(layerLBDSR, "LB_DSR_IPv4_OUT", vfp.Out, &vfp.Rule{
 			ID:       ruleID("LB_DSR_", lb, mgmt, vip, m.ExternalPort, m.InternalPort, m.Protocol),
-			Priority: priorityLB, Type: vfp.LBNAT, Flags: vfp.Terminating | vfp.Stateful, TTL: vfp.DefaultTTL,
-			Cond: frontendCond(vip, m), Targets: targets, BySource: c.bySource(m), Origin: lb.Origin, Fact: factDSRClient,
+			Priority: priorityLB, Flags: vfp.Terminating | vfp.Stateful, TTL: vfp.DefaultTTL,
+			Cond: frontendCond(vip, m), Action: vfp.LBNAT{Targets: targets, BySource: c.bySource(m)}, Origin: lb.Origin, Fact: factDSRClient,
 		})
 	})
 }
@@ -127,13 +127,13 @@ func (c *Compiler) backendRules(ls *layers, n *Network, self *Endpoint) {
 		}
 		ls.add(layerNAT, groupNATIn, vfp.In, &vfp.Rule{
 			ID:       ruleID("NAT_", lb, vip, m.ExternalPort, m.Protocol),
-			Priority: priorityLB, Type: vfp.NAT, Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m),
-			Set:    packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: mine[0].Addr, DstPort: mine[0].Port},
+			Priority: priorityLB, Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m),
+			Action: vfp.NAT{Set: packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: mine[0].Addr, DstPort: mine[0].Port}},
 			Origin: lb.Origin, Fact: factDSRBackend,
 		})
 		ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
 			ID:       ruleID("ALLOW_NAT_", lb, vip, m.ExternalPort, m.Protocol),
-			Priority: priorityAllow, Type: vfp.Allow, Flags: vfp.Terminating,
+			Priority: priorityAllow, Action: vfp.Allow{}, Flags: vfp.Terminating,
 			Cond:   vfp.Cond{Protos: []packet.Proto{packet.Proto(m.Protocol)}, Src: []netip.Prefix{vfp.Host(vip)}, SrcPorts: []vfp.PortRange{vfp.Port1(m.ExternalPort)}},
 			Origin: lb.Origin, Fact: factDSRBackend,
 		})
@@ -165,8 +165,8 @@ func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMap
 	if len(local) > 0 {
 		ls.add(layerHairpin, groupHairpinIn, vfp.In, &vfp.Rule{
 			ID:       ruleID("HairPin_", lb, vip, m.ExternalPort, m.ExternalPort, m.Protocol),
-			Priority: priorityLB, Type: vfp.LBNAT, Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m),
-			Targets: local, KeepDst: true, Hairpin: true, BySource: c.bySource(m), Origin: lb.Origin, Fact: factDSRHairpin,
+			Priority: priorityLB, Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m),
+			Action: vfp.LBNAT{Targets: local, KeepDst: true, Hairpin: true, BySource: c.bySource(m)}, Origin: lb.Origin, Fact: factDSRHairpin,
 		})
 	}
 	id := ruleID("LB_HOST_", lb, c.management(n), vip, m.ExternalPort, m.InternalPort, m.Protocol)
@@ -176,8 +176,8 @@ func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMap
 		layer, group = layerSLB, groupSLBOut
 	}
 	r := &vfp.Rule{
-		ID: id, Priority: priorityLB, Type: vfp.LBNAT, Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m),
-		Targets: all, Origin: lb.Origin, Fact: factDSRClient,
+		ID: id, Priority: priorityLB, Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m),
+		Action: vfp.LBNAT{Targets: all}, Origin: lb.Origin, Fact: factDSRClient,
 	}
 	// The rule is for what the node itself sends: a packet from elsewhere that
 	// the hairpin rule sends back passes the port on its way out too.
@@ -189,8 +189,7 @@ func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMap
 		return
 	case "translated":
 	default:
-		r.Hole = "a packet of the node itself meets the load balancer rule of a DSR Service; whether this build translates it is not public (parameter host-to-dsr-service)"
-		r.Fact = factHostDSR
+		notModelled(r, "a packet of the node itself meets the load balancer rule of a DSR Service; whether this build translates it is not public (parameter host-to-dsr-service)", factHostDSR)
 	}
 	ls.add(layer, group, vfp.Out, r)
 }
@@ -237,15 +236,16 @@ func (c *Compiler) nonDSR(ls *layers, n *Network, lb *LoadBalancer, m LBPortMapp
 	if len(pool.Blocks) == 0 && !lb.Ports.IsZero() {
 		pool.Blocks = []uint16{lb.Ports.First}
 	}
+	balance := vfp.LBNAT{Targets: c.backends(lb, m, nil), Pool: pool, KeepDst: c.keepsVIP(m), BySource: c.bySource(m), Hairpin: true}
 	r := &vfp.Rule{
-		ID: "(" + ruleID("LB_", lb, vip, m.ExternalPort, m.InternalPort, m.Protocol) + ")", Priority: priorityLB, Type: vfp.LBNAT,
-		Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m), Targets: c.backends(lb, m, nil), Pool: pool,
-		KeepDst: c.keepsVIP(m), BySource: c.bySource(m), Hairpin: true, Origin: lb.Origin, Fact: fact,
+		ID: "(" + ruleID("LB_", lb, vip, m.ExternalPort, m.InternalPort, m.Protocol) + ")", Priority: priorityLB,
+		Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m), Action: balance, Origin: lb.Origin, Fact: fact,
 	}
 	ls.add(layerSLB, "(SLB_GROUP_LB_IPv4_IN)", vfp.In, r)
 	if m.Flags&PortFlagLocalRoutedVIP != 0 && c.s.Build().Has(builds.LocalRoutedVIP) {
 		own := *r
-		own.Hairpin, own.Fact = false, factLocalRouted
+		balance.Hairpin = false
+		own.Action, own.Fact = balance, factLocalRouted
 		own.ID = "(" + ruleID("LB_", lb, vip, m.ExternalPort, m.InternalPort, m.Protocol) + "_host)"
 		ls.add(layerHostLB, "("+groupHostLBOut+")", vfp.Out, &own)
 	}

@@ -32,9 +32,9 @@ func (c *Compiler) encap(ls *layers, n *Network, host bool) {
 			f = factHostEncap
 		}
 		ls.add(layerEncap, "(ENCAP_OUT)", vfp.Out, &vfp.Rule{
-			ID: id, Priority: priorityEncap + uint16(32-min(to.Bits(), 32)), Type: vfp.RouteEncap, Flags: vfp.Terminating,
+			ID: id, Priority: priorityEncap + uint16(32-min(to.Bits(), 32)), Flags: vfp.Terminating,
 			Cond:   vfp.Cond{Src: src, Dst: []netip.Prefix{to}},
-			Tunnel: &vfp.Tunnel{Kind: packet.VXLAN, Src: pa, Dst: remote, VNI: vni, Port: tunnelPort(n), InnerDst: inner, InnerSrc: c.DrMAC(n)},
+			Action: vfp.RouteEncap{Tunnel: &vfp.Tunnel{Kind: packet.VXLAN, Src: pa, Dst: remote, VNI: vni, Port: tunnelPort(n), InnerDst: inner, InnerSrc: c.DrMAC(n)}},
 			Origin: o, Fact: f,
 		})
 	}
@@ -82,12 +82,12 @@ func (c *Compiler) decap(ls *layers, n *Network) {
 	pa := c.management(n)
 	port := tunnelPort(n)
 	ls.add(layerDecap, "(DECAP_IPv4_IN)", vfp.In, &vfp.Rule{
-		ID: fmt.Sprintf("(decap VNI %d)", vsid), Priority: priorityAllow, Type: vfp.Decap, Flags: vfp.Terminating,
+		ID: fmt.Sprintf("(decap VNI %d)", vsid), Priority: priorityAllow, Flags: vfp.Terminating,
 		Cond:   vfp.Cond{Dst: []netip.Prefix{vfp.Host(pa)}, TunnelPort: port, TunnelKind: packet.VXLAN, VNI: vsid},
-		Tunnel: &vfp.Tunnel{Kind: packet.VXLAN, VNI: vsid, Port: port}, Origin: n.Origin, Fact: factDecap,
+		Action: vfp.Decap{Kind: packet.VXLAN}, Origin: n.Origin, Fact: factDecap,
 	})
 	ls.add(layerDecap, "(DECAP_IPv4_IN)", vfp.In, &vfp.Rule{
-		ID: "(unknown VNI)", Priority: prioritySNAT, Type: vfp.Block, Flags: vfp.Terminating, Reason: trace.UnknownVNI,
+		ID: "(unknown VNI)", Priority: prioritySNAT, Action: vfp.Block{Reason: trace.UnknownVNI}, Flags: vfp.Terminating,
 		Cond:   vfp.Cond{Protos: []packet.Proto{packet.UDP}, Dst: []netip.Prefix{vfp.Host(pa)}, DstPorts: []vfp.PortRange{vfp.Port1(port)}},
 		Origin: n.Origin, Fact: factDecap,
 	})

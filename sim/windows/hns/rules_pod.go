@@ -65,14 +65,14 @@ func (c *Compiler) outboundNAT(ls *layers, n *Network, e *Endpoint) {
 			}
 			for j, ex := range exceptions {
 				ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
-					ID: fmt.Sprintf("(exception %s)", ex), Priority: base + uint16(min(j, 80)), Type: vfp.Allow, Flags: vfp.Terminating,
+					ID: fmt.Sprintf("(exception %s)", ex), Priority: base + uint16(min(j, 80)), Action: vfp.Allow{}, Flags: vfp.Terminating,
 					Cond:   vfp.Cond{Src: []netip.Prefix{vfp.Host(src)}, Dst: []netip.Prefix{ex}},
 					Origin: p.Origin, Fact: factExceptions,
 				})
 			}
 			if vip.IsValid() {
 				ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
-					ID: fmt.Sprintf("(not to %s)", vip), Priority: base + 81, Type: vfp.Allow, Flags: vfp.Terminating,
+					ID: fmt.Sprintf("(not to %s)", vip), Priority: base + 81, Action: vfp.Allow{}, Flags: vfp.Terminating,
 					Cond:   vfp.Cond{Src: []netip.Prefix{vfp.Host(src)}, Dst: []netip.Prefix{vfp.Host(vip)}},
 					Origin: p.Origin, Fact: factNotToVIP,
 				})
@@ -85,9 +85,9 @@ func (c *Compiler) outboundNAT(ls *layers, n *Network, e *Endpoint) {
 		for _, t := range tcpUDP {
 			ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
 				ID:       fmt.Sprintf("SNAT_%s_OUTBOUNDNAT_%d_%s", t.name, i+1, vip),
-				Priority: base + 90, Type: vfp.DynNAT, Flags: vfp.Terminating | vfp.Stateful,
-				Cond: vfp.Cond{Protos: []packet.Proto{t.proto}, Src: []netip.Prefix{vfp.Host(src)}, Dst: sameFamily(prefixes(set.Destinations), src)},
-				Pool: c.pool(fmt.Sprintf("SLB_NATPOOL_IPV4_%s_%s%s", t.name, src, vip), e.ID, vip), Origin: p.Origin, Fact: fact,
+				Priority: base + 90, Flags: vfp.Terminating | vfp.Stateful,
+				Cond:   vfp.Cond{Protos: []packet.Proto{t.proto}, Src: []netip.Prefix{vfp.Host(src)}, Dst: sameFamily(prefixes(set.Destinations), src)},
+				Action: vfp.DynNAT{Pool: c.pool(fmt.Sprintf("SLB_NATPOOL_IPV4_%s_%s%s", t.name, src, vip), e.ID, vip)}, Origin: p.Origin, Fact: fact,
 			})
 		}
 	}
@@ -127,9 +127,9 @@ func (c *Compiler) sdnRoutes(ls *layers, n *Network, e *Endpoint) {
 			return
 		}
 		ls.add(layerSDNRoute, "(SDN_ROUTE_OUT)", vfp.Out, &vfp.Rule{
-			ID: "(route " + p.Masked().String() + ")", Priority: uint16(200 - p.Bits()), Type: vfp.Transpose, Flags: vfp.Terminating,
+			ID: "(route " + p.Masked().String() + ")", Priority: uint16(200 - p.Bits()), Flags: vfp.Terminating,
 			Cond:   vfp.Cond{Dst: []netip.Prefix{p.Masked()}},
-			Set:    packet.Rewrite{Set: packet.RwEthDst, EthDst: c.v.HostMAC},
+			Action: vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: c.v.HostMAC}},
 			Origin: o, Fact: factSDNRoute,
 		})
 	}
@@ -152,22 +152,22 @@ func (c *Compiler) acls(ls *layers, e *Endpoint) {
 		if err != nil || strings.EqualFold(a.RuleType, ACLRuleHost) {
 			continue
 		}
-		r := &vfp.Rule{ID: a.Id, Priority: a.Priority, Type: vfp.Block, Flags: vfp.Terminating, Origin: p.Origin, Fact: factACL}
+		r := &vfp.Rule{ID: a.Id, Priority: a.Priority, Action: vfp.Block{}, Flags: vfp.Terminating, Origin: p.Origin, Fact: factACL}
 		if r.ID == "" {
 			r.ID = fmt.Sprintf("(acl %d %s %s %d)", i+1, a.Action, a.Direction, a.Priority)
 		}
 		if strings.EqualFold(a.Action, ACLAllow) {
-			r.Type, r.Flags = vfp.Allow, vfp.Terminating|vfp.Stateful
+			r.Action, r.Flags = vfp.Allow{}, vfp.Terminating|vfp.Stateful
 		}
 		if strings.EqualFold(a.Action, ACLPass) {
-			r.Hole, r.Fact = "the ACL action Pass leads to the next tier of rules, which winlab does not model", factTierACL
+			notModelled(r, "the ACL action Pass leads to the next tier of rules, which winlab does not model", factTierACL)
 		}
 		in := strings.EqualFold(a.Direction, ACLIn)
 		var okL, okR bool
 		local, okL := aclAddresses(a.LocalAddresses)
 		remote, okR := aclAddresses(a.RemoteAddresses)
 		if !okL || !okR {
-			r.Hole, r.Fact = "the ACL names an address set, which winlab does not model", factSetPolicy
+			notModelled(r, "the ACL names an address set, which winlab does not model", factSetPolicy)
 		}
 		lp, rp := portList(a.LocalPorts), portList(a.RemotePorts)
 		r.Cond.Protos = protoList(a.Protocols)
@@ -182,23 +182,30 @@ func (c *Compiler) acls(ls *layers, e *Endpoint) {
 	}
 	if len(PoliciesOf(e.Policies, PolicyTierAcl)) > 0 {
 		for _, d := range []vfp.Direction{vfp.Out, vfp.In} {
-			ls.add(layerACL, "(TIER_ACL)", d, &vfp.Rule{ID: "(tier acl)", Type: vfp.Block, Fact: factTierACL,
-				Hole: "the endpoint has TierAcl policies, which winlab does not model", Origin: PoliciesOf(e.Policies, PolicyTierAcl)[0].Origin})
+			ls.add(layerACL, "(TIER_ACL)", d, &vfp.Rule{ID: "(tier acl)", Fact: factTierACL,
+				Action: vfp.NotModelled{Action: vfp.Block{}, Why: "the endpoint has TierAcl policies, which winlab does not model"}, Origin: PoliciesOf(e.Policies, PolicyTierAcl)[0].Origin})
 		}
 	}
 }
 
-// l4proxy makes the model's hole visible to packets that would meet it.
+// notModelled keeps what a rule matches and takes away what it does: why says
+// what is not known about it.
+func notModelled(r *vfp.Rule, why string, fact *evidence.Fact) {
+	r.Action, r.Fact = vfp.NotModelled{Action: r.Action, Why: why}, fact
+}
+
+// l4proxy ends the way of packets that would meet a proxy: what it does to them
+// is not known.
 func (c *Compiler) l4proxy(ls *layers, e *Endpoint) {
 	for _, typ := range []string{PolicyL4Proxy, PolicyL4WFPProxy} {
 		for _, p := range PoliciesOf(e.Policies, typ) {
-			hole := &vfp.Rule{ID: "(" + typ + ")", Type: vfp.Allow, Origin: p.Origin, Fact: factL4Proxy,
-				Cond: vfp.Cond{Protos: []packet.Proto{packet.TCP}},
-				Hole: "the endpoint has an " + typ + " policy, and what it does to TCP is not public"}
+			r := &vfp.Rule{ID: "(" + typ + ")", Origin: p.Origin, Fact: factL4Proxy,
+				Cond:   vfp.Cond{Protos: []packet.Proto{packet.TCP}},
+				Action: vfp.NotModelled{Action: vfp.Allow{}, Why: "the endpoint has an " + typ + " policy, and what it does to TCP is not public"}}
 			if s, err := DecodePolicy[L4ProxySettings](p); err == nil && s.Protocol == uint32(packet.UDP) {
-				hole.Cond.Protos[0] = packet.UDP
+				r.Cond.Protos[0] = packet.UDP
 			}
-			ls.add(layerL4Proxy, "(L4_PROXY_OUT)", vfp.Out, hole)
+			ls.add(layerL4Proxy, "(L4_PROXY_OUT)", vfp.Out, r)
 		}
 	}
 }
@@ -213,12 +220,12 @@ func (c *Compiler) portMappings(ls *layers, n *Network, e *Endpoint) {
 		}
 		vip, any := c.mappingVIP(n, m)
 		r := &vfp.Rule{
-			ID: fmt.Sprintf("(port mapping %d %s:%d)", i+1, vip, m.ExternalPort), Priority: priorityAllow, Type: vfp.NAT, Flags: vfp.Terminating | vfp.Stateful,
-			Cond: vfp.Cond{Protos: []packet.Proto{packet.Proto(m.Protocol)}, Dst: []netip.Prefix{vfp.Host(vip)}, DstPorts: []vfp.PortRange{vfp.Port1(m.ExternalPort)}},
-			Set:  packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: dst, DstPort: m.InternalPort}, Origin: p.Origin, Fact: factPortMapping,
+			ID: fmt.Sprintf("(port mapping %d %s:%d)", i+1, vip, m.ExternalPort), Priority: priorityAllow, Flags: vfp.Terminating | vfp.Stateful,
+			Cond:   vfp.Cond{Protos: []packet.Proto{packet.Proto(m.Protocol)}, Dst: []netip.Prefix{vfp.Host(vip)}, DstPorts: []vfp.PortRange{vfp.Port1(m.ExternalPort)}},
+			Action: vfp.NAT{Set: packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: dst, DstPort: m.InternalPort}}, Origin: p.Origin, Fact: factPortMapping,
 		}
 		if any {
-			r.Hole, r.Fact = "the port mapping is for the address "+m.VIP+", and what HNS makes of that is not public; without a hostIP it would be for the node's own address", factAnyHostIP
+			notModelled(r, "the port mapping is for the address "+m.VIP+", and what HNS makes of that is not public; without a hostIP it would be for the node's own address", factAnyHostIP)
 		}
 		ls.add(layerNAT, groupNATIn, vfp.In, r)
 	}
@@ -300,12 +307,12 @@ func portList(list string) []vfp.PortRange {
 func (c *Compiler) paRoute(ls *layers, n *Network, own packet.MAC) {
 	if n.Is(Overlay) {
 		ls.add(layerPARoute, groupPARoute, vfp.Out, &vfp.Rule{
-			ID: "PA_ROUTE", Priority: priorityPARoute, Type: vfp.PARoute, Flags: vfp.Terminating, Next: c.v.Router, Fact: factPARoute,
+			ID: "PA_ROUTE", Priority: priorityPARoute, Action: vfp.PARoute{Next: c.v.Router}, Flags: vfp.Terminating, Fact: factPARoute,
 			Cond: vfp.Cond{Protos: []packet.Proto{packet.UDP}, DstPorts: []vfp.PortRange{vfp.Port1(tunnelPort(n))}, Src: []netip.Prefix{vfp.Host(c.management(n))}},
 		})
 	}
 	ls.add(layerPARoute, "(PA_ROUTE_OUT)", vfp.Out, &vfp.Rule{
-		ID: "PA_ROUTE", Priority: priorityPARoute, Type: vfp.PARoute, Flags: vfp.Terminating, Next: c.v.Router, Fact: factPARoute,
+		ID: "PA_ROUTE", Priority: priorityPARoute, Action: vfp.PARoute{Next: c.v.Router}, Flags: vfp.Terminating, Fact: factPARoute,
 		Cond: vfp.Cond{DstMAC: own},
 	})
 }
@@ -319,9 +326,9 @@ func (c *Compiler) localMACs(ls *layers, n *Network) {
 	for _, e := range c.local(n) {
 		for _, a := range e.Addresses() {
 			ls.add(layerL2, "(LOCAL_ENDPOINTS_OUT)", vfp.Out, &vfp.Rule{
-				ID: "(to " + e.Name + ")", Priority: 1, Type: vfp.Transpose, Flags: vfp.Terminating, Fact: factLocalMAC,
-				Cond: vfp.Cond{Dst: []netip.Prefix{vfp.Host(a)}},
-				Set:  packet.Rewrite{Set: packet.RwEthDst, EthDst: mac(e.MacAddress)},
+				ID: "(to " + e.Name + ")", Priority: 1, Flags: vfp.Terminating, Fact: factLocalMAC,
+				Cond:   vfp.Cond{Dst: []netip.Prefix{vfp.Host(a)}},
+				Action: vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: mac(e.MacAddress)}},
 			})
 		}
 	}
@@ -337,9 +344,9 @@ func (c *Compiler) localMACs(ls *layers, n *Network) {
 		}
 		seen[a] = true
 		ls.add(layerL2, "(LOCAL_ENDPOINTS_OUT)", vfp.Out, &vfp.Rule{
-			ID: "(to source VIP " + a.String() + ")", Priority: 1, Type: vfp.Transpose, Flags: vfp.Terminating, Fact: factSourceVIPHost,
-			Cond: vfp.Cond{Dst: []netip.Prefix{vfp.Host(a)}},
-			Set:  packet.Rewrite{Set: packet.RwEthDst, EthDst: c.v.HostMAC}, Origin: lb.Origin,
+			ID: "(to source VIP " + a.String() + ")", Priority: 1, Flags: vfp.Terminating, Fact: factSourceVIPHost,
+			Cond:   vfp.Cond{Dst: []netip.Prefix{vfp.Host(a)}},
+			Action: vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: c.v.HostMAC}}, Origin: lb.Origin,
 		})
 	})
 }
@@ -347,8 +354,8 @@ func (c *Compiler) localMACs(ls *layers, n *Network) {
 // hostMACs hides the containers' MAC addresses from the wire.
 func (c *Compiler) hostMACs(ls *layers, n *Network) {
 	ls.add(layerL2, "(L2_REWRITE_OUT)", vfp.Out, &vfp.Rule{
-		ID: "(source MAC of " + n.Name + ")", Priority: 1, Type: vfp.Transpose, Flags: vfp.Terminating, Fact: factL2Rewrite,
-		Set: packet.Rewrite{Set: packet.RwEthSrc, EthSrc: c.v.HostMAC}, Origin: n.Origin,
+		ID: "(source MAC of " + n.Name + ")", Priority: 1, Flags: vfp.Terminating, Fact: factL2Rewrite,
+		Action: vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthSrc, EthSrc: c.v.HostMAC}}, Origin: n.Origin,
 	})
 	c.toEndpoints(ls, n, factL2Rewrite)
 }
@@ -359,9 +366,9 @@ func (c *Compiler) toEndpoints(ls *layers, n *Network, f *evidence.Fact) {
 	for _, e := range c.local(n) {
 		for _, a := range e.Addresses() {
 			ls.add(layerL2, "(L2_REWRITE_IN)", vfp.In, &vfp.Rule{
-				ID: "(to " + e.Name + ")", Priority: 1, Type: vfp.Transpose, Flags: vfp.Terminating, Fact: f,
-				Cond: vfp.Cond{Dst: []netip.Prefix{vfp.Host(a)}},
-				Set:  packet.Rewrite{Set: packet.RwEthDst, EthDst: mac(e.MacAddress)},
+				ID: "(to " + e.Name + ")", Priority: 1, Flags: vfp.Terminating, Fact: f,
+				Cond:   vfp.Cond{Dst: []netip.Prefix{vfp.Host(a)}},
+				Action: vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: mac(e.MacAddress)}},
 			})
 		}
 	}

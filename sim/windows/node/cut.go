@@ -68,8 +68,8 @@ func (n *Windows) reset(sim *wire.Simulation, sw *vswitch, port *vfp.Port, pod *
 		sim.Rec.Add(trace.Step{Place: n.Name, Object: port.Label, Layer: hns.LayerACL, Action: trace.ActNote,
 			Event: trace.Note("ACL policies were applied: the flows of the layer are forgotten, the peer of " + t.String() + " gets a reset"), Packet: p.String()}.Cite(factACLCut))
 	}
-	if fate := sw.Inject(port, hns.LayerACL, p, sw.environment(sim, n.Name)); fate.To != nil {
-		sim.Queue(func() { sw.deliver[fate.To](sim, p) })
+	if out := sw.Inject(port, hns.LayerACL, p, sw.environment(sim, n.Name)); out.To != nil {
+		sim.Queue(func() { sw.deliver[out.To](sim, p) })
 	}
 }
 

@@ -279,14 +279,14 @@ func (n *Windows) send(sim *wire.Simulation, sw *vswitch, from *vfp.Port, p *pac
 		}
 		return
 	}
-	fate := sw.Send(from, p, sw.environment(sim, n.Name))
+	out := sw.Send(from, p, sw.environment(sim, n.Name))
 	switch {
-	case fate.Hole != "":
-		sim.RecordUnknown(fate.Hole)
-	case fate.To == nil:
-		sim.RecordLoss(n.Name, from.Label, fate.Reason)
+	case out.Unknown != "":
+		sim.RecordUnknown(out.Unknown)
+	case out.To == nil:
+		sim.RecordLoss(n.Name, from.Label, out.Reason)
 	default:
-		to := fate.To
+		to := out.To
 		sim.Taps.SeePort(n.Name, to.Label, false, p)
 		sim.Queue(func() { sw.deliver[to](sim, p) })
 	}

@@ -9,30 +9,6 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// step fills in where a step happened.
-func (pt *Port) step(env *Env, dir Direction, l *Layer, g *Group, r *Rule, s trace.Step) trace.Step {
-	s.Place, s.Object, s.Port, s.Dir = env.Place, pt.Label, pt.ID, dir.String()
-	if l != nil {
-		s.Layer = l.Name
-	}
-	if r != nil {
-		s.Rule, s.RuleType, s.From = r.ID, r.Type.String(), r.Origin
-		if g == nil {
-			g = groupOf(l, r)
-		}
-		if s.Evidence == "" {
-			s = s.Cite(r.Fact)
-		}
-	}
-	if g != nil {
-		s.Group = g.Name
-	}
-	if s.Evidence == "" {
-		s = s.Cite(factPipeline)
-	}
-	return s
-}
-
 func groupOf(l *Layer, r *Rule) *Group {
 	for _, g := range l.Groups {
 		if slices.Contains(g.Rules, r) {
@@ -64,7 +40,7 @@ func nearest(l *Layer, p *packet.Packet, dir Direction) []trace.Miss {
 				continue
 			}
 			m[0].Rule, m[0].From = r.ID, r.Origin
-			if r.Type == Allow {
+			if _, ok := r.Action.(Allow); ok {
 				passing = append(passing, m[0])
 			} else {
 				changing = append(changing, m[0])
@@ -116,8 +92,8 @@ func innerOf(p *packet.Packet, t *Tunnel) *packet.Headers {
 func encapStep(p *packet.Packet, t *Tunnel, before *packet.Headers) trace.Step {
 	return trace.Step{
 		Action: trace.ActEncap, Packet: p.String(),
-		Event: trace.Note(fmt.Sprintf("%s to %s, VNI %d, UDP %d", t.Kind, t.Dst, t.VNI, p.Headers().DstPort)),
-		Changes: append(diff.Headers(before, innerOf(p, t), diff.MAC|diff.Address), trace.Change{
+		Event: trace.Of(encapsulated{t.Kind, t.Dst, t.VNI, p.Headers().DstPort}),
+		Changes: append(diff.Headers(before, innerOf(p, t), shownChanges), trace.Change{
 			Field: "outer", After: fmt.Sprintf("%s %s -> %s VNI %d", t.Kind, t.Src, t.Dst, t.VNI)}),
 	}
 }
@@ -126,7 +102,7 @@ func encapStep(p *packet.Packet, t *Tunnel, before *packet.Headers) trace.Step {
 func decapStep(p *packet.Packet, o *packet.Outer) trace.Step {
 	return trace.Step{
 		Action: trace.ActDecap, Packet: p.String(),
-		Event:   trace.Note(fmt.Sprintf("%s from %s, VNI %d", o.Kind, o.Src, o.VNI)),
+		Event:   trace.Of(decapsulated{o.Kind, o.Src, o.VNI}),
 		Changes: []trace.Change{{Field: "outer", Before: fmt.Sprintf("%s %s -> %s VNI %d", o.Kind, o.Src, o.Dst, o.VNI)}},
 	}
 }

@@ -1,0 +1,314 @@
+package vfp
+
+import (
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+// passage is one packet on its way through all layers of a port. What the
+// layers do to it is noted in a unified flow, for the packets that follow.
+type passage struct {
+	port    *Port
+	packet  *packet.Packet
+	dir     Direction
+	env     *Env
+	unified *unified
+
+	// The layer that the packet is in, and the rule that matched there with its
+	// group; the rule is nil before one has, and the group is nil for the rule
+	// of a flow. key is the packet's flow key, set in a stateful layer only.
+	layer *layerState
+	group *Group
+	rule  *Rule
+	key   flowKey
+}
+
+// drop is the result of a packet that goes no further.
+func drop(reason trace.Reason) Result { return Result{Reason: reason} }
+
+// visitLayers sends a packet through every layer and keeps the unified flow that
+// comes of it.
+func (pt *Port) visitLayers(p *packet.Packet, k unifiedKey, env *Env) Result {
+	u := pt.spare
+	if u == nil {
+		u = new(unified)
+	}
+	pt.spare = u
+	u.init()
+	// The passage is part of the port because it would not stay on the stack:
+	// actions see it through an interface.
+	pt.passage = passage{port: pt, packet: p, dir: k.dir, env: env, unified: u}
+	res := pt.passage.run()
+	pt.passage = passage{}
+	if res.Pass && !u.uncacheable {
+		pt.spare = nil
+		pt.keep(k, u, env.Now)
+	}
+	return res
+}
+
+// run visits the layers in order; inbound, in the opposite order.
+func (ps *passage) run() Result {
+	p, u, layers := ps.packet, ps.unified, ps.port.layers
+	u.uncacheable = p.Headers().Fragment
+	for i := range layers {
+		l := layers[i]
+		if ps.dir == In {
+			l = layers[len(layers)-1-i]
+		}
+		if !u.uncacheable && len(l.tunnelPorts) != 0 && slices.Contains(l.tunnelPorts, p.Headers().DstPort) {
+			// The tuple does not say what is in a tunnel packet.
+			u.uncacheable = true
+		}
+		res := ps.visit(l)
+		if !res.Pass {
+			return res
+		}
+		u.hairpin = u.hairpin || res.Hairpin
+		if p.Headers().IPVersion == 0 {
+			break // what was in the tunnel is not IP
+		}
+	}
+	return Result{Pass: true, Hairpin: u.hairpin}
+}
+
+// visit sends the packet through one layer: a flow decides, else the first rule
+// that matches, else the layer's default.
+func (ps *passage) visit(l *layerState) Result {
+	ps.layer, ps.group, ps.rule = l, nil, nil
+	h := ps.packet.Headers()
+	if l.Stateful {
+		ps.key = flowKey{flowTuple(h), ps.dir}
+		if laterFragment(h) {
+			if ps.rule, ps.group = l.fragmentRule(ps.dir, h); ps.rule != nil {
+				return ps.fragment()
+			}
+		} else if f := ps.flow(); f != nil {
+			return ps.follow(f)
+		}
+	}
+	for _, g := range l.Groups {
+		if !g.serves(ps.dir, h.IPVersion) {
+			continue
+		}
+		if r := g.index.find(ps.packet, h); r != nil {
+			ps.rule, ps.group = r, g
+			return r.Action.apply(ps)
+		}
+	}
+	return ps.byDefault(h)
+}
+
+// flow returns the flow that the packet belongs to, or nil. One that has been
+// idle for too long is forgotten.
+func (ps *passage) flow() *flow {
+	f := ps.layer.flows[ps.key]
+	if f == nil || !f.expired(ps.env.Now) {
+		return f
+	}
+	if ps.env.Rec.On() {
+		ps.rule = f.rule
+		ps.record(trace.Step{Action: trace.ActNote, Event: trace.Of(flowExpired{f.conn.ttl})}.Cite(factTTL))
+		ps.rule = nil
+	}
+	delete(ps.layer.flows, ps.key)
+	return nil
+}
+
+// follow applies an existing flow.
+func (ps *passage) follow(f *flow) Result {
+	now := ps.env.Now
+	f.touch(now)
+	u := ps.unified
+	u.flows = append(u.flows, f)
+	u.addRewrite(&f.rewrite)
+	if !ps.env.Rec.On() {
+		ps.packet.Apply(&f.rewrite)
+		return Result{Pass: true, Hairpin: f.hairpin}
+	}
+	before := *ps.packet.Headers()
+	ps.packet.Apply(&f.rewrite)
+	s := trace.Step{Action: trace.ActAllow, Changes: diff.Headers(&before, ps.packet.Headers(), shownChanges),
+		Event: trace.Of(flowFollowed{reverse: f.reverse, translated: f.rewrite.Set != 0, hairpin: f.hairpin})}
+	if f.rewrite.Set != 0 {
+		s.Action = trace.ActRewrite
+	}
+	ps.rule = f.rule
+	ps.record(s.Cite(factFlow))
+	return Result{Pass: true, Hairpin: f.hairpin}
+}
+
+// fragmentRule returns the rule that stands between a fragment without ports
+// and a decision: the first that could match it, when that asks for ports or
+// for a flow.
+func (l *layerState) fragmentRule(dir Direction, h *packet.Headers) (*Rule, *Group) {
+	for _, g := range l.Groups {
+		if !g.serves(dir, h.IPVersion) {
+			continue
+		}
+		for _, r := range g.Rules {
+			if !r.Cond.matchNetwork(h) || r.ignoresICMP(h) {
+				continue
+			}
+			if r.Cond.needsTransport() || r.keepsFlows() {
+				return r, g
+			}
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// fragment ends the way of a fragment whose flow nobody could know.
+func (ps *passage) fragment() Result {
+	const why = "a fragment without ports meets a rule that needs them, and how VFP finds its flow is not public"
+	return ps.unknown(why, factFragment)
+}
+
+// byDefault does what the layer does when no rule matches.
+func (ps *passage) byDefault(h *packet.Headers) Result {
+	l := ps.layer
+	recording := ps.env.Rec.On()
+	if l.Block {
+		if recording {
+			ps.record(trace.Step{Action: trace.ActDrop, Event: trace.Of(blocked{byDefault: true}), Reason: trace.ACLBlock,
+				Nearest: nearest(l.Layer, ps.packet, ps.dir)})
+		}
+		return drop(trace.ACLBlock)
+	}
+	ps.restsOnNoFlow()
+	if recording && l.has(ps.dir, h.IPVersion) {
+		s := trace.Step{Action: trace.ActNoMatch, Event: trace.Of(noMatch{}), Nearest: nearest(l.Layer, ps.packet, ps.dir)}
+		if isICMP(h) {
+			s = s.Cite(factICMPKey)
+		}
+		ps.record(s)
+	}
+	return Result{Pass: true}
+}
+
+// restsOnNoFlow notes that the packet's way rests on there being no flow for it
+// in the layer. A layer that cannot have one needs no note.
+func (ps *passage) restsOnNoFlow() {
+	if ps.layer.makesFlows {
+		ps.unified.addAbsence(ps.layer, &ps.key)
+	}
+}
+
+// connection starts a connection for the packet when the rule and the layer are
+// stateful, and returns nil when they are not. The connection is not kept until
+// [passage.rewrite] has it. A TCP segment in mid-connection can start none: it
+// is dropped and ok is false.
+func (ps *passage) connection() (c *conn, ok bool) {
+	if !ps.layer.Stateful || ps.rule.Flags&Stateful == 0 {
+		ps.restsOnNoFlow()
+		return nil, true
+	}
+	if h := ps.packet.Headers(); h.Proto == packet.TCP && h.TCPFlags&packet.SYN == 0 {
+		ps.drop(trace.NoFlow, noFlow{}, factNoFlow)
+		return nil, false
+	}
+	c = &conn{port: ps.port, ttl: ps.rule.ttl()}
+	c.forward = flow{conn: c, rule: ps.rule}
+	c.forward.touch(ps.env.Now)
+	return c, true
+}
+
+// rewriting is what an action decided to do to a packet's headers.
+type rewriting struct {
+	set     packet.Rewrite
+	hairpin bool
+	// what and detail are for the trace; detail may be nil.
+	what   trace.Action
+	detail trace.Detail
+}
+
+// rewrite changes the packet's headers, and keeps the connection c, nil when
+// there is none, so that it happens to the packets that follow too.
+func (ps *passage) rewrite(c *conn, rw *rewriting) Result {
+	p := ps.packet
+	h := p.Headers()
+	recording := ps.env.Rec.On()
+	var before packet.Headers
+	if recording {
+		before = *h
+	}
+	fit(&rw.set, h)
+	cameFrom := h.EthSrc
+	p.Apply(&rw.set)
+	ps.unified.addRewrite(&rw.set)
+	if c != nil {
+		c.forward.rewrite, c.forward.hairpin = rw.set, rw.hairpin
+		ps.layer.remember(c, ps.key, p, cameFrom, ps.env.Now)
+		ps.unified.flows = append(ps.unified.flows, &c.forward)
+	}
+	if recording {
+		if rw.hairpin {
+			rw.detail = sentBack{rw.detail}
+		}
+		ps.record(trace.Step{Action: rw.what, Event: trace.Event{Detail: rw.detail}, Changes: diff.Headers(&before, h, shownChanges), Packet: ps.env.Rec.Describe(p)})
+	}
+	return Result{Pass: true, Hairpin: rw.hairpin}
+}
+
+// fit takes out of a rewrite the addresses that the packet's family has no room
+// for. Applying them does nothing, but joined with another rewrite they would
+// push out what that one sets.
+func fit(rw *packet.Rewrite, h *packet.Headers) {
+	v4 := h.IPVersion == 4
+	if rw.Set&packet.RwSrc != 0 && rw.Src.Unmap().Is4() != v4 {
+		rw.Set &^= packet.RwSrc
+	}
+	if rw.Set&packet.RwDst != 0 && rw.Dst.Unmap().Is4() != v4 {
+		rw.Set &^= packet.RwDst
+	}
+}
+
+// drop records the packet's last step and returns its result. The step cites
+// the fact; nil is the rule's own.
+func (ps *passage) drop(reason trace.Reason, detail trace.Detail, fact *evidence.Fact) Result {
+	if ps.env.Rec.On() {
+		ps.record(trace.Step{Action: trace.ActDrop, Reason: reason, Event: trace.Of(detail)}.Cite(fact))
+	}
+	return drop(reason)
+}
+
+// unknown ends the packet's way where the model does not know what happens. The
+// step cites the fact; nil is the rule's own.
+func (ps *passage) unknown(why string, fact *evidence.Fact) Result {
+	if ps.env.Rec.On() {
+		ps.record(trace.Step{Action: trace.ActUnknown, Event: trace.Of(notModelled{why}), Reason: trace.ModelHole}.Cite(fact))
+	}
+	return Result{Unknown: why}
+}
+
+// shownChanges are the header fields whose changes a step shows.
+const shownChanges = diff.MAC | diff.Address
+
+// record adds a step at the place where the packet is. A step that cites
+// nothing rests on the fact of its rule.
+func (ps *passage) record(s trace.Step) {
+	pt := ps.port
+	s.Place, s.Object, s.Port, s.Dir, s.Layer = ps.env.Place, pt.Label, pt.ID, ps.dir.String(), ps.layer.Name
+	g := ps.group
+	if r := ps.rule; r != nil {
+		s.Rule, s.RuleType, s.From = r.ID, r.Action.Type(), r.Origin
+		if g == nil {
+			g = groupOf(ps.layer.Layer, r)
+		}
+		if s.Evidence == "" {
+			s = s.Cite(r.Fact)
+		}
+	}
+	if g != nil {
+		s.Group = g.Name
+	}
+	if s.Evidence == "" {
+		s = s.Cite(factPipeline)
+	}
+	ps.env.Rec.Add(s)
+}
