@@ -4,11 +4,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
-	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
-
-var factFilter = evidence.New("fabric.filter", evidence.Stated,
-	"What a network's own switches drop by their rules reaches nobody; the first rule that matches decides, for each packet by itself.", "the lab")
 
 // Filter is a segment whose switches drop some packets: a hypervisor that keeps
 // a port for itself, an access list.
@@ -16,22 +12,30 @@ type Filter struct{ Rules []Rule }
 
 // Attach makes a segment filter what it carries.
 func (f Filter) Attach(s *wire.Segment) {
-	a := Azure{Rules: f.Rules}
+	object := "segment " + s.Name
 	s.Policy = func(sim *wire.Simulation, _ *wire.NIC, p *packet.Packet) bool {
 		h := p.Headers()
 		if h.IPVersion == 0 {
 			return false
 		}
-		r := a.match(h)
-		if r == nil || r.Allow {
+		r := denying(f.Rules, h)
+		if r == nil {
 			return false
 		}
-		object := "segment " + s.Name
-		sim.RecordLoss("fabric", object, trace.FabricPolicy)
-		if sim.Rec.On() {
-			sim.Rec.Add(trace.Step{Place: "fabric", Object: object, Action: trace.ActDrop, Reason: trace.FabricPolicy, Rule: r.Name, RuleType: "rule of the network",
-				Event: trace.Note("denied by rule " + r.Name), From: r.Origin, Packet: p.String()}.Cite(factFilter))
-		}
+		record(sim, object, p, trace.Step{Action: trace.ActDrop, Reason: trace.FabricPolicy, Rule: r.Name, RuleType: "rule of the network",
+			Event: trace.Of(deniedByRule{"rule", r.Name}), From: r.Origin}.Cite(factFilter))
 		return true
+	}
+}
+
+// record notes a step of the fabric, and that the packet is lost when the step
+// has a reason.
+func record(sim *wire.Simulation, object string, p *packet.Packet, st trace.Step) {
+	if st.Reason != "" {
+		sim.RecordLoss("fabric", object, st.Reason)
+	}
+	if sim.Rec.On() {
+		st.Place, st.Object, st.Packet = "fabric", object, p.String()
+		sim.Rec.Add(st)
 	}
 }

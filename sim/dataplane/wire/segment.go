@@ -99,7 +99,7 @@ func (s *Segment) deliver(sim *Simulation, from *NIC, p *packet.Packet) {
 	sim.RecordLoss(s.place(), s.Name, trace.NoNeighbour)
 	if sim.Rec.On() {
 		sim.Rec.Add(trace.Step{Place: s.place(), Object: s.object(), Action: trace.ActDrop, Reason: trace.NoNeighbour,
-			Event: trace.Note("nobody on the segment has the MAC address " + dst.String()), Packet: sim.Rec.Describe(p)}.Cite(factWire))
+			Event: trace.Of(nobodyHas{dst}), Packet: sim.Rec.Describe(p)}.Cite(factWire))
 	}
 }
 

@@ -1,0 +1,23 @@
+package fabric
+
+import "github.com/winlab-dev/winlab/sim/trace/evidence"
+
+var (
+	factHost = evidence.New("fabric.azure-host", evidence.Stated,
+		"On an Azure virtual network every packet goes to the virtualisation host, which routes it by its address; the MAC address that machines see for all others is 12-34-56-78-9a-bc.",
+		"Azure documentation, Virtual network traffic routing", "Kubernetes documentation, Intro to Windows support, l2tunnel")
+	factSpoof = evidence.New("fabric.azure-source-check", evidence.Stated,
+		"A NIC without IP forwarding may only send from, and only gets packets for, the addresses assigned to it.",
+		"Azure documentation, Enable or disable IP forwarding for a network interface")
+	factRules = evidence.New("fabric.azure-security-rules", evidence.Stated,
+		"Security rules are looked at in order, the first that matches decides; replies of an allowed flow pass.",
+		"Azure documentation, Network security groups")
+	factUDR = evidence.New("fabric.azure-udr", evidence.Stated,
+		"A user-defined route sends packets for its prefix to the next hop, which needs IP forwarding.",
+		"Azure documentation, Virtual network traffic routing", "MicrosoftDocs Kubernetes on Windows, common problems (flannel host-gw on Azure)")
+	// FactEdgeNAT is what edge routers of labs follow.
+	FactEdgeNAT = evidence.New("fabric.edge-nat", evidence.Inferred,
+		"At the edge of a cloud network only the primary addresses of machines are translated to public ones, for TCP and UDP.")
+	factFilter = evidence.New("fabric.filter", evidence.Stated,
+		"What a network's own switches drop by their rules reaches nobody; the first rule that matches decides, for each packet by itself.", "the lab")
+)
