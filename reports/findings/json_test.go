@@ -12,20 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/reports/findings"
+	"github.com/winlab-dev/winlab/reports/internal/schematest"
+	"github.com/winlab-dev/winlab/reports/junitxml"
 )
-
-func validate(t *testing.T, b []byte) error {
-	t.Helper()
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return compile(t).Validate(v)
-}
 
 func jsonOf(t *testing.T, d *findings.Document) []byte {
 	t.Helper()
@@ -38,23 +30,14 @@ func jsonOf(t *testing.T, d *findings.Document) []byte {
 
 func TestWhatIsWrittenMatchesTheSchema(t *testing.T) {
 	for name, doc := range documents {
-		if err := validate(t, jsonOf(t, doc())); err != nil {
+		if err := schematest.Validate(t, findings.JSONSchema, jsonOf(t, doc())); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	good := string(jsonOf(t, one()))
-	for name, edit := range map[string][2]string{
+	schematest.Refuses(t, findings.JSONSchema, string(jsonOf(t, one())), map[string][2]string{
 		"another schema": {findings.Schema, "winlab.dev/findings/v0"}, "unknown field": {`"tool":`, `"tol":`}, "no such level": {`"level": "info"`, `"level": "hint"`},
 		"line 0": {`"line": 7`, `"line": 0`}, "no such effect": {`"effect": "ignored"`, `"effect": "odd"`}, "no claim": {`"claim": "a-note",`, ``},
-	} {
-		bad := strings.Replace(good, edit[0], edit[1], 1)
-		if bad == good {
-			t.Fatalf("%s: the sample has no %q", name, edit[0])
-		}
-		if validate(t, []byte(bad)) == nil {
-			t.Errorf("%s: accepted", name)
-		}
-	}
+	})
 }
 
 func TestWhatIsReadIsWhatWasWritten(t *testing.T) {
@@ -75,70 +58,16 @@ func TestWhatIsReadIsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// TestSchemaHasEveryField: a new Go field must be described, a removed one removed.
 func TestSchemaHasEveryField(t *testing.T) {
-	type object struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-		Required   []string                   `json:"required"`
-	}
-	var schema struct {
-		object
-		Defs map[string]object `json:"$defs"`
-	}
-	if err := json.Unmarshal(findings.JSONSchema, &schema); err != nil {
-		t.Fatal(err)
-	}
-	for typ, s := range map[reflect.Type]object{
-		reflect.TypeFor[findings.Document](): schema.object, reflect.TypeFor[findings.Finding](): schema.Defs["finding"], reflect.TypeFor[findings.Mistake](): schema.Defs["mistake"],
-	} {
-		var fields, required []string
-		for _, f := range reflect.VisibleFields(typ) {
-			name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
-			fields = append(fields, name)
-			if !strings.Contains(opts, "omitempty") {
-				required = append(required, name)
-			}
-		}
-		slices.Sort(fields)
-		if d := cmp.Diff(fields, slices.Sorted(maps.Keys(s.Properties))); d != "" {
-			t.Errorf("%s, properties (-Go +schema):\n%s", typ, d)
-		}
-		if d := cmp.Diff(required, s.Required, cmpopts.SortSlices(strings.Compare)); d != "" {
-			t.Errorf("%s, required (-Go +schema):\n%s", typ, d)
-		}
-	}
+	schema := schematest.HasEveryField(t, findings.JSONSchema, reflect.TypeFor[findings.Document]())
 	// The words that a finding can have come from the ledger.
-	var effect struct {
-		Enum []string `json:"enum"`
-	}
-	if err := json.Unmarshal(schema.Defs["finding"].Properties["effect"], &effect); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(slices.Sorted(maps.Keys(claims.Effects)), effect.Enum, cmpopts.SortSlices(strings.Compare)); d != "" {
+	if d := cmp.Diff(slices.Sorted(maps.Keys(claims.Effects)), schema.Defs["finding"].Properties["effect"].Enum, cmpopts.SortSlices(strings.Compare)); d != "" {
 		t.Errorf("effects (-ledger +schema):\n%s", d)
 	}
 }
 
 func TestJUnit(t *testing.T) {
-	type problem struct {
-		Message string `xml:"message,attr"`
-		Type    string `xml:"type,attr"`
-		Text    string `xml:",chardata"`
-	}
-	var s struct {
-		Tests    int `xml:"tests,attr"`
-		Failures int `xml:"failures,attr"`
-		Errors   int `xml:"errors,attr"`
-		Suites   []struct {
-			Name  string `xml:"name,attr"`
-			Cases []struct {
-				Name    string   `xml:"name,attr"`
-				Failure *problem `xml:"failure"`
-				Error   *problem `xml:"error"`
-				Out     string   `xml:"system-out"`
-			} `xml:"testcase"`
-		} `xml:"testsuite"`
-	}
+	var s junitxml.Suites
 	var b bytes.Buffer
 	if err := findings.JUnit(&b, several()); err != nil {
 		t.Fatal(err)

@@ -1,53 +1,14 @@
 package findings
 
 import (
-	"encoding/xml"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/reports/clean"
+	"github.com/winlab-dev/winlab/reports/junitxml"
 )
-
-type suites struct {
-	XMLName  xml.Name `xml:"testsuites"`
-	Name     string   `xml:"name,attr"`
-	Tests    int      `xml:"tests,attr"`
-	Failures int      `xml:"failures,attr"`
-	Errors   int      `xml:"errors,attr"`
-	Skipped  int      `xml:"skipped,attr"`
-	Suites   []*suite `xml:"testsuite"`
-}
-
-type suite struct {
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Errors   int         `xml:"errors,attr"`
-	Skipped  int         `xml:"skipped,attr"`
-	File     string      `xml:"file,attr,omitempty"`
-	Cases    []*testcase `xml:"testcase"`
-}
-
-type testcase struct {
-	Class   string   `xml:"classname,attr"`
-	Name    string   `xml:"name,attr"`
-	File    string   `xml:"file,attr,omitempty"`
-	Line    int      `xml:"line,attr,omitempty"`
-	Failure *problem `xml:"failure,omitempty"`
-	Error   *problem `xml:"error,omitempty"`
-	Skipped *problem `xml:"skipped,omitempty"`
-	Out     string   `xml:"system-out,omitempty"`
-
-	errors int
-}
-
-type problem struct {
-	Message string `xml:"message,attr"`
-	Type    string `xml:"type,attr,omitempty"`
-	Text    string `xml:",chardata"`
-}
 
 // JUnit writes the findings as JUnit XML: a suite for each file, a case for
 // each subject in it. Findings with the level error are failures; warnings and
@@ -57,109 +18,84 @@ type problem struct {
 // skipped.
 func JUnit(w io.Writer, doc *Document) error {
 	d := doc.sorted()
-	all := suites{Name: "winlab"}
-	of := map[string]*suite{}
-	file := func(name string) *suite {
-		if of[name] == nil {
-			s := &suite{Name: clean.Line(name), File: clean.Line(name)}
-			if name == "" {
-				s.Name = "the setting"
-			}
-			of[name] = s
-			all.Suites = append(all.Suites, s)
-		}
-		return of[name]
-	}
-	names := slices.Clone(d.Read)
+	b := &junitBuilder{doc: d, all: junitxml.Suites{Name: "winlab"}, suites: map[string]*junitxml.Suite{}, errors: map[*junitxml.Case]int{}}
+	b.files()
 	for _, m := range d.Mistakes {
+		b.mistake(m)
+	}
+	for i := range d.Findings {
+		b.finding(&d.Findings[i])
+	}
+	for c, n := range b.errors {
+		if n > 1 {
+			c.Failure.Message = fmt.Sprintf("%s, and %d more", c.Failure.Message, n-1)
+		}
+	}
+	for _, s := range b.all.Suites {
+		if len(s.Cases) == 0 {
+			s.Cases = append(s.Cases, &junitxml.Case{Class: s.Name, Name: "nothing found", File: s.File})
+		}
+	}
+	b.all.Suites = append(b.all.Suites, doctor(d)...)
+	if len(b.all.Suites) == 0 {
+		nothing := fmt.Sprintf("nothing found in %s", plural(d.Checked(), "document", "documents"))
+		b.all.Suites = append(b.all.Suites, &junitxml.Suite{Name: "winlab", Cases: []*junitxml.Case{{Class: "winlab", Name: nothing}}})
+	}
+	return b.all.Write(w)
+}
+
+type junitBuilder struct {
+	doc *Document
+	all junitxml.Suites
+	// suites has the suite of a file.
+	suites map[string]*junitxml.Suite
+	// errors is the number of findings behind a case's failure.
+	errors map[*junitxml.Case]int
+}
+
+// files makes the suites, in the order of the files' names.
+func (b *junitBuilder) files() {
+	names := slices.Clone(b.doc.Read)
+	for _, m := range b.doc.Mistakes {
 		names = append(names, m.File)
 	}
-	for _, f := range d.Findings {
+	for _, f := range b.doc.Findings {
 		names = append(names, f.File)
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		file(name)
-	}
-	for _, m := range d.Mistakes {
-		s := file(m.File)
-		message := clean.Line(m.Message)
-		s.Cases = append(s.Cases, &testcase{Class: s.Name, Name: "can be read", File: s.File, Line: m.Line,
-			Error: &problem{Message: message, Type: "mistake", Text: "\n" + place(m.File, m.Line, m.Column) + ": " + message + "\n"}})
-	}
-	for i := range d.Findings {
-		f := &d.Findings[i]
-		s := file(f.File)
-		s.finding(f).add(f, block(d, f))
-	}
-	for _, s := range all.Suites {
-		if len(s.Cases) == 0 {
-			s.Cases = append(s.Cases, &testcase{Class: s.Name, Name: "nothing found", File: s.File})
+		s := &junitxml.Suite{Name: clean.Line(name), File: clean.Line(name)}
+		if name == "" {
+			s.Name = "the setting"
 		}
-	}
-	all.Suites = append(all.Suites, doctor(d)...)
-	if len(all.Suites) == 0 {
-		all.Suites = append(all.Suites, &suite{Name: "winlab", Cases: []*testcase{{Class: "winlab", Name: fmt.Sprintf("nothing found in %s", plural(d.Checked(), "document", "documents"))}}})
-	}
-	for _, s := range all.Suites {
-		s.count()
-		all.Tests += s.Tests
-		all.Failures += s.Failures
-		all.Errors += s.Errors
-		all.Skipped += s.Skipped
-	}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
-	}
-	enc := xml.NewEncoder(w)
-	enc.Indent("", " ")
-	if err := enc.Encode(all); err != nil {
-		return fmt.Errorf("findings: %w", err)
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
-}
-
-func (s *suite) count() {
-	s.Tests = len(s.Cases)
-	for _, c := range s.Cases {
-		switch {
-		case c.Failure != nil:
-			s.Failures++
-			if c.errors > 1 {
-				c.Failure.Message = fmt.Sprintf("%s, and %d more", c.Failure.Message, c.errors-1)
-			}
-		case c.Error != nil:
-			s.Errors++
-		case c.Skipped != nil:
-			s.Skipped++
-		}
+		b.suites[name] = s
+		b.all.Suites = append(b.all.Suites, s)
 	}
 }
 
-// doctor makes suites of what was in order, and of what could not be looked at.
-func doctor(d *Document) []*suite {
-	var out []*suite
-	if len(d.Healthy) > 0 {
-		s := &suite{Name: "in order"}
-		for _, h := range d.Healthy {
-			s.Cases = append(s.Cases, &testcase{Class: s.Name, Name: clean.Line(h)})
-		}
-		out = append(out, s)
-	}
-	if len(d.NotExamined) > 0 {
-		s := &suite{Name: "not examined"}
-		for _, n := range d.NotExamined {
-			what, take, _ := strings.Cut(n, ": ")
-			s.Cases = append(s.Cases, &testcase{Class: s.Name, Name: clean.Line(what), Skipped: &problem{Message: clean.Line(take)}})
-		}
-		out = append(out, s)
-	}
-	return out
+func (b *junitBuilder) mistake(m Mistake) {
+	s := b.suites[m.File]
+	message := clean.Line(m.Message)
+	s.Cases = append(s.Cases, &junitxml.Case{Class: s.Name, Name: "can be read", File: s.File, Line: m.Line,
+		Error: &junitxml.Problem{Message: message, Type: "mistake", Text: "\n" + place(m.File, m.Line, m.Column) + ": " + message + "\n"}})
 }
 
-// finding returns the case of a finding's subject.
-func (s *suite) finding(f *Finding) *testcase {
+func (b *junitBuilder) finding(f *Finding) {
+	c := caseOf(b.suites[f.File], f)
+	text := block(b.doc, f)
+	if f.Level != Error {
+		c.Out += text
+		return
+	}
+	b.errors[c]++
+	if c.Failure == nil {
+		c.Failure = &junitxml.Problem{Message: clean.Line(f.Message), Type: clean.Line(f.Claim), Text: "\n"}
+	}
+	c.Failure.Text += text
+}
+
+// caseOf returns the case of a finding's subject.
+func caseOf(s *junitxml.Suite, f *Finding) *junitxml.Case {
 	name := clean.Line(f.Subject)
 	if name == "" {
 		name = "the whole"
@@ -169,21 +105,30 @@ func (s *suite) finding(f *Finding) *testcase {
 			return c
 		}
 	}
-	c := &testcase{Class: s.Name, Name: name, File: s.File, Line: f.Line}
+	c := &junitxml.Case{Class: s.Name, Name: name, File: s.File, Line: f.Line}
 	s.Cases = append(s.Cases, c)
 	return c
 }
 
-func (c *testcase) add(f *Finding, text string) {
-	if f.Level != Error {
-		c.Out += text
-		return
+// doctor makes suites of what was in order, and of what could not be looked at.
+func doctor(d *Document) []*junitxml.Suite {
+	var out []*junitxml.Suite
+	if len(d.Healthy) > 0 {
+		s := &junitxml.Suite{Name: "in order"}
+		for _, h := range d.Healthy {
+			s.Cases = append(s.Cases, &junitxml.Case{Class: s.Name, Name: clean.Line(h)})
+		}
+		out = append(out, s)
 	}
-	c.errors++
-	if c.Failure == nil {
-		c.Failure = &problem{Message: clean.Line(f.Message), Type: clean.Line(f.Claim), Text: "\n"}
+	if len(d.NotExamined) > 0 {
+		s := &junitxml.Suite{Name: "not examined"}
+		for _, n := range d.NotExamined {
+			what, take, _ := strings.Cut(n, ": ")
+			s.Cases = append(s.Cases, &junitxml.Case{Class: s.Name, Name: clean.Line(what), Skipped: &junitxml.Problem{Message: clean.Line(take)}})
+		}
+		out = append(out, s)
 	}
-	c.Failure.Text += text
+	return out
 }
 
 // block is a finding as Text writes it, without colour.

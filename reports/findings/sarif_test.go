@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/winlab-dev/winlab/reports/findings"
 )
@@ -141,21 +140,4 @@ func TestSARIFAndJSONOfOneDocumentAgree(t *testing.T) {
 			t.Errorf("the message does not say %q", want)
 		}
 	}
-}
-
-func compile(t *testing.T) *jsonschema.Schema {
-	t.Helper()
-	raw, err := jsonschema.UnmarshalJSON(bytes.NewReader(findings.JSONSchema))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema.json", raw); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }

@@ -4,56 +4,15 @@
 package junit
 
 import (
-	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/reports/clean"
+	"github.com/winlab-dev/winlab/reports/junitxml"
 	"github.com/winlab-dev/winlab/reports/result"
 )
-
-type suites struct {
-	XMLName  xml.Name `xml:"testsuites"`
-	Name     string   `xml:"name,attr"`
-	Tests    int      `xml:"tests,attr"`
-	Failures int      `xml:"failures,attr"`
-	Errors   int      `xml:"errors,attr"`
-	Skipped  int      `xml:"skipped,attr"`
-	Suites   []*suite `xml:"testsuite"`
-}
-
-type suite struct {
-	Name       string     `xml:"name,attr"`
-	Tests      int        `xml:"tests,attr"`
-	Failures   int        `xml:"failures,attr"`
-	Errors     int        `xml:"errors,attr"`
-	Skipped    int        `xml:"skipped,attr"`
-	File       string     `xml:"file,attr,omitempty"`
-	Properties []property `xml:"properties>property,omitempty"`
-	Cases      []testcase `xml:"testcase"`
-}
-
-type property struct {
-	Name  string `xml:"name,attr"`
-	Value string `xml:"value,attr"`
-}
-
-type testcase struct {
-	Class   string   `xml:"classname,attr"`
-	Name    string   `xml:"name,attr"`
-	Time    string   `xml:"time,attr,omitempty"`
-	Failure *problem `xml:"failure,omitempty"`
-	Error   *problem `xml:"error,omitempty"`
-	Skipped *problem `xml:"skipped,omitempty"`
-	Out     string   `xml:"system-out,omitempty"`
-}
-
-type problem struct {
-	Message string `xml:"message,attr"`
-	Type    string `xml:"type,attr,omitempty"`
-	Text    string `xml:",chardata"`
-}
 
 // Write writes the document as JUnit XML. The order is the document's. A check
 // that failed is a failure; one that could not be done an error; a hole of the
@@ -65,22 +24,33 @@ func Write(w io.Writer, doc *result.Document) error {
 	for i := range doc.Claims {
 		claims[doc.Claims[i].ID] = &doc.Claims[i]
 	}
-	all := suites{Name: "winlab"}
-	of := map[string]*suite{}
+	matrix, err := settings(doc, claims)
+	if err != nil {
+		return err
+	}
+	all := &junitxml.Suites{Name: "winlab", Suites: slices.Concat(matrix, statics(doc.Statics, claims), flows(doc.Flows), unchecked(doc.Claims))}
+	return all.Write(w)
+}
+
+// settings makes a suite for each setting, with the checks of its cells.
+func settings(doc *result.Document, claims map[string]*result.Claim) ([]*junitxml.Suite, error) {
+	var out []*junitxml.Suite
+	of := map[string]*junitxml.Suite{}
 	for _, s := range doc.Settings {
-		su := &suite{Name: clean.Line(s.ID), File: clean.Line(s.File)}
-		for _, p := range []property{{"design", s.Design}, {"kubernetes", s.Kubernetes}, {"network", s.Network}, {"plugin", s.Plugin}, {"proxy", s.Proxy}, {"windows", strings.Join(s.Builds, " ")}} {
-			if p.Value != "" {
-				su.Properties = append(su.Properties, property{p.Name, clean.Line(p.Value)})
-			}
-		}
+		su := newSuite(clean.Line(s.ID), clean.Line(s.File))
+		property(su, "design", s.Design)
+		property(su, "kubernetes", s.Kubernetes)
+		property(su, "network", s.Network)
+		property(su, "plugin", s.Plugin)
+		property(su, "proxy", s.Proxy)
+		property(su, "windows", strings.Join(s.Builds, " "))
 		of[s.ID] = su
-		all.Suites = append(all.Suites, su)
+		out = append(out, su)
 	}
 	for _, c := range doc.Cells {
 		su := of[c.Setting]
 		if su == nil {
-			return fmt.Errorf("junit: a cell is about setting %q, which the document does not have", c.Setting)
+			return nil, fmt.Errorf("junit: a cell is about setting %q, which the document does not have", c.Setting)
 		}
 		cl := claims[c.Claim]
 		if cl == nil {
@@ -90,72 +60,55 @@ func Write(w io.Writer, doc *result.Document) error {
 			su.Cases = append(su.Cases, caseOf(cl, c, k))
 		}
 	}
-	unchecked := &suite{Name: "claims without a check"}
-	for _, c := range doc.Claims {
+	return out, nil
+}
+
+func newSuite(name, file string) *junitxml.Suite {
+	return &junitxml.Suite{Name: name, File: file, Properties: &junitxml.Properties{}}
+}
+
+func property(s *junitxml.Suite, name, value string) {
+	if value != "" {
+		s.Properties.List = append(s.Properties.List, junitxml.Property{Name: name, Value: clean.Line(value)})
+	}
+}
+
+// unchecked makes a suite of the claims that nothing checks, if there are any.
+func unchecked(cs []result.Claim) []*junitxml.Suite {
+	su := newSuite("claims without a check", "")
+	for _, c := range cs {
 		if c.Unchecked != "" {
-			unchecked.Cases = append(unchecked.Cases, testcase{Class: clean.Line(c.Area), Name: clean.Line(c.ID + ": " + c.Title), Skipped: &problem{Message: clean.Line(c.Unchecked)}})
+			su.Cases = append(su.Cases, &junitxml.Case{Class: clean.Line(c.Area), Name: clean.Line(c.ID + ": " + c.Title), Skipped: &junitxml.Problem{Message: clean.Line(c.Unchecked)}})
 		}
 	}
-	all.Suites = append(all.Suites, statics(doc.Statics, claims)...)
-	all.Suites = append(all.Suites, flows(doc.Flows)...)
-	if len(unchecked.Cases) > 0 {
-		all.Suites = append(all.Suites, unchecked)
+	if len(su.Cases) == 0 {
+		return nil
 	}
-	for _, s := range all.Suites {
-		s.count()
-		all.Tests += s.Tests
-		all.Failures += s.Failures
-		all.Errors += s.Errors
-		all.Skipped += s.Skipped
-	}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
-	}
-	enc := xml.NewEncoder(w)
-	enc.Indent("", " ")
-	if err := enc.Encode(all); err != nil {
-		return fmt.Errorf("junit: %w", err)
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
+	return []*junitxml.Suite{su}
 }
 
-func (s *suite) count() {
-	s.Tests = len(s.Cases)
-	for _, c := range s.Cases {
-		switch {
-		case c.Failure != nil:
-			s.Failures++
-		case c.Error != nil:
-			s.Errors++
-		case c.Skipped != nil:
-			s.Skipped++
-		}
-	}
-}
-
-func caseOf(cl *result.Claim, c result.Cell, k result.Check) testcase {
+func caseOf(cl *result.Claim, c result.Cell, k result.Check) *junitxml.Case {
 	t := newCase(cl.Area, cl.ID+": "+k.What, k)
 	text := report(cl.Text, c, k)
 	switch {
 	case c.Outcome == result.Failed:
-		t.Error = &problem{Message: clean.Line(k.Summary), Type: "error", Text: text}
+		t.Error = &junitxml.Problem{Message: clean.Line(k.Summary), Type: "error", Text: text}
 	case k.Pass:
 	case c.Outcome == result.Disputed:
-		t.Skipped = &problem{Message: "disputed: " + headline(k), Text: text}
+		t.Skipped = &junitxml.Problem{Message: "disputed: " + headline(k), Text: text}
 	case c.Outcome == result.Hole:
-		t.Skipped = &problem{Message: "the model does not know: " + headline(k), Text: text}
+		t.Skipped = &junitxml.Problem{Message: "the model does not know: " + headline(k), Text: text}
 	default:
-		t.Failure = &problem{Message: headline(k), Type: clean.Line(k.Reason), Text: text}
+		t.Failure = &junitxml.Problem{Message: headline(k), Type: clean.Line(k.Reason), Text: text}
 	}
 	return t
 }
 
-func newCase(class, name string, k result.Check) testcase {
+func newCase(class, name string, k result.Check) *junitxml.Case {
 	if k.Level != "" && k.Level != result.Model {
 		name += " [" + string(k.Level) + "]"
 	}
-	t := testcase{Class: clean.Line(class), Name: clean.Line(name)}
+	t := &junitxml.Case{Class: clean.Line(class), Name: clean.Line(name)}
 	if k.Millis > 0 {
 		t.Time = fmt.Sprintf("%.6f", k.Millis/1000)
 	}
@@ -195,13 +148,13 @@ func report(claim string, c result.Cell, k result.Check) string {
 }
 
 // statics makes a suite for each kind: rules, placements, resources, doctor.
-func statics(ks []result.Static, claims map[string]*result.Claim) []*suite {
-	var out []*suite
-	of := map[string]*suite{}
+func statics(ks []result.Static, claims map[string]*result.Claim) []*junitxml.Suite {
+	var out []*junitxml.Suite
+	of := map[string]*junitxml.Suite{}
 	for _, k := range ks {
 		su := of[k.Kind]
 		if su == nil {
-			su = &suite{Name: "static " + clean.Line(k.Kind)}
+			su = newSuite("static "+clean.Line(k.Kind), "")
 			of[k.Kind] = su
 			out = append(out, su)
 		}
@@ -213,11 +166,11 @@ func statics(ks []result.Static, claims map[string]*result.Claim) []*suite {
 		switch {
 		case k.Pass:
 		case k.Outcome() == result.Disputed:
-			t.Skipped = &problem{Message: "disputed: " + headline(k.Check), Text: staticReport(cl, k)}
+			t.Skipped = &junitxml.Problem{Message: "disputed: " + headline(k.Check), Text: staticReport(cl, k)}
 		case k.Got == "error":
-			t.Error = &problem{Message: clean.Line(k.Summary), Type: "error", Text: staticReport(cl, k)}
+			t.Error = &junitxml.Problem{Message: clean.Line(k.Summary), Type: "error", Text: staticReport(cl, k)}
 		default:
-			t.Failure = &problem{Message: headline(k.Check), Type: clean.Line(k.Reason), Text: staticReport(cl, k)}
+			t.Failure = &junitxml.Problem{Message: headline(k.Check), Type: clean.Line(k.Reason), Text: staticReport(cl, k)}
 		}
 		su.Cases = append(su.Cases, t)
 	}
@@ -240,9 +193,9 @@ func staticReport(cl *result.Claim, k result.Static) string {
 	return text
 }
 
-func flows(fs []result.FlowResult) []*suite {
-	var out []*suite
-	of := map[string]*suite{}
+func flows(fs []result.FlowResult) []*junitxml.Suite {
+	var out []*junitxml.Suite
+	of := map[string]*junitxml.Suite{}
 	for _, f := range fs {
 		name := f.Lab
 		if f.Variant != "" {
@@ -250,16 +203,14 @@ func flows(fs []result.FlowResult) []*suite {
 		}
 		su := of[name]
 		if su == nil {
-			su = &suite{Name: "lab " + clean.Line(name), File: clean.Line(f.File)}
-			if f.Incident != "" {
-				su.Properties = append(su.Properties, property{"incident", clean.Line(f.Incident)})
-			}
+			su = newSuite("lab "+clean.Line(name), clean.Line(f.File))
+			property(su, "incident", f.Incident)
 			of[name] = su
 			out = append(out, su)
 		}
 		t := newCase("flows", f.Name+": "+f.What, f.Check)
 		if !f.Pass {
-			t.Failure = &problem{Message: headline(f.Check), Type: clean.Line(f.Reason), Text: report(f.Title, result.Cell{}, f.Check)}
+			t.Failure = &junitxml.Problem{Message: headline(f.Check), Type: clean.Line(f.Reason), Text: report(f.Title, result.Cell{}, f.Check)}
 		}
 		su.Cases = append(su.Cases, t)
 	}

@@ -6,24 +6,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/winlab-dev/winlab/reports/junitxml"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/reports/result/resulttest"
 )
 
-func write(t *testing.T, doc *result.Document) suites {
+func write(t *testing.T, doc *result.Document) junitxml.Suites {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Write(&b, doc); err != nil {
 		t.Fatal(err)
 	}
-	var s suites
+	var s junitxml.Suites
 	if err := xml.Unmarshal(b.Bytes(), &s); err != nil {
 		t.Fatalf("not XML: %v\n%s", err, b.String())
 	}
 	return s
 }
 
-func find(t *testing.T, s suites, suiteName, caseStart string) testcase {
+func find(t *testing.T, s junitxml.Suites, suiteName, caseStart string) *junitxml.Case {
 	t.Helper()
 	for _, su := range s.Suites {
 		for _, c := range su.Cases {
@@ -33,7 +34,7 @@ func find(t *testing.T, s suites, suiteName, caseStart string) testcase {
 		}
 	}
 	t.Fatalf("no case %q in suite %q", caseStart, suiteName)
-	return testcase{}
+	return nil
 }
 
 func TestEveryCheckAndFlowIsACase(t *testing.T) {
