@@ -88,8 +88,8 @@ func query(ch *checker, s *hns.Service, node, q string) ([]string, error) {
 	}
 	var types []string
 	for _, p := range e.Policies {
-		if !slices.Contains(types, p.Type) {
-			types = append(types, p.Type)
+		if typ := string(p.Type()); !slices.Contains(types, typ) {
+			types = append(types, typ)
 		}
 	}
 	return types, nil

@@ -105,9 +105,9 @@ func BenchmarkFirstPacket(b *testing.B) {
 // BenchmarkBlockedPacket is a packet that an ACL drops; drops are not cached.
 func BenchmarkBlockedPacket(b *testing.B) {
 	n := newNode(b, hns.L2Bridge, 100)
-	acls := []hns.Policy{hns.NewPolicy(hns.PolicyACL, hns.ACLSettings{Action: hns.ACLBlock, Direction: hns.ACLIn, Priority: 65500, RuleType: "Switch"})}
+	acls := []hns.Policy{hns.NewPolicy(hns.ACLSettings{Action: hns.ACLBlock, Direction: hns.ACLIn, Priority: 65500, RuleType: "Switch"})}
 	for i := range 50 {
-		acls = append(acls, hns.NewPolicy(hns.PolicyACL, hns.ACLSettings{Action: hns.ACLAllow, Direction: hns.ACLIn, Priority: uint16(900 + i), RuleType: "Switch",
+		acls = append(acls, hns.NewPolicy(hns.ACLSettings{Action: hns.ACLAllow, Direction: hns.ACLIn, Priority: uint16(900 + i), RuleType: "Switch",
 			RemoteAddresses: fmt.Sprintf("10.1.%d.0/24", i), Protocols: "6", LocalPorts: "80"}))
 	}
 	n.client.Policies = append(n.client.Policies, acls...)

@@ -50,15 +50,15 @@ func newNode(tb testing.TB, typ string, services int) *node {
 	if typ == hns.Overlay {
 		nw.Ipams[0].Subnets[0].IpAddressPrefix = "10.244.1.0/24"
 		nw.Ipams[0].Subnets[0].Routes[0].NextHop = "10.244.1.1"
-		nw.Ipams[0].Subnets[0].Policies = []hns.Policy{hns.NewPolicy(hns.PolicyVSID, hns.VSIDSettings{IsolationId: 4096})}
-		nw.Policies = []hns.Policy{hns.NewPolicy(hns.PolicyRemoteSubnetRoute, hns.RemoteSubnetRouteSettings{
+		nw.Ipams[0].Subnets[0].Policies = []hns.Policy{hns.NewPolicy(hns.VSIDSettings{IsolationId: 4096})}
+		nw.Policies = []hns.Policy{hns.NewPolicy(hns.RemoteSubnetRouteSettings{
 			DestinationPrefix: "10.244.2.0/24", IsolationId: 4096, ProviderAddress: "192.168.1.12", DistributedRouterMacAddress: "00-15-5d-aa-bb-cc"})}
 	}
 	made, err := s.CreateNetwork(nw)
 	must(err)
 	client, err := s.CreateEndpoint(hns.Endpoint{Name: "client", HostComputeNetwork: made.ID, State: hns.StateAttached,
 		IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.4"}},
-		Policies:         []hns.Policy{hns.NewPolicy(hns.PolicyOutBoundNAT, hns.OutBoundNATSettings{Exceptions: exceptions})}})
+		Policies:         []hns.Policy{hns.NewPolicy(hns.OutBoundNATSettings{Exceptions: exceptions})}})
 	must(err)
 	var backends []string
 	for i := range 3 {
@@ -69,7 +69,7 @@ func newNode(tb testing.TB, typ string, services int) *node {
 			e.IpConfigurations[0].IpAddress = fmt.Sprint("10.244.2.", 10+i)
 			e.MacAddress = fmt.Sprintf("02-11-02-00-00-%02x", i)
 			if typ == hns.Overlay {
-				e.Policies = []hns.Policy{hns.NewPolicy(hns.PolicyProviderAddress, hns.ProviderAddressSettings{ProviderAddress: "192.168.1.12"})}
+				e.Policies = []hns.Policy{hns.NewPolicy(hns.ProviderAddressSettings{ProviderAddress: "192.168.1.12"})}
 			}
 		}
 		got, err := s.CreateEndpoint(e)

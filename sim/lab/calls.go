@@ -135,12 +135,15 @@ func (c *Cluster) delete(svc *hns.Service, s HNSSelector) error {
 func (c *Cluster) policy(svc *hns.Service, p HNSPolicyCall, add bool) error {
 	var added hns.Policy
 	if add {
-		added = hns.NewPolicy(p.Type, p.Settings).From(&trace.Origin{What: p.Type + " added by the lab", File: c.File.Path})
+		var err error
+		if added, err = c.hnsPolicy(p, "added"); err != nil {
+			return err
+		}
 	}
 	n := 0
 	pick := func(ps []hns.Policy) []hns.Policy {
 		var hit []hns.Policy
-		for _, q := range hns.PoliciesOf(ps, p.Type) {
+		for _, q := range hns.PoliciesOf(ps, hns.PolicyType(p.Type)) {
 			if matches(q, p.Match) {
 				hit = append(hit, q)
 			}
@@ -180,11 +183,29 @@ func (c *Cluster) policy(svc *hns.Service, p HNSPolicyCall, add bool) error {
 	return errors.Join(errs...)
 }
 
+// hnsPolicy is the policy of a call, for HNS.
+func (c *Cluster) hnsPolicy(p HNSPolicyCall, how string) (hns.Policy, error) {
+	settings, err := json.Marshal(p.Settings)
+	if err != nil {
+		return hns.Policy{}, fmt.Errorf("settings of policy %s: %w", p.Type, err)
+	}
+	origin := &trace.Origin{What: p.Type + " " + how + " by the lab", File: c.File.Path}
+	return hns.ParsePolicy(hns.PolicyType(p.Type), settings).From(origin), nil
+}
+
 // update replaces the selected endpoints' policies of a type, by themselves when
 // no settings are given.
 func (c *Cluster) update(svc *hns.Service, p HNSPolicyCall) error {
 	if p.Kind != "endpoint" {
 		return fmt.Errorf("updatePolicy is for an endpoint, not for %q", p.Kind)
+	}
+	var given []hns.Policy
+	if p.Settings != nil {
+		set, err := c.hnsPolicy(p, "set")
+		if err != nil {
+			return err
+		}
+		given = []hns.Policy{set}
 	}
 	var errs []error
 	n := 0
@@ -192,9 +213,9 @@ func (c *Cluster) update(svc *hns.Service, p HNSPolicyCall) error {
 		if e.Remote() && p.Address == "" {
 			continue
 		}
-		ps := hns.PoliciesOf(e.Policies, p.Type)
-		if p.Settings != nil {
-			ps = []hns.Policy{hns.NewPolicy(p.Type, p.Settings).From(&trace.Origin{What: p.Type + " set by the lab", File: c.File.Path})}
+		ps := hns.PoliciesOf(e.Policies, hns.PolicyType(p.Type))
+		if given != nil {
+			ps = given
 		}
 		if len(ps) > 0 {
 			n++
@@ -213,8 +234,8 @@ func matches(p hns.Policy, want map[string]any) bool {
 	if len(want) == 0 {
 		return true
 	}
-	var have map[string]any
-	if json.Unmarshal(p.Settings, &have) != nil {
+	have, ok := p.Fields()
+	if !ok {
 		return false
 	}
 	for k, w := range want {

@@ -33,7 +33,7 @@ func (b *builder) rrasNode(n Node, k *kube.Node, w *node.Windows) error {
 	_, err := b.hns[n.Name].CreateNetwork(hns.Network{
 		Name: rrasNetwork, Type: hns.Transparent, ManagementIP: k.Address, Origin: origin,
 		Ipams:    []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: cidr.String(), Routes: []hns.NetRoute{{NextHop: gw.String(), DestinationPrefix: "0.0.0.0/0"}}}}}},
-		Policies: []hns.Policy{hns.NewPolicy(hns.PolicyNetAdapterName, hns.NetAdapterNameSettings{NetworkAdapterName: "Ethernet 2"})},
+		Policies: []hns.Policy{hns.NewPolicy(hns.NetAdapterNameSettings{NetworkAdapterName: "Ethernet 2"})},
 	})
 	if err != nil {
 		return err

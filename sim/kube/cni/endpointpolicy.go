@@ -35,12 +35,12 @@ func newPolicySet(conf *Conf, v version) *policySet {
 // oldV2 follows factOldV2.
 func (ps *policySet) oldV2() bool { return ps.conf.apiVersion == 2 && !ps.v.atLeast(1, 0, 0) }
 
-func (ps *policySet) add(typ string, settings any, why string) {
-	o := &trace.Origin{What: typ + " of " + ps.conf.name + " (" + why + ")", File: ps.conf.file}
+func (ps *policySet) add(settings hns.Settings, why string) {
+	o := &trace.Origin{What: string(settings.Type()) + " of " + ps.conf.name + " (" + why + ")", File: ps.conf.file}
 	if ps.conf.origin != nil {
 		o.Line = ps.conf.origin.Line
 	}
-	ps.all = append(ps.all, hns.NewPolicy(typ, settings).From(o))
+	ps.all = append(ps.all, hns.NewPolicy(settings).From(o))
 }
 
 // masquerade adds an OutBoundNAT policy with one exception, unless one of the
@@ -52,12 +52,12 @@ func (ps *policySet) masquerade(exception netip.Prefix, why string) {
 	if !ps.v.atLeast(1, 0, 0) && ps.mergeException(exception.String()) {
 		return
 	}
-	for _, p := range hns.PoliciesOf(ps.all, hns.PolicyOutBoundNAT) {
-		if v, err := hns.DecodePolicy[hns.OutBoundNATSettings](p); err == nil && slices.Contains(v.Exceptions, exception.String()) {
+	for v := range hns.EachSettings[hns.OutBoundNATSettings](ps.all) {
+		if slices.Contains(v.Exceptions, exception.String()) {
 			return
 		}
 	}
-	ps.add(hns.PolicyOutBoundNAT, hns.OutBoundNATSettings{Exceptions: []string{exception.String()}}, why)
+	ps.add(hns.OutBoundNATSettings{Exceptions: []string{exception.String()}}, why)
 }
 
 // mergeException follows factMasqueradeMerged: it rewrites the first
@@ -67,12 +67,12 @@ func (ps *policySet) mergeException(exception string) bool {
 		if !p.Is(hns.PolicyOutBoundNAT) {
 			continue
 		}
-		v, err := hns.DecodePolicy[hns.OutBoundNATSettings](p)
-		if err != nil {
+		v, ok := hns.SettingsOf[hns.OutBoundNATSettings](p)
+		if !ok {
 			return false
 		}
 		list := slices.DeleteFunc(slices.Clone(v.Exceptions), func(e string) bool { return e == exception })
-		ps.all[i] = hns.NewPolicy(hns.PolicyOutBoundNAT, hns.OutBoundNATSettings{Exceptions: append(list, exception)}).From(p.Origin)
+		ps.all[i] = hns.NewPolicy(hns.OutBoundNATSettings{Exceptions: append(list, exception)}).From(p.Origin)
 		return true
 	}
 	return false
@@ -83,26 +83,25 @@ func (ps *policySet) loopback(b *builds.Build, pod netip.Addr) {
 	if !ps.conf.loopbackDSR || !ps.v.atLeast(0, 8, 2) || ps.v.atLeast(1, 0, 0) && !b.Has(builds.DSR) {
 		return
 	}
-	for _, p := range hns.PoliciesOf(ps.all, hns.PolicyOutBoundNAT) {
+	for v := range hns.EachSettings[hns.OutBoundNATSettings](ps.all) {
 		if !ps.v.atLeast(1, 0, 0) {
 			break // it did not look
 		}
-		if v, err := hns.DecodePolicy[hns.OutBoundNATSettings](p); err == nil && slices.Contains(v.Destinations, pod.String()) {
+		if slices.Contains(v.Destinations, pod.String()) {
 			return
 		}
 	}
-	ps.add(hns.PolicyOutBoundNAT, hns.OutBoundNATSettings{Destinations: []string{pod.String()}}, "loopbackDSR")
+	ps.add(hns.OutBoundNATSettings{Destinations: []string{pod.String()}}, "loopbackDSR")
 }
 
 // provider follows factProviderAddress.
 func (ps *policySet) provider(management netip.Addr) {
-	for _, p := range hns.PoliciesOf(ps.all, hns.PolicyProviderAddress) {
-		if v, err := hns.DecodePolicy[hns.ProviderAddressSettings](p); err == nil &&
-			(v.ProviderAddress == management.String() || v.ProviderAddress != "" && !ps.v.atLeast(1, 0, 0)) {
+	for v := range hns.EachSettings[hns.ProviderAddressSettings](ps.all) {
+		if v.ProviderAddress == management.String() || v.ProviderAddress != "" && !ps.v.atLeast(1, 0, 0) {
 			return
 		}
 	}
-	ps.add(hns.PolicyProviderAddress, hns.ProviderAddressSettings{ProviderAddress: management.String()}, "default")
+	ps.add(hns.ProviderAddressSettings{ProviderAddress: management.String()}, "default")
 }
 
 // ports adds the pod's hostPorts when the configuration has the capability: the
@@ -120,7 +119,7 @@ func (ps *policySet) ports(p *kube.Pod, flags uint32, withHostIP bool) {
 		if withHostIP && hp.HostIP.IsValid() {
 			v.VIP = hp.HostIP.String()
 		}
-		ps.add(hns.PolicyPortMapping, v, "hostPort of "+owner(p))
+		ps.add(v, "hostPort of "+owner(p))
 		if p.Origin != nil {
 			ps.all[len(ps.all)-1].Origin = p.Origin
 		}

@@ -115,9 +115,9 @@ func TestManagementIPToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := hns.DecodePolicy[hns.SDNRouteSettings](got.policies[2].Policy)
-		if err != nil || v.DestinationPrefix != node+"/32" {
-			t.Errorf("route to %s, want %s/32 (%v)", v.DestinationPrefix, node, err)
+		v, ok := hns.SettingsOf[hns.SDNRouteSettings](got.policies[2].Policy)
+		if !ok || v.DestinationPrefix != node+"/32" {
+			t.Errorf("route to %s, want %s/32 (%v)", v.DestinationPrefix, node, ok)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func FuzzParseConf(f *testing.F) {
 			t.Errorf("For: %v", err)
 		}
 		for _, p := range c.policies {
-			if p.Origin == nil || p.Origin.Line < 1 || p.Type == "" {
+			if p.Origin == nil || p.Origin.Line < 1 || p.Type() == "" {
 				t.Errorf("policy %+v", p)
 			}
 		}

@@ -83,13 +83,12 @@ func (o *overlay) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, 
 	if nw == nil {
 		want := hns.Network{
 			Name: o.network, Type: hns.Overlay, Flags: o.flags, ManagementIP: n.Address, Origin: o.origin,
-			Ipams: []hns.Ipam{static(prefix, nth(prefix, 1), hns.NewPolicy(hns.PolicyVSID, hns.VSIDSettings{IsolationId: o.vni}).From(o.origin))},
+			Ipams: []hns.Ipam{static(prefix, nth(prefix, 1), hns.NewPolicy(hns.VSIDSettings{IsolationId: o.vni}).From(o.origin))},
 		}
 		if !n.VtepMAC.IsZero() {
 			// HNS chooses it and flannel announces it; here the cluster knows it
 			// beforehand, so that all nodes agree.
-			want.Policies = append(want.Policies, hns.NewPolicy(hns.PolicyDrMacAddress,
-				hns.DrMacAddressSettings{Address: strings.ToUpper(n.VtepMAC.String())}).From(o.origin))
+			want.Policies = append(want.Policies, hns.NewPolicy(hns.DrMacAddressSettings{Address: strings.ToUpper(n.VtepMAC.String())}).From(o.origin))
 		}
 		if nw, err = s.CreateNetwork(want); err != nil {
 			return Host{}, fmt.Errorf("node %s: network %s: %w", n.Name, o.network, err)
@@ -97,13 +96,11 @@ func (o *overlay) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, 
 	}
 	var add []hns.Policy
 	if o.hostRoute && s.Build().Has(builds.HostRoute) && len(hns.PoliciesOf(nw.Policies, hns.PolicyHostRoute)) == 0 {
-		add = append(add, hns.NewPolicy(hns.PolicyHostRoute, hns.HostRouteSettings{}).From(o.origin))
+		add = append(add, hns.NewPolicy(hns.HostRouteSettings{}).From(o.origin))
 	}
 	have := map[string]bool{}
-	for _, p := range hns.PoliciesOf(nw.Policies, hns.PolicyRemoteSubnetRoute) {
-		if v, err := hns.DecodePolicy[hns.RemoteSubnetRouteSettings](p); err == nil {
-			have[v.DestinationPrefix] = true
-		}
+	for v := range hns.EachSettings[hns.RemoteSubnetRouteSettings](nw.Policies) {
+		have[v.DestinationPrefix] = true
 	}
 	for _, p := range peers(c, n) {
 		vni := o.vni
@@ -113,7 +110,7 @@ func (o *overlay) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, 
 		if have[p.prefix.String()] || vni < windowsVNI || p.node.VtepMAC.IsZero() { // factSmallVNIPassedOver
 			continue
 		}
-		add = append(add, hns.NewPolicy(hns.PolicyRemoteSubnetRoute, hns.RemoteSubnetRouteSettings{
+		add = append(add, hns.NewPolicy(hns.RemoteSubnetRouteSettings{
 			// The field has 16 bits in hcsshim, and flannel casts (factVNI16).
 			DestinationPrefix: p.prefix.String(), IsolationId: uint16(vni), ProviderAddress: p.node.Address.String(),
 			DistributedRouterMacAddress: strings.ToUpper(p.node.VtepMAC.String()),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,25 +14,17 @@ import (
 )
 
 // settings returns the settings of all policies of a type of the pod web.
-func settings[T any](t *testing.T, o Options, typ string, azure bool, build string) []T {
+func settings[T hns.Settings](t *testing.T, o Options, azure bool, build string) []T {
 	t.Helper()
 	s, _, r := setUp(t, mustNew(t, o), cluster(azure, build))
-	var all []T
-	for _, p := range hns.PoliciesOf(s.Endpoint(r.EndpointID).Policies, typ) {
-		v, err := hns.DecodePolicy[T](p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, v)
-	}
-	return all
+	return slices.Collect(hns.EachSettings[T](s.Endpoint(r.EndpointID).Policies))
 }
 
 // An exception that the configuration lacks comes in a second policy, which is
 // no help to the first.
 func TestMasqueradeAddsPolicy(t *testing.T) {
 	o := plugins(t)["flannel-host-gw"]
-	if got := settings[hns.OutBoundNATSettings](t, o, hns.PolicyOutBoundNAT, false, "10.0.17763.1432"); len(got) != 1 {
+	if got := settings[hns.OutBoundNATSettings](t, o, false, "10.0.17763.1432"); len(got) != 1 {
 		t.Errorf("the cluster CIDR is listed, yet there are %d policies", len(got))
 	}
 	data, err := os.ReadFile(filepath.Join(fixtures, "flannel-host-gw.conf"))
@@ -42,14 +35,14 @@ func TestMasqueradeAddsPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := settings[hns.OutBoundNATSettings](t, o, hns.PolicyOutBoundNAT, false, "10.0.17763.1432")
+	got := settings[hns.OutBoundNATSettings](t, o, false, "10.0.17763.1432")
 	if len(got) != 2 || len(got[1].Exceptions) != 1 || got[1].Exceptions[0] != "10.244.0.0/16" {
 		t.Errorf("policies %+v, want a second one with the cluster CIDR", got)
 	}
 
 	// Before 1.0.0 the exception was put into the policy that is there.
 	o.DelegateVersion = "0.8.7"
-	got = settings[hns.OutBoundNATSettings](t, o, hns.PolicyOutBoundNAT, false, "10.0.17763.1432")
+	got = settings[hns.OutBoundNATSettings](t, o, false, "10.0.17763.1432")
 	if len(got) != 1 || fmt.Sprint(got[0].Exceptions) != "[10.96.0.0/12 192.168.1.0/24 10.244.0.0/16]" {
 		t.Errorf("delegate 0.8.7: %+v, want one policy with the cluster CIDR last", got)
 	}
@@ -59,7 +52,7 @@ func TestMasqueradeAddsPolicy(t *testing.T) {
 	for _, masq := range []*bool{nil, &off} {
 		o = plugins(t)["flannel-vxlan"]
 		o.IPMasq = masq
-		got = settings[hns.OutBoundNATSettings](t, o, hns.PolicyOutBoundNAT, false, "10.0.17763.1432")
+		got = settings[hns.OutBoundNATSettings](t, o, false, "10.0.17763.1432")
 		if masq == nil && (len(got) != 2 || got[1].Exceptions[0] != "10.244.1.0/24") || masq != nil && len(got) != 1 {
 			t.Errorf("--ip-masq %v: %+v", masq, got)
 		}
@@ -68,7 +61,7 @@ func TestMasqueradeAddsPolicy(t *testing.T) {
 
 func TestLoopbackDSRNeedsDSR(t *testing.T) {
 	for build, want := range map[string]int{"10.0.17763.1432": 2, "10.0.17763.1039": 1} {
-		got := settings[hns.OutBoundNATSettings](t, plugins(t)["win-bridge"], hns.PolicyOutBoundNAT, false, build)
+		got := settings[hns.OutBoundNATSettings](t, plugins(t)["win-bridge"], false, build)
 		if len(got) != want || want == 2 && got[1].Destinations[0] != "10.244.1.3" {
 			t.Errorf("%s: %+v, want %d policies", build, got, want)
 		}
@@ -76,7 +69,7 @@ func TestLoopbackDSRNeedsDSR(t *testing.T) {
 	// Release 0.9.1 does not ask the build; HNS then takes every free port.
 	o := plugins(t)["win-bridge"]
 	o.Version = "0.9.1"
-	if got := settings[hns.OutBoundNATSettings](t, o, hns.PolicyOutBoundNAT, false, "10.0.17763.1039"); len(got) != 2 {
+	if got := settings[hns.OutBoundNATSettings](t, o, false, "10.0.17763.1039"); len(got) != 2 {
 		t.Errorf("win-bridge 0.9.1 made %+v, want two policies", got)
 	}
 }
@@ -95,7 +88,7 @@ func TestHostPorts(t *testing.T) {
 	} {
 		o := plugins(t)[tc.plugin]
 		o.Version = tc.version
-		got := settings[hns.PortMappingSettings](t, o, hns.PolicyPortMapping, strings.HasPrefix(tc.plugin, "azure"), "10.0.17763.1432")
+		got := settings[hns.PortMappingSettings](t, o, strings.HasPrefix(tc.plugin, "azure"), "10.0.17763.1432")
 		if fmt.Sprint(got) != fmt.Sprint(tc.want) {
 			t.Errorf("%s %s: %+v, want %+v", tc.plugin, tc.version, got, tc.want)
 		}
@@ -105,7 +98,7 @@ func TestHostPorts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := settings[hns.PortMappingSettings](t, Options{Plugin: PluginWinBridge, Conf: c}, hns.PolicyPortMapping, false, "10.0.17763.1432"); len(got) != 0 {
+	if got := settings[hns.PortMappingSettings](t, Options{Plugin: PluginWinBridge, Conf: c}, false, "10.0.17763.1432"); len(got) != 0 {
 		t.Errorf("without the capability: %+v", got)
 	}
 }
@@ -127,9 +120,9 @@ func TestHostIP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := hns.DecodePolicy[hns.PortMappingSettings](hns.PoliciesOf(s.Endpoint(r.EndpointID).Policies, hns.PolicyPortMapping)[0])
-		if err != nil || v.VIP != want || v.Protocol != 17 {
-			t.Errorf("apiVersion %d: %+v, want VIP %q (%v)", version, v, want, err)
+		v, ok := hns.SettingsOf[hns.PortMappingSettings](hns.PoliciesOf(s.Endpoint(r.EndpointID).Policies, hns.PolicyPortMapping)[0])
+		if !ok || v.VIP != want || v.Protocol != 17 {
+			t.Errorf("apiVersion %d: %+v, want VIP %q (%v)", version, v, want, ok)
 		}
 	}
 }
@@ -141,7 +134,7 @@ func TestV1PolicyUnderV2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := settings[hns.OutBoundNATSettings](t, Options{Plugin: PluginWinBridge, Conf: cf}, hns.PolicyOutBoundNAT, false, "10.0.17763.1432")
+	got := settings[hns.OutBoundNATSettings](t, Options{Plugin: PluginWinBridge, Conf: cf}, false, "10.0.17763.1432")
 	if len(got) != 1 || len(got[0].Exceptions) != 0 {
 		t.Errorf("%+v, want one policy without exceptions", got)
 	}
@@ -155,8 +148,7 @@ func TestPeerWithSmallVNI(t *testing.T) {
 	}
 	s, h, _ := setUp(t, mustNew(t, Options{Plugin: PluginFlannel, Conf: conf(t, "flannel-vxlan.conf"), NetConf: nc}), cluster(false, "10.0.17763.1432"))
 	var to []string
-	for _, p := range hns.PoliciesOf(s.Network(h.Network).Policies, hns.PolicyRemoteSubnetRoute) {
-		v, _ := hns.DecodePolicy[hns.RemoteSubnetRouteSettings](p)
+	for v := range hns.EachSettings[hns.RemoteSubnetRouteSettings](s.Network(h.Network).Policies) {
 		to = append(to, v.DestinationPrefix)
 	}
 	if fmt.Sprint(to) != "[10.244.2.0/24]" {

@@ -89,33 +89,31 @@ func (r *reader) hcnPolicyArgs(c *Conf, f *field) {
 // has its fields beside Type, as v1 has them, loses them (factV2Settings).
 func (r *reader) policyV2(typ string, v *node) (hns.Policy, bool) {
 	r.unknown("a policy of apiVersion 2", v, "Type", "Settings")
-	p := hns.Policy{Type: typ}
 	s := v.get("Settings")
 	if s == nil || s.val.kind == '0' {
 		r.warnf(v.begin, "policy %s has no Settings; with apiVersion 2 its fields belong there", typ)
-		return p, true
+		return hns.ParsePolicy(hns.PolicyType(typ), nil), true
 	}
 	if !r.object("Settings", s.val) {
-		return p, false
+		return hns.Policy{}, false
 	}
 	switch {
-	case strings.EqualFold(typ, hns.PolicyOutBoundNAT):
+	case strings.EqualFold(typ, string(hns.PolicyOutBoundNAT)):
 		r.unknown("OutBoundNAT", s.val, "VirtualIP", "Exceptions", "Destinations", "Flags", "MaxPortPoolUsage")
 		r.texts(s.val, "Exceptions")
 		r.checkPrefixes(s.val, "Exceptions")
 		r.texts(s.val, "Destinations")
 		r.checkPrefixes(s.val, "Destinations")
-	case strings.EqualFold(typ, hns.PolicySDNRoute):
+	case strings.EqualFold(typ, string(hns.PolicySDNRoute)):
 		r.unknown("SDNRoute", s.val, "DestinationPrefix", "NextHop", "NeedEncap", "AutomaticEndpointMonitor")
 		r.route(s.val)
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, r.data[s.val.begin:s.val.end]); err != nil {
 		r.errorf(s.val.begin, "Settings: %v", err)
-		return p, false
+		return hns.Policy{}, false
 	}
-	p.Settings = compact.Bytes()
-	return p, true
+	return hns.ParsePolicy(hns.PolicyType(typ), compact.Bytes()), true
 }
 
 func (r *reader) route(v *node) {

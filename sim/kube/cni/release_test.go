@@ -47,9 +47,9 @@ func TestReleases(t *testing.T) {
 			e := s.Endpoint(r.EndpointID)
 			var got []string
 			for _, pol := range e.Policies {
-				got = append(got, pol.Type)
+				got = append(got, string(pol.Type()))
 				for _, word := range []string{"10.96", "10.97", "Exceptions", "Destinations"} {
-					if strings.Contains(string(pol.Settings), word) {
+					if strings.Contains(string(pol.JSON()), word) {
 						got = append(got, word)
 					}
 				}

@@ -130,7 +130,7 @@ func (p *proxier) createRemote(a netip.Addr, mac string, pa netip.Addr, o *trace
 		IpConfigurations: []hns.IpConfig{{IpAddress: a.String()}}, Origin: o,
 	}
 	if pa.IsValid() {
-		e.Policies = []hns.Policy{hns.NewPolicy(hns.PolicyProviderAddress, hns.ProviderAddressSettings{ProviderAddress: pa.String()}).From(o)}
+		e.Policies = []hns.Policy{hns.NewPolicy(hns.ProviderAddressSettings{ProviderAddress: pa.String()}).From(o)}
 	}
 	return p.hns.CreateEndpoint(e)
 }

@@ -217,17 +217,9 @@ func (k *Kernelspace) sourceVIP(r *Report) error {
 // neither. The last policy that fits wins (findRemoteSubnetProviderAddress).
 func (k *Kernelspace) remoteSubnetPA(a netip.Addr) netip.Addr {
 	var found netip.Addr
-	for _, p := range hns.PoliciesOf(k.network.Policies, hns.PolicyRemoteSubnetRoute) {
-		s, err := hns.DecodePolicy[hns.RemoteSubnetRouteSettings](p)
-		if err != nil {
-			continue
-		}
-		pa, err := netip.ParseAddr(s.ProviderAddress)
-		if err != nil {
-			continue
-		}
-		if prefix, err := netip.ParsePrefix(s.DestinationPrefix); err == nil && prefix.Contains(a) || a == pa {
-			found = pa
+	for r := range k.network.RemoteSubnets() {
+		if r.Prefix.Contains(a) || a == r.Provider {
+			found = r.Provider
 		}
 	}
 	return found

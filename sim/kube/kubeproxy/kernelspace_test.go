@@ -36,8 +36,8 @@ func newLab(t *testing.T, build string, minor int, network string) *lab {
 	n := hns.Network{Name: "cbr0", Type: network, Ipams: []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: "10.244.1.0/24",
 		Routes: []hns.NetRoute{{NextHop: "10.244.1.1", DestinationPrefix: "0.0.0.0/0"}}}}}}}
 	if network == hns.Overlay {
-		n.Ipams[0].Subnets[0].Policies = []hns.Policy{hns.NewPolicy(hns.PolicyVSID, map[string]any{"IsolationId": 4096})}
-		n.Policies = append(n.Policies, hns.NewPolicy(hns.PolicyRemoteSubnetRoute, hns.RemoteSubnetRouteSettings{
+		n.Ipams[0].Subnets[0].Policies = []hns.Policy{hns.NewPolicy(hns.VSIDSettings{IsolationId: 4096})}
+		n.Policies = append(n.Policies, hns.NewPolicy(hns.RemoteSubnetRouteSettings{
 			DestinationPrefix: "10.244.2.0/24", IsolationId: 4096, ProviderAddress: "192.168.1.12", DistributedRouterMacAddress: "00-15-5D-00-00-12"}))
 	}
 	net, err := l.hns.CreateNetwork(n)

@@ -117,8 +117,8 @@ func podsOn(t *testing.T, s *hns.Service, c proxyCase, u setup) {
 	n := hns.Network{Name: "cbr0", Type: c.network, Ipams: []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: "10.244.1.0/24",
 		Routes: []hns.NetRoute{{NextHop: "10.244.1.1", DestinationPrefix: "0.0.0.0/0"}}}}}}}
 	if c.network == hns.Overlay {
-		n.Ipams[0].Subnets[0].Policies = []hns.Policy{hns.NewPolicy(hns.PolicyVSID, map[string]any{"IsolationId": 4096})}
-		n.Policies = append(n.Policies, hns.NewPolicy(hns.PolicyRemoteSubnetRoute, hns.RemoteSubnetRouteSettings{
+		n.Ipams[0].Subnets[0].Policies = []hns.Policy{hns.NewPolicy(hns.VSIDSettings{IsolationId: 4096})}
+		n.Policies = append(n.Policies, hns.NewPolicy(hns.RemoteSubnetRouteSettings{
 			DestinationPrefix: "10.244.2.0/24", IsolationId: 4096, ProviderAddress: "192.168.1.12", DistributedRouterMacAddress: "00-15-5D-00-00-12"}))
 	}
 	// Before IPv6DualStack a network of a dual-stack node has IPv4 only.
@@ -268,7 +268,7 @@ func objects(s *hns.Service) []string {
 			line += fmt.Sprintf(" dns=%+v", d)
 		}
 		for _, p := range e.Policies {
-			line += fmt.Sprintf(" %s%s", p.Type, p.Settings)
+			line += fmt.Sprintf(" %s%s", p.Type(), p.JSON())
 		}
 		all = append(all, line)
 	}

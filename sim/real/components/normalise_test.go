@@ -59,7 +59,7 @@ func TestNormalise(t *testing.T) {
 		"address":           func(e *hns.Endpoint) { e.IpConfigurations[0].IpAddress += "1" },
 		"MAC of the caller": func(e *hns.Endpoint) { e.MacAddress = "0E-2A-0A-F4-01-05" },
 		"policy": func(e *hns.Endpoint) {
-			e.Policies = []hns.Policy{hns.NewPolicy(hns.PolicyOutBoundNAT, hns.OutBoundNATSettings{Exceptions: []string{"10.0.0.0/8"}})}
+			e.Policies = []hns.Policy{hns.NewPolicy(hns.OutBoundNATSettings{Exceptions: []string{"10.0.0.0/8"}})}
 		},
 		"suffix": func(e *hns.Endpoint) { e.Dns.Search = []string{"x"} },
 	} {

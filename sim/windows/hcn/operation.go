@@ -222,9 +222,8 @@ func modifyExtension(svc *hns.Service, op, id string, req hns.ModifyRequest) err
 		return with(hns.ErrInvalidParam, op, "Settings: Id: "+err.Error())
 	}
 	// Of an extension that is removed or set anew only the id counts.
-	of := func(settings any) hns.Policy { return hns.NewPolicy(hns.PolicyVSwitchExtension, settings) }
-	had := of(struct{ ExtensionID string }{v.Id})
-	has := of(hns.VSwitchExtensionSettings{ExtensionID: v.Id, Enable: v.IsEnabled})
+	had := hns.NewPolicy(hns.VSwitchExtensionSettings{ExtensionID: v.Id})
+	has := hns.NewPolicy(hns.VSwitchExtensionSettings{ExtensionID: v.Id, Enable: v.IsEnabled})
 	switch {
 	case strings.EqualFold(req.RequestType, hns.RequestAdd):
 		return svc.AddNetworkPolicies(id, has)

@@ -1,7 +1,6 @@
 package hns
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
@@ -24,7 +23,7 @@ const (
 // policyTypes lists the types that exist in each place (hcsshim
 // hcn/hcnpolicy.go; VLAN, Encryption and InterfaceParameters on endpoints:
 // HNS_Schema.md). A type that is not here is refused.
-var policyTypes = map[scope][]string{
+var policyTypes = map[scope][]PolicyType{
 	onEndpoint: {
 		PolicyPortMapping, PolicyACL, PolicyQOS, PolicyL2Driver, PolicyOutBoundNAT, PolicySDNRoute, PolicyL4Proxy,
 		PolicyL4WFPProxy, PolicyPortName, PolicyEncapOverhead, PolicyIov, PolicyProviderAddress,
@@ -39,7 +38,7 @@ var policyTypes = map[scope][]string{
 }
 
 // policyFeatures names the feature that a type needs.
-var policyFeatures = map[string]builds.Feature{
+var policyFeatures = map[PolicyType]builds.Feature{
 	PolicyRemoteSubnetRoute: builds.RemoteSubnet,
 	PolicyHostRoute:         builds.HostRoute,
 	PolicyVxlanPort:         builds.VxlanPort,
@@ -52,9 +51,9 @@ var policyFeatures = map[string]builds.Feature{
 
 // canonicalType returns the type's spelling in HCN v2, or "" when the scope has
 // no such type.
-func canonicalType(s scope, typ string) string {
+func canonicalType(s scope, typ PolicyType) PolicyType {
 	for _, t := range policyTypes[s] {
-		if strings.EqualFold(t, typ) {
+		if strings.EqualFold(string(t), string(typ)) {
 			return t
 		}
 	}
@@ -74,25 +73,32 @@ type policyCheck struct {
 func (s *Service) newPolicyCheck(m *mistakes, sc scope, n *Network) *policyCheck {
 	c := &policyCheck{m: m, build: s.build, scope: sc, network: n, sets: map[string]bool{}}
 	if n != nil {
-		for _, p := range PoliciesOf(n.Policies, PolicySetPolicy) {
-			if v, err := DecodePolicy[SetPolicySettings](p); err == nil {
-				c.sets[v.Id] = true
-			}
+		for v := range EachSettings[SetPolicySettings](n.Policies) {
+			c.sets[v.Id] = true
 		}
 	}
 	return c
 }
 
+// joined lists the types, for a message.
+func joined(types []PolicyType) string {
+	words := make([]string, len(types))
+	for i, t := range types {
+		words[i] = string(t)
+	}
+	return strings.Join(words, ", ")
+}
+
 // all checks and canonicalises the types of ps in place.
 func (c *policyCheck) all(ps []Policy) {
 	for i := range ps {
-		t := canonicalType(c.scope, ps[i].Type)
+		t := canonicalType(c.scope, ps[i].typ)
 		if t == "" {
 			c.m.add(ErrInvalidPolicyType, "policies[%d]: there is no %s policy %q; there are %s",
-				i, c.scope, ps[i].Type, strings.Join(policyTypes[c.scope], ", "))
+				i, c.scope, ps[i].typ, joined(policyTypes[c.scope]))
 			continue
 		}
-		ps[i].Type = t
+		ps[i].typ = t
 		if f, ok := policyFeatures[t]; ok && !c.build.Has(f) {
 			c.m.add(ErrNotImplemented, "policies[%d] %s: %s cannot do it (%s)", i, t, c.build, f.Fact().Says)
 			continue
@@ -105,102 +111,14 @@ func (c *policyCheck) bad(at, format string, args ...any) {
 	c.m.add(ErrInvalidPolicy, "%s: %s", at, fmt.Sprintf(format, args...))
 }
 
-// settings decodes into v and reports a failure.
-func settings[T any](c *policyCheck, at string, p Policy, check func(T)) {
-	v, err := DecodePolicy[T](p)
-	if err != nil {
-		c.bad(at, "%v", err)
-		return
-	}
-	check(v)
-}
-
+// one checks the settings of one policy.
 func (c *policyCheck) one(at string, p Policy) {
-	if len(p.Settings) > 0 && !json.Valid(p.Settings) {
-		c.bad(at, "settings are not JSON")
+	if p.malformed != nil {
+		c.bad(at, "%v", p.malformed)
 		return
 	}
-	switch p.Type {
-	case PolicyOutBoundNAT:
-		settings(c, at, p, func(v OutBoundNATSettings) {
-			c.address(at, "VirtualIP", v.VirtualIP, true)
-			c.prefixes(at, "Exceptions", v.Exceptions)
-			c.prefixes(at, "Destinations", v.Destinations)
-		})
-	case PolicySDNRoute:
-		settings(c, at, p, func(v SDNRouteSettings) {
-			c.prefix(at, "DestinationPrefix", v.DestinationPrefix)
-			c.address(at, "NextHop", v.NextHop, true)
-		})
-	case PolicyACL, PolicyNetworkACL:
-		settings(c, at, p, func(v ACLSettings) { c.acl(at, v) })
-	case PolicyTierAcl:
-		settings(c, at, p, func(v TierAclSettings) {
-			for i, r := range v.TierAclRules {
-				c.acl(fmt.Sprintf("%s rule %d", at, i), ACLSettings{
-					Protocols: r.Protocols, Action: r.TierAclRuleAction, Direction: v.Direction, LocalAddresses: r.LocalAddresses,
-					RemoteAddresses: r.RemoteAddresses, LocalPorts: r.LocalPorts, RemotePorts: r.RemotePorts,
-				})
-			}
-		})
-	case PolicyPortMapping:
-		settings(c, at, p, func(v PortMappingSettings) {
-			if v.Protocol != 6 && v.Protocol != 17 {
-				c.bad(at, "Protocol is %d; it must be 6 (TCP) or 17 (UDP)", v.Protocol)
-			}
-			if v.InternalPort == 0 || v.ExternalPort == 0 {
-				c.bad(at, "InternalPort and ExternalPort must be given")
-			}
-			c.address(at, "VIP", v.VIP, true)
-		})
-	case PolicyProviderAddress:
-		settings(c, at, p, func(v ProviderAddressSettings) { c.address(at, "ProviderAddress", v.ProviderAddress, false) })
-	case PolicyRemoteSubnetRoute:
-		settings(c, at, p, func(v RemoteSubnetRouteSettings) {
-			if c.network != nil && !c.network.Is(Overlay) {
-				c.bad(at, "only an overlay network takes it, this one is %s", c.network.Type)
-			}
-			c.prefix(at, "DestinationPrefix", v.DestinationPrefix)
-			c.address(at, "ProviderAddress", v.ProviderAddress, false)
-			c.mac(at, "DistributedRouterMacAddress", v.DistributedRouterMacAddress)
-		})
-	case PolicyVxlanPort:
-		settings(c, at, p, func(v VxlanPortSettings) {
-			if v.Port == 0 {
-				c.bad(at, "Port must be given")
-			}
-		})
-	case PolicyDrMacAddress:
-		settings(c, at, p, func(v DrMacAddressSettings) { c.mac(at, "Address", v.Address) })
-	case PolicyVSID:
-		settings(c, at, p, func(v VSIDSettings) {
-			if v.IsolationId == 0 || v.IsolationId >= 1<<24 {
-				c.bad(at, "IsolationId is %d; it must be 1 to 16777215", v.IsolationId)
-			}
-		})
-	case PolicyVLAN:
-		settings(c, at, p, func(v VLANSettings) {
-			if v.IsolationId > 4094 {
-				c.bad(at, "IsolationId is %d; it must be at most 4094", v.IsolationId)
-			}
-		})
-	case PolicySetPolicy:
-		settings(c, at, p, func(v SetPolicySettings) {
-			switch {
-			case v.Id == "":
-				c.bad(at, "Id must be given")
-			case v.PolicyType == "NESTEDIPSET" && !c.build.Has(builds.NestedIpSet):
-				c.m.add(ErrNotImplemented, "%s: %s has no nested sets", at, c.build)
-			case v.PolicyType != "IPSET" && v.PolicyType != "NESTEDIPSET":
-				c.bad(at, "PolicyType is %q; it must be IPSET or NESTEDIPSET", v.PolicyType)
-			}
-		})
-	case PolicyL4Proxy:
-		settings(c, at, p, func(v L4ProxySettings) { c.prefixes(at, "Exceptions", v.Exceptions) })
-	case PolicyQOS:
-		settings(c, at, p, func(QOSSettings) {})
-	case PolicyEncapOverhead:
-		settings(c, at, p, func(EncapOverheadSettings) {})
+	if s, ok := p.settings.(checker); ok {
+		s.check(c, at)
 	}
 }
 
@@ -293,6 +211,18 @@ func (c *policyCheck) mac(at, field, value string) {
 	if _, err := net.ParseMAC(value); err != nil {
 		c.bad(at, "%s is %q, which is no MAC address such as 00-15-5D-01-02-03", field, value)
 	}
+}
+
+// prefixes parses a list of addresses and prefixes, and leaves out what is
+// neither.
+func prefixes(list []string) []netip.Prefix {
+	var ps []netip.Prefix
+	for _, t := range list {
+		if p, err := parsePrefix(strings.TrimSpace(t)); err == nil {
+			ps = append(ps, p.Masked())
+		}
+	}
+	return ps
 }
 
 // parsePrefix reads a prefix, or an address as a prefix of its full length.

@@ -271,8 +271,8 @@ func (c *Compiler) localRouted(n *Network) string {
 	}
 	if c.s.Build().Has(builds.LocalRoutedHostPort) {
 		for _, e := range c.local(n) {
-			for _, p := range PoliciesOf(e.Policies, PolicyPortMapping) {
-				if m, err := DecodePolicy[PortMappingSettings](p); err == nil && m.Flags&1 != 0 {
+			for _, m := range eachValue[portMapping](e.Policies) {
+				if m.localRouted {
 					return "LocalRoutedVip of a port mapping of endpoint " + e.Name
 				}
 			}

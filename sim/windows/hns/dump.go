@@ -284,6 +284,40 @@ func decodeAs[T any](p *dumpParser, kind string, raw json.RawMessage, fields []f
 	use(v)
 }
 
+// policiesOK checks that the policies inside an HCN v2 value are policies, before
+// the value is decoded: a policy decodes itself, and knows no place in the file.
+func (p *dumpParser) policiesOK(kind, path string, raw json.RawMessage, at int) bool {
+	ok := true
+	list := strings.EqualFold(path, "Policies") || strings.EqualFold(path, "Ipams.Subnets.Policies")
+	switch raw[0] {
+	case '[':
+		for _, e := range elements(raw, at) {
+			if list {
+				ok = p.policyOK(kind, path, e) && ok
+			} else {
+				ok = p.policiesOK(kind, path, e.raw, e.at) && ok
+			}
+		}
+	case '{':
+		for _, f := range members(raw, at) {
+			ok = p.policiesOK(kind, strings.TrimPrefix(path+"."+f.key, "."), f.raw, f.at) && ok
+		}
+	}
+	return ok
+}
+
+func (p *dumpParser) policyOK(kind, path string, f field) bool {
+	err := json.Unmarshal(f.raw, &policyJSON{})
+	var typ *json.UnmarshalTypeError
+	if errors.As(err, &typ) {
+		typ.Field = strings.TrimSuffix(path+"."+typ.Field, ".")
+	}
+	if err != nil {
+		p.failJSON(f.at, kind, err)
+	}
+	return err == nil
+}
+
 // policies sets the origin of each policy of the list.
 func (p *dumpParser) policies(f *field, ps []Policy, of string) []Policy {
 	if f == nil {
@@ -291,7 +325,7 @@ func (p *dumpParser) policies(f *field, ps []Policy, of string) []Policy {
 	}
 	for i, e := range elements(f.raw, f.at) {
 		if i < len(ps) {
-			ps[i].Origin = p.origin(e.at, fmt.Sprintf("%s of %s", ps[i].Type, of))
+			ps[i].Origin = p.origin(e.at, fmt.Sprintf("%s of %s", ps[i].typ, of))
 		}
 	}
 	return ps

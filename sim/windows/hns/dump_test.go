@@ -45,7 +45,7 @@ func TestCalicoDump(t *testing.T) {
 	}
 	var got []string
 	for _, p := range e.Policies {
-		got = append(got, p.Type+" "+string(p.Settings))
+		got = append(got, string(p.Type())+" "+string(p.JSON()))
 	}
 	want := []string{
 		`OutBoundNAT {"Exceptions":["10.96.0.0/12","192.168.0.0/16"]}`,
@@ -93,9 +93,9 @@ func TestFlannelDump(t *testing.T) {
 	if len(rs) != 1 || len(PoliciesOf(n.Policies, PolicyHostRoute)) != 1 {
 		t.Fatalf("policies %+v", n.Policies)
 	}
-	v, err := DecodePolicy[RemoteSubnetRouteSettings](rs[0])
-	if err != nil || v != (RemoteSubnetRouteSettings{"10.244.0.0/24", 4096, "192.168.79.39", "ba:c1:6f:91:17:c7"}) {
-		t.Errorf("remote subnet %+v, %v", v, err)
+	v, ok := SettingsOf[RemoteSubnetRouteSettings](rs[0])
+	if !ok || v != (RemoteSubnetRouteSettings{"10.244.0.0/24", 4096, "192.168.79.39", "ba:c1:6f:91:17:c7"}) {
+		t.Errorf("remote subnet %+v, %v", v, ok)
 	}
 	for _, f := range []string{"network.Extensions", "network.Health", "network.LayeredOn"} {
 		if !slices.Contains(d.Ignored, f) {
@@ -116,8 +116,8 @@ func TestExportRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.AddEndpointPolicies(e.ID,
-		NewPolicy(PolicyOutBoundNAT, OutBoundNATSettings{Exceptions: []string{"10.244.0.0/16"}}),
-		NewPolicy(PolicyACL, ACLSettings{Action: ACLAllow, Direction: ACLIn, Protocols: "6", LocalPorts: "80-90", Priority: 200, RuleType: ACLRuleSwitch})); err != nil {
+		NewPolicy(OutBoundNATSettings{Exceptions: []string{"10.244.0.0/16"}}),
+		NewPolicy(ACLSettings{Action: ACLAllow, Direction: ACLIn, Protocols: "6", LocalPorts: "80-90", Priority: 200, RuleType: ACLRuleSwitch})); err != nil {
 		t.Fatal(err)
 	}
 	mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote, IpConfigurations: []IpConfig{{IpAddress: "10.244.2.9"}}})
@@ -230,7 +230,7 @@ func TestFromPolicyV1(t *testing.T) {
 		`{"Type":"Isolation","VLAN":3,"InDefaultIsolation":true}`:                                             `Isolation {"InDefaultIsolation":true,"VLAN":3}`,
 	} {
 		p, err := FromPolicyV1([]byte(in))
-		if got := p.Type + " " + string(p.Settings); err != nil || got != want {
+		if got := string(p.Type()) + " " + string(p.JSON()); err != nil || got != want {
 			t.Errorf("%s\n got %s, %v\nwant %s", in, got, err, want)
 		}
 	}
@@ -294,6 +294,8 @@ func TestParseDumpErrors(t *testing.T) {
 		{"[\n {\"Type\":\"NAT\",\n  \"Name\":7}]", "d.json:3:10: network: field Name is a JSON number; it must be a string"},
 		{"{\"IPAddress\":\"10.0.0.4\",\n\"Policies\":[{\"Type\":\"L2Driver\"},\n  {\"PA\":\"10.1.0.5\"}]}", "d.json:3:3: endpoint: Policies[1]: policy has no Type"},
 		{"{\"IPAddress\":\"10.0.0.4\",\n\"State\":9}", "d.json:2:9: endpoint: State is 9"},
+		{"{\"HostComputeNetwork\":\"b\",\n\"Policies\":[{\"Type\":\"ACL\"},\n  {\"Type\":5}]}", "d.json:3:11: endpoint: field Policies.Type is a JSON number; it must be a string"},
+		{"{\"Ipams\":[{\"Subnets\":[\n{\"Policies\":[5]}]}]}", "d.json:2:14: network: field Ipams.Subnets.Policies is a JSON number; it must be an object"},
 		{"{\"Success\":false,\"Error\":\"Element not found.\"}", "d.json:1:1: this is a failed HNS call: \"Element not found.\""},
 		{"{\"References\":[],\"Policies\":[]}", "holds neither ELB nor ROUTE"},
 	} {
@@ -377,12 +379,12 @@ func FuzzDump(f *testing.F) {
 
 func FuzzPolicy(f *testing.F) {
 	for _, p := range []Policy{
-		NewPolicy(PolicyOutBoundNAT, OutBoundNATSettings{Exceptions: []string{"10.0.0.0/8"}}),
-		NewPolicy(PolicyACL, ACLSettings{Action: ACLAllow, Direction: ACLIn, LocalPorts: "80-90,443", RemoteAddresses: "10.0.0.0/8,fd00::1"}),
-		NewPolicy(PolicyPortMapping, PortMappingSettings{Protocol: 6, InternalPort: 80, ExternalPort: 80}),
-		{Type: "NAT", Settings: []byte(`{"Protocol":"TCP"}`)},
+		NewPolicy(OutBoundNATSettings{Exceptions: []string{"10.0.0.0/8"}}),
+		NewPolicy(ACLSettings{Action: ACLAllow, Direction: ACLIn, LocalPorts: "80-90,443", RemoteAddresses: "10.0.0.0/8,fd00::1"}),
+		NewPolicy(PortMappingSettings{Protocol: 6, InternalPort: 80, ExternalPort: 80}),
+		ParsePolicy("NAT", []byte(`{"Protocol":"TCP"}`)),
 	} {
-		f.Add(p.Type, []byte(p.Settings))
+		f.Add(string(p.Type()), []byte(p.JSON()))
 	}
 	f.Fuzz(func(t *testing.T, typ string, settings []byte) {
 		s := NewService(builds.MustLookup("26100.4061"), Options{})
@@ -390,7 +392,7 @@ func FuzzPolicy(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := s.CreateEndpoint(Endpoint{HostComputeNetwork: n.ID, Policies: []Policy{{Type: typ, Settings: settings}}})
+		e, err := s.CreateEndpoint(Endpoint{HostComputeNetwork: n.ID, Policies: []Policy{ParsePolicy(PolicyType(typ), settings)}})
 		if err != nil {
 			return
 		}
@@ -401,8 +403,8 @@ func FuzzPolicy(f *testing.F) {
 		if err != nil {
 			t.Fatalf("policy does not survive v1: %v", err)
 		}
-		if back.Type != e.Policies[0].Type {
-			t.Errorf("type %s became %s", e.Policies[0].Type, back.Type)
+		if back.Type() != e.Policies[0].Type() {
+			t.Errorf("type %s became %s", e.Policies[0].Type(), back.Type())
 		}
 	})
 }

@@ -17,7 +17,7 @@ func (p *dumpParser) networkV1(raw json.RawMessage, fields []field, at int) {
 		n.Origin = p.origin(at, of)
 		// Policies made from fields such as DrMacAddress come after those of the list.
 		for i := range n.Policies {
-			n.Policies[i].Origin = p.origin(at, n.Policies[i].Type+" of "+of)
+			n.Policies[i].Origin = p.origin(at, string(n.Policies[i].typ)+" of "+of)
 		}
 		n.Policies = p.policies(ps, n.Policies, of)
 		p.dump.Networks = append(p.dump.Networks, n)
@@ -25,6 +25,9 @@ func (p *dumpParser) networkV1(raw json.RawMessage, fields []field, at int) {
 }
 
 func (p *dumpParser) networkV2(raw json.RawMessage, fields []field, at int) {
+	if !p.policiesOK("network", "", raw, at) {
+		return
+	}
 	decodeAs(p, "network", raw, fields, at, func(n Network) {
 		of := label("network", n.Name, n.ID)
 		n.Origin = p.origin(at, of)
@@ -56,7 +59,7 @@ func (p *dumpParser) endpointV1(raw json.RawMessage, fields []field, at int) {
 		of := label("endpoint", e.Name, e.ID)
 		e.Origin = p.origin(at, of)
 		for i := range e.Policies {
-			e.Policies[i].Origin = p.origin(at, e.Policies[i].Type+" of "+of)
+			e.Policies[i].Origin = p.origin(at, string(e.Policies[i].typ)+" of "+of)
 		}
 		e.Policies = p.policies(ps, e.Policies, of)
 		p.dump.Endpoints = append(p.dump.Endpoints, e)
@@ -64,6 +67,9 @@ func (p *dumpParser) endpointV1(raw json.RawMessage, fields []field, at int) {
 }
 
 func (p *dumpParser) endpointV2(raw json.RawMessage, fields []field, at int) {
+	if !p.policiesOK("endpoint", "", raw, at) {
+		return
+	}
 	decodeAs(p, "endpoint", raw, fields, at, func(e Endpoint) {
 		of := label("endpoint", e.Name, e.ID)
 		e.State = StateCreated

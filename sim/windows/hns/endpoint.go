@@ -117,12 +117,8 @@ func (e *Endpoint) Gateway(v6 bool) netip.Addr {
 // ProviderAddress returns the address of the node that carries the endpoint on
 // the underlay, or the zero Addr when no policy names one.
 func (e *Endpoint) ProviderAddress() netip.Addr {
-	for _, p := range PoliciesOf(e.Policies, PolicyProviderAddress) {
-		if v, err := DecodePolicy[ProviderAddressSettings](p); err == nil {
-			if a, err := netip.ParseAddr(v.ProviderAddress); err == nil {
-				return a
-			}
-		}
+	for _, p := range eachValue[provider](e.Policies) {
+		return p.address
 	}
 	return netip.Addr{}
 }

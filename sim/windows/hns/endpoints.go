@@ -162,33 +162,23 @@ func (s *Service) allocate(n *Network, e *Endpoint, m *mistakes) {
 
 // checkPublished follows FactPortMappingTaken.
 func (s *Service) checkPublished(self string, ps []Policy, m *mistakes) {
-	mine := PoliciesOf(ps, PolicyPortMapping)
-	if len(mine) == 0 {
+	if len(PoliciesOf(ps, PolicyPortMapping)) == 0 {
 		return
-	}
-	type published struct {
-		protocol uint32
-		port     uint16
-		vip      string
 	}
 	taken := map[published]string{}
 	for _, e := range s.endpoints.list(nil) {
-		for _, p := range PoliciesOf(e.Policies, PolicyPortMapping) {
-			if v, err := DecodePolicy[PortMappingSettings](p); err == nil && e.ID != normID(self) {
-				taken[published{v.Protocol, v.ExternalPort, v.VIP}] = or(e.Name, e.ID)
-			}
-		}
-	}
-	for _, p := range mine {
-		v, err := DecodePolicy[PortMappingSettings](p)
-		if err != nil {
+		if e.ID == normID(self) {
 			continue
 		}
-		key := published{v.Protocol, v.ExternalPort, v.VIP}
-		if by, ok := taken[key]; ok {
+		for v := range EachSettings[PortMappingSettings](e.Policies) {
+			taken[v.published()] = or(e.Name, e.ID)
+		}
+	}
+	for v := range EachSettings[PortMappingSettings](ps) {
+		if by, ok := taken[v.published()]; ok {
 			m.add(ErrPortAlreadyExists, "port %d (protocol %d) is published by endpoint %s", v.ExternalPort, v.Protocol, by)
 		}
-		taken[key] = "this one"
+		taken[v.published()] = "this one"
 	}
 }
 
@@ -197,8 +187,8 @@ func (s *Service) takeLoopbackPorts(e *Endpoint) {
 	if !s.build.Quirk("loopback-dsr-exhausts-ports") {
 		return
 	}
-	for _, p := range PoliciesOf(e.Policies, PolicyOutBoundNAT) {
-		if v, err := DecodePolicy[OutBoundNATSettings](p); err == nil && len(v.Destinations) > 0 {
+	for v := range EachSettings[OutBoundNATSettings](e.Policies) {
+		if len(v.Destinations) > 0 {
 			for s.pool.free() > 0 {
 				s.pool.take(loopbackOwner(e.ID))
 			}

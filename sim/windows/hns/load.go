@@ -58,8 +58,7 @@ func (s *Service) Load(d *Dump) error {
 		for i, id := range r.HostComputeEndpoints {
 			r.HostComputeEndpoints[i] = normID(id)
 		}
-		s.routes.put(r.ID, r)
-		s.changed(Change{Kind: KindRoute, ID: r.ID, What: Created})
+		s.putRoute(r)
 	}
 	return errors.Join(errs...)
 }

@@ -145,6 +145,18 @@ type Route struct {
 
 	// Origin is the configuration behind the route.
 	Origin *trace.Origin `json:"-"`
+
+	toHost []toHost // Setting, parsed when HNS admits the route
+}
+
+// parse is what the compiler needs of Setting.
+func (r *Route) parse() {
+	r.toHost = nil
+	for _, s := range r.Setting {
+		if t, ok := s.toHost(); ok {
+			r.toHost = append(r.toHost, t)
+		}
+	}
 }
 
 func (r Route) clone() *Route {

@@ -3,7 +3,6 @@ package hns
 import (
 	"bytes"
 	"encoding/json"
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -209,7 +208,7 @@ func combine(m *mistakes, have []Policy, request string, ps []Policy) []Policy {
 			before := len(have)
 			have = slices.DeleteFunc(have, func(h Policy) bool { return h.Matches(p) })
 			if len(have) == before {
-				m.add(ErrPolicyNotFound, "there is no %s policy %s", p.Type, p.Settings)
+				m.add(ErrPolicyNotFound, "there is no %s policy %s", p.typ, p.text)
 			}
 		}
 		return have
@@ -217,33 +216,12 @@ func combine(m *mistakes, have []Policy, request string, ps []Policy) []Policy {
 		return slices.Clone(ps)
 	case strings.EqualFold(request, RequestUpdate), strings.EqualFold(request, RequestRefresh):
 		have = slices.DeleteFunc(have, func(h Policy) bool {
-			return slices.ContainsFunc(ps, func(p Policy) bool { return h.Is(p.Type) })
+			return slices.ContainsFunc(ps, func(p Policy) bool { return h.Is(p.typ) })
 		})
 		return append(have, ps...)
 	}
 	m.add(ErrRequestUnsupported, "RequestType %q; it must be Add, Remove, Update or Refresh", request)
 	return have
-}
-
-// Matches reports whether p has q's type and, for every field that q's settings
-// give, the same value.
-func (p Policy) Matches(q Policy) bool {
-	if !p.Is(q.Type) {
-		return false
-	}
-	var have, want map[string]any
-	if len(bytes.TrimSpace(q.Settings)) == 0 {
-		return true
-	}
-	if json.Unmarshal(q.Settings, &want) != nil || json.Unmarshal(orEmpty(p.Settings), &have) != nil {
-		return bytes.Equal(p.Settings, q.Settings)
-	}
-	for k, v := range want {
-		if !reflect.DeepEqual(have[k], v) {
-			return false
-		}
-	}
-	return true
 }
 
 func requestPolicies(op string, req ModifyRequest) ([]Policy, error) {

@@ -2,6 +2,7 @@ package hns
 
 import (
 	"encoding/json"
+	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -151,32 +152,37 @@ func (n *Network) Subnets() []Subnet {
 // VSID returns the virtual network identifier of the first subnet that has one.
 func (n *Network) VSID() (uint32, bool) {
 	for _, s := range n.Subnets() {
-		for _, p := range PoliciesOf(s.Policies, PolicyVSID) {
-			if v, err := DecodePolicy[VSIDSettings](p); err == nil {
-				return v.IsolationId, true
-			}
+		for v := range EachSettings[VSIDSettings](s.Policies) {
+			return v.IsolationId, true
 		}
 	}
 	return 0, false
 }
 
+// RemoteSubnets yields the network's RemoteSubnetRoute policies in order.
+func (n *Network) RemoteSubnets() iter.Seq[RemoteSubnet] {
+	return func(yield func(RemoteSubnet) bool) {
+		for _, r := range eachValue[RemoteSubnet](n.Policies) {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
 // DrMacAddress returns the MAC address of the network's distributed router, or
 // "" when it has none.
 func (n *Network) DrMacAddress() string {
-	for _, p := range PoliciesOf(n.Policies, PolicyDrMacAddress) {
-		if v, err := DecodePolicy[DrMacAddressSettings](p); err == nil {
-			return v.Address
-		}
+	for v := range EachSettings[DrMacAddressSettings](n.Policies) {
+		return v.Address
 	}
 	return ""
 }
 
 // VxlanPort returns the UDP port that the network's VxlanPort policy sets, or 0.
 func (n *Network) VxlanPort() uint16 {
-	for _, p := range PoliciesOf(n.Policies, PolicyVxlanPort) {
-		if v, err := DecodePolicy[VxlanPortSettings](p); err == nil {
-			return v.Port
-		}
+	for v := range EachSettings[VxlanPortSettings](n.Policies) {
+		return v.Port
 	}
 	return 0
 }

@@ -120,7 +120,7 @@ func (s *Service) fillNetwork(n *Network) {
 		}}
 	}
 	if n.Is(Overlay) && n.DrMacAddress() == "" { // FactDrMac
-		n.Policies = append(n.Policies, NewPolicy(PolicyDrMacAddress,
+		n.Policies = append(n.Policies, NewPolicy(
 			DrMacAddressSettings{Address: fmt.Sprintf("00-15-5D-%02X-%02X-%02X", h[2], h[3], h[4])}))
 	}
 }

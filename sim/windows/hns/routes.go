@@ -36,9 +36,15 @@ func (s *Service) CreateRoute(in Route) (*Route, error) {
 	if r.SchemaVersion == (SchemaVersion{}) {
 		r.SchemaVersion = SchemaVersion{Major: 2}
 	}
+	s.putRoute(r)
+	return r, nil
+}
+
+// putRoute keeps a route and tells of it.
+func (s *Service) putRoute(r *Route) {
+	r.parse()
 	s.routes.put(r.ID, r)
 	s.changed(Change{Kind: KindRoute, ID: r.ID, What: Created})
-	return r, nil
 }
 
 // DeleteRoute deletes an SDN route object.

@@ -38,17 +38,9 @@ func (c *Compiler) encap(ls *layers, n *Network, host bool) {
 			Origin: o, Fact: f,
 		})
 	}
-	for _, p := range PoliciesOf(n.Policies, PolicyRemoteSubnetRoute) {
-		s, err := DecodePolicy[RemoteSubnetRouteSettings](p)
-		if err != nil {
-			continue
-		}
-		to, err1 := netip.ParsePrefix(s.DestinationPrefix)
-		remote, err2 := netip.ParseAddr(s.ProviderAddress)
-		if err1 != nil || err2 != nil {
-			continue
-		}
-		add(fmt.Sprintf("(remote subnet %s)", to.Masked()), to.Masked(), remote, uint32(s.IsolationId), mac(s.DistributedRouterMacAddress), fact, p.Origin)
+	for p, r := range eachValue[RemoteSubnet](n.Policies) {
+		to := r.Prefix.Masked()
+		add(fmt.Sprintf("(remote subnet %s)", to), to, r.Provider, r.vni, r.router, fact, p.Origin)
 	}
 	vsid, _ := n.VSID()
 	for _, e := range c.s.EndpointsOf(n.ID) {

@@ -5,33 +5,12 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
-
-// prefixes parses a list of addresses and CIDRs; bad entries were refused when
-// the policy was accepted.
-func prefixes(list []string) []netip.Prefix {
-	var ps []netip.Prefix
-	for _, t := range list {
-		t = strings.TrimSpace(t)
-		if a, err := netip.ParseAddr(t); err == nil {
-			ps = append(ps, vfp.Host(a))
-		} else if p, err := netip.ParsePrefix(t); err == nil {
-			ps = append(ps, p.Masked())
-		}
-	}
-	return ps
-}
-
-// sameFamily keeps the prefixes of an address's family.
-func sameFamily(ps []netip.Prefix, a netip.Addr) []netip.Prefix {
-	return slices.DeleteFunc(slices.Clone(ps), func(p netip.Prefix) bool { return p.Addr().Is6() != a.Is6() })
-}
 
 var tcpUDP = []struct {
 	proto packet.Proto
@@ -44,22 +23,20 @@ func (c *Compiler) outboundNAT(ls *layers, n *Network, e *Endpoint) {
 	if !src.IsValid() {
 		return
 	}
-	for i, p := range PoliciesOf(e.Policies, PolicyOutBoundNAT) {
-		set, err := DecodePolicy[OutBoundNATSettings](p)
-		if err != nil {
-			continue
-		}
-		vip, err := netip.ParseAddr(set.VirtualIP)
-		if err != nil {
+	i := -1
+	for p, set := range eachValue[outboundNAT](e.Policies) {
+		i++
+		vip := set.vip
+		if !vip.IsValid() {
 			vip = c.management(n)
 		}
 		// Several policies are independent; a policy with Destinations is
 		// the more specific one and comes first.
 		base := uint16(prioritySNAT + 100*i)
-		if len(set.Destinations) > 0 {
+		if set.only {
 			base = priorityAllow + uint16(i)
 		} else {
-			exceptions := sameFamily(prefixes(set.Exceptions), src)
+			exceptions := sameFamily(set.exceptions, src)
 			if c.s.Build().Quirk("duplicate-base-exception-ignored") {
 				exceptions = firstOfBase(exceptions)
 			}
@@ -79,14 +56,14 @@ func (c *Compiler) outboundNAT(ls *layers, n *Network, e *Endpoint) {
 			}
 		}
 		fact := factOutboundNAT
-		if len(set.Destinations) > 0 {
+		if set.only {
 			fact = factDestinations
 		}
 		for _, t := range tcpUDP {
 			ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
 				ID:       fmt.Sprintf("SNAT_%s_OUTBOUNDNAT_%d_%s", t.name, i+1, vip),
 				Priority: base + 90, Flags: vfp.Terminating | vfp.Stateful,
-				Cond:   vfp.Cond{Protos: []packet.Proto{t.proto}, Src: []netip.Prefix{vfp.Host(src)}, Dst: sameFamily(prefixes(set.Destinations), src)},
+				Cond:   vfp.Cond{Protos: []packet.Proto{t.proto}, Src: []netip.Prefix{vfp.Host(src)}, Dst: sameFamily(set.destinations, src)},
 				Action: vfp.DynNAT{Pool: c.pool(fmt.Sprintf("SLB_NATPOOL_IPV4_%s_%s%s", t.name, src, vip), e.ID, vip)}, Origin: p.Origin, Fact: fact,
 			})
 		}
@@ -121,26 +98,21 @@ func (c *Compiler) pool(name, owner string, addr netip.Addr) *vfp.Pool {
 
 // sdnRoutes compiles route policies that hand packets to the host.
 func (c *Compiler) sdnRoutes(ls *layers, n *Network, e *Endpoint) {
-	add := func(s SDNRouteSettings, o *trace.Origin) {
-		p, err := netip.ParsePrefix(s.DestinationPrefix)
-		if err != nil || !s.NeedEncap {
-			return
-		}
+	add := func(r toHost, o *trace.Origin) {
+		p := r.prefix
 		ls.add(layerSDNRoute, "(SDN_ROUTE_OUT)", vfp.Out, &vfp.Rule{
-			ID: "(route " + p.Masked().String() + ")", Priority: uint16(200 - p.Bits()), Flags: vfp.Terminating,
-			Cond:   vfp.Cond{Dst: []netip.Prefix{p.Masked()}},
+			ID: "(route " + p.String() + ")", Priority: uint16(200 - p.Bits()), Flags: vfp.Terminating,
+			Cond:   vfp.Cond{Dst: []netip.Prefix{p}},
 			Action: vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: c.v.HostMAC}},
 			Origin: o, Fact: factSDNRoute,
 		})
 	}
-	for _, p := range PoliciesOf(e.Policies, PolicySDNRoute) {
-		if s, err := DecodePolicy[SDNRouteSettings](p); err == nil {
-			add(s, p.Origin)
-		}
+	for p, r := range eachValue[toHost](e.Policies) {
+		add(r, p.Origin)
 	}
 	for _, r := range c.s.ListRoutes(func(r *Route) bool { return slices.Contains(r.HostComputeEndpoints, e.ID) }) {
-		for _, s := range r.Setting {
-			add(s, r.Origin)
+		for _, t := range r.toHost {
+			add(t, r.Origin)
 		}
 	}
 }
@@ -148,36 +120,29 @@ func (c *Compiler) sdnRoutes(ls *layers, n *Network, e *Endpoint) {
 // acls compiles the access list of an endpoint.
 func (c *Compiler) acls(ls *layers, e *Endpoint) {
 	for i, p := range PoliciesOf(e.Policies, PolicyACL) {
-		a, err := DecodePolicy[ACLSettings](p)
-		if err != nil || strings.EqualFold(a.RuleType, ACLRuleHost) {
+		a, ok := p.value.(acl)
+		if !ok {
 			continue
 		}
-		r := &vfp.Rule{ID: a.Id, Priority: a.Priority, Action: vfp.Block{}, Flags: vfp.Terminating, Origin: p.Origin, Fact: factACL}
+		r := &vfp.Rule{ID: a.id, Priority: a.priority, Action: vfp.Block{}, Flags: vfp.Terminating, Origin: p.Origin, Fact: factACL}
 		if r.ID == "" {
-			r.ID = fmt.Sprintf("(acl %d %s %s %d)", i+1, a.Action, a.Direction, a.Priority)
+			r.ID = fmt.Sprintf("(acl %d %s %s %d)", i+1, a.action, a.direction, a.priority)
 		}
-		if strings.EqualFold(a.Action, ACLAllow) {
+		if a.allow {
 			r.Action, r.Flags = vfp.Allow{}, vfp.Terminating|vfp.Stateful
 		}
-		if strings.EqualFold(a.Action, ACLPass) {
+		if a.pass {
 			notModelled(r, "the ACL action Pass leads to the next tier of rules, which winlab does not model", factTierACL)
 		}
-		in := strings.EqualFold(a.Direction, ACLIn)
-		var okL, okR bool
-		local, okL := aclAddresses(a.LocalAddresses)
-		remote, okR := aclAddresses(a.RemoteAddresses)
-		if !okL || !okR {
+		if a.namesSet {
 			notModelled(r, "the ACL names an address set, which winlab does not model", factSetPolicy)
 		}
-		lp, rp := portList(a.LocalPorts), portList(a.RemotePorts)
-		r.Cond.Protos = protoList(a.Protocols)
-		dir, group := vfp.Out, "ACL_ENDPOINT_GROUP_IPV4_OUT"
-		if in {
-			dir, group = vfp.In, "ACL_ENDPOINT_GROUP_IPV4_IN"
-			r.Cond.Src, r.Cond.Dst, r.Cond.SrcPorts, r.Cond.DstPorts = remote, local, rp, lp
-		} else {
-			r.Cond.Src, r.Cond.Dst, r.Cond.SrcPorts, r.Cond.DstPorts = local, remote, lp, rp
+		r.Cond.Protos = a.protos
+		dir, group, src, dst := vfp.Out, "ACL_ENDPOINT_GROUP_IPV4_OUT", a.local, a.remote
+		if a.in {
+			dir, group, src, dst = vfp.In, "ACL_ENDPOINT_GROUP_IPV4_IN", a.remote, a.local
 		}
+		r.Cond.Src, r.Cond.SrcPorts, r.Cond.Dst, r.Cond.DstPorts = src.addresses, src.ports, dst.addresses, dst.ports
 		ls.add(layerACL, group, dir, r)
 	}
 	if len(PoliciesOf(e.Policies, PolicyTierAcl)) > 0 {
@@ -197,12 +162,12 @@ func notModelled(r *vfp.Rule, why string, fact *evidence.Fact) {
 // l4proxy ends the way of packets that would meet a proxy: what it does to them
 // is not known.
 func (c *Compiler) l4proxy(ls *layers, e *Endpoint) {
-	for _, typ := range []string{PolicyL4Proxy, PolicyL4WFPProxy} {
+	for _, typ := range []PolicyType{PolicyL4Proxy, PolicyL4WFPProxy} {
 		for _, p := range PoliciesOf(e.Policies, typ) {
-			r := &vfp.Rule{ID: "(" + typ + ")", Origin: p.Origin, Fact: factL4Proxy,
+			r := &vfp.Rule{ID: "(" + string(typ) + ")", Origin: p.Origin, Fact: factL4Proxy,
 				Cond:   vfp.Cond{Protos: []packet.Proto{packet.TCP}},
-				Action: vfp.NotModelled{Action: vfp.Allow{}, Why: "the endpoint has an " + typ + " policy, and what it does to TCP is not public"}}
-			if s, err := DecodePolicy[L4ProxySettings](p); err == nil && s.Protocol == uint32(packet.UDP) {
+				Action: vfp.NotModelled{Action: vfp.Allow{}, Why: "the endpoint has an " + string(typ) + " policy, and what it does to TCP is not public"}}
+			if s, ok := SettingsOf[L4ProxySettings](p); ok && s.Protocol == uint32(packet.UDP) {
 				r.Cond.Protos[0] = packet.UDP
 			}
 			ls.add(layerL4Proxy, "(L4_PROXY_OUT)", vfp.Out, r)
@@ -213,31 +178,32 @@ func (c *Compiler) l4proxy(ls *layers, e *Endpoint) {
 // portMappings compiles hostPort mappings of an endpoint.
 func (c *Compiler) portMappings(ls *layers, n *Network, e *Endpoint) {
 	dst := e.Address(false)
-	for i, p := range PoliciesOf(e.Policies, PolicyPortMapping) {
-		m, err := DecodePolicy[PortMappingSettings](p)
-		if err != nil || !dst.IsValid() {
-			continue
-		}
-		vip, any := c.mappingVIP(n, m)
+	if !dst.IsValid() {
+		return
+	}
+	i := 0
+	for p, m := range eachValue[portMapping](e.Policies) {
+		i++
+		vip := c.mappingVIP(n, m)
 		r := &vfp.Rule{
-			ID: fmt.Sprintf("(port mapping %d %s:%d)", i+1, vip, m.ExternalPort), Priority: priorityAllow, Flags: vfp.Terminating | vfp.Stateful,
-			Cond:   vfp.Cond{Protos: []packet.Proto{packet.Proto(m.Protocol)}, Dst: []netip.Prefix{vfp.Host(vip)}, DstPorts: []vfp.PortRange{vfp.Port1(m.ExternalPort)}},
-			Action: vfp.NAT{Set: packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: dst, DstPort: m.InternalPort}}, Origin: p.Origin, Fact: factPortMapping,
+			ID: fmt.Sprintf("(port mapping %d %s:%d)", i, vip, m.external), Priority: priorityAllow, Flags: vfp.Terminating | vfp.Stateful,
+			Cond:   vfp.Cond{Protos: []packet.Proto{m.proto}, Dst: []netip.Prefix{vfp.Host(vip)}, DstPorts: []vfp.PortRange{vfp.Port1(m.external)}},
+			Action: vfp.NAT{Set: packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: dst, DstPort: m.internal}}, Origin: p.Origin, Fact: factPortMapping,
 		}
-		if any {
-			notModelled(r, "the port mapping is for the address "+m.VIP+", and what HNS makes of that is not public; without a hostIP it would be for the node's own address", factAnyHostIP)
+		if m.anyAddress != "" {
+			notModelled(r, "the port mapping is for the address "+m.anyAddress+", and what HNS makes of that is not public; without a hostIP it would be for the node's own address", factAnyHostIP)
 		}
 		ls.add(layerNAT, groupNATIn, vfp.In, r)
 	}
 }
 
-// mappingVIP is the address of a port mapping. any is set for 0.0.0.0: then it is the
+// mappingVIP is the address of a port mapping. For one with the VIP 0.0.0.0 it is the
 // address that a packet would have if HNS took that for any.
-func (c *Compiler) mappingVIP(n *Network, m PortMappingSettings) (vip netip.Addr, any bool) {
-	if a, err := netip.ParseAddr(m.VIP); err == nil && !a.IsUnspecified() {
-		return a, false
+func (c *Compiler) mappingVIP(n *Network, m portMapping) netip.Addr {
+	if m.vip.IsValid() {
+		return m.vip
 	}
-	return c.management(n), m.VIP != ""
+	return c.management(n)
 }
 
 // Bindings returns the addresses and ports of the node that port mappings give
@@ -248,58 +214,11 @@ func (c *Compiler) Bindings(n *Network) []Binding {
 		return nil
 	}
 	for _, e := range c.local(n) {
-		for _, p := range PoliciesOf(e.Policies, PolicyPortMapping) {
-			if m, err := DecodePolicy[PortMappingSettings](p); err == nil {
-				vip, _ := c.mappingVIP(n, m)
-				bs = append(bs, Binding{vip, packet.Proto(m.Protocol), m.ExternalPort, e})
-			}
+		for _, m := range eachValue[portMapping](e.Policies) {
+			bs = append(bs, Binding{c.mappingVIP(n, m), m.proto, m.external, e})
 		}
 	}
 	return bs
-}
-
-// aclAddresses parses an address list of an ACL; ok is false when it names a set.
-func aclAddresses(list string) (ps []netip.Prefix, ok bool) {
-	if strings.TrimSpace(list) == "" {
-		return nil, true
-	}
-	fields := strings.Split(list, ",")
-	ps = prefixes(fields)
-	return ps, len(ps) == len(fields)
-}
-
-// anyProtocol is how an ACL writes "all protocols".
-const anyProtocol = 256
-
-func protoList(list string) []packet.Proto {
-	var ps []packet.Proto
-	for f := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(f))
-		if err != nil || n == anyProtocol {
-			continue
-		}
-		ps = append(ps, packet.Proto(n))
-	}
-	return ps
-}
-
-func portList(list string) []vfp.PortRange {
-	var rs []vfp.PortRange
-	for f := range strings.SplitSeq(list, ",") {
-		lo, hi, ranged := strings.Cut(strings.TrimSpace(f), "-")
-		a, err := strconv.ParseUint(lo, 10, 16)
-		if err != nil {
-			continue
-		}
-		b := a
-		if ranged {
-			if b, err = strconv.ParseUint(hi, 10, 16); err != nil {
-				continue
-			}
-		}
-		rs = append(rs, vfp.PortRange{Lo: uint16(a), Hi: uint16(b)})
-	}
-	return rs
 }
 
 // paRoute lets VFP route what leaves the node by itself: tunnel packets, and

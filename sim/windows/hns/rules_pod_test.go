@@ -20,7 +20,7 @@ func TestPortMappingVIP(t *testing.T) {
 	} {
 		s, n, _ := bridge(t, "20348")
 		e := mustEndpoint(t, s, Endpoint{Name: "web", HostComputeNetwork: n.ID, State: StateAttachedSharing, IpConfigurations: []IpConfig{{IpAddress: "10.244.1.5"}},
-			Policies: []Policy{NewPolicy(PolicyPortMapping, PortMappingSettings{Protocol: 6, InternalPort: 80, ExternalPort: 8080, VIP: vip})}})
+			Policies: []Policy{NewPolicy(PortMappingSettings{Protocol: 6, InternalPort: 80, ExternalPort: 8080, VIP: vip})}})
 		c := NewCompiler(s, View{})
 		var found *vfp.Rule
 		for _, l := range c.Pod(e) {

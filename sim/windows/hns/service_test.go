@@ -31,7 +31,7 @@ func subnets(ps ...string) []Ipam {
 
 func overlayNetwork() Network {
 	n := Network{Name: "flannel.4096", Type: Overlay, Ipams: subnets("10.244.1.0/24")}
-	n.Ipams[0].Subnets[0].Policies = []Policy{NewPolicy(PolicyVSID, VSIDSettings{4096})}
+	n.Ipams[0].Subnets[0].Policies = []Policy{NewPolicy(VSIDSettings{4096})}
 	return n
 }
 
@@ -109,7 +109,7 @@ func TestNetworkMistakesAllAtOnce(t *testing.T) {
 	mustNetwork(t, s, Network{Name: "nat", Type: NAT})
 	n := Network{Name: "NAT", Type: "L3Bridge", Ipams: []Ipam{{Subnets: []Subnet{
 		{IpAddressPrefix: "10.0.0.0"}, {IpAddressPrefix: "10.0.0.0/24", Routes: []NetRoute{{NextHop: "10.0.1.1"}}},
-	}}}, Policies: []Policy{{Type: "NoSuch"}, NewPolicy(PolicyVxlanPort, VxlanPortSettings{8472})}}
+	}}}, Policies: []Policy{ParsePolicy("NoSuch", nil), NewPolicy(VxlanPortSettings{8472})}}
 	_, err := s.CreateNetwork(n)
 	wantCode(t, err, ErrInvalidNetworkType, `"L3Bridge"`, `"NAT" is taken`, `"10.0.0.0" is no prefix`, "10.0.1.1 is outside",
 		`no network policy "NoSuch"`, "VxlanPort: Windows Server 2019")
@@ -124,14 +124,14 @@ func TestNetworkErrors(t *testing.T) {
 		{"overlay without VSID", "2019", func(n *Network) { n.Ipams[0].Subnets[0].Policies = nil }, ErrInvalidPolicy},
 		{"overlay without subnet", "2019", func(n *Network) { n.Ipams = nil }, ErrInvalidNetwork},
 		{"overlay with IPv6", "2022", func(n *Network) { n.Ipams[0].Subnets[0].IpAddressPrefix = "fd00::/64" }, ErrNotImplemented},
-		{"port on HNS 9", "17763.1432", func(n *Network) { n.Policies = []Policy{NewPolicy(PolicyVxlanPort, VxlanPortSettings{4789})} }, ErrNotImplemented},
-		{"port 0", "2022", func(n *Network) { n.Policies = []Policy{NewPolicy(PolicyVxlanPort, VxlanPortSettings{})} }, ErrInvalidPolicy},
+		{"port on HNS 9", "17763.1432", func(n *Network) { n.Policies = []Policy{NewPolicy(VxlanPortSettings{4789})} }, ErrNotImplemented},
+		{"port 0", "2022", func(n *Network) { n.Policies = []Policy{NewPolicy(VxlanPortSettings{})} }, ErrInvalidPolicy},
 		{"remote subnet without address", "2022", func(n *Network) {
-			n.Policies = []Policy{NewPolicy(PolicyRemoteSubnetRoute, RemoteSubnetRouteSettings{DestinationPrefix: "10.244.2.0/24", IsolationId: 4096})}
+			n.Policies = []Policy{NewPolicy(RemoteSubnetRouteSettings{DestinationPrefix: "10.244.2.0/24", IsolationId: 4096})}
 		}, ErrInvalidPolicy},
 		{"no host port on 2022", "2022", func(n *Network) { n.Flags = NetworkDisableHostPort }, ErrNotImplemented},
-		{"endpoint policy", "2022", func(n *Network) { n.Policies = []Policy{{Type: PolicyOutBoundNAT}} }, ErrInvalidPolicyType},
-		{"L4Proxy on HNS 9.3", "17763.1432", func(n *Network) { n.Policies = []Policy{{Type: PolicyL4Proxy}} }, ErrNotImplemented},
+		{"endpoint policy", "2022", func(n *Network) { n.Policies = []Policy{ParsePolicy(PolicyOutBoundNAT, nil)} }, ErrInvalidPolicyType},
+		{"L4Proxy on HNS 9.3", "17763.1432", func(n *Network) { n.Policies = []Policy{ParsePolicy(PolicyL4Proxy, nil)} }, ErrNotImplemented},
 		{"bad MAC pool", "2022", func(n *Network) { n.MacPool.Ranges = []MacRange{{"00-15-5D-00-00-02", "00-15-5D-00-00-01"}} }, ErrInvalidNetwork},
 	} {
 		n := overlayNetwork()
@@ -142,9 +142,9 @@ func TestNetworkErrors(t *testing.T) {
 	// The same things that are refused above are taken where the build has them.
 	n := overlayNetwork()
 	n.Flags = NetworkDisableHostPort
-	n.Policies = []Policy{NewPolicy(PolicyVxlanPort, VxlanPortSettings{8472}), {Type: PolicyL4Proxy}, {Type: "HOSTROUTE"}}
+	n.Policies = []Policy{NewPolicy(VxlanPortSettings{8472}), ParsePolicy(PolicyL4Proxy, nil), ParsePolicy("HOSTROUTE", nil)}
 	made := mustNetwork(t, newService(t, "26100.4061"), n)
-	if made.VxlanPort() != 8472 || made.Policies[2].Type != PolicyHostRoute {
+	if made.VxlanPort() != 8472 || made.Policies[2].Type() != PolicyHostRoute {
 		t.Errorf("got %+v", made.Policies)
 	}
 }
@@ -159,7 +159,7 @@ func TestEndpointErrors(t *testing.T) {
 		e.Policies = ps
 		return e
 	}
-	acl := func(v ACLSettings) Endpoint { return with(NewPolicy(PolicyACL, v)) }
+	acl := func(v ACLSettings) Endpoint { return with(NewPolicy(v)) }
 	for _, tt := range []struct {
 		name string
 		in   Endpoint
@@ -178,10 +178,10 @@ func TestEndpointErrors(t *testing.T) {
 		{"bad MAC", Endpoint{HostComputeNetwork: n.ID, MacAddress: "zz"}, ErrInvalidEndpoint, "zz"},
 		{"remote without address", Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote}, ErrInvalidIP, "address"},
 		{"no namespace", Endpoint{HostComputeNetwork: n.ID, HostComputeNamespace: noGUID}, ErrElementNotFound, noGUID},
-		{"bad exception", with(NewPolicy(PolicyOutBoundNAT, OutBoundNATSettings{Exceptions: []string{"10.0.0.0/40"}})), ErrInvalidPolicy, "10.0.0.0/40"},
-		{"bad VIP", with(NewPolicy(PolicyOutBoundNAT, OutBoundNATSettings{VirtualIP: "x"})), ErrInvalidPolicy, "VirtualIP"},
-		{"route without prefix", with(Policy{Type: PolicySDNRoute}), ErrInvalidPolicy, "DestinationPrefix"},
-		{"settings of another type", with(Policy{Type: PolicyOutBoundNAT, Settings: []byte(`{"Exceptions":"10.0.0.0/8"}`)}), ErrInvalidPolicy, "OutBoundNAT"},
+		{"bad exception", with(NewPolicy(OutBoundNATSettings{Exceptions: []string{"10.0.0.0/40"}})), ErrInvalidPolicy, "10.0.0.0/40"},
+		{"bad VIP", with(NewPolicy(OutBoundNATSettings{VirtualIP: "x"})), ErrInvalidPolicy, "VirtualIP"},
+		{"route without prefix", with(ParsePolicy(PolicySDNRoute, nil)), ErrInvalidPolicy, "DestinationPrefix"},
+		{"settings of another type", with(ParsePolicy(PolicyOutBoundNAT, []byte(`{"Exceptions":"10.0.0.0/8"}`))), ErrInvalidPolicy, "OutBoundNAT"},
 		{"acl action", acl(ACLSettings{Action: "Deny", Direction: "In"}), ErrInvalidPolicy, "Allow or Block"},
 		{"acl pass before 14.0", acl(ACLSettings{Action: "Pass", Direction: "In"}), ErrInvalidPolicy, "Allow or Block"},
 		{"acl direction", acl(ACLSettings{Action: "Allow"}), ErrInvalidPolicy, "In or Out"},
@@ -191,11 +191,11 @@ func TestEndpointErrors(t *testing.T) {
 		{"acl protocol", acl(ACLSettings{Action: "Allow", Direction: "In", Protocols: "TCP"}), ErrInvalidPolicy, "TCP"},
 		{"acl vxlan", acl(ACLSettings{Action: "Allow", Direction: "In", Protocols: "252"}), ErrNotImplemented, "252"},
 		{"acl rule type", acl(ACLSettings{Action: "Allow", Direction: "In", RuleType: "VFP"}), ErrInvalidPolicy, "VFP"},
-		{"host port without port", with(NewPolicy(PolicyPortMapping, PortMappingSettings{Protocol: 6, InternalPort: 80})), ErrInvalidPolicy, "ExternalPort"},
-		{"host port twice", with(NewPolicy(PolicyPortMapping, PortMappingSettings{Protocol: 6, InternalPort: 80, ExternalPort: 8080}),
-			NewPolicy(PolicyPortMapping, PortMappingSettings{Protocol: 6, InternalPort: 81, ExternalPort: 8080})), ErrPortAlreadyExists, "8080"},
-		{"tier on HNS 9", with(Policy{Type: PolicyTierAcl}), ErrNotImplemented, "TierAcl"},
-		{"unknown type", with(Policy{Type: "ROUTE"}), ErrInvalidPolicyType, "ROUTE"},
+		{"host port without port", with(NewPolicy(PortMappingSettings{Protocol: 6, InternalPort: 80})), ErrInvalidPolicy, "ExternalPort"},
+		{"host port twice", with(NewPolicy(PortMappingSettings{Protocol: 6, InternalPort: 80, ExternalPort: 8080}),
+			NewPolicy(PortMappingSettings{Protocol: 6, InternalPort: 81, ExternalPort: 8080})), ErrPortAlreadyExists, "8080"},
+		{"tier on HNS 9", with(ParsePolicy(PolicyTierAcl, nil)), ErrNotImplemented, "TierAcl"},
+		{"unknown type", with(ParsePolicy("ROUTE", nil)), ErrInvalidPolicyType, "ROUTE"},
 	} {
 		_, err := s.CreateEndpoint(tt.in)
 		t.Run(tt.name, func(t *testing.T) { wantCode(t, err, tt.want, tt.text) })
@@ -229,15 +229,15 @@ func TestSlash32Endpoint(t *testing.T) {
 func TestSetsInACL(t *testing.T) {
 	s := newService(t, "2022")
 	n := mustNetwork(t, s, Network{Name: "azure", Type: L2Bridge, Ipams: subnets("10.240.0.0/24"), Policies: []Policy{
-		NewPolicy(PolicySetPolicy, SetPolicySettings{Id: "azure-npm-1", Name: "web", PolicyType: "IPSET", Values: "10.240.0.9"}),
+		NewPolicy(SetPolicySettings{Id: "azure-npm-1", Name: "web", PolicyType: "IPSET", Values: "10.240.0.9"}),
 	}})
 	rule := func(set string) Endpoint {
-		return Endpoint{HostComputeNetwork: n.ID, Policies: []Policy{NewPolicy(PolicyACL, ACLSettings{Action: "Allow", Direction: "In", RemoteAddresses: set})}}
+		return Endpoint{HostComputeNetwork: n.ID, Policies: []Policy{NewPolicy(ACLSettings{Action: "Allow", Direction: "In", RemoteAddresses: set})}}
 	}
 	mustEndpoint(t, s, rule("azure-npm-1"))
 	_, err := s.CreateEndpoint(rule("azure-npm-2"))
 	wantCode(t, err, ErrInvalidPolicy, "azure-npm-2")
-	wantCode(t, s.AddNetworkPolicies(n.ID, NewPolicy(PolicySetPolicy, SetPolicySettings{Id: "n", PolicyType: "NESTEDIPSET"})), ErrNotImplemented)
+	wantCode(t, s.AddNetworkPolicies(n.ID, NewPolicy(SetPolicySettings{Id: "n", PolicyType: "NESTEDIPSET"})), ErrNotImplemented)
 }
 
 func TestLoadBalancerErrors(t *testing.T) {
@@ -356,7 +356,7 @@ func TestPortRangeAndSharing(t *testing.T) {
 
 // TestLoopbackDSRExhaustsPorts is containernetworking/plugins PR 613.
 func TestLoopbackDSRExhaustsPorts(t *testing.T) {
-	loopback := NewPolicy(PolicyOutBoundNAT, OutBoundNATSettings{Destinations: []string{"10.244.1.9"}})
+	loopback := NewPolicy(OutBoundNATSettings{Destinations: []string{"10.244.1.9"}})
 	for build, want := range map[string]*Error{"17763.1431": ErrOutOfMemory, "17763.1432": nil} {
 		s, n, e := bridge(t, build)
 		loop := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, IpConfigurations: []IpConfig{{"10.244.1.9", 24}}, Policies: []Policy{loopback}})
@@ -498,9 +498,9 @@ func TestNamespaces(t *testing.T) {
 func TestModifyPolicies(t *testing.T) {
 	s, _, e := bridge(t, "2022")
 	origin := &trace.Origin{What: "conf", File: "x.conflist", Line: 7}
-	nat := NewPolicy(PolicyOutBoundNAT, OutBoundNATSettings{Exceptions: []string{"10.0.0.0/8"}}).From(origin)
-	route := NewPolicy(PolicySDNRoute, SDNRouteSettings{DestinationPrefix: "10.96.0.0/12", NeedEncap: true})
-	node := NewPolicy(PolicySDNRoute, SDNRouteSettings{DestinationPrefix: "10.1.0.4/32", NeedEncap: true})
+	nat := NewPolicy(OutBoundNATSettings{Exceptions: []string{"10.0.0.0/8"}}).From(origin)
+	route := NewPolicy(SDNRouteSettings{DestinationPrefix: "10.96.0.0/12", NeedEncap: true})
+	node := NewPolicy(SDNRouteSettings{DestinationPrefix: "10.1.0.4/32", NeedEncap: true})
 	if err := s.AddEndpointPolicies(e.ID, nat, route, node); err != nil {
 		t.Fatal(err)
 	}
@@ -545,7 +545,7 @@ func TestModifyPolicies(t *testing.T) {
 // TestHostPortConflict: one node port, one endpoint.
 func TestHostPortConflict(t *testing.T) {
 	s, n, e := bridge(t, "2022")
-	p := NewPolicy(PolicyPortMapping, PortMappingSettings{Protocol: 6, InternalPort: 80, ExternalPort: 8080})
+	p := NewPolicy(PortMappingSettings{Protocol: 6, InternalPort: 80, ExternalPort: 8080})
 	if err := s.AddEndpointPolicies(e.ID, p); err != nil {
 		t.Fatal(err)
 	}

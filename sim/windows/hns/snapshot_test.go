@@ -42,7 +42,7 @@ func TestSnapshotComesBack(t *testing.T) {
 			}
 			must(nil, s.DeleteLoadBalancer(s.ListLoadBalancers(nil)[1].ID))
 			must(s.CreateRoute(Route{HostComputeEndpoints: []string{e.ID}, Setting: []SDNRouteSettings{{DestinationPrefix: "10.1.0.0/16"}}}))
-			must(nil, s.AddEndpointPolicies(two.ID, NewPolicy(PolicyOutBoundNAT, OutBoundNATSettings{Destinations: []string{"10.244.1.3/32"}})))
+			must(nil, s.AddEndpointPolicies(two.ID, NewPolicy(OutBoundNATSettings{Destinations: []string{"10.244.1.3/32"}})))
 
 			text, err := json.Marshal(s.Snapshot())
 			must(nil, err)
@@ -76,11 +76,11 @@ func TestV1ReplacesPoliciesAndDetachesOneContainer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := s.CreateEndpoint(Endpoint{HostComputeNetwork: n.ID, Policies: []Policy{NewPolicy(PolicyOutBoundNAT, nil), NewPolicy(PolicyPortName, nil)}})
+	e, err := s.CreateEndpoint(Endpoint{HostComputeNetwork: n.ID, Policies: []Policy{ParsePolicy(PolicyOutBoundNAT, nil), ParsePolicy(PolicyPortName, nil)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.ReplaceEndpointPolicies(e.ID, NewPolicy(PolicyEncapOverhead, EncapOverheadSettings{50})); err != nil {
+	if err := s.ReplaceEndpointPolicies(e.ID, NewPolicy(EncapOverheadSettings{50})); err != nil {
 		t.Fatal(err)
 	}
 	if ps := s.Endpoint(e.ID).Policies; len(ps) != 1 || !ps[0].Is(PolicyEncapOverhead) {

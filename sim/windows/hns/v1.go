@@ -90,6 +90,19 @@ type v1ELB struct {
 	ExternalPort   uint16   `json:"ExternalPort"`
 }
 
+func (p v1ELB) portMapping() LBPortMapping {
+	m := LBPortMapping{Protocol: p.Protocol, InternalPort: p.InternalPort, ExternalPort: p.ExternalPort}
+	for _, f := range []struct {
+		on   bool
+		flag uint32
+	}{{p.ILB, PortFlagILB}, {p.LocalRoutedVip, PortFlagLocalRoutedVIP}, {p.UseMUX, PortFlagUseMux}, {p.PreserveDIP, PortFlagPreserveDIP}} {
+		if f.on {
+			m.Flags |= f.flag
+		}
+	}
+	return m
+}
+
 const noGUID = "00000000-0000-0000-0000-000000000000"
 
 // FromNetworkV1 converts a v1 network.
@@ -105,22 +118,22 @@ func FromNetworkV1(v V1Network) (Network, error) {
 	if n.Policies, err = fromPoliciesV1(v.Policies); err != nil {
 		return n, err
 	}
-	add := func(typ string, settings any) {
-		if len(PoliciesOf(n.Policies, typ)) == 0 {
-			n.Policies = append(n.Policies, NewPolicy(typ, settings))
+	add := func(s Settings) {
+		if len(PoliciesOf(n.Policies, s.Type())) == 0 {
+			n.Policies = append(n.Policies, NewPolicy(s))
 		}
 	}
 	if v.SourceMac != "" {
-		add(PolicySourceMacAddress, SourceMacAddressSettings{v.SourceMac})
+		add(SourceMacAddressSettings{v.SourceMac})
 	}
 	if v.NetworkAdapterName != "" {
-		add(PolicyNetAdapterName, NetAdapterNameSettings{v.NetworkAdapterName})
+		add(NetAdapterNameSettings{v.NetworkAdapterName})
 	}
 	if v.AutomaticDNS {
-		add(PolicyAutomaticDNS, AutomaticDNSSettings{true})
+		add(AutomaticDNSSettings{true})
 	}
 	if v.DrMacAddress != "" {
-		add(PolicyDrMacAddress, DrMacAddressSettings{v.DrMacAddress})
+		add(DrMacAddressSettings{v.DrMacAddress})
 	}
 	if len(v.Subnets) > 0 {
 		ipam := Ipam{Type: "Static"}
@@ -157,17 +170,14 @@ func NetworkV1(n *Network) V1Network {
 		v.ManagementIP = n.ManagementIP.String()
 	}
 	for _, p := range n.Policies {
-		switch {
-		case p.Is(PolicySourceMacAddress):
-			s, _ := DecodePolicy[SourceMacAddressSettings](p)
+		switch s := p.settings.(type) {
+		case SourceMacAddressSettings:
 			v.SourceMac = s.SourceMacAddress
-		case p.Is(PolicyNetAdapterName):
-			s, _ := DecodePolicy[NetAdapterNameSettings](p)
+		case NetAdapterNameSettings:
 			v.NetworkAdapterName = s.NetworkAdapterName
-		case p.Is(PolicyAutomaticDNS):
-			s, _ := DecodePolicy[AutomaticDNSSettings](p)
+		case AutomaticDNSSettings:
 			v.AutomaticDNS = s.Enable
-		case p.Is(PolicyDrMacAddress):
+		case DrMacAddressSettings:
 		default:
 			v.Policies = append(v.Policies, toPolicyV1(p))
 		}
@@ -214,7 +224,7 @@ func FromEndpointV1(v V1Endpoint) (Endpoint, error) {
 		return e, err
 	}
 	if v.EncapOverhead != 0 && len(PoliciesOf(e.Policies, PolicyEncapOverhead)) == 0 {
-		e.Policies = append(e.Policies, NewPolicy(PolicyEncapOverhead, EncapOverheadSettings{v.EncapOverhead}))
+		e.Policies = append(e.Policies, NewPolicy(EncapOverheadSettings{v.EncapOverhead}))
 	}
 	return e, nil
 }
@@ -247,8 +257,7 @@ func EndpointV1(e *Endpoint, n *Network) V1Endpoint {
 		v.Namespace = &V1Namespace{ID: strings.ToUpper(e.HostComputeNamespace)}
 	}
 	for _, p := range e.Policies {
-		if p.Is(PolicyEncapOverhead) {
-			s, _ := DecodePolicy[EncapOverheadSettings](p)
+		if s, ok := SettingsOf[EncapOverheadSettings](p); ok {
 			v.EncapOverhead = s.Overhead
 			continue
 		}
@@ -279,13 +288,7 @@ func FromPolicyListV1(v V1PolicyList) (*LoadBalancer, *Route, error) {
 			if p.IsDSR {
 				lb.Flags |= LBFlagDSR
 			}
-			m := LBPortMapping{Protocol: p.Protocol, InternalPort: p.InternalPort, ExternalPort: p.ExternalPort}
-			for flag, on := range map[uint32]bool{PortFlagILB: p.ILB, PortFlagLocalRoutedVIP: p.LocalRoutedVip, PortFlagUseMux: p.UseMUX, PortFlagPreserveDIP: p.PreserveDIP} {
-				if on {
-					m.Flags |= flag
-				}
-			}
-			lb.PortMappings = append(lb.PortMappings, m)
+			lb.PortMappings = append(lb.PortMappings, p.portMapping())
 		case strings.EqualFold(p.Type, "ROUTE"):
 			if route == nil {
 				route = &Route{ID: v.ID, HostComputeEndpoints: ids}

@@ -13,7 +13,7 @@ import (
 // {"Type":"RemoteSubnetRoute",...}) or with Settings as v2 has them.
 
 // v1Names maps a v1 policy type to that of v2 (hcsshim internal/hns/hnspolicy.go).
-var v1Names = map[string]string{
+var v1Names = map[string]PolicyType{
 	"ROUTE": PolicySDNRoute,
 	"PA":    PolicyProviderAddress,
 	"NAT":   PolicyPortMapping,
@@ -21,7 +21,7 @@ var v1Names = map[string]string{
 }
 
 // v1Fields maps, by v2 type, a v1 field to that of v2.
-var v1Fields = map[string]map[string]string{
+var v1Fields = map[PolicyType]map[string]string{
 	PolicyOutBoundNAT:     {"VIP": "VirtualIP", "ExceptionList": "Exceptions"},
 	PolicyProviderAddress: {"PA": "ProviderAddress"},
 	PolicyL4Proxy:         {"ExceptionList": "Exceptions", "OutboundNat": "OutboundNAT"},
@@ -40,14 +40,14 @@ func FromPolicyV1(raw json.RawMessage) (Policy, error) {
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return Policy{}, err
 	}
-	var typ string
-	if err := json.Unmarshal(take(in, "Type"), &typ); err != nil || typ == "" {
+	var name string
+	if err := json.Unmarshal(take(in, "Type"), &name); err != nil || name == "" {
 		return Policy{}, fmt.Errorf("policy has no Type")
 	}
+	typ := v2Type(name)
 	if s, ok := in["Settings"]; ok {
-		return Policy{Type: v2Type(typ), Settings: s}, nil
+		return ParsePolicy(typ, s), nil
 	}
-	typ = v2Type(typ)
 	out := map[string]json.RawMessage{}
 	for _, k := range sortedKeys(in) {
 		v := in[k]
@@ -83,24 +83,24 @@ func FromPolicyV1(raw json.RawMessage) (Policy, error) {
 			out["Protocol"] = json.RawMessage(strconv.Itoa(number))
 		}
 	}
-	p := Policy{Type: typ}
-	if len(out) > 0 {
-		p.Settings, _ = json.Marshal(out) // maps marshal sorted, and raw values were valid
+	if len(out) == 0 {
+		return ParsePolicy(typ, nil), nil
 	}
-	return p, nil
+	settings, err := json.Marshal(out) // maps marshal sorted
+	return ParsePolicy(typ, settings), err
 }
 
 // v2Type returns the v2 name of a v1 policy type, in v2's spelling.
-func v2Type(typ string) string {
-	if t, ok := v1Names[strings.ToUpper(typ)]; ok {
+func v2Type(name string) PolicyType {
+	if t, ok := v1Names[strings.ToUpper(name)]; ok {
 		return t
 	}
 	for _, s := range []scope{onEndpoint, onNetwork, onSubnet} {
-		if t := canonicalType(s, typ); t != "" {
+		if t := canonicalType(s, PolicyType(name)); t != "" {
 			return t
 		}
 	}
-	return typ
+	return PolicyType(name)
 }
 
 func take(m map[string]json.RawMessage, key string) json.RawMessage {
@@ -127,24 +127,24 @@ func fromPoliciesV1(raws []json.RawMessage) ([]Policy, error) {
 // toPolicyV1 writes a policy as HNS v1 shows it: flat, with v1's names.
 func toPolicyV1(p Policy) json.RawMessage {
 	var in map[string]json.RawMessage
-	if json.Unmarshal(orEmpty(p.Settings), &in) != nil || in == nil {
+	if json.Unmarshal(orEmpty(p.text), &in) != nil || in == nil {
 		in = map[string]json.RawMessage{}
 	}
 	out := map[string]json.RawMessage{}
-	fields := v1Fields[p.Type]
+	fields := v1Fields[p.typ]
 	for k, v := range in {
 		for _, old := range sortedKeys(fields) {
 			// An ACL keeps v2's lists: v1 has them too, beside the single numbers.
-			if fields[old] == k && p.Type != PolicyACL {
+			if fields[old] == k && p.typ != PolicyACL {
 				k = old
 				break
 			}
 		}
 		out[k] = v
 	}
-	typ := p.Type
+	typ := string(p.typ)
 	for _, old := range sortedKeys(v1Names) {
-		if v1Names[old] == p.Type {
+		if v1Names[old] == p.typ {
 			typ = old
 		}
 	}

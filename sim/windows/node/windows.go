@@ -305,12 +305,10 @@ func (n *Windows) switchOf(nw *hns.Network) *vswitch {
 // adapterFor finds the adapter that a network is bound to: the one its
 // NetAdapterName policy names, else the first.
 func (n *Windows) adapterFor(nw *hns.Network) *adapter {
-	for _, p := range hns.PoliciesOf(nw.Policies, hns.PolicyNetAdapterName) {
-		if s, err := hns.DecodePolicy[hns.NetAdapterNameSettings](p); err == nil {
-			for _, a := range n.nics {
-				if strings.EqualFold(a.link.Name, s.NetworkAdapterName) || strings.EqualFold(a.link.Name, "vEthernet ("+s.NetworkAdapterName+")") {
-					return a
-				}
+	for s := range hns.EachSettings[hns.NetAdapterNameSettings](nw.Policies) {
+		for _, a := range n.nics {
+			if strings.EqualFold(a.link.Name, s.NetworkAdapterName) || strings.EqualFold(a.link.Name, "vEthernet ("+s.NetworkAdapterName+")") {
+				return a
 			}
 		}
 	}

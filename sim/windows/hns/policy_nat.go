@@ -1,0 +1,117 @@
+package hns
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+)
+
+// Settings have the JSON of hcsshim hcn/hcnpolicy.go and, where hcsshim lacks a
+// field, of HNS_Schema.md. Addresses and prefixes stay strings there: a dump must
+// survive a round trip as it is.
+
+// NatFlags of PortMapping and OutBoundNAT.
+const (
+	NatFlagLocalRoutedVIP uint32 = 1
+	NatFlagIPv6           uint32 = 2
+)
+
+// OutBoundNATSettings translate the source of what leaves the endpoint.
+// VirtualIP left empty means the management address. A destination in
+// Exceptions is not translated; with Destinations only those are.
+type OutBoundNATSettings struct {
+	VirtualIP        string   `json:"VirtualIP,omitempty"`
+	Exceptions       []string `json:"Exceptions,omitempty"`
+	Destinations     []string `json:"Destinations,omitempty"`
+	Flags            uint32   `json:"Flags,omitempty"`
+	MaxPortPoolUsage uint16   `json:"MaxPortPoolUsage,omitempty"`
+}
+
+// Type is PolicyOutBoundNAT.
+func (OutBoundNATSettings) Type() PolicyType { return PolicyOutBoundNAT }
+
+func (s OutBoundNATSettings) check(c *policyCheck, at string) {
+	c.address(at, "VirtualIP", s.VirtualIP, true)
+	c.prefixes(at, "Exceptions", s.Exceptions)
+	c.prefixes(at, "Destinations", s.Destinations)
+}
+
+// outboundNAT is an OutBoundNAT policy, parsed. The zero vip is the management
+// address.
+type outboundNAT struct {
+	vip          netip.Addr
+	exceptions   []netip.Prefix
+	destinations []netip.Prefix
+	// only is set when the policy has Destinations: it translates packets to
+	// those and to nothing else.
+	only bool
+}
+
+func (s OutBoundNATSettings) parse() (any, bool) {
+	vip, _ := netip.ParseAddr(s.VirtualIP)
+	return outboundNAT{vip, prefixes(s.Exceptions), prefixes(s.Destinations), len(s.Destinations) > 0}, true
+}
+
+// PortMappingSettings publish a port of the endpoint on the node (hostPort).
+type PortMappingSettings struct {
+	Protocol     uint32 `json:"Protocol,omitempty"`
+	InternalPort uint16 `json:"InternalPort,omitempty"`
+	ExternalPort uint16 `json:"ExternalPort,omitempty"`
+	VIP          string `json:"VIP,omitempty"`
+	Flags        uint32 `json:"Flags,omitempty"`
+}
+
+// Type is PolicyPortMapping.
+func (PortMappingSettings) Type() PolicyType { return PolicyPortMapping }
+
+func (s PortMappingSettings) check(c *policyCheck, at string) {
+	if s.Protocol != uint32(packet.TCP) && s.Protocol != uint32(packet.UDP) {
+		c.bad(at, "Protocol is %d; it must be 6 (TCP) or 17 (UDP)", s.Protocol)
+	}
+	if s.InternalPort == 0 || s.ExternalPort == 0 {
+		c.bad(at, "InternalPort and ExternalPort must be given")
+	}
+	c.address(at, "VIP", s.VIP, true)
+}
+
+// portMapping is a PortMapping policy, parsed.
+type portMapping struct {
+	proto              packet.Proto
+	internal, external uint16
+	// vip is the address that the policy names; invalid means the node's.
+	vip netip.Addr
+	// anyAddress is the text of a VIP that is no address of the node, "0.0.0.0".
+	anyAddress string
+	// localRouted is the flag LocalRoutedVIP.
+	localRouted bool
+}
+
+func (s PortMappingSettings) parse() (any, bool) {
+	m := portMapping{
+		proto: packet.Proto(s.Protocol), internal: s.InternalPort, external: s.ExternalPort,
+		localRouted: s.Flags&NatFlagLocalRoutedVIP != 0,
+	}
+	if a, err := netip.ParseAddr(s.VIP); err == nil && !a.IsUnspecified() {
+		m.vip = a
+	} else {
+		m.anyAddress = s.VIP
+	}
+	return m, true
+}
+
+// published is what no two port mappings can share (FactPortMappingTaken).
+type published struct {
+	protocol uint32
+	port     uint16
+	vip      string
+}
+
+func (s PortMappingSettings) published() published {
+	return published{s.Protocol, s.ExternalPort, s.VIP}
+}
+
+// sameFamily keeps the prefixes of an address's family.
+func sameFamily(ps []netip.Prefix, a netip.Addr) []netip.Prefix {
+	return slices.DeleteFunc(slices.Clone(ps), func(p netip.Prefix) bool { return p.Addr().Is6() != a.Is6() })
+}
