@@ -1,0 +1,169 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/real/components"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// job is one lab in one setting or variant.
+type job struct {
+	file    *lab.File
+	setting *lab.Setting
+	variant string
+	// claims is set for the designs that claims speak of.
+	claims bool
+	// components is as in Options, without Both.
+	components string
+	// model is the job with the models that this one runs beside; nil for others.
+	// Without a real component it has nothing to add.
+	model *job
+	// compared is set for both of them.
+	compared bool
+
+	err    error
+	level  result.Level
+	failed int
+	column result.Setting
+	cells  []result.Cell
+	flows  []result.FlowResult
+	traces map[string]*trace.Trace
+	// objects are for a comparison of two jobs; nil without one.
+	objects *objects
+}
+
+func (j *job) name() string {
+	n := j.file.Lab.Metadata.Name
+	if j.variant != "" {
+		n += " " + j.variant
+	}
+	if j.setting != nil {
+		n += " " + j.setting.Kubernetes + " " + j.setting.Build
+	}
+	if j.components == lab.Real {
+		n += " real"
+	}
+	return n
+}
+
+// build makes the cluster. A lab without a real component runs with the models,
+// unless that is done already: then there is none.
+func (j *job) build(ctx context.Context, pool *components.Pool) (*lab.Cluster, error) {
+	o := lab.Options{Variant: j.variant, Setting: j.setting, Components: j.components, Pool: pool}
+	c, err := lab.Build(ctx, j.file, o)
+	switch {
+	case !errors.Is(err, lab.ErrNoComponents):
+		return c, err
+	case j.model != nil:
+		return nil, nil
+	}
+	o.Components = lab.Model
+	return lab.Build(ctx, j.file, o)
+}
+
+// run builds the lab and tries everything.
+func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.Pool) {
+	c, err := j.build(ctx, pool)
+	if err != nil || c == nil {
+		j.err = err
+		return
+	}
+	if j.model != nil && len(c.Components) == 0 {
+		return // no program had anything to do: all would be the model's once more
+	}
+	j.traces = map[string]*trace.Trace{}
+	j.column = column(c)
+	j.level = result.Model
+	if len(c.Components) > 0 {
+		j.level = result.Components
+	}
+	if j.compared {
+		j.objects = objectsOf(c)
+	}
+	if j.claims {
+		ch := &checker{c: c, job: j, seen: map[string]string{}}
+		for _, cl := range ledger.Claims() {
+			cell, ok := ch.cell(cl)
+			if !ok {
+				continue
+			}
+			if cell.Outcome == result.Failed || cell.Outcome == result.Differs {
+				j.failed++
+			}
+			j.cells = append(j.cells, cell)
+		}
+		return
+	}
+	for _, f := range c.File.Lab.Spec.Flows {
+		j.flow(c, f)
+	}
+}
+
+// column describes a cluster as a column of the matrix.
+func column(c *lab.Cluster) result.Setting {
+	meta := c.File.Lab.Metadata
+	s := result.Setting{Design: meta.Name, Title: meta.Title, File: c.File.Path, Variant: c.Options.Variant, Network: c.NetType, Plugin: c.Plugin,
+		Proxy: c.ProxyName(), Kubernetes: c.Kube.Version.String(), Components: c.Components}
+	for i, n := range c.Kube.Nodes {
+		if n.Windows == nil {
+			continue
+		}
+		if b := c.File.Lab.Spec.Nodes[i].Build; !slices.Contains(s.Builds, b) {
+			s.Builds = append(s.Builds, b)
+		}
+	}
+	s.ID = s.Design + "/" + s.Kubernetes
+	if len(s.Builds) > 0 {
+		s.ID += "-" + strings.TrimPrefix(s.Builds[0], "10.0.")
+	}
+	if strings.Contains(s.Proxy, "DSR") {
+		s.ID += "-dsr"
+	}
+	return s
+}
+
+// into adds the job's part to the document.
+func (j *job) into(doc *result.Document) {
+	if j.err != nil || j.level == "" {
+		return
+	}
+	if j.model != nil {
+		j.besideModel(doc)
+	} else {
+		if j.claims {
+			doc.Settings = append(doc.Settings, j.column)
+		}
+		doc.Cells = append(doc.Cells, j.cells...)
+	}
+	doc.Flows = append(doc.Flows, j.flows...)
+	for k, t := range j.traces {
+		doc.Traces[k] = t
+	}
+}
+
+// besideModel puts the checks of a job into the cells that the model's job has made.
+func (j *job) besideModel(doc *result.Document) {
+	for i := range doc.Settings {
+		if doc.Settings[i].ID == j.column.ID {
+			s := &doc.Settings[i]
+			s.Components = j.column.Components
+			s.ObjectsApart, s.Objects = j.objects.apart(j.model.objects)
+		}
+	}
+	theirs := map[string]*result.Cell{}
+	for i := range j.cells {
+		theirs[j.cells[i].Claim] = &j.cells[i]
+	}
+	for i := range doc.Cells {
+		if c := &doc.Cells[i]; c.Setting == j.column.ID && theirs[c.Claim] != nil {
+			c.Add(theirs[c.Claim])
+		}
+	}
+}

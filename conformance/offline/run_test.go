@@ -1,0 +1,86 @@
+package offline
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// TestRunAndSingleClaims: what a run says about a claim is what the claim says
+// when it is tried by itself, in whatever order, so that selecting one claim with
+// -run tells the truth about all.
+func TestRunAndSingleClaims(t *testing.T) {
+	t.Parallel()
+	paths := []string{"../../fixtures/labs/overlay-flannel-vxlan.yaml"}
+	var events []Event
+	doc, err := Run(t.Context(), Options{Paths: paths, Progress: func(e Event) { events = append(events, e) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := claims.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := plan(paths, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(events) != len(jobs) || events[len(events)-1].Done != len(jobs) || events[0].Total != len(jobs) {
+		t.Errorf("the progress of %d jobs is %v", len(jobs), events)
+	}
+	var alone []result.Cell
+	for _, j := range jobs {
+		c, err := j.build(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.traces, j.column, j.level = map[string]*trace.Trace{}, column(c), result.Model
+		ch := &checker{c: c, job: j, seen: map[string]string{}}
+		var cells []result.Cell
+		for _, cl := range slices.Backward(ledger.Claims()) {
+			if cell, ok := ch.cell(cl); ok {
+				cells = append(cells, cell)
+			}
+		}
+		slices.Reverse(cells)
+		alone = append(alone, cells...)
+	}
+	if diff := cmp.Diff(doc.Cells, alone, cmpopts.IgnoreFields(result.Check{}, "Trace")); diff != "" {
+		t.Errorf("in a run (-) and alone (+):\n%s", diff)
+	}
+	if len(alone) < 500 || len(doc.Statics) == 0 || len(doc.Systems) == 0 || len(doc.Facts) == 0 {
+		t.Errorf("%d cells, %d checks without a lab, %d systems, %d facts", len(alone), len(doc.Statics), len(doc.Systems), len(doc.Facts))
+	}
+}
+
+// TestOutcome: a cell says the gravest that its checks have come to.
+func TestOutcome(t *testing.T) {
+	t.Parallel()
+	const asks = true
+	pass, differs, unknown := result.Check{Pass: true}, result.Check{Got: "dropped"}, result.Check{Got: "unknown"}
+	for _, c := range []struct {
+		name string
+		add  func(*tally)
+		want string
+	}{
+		{"nothing is asked for", func(t *tally) { t.add(differs, true, !asks, false) }, result.Own},
+		{"all pass", func(t *tally) { t.add(pass, true, asks, false) }, result.Agrees},
+		{"one differs", func(t *tally) { t.add(pass, true, asks, false); t.add(differs, true, asks, false) }, result.Differs},
+		{"one differs in a dispute", func(t *tally) { t.add(pass, true, asks, false); t.add(differs, true, asks, true) }, result.Disputed},
+		{"a dispute does not make the unknown known", func(t *tally) { t.add(unknown, true, asks, true) }, result.Hole},
+		{"a difference counts more than the unknown", func(t *tally) { t.add(unknown, true, asks, false); t.add(differs, true, asks, false) }, result.Differs},
+		{"what could not be tried counts most", func(t *tally) { t.add(differs, true, asks, false); t.add(result.Check{}, false, asks, false) }, result.Failed},
+	} {
+		var all tally
+		c.add(&all)
+		if got := all.outcome(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
