@@ -8,6 +8,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // ACL is one rule of a NetworkPolicy as OVN sees it.
@@ -94,20 +95,20 @@ func (a *ACL) match() string {
 // evaluate applies the policies to a packet that leaves a switch, and reports
 // whether it passes. Ingress and egress rules are both to-lport ACLs
 // (ovn-kubernetes policy.go), so both see the packet after load balancing.
-func (f *flight) evaluate() bool {
-	acls := f.x.net.acls
+func (pl *pipeline) evaluate() bool {
+	acls := pl.x.net.acls
 	if len(acls) == 0 {
 		return true
 	}
-	h := f.p.Headers()
-	t := f.p.Tuple()
-	ok := f.decide(acls, &f.x.ct, h, t, true) && f.decide(acls, &f.x.ct, h, t, false)
+	h := pl.p.Headers()
+	t := pl.p.Tuple()
+	ok := pl.decide(acls, &pl.x.ct, h, t, true) && pl.decide(acls, &pl.x.ct, h, t, false)
 	if ok {
-		for _, p := range []*port{f.in, f.out} {
+		for _, p := range []*port{pl.in, pl.out} {
 			if p.kind == vif {
-				f.x.ct.allow(p.name, t)
-				if f.first.IsValid() {
-					f.x.ct.allow(p.name, f.first)
+				pl.x.ct.allow(p.name, t)
+				if pl.first.IsValid() {
+					pl.x.ct.allow(p.name, pl.first)
 				}
 			}
 		}
@@ -116,34 +117,38 @@ func (f *flight) evaluate() bool {
 }
 
 // decide looks at the rules of one direction.
-func (f *flight) decide(acls []ACL, ct *conntrack, h *packet.Headers, t packet.Tuple, egress bool) bool {
-	own := f.out
+func (pl *pipeline) decide(acls []ACL, ct *conntrack, h *packet.Headers, t packet.Tuple, egress bool) bool {
+	own := pl.out
 	if egress {
-		own = f.in
+		own = pl.in
 	}
 	if own.kind != vif || !slices.ContainsFunc(acls, func(a ACL) bool { return a.Egress == egress && holds(a.Pods, own.addr.Addr()) }) {
 		return true
 	}
 	if ct.established(own.name, t) {
-		f.step("ls_out_acl_eval", "ct.est && !ct.new", trace.ActAllow, "packet of a connection that was allowed", factACL, nil)
+		pl.allowed("ct.est && !ct.new", trace.Note("packet of a connection that was allowed"), factACL, nil)
 		return true
 	}
-	if !egress && h.Src == nth(f.x.subnet, 2) {
-		f.step("ls_out_acl_eval", "ip4.src == "+h.Src.String(), trace.ActAllow, "from the node's management port", factNodeACL, nil)
+	if !egress && h.Src == nth(pl.x.subnet, 2) {
+		pl.allowed("ip4.src == "+h.Src.String(), trace.Note("from the node's management port"), factNodeACL, nil)
 		return true
 	}
 	for i := range acls {
 		a := &acls[i]
-		if a.Egress != egress || !a.matches(h, f.in, f.out) {
+		if a.Egress != egress || !a.matches(h, pl.in, pl.out) {
 			continue
 		}
+		e := trace.Of(aclMatched{a.Name, a.Allow, a.Priority})
 		if a.Allow {
-			f.stepFrom("ls_out_acl_eval", a.match(), trace.ActAllow, fmt.Sprintf("%s: allow-related, priority %d", a.Name, a.Priority), factACL, nil, a.Origin)
+			pl.allowed(a.match(), e, factACL, a.Origin)
 			return true
 		}
-		f.add(trace.Step{Layer: "ls_out_acl_eval", Rule: a.match(), RuleType: "acl", Action: trace.ActDrop, Reason: trace.ACLBlock,
-			Event: trace.Note(fmt.Sprintf("%s: drop, priority %d", a.Name, a.Priority)), From: a.Origin}, factACL)
+		pl.add(trace.Step{Layer: "ls_out_acl_eval", Rule: a.match(), RuleType: "acl", Action: trace.ActDrop, Reason: trace.ACLBlock, Event: e, From: a.Origin}, factACL)
 		return false
 	}
 	return true
+}
+
+func (pl *pipeline) allowed(rule string, e trace.Event, fact *evidence.Fact, from *trace.Origin) {
+	pl.add(trace.Step{Layer: "ls_out_acl_eval", Rule: rule, Action: trace.ActAllow, Event: e, From: from}, fact)
 }

@@ -14,10 +14,10 @@ const bridgeZone = "zone 64000"
 
 // toPhysical is the way out: the packet left the external switch by the
 // localnet port, over the patch port to the bridge with the adapter.
-func (x *Node) toPhysical(f *flight) {
-	x.ct.commit(bridgeZone, "", f.p.Tuple(), f.p.Tuple())
-	x.bridgeStep(f.sim, f.p, "table=0", "priority=100, in_port=patch, ip", "ct(commit, zone=64000), to the adapter")
-	x.nic.Segment.Send(f.sim, x.nic, f.p)
+func (x *Node) toPhysical(pl *pipeline) {
+	x.ct.commit(bridgeZone, "", pl.p.Tuple(), pl.p.Tuple())
+	x.bridgeStep(pl.sim, pl.p, "table=0", "priority=100, in_port=patch, ip", "ct(commit, zone=64000), to the adapter")
+	x.nic.Segment.Send(pl.sim, x.nic, pl.p)
 }
 
 // fromPhysical decides between OVN and the host's stack for a frame from the
@@ -49,8 +49,8 @@ func (x *Node) fromPhysical(sim *wire.Simulation, p *packet.Packet) {
 
 // toOVN takes a packet through the patch port into the external switch.
 func (x *Node) toOVN(sim *wire.Simulation, p *packet.Packet) {
-	f := &flight{x: x, sim: sim, p: p}
-	f.enter(x.localnet)
+	pl := &pipeline{x: x, sim: sim, p: p}
+	pl.enter(x.localnet)
 }
 
 func (x *Node) bridgeStep(sim *wire.Simulation, p *packet.Packet, table, rule, text string) {

@@ -15,7 +15,7 @@ type Options struct {
 	// defaults of Params and is named in errors.
 	Name string
 	// Encap is "geneve" or "stt"; empty is "geneve". STT is accepted, and
-	// every packet that needs it falls into a hole of the model.
+	// every packet that needs it ends as unknown.
 	Encap string
 	// Params choose among behaviours that no source decides; see [Params].
 	Params                   map[string]string

@@ -8,6 +8,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/node"
 )
 
@@ -75,13 +76,13 @@ func (x *Node) plug(p *port, l *host.Link, s *host.Stack) {
 	x.sw.addPort(p)
 	l.Send = func(sim *wire.Simulation, q *packet.Packet) {
 		sim.Taps.SeePort(x.Name, p.label, true, q)
-		f := &flight{x: x, sim: sim, p: q, dp: x.sw}
+		pl := &pipeline{x: x, sim: sim, p: q, dp: x.sw}
 		if p.kind == management && x.net.o.ServiceCIDR.Contains(q.Headers().Dst) && x.net.param(ParamServiceRoute) == "unknown" {
-			f.hole("", "whether this node's own packets to a Service address reach OVN is not known", factServiceRoute)
+			pl.unknown("", trace.Note("whether this node's own packets to a Service address reach OVN is not known"), factServiceRoute)
 			return
 		}
 		if q.Headers().IPVersion != 0 {
-			f.enter(p)
+			pl.enter(p)
 		}
 	}
 	// ls_in_arp_rsp answers for every address that the switch knows.

@@ -81,9 +81,9 @@ type result struct {
 	seen    string // source that the receiver saw
 	steps   []trace.Step
 	// wire are the frames on the nodes' segment, in order.
-	wire []*packet.Packet
-	made []trace.Choice
-	hole string
+	wire    []*packet.Packet
+	made    []trace.Choice
+	unknown string
 }
 
 func (r *rig) reset() {
@@ -120,7 +120,7 @@ func (r *rig) again(s *host.Stack, proto packet.Proto, to netip.AddrPort, forced
 	if err := sim.Run(); err != nil {
 		r.t.Fatal(err)
 	}
-	res.verdict, res.reason, res.steps, res.made, res.hole = k.Outcome.Verdict, k.Outcome.Reason, sim.Rec.Steps(), sim.Made, sim.Unknown
+	res.verdict, res.reason, res.steps, res.made, res.unknown = k.Outcome.Verdict, k.Outcome.Reason, sim.Rec.Steps(), sim.Made, sim.Unknown
 	if seen := sim.Rec.Seen(); seen != nil {
 		res.seen = seen.Src
 	}
@@ -293,10 +293,10 @@ func TestExternal(t *testing.T) {
 	if st := res.step("lr_out_snat", ""); st == nil || st.Evidence != "ovs.icmp-nat-windows" {
 		t.Errorf("ping: %v", st)
 	}
-	// The error about a translated datagram is a hole, not a silent loss.
+	// The error about a translated datagram is unknown, not a silent loss.
 	res = r.run(r.pod["client"].Stack, packet.UDP, target("203.0.113.10:9"))
-	if res.hole != says("ovs.icmp-error-nat") {
-		t.Errorf("ICMP error: %q, hole %q", res.verdict, res.hole)
+	if res.unknown != says("ovs.icmp-error-nat") {
+		t.Errorf("ICMP error: %q, unknown %q", res.verdict, res.unknown)
 	}
 	// Two pods with one port: the second takes another; with one identifier
 	// Windows has no second choice.
@@ -397,8 +397,8 @@ func TestNode(t *testing.T) {
 	r.want("pod to a Linux node", r.run(r.pod["client"].Stack, packet.TCP, target("192.168.1.10:6443")), trace.Delivered, trace.OK, "10.244.2.3")
 	res := r.run(r.pod["client"].Stack, packet.TCP, target("192.168.1.11:10250"))
 	r.want("pod to its Windows node", res, "", trace.ModelHole, "")
-	if res.hole != says("ovs.windows-host-receive") {
-		t.Errorf("hole %q", res.hole)
+	if res.unknown != says("ovs.windows-host-receive") {
+		t.Errorf("unknown %q", res.unknown)
 	}
 	r.want("external to a node", r.run(r.out.Stack, packet.TCP, target("192.168.1.11:10250")), trace.Delivered, trace.OK, "203.0.113.10")
 	r.want("external to a pod, Windows does not forward", r.run(r.gw.Stack, packet.TCP, target("192.168.1.11:80")), trace.Rejected, trace.PortClosed, "")
@@ -410,8 +410,8 @@ func TestParams(t *testing.T) {
 	for v, want := range map[string]trace.Verdict{"weak": trace.Delivered, "strong": ""} {
 		r := win(map[string]string{ParamHostReceive: v})
 		r.node["win1"].Stack.Listen(&host.Listener{Proto: packet.TCP, Port: 10250})
-		if res := r.run(r.pod["client"].Stack, packet.TCP, to); res.verdict != want || res.hole != "" {
-			t.Errorf("host receive %s: %q, hole %q", v, res.verdict, res.hole)
+		if res := r.run(r.pod["client"].Stack, packet.TCP, to); res.verdict != want || res.unknown != "" {
+			t.Errorf("host receive %s: %q, unknown %q", v, res.verdict, res.unknown)
 		}
 	}
 	r := win(map[string]string{ParamHostRoute: "none"})
@@ -421,8 +421,8 @@ func TestParams(t *testing.T) {
 	r = win(map[string]string{ParamGateways: "win2"})
 	r.want("gateway elsewhere", r.run(r.pod["client"].Stack, packet.TCP, target("203.0.113.10:443")), trace.Delivered, trace.OK, "192.168.1.12")
 	r = win(map[string]string{ParamServiceRoute: "unknown"})
-	if res := r.run(r.node["win1"].Stack, packet.TCP, target("10.96.0.10:80")); res.hole != says("ovs.node-service-route") {
-		t.Errorf("hole %q", res.hole)
+	if res := r.run(r.node["win1"].Stack, packet.TCP, target("10.96.0.10:80")); res.unknown != says("ovs.node-service-route") {
+		t.Errorf("unknown %q", res.unknown)
 	}
 	_, err := NewNetwork(Options{Name: "ovn-kubernetes", Encap: "gre", Params: map[string]string{ParamHostRoute: "x", ParamHostReceive: "y"}}).AddNode(&kube.Node{Name: "n"}, true, "e", r.seg)
 	if err == nil || strings.Count(err.Error(), "write") != 3 {
@@ -435,8 +435,8 @@ func TestSTT(t *testing.T) {
 	r.want("same node", r.run(r.pod["client"].Stack, packet.TCP, target("10.244.2.4:80")), trace.Delivered, trace.OK, "10.244.2.3")
 	res := r.run(r.pod["client"].Stack, packet.TCP, target("10.244.3.3:80"))
 	r.want("cross node", res, "", trace.ModelHole, "")
-	if res.hole != says("ovs.stt") {
-		t.Errorf("hole %q", res.hole)
+	if res.unknown != says("ovs.stt") {
+		t.Errorf("unknown %q", res.unknown)
 	}
 }
 
@@ -553,7 +553,7 @@ func FuzzParseMetadata(f *testing.F) {
 	})
 }
 
-// says is the statement of a fact, which a hole is named by.
+// says is the statement of a fact, which names what is unknown.
 func says(id string) string {
 	if f := evidence.Lookup(id); f != nil {
 		return f.Says

@@ -39,12 +39,7 @@ func (n *Network) SetServices(svcs []*kube.Service) {
 			if p.Proto != packet.TCP && p.Proto != packet.UDP {
 				continue
 			}
-			v := vip{proto: p.Proto, service: s.Key(), origin: s.Origin}
-			for _, e := range s.Endpoints {
-				if e.Ready && e.Addr.Is4() {
-					v.backends = append(v.backends, netip.AddrPortFrom(e.Addr, e.Port(p)))
-				}
-			}
+			v := vip{proto: p.Proto, backends: readyBackends(s, p), service: s.Key(), origin: s.Origin}
 			if len(v.backends) == 0 {
 				continue
 			}
@@ -63,6 +58,17 @@ func (n *Network) SetServices(svcs []*kube.Service) {
 			}
 		}
 	}
+}
+
+// readyBackends lists where the ready endpoints of a Service serve a port.
+func readyBackends(s *kube.Service, p kube.ServicePort) []netip.AddrPort {
+	var all []netip.AddrPort
+	for _, e := range s.Endpoints {
+		if e.Ready && e.Addr.Is4() {
+			all = append(all, netip.AddrPortFrom(e.Addr, e.Port(p)))
+		}
+	}
+	return all
 }
 
 // onGateway lists the virtual addresses of a gateway router.
@@ -96,23 +102,24 @@ func protoName(p packet.Proto) string {
 
 // balance translates the first packet to one of the vips, and reports whether
 // there was one. The connection is kept in the zone.
-func (f *flight) balance(table, zone string, vips []vip) bool {
+func (pl *pipeline) balance(table, zone string, vips []vip) bool {
 	for i := range vips {
 		v := &vips[i]
-		if !v.matches(f.p.Headers()) {
+		if !v.matches(pl.p.Headers()) {
 			continue
 		}
-		first := f.p.Tuple()
+		first := pl.p.Tuple()
 		pick := 0
 		if len(v.backends) > 1 {
-			pick = f.sim.Choose("load balancer "+v.service+" "+v.addr.String(), len(v.backends), int(first.SrcPort)%len(v.backends),
+			pick = pl.sim.Choose("load balancer "+v.service+" "+v.addr.String(), len(v.backends), int(first.SrcPort)%len(v.backends),
 				func(i int) string { return v.backends[i].String() })
 		}
 		b := v.backends[pick]
-		before := *f.p.Headers()
-		f.p.Apply(&packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: b.Addr(), DstPort: b.Port()})
-		f.x.ct.commit(zone, v.match(), first, f.p.Tuple())
-		f.stepFrom(table, v.match(), trace.ActRewrite, fmt.Sprintf("ct_lb: backend %d of %d of %s", pick+1, len(v.backends), v.service), factLB, f.changes(&before), v.origin)
+		before := *pl.p.Headers()
+		pl.p.Apply(&packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: b.Addr(), DstPort: b.Port()})
+		pl.x.ct.commit(zone, v.match(), first, pl.p.Tuple())
+		pl.add(trace.Step{Layer: table, Rule: v.match(), Action: trace.ActRewrite, Event: trace.Of(backendChosen{pick, len(v.backends), v.service}),
+			Changes: pl.changes(&before), From: v.origin}, factLB)
 		return true
 	}
 	return false

@@ -41,31 +41,31 @@ func parseMetadata(b []byte) (in, out uint16, ok bool) {
 }
 
 // tunnel sends the packet to the chassis that has the output port.
-func (f *flight) tunnel() {
-	x, to := f.x, f.out.chassis
+func (pl *pipeline) tunnel() {
+	x, to := pl.x, pl.out.chassis
 	if x.net.o.Encap == "stt" {
-		f.hole("", fmt.Sprintf("the packet goes to %s in STT, which is not modelled", to.Name), factSTT)
+		pl.unknown("", trace.Of(inSTT{to.Name}), factSTT)
 		return
 	}
 	hop, reason := x.Stack.NextHop(to.address)
 	if reason != "" {
-		f.drop("", "", reason, "tunnel to "+to.Name+": "+hop.String(), factGeneve)
+		pl.drop("", "", reason, trace.Of(noWayToChassis{to.Name, hop}), factGeneve)
 		return
 	}
 	if hop.Link != x.uplink {
-		f.drop("", "", trace.NoRoute, fmt.Sprintf("tunnel to %s: the route leads to %s, not to the uplink", to.Name, hop.Link.Name), factGeneve)
+		pl.drop("", "", trace.NoRoute, trace.Of(notByUplink{to.Name, hop.Link.Name}), factGeneve)
 		return
 	}
-	err := f.p.Encap(packet.Outer{Kind: packet.Geneve, EthSrc: hop.Link.MAC, EthDst: hop.MAC, Src: x.address, Dst: to.address,
-		VNI: f.dp.key, TTL: 64, Options: metadata(f.in.key, f.out.key)})
+	err := pl.p.Encap(packet.Outer{Kind: packet.Geneve, EthSrc: hop.Link.MAC, EthDst: hop.MAC, Src: x.address, Dst: to.address,
+		VNI: pl.dp.key, TTL: 64, Options: metadata(pl.in.key, pl.out.key)})
 	if err != nil {
-		f.drop("", "", trace.BadPacket, err.Error(), factGeneve)
+		pl.drop("", "", trace.BadPacket, trace.Of(malformed{err}), factGeneve)
 		return
 	}
-	f.add(trace.Step{Rule: "outport == " + quote(f.out.name), Action: trace.ActEncap,
-		Event:   trace.Note(fmt.Sprintf("Geneve to chassis %s: VNI %d is %s, metadata %s to %s", to.Name, f.dp.key, f.dp.name, f.in.name, f.out.name)),
-		Changes: []trace.Change{{Field: "outer", After: fmt.Sprintf("Geneve %s -> %s VNI %d", x.address, to.address, f.dp.key)}}}, factGeneve)
-	x.nic.Segment.Send(f.sim, x.nic, f.p)
+	pl.add(trace.Step{Rule: "outport == " + quote(pl.out.name), Action: trace.ActEncap,
+		Event:   trace.Of(tunnelled{toChassis(to.Name), pl.dp.key, pl.dp.name, pl.in.name, pl.out.name}),
+		Changes: []trace.Change{{Field: "outer", After: fmt.Sprintf("Geneve %s -> %s VNI %d", x.address, to.address, pl.dp.key)}}}, factGeneve)
+	x.nic.Segment.Send(pl.sim, x.nic, pl.p)
 }
 
 // fromTunnel takes a Geneve packet that came to the chassis, and reports
@@ -75,35 +75,35 @@ func (x *Node) fromTunnel(sim *wire.Simulation, p *packet.Packet) bool {
 	if h.Proto != packet.UDP || h.DstPort != packet.GenevePort || h.Dst != x.address || x.net.o.Encap == "stt" {
 		return false
 	}
-	f := &flight{x: x, sim: sim, p: p}
+	pl := &pipeline{x: x, sim: sim, p: p}
 	src := h.Src
 	if x.net.chassis(src) == nil {
-		f.drop("", "", trace.NoTunnelEndpoint, fmt.Sprintf("a Geneve packet from %s, which is no chassis of the network", src), factTunnelIn)
+		pl.drop("", "", trace.NoTunnelEndpoint, trace.Of(unknownChassis{src}), factTunnelIn)
 		return true
 	}
 	outer, err := p.Decap(packet.Geneve)
 	if err != nil {
-		f.drop("", "", trace.BadPacket, err.Error(), factTunnelIn)
+		pl.drop("", "", trace.BadPacket, trace.Of(malformed{err}), factTunnelIn)
 		return true
 	}
-	f.dp = x.net.datapath(outer.VNI)
-	if f.dp == nil {
-		f.drop("", "", trace.UnknownVNI, fmt.Sprintf("VNI %d is no logical datapath here", outer.VNI), factTunnelIn)
+	pl.dp = x.net.datapath(outer.VNI)
+	if pl.dp == nil {
+		pl.drop("", "", trace.UnknownVNI, trace.Of(unknownVNI{outer.VNI}), factTunnelIn)
 		return true
 	}
 	in, out, ok := parseMetadata(outer.Options)
 	if !ok {
-		f.drop("", "", trace.NoTunnelEndpoint, "the packet carries no metadata of OVN", factTunnelIn)
+		pl.drop("", "", trace.NoTunnelEndpoint, trace.Note("the packet carries no metadata of OVN"), factTunnelIn)
 		return true
 	}
-	f.in, f.out = f.dp.byKey(in), f.dp.byKey(out)
-	if f.in == nil || f.out == nil || f.out.chassis != x {
-		f.drop("", "", trace.NoTunnelEndpoint, fmt.Sprintf("the metadata names ports %d and %d of %s, and the second is not on this chassis", in, out, f.dp.name), factTunnelIn)
+	pl.in, pl.out = pl.dp.byKey(in), pl.dp.byKey(out)
+	if pl.in == nil || pl.out == nil || pl.out.chassis != x {
+		pl.drop("", "", trace.NoTunnelEndpoint, trace.Of(unknownPorts{in, out, pl.dp.name}), factTunnelIn)
 		return true
 	}
-	f.add(trace.Step{Action: trace.ActDecap, Rule: "outport == " + quote(f.out.name),
-		Event:   trace.Note(fmt.Sprintf("Geneve from %s: VNI %d is %s, metadata %s to %s", outer.Src, outer.VNI, f.dp.name, f.in.name, f.out.name)),
+	pl.add(trace.Step{Action: trace.ActDecap, Rule: "outport == " + quote(pl.out.name),
+		Event:   trace.Of(tunnelled{fromAddress(outer.Src), outer.VNI, pl.dp.name, pl.in.name, pl.out.name}),
 		Changes: []trace.Change{{Field: "outer", Before: fmt.Sprintf("Geneve %s -> %s VNI %d", outer.Src, outer.Dst, outer.VNI)}}}, factTunnelIn)
-	f.egress()
+	pl.egress()
 	return true
 }
