@@ -97,17 +97,27 @@ type HostPort struct {
 	HostIP              netip.Addr
 }
 
+// ServiceType is spec.type of a Service.
+type ServiceType string
+
+// The types of Services.
+const (
+	ClusterIP    ServiceType = "ClusterIP"
+	NodePort     ServiceType = "NodePort"
+	LoadBalancer ServiceType = "LoadBalancer"
+	ExternalName ServiceType = "ExternalName"
+)
+
 // Service is a Service with its endpoints.
 type Service struct {
 	Namespace, Name string
-	// Type is ClusterIP, NodePort, LoadBalancer or ExternalName.
-	Type         string
-	Headless     bool
-	ExternalName string
-	ClusterIPs   []netip.Addr
-	ExternalIPs  []netip.Addr
-	IngressIPs   []netip.Addr
-	Ports        []ServicePort
+	Type            ServiceType
+	Headless        bool
+	ExternalName    string
+	ClusterIPs      []netip.Addr
+	ExternalIPs     []netip.Addr
+	IngressIPs      []netip.Addr
+	Ports           []ServicePort
 	// ClientIPAffinity is sessionAffinity: ClientIP.
 	ClientIPAffinity bool
 	// ExternalLocal and InternalLocal are the traffic policies Local.

@@ -20,9 +20,9 @@ func (c *Cluster) ProxyName() string {
 	case c.Proxy.Mode == "" || c.Proxy.Mode == "none":
 		return "none"
 	case c.Proxy.EnableDSR:
-		return c.Proxy.Mode + ", DSR"
+		return string(c.Proxy.Mode) + ", DSR"
 	}
-	return c.Proxy.Mode
+	return string(c.Proxy.Mode)
 }
 
 // HNS is the HNS of a node, nil when it has none or the design does not use it.

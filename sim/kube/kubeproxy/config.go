@@ -5,18 +5,21 @@ import (
 	"strings"
 )
 
-// The modes.
+// Mode is --proxy-mode, and ModeNone for a node without kube-proxy.
+type Mode string
+
+// The modes. A Windows node takes all but iptables.
 const (
-	ModeKernelspace = "kernelspace"
-	ModeUserspace   = "userspace"
-	ModeIptables    = "iptables"
-	ModeNone        = "none"
+	ModeKernelspace Mode = "kernelspace"
+	ModeUserspace   Mode = "userspace"
+	ModeIptables    Mode = "iptables"
+	ModeNone        Mode = "none"
 )
 
 // Config is how kube-proxy was started.
 type Config struct {
 	// Mode is one of the modes above.
-	Mode string
+	Mode Mode
 	// EnableDSR is --enable-dsr: load balancers whose replies go directly to
 	// the client.
 	EnableDSR bool
@@ -39,7 +42,7 @@ type Config struct {
 
 // String returns the mode and what changes the data plane: "kernelspace, DSR".
 func (c Config) String() string {
-	parts := []string{c.Mode}
+	parts := []string{string(c.Mode)}
 	if c.EnableDSR {
 		parts = append(parts, "DSR")
 	}

@@ -24,9 +24,13 @@ type flag struct {
 	set func(p *flagParser, value string) error
 }
 
+// flagParser reads one command line.
 type flagParser struct {
 	c Config
 	v kube.Version
+	// args are those not read yet, seen the values of flags by name.
+	args []string
+	seen map[string]string
 }
 
 var flags = []flag{
@@ -38,7 +42,7 @@ var flags = []flag{
 	{name: "source-vip", since: 14, example: "--source-vip=10.244.1.3", set: func(p *flagParser, s string) error {
 		a, err := netip.ParseAddr(s)
 		if err != nil {
-			return fmt.Errorf("%q is no address", s)
+			return fmt.Errorf("%q is not an address", s)
 		}
 		p.c.SourceVIP = a
 		return nil
@@ -65,13 +69,13 @@ var flags = []flag{
 	{name: "healthz-bind-address", since: 14, example: "--healthz-bind-address=0.0.0.0:10256", set: func(p *flagParser, s string) error {
 		a, err := netip.ParseAddrPort(s)
 		if err != nil || a.Port() == 0 {
-			return fmt.Errorf("%q is no address and port", s)
+			return fmt.Errorf("%q is not an address and port", s)
 		}
 		p.c.healthzPort = a.Port()
 		return nil
 	}},
 	{name: "proxy-mode", since: 14, example: "--proxy-mode=kernelspace", set: func(p *flagParser, s string) error {
-		if s != p.c.Mode {
+		if Mode(s) != p.c.Mode {
 			return fmt.Errorf("the mode is %s; write %s there, or leave the flag out", p.c.Mode, s)
 		}
 		return nil
@@ -121,83 +125,19 @@ func (p *flagParser) gates(s string) error {
 	return errors.Join(errs...)
 }
 
-// modes returns the modes that a Windows node takes.
-func modes() []string { return []string{ModeKernelspace, ModeUserspace, ModeNone} }
-
-// ParseFlags reads kube-proxy's flags as they stand on its command line. mode is
-// one of [Modes] or "iptables" and defaults to kernelspace. The error, if any,
-// tells every mistake (errors.Join).
-func ParseFlags(mode string, args []string, v kube.Version) (Config, error) {
+// ParseFlags reads kube-proxy's flags as they are on its command line. The mode
+// defaults to kernelspace. The error, if any, tells every mistake (errors.Join).
+func ParseFlags(mode Mode, args []string, v kube.Version) (Config, error) {
 	if mode == "" {
 		mode = ModeKernelspace
 	}
-	p := &flagParser{v: v, c: Config{Mode: mode, rootHnsEndpointName: defaultRootEndpoint, featureGates: map[string]bool{}}}
-	var errs []error
-	switch mode {
-	case ModeKernelspace:
-		if _, err := behaviourOf(v); err != nil {
-			errs = append(errs, err)
-		}
-	case ModeUserspace:
-		if v.AtLeast(userspaceRemoved) {
-			errs = append(errs, errUserspaceRemoved(v))
-		}
-	case ModeIptables, ModeNone:
-	default:
-		errs = append(errs, fmt.Errorf("kube-proxy mode %q: write one of %s", mode, strings.Join(modes(), ", ")))
+	p := &flagParser{
+		v: v, args: args, seen: map[string]string{},
+		c: Config{Mode: mode, rootHnsEndpointName: defaultRootEndpoint, featureGates: map[string]bool{}},
 	}
-	seen := map[string]string{}
-	for i := 0; i < len(args); i++ {
-		arg := strings.TrimSpace(args[i])
-		name, value, hasValue, err := splitFlag(arg)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		n := slices.IndexFunc(flags, func(f flag) bool { return f.name == name })
-		switch {
-		case n < 0:
-			errs = append(errs, unknownFlag(arg, name))
-			continue
-		case v.Minor < flags[n].since:
-			errs = append(errs, fmt.Errorf("%s: kube-proxy %s has no such flag; it came with 1.%d", arg, v, flags[n].since))
-			continue
-		}
-		f := flags[n]
-		switch {
-		case hasValue:
-		case f.boolean:
-			value = "true"
-		case i+1 < len(args) && !strings.HasPrefix(strings.TrimSpace(args[i+1]), "-"):
-			i++
-			value = strings.TrimSpace(args[i])
-		default:
-			errs = append(errs, fmt.Errorf("%s: the value is missing; write %s", arg, f.usage()))
-			continue
-		}
-		// Only a list may hold further arguments by mistake: "--a=1 --b=2".
-		if at := strings.Index(value, " --"); at >= 0 {
-			errs = append(errs, fmt.Errorf("%s: two flags in one item; write %q and %q", arg,
-				"--"+name+"="+strings.TrimSpace(value[:at]), strings.TrimSpace(value[at:])))
-			continue
-		}
-		if at := strings.Index(value, "--"); at > 0 && f.set != nil {
-			errs = append(errs, fmt.Errorf("%s: two flags without a space between them; write %q and %q", arg,
-				"--"+name+"="+value[:at], value[at:]))
-			continue
-		}
-		// Lists of gates add up (k8s.io/component-base/cli/flag MapStringBool).
-		if before, dup := seen[name]; dup && before != value && name != "feature-gates" {
-			errs = append(errs, fmt.Errorf("%s: --%s is given twice, before with %s", arg, name, before))
-			continue
-		}
-		seen[name] = value
-		if f.set == nil {
-			continue
-		}
-		if err := f.set(p, value); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w; write %s", arg, err, f.usage()))
-		}
+	errs := []error{mode.check(v)}
+	for len(p.args) > 0 {
+		errs = append(errs, p.next())
 	}
 	if p.c.EnableDSR && mode == ModeKernelspace && !p.c.enabled(gateWinDSR, v) {
 		errs = append(errs, fmt.Errorf("--enable-dsr: kube-proxy %s does not start with it while the gate WinDSR is off; add --feature-gates=WinDSR=true", v))
@@ -206,6 +146,99 @@ func ParseFlags(mode string, args []string, v kube.Version) (Config, error) {
 		return Config{}, err
 	}
 	return p.c, nil
+}
+
+// check reports whether a version has the mode.
+func (m Mode) check(v kube.Version) error {
+	switch m {
+	case ModeKernelspace:
+		_, err := behaviourOf(v)
+		return err
+	case ModeUserspace:
+		if v.AtLeast(userspaceRemoved) {
+			return errUserspaceRemoved(v)
+		}
+	case ModeIptables, ModeNone:
+	default:
+		return fmt.Errorf("kube-proxy mode %q: write one of %s, %s, %s", m, ModeKernelspace, ModeUserspace, ModeNone)
+	}
+	return nil
+}
+
+// next reads the next flag, and the argument after it where that is its value.
+func (p *flagParser) next() error {
+	arg := p.take()
+	name, value, hasValue, err := splitFlag(arg)
+	if err != nil {
+		return err
+	}
+	f, err := p.lookup(arg, name)
+	if err != nil {
+		return err
+	}
+	if !hasValue {
+		if value, err = p.value(arg, f); err != nil {
+			return err
+		}
+	}
+	if err := f.single(arg, value); err != nil {
+		return err
+	}
+	// Lists of gates add up (k8s.io/component-base/cli/flag MapStringBool).
+	if before, dup := p.seen[name]; dup && before != value && name != "feature-gates" {
+		return fmt.Errorf("%s: --%s is given twice, before with %s", arg, name, before)
+	}
+	p.seen[name] = value
+	if f.set == nil {
+		return nil
+	}
+	if err := f.set(p, value); err != nil {
+		return fmt.Errorf("%s: %w; write %s", arg, err, f.usage())
+	}
+	return nil
+}
+
+// take removes the next argument.
+func (p *flagParser) take() string {
+	arg := strings.TrimSpace(p.args[0])
+	p.args = p.args[1:]
+	return arg
+}
+
+// lookup finds a flag of the version.
+func (p *flagParser) lookup(arg, name string) (flag, error) {
+	i := slices.IndexFunc(flags, func(f flag) bool { return f.name == name })
+	switch {
+	case i < 0:
+		return flag{}, unknownFlag(arg, name)
+	case p.v.Minor < flags[i].since:
+		return flag{}, fmt.Errorf("%s: kube-proxy %s has no such flag; it came with 1.%d", arg, p.v, flags[i].since)
+	}
+	return flags[i], nil
+}
+
+// value is the value of a flag that has none in its own argument.
+func (p *flagParser) value(arg string, f flag) (string, error) {
+	switch {
+	case f.boolean:
+		return "true", nil
+	case len(p.args) > 0 && !strings.HasPrefix(strings.TrimSpace(p.args[0]), "-"):
+		return p.take(), nil
+	}
+	return "", fmt.Errorf("%s: the value is missing; write %s", arg, f.usage())
+}
+
+// single refuses a value that holds a further flag by mistake: "--a=1 --b=2".
+func (f flag) single(arg, value string) error {
+	if at := strings.Index(value, " --"); at >= 0 {
+		return fmt.Errorf("%s: two flags in one item; write %q and %q", arg,
+			"--"+f.name+"="+strings.TrimSpace(value[:at]), strings.TrimSpace(value[at:]))
+	}
+	if at := strings.Index(value, "--"); at > 0 && f.set != nil {
+		return fmt.Errorf("%s: two flags without a space between them; write %q and %q", arg,
+			"--"+f.name+"="+value[:at], value[at:])
+	}
+	return nil
 }
 
 func (f flag) usage() string {
@@ -225,7 +258,7 @@ func splitFlag(arg string) (name, value string, hasValue bool, err error) {
 		}
 	}
 	if !ok || rest == "" {
-		return "", "", false, fmt.Errorf("%q is no flag; write flags as --enable-dsr=true", arg)
+		return "", "", false, fmt.Errorf("%q is not a flag; write flags as --enable-dsr=true", arg)
 	}
 	name, value, hasValue = strings.Cut(rest, "=")
 	if n, v, spaced := strings.Cut(name, " "); spaced && !hasValue {

@@ -11,7 +11,7 @@ func TestParseFlags(t *testing.T) {
 	v20, v36 := kube.Version{Major: 1, Minor: 20}, kube.Version{Major: 1, Minor: 36}
 	for _, c := range []struct {
 		name  string
-		mode  string
+		mode  Mode
 		flags []string
 		v     kube.Version
 		want  string   // of String
@@ -25,7 +25,7 @@ func TestParseFlags(t *testing.T) {
 		{"harmless flags", "kernelspace", []string{"--v=6", "--kubeconfig=c:/k/config", "--cluster-cidr=10.244.0.0/16"}, v20, "kernelspace", nil},
 		{"DSR without its gate", "kernelspace", []string{"--enable-dsr=true"}, v20, "", []string{"add --feature-gates=WinDSR=true"}},
 		{"all mistakes at once", "kernelspace", []string{"--enable-dsrtrue", "--sourcevip=1.2.3.4", "-source-vip=1.2.3.4", "--source-vip=x", "enable", "--nonsense=1", "--config=a.yaml"}, v20, "",
-			[]string{`"true" is glued to the flag --enable-dsr; write --enable-dsr=true`, "no flag --sourcevip; write --source-vip=", "write --source-vip=1.2.3.4", `"x" is no address`, `"enable" is no flag`, "--nonsense", "does not read kube-proxy's configuration file"}},
+			[]string{`"true" is glued to the flag --enable-dsr; write --enable-dsr=true`, "no flag --sourcevip; write --source-vip=", "write --source-vip=1.2.3.4", `"x" is not an address`, `"enable" is not a flag`, "--nonsense", "does not read kube-proxy's configuration file"}},
 		{"two flags in one", "kernelspace", []string{"--enable-dsr=true--source-vip=10.244.1.3", "--network-name=cbr0 --v=4"}, v20, "",
 			[]string{`write "--enable-dsr=true" and "--source-vip=10.244.1.3"`, `write "--network-name=cbr0" and "--v=4"`}},
 		{"gates", "kernelspace", []string{"--feature-gates=WinDSR,WinOverlay=maybe,ProxyTerminatingEndpoints=true"}, v20, "",

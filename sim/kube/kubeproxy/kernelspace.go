@@ -160,7 +160,7 @@ func (k *Kernelspace) Sync(services []*kube.Service) (Report, error) {
 	}
 	for _, svc := range services {
 		if why := whySkipped(svc); why != "" {
-			r.add(Entry{service: svc.Key(), port: "*", role: roleService, object: svc.Type, what: skipped, why: why, fact: factSkipped})
+			r.add(Entry{service: svc.Key(), port: "*", role: roleService, object: string(svc.Type), what: skipped, why: why, fact: factSkipped})
 		}
 	}
 	for _, p := range k.families {
@@ -182,7 +182,7 @@ func (k *Kernelspace) refreshNetwork(r *Report) (done bool, err error) {
 	if n == nil {
 		return true, fmt.Errorf("kube-proxy on %s: the HNS network %s is gone", k.node.Name, k.network.Name)
 	}
-	r.add(Entry{role: "network", object: n.Name, id: n.ID, what: skipped,
+	r.add(Entry{role: roleNetwork, object: n.Name, id: n.ID, what: skipped,
 		why: "the network has another id than before: everything is forgotten and programmed at the next sync", fact: factNetworkChanged})
 	k.network = n
 	return true, nil

@@ -332,7 +332,7 @@ func TestEndpointsChange(t *testing.T) {
 	for _, c := range []struct {
 		minor int
 		build string
-		what  string // of the cluster IP's load balancer in the second sync
+		what  outcome // of the cluster IP's load balancer in the second sync
 		after string
 	}{
 		{14, ws2019old, created, "[10.244.1.5 10.244.1.6]"},

@@ -22,7 +22,7 @@ type identity struct {
 
 // wanted is a load balancer that a Service port needs.
 type wanted struct {
-	role               string
+	role               role
 	vip                netip.Addr // the zero Addr for a node port
 	internal, external uint16
 	backends           []*hns.Endpoint

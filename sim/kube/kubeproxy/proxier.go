@@ -293,7 +293,7 @@ func (p *proxier) deleteAll(s *portState, r *Report) {
 
 // deleteLB deletes a load balancer and forgets its id. One that HNS does not
 // know counts as deleted.
-func (p *proxier) deleteLB(id *string, s *portState, role string, r *Report) {
+func (p *proxier) deleteLB(id *string, s *portState, role role, r *Report) {
 	if *id == "" {
 		return
 	}

@@ -7,28 +7,33 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
-// What a sync did with an object.
+// outcome is what a sync did with an object.
+type outcome string
+
 const (
-	created = "created"
-	updated = "updated" // changed in place (ModifyLoadBalancer)
-	kept    = "kept"
-	reused  = "reused" // an object that was found in HNS
-	deleted = "deleted"
-	skipped = "skipped"
-	failed  = "failed"
+	created outcome = "created"
+	updated outcome = "updated" // changed in place (ModifyLoadBalancer)
+	kept    outcome = "kept"
+	reused  outcome = "reused" // an object that was found in HNS
+	deleted outcome = "deleted"
+	skipped outcome = "skipped"
+	failed  outcome = "failed"
 )
 
-// The roles of the objects that a Service port needs.
+// role is which object of a Service port something is about.
+type role string
+
 const (
-	roleClusterIP   = "ClusterIP"
-	roleNodePort    = "NodePort"
-	roleExternalIP  = "ExternalIP"
-	roleIngress     = "LoadBalancer"
-	roleHealthCheck = "health check"
-	roleBackend     = "backend"
-	roleVIPEndpoint = "endpoint of the cluster IP"
-	roleSourceVIP   = "source VIP"
-	roleService     = "service"
+	roleClusterIP   role = "ClusterIP"
+	roleNodePort    role = "NodePort"
+	roleExternalIP  role = "ExternalIP"
+	roleIngress     role = "LoadBalancer"
+	roleHealthCheck role = "health check"
+	roleBackend     role = "backend"
+	roleVIPEndpoint role = "endpoint of the cluster IP"
+	roleSourceVIP   role = "source VIP"
+	roleService     role = "service"
+	roleNetwork     role = "network"
 )
 
 // Entry is one thing that a sync did, or did not do.
@@ -36,8 +41,8 @@ type Entry struct {
 	// service is "namespace/name", port the port's name or number with its
 	// protocol, "http/TCP"; both are empty for what belongs to the node.
 	service, port string
-	// role is which object of the Service this is about, what became of it.
-	role, what string
+	role          role
+	what          outcome
 	// object describes it: "10.96.0.10:80/TCP", "10.244.1.5". id is its id in HNS.
 	object, id string
 	// why is the reason of what was skipped, failed or done otherwise than the

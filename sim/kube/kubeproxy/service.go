@@ -12,7 +12,7 @@ import (
 // whySkipped says why a Service is not proxied, "" when it is (factSkipped).
 func whySkipped(svc *kube.Service) string {
 	switch {
-	case svc.Type == "ExternalName":
+	case svc.Type == kube.ExternalName:
 		return "Services of type ExternalName are names only"
 	case svc.Headless:
 		return "the Service is headless"
@@ -39,7 +39,7 @@ func frontendName(a netip.Addr, port uint16, proto packet.Proto) string {
 }
 
 type frontend struct {
-	role string
+	role role
 	addr netip.Addr
 }
 

@@ -84,7 +84,7 @@ func (p *proxier) reportIgnored(s *portState, r *Report) {
 
 // kept reports the load balancers of a port that needed no work.
 func (p *proxier) kept(s *portState, r *Report) {
-	one := func(id, role string) {
+	one := func(id string, role role) {
 		if lb := p.hns.LoadBalancer(id); lb != nil {
 			r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: role, object: lbName(lb), id: lb.ID, what: kept, fact: factIdentity})
 		}

@@ -54,8 +54,8 @@ func Userspace(c Config, cl *kube.Cluster, n *kube.Node, services []*kube.Servic
 	}
 	var u UserspaceSetup
 	for _, svc := range services {
-		if why := whySkipped(svc); why != "" && !(svc.Type == "ExternalName" && len(svc.ClusterIPs) > 0) {
-			u.Report.add(Entry{service: svc.Key(), port: "*", role: roleService, object: svc.Type, what: skipped, why: why, fact: factSkipped})
+		if why := whySkipped(svc); why != "" && !(svc.Type == kube.ExternalName && len(svc.ClusterIPs) > 0) {
+			u.Report.add(Entry{service: svc.Key(), port: "*", role: roleService, object: string(svc.Type), what: skipped, why: why, fact: factSkipped})
 			continue
 		}
 		for _, p := range svc.Ports {
@@ -78,7 +78,7 @@ func (u *UserspaceSetup) port(svc *kube.Service, p kube.ServicePort) {
 			backends = append(backends, netip.AddrPortFrom(b.Addr, b.Port(p)))
 		}
 	}
-	listen := func(role string, a netip.Addr, port uint16) {
+	listen := func(role role, a netip.Addr, port uint16) {
 		e := e
 		e.role, e.object, e.what = role, frontendName(a, port, p.Proto), created
 		if a.IsValid() && !slices.Contains(u.Addresses, a) {

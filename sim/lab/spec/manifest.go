@@ -204,7 +204,7 @@ func readService(doc []byte, origin *trace.Origin) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{Selector: in.Spec.Selector, TargetNames: map[string]string{}}
-	s.Service = kube.Service{Namespace: namespaceOr(in.Namespace), Name: in.Name, Type: string(in.Spec.Type), ExternalName: in.Spec.ExternalName, Annotations: in.Annotations,
+	s.Service = kube.Service{Namespace: namespaceOr(in.Namespace), Name: in.Name, Type: kube.ServiceType(in.Spec.Type), ExternalName: in.Spec.ExternalName, Annotations: in.Annotations,
 		ClientIPAffinity:    in.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
 		ExternalLocal:       in.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
 		InternalLocal:       in.Spec.InternalTrafficPolicy != nil && *in.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,

@@ -6,6 +6,8 @@
 // wrote; package plan makes addresses and versions of it.
 package spec
 
+import "github.com/winlab-dev/winlab/sim/kube/kubeproxy"
+
 // APIVersion and Kind head every lab file.
 const (
 	APIVersion = "winlab.dev/v1alpha1"
@@ -89,7 +91,7 @@ type Network struct {
 // Proxy is kube-proxy on the Windows nodes.
 type Proxy struct {
 	// Mode is kernelspace, userspace or none.
-	Mode string `yaml:"mode,omitempty"`
+	Mode kubeproxy.Mode `yaml:"mode,omitempty"`
 	// Flags are kube-proxy's flags as on its command line:
 	// "--enable-dsr=true", "--feature-gates=WinDSR=true", "--source-vip=10.244.1.3".
 	Flags []string `yaml:"flags,omitempty"`

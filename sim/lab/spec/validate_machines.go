@@ -42,8 +42,8 @@ func (v *validator) files(s *Spec) {
 
 // proxy complains about flags that kube-proxy of that version does not take.
 func (v *validator) proxy(path []any, px Proxy, kubernetes string, s *Spec) {
-	if px.Mode != "" && !slices.Contains(ProxyModes, px.Mode) {
-		v.oneOf(sub(path, "mode"), "proxy mode", px.Mode, ProxyModes)
+	if px.Mode != "" && !slices.Contains(ProxyModes, string(px.Mode)) {
+		v.oneOf(sub(path, "mode"), "proxy mode", string(px.Mode), ProxyModes)
 		return
 	}
 	ver, err := kube.ParseVersion(kubernetes)

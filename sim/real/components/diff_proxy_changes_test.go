@@ -167,7 +167,7 @@ func states(steps []step) []state {
 
 // service is the Service of a shape whose addresses and node port have a number.
 func (row shape) service(n int) *kube.Service {
-	s := &kube.Service{Namespace: "default", Name: row.name, Type: row.kind, ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, byte(n)})},
+	s := &kube.Service{Namespace: "default", Name: row.name, Type: kube.ServiceType(row.kind), ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, byte(n)})},
 		Ports: []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, Target: 8080}}}
 	if row.kind == "NodePort" || row.kind == "LoadBalancer" {
 		s.Ports[0].NodePort = uint16(30000 + n)
