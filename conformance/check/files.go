@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/nodeconf"
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/internal/ctxio"
 	"github.com/winlab-dev/winlab/internal/strict"
 )
 
@@ -164,7 +166,7 @@ var looksLikeManifest = regexp.MustCompile(`(?m)^\s*"?(apiVersion|kind)"?\s*:`)
 
 // readInput reads a file as what it is. A file that is larger than one
 // document may be is read as a stream of manifests.
-func readInput(in Input, o manifest.Options) (r read) {
+func readInput(ctx context.Context, in Input, o manifest.Options) (r read) {
 	if in.patch {
 		return read{documents: 1, passed: map[string]int{"patch of a kustomization": 1}}
 	}
@@ -177,13 +179,14 @@ func readInput(in Input, o manifest.Options) (r read) {
 		return r
 	}
 	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(f, source.MaxDocument+1))
+	all := ctxio.Reader(ctx, f) // a pipe blocks for as long as nobody writes
+	head, err := io.ReadAll(io.LimitReader(all, source.MaxDocument+1))
 	if err != nil {
 		r.mistakes = strict.Mistakes{{File: in.Name, Message: oneLine(err)}}
 		return r
 	}
 	if len(head) > source.MaxDocument {
-		return readManifests(in.Name, io.MultiReader(bytes.NewReader(head), f), o)
+		return readManifests(in.Name, io.MultiReader(bytes.NewReader(head), all), o)
 	}
 	text := source.Text(head)
 	if len(bytes.TrimSpace(text)) == 0 {

@@ -67,7 +67,7 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 		wg.Go(func() {
 			for i := range work {
 				if ctx.Err() == nil {
-					reads[i] = readInput(inputs[i], manifest.Options{OS: o.OS})
+					reads[i] = readInput(ctx, inputs[i], manifest.Options{OS: o.OS})
 				}
 				mu.Lock()
 				done++

@@ -34,7 +34,7 @@ func ledger(t testing.TB) *claims.Ledger {
 
 func folder(t testing.TB, name string) *nodedump.Node {
 	t.Helper()
-	n, err := nodedump.Read(filepath.Join(nodes, name))
+	n, err := nodedump.Read(t.Context(), filepath.Join(nodes, name))
 	if err != nil {
 		t.Fatal(err)
 	}

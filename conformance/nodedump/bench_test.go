@@ -20,7 +20,7 @@ func BenchmarkLog(b *testing.B) {
 // BenchmarkNode reads a folder as people take it.
 func BenchmarkNode(b *testing.B) {
 	for range b.N {
-		if _, err := Read("../../fixtures/nodes/healthy-l2bridge"); err != nil {
+		if _, err := Read(b.Context(), "../../fixtures/nodes/healthy-l2bridge"); err != nil {
 			b.Fatal(err)
 		}
 	}

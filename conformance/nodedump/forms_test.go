@@ -244,7 +244,7 @@ func TestLoggedFlags(t *testing.T) {
 
 // TestRealDumps reads the dumps of real nodes that the labs use.
 func TestRealDumps(t *testing.T) {
-	n, err := Read("../../fixtures/dumps")
+	n, err := Read(t.Context(), "../../fixtures/dumps")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package nodedump
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -24,9 +25,9 @@ const MaxFile = 64 << 20
 // maxFiles bounds a folder: a mistaken argument such as C:\ ends here.
 const maxFiles = 5000
 
-// Read reads a folder. The error is about the folder itself; what is wrong
-// with its files is in Mistakes.
-func Read(dir string) (*Node, error) {
+// Read reads a folder. The error is about the folder itself or the context; what is
+// wrong with its files is in Mistakes.
+func Read(ctx context.Context, dir string) (*Node, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
@@ -34,17 +35,27 @@ func Read(dir string) (*Node, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is a file; winlab doctor takes a folder with files from one node", dir)
 	}
-	n := ReadFS(os.DirFS(dir))
+	n, err := readFS(ctx, os.DirFS(dir))
+	if err != nil {
+		return nil, err
+	}
 	n.Folder = dir
 	return n, nil
 }
 
-// ReadFS reads the files of a file system as those of one node.
+// ReadFS reads the files of a file system in memory as those of one node.
 func ReadFS(fsys fs.FS) *Node {
+	n, _ := readFS(context.Background(), fsys) // fails when its context ends, which this one does not
+	return n
+}
+
+func readFS(ctx context.Context, fsys fs.FS) (*Node, error) {
 	r := &reader{node: &Node{listed: map[string]Place{}}, seen: map[string]bool{}}
 	var names []string
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
+		case ctx.Err() != nil:
+			return fs.SkipAll
 		case err != nil:
 			r.mistake(name, 0, fmt.Sprintf("cannot be read: %v", err))
 			if d != nil && d.IsDir() {
@@ -67,12 +78,15 @@ func ReadFS(fsys fs.FS) *Node {
 		r.mistake(".", 0, err.Error())
 	}
 	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		r.read(fsys, name)
 	}
 	r.useFlags()
 	slices.SortFunc(r.node.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	_ = r.node.Mistakes.AsError() // sorts
-	return r.node
+	return r.node, ctx.Err()
 }
 
 // reader reads one folder, file by file.

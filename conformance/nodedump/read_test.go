@@ -2,7 +2,9 @@ package nodedump
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -213,10 +215,18 @@ func TestScriptsAreNoOutput(t *testing.T) {
 }
 
 func TestReadSaysWhatIsNoFolder(t *testing.T) {
-	if _, err := Read("read_test.go"); err == nil || !strings.Contains(err.Error(), "takes a folder") {
+	if _, err := Read(t.Context(), "read_test.go"); err == nil || !strings.Contains(err.Error(), "takes a folder") {
 		t.Errorf("a file: %v", err)
 	}
-	if _, err := Read("testdata/not-there"); err == nil {
+	if _, err := Read(t.Context(), "testdata/not-there"); err == nil {
 		t.Error("a folder that is not there gives no error")
+	}
+}
+
+func TestReadEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n, err := Read(ctx, "../../fixtures/nodes/healthy-l2bridge"); !errors.Is(err, context.Canceled) {
+		t.Errorf("read %v, %v", n, err)
 	}
 }

@@ -42,7 +42,7 @@ func Statics(ctx context.Context, l *claims.Ledger, nodes string) ([]result.Stat
 				s.Input = inputOf(k.Resources)
 				allocate(&s, k)
 			case k.Doctor != nil && nodes != "":
-				diagnose(&s, l, nodes, k)
+				diagnose(ctx, &s, l, nodes, k)
 			default:
 				continue
 			}
@@ -135,12 +135,12 @@ func inputOf(r *claims.Resources) string {
 
 // diagnose lets the doctor look at a folder. The setting is what the check's
 // own range says, the rest is the node's word.
-func diagnose(s *result.Static, l *claims.Ledger, nodes string, k claims.Check) {
+func diagnose(ctx context.Context, s *result.Static, l *claims.Ledger, nodes string, k claims.Check) {
 	s.Expect, s.Command = "finds nothing of it", "winlab doctor "+path.Join(nodes, k.Doctor.Node)
 	if k.Doctor.Finds != "" {
 		s.Expect = "finds " + k.Doctor.Finds
 	}
-	n, err := nodedump.Read(filepath.Join(nodes, k.Doctor.Node))
+	n, err := nodedump.Read(ctx, filepath.Join(nodes, k.Doctor.Node))
 	if err != nil {
 		s.Got, s.Summary = "error", err.Error()
 		return

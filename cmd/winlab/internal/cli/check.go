@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -103,7 +102,7 @@ could not be read, or wrong usage.`,
 		if err != nil {
 			return usageError{err}
 		}
-		inputs, err := check.Inputs(args, os.Stdin)
+		inputs, err := check.Inputs(args, cmd.InOrStdin())
 		if err != nil {
 			return err
 		}

@@ -4,12 +4,14 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -18,9 +20,10 @@ import (
 
 // The exit codes.
 const (
-	exitOK         = 0 // as expected
-	exitUnexpected = 1 // not as expected
-	exitUsage      = 2 // bad input or usage
+	exitOK          = 0   // as expected
+	exitUnexpected  = 1   // not as expected
+	exitUsage       = 2   // bad input or usage
+	exitInterrupted = 130 // ended by Ctrl-C: 128 and the number of SIGINT, as shells have it
 )
 
 // unexpected is an outcome that is not as expected: exit code 1. The text goes
@@ -46,8 +49,9 @@ func Main() int {
 }
 
 func (a *app) run() int {
-	ctx, stop := signal.NotifyContext(contextBackground(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	root := a.root()
 	root.SetArgs(a.args)
 	root.SetOut(a.out)
@@ -58,6 +62,9 @@ func (a *app) run() int {
 	switch {
 	case err == nil:
 		return exitOK
+	case ctx.Err() != nil:
+		fmt.Fprintln(a.err, "winlab: interrupted")
+		return exitInterrupted
 	case errors.As(err, &u):
 		if u.text != "" {
 			fmt.Fprintln(a.err, u.text)
@@ -93,7 +100,7 @@ func (a *app) root() *cobra.Command {
 network plugin) and explains what happened to them. It holds what documents say
 about Windows nodes against what the simulator does.
 
-Exit codes: 0 as expected, 1 not as expected, 2 bad input or usage.`,
+Exit codes: 0 as expected, 1 not as expected, 2 bad input or usage, 130 interrupted.`,
 		Example: `  winlab run
   winlab trace fixtures/labs/l2bridge-flannel-host-gw.yaml --from pod/client --to svc/win-webserver:80
   winlab explain icmp-not-translated`,

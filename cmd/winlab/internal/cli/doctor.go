@@ -53,7 +53,7 @@ could not be read, or wrong usage.`,
 	cmd.Flags().BoolVar(&list, "list", false, "list what the doctor looks for, and nothing else")
 	cmd.Flags().BoolVar(&report, "bug-report", false, "print what a bug report to SIG Windows asks for, as Markdown, as far as the folder has it")
 	fixed(cmd, "fail-on", failOn...)
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains(failOn, fail) {
 			return usagef("--fail-on %s: write one of %s", fail, strings.Join(failOn, ", "))
 		}
@@ -71,7 +71,7 @@ could not be read, or wrong usage.`,
 		if i, err := os.Stat(args[0]); err != nil || !i.IsDir() {
 			return usagef("%s is no folder; name the folder with the files that were taken from the node", args[0])
 		}
-		n, err := nodedump.Read(args[0])
+		n, err := nodedump.Read(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}

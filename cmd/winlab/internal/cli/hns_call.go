@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/winlab-dev/winlab/internal/ctxio"
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/sim/windows/hcn"
 	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
@@ -46,7 +47,7 @@ reply. REQUEST is JSON; - reads it from standard input. Exit code 1 when HNS ref
 			request = args[2]
 		}
 		if request == "-" {
-			text, err := io.ReadAll(cmd.InOrStdin())
+			text, err := io.ReadAll(ctxio.Reader(cmd.Context(), cmd.InOrStdin()))
 			if err != nil {
 				return err
 			}

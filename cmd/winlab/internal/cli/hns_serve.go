@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -50,8 +48,6 @@ every call is written as a line of JSON; winlab hns replay makes the calls again
 			defer func() { _ = out.Close() }()
 			o.CallLog = out
 		}
-		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
-		defer stop()
 		s, err := hcn.Start(b, node, o)
 		if err != nil {
 			return err
@@ -69,7 +65,7 @@ every call is written as a line of JSON; winlab hns replay makes the calls again
 		}
 		fmt.Fprintln(a.out, v.Addr())
 		fmt.Fprintf(a.err, "winlab hns: %s, %s; set %s=%s for programs\n", node.Node, b, hnsAddress, v.Addr())
-		return v.Serve(ctx)
+		return v.Serve(cmd.Context())
 	}
 	return cmd
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -11,8 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 )
-
-func contextBackground() context.Context { return context.Background() }
 
 // terminal reports whether a person looks at the file.
 func terminal(f *os.File) bool {

@@ -1,0 +1,46 @@
+// Package ctxio lets reading end with a context: standard input and pipes may block for
+// as long as nobody writes. It must not know what is read.
+package ctxio
+
+import (
+	"context"
+	"io"
+)
+
+// Reader returns a reader whose Read ends with the context's error as soon as the
+// context does. A Read of r that blocks at that moment goes on in the background and
+// its bytes are lost, so r must not be read again.
+func Reader(ctx context.Context, r io.Reader) io.Reader {
+	if ctx.Done() == nil {
+		return r
+	}
+	return &reader{ctx, r}
+}
+
+type reader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *reader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	type result struct {
+		n   int
+		err error
+	}
+	own := make([]byte, len(p)) // p is the caller's again when Read returns early
+	done := make(chan result, 1)
+	go func() {
+		n, err := c.r.Read(own)
+		done <- result{n, err}
+	}()
+	select {
+	case got := <-done:
+		copy(p, own[:got.n])
+		return got.n, got.err
+	case <-c.ctx.Done():
+		return 0, c.ctx.Err()
+	}
+}
