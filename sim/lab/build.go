@@ -13,6 +13,7 @@ import (
 
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/machine"
 	"github.com/winlab-dev/winlab/sim/dataplane/ovs"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
@@ -59,10 +60,10 @@ type Cluster struct {
 
 	segments map[string]*wire.Segment
 	windows  map[string]*node.Windows
-	linux    map[string]*node.Linux
+	linux    map[string]*machine.Linux
 	ovn      map[string]*ovs.Node
-	hosts    map[string]*node.Linux
-	pods     map[string]*node.Pod // "namespace/name"
+	hosts    map[string]*machine.Linux
+	pods     map[string]*pod // "namespace/name"
 	podOrder []string
 	hns      map[string]*hns.Service
 	dns      *dns.Cluster
@@ -75,6 +76,19 @@ type Cluster struct {
 	dirty bool
 }
 
+// pod is a pod on its node.
+type pod struct {
+	*machine.Compartment
+	Node     string
+	Endpoint string // HNS endpoint id, "" without one
+}
+
+// attached is what a network plugin made for a pod.
+type attached struct {
+	*machine.Compartment
+	endpoint string
+}
+
 // Build makes the cluster of a lab. It can be interrupted: real components take
 // seconds.
 func Build(ctx context.Context, f *File, o Options) (*Cluster, error) {
@@ -85,8 +99,8 @@ func Build(ctx context.Context, f *File, o Options) (*Cluster, error) {
 	if o.Setting != nil {
 		fv = fv.WithSetting(o.Setting)
 	}
-	c := &Cluster{File: fv, orig: f, Options: o, segments: map[string]*wire.Segment{}, windows: map[string]*node.Windows{}, linux: map[string]*node.Linux{},
-		ovn: map[string]*ovs.Node{}, hosts: map[string]*node.Linux{}, pods: map[string]*node.Pod{}, hns: map[string]*hns.Service{}, dnsOf: map[*host.Stack]dns.Client{}}
+	c := &Cluster{File: fv, orig: f, Options: o, segments: map[string]*wire.Segment{}, windows: map[string]*node.Windows{}, linux: map[string]*machine.Linux{},
+		ovn: map[string]*ovs.Node{}, hosts: map[string]*machine.Linux{}, pods: map[string]*pod{}, hns: map[string]*hns.Service{}, dnsOf: map[*host.Stack]dns.Client{}}
 	b := &builder{Cluster: c, spec: &fv.Lab.Spec, orig: f, leases: map[string]int{}}
 	if err := errors.Join(b.run(ctx), b.real.end()); err != nil {
 		return nil, err
@@ -216,7 +230,7 @@ func (b *builder) readPlugin() error {
 	if !slices.Contains(cni.Names(), net.Plugin) {
 		b.NetType = "transparent"
 		if net.Plugin == "ovn-kubernetes" || net.Plugin == "ovs-l3" {
-			b.ovnNet = ovs.NewNetwork(ovs.Options{Name: net.Plugin, Encap: "geneve", Params: b.spec.Params, ClusterCIDR: b.Kube.ClusterCIDRs[0], ServiceCIDR: b.Kube.ServiceCIDRs[0], Refuse: b.refusals()})
+			b.ovnNet = ovs.NewNetwork(ovs.Options{Name: net.Plugin, Encap: "geneve", Params: b.spec.Params, ClusterCIDR: b.Kube.ClusterCIDRs[0], ServiceCIDR: b.Kube.ServiceCIDRs[0]})
 		}
 		return nil
 	}
@@ -306,11 +320,11 @@ func (b *builder) nodes() error {
 func (b *builder) stackOf(name string) *host.Stack {
 	switch {
 	case b.windows[name] != nil:
-		return b.windows[name].Stack
+		return b.windows[name].Stack()
 	case b.linux[name] != nil:
-		return b.linux[name].Stack
+		return b.linux[name].Stack()
 	case b.ovn[name] != nil:
-		return b.ovn[name].Stack
+		return b.ovn[name].Stack()
 	}
 	return nil
 }
@@ -339,7 +353,11 @@ func (b *builder) finishNode(n Node, k *kube.Node, st *host.Stack) error {
 
 func (b *builder) ovnNode(n Node, k *kube.Node) error {
 	seg := b.segments[n.Segment]
-	x, err := b.ovnNet.AddNode(k, n.OS == "windows", "Ethernet", seg)
+	o := ovs.NodeOptions{Name: n.Name, Windows: n.OS == "windows", NIC: "Ethernet", MAC: k.MAC, Address: k.Address, Subnet: k.Subnet, Gateway: k.Gateway}
+	if len(k.PodCIDRs) > 0 {
+		o.Compartments = k.PodCIDRs[0]
+	}
+	x, err := b.ovnNet.AddNode(o, seg)
 	if err != nil {
 		return err
 	}
@@ -358,9 +376,7 @@ func (b *builder) windowsNode(n Node, k *kube.Node) error {
 	o.SharePortPools = b.spec.Param("share-port-pools") == "yes"
 	svc := hns.NewService(k.Windows, o)
 	b.hns[n.Name] = svc
-	w := node.NewWindows(n.Name, svc, b.spec.Param("host-to-dsr-service"))
-	w.KeepLoopback = b.spec.Param("loopback-hairpin") == "deliver"
-	w.Broken = breaks(n.Faults)
+	w := node.NewWindows(n.Name, svc, node.Options{HostDSR: b.spec.Param("host-to-dsr-service"), KeepLoopback: b.spec.Param("loopback-hairpin") == "deliver", Missing: breaks(n.Faults)})
 	b.windows[n.Name] = w
 	addrs := []netip.Prefix{netip.PrefixFrom(k.Address, k.Subnet.Bits())}
 	if k.Address6.IsValid() {
@@ -388,7 +404,7 @@ func (b *builder) prepare(n Node) error {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	w.Refresh()
-	w.Stack.Forwarding = w.Stack.Forwarding || h.Forwarding
+	w.Stack().Forwarding = w.Stack().Forwarding || h.Forwarding
 	for _, id := range h.HostEndpoints {
 		if err := w.AttachHost(id); err != nil {
 			return err
@@ -396,12 +412,12 @@ func (b *builder) prepare(n Node) error {
 	}
 	for _, r := range h.Routes {
 		rt := host.Route{To: r.To, Via: r.Via, Origin: r.Origin}
-		if err := w.Stack.AddRoute(rt); err != nil {
+		if err := w.Stack().AddRoute(rt); err != nil {
 			// The agent names the interface itself, so Windows takes a next hop
 			// that is on no network of the node (flannel-io/flannel
 			// pkg/backend/route_network_windows.go).
-			rt.Link = w.Stack.Links[0]
-			if err := w.Stack.AddRoute(rt); err != nil {
+			rt.Link = w.Stack().Links[0]
+			if err := w.Stack().AddRoute(rt); err != nil {
 				return err
 			}
 		}
@@ -434,10 +450,10 @@ func (b *builder) loadDump(n Node, svc *hns.Service) error {
 var dockerBridge = netip.MustParsePrefix("172.17.0.1/16")
 
 func (b *builder) linuxNode(n Node, k *kube.Node) error {
-	l := node.NewLinux(n.Name, n.Name)
+	l := machine.NewLinux(n.Name, n.Name)
 	b.linux[n.Name] = l
-	l.Stack.NAT = host.NewNetfilter()
-	l.Stack.StrictReversePath = b.spec.Param("linux-reverse-path-filter") == "strict"
+	l.Stack().NAT = host.NewNetfilter()
+	l.Stack().StrictReversePath = b.spec.Param("linux-reverse-path-filter") == "strict"
 	addrs := []netip.Prefix{netip.PrefixFrom(k.Address, k.Subnet.Bits())}
 	if k.Address6.IsValid() {
 		addrs = append(addrs, netip.PrefixFrom(k.Address6, 64))
@@ -452,12 +468,12 @@ func (b *builder) linuxNode(n Node, k *kube.Node) error {
 		set = cni.LinuxSetup{Forwarding: true, Bridge: dockerBridge, MasqueradeNot: []netip.Prefix{dockerBridge.Masked()}}
 		k.PodCIDRs = []netip.Prefix{dockerBridge.Masked()}
 	}
-	l.Stack.Forwarding = set.Forwarding
+	l.Stack().Forwarding = set.Forwarding
 	if set.Bridge.IsValid() || set.PodsInNodeSubnet {
 		l.AddBridge("cni0", set.Bridge)
 	}
 	for _, r := range set.Routes {
-		if err := l.Stack.AddRoute(host.Route{To: r.To, Via: r.Via, Origin: r.Origin}); err != nil {
+		if err := l.Stack().AddRoute(host.Route{To: r.To, Via: r.Via, Origin: r.Origin}); err != nil {
 			// Linux refuses such a route, and flannel goes on without it
 			// (flannel-io/flannel pkg/backend/route_network.go).
 			b.Log = append(b.Log, fmt.Sprintf("node %s: %v", n.Name, err))
@@ -468,14 +484,14 @@ func (b *builder) linuxNode(n Node, k *kube.Node) error {
 		for _, p := range v.Peers {
 			vt.Peers = append(vt.Peers, host.Peer{Prefix: p.Prefix, Addr: p.PA, MAC: p.MAC})
 		}
-		l.Stack.AddVTEP(vt)
+		l.Stack().AddVTEP(vt)
 	}
 	if len(set.MasqueradeNot) > 0 {
 		src := slices.Clone(k.PodCIDRs)
 		if set.PodsInNodeSubnet {
 			src = nil
 		}
-		l.Stack.NAT.Rules = append(l.Stack.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "POSTROUTING/IP-MASQ", Src: src, NotSrc: []netip.Prefix{netip.PrefixFrom(k.Address, 32)},
+		l.Stack().NAT.Rules = append(l.Stack().NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "POSTROUTING/IP-MASQ", Src: src, NotSrc: []netip.Prefix{netip.PrefixFrom(k.Address, 32)},
 			NotDst: set.MasqueradeNot, OutLink: eth, Masquerade: true, Origin: &trace.Origin{What: "ip-masq of " + b.Plugin}})
 	}
 	return nil
@@ -602,21 +618,22 @@ func (b *builder) attach(w *workload) error {
 	if w.HostNetwork {
 		st := b.stackOf(w.Node)
 		b.start(st, w)
-		b.addPod(w, &node.Pod{Namespace: w.Namespace, Name: w.Name, Stack: st, Node: w.Node, Address: b.Kube.Node(w.Node).Address})
+		b.addPod(w, &pod{Compartment: machine.NewCompartment(st, b.Kube.Node(w.Node).Address), Node: w.Node})
 		return nil
 	}
 	kp := &kube.Pod{Namespace: w.Namespace, Name: w.Name, Node: w.Node, Address: w.address, HostPorts: w.HostPorts, Labels: w.Labels, Origin: w.Origin}
 	k := b.Kube.Node(w.Node)
-	var pod *node.Pod
+	var at attached
 	var err error
+	object := "pod/" + w.Namespace + "/" + w.Name
 	cl := b.clientFor(w, k)
 	switch {
 	case b.ovnNet != nil:
-		pod, _, err = b.ovn[w.Node].AttachPod(kp)
+		at.Compartment, err = b.ovn[w.Node].Attach(object, w.Namespace+"_"+w.Name, kp.Address)
 	case b.spec.Network.Plugin == "rras":
-		pod, err = b.rrasPod(w, kp, k)
+		at, err = b.rrasPod(object, kp, k)
 	case k.Windows != nil && len(b.spec.Nodes[b.index(w.Node)].HNSDump) > 0:
-		pod, err = b.podOfDump(w, kp)
+		at, err = b.podOfDump(object, w, kp)
 	case k.Windows != nil:
 		var r cni.Result
 		if b.real != nil && b.real.plugins != nil {
@@ -627,28 +644,29 @@ func (b *builder) attach(w *workload) error {
 		if err == nil {
 			cl.InterfaceSuffixes = r.DNS.Search
 			cl.Servers = addrs(r.DNS.ServerList)
-			pod, err = b.windows[w.Node].AttachPod(w.Namespace, w.Name, r.EndpointID, r.Gateway)
+			at.endpoint = r.EndpointID
+			at.Compartment, err = b.windows[w.Node].Attach(object, r.EndpointID, r.Gateway)
 		}
 	case b.spec.Network.Plugin == cni.PluginNAT:
 		b.leases[w.Node]++
 		addr := nth(dockerBridge.Addr(), b.leases[w.Node])
-		pod, err = b.linux[w.Node].AttachPod(w.Namespace, w.Name, netip.PrefixFrom(addr, dockerBridge.Bits()), dockerBridge.Addr(), false)
+		at.Compartment, err = b.linux[w.Node].Attach(object, netip.PrefixFrom(addr, dockerBridge.Bits()), dockerBridge.Addr(), false)
 	default:
 		var l cni.Lease
 		if l, err = b.plugin.Lease(b.Kube, k, kp); err == nil {
-			pod, err = b.linux[w.Node].AttachPod(w.Namespace, w.Name, l.Prefix, l.Gateway, b.plugin.Linux(b.Kube, k).PodsInNodeSubnet)
+			at.Compartment, err = b.linux[w.Node].Attach(object, l.Prefix, l.Gateway, b.plugin.Linux(b.Kube, k).PodsInNodeSubnet)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("pod %s/%s on %s: %w", w.Namespace, w.Name, w.Node, err)
 	}
 	if k.Windows != nil {
-		pod.Stack.Refuse = append(pod.Stack.Refuse, b.refusals()...)
+		at.Stack().Refuse = append(at.Stack().Refuse, b.refusals()...)
 	}
 	cl.GlobalSuffixes, cl.AppendToMultiLabel = w.dns.GlobalSuffixes, w.dns.AppendToMultiLabel
-	b.dnsOf[pod.Stack] = cl
-	b.start(pod.Stack, w)
-	b.addPod(w, pod)
+	b.dnsOf[at.Stack()] = cl
+	b.start(at.Stack(), w)
+	b.addPod(w, &pod{Compartment: at.Compartment, Node: w.Node, Endpoint: at.endpoint})
 	return nil
 }
 
@@ -666,7 +684,7 @@ func (b *builder) index(name string) int {
 	return slices.IndexFunc(b.spec.Nodes, func(n Node) bool { return n.Name == name })
 }
 
-func (b *builder) addPod(w *workload, p *node.Pod) {
+func (b *builder) addPod(w *workload, p *pod) {
 	key := w.Namespace + "/" + w.Name
 	b.pods[key] = p
 	b.podOrder = append(b.podOrder, key)
@@ -697,7 +715,7 @@ func (b *builder) start(st *host.Stack, w *workload) {
 
 // podOfDump finds the endpoint of a pod in a dump: by its pinned address or by
 // a name that holds the pod's.
-func (b *builder) podOfDump(w *workload, kp *kube.Pod) (*node.Pod, error) {
+func (b *builder) podOfDump(object string, w *workload, kp *kube.Pod) (attached, error) {
 	svc := b.hns[w.Node]
 	var match *hns.Endpoint
 	for _, e := range svc.ListEndpoints(nil) {
@@ -710,7 +728,7 @@ func (b *builder) podOfDump(w *workload, kp *kube.Pod) (*node.Pod, error) {
 		}
 	}
 	if match == nil {
-		return nil, fmt.Errorf("the dump has no local endpoint for it; pin the pod's address to one of the dump's endpoints")
+		return attached{}, fmt.Errorf("the dump has no local endpoint for it; pin the pod's address to one of the dump's endpoints")
 	}
 	gw := match.Gateway(false)
 	if !gw.IsValid() {
@@ -720,5 +738,6 @@ func (b *builder) podOfDump(w *workload, kp *kube.Pod) (*node.Pod, error) {
 			}
 		}
 	}
-	return b.windows[w.Node].AttachPod(w.Namespace, w.Name, match.ID, gw)
+	c, err := b.windows[w.Node].Attach(object, match.ID, gw)
+	return attached{c, match.ID}, err
 }

@@ -5,10 +5,10 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/fabric"
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/machine"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
-	"github.com/winlab-dev/winlab/sim/windows/node"
 )
 
 // fabric builds segments and routers.
@@ -30,23 +30,21 @@ func (b *builder) fabric() error {
 		a.Attach(seg)
 	}
 	for i, r := range b.spec.Fabric.Routers {
-		m := node.NewLinux(r.Name, "fabric")
-		m.Stack.Object = "router " + r.Name
-		m.Stack.Forwarding, m.Router = true, true
+		m := machine.NewRouter(r.Name, "fabric")
 		links := map[string]*host.Link{}
 		for _, f := range r.Interfaces {
 			links[f.Segment] = m.AddAdapter(f.Segment, b.mac(), b.segments[f.Segment], netip.MustParsePrefix(f.Address))
 		}
 		for j, rt := range r.Routes {
 			origin := b.File.Origin("route of router "+r.Name, "spec", "fabric", "routers", i, "routes", j)
-			if err := m.Stack.AddRoute(host.Route{To: mustPrefix(rt.To), Via: mustAddr(rt.Via), Origin: origin}); err != nil {
+			if err := m.Stack().AddRoute(host.Route{To: mustPrefix(rt.To), Via: mustAddr(rt.Via), Origin: origin}); err != nil {
 				return err
 			}
 		}
 		for j, nat := range r.NAT {
 			origin := b.File.Origin("NAT of router "+r.Name, "spec", "fabric", "routers", i, "nat", j)
-			if m.Stack.NAT == nil {
-				m.Stack.NAT = &host.NAT{Name: "router NAT", Fact: fabric.FactEdgeNAT}
+			if m.Stack().NAT == nil {
+				m.Stack().NAT = &host.NAT{Name: "router NAT", Fact: fabric.FactEdgeNAT}
 			}
 			rule := host.NATRule{Chain: host.Postrouting, Name: "source NAT", OutLink: links[nat.OutOf], Masquerade: true, Origin: origin}
 			for _, s := range nat.Sources {
@@ -56,15 +54,15 @@ func (b *builder) fabric() error {
 				proto, _ := spec.ParseProtocol(pr)
 				rule.Protos = append(rule.Protos, proto)
 			}
-			m.Stack.NAT.Rules = append(m.Stack.NAT.Rules, rule)
+			m.Stack().NAT.Rules = append(m.Stack().NAT.Rules, rule)
 		}
 		if len(r.Forward) > 0 {
 			// What it forwards bears its own address, so that replies come back
 			// to it from wherever the client is.
-			if m.Stack.NAT == nil {
-				m.Stack.NAT = &host.NAT{Name: "router NAT", Fact: fabric.FactEdgeNAT}
+			if m.Stack().NAT == nil {
+				m.Stack().NAT = &host.NAT{Name: "router NAT", Fact: fabric.FactEdgeNAT}
 			}
-			m.Stack.NAT.Rules = append(m.Stack.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "source of forwarded connections", Marked: true, Masquerade: true})
+			m.Stack().NAT.Rules = append(m.Stack().NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "source of forwarded connections", Marked: true, Masquerade: true})
 		}
 		for j, fw := range r.Forward {
 			origin := b.File.Origin("forward of router "+r.Name, "spec", "fabric", "routers", i, "forward", j)
@@ -72,7 +70,7 @@ func (b *builder) fabric() error {
 			if fw.Protocol != "" {
 				proto, _ = spec.ParseProtocol(fw.Protocol)
 			}
-			m.Stack.NAT.Rules = append(m.Stack.NAT.Rules, host.NATRule{Chain: host.Prerouting, Name: "forward " + fw.Address, Protos: []packet.Proto{proto},
+			m.Stack().NAT.Rules = append(m.Stack().NAT.Rules, host.NATRule{Chain: host.Prerouting, Name: "forward " + fw.Address, Protos: []packet.Proto{proto},
 				Dst: []netip.Prefix{netip.PrefixFrom(mustAddr(fw.Address), mustAddr(fw.Address).BitLen())}, DstPort: fw.Port,
 				Targets: []netip.AddrPort{netip.MustParseAddrPort(fw.To)}, Mark: true, Origin: origin})
 		}
@@ -84,17 +82,17 @@ func (b *builder) fabric() error {
 // outside builds the machines outside the cluster.
 func (b *builder) outside() error {
 	for _, h := range b.spec.Hosts {
-		m := node.NewLinux(h.Name, "host/"+h.Name)
+		m := machine.NewLinux(h.Name, "host/"+h.Name)
 		sub := b.subnet(h.Segment, h.Address)
 		m.AddAdapter("eth0", b.mac(), b.segments[h.Segment], netip.PrefixFrom(mustAddr(h.Address), sub.Bits()))
 		if h.Gateway != "" {
-			if err := m.Stack.AddRoute(host.Route{To: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Via: mustAddr(h.Gateway)}); err != nil {
+			if err := m.Stack().AddRoute(host.Route{To: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Via: mustAddr(h.Gateway)}); err != nil {
 				return err
 			}
 		}
 		for _, l := range h.Listen {
 			lp, _ := spec.ParseListen(l)
-			m.Stack.Listen(&host.Listener{Name: "a program of " + h.Name, Proto: lp.Proto, Port: lp.Port})
+			m.Stack().Listen(&host.Listener{Name: "a program of " + h.Name, Proto: lp.Proto, Port: lp.Port})
 		}
 		b.hosts[h.Name] = m
 	}

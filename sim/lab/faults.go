@@ -3,13 +3,11 @@ package lab
 import (
 	"regexp"
 	"strings"
-
-	"github.com/winlab-dev/winlab/sim/windows/node"
 )
 
 // breaks is the question that a node asks for every rule of a pod's port: is it
 // missing by an injected fault? Nil when there are none.
-func breaks(faults []Fault) func(*node.Pod, string) bool {
+func breaks(faults []Fault) func(string, string) bool {
 	if len(faults) == 0 {
 		return nil
 	}
@@ -26,9 +24,9 @@ func breaks(faults []Fault) func(*node.Pod, string) bool {
 		// The expression was checked when the lab was read.
 		all = append(all, broken{pod, regexp.MustCompile("^(?:" + f.DropRules + ")$")})
 	}
-	return func(p *node.Pod, rule string) bool {
+	return func(compartment, rule string) bool {
 		for _, b := range all {
-			if b.pod == p.Namespace+"/"+p.Name && b.rules.MatchString(rule) {
+			if "pod/"+b.pod == compartment && b.rules.MatchString(rule) {
 				return true
 			}
 		}

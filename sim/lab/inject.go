@@ -93,13 +93,13 @@ func (c *Cluster) NewInjector(hop Hop, record bool) *Injector {
 	}
 	for _, key := range c.podOrder {
 		p := c.pods[key]
-		j.entry("pod/"+key, p.Stack, p.Stack != c.nodeStack(p.Node))
+		j.entry("pod/"+key, p.Stack(), p.Stack() != c.nodeStack(p.Node))
 	}
 	for _, n := range c.Kube.Nodes {
 		j.entry("node/"+n.Name, c.nodeStack(n.Name), false)
 	}
 	for _, name := range c.hostNames() {
-		j.entry("host/"+name, c.hosts[name].Stack, false)
+		j.entry("host/"+name, c.hosts[name].Stack(), false)
 	}
 	for name, s := range c.segments {
 		e := &Entry{Name: "wire/" + name, seg: s, nic: &wire.NIC{Name: "capture", Owner: nobody{}, Segment: s}}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/machine"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -41,8 +42,8 @@ func (b *builder) rrasNode(n Node, k *kube.Node, w *node.Windows) error {
 	if err := w.AddHostVNIC(rrasNetwork, netip.PrefixFrom(gw, cidr.Bits())); err != nil {
 		return err
 	}
-	w.Stack.Forwarding = n.RRAS == nil || *n.RRAS
-	return b.rrasRoutes(k, w.Stack)
+	w.Stack().Forwarding = n.RRAS == nil || *n.RRAS
+	return b.rrasRoutes(k, w.Stack())
 }
 
 // rrasRoutes are the static routes to the pods of all other nodes.
@@ -58,18 +59,18 @@ func (b *builder) rrasRoutes(k *kube.Node, st *host.Stack) error {
 	return nil
 }
 
-func (b *builder) rrasLinux(n Node, k *kube.Node, l *node.Linux) error {
+func (b *builder) rrasLinux(n Node, k *kube.Node, l *machine.Linux) error {
 	if len(k.PodCIDRs) == 0 {
 		return fmt.Errorf("node %s: the rras design needs a podCIDR", n.Name)
 	}
 	cidr := k.PodCIDRs[0]
 	l.AddBridge("cbr0", netip.PrefixFrom(cidr.Addr().Next(), cidr.Bits()))
-	l.Stack.Forwarding = true
-	return b.rrasRoutes(k, l.Stack)
+	l.Stack().Forwarding = true
+	return b.rrasRoutes(k, l.Stack())
 }
 
 // rrasPod attaches a container as Docker does on the transparent network.
-func (b *builder) rrasPod(w *workload, kp *kube.Pod, k *kube.Node) (*node.Pod, error) {
+func (b *builder) rrasPod(object string, kp *kube.Pod, k *kube.Node) (attached, error) {
 	cidr := k.PodCIDRs[0]
 	gw := cidr.Addr().Next()
 	addr := kp.Address
@@ -78,7 +79,8 @@ func (b *builder) rrasPod(w *workload, kp *kube.Pod, k *kube.Node) (*node.Pod, e
 		addr = nth(cidr.Addr(), 3+b.leases[k.Name])
 	}
 	if k.Windows == nil {
-		return b.linux[k.Name].AttachPod(kp.Namespace, kp.Name, netip.PrefixFrom(addr, cidr.Bits()), gw, false)
+		c, err := b.linux[k.Name].Attach(object, netip.PrefixFrom(addr, cidr.Bits()), gw, false)
+		return attached{Compartment: c}, err
 	}
 	svc := b.hns[k.Name]
 	e, err := svc.CreateEndpoint(hns.Endpoint{
@@ -87,10 +89,11 @@ func (b *builder) rrasPod(w *workload, kp *kube.Pod, k *kube.Node) (*node.Pod, e
 		Routes:           []hns.NetRoute{{NextHop: gw.String(), DestinationPrefix: "0.0.0.0/0"}},
 	})
 	if err != nil {
-		return nil, err
+		return attached{}, err
 	}
 	if err := svc.AttachContainer(e.ID, kp.Namespace+"/"+kp.Name); err != nil {
-		return nil, err
+		return attached{}, err
 	}
-	return b.windows[k.Name].AttachPod(kp.Namespace, kp.Name, e.ID, gw)
+	c, err := b.windows[k.Name].Attach(object, e.ID, gw)
+	return attached{c, e.ID}, err
 }

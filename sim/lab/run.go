@@ -229,9 +229,9 @@ func (c *Cluster) source(text string, v6 bool) (end, error) {
 		if p == nil {
 			return e, inputf("there is no pod %s/%s in this lab; there are %s", t.Namespace, t.Name, strings.Join(c.podOrder, ", "))
 		}
-		e.stack, e.addr, e.node = p.Stack, p.Address, p.Node
+		e.stack, e.addr, e.node = p.Stack(), p.Address, p.Node
 		if v6 {
-			e.addr = p.Stack.Address(true)
+			e.addr = p.Stack().Address(true)
 		}
 	case "node":
 		n := c.Kube.Node(t.Name)
@@ -247,10 +247,10 @@ func (c *Cluster) source(text string, v6 bool) (end, error) {
 		if h == nil {
 			return e, inputf("there is no host %s in this lab; there are %s", t.Name, strings.Join(c.hostNames(), ", "))
 		}
-		e.stack, e.addr = h.Stack, h.Stack.Address(v6)
+		e.stack, e.addr = h.Stack(), h.Stack().Address(v6)
 	case "addr":
 		for _, key := range c.podOrder {
-			if p := c.pods[key]; p.Stack.Owns(t.Addr) {
+			if p := c.pods[key]; p.Stack().Owns(t.Addr) {
 				return c.source("pod/"+key, t.Addr.Is6())
 			}
 		}
@@ -260,7 +260,7 @@ func (c *Cluster) source(text string, v6 bool) (end, error) {
 			}
 		}
 		for _, name := range c.hostNames() {
-			if c.hosts[name].Stack.Owns(t.Addr) {
+			if c.hosts[name].Stack().Owns(t.Addr) {
 				return c.source("host/"+name, t.Addr.Is6())
 			}
 		}
@@ -408,7 +408,7 @@ func (c *Cluster) Reset() {
 		h.Reset()
 	}
 	for _, p := range c.pods {
-		p.Stack.Reset()
+		p.Stack().Reset()
 	}
 }
 

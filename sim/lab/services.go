@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/ovs"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
@@ -115,7 +116,7 @@ func (b *builder) proxyConfig(k *kube.Node) (kubeproxy.Config, error) {
 // proxies lets kube-proxy program every node.
 func (b *builder) proxies() error {
 	if b.ovnNet != nil {
-		b.ovnNet.SetServices(b.Kube.Services)
+		b.ovnNet.SetServices(ovnServices(b.Kube.Services))
 		b.Proxy = kubeproxy.Config{Mode: "none"}
 		return nil
 	}
@@ -124,7 +125,7 @@ func (b *builder) proxies() error {
 		if k.Windows == nil {
 			l := b.linux[n.Name]
 			// kube-proxy's rules come before the plugin's masquerading.
-			l.Stack.NAT.Rules = append(kubeproxy.Iptables(b.Kube, k, b.Kube.Services), l.Stack.NAT.Rules...)
+			l.Stack().NAT.Rules = append(kubeproxy.Iptables(b.Kube, k, b.Kube.Services), l.Stack().NAT.Rules...)
 			continue
 		}
 		cfg, err := b.proxyConfig(k)
@@ -165,6 +166,27 @@ func (b *builder) proxies() error {
 	return nil
 }
 
+// ovnServices are the load balancers that OVN Kubernetes asks for: one for each
+// port of a Service with a cluster address, with the endpoints that are ready.
+func ovnServices(services []*kube.Service) []ovs.Service {
+	var all []ovs.Service
+	for _, s := range services {
+		if s.Headless || s.Type == "ExternalName" {
+			continue
+		}
+		for _, p := range s.Ports {
+			o := ovs.Service{Name: s.Key(), Proto: p.Proto, Port: p.Port, Addresses: s.ClusterIPs, External: s.ExternalIPs, NodePort: p.NodePort, Origin: s.Origin}
+			for _, e := range s.Endpoints {
+				if e.Ready {
+					o.Backends = append(o.Backends, netip.AddrPortFrom(e.Addr, e.Port(p)))
+				}
+			}
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
 // syncs are the states of the Services that kube-proxy sees one after the
 // other: without the late pods, if there are any, then with them.
 func (b *builder) syncs() [][]*kube.Service {
@@ -192,7 +214,7 @@ func (b *builder) userspace(cfg kubeproxy.Config, k *kube.Node) error {
 	if err != nil {
 		return fmt.Errorf("kube-proxy on %s: %w", k.Name, err)
 	}
-	st := b.windows[k.Name].Stack
+	st := b.windows[k.Name].Stack()
 	// The service addresses go to the interface that the container network
 	// made (INTERFACE_TO_ADD_SERVICE_IP).
 	l := st.Links[len(st.Links)-1]

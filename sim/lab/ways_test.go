@@ -76,7 +76,7 @@ spec:
 	}
 	// The last backend stops answering.
 	last := c.pods[fmt.Sprintf("default/many-%d", replicas-1)]
-	last.Stack.Links[0].Down = true
+	last.Stack().Links[0].Down = true
 	if tr := ask(); tr.Verdict == trace.Delivered {
 		t.Errorf("one backend is dead, and the verdict is %s", tr.Verdict)
 	}
@@ -95,7 +95,7 @@ func TestMoreWaysThanAreTried(t *testing.T) {
 // of the model, not a verdict on the network.
 func TestLossWithoutAStep(t *testing.T) {
 	c := loadCluster(t, "l2bridge-flannel-host-gw.yaml")
-	c.pods["default/neighbour"].Stack.Links[0].Down = true // Input passes over it in silence
+	c.pods["default/neighbour"].Stack().Links[0].Down = true // Input passes over it in silence
 	tr, err := c.Trace(Request{From: "pod/client", To: "pod/neighbour:80"})
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,8 @@ type Route struct {
 	Own    bool
 	Origin *trace.Origin
 	Fact   *evidence.Fact
+	// owner is the program that replaces the route with [Stack.SetRoutes].
+	owner string
 }
 
 // AddRoute adds a route; when Link is nil it is the one on which Via lies.
@@ -129,4 +131,22 @@ func (s *Stack) Source(dst netip.Addr) netip.Addr {
 		}
 	}
 	return s.Address(dst.Is6())
+}
+
+// Everywhere is the prefix of all addresses of a family.
+func Everywhere(family netip.Addr) netip.Prefix {
+	if family.Is6() {
+		return netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	}
+	return netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+}
+
+// SetRoutes replaces the routes that a program gave the stack by an earlier
+// call with the same owner. Other routes stay as they are.
+func (s *Stack) SetRoutes(owner string, routes []Route) {
+	s.Routes = slices.DeleteFunc(s.Routes, func(r Route) bool { return r.owner == owner })
+	for _, r := range routes {
+		r.owner = owner
+		s.Routes = append(s.Routes, r)
+	}
 }

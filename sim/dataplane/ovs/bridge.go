@@ -44,7 +44,7 @@ func (x *Node) fromPhysical(sim *wire.Simulation, p *packet.Packet) {
 		}
 		x.bridgeStep(sim, p, "table=1", "priority=0", "output:LOCAL, to the host's stack")
 	}
-	x.Stack.Input(sim, x.uplink, p)
+	x.stack.Input(sim, x.uplink, p)
 }
 
 // toOVN takes a packet through the patch port into the external switch.
@@ -55,6 +55,6 @@ func (x *Node) toOVN(sim *wire.Simulation, p *packet.Packet) {
 
 func (x *Node) bridgeStep(sim *wire.Simulation, p *packet.Packet, table, rule, text string) {
 	if sim.Rec.On() {
-		sim.Rec.Add(trace.Step{Place: x.Name, Object: "bridge " + x.bridge, Layer: table, Group: x.bridge, Rule: rule, Action: trace.ActForward, Event: trace.Note(text), Packet: p.String()}.Cite(factBridge))
+		sim.Rec.Add(trace.Step{Place: x.name, Object: "bridge " + x.bridge, Layer: table, Group: x.bridge, Rule: rule, Action: trace.ActForward, Event: trace.Note(text), Packet: p.String()}.Cite(factBridge))
 	}
 }

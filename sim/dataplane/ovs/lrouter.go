@@ -153,12 +153,12 @@ func (pl *pipeline) snat() bool {
 	default:
 		return true
 	}
-	now, ok := pl.x.ct.free(zone, now, pl.x.Stack.Windows)
+	now, ok := pl.x.ct.free(zone, now, pl.x.stack.Windows)
 	if !ok {
 		pl.drop("lr_out_snat", match, trace.NoFreePort, trace.Note("no free port or identifier for the translation"), factPorts)
 		return false
 	}
-	if first.Proto == packet.ICMP && pl.x.Stack.Windows {
+	if first.Proto == packet.ICMP && pl.x.stack.Windows {
 		fact = factICMPNAT
 	} else if now.SrcPort != first.SrcPort {
 		fact = factPorts

@@ -136,7 +136,7 @@ func (pl *pipeline) deliver() {
 			Event: trace.Of(output{pl.out.name}), Frame: append([]byte(nil), pl.p.Bytes()...)}, factPortSec)
 	}
 	sim, p, d := pl.sim, pl.p, pl.out.deliver
-	sim.Taps.SeePort(pl.x.Name, pl.out.label, false, p)
+	sim.Taps.SeePort(pl.x.name, pl.out.label, false, p)
 	sim.Queue(func() { d(sim, p) })
 }
 
@@ -144,7 +144,7 @@ func (pl *pipeline) deliver() {
 // For an address of another of its links that depends on Windows' host model.
 func (pl *pipeline) hostReceives() bool {
 	x, dst := pl.x, pl.p.Headers().Dst
-	if !x.Stack.Windows || x.mgmt.Owns(dst) || !x.Stack.Owns(dst) {
+	if !x.stack.Windows || x.mgmt.Owns(dst) || !x.stack.Owns(dst) {
 		return true
 	}
 	switch x.net.param(ParamHostReceive) {

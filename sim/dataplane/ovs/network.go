@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
-	"github.com/winlab-dev/winlab/sim/kube"
 )
 
 // Options describe a network.
@@ -20,8 +18,6 @@ type Options struct {
 	// Params choose among behaviours that no source decides; see [Params].
 	Params                   map[string]string
 	ClusterCIDR, ServiceCIDR netip.Prefix
-	// Refuse is what programs inside Windows containers cannot use.
-	Refuse []host.Refusal
 }
 
 // Network is one OVN deployment: its logical switches and routers and the
@@ -56,28 +52,20 @@ func NewNetwork(o Options) *Network {
 
 // AddNode adds a machine with one adapter on seg: its stack, its management
 // port and, when the parameters say so, its gateway router.
-func (n *Network) AddNode(info *kube.Node, windows bool, nicName string, seg *wire.Segment) (*Node, error) {
+func (n *Network) AddNode(o NodeOptions, seg *wire.Segment) (*Node, error) {
 	if err := n.checkParams(); err != nil {
 		return nil, err
 	}
-	if len(info.PodCIDRs) == 0 || !info.PodCIDRs[0].Addr().Is4() || info.PodCIDRs[0].Bits() > 29 {
-		return nil, fmt.Errorf("%s: node %s needs an IPv4 pod prefix of /29 or larger, as in podCIDR: 10.244.1.0/24", n.o.Name, info.Name)
+	subnet := o.Compartments.Masked()
+	if err := n.checkSubnet(o.Name, subnet); err != nil {
+		return nil, err
 	}
-	subnet := info.PodCIDRs[0].Masked()
-	if n.o.ClusterCIDR.IsValid() && (!n.o.ClusterCIDR.Contains(subnet.Addr()) || subnet.Bits() < n.o.ClusterCIDR.Bits()) {
-		return nil, fmt.Errorf("%s: pod prefix %s of node %s is not inside the cluster's %s", n.o.Name, subnet, info.Name, n.o.ClusterCIDR)
-	}
-	for _, other := range n.nodes {
-		if other.subnet.Overlaps(subnet) {
-			return nil, fmt.Errorf("%s: pod prefix %s of node %s overlaps %s of node %s", n.o.Name, subnet, info.Name, other.subnet, other.Name)
-		}
-	}
-	x := newNode(n, info, windows, nicName, seg, subnet)
+	x := newNode(n, o, seg, subnet)
 	n.nodes = append(n.nodes, x)
 	n.addSwitch(x)
 	x.addHost()
-	if n.isGateway(x.Name, windows) {
-		n.addGateway(x, info.Gateway)
+	if n.isGateway(x.name, o.Windows) {
+		n.addGateway(x, o.Gateway)
 	}
 	if n.param(ParamHostRoute) == "management-port" {
 		n.cluster.routes = append(n.cluster.routes, route{to: netip.PrefixFrom(x.address, 32), via: nth(subnet, 2), out: x.toSwitch})
@@ -85,16 +73,32 @@ func (n *Network) AddNode(info *kube.Node, windows bool, nicName string, seg *wi
 	return x, nil
 }
 
+// checkSubnet says what is wrong with the prefix of a node's logical switch.
+func (n *Network) checkSubnet(name string, subnet netip.Prefix) error {
+	if !subnet.IsValid() || !subnet.Addr().Is4() || subnet.Bits() > 29 {
+		return fmt.Errorf("%s: node %s needs an IPv4 pod prefix of /29 or larger, as in podCIDR: 10.244.1.0/24", n.o.Name, name)
+	}
+	if n.o.ClusterCIDR.IsValid() && (!n.o.ClusterCIDR.Contains(subnet.Addr()) || subnet.Bits() < n.o.ClusterCIDR.Bits()) {
+		return fmt.Errorf("%s: pod prefix %s of node %s is not inside the cluster's %s", n.o.Name, subnet, name, n.o.ClusterCIDR)
+	}
+	for _, other := range n.nodes {
+		if other.subnet.Overlaps(subnet) {
+			return fmt.Errorf("%s: pod prefix %s of node %s overlaps %s of node %s", n.o.Name, subnet, name, other.subnet, other.name)
+		}
+	}
+	return nil
+}
+
 // addSwitch makes a node's logical switch and connects it to the cluster router.
 func (n *Network) addSwitch(x *Node) {
-	x.sw = n.addDatapath(x.Name, false)
+	x.sw = n.addDatapath(x.name, false)
 	gw := netip.PrefixFrom(nth(x.subnet, 1), x.subnet.Bits())
-	x.toSwitch = connect(n.cluster, "rtos-"+x.Name, macOf(gw.Addr()), gw, x.sw, "stor-"+x.Name, nil)
+	x.toSwitch = connect(n.cluster, "rtos-"+x.name, macOf(gw.Addr()), gw, x.sw, "stor-"+x.name, nil)
 }
 
 // addGateway makes a node's gateway router with its external switch.
 func (n *Network) addGateway(x *Node, gateway netip.Addr) {
-	gr := n.addDatapath("GR_"+x.Name, true)
+	gr := n.addDatapath("GR_"+x.name, true)
 	gr.node, x.gr = x, gr
 	count := 0
 	for _, o := range n.nodes {
@@ -103,10 +107,10 @@ func (n *Network) addGateway(x *Node, gateway netip.Addr) {
 		}
 	}
 	x.joinIP = nth(joinPrefix, count+1)
-	toJoin := connect(gr, "rtoj-GR_"+x.Name, macOf(x.joinIP), netip.PrefixFrom(x.joinIP, joinPrefix.Bits()), n.join, "jtor-GR_"+x.Name, x)
-	ext := n.addDatapath("ext_"+x.Name, false)
-	toExt := connect(gr, "rtoe-GR_"+x.Name, x.nic.MAC, netip.PrefixFrom(x.address, x.nodeNet.Bits()), ext, "etor-GR_"+x.Name, x)
-	x.localnet = ext.addPort(&port{name: x.bridge + "_" + x.Name, kind: localnet, chassis: x})
+	toJoin := connect(gr, "rtoj-GR_"+x.name, macOf(x.joinIP), netip.PrefixFrom(x.joinIP, joinPrefix.Bits()), n.join, "jtor-GR_"+x.name, x)
+	ext := n.addDatapath("ext_"+x.name, false)
+	toExt := connect(gr, "rtoe-GR_"+x.name, x.nic.MAC, netip.PrefixFrom(x.address, x.nodeNet.Bits()), ext, "etor-GR_"+x.name, x)
+	x.localnet = ext.addPort(&port{name: x.bridge + "_" + x.name, kind: localnet, chassis: x})
 	gr.routes = append(gr.routes, route{to: n.o.ClusterCIDR, via: nth(joinPrefix, 1), out: toJoin})
 	if gateway.IsValid() {
 		gr.routes = append(gr.routes, route{to: anywhere, via: gateway, out: toExt})

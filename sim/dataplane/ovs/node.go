@@ -5,18 +5,17 @@ import (
 	"net/netip"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/machine"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
-	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
-	"github.com/winlab-dev/winlab/sim/windows/node"
 )
 
 // Node is one machine of the network: its stack, its OVS bridges and its
 // chassis record.
 type Node struct {
-	Name  string
-	Stack *host.Stack
+	name  string
+	stack *host.Stack
 
 	net             *Network
 	address         netip.Addr
@@ -30,42 +29,61 @@ type Node struct {
 	joinIP          netip.Addr
 	localnet        *port
 	ct              conntrack
-	pods            []*node.Pod
+	compartments    []*machine.Compartment
 }
 
-func newNode(n *Network, info *kube.Node, windows bool, nicName string, seg *wire.Segment, subnet netip.Prefix) *Node {
-	x := &Node{Name: info.Name, net: n, address: info.Address, nodeNet: info.Subnet, subnet: subnet}
-	x.Stack = &host.Stack{Place: info.Name, Object: "host stack", Windows: windows, Forwarding: !windows}
+// NodeOptions describe a machine of a network.
+type NodeOptions struct {
+	Name string
+	// Windows machines do not forward, and name their interfaces otherwise.
+	Windows bool
+	// NIC is the name of the adapter, MAC its address.
+	NIC string
+	MAC packet.MAC
+	// Address is the machine's in Subnet, Gateway its default gateway.
+	Address netip.Addr
+	Subnet  netip.Prefix
+	Gateway netip.Addr
+	// Compartments is the prefix of its logical switch.
+	Compartments netip.Prefix
+}
+
+func newNode(n *Network, o NodeOptions, seg *wire.Segment, subnet netip.Prefix) *Node {
+	x := &Node{name: o.Name, net: n, address: o.Address, nodeNet: o.Subnet, subnet: subnet}
+	x.stack = &host.Stack{Place: o.Name, Object: "host stack", Windows: o.Windows, Forwarding: !o.Windows}
 	// ovn-kubernetes go-controller/pkg/util/nicstobridge_windows.go and
 	// nicstobridge_linux.go name the bridge so.
-	x.bridge = "br" + nicName
-	if windows {
-		x.bridge = "vEthernet (" + nicName + ")"
+	x.bridge = "br" + o.NIC
+	if o.Windows {
+		x.bridge = "vEthernet (" + o.NIC + ")"
 	}
-	x.nic = &wire.NIC{Name: info.Name + " " + nicName, MAC: info.MAC, Owner: x}
+	x.nic = &wire.NIC{Name: o.Name + " " + o.NIC, MAC: o.MAC, Owner: x}
 	seg.Attach(x.nic)
-	x.uplink = &host.Link{Name: x.bridge, MAC: info.MAC, Addrs: []netip.Prefix{netip.PrefixFrom(info.Address, info.Subnet.Bits())}}
+	x.uplink = &host.Link{Name: x.bridge, MAC: o.MAC, Addrs: []netip.Prefix{netip.PrefixFrom(o.Address, o.Subnet.Bits())}}
 	x.uplink.Send = func(sim *wire.Simulation, p *packet.Packet) { x.nic.Segment.Send(sim, x.nic, p) }
 	x.uplink.Resolve = func(ip netip.Addr) (packet.MAC, bool) { return x.nic.Segment.Resolve(x.nic, ip) }
-	x.Stack.AddLink(x.uplink)
-	if info.Gateway.IsValid() {
-		x.Stack.Routes = append(x.Stack.Routes, host.Route{To: anywhere, Via: info.Gateway, Link: x.uplink})
+	x.stack.AddLink(x.uplink)
+	if o.Gateway.IsValid() {
+		x.stack.Routes = append(x.stack.Routes, host.Route{To: anywhere, Via: o.Gateway, Link: x.uplink})
 	}
 	return x
 }
+
+// Stack is the stack of the machine itself.
+func (x *Node) Stack() *host.Stack { return x.stack }
 
 // addHost gives the node's own stack its management port.
 func (x *Node) addHost() {
 	addr := netip.PrefixFrom(nth(x.subnet, 2), x.subnet.Bits())
 	gw := nth(x.subnet, 1)
 	x.mgmt = &host.Link{Name: "ovn-k8s-mp0", MAC: macOf(addr.Addr()), Addrs: []netip.Prefix{addr}}
-	x.plug(&port{name: "k8s-" + x.Name, kind: management, mac: x.mgmt.MAC, addr: addr}, x.mgmt, x.Stack)
-	x.Stack.AddLink(x.mgmt)
+	x.plug(&port{name: "k8s-" + x.name, kind: management, mac: x.mgmt.MAC, addr: addr}, x.mgmt, x.stack)
+	x.stack.AddLink(x.mgmt)
 	if c := x.net.o.ClusterCIDR; c.IsValid() {
-		x.Stack.Routes = append(x.Stack.Routes, host.Route{To: c, Via: gw, Link: x.mgmt, Metric: 2, Fact: factManagement})
+		x.stack.Routes = append(x.stack.Routes, host.Route{To: c, Via: gw, Link: x.mgmt, Metric: 2, Fact: factManagement})
 	}
 	if s := x.net.o.ServiceCIDR; s.IsValid() && x.net.param(ParamServiceRoute) != "no" {
-		x.Stack.Routes = append(x.Stack.Routes, host.Route{To: s, Via: gw, Link: x.mgmt, Metric: 2, Fact: factServiceRoute})
+		x.stack.Routes = append(x.stack.Routes, host.Route{To: s, Via: gw, Link: x.mgmt, Metric: 2, Fact: factServiceRoute})
 	}
 }
 
@@ -75,7 +93,7 @@ func (x *Node) plug(p *port, l *host.Link, s *host.Stack) {
 	p.deliver = func(sim *wire.Simulation, q *packet.Packet) { s.Input(sim, l, q) }
 	x.sw.addPort(p)
 	l.Send = func(sim *wire.Simulation, q *packet.Packet) {
-		sim.Taps.SeePort(x.Name, p.label, true, q)
+		sim.Taps.SeePort(x.name, p.label, true, q)
 		pl := &pipeline{x: x, sim: sim, p: q, dp: x.sw}
 		if p.kind == management && x.net.o.ServiceCIDR.Contains(q.Headers().Dst) && x.net.param(ParamServiceRoute) == "unknown" {
 			pl.unknown("", trace.Note("whether this node's own packets to a Service address reach OVN is not known"), factServiceRoute)
@@ -89,27 +107,27 @@ func (x *Node) plug(p *port, l *host.Link, s *host.Stack) {
 	l.Resolve = func(ip netip.Addr) (packet.MAC, bool) { return x.sw.neighbour(ip) }
 }
 
-// AttachPod gives a pod an address of the node's subnet and a port of its
-// logical switch. A zero p.Address takes the first free one from the third.
-func (x *Node) AttachPod(p *kube.Pod) (*node.Pod, netip.Prefix, error) {
-	addr, err := x.allocate(p.Address)
+// Attach makes a compartment with an address of the node's subnet and a port of
+// its logical switch. Object is what traces call it, portName the name of the
+// logical port. A zero wish takes the first free address from the third.
+func (x *Node) Attach(object, portName string, wish netip.Addr) (*machine.Compartment, error) {
+	addr, err := x.allocate(wish)
 	if err != nil {
-		return nil, netip.Prefix{}, fmt.Errorf("pod %s/%s on node %s: %w", p.Namespace, p.Name, x.Name, err)
+		return nil, err
+	}
+	st := &host.Stack{Place: x.name, Object: object, Windows: x.stack.Windows}
+	link := "eth0"
+	if x.stack.Windows {
+		link = "vEthernet (" + portName + ")"
 	}
 	prefix := netip.PrefixFrom(addr, x.subnet.Bits())
-	pod := &node.Pod{Namespace: p.Namespace, Name: p.Name, Address: addr, Node: x.Name}
-	pod.Stack = &host.Stack{Place: x.Name, Object: "pod/" + p.Namespace + "/" + p.Name, Windows: x.Stack.Windows}
-	name := "eth0"
-	if x.Stack.Windows {
-		pod.Stack.Refuse = x.net.o.Refuse
-		name = "vEthernet (" + p.Namespace + "_" + p.Name + ")"
-	}
-	l := &host.Link{Name: name, MAC: macOf(addr), Addrs: []netip.Prefix{prefix}}
-	x.plug(&port{name: p.Namespace + "_" + p.Name, kind: vif, mac: l.MAC, addr: prefix}, l, pod.Stack)
-	pod.Stack.AddLink(l)
-	pod.Stack.Routes = append(pod.Stack.Routes, host.Route{To: anywhere, Via: nth(x.subnet, 1), Link: l})
-	x.pods = append(x.pods, pod)
-	return pod, prefix, nil
+	l := &host.Link{Name: link, MAC: macOf(addr), Addrs: []netip.Prefix{prefix}}
+	x.plug(&port{name: portName, kind: vif, mac: l.MAC, addr: prefix}, l, st)
+	st.AddLink(l)
+	st.Routes = append(st.Routes, host.Route{To: anywhere, Via: nth(x.subnet, 1), Link: l})
+	c := machine.NewCompartment(st, addr)
+	x.compartments = append(x.compartments, c)
+	return c, nil
 }
 
 // allocate is OVN's IPAM for one switch: the first address is the router's, the
@@ -122,7 +140,7 @@ func (x *Node) allocate(wish netip.Addr) (netip.Addr, error) {
 	}
 	if wish.IsValid() {
 		if !usable(wish) {
-			return wish, fmt.Errorf("address %s is taken or not one for pods of %s: write one from %s on", wish, x.subnet, nth(x.subnet, 3))
+			return wish, fmt.Errorf("address %s is taken or not one for containers of %s: write one from %s on", wish, x.subnet, nth(x.subnet, 3))
 		}
 		return wish, nil
 	}
@@ -168,9 +186,9 @@ func (x *Node) ARP(_ *wire.NIC, ip netip.Addr) (packet.MAC, bool) {
 
 // Reset forgets connections and sockets, not the configuration.
 func (x *Node) Reset() {
-	x.Stack.Reset()
+	x.stack.Reset()
 	x.ct.reset()
-	for _, p := range x.pods {
-		p.Stack.Reset()
+	for _, c := range x.compartments {
+		c.Reset()
 	}
 }

@@ -8,12 +8,11 @@ import (
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/machine"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
-	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
-	"github.com/winlab-dev/winlab/sim/windows/node"
 )
 
 func ip(s string) netip.Addr         { return netip.MustParseAddr(s) }
@@ -27,9 +26,9 @@ type rig struct {
 	net  *Network
 	seg  *wire.Segment
 	node map[string]*Node
-	pod  map[string]*node.Pod
-	out  *node.Linux // 203.0.113.10, behind the router
-	gw   *node.Linux
+	pod  map[string]*machine.Compartment
+	out  *machine.Linux // 203.0.113.10, behind the router
+	gw   *machine.Linux
 }
 
 func newRig(t *testing.T, o Options) *rig {
@@ -38,39 +37,37 @@ func newRig(t *testing.T, o Options) *rig {
 		o.Name = "ovn-kubernetes"
 	}
 	o.ClusterCIDR, o.ServiceCIDR = prefix("10.244.0.0/16"), prefix("10.96.0.0/12")
-	r := &rig{t: t, net: NewNetwork(o), seg: &wire.Segment{Name: "lan"}, node: map[string]*Node{}, pod: map[string]*node.Pod{}}
+	r := &rig{t: t, net: NewNetwork(o), seg: &wire.Segment{Name: "lan"}, node: map[string]*Node{}, pod: map[string]*machine.Compartment{}}
 	inet := &wire.Segment{Name: "internet"}
-	r.gw = node.NewLinux("gw", "router gw")
-	r.gw.Stack.Forwarding = true
+	r.gw = machine.NewLinux("gw", "router gw")
+	r.gw.Stack().Forwarding = true
 	r.gw.AddAdapter("lan", packet.MAC{2, 0, 0, 0, 0, 1}, r.seg, prefix("192.168.1.1/24"))
 	r.gw.AddAdapter("inet", packet.MAC{2, 0, 0, 0, 1, 1}, inet, prefix("203.0.113.1/24"))
-	r.out = node.NewLinux("internet", "host/internet")
+	r.out = machine.NewLinux("internet", "host/internet")
 	r.out.AddAdapter("eth0", packet.MAC{2, 0, 0, 0, 1, 10}, inet, prefix("203.0.113.10/24"))
-	if err := r.out.Stack.AddRoute(host.Route{To: anywhere, Via: ip("203.0.113.1")}); err != nil {
+	if err := r.out.Stack().AddRoute(host.Route{To: anywhere, Via: ip("203.0.113.1")}); err != nil {
 		t.Fatal(err)
 	}
 	for i, name := range []string{"lin1", "win1", "win2"} {
 		last := byte(10 + i)
-		x, err := r.net.AddNode(&kube.Node{Name: name, Address: netip.AddrFrom4([4]byte{192, 168, 1, last}), Subnet: prefix("192.168.1.0/24"),
-			Gateway: ip("192.168.1.1"), MAC: packet.MAC{0, 0x15, 0x5d, 0, 0, last}, PodCIDRs: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i + 1), 0}), 24)}},
-			name != "lin1", "Ethernet", r.seg)
+		x, err := r.net.AddNode(NodeOptions{Name: name, Windows: name != "lin1", NIC: "Ethernet", Address: netip.AddrFrom4([4]byte{192, 168, 1, last}), Subnet: prefix("192.168.1.0/24"),
+			Gateway: ip("192.168.1.1"), MAC: packet.MAC{0, 0x15, 0x5d, 0, 0, last}, Compartments: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i + 1), 0}), 24)}, r.seg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.node[name] = x
 	}
-	for _, p := range []kube.Pod{{Name: "client", Node: "win1"}, {Name: "near", Node: "win1"}, {Name: "far", Node: "win2"}, {Name: "lin", Node: "lin1"}} {
-		p.Namespace = "default"
-		pod, _, err := r.node[p.Node].AttachPod(&p)
+	for _, p := range []struct{ name, node string }{{"client", "win1"}, {"near", "win1"}, {"far", "win2"}, {"lin", "lin1"}} {
+		pod, err := r.node[p.node].Attach("pod/default/"+p.name, "default_"+p.name, netip.Addr{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.pod[p.Name] = pod
+		r.pod[p.name] = pod
 		for _, proto := range []packet.Proto{packet.TCP, packet.UDP} {
-			pod.Stack.Listen(&host.Listener{Name: p.Name, Proto: proto, Port: 80})
+			pod.Stack().Listen(&host.Listener{Name: p.name, Proto: proto, Port: 80})
 		}
 	}
-	r.out.Stack.Listen(&host.Listener{Name: "site", Proto: packet.TCP, Port: 443})
+	r.out.Stack().Listen(&host.Listener{Name: "site", Proto: packet.TCP, Port: 443})
 	return r
 }
 
@@ -160,11 +157,10 @@ func (r *rig) log(res result) {
 	}
 }
 
-func web(backends ...string) *kube.Service {
-	s := &kube.Service{Namespace: "default", Name: "web", Type: "NodePort", ClusterIPs: []netip.Addr{ip("10.96.0.10")},
-		Ports: []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 8080, NodePort: 30080, Target: 80}}}
+func web(backends ...string) Service {
+	s := Service{Name: "default/web", Proto: packet.TCP, Port: 8080, NodePort: 30080, Addresses: []netip.Addr{ip("10.96.0.10")}}
 	for _, b := range backends {
-		s.Endpoints = append(s.Endpoints, kube.Endpoint{Addr: ip(b), Ready: true})
+		s.Backends = append(s.Backends, netip.AddrPortFrom(ip(b), 80))
 	}
 	return s
 }
@@ -178,12 +174,12 @@ func TestIPAM(t *testing.T) {
 		t.Errorf("second pod got %s", got)
 	}
 	x := r.node["win1"]
-	pod, p, err := x.AttachPod(&kube.Pod{Name: "pinned", Address: ip("10.244.2.77")})
-	if err != nil || pod.Address != ip("10.244.2.77") || p != prefix("10.244.2.77/24") {
-		t.Errorf("pinned: %v, %v, %v", pod, p, err)
+	pod, err := x.Attach("pod/pinned", "pinned", ip("10.244.2.77"))
+	if err != nil || pod.Address != ip("10.244.2.77") || pod.Stack().Links[0].Addrs[0] != prefix("10.244.2.77/24") {
+		t.Errorf("pinned: %v, %v", pod, err)
 	}
 	for _, a := range []string{"10.244.2.0", "10.244.2.1", "10.244.2.2", "10.244.2.77", "10.244.2.255", "10.244.3.9"} {
-		if _, _, err := x.AttachPod(&kube.Pod{Name: "bad", Address: ip(a)}); err == nil {
+		if _, err := x.Attach("pod/bad", "bad", ip(a)); err == nil {
 			t.Errorf("address %s was given to a pod", a)
 		}
 	}
@@ -191,7 +187,7 @@ func TestIPAM(t *testing.T) {
 
 func TestSameNode(t *testing.T) {
 	r := newRig(t, Options{})
-	res := r.run(r.pod["client"].Stack, packet.TCP, target("10.244.2.4:80"))
+	res := r.run(r.pod["client"].Stack(), packet.TCP, target("10.244.2.4:80"))
 	r.want("tcp", res, trace.Delivered, trace.OK, "10.244.2.3")
 	if len(res.wire) != 0 {
 		t.Errorf("%d frames left the node", len(res.wire))
@@ -203,7 +199,7 @@ func TestSameNode(t *testing.T) {
 
 func TestCrossNode(t *testing.T) {
 	r := newRig(t, Options{})
-	res := r.run(r.pod["client"].Stack, packet.TCP, target("10.244.3.3:80"))
+	res := r.run(r.pod["client"].Stack(), packet.TCP, target("10.244.3.3:80"))
 	r.want("tcp", res, trace.Delivered, trace.OK, "10.244.2.3")
 	if len(res.wire) != 2 {
 		t.Fatalf("%d frames on the wire, want one each way", len(res.wire))
@@ -228,9 +224,9 @@ func TestCrossNode(t *testing.T) {
 		t.Errorf("inner frame\n%x\nwant\n%x", p.Bytes(), want.Bytes())
 	}
 	for _, proto := range []packet.Proto{packet.UDP, packet.ICMP} {
-		r.want(proto.String(), r.run(r.pod["client"].Stack, proto, target("10.244.3.3:80")), trace.Delivered, trace.OK, "10.244.2.3")
+		r.want(proto.String(), r.run(r.pod["client"].Stack(), proto, target("10.244.3.3:80")), trace.Delivered, trace.OK, "10.244.2.3")
 	}
-	r.want("to Linux", r.run(r.pod["client"].Stack, packet.TCP, target("10.244.1.3:80")), trace.Delivered, trace.OK, "10.244.2.3")
+	r.want("to Linux", r.run(r.pod["client"].Stack(), packet.TCP, target("10.244.1.3:80")), trace.Delivered, trace.OK, "10.244.2.3")
 }
 
 func TestTunnelReceive(t *testing.T) {
@@ -276,7 +272,7 @@ func TestTunnelReceive(t *testing.T) {
 
 func TestExternal(t *testing.T) {
 	r := newRig(t, Options{})
-	res := r.run(r.pod["client"].Stack, packet.TCP, target("203.0.113.10:443"))
+	res := r.run(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443"))
 	r.want("tcp", res, trace.Delivered, trace.OK, "192.168.1.11")
 	if h := res.wire[0].Headers(); h.Src != ip("192.168.1.11") || h.SrcPort != host.EphemeralBase || h.TTL != 62 {
 		t.Errorf("first frame is %s", res.wire[0])
@@ -288,86 +284,84 @@ func TestExternal(t *testing.T) {
 		t.Errorf("translation not undone: %v", st)
 	}
 	// OVS on Windows translates the address of echo packets.
-	res = r.run(r.pod["client"].Stack, packet.ICMP, target("203.0.113.10:0"))
+	res = r.run(r.pod["client"].Stack(), packet.ICMP, target("203.0.113.10:0"))
 	r.want("ping", res, trace.Delivered, trace.OK, "192.168.1.11")
 	if st := res.step("lr_out_snat", ""); st == nil || st.Evidence != "ovs.icmp-nat-windows" {
 		t.Errorf("ping: %v", st)
 	}
 	// The error about a translated datagram is unknown, not a silent loss.
-	res = r.run(r.pod["client"].Stack, packet.UDP, target("203.0.113.10:9"))
+	res = r.run(r.pod["client"].Stack(), packet.UDP, target("203.0.113.10:9"))
 	if res.unknown != says("ovs.icmp-error-nat") {
 		t.Errorf("ICMP error: %q, unknown %q", res.verdict, res.unknown)
 	}
 	// Two pods with one port: the second takes another; with one identifier
 	// Windows has no second choice.
 	r.reset()
-	r.again(r.pod["client"].Stack, packet.TCP, target("203.0.113.10:443"))
-	res = r.again(r.pod["near"].Stack, packet.TCP, target("203.0.113.10:443"))
+	r.again(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443"))
+	res = r.again(r.pod["near"].Stack(), packet.TCP, target("203.0.113.10:443"))
 	r.want("same port", res, trace.Delivered, trace.OK, "192.168.1.11")
 	if h := res.wire[0].Headers(); h.SrcPort != 1024 {
 		t.Errorf("port %d", h.SrcPort)
 	}
 	r.reset()
-	r.again(r.pod["client"].Stack, packet.ICMP, target("203.0.113.10:0"))
-	r.want("same identifier", r.again(r.pod["near"].Stack, packet.ICMP, target("203.0.113.10:0")), "", trace.NoFreePort, "")
+	r.again(r.pod["client"].Stack(), packet.ICMP, target("203.0.113.10:0"))
+	r.want("same identifier", r.again(r.pod["near"].Stack(), packet.ICMP, target("203.0.113.10:0")), "", trace.NoFreePort, "")
 }
 
 func TestClusterIP(t *testing.T) {
 	r := newRig(t, Options{})
-	r.net.SetServices([]*kube.Service{web("10.244.2.4", "10.244.3.3")})
+	r.net.SetServices([]Service{web("10.244.2.4", "10.244.3.3")})
 	for pick, frames := range []int{0, 2} {
-		res := r.run(r.pod["client"].Stack, packet.TCP, target("10.96.0.10:8080"), pick)
+		res := r.run(r.pod["client"].Stack(), packet.TCP, target("10.96.0.10:8080"), pick)
 		r.want("pick", res, trace.Delivered, trace.OK, "10.244.2.3")
 		if len(res.wire) != frames || len(res.made) != 1 || res.made[0].Of != 2 || res.made[0].Pick != pick {
 			t.Errorf("pick %d: %d frames, choices %v", pick, len(res.wire), res.made)
 		}
 	}
-	res := r.run(r.pod["near"].Stack, packet.TCP, target("10.96.0.10:8080"), 0)
+	res := r.run(r.pod["near"].Stack(), packet.TCP, target("10.96.0.10:8080"), 0)
 	r.want("hairpin", res, "", trace.HairpinToSelf, "")
-	res = r.run(r.pod["client"].Stack, packet.TCP, target("10.96.0.10:8081"))
+	res = r.run(r.pod["client"].Stack(), packet.TCP, target("10.96.0.10:8081"))
 	if st := res.step("ls_in_lb", ""); res.verdict != "" || st == nil || len(st.Nearest) != 1 || st.Nearest[0].Field != "dst port" {
 		t.Errorf("other port: %q, %v", res.verdict, st)
 	}
-	res = r.run(r.pod["client"].Stack, packet.ICMP, target("10.96.0.10:0"))
+	res = r.run(r.pod["client"].Stack(), packet.ICMP, target("10.96.0.10:0"))
 	if res.verdict != "" {
 		t.Errorf("ping of a ClusterIP: %s", res.verdict)
 	}
-	s := web("10.244.2.4")
-	s.Endpoints[0].Ready = false
-	r.net.SetServices([]*kube.Service{s})
-	if res := r.run(r.pod["client"].Stack, packet.TCP, target("10.96.0.10:8080")); res.verdict != "" {
+	r.net.SetServices([]Service{web()})
+	if res := r.run(r.pod["client"].Stack(), packet.TCP, target("10.96.0.10:8080")); res.verdict != "" {
 		t.Errorf("without backends: %s", res.verdict)
 	}
 }
 
 func TestNodePort(t *testing.T) {
 	r := newRig(t, Options{})
-	r.net.SetServices([]*kube.Service{web("10.244.2.4", "10.244.3.3")})
+	r.net.SetServices([]Service{web("10.244.2.4", "10.244.3.3")})
 	for _, node := range []string{"192.168.1.11", "192.168.1.12", "192.168.1.10"} {
 		for pick := range 2 {
-			res := r.run(r.out.Stack, packet.TCP, netip.AddrPortFrom(ip(node), 30080), pick)
+			res := r.run(r.out.Stack(), packet.TCP, netip.AddrPortFrom(ip(node), 30080), pick)
 			// The gateway router's own address on the join network.
 			if res.verdict != trace.Delivered || !joinPrefix.Contains(ip(res.seen)) {
 				r.want(node, res, trace.Delivered, trace.OK, "100.64.0.x")
 			}
 		}
 	}
-	res := r.run(r.out.Stack, packet.TCP, target("192.168.1.11:30081"))
+	res := r.run(r.out.Stack(), packet.TCP, target("192.168.1.11:30081"))
 	r.want("port of nobody", res, trace.Rejected, trace.PortClosed, "")
 	// On the node itself the packet stays inside the stack.
-	r.want("own NodePort, Windows", r.run(r.node["win1"].Stack, packet.TCP, target("192.168.1.11:30080")), "", trace.HostNotSwitched, "")
-	r.want("own NodePort, Linux", r.run(r.node["lin1"].Stack, packet.TCP, target("192.168.1.10:30080")), trace.Rejected, trace.PortClosed, "")
+	r.want("own NodePort, Windows", r.run(r.node["win1"].Stack(), packet.TCP, target("192.168.1.11:30080")), "", trace.HostNotSwitched, "")
+	r.want("own NodePort, Linux", r.run(r.node["lin1"].Stack(), packet.TCP, target("192.168.1.10:30080")), trace.Rejected, trace.PortClosed, "")
 }
 
 func TestExternalIP(t *testing.T) {
 	r := newRig(t, Options{})
 	s := web("10.244.3.3")
-	s.ExternalIPs = []netip.Addr{ip("192.168.1.200")}
-	r.net.SetServices([]*kube.Service{s})
+	s.External = []netip.Addr{ip("192.168.1.200")}
+	r.net.SetServices([]Service{s})
 	// A pod of the first gateway's node meets the load balancer there; the
 	// bridge knows node ports only and gives outside packets to the host.
-	r.want("from a pod", r.run(r.pod["lin"].Stack, packet.TCP, target("192.168.1.200:8080")), trace.Delivered, trace.OK, "100.64.0.2")
-	res := r.run(r.gw.Stack, packet.TCP, target("192.168.1.200:8080"))
+	r.want("from a pod", r.run(r.pod["lin"].Stack(), packet.TCP, target("192.168.1.200:8080")), trace.Delivered, trace.OK, "100.64.0.2")
+	res := r.run(r.gw.Stack(), packet.TCP, target("192.168.1.200:8080"))
 	if st := res.step("table=1", ""); st == nil || !strings.Contains(st.Text(), "LOCAL") || res.verdict == trace.Delivered {
 		t.Errorf("from outside: %q, %v", res.verdict, st)
 	}
@@ -375,8 +369,8 @@ func TestExternalIP(t *testing.T) {
 
 func TestNode(t *testing.T) {
 	r := newRig(t, Options{})
-	r.net.SetServices([]*kube.Service{web("10.244.3.3")})
-	win1, lin1 := r.node["win1"].Stack, r.node["lin1"].Stack
+	r.net.SetServices([]Service{web("10.244.3.3")})
+	win1, lin1 := r.node["win1"].Stack(), r.node["lin1"].Stack()
 	for _, c := range []struct {
 		name string
 		from *host.Stack
@@ -391,17 +385,17 @@ func TestNode(t *testing.T) {
 	} {
 		r.want(c.name, r.run(c.from, packet.TCP, target(c.to)), trace.Delivered, trace.OK, c.seen)
 	}
-	r.want("ping of the router", r.run(r.pod["client"].Stack, packet.ICMP, target("10.244.2.1:0")), trace.Delivered, trace.OK, "10.244.2.3")
+	r.want("ping of the router", r.run(r.pod["client"].Stack(), packet.ICMP, target("10.244.2.1:0")), trace.Delivered, trace.OK, "10.244.2.3")
 	lin1.Listen(&host.Listener{Name: "api", Proto: packet.TCP, Port: 6443})
 	win1.Listen(&host.Listener{Name: "kubelet", Proto: packet.TCP, Port: 10250})
-	r.want("pod to a Linux node", r.run(r.pod["client"].Stack, packet.TCP, target("192.168.1.10:6443")), trace.Delivered, trace.OK, "10.244.2.3")
-	res := r.run(r.pod["client"].Stack, packet.TCP, target("192.168.1.11:10250"))
+	r.want("pod to a Linux node", r.run(r.pod["client"].Stack(), packet.TCP, target("192.168.1.10:6443")), trace.Delivered, trace.OK, "10.244.2.3")
+	res := r.run(r.pod["client"].Stack(), packet.TCP, target("192.168.1.11:10250"))
 	r.want("pod to its Windows node", res, "", trace.ModelHole, "")
 	if res.unknown != says("ovs.windows-host-receive") {
 		t.Errorf("unknown %q", res.unknown)
 	}
-	r.want("external to a node", r.run(r.out.Stack, packet.TCP, target("192.168.1.11:10250")), trace.Delivered, trace.OK, "203.0.113.10")
-	r.want("external to a pod, Windows does not forward", r.run(r.gw.Stack, packet.TCP, target("192.168.1.11:80")), trace.Rejected, trace.PortClosed, "")
+	r.want("external to a node", r.run(r.out.Stack(), packet.TCP, target("192.168.1.11:10250")), trace.Delivered, trace.OK, "203.0.113.10")
+	r.want("external to a pod, Windows does not forward", r.run(r.gw.Stack(), packet.TCP, target("192.168.1.11:80")), trace.Rejected, trace.PortClosed, "")
 }
 
 func TestParams(t *testing.T) {
@@ -409,22 +403,22 @@ func TestParams(t *testing.T) {
 	to := target("192.168.1.11:10250")
 	for v, want := range map[string]trace.Verdict{"weak": trace.Delivered, "strong": ""} {
 		r := win(map[string]string{ParamHostReceive: v})
-		r.node["win1"].Stack.Listen(&host.Listener{Proto: packet.TCP, Port: 10250})
-		if res := r.run(r.pod["client"].Stack, packet.TCP, to); res.verdict != want || res.unknown != "" {
+		r.node["win1"].Stack().Listen(&host.Listener{Proto: packet.TCP, Port: 10250})
+		if res := r.run(r.pod["client"].Stack(), packet.TCP, to); res.verdict != want || res.unknown != "" {
 			t.Errorf("host receive %s: %q, unknown %q", v, res.verdict, res.unknown)
 		}
 	}
 	r := win(map[string]string{ParamHostRoute: "none"})
-	r.want("no host route", r.run(r.pod["client"].Stack, packet.TCP, to), "", trace.NotMyAddress, "")
+	r.want("no host route", r.run(r.pod["client"].Stack(), packet.TCP, to), "", trace.NotMyAddress, "")
 	r = win(map[string]string{ParamGateways: "none"})
-	r.want("no gateway", r.run(r.pod["client"].Stack, packet.TCP, target("203.0.113.10:443")), "", trace.NoRoute, "")
+	r.want("no gateway", r.run(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443")), "", trace.NoRoute, "")
 	r = win(map[string]string{ParamGateways: "win2"})
-	r.want("gateway elsewhere", r.run(r.pod["client"].Stack, packet.TCP, target("203.0.113.10:443")), trace.Delivered, trace.OK, "192.168.1.12")
+	r.want("gateway elsewhere", r.run(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443")), trace.Delivered, trace.OK, "192.168.1.12")
 	r = win(map[string]string{ParamServiceRoute: "unknown"})
-	if res := r.run(r.node["win1"].Stack, packet.TCP, target("10.96.0.10:80")); res.unknown != says("ovs.node-service-route") {
+	if res := r.run(r.node["win1"].Stack(), packet.TCP, target("10.96.0.10:80")); res.unknown != says("ovs.node-service-route") {
 		t.Errorf("unknown %q", res.unknown)
 	}
-	_, err := NewNetwork(Options{Name: "ovn-kubernetes", Encap: "gre", Params: map[string]string{ParamHostRoute: "x", ParamHostReceive: "y"}}).AddNode(&kube.Node{Name: "n"}, true, "e", r.seg)
+	_, err := NewNetwork(Options{Name: "ovn-kubernetes", Encap: "gre", Params: map[string]string{ParamHostRoute: "x", ParamHostReceive: "y"}}).AddNode(NodeOptions{Name: "n", Windows: true, NIC: "e"}, r.seg)
 	if err == nil || strings.Count(err.Error(), "write") != 3 {
 		t.Errorf("not all mistakes are named: %v", err)
 	}
@@ -432,8 +426,8 @@ func TestParams(t *testing.T) {
 
 func TestSTT(t *testing.T) {
 	r := newRig(t, Options{Encap: "stt"})
-	r.want("same node", r.run(r.pod["client"].Stack, packet.TCP, target("10.244.2.4:80")), trace.Delivered, trace.OK, "10.244.2.3")
-	res := r.run(r.pod["client"].Stack, packet.TCP, target("10.244.3.3:80"))
+	r.want("same node", r.run(r.pod["client"].Stack(), packet.TCP, target("10.244.2.4:80")), trace.Delivered, trace.OK, "10.244.2.3")
+	res := r.run(r.pod["client"].Stack(), packet.TCP, target("10.244.3.3:80"))
 	r.want("cross node", res, "", trace.ModelHole, "")
 	if res.unknown != says("ovs.stt") {
 		t.Errorf("unknown %q", res.unknown)
@@ -445,39 +439,39 @@ func TestACL(t *testing.T) {
 	far, client := []netip.Prefix{prefix("10.244.3.3/32")}, []netip.Prefix{prefix("10.244.2.3/32")}
 	r.net.SetPolicies([]ACL{{Name: "deny", Pods: far}, {Name: "from-client", Pods: far, Peers: client, Allow: true, Proto: packet.TCP, Ports: []uint16{80}}})
 	to := target("10.244.3.3:80")
-	res := r.run(r.pod["near"].Stack, packet.TCP, to)
+	res := r.run(r.pod["near"].Stack(), packet.TCP, to)
 	r.want("denied", res, "", trace.ACLBlock, "")
 	if len(res.wire) != 1 {
 		t.Errorf("%d frames: the ACL is at the receiver's switch", len(res.wire))
 	}
-	r.want("allowed", r.run(r.pod["client"].Stack, packet.TCP, to), trace.Delivered, trace.OK, "10.244.2.3")
-	r.want("other protocol", r.run(r.pod["client"].Stack, packet.UDP, to), "", trace.ACLBlock, "")
-	r.want("own node", r.run(r.node["win2"].Stack, packet.TCP, to), trace.Delivered, trace.OK, "10.244.3.2")
-	r.want("other node", r.run(r.node["win1"].Stack, packet.TCP, to), "", trace.ACLBlock, "")
-	r.want("replies to the pod's own connections", r.run(r.pod["far"].Stack, packet.TCP, target("10.244.2.3:80")), trace.Delivered, trace.OK, "10.244.3.3")
+	r.want("allowed", r.run(r.pod["client"].Stack(), packet.TCP, to), trace.Delivered, trace.OK, "10.244.2.3")
+	r.want("other protocol", r.run(r.pod["client"].Stack(), packet.UDP, to), "", trace.ACLBlock, "")
+	r.want("own node", r.run(r.node["win2"].Stack(), packet.TCP, to), trace.Delivered, trace.OK, "10.244.3.2")
+	r.want("other node", r.run(r.node["win1"].Stack(), packet.TCP, to), "", trace.ACLBlock, "")
+	r.want("replies to the pod's own connections", r.run(r.pod["far"].Stack(), packet.TCP, target("10.244.2.3:80")), trace.Delivered, trace.OK, "10.244.3.3")
 
-	r.net.SetServices([]*kube.Service{web("10.244.2.4", "10.244.3.3")})
+	r.net.SetServices([]Service{web("10.244.2.4", "10.244.3.3")})
 	r.net.SetPolicies([]ACL{{Name: "deny", Pods: client}})
 	for pick := range 2 {
-		r.want("replies of a Service", r.run(r.pod["client"].Stack, packet.TCP, target("10.96.0.10:8080"), pick), trace.Delivered, trace.OK, "10.244.2.3")
+		r.want("replies of a Service", r.run(r.pod["client"].Stack(), packet.TCP, target("10.96.0.10:8080"), pick), trace.Delivered, trace.OK, "10.244.2.3")
 	}
 
 	// Egress rules see the packet after load balancing.
-	r.net.SetServices([]*kube.Service{web("10.244.3.3")})
+	r.net.SetServices([]Service{web("10.244.3.3")})
 	r.net.SetPolicies([]ACL{{Name: "deny", Pods: client, Egress: true}, {Name: "to-far", Pods: client, Egress: true, Peers: far, Allow: true}})
-	r.want("egress to a Service", r.run(r.pod["client"].Stack, packet.TCP, target("10.96.0.10:8080")), trace.Delivered, trace.OK, "10.244.2.3")
-	res = r.run(r.pod["client"].Stack, packet.TCP, target("203.0.113.10:443"))
+	r.want("egress to a Service", r.run(r.pod["client"].Stack(), packet.TCP, target("10.96.0.10:8080")), trace.Delivered, trace.OK, "10.244.2.3")
+	res = r.run(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443"))
 	r.want("egress denied", res, "", trace.ACLBlock, "")
 	if len(res.wire) != 0 {
 		t.Error("a denied packet left the node")
 	}
-	r.want("server's replies", r.run(r.pod["near"].Stack, packet.TCP, target("10.244.2.3:80")), trace.Delivered, trace.OK, "10.244.2.4")
+	r.want("server's replies", r.run(r.pod["near"].Stack(), packet.TCP, target("10.244.2.3:80")), trace.Delivered, trace.OK, "10.244.2.4")
 }
 
 func TestSpoofedSource(t *testing.T) {
 	r := newRig(t, Options{})
 	sim := &wire.Simulation{Rec: &trace.Recorder{}}
-	l := r.pod["client"].Stack.Links[0]
+	l := r.pod["client"].Stack().Links[0]
 	l.Send(sim, packet.Build(packet.Spec{EthSrc: l.MAC, EthDst: macOf(ip("10.244.2.1")), Src: ip("10.244.2.9"), Dst: ip("10.244.3.3"), Proto: packet.UDP}))
 	if err := sim.Run(); err != nil {
 		t.Fatal(err)
@@ -491,26 +485,29 @@ func TestSpoofedSource(t *testing.T) {
 // Kubernetes 1.5 on OVN: no UDP inside Windows containers, external access by
 // the Linux gateway only, no way from pods to nodes.
 func TestOVSL3(t *testing.T) {
-	r := newRig(t, Options{Name: "ovs-l3", Refuse: []host.Refusal{{Proto: packet.UDP, Text: "no UDP in containers"}}})
-	r.net.SetServices([]*kube.Service{web("10.244.3.3")})
-	r.want("UDP", r.run(r.pod["client"].Stack, packet.UDP, target("10.244.3.3:80")), "", trace.ProtocolNotSupported, "")
-	r.want("UDP from Linux", r.run(r.pod["lin"].Stack, packet.UDP, target("10.244.3.3:80")), "", trace.ProtocolNotSupported, "")
-	r.want("TCP", r.run(r.pod["client"].Stack, packet.TCP, target("10.244.3.3:80")), trace.Delivered, trace.OK, "10.244.2.3")
-	r.want("ClusterIP", r.run(r.pod["client"].Stack, packet.TCP, target("10.96.0.10:8080")), trace.Delivered, trace.OK, "10.244.2.3")
-	r.want("external", r.run(r.pod["client"].Stack, packet.TCP, target("203.0.113.10:443")), trace.Delivered, trace.OK, "192.168.1.10")
-	r.want("NodePort of the gateway", r.run(r.out.Stack, packet.TCP, target("192.168.1.10:30080")), trace.Delivered, trace.OK, "100.64.0.2")
-	r.want("NodePort of a Windows node", r.run(r.out.Stack, packet.TCP, target("192.168.1.11:30080")), trace.Rejected, trace.PortClosed, "")
+	r := newRig(t, Options{Name: "ovs-l3"})
+	for _, pod := range []string{"client", "near", "far"} {
+		r.pod[pod].Stack().Refuse = []host.Refusal{{Proto: packet.UDP, Text: "no UDP in containers"}}
+	}
+	r.net.SetServices([]Service{web("10.244.3.3")})
+	r.want("UDP", r.run(r.pod["client"].Stack(), packet.UDP, target("10.244.3.3:80")), "", trace.ProtocolNotSupported, "")
+	r.want("UDP from Linux", r.run(r.pod["lin"].Stack(), packet.UDP, target("10.244.3.3:80")), "", trace.ProtocolNotSupported, "")
+	r.want("TCP", r.run(r.pod["client"].Stack(), packet.TCP, target("10.244.3.3:80")), trace.Delivered, trace.OK, "10.244.2.3")
+	r.want("ClusterIP", r.run(r.pod["client"].Stack(), packet.TCP, target("10.96.0.10:8080")), trace.Delivered, trace.OK, "10.244.2.3")
+	r.want("external", r.run(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443")), trace.Delivered, trace.OK, "192.168.1.10")
+	r.want("NodePort of the gateway", r.run(r.out.Stack(), packet.TCP, target("192.168.1.10:30080")), trace.Delivered, trace.OK, "100.64.0.2")
+	r.want("NodePort of a Windows node", r.run(r.out.Stack(), packet.TCP, target("192.168.1.11:30080")), trace.Rejected, trace.PortClosed, "")
 }
 
 func TestDeterministic(t *testing.T) {
 	var first []byte
 	for i := range 20 {
 		r := newRig(t, Options{})
-		r.net.SetServices([]*kube.Service{web("10.244.2.4", "10.244.3.3")})
+		r.net.SetServices([]Service{web("10.244.2.4", "10.244.3.3")})
 		r.net.SetPolicies([]ACL{{Name: "deny", Pods: []netip.Prefix{prefix("10.244.1.3/32")}}})
 		var all []trace.Step
-		all = append(all, r.run(r.pod["client"].Stack, packet.TCP, target("10.96.0.10:8080")).steps...)
-		all = append(all, r.run(r.out.Stack, packet.TCP, target("192.168.1.11:30080"), 1).steps...)
+		all = append(all, r.run(r.pod["client"].Stack(), packet.TCP, target("10.96.0.10:8080")).steps...)
+		all = append(all, r.run(r.out.Stack(), packet.TCP, target("192.168.1.11:30080"), 1).steps...)
 		b, err := json.Marshal(all)
 		if err != nil {
 			t.Fatal(err)
@@ -525,19 +522,19 @@ func TestDeterministic(t *testing.T) {
 
 func TestAddNodeRefuses(t *testing.T) {
 	seg := &wire.Segment{}
-	mk := func(cidr string) *kube.Node {
-		n := &kube.Node{Name: "n", Address: ip("192.168.1.9"), Subnet: prefix("192.168.1.0/24")}
+	mk := func(cidr string) NodeOptions {
+		n := NodeOptions{Name: "n", Windows: true, NIC: "e", Address: ip("192.168.1.9"), Subnet: prefix("192.168.1.0/24")}
 		if cidr != "" {
-			n.PodCIDRs = []netip.Prefix{prefix(cidr)}
+			n.Compartments = prefix(cidr)
 		}
 		return n
 	}
 	for _, c := range []string{"", "10.250.0.0/24", "10.244.1.0/25", "10.0.0.0/8", "10.244.9.0/30", "fd00::/64"} {
 		n := NewNetwork(Options{Name: "ovs-l3", ClusterCIDR: prefix("10.244.0.0/16")})
-		if _, err := n.AddNode(mk("10.244.1.0/24"), true, "e", seg); err != nil {
+		if _, err := n.AddNode(mk("10.244.1.0/24"), seg); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := n.AddNode(mk(c), true, "e", seg); err == nil || !strings.Contains(err.Error(), "ovs-l3") {
+		if _, err := n.AddNode(mk(c), seg); err == nil || !strings.Contains(err.Error(), "ovs-l3") {
 			t.Errorf("pod prefix %q: error %v", c, err)
 		}
 	}

@@ -56,12 +56,12 @@ func (pl *pipeline) egress() {
 
 func (pl *pipeline) add(st trace.Step, fact *evidence.Fact) {
 	if st.Reason != "" {
-		pl.sim.RecordLoss(pl.x.Name, "br-int", st.Reason)
+		pl.sim.RecordLoss(pl.x.name, "br-int", st.Reason)
 	}
 	if !pl.sim.Rec.On() {
 		return
 	}
-	st.Place, st.Object = pl.x.Name, "br-int"
+	st.Place, st.Object = pl.x.name, "br-int"
 	if st.Group == "" && pl.dp != nil {
 		st.Group = pl.dp.name
 	}

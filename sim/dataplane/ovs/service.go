@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
-	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -24,51 +23,54 @@ type nodePort struct {
 	vip  vip
 }
 
-// SetServices replaces the load balancers: cluster addresses on the nodes'
-// switches, node ports on every gateway router, external addresses on the
-// first. A port without ready endpoints gets none, as in ovn-kubernetes'
-// endpoints.go. Session affinity and traffic policies are not honoured: the
-// load balancers of that time knew neither.
-func (n *Network) SetServices(svcs []*kube.Service) {
-	n.services, n.external, n.nodePorts = nil, nil, nil
-	for _, s := range svcs {
-		if s.Headless || s.Type == "ExternalName" {
-			continue
-		}
-		for _, p := range s.Ports {
-			if p.Proto != packet.TCP && p.Proto != packet.UDP {
-				continue
-			}
-			v := vip{proto: p.Proto, backends: readyBackends(s, p), service: s.Key(), origin: s.Origin}
-			if len(v.backends) == 0 {
-				continue
-			}
-			for _, a := range s.ClusterIPs {
-				if a.Is4() {
-					v.addr = netip.AddrPortFrom(a, p.Port)
-					n.services = append(n.services, v)
-				}
-			}
-			for _, a := range s.ExternalIPs {
-				v.addr = netip.AddrPortFrom(a, p.Port)
-				n.external = append(n.external, v)
-			}
-			if p.NodePort != 0 {
-				n.nodePorts = append(n.nodePorts, nodePort{p.NodePort, v})
-			}
-		}
-	}
+// Service is one port of a service that load balancers are made for.
+type Service struct {
+	// Name is what choices and steps call it: "default/web".
+	Name  string
+	Proto packet.Proto
+	Port  uint16
+	// Addresses are served on the nodes' switches, External on the first gateway
+	// router; NodePort, when it is not 0, on every gateway router's own address.
+	Addresses, External []netip.Addr
+	NodePort            uint16
+	Backends            []netip.AddrPort
+	Origin              *trace.Origin
 }
 
-// readyBackends lists where the ready endpoints of a Service serve a port.
-func readyBackends(s *kube.Service, p kube.ServicePort) []netip.AddrPort {
-	var all []netip.AddrPort
-	for _, e := range s.Endpoints {
-		if e.Ready && e.Addr.Is4() {
-			all = append(all, netip.AddrPortFrom(e.Addr, e.Port(p)))
+// SetServices replaces the load balancers: addresses on the nodes' switches,
+// node ports on every gateway router, external addresses on the first. One
+// without backends gets none, as in ovn-kubernetes' endpoints.go. Session
+// affinity and traffic policies are not honoured: the load balancers of that
+// time knew neither. They were for IPv4, TCP and UDP.
+func (n *Network) SetServices(services []Service) {
+	n.services, n.external, n.nodePorts = nil, nil, nil
+	for _, s := range services {
+		if s.Proto != packet.TCP && s.Proto != packet.UDP {
+			continue
+		}
+		v := vip{proto: s.Proto, service: s.Name, origin: s.Origin}
+		for _, b := range s.Backends {
+			if b.Addr().Is4() {
+				v.backends = append(v.backends, b)
+			}
+		}
+		if len(v.backends) == 0 {
+			continue
+		}
+		for _, a := range s.Addresses {
+			if a.Is4() {
+				v.addr = netip.AddrPortFrom(a, s.Port)
+				n.services = append(n.services, v)
+			}
+		}
+		for _, a := range s.External {
+			v.addr = netip.AddrPortFrom(a, s.Port)
+			n.external = append(n.external, v)
+		}
+		if s.NodePort != 0 {
+			n.nodePorts = append(n.nodePorts, nodePort{s.NodePort, v})
 		}
 	}
-	return all
 }
 
 // onGateway lists the virtual addresses of a gateway router.

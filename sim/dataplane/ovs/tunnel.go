@@ -44,16 +44,16 @@ func parseMetadata(b []byte) (in, out uint16, ok bool) {
 func (pl *pipeline) tunnel() {
 	x, to := pl.x, pl.out.chassis
 	if x.net.o.Encap == "stt" {
-		pl.unknown("", trace.Of(inSTT{to.Name}), factSTT)
+		pl.unknown("", trace.Of(inSTT{to.name}), factSTT)
 		return
 	}
-	hop, reason := x.Stack.NextHop(to.address)
+	hop, reason := x.stack.NextHop(to.address)
 	if reason != "" {
-		pl.drop("", "", reason, trace.Of(noWayToChassis{to.Name, hop}), factGeneve)
+		pl.drop("", "", reason, trace.Of(noWayToChassis{to.name, hop}), factGeneve)
 		return
 	}
 	if hop.Link != x.uplink {
-		pl.drop("", "", trace.NoRoute, trace.Of(notByUplink{to.Name, hop.Link.Name}), factGeneve)
+		pl.drop("", "", trace.NoRoute, trace.Of(notByUplink{to.name, hop.Link.Name}), factGeneve)
 		return
 	}
 	err := pl.p.Encap(packet.Outer{Kind: packet.Geneve, EthSrc: hop.Link.MAC, EthDst: hop.MAC, Src: x.address, Dst: to.address,
@@ -63,7 +63,7 @@ func (pl *pipeline) tunnel() {
 		return
 	}
 	pl.add(trace.Step{Rule: "outport == " + quote(pl.out.name), Action: trace.ActEncap,
-		Event:   trace.Of(tunnelled{toChassis(to.Name), pl.dp.key, pl.dp.name, pl.in.name, pl.out.name}),
+		Event:   trace.Of(tunnelled{toChassis(to.name), pl.dp.key, pl.dp.name, pl.in.name, pl.out.name}),
 		Changes: []trace.Change{{Field: "outer", After: fmt.Sprintf("Geneve %s -> %s VNI %d", x.address, to.address, pl.dp.key)}}}, factGeneve)
 	x.nic.Segment.Send(pl.sim, x.nic, pl.p)
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"github.com/winlab-dev/winlab/sim/dataplane/machine"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
@@ -35,7 +36,7 @@ func (n *Windows) noteChange(c hns.Change) {
 	}
 }
 
-// Cut ends the connections whose ACLs were applied anew since the last call and
+// Cut ends the connections whose ACLs were applied again since the last call and
 // resets their peers.
 func (n *Windows) Cut(sim *wire.Simulation) {
 	n.Refresh()
@@ -43,21 +44,21 @@ func (n *Windows) Cut(sim *wire.Simulation) {
 	n.cuts = nil
 	for _, c := range cuts {
 		for _, sw := range n.switches {
-			port, pod := sw.ports[c.endpoint], n.pods[c.endpoint]
-			if port == nil || pod == nil {
+			port, inside := sw.ports[c.endpoint], n.compartments[c.endpoint]
+			if port == nil || inside == nil {
 				continue
 			}
 			port.Flush(hns.LayerACL)
 			for _, t := range c.connections {
-				n.reset(sim, sw, port, pod, t)
+				n.reset(sim, sw, port, inside, t)
 			}
 		}
 	}
 }
 
 // reset sends the reset for a connection to its peer.
-func (n *Windows) reset(sim *wire.Simulation, sw *vswitch, port *vfp.Port, pod *Pod, t packet.Tuple) {
-	hop, reason := pod.Stack.NextHop(t.Dst)
+func (n *Windows) reset(sim *wire.Simulation, sw *vswitch, port *vfp.Port, inside *machine.Compartment, t packet.Tuple) {
+	hop, reason := inside.Stack().NextHop(t.Dst)
 	if reason != "" {
 		return
 	}
@@ -65,10 +66,10 @@ func (n *Windows) reset(sim *wire.Simulation, sw *vswitch, port *vfp.Port, pod *
 	p.SetEthSrc(hop.Link.MAC)
 	p.SetEthDst(hop.MAC)
 	if sim.Rec.On() {
-		sim.Rec.Add(trace.Step{Place: n.Name, Object: port.Label, Layer: hns.LayerACL, Action: trace.ActNote,
-			Event: trace.Note("ACL policies were applied: the flows of the layer are forgotten, the peer of " + t.String() + " gets a reset"), Packet: p.String()}.Cite(factACLCut))
+		sim.Rec.Add(trace.Step{Place: n.name, Object: port.Label, Layer: hns.LayerACL, Action: trace.ActNote,
+			Event: trace.Of(connectionReset{t}), Packet: p.String()}.Cite(factACLCut))
 	}
-	if out := sw.Inject(port, hns.LayerACL, p, sw.environment(sim, n.Name)); out.To != nil {
+	if out := sw.Inject(port, hns.LayerACL, p, sw.environment(sim, n.name)); out.To != nil {
 		sim.Queue(func() { sw.deliver[out.To](sim, p) })
 	}
 }
@@ -78,14 +79,14 @@ const quirkNoNetwork = "containers-have-no-network"
 
 // severed drops what a container sends or gets on a build whose containers have
 // no network, and reports whether it did.
-func (n *Windows) severed(sim *wire.Simulation, pod *Pod, p *packet.Packet) bool {
-	if !n.HNS.Build().Quirk(quirkNoNetwork) {
+func (n *Windows) severed(sim *wire.Simulation, c *machine.Compartment, p *packet.Packet) bool {
+	if !n.hns.Build().Quirk(quirkNoNetwork) {
 		return false
 	}
-	sim.RecordLoss(n.Name, pod.Stack.Object, trace.PortNotReady)
+	sim.RecordLoss(n.name, c.Stack().Object, trace.PortNotReady)
 	if sim.Rec.On() {
-		sim.Rec.Add(trace.Step{Place: n.Name, Object: pod.Stack.Object, Action: trace.ActDrop, Reason: trace.PortNotReady,
-			Event: trace.Note("containers of this build have no network: every call ends with General failure"), Packet: p.String()}.Cite(builds.QuirkFact(quirkNoNetwork)))
+		sim.Rec.Add(trace.Step{Place: n.name, Object: c.Stack().Object, Action: trace.ActDrop, Reason: trace.PortNotReady,
+			Event: trace.Of(noNetwork{}), Packet: p.String()}.Cite(builds.QuirkFact(quirkNoNetwork)))
 	}
 	return true
 }

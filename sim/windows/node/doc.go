@@ -1,7 +1,8 @@
-// Package node puts one machine together: its adapters, its IP stack and, on
-// Windows, its HNS, virtual switches and container compartments.
+// Package node is the Windows machine: its adapters, its IP stack, its HNS, the
+// virtual switches that follow what HNS is told, and the compartments of
+// containers.
 //
-// A Windows node recompiles its switch ports from HNS whenever HNS changes.
-// The package knows machines and pods' compartments; it must not know Services,
-// plugins or lab files.
+// A node compiles its switch ports from HNS again whenever HNS has changed. The
+// package must not know Services, plugins or lab files: whoever calls HNS decides
+// what there is.
 package node

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/machine"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -18,8 +19,8 @@ type one struct {
 	t       *testing.T
 	svc     *hns.Service
 	node    *Windows
-	pod     *Pod
-	other   *Linux
+	pod     *machine.Compartment
+	other   *machine.Linux
 	network *hns.Network
 	end     *hns.Endpoint
 }
@@ -37,12 +38,12 @@ func newNode(t *testing.T, typ string) *one {
 		t.Fatal(err)
 	}
 	svc := hns.NewService(b, hns.Options{Node: "w", ManagementIP: netip.MustParseAddr("192.0.2.11"), HostMAC: hostMAC.String(), Seed: "test"})
-	n := NewWindows("w", svc, "unknown")
+	n := NewWindows("w", svc, Options{HostDSR: "unknown"})
 	seg := &wire.Segment{Name: "lan"}
 	n.AddAdapter("Ethernet", hostMAC, seg, netip.MustParsePrefix("192.0.2.11/24"))
-	other := NewLinux("other", "other")
+	other := machine.NewLinux("other", "other")
 	other.AddAdapter("eth0", packet.MAC{2, 0, 0, 0, 0, 2}, seg, netip.MustParsePrefix("192.0.2.50/24"))
-	if err := other.Stack.AddRoute(host.Route{To: netip.MustParsePrefix("10.244.1.0/24"), Via: netip.MustParseAddr("192.0.2.11")}); err != nil {
+	if err := other.Stack().AddRoute(host.Route{To: netip.MustParsePrefix("10.244.1.0/24"), Via: netip.MustParseAddr("192.0.2.11")}); err != nil {
 		t.Fatal(err)
 	}
 	nw, err := svc.CreateNetwork(hns.Network{Name: "net", Type: typ, Ipams: []hns.Ipam{{Type: "Static",
@@ -57,11 +58,11 @@ func newNode(t *testing.T, typ string) *one {
 	if err := svc.AttachContainer(e.ID, "default/pod"); err != nil {
 		t.Fatal(err)
 	}
-	p, err := n.AttachPod("default", "pod", e.ID, netip.MustParseAddr("10.244.1.1"))
+	p, err := n.Attach("pod/default/pod", e.ID, netip.MustParseAddr("10.244.1.1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Stack.Listen(&host.Listener{Proto: packet.TCP, Port: 80})
+	p.Stack().Listen(&host.Listener{Proto: packet.TCP, Port: 80})
 	return &one{t, svc, n, p, other, nw, e}
 }
 
@@ -87,7 +88,7 @@ func (o *one) send() (host.Outcome, *trace.Recorder) {
 	o.t.Helper()
 	rec := &trace.Recorder{}
 	sim := &wire.Simulation{Rec: rec}
-	s := o.other.Stack.Open(packet.TCP, netip.Addr{}, 0, netip.MustParseAddrPort("10.244.1.4:80"))
+	s := o.other.Stack().Open(packet.TCP, netip.Addr{}, 0, netip.MustParseAddrPort("10.244.1.4:80"))
 	s.Send(sim, nil, 64)
 	if err := sim.Run(); err != nil {
 		o.t.Fatal(err)
@@ -102,7 +103,7 @@ func TestSwitchesFollowHNS(t *testing.T) {
 	if kind := o.node.SwitchKind(o.network.ID); kind != "external" {
 		t.Errorf("the switch below an l2bridge network is %q", kind)
 	}
-	if name := o.node.Stack.Links[0].Name; name != "vEthernet (Ethernet)" {
+	if name := o.node.Stack().Links[0].Name; name != "vEthernet (Ethernet)" {
 		t.Errorf("the host's interface is %q", name)
 	}
 	if _, port := o.node.Port(o.end.ID); port == nil {
@@ -116,8 +117,8 @@ func TestSwitchesFollowHNS(t *testing.T) {
 	}
 	rec := &trace.Recorder{}
 	sim := &wire.Simulation{Rec: rec}
-	k := o.pod.Stack.Open(packet.TCP, netip.MustParseAddr("10.244.1.4"), 0, netip.MustParseAddrPort("10.244.1.5:80"))
-	o.pod.Stack.Links[0].Send(sim, packet.Build(packet.Spec{Src: k.Tuple.Src, Dst: k.Tuple.Dst, Proto: packet.TCP, DstPort: 80}))
+	k := o.pod.Stack().Open(packet.TCP, netip.MustParseAddr("10.244.1.4"), 0, netip.MustParseAddrPort("10.244.1.5:80"))
+	o.pod.Stack().Links[0].Send(sim, packet.Build(packet.Spec{Src: k.Tuple.Src, Dst: k.Tuple.Dst, Proto: packet.TCP, DstPort: 80}))
 	if err := sim.Run(); err != nil {
 		t.Fatal(err)
 	}
@@ -127,15 +128,15 @@ func TestSwitchesFollowHNS(t *testing.T) {
 	if err := o.svc.DeleteNetwork(o.network.ID); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(o.node.Switches()); n != 0 || o.node.Stack.Links[0].Name != "Ethernet" {
-		t.Errorf("%d switches are left, the interface is %q", n, o.node.Stack.Links[0].Name)
+	if n := len(o.node.Switches()); n != 0 || o.node.Stack().Links[0].Name != "Ethernet" {
+		t.Errorf("%d switches are left, the interface is %q", n, o.node.Stack().Links[0].Name)
 	}
 }
 
 func TestContainersAreReachedFromTheSegment(t *testing.T) {
 	o := newNode(t, hns.L2Bridge)
-	o.pod.Stack.Routes = nil
-	o.pod.Stack.Routes = append(o.pod.Stack.Routes, host.Route{To: netip.MustParsePrefix("0.0.0.0/0"), Link: o.pod.Stack.Links[0]})
+	o.pod.Stack().Routes = nil
+	o.pod.Stack().Routes = append(o.pod.Stack().Routes, host.Route{To: netip.MustParsePrefix("0.0.0.0/0"), Link: o.pod.Stack().Links[0]})
 	out, rec := o.send()
 	if out.Verdict != trace.Delivered || rec.Seen() == nil || rec.Seen().Src != "192.0.2.50" {
 		t.Errorf("%+v, seen %+v", out, rec.Seen())
@@ -147,7 +148,7 @@ func TestContainersAreReachedFromTheSegment(t *testing.T) {
 
 func TestBadEndpoints(t *testing.T) {
 	o := newNode(t, hns.L2Bridge)
-	if _, err := o.node.AttachPod("default", "x", "no-such-id", netip.Addr{}); err == nil {
+	if _, err := o.node.Attach("pod/default/x", "no-such-id", netip.Addr{}); err == nil {
 		t.Error("a pod on an endpoint that does not exist")
 	}
 	if err := o.node.AttachHost("no-such-id"); err == nil {
@@ -156,8 +157,8 @@ func TestBadEndpoints(t *testing.T) {
 	if err := o.node.AddHostVNIC("no-such-network", netip.MustParsePrefix("10.0.0.1/24")); err == nil {
 		t.Error("a vNIC on a network that does not exist")
 	}
-	l := NewLinux("l", "l")
-	if _, err := l.AttachPod("default", "x", netip.MustParsePrefix("10.0.0.2/24"), netip.MustParseAddr("10.0.0.1"), false); err == nil {
+	l := machine.NewLinux("l", "l")
+	if _, err := l.Attach("pod/default/x", netip.MustParsePrefix("10.0.0.2/24"), netip.MustParseAddr("10.0.0.1"), false); err == nil {
 		t.Error("a pod on a Linux node without a pod network")
 	}
 }

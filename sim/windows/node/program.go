@@ -1,0 +1,105 @@
+package node
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// program compiles all ports, bindings and host routes.
+func (n *Windows) program() {
+	n.stack.TunnelPorts = nil
+	for _, nw := range n.hns.ListNetworks(nil) {
+		if nw.Is(hns.Overlay) {
+			n.stack.TunnelPorts = append(n.stack.TunnelPorts, nw.TunnelPort())
+		}
+	}
+	for _, sw := range n.switches {
+		sw.KeepLoopback = n.options.KeepLoopback
+		if sw.external != nil {
+			sw.external.SetLayers(n.compiler.External(sw.networks))
+			sw.host.SetLayers(n.compiler.Host(sw.networks))
+		}
+		live := map[string]bool{}
+		sw.Unbind()
+		for _, nw := range sw.networks {
+			for _, e := range n.hns.EndpointsOf(nw.ID) {
+				id := normal(e.ID)
+				if !e.Attached() || n.isHost(e.ID) {
+					continue
+				}
+				live[id] = true
+				n.podPort(sw, e, id)
+			}
+			for _, b := range n.compiler.Bindings(nw) {
+				if port := sw.ports[normal(b.Endpoint.ID)]; port != nil {
+					sw.Bind(b.Addr, b.Proto, b.Port, port)
+				}
+			}
+		}
+		for id, p := range sw.ports {
+			if !live[id] {
+				sw.RemovePort(p)
+				delete(sw.ports, id)
+				delete(sw.deliver, p)
+			}
+		}
+	}
+	n.hostRoutes()
+}
+
+// podPort makes or updates the port of a local endpoint.
+func (n *Windows) podPort(sw *vswitch, e *hns.Endpoint, id string) {
+	port := sw.ports[id]
+	if port == nil {
+		port = &vfp.Port{ID: strings.ToUpper(id), Friendly: e.ID, MAC: parseMAC(e.MacAddress), Label: "endpoint " + e.Name}
+		sw.ports[id] = port
+		sw.AddPort(port)
+		sw.deliver[port] = func(sim *wire.Simulation, p *packet.Packet) {
+			if c := n.compartments[id]; c != nil {
+				if !n.severed(sim, c, p) {
+					c.Stack().Input(sim, c.Stack().Links[0], p)
+				}
+				return
+			}
+			sim.RecordLoss(n.name, port.Label, trace.PortNotReady)
+			if sim.Rec.On() {
+				sim.Rec.Add(trace.Step{Place: n.name, Object: port.Label, Action: trace.ActDrop, Reason: trace.PortNotReady,
+					Event: trace.Of(noCompartment{}), Packet: p.String()}.Cite(hns.FactPort))
+			}
+		}
+	}
+	layers := n.compiler.Pod(e)
+	if c := n.compartments[id]; c != nil && n.options.Missing != nil {
+		for _, l := range layers {
+			for _, g := range l.Groups {
+				g.Rules = slices.DeleteFunc(g.Rules, func(r *vfp.Rule) bool { return n.options.Missing(c.Stack().Object, r.ID) })
+			}
+		}
+	}
+	port.SetLayers(layers)
+}
+
+// hostRoutes replaces the routes that HNS gave the host.
+func (n *Windows) hostRoutes() {
+	var all []host.Route
+	for _, sw := range n.switches {
+		if sw.adapter == nil {
+			continue
+		}
+		for _, r := range n.compiler.Routes(sw.networks) {
+			hr := host.Route{To: r.Prefix, Link: sw.adapter.link, Own: r.Own, Origin: &trace.Origin{What: r.Why}, Fact: factHostRoute}
+			if r.Own {
+				hr.Fact = factLocalRoute
+			}
+			all = append(all, hr)
+		}
+	}
+	n.stack.SetRoutes("HNS", all)
+}
