@@ -1,61 +1,14 @@
 package hns
 
 import (
-	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
-	"github.com/winlab-dev/winlab/sim/windows/builds"
-)
-
-// The layers of a port and their order on the way out. The names are those
-// that scripts and dumps of container hosts show; names in parentheses are
-// winlab's own, where no source gives one. The order is inferred
-// (hns.layer-order).
-const (
-	layerL2        = "INTERNAL_L2_REWRITE_LAYER"
-	layerACL       = "ACL_ENDPOINT_LAYER"
-	layerLBDSR     = "LB_DSR"
-	layerNAT       = "SLB_NAT_LAYER"
-	layerHostLB    = "LB"
-	layerSLB       = "SLB_LB_LAYER"
-	layerHairpin   = "SLB_HAIRPIN_LAYER"
-	layerSDNRoute  = "(SDN_ROUTE)"
-	layerEncap     = "VNET_ENCAP_LAYER"
-	layerDecap     = "DECAP_IN"
-	layerPARoute   = "VNET_PA_ROUTE_LAYER"
-	layerL4Proxy   = "(L4_PROXY)"
-	groupNATOut    = "SLB_GROUP_NAT_IPv4_OUT"
-	groupNATIn     = "SLB_GROUP_NAT_IPv4_IN"
-	groupPARoute   = "VNET_GROUP_PA_ROUTE_IPV4_OUT"
-	groupHairpinIn = "SLB_GROUP_HAIRPIN_IPv4_IN"
-	groupSLBOut    = "SLB_GROUP_LB_IPv4_OUT"
-	groupHostLBOut = "LB_OUT"
-)
-
-var layerOrder = map[string]uint16{
-	layerACL: 100, layerL4Proxy: 150, layerLBDSR: 200, layerHostLB: 210, layerSLB: 220, layerHairpin: 230, layerNAT: 300,
-	layerSDNRoute: 400, layerL2: 450, layerEncap: 500, layerPARoute: 600, layerDecap: 900,
-}
-
-// Default priorities inside the layers. Those of load balancing (500), remote
-// subnet routes (10) and PA_ROUTE (45535) are from listings; the rest are
-// winlab's.
-const (
-	priorityEncap   = 10
-	priorityAllow   = 100
-	priorityLB      = 500
-	prioritySNAT    = 1000
-	priorityPARoute = 45535
 )
 
 // DefaultVXLANPort is the UDP port of overlay networks without a VxlanPort policy.
 const DefaultVXLANPort = 4789
-
-// LayerACL is the layer of access lists.
-const LayerACL = layerACL
 
 // View is what the compiler must know of the node around its HNS.
 type View struct {
@@ -81,49 +34,12 @@ func NewCompiler(s *Service, v View) *Compiler {
 	return &Compiler{s: s, v: v, pools: map[string]*vfp.Pool{}}
 }
 
-// layers collects rules by layer and group.
-type layers struct {
-	all []*vfp.Layer
-}
-
-func (ls *layers) layer(name string) *vfp.Layer {
-	for _, l := range ls.all {
-		if l.Name == name {
-			return l
-		}
-	}
-	l := &vfp.Layer{Name: name, Priority: layerOrder[name], Stateful: name != layerL2 && name != layerEncap && name != layerPARoute && name != layerDecap && name != layerSDNRoute}
-	ls.all = append(ls.all, l)
-	return l
-}
-
-func (ls *layers) add(layer, group string, dir vfp.Direction, r *vfp.Rule) {
-	family := uint8(4)
-	if len(r.Cond.Dst) > 0 && r.Cond.Dst[0].Addr().Is6() || len(r.Cond.Src) > 0 && r.Cond.Src[0].Addr().Is6() {
-		family = 6
-	}
-	if len(r.Cond.Dst) == 0 && len(r.Cond.Src) == 0 {
-		family = 0
-	}
-	if family == 6 {
-		group = strings.ReplaceAll(group, "IPv4", "IPv6")
-	}
-	g := ls.layer(layer).Group(group, dir, family)
-	g.Rules = append(g.Rules, r)
-}
-
 // management is the node's address on a network.
 func (c *Compiler) management(n *Network) netip.Addr {
 	if n != nil && n.ManagementIP.IsValid() {
 		return n.ManagementIP
 	}
 	return c.s.ManagementIP()
-}
-
-// mac parses an endpoint's MAC address; the zero MAC when it has none.
-func mac(text string) packet.MAC {
-	m, _ := packet.ParseMAC(text)
-	return m
 }
 
 // local returns the attached local endpoints of a network.
@@ -220,63 +136,4 @@ func (c *Compiler) External(networks []*Network) []*vfp.Layer {
 		}
 	}
 	return ls.all
-}
-
-// Binding is an address and port of the node that belongs to an endpoint.
-type Binding struct {
-	Addr     netip.Addr
-	Proto    packet.Proto
-	Port     uint16
-	Endpoint *Endpoint
-}
-
-// HostRoute is a route that HNS puts into the host's table.
-type HostRoute struct {
-	Prefix  netip.Prefix
-	Network *Network
-	// Own makes the host send packets to its own address to the switch.
-	Own bool
-	// Why names the policy.
-	Why string
-}
-
-// Routes returns the routes that HNS gives the host for these networks.
-func (c *Compiler) Routes(networks []*Network) []HostRoute {
-	var rs []HostRoute
-	for _, n := range networks {
-		if n.Is(Overlay) && len(PoliciesOf(n.Policies, PolicyHostRoute)) > 0 && c.s.Build().Has(builds.HostRoute) {
-			for _, s := range n.Subnets() {
-				rs = append(rs, HostRoute{Prefix: s.Prefix(), Network: n, Why: "HostRoute policy of network " + n.Name})
-			}
-		}
-		if why := c.localRouted(n); why != "" {
-			m := c.management(n)
-			rs = append(rs, HostRoute{Prefix: vfp.Host(m), Network: n, Own: true, Why: why})
-		}
-	}
-	return rs
-}
-
-// localRouted says why the host routes packets to its own address into the
-// switch, "" when it does not.
-func (c *Compiler) localRouted(n *Network) string {
-	if c.s.Build().Has(builds.LocalRoutedVIP) {
-		for _, lb := range c.s.ListLoadBalancers(nil) {
-			for _, m := range lb.PortMappings {
-				if m.Flags&PortFlagLocalRoutedVIP != 0 {
-					return fmt.Sprintf("LocalRoutedVIP of load balancer %s", lbName(lb, m))
-				}
-			}
-		}
-	}
-	if c.s.Build().Has(builds.LocalRoutedHostPort) {
-		for _, e := range c.local(n) {
-			for _, m := range eachValue[portMapping](e.Policies) {
-				if m.localRouted {
-					return "LocalRoutedVip of a port mapping of endpoint " + e.Name
-				}
-			}
-		}
-	}
-	return ""
 }

@@ -170,87 +170,97 @@ func (p *dumpParser) object(raw json.RawMessage, fields []field, at int, list st
 		return
 	}
 	p.objects++
-	switch p.kind(fields, list) {
-	case "endpoint v2":
-		p.endpointV2(raw, fields, at)
-	case "load balancer":
-		decodeAs(p, "load balancer", raw, fields, at, func(v LoadBalancer) {
-			v.Origin = p.origin(at, "load balancer "+v.ID)
-			p.dump.LoadBalancers = append(p.dump.LoadBalancers, v)
-		})
-	case "route":
-		decodeAs(p, "route", raw, fields, at, func(v Route) {
-			v.Origin = p.origin(at, "route "+v.ID)
-			p.dump.Routes = append(p.dump.Routes, v)
-		})
-	case "policy list":
-		p.policyList(raw, fields, at)
-	case "namespace":
-		decodeAs(p, "namespace", raw, fields, at, func(v Namespace) { p.dump.Namespaces = append(p.dump.Namespaces, v) })
-	case "network v2":
-		p.networkV2(raw, fields, at)
-	case "endpoint v1":
-		p.endpointV1(raw, fields, at)
-	case "network v1":
-		p.networkV1(raw, fields, at)
-	default:
+	read := map[dumpKind]func(json.RawMessage, []field, int){
+		kindNetworkV1: p.networkV1, kindNetworkV2: p.networkV2, kindEndpointV1: p.endpointV1, kindEndpointV2: p.endpointV2,
+		kindNamespace: p.namespace, kindLoadBalancer: p.loadBalancer, kindRoute: p.route, kindPolicyList: p.policyList,
+	}[p.kind(fields, list)]
+	if read == nil {
 		var keys []string
 		for _, f := range fields {
 			keys = append(keys, f.key)
 		}
 		p.fail(at, "this object is no HNS network, endpoint, namespace, load balancer, policy list or route; it has the fields %s",
 			strings.Join(keys, ", "))
+		return
 	}
+	read(raw, fields, at)
 }
+
+// dumpKind is what an object of a dump is, and in which version's JSON.
+type dumpKind int
+
+const (
+	kindUnknown dumpKind = iota
+	kindNetworkV1
+	kindNetworkV2
+	kindEndpointV1
+	kindEndpointV2
+	kindNamespace
+	kindLoadBalancer
+	kindRoute
+	kindPolicyList
+)
 
 // kind tells what an object is: by the list it is in, else by its fields.
-func (p *dumpParser) kind(fields []field, list string) string {
-	endpointV1 := has(fields, "VirtualNetwork", "IPAddress", "IPv6Address", "IsRemoteEndpoint", "VirtualNetworkName")
-	networkV1 := has(fields, "Subnets", "ManagementIP", "MacPools")
-	policyList := has(fields, "References") || p.isPolicyList(fields)
+func (p *dumpParser) kind(fields []field, list string) dumpKind {
 	switch list {
 	case "Networks":
-		if networkV1 {
-			return "network v1"
+		if isNetworkV1(fields) {
+			return kindNetworkV1
 		}
-		return "network v2"
+		return kindNetworkV2
 	case "Endpoints":
-		if endpointV1 {
-			return "endpoint v1"
+		if isEndpointV1(fields) {
+			return kindEndpointV1
 		}
-		return "endpoint v2"
+		return kindEndpointV2
 	case "Namespaces":
-		return "namespace"
+		return kindNamespace
 	case "Routes":
-		return "route"
-	case "LoadBalancers", "PolicyLists":
-		if policyList || list == "PolicyLists" {
-			return "policy list"
+		return kindRoute
+	case "PolicyLists":
+		return kindPolicyList
+	case "LoadBalancers":
+		if isPolicyList(fields) {
+			return kindPolicyList
 		}
-		return "load balancer"
+		return kindLoadBalancer
 	}
-	switch {
-	case has(fields, "HostComputeNetwork", "IpConfigurations"):
-		return "endpoint v2"
-	case has(fields, "PortMappings", "FrontendVIPs"):
-		return "load balancer"
-	case has(fields, "Setting"):
-		return "route"
-	case policyList:
-		return "policy list"
-	case has(fields, "NamespaceId", "NamespaceGuid"):
-		return "namespace"
-	case has(fields, "Ipams", "MacPool"):
-		return "network v2"
-	case endpointV1:
-		return "endpoint v1"
-	case networkV1, has(fields, "Type"):
-		return "network v1"
-	}
-	return ""
+	return kindOf(fields)
 }
 
-func (p *dumpParser) isPolicyList(fields []field) bool {
+// kindOf tells what an object is by its fields alone.
+func kindOf(fields []field) dumpKind {
+	switch {
+	case has(fields, "HostComputeNetwork", "IpConfigurations"):
+		return kindEndpointV2
+	case has(fields, "PortMappings", "FrontendVIPs"):
+		return kindLoadBalancer
+	case has(fields, "Setting"):
+		return kindRoute
+	case isPolicyList(fields):
+		return kindPolicyList
+	case has(fields, "NamespaceId", "NamespaceGuid"):
+		return kindNamespace
+	case has(fields, "Ipams", "MacPool"):
+		return kindNetworkV2
+	case isEndpointV1(fields):
+		return kindEndpointV1
+	case isNetworkV1(fields), has(fields, "Type"):
+		return kindNetworkV1
+	}
+	return kindUnknown
+}
+
+func isEndpointV1(fields []field) bool {
+	return has(fields, "VirtualNetwork", "IPAddress", "IPv6Address", "IsRemoteEndpoint", "VirtualNetworkName")
+}
+
+func isNetworkV1(fields []field) bool { return has(fields, "Subnets", "ManagementIP", "MacPools") }
+
+func isPolicyList(fields []field) bool { return has(fields, "References") || hasELB(fields) }
+
+func hasELB(fields []field) bool {
 	ps := find(fields, "Policies")
 	if ps == nil {
 		return false

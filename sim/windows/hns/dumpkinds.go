@@ -84,6 +84,24 @@ func (p *dumpParser) endpointV2(raw json.RawMessage, fields []field, at int) {
 	})
 }
 
+func (p *dumpParser) namespace(raw json.RawMessage, fields []field, at int) {
+	decodeAs(p, "namespace", raw, fields, at, func(v Namespace) { p.dump.Namespaces = append(p.dump.Namespaces, v) })
+}
+
+func (p *dumpParser) loadBalancer(raw json.RawMessage, fields []field, at int) {
+	decodeAs(p, "load balancer", raw, fields, at, func(v LoadBalancer) {
+		v.Origin = p.origin(at, "load balancer "+v.ID)
+		p.dump.LoadBalancers = append(p.dump.LoadBalancers, v)
+	})
+}
+
+func (p *dumpParser) route(raw json.RawMessage, fields []field, at int) {
+	decodeAs(p, "route", raw, fields, at, func(v Route) {
+		v.Origin = p.origin(at, "route "+v.ID)
+		p.dump.Routes = append(p.dump.Routes, v)
+	})
+}
+
 func (p *dumpParser) policyList(raw json.RawMessage, fields []field, at int) {
 	decodeAs(p, "policy list", raw, fields, at, func(v V1PolicyList) {
 		lb, route, err := FromPolicyListV1(v)

@@ -108,3 +108,15 @@ func (m *mistakes) err(op string) error {
 	}
 	return m.first.with(op, m.texts...)
 }
+
+// NewError returns the error of a code for one call, for programs in front of a
+// Service that refuse what never gets to it. A code that Errors does not list
+// has no name.
+func NewError(code uint32, text, op string, details ...string) *Error {
+	for _, e := range Errors {
+		if e.Code == code {
+			return e.with(op, details...)
+		}
+	}
+	return &Error{Code: code, Text: text, Op: op, Details: details}
+}

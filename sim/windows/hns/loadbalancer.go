@@ -1,10 +1,8 @@
 package hns
 
 import (
-	"encoding/json"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -87,89 +85,4 @@ func (l LoadBalancer) clone() *LoadBalancer {
 	l.FrontendVIPs = slices.Clone(l.FrontendVIPs)
 	l.PortMappings = slices.Clone(l.PortMappings)
 	return &l
-}
-
-// Namespace is a HostComputeNamespace: a network compartment and what is in it.
-type Namespace struct {
-	ID string `json:"ID,omitempty"`
-	// NamespaceId is the number of the compartment.
-	NamespaceId   uint32              `json:"NamespaceId,omitempty"`
-	NamespaceGuid string              `json:"NamespaceGuid,omitempty"`
-	Type          string              `json:"Type,omitempty"`
-	Resources     []NamespaceResource `json:"Resources,omitempty"`
-	SchemaVersion SchemaVersion       `json:"SchemaVersion,omitzero"`
-}
-
-// The namespace types.
-const (
-	NamespaceHost         = "Host"
-	NamespaceHostDefault  = "HostDefault"
-	NamespaceGuest        = "Guest"
-	NamespaceGuestDefault = "GuestDefault"
-)
-
-// NamespaceResource is a container or endpoint in a namespace; Type is
-// "Container" or "Endpoint", Data is {"Id": ...}.
-type NamespaceResource struct {
-	Type string                `json:"Type"`
-	Data NamespaceResourceData `json:"Data"`
-}
-
-// NamespaceResourceData identifies the resource.
-type NamespaceResourceData struct {
-	Id string `json:"Id"`
-}
-
-// Endpoints returns the ids of the endpoints in the namespace.
-func (n *Namespace) Endpoints() []string {
-	var ids []string
-	for _, r := range n.Resources {
-		if strings.EqualFold(r.Type, "Endpoint") {
-			ids = append(ids, r.Data.Id)
-		}
-	}
-	return ids
-}
-
-func (n Namespace) clone() *Namespace {
-	n.Resources = slices.Clone(n.Resources)
-	return &n
-}
-
-// Route is a HostComputeRoute: SDN routes for a set of endpoints.
-type Route struct {
-	ID                   string             `json:"ID,omitempty"`
-	HostComputeEndpoints []string           `json:"HostComputeEndpoints,omitempty"`
-	Setting              []SDNRouteSettings `json:"Setting,omitempty"`
-	SchemaVersion        SchemaVersion      `json:"SchemaVersion,omitzero"`
-
-	// Origin is the configuration behind the route.
-	Origin *trace.Origin `json:"-"`
-
-	toHost []toHost // Setting, parsed when HNS admits the route
-}
-
-// parse is what the compiler needs of Setting.
-func (r *Route) parse() {
-	r.toHost = nil
-	for _, s := range r.Setting {
-		if t, ok := s.toHost(); ok {
-			r.toHost = append(r.toHost, t)
-		}
-	}
-}
-
-func (r Route) clone() *Route {
-	r.HostComputeEndpoints = slices.Clone(r.HostComputeEndpoints)
-	r.Setting = slices.Clone(r.Setting)
-	return &r
-}
-
-// ModifyRequest is the body of a Modify call. ResourceType is "Policy", "DNS",
-// "Port", "Endpoint" or "Container"; RequestType is "Add", "Remove", "Update"
-// or "Refresh".
-type ModifyRequest struct {
-	ResourceType string          `json:"ResourceType,omitempty"`
-	RequestType  string          `json:"RequestType,omitempty"`
-	Settings     json.RawMessage `json:"Settings,omitempty"`
 }

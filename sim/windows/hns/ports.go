@@ -1,6 +1,8 @@
 package hns
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // PortBlock is a range of the node's ports, both ends included.
 type PortBlock struct {
@@ -65,3 +67,21 @@ func (p *portPool) free() int {
 	}
 	return n
 }
+
+// FreePortBlocks returns how many port blocks are free. Fewer than ten is what
+// Microsoft's networkhealth.ps1 calls unhealthy.
+func (s *Service) FreePortBlocks() int { return s.pool.free() }
+
+// ReservePorts takes a port block for owner, for example an endpoint whose
+// OutBoundNAT translates. It fails with ErrPortAlreadyExists when none is free.
+func (s *Service) ReservePorts(owner string) (PortBlock, error) {
+	b, ok := s.pool.take(owner)
+	if !ok {
+		return PortBlock{}, ErrPortAlreadyExists.withf("ReservePorts",
+			"no free block of %d ports in %d-%d", s.pool.size, s.pool.first, s.pool.last)
+	}
+	return b, nil
+}
+
+// ReleasePorts frees all port blocks of owner.
+func (s *Service) ReleasePorts(owner string) { s.pool.release(owner) }

@@ -85,3 +85,18 @@ func (c *Compiler) decap(ls *layers, n *Network) {
 	})
 	c.toEndpoints(ls, n, factInnerL2)
 }
+
+// paRoute lets VFP route what leaves the node by itself: tunnel packets, and
+// frames that are still addressed to the given MAC address.
+func (c *Compiler) paRoute(ls *layers, n *Network, own packet.MAC) {
+	if n.Is(Overlay) {
+		ls.add(layerPARoute, groupPARoute, vfp.Out, &vfp.Rule{
+			ID: "PA_ROUTE", Priority: priorityPARoute, Action: vfp.PARoute{Next: c.v.Router}, Flags: vfp.Terminating, Fact: factPARoute,
+			Cond: vfp.Cond{Protos: []packet.Proto{packet.UDP}, DstPorts: []vfp.PortRange{vfp.Port1(tunnelPort(n))}, Src: []netip.Prefix{vfp.Host(c.management(n))}},
+		})
+	}
+	ls.add(layerPARoute, "(PA_ROUTE_OUT)", vfp.Out, &vfp.Rule{
+		ID: "PA_ROUTE", Priority: priorityPARoute, Action: vfp.PARoute{Next: c.v.Router}, Flags: vfp.Terminating, Fact: factPARoute,
+		Cond: vfp.Cond{DstMAC: own},
+	})
+}

@@ -32,41 +32,6 @@ type Options struct {
 	SharePortPools bool
 }
 
-// Kind is the kind of an HNS object.
-type Kind string
-
-// The kinds.
-const (
-	KindNetwork      Kind = "network"
-	KindEndpoint     Kind = "endpoint"
-	KindNamespace    Kind = "namespace"
-	KindLoadBalancer Kind = "loadBalancer"
-	KindRoute        Kind = "route"
-	// KindService is the service itself: ID is empty.
-	KindService Kind = "service"
-)
-
-// What a Change says.
-const (
-	Created   = "created"
-	Modified  = "modified"
-	Deleted   = "deleted"
-	Restarted = "restarted"
-)
-
-// Change says that an object has changed. What is created, modified, deleted or
-// (for KindService) restarted.
-type Change struct {
-	Kind Kind
-	ID   string
-	What string
-	// PolicyOnly is set when a modification touched nothing but policies: HNS
-	// applies those again, which drops established flows of the port.
-	PolicyOnly bool
-	// ACLs is set when ACL policies were among them.
-	ACLs bool
-}
-
 // Service is the HNS of one node. It is not safe for concurrent use.
 type Service struct {
 	build *builds.Build
@@ -92,43 +57,6 @@ type Service struct {
 	byAddress map[netip.Addr][]string
 	usedMACs  map[string]int
 	freeOf    map[string]*freeAddresses // by network id
-}
-
-// table keeps objects in the order of their creation.
-type table[T any] struct {
-	byID map[string]*T
-	ids  []string
-}
-
-func (t *table[T]) get(id string) *T { return t.byID[normID(id)] }
-
-func (t *table[T]) put(id string, v *T) {
-	if t.byID == nil {
-		t.byID = map[string]*T{}
-	}
-	id = normID(id)
-	if t.byID[id] == nil {
-		t.ids = append(t.ids, id)
-	}
-	t.byID[id] = v
-}
-
-func (t *table[T]) remove(id string) {
-	id = normID(id)
-	delete(t.byID, id)
-	if i := slices.Index(t.ids, id); i >= 0 {
-		t.ids = slices.Delete(t.ids, i, i+1)
-	}
-}
-
-func (t *table[T]) list(keep func(*T) bool) []*T {
-	var all []*T
-	for _, id := range t.ids {
-		if v := t.byID[id]; keep == nil || keep(v) {
-			all = append(all, v)
-		}
-	}
-	return all
 }
 
 // NewService returns the HNS of a node with no objects.
@@ -176,22 +104,6 @@ func (s *Service) Options() Options { return s.opts }
 // Restarts counts the calls of Restart.
 func (s *Service) Restarts() int { return s.restarts }
 
-// OnChange calls f after every change, in the order of the changes, until stop is
-// called.
-func (s *Service) OnChange(f func(Change)) (stop func()) {
-	l := &f
-	s.listeners = append(s.listeners, l)
-	return func() {
-		s.listeners = slices.DeleteFunc(slices.Clone(s.listeners), func(x *func(Change)) bool { return x == l })
-	}
-}
-
-func (s *Service) changed(c Change) {
-	for _, f := range s.listeners {
-		(*f)(c)
-	}
-}
-
 // newID makes the next id: a GUID that depends on the node, the seed, the kind
 // and the number of ids made before, so that two runs give the same.
 func (s *Service) newID(kind Kind) string {
@@ -210,24 +122,6 @@ func (s *Service) newID(kind Kind) string {
 func normID(id string) string {
 	return strings.ToLower(strings.Trim(strings.TrimSpace(id), "{}"))
 }
-
-// FreePortBlocks returns how many port blocks are free. Fewer than ten is what
-// Microsoft's networkhealth.ps1 calls unhealthy.
-func (s *Service) FreePortBlocks() int { return s.pool.free() }
-
-// ReservePorts takes a port block for owner, for example an endpoint whose
-// OutBoundNAT translates. It fails with ErrPortAlreadyExists when none is free.
-func (s *Service) ReservePorts(owner string) (PortBlock, error) {
-	b, ok := s.pool.take(owner)
-	if !ok {
-		return PortBlock{}, ErrPortAlreadyExists.withf("ReservePorts",
-			"no free block of %d ports in %d-%d", s.pool.size, s.pool.first, s.pool.last)
-	}
-	return b, nil
-}
-
-// ReleasePorts frees all port blocks of owner.
-func (s *Service) ReleasePorts(owner string) { s.pool.release(owner) }
 
 // Network returns a network by id, or nil.
 func (s *Service) Network(id string) *Network { return s.networks.get(id) }
@@ -316,13 +210,6 @@ func (s *Service) ListLoadBalancers(keep func(*LoadBalancer) bool) []*LoadBalanc
 
 // ListRoutes is ListNetworks for routes.
 func (s *Service) ListRoutes(keep func(*Route) bool) []*Route { return s.routes.list(keep) }
-
-func first[T any](all []*T) *T {
-	if len(all) == 0 {
-		return nil
-	}
-	return all[0]
-}
 
 // Restart restarts the service. All objects come back, load balancers included:
 // HNS keeps and rehydrates them (FactRehydrate). What is lost is what VFP held: flows and NAT bindings, and

@@ -1,7 +1,6 @@
 package hns
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -128,65 +127,4 @@ func (s *Service) Restore(p *Snapshot) error {
 	}
 	s.counter, s.compartment, s.restarts = max(s.counter, p.Counter), max(s.compartment, p.Compartment), p.Restarts
 	return nil
-}
-
-// ReplaceEndpointPolicies makes ps the policies of the endpoint. That is what the
-// update call of HNS v1 does with the list it is sent.
-func (s *Service) ReplaceEndpointPolicies(id string, ps ...Policy) error {
-	e := s.Endpoint(id)
-	if e == nil {
-		return ErrEndpointNotFound.withf("hnsCall", "no endpoint has the id %s", id)
-	}
-	return s.changeEndpointPolicies("hnsCall", e, requestReplace, ps)
-}
-
-// DetachContainer is the v1 call that ends AttachContainer for one container. The
-// endpoint is detached when no container and no namespace holds it any more.
-func (s *Service) DetachContainer(endpointID, container string) error {
-	e := s.Endpoint(endpointID)
-	if e == nil {
-		return ErrEndpointNotFound.withf("hnsCall", "no endpoint has the id %s", endpointID)
-	}
-	var left []string
-	for _, c := range e.SharedContainers {
-		if c != container {
-			left = append(left, c)
-		}
-	}
-	if len(left) == len(e.SharedContainers) {
-		return ErrElementNotFound.withf("hnsCall", "endpoint %s is not attached to %s", or(e.Name, e.ID), container)
-	}
-	if len(left) == 0 && e.HostComputeNamespace == "" {
-		return s.DetachEndpoint(e.ID)
-	}
-	e = e.clone()
-	e.SharedContainers = left
-	s.endpoints.put(e.ID, e)
-	s.changed(Change{Kind: KindEndpoint, ID: e.ID, What: Modified})
-	return nil
-}
-
-// RoutePolicyListV1 is the v1 view of a route.
-func RoutePolicyListV1(r *Route) V1PolicyList {
-	v := PolicyListV1(&LoadBalancer{ID: r.ID, HostComputeEndpoints: r.HostComputeEndpoints})
-	for _, s := range r.Setting {
-		raw, _ := json.Marshal(struct {
-			Type string
-			SDNRouteSettings
-		}{"ROUTE", s})
-		v.Policies = append(v.Policies, raw)
-	}
-	return v
-}
-
-// NewError returns the error of a code for one call, for programs in front of a
-// Service that refuse what never gets to it. A code that Errors does not list
-// has no name.
-func NewError(code uint32, text, op string, details ...string) *Error {
-	for _, e := range Errors {
-		if e.Code == code {
-			return e.with(op, details...)
-		}
-	}
-	return &Error{Code: code, Text: text, Op: op, Details: details}
 }

@@ -319,3 +319,16 @@ func PolicyListV1(l *LoadBalancer) V1PolicyList {
 	}
 	return v
 }
+
+// RoutePolicyListV1 is the v1 view of a route.
+func RoutePolicyListV1(r *Route) V1PolicyList {
+	v := PolicyListV1(&LoadBalancer{ID: r.ID, HostComputeEndpoints: r.HostComputeEndpoints})
+	for _, s := range r.Setting {
+		raw, _ := json.Marshal(struct {
+			Type string
+			SDNRouteSettings
+		}{"ROUTE", s})
+		v.Policies = append(v.Policies, raw)
+	}
+	return v
+}

@@ -48,39 +48,10 @@ func FromPolicyV1(raw json.RawMessage) (Policy, error) {
 	if s, ok := in["Settings"]; ok {
 		return ParsePolicy(typ, s), nil
 	}
-	out := map[string]json.RawMessage{}
-	for _, k := range sortedKeys(in) {
-		v := in[k]
-		if name := v1Fields[typ][k]; name != "" {
-			k = name
-			if typ == PolicyACL {
-				// v1 has numbers where v2 has lists; zero means not given.
-				if text := strings.Trim(string(v), `"`); text == "0" {
-					continue
-				} else if given, ok := in[name]; ok && string(given) != `""` {
-					continue
-				} else {
-					v = json.RawMessage(strconv.Quote(text))
-				}
-			}
-		}
-		if _, taken := out[k]; taken && string(v) == `""` {
-			continue
-		}
-		out[k] = v
-	}
+	out := v2Fields(typ, in)
 	if typ == PolicyPortMapping {
-		var name string
-		if json.Unmarshal(out["Protocol"], &name) == nil {
-			number, ok := protocolNumbers[strings.ToLower(name)]
-			if !ok {
-				n, err := strconv.Atoi(name)
-				if err != nil {
-					return Policy{}, fmt.Errorf("NAT policy: protocol %q is neither TCP, UDP nor a number", name)
-				}
-				number = n
-			}
-			out["Protocol"] = json.RawMessage(strconv.Itoa(number))
+		if err := numberProtocol(out); err != nil {
+			return Policy{}, err
 		}
 	}
 	if len(out) == 0 {
@@ -88,6 +59,48 @@ func FromPolicyV1(raw json.RawMessage) (Policy, error) {
 	}
 	settings, err := json.Marshal(out) // maps marshal sorted
 	return ParsePolicy(typ, settings), err
+}
+
+// v2Fields gives the fields of a v1 policy their names of HCN v2.
+func v2Fields(typ PolicyType, in map[string]json.RawMessage) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for _, k := range sortedKeys(in) {
+		v := in[k]
+		if name := v1Fields[typ][k]; name != "" {
+			k = name
+			if typ == PolicyACL {
+				// v1 has numbers where v2 has lists; zero means not given.
+				text := strings.Trim(string(v), `"`)
+				if given, ok := in[name]; text == "0" || ok && string(given) != `""` {
+					continue
+				}
+				v = json.RawMessage(strconv.Quote(text))
+			}
+		}
+		if _, taken := out[k]; taken && string(v) == `""` {
+			continue
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// numberProtocol makes the protocol of a v1 NAT policy a number: "TCP" is 6.
+func numberProtocol(out map[string]json.RawMessage) error {
+	var name string
+	if json.Unmarshal(out["Protocol"], &name) != nil {
+		return nil // it is one
+	}
+	number, ok := protocolNumbers[strings.ToLower(name)]
+	if !ok {
+		n, err := strconv.Atoi(name)
+		if err != nil {
+			return fmt.Errorf("NAT policy: protocol %q is neither TCP, UDP nor a number", name)
+		}
+		number = n
+	}
+	out["Protocol"] = json.RawMessage(strconv.Itoa(number))
+	return nil
 }
 
 // v2Type returns the v2 name of a v1 policy type, in v2's spelling.
@@ -132,7 +145,8 @@ func toPolicyV1(p Policy) json.RawMessage {
 	}
 	out := map[string]json.RawMessage{}
 	fields := v1Fields[p.typ]
-	for k, v := range in {
+	for _, k := range sortedKeys(in) {
+		v := in[k]
 		for _, old := range sortedKeys(fields) {
 			// An ACL keeps v2's lists: v1 has them too, beside the single numbers.
 			if fields[old] == k && p.typ != PolicyACL {
@@ -151,8 +165,8 @@ func toPolicyV1(p Policy) json.RawMessage {
 	if typ == "NAT" {
 		var n int
 		if json.Unmarshal(in["Protocol"], &n) == nil {
-			for name, number := range protocolNumbers {
-				if number == n {
+			for _, name := range sortedKeys(protocolNumbers) {
+				if protocolNumbers[name] == n {
 					out["Protocol"] = json.RawMessage(strconv.Quote(strings.ToUpper(name)))
 				}
 			}

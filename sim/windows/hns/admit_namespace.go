@@ -149,3 +149,29 @@ func (s *Service) dropResource(n *Namespace, typ, id string) {
 	})
 	s.namespaces.put(n.ID, n)
 }
+
+// DetachContainer is the v1 call that ends AttachContainer for one container. The
+// endpoint is detached when no container and no namespace holds it any more.
+func (s *Service) DetachContainer(endpointID, container string) error {
+	e := s.Endpoint(endpointID)
+	if e == nil {
+		return ErrEndpointNotFound.withf("hnsCall", "no endpoint has the id %s", endpointID)
+	}
+	var left []string
+	for _, c := range e.SharedContainers {
+		if c != container {
+			left = append(left, c)
+		}
+	}
+	if len(left) == len(e.SharedContainers) {
+		return ErrElementNotFound.withf("hnsCall", "endpoint %s is not attached to %s", or(e.Name, e.ID), container)
+	}
+	if len(left) == 0 && e.HostComputeNamespace == "" {
+		return s.DetachEndpoint(e.ID)
+	}
+	e = e.clone()
+	e.SharedContainers = left
+	s.endpoints.put(e.ID, e)
+	s.changed(Change{Kind: KindEndpoint, ID: e.ID, What: Modified})
+	return nil
+}

@@ -85,30 +85,46 @@ func (s *Service) loadEndpoint(e *Endpoint, bad func(fmt.Stringer, string, ...an
 	}
 	e.ID = normID(e.ID)
 	e.MacAddress = canonicalMAC(e.MacAddress)
+	if !fillPrefixes(n, e, bad) {
+		return
+	}
+	s.loadAttachment(e)
+	s.addEndpoint(e)
+	s.takeLoopbackPorts(e)
+	s.changed(Change{Kind: KindEndpoint, ID: e.ID, What: Created})
+}
+
+// fillPrefixes gives the addresses of a loaded endpoint the prefix length of their
+// subnet where they have none.
+func fillPrefixes(n *Network, e *Endpoint, bad func(fmt.Stringer, string, ...any)) bool {
 	for i, c := range e.IpConfigurations {
 		if !c.Prefix().IsValid() {
 			bad(e.Origin, "%q is no address", c.IpAddress)
-			return
+			return false
 		}
 		if sub := subnetOf(n, c.Prefix().Addr()); c.PrefixLength == 0 && sub != nil && !e.Remote() {
 			e.IpConfigurations[i].PrefixLength = uint8(sub.Prefix().Bits())
 		}
 	}
-	if id := e.HostComputeNamespace; id != "" {
-		ns := s.Namespace(id)
-		if ns == nil { // HNS v1 has no list of namespaces
-			ns = s.addNamespace(&Namespace{ID: id, Type: NamespaceHost})
-		}
-		e.HostComputeNamespace = ns.ID
-		if !slices.ContainsFunc(ns.Endpoints(), func(r string) bool { return normID(r) == e.ID }) {
-			ns = ns.clone()
-			ns.Resources = append(ns.Resources, NamespaceResource{Type: "Endpoint", Data: NamespaceResourceData{Id: e.ID}})
-			s.namespaces.put(ns.ID, ns)
-		}
+	return true
+}
+
+// loadAttachment puts a loaded endpoint into its namespace.
+func (s *Service) loadAttachment(e *Endpoint) {
+	id := e.HostComputeNamespace
+	if id == "" {
+		return
 	}
-	s.addEndpoint(e)
-	s.takeLoopbackPorts(e)
-	s.changed(Change{Kind: KindEndpoint, ID: e.ID, What: Created})
+	ns := s.Namespace(id)
+	if ns == nil { // HNS v1 has no list of namespaces
+		ns = s.addNamespace(&Namespace{ID: id, Type: NamespaceHost})
+	}
+	e.HostComputeNamespace = ns.ID
+	if !slices.ContainsFunc(ns.Endpoints(), func(r string) bool { return normID(r) == e.ID }) {
+		ns = ns.clone()
+		ns.Resources = append(ns.Resources, NamespaceResource{Type: "Endpoint", Data: NamespaceResourceData{Id: e.ID}})
+		s.namespaces.put(ns.ID, ns)
+	}
 }
 
 func (s *Service) loadBalancer(l *LoadBalancer, bad func(fmt.Stringer, string, ...any)) {
@@ -159,71 +175,4 @@ func notNil[T any](all []T) []T {
 		return []T{}
 	}
 	return all
-}
-
-// Create makes an object of a kind from HCN v2 JSON and returns its id. Fields
-// that HCN does not know are ignored, as HCN does; UnknownFields names them.
-func (s *Service) Create(kind Kind, data []byte) (string, error) {
-	switch kind {
-	case KindNetwork:
-		return create(data, "hcnCreateNetwork", s.CreateNetwork, func(n *Network) string { return n.ID })
-	case KindEndpoint:
-		return create(data, "hcnCreateEndpoint", s.CreateEndpoint, func(e *Endpoint) string { return e.ID })
-	case KindNamespace:
-		return create(data, "hcnCreateNamespace", s.CreateNamespace, func(n *Namespace) string { return n.ID })
-	case KindLoadBalancer:
-		return create(data, "hcnCreateLoadBalancer", s.CreateLoadBalancer, func(l *LoadBalancer) string { return l.ID })
-	case KindRoute:
-		return create(data, "hcnCreateRoute", s.CreateRoute, func(r *Route) string { return r.ID })
-	}
-	return "", ErrRequestUnsupported.withf("hcnCreate", "there is no kind %q; there are network, endpoint, namespace, loadBalancer, route", kind)
-}
-
-func create[T any](data []byte, op string, make func(T) (*T, error), id func(*T) string) (string, error) {
-	var v T
-	if err := json.Unmarshal(data, &v); err != nil {
-		return "", ErrInvalidJSON.withf(op, "%v", err)
-	}
-	made, err := make(v)
-	if err != nil {
-		return "", err
-	}
-	return id(made), nil
-}
-
-// Delete deletes an object by kind and id.
-func (s *Service) Delete(kind Kind, id string) error {
-	switch kind {
-	case KindNetwork:
-		return s.DeleteNetwork(id)
-	case KindEndpoint:
-		return s.DeleteEndpoint(id)
-	case KindNamespace:
-		return s.DeleteNamespace(id)
-	case KindLoadBalancer:
-		return s.DeleteLoadBalancer(id)
-	case KindRoute:
-		return s.DeleteRoute(id)
-	}
-	return ErrRequestUnsupported.withf("hcnDelete", "there is no kind %q", kind)
-}
-
-// UnknownFields names the fields at the top of HCN v2 JSON that an object of the
-// kind does not have, in the order of the text.
-func UnknownFields(kind Kind, data []byte) []string {
-	known, ok := map[Kind]map[string]bool{
-		KindNetwork: jsonFieldsOf[Network](), KindEndpoint: jsonFieldsOf[Endpoint](), KindNamespace: jsonFieldsOf[Namespace](),
-		KindLoadBalancer: jsonFieldsOf[LoadBalancer](), KindRoute: jsonFieldsOf[Route](),
-	}[kind]
-	data = bytes.TrimSpace(data)
-	if !ok || len(data) == 0 || data[0] != '{' {
-		return nil
-	}
-	var unknown []string
-	for _, f := range members(data, 0) {
-		if !known[lower(f.key)] {
-			unknown = append(unknown, f.key)
-		}
-	}
-	return unknown
 }

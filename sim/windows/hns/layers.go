@@ -1,0 +1,82 @@
+package hns
+
+import (
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
+)
+
+// The layers of a port and their order on the way out. The names are those
+// that scripts and dumps of container hosts show; names in parentheses are
+// winlab's own, where no source gives one. The order is inferred
+// (hns.layer-order).
+const (
+	layerL2        = "INTERNAL_L2_REWRITE_LAYER"
+	layerACL       = "ACL_ENDPOINT_LAYER"
+	layerLBDSR     = "LB_DSR"
+	layerNAT       = "SLB_NAT_LAYER"
+	layerHostLB    = "LB"
+	layerSLB       = "SLB_LB_LAYER"
+	layerHairpin   = "SLB_HAIRPIN_LAYER"
+	layerSDNRoute  = "(SDN_ROUTE)"
+	layerEncap     = "VNET_ENCAP_LAYER"
+	layerDecap     = "DECAP_IN"
+	layerPARoute   = "VNET_PA_ROUTE_LAYER"
+	layerL4Proxy   = "(L4_PROXY)"
+	groupNATOut    = "SLB_GROUP_NAT_IPv4_OUT"
+	groupNATIn     = "SLB_GROUP_NAT_IPv4_IN"
+	groupPARoute   = "VNET_GROUP_PA_ROUTE_IPV4_OUT"
+	groupHairpinIn = "SLB_GROUP_HAIRPIN_IPv4_IN"
+	groupSLBOut    = "SLB_GROUP_LB_IPv4_OUT"
+	groupHostLBOut = "LB_OUT"
+)
+
+var layerOrder = map[string]uint16{
+	layerACL: 100, layerL4Proxy: 150, layerLBDSR: 200, layerHostLB: 210, layerSLB: 220, layerHairpin: 230, layerNAT: 300,
+	layerSDNRoute: 400, layerL2: 450, layerEncap: 500, layerPARoute: 600, layerDecap: 900,
+}
+
+// Default priorities inside the layers. Those of load balancing (500), remote
+// subnet routes (10) and PA_ROUTE (45535) are from listings; the rest are
+// winlab's.
+const (
+	priorityEncap   = 10
+	priorityAllow   = 100
+	priorityLB      = 500
+	prioritySNAT    = 1000
+	priorityPARoute = 45535
+)
+
+// LayerACL is the layer of access lists.
+const LayerACL = layerACL
+
+// layers collects rules by layer and group.
+type layers struct {
+	all []*vfp.Layer
+}
+
+func (ls *layers) layer(name string) *vfp.Layer {
+	for _, l := range ls.all {
+		if l.Name == name {
+			return l
+		}
+	}
+	l := &vfp.Layer{Name: name, Priority: layerOrder[name], Stateful: name != layerL2 && name != layerEncap && name != layerPARoute && name != layerDecap && name != layerSDNRoute}
+	ls.all = append(ls.all, l)
+	return l
+}
+
+func (ls *layers) add(layer, group string, dir vfp.Direction, r *vfp.Rule) {
+	family := uint8(4)
+	if len(r.Cond.Dst) > 0 && r.Cond.Dst[0].Addr().Is6() || len(r.Cond.Src) > 0 && r.Cond.Src[0].Addr().Is6() {
+		family = 6
+	}
+	if len(r.Cond.Dst) == 0 && len(r.Cond.Src) == 0 {
+		family = 0
+	}
+	if family == 6 {
+		group = strings.ReplaceAll(group, "IPv4", "IPv6")
+	}
+	g := ls.layer(layer).Group(group, dir, family)
+	g.Rules = append(g.Rules, r)
+}

@@ -1,0 +1,96 @@
+package hns
+
+import (
+	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
+)
+
+// dsrClient compiles row 1 of the DSR rules: the client's side.
+func (c *Compiler) dsrClient(ls *layers, n *Network) {
+	mgmt := c.management(n)
+	c.frontends(n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
+		targets := c.backends(lb, m, nil)
+		for i := range targets {
+			// The client's port sends on by address; the layers below find the MAC.
+			targets[i].MAC = packet.MAC{}
+		}
+		ls.add(layerLBDSR, "LB_DSR_IPv4_OUT", vfp.Out, &vfp.Rule{
+			ID:       ruleID("LB_DSR_", lb, mgmt, vip, m.ExternalPort, m.InternalPort, m.Protocol),
+			Priority: priorityLB, Flags: vfp.Terminating | vfp.Stateful, TTL: vfp.DefaultTTL,
+			Cond: frontendCond(vip, m), Action: vfp.LBNAT{Targets: targets, BySource: c.bySource(m)}, Origin: lb.Origin, Fact: factDSRClient,
+		})
+	})
+}
+
+// backendRules compiles rows 2 and 3: translation at the backend's own port.
+func (c *Compiler) backendRules(ls *layers, n *Network, self *Endpoint) {
+	c.frontends(n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
+		mine := c.backends(lb, m, func(e *Endpoint) bool { return e.ID == self.ID })
+		if len(mine) == 0 || c.keepsVIP(m) {
+			return
+		}
+		ls.add(layerNAT, groupNATIn, vfp.In, &vfp.Rule{
+			ID:       ruleID("NAT_", lb, vip, m.ExternalPort, m.Protocol),
+			Priority: priorityLB, Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m),
+			Action: vfp.NAT{Set: packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: mine[0].Addr, DstPort: mine[0].Port}},
+			Origin: lb.Origin, Fact: factDSRBackend,
+		})
+		ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
+			ID:       ruleID("ALLOW_NAT_", lb, vip, m.ExternalPort, m.Protocol),
+			Priority: priorityAllow, Action: vfp.Allow{}, Flags: vfp.Terminating,
+			Cond:   vfp.Cond{Protos: []packet.Proto{packet.Proto(m.Protocol)}, Src: []netip.Prefix{vfp.Host(vip)}, SrcPorts: []vfp.PortRange{vfp.Port1(m.ExternalPort)}},
+			Origin: lb.Origin, Fact: factDSRBackend,
+		})
+	})
+}
+
+func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
+	local := c.backends(lb, m, isLocal)
+	all := c.backends(lb, m, nil)
+	if len(local) > 0 {
+		ls.add(layerHairpin, groupHairpinIn, vfp.In, &vfp.Rule{
+			ID:       ruleID("HairPin_", lb, vip, m.ExternalPort, m.ExternalPort, m.Protocol),
+			Priority: priorityLB, Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m),
+			Action: vfp.LBNAT{Targets: local, KeepDst: true, Hairpin: true, BySource: c.bySource(m)}, Origin: lb.Origin, Fact: factDSRHairpin,
+		})
+	}
+	id := ruleID("LB_HOST_", lb, c.management(n), vip, m.ExternalPort, m.InternalPort, m.Protocol)
+	layer, group := layerHostLB, groupHostLBOut
+	if len(local) == len(all) {
+		id = ruleID("LB_", lb, vip, m.ExternalPort, m.ExternalPort, m.Protocol)
+		layer, group = layerSLB, groupSLBOut
+	}
+	r := &vfp.Rule{
+		ID: id, Priority: priorityLB, Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m),
+		Action: vfp.LBNAT{Targets: all}, Origin: lb.Origin, Fact: factDSRClient,
+	}
+	// The rule is for what the node itself sends: a packet from elsewhere that
+	// the hairpin rule sends back passes the port on its way out too.
+	if r.Cond.Src = c.ownAddresses(n, vip); len(r.Cond.Src) == 0 {
+		return
+	}
+	switch c.v.HostDSR {
+	case "untranslated":
+		return
+	case "translated":
+	default:
+		notModelled(r, "a packet of the node itself meets the load balancer rule of a DSR Service; whether this build translates it is not public (parameter host-to-dsr-service)", factHostDSR)
+	}
+	ls.add(layer, group, vfp.Out, r)
+}
+
+// ownAddresses are the node's addresses of the family of another: that of the
+// network and those of endpoints in the host's own compartment.
+func (c *Compiler) ownAddresses(n *Network, like netip.Addr) []netip.Prefix {
+	own := []netip.Prefix{vfp.Host(c.management(n))}
+	for _, e := range c.local(n) {
+		if c.ofHost(e) {
+			for _, a := range e.Addresses() {
+				own = append(own, vfp.Host(a))
+			}
+		}
+	}
+	return sameFamily(own, like)
+}

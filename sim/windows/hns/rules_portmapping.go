@@ -1,0 +1,63 @@
+package hns
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
+)
+
+// Binding is an address and port of the node that belongs to an endpoint.
+type Binding struct {
+	Addr     netip.Addr
+	Proto    packet.Proto
+	Port     uint16
+	Endpoint *Endpoint
+}
+
+// portMappings compiles hostPort mappings of an endpoint.
+func (c *Compiler) portMappings(ls *layers, n *Network, e *Endpoint) {
+	dst := e.Address(false)
+	if !dst.IsValid() {
+		return
+	}
+	i := 0
+	for p, m := range eachValue[portMapping](e.Policies) {
+		i++
+		vip := c.mappingVIP(n, m)
+		r := &vfp.Rule{
+			ID: fmt.Sprintf("(port mapping %d %s:%d)", i, vip, m.external), Priority: priorityAllow, Flags: vfp.Terminating | vfp.Stateful,
+			Cond:   vfp.Cond{Protos: []packet.Proto{m.proto}, Dst: []netip.Prefix{vfp.Host(vip)}, DstPorts: []vfp.PortRange{vfp.Port1(m.external)}},
+			Action: vfp.NAT{Set: packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: dst, DstPort: m.internal}}, Origin: p.Origin, Fact: factPortMapping,
+		}
+		if m.anyAddress != "" {
+			notModelled(r, "the port mapping is for the address "+m.anyAddress+", and what HNS makes of that is not public; without a hostIP it would be for the node's own address", factAnyHostIP)
+		}
+		ls.add(layerNAT, groupNATIn, vfp.In, r)
+	}
+}
+
+// mappingVIP is the address of a port mapping. For one with the VIP 0.0.0.0 it is the
+// address that a packet would have if HNS took that for any.
+func (c *Compiler) mappingVIP(n *Network, m portMapping) netip.Addr {
+	if m.vip.IsValid() {
+		return m.vip
+	}
+	return c.management(n)
+}
+
+// Bindings returns the addresses and ports of the node that port mappings give
+// to endpoints of a network.
+func (c *Compiler) Bindings(n *Network) []Binding {
+	var bs []Binding
+	if n.Is(Transparent, NAT) {
+		return nil
+	}
+	for _, e := range c.local(n) {
+		for _, m := range eachValue[portMapping](e.Policies) {
+			bs = append(bs, Binding{c.mappingVIP(n, m), m.proto, m.external, e})
+		}
+	}
+	return bs
+}

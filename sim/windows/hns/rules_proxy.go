@@ -1,0 +1,22 @@
+package hns
+
+import (
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
+)
+
+// l4proxy ends the way of packets that would meet a proxy: what it does to them
+// is not known.
+func (c *Compiler) l4proxy(ls *layers, e *Endpoint) {
+	for _, typ := range []PolicyType{PolicyL4Proxy, PolicyL4WFPProxy} {
+		for _, p := range PoliciesOf(e.Policies, typ) {
+			r := &vfp.Rule{ID: "(" + string(typ) + ")", Origin: p.Origin, Fact: factL4Proxy,
+				Cond:   vfp.Cond{Protos: []packet.Proto{packet.TCP}},
+				Action: vfp.NotModelled{Action: vfp.Allow{}, Why: "the endpoint has an " + string(typ) + " policy, and what it does to TCP is not public"}}
+			if s, ok := SettingsOf[L4ProxySettings](p); ok && s.Protocol == uint32(packet.UDP) {
+				r.Cond.Protos[0] = packet.UDP
+			}
+			ls.add(layerL4Proxy, "(L4_PROXY_OUT)", vfp.Out, r)
+		}
+	}
+}
