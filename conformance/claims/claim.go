@@ -95,8 +95,8 @@ type Check struct {
 	Resources *Resources `yaml:"resources,omitempty"`
 	Doctor    *Doctor    `yaml:"doctor,omitempty"`
 	// Expect is the verdict that the documents ask for; "" observes only: the
-	// documents are silent and the model speaks for itself. [NotDelivered]
-	// stands for a failure of which the documents do not say how it looks.
+	// documents are silent and the model speaks for itself. [notDelivered]
+	// is a failure of which the documents do not say how it looks.
 	Expect string `yaml:"expect,omitempty"`
 	Reason string `yaml:"reason,omitempty"`
 	// Basis is "stated" when a document says so in these words, "implied" when

@@ -10,7 +10,7 @@ import (
 
 // Condition is what a rule asks of a field.
 type Condition struct {
-	// Op is one of [ConditionOps].
+	// Op is one of [conditionOps].
 	Op string
 	// Values are what the field is compared with: one, or many for "in" and "not in".
 	Values []string
@@ -18,7 +18,7 @@ type Condition struct {
 	Pattern *regexp.Regexp
 }
 
-// ConditionOps are the words that a condition begins with:
+// conditionOps are the words that a condition begins with:
 //
 //	set, unset                    the field is there and not null, or is not
 //	empty, not empty              it is there and holds nothing, or something
@@ -26,7 +26,7 @@ type Condition struct {
 //	in X, Y    not in X, Y        the same with several
 //	matches RE, not matches RE    the same with a regular expression of Go
 //	below N, above N              it is a number or quantity (500m, 2Gi) below or above N
-var ConditionOps = []string{"set", "unset", "empty", "not empty", "is", "is not", "in", "not in", "matches", "not matches", "below", "above"}
+var conditionOps = []string{"set", "unset", "empty", "not empty", "is", "is not", "in", "not in", "matches", "not matches", "below", "above"}
 
 // ParseCondition reads a condition; "" is "set". Values may be quoted.
 func ParseCondition(s string) (Condition, error) {
@@ -60,7 +60,7 @@ func ParseCondition(s string) (Condition, error) {
 		}
 		return c, nil
 	}
-	return Condition{}, fmt.Errorf("%q is no condition; write one of %s and a value", s, strings.Join(ConditionOps, ", "))
+	return Condition{}, fmt.Errorf("%q is not a condition; write one of %s and a value", s, strings.Join(conditionOps, ", "))
 }
 
 func unquote(s string) string {

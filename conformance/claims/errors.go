@@ -9,5 +9,5 @@ type (
 	Mistakes = strict.Mistakes
 )
 
-// pos is where something stands in its file.
+// pos is where something is in its file.
 type pos struct{ line, column int }

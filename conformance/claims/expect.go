@@ -6,14 +6,14 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// NotDelivered is a pseudo-verdict for Expect: the documents say that it does
+// notDelivered is a pseudo-verdict for Expect: the documents say that it does
 // not work, but not how it fails. Every verdict meets it but delivered, varies
 // and unknown.
-const NotDelivered = "not-delivered"
+const notDelivered = "not-delivered"
 
-// Expects lists what Expect may be.
-func Expects() []string {
-	ids := []string{NotDelivered}
+// expects lists what Expect may be.
+func expects() []string {
+	ids := []string{notDelivered}
 	for _, v := range trace.Verdicts {
 		ids = append(ids, string(v.ID))
 	}
@@ -26,7 +26,7 @@ func Meets(expect string, got trace.Verdict) bool {
 	switch expect {
 	case "":
 		return true
-	case NotDelivered:
+	case notDelivered:
 		return got.Valid() && !slices.Contains([]trace.Verdict{trace.Delivered, trace.Varies, trace.Unknown}, got)
 	}
 	return string(got) == expect
@@ -34,11 +34,11 @@ func Meets(expect string, got trace.Verdict) bool {
 
 // What the documents say in a cell, as [result.Cell] has it.
 const (
-	Works       = "works"
-	Fails       = "fails"
-	Conditional = "conditional"
-	Disputed    = "disputed"
-	Silent      = "silent"
+	saysWorks       = "works"
+	saysFails       = "fails"
+	saysConditional = "conditional"
+	saysDisputed    = "disputed"
+	saysSilent      = "silent"
 )
 
 // Documented sums up what the documents say where these checks of the claim
@@ -64,17 +64,15 @@ func (c *Claim) Documented(checks []Check) (says, basis string) {
 	}
 	switch {
 	case disputed:
-		return Disputed, basis
-	case conditional:
-		return Conditional, basis
-	case works && fails:
-		return Conditional, basis
+		return saysDisputed, basis
+	case conditional, works && fails:
+		return saysConditional, basis
 	case works:
-		return Works, basis
+		return saysWorks, basis
 	case fails:
-		return Fails, basis
+		return saysFails, basis
 	}
-	return Silent, ""
+	return saysSilent, ""
 }
 
 // Asks reports whether the check asks for something: a verdict, a source

@@ -11,7 +11,7 @@ func TestNotDelivered(t *testing.T) {
 		trace.Dropped: true, trace.Rejected: true, trace.NoReply: true, trace.Looped: true, trace.Unresolved: true,
 		trace.Delivered: false, trace.Varies: false, trace.Unknown: false, "nonsense": false,
 	} {
-		if got := Meets(NotDelivered, v); got != want {
+		if got := Meets(notDelivered, v); got != want {
 			t.Errorf("%s meets not-delivered: got %v, want %v", v, got, want)
 		}
 	}
@@ -23,7 +23,7 @@ func TestNotDelivered(t *testing.T) {
 func TestDocumented(t *testing.T) {
 	flow := &Flow{From: "pod/client", To: "pod/peer:80"}
 	works := Check{Flow: flow, Expect: "delivered", Basis: "stated"}
-	fails := Check{Flow: flow, Expect: NotDelivered, Basis: "stated"}
+	fails := Check{Flow: flow, Expect: notDelivered, Basis: "stated"}
 	implied := Check{Flow: flow, Expect: "delivered", Basis: "implied"}
 	disputed := Check{Flow: flow, Expect: "delivered", Basis: "stated", Disputed: true}
 	given := Check{Flow: flow, Expect: "delivered", Basis: "stated", Condition: "routes exist"}
@@ -34,17 +34,17 @@ func TestDocumented(t *testing.T) {
 		checks      []Check
 		says, basis string
 	}{
-		{"no checks", Claim{}, nil, Silent, ""},
-		{"observes", Claim{}, []Check{observes}, Silent, ""},
-		{"works", Claim{}, []Check{works, observes}, Works, "stated"},
-		{"the weaker basis", Claim{}, []Check{works, implied, works}, Works, "implied"},
-		{"fails", Claim{}, []Check{fails}, Fails, "stated"},
-		{"some work, some fail", Claim{}, []Check{works, fails}, Conditional, "stated"},
-		{"a condition", Claim{}, []Check{given}, Conditional, "stated"},
-		{"a condition without a verdict", Claim{}, []Check{{Flow: flow, Condition: "it depends"}}, Conditional, ""},
-		{"a disputed check", Claim{}, []Check{works, disputed}, Disputed, "stated"},
-		{"a disputed claim", Claim{Disputed: true}, []Check{works}, Disputed, "stated"},
-		{"a frame", Claim{}, []Check{{Wire: &Wire{Flow: *flow, At: "none"}, Basis: "implied"}}, Works, "implied"},
+		{"no checks", Claim{}, nil, saysSilent, ""},
+		{"observes", Claim{}, []Check{observes}, saysSilent, ""},
+		{"works", Claim{}, []Check{works, observes}, saysWorks, "stated"},
+		{"the weaker basis", Claim{}, []Check{works, implied, works}, saysWorks, "implied"},
+		{"fails", Claim{}, []Check{fails}, saysFails, "stated"},
+		{"some work, some fail", Claim{}, []Check{works, fails}, saysConditional, "stated"},
+		{"a condition", Claim{}, []Check{given}, saysConditional, "stated"},
+		{"a condition without a verdict", Claim{}, []Check{{Flow: flow, Condition: "it depends"}}, saysConditional, ""},
+		{"a disputed check", Claim{}, []Check{works, disputed}, saysDisputed, "stated"},
+		{"a disputed claim", Claim{Disputed: true}, []Check{works}, saysDisputed, "stated"},
+		{"a frame", Claim{}, []Check{{Wire: &Wire{Flow: *flow, At: "none"}, Basis: "implied"}}, saysWorks, "implied"},
 	} {
 		if says, basis := c.claim.Documented(c.checks); says != c.says || basis != c.basis {
 			t.Errorf("%s: got %q, %q; want %q, %q", c.name, says, basis, c.says, c.basis)

@@ -150,7 +150,7 @@ func TestFlowTableCellByCell(t *testing.T) {
 
 func cell(c *Claim, s result.Setting) string {
 	says, basis := c.Documented(c.ChecksAt(s))
-	word := map[string]string{Works: "ok", Fails: "no", Conditional: "cond", Disputed: "disputed", Silent: "?"}[says]
+	word := map[string]string{saysWorks: "ok", saysFails: "no", saysConditional: "cond", saysDisputed: "disputed", saysSilent: "?"}[says]
 	if basis == "implied" && (word == "ok" || word == "no") {
 		word += "*"
 	}
@@ -166,29 +166,29 @@ func TestConditionsOfTheTable(t *testing.T) {
 		setting result.Setting
 		expect  string
 	}{
-		{"flow-ipv6-pod-pod", setting(t, "l2bridge-azure-cni", "1.18", "10.0.19041.610"), NotDelivered},
-		{"flow-ipv6-pod-pod", setting(t, "l2bridge-azure-cni", "1.19", "10.0.17763.1432"), NotDelivered},
+		{"flow-ipv6-pod-pod", setting(t, "l2bridge-azure-cni", "1.18", "10.0.19041.610"), notDelivered},
+		{"flow-ipv6-pod-pod", setting(t, "l2bridge-azure-cni", "1.19", "10.0.17763.1432"), notDelivered},
 		// The documents make it depend on a dual-stack cluster; the labs have one family.
 		{"flow-ipv6-pod-pod", setting(t, "l2bridge-azure-cni", "1.19", "10.0.19041.610"), ""},
-		{"flow-node-local-pod", with(setting(t, "overlay-flannel-vxlan", "1.20", "10.0.17763.1432"), "flannel 0.11.0"), NotDelivered},
+		{"flow-node-local-pod", with(setting(t, "overlay-flannel-vxlan", "1.20", "10.0.17763.1432"), "flannel 0.11.0"), notDelivered},
 		{"flow-node-local-pod", with(setting(t, "overlay-flannel-vxlan", "1.20", "10.0.17763.1432"), "flannel 0.12.0"), "delivered"},
 		{"flow-linux-node-cluster-ip", setting(t, "overlay-flannel-vxlan", "1.14", "10.0.17763.1432"), ""},
 		{"flow-pod-external-ping", setting(t, "l2bridge-azure-cni", "1.20", "10.0.17763.1432"), "no-reply"},
 		{"flow-pod-external-ping", setting(t, "l2bridge-azure-cni", "1.36", "10.0.20348.2031"), "no-reply"},
 		// From the 1.22 edition on the limit on IPv6 names overlay only.
-		{"flow-ipv6-pod-pod", setting(t, "l2tunnel-azure-cni", "1.20", "10.0.17763.1432"), NotDelivered},
+		{"flow-ipv6-pod-pod", setting(t, "l2tunnel-azure-cni", "1.20", "10.0.17763.1432"), notDelivered},
 		{"flow-ipv6-pod-pod", setting(t, "l2tunnel-azure-cni", "1.36", "10.0.20348.2031"), ""},
-		{"flow-ipv6-pod-pod", setting(t, "overlay-win-overlay", "1.36", "10.0.20348.2031"), NotDelivered},
+		{"flow-ipv6-pod-pod", setting(t, "overlay-win-overlay", "1.36", "10.0.20348.2031"), notDelivered},
 	} {
 		checks := l.Claim(c.claim).ChecksAt(c.setting)
 		if len(checks) != 1 || checks[0].Expect != c.expect {
 			t.Errorf("%s in %s, %s, %s: got %v, want one check that expects %q", c.claim, c.setting.ID, c.setting.Builds[0], c.setting.Plugin,
-				expects(checks), c.expect)
+				expectations(checks), c.expect)
 		}
 	}
 }
 
-func expects(checks []Check) []string {
+func expectations(checks []Check) []string {
 	var words []string
 	for _, k := range checks {
 		words = append(words, fmt.Sprintf("%s: %q", k, k.Expect))

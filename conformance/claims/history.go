@@ -101,7 +101,7 @@ func rangeWords(what, s string) string {
 	return what + " " + strings.Join(alternatives, " or ")
 }
 
-func boundWords(bounds []Bound) string {
+func boundWords(bounds []bound) string {
 	if len(bounds) == 2 && bounds[0].Op == ">=" && bounds[1].Op == "<=" {
 		return bounds[0].Text + " to " + bounds[1].Text
 	}

@@ -147,17 +147,8 @@ func (n *linter) sources(c *Claim, say func(pos, string, ...any)) {
 
 // where checks that the ranges can be read and that some design is selected.
 func (n *linter) where(w Where, p pos, say func(pos, string, ...any)) {
+	whereWords(w, p, say)
 	ok := true
-	for _, r := range w.Releases {
-		if !slices.ContainsFunc(Releases, func(x Release) bool { return x.Name == r }) {
-			say(p, "no release of Windows Server is called %q here", r)
-		}
-	}
-	for _, r := range w.Runtimes {
-		if !slices.Contains([]string{"docker", "containerd"}, r) {
-			say(p, "runtime %q; write docker or containerd", r)
-		}
-	}
 	for _, rng := range []string{w.Kubernetes, w.Build, w.PluginVersion, w.RuntimeVersion} {
 		if _, err := ParseRange(rng); err != nil {
 			say(p, "%v", err)
@@ -181,7 +172,7 @@ func (n *linter) where(w Where, p pos, say func(pos, string, ...any)) {
 	} {
 		for _, g := range list.globs {
 			if _, err := path.Match(g, ""); err != nil {
-				say(p, "%s: %q is no glob", list.field, g)
+				say(p, "%s: %q is not a glob", list.field, g)
 				ok = false
 			} else if !slices.ContainsFunc(n.Designs, func(d Design) bool { return matchAny([]string{g}, list.of(d)) }) {
 				say(p, "%s: nothing is called %q%s", list.field, g, strict.DidYouMean(g, n.known(list.field, list.of)))
@@ -191,6 +182,20 @@ func (n *linter) where(w Where, p pos, say func(pos, string, ...any)) {
 	}
 	if ok && !slices.ContainsFunc(n.Designs, func(d Design) bool { return selects(w, d) }) {
 		say(p, "no design fits all of where at once: %s", w.Words())
+	}
+}
+
+// whereWords checks names that do not depend on the designs.
+func whereWords(w Where, p pos, say func(pos, string, ...any)) {
+	for _, r := range w.Releases {
+		if !slices.ContainsFunc(Releases, func(x Release) bool { return x.Name == r }) {
+			say(p, "no release of Windows Server is called %q here", r)
+		}
+	}
+	for _, r := range w.Runtimes {
+		if !slices.Contains([]string{"docker", "containerd"}, r) {
+			say(p, "runtime %q; write docker or containerd", r)
+		}
 	}
 }
 
@@ -243,7 +248,7 @@ func meet(a, b []string) bool {
 }
 
 // overlap of two ranges as text; one that cannot be read overlaps nothing and
-// is reported where it stands.
+// is reported at its place.
 func overlap(a, b string) bool {
 	x, err1 := ParseRange(a)
 	y, err2 := ParseRange(b)

@@ -2,6 +2,7 @@ package claims
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -14,30 +15,44 @@ import (
 )
 
 func (n *linter) check(k *Check, say func(string, ...any)) {
-	kinds := 0
-	for _, is := range []bool{k.Flow != nil, k.Resolve != nil, k.Wire != nil, k.HNS != nil, k.Rule != nil, k.Placement != nil, k.Resources != nil, k.Doctor != nil} {
-		if is {
-			kinds++
-		}
-	}
-	if kinds != 1 {
-		say("a check has exactly one of %s; this one has %d", strings.Join(CheckKinds, ", "), kinds)
+	if kinds := k.kinds(); len(kinds) != 1 {
+		say("a check has exactly one of %s; this one has %d", strings.Join(CheckKinds, ", "), len(kinds))
 		return
 	}
-	if k.Static() {
+	n.expectation(k, say)
+	n.basis(k, say)
+	switch {
+	case k.Flow != nil:
+		n.flow(*k.Flow, say)
+	case k.Resolve != nil:
+		n.resolution(k, say)
+	case k.Wire != nil:
+		n.wire(k.Wire, say)
+	case k.HNS != nil:
+		n.hns(k, say)
+	default:
 		n.static(k, say)
 	}
-	if k.Expect != "" && !slices.Contains(Expects(), k.Expect) {
-		say("expect %q%s", k.Expect, strict.DidYouMean(k.Expect, Expects()))
+}
+
+// expectation checks the verdict and the reason that are asked for.
+func (n *linter) expectation(k *Check, say func(string, ...any)) {
+	if k.Expect != "" && !slices.Contains(expects(), k.Expect) {
+		say("expect %q%s", k.Expect, strict.DidYouMean(k.Expect, expects()))
 	}
-	if k.Reason != "" {
-		if _, ok := trace.Explain(trace.Reason(k.Reason)); !ok {
-			say("reason %q is no reason code; winlab explain lists them", k.Reason)
-		}
-		if k.Expect == "" {
-			say("a reason without expect; the model chooses the reason when nothing is expected")
-		}
+	if k.Reason == "" {
+		return
 	}
+	if _, ok := trace.Explain(trace.Reason(k.Reason)); !ok {
+		say("%q is not a reason code; winlab explain lists them", k.Reason)
+	}
+	if k.Expect == "" {
+		say("a reason without expect; the model chooses the reason when nothing is expected")
+	}
+}
+
+// basis checks what the expectation rests on.
+func (n *linter) basis(k *Check, say func(string, ...any)) {
 	switch {
 	case k.Basis != "" && k.Basis != "stated" && k.Basis != "implied":
 		say("basis %q; write stated or implied", k.Basis)
@@ -48,24 +63,18 @@ func (n *linter) check(k *Check, say func(string, ...any)) {
 	case !k.Asks() && k.Disputed:
 		say("disputed, but nothing is expected")
 	}
-	switch {
-	case k.Flow != nil:
-		n.flow(*k.Flow, say)
-	case k.Resolve != nil:
-		n.sender(k.Resolve.From, say)
-		if k.Resolve.Name == "" {
-			say("resolve needs a name")
-		}
-		if tools := []string{"", "Resolve-DnsName", "nslookup", "ping", "linux"}; !slices.Contains(tools, k.Resolve.Tool) {
-			say("no tool %q; write one of %s", k.Resolve.Tool, strings.Join(tools[1:], ", "))
-		}
-		if !slices.Contains([]string{"", NotDelivered, string(trace.Delivered), string(trace.Unresolved)}, k.Expect) {
-			say("a resolution is delivered, unresolved or not-delivered, not %q", k.Expect)
-		}
-	case k.Wire != nil:
-		n.wire(k.Wire, say)
-	case k.HNS != nil:
-		n.hns(k, say)
+}
+
+func (n *linter) resolution(k *Check, say func(string, ...any)) {
+	n.sender(k.Resolve.From, say)
+	if k.Resolve.Name == "" {
+		say("resolve needs a name")
+	}
+	if tools := []string{"", "Resolve-DnsName", "nslookup", "ping", "linux"}; !slices.Contains(tools, k.Resolve.Tool) {
+		say("no tool %q; write one of %s", k.Resolve.Tool, strings.Join(tools[1:], ", "))
+	}
+	if !slices.Contains([]string{"", notDelivered, string(trace.Delivered), string(trace.Unresolved)}, k.Expect) {
+		say("a resolution is delivered, unresolved or not-delivered, not %q", k.Expect)
 	}
 }
 
@@ -93,26 +102,29 @@ func (n *linter) flow(f Flow, say func(string, ...any)) {
 		say("family %q; write ipv4 or ipv6", f.Family)
 	}
 	ref, port, hasPort := cutPort(f.To)
-	if hasPort {
-		if p, err := strconv.ParseUint(port, 10, 16); err != nil || p == 0 {
-			say("to %q: the port must be 1 to 65535", f.To)
-		}
-	}
-	if f.Protocol == "ping" && hasPort {
+	switch n, err := strconv.ParseUint(port, 10, 16); {
+	case hasPort && f.Protocol == "ping":
 		say("to %q: ping has no port", f.To)
-	} else if f.Protocol != "ping" && !hasPort {
+	case hasPort && (err != nil || n == 0):
+		say("to %q: the port must be 1 to 65535", f.To)
+	case !hasPort && f.Protocol != "ping":
 		say("to %q: write a port after a colon", f.To)
 	}
+	n.receiver(f.To, ref, say)
+	if f.SeenAs != "" {
+		n.value("seenAs", f.SeenAs, say)
+	}
+}
+
+// receiver checks what a flow goes to; ref is to without its port.
+func (n *linter) receiver(to, ref string, say func(string, ...any)) {
 	kind, name, _ := strings.Cut(ref, "/")
 	switch {
 	case kind == "name" && name != "", ref == "localhost":
 	case kind == "pod" || kind == "svc" || kind == "node" || kind == "host":
 		n.actor("to", ref, say)
 	default:
-		say("to %q: write pod/NAME:PORT, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or localhost:PORT", f.To)
-	}
-	if f.SeenAs != "" {
-		n.value("seenAs", f.SeenAs, say)
+		say("to %q: write pod/NAME:PORT, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or localhost:PORT", to)
 	}
 }
 
@@ -150,37 +162,36 @@ func (n *linter) wire(w *Wire, say func(string, ...any)) {
 	default:
 		say("at %q; write fabric or none", w.At)
 	}
-	fields := make([]string, 0, len(w.Frame))
-	for field := range w.Frame {
-		fields = append(fields, field)
-	}
-	slices.Sort(fields)
-	for _, field := range fields {
-		v := w.Frame[field]
-		switch field {
-		case "src", "dst", "outerSrc", "outerDst":
-			if v != "host" {
-				n.value("frame "+field, v, say)
-			}
-		case "srcMAC", "dstMAC":
-			if v != "host" && !strings.Contains(v, "-") {
-				n.value("frame "+field, v, say)
-			}
-		case "tunnel":
-			if !slices.Contains([]string{"none", "vxlan", "geneve"}, v) {
-				say("tunnel %q; write none, vxlan or geneve", v)
-			}
-		case "udpPort", "vni", "overhead":
-			if _, err := strconv.Atoi(v); err != nil {
-				say("frame %s is %q; write a number", field, v)
-			}
-		default:
-			say("a frame has no field %q%s", field, strict.DidYouMean(field, frameFields))
-		}
+	for _, field := range slices.Sorted(maps.Keys(w.Frame)) {
+		n.frameField(field, w.Frame[field], say)
 	}
 }
 
-// hnsQueries are the words of HNS.Query; POD stands for a pod's name.
+// frameField checks a field of a frame and what it must be.
+func (n *linter) frameField(field, v string, say func(string, ...any)) {
+	switch field {
+	case "src", "dst", "outerSrc", "outerDst":
+		if v != "host" {
+			n.value("frame "+field, v, say)
+		}
+	case "srcMAC", "dstMAC":
+		if v != "host" && !strings.Contains(v, "-") {
+			n.value("frame "+field, v, say)
+		}
+	case "tunnel":
+		if !slices.Contains([]string{"none", "vxlan", "geneve"}, v) {
+			say("tunnel %q; write none, vxlan or geneve", v)
+		}
+	case "udpPort", "vni", "overhead":
+		if _, err := strconv.Atoi(v); err != nil {
+			say("frame %s is %q; write a number", field, v)
+		}
+	default:
+		say("a frame has no field %q%s", field, strict.DidYouMean(field, frameFields))
+	}
+}
+
+// hnsQueries are the words of HNS.Query; POD is a pod's name.
 var hnsQueries = []string{"networks.type", "networks.count", "vswitch.type", "endpoints.count", "endpoint(POD).policies", "loadBalancers.count"}
 
 var endpointQuery = regexp.MustCompile(`^endpoint\(([^()]+)\)\.policies$`)

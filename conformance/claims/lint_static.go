@@ -25,8 +25,26 @@ func (n *linter) rule(r *Rule, say func(string, ...any)) {
 		say("a rule is not on %q%s", r.On, strict.DidYouMean(r.On, Subjects))
 		return
 	}
-	if r.Pods != "" && !slices.Contains(PodKinds, r.Pods) {
-		say("pods %q%s", r.Pods, strict.DidYouMean(r.Pods, PodKinds))
+	n.ruleWords(r, say)
+	ruleTexts(r, say)
+	vars := n.ruleCondition(r, say)
+	n.ruleUnless(r, say)
+	if r.On != "setting" && r.Bad == "" {
+		say("the rule has no example; write one in bad: that it must find")
+	}
+	for _, text := range []string{r.Says, r.Write} {
+		for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
+			if (r.Test == "" || n.Test != nil) && !slices.Contains(vars, m[1]) {
+				say("nothing fills {%s} in; there are %s", m[1], strings.Join(vars, ", "))
+			}
+		}
+	}
+}
+
+// ruleWords checks what is one of a few words.
+func (n *linter) ruleWords(r *Rule, say func(string, ...any)) {
+	if r.Pods != "" && !slices.Contains(podKinds, r.Pods) {
+		say("pods %q%s", r.Pods, strict.DidYouMean(r.Pods, podKinds))
 	}
 	if r.Pods != "" && r.On != "pod" {
 		say("pods narrows rules on pods only; this one is on %s", r.On)
@@ -37,6 +55,10 @@ func (n *linter) rule(r *Rule, say func(string, ...any)) {
 	if _, ok := Effects[r.Effect]; !ok {
 		say("effect %q%s", r.Effect, strict.DidYouMean(r.Effect, effectNames()))
 	}
+}
+
+// ruleTexts checks how the texts that users read begin and end.
+func ruleTexts(r *Rule, say func(string, ...any)) {
 	if r.Says == "" || strings.HasSuffix(r.Says, ".") {
 		say("says is a sentence without a full stop: what happens")
 	}
@@ -48,7 +70,11 @@ func (n *linter) rule(r *Rule, say func(string, ...any)) {
 			say("%q begins like a sentence of its own; write %q, as the message stands after a colon", m, strings.ToLower(m))
 		}
 	}
-	vars := []string{"value", "field", "container", "pod", "kubernetes", "windows", "build"}
+}
+
+// ruleCondition checks field, test and when, and lists what texts may name.
+func (n *linter) ruleCondition(r *Rule, say func(string, ...any)) (vars []string) {
+	vars = []string{"value", "field", "container", "pod", "kubernetes", "windows", "build"}
 	switch {
 	case r.On == "setting":
 		if r.Field != "" || r.Test != "" || r.Bad != "" || r.Good != "" {
@@ -62,10 +88,8 @@ func (n *linter) rule(r *Rule, say func(string, ...any)) {
 			say("there is no test %q on %s%s", r.Test, r.On, strict.DidYouMean(r.Test, n.Tests(r.On)))
 		}
 		vars = append(vars, more...)
-	case r.Field != "" && n.Field != nil:
-		if err := n.Field(r.On, r.Field); err != nil {
-			say("%v", err)
-		}
+	case r.Field != "":
+		n.ruleField(r, r.Field, "", say)
 	}
 	if r.Test != "" && r.When != "" {
 		say("when is for fields; the test decides itself")
@@ -73,25 +97,28 @@ func (n *linter) rule(r *Rule, say func(string, ...any)) {
 	if _, err := ParseCondition(r.When); err != nil {
 		say("%v", err)
 	}
-	if r.Unless != "" {
-		field, cond := SplitUnless(r.Unless)
-		if _, err := ParseCondition(cond); err != nil {
-			say("unless: %v", err)
-		} else if n.Field != nil {
-			if err := n.Field(r.On, field); err != nil {
-				say("unless: %v", err)
-			}
-		}
+	return vars
+}
+
+func (n *linter) ruleUnless(r *Rule, say func(string, ...any)) {
+	if r.Unless == "" {
+		return
 	}
-	if r.On != "setting" && r.Bad == "" {
-		say("the rule has no example; write one in bad: that it must find")
+	field, cond := SplitUnless(r.Unless)
+	if _, err := ParseCondition(cond); err != nil {
+		say("unless: %v", err)
+		return
 	}
-	for _, text := range []string{r.Says, r.Write} {
-		for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
-			if (r.Test == "" || n.Test != nil) && !slices.Contains(vars, m[1]) {
-				say("nothing fills {%s} in; there are %s", m[1], strings.Join(vars, ", "))
-			}
-		}
+	n.ruleField(r, field, "unless: ", say)
+}
+
+// ruleField asks whether the subject has the field.
+func (n *linter) ruleField(r *Rule, field, before string, say func(string, ...any)) {
+	if n.Field == nil {
+		return
+	}
+	if err := n.Field(r.On, field); err != nil {
+		say("%s%v", before, err)
 	}
 }
 

@@ -161,7 +161,7 @@ func (l *Ledger) Claim(id string) *Claim {
 	return &l.Files[p.file].Claims[p.claim]
 }
 
-// AreaOf returns the area that the claim with that id stands in, or "".
+// AreaOf returns the area of the claim with that id, or "".
 func (l *Ledger) AreaOf(id string) string {
 	p, ok := l.byID[id]
 	if !ok {
@@ -261,12 +261,21 @@ var CheckKinds = []string{"flow", "resolve", "wire", "hns", "rule", "placement",
 
 // Kind is which of [CheckKinds] the check is, the first where several are set.
 func (k Check) Kind() string {
-	for i, is := range []bool{k.Flow != nil, k.Resolve != nil, k.Wire != nil, k.HNS != nil, k.Rule != nil, k.Placement != nil, k.Resources != nil, k.Doctor != nil} {
-		if is {
-			return CheckKinds[i]
-		}
+	if kinds := k.kinds(); len(kinds) > 0 {
+		return kinds[0]
 	}
 	return ""
+}
+
+// kinds are those of [CheckKinds] that are set.
+func (k Check) kinds() []string {
+	var kinds []string
+	for i, is := range []bool{k.Flow != nil, k.Resolve != nil, k.Wire != nil, k.HNS != nil, k.Rule != nil, k.Placement != nil, k.Resources != nil, k.Doctor != nil} {
+		if is {
+			kinds = append(kinds, CheckKinds[i])
+		}
+	}
+	return kinds
 }
 
 // Static reports whether the check needs no lab.
@@ -294,7 +303,7 @@ func (f Flow) String() string {
 	return fmt.Sprintf("%s -> %s (%s)", f.From, f.To, protocol)
 }
 
-// UnmarshalYAML decodes a claim and remembers where it stands.
+// UnmarshalYAML decodes a claim and remembers where it is.
 func (c *Claim) UnmarshalYAML(n *yaml.Node) error {
 	type plain Claim
 	err := n.Decode((*plain)(c))
@@ -302,7 +311,7 @@ func (c *Claim) UnmarshalYAML(n *yaml.Node) error {
 	return err
 }
 
-// UnmarshalYAML decodes a status and remembers where it stands.
+// UnmarshalYAML decodes a status and remembers where it is.
 func (p *Support) UnmarshalYAML(n *yaml.Node) error {
 	type plain Support
 	err := n.Decode((*plain)(p))
@@ -310,7 +319,7 @@ func (p *Support) UnmarshalYAML(n *yaml.Node) error {
 	return err
 }
 
-// UnmarshalYAML decodes a check and remembers where it stands.
+// UnmarshalYAML decodes a check and remembers where it is.
 func (k *Check) UnmarshalYAML(n *yaml.Node) error {
 	type plain Check
 	err := n.Decode((*plain)(k))

@@ -171,25 +171,9 @@ func (n *names) resolve(f *File) Mistakes {
 // place is what a citation leads to, with the version that its source was read
 // through; "" when the edition is closed.
 func (n *names) place(c citation) (s result.Source, through, wrong string) {
-	d := source{Doc: c.Doc, URL: c.URL}
-	switch {
-	case (c.Source == "") == (c.Doc == ""):
-		return s, "", "a source has the name of a declared one (source) or a title (doc), and this one has both or neither"
-	case c.Source == "" && c.At != "":
-		return s, "", "at follows the url of a declared source; write url"
-	case c.Source != "":
-		i := slices.IndexFunc(n.sources, func(s source) bool { return s.ID == c.Source })
-		if i < 0 {
-			return s, "", fmt.Sprintf("no source is called %q%s", c.Source, strict.DidYouMean(c.Source, n.sourceIDs()))
-		}
-		n.used["source "+c.Source] = true
-		d = n.sources[i]
-		if c.URL != "" {
-			return s, "", fmt.Sprintf("the source %s has its url in %s; write what follows it in at", c.Source, sourcesFile)
-		}
-		if c.At != "" && d.URL == "" {
-			return s, "", fmt.Sprintf("the source %s has no url that at could follow", c.Source)
-		}
+	d, wrong := n.document(c)
+	if wrong != "" {
+		return s, "", wrong
 	}
 	if c.Version != "" && c.From != "" {
 		return s, "", "version is for an edition that is closed, from for one that goes on; write one of them"
@@ -206,6 +190,32 @@ func (n *names) place(c citation) (s result.Source, through, wrong string) {
 		}
 	}
 	return s, through, ""
+}
+
+// document is the declared source that a citation names, or the document that it
+// has in place.
+func (n *names) document(c citation) (d source, wrong string) {
+	switch {
+	case (c.Source == "") == (c.Doc == ""):
+		return d, "a source has the name of a declared one (source) or a title (doc), and this one has both or neither"
+	case c.Source == "" && c.At != "":
+		return d, "at follows the url of a declared source; write url"
+	case c.Source == "":
+		return source{Doc: c.Doc, URL: c.URL}, ""
+	}
+	i := slices.IndexFunc(n.sources, func(s source) bool { return s.ID == c.Source })
+	if i < 0 {
+		return d, fmt.Sprintf("no source is called %q%s", c.Source, strict.DidYouMean(c.Source, n.sourceIDs()))
+	}
+	n.used["source "+c.Source] = true
+	d = n.sources[i]
+	switch {
+	case c.URL != "":
+		return d, fmt.Sprintf("the source %s has its url in %s; write what follows it in at", c.Source, sourcesFile)
+	case c.At != "" && d.URL == "":
+		return d, fmt.Sprintf("the source %s has no url that at could follow", c.Source)
+	}
+	return d, ""
 }
 
 func (n *names) sourceIDs() []string {
@@ -246,7 +256,7 @@ func closed(rng, through string) string {
 	alternatives := strings.Split(rng, "||")
 	for i, bounds := range r {
 		alternatives[i] = strings.TrimSpace(alternatives[i])
-		if !slices.ContainsFunc(bounds, func(b Bound) bool { return !strings.HasPrefix(b.Op, ">") }) {
+		if !slices.ContainsFunc(bounds, func(b bound) bool { return !strings.HasPrefix(b.Op, ">") }) {
 			alternatives[i] += " <=" + through
 		}
 	}

@@ -63,7 +63,7 @@ func Rows() ([]Row, error) {
 	return all, found.AsError()
 }
 
-// UnmarshalYAML decodes a row and remembers where it stands.
+// UnmarshalYAML decodes a row and remembers where it is.
 func (r *Row) UnmarshalYAML(n *yaml.Node) error {
 	type plain Row
 	err := n.Decode((*plain)(r))
@@ -133,9 +133,9 @@ func (l *Ledger) JoinRows(rows []Row, last int) error {
 	return found.AsError()
 }
 
-// System is one of the systems that the documents describe and that a model
+// system is one of the systems that the documents describe and that a model
 // of them must cover.
-type System struct {
+type system struct {
 	Number int    `yaml:"number"`
 	ID     string `yaml:"id"`
 	Group  string `yaml:"group"`
@@ -154,7 +154,7 @@ type System struct {
 // Systems returns the systems in the order of their numbers, with their globs
 // resolved to ids and names. The error, if any, is [Mistakes].
 func (l *Ledger) Systems() ([]result.System, error) {
-	var systems []System
+	var systems []system
 	if ms := decode("systems.yaml", systemData, &systems); ms != nil {
 		return nil, ms
 	}
@@ -162,36 +162,49 @@ func (l *Ledger) Systems() ([]result.System, error) {
 	var out []result.System
 	for _, s := range systems {
 		r := result.System{Number: s.Number, ID: s.ID, Group: s.Group, Title: s.Title, Text: s.Text, Code: s.Code, Missing: s.Missing}
-		for _, g := range s.Designs {
-			n := len(r.Designs)
-			for _, d := range Designs {
-				if matchAny([]string{g}, d.Name) && !slices.Contains(r.Designs, d.Name) {
-					r.Designs = append(r.Designs, d.Name)
+		leads := func(globs []string, what string, of func(glob string) []string) []string {
+			var all []string
+			for _, g := range globs {
+				ids := of(g)
+				if len(ids) == 0 {
+					found = append(found, Mistake{File: "systems.yaml", Message: fmt.Sprintf("system %s: no %s is called %q", s.ID, what, g)})
+				}
+				for _, id := range ids {
+					if !slices.Contains(all, id) {
+						all = append(all, id)
+					}
 				}
 			}
-			if len(r.Designs) == n && !slices.ContainsFunc(Designs, func(d Design) bool { return matchAny([]string{g}, d.Name) }) {
-				found = append(found, Mistake{File: "systems.yaml", Message: fmt.Sprintf("system %s: no design is called %q", s.ID, g)})
-			}
+			return all
 		}
-		for _, g := range s.Claims {
-			leads := false
-			for _, c := range l.Claims() {
-				area, whole := strings.CutPrefix(g, "area:")
-				if whole && l.AreaOf(c.ID) != area || !whole && !matchAny([]string{g}, c.ID) {
-					continue
-				}
-				leads = true
-				if !slices.Contains(r.Claims, c.ID) {
-					r.Claims = append(r.Claims, c.ID)
-				}
-			}
-			if !leads {
-				found = append(found, Mistake{File: "systems.yaml", Message: fmt.Sprintf("system %s: no claim or area is called %q", s.ID, g)})
-			}
-		}
+		r.Designs = leads(s.Designs, "design", designsLike)
+		r.Claims = leads(s.Claims, "claim or area", l.claimsLike)
 		out = append(out, r)
 	}
 	return out, found.AsError()
+}
+
+// designsLike are the designs whose names match a glob.
+func designsLike(glob string) []string {
+	var names []string
+	for _, d := range Designs {
+		if matchAny([]string{glob}, d.Name) {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// claimsLike are the claims whose ids match a glob, or those of "area:NAME".
+func (l *Ledger) claimsLike(glob string) []string {
+	var ids []string
+	area, whole := strings.CutPrefix(glob, "area:")
+	for _, c := range l.Claims() {
+		if whole && l.AreaOf(c.ID) == area || !whole && matchAny([]string{glob}, c.ID) {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
 }
 
 // LastRow is the number of the last row: the documents make so many statements.

@@ -10,18 +10,18 @@ package claims
 type Rule struct {
 	// On is what the rule looks at, one of [Subjects].
 	On string `yaml:"on"`
-	// Pods narrows a rule on pods, one of [PodKinds]; "" means Windows pods
+	// Pods narrows a rule on pods, one of [podKinds]; "" means Windows pods
 	// that are not HostProcess pods.
 	Pods string `yaml:"pods,omitempty"`
 	// Field is where to look, from the root of the subject:
 	// "spec.containers[*].securityContext.privileged",
-	// `metadata.annotations["preserve-destination"]`. containers[*] stands for
-	// init and ephemeral containers too. For a command line it is a flag,
+	// `metadata.annotations["preserve-destination"]`. containers[*] includes
+	// init and ephemeral containers. For a command line it is a flag,
 	// "--hostname-override", or a variable of its environment, "$KUBE_NETWORK".
 	Field string `yaml:"field,omitempty"`
 	// When is the condition on the field; "" means "set". See [ParseCondition].
 	When string `yaml:"when,omitempty"`
-	// Unless is a second field and condition that excuses: "--config set",
+	// Unless is a second field and condition, under which the rule finds nothing: "--config set",
 	// `spec.os.name is windows`.
 	Unless string `yaml:"unless,omitempty"`
 	// Test names a condition written in Go, for what a field cannot express;
@@ -59,8 +59,8 @@ var Subjects = []string{
 	"setting",
 }
 
-// PodKinds narrow a rule on pods.
-var PodKinds = []string{
+// podKinds narrow a rule on pods.
+var podKinds = []string{
 	"windows",     // Windows pods, HostProcess pods too
 	"hostprocess", // Windows HostProcess pods only
 	"undecided",   // pods of which nothing says on which system they run

@@ -123,24 +123,32 @@ func (t Target) String() string {
 func (w Where) Holds(t Target) bool {
 	name := func(list []string, s string) bool { return s == "" || matchAny(list, s) }
 	version := func(rng, v string) bool { return v == "" || holds(rng, v) }
-	build := t.Build
-	if build == "" {
-		if r, ok := ReleaseNamed(t.Release); ok {
-			build = r.Build
-		}
-	}
-	if build != "" && strings.Count(build, ".") == 2 {
-		build += ".2147483647" // without a revision a build counts as fully patched
-	}
-	if len(w.Designs) > 0 && !slices.ContainsFunc(Designs, func(d Design) bool {
-		return matchAny(w.Designs, d.Name) && (t.Network == "" || d.Network == t.Network) && (t.Plugin == "" || d.Plugin == t.Plugin)
-	}) {
-		return false
-	}
-	return name(w.Networks, t.Network) && name(w.Plugins, t.Plugin) && name(w.Releases, t.Release) && name(w.Runtimes, t.Runtime) &&
-		(t.Proxy == "" || len(w.Proxies) == 0 || slices.Contains(w.Proxies, t.Proxy)) &&
-		version(w.Kubernetes, t.Kubernetes) && version(w.Build, build) &&
+	return w.holdsOnDesign(t) && name(w.Releases, t.Release) && name(w.Runtimes, t.Runtime) && name(w.Proxies, t.Proxy) &&
+		version(w.Kubernetes, t.Kubernetes) && version(w.Build, t.fullBuild()) &&
 		pluginHolds(w.PluginVersion, t.PluginVersion) && pluginHolds(w.RuntimeVersion, t.RuntimeVersion)
+}
+
+// holdsOnDesign reports whether some design that Where selects has the target's
+// network and plugin.
+func (w Where) holdsOnDesign(t Target) bool {
+	fits := func(design string, asked string) bool { return asked == "" || design == asked }
+	return (t.Network == "" || matchAny(w.Networks, t.Network)) && (t.Plugin == "" || matchAny(w.Plugins, t.Plugin)) &&
+		(len(w.Designs) == 0 || slices.ContainsFunc(Designs, func(d Design) bool {
+			return matchAny(w.Designs, d.Name) && fits(d.Network, t.Network) && fits(d.Plugin, t.Plugin)
+		}))
+}
+
+// fullBuild is the build of the target, or of its release; without a revision it
+// counts as fully patched. "" leaves it open.
+func (t Target) fullBuild() string {
+	build := t.Build
+	if r, ok := ReleaseNamed(t.Release); build == "" && ok {
+		build = r.Build
+	}
+	if strings.Count(build, ".") == 2 {
+		build += ".2147483647"
+	}
+	return build
 }
 
 // CastNodes are the nodes of placements, as [Placement] names them.

@@ -19,7 +19,7 @@ func ParseVersion(s string) (Version, error) {
 	for _, part := range strings.Split(strings.TrimPrefix(s, "v"), ".") {
 		n, err := strconv.Atoi(part)
 		if err != nil || n < 0 || strings.HasPrefix(part, "+") {
-			return nil, fmt.Errorf("%q is no version; write numbers with dots, such as 1.20 or 10.0.17763.1432", s)
+			return nil, fmt.Errorf("%q is not a version; write numbers with dots, such as 1.20 or 10.0.17763.1432", s)
 		}
 		v = append(v, n)
 	}
@@ -37,11 +37,11 @@ func (v Version) String() string {
 
 // Range is a set of versions: alternatives, each a list of bounds that must
 // all hold. The empty range holds every version.
-type Range [][]Bound
+type Range [][]bound
 
-// Bound is one comparison. It looks at as many numbers as its version has:
+// bound is one comparison. It looks at as many numbers as its version has:
 // "<=1.20" holds 1.20.4, and ">1.20" does not.
-type Bound struct {
+type bound struct {
 	Op      string // "=", ">=", "<=", ">" or "<"
 	Version Version
 	// Text is the version as it was written: Docker's 18.09 is not 18.9.
@@ -57,11 +57,11 @@ func ParseRange(s string) (Range, error) {
 	}
 	var r Range
 	for _, alt := range strings.Split(s, "||") {
-		var bounds []Bound
+		var bounds []bound
 		for _, word := range strings.Fields(alt) {
 			op := word[:len(word)-len(strings.TrimLeft(word, "<>="))]
 			if !slices.Contains([]string{"", "=", ">=", "<=", ">", "<"}, op) {
-				return nil, fmt.Errorf("%q is no comparison in %q; write =, >=, <=, > or < and a version", op, s)
+				return nil, fmt.Errorf("%q is not a comparison in %q; write =, >=, <=, > or < and a version", op, s)
 			}
 			v, err := ParseVersion(word[len(op):])
 			if err != nil {
@@ -70,7 +70,7 @@ func ParseRange(s string) (Range, error) {
 			if op == "" {
 				op = "="
 			}
-			bounds = append(bounds, Bound{op, v, strings.TrimLeft(word, "<>=v")})
+			bounds = append(bounds, bound{op, v, strings.TrimLeft(word, "<>=v")})
 		}
 		if len(bounds) == 0 {
 			return nil, fmt.Errorf("an empty alternative in the range %q; write a bound on both sides of ||", s)
@@ -88,14 +88,14 @@ func (r Range) Holds(v Version) bool {
 	if len(r) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(r, func(bounds []Bound) bool { return all(bounds, v) })
+	return slices.ContainsFunc(r, func(bounds []bound) bool { return all(bounds, v) })
 }
 
-func all(bounds []Bound, v Version) bool {
-	return !slices.ContainsFunc(bounds, func(b Bound) bool { return !b.holds(v) })
+func all(bounds []bound, v Version) bool {
+	return !slices.ContainsFunc(bounds, func(b bound) bool { return !b.holds(v) })
 }
 
-func (b Bound) holds(v Version) bool {
+func (b bound) holds(v Version) bool {
 	c := 0
 	for i, want := range b.Version {
 		have := 0
@@ -137,7 +137,7 @@ func (r Range) Overlaps(o Range) bool {
 // satisfiable tries the versions at and around every bound: if any version
 // fits, one of these does, because between two neighbouring bounds nothing
 // changes.
-func satisfiable(bounds []Bound) bool {
+func satisfiable(bounds []bound) bool {
 	longest := 0
 	for _, b := range bounds {
 		longest = max(longest, len(b.Version))
@@ -177,7 +177,7 @@ func (w Where) Matches(s result.Setting) bool {
 	return w.matchesDesign(Design{Name: s.Design, Network: s.Network, Plugin: name}) &&
 		holds(w.Kubernetes, s.Kubernetes) &&
 		!slices.ContainsFunc(s.Builds, func(b string) bool { return !holds(w.Build, b) }) &&
-		(len(w.Proxies) == 0 || slices.Contains(w.Proxies, ProxyName(s.Proxy))) &&
+		(len(w.Proxies) == 0 || slices.Contains(w.Proxies, proxyName(s.Proxy))) &&
 		pluginHolds(w.PluginVersion, version)
 }
 
@@ -185,9 +185,9 @@ func (w Where) matchesDesign(d Design) bool {
 	return matchAny(w.Designs, d.Name) && matchAny(w.Networks, d.Network) && matchAny(w.Plugins, d.Plugin)
 }
 
-// ProxyName turns the proxy of a setting, "kernelspace, DSR", into the word
+// proxyName turns the proxy of a setting, "kernelspace, DSR", into the word
 // that Where uses, "kernelspace-dsr".
-func ProxyName(s string) string {
+func proxyName(s string) string {
 	return strings.ReplaceAll(strings.ToLower(s), ", ", "-")
 }
 

@@ -103,19 +103,27 @@ func want(w string, got []string) bool {
 	}
 	if op, num, ok := comparison(w); ok && len(got) == 1 {
 		n, err := strconv.Atoi(got[0])
-		return err == nil && (op == ">=" && n >= num || op == "<=" && n <= num || op == ">" && n > num || op == "<" && n < num)
+		return err == nil && compare(op, n, num)
 	}
 	for f := range strings.SplitSeq(w, ",") {
-		f = strings.TrimSpace(f)
-		if not, ok := strings.CutPrefix(f, "!"); ok {
-			if slices.Contains(got, not) {
-				return false
-			}
-		} else if !slices.Contains(got, f) {
+		f, unwanted := strings.CutPrefix(strings.TrimSpace(f), "!")
+		if slices.Contains(got, f) == unwanted {
 			return false
 		}
 	}
 	return true
+}
+
+func compare(op string, n, with int) bool {
+	switch op {
+	case ">=":
+		return n >= with
+	case "<=":
+		return n <= with
+	case ">":
+		return n > with
+	}
+	return n < with
 }
 
 func comparison(w string) (op string, n int, ok bool) {
