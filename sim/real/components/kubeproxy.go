@@ -101,7 +101,7 @@ func (k *RunningKubeProxy) note(line []byte) bool {
 	defer k.mu.Unlock()
 	k.last = time.Now()
 	k.count++
-	if e.Call == hcn.CallName(hcn.Enumerate, hcn.Network) || e.Call == hcn.CallName(hcn.Open, hcn.Network) {
+	if e.Call == "HcnEnumerateNetworks" || e.Call == "HcnOpenNetwork" {
 		k.lookup = k.last
 	}
 	return true

@@ -356,15 +356,11 @@ func (l *proxyLab) state(t *testing.T) *hns.Service {
 	t.Helper()
 	s := hns.NewService(l.kube.Windows, l.options)
 	l.call(t, func(c *hcn.Client) error {
-		res, err := c.Call(hcn.Request{Verb: hcn.Snapshot})
+		p, err := c.Snapshot()
 		if err != nil {
 			return err
 		}
-		var p hns.Snapshot
-		if err := json.Unmarshal([]byte(res.Output), &p); err != nil {
-			return err
-		}
-		return s.Restore(&p)
+		return s.Restore(p)
 	})
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log"
 	"slices"
 
@@ -47,9 +48,9 @@ type EntryChange struct {
 	What string `json:"what"`
 }
 
-func entryOf(client string, r *Request, objectOfHandle string, res *Response, id string, changes []hns.Change) *Entry {
+func entryOf(client string, r *request, objectOfHandle string, res *response, id string, changes []hns.Change) *Entry {
 	e := &Entry{
-		Client: client, Call: CallName(r.Verb, r.Kind), Handle: hexHandle(r.Handle), ID: r.ID.String(),
+		Client: client, Call: callName(r.Verb, r.Kind), Handle: hexHandle(r.Handle), ID: r.ID.String(),
 		HResult: fmt.Sprintf("0x%x", res.HResult), Object: objectOfHandle, Returned: hexHandle(res.Handle),
 		Output: jsonOrText(res.Output), Record: jsonOrText(res.Record),
 	}
@@ -57,15 +58,15 @@ func entryOf(client string, r *Request, objectOfHandle string, res *Response, id
 		e.Object = id
 	}
 	switch r.Verb {
-	case Open:
-		if r.Kind == ComputeSystem {
+	case verbOpen:
+		if r.Kind == computeSystem {
 			e.ID = r.text(0)
 		}
-	case Enumerate, Query:
+	case verbEnumerate, verbQuery:
 		e.Query = jsonOrText(r.text(0))
-	case Create, Modify:
+	case verbCreate, verbModify:
 		e.Settings = jsonOrText(r.text(0))
-	case HNSCall:
+	case verbHNSCall:
 		e.Method, e.Path, e.Request = r.text(0), r.text(1), jsonOrText(r.text(2))
 	}
 	for _, c := range changes {
@@ -106,7 +107,7 @@ func textOf(raw json.RawMessage) string {
 
 // callLog writes entries and passes them to watchers.
 type callLog struct {
-	out      Writer
+	out      io.Writer
 	log      *log.Logger
 	seq      uint64
 	failed   bool

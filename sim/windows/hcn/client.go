@@ -10,6 +10,8 @@ import (
 	"io"
 	"net"
 	"sync"
+
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // Client speaks with a [Server], as the DLLs do. It is safe for concurrent use;
@@ -29,17 +31,17 @@ type Client struct {
 
 // CallError is a call that HNS refused.
 type CallError struct {
-	Call    string
-	HResult uint32
-	// Message is the text of the error record, Details what winlab adds to it.
-	Message string
-	Details []string
+	call    string
+	hresult uint32
+	// message is the text of the error record, details what winlab adds to it.
+	message string
+	details []string
 }
 
 // Error returns the message with the HRESULT.
 func (e *CallError) Error() string {
-	s := fmt.Sprintf("%s: %s (0x%x)", e.Call, e.Message, e.HResult)
-	for _, d := range e.Details {
+	s := fmt.Sprintf("%s: %s (0x%x)", e.call, e.message, e.hresult)
+	for _, d := range e.details {
 		s += "; " + d
 	}
 	return s
@@ -77,13 +79,13 @@ func (c *Client) Close() error {
 	return c.conn.Close()
 }
 
-// Call makes one call. An error means that the connection is broken; a refusal
+// call makes one call. An error means that the connection is broken; a refusal
 // of HNS is in the response.
-func (c *Client) Call(r Request) (*Response, error) {
+func (c *Client) call(r request) (*response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.send(&r)
-	var res *Response
+	var res *response
 	if err == nil {
 		res, err = c.receive()
 	}
@@ -93,22 +95,22 @@ func (c *Client) Call(r Request) (*Response, error) {
 	return res, err
 }
 
-func (c *Client) send(r *Request) error {
+func (c *Client) send(r *request) error {
 	c.seq++
 	r.Seq = c.seq
-	c.out = AppendRequest(c.out[:0], r)
+	c.out = appendRequest(c.out[:0], r)
 	_, err := c.conn.Write(c.out)
 	return err
 }
 
-func (c *Client) receive() (*Response, error) {
-	if err := readFrame(c.r, &c.in, MaxResponse); err != nil {
+func (c *Client) receive() (*response, error) {
+	if err := readFrame(c.r, &c.in, maxResponse); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("the HNS service has closed the connection")
 		}
 		return nil, err
 	}
-	res, err := ParseResponse(c.in.Bytes())
+	res, err := parseResponse(c.in.Bytes())
 	if err == nil && res.Seq != c.seq {
 		err = fmt.Errorf("%w: answer %d to request %d", errMalformed, res.Seq, c.seq)
 	}
@@ -116,18 +118,18 @@ func (c *Client) receive() (*Response, error) {
 }
 
 // do makes a call and turns a refusal into a *CallError.
-func (c *Client) do(r Request) (*Response, error) {
-	res, err := c.Call(r)
+func (c *Client) do(r request) (*response, error) {
+	res, err := c.call(r)
 	if err != nil {
 		return nil, err
 	}
 	if res.HResult&0x80000000 == 0 {
 		return res, nil
 	}
-	e := &CallError{Call: CallName(r.Verb, r.Kind), HResult: res.HResult, Message: res.Record}
+	e := &CallError{call: callName(r.Verb, r.Kind), hresult: res.HResult, message: res.Record}
 	var rec record
 	if json.Unmarshal([]byte(res.Record), &rec) == nil {
-		e.Message, e.Details = rec.Error, rec.Details
+		e.message, e.details = rec.Error, rec.Details
 	}
 	return nil, e
 }
@@ -145,13 +147,13 @@ func FilterBy(field, value string) string {
 
 // Enumerate returns the ids of the objects that a query asks for, "" for all.
 func (c *Client) Enumerate(k Kind, query string) ([]string, error) {
-	res, err := c.do(Request{Verb: Enumerate, Kind: k, Texts: []string{query}})
+	res, err := c.do(request{Verb: verbEnumerate, Kind: k, Texts: []string{query}})
 	if err != nil {
 		return nil, err
 	}
 	var ids []string
 	if err := json.Unmarshal([]byte(res.Output), &ids); err != nil {
-		return nil, fmt.Errorf("%s: %w", CallName(Enumerate, k), err)
+		return nil, fmt.Errorf("%s: %w", callName(verbEnumerate, k), err)
 	}
 	return ids, nil
 }
@@ -159,7 +161,7 @@ func (c *Client) Enumerate(k Kind, query string) ([]string, error) {
 // Create makes an object and returns its handle; network is the handle of the
 // network for an endpoint, else 0.
 func (c *Client) Create(k Kind, network uint64, settings string) (uint64, error) {
-	res, err := c.do(Request{Verb: Create, Kind: k, Handle: network, Texts: []string{settings}})
+	res, err := c.do(request{Verb: verbCreate, Kind: k, Handle: network, Texts: []string{settings}})
 	if err != nil {
 		return 0, err
 	}
@@ -172,22 +174,22 @@ func (c *Client) Open(k Kind, id string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	res, err := c.do(Request{Verb: Open, Kind: k, ID: g})
+	res, err := c.do(request{Verb: verbOpen, Kind: k, ID: g})
 	if err != nil {
 		return 0, err
 	}
 	return res.Handle, nil
 }
 
-// Modify changes the object of a handle.
-func (c *Client) Modify(k Kind, handle uint64, settings string) error {
-	_, err := c.do(Request{Verb: Modify, Kind: k, Handle: handle, Texts: []string{settings}})
+// modify changes the object of a handle.
+func (c *Client) modify(k Kind, handle uint64, settings string) error {
+	_, err := c.do(request{Verb: verbModify, Kind: k, Handle: handle, Texts: []string{settings}})
 	return err
 }
 
-// Query returns the JSON of the object of a handle.
-func (c *Client) Query(k Kind, handle uint64) (string, error) {
-	res, err := c.do(Request{Verb: Query, Kind: k, Handle: handle, Texts: []string{""}})
+// query returns the JSON of the object of a handle.
+func (c *Client) query(k Kind, handle uint64) (string, error) {
+	res, err := c.do(request{Verb: verbQuery, Kind: k, Handle: handle, Texts: []string{""}})
 	if err != nil {
 		return "", err
 	}
@@ -196,7 +198,7 @@ func (c *Client) Query(k Kind, handle uint64) (string, error) {
 
 // CloseHandle gives a handle back.
 func (c *Client) CloseHandle(k Kind, handle uint64) error {
-	_, err := c.do(Request{Verb: Close, Kind: k, Handle: handle})
+	_, err := c.do(request{Verb: verbClose, Kind: k, Handle: handle})
 	return err
 }
 
@@ -206,7 +208,7 @@ func (c *Client) Delete(k Kind, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.do(Request{Verb: Delete, Kind: k, ID: g})
+	_, err = c.do(request{Verb: verbDelete, Kind: k, ID: g})
 	return err
 }
 
@@ -216,13 +218,26 @@ func (c *Client) Get(k Kind, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := c.Query(k, h)
+	text, err := c.query(k, h)
 	return text, errors.Join(err, c.CloseHandle(k, h))
 }
 
+// Snapshot returns everything that the HNS holds.
+func (c *Client) Snapshot() (*hns.Snapshot, error) {
+	res, err := c.do(request{Verb: verbSnapshot})
+	if err != nil {
+		return nil, err
+	}
+	s := &hns.Snapshot{}
+	if err := json.Unmarshal([]byte(res.Output), s); err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	return s, nil
+}
+
 // HNSCall makes a call of HNS v1 and returns the output of its reply.
-func (c *Client) HNSCall(method, path, request string) (json.RawMessage, error) {
-	res, err := c.do(Request{Verb: HNSCall, Texts: []string{method, path, request}})
+func (c *Client) HNSCall(method, path, body string) (json.RawMessage, error) {
+	res, err := c.do(request{Verb: verbHNSCall, Texts: []string{method, path, body}})
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +252,7 @@ func (c *Client) HNSCall(method, path, request string) (json.RawMessage, error) 
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if !reply.Success {
-		return nil, &CallError{Call: method + " " + path, HResult: reply.ErrorCode, Message: reply.Error, Details: reply.Details}
+		return nil, &CallError{call: method + " " + path, hresult: reply.ErrorCode, message: reply.Error, details: reply.Details}
 	}
 	return reply.Output, nil
 }
@@ -248,7 +263,7 @@ func (c *Client) HNSCall(method, path, request string) (json.RawMessage, error) 
 func (c *Client) Watch(begun func(), f func(line []byte) bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.send(&Request{Verb: Watch}); err != nil {
+	if err := c.send(&request{Verb: verbWatch}); err != nil {
 		return err
 	}
 	if _, err := c.receive(); err != nil {
@@ -258,13 +273,13 @@ func (c *Client) Watch(begun func(), f func(line []byte) bool) error {
 		begun()
 	}
 	for {
-		if err := readFrame(c.r, &c.in, MaxResponse); err != nil {
+		if err := readFrame(c.r, &c.in, maxResponse); err != nil {
 			if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 				return nil
 			}
 			return err
 		}
-		res, err := ParseResponse(c.in.Bytes())
+		res, err := parseResponse(c.in.Bytes())
 		if err != nil {
 			return err
 		}

@@ -19,12 +19,12 @@ func TestBuildsDecide(t *testing.T) {
 		nh := must(c.Create(Network, 0, l2bridge))(t)
 		must(c.Create(Endpoint, nh, `{}`))(t)
 		id := must(c.Enumerate(Endpoint, ""))(t)[0]
-		if _, err := c.Create(LoadBalancer, 0, fmt.Sprintf(dsr, id)); hresult(t, err) != want {
+		if _, err := c.Create(LoadBalancer, 0, fmt.Sprintf(dsr, id)); refusal(t, err) != want {
 			t.Errorf("%s: DSR: %v", build, err)
 		}
 	}
 	_, _, c := serve(t, "10.0.14393", Options{})
-	if _, err := c.Enumerate(Network, ""); hresult(t, err) != 0x80004001 {
+	if _, err := c.Enumerate(Network, ""); refusal(t, err) != 0x80004001 {
 		t.Errorf("Windows Server 2016 has HCN v2: %v", err)
 	}
 	must(c.HNSCall("GET", "/networks/", ""))(t)
@@ -50,7 +50,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, err := c.Query(Endpoint, h); err != nil {
+				if _, err := c.query(Endpoint, h); err != nil {
 					t.Error(err)
 				}
 				if err := c.CloseHandle(Endpoint, h); err != nil {
@@ -82,7 +82,7 @@ func TestPanicIsOneCall(t *testing.T) {
 	var said bytes.Buffer
 	s, _, c := serve(t, "10.0.20348", Options{Log: log.New(&said, "", 0)})
 	s.With(func(svc *hns.Service) { svc.OnChange(func(hns.Change) { panic("boom") }) })
-	if _, err := c.Create(Namespace, 0, `{}`); hresult(t, err) != 0x8000ffff {
+	if _, err := c.Create(Namespace, 0, `{}`); refusal(t, err) != 0x8000ffff {
 		t.Errorf("got %v", err)
 	}
 	if !strings.Contains(said.String(), "boom") {

@@ -9,11 +9,11 @@ import (
 )
 
 // Compute systems are the containers that the Host Compute Service of the node
-// runs. HNS v1 attaches a container through that service (FactHotAttach), so a
+// runs. HNS v1 attaches a container through that service (factHotAttach), so a
 // program must find it there. Making and starting them is a container runtime's
 // work and no call of this package.
 
-// Codes of the Host Compute Service (FactComputeErrors).
+// Codes of the Host Compute Service (factComputeErrors).
 var (
 	errSystemNotFound = &hns.Error{Code: 0xc037010e, Name: "HCS_E_SYSTEM_NOT_FOUND", Text: "A virtual machine or container with the specified identifier does not exist."}
 	errSystemStopped  = &hns.Error{Code: 0xc0370110, Name: "HCS_E_SYSTEM_ALREADY_STOPPED", Text: "The virtual machine or container with the specified identifier is not running."}
@@ -32,7 +32,7 @@ const (
 func (s *Service) AddComputeSystem(id string) { s.setSystem(id, true) }
 
 // RemoveComputeSystem says that a container has ended. Its endpoints stay as they
-// are (FactHotAttachResult); handles of it meet HCS_E_SYSTEM_ALREADY_STOPPED.
+// are (factHotAttachResult); handles of it meet HCS_E_SYSTEM_ALREADY_STOPPED.
 func (s *Service) RemoveComputeSystem(id string) { s.setSystem(id, false) }
 
 func (s *Service) setSystem(id string, runs bool) {
@@ -54,56 +54,50 @@ func (s *Service) setSystem(id string, runs bool) {
 
 // compute reports whether a request is one of the Host Compute Service. HNSCall and
 // winlab's own verbs have no kind.
-func (r *Request) compute() bool { return r.Kind == ComputeSystem && r.Verb < HNSCall }
+func (r *request) compute() bool { return r.Kind == computeSystem && r.Verb < verbHNSCall }
 
-// computeSystem answers a call of the Host Compute Service.
-func (s *Service) computeSystem(c *Session, r *Request) (output, id string, made uint64, err error) {
-	op := CallName(r.Verb, r.Kind)
-	if r.Verb == Open {
-		if id = r.text(0); !s.systems[strings.ToLower(id)] {
-			return "", "", 0, with(errSystemNotFound, op, fmt.Sprintf("no container %q runs", id))
-		}
-		return "", id, s.open(c, ComputeSystem, id), nil
+// doCompute does an operation of the Host Compute Service.
+func (s *Service) doCompute(o *operation) (answer, error) {
+	op := callName(o.Verb, o.Kind)
+	runs := s.systems[strings.ToLower(o.ID)]
+	switch {
+	case o.Verb == verbOpen && !runs:
+		return answer{}, with(errSystemNotFound, op, fmt.Sprintf("no container %q runs", o.ID))
+	case !runs:
+		return answer{}, with(errSystemStopped, op, fmt.Sprintf("container %q has ended", o.ID))
 	}
-	h, ok := c.handles[r.Handle]
-	if !ok || h.kind != ComputeSystem {
-		return "", "", 0, with(errInvalidHandle, op)
+	switch o.Verb {
+	case verbOpen:
+		return answer{id: o.ID}, nil
+	case verbQuery:
+		return answer{o.ID, systemProperties{Id: o.ID, State: "Running", Name: o.ID, SystemType: "Container", RuntimeOsType: "Windows"}}, nil
+	case verbModify:
+		return answer{id: o.ID}, s.hotAttach(op, o)
 	}
-	if r.Verb == Close {
-		delete(c.handles, r.Handle)
-		return "", h.id, 0, nil
-	}
-	if !s.systems[strings.ToLower(h.id)] {
-		return "", "", 0, with(errSystemStopped, op, fmt.Sprintf("container %q has ended", h.id))
-	}
-	switch r.Verb {
-	case Query:
-		// What hcsshim reads when it opens a system (internal/hcs/schema1
-		// ContainerProperties); there are no statistics and no processes.
-		raw, err := json.Marshal(struct{ Id, State, Name, SystemType, RuntimeOsType, Owner string }{h.id, "Running", h.id, "Container", "Windows", ""})
-		return string(raw), h.id, 0, err
-	case Modify:
-		return "", h.id, 0, s.hotAttach(op, h.id, r.text(0))
-	}
-	return "", "", 0, with(errNotSupported, op)
+	return answer{}, with(errNotSupported, op)
 }
 
-// hotAttach follows FactHotAttachResult.
-func (s *Service) hotAttach(op, container, settings string) error {
-	o, err := hotAttachCall(op, container, settings)
+// systemProperties are what hcsshim reads when it opens a system (internal/hcs/schema1
+// ContainerProperties); there are no statistics and no processes.
+type systemProperties struct{ Id, State, Name, SystemType, RuntimeOsType, Owner string }
+
+// hotAttach follows factHotAttachResult.
+func (s *Service) hotAttach(op string, o *operation) error {
+	call, err := hotAttachCall(op, o.ID, o.text(0))
 	if err != nil {
 		return err
 	}
-	if s.store != nil {
-		if err := s.store.keep(o, s.svc); err != nil {
-			return err
-		}
+	a, err := s.keepAndApply(call)
+	if err != nil {
+		return err
 	}
-	_, err = v1(s.svc, o.text(0), o.text(1), o.text(2))
-	return err
+	if reply, ok := a.output.(v1Reply); ok {
+		return reply.refusal
+	}
+	return nil
 }
 
-// hotAttachCall returns the call of HNS v1 for a request of FactHotAttach.
+// hotAttachCall returns the call of HNS v1 for a request of factHotAttach.
 func hotAttachCall(op, container, settings string) (*operation, error) {
 	var req struct {
 		ResourceType, RequestType string
@@ -124,8 +118,11 @@ func hotAttachCall(op, container, settings string) (*operation, error) {
 	if err != nil {
 		return nil, with(hns.ErrInvalidParam, op, "Settings: "+err.Error())
 	}
-	request, _ := json.Marshal(struct{ ContainerId, SystemType string }{container, "Container"}) // strings marshal
-	return &operation{Verb: HNSCall, Texts: []string{"POST", "/endpoints/" + id.String() + "/" + verb, string(request)}}, nil
+	attach, err := json.Marshal(struct{ ContainerId, SystemType string }{container, "Container"})
+	if err != nil {
+		return nil, err
+	}
+	return &operation{Verb: verbHNSCall, Texts: []string{"POST", "/endpoints/" + id.String() + "/" + verb, string(attach)}}, nil
 }
 
 // computeResult is the document that the Host Compute Service gives with an error
@@ -138,6 +135,6 @@ func computeResult(e *hns.Error) string {
 	raw, _ := json.Marshal(struct {
 		Error        int32
 		ErrorMessage string
-	}{int32(HResult(e.Code)), text}) // numbers and strings marshal
+	}{int32(hresult(e.Code)), text}) // numbers and strings marshal
 	return string(raw)
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // compute makes a call of the Host Compute Service and returns its HRESULT.
-func compute(t *testing.T, c *Client, v Verb, h uint64, text string) (uint32, *Response) {
+func compute(t *testing.T, c *Client, v verb, h uint64, text string) (uint32, *response) {
 	t.Helper()
-	res := must(c.Call(Request{Verb: v, Kind: ComputeSystem, Handle: h, Texts: []string{text}}))(t)
+	res := must(c.call(request{Verb: v, Kind: computeSystem, Handle: h, Texts: []string{text}}))(t)
 	return res.HResult, res
 }
 
@@ -46,19 +46,19 @@ func TestHotAttach(t *testing.T) {
 	}
 
 	// The container does not run yet: hcsshim knows that error by its number.
-	hr, res := compute(t, c, Open, 0, "pod1")
+	hr, res := compute(t, c, verbOpen, 0, "pod1")
 	if hr != 0xc037010e || !strings.HasPrefix(res.Record, `{"Error":-1070137074,"ErrorMessage":"A virtual machine or container`) {
 		t.Errorf("0x%x %s", hr, res.Record)
 	}
 	s.AddComputeSystem("pod1")
 	s.AddComputeSystem("pod1")
-	hr, res = compute(t, c, Open, 0, "POD1")
+	hr, res = compute(t, c, verbOpen, 0, "POD1")
 	if hr != 0 {
 		t.Fatalf("open: 0x%x %s", hr, res.Record)
 	}
 	h := res.Handle
 	var properties struct{ Id, SystemType string }
-	if hr, res := compute(t, c, Query, h, "{}"); hr != 0 || json.Unmarshal([]byte(res.Output), &properties) != nil || properties.SystemType != "Container" {
+	if hr, res := compute(t, c, verbQuery, h, "{}"); hr != 0 || json.Unmarshal([]byte(res.Output), &properties) != nil || properties.SystemType != "Container" {
 		t.Errorf("properties: 0x%x %s", hr, res.Output)
 	}
 	change := func(request string) string {
@@ -81,25 +81,25 @@ func TestHotAttach(t *testing.T) {
 		{`{`, 0xc037010d, nil},
 		{change("Add"), 0, []string{"POD1"}},
 	} {
-		if hr, res := compute(t, c, Modify, h, step.settings); hr != step.want {
+		if hr, res := compute(t, c, verbModify, h, step.settings); hr != step.want {
 			t.Errorf("%s: 0x%x %s, want 0x%x", step.settings, hr, res.Record, step.want)
 		}
 		attached(step.attached...)
 	}
 
 	// A handle is of its kind; nothing can be made or ended here.
-	if _, err := c.Query(Network, h); hresult(t, err) != 0x80070006 {
+	if _, err := c.query(Network, h); refusal(t, err) != 0x80070006 {
 		t.Errorf("a container as a network: %v", err)
 	}
-	if hr, _ := compute(t, c, Delete, h, ""); hr != 0x80070032 {
+	if hr, _ := compute(t, c, verbDelete, h, ""); hr != 0x80070032 {
 		t.Errorf("delete: 0x%x", hr)
 	}
 	s.RemoveComputeSystem("pod1")
-	if hr, _ := compute(t, c, Modify, h, change("Remove")); hr != 0xc0370110 {
+	if hr, _ := compute(t, c, verbModify, h, change("Remove")); hr != 0xc0370110 {
 		t.Errorf("a container that has ended: 0x%x", hr)
 	}
 	for _, want := range []uint32{0, 0x80070006} {
-		if hr, _ := compute(t, c, Close, h, ""); hr != want {
+		if hr, _ := compute(t, c, verbClose, h, ""); hr != want {
 			t.Errorf("close: 0x%x, want 0x%x", hr, want)
 		}
 	}

@@ -10,7 +10,7 @@ func (s *Service) Counts() map[string]uint64 {
 	defer s.mu.Unlock()
 	all := make(map[string]uint64, len(s.counts))
 	for k, n := range s.counts {
-		all[CallName(Verb(k[0]), Kind(k[1]))] += n
+		all[callName(verb(k[0]), Kind(k[1]))] += n
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -24,7 +25,7 @@ func parseQuery(op, text string) (map[string]any, error) {
 	}
 	var q hcnQuery
 	if err := json.Unmarshal([]byte(text), &q); err != nil {
-		return nil, with(hns.ErrInvalidJSON, op, "the query is no JSON object: "+err.Error())
+		return nil, with(hns.ErrInvalidJSON, op, "the query is not a JSON object: "+err.Error())
 	}
 	if q.SchemaVersion.Major > 2 {
 		return nil, with(hns.ErrInvalidJSON, op, fmt.Sprintf("schema version %d.%d; HCN knows 1 and 2", q.SchemaVersion.Major, q.SchemaVersion.Minor))
@@ -39,40 +40,47 @@ func parseQuery(op, text string) (map[string]any, error) {
 	}
 	var fields map[string]any
 	if err := json.Unmarshal(filter, &fields); err != nil {
-		return nil, with(hns.ErrInvalidJSON, op, "the filter is no JSON object: "+err.Error())
+		return nil, with(hns.ErrInvalidJSON, op, "the filter is not a JSON object: "+err.Error())
 	}
 	return fields, nil
 }
 
-// enumerate returns the ids of the objects that a query asks for, as JSON, in
-// the order of creation (FactFilter).
-func enumerate(svc *hns.Service, k Kind, text string) (string, error) {
-	fields, err := parseQuery(CallName(Enumerate, k), text)
+// enumerate returns the ids of the objects that a query asks for, in the order of
+// creation (factFilter).
+func enumerate(svc *hns.Service, k Kind, text string) ([]string, error) {
+	fields, err := parseQuery(callName(verbEnumerate, k), text)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	ids := []string{}
 	if id, ok := onlyID(fields); ok {
 		if v := object(svc, k, id); v != nil {
 			ids = append(ids, idOf(v))
 		}
-	} else {
-		for _, v := range objects(svc, k) {
-			if matches(svc, v, fields) {
-				ids = append(ids, idOf(v))
-			}
+		return ids, nil
+	}
+	for _, v := range objects(svc, k) {
+		found, err := matches(svc, v, fields)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			ids = append(ids, idOf(v))
 		}
 	}
-	raw, err := json.Marshal(ids)
-	return string(raw), err
+	return ids, nil
 }
 
 // onlyID returns the id when a filter asks for nothing else: programs that hold
 // thousands of endpoints look them up this way.
 func onlyID(fields map[string]any) (string, bool) {
+	if len(fields) != 1 {
+		return "", false
+	}
 	for k, v := range fields {
-		id, ok := v.(string)
-		return id, ok && len(fields) == 1 && strings.EqualFold(k, "ID")
+		if id, ok := v.(string); ok && strings.EqualFold(k, "ID") {
+			return id, true
+		}
 	}
 	return "", false
 }
@@ -119,24 +127,30 @@ func idOf(v any) string {
 
 // matches reports whether an object has every field of a filter with its value.
 // Text is compared without regard to case, as names and ids are.
-func matches(svc *hns.Service, v any, fields map[string]any) bool {
-	var rest map[string]any // views as JSON, made only when a common field is not enough
+func matches(svc *hns.Service, v any, fields map[string]any) (bool, error) {
+	rest := map[string]any{}
 	for k, want := range fields {
 		text, isText := want.(string)
-		if have, ok := common(v, strings.ToLower(k)); ok && isText {
-			if !strings.EqualFold(have, strings.Trim(text, "{}")) {
-				return false
-			}
-			continue
-		}
-		if rest == nil {
-			rest = views(svc, v)
-		}
-		if !equalJSON(rest[strings.ToLower(k)], want) {
-			return false
+		have, ok := common(v, strings.ToLower(k))
+		if !ok || !isText {
+			rest[k] = want
+		} else if !strings.EqualFold(have, strings.Trim(text, "{}")) {
+			return false, nil
 		}
 	}
-	return true
+	if len(rest) == 0 {
+		return true, nil
+	}
+	all, err := views(svc, v)
+	if err != nil {
+		return false, err
+	}
+	for k, want := range rest {
+		if !sameValue(all[strings.ToLower(k)], want) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // common returns the fields that programs filter by, without the way through JSON.
@@ -170,40 +184,42 @@ func common(v any, key string) (string, bool) {
 }
 
 // views returns the fields of an object by name in lower case, those of HCN v2
-// before those of HNS v1.
-func views(svc *hns.Service, v any) map[string]any {
+// before those of HNS v1. A filter may name any of them, so this is their JSON.
+func views(svc *hns.Service, v any) (map[string]any, error) {
 	all := map[string]any{}
-	add := func(view any) {
+	var v1 any
+	switch v := v.(type) {
+	case *hns.Network:
+		v1 = hns.NetworkV1(v)
+	case *hns.Endpoint:
+		v1 = hns.EndpointV1(v, svc.Network(v.HostComputeNetwork))
+	case *hns.LoadBalancer:
+		v1 = hns.PolicyListV1(v)
+	case *hns.Route:
+		v1 = hns.RoutePolicyListV1(v)
+	}
+	for _, view := range []any{v1, v} {
 		raw, err := json.Marshal(view)
+		if err != nil {
+			return nil, err
+		}
 		var fields map[string]any
-		if err != nil || json.Unmarshal(raw, &fields) != nil {
-			return
+		if err := json.Unmarshal(raw, &fields); err != nil {
+			return nil, err
 		}
 		for k, f := range fields {
 			all[strings.ToLower(k)] = f
 		}
 	}
-	switch v := v.(type) {
-	case *hns.Network:
-		add(hns.NetworkV1(v))
-	case *hns.Endpoint:
-		add(hns.EndpointV1(v, svc.Network(v.HostComputeNetwork)))
-	case *hns.LoadBalancer:
-		add(hns.PolicyListV1(v))
-	case *hns.Route:
-		add(hns.RoutePolicyListV1(v))
-	}
-	add(v)
-	return all
+	return all, nil
 }
 
-func equalJSON(have, want any) bool {
+// sameValue compares values of JSON; what is absent equals nothing.
+func sameValue(have, want any) bool {
 	h, ok1 := have.(string)
 	w, ok2 := want.(string)
 	if ok1 && ok2 {
 		return strings.EqualFold(h, w)
 	}
-	a, err1 := json.Marshal(have)
-	b, err2 := json.Marshal(want)
-	return have != nil && err1 == nil && err2 == nil && bytes.Equal(a, b)
+	return have != nil && reflect.DeepEqual(have, want)
 }

@@ -30,13 +30,13 @@ func FuzzCalls(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := s.Session("fuzz")
+		c := s.session("fuzz")
 		s.AddComputeSystem("pod")
 		var handles []uint64
 		var ids []string
 		again := hns.NewService(b, testNode)
 		for ; len(data) >= 4; data = data[4:] {
-			r := &Request{Verb: Verb(data[0] % 12), Kind: Kind(data[1] % 7)}
+			r := &request{Verb: verb(data[0] % 12), Kind: Kind(data[1] % 7)}
 			if len(handles) > 0 {
 				r.Handle = handles[int(data[2])%len(handles)]
 			}
@@ -44,31 +44,31 @@ func FuzzCalls(f *testing.F) {
 			if len(ids) > 0 {
 				id = ids[int(data[2])%len(ids)]
 			}
-			if r.Verb == Open || r.Verb == Delete {
+			if r.Verb == verbOpen || r.Verb == verbDelete {
 				r.ID, _ = ParseGUID(id)
 			}
 			text := fuzzTexts[int(data[3])%len(fuzzTexts)]
 			r.Texts = []string{string(bytes.ReplaceAll([]byte(text), []byte("$ID"), []byte(id)))}
-			if r.Verb == HNSCall {
+			if r.Verb == verbHNSCall {
 				x := fuzzV1[int(data[3])%len(fuzzV1)]
 				r.Texts = []string{x[0], string(bytes.ReplaceAll([]byte(x[1]), []byte("$ID"), []byte(id))), r.Texts[0]}
 			}
 			h := c.handles[r.Handle]
-			res := c.Call(r)
+			res := c.call(r)
 			if res.HResult == 0x8000ffff {
 				t.Fatalf("%+v: %s", r, said.String())
 			}
 			o := &operation{Verb: r.Verb, Kind: r.Kind, ID: r.ID.String(), Texts: r.Texts}
-			if attach, err := hotAttachCall("", h.id, r.Texts[0]); r.Kind == ComputeSystem && r.Verb == Modify && err == nil {
+			if attach, err := hotAttachCall("", h.id, r.Texts[0]); r.Kind == computeSystem && r.Verb == verbModify && err == nil {
 				o = attach
 			}
 			if o.changes() && res.HResult != 0x80070006 {
-				if r.Verb == Create {
+				if r.Verb == verbCreate {
 					o.Network = h.id
-				} else if r.Verb == Modify {
+				} else if r.Verb == verbModify {
 					o.ID = h.id
 				}
-				_, _, _ = apply(again, o)
+				_, _ = apply(again, o)
 			}
 			if res.Handle != 0 {
 				handles = append(handles, res.Handle)

@@ -18,7 +18,7 @@ var (
 
 // HResult returns the HRESULT of a code: winerror.h's HRESULT_FROM_WIN32 for a
 // Win32 code, the code itself otherwise.
-func HResult(code uint32) uint32 {
+func hresult(code uint32) uint32 {
 	if code != 0 && code < 0x10000 {
 		return 0x80070000 | code
 	}
@@ -52,6 +52,6 @@ type record struct {
 }
 
 func recordOf(e *hns.Error) string {
-	raw, _ := json.Marshal(record{false, e.Text, HResult(e.Code), e.Details}) // strings and numbers marshal
+	raw, _ := json.Marshal(record{false, e.Text, hresult(e.Code), e.Details}) // strings and numbers marshal
 	return string(raw)
 }

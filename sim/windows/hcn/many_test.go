@@ -45,7 +45,7 @@ func TestTenThousandEndpoints(t *testing.T) {
 				return
 			}
 			if i%2 == 0 { // half a request, and gone
-				half := AppendRequest(nil, &Request{Verb: Create, Kind: Endpoint, Handle: nh, Texts: []string{`{"Name":"half"}`}})
+				half := appendRequest(nil, &request{Verb: verbCreate, Kind: Endpoint, Handle: nh, Texts: []string{`{"Name":"half"}`}})
 				if _, err := m.conn.Write(half[:len(half)-3]); err != nil {
 					t.Error(err)
 				}

@@ -104,10 +104,10 @@ func TestModify(t *testing.T) {
 			}
 		}
 		name := fmt.Sprintf("%s %s %s %s", kindNames[step.kind], step.request, step.resource, step.settings)
-		if hr := hresult(t, c.Modify(step.kind, handles[step.kind], settings)); hr != step.want {
+		if hr := refusal(t, c.modify(step.kind, handles[step.kind], settings)); hr != step.want {
 			t.Errorf("%s: 0x%x, want 0x%x", name, hr, step.want)
 		}
-		text := must(c.Query(step.kind, handles[step.kind]))(t)
+		text := must(c.query(step.kind, handles[step.kind]))(t)
 		if !strings.Contains(text, step.has) || step.hasNot != "" && strings.Contains(text, step.hasNot) {
 			t.Errorf("%s: want %q and not %q in %s", name, step.has, step.hasNot, text)
 		}
@@ -115,7 +115,7 @@ func TestModify(t *testing.T) {
 
 	// What is no request at all, for each kind; and an object that is gone.
 	for kind, h := range handles {
-		if hr := hresult(t, c.Modify(kind, h, `{"ResourceType":7}`)); kind != LoadBalancer && hr != noJSON {
+		if hr := refusal(t, c.modify(kind, h, `{"ResourceType":7}`)); kind != LoadBalancer && hr != noJSON {
 			t.Errorf("%s: 0x%x", kindNames[kind], hr)
 		}
 	}
@@ -126,7 +126,7 @@ func TestModify(t *testing.T) {
 			}
 		}
 	})
-	if hr := hresult(t, c.Modify(Namespace, nsh, `{}`)); hr != notFound {
+	if hr := refusal(t, c.modify(Namespace, nsh, `{}`)); hr != notFound {
 		t.Errorf("a namespace that is gone: 0x%x", hr)
 	}
 }
@@ -142,9 +142,9 @@ func TestOneCallCanBeTraced(t *testing.T) {
 	e := must(c.Enumerate(Endpoint, ""))(t)[0]
 	nsh := must(c.Create(Namespace, 0, `{}`))(t)
 	ns := must(c.Enumerate(Namespace, ""))(t)[0]
-	must(0, c.Modify(Namespace, nsh, fmt.Sprintf(`{"ResourceType":"Endpoint","RequestType":"Add","Settings":{"EndpointId":%q}}`, e)))(t)
+	must(0, c.modify(Namespace, nsh, fmt.Sprintf(`{"ResourceType":"Endpoint","RequestType":"Add","Settings":{"EndpointId":%q}}`, e)))(t)
 	must(0, c.Delete(Namespace, ns))(t)
-	if err := c.Delete(Namespace, ns); hresult(t, err) != 0x80070490 {
+	if err := c.Delete(Namespace, ns); refusal(t, err) != 0x80070490 {
 		t.Errorf("deleted twice: %v", err)
 	}
 	var seen []string

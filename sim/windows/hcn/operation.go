@@ -2,6 +2,7 @@ package hcn
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/windows/builds"
@@ -12,7 +13,7 @@ import (
 // nothing but the objects of the service, so a journal of operations makes the
 // same objects again.
 type operation struct {
-	Verb Verb
+	Verb verb
 	Kind Kind `json:",omitempty"`
 	// ID is the object, or for Create the wish of the caller; Network is the
 	// network of a new endpoint.
@@ -22,14 +23,14 @@ type operation struct {
 }
 
 // restart is the operation in a journal that stands for a new process.
-const restart Verb = 255
+const restart verb = 255
 
 // changes reports whether the operation can change an object.
 func (o *operation) changes() bool {
 	switch o.Verb {
-	case Create, Modify, Delete, restart:
+	case verbCreate, verbModify, verbDelete, restart:
 		return true
-	case HNSCall:
+	case verbHNSCall:
 		return !strings.EqualFold(o.text(0), "GET")
 	}
 	return false
@@ -42,62 +43,57 @@ func (o *operation) text(i int) string {
 	return ""
 }
 
+// hnsKinds are the kinds of HCN v2 in package hns.
 var hnsKinds = map[Kind]hns.Kind{
 	Network: hns.KindNetwork, Endpoint: hns.KindEndpoint, Namespace: hns.KindNamespace,
 	LoadBalancer: hns.KindLoadBalancer, SdnRoute: hns.KindRoute,
 }
 
-// KindOf returns the wire's kind of an HNS object, zero for the service itself.
-func KindOf(k hns.Kind) Kind {
-	for wire, h := range hnsKinds {
-		if h == k {
-			return wire
-		}
-	}
-	return 0
-}
-
-// apply does an operation. It returns the output and, for Create and Open, the
-// id of the object.
-func apply(svc *hns.Service, o *operation) (output, id string, err error) {
-	op := CallName(o.Verb, o.Kind)
+// apply does an operation.
+func apply(svc *hns.Service, o *operation) (answer, error) {
 	switch o.Verb {
-	case HNSCall:
-		return callV1(svc, o.text(0), o.text(1), o.text(2)), "", nil
-	case Snapshot:
-		raw, err := json.Marshal(svc.Snapshot())
-		return string(raw), "", err
+	case verbHNSCall:
+		return answer{output: callV1(svc, o.text(0), o.text(1), o.text(2))}, nil
+	case verbSnapshot:
+		return answer{output: svc.Snapshot()}, nil
 	case restart:
-		restarted(svc)
-		return "", "", nil
+		return answer{}, restarted(svc)
 	}
+	op := callName(o.Verb, o.Kind)
 	if !svc.Build().Has(builds.V2API) {
-		return "", "", with(hns.ErrNotImplemented, op, svc.Build().String()+" has no HCN v2: call HNSCall")
+		return answer{}, with(hns.ErrNotImplemented, op, svc.Build().String()+" has no HCN v2: call HNSCall")
 	}
 	kind, ok := hnsKinds[o.Kind]
 	if !ok {
-		return "", "", with(hns.ErrRequestUnsupported, op)
+		return answer{}, with(hns.ErrRequestUnsupported, op)
 	}
 	switch o.Verb {
-	case Enumerate:
-		output, err = enumerate(svc, o.Kind, o.text(0))
-	case Create:
-		id, err = create(svc, op, kind, o)
-	case Open:
-		if object(svc, o.Kind, o.ID) == nil {
-			err = notFound(o.Kind, op, o.ID)
-		}
-		id = o.ID
-	case Modify:
-		err = modify(svc, op, o)
-	case Query:
-		output, err = query(svc, op, o)
-	case Delete:
-		err = svc.Delete(kind, o.ID)
-	default:
-		err = with(hns.ErrRequestUnsupported, op)
+	case verbEnumerate:
+		ids, err := enumerate(svc, o.Kind, o.text(0))
+		return answer{output: ids}, err
+	case verbCreate:
+		id, err := create(svc, op, o)
+		return answer{id: id}, err
+	case verbOpen:
+		_, err := existing(svc, op, o)
+		return answer{id: o.ID}, err
+	case verbModify:
+		return answer{}, modify(svc, op, o)
+	case verbQuery:
+		v, err := query(svc, op, o)
+		return answer{output: v}, err
+	case verbDelete:
+		return answer{}, svc.Delete(kind, o.ID)
 	}
-	return output, id, err
+	return answer{}, with(hns.ErrRequestUnsupported, op)
+}
+
+// existing returns the object of an operation.
+func existing(svc *hns.Service, op string, o *operation) (any, error) {
+	if v := object(svc, o.Kind, o.ID); v != nil {
+		return v, nil
+	}
+	return nil, notFound(o.Kind, op, o.ID)
 }
 
 // object returns an object by id, or nil.
@@ -138,50 +134,60 @@ func notFound(k Kind, op, id string) error {
 	return with(e, op, "no "+strings.ToLower(kindNames[k])+" has the id "+id)
 }
 
-// create follows FactCreateID.
-func create(svc *hns.Service, op string, kind hns.Kind, o *operation) (string, error) {
-	settings := []byte(o.text(0))
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(settings, &fields); err != nil {
-		return "", with(hns.ErrInvalidJSON, op, "the settings are no JSON object: "+err.Error())
-	}
-	set := func(name, value string) {
-		for k := range fields {
-			if strings.EqualFold(k, name) {
-				delete(fields, k)
-			}
+// create makes an object of its settings.
+func create(svc *hns.Service, op string, o *operation) (string, error) {
+	switch o.Kind {
+	case Network:
+		return created(op, o, svc.CreateNetwork, func(n *hns.Network) *string { return &n.ID })
+	case Endpoint:
+		// The network is that of the handle; the settings name it again or not at all.
+		on := func(e hns.Endpoint) (*hns.Endpoint, error) {
+			e.HostComputeNetwork = o.Network
+			return svc.CreateEndpoint(e)
 		}
-		fields[name], _ = json.Marshal(value) // a string marshals
+		return created(op, o, on, func(e *hns.Endpoint) *string { return &e.ID })
+	case Namespace:
+		return created(op, o, svc.CreateNamespace, func(n *hns.Namespace) *string { return &n.ID })
+	case LoadBalancer:
+		return created(op, o, svc.CreateLoadBalancer, func(l *hns.LoadBalancer) *string { return &l.ID })
 	}
-	if fields == nil {
-		fields = map[string]json.RawMessage{}
+	return created(op, o, svc.CreateRoute, func(r *hns.Route) *string { return &r.ID })
+}
+
+// created follows factCreateID.
+func created[T any](op string, o *operation, create func(T) (*T, error), id func(*T) *string) (string, error) {
+	var v T
+	if err := json.Unmarshal([]byte(o.text(0)), &v); err != nil {
+		return "", badSettings(op, o.text(0), err)
 	}
 	if o.ID != "" {
-		set("ID", o.ID)
-	}
-	if kind == hns.KindEndpoint {
-		// The network is that of the handle; the settings name it again or not at all.
-		set("HostComputeNetwork", o.Network)
-	}
-	for k, raw := range fields {
-		var text string
-		if !strings.EqualFold(k, "ID") || json.Unmarshal(raw, &text) != nil || text == "" {
-			continue
-		}
-		g, err := ParseGUID(text)
+		*id(&v) = o.ID
+	} else if *id(&v) != "" {
+		g, err := ParseGUID(*id(&v))
 		if err != nil {
 			return "", with(hns.ErrInvalidParam, op, "ID: "+err.Error())
 		}
-		set("ID", g.String())
-		break
+		*id(&v) = g.String()
 	}
-	settings, _ = json.Marshal(fields) // what was unmarshalled marshals
-	return svc.Create(kind, settings)
+	made, err := create(v)
+	if err != nil {
+		return "", err
+	}
+	return *id(made), nil
+}
+
+// badSettings says what is wrong with settings that could not be read.
+func badSettings(op, text string, err error) error {
+	var fields map[string]json.RawMessage
+	if notObject := json.Unmarshal([]byte(text), &fields); notObject != nil {
+		return with(hns.ErrInvalidJSON, op, "the settings are not a JSON object: "+notObject.Error())
+	}
+	return with(hns.ErrInvalidJSON, op, err.Error())
 }
 
 func modify(svc *hns.Service, op string, o *operation) error {
-	if object(svc, o.Kind, o.ID) == nil {
-		return notFound(o.Kind, op, o.ID)
+	if _, err := existing(svc, op, o); err != nil {
+		return err
 	}
 	if o.Kind == LoadBalancer {
 		// The settings are the whole load balancer, without a request around it
@@ -209,7 +215,7 @@ func modify(svc *hns.Service, op string, o *operation) error {
 	return svc.ModifyRoute(o.ID, req)
 }
 
-// modifyExtension follows FactExtension.
+// modifyExtension follows factExtension.
 func modifyExtension(svc *hns.Service, op, id string, req hns.ModifyRequest) error {
 	var v struct {
 		Id        string
@@ -238,7 +244,7 @@ func modifyExtension(svc *hns.Service, op, id string, req hns.ModifyRequest) err
 	return with(hns.ErrRequestUnsupported, op, req.RequestType+" of Extension; it must be Add, Remove, Update or Refresh")
 }
 
-// modifyPort follows FactVMPort.
+// modifyPort follows factVMPort.
 func modifyPort(svc *hns.Service, op, id string, req hns.ModifyRequest) error {
 	var v struct{ PortId, VirtualNicName, VirtualMachineId string }
 	if len(req.Settings) > 0 {
@@ -262,25 +268,19 @@ func modifyPort(svc *hns.Service, op, id string, req hns.ModifyRequest) error {
 	return with(hns.ErrRequestUnsupported, op, req.RequestType+" of Port; an endpoint's port takes Add and Remove")
 }
 
-func query(svc *hns.Service, op string, o *operation) (string, error) {
+func query(svc *hns.Service, op string, o *operation) (any, error) {
 	if _, err := parseQuery(op, o.text(0)); err != nil {
-		return "", err
+		return nil, err
 	}
-	v := object(svc, o.Kind, o.ID)
-	if v == nil {
-		return "", notFound(o.Kind, op, o.ID)
-	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return "", with(errUnexpected, op, err.Error())
-	}
-	return string(raw), nil
+	return existing(svc, op, o)
 }
 
-// restarted does what a restart of HNS does to the objects (FactNonPersistent).
-func restarted(svc *hns.Service) {
+// restarted does what a restart of HNS does to the objects (factNonPersistent).
+func restarted(svc *hns.Service) error {
+	var errs []error
 	for _, n := range svc.ListNetworks(func(n *hns.Network) bool { return n.Flags&hns.NetworkNonPersistent != 0 }) {
-		_ = svc.DeleteNetwork(n.ID) // it is there: the list is from this moment
+		errs = append(errs, svc.DeleteNetwork(n.ID))
 	}
 	svc.Restart()
+	return errors.Join(errs...)
 }

@@ -6,36 +6,39 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// Difference is a call that went otherwise in a replay than in its log.
+// Difference is a call whose result in a replay is not that of its log.
 type Difference struct {
-	Seq       uint64
-	Call      string
-	Was, Is   string // HRESULTs
-	WasObject string
-	IsObject  string
+	seq                 uint64
+	call                string
+	was, is             string // HRESULTs
+	wasObject, isObject string
 }
 
 // String returns "12 HcnCreateNetwork: was 0x0, is 0x803b0010".
 func (d Difference) String() string {
-	if d.Was != d.Is {
-		return fmt.Sprintf("%d %s: was %s, is %s", d.Seq, d.Call, d.Was, d.Is)
+	if d.was != d.is {
+		return fmt.Sprintf("%d %s: was %s, is %s", d.seq, d.call, d.was, d.is)
 	}
-	return fmt.Sprintf("%d %s: was object %q, is %q", d.Seq, d.Call, d.WasObject, d.IsObject)
+	return fmt.Sprintf("%d %s: was object %q, is %q", d.seq, d.call, d.wasObject, d.isObject)
 }
 
 // Replay makes the calls of a log again, with the handles that the service gives
-// now, and returns the calls that went otherwise. A log that began with an empty
-// service leaves a fresh service of the same build and node with the same objects.
-// name is the log's, for errors.
+// now, and returns the calls whose result is another one. A log that began with an
+// empty service leaves a fresh service of the same build and node with the same
+// objects. name is the log's, for errors.
 func (s *Service) Replay(ctx context.Context, name string, r io.Reader) (calls int, different []Difference, err error) {
-	p := &replayer{service: s, sessions: map[string]*Session{}, handles: map[string]uint64{}}
+	p := &replayer{service: s, sessions: map[string]*session{}, handles: map[string]uint64{}}
 	defer p.end()
 	scan := bufio.NewScanner(r)
-	scan.Buffer(nil, 2*MaxRequest+MaxResponse)
+	scan.Buffer(nil, 2*maxRequest+maxResponse)
 	for line := 1; scan.Scan(); line++ {
 		if err := ctx.Err(); err != nil {
 			return calls, different, fmt.Errorf("%s:%d: %w", name, line, err)
@@ -45,16 +48,22 @@ func (s *Service) Replay(ctx context.Context, name string, r io.Reader) (calls i
 		}
 		var e Entry
 		if err := json.Unmarshal(scan.Bytes(), &e); err != nil {
-			return calls, different, fmt.Errorf("%s:%d: no line of a call log: %w", name, line, err)
+			return calls, different, fmt.Errorf("%s:%d: not a line of a call log: %w", name, line, err)
 		}
-		d, called, err := p.entry(&e)
+		if done, err := p.event(&e); done && err == nil {
+			continue
+		} else if err != nil {
+			return calls, different, fmt.Errorf("%s:%d: %w", name, line, err)
+		}
+		r, err := p.request(&e)
 		if err != nil {
 			return calls, different, fmt.Errorf("%s:%d: %w", name, line, err)
 		}
-		if called {
-			calls++
+		if r == nil {
+			continue
 		}
-		if d != nil {
+		calls++
+		if d := p.call(&e, r); d != nil {
 			different = append(different, *d)
 		}
 	}
@@ -66,114 +75,132 @@ func (s *Service) Replay(ctx context.Context, name string, r io.Reader) (calls i
 
 type replayer struct {
 	service  *Service
-	sessions map[string]*Session
+	sessions map[string]*session
 	handles  map[string]uint64 // by the handle of the log
 	starts   int
 }
 
+// end ends all sessions, in the order of their names: the call log shows it.
 func (p *replayer) end() {
-	for _, c := range p.sessions {
-		c.Close()
+	for _, name := range slices.Sorted(maps.Keys(p.sessions)) {
+		p.sessions[name].close()
 	}
+	clear(p.sessions)
 }
 
-func (p *replayer) session(client string) *Session {
+func (p *replayer) session(client string) *session {
 	c := p.sessions[client]
 	if c == nil {
-		c = p.service.Session(client)
+		c = p.service.session(client)
 		p.sessions[client] = c
 	}
 	return c
 }
 
-var callsByName = func() map[string][2]byte {
-	all := map[string][2]byte{}
-	for v := Enumerate; v <= Close; v++ {
-		for k := Network; k <= ComputeSystem; k++ {
-			all[CallName(v, k)] = [2]byte{byte(v), byte(k)}
+// event does what an entry says that is not a call; false for a call.
+func (p *replayer) event(e *Entry) (done bool, err error) {
+	switch e.Call {
+	case "connect":
+		p.session(e.Client)
+	case "disconnect":
+		if c := p.sessions[e.Client]; c != nil {
+			c.close()
+			delete(p.sessions, e.Client)
+		}
+	case "start":
+		if p.starts++; p.starts > 1 { // the process was started again: handles are gone
+			p.end()
+			p.service.With(func(svc *hns.Service) { err = restarted(svc) })
+		}
+	case addedSystem:
+		p.service.AddComputeSystem(e.ID)
+	case removedSystem:
+		p.service.RemoveComputeSystem(e.ID)
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
+// function is what a call of the log is named after.
+type function struct {
+	verb verb
+	kind Kind
+}
+
+var functions = func() map[string]function {
+	all := map[string]function{}
+	for v := verbEnumerate; v <= verbClose; v++ {
+		for k := Network; k <= computeSystem; k++ {
+			all[callName(v, k)] = function{v, k}
 		}
 	}
-	for _, v := range []Verb{HNSCall, Snapshot} {
-		all[CallName(v, 0)] = [2]byte{byte(v), 0}
+	for _, v := range []verb{verbHNSCall, verbSnapshot} {
+		all[callName(v, 0)] = function{v, 0}
 	}
 	return all
 }()
 
-func (p *replayer) entry(e *Entry) (*Difference, bool, error) {
-	switch e.Call {
-	case "connect":
-		p.session(e.Client)
-		return nil, false, nil
-	case "disconnect":
-		if c := p.sessions[e.Client]; c != nil {
-			c.Close()
-			delete(p.sessions, e.Client)
-		}
-		return nil, false, nil
-	case "start":
-		if p.starts++; p.starts > 1 { // the process was started again: handles are gone
-			p.end()
-			clear(p.sessions)
-			p.service.With(restarted)
-		}
-		return nil, false, nil
-	}
-	if add, ok := map[string]bool{addedSystem: true, removedSystem: false}[e.Call]; ok {
-		if add {
-			p.service.AddComputeSystem(e.ID)
-		} else {
-			p.service.RemoveComputeSystem(e.ID)
-		}
-		return nil, false, nil
-	}
-	what, ok := callsByName[e.Call]
+// request returns the request of an entry, with the handle that the service gives
+// now; nil for a call that the service of the log did not know.
+func (p *replayer) request(e *Entry) (*request, error) {
+	f, ok := functions[e.Call]
 	if !ok {
-		return nil, false, nil // a call that the service did not know
+		return nil, nil
 	}
-	r := &Request{Verb: Verb(what[0]), Kind: Kind(what[1])}
-	if r.Kind == ComputeSystem && r.Verb == Open {
+	r := &request{Verb: f.verb, Kind: f.kind}
+	var err error
+	if r.compute() && r.Verb == verbOpen {
 		r.Texts = []string{e.ID}
 	} else if e.ID != "" {
-		var err error
 		if r.ID, err = ParseGUID(e.ID); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
 	if e.Handle != "" {
-		h, ok := p.handles[e.Handle]
-		if !ok { // one that the program made up, or that was open before the log
-			var err error
-			if h, err = strconv.ParseUint(strings.TrimPrefix(e.Handle, "0x"), 16, 64); err != nil {
-				return nil, false, fmt.Errorf("handle %q: %w", e.Handle, err)
-			}
-			h |= 1 // no handle of this service is odd
+		if r.Handle, err = p.handle(e.Handle); err != nil {
+			return nil, err
 		}
-		r.Handle = h
 	}
 	switch r.Verb {
-	case Enumerate, Query:
+	case verbEnumerate, verbQuery:
 		r.Texts = []string{textOf(e.Query)}
-	case Create, Modify:
+	case verbCreate, verbModify:
 		r.Texts = []string{textOf(e.Settings)}
-	case HNSCall:
+	case verbHNSCall:
 		r.Texts = []string{e.Method, e.Path, textOf(e.Request)}
 	}
+	return r, nil
+}
+
+// handle returns the service's handle for one of the log. One that the program made
+// up, or that was open before the log, becomes one that the service does not have.
+func (p *replayer) handle(logged string) (uint64, error) {
+	if h, ok := p.handles[logged]; ok {
+		return h, nil
+	}
+	h, err := strconv.ParseUint(strings.TrimPrefix(logged, "0x"), 16, 64)
+	if err != nil {
+		return 0, fmt.Errorf("handle %q: %w", logged, err)
+	}
+	return h | 1, nil // no handle of this service is odd
+}
+
+// call makes a call and compares its result with that of the log.
+func (p *replayer) call(e *Entry, r *request) *Difference {
 	c := p.session(e.Client)
-	res := c.Call(r)
-	if res.Handle != 0 && e.Returned != "" {
-		p.handles[e.Returned] = res.Handle
-	}
-	d := &Difference{Seq: e.Seq, Call: e.Call, Was: e.HResult, Is: fmt.Sprintf("0x%x", res.HResult), WasObject: e.Object}
+	res := c.call(r)
+	d := &Difference{seq: e.Seq, call: e.Call, was: e.HResult, is: fmt.Sprintf("0x%x", res.HResult), wasObject: e.Object}
+	same := d.was == d.is
 	if res.Handle != 0 {
-		p.service.mu.Lock()
-		d.IsObject = c.handles[res.Handle].id
-		p.service.mu.Unlock()
-		if d.WasObject != d.IsObject {
-			return d, true, nil
+		if e.Returned != "" {
+			p.handles[e.Returned] = res.Handle
 		}
+		d.isObject = c.object(res.Handle)
+		same = same && d.wasObject == d.isObject
 	}
-	if d.Was != d.Is {
-		return d, true, nil
+	if same {
+		return nil
 	}
-	return nil, true, nil
+	return d
 }

@@ -123,26 +123,26 @@ func (v *Server) converse(c net.Conn, name *string) error {
 	if given != "" {
 		*name = given
 	}
-	session := v.service.Session(*name)
-	defer session.Close()
+	session := v.service.session(*name)
+	defer session.close()
 	w := bufio.NewWriterSize(c, 64<<10)
 	var in bytes.Buffer
 	var out []byte
 	for {
-		if err := readFrame(r, &in, MaxRequest); err != nil {
+		if err := readFrame(r, &in, maxRequest); err != nil {
 			return err
 		}
-		req, err := ParseRequest(in.Bytes())
+		req, err := parseRequest(in.Bytes())
 		if err != nil {
 			return err
 		}
 		if in.Cap() > 1<<20 {
 			in = bytes.Buffer{} // one long request must not hold its memory for ever
 		}
-		if req.Verb == Watch {
+		if req.Verb == verbWatch {
 			return v.watch(c, r, w, req.Seq)
 		}
-		out = AppendResponse(out[:0], session.Call(req))
+		out = appendResponse(out[:0], session.call(req))
 		if _, err := w.Write(out); err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func (v *Server) watch(c net.Conn, r io.Reader, w *bufio.Writer, seq uint32) err
 		stop()
 	}()
 	send := func(line []byte) error {
-		if _, err := w.Write(AppendResponse(nil, &Response{Seq: seq, Output: string(line)})); err != nil {
+		if _, err := w.Write(appendResponse(nil, &response{Seq: seq, Output: string(line)})); err != nil {
 			return err
 		}
 		return w.Flush()

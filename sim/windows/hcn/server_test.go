@@ -57,10 +57,10 @@ func (s *safe) String() string {
 // a line, and others are not disturbed.
 func TestBadClients(t *testing.T) {
 	hello := appendHello(nil, "bad")
-	frame := AppendRequest(nil, &Request{Seq: 1, Verb: Enumerate, Kind: Network, Texts: []string{""}})
+	frame := appendRequest(nil, &request{Seq: 1, Verb: verbEnumerate, Kind: Network, Texts: []string{""}})
 	spoilt := bytes.Clone(frame)
 	spoilt[34] = 99
-	oversized := binary.LittleEndian.AppendUint32(nil, MaxRequest+1)
+	oversized := binary.LittleEndian.AppendUint32(nil, maxRequest+1)
 	for name, send := range map[string][]byte{
 		"HTTP":                    []byte("GET /networks HTTP/1.1\r\nHost: x\r\n\r\n"),
 		"another version":         append([]byte("WHCN\x09\x00\x01\x00"), 'x'),
@@ -109,7 +109,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	}
 	send := appendHello(nil, "silent")
 	for i := range uint32(1000) {
-		send = AppendRequest(send, &Request{Seq: i, Verb: Create, Kind: Namespace, Texts: []string{"{}"}})
+		send = appendRequest(send, &request{Seq: i, Verb: verbCreate, Kind: Namespace, Texts: []string{"{}"}})
 	}
 	if _, err := c.Write(send); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestRequestsSentAheadAreAnsweredInOrder(t *testing.T) {
 	defer func() { _ = c.Close() }()
 	send := appendHello(nil, "ahead")
 	for i := range uint32(100) {
-		send = AppendRequest(send, &Request{Seq: i, Verb: Enumerate, Kind: Network, Texts: []string{""}})
+		send = appendRequest(send, &request{Seq: i, Verb: verbEnumerate, Kind: Network, Texts: []string{""}})
 	}
 	if _, err := c.Write(send); err != nil {
 		t.Fatal(err)
@@ -140,10 +140,10 @@ func TestRequestsSentAheadAreAnsweredInOrder(t *testing.T) {
 	}
 	var buf bytes.Buffer
 	for i := range uint32(100) {
-		if err := readFrame(c, &buf, MaxResponse); err != nil {
+		if err := readFrame(c, &buf, maxResponse); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := ParseResponse(buf.Bytes()); err != nil || r.Seq != i || r.Output != "[]" {
+		if r, err := parseResponse(buf.Bytes()); err != nil || r.Seq != i || r.Output != "[]" {
 			t.Fatalf("answer %d: %+v, %v", i, r, err)
 		}
 	}
@@ -201,21 +201,21 @@ func TestReplay(t *testing.T) {
 	b := builds.MustLookup("10.0.20348")
 	s := must(Start(b, testNode, Options{CallLog: &calls}))(t)
 	s.started()
-	c := s.Session("a")
+	c := s.session("a")
 	populate(t, c)
-	for _, r := range []*Request{
-		{Verb: Query, Kind: Network, Handle: 12345},
-		{Verb: Create, Kind: Network, Texts: []string{`{"Name":`}},
-		{Verb: Create, Kind: Network, Texts: []string{`"text"`}},
-		{Verb: HNSCall, Texts: []string{"POST", "/networks/", "not JSON"}},
-		{Verb: Open, Kind: Endpoint, ID: GUID{1}},
+	for _, r := range []*request{
+		{Verb: verbQuery, Kind: Network, Handle: 12345},
+		{Verb: verbCreate, Kind: Network, Texts: []string{`{"Name":`}},
+		{Verb: verbCreate, Kind: Network, Texts: []string{`"text"`}},
+		{Verb: verbHNSCall, Texts: []string{"POST", "/networks/", "not JSON"}},
+		{Verb: verbOpen, Kind: Endpoint, ID: GUID{1}},
 		{Verb: 99},
 	} {
-		if res := c.Call(r); res.HResult == 0 && r.Verb != HNSCall {
+		if res := c.call(r); res.HResult == 0 && r.Verb != verbHNSCall {
 			t.Errorf("%+v succeeded", r)
 		}
 	}
-	c.Close()
+	c.close()
 	log := calls.String()
 	fresh := must(Start(b, testNode, Options{}))(t)
 	n, diff, err := fresh.Replay(t.Context(), "log", strings.NewReader(log))
@@ -276,7 +276,7 @@ func BenchmarkCalls(b *testing.B) {
 	perSecond := func(b *testing.B) { b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s") }
 	b.Run("query", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := c.Query(Endpoint, h); err != nil {
+			if _, err := c.query(Endpoint, h); err != nil {
 				b.Fatal(err)
 			}
 		}

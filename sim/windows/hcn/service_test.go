@@ -60,7 +60,7 @@ func must[T any](v T, err error) func(*testing.T) T {
 }
 
 // hresult returns the HRESULT of a refused call, 0 for one that succeeded.
-func hresult(t *testing.T, err error) uint32 {
+func refusal(t *testing.T, err error) uint32 {
 	t.Helper()
 	if err == nil {
 		return 0
@@ -69,7 +69,7 @@ func hresult(t *testing.T, err error) uint32 {
 	if !ok {
 		t.Fatalf("no refusal but %v", err)
 	}
-	return e.HResult
+	return e.hresult
 }
 
 // TestLifeOfAnEndpoint is what a network plugin does: find the network by its
@@ -89,7 +89,7 @@ func TestLifeOfAnEndpoint(t *testing.T) {
 		t.Errorf("handle %x", eh)
 	}
 	var e hns.Endpoint
-	if err := json.Unmarshal([]byte(must(c.Query(Endpoint, eh))(t)), &e); err != nil {
+	if err := json.Unmarshal([]byte(must(c.query(Endpoint, eh))(t)), &e); err != nil {
 		t.Fatal(err)
 	}
 	if e.HostComputeNetwork != ids[0] || len(e.IpConfigurations) != 1 {
@@ -111,22 +111,22 @@ func TestLifeOfAnEndpoint(t *testing.T) {
 	attach := func(kind, what string) string {
 		return fmt.Sprintf(`{"ResourceType":%q,"RequestType":%q,"Settings":{"EndpointId":%q}}`, kind, what, e.ID)
 	}
-	must(0, c.Modify(Namespace, nsh, attach("Endpoint", "Add")))(t)
-	if err := c.Modify(Namespace, nsh, attach("Endpoint", "Add")); hresult(t, err) != 0x803b0014 {
+	must(0, c.modify(Namespace, nsh, attach("Endpoint", "Add")))(t)
+	if err := c.modify(Namespace, nsh, attach("Endpoint", "Add")); refusal(t, err) != 0x803b0014 {
 		t.Errorf("attached twice: %v", err)
 	}
-	must(0, c.Modify(Endpoint, eh, `{"ResourceType":"Policy","RequestType":"Add","Settings":{"Policies":[{"Type":"OutBoundNAT","Settings":{"Exceptions":["10.0.0.0/8"]}}]}}`))(t)
-	must(0, c.Modify(Namespace, nsh, attach("Endpoint", "Remove")))(t)
-	must(0, c.Modify(Endpoint, eh, `{"ResourceType":"Port","RequestType":"Add","Settings":{"VirtualMachineId":"vm"}}`))(t)
-	must(0, c.Modify(Endpoint, eh, `{"ResourceType":"Port","RequestType":"Remove","Settings":{"VirtualMachineId":"vm"}}`))(t)
+	must(0, c.modify(Endpoint, eh, `{"ResourceType":"Policy","RequestType":"Add","Settings":{"Policies":[{"Type":"OutBoundNAT","Settings":{"Exceptions":["10.0.0.0/8"]}}]}}`))(t)
+	must(0, c.modify(Namespace, nsh, attach("Endpoint", "Remove")))(t)
+	must(0, c.modify(Endpoint, eh, `{"ResourceType":"Port","RequestType":"Add","Settings":{"VirtualMachineId":"vm"}}`))(t)
+	must(0, c.modify(Endpoint, eh, `{"ResourceType":"Port","RequestType":"Remove","Settings":{"VirtualMachineId":"vm"}}`))(t)
 
 	// The handle outlives the object, but finds it no more.
 	must(0, c.Delete(Endpoint, e.ID))(t)
-	if _, err := c.Query(Endpoint, eh); hresult(t, err) != 0x803b0002 {
+	if _, err := c.query(Endpoint, eh); refusal(t, err) != 0x803b0002 {
 		t.Errorf("a deleted endpoint: %v", err)
 	}
 	must(0, c.CloseHandle(Endpoint, eh))(t)
-	if err := c.CloseHandle(Endpoint, eh); hresult(t, err) != 0x80070006 {
+	if err := c.CloseHandle(Endpoint, eh); refusal(t, err) != 0x80070006 {
 		t.Errorf("closed twice: %v", err)
 	}
 }
@@ -136,14 +136,14 @@ func TestHandles(t *testing.T) {
 	nh := must(c.Create(Network, 0, l2bridge))(t)
 	other := dial(t, v)
 	for name, err := range map[string]error{
-		"foreign":          second(other.Query(Network, nh)),
+		"foreign":          second(other.query(Network, nh)),
 		"foreign create":   second(other.Create(Endpoint, nh, `{}`)),
-		"zero":             second(c.Query(Network, 0)),
-		"other kind":       second(c.Query(Endpoint, nh)),
-		"made up":          c.Modify(Network, nh+1, `{}`),
+		"zero":             second(c.query(Network, 0)),
+		"other kind":       second(c.query(Endpoint, nh)),
+		"made up":          c.modify(Network, nh+1, `{}`),
 		"close other kind": c.CloseHandle(Namespace, nh),
 	} {
-		if hr := hresult(t, err); hr != 0x80070006 {
+		if hr := refusal(t, err); hr != 0x80070006 {
 			t.Errorf("%s: 0x%x, %v", name, hr, err)
 		}
 	}
@@ -152,15 +152,15 @@ func TestHandles(t *testing.T) {
 		t.Error("two handles of one object are the same")
 	}
 	must(0, c.CloseHandle(Network, again))(t)
-	must(c.Query(Network, nh))(t) // the other one lives on
+	must(c.query(Network, nh))(t) // the other one lives on
 
-	session := s.Session("x")
-	session.Call(&Request{Verb: Create, Kind: Namespace, Texts: []string{"{}"}})
-	if session.Handles() != 1 {
-		t.Errorf("%d handles", session.Handles())
+	session := s.session("x")
+	session.call(&request{Verb: verbCreate, Kind: Namespace, Texts: []string{"{}"}})
+	if len(session.handles) != 1 {
+		t.Errorf("%d handles", len(session.handles))
 	}
-	session.Close()
-	if res := session.Call(&Request{Verb: Open, Kind: Network}); res.Handle != 0 {
+	session.close()
+	if res := session.call(&request{Verb: verbOpen, Kind: Network}); res.Handle != 0 {
 		t.Error("a closed session got a handle")
 	}
 }
@@ -192,7 +192,7 @@ func TestRefusals(t *testing.T) {
 		"filter an array":       {second(c.Enumerate(Network, `{"Filter":"[]"}`)), 0x803b001b},
 		"schema of the future":  {second(c.Enumerate(Network, `{"SchemaVersion":{"Major":3}}`)), 0x803b001b},
 		"no such kind":          {second(c.Enumerate(77, "")), 0x803b0015},
-		"no such verb":          {second(c.do(Request{Verb: 99, Kind: Network})), 0x803b0015},
+		"no such verb":          {second(c.do(request{Verb: 99, Kind: Network})), 0x803b0015},
 		"v1 no path":            {second(c.HNSCall("GET", "/nothing/", "")), 0x803b0015},
 		"v1 no method":          {second(c.HNSCall("PATCH", "/networks/"+nowhere, "")), 0x803b0015},
 		"v1 id no GUID":         {second(c.HNSCall("GET", "/networks/cbr0", "")), 0x80070057},
@@ -204,12 +204,12 @@ func TestRefusals(t *testing.T) {
 		"v1 empty policy list":  {second(c.HNSCall("POST", "/policylists/", `{}`)), 0x803b000d},
 		"v1 unknown type":       {second(c.HNSCall("POST", "/networks/", `{"Policies":[{}],"Type":"nat"}`)), 0x803b001b},
 	} {
-		if hr := hresult(t, x.err); hr != x.want {
+		if hr := refusal(t, x.err); hr != x.want {
 			t.Errorf("%s: 0x%x, want 0x%x: %v", name, hr, x.want, x.err)
 		}
 	}
 	// The record is that of Windows: ErrorCode is the HRESULT as a number.
-	res, err := c.Call(Request{Verb: Open, Kind: Network})
+	res, err := c.call(request{Verb: verbOpen, Kind: Network})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestCreateTakesTheIDOfTheCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(c.do(Request{Verb: Create, Kind: Network, ID: g, Texts: []string{l2bridge}}))(t)
+	must(c.do(request{Verb: verbCreate, Kind: Network, ID: g, Texts: []string{l2bridge}}))(t)
 	if ids := must(c.Enumerate(Network, ""))(t); len(ids) != 1 || ids[0] != id {
 		t.Errorf("ids %v", ids)
 	}
@@ -244,12 +244,12 @@ func TestCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := s.Session("test")
-	defer c.Close()
+	c := s.session("test")
+	defer c.close()
 	for range 2 {
-		c.Call(&Request{Verb: Enumerate, Kind: Network})
+		c.call(&request{Verb: verbEnumerate, Kind: Network})
 	}
-	c.Call(&Request{Verb: Delete, Kind: Endpoint}) // refused calls count too
+	c.call(&request{Verb: verbDelete, Kind: Endpoint}) // refused calls count too
 	if got := fmt.Sprint(s.Counts()); got != "map[HcnDeleteEndpoint:1 HcnEnumerateNetworks:2]" {
 		t.Error(got)
 	}

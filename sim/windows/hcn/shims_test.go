@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"os"
@@ -80,7 +81,7 @@ func (p *probed) runWith(t *testing.T, ctx context.Context, env []string, args .
 }
 
 // startServer starts a service on an address; stop waits for its end.
-func (p *probed) startServer(t *testing.T, address string, calls hcn.Writer) (at string, stop func()) {
+func (p *probed) startServer(t *testing.T, address string, calls io.Writer) (at string, stop func()) {
 	t.Helper()
 	s, err := hcn.Start(p.build, hns.Options{Node: "n1"}, hcn.Options{CallLog: calls, Log: log.New(t.Output(), "", 0)})
 	if err != nil {

@@ -76,7 +76,11 @@ func (st *store) load(svc *hns.Service) error {
 	name := filepath.Join(st.dir, stateFile)
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		if left, _ := filepath.Glob(filepath.Join(st.dir, "journal-*.jsonl")); len(left) > 0 {
+		left, err := filepath.Glob(filepath.Join(st.dir, "journal-*.jsonl"))
+		if err != nil {
+			return fmt.Errorf("state: %w", err)
+		}
+		if len(left) > 0 {
 			return fmt.Errorf("state: %s is missing, but %s is there: put it back, or use an empty folder", name, filepath.Base(left[0]))
 		}
 		return st.compact(svc)
@@ -103,7 +107,7 @@ func (st *store) load(svc *hns.Service) error {
 		return err
 	}
 	again := operation{Verb: restart}
-	if _, _, err := apply(svc, &again); err != nil {
+	if _, err := apply(svc, &again); err != nil {
 		return fmt.Errorf("state: %w", err)
 	}
 	if err := st.compact(svc); err != nil {
@@ -135,7 +139,7 @@ func (st *store) replay(svc *hns.Service) error {
 			return fmt.Errorf("state: %s:%d: %w", name, i+1, err)
 		}
 		// A call that failed fails again: that it did is no reason to stop.
-		_, _, _ = apply(svc, &o)
+		_, _ = apply(svc, &o)
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY, 0o644)
 	if err != nil {
@@ -155,7 +159,7 @@ func seekEnd(f *os.File) error {
 
 // keep puts an operation into the journal. When it fails nothing has changed.
 func (st *store) keep(o *operation, svc *hns.Service) error {
-	op := CallName(o.Verb, o.Kind)
+	op := callName(o.Verb, o.Kind)
 	if st.broken || st.size > max(st.limit, 2*st.snap) {
 		if err := st.compact(svc); err != nil {
 			st.log.Printf("%s: %v", op, err)

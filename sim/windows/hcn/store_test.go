@@ -18,20 +18,20 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-func start(t *testing.T, dir string) (*Service, *Session, *bytes.Buffer) {
+func start(t *testing.T, dir string) (*Service, *session, *bytes.Buffer) {
 	t.Helper()
 	said := &bytes.Buffer{}
 	s, err := Start(builds.MustLookup("10.0.20348"), testNode, Options{State: dir, Log: log.New(said, "", 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s, s.Session("test"), said
+	return s, s.session("test"), said
 }
 
 // die ends a service as kill -9 does: nothing more is written.
 func die(s *Service) { s.store.unlock(); _ = s.store.journal.Close() }
 
-func ok(t *testing.T, res *Response) *Response {
+func ok(t *testing.T, res *response) *response {
 	t.Helper()
 	if res.HResult != 0 {
 		t.Fatalf("0x%x %s", res.HResult, res.Record)
@@ -41,21 +41,21 @@ func ok(t *testing.T, res *Response) *Response {
 
 // populate makes one object of each kind, and a second network that is not
 // persistent; it returns the handle of the first network.
-func populate(t *testing.T, c *Session) uint64 {
+func populate(t *testing.T, c *session) uint64 {
 	t.Helper()
-	nh := ok(t, c.Call(&Request{Verb: Create, Kind: Network, Texts: []string{l2bridge}})).Handle
-	other := ok(t, c.Call(&Request{Verb: Create, Kind: Network, Texts: []string{`{"Name":"nat","Type":"NAT","Flags":8,"Ipams":[{"Subnets":[{"IpAddressPrefix":"10.1.0.0/24"}]}]}`}})).Handle
-	ok(t, c.Call(&Request{Verb: Create, Kind: Endpoint, Handle: other, Texts: []string{`{"Name":"gone"}`}}))
-	eh := ok(t, c.Call(&Request{Verb: Create, Kind: Endpoint, Handle: nh, Texts: []string{`{"Name":"e"}`}})).Handle
+	nh := ok(t, c.call(&request{Verb: verbCreate, Kind: Network, Texts: []string{l2bridge}})).Handle
+	other := ok(t, c.call(&request{Verb: verbCreate, Kind: Network, Texts: []string{`{"Name":"nat","Type":"NAT","Flags":8,"Ipams":[{"Subnets":[{"IpAddressPrefix":"10.1.0.0/24"}]}]}`}})).Handle
+	ok(t, c.call(&request{Verb: verbCreate, Kind: Endpoint, Handle: other, Texts: []string{`{"Name":"gone"}`}}))
+	eh := ok(t, c.call(&request{Verb: verbCreate, Kind: Endpoint, Handle: nh, Texts: []string{`{"Name":"e"}`}})).Handle
 	var e hns.Endpoint
-	if err := json.Unmarshal([]byte(ok(t, c.Call(&Request{Verb: Query, Kind: Endpoint, Handle: eh})).Output), &e); err != nil {
+	if err := json.Unmarshal([]byte(ok(t, c.call(&request{Verb: verbQuery, Kind: Endpoint, Handle: eh})).Output), &e); err != nil {
 		t.Fatal(err)
 	}
-	nsh := ok(t, c.Call(&Request{Verb: Create, Kind: Namespace, Texts: []string{`{}`}})).Handle
-	ok(t, c.Call(&Request{Verb: Modify, Kind: Namespace, Handle: nsh, Texts: []string{fmt.Sprintf(`{"ResourceType":"Endpoint","RequestType":"Add","Settings":{"EndpointId":%q}}`, e.ID)}}))
-	ok(t, c.Call(&Request{Verb: Create, Kind: LoadBalancer, Texts: []string{fmt.Sprintf(`{"HostComputeEndpoints":[%q],"FrontendVIPs":["10.96.0.1"],"PortMappings":[{"Protocol":6,"InternalPort":80,"ExternalPort":80}]}`, e.ID)}}))
-	ok(t, c.Call(&Request{Verb: Create, Kind: SdnRoute, Texts: []string{fmt.Sprintf(`{"HostComputeEndpoints":[%q],"Setting":[{"DestinationPrefix":"10.96.0.0/12"}]}`, e.ID)}}))
-	ok(t, c.Call(&Request{Verb: HNSCall, Texts: []string{"POST", "/endpoints/" + e.ID, `{"Policies":[{"Type":"OutBoundNAT"}]}`}}))
+	nsh := ok(t, c.call(&request{Verb: verbCreate, Kind: Namespace, Texts: []string{`{}`}})).Handle
+	ok(t, c.call(&request{Verb: verbModify, Kind: Namespace, Handle: nsh, Texts: []string{fmt.Sprintf(`{"ResourceType":"Endpoint","RequestType":"Add","Settings":{"EndpointId":%q}}`, e.ID)}}))
+	ok(t, c.call(&request{Verb: verbCreate, Kind: LoadBalancer, Texts: []string{fmt.Sprintf(`{"HostComputeEndpoints":[%q],"FrontendVIPs":["10.96.0.1"],"PortMappings":[{"Protocol":6,"InternalPort":80,"ExternalPort":80}]}`, e.ID)}}))
+	ok(t, c.call(&request{Verb: verbCreate, Kind: SdnRoute, Texts: []string{fmt.Sprintf(`{"HostComputeEndpoints":[%q],"Setting":[{"DestinationPrefix":"10.96.0.0/12"}]}`, e.ID)}}))
+	ok(t, c.call(&request{Verb: verbHNSCall, Texts: []string{"POST", "/endpoints/" + e.ID, `{"Policies":[{"Type":"OutBoundNAT"}]}`}}))
 	return nh
 }
 
@@ -127,11 +127,11 @@ func TestRestart(t *testing.T) {
 			if d := cmp.Diff(want, held(s)); d != "" {
 				t.Errorf("the objects differ (-before +after):\n%s", d)
 			}
-			if res := c.Call(&Request{Verb: Query, Kind: Network, Handle: nh}); res.HResult != 0x80070006 {
+			if res := c.call(&request{Verb: verbQuery, Kind: Network, Handle: nh}); res.HResult != 0x80070006 {
 				t.Errorf("a handle outlived the service: 0x%x", res.HResult)
 			}
 			// New ids are new.
-			ok(t, c.Call(&Request{Verb: Create, Kind: Namespace, Texts: []string{`{}`}}))
+			ok(t, c.call(&request{Verb: verbCreate, Kind: Namespace, Texts: []string{`{}`}}))
 			die(s)
 			left, _ := filepath.Glob(filepath.Join(dir, "journal-*"))
 			if len(left) > 2 {
@@ -146,7 +146,7 @@ func TestJournalBecomesSnapshot(t *testing.T) {
 	s, c, _ := start(t, dir)
 	s.store.limit, s.store.snap = 200, 0
 	for range 20 {
-		ok(t, c.Call(&Request{Verb: Create, Kind: Namespace, Texts: []string{`{}`}}))
+		ok(t, c.call(&request{Verb: verbCreate, Kind: Namespace, Texts: []string{`{}`}}))
 		s.store.limit, s.store.snap = 200, 0
 	}
 	if s.store.head.Journal < 4 || s.store.size > 400 {
@@ -179,18 +179,18 @@ func TestFullDisk(t *testing.T) {
 			populate(t, c)
 			before := held(s)
 			s.store.write = x.write
-			for _, r := range []*Request{
-				{Verb: Create, Kind: Namespace, Texts: []string{`{}`}},
-				{Verb: Delete, Kind: Network},
+			for _, r := range []*request{
+				{Verb: verbCreate, Kind: Namespace, Texts: []string{`{}`}},
+				{Verb: verbDelete, Kind: Network},
 			} {
-				if res := c.Call(r); res.HResult != x.want {
-					t.Errorf("%s: 0x%x %s", CallName(r.Verb, r.Kind), res.HResult, res.Record)
+				if res := c.call(r); res.HResult != x.want {
+					t.Errorf("%s: 0x%x %s", callName(r.Verb, r.Kind), res.HResult, res.Record)
 				}
 			}
 			if !strings.Contains(said.String(), "refused") {
 				t.Errorf("the log says %q", said)
 			}
-			ok(t, c.Call(&Request{Verb: Enumerate, Kind: Network, Texts: []string{""}}))
+			ok(t, c.call(&request{Verb: verbEnumerate, Kind: Network, Texts: []string{""}}))
 			if after := held(s); after != before {
 				t.Error("a refused call changed something")
 			}
@@ -198,7 +198,7 @@ func TestFullDisk(t *testing.T) {
 				t.Error("a snapshot was written to a full disk")
 			}
 			s.store.write = (*os.File).Write
-			ok(t, c.Call(&Request{Verb: Create, Kind: Namespace, Texts: []string{`{}`}}))
+			ok(t, c.call(&request{Verb: verbCreate, Kind: Namespace, Texts: []string{`{}`}}))
 			want := without(t, s)
 			die(s)
 			s, _, _ = start(t, dir)

@@ -52,7 +52,7 @@ func TestV1(t *testing.T) {
 		`{"SystemType":"Container","ContainerId":"c2"}`: 0x803b0014, `{"SystemType":"Pod"}`: 0x80070057,
 		`{"SystemType":"Container"}`: 0x80070057, `{"SystemType":"Host","CompartmentId":99}`: 0x80070490, `{`: 0x803b001b,
 	} {
-		if err := post("/attach", body); hresult(t, err) != want {
+		if err := post("/attach", body); refusal(t, err) != want {
 			t.Errorf("attach %s: %v", body, err)
 		}
 	}

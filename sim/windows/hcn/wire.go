@@ -6,25 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"strings"
 )
 
-// Verb is what a call does.
-type Verb uint8
+// verb is what a call does.
+type verb uint8
 
 // The verbs of the wire protocol. Watch and Snapshot are winlab's own.
 const (
-	Enumerate Verb = 1 + iota
-	Create
-	Open
-	Modify
-	Query
-	Delete
-	Close
-	HNSCall
-	Watch
-	Snapshot
+	verbEnumerate verb = 1 + iota
+	verbCreate
+	verbOpen
+	verbModify
+	verbQuery
+	verbDelete
+	verbClose
+	verbHNSCall
+	verbWatch
+	verbSnapshot
 )
 
 // Kind is the kind of object that a call of HCN v2 or of the Host Compute Service
@@ -38,7 +36,7 @@ const (
 	Namespace
 	LoadBalancer
 	SdnRoute
-	ComputeSystem // a container or virtual machine: see compute.go
+	computeSystem // a container or virtual machine: see compute.go
 )
 
 var (
@@ -46,29 +44,31 @@ var (
 	kindNames = [...]string{"", "Network", "Endpoint", "Namespace", "LoadBalancer", "SdnRoute", "ComputeSystem"}
 )
 
-// CallName returns the name of the exported function, "HcnEnumerateNetworks".
-func CallName(v Verb, k Kind) string {
-	switch {
-	case int(v) >= len(verbNames) || int(k) >= len(kindNames) || v == 0:
+// callName returns the name of the exported function, "HcnEnumerateNetworks".
+func callName(v verb, k Kind) string {
+	if int(v) >= len(verbNames) || int(k) >= len(kindNames) || v == 0 {
 		return fmt.Sprintf("call %d/%d", v, k)
-	case v >= HNSCall:
-		return verbNames[v]
-	case k == ComputeSystem && v == Query:
-		return "HcsGetComputeSystemProperties"
-	case k == ComputeSystem:
-		return "Hcs" + verbNames[v] + kindNames[k]
-	case v == Enumerate:
-		return "Hcn" + verbNames[v] + kindNames[k] + "s"
-	case v == Query:
-		return "Hcn" + verbNames[v] + kindNames[k] + "Properties"
 	}
-	return "Hcn" + verbNames[v] + kindNames[k]
+	name := verbNames[v] + kindNames[k]
+	switch {
+	case v >= verbHNSCall:
+		return verbNames[v]
+	case k == computeSystem && v == verbQuery:
+		return "HcsGetComputeSystemProperties"
+	case k == computeSystem:
+		return "Hcs" + name
+	case v == verbEnumerate:
+		return "Hcn" + name + "s"
+	case v == verbQuery:
+		return "Hcn" + name + "Properties"
+	}
+	return "Hcn" + name
 }
 
 // Limits of the wire protocol, in bytes of one frame.
 const (
-	MaxRequest  = 16 << 20
-	MaxResponse = 256 << 20
+	maxRequest  = 16 << 20
+	maxResponse = 256 << 20
 	maxTexts    = 3
 	maxName     = 256
 )
@@ -78,58 +78,10 @@ const (
 	wireVersion = 1
 )
 
-// GUID is an identifier in the memory layout of Windows: the first three groups
-// are little-endian.
-type GUID [16]byte
-
-// ParseGUID reads "{6f5c4a4e-...}", with or without braces, in any case.
-func ParseGUID(s string) (GUID, error) {
-	var g GUID
-	hex := strings.ReplaceAll(strings.Trim(strings.TrimSpace(s), "{}"), "-", "")
-	if len(hex) != 32 {
-		return g, fmt.Errorf("%q is no GUID", s)
-	}
-	for i := range g {
-		hi, lo := unhex(hex[2*i]), unhex(hex[2*i+1])
-		if hi < 0 || lo < 0 {
-			return GUID{}, fmt.Errorf("%q is no GUID", s)
-		}
-		g[i] = byte(hi<<4 | lo)
-	}
-	return g.swap(), nil
-}
-
-func unhex(c byte) int {
-	switch {
-	case c >= '0' && c <= '9':
-		return int(c - '0')
-	case c >= 'a' && c <= 'f':
-		return int(c-'a') + 10
-	case c >= 'A' && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
-}
-
-func (g GUID) swap() GUID {
-	g[0], g[1], g[2], g[3] = g[3], g[2], g[1], g[0]
-	g[4], g[5], g[6], g[7] = g[5], g[4], g[7], g[6]
-	return g
-}
-
-// String returns the GUID in lower case without braces, "" for the zero GUID.
-func (g GUID) String() string {
-	if g == (GUID{}) {
-		return ""
-	}
-	b := g.swap()
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
-}
-
-// Request is one call.
-type Request struct {
+// request is one call.
+type request struct {
 	Seq    uint32
-	Verb   Verb
+	Verb   verb
 	Kind   Kind
 	Handle uint64
 	ID     GUID
@@ -137,16 +89,16 @@ type Request struct {
 }
 
 // text returns the i-th text, "" when the request has fewer.
-func (r *Request) text(i int) string {
+func (r *request) text(i int) string {
 	if i < len(r.Texts) {
 		return r.Texts[i]
 	}
 	return ""
 }
 
-// Response is the answer to one call. Record is the JSON error record; it is
+// response is the answer to one call. Record is the JSON error record; it is
 // empty when the call succeeded.
-type Response struct {
+type response struct {
 	Seq     uint32
 	HResult uint32
 	Handle  uint64
@@ -154,8 +106,8 @@ type Response struct {
 	Record  string
 }
 
-// AppendRequest appends the frame of a request.
-func AppendRequest(b []byte, r *Request) []byte {
+// appendRequest appends the frame of a request.
+func appendRequest(b []byte, r *request) []byte {
 	at := len(b)
 	b = binary.LittleEndian.AppendUint32(append(b, 0, 0, 0, 0), r.Seq)
 	b = append(b, byte(r.Verb), byte(r.Kind))
@@ -164,8 +116,8 @@ func AppendRequest(b []byte, r *Request) []byte {
 	return finish(b, at, r.Texts)
 }
 
-// AppendResponse appends the frame of a response.
-func AppendResponse(b []byte, r *Response) []byte {
+// appendResponse appends the frame of a response.
+func appendResponse(b []byte, r *response) []byte {
 	at := len(b)
 	b = binary.LittleEndian.AppendUint32(append(b, 0, 0, 0, 0), r.Seq)
 	b = binary.LittleEndian.AppendUint32(b, r.HResult)
@@ -185,24 +137,24 @@ func finish(b []byte, at int, texts []string) []byte {
 
 var errMalformed = errors.New("malformed frame")
 
-// ParseRequest reads the body of a request, what follows its length.
-func ParseRequest(body []byte) (*Request, error) {
+// parseRequest reads the body of a request, what follows its length.
+func parseRequest(body []byte) (*request, error) {
 	if len(body) < 31 {
 		return nil, fmt.Errorf("%w: a request of %d bytes", errMalformed, len(body))
 	}
-	r := &Request{Seq: binary.LittleEndian.Uint32(body), Verb: Verb(body[4]), Kind: Kind(body[5]), Handle: binary.LittleEndian.Uint64(body[6:])}
+	r := &request{Seq: binary.LittleEndian.Uint32(body), Verb: verb(body[4]), Kind: Kind(body[5]), Handle: binary.LittleEndian.Uint64(body[6:])}
 	copy(r.ID[:], body[14:30])
 	var err error
 	r.Texts, err = parseTexts(body[30:])
 	return r, err
 }
 
-// ParseResponse reads the body of a response.
-func ParseResponse(body []byte) (*Response, error) {
+// parseResponse reads the body of a response.
+func parseResponse(body []byte) (*response, error) {
 	if len(body) < 17 {
 		return nil, fmt.Errorf("%w: a response of %d bytes", errMalformed, len(body))
 	}
-	r := &Response{Seq: binary.LittleEndian.Uint32(body), HResult: binary.LittleEndian.Uint32(body[4:]), Handle: binary.LittleEndian.Uint64(body[8:])}
+	r := &response{Seq: binary.LittleEndian.Uint32(body), HResult: binary.LittleEndian.Uint32(body[4:]), Handle: binary.LittleEndian.Uint64(body[8:])}
 	texts, err := parseTexts(body[16:])
 	if err != nil || len(texts) != 2 {
 		return nil, fmt.Errorf("%w: a response with %d texts: %v", errMalformed, len(texts), err)
@@ -278,7 +230,7 @@ func readHello(r io.Reader) (version uint16, name string, err error) {
 	if n > maxName {
 		return 0, "", fmt.Errorf("%w: a name of %d bytes", errMalformed, n)
 	}
-	text := make([]byte, min(n, math.MaxUint16))
+	text := make([]byte, n)
 	if _, err := io.ReadFull(r, text); err != nil {
 		return 0, "", unexpectedEOF(err)
 	}

@@ -37,23 +37,23 @@ func TestFramesComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	requests := []*Request{
+	requests := []*request{
 		{},
-		{Seq: 1, Verb: Enumerate, Kind: Network, Texts: []string{"{}"}},
-		{Seq: 0xffffffff, Verb: Open, Kind: SdnRoute, Handle: 1 << 63, ID: g},
-		{Seq: 7, Verb: HNSCall, Texts: []string{"GET", "/networks/", "ü€😀\x00"}},
+		{Seq: 1, Verb: verbEnumerate, Kind: Network, Texts: []string{"{}"}},
+		{Seq: 0xffffffff, Verb: verbOpen, Kind: SdnRoute, Handle: 1 << 63, ID: g},
+		{Seq: 7, Verb: verbHNSCall, Texts: []string{"GET", "/networks/", "ü€😀\x00"}},
 	}
 	var stream []byte
 	for _, r := range requests {
-		stream = AppendRequest(stream, r)
+		stream = appendRequest(stream, r)
 	}
 	in := bytes.NewReader(stream)
 	var buf bytes.Buffer
 	for _, want := range requests {
-		if err := readFrame(in, &buf, MaxRequest); err != nil {
+		if err := readFrame(in, &buf, maxRequest); err != nil {
 			t.Fatal(err)
 		}
-		got, err := ParseRequest(buf.Bytes())
+		got, err := parseRequest(buf.Bytes())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,11 +61,11 @@ func TestFramesComeBack(t *testing.T) {
 			t.Errorf("request (-sent +read):\n%s", d)
 		}
 	}
-	if err := readFrame(in, &buf, MaxRequest); err != io.EOF {
+	if err := readFrame(in, &buf, maxRequest); err != io.EOF {
 		t.Errorf("after the last frame: %v", err)
 	}
-	want := &Response{Seq: 9, HResult: 0x803b0001, Handle: 8, Output: "out", Record: "record"}
-	got, err := ParseResponse(AppendResponse(nil, want)[4:])
+	want := &response{Seq: 9, HResult: 0x803b0001, Handle: 8, Output: "out", Record: "record"}
+	got, err := parseResponse(appendResponse(nil, want)[4:])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestFramesComeBack(t *testing.T) {
 }
 
 func TestMalformedFrames(t *testing.T) {
-	good := AppendRequest(nil, &Request{Seq: 1, Verb: Create, Kind: Network, Texts: []string{"settings"}})[4:]
+	good := appendRequest(nil, &request{Seq: 1, Verb: verbCreate, Kind: Network, Texts: []string{"settings"}})[4:]
 	long := bytes.Clone(good)
 	binary.LittleEndian.PutUint32(long[31:], 0xffffffff)
 	many := bytes.Clone(good)
@@ -83,15 +83,15 @@ func TestMalformedFrames(t *testing.T) {
 	for name, body := range map[string][]byte{
 		"empty": nil, "short": good[:30], "text cut": good[:len(good)-1], "text too long": long, "200 texts": many, "more behind": append(bytes.Clone(good), 0),
 	} {
-		if r, err := ParseRequest(body); err == nil {
+		if r, err := parseRequest(body); err == nil {
 			t.Errorf("%s: read as %+v", name, r)
 		}
 	}
 	var buf bytes.Buffer
-	if err := readFrame(strings.NewReader("\xff\xff\xff\xff"), &buf, MaxRequest); err == nil {
+	if err := readFrame(strings.NewReader("\xff\xff\xff\xff"), &buf, maxRequest); err == nil {
 		t.Error("a frame of 4 GiB was begun")
 	}
-	if err := readFrame(strings.NewReader("\x00\x00\x00\x01abc"), &buf, MaxRequest); err != io.ErrUnexpectedEOF || buf.Cap() > 1<<16 {
+	if err := readFrame(strings.NewReader("\x00\x00\x00\x01abc"), &buf, maxRequest); err != io.ErrUnexpectedEOF || buf.Cap() > 1<<16 {
 		t.Errorf("a frame that ends early: %v, %d bytes taken", err, buf.Cap())
 	}
 }
@@ -100,22 +100,22 @@ func TestMalformedFrames(t *testing.T) {
 // the same when it is written again.
 func FuzzWire(f *testing.F) {
 	f.Add(appendHello(nil, "kube-proxy.exe/312"))
-	f.Add(AppendRequest(nil, &Request{Seq: 1, Verb: HNSCall, Texts: []string{"GET", "/globals/version", ""}}))
-	f.Add(AppendResponse(nil, &Response{Seq: 1, HResult: 0x80070006, Record: "{}"}))
+	f.Add(appendRequest(nil, &request{Seq: 1, Verb: verbHNSCall, Texts: []string{"GET", "/globals/version", ""}}))
+	f.Add(appendResponse(nil, &response{Seq: 1, HResult: 0x80070006, Record: "{}"}))
 	f.Add([]byte("\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if _, name, err := readHello(bytes.NewReader(data)); err == nil && len(name) > maxName {
 			t.Errorf("a name of %d bytes", len(name))
 		}
 		var buf bytes.Buffer
-		if readFrame(bytes.NewReader(data), &buf, MaxRequest) != nil {
+		if readFrame(bytes.NewReader(data), &buf, maxRequest) != nil {
 			return
 		}
 		body := buf.Bytes()
-		if r, err := ParseRequest(body); err == nil && !bytes.Equal(AppendRequest(nil, r)[4:], body) {
+		if r, err := parseRequest(body); err == nil && !bytes.Equal(appendRequest(nil, r)[4:], body) {
 			t.Errorf("request %+v is written otherwise than % x", r, body)
 		}
-		if r, err := ParseResponse(body); err == nil && !bytes.Equal(AppendResponse(nil, r)[4:], body) {
+		if r, err := parseResponse(body); err == nil && !bytes.Equal(appendResponse(nil, r)[4:], body) {
 			t.Errorf("response %+v is written otherwise than % x", r, body)
 		}
 	})
