@@ -161,44 +161,60 @@ func (r *script) flatten(words []word, depth int) (flat []word, whole bool) {
 		if r.budget--; r.budget < 0 {
 			return flat, false
 		}
-		// "--iface $ip": the variable is the flag's value.
-		value := false
-		if n := len(flat); n > 0 && strings.HasPrefix(flat[n-1].text, "--") {
-			value = flagWord.MatchString(flat[n-1].text) && !strings.Contains(flat[n-1].text, "=") && !booleans[flat[n-1].text]
-		}
-		switch {
-		case w.mark != 0, w.text == "+", w.text == "--%":
-		case value && wholeName.MatchString(w.text):
-			w.text = r.resolve(w.text)
-			flat = append(flat, w)
-		case !w.quoted && wholeName.MatchString(w.text) && r.scalars[strings.ToLower(w.text[1:])] == "":
-			v := r.lists["$"+strings.ToLower(w.text[1:])]
-			if v == nil || depth > 4 {
-				whole = false
-				continue
-			}
-			inner, ok := r.flatten(v.words, depth+1)
-			whole = whole && ok && !v.incomplete
-			if len(inner) > 0 && !v.call {
-				flat = append(flat, inner...)
-			}
-		case w.text == "%*" || w.text == "$*" || w.text == "$@":
-			whole = false
-		case w.quoted && strings.Contains(strings.TrimSpace(w.text), " -") && !strings.HasPrefix(strings.TrimSpace(w.text), "--resolv"):
-			inner, ok := r.flatten(r.split(w), depth+1)
-			flat, whole = append(flat, inner...), whole && ok
-		default:
-			w.text = strings.TrimSpace(r.resolve(w.text))
-			if bare := strings.TrimSpace(w.text); strings.HasPrefix(bare, "$") && wholeName.MatchString(bare) {
-				whole = false // a variable in a text: '$global:KubeletArgs '
-				continue
-			}
-			if w.text != "" || w.quoted {
-				flat = append(flat, w)
-			}
-		}
+		known := true
+		flat, known = r.flattenWord(flat, w, depth)
+		whole = whole && known
 	}
 	return flat, whole
+}
+
+// flattenWord adds one word of a command line, or what it names.
+func (r *script) flattenWord(flat []word, w word, depth int) (_ []word, known bool) {
+	switch {
+	case w.mark != 0, w.text == "+", w.text == "--%":
+		return flat, true
+	case wantsValue(flat) && wholeName.MatchString(w.text):
+		w.text = r.resolve(w.text)
+		return append(flat, w), true
+	case !w.quoted && wholeName.MatchString(w.text) && r.scalars[strings.ToLower(w.text[1:])] == "":
+		return r.flattenList(flat, w, depth)
+	case w.text == "%*" || w.text == "$*" || w.text == "$@":
+		return flat, false
+	case w.quoted && strings.Contains(strings.TrimSpace(w.text), " -") && !strings.HasPrefix(strings.TrimSpace(w.text), "--resolv"):
+		inner, whole := r.flatten(r.split(w), depth+1)
+		return append(flat, inner...), whole
+	}
+	w.text = strings.TrimSpace(r.resolve(w.text))
+	if strings.HasPrefix(w.text, "$") && wholeName.MatchString(w.text) {
+		return flat, false // a variable in a text: '$global:KubeletArgs '
+	}
+	if w.text != "" || w.quoted {
+		flat = append(flat, w)
+	}
+	return flat, true
+}
+
+// wantsValue reports whether the next word is the value of a flag: in "--iface $ip" the
+// variable is.
+func wantsValue(flat []word) bool {
+	if len(flat) == 0 {
+		return false
+	}
+	last := flat[len(flat)-1].text
+	return strings.HasPrefix(last, "--") && flagWord.MatchString(last) && !strings.Contains(last, "=") && !booleans[last]
+}
+
+// flattenList adds the words of a list that has a name.
+func (r *script) flattenList(flat []word, w word, depth int) (_ []word, known bool) {
+	v := r.lists["$"+strings.ToLower(w.text[1:])]
+	if v == nil || depth > 4 {
+		return flat, false
+	}
+	inner, whole := r.flatten(v.words, depth+1)
+	if !v.call {
+		flat = append(flat, inner...)
+	}
+	return flat, whole && !v.incomplete
 }
 
 // base is the last part of a path, of Windows or of Linux, lower case.

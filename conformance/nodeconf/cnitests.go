@@ -11,98 +11,106 @@ import (
 	"github.com/winlab-dev/winlab/conformance/subject"
 )
 
-func cniTests() []subject.Test {
-	return []subject.Test{
-		{
-			On: []string{"cni"}, Name: "refused-by-plugin", Vars: []string{"problem"},
-			Doc: "The plugin refuses the configuration.",
-			Find: func(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-				return problemHits(s, func(c *CNI) []Problem { return c.Refused })
-			},
-		},
-		{
-			On: []string{"cni"}, Name: "ignored-by-plugin", Vars: []string{"problem"},
-			Doc: "The plugin passes over a part of the configuration.",
-			Find: func(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-				return problemHits(s, func(c *CNI) []Problem { return c.Ignored })
-			},
-		},
-		{
-			On: []string{"cni"}, Name: "version-with-check", Vars: []string{"version", "plugin"},
-			Doc: "The cniVersion is one that has the verb CHECK, with win-bridge or win-overlay.",
-			Find: func(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-				c, ok := s.Value.(*CNI)
-				plugin := c.calls()
-				n := at(s, "cniVersion")
-				if !ok || plugin != "win-bridge" && plugin != "win-overlay" || !hasCheck(text(n)) {
-					return nil
-				}
-				return []subject.Hit{{At: n, Field: "cniVersion", Vars: map[string]string{"version": text(n), "plugin": plugin}}}
-			},
-		},
-		{
-			On: []string{"cni"}, Name: "exceptions-lack", Args: []string{"range", "network"}, Vars: []string{"range", "from"},
-			Doc: "The exceptions of outbound NAT do not hold a range that the configuration names: range is cluster, service or management.",
-			Find: func(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
-				conf, ok := s.Value.(*CNI)
-				lists, held := exceptions(s)
-				if !ok || len(lists) == 0 || conf.Type == "azure-vnet" || args["network"] != "" && conf.Network != args["network"] {
-					return nil
-				}
-				var known []fact
-				switch args["range"] {
-				case "cluster":
-					known = clusterRanges(c.All)
-				case "service":
-					known = serviceRanges(c.All)
-				case "management":
-					known = append(managementAddresses(c.All), ownRoutes(s)...)
-				}
-				for _, f := range known {
-					// What another CNI configuration says is about its own nodes.
-					if f.in.On == "cni" && f.in != s || covered(held, f.prefix) {
-						continue
-					}
-					return []subject.Hit{{At: lists[0], Field: "ExceptionList", Vars: map[string]string{"range": rangeText(f.prefix), "from": f.from}}}
-				}
-				return nil
-			},
-		},
-		{
-			On: []string{"cni"}, Name: "exceptions-hold-outside", Args: []string{"everything"}, Vars: []string{"value"},
-			Doc: "The exceptions of outbound NAT hold addresses outside of the cluster: all of them (everything: true), or public ones that nothing else in the files names.",
-			Find: func(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
-				conf, ok := s.Value.(*CNI)
-				if !ok || conf.Type == "azure-vnet" {
-					return nil
-				}
-				inside := inside(c.All, s)
-				var hits []subject.Hit
-				for _, l := range allLists(s) {
-					for _, e := range l.Content {
-						for _, p := range prefixes(text(e)) {
-							everything := p.Bits() <= 1
-							if everything != (args["everything"] == "true") || !everything && !outside(p, inside) {
-								continue
-							}
-							hits = append(hits, subject.Hit{At: e, Field: "ExceptionList", Vars: map[string]string{"value": text(e)}})
-						}
-					}
-				}
-				return hits
-			},
-		},
-		{
-			On: []string{"cni"}, Name: "dns-outside-services", Vars: []string{"value", "range", "from"},
-			Doc:  "A name server of the configuration is an address of the pods' network, where no Service can be.",
-			Find: dnsInPods,
-		},
-		{
-			On: []string{"kubelet", "kubelet-config", "service-manager"}, Name: "dns-outside-services", Vars: []string{"value", "range", "from"},
-			Doc:  "The address of the cluster DNS is in the pods' network, or outside of the Services' network where that is known.",
-			Find: dnsInPods,
-		},
+var cniTests = []subject.Test{
+	{
+		On: []string{"cni"}, Name: "refused-by-plugin", Vars: []string{"problem"},
+		Doc:  "The plugin refuses the configuration.",
+		Find: refusedByPlugin,
+	},
+	{
+		On: []string{"cni"}, Name: "ignored-by-plugin", Vars: []string{"problem"},
+		Doc:  "The plugin passes over a part of the configuration.",
+		Find: ignoredByPlugin,
+	},
+	{
+		On: []string{"cni"}, Name: "version-with-check", Vars: []string{"version", "plugin"},
+		Doc:  "The cniVersion is one that has the verb CHECK, with win-bridge or win-overlay.",
+		Find: versionWithCheck,
+	},
+	{
+		On: []string{"cni"}, Name: "exceptions-lack", Args: []string{"range", "network"}, Vars: []string{"range", "from"},
+		Doc:  "The exceptions of outbound NAT do not hold a range that the configuration names: range is cluster, service or management.",
+		Find: exceptionsLack,
+	},
+	{
+		On: []string{"cni"}, Name: "exceptions-hold-outside", Args: []string{"everything"}, Vars: []string{"value"},
+		Doc:  "The exceptions of outbound NAT hold addresses outside of the cluster: all of them (everything: true), or public ones that nothing else in the files names.",
+		Find: exceptionsHoldOutside,
+	},
+	{
+		On: []string{"cni"}, Name: "dns-outside-services", Vars: []string{"value", "range", "from"},
+		Doc:  "A name server of the configuration is an address of the pods' network, where no Service can be.",
+		Find: dnsInPods,
+	},
+	{
+		On: []string{"kubelet", "kubelet-config", "service-manager"}, Name: "dns-outside-services", Vars: []string{"value", "range", "from"},
+		Doc:  "The address of the cluster DNS is in the pods' network, or outside of the Services' network where that is known.",
+		Find: dnsInPods,
+	},
+}
+
+func refusedByPlugin(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+	return problemHits(s, func(c *CNI) []Problem { return c.Refused })
+}
+
+func ignoredByPlugin(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+	return problemHits(s, func(c *CNI) []Problem { return c.Ignored })
+}
+
+func versionWithCheck(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+	c, ok := s.Value.(*CNI)
+	plugin := c.calls()
+	n := at(s, "cniVersion")
+	if !ok || plugin != "win-bridge" && plugin != "win-overlay" || !hasCheck(text(n)) {
+		return nil
 	}
+	return []subject.Hit{{At: n, Field: "cniVersion", Vars: map[string]string{"version": text(n), "plugin": plugin}}}
+}
+
+func exceptionsLack(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
+	conf, ok := s.Value.(*CNI)
+	lists, held := exceptions(s)
+	if !ok || len(lists) == 0 || conf.Type == "azure-vnet" || args["network"] != "" && conf.Network != args["network"] {
+		return nil
+	}
+	var known []fact
+	switch args["range"] {
+	case "cluster":
+		known = clusterRanges(c.All)
+	case "service":
+		known = serviceRanges(c.All)
+	case "management":
+		known = append(managementAddresses(c.All), ownRoutes(s)...)
+	}
+	for _, f := range known {
+		// What another CNI configuration says is about its own nodes.
+		if f.in.On == "cni" && f.in != s || covered(held, f.prefix) {
+			continue
+		}
+		return []subject.Hit{{At: lists[0], Field: "ExceptionList", Vars: map[string]string{"range": rangeText(f.prefix), "from": f.from}}}
+	}
+	return nil
+}
+
+func exceptionsHoldOutside(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
+	conf, ok := s.Value.(*CNI)
+	if !ok || conf.Type == "azure-vnet" {
+		return nil
+	}
+	inside := inside(c.All, s)
+	var hits []subject.Hit
+	for _, l := range allLists(s) {
+		for _, e := range l.Content {
+			for _, p := range prefixes(text(e)) {
+				everything := p.Bits() <= 1
+				if everything != (args["everything"] == "true") || !everything && !outside(p, inside) {
+					continue
+				}
+				hits = append(hits, subject.Hit{At: e, Field: "ExceptionList", Vars: map[string]string{"value": text(e)}})
+			}
+		}
+	}
+	return hits
 }
 
 func problemHits(s *subject.Subject, list func(*CNI) []Problem) []subject.Hit {

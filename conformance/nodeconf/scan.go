@@ -84,18 +84,35 @@ func (s *scanner) power() bool { return s.d == powerShell || s.d == anyText }
 
 func (s *scanner) step() {
 	rest := s.text[s.pos:]
-	c := rest[0]
-	switch {
-	case s.continued(rest) > 0:
-		s.pos += s.continued(rest)
-	case c == '\n':
+	if !s.space(rest) && !s.separator(rest) && !s.bracket(rest) {
+		s.word()
+	}
+	if len(s.words) > maxWords {
+		s.end()
+	}
+}
+
+// space passes over what stands between words: blanks, ends of lines, comments.
+func (s *scanner) space(rest string) bool {
+	switch n := s.continued(rest); {
+	case n > 0:
+		s.pos += n
+	case rest[0] == '\n':
 		if s.depth == 0 {
 			s.end()
 		}
 		s.pos++
-	case c == ' ' || c == '\t' || c == '\r':
+	case strings.IndexByte(" \t\r", rest[0]) >= 0:
 		s.pos++
-	case s.comment(rest):
+	default:
+		return s.comment(rest)
+	}
+	return true
+}
+
+// separator passes over what stands between statements.
+func (s *scanner) separator(rest string) bool {
+	switch c := rest[0]; {
 	case c == ';' && s.d != batch && s.depth == 0, c == '|', strings.HasPrefix(rest, "&&"):
 		s.end()
 		s.pos += 1 + strings.IndexFunc(rest[1:]+" ", func(r rune) bool { return r != '|' && r != '&' })
@@ -106,46 +123,69 @@ func (s *scanner) step() {
 		s.pos++
 	case c == ';', c == '>':
 		s.pos++
-	case c == '{' && s.power():
-		s.open()
-	case c == '}' && s.power():
-		s.end()
-		if n := len(s.blocks); n > 0 {
-			s.pending = s.blocks[n-1].header
-			s.blocks = s.blocks[: n-1 : n-1]
-		}
+	default:
+		return false
+	}
+	return true
+}
+
+// bracket reads the brackets of blocks and arrays, and the commas of arrays.
+func (s *scanner) bracket(rest string) bool {
+	switch c := rest[0]; {
+	case c == ',':
+		s.mark(',')
 		s.pos++
-	case strings.HasPrefix(rest, "@(") && s.power():
+	case c == '(':
+		s.openBracket()
+	case c == ')':
+		s.closeBracket()
+	case !s.power():
+		return false
+	case c == '{':
+		s.open()
+	case c == '}':
+		s.close()
+	case strings.HasPrefix(rest, "@("):
 		s.mark('(')
 		s.words[len(s.words)-1].text = "@("
 		s.depth++
 		s.pos += 2
-	case c == '(':
-		switch s.d {
-		case powerShell:
-			s.mark('(')
-			s.depth++
-		case batch, shell:
-			s.end()
-		}
-		s.pos++
-	case c == ')':
-		if s.depth > 0 {
-			s.depth--
-			s.mark(')')
-		} else if s.d == batch || s.d == shell {
-			s.end()
-		}
-		s.pos++
-	case c == ',':
-		s.mark(',')
-		s.pos++
 	default:
-		s.word()
+		return false
 	}
-	if len(s.words) > maxWords {
+	return true
+}
+
+func (s *scanner) openBracket() {
+	switch s.d {
+	case powerShell:
+		s.mark('(')
+		s.depth++
+	case batch, shell:
 		s.end()
 	}
+	s.pos++
+}
+
+func (s *scanner) closeBracket() {
+	switch {
+	case s.depth > 0:
+		s.depth--
+		s.mark(')')
+	case s.d == batch || s.d == shell:
+		s.end()
+	}
+	s.pos++
+}
+
+// close ends a block.
+func (s *scanner) close() {
+	s.end()
+	if n := len(s.blocks); n > 0 {
+		s.pending = s.blocks[n-1].header
+		s.blocks = s.blocks[: n-1 : n-1]
+	}
+	s.pos++
 }
 
 // open begins a block. An else belongs to the condition before it.
@@ -231,53 +271,94 @@ var placeholder = regexp.MustCompile(`^<[A-Za-z][A-Za-z0-9_ ./-]{0,40}>`)
 // word reads one word.
 func (s *scanner) word() {
 	begin := s.pos
-	var b strings.Builder
-	parts, quotes, here := 0, 0, 0
-	for s.pos < len(s.text) {
-		rest := s.text[s.pos:]
-		c := rest[0]
-		if parts > 0 && s.continued(rest) > 0 && (c != '\\' || strings.HasSuffix(s.text[:s.pos], " ")) {
-			break
-		}
-		if strings.HasPrefix(rest, "@(") && s.power() || strings.IndexByte(" \t\r\n|", c) >= 0 {
-			break
-		}
-		if c == ';' && s.d != batch || c == ')' && (s.power() && s.d == powerShell || s.depth > 0) || c == '(' && s.d == powerShell ||
-			(c == '{' || c == '}') && s.power() || c == '>' {
-			break
-		}
-		if c == ',' && (s.depth > 0 || s.d == powerShell && quotes == parts && parts > 0) {
-			break
-		}
-		parts++
-		switch {
-		case strings.HasPrefix(rest, `@"`) && s.power() && s.here(rest, `"@`, &b), strings.HasPrefix(rest, "@'") && s.power() && s.here(rest, "'@", &b):
-			quotes++
-			here = begin + strings.IndexByte(s.text[begin:], '\n') + 2
-		case c == '"':
-			s.double(&b)
-			quotes++
-		case c == '\'' && s.d != batch && s.single(rest, &b):
-			quotes++
-		case strings.HasPrefix(rest, "$(") || strings.HasPrefix(rest, "${"):
-			b.WriteString(s.nested(rest))
-		case c == '<' && placeholder.MatchString(rest):
-			p := placeholder.FindString(rest)
-			b.WriteString(p)
-			s.pos += len(p)
-		case c == '`' && s.power() && len(rest) > 1, c == '^' && s.d == batch && len(rest) > 1:
-			b.WriteByte(rest[1])
-			s.pos += 2
-		default:
-			b.WriteByte(c)
-			s.pos++
+	var p wordParts
+	for s.pos < len(s.text) && !s.endsWord(&p) {
+		p.parts++
+		if !s.quotedPart(begin, &p) {
+			s.barePart(&p)
 		}
 	}
 	if s.pos == begin { // nothing here begins a word: pass over it
 		s.pos++
 		return
 	}
-	s.words = append(s.words, word{text: b.String(), at: begin, quoted: quotes > 0 && quotes == parts, here: here})
+	s.words = append(s.words, word{text: p.b.String(), at: begin, quoted: p.quotes > 0 && p.quotes == p.parts, here: p.here})
+}
+
+// wordParts is the word that is being read: its text, how many parts it has so far, how
+// many of them were in quotes, and where a here-string begins, see word.here.
+type wordParts struct {
+	b                   strings.Builder
+	parts, quotes, here int
+}
+
+// endsWord reports whether what comes next is no part of the word.
+func (s *scanner) endsWord(p *wordParts) bool {
+	rest := s.text[s.pos:]
+	switch c := rest[0]; c {
+	case ' ', '\t', '\r', '\n', '|', '>':
+		return true
+	case ';':
+		return s.d != batch
+	case '(':
+		return s.d == powerShell
+	case ')':
+		return s.d == powerShell || s.depth > 0
+	case '{', '}':
+		return s.power()
+	case '@':
+		return s.power() && strings.HasPrefix(rest, "@(")
+	case ',':
+		return s.depth > 0 || s.d == powerShell && p.quotes == p.parts && p.parts > 0
+	case '`', '^':
+		return p.parts > 0 && s.continued(rest) > 0
+	case '\\':
+		return p.parts > 0 && s.continued(rest) > 0 && s.text[s.pos-1] == ' '
+	}
+	return false
+}
+
+// quotedPart reads a part in quotes, if one comes next.
+func (s *scanner) quotedPart(begin int, p *wordParts) bool {
+	rest := s.text[s.pos:]
+	switch rest[0] {
+	case '"':
+		s.double(&p.b)
+	case '\'':
+		if s.d == batch || !s.single(rest, &p.b) {
+			return false
+		}
+	case '@':
+		if !s.power() || len(rest) == 1 || rest[1] != '"' && rest[1] != '\'' || !s.here(rest, rest[1:2]+"@", &p.b) {
+			return false
+		}
+		p.here = begin + strings.IndexByte(s.text[begin:], '\n') + 2
+	default:
+		return false
+	}
+	p.quotes++
+	return true
+}
+
+// barePart reads a part without quotes: an expression, a placeholder or one byte.
+func (s *scanner) barePart(p *wordParts) {
+	rest := s.text[s.pos:]
+	c := rest[0]
+	switch {
+	case strings.HasPrefix(rest, "$(") || strings.HasPrefix(rest, "${"):
+		p.b.WriteString(s.nested(rest))
+		return
+	case c == '<' && placeholder.MatchString(rest):
+		name := placeholder.FindString(rest)
+		p.b.WriteString(name)
+		s.pos += len(name)
+		return
+	case len(rest) > 1 && (c == '`' && s.power() || c == '^' && s.d == batch):
+		c = rest[1] // it is escaped
+		s.pos++
+	}
+	p.b.WriteByte(c)
+	s.pos++
 }
 
 // here reads a here-string, which ends with its mark at the beginning of a line.

@@ -150,26 +150,14 @@ func (r *script) statement(st statement, depth int) {
 
 // assign notes a variable.
 func (r *script) assign(st statement, depth int) bool {
-	words := st.words
-	m := assignment.FindStringSubmatch(words[0].text)
-	if m == nil || words[0].quoted {
+	name, op, rest := assigned(st.words)
+	if op == "" {
 		return false
 	}
-	name, op, rest := strings.ToLower(m[1]), m[2], words[1:]
-	value := m[3]
-	if op == "" {
-		if value != "" || len(rest) == 0 || (rest[0].text != "=" && rest[0].text != "+=") {
-			return false
-		}
-		op, rest = rest[0].text, rest[1:]
-	}
-	if value != "" {
-		rest = append([]word{{text: value, at: words[0].at + len(m[1]) + len(m[2])}}, rest...)
-	}
-	if env, ok := strings.CutPrefix(name, "$env:"); ok {
+	at := st.words[0].at
+	if strings.HasPrefix(strings.ToLower(name), "$env:") {
 		if len(rest) > 0 {
-			_ = env
-			r.env = append(r.env, envVar{m[1][len("$env:"):], r.resolve(rest[0].text), words[0].at, st.blocks})
+			r.env = append(r.env, envVar{name[len("$env:"):], r.resolve(rest[0].text), at, st.blocks})
 		}
 		return true
 	}
@@ -178,20 +166,20 @@ func (r *script) assign(st statement, depth int) bool {
 		r.statement(statement{rest, st.blocks}, depth+1)
 	}
 	plain := slices.DeleteFunc(slices.Clone(rest), func(w word) bool { return w.mark != 0 || w.text == "+" })
-	v := r.lists[name]
+	v := r.lists[strings.ToLower(name)]
 	switch {
 	case v == nil || op == "=" && len(st.blocks) <= len(v.blocks):
 		// The result of a call is not known, nor what something was before.
-		call := len(rest) > 0 && (rest[0].text == "(" || rest[0].mark == 0 && !rest[0].quoted && !strings.HasPrefix(rest[0].text, "-") && !strings.HasPrefix(rest[0].text, "$"))
-		v = &variable{words: plain, blocks: st.blocks, at: words[0].at, incomplete: op == "+=" || call, call: call}
-		r.lists[name] = v
+		call := isCall(rest)
+		v = &variable{words: plain, blocks: st.blocks, at: at, incomplete: op == "+=" || call, call: call}
+		r.lists[strings.ToLower(name)] = v
 		if i := r.program(plain); i >= 0 && rest[0].mark != 0 {
 			r.made = append(r.made, func() []*subject.Subject {
 				return r.command(v.words, st.blocks, v.at, v.incomplete, nil)
 			})
 		}
 	case sameBlocks(v.blocks, st.blocks):
-		if len(plain) > 0 && strings.EqualFold(plain[0].text, m[1]) { // $x = $x + ...
+		if len(plain) > 0 && strings.EqualFold(plain[0].text, name) { // $x = $x + ...
 			plain = plain[1:]
 		}
 		v.words = append(v.words, plain...)
@@ -202,56 +190,83 @@ func (r *script) assign(st statement, depth int) bool {
 	return true
 }
 
+// assigned takes an assignment apart: the variable as it is written, = or +=, and the
+// words of the value. op is "" when the statement is not one.
+func assigned(words []word) (name, op string, value []word) {
+	m := assignment.FindStringSubmatch(words[0].text)
+	if m == nil || words[0].quoted {
+		return "", "", nil
+	}
+	name, op, first := m[1], m[2], m[3]
+	value = words[1:]
+	if op == "" {
+		if first != "" || len(value) == 0 || value[0].text != "=" && value[0].text != "+=" {
+			return "", "", nil
+		}
+		return name, value[0].text, value[1:]
+	}
+	if first != "" {
+		value = append([]word{{text: first, at: words[0].at + len(name) + len(op)}}, value...)
+	}
+	return name, op, value
+}
+
+// isCall reports whether a value is the result of a call.
+func isCall(value []word) bool {
+	if len(value) == 0 {
+		return false
+	}
+	first := value[0]
+	return first.text == "(" || first.mark == 0 && !first.quoted && !strings.HasPrefix(first.text, "-") && !strings.HasPrefix(first.text, "$")
+}
+
 func sameBlocks(a, b []block) bool {
 	return slices.EqualFunc(a, b, func(a, b block) bool { return a.id == b.id })
 }
 
 // environment notes what sets a variable of the environment.
 func (r *script) environment(st statement) bool {
-	words := st.words
-	add := func(name, value string, at int) bool {
-		if envName.MatchString(name) {
-			r.env = append(r.env, envVar{name, r.resolve(value), at, st.blocks})
-			return true
-		}
+	name, value, at := r.environmentSet(st.words)
+	if !envName.MatchString(name) {
 		return false
 	}
-	plain := slices.DeleteFunc(slices.Clone(words), func(w word) bool { return w.mark != 0 })
-	for i, w := range plain {
-		if setEnv.MatchString(w.text) && i+2 < len(plain) {
-			value := plain[i+2].text
-			if j := slices.IndexFunc(words, func(o word) bool { return o.at == plain[i+2].at && o.mark == 0 }); j > 0 && words[j-1].mark == '(' {
-				value = "$(" + value + ")" // an expression
-			}
-			return add(plain[i+1].text, value, plain[i+1].at)
-		}
-		// As a document shows it, outside of PowerShell: ...Variable("NAME", "value")
-		if low := strings.ToLower(w.text); strings.Contains(low, "]::setenvironmentvariable") && i+2 < len(plain) {
-			return add(strings.Trim(plain[i+1].text, `",`), strings.Trim(plain[i+2].text, `",`), plain[i+1].at)
-		}
-	}
-	switch first := strings.ToLower(plain0(plain)); {
-	case first == "set" && r.d != powerShell && len(plain) > 1:
-		if name, value, ok := strings.Cut(plain[1].text, "="); ok {
-			return add(name, value, plain[1].at)
-		}
-	case (first == "setx" || first == "setx.exe") && len(plain) > 2:
-		return add(plain[1].text, plain[2].text, plain[1].at)
-	case first == "export" && len(plain) > 1:
-		if name, value, ok := strings.Cut(plain[1].text, "="); ok {
-			return add(name, value, plain[1].at)
-		}
-	case r.d == shell || r.d == anyText:
-		if name, value, ok := strings.Cut(plain0(plain), "="); ok && envName.MatchString(name) && len(plain) == 1 {
-			return add(name, value, plain[0].at)
-		}
-	}
-	return false
+	r.env = append(r.env, envVar{name, r.resolve(value), at, st.blocks})
+	return true
 }
 
-func plain0(words []word) string {
-	if len(words) == 0 {
-		return ""
+// environmentSet is the variable that a statement sets; the name is "" when it sets none.
+func (r *script) environmentSet(words []word) (name, value string, at int) {
+	plain := slices.DeleteFunc(slices.Clone(words), func(w word) bool { return w.mark != 0 })
+	for i := 0; i+2 < len(plain); i++ {
+		name, value := plain[i+1], plain[i+2]
+		switch low := strings.ToLower(plain[i].text); {
+		case setEnv.MatchString(low):
+			j := slices.IndexFunc(words, func(o word) bool { return o.at == value.at && o.mark == 0 })
+			if j > 0 && words[j-1].mark == '(' {
+				value.text = "$(" + value.text + ")" // an expression
+			}
+			return name.text, value.text, name.at
+		case strings.Contains(low, "]::setenvironmentvariable"):
+			// As a document shows it, outside of PowerShell: ...Variable("NAME", "value")
+			return strings.Trim(name.text, `",`), strings.Trim(value.text, `",`), name.at
+		}
 	}
-	return words[0].text
+	if len(plain) == 0 {
+		return "", "", 0
+	}
+	set := -1 // the word NAME=VALUE
+	switch first := strings.ToLower(plain[0].text); {
+	case first == "set" && r.d != powerShell && len(plain) > 1, first == "export" && len(plain) > 1:
+		set = 1
+	case (first == "setx" || first == "setx.exe") && len(plain) > 2:
+		return plain[1].text, plain[2].text, plain[1].at
+	case (r.d == shell || r.d == anyText) && len(plain) == 1:
+		set = 0
+	}
+	if set >= 0 {
+		if name, value, ok := strings.Cut(plain[set].text, "="); ok {
+			return name, value, plain[set].at
+		}
+	}
+	return "", "", 0
 }

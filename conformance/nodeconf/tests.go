@@ -14,93 +14,99 @@ import (
 // Tests are the conditions on node configuration that a field and a word
 // cannot express.
 func Tests() []subject.Test {
-	return slices.Concat(commandTests(), proxyTests(), cniTests(), agreementTests(), reservedTests)
+	return slices.Concat(commandTests, proxyTests, cniTests, agreementTests, reservedTests)
 }
 
 var components = []string{"kubelet", "kube-proxy", "flanneld"}
 
-func commandTests() []subject.Test {
-	return []subject.Test{
-		{
-			On: components, Name: "glued-flags", Vars: []string{"argument", "split"},
-			Doc: "Two flags of a command line stand without a space between them, so that the second is a part of the first one's value.",
-			Find: func(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-				c, ok := s.Value.(*Command)
-				if !ok {
-					return nil
-				}
-				var hits []subject.Hit
-				for _, a := range c.Glued {
-					m := glue.FindStringSubmatchIndex(a.Text)
-					if m == nil {
-						continue
-					}
-					hits = append(hits, subject.Hit{At: a.At, Field: a.Name, Vars: map[string]string{"argument": a.Text, "split": a.Text[:m[2]-2] + " " + a.Text[m[2]-2:]}})
-				}
-				return hits
-			},
-		},
-		{
-			On: components, Name: "unknown-flag", Vars: []string{"flag", "hint"},
-			Doc:  "No version of the program has the flag.",
-			Find: unknownFlags,
-		},
-		{
-			On: []string{"kubelet", "kube-proxy"}, Name: "flag-of-other-version", Args: []string{"except", "when"}, Vars: []string{"flag", "versions"},
-			Doc:  "The program has the flag in other versions only. except lists flags to leave out; when is gone (in older versions) or new (in newer ones).",
-			Find: otherVersion,
-		},
-		{
-			On: components, Name: "missing-flag", Args: []string{"flag", "network", "config"}, Vars: []string{"flag"},
-			Doc: "A command line that is seen as a whole lacks a flag or variable. network narrows to command lines for an HNS network type; " +
-				"config is the field of the component's configuration file that does instead.",
-			Find: missingFlag,
-		},
-		{
-			On: []string{"kubelet", "kube-proxy"}, Name: "service-without-flag", Vars: []string{"service"},
-			Doc: "A service that sc.exe keeps runs the program without --windows-service, so that it does not answer the service manager.",
-			Find: func(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-				c, ok := s.Value.(*Command)
-				if !ok || c.Manager != "sc" || c.Incomplete || at(s, "--windows-service") != nil || at(s, "--service") != nil {
-					return nil
-				}
-				return []subject.Hit{{Vars: map[string]string{"service": c.Service}}}
-			},
-		},
-		{
-			On: components, Name: "single-quotes", Vars: []string{"flag", "value"},
-			Doc: "A value in a service's command line stands in single quotes, which Windows does not take off.",
-			Find: func(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-				c, ok := s.Value.(*Command)
-				if !ok || c.Manager != "sc" {
-					return nil
-				}
-				var hits []subject.Hit
-				for _, a := range c.Args {
-					if len(a.Value) > 1 && strings.HasPrefix(a.Value, "'") {
-						hits = append(hits, subject.Hit{At: a.At, Field: a.Name, Vars: map[string]string{"flag": a.Name, "value": a.Value}})
-					}
-				}
-				return hits
-			},
-		},
-		{
-			On: []string{"service-manager"}, Name: "missing-setting", Args: []string{"component", "nssm", "sc"}, Vars: []string{"service", "setting"},
-			Doc: "A service of a component lacks a setting, named as nssm or as sc has it; without a name for its manager it is passed over.",
-			Find: func(_ *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
-				v, ok := s.Value.(*Service)
-				if !ok || v.Component != args["component"] || args[v.Manager] == "" || at(s, args[v.Manager]) != nil {
-					return nil
-				}
-				return []subject.Hit{{Vars: map[string]string{"service": v.Name, "setting": args[v.Manager]}}}
-			},
-		},
-		{
-			On: []string{"kubelet", "kube-proxy", "kube-proxy-config", "kubelet-config"}, Name: "gate-unknown", Args: []string{"except"}, Vars: []string{"gate", "problem"},
-			Doc:  "A feature gate is set that this version does not know, or that it does not let anybody change. except names gates to leave out.",
-			Find: gateMistakes,
-		},
+var commandTests = []subject.Test{
+	{
+		On: components, Name: "glued-flags", Vars: []string{"argument", "split"},
+		Doc:  "Two flags of a command line stand without a space between them, so that the second is a part of the first one's value.",
+		Find: gluedFlags,
+	},
+	{
+		On: components, Name: "unknown-flag", Vars: []string{"flag", "hint"},
+		Doc:  "No version of the program has the flag.",
+		Find: unknownFlags,
+	},
+	{
+		On: []string{"kubelet", "kube-proxy"}, Name: "flag-of-other-version", Args: []string{"except", "when"}, Vars: []string{"flag", "versions"},
+		Doc:  "The program has the flag in other versions only. except lists flags to leave out; when is gone (in older versions) or new (in newer ones).",
+		Find: otherVersion,
+	},
+	{
+		On: components, Name: "missing-flag", Args: []string{"flag", "network", "config"}, Vars: []string{"flag"},
+		Doc: "A command line that is seen as a whole lacks a flag or variable. network narrows to command lines for an HNS network type; " +
+			"config is the field of the component's configuration file that does instead.",
+		Find: missingFlag,
+	},
+	{
+		On: []string{"kubelet", "kube-proxy"}, Name: "service-without-flag", Vars: []string{"service"},
+		Doc:  "A service that sc.exe keeps runs the program without --windows-service, so that it does not answer the service manager.",
+		Find: serviceWithoutFlag,
+	},
+	{
+		On: components, Name: "single-quotes", Vars: []string{"flag", "value"},
+		Doc:  "A value in a service's command line stands in single quotes, which Windows does not take off.",
+		Find: singleQuotes,
+	},
+	{
+		On: []string{"service-manager"}, Name: "missing-setting", Args: []string{"component", "nssm", "sc"}, Vars: []string{"service", "setting"},
+		Doc:  "A service of a component lacks a setting, named as nssm or as sc has it; without a name for its manager it is passed over.",
+		Find: missingSetting,
+	},
+	{
+		On: []string{"kubelet", "kube-proxy", "kube-proxy-config", "kubelet-config"}, Name: "gate-unknown", Args: []string{"except"}, Vars: []string{"gate", "problem"},
+		Doc:  "A feature gate is set that this version does not know, or that it does not let anybody change. except names gates to leave out.",
+		Find: gateMistakes,
+	},
+}
+
+func gluedFlags(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+	c, ok := s.Value.(*Command)
+	if !ok {
+		return nil
 	}
+	var hits []subject.Hit
+	for _, a := range c.Glued {
+		m := glue.FindStringSubmatchIndex(a.Text)
+		if m == nil {
+			continue
+		}
+		hits = append(hits, subject.Hit{At: a.At, Field: a.Name, Vars: map[string]string{"argument": a.Text, "split": a.Text[:m[2]-2] + " " + a.Text[m[2]-2:]}})
+	}
+	return hits
+}
+
+func serviceWithoutFlag(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+	c, ok := s.Value.(*Command)
+	if !ok || c.Manager != "sc" || c.Incomplete || at(s, "--windows-service") != nil || at(s, "--service") != nil {
+		return nil
+	}
+	return []subject.Hit{{Vars: map[string]string{"service": c.Service}}}
+}
+
+func singleQuotes(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+	c, ok := s.Value.(*Command)
+	if !ok || c.Manager != "sc" {
+		return nil
+	}
+	var hits []subject.Hit
+	for _, a := range c.Args {
+		if len(a.Value) > 1 && strings.HasPrefix(a.Value, "'") {
+			hits = append(hits, subject.Hit{At: a.At, Field: a.Name, Vars: map[string]string{"flag": a.Name, "value": a.Value}})
+		}
+	}
+	return hits
+}
+
+func missingSetting(_ *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
+	v, ok := s.Value.(*Service)
+	if !ok || v.Component != args["component"] || args[v.Manager] == "" || at(s, args[v.Manager]) != nil {
+		return nil
+	}
+	return []subject.Hit{{Vars: map[string]string{"service": v.Name, "setting": args[v.Manager]}}}
 }
 
 func unknownFlags(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
