@@ -2,6 +2,7 @@ package kubeproxy
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -152,15 +153,8 @@ func (p *proxier) reference(b *backend) {
 // dropUnreferenced deletes the remote endpoints that nothing refers to any more
 // at the end of an optimised sync.
 func (p *proxier) dropUnreferenced(k *known, r *Report) {
-	defer func() {
-		for id, n := range p.refs {
-			if *n == 0 {
-				delete(p.refs, id)
-			}
-		}
-	}()
 	switch p.b.deletes {
-	case deleteBySourceVIP: // every endpoint without a reference
+	case deleteBySourceVIP: // every endpoint that was referred to
 		for _, e := range p.hns.EndpointsOf(p.network.ID) {
 			if n := p.refs[e.ID]; n != nil && *n == 0 {
 				p.deleteEndpoint(e.ID, "", "", r)
@@ -169,7 +163,7 @@ func (p *proxier) dropUnreferenced(k *known, r *Report) {
 	case deleteExact: // those of backends that went away
 		for _, a := range p.gone {
 			e := k.byIP[a]
-			if e == nil || !e.Remote() {
+			if e == nil {
 				continue
 			}
 			if n := p.refs[e.ID]; n == nil || *n == 0 {
@@ -180,6 +174,7 @@ func (p *proxier) dropUnreferenced(k *known, r *Report) {
 	for _, e := range k.duplicates {
 		p.deleteEndpoint(e.ID, "", "", r)
 	}
+	maps.DeleteFunc(p.refs, func(_ string, n *uint16) bool { return *n == 0 })
 }
 
 // conjureMAC makes the MAC address of a remote endpoint out of its address

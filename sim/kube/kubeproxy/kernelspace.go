@@ -36,52 +36,71 @@ func NewKernelspace(c Config, n *kube.Node, s *hns.Service) (*Kernelspace, error
 		return nil, fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
 	}
 	k := &Kernelspace{cfg: c, node: n, hns: s, b: b, modify: b.modify.has(s.Build().HNSVersion)}
-	var errs []error
-	k.network, err = k.findNetwork()
-	if err != nil {
-		errs = append(errs, err)
-	}
-	build := s.Build()
-	if c.EnableDSR {
-		if !c.enabled(gateWinDSR, n.Version) {
-			errs = append(errs, errors.New("WinDSR feature gate not enabled: add --feature-gates=WinDSR=true, or leave --enable-dsr out"))
-		}
-		if !build.Has(builds.DSR) {
-			errs = append(errs, fmt.Errorf("%s cannot do DSR: leave --enable-dsr out", build))
-		}
-	}
-	if k.network != nil && k.network.Is(hns.Overlay) {
-		if !c.enabled(gateWinOverlay, n.Version) {
-			errs = append(errs, fmt.Errorf("WinOverlay feature gate not enabled: network %s is an overlay; add --feature-gates=WinOverlay=true", k.network.Name))
-		}
-		if !build.Has(builds.RemoteSubnet) {
-			errs = append(errs, fmt.Errorf("%s has no remote subnets, which an overlay network needs", build))
-		}
-		if k.dualStack() { // factDualStack
-			errs = append(errs, errors.New("could not find host mac address for 0.0.0.0: with the gate IPv6DualStack this kube-proxy takes --bind-address for the node's address; leave the gate out on an overlay network"))
-		}
-		if !c.SourceVIP.IsValid() { // factSourceVIPNeeded
-			errs = append(errs, fmt.Errorf("source-vip flag not set: network %s is an overlay; add --source-vip= with an unused address of this node's pod subnet", k.network.Name))
-		}
-	}
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("kube-proxy on %s: %w", n.Name, errors.Join(errs...))
-	}
-	for _, lb := range s.ListLoadBalancers(nil) {
-		if err := s.DeleteLoadBalancer(lb.ID); err != nil {
-			return nil, fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
-		}
-	}
-	k.families = []*proxier{newProxier(k, false, n.Address)}
-	if k.dualStack() {
-		k.families = append(k.families, newProxier(k, true, n.Address6))
-	}
-	if b.sourceVIPAtStart {
-		if err := k.sourceVIP(&Report{}); err != nil {
-			return nil, fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
-		}
+	if err := k.start(); err != nil {
+		return nil, fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
 	}
 	return k, nil
+}
+
+// start looks the network up, deletes load balancers and makes a proxier for each
+// address family.
+func (k *Kernelspace) start() (err error) {
+	if k.network, err = k.findNetwork(); err != nil {
+		return errors.Join(err, k.checkDSR())
+	}
+	if err := errors.Join(k.checkDSR(), k.checkOverlay()); err != nil {
+		return err
+	}
+	for _, lb := range k.hns.ListLoadBalancers(nil) {
+		if err := k.hns.DeleteLoadBalancer(lb.ID); err != nil {
+			return err
+		}
+	}
+	k.families = []*proxier{newProxier(k, false, k.node.Address)}
+	if k.dualStack() {
+		k.families = append(k.families, newProxier(k, true, k.node.Address6))
+	}
+	if k.b.sourceVIPAtStart {
+		return k.sourceVIP(&Report{})
+	}
+	return nil
+}
+
+// checkDSR says why kube-proxy does not start with --enable-dsr (factGates).
+func (k *Kernelspace) checkDSR() error {
+	if !k.cfg.EnableDSR {
+		return nil
+	}
+	var errs []error
+	if !k.cfg.enabled(gateWinDSR, k.node.Version) {
+		errs = append(errs, errors.New("WinDSR feature gate not enabled: add --feature-gates=WinDSR=true, or leave --enable-dsr out"))
+	}
+	if build := k.hns.Build(); !build.Has(builds.DSR) {
+		errs = append(errs, fmt.Errorf("%s cannot do DSR: leave --enable-dsr out", build))
+	}
+	return errors.Join(errs...)
+}
+
+// checkOverlay says why kube-proxy does not start on an overlay network
+// (factGates, factSourceVIPNeeded, factDualStack).
+func (k *Kernelspace) checkOverlay() error {
+	if !k.network.Is(hns.Overlay) {
+		return nil
+	}
+	var errs []error
+	if !k.cfg.enabled(gateWinOverlay, k.node.Version) {
+		errs = append(errs, fmt.Errorf("WinOverlay feature gate not enabled: network %s is an overlay; add --feature-gates=WinOverlay=true", k.network.Name))
+	}
+	if build := k.hns.Build(); !build.Has(builds.RemoteSubnet) {
+		errs = append(errs, fmt.Errorf("%s has no remote subnets, which an overlay network needs", build))
+	}
+	if k.dualStack() {
+		errs = append(errs, errors.New("could not find host mac address for 0.0.0.0: with the gate IPv6DualStack this kube-proxy takes --bind-address for the node's address; leave the gate out on an overlay network"))
+	}
+	if !k.cfg.SourceVIP.IsValid() {
+		errs = append(errs, fmt.Errorf("source-vip flag not set: network %s is an overlay; add --source-vip= with an unused address of this node's pod subnet", k.network.Name))
+	}
+	return errors.Join(errs...)
 }
 
 // dualStack follows factDualStack.

@@ -267,6 +267,10 @@ func TestRemoteEndpointMAC(t *testing.T) {
 	if !e.Remote() || e.MacAddress != "02-11-0A-F4-02-07" || e.ProviderAddress().IsValid() {
 		t.Errorf("remote endpoint %+v", e)
 	}
+	// Of an IPv6 address the last four bytes count, the last one first.
+	if got := conjureMAC(ip("fd00::1122:3344")); got != "02-11-44-33-22-11" {
+		t.Errorf("IPv6: %s", got)
+	}
 }
 
 func TestOverlay(t *testing.T) {
@@ -513,6 +517,74 @@ func TestTakenFrontendByOneOfSeveral(t *testing.T) {
 	}
 }
 
+// The limit of 64 backends is that of load balancers without DSR (hns.FactBackendLimit).
+func TestManyBackendsWithDSR(t *testing.T) {
+	l := newLab(t, ws2019, 25, hns.L2Bridge)
+	var many []string
+	for i := range 65 {
+		many = append(many, fmt.Sprintf("10.244.3.%d", i+1))
+	}
+	r := l.sync(l.start("--enable-dsr", "--feature-gates=WinDSR=true"), web(many...))
+	if fs := r.Failures(); len(fs) != 1 || fs[0].role != roleNodePort || len(l.lbs()) != 1 {
+		t.Errorf("want the cluster IP and no node port; failures %v", fs)
+	}
+}
+
+// Each field of a Service that matters leads to new load balancers when it changes.
+func TestServiceChanges(t *testing.T) {
+	const (
+		cluster = "10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"
+		node    = "node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.1.5 10.244.2.7]"
+	)
+	for _, c := range []struct {
+		name   string
+		change func(*kube.Service)
+		want   []string
+	}{
+		{"cluster IP", func(s *kube.Service) { s.ClusterIPs[0] = ip("10.96.0.99") }, []string{strings.Replace(cluster, "0.10:", "0.99:", 1), node}},
+		{"port", func(s *kube.Service) { s.Ports[0].Port = 8000 }, []string{strings.Replace(cluster, ":80/", ":8000/", 1), node}},
+		{"node port", func(s *kube.Service) { s.Ports[0].NodePort = 0 }, []string{cluster}},
+		{"affinity", func(s *kube.Service) { s.ClientIPAffinity = true }, []string{strings.Replace(cluster, "dist=0", "dist=2", 1), strings.Replace(node, "dist=0", "dist=2", 1)}},
+		{"internalTrafficPolicy", func(s *kube.Service) { s.InternalLocal = true }, []string{strings.Replace(cluster, " 10.244.2.7", "", 1), node}},
+		{"externalTrafficPolicy", func(s *kube.Service) { s.ExternalLocal = true }, []string{cluster, "node:30080/TCP->8080 src= flags=1/18 dist=0 [10.244.1.5]"}},
+		{"external address", func(s *kube.Service) { s.ExternalIPs = []netip.Addr{ip("198.51.100.1")} },
+			[]string{cluster, node, "198.51.100.1:80/TCP->8080 src= flags=0/16 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"load balancer address", func(s *kube.Service) { s.IngressIPs = []netip.Addr{ip("198.51.100.2")} },
+			[]string{cluster, node, "198.51.100.2:80/TCP->8080 src= flags=0/16 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"annotation", func(s *kube.Service) { s.Annotations = map[string]string{"preserve-destination": "true"} },
+			[]string{cluster, "node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.1.5]"}},
+		{"headless", func(s *kube.Service) { s.Headless = true }, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t, ws2022, 36, hns.L2Bridge)
+			k := l.start()
+			l.sync(k, web("10.244.1.5", "10.244.2.7"))
+			s := web("10.244.1.5", "10.244.2.7")
+			c.change(s)
+			l.sync(k, s)
+			l.want(c.want...)
+		})
+	}
+}
+
+// A Service can name a node that is not where the backend runs: its address is that of a
+// local endpoint, which kube-proxy must not delete when the backend goes.
+func TestLocalEndpointIsNotDeleted(t *testing.T) {
+	for _, minor := range []int{14, 18, 20, 25, 31, 37} {
+		l := newLab(t, ws2022, minor, hns.L2Bridge)
+		k := l.start()
+		s := web("10.244.1.5")
+		s.Endpoints[0].Node = "win2"
+		l.sync(k, s)
+		set(s, "10.244.1.6")
+		l.sync(k, s)
+		l.sync(k)
+		if len(l.hns.EndpointsByAddress(ip("10.244.1.5"))) != 1 {
+			t.Errorf("1.%d deleted the endpoint of a pod", minor)
+		}
+	}
+}
+
 func TestNoLocalBackend(t *testing.T) {
 	for minor, refused := range map[int]bool{20: true, 21: false} {
 		l := newLab(t, ws2019, minor, hns.L2Bridge)
@@ -528,17 +600,52 @@ func TestNoLocalBackend(t *testing.T) {
 	}
 }
 
+// --forward-healthcheck-vip: a load balancer for the health check port on each load
+// balancer address, whose backend is the node's own endpoint (factHealthCheck).
 func TestHealthCheck(t *testing.T) {
-	l := newLab(t, ws2022, 33, hns.L2Bridge)
-	if _, err := l.hns.CreateEndpoint(hns.Endpoint{Name: "cbr0_ep", HostComputeNetwork: l.net.ID, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.2"}}, State: hns.StateAttachedSharing}); err != nil {
-		t.Fatal(err)
+	const (
+		cluster = "10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5]"
+		ingress = "198.51.100.2:80/TCP->8080 src= flags=0/16 dist=0 [10.244.1.5]"
+	)
+	for _, c := range []struct {
+		name    string
+		minor   int
+		flags   []string
+		service func(*kube.Service)
+		want    []string
+	}{
+		{"without the flag", 33, nil, nil, []string{cluster, ingress}},
+		{"the port of kube-proxy", 33, []string{"--forward-healthcheck-vip", "--root-hnsendpoint-name=cbr0_ep"}, nil,
+			[]string{cluster, ingress, "198.51.100.2:10256/TCP->10256 src= flags=0/0 dist=0 [10.244.1.2]"}},
+		{"--healthz-bind-address", 33, []string{"--forward-healthcheck-vip", "--root-hnsendpoint-name=cbr0_ep", "--healthz-bind-address=0.0.0.0:10300"}, nil,
+			[]string{cluster, ingress, "198.51.100.2:10300/TCP->10300 src= flags=0/0 dist=0 [10.244.1.2]"}},
+		{"the Service's own port, without its affinity", 33, []string{"--forward-healthcheck-vip", "--root-hnsendpoint-name=cbr0_ep"},
+			func(s *kube.Service) { s.HealthCheckNodePort, s.ClientIPAffinity = 32000, true },
+			[]string{strings.Replace(cluster, "dist=0", "dist=2", 1), strings.Replace(ingress, "dist=0", "dist=2", 1), "198.51.100.2:32000/TCP->32000 src= flags=0/0 dist=0 [10.244.1.2]"}},
+		{"no endpoint of that name", 33, []string{"--forward-healthcheck-vip"}, nil, []string{cluster, ingress}},
+		{"preserve-destination", 33, []string{"--forward-healthcheck-vip", "--root-hnsendpoint-name=cbr0_ep"},
+			func(s *kube.Service) { s.Annotations = map[string]string{"preserve-destination": "true"} },
+			[]string{cluster, "198.51.100.2:80/TCP->8080 src= flags=1/28 dist=0 [10.244.1.5]", "198.51.100.2:10256/TCP->10256 src= flags=0/12 dist=0 [10.244.1.2]"}},
+		{"all pods end", 33, []string{"--forward-healthcheck-vip", "--root-hnsendpoint-name=cbr0_ep"},
+			func(s *kube.Service) { s.Endpoints = []kube.Endpoint{pod("10.244.1.5", "terminating")} }, []string{cluster, ingress}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t, ws2022, c.minor, hns.L2Bridge)
+			if _, err := l.hns.CreateEndpoint(hns.Endpoint{Name: "cbr0_ep", HostComputeNetwork: l.net.ID, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.2"}}, State: hns.StateAttachedSharing}); err != nil {
+				t.Fatal(err)
+			}
+			s := web("10.244.1.5")
+			s.Ports[0].NodePort, s.IngressIPs = 0, []netip.Addr{ip("198.51.100.2")}
+			if c.service != nil {
+				c.service(s)
+			}
+			k := l.start(c.flags...)
+			l.sync(k, s)
+			l.want(c.want...)
+			l.sync(k)
+			l.want()
+		})
 	}
-	s := web("10.244.1.5")
-	s.Ports[0].NodePort, s.IngressIPs = 0, []netip.Addr{ip("198.51.100.2")}
-	l.sync(l.start("--forward-healthcheck-vip=true", "--root-hnsendpoint-name=cbr0_ep"), s)
-	l.want("10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5]",
-		"198.51.100.2:80/TCP->8080 src= flags=0/16 dist=0 [10.244.1.5]",
-		"198.51.100.2:10256/TCP->10256 src= flags=0/0 dist=0 [10.244.1.2]")
 }
 
 // TestLookup: HNS has a local and a remote endpoint with one address.

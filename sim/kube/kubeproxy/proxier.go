@@ -190,19 +190,22 @@ func (p *proxier) newPorts(svc *kube.Service) []*portState {
 		if i := slices.IndexFunc(svc.ClusterIPs, p.family); i >= 0 {
 			s.clusterIP = svc.ClusterIPs[i]
 		}
-		for _, a := range svc.ExternalIPs {
-			if !p.b.vipsByFamily || p.family(a) {
-				s.externals = append(s.externals, vip{addr: a})
-			}
-		}
-		for _, a := range svc.IngressIPs {
-			if !p.b.vipsByFamily || p.family(a) {
-				s.ingresses = append(s.ingresses, vip{addr: a})
-			}
-		}
+		s.externals, s.ingresses = p.vips(svc.ExternalIPs), p.vips(svc.IngressIPs)
 		ports = append(ports, s)
 	}
 	return ports
+}
+
+// vips are the external or load balancer addresses that are this proxier's: before
+// 1.35 those of both families.
+func (p *proxier) vips(all []netip.Addr) []vip {
+	var vs []vip
+	for _, a := range all {
+		if !p.b.vipsByFamily || p.family(a) {
+			vs = append(vs, vip{addr: a})
+		}
+	}
+	return vs
 }
 
 // newBackends follows newEndpointInfo and factBackends.

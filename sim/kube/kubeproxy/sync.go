@@ -102,42 +102,22 @@ func (p *proxier) kept(s *portState, r *Report) {
 
 // choose finds or makes the HNS endpoints of the backends.
 func (p *proxier) choose(s *portState, bs []*backend, k *known, r *Report) chosen {
-	c := chosen{available: true}
+	terminating, nonServing := p.terminating(s, bs)
+	c := chosen{available: !terminating && !nonServing}
 	if p.network.Is(hns.Overlay) {
 		c.source = p.cfg.SourceVIP
 	}
-	terminating, nonServing := p.terminating(s, bs)
-	c.available = !terminating && !nonServing
-	skip := func(b *backend, why string, f *evidence.Fact) {
-		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleBackend, object: b.addr.String(), what: skipped, why: why, fact: f})
-	}
 	for _, b := range bs {
-		switch {
-		case s.internal && s.external && !b.local:
-			skip(b, "both traffic policies are Local and it runs elsewhere", factExternalLocal)
-			continue
-		case nonServing && p.b.terminating:
-			// None serves: all are taken.
-		case !terminating && !b.ready:
-			skip(b, "not ready", factReady)
-			continue
-		case !b.serving:
-			skip(b, "not serving", factReady)
+		if why, fact := p.unusable(s, b, terminating, nonServing); why != "" {
+			r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleBackend, object: b.addr.String(), what: skipped, why: why, fact: fact})
 			continue
 		}
 		if s.target == 0 || p.b.lastTargetPort && s.target != b.port {
 			s.target = b.port
 		}
-		e, made := k.find(b.id, b.addr), false
+		e, made := p.endpointOf(s, b, k, r)
 		if e == nil {
-			if b.local {
-				skip(b, "Local endpoint not found: HNS has none with this address", factLocalMissing)
-				continue
-			}
-			if e = p.remoteEndpoint(s, b, k, r); e == nil {
-				continue
-			}
-			made = true
+			continue
 		}
 		if why := p.needsNodeSource(b, made); why != "" && c.source != p.nodeIP {
 			c.source = p.nodeIP
@@ -153,6 +133,36 @@ func (p *proxier) choose(s *portState, bs []*backend, k *known, r *Report) chose
 		}
 	}
 	return c
+}
+
+// unusable says why a backend is left out, "" when it is not. Where all backends
+// terminate those that serve are taken, where none serves all are (factReady).
+func (p *proxier) unusable(s *portState, b *backend, terminating, nonServing bool) (why string, fact *evidence.Fact) {
+	switch {
+	case s.internal && s.external && !b.local:
+		return "both traffic policies are Local and it runs elsewhere", factExternalLocal
+	case nonServing:
+		return "", nil
+	case !terminating && !b.ready:
+		return "not ready", factReady
+	case !b.serving:
+		return "not serving", factReady
+	}
+	return "", nil
+}
+
+// endpointOf returns the HNS endpoint of a backend, nil when there is none and
+// none can be made; made says that it is new.
+func (p *proxier) endpointOf(s *portState, b *backend, k *known, r *Report) (e *hns.Endpoint, made bool) {
+	if e := k.find(b.id, b.addr); e != nil {
+		return e, false
+	}
+	if b.local {
+		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleBackend, object: b.addr.String(), what: skipped,
+			why: "Local endpoint not found: HNS has none with this address", fact: factLocalMissing})
+		return nil, false
+	}
+	return p.remoteEndpoint(s, b, k, r), true
 }
 
 // needsNodeSource follows factNodeSource; made says that the backend's remote
@@ -188,7 +198,7 @@ func (p *proxier) terminating(s *portState, bs []*backend) (all, nonServing bool
 		if b.serving {
 			nonServing = false
 		}
-		if !b.terminating && b.ready {
+		if b.ready {
 			all = false
 		}
 	}

@@ -43,7 +43,7 @@ func errUserspaceRemoved(v kube.Version) error {
 
 // Userspace returns what kube-proxy in userspace mode sets up on a Windows node.
 // A frontend without backends takes connections and closes them; it is left out
-// of Listeners and stands in the report.
+// of Listeners and is in the report.
 func Userspace(c Config, cl *kube.Cluster, n *kube.Node, services []*kube.Service) (UserspaceSetup, error) {
 	v := n.Version
 	if v == (kube.Version{}) {
@@ -66,10 +66,9 @@ func Userspace(c Config, cl *kube.Cluster, n *kube.Node, services []*kube.Servic
 }
 
 func (u *UserspaceSetup) port(svc *kube.Service, p kube.ServicePort) {
-	e := Entry{service: svc.Key(), port: portName(p), fact: factUserspace}
 	if p.Proto != packet.TCP && p.Proto != packet.UDP {
-		e.role, e.object, e.what, e.why = roleService, frontendName(netip.Addr{}, p.Port, p.Proto), skipped, "the userspace mode knows TCP and UDP only"
-		u.Report.add(e)
+		u.Report.add(Entry{service: svc.Key(), port: portName(p), role: roleService, object: frontendName(netip.Addr{}, p.Port, p.Proto),
+			what: skipped, why: "the userspace mode knows TCP and UDP only", fact: factUserspace})
 		return
 	}
 	var backends []netip.AddrPort
@@ -78,37 +77,36 @@ func (u *UserspaceSetup) port(svc *kube.Service, p kube.ServicePort) {
 			backends = append(backends, netip.AddrPortFrom(b.Addr, b.Port(p)))
 		}
 	}
-	listen := func(role role, a netip.Addr, port uint16) {
-		e := e
-		e.role, e.object, e.what = role, frontendName(a, port, p.Proto), created
-		if a.IsValid() && !slices.Contains(u.Addresses, a) {
-			u.Addresses = append(u.Addresses, a)
+	for _, f := range frontends(svc) {
+		if f.addr.Is4() {
+			u.listen(svc, p, f, p.Port, backends)
 		}
-		if len(backends) == 0 {
-			e.what, e.why = skipped, "the Service has no ready backend: kube-proxy would take the connection and close it"
-			u.Report.add(e)
-			return
-		}
-		if taken := slices.ContainsFunc(u.Listeners, func(l *host.Listener) bool { return l.Addr == a && l.Port == port && l.Proto == p.Proto }); taken {
-			e.what, e.why = failed, "another Service listens there"
-			u.Report.add(e)
-			return
-		}
+	}
+	if p.NodePort != 0 {
+		u.listen(svc, p, frontend{role: roleNodePort}, p.NodePort, backends)
+	}
+}
+
+// listen opens a socket for one address of a Service, all addresses for a node port.
+func (u *UserspaceSetup) listen(svc *kube.Service, p kube.ServicePort, f frontend, port uint16, backends []netip.AddrPort) {
+	e := Entry{service: svc.Key(), port: portName(p), role: f.role, object: frontendName(f.addr, port, p.Proto), what: created, fact: factUserspace}
+	if f.addr.IsValid() && !slices.Contains(u.Addresses, f.addr) {
+		u.Addresses = append(u.Addresses, f.addr)
+	}
+	taken := slices.ContainsFunc(u.Listeners, func(l *host.Listener) bool { return l.Addr == f.addr && l.Port == port && l.Proto == p.Proto })
+	switch {
+	case len(backends) == 0:
+		e.what, e.why = skipped, "the Service has no ready backend: kube-proxy would take the connection and close it"
+	case taken:
+		e.what, e.why = failed, "another Service listens there"
+	default:
 		if svc.ExternalLocal || svc.InternalLocal {
 			e.why, e.fact = "traffic policy Local is ignored", factUserspacePolicies
 		}
 		u.Listeners = append(u.Listeners, &host.Listener{
-			Name: "kube-proxy for " + svc.Key() + ":" + portName(p), Proto: p.Proto, Addr: a, Port: port,
+			Name: "kube-proxy for " + svc.Key() + ":" + portName(p), Proto: p.Proto, Addr: f.addr, Port: port,
 			Backends: slices.Clone(backends), Origin: originOf(svc),
 		})
-		u.Report.add(e)
 	}
-	for _, f := range frontends(svc) {
-		if f.addr.Is4() {
-			listen(f.role, f.addr, p.Port)
-		}
-	}
-	if p.NodePort != 0 {
-		listen(roleNodePort, netip.Addr{}, p.NodePort)
-	}
+	u.Report.add(e)
 }
