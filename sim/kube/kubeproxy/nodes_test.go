@@ -88,8 +88,8 @@ func TestIptables(t *testing.T) {
 			}
 		})
 	}
-	// 1.23 limits the node port as well, 1.24 does not.
-	for minor, want := range map[int]string{23: "to [10.244.2.7:8080] node:30080", 24: "to [10.244.1.5:8080 10.244.2.7:8080] node:30080"} {
+	// 1.22 and 1.23 limit the node port as well, 1.24 does not.
+	for minor, want := range map[int]string{22: "to [10.244.2.7:8080] node:30080", 23: "to [10.244.2.7:8080] node:30080", 24: "to [10.244.1.5:8080 10.244.2.7:8080] node:30080"} {
 		cl, n := linux(minor)
 		s := web("10.244.1.5", "10.244.2.7")
 		s.InternalLocal = true
