@@ -94,32 +94,6 @@ func reasonOf(rec *trace.Recorder) trace.Reason {
 	return ""
 }
 
-func TestLongestPrefixThenLowestMetric(t *testing.T) {
-	a, b := &Link{Name: "a"}, &Link{Name: "b"}
-	s := &Stack{Links: []*Link{a, b}, Routes: []Route{
-		{To: netip.MustParsePrefix("0.0.0.0/0"), Link: a},
-		{To: netip.MustParsePrefix("10.0.0.0/8"), Link: b, Metric: 20},
-		{To: netip.MustParsePrefix("10.0.0.0/8"), Link: a, Metric: 10},
-		{To: netip.MustParsePrefix("10.1.0.0/16"), Link: b, Metric: 99},
-		{To: netip.MustParsePrefix("fd00::/8"), Link: b},
-	}}
-	for to, want := range map[string]*Link{"8.8.8.8": a, "10.2.3.4": a, "10.1.2.3": b, "fd00::1": b} {
-		if r, ok := s.Lookup(netip.MustParseAddr(to)); !ok || r.Link != want {
-			t.Errorf("%s leaves by %v", to, r.Link)
-		}
-	}
-	if r, ok := s.Lookup(netip.MustParseAddr("2001:db8::1")); ok {
-		t.Errorf("an IPv6 address without a route leaves by %s", r.To)
-	}
-	b.Down = true
-	if r, _ := s.Lookup(netip.MustParseAddr("10.1.2.3")); r.Link != a {
-		t.Error("a route over a link that is down was used")
-	}
-	if err := s.AddRoute(Route{To: netip.MustParsePrefix("10.9.0.0/16"), Via: netip.MustParseAddr("172.16.0.1")}); err == nil {
-		t.Error("a next hop on no link was accepted")
-	}
-}
-
 func TestForwardingAndHopLimit(t *testing.T) {
 	n := newNetwork(t)
 	a, b := n.add("a", "left 10.0.1.2/24"), n.add("b", "right 10.0.2.2/24")
@@ -190,11 +164,11 @@ func TestPortsAndPing(t *testing.T) {
 func TestOwnAddress(t *testing.T) {
 	n := newNetwork(t)
 	a := n.add("a", "lan 10.0.0.1/24")
-	if out, _ := n.send(a, packet.TCP, "10.0.0.1:80", 64); out.Verdict != trace.Rejected || len(n.frames) != 0 {
-		t.Errorf("Linux: %+v, %q", out, n.frames)
+	if out, rec := n.send(a, packet.TCP, "10.0.0.1:80", 64); out.Verdict != trace.Rejected || len(n.frames) != 0 || rec.Steps()[1].Evidence != "host.own-address-linux" {
+		t.Errorf("Linux: %+v, %q, %+v", out, n.frames, rec.Steps())
 	}
 	a.Windows = true
-	if out, rec := n.send(a, packet.TCP, "10.0.0.1:80", 64); out.Done || reasonOf(rec) != trace.HostNotSwitched {
+	if out, rec := n.send(a, packet.TCP, "10.0.0.1:80", 64); out.Done || reasonOf(rec) != trace.HostNotSwitched || rec.Steps()[1].Evidence != "host.own-address-inside" {
 		t.Errorf("Windows: %+v, %s", out, reasonOf(rec))
 	}
 	if out, rec := n.send(a, packet.TCP, "127.0.0.1:80", 64); out.Done || reasonOf(rec) != trace.LoopbackNotSwitched {

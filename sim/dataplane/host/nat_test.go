@@ -2,100 +2,364 @@ package host
 
 import (
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// inOut is a client network, a machine that translates, and a server outside
-// that knows no way to the clients.
-func inOut(t *testing.T, nat func(r *machine) *NAT) (n *network, client, server *machine) {
+// iptables reads rules as iptables writes them. Targets are DNAT --to A[,B...],
+// MARK, MASQUERADE, SNAT --to A and DROP; -m mark matches marked connections.
+func iptables(t *testing.T, s *Stack, rules ...string) *NAT {
+	t.Helper()
+	n := NewNetfilter()
+	link := func(name string) *Link {
+		return s.Links[slices.IndexFunc(s.Links, func(l *Link) bool { return l.Name == name })]
+	}
+	for _, text := range rules {
+		r := NATRule{Name: text}
+		words := strings.Fields(text)
+		not := false
+		for i := 0; i < len(words); i++ {
+			if words[i] == "!" {
+				not = true
+				continue
+			}
+			option := words[i]
+			i++
+			switch arg := words[i]; {
+			case option == "-A":
+				r.Chain = Chain(arg)
+			case option == "-p":
+				r.Protos = append(r.Protos, map[string]packet.Proto{"tcp": packet.TCP, "udp": packet.UDP, "icmp": packet.ICMP}[arg])
+			case option == "-s" && not:
+				r.NotSrc = append(r.NotSrc, netip.MustParsePrefix(arg))
+			case option == "-s":
+				r.Src = append(r.Src, netip.MustParsePrefix(arg))
+			case option == "-d" && not:
+				r.NotDst = append(r.NotDst, netip.MustParsePrefix(arg))
+			case option == "-d":
+				r.Dst = append(r.Dst, netip.MustParsePrefix(arg))
+			case option == "--dst-type" && arg == "LOCAL":
+				r.LocalDst = true
+			case option == "--dport":
+				port, _ := strconv.Atoi(arg)
+				r.DstPort = uint16(port)
+			case option == "-o" && not:
+				r.NotOutLinks = append(r.NotOutLinks, link(arg))
+			case option == "-o":
+				r.OutLink = link(arg)
+			case option == "-m" && arg == "mark":
+				r.Marked = true
+			case option == "-j" && arg == "MARK":
+				r.Mark = true
+			case option == "-j" && arg == "MASQUERADE":
+				r.Masquerade = true
+			case option == "-j" && arg == "DROP":
+				r.Drop = trace.NoBackend
+			case option == "-j" && arg == "SNAT":
+				i += 2
+				r.Source = netip.MustParseAddr(words[i])
+			case option == "-j" && arg == "DNAT":
+				i += 2
+				for to := range strings.SplitSeq(words[i], ",") {
+					r.Targets = append(r.Targets, netip.MustParseAddrPort(to))
+				}
+			default:
+				t.Fatalf("%q: %s %s", text, option, arg)
+			}
+			not = false
+		}
+		n.Rules = append(n.Rules, r)
+	}
+	return n
+}
+
+// inOut is a client network, a machine r that translates, and a server outside
+// at 192.0.2.2 that knows a way to 10.0.1.0/24 when told so.
+func inOut(t *testing.T, nat func(r *machine) *NAT) (n *network, client, r, server *machine) {
 	n = newNetwork(t)
 	client, server = n.add("client", "in 10.0.1.2/24"), n.add("server", "out 192.0.2.2/24")
-	r := n.add("r", "in 10.0.1.1/24", "out 192.0.2.1/24")
+	r = n.add("r", "in 10.0.1.1/24", "out 192.0.2.1/24")
 	r.Forwarding, r.NAT = true, nat(r)
 	client.route(t, "0.0.0.0/0", "10.0.1.1")
 	server.Listen(&Listener{Proto: packet.TCP, Port: 80})
 	server.Listen(&Listener{Proto: packet.UDP, Port: 53})
-	return n, client, server
+	return n, client, r, server
 }
 
-func TestMasquerade(t *testing.T) {
-	inside := []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")}
-	for name, nat := range map[string]func(r *machine) *NAT{
-		"netfilter": func(r *machine) *NAT {
-			x := NewNetfilter()
-			x.Rules = []NATRule{{Chain: Postrouting, Name: "MASQUERADE", Src: inside, OutLink: r.Links[1], Masquerade: true}}
-			return x
-		},
-		"WinNAT": func(r *machine) *NAT { return NewWinNAT(inside[0], r.Links[0], nil) },
+// First packets through the chains of a Linux machine: what the server sees.
+func TestNetfilter(t *testing.T) {
+	service := "-A PREROUTING -p tcp -d 10.96.0.50/32 --dport 8080 -j DNAT --to 192.0.2.2:80"
+	masquerade := "-A POSTROUTING -o out -j MASQUERADE"
+	for _, c := range []struct {
+		name   string
+		rules  []string
+		proto  packet.Proto
+		to     string
+		seen   string // source as the server sees it, "" when it gets nothing
+		reason trace.Reason
+	}{
+		{name: "no rule", proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
+		{name: "masquerade", rules: []string{masquerade}, proto: packet.TCP, to: "192.0.2.2:80", seen: "192.0.2.1"},
+		{name: "masquerade UDP", rules: []string{masquerade}, proto: packet.UDP, to: "192.0.2.2:53", seen: "192.0.2.1"},
+		{name: "masquerade ping", rules: []string{masquerade}, proto: packet.ICMP, to: "192.0.2.2:0", seen: "192.0.2.1"},
+		{name: "out of another link", rules: []string{"-A POSTROUTING -o in -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
+		{name: "but not out of this link", rules: []string{"-A POSTROUTING ! -o out -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
+		{name: "but not out of another link", rules: []string{"-A POSTROUTING ! -o in -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "192.0.2.1"},
+		{name: "its source", rules: []string{"-A POSTROUTING -s 10.0.1.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "192.0.2.1"},
+		{name: "another source", rules: []string{"-A POSTROUTING -s 10.0.9.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
+		{name: "not its source", rules: []string{"-A POSTROUTING ! -s 10.0.1.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
+		{name: "another destination", rules: []string{"-A POSTROUTING -d 10.0.9.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
+		{name: "not its destination", rules: []string{"-A POSTROUTING ! -d 192.0.2.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
+		{name: "another protocol", rules: []string{"-A POSTROUTING -p udp -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
+		{name: "one of two protocols", rules: []string{"-A POSTROUTING -p udp -p tcp -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "192.0.2.1"},
+		{name: "to an address", rules: []string{"-A POSTROUTING -j SNAT --to 192.0.2.9"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "192.0.2.9"},
+		{name: "to its own address: nothing to do", rules: []string{"-A POSTROUTING -j SNAT --to 10.0.1.2"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
+		{name: "the first rule that matches", rules: []string{"-A POSTROUTING -p udp -j SNAT --to 192.0.2.8", "-A POSTROUTING -j SNAT --to 192.0.2.9", masquerade}, proto: packet.TCP, to: "192.0.2.2:80", seen: "192.0.2.9"},
+		{name: "a rule of another chain", rules: []string{"-A PREROUTING -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
+
+		{name: "a Service", rules: []string{service}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "10.0.1.2"},
+		{name: "a Service, marked", rules: []string{"-A PREROUTING -d 10.96.0.50/32 -j MARK", service, "-A POSTROUTING -m mark -j MASQUERADE"}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "192.0.2.1"},
+		{name: "a Service, not marked", rules: []string{"-A PREROUTING -d 10.96.0.51/32 -j MARK", service, "-A POSTROUTING -m mark -j MASQUERADE"}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "10.0.1.2"},
+		{name: "a Service whose port is the backend's", rules: []string{"-A PREROUTING -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80"}, proto: packet.TCP, to: "10.96.0.50:80", seen: "10.0.1.2"},
+		{name: "a Service on the backend's address", rules: []string{"-A PREROUTING -d 192.0.2.2/32 --dport 8080 -j DNAT --to 192.0.2.2:80"}, proto: packet.TCP, to: "192.0.2.2:8080", seen: "10.0.1.2"},
+		{name: "another port of a Service", rules: []string{service}, proto: packet.TCP, to: "10.96.0.50:8081", reason: trace.NoRoute},
+		{name: "a Service is not in OUTPUT", rules: []string{strings.Replace(service, "PREROUTING", "OUTPUT", 1)}, proto: packet.TCP, to: "10.96.0.50:8080", reason: trace.NoRoute},
+		{name: "a Service without endpoints", rules: []string{"-A PREROUTING -d 10.96.0.51/32 -j DROP"}, proto: packet.TCP, to: "10.96.0.51:80", reason: trace.NoBackend},
+		{name: "a NodePort", rules: []string{"-A PREROUTING -p tcp --dst-type LOCAL --dport 30080 -j DNAT --to 192.0.2.2:80"}, proto: packet.TCP, to: "10.0.1.1:30080", seen: "10.0.1.2"},
+		{name: "the NodePort's port elsewhere", rules: []string{"-A PREROUTING -p tcp --dst-type LOCAL --dport 30080 -j DNAT --to 192.0.2.2:80"}, proto: packet.TCP, to: "192.0.2.2:30080", reason: trace.PortClosed},
 	} {
-		t.Run(name, func(t *testing.T) {
-			n, client, _ := inOut(t, nat)
-			for _, c := range []struct {
-				proto packet.Proto
-				to    string
-			}{{packet.TCP, "192.0.2.2:80"}, {packet.UDP, "192.0.2.2:53"}, {packet.ICMP, "192.0.2.2:0"}} {
-				out, rec := n.send(client, c.proto, c.to, 64)
-				if out.Verdict != trace.Delivered || rec.Seen() == nil || rec.Seen().Src != "192.0.2.1" {
-					t.Errorf("%s: %+v, seen %+v", c.proto, out, rec.Seen())
+		t.Run(c.name, func(t *testing.T) {
+			n, client, r, server := inOut(t, func(r *machine) *NAT { return iptables(t, r.Stack, c.rules...) })
+			server.route(t, "10.0.1.0/24", "192.0.2.1")
+			// What is translated to 192.0.2.9 comes back as for a proxy.
+			r.Links[1].Addrs = append(r.Links[1].Addrs, netip.MustParsePrefix("192.0.2.9/24"))
+			out, rec := n.send(client, c.proto, c.to, 64)
+			if c.seen == "" {
+				if rec.Seen() != nil || reasonOf(rec) != c.reason {
+					t.Errorf("%+v, %s; want %s", out, reasonOf(rec), c.reason)
 				}
+				return
 			}
-			// Two pings at once: the identifier tells them apart.
-			ids := map[string]bool{}
-			for range 2 {
-				if out, rec := n.send(client, packet.ICMP, "192.0.2.2:0", 64); out.Verdict == trace.Delivered {
-					for _, s := range rec.Steps() {
-						for _, ch := range s.Changes {
-							if ch.Field == "ICMP id" && s.Leg == trace.Request {
-								ids[ch.After] = true
-							}
-						}
-					}
-				}
+			if out.Verdict != trace.Delivered || rec.Seen().Src != c.seen {
+				t.Errorf("%+v, %s, seen %+v", out, reasonOf(rec), rec.Seen())
 			}
-			if len(ids) != 2 {
-				t.Errorf("identifiers on the outside: %v, want two", ids)
-			}
-			// Without translation the server cannot answer.
-			n, client, _ = inOut(t, func(*machine) *NAT { return nil })
-			if out, rec := n.send(client, packet.TCP, "192.0.2.2:80", 64); out.Done || reasonOf(rec) != trace.NoRoute {
-				t.Errorf("without: %+v, %s", out, reasonOf(rec))
+			if seen, _, _ := strings.Cut(rec.Seen().Dst, ":"); seen != "192.0.2.2" {
+				t.Errorf("the server was written to as %s", rec.Seen().Dst)
 			}
 		})
 	}
 }
 
-// A Service as iptables has it: another destination, and the node's address as
-// the source where the connection is marked; the reply comes from the Service.
-func TestDestinationTranslation(t *testing.T) {
-	vip := netip.MustParseAddr("10.96.0.50")
-	for _, mark := range []bool{false, true} {
-		n, client, server := inOut(t, func(r *machine) *NAT {
-			x := NewNetfilter()
-			x.Rules = []NATRule{
-				{Chain: Prerouting, Name: "SVC", Protos: []packet.Proto{packet.TCP}, Dst: []netip.Prefix{netip.PrefixFrom(vip, 32)}, DstPort: 8080, Targets: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.2:80")}, Mark: mark},
-				{Chain: Prerouting, Name: "NONE", Dst: []netip.Prefix{netip.MustParsePrefix("10.96.0.51/32")}, Drop: trace.NoBackend},
-				{Chain: Postrouting, Name: "MARKED", Marked: true, Masquerade: true},
+// All packets of a connection go one way, by its entry and not by the rules;
+// what is forgotten starts again.
+func TestConnectionsAreKnown(t *testing.T) {
+	n, client, r, _ := inOut(t, func(r *machine) *NAT {
+		return iptables(t, r.Stack, "-A PREROUTING -p tcp --dport 8080 -j DNAT --to 192.0.2.2:80,192.0.2.3:80", "-A POSTROUTING -o out -j MASQUERADE")
+	})
+	n.add("server2", "out 192.0.2.3/24").Listen(&Listener{Proto: packet.TCP, Port: 80})
+	send := func(k *Socket, forced ...int) *wire.Simulation {
+		sim := &wire.Simulation{Rec: &trace.Recorder{}, Choices: wire.Choices{Forced: forced}}
+		k.Send(sim, []byte("hello"), 64)
+		if err := sim.Run(); err != nil || k.Outcome.Verdict != trace.Delivered {
+			t.Fatalf("%+v (%v)", k.Outcome, err)
+		}
+		return sim
+	}
+	words := func(sim *wire.Simulation) string {
+		var all []string
+		for _, s := range sim.Rec.Steps() {
+			if s.Action == trace.ActRewrite {
+				all = append(all, s.Text())
 			}
-			return x
+		}
+		return strings.Join(all, "; ")
+	}
+	k := client.Open(packet.TCP, netip.Addr{}, 0, netip.MustParseAddrPort("10.96.0.50:8080"))
+	first := send(k, 1)
+	if want := "backend 2 of 2; source translated; reply of a known connection: translation undone"; words(first) != want || len(first.Made) != 1 || first.Rec.Seen().Dst != "192.0.2.3:80" {
+		t.Errorf("the first packet: %s; want %s; seen %+v", words(first), want, first.Rec.Seen())
+	}
+	second := send(k, 0)
+	if want := "connection known: translated as before; reply of a known connection: translation undone"; words(second) != want || len(second.Made) != 0 || second.Rec.Seen().Dst != "192.0.2.3:80" {
+		t.Errorf("the second packet: %s; want %s; seen %+v", words(second), want, second.Rec.Seen())
+	}
+	// Connections through the translation have ports of their own.
+	ports := map[string]bool{}
+	for range 3 {
+		sim := send(client.Open(packet.TCP, netip.Addr{}, 0, netip.MustParseAddrPort("10.96.0.50:8080")), 0)
+		for _, s := range sim.Rec.Steps() {
+			if s.Text() == "source translated" {
+				ports[s.Changes[1].After] = true
+			}
+		}
+	}
+	if len(ports) != 3 || !ports["50001"] || !ports["50003"] {
+		t.Errorf("the ports are %v, want 50001 to 50003", ports)
+	}
+	r.Reset()
+	client.Reset()
+	k = client.Open(packet.TCP, netip.Addr{}, 0, netip.MustParseAddrPort("10.96.0.50:8080"))
+	if sim := send(k, 0); !strings.HasPrefix(words(sim), "backend 1 of 2; source translated") || len(r.NAT.table) != 2 {
+		t.Errorf("after the reset: %s; %d entries", words(sim), len(r.NAT.table))
+	}
+}
+
+// A reply leaves with the translation undone and is not masqueraded again; a
+// host's own packets go through OUTPUT.
+func TestOutputChain(t *testing.T) {
+	n, _, r, _ := inOut(t, func(r *machine) *NAT {
+		return iptables(t, r.Stack, "-A OUTPUT -p tcp -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80", "-A OUTPUT -d 10.96.0.51/32 -j DROP", "-A PREROUTING -d 192.0.2.1/32 -j DROP")
+	})
+	r.route(t, "10.96.0.0/16", "192.0.2.2")
+	out, rec := n.send(r, packet.TCP, "10.96.0.50:8080", 64)
+	if out.Verdict != trace.Delivered || rec.Seen().Dst != "192.0.2.2:80" {
+		t.Errorf("its own packet to a Service: %+v, %s", out, reasonOf(rec))
+	}
+	if out, rec := n.send(r, packet.TCP, "10.96.0.51:8080", 64); out.Done || reasonOf(rec) != trace.NoBackend || len(n.frames) != 0 {
+		t.Errorf("dropped: %+v, %s, %v", out, reasonOf(rec), n.frames)
+	}
+}
+
+// Replies to connections that came from outside keep the address that the
+// client wrote to, though the rule would masquerade what leaves.
+func TestRepliesAreNotMasqueraded(t *testing.T) {
+	n, client, _, server := inOut(t, func(r *machine) *NAT { return iptables(t, r.Stack, "-A POSTROUTING -o out -j MASQUERADE") })
+	server.route(t, "10.0.1.0/24", "192.0.2.1")
+	client.Listen(&Listener{Proto: packet.TCP, Port: 8080})
+	out, rec := n.send(server, packet.TCP, "10.0.1.2:8080", 64)
+	if out.Verdict != trace.Delivered || rec.Seen().Src != "192.0.2.2" {
+		t.Errorf("%+v, %s", out, reasonOf(rec))
+	}
+	if last := n.frames[len(n.frames)-1]; !strings.Contains(last, "10.0.1.2:8080 >") {
+		t.Errorf("the reply is %s", last)
+	}
+}
+
+// A link without an address of the packet's family translates nothing.
+func TestMasqueradeNeedsAnAddress(t *testing.T) {
+	s := stackOf(t, []string{"out fd00::1/64"}, nil)
+	s.NAT = iptables(t, s, "-A POSTROUTING -j MASQUERADE")
+	p := packetOf(t, s.Links[0], "tcp 10.0.1.2:1000 > 10.0.1.3:80 S")
+	s.NAT.source(s, &wire.Simulation{}, p, s.Links[0])
+	if got := p.Tuple().String(); got != "TCP 10.0.1.2:1000 > 10.0.1.3:80" {
+		t.Errorf("translated to %s", got)
+	}
+}
+
+// All that a machine records of one masqueraded connection to a Service, with
+// rules and facts.
+func TestStepsNameRulesAndFacts(t *testing.T) {
+	n, client, _, _ := inOut(t, func(r *machine) *NAT {
+		return iptables(t, r.Stack, "-A PREROUTING -p tcp -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80", "-A POSTROUTING -o out -j MASQUERADE")
+	})
+	_, rec := n.send(client, packet.TCP, "10.96.0.50:80", 64)
+	var got []string
+	for _, s := range rec.Steps() {
+		if s.Place == "fabric" {
+			continue
+		}
+		words := []string{string(s.Leg), s.Place, string(s.Action) + ":", s.Text()}
+		if s.Rule != "" {
+			words = append(words, "["+s.RuleType+" "+s.Rule+"]")
+		}
+		got = append(got, strings.Join(append(words, s.Evidence), " "))
+	}
+	want := []string{
+		"request client send: TCP 10.0.1.2:40000 > 10.96.0.50:80 SYN ",
+		"request client forward: sent by 0.0.0.0/0 via 10.0.1.1, out of in host.longest-prefix",
+		"request r rewrite: backend 1 of 1 [iptables -A PREROUTING -p tcp -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80] host.netfilter-nat",
+		"request r rewrite: source translated [iptables -A POSTROUTING -o out -j MASQUERADE] host.netfilter-nat",
+		"request r forward: forwarded by 192.0.2.0/24 on link out, out of out host.longest-prefix",
+		"request server deliver: a program on TCP port 80, from 192.0.2.1 host.program",
+		"reply server answer: TCP 192.0.2.2:80 > 192.0.2.1:50000 SYN,ACK host.program",
+		"reply server forward: sent by 192.0.2.0/24 on link out, out of out host.longest-prefix",
+		"reply r rewrite: reply of a known connection: translation undone [iptables -A PREROUTING -p tcp -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80] host.netfilter-nat",
+		"reply r forward: forwarded by 10.0.1.0/24 on link in, out of in host.longest-prefix",
+		"reply client deliver: the reply is here: TCP 10.96.0.50:80 > 10.0.1.2:40000 SYN,ACK host.socket-match",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("steps\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// WinNAT translates TCP, UDP and ICMP of its prefix that leaves the inside link.
+func TestWinNAT(t *testing.T) {
+	for _, c := range []struct {
+		name, internal string
+		proto          packet.Proto
+		to             string
+		seen           string
+	}{
+		{"TCP", "10.0.1.0/24", packet.TCP, "192.0.2.2:80", "192.0.2.1"},
+		{"UDP", "10.0.1.0/24", packet.UDP, "192.0.2.2:53", "192.0.2.1"},
+		{"ping", "10.0.1.0/24", packet.ICMP, "192.0.2.2:0", "192.0.2.1"},
+		{"of another prefix", "10.0.9.0/24", packet.TCP, "192.0.2.2:80", "10.0.1.2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n, client, _, server := inOut(t, func(r *machine) *NAT { return NewWinNAT(netip.MustParsePrefix(c.internal), r.Links[0], nil) })
+			server.route(t, "10.0.1.0/24", "192.0.2.1")
+			if out, rec := n.send(client, c.proto, c.to, 64); out.Verdict != trace.Delivered || rec.Seen().Src != c.seen {
+				t.Errorf("%+v, seen %+v", out, rec.Seen())
+			}
 		})
-		server.route(t, "10.0.1.0/24", "192.0.2.1")
-		want := "10.0.1.2"
-		if mark {
-			want = "192.0.2.1"
+	}
+	// On the inside nothing is translated.
+	n, client, _, _ := inOut(t, func(r *machine) *NAT { return NewWinNAT(netip.MustParsePrefix("10.0.1.0/24"), r.Links[0], nil) })
+	n.add("near", "in 10.0.1.3/24").Listen(&Listener{Proto: packet.TCP, Port: 80})
+	client.route(t, "10.0.1.3/32", "10.0.1.1")
+	if out, rec := n.send(client, packet.TCP, "10.0.1.3:80", 64); out.Verdict != trace.Delivered || rec.Seen().Src != "10.0.1.2" || len(n.frames) != 3 {
+		t.Errorf("on the inside: %+v, seen %+v", out, rec.Seen())
+	}
+}
+
+// Two pings at once: the identifier tells them apart, also on the way back.
+func TestEchoIdentifiers(t *testing.T) {
+	n, client, _, _ := inOut(t, func(r *machine) *NAT { return iptables(t, r.Stack, "-A POSTROUTING -o out -j MASQUERADE") })
+	for want := 0x4001; want <= 0x4002; want++ {
+		out, rec := n.send(client, packet.ICMP, "192.0.2.2:0", 64)
+		var ids []string
+		for _, s := range rec.Steps() {
+			for _, ch := range s.Changes {
+				if ch.Field == "ICMP id" {
+					ids = append(ids, ch.Before+" to "+ch.After)
+				}
+			}
 		}
-		out, rec := n.send(client, packet.TCP, "10.96.0.50:8080", 64)
-		if out.Verdict != trace.Delivered || rec.Seen().Src != want || rec.Seen().Dst != "192.0.2.2:80" {
-			t.Errorf("mark %v: %+v, seen %+v", mark, out, rec.Seen())
+		own := strconv.Itoa(want - 0x4000)
+		if w := own + " to " + strconv.Itoa(want) + "," + strconv.Itoa(want) + " to " + own; out.Verdict != trace.Delivered || strings.Join(ids, ",") != w {
+			t.Errorf("%+v, identifiers %v, want %s", out, ids, w)
 		}
-		if last := n.frames[len(n.frames)-1]; !strings.Contains(last, "10.96.0.50:8080 >") {
-			t.Errorf("mark %v: the reply is %s", mark, last)
-		}
-		if out, rec := n.send(client, packet.TCP, "10.96.0.51:80", 64); out.Done || reasonOf(rec) != trace.NoBackend {
-			t.Errorf("no backend: %+v, %s", out, reasonOf(rec))
+	}
+}
+
+// What crosses a bridge is translated only as the reply of a known connection:
+// the rules are not for bridged packets.
+func TestBridged(t *testing.T) {
+	s := stackOf(t, []string{"br0 10.0.1.1/24"}, nil)
+	s.NAT = iptables(t, s, "-A PREROUTING -d 10.96.0.50/32 -j DNAT --to 10.0.1.3:80")
+	l := s.Links[0]
+	sim := &wire.Simulation{Rec: &trace.Recorder{}}
+	request := packetOf(t, l, "tcp 10.0.1.2:1000 > 10.96.0.50:8080 S")
+	s.NAT.Bridged(s, sim, request)
+	if got := request.Tuple().String(); got != "TCP 10.0.1.2:1000 > 10.96.0.50:8080" || len(sim.Rec.Steps()) != 0 {
+		t.Errorf("a new connection was translated to %s", got)
+	}
+	s.NAT.destination(s, sim, request, Prerouting)
+	for in, want := range map[string]string{
+		"tcp 10.0.1.3:80 > 10.0.1.2:1000 SA":    "TCP 10.96.0.50:8080 > 10.0.1.2:1000",
+		"tcp 10.0.1.3:81 > 10.0.1.2:1000 SA":    "TCP 10.0.1.3:81 > 10.0.1.2:1000",
+		"tcp 10.0.1.2:1000 > 10.96.0.50:8080 A": "TCP 10.0.1.2:1000 > 10.96.0.50:8080",
+	} {
+		p := packetOf(t, l, in)
+		s.NAT.Bridged(s, sim, p)
+		if got := p.Tuple().String(); got != want {
+			t.Errorf("%s crosses as %s, want %s", in, got, want)
 		}
 	}
 }

@@ -1,0 +1,262 @@
+package host
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// What a client's socket makes of the packets that come back. It has sent from
+// 10.0.1.2:40000 to 10.0.1.7:80.
+func TestWhatComesBack(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		proto   packet.Proto
+		windows bool
+		in      string
+		verdict trace.Verdict // "": the socket goes on waiting
+		reason  trace.Reason
+		text    string
+	}{
+		{name: "a SYN-ACK", proto: packet.TCP, in: "tcp 10.0.1.7:80 > 10.0.1.2:40000 SA", verdict: trace.Delivered, reason: trace.OK, text: "the reply is here: TCP 10.0.1.7:80 > 10.0.1.2:40000 SYN,ACK"},
+		{name: "a reset", proto: packet.TCP, in: "tcp 10.0.1.7:80 > 10.0.1.2:40000 RA", verdict: trace.Rejected, reason: trace.PortClosed, text: "the connection was refused (reset)"},
+		{name: "a SYN-ACK from another address", proto: packet.TCP, in: "tcp 10.0.1.8:80 > 10.0.1.2:40000 SA", reason: trace.UnexpectedSource, text: "a SYN-ACK from 10.0.1.8:80, which no socket here has written to"},
+		{name: "a SYN-ACK from another port", proto: packet.TCP, in: "tcp 10.0.1.7:81 > 10.0.1.2:40000 SA", reason: trace.UnexpectedSource, text: "a SYN-ACK from 10.0.1.7:81, which no socket here has written to"},
+		{name: "a segment of no connection", proto: packet.TCP, in: "tcp 10.0.1.8:80 > 10.0.1.2:40000 A", reason: trace.UnexpectedSource, text: "no socket waits for TCP 10.0.1.8:80 > 10.0.1.2:40000"},
+		{name: "a reset of no connection", proto: packet.TCP, in: "tcp 10.0.1.8:80 > 10.0.1.2:40000 R", reason: trace.UnexpectedSource, text: "no socket waits for TCP 10.0.1.8:80 > 10.0.1.2:40000"},
+		{name: "a connection to the client's port", proto: packet.TCP, in: "tcp 10.0.1.8:80 > 10.0.1.2:40000 S", reason: trace.PortClosed, text: "nothing listens on TCP port 40000"},
+		{name: "a datagram", proto: packet.UDP, in: "udp 10.0.1.7:80 > 10.0.1.2:40000", verdict: trace.Delivered, reason: trace.OK, text: "the reply is here: UDP 10.0.1.7:80 > 10.0.1.2:40000"},
+		{name: "a datagram from another address", proto: packet.UDP, in: "udp 10.0.1.8:80 > 10.0.1.2:40000", reason: trace.UnexpectedSource, text: "a datagram from 10.0.1.8:80, which the socket on port 40000 has not written to"},
+		{name: "a datagram to another port", proto: packet.UDP, in: "udp 10.0.1.7:80 > 10.0.1.2:40001", reason: trace.PortClosed, text: "nothing listens on UDP port 40001"},
+		{name: "a datagram for a TCP socket's port", proto: packet.TCP, in: "udp 10.0.1.8:80 > 10.0.1.2:40000", reason: trace.PortClosed, text: "nothing listens on UDP port 40000"},
+		{name: "an echo reply", proto: packet.ICMP, in: "pong 10.0.1.7 > 10.0.1.2", verdict: trace.Delivered, reason: trace.OK, text: "the reply is here: ICMP echo reply 10.0.1.7 > 10.0.1.2 id 1"},
+		{name: "an echo reply from another address", proto: packet.ICMP, in: "pong 10.0.1.8 > 10.0.1.2", reason: trace.UnexpectedSource, text: "no socket waits for ICMP echo reply 10.0.1.8 > 10.0.1.2 id 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, record := range []bool{true, false} {
+				s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
+				s.Links[0].Send = func(*wire.Simulation, *packet.Packet) {}
+				sim := &wire.Simulation{}
+				if record {
+					sim.Rec = &trace.Recorder{}
+				}
+				k := s.Open(c.proto, netip.Addr{}, 0, netip.MustParseAddrPort("10.0.1.7:80"))
+				s.Input(sim, s.Links[0], packetOf(t, s.Links[0], c.in))
+				if k.Outcome.Verdict != c.verdict || c.verdict != "" && (k.Outcome.Reason != c.reason || k.Outcome.Event.Text() != c.text) {
+					t.Errorf("the socket got %+v (%s)", k.Outcome, k.Outcome.Event.Text())
+				}
+				if c.verdict == "" && sim.Lost.Reason != c.reason {
+					t.Errorf("recorded %v: lost for %q, want %q", record, sim.Lost.Reason, c.reason)
+				}
+				if record {
+					if last := sim.Rec.Steps()[len(sim.Rec.Steps())-1]; last.Text() != c.text || (last.Action == trace.ActReject) != (c.reason == trace.PortClosed && c.verdict == "") {
+						t.Errorf("the last step is %s: %q", last.Action, last.Text())
+					}
+				}
+			}
+		})
+	}
+}
+
+// A program is found by protocol, port and address; the last one added wins.
+func TestListeners(t *testing.T) {
+	s := stackOf(t, []string{"eth0 10.0.1.2/24 10.0.1.3/24"}, nil)
+	s.Links[0].Send = func(*wire.Simulation, *packet.Packet) {}
+	any80 := &Listener{Name: "any", Proto: packet.TCP, Port: 80}
+	one80 := &Listener{Name: "one", Proto: packet.TCP, Port: 80, Addr: netip.MustParseAddr("10.0.1.3")}
+	later := &Listener{Name: "later", Proto: packet.TCP, Port: 81}
+	for _, l := range []*Listener{any80, one80, {Name: "earlier", Proto: packet.TCP, Port: 81}, later, {Proto: packet.UDP, Port: 80}} {
+		s.Listen(l)
+	}
+	for in, want := range map[string]string{
+		"tcp 10.0.1.7:1 > 10.0.1.2:80 S": "any on TCP port 80, from 10.0.1.7",
+		"tcp 10.0.1.7:1 > 10.0.1.3:80 S": "one on TCP port 80, from 10.0.1.7",
+		"tcp 10.0.1.7:1 > 10.0.1.3:81 S": "later on TCP port 81, from 10.0.1.7",
+		"udp 10.0.1.7:1 > 10.0.1.3:80":   "a program on UDP port 80, from 10.0.1.7",
+		"udp 10.0.1.7:1 > 10.0.1.3:81":   "nothing listens on UDP port 81",
+	} {
+		sim := &wire.Simulation{Rec: &trace.Recorder{}}
+		s.Input(sim, s.Links[0], packetOf(t, s.Links[0], in))
+		if got := sim.Rec.Steps()[0].Text(); got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+	if len(s.Listeners()) != 5 {
+		t.Errorf("%d listeners", len(s.Listeners()))
+	}
+}
+
+// A TCP connection: SYN and SYN-ACK without payload, then data and its echo;
+// after a reset the server does not know the connection any more.
+func TestAConversation(t *testing.T) {
+	n := newNetwork(t)
+	a, b := n.add("a", "lan 10.0.0.1/24"), n.add("b", "lan 10.0.0.2/24")
+	b.Listen(&Listener{Proto: packet.TCP, Port: 80})
+	sim := &wire.Simulation{Rec: &trace.Recorder{}}
+	var frames []string
+	sim.Taps.Segment = func(_ *wire.Segment, _ *wire.NIC, p *packet.Packet) {
+		h := p.Headers()
+		frames = append(frames, fmt.Sprintf("%d > %d %s %q", h.SrcPort, h.DstPort, packet.FlagString(h.TCPFlags), p.Payload()))
+	}
+	k := a.Open(packet.TCP, netip.Addr{}, 0, netip.MustParseAddrPort("10.0.0.2:80"))
+	for range 2 {
+		k.Send(sim, []byte("hello"), 64)
+		if err := sim.Run(); err != nil || k.Outcome.Verdict != trace.Delivered {
+			t.Fatalf("%+v (%v)", k.Outcome, err)
+		}
+	}
+	if string(k.Outcome.Payload) != "hello" {
+		t.Errorf("the answer is %q", k.Outcome.Payload)
+	}
+	want := []string{`40000 > 80 SYN ""`, `80 > 40000 SYN,ACK ""`, `40000 > 80 PSH,ACK "hello"`, `80 > 40000 ACK "hello"`}
+	if strings.Join(frames, "\n") != strings.Join(want, "\n") {
+		t.Errorf("frames\n%s\nwant\n%s", strings.Join(frames, "\n"), strings.Join(want, "\n"))
+	}
+	for _, c := range []struct{ flags, want string }{
+		{"R", "the connection was reset"},
+		{"A", "no socket waits for TCP 10.0.0.1:40000 > 10.0.0.2:80"},
+	} {
+		b.Input(sim, b.Links[0], packetOf(t, b.Links[0], "tcp 10.0.0.1:40000 > 10.0.0.2:80 "+c.flags))
+		if got := sim.Rec.Steps()[len(sim.Rec.Steps())-1].Text(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.flags, got, c.want)
+		}
+	}
+}
+
+// Sockets get ports and identifiers in the order in which they are opened, and
+// after a reset from the beginning.
+func TestEphemeralPorts(t *testing.T) {
+	s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
+	to := netip.MustParseAddrPort("10.0.1.7:80")
+	for range 2 {
+		for i := range uint16(3) {
+			if k := s.Open(packet.TCP, netip.Addr{}, 0, to); k.Tuple.SrcPort != EphemeralBase+i || k.Tuple.Src.String() != "10.0.1.2" {
+				t.Errorf("socket %d sends %s", i, k.Tuple)
+			}
+		}
+		if k := s.Open(packet.ICMP, netip.Addr{}, 0, to); k.Tuple.ICMPID != 4 || k.Tuple.ICMPType != 8 || k.Tuple.DstPort != 0 {
+			t.Errorf("an echo socket sends %s", k.Tuple)
+		}
+		if k := s.Open(packet.ICMPv6, netip.MustParseAddr("fd00::1"), 0, netip.MustParseAddrPort("[fd00::2]:0")); k.Tuple.ICMPType != 128 {
+			t.Errorf("an IPv6 echo socket sends %s", k.Tuple)
+		}
+		s.Reset()
+		if len(s.sockets) != 0 {
+			t.Errorf("%d sockets after the reset", len(s.sockets))
+		}
+	}
+}
+
+// The user-space proxy ends the client's connection and opens its own.
+func TestUserSpaceProxy(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		backends []string
+		forced   []int
+		verdict  trace.Verdict
+		seen     string // destination that the backend saw
+		choices  int
+	}{
+		{"one backend", []string{"10.0.0.3:8080"}, nil, trace.Delivered, "10.0.0.3:8080", 0},
+		{"the first of two", []string{"10.0.0.3:8080", "10.0.0.4:8080"}, []int{0}, trace.Delivered, "10.0.0.3:8080", 1},
+		{"the second of two", []string{"10.0.0.3:8080", "10.0.0.4:8080"}, []int{1}, trace.Delivered, "10.0.0.4:8080", 1},
+		{"a backend that refuses", []string{"10.0.0.3:9"}, nil, "", "", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := newNetwork(t)
+			client, node := n.add("client", "lan 10.0.0.1/24"), n.add("node", "lan 10.0.0.2/24")
+			for _, addr := range []string{"10.0.0.3", "10.0.0.4"} {
+				n.add(addr, "lan "+addr+"/24").Listen(&Listener{Proto: packet.UDP, Port: 8080, Answer: func(q []byte) []byte { return append(q, " from "+addr...) }})
+			}
+			l := &Listener{Name: "proxy", Proto: packet.UDP, Port: 80}
+			for _, b := range c.backends {
+				l.Backends = append(l.Backends, netip.MustParseAddrPort(b))
+			}
+			node.Listen(l)
+			sim := &wire.Simulation{Rec: &trace.Recorder{}, Choices: wire.Choices{Forced: c.forced}}
+			k := client.Open(packet.UDP, netip.Addr{}, 0, netip.MustParseAddrPort("10.0.0.2:80"))
+			k.Send(sim, []byte("hello"), 64)
+			if err := sim.Run(); err != nil {
+				t.Fatal(err)
+			}
+			if k.Outcome.Verdict != c.verdict || len(sim.Made) != c.choices {
+				t.Fatalf("%+v, choices %v", k.Outcome, sim.Made)
+			}
+			if c.verdict == "" {
+				return
+			}
+			if seen := sim.Rec.Seen(); seen.Src != "10.0.0.2" || seen.Dst != c.seen {
+				t.Errorf("the backend saw %+v", seen)
+			}
+			if want := "hello from " + c.seen[:8]; string(k.Outcome.Payload) != want {
+				t.Errorf("the answer is %q, want %q", k.Outcome.Payload, want)
+			}
+		})
+	}
+}
+
+// A Linux pod and a Windows pod answer pings of both families.
+func TestEcho(t *testing.T) {
+	for in, want := range map[string]string{
+		"ping 10.0.1.7 > 10.0.1.2":       "ICMP echo reply 10.0.1.2 > 10.0.1.7 id 1",
+		"ping fd00:1::7 > fd00:1::2":     "ICMPv6 echo reply fd00:1::2 > fd00:1::7 id 1",
+		"pong fd00:1::7 > fd00:1::2":     "no socket waits for ICMPv6 echo reply fd00:1::7 > fd00:1::2 id 1",
+		"udp [fd00:1::7]:1 > fd00:1::2":  "nothing listens on UDP port 0",
+		"tcp 10.0.1.7:1 > 10.0.1.2:80 S": "nothing listens on TCP port 80",
+	} {
+		s := stackOf(t, []string{"eth0 10.0.1.2/24 fd00:1::2/64"}, nil)
+		var out []*packet.Packet
+		s.Links[0].Send = func(_ *wire.Simulation, p *packet.Packet) { out = append(out, p) }
+		sim := &wire.Simulation{Rec: &trace.Recorder{}}
+		s.Input(sim, s.Links[0], packetOf(t, s.Links[0], in))
+		if err := sim.Run(); err != nil {
+			t.Fatal(err)
+		}
+		steps := sim.Rec.Steps()
+		said := false
+		for _, st := range steps {
+			said = said || st.Text() == want
+		}
+		if !said {
+			t.Errorf("%s: no step says %q: %+v", in, want, steps)
+		}
+		switch {
+		case strings.HasPrefix(in, "ping"):
+			if len(out) != 1 || out[0].Headers().Tuple().String() != want || string(out[0].Payload()) != "data" || sim.Rec.Seen() == nil {
+				t.Errorf("%s is answered by %v", in, out)
+			}
+			if last := steps[len(steps)-1]; last.Leg != trace.Reply {
+				t.Errorf("%s: the last step is on the way of the %s", in, last.Leg)
+			}
+		case strings.HasPrefix(in, "udp"):
+			if len(out) != 1 || out[0].Headers().ICMPType != 1 || out[0].Headers().ICMPCode != 4 {
+				t.Errorf("%s is answered by %v, want port unreachable", in, out)
+			}
+		case strings.HasPrefix(in, "tcp"):
+			if len(out) != 1 || out[0].Headers().TCPFlags != packet.RST|packet.ACK || out[0].Headers().Ack != 8 {
+				t.Errorf("%s is answered by %v, want a reset", in, out)
+			}
+		}
+	}
+}
+
+// With a sink nobody answers: the sink gets what arrives, ARP requests too.
+func TestSink(t *testing.T) {
+	s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
+	s.Listen(&Listener{Proto: packet.TCP, Port: 80})
+	var got []string
+	sim := &wire.Simulation{Sink: func(place, object string, p *packet.Packet) { got = append(got, place+" "+object) }}
+	l := s.Links[0]
+	l.Send = func(*wire.Simulation, *packet.Packet) { t.Error("the stack answered") }
+	s.Input(sim, l, packetOf(t, l, "tcp 10.0.1.7:1 > 10.0.1.2:80 S"))
+	s.Input(sim, l, packet.BuildARP(1, packet.MAC{2, 9}, packet.Broadcast, netip.MustParseAddr("10.0.1.7"), netip.MustParseAddr("10.0.1.2")))
+	s.Input(sim, l, packet.BuildARP(1, packet.MAC{2, 9}, packet.Broadcast, netip.MustParseAddr("10.0.1.7"), netip.MustParseAddr("10.0.1.3")))
+	if err := sim.Run(); err != nil || strings.Join(got, ",") != "m stack,m stack" {
+		t.Errorf("the sink got %v (%v)", got, err)
+	}
+}
