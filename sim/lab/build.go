@@ -694,7 +694,7 @@ func (b *builder) addPod(w *workload, p *pod) {
 
 // clientFor is the resolver configuration that kubelet asks for a pod.
 func (b *builder) clientFor(w *workload, k *kube.Node) dns.Client {
-	c := dns.Client{OS: "linux", Servers: []netip.Addr{b.Kube.DNSIP}, Search: cni.KubeletDNS(b.Kube, &kube.Pod{Namespace: w.Namespace}).Search, Ndots: 5}
+	c := dns.Client{OS: dns.OnLinux, Servers: []netip.Addr{b.Kube.DNSIP}, Search: cni.KubeletDNS(b.Kube, &kube.Pod{Namespace: w.Namespace}).Search, Ndots: 5}
 	if k.Windows != nil {
 		c.OS = "windows"
 		c.InterfaceSuffixes = []string{w.Namespace + ".svc." + b.spec.DNS.Domain}

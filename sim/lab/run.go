@@ -560,9 +560,9 @@ func (c *Cluster) Resolve(from, name string, tool dns.Tool) (trace.Lookup, error
 func (c *Cluster) resolve(from end, name string, tool dns.Tool) (trace.Lookup, []netip.Addr) {
 	cl, ok := c.dnsOf[from.stack]
 	if !ok {
-		cl = dns.Client{OS: "linux", Servers: []netip.Addr{c.Kube.DNSIP}, Ndots: 1}
+		cl = dns.Client{OS: dns.OnLinux, Servers: []netip.Addr{c.Kube.DNSIP}, Ndots: 1}
 		if from.stack.Windows {
-			cl.OS = "windows"
+			cl.OS = dns.OnWindows
 		}
 	}
 	if c.File.Lab.Spec.DNS.Off {
@@ -570,7 +570,7 @@ func (c *Cluster) resolve(from end, name string, tool dns.Tool) (trace.Lookup, [
 	}
 	if tool == "" {
 		tool = dns.Linux
-		if cl.OS == "windows" {
+		if cl.OS == dns.OnWindows {
 			tool = dns.ResolveDNSName
 		}
 	}

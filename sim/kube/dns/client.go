@@ -12,12 +12,21 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
+// System is the system whose resolver is asked.
+type System string
+
+// The systems.
+const (
+	OnWindows System = "windows"
+	OnLinux   System = "linux"
+)
+
 // Client is the resolver configuration of one machine or container.
 type Client struct {
-	// OS is "windows" or "linux". On Linux every tool resolves as glibc does; on
+	// OS is OnWindows or OnLinux. On Linux every tool resolves as glibc does; on
 	// Windows the tool Linux answers what a Linux program with Search and Ndots
 	// would have asked.
-	OS string
+	OS System
 	// Servers are the name servers, in order.
 	Servers []netip.Addr
 	// InterfaceSuffixes are Windows' connection-specific DNS suffix and its
@@ -62,17 +71,8 @@ func (c Client) Resolve(tool Tool, name string, ex Exchange) (trace.Lookup, []ne
 	if kind == Nslookup {
 		r.ask(c.Servers[:1], dns.TypePTR, candidate{reverse(c.Servers[0]), "nslookup first asks for the name of its server", factNslookupPTR, true})
 	}
-	for _, cand := range c.candidates(kind, name) {
-		if r.over && !(kind == Linux && cand.bare) {
-			continue // factTimeout, factLinuxTimeout
-		}
-		before := len(r.rcodes)
-		if r.try(cand) {
-			return r.done()
-		}
-		// On Linux only a name of the search list can end the search.
-		r.over = r.over || r.silent && (kind != Linux || !cand.bare) ||
-			kind == Linux && !cand.bare && slices.ContainsFunc(r.rcodes[before:], final)
+	if r.search(kind, c.candidates(kind, name)) {
+		return r.done()
 	}
 	return r.failed(name)
 }
@@ -97,7 +97,7 @@ func (c Client) candidates(kind Tool, name string) []candidate {
 // system's own resolver.
 func (c Client) kind(tool Tool) Tool {
 	switch {
-	case c.OS == "linux":
+	case c.OS == OnLinux:
 		return Linux
 	case slices.Contains(Tools, tool):
 		return tool

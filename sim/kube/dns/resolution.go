@@ -25,8 +25,27 @@ type resolution struct {
 	silent bool
 	rcodes []string
 	nodata bool
-	// over is set when no further suffix is to be tried.
-	over bool
+}
+
+// search tries one name after the other until one has an address. A time-out or, on
+// Linux, a refusal ends the search; a name as it stands neither ends it there nor is
+// kept from being tried (factTimeout, factLinuxTimeout).
+func (r *resolution) search(kind Tool, candidates []candidate) bool {
+	over := false
+	for _, cand := range candidates {
+		asIs := kind == Linux && cand.bare
+		if over && !asIs {
+			continue
+		}
+		before := len(r.rcodes)
+		if r.try(cand) {
+			return true
+		}
+		if !asIs {
+			over = r.silent || kind == Linux && slices.ContainsFunc(r.rcodes[before:], final)
+		}
+	}
+	return false
 }
 
 // final reports whether glibc ends the search on that code.
@@ -193,19 +212,7 @@ func (r *resolution) failed(name string) (trace.Lookup, []netip.Addr) {
 	}
 	switch {
 	case r.silent:
-		s := "No name server answered: the query timed out"
-		if kind == Nslookup {
-			s = "No name server answered: nslookup prints \"DNS request timed out\""
-		}
-		s += "."
-		if left := r.untried(); left != "" {
-			fact := factTimeout
-			if kind == Linux {
-				fact = factLinuxTimeout
-			}
-			s += fmt.Sprintf(" The time-out ended the look-up before %s was tried (%s).", left, fact.ID)
-		}
-		return r.fail(trace.NameServerSilent, s)
+		return r.fail(trace.NameServerSilent, r.timedOut(kind))
 	case len(r.look.Queries) == 0:
 		return r.fail(trace.NameNotCompleted, fmt.Sprintf("%s is a single label, no suffix is configured, and Windows asks no server for a bare label (%s).", name, factSingle.ID))
 	case kind != Linux && !dns.IsFqdn(name) && slices.Contains(r.rcodes, "NXDOMAIN") && r.bareOnly(absolute) && !r.complete(absolute):
@@ -215,6 +222,22 @@ func (r *resolution) failed(name string) (trace.Lookup, []netip.Addr) {
 		return r.fail(trace.NameNotCompleted, fmt.Sprintf("%s was asked as it stands: %s. %s reads the global suffix list, and that is empty; Resolve-DnsName uses the suffix of the interface.", name, answers, r.tool))
 	}
 	return r.fail(trace.NameNotFound, fmt.Sprintf("Every name that was tried failed: %s.", answers))
+}
+
+// timedOut says what a time-out kept from being tried.
+func (r *resolution) timedOut(kind Tool) string {
+	s := "No name server answered: the query timed out."
+	if kind == Nslookup {
+		s = "No name server answered: nslookup prints \"DNS request timed out\"."
+	}
+	if left := r.untried(); left != "" {
+		fact := factTimeout
+		if kind == Linux {
+			fact = factLinuxTimeout
+		}
+		s += fmt.Sprintf(" The time-out ended the look-up before %s was tried (%s).", left, fact.ID)
+	}
+	return s
 }
 
 // untried returns the first name that the resolver would have tried next.
