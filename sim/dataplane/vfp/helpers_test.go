@@ -1,6 +1,7 @@
 package vfp
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -13,35 +14,33 @@ import (
 )
 
 var (
-	podMAC  = packet.MAC{0, 0x15, 0x5d, 0x4a, 1, 4}
-	hostMAC = packet.MAC{0, 0x15, 0x5d, 0, 1, 0x0b}
-	gwMAC   = packet.MAC{0, 0x15, 0x5d, 0, 1, 1}
+	podMAC    = packet.MAC{0, 0x15, 0x5d, 0x4a, 1, 4}
+	serverMAC = packet.MAC{0, 0x15, 0x5d, 0x4a, 1, 5}
+	hostMAC   = packet.MAC{0, 0x15, 0x5d, 0, 1, 0x0b}
+	gwMAC     = packet.MAC{0, 0x15, 0x5d, 0, 1, 1}
 )
 
 // parse reads a packet as "tcp 10.0.0.1:1000 > 10.0.0.2:80 syn", "udp ...",
-// "ping 10.0.0.1 > 10.0.0.2", "pong ..." or "gre ...". A TCP segment without
-// flags is one of a connection that is up.
+// "ping 10.0.0.1 > 10.0.0.2", "pong ...", "gre ..." or
+// "vxlan 10.0.0.1 > 10.0.0.2 vni 4096 [tcp ...]". A TCP segment without flags is
+// one of a connection that is up. Other words after the destination: id N, the
+// identifier of a ping; dstmac NAME; first-fragment and later-fragment.
 func parse(tb testing.TB, text string) *packet.Packet {
 	tb.Helper()
+	if strings.HasPrefix(text, "vxlan ") {
+		outer, inner, _ := strings.Cut(text, " [")
+		return parseTunnel(tb, outer, strings.TrimSuffix(inner, "]"))
+	}
 	f := strings.Fields(text)
 	if len(f) < 4 || f[2] != ">" {
-		tb.Fatalf("no packet: %q", text)
+		tb.Fatalf("%q is not a packet", text)
 	}
 	s := packet.Spec{EthSrc: podMAC, EthDst: gwMAC, TTL: 128, Payload: []byte("0123456789")}
-	endpoint := func(text string) (netip.Addr, uint16) {
-		if ap, err := netip.ParseAddrPort(text); err == nil {
-			return ap.Addr(), ap.Port()
-		}
-		return addr(text), 0
-	}
 	s.Src, s.SrcPort = endpoint(f[1])
 	s.Dst, s.DstPort = endpoint(f[3])
 	switch f[0] {
 	case "tcp":
 		s.Proto, s.TCPFlags = packet.TCP, packet.ACK
-		for _, flag := range f[4:] {
-			s.TCPFlags = map[string]uint8{"syn": packet.SYN, "syn-ack": packet.SYN | packet.ACK, "rst": packet.RST}[flag]
-		}
 	case "udp":
 		s.Proto = packet.UDP
 	case "gre":
@@ -52,14 +51,67 @@ func parse(tb testing.TB, text string) *packet.Packet {
 			s.Proto, s.ICMPType = packet.ICMPv6, map[string]uint8{"ping": 128, "pong": 129}[f[0]]
 		}
 	default:
-		tb.Fatalf("no protocol: %q", text)
+		tb.Fatalf("%q is not a protocol", f[0])
 	}
-	return packet.Build(s)
+	fragment := uint16(0)
+	for f = f[4:]; len(f) > 0; f = f[1:] {
+		switch f[0] {
+		case "syn":
+			s.TCPFlags = packet.SYN
+		case "syn-ack":
+			s.TCPFlags = packet.SYN | packet.ACK
+		case "rst":
+			s.TCPFlags = packet.RST
+		case "first-fragment":
+			fragment = 0x2000 // more follow
+		case "later-fragment":
+			fragment = 1 // at offset 8
+		case "dstmac":
+			s.EthDst, f = macs[f[1]], f[1:]
+		case "id":
+			n, _ := strconv.Atoi(f[1])
+			s.ICMPID, f = uint16(n), f[1:]
+		default:
+			tb.Fatalf("packet %q: what is %q?", text, f[0])
+		}
+	}
+	p := packet.Build(s)
+	if fragment == 0 {
+		return p
+	}
+	frame := append([]byte(nil), p.Bytes()...)
+	binary.BigEndian.PutUint16(frame[20:], fragment)
+	p, err := packet.New(frame)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+func parseTunnel(tb testing.TB, outer, inner string) *packet.Packet {
+	tb.Helper()
+	f := strings.Fields(outer)
+	if len(f) != 6 || f[0] != "vxlan" {
+		tb.Fatalf("%q is not the outside of a tunnel packet", outer)
+	}
+	vni, _ := strconv.Atoi(f[5])
+	p := parse(tb, inner)
+	if err := p.Encap(packet.Outer{EthSrc: gwMAC, EthDst: hostMAC, Src: addr(f[1]), Dst: addr(f[3]), VNI: uint32(vni), SrcPort: 50000}); err != nil {
+		tb.Fatal(err)
+	}
+	return p
 }
 
 // short writes a packet in the form that parse reads, without flags.
 func short(p *packet.Packet) string {
-	h := p.Headers()
+	if in, vni, err := p.Inner(packet.VXLAN); err == nil && p.Headers().DstPort == packet.VXLANPort {
+		h := p.Headers()
+		return fmt.Sprintf("vxlan %s > %s vni %d [%s]", h.Src, h.Dst, vni, shortHeaders(&in))
+	}
+	return shortHeaders(p.Headers())
+}
+
+func shortHeaders(h *packet.Headers) string {
 	src, dst := h.Src.String(), h.Dst.String()
 	if hasPorts(h) {
 		src, dst = netip.AddrPortFrom(h.Src, h.SrcPort).String(), netip.AddrPortFrom(h.Dst, h.DstPort).String()
@@ -71,75 +123,26 @@ func short(p *packet.Packet) string {
 	return name + " " + src + " > " + dst
 }
 
-// acl reads rules as "allow in 900 tcp from 10.0.0.0/8 to 10.1.0.1 port 80 srcport 1-5".
-func acl(tb testing.TB, policy string) *Layer {
-	tb.Helper()
-	l := &Layer{Name: "ACL_ENDPOINT_LAYER", Stateful: true}
-	for line := range strings.SplitSeq(policy, ";") {
-		f := strings.Fields(line)
-		r := &Rule{ID: strings.TrimSpace(line), Action: Allow{}, Flags: Terminating | Stateful}
-		if f[0] == "block" {
-			r.Action, r.Flags = Block{}, Terminating
-		}
-		dir := map[string]Direction{"in": In, "out": Out}[f[1]]
-		n, err := strconv.ParseUint(f[2], 10, 16)
-		if err != nil {
-			tb.Fatalf("rule %q: %v", line, err)
-		}
-		r.Priority = uint16(n)
-		protos := map[string]packet.Proto{"tcp": packet.TCP, "udp": packet.UDP, "icmp": packet.ICMP}
-		for f = f[3:]; len(f) > 0; f = f[1:] {
-			if p, ok := protos[f[0]]; ok {
-				r.Cond.Protos = append(r.Cond.Protos, p)
-				continue
-			}
-			switch f[0] {
-			case "any", "stateful":
-				continue
-			case "stateless":
-				r.Flags = Terminating
-				continue
-			}
-			if len(f) < 2 {
-				tb.Fatalf("rule %q ends in %q", line, f[0])
-			}
-			switch what := f[1]; f[0] {
-			case "from":
-				r.Cond.Src = append(r.Cond.Src, prefix(what))
-			case "to":
-				r.Cond.Dst = append(r.Cond.Dst, prefix(what))
-			case "port":
-				r.Cond.DstPorts = append(r.Cond.DstPorts, portRange(what))
-			case "srcport":
-				r.Cond.SrcPorts = append(r.Cond.SrcPorts, portRange(what))
-			case "icmptype":
-				r.Cond.ICMPTypes = append(r.Cond.ICMPTypes, uint8(portRange(what).Lo))
-			default:
-				tb.Fatalf("rule %q: what is %q?", line, f[0])
-			}
-			f = f[1:]
-		}
-		g := l.Group("ACL_"+dir.String(), dir, 0)
-		g.Rules = append(g.Rules, r)
+// outcome says what became of a packet: the packet afterwards, with those MAC
+// addresses that changed, or why it went no further.
+func outcome(before, after *packet.Packet, res Result) string {
+	switch {
+	case res.Unknown != "":
+		return string(trace.ModelHole)
+	case !res.Pass:
+		return string(res.Reason)
 	}
-	return l
-}
-
-func prefix(s string) netip.Prefix {
-	if strings.Contains(s, "/") {
-		return netip.MustParsePrefix(s)
+	text := short(after)
+	if m := after.Headers().EthSrc; m != before.Headers().EthSrc {
+		text += " srcmac " + macName(m)
 	}
-	return Host(addr(s))
-}
-
-func portRange(s string) PortRange {
-	lo, hi, ranged := strings.Cut(s, "-")
-	a, _ := strconv.Atoi(lo)
-	b := a
-	if ranged {
-		b, _ = strconv.Atoi(hi)
+	if m := after.Headers().EthDst; m != before.Headers().EthDst {
+		text += " dstmac " + macName(m)
 	}
-	return PortRange{uint16(a), uint16(b)}
+	if res.Hairpin {
+		text += " hairpin"
+	}
+	return text
 }
 
 // layer is a stateful layer with rules in one group per direction.
@@ -162,7 +165,7 @@ type step struct {
 	dir Direction
 	in  string
 	// want is the packet afterwards, "" for one that does not change, or the
-	// reason for which it is dropped.
+	// reason for which it goes no further.
 	want any
 }
 
@@ -181,27 +184,15 @@ func play(t *testing.T, build func() *Port, steps []step) {
 			if recorded {
 				env.Rec = &trace.Recorder{}
 			}
-			p := parse(t, s.in)
-			res := pt.Process(p, s.dir, env)
-			got, want := short(p), short(parse(t, s.in))
-			switch w := s.want.(type) {
-			case trace.Reason:
-				want = string(w)
-			case string:
-				if w != "" {
-					want = w
-				}
+			before, p := parse(t, s.in), parse(t, s.in)
+			want := fmt.Sprint(s.want)
+			if s.want == "" {
+				want = short(before)
 			}
-			switch {
-			case res.Unknown != "":
-				got = string(trace.ModelHole)
-			case !res.Pass:
-				got = string(res.Reason)
-			}
-			if got != want {
+			if got := outcome(before, p, pt.Process(p, s.dir, env)); got != want {
 				t.Errorf("step %d at %v, recorded %v: %s %s\n got %s\nwant %s", i+1, now, recorded, s.dir, s.in, got, want)
 			}
-			if err := p.VerifyChecksums(); err != nil {
+			if err := p.VerifyChecksums(); err != nil && !strings.Contains(s.in, "fragment") {
 				t.Errorf("step %d: %s %s: %v", i+1, s.dir, s.in, err)
 			}
 		}

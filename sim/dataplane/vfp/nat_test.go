@@ -128,89 +128,12 @@ func TestNAT(t *testing.T) {
 			pool := &Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}}
 			return port(layer("LB", 200, nil, []*Rule{lbWith(LBNAT{Targets: targets("10.244.2.4:8080"), Hairpin: true, Pool: pool})}))
 		}, []step{
-			{0, In, "tcp 192.168.1.50:1000 > 10.96.0.10:80 syn", "tcp 192.168.1.11:50048 > 10.244.2.4:8080"},
-			{0, In, "tcp 10.244.2.4:8080 > 192.168.1.11:50048 syn-ack", "tcp 10.96.0.10:80 > 192.168.1.50:1000"},
+			{0, In, "tcp 192.168.1.50:1000 > 10.96.0.10:80 syn", "tcp 192.168.1.11:50048 > 10.244.2.4:8080 hairpin"},
+			{0, In, "tcp 10.244.2.4:8080 > 192.168.1.11:50048 syn-ack", "tcp 10.96.0.10:80 > 192.168.1.50:1000 dstmac pod hairpin"},
 			{0, Out, "tcp 10.244.2.4:8080 > 192.168.1.11:50048 syn-ack", ""},
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) { play(t, tc.port, tc.steps) })
-	}
-}
-
-// A pool takes 64 ports at a time, gives none out twice while its flow lives,
-// and gives it out again afterwards.
-func TestPool(t *testing.T) {
-	taken := []uint16{}
-	pool := &Pool{Name: "pool", Addr: addr("192.168.1.11")}
-	pool.More = func() (uint16, bool) {
-		if len(taken) == 2 {
-			return 0, false
-		}
-		taken = append(taken, uint16(50048+1000*len(taken)))
-		return taken[len(taken)-1], true
-	}
-	pt := port(layer("NAT", 300, []*Rule{snat(pool)}, nil))
-	bind := func(n int, now time.Duration) (uint16, trace.Reason) {
-		p := parse(t, fmt.Sprintf("udp 10.244.1.4:%d > 203.0.113.10:53", 1000+n))
-		res := pt.Process(p, Out, &Env{Now: now})
-		return p.Headers().SrcPort, res.Reason
-	}
-	var ports []uint16
-	for n := range 128 {
-		got, reason := bind(n, 0)
-		if reason != "" {
-			t.Fatalf("connection %d: %s", n, reason)
-		}
-		ports = append(ports, got)
-		if want := n/blockSize + 1; len(taken) != want {
-			t.Fatalf("connection %d: the pool has %d blocks, want %d", n, len(taken), want)
-		}
-	}
-	if sorted := slices.Compact(slices.Sorted(slices.Values(ports))); len(sorted) != 128 || sorted[0] != 50048 || sorted[127] != 51048+63 {
-		t.Errorf("ports %v", sorted)
-	}
-	if _, reason := bind(128, 239*time.Second); reason != trace.NoFreePort {
-		t.Errorf("with all ports in use: %q", reason)
-	}
-	if got, _ := bind(5, 239*time.Second); got != ports[5] {
-		t.Errorf("connection 5 was moved from port %d to %d", ports[5], got)
-	}
-	// All but connection 5 have expired by now.
-	for n := range 127 {
-		if got, reason := bind(200+n, 241*time.Second); reason != "" || got == ports[5] {
-			t.Fatalf("new connection %d: port %d, reason %q", n, got, reason)
-		}
-	}
-	if _, reason := bind(999, 241*time.Second); reason != trace.NoFreePort {
-		t.Errorf("the pool gave out the port of a living connection: %q", reason)
-	}
-	pt.Reset()
-	if got, reason := bind(0, 0); got != ports[0] || reason != "" {
-		t.Errorf("after a reset: port %d, reason %q; want %d as the first time", got, reason, ports[0])
-	}
-	if len(taken) != 2 {
-		t.Errorf("%d blocks taken", len(taken))
-	}
-}
-
-// Reset frees also what connections hold that were forgotten before: the clock
-// may start again at zero.
-func TestResetFreesExpired(t *testing.T) {
-	pt := port(layer("NAT", 300, []*Rule{snat(&Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil))
-	bind := func(now time.Duration) uint16 {
-		p := parse(t, "udp 10.244.1.4:1000 > 203.0.113.10:53")
-		pt.Process(p, Out, &Env{Now: now})
-		return p.Headers().SrcPort
-	}
-	first := bind(0)
-	late := &Env{Now: 300 * time.Second}
-	pt.Process(parse(t, "udp 203.0.113.10:53 > 192.168.1.11:50048"), In, late)
-	if second := bind(late.Now); first != 50048 || second != 50049 {
-		t.Fatalf("ports %d and %d", first, second)
-	}
-	pt.Reset()
-	if got := bind(0); got != 50048 {
-		t.Errorf("after a reset: port %d", got)
 	}
 }
 

@@ -127,6 +127,7 @@ func (st *layerState) kill() {
 
 // Flush forgets the flows of the named layer, as replacing its policies does,
 // and returns the outbound tuples of the TCP connections that were cut, sorted.
+// The unified flows that rest on them are no longer valid.
 func (pt *Port) Flush(layer string) []packet.Tuple {
 	cut := pt.Connections(layer)
 	for _, st := range pt.layers {
@@ -134,7 +135,6 @@ func (pt *Port) Flush(layer string) []packet.Tuple {
 			st.kill()
 		}
 	}
-	pt.clearUnified()
 	return cut
 }
 

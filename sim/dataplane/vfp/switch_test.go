@@ -13,8 +13,6 @@ type lab struct {
 	ext, host, client, server *Port
 }
 
-var serverMAC = packet.MAC{0, 0x15, 0x5d, 0x4a, 1, 5}
-
 func newLab() *lab {
 	l := &lab{
 		Switch: NewSwitch("vSwitch", "external"),
@@ -147,5 +145,75 @@ func TestRemovePortFreesPool(t *testing.T) {
 	l.RemovePort(l.client)
 	if len(pool.used) != 0 || len(l.bindings) != 0 {
 		t.Errorf("%d ports and %d bindings are left", len(pool.used), len(l.bindings))
+	}
+}
+
+// Which port a packet leaves through when several things claim it.
+func TestForwarding(t *testing.T) {
+	t.Parallel()
+	vip := addr("192.168.1.11")
+	for _, tc := range []struct {
+		name    string
+		prepare func(l *lab)
+		from    func(l *lab) *Port
+		pkt     string
+		want    string
+	}{
+		{"a bound port gets the frame with its MAC", func(l *lab) { l.Bind(vip, packet.TCP, 80, l.server) },
+			func(l *lab) *Port { return l.ext }, "tcp 10.0.0.1:1 > 192.168.1.11:80 dstmac host", "server tcp 10.0.0.1:1 > 192.168.1.11:80 dstmac server"},
+		{"a binding is not for ICMP", func(l *lab) { l.Bind(vip, packet.ICMP, 0, l.server) },
+			func(l *lab) *Port { return l.ext }, "ping 10.0.0.1 > 192.168.1.11 dstmac host", "host ping 10.0.0.1 > 192.168.1.11"},
+		{"what a pool has bound goes before what was configured", func(l *lab) {
+			l.Bind(vip, packet.UDP, 50048, l.server)
+			l.bindings[binding{vip, packet.UDP, 50048}] = l.client
+		}, func(l *lab) *Port { return l.ext }, "udp 10.0.0.1:1 > 192.168.1.11:50048 dstmac host", "client udp 10.0.0.1:1 > 192.168.1.11:50048 dstmac pod"},
+		{"after Unbind the MAC decides", func(l *lab) { l.Bind(vip, packet.TCP, 80, l.server); l.Unbind() },
+			func(l *lab) *Port { return l.ext }, "tcp 10.0.0.1:1 > 192.168.1.11:80 dstmac host", "host tcp 10.0.0.1:1 > 192.168.1.11:80"},
+		{"the host's own binding does not send its packets back", func(l *lab) { l.Bind(vip, packet.TCP, 80, l.host) },
+			func(l *lab) *Port { return l.host }, "tcp 192.168.1.11:1 > 192.168.1.11:80 dstmac server", "server tcp 192.168.1.11:1 > 192.168.1.11:80"},
+		{"a container's own binding does", func(l *lab) { l.Bind(vip, packet.TCP, 80, l.client) },
+			func(l *lab) *Port { return l.client }, "tcp 10.244.1.4:1 > 192.168.1.11:80 dstmac host", "client tcp 10.244.1.4:1 > 192.168.1.11:80 dstmac pod"},
+		{"the host may talk to itself through the switch", func(*lab) {},
+			func(l *lab) *Port { return l.host }, "udp 192.168.1.11:1 > 192.168.1.11:2 dstmac host", "host udp 192.168.1.11:1 > 192.168.1.11:2"},
+		{"a container may not", func(*lab) {},
+			func(l *lab) *Port { return l.client }, "udp 10.244.1.4:1 > 10.244.1.4:2 dstmac pod", string(trace.HairpinToSelf)},
+		{"but with two addresses it may", func(*lab) {},
+			func(l *lab) *Port { return l.client }, "udp 10.244.1.9:1 > 10.244.1.4:2 dstmac pod", "client udp 10.244.1.9:1 > 10.244.1.4:2"},
+		{"from the wire to nobody", func(*lab) {},
+			func(l *lab) *Port { return l.ext }, "udp 10.0.0.1:1 > 10.244.1.4:2 dstmac router", string(trace.NoNeighbour)},
+		{"without an external port to nobody", func(l *lab) { l.RemovePort(l.ext) },
+			func(l *lab) *Port { return l.client }, "udp 10.244.1.4:1 > 10.0.0.1:2 dstmac router", string(trace.NoNeighbour)},
+		{"of two ports with one MAC the other stays", func(l *lab) {
+			l.AddPort(&Port{ID: "second", MAC: serverMAC})
+			l.RemovePort(l.Ports[len(l.Ports)-1])
+		}, func(l *lab) *Port { return l.client }, "udp 10.244.1.4:1 > 10.244.1.5:2 dstmac server", "server udp 10.244.1.4:1 > 10.244.1.5:2"},
+		{"the port that lets packets in drops them too", func(l *lab) { l.client.SetLayers(policy(t, "layer ACL; block out 1 any")) },
+			func(l *lab) *Port { return l.client }, "udp 10.244.1.4:1 > 10.244.1.5:2 dstmac server", string(trace.ACLBlock)},
+		{"the port that lets packets out drops them too", func(l *lab) { l.server.SetLayers(policy(t, "layer ACL; block in 1 any => unknown-vni")) },
+			func(l *lab) *Port { return l.client }, "udp 10.244.1.4:1 > 10.244.1.5:2 dstmac server", string(trace.UnknownVNI)},
+		{"on the external port what comes in is inbound", func(l *lab) {
+			l.ext.SetLayers(policy(t, "layer ACL; block in 1 port 1; block out 1 port 2"))
+		}, func(l *lab) *Port { return l.ext }, "udp 10.0.0.1:1 > 10.244.1.4:2 dstmac pod", "client udp 10.0.0.1:1 > 10.244.1.4:2"},
+		{"and what goes to the wire is outbound", func(l *lab) {
+			l.ext.SetLayers(policy(t, "layer ACL; block in 1 port 1; block out 1 port 2"))
+		}, func(l *lab) *Port { return l.client }, "udp 10.244.1.4:1 > 10.0.0.1:2 dstmac router", string(trace.ACLBlock)},
+		{"where the model ends", func(l *lab) { l.server.SetLayers(policy(t, "layer ACL; unknown allow in 1 any")) },
+			func(l *lab) *Port { return l.client }, "udp 10.244.1.4:1 > 10.244.1.5:2 dstmac server", string(trace.ModelHole)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, rec := range []*trace.Recorder{nil, {}} {
+				l := newLab()
+				tc.prepare(l)
+				before, p := parse(t, tc.pkt), parse(t, tc.pkt)
+				out := l.Send(tc.from(l), p, &Env{Rec: rec})
+				got := outcome(before, p, out.Result)
+				if out.To != nil {
+					got = out.To.ID + " " + got
+				}
+				if got != tc.want {
+					t.Errorf("recorded %v:\n got %s\nwant %s", rec.On(), got, tc.want)
+				}
+			}
+		})
 	}
 }

@@ -1,0 +1,195 @@
+package vfp
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// A pool takes 64 ports at a time, gives none out twice while its flow lives,
+// and gives it out again afterwards.
+func TestPool(t *testing.T) {
+	taken := []uint16{}
+	pool := &Pool{Name: "pool", Addr: addr("192.168.1.11")}
+	pool.More = func() (uint16, bool) {
+		if len(taken) == 2 {
+			return 0, false
+		}
+		taken = append(taken, uint16(50048+1000*len(taken)))
+		return taken[len(taken)-1], true
+	}
+	pt := port(layer("NAT", 300, []*Rule{snat(pool)}, nil))
+	bind := func(n int, now time.Duration) (uint16, trace.Reason) {
+		p := parse(t, fmt.Sprintf("udp 10.244.1.4:%d > 203.0.113.10:53", 1000+n))
+		res := pt.Process(p, Out, &Env{Now: now})
+		return p.Headers().SrcPort, res.Reason
+	}
+	var ports []uint16
+	for n := range 128 {
+		got, reason := bind(n, 0)
+		if reason != "" {
+			t.Fatalf("connection %d: %s", n, reason)
+		}
+		ports = append(ports, got)
+		if want := n/blockSize + 1; len(taken) != want {
+			t.Fatalf("connection %d: the pool has %d blocks, want %d", n, len(taken), want)
+		}
+	}
+	if sorted := slices.Compact(slices.Sorted(slices.Values(ports))); len(sorted) != 128 || sorted[0] != 50048 || sorted[127] != 51048+63 {
+		t.Errorf("ports %v", sorted)
+	}
+	if _, reason := bind(128, 239*time.Second); reason != trace.NoFreePort {
+		t.Errorf("with all ports in use: %q", reason)
+	}
+	if got, _ := bind(5, 239*time.Second); got != ports[5] {
+		t.Errorf("connection 5 was moved from port %d to %d", ports[5], got)
+	}
+	// All but connection 5 have expired by now.
+	for n := range 127 {
+		if got, reason := bind(200+n, 241*time.Second); reason != "" || got == ports[5] {
+			t.Fatalf("new connection %d: port %d, reason %q", n, got, reason)
+		}
+	}
+	if _, reason := bind(999, 241*time.Second); reason != trace.NoFreePort {
+		t.Errorf("the pool gave out the port of a living connection: %q", reason)
+	}
+	pt.Reset()
+	if got, reason := bind(0, 0); got != ports[0] || reason != "" {
+		t.Errorf("after a reset: port %d, reason %q; want %d as the first time", got, reason, ports[0])
+	}
+	if len(taken) != 2 {
+		t.Errorf("%d blocks taken", len(taken))
+	}
+}
+
+// Reset frees also what connections hold that were forgotten before: the clock
+// may start again at zero.
+func TestResetFreesExpired(t *testing.T) {
+	pt := port(layer("NAT", 300, []*Rule{snat(&Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil))
+	bind := func(now time.Duration) uint16 {
+		p := parse(t, "udp 10.244.1.4:1000 > 203.0.113.10:53")
+		pt.Process(p, Out, &Env{Now: now})
+		return p.Headers().SrcPort
+	}
+	first := bind(0)
+	late := &Env{Now: 300 * time.Second}
+	pt.Process(parse(t, "udp 203.0.113.10:53 > 192.168.1.11:50048"), In, late)
+	if second := bind(late.Now); first != 50048 || second != 50049 {
+		t.Fatalf("ports %d and %d", first, second)
+	}
+	pt.Reset()
+	if got := bind(0); got != 50048 {
+		t.Errorf("after a reset: port %d", got)
+	}
+}
+
+// What one pool gives out, bind after bind: at is the time, dead a connection
+// that has ended in the meantime.
+func TestPoolBind(t *testing.T) {
+	const block1, block2 = 50048, 60032
+	type bind struct {
+		times int
+		proto packet.Proto
+		at    time.Duration
+		first uint16 // the port of the first of them, 0 when there is none
+		last  uint16
+	}
+	for _, tc := range []struct {
+		name   string
+		blocks []uint16
+		more   []uint16
+		binds  []bind
+	}{
+		{"a block has 64 ports", []uint16{block1}, nil, []bind{{64, packet.TCP, 0, block1, block1 + 63}, {1, packet.TCP, 0, 0, 0}}},
+		{"two blocks", []uint16{block1, block2}, nil, []bind{{64, packet.TCP, 0, block1, block1 + 63}, {64, packet.TCP, 0, block2, block2 + 63}, {1, packet.TCP, 0, 0, 0}}},
+		{"TCP and UDP have ports of their own", []uint16{block1}, nil, []bind{{64, packet.TCP, 0, block1, block1 + 63}, {64, packet.UDP, 0, block1, block1 + 63}, {1, packet.UDP, 0, 0, 0}}},
+		{"another block when the first is used up", []uint16{block1}, []uint16{block2}, []bind{{65, packet.TCP, 0, block1, block2}, {63, packet.TCP, 0, block2 + 1, block2 + 63}, {1, packet.TCP, 0, 0, 0}}},
+		{"a pool without blocks takes one", nil, []uint16{block2}, []bind{{1, packet.TCP, 0, block2, block2}}},
+		{"no blocks at all", nil, nil, []bind{{1, packet.TCP, 0, 0, 0}}},
+		{"a port is free when its connection has expired", []uint16{block1}, nil, []bind{{64, packet.TCP, 0, block1, block1 + 63}, {1, packet.TCP, 9, 0, 0}, {64, packet.TCP, 10, block1, block1 + 63}}},
+		{"the next port is taken, not the lowest", []uint16{block1}, nil, []bind{{2, packet.TCP, 0, block1, block1 + 1}, {1, packet.TCP, 20, block1 + 2, block1 + 2}}},
+		{"a new block is begun at its first port", []uint16{block1}, []uint16{block2}, []bind{
+			{1, packet.TCP, 0, block1, block1}, {64, packet.TCP, 20, block1 + 1, block1}, {64, packet.TCP, 40, block1 + 1, block1}, {1, packet.TCP, 40, block2, block2}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pool := &Pool{Name: "pool", Addr: addr("192.168.1.11"), Blocks: tc.blocks}
+			if tc.more != nil {
+				pool.More = func() (uint16, bool) {
+					if len(tc.more) == 0 {
+						return 0, false
+					}
+					first := tc.more[0]
+					tc.more = tc.more[1:]
+					return first, true
+				}
+			}
+			for i, b := range tc.binds {
+				var ports []uint16
+				for range b.times {
+					port, ok := pool.bind(b.proto, &conn{until: b.at + 10}, b.at)
+					if ok == (port == 0) {
+						t.Fatalf("port %d, ok %v", port, ok)
+					}
+					ports = append(ports, port)
+				}
+				if ports[0] != b.first || ports[len(ports)-1] != b.last {
+					t.Errorf("bind %d: ports %d to %d, want %d to %d", i+1, ports[0], ports[len(ports)-1], b.first, b.last)
+				}
+			}
+		})
+	}
+}
+
+// A pool that several ports share gives back only what is asked for.
+func TestPoolRelease(t *testing.T) {
+	a, b := &Port{}, &Port{}
+	pool := &Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}}
+	bind := func(c *conn) uint16 {
+		c.until = time.Hour
+		port, _ := pool.bind(packet.UDP, c, 0)
+		return port
+	}
+	dead := &conn{port: b}
+	bind(&conn{port: a})
+	second := bind(&conn{port: b})
+	bind(dead)
+	dead.dead = true
+	pool.release(a)
+	var left []uint16
+	for k := range pool.used {
+		left = append(left, k.port)
+	}
+	if !slices.Equal(left, []uint16{second}) {
+		t.Errorf("in use after the release of port a: %v, want %d", left, second)
+	}
+	if got := bind(&conn{port: a}); got != 50051 {
+		t.Errorf("a pool in use starts over: %d", got)
+	}
+	pool.release(a)
+	pool.release(b)
+	if got := bind(&conn{port: a}); got != 50048 {
+		t.Errorf("a pool that nothing uses does not start over: %d", got)
+	}
+}
+
+// When no port is free the packet is dropped, and the next connection that ends
+// makes room.
+func TestPoolExhausted(t *testing.T) {
+	t.Parallel()
+	const rules = "layer NAT; dynnat out 1 udp ttl 100 => pool 192.168.1.11 50048"
+	var steps []step
+	for n := range blockSize {
+		steps = append(steps, step{0, Out, fmt.Sprintf("udp 10.244.1.4:%d > 10.0.0.1:53", 1000+n), fmt.Sprintf("udp 192.168.1.11:%d > 10.0.0.1:53", 50048+n)})
+	}
+	steps = append(steps,
+		step{50, In, "udp 10.0.0.1:53 > 192.168.1.11:50049", "udp 10.0.0.1:53 > 10.244.1.4:1001"},
+		step{99, Out, "udp 10.244.1.4:2000 > 10.0.0.1:53", trace.NoFreePort},
+		step{100, Out, "udp 10.244.1.4:2000 > 10.0.0.1:53", "udp 192.168.1.11:50048 > 10.0.0.1:53"},
+		step{100, Out, "udp 10.244.1.4:2001 > 10.0.0.1:53", "udp 192.168.1.11:50050 > 10.0.0.1:53"}, // 50049 is in use
+	)
+	play(t, func() *Port { return port(policy(t, rules)...) }, steps)
+}
