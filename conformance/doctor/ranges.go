@@ -121,71 +121,89 @@ func exceptions(s *subject.Subject) (list []known, has bool) {
 	return list, has
 }
 
-// ranges finds the cluster's networks.
+// ranges finds the cluster's networks. Of each the first that is found counts, so the
+// order of the sources is that of their authority.
 func (x *exam) ranges() {
-	set := func(k *known, value string, place nodedump.Place) {
-		p, err := netip.ParsePrefix(strings.TrimSpace(value))
-		if err == nil && !k.prefix.IsValid() && p.Addr().Is4() {
-			*k = known{p.Masked(), place}
+	x.rangesOfFiles()
+	x.rangesOfCommands()
+	x.rangesOfRoutes()
+	for _, n := range x.pods {
+		for _, p := range n.Subnets {
+			x.subnet.set(p.String(), n.Place)
 		}
 	}
-	scalarOf := func(s *subject.Subject, key string) (string, nodedump.Place) {
-		n := fold(s.Root, key)
-		if n == nil {
-			return "", nodedump.Place{}
+	if x.me != nil {
+		for _, p := range x.me.PodCIDRs {
+			x.subnet.set(p.String(), x.me.Place)
 		}
-		return text(n), nodedump.Place{File: s.File, Line: n.Line, Text: key + " " + text(n)}
 	}
+	x.managementRange()
+}
+
+// set takes an IPv4 range, unless one is known already.
+func (k *known) set(value string, place nodedump.Place) {
+	p, err := netip.ParsePrefix(strings.TrimSpace(value))
+	if err == nil && !k.prefix.IsValid() && p.Addr().Is4() {
+		*k = known{p.Masked(), place}
+	}
+}
+
+// setField takes the range that a field of a file holds.
+func (k *known) setField(s *subject.Subject, key string) {
+	if n := fold(s.Root, key); n != nil {
+		k.set(text(n), nodedump.Place{File: s.File, Line: n.Line, Text: key + " " + text(n)})
+	}
+}
+
+// rangesOfFiles reads flannel's and kube-proxy's own configuration.
+func (x *exam) rangesOfFiles() {
 	for _, s := range x.subjects("net-conf") {
-		v, p := scalarOf(s, "Network")
-		set(&x.cluster, v, p)
+		x.cluster.setField(s, "Network")
 	}
 	for _, s := range x.subjects("subnet-env") {
-		v, p := scalarOf(s, "FLANNEL_NETWORK")
-		set(&x.cluster, v, p)
-		v, p = scalarOf(s, "FLANNEL_SUBNET")
-		set(&x.subnet, v, p)
+		x.cluster.setField(s, "FLANNEL_NETWORK")
+		x.subnet.setField(s, "FLANNEL_SUBNET")
 	}
 	for _, s := range x.subjects("kube-proxy") {
 		v, p, _ := argument(s, "--cluster-cidr")
-		set(&x.cluster, v, p)
+		x.cluster.set(v, p)
 	}
 	for _, s := range x.subjects("kube-proxy-config") {
-		v, p := scalarOf(s, "clusterCIDR")
-		set(&x.cluster, v, p)
+		x.cluster.setField(s, "clusterCIDR")
 	}
-	// What the start of the node was told.
+}
+
+// rangesOfCommands reads what the start of the node was told.
+func (x *exam) rangesOfCommands() {
 	for _, c := range x.n.Commands {
 		f := strings.Fields(c.Text)
 		for i := 0; i+1 < len(f); i++ {
 			switch {
 			case strings.EqualFold(f[i], "-ClusterCIDR"):
-				set(&x.cluster, strings.Trim(f[i+1], `"'`), c.Place)
+				x.cluster.set(strings.Trim(f[i+1], `"'`), c.Place)
 			case strings.EqualFold(f[i], "-ServiceCIDR"):
-				set(&x.service, strings.Trim(f[i+1], `"'`), c.Place)
+				x.service.set(strings.Trim(f[i+1], `"'`), c.Place)
 			}
 		}
 	}
-	// win-bridge and win-overlay are told the Service range as a route.
+}
+
+// rangesOfRoutes reads the routes of CNI configurations: win-bridge and win-overlay are
+// told the Service range as one.
+func (x *exam) rangesOfRoutes() {
 	for _, s := range x.subjects("cni") {
 		for _, p := range policies(s) {
-			d := fold(p.value, "DestinationPrefix")
-			if r, err := netip.ParsePrefix(text(d)); err == nil && (p.kind == "route" || p.kind == "sdnroute") && r.Bits() < 32 && (!x.cluster.prefix.IsValid() || !x.cluster.prefix.Overlaps(r)) {
-				set(&x.service, text(d), nodedump.Place{File: s.File, Line: d.Line, Text: "DestinationPrefix " + text(d)})
+			if p.kind != "route" && p.kind != "sdnroute" {
+				continue
 			}
+			d := fold(p.value, "DestinationPrefix")
+			r, err := netip.ParsePrefix(text(d))
+			if err != nil || r.Bits() >= 32 || x.cluster.prefix.IsValid() && x.cluster.prefix.Overlaps(r) {
+				continue
+			}
+			x.service.set(text(d), nodedump.Place{File: s.File, Line: d.Line, Text: "DestinationPrefix " + text(d)})
 		}
 	}
-	for _, n := range x.pods {
-		for _, p := range n.Subnets {
-			set(&x.subnet, p.String(), n.Place)
-		}
-	}
-	if x.me != nil {
-		for _, p := range x.me.PodCIDRs {
-			set(&x.subnet, p.String(), x.me.Place)
-		}
-	}
-	x.managementRange()
 }
 
 // managementRange is the network of the adapter that leads out.

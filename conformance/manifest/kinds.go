@@ -60,80 +60,107 @@ func newObject(apiVersion, kind string) runtime.Object {
 	return o
 }
 
+// workload is what makes pods of a template.
+type workload struct {
+	template *corev1.PodTemplateSpec
+	// replicas is how many pods it makes, -1 when that is not known.
+	replicas int
+	// at is the way to the template.
+	at []string
+}
+
+func templateOf(t *corev1.PodTemplateSpec, n *int32) workload {
+	return workload{t, replicas(n), []string{"spec", "template"}}
+}
+
+func onEveryNode(t *corev1.PodTemplateSpec) workload {
+	return workload{t, -1, []string{"spec", "template"}}
+}
+
+func cronJob(t *corev1.PodTemplateSpec, parallelism *int32) workload {
+	w := templateOf(t, parallelism)
+	w.at = []string{"spec", "jobTemplate", "spec", "template"}
+	return w
+}
+
+// workloads reads one kind of workload each, in one API version.
+var workloads = []func(runtime.Object) (workload, bool){
+	kind(func(o *corev1.ReplicationController) workload { return templateOf(o.Spec.Template, o.Spec.Replicas) }),
+	kind(func(o *appsv1.Deployment) workload { return templateOf(&o.Spec.Template, o.Spec.Replicas) }),
+	kind(func(o *appsv1beta1.Deployment) workload { return templateOf(&o.Spec.Template, o.Spec.Replicas) }),
+	kind(func(o *appsv1beta2.Deployment) workload { return templateOf(&o.Spec.Template, o.Spec.Replicas) }),
+	kind(func(o *extensionsv1beta1.Deployment) workload { return templateOf(&o.Spec.Template, o.Spec.Replicas) }),
+	kind(func(o *appsv1.ReplicaSet) workload { return templateOf(&o.Spec.Template, o.Spec.Replicas) }),
+	kind(func(o *appsv1beta2.ReplicaSet) workload { return templateOf(&o.Spec.Template, o.Spec.Replicas) }),
+	kind(func(o *extensionsv1beta1.ReplicaSet) workload { return templateOf(&o.Spec.Template, o.Spec.Replicas) }),
+	kind(func(o *appsv1.StatefulSet) workload { return templateOf(&o.Spec.Template, o.Spec.Replicas) }),
+	kind(func(o *appsv1beta1.StatefulSet) workload { return templateOf(&o.Spec.Template, o.Spec.Replicas) }),
+	kind(func(o *appsv1beta2.StatefulSet) workload { return templateOf(&o.Spec.Template, o.Spec.Replicas) }),
+	kind(func(o *appsv1.DaemonSet) workload { return onEveryNode(&o.Spec.Template) }),
+	kind(func(o *appsv1beta2.DaemonSet) workload { return onEveryNode(&o.Spec.Template) }),
+	kind(func(o *extensionsv1beta1.DaemonSet) workload { return onEveryNode(&o.Spec.Template) }),
+	kind(func(o *batchv1.Job) workload { return templateOf(&o.Spec.Template, o.Spec.Parallelism) }),
+	kind(func(o *batchv1.CronJob) workload {
+		return cronJob(&o.Spec.JobTemplate.Spec.Template, o.Spec.JobTemplate.Spec.Parallelism)
+	}),
+	kind(func(o *batchv1beta1.CronJob) workload {
+		return cronJob(&o.Spec.JobTemplate.Spec.Template, o.Spec.JobTemplate.Spec.Parallelism)
+	}),
+}
+
+func kind[T runtime.Object](read func(T) workload) func(runtime.Object) (workload, bool) {
+	return func(o runtime.Object) (workload, bool) {
+		t, ok := o.(T)
+		if !ok {
+			return workload{}, false
+		}
+		w := read(t)
+		return w, w.template != nil
+	}
+}
+
 // typed adds the subjects that an object is or holds.
 func (r *reader) typed(file string, root *yaml.Node, ob *Object) {
-	pod := func(at *yaml.Node, meta *metav1.ObjectMeta, spec *corev1.PodSpec, n int) {
-		if at == nil {
+	for _, read := range workloads {
+		if w, ok := read(ob.Typed); ok {
+			node := root
+			for _, key := range w.at {
+				node = source.Child(node, key)
+			}
+			r.add(file, "workload", title(ob), root, ob)
+			r.pod(file, node, &w.template.ObjectMeta, &w.template.Spec, ob, w.replicas)
 			return
 		}
-		r.add(file, "pod", title(ob), at, &Pod{Meta: meta, Spec: spec, Kind: ob.Kind, Namespace: ob.Namespace, Name: ob.Name, Replicas: n})
 	}
-	template := func(t *corev1.PodTemplateSpec, n int, at ...string) {
-		node := root
-		for _, key := range at {
-			node = source.Child(node, key)
-		}
-		r.add(file, "workload", title(ob), root, ob)
-		pod(node, &t.ObjectMeta, &t.Spec, n)
-	}
-	single := func(on string) { r.add(file, on, title(ob), root, ob.Typed) }
 	switch o := ob.Typed.(type) {
 	case *corev1.Pod:
-		pod(root, &o.ObjectMeta, &o.Spec, 1)
+		r.pod(file, root, &o.ObjectMeta, &o.Spec, ob, 1)
 	case *corev1.PodTemplate:
-		pod(source.Child(root, "template"), &o.Template.ObjectMeta, &o.Template.Spec, -1)
-	case *corev1.ReplicationController:
-		if o.Spec.Template != nil {
-			template(o.Spec.Template, replicas(o.Spec.Replicas), "spec", "template")
-		}
-	case *appsv1.Deployment:
-		template(&o.Spec.Template, replicas(o.Spec.Replicas), "spec", "template")
-	case *appsv1beta1.Deployment:
-		template(&o.Spec.Template, replicas(o.Spec.Replicas), "spec", "template")
-	case *appsv1beta2.Deployment:
-		template(&o.Spec.Template, replicas(o.Spec.Replicas), "spec", "template")
-	case *extensionsv1beta1.Deployment:
-		template(&o.Spec.Template, replicas(o.Spec.Replicas), "spec", "template")
-	case *appsv1.ReplicaSet:
-		template(&o.Spec.Template, replicas(o.Spec.Replicas), "spec", "template")
-	case *appsv1beta2.ReplicaSet:
-		template(&o.Spec.Template, replicas(o.Spec.Replicas), "spec", "template")
-	case *extensionsv1beta1.ReplicaSet:
-		template(&o.Spec.Template, replicas(o.Spec.Replicas), "spec", "template")
-	case *appsv1.StatefulSet:
-		template(&o.Spec.Template, replicas(o.Spec.Replicas), "spec", "template")
-	case *appsv1beta1.StatefulSet:
-		template(&o.Spec.Template, replicas(o.Spec.Replicas), "spec", "template")
-	case *appsv1beta2.StatefulSet:
-		template(&o.Spec.Template, replicas(o.Spec.Replicas), "spec", "template")
-	case *appsv1.DaemonSet:
-		template(&o.Spec.Template, -1, "spec", "template")
-	case *appsv1beta2.DaemonSet:
-		template(&o.Spec.Template, -1, "spec", "template")
-	case *extensionsv1beta1.DaemonSet:
-		template(&o.Spec.Template, -1, "spec", "template")
-	case *batchv1.Job:
-		template(&o.Spec.Template, replicas(o.Spec.Parallelism), "spec", "template")
-	case *batchv1.CronJob:
-		template(&o.Spec.JobTemplate.Spec.Template, replicas(o.Spec.JobTemplate.Spec.Parallelism), "spec", "jobTemplate", "spec", "template")
-	case *batchv1beta1.CronJob:
-		template(&o.Spec.JobTemplate.Spec.Template, replicas(o.Spec.JobTemplate.Spec.Parallelism), "spec", "jobTemplate", "spec", "template")
+		r.pod(file, source.Child(root, "template"), &o.Template.ObjectMeta, &o.Template.Spec, ob, -1)
 	case *corev1.Service:
-		single("service")
+		r.add(file, "service", title(ob), root, ob.Typed)
 	case *nodev1.RuntimeClass:
-		single("runtimeclass")
+		r.add(file, "runtimeclass", title(ob), root, ob.Typed)
 	case *nodev1beta1.RuntimeClass:
 		// One type for both versions; the fields are the same.
 		ob.Typed = &nodev1.RuntimeClass{TypeMeta: o.TypeMeta, ObjectMeta: o.ObjectMeta, Handler: o.Handler,
 			Overhead: (*nodev1.Overhead)(o.Overhead), Scheduling: (*nodev1.Scheduling)(o.Scheduling)}
-		single("runtimeclass")
+		r.add(file, "runtimeclass", title(ob), root, ob.Typed)
 	case *networkingv1.NetworkPolicy:
-		single("networkpolicy")
+		r.add(file, "networkpolicy", title(ob), root, ob.Typed)
 	case *corev1.PersistentVolume:
-		single("persistentvolume")
+		r.add(file, "persistentvolume", title(ob), root, ob.Typed)
 	case *corev1.PersistentVolumeClaim:
-		single("persistentvolumeclaim")
+		r.add(file, "persistentvolumeclaim", title(ob), root, ob.Typed)
 	case *corev1.Node:
-		single("node")
+		r.add(file, "node", title(ob), root, ob.Typed)
 	}
+}
+
+// pod adds the subject for the pods of an object, if the file has their template.
+func (r *reader) pod(file string, at *yaml.Node, meta *metav1.ObjectMeta, spec *corev1.PodSpec, ob *Object, replicas int) {
+	if at == nil {
+		return
+	}
+	r.add(file, "pod", title(ob), at, &Pod{Meta: meta, Spec: spec, Kind: ob.Kind, Namespace: ob.Namespace, Name: ob.Name, Replicas: replicas})
 }

@@ -26,75 +26,97 @@ var gateways = []string{"gateway", "passerelle", "puerta de enlace", "шлюз",
 // containers are left out: those of other compartments than the host's, and
 // those that containerd and Docker name by the container's id.
 func (r *reader) ipconfig(l lines) {
-	var host Text
-	var all []Adapter
-	var a *Adapter
-	pod := false
-	end := func() {
-		if a != nil && !pod {
-			all = append(all, *a)
-		}
-		a = nil
-	}
-	key := ""
+	var p ipconfigParser
 	for i, text := range l.text {
-		if blank(text) {
-			continue
-		}
-		if indent(text) == 0 {
-			end()
-			key = ""
-			if m := compartmentForm.FindStringSubmatch(text); m != nil {
-				pod = m[1] != "1"
-			} else if name := adapterName(text); name != "" {
-				a = &Adapter{Name: name, Up: true, Place: l.place(i)}
-			}
-			continue
-		}
-		value := strings.TrimSpace(text)
-		first := false
-		if m := ipconfigField.FindStringSubmatch(text); m != nil && strings.Contains(text, ". ") && indent(text) < 20 {
-			first = key == ""
-			key, value = strings.ToLower(m[1]), strings.TrimSpace(m[2])
-		}
-		value, _, _ = strings.Cut(value, "(")
 		switch {
-		case a == nil:
-			// The host's name is the first field, whatever it is called.
-			if first && value != "" && host.Value == "" && !strings.Contains(value, " ") && !pod {
-				host = Text{value, l.place(i)}
-			}
-		case strings.Contains(key, "ipv4") || strings.Contains(key, "ip address"):
-			if v := addr(value); v.IsValid() {
-				a.Addresses = append(a.Addresses, netip.PrefixFrom(v, v.BitLen()))
-			}
-		case maskBits(value) > 0 && len(a.Addresses) > 0:
-			last := &a.Addresses[len(a.Addresses)-1]
-			if last.Addr().Is4() {
-				*last = netip.PrefixFrom(last.Addr(), maskBits(value))
-			}
-		case hasAny(key, gateways...):
-			if v := addr(value); v.IsValid() {
-				a.Gateways = append(a.Gateways, v)
-			}
-		case strings.Contains(key, "description"):
-			a.Description = value
-		case strings.Contains(key, "physical"):
-			a.MAC = value
-		case strings.Contains(key, "media state"):
-			a.Up = !strings.Contains(strings.ToLower(value), "disconnected")
+		case blank(text):
+		case indent(text) == 0:
+			p.heading(text, l.place(i))
+		default:
+			p.line(text, l.place(i))
 		}
 	}
-	end()
-	if len(all) == 0 || strings.HasPrefix(all[0].Name, "vEthernet (cid-") {
+	p.end()
+	if len(p.all) == 0 || strings.HasPrefix(p.all[0].Name, "vEthernet (cid-") {
 		return // of a container
 	}
 	if r.node.HostName.Value == "" {
-		r.node.HostName = host
+		r.node.HostName = p.host
 	}
-	r.node.list(ListAdapters, all[0].Place)
-	r.node.Adapters = append(r.node.Adapters, all...)
+	r.node.list(ListAdapters, p.all[0].Place)
+	r.node.Adapters = append(r.node.Adapters, p.all...)
 	r.as(ListAdapters)
+}
+
+type ipconfigParser struct {
+	host Text
+	all  []Adapter
+	// adapter is the one whose fields come; nil before the first.
+	adapter *Adapter
+	// pod is set in the compartment of a container.
+	pod bool
+	// key is the field that the line belongs to, lower case.
+	key string
+}
+
+// end takes an adapter that was read to its end.
+func (p *ipconfigParser) end() {
+	if p.adapter != nil && !p.pod {
+		p.all = append(p.all, *p.adapter)
+	}
+	p.adapter = nil
+}
+
+func (p *ipconfigParser) heading(text string, at Place) {
+	p.end()
+	p.key = ""
+	if m := compartmentForm.FindStringSubmatch(text); m != nil {
+		p.pod = m[1] != "1"
+	} else if name := adapterName(text); name != "" {
+		p.adapter = &Adapter{Name: name, Up: true, Place: at}
+	}
+}
+
+// line reads a field, or a further value of the field before.
+func (p *ipconfigParser) line(text string, at Place) {
+	value, first := strings.TrimSpace(text), false
+	if m := ipconfigField.FindStringSubmatch(text); m != nil && strings.Contains(text, ". ") && indent(text) < 20 {
+		first = p.key == ""
+		p.key, value = strings.ToLower(m[1]), strings.TrimSpace(m[2])
+	}
+	value, _, _ = strings.Cut(value, "(")
+	switch {
+	case p.adapter != nil:
+		p.adapter.field(p.key, value)
+	case first && value != "" && p.host.Value == "" && !strings.Contains(value, " ") && !p.pod:
+		// The host's name is the first field, whatever it is called.
+		p.host = Text{value, at}
+	}
+}
+
+// field reads a field of ipconfig.
+func (a *Adapter) field(key, value string) {
+	switch {
+	case strings.Contains(key, "ipv4") || strings.Contains(key, "ip address"):
+		if v := addr(value); v.IsValid() {
+			a.Addresses = append(a.Addresses, netip.PrefixFrom(v, v.BitLen()))
+		}
+	case maskBits(value) > 0 && len(a.Addresses) > 0:
+		last := &a.Addresses[len(a.Addresses)-1]
+		if last.Addr().Is4() {
+			*last = netip.PrefixFrom(last.Addr(), maskBits(value))
+		}
+	case hasAny(key, gateways...):
+		if v := addr(value); v.IsValid() {
+			a.Gateways = append(a.Gateways, v)
+		}
+	case strings.Contains(key, "description"):
+		a.Description = value
+	case strings.Contains(key, "physical"):
+		a.MAC = value
+	case strings.Contains(key, "media state"):
+		a.Up = !strings.Contains(strings.ToLower(value), "disconnected")
+	}
 }
 
 // adapterName takes the name out of a heading.

@@ -1,8 +1,10 @@
 package nodedump
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -37,57 +39,43 @@ func FuzzFile(f *testing.F) {
 		if text, ok := decode(data); ok {
 			last = len(split(name, text).text)
 		}
-		check := func(what string, p Place) {
-			if p.File != name || p.Line < 0 || p.Line > last {
-				t.Errorf("%s has the place %q in a file of %d lines", what, p, last)
+		for what, places := range placesOf(n) {
+			for _, p := range places {
+				if p.File != name || p.Line < 0 || p.Line > last {
+					t.Errorf("%s has the place %q in a file of %d lines", what, p, last)
+				}
 			}
 		}
-		for _, x := range n.Networks {
-			check("a network", x.Place)
-		}
-		for _, x := range n.Endpoints {
-			check("an endpoint", x.Place)
-		}
-		for _, x := range n.Adapters {
-			check("an adapter", x.Place)
-		}
-		for _, x := range n.Routes {
-			check("a route", x.Place)
-		}
-		for _, x := range n.Services {
-			check("a service", x.Place)
-		}
-		for _, x := range n.Processes {
-			check("a process", x.Place)
-		}
-		for _, x := range n.Machines {
-			check("a node", x.Place)
-		}
-		for _, x := range n.Pods {
-			check("a pod", x.Place)
-		}
-		for _, x := range n.SourceVIPs {
-			check("a source VIP", x.Place)
-		}
-		for _, x := range n.Variables {
-			check("a variable", x.Place)
-		}
-		for _, x := range n.Trials {
-			check("a trial", x.Place)
-		}
-		for _, x := range n.Signs {
-			check("a sign", x.Place)
-		}
-		for _, x := range n.Commands {
-			check("a command", x.Place)
-		}
-		for _, x := range n.Pause {
-			check("a pause image", x.Place)
-		}
-		for kind, p := range n.listed {
-			check("the list of "+kind, p)
-		}
 	})
+}
+
+// placesOf are the places of all facts, by the kind of fact.
+func placesOf(n *Node) map[string][]Place {
+	return map[string][]Place{
+		"a network":      places(n.Networks, func(x Network) Place { return x.Place }),
+		"an endpoint":    places(n.Endpoints, func(x Endpoint) Place { return x.Place }),
+		"an adapter":     places(n.Adapters, func(x Adapter) Place { return x.Place }),
+		"a route":        places(n.Routes, func(x Route) Place { return x.Place }),
+		"a service":      places(n.Services, func(x Service) Place { return x.Place }),
+		"a process":      places(n.Processes, func(x Process) Place { return x.Place }),
+		"a node":         places(n.Machines, func(x Machine) Place { return x.Place }),
+		"a pod":          places(n.Pods, func(x Pod) Place { return x.Place }),
+		"a source VIP":   places(n.SourceVIPs, func(x SourceVIP) Place { return x.Place }),
+		"a variable":     places(n.Variables, func(x Variable) Place { return x.Place }),
+		"a trial":        places(n.Trials, func(x Trial) Place { return x.Place }),
+		"a sign":         places(n.Signs, func(x Sign) Place { return x.Place }),
+		"a command":      places(n.Commands, func(x Command) Place { return x.Place }),
+		"a pause image":  places(n.Pause, func(x Text) Place { return x.Place }),
+		"a kind of list": slices.Collect(maps.Values(n.listed)),
+	}
+}
+
+func places[T any](list []T, place func(T) Place) []Place {
+	var out []Place
+	for _, x := range list {
+		out = append(out, place(x))
+	}
+	return out
 }
 
 // FuzzListValue reads values as the list form prints them.

@@ -111,68 +111,100 @@ var (
 
 // describe reads kubectl describe node and kubectl describe pod.
 func (r *reader) describe(l lines) {
-	var m *Machine
-	var p *Pod
-	end := func() {
-		if m != nil && (m.Version != "" || m.Ready != "") {
-			r.machine(*m)
-		}
-		if p != nil && p.Namespace != "" {
-			r.node.list(ListPods, p.Place)
-			r.node.Pods = append(r.node.Pods, *p)
-			r.as(ListPods)
-		}
-		m, p = nil, nil
-	}
+	var d *described
 	for i, text := range l.text {
-		if row := readyRow.FindStringSubmatch(text); row != nil && m != nil && m.Ready == "" {
-			m.Ready, m.Reason = row[1], clip(row[2])
+		if row := readyRow.FindStringSubmatch(text); row != nil && d != nil && d.node.Ready == "" {
+			d.node.Ready, d.node.Reason = row[1], clip(row[2])
 			continue
 		}
 		f := describeField.FindStringSubmatch(text)
 		if f == nil {
 			continue
 		}
-		key, value := f[2], f[3]
-		if f[1] == "" && key == "Name" {
-			end()
-			m = &Machine{Name: value, Place: l.place(i)}
-			p = &Pod{Name: value, Place: l.place(i)}
-			continue
-		}
-		if m == nil {
-			continue
-		}
+		indented, key, value := f[1] != "", f[2], f[3]
 		switch {
-		case f[1] == "" && key == "Namespace":
-			p.Namespace = value
-		case f[1] == "" && key == "Node":
-			p.Node, _, _ = strings.Cut(value, "/")
-		case f[1] == "" && key == "Status":
-			p.Status = value
-		case f[1] == "" && key == "IP":
-			p.Address = addr(value)
-		case f[1] != "" && key == "Reason" && p.Namespace != "" && (value == "ContainerCreating" || value == "CrashLoopBackOff" || strings.HasPrefix(value, "ErrImage") || value == "ImagePullBackOff"):
-			p.Status = value
-		case key == "Kubelet Version":
-			m.Version = value
-		case key == "Kernel Version":
-			m.Kernel = value
-		case key == "OS Image":
-			m.OSImage = value
-		case key == "Operating System":
-			m.OS = value
-		case key == "Container Runtime Version":
-			m.Runtime = value
-		case key == "PodCIDR" || key == "PodCIDRs":
-			if c := prefix(value); c.IsValid() && len(m.PodCIDRs) == 0 {
-				m.PodCIDRs = append(m.PodCIDRs, c)
-			}
-		case key == "InternalIP":
-			if a := addr(value); a.IsValid() {
-				m.Addresses = append(m.Addresses, a)
-			}
+		case !indented && key == "Name":
+			r.described(d)
+			d = &described{node: Machine{Name: value, Place: l.place(i)}, pod: Pod{Name: value, Place: l.place(i)}}
+		case d != nil && !d.podField(indented, key, value):
+			d.nodeField(key, value)
 		}
 	}
-	end()
+	r.described(d)
+}
+
+// described is what one object is that kubectl describes: its fields tell whether it is
+// a node or a pod.
+type described struct {
+	node Machine
+	pod  Pod
+}
+
+// described takes an object that was read to its end.
+func (r *reader) described(d *described) {
+	if d == nil {
+		return
+	}
+	if d.node.Version != "" || d.node.Ready != "" {
+		r.machine(d.node)
+	}
+	if d.pod.Namespace != "" {
+		r.node.list(ListPods, d.pod.Place)
+		r.node.Pods = append(r.node.Pods, d.pod)
+		r.as(ListPods)
+	}
+}
+
+// waits reports whether a reason says why a container does not run.
+func waits(reason string) bool {
+	return reason == "ContainerCreating" || reason == "CrashLoopBackOff" || reason == "ImagePullBackOff" || strings.HasPrefix(reason, "ErrImage")
+}
+
+// podField reads a field that pods have.
+func (d *described) podField(indented bool, key, value string) bool {
+	if indented {
+		if key != "Reason" || d.pod.Namespace == "" || !waits(value) {
+			return false
+		}
+		d.pod.Status = value
+		return true
+	}
+	switch key {
+	case "Namespace":
+		d.pod.Namespace = value
+	case "Node":
+		d.pod.Node, _, _ = strings.Cut(value, "/")
+	case "Status":
+		d.pod.Status = value
+	case "IP":
+		d.pod.Address = addr(value)
+	default:
+		return false
+	}
+	return true
+}
+
+// nodeField reads a field that nodes have.
+func (d *described) nodeField(key, value string) {
+	m := &d.node
+	switch key {
+	case "Kubelet Version":
+		m.Version = value
+	case "Kernel Version":
+		m.Kernel = value
+	case "OS Image":
+		m.OSImage = value
+	case "Operating System":
+		m.OS = value
+	case "Container Runtime Version":
+		m.Runtime = value
+	case "PodCIDR", "PodCIDRs":
+		if c := prefix(value); c.IsValid() && len(m.PodCIDRs) == 0 {
+			m.PodCIDRs = append(m.PodCIDRs, c)
+		}
+	case "InternalIP":
+		if a := addr(value); a.IsValid() {
+			m.Addresses = append(m.Addresses, a)
+		}
+	}
 }

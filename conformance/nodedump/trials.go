@@ -14,7 +14,7 @@ var (
 	pingLoss    = regexp.MustCompile(`Packets: Sent = (\d+), Received = (\d+), Lost = (\d+)`)
 	pingNoHost  = regexp.MustCompile(`^Ping request could not find host (\S+?)\.? `)
 	curlRefused = regexp.MustCompile(`^curl(?:\.exe)?: \(\d+\) (?:Failed to connect to|Could not connect to server|connect to) ?(\S+)? port (\d+)`)
-	curlFailed  = regexp.MustCompile(`^curl(?:\.exe)?: \((\d+)\)`)
+	curlFailed  = regexp.MustCompile(`^curl(?:\.exe)?: \((?:[235678]|28|35|52|56)\)`) // curl's codes for what it did not reach
 	curlNoHost  = regexp.MustCompile(`^curl(?:\.exe)?: \(6\) Could not resolve host: (\S+)`)
 	urlForm     = regexp.MustCompile(`(?i)\bhttps?://[^\s'"<>]+`)
 	hostPort    = regexp.MustCompile(`(?:^|\s)((?:\d{1,3}\.){3}\d{1,3})(?::(\d+))?(?:/\S*)?(?:\s|$)`)
@@ -28,18 +28,6 @@ var (
 // trials reads what ping, curl, Invoke-WebRequest, nslookup and Resolve-DnsName
 // print. Test-NetConnection prints a list, see [reader.testNetConnection].
 func (r *reader) trials(c *Command, l lines) {
-	add := func(t Trial, i int) {
-		if t.From == "" {
-			t.From = r.from(c)
-		}
-		if !t.Address.IsValid() {
-			t.Address = addr(t.Host)
-		}
-		t.Place = l.place(i)
-		r.node.list(ListTrials, t.Place)
-		r.node.Trials = append(r.node.Trials, t)
-		r.as(ListTrials)
-	}
 	begin := len(r.node.Trials)
 	var ping *Trial
 	for i, text := range l.text {
@@ -49,68 +37,90 @@ func (r *reader) trials(c *Command, l lines) {
 			continue
 		}
 		if m := pingLoss.FindStringSubmatch(text); m != nil && ping != nil {
-			ping.OK = m[2] != "0"
-			if i > 0 && allUnreachable(l.text[:i]) {
-				ping.OK = false
-			}
-			add(*ping, i)
+			ping.OK = m[2] != "0" && (i == 0 || !allUnreachable(l.text[:i]))
+			r.trial(c, *ping, l.place(i))
 			ping = nil
 			continue
 		}
-		if m := pingNoHost.FindStringSubmatch(text); m != nil {
-			add(Trial{Tool: "ping", Host: m[1]}, i)
-			continue
-		}
-		if m := curlNoHost.FindStringSubmatch(text); m != nil {
-			add(Trial{Tool: "curl", Host: m[1]}, i)
-			continue
-		}
-		if m := curlFailed.FindStringSubmatch(text); m != nil && strings.Contains("7 28 35 52 56", m[1]) {
-			t := Trial{Tool: "curl"}
-			if to := curlRefused.FindStringSubmatch(text); to != nil && to[1] != "" {
-				t.Host, t.Port = to[1], number(to[2])
-			} else {
-				t.Host, t.Port = target(c)
-			}
-			if t.Host != "" {
-				add(t, i)
-			}
-			continue
-		}
-		if m := tncWarning.FindStringSubmatch(text); m != nil {
-			add(Trial{Tool: "Test-NetConnection", Host: m[1], Port: number(m[2])}, i)
-			continue
-		}
-		if webFailed.MatchString(text) {
-			if host, port := target(c); host != "" {
-				add(Trial{Tool: "Invoke-WebRequest", Host: host, Port: port}, i)
-			}
-			continue
-		}
-		if m := nsMissing.FindStringSubmatch(text); m != nil {
-			add(Trial{Tool: "nslookup", Host: m[1]}, i)
-			continue
-		}
-		if nsTimeout.MatchString(text) && c != nil {
-			if f := strings.Fields(c.Text); len(f) > 1 {
-				add(Trial{Tool: "nslookup", Host: f[len(f)-1]}, i)
-			}
-			continue
-		}
-		if m := dnsMissing.FindStringSubmatch(text); m != nil {
-			add(Trial{Tool: "Resolve-DnsName", Host: m[1]}, i)
+		if t := failure(c, text); t.Host != "" {
+			r.trial(c, t, l.place(i))
 		}
 	}
 	if c == nil || len(r.node.Trials) > begin {
 		return
 	}
 	// A command that asked and whose output has no error was answered.
-	if m := regexpCurl.FindString(c.Text); m != "" && answered(l) {
+	if regexpCurl.MatchString(c.Text) && answered(l) {
 		if host, port := target(c); host != "" {
-			add(Trial{Tool: "curl", Host: host, Port: port, OK: true}, -1)
+			r.trial(c, Trial{Tool: "curl", Host: host, Port: port, OK: true}, l.place(-1))
 			r.node.Trials[len(r.node.Trials)-1].Place = c.Place
 		}
 	}
+}
+
+func (r *reader) trial(c *Command, t Trial, at Place) {
+	if t.From == "" {
+		t.From = r.from(c)
+	}
+	if !t.Address.IsValid() {
+		t.Address = addr(t.Host)
+	}
+	t.Place = at
+	r.node.list(ListTrials, at)
+	r.node.Trials = append(r.node.Trials, t)
+	r.as(ListTrials)
+}
+
+// failures are the lines with which programs say that something failed. The first one
+// that fits counts; try returns a trial without a host when the line does not say whom
+// it tried.
+var failures = []struct {
+	form *regexp.Regexp
+	try  func(c *Command, text string, m []string) Trial
+}{
+	{pingNoHost, func(_ *Command, _ string, m []string) Trial { return Trial{Tool: "ping", Host: m[1]} }},
+	{curlNoHost, func(_ *Command, _ string, m []string) Trial { return Trial{Tool: "curl", Host: m[1]} }},
+	{curlFailed, func(c *Command, text string, _ []string) Trial { return curlTrial(c, text) }},
+	{tncWarning, func(_ *Command, _ string, m []string) Trial {
+		return Trial{Tool: "Test-NetConnection", Host: m[1], Port: number(m[2])}
+	}},
+	{webFailed, func(c *Command, _ string, _ []string) Trial {
+		host, port := target(c)
+		return Trial{Tool: "Invoke-WebRequest", Host: host, Port: port}
+	}},
+	{nsMissing, func(_ *Command, _ string, m []string) Trial { return Trial{Tool: "nslookup", Host: m[1]} }},
+	{nsTimeout, func(c *Command, _ string, _ []string) Trial { return nslookupTrial(c) }},
+	{dnsMissing, func(_ *Command, _ string, m []string) Trial { return Trial{Tool: "Resolve-DnsName", Host: m[1]} }},
+}
+
+// failure is what a line says to have failed; without a host it says nothing.
+func failure(c *Command, text string) Trial {
+	for _, f := range failures {
+		if m := f.form.FindStringSubmatch(text); m != nil {
+			return f.try(c, text, m)
+		}
+	}
+	return Trial{}
+}
+
+func curlTrial(c *Command, text string) Trial {
+	if to := curlRefused.FindStringSubmatch(text); to != nil && to[1] != "" {
+		return Trial{Tool: "curl", Host: to[1], Port: number(to[2])}
+	}
+	host, port := target(c)
+	return Trial{Tool: "curl", Host: host, Port: port}
+}
+
+// nslookupTrial: what was asked for is the last word of the command.
+func nslookupTrial(c *Command) Trial {
+	if c == nil {
+		return Trial{}
+	}
+	f := strings.Fields(c.Text)
+	if len(f) < 2 {
+		return Trial{}
+	}
+	return Trial{Tool: "nslookup", Host: f[len(f)-1]}
 }
 
 var regexpCurl = regexp.MustCompile(`(?i)\b(curl(\.exe)?|iwr|Invoke-WebRequest)\b`)

@@ -156,76 +156,83 @@ func locate(b []byte, err error) error {
 // Validate reports every identifier that is used twice, every reference that
 // leads nowhere and every value outside its closed set, joined into one error.
 func (d *Document) Validate() error {
-	var errs []error
-	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("results: "+format, a...)) }
-	areas, claims, settings := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, a := range d.Areas {
-		if areas[a.ID] {
-			bad("area %q is there twice", a.ID)
-		}
-		areas[a.ID] = true
-	}
-	for _, s := range d.Settings {
-		if settings[s.ID] {
-			bad("setting %q is there twice", s.ID)
-		}
-		settings[s.ID] = true
-	}
+	v := validator{doc: d}
+	areas := ids(&v, "area", d.Areas, func(a Area) string { return a.ID })
+	settings := ids(&v, "setting", d.Settings, func(s Setting) string { return s.ID })
+	claims := ids(&v, "claim", d.Claims, func(c Claim) string { return c.ID })
 	for _, c := range d.Claims {
-		if claims[c.ID] {
-			bad("claim %q is there twice", c.ID)
-		}
-		claims[c.ID] = true
 		if !areas[c.Area] {
-			bad("claim %q is in area %q, which is not in areas", c.ID, c.Area)
+			v.bad("claim %q is in area %q, which is not in areas", c.ID, c.Area)
 		}
 	}
-	type key struct{ claim, setting string }
-	cells := map[key]bool{}
-	for _, c := range d.Cells {
-		if !claims[c.Claim] {
-			bad("a cell is about claim %q, which is not in claims", c.Claim)
-		}
-		if !settings[c.Setting] {
-			bad("a cell of claim %q is about setting %q, which is not in settings", c.Claim, c.Setting)
-		}
-		if cells[key{c.Claim, c.Setting}] {
-			bad("the cell of claim %q and setting %q is there twice", c.Claim, c.Setting)
-		}
-		cells[key{c.Claim, c.Setting}] = true
-		if !known(c.Outcome) {
-			bad("cell of claim %q and setting %q: outcome %q; want one of %v", c.Claim, c.Setting, c.Outcome, Outcomes)
-		}
-		for _, k := range c.Checks {
-			if k.Trace != "" && d.Traces[k.Trace] == nil {
-				bad("cell of claim %q and setting %q: trace %q is not in traces", c.Claim, c.Setting, k.Trace)
-			}
-		}
-	}
+	v.cells(claims, settings)
 	for _, k := range d.Statics {
 		if !claims[k.Claim] {
-			bad("a static check (%s) is about claim %q, which is not in claims", k.What, k.Claim)
+			v.bad("a static check (%s) is about claim %q, which is not in claims", k.What, k.Claim)
 		}
-		if k.Trace != "" && d.Traces[k.Trace] == nil {
-			bad("a static check of claim %q: trace %q is not in traces", k.Claim, k.Trace)
-		}
+		v.trace(k.Trace, "a static check of claim %q", k.Claim)
 	}
-	systems := map[string]bool{}
+	ids(&v, "system", d.Systems, func(s System) string { return s.ID })
 	for _, s := range d.Systems {
-		if systems[s.ID] {
-			bad("system %q is there twice", s.ID)
-		}
-		systems[s.ID] = true
 		for _, id := range s.Claims {
 			if !claims[id] {
-				bad("system %q has claim %q, which is not in claims", s.ID, id)
+				v.bad("system %q has claim %q, which is not in claims", s.ID, id)
 			}
 		}
 	}
 	for _, f := range d.Flows {
-		if f.Trace != "" && d.Traces[f.Trace] == nil {
-			bad("flow %q of lab %q: trace %q is not in traces", f.Name, f.Lab, f.Trace)
+		v.trace(f.Trace, "flow %q of lab %q", f.Name, f.Lab)
+	}
+	return errors.Join(v.errs...)
+}
+
+type validator struct {
+	doc  *Document
+	errs []error
+}
+
+func (v *validator) bad(format string, a ...any) {
+	v.errs = append(v.errs, fmt.Errorf("results: "+format, a...))
+}
+
+// ids collects the identifiers of a list.
+func ids[T any](v *validator, what string, list []T, id func(T) string) map[string]bool {
+	seen := map[string]bool{}
+	for _, x := range list {
+		if seen[id(x)] {
+			v.bad("%s %q is there twice", what, id(x))
+		}
+		seen[id(x)] = true
+	}
+	return seen
+}
+
+// trace looks for a trace that something refers to.
+func (v *validator) trace(key, format string, a ...any) {
+	if key != "" && v.doc.Traces[key] == nil {
+		v.bad("%s: trace %q is not in traces", fmt.Sprintf(format, a...), key)
+	}
+}
+
+func (v *validator) cells(claims, settings map[string]bool) {
+	type key struct{ claim, setting string }
+	seen := map[key]bool{}
+	for _, c := range v.doc.Cells {
+		if !claims[c.Claim] {
+			v.bad("a cell is about claim %q, which is not in claims", c.Claim)
+		}
+		if !settings[c.Setting] {
+			v.bad("a cell of claim %q is about setting %q, which is not in settings", c.Claim, c.Setting)
+		}
+		if seen[key{c.Claim, c.Setting}] {
+			v.bad("the cell of claim %q and setting %q is there twice", c.Claim, c.Setting)
+		}
+		seen[key{c.Claim, c.Setting}] = true
+		if !known(c.Outcome) {
+			v.bad("cell of claim %q and setting %q: outcome %q; want one of %v", c.Claim, c.Setting, c.Outcome, Outcomes)
+		}
+		for _, k := range c.Checks {
+			v.trace(k.Trace, "cell of claim %q and setting %q", c.Claim, c.Setting)
 		}
 	}
-	return errors.Join(errs...)
 }

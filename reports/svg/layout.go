@@ -1,6 +1,7 @@
 package svg
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -68,88 +69,121 @@ var tags = map[trace.Action]string{
 
 // cards groups the steps of a path and follows the tunnel around the packet.
 func cards(p *trace.Path) []*card {
-	var out []*card
-	var c *card
-	flow, shown, tunnel, outer, object := "", "", "", "", ""
-	enc := false
+	d := dealer{path: p}
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if s.Action == trace.ActNoMatch && len(s.Nearest) == 0 && s.Reason == "" {
 			continue // a layer that had nothing to say; the list of steps has it
 		}
-		if c == nil || c.place != s.Place || c.leg != s.Leg {
-			c = &card{place: s.Place, leg: s.Leg, encIn: enc}
-			if s.Action == trace.ActDecap || (i > 0 && p.Steps[i-1].Leg != s.Leg && s.Action == trace.ActAnswer) {
-				c.encIn = enc && s.Action == trace.ActDecap
-			}
-			out = append(out, c)
-			object = ""
-			if i > 0 && p.Steps[i-1].Leg != s.Leg {
-				flow, shown = "", "" // the answer's addresses are the question's, swapped: no rewrite
-			}
+		if d.card == nil || d.card.place != s.Place || d.card.leg != s.Leg {
+			d.next(i, s)
 		}
-		o := clean.Line(s.Object)
-		if s.Port != "" {
-			o = strings.TrimSpace(o + " · port " + clean.Line(s.Port))
-			if s.Dir != "" {
-				o += " " + clean.Line(s.Dir)
-			}
-		}
-		if o != object && o != "" {
-			c.rows = append(c.rows, row{head: o})
-			object = o
-		}
-		switch s.Action {
-		case trace.ActEncap:
-			enc = true
-			for _, ch := range s.Changes {
-				switch ch.Field {
-				case "vni":
-					tunnel = "VNI " + clean.Line(ch.After)
-				case "outer":
-					outer = strings.ReplaceAll(clean.Line(ch.After), "->", "→")
-				}
-			}
-		case trace.ActDecap:
-			enc = false
-		}
-		if h, ok := parse(s.Frame); ok {
-			flow, c.changed = h.flow, c.changed || flow != "" && h.flow != flow
-			shown = flow
-			if h.tunnel != "" {
-				tunnel, outer = h.tunnel+" · VNI "+h.vni, h.outer
-			}
-		} else if s.Packet != "" {
-			// No bytes here; the simulator's own words will do.
-			shown = strings.ReplaceAll(clean.Line(s.Packet), "->", "→")
-		}
-		if !enc {
-			tunnel, outer = "", ""
-		}
-		c.rows = append(c.rows, stepRow(s))
-		c.flow, c.tunnel, c.outer, c.encOut = shown, tunnel, outer, enc
-		if len(s.Frame) == 0 && len(s.Changes) > 0 && s.Action == trace.ActRewrite {
-			c.changed = true
-		}
-		last := i == len(p.Steps)-1
-		switch {
-		case bad(s) && (last || p.Steps[i+1].Leg != s.Leg):
-			c.end, c.endText = "bad", string(s.Reason)
-			if s.Action == trace.ActUnknown {
-				c.end = "hole"
-			}
-			if c.endText == "" {
-				c.endText = string(s.Action)
-			}
-		case last && s.Action == trace.ActDeliver && s.Leg == trace.Reply:
-			c.end, c.endText = "good", "reply received"
-		case last && s.Action == trace.ActDeliver:
-			c.end, c.endText = "good", "delivered"
-		case last && p.Verdict != trace.Delivered:
-			c.end, c.endText = "bad", string(p.Reason)
+		d.heading(s)
+		d.encapsulation(s)
+		d.packet(s)
+		d.card.rows = append(d.card.rows, stepRow(s))
+		d.card.flow, d.card.tunnel, d.card.outer, d.card.encOut = d.shown, d.tunnel, d.outer, d.encapsulated
+		d.end(i, s)
+	}
+	return cut(d.cards)
+}
+
+// dealer makes cards, step by step. It knows the packet as it is after the last step:
+// flow and shown are its addresses, as the bytes have them and as the card shows them;
+// tunnel and outer what is around it.
+type dealer struct {
+	path          *trace.Path
+	cards         []*card
+	card          *card  // the last
+	object        string // the last heading
+	flow, shown   string
+	tunnel, outer string
+	encapsulated  bool
+}
+
+// next begins a card for the step.
+func (d *dealer) next(i int, s *trace.Step) {
+	turned := i > 0 && d.path.Steps[i-1].Leg != s.Leg
+	d.card = &card{place: s.Place, leg: s.Leg, encIn: d.encapsulated}
+	if turned && s.Action == trace.ActAnswer {
+		d.card.encIn = false
+	}
+	d.cards = append(d.cards, d.card)
+	d.object = ""
+	if turned {
+		d.flow, d.shown = "", "" // the answer's addresses are the question's, swapped: no rewrite
+	}
+}
+
+// heading adds a row for the object that acts, if it is another one than before.
+func (d *dealer) heading(s *trace.Step) {
+	o := clean.Line(s.Object)
+	if s.Port != "" {
+		o = strings.TrimSpace(o + " · port " + clean.Line(s.Port))
+		if s.Dir != "" {
+			o += " " + clean.Line(s.Dir)
 		}
 	}
-	return cut(out)
+	if o != d.object && o != "" {
+		d.card.rows = append(d.card.rows, row{head: o})
+		d.object = o
+	}
+}
+
+func (d *dealer) encapsulation(s *trace.Step) {
+	switch s.Action {
+	case trace.ActEncap:
+		d.encapsulated = true
+		for _, ch := range s.Changes {
+			switch ch.Field {
+			case "vni":
+				d.tunnel = "VNI " + clean.Line(ch.After)
+			case "outer":
+				d.outer = strings.ReplaceAll(clean.Line(ch.After), "->", "→")
+			}
+		}
+	case trace.ActDecap:
+		d.encapsulated = false
+	}
+}
+
+// packet takes the addresses from the frame, or from the simulator's own words where a
+// step has no bytes.
+func (d *dealer) packet(s *trace.Step) {
+	if h, ok := parse(s.Frame); ok {
+		d.card.changed = d.card.changed || d.flow != "" && h.flow != d.flow
+		d.flow, d.shown = h.flow, h.flow
+		if h.tunnel != "" {
+			d.tunnel, d.outer = h.tunnel+" · VNI "+h.vni, h.outer
+		}
+	} else if s.Packet != "" {
+		d.shown = strings.ReplaceAll(clean.Line(s.Packet), "->", "→")
+	}
+	if !d.encapsulated {
+		d.tunnel, d.outer = "", ""
+	}
+	if len(s.Frame) == 0 && len(s.Changes) > 0 && s.Action == trace.ActRewrite {
+		d.card.changed = true
+	}
+}
+
+// end says how the path ends, if it does with this step.
+func (d *dealer) end(i int, s *trace.Step) {
+	c := d.card
+	last := i == len(d.path.Steps)-1
+	switch {
+	case bad(s) && (last || d.path.Steps[i+1].Leg != s.Leg):
+		c.end, c.endText = "bad", cmp.Or(string(s.Reason), string(s.Action))
+		if s.Action == trace.ActUnknown {
+			c.end = "hole"
+		}
+	case last && s.Action == trace.ActDeliver && s.Leg == trace.Reply:
+		c.end, c.endText = "good", "reply received"
+	case last && s.Action == trace.ActDeliver:
+		c.end, c.endText = "good", "delivered"
+	case last && d.path.Verdict != trace.Delivered:
+		c.end, c.endText = "bad", string(d.path.Reason)
+	}
 }
 
 // bad reports whether a step ends a leg badly.

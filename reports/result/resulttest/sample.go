@@ -4,6 +4,7 @@
 package resulttest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -229,6 +230,39 @@ func claim(s spec) result.Claim {
 
 var columns = map[string]int{"l2bridge": 1, "overlay": 2, "transparent": 3, "nat": 4}
 
+// words are what the letters of a spec say of the documents.
+var words = map[byte]string{'+': "works", '-': "fails", 'c': "conditional", 'd': "disputed", '.': "silent"}
+
+// flows are the kinds of flow that a spec can ask for.
+var flows = map[string]struct {
+	proto, from, to string
+	paths           func(d design, k8s string) []trace.Path
+}{
+	"ok":      {"tcp", "pod/client", "pod/peer:80", func(d design, _ string) []trace.Path { return ok(d, "tcp") }},
+	"wire":    {"tcp", "pod/client", "pod/peer:80", func(d design, _ string) []trace.Path { return ok(d, "tcp") }},
+	"udp":     {"udp", "pod/client", "pod/peer:53", before("1.5", func(d design) []trace.Path { return ok(d, "udp") }, blocked)},
+	"ping":    {"ping", "pod/client", "pod/peer", before("1.5", func(d design) []trace.Path { return ok(d, "ping") }, hole)},
+	"outside": {"tcp", "pod/client", "host/internet:443", func(d design, _ string) []trace.Path { return outside(d) }},
+	"pingout": {"ping", "pod/client", "host/internet", func(d design, _ string) []trace.Path { return pingOutside(d) }},
+	"service": {"tcp", "pod/client", "svc/win-webserver:80", func(d design, _ string) []trace.Path { return service(d, false) }},
+	"split":   {"tcp", "pod/client", "svc/win-webserver:80", func(d design, _ string) []trace.Path { return service(d, d.vni != 0) }},
+	"own":     {"tcp", "node/win1", "node/win1:30080", func(d design, _ string) []trace.Path { return ownNodePort(d) }},
+	"blocked": {"tcp", "pod/client", "pod/peer:80", func(d design, _ string) []trace.Path { return blocked(d) }},
+	"loop":    {"udp", "pod/client", "10.244.9.9:53", func(d design, _ string) []trace.Path { return loop(d) }},
+	"hole":    {"tcp", "pod/client", "pod/peer:80", func(d design, _ string) []trace.Path { return hole(d) }},
+	"name":    {"tcp", "pod/client", "name/win-webserver.default:80", func(design, string) []trace.Path { return nil }},
+}
+
+// before has one outcome up to a version and another one after it.
+func before(version string, after, upTo func(design) []trace.Path) func(design, string) []trace.Path {
+	return func(d design, k8s string) []trace.Path {
+		if k8s == version {
+			return upTo(d)
+		}
+		return after(d)
+	}
+}
+
 func cell(doc *result.Document, s spec, d design, k8s string) (result.Cell, bool) {
 	col := columns[d.network]
 	if k8s == "1.5" {
@@ -238,70 +272,47 @@ func cell(doc *result.Document, s spec, d design, k8s string) (result.Cell, bool
 	if said == ' ' {
 		return result.Cell{}, false
 	}
-	id := d.name + "/" + k8s
-	c := result.Cell{Claim: s.id, Setting: id, Status: "stable"}
-	c.Documented = map[byte]string{'+': "works", '-': "fails", 'c': "conditional", 'd': "disputed", '.': "silent"}[said]
-	if said != '.' {
-		c.Basis = "stated"
+	c := result.Cell{Claim: s.id, Setting: d.name + "/" + k8s, Status: "stable", Documented: words[said], Basis: basis(said)}
+	k, t := checkOf(doc, s, d, k8s)
+	judge(&c, &k, said, t)
+	c.Checks = checks(c, k, d, k8s)
+	if s.id == "pod-to-outside-tcp" && d.network == "nat" {
+		c.Outcome = result.Failed
 	}
-	if said == 'c' {
-		c.Basis = "implied"
+	return c, true
+}
+
+func basis(said byte) string {
+	switch said {
+	case '.':
+		return ""
+	case 'c':
+		return "implied"
 	}
-	var paths []trace.Path
-	proto, from, to := "tcp", "pod/client", "pod/peer:80"
-	switch s.flow {
-	case "ok", "wire":
-		paths = ok(d, proto)
-	case "udp":
-		proto, to = "udp", "pod/peer:53"
-		paths = ok(d, proto)
-		if k8s == "1.5" {
-			paths = blocked(d)
-		}
-	case "ping":
-		proto, to = "ping", "pod/peer"
-		paths = ok(d, proto)
-		if k8s == "1.5" {
-			paths = hole(d)
-		}
-	case "outside":
-		to = "host/internet:443"
-		paths = outside(d)
-	case "pingout":
-		proto, to = "ping", "host/internet"
-		paths = pingOutside(d)
-	case "service":
-		to = "svc/win-webserver:80"
-		paths = service(d, false)
-	case "split":
-		to = "svc/win-webserver:80"
-		paths = service(d, d.vni != 0)
-	case "own":
-		from, to = "node/win1", "node/win1:30080"
-		paths = ownNodePort(d)
-	case "blocked":
-		paths = blocked(d)
-	case "loop":
-		proto, to = "udp", "10.244.9.9:53"
-		paths = loop(d)
-	case "hole":
-		paths = hole(d)
-	case "name":
-		to = "name/win-webserver.default:80"
-	}
-	t := newTrace(d, k8s, from, to, proto, paths)
-	key := id + " " + from + " " + to + " " + proto
-	for i := 2; doc.Traces[key] != nil && doc.Traces[key].Verdict != t.Verdict; i++ {
-		key = fmt.Sprintf("%s %s %s %s %d", id, from, to, proto, i)
+	return "stated"
+}
+
+// checkOf traces the flow of a claim, and adds the trace to the document.
+func checkOf(doc *result.Document, s spec, d design, k8s string) (result.Check, *trace.Trace) {
+	f := flows[s.flow]
+	t := newTrace(d, k8s, f.from, f.to, f.proto, f.paths(d, k8s))
+	key := d.name + "/" + k8s + " " + f.from + " " + f.to + " " + f.proto
+	for i, first := 2, key; doc.Traces[key] != nil && doc.Traces[key].Verdict != t.Verdict; i++ {
+		key = fmt.Sprintf("%s %d", first, i)
 	}
 	doc.Traces[key] = t
-	k := result.Check{Level: result.Model, What: from + " -> " + to + " (" + proto + ")", Got: string(t.Verdict), Reason: string(t.Reason), Summary: t.Summary, Grade: t.Grade, Pass: true, Trace: key, Command: t.Command}
+	k := result.Check{Level: result.Model, What: f.from + " -> " + f.to + " (" + f.proto + ")", Got: string(t.Verdict), Reason: string(t.Reason), Summary: t.Summary, Grade: t.Grade, Pass: true, Trace: key, Command: t.Command}
 	if s.flow == "wire" {
 		k.What, k.Got, k.Expect, k.Reason, k.Summary = "first frame on the fabric: tunnel, vni, udpPort", "vxlan 4096 4789", "vxlan 4096 4789", "", ""
 		if d.vni == 0 {
 			k.What, k.Got, k.Expect = "first frame on the fabric: src MAC", "00-15-5d-00-01-0b", "00-15-5d-00-01-0b"
 		}
 	}
+	return k, t
+}
+
+// judge holds what happened against what the documents say.
+func judge(c *result.Cell, k *result.Check, said byte, t *trace.Trace) {
 	works := t.Verdict == trace.Delivered
 	switch {
 	case t.Verdict == trace.Unknown:
@@ -319,28 +330,27 @@ func cell(doc *result.Document, s spec, d design, k8s string) (result.Cell, bool
 		}
 	default:
 		c.Outcome = result.Agrees
-		if k.Expect == "" {
-			k.Expect = k.Got
-		}
+		k.Expect = cmp.Or(k.Expect, k.Got)
 	}
-	c.Checks = []result.Check{k}
-	if s.id == "pod-to-outside-tcp" && d.network == "nat" {
-		c.Outcome = result.Failed
-		c.Checks = []result.Check{{Level: result.Model, What: k.What, Expect: "delivered", Got: "error", Summary: "fixtures/cni/nat.conf:7:3: unknown field \"natNetwork\"", Command: k.Command}}
-	}
-	if s.id == "clusterip" && d.network == "l2bridge" {
-		c.Checks = append(c.Checks, result.Check{Level: result.Components, What: "kube-proxy.exe programs 10.96.0.50:80", Expect: "2 backends", Got: "2 backends", Grade: evidence.Code, Pass: true})
-	}
-	if s.id == "ping-node" && d.network == "l2bridge" {
-		// The same again with real components; in one setting it comes out otherwise.
+}
+
+// checks are those of a cell: one, but for a few claims that show what else there is.
+func checks(c result.Cell, k result.Check, d design, k8s string) []result.Check {
+	switch {
+	case c.Claim == "pod-to-outside-tcp" && d.network == "nat":
+		return []result.Check{{Level: result.Model, What: k.What, Expect: "delivered", Got: "error", Summary: "fixtures/cni/nat.conf:7:3: unknown field \"natNetwork\"", Command: k.Command}}
+	case c.Claim == "clusterip" && d.network == "l2bridge":
+		return []result.Check{k, {Level: result.Components, What: "kube-proxy.exe programs 10.96.0.50:80", Expect: "2 backends", Got: "2 backends", Grade: evidence.Code, Pass: true}}
+	case c.Claim == "ping-node" && d.network == "l2bridge":
+		// The same again with real components; in one setting the outcome is another.
 		again := k
 		again.Level, again.Trace = result.Components, ""
 		if d.name == "l2bridge-flannel-host-gw" && k8s == "1.14" {
 			again.Got, again.Reason = "no-reply", "timeout"
 		}
-		c.Checks = append(c.Checks, again)
+		return []result.Check{k, again}
 	}
-	return c, true
+	return []result.Check{k}
 }
 
 func newTrace(d design, k8s, from, to, proto string, paths []trace.Path) *trace.Trace {

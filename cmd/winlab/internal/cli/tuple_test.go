@@ -19,7 +19,7 @@ func TestParseTuple(t *testing.T) {
 		{"6 10.244.1.4 1 10.96.0.10 0 out 1", "!destination port is 0"},
 		{"6 10.244.1.4 1 10.96.0.10 80 out 2", "!begins with the SYN"},
 		{"6 10.244.1.4 1 10.96.0.10 80 sideways 1", "!write in or out"},
-		{"6 fe80::1%eth0 1 fe80::2 80 out 1", "!no address"},
+		{"6 fe80::1%eth0 1 fe80::2 80 out 1", "!not an address"},
 	} {
 		got, err := parseTuple(tt.in)
 		if want, bad := strings.CutPrefix(tt.want, "!"); bad {
