@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -35,6 +36,8 @@ func TestVirtualNetwork(t *testing.T) {
 	deny := Rule{Name: "deny-web", To: prefix("10.0.0.2/32"), Proto: packet.TCP, PortLo: 80, PortHi: 90}
 	allow := Rule{Name: "allow-web", Allow: true, From: prefix("10.0.0.1/32"), Proto: packet.TCP, PortLo: 80, PortHi: 80}
 	udr := Route{To: prefix("10.244.2.0/24"), Via: netip.MustParseAddr("10.0.0.2")}
+	wide := Route{To: prefix("10.244.0.0/16"), Via: netip.MustParseAddr("10.0.0.254")}
+	floating := Route{To: prefix("192.0.2.80/32"), Via: netip.MustParseAddr("10.0.0.2")}
 	for _, c := range []struct {
 		name     string
 		net      Azure
@@ -56,7 +59,24 @@ func TestVirtualNetwork(t *testing.T) {
 		{name: "to a pod, without a route", net: Azure{IPForwarding: true}, src: "10.244.1.4", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: 2},
 		{name: "to a pod, by a user-defined route", net: Azure{IPForwarding: true, Routes: []Route{udr}}, src: "10.244.1.4", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: 1},
 		{name: "to a pod, by a route to a NIC without IP forwarding", net: Azure{Routes: []Route{udr}}, src: "10.0.0.1", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: -1, reason: trace.NotForwarding},
-		{name: "a floating address", net: Azure{Routes: []Route{{To: prefix("192.0.2.80/32"), Via: netip.MustParseAddr("10.0.0.2")}}}, from: 2, src: "192.0.2.1", dst: "192.0.2.80", proto: packet.TCP, port: 80, to: 1},
+		{name: "a floating address", net: Azure{Routes: []Route{floating}}, from: 2, src: "192.0.2.1", dst: "192.0.2.80", proto: packet.TCP, port: 80, to: 1},
+		{name: "from a floating address", net: Azure{Routes: []Route{floating}}, from: 1, src: "192.0.2.80", dst: "192.0.2.1", proto: packet.TCP, port: 80, to: 2},
+		{name: "from another machine's floating address", net: Azure{Routes: []Route{floating}}, src: "192.0.2.80", dst: "192.0.2.1", proto: packet.TCP, port: 80, to: -1, reason: trace.SpoofedSource},
+		{name: "from a prefix that is routed to the machine", net: Azure{Routes: []Route{udr}}, from: 1, src: "10.244.2.0", dst: "10.0.0.1", proto: packet.TCP, port: 80, to: -1, reason: trace.SpoofedSource},
+		{name: "the gateway does not send for a machine", from: 2, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: -1, reason: trace.SpoofedSource},
+		{name: "the gateway's own address", from: 2, src: "10.0.0.254", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: 1},
+		{name: "the longest user-defined route", net: Azure{IPForwarding: true, Routes: []Route{wide, udr}}, src: "10.0.0.1", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: 1},
+		{name: "the longest user-defined route, in another order", net: Azure{IPForwarding: true, Routes: []Route{udr, wide}}, src: "10.0.0.1", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: 1},
+		{name: "of equal user-defined routes the first", net: Azure{IPForwarding: true, Routes: []Route{udr, {To: udr.To, Via: netip.MustParseAddr("10.0.0.254")}}}, src: "10.0.0.1", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: 1},
+		{name: "a user-defined route for others", net: Azure{IPForwarding: true, Routes: []Route{udr}}, src: "10.0.0.1", dst: "10.244.3.4", proto: packet.TCP, port: 80, to: 2},
+		{name: "no route for the network's own addresses", net: Azure{Routes: []Route{{To: prefix("10.0.0.0/8"), Via: netip.MustParseAddr("10.0.0.254")}}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: 1},
+		{name: "a route to the gateway needs no IP forwarding", net: Azure{Routes: []Route{{To: prefix("10.244.0.0/16"), Via: netip.MustParseAddr("10.0.0.254")}}}, src: "10.0.0.1", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: 2},
+		{name: "a route to nobody", net: Azure{IPForwarding: true, Routes: []Route{{To: prefix("10.244.0.0/16"), Via: netip.MustParseAddr("10.0.0.99")}}}, src: "10.0.0.1", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: -1, reason: trace.NoRoute},
+		{name: "the gateway sends nothing back to itself", from: 2, src: "192.0.2.1", dst: "192.0.2.2", proto: packet.TCP, port: 80, to: -1, reason: trace.NoRoute},
+		{name: "denied from a prefix", net: Azure{Rules: []Rule{{From: prefix("10.0.0.0/30")}}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: -1, reason: trace.FabricPolicy},
+		{name: "denied, the first port", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: -1, reason: trace.FabricPolicy},
+		{name: "denied, the last port", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 90, to: -1, reason: trace.FabricPolicy},
+		{name: "denied, the port before", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 79, to: 1},
 		{name: "denied", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 85, to: -1, reason: trace.FabricPolicy},
 		{name: "another port", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 91, to: 1},
 		{name: "another protocol", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.UDP, port: 85, to: 1},
@@ -98,8 +118,15 @@ func TestVirtualNetwork(t *testing.T) {
 				}
 			}
 			steps := sim.Rec.Steps()
-			if last := steps[len(steps)-1]; last.Reason != c.reason {
-				t.Errorf("the last step is %+v, want the reason %q", last, c.reason)
+			last := steps[len(steps)-1]
+			if last.Reason != c.reason || sim.Lost.Reason != c.reason {
+				t.Errorf("the last step is %+v, the loss %+v; want the reason %q", last, sim.Lost, c.reason)
+			}
+			if gateway := strings.HasSuffix(last.Text(), "gateway"); gateway != (c.to == 2 && !strings.Contains(c.name, "needs no IP forwarding")) {
+				t.Errorf("the last step says %q", last.Text())
+			}
+			if last.Place != "fabric" || last.Object != "Azure host" || (last.Action == trace.ActDrop) != (c.to < 0) || last.Evidence == "" || last.Packet == "" {
+				t.Errorf("the last step is %+v", last)
 			}
 		})
 	}
@@ -131,5 +158,20 @@ func TestAnswersOfAllowedFlowsPass(t *testing.T) {
 	}
 	if s.AnswersAll != hostMAC {
 		t.Errorf("ARP is answered with %s", s.AnswersAll)
+	}
+}
+
+// Only IP is for the virtualisation host to route; it answers ARP itself.
+func TestOtherFramesEndAtTheHost(t *testing.T) {
+	a, b := &vm{addrs: []string{"10.0.0.1"}}, &vm{addrs: []string{"10.0.0.2"}}
+	s := &wire.Segment{}
+	na, nb := &wire.NIC{MAC: packet.MAC{2, 0, 0, 0, 0, 1}, Owner: a}, &wire.NIC{MAC: packet.MAC{2, 0, 0, 0, 0, 2}, Owner: b}
+	s.Attach(na)
+	s.Attach(nb)
+	Azure{Subnet: prefix("10.0.0.0/24")}.Attach(s)
+	sim := &wire.Simulation{}
+	s.Send(sim, na, packet.BuildARP(1, na.MAC, packet.Broadcast, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")))
+	if err := sim.Run(); err != nil || len(b.got) != 0 {
+		t.Errorf("%d frames, want none (%v)", len(b.got), err)
 	}
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -69,6 +70,54 @@ func TestAFrameReachesItsOwner(t *testing.T) {
 				t.Errorf("the last step is %+v, %d frames tapped", last, tapped)
 			}
 		})
+	}
+}
+
+// Traces name a segment between machines and one inside a machine differently.
+func TestHowTracesNameASegment(t *testing.T) {
+	for _, c := range []struct{ place, name, wantPlace, wantObject string }{
+		{"", "lan", "fabric", "segment lan"},
+		{"lin1", "bridge cni0", "lin1", "bridge cni0"},
+	} {
+		s, nics, _ := segment()
+		s.Place, s.Name = c.place, c.name
+		sim := &Simulation{Rec: &trace.Recorder{}}
+		s.Send(sim, nics[0], frame(nics[0].MAC, packet.MAC{2, 9, 9, 9, 9, 9}))
+		steps := sim.Rec.Steps()
+		if len(steps) != 2 || steps[0].Text() != "on the wire" || steps[1].Text() != "nobody on the segment has the MAC address 02-09-09-09-09-09" {
+			t.Fatalf("%s: steps %+v", c.name, steps)
+		}
+		for _, st := range steps {
+			if st.Place != c.wantPlace || st.Object != c.wantObject || st.Evidence != "wire.ethernet" || st.Packet == "" {
+				t.Errorf("%s: the step is %+v", c.name, st)
+			}
+		}
+		if want := (Loss{c.wantPlace, c.name, trace.NoNeighbour}); sim.Lost != want {
+			t.Errorf("%s: the loss is %+v, want %+v", c.name, sim.Lost, want)
+		}
+	}
+}
+
+func TestAttach(t *testing.T) {
+	s, nics, _ := segment()
+	for _, n := range nics {
+		if n.Segment != s {
+			t.Errorf("interface %s does not know its segment", n.Name)
+		}
+	}
+}
+
+func TestTheTapAtASwitchPort(t *testing.T) {
+	sim := &Simulation{}
+	sim.Taps.SeePort("win1", "endpoint client", true, nil) // nobody watches
+	var got []string
+	sim.Taps.Port = func(place, port string, entering bool, _ *packet.Packet) {
+		got = append(got, fmt.Sprint(place, ", ", port, ", ", entering))
+	}
+	sim.Taps.SeePort("win1", "endpoint client", true, nil)
+	sim.Taps.SeePort("win1", "external port", false, nil)
+	if want := []string{"win1, endpoint client, true", "win1, external port, false"}; !slices.Equal(got, want) {
+		t.Errorf("the tap saw %q, want %q", got, want)
 	}
 }
 
