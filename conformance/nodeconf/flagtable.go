@@ -21,12 +21,15 @@ var flagTable = sync.OnceValue(func() map[string]map[string]lifetime {
 	table := map[string]map[string]lifetime{}
 	for line := range strings.Lines(flagText) {
 		f := strings.Fields(line)
-		if len(f) != 4 || f[0] == "#" {
+		if len(f) < 3 || len(f) > 4 || f[0] == "#" {
 			continue
 		}
-		first, err1 := strconv.Atoi(f[2])
-		last, err2 := strconv.Atoi(f[3])
-		if err1 != nil || err2 != nil {
+		first, err := strconv.Atoi(f[2])
+		last := newestMinor
+		if len(f) == 4 && err == nil {
+			last, err = strconv.Atoi(f[3])
+		}
+		if err != nil {
 			continue
 		}
 		if table[f[0]] == nil {
