@@ -37,7 +37,7 @@ type Problem struct {
 // pluginNetworks are the plugins that exist for Windows, with the HNS network
 // that they use where they use one only.
 var pluginNetworks = map[string]string{
-	cni.PluginWinBridge: "l2bridge", cni.PluginWinOverlay: "overlay", cni.PluginNAT: "nat", cni.PluginFlannel: "", cni.PluginAzure: "",
+	string(cni.PluginWinBridge): "l2bridge", string(cni.PluginWinOverlay): "overlay", string(cni.PluginNAT): "nat", string(cni.PluginFlannel): "", string(cni.PluginAzure): "",
 	"wincni": "l2bridge", "sdnbridge": "l2bridge", "sdnoverlay": "overlay", "ovn-k8s-cni-overlay": "transparent",
 	"calico": "", "antrea": "", "vpc-bridge": "l2bridge", "azure-vnet-ipam": "",
 }
@@ -108,7 +108,7 @@ func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Proble
 	c := &CNI{ListVersion: version, Type: pluginName(text(source.Child(tree, "type"))), Refused: refused, Ignored: ignored}
 	delegate := source.Child(tree, "delegate")
 	linux := slices.Contains(linuxPlugins, c.Type)
-	if c.Type == cni.PluginFlannel {
+	if c.Type == string(cni.PluginFlannel) {
 		c.Delegate = pluginName(text(source.Child(delegate, "type")))
 		if delegate != nil && delegate.Kind == yaml.MappingNode && c.Delegate == "" {
 			for i := 0; i < len(delegate.Content); i += 2 {
@@ -121,14 +121,14 @@ func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Proble
 			return nil
 		}
 		if c.Delegate == "" {
-			c.Delegate = cni.PluginWinBridge
+			c.Delegate = string(cni.PluginWinBridge)
 		}
 	}
 	if linux && embedded {
 		return nil
 	}
 	c.Network = pluginNetworks[c.Type]
-	switch c.Type {
+	switch cni.Name(c.Type) {
 	case cni.PluginFlannel:
 		c.Network = pluginNetworks[c.Delegate]
 	case cni.PluginAzure:

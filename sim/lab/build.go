@@ -234,7 +234,7 @@ func (b *builder) readPlugin() error {
 		}
 		return nil
 	}
-	o := cni.Options{Plugin: net.Plugin, Version: net.Version}
+	o := cni.Options{Plugin: cni.Name(net.Plugin), Version: net.Version}
 	masq, route := b.spec.Param("flannel-ip-masq") == "on", b.spec.Param("overlay-host-route") == "yes"
 	o.IPMasq, o.HostRoute = &masq, &route
 	vni, err := strconv.ParseUint(b.spec.Param("winlab-vni"), 10, 24)
@@ -463,7 +463,7 @@ func (b *builder) linuxNode(n Node, k *kube.Node) error {
 		return b.rrasLinux(n, k, l)
 	}
 	set := b.plugin.Linux(b.Kube, k)
-	if b.spec.Network.Plugin == cni.PluginNAT {
+	if cni.Name(b.spec.Network.Plugin) == cni.PluginNAT {
 		// Linux containers on a network of the same kind: Docker's bridge.
 		set = cni.LinuxSetup{Forwarding: true, Bridge: dockerBridge, MasqueradeNot: []netip.Prefix{dockerBridge.Masked()}}
 		k.PodCIDRs = []netip.Prefix{dockerBridge.Masked()}
@@ -647,7 +647,7 @@ func (b *builder) attach(w *workload) error {
 			at.endpoint = r.EndpointID
 			at.Compartment, err = b.windows[w.Node].Attach(object, r.EndpointID, r.Gateway)
 		}
-	case b.spec.Network.Plugin == cni.PluginNAT:
+	case cni.Name(b.spec.Network.Plugin) == cni.PluginNAT:
 		b.leases[w.Node]++
 		addr := nth(dockerBridge.Addr(), b.leases[w.Node])
 		at.Compartment, err = b.linux[w.Node].Attach(object, netip.PrefixFrom(addr, dockerBridge.Bits()), dockerBridge.Addr(), false)

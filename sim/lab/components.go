@@ -56,7 +56,7 @@ func (b *builder) wanted() (plugin, proxy bool) {
 	case Model:
 		return false, false
 	case Real:
-		return slices.Contains(cni.BinaryPlugins, s.Network.Plugin) && s.Network.Components != Model,
+		return slices.Contains(cni.ProgramNames(), s.Network.Plugin) && s.Network.Components != Model,
 			s.Proxy.Mode == kubeproxy.ModeKernelspace && s.Proxy.Components != Model
 	}
 	return s.Network.Components == Real, s.Proxy.Components == Real
@@ -65,7 +65,7 @@ func (b *builder) wanted() (plugin, proxy bool) {
 // pluginVersion is the release of the CNI plugins that the lab asks for, "" for any:
 // network.version is flannel's own where flannel calls them.
 func (b *builder) pluginVersion() string {
-	if b.spec.Network.Plugin == cni.PluginFlannel {
+	if cni.Name(b.spec.Network.Plugin) == cni.PluginFlannel {
 		return ""
 	}
 	return b.spec.Network.Version
@@ -89,7 +89,7 @@ func (b *builder) startReal(ctx context.Context) error {
 	if !plugin && !proxy {
 		if asked {
 			return fmt.Errorf("%w: plugin %s, kube-proxy in mode %s; programs can be run of %s, and of kube-proxy in mode %s", ErrNoComponents,
-				b.spec.Network.Plugin, b.spec.Proxy.Mode, strings.Join(cni.BinaryPlugins, ", "), kubeproxy.ModeKernelspace)
+				b.spec.Network.Plugin, b.spec.Proxy.Mode, strings.Join(cni.ProgramNames(), ", "), kubeproxy.ModeKernelspace)
 		}
 		return nil
 	}

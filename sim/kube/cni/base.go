@@ -71,7 +71,7 @@ func (b *base) Del(n *kube.Node, p *kube.Pod, s *hns.Service) error {
 	return nil
 }
 
-func (b *base) Name() string    { return b.o.Plugin }
+func (b *base) Name() Name      { return b.o.Plugin }
 func (b *base) Version() string { return b.o.Version }
 
 func (b *base) Warnings() []string {
@@ -147,7 +147,7 @@ func namespace(p *kube.Pod) string {
 // factOneSuffix for the others.
 func (b *base) dns(c *kube.Cluster, conf *Conf, p *kube.Pod) hns.DNS {
 	d := hns.DNS{Domain: conf.dns.Domain, Search: slices.Clone(conf.dns.Search), ServerList: slices.Clone(conf.dns.Nameservers), Options: slices.Clone(conf.dns.Options)}
-	if slices.Contains(BinaryPlugins, conf.Type) {
+	if conf.Type.hasProgram() {
 		if k := KubeletDNS(c, p); conf.Capabilities["dns"] && len(k.Nameservers) > 0 {
 			d.Search, d.ServerList = k.Search, k.Nameservers
 		}

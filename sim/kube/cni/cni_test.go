@@ -225,7 +225,7 @@ func TestResult(t *testing.T) {
 				t.Errorf("network type %s, want %s", p.NetworkType(), tc.network)
 			}
 			search := []string{"default.svc.cluster.local"}
-			if slices.Contains(BinaryPlugins, p.Name()) {
+			if p.Name().hasProgram() {
 				search = append(search, "svc.cluster.local", "cluster.local")
 			}
 			if !slices.Equal(r.DNS.Search, search) || r.DNS.ServerList[0] != "10.96.0.10" {

@@ -24,10 +24,10 @@ type Conf struct {
 	cniVersion string
 	name       string
 	// Type is the plugin: "flannel", "win-bridge", "azure-vnet", "nat".
-	Type string
+	Type Name
 	// delegate is the plugin that flannel calls; it is win-bridge unless the
 	// delegate names another. Empty for other types.
-	delegate string
+	delegate Name
 	// apiVersion is 1 (HNS) or 2 (HCN).
 	apiVersion int
 	policies   []confPolicy

@@ -14,4 +14,26 @@
 // microsoft/SDN Kubernetes/windows/start-kubelet.ps1). A file for this package
 // says {{managementIP}} there, and the address is put in its place before the
 // file is read. Nothing else is substituted.
+//
+// # The plugins
+//
+//	azure-vnet   azurevnet.go
+//	flannel      flannel.go, with win-bridge (host-gw) or win-overlay (vxlan) as its delegate
+//	nat          nat.go
+//	win-bridge   winbridge.go
+//	win-overlay  winoverlay.go
+//
+// # To add a plugin
+//
+//  1. Read its source. Each thing that it does becomes a fact in facts.go that cites it.
+//  2. Write NAME.go: the reader of its fields (azureConf is an example of one with its
+//     own form, natConf of one that reads what all Windows plugins read), its constructor,
+//     and a type that embeds *base and has the rest of [Plugin].
+//  3. Prepare makes the network, Add leases an address, collects policies and calls
+//     base.add. base has Del, Warnings and addresses for a prefix of each node.
+//  4. Add a constant and a row to registry.go, and a line to the list above.
+//  5. Put its configuration as it is on a node into fixtures/cni, and a case into plugins
+//     in cni_test.go; go test -update writes the HNS calls to testdata. Read them.
+//  6. Name it in sim/lab/spec (Plugins) and conformance/nodeconf (pluginNetworks). A test
+//     here says what is missing.
 package cni

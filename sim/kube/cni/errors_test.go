@@ -48,7 +48,7 @@ func TestParseConfErrors(t *testing.T) {
     {"name": "EndpointPolicy", "value": {"Type": "Nonsense"}},
     {"name": "EndpointPolicy"}
   ]
-}`, []string{"a.conf:3:26", `"dns", which is no address`, "a.conf:4:17", "apiVersion is 3", "a.conf:5:18", "must be true or false",
+}`, []string{"a.conf:3:26", `"dns", which is not an address`, "a.conf:4:17", "apiVersion is 3", "a.conf:5:18", "must be true or false",
 			`a.conf:7:83: ExceptionList holds "10.0.0.0/33"`, "a.conf:8:41: the route has no DestinationPrefix",
 			`a.conf:9:50: there is no endpoint policy "Nonsense"`, "a.conf:10:5: the policy has no value"}},
 		{"delegate with ipam", `{"name": "cbr0", "type": "flannel", "delegate": {"ipam": {}}}`, []string{"must not have 'ipam' field"}},
@@ -166,7 +166,7 @@ func TestNetConfErrors(t *testing.T) {
 		data string
 		want []string
 	}{
-		{"{\n \"Network\": \"10.244.0.0\",\n \"Backend\": {\"Type\": \"ipip\"}\n}", []string{"n.json:2:13", "no prefix", "n.json:3:22", "host-gw and vxlan"}},
+		{"{\n \"Network\": \"10.244.0.0\",\n \"Backend\": {\"Type\": \"ipip\"}\n}", []string{"n.json:2:13", "not a prefix", "n.json:3:22", "host-gw and vxlan"}},
 		{`{"Backend": {"Type": "vxlan", "VNI": "4096"}}`, []string{"Network is missing", "VNI is the string"}},
 		{`{"Network": "10.244.0.0/16"}`, []string{"Backend is missing"}},
 		{"{\n\"Network\" \"10.244.0.0/16\"}", []string{"n.json:2:11"}},

@@ -8,12 +8,43 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
+// flannelConf reads flannel's own part and the delegate.
+func (r *reader) flannelConf(c *Conf, n *node) {
+	r.unknown("flannel", n, "cniVersion", "name", "type", "subnetFile", "dataDir", "delegate", "ipam", "capabilities", "runtimeConfig")
+	c.Capabilities = r.capabilities(n)
+	c.delegate, c.apiVersion = PluginWinBridge, 1
+	f := n.get("delegate")
+	if f == nil {
+		return
+	}
+	d := f.val
+	if !r.object("delegate", d) {
+		return
+	}
+	// flannel itself writes these into the delegate (cni-plugin
+	// flannel_windows.go), and refuses a delegate that brings name or ipam.
+	for _, key := range []string{"name", "ipam"} {
+		if g := d.get(key); g != nil {
+			r.errorf(g.at, "'delegate' dictionary must not have '%s' field, it'll be set by flannel", key)
+		}
+	}
+	if g := d.get("type"); g != nil {
+		switch typ := typeOf(r.text(d, "type")); typ {
+		case PluginWinBridge, PluginWinOverlay:
+			c.delegate = typ
+		default:
+			r.errorf(g.val.begin, "flannel delegates to %q; on Windows it can be win-bridge or win-overlay", r.text(d, "type"))
+			return
+		}
+	}
+	if delegate, ok := lookup(string(c.delegate)); ok {
+		delegate.read(r, c, d)
+	}
+}
+
 // newFlannel checks flannel's two files as flanneld on Windows does and returns
 // the delegate with flanneld's work around it.
 func newFlannel(o Options, b *base) (Plugin, error) {
-	if err := wantType(o, PluginFlannel); err != nil {
-		return nil, err
-	}
 	if o.NetConf == nil {
 		return nil, errors.New("flannel needs its net-conf.json")
 	}
@@ -31,11 +62,11 @@ func newFlannel(o Options, b *base) (Plugin, error) {
 	}
 	masq := o.IPMasq == nil || *o.IPMasq
 	be := o.NetConf.Backend
-	want := map[string]string{"host-gw": PluginWinBridge, "vxlan": PluginWinOverlay}[be.kind]
+	want := be.kind.delegate()
 	if o.Conf.delegate != want {
 		return nil, fmt.Errorf("%s: flannel's backend %s needs the delegate %s, %s has %s", o.NetConf.file, be.kind, want, o.Conf.file, o.Conf.delegate)
 	}
-	if be.kind == "host-gw" {
+	if be.kind == hostGw {
 		name := be.Name
 		if name == "" {
 			name = "cbr0"

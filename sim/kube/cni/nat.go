@@ -13,10 +13,10 @@ import (
 // it to show what does not work.
 type nat struct{ *base }
 
+// natConf reads what nat reads.
+func (r *reader) natConf(c *Conf, n *node) { r.windowsConf(PluginNAT, c, n) }
+
 func newNAT(o Options, b *base) (Plugin, error) {
-	if err := wantType(o, PluginNAT); err != nil {
-		return nil, err
-	}
 	if s := o.Conf.ipam.subnet; !s.IsValid() || !s.Addr().Is4() || s.Bits() > 28 {
 		return nil, fmt.Errorf("%s: ipam.subnet is %q; nat needs an IPv4 prefix of at most /28 there", o.Conf.file, s)
 	}

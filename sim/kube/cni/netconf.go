@@ -18,10 +18,25 @@ type NetConf struct {
 	warnings  []string
 }
 
+// backendKind is the Type of a Backend.
+type backendKind string
+
+const (
+	hostGw backendKind = "host-gw"
+	vxlan  backendKind = "vxlan"
+)
+
+// delegate is the plugin that flannel's own plugin calls on Windows.
+func (k backendKind) delegate() Name {
+	if k == vxlan {
+		return PluginWinOverlay
+	}
+	return PluginWinBridge
+}
+
 // Backend is how flannel connects the nodes.
 type Backend struct {
-	// kind is "host-gw" or "vxlan".
-	kind string
+	kind backendKind
 	// Name is the HNS network's name on Windows, "" for the default.
 	Name string
 	// vni and port are as the file has them; nil is left out.
@@ -72,10 +87,11 @@ func ParseNetConf(file string, data []byte) (*NetConf, error) {
 func (r *reader) backend(c *Backend, b *field) {
 	n := b.val
 	r.unknown("the backend", n, "Name", "Type", "VNI", "Port", "DirectRouting", "GBP", "MacPrefix", "DNSServerList", "Learning", "MTU", "Mac")
-	c.kind = r.text(n, "Type")
-	c.origin = r.origin("flannel backend "+c.kind, b.at)
+	kind := r.text(n, "Type")
+	c.kind = backendKind(kind)
+	c.origin = r.origin("flannel backend "+kind, b.at)
 	switch c.kind {
-	case "host-gw", "vxlan":
+	case hostGw, vxlan:
 	default:
 		at := n.begin
 		if f := n.get("Type"); f != nil {

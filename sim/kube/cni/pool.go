@@ -41,32 +41,49 @@ func (p *pool) lease(owner string, want netip.Addr, taken func(netip.Addr) bool)
 		return p.leaseOf(a), nil
 	}
 	if want.IsValid() {
-		switch by := p.used[want]; {
-		case !p.prefix.Contains(want):
-			return Lease{}, fmt.Errorf("pod %s: requested IP address %s is not available in range set %s-%s (%s)", owner, want, p.from, p.to, p.who)
-		case by != "":
-			return Lease{}, fmt.Errorf("pod %s: requested IP address %s is not available: it is taken by %s", owner, want, by)
-		case want == p.prefix.Masked().Addr() || want == last(p.prefix):
-			return Lease{}, fmt.Errorf("pod %s: requested IP address %s is the first or last of %s", owner, want, p.prefix)
+		if err := p.check(owner, want); err != nil {
+			return Lease{}, err
 		}
 		p.take(owner, want)
 		return p.leaseOf(want), nil
 	}
+	a, ok := p.next(taken)
+	if !ok {
+		return Lease{}, fmt.Errorf("pod %s: error while executing IPAM addition: no IP addresses available in range set: %s-%s (%s)", owner, p.from, p.to, p.who)
+	}
+	p.take(owner, a)
+	p.last = a
+	return p.leaseOf(a), nil
+}
+
+// check refuses an address that somebody wants and cannot have.
+func (p *pool) check(owner string, want netip.Addr) error {
+	switch by := p.used[want]; {
+	case !p.prefix.Contains(want):
+		return fmt.Errorf("pod %s: requested IP address %s is not available in range set %s-%s (%s)", owner, want, p.from, p.to, p.who)
+	case by != "":
+		return fmt.Errorf("pod %s: requested IP address %s is not available: it is taken by %s", owner, want, by)
+	case want == p.prefix.Masked().Addr() || want == last(p.prefix):
+		return fmt.Errorf("pod %s: requested IP address %s is the first or last of %s", owner, want, p.prefix)
+	}
+	return nil
+}
+
+// next is the free address after the last one given, beginning again at the first.
+func (p *pool) next(taken func(netip.Addr) bool) (netip.Addr, bool) {
 	start := p.from
 	if p.last.IsValid() && p.last.Less(p.to) {
 		start = p.last.Next()
 	}
 	for a, first := start, true; first || a != start; first = false {
 		if p.used[a] == "" && (taken == nil || !taken(a)) {
-			p.take(owner, a)
-			p.last = a
-			return p.leaseOf(a), nil
+			return a, true
 		}
 		if a = a.Next(); p.to.Less(a) {
 			a = p.from
 		}
 	}
-	return Lease{}, fmt.Errorf("pod %s: error while executing IPAM addition: no IP addresses available in range set: %s-%s (%s)", owner, p.from, p.to, p.who)
+	return netip.Addr{}, false
 }
 
 func (p *pool) take(owner string, a netip.Addr) {

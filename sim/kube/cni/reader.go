@@ -124,7 +124,7 @@ func (r *reader) prefix(n *node, name string) netip.Prefix {
 	}
 	p, err := netip.ParsePrefix(s)
 	if err != nil {
-		r.errorf(n.get(name).val.begin, "%s is %q, which is no prefix such as 10.244.0.0/16", name, s)
+		r.errorf(n.get(name).val.begin, "%s is %q, which is not a prefix such as 10.244.0.0/16", name, s)
 		return netip.Prefix{}
 	}
 	return p.Masked()
@@ -143,7 +143,7 @@ func (r *reader) checkPrefixes(n *node, name string) {
 		p, err := netip.ParsePrefix(i.str)
 		if err != nil {
 			if _, err := netip.ParseAddr(i.str); err != nil {
-				r.errorf(i.begin, "%s holds %q, which is no prefix such as 10.244.0.0/16", f.name, i.str)
+				r.errorf(i.begin, "%s holds %q, which is not a prefix such as 10.244.0.0/16", f.name, i.str)
 			}
 			continue
 		}

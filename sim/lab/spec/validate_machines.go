@@ -77,8 +77,8 @@ func (v *validator) proxy(path []any, px Proxy, kubernetes string, s *Spec) {
 func (v *validator) components(s *Spec) {
 	if kind := s.Network.Components; kind != "" {
 		v.oneOf(p("network", "components"), "kind of components", kind, ComponentKinds)
-		if kind == Real && !slices.Contains(cni.BinaryPlugins, s.Network.Plugin) {
-			v.add(p("network", "components"), "there is no program of plugin %s to run; those of %s can be real, write model here", s.Network.Plugin, strings.Join(cni.BinaryPlugins, ", "))
+		if kind == Real && !slices.Contains(cni.ProgramNames(), s.Network.Plugin) {
+			v.add(p("network", "components"), "there is no program of plugin %s to run; those of %s can be real, write model here", s.Network.Plugin, strings.Join(cni.ProgramNames(), ", "))
 		}
 	}
 	if kind := s.Proxy.Components; kind != "" {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/winlab-dev/winlab/sim/kube"
 )
@@ -22,15 +21,11 @@ type Binary struct {
 	APIVersion int
 }
 
-// BinaryPlugins are the plugins whose programs can be run: flannel's by way of its
-// delegate.
-var BinaryPlugins = []string{PluginFlannel, PluginWinBridge, PluginWinOverlay}
-
 // NewBinary returns what the plugin's program is given on a node. For flannel that
 // is the delegate's configuration as flannel's plugin writes it
 // (flannel-io/cni-plugin flannel_windows.go doCmdAdd).
 func NewBinary(o Options, n *kube.Node) (*Binary, error) {
-	if !slices.Contains(BinaryPlugins, o.Plugin) {
+	if !o.Plugin.hasProgram() {
 		return nil, fmt.Errorf("there is no program of plugin %s to run", o.Plugin)
 	}
 	conf, err := o.Conf.forNode(n.Address)
@@ -41,14 +36,14 @@ func NewBinary(o Options, n *kube.Node) (*Binary, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Binary{Program: conf.Type, Config: body, Capabilities: conf.Capabilities, APIVersion: conf.apiVersion}
+	b := &Binary{Program: string(conf.Type), Config: body, Capabilities: conf.Capabilities, APIVersion: conf.apiVersion}
 	prefix, err := podPrefix(n, conf)
 	if err != nil {
 		return nil, err
 	}
 	if conf.Type == PluginFlannel {
-		b.Program = conf.delegate
-		b.Config["type"] = conf.delegate
+		b.Program = string(conf.delegate)
+		b.Config["type"] = string(conf.delegate)
 		b.Config["ipMasq"] = o.IPMasq == nil || *o.IPMasq
 		b.Config["ipMasqNetwork"] = o.NetConf.Network.String()
 	}
@@ -75,7 +70,7 @@ func (c *Conf) raw(managementIP netip.Addr) (root, body map[string]any, err erro
 	body = root
 	if list, ok := root["plugins"].([]any); ok {
 		for _, item := range list {
-			if p, ok := item.(map[string]any); ok && modelled(fmt.Sprint(p["type"])) == c.Type {
+			if p, ok := item.(map[string]any); ok && typeOf(fmt.Sprint(p["type"])) == c.Type {
 				body = p
 				break
 			}

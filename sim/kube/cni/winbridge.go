@@ -24,10 +24,15 @@ type bridge struct {
 	dnsServers []string
 }
 
-func newWinBridge(o Options, b *base) (Plugin, error) {
-	if err := wantType(o, PluginWinBridge); err != nil {
-		return nil, err
+// winBridgeConf reads what win-bridge reads.
+func (r *reader) winBridgeConf(c *Conf, n *node) {
+	r.windowsConf(PluginWinBridge, c, n, "ipMasqNetwork", "HcnPolicyArgs")
+	if f := n.get("HcnPolicyArgs"); f != nil {
+		r.hcnPolicyArgs(c, f)
 	}
+}
+
+func newWinBridge(o Options, b *base) (Plugin, error) {
 	v, err := parseVersion(o.Version)
 	if err != nil {
 		return nil, err
@@ -35,14 +40,6 @@ func newWinBridge(o Options, b *base) (Plugin, error) {
 	b.release = v
 	b.warnPolicies()
 	return &bridge{base: b, hostEndpoint: "cbr0", network: o.Conf.name, origin: o.Conf.origin}, nil
-}
-
-// wantType refuses the configuration of another plugin.
-func wantType(o Options, typ string) error {
-	if o.Conf.Type != typ {
-		return fmt.Errorf("%s: type is %q; the plugin is %s", o.Conf.origin, o.Conf.Type, typ)
-	}
-	return nil
 }
 
 func (b *bridge) NetworkType() string { return hns.L2Bridge }

@@ -1,30 +1,13 @@
 package cni
 
 import (
-	"fmt"
 	"net/netip"
-	"slices"
-	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
-
-// The names of the plugins that New knows.
-const (
-	PluginFlannel    = "flannel"
-	PluginWinBridge  = "win-bridge"
-	PluginWinOverlay = "win-overlay"
-	PluginAzure      = "azure-vnet"
-	PluginNAT        = "nat"
-)
-
-// Names lists the plugins that New knows, sorted.
-func Names() []string {
-	return []string{PluginAzure, PluginFlannel, PluginNAT, PluginWinBridge, PluginWinOverlay}
-}
 
 // HostRoute is an entry of a node's own route table.
 type HostRoute struct {
@@ -70,8 +53,8 @@ type Lease struct {
 // cluster. It remembers the addresses that it gave out, and is not safe for
 // concurrent use.
 type Plugin interface {
-	// Name is the plugin as a lab file has it: "flannel".
-	Name() string
+	// Name is the plugin's name in the registry.
+	Name() Name
 	// Version is the version that the model follows, "" where behaviour does
 	// not depend on it.
 	Version() string
@@ -135,8 +118,7 @@ type VXLANPeer struct {
 
 // Options say which plugin and how it is configured.
 type Options struct {
-	// Plugin is one of Names.
-	Plugin string
+	Plugin Name
 	// Version is the plugin's, "0.12.0"; "" is the newest.
 	Version string
 	// DelegateVersion is that of win-bridge or win-overlay under flannel, a
@@ -158,26 +140,4 @@ type Options struct {
 	// Reserved are addresses that no pod may get from the IPAM: the source VIP
 	// of kube-proxy, which start scripts take from the same IPAM.
 	Reserved []netip.Addr
-}
-
-// New makes a plugin. All mistakes are reported at once.
-func New(o Options) (Plugin, error) {
-	if !slices.Contains(Names(), o.Plugin) {
-		return nil, fmt.Errorf("there is no network plugin %q; there are %s", o.Plugin, strings.Join(Names(), ", "))
-	}
-	if o.Conf == nil {
-		return nil, fmt.Errorf("plugin %s needs its CNI configuration file", o.Plugin)
-	}
-	b := newBase(o)
-	switch o.Plugin {
-	case PluginFlannel:
-		return newFlannel(o, b)
-	case PluginWinBridge:
-		return newWinBridge(o, b)
-	case PluginWinOverlay:
-		return newWinOverlay(o, b)
-	case PluginAzure:
-		return newAzure(o, b)
-	}
-	return newNAT(o, b)
 }

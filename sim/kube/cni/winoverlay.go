@@ -36,10 +36,17 @@ type overlay struct {
 	flags     uint32
 }
 
-func newWinOverlay(o Options, b *base) (Plugin, error) {
-	if err := wantType(o, PluginWinOverlay); err != nil {
-		return nil, err
+// winOverlayConf reads what win-overlay reads. ipMasqNetwork is none of its fields,
+// but flannel writes it into every delegate.
+func (r *reader) winOverlayConf(c *Conf, n *node) {
+	own := []string{"endpointMacPrefix"}
+	if c.Type == PluginFlannel {
+		own = append(own, "ipMasqNetwork")
 	}
+	r.windowsConf(PluginWinOverlay, c, n, own...)
+}
+
+func newWinOverlay(o Options, b *base) (Plugin, error) {
 	v, err := parseVersion(o.Version)
 	if err != nil {
 		return nil, err
@@ -81,16 +88,7 @@ func (o *overlay) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, 
 	}
 	nw := s.NetworkByName(o.network)
 	if nw == nil {
-		want := hns.Network{
-			Name: o.network, Type: hns.Overlay, Flags: o.flags, ManagementIP: n.Address, Origin: o.origin,
-			Ipams: []hns.Ipam{static(prefix, nth(prefix, 1), hns.NewPolicy(hns.VSIDSettings{IsolationId: o.vni}).From(o.origin))},
-		}
-		if !n.VtepMAC.IsZero() {
-			// HNS chooses it and flannel announces it; here the cluster knows it
-			// beforehand, so that all nodes agree.
-			want.Policies = append(want.Policies, hns.NewPolicy(hns.DrMacAddressSettings{Address: strings.ToUpper(n.VtepMAC.String())}).From(o.origin))
-		}
-		if nw, err = s.CreateNetwork(want); err != nil {
+		if nw, err = s.CreateNetwork(o.newNetwork(n, prefix)); err != nil {
 			return Host{}, fmt.Errorf("node %s: network %s: %w", n.Name, o.network, err)
 		}
 	}
@@ -98,10 +96,36 @@ func (o *overlay) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, 
 	if o.hostRoute && s.Build().Has(builds.HostRoute) && len(hns.PoliciesOf(nw.Policies, hns.PolicyHostRoute)) == 0 {
 		add = append(add, hns.NewPolicy(hns.HostRouteSettings{}).From(o.origin))
 	}
+	add = append(add, o.remoteSubnets(c, n, nw)...)
+	if len(add) > 0 {
+		if err := s.AddNetworkPolicies(nw.ID, add...); err != nil {
+			return Host{}, fmt.Errorf("node %s: network %s: %w", n.Name, o.network, err)
+		}
+	}
+	return Host{Network: nw.ID}, nil
+}
+
+func (o *overlay) newNetwork(n *kube.Node, prefix netip.Prefix) hns.Network {
+	nw := hns.Network{
+		Name: o.network, Type: hns.Overlay, Flags: o.flags, ManagementIP: n.Address, Origin: o.origin,
+		Ipams: []hns.Ipam{static(prefix, nth(prefix, 1), hns.NewPolicy(hns.VSIDSettings{IsolationId: o.vni}).From(o.origin))},
+	}
+	if !n.VtepMAC.IsZero() {
+		// HNS chooses it and flannel announces it; here the cluster knows it
+		// beforehand, so that all nodes agree.
+		nw.Policies = append(nw.Policies, hns.NewPolicy(hns.DrMacAddressSettings{Address: strings.ToUpper(n.VtepMAC.String())}).From(o.origin))
+	}
+	return nw
+}
+
+// remoteSubnets are the routes to other nodes that the network does not have yet
+// (factRemoteSubnets).
+func (o *overlay) remoteSubnets(c *kube.Cluster, n *kube.Node, nw *hns.Network) []hns.Policy {
 	have := map[string]bool{}
 	for v := range hns.EachSettings[hns.RemoteSubnetRouteSettings](nw.Policies) {
 		have[v.DestinationPrefix] = true
 	}
+	var add []hns.Policy
 	for _, p := range peers(c, n) {
 		vni := o.vni
 		if p.node.Windows == nil {
@@ -116,12 +140,7 @@ func (o *overlay) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, 
 			DistributedRouterMacAddress: strings.ToUpper(p.node.VtepMAC.String()),
 		}).From(&trace.Origin{What: "route to node " + p.node.Name + " by " + o.origin.What, File: o.origin.File, Line: o.origin.Line}))
 	}
-	if len(add) > 0 {
-		if err := s.AddNetworkPolicies(nw.ID, add...); err != nil {
-			return Host{}, fmt.Errorf("node %s: network %s: %w", n.Name, o.network, err)
-		}
-	}
-	return Host{Network: nw.ID}, nil
+	return add
 }
 
 func (o *overlay) pool(n *kube.Node) (*pool, error) {

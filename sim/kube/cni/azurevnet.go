@@ -22,10 +22,36 @@ type azure struct {
 	hostPortFlags uint32
 }
 
-func newAzure(o Options, b *base) (Plugin, error) {
-	if err := wantType(o, PluginAzure); err != nil {
-		return nil, err
+// azureConf reads what azure-vnet reads (azure-container-networking
+// cni/netconfig.go).
+func (r *reader) azureConf(c *Conf, n *node) {
+	r.unknown(string(PluginAzure), n, "cniVersion", "name", "type", "mode", "master", "adapterName", "bridge", "logLevel", "logTarget",
+		"infraVnetAddressSpace", "ipv6Mode", "serviceCidrs", "vnetCidrs", "podNamespaceForDualNetwork", "ipsToRouteViaHost",
+		"multiTenancy", "enableSnatOnHost", "enableExactMatchForPodName", "disableHairpinOnHostInterface", "disableIPTableLock",
+		"disableAsyncDelete", "cnsurl", "executionMode", "ipam", "dns", "runtimeConfig", "windowsSettings", "AdditionalArgs",
+		"wireServerIP", "capabilities")
+	c.apiVersion = 2
+	c.Capabilities = r.capabilities(n)
+	c.mode = r.text(n, "mode")
+	switch c.mode {
+	case "", "bridge", "tunnel", "l2bridge", "l2tunnel":
+	default:
+		r.errorf(n.get("mode").val.begin, "mode is %q; on Windows it is bridge (l2bridge) or tunnel (l2tunnel)", c.mode)
 	}
+	if f := n.get("windowsSettings"); f != nil && r.object("windowsSettings", f.val) {
+		c.loopbackDSR = isTrue(r.flag(f.val, "enableLoopbackDSR"))
+		r.unknown("windowsSettings", f.val, "enableLoopbackDSR", "hnsTimeoutDurationInSeconds")
+	}
+	r.dns(c, n)
+	r.ipam(c, n)
+	if f := n.get("AdditionalArgs"); f != nil {
+		// azure-vnet reads policies in the form of v1 and writes them in that of
+		// the API that it calls (network/policy/policy_windows.go).
+		r.policies(c, f, 1)
+	}
+}
+
+func newAzure(o Options, b *base) (Plugin, error) {
 	v, err := parseVersion(o.Version)
 	if err != nil {
 		return nil, err
