@@ -61,16 +61,12 @@ func (c *Cond) match(p *packet.Packet, h *packet.Headers) bool {
 
 // matchNetwork is the part of match that every fragment of a packet can answer.
 func (c *Cond) matchNetwork(h *packet.Headers) bool {
-	if len(c.Protos) != 0 && !slices.Contains(c.Protos, h.Proto) {
-		return false
-	}
-	if len(c.Dst) != 0 && !containsAddr(c.Dst, h.Dst) {
-		return false
-	}
-	if len(c.Src) != 0 && !containsAddr(c.Src, h.Src) {
-		return false
-	}
-	return c.DstMAC.IsZero() || c.DstMAC == h.EthDst
+	return c.matchProto(h) && c.matchDst(h) && c.matchSrc(h) && c.matchMAC(h)
+}
+
+// matchTransport is the part for which a packet must have its ports.
+func (c *Cond) matchTransport(p *packet.Packet, h *packet.Headers) bool {
+	return matchPort(c.DstPorts, h, h.DstPort) && matchPort(c.SrcPorts, h, h.SrcPort) && c.matchICMP(h) && c.matchTunnel(p, h)
 }
 
 // needsTransport reports whether matchTransport asks for anything.
@@ -78,29 +74,33 @@ func (c *Cond) needsTransport() bool {
 	return len(c.SrcPorts) != 0 || len(c.DstPorts) != 0 || len(c.ICMPTypes) != 0 || c.TunnelPort != 0
 }
 
-func (c *Cond) matchTransport(p *packet.Packet, h *packet.Headers) bool {
-	if len(c.DstPorts) != 0 && !(hasPorts(h) && containsPort(c.DstPorts, h.DstPort)) {
-		return false
-	}
-	if len(c.SrcPorts) != 0 && !(hasPorts(h) && containsPort(c.SrcPorts, h.SrcPort)) {
-		return false
-	}
-	if len(c.ICMPTypes) != 0 && !c.matchICMP(h) {
-		return false
-	}
-	if c.TunnelPort != 0 {
-		if !c.matchTunnelPort(h) {
-			return false
-		}
-		if _, vni, err := p.Inner(c.TunnelKind); err != nil || vni != c.VNI {
-			return false
-		}
-	}
-	return true
+func (c *Cond) matchProto(h *packet.Headers) bool {
+	return len(c.Protos) == 0 || slices.Contains(c.Protos, h.Proto)
+}
+
+func (c *Cond) matchSrc(h *packet.Headers) bool { return len(c.Src) == 0 || containsAddr(c.Src, h.Src) }
+
+func (c *Cond) matchDst(h *packet.Headers) bool { return len(c.Dst) == 0 || containsAddr(c.Dst, h.Dst) }
+
+func (c *Cond) matchMAC(h *packet.Headers) bool { return c.DstMAC.IsZero() || c.DstMAC == h.EthDst }
+
+func matchPort(want []PortRange, h *packet.Headers, port uint16) bool {
+	return len(want) == 0 || hasPorts(h) && containsPort(want, port)
 }
 
 func (c *Cond) matchICMP(h *packet.Headers) bool {
-	return isICMP(h) && h.L4 != 0 && slices.Contains(c.ICMPTypes, h.ICMPType)
+	return len(c.ICMPTypes) == 0 || isICMP(h) && h.L4 != 0 && slices.Contains(c.ICMPTypes, h.ICMPType)
+}
+
+func (c *Cond) matchTunnel(p *packet.Packet, h *packet.Headers) bool {
+	if c.TunnelPort == 0 {
+		return true
+	}
+	if !c.matchTunnelPort(h) {
+		return false
+	}
+	_, vni, err := p.Inner(c.TunnelKind)
+	return err == nil && vni == c.VNI
 }
 
 func (c *Cond) matchTunnelPort(h *packet.Headers) bool {
@@ -115,46 +115,54 @@ func (c *Cond) misses(p *packet.Packet, h *packet.Headers) []trace.Miss {
 	miss := func(field, want, got string) {
 		ms = append(ms, trace.Miss{Field: field, Want: want, Got: got})
 	}
-	wrongProto := len(c.Protos) != 0 && !slices.Contains(c.Protos, h.Proto)
-	if wrongProto {
+	rightProto := c.matchProto(h)
+	if !rightProto {
 		miss("protocol", join(c.Protos), h.Proto.String())
 	}
-	if len(c.Src) != 0 && !containsAddr(c.Src, h.Src) {
+	if !c.matchSrc(h) {
 		miss("source", joinPrefixes(c.Src), h.Src.String())
 	}
-	if len(c.Dst) != 0 && !containsAddr(c.Dst, h.Dst) {
+	if !c.matchDst(h) {
 		miss("destination", joinPrefixes(c.Dst), h.Dst.String())
 	}
-	if !wrongProto || hasPorts(h) {
-		if len(c.SrcPorts) != 0 && !(hasPorts(h) && containsPort(c.SrcPorts, h.SrcPort)) {
+	if rightProto || hasPorts(h) {
+		if !matchPort(c.SrcPorts, h, h.SrcPort) {
 			miss("source port", join(c.SrcPorts), portText(h, h.SrcPort))
 		}
-		if len(c.DstPorts) != 0 && !(hasPorts(h) && containsPort(c.DstPorts, h.DstPort)) {
+		if !matchPort(c.DstPorts, h, h.DstPort) {
 			miss("destination port", join(c.DstPorts), portText(h, h.DstPort))
 		}
 	}
-	if !c.DstMAC.IsZero() && c.DstMAC != h.EthDst {
+	if !c.matchMAC(h) {
 		miss("destination MAC", c.DstMAC.String(), h.EthDst.String())
 	}
-	if len(c.ICMPTypes) != 0 && !c.matchICMP(h) && !(wrongProto && !isICMP(h)) {
-		got := "none"
-		if isICMP(h) && h.L4 != 0 {
-			got = strconv.Itoa(int(h.ICMPType))
-		}
-		miss("ICMP type", joinTypes(c.ICMPTypes), got)
+	if (rightProto || isICMP(h)) && !c.matchICMP(h) {
+		miss("ICMP type", joinTypes(c.ICMPTypes), icmpTypeText(h))
 	}
-	switch {
-	case c.TunnelPort == 0:
-	case !c.matchTunnelPort(h):
-		miss("tunnel port", fmt.Sprintf("UDP %d", c.TunnelPort), fmt.Sprintf("%s %s", h.Proto, portText(h, h.DstPort)))
-	default:
-		if _, vni, err := p.Inner(c.TunnelKind); err != nil {
-			miss("tunnel", "a tunnel header", err.Error())
-		} else if vni != c.VNI {
-			miss("VNI", strconv.Itoa(int(c.VNI)), strconv.Itoa(int(vni)))
-		}
+	if !c.matchTunnel(p, h) {
+		miss(c.tunnelMiss(p, h))
 	}
 	return ms
+}
+
+// tunnelMiss says what a packet that fails matchTunnel lacks.
+func (c *Cond) tunnelMiss(p *packet.Packet, h *packet.Headers) (field, want, got string) {
+	if !c.matchTunnelPort(h) {
+		return "tunnel port", fmt.Sprintf("UDP %d", c.TunnelPort), fmt.Sprintf("%s %s", h.Proto, portText(h, h.DstPort))
+	}
+	_, vni, err := p.Inner(c.TunnelKind)
+	if err != nil {
+		return "tunnel", "a tunnel header", err.Error()
+	}
+	return "VNI", strconv.Itoa(int(c.VNI)), strconv.Itoa(int(vni))
+}
+
+// icmpTypeText says "none" for a packet without an ICMP type.
+func icmpTypeText(h *packet.Headers) string {
+	if !isICMP(h) || h.L4 == 0 {
+		return "none"
+	}
+	return strconv.Itoa(int(h.ICMPType))
 }
 
 // portText says "none" for a packet without ports.

@@ -53,8 +53,24 @@ func parse(tb testing.TB, text string) *packet.Packet {
 	default:
 		tb.Fatalf("%q is not a protocol", f[0])
 	}
-	fragment := uint16(0)
-	for f = f[4:]; len(f) > 0; f = f[1:] {
+	fragment := options(tb, &s, f[4:])
+	if fragment == 0 {
+		return packet.Build(s)
+	}
+	frame := append([]byte(nil), packet.Build(s).Bytes()...)
+	binary.BigEndian.PutUint16(frame[20:], fragment)
+	p, err := packet.New(frame)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// options reads the words after the destination. fragment is what the IPv4
+// header says about fragments.
+func options(tb testing.TB, s *packet.Spec, f []string) (fragment uint16) {
+	tb.Helper()
+	for ; len(f) > 0; f = f[1:] {
 		switch f[0] {
 		case "syn":
 			s.TCPFlags = packet.SYN
@@ -72,20 +88,10 @@ func parse(tb testing.TB, text string) *packet.Packet {
 			n, _ := strconv.Atoi(f[1])
 			s.ICMPID, f = uint16(n), f[1:]
 		default:
-			tb.Fatalf("packet %q: what is %q?", text, f[0])
+			tb.Fatalf("what is %q of a packet?", f[0])
 		}
 	}
-	p := packet.Build(s)
-	if fragment == 0 {
-		return p
-	}
-	frame := append([]byte(nil), p.Bytes()...)
-	binary.BigEndian.PutUint16(frame[20:], fragment)
-	p, err := packet.New(frame)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return p
+	return fragment
 }
 
 func parseTunnel(tb testing.TB, outer, inner string) *packet.Packet {

@@ -40,7 +40,7 @@ func nearest(l *Layer, p *packet.Packet, dir Direction) []trace.Miss {
 				continue
 			}
 			m[0].Rule, m[0].From = r.ID, r.Origin
-			if _, ok := r.Action.(Allow); ok {
+			if r.Action.Type() == (Allow{}).Type() {
 				passing = append(passing, m[0])
 			} else {
 				changing = append(changing, m[0])
@@ -54,14 +54,10 @@ func nearest(l *Layer, p *packet.Packet, dir Direction) []trace.Miss {
 // far reports whether at least two of the plain predicates fail.
 func (c *Cond) far(h *packet.Headers) bool {
 	n := 0
-	if len(c.Protos) != 0 && !slices.Contains(c.Protos, h.Proto) {
-		n++
-	}
-	if len(c.Dst) != 0 && !containsAddr(c.Dst, h.Dst) {
-		n++
-	}
-	if len(c.Src) != 0 && !containsAddr(c.Src, h.Src) {
-		n++
+	for _, met := range [...]bool{c.matchProto(h), c.matchSrc(h), c.matchDst(h)} {
+		if !met {
+			n++
+		}
 	}
 	return n > 1
 }

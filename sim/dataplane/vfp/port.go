@@ -35,9 +35,9 @@ type Result struct {
 
 // Port is one port of a switch. It is not safe for concurrent use.
 type Port struct {
-	// ID is the port's name as vfpctrl prints it, Friendly what it is for.
-	ID, Friendly string
-	MAC          packet.MAC
+	// ID is the port's name as vfpctrl prints it.
+	ID  string
+	MAC packet.MAC
 	// External is the port to the wire, Host one of the node's own vNICs.
 	External, Host bool
 	// Label is how the trace names the port's owner ("endpoint client").

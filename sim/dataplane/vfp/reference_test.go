@@ -1,6 +1,7 @@
 package vfp
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -135,12 +136,10 @@ func (r *refPort) layer(l *Layer, p *packet.Packet, dir Direction, now time.Dura
 	h := p.Headers()
 	later := h.Fragment && h.L4 == 0 && slices.Contains([]packet.Proto{packet.TCP, packet.UDP, packet.ICMP, packet.ICMPv6}, h.Proto)
 	if l.Stateful && !later {
-		for _, f := range r.flows {
-			if f.layer == l.Name && f.dir == dir && f.tuple == refTuple(p) && !f.life.over(now) {
-				f.life.until = now + f.life.ttl
-				p.Apply(&f.rewrites)
-				return Result{Pass: true, Hairpin: f.hairpin}
-			}
+		if f := r.flow(l, p, dir, now); f != nil {
+			f.life.until = now + f.life.ttl
+			p.Apply(&f.rewrites)
+			return Result{Pass: true, Hairpin: f.hairpin}
 		}
 	}
 	for _, g := range l.Groups {
@@ -162,6 +161,15 @@ func (r *refPort) layer(l *Layer, p *packet.Packet, dir Direction, now time.Dura
 	return Result{Pass: true}
 }
 
+func (r *refPort) flow(l *Layer, p *packet.Packet, dir Direction, now time.Duration) *refFlow {
+	for _, f := range r.flows {
+		if f.layer == l.Name && f.dir == dir && f.tuple == refTuple(p) && !f.life.over(now) {
+			return f
+		}
+	}
+	return nil
+}
+
 type answer int
 
 const (
@@ -173,30 +181,8 @@ const (
 // refMatch says whether a rule matches; unsure for a fragment without ports in
 // a stateful layer when the rule asks for ports or would make a flow.
 func refMatch(rule *Rule, p *packet.Packet, later bool) answer {
-	h, c := p.Headers(), rule.Cond
-	icmp := h.Proto == packet.ICMP || h.Proto == packet.ICMPv6
-	anyOf := func(n int, ok func(i int) bool) bool {
-		for i := range n {
-			if ok(i) {
-				return true
-			}
-		}
-		return n == 0
-	}
-	within := func(ps []netip.Prefix, a netip.Addr) bool {
-		return anyOf(len(ps), func(i int) bool { return ps[i].Contains(a) })
-	}
-	ports := func(rs []PortRange, port uint16) bool {
-		return anyOf(len(rs), func(i int) bool {
-			return (h.Proto == packet.TCP || h.Proto == packet.UDP) && h.L4 != 0 && rs[i].Lo <= port && port <= rs[i].Hi
-		})
-	}
-	if !anyOf(len(c.Protos), func(i int) bool { return c.Protos[i] == h.Proto }) ||
-		!within(c.Src, h.Src) || !within(c.Dst, h.Dst) || c.DstMAC != (packet.MAC{}) && c.DstMAC != h.EthDst {
-		return no
-	}
-	kind := rule.Action.Type()
-	if icmp && slices.Contains([]string{"nat", "dynnat", "lbnat"}, kind) {
+	h, c, kind := p.Headers(), rule.Cond, rule.Action.Type()
+	if !refMatchNetwork(c, h) || refICMP(h) && slices.Contains([]string{"nat", "dynnat", "lbnat"}, kind) {
 		return no
 	}
 	if later {
@@ -205,21 +191,39 @@ func refMatch(rule *Rule, p *packet.Packet, later bool) answer {
 		}
 		return yes
 	}
-	if !ports(c.SrcPorts, h.SrcPort) || !ports(c.DstPorts, h.DstPort) {
-		return no
+	if refMatchTransport(c, p) {
+		return yes
 	}
-	if len(c.ICMPTypes) > 0 && !(icmp && h.L4 != 0 && slices.Contains(c.ICMPTypes, h.ICMPType)) {
-		return no
-	}
-	if c.TunnelPort != 0 {
-		if h.Proto != packet.UDP || h.L4 == 0 || h.DstPort != c.TunnelPort {
-			return no
-		}
-		if _, vni, err := p.Inner(c.TunnelKind); err != nil || vni != c.VNI {
-			return no
-		}
-	}
-	return yes
+	return no
+}
+
+func refICMP(h *packet.Headers) bool { return h.Proto == packet.ICMP || h.Proto == packet.ICMPv6 }
+
+func refMatchNetwork(c Cond, h *packet.Headers) bool {
+	return refIn(c.Protos, func(want packet.Proto) bool { return want == h.Proto }) &&
+		refIn(c.Src, func(want netip.Prefix) bool { return want.Contains(h.Src) }) &&
+		refIn(c.Dst, func(want netip.Prefix) bool { return want.Contains(h.Dst) }) &&
+		(c.DstMAC == (packet.MAC{}) || c.DstMAC == h.EthDst)
+}
+
+func refMatchTransport(c Cond, p *packet.Packet) bool {
+	h := p.Headers()
+	ports := (h.Proto == packet.TCP || h.Proto == packet.UDP) && h.L4 != 0
+	return refIn(c.SrcPorts, func(want PortRange) bool { return ports && want.Lo <= h.SrcPort && h.SrcPort <= want.Hi }) &&
+		refIn(c.DstPorts, func(want PortRange) bool { return ports && want.Lo <= h.DstPort && h.DstPort <= want.Hi }) &&
+		refIn(c.ICMPTypes, func(want uint8) bool { return refICMP(h) && h.L4 != 0 && want == h.ICMPType }) &&
+		(c.TunnelPort == 0 || ports && refMatchTunnel(c, p))
+}
+
+func refMatchTunnel(c Cond, p *packet.Packet) bool {
+	h := p.Headers()
+	_, vni, err := p.Inner(c.TunnelKind)
+	return h.Proto == packet.UDP && h.DstPort == c.TunnelPort && err == nil && vni == c.VNI
+}
+
+// refIn reports whether one of the alternatives is met; none means anything.
+func refIn[T any](alternatives []T, met func(T) bool) bool {
+	return len(alternatives) == 0 || slices.ContainsFunc(alternatives, met)
 }
 
 // flowless are the kinds of rule that make no flows.
@@ -231,69 +235,24 @@ func (r *refPort) apply(l *Layer, rule *Rule, p *packet.Packet, dir Direction, n
 	case NotModelled:
 		return Result{Unknown: a.Why}
 	case Block:
-		if a.Reason != "" {
-			return Result{Reason: a.Reason}
-		}
-		return Result{Reason: trace.ACLBlock}
-	}
-	stateful := l.Stateful && rule.Flags&Stateful != 0 && !slices.Contains(flowless, rule.Action.Type())
-	if stateful && h.Proto == packet.TCP && h.TCPFlags&packet.SYN == 0 {
-		return Result{Reason: trace.NoFlow}
-	}
-	ttl := rule.TTL
-	if ttl == 0 {
-		ttl = 240 * time.Second
-	}
-	life := &refLife{ttl: ttl, until: now + ttl, dead: !stateful}
-	var rw packet.Rewrite
-	var pool *Pool
-	hairpin := false
-	switch a := rule.Action.(type) {
-	case NAT:
-		rw = a.Set
-	case Transpose:
-		rw = a.Set
-	case DynNAT:
-		pool = a.Pool
-	case LBNAT:
-		pool, hairpin = a.Pool, a.Hairpin
-		if len(a.Targets) == 0 {
-			return Result{Reason: trace.NoBackend}
-		}
-		t := a.Targets[hash(&h, a.BySource)%uint32(len(a.Targets))]
-		if !a.KeepDst {
-			rw.Set, rw.Dst, rw.DstPort = packet.RwDst|packet.RwDstPort, t.Addr, t.Port
-		}
-		if !t.MAC.IsZero() {
-			rw.Set, rw.EthDst = rw.Set|packet.RwEthDst, t.MAC
-			if hairpin {
-				rw.Set, rw.EthSrc = rw.Set|packet.RwEthSrc, r.mac
-			}
-		}
+		return Result{Reason: cmp.Or(a.Reason, trace.ACLBlock)}
 	case RouteEncap:
-		t := a.Tunnel
-		src := packet.VXLANSrcPort(p.Tuple())
-		if !t.InnerDst.IsZero() {
-			p.SetEthDst(t.InnerDst)
-		}
-		if !t.InnerSrc.IsZero() {
-			p.SetEthSrc(t.InnerSrc)
-		}
-		if p.Encap(packet.Outer{Kind: t.Kind, EthSrc: p.Headers().EthSrc, EthDst: p.Headers().EthDst, Src: t.Src, Dst: t.Dst, SrcPort: src, DstPort: t.Port, VNI: t.VNI, TTL: 128}) != nil {
-			return Result{Reason: trace.BadPacket}
-		}
-		return Result{Pass: true}
+		return refEncap(a.Tunnel, p)
 	case Decap:
 		if _, err := p.Decap(a.Kind); err != nil {
 			return Result{Reason: trace.BadPacket}
 		}
 		return Result{Pass: true}
-	case PARoute:
-		hop, ok := a.Next.NextHop(h.Dst)
-		if !ok {
-			return Result{Reason: hop.Reason}
-		}
-		rw = packet.Rewrite{Set: packet.RwEthSrc | packet.RwEthDst, EthSrc: hop.Src, EthDst: hop.Dst}
+	}
+	stateful := l.Stateful && rule.Flags&Stateful != 0
+	if stateful && h.Proto == packet.TCP && h.TCPFlags&packet.SYN == 0 {
+		return Result{Reason: trace.NoFlow}
+	}
+	ttl := cmp.Or(rule.TTL, 240*time.Second)
+	life := &refLife{ttl: ttl, until: now + ttl, dead: !stateful}
+	rw, pool, failure := r.rewrite(rule.Action, &h)
+	if failure != "" {
+		return Result{Reason: failure}
 	}
 	if pool != nil {
 		port, ok := r.bind(pool, h.Proto, life, now)
@@ -303,32 +262,86 @@ func (r *refPort) apply(l *Layer, rule *Rule, p *packet.Packet, dir Direction, n
 		rw.Set |= packet.RwSrc | packet.RwSrcPort
 		rw.Src, rw.SrcPort = pool.Addr, port
 	}
+	lb, _ := rule.Action.(LBNAT)
 	before := refTuple(p)
 	p.Apply(&rw)
 	if stateful {
-		after := refTuple(p).Reverse()
-		var reverse packet.Rewrite
-		if rw.Set&(packet.RwDst|packet.RwDstPort) != 0 {
-			reverse.Set |= packet.RwSrc | packet.RwSrcPort
-			reverse.Src, reverse.SrcPort = before.Dst, before.DstPort
-		}
-		if rw.Set&(packet.RwSrc|packet.RwSrcPort) != 0 {
-			reverse.Set |= packet.RwDst | packet.RwDstPort
-			reverse.Dst, reverse.DstPort = before.Src, before.SrcPort
-		}
-		reverseDir := 1 - dir
-		if hairpin {
-			reverseDir = dir
-			reverse.Set |= packet.RwEthDst | packet.RwEthSrc
-			reverse.EthDst, reverse.EthSrc = h.EthSrc, r.mac
-		}
-		forward := &refFlow{l.Name, dir, before, rule.ID, rw, hairpin, life}
-		r.put(forward)
-		if reverseDir != dir || after != before {
-			r.put(&refFlow{l.Name, reverseDir, after, rule.ID, reverse, hairpin, life})
-		}
+		r.connect(l, rule, dir, before, refTuple(p), rw, lb.Hairpin, h.EthSrc, life)
 	}
-	return Result{Pass: true, Hairpin: hairpin}
+	return Result{Pass: true, Hairpin: lb.Hairpin}
+}
+
+func refEncap(t *Tunnel, p *packet.Packet) Result {
+	src := packet.VXLANSrcPort(p.Tuple())
+	if !t.InnerDst.IsZero() {
+		p.SetEthDst(t.InnerDst)
+	}
+	if !t.InnerSrc.IsZero() {
+		p.SetEthSrc(t.InnerSrc)
+	}
+	if p.Encap(packet.Outer{Kind: t.Kind, EthSrc: p.Headers().EthSrc, EthDst: p.Headers().EthDst, Src: t.Src, Dst: t.Dst, SrcPort: src, DstPort: t.Port, VNI: t.VNI, TTL: 128}) != nil {
+		return Result{Reason: trace.BadPacket}
+	}
+	return Result{Pass: true}
+}
+
+// rewrite says what an action sets, the pool that the source is taken from, and
+// why the packet fails.
+func (r *refPort) rewrite(action Action, h *packet.Headers) (rw packet.Rewrite, pool *Pool, failure trace.Reason) {
+	switch a := action.(type) {
+	case NAT:
+		return a.Set, nil, ""
+	case Transpose:
+		return a.Set, nil, ""
+	case DynNAT:
+		return rw, a.Pool, ""
+	case PARoute:
+		hop, ok := a.Next.NextHop(h.Dst)
+		if !ok {
+			return rw, nil, hop.Reason
+		}
+		return packet.Rewrite{Set: packet.RwEthSrc | packet.RwEthDst, EthSrc: hop.Src, EthDst: hop.Dst}, nil, ""
+	case LBNAT:
+		if len(a.Targets) == 0 {
+			return rw, nil, trace.NoBackend
+		}
+		t := a.Targets[hash(h, a.BySource)%uint32(len(a.Targets))]
+		if !a.KeepDst {
+			rw.Set, rw.Dst, rw.DstPort = packet.RwDst|packet.RwDstPort, t.Addr, t.Port
+		}
+		if !t.MAC.IsZero() {
+			rw.Set, rw.EthDst = rw.Set|packet.RwEthDst, t.MAC
+			if a.Hairpin {
+				rw.Set, rw.EthSrc = rw.Set|packet.RwEthSrc, r.mac
+			}
+		}
+		return rw, a.Pool, ""
+	}
+	return rw, nil, "" // allow
+}
+
+// connect keeps the flow of a packet and that of the replies.
+func (r *refPort) connect(l *Layer, rule *Rule, dir Direction, before, after packet.Tuple, rw packet.Rewrite, hairpin bool, cameFrom packet.MAC, life *refLife) {
+	after = after.Reverse()
+	var reverse packet.Rewrite
+	if rw.Set&(packet.RwDst|packet.RwDstPort) != 0 {
+		reverse.Set |= packet.RwSrc | packet.RwSrcPort
+		reverse.Src, reverse.SrcPort = before.Dst, before.DstPort
+	}
+	if rw.Set&(packet.RwSrc|packet.RwSrcPort) != 0 {
+		reverse.Set |= packet.RwDst | packet.RwDstPort
+		reverse.Dst, reverse.DstPort = before.Src, before.SrcPort
+	}
+	reverseDir := 1 - dir
+	if hairpin {
+		reverseDir = dir
+		reverse.Set |= packet.RwEthDst | packet.RwEthSrc
+		reverse.EthDst, reverse.EthSrc = cameFrom, r.mac
+	}
+	r.put(&refFlow{l.Name, dir, before, rule.ID, rw, hairpin, life})
+	if reverseDir != dir || after != before {
+		r.put(&refFlow{l.Name, reverseDir, after, rule.ID, reverse, hairpin, life})
+	}
 }
 
 func (r *refPort) put(f *refFlow) {

@@ -2,7 +2,6 @@ package vfp
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -46,17 +45,6 @@ const (
 	// Stateful lets the rule make flows, in a stateful layer.
 	Stateful Flags = 2
 )
-
-func (f Flags) String() string {
-	s := strconv.Itoa(int(f))
-	if f&Terminating != 0 {
-		s += " terminating"
-	}
-	if f&Stateful != 0 {
-		s += " stateful"
-	}
-	return s
-}
 
 // DefaultTTL is how long an idle flow lives. The value is the TTL that real
 // listings of container hosts show for ACL and load balancing rules.

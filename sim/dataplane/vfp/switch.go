@@ -77,8 +77,8 @@ func (s *Switch) Bind(addr netip.Addr, proto packet.Proto, port uint16, to *Port
 // Unbind forgets all that Bind set.
 func (s *Switch) Unbind() { clear(s.static) }
 
-// External returns the port to the physical NIC, or nil.
-func (s *Switch) External() *Port {
+// external returns the port to the physical NIC, or nil.
+func (s *Switch) external() *Port {
 	for _, p := range s.Ports {
 		if p.External {
 			return p
@@ -170,7 +170,7 @@ func (s *Switch) forward(from *Port, p *packet.Packet, env *Env) (*Port, trace.R
 	if to := s.byMAC[h.EthDst]; to != nil {
 		return s.bridge(from, to, p, env)
 	}
-	if ext := s.External(); ext != nil && ext != from {
+	if ext := s.external(); ext != nil && ext != from {
 		if env.Rec.On() {
 			s.record(env, p, trace.Step{Action: trace.ActForward, Event: trace.Of(toExternal{})}, factBridge)
 		}

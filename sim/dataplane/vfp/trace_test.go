@@ -213,6 +213,9 @@ func TestNearestOrder(t *testing.T) {
 	if got := near("allow in 1 id a tcp port 1; block in 2 id b tcp port 2; allow in 3 id c tcp port 3; nat in 4 id d udp port 80 => dst 10.9.9.9"); !slices.Equal(got, []string{"b", "d", "a"}) {
 		t.Errorf("%v", got)
 	}
+	if got := near("unknown allow in 1 id a tcp port 1; unknown block in 2 id b tcp port 2"); !slices.Equal(got, []string{"b", "a"}) {
+		t.Errorf("of rules that are not modelled: %v", got)
+	}
 	if got := near("group other in 1 v6; allow in 1 id a tcp port 1; group four in 1 v4; allow in 1 id b tcp port 1"); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("of two families: %v", got)
 	}

@@ -1,7 +1,6 @@
 package vfp
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"testing"
 	"time"
@@ -23,17 +22,18 @@ func (h *hop) NextHop(netip.Addr) (Hop, bool) {
 }
 
 // overlay is a port with the outbound layers of an overlay network.
-func overlay(next Router) *Port {
+func overlay(next Router) *Port { return port(overlayLayers(next)...) }
+
+func overlayLayers(next Router) []*Layer {
 	encap := layer("ENCAP", 500, []*Rule{encapRule("10.244.2.0/24")}, nil)
 	route := layer("PA_ROUTE", 600, []*Rule{{ID: "PA_ROUTE", Action: PARoute{next},
 		Cond: Cond{Protos: []packet.Proto{packet.UDP}, DstPorts: []PortRange{Port1(4789)}, Src: []netip.Prefix{prefix("192.168.1.11")}}}}, nil)
 	encap.Stateful, route.Stateful = false, false
-	return port(encap, route)
+	return []*Layer{encap, route}
 }
 
 func TestEncapThenPARoute(t *testing.T) {
-	next := &hop{gwMAC}
-	pt := overlay(next)
+	pt := overlay(&hop{gwMAC})
 	for i := range 3 { // slow, fast, recorded
 		env := &Env{}
 		if i == 2 {
@@ -60,16 +60,27 @@ func TestEncapThenPARoute(t *testing.T) {
 			t.Errorf("inside (%v, VNI %d): %v, want %v", err, o.VNI, p, inner)
 		}
 	}
-	p := parse(t, "tcp 10.244.1.4:1000 > 10.244.3.4:80 syn")
-	if pt.Process(p, Out, &Env{}); short(p) != "tcp 10.244.1.4:1000 > 10.244.3.4:80" {
-		t.Errorf("another subnet: %v", p)
+}
+
+// A change of the route table shows once the rules are set again.
+func TestPARouteAfterChange(t *testing.T) {
+	next := &hop{gwMAC}
+	pt := overlay(next)
+	const request, tunnel = "udp 10.244.1.4:1000 > 10.244.2.4:80", "vxlan 192.168.1.11 > 192.168.1.12 vni 4096 [udp 10.244.1.4:1000 > 10.244.2.4:80] srcmac host"
+	check := func(when, want string) {
+		t.Helper()
+		if got := send(t, pt, Out, request, &Env{}); got != want {
+			t.Errorf("%s: %s, want %s", when, got, want)
+		}
 	}
-	// A change of the route table shows once the port was told.
+	check("at first", tunnel) // to the gateway, to which the frame went already
+	next.dst = serverMAC
+	check("before", tunnel)
+	pt.SetLayers(overlayLayers(next))
+	check("after", tunnel+" dstmac server")
 	next.dst = packet.MAC{}
-	pt.clearUnified()
-	if res := pt.Process(parse(t, "tcp 10.244.1.4:1000 > 10.244.2.4:80"), Out, &Env{}); res.Reason != trace.NoRoute {
-		t.Errorf("without a next hop: %+v", res)
-	}
+	pt.SetLayers(overlayLayers(next))
+	check("without a way", string(trace.NoRoute))
 }
 
 // Two pings that differ in their identifier only go through the tunnel with
@@ -191,68 +202,4 @@ func TestDestinationMAC(t *testing.T) {
 			}
 		}
 	}
-}
-
-// The ports of a fragment are in the first one only. What the model does not
-// know about the others it says.
-func TestFragments(t *testing.T) {
-	frag := func(offset uint16) *packet.Packet {
-		p := parse(t, "udp 10.244.1.4:1000 > 203.0.113.10:53")
-		f := append([]byte(nil), p.Bytes()...)
-		binary.BigEndian.PutUint16(f[20:], offset)
-		q, err := packet.New(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return q
-	}
-	const first, later = 0x2000, 0x0001
-	nat := func() *Port {
-		return port(layer("NAT", 300, []*Rule{exception("10.244.0.0/16"), snat(&Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil))
-	}
-	for _, tc := range []struct {
-		name   string
-		port   *Port
-		offset uint16
-		want   string
-	}{
-		{"first, NAT", nat(), first, "udp 192.168.1.11:50048 > 203.0.113.10:53"},
-		{"later, NAT", nat(), later, "unknown"},
-		{"later, block a port", port(acl(t, "block out 1 udp port 80; allow out 2 any stateless")), later, "unknown"},
-		{"later, block all", port(acl(t, "block out 1 udp; allow out 2 any")), later, "acl-block"},
-		{"later, allow without flow", port(acl(t, "allow out 1 udp stateless; block out 2 port 80")), later, "passed"},
-		{"later, no rule for it", port(acl(t, "allow out 1 tcp; block in 2 any")), later, "passed"},
-	} {
-		for range 2 {
-			p := frag(tc.offset)
-			res := tc.port.Process(p, Out, &Env{})
-			got := string(res.Reason)
-			switch {
-			case res.Unknown != "":
-				got = "unknown"
-			case res.Pass && tc.offset == first:
-				got = short(p)
-			case res.Pass:
-				got = "passed"
-			}
-			if got != tc.want {
-				t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
-			}
-		}
-	}
-}
-
-// A rewrite to an address of the other family does nothing, also when another
-// rewrite follows.
-func TestWrongFamily(t *testing.T) {
-	set := func(a string) *Rule {
-		return &Rule{ID: a, Action: Transpose{packet.Rewrite{Set: packet.RwDst, Dst: addr(a)}}}
-	}
-	play(t, func() *Port {
-		return port(layer("A", 1, []*Rule{set("10.0.0.9")}, nil), layer("B", 2, []*Rule{set("fd00::9")}, nil))
-	}, []step{
-		{0, Out, "udp 10.0.0.1:1 > 10.0.0.2:2", "udp 10.0.0.1:1 > 10.0.0.9:2"},
-		{0, Out, "udp 10.0.0.1:1 > 10.0.0.2:2", "udp 10.0.0.1:1 > 10.0.0.9:2"},
-		{0, Out, "udp [fd00::1]:1 > [fd00::2]:2", "udp [fd00::1]:1 > [fd00::9]:2"},
-	})
 }

@@ -58,7 +58,7 @@ func (n *Windows) program() {
 func (n *Windows) podPort(sw *vswitch, e *hns.Endpoint, id string) {
 	port := sw.ports[id]
 	if port == nil {
-		port = &vfp.Port{ID: strings.ToUpper(id), Friendly: e.ID, MAC: parseMAC(e.MacAddress), Label: "endpoint " + e.Name}
+		port = &vfp.Port{ID: strings.ToUpper(id), MAC: parseMAC(e.MacAddress), Label: "endpoint " + e.Name}
 		sw.ports[id] = port
 		sw.AddPort(port)
 		sw.deliver[port] = func(sim *wire.Simulation, p *packet.Packet) {

@@ -136,8 +136,8 @@ func (n *Windows) plug(a *adapter, networks []*hns.Network) {
 	if a.sw == nil {
 		sw := newSwitch("("+a.link.Name+")", "external")
 		sw.adapter = a
-		sw.external = &vfp.Port{ID: "External-" + short(a.nic.MAC), Friendly: "ExternalPort", External: true, Label: "external port"}
-		sw.host = &vfp.Port{ID: "Host-" + short(a.nic.MAC), Friendly: "Container NIC " + short(a.nic.MAC), MAC: a.link.MAC, Host: true, Label: "host vNIC"}
+		sw.external = &vfp.Port{ID: "External-" + short(a.nic.MAC), External: true, Label: "external port"}
+		sw.host = &vfp.Port{ID: "Host-" + short(a.nic.MAC), MAC: a.link.MAC, Host: true, Label: "host vNIC"}
 		sw.AddPort(sw.external)
 		sw.AddPort(sw.host)
 		sw.deliver[sw.external] = func(sim *wire.Simulation, p *packet.Packet) { a.nic.Segment.Send(sim, a.nic, p) }
@@ -192,7 +192,7 @@ func macOf(tag byte, ip netip.Addr) packet.MAC {
 
 // plugHost gives the host another link on a switch, for an endpoint or for none.
 func (n *Windows) plugHost(sw *vswitch, l *host.Link, endpoint string) {
-	port := &vfp.Port{ID: "Host-" + short(l.MAC), Friendly: l.Name, MAC: l.MAC, Host: true, Label: l.Name}
+	port := &vfp.Port{ID: "Host-" + short(l.MAC), MAC: l.MAC, Host: true, Label: l.Name}
 	sw.AddPort(port)
 	sw.deliver[port] = func(sim *wire.Simulation, p *packet.Packet) { n.stack.Input(sim, l, p) }
 	l.Send = func(sim *wire.Simulation, p *packet.Packet) {
