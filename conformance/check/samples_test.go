@@ -87,12 +87,13 @@ func TestManifestsOfOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: the manifests of others are fetched over the network")
 	}
+	helm := sync.OnceValues(func() (string, error) { return buildHelm(t.TempDir()) })
 	l := ledger(t)
 	for _, s := range table(t, "../../fixtures/upstream/expected.yaml") {
 		t.Run(s.Name, func(t *testing.T) {
 			dir := module(t, s)
 			if s.Chart != "" {
-				text := render(t, filepath.Join(dir, s.Chart), s)
+				text := render(t, helm, filepath.Join(dir, s.Chart), s)
 				s.hold(t, l, []Input{{Name: "chart.yaml", Listed: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}})
 				return
 			}
@@ -130,16 +131,33 @@ func module(t *testing.T, s sample) string {
 	return got.Dir
 }
 
-// helm is the version that renders charts.
-const helm = "helm.sh/helm/v3/cmd/helm@v3.22.0"
+// helmModule is the version that renders charts.
+const helmModule = "helm.sh/helm/v3/cmd/helm@v3.22.0"
 
-func render(t *testing.T, chart string, s sample) []byte {
+// buildHelm puts the program helm into a folder. The go command keeps it in its cache,
+// but takes a second to find it there; so that is done once, and not for every chart.
+func buildHelm(dir string) (string, error) {
+	file := filepath.Join(dir, "helm")
+	cmd := exec.Command("go", "run", "-exec", `sh -c 'cp "$0" "$TO"'`, helmModule)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TO="+file)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building helm: %w\n%s", err, out)
+	}
+	return file, nil
+}
+
+func render(t *testing.T, helm func() (string, error), chart string, s sample) []byte {
 	t.Helper()
-	args := []string{"run", helm, "template", "release", chart, "--kube-version", s.Kubernetes + ".0"}
+	program, err := helm()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"template", "release", chart, "--kube-version", s.Kubernetes + ".0"}
 	for _, v := range s.Set {
 		args = append(args, "--set", v)
 	}
-	cmd := exec.Command("go", args...)
+	cmd := exec.Command(program, args...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+cmd.Dir, "HELM_CONFIG_HOME="+cmd.Dir, "HELM_DATA_HOME="+cmd.Dir)
 	var stderr bytes.Buffer

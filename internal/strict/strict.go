@@ -7,11 +7,13 @@ package strict
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 )
@@ -48,19 +50,7 @@ func (s *Checker) check(n *yaml.Node, t reflect.Type, what string, depth int) {
 	case reflect.Pointer:
 		s.check(n, t.Elem(), what, depth)
 	case reflect.Struct:
-		if n.Kind != yaml.MappingNode {
-			s.Add(n, "%s is %s; write a map with the fields %s", what, kindName(n), strings.Join(fieldNames(t), ", "))
-			return
-		}
-		fields := fieldsOf(t)
-		s.pairs(n, func(key, value *yaml.Node) {
-			f, ok := fields[key.Value]
-			if !ok {
-				s.Add(key, "%s has no field %q%s", what, key.Value, DidYouMean(key.Value, fieldNames(t)))
-				return
-			}
-			s.check(value, f, key.Value, depth+1)
-		})
+		s.object(n, t, what, depth)
 	case reflect.Map:
 		if n.Kind != yaml.MappingNode {
 			s.Add(n, "%s is %s; write a map", what, kindName(n))
@@ -75,25 +65,54 @@ func (s *Checker) check(n *yaml.Node, t reflect.Type, what string, depth int) {
 		for _, e := range n.Content {
 			s.check(e, t.Elem(), "an entry of "+what, depth+1)
 		}
-	case reflect.Bool:
-		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" {
-			s.Add(n, "%s is %s; write true or false", what, kindName(n))
-		}
-	case reflect.Int:
-		if _, err := strconv.Atoi(n.Value); n.Kind != yaml.ScalarNode || err != nil {
-			s.Add(n, "%s is %s; write a whole number", what, kindName(n))
-		}
-	case reflect.Uint16:
-		if _, err := strconv.ParseUint(n.Value, 10, 16); n.Kind != yaml.ScalarNode || err != nil {
-			s.Add(n, "%s is %s; write a number from 0 to 65535", what, kindName(n))
-		}
 	case reflect.Interface:
 		s.any(n, what, depth)
-	case reflect.String:
-		if n.Kind != yaml.ScalarNode || slices.Contains([]string{"!!null", "!!binary"}, n.ShortTag()) {
-			s.Add(n, "%s is %s; write a text", what, kindName(n))
+	default:
+		if wanted := scalarWanted(n, t.Kind()); wanted != "" {
+			s.Add(n, "%s is %s; write %s", what, kindName(n), wanted)
 		}
 	}
+}
+
+// object checks a map against a struct.
+func (s *Checker) object(n *yaml.Node, t reflect.Type, what string, depth int) {
+	f := fieldsOf(t)
+	if n.Kind != yaml.MappingNode {
+		s.Add(n, "%s is %s; write a map with the fields %s", what, kindName(n), strings.Join(f.names, ", "))
+		return
+	}
+	s.pairs(n, func(key, value *yaml.Node) {
+		field, ok := f.types[key.Value]
+		if !ok {
+			s.Add(key, "%s has no field %q%s", what, key.Value, DidYouMean(key.Value, f.names))
+			return
+		}
+		s.check(value, field, key.Value, depth+1)
+	})
+}
+
+// scalarWanted says what to write where a node is not a value of a kind; "" when it is.
+func scalarWanted(n *yaml.Node, k reflect.Kind) string {
+	scalar := n.Kind == yaml.ScalarNode
+	switch k {
+	case reflect.Bool:
+		if !scalar || n.ShortTag() != "!!bool" {
+			return "true or false"
+		}
+	case reflect.Int:
+		if _, err := strconv.Atoi(n.Value); !scalar || err != nil {
+			return "a whole number"
+		}
+	case reflect.Uint16:
+		if _, err := strconv.ParseUint(n.Value, 10, 16); !scalar || err != nil {
+			return "a number from 0 to 65535"
+		}
+	case reflect.String:
+		if !scalar || slices.Contains([]string{"!!null", "!!binary"}, n.ShortTag()) {
+			return "a text"
+		}
+	}
+	return ""
 }
 
 // any checks what has no type of its own: only that it is plain and not too deep.
@@ -147,32 +166,33 @@ func kindName(n *yaml.Node) string {
 	return strconv.Quote(n.Value)
 }
 
-// fieldsOf maps the YAML names of a struct to the types of its fields.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
-	m := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		switch {
-		case !f.IsExported():
-		case options == "inline":
-			for k, v := range fieldsOf(f.Type) {
-				m[k] = v
-			}
-		default:
-			m[name] = f.Type
-		}
-	}
-	return m
+// fields are those of a struct as YAML has them.
+type fields struct {
+	types map[string]reflect.Type
+	names []string // sorted
 }
 
-func fieldNames(t reflect.Type) []string {
-	var names []string
-	for name := range fieldsOf(t) {
-		names = append(names, name)
+var known sync.Map // fields by reflect.Type: a ledger asks 10,000 times for a dozen types
+
+func fieldsOf(t reflect.Type) fields {
+	if f, ok := known.Load(t); ok {
+		return f.(fields)
 	}
-	slices.Sort(names)
-	return names
+	f := fields{types: map[string]reflect.Type{}}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		switch {
+		case !field.IsExported():
+		case options == "inline":
+			maps.Copy(f.types, fieldsOf(field.Type).types)
+		default:
+			f.types[name] = field.Type
+		}
+	}
+	f.names = slices.Sorted(maps.Keys(f.types))
+	known.Store(t, f)
+	return f
 }
 
 // DidYouMean suggests the nearest name when it is at most two edits away, else
