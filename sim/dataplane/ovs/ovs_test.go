@@ -91,7 +91,7 @@ func (r *rig) reset() {
 	r.out.Reset()
 }
 
-// run sends one request from a stack and waits for its fate. Every frame on
+// run sends one request from a stack and waits for its end. Every frame on
 // every wire must have right checksums.
 func (r *rig) run(s *host.Stack, proto packet.Proto, to netip.AddrPort, forced ...int) result {
 	r.t.Helper()
