@@ -7,9 +7,12 @@ BENCHTIME  ?= 1s
 BENCHCOUNT ?= 3
 # Pinned, and run by the go command: no tool has to be there.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOCYCLO     = github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0
+# No function may be more complex than this, tests included.
+COMPLEXITY ?= 24
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench fuzz lint fmt vet staticcheck e2e build install generate wine windows-binaries dlls go
+.PHONY: help run test bench fuzz lint fmt vet staticcheck complexity e2e build install generate wine windows-binaries dlls go
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +52,9 @@ vet: go
 
 staticcheck: go
 	$(GO) run $(STATICCHECK) ./...
+
+complexity: go
+	@$(GO) run $(GOCYCLO) -over $(COMPLEXITY) . || { echo "too complex: take these functions apart (cyclomatic complexity up to $(COMPLEXITY))" >&2; exit 1; }
 
 bench: go ## measure, and print a table of measured against allowed
 	@mkdir -p out
