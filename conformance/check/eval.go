@@ -20,7 +20,7 @@ func (r *rule) hits(c *subject.Context, s *subject.Subject) []subject.Hit {
 			if h.At == nil {
 				h.At = s.Root
 			}
-			if !r.excused(s.Root, nil) {
+			if !r.suppressed(s.Root, nil) {
 				hits = append(hits, h)
 			}
 		}
@@ -28,7 +28,7 @@ func (r *rule) hits(c *subject.Context, s *subject.Subject) []subject.Hit {
 	}
 	for _, p := range r.paths {
 		for _, f := range source.Find(s.Root, p) {
-			if !holds(r.cond, f) || r.excused(s.Root, f.Path) {
+			if !holds(r.cond, f) || r.suppressed(s.Root, f.Path) {
 				continue
 			}
 			hits = append(hits, subject.Hit{At: place(f, s.Root), Field: f.Path.String(), Vars: vars(s.Root, f)})
@@ -161,9 +161,9 @@ func plain(n *yaml.Node) string {
 	return n.Value
 }
 
-// excused reports whether the rule's unless holds, in the same entries of
+// suppressed reports whether the rule's unless holds, in the same entries of
 // lists that the field was found in.
-func (r *rule) excused(root *yaml.Node, at source.Path) bool {
+func (r *rule) suppressed(root *yaml.Node, at source.Path) bool {
 	for _, p := range r.unless {
 		for _, f := range source.Find(root, p) {
 			if sameEntries(at, f.Path) && holds(r.excuse, f) {

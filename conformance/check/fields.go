@@ -89,7 +89,7 @@ func walk(t reflect.Type, p source.Path) error {
 		switch {
 		case s.List():
 			if t.Kind() != reflect.Slice {
-				return fmt.Errorf("%s is no list", t)
+				return fmt.Errorf("%s is not a list", t)
 			}
 			t = t.Elem()
 		case t.Kind() == reflect.Map:

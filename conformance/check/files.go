@@ -28,7 +28,7 @@ type Input struct {
 	// Name is how findings call it; "-" is standard input.
 	Name string
 	// Listed is set when somebody named the file, and not when it was found in a
-	// folder, where files that are no manifests are passed over.
+	// folder, where files that are not manifests are passed over.
 	Listed bool
 	Open   func() (io.ReadCloser, error)
 	// patch is set for what a kustomization merges into other objects.
@@ -39,7 +39,7 @@ type Input struct {
 var extensions = []string{".yaml", ".yml", ".json", ".conf", ".conflist", ".env", ".ps1", ".psm1", ".cmd", ".bat", ".txt"}
 
 // Inputs turns arguments into files: "-" is stdin, folders are walked, hidden
-// ones left out. All that does not exist is told at once; what stands in a
+// ones left out. All that does not exist is reported at once; what is in a
 // folder and cannot be opened is an input whose Open says so.
 func Inputs(args []string, stdin io.Reader) ([]Input, error) {
 	var inputs []Input
@@ -260,7 +260,7 @@ func inConfigMap(name string, d *source.Doc) ([]*subject.Subject, strict.Mistake
 	// Most ConfigMaps hold nothing of the kind, so the text is given its place in
 	// the file only when something was found.
 	subjects, found := nodeconf.Embedded(name, nil, d.Root)
-	const far = 100_000 // lines; beyond, what is found stands at the beginning of its entry
+	const far = 100_000 // lines; beyond, what is found is placed at the beginning of its entry
 	if len(subjects)+len(found) == 0 || d.Line > far {
 		return subjects, found
 	}

@@ -19,11 +19,11 @@ type shown struct {
 	vars        map[string]string
 }
 
-// join makes one of the spots of a place that hold in different settings and whose
+// join makes one finding of those at a place that hold in different settings and whose
 // texts come from the same words.
-func join(spots []*spot, targets []claims.Target) []*spot {
+func join(all []*groupedFinding, targets []claims.Target) []*groupedFinding {
 	if len(targets) < 2 {
-		return spots
+		return all
 	}
 	type place struct {
 		claim       *claims.Claim
@@ -32,18 +32,18 @@ func join(spots []*spot, targets []claims.Target) []*spot {
 		level       string
 		says, write string
 	}
-	groups := map[place][]*spot{}
+	at := map[place][]*groupedFinding{}
 	var order []place
-	for _, s := range spots {
+	for _, s := range all {
 		p := place{s.key.claim, s.key.subject, s.key.at, s.key.level, s.shown.says, s.shown.write}
-		if groups[p] == nil {
+		if at[p] == nil {
 			order = append(order, p)
 		}
-		groups[p] = append(groups[p], s)
+		at[p] = append(at[p], s)
 	}
-	var out []*spot
+	var out []*groupedFinding
 	for _, p := range order {
-		group := groups[p]
+		group := at[p]
 		if len(group) == 1 || overlap(group) {
 			out = append(out, group...)
 			continue
@@ -61,9 +61,9 @@ func join(spots []*spot, targets []claims.Target) []*spot {
 	return out
 }
 
-// overlap reports whether two spots hold in one setting: then they are two
+// overlap reports whether two findings hold in one setting: then they are two
 // things to say, and not one with different words.
-func overlap(group []*spot) bool {
+func overlap(group []*groupedFinding) bool {
 	seen := map[int]bool{}
 	for _, s := range group {
 		for _, i := range s.in {
@@ -76,9 +76,9 @@ func overlap(group []*spot) bool {
 	return false
 }
 
-// together are the values of all spots: versions as ranges, others one after
+// together are the values of all findings: versions as ranges, others one after
 // the other.
-func together(group []*spot, targets []claims.Target) map[string]string {
+func together(group []*groupedFinding, targets []claims.Target) map[string]string {
 	values := map[string][]string{}
 	for _, s := range group {
 		for name, v := range s.shown.vars {

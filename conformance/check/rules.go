@@ -97,7 +97,7 @@ func newRule(c *claims.Claim, k *claims.Check) (*rule, error) {
 	return r, nil
 }
 
-// paths reads a field. In pods, the path of the containers stands for all
+// paths reads a field. In pods, the path of the containers means that of all
 // three lists of them.
 func paths(on, field string) ([]source.Path, error) {
 	fields := []string{field}

@@ -103,9 +103,9 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 			doc.Mistakes = append(doc.Mistakes, findings.Mistake{File: m.File, Line: m.Line, Column: m.Column, Message: clip(m.Message)})
 		}
 	}
-	manifest.Decide(all, manifest.Options{OS: o.OS}) // RuntimeClasses may stand in other files
+	manifest.Decide(all, manifest.Options{OS: o.OS}) // RuntimeClasses may be in other files
 	all = append(all, componentsIn(all)...)
-	e := &evaluation{rules: rules, all: all, targets: o.Targets, seen: map[key]*spot{}, fields: map[asked][]subject.Hit{}, memo: map[any]any{}}
+	e := &evaluation{rules: rules, all: all, targets: o.Targets, seen: map[key]*groupedFinding{}, fields: map[asked][]subject.Hit{}, memo: map[any]any{}}
 	if !o.NetworkGiven {
 		e.networks = networksOf(all)
 	}
@@ -156,7 +156,7 @@ func componentsIn(all []*subject.Subject) []*subject.Subject {
 	return found
 }
 
-// key tells findings apart; spot is one finding with the settings it holds in.
+// key tells findings apart; groupedFinding is one finding with the settings it holds in.
 // What several rules of a claim, for different versions, say in the same words
 // is one finding.
 type key struct {
@@ -167,7 +167,7 @@ type key struct {
 	message, replacement string
 }
 
-type spot struct {
+type groupedFinding struct {
 	finding findings.Finding
 	key     key
 	shown   shown
@@ -182,7 +182,7 @@ type evaluation struct {
 	// networks are what the configuration files say, by file; "" is what they
 	// say together.
 	networks map[string]claims.Target
-	seen     map[key]*spot
+	seen     map[key]*groupedFinding
 	// fields keeps what rules on fields found: it is the same in every setting.
 	fields map[asked][]subject.Hit
 	memo   map[any]any
@@ -288,7 +288,7 @@ func (e *evaluation) add(index int, t claims.Target, r *rule, s *subject.Subject
 	if h.At != nil {
 		f.Line, f.Column = h.At.Line, h.At.Column
 	}
-	at := &spot{finding: f, key: k, order: len(e.seen), in: []int{index}}
+	at := &groupedFinding{finding: f, key: k, order: len(e.seen), in: []int{index}}
 	if len(e.targets) > 1 {
 		maps.Copy(fixed, h.Vars)
 		at.shown = shown{says: r.Says, write: r.Write, vars: fixed}
@@ -296,16 +296,16 @@ func (e *evaluation) add(index int, t claims.Target, r *rule, s *subject.Subject
 	e.seen[k] = at
 }
 
-// findings are all spots in the order of files and places; those that hold in
+// findings are all of them in the order of files and places; those that hold in
 // some settings only say in which.
 func (e *evaluation) findings() []findings.Finding {
-	spots := slices.SortedFunc(maps.Values(e.seen), func(a, b *spot) int {
+	groups := slices.SortedFunc(maps.Values(e.seen), func(a, b *groupedFinding) int {
 		x, y := a.finding, b.finding
 		return cmp.Or(cmp.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column), cmp.Compare(a.order, b.order))
 	})
 	var out []findings.Finding
 	words := map[string][]string{} // many findings hold in the same settings
-	for _, s := range join(spots, e.targets) {
+	for _, s := range join(groups, e.targets) {
 		if len(s.in) < len(e.targets) {
 			k := fmt.Sprint(s.in)
 			if _, ok := words[k]; !ok {

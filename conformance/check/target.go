@@ -130,7 +130,7 @@ func (c Choice) minors(l *claims.Ledger) ([]string, error) {
 	for _, s := range split(c.Kubernetes) {
 		v, err := claims.ParseVersion(strings.TrimPrefix(s, "v"))
 		if err != nil || len(v) < 2 || v[0] != 1 {
-			return nil, fmt.Errorf("%q is no version of Kubernetes; write for example 1.20, or all", s)
+			return nil, fmt.Errorf("%q is not a version of Kubernetes; write for example 1.20, or all", s)
 		}
 		minors = append(minors, v.String())
 	}

@@ -24,7 +24,7 @@ func TestTargets(t *testing.T) {
 		{"a runtime with its version", Choice{Kubernetes: "1.20", Runtime: "containerd@1.3.9"}, "Kubernetes 1.20, Windows Server 2019 (10.0.17763), l2bridge, kernelspace, containerd 1.3.9"},
 		{"several", Choice{Kubernetes: "1.19,1.20", Windows: "2004"}, "Kubernetes 1.19, Windows Server, version 2004 (10.0.19041), l2bridge, kernelspace, docker\nKubernetes 1.20, Windows Server, version 2004 (10.0.19041), l2bridge, kernelspace, docker"},
 		{"all releases of a version", Choice{Kubernetes: "1.20", Windows: "all"}, "Kubernetes 1.20, Windows Server 2019 (10.0.17763), l2bridge, kernelspace, docker\nKubernetes 1.20, Windows Server, version 1909 (10.0.18363), l2bridge, kernelspace, docker\nKubernetes 1.20, Windows Server, version 2004 (10.0.19041), l2bridge, kernelspace, docker"},
-		{"no version", Choice{Kubernetes: "newest"}, `"newest" is no version of Kubernetes`},
+		{"no version", Choice{Kubernetes: "newest"}, `"newest" is not a version of Kubernetes`},
 		{"no release", Choice{Windows: "2018"}, `no release of Windows Server is called "2018" here`},
 		{"no network", Choice{Network: "bridge"}, `no network is called "bridge"`},
 		{"no runtime", Choice{Runtime: "cri-o"}, `no runtime is called "cri-o"`},

@@ -14,7 +14,7 @@ import (
 // question. Addresses and names of the cluster are in it; who sends it reads
 // it before.
 func BugReport(n *nodedump.Node, t claims.Target) string {
-	x := newExam(n, t)
+	x := newNodeFacts(n, t)
 	var b strings.Builder
 	line := func(what, value, question string) {
 		if value == "" {
@@ -75,7 +75,7 @@ func BugReport(n *nodedump.Node, t claims.Target) string {
 	return b.String()
 }
 
-func (x *exam) networkWords() string {
+func (x *nodeFacts) networkWords() string {
 	var parts []string
 	if x.plugin != "" {
 		parts = append(parts, x.plugin)

@@ -10,7 +10,7 @@ import (
 )
 
 // pauseImages are those that the node is told to use.
-func (x *exam) pauseImages() []nodedump.Text {
+func (x *nodeFacts) pauseImages() []nodedump.Text {
 	var out []nodedump.Text
 	for _, s := range x.subjects("kubelet") {
 		if v, p, ok := argument(s, "--pod-infra-container-image"); ok && !variable(v) && v != "" {
@@ -22,7 +22,7 @@ func (x *exam) pauseImages() []nodedump.Text {
 
 var tagRelease = regexp.MustCompile(`(?i)(?:^|[-_])(?:windows-?)?(ltsc2016|ltsc2019|ltsc2022|ltsc2025|1709|1803|1809|1903|1909|2004|20h2)(?:$|[-_])`)
 
-// tagBuilds are the builds that release names in image tags stand for.
+// tagBuilds are the builds that release names in image tags mean.
 var tagBuilds = map[string]string{"ltsc2016": "14393", "1709": "16299", "1803": "17134", "1809": "17763", "ltsc2019": "17763", "1903": "18362", "1909": "18363",
 	"2004": "19041", "20h2": "19042", "ltsc2022": "20348", "ltsc2025": "26100"}
 
@@ -68,7 +68,7 @@ func cutTag(image string) (name, tag string, ok bool) {
 
 // mismatches are the messages that an image is for another build, those about
 // the pause image or the sandbox, and the others.
-func (x *exam) mismatches() (pause, others []nodedump.Sign) {
+func (x *nodeFacts) mismatches() (pause, others []nodedump.Sign) {
 	for _, s := range x.n.SignsOf("os-mismatch") {
 		low := strings.ToLower(s.Place.Text)
 		if strings.Contains(low, "pause") || strings.Contains(low, "sandbox") || slices.ContainsFunc(x.pauseImages(), func(t nodedump.Text) bool { return strings.Contains(low, strings.ToLower(t.Value)) }) {
@@ -80,7 +80,7 @@ func (x *exam) mismatches() (pause, others []nodedump.Sign) {
 	return pause, others
 }
 
-func pauseImage(x *exam) look {
+func pauseImage(x *nodeFacts) look {
 	var out look
 	build, place := x.build()
 	images := x.pauseImages()
@@ -127,11 +127,11 @@ func pauseImage(x *exam) look {
 }
 
 // here reports whether a pod is on this node.
-func (x *exam) here(p nodedump.Pod) bool {
+func (x *nodeFacts) here(p nodedump.Pod) bool {
 	return p.Node == "" || x.me == nil || p.Node == x.me.Name
 }
 
-func imageBuild(x *exam) look {
+func imageBuild(x *nodeFacts) look {
 	var out look
 	_, others := x.mismatches()
 	for _, s := range others {
@@ -147,7 +147,7 @@ func imageBuild(x *exam) look {
 	return out
 }
 
-func wincatMissing(x *exam) look {
+func wincatMissing(x *nodeFacts) look {
 	var out look
 	for _, s := range x.n.SignsOf("wincat") {
 		h := hit{says: "port-forward needs wincat in the pause image, and it is not there", evidence: []nodedump.Place{s.Place}}
@@ -167,7 +167,7 @@ func wincatMissing(x *exam) look {
 	return out
 }
 
-func proxyVariables(x *exam) look {
+func proxyVariables(x *nodeFacts) look {
 	place, listed := x.n.Listed(nodedump.ListVariables)
 	if !listed {
 		if w := x.n.WinHTTP; w.Value != "" && w.Value != "direct" {

@@ -12,7 +12,7 @@ import (
 
 // override finds the name that kube-proxy was told. set is false when no
 // command line of kube-proxy is there, or its configuration file is not.
-func (x *exam) override(s *subject.Subject) (value string, place nodedump.Place, given, told bool) {
+func (x *nodeFacts) override(s *subject.Subject) (value string, place nodedump.Place, given, told bool) {
 	if v, p, ok := argument(s, "--hostname-override"); ok {
 		return v, p, true, v != ""
 	}
@@ -33,7 +33,7 @@ func (x *exam) override(s *subject.Subject) (value string, place nodedump.Place,
 
 // vanished are signs that endpoints of this node's pods are gone or are taken
 // for those of another node.
-func (x *exam) vanished() []nodedump.Place {
+func (x *nodeFacts) vanished() []nodedump.Place {
 	var out []nodedump.Place
 	for _, s := range x.n.SignsOf("endpoint-gone") {
 		out = append(out, s.Place)
@@ -48,7 +48,7 @@ func (x *exam) vanished() []nodedump.Place {
 	return out
 }
 
-func sourceVIPOf(x *exam) netip.Addr {
+func sourceVIPOf(x *nodeFacts) netip.Addr {
 	for _, s := range x.subjects("kube-proxy") {
 		if v, _, ok := argument(s, "--source-vip"); ok {
 			a, _ := netip.ParseAddr(v)
@@ -58,7 +58,7 @@ func sourceVIPOf(x *exam) netip.Addr {
 	return netip.Addr{}
 }
 
-func overrideMissing(x *exam) look {
+func overrideMissing(x *nodeFacts) look {
 	var out look
 	all := x.subjects("kube-proxy")
 	if len(all) == 0 {
@@ -88,7 +88,7 @@ func overrideMissing(x *exam) look {
 	return out
 }
 
-func overrideOther(x *exam) look {
+func overrideOther(x *nodeFacts) look {
 	var out look
 	for _, s := range x.subjects("kube-proxy") {
 		value, place, _, told := x.override(s)
@@ -107,7 +107,7 @@ func overrideOther(x *exam) look {
 	return out
 }
 
-func sourceVIPStale(x *exam) look {
+func sourceVIPStale(x *nodeFacts) look {
 	var out look
 	type vip struct {
 		addr  netip.Addr
@@ -153,7 +153,7 @@ func sourceVIPStale(x *exam) look {
 	return out
 }
 
-func flanneldWaits(x *exam) look {
+func flanneldWaits(x *nodeFacts) look {
 	waits := append(x.n.SignsOf("flanneld-waits"), x.n.SignsOf("flanneld-network")...)
 	if len(x.pods) > 0 {
 		if x.flannel() {
@@ -180,7 +180,7 @@ func flanneldWaits(x *exam) look {
 	return out
 }
 
-func subnetEnvMissing(x *exam) look {
+func subnetEnvMissing(x *nodeFacts) look {
 	var out look
 	there := x.subjects("subnet-env")
 	for _, s := range x.n.SignsOf("subnet-env") {
@@ -200,7 +200,7 @@ func subnetEnvMissing(x *exam) look {
 	return out
 }
 
-func subnetEnvDuplicate(x *exam) look {
+func subnetEnvDuplicate(x *nodeFacts) look {
 	var out look
 	for _, s := range x.subjects("subnet-env") {
 		n := fold(s.Root, "FLANNEL_SUBNET")
@@ -237,7 +237,7 @@ func subnetEnvDuplicate(x *exam) look {
 	return out
 }
 
-func noNetwork(x *exam) look {
+func noNetwork(x *nodeFacts) look {
 	place, ok := x.n.Listed(nodedump.ListNetworks)
 	switch {
 	case !ok:
@@ -261,7 +261,7 @@ func isVEthernet(name string) bool {
 	return strings.HasPrefix(strings.ToLower(name), "vethernet (") && !strings.EqualFold(name, "vEthernet (nat)") && !strings.Contains(strings.ToLower(name), "hns internal")
 }
 
-func noVEthernet(x *exam) look {
+func noVEthernet(x *nodeFacts) look {
 	place, ok := x.n.Listed(nodedump.ListAdapters)
 	if !ok {
 		return lacks("No list of adapters; take one with: ipconfig /all")
@@ -283,7 +283,7 @@ func noVEthernet(x *exam) look {
 	return found("the virtual switch's adapter vEthernet (...) is not there", place)
 }
 
-func interfaceName(x *exam) look {
+func interfaceName(x *nodeFacts) look {
 	start, ok := x.n.Command("start.ps1")
 	if !ok {
 		return look{}

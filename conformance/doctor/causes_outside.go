@@ -10,13 +10,13 @@ import (
 	"github.com/winlab-dev/winlab/conformance/subject"
 )
 
-func pingOutside(x *exam) look {
+func pingOutside(x *nodeFacts) look {
 	var out look
 	for _, t := range x.n.Trials {
 		if t.Tool != "ping" || t.OK || !x.fromPod(t) || !x.outside(t.Address) {
 			continue
 		}
-		h := hit{says: fmt.Sprintf("the ping from a pod to %s had no answer; pods have no outbound rule for ICMP, so this is no fault", t.Address), evidence: []nodedump.Place{t.Place}}
+		h := hit{says: fmt.Sprintf("the ping from a pod to %s had no answer; pods have no outbound rule for ICMP, so this is not a fault", t.Address), evidence: []nodedump.Place{t.Place}}
 		for _, o := range x.n.Trials {
 			if o.OK && o.Tool != "ping" && x.fromPod(o) && o.Address == t.Address {
 				h.says += "; TCP to the same address works"
@@ -29,7 +29,7 @@ func pingOutside(x *exam) look {
 	return out
 }
 
-func exceptionCovers(x *exam) look {
+func exceptionCovers(x *nodeFacts) look {
 	var out look
 	for _, s := range x.subjects("cni") {
 		list, has := exceptions(s)
@@ -59,7 +59,7 @@ func exceptionCovers(x *exam) look {
 // processEndpointArgs), which flannel's plugin sets to the cluster's network
 // (flannel-io/cni-plugin flannel_windows.go doCmdAdd). win-overlay adds the
 // node's own subnet only.
-func (x *exam) added(s *subject.Subject) []known {
+func (x *nodeFacts) added(s *subject.Subject) []known {
 	kind := program(text(fold(s.Root, "type")))
 	if kind == "flannel" && x.delegate == "win-bridge" && x.cluster.prefix.IsValid() {
 		return []known{x.cluster}
@@ -72,14 +72,14 @@ func (x *exam) added(s *subject.Subject) []known {
 
 // serviceFor is the Services' range as far as it concerns a configuration: one
 // that another configuration names may be that of another network.
-func (x *exam) serviceFor(s *subject.Subject) known {
+func (x *nodeFacts) serviceFor(s *subject.Subject) known {
 	if from := x.service.place.File; from != s.File && slices.ContainsFunc(x.subjects("cni"), func(o *subject.Subject) bool { return o.File == from }) {
 		return known{}
 	}
 	return x.service
 }
 
-func exceptionMisses(x *exam) look {
+func exceptionMisses(x *nodeFacts) look {
 	var out look
 	if len(x.subjects("cni")) == 0 {
 		return lacks("No CNI configuration to look for the ExceptionList in; take the folder that the kubelet's --cni-conf-dir or containerd's conf_dir names")
@@ -137,7 +137,7 @@ func prefixes(list []known) string {
 	return strings.Join(s, ", ")
 }
 
-func exceptionOld(x *exam) look {
+func exceptionOld(x *nodeFacts) look {
 	var out look
 	for _, s := range x.subjects("cni") {
 		list, has := exceptions(s)
@@ -169,13 +169,13 @@ func exceptionOld(x *exam) look {
 }
 
 // ofPods reports whether an endpoint is on a network that pods use.
-func (x *exam) ofPods(e nodedump.Endpoint) bool {
+func (x *nodeFacts) ofPods(e nodedump.Endpoint) bool {
 	return len(x.pods) == 0 || slices.ContainsFunc(x.pods, func(n nodedump.Network) bool {
 		return strings.EqualFold(n.Name, e.Network) || strings.EqualFold(n.ID, e.Network)
 	})
 }
 
-func nodePortFromNode(x *exam) look {
+func nodePortFromNode(x *nodeFacts) look {
 	var out look
 	for _, t := range x.n.Trials {
 		if t.OK || t.Port < 30000 || t.Port > 32767 || !x.fromNode(t) || !x.mine(t.Address) && !t.Address.IsLoopback() && !strings.EqualFold(t.Host, "localhost") {
@@ -191,7 +191,7 @@ func nodePortFromNode(x *exam) look {
 	return out
 }
 
-func serviceFromNode(x *exam) look {
+func serviceFromNode(x *nodeFacts) look {
 	var out look
 	for _, t := range x.n.Trials {
 		if t.OK || t.Port == 0 || !x.fromNode(t) || !x.service.contains(t.Address) {
@@ -210,7 +210,7 @@ func serviceFromNode(x *exam) look {
 	return out
 }
 
-func dottedName(x *exam) look {
+func dottedName(x *nodeFacts) look {
 	domain := "cluster.local"
 	for _, s := range x.subjects("kubelet") {
 		if v, _, ok := argument(s, "--cluster-domain"); ok && v != "" && !variable(v) {

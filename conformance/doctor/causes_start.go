@@ -10,7 +10,7 @@ import (
 
 // fullProcessList tells a list of all processes from one of a few that
 // somebody asked for: every Windows has these.
-func (x *exam) fullProcessList() bool { return x.runs("svchost", "lsass", "csrss", "wininit") }
+func (x *nodeFacts) fullProcessList() bool { return x.runs("svchost", "lsass", "csrss", "wininit") }
 
 // replacesKubeProxy are programs that do kube-proxy's work themselves: Antrea's
 // AntreaProxy and ovn-kubernetes with its load balancers.
@@ -19,7 +19,7 @@ var replacesKubeProxy = []string{"antrea-agent", "ovnkube", "ovs-vswitchd"}
 // distributions start kubelet and kube-proxy as their own children: RKE2.
 var distributions = []string{"rke2", "k3s"}
 
-func processMissing(x *exam) look {
+func processMissing(x *nodeFacts) look {
 	place, ok := x.n.Listed(nodedump.ListProcesses)
 	if !ok {
 		return lacks("No list of processes; take one with: tasklist")
@@ -49,7 +49,7 @@ func processMissing(x *exam) look {
 	return found(strings.Join(missing, " and ")+do(missing, " does not run", " do not run")+" on the node", place)
 }
 
-func nodeNotReady(x *exam) look {
+func nodeNotReady(x *nodeFacts) look {
 	switch {
 	case x.me == nil:
 		return lacks("The node is not in a list of the cluster's nodes; take one with: kubectl get nodes -o yaml")
@@ -68,7 +68,7 @@ func nodeNotReady(x *exam) look {
 // components are the services that a node needs, as the documents name them.
 var components = []string{"kubelet", "kube-proxy", "flanneld"}
 
-func serviceStopped(x *exam) look {
+func serviceStopped(x *nodeFacts) look {
 	if _, ok := x.n.Listed(nodedump.ListServices); !ok {
 		return lacks("No list of services; take one with: Get-Service")
 	}
@@ -92,7 +92,7 @@ func serviceStopped(x *exam) look {
 	return out
 }
 
-func notAService(x *exam) look {
+func notAService(x *nodeFacts) look {
 	place, ok := x.n.Listed(nodedump.ListServices)
 	if !ok || x.serviceNamed("Dhcp") == nil && x.serviceNamed("EventLog") == nil && x.serviceNamed("hns") == nil {
 		return look{} // no list, or not of all services
@@ -115,7 +115,7 @@ func notAService(x *exam) look {
 		return look{}
 	}
 	place.Text = fmt.Sprintf("%d services, among them no %s", len(x.n.Services), strings.Join(missing, " and no "))
-	return found(strings.Join(missing, ", ")+do(missing, " runs and is no service: after a restart of the machine nothing starts it", " run and are no services: after a restart of the machine nothing starts them"), place)
+	return found(strings.Join(missing, ", ")+do(missing, " runs and is not a service: after a restart of the machine nothing starts it", " run and are not services: after a restart of the machine nothing starts them"), place)
 }
 
 // do chooses the words for one or for several.
@@ -135,7 +135,7 @@ func older(version string, minor int) bool {
 	return major == 1 && m < minor
 }
 
-func macSpoofing(x *exam) look {
+func macSpoofing(x *nodeFacts) look {
 	var off, on []nodedump.Adapter
 	host := strings.TrimPrefix(x.name(), "node ")
 	mine := func(a nodedump.Adapter) bool { return strings.EqualFold(a.VM, host) }
@@ -175,7 +175,7 @@ func macSpoofing(x *exam) look {
 }
 
 // failedPodTrials are attempts of pods, other than pings, that had no answer.
-func (x *exam) failedPodTrials() []nodedump.Trial {
+func (x *nodeFacts) failedPodTrials() []nodedump.Trial {
 	var out []nodedump.Trial
 	for _, t := range x.n.Trials {
 		if !t.OK && x.fromPod(t) && t.Address.IsValid() && t.Tool != "ping" {
@@ -185,14 +185,14 @@ func (x *exam) failedPodTrials() []nodedump.Trial {
 	return out
 }
 
-func (x *exam) fromPod(t nodedump.Trial) bool {
+func (x *nodeFacts) fromPod(t nodedump.Trial) bool {
 	if t.Source.IsValid() {
 		return x.inSubnet(t.Source) && !x.mine(t.Source) || x.cluster.contains(t.Source) && !x.mine(t.Source)
 	}
 	return t.From == "pod"
 }
 
-func (x *exam) fromNode(t nodedump.Trial) bool {
+func (x *nodeFacts) fromNode(t nodedump.Trial) bool {
 	if t.Source.IsValid() {
 		return x.mine(t.Source)
 	}

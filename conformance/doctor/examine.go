@@ -14,7 +14,7 @@ import (
 // says of itself. An item whose claim holds for no version like the node's is
 // not looked at: the documents of that version do not have it.
 func Examine(n *nodedump.Node, t claims.Target, l *claims.Ledger) *findings.Document {
-	x := newExam(n, t)
+	x := newNodeFacts(n, t)
 	d := &findings.Document{Schema: findings.Schema, Files: len(n.Files), Documents: len(n.Files)}
 	if x.t != (claims.Target{}) {
 		d.Settings = []string{x.t.String()}
@@ -39,7 +39,7 @@ func Examine(n *nodedump.Node, t claims.Target, l *claims.Ledger) *findings.Docu
 	return d
 }
 
-func (x *exam) item(item Item, l *claims.Ledger, d *findings.Document) {
+func (x *nodeFacts) item(item Item, l *claims.Ledger, d *findings.Document) {
 	var fine, missing []string
 	hits := 0
 	for _, c := range item.Causes {
@@ -93,7 +93,7 @@ func holds(c *claims.Claim, t claims.Target) bool {
 	return slices.ContainsFunc(c.Support, func(s claims.Support) bool { return s.Status != "undocumented" && s.Holds(t) })
 }
 
-func (x *exam) finding(c Cause, claim *claims.Claim, h hit) findings.Finding {
+func (x *nodeFacts) finding(c Cause, claim *claims.Claim, h hit) findings.Finding {
 	f := findings.Finding{
 		Subject: cmp.Or(h.subject, x.name()), Level: cmp.Or(h.level, c.Level), Claim: claim.ID, ClaimTitle: claim.Title,
 		Effect: c.Effect, EffectWords: claims.Effects[c.Effect], Message: h.says, Write: h.write, Cause: h.says, CauseID: c.ID,

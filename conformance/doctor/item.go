@@ -29,7 +29,7 @@ type Cause struct {
 	// claims.Effects.
 	Level, Effect string
 
-	look func(*exam) look
+	look func(*nodeFacts) look
 }
 
 // look is the outcome of looking for one cause. All of it may be empty: then

@@ -61,7 +61,7 @@ func program(s string) string {
 }
 
 // cniFacts finds the plugin.
-func (x *exam) cniFacts() {
+func (x *nodeFacts) cniFacts() {
 	for _, s := range x.subjects("cni") {
 		if t := program(text(fold(s.Root, "type"))); t != "" && x.plugin == "" {
 			x.plugin = t
@@ -123,7 +123,7 @@ func exceptions(s *subject.Subject) (list []known, has bool) {
 
 // ranges finds the cluster's networks. Of each the first that is found counts, so the
 // order of the sources is that of their authority.
-func (x *exam) ranges() {
+func (x *nodeFacts) ranges() {
 	x.rangesOfFiles()
 	x.rangesOfCommands()
 	x.rangesOfRoutes()
@@ -156,7 +156,7 @@ func (k *known) setField(s *subject.Subject, key string) {
 }
 
 // rangesOfFiles reads flannel's and kube-proxy's own configuration.
-func (x *exam) rangesOfFiles() {
+func (x *nodeFacts) rangesOfFiles() {
 	for _, s := range x.subjects("net-conf") {
 		x.cluster.setField(s, "Network")
 	}
@@ -174,7 +174,7 @@ func (x *exam) rangesOfFiles() {
 }
 
 // rangesOfCommands reads what the start of the node was told.
-func (x *exam) rangesOfCommands() {
+func (x *nodeFacts) rangesOfCommands() {
 	for _, c := range x.n.Commands {
 		f := strings.Fields(c.Text)
 		for i := 0; i+1 < len(f); i++ {
@@ -190,7 +190,7 @@ func (x *exam) rangesOfCommands() {
 
 // rangesOfRoutes reads the routes of CNI configurations: win-bridge and win-overlay are
 // told the Service range as one.
-func (x *exam) rangesOfRoutes() {
+func (x *nodeFacts) rangesOfRoutes() {
 	for _, s := range x.subjects("cni") {
 		for _, p := range policies(s) {
 			if p.kind != "route" && p.kind != "sdnroute" {
@@ -207,7 +207,7 @@ func (x *exam) rangesOfRoutes() {
 }
 
 // managementRange is the network of the adapter that leads out.
-func (x *exam) managementRange() {
+func (x *nodeFacts) managementRange() {
 	for _, a := range x.n.Adapters {
 		if a.VM != "" || len(a.Gateways) == 0 {
 			continue
@@ -222,7 +222,7 @@ func (x *exam) managementRange() {
 	}
 }
 
-func (x *exam) inSubnet(a netip.Addr) bool {
+func (x *nodeFacts) inSubnet(a netip.Addr) bool {
 	return x.subnet.prefix.IsValid() && x.subnet.prefix.Contains(a)
 }
 
@@ -240,7 +240,7 @@ func covers(list []known, p netip.Prefix) bool {
 
 // outside reports whether an address is in none of the cluster's networks, as
 // far as they are known, and not on the node's own network.
-func (x *exam) outside(a netip.Addr) bool {
+func (x *nodeFacts) outside(a netip.Addr) bool {
 	return a.IsValid() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !x.cluster.contains(a) && !x.service.contains(a) &&
 		!x.subnet.contains(a) && !x.management.contains(a) && !x.mine(a)
 }

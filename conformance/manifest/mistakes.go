@@ -39,7 +39,7 @@ func shape(d *source.Doc) *strict.Mistake {
 	}{{"kind", kind, api}, {"apiVersion", api, kind}} {
 		switch {
 		case c.have != nil && c.other != nil && (c.have.Kind != yaml.ScalarNode || c.have.Value != "") && !isText(c.have):
-			return say(c.have, "%s is no text", c.name)
+			return say(c.have, "%s is not a text", c.name)
 		case !isText(c.have) && isText(c.other) && (source.Child(d.Root, "spec") != nil || source.Child(d.Root, "metadata") != nil):
 			return say(d.Root, "the object has no %s", c.name)
 		}
@@ -104,7 +104,7 @@ func unknownField(file string, root *yaml.Node, name string, err error) strict.M
 
 var goField = regexp.MustCompile(`^json: cannot unmarshal (object|array|string|number|bool)[^ ]*(?: .*)? into Go struct field \w+\.(\S+) of type (\S+)$`)
 
-// kindsOfNode are the nodes that JSON's words stand for.
+// kindsOfNode are the nodes that JSON's words mean.
 var kindsOfNode = map[string]yaml.Kind{"object": yaml.MappingNode, "array": yaml.SequenceNode}
 
 // wrongValue turns a decoder's error about one value into a mistake with a
@@ -114,7 +114,7 @@ func wrongValue(file string, root *yaml.Node, name string, err error) strict.Mis
 	if strings.Contains(err.Error(), "quantities must match") {
 		if n := badQuantity(root, ""); n != nil {
 			m.Line, m.Column = n.Line, n.Column
-			m.Message = fmt.Sprintf("%s: %q is no quantity; write a number with a unit, such as 500m, 2 or 1Gi", name, n.Value)
+			m.Message = fmt.Sprintf("%s: %q is not a quantity; write a number with a unit, such as 500m, 2 or 1Gi", name, n.Value)
 		}
 		return m
 	}
@@ -182,7 +182,7 @@ func along(n *yaml.Node, names []string, kind string) *yaml.Node {
 }
 
 // badQuantity finds the first value below limits, requests and the like that
-// is no quantity.
+// is not a quantity.
 func badQuantity(n *yaml.Node, key string) *yaml.Node {
 	if n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {

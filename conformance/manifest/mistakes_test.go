@@ -14,7 +14,7 @@ func TestMistakes(t *testing.T) {
 		{"no kind", "apiVersion: v1\nmetadata: {name: x}\n", "1:1: the object has no kind"},
 		{"an empty kind", "apiVersion: v1\nkind:\nmetadata: {name: x}\n", "1:1: the object has no kind"},
 		{"no version", "kind: Pod\nspec: {}\n", "1:1: the object has no apiVersion"},
-		{"numbers", "apiVersion: v1\nkind: 2\n", "2:7: kind is no text"},
+		{"numbers", "apiVersion: v1\nkind: 2\n", "2:7: kind is not a text"},
 		{"a bare list", "- apiVersion: v1\n  kind: Pod\n", "1:1: a bare list of objects; write one object to a document"},
 		{"another group", "apiVersion: v1\nkind: Deployment\nspec: {}\n", "1:13: v1 has no kind Deployment; write apiVersion: apps/v1"},
 		{"lower case", "apiVersion: v1\nkind: pod\nspec: {}\n", "2:7: v1 has no kind pod; write Pod"},
@@ -23,7 +23,7 @@ func TestMistakes(t *testing.T) {
 			"7:39: Pod p: spec.containers.ports.containerPort is a text, and the API wants a number"},
 		{"a number for a text", "apiVersion: v1\nkind: Pod\nmetadata: {name: p, labels: {a: b, c: 1}}\nspec: {}\n", "3:39: Pod p: metadata.labels is a number, and the API wants a text"},
 		{"a number among maps", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 80}, 90]}\n", "4:28: Service s: spec.ports is a number, and the API wants a map"},
-		{"a quantity", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{resources: {limits: {cpu: 1, memory: lots}}}]}\n", `4:59: Pod p: "lots" is no quantity`},
+		{"a quantity", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{resources: {limits: {cpu: 1, memory: lots}}}]}\n", `4:59: Pod p: "lots" is not a quantity`},
 		{"a patch", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec: {containers: [{name: a, resources: {$patch: delete}}]}}}\n", "4:61: Deployment d: this is a patch (spec.template.spec.containers[0].resources.$patch) and no whole object"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

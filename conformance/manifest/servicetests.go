@@ -70,7 +70,7 @@ var serviceTests = []subject.Test{{
 	},
 }, {
 	On: []string{"service"}, Name: "target-port-differs",
-	Doc:  "Finds ports with a named targetPort that stands for different numbers in the pods of the files that the Service selects.",
+	Doc:  "Finds ports with a named targetPort that means different numbers in the pods of the files that the Service selects.",
 	Vars: []string{"value", "numbers"},
 	Find: func(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 		v := s.Value.(*corev1.Service)
@@ -161,7 +161,7 @@ func podsOf(c *subject.Context, ns string, selector labels.Selector) (in, others
 	return found.in, found.others
 }
 
-// numbersOf are the numbers that a port's name stands for in pods, ascending.
+// numbersOf are the numbers that a port's name means in pods, ascending.
 func numbersOf(pods []*subject.Subject, name string) []string {
 	found := map[int32]bool{}
 	for _, s := range pods {

@@ -13,7 +13,7 @@ var osLabels = []string{corev1.LabelOSStable, "beta.kubernetes.io/os"}
 
 // Decide decides for every pod among the subjects on which system it runs. Read
 // does so for its own subjects; with subjects of several reads, call it again:
-// a RuntimeClass may stand in another file than the pods that name it.
+// a RuntimeClass may be in another file than the pods that name it.
 func Decide(all []*subject.Subject, o Options) {
 	classes := map[string]*nodev1.RuntimeClass{}
 	for _, s := range all {

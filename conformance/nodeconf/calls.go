@@ -54,7 +54,7 @@ func (r *script) call(st statement, depth int) {
 	}
 }
 
-// callers are words that may stand before a program.
+// callers are words that may come before a program.
 var callers = map[string]bool{"invoke-expression": true, "iex": true, "cmd": true, "cmd.exe": true, "powershell": true, "powershell.exe": true, "commandline": true, "exec": true, "call": true, "ps": true}
 
 // split takes a quoted text apart as a program's own parser does.
@@ -71,7 +71,7 @@ func (r *script) split(w word) []word {
 					inner.at = cursor + i
 					cursor = inner.at + len(name)
 				} else {
-					cursor = len(r.text) // written otherwise than it reads
+					cursor = len(r.text) // written in another way than it reads
 				}
 			}
 			out = append(out, inner)

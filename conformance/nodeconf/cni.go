@@ -139,7 +139,7 @@ func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Proble
 		}
 	}
 	if _, known := pluginNetworks[c.Type]; !known || strings.ContainsAny(s.text, "$<") {
-		// What sim/kube/cni says about a plugin that it does not model is no finding, nor
+		// What sim/kube/cni says about a plugin that it does not model is not a finding, nor
 		// what a script still has to fill in.
 		c.Refused, c.Ignored = nil, nil
 	}

@@ -27,7 +27,7 @@ type Command struct {
 	// Branch is the HNS network type that the condition around the line names:
 	// "overlay", "l2bridge" or "".
 	Branch string
-	// Glued are the arguments in which two flags stand without a space.
+	// Glued are the arguments in which two flags have no space between them.
 	Glued []Arg
 }
 
@@ -35,7 +35,7 @@ type Command struct {
 type Arg struct {
 	// Text is the whole argument, Name its flag with the dashes, Value the value.
 	Text, Name, Value string
-	// HasValue is false for a flag that stands alone.
+	// HasValue is false for a flag without a value.
 	HasValue bool
 	At       *yaml.Node
 
@@ -64,7 +64,7 @@ func forLinux(path string, exe bool, d dialect) bool {
 	return strings.HasPrefix(path, "/") || d == shell
 }
 
-// booleans are the flags that take no value when they stand alone
+// booleans are the flags that take no value when nothing follows
 // (kubernetes/kubernetes cmd/kubelet/app/options, cmd/kube-proxy/app, flannel-io/flannel main.go).
 var booleans = map[string]bool{}
 

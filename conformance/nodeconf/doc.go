@@ -31,7 +31,7 @@
 //
 // Rules of the ledger are about Windows nodes, and a false alarm is worse than
 // a missed one. A command line whose program has a path such as
-// /usr/bin/kubelet, or that stands in a shell script or a systemd unit without
+// /usr/bin/kubelet, or that is in a shell script or a systemd unit without
 // ".exe", gives no subject; neither does a CNI configuration that only a Linux
 // plugin can read when it comes out of a ConfigMap.
 package nodeconf

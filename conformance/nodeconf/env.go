@@ -42,7 +42,7 @@ func subnetEnv(s *input) *subject.Subject {
 		key, value, ok := strings.Cut(line, "=")
 		switch {
 		case !ok:
-			s.mistake(begin, fmt.Sprintf("%q is no line of the form KEY=VALUE", clip(trimmed)))
+			s.mistake(begin, fmt.Sprintf("%q is not a line of the form KEY=VALUE", clip(trimmed)))
 			continue
 		case key != strings.TrimSpace(key) || value != strings.TrimSpace(value):
 			s.mistake(begin, fmt.Sprintf("spaces around %s or its value; flannel's plugin takes them for a part of it", clip(strings.TrimSpace(key))))

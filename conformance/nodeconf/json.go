@@ -247,7 +247,7 @@ func (r *jsonReader) escape(b *strings.Builder) {
 			return
 		}
 	}
-	r.remark(r.pos, "escape", fmt.Sprintf(`not JSON: \%c is no escape; a backslash of a path is written \\`, printable(c)))
+	r.remark(r.pos, "escape", fmt.Sprintf(`not JSON: \%c is not an escape; a backslash of a path is written \\`, printable(c)))
 	b.WriteByte('\\')
 	r.pos++
 }
@@ -285,5 +285,5 @@ func (r *jsonReader) word() *yaml.Node {
 	if len(word) > 40 {
 		word = word[:40] + "..."
 	}
-	return r.fail(at, "%q is no value; texts have double quotes", word)
+	return r.fail(at, "%q is not a value; texts have double quotes", word)
 }

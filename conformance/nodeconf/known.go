@@ -192,7 +192,7 @@ func (c *Command) network(root *yaml.Node) string {
 	return ""
 }
 
-// isFor reports whether a subject is for nodes with a network. What stands in
+// isFor reports whether a subject is for nodes with a network. What is in
 // one way of a condition, or beside a line for the other network, is for its
 // own only; otherwise the setting decides.
 func isFor(c *subject.Context, s *subject.Subject, network string) bool {

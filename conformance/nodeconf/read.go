@@ -126,7 +126,7 @@ func (s *input) jsonConf(name, head string, embedded bool) ([]*subject.Subject, 
 	return []*subject.Subject{{On: kind, Name: text(source.Child(root, "kind")), File: s.file, Root: root}}, true
 }
 
-// jsonKind tells what a JSON document is, "" when it is no node configuration.
+// jsonKind tells what a JSON document is, "" when it is not node configuration.
 func jsonKind(root *yaml.Node) string {
 	if root == nil || root.Kind != yaml.MappingNode {
 		return ""

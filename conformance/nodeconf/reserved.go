@@ -58,7 +58,7 @@ func reservedBelow(_ *subject.Context, s *subject.Subject, args map[string]strin
 	if at == nil && !complete(s) {
 		return nil
 	}
-	// What is no quantity the kubelet refuses; that is not what is asked here.
+	// What is not a quantity the kubelet refuses; that is not what is asked here.
 	reserved, below, err := resources.SumBelow(args["amount"], parts...)
 	if err != nil || !below {
 		return nil

@@ -35,7 +35,7 @@ type statement struct {
 	blocks []block
 }
 
-// block is a pair of braces and what stands before it: `if ($x -eq "overlay")`.
+// block is a pair of braces and what comes before it: `if ($x -eq "overlay")`.
 type block struct {
 	header string
 	id     int
@@ -92,7 +92,7 @@ func (s *scanner) step() {
 	}
 }
 
-// space passes over what stands between words: blanks, ends of lines, comments.
+// space passes over what is between words: blanks, ends of lines, comments.
 func (s *scanner) space(rest string) bool {
 	switch n := s.continued(rest); {
 	case n > 0:
@@ -110,7 +110,7 @@ func (s *scanner) space(rest string) bool {
 	return true
 }
 
-// separator passes over what stands between statements.
+// separator passes over what is between statements.
 func (s *scanner) separator(rest string) bool {
 	switch c := rest[0]; {
 	case c == ';' && s.d != batch && s.depth == 0, c == '|', strings.HasPrefix(rest, "&&"):
@@ -192,7 +192,7 @@ func (s *scanner) close() {
 func (s *scanner) open() {
 	var header []string
 	if n := len(s.out); len(s.words) == 0 && n > 0 {
-		// The brace stands on the line after its condition.
+		// The brace is on the line after its condition.
 		last := s.out[n-1]
 		if keyword[strings.ToLower(last.words[0].text)] && len(last.blocks) == len(s.blocks) {
 			s.words = last.words
@@ -292,7 +292,7 @@ type wordParts struct {
 	parts, quotes, here int
 }
 
-// endsWord reports whether what comes next is no part of the word.
+// endsWord reports whether what comes next is not a part of the word.
 func (s *scanner) endsWord(p *wordParts) bool {
 	rest := s.text[s.pos:]
 	switch c := rest[0]; c {

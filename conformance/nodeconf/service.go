@@ -82,7 +82,7 @@ func (r *script) manager(st statement) bool {
 	return false
 }
 
-// service finds or makes what is known of a service. install begins anew.
+// service finds or makes what is known of a service. install begins again.
 func (r *script) service(manager, name string, at int, blocks []block, install bool) *Service {
 	for _, s := range slices.Backward(r.services) {
 		if s.Manager == manager && strings.EqualFold(s.Name, name) && !install {

@@ -22,7 +22,7 @@ var components = []string{"kubelet", "kube-proxy", "flanneld"}
 var commandTests = []subject.Test{
 	{
 		On: components, Name: "glued-flags", Vars: []string{"argument", "split"},
-		Doc:  "Two flags of a command line stand without a space between them, so that the second is a part of the first one's value.",
+		Doc:  "Two flags of a command line have no space between them, so that the second is a part of the first one's value.",
 		Find: gluedFlags,
 	},
 	{
@@ -48,7 +48,7 @@ var commandTests = []subject.Test{
 	},
 	{
 		On: components, Name: "single-quotes", Vars: []string{"flag", "value"},
-		Doc:  "A value in a service's command line stands in single quotes, which Windows does not take off.",
+		Doc:  "A value in a service's command line is in single quotes, which Windows does not remove.",
 		Find: singleQuotes,
 	},
 	{

@@ -72,7 +72,7 @@ func (r *reader) commandLine(text string, line int) {
 	}
 }
 
-// shift moves a tree to the line that it stands on.
+// shift moves a tree to the line that it is on.
 func shift(n *yaml.Node, by, depth int) {
 	if n == nil || depth > maxDepth {
 		return

@@ -118,7 +118,7 @@ type Endpoint struct {
 	Address  netip.Addr
 	// Network is the name or the id of its network.
 	Network string
-	// Remote is set for endpoints that stand for pods of other nodes.
+	// Remote is set for endpoints that represent pods of other nodes.
 	Remote bool
 	// NAT is set when the endpoint has an OutBoundNAT policy; Exceptions are its
 	// exceptions. Policies is set when policies were shown at all.

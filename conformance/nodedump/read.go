@@ -295,7 +295,7 @@ func (r *reader) text(c *Command, l lines) {
 
 var typedForm = regexp.MustCompile(`(?i)^\s*(?:\.\\|[a-z]:\\\S*\\)?(start|start-kubelet|start-kubeproxy|install)\.ps1\s+-\w+`)
 
-// typed finds the commands that start a node where they stand without a
+// typed finds the commands that start a node where they are without a
 // prompt, as people write them down.
 func (r *reader) typed(l lines) {
 	for i, text := range l.text {

@@ -64,7 +64,7 @@ func (l lines) sub(from, to int) lines {
 func (l lines) join() string { return strings.Join(l.text, "\n") }
 
 // decode turns a file into UTF-8 text. Windows PowerShell's > and Out-File
-// write UTF-16 with a byte order mark. ok is false for what is no text.
+// write UTF-16 with a byte order mark. ok is false for what is not a text.
 func decode(data []byte) (text string, ok bool) {
 	switch {
 	case bytes.HasPrefix(data, []byte{0xff, 0xfe}):

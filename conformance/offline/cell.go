@@ -71,7 +71,7 @@ func (t tally) outcome() string {
 	case t.differs:
 		return result.Differs
 	case t.unknown:
-		return result.Hole
+		return result.Unknown
 	case t.suppressed:
 		return result.Disputed
 	case !t.asks:

@@ -73,7 +73,7 @@ func TestOutcome(t *testing.T) {
 		{"all pass", func(t *tally) { t.add(pass, true, asks, false) }, result.Agrees},
 		{"one differs", func(t *tally) { t.add(pass, true, asks, false); t.add(differs, true, asks, false) }, result.Differs},
 		{"one differs in a dispute", func(t *tally) { t.add(pass, true, asks, false); t.add(differs, true, asks, true) }, result.Disputed},
-		{"a dispute does not make the unknown known", func(t *tally) { t.add(unknown, true, asks, true) }, result.Hole},
+		{"a dispute does not make the unknown known", func(t *tally) { t.add(unknown, true, asks, true) }, result.Unknown},
 		{"a difference counts more than the unknown", func(t *tally) { t.add(unknown, true, asks, false); t.add(differs, true, asks, false) }, result.Differs},
 		{"what could not be tried counts most", func(t *tally) { t.add(differs, true, asks, false); t.add(result.Check{}, false, asks, false) }, result.Failed},
 	} {

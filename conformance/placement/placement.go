@@ -95,7 +95,7 @@ func minorOf(version string) (int, error) {
 		return 0, err
 	}
 	if len(v) < 2 || v[0] != 1 {
-		return 0, fmt.Errorf("%q is no version of Kubernetes; write 1.20", version)
+		return 0, fmt.Errorf("%q is not a version of Kubernetes; write 1.20", version)
 	}
 	return v[1], nil
 }

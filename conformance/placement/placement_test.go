@@ -88,7 +88,7 @@ func TestOldNodesHaveBetaLabelsOnly(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for _, c := range []struct{ version, pod, want string }{
-		{"2.0", "spec: {}", "is no version of Kubernetes"},
+		{"2.0", "spec: {}", "is not a version of Kubernetes"},
 		{"x", "spec: {}", "is not a version"},
 		{"1.20", "", "there is no pod"},
 		{"1.20", "spec: {nodeSelektor: {a: b}}", `unknown field "spec.nodeSelektor"`},

@@ -72,7 +72,7 @@ func Read(file string, r io.Reader) ([]Doc, strict.Mistakes) {
 func Parse(file string, begin int, text []byte) (*Doc, strict.Mistakes) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
-		return nil, strict.Mistakes{{File: file, Line: begin, Column: 1, Message: "this is no text in UTF-8; a manifest or configuration file was expected"}}
+		return nil, strict.Mistakes{{File: file, Line: begin, Column: 1, Message: "this is not a text in UTF-8; a manifest or configuration file was expected"}}
 	}
 	var node yaml.Node
 	if err := unmarshal(text, &node); err != nil {
@@ -283,7 +283,7 @@ func (s *splitter) end(buf *bytes.Buffer, size, begin int) []byte {
 		return nil
 	}
 	if onlyDirectives(buf.Bytes()) {
-		return nil // what stands before the first ---
+		return nil // what comes before the first ---
 	}
 	return buf.Bytes()
 }

@@ -90,7 +90,7 @@ func JSON(b []byte) []byte {
 		case c == '\\' && i+1 < len(b):
 			n, r := unescape(b[i:])
 			if r != '\n' && Hidden(r) {
-				// The escape stands in a JSON string: its backslash is doubled.
+				// The escape is in a JSON string: its backslash is doubled.
 				out = append(out, '\\')
 				out = append(out, escape(r)...)
 			} else {
@@ -119,7 +119,7 @@ func JSON(b []byte) []byte {
 }
 
 // unescape returns the length of the JSON escape at the start of b and the
-// character that it stands for. Halves of surrogate pairs stand for themselves.
+// character that it means. Halves of surrogate pairs stay as they are.
 func unescape(b []byte) (int, rune) {
 	switch b[1] {
 	case 'n':

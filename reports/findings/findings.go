@@ -58,7 +58,7 @@ type Finding struct {
 	Message string `json:"message"`
 	Write   string `json:"write,omitempty"`
 	// Settings says in words in which of the document's settings it holds, when
-	// it is not all of them; a line may stand for several.
+	// it is not all of them; a line may mean several.
 	Settings []string `json:"settings,omitempty"`
 	// Symptom, Cause and Evidence are set by the doctor: what people see, the
 	// cause that was found, and where it was seen, "ipconfig.txt:12: ...".

@@ -19,7 +19,7 @@ var JSONSchema []byte
 // JSON writes the document as indented JSON. Lists that may not be absent are
 // written as [] when empty; an empty Schema is filled in, and another one than
 // [Schema] is an error. Characters that would act on a terminal are written as
-// \u escapes, which stand for the same text.
+// \u escapes, which mean the same text.
 func JSON(w io.Writer, doc *Document) error {
 	d := doc.sorted()
 	if d.Schema == "" {
@@ -46,7 +46,7 @@ func JSON(w io.Writer, doc *Document) error {
 }
 
 // visible writes characters that act on a display without being seen as
-// escapes. They can only stand inside of strings: JSON has none of them
+// escapes. They can only be inside of strings: JSON has none of them
 // elsewhere but the line feeds of the indentation.
 func visible(b []byte) []byte {
 	hidden := func(r rune) bool { return r >= 0x7f && clean.Hidden(r) }

@@ -23,7 +23,7 @@ type TextOptions struct {
 
 // Text writes findings for people: one paragraph each, in the form that
 // editors and CI logs know, "file:line:column: level: message (claim)", and
-// a summary as the last lines. Nothing that stands in a file can drive the
+// a summary as the last lines. Nothing that is in a file can drive the
 // terminal: control characters are written as escapes.
 func Text(w io.Writer, d *Document, o TextOptions) error {
 	d = d.sorted()

@@ -106,7 +106,7 @@ var effects = map[string]string{
 	"refused":             "the program refuses the configuration",
 	"fails":               "it is accepted, and what it asks for fails",
 	"ignored":             "it is accepted and has no effect",
-	"different":           "it works otherwise than on Linux",
+	"different":           "it works differently from Linux",
 	"unsupported":         "the documents say that it is not supported; how it fails they do not say",
 	"unlisted":            "the documents do not list it",
 	"risk":                "it works, and something else may break",

@@ -297,14 +297,14 @@ func TestTheBannerDoesNotClaimMoreThanWasFound(t *testing.T) {
 	}
 	result.Summarise(doc)
 	n := doc.Summary.Outcomes
-	if !doc.Summary.AsExpected || n[result.Hole] == 0 || n[result.Disputed] == 0 {
+	if !doc.Summary.AsExpected || n[result.Unknown] == 0 || n[result.Disputed] == 0 {
 		t.Fatalf("the sample should be as expected with holes and disputes: %+v", doc.Summary)
 	}
 	page, err := Report(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"As expected", fmt.Sprintf("%d cells unknown to the model", n[result.Hole]), fmt.Sprintf("%d where sources contradict", n[result.Disputed])} {
+	for _, want := range []string{"As expected", fmt.Sprintf("%d cells unknown to the model", n[result.Unknown]), fmt.Sprintf("%d where sources contradict", n[result.Disputed])} {
 		if !strings.Contains(string(page), want) && !strings.Contains(string(page), strings.Replace(want, "cells", "cell", 1)) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -52,7 +52,7 @@ func (v *view) tiles(doc *result.Document) {
 		{ID: result.Differs, Label: "differ", Do: "Open each one: the documents, the model or our reading is wrong."},
 		{ID: result.Failed, Label: "failed to run", Do: "The check could not be done. Mend the lab or the claim."},
 		{ID: result.Disputed, Label: "disputed", Do: "Sources contradict each other. The model takes a side; a real node decides."},
-		{ID: result.Hole, Label: "unknown", Do: "The model has a hole and names it. Evidence is welcome."},
+		{ID: result.Unknown, Label: "unknown", Do: "The model does not know, and names the missing fact. Evidence is welcome."},
 		{ID: result.Own, Label: "own verdict", Do: "The documents are silent. Trust it as far as its evidence goes."},
 		{ID: result.Agrees, Label: "as documented", Do: "Nothing to do."},
 		{ID: result.Unchecked, Label: "not checked here", Do: "Each says why, and what it would take."},
@@ -98,7 +98,7 @@ func (v *view) flows(doc *result.Document) {
 	sum := *doc
 	result.Summarise(&sum)
 	v.AsExpected = sum.Summary.AsExpected
-	v.Holes, v.Contested = sum.Summary.Outcomes[result.Hole], sum.Summary.Outcomes[result.Disputed]
+	v.Holes, v.Contested = sum.Summary.Outcomes[result.Unknown], sum.Summary.Outcomes[result.Disputed]
 }
 
 // threadURL returns the address of "owner/repo#number", or "".

@@ -22,7 +22,7 @@ type view struct {
 	Differences   []difference
 	Disputes      []dispute
 	Incidents     []incident
-	Flows         []flowRow // of labs that are no incidents, the failed ones first
+	Flows         []flowRow // of labs that are not incidents, the failed ones first
 	FlowsFailed   int
 	FlowsTotal    int
 	AsExpected    bool
@@ -134,7 +134,7 @@ type uncheckedClaim struct{ ID, Title, AreaTitle, Area, Why string }
 var docMark = map[string]string{"works": "✓", "fails": "✕", "conditional": "◐", "disputed": "⇄", "silent": "·"}
 
 // outcomeMark is the glyph for what needs attention.
-var outcomeMark = map[string]string{result.Differs: "≠", result.Failed: "!", result.Disputed: "⇄", result.Hole: "?"}
+var outcomeMark = map[string]string{result.Differs: "≠", result.Failed: "!", result.Disputed: "⇄", result.Unknown: "?"}
 
 // verdictWord is the short form of a verdict in a cell, and its kind.
 var verdictWord = map[string][2]string{

@@ -15,9 +15,9 @@ import (
 )
 
 // Write writes the document as JUnit XML. The order is the document's. A check
-// that failed is a failure; one that could not be done an error; a hole of the
-// model and a disputed expectation that is not met are skipped, with the text,
-// because neither fails a run. Claims that nothing checks are skipped in a
+// that failed is a failure; one that could not be done an error; what the model does not
+// know and a disputed expectation that is not met are skipped, with the text, because
+// neither fails a run. Claims that nothing checks are skipped in a
 // suite of their own. The time of a case is written only when it was measured.
 func Write(w io.Writer, doc *result.Document) error {
 	claims := map[string]*result.Claim{}
@@ -96,7 +96,7 @@ func caseOf(cl *result.Claim, c result.Cell, k result.Check) *junitxml.Case {
 	case k.Pass:
 	case c.Outcome == result.Disputed:
 		t.Skipped = &junitxml.Problem{Message: "disputed: " + headline(k), Text: text}
-	case c.Outcome == result.Hole:
+	case c.Outcome == result.Unknown:
 		t.Skipped = &junitxml.Problem{Message: "the model does not know: " + headline(k), Text: text}
 	default:
 		t.Failure = &junitxml.Problem{Message: headline(k), Type: clean.Line(k.Reason), Text: text}

@@ -246,7 +246,7 @@ type Summary struct {
 	// ObjectsApart counts the fields of HNS objects that real components and their
 	// models made differently.
 	ObjectsApart int `json:"objectsApart,omitempty"`
-	// AsExpected is what the exit code says: no check and no flow went
-	// otherwise than it was expected to.
+	// AsExpected is what the exit code says: every check and every flow had
+	// the expected outcome.
 	AsExpected bool `json:"asExpected"`
 }

@@ -13,8 +13,8 @@ const (
 	Failed = "error"
 	// Disputed: sources contradict each other; the model sides with one of them.
 	Disputed = "disputed"
-	// Hole: the model does not know. The cell says "unknown".
-	Hole = "unknown"
+	// Unknown: the model does not know.
+	Unknown = "unknown"
 	// Own: the documents are silent, the model speaks for itself.
 	Own = "own"
 	// Agrees: documents and check say the same.
@@ -24,7 +24,7 @@ const (
 )
 
 // Outcomes lists the outcomes of a cell, the one that needs attention most first.
-var Outcomes = []string{Differs, Failed, Disputed, Hole, Own, Agrees}
+var Outcomes = []string{Differs, Failed, Disputed, Unknown, Own, Agrees}
 
 func known(outcome string) bool { return slices.Contains(Outcomes, outcome) }
 
@@ -32,7 +32,7 @@ func known(outcome string) bool { return slices.Contains(Outcomes, outcome) }
 //
 // A run is as expected when no cell differs or could not be checked, two levels of
 // evidence say the same wherever there are two, no check outside disputed and unknown cells failed, and no flow and no static check failed. A disputed
-// expectation and a hole of the model are shown, they do not fail a run.
+// expectation and what the model does not know are shown, they do not fail a run.
 func Summarise(doc *Document) {
 	s := Summary{Claims: len(doc.Claims), Cells: len(doc.Cells), Flows: len(doc.Flows), Outcomes: map[string]int{}, AsExpected: true}
 	for _, o := range Outcomes {
@@ -47,7 +47,7 @@ func Summarise(doc *Document) {
 		switch c.Outcome {
 		case Differs, Failed:
 			s.AsExpected = false
-		case Disputed, Hole:
+		case Disputed, Unknown:
 		default:
 			if slices.ContainsFunc(c.Checks, func(k Check) bool { return !k.Pass }) {
 				s.AsExpected = false

@@ -58,7 +58,7 @@ var facts = func() map[string]*evidence.Fact {
 }()
 
 // spec is one claim of the sample: what is tried and what the documents say by
-// network. The letters of docs stand for transparent 1.5, l2bridge, overlay,
+// network. The letters of docs are for transparent 1.5, l2bridge, overlay,
 // transparent and nat: + works, - fails, c conditional, d disputed, . silent,
 // blank no cell.
 type spec struct {
@@ -316,7 +316,7 @@ func judge(c *result.Cell, k *result.Check, said byte, t *trace.Trace) {
 	works := t.Verdict == trace.Delivered
 	switch {
 	case t.Verdict == trace.Unknown:
-		c.Outcome = result.Hole
+		c.Outcome = result.Unknown
 	case said == '.':
 		c.Outcome, c.Status = result.Own, "undocumented"
 	case said == 'd':

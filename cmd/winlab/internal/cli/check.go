@@ -48,18 +48,18 @@ func (a *app) checkCmd() *cobra.Command {
 	var system, fail string
 	cmd := &cobra.Command{
 		Use:   "check FILE | DIR | - ...",
-		Short: "Hold manifests and node configuration against the support matrix",
-		Long: `Hold manifests (Pods, workloads, Services, RuntimeClasses, NetworkPolicies, volumes) and
+		Short: "Check manifests and node configuration against the support matrix",
+		Long: `Check manifests (Pods, workloads, Services, RuntimeClasses, NetworkPolicies, volumes) and
 the configuration of nodes (CNI configurations, flannel's net-conf.json and subnet.env,
 command lines of kubelet, kube-proxy and flanneld, nssm and sc lines) against what the
 documents say about Windows nodes, without a cluster. "-" reads standard input.
 
-Each finding tells the place, what happens on Windows in that setting, what to write
-instead, and the claim behind it; "winlab claims show ID" tells more about a claim.
+Each finding has the place, what happens on Windows in that setting, what to write
+instead, and the claim behind it; "winlab claims show ID" says more about a claim.
 
 A pod counts as a Windows pod by its spec.os.name, node selector, affinity, RuntimeClass,
-Windows options or image. Where nothing says, it is checked for its missing selector only;
---os takes such pods for Windows or Linux pods.
+Windows options or image. Where none of them says which, only the missing selector is
+reported; --os treats such pods as Windows or as Linux pods.
 
 Exit codes: 0 nothing found at the level of --fail-on, 1 something found, 2 a document
 could not be read, or wrong usage.`,
@@ -83,8 +83,8 @@ could not be read, or wrong usage.`,
 	s.add(cmd)
 	f := cmd.Flags()
 	f.BoolVarP(&s.All, "all", "a", false, "check against every documented pair of Kubernetes and Windows from 1.14 on, the first stable version (-k all has 1.5 too)")
-	f.StringVar(&system, "os", "auto", "the system of pods of which nothing says on which they run: auto, windows or linux")
-	f.StringVar(&fail, "fail-on", "error", "the lowest level that makes the exit code 1: "+strings.Join(failOn, ", "))
+	f.StringVar(&system, "os", "auto", "the operating system of pods that do not say which they need: auto, windows or linux")
+	f.StringVar(&fail, "fail-on", "error", "the lowest level of a finding that sets the exit code to 1: "+strings.Join(failOn, ", "))
 	fixed(cmd, "os", "auto", "windows", "linux")
 	fixed(cmd, "fail-on", failOn...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -144,9 +144,9 @@ func (a *app) found(doc *findings.Document, form, fail string) error {
 	}
 	if n := len(doc.Mistakes); n > 0 {
 		if n == 1 {
-			return unreadable{"1 mistake in what was to be read"}
+			return unreadable{"1 mistake in the input"}
 		}
-		return unreadable{fmt.Sprintf("%d mistakes in what was to be read", n)}
+		return unreadable{fmt.Sprintf("%d mistakes in the input", n)}
 	}
 	for _, level := range claims.Levels {
 		if fail == "never" {

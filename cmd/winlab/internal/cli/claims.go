@@ -51,7 +51,7 @@ func (a *app) claimsLintCmd() *cobra.Command {
 		Long: `Check that every claim has a check or a reason why not, that references lead
 somewhere and that version ranges do not overlap. Without DIR, the claims that are
 part of the program are checked, and with them the list of the documents' statements
-and the list of systems. The exit code is 1 when something is wrong.`,
+and the list of systems. The exit code is 1 when there is a mistake.`,
 		Example: "  winlab claims lint\n  winlab claims lint conformance/claims/data",
 		Args:    cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -116,7 +116,7 @@ func loadClaims(args []string) (*claims.Ledger, error) {
 	case err != nil:
 		return nil, err
 	case !i.IsDir():
-		return nil, usagef("%s is no folder; name the folder with the claims' YAML files", args[0])
+		return nil, usagef("%s is not a folder; name the folder with the claims' YAML files", args[0])
 	}
 	return claims.LoadFS(os.DirFS(args[0]), "*.yaml")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/winlab-dev/winlab/reports/result"
 )
 
-// listed is a claim as it stands in a setting.
+// listed is a claim with its status in a setting.
 type listed struct {
 	ID    string `json:"id"`
 	Area  string `json:"area"`
@@ -36,7 +36,7 @@ type matrix struct {
 	Claims  []listed      `json:"claims"`
 }
 
-// nothing stands for claims without a check in --checked-by.
+// nothing is the value of --checked-by for claims without a check.
 const nothing = "nothing"
 
 func (a *app) claimsListCmd() *cobra.Command {
@@ -46,9 +46,9 @@ func (a *app) claimsListCmd() *cobra.Command {
 		Use:   "list",
 		Short: "List the claims that hold in a setting",
 		Long: `List the claims that hold in a setting, area by area, with the status that the
-documents give there and what checks them. What the flags do not name stays open: a
-claim is listed when it holds anywhere in what is left, with every status that it has
-there. Without flags, all claims are listed.`,
+documents give there and what checks them. A flag that is left out does not narrow
+the setting: a claim is listed when it holds for any value, with every status that it
+has there. Without flags, all claims are listed.`,
 		Example: `  winlab claims list --kubernetes 1.20 --windows 2019 --network overlay
   winlab claims list --kubernetes 1.36 --windows 2025 --status unsupported
   winlab claims list --area dns --checked-by resolve

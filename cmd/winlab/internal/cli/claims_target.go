@@ -73,7 +73,7 @@ func (f *targetFlags) target() (claims.Target, error) {
 	if f.kubernetes != "" {
 		v, err := claims.ParseVersion(strings.TrimPrefix(f.kubernetes, "v"))
 		if err != nil || len(v) < 2 {
-			return t, usagef("--kubernetes %s: %q is no version of Kubernetes; write for example 1.20", f.kubernetes, f.kubernetes)
+			return t, usagef("--kubernetes %s: %q is not a version of Kubernetes; write for example 1.20", f.kubernetes, f.kubernetes)
 		}
 		if minors := claims.Minors(); !slices.Contains(minors, v[:2].String()) {
 			return t, usagef("--kubernetes %s: the documents here are about Kubernetes %s and %s to %s", f.kubernetes, minors[0], minors[1], claims.Newest())

@@ -97,8 +97,8 @@ func (a *app) root() *cobra.Command {
 		Use:   "winlab",
 		Short: "A lab for Windows nodes in Kubernetes that runs on Linux",
 		Long: `winlab replays packets through a simulated Windows node (HNS, VFP, kube-proxy, the
-network plugin) and explains what happened to them. It holds what documents say
-about Windows nodes against what the simulator does.
+network plugin) and explains what happened to them. It compares what documents say
+about Windows nodes with what the simulator does.
 
 Exit codes: 0 as expected, 1 not as expected, 2 bad input or usage, 130 interrupted.`,
 		Example: `  winlab run

@@ -20,15 +20,15 @@ func (a *app) doctorCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor DIR",
 		Short: "Look for known causes of trouble in a folder taken from a Windows node",
-		Long: `Look in a folder of files that were taken from a Windows node for the causes of trouble
-that the documents know: lists of HNS networks and endpoints (Get-HnsNetwork,
+		Long: `Look through a folder of files that were taken from a Windows node for the causes of
+trouble that the documents describe: lists of HNS networks and endpoints (Get-HnsNetwork,
 Get-HnsEndpoint, hnsdiag list all), ipconfig and route tables, adapters, services and
 processes, CNI configurations, command lines, logs, descriptions of nodes and pods.
 Files are recognised by their content; fixtures/nodes/README.md has the commands that
 take such a folder.
 
-Each finding tells the symptom, the cause with the lines that show it, and the cure.
-What was in order is counted, and what could not be looked at is told with the command
+Each finding has the symptom, the cause with the lines that show it, and the cure.
+What was in order is counted. What could not be examined is listed with the command
 that gives the missing file.
 
 Exit codes: 0 nothing found at the level of --fail-on, 1 a cause was found, 2 a file
@@ -49,9 +49,9 @@ could not be read, or wrong usage.`,
 	}
 	out := output(cmd, "text", "json", "sarif", "junit")
 	s.add(cmd)
-	cmd.Flags().StringVar(&fail, "fail-on", "warning", "the lowest level that makes the exit code 1: "+strings.Join(failOn, ", "))
+	cmd.Flags().StringVar(&fail, "fail-on", "warning", "the lowest level of a finding that sets the exit code to 1: "+strings.Join(failOn, ", "))
 	cmd.Flags().BoolVar(&list, "list", false, "list what the doctor looks for, and nothing else")
-	cmd.Flags().BoolVar(&report, "bug-report", false, "print what a bug report to SIG Windows asks for, as Markdown, as far as the folder has it")
+	cmd.Flags().BoolVar(&report, "bug-report", false, "print what a bug report to SIG Windows asks for, as Markdown, as far as the folder has the answers")
 	fixed(cmd, "fail-on", failOn...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains(failOn, fail) {
@@ -69,7 +69,7 @@ could not be read, or wrong usage.`,
 			return err
 		}
 		if i, err := os.Stat(args[0]); err != nil || !i.IsDir() {
-			return usagef("%s is no folder; name the folder with the files that were taken from the node", args[0])
+			return usagef("%s is not a folder; name the folder with the files that were taken from the node", args[0])
 		}
 		n, err := nodedump.Read(cmd.Context(), args[0])
 		if err != nil {

@@ -37,7 +37,7 @@ func (a *app) hnsCmd() *cobra.Command {
 		Short: "Serve a simulated HNS to Windows programs, and look into it",
 		Long: `Serve the Host Networking Service of one Windows node on loopback, with the calls
 of HCN v2 and HNS v1. Windows programs under Wine reach it through winlab's
-computenetwork.dll and vmcompute.dll; the verbs below show what it holds.`,
+computenetwork.dll and vmcompute.dll; the commands below show its objects.`,
 		Example: `  winlab hns serve --build 2022 --state /var/tmp/node1
   WINLAB_HCN=127.0.0.1:40123 winlab hns list endpoints`,
 		Args: exactly(),
@@ -57,7 +57,7 @@ func (f *nodeFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.build, "build", "", "the node's Windows `build`: 10.0.17763.1432, 17763 or a release such as 2022")
 	cmd.Flags().StringVar(&f.node, "node", "node", "the node's `name`; ids depend on it")
 	cmd.Flags().StringVar(&f.managementIP, "management-ip", "192.168.1.11", "the node's `address`")
-	cmd.Flags().StringSliceVar(&f.without, "without-quirk", nil, "`bugs` of the build that the node is to be without")
+	cmd.Flags().StringSliceVar(&f.without, "without-quirk", nil, "`bugs` of the build that the node does not have")
 	fixed(cmd, "build", builds.Names()...)
 	fixed(cmd, "without-quirk", builds.QuirkIDs()...)
 }
@@ -82,7 +82,7 @@ func (f *nodeFlags) get() (*builds.Build, hns.Options, error) {
 	}
 	node.Node = f.node
 	if node.ManagementIP, err = netip.ParseAddr(f.managementIP); err != nil {
-		return nil, node, usagef("--management-ip %q is no address", f.managementIP)
+		return nil, node, usagef("--management-ip %q is not an address", f.managementIP)
 	}
 	return b, node, nil
 }

@@ -86,7 +86,7 @@ the arguments and the answer.`,
 	}
 	out := output(cmd, "text", "json")
 	client := a.hnsClient(cmd)
-	cmd.Flags().IntVar(&count, "count", 0, "end after this `number` of calls; 0 goes on")
+	cmd.Flags().IntVar(&count, "count", 0, "end after this `number` of calls; 0 does not end")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := client()
 		if err != nil {
@@ -141,10 +141,10 @@ func (a *app) hnsReplayCmd() *cobra.Command {
 	var f nodeFlags
 	cmd := &cobra.Command{
 		Use:   "replay LOG",
-		Short: "Make the calls of a call log again, on a fresh HNS",
-		Long: `Make the calls of a call log again, on a fresh HNS without objects, and say which of
-them went otherwise. With another --build than the log's, that shows what the same
-program would have met there. Exit code 1 when a call went otherwise.`,
+		Short: "Repeat the calls of a call log on a new HNS",
+		Long: `Repeat the calls of a call log on a new HNS without objects, and list those with another
+answer than in the log. With another --build than the log's, that shows how the same
+program would be answered there. Exit code 1 when an answer differs.`,
 		Example: `  winlab hns replay calls.jsonl
   winlab hns replay calls.jsonl --build 2019`,
 		Args:              exactly("LOG"),
@@ -183,7 +183,7 @@ program would have met there. Exit code 1 when a call went otherwise.`,
 				}
 			})
 		} else {
-			fmt.Fprintf(a.out, "%d calls on %s, %d went otherwise\n", calls, b, len(different))
+			fmt.Fprintf(a.out, "%d calls on %s, %d with another answer\n", calls, b, len(different))
 			for _, d := range different {
 				fmt.Fprintln(a.out, clean.Line(d.String()))
 			}
@@ -204,7 +204,7 @@ func (a *app) hnsDLLsCmd() *cobra.Command {
 folder, with the C compiler mingw-w64. Copy them into drive_c/windows/system32 of a
 64-bit Wine prefix, and programs there reach the service that WINLAB_HCN names.
 iphlpapi.dll shows them the adapters of WINLAB_ADAPTERS (NAME|MAC|ADDRESS/BITS,...;...);
-it needs Wine's own beside it under the name wine_iphlpapi.dll, and can be left out.`,
+it needs Wine's own DLL in the same folder under the name wine_iphlpapi.dll, and is optional.`,
 		Example: `  winlab hns dlls ~/.wine/drive_c/windows/system32`,
 		Args:    exactly("DIR"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -17,12 +17,12 @@ func (a *app) hnsServeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the HNS of one node on loopback",
-		Long: `Serve the HNS of one node on loopback until an interrupt. The address stands alone
-on the first line of standard output; give it to programs as WINLAB_HCN.
+		Long: `Serve the HNS of one node on loopback until it is interrupted. The first line of
+standard output is the address; give it to programs as WINLAB_HCN.
 
-With --state the objects are kept in a folder and come back as HNS has them after a
-restart: without networks that are not persistent, and without handles. With --log
-every call is written as a line of JSON; winlab hns replay makes the calls again.`,
+With --state the objects are kept in a folder and loaded from it again, as HNS does
+after a restart: without networks that are not persistent, and without handles. With --log
+every call is written as a line of JSON; winlab hns replay repeats the calls.`,
 		Example: `  winlab hns serve --build 10.0.17763.1432
   winlab hns serve --build 2025 --state /var/tmp/node1 --listen 127.0.0.1:40123 --log calls.jsonl`,
 		Args:              exactly(),

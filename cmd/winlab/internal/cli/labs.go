@@ -23,7 +23,7 @@ func (a *app) labFlags(cmd *cobra.Command) *labOptions {
 	f.StringVar(&o.variant, "variant", "", "a variant of the lab (spec.variants)")
 	f.StringVar(&o.kubernetes, "kubernetes", "", "another Kubernetes `version`; an entry of spec.settings that fits gives kube-proxy's flags too")
 	f.StringVar(&o.windows, "windows", "", "another Windows `build` on every Windows node, such as 10.0.20348.2762")
-	f.StringVar(&o.components, "components", "", "what attaches pods and programs Services on Windows nodes: `model|real` (the programs, under Wine); left out, what the lab says")
+	f.StringVar(&o.components, "components", "", "what attaches pods and programs Services on Windows nodes: `model|real` (the programs, under Wine) (default: what the lab says)")
 	oneOf(cmd, "components", "--components", lab.ComponentKinds...)
 	fromFile(cmd, "variant", func(s *lab.Spec) []string {
 		var names []string

@@ -29,7 +29,7 @@ func (p *progress) event(e offline.Event) {
 	}
 	failed := ""
 	if e.Failed > 0 {
-		failed = fmt.Sprintf(", %d otherwise than expected", e.Failed)
+		failed = fmt.Sprintf(", %d unexpected", e.Failed)
 	}
 	if p.term {
 		left := ""

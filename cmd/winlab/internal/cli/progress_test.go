@@ -16,7 +16,7 @@ func TestProgress(t *testing.T) {
 		p.event(offline.Event{Done: i, Total: 200, What: "a lab", Failed: i / 100})
 	}
 	p.end()
-	if n := strings.Count(b.String(), "\n"); n != 10 || !strings.HasSuffix(b.String(), "100 %  200 of 200, 2 otherwise than expected\n") {
+	if n := strings.Count(b.String(), "\n"); n != 10 || !strings.HasSuffix(b.String(), "100 %  200 of 200, 2 unexpected\n") {
 		t.Errorf("a line for each tenth, %d lines:\n%s", n, b.String())
 	}
 

@@ -25,7 +25,7 @@ func (a *app) replayCmd() *cobra.Command {
 Every packet goes in at the port of the pod that has its source MAC address or
 source address, else on the wire of its segment; --port chooses another place for
 all. MAC addresses that the lab does not know are replaced by those that the sender
-has there. Time is that of the capture. Programs in the lab do not answer, so a
+has there. Times are those of the capture. Programs in the lab do not answer, so a
 capture may hold both directions.
 
 OUT.pcapng has one interface for each hop and one named "capture" with the packets

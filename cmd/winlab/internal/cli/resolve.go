@@ -34,7 +34,7 @@ func (a *app) resolveCmd() *cobra.Command {
 		Short: "Resolve a name as a program in a lab would",
 		Long: `Resolve a name as a program in a lab would, and print every question with its
 answer. Programs on Windows differ: Resolve-DnsName asks the DNS client, nslookup
-brings its own resolver, ping stands for all that call getaddrinfo.
+has its own resolver, ping represents all programs that call getaddrinfo.
 
 The exit code is 1 when the name does not resolve.`,
 		Example: `  winlab resolve fixtures/labs/l2bridge-flannel-host-gw.yaml --from pod/client win-webserver
@@ -49,7 +49,7 @@ The exit code is 1 when the name does not resolve.`,
 	out := output(cmd, "text", "json")
 	cmd.Flags().StringVar(&from, "from", "", "who asks: pod/NAME, node/NAME or host/NAME")
 	cmd.Flags().StringVar(&tool, "tool", "", "the `program` that asks: "+toolNames()+" (default: Resolve-DnsName on Windows, linux on Linux)")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "with the path of every question")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print the path of every question, too")
 	fixed(cmd, "tool", tools()...)
 	a.fromLab(cmd, "from", o, func(c *lab.Cluster) []string { f, _ := c.Names(); return f })
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

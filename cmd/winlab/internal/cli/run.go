@@ -17,7 +17,7 @@ import (
 	"github.com/winlab-dev/winlab/reports/result"
 )
 
-// difference is a check or a flow that went otherwise than expected.
+// difference is a check or a flow with an unexpected outcome.
 type difference struct {
 	// What is the claim and setting, or the lab and flow.
 	What    string `json:"what"`
@@ -44,20 +44,20 @@ func (a *app) runCmd() *cobra.Command {
 		Use:   "run [LAB | DIR]...",
 		Short: "Simulate labs, check every claim and write the report",
 		Long: `Simulate labs in all their versions, check every claim that applies and every flow
-that the labs expect something of, and write the report: index.html, results.json
+whose outcome the labs state, and write the report: index.html, results.json
 and junit.xml. Without an argument, all labs in fixtures/ are run. With the labs of
-the documents' designs, what needs no lab is checked too: rules on manifests and node
-configuration, placements, resources, folders taken from nodes.
+the documents' designs, claims that need no lab are checked too: rules on manifests and
+node configuration, placements, resources, folders taken from nodes.
 
 With --components both, every lab is run a second time wherever its plugin or its
-kube-proxy can be had: the Windows programs themselves attach the pods and program
-the Services, under Wine, and what they lead to stands beside the model's. This needs
-Wine, mingw and Go, and minutes to build the programs the first time (make wine
-windows-binaries).
+kube-proxy is available as a Windows program: the programs themselves attach the pods
+and program the Services, under Wine, and their results are shown beside the model's.
+This needs Wine, mingw and Go, and some minutes to build the programs the first time
+(make wine windows-binaries).
 
 The exit code is 1 when a check differs from what the documents say, a flow from what
-its lab expects, or real components from their models. Disputed claims and holes of
-the model are shown, they do not fail a run.`,
+its lab expects, or real components from their models. Disputed claims and what the
+model does not know are shown; they do not fail a run.`,
 		Example: `  winlab run
   winlab run fixtures/labs/overlay-win-overlay.yaml -d /tmp/report
   winlab run fixtures/labs -o json
@@ -66,7 +66,7 @@ the model are shown, they do not fail a run.`,
 	}
 	out := output(cmd, "text", "json")
 	cmd.Flags().StringVarP(&dir, "dir", "d", filepath.Join("out", "report"), "the `folder` to write the report to")
-	cmd.Flags().StringVar(&kind, "components", "", "what attaches pods and programs Services on Windows nodes: `model|real|both`; left out, what each lab says")
+	cmd.Flags().StringVar(&kind, "components", "", "what attaches pods and programs Services on Windows nodes: `model|real|both` (default: what each lab says)")
 	oneOf(cmd, "components", "--components", offline.ComponentKinds...)
 	if err := cmd.MarkFlagDirname("dir"); err != nil {
 		panic(err)
@@ -188,7 +188,7 @@ func differences(doc *result.Document) []difference {
 
 func printRun(w io.Writer, s *runSummary) error {
 	words := map[string]string{result.Differs: "differ from the documents", result.Failed: "could not be checked", result.Disputed: "disputed",
-		result.Hole: "unknown to the model", result.Own: "the model's own, documents are silent", result.Agrees: "as documented"}
+		result.Unknown: "unknown to the model", result.Own: "the model's own, documents are silent", result.Agrees: "as documented"}
 	fmt.Fprintf(w, "%d claims in %d cells, %d checks without a lab, %d flows of labs\n", s.Claims, s.Cells, s.Statics, s.Flows)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, o := range result.Outcomes {
@@ -197,16 +197,16 @@ func printRun(w io.Writer, s *runSummary) error {
 		}
 	}
 	if s.Apart > 0 {
-		fmt.Fprintf(t, "%d\t otherwise with real components than with their models\t\n", s.Apart)
+		fmt.Fprintf(t, "%d\t different with real components and with their models\t\n", s.Apart)
 	}
 	if s.ObjectsApart > 0 {
-		fmt.Fprintf(t, "%d\t fields of HNS objects otherwise with real components\t\n", s.ObjectsApart)
+		fmt.Fprintf(t, "%d\t fields of HNS objects different with real components\t\n", s.ObjectsApart)
 	}
 	if s.Statics > 0 {
-		fmt.Fprintf(t, "%d\t checks without a lab otherwise than expected\t\n", s.StaticsFailed)
+		fmt.Fprintf(t, "%d\t checks without a lab with an unexpected outcome\t\n", s.StaticsFailed)
 	}
 	if s.Flows > 0 {
-		fmt.Fprintf(t, "%d\t flows otherwise than expected\t\n", s.FlowsFailed)
+		fmt.Fprintf(t, "%d\t flows with an unexpected outcome\t\n", s.FlowsFailed)
 	}
 	if err := t.Flush(); err != nil {
 		return err

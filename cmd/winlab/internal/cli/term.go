@@ -48,7 +48,7 @@ func oneOf(cmd *cobra.Command, flag, said string, values ...string) {
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		f := cmd.Flags().Lookup(flag)
 		if v := f.Value.String(); v != f.DefValue && !slices.Contains(values, v) {
-			return usagef("%s %s: there is no such form; write one of %s", said, v, strings.Join(values, ", "))
+			return usagef("%s %s: write one of %s", said, v, strings.Join(values, ", "))
 		}
 		if pre != nil {
 			return pre(cmd, args)

@@ -36,7 +36,7 @@ func (a *app) traceCmd() *cobra.Command {
 		Short: "Send one flow through a lab and explain every step",
 		Long: `Send one flow through a lab and explain every step.
 
-Ends are written pod/[NAMESPACE/]NAME, svc/[NAMESPACE/]NAME:PORT, node/NAME:PORT,
+Endpoints are written pod/[NAMESPACE/]NAME, svc/[NAMESPACE/]NAME:PORT, node/NAME:PORT,
 host/NAME:PORT, name/DNSNAME:PORT, or an address with a port. Where a load balancer
 may pick among backends, every pick is followed.
 
@@ -55,17 +55,17 @@ in or out, flags (1 is SYN).`,
 	o.labOptions = a.labFlags(cmd)
 	o.output = output(cmd, "text", "summary", "json", "html")
 	f := cmd.Flags()
-	f.StringVar(&o.req.From, "from", "", "who sends: pod/NAME, node/NAME, host/NAME or an address")
-	f.StringVar(&o.req.To, "to", "", "to whom: pod/NAME:PORT, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or an address")
-	f.BoolVar(&o.udp, "udp", false, "a UDP datagram in place of a TCP connection")
-	f.BoolVar(&o.ping, "ping", false, "an ICMP echo request in place of a TCP connection")
+	f.StringVar(&o.req.From, "from", "", "the sender: pod/NAME, node/NAME, host/NAME or an address")
+	f.StringVar(&o.req.To, "to", "", "the destination: pod/NAME:PORT, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or an address")
+	f.BoolVar(&o.udp, "udp", false, "a UDP datagram instead of a TCP connection")
+	f.BoolVar(&o.ping, "ping", false, "an ICMP echo request instead of a TCP connection")
 	f.StringVar(&o.tuple, "tuple", "", "the flow as vfpctrl /process-tuples takes it")
-	f.StringVar(&o.expect, "expect", "", "exit with 1 when the `verdict` is another")
+	f.StringVar(&o.expect, "expect", "", "exit with 1 unless the outcome is this `verdict`")
 	f.Uint16Var(&o.req.SrcPort, "source-port", 0, "the sender's `port` (default: the first ephemeral one)")
 	f.Uint8Var(&o.req.TTL, "ttl", 0, "time to live of the packet (default 128)")
 	f.IntVar(&o.req.Size, "size", 0, "payload of a datagram or echo request in `bytes` (default 32)")
-	f.DurationVar(&o.req.Idle, "idle", 0, "after the first packet wait that `time`, then judge a second one of the same connection")
-	f.BoolVar(&o.req.IPv6, "ipv6", false, "use the IPv6 addresses of the ends")
+	f.DurationVar(&o.req.Idle, "idle", 0, "wait that `time` after the first packet, then trace a second one of the same connection")
+	f.BoolVar(&o.req.IPv6, "ipv6", false, "use the IPv6 addresses of both endpoints")
 	f.StringVar(&o.tool, "tool", "", "the `program` that resolves name/ targets: "+toolNames())
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "every path in full, with the evidence behind each step")
 	f.BoolVar(&o.showHex, "hex", false, "print the frames in hexadecimal")
@@ -113,7 +113,7 @@ func (o *traceOptions) request() (lab.Request, error) {
 		errs = append(errs, fmt.Errorf("--size %d: write 0 to %d bytes", r.Size, maxSize))
 	}
 	if r.Idle < 0 {
-		errs = append(errs, fmt.Errorf("--idle %s: time does not run backwards", r.Idle))
+		errs = append(errs, fmt.Errorf("--idle %s: write a time of 0 or more", r.Idle))
 	}
 	switch {
 	case o.tuple != "":

@@ -11,8 +11,8 @@ import (
 	"github.com/winlab-dev/winlab/conformance/subject"
 )
 
-// exam is what is known about the node, put together from all files.
-type exam struct {
+// nodeFacts are what is known about the node, put together from all files.
+type nodeFacts struct {
 	n *nodedump.Node
 	t claims.Target
 	// me is the node among those that kubectl lists; nil when it is not known
@@ -34,8 +34,8 @@ type known struct {
 	place  nodedump.Place
 }
 
-func newExam(n *nodedump.Node, t claims.Target) *exam {
-	x := &exam{n: n, t: t}
+func newNodeFacts(n *nodedump.Node, t claims.Target) *nodeFacts {
+	x := &nodeFacts{n: n, t: t}
 	x.me = x.findMe()
 	x.cniFacts()
 	x.podNetworks()
@@ -46,7 +46,7 @@ func newExam(n *nodedump.Node, t claims.Target) *exam {
 
 // findMe finds the node among those of the cluster: by name, by address, and
 // as the only Windows node.
-func (x *exam) findMe() *nodedump.Machine {
+func (x *nodeFacts) findMe() *nodedump.Machine {
 	var windows []*nodedump.Machine
 	for i := range x.n.Machines {
 		m := &x.n.Machines[i]
@@ -70,7 +70,7 @@ func (x *exam) findMe() *nodedump.Machine {
 }
 
 // fullest puts together what several lists say about one node.
-func (x *exam) fullest(m *nodedump.Machine) *nodedump.Machine {
+func (x *nodeFacts) fullest(m *nodedump.Machine) *nodedump.Machine {
 	out := *m
 	for _, o := range x.n.Machines {
 		if o.Name != m.Name {
@@ -102,7 +102,7 @@ func (x *exam) fullest(m *nodedump.Machine) *nodedump.Machine {
 }
 
 // mine reports whether an adapter of the node has the address.
-func (x *exam) mine(a netip.Addr) bool {
+func (x *nodeFacts) mine(a netip.Addr) bool {
 	for _, ad := range x.n.Adapters {
 		if ad.VM == "" && slices.ContainsFunc(ad.Addresses, func(p netip.Prefix) bool { return p.Addr() == a }) {
 			return true
@@ -112,7 +112,7 @@ func (x *exam) mine(a netip.Addr) bool {
 }
 
 // name is how findings call the node.
-func (x *exam) name() string {
+func (x *nodeFacts) name() string {
 	switch {
 	case x.me != nil:
 		return "node " + x.me.Name
@@ -124,7 +124,7 @@ func (x *exam) name() string {
 
 // subjects are those of a kind. Scripts say how a component could be started;
 // they do not count where a command line says how it was.
-func (x *exam) subjects(on string) []*subject.Subject {
+func (x *nodeFacts) subjects(on string) []*subject.Subject {
 	var out, scripts []*subject.Subject
 	for _, s := range x.n.Subjects {
 		switch {
@@ -146,17 +146,17 @@ func script(file string) bool {
 }
 
 // flannel reports whether anything says that the node uses flannel.
-func (x *exam) flannel() bool {
+func (x *nodeFacts) flannel() bool {
 	return x.plugin == "flannel" || len(x.subjects("flanneld")) > 0 || len(x.subjects("net-conf")) > 0 || len(x.subjects("subnet-env")) > 0
 }
 
-func (x *exam) runs(names ...string) bool {
+func (x *nodeFacts) runs(names ...string) bool {
 	return slices.ContainsFunc(x.n.Processes, func(p nodedump.Process) bool {
 		return slices.Contains(names, p.Name)
 	})
 }
 
-func (x *exam) serviceNamed(name string) *nodedump.Service {
+func (x *nodeFacts) serviceNamed(name string) *nodedump.Service {
 	for i := range x.n.Services {
 		if strings.EqualFold(x.n.Services[i].Name, name) {
 			return &x.n.Services[i]
@@ -168,7 +168,7 @@ func (x *exam) serviceNamed(name string) *nodedump.Service {
 // podNetworks are the networks that are not Docker's nat and not the one that
 // only makes the switch ("External", microsoft/SDN helper.psm1
 // CreateExternalNetwork).
-func (x *exam) podNetworks() {
+func (x *nodeFacts) podNetworks() {
 	for _, n := range x.n.Networks {
 		switch {
 		case strings.EqualFold(n.Name, "External") || n.Type == "ics" || n.Type == "private" || n.Type == "internal":
@@ -181,7 +181,7 @@ func (x *exam) podNetworks() {
 }
 
 // network is the type of the network that pods use, "" when it is not known.
-func (x *exam) network() string {
+func (x *nodeFacts) network() string {
 	for _, n := range x.pods {
 		if n.Type != "" {
 			return n.Type
@@ -199,7 +199,7 @@ func (x *exam) network() string {
 }
 
 // complete fills the target from what the node says of itself.
-func (x *exam) complete() {
+func (x *nodeFacts) complete() {
 	if x.t.Kubernetes == "" && x.me != nil {
 		if v, err := claims.ParseVersion(cleanVersion(x.me.Version)); err == nil && len(v) >= 2 {
 			x.t.Kubernetes = v.String()
@@ -241,7 +241,7 @@ func cleanVersion(s string) string {
 }
 
 // build is the third number of the host's build, "17763", or "".
-func (x *exam) build() (number string, place nodedump.Place) {
+func (x *nodeFacts) build() (number string, place nodedump.Place) {
 	v, place := x.n.Build.Value, x.n.Build.Place
 	if x.me != nil && x.me.Kernel != "" {
 		v, place = x.me.Kernel, x.me.Place
