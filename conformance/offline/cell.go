@@ -2,16 +2,18 @@ package offline
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // cell tries the checks of a claim that apply in the setting of the cluster;
 // false when there is none.
-func (ch *checker) cell(cl *claims.Claim) (result.Cell, bool) {
+func (ch *checker) cell(ctx context.Context, cl *claims.Claim) (result.Cell, bool) {
 	column := ch.job.column
 	checks := cl.ChecksAt(column)
 	if len(checks) == 0 {
@@ -24,7 +26,7 @@ func (ch *checker) cell(cl *claims.Claim) (result.Cell, bool) {
 	}
 	all := tally{suppressed: cl.Disputed}
 	for _, k := range checks {
-		r, ok := ch.check(k)
+		r, ok := ch.check(ctx, k)
 		cell.Checks = append(cell.Checks, r)
 		all.add(r, ok, k.Asks(), k.Disputed || cl.Disputed)
 	}
@@ -81,11 +83,11 @@ func (t tally) outcome() string {
 }
 
 // flow runs one of the lab's own flows.
-func (j *job) flow(c *lab.Cluster, f lab.Flow) {
-	meta := c.File.Lab.Metadata
-	fr := result.FlowResult{Lab: meta.Name, File: c.File.Path, Title: meta.Title, Variant: j.variant, Incident: meta.Incident, Name: flowName(f)}
+func (j *job) flow(ctx context.Context, c *lab.Cluster, f spec.Flow) {
+	meta := c.Plan.File.Lab.Metadata
+	fr := result.FlowResult{Lab: meta.Name, File: c.Plan.File.Path, Title: meta.Title, Variant: j.variant, Incident: meta.Incident, Name: flowName(f)}
 	fr.Check = result.Check{Level: j.level, What: whatOf(f), Expect: f.Expect}
-	o, err := c.Run(f)
+	o, err := c.Run(ctx, f)
 	if err != nil {
 		fr.Got, fr.Summary = "error", err.Error()
 		j.failed++
@@ -109,7 +111,7 @@ func (j *job) flow(c *lab.Cluster, f lab.Flow) {
 }
 
 // whatOf says what a flow of a lab tries: "pod/client -> host/internet (ping)".
-func whatOf(f lab.Flow) string {
+func whatOf(f spec.Flow) string {
 	switch {
 	case f.Resolve != "":
 		return f.From + " resolves " + f.To + " with " + f.Resolve
@@ -119,4 +121,4 @@ func whatOf(f lab.Flow) string {
 	return f.From + " -> " + f.To
 }
 
-func flowName(f lab.Flow) string { return cmp.Or(f.Name, whatOf(f)) }
+func flowName(f spec.Flow) string { return cmp.Or(f.Name, whatOf(f)) }

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -22,16 +23,16 @@ type checker struct {
 
 // check tries one check. It returns false when the check itself failed: the
 // lab lacks an actor, a query is unknown.
-func (ch *checker) check(k claims.Check) (result.Check, bool) {
+func (ch *checker) check(ctx context.Context, k claims.Check) (result.Check, bool) {
 	r := result.Check{Level: ch.job.level, What: k.String(), Expect: k.Expect}
 	var err error
 	switch {
 	case k.Flow != nil:
-		err = ch.flow(&r, k, *k.Flow)
+		err = ch.flow(ctx, &r, k, *k.Flow)
 	case k.Resolve != nil:
-		err = ch.resolve(&r, k)
+		err = ch.resolve(ctx, &r, k)
 	case k.Wire != nil:
-		err = ch.wire(&r, k)
+		err = ch.wire(ctx, &r, k)
 	case k.HNS != nil:
 		err = ch.hns(&r, k)
 	}
@@ -47,13 +48,13 @@ func request(f claims.Flow) lab.Request {
 }
 
 // trace runs a flow, or finds the trace of one that was run before.
-func (ch *checker) trace(f claims.Flow) (*trace.Trace, string, error) {
+func (ch *checker) trace(ctx context.Context, f claims.Flow) (*trace.Trace, string, error) {
 	r := request(f)
 	key := fmt.Sprint(r.From, "|", r.To, "|", r.Protocol, "|", r.IPv6)
 	if k, ok := ch.seen[key]; ok {
 		return ch.job.traces[k], k, nil
 	}
-	t, err := ch.c.Trace(r)
+	t, err := ch.c.Trace(ctx, r)
 	if err != nil {
 		return nil, "", err
 	}
@@ -62,8 +63,8 @@ func (ch *checker) trace(f claims.Flow) (*trace.Trace, string, error) {
 	return t, k, nil
 }
 
-func (ch *checker) flow(r *result.Check, k claims.Check, f claims.Flow) error {
-	t, key, err := ch.trace(f)
+func (ch *checker) flow(ctx context.Context, r *result.Check, k claims.Check, f claims.Flow) error {
+	t, key, err := ch.trace(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -97,8 +98,8 @@ func (ch *checker) flow(r *result.Check, k claims.Check, f claims.Flow) error {
 	return nil
 }
 
-func (ch *checker) resolve(r *result.Check, k claims.Check) error {
-	l, err := ch.c.Resolve(k.Resolve.From, k.Resolve.Name, dns.Tool(k.Resolve.Tool))
+func (ch *checker) resolve(ctx context.Context, r *result.Check, k claims.Check) error {
+	l, err := ch.c.Resolve(ctx, k.Resolve.From, k.Resolve.Name, dns.Tool(k.Resolve.Tool))
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (ch *checker) hns(r *result.Check, k claims.Check) error {
 		r.Summary = fmt.Sprintf("%s on %s is %s, should be %s.", q.Query, q.Node, r.Got, q.Want)
 	}
 	r.Grade = evidence.Code
-	r.Command = fmt.Sprintf("winlab trace %s --from node/%s --to node/%s:10250", ch.c.File.Path, q.Node, q.Node)
+	r.Command = fmt.Sprintf("winlab trace %s --from node/%s --to node/%s:10250", ch.c.Plan.File.Path, q.Node, q.Node)
 	return nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -16,7 +18,7 @@ import (
 // job is one lab in one setting or variant.
 type job struct {
 	file    *lab.File
-	setting *lab.Setting
+	setting *spec.Setting
 	variant string
 	// claims is set for the designs that claims speak of.
 	claims bool
@@ -47,7 +49,7 @@ func (j *job) name() string {
 	if j.setting != nil {
 		n += " " + j.setting.Kubernetes + " " + j.setting.Build
 	}
-	if j.components == lab.Real {
+	if j.components == spec.Real {
 		n += " real"
 	}
 	return n
@@ -59,12 +61,12 @@ func (j *job) build(ctx context.Context, pool *components.Pool) (*lab.Cluster, e
 	o := lab.Options{Variant: j.variant, Setting: j.setting, Components: j.components, Pool: pool}
 	c, err := lab.Build(ctx, j.file, o)
 	switch {
-	case !errors.Is(err, lab.ErrNoComponents):
+	case !errors.Is(err, build.ErrNoComponents):
 		return c, err
 	case j.model != nil:
 		return nil, nil
 	}
-	o.Components = lab.Model
+	o.Components = spec.Model
 	return lab.Build(ctx, j.file, o)
 }
 
@@ -90,7 +92,10 @@ func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.P
 	if j.claims {
 		ch := &checker{c: c, job: j, seen: map[string]string{}}
 		for _, cl := range ledger.Claims() {
-			cell, ok := ch.cell(cl)
+			if j.err = ctx.Err(); j.err != nil {
+				return
+			}
+			cell, ok := ch.cell(ctx, cl)
 			if !ok {
 				continue
 			}
@@ -101,21 +106,24 @@ func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.P
 		}
 		return
 	}
-	for _, f := range c.File.Lab.Spec.Flows {
-		j.flow(c, f)
+	for _, f := range c.Plan.File.Lab.Spec.Flows {
+		if j.err = ctx.Err(); j.err != nil {
+			return
+		}
+		j.flow(ctx, c, f)
 	}
 }
 
 // column describes a cluster as a column of the matrix.
 func column(c *lab.Cluster) result.Setting {
-	meta := c.File.Lab.Metadata
-	s := result.Setting{Design: meta.Name, Title: meta.Title, File: c.File.Path, Variant: c.Options.Variant, Network: c.NetType, Plugin: c.Plugin,
+	meta := c.Plan.File.Lab.Metadata
+	s := result.Setting{Design: meta.Name, Title: meta.Title, File: c.Plan.File.Path, Variant: c.Plan.Variant, Network: c.Plan.Network.Type, Plugin: c.Plan.Network.Name,
 		Proxy: c.ProxyName(), Kubernetes: c.Kube.Version.String(), Components: c.Components}
 	for i, n := range c.Kube.Nodes {
 		if n.Windows == nil {
 			continue
 		}
-		if b := c.File.Lab.Spec.Nodes[i].Build; !slices.Contains(s.Builds, b) {
+		if b := c.Plan.File.Lab.Spec.Nodes[i].Build; !slices.Contains(s.Builds, b) {
 			s.Builds = append(s.Builds, b)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 )
 
 // find lists the lab files of paths, sorted, each once. Files in folders named
@@ -58,7 +59,7 @@ func find(paths []string) ([]string, error) {
 // isLab looks for the head of a lab without reading the whole file as one.
 func isLab(path string) bool {
 	data, err := os.ReadFile(path)
-	return err == nil && strings.Contains(string(data), "apiVersion: "+lab.APIVersion) && strings.Contains(string(data), "kind: "+lab.Kind)
+	return err == nil && strings.Contains(string(data), "apiVersion: "+spec.APIVersion) && strings.Contains(string(data), "kind: "+spec.Kind)
 }
 
 // plan reads the labs and lists what is to be run.
@@ -108,9 +109,9 @@ func jobsOf(f *lab.File) []*job {
 // beside makes each job one with the models and adds one with real components.
 func beside(jobs []*job) []*job {
 	for _, j := range slices.Clone(jobs) {
-		j.components, j.compared = lab.Model, true
+		j.components, j.compared = spec.Model, true
 		other := *j
-		other.components, other.model = lab.Real, j
+		other.components, other.model = spec.Real, j
 		jobs = append(jobs, &other)
 	}
 	return jobs

@@ -12,6 +12,7 @@ import (
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 )
@@ -77,7 +78,7 @@ func TestRealObjects(t *testing.T) {
 	type design struct {
 		name, version string
 		file          *lab.File
-		setting       lab.Setting
+		setting       spec.Setting
 
 		err      error
 		programs []string
@@ -114,7 +115,7 @@ func TestRealObjects(t *testing.T) {
 			room <- struct{}{}
 			defer func() { <-room }()
 			var both [2]*objects
-			for i, kind := range []string{lab.Model, lab.Real} {
+			for i, kind := range []string{spec.Model, spec.Real} {
 				var c *lab.Cluster
 				if c, d.err = lab.Build(t.Context(), d.file, lab.Options{Setting: &d.setting, Components: kind, Pool: pool}); d.err != nil {
 					return
@@ -184,7 +185,7 @@ func TestObjectsApart(t *testing.T) {
 func TestNothingForPrograms(t *testing.T) {
 	winetest.Need(t)
 	paths := []string{"../../fixtures/incidents/106-flannel-network-of-a-thread.yaml"}
-	model, err := Run(t.Context(), Options{Paths: paths, Components: lab.Model})
+	model, err := Run(t.Context(), Options{Paths: paths, Components: spec.Model})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/reports/result"
-	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -38,7 +38,7 @@ type Options struct {
 	// Ledger replaces the ledger of the program.
 	Ledger *claims.Ledger
 	// Components says what attaches pods and programs Services on Windows nodes:
-	// lab.Model, lab.Real (the programs themselves, wherever there are some), Both,
+	// spec.Model, spec.Real (the programs themselves, wherever there are some), Both,
 	// which puts one beside the other, or "" for what each lab says.
 	Components string
 }
@@ -48,7 +48,7 @@ type Options struct {
 const Both = "both"
 
 // ComponentKinds are the values of Options.Components.
-var ComponentKinds = []string{lab.Model, lab.Real, Both}
+var ComponentKinds = []string{spec.Model, spec.Real, Both}
 
 // Run checks every claim that applies to the labs and every flow that the labs
 // expect something of. The error is about input; what is unexpected is in the
@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options) (_ *result.Document, err error) {
 }
 
 // real reports whether real components run.
-func (o Options) real() bool { return o.Components == Both || o.Components == lab.Real }
+func (o Options) real() bool { return o.Components == Both || o.Components == spec.Real }
 
 // runAll runs the jobs side by side and tells the progress.
 func (o Options) runAll(ctx context.Context, jobs []*job, run func(*job)) {

@@ -44,7 +44,7 @@ func TestRunAndSingleClaims(t *testing.T) {
 		ch := &checker{c: c, job: j, seen: map[string]string{}}
 		var cells []result.Cell
 		for _, cl := range slices.Backward(ledger.Claims()) {
-			if cell, ok := ch.cell(cl); ok {
+			if cell, ok := ch.cell(t.Context(), cl); ok {
 				cells = append(cells, cell)
 			}
 		}

@@ -96,7 +96,7 @@ func (one *trial) cell(cl *claims.Claim) result.Cell {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	if _, ok := one.cells[cl.ID]; !ok {
-		one.cells[cl.ID], _ = one.ch.cell(cl)
+		one.cells[cl.ID], _ = one.ch.cell(context.Background(), cl)
 	}
 	return one.cells[cl.ID]
 }
@@ -106,8 +106,8 @@ func (one *trial) flow(i int) result.FlowResult {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	if j := one.ch.job; !one.done {
-		for _, f := range one.ch.c.File.Lab.Spec.Flows {
-			j.flow(one.ch.c, f)
+		for _, f := range one.ch.c.Plan.File.Lab.Spec.Flows {
+			j.flow(context.Background(), one.ch.c, f)
 		}
 		one.done = true
 	}
@@ -162,9 +162,9 @@ func testClaim(t *testing.T, s *suite, cl *claims.Claim) {
 // above all: -run 'TestFlows/LAB/VARIANT/FLOW'.
 func TestFlows(t *testing.T) {
 	for _, one := range suiteOf(t).flows {
-		t.Run(strings.TrimSuffix(one.ch.c.File.Lab.Metadata.Name+"/"+one.ch.job.variant, "/"), func(t *testing.T) {
+		t.Run(strings.TrimSuffix(one.ch.c.Plan.File.Lab.Metadata.Name+"/"+one.ch.job.variant, "/"), func(t *testing.T) {
 			t.Parallel()
-			for i, f := range one.ch.c.File.Lab.Spec.Flows {
+			for i, f := range one.ch.c.Plan.File.Lab.Spec.Flows {
 				t.Run(flowName(f), func(t *testing.T) {
 					if r := one.flow(i); !r.Pass {
 						t.Error(wrongWith(r.Check))
@@ -222,8 +222,8 @@ func (s *suite) specs() {
 		})
 	}
 	for _, one := range s.flows {
-		meta := one.ch.c.File.Lab.Metadata
-		for i, f := range one.ch.c.File.Lab.Spec.Flows {
+		meta := one.ch.c.Plan.File.Lab.Metadata
+		for i, f := range one.ch.c.Plan.File.Lab.Spec.Flows {
 			ginkgo.It(fmt.Sprintf("%s %s: %s", meta.Name, one.ch.job.variant, flowName(f)), ginkgo.Label("flow", meta.Name), func() {
 				r := one.flow(i)
 				gomega.Expect(r.Pass).To(gomega.BeTrue(), wrongWith(r.Check))

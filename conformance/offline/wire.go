@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,11 +20,11 @@ type frame struct {
 }
 
 // wire looks at the bytes of the request where it is on the wire.
-func (ch *checker) wire(r *result.Check, k claims.Check) error {
+func (ch *checker) wire(ctx context.Context, r *result.Check, k claims.Check) error {
 	var frames []frame
 	req := request(k.Wire.Flow)
 	req.Tap = func(_, from string, data []byte) { frames = append(frames, frame{from, append([]byte(nil), data...)}) }
-	t, err := ch.c.Trace(req)
+	t, err := ch.c.Trace(ctx, req)
 	if err != nil {
 		return err
 	}

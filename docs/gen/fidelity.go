@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
@@ -43,7 +43,7 @@ var areas = map[string]string{
 }
 
 // fidelity lists every fact by area with its grade and sources.
-func fidelity(facts []*evidence.Fact, params []lab.Param) []byte {
+func fidelity(facts []*evidence.Fact, params []spec.Param) []byte {
 	byArea := map[string][]*evidence.Fact{}
 	count := map[string]map[evidence.Grade]int{}
 	total := map[evidence.Grade]int{}

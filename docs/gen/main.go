@@ -15,12 +15,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 
-	// Packages that register facts. lab brings most of them; the list is
-	// complete so that a change of lab's imports loses none.
+	// Packages that register facts. lab/build brings most of them; the list is
+	// complete so that a change of its imports loses none.
 	_ "github.com/winlab-dev/winlab/sim/dataplane/fabric"
 	_ "github.com/winlab-dev/winlab/sim/dataplane/host"
 	_ "github.com/winlab-dev/winlab/sim/dataplane/ovs"
@@ -29,6 +29,7 @@ import (
 	_ "github.com/winlab-dev/winlab/sim/kube/cni"
 	_ "github.com/winlab-dev/winlab/sim/kube/dns"
 	_ "github.com/winlab-dev/winlab/sim/kube/kubeproxy"
+	_ "github.com/winlab-dev/winlab/sim/lab/build"
 	_ "github.com/winlab-dev/winlab/sim/windows/builds"
 	_ "github.com/winlab-dev/winlab/sim/windows/hcn"
 	_ "github.com/winlab-dev/winlab/sim/windows/hns"
@@ -38,7 +39,7 @@ import (
 // pages maps a file under docs/ to its text.
 func pages() map[string][]byte {
 	return map[string][]byte{
-		"fidelity.md": fidelity(evidence.All(), lab.Params),
+		"fidelity.md": fidelity(evidence.All(), spec.Params),
 		"verdicts.md": verdicts(trace.Reasons),
 	}
 }

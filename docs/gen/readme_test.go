@@ -116,7 +116,7 @@ func TestTheLabInTheReadmeHolds(t *testing.T) {
 			if f.Expect == "" {
 				t.Errorf("%s to %s: the lab expects nothing of the flow", f.From, f.To)
 			}
-			o, err := cluster.Run(f)
+			o, err := cluster.Run(t.Context(), f)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,7 +16,7 @@ func BenchmarkTraceLab(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
-		t, err := c.Trace(Request{From: "pod/client", To: "pod/peer:80"})
+		t, err := c.Trace(b.Context(), Request{From: "pod/client", To: "pod/peer:80"})
 		if err != nil || t.Verdict != "delivered" {
 			b.Fatal(t, err)
 		}

@@ -52,7 +52,7 @@ func FuzzLab(f *testing.F) {
 			flows = append(flows, Flow{From: "pod/" + k, To: "node/" + lab.Lab.Spec.Nodes[0].Name + ":80"}, Flow{From: "pod/" + k, To: "svc/kubernetes"})
 		}
 		for _, fl := range flows[:min(8, len(flows))] {
-			o, err := c.Run(fl)
+			o, err := c.Run(t.Context(), fl)
 			if err == nil && !o.Verdict.Valid() {
 				t.Errorf("%s -> %s: no verdict", fl.From, fl.To)
 			}

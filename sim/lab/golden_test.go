@@ -99,7 +99,7 @@ func TestGoldenTraces(t *testing.T) {
 		{"ovs-pod-to-pod", "ovs-l3", "pod/client", "pod/peer:80", ""},
 	} {
 		t.Run(g.name, func(t *testing.T) {
-			tr, err := build(t, design(t, g.design)).Trace(Request{From: g.from, To: g.to, Protocol: g.proto})
+			tr, err := built(t, design(t, g.design)).Trace(t.Context(), Request{From: g.from, To: g.to, Protocol: g.proto})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,24 +135,30 @@ func everywhere(t *testing.T, f func(t *testing.T, file *File, o Options)) {
 	}
 }
 
+// has reports whether somebody is in a lab.
+func has(c *Cluster, name string) bool {
+	_, err := c.Address(name)
+	return err == nil
+}
+
 // some are flows of a lab: its own, and a few that every lab with the common
 // actors has.
 func some(c *Cluster) []Request {
 	var rs []Request
-	for _, f := range c.File.Lab.Spec.Flows {
+	for _, f := range c.Plan.File.Lab.Spec.Flows {
 		if f.Resolve == "" && len(f.Meanwhile) == 0 {
 			rs = append(rs, Request{From: f.From, To: f.To, Protocol: f.Protocol})
 		}
 	}
-	if c.pods["default/client"] != nil && c.pods["default/peer"] != nil {
+	if has(c, "pod/default/client") && has(c, "pod/default/peer") {
 		rs = append(rs, flows("pod/client", "pod/peer")...)
 	}
-	if c.pods["default/client"] != nil && c.hosts["internet"] != nil {
+	if has(c, "pod/default/client") && has(c, "host/internet") {
 		rs = append(rs, Request{From: "pod/client", To: "host/internet:443"}, Request{From: "pod/client", To: "host/internet", Protocol: "ping"})
 	}
-	if c.serviceOf("default", "win-webserver") != nil && c.hosts["lan"] != nil && c.Kube.Node("win1") != nil {
+	if c.Service("default", "win-webserver") != nil && has(c, "host/lan") && c.Kube.Node("win1") != nil {
 		rs = append(rs, Request{From: "host/lan", To: "node/win1:30080"})
-		if c.pods["default/client"] != nil {
+		if has(c, "pod/default/client") {
 			rs = append(rs, Request{From: "pod/client", To: "svc/win-webserver:80"}, Request{From: "node/win1", To: "svc/win-webserver:80"})
 		}
 	}
@@ -166,7 +172,7 @@ func TestTracesAreDeterministic(t *testing.T) {
 		say := func(c *Cluster) string {
 			var all strings.Builder
 			for _, r := range some(c) {
-				tr, err := c.Trace(r)
+				tr, err := c.Trace(t.Context(), r)
 				if err != nil {
 					t.Fatalf("%s -> %s: %v", r.From, r.To, err)
 				}
@@ -214,7 +220,7 @@ func TestEveryStepCitesItsEvidence(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range some(c) {
-			tr, err := c.Trace(r)
+			tr, err := c.Trace(t.Context(), r)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -39,7 +39,7 @@ func changed(t testing.TB, name, spec string) *File {
 	return f
 }
 
-func build(t testing.TB, f *File) *Cluster {
+func built(t testing.TB, f *File) *Cluster {
 	t.Helper()
 	c, err := Build(t.Context(), f, Options{})
 	if err != nil {
@@ -59,7 +59,7 @@ func expect(t *testing.T, c *Cluster, when string, lines ...string) {
 		if i := strings.IndexByte(to, ' '); i > 0 {
 			r.To, r.Protocol = to[:i], to[i+1:]
 		}
-		tr, err := c.Trace(r)
+		tr, err := c.Trace(t.Context(), r)
 		if err != nil {
 			t.Errorf("%s: %s: %v", when, flow, err)
 			continue
@@ -112,7 +112,7 @@ func remoteSubnet(vni int, to string) []HNSCall {
 // address is where an end of a design is.
 func address(t testing.TB, name, end string) string {
 	t.Helper()
-	a, err := build(t, design(t, name)).Address(end)
+	a, err := built(t, design(t, name)).Address(end)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestStateOfHNSDecides(t *testing.T) {
 			if c.build != "" {
 				f = changed(t, c.design, "  nodes: [{name: win1, build: "+c.build+"}, {name: win2, build: "+c.build+"}]\n")
 			}
-			cl := build(t, f)
+			cl := built(t, f)
 			expect(t, cl, "before", c.before...)
 			if err := cl.Call(c.calls); err != nil {
 				t.Fatal(err)
@@ -291,7 +291,7 @@ func TestStateOfHNSDecides(t *testing.T) {
 
 // The same changes written in a lab file do the same as through the API.
 func TestCallsOfALab(t *testing.T) {
-	c := build(t, changed(t, vxlan, `  hns:
+	c := built(t, changed(t, vxlan, `  hns:
     - node: win1
       removePolicy: {kind: network, type: RemoteSubnetRoute, match: {DestinationPrefix: 10.244.2.0/24}}
     - {node: win1, delete: {kind: loadBalancer, vip: 10.96.0.50}}
@@ -359,19 +359,19 @@ func TestNetworkBetweenTheNodesDecides(t *testing.T) {
 			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: dropped no-route", "pod/client > pod/neighbour:80: delivered ok"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			expect(t, build(t, design(t, c.design)), "before", c.before...)
-			expect(t, build(t, changed(t, c.design, c.change)), "after", c.after...)
+			expect(t, built(t, design(t, c.design)), "before", c.before...)
+			expect(t, built(t, changed(t, c.design, c.change)), "after", c.after...)
 		})
 	}
 }
 
 // The reason names the place: a rule that was changed on one node is found there.
 func TestTheDropNamesTheRule(t *testing.T) {
-	c := build(t, design(t, hostGW))
+	c := built(t, design(t, hostGW))
 	if err := c.Call([]HNSCall{add("win1", client, "ACL", settings{"Action": "Block", "Direction": "In", "Priority": 200})}); err != nil {
 		t.Fatal(err)
 	}
-	tr, err := c.Trace(Request{From: "pod/peer", To: "pod/client:80"})
+	tr, err := c.Trace(t.Context(), Request{From: "pod/peer", To: "pod/client:80"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,8 +86,8 @@ func incidentHolds(t *testing.T, f *File, variant string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, fl := range c.File.Lab.Spec.Flows {
-		o, err := c.Run(fl)
+	for i, fl := range c.Plan.File.Lab.Spec.Flows {
+		o, err := c.Run(t.Context(), fl)
 		if err != nil {
 			t.Errorf("flow %d, %s to %s: %v", i+1, fl.From, fl.To, err)
 			continue
@@ -129,9 +129,9 @@ func TestIncidentsCanFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fl := c.File.Lab.Spec.Flows[0]
+	fl := c.Plan.File.Lab.Spec.Flows[0]
 	fl.Expect, fl.Reason, fl.Backends = string(trace.Delivered), "", nil
-	if o, err := c.Run(fl); err != nil || o.Pass {
+	if o, err := c.Run(t.Context(), fl); err != nil || o.Pass {
 		t.Errorf("a lost connection passes as delivered: %v %+v", err, o.Verdict)
 	}
 }
@@ -146,7 +146,7 @@ func TestPeerIsReset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := c.Run(c.File.Lab.Spec.Flows[0])
+	o, err := c.Run(t.Context(), c.Plan.File.Lab.Spec.Flows[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestMeanwhileIsUndone(t *testing.T) {
 	}
 	gone := []HNSCall{{Node: "win1", Delete: &HNSSelector{Kind: "loadBalancer", VIP: "10.96.5.5", Port: 80}}}
 	for range 2 {
-		o, err := c.Run(Flow{From: "pod/p1", To: "svc/web:80", Idle: "1s", Meanwhile: gone, Expect: NotDelivered})
+		o, err := c.Run(t.Context(), Flow{From: "pod/p1", To: "svc/web:80", Idle: "1s", Meanwhile: gone, Expect: NotDelivered})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,10 +182,10 @@ func TestMeanwhileIsUndone(t *testing.T) {
 			t.Errorf("%d ways, want 3, all cut: %s\n%s", n, o.Why, pathsOf(o))
 		}
 	}
-	if o, err := c.Run(Flow{From: "pod/p1", To: "name/web", Resolve: "Resolve-DnsName", Expect: string(trace.Delivered)}); err != nil || !o.Pass {
+	if o, err := c.Run(t.Context(), Flow{From: "pod/p1", To: "name/web", Resolve: "Resolve-DnsName", Expect: string(trace.Delivered)}); err != nil || !o.Pass {
 		t.Errorf("a name after the call was undone: %v %s", err, o.Why)
 	}
-	if o, err := c.Run(Flow{From: "pod/p1", To: "svc/web:80", Expect: string(trace.Delivered)}); err != nil || !o.Pass {
+	if o, err := c.Run(t.Context(), Flow{From: "pod/p1", To: "svc/web:80", Expect: string(trace.Delivered)}); err != nil || !o.Pass {
 		t.Errorf("after the call was undone: %v %s", err, o.Why)
 	}
 }

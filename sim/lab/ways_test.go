@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -62,7 +63,7 @@ spec:
 		t.Fatal(err)
 	}
 	ask := func() *trace.Trace {
-		tr, err := c.Trace(Request{From: "pod/client", To: "svc/many:80"})
+		tr, err := c.Trace(t.Context(), Request{From: "pod/client", To: "svc/many:80"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,19 +76,10 @@ spec:
 		t.Errorf("%s: %s", tr.Verdict, tr.Summary)
 	}
 	// The last backend stops answering.
-	last := c.pods[fmt.Sprintf("default/many-%d", replicas-1)]
+	last := pod(c, fmt.Sprintf("default/many-%d", replicas-1))
 	last.Stack().Links[0].Down = true
 	if tr := ask(); tr.Verdict == trace.Delivered {
 		t.Errorf("one backend is dead, and the verdict is %s", tr.Verdict)
-	}
-}
-
-// TestMoreWaysThanAreTried: what was not tried is not called delivered.
-func TestMoreWaysThanAreTried(t *testing.T) {
-	tr := &trace.Trace{Paths: []trace.Path{{Verdict: trace.Delivered}, {Verdict: trace.Delivered}}}
-	(&Cluster{}).judge(tr, false)
-	if tr.Verdict != trace.Unknown || tr.Reason != trace.ModelHole {
-		t.Errorf("got %s %s", tr.Verdict, tr.Reason)
 	}
 }
 
@@ -95,8 +87,8 @@ func TestMoreWaysThanAreTried(t *testing.T) {
 // of the model, not a verdict on the network.
 func TestLossWithoutAStep(t *testing.T) {
 	c := loadCluster(t, "l2bridge-flannel-host-gw.yaml")
-	c.pods["default/neighbour"].Stack().Links[0].Down = true // Input passes over it in silence
-	tr, err := c.Trace(Request{From: "pod/client", To: "pod/neighbour:80"})
+	pod(c, "default/neighbour").Stack().Links[0].Down = true // Input passes over it in silence
+	tr, err := c.Trace(t.Context(), Request{From: "pod/client", To: "pod/neighbour:80"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,4 +108,9 @@ func loadCluster(t *testing.T, name string) *Cluster {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// pod finds a pod of a cluster.
+func pod(c *Cluster, name string) *build.Machine {
+	return c.Machine(build.Ref{Kind: build.PodKind, Name: name})
 }

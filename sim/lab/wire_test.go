@@ -40,7 +40,7 @@ func tap(t *testing.T, c *Cluster, r Request) []tapped {
 	r.Tap = func(segment, from string, data []byte) {
 		all = append(all, readFrame(t, segment, from, data))
 	}
-	if _, err := c.Trace(r); err != nil {
+	if _, err := c.Trace(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -148,7 +148,7 @@ func TestPacketModifications(t *testing.T) {
 	}
 	// untouched holds the inner packet against what the program sent.
 	untouched := func(t *testing.T, c *Cluster, r Request, out, back tapped) {
-		tr, err := c.Trace(r)
+		tr, err := c.Trace(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,8 +156,8 @@ func TestPacketModifications(t *testing.T) {
 		if got := fmt.Sprintf("%s:%d > %s:%d", out.inner.Src, out.inner.SrcPort, out.inner.Dst, out.inner.DstPort); r.Protocol != "ping" && got != fmt.Sprintf("%s:%d > %s:%d", f.Src, f.SrcPort, f.Dst, f.DstPort) {
 			t.Errorf("inner packet %s", got)
 		}
-		spec := packet.Spec{Src: netip.MustParseAddr(f.Src), Dst: netip.MustParseAddr(f.Dst), Proto: out.inner.Proto, SrcPort: f.SrcPort, DstPort: f.DstPort, TTL: defaultTTL, Seq: 1}
-		for i := range defaultSize {
+		spec := packet.Spec{Src: netip.MustParseAddr(f.Src), Dst: netip.MustParseAddr(f.Dst), Proto: out.inner.Proto, SrcPort: f.SrcPort, DstPort: f.DstPort, TTL: 128, Seq: 1}
+		for i := range 32 {
 			spec.Payload = append(spec.Payload, 'a'+byte(i%23))
 		}
 		switch out.inner.Proto {
@@ -189,7 +189,7 @@ func TestPacketModifications(t *testing.T) {
 		{"rras-l3", []check{kept, hostMAC, noTunnel}, true},
 	} {
 		t.Run(d.design, func(t *testing.T) {
-			c := build(t, design(t, d.design))
+			c := built(t, design(t, d.design))
 			for _, r := range flows("pod/client", "pod/peer") {
 				if c.Kube.Version.String() == "1.5" && r.Protocol == "udp" {
 					continue // containers of that release have no UDP
@@ -220,7 +220,7 @@ func TestOutboundTranslationOnTheWire(t *testing.T) {
 		{vxlan, "pod/client"}, {"overlay-win-overlay", "pod/client"}, {"nat-winnat", "node/win1"},
 	} {
 		t.Run(d.design, func(t *testing.T) {
-			c := build(t, design(t, d.design))
+			c := built(t, design(t, d.design))
 			for _, r := range []Request{{From: "pod/client", To: "host/internet:443"}, {From: "pod/client", To: "host/internet:53", Protocol: "udp"}, {From: "pod/client", To: "host/internet", Protocol: "ping"}} {
 				frames := tap(t, c, r)
 				out := first(t, frames, "win1")
@@ -251,14 +251,14 @@ func TestOutboundTranslationOnTheWire(t *testing.T) {
 // host sees every packet with the pods' own addresses.
 func TestPodsOfOneNodeOnTheWire(t *testing.T) {
 	for _, name := range []string{hostGW, azure, vxlan, "nat-winnat", "rras-l3", "transparent-ovn-kubernetes"} {
-		c := build(t, design(t, name))
+		c := built(t, design(t, name))
 		for _, r := range flows("pod/client", "pod/neighbour") {
 			if frames := tap(t, c, r); len(frames) != 0 {
 				t.Errorf("%s %s: %d frames left the node", name, r.Protocol, len(frames))
 			}
 		}
 	}
-	c := build(t, design(t, l2tunnel))
+	c := built(t, design(t, l2tunnel))
 	for _, r := range flows("pod/client", "pod/neighbour") {
 		frames := tap(t, c, r)
 		if len(frames) != 2 {
@@ -284,7 +284,7 @@ func TestTsharkAgrees(t *testing.T) {
 	}
 	for _, name := range []string{hostGW, l2tunnel, vxlan, "nat-winnat", "transparent-ovn-kubernetes"} {
 		t.Run(name, func(t *testing.T) {
-			c := build(t, design(t, name))
+			c := built(t, design(t, name))
 			var frames []tapped
 			for _, to := range []string{"pod/peer", "pod/neighbour", "host/internet", "pod/linux-client"} {
 				for _, r := range flows("pod/client", to) {

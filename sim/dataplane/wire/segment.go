@@ -31,7 +31,7 @@ type NIC struct {
 // before it is delivered and may drop it or take it over.
 type Segment struct {
 	Name string
-	// Place is where traces say the segment is; empty is "fabric".
+	// Place is where traces say the segment is; empty is [Fabric].
 	Place string
 	// AnswersAll, when set, answers every ARP request with this address.
 	AnswersAll packet.MAC
@@ -41,11 +41,14 @@ type Segment struct {
 	Forget func()
 }
 
+// Fabric is where traces say that everything is that lies between the machines.
+const Fabric = "fabric"
+
 func (s *Segment) place() string {
 	if s.Place != "" {
 		return s.Place
 	}
-	return "fabric"
+	return Fabric
 }
 
 func (s *Segment) object() string {

@@ -17,7 +17,7 @@ func BenchmarkReplayMillion(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N {
-		s, err := replay.Run(c, bytes.NewReader(in), io.Discard, replay.Options{})
+		s, err := replay.Run(b.Context(), c, bytes.NewReader(in), io.Discard, replay.Options{})
 		if err != nil || s.Packets != packets {
 			b.Fatal(err)
 		}

@@ -1,13 +1,16 @@
 package replay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/winlab-dev/winlab/internal/capture"
+	"github.com/winlab-dev/winlab/internal/ctxio"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/flow"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -32,31 +35,38 @@ const InputInterface = "capture"
 // Run plays a capture into a cluster and writes what comes out. out may be nil:
 // then nothing is written but the summary. The error is about a capture that
 // cannot be read at all, a port that the lab does not have, or the output. What
-// was skipped in a damaged capture stands in the summary.
-func Run(c *lab.Cluster, in io.Reader, out io.Writer, o Options) (*Summary, error) {
-	r, err := capture.Open(in)
+// was skipped in a damaged capture is in the summary. The context ends it between
+// two packets, also while it waits for the next one.
+func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Options) (*Summary, error) {
+	r, err := capture.Open(ctxio.Reader(ctx, in))
 	if err != nil {
 		return nil, err
 	}
-	p := &player{sum: newSummary(), fates: map[lab.Fate]*Count{}, hops: map[hop]int{}}
+	p := &player{sum: newSummary(), outcomes: map[flow.Outcome]*Count{}, hops: map[hop]int{}}
 	if out != nil {
 		if p.w, err = capture.NewWriter(out, InputInterface); err != nil {
 			return nil, err
 		}
 	}
 	j := c.NewInjector(p.crosses, o.Record)
-	var entry *lab.Entry
+	var entry *flow.Entry
 	if o.Port != "" {
 		if entry, err = j.Entry(o.Port); err != nil {
 			return nil, err
 		}
 	}
 	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		data, info, err := r.Next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
 			var cut *capture.TruncatedError
 			var bad *capture.PacketError
 			if !errors.As(err, &cut) && !errors.As(err, &bad) {
@@ -95,15 +105,15 @@ type seen struct {
 
 // player holds what one replay needs.
 type player struct {
-	w     *capture.Writer
-	sum   *Summary
-	fates map[lab.Fate]*Count
-	hops  map[hop]int // interface of the output
-	buf   []byte
-	seen  []seen
-	start time.Time
-	last  hop
-	iface int
+	w        *capture.Writer
+	sum      *Summary
+	outcomes map[flow.Outcome]*Count
+	hops     map[hop]int // interface of the output
+	buf      []byte
+	seen     []seen
+	start    time.Time
+	last     hop
+	iface    int
 }
 
 // crosses notes a frame at a hop until the packet's verdict is known.
@@ -114,33 +124,33 @@ func (p *player) crosses(place, name string, entering bool, frame []byte) {
 }
 
 // play sends one packet through the cluster and writes it.
-func (p *player) play(j *lab.Injector, e *lab.Entry, data []byte, info capture.Info) error {
+func (p *player) play(j *flow.Injector, e *flow.Entry, data []byte, info capture.Info) error {
 	s := p.sum
 	s.Packets++
 	p.buf, p.seen = p.buf[:0], p.seen[:0]
 	if p.start.IsZero() {
 		p.start = info.Time
 	}
-	var fate lab.Fate
+	var became flow.Outcome
 	var err error
 	if len(data) < info.Length {
 		s.CutShort++
-		fate = lab.Fate{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture",
+		became = flow.Outcome{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture",
 			Object: "not played: the capture holds only a part of the packet"}
-	} else if fate, err = j.Inject(e, data, info.Time.Sub(p.start)); err != nil {
+	} else if became, err = j.Inject(e, data, info.Time.Sub(p.start)); err != nil {
 		s.Malformed++
 		if s.firstBad == "" {
 			s.firstBad = fmt.Sprintf("packet %d: %v", info.Number, err)
 		}
 	}
-	if fate.Readdressed {
+	if became.Readdressed {
 		s.Readdressed++
-		fate.Readdressed = false
+		became.Readdressed = false
 	}
-	c := p.fates[fate]
+	c := p.outcomes[became]
 	if c == nil {
-		c = &Count{Verdict: fate.Verdict, Reason: fate.Reason, Where: fate.Where(), comment: comment(fate)}
-		p.fates[fate] = c
+		c = &Count{Verdict: became.Verdict, Reason: became.Reason, Where: became.Where(), comment: comment(became)}
+		p.outcomes[became] = c
 	}
 	c.Packets++
 	s.Frames += len(p.seen)
@@ -193,8 +203,8 @@ func (h hop) String() string {
 	return h.place + " " + h.name
 }
 
-// comment is what a packet's comment says about its fate.
-func comment(f lab.Fate) string {
+// comment is what a packet's comment says about its became.
+func comment(f flow.Outcome) string {
 	s := string(f.Verdict)
 	if f.Reason != "" && f.Reason != trace.OK {
 		s += " " + string(f.Reason)

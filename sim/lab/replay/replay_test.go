@@ -72,7 +72,7 @@ type record struct {
 func play(tb testing.TB, c *lab.Cluster, in []byte, o replay.Options) (*replay.Summary, []record, []byte) {
 	tb.Helper()
 	var out bytes.Buffer
-	s, err := replay.Run(c, bytes.NewReader(in), &out, o)
+	s, err := replay.Run(tb.Context(), c, bytes.NewReader(in), &out, o)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestFastIsSlow(t *testing.T) {
 				}
 				t.Fatal("the files differ")
 			}
-			if fast.Packets != 1500 || len(fast.Fates) < 2 {
+			if fast.Packets != 1500 || len(fast.Outcomes) < 2 {
 				t.Errorf("summary %+v", fast)
 			}
 			for _, r := range rs {
@@ -171,8 +171,8 @@ func TestHops(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, rs, _ := play(t, c, one(t, tt.spec), replay.Options{Port: tt.port})
-			if len(s.Fates) != 1 || s.Fates[0].Verdict != tt.verdict || s.Fates[0].Reason != tt.reason {
-				t.Errorf("fates %+v, want %s %s", s.Fates, tt.verdict, tt.reason)
+			if len(s.Outcomes) != 1 || s.Outcomes[0].Verdict != tt.verdict || s.Outcomes[0].Reason != tt.reason {
+				t.Errorf("outcomes %+v, want %s %s", s.Outcomes, tt.verdict, tt.reason)
 			}
 			i := 0
 			for _, h := range tt.hops {
@@ -220,8 +220,8 @@ func TestClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, _, _ := play(t, c, b.Bytes(), replay.Options{})
-	if len(s.Fates) != 2 || s.Fates[0].Verdict != trace.Delivered || s.Fates[0].Packets != 2 {
-		t.Errorf("two packets arrive, the one after an hour does not: %+v", s.Fates)
+	if len(s.Outcomes) != 2 || s.Outcomes[0].Verdict != trace.Delivered || s.Outcomes[0].Packets != 2 {
+		t.Errorf("two packets arrive, the one after an hour does not: %+v", s.Outcomes)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestDamaged(t *testing.T) {
 			if tt.name == "port" {
 				o.Port = "pod/nobody"
 			}
-			s, err := replay.Run(c, bytes.NewReader(tt.in), io.Discard, o)
+			s, err := replay.Run(t.Context(), c, bytes.NewReader(tt.in), io.Discard, o)
 			if want, bad := strings.CutPrefix(tt.want, "!"); bad {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("error %v, want %q in it", err, want)
@@ -275,8 +275,8 @@ func FuzzReplay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		for _, c := range []*lab.Cluster{c, o} {
 			var a, b bytes.Buffer
-			s1, err1 := replay.Run(c, bytes.NewReader(in), &a, replay.Options{})
-			s2, err2 := replay.Run(c, bytes.NewReader(in), &b, replay.Options{Record: true})
+			s1, err1 := replay.Run(t.Context(), c, bytes.NewReader(in), &a, replay.Options{})
+			s2, err2 := replay.Run(t.Context(), c, bytes.NewReader(in), &b, replay.Options{Record: true})
 			if (err1 == nil) != (err2 == nil) {
 				t.Fatalf("fast %v, slow %v", err1, err2)
 			}

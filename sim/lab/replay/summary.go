@@ -14,8 +14,8 @@ type Summary struct {
 	// frames that crossed a hop.
 	Packets int `json:"packets"`
 	Frames  int `json:"frames"`
-	// Fates are the packets by verdict, reason and place, the most frequent first.
-	Fates []Count `json:"fates"`
+	// Outcomes are the packets by verdict, reason and place, the most frequent first.
+	Outcomes []Count `json:"fates"`
 	// Hops are the hops that packets crossed, in the order of the first
 	// crossing. Each is an interface of the output.
 	Hops []string `json:"hops"`
@@ -32,7 +32,7 @@ type Summary struct {
 	firstBad string
 }
 
-// Count is a number of packets with the same fate.
+// Count is a number of packets with the same outcome.
 type Count struct {
 	Verdict trace.Verdict `json:"verdict"`
 	Reason  trace.Reason  `json:"reason,omitempty"`
@@ -42,15 +42,15 @@ type Count struct {
 	comment string
 }
 
-func newSummary() *Summary { return &Summary{Fates: []Count{}, Hops: []string{}} }
+func newSummary() *Summary { return &Summary{Outcomes: []Count{}, Hops: []string{}} }
 
 // finish sorts the counts and says in words what was skipped.
 func (p *player) finish() {
 	s := p.sum
-	for _, c := range p.fates {
-		s.Fates = append(s.Fates, *c)
+	for _, c := range p.outcomes {
+		s.Outcomes = append(s.Outcomes, *c)
 	}
-	slices.SortFunc(s.Fates, func(a, b Count) int {
+	slices.SortFunc(s.Outcomes, func(a, b Count) int {
 		return cmp.Or(cmp.Compare(b.Packets, a.Packets), cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Where, b.Where))
 	})
 	if s.CutShort > 0 {

@@ -33,7 +33,7 @@ func (s *Spec) defaults(name string) {
 		switch s.Network.Plugin {
 		case "ovn-kubernetes", "ovs-l3", "nat":
 			s.Proxy.Mode = "none"
-		case "rras":
+		case PluginRRAS:
 			s.Proxy.Mode = "userspace"
 		}
 	}

@@ -15,6 +15,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
+// PluginRRAS is the 1.5 design, in which no program makes the pod network.
+const PluginRRAS = "rras"
+
 // Plugins are the network plugins a lab can name.
 var Plugins = []string{"azure-vnet", "flannel", "nat", "ovn-kubernetes", "ovs-l3", "rras", "win-bridge", "win-overlay"}
 

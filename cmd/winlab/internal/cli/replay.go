@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -57,7 +58,7 @@ as they were; the comment of each packet is its verdict.`,
 		if same(in, to) {
 			return usagef("-w %s is the capture that is read; write another file", to)
 		}
-		s, err := a.play(c, in, to, port)
+		s, err := a.play(cmd.Context(), c, in, to, port)
 		if err != nil {
 			return captureError(args[1], err)
 		}
@@ -87,18 +88,18 @@ func captureError(name string, err error) error {
 	return err
 }
 
-func (a *app) play(c *lab.Cluster, in io.Reader, to, port string) (*replay.Summary, error) {
+func (a *app) play(ctx context.Context, c *lab.Cluster, in io.Reader, to, port string) (*replay.Summary, error) {
 	opt := replay.Options{Port: port}
 	if a.errTerm {
 		opt.Progress = func(n int) { fmt.Fprintf(a.err, "\r%d packets", n) }
 		defer fmt.Fprint(a.err, "\r\033[K")
 	}
 	if to == "" {
-		return replay.Run(c, in, nil, opt)
+		return replay.Run(ctx, c, in, nil, opt)
 	}
 	var s *replay.Summary
 	err := writeFile(to, func(w *bufio.Writer) (err error) {
-		s, err = replay.Run(c, in, w, opt)
+		s, err = replay.Run(ctx, c, in, w, opt)
 		return err
 	})
 	return s, err
@@ -107,7 +108,7 @@ func (a *app) play(c *lab.Cluster, in io.Reader, to, port string) (*replay.Summa
 func printReplay(w io.Writer, s *replay.Summary, to string) error {
 	fmt.Fprintf(w, "%d packets, %d frames at %d hops\n", s.Packets, s.Frames, len(s.Hops))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, f := range s.Fates {
+	for _, f := range s.Outcomes {
 		fmt.Fprintf(t, "  %d\t%s\t%s\t%s\n", f.Packets, f.Verdict, f.Reason, f.Where)
 	}
 	if err := t.Flush(); err != nil {

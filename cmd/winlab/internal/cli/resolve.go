@@ -64,7 +64,7 @@ The exit code is 1 when the name does not resolve.`,
 		if err != nil {
 			return err
 		}
-		l, err := c.Resolve(from, args[1], t)
+		l, err := c.Resolve(cmd.Context(), from, args[1], t)
 		if err != nil {
 			return err
 		}

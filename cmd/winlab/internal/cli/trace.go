@@ -154,7 +154,7 @@ func (a *app) trace(ctx context.Context, path string, o *traceOptions) error {
 			fmt.Fprintln(a.err, "note:", l)
 		}
 	}
-	t, err := c.Trace(r)
+	t, err := c.Trace(ctx, r)
 	if err != nil {
 		return err
 	}

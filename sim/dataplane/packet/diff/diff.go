@@ -11,6 +11,12 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
+// The names of the address fields in a trace.
+const (
+	Source      = "src"
+	Destination = "dst"
+)
+
 // Fields is a set of header fields.
 type Fields uint8
 
@@ -37,11 +43,11 @@ func Headers(before, after *packet.Headers, fields Fields) []trace.Change {
 	}
 	if fields&Address != 0 {
 		if before.Src != after.Src {
-			cs = append(cs, trace.Change{Field: "src", Before: before.Src.String(), After: after.Src.String()})
+			cs = append(cs, trace.Change{Field: Source, Before: before.Src.String(), After: after.Src.String()})
 		}
 		cs = appendNumber(cs, "src port", int(before.SrcPort), int(after.SrcPort))
 		if before.Dst != after.Dst {
-			cs = append(cs, trace.Change{Field: "dst", Before: before.Dst.String(), After: after.Dst.String()})
+			cs = append(cs, trace.Change{Field: Destination, Before: before.Dst.String(), After: after.Dst.String()})
 		}
 		cs = appendNumber(cs, "dst port", int(before.DstPort), int(after.DstPort))
 	}

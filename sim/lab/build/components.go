@@ -1,4 +1,4 @@
-package lab
+package build
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/real/components/apiserver"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -51,32 +52,32 @@ type realNode struct {
 // wanted decides what of a lab is run for real: what it says itself, or with
 // Options.Components Real whatever it does not forbid.
 func (b *builder) wanted() (plugin, proxy bool) {
-	s := b.spec
+	s := b.Plan.File.Lab.Spec
 	switch b.Options.Components {
-	case Model:
+	case spec.Model:
 		return false, false
-	case Real:
-		return slices.Contains(cni.ProgramNames(), s.Network.Plugin) && s.Network.Components != Model,
-			s.Proxy.Mode == kubeproxy.ModeKernelspace && s.Proxy.Components != Model
+	case spec.Real:
+		return slices.Contains(cni.ProgramNames(), s.Network.Plugin) && s.Network.Components != spec.Model,
+			s.Proxy.Mode == kubeproxy.ModeKernelspace && s.Proxy.Components != spec.Model
 	}
-	return s.Network.Components == Real, s.Proxy.Components == Real
+	return s.Network.Components == spec.Real, s.Proxy.Components == spec.Real
 }
 
 // pluginVersion is the release of the CNI plugins that the lab asks for, "" for any:
 // network.version is flannel's own where flannel calls them.
 func (b *builder) pluginVersion() string {
-	if cni.Name(b.spec.Network.Plugin) == cni.PluginFlannel {
+	if b.Plan.Network.CNI.Plugin == cni.PluginFlannel {
 		return ""
 	}
-	return b.spec.Network.Version
+	return b.Plan.Network.Version
 }
 
 // proxyVersions are the versions of kube-proxy on the Windows nodes.
 func (b *builder) proxyVersions() []kube.Version {
 	var all []kube.Version
-	for i, n := range b.spec.Nodes {
-		if v := b.Kube.Nodes[i].Version; n.OS == "windows" && !slices.Contains(all, v) {
-			all = append(all, v)
+	for _, n := range b.Nodes {
+		if n.Plan.Windows() && !slices.Contains(all, n.Version) {
+			all = append(all, n.Version)
 		}
 	}
 	return all
@@ -85,18 +86,18 @@ func (b *builder) proxyVersions() []kube.Version {
 // startReal makes a node for the programs of each Windows node.
 func (b *builder) startReal(ctx context.Context) error {
 	plugin, proxy := b.wanted()
-	asked := b.Options.Components == Real
+	asked := b.Options.Components == spec.Real
 	if !plugin && !proxy {
 		if asked {
 			return fmt.Errorf("%w: plugin %s, kube-proxy in mode %s; programs can be run of %s, and of kube-proxy in mode %s", ErrNoComponents,
-				b.spec.Network.Plugin, b.spec.Proxy.Mode, strings.Join(cni.ProgramNames(), ", "), kubeproxy.ModeKernelspace)
+				b.Plan.Network.Plugin, b.Plan.File.Lab.Spec.Proxy.Mode, strings.Join(cni.ProgramNames(), ", "), kubeproxy.ModeKernelspace)
 		}
 		return nil
 	}
 	if err := components.Available(); err != nil {
 		return fmt.Errorf("real components: %w", err)
 	}
-	programs, err := components.FindPrograms(b.File.Dir())
+	programs, err := components.FindPrograms(b.Plan.File.Dir())
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (b *builder) startReal(ctx context.Context) error {
 		plugin = plugin && programs.HasPlugins(b.pluginVersion())
 		proxy = proxy && !slices.ContainsFunc(b.proxyVersions(), func(v kube.Version) bool { return !programs.HasKubeProxy(v) })
 		if !plugin && !proxy {
-			return fmt.Errorf("%w: plugin %s %s, kube-proxy %s; pinned are the plugins %s and kube-proxy %s", ErrNoComponents, b.spec.Network.Plugin, b.pluginVersion(),
+			return fmt.Errorf("%w: plugin %s %s, kube-proxy %s; pinned are the plugins %s and kube-proxy %s", ErrNoComponents, b.Plan.Network.Plugin, b.pluginVersion(),
 				b.Kube.Version, strings.Join(programs.Versions("cni-plugins"), ", "), strings.Join(programs.Versions("kube-proxy"), ", "))
 		}
 	}
@@ -130,11 +131,11 @@ func (b *builder) startReal(ctx context.Context) error {
 		}
 		r.ownPool = true
 	}
-	for i, n := range b.spec.Nodes {
-		if b.windows[n.Name] == nil || len(n.HNSDump) > 0 {
+	for _, n := range b.Nodes {
+		if n.windows == nil || n.Plan.Dump != nil {
 			continue // what is there came from a dump
 		}
-		if err := r.node(b.Kube.Nodes[i]); err != nil {
+		if err := r.node(n); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
 	}
@@ -142,16 +143,13 @@ func (b *builder) startReal(ctx context.Context) error {
 }
 
 // node starts the HNS service and what the programs of one node need.
-func (r *real) node(k *kube.Node) error {
+func (r *real) node(k *Node) error {
 	host, err := r.pool.Host(r.ctx, k.Windows)
 	if err != nil {
 		return err
 	}
-	n := &realNode{service: hcn.New(r.b.hns[k.Name], hcn.Options{})}
-	adapter := components.Adapter{Name: "Ethernet", MAC: dashed(k.MAC), Addresses: []netip.Prefix{netip.PrefixFrom(k.Address, k.Subnet.Bits())}}
-	if k.Address6.IsValid() {
-		adapter.Addresses = append(adapter.Addresses, netip.PrefixFrom(k.Address6, 64))
-	}
+	n := &realNode{service: hcn.New(k.HNS, hcn.Options{})}
+	adapter := components.Adapter{Name: "Ethernet", MAC: dashed(k.MAC), Addresses: hostAddresses(k.Node)}
 	n.Node, err = host.Node(r.ctx, components.NodeConfig{HNS: n.service, Adapters: []components.Adapter{adapter}})
 	if err != nil {
 		return errors.Join(err, n.service.Close())
@@ -160,12 +158,12 @@ func (r *real) node(k *kube.Node) error {
 	if r.plugins == nil {
 		return nil
 	}
-	bin, err := cni.NewBinary(r.b.pluginOptions, k)
+	bin, err := cni.NewBinary(r.b.Plan.Network.CNI, k.Node)
 	if err != nil {
 		return err
 	}
 	n.conf = components.NetConf(*bin)
-	for _, want := range r.b.pluginOptions.Reserved {
+	for _, want := range r.b.Plan.Network.CNI.Reserved {
 		if !slices.ContainsFunc(k.PodCIDRs, func(p netip.Prefix) bool { return p.Contains(want) }) {
 			continue // another node's
 		}
@@ -182,8 +180,8 @@ func (r *real) node(k *kube.Node) error {
 
 func dashed(m packet.MAC) string { return strings.ToUpper(strings.ReplaceAll(m.String(), ":", "-")) }
 
-// end stops all programs. The HNS of each node is the lab's alone again.
-func (r *real) end() error {
+// stop stops all programs. The HNS of each node is the lab's alone again.
+func (r *real) stop() error {
 	if r == nil {
 		return nil
 	}
@@ -197,8 +195,8 @@ func (r *real) end() error {
 	return errors.Join(errs...)
 }
 
-// add lets the plugin's program attach a pod.
-func (r *real) add(k *kube.Node, p *kube.Pod) (cni.Result, error) {
+// attach lets the plugin's program attach a pod.
+func (r *real) attach(k *Node, p *kube.Pod) (cni.Result, error) {
 	d := cni.KubeletDNS(r.b.Kube, p)
 	n := r.nodes[k.Name]
 	a, err := n.AttachPod(r.ctx, r.plugins.Binaries, n.conf, p, components.DNS{Servers: d.Nameservers, Searches: d.Search, Options: d.Options})
@@ -221,14 +219,6 @@ func (r *real) add(k *kube.Node, p *kube.Pod) (cni.Result, error) {
 	return res, nil
 }
 
-// note adds to the names of what was run.
-func (c *Cluster) note(program string) {
-	if !slices.Contains(c.Components, program) {
-		c.Components = append(c.Components, program)
-		slices.Sort(c.Components)
-	}
-}
-
 // runningProxy is a kube-proxy of a node with the API server that it watches.
 type runningProxy struct {
 	*components.RunningKubeProxy
@@ -245,7 +235,7 @@ func (p *runningProxy) stop() error {
 
 // proxies runs kube-proxy on all nodes at once until it has brought HNS in line with
 // the Services, in each of their states.
-func (r *real) proxies() (err error) {
+func (r *real) proxies(context.Context) (err error) {
 	var running []*runningProxy
 	defer func() {
 		for _, p := range running {
@@ -253,12 +243,11 @@ func (r *real) proxies() (err error) {
 		}
 	}()
 	states := r.b.syncs()
-	for i, n := range r.b.spec.Nodes {
-		k := r.b.Kube.Nodes[i]
+	for _, n := range r.b.Nodes {
 		if r.nodes[n.Name] == nil {
 			continue
 		}
-		p, err := r.startProxy(k, states[0])
+		p, err := r.startProxy(n, states[0])
 		if p != nil {
 			running = append(running, p)
 		}
@@ -303,33 +292,25 @@ func (p *runningProxy) synced(ctx context.Context, since time.Time) error {
 	return p.WaitSynced(ctx, since)
 }
 
-func (r *real) startProxy(k *kube.Node, services []*kube.Service) (*runningProxy, error) {
+func (r *real) startProxy(k *Node, services []*kube.Service) (*runningProxy, error) {
 	program, err := r.programs.KubeProxy(r.ctx, k.Version)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := r.b.proxyConfig(k)
-	if err != nil {
-		return nil, err
-	}
-	network := cfg.NetworkName
+	network := k.Plan.Proxy.NetworkName
 	if network == "" {
-		if network, err = r.b.onlyNetwork(k); err != nil {
+		if network, err = k.onlyNetwork(); err != nil {
 			return nil, err
 		}
 	}
-	p := &runningProxy{node: k}
+	p := &runningProxy{node: k.Node}
 	if p.api, err = apiserver.Start(r.ctx, log.New(io.Discard, "", 0)); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(p.api.Apply(apiserver.NodeObject(k)), p.api.SetServices(services)); err != nil {
+	if err := errors.Join(p.api.Apply(apiserver.NodeObject(k.Node)), p.api.SetServices(services)); err != nil {
 		return p, err
 	}
-	var flags []string
-	for _, f := range r.b.spec.Proxy.Flags {
-		flags = append(flags, r.b.tokens(f, k))
-	}
-	p.RunningKubeProxy, err = r.nodes[k.Name].StartKubeProxy(r.ctx, components.KubeProxy{Binaries: program.Binaries, API: p.api, Node: k.Name, Network: network, Flags: flags})
+	p.RunningKubeProxy, err = r.nodes[k.Name].StartKubeProxy(r.ctx, components.KubeProxy{Binaries: program.Binaries, API: p.api, Node: k.Name, Network: network, Flags: k.Plan.ProxyFlags})
 	if err != nil {
 		return p, err
 	}
@@ -338,8 +319,8 @@ func (r *real) startProxy(k *kube.Node, services []*kube.Service) (*runningProxy
 }
 
 // onlyNetwork is the HNS network that a start script would put into KUBE_NETWORK.
-func (b *builder) onlyNetwork(k *kube.Node) (string, error) {
-	all := b.hns[k.Name].ListNetworks(nil)
+func (n *Node) onlyNetwork() (string, error) {
+	all := n.HNS.ListNetworks(nil)
 	if len(all) != 1 {
 		return "", fmt.Errorf("the node has %d HNS networks; write --network-name in proxy.flags", len(all))
 	}
@@ -352,11 +333,11 @@ func (b *builder) serviceOrigins(s *hns.Service) {
 	for _, lb := range s.ListLoadBalancers(func(l *hns.LoadBalancer) bool { return l.Origin == nil }) {
 		vips := []netip.Addr{s.ManagementIP()}
 		if len(lb.FrontendVIPs) > 0 {
-			vips = addrs(lb.FrontendVIPs)
+			vips = addresses(lb.FrontendVIPs)
 		}
 		for _, vip := range vips {
 			for _, m := range lb.PortMappings {
-				if svc := b.frontend(vip, m.ExternalPort, packet.Proto(m.Protocol)); svc != nil && lb.Origin == nil {
+				if svc := b.Frontend(vip, m.ExternalPort, packet.Proto(m.Protocol)); svc != nil && lb.Origin == nil {
 					lb.Origin = svc.Origin
 				}
 			}

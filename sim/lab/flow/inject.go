@@ -1,4 +1,4 @@
-package lab
+package flow
 
 import (
 	"net/netip"
@@ -9,6 +9,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -53,12 +55,12 @@ type nextHop struct {
 	mac  packet.MAC
 }
 
-// Fate is what became of a frame.
-type Fate struct {
+// Outcome is what became of a frame.
+type Outcome struct {
 	Verdict trace.Verdict
 	Reason  trace.Reason
-	// Place and Object name the stack that took it, or where it was lost. For a
-	// hole of the model Object says what is not known.
+	// Place and Object name the stack that took it, or where it was lost. When
+	// the verdict is unknown Object says what is not known.
 	Place, Object string
 	// Readdressed says that the frame's MAC addresses were not those of the
 	// lab and were replaced by those that the sender would have used.
@@ -78,7 +80,7 @@ func (nobody) ARP(*wire.NIC, netip.Addr) (packet.MAC, bool)        { return pack
 
 // NewInjector prepares a cluster for frames. All its flows are forgotten. Hop may
 // be nil. Record makes every frame go the slow way with a full record, which
-// gives the same frames and the same fates.
+// gives the same frames and the same outcomes.
 func (c *Cluster) NewInjector(hop Hop, record bool) *Injector {
 	c.Reset()
 	j := &Injector{c: c, byMAC: map[packet.MAC]*Entry{}, byAddr: map[netip.Addr]*Entry{}, ports: map[string]*Entry{},
@@ -91,18 +93,13 @@ func (c *Cluster) NewInjector(hop Hop, record bool) *Injector {
 		j.sim.Taps.Segment = func(s *wire.Segment, _ *wire.NIC, p *packet.Packet) { hop(s.Place, s.Name, false, p.Bytes()) }
 		j.sim.Taps.Port = func(place, port string, entering bool, p *packet.Packet) { hop(place, port, entering, p.Bytes()) }
 	}
-	for _, key := range c.podOrder {
-		p := c.pods[key]
-		j.entry("pod/"+key, p.Stack(), p.Stack() != c.nodeStack(p.Node))
+	for _, kind := range []build.Kind{build.PodKind, build.NodeKind, build.HostKind} {
+		for _, m := range c.Machines(kind) {
+			j.entry(m.Ref.String(), m.Stack(), isPod(m))
+		}
 	}
-	for _, n := range c.Kube.Nodes {
-		j.entry("node/"+n.Name, c.nodeStack(n.Name), false)
-	}
-	for _, name := range c.hostNames() {
-		j.entry("host/"+name, c.hosts[name].Stack(), false)
-	}
-	for name, s := range c.segments {
-		e := &Entry{Name: "wire/" + name, seg: s, nic: &wire.NIC{Name: "capture", Owner: nobody{}, Segment: s}}
+	for _, s := range c.Segments {
+		e := &Entry{Name: "wire/" + s.Name, seg: s, nic: &wire.NIC{Name: "capture", Owner: nobody{}, Segment: s}}
 		j.ports[e.Name], j.wires[s] = e, e
 	}
 	return j
@@ -172,19 +169,20 @@ func (j *Injector) Find(h *packet.Headers) *Entry {
 // segment is the one on which a frame's sender is: by its MAC address, its
 // address, the receiver's MAC address; else the segment of the nodes.
 func (j *Injector) segment(h *packet.Headers, src netip.Addr) *wire.Segment {
-	sp := &j.c.File.Lab.Spec
-	for _, by := range []func(g Segment) bool{
-		func(g Segment) bool { return onSegment(j.c.segments[g.Name], h.EthSrc) != nil },
-		func(g Segment) bool { return src.IsValid() && g.Subnet != "" && mustPrefix(g.Subnet).Contains(src) },
-		func(g Segment) bool { return onSegment(j.c.segments[g.Name], h.EthDst) != nil },
+	for _, by := range []func(plan.Segment, *wire.Segment) bool{
+		func(_ plan.Segment, s *wire.Segment) bool { return onSegment(s, h.EthSrc) != nil },
+		func(g plan.Segment, _ *wire.Segment) bool {
+			return src.IsValid() && g.Subnet.IsValid() && g.Subnet.Contains(src)
+		},
+		func(_ plan.Segment, s *wire.Segment) bool { return onSegment(s, h.EthDst) != nil },
 	} {
-		for _, g := range sp.Fabric.Segments {
-			if by(g) {
-				return j.c.segments[g.Name]
+		for i, s := range j.c.Segments {
+			if by(j.c.Plan.Segments[i], s) {
+				return s
 			}
 		}
 	}
-	return j.c.segments[sp.Nodes[0].Segment]
+	return j.c.Segment(j.c.Plan.Nodes[0].Segment)
 }
 
 func onSegment(s *wire.Segment, m packet.MAC) *wire.NIC {
@@ -199,9 +197,9 @@ func onSegment(s *wire.Segment, m packet.MAC) *wire.NIC {
 // Inject puts a frame in and follows it to its end. A nil entry stands for
 // [Injector.Find]. The time is that since the first frame; it does not run
 // backwards. The error is a *packet.ParseError of a frame that was not put in.
-func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (Fate, error) {
+func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (Outcome, error) {
 	if err := j.p.Load(frame); err != nil {
-		return Fate{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture"}, err
+		return Outcome{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture"}, err
 	}
 	h := j.p.Headers()
 	if e == nil {
@@ -212,11 +210,11 @@ func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (Fate, erro
 	sim.Losses, sim.Made = wire.Losses{}, sim.Made[:0]
 	if sim.Rec != nil {
 		sim.Rec = &trace.Recorder{}
-		sim.Rec.Add(trace.Step{Place: e.Name, Action: trace.ActSend, Event: trace.Note("from the capture"), Packet: j.p.String()})
+		sim.Rec.Add(trace.Step{Place: e.Name, Action: trace.ActSend, Event: trace.Of(injected{}), Packet: j.p.String()})
 	}
 	j.sunk, j.to = 0, nil
 	changed := j.send(e)
-	f := j.fate(sim.Run())
+	f := j.outcome(sim.Run())
 	f.Readdressed = changed
 	return f, nil
 }
@@ -302,19 +300,19 @@ func listens(s *host.Stack, h *packet.Headers) bool {
 	})
 }
 
-// fate reads the verdict off what happened.
-func (j *Injector) fate(err error) Fate {
+// outcome reads the verdict off what happened.
+func (j *Injector) outcome(err error) Outcome {
 	sim := &j.sim
-	lost := Fate{Verdict: trace.Dropped, Reason: sim.Lost.Reason, Place: sim.Lost.Place, Object: sim.Lost.Object}
+	lost := Outcome{Verdict: trace.Dropped, Reason: sim.Lost.Reason, Place: sim.Lost.Place, Object: sim.Lost.Object}
 	switch {
 	case sim.Unknown != "":
-		return Fate{Verdict: trace.Unknown, Reason: trace.ModelHole, Object: sim.Unknown}
+		return Outcome{Verdict: trace.Unknown, Reason: trace.ModelHole, Object: sim.Unknown}
 	case err != nil:
-		return Fate{Verdict: trace.Looped, Reason: trace.TTLExceeded, Object: err.Error()}
+		return Outcome{Verdict: trace.Looped, Reason: trace.TTLExceeded, Object: err.Error()}
 	case j.sunk > 0 && sim.Lost.Reason == trace.PortClosed:
 		lost.Verdict = trace.Rejected
 	case j.sunk > 0:
-		return Fate{Verdict: trace.Delivered, Reason: trace.OK, Place: j.place, Object: j.where}
+		return Outcome{Verdict: trace.Delivered, Reason: trace.OK, Place: j.place, Object: j.where}
 	case sim.Lost.Reason == trace.TTLExceeded:
 		lost.Verdict = trace.Looped
 	case sim.Lost.Reason == "":
@@ -324,7 +322,7 @@ func (j *Injector) fate(err error) Fate {
 }
 
 // Where is place and object together: "win1, pod/default/client".
-func (f Fate) Where() string {
+func (f Outcome) Where() string {
 	if f.Place == "" || f.Object == "" || strings.HasPrefix(f.Place, "host/") && f.Object == "host stack" {
 		return f.Place + f.Object
 	}

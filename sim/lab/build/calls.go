@@ -1,4 +1,4 @@
-package lab
+package build
 
 import (
 	"encoding/json"
@@ -9,20 +9,16 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// hnsCalls makes the lab's own calls to HNS, after plugin and proxy.
-func (b *builder) hnsCalls() error {
-	return b.Cluster.Call(b.spec.HNS)
-}
-
 // Call makes calls to the HNS of nodes, in order. A call that must fail with
 // an error code and does not is an error, and the other way round.
-func (c *Cluster) Call(calls []HNSCall) error {
+func (c *Cluster) Call(calls []plan.Call) error {
 	for i, call := range calls {
-		svc := c.hns[call.Node]
+		svc := c.HNS(call.Node)
 		if svc == nil {
 			return fmt.Errorf("HNS call %d: node %s has no HNS in this lab", i+1, call.Node)
 		}
@@ -33,57 +29,48 @@ func (c *Cluster) Call(calls []HNSCall) error {
 			}
 			continue
 		}
-		want, perr := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(call.Error), "0x"), 16, 32)
-		if perr != nil {
-			return fmt.Errorf("HNS call %d: %q is not an error code; write it as 0x803b0013", i+1, call.Error)
-		}
 		var he *hns.Error
 		switch {
 		case err == nil:
 			return fmt.Errorf("HNS call %d on %s succeeded, but should fail with %s", i+1, call.Node, call.Error)
-		case !errors.As(err, &he) || uint64(he.Code) != want:
+		case !errors.As(err, &he) || uint32(he.Code) != call.Code:
 			return fmt.Errorf("HNS call %d on %s should fail with %s, but: %w", i+1, call.Node, call.Error, err)
 		}
 		c.Log = append(c.Log, fmt.Sprintf("HNS of %s, as expected: %v", call.Node, err))
 	}
-	for _, w := range c.windows {
-		w.Refresh()
+	for _, n := range c.Nodes {
+		if n.windows != nil {
+			n.windows.Refresh()
+		}
 	}
 	return nil
 }
 
-func (c *Cluster) call(svc *hns.Service, call HNSCall) error {
+func (c *Cluster) call(svc *hns.Service, call plan.Call) error {
 	switch {
 	case call.Restart:
 		svc.Restart()
-		return nil
 	case call.Delete != nil:
 		return c.delete(svc, *call.Delete)
-	case call.RemovePolicy != nil:
-		return c.policy(svc, *call.RemovePolicy, false)
-	case call.AddPolicy != nil:
-		return c.policy(svc, *call.AddPolicy, true)
-	case call.UpdatePolicy != nil:
-		return c.update(svc, *call.UpdatePolicy)
 	case call.Create != nil:
 		return c.create(svc, *call.Create)
+	case call.Policy != nil && call.Policy.Change == plan.UpdatePolicies:
+		return c.update(svc, *call.Policy)
+	case call.Policy != nil:
+		return c.policy(svc, *call.Policy)
 	}
 	return nil
 }
 
 // endpoints finds the endpoints that a selector means.
-func (c *Cluster) endpoints(svc *hns.Service, s HNSSelector) []*hns.Endpoint {
-	pod := s.Pod
-	if pod != "" && !strings.Contains(pod, "/") {
-		pod = "default/" + pod
-	}
+func (c *Cluster) endpoints(svc *hns.Service, s plan.Selector) []*hns.Endpoint {
 	return svc.ListEndpoints(func(e *hns.Endpoint) bool {
 		switch {
-		case pod != "":
-			p := c.pods[pod]
+		case s.Pod != "":
+			p := c.Machine(Ref{PodKind, s.Pod})
 			return p != nil && strings.EqualFold(p.Endpoint, e.ID)
-		case s.Address != "":
-			return slices.Contains(e.Addresses(), mustAddr(s.Address))
+		case s.Address.IsValid():
+			return slices.Contains(e.Addresses(), s.Address)
 		case s.Name != "":
 			return e.Name == s.Name
 		}
@@ -91,7 +78,12 @@ func (c *Cluster) endpoints(svc *hns.Service, s HNSSelector) []*hns.Endpoint {
 	})
 }
 
-func loadBalancers(svc *hns.Service, s HNSSelector) []*hns.LoadBalancer {
+// networks finds the networks that a selector means.
+func networks(svc *hns.Service, s plan.Selector) []*hns.Network {
+	return svc.ListNetworks(func(nw *hns.Network) bool { return s.Name == "" || nw.Name == s.Name })
+}
+
+func loadBalancers(svc *hns.Service, s plan.Selector) []*hns.LoadBalancer {
 	return svc.ListLoadBalancers(func(l *hns.LoadBalancer) bool {
 		if s.Port != 0 && !slices.ContainsFunc(l.PortMappings, func(m hns.LBPortMapping) bool { return m.ExternalPort == s.Port }) {
 			return false
@@ -103,22 +95,22 @@ func loadBalancers(svc *hns.Service, s HNSSelector) []*hns.LoadBalancer {
 	})
 }
 
-func (c *Cluster) delete(svc *hns.Service, s HNSSelector) error {
+func (c *Cluster) delete(svc *hns.Service, s plan.Selector) error {
 	n := 0
 	var errs []error
 	switch s.Kind {
-	case "loadBalancer":
+	case hns.KindLoadBalancer:
 		for _, l := range loadBalancers(svc, s) {
 			n++
 			errs = append(errs, svc.DeleteLoadBalancer(l.ID))
 		}
-	case "endpoint":
+	case hns.KindEndpoint:
 		for _, e := range c.endpoints(svc, s) {
 			n++
 			errs = append(errs, svc.DeleteEndpoint(e.ID))
 		}
-	case "network":
-		for _, nw := range svc.ListNetworks(func(nw *hns.Network) bool { return s.Name == "" || nw.Name == s.Name }) {
+	case hns.KindNetwork:
+		for _, nw := range networks(svc, s) {
 			n++
 			errs = append(errs, svc.DeleteNetwork(nw.ID))
 		}
@@ -131,51 +123,59 @@ func (c *Cluster) delete(svc *hns.Service, s HNSSelector) error {
 	return errors.Join(errs...)
 }
 
-// policy adds a policy to the selected objects, or removes those that match.
-func (c *Cluster) policy(svc *hns.Service, p HNSPolicyCall, add bool) error {
-	var added hns.Policy
-	if add {
-		var err error
-		if added, err = c.hnsPolicy(p, "added"); err != nil {
-			return err
+// policyHolder is an object of HNS that has policies.
+type policyHolder struct {
+	id       string
+	policies []hns.Policy
+	add      func(id string, ps ...hns.Policy) error
+	remove   func(id string, ps ...hns.Policy) error
+}
+
+// holders finds the objects whose policies a call changes: remote endpoints only
+// when they are named by their address.
+func (c *Cluster) holders(svc *hns.Service, s plan.Selector) ([]policyHolder, error) {
+	var all []policyHolder
+	switch s.Kind {
+	case hns.KindEndpoint:
+		for _, e := range c.endpoints(svc, s) {
+			if !e.Remote() || s.Address.IsValid() {
+				all = append(all, policyHolder{e.ID, e.Policies, svc.AddEndpointPolicies, svc.RemoveEndpointPolicies})
+			}
 		}
+	case hns.KindNetwork:
+		for _, nw := range networks(svc, s) {
+			all = append(all, policyHolder{nw.ID, nw.Policies, svc.AddNetworkPolicies, svc.RemoveNetworkPolicies})
+		}
+	default:
+		return nil, fmt.Errorf("policies are on a network or an endpoint, not on %q", s.Kind)
+	}
+	return all, nil
+}
+
+// policy adds a policy to the selected objects, or removes those that match.
+func (c *Cluster) policy(svc *hns.Service, p plan.PolicyCall) error {
+	holders, err := c.holders(svc, p.Selector)
+	if err != nil {
+		return err
 	}
 	n := 0
-	pick := func(ps []hns.Policy) []hns.Policy {
+	var errs []error
+	for _, h := range holders {
+		if p.Change == plan.AddPolicies {
+			added, err := c.hnsPolicy(p, "added")
+			n++
+			errs = append(errs, err, h.add(h.id, added))
+			continue
+		}
 		var hit []hns.Policy
-		for _, q := range hns.PoliciesOf(ps, hns.PolicyType(p.Type)) {
+		for _, q := range hns.PoliciesOf(h.policies, p.Type) {
 			if matches(q, p.Match) {
 				hit = append(hit, q)
 			}
 		}
-		n += len(hit)
-		return hit
-	}
-	var errs []error
-	switch p.Kind {
-	case "endpoint":
-		for _, e := range c.endpoints(svc, p.HNSSelector) {
-			if e.Remote() && p.Address == "" {
-				continue
-			}
-			if add {
-				n++
-				errs = append(errs, svc.AddEndpointPolicies(e.ID, added))
-			} else if hit := pick(e.Policies); len(hit) > 0 {
-				errs = append(errs, svc.RemoveEndpointPolicies(e.ID, hit...))
-			}
+		if n += len(hit); len(hit) > 0 {
+			errs = append(errs, h.remove(h.id, hit...))
 		}
-	case "network":
-		for _, nw := range svc.ListNetworks(func(nw *hns.Network) bool { return p.Name == "" || nw.Name == p.Name }) {
-			if add {
-				n++
-				errs = append(errs, svc.AddNetworkPolicies(nw.ID, added))
-			} else if hit := pick(nw.Policies); len(hit) > 0 {
-				errs = append(errs, svc.RemoveNetworkPolicies(nw.ID, hit...))
-			}
-		}
-	default:
-		return fmt.Errorf("policies are on a network or an endpoint, not on %q", p.Kind)
 	}
 	if n == 0 {
 		return fmt.Errorf("no policy %s of %s matches", p.Type, p.Kind)
@@ -184,42 +184,39 @@ func (c *Cluster) policy(svc *hns.Service, p HNSPolicyCall, add bool) error {
 }
 
 // hnsPolicy is the policy of a call, for HNS.
-func (c *Cluster) hnsPolicy(p HNSPolicyCall, how string) (hns.Policy, error) {
+func (c *Cluster) hnsPolicy(p plan.PolicyCall, how string) (hns.Policy, error) {
 	settings, err := json.Marshal(p.Settings)
 	if err != nil {
 		return hns.Policy{}, fmt.Errorf("settings of policy %s: %w", p.Type, err)
 	}
-	origin := &trace.Origin{What: p.Type + " " + how + " by the lab", File: c.File.Path}
-	return hns.ParsePolicy(hns.PolicyType(p.Type), settings).From(origin), nil
+	origin := &trace.Origin{What: string(p.Type) + " " + how + " by the lab", File: c.Plan.File.Path}
+	return hns.ParsePolicy(p.Type, settings).From(origin), nil
 }
 
 // update replaces the selected endpoints' policies of a type, by themselves when
 // no settings are given.
-func (c *Cluster) update(svc *hns.Service, p HNSPolicyCall) error {
-	if p.Kind != "endpoint" {
+func (c *Cluster) update(svc *hns.Service, p plan.PolicyCall) error {
+	if p.Kind != hns.KindEndpoint {
 		return fmt.Errorf("updatePolicy is for an endpoint, not for %q", p.Kind)
 	}
-	var given []hns.Policy
-	if p.Settings != nil {
-		set, err := c.hnsPolicy(p, "set")
-		if err != nil {
-			return err
-		}
-		given = []hns.Policy{set}
+	holders, err := c.holders(svc, p.Selector)
+	if err != nil {
+		return err
 	}
 	var errs []error
 	n := 0
-	for _, e := range c.endpoints(svc, p.HNSSelector) {
-		if e.Remote() && p.Address == "" {
-			continue
-		}
-		ps := hns.PoliciesOf(e.Policies, hns.PolicyType(p.Type))
-		if given != nil {
-			ps = given
+	for _, h := range holders {
+		ps := hns.PoliciesOf(h.policies, p.Type)
+		if p.Settings != nil {
+			set, err := c.hnsPolicy(p, "set")
+			if err != nil {
+				return err
+			}
+			ps = []hns.Policy{set}
 		}
 		if len(ps) > 0 {
 			n++
-			errs = append(errs, svc.UpdateEndpointPolicies(e.ID, ps...))
+			errs = append(errs, svc.UpdateEndpointPolicies(h.id, ps...))
 		}
 	}
 	if n == 0 {
@@ -261,28 +258,29 @@ func matches(p hns.Policy, want map[string]any) bool {
 }
 
 // create makes objects from HCN v2 JSON.
-func (c *Cluster) create(svc *hns.Service, cr HNSCreate) error {
-	count := max(cr.Count, 1)
-	for i := 1; i <= count; i++ {
-		obj := expand(cr.Object, i).(map[string]any)
-		if cr.Kind == "loadBalancer" {
+func (c *Cluster) create(svc *hns.Service, cr plan.Create) error {
+	for i := 1; i <= cr.Count; i++ {
+		obj := map[string]any{}
+		for k, v := range cr.Object {
+			obj[k] = expand(v, i)
+		}
+		switch cr.Kind {
+		case hns.KindLoadBalancer:
 			if err := c.backendIDs(svc, obj); err != nil {
 				return err
 			}
-		}
-		if cr.Kind == "endpoint" {
-			c.networkID(svc, obj)
+		case hns.KindEndpoint:
+			networkID(svc, obj)
+		case hns.KindNetwork:
+		default:
+			return fmt.Errorf("there is no kind %q to create; write network, endpoint or loadBalancer", cr.Kind)
 		}
 		data, err := json.Marshal(obj)
 		if err != nil {
 			return err
 		}
-		kind, ok := map[string]hns.Kind{"network": hns.KindNetwork, "endpoint": hns.KindEndpoint, "loadBalancer": hns.KindLoadBalancer}[cr.Kind]
-		if !ok {
-			return fmt.Errorf("there is no kind %q to create; write network, endpoint or loadBalancer", cr.Kind)
-		}
-		if _, err := svc.Create(kind, data); err != nil {
-			return fmt.Errorf("object %d of %d: %w", i, count, err)
+		if _, err := svc.Create(cr.Kind, data); err != nil {
+			return fmt.Errorf("object %d of %d: %w", i, cr.Count, err)
 		}
 	}
 	return nil
@@ -324,7 +322,7 @@ func (c *Cluster) backendIDs(svc *hns.Service, obj map[string]any) error {
 		if a, err := netip.ParseAddr(text); err == nil {
 			es = svc.EndpointsByAddress(a)
 		} else if p, ok := strings.CutPrefix(text, "pod/"); ok {
-			es = c.endpoints(svc, HNSSelector{Pod: p})
+			es = c.endpoints(svc, plan.Selector{Pod: plan.PodKey(p)})
 		} else {
 			continue
 		}
@@ -337,7 +335,7 @@ func (c *Cluster) backendIDs(svc *hns.Service, obj map[string]any) error {
 }
 
 // networkID lets an endpoint name its network.
-func (c *Cluster) networkID(svc *hns.Service, obj map[string]any) {
+func networkID(svc *hns.Service, obj map[string]any) {
 	name := fmt.Sprint(obj["HostComputeNetwork"])
 	if nw := svc.NetworkByName(name); nw != nil {
 		obj["HostComputeNetwork"] = nw.ID

@@ -1,0 +1,165 @@
+// Package build makes a running cluster of a plan: segments and routers, nodes
+// with their HNS or Open vSwitch, what the network plugin and kube-proxy program
+// there (their models, or the programs themselves), pods and the cluster DNS.
+//
+// It must not know flows or verdicts. Every input has been checked when the plan
+// was made, so an error here is something that a component refused, or an
+// interruption.
+package build
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/ovs"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kube/cni"
+	"github.com/winlab-dev/winlab/sim/kube/dns"
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
+	"github.com/winlab-dev/winlab/sim/lab/plan"
+	"github.com/winlab-dev/winlab/sim/real/components"
+)
+
+// Options choose how a plan is built.
+type Options struct {
+	// Components is spec.Model, or spec.Real for whatever can be run; "" is what
+	// the lab says.
+	Components string
+	// Pool has the hosts for real components; nil is one for this build alone.
+	Pool *components.Pool
+}
+
+// Cluster is a cluster that was built: machines, switches and programs, ready
+// for flows.
+type Cluster struct {
+	Plan    *plan.Plan
+	Options Options
+	Kube    *kube.Cluster
+	// Proxy is kube-proxy on the Windows nodes.
+	Proxy kubeproxy.Config
+	// Components are the programs that ran in the place of their models, with their
+	// versions: "kube-proxy 1.36.3". Empty: all is the model's.
+	Components []string
+	// Log holds what programs said that is worth knowing: kube-proxy's
+	// failures, a plugin's warnings.
+	Log []string
+	// Segments are in the lab's order, Nodes too.
+	Segments []*wire.Segment
+	Nodes    []*Node
+
+	// machines are routers, hosts and nodes in the lab's order, then the pods by
+	// name.
+	machines []*Machine
+	dns      *dns.Cluster
+}
+
+// New builds a cluster. It can be interrupted: real components take seconds.
+func New(ctx context.Context, p *plan.Plan, o Options) (*Cluster, error) {
+	c := &Cluster{Plan: p, Options: o, Kube: p.Kube()}
+	b := &builder{Cluster: c}
+	if err := errors.Join(b.run(ctx), b.real.stop()); err != nil {
+		return nil, p.Wrap(err)
+	}
+	return c, nil
+}
+
+// Rebuild returns another cluster of the same plan, without what was called or
+// sent since this one was built.
+func (c *Cluster) Rebuild(ctx context.Context) (*Cluster, error) { return New(ctx, c.Plan, c.Options) }
+
+// Reset forgets all flows, sockets and translations, not the configuration.
+func (c *Cluster) Reset() {
+	for _, s := range c.Segments {
+		if s.Forget != nil {
+			s.Forget()
+		}
+	}
+	for _, m := range c.machines {
+		m.Reset()
+	}
+}
+
+// builder carries what is needed only while building.
+type builder struct {
+	*Cluster
+	plugin cni.Plugin
+	ovs    *ovs.Network
+	real   *real // nil without real components
+	pods   []*pod
+}
+
+func (b *builder) run(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{b.fabric, b.hosts, b.network, b.nodes, b.prepare, b.startReal, b.attachPods, b.services, b.proxies, b.names, b.calls} {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// network makes the plugin or the Open vSwitch network.
+func (b *builder) network(context.Context) error {
+	p := b.Plan
+	switch p.Network.Design {
+	case plan.OVS:
+		b.ovs = ovs.NewNetwork(ovs.Options{Name: p.Network.Plugin, Encap: "geneve", Params: p.Params.OVN, ClusterCIDR: p.ClusterCIDRs[0], ServiceCIDR: p.ServiceCIDRs[0]})
+	case plan.CNI:
+		var err error
+		if b.plugin, err = cni.New(p.Network.CNI); err != nil {
+			return err
+		}
+		b.Log = append(b.Log, b.plugin.Warnings()...)
+	}
+	return nil
+}
+
+// names fills the cluster DNS.
+func (b *builder) names(context.Context) error {
+	d := &dns.Cluster{Domain: b.Plan.Domain, External: b.Plan.Records, Pods: true}
+	for _, s := range b.Kube.Services {
+		ds := dns.Service{Namespace: s.Namespace, Name: s.Name, ClusterIPs: s.ClusterIPs, Headless: s.Headless, ExternalName: s.ExternalName}
+		for _, p := range s.Ports {
+			ds.Ports = append(ds.Ports, dns.Port{Name: p.Name, Proto: p.Proto.String(), Number: p.Port})
+		}
+		for _, e := range s.Endpoints {
+			if e.Ready {
+				ds.Endpoints = append(ds.Endpoints, dns.Endpoint{Addr: e.Addr, Hostname: e.Hostname})
+			}
+		}
+		d.Services = append(d.Services, ds)
+	}
+	for _, p := range b.pods {
+		if !slices.Contains(d.Namespaces, p.Namespace) {
+			d.Namespaces = append(d.Namespaces, p.Namespace)
+		}
+	}
+	b.dns = d
+	return nil
+}
+
+func (b *builder) calls(context.Context) error { return b.Call(b.Plan.Calls) }
+
+// note adds to the names of what was run.
+func (c *Cluster) note(program string) {
+	if !slices.Contains(c.Components, program) {
+		c.Components = append(c.Components, program)
+		slices.Sort(c.Components)
+	}
+}
+
+// addresses reads what a component gave as text.
+func addresses(list []string) []netip.Addr {
+	var all []netip.Addr
+	for _, s := range list {
+		if a, err := netip.ParseAddr(s); err == nil {
+			all = append(all, a)
+		}
+	}
+	return all
+}

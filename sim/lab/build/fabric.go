@@ -1,0 +1,83 @@
+package build
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/fabric"
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/machine"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/lab/plan"
+)
+
+// fabric builds segments and routers.
+func (b *builder) fabric(context.Context) error {
+	for _, g := range b.Plan.Segments {
+		seg := &wire.Segment{Name: g.Name}
+		b.Segments = append(b.Segments, seg)
+		switch {
+		case g.Azure:
+			fabric.Azure{Subnet: g.Subnet, IPForwarding: b.Plan.Params.IPForwarding, Rules: g.Rules, Routes: g.Routes}.Attach(seg)
+		case len(g.Rules) > 0:
+			fabric.Filter{Rules: g.Rules}.Attach(seg)
+		}
+	}
+	for _, r := range b.Plan.Routers {
+		if err := b.router(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) router(r plan.Router) error {
+	m := machine.NewRouter(r.Name, "fabric")
+	st := m.Stack()
+	links := map[string]*host.Link{}
+	for _, f := range r.Interfaces {
+		links[f.Segment] = m.AddAdapter(f.Segment, f.MAC, b.Segment(f.Segment), f.Address)
+	}
+	for _, rt := range r.Routes {
+		if err := st.AddRoute(host.Route{To: rt.To, Via: rt.Via, Origin: rt.Origin}); err != nil {
+			return err
+		}
+	}
+	if len(r.NAT)+len(r.Forward) > 0 {
+		st.NAT = &host.NAT{Name: "router NAT", Fact: fabric.FactEdgeNAT}
+	}
+	for _, n := range r.NAT {
+		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "source NAT", OutLink: links[n.OutOf], Src: n.Sources, Protos: n.Protos, Masquerade: true, Origin: n.Origin})
+	}
+	if len(r.Forward) > 0 {
+		// What it forwards bears its own address, so that replies come back
+		// to it from wherever the client is.
+		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "source of forwarded connections", Marked: true, Masquerade: true})
+	}
+	for _, f := range r.Forward {
+		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Prerouting, Name: "forward " + f.Address.String(), Protos: []packet.Proto{f.Proto},
+			Dst: []netip.Prefix{netip.PrefixFrom(f.Address, f.Address.BitLen())}, DstPort: f.Port, Targets: []netip.AddrPort{f.To}, Mark: true, Origin: f.Origin})
+	}
+	b.add(&Machine{Machine: m, Ref: Ref{RouterKind, r.Name}, Address: st.Address(false)})
+	return nil
+}
+
+// hosts builds the machines outside the cluster.
+func (b *builder) hosts(context.Context) error {
+	for _, h := range b.Plan.Hosts {
+		m := machine.NewLinux(h.Name, "host/"+h.Name)
+		st := m.Stack()
+		m.AddAdapter("eth0", h.MAC, b.Segment(h.Segment), h.Address)
+		if h.Gateway.IsValid() {
+			if err := st.AddRoute(host.Route{To: host.Everywhere(netip.IPv4Unspecified()), Via: h.Gateway}); err != nil {
+				return err
+			}
+		}
+		for _, l := range h.Listen {
+			st.Listen(&host.Listener{Name: "a program of " + h.Name, Proto: l.Proto, Port: l.Port})
+		}
+		b.add(&Machine{Machine: m, Ref: Ref{HostKind, h.Name}, Address: st.Address(false)})
+	}
+	return nil
+}

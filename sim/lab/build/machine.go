@@ -1,0 +1,203 @@
+package build
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/machine"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kube/dns"
+	"github.com/winlab-dev/winlab/sim/lab/plan"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+	"github.com/winlab-dev/winlab/sim/windows/node"
+)
+
+// Kind is what a machine is in a lab.
+type Kind int
+
+// The kinds of machines.
+const (
+	RouterKind Kind = iota
+	HostKind
+	NodeKind
+	PodKind
+)
+
+// Ref names a machine of a lab. It holds for every cluster of the same plan.
+type Ref struct {
+	Kind Kind
+	// Name is "win1", and for a pod "namespace/name".
+	Name string
+}
+
+// String is how a flow names the machine: "pod/default/client".
+func (r Ref) String() string {
+	return [...]string{RouterKind: "router/", HostKind: "host/", NodeKind: "node/", PodKind: "pod/"}[r.Kind] + r.Name
+}
+
+// Machine is a machine of a cluster: a node, a pod, a host outside, a router.
+type Machine struct {
+	machine.Machine
+	Ref
+	// Address is its first IPv4 address, where it has one.
+	Address netip.Addr
+	// Node is the node that it is or is on; nil outside the cluster.
+	Node *Node
+	// Endpoint is the id of a pod's HNS endpoint, "" for none.
+	Endpoint string
+	// resolver is how programs in a pod ask for names; nil is the default.
+	resolver *dns.Client
+}
+
+// Node is a node of the cluster.
+type Node struct {
+	*kube.Node
+	Plan *plan.Node
+	// HNS is nil on Linux and where the design does not use it.
+	HNS     *hns.Service
+	machine machine.Machine
+	windows *node.Windows // nil without HNS
+	linux   *machine.Linux
+	// attach gives a pod its network; leases counts the addresses given where no
+	// plugin does.
+	attach func(*pod) (attached, error)
+	leases int
+}
+
+// Stack is the stack of the node itself.
+func (n *Node) Stack() *host.Stack { return n.machine.Stack() }
+
+// add adds a machine to the cluster.
+func (c *Cluster) add(m *Machine) { c.machines = append(c.machines, m) }
+
+// Machine finds a machine; nil for none.
+func (c *Cluster) Machine(r Ref) *Machine {
+	for _, m := range c.machines {
+		if m.Ref == r {
+			return m
+		}
+	}
+	return nil
+}
+
+// Machines lists all machines of a kind: pods by name, others in the lab's order.
+func (c *Cluster) Machines(k Kind) []*Machine {
+	var all []*Machine
+	for _, m := range c.machines {
+		if m.Kind == k {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// sortPods puts the pods in order. They come last.
+func (c *Cluster) sortPods() {
+	slices.SortStableFunc(c.machines, func(a, b *Machine) int {
+		if a.Kind != PodKind || b.Kind != PodKind {
+			return cmp.Compare(btoi(a.Kind == PodKind), btoi(b.Kind == PodKind))
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// node finds a node by its name, nil for none.
+func (c *Cluster) node(name string) *Node {
+	for _, n := range c.Nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// Segment finds a segment by its name, nil for none.
+func (c *Cluster) Segment(name string) *wire.Segment {
+	for _, s := range c.Segments {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// Service finds a Service, nil for none.
+func (c *Cluster) Service(ns, name string) *kube.Service {
+	for _, s := range c.Kube.Services {
+		if s.Namespace == ns && s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// Frontend is the Service that an address and port belong to, nil for none.
+func (c *Cluster) Frontend(a netip.Addr, port uint16, proto packet.Proto) *kube.Service {
+	for _, s := range c.Kube.Services {
+		for _, p := range s.Ports {
+			if p.Proto != proto {
+				continue
+			}
+			if p.Port == port && (slices.Contains(s.ClusterIPs, a) || slices.Contains(s.ExternalIPs, a) || slices.Contains(s.IngressIPs, a)) {
+				return s
+			}
+			if p.NodePort != 0 && p.NodePort == port && slices.ContainsFunc(c.Kube.Nodes, func(n *kube.Node) bool { return n.Address == a || n.Address6 == a }) {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// SwitchKind is the kind of the virtual switch below a network of a node:
+// external or internal; "" when there is none.
+func (c *Cluster) SwitchKind(node, networkID string) string {
+	if n := c.node(node); n != nil && n.windows != nil {
+		return n.windows.SwitchKind(networkID)
+	}
+	return ""
+}
+
+// HNS is the HNS of a node, nil when it has none or the design does not use it.
+func (c *Cluster) HNS(node string) *hns.Service {
+	if n := c.node(node); n != nil {
+		return n.HNS
+	}
+	return nil
+}
+
+// Cut ends the connections whose ACLs were applied again since the last call.
+func (c *Cluster) Cut(sim *wire.Simulation) {
+	for _, n := range c.Nodes {
+		if n.windows != nil {
+			n.windows.Cut(sim)
+		}
+	}
+}
+
+// Resolver is how programs on a machine ask for names.
+func (c *Cluster) Resolver(m *Machine) dns.Client {
+	cl := dns.Client{OS: dns.OnLinux, Servers: []netip.Addr{c.Kube.DNSIP}, Ndots: 1}
+	switch {
+	case m.resolver != nil:
+		cl = *m.resolver
+	case m.Stack().Windows:
+		cl.OS = dns.OnWindows
+	}
+	if c.Plan.File.Lab.Spec.DNS.Off {
+		cl.Servers = nil
+	}
+	return cl
+}

@@ -1,0 +1,220 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/machine"
+	"github.com/winlab-dev/winlab/sim/dataplane/ovs"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kube/cni"
+	"github.com/winlab-dev/winlab/sim/lab/plan"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+	"github.com/winlab-dev/winlab/sim/windows/node"
+)
+
+// nodes builds the machines of the cluster.
+func (b *builder) nodes(context.Context) error {
+	for i, p := range b.Plan.Nodes {
+		n := &Node{Node: b.Kube.Nodes[i], Plan: p}
+		var err error
+		switch {
+		case b.ovs != nil:
+			err = b.ovsNode(n)
+		case p.Windows():
+			err = b.windowsNode(n)
+		default:
+			err = b.linuxNode(n)
+		}
+		if err != nil {
+			return err
+		}
+		if err := finish(n); err != nil {
+			return err
+		}
+		b.Nodes = append(b.Nodes, n)
+		b.add(&Machine{Machine: n.machine, Ref: Ref{NodeKind, n.Name}, Address: n.Address, Node: n})
+	}
+	return nil
+}
+
+// finish adds routes and programs that every node has.
+func finish(n *Node) error {
+	st := n.machine.Stack()
+	if n.Gateway.IsValid() {
+		if err := st.AddRoute(host.Route{To: host.Everywhere(netip.IPv4Unspecified()), Via: n.Gateway}); err != nil {
+			return err
+		}
+	}
+	for _, r := range n.Plan.Routes {
+		if err := st.AddRoute(host.Route{To: r.To, Via: r.Via, Origin: r.Origin}); err != nil {
+			return err
+		}
+	}
+	st.Listen(&host.Listener{Name: "kubelet", Proto: packet.TCP, Port: KubeletPort})
+	for _, l := range n.Plan.Listen {
+		st.Listen(&host.Listener{Name: "a program of the node", Proto: l.Proto, Port: l.Port})
+	}
+	return nil
+}
+
+// KubeletPort is where every kubelet listens.
+const KubeletPort = 10250
+
+// hostAddresses are a node's own addresses with the prefixes of its network.
+func hostAddresses(k *kube.Node) []netip.Prefix {
+	all := []netip.Prefix{netip.PrefixFrom(k.Address, k.Subnet.Bits())}
+	if k.Address6.IsValid() {
+		all = append(all, netip.PrefixFrom(k.Address6, 64))
+	}
+	return all
+}
+
+func (b *builder) ovsNode(n *Node) error {
+	o := ovs.NodeOptions{Name: n.Name, Windows: n.Plan.Windows(), NIC: "Ethernet", MAC: n.MAC, Address: n.Address, Subnet: n.Subnet, Gateway: n.Gateway}
+	if len(n.PodCIDRs) > 0 {
+		o.Compartments = n.PodCIDRs[0]
+	}
+	x, err := b.ovs.AddNode(o, b.Segment(n.Plan.Segment))
+	if err != nil {
+		return err
+	}
+	n.machine = x
+	n.attach = func(p *pod) (attached, error) {
+		c, err := x.Attach(p.object(), p.Namespace+"_"+p.Name, p.Address)
+		return attached{Compartment: c}, err
+	}
+	return nil
+}
+
+func (b *builder) windowsNode(n *Node) error {
+	p := b.Plan
+	n.HNS = hns.NewService(n.Windows, hns.Options{Node: n.Name, ManagementIP: n.Address, HostMAC: n.MAC.String(), Seed: p.File.Lab.Metadata.Name,
+		PortRangeFirst: n.Plan.PortFirst, PortRangeLast: n.Plan.PortLast, SharePortPools: p.Params.SharePortPools})
+	w := node.NewWindows(n.Name, n.HNS, node.Options{HostDSR: p.Params.HostDSR, KeepLoopback: p.Params.KeepLoopback, Missing: missing(n.Plan.Faults)})
+	n.windows, n.machine = w, w
+	w.AddAdapter("Ethernet", n.MAC, b.Segment(n.Plan.Segment), hostAddresses(n.Node)...)
+	switch {
+	case p.Network.Design == plan.RRAS:
+		n.attach = n.attachTransparent
+		return b.rrasWindows(n)
+	case n.Plan.Dump != nil:
+		n.attach = n.attachFromDump
+		for _, i := range n.Plan.Dump.Ignored {
+			b.Log = append(b.Log, fmt.Sprintf("node %s: the dump's field %s has no meaning in the model", n.Name, i))
+		}
+		return n.HNS.Load(n.Plan.Dump)
+	}
+	n.attach = func(p *pod) (attached, error) { return b.attachByCNI(n, p) }
+	return nil
+}
+
+// missing answers for every rule of a pod's port whether an injected fault has
+// taken it away; nil when there are no faults.
+func missing(faults []plan.Fault) func(compartment, rule string) bool {
+	if len(faults) == 0 {
+		return nil
+	}
+	return func(compartment, rule string) bool {
+		return slices.ContainsFunc(faults, func(f plan.Fault) bool { return podObject+f.Pod == compartment && f.Rules.MatchString(rule) })
+	}
+}
+
+// prepare lets the plugin's agent set up the Windows nodes, after all nodes: the
+// agent on each knows all peers.
+func (b *builder) prepare(context.Context) error {
+	for _, n := range b.Nodes {
+		if b.plugin == nil || n.windows == nil || n.Plan.Dump != nil {
+			continue
+		}
+		if err := b.prepareNode(n); err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+func (b *builder) prepareNode(n *Node) error {
+	h, err := b.plugin.Prepare(b.Kube, n.Node, n.HNS)
+	if err != nil {
+		return err
+	}
+	n.windows.Refresh()
+	st := n.windows.Stack()
+	st.Forwarding = st.Forwarding || h.Forwarding
+	for _, id := range h.HostEndpoints {
+		if err := n.windows.AttachHost(id); err != nil {
+			return err
+		}
+	}
+	for _, r := range h.Routes {
+		rt := host.Route{To: r.To, Via: r.Via, Origin: r.Origin}
+		if err := st.AddRoute(rt); err != nil {
+			// The agent names the interface itself, so Windows takes a next hop
+			// that is on no network of the node (flannel-io/flannel
+			// pkg/backend/route_network_windows.go).
+			rt.Link = st.Links[0]
+			if err := st.AddRoute(rt); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *builder) linuxNode(n *Node) error {
+	l := machine.NewLinux(n.Name, n.Name)
+	n.linux, n.machine = l, l
+	st := l.Stack()
+	st.NAT = host.NewNetfilter()
+	st.StrictReversePath = b.Plan.Params.StrictReversePath
+	eth := l.AddAdapter("eth0", n.MAC, b.Segment(n.Plan.Segment), hostAddresses(n.Node)...)
+	if b.Plan.Network.Design == plan.RRAS {
+		n.attach = n.attachToBridge
+		return b.rrasLinux(n)
+	}
+	set := b.plugin.Linux(b.Kube, n.Node)
+	n.attach = func(p *pod) (attached, error) { return b.attachByLease(n, p) }
+	if bridge := b.Plan.Network.Bridge; bridge.IsValid() {
+		set = cni.LinuxSetup{Forwarding: true, Bridge: bridge, MasqueradeNot: []netip.Prefix{bridge.Masked()}}
+		n.attach = func(p *pod) (attached, error) { return n.attachToDocker(p, bridge) }
+	}
+	b.setUpLinux(n, set)
+	if len(set.MasqueradeNot) > 0 {
+		src := slices.Clone(n.PodCIDRs)
+		if set.PodsInNodeSubnet {
+			src = nil
+		}
+		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "POSTROUTING/IP-MASQ", Src: src, NotSrc: []netip.Prefix{netip.PrefixFrom(n.Address, 32)},
+			NotDst: set.MasqueradeNot, OutLink: eth, Masquerade: true, Origin: &trace.Origin{What: "ip-masq of " + b.Plan.Network.Name}})
+	}
+	return nil
+}
+
+// setUpLinux does what the plugin does on a Linux node.
+func (b *builder) setUpLinux(n *Node, set cni.LinuxSetup) {
+	st := n.linux.Stack()
+	st.Forwarding = set.Forwarding
+	if set.Bridge.IsValid() || set.PodsInNodeSubnet {
+		n.linux.AddBridge("cni0", set.Bridge)
+	}
+	for _, r := range set.Routes {
+		if err := st.AddRoute(host.Route{To: r.To, Via: r.Via, Origin: r.Origin}); err != nil {
+			// Linux refuses such a route, and flannel goes on without it
+			// (flannel-io/flannel pkg/backend/route_network.go).
+			b.Log = append(b.Log, fmt.Sprintf("node %s: %v", n.Name, err))
+		}
+	}
+	if v := set.VXLAN; v != nil {
+		vt := &host.VTEP{Kind: packet.VXLAN, VNI: v.VNI, Port: v.Port, Local: v.Local, Link: &host.Link{Name: "flannel.1", MAC: v.MAC, Addrs: []netip.Prefix{v.Address}}}
+		for _, p := range v.Peers {
+			vt.Peers = append(vt.Peers, host.Peer{Prefix: p.Prefix, Addr: p.PA, MAC: p.MAC})
+		}
+		st.AddVTEP(vt)
+	}
+}

@@ -1,0 +1,174 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/machine"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kube/cni"
+	"github.com/winlab-dev/winlab/sim/kube/dns"
+	"github.com/winlab-dev/winlab/sim/lab/plan"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+var factNoUDP15 = evidence.New("lab.container-udp-1.5", evidence.Stated,
+	"With Kubernetes 1.5, programs in Windows containers cannot use UDP.", "Kubernetes blog, Windows Server support comes to Kubernetes (1.5), alpha limitations")
+
+// pod is a pod of the plan on its node; given is the address that it got.
+type pod struct {
+	*plan.Pod
+	given netip.Addr
+}
+
+// podObject begins what traces call a pod's stack.
+const podObject = "pod/"
+
+func (p *pod) object() string { return podObject + p.Key() }
+
+// attached is what a network made for a pod.
+type attached struct {
+	*machine.Compartment
+	endpoint string
+	// resolver is what the plugin's result says of DNS; nil where it says nothing.
+	resolver *hns.DNS
+}
+
+// attachPods gives every pod its network and starts its programs.
+func (b *builder) attachPods(ctx context.Context) error {
+	for _, planned := range b.Plan.Pods {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p := &pod{Pod: planned}
+		n := b.node(p.Node)
+		m := &Machine{Ref: Ref{PodKind, p.Key()}, Node: n}
+		if p.HostNetwork {
+			m.Machine, m.Address = machine.NewCompartment(n.machine.Stack(), n.Address), n.Address
+		} else if err := b.attach(n, p, m); err != nil {
+			return fmt.Errorf("pod %s on %s: %w", p.Key(), n.Name, err)
+		}
+		b.start(m, p)
+		p.given = m.Address
+		b.pods = append(b.pods, p)
+		b.add(m)
+	}
+	b.sortPods()
+	return nil
+}
+
+// attach makes a pod's network.
+func (b *builder) attach(n *Node, p *pod, m *Machine) error {
+	at, err := n.attach(p)
+	if err != nil {
+		return err
+	}
+	if n.Plan.Windows() {
+		at.Stack().Refuse = append(at.Stack().Refuse, b.refusals()...)
+	}
+	m.Machine, m.Address, m.Endpoint = at.Compartment, at.Address, at.endpoint
+	cl := b.resolverOf(n, p)
+	if at.resolver != nil {
+		cl.InterfaceSuffixes, cl.Servers = at.resolver.Search, addresses(at.resolver.ServerList)
+	}
+	m.resolver = &cl
+	return nil
+}
+
+// resolverOf is the resolver configuration that the kubelet asks for a pod.
+func (b *builder) resolverOf(n *Node, p *pod) dns.Client {
+	c := dns.Client{OS: dns.OnLinux, Servers: []netip.Addr{b.Kube.DNSIP}, Search: cni.KubeletDNS(b.Kube, &kube.Pod{Namespace: p.Namespace}).Search, Ndots: 5,
+		GlobalSuffixes: p.DNS.GlobalSuffixes, AppendToMultiLabel: p.DNS.AppendToMultiLabel}
+	if n.Plan.Windows() {
+		c.OS = dns.OnWindows
+		c.InterfaceSuffixes = []string{p.Namespace + ".svc." + b.Plan.Domain}
+	}
+	return c
+}
+
+// refusals are the protocols that containers of this release cannot use.
+func (b *builder) refusals() []host.Refusal {
+	if b.Kube.Version.AtLeast(14) {
+		return nil
+	}
+	return []host.Refusal{{Proto: packet.UDP, Text: "programs in Windows containers cannot use UDP with Kubernetes " + b.Kube.Version.String(), Fact: factNoUDP15}}
+}
+
+// start runs a pod's programs.
+func (b *builder) start(m *Machine, p *pod) {
+	for _, l := range p.Listen {
+		h := &host.Listener{Name: p.Name, Proto: l.Proto, Port: l.Port, Origin: p.Origin}
+		if p.ServesDNS() {
+			h.Answer = func(q []byte) []byte { return b.dns.Answer(q) }
+		}
+		m.Stack().Listen(h)
+	}
+}
+
+// attachByCNI lets the plugin attach a pod on a Windows node: its model or its
+// program.
+func (b *builder) attachByCNI(n *Node, p *pod) (attached, error) {
+	var r cni.Result
+	var err error
+	if b.real != nil && b.real.plugins != nil {
+		r, err = b.real.attach(n, &p.Pod.Pod)
+	} else {
+		r, err = b.plugin.Add(b.Kube, n.Node, &p.Pod.Pod, n.HNS)
+	}
+	if err != nil {
+		return attached{}, err
+	}
+	c, err := n.windows.Attach(p.object(), r.EndpointID, r.Gateway)
+	return attached{c, r.EndpointID, &r.DNS}, err
+}
+
+// attachByLease attaches a pod on a Linux node with an address of the plugin's.
+func (b *builder) attachByLease(n *Node, p *pod) (attached, error) {
+	l, err := b.plugin.Lease(b.Kube, n.Node, &p.Pod.Pod)
+	if err != nil {
+		return attached{}, err
+	}
+	c, err := n.linux.Attach(p.object(), l.Prefix, l.Gateway, b.plugin.Linux(b.Kube, n.Node).PodsInNodeSubnet)
+	return attached{Compartment: c}, err
+}
+
+// attachToDocker attaches a pod of a Linux node to Docker's own bridge.
+func (n *Node) attachToDocker(p *pod, bridge netip.Prefix) (attached, error) {
+	n.leases++
+	addr := plan.Nth(bridge.Addr(), n.leases)
+	c, err := n.linux.Attach(p.object(), netip.PrefixFrom(addr, bridge.Bits()), bridge.Addr(), false)
+	return attached{Compartment: c}, err
+}
+
+// attachFromDump finds the endpoint of a pod in a dump: by its pinned address or
+// by a name that holds the pod's.
+func (n *Node) attachFromDump(p *pod) (attached, error) {
+	all := n.HNS.ListEndpoints(nil)
+	i := slices.IndexFunc(all, func(e *hns.Endpoint) bool {
+		if e.Remote() {
+			return false
+		}
+		return p.Address.IsValid() && slices.Contains(e.Addresses(), p.Address) || !p.Address.IsValid() && strings.Contains(e.Name, p.Name)
+	})
+	if i < 0 {
+		return attached{}, errors.New("the dump has no local endpoint for it; pin the pod's address to one of the dump's endpoints")
+	}
+	match := all[i]
+	gw := match.Gateway(false)
+	if !gw.IsValid() {
+		for _, s := range n.HNS.Network(match.HostComputeNetwork).Subnets() {
+			if s.Prefix().Contains(match.Address(false)) {
+				gw = s.Gateway()
+			}
+		}
+	}
+	c, err := n.windows.Attach(p.object(), match.ID, gw)
+	return attached{Compartment: c, endpoint: match.ID}, err
+}

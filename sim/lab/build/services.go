@@ -1,0 +1,183 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/ovs"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// services makes what proxies and the DNS see of the Services: those that every
+// cluster has, then the lab's own, all with their endpoints.
+func (b *builder) services(context.Context) error {
+	b.Kube.Services = b.builtinServices()
+	for _, s := range b.Plan.Services {
+		k := s.Service
+		for _, p := range b.pods {
+			if s.Selects(p.Namespace, p.Labels) {
+				k.Endpoints = append(k.Endpoints, endpoint(p, s))
+			}
+		}
+		b.Kube.Services = append(b.Kube.Services, &k)
+	}
+	return nil
+}
+
+// builtinServices are those that every cluster has.
+func (b *builder) builtinServices() []*kube.Service {
+	api := &kube.Service{Namespace: "default", Name: "kubernetes", Type: "ClusterIP", ClusterIPs: []netip.Addr{b.Kube.ServiceCIDRs[0].Addr().Next()},
+		Ports: []kube.ServicePort{{Name: "https", Proto: packet.TCP, Port: 443, Target: apiPort}}, Origin: &trace.Origin{What: "Service kubernetes (of every cluster)"}}
+	for _, n := range b.Nodes {
+		if slices.Contains(n.Plan.Listen, spec.ListenPort{Proto: packet.TCP, Port: apiPort}) {
+			api.Endpoints = append(api.Endpoints, kube.Endpoint{Addr: n.Address, Ready: true, Serving: true})
+		}
+	}
+	if b.Plan.File.Lab.Spec.DNS.Off {
+		return []*kube.Service{api}
+	}
+	d := &kube.Service{Namespace: "kube-system", Name: "kube-dns", Type: "ClusterIP", ClusterIPs: []netip.Addr{b.Kube.DNSIP},
+		Ports:  []kube.ServicePort{{Name: "dns", Proto: packet.UDP, Port: 53, Target: 53}, {Name: "dns-tcp", Proto: packet.TCP, Port: 53, Target: 53}},
+		Origin: &trace.Origin{What: "Service kube-dns (of every cluster)"}}
+	for _, p := range b.pods {
+		if p.ServesDNS() {
+			d.Endpoints = append(d.Endpoints, kube.Endpoint{Addr: p.given, Node: p.Node, Pod: p.Key(), Ready: true, Serving: true})
+		}
+	}
+	return []*kube.Service{api, d}
+}
+
+// apiPort is where the API server listens on its node.
+const apiPort = 6443
+
+func endpoint(p *pod, s *spec.Service) kube.Endpoint {
+	e := kube.Endpoint{Addr: p.given, Node: p.Node, Pod: p.Key(), Hostname: p.Name,
+		Ready: p.Ready && !p.Terminating, Serving: p.Ready, Terminating: p.Terminating, Ports: map[string]uint16{}}
+	for port, name := range s.TargetNames {
+		if n, ok := p.Ports[name]; ok {
+			e.Ports[port] = n
+		}
+	}
+	return e
+}
+
+// proxies lets kube-proxy program every node.
+func (b *builder) proxies(ctx context.Context) error {
+	if b.ovs != nil {
+		b.ovs.SetServices(ovnServices(b.Kube.Services))
+		b.Proxy = kubeproxy.Config{Mode: kubeproxy.ModeNone}
+		return nil
+	}
+	for _, n := range b.Nodes {
+		if !n.Plan.Windows() {
+			// kube-proxy's rules come before the plugin's masquerading.
+			nat := n.linux.Stack().NAT
+			nat.Rules = append(kubeproxy.Iptables(b.Kube, n.Node, b.Kube.Services), nat.Rules...)
+			continue
+		}
+		b.Proxy = n.Plan.Proxy
+		if err := b.proxy(n); err != nil {
+			return fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
+		}
+	}
+	if b.real != nil && b.real.proxy {
+		return b.real.proxies(ctx)
+	}
+	return nil
+}
+
+// proxy runs the model of kube-proxy on a Windows node, where there is no dump
+// of what it did and the program itself will not do it.
+func (b *builder) proxy(n *Node) error {
+	switch n.Plan.Proxy.Mode {
+	case kubeproxy.ModeUserspace:
+		return b.userspace(n)
+	case kubeproxy.ModeKernelspace:
+		if n.Plan.Dump != nil || b.real != nil && b.real.proxy {
+			return nil
+		}
+	default:
+		return nil
+	}
+	p, err := kubeproxy.NewKernelspace(n.Plan.Proxy, n.Node, n.HNS)
+	if err != nil {
+		return err
+	}
+	for _, services := range b.syncs() {
+		rep, err := p.Sync(services)
+		if err != nil {
+			return err
+		}
+		for _, e := range rep.Failures() {
+			b.Log = append(b.Log, "kube-proxy on "+n.Name+": "+e.String())
+		}
+	}
+	return nil
+}
+
+// ovnServices are the load balancers that OVN Kubernetes asks for: one for each
+// port of a Service with a cluster address, with the endpoints that are ready.
+func ovnServices(services []*kube.Service) []ovs.Service {
+	var all []ovs.Service
+	for _, s := range services {
+		if s.Headless || s.Type == "ExternalName" {
+			continue
+		}
+		for _, p := range s.Ports {
+			o := ovs.Service{Name: s.Key(), Proto: p.Proto, Port: p.Port, Addresses: s.ClusterIPs, External: s.ExternalIPs, NodePort: p.NodePort, Origin: s.Origin}
+			for _, e := range s.Endpoints {
+				if e.Ready {
+					o.Backends = append(o.Backends, netip.AddrPortFrom(e.Addr, e.Port(p)))
+				}
+			}
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// syncs are the states of the Services that kube-proxy sees one after the
+// other: without the late pods, if there are any, then with them.
+func (b *builder) syncs() [][]*kube.Service {
+	late := map[string]bool{}
+	for _, p := range b.pods {
+		if p.Late {
+			late[p.Key()] = true
+		}
+	}
+	if len(late) == 0 {
+		return [][]*kube.Service{b.Kube.Services}
+	}
+	var first []*kube.Service
+	for _, s := range b.Kube.Services {
+		early := *s
+		early.Endpoints = slices.DeleteFunc(slices.Clone(s.Endpoints), func(e kube.Endpoint) bool { return late[e.Pod] })
+		first = append(first, &early)
+	}
+	return [][]*kube.Service{first, b.Kube.Services}
+}
+
+// userspace starts the user-space proxy of a Windows node.
+func (b *builder) userspace(n *Node) error {
+	u, err := kubeproxy.Userspace(n.Plan.Proxy, b.Kube, n.Node, b.Kube.Services)
+	if err != nil {
+		return err
+	}
+	st := n.windows.Stack()
+	// The service addresses go to the interface that the container network
+	// made (INTERFACE_TO_ADD_SERVICE_IP).
+	l := st.Links[len(st.Links)-1]
+	for _, a := range u.Addresses {
+		l.Addrs = append(l.Addrs, netip.PrefixFrom(a, a.BitLen()))
+	}
+	for _, ls := range u.Listeners {
+		st.Listen(ls)
+	}
+	return nil
+}

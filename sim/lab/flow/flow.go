@@ -1,0 +1,186 @@
+// Package flow sends packets through a cluster and says what became of them. A
+// request goes through three rooms and never back: resolve.go makes of it two
+// ends with addresses and a first packet, run.go sends that packet once for every
+// choice that a real cluster could make, judge.go reads the verdict off what
+// happened. inject.go does the same for frames of somebody else's making.
+//
+// It must not know how a cluster is built, what HNS holds or which rule fired:
+// a verdict follows from steps, their reasons and what the receiver saw.
+package flow
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube/dns"
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/plan"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// Cluster is a built cluster through which flows are sent. It is not safe for
+// concurrent use: a flow uses its clock, its sockets and its flows in switches.
+type Cluster struct {
+	*build.Cluster
+	// changed is set when a flow has changed HNS in its middle.
+	changed bool
+	info    trace.Lab
+}
+
+// New takes a cluster that was just built.
+func New(c *build.Cluster) *Cluster { return &Cluster{Cluster: c} }
+
+// fresh puts another cluster of the same plan in the place of one whose HNS a
+// flow has changed.
+func (c *Cluster) fresh(ctx context.Context) error {
+	if err := ctx.Err(); err != nil || !c.changed {
+		return err
+	}
+	again, err := c.Rebuild(ctx)
+	if err != nil {
+		return err
+	}
+	c.Cluster, c.changed = again, false
+	return nil
+}
+
+// Call makes calls to the HNS of nodes, in order. They last until the cluster is
+// built again. A call that must fail and does not is an error, and the other way
+// round.
+func (c *Cluster) Call(calls []spec.HNSCall) error {
+	planned, err := plan.Calls(calls)
+	if err != nil {
+		return err
+	}
+	return c.Cluster.Call(planned)
+}
+
+// Request is a flow to trace.
+type Request struct {
+	// From and To are written as in [spec.Flow].
+	From, To string
+	Protocol string // tcp, udp or ping; empty is tcp
+	// SrcPort, TTL and Size (bytes of payload) replace the defaults when not 0.
+	SrcPort uint16
+	TTL     uint8
+	Size    int
+	// IPv6 asks for the IPv6 addresses of both ends.
+	IPv6 bool
+	// Tool resolves name/... targets; empty is Resolve-DnsName on Windows.
+	Tool dns.Tool
+	// Idle and Meanwhile come between the first and the judged packet.
+	Idle      time.Duration
+	Meanwhile []spec.HNSCall
+	// Tap sees every frame on every segment between machines.
+	Tap func(segment string, from string, frame []byte)
+}
+
+// The defaults of a packet.
+const (
+	defaultTTL  = 128
+	defaultSize = 32
+)
+
+// InputError is a request that makes no sense in this lab.
+type InputError struct{ text string }
+
+func (e *InputError) Error() string { return e.text }
+
+func inputf(format string, args ...any) error {
+	return &InputError{fmt.Sprintf(format, args...)}
+}
+
+// Trace sends a request through the cluster, once for every admissible choice
+// of a load balancer, and says what happened.
+func (c *Cluster) Trace(ctx context.Context, r Request) (*trace.Trace, error) {
+	if r.Protocol == "" {
+		r.Protocol = "tcp"
+	}
+	if err := c.fresh(ctx); err != nil {
+		return nil, err
+	}
+	t := &trace.Trace{Schema: trace.Schema, Lab: c.Info(), Flow: trace.Flow{From: r.From, To: r.To, Protocol: r.Protocol}, Command: c.command(r)}
+	f, err := c.resolve(ctx, t, r)
+	switch {
+	case err != nil:
+		return nil, err
+	case f == nil:
+		// There is nothing to send, and the trace says why.
+		return t, nil
+	}
+	runs, complete, err := c.explore(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	for i := range runs {
+		t.Paths = append(t.Paths, f.judge(&runs[i]))
+	}
+	sum(t, complete)
+	return t, nil
+}
+
+func family(v6 bool) string {
+	if v6 {
+		return "IPv6"
+	}
+	return "IPv4"
+}
+
+func protoOf(name string, dst netip.Addr) packet.Proto {
+	switch {
+	case name == "udp":
+		return packet.UDP
+	case name == "ping" && dst.Is6():
+		return packet.ICMPv6
+	case name == "ping":
+		return packet.ICMP
+	}
+	return packet.TCP
+}
+
+// command is what reproduces a request.
+func (c *Cluster) command(r Request) string {
+	s := "winlab trace " + c.Plan.File.Path + c.choice()
+	s += " --from " + r.From + " --to " + r.To
+	if r.Protocol == "udp" || r.Protocol == "ping" {
+		s += " --" + r.Protocol
+	}
+	if r.Idle != 0 {
+		s += " --idle " + r.Idle.String()
+	}
+	if r.IPv6 {
+		s += " --ipv6"
+	}
+	return s
+}
+
+// assume notes every default that the caller did not choose.
+func (f *flow) assume(t *trace.Trace, r Request) {
+	add := func(what string, value any, flag string) {
+		t.Assumed = append(t.Assumed, trace.Assumption{What: what, Value: fmt.Sprint(value), Flag: flag})
+	}
+	if r.TTL == 0 {
+		add("ttl", defaultTTL, "--ttl")
+	}
+	if f.proto == packet.TCP || f.proto == packet.UDP {
+		if r.SrcPort == 0 {
+			t.Flow.SrcPort = host.EphemeralBase
+			add("source port", host.EphemeralBase, "--source-port")
+		} else {
+			t.Flow.SrcPort = r.SrcPort
+		}
+	}
+	if f.proto == packet.TCP {
+		add("segment", "the SYN of a new connection", "")
+	} else if r.Size == 0 {
+		add("size", fmt.Sprintf("%d bytes", defaultSize), "--size")
+	}
+	if isICMP(f.proto) {
+		add("echo", "id 1, seq 1", "")
+	}
+}

@@ -1,0 +1,152 @@
+package flow
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/plan"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// Info names the cluster as traces do. It is the same for all traces of a
+// cluster.
+func (c *Cluster) Info() trace.Lab {
+	if c.info.Name != "" {
+		return c.info
+	}
+	p := c.Plan
+	c.info = trace.Lab{Name: p.File.Lab.Metadata.Name, File: p.File.Path, Variant: p.Variant, Kubernetes: p.Version.String(),
+		Network: p.Network.Name + " on " + p.Network.Type, Proxy: c.Proxy.String(), Builds: map[string]string{}, Components: c.Components}
+	if noProxy(c.Proxy.Mode) {
+		c.info.Proxy = "none"
+	}
+	for _, n := range p.Nodes {
+		if n.Windows() {
+			c.info.Builds[n.Kube.Name] = n.Build
+		}
+	}
+	return c.info
+}
+
+func noProxy(m kubeproxy.Mode) bool { return m == "" || m == kubeproxy.ModeNone }
+
+// ProxyName is the proxy of the Windows nodes in a few words: "kernelspace, DSR".
+func (c *Cluster) ProxyName() string {
+	switch {
+	case noProxy(c.Proxy.Mode):
+		return "none"
+	case c.Proxy.EnableDSR:
+		return string(c.Proxy.Mode) + ", DSR"
+	}
+	return string(c.Proxy.Mode)
+}
+
+// PodEndpoint is the id of a pod's HNS endpoint, "" when it has none. The
+// namespace "default" can be left out.
+func (c *Cluster) PodEndpoint(pod string) string {
+	if p := c.Machine(build.Ref{Kind: build.PodKind, Name: plan.PodKey(pod)}); p != nil {
+		return p.Endpoint
+	}
+	return ""
+}
+
+// PodEndpoints are the ids of all pods' endpoints on a node, in lower case.
+func (c *Cluster) PodEndpoints(node string) []string {
+	var ids []string
+	for _, p := range c.Machines(build.PodKind) {
+		if p.Node.Name == node && p.Endpoint != "" {
+			ids = append(ids, strings.ToLower(p.Endpoint))
+		}
+	}
+	return ids
+}
+
+// Pods lists the pods as "namespace/name", sorted.
+func (c *Cluster) Pods() []string { return c.names(build.PodKind) }
+
+// MAC is the MAC address of an end: pod/..., node/... or host/....
+func (c *Cluster) MAC(text string) (packet.MAC, error) {
+	e, err := c.source(text, false)
+	if err != nil {
+		return packet.MAC{}, err
+	}
+	links := e.machine.Stack().Links
+	for _, l := range links {
+		if l.Owns(e.addr) {
+			return l.MAC, nil
+		}
+	}
+	return links[0].MAC, nil
+}
+
+// Address is the address that an end of a flow has: pod/..., node/..., host/... or an address.
+func (c *Cluster) Address(text string) (netip.Addr, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return a, nil
+	}
+	e, err := c.source(text, false)
+	return e.addr, err
+}
+
+// Has reports whether an address is one of an end's own: any of a node's
+// addresses, the address of a pod, or the address itself.
+func (c *Cluster) Has(text string, a netip.Addr) (bool, error) {
+	if want, err := netip.ParseAddr(text); err == nil {
+		return want == a, nil
+	}
+	e, err := c.source(text, false)
+	if err != nil {
+		return false, err
+	}
+	return e.machine.Stack().Owns(a), nil
+}
+
+// ResolveCommand is what reproduces a name resolution.
+func (c *Cluster) ResolveCommand(from, name, tool string) string {
+	s := "winlab resolve " + c.Plan.File.Path + c.choice()
+	return s + " --from " + from + " " + strings.TrimPrefix(name, string(spec.NameTarget)+"/") + " --tool " + tool
+}
+
+// choice are the flags that select this variant and setting.
+func (c *Cluster) choice() string {
+	s := ""
+	if c.Plan.Variant != "" {
+		s += " --variant " + c.Plan.Variant
+	}
+	if set := c.Plan.Setting; set != nil {
+		s += " --kubernetes " + set.Kubernetes
+		if set.Build != "" {
+			s += " --windows " + set.Build
+		}
+	}
+	if c.Options.Components != "" {
+		s += " --components " + c.Options.Components
+	}
+	return s
+}
+
+// Names lists the ends that a flow in this lab can have, as `winlab trace`
+// takes them: from can send, to is everything that can be reached.
+func (c *Cluster) Names() (from, to []string) {
+	short := func(kind spec.TargetKind, key string) string {
+		return string(kind) + "/" + strings.TrimPrefix(key, "default/")
+	}
+	for _, m := range c.Machines(build.PodKind) {
+		from = append(from, short(spec.PodTarget, m.Name))
+	}
+	for _, m := range c.Machines(build.NodeKind) {
+		from = append(from, "node/"+m.Name)
+	}
+	for _, m := range c.Machines(build.HostKind) {
+		from = append(from, "host/"+m.Name)
+	}
+	to = append(to, from...)
+	for _, s := range c.Kube.Services {
+		to = append(to, short(spec.ServiceTarget, s.Key()))
+	}
+	return from, to
+}

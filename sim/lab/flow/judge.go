@@ -1,0 +1,215 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
+	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+// judge reads the verdict off what happened on one way. It looks at that only: no
+// case here decides what happens.
+func (f *flow) judge(r *run) trace.Path {
+	p := trace.Path{Choices: r.choices, Steps: r.steps, Seen: r.seen, Grade: trace.Weakest(r.steps)}
+	last := lastReason(p.Steps)
+	switch {
+	case r.unknown != "":
+		p.Verdict, p.Reason, p.Summary = trace.Unknown, trace.ModelHole, sentence(r.unknown)
+		p.Grade = evidence.Unknown
+	case r.endless != nil:
+		p.Verdict, p.Reason, p.Summary = trace.Looped, trace.TTLExceeded, sentence(r.endless.Error())
+	case r.out.Done:
+		p.Verdict, p.Reason, p.Summary = r.out.Verdict, r.out.Reason, sentence(r.out.Event.Text())
+		if p.Seen != nil && r.out.Verdict == trace.Delivered {
+			p.Summary = fmt.Sprintf("Delivered; %s saw the source %s.", p.Seen.Where, p.Seen.Src)
+		}
+	case last == nil:
+		// Every loss is a step. One without is a fault of winlab, and no verdict
+		// on the network.
+		p.Verdict, p.Reason, p.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
+		p.Summary = "The packet was lost without a step that says where: a fault of winlab."
+	default:
+		p.Verdict, p.Reason = f.lost(&p, last)
+		p.Summary = lossSummary(p.Reason, last)
+	}
+	if len(r.before) > 0 {
+		for i := range p.Steps {
+			p.Steps[i].N += len(r.before)
+		}
+		p.Steps = append(r.before, p.Steps...)
+		p.Grade = trace.Weakest(p.Steps)
+	}
+	return p
+}
+
+// lastReason is the last step that ended something.
+func lastReason(steps []trace.Step) *trace.Step {
+	for i := len(steps) - 1; i >= 0; i-- {
+		if steps[i].Reason != "" {
+			return &steps[i]
+		}
+	}
+	return nil
+}
+
+// noWay are the reasons of a packet that nobody can or will carry further.
+var noWay = []trace.Reason{trace.NoRoute, trace.NoNeighbour, trace.NotForwarding, trace.NotMyAddress, trace.SpoofedSource}
+
+// lost finds the verdict and the reason that a person would give for a loss.
+func (f *flow) lost(p *trace.Path, last *trace.Step) (trace.Verdict, trace.Reason) {
+	arrived := p.Seen != nil && slices.ContainsFunc(p.Steps, func(s trace.Step) bool { return s.Leg == trace.Reply })
+	switch {
+	case last.Reason == trace.TTLExceeded:
+		return trace.Looped, last.Reason
+	case arrived:
+		return trace.NoReply, f.replyLost(p, last)
+	case last.Action == trace.ActReject:
+		// A refusal was sent but did not come back.
+		return trace.NoReply, last.Reason
+	}
+	return trace.Dropped, f.requestLost(p, last)
+}
+
+// replyLost is the reason when the request arrived.
+func (f *flow) replyLost(p *trace.Path, last *trace.Step) trace.Reason {
+	stuck := slices.Contains(noWay, last.Reason)
+	switch {
+	case stuck && isICMP(f.proto) && untranslated(p.Steps):
+		return trace.ICMPNotTranslated
+	case stuck:
+		return trace.NoWayBack
+	case last.Reason == trace.UnexpectedSource && replyTranslated(p.Steps):
+		return trace.SourceTranslated
+	}
+	return last.Reason
+}
+
+// requestLost is the reason when the request did not arrive.
+func (f *flow) requestLost(p *trace.Path, last *trace.Step) trace.Reason {
+	stuck := slices.Contains(noWay, last.Reason)
+	switch {
+	case stuck && isICMP(f.proto) && untranslated(p.Steps):
+		return trace.ICMPNotTranslated
+	case stuck && f.service && !redirected(p.Steps):
+		return trace.NoLoadBalancer
+	case stuck && f.overlay && f.bareForPod(p.Steps, last):
+		return trace.NotEncapsulated
+	}
+	return last.Reason
+}
+
+// bareForPod reports whether a packet that was lost outside the nodes was for a
+// pod: without encapsulation the underlay cannot know the way.
+func (f *flow) bareForPod(steps []trace.Step, last *trace.Step) bool {
+	if last.Place != wire.Fabric {
+		return false
+	}
+	for i := len(steps) - 1; i >= 0; i-- {
+		if steps[i].N > last.N || steps[i].Frame == nil {
+			continue
+		}
+		p, err := packet.New(slices.Clone(steps[i].Frame))
+		return err == nil && slices.Contains(f.pods, p.Headers().Dst)
+	}
+	return false
+}
+
+// lossSummary says in a sentence where and why a packet was lost.
+func lossSummary(r trace.Reason, last *trace.Step) string {
+	where := last.Place
+	if last.Object != "" {
+		where += ", " + last.Object
+	}
+	e, _ := trace.Explain(r)
+	title := strings.TrimSuffix(sentence(strings.TrimSuffix(e.Title, ".")), ".")
+	return fmt.Sprintf("%s (%s): %s.", title, where, last.Text())
+}
+
+func isICMP(p packet.Proto) bool { return p == packet.ICMP || p == packet.ICMPv6 }
+
+// untranslated reports whether a translating rule on the request's way missed
+// only because of the protocol.
+func untranslated(steps []trace.Step) bool {
+	return slices.ContainsFunc(steps, func(s trace.Step) bool {
+		return s.Leg == trace.Request && s.Action == trace.ActNoMatch && slices.ContainsFunc(s.Nearest, func(m trace.Miss) bool { return m.Field == "protocol" })
+	})
+}
+
+// dynNAT is the type of the rules that translate what leaves.
+var dynNAT = vfp.DynNAT{}.Type()
+
+// replyTranslated reports whether a dynamic NAT rule changed the reply's source.
+func replyTranslated(steps []trace.Step) bool {
+	return slices.ContainsFunc(steps, func(s trace.Step) bool {
+		return s.Leg == trace.Reply && s.RuleType == dynNAT && changes(s, diff.Source)
+	})
+}
+
+// redirected reports whether the request's destination was translated.
+func redirected(steps []trace.Step) bool {
+	return slices.ContainsFunc(steps, func(s trace.Step) bool { return s.Leg == trace.Request && changes(s, diff.Destination) })
+}
+
+// changes reports whether a step changed a field.
+func changes(s trace.Step, field string) bool {
+	return slices.ContainsFunc(s.Changes, func(ch trace.Change) bool { return ch.Field == field })
+}
+
+// sum sums the paths up; complete says that no way was left out.
+func sum(t *trace.Trace, complete bool) {
+	first := t.Paths[0]
+	t.Verdict, t.Reason, t.Summary = first.Verdict, first.Reason, first.Summary
+	counts := map[trace.Verdict]int{}
+	for _, p := range t.Paths {
+		counts[p.Verdict]++
+		if p.Grade.Weaker(t.Grade) {
+			t.Grade = p.Grade
+		}
+	}
+	n := len(t.Paths)
+	switch {
+	case len(counts) > 1:
+		t.Verdict, t.Reason = trace.Varies, trace.SplitVerdict
+		t.Summary = fmt.Sprintf("%d ways are possible: %s.", n, countsText(counts))
+		if !complete {
+			t.Summary += fmt.Sprintf(" There are more than %d; the others were not tried.", maxPaths)
+		}
+	case !complete:
+		t.Verdict, t.Reason, t.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
+		t.Summary = fmt.Sprintf("There are more than %d ways; those were tried and ended alike, the others were not tried.", maxPaths)
+	case n > 1:
+		t.Summary = fmt.Sprintf("All %d ways were tried. %s", n, t.Summary)
+	}
+	if t.Reason == trace.ICMPNotTranslated {
+		t.Hints = append(t.Hints, "TCP and UDP are translated on the same way: try "+t.Flow.To+" with a port")
+	}
+}
+
+// countsText says how many ways ended in which way.
+func countsText(counts map[trace.Verdict]int) string {
+	var parts []string
+	for _, v := range trace.Verdicts {
+		if counts[v.ID] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[v.ID], v.ID))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// sentence makes a text start with a capital and end with a full stop.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if !strings.HasSuffix(s, ".") {
+		s += "."
+	}
+	return s
+}

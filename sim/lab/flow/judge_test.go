@@ -1,0 +1,109 @@
+package flow
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// What was not tried is not called delivered.
+func TestMoreWaysThanAreTried(t *testing.T) {
+	t.Parallel()
+	tr := &trace.Trace{Paths: []trace.Path{{Verdict: trace.Delivered}, {Verdict: trace.Delivered}}}
+	sum(tr, false)
+	if tr.Verdict != trace.Unknown || tr.Reason != trace.ModelHole {
+		t.Errorf("got %s %s", tr.Verdict, tr.Reason)
+	}
+	tr = &trace.Trace{Paths: []trace.Path{{Verdict: trace.Delivered}, {Verdict: trace.Dropped}}}
+	sum(tr, true)
+	if tr.Verdict != trace.Varies || tr.Summary != "2 ways are possible: 1 delivered, 1 dropped." {
+		t.Errorf("got %s: %s", tr.Verdict, tr.Summary)
+	}
+}
+
+var (
+	pod    = netip.MustParseAddr("10.244.2.4")
+	client = netip.MustParseAddr("10.244.1.4")
+)
+
+// step is one of a path, in a few words.
+func step(leg trace.Leg, place string, a trace.Action, r trace.Reason) trace.Step {
+	return trace.Step{Leg: leg, Place: place, Object: "x", Action: a, Reason: r, Event: trace.Note("it ended here")}
+}
+
+// onTheWire is a frame from the client to an address.
+func onTheWire(dst netip.Addr) trace.Step {
+	s := step(trace.Request, wire.Fabric, trace.ActForward, "")
+	s.Frame = packet.Build(packet.Spec{Src: client, Dst: dst, Proto: packet.TCP, DstPort: 80}).Bytes()
+	return s
+}
+
+func TestVerdictFollowsFromSteps(t *testing.T) {
+	t.Parallel()
+	missedByProtocol := step(trace.Request, "win1", trace.ActNoMatch, "")
+	missedByProtocol.Nearest = []trace.Miss{{Field: "protocol"}}
+	dnat := step(trace.Request, "win1", trace.ActRewrite, "")
+	dnat.Changes = []trace.Change{{Field: diff.Destination}}
+	replySNAT := step(trace.Reply, "win2", trace.ActRewrite, "")
+	replySNAT.RuleType, replySNAT.Changes = "dynnat", []trace.Change{{Field: diff.Source}}
+	noRoute := step(trace.Request, wire.Fabric, trace.ActDrop, trace.NoRoute)
+	replyNoRoute := step(trace.Reply, wire.Fabric, trace.ActDrop, trace.NoRoute)
+	seen := &trace.Seen{Where: "web", Src: client.String()}
+	for _, c := range []struct {
+		name    string
+		f       flow
+		r       run
+		verdict trace.Verdict
+		reason  trace.Reason
+	}{
+		{"a program says how it ended", flow{}, run{out: host.Outcome{Done: true, Verdict: trace.Rejected, Reason: trace.PortClosed}}, trace.Rejected, trace.PortClosed},
+		{"what is not modelled comes before all", flow{}, run{unknown: "it", out: host.Outcome{Done: true, Verdict: trace.Delivered}}, trace.Unknown, trace.ModelHole},
+		{"no end", flow{}, run{endless: errors.New("in circles")}, trace.Looped, trace.TTLExceeded},
+		{"no step says where", flow{}, run{steps: []trace.Step{step(trace.Request, "win1", trace.ActForward, "")}}, trace.Unknown, trace.ModelHole},
+		{"dropped on the way", flow{}, run{steps: []trace.Step{step(trace.Request, "win1", trace.ActDrop, trace.ACLBlock)}}, trace.Dropped, trace.ACLBlock},
+		{"hop limit", flow{}, run{steps: []trace.Step{step(trace.Request, "win1", trace.ActDrop, trace.TTLExceeded)}}, trace.Looped, trace.TTLExceeded},
+		{"a refusal that got lost", flow{}, run{steps: []trace.Step{step(trace.Request, "win1", trace.ActReject, trace.PortClosed)}}, trace.NoReply, trace.PortClosed},
+		{"echo that no rule translates", flow{proto: packet.ICMP}, run{steps: []trace.Step{missedByProtocol, noRoute}}, trace.Dropped, trace.ICMPNotTranslated},
+		{"TCP past the same rule", flow{proto: packet.TCP}, run{steps: []trace.Step{missedByProtocol, noRoute}}, trace.Dropped, trace.NoRoute},
+		{"Service without a load balancer", flow{service: true}, run{steps: []trace.Step{noRoute}}, trace.Dropped, trace.NoLoadBalancer},
+		{"Service with a backend that nobody reaches", flow{service: true}, run{steps: []trace.Step{dnat, noRoute}}, trace.Dropped, trace.NoRoute},
+		{"overlay, pod address bare on the wire", flow{overlay: true, pods: []netip.Addr{pod}}, run{steps: []trace.Step{onTheWire(pod), noRoute}}, trace.Dropped, trace.NotEncapsulated},
+		{"overlay, another address", flow{overlay: true, pods: []netip.Addr{pod}}, run{steps: []trace.Step{onTheWire(client), noRoute}}, trace.Dropped, trace.NoRoute},
+		{"l2bridge, pod address on the wire", flow{pods: []netip.Addr{pod}}, run{steps: []trace.Step{onTheWire(pod), noRoute}}, trace.Dropped, trace.NoRoute},
+		{"overlay, lost on a node", flow{overlay: true, pods: []netip.Addr{pod}}, run{steps: []trace.Step{onTheWire(pod), step(trace.Request, "win2", trace.ActDrop, trace.NoRoute)}}, trace.Dropped, trace.NoRoute},
+		{"reply without a way", flow{}, run{seen: seen, steps: []trace.Step{replyNoRoute}}, trace.NoReply, trace.NoWayBack},
+		{"reply to an echo that nobody translated", flow{proto: packet.ICMP}, run{seen: seen, steps: []trace.Step{missedByProtocol, replyNoRoute}}, trace.NoReply, trace.ICMPNotTranslated},
+		{"reply from an address that nobody asked", flow{}, run{seen: seen, steps: []trace.Step{replySNAT, step(trace.Reply, "win1", trace.ActDrop, trace.UnexpectedSource)}}, trace.NoReply, trace.SourceTranslated},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for i := range c.r.steps {
+				c.r.steps[i].N = i + 1
+			}
+			if p := c.f.judge(&c.r); p.Verdict != c.verdict || p.Reason != c.reason {
+				t.Errorf("%s %s (%s), want %s %s", p.Verdict, p.Reason, p.Summary, c.verdict, c.reason)
+			}
+		})
+	}
+}
+
+// Of a connection that goes on, the second packet is judged, and its steps are
+// numbered after the first one's.
+func TestSecondPacketIsJudged(t *testing.T) {
+	t.Parallel()
+	first := step(trace.Request, "win1", trace.ActDrop, trace.ACLBlock)
+	first.N = 1
+	second := step(trace.Request, "win1", trace.ActDrop, trace.NoRoute)
+	second.N = 1
+	f := &flow{}
+	p := f.judge(&run{before: []trace.Step{first}, steps: []trace.Step{second}})
+	if p.Reason != trace.NoRoute || len(p.Steps) != 2 || p.Steps[1].N != 2 {
+		t.Errorf("%s, %d steps, the last is number %d", p.Reason, len(p.Steps), p.Steps[len(p.Steps)-1].N)
+	}
+}

@@ -1,0 +1,403 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kube/dns"
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/plan"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+)
+
+// flow is a resolved request. It names machines and does not point to them, so
+// that it can be sent through every cluster of the same plan.
+type flow struct {
+	from build.Ref
+	// label is the sender as the request writes it.
+	label string
+	// elsewhere says that another container of the sender's pod sends, which has
+	// a network namespace of its own.
+	elsewhere bool
+	proto     packet.Proto
+	src       netip.Addr
+	srcPort   uint16
+	dst       netip.AddrPort
+	ttl       uint8
+	payload   []byte
+	idle      time.Duration
+	meanwhile []plan.Call
+	tap       func(segment string, from string, frame []byte)
+
+	// What judging needs to know about the cluster: whether only a load balancer
+	// could serve the destination, whether pods need encapsulation between nodes,
+	// and which addresses are those of pods.
+	service bool
+	overlay bool
+	pods    []netip.Addr
+}
+
+// endpoint is an end of a flow on the way to being resolved.
+type endpoint struct {
+	machine *build.Machine // nil for an address
+	addr    netip.Addr
+	port    uint16
+}
+
+// resolve makes a flow of a request. It returns nil when nothing can be sent;
+// then the trace has its verdict.
+func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow, error) {
+	from, err := c.source(r.From, r.IPv6)
+	if err != nil {
+		return nil, err
+	}
+	if n := from.machine.Node; n != nil {
+		t.Flow.Node, t.Flow.Build = n.Name, n.Plan.Build
+	}
+	to, err := spec.ParseTarget(r.To)
+	if err != nil {
+		return nil, inputf("%v", err)
+	}
+	dst, err := c.target(ctx, t, r, from, to)
+	if err != nil || t.Verdict != "" {
+		return nil, err
+	}
+	if !dst.addr.IsValid() {
+		t.Verdict, t.Reason = trace.Dropped, trace.FamilyNotSupported
+		t.Summary = fmt.Sprintf("%s has no %s address: the network of this lab gives none.", r.To, family(r.IPv6))
+		return nil, nil
+	}
+	if dst.port == 0 && r.Protocol != "ping" {
+		return nil, inputf("%s: say the port, for example %s:80", r.To, r.To)
+	}
+	if r.Protocol == "ping" {
+		dst.port = 0
+	}
+	src := sourceFor(from, dst.addr)
+	if !src.IsValid() {
+		t.Verdict, t.Reason = trace.Dropped, trace.FamilyNotSupported
+		t.Summary = fmt.Sprintf("%s has no %s address, so it sends nothing to %s.", r.From, family(dst.addr.Is6()), dst.addr)
+		t.Flow.Dst, t.Flow.DstPort = dst.addr.String(), dst.port
+		return nil, nil
+	}
+	f, err := c.first(r, from, src, dst)
+	if err != nil {
+		return nil, err
+	}
+	f.elsewhere = to.Kind == spec.LocalhostTarget && otherNamespace(from.machine)
+	t.Flow.Src, t.Flow.Dst, t.Flow.DstPort = src.String(), dst.addr.String(), dst.port
+	f.assume(t, r)
+	return f, nil
+}
+
+// first describes the first packet of a flow.
+func (c *Cluster) first(r Request, from endpoint, src netip.Addr, dst endpoint) (*flow, error) {
+	f := &flow{from: from.machine.Ref, label: label(r.From, from.machine), proto: protoOf(r.Protocol, dst.addr), src: src, srcPort: r.SrcPort, dst: netip.AddrPortFrom(dst.addr, dst.port),
+		ttl: r.TTL, payload: payload(r.Size), idle: r.Idle, tap: r.Tap}
+	if f.ttl == 0 {
+		f.ttl = defaultTTL
+	}
+	c.describe(f)
+	var err error
+	f.meanwhile, err = plan.Calls(r.Meanwhile)
+	return f, err
+}
+
+// describe notes what judging needs to know about the cluster.
+func (c *Cluster) describe(f *flow) {
+	dst := f.dst.Addr()
+	f.service = c.Frontend(dst, f.dst.Port(), f.proto) != nil ||
+		slices.ContainsFunc(c.Kube.ServiceCIDRs, func(p netip.Prefix) bool { return p.Contains(dst) })
+	f.overlay = c.Plan.Network.Type == "overlay"
+	for _, p := range c.Machines(build.PodKind) {
+		f.pods = append(f.pods, p.Address)
+	}
+}
+
+// label names the sender in steps: as the request does, but not by an address.
+func label(text string, m *build.Machine) string {
+	if t, err := spec.ParseTarget(text); err == nil && t.Kind == spec.AddressTarget {
+		return m.Ref.String()
+	}
+	return text
+}
+
+func payload(size int) []byte {
+	if size == 0 {
+		size = defaultSize
+	}
+	p := make([]byte, size)
+	for i := range p {
+		p[i] = 'a' + byte(i%23)
+	}
+	return p
+}
+
+// sourceFor is the address that the sender takes for a destination.
+func sourceFor(from endpoint, dst netip.Addr) netip.Addr {
+	st := from.machine.Stack()
+	src := from.addr
+	switch {
+	case src.Is6() != dst.Is6():
+		src = st.Address(dst.Is6())
+		if !src.IsValid() {
+			return src
+		}
+	case st.Windows || len(st.Links) > 1:
+		inPod := isPod(from.machine)
+		if !src.IsValid() || !inPod || st.Owns(dst) {
+			src = st.Source(dst)
+		}
+	}
+	if dst.IsLoopback() {
+		src = dst
+	}
+	return src
+}
+
+// isPod reports whether a machine is a pod with a network of its own.
+func isPod(m *build.Machine) bool {
+	return m.Kind == build.PodKind && m.Stack() != m.Node.Stack()
+}
+
+// otherNamespace reports whether another container of a pod is in another
+// network namespace than its first one: containers of a pod share one
+// compartment where the build has shared network namespaces; before, each has
+// its own.
+func otherNamespace(m *build.Machine) bool {
+	return isPod(m) && m.Node.Windows != nil && !m.Node.Windows.Has(builds.SharedNetworkNamespace)
+}
+
+// otherContainer is the stack of such a container, which asks for what listens
+// in the first one.
+func otherContainer(st *host.Stack) *host.Stack {
+	return &host.Stack{Place: st.Place, Object: st.Object + " (another container)", Windows: true, Refuse: st.Refuse}
+}
+
+// source finds the sender.
+func (c *Cluster) source(text string, v6 bool) (endpoint, error) {
+	t, err := spec.ParseTarget(text)
+	if err != nil {
+		return endpoint{}, inputf("%v", err)
+	}
+	if t.Kind == spec.AddressTarget {
+		m := c.owner(t.Addr)
+		if m == nil {
+			return endpoint{}, inputf("nobody in this lab has the address %s", t.Addr)
+		}
+		return endpointOf(m, t.Addr.Is6()), nil
+	}
+	return c.named(t, v6)
+}
+
+// named finds a pod, node or host by its name.
+func (c *Cluster) named(t spec.Target, v6 bool) (endpoint, error) {
+	ref := build.Ref{Name: t.Name}
+	switch t.Kind {
+	case spec.PodTarget:
+		ref = build.Ref{Kind: build.PodKind, Name: t.Namespace + "/" + t.Name}
+	case spec.NodeTarget:
+		ref.Kind = build.NodeKind
+	case spec.HostTarget:
+		ref.Kind = build.HostKind
+	default:
+		return endpoint{}, inputf("%s cannot send; write pod/NAME, node/NAME or host/NAME", t)
+	}
+	m := c.Machine(ref)
+	if m == nil {
+		return endpoint{}, inputf("there is no %s %s in this lab; there are %s", t.Kind, ref.Name, strings.Join(c.names(ref.Kind), ", "))
+	}
+	return endpointOf(m, v6), nil
+}
+
+// names are the names of all machines of a kind.
+func (c *Cluster) names(k build.Kind) []string {
+	var all []string
+	for _, m := range c.Machines(k) {
+		all = append(all, m.Name)
+	}
+	return all
+}
+
+// endpointOf is a machine with its address of a family.
+func endpointOf(m *build.Machine, v6 bool) endpoint {
+	e := endpoint{machine: m, addr: m.Address}
+	switch {
+	case v6 && m.Kind == build.NodeKind:
+		e.addr = m.Node.Address6
+	case v6:
+		e.addr = m.Stack().Address(true)
+	}
+	return e
+}
+
+// owner is the machine that has an address: pods before nodes before hosts.
+func (c *Cluster) owner(a netip.Addr) *build.Machine {
+	for _, m := range c.Machines(build.PodKind) {
+		if m.Stack().Owns(a) {
+			return m
+		}
+	}
+	for _, m := range c.Machines(build.NodeKind) {
+		if m.Node.Address == a || m.Node.Address6 == a {
+			return m
+		}
+	}
+	for _, m := range c.Machines(build.HostKind) {
+		if m.Stack().Owns(a) {
+			return m
+		}
+	}
+	return nil
+}
+
+// target finds the address that a target means. A name that does not resolve
+// settles the trace.
+func (c *Cluster) target(ctx context.Context, t *trace.Trace, r Request, from endpoint, to spec.Target) (endpoint, error) {
+	if to.Kind == spec.NameTarget {
+		return c.lookup(ctx, t, r, from, to)
+	}
+	return c.destination(to, r)
+}
+
+// destination finds the address of a target that is no name of DNS.
+func (c *Cluster) destination(t spec.Target, r Request) (endpoint, error) {
+	switch t.Kind {
+	case spec.AddressTarget, spec.LocalhostTarget:
+		return endpoint{addr: t.Addr, port: t.Port}, nil
+	case spec.ServiceTarget:
+		return c.serviceEndpoint(t, r)
+	}
+	e, err := c.named(t, r.IPv6)
+	if err != nil {
+		return e, err
+	}
+	if e.port = t.Port; e.port == 0 {
+		e.port = firstPort(e.machine.Stack(), protoOf(r.Protocol, e.addr))
+	}
+	return e, nil
+}
+
+// firstPort is the first port on which a program of a machine serves clients.
+func firstPort(s *host.Stack, proto packet.Proto) uint16 {
+	if proto != packet.UDP {
+		proto = packet.TCP
+	}
+	for _, l := range s.Listeners() {
+		if l.Proto == proto && len(l.Backends) == 0 && l.Port != build.KubeletPort {
+			return l.Port
+		}
+	}
+	return 0
+}
+
+// serviceEndpoint is the address of a Service: for a sender outside the cluster
+// the ingress address of a LoadBalancer, for all others the cluster IP.
+func (c *Cluster) serviceEndpoint(t spec.Target, r Request) (endpoint, error) {
+	s := c.Service(t.Namespace, t.Name)
+	if s == nil {
+		var names []string
+		for _, x := range c.Kube.Services {
+			names = append(names, x.Key())
+		}
+		return endpoint{}, inputf("there is no Service %s/%s in this lab; there are %s", t.Namespace, t.Name, strings.Join(names, ", "))
+	}
+	e := endpoint{port: t.Port}
+	for _, ip := range frontends(s, r.From) {
+		if ip.Is6() == r.IPv6 {
+			e.addr = ip
+		}
+	}
+	if !e.addr.IsValid() {
+		return e, inputf("Service %s has no %s address that a flow could go to", s.Key(), family(r.IPv6))
+	}
+	if e.port == 0 && len(s.Ports) > 0 {
+		e.port = s.Ports[0].Port
+	}
+	return e, nil
+}
+
+// frontends are the addresses of a Service that a sender uses.
+func frontends(s *kube.Service, sender string) []netip.Addr {
+	if from, err := spec.ParseTarget(sender); err == nil && from.Kind == spec.HostTarget && len(s.IngressIPs) > 0 {
+		return s.IngressIPs
+	}
+	return s.ClusterIPs
+}
+
+// lookup resolves a name target as the sender's resolver does.
+func (c *Cluster) lookup(ctx context.Context, t *trace.Trace, r Request, from endpoint, to spec.Target) (endpoint, error) {
+	look, ips, err := c.resolveName(ctx, from.machine, to.Name, r.Tool)
+	if err != nil {
+		return endpoint{}, err
+	}
+	t.Names = append(t.Names, look)
+	for _, ip := range ips {
+		if ip.Is6() != r.IPv6 {
+			continue
+		}
+		t.Flow.Dst = ip.String()
+		e := endpoint{addr: ip, port: to.Port}
+		for _, s := range c.Kube.Services {
+			if e.port == 0 && slices.Contains(s.ClusterIPs, ip) && len(s.Ports) > 0 {
+				e.port = s.Ports[0].Port
+			}
+		}
+		return e, nil
+	}
+	t.Verdict, t.Reason, t.Summary = trace.Unresolved, look.Reason, look.Summary
+	for _, q := range look.Queries {
+		if q.Grade.Weaker(t.Grade) {
+			t.Grade = q.Grade
+		}
+		if q.Path != nil && q.Path.Verdict == trace.Unknown {
+			t.Verdict, t.Reason, t.Summary = trace.Unknown, q.Path.Reason, q.Path.Summary
+		}
+	}
+	return endpoint{}, nil
+}
+
+// Resolve resolves a name from a pod, node or host with a tool.
+func (c *Cluster) Resolve(ctx context.Context, from, name string, tool dns.Tool) (trace.Lookup, error) {
+	if err := c.fresh(ctx); err != nil {
+		return trace.Lookup{}, err
+	}
+	e, err := c.source(from, false)
+	if err != nil {
+		return trace.Lookup{}, err
+	}
+	look, _, err := c.resolveName(ctx, e.machine, name, tool)
+	return look, err
+}
+
+// resolveName asks for a name as a tool on a machine does; every query is a flow
+// to a name server.
+func (c *Cluster) resolveName(ctx context.Context, m *build.Machine, name string, tool dns.Tool) (trace.Lookup, []netip.Addr, error) {
+	cl := c.Resolver(m)
+	if tool == "" {
+		tool = dns.Linux
+		if cl.OS == dns.OnWindows {
+			tool = dns.ResolveDNSName
+		}
+	}
+	look, ips := cl.Resolve(tool, name, func(server netip.Addr, query []byte) ([]byte, *trace.Path) {
+		f := &flow{from: m.Ref, proto: packet.UDP, src: m.Stack().Source(server), dst: netip.AddrPortFrom(server, 53), ttl: defaultTTL, payload: query}
+		c.describe(f)
+		r := c.send(f, nil)
+		p := f.judge(&r)
+		if p.Verdict != trace.Delivered {
+			return nil, &p
+		}
+		return r.out.Payload, &p
+	})
+	return look, ips, ctx.Err()
+}

@@ -1,0 +1,154 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// maxPaths bounds the choices that are followed: as many as the most backends
+// that a load balancer may have.
+const maxPaths = 1024
+
+// run is what happened to a flow on one way.
+type run struct {
+	choices []trace.Choice
+	steps   []trace.Step
+	seen    *trace.Seen
+	// before are the steps of the first packet, when a second one is judged.
+	before []trace.Step
+	// out is how the sender's program fared, unknown the first behaviour on the
+	// way that is not modelled, and endless an error when the packet did not end.
+	out     host.Outcome
+	unknown string
+	endless error
+}
+
+// explore sends a flow for every combination of choices. It reports whether that
+// was all of them: there may be more than maxPaths.
+func (c *Cluster) explore(ctx context.Context, f *flow) (runs []run, complete bool, err error) {
+	todo := [][]int{nil}
+	for len(todo) > 0 && len(runs) < maxPaths {
+		forced := todo[0]
+		todo = todo[1:]
+		if err := c.fresh(ctx); err != nil {
+			return nil, false, err
+		}
+		r, err := c.sendAll(f, forced)
+		if err != nil {
+			return nil, false, err
+		}
+		runs = append(runs, r)
+		todo = append(todo, alternatives(r.choices, len(forced))...)
+	}
+	return runs, len(todo) == 0, c.fresh(ctx)
+}
+
+// alternatives are the picks that were not made after the first ones.
+func alternatives(made []trace.Choice, first int) [][]int {
+	var all [][]int
+	for i := first; i < len(made); i++ {
+		for alt := 1; alt < made[i].Of; alt++ {
+			next := make([]int, 0, i+1)
+			for _, m := range made[:i] {
+				next = append(next, m.Pick)
+			}
+			all = append(all, append(next, alt))
+		}
+	}
+	return all
+}
+
+// sending is a flow under way.
+type sending struct {
+	c      *Cluster
+	f      *flow
+	sim    *wire.Simulation
+	socket *host.Socket
+	err    error
+}
+
+// start opens the sender's socket in a cluster without flows.
+func (c *Cluster) start(f *flow, forced []int) *sending {
+	c.Reset()
+	s := &sending{c: c, f: f, sim: &wire.Simulation{Rec: &trace.Recorder{}, Choices: wire.Choices{Forced: forced, Explore: true}}}
+	if f.tap != nil {
+		s.sim.Taps.Segment = func(g *wire.Segment, n *wire.NIC, p *packet.Packet) {
+			if g.Place == "" {
+				f.tap(g.Name, n.Name, p.Bytes())
+			}
+		}
+	}
+	st := c.Machine(f.from).Stack()
+	if f.elsewhere {
+		st = otherContainer(st)
+	}
+	s.socket = st.Open(f.proto, f.src, f.srcPort, f.dst)
+	return s
+}
+
+// send sends the flow's packet and lets the simulation run to its end.
+func (s *sending) send() {
+	s.sim.Rec.SetLeg(trace.Request)
+	s.socket.Send(s.sim, s.f.payload, s.f.ttl)
+	s.err = s.sim.Run()
+}
+
+func (s *sending) result() run {
+	return run{choices: s.sim.Made, steps: s.sim.Rec.Steps(), seen: s.sim.Rec.Seen(), out: s.socket.Outcome, unknown: s.sim.Unknown, endless: s.err}
+}
+
+// send sends one packet of a flow with some choices fixed.
+func (c *Cluster) send(f *flow, forced []int) run {
+	s := c.start(f, forced)
+	s.send()
+	return s.result()
+}
+
+// sendAll sends a flow: its first packet and, when something comes after that, a
+// second one, which is what is judged. The error is an HNS call's.
+func (c *Cluster) sendAll(f *flow, forced []int) (run, error) {
+	s := c.start(f, forced)
+	s.send()
+	if s.err != nil || f.idle == 0 && len(f.meanwhile) == 0 || s.socket.Outcome.Verdict != trace.Delivered {
+		return s.result(), nil
+	}
+	before := s.sim.Rec.Steps()
+	// The second packet gets a record of its own.
+	s.sim.Rec = &trace.Recorder{}
+	s.sim.Rec.SetLeg(trace.Request)
+	s.sim.Rec.Add(trace.Step{Place: f.label, Action: trace.ActNote, Event: trace.Of(sendsAgain{f.idle})})
+	s.sim.AdvanceTo(s.sim.Now() + f.idle)
+	if err := s.meanwhile(); err != nil {
+		return run{}, err
+	}
+	if s.err == nil {
+		s.send()
+	}
+	r := s.result()
+	r.before = slices.Clip(before)
+	return r, nil
+}
+
+// meanwhile makes HNS calls in the middle of a connection and cuts the flows
+// that applying ACLs again cuts.
+func (s *sending) meanwhile() error {
+	if len(s.f.meanwhile) == 0 {
+		return nil
+	}
+	s.c.changed = true
+	for _, call := range s.f.meanwhile {
+		s.sim.Rec.Add(trace.Step{Place: call.Node, Object: "HNS", Action: trace.ActNote, Event: trace.Of(hnsCalled{call.What})})
+	}
+	if err := s.c.Cluster.Call(s.f.meanwhile); err != nil {
+		return fmt.Errorf("meanwhile: %w", err)
+	}
+	s.c.Cut(s.sim)
+	s.err = s.sim.Run()
+	return nil
+}

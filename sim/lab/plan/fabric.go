@@ -1,0 +1,160 @@
+package plan
+
+import (
+	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/fabric"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// Segment is one layer-2 network.
+type Segment struct {
+	Name   string
+	Subnet netip.Prefix // the zero Prefix: not said
+	// Azure makes it a virtual network's subnet with Routes.
+	Azure  bool
+	Rules  []fabric.Rule
+	Routes []fabric.Route
+}
+
+// Router connects segments.
+type Router struct {
+	Name       string
+	Interfaces []Interface
+	Routes     []Route
+	NAT        []NAT
+	Forward    []Forward
+}
+
+// Interface is one leg of a router.
+type Interface struct {
+	Segment string
+	Address netip.Prefix
+	MAC     packet.MAC
+}
+
+// Route is one entry of a route table.
+type Route struct {
+	To     netip.Prefix
+	Via    netip.Addr
+	Origin *trace.Origin
+}
+
+// NAT is source translation at the edge of a network.
+type NAT struct {
+	Sources []netip.Prefix
+	OutOf   string // segment
+	Protos  []packet.Proto
+	Origin  *trace.Origin
+}
+
+// Forward is destination translation at the edge of a network.
+type Forward struct {
+	Proto   packet.Proto
+	Address netip.Addr
+	Port    uint16
+	To      netip.AddrPort
+	Origin  *trace.Origin
+}
+
+// Host is a machine outside the cluster.
+type Host struct {
+	Name    string
+	Segment string
+	Address netip.Prefix
+	Gateway netip.Addr // the zero Addr: none
+	MAC     packet.MAC
+	Listen  []spec.ListenPort
+}
+
+// subnet is the network of a segment, or the /24 of an address on it.
+func (p *Plan) subnet(s *spec.Spec, segment string, a netip.Addr) (netip.Prefix, error) {
+	for _, g := range s.Fabric.Segments {
+		if g.Name == segment && g.Subnet != "" {
+			return netip.ParsePrefix(g.Subnet)
+		}
+	}
+	return a.Prefix(24)
+}
+
+// fabric reads segments and routers.
+func (p *Plan) fabric(s *spec.Spec) error {
+	var r reader
+	for i, g := range s.Fabric.Segments {
+		seg := Segment{Name: g.Name, Azure: g.Azure, Subnet: r.prefix(g.Subnet), Rules: p.rules(&r, i, g.Rules)}
+		for j, rt := range g.Routes {
+			seg.Routes = append(seg.Routes, fabric.Route{To: r.prefix(rt.To), Via: r.addr(rt.Via),
+				Origin: p.File.Origin("user-defined route "+rt.To, "spec", "fabric", "segments", i, "routes", j)})
+		}
+		p.Segments = append(p.Segments, seg)
+	}
+	for i, m := range s.Fabric.Routers {
+		p.Routers = append(p.Routers, p.router(&r, i, m))
+	}
+	return r.err()
+}
+
+// rules reads the rules of segment i.
+func (p *Plan) rules(r *reader, i int, rules []spec.FabricRule) []fabric.Rule {
+	var all []fabric.Rule
+	for j, in := range rules {
+		rule := fabric.Rule{Name: in.Name, Allow: in.Action == "allow", From: r.prefix(in.From), To: r.prefix(in.To),
+			Origin: p.File.Origin("security rule "+in.Name, "spec", "fabric", "segments", i, "rules", j)}
+		var err error
+		rule.Proto, err = spec.ParseProtocol(in.Protocol)
+		r.note(err)
+		rule.PortLo, rule.PortHi, err = spec.ParsePorts(in.Ports)
+		r.note(err)
+		all = append(all, rule)
+	}
+	return all
+}
+
+// router reads router i.
+func (p *Plan) router(r *reader, i int, in spec.Router) Router {
+	m := Router{Name: in.Name}
+	origin := func(what, list string, j int) *trace.Origin {
+		return p.File.Origin(what+" of router "+in.Name, "spec", "fabric", "routers", i, list, j)
+	}
+	for _, f := range in.Interfaces {
+		m.Interfaces = append(m.Interfaces, Interface{Segment: f.Segment, Address: r.prefix(f.Address), MAC: p.nextMAC()})
+	}
+	for j, rt := range in.Routes {
+		m.Routes = append(m.Routes, Route{r.prefix(rt.To), r.addr(rt.Via), origin("route", "routes", j)})
+	}
+	for j, n := range in.NAT {
+		nat := NAT{OutOf: n.OutOf, Sources: r.prefixes(n.Sources...), Origin: origin("NAT", "nat", j)}
+		for _, name := range n.Protocols {
+			proto, err := spec.ParseProtocol(name)
+			r.note(err)
+			nat.Protos = append(nat.Protos, proto)
+		}
+		m.NAT = append(m.NAT, nat)
+	}
+	for j, f := range in.Forward {
+		fw := Forward{Proto: packet.TCP, Address: r.addr(f.Address), Port: f.Port, Origin: origin("forward", "forward", j)}
+		var err error
+		if f.Protocol != "" {
+			fw.Proto, err = spec.ParseProtocol(f.Protocol)
+			r.note(err)
+		}
+		fw.To, err = netip.ParseAddrPort(f.To)
+		r.note(err)
+		m.Forward = append(m.Forward, fw)
+	}
+	return m
+}
+
+// hosts reads the machines outside the cluster.
+func (p *Plan) hosts(s *spec.Spec) error {
+	var r reader
+	for _, h := range s.Hosts {
+		a := r.addr(h.Address)
+		sub, err := p.subnet(s, h.Segment, a)
+		r.note(err)
+		p.Hosts = append(p.Hosts, Host{Name: h.Name, Segment: h.Segment, Address: netip.PrefixFrom(a, sub.Bits()), Gateway: r.addr(h.Gateway), MAC: p.nextMAC(), Listen: r.listen(h.Listen)})
+	}
+	return r.err()
+}

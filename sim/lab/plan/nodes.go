@@ -1,0 +1,187 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// Node is a machine of the cluster.
+type Node struct {
+	// Kube is the node as programs see it; see [Plan.Kube].
+	Kube kube.Node
+	// Build is the Windows build as the lab writes it, "" on Linux.
+	Build   string
+	Segment string
+	Routes  []Route
+	Listen  []spec.ListenPort
+	// Dump replaces the plugin's and the proxy's work; nil: there is none.
+	Dump *hns.Dump
+	// PortFirst and PortLast are the dynamic port range, 0 for Windows' own.
+	PortFirst, PortLast uint16
+	Faults              []Fault
+	// Forwarding says whether RRAS forwards between the NICs (1.5 design), and
+	// PodNIC is the MAC address of the second one there.
+	Forwarding bool
+	PodNIC     packet.MAC
+	// Proxy is kube-proxy on a Windows node, ProxyFlags its command line.
+	Proxy      kubeproxy.Config
+	ProxyFlags []string
+}
+
+// Windows reports whether the node runs Windows.
+func (n *Node) Windows() bool { return n.Kube.Windows != nil }
+
+// Fault takes rules away from a pod's port.
+type Fault struct {
+	Pod   string // "namespace/name"
+	Rules *regexp.Regexp
+}
+
+// nodes reads the machines of the cluster.
+func (p *Plan) nodes(s *spec.Spec) error {
+	for _, in := range s.Nodes {
+		n, err := p.node(s, in)
+		if err != nil {
+			return fmt.Errorf("node %s: %w", in.Name, err)
+		}
+		p.Nodes = append(p.Nodes, n)
+	}
+	return nil
+}
+
+func (p *Plan) node(s *spec.Spec, in spec.Node) (*Node, error) {
+	var r reader
+	n := &Node{Segment: in.Segment, Forwarding: in.RRAS == nil || *in.RRAS, Listen: r.listen(in.Listen)}
+	k := kube.Node{Name: in.Name, Address: r.addr(in.Address), Gateway: r.addr(in.Gateway), Address6: r.addr(in.IPv6Address), Version: p.Version,
+		MAC: p.nextMAC(), VtepMAC: p.nextMAC(), PodCIDRs: r.prefixes(in.PodCIDR, in.IPv6PodCIDR)}
+	// The addresses that flanneld gives its own devices are not Hyper-V's.
+	k.VtepMAC[0], k.VtepMAC[1], k.VtepMAC[2] = 0x02, 0x11, 0x22
+	var err error
+	if in.VTEPMAC != "" {
+		k.VtepMAC, err = packet.ParseMAC(in.VTEPMAC)
+		r.note(err)
+	}
+	if in.Kubernetes != "" {
+		k.Version = r.version(in.Kubernetes)
+	}
+	k.Subnet, err = p.subnet(s, in.Segment, k.Address)
+	r.note(err)
+	for _, rt := range in.Routes {
+		n.Routes = append(n.Routes, Route{r.prefix(rt.To), r.addr(rt.Via), p.File.Origin("route of node "+in.Name, "spec", "nodes")})
+	}
+	if in.OS == "windows" {
+		n.Build = in.Build
+		k.Windows, err = build(in)
+		r.note(err)
+		r.note(n.readWindows(p.File, in))
+	}
+	n.Kube = k
+	return n, r.err()
+}
+
+// build finds a node's build with its quirks.
+func build(in spec.Node) (*builds.Build, error) {
+	v, err := builds.Parse(in.Build)
+	if err != nil {
+		return nil, err
+	}
+	b, err := builds.Lookup(v)
+	if err != nil || len(in.Quirks) == 0 {
+		return b, err
+	}
+	return b.WithQuirks(in.Quirks, nil)
+}
+
+// readWindows reads what only Windows nodes have.
+func (n *Node) readWindows(f *spec.File, in spec.Node) error {
+	var r reader
+	var err error
+	if in.DynamicPorts != "" {
+		n.PortFirst, n.PortLast, err = spec.ParsePortRange(in.DynamicPorts)
+		r.note(err)
+	}
+	for _, fault := range in.Faults {
+		re, err := regexp.Compile("^(?:" + fault.DropRules + ")$")
+		r.note(err)
+		n.Faults = append(n.Faults, Fault{Pod: PodKey(fault.Pod), Rules: re})
+	}
+	for _, name := range in.HNSDump {
+		d, err := readDump(f.PathOf(name))
+		if err != nil {
+			return err
+		}
+		if n.Dump == nil {
+			n.Dump = &hns.Dump{}
+		}
+		n.Dump.Add(d)
+	}
+	return r.err()
+}
+
+func readDump(file string) (*hns.Dump, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return hns.ParseDump(file, data)
+}
+
+// PodKey is "namespace/name" of a pod that may be written without its namespace.
+func PodKey(name string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	return "default/" + name
+}
+
+// proxies reads kube-proxy's flags for each node.
+func (p *Plan) proxies(s *spec.Spec) error {
+	if p.Network.Design == OVS {
+		for _, n := range p.Nodes {
+			n.Proxy.Mode = kubeproxy.ModeNone
+		}
+		return nil
+	}
+	for _, n := range p.Nodes {
+		var err error
+		n.ProxyFlags = n.proxyFlags(s.Proxy.Flags)
+		if n.Proxy, err = kubeproxy.ParseFlags(s.Proxy.Mode, n.ProxyFlags, n.Kube.Version); err != nil && n.Windows() {
+			o := p.File.Origin("kube-proxy", "spec", "proxy")
+			return fmt.Errorf("%s:%d: %s on %s: %w", o.File, o.Line, o.What, n.Kube.Name, err)
+		}
+	}
+	return nil
+}
+
+// proxyFlags fills in the values of one node that deployment scripts put into
+// kube-proxy's command line.
+func (n *Node) proxyFlags(flags []string) []string {
+	vip := ""
+	if len(n.Kube.PodCIDRs) > 0 {
+		vip = Nth(n.Kube.PodCIDRs[0].Addr(), 2).String()
+	}
+	fill := strings.NewReplacer("{{nodeName}}", n.Kube.Name, "{{managementIP}}", n.Kube.Address.String(), "{{sourceVIP}}", vip)
+	var all []string
+	for _, f := range flags {
+		all = append(all, fill.Replace(f))
+	}
+	return all
+}
+
+// Nth is the address n after a.
+func Nth(a netip.Addr, n int) netip.Addr {
+	for range n {
+		a = a.Next()
+	}
+	return a
+}

@@ -1,0 +1,160 @@
+// Package plan decides what a lab's cluster is before anything of it exists: a
+// lab file in one variant and with one setting becomes addresses, prefixes,
+// versions, parsed configurations, pods on nodes and Services with addresses.
+//
+// What it returns is typed and complete: whoever builds from it meets no bad
+// input any more, and may build from it as often as they like, for nothing in it
+// changes. It must not know machines, switches or the simulation.
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kube/cni"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+)
+
+// Plan is a cluster that can be built.
+type Plan struct {
+	// File is the lab in the plan's variant, with the setting's versions.
+	File    *spec.File
+	Variant string
+	Setting *spec.Setting // nil: the lab's own versions
+
+	Version                    kube.Version
+	Domain                     string
+	DNSIP                      netip.Addr
+	ClusterCIDRs, ServiceCIDRs []netip.Prefix
+
+	Params   Params
+	Network  Network
+	Segments []Segment
+	Routers  []Router
+	Hosts    []Host
+	Nodes    []*Node
+	Pods     []*Pod
+	Services []*spec.Service
+	// Records are names outside the cluster that the cluster DNS can resolve.
+	Records map[string]netip.Addr
+	// Calls are made to the HNS of nodes when all else is done.
+	Calls []Call
+
+	macs uint32
+}
+
+// New makes the plan of a lab. Variant "" is the lab itself, a nil setting its
+// own versions.
+func New(f *spec.File, variant string, setting *spec.Setting) (*Plan, error) {
+	fv, err := f.Variant(variant)
+	if err != nil {
+		return nil, err
+	}
+	if setting != nil {
+		fv = fv.WithSetting(setting)
+	}
+	p := &Plan{File: fv, Variant: variant, Setting: setting}
+	// The order decides which MAC address each machine gets.
+	for _, step := range []func(*spec.Spec) error{p.cluster, p.nodes, p.fabric, p.hosts, p.params, p.design, p.proxies, p.plugin, p.pods, p.services, p.records, p.calls} {
+		if err := step(&fv.Lab.Spec); err != nil {
+			return nil, p.Wrap(err)
+		}
+	}
+	return p, nil
+}
+
+// Wrap puts the lab's name before an error that names no file.
+func (p *Plan) Wrap(err error) error {
+	var ms strict.Mistakes
+	if err == nil || errors.As(err, &ms) || strings.HasPrefix(err.Error(), p.File.Path+":") {
+		return err
+	}
+	return fmt.Errorf("%s: %w", p.File.Path, err)
+}
+
+// Kube returns the cluster as programs on its nodes see it, without Services. It
+// is a new one each time.
+func (p *Plan) Kube() *kube.Cluster {
+	c := &kube.Cluster{Version: p.Version, Domain: p.Domain, DNSIP: p.DNSIP, ClusterCIDRs: slices.Clone(p.ClusterCIDRs), ServiceCIDRs: slices.Clone(p.ServiceCIDRs)}
+	for _, n := range p.Nodes {
+		k := n.Kube
+		k.PodCIDRs = slices.Clone(k.PodCIDRs)
+		c.Nodes = append(c.Nodes, &k)
+	}
+	return c
+}
+
+// Node finds a node by its name, nil for none.
+func (p *Plan) Node(name string) *Node {
+	for _, n := range p.Nodes {
+		if n.Kube.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// cluster reads what is the same for all nodes.
+func (p *Plan) cluster(s *spec.Spec) error {
+	var r reader
+	p.Domain, p.DNSIP = s.DNS.Domain, r.addr(s.Network.DNSIP)
+	p.ClusterCIDRs = r.prefixes(s.Network.ClusterCIDR, s.Network.IPv6ClusterCIDR)
+	p.ServiceCIDRs = r.prefixes(s.Network.ServiceCIDR, s.Network.IPv6ServiceCIDR)
+	p.Version = r.version(s.Kubernetes)
+	return r.err()
+}
+
+func (p *Plan) nextMAC() packet.MAC {
+	p.macs++
+	return packet.MAC{0x00, 0x15, 0x5d, 0x00, byte(p.macs >> 8), byte(p.macs)}
+}
+
+// records are the names of hosts and those that the lab adds.
+func (p *Plan) records(s *spec.Spec) error {
+	var r reader
+	p.Records = map[string]netip.Addr{}
+	for _, h := range s.Hosts {
+		if h.DNSName != "" {
+			p.Records[h.DNSName] = r.addr(h.Address)
+		}
+	}
+	for name, a := range s.DNS.Records {
+		p.Records[name] = r.addr(a)
+	}
+	return r.err()
+}
+
+// params reads the parameters.
+func (p *Plan) params(s *spec.Spec) error {
+	vni, err := parseVNI(s.Param(spec.ParamVNI))
+	p.Params = Params{
+		HostDSR: s.Param(spec.ParamHostDSR), KeepLoopback: s.Param(spec.ParamLoopback) == "deliver", IPForwarding: s.Param(spec.ParamIPForwarding) == "on",
+		StrictReversePath: s.Param(spec.ParamReversePath) == "strict", VNI: vni, HostRoute: s.Param(spec.ParamHostRoute) == "yes",
+		IPMasq: s.Param(spec.ParamIPMasq) == "on", SharePortPools: s.Param(spec.ParamSharePortPools) == "yes", OVN: s.Params,
+	}
+	return err
+}
+
+// Params are the parameters of a lab.
+type Params struct {
+	HostDSR           string // see hns.View
+	KeepLoopback      bool
+	IPForwarding      bool
+	StrictReversePath bool
+	VNI               uint32
+	HostRoute         bool
+	IPMasq            bool
+	SharePortPools    bool
+	// OVN are those of the Open vSwitch designs; what is not in it depends on
+	// the design.
+	OVN map[string]string
+}
+
+// hasModel reports whether a plugin is one of sim/kube/cni.
+func hasModel(plugin string) bool { return slices.Contains(cni.Names(), plugin) }

@@ -1,0 +1,179 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// Pod is a pod with its node.
+type Pod struct {
+	// Pod has the address that the lab pins, or none.
+	kube.Pod
+	HostNetwork bool
+	Listen      []spec.ListenPort
+	// Ports are the named ports of its containers.
+	Ports                    map[string]uint16
+	Ready, Terminating, Late bool
+	DNS                      spec.PodDNS
+
+	os string
+}
+
+// Key is "namespace/name".
+func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
+
+// ServesDNS reports whether the pod is one of the cluster DNS.
+func (p *Pod) ServesDNS() bool {
+	return p.Namespace == "kube-system" && p.Labels["k8s-app"] == "kube-dns"
+}
+
+// pods reads the manifests, adds the lab's own pods and gives every pod a node.
+func (p *Plan) pods(s *spec.Spec) error {
+	man, err := p.File.Manifests()
+	if err != nil {
+		return err
+	}
+	p.Services = man.Services
+	for _, w := range man.Workloads {
+		p.Pods = append(p.Pods, &Pod{Pod: kube.Pod{Namespace: w.Namespace, Name: w.Name, Node: w.Node, HostPorts: w.HostPorts, Labels: maps.Clone(w.Labels), Origin: w.Origin},
+			HostNetwork: w.HostNetwork, Listen: w.Listen, Ports: w.Ports, Ready: true, os: w.OS})
+	}
+	if !s.DNS.Off {
+		p.Pods = append(p.Pods, &Pod{Pod: kube.Pod{Namespace: "kube-system", Name: "coredns-0", Labels: map[string]string{"k8s-app": "kube-dns"}, Origin: &trace.Origin{What: "Deployment coredns"}},
+			Listen: []spec.ListenPort{{Proto: packet.UDP, Port: 53}, {Proto: packet.TCP, Port: 53}}, Ready: true, os: "linux"})
+	}
+	if err := p.pinPods(s); err != nil {
+		return err
+	}
+	if err := p.schedule(s); err != nil {
+		return err
+	}
+	p.serveTargets()
+	return nil
+}
+
+// pinPods adds the lab's own pods and applies what it says of others.
+func (p *Plan) pinPods(s *spec.Spec) error {
+	var r reader
+	for i, in := range s.Pods {
+		ns := in.Namespace
+		if ns == "" {
+			ns = "default"
+		}
+		j := slices.IndexFunc(p.Pods, func(pod *Pod) bool { return pod.Namespace == ns && pod.Name == in.Name })
+		if j < 0 {
+			j = len(p.Pods)
+			p.Pods = append(p.Pods, &Pod{Pod: kube.Pod{Namespace: ns, Name: in.Name, Origin: p.File.Origin("pod "+in.Name, "spec", "pods", i)}, Ready: true})
+		}
+		p.Pods[j].pin(&r, in)
+	}
+	return r.err()
+}
+
+// pin applies what the lab says of a pod.
+func (p *Pod) pin(r *reader, in spec.Pod) {
+	if in.Node != "" {
+		p.Node = in.Node
+	}
+	if a := r.addr(in.Address); a.IsValid() {
+		p.Address = a
+	}
+	if in.Ready != nil {
+		p.Ready = *in.Ready
+	}
+	p.Terminating, p.Late, p.DNS = in.Terminating, in.Late, in.DNS
+	if p.Labels == nil {
+		p.Labels = map[string]string{}
+	}
+	maps.Copy(p.Labels, in.Labels)
+	p.Listen = append(p.Listen, r.listen(in.Listen)...)
+	for _, text := range in.HostPorts {
+		hp, err := spec.ParseHostPort(text)
+		r.note(err)
+		p.HostPorts = append(p.HostPorts, hp)
+	}
+}
+
+// schedule spreads pods without a node over the nodes of their system.
+func (p *Plan) schedule(s *spec.Spec) error {
+	next := map[string]int{}
+	for _, pod := range p.Pods {
+		if pod.Node != "" {
+			if p.Node(pod.Node) == nil {
+				return fmt.Errorf("pod %s: there is no node %q", pod.Key(), pod.Node)
+			}
+			continue
+		}
+		var fit []string
+		for _, n := range s.Nodes {
+			if pod.os == "" || pod.os == n.OS {
+				fit = append(fit, n.Name)
+			}
+		}
+		if len(fit) == 0 {
+			return fmt.Errorf("pod %s: no node runs %s", pod.Key(), pod.os)
+		}
+		workload := strings.TrimRight(pod.Key(), "0123456789")
+		pod.Node = fit[next[workload]%len(fit)]
+		next[workload]++
+	}
+	return nil
+}
+
+// serveTargets lets pods that declare no port serve what Services expect of
+// them, as the program in the source documents' manifest does.
+func (p *Plan) serveTargets() {
+	for _, pod := range p.Pods {
+		if len(pod.Listen) > 0 {
+			continue
+		}
+		for _, s := range p.Services {
+			if !s.Selects(pod.Namespace, pod.Labels) {
+				continue
+			}
+			for _, sp := range s.Ports {
+				pod.Listen = append(pod.Listen, spec.ListenPort{Proto: sp.Proto, Port: sp.Target})
+			}
+		}
+	}
+}
+
+// firstNodePort is where the API server begins to give node ports here.
+const firstNodePort = 30000
+
+// services gives every Service the addresses and node ports that its manifest
+// leaves to the API server.
+func (p *Plan) services(*spec.Spec) error {
+	sc := p.ServiceCIDRs[0].Addr()
+	next, nodePort := Nth(sc, 50), uint16(firstNodePort)
+	used := map[netip.Addr]bool{p.DNSIP: true, sc.Next(): true}
+	for _, s := range p.Services {
+		for _, ip := range s.ClusterIPs {
+			used[ip] = true
+		}
+	}
+	for _, s := range p.Services {
+		if s.Type != "ExternalName" && !s.Headless && len(s.ClusterIPs) == 0 {
+			for used[next] {
+				next = next.Next()
+			}
+			s.ClusterIPs = []netip.Addr{next}
+			used[next] = true
+		}
+		for j := range s.Ports {
+			if (s.Type == "NodePort" || s.Type == "LoadBalancer") && s.Ports[j].NodePort == 0 {
+				s.Ports[j].NodePort = nodePort
+				nodePort++
+			}
+		}
+	}
+	return nil
+}
