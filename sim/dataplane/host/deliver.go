@@ -90,5 +90,5 @@ func (s *Stack) closed(sim *wire.Simulation, p *packet.Packet, inside bool) {
 	}
 	sim.Rec.SetLeg(trace.Reply)
 	q := packet.Build(spec)
-	sim.Queue(func() { s.Output(sim, q) })
+	sim.Queue(func() { s.output(sim, q) })
 }

@@ -45,7 +45,7 @@ func (s *Stack) answerEcho(sim *wire.Simulation, p *packet.Packet) {
 		ICMPID: h.ICMPID, ICMPSeq: h.ICMPSeq, Payload: append([]byte(nil), p.Payload()...)})
 	sim.Rec.SetLeg(trace.Reply)
 	s.step(sim, q, trace.Step{Action: trace.ActAnswer, Event: trace.Of(messageOf(q))}, factEcho)
-	sim.Queue(func() { s.Output(sim, q) })
+	sim.Queue(func() { s.output(sim, q) })
 }
 
 // icmpError hands an error to the UDP socket whose packet it quotes. On Linux

@@ -11,7 +11,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
-// Chain is where a NAT rule is looked at.
+// Chain says when a NAT rule applies.
 type Chain string
 
 // The chains of a host's NAT.
@@ -54,12 +54,11 @@ type NATRule struct {
 
 	// Targets are the backends of a destination translation.
 	Targets []netip.AddrPort
-	// Mark makes Postrouting translate the source of this connection.
+	// Mark marks the connection for rules with Marked.
 	Mark bool
-	// Masquerade translates the source to the outgoing link's address; Source,
-	// when valid, to that address.
+	// Masquerade translates the source to the outgoing link's address
+	// (Postrouting only).
 	Masquerade bool
-	Source     netip.Addr
 	// Marked matches connections that were marked.
 	Marked bool
 	// Drop throws the packet away with the reason.
@@ -141,29 +140,13 @@ func (n *NAT) source(s *Stack, sim *wire.Simulation, p *packet.Packet, out *Link
 	}
 	for i := range n.Rules {
 		r := &n.Rules[i]
-		if r.Chain == Postrouting && r.translatesSource() && r.matches(s, p.Headers(), e, out) {
-			if src := r.sourceFor(out, t.Src.Is6()); src.IsValid() && src != t.Src {
+		if r.Chain == Postrouting && r.Masquerade && r.matches(s, p.Headers(), e, out) {
+			if src := out.address(t.Src.Is6()); src.IsValid() && src != t.Src {
 				n.translateSource(s, sim, p, e, r, src)
 			}
 			return
 		}
 	}
-}
-
-func (r *NATRule) translatesSource() bool { return r.Masquerade || r.Source.IsValid() }
-
-// sourceFor is the address that a rule gives packets that leave by a link; the
-// zero Addr when the link has none of the family.
-func (r *NATRule) sourceFor(out *Link, v6 bool) netip.Addr {
-	if r.Source.IsValid() {
-		return r.Source
-	}
-	for _, a := range out.Addrs {
-		if a.Addr().Is6() == v6 {
-			return a.Addr()
-		}
-	}
-	return netip.Addr{}
 }
 
 // firstNATPort is the first port that a translated source gets.

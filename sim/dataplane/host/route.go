@@ -42,9 +42,9 @@ func (s *Stack) AddRoute(r Route) error {
 	return nil
 }
 
-// Lookup returns the route for an address: of several that are equally good the
+// lookup returns the route for an address: of several that are equally good the
 // first.
-func (s *Stack) Lookup(dst netip.Addr) (Route, bool) {
+func (s *Stack) lookup(dst netip.Addr) (Route, bool) {
 	best := -1
 	for i := range s.Routes {
 		r := &s.Routes[i]
@@ -69,10 +69,10 @@ func (r *Route) before(o *Route) bool {
 
 // Hop is a resolved next hop.
 type Hop struct {
-	Link  *Link
-	MAC   packet.MAC
-	Route Route
+	Link *Link
+	MAC  packet.MAC
 
+	route      Route
 	dst        netip.Addr
 	link       string // the link's name at that time
 	unresolved bool   // nobody answers for the next hop
@@ -84,9 +84,9 @@ func (h Hop) String() string {
 	if h.Link == nil {
 		return "no route to " + h.dst.String()
 	}
-	s := fmt.Sprintf("%s on link %s", h.Route.To, h.link)
-	if h.Route.Via.IsValid() {
-		s = fmt.Sprintf("%s via %s", h.Route.To, h.Route.Via)
+	s := fmt.Sprintf("%s on link %s", h.route.To, h.link)
+	if h.route.Via.IsValid() {
+		s = fmt.Sprintf("%s via %s", h.route.To, h.route.Via)
 	}
 	if h.unresolved {
 		s += fmt.Sprintf(": nobody answers for %s", h.neighbour())
@@ -96,8 +96,8 @@ func (h Hop) String() string {
 
 // neighbour is the address whose MAC address is needed.
 func (h Hop) neighbour() netip.Addr {
-	if h.Route.Via.IsValid() {
-		return h.Route.Via
+	if h.route.Via.IsValid() {
+		return h.route.Via
 	}
 	return h.dst
 }
@@ -105,11 +105,11 @@ func (h Hop) neighbour() netip.Addr {
 // NextHop finds the way to an address: route and neighbour. The reason is set
 // when there is none.
 func (s *Stack) NextHop(dst netip.Addr) (Hop, trace.Reason) {
-	r, ok := s.Lookup(dst)
+	r, ok := s.lookup(dst)
 	if !ok {
 		return Hop{dst: dst}, trace.NoRoute
 	}
-	hop := Hop{Link: r.Link, Route: r, dst: dst, link: r.Link.Name}
+	hop := Hop{Link: r.Link, route: r, dst: dst, link: r.Link.Name}
 	if hop.MAC, ok = r.Link.Resolve(hop.neighbour()); !ok {
 		hop.unresolved = true
 		return hop, trace.NoNeighbour
@@ -123,11 +123,9 @@ func (s *Stack) Source(dst netip.Addr) netip.Addr {
 	if s.Owns(dst) {
 		return dst
 	}
-	if r, ok := s.Lookup(dst); ok {
-		for _, p := range r.Link.Addrs {
-			if p.Addr().Is6() == dst.Is6() {
-				return p.Addr()
-			}
+	if r, ok := s.lookup(dst); ok {
+		if a := r.Link.address(dst.Is6()); a.IsValid() {
+			return a
 		}
 	}
 	return s.Address(dst.Is6())

@@ -217,7 +217,7 @@ func TestOwnAddressWithARoute(t *testing.T) {
 		s.Links[1].Send = func(*wire.Simulation, *packet.Packet) { sent++ }
 		s.Routes = append(s.Routes, Route{To: netip.MustParsePrefix(c.to), Link: s.Links[1], Own: c.own})
 		sim := &wire.Simulation{}
-		s.Output(sim, packetOf(t, s.Links[0], "tcp 10.0.1.2:1 > 10.0.1.2:80 S"))
+		s.output(sim, packetOf(t, s.Links[0], "tcp 10.0.1.2:1 > 10.0.1.2:80 S"))
 		if sent != c.want {
 			t.Errorf("route %s, own %v: %d frames left, want %d", c.to, c.own, sent, c.want)
 		}

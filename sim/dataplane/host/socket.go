@@ -19,9 +19,9 @@ type Outcome struct {
 
 // Socket is a program's end of a connection.
 type Socket struct {
-	Stack   *Stack
 	Tuple   packet.Tuple // as this end sends
 	Outcome Outcome
+	stack   *Stack
 	// server is set on the end that was accepted; answer makes its replies.
 	server bool
 	answer func([]byte) []byte
@@ -64,7 +64,7 @@ func (s *Stack) Open(proto packet.Proto, src netip.Addr, port uint16, dst netip.
 			t.ICMPType = 128
 		}
 	}
-	k := &Socket{Stack: s, Tuple: t, seq: 1}
+	k := &Socket{stack: s, Tuple: t, seq: 1}
 	s.keep(k)
 	return k
 }
@@ -104,8 +104,8 @@ func (k *Socket) Send(sim *wire.Simulation, payload []byte, ttl uint8) {
 		}
 	}
 	p := packet.Build(spec)
-	k.Stack.step(sim, p, trace.Step{Action: trace.ActSend, Event: trace.Of(messageOf(p))}, nil)
-	k.Stack.Output(sim, p)
+	k.stack.step(sim, p, trace.Step{Action: trace.ActSend, Event: trace.Of(messageOf(p))}, nil)
+	k.stack.output(sim, p)
 }
 
 func (k *Socket) spec(ttl uint8, payload []byte) packet.Spec {
@@ -138,8 +138,8 @@ func (k *Socket) replyWith(sim *wire.Simulation, payload []byte) {
 	}
 	sim.Rec.SetLeg(trace.Reply)
 	p := packet.Build(spec)
-	k.Stack.step(sim, p, trace.Step{Action: trace.ActAnswer, Event: trace.Of(messageOf(p))}, factProgram)
-	sim.Queue(func() { k.Stack.Output(sim, p) })
+	k.stack.step(sim, p, trace.Step{Action: trace.ActAnswer, Event: trace.Of(messageOf(p))}, factProgram)
+	sim.Queue(func() { k.stack.output(sim, p) })
 }
 
 // receive takes a packet that belongs to the socket's connection.
@@ -159,19 +159,19 @@ func (k *Socket) receive(sim *wire.Simulation, p *packet.Packet) {
 func (k *Socket) serve(sim *wire.Simulation, p *packet.Packet) {
 	h := p.Headers()
 	if h.TCPFlags&packet.RST != 0 {
-		k.Stack.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note("the connection was reset")}, factSocket)
-		delete(k.Stack.sockets, k.Tuple.Reverse())
+		k.stack.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note("the connection was reset")}, factSocket)
+		delete(k.stack.sockets, k.Tuple.Reverse())
 		return
 	}
-	k.Stack.see(sim, h)
-	k.Stack.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Of(dataReceived{h.Src})}, factProgram)
+	k.stack.see(sim, h)
+	k.stack.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Of(dataReceived{h.Src})}, factProgram)
 	k.ack = h.Seq + 1
 	k.reply(sim, append([]byte(nil), p.Payload()...))
 }
 
 func (k *Socket) finish(sim *wire.Simulation, p *packet.Packet, v trace.Verdict, r trace.Reason, e trace.Event) {
 	k.Outcome = Outcome{Done: true, Verdict: v, Reason: r, Event: e, Payload: append([]byte(nil), p.Payload()...)}
-	k.Stack.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: e}, factSocket)
+	k.stack.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: e}, factSocket)
 	if k.done != nil {
 		k.done(sim)
 	}

@@ -29,6 +29,16 @@ func (l *Link) Owns(a netip.Addr) bool {
 	return slices.ContainsFunc(l.Addrs, func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
+// address returns the first address of the family, the zero Addr for none.
+func (l *Link) address(v6 bool) netip.Addr {
+	for _, p := range l.Addrs {
+		if p.Addr().Is6() == v6 {
+			return p.Addr()
+		}
+	}
+	return netip.Addr{}
+}
+
 // Stack is one IP stack.
 type Stack struct {
 	// Place and Object name the stack in traces: "win1", "host stack".
@@ -45,12 +55,11 @@ type Stack struct {
 	Refuse []Refusal
 	// NAT is the translation that the stack does itself, nil for none.
 	NAT *NAT
-	// VTEPs are tunnel devices of the stack's own (Linux flannel.1).
-	VTEPs []*VTEP
 	// TunnelPorts are the UDP ports on which the machine takes tunnel packets
 	// before its stack sees them (a virtual switch does).
 	TunnelPorts []uint16
 
+	vteps     []*VTEP
 	listeners []*Listener
 	sockets   map[packet.Tuple]*Socket
 	opened    int // sockets since the last Reset
@@ -75,10 +84,8 @@ func (s *Stack) Owns(a netip.Addr) bool {
 // Address returns the first address of the family that the stack has.
 func (s *Stack) Address(v6 bool) netip.Addr {
 	for _, l := range s.Links {
-		for _, p := range l.Addrs {
-			if p.Addr().Is6() == v6 {
-				return p.Addr()
-			}
+		if a := l.address(v6); a.IsValid() {
+			return a
 		}
 	}
 	return netip.Addr{}
@@ -94,9 +101,9 @@ func (s *Stack) AddLink(l *Link) {
 	}
 }
 
-// Output sends a packet that a program of this stack made. The MAC addresses
+// output sends a packet that a program of this stack made. The MAC addresses
 // are filled in here.
-func (s *Stack) Output(sim *wire.Simulation, p *packet.Packet) {
+func (s *Stack) output(sim *wire.Simulation, p *packet.Packet) {
 	if r := s.refused(p.Headers().Proto); r != nil {
 		s.drop(sim, p, trace.ProtocolNotSupported, trace.Note(r.Text), r.Fact)
 		return
@@ -117,7 +124,7 @@ func (s *Stack) keepsInside(dst netip.Addr) bool {
 	if !s.Owns(dst) {
 		return false
 	}
-	r, ok := s.Lookup(dst)
+	r, ok := s.lookup(dst)
 	return !ok || !r.Own || !r.To.IsSingleIP()
 }
 
@@ -145,11 +152,11 @@ func (s *Stack) route(sim *wire.Simulation, p *packet.Packet, verb string) {
 	p.SetEthSrc(hop.Link.MAC)
 	p.SetEthDst(hop.MAC)
 	if sim.Rec.On() {
-		f := hop.Route.Fact
+		f := hop.route.Fact
 		if f == nil {
 			f = factRoute
 		}
-		s.step(sim, p, trace.Step{Action: trace.ActForward, Event: trace.Of(routed{verb, hop}), From: hop.Route.Origin,
+		s.step(sim, p, trace.Step{Action: trace.ActForward, Event: trace.Of(routed{verb, hop}), From: hop.route.Origin,
 			Changes: diff.Headers(&before, p.Headers(), diff.MAC)}, f)
 	}
 	hop.Link.Send(sim, p)
@@ -186,7 +193,7 @@ func (s *Stack) reachedBy(a netip.Addr, l *Link) bool {
 	if s.Owns(a) {
 		return true
 	}
-	r, ok := s.Lookup(a)
+	r, ok := s.lookup(a)
 	return ok && r.Link == l
 }
 

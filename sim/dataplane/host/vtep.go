@@ -48,7 +48,7 @@ func (s *Stack) AddVTEP(v *VTEP) {
 	for _, p := range v.Peers {
 		s.Routes = append(s.Routes, Route{To: p.Prefix, Link: v.Link})
 	}
-	s.VTEPs = append(s.VTEPs, v)
+	s.vteps = append(s.vteps, v)
 }
 
 func (v *VTEP) peer(ip netip.Addr) *Peer {
@@ -85,7 +85,7 @@ func (v *VTEP) event() tunnelEvent { return tunnelEvent{v.Link.Name, v.Kind, v.V
 // fromTunnel takes a tunnel packet and reports whether it was one: it hands it
 // to the device that it is for, or drops it.
 func (s *Stack) fromTunnel(sim *wire.Simulation, p *packet.Packet) bool {
-	for _, v := range s.VTEPs {
+	for _, v := range s.vteps {
 		if v.Port != p.Headers().DstPort {
 			continue
 		}

@@ -101,7 +101,7 @@ func TestTunnelPeers(t *testing.T) {
 	n := newNetwork(t)
 	a := n.add("a", "lan 192.0.2.1/24")
 	vtep(a, "192.0.2.1", 1, 8472, "10.244.1.0/32", "10.244.2.0/24", "192.0.2.2", 1, 2)
-	l := a.VTEPs[0].Link
+	l := a.vteps[0].Link
 	if m, ok := l.Resolve(netip.MustParseAddr("10.244.2.9")); !ok || m != (packet.MAC{2, 1, 0, 0, 0, 2}) {
 		t.Errorf("the peer's MAC address is %s, %v", m, ok)
 	}

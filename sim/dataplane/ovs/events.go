@@ -111,7 +111,7 @@ func (e hostReceive) Text() string {
 	if e.known {
 		return fmt.Sprintf("strong host model: %s is not the address of %s", e.dst, e.link)
 	}
-	return fmt.Sprintf("whether Windows takes a packet for %s that comes in by %s is not known; parameter %s: weak or strong decides", e.dst, e.link, ParamHostReceive)
+	return fmt.Sprintf("whether Windows takes a packet for %s that comes in by %s is not known; parameter %s: weak or strong decides", e.dst, e.link, paramHostReceive)
 }
 
 type inSTT struct{ chassis string }

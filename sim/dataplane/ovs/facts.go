@@ -72,16 +72,16 @@ var (
 		"How an ICMP error about a translated connection passes the connection tracking of OVS on Windows is not known.")
 	factSTT = evidence.New("ovs.stt", evidence.Unknown, "STT frames are not modelled; use Geneve.")
 
-	factServiceRoute = evidence.NewParam(ParamServiceRoute, "ovs.node-service-route", evidence.Code,
+	factServiceRoute = evidence.NewParam(paramServiceRoute, "ovs.node-service-route", evidence.Code,
 		"A node has a route for the Services' prefix to its management port, on Windows too, so its own packets to a ClusterIP meet OVN's load balancer. (The Kubernetes documents say of Windows nodes in general that they cannot reach Service addresses; that is about kube-proxy.)",
 		"ovn-org/ovn-kubernetes go-controller/pkg/ovn/management-port_windows.go", "ovn-org/ovn-kubernetes#221")
-	factHostRoute = evidence.NewParam(ParamHostRoute, "ovs.host-route", evidence.Code,
+	factHostRoute = evidence.NewParam(paramHostRoute, "ovs.host-route", evidence.Code,
 		"The cluster router sends packets for a node's address to its management port (since March 2019; before, pods could not reach their own node).",
 		"ovn-org/ovn-kubernetes go-controller/pkg/cluster/gateway_shared_intf.go (addStaticRouteToHost)", "ovn-org/ovn-kubernetes#643")
-	factStrongHost = evidence.NewParam(ParamHostReceive, "ovs.windows-host-receive", evidence.Unknown,
+	factStrongHost = evidence.NewParam(paramHostReceive, "ovs.windows-host-receive", evidence.Unknown,
 		"Whether a Windows node takes packets for its address that come in by the management port: Windows has the strong host model by default, and no source says whether anybody changed it or tried.",
 		"TechNet Magazine, September 2007, Strong and Weak Host Models")
-	factGateways = evidence.NewParam(ParamGateways, "ovs.gateways", evidence.Stated,
+	factGateways = evidence.NewParam(paramGateways, "ovs.gateways", evidence.Stated,
 		"Which nodes have a gateway router: all with ovn-kubernetes (on Windows since November 2018), Linux machines only in the Kubernetes 1.5 design.",
 		"ovn-org/ovn-kubernetes#451", "apprenda/kubernetes-ovn-heterogeneous-cluster gateway/README.md")
 )

@@ -147,7 +147,7 @@ func (pl *pipeline) hostReceives() bool {
 	if !x.stack.Windows || x.mgmt.Owns(dst) || !x.stack.Owns(dst) {
 		return true
 	}
-	switch x.net.param(ParamHostReceive) {
+	switch x.net.param(paramHostReceive) {
 	case "weak":
 		return true
 	case "strong":

@@ -67,7 +67,7 @@ func (n *Network) AddNode(o NodeOptions, seg *wire.Segment) (*Node, error) {
 	if n.isGateway(x.name, o.Windows) {
 		n.addGateway(x, o.Gateway)
 	}
-	if n.param(ParamHostRoute) == "management-port" {
+	if n.param(paramHostRoute) == "management-port" {
 		n.cluster.routes = append(n.cluster.routes, route{to: netip.PrefixFrom(x.address, 32), via: nth(subnet, 2), out: x.toSwitch})
 	}
 	return x, nil

@@ -82,7 +82,7 @@ func (x *Node) addHost() {
 	if c := x.net.o.ClusterCIDR; c.IsValid() {
 		x.stack.Routes = append(x.stack.Routes, host.Route{To: c, Via: gw, Link: x.mgmt, Metric: 2, Fact: factManagement})
 	}
-	if s := x.net.o.ServiceCIDR; s.IsValid() && x.net.param(ParamServiceRoute) != "no" {
+	if s := x.net.o.ServiceCIDR; s.IsValid() && x.net.param(paramServiceRoute) != "no" {
 		x.stack.Routes = append(x.stack.Routes, host.Route{To: s, Via: gw, Link: x.mgmt, Metric: 2, Fact: factServiceRoute})
 	}
 }
@@ -95,7 +95,7 @@ func (x *Node) plug(p *port, l *host.Link, s *host.Stack) {
 	l.Send = func(sim *wire.Simulation, q *packet.Packet) {
 		sim.Taps.SeePort(x.name, p.label, true, q)
 		pl := &pipeline{x: x, sim: sim, p: q, dp: x.sw}
-		if p.kind == management && x.net.o.ServiceCIDR.Contains(q.Headers().Dst) && x.net.param(ParamServiceRoute) == "unknown" {
+		if p.kind == management && x.net.o.ServiceCIDR.Contains(q.Headers().Dst) && x.net.param(paramServiceRoute) == "unknown" {
 			pl.unknown("", trace.Note("whether this node's own packets to a Service address reach OVN is not known"), factServiceRoute)
 			return
 		}

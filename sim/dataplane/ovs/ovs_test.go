@@ -402,23 +402,23 @@ func TestParams(t *testing.T) {
 	win := func(params map[string]string) *rig { return newRig(t, Options{Params: params}) }
 	to := target("192.168.1.11:10250")
 	for v, want := range map[string]trace.Verdict{"weak": trace.Delivered, "strong": ""} {
-		r := win(map[string]string{ParamHostReceive: v})
+		r := win(map[string]string{paramHostReceive: v})
 		r.node["win1"].Stack().Listen(&host.Listener{Proto: packet.TCP, Port: 10250})
 		if res := r.run(r.pod["client"].Stack(), packet.TCP, to); res.verdict != want || res.unknown != "" {
 			t.Errorf("host receive %s: %q, unknown %q", v, res.verdict, res.unknown)
 		}
 	}
-	r := win(map[string]string{ParamHostRoute: "none"})
+	r := win(map[string]string{paramHostRoute: "none"})
 	r.want("no host route", r.run(r.pod["client"].Stack(), packet.TCP, to), "", trace.NotMyAddress, "")
-	r = win(map[string]string{ParamGateways: "none"})
+	r = win(map[string]string{paramGateways: "none"})
 	r.want("no gateway", r.run(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443")), "", trace.NoRoute, "")
-	r = win(map[string]string{ParamGateways: "win2"})
+	r = win(map[string]string{paramGateways: "win2"})
 	r.want("gateway elsewhere", r.run(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443")), trace.Delivered, trace.OK, "192.168.1.12")
-	r = win(map[string]string{ParamServiceRoute: "unknown"})
+	r = win(map[string]string{paramServiceRoute: "unknown"})
 	if res := r.run(r.node["win1"].Stack(), packet.TCP, target("10.96.0.10:80")); res.unknown != says("ovs.node-service-route") {
 		t.Errorf("unknown %q", res.unknown)
 	}
-	_, err := NewNetwork(Options{Name: "ovn-kubernetes", Encap: "gre", Params: map[string]string{ParamHostRoute: "x", ParamHostReceive: "y"}}).AddNode(NodeOptions{Name: "n", Windows: true, NIC: "e"}, r.seg)
+	_, err := NewNetwork(Options{Name: "ovn-kubernetes", Encap: "gre", Params: map[string]string{paramHostRoute: "x", paramHostReceive: "y"}}).AddNode(NodeOptions{Name: "n", Windows: true, NIC: "e"}, r.seg)
 	if err == nil || strings.Count(err.Error(), "write") != 3 {
 		t.Errorf("not all mistakes are named: %v", err)
 	}

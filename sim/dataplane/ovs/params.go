@@ -8,17 +8,17 @@ import (
 
 // Parameters of the lab file (spec.params) that choose among behaviours.
 const (
-	// ParamGateways says which nodes have a gateway router: all, linux, none,
+	// paramGateways says which nodes have a gateway router: all, linux, none,
 	// or node names with commas between them.
-	ParamGateways = "ovn-gateways"
-	// ParamHostRoute says how pods reach node addresses: management-port or none.
-	ParamHostRoute = "ovn-host-route"
-	// ParamServiceRoute says whether nodes have a route for the Services'
+	paramGateways = "ovn-gateways"
+	// paramHostRoute says how pods reach node addresses: management-port or none.
+	paramHostRoute = "ovn-host-route"
+	// paramServiceRoute says whether nodes have a route for the Services'
 	// prefix to OVN: yes, no or unknown.
-	ParamServiceRoute = "ovn-node-service-route"
-	// ParamHostReceive says whether a Windows node takes packets for its
+	paramServiceRoute = "ovn-node-service-route"
+	// paramHostReceive says whether a Windows node takes packets for its
 	// address on the management port: weak (yes), strong (no) or unknown.
-	ParamHostReceive = "ovn-windows-host-receive"
+	paramHostReceive = "ovn-windows-host-receive"
 )
 
 // Param describes one parameter.
@@ -26,18 +26,18 @@ type Param struct {
 	Name string
 	// Values are the words that it takes; nil when it takes node names, too.
 	Values []string
-	// Default is by plugin name; "" stands for all others.
+	// Default is by plugin name; "" is for all others.
 	Default map[string]string
 }
 
 // Params lists the parameters of this data plane.
 var Params = []Param{
-	{ParamGateways, nil, map[string]string{"": "all", "ovs-l3": "linux"}},
+	{paramGateways, nil, map[string]string{"": "all", "ovs-l3": "linux"}},
 	// The guide of the 1.5 design: "OVS can't route from pod network to node".
-	{ParamHostRoute, []string{"management-port", "none"}, map[string]string{"": "management-port", "ovs-l3": "none"}},
+	{paramHostRoute, []string{"management-port", "none"}, map[string]string{"": "management-port", "ovs-l3": "none"}},
 	// ovn-kubernetes#221 added the route in February 2018.
-	{ParamServiceRoute, []string{"yes", "no", "unknown"}, map[string]string{"": "yes", "ovs-l3": "no"}},
-	{ParamHostReceive, []string{"weak", "strong", "unknown"}, map[string]string{"": "unknown"}},
+	{paramServiceRoute, []string{"yes", "no", "unknown"}, map[string]string{"": "yes", "ovs-l3": "no"}},
+	{paramHostReceive, []string{"weak", "strong", "unknown"}, map[string]string{"": "unknown"}},
 }
 
 // param returns the value of a parameter.
@@ -75,7 +75,7 @@ func (n *Network) checkParams() error {
 
 // isGateway reports whether a node gets a gateway router.
 func (n *Network) isGateway(name string, windows bool) bool {
-	switch v := n.param(ParamGateways); v {
+	switch v := n.param(paramGateways); v {
 	case "all":
 		return true
 	case "linux":
