@@ -243,7 +243,7 @@ func (e *evaluation) target(index int, t claims.Target) {
 		if g == nil {
 			g = &group{c: &subject.Context{Target: here, All: e.all, Memo: e.memo}, on: map[string][]*rule{}}
 			for _, r := range e.rules {
-				if r.On != "setting" && r.check.Holds(here) {
+				if r.On != "setting" && r.check.Applies(here) {
 					g.on[r.On] = append(g.on[r.On], r)
 				}
 			}

@@ -48,7 +48,8 @@ type Claim struct {
 // All fields that are set must match.
 type Where struct {
 	// Kubernetes is a range, ">=1.14 <=1.20"; without an end, ">=1.14", it ends
-	// where the documents of the claim end, and has that end once it is loaded.
+	// where the documents of the claim end, and has that end once it is loaded
+	// (see [Where.Applies] for what comes after).
 	// Build is a range of Windows builds with revision, ">=10.0.17763.1432".
 	Kubernetes string `yaml:"kubernetes,omitempty"`
 	Build      string `yaml:"build,omitempty"`
@@ -68,6 +69,9 @@ type Where struct {
 	Releases       []string `yaml:"releases,omitempty"`
 	Runtimes       []string `yaml:"runtimes,omitempty"`
 	RuntimeVersion string   `yaml:"runtimeVersion,omitempty"`
+
+	// open is Kubernetes as it was written when it had no end; "" otherwise.
+	open string
 }
 
 // Support is the documented status in a set of settings. Ranges of one claim

@@ -205,15 +205,40 @@ func (c *Claim) CheckedBy() []string {
 }
 
 // ChecksAt returns the checks with packets that apply in a setting, in the
-// order of the file.
+// order of the file. Those with an open range are tried in versions after the
+// claim's documents, too, and only observe there: nobody has read yet what to
+// expect.
 func (c *Claim) ChecksAt(s result.Setting) []Check {
 	var checks []Check
 	for _, k := range c.Checks {
-		if !k.Static() && k.Matches(s) {
+		switch {
+		case k.Static():
+		case k.Matches(s):
 			checks = append(checks, k)
+		case k.open != "" && k.further().Matches(s):
+			if k, ok := k.observing(); ok {
+				checks = append(checks, k)
+			}
 		}
 	}
 	return checks
+}
+
+// observing is a check that tries the same and asks for nothing; false for one
+// that cannot.
+func (k Check) observing() (Check, bool) {
+	k.Expect, k.Reason, k.Basis, k.Condition, k.Disputed = "", "", "", "", false
+	switch {
+	case k.Flow != nil:
+		flow := *k.Flow
+		flow.SeenAs = ""
+		k.Flow = &flow
+	case k.HNS != nil:
+		query := *k.HNS
+		query.Want = ""
+		k.HNS = &query
+	}
+	return k, k.Wire == nil // what a frame must look like is all that it asks
 }
 
 // SupportAt returns the documented status in a setting and whether there is one.

@@ -94,6 +94,17 @@ var builtin = sync.OnceValues(func() (names, Mistakes) {
 	return readNames(data, []string{"data/" + sourcesFile, "data/" + designsFile})
 })
 
+// newest is the newest version that any of the sources was read through.
+func (n *names) newest() string {
+	newest := n.through
+	for _, s := range n.sources {
+		if minorOf(s.DocumentedThrough) > minorOf(newest) {
+			newest = s.DocumentedThrough
+		}
+	}
+	return newest
+}
+
 // isNames reports whether a file of a ledger declares names.
 func isNames(file string) bool {
 	return path.Base(file) == sourcesFile || path.Base(file) == designsFile
@@ -228,7 +239,9 @@ func (n *names) sourceIDs() []string {
 
 // where replaces the sets of designs by their designs, and ends an open range.
 func (n *names) where(w *Where, through string) {
-	w.Kubernetes = closed(w.Kubernetes, through)
+	if end := closed(w.Kubernetes, through); end != w.Kubernetes {
+		w.Kubernetes, w.open = end, w.Kubernetes
+	}
 	var designs []string
 	for _, d := range w.Designs {
 		i := slices.IndexFunc(n.sets, func(s designSet) bool { return s.Name == d })
@@ -245,10 +258,6 @@ func (n *names) where(w *Where, through string) {
 // closed ends each alternative of a range that has no end. A range that cannot
 // be read stays as it is; the linter reports it.
 func closed(rng, through string) string {
-	// The few ranges that promise more than their documents end with "<=*".
-	if open, ok := strings.CutSuffix(rng, " <=*"); ok {
-		return open
-	}
 	r, err := ParseRange(rng)
 	if err != nil || len(r) == 0 {
 		return rng

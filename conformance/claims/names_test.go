@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -93,7 +94,7 @@ func TestNamesAreReplaced(t *testing.T) {
 		{"a range with an end", l.Claim("silent").Support[0].Where, Where{Kubernetes: ">=1.14 <=1.20"}},
 		{"closed sources only", l.Claim("silent").Support[1].Where, Where{Kubernetes: ">1.20 <=1.36"}},
 	} {
-		if diff := cmp.Diff(c.want, c.got, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(c.want, c.got, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(Where{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.what, diff)
 		}
 	}
@@ -104,6 +105,58 @@ func TestNamesAreReplaced(t *testing.T) {
 	for id, want := range map[string]string{"open": "1.5 || >=1.14 <=1.37", "behind": ">1.20 <=1.35"} {
 		if got := through.Claim(id).Support[0].Kubernetes; got != want {
 			t.Errorf("with documents of 1.37 the claim %s is for %q, want %q", id, got, want)
+		}
+	}
+}
+
+// TestAfterTheDocuments: an open range goes on in versions whose documents nobody
+// has read: its rules apply, its checks with packets are tried and ask for nothing.
+func TestAfterTheDocuments(t *testing.T) {
+	const area = `area: example
+title: An example
+claims:
+  - id: one
+    title: x
+    text: x
+    sources: [{source: behind}]
+    support: [{kubernetes: ">=1.22", status: stable}]
+    checks:
+      - {kubernetes: ">=1.22", flow: {from: pod/client, to: pod/peer:80, seenAs: pod/client}, expect: delivered, basis: stated, disputed: true}
+      - {kubernetes: ">=1.22 <=1.35", flow: {from: pod/peer, to: pod/client:80}, expect: delivered, basis: stated}
+      - {kubernetes: ">=1.22", hns: {node: win1, query: networks.count, want: "1"}, basis: implied}
+      - {kubernetes: ">=1.22", wire: {from: pod/client, to: pod/peer:80, at: none}, basis: stated}
+`
+	l, err := ledgerOf(t, testSources, testDesigns, area)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := l.Claim("one")
+	for kubernetes, want := range map[string][]bool{"1.22": {true, true, true, true}, "1.35": {true, true, true, true}, "1.36": {false, false}, "1.21": nil} {
+		var asks []bool
+		checks := c.ChecksAt(setting(t, "overlay-win-overlay", kubernetes, "10.0.20348.2031"))
+		for _, k := range checks {
+			asks = append(asks, k.Asks())
+		}
+		if !slices.Equal(asks, want) {
+			t.Errorf("in %s checks are tried that ask: %v; want %v", kubernetes, asks, want)
+		}
+		says, basis := c.Documented(checks)
+		if _, ok := c.SupportAt(setting(t, "overlay-win-overlay", kubernetes, "10.0.20348.2031")); ok != (len(want) == 4) {
+			t.Errorf("in %s there is a documented status: %v", kubernetes, ok)
+		}
+		if kubernetes == "1.36" && (says != saysSilent || basis != "") {
+			t.Errorf("the documents, which nobody read, say %q, %q", says, basis)
+		}
+	}
+	if k := c.Checks[0]; k.Flow.SeenAs != "pod/client" || k.Expect == "" {
+		t.Error("the claim itself has lost what it asks for")
+	}
+	for kubernetes, want := range map[string]bool{"1.21": false, "1.35": true, "1.36": true} {
+		if got := c.Support[0].Applies(Target{Kubernetes: kubernetes}); got != want {
+			t.Errorf("an open range applies in %s: %v", kubernetes, got)
+		}
+		if got := c.Checks[1].Applies(Target{Kubernetes: kubernetes}); got != (want && kubernetes != "1.36") {
+			t.Errorf("a range with an end applies in %s: %v", kubernetes, got)
 		}
 	}
 }

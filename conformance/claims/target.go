@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,18 +55,20 @@ var Releases = []Release{
 }
 
 // Minors are the Kubernetes versions that the documents in the ledger are
-// about, oldest first. 1.6 to 1.13 have no edition here.
+// about, oldest first. 1.6 to 1.13 have no edition here, and of the versions
+// after [Newest] only some documents were read.
 func Minors() []string {
 	program, _ := builtin()
 	minors := []string{"1.5"}
-	for m := 14; m <= minorOf(program.through); m++ {
+	for m := 14; m <= minorOf(program.newest()); m++ {
 		minors = append(minors, fmt.Sprintf("1.%d", m))
 	}
 	return minors
 }
 
-// Newest is the newest Kubernetes version that the ledger's documents cover.
-func Newest() string { m := Minors(); return m[len(m)-1] }
+// Newest is the newest Kubernetes version that the ledger's documents cover as
+// a whole.
+func Newest() string { program, _ := builtin(); return program.through }
 
 // ReleaseNamed finds a release by a name that people use for it: "2019",
 // "ltsc2019", "Windows Server 2019", "10.0.17763" (the LTSC release of that build).
@@ -126,6 +129,18 @@ func (w Where) Holds(t Target) bool {
 	return w.holdsOnDesign(t) && name(w.Releases, t.Release) && name(w.Runtimes, t.Runtime) && name(w.Proxies, t.Proxy) &&
 		version(w.Kubernetes, t.Kubernetes) && version(w.Build, t.fullBuild()) &&
 		pluginHolds(w.PluginVersion, t.PluginVersion) && pluginHolds(w.RuntimeVersion, t.RuntimeVersion)
+}
+
+// Applies reports whether Where may hold in a target as far as anybody knows:
+// an open range, which says what still holds, goes on in versions whose documents
+// were not read yet.
+func (w Where) Applies(t Target) bool { return w.Holds(t) || w.open != "" && w.further().Holds(t) }
+
+// further is Where with its range open again.
+func (w Where) further() Where {
+	w.Kubernetes = cmp.Or(w.open, w.Kubernetes)
+	w.open = ""
+	return w
 }
 
 // holdsOnDesign reports whether some design that Where selects has the target's

@@ -90,7 +90,7 @@ const maxEvidence = 8
 
 // holds reports whether the documents of the target have the claim.
 func holds(c *claims.Claim, t claims.Target) bool {
-	return slices.ContainsFunc(c.Support, func(s claims.Support) bool { return s.Status != "undocumented" && s.Holds(t) })
+	return slices.ContainsFunc(c.Support, func(s claims.Support) bool { return s.Status != "undocumented" && s.Applies(t) })
 }
 
 func (x *nodeFacts) finding(c Cause, claim *claims.Claim, h hit) findings.Finding {

@@ -41,7 +41,7 @@ var flagTable = sync.OnceValue(func() map[string]map[string]lifetime {
 })
 
 // newestMinor is the last version that flags.txt was made from.
-const newestMinor = 36
+const newestMinor = 37
 
 // knownFlag reports whether any version of a program has a flag.
 func knownFlag(program, name string) bool {

@@ -102,6 +102,7 @@ could not be read, or wrong usage.`,
 		if err != nil {
 			return usageError{err}
 		}
+		a.noteNewer(targets)
 		inputs, err := check.Inputs(args, cmd.InOrStdin())
 		if err != nil {
 			return err
@@ -166,3 +167,14 @@ func (a *app) found(doc *findings.Document, form, fail string) error {
 type unreadable struct{ text string }
 
 func (e unreadable) Error() string { return e.text }
+
+// noteNewer says that the documents of a version were not all read.
+func (a *app) noteNewer(targets []claims.Target) {
+	newest, _ := claims.ParseVersion(claims.Newest())
+	for _, t := range targets {
+		if v, err := claims.ParseVersion(t.Kubernetes); err == nil && slices.Compare(v[:min(2, len(v))], newest) > 0 {
+			fmt.Fprintf(a.err, "the documents were read up to Kubernetes %s: what they say is taken to hold in %s, too\n", claims.Newest(), t.Kubernetes)
+			return
+		}
+	}
+}
