@@ -52,9 +52,6 @@ func (b *Build) Has(f Feature) bool { return b.features[f] }
 // Quirk reports whether the build has the bug with that id (quirks.yaml).
 func (b *Build) Quirk(id string) bool { return b.quirks[id] }
 
-// Features returns the features of the build, sorted.
-func (b *Build) Features() []Feature { return slices.Sorted(maps.Keys(b.features)) }
-
 // Quirks returns the ids of the build's bugs, sorted.
 func (b *Build) Quirks() []string { return slices.Sorted(maps.Keys(b.quirks)) }
 
@@ -122,15 +119,6 @@ func Names() []string {
 		names = append(names, r.Version)
 	}
 	return names
-}
-
-// Builds returns the build numbers of the table, oldest first.
-func Builds() []int {
-	var all []int
-	for _, r := range table.rows {
-		all = append(all, r.Build)
-	}
-	return all
 }
 
 // Lookup returns what is known about a version. A build that the table does not

@@ -46,7 +46,7 @@ const (
 
 type feature struct {
 	hns    []hnsRange
-	builds []Range
+	builds []versionRange
 	fact   *evidence.Fact
 }
 

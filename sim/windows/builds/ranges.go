@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Range is a set of Windows versions, written as comparisons that must all
+// versionRange is a set of Windows versions, written as comparisons that must all
 // hold: ">=10.0.17763.1432 <17763.2000". A build number alone, "17763", means
 // every revision of that build, and "" every version.
-type Range struct {
+type versionRange struct {
 	terms []term
 	text  string
 }
@@ -19,9 +19,9 @@ type term struct {
 	v  Version
 }
 
-// ParseRange reads a range. Comparisons take >=, >, <=, < and =.
-func ParseRange(s string) (Range, error) {
-	r := Range{text: s}
+// parseRange reads a range. Comparisons take >=, >, <=, < and =.
+func parseRange(s string) (versionRange, error) {
+	r := versionRange{text: s}
 	for _, f := range strings.Fields(s) {
 		op := ""
 		for _, o := range []string{">=", "<=", ">", "<", "="} {
@@ -32,7 +32,7 @@ func ParseRange(s string) (Range, error) {
 		}
 		v, hasUBR, err := parseNumbers(f)
 		if err != nil {
-			return Range{}, fmt.Errorf("range %q: %w", s, err)
+			return versionRange{}, fmt.Errorf("range %q: %w", s, err)
 		}
 		last := v
 		if !hasUBR {
@@ -51,7 +51,7 @@ func ParseRange(s string) (Range, error) {
 }
 
 // Contains reports whether v is in the range.
-func (r Range) Contains(v Version) bool {
+func (r versionRange) Contains(v Version) bool {
 	for _, t := range r.terms {
 		c := v.Compare(t.v)
 		ok := map[string]bool{">=": c >= 0, ">": c > 0, "<=": c <= 0, "<": c < 0}[t.op]
@@ -63,7 +63,7 @@ func (r Range) Contains(v Version) bool {
 }
 
 // String returns the range as it was written.
-func (r Range) String() string { return r.text }
+func (r versionRange) String() string { return r.text }
 
 // hnsRange is a set of HNS versions: "9.3-9.*", "10.2+", "15.4".
 type hnsRange struct{ min, max HNSVersion }

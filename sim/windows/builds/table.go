@@ -60,11 +60,11 @@ type limit struct {
 	Name   string
 	Value  int
 	Builds string
-	builds Range
+	builds versionRange
 }
 
 type quirk struct {
-	builds Range
+	builds versionRange
 	hns    []hnsRange
 	sel    bool
 	fact   *evidence.Fact
@@ -94,7 +94,7 @@ func mustLoad() *data {
 	d := &data{names: map[string]Version{}, features: map[Feature]*feature{}, quirks: map[string]*quirk{}}
 	for _, err := range []error{d.loadBuilds(), d.loadFeatures(), d.loadQuirks()} {
 		if err != nil {
-			panic("windows: " + err.Error())
+			panic("builds: " + err.Error())
 		}
 	}
 	return d
@@ -132,7 +132,7 @@ func (d *data) loadBuilds() error {
 	}
 	for _, l := range d.limits {
 		var err error
-		if l.builds, err = ParseRange(l.Builds); err != nil {
+		if l.builds, err = parseRange(l.Builds); err != nil {
 			return fmt.Errorf("builds.yaml: limit %s: %w", l.Name, err)
 		}
 		id := "windows.limit." + l.Name
@@ -163,7 +163,7 @@ func (d *data) loadFeatures() error {
 			f.hns = append(f.hns, r)
 		}
 		for _, s := range in.Builds {
-			r, err := ParseRange(s)
+			r, err := parseRange(s)
 			if err != nil {
 				return fmt.Errorf("features.yaml: %s: %w", id, err)
 			}
@@ -190,7 +190,7 @@ func (d *data) loadQuirks() error {
 	for _, id := range slices.Sorted(maps.Keys(file)) {
 		in, q := file[id], &quirk{sel: file[id].Select}
 		var err error
-		if q.builds, err = ParseRange(in.Builds); err != nil {
+		if q.builds, err = parseRange(in.Builds); err != nil {
 			return fmt.Errorf("quirks.yaml: %s: %w", id, err)
 		}
 		for _, s := range in.HNS {

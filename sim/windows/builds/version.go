@@ -25,9 +25,6 @@ func (v Version) Compare(w Version) int {
 		cmp.Compare(v.Build, w.Build), cmp.Compare(v.UBR, w.UBR))
 }
 
-// Less reports whether v is older than w.
-func (v Version) Less(w Version) bool { return v.Compare(w) < 0 }
-
 // parseNumbers reads "10.0.17763.1432", "17763.1432", "10.0.17763" or "17763".
 // hasUBR tells whether the revision was given.
 func parseNumbers(s string) (v Version, hasUBR bool, err error) {

@@ -166,7 +166,7 @@ func TestRange(t *testing.T) {
 		{"=20348.2402", "20348.2403", false},
 		{">=17763.1192 <=17763.1217", "17763.1218", false},
 	} {
-		r, err := ParseRange(tt.r)
+		r, err := parseRange(tt.r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestRange(t *testing.T) {
 		}
 	}
 	for _, s := range []string{">=", "~17763", "9.3", ">=foo"} {
-		if _, err := ParseRange(s); err == nil {
+		if _, err := parseRange(s); err == nil {
 			t.Errorf("range %q was taken", s)
 		}
 	}

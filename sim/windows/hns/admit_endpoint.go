@@ -87,7 +87,7 @@ func (s *Service) allocate(n *Network, e *Endpoint, m *mistakes) {
 	}
 }
 
-// takeLoopbackPorts follows FactLoopbackPorts.
+// takeLoopbackPorts follows factLoopbackPorts.
 func (s *Service) takeLoopbackPorts(e *Endpoint) {
 	if !s.build.Quirk("loopback-dsr-exhausts-ports") {
 		return
@@ -105,7 +105,7 @@ func (s *Service) takeLoopbackPorts(e *Endpoint) {
 func loopbackOwner(id string) string { return "loopbackDSR/" + id }
 
 // DeleteEndpoint deletes an endpoint. Load balancers that name it stay
-// (FactDanglingBackend).
+// (factDanglingBackend).
 func (s *Service) DeleteEndpoint(id string) error {
 	e := s.Endpoint(id)
 	if e == nil {

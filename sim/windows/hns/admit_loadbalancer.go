@@ -36,8 +36,8 @@ func (s *Service) CreateLoadBalancer(in LoadBalancer) (*LoadBalancer, error) {
 	return l, nil
 }
 
-// takeBlock gives a load balancer without DSR its ports (FactPortBlock,
-// FactSharedPorts).
+// takeBlock gives a load balancer without DSR its ports (factPortBlock,
+// factSharedPorts).
 func (s *Service) takeBlock(op string, l *LoadBalancer) error {
 	l.Ports = PortBlock{}
 	if l.DSR() {

@@ -97,7 +97,7 @@ func (s *Service) changeEndpointPolicies(op string, e *Endpoint, request string,
 	return nil
 }
 
-// combine applies a request to a list of policies (FactUpdateReplaces).
+// combine applies a request to a list of policies (factUpdateReplaces).
 func combine(m *mistakes, have []Policy, request string, ps []Policy) []Policy {
 	switch {
 	case strings.EqualFold(request, RequestAdd):
@@ -105,7 +105,7 @@ func combine(m *mistakes, have []Policy, request string, ps []Policy) []Policy {
 	case strings.EqualFold(request, RequestRemove):
 		for _, p := range ps {
 			before := len(have)
-			have = slices.DeleteFunc(have, func(h Policy) bool { return h.Matches(p) })
+			have = slices.DeleteFunc(have, func(h Policy) bool { return h.matches(p) })
 			if len(have) == before {
 				m.add(ErrPolicyNotFound, "there is no %s policy %s", p.typ, p.text)
 			}

@@ -1,12 +1,11 @@
 package hns
 
 import (
-	"bytes"
 	"encoding/json"
 )
 
 // Create makes an object of a kind from HCN v2 JSON and returns its id. Fields
-// that HCN does not know are ignored, as HCN does; UnknownFields names them.
+// that HCN does not know are ignored, as HCN does.
 func (s *Service) Create(kind Kind, data []byte) (string, error) {
 	switch kind {
 	case KindNetwork:
@@ -50,24 +49,4 @@ func (s *Service) Delete(kind Kind, id string) error {
 		return s.DeleteRoute(id)
 	}
 	return ErrRequestUnsupported.withf("hcnDelete", "there is no kind %q", kind)
-}
-
-// UnknownFields names the fields at the top of HCN v2 JSON that an object of the
-// kind does not have, in the order of the text.
-func UnknownFields(kind Kind, data []byte) []string {
-	known, ok := map[Kind]map[string]bool{
-		KindNetwork: jsonFieldsOf[Network](), KindEndpoint: jsonFieldsOf[Endpoint](), KindNamespace: jsonFieldsOf[Namespace](),
-		KindLoadBalancer: jsonFieldsOf[LoadBalancer](), KindRoute: jsonFieldsOf[Route](),
-	}[kind]
-	data = bytes.TrimSpace(data)
-	if !ok || len(data) == 0 || data[0] != '{' {
-		return nil
-	}
-	var unknown []string
-	for _, f := range members(data, 0) {
-		if !known[lower(f.key)] {
-			unknown = append(unknown, f.key)
-		}
-	}
-	return unknown
 }

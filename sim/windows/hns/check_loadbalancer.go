@@ -104,14 +104,14 @@ func (s *Service) checkBackends(l *LoadBalancer, m *mistakes) {
 		most = s.opts.MaxBackends
 	}
 	switch n := len(l.HostComputeEndpoints); {
-	case n == 0: // FactNoBackend
+	case n == 0: // factNoBackend
 		m.add(ErrInvalidParam, "Unable to initialize VFP LB rule: invalid number of destinations (none)")
-	case n > most && !l.DSR(): // FactBackendLimit
+	case n > most && !l.DSR(): // factBackendLimit
 		m.add(ErrInvalidParam, "Unable to initialize VFP LB rule: invalid number of destinations (%d, at most %d)", n, most)
 	}
 }
 
-// checkFrontends follows FactDuplicateFrontend.
+// checkFrontends follows factDuplicateFrontend.
 func (s *Service) checkFrontends(l *LoadBalancer, self string, m *mistakes) {
 	seen := map[frontendKey]bool{}
 	for _, f := range frontendKeys(l) {

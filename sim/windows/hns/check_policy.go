@@ -122,7 +122,7 @@ func (c *policyCheck) one(at string, p Policy) {
 	}
 }
 
-// acl follows FactACLAny.
+// acl follows factACLAny.
 func (c *policyCheck) acl(at string, v ACLSettings) {
 	actions := []string{ACLAllow, ACLBlock}
 	if c.build.Has(builds.TierAcl) {

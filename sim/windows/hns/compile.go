@@ -7,8 +7,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 )
 
-// DefaultVXLANPort is the UDP port of overlay networks without a VxlanPort policy.
-const DefaultVXLANPort = 4789
+// defaultVXLANPort is the UDP port of overlay networks without a VxlanPort policy.
+const defaultVXLANPort = 4789
 
 // View is what the compiler must know of the node around its HNS.
 type View struct {
@@ -57,7 +57,7 @@ func (c *Compiler) local(n *Network) []*Endpoint {
 // the gateway that its containers see. Networks without the policy get one
 // from their identifier.
 func (c *Compiler) DrMAC(n *Network) packet.MAC {
-	if m := mac(n.DrMacAddress()); !m.IsZero() {
+	if m := mac(n.drMacAddress()); !m.IsZero() {
 		return m
 	}
 	var id [3]byte
@@ -72,10 +72,10 @@ func (n *Network) TunnelPort() uint16 { return tunnelPort(n) }
 
 // tunnelPort is the UDP port of an overlay network.
 func tunnelPort(n *Network) uint16 {
-	if p := n.VxlanPort(); p != 0 {
+	if p := n.vxlanPort(); p != 0 {
 		return p
 	}
-	return DefaultVXLANPort
+	return defaultVXLANPort
 }
 
 // Pod compiles the rules of a local endpoint's port.

@@ -86,7 +86,7 @@ func TestFlannelDump(t *testing.T) {
 	}
 	n := s.NetworkByName("flannel.4096")
 	if n == nil || !n.Is(Overlay) || n.ID != "cc63922a-97a9-4b98-8855-651046aac04e" || n.ManagementIP.String() != "192.168.79.40" ||
-		n.DrMacAddress() != "00-15-5D-FB-CB-0D" || n.DNSServerCompartment != 3 || n.Flags != NetworkNonPersistent {
+		n.drMacAddress() != "00-15-5D-FB-CB-0D" || n.DNSServerCompartment != 3 || n.Flags != NetworkNonPersistent {
 		t.Fatalf("network %+v", n)
 	}
 	rs := PoliciesOf(n.Policies, PolicyRemoteSubnetRoute)

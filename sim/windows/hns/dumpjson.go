@@ -63,10 +63,6 @@ func has(fields []field, keys ...string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { return find(fields, k) != nil })
 }
 
-func jsonFieldsOf[T any]() map[string]bool { return jsonFields(reflect.TypeFor[T]()) }
-
-func lower(s string) string { return strings.ToLower(s) }
-
 // jsonFields returns the lower-case names of a struct's JSON fields.
 func jsonFields(t reflect.Type) map[string]bool {
 	known := map[string]bool{}

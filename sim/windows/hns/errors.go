@@ -53,7 +53,6 @@ func (e *Error) withf(op, format string, args ...any) *Error {
 var (
 	ErrNetworkNotFound         = &Error{Code: 0x803b0001, Name: "HCN_E_NETWORK_NOT_FOUND", Text: "The network was not found."}
 	ErrEndpointNotFound        = &Error{Code: 0x803b0002, Name: "HCN_E_ENDPOINT_NOT_FOUND", Text: "The endpoint was not found."}
-	ErrAdapterNotFound         = &Error{Code: 0x803b0006, Name: "HCN_E_ADAPTER_NOT_FOUND", Text: "An adapter was not found."}
 	ErrPortNotFound            = &Error{Code: 0x803b0007, Name: "HCN_E_PORT_NOT_FOUND", Text: "The switch-port was not found."}
 	ErrPolicyNotFound          = &Error{Code: 0x803b0008, Name: "HCN_E_POLICY_NOT_FOUND", Text: "An expected policy was not found."}
 	ErrInvalidNetwork          = &Error{Code: 0x803b000a, Name: "HCN_E_INVALID_NETWORK", Text: "The network was invalid."}
@@ -68,7 +67,6 @@ var (
 	ErrRequestUnsupported      = &Error{Code: 0x803b0015, Name: "HCN_E_REQUEST_UNSUPPORTED", Text: "The specified request is unsupported."}
 	ErrInvalidJSON             = &Error{Code: 0x803b001b, Name: "HCN_E_INVALID_JSON", Text: "The specified JSON document is invalid."}
 	ErrInvalidIP               = &Error{Code: 0x803b001e, Name: "HCN_E_INVALID_IP", Text: "The IP address is either invalid or not part of any configured subnet(s)."}
-	ErrEntityHasReferences     = &Error{Code: 0x803b002c, Name: "HCN_E_ENTITY_HAS_REFERENCES", Text: "Entities attached to this object must be removed before it can be deleted."}
 	ErrAddressInvalidReserved  = &Error{Code: 0x803b002f, Name: "HCN_E_ADDR_INVALID_OR_RESERVED", Text: "An address provided is invalid or reserved."}
 	ErrInvalidPrefix           = &Error{Code: 0x803b0030, Name: "HCN_E_INVALID_PREFIX", Text: "The prefix provided is invalid."}
 
@@ -78,15 +76,6 @@ var (
 	ErrElementNotFound = &Error{Code: 0x490, Name: "ERROR_NOT_FOUND", Text: "Element not found."}
 	ErrNotImplemented  = &Error{Code: 0x80004001, Name: "E_NOTIMPL", Text: "Not implemented"}
 )
-
-// Errors lists every code that a Service can answer with, by code.
-var Errors = []*Error{
-	ErrOutOfMemory, ErrInvalidParam, ErrAlreadyExists, ErrElementNotFound, ErrNotImplemented,
-	ErrNetworkNotFound, ErrEndpointNotFound, ErrAdapterNotFound, ErrPortNotFound, ErrPolicyNotFound,
-	ErrInvalidNetwork, ErrInvalidNetworkType, ErrInvalidEndpoint, ErrInvalidPolicy, ErrInvalidPolicyType,
-	ErrInvalidRemoteEndpointOp, ErrNetworkAlreadyExists, ErrPortAlreadyExists, ErrEndpointAlreadyAttached,
-	ErrRequestUnsupported, ErrInvalidJSON, ErrInvalidIP, ErrEntityHasReferences, ErrAddressInvalidReserved, ErrInvalidPrefix,
-}
 
 // mistakes collects what is wrong with one object. The first code that was
 // added is the one the call fails with; the texts of all are told.
@@ -107,16 +96,4 @@ func (m *mistakes) err(op string) error {
 		return nil
 	}
 	return m.first.with(op, m.texts...)
-}
-
-// NewError returns the error of a code for one call, for programs in front of a
-// Service that refuse what never gets to it. A code that Errors does not list
-// has no name.
-func NewError(code uint32, text, op string, details ...string) *Error {
-	for _, e := range Errors {
-		if e.Code == code {
-			return e.with(op, details...)
-		}
-	}
-	return &Error{Code: code, Text: text, Op: op, Details: details}
 }

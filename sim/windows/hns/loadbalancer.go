@@ -66,8 +66,8 @@ func (l *LoadBalancer) DSR() bool { return l.Flags&LBFlagDSR != 0 }
 // IPv6 reports whether the load balancer serves IPv6.
 func (l *LoadBalancer) IPv6() bool { return l.Flags&LBFlagIPv6 != 0 }
 
-// VIPs returns the frontend addresses; management stands in for an empty list.
-func (l *LoadBalancer) VIPs(management netip.Addr) []netip.Addr {
+// vips returns the frontend addresses; management stands in for an empty list.
+func (l *LoadBalancer) vips(management netip.Addr) []netip.Addr {
 	var all []netip.Addr
 	for _, v := range l.FrontendVIPs {
 		if a, err := netip.ParseAddr(v); err == nil {

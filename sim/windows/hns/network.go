@@ -170,17 +170,17 @@ func (n *Network) RemoteSubnets() iter.Seq[RemoteSubnet] {
 	}
 }
 
-// DrMacAddress returns the MAC address of the network's distributed router, or
+// drMacAddress returns the MAC address of the network's distributed router, or
 // "" when it has none.
-func (n *Network) DrMacAddress() string {
+func (n *Network) drMacAddress() string {
 	for v := range EachSettings[DrMacAddressSettings](n.Policies) {
 		return v.Address
 	}
 	return ""
 }
 
-// VxlanPort returns the UDP port that the network's VxlanPort policy sets, or 0.
-func (n *Network) VxlanPort() uint16 {
+// vxlanPort returns the UDP port that the network's VxlanPort policy sets, or 0.
+func (n *Network) vxlanPort() uint16 {
 	for v := range EachSettings[VxlanPortSettings](n.Policies) {
 		return v.Port
 	}

@@ -103,9 +103,9 @@ func (p Policy) Fields() (fields map[string]any, ok bool) {
 	return fields, err == nil
 }
 
-// Matches reports whether p has q's type and, for every field that q's settings
+// matches reports whether p has q's type and, for every field that q's settings
 // give, the same value.
-func (p Policy) Matches(q Policy) bool {
+func (p Policy) matches(q Policy) bool {
 	if !p.Is(q.typ) {
 		return false
 	}

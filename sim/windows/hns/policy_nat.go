@@ -100,7 +100,7 @@ func (s PortMappingSettings) parse() (any, bool) {
 	return m, true
 }
 
-// published is what no two port mappings can share (FactPortMappingTaken).
+// published is what no two port mappings can share (factPortMappingTaken).
 type published struct {
 	protocol uint32
 	port     uint16

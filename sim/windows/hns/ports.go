@@ -12,14 +12,6 @@ type PortBlock struct {
 // IsZero reports whether there is no block.
 func (b PortBlock) IsZero() bool { return b == PortBlock{} }
 
-// Size is the number of ports.
-func (b PortBlock) Size() int {
-	if b.IsZero() {
-		return 0
-	}
-	return int(b.Last) - int(b.First) + 1
-}
-
 // String returns "49152-49215".
 func (b PortBlock) String() string { return fmt.Sprintf("%d-%d", b.First, b.Last) }
 
@@ -68,13 +60,9 @@ func (p *portPool) free() int {
 	return n
 }
 
-// FreePortBlocks returns how many port blocks are free. Fewer than ten is what
-// Microsoft's networkhealth.ps1 calls unhealthy.
-func (s *Service) FreePortBlocks() int { return s.pool.free() }
-
-// ReservePorts takes a port block for owner, for example an endpoint whose
+// reservePorts takes a port block for owner, for example an endpoint whose
 // OutBoundNAT translates. It fails with ErrPortAlreadyExists when none is free.
-func (s *Service) ReservePorts(owner string) (PortBlock, error) {
+func (s *Service) reservePorts(owner string) (PortBlock, error) {
 	b, ok := s.pool.take(owner)
 	if !ok {
 		return PortBlock{}, ErrPortAlreadyExists.withf("ReservePorts",
@@ -82,6 +70,3 @@ func (s *Service) ReservePorts(owner string) (PortBlock, error) {
 	}
 	return b, nil
 }
-
-// ReleasePorts frees all port blocks of owner.
-func (s *Service) ReleasePorts(owner string) { s.pool.release(owner) }

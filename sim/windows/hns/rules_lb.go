@@ -50,7 +50,7 @@ func (c *Compiler) frontends(n *Network, dsr bool, f func(lb *LoadBalancer, m LB
 		if !c.serves(lb, n) {
 			continue
 		}
-		for _, vip := range lb.VIPs(c.management(n)) {
+		for _, vip := range lb.vips(c.management(n)) {
 			if vip.Is6() != lb.IPv6() {
 				continue
 			}

@@ -90,7 +90,7 @@ func (c *Compiler) pool(name, owner string, addr netip.Addr) *vfp.Pool {
 	}
 	p := &vfp.Pool{Name: name, Addr: addr}
 	p.More = func() (uint16, bool) {
-		b, err := c.s.ReservePorts(owner + " " + name + " " + strconv.Itoa(len(p.Blocks)))
+		b, err := c.s.reservePorts(owner + " " + name + " " + strconv.Itoa(len(p.Blocks)))
 		return b.First, err == nil
 	}
 	c.pools[name] = p

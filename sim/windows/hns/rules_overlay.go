@@ -64,7 +64,7 @@ func (c *Compiler) decap(ls *layers, n *Network) {
 	if len(c.local(n)) == 0 {
 		return
 	}
-	if c.s.Restarts() > 0 && c.s.Build().Quirk("hns-restart-loses-decap") {
+	if c.s.restarts > 0 && c.s.Build().Quirk("hns-restart-loses-decap") {
 		return
 	}
 	vsid, ok := n.VSID()

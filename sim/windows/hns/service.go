@@ -101,9 +101,6 @@ func (s *Service) HostMAC() string { return s.opts.HostMAC }
 // Options returns what the service was made with, HostMAC filled in.
 func (s *Service) Options() Options { return s.opts }
 
-// Restarts counts the calls of Restart.
-func (s *Service) Restarts() int { return s.restarts }
-
 // newID makes the next id: a GUID that depends on the node, the seed, the kind
 // and the number of ids made before, so that two runs give the same.
 func (s *Service) newID(kind Kind) string {
@@ -212,9 +209,9 @@ func (s *Service) ListLoadBalancers(keep func(*LoadBalancer) bool) []*LoadBalanc
 func (s *Service) ListRoutes(keep func(*Route) bool) []*Route { return s.routes.list(keep) }
 
 // Restart restarts the service. All objects come back, load balancers included:
-// HNS keeps and rehydrates them (FactRehydrate). What is lost is what VFP held: flows and NAT bindings, and
+// HNS keeps and rehydrates them (factRehydrate). What is lost is what VFP held: flows and NAT bindings, and
 // with the bug hns-restart-loses-decap the decapsulation rules. The compiler
-// learns of it by the Change and by Restarts.
+// learns of it by the Change and by restarts.
 func (s *Service) Restart() {
 	s.restarts++
 	s.changed(Change{Kind: KindService, What: Restarted})

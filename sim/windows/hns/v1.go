@@ -164,7 +164,7 @@ func NetworkV1(n *Network) V1Network {
 	v := V1Network{
 		ID: strings.ToUpper(n.ID), Name: n.Name, Type: n.Type, Flags: n.Flags, DNSServerCompartment: n.DNSServerCompartment,
 		MacPools: slices.Clone(n.MacPool.Ranges), DNSSuffix: strings.Join(n.Dns.Search, ","), DNSServerList: strings.Join(n.Dns.ServerList, ","),
-		DrMacAddress: n.DrMacAddress(),
+		DrMacAddress: n.drMacAddress(),
 	}
 	if n.ManagementIP.IsValid() {
 		v.ManagementIP = n.ManagementIP.String()
