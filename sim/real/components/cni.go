@@ -12,9 +12,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/real/wine"
 )
 
-// CNI is one call of a CNI plugin, as a container runtime makes it (CNI
+// cniCall is one call of a CNI plugin, as a container runtime makes it (CNI
 // specification 1.1.0, section 2).
-type CNI struct {
+type cniCall struct {
 	// Plugins are the built plugins, Plugin is the one to call, "win-bridge". It
 	// finds the others, for example host-local, beside itself.
 	Plugins *wine.Binaries
@@ -30,15 +30,15 @@ type CNI struct {
 	Config []byte
 }
 
-// CNIError is a plugin's refusal, as it writes it to its output.
-type CNIError struct {
+// cniError is a plugin's refusal, as it writes it to its output.
+type cniError struct {
 	Plugin, Command string `json:"-"`
 	Code            uint
 	Msg, Details    string
 }
 
 // Error returns the plugin's message and details.
-func (e *CNIError) Error() string {
+func (e *cniError) Error() string {
 	s := fmt.Sprintf("%s %s: %s (code %d)", e.Plugin, e.Command, e.Msg, e.Code)
 	if e.Details != "" {
 		s += ": " + e.Details
@@ -50,7 +50,7 @@ func (e *CNIError) Error() string {
 // plugin or delegate: a new process that ends before it is ready is STATUS_INTERNAL_ERROR
 // (wine dlls/ntdll/unix/process.c NtCreateUserProcess). On a busy machine that happens
 // once in some thousand starts, and says nothing of plugin or HNS.
-func (e *CNIError) notStarted() bool {
+func (e *cniError) notStarted() bool {
 	text := e.Msg + e.Details
 	return strings.Contains(text, "fork/exec") && strings.Contains(text, "Internal error.")
 }
@@ -62,13 +62,13 @@ var errSilent = errors.New("ended without a word; Wine has not started it")
 // starts is how often a program is started that Wine does not start.
 const starts = 3
 
-// CNI calls a plugin and returns its result, a JSON document, or nothing where the
-// command has none. A refusal of the plugin is a [*CNIError]. Where Wine did not start
+// callCNI calls a plugin and returns its result, a JSON document, or nothing where the
+// command has none. A refusal of the plugin is a [*cniError]. Where Wine did not start
 // the plugin, or the plugin's own plugin, it calls again.
-func (n *Node) CNI(ctx context.Context, c CNI) (out []byte, err error) {
+func (n *Node) callCNI(ctx context.Context, c cniCall) (out []byte, err error) {
 	for range starts {
-		out, err = n.cni(ctx, c)
-		var refusal *CNIError
+		out, err = n.callOnce(ctx, c)
+		var refusal *cniError
 		if !errors.Is(err, errSilent) && !(errors.As(err, &refusal) && refusal.notStarted()) {
 			break
 		}
@@ -76,7 +76,7 @@ func (n *Node) CNI(ctx context.Context, c CNI) (out []byte, err error) {
 	return out, err
 }
 
-func (n *Node) cni(ctx context.Context, c CNI) ([]byte, error) {
+func (n *Node) callOnce(ctx context.Context, c cniCall) ([]byte, error) {
 	path := c.Plugins.Path(strings.TrimSuffix(c.Plugin, ".exe") + ".exe")
 	if path == "" {
 		return nil, fmt.Errorf("there is no CNI plugin %q; there are %s", c.Plugin, strings.Join(c.Plugins.Names, ", "))
@@ -87,7 +87,7 @@ func (n *Node) cni(ctx context.Context, c CNI) ([]byte, error) {
 			env = append(env, v[0]+"="+v[1])
 		}
 	}
-	r, err := n.Run(ctx, wine.Command{Path: path, Env: env, Stdin: bytes.NewReader(c.Config)})
+	r, err := n.run(ctx, wine.Command{Path: path, Env: env, Stdin: bytes.NewReader(c.Config)})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (n *Node) cni(ctx context.Context, c CNI) ([]byte, error) {
 	if r.Stdout == "" && r.Stderr == "" {
 		return nil, fmt.Errorf("%s %s (code %d): %w", c.Plugin, c.Command, r.Code, errSilent)
 	}
-	refusal := &CNIError{Plugin: c.Plugin, Command: c.Command}
+	refusal := &cniError{Plugin: c.Plugin, Command: c.Command}
 	if err := json.Unmarshal([]byte(r.Stdout), refusal); err != nil || refusal.Code == 0 && refusal.Msg == "" {
 		return nil, fmt.Errorf("%s %s ended with code %d and wrote no result: %s%s", c.Plugin, c.Command, r.Code, r.Stdout, r.Stderr)
 	}

@@ -34,20 +34,31 @@ func nodeAndHNS(t *testing.T, build string) (*Node, *hcn.Client, *hcn.Service) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := Start(t.Context(), t.TempDir(), b, NodeConfig{HNS: service})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := hcn.Dial(t.Context(), n.HNS, "test")
+	n, end := alone(t, b, service)
+	c, err := hcn.Dial(t.Context(), n.address, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(c.Close(), n.Close(), service.Close()); err != nil {
+		if err := errors.Join(c.Close(), end(), service.Close()); err != nil {
 			t.Error(err)
 		}
 	})
 	return n, c, service
+}
+
+// alone makes a node on a host of its own; end ends its programs, then the node.
+func alone(tb testing.TB, b *builds.Build, service *hcn.Service) (n *Node, end func() error) {
+	tb.Helper()
+	h, err := newHost(tb.Context(), tb.TempDir(), b)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	n, err = h.Node(tb.Context(), NodeConfig{HNS: service})
+	if err != nil {
+		tb.Fatal(errors.Join(err, h.Close()))
+	}
+	return n, func() error { return errors.Join(h.Close(), n.Close()) }
 }
 
 const bridgeNetwork = `{"Name":"cbr0","Type":"L2Bridge","Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"10.244.1.0/24",` +
@@ -84,7 +95,7 @@ func TestPluginVersions(t *testing.T) {
 	n, _ := node(t, "2022")
 	plugins := winetest.Binaries(t, "cni-plugins-1.9.1")
 	for _, name := range []string{"win-bridge", "win-overlay", "host-local"} {
-		out, err := n.CNI(t.Context(), CNI{Plugins: plugins, Plugin: name, Command: "VERSION", Config: []byte(`{"cniVersion":"1.0.0"}`)})
+		out, err := n.callCNI(t.Context(), cniCall{Plugins: plugins, Plugin: name, Command: "VERSION", Config: []byte(`{"cniVersion":"1.0.0"}`)})
 		var v struct{ SupportedVersions []string }
 		if err == nil {
 			err = json.Unmarshal(out, &v)
@@ -102,7 +113,7 @@ func TestHostLocal(t *testing.T) {
 	plugins := winetest.Binaries(t, "cni-plugins-1.9.1")
 	call := func(command, id string) string {
 		t.Helper()
-		out, err := n.CNI(t.Context(), CNI{Plugins: plugins, Plugin: "host-local", Command: command, ContainerID: id, NetNS: "x", IfName: "eth0", Config: []byte(bridgeConf)})
+		out, err := n.callCNI(t.Context(), cniCall{Plugins: plugins, Plugin: "host-local", Command: command, ContainerID: id, NetNS: "x", IfName: "eth0", Config: []byte(bridgeConf)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,70 +138,33 @@ func TestWinBridge(t *testing.T) {
 		t.Run(build, func(t *testing.T) {
 			n, c := node(t, build)
 			plugins := winetest.Binaries(t, "cni-plugins-1.9.1")
-			call := CNI{Plugins: plugins, Plugin: "win-bridge", ContainerID: "0123456789ab", IfName: "eth0", Config: []byte(bridgeConf)}
+			call := cniCall{Plugins: plugins, Plugin: "win-bridge", ContainerID: "0123456789ab", IfName: "eth0", Config: []byte(bridgeConf)}
 
 			// Without its network the plugin refuses.
 			call.Command, call.NetNS = "ADD", sandbox(t, c)
-			var refusal *CNIError
-			if _, err := n.CNI(t.Context(), call); !errors.As(err, &refusal) || !strings.Contains(refusal.Msg, "cbr0") {
+			var refusal *cniError
+			if _, err := n.callCNI(t.Context(), call); !errors.As(err, &refusal) || !strings.Contains(refusal.Msg, "cbr0") {
 				t.Fatalf("without the network: %v", err)
 			}
 			if _, err := c.Create(hcn.Network, 0, bridgeNetwork); err != nil {
 				t.Fatal(err)
 			}
-			out, err := n.CNI(t.Context(), call)
+			out, err := n.callCNI(t.Context(), call)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var result struct {
-				IPs []struct{ Address, Gateway string }
-				DNS struct{ Nameservers []string }
-			}
-			if err := json.Unmarshal(out, &result); err != nil || len(result.IPs) != 1 {
-				t.Fatalf("%v: %s", err, out)
-			}
-			ids, err := c.Enumerate(hcn.Endpoint, "")
-			if err != nil || len(ids) != 1 {
-				t.Fatalf("endpoints %v, error %v", ids, err)
-			}
-			text, err := c.Get(hcn.Endpoint, ids[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			var ep struct {
-				Name, HostComputeNamespace string
-				IPConfigurations           []struct{ IPAddress string }
-				Policies                   []struct{ Type string }
-			}
-			if err := json.Unmarshal([]byte(text), &ep); err != nil {
-				t.Fatal(err)
-			}
-			if ep.Name != "0123456789ab_cbr0" || !strings.EqualFold(ep.HostComputeNamespace, call.NetNS) {
-				t.Errorf("endpoint %q in namespace %q, want 0123456789ab_cbr0 in %s", ep.Name, ep.HostComputeNamespace, call.NetNS)
-			}
-			if len(ep.IPConfigurations) != 1 || ep.IPConfigurations[0].IPAddress+"/24" != result.IPs[0].Address {
-				t.Errorf("HNS has %+v, the plugin says %+v", ep.IPConfigurations, result.IPs)
-			}
-			var kinds []string
-			for _, p := range ep.Policies {
-				kinds = append(kinds, p.Type)
-			}
-			for _, want := range []string{"OutBoundNAT", "SDNRoute"} {
-				if !slices.Contains(kinds, want) {
-					t.Errorf("no policy %s among %v", want, kinds)
-				}
-			}
+			attachedByBridge(t, c, call.NetNS, out)
 			// CHECK is not implemented upstream: the plugin is content with anything.
 			call.Command = "CHECK"
 			withResult := strings.Replace(bridgeConf, "{", `{"prevResult":`+string(out)+",", 1)
 			checked := call
 			checked.Config = []byte(withResult)
-			if out, err := n.CNI(t.Context(), checked); err != nil || len(out) != 0 {
+			if out, err := n.callCNI(t.Context(), checked); err != nil || len(out) != 0 {
 				t.Errorf("CHECK: %v: %s", err, out)
 			}
 			for _, command := range []string{"DEL", "DEL"} { // the second finds nothing, and that is well
 				call.Command = command
-				if _, err := n.CNI(t.Context(), call); err != nil {
+				if _, err := n.callCNI(t.Context(), call); err != nil {
 					t.Errorf("%s: %v", command, err)
 				}
 			}
@@ -198,6 +172,49 @@ func TestWinBridge(t *testing.T) {
 				t.Errorf("after DEL there are endpoints %v, error %v", ids, err)
 			}
 		})
+	}
+}
+
+// attachedByBridge holds the endpoint of a pod against the answer of win-bridge.
+func attachedByBridge(t *testing.T, c *hcn.Client, namespace string, out []byte) {
+	t.Helper()
+	var result struct {
+		IPs []struct{ Address, Gateway string }
+		DNS struct{ Nameservers []string }
+	}
+	if err := json.Unmarshal(out, &result); err != nil || len(result.IPs) != 1 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	ids, err := c.Enumerate(hcn.Endpoint, "")
+	if err != nil || len(ids) != 1 {
+		t.Fatalf("endpoints %v, error %v", ids, err)
+	}
+	text, err := c.Get(hcn.Endpoint, ids[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ep struct {
+		Name, HostComputeNamespace string
+		IPConfigurations           []struct{ IPAddress string }
+		Policies                   []struct{ Type string }
+	}
+	if err := json.Unmarshal([]byte(text), &ep); err != nil {
+		t.Fatal(err)
+	}
+	if ep.Name != "0123456789ab_cbr0" || !strings.EqualFold(ep.HostComputeNamespace, namespace) {
+		t.Errorf("endpoint %q in namespace %q, want 0123456789ab_cbr0 in %s", ep.Name, ep.HostComputeNamespace, namespace)
+	}
+	if len(ep.IPConfigurations) != 1 || ep.IPConfigurations[0].IPAddress+"/24" != result.IPs[0].Address {
+		t.Errorf("HNS has %+v, the plugin says %+v", ep.IPConfigurations, result.IPs)
+	}
+	var kinds []string
+	for _, p := range ep.Policies {
+		kinds = append(kinds, p.Type)
+	}
+	for _, want := range []string{"OutBoundNAT", "SDNRoute"} {
+		if !slices.Contains(kinds, want) {
+			t.Errorf("no policy %s among %v", want, kinds)
+		}
 	}
 }
 
@@ -215,9 +232,9 @@ func TestWinOverlay(t *testing.T) {
 	if _, err := c.Create(hcn.Network, 0, overlayNetwork); err != nil {
 		t.Fatal(err)
 	}
-	call := CNI{Plugins: winetest.Binaries(t, "cni-plugins-1.9.1"), Plugin: "win-overlay", Command: "ADD", ContainerID: "ba9876543210", IfName: "eth0",
+	call := cniCall{Plugins: winetest.Binaries(t, "cni-plugins-1.9.1"), Plugin: "win-overlay", Command: "ADD", ContainerID: "ba9876543210", IfName: "eth0",
 		NetNS: sandbox(t, c), Config: []byte(overlayConf)}
-	out, err := n.CNI(t.Context(), call)
+	out, err := n.callCNI(t.Context(), call)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +250,7 @@ func TestWinOverlay(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	call.Command = "DEL"
-	if _, err := n.CNI(t.Context(), call); err != nil {
+	if _, err := n.callCNI(t.Context(), call); err != nil {
 		t.Error(err)
 	}
 	if ids, err := c.Enumerate(hcn.Endpoint, ""); err != nil || len(ids) != 0 {
@@ -252,7 +269,7 @@ func TestWinBridgeV1(t *testing.T) {
 		t.Fatal(err)
 	}
 	conf := strings.NewReplacer(`"apiVersion":2`, `"apiVersion":1`, `"policies":[`, `"x":[`).Replace(bridgeConf)
-	call := CNI{Plugins: winetest.Binaries(t, "cni-plugins-1.9.1"), Plugin: "win-bridge", Command: "ADD", ContainerID: "0123456789ab", NetNS: "none", IfName: "eth0", Config: []byte(conf)}
+	call := cniCall{Plugins: winetest.Binaries(t, "cni-plugins-1.9.1"), Plugin: "win-bridge", Command: "ADD", ContainerID: "0123456789ab", NetNS: "none", IfName: "eth0", Config: []byte(conf)}
 	attached := func() (all [][]string) {
 		t.Helper()
 		raw, err := c.HNSCall("GET", "/endpoints/", "")
@@ -268,8 +285,8 @@ func TestWinBridgeV1(t *testing.T) {
 		}
 		return all
 	}
-	var refusal *CNIError
-	if _, err := n.CNI(t.Context(), call); !errors.As(err, &refusal) || !strings.Contains(refusal.Msg+refusal.Details, fmt.Sprint("winapi error #", 0xc037010e)) {
+	var refusal *cniError
+	if _, err := n.callCNI(t.Context(), call); !errors.As(err, &refusal) || !strings.Contains(refusal.Msg+refusal.Details, fmt.Sprint("winapi error #", 0xc037010e)) {
 		t.Errorf("a container that does not run: %v", err)
 	}
 	if a := attached(); len(a) != 0 {
@@ -277,7 +294,7 @@ func TestWinBridgeV1(t *testing.T) {
 	}
 	service.AddComputeSystem(call.ContainerID)
 	for range 2 { // the second finds it attached
-		if _, err := n.CNI(t.Context(), call); err != nil {
+		if _, err := n.callCNI(t.Context(), call); err != nil {
 			t.Fatal(err)
 		}
 		if a := attached(); len(a) != 1 || !slices.Equal(a[0], []string{call.ContainerID}) {
@@ -286,7 +303,7 @@ func TestWinBridgeV1(t *testing.T) {
 	}
 	service.RemoveComputeSystem(call.ContainerID)
 	call.Command = "DEL"
-	if _, err := n.CNI(t.Context(), call); err != nil {
+	if _, err := n.callCNI(t.Context(), call); err != nil {
 		t.Error(err)
 	}
 	if a := attached(); len(a) != 0 {
@@ -301,7 +318,7 @@ func TestNotStarted(t *testing.T) {
 		`netplugin failed with no error message: fork/exec Z:\bin\host-local.exe: File not found.`: false,
 		`failed to create the new HNSEndpoint: hnsCall failed in Win32: Internal error.`:           false,
 	} {
-		for _, e := range []*CNIError{{Msg: msg}, {Msg: "error while ipam.ExecAdd", Details: msg}} {
+		for _, e := range []*cniError{{Msg: msg}, {Msg: "error while ipam.ExecAdd", Details: msg}} {
 			if e.notStarted() != want {
 				t.Errorf("%v: %v", e, !want)
 			}
@@ -313,7 +330,7 @@ func TestNotStarted(t *testing.T) {
 func TestKubeProxyVersions(t *testing.T) {
 	n, _ := node(t, "2022")
 	for _, version := range []string{"1.20.15", "1.25.16", "1.29.15", "1.36.3"} {
-		r, err := n.Run(t.Context(), wine.Command{Path: winetest.Binaries(t, "kube-proxy-"+version).Path("kube-proxy.exe"), Args: []string{"--version"}})
+		r, err := n.run(t.Context(), wine.Command{Path: winetest.Binaries(t, "kube-proxy-"+version).Path("kube-proxy.exe"), Args: []string{"--version"}})
 		if err != nil || strings.TrimSpace(r.Stdout) != "Kubernetes v"+version {
 			t.Errorf("%v: %+v", err, r)
 		}

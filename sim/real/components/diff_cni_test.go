@@ -382,7 +382,7 @@ func (d *diff) call(command, pod string) ([]byte, error) {
 			d.netns[pod] = netns
 		}
 	}
-	return d.real.CNI(d.ctx, CNI{
+	return d.real.callCNI(d.ctx, cniCall{
 		Plugins: d.plugins.Binaries, Plugin: d.program.Program, Command: command, ContainerID: containerID(pod), NetNS: netns, IfName: "eth0",
 		Args: "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=" + pod, Config: text,
 	})
@@ -392,7 +392,7 @@ func (d *diff) call(command, pod string) ([]byte, error) {
 func (d *diff) run() {
 	if d.program.Program == "win-overlay" {
 		text, _ := d.real.runtimeConfig(d.program, &kube.Pod{}, DNS{})
-		out, err := d.real.CNI(d.ctx, CNI{Plugins: d.plugins.Binaries, Plugin: "host-local", Command: "ADD", ContainerID: "source-vip", NetNS: "none", IfName: "source-vip", Config: text})
+		out, err := d.real.callCNI(d.ctx, cniCall{Plugins: d.plugins.Binaries, Plugin: "host-local", Command: "ADD", ContainerID: "source-vip", NetNS: "none", IfName: "source-vip", Config: text})
 		if err != nil || !bytes.Contains(out, []byte(sourceVIP.String())) {
 			d.t.Fatalf("the source VIP: %v: %s", err, out)
 		}
@@ -426,7 +426,7 @@ func (d *diff) words() {
 	if err != nil || !slices.Contains(v.SupportedVersions, fmt.Sprint(d.program.Config["cniVersion"])) {
 		d.t.Errorf("VERSION: %v: %s", err, out)
 	}
-	var refusal *CNIError
+	var refusal *cniError
 	if _, err := d.call("CHECK", "x"); !errors.As(err, &refusal) || !strings.Contains(refusal.Msg, "does not allow CHECK") {
 		d.t.Errorf("CHECK with version %s: %v", d.program.Config["cniVersion"], err)
 	}
@@ -447,7 +447,7 @@ func (d *diff) addBoth(pod string) (real, model []string) {
 	d.t.Helper()
 	running := d.running[pod]
 	out, err := d.call("ADD", pod)
-	var refusal *CNIError
+	var refusal *cniError
 	if d.program.Program == "win-bridge" && !d.added {
 		// host-local gives .2 first, which the node's own endpoint has. HNS refuses
 		// it, the runtime tries again, and host-local goes on with the next. The

@@ -55,7 +55,7 @@ func hostOf(t *testing.T, build *builds.Build) *Host {
 	})
 	h.ready.Do(func() {
 		if h.dir, h.err = os.MkdirTemp("", "winlab-host-"); h.err == nil {
-			h.host, h.err = NewHost(t.Context(), h.dir, build)
+			h.host, h.err = newHost(t.Context(), h.dir, build)
 		}
 	})
 	if h.err != nil {

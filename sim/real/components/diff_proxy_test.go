@@ -122,32 +122,12 @@ func shapeGroups(t *testing.T, all []*kube.Service, c diffCase) [][]*kube.Servic
 			many = append(many, s)
 		}
 	}
-	half := slices.Index(proxyBuilds, c.build)
-	if c.network == hns.Overlay {
-		half++
-	}
-	if c.variant != "" && c.network == hns.L2Bridge {
-		half++
-	}
-	var groups [][]*kube.Service
-	var mine []*kube.Service
-	for i, block := range slices.Collect(slices.Chunk(few, 4)) {
-		if (i+half)%2 == 0 {
-			mine = append(mine, block...)
-		}
-	}
 	size := 16
 	if old {
 		size = 4
 	}
-	var taken, refused []*kube.Service
-	for _, s := range mine {
-		if _, no := modelledOn(t, c.proxyCase, c.setup, []state{{services: []*kube.Service{s}}}); no[0] {
-			refused = append(refused, s)
-		} else {
-			taken = append(taken, s)
-		}
-	}
+	taken, refused := takenAndRefused(t, c, halfOf(few, c))
+	var groups [][]*kube.Service
 	groups = slices.AppendSeq(groups, slices.Chunk(taken, size))
 	groups = slices.AppendSeq(groups, slices.Chunk(refused, size))
 	if len(many) > 0 && !old {
@@ -160,6 +140,36 @@ func shapeGroups(t *testing.T, all []*kube.Service, c diffCase) [][]*kube.Servic
 		groups = append(groups, many)
 	}
 	return groups
+}
+
+// halfOf is the half of the shapes that a case has, in blocks of four.
+func halfOf(all []*kube.Service, c diffCase) []*kube.Service {
+	half := slices.Index(proxyBuilds, c.build)
+	if c.network == hns.Overlay {
+		half++
+	}
+	if c.variant != "" && c.network == hns.L2Bridge {
+		half++
+	}
+	var mine []*kube.Service
+	for i, block := range slices.Collect(slices.Chunk(all, 4)) {
+		if (i+half)%2 == 0 {
+			mine = append(mine, block...)
+		}
+	}
+	return mine
+}
+
+// takenAndRefused tells apart what HNS takes and what it refuses.
+func takenAndRefused(t *testing.T, c diffCase, all []*kube.Service) (taken, refused []*kube.Service) {
+	for _, s := range all {
+		if _, no := modelledOn(t, c.proxyCase, c.setup, []state{{services: []*kube.Service{s}}}); no[0] {
+			refused = append(refused, s)
+		} else {
+			taken = append(taken, s)
+		}
+	}
+	return taken, refused
 }
 
 // settle waits until the real kube-proxy, in a sync that began after the last change,
@@ -318,7 +328,7 @@ func runCases(t *testing.T, cases []diffCase, of func(*testing.T, diffCase) []st
 			for _, m := range model {
 				count += len(m)
 			}
-			results[i] <- result{errs, fmt.Sprintf("%d states, %d objects, %d calls, %v", len(states), count, r.Calls(), time.Since(begin).Round(10*time.Millisecond))}
+			results[i] <- result{errs, fmt.Sprintf("%d states, %d objects, %v", len(states), count, time.Since(begin).Round(10*time.Millisecond))}
 			r.Stop()
 		}()
 	}

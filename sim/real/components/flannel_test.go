@@ -228,7 +228,7 @@ func (f *flannelDiff) compareConfig(s *flannelSide) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	raw, err := os.ReadFile(filepath.Join(f.scratch, s.attached.Container))
+	raw, err := os.ReadFile(filepath.Join(f.scratch, s.attached.container))
 	if err != nil {
 		f.t.Fatalf("the configuration that flannel's plugin keeps for DEL: %v", err)
 	}
@@ -249,12 +249,12 @@ func (f *flannelDiff) del(s *flannelSide) []string {
 		f.t.Fatal(err)
 	}
 	answer := "answer: ok"
-	if _, err := s.CNI(f.t.Context(), CNI{Plugins: s.plugins, Plugin: s.conf.Program, Command: "DEL", ContainerID: s.attached.Container,
+	if _, err := s.callCNI(f.t.Context(), cniCall{Plugins: s.plugins, Plugin: s.conf.Program, Command: "DEL", ContainerID: s.attached.container,
 		NetNS: s.netns, IfName: "eth0", Args: args(f.pod), Config: text}); err != nil {
 		f.t.Logf("%s: %v", s.conf.Program, err)
 		answer = "answer: refused"
 	}
-	if _, err := os.Stat(filepath.Join(f.scratch, s.attached.Container)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(f.scratch, s.attached.container)); !errors.Is(err, fs.ErrNotExist) {
 		f.t.Errorf("after DEL flannel's plugin still has the delegate's configuration: %v", err)
 	}
 	return []string{answer}

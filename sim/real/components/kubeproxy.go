@@ -43,9 +43,8 @@ type RunningKubeProxy struct {
 
 	mu sync.Mutex
 	// lookup is when it last looked its network up, with which each sync begins;
-	// last is its last call; count is how many calls there were.
+	// last is its last call.
 	lookup, last time.Time
-	count        int
 }
 
 // quiet is how long kube-proxy makes no call before a sync counts as ended. Within
@@ -74,7 +73,7 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 	args := append([]string{"--proxy-mode=kernelspace", "--kubeconfig=" + wine.Path(file.Name()), "--hostname-override=" + c.Node,
 		"--healthz-bind-address=" + healthz, "--metrics-bind-address=" + metrics, "--v=3"}, c.Flags...)
 	k := &RunningKubeProxy{api: c.API, watched: make(chan error, 1)}
-	if k.calls, err = hcn.Dial(ctx, n.HNS, "waits for kube-proxy"); err != nil {
+	if k.calls, err = hcn.Dial(ctx, n.address, "waits for kube-proxy"); err != nil {
 		return nil, err
 	}
 	begun := make(chan struct{})
@@ -84,7 +83,7 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 	case err := <-k.watched:
 		return nil, errors.Join(fmt.Errorf("the calls of kube-proxy cannot be watched: %w", err), k.calls.Close())
 	}
-	k.Process, err = n.Start(ctx, wine.Command{Path: path, Args: args, Env: []string{"KUBE_NETWORK=" + c.Network}})
+	k.Process, err = n.start(ctx, wine.Command{Path: path, Args: args, Env: []string{"KUBE_NETWORK=" + c.Network}})
 	if err != nil {
 		return nil, errors.Join(err, k.calls.Close(), <-k.watched)
 	}
@@ -100,18 +99,10 @@ func (k *RunningKubeProxy) note(line []byte) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.last = time.Now()
-	k.count++
 	if e.Call == "HcnEnumerateNetworks" || e.Call == "HcnOpenNetwork" {
 		k.lookup = k.last
 	}
 	return true
-}
-
-// Calls returns how many calls of the HNS it has made.
-func (k *RunningKubeProxy) Calls() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.count
 }
 
 // WaitSynced returns when kube-proxy has brought HNS in line with what the API server

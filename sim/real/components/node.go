@@ -32,9 +32,9 @@ func Available() error {
 	return nil
 }
 
-// NewHost makes Wine ready. dir is the folder of this run; the programs' logs stay
+// newHost makes Wine ready. dir is the folder of this run; the programs' logs stay
 // in dir/logs.
-func NewHost(ctx context.Context, dir string, build *builds.Build) (*Host, error) {
+func newHost(ctx context.Context, dir string, build *builds.Build) (*Host, error) {
 	w, err := wine.Find()
 	if err != nil {
 		return nil, err
@@ -68,8 +68,7 @@ type Adapter struct {
 
 // Node is where the programs of one Windows node run.
 type Node struct {
-	// HNS is the loopback address of the node's HNS, "127.0.0.1:40123".
-	HNS string
+	address string // of the node's HNS, "127.0.0.1:40123"
 
 	host   *Host
 	config NodeConfig
@@ -77,7 +76,6 @@ type Node struct {
 	env    []string
 	server *hcn.Server
 	served chan error
-	own    bool // the host is this node's alone
 }
 
 // Node makes a node: its HNS listens until ctx ends or the node is closed.
@@ -90,8 +88,8 @@ func (h *Host) Node(ctx context.Context, c NodeConfig) (*Node, error) {
 	if n.server, err = hcn.Listen(c.HNS, "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
-	n.HNS = n.server.Addr()
-	n.env = []string{"WINLAB_HCN=" + n.HNS}
+	n.address = n.server.Addr()
+	n.env = []string{"WINLAB_HCN=" + n.address}
 	if len(c.Adapters) > 0 {
 		n.env = append(n.env, "WINLAB_ADAPTERS="+adapterList(c.Adapters))
 	}
@@ -112,41 +110,20 @@ func adapterList(all []Adapter) string {
 	return strings.Join(list, ";")
 }
 
-// Start makes a node on a host of its own.
-func Start(ctx context.Context, dir string, build *builds.Build, c NodeConfig) (*Node, error) {
-	h, err := NewHost(ctx, dir, build)
-	if err != nil {
-		return nil, err
-	}
-	n, err := h.Node(ctx, c)
-	if err != nil {
-		return nil, errors.Join(err, h.Close())
-	}
-	n.own = true
-	return n, nil
-}
-
-// Run runs one of the node's programs until it ends, as [wine.Prefix.Run] does.
-func (n *Node) Run(ctx context.Context, c wine.Command) (*wine.Result, error) {
+// run runs one of the node's programs until it ends, as [wine.Prefix.Run] does.
+func (n *Node) run(ctx context.Context, c wine.Command) (*wine.Result, error) {
 	c.Env = append(n.env[:len(n.env):len(n.env)], c.Env...)
 	return n.host.Run(ctx, c)
 }
 
-// Start starts one of the node's programs, as [wine.Prefix.Start] does.
-func (n *Node) Start(ctx context.Context, c wine.Command) (*wine.Process, error) {
+// start starts one of the node's programs, as [wine.Prefix.Start] does.
+func (n *Node) start(ctx context.Context, c wine.Command) (*wine.Process, error) {
 	c.Env = append(n.env[:len(n.env):len(n.env)], c.Env...)
 	return n.host.Start(ctx, c)
 }
 
-// Close stops the node's HNS from listening. On a host of its own all its programs
-// end before; on a shared one the caller stops them.
-func (n *Node) Close() error {
-	var err error
-	if n.own {
-		err = n.host.Close()
-	}
-	return errors.Join(err, n.server.Close(), <-n.served)
-}
+// Close stops the node's HNS from listening. The caller has stopped its programs.
+func (n *Node) Close() error { return errors.Join(n.server.Close(), <-n.served) }
 
 // builtShims returns the folder with the DLLs, from the cache.
 func builtShims(ctx context.Context) (string, error) {

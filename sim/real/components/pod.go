@@ -33,8 +33,8 @@ type DNS struct{ Servers, Searches, Options []string }
 
 // Attached is a pod that has its endpoint.
 type Attached struct {
-	// Container is the sandbox, Endpoint the id of the HNS endpoint.
-	Container, Endpoint string
+	// container is the sandbox, Endpoint the id of the HNS endpoint.
+	container, Endpoint string
 	// Addresses and Gateway are what the plugin has answered.
 	Addresses []netip.Prefix
 	Gateway   netip.Addr
@@ -55,7 +55,7 @@ func (n *Node) AttachPod(ctx context.Context, plugins *wine.Binaries, c NetConf,
 			return a, a.read(out)
 		}
 		a.Refusals = append(a.Refusals, err)
-		var refusal *CNIError
+		var refusal *cniError
 		if !errors.As(err, &refusal) {
 			return nil, err
 		}
@@ -66,11 +66,11 @@ func (n *Node) AttachPod(ctx context.Context, plugins *wine.Binaries, c NetConf,
 func (n *Node) addOnce(ctx context.Context, plugins *wine.Binaries, c NetConf, pod *kube.Pod, dns DNS, try int, a *Attached) ([]byte, error) {
 	// A runtime makes the id up. Names of endpoints begin with it, and traces are for
 	// people.
-	a.Container = pod.Namespace + "." + pod.Name
+	a.container = pod.Namespace + "." + pod.Name
 	if try > 0 {
-		a.Container = fmt.Sprintf("%s.%d", a.Container, try+1)
+		a.container = fmt.Sprintf("%s.%d", a.container, try+1)
 	}
-	netns, end, err := n.sandbox(c, a.Container)
+	netns, end, err := n.sandbox(c, a.container)
 	if err != nil {
 		return nil, err
 	}
@@ -78,12 +78,12 @@ func (n *Node) addOnce(ctx context.Context, plugins *wine.Binaries, c NetConf, p
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
-	call := CNI{Plugins: plugins, Plugin: c.Program, Command: "ADD", ContainerID: a.Container, NetNS: netns, IfName: "eth0", Args: args(pod), Config: text}
-	out, err := n.CNI(ctx, call)
+	call := cniCall{Plugins: plugins, Plugin: c.Program, Command: "ADD", ContainerID: a.container, NetNS: netns, IfName: "eth0", Args: args(pod), Config: text}
+	out, err := n.callCNI(ctx, call)
 	if err != nil {
 		call.Command = "DEL"
-		_, delErr := n.CNI(ctx, call)
-		var refusal *CNIError
+		_, delErr := n.callCNI(ctx, call)
+		var refusal *cniError
 		if errors.As(delErr, &refusal) {
 			delErr = nil // the runtime logs it
 		}
@@ -91,13 +91,13 @@ func (n *Node) addOnce(ctx context.Context, plugins *wine.Binaries, c NetConf, p
 	}
 	n.config.HNS.With(func(s *hns.Service) {
 		for _, e := range s.ListEndpoints(nil) {
-			if strings.HasPrefix(e.Name, a.Container+"_") {
+			if strings.HasPrefix(e.Name, a.container+"_") {
 				a.Endpoint = e.ID
 			}
 		}
 	})
 	if a.Endpoint == "" {
-		return nil, fmt.Errorf("%s has done ADD, and there is no endpoint of container %s", c.Program, a.Container)
+		return nil, fmt.Errorf("%s has done ADD, and there is no endpoint of container %s", c.Program, a.container)
 	}
 	return out, nil
 }
@@ -173,7 +173,7 @@ func (n *Node) ReserveAddress(ctx context.Context, plugins *wine.Binaries, c Net
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	out, err := n.CNI(ctx, CNI{Plugins: plugins, Plugin: "host-local", Command: "ADD", ContainerID: name, NetNS: "none", IfName: name, Args: ipArg(want), Config: text})
+	out, err := n.callCNI(ctx, cniCall{Plugins: plugins, Plugin: "host-local", Command: "ADD", ContainerID: name, NetNS: "none", IfName: name, Args: ipArg(want), Config: text})
 	if err != nil {
 		return netip.Addr{}, err
 	}

@@ -54,7 +54,7 @@ func (p *Pool) Host(ctx context.Context, build *builds.Build) (*Host, error) {
 	x.once.Do(func() {
 		dir := filepath.Join(p.dir, name)
 		if x.err = os.MkdirAll(dir, 0o755); x.err == nil {
-			x.host, x.err = NewHost(ctx, dir, build)
+			x.host, x.err = newHost(ctx, dir, build)
 		}
 		if x.err != nil {
 			x.err = fmt.Errorf("a node of build %s: %w", name, x.err)

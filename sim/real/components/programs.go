@@ -16,7 +16,7 @@ import (
 
 // Programs is a folder of pinned programs, like fixtures/windows-binaries.
 type Programs struct {
-	Dir string
+	dir string
 	// all are the folders in it: name and version.
 	all []pinned
 }
@@ -26,14 +26,16 @@ type pinned struct{ name, version string }
 // Program is a pinned program, or several of one release, built for Windows.
 type Program struct {
 	*wine.Binaries
-	Name, Version string
+	Version string
+
+	name string
 }
 
 // String is name and version: "kube-proxy 1.36.3".
-func (p *Program) String() string { return p.Name + " " + p.Version }
+func (p *Program) String() string { return p.name + " " + p.Version }
 
-// ErrNoProgram says that a program is not pinned in a version.
-var ErrNoProgram = errors.New("not pinned")
+// errNotPinned says that a program is not pinned in a version.
+var errNotPinned = errors.New("not pinned")
 
 // FindPrograms looks for the folder: that of WINLAB_BINARIES, or else
 // fixtures/windows-binaries or windows-binaries in near or a folder above it, or in
@@ -68,7 +70,7 @@ func openPrograms(dir string) (*Programs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the pinned Windows programs: %w", err)
 	}
-	p := &Programs{Dir: dir}
+	p := &Programs{dir: dir}
 	for _, e := range entries {
 		i := strings.LastIndexByte(e.Name(), '-')
 		if _, err := os.Stat(filepath.Join(dir, e.Name(), "binaries.yaml")); err != nil || i < 0 {
@@ -126,11 +128,11 @@ func (p *Programs) kubeProxy(v kube.Version) string {
 }
 
 // KubeProxy builds the newest pinned kube-proxy of a minor version, or takes it from
-// the cache. The error is [ErrNoProgram] when there is none.
+// the cache. It is an error when there is none.
 func (p *Programs) KubeProxy(ctx context.Context, v kube.Version) (*Program, error) {
 	found := p.kubeProxy(v)
 	if found == "" {
-		return nil, fmt.Errorf("kube-proxy %s is %w in %s, which has %s; kube-proxy.sh there adds one", v, ErrNoProgram, p.Dir, strings.Join(p.Versions("kube-proxy"), ", "))
+		return nil, fmt.Errorf("kube-proxy %s is %w in %s, which has %s; kube-proxy.sh there adds one", v, errNotPinned, p.dir, strings.Join(p.Versions("kube-proxy"), ", "))
 	}
 	return p.build(ctx, "kube-proxy", found)
 }
@@ -152,19 +154,19 @@ func (p *Programs) plugins(version string) string {
 }
 
 // Plugins builds the CNI plugins of a version, the newest pinned one for "", or takes
-// them from the cache. The error is [ErrNoProgram] when there are none.
+// them from the cache. It is an error when there are none.
 func (p *Programs) Plugins(ctx context.Context, version string) (*Program, error) {
 	found := p.plugins(version)
 	if found == "" {
-		return nil, fmt.Errorf("the CNI plugins %s are %w in %s, which has %s", version, ErrNoProgram, p.Dir, strings.Join(p.Versions("cni-plugins"), ", "))
+		return nil, fmt.Errorf("the CNI plugins %s are %w in %s, which has %s", version, errNotPinned, p.dir, strings.Join(p.Versions("cni-plugins"), ", "))
 	}
 	return p.build(ctx, "cni-plugins", found)
 }
 
 func (p *Programs) build(ctx context.Context, name, version string) (*Program, error) {
-	b, err := wine.Build(ctx, filepath.Join(p.Dir, name+"-"+version))
+	b, err := wine.Build(ctx, filepath.Join(p.dir, name+"-"+version))
 	if err != nil {
 		return nil, err
 	}
-	return &Program{b, name, version}, nil
+	return &Program{b, version, name}, nil
 }

@@ -52,10 +52,10 @@ func TestPinnedVersions(t *testing.T) {
 		}
 	}
 	v, _ := kube.ParseVersion("1.18")
-	if _, err := p.KubeProxy(t.Context(), v); !errors.Is(err, ErrNoProgram) || !strings.Contains(err.Error(), "1.9.9, 1.20.4, 1.20.15, 1.36.3") {
+	if _, err := p.KubeProxy(t.Context(), v); !errors.Is(err, errNotPinned) || !strings.Contains(err.Error(), "1.9.9, 1.20.4, 1.20.15, 1.36.3") {
 		t.Errorf("no kube-proxy 1.18: %v", err)
 	}
-	if _, err := p.Plugins(t.Context(), "0.8.5"); !errors.Is(err, ErrNoProgram) || !strings.Contains(err.Error(), "0.8.6, 1.9.1, 1.10.0") {
+	if _, err := p.Plugins(t.Context(), "0.8.5"); !errors.Is(err, errNotPinned) || !strings.Contains(err.Error(), "0.8.6, 1.9.1, 1.10.0") {
 		t.Errorf("no plugins 0.8.5: %v", err)
 	}
 }

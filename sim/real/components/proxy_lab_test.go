@@ -153,7 +153,7 @@ func (h *labHosts) of(t *testing.T, build string) *Host {
 		h.all = map[string]*Host{}
 	}
 	if h.all[build] == nil {
-		host, err := NewHost(t.Context(), t.TempDir(), builds.MustLookup(build))
+		host, err := newHost(t.Context(), t.TempDir(), builds.MustLookup(build))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func newProxyLab(t *testing.T, host *Host, c proxyCase) *proxyLab {
 			t.Error(err)
 		}
 	})
-	l.node.HNS, l.node.env = l.hns.addr, []string{"WINLAB_HCN=" + l.hns.addr}
+	l.node.address, l.node.env = l.hns.addr, []string{"WINLAB_HCN=" + l.hns.addr}
 	if l.api, err = apiserver.Start(t.Context(), log.New(t.Output(), "api: ", 0)); err != nil {
 		t.Fatal(err)
 	}

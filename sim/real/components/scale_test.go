@@ -95,12 +95,9 @@ func (s scale) run(tb testing.TB) *scaled {
 	if err := errors.Join(api.Apply(apiserver.NodeObject(node)), api.SetServices(s.objects())); err != nil {
 		tb.Fatal(err)
 	}
-	n, err := Start(tb.Context(), tb.TempDir(), node.Windows, NodeConfig{HNS: service})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	n, end := alone(tb, node.Windows, service)
 	defer func() {
-		if err := errors.Join(n.Close(), service.Close(), api.Close()); err != nil {
+		if err := errors.Join(end(), service.Close(), api.Close()); err != nil {
 			tb.Error(err)
 		}
 	}()
@@ -126,13 +123,32 @@ func (s scale) run(tb testing.TB) *scaled {
 	}
 	begin := time.Now()
 	// Not StartKubeProxy: a watcher of the calls would cost about as much as they do.
-	p, err := n.Start(tb.Context(), wine.Command{Path: binaries.Path("kube-proxy.exe"), Args: args, Env: []string{"KUBE_NETWORK=cbr0"}})
+	p, err := n.start(tb.Context(), wine.Command{Path: binaries.Path("kube-proxy.exe"), Args: args, Env: []string{"KUBE_NETWORK=cbr0"}})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	defer p.Kill()
 	r := &scaled{withBackends: map[int]int{}}
-	last := begin
+	r.took = s.wait(tb, service, p, r).Sub(begin)
+	service.With(func(h *hns.Service) {
+		for _, lb := range h.ListLoadBalancers(nil) {
+			r.balancers++
+			r.withBackends[len(lb.HostComputeEndpoints)]++
+		}
+		r.endpoints = len(h.ListEndpoints(nil))
+	})
+	text, err := os.ReadFile(p.Stderr)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r.refused = bytes.Count(text, []byte("0x803b0013"))
+	return r
+}
+
+// wait returns when kube-proxy made its last call.
+func (s scale) wait(tb testing.TB, service *hcn.Service, p *wine.Process, r *scaled) time.Time {
+	tb.Helper()
+	last := time.Now()
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		select {
 		case <-tick.C:
@@ -153,26 +169,12 @@ func (s scale) run(tb testing.TB) *scaled {
 		}
 		// It has tried every Service, and has ended what it does after that.
 		if time.Since(last) > time.Second && calls["HcnCreateLoadBalancer"] >= uint64(s.services) {
-			break
+			return last
 		}
 		if time.Since(last) > time.Minute {
 			tb.Fatalf("kube-proxy has made no call for a minute, after %v", calls)
 		}
 	}
-	r.took = last.Sub(begin)
-	service.With(func(h *hns.Service) {
-		for _, lb := range h.ListLoadBalancers(nil) {
-			r.balancers++
-			r.withBackends[len(lb.HostComputeEndpoints)]++
-		}
-		r.endpoints = len(h.ListEndpoints(nil))
-	})
-	text, err := os.ReadFile(p.Stderr)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	r.refused = bytes.Count(text, []byte("0x803b0013"))
-	return r
 }
 
 // check compares what came of it with what the Services ask for.

@@ -164,7 +164,7 @@ func TestFindSaysWhy(t *testing.T) {
 	}
 	t.Setenv("WINLAB_WINE", "/bin/false")
 	_, err := Find()
-	if !errors.Is(err, ErrNoWine) || !strings.Contains(err.Error(), "/bin/false") || strings.Contains(err.Error(), "\n") {
+	if !errors.Is(err, errNoWine) || !strings.Contains(err.Error(), "/bin/false") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("a Wine that fails: %v", err)
 	}
 }

@@ -12,26 +12,25 @@ import (
 
 // Wine is an installed Wine that can run 64-bit programs.
 type Wine struct {
-	// Loader and Server are the programs wine64 and wineserver. They are the
+	// loader and server are the programs wine64 and wineserver. They are the
 	// binaries themselves where a distribution has scripts around them: a
 	// script would be one more process between us and the program.
-	Loader, Server string
-	// Version is what the loader says about itself, "wine-8.0 (Debian 8.0~repack-4)".
-	Version string
+	loader, server string
+	// version is what the loader says about itself, "wine-8.0 (Debian 8.0~repack-4)".
+	version string
 }
 
-// ErrNoWine is wrapped by the errors of [Find]: Wine cannot be used here, and the
-// message says why in one line.
-var ErrNoWine = errors.New("Wine is not available")
+// errNoWine begins the errors of [Find], which say in one line why Wine cannot be used.
+var errNoWine = errors.New("Wine is not available")
 
 // Find looks for Wine: the loader named by WINLAB_WINE, then where Debian and
 // Ubuntu, then where WineHQ's packages put it, then wine64 and wine on PATH.
 func Find() (*Wine, error) {
 	switch {
 	case runtime.GOOS != "linux":
-		return nil, fmt.Errorf("%w: winlab runs Windows programs on Linux only", ErrNoWine)
+		return nil, fmt.Errorf("%w: winlab runs Windows programs on Linux only", errNoWine)
 	case runtime.GOARCH != "amd64":
-		return nil, fmt.Errorf("%w: the programs are built for amd64, this machine is %s", ErrNoWine, runtime.GOARCH)
+		return nil, fmt.Errorf("%w: the programs are built for amd64, this machine is %s", errNoWine, runtime.GOARCH)
 	}
 	loader := os.Getenv("WINLAB_WINE")
 	if loader == "" {
@@ -39,22 +38,22 @@ func Find() (*Wine, error) {
 			"/opt/wine-staging/bin/wine64", "/opt/wine-staging/bin/wine", onPath("wine64"), onPath("wine"))
 	}
 	if loader == "" {
-		return nil, fmt.Errorf("%w: neither wine64 nor wine is installed; on Debian or Ubuntu run \"make wine\"", ErrNoWine)
+		return nil, fmt.Errorf("%w: neither wine64 nor wine is installed; on Debian or Ubuntu run \"make wine\"", errNoWine)
 	}
 	dir := filepath.Dir(loader)
 	server := first(os.Getenv("WINESERVER"), filepath.Join(dir, "wineserver64"), filepath.Join(dir, "wineserver"),
 		"/usr/lib/wine/wineserver64", onPath("wineserver"))
 	if server == "" {
-		return nil, fmt.Errorf("%w: there is no wineserver for %s; set WINESERVER to it", ErrNoWine, loader)
+		return nil, fmt.Errorf("%w: there is no wineserver for %s; set WINESERVER to it", errNoWine, loader)
 	}
-	w := &Wine{Loader: loader, Server: server}
+	w := &Wine{loader: loader, server: server}
 	cmd := exec.Command(loader, "--version")
 	cmd.Env = w.env("/nonexistent") // only its name is looked at
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s --version: %v", ErrNoWine, loader, err)
+		return nil, fmt.Errorf("%w: %s --version: %v", errNoWine, loader, err)
 	}
-	w.Version = strings.TrimSpace(string(out))
+	w.version = strings.TrimSpace(string(out))
 	return w, nil
 }
 
@@ -98,8 +97,8 @@ func (w *Wine) env(prefix string, overrides ...string) []string {
 		"HOME=" + filepath.Join(prefix, "home"),
 		"WINEPREFIX=" + prefix,
 		"WINEARCH=win64",
-		"WINELOADER=" + w.Loader,
-		"WINESERVER=" + w.Server,
+		"WINELOADER=" + w.loader,
+		"WINESERVER=" + w.server,
 		"WINEDEBUG=-all",
 		"WINEDLLOVERRIDES=" + strings.Join(append(off, overrides...), ";"),
 	}

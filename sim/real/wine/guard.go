@@ -53,7 +53,7 @@ type guard struct {
 // guard starts the guard of a prefix that exists.
 func (w *Wine) guard(prefix string) (*guard, error) {
 	g := &guard{}
-	g.cmd = exec.Command("/bin/sh", "-c", guardScript, "winlab-wine-guard", prefix, w.Server, serverDir(prefix))
+	g.cmd = exec.Command("/bin/sh", "-c", guardScript, "winlab-wine-guard", prefix, w.server, serverDir(prefix))
 	// Not WINEPREFIX: the guard must not take itself for a program of the prefix.
 	g.cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	g.cmd.Dir = filepath.Dir(prefix)

@@ -60,11 +60,11 @@ func untilInterrupted(t *testing.T, w *Wine, config Config, hello string) {
 		}
 		return
 	}
-	r, err := p.Start(ctx, Command{Path: hello, Args: []string{"stubborn"}, Grace: 100 * time.Millisecond})
+	r, err := p.Start(ctx, Command{Path: hello, Args: []string{"stubborn"}, grace: 100 * time.Millisecond})
 	if err == nil {
 		until(t, r, "asleep")
 		_, _ = os.Stdout.WriteString("ready\n")
-		_, err = r.Wait()
+		_, err = r.wait()
 	}
 	if err := errors.Join(err, p.Close()); err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)

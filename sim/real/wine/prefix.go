@@ -26,18 +26,15 @@ type Config struct {
 	// used in place of Wine's own. Wine's own NAME.dll is then wine_NAME.dll, so
 	// that a DLL may forward to it what it does not do itself.
 	DLLs []string
-	// Registry are more values, set after those of the build.
-	Registry []Value
-	// Env is given to every program, before its own.
-	Env []string
 }
 
 // Prefix is a Wine prefix in which programs can be started. Its methods can be
 // called by several goroutines.
 type Prefix struct {
-	// Dir is the prefix, Logs the folder with the programs' output.
-	Dir, Logs string
+	// Dir is the prefix.
+	Dir string
 
+	logs  string // the folder with the programs' output
 	wine  *Wine
 	env   []string
 	guard *guard
@@ -70,8 +67,8 @@ func (w *Wine) Prefix(ctx context.Context, c Config) (*Prefix, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prefix{Dir: filepath.Join(run, "prefix"), Logs: filepath.Join(run, "logs"), wine: w, running: map[*Process]bool{}}
-	if err := os.MkdirAll(p.Logs, 0o755); err != nil {
+	p := &Prefix{Dir: filepath.Join(run, "prefix"), logs: filepath.Join(run, "logs"), wine: w, running: map[*Process]bool{}}
+	if err := os.MkdirAll(p.logs, 0o755); err != nil {
 		return nil, err
 	}
 	if err := os.Mkdir(p.Dir, 0o755); err != nil {
@@ -80,14 +77,14 @@ func (w *Wine) Prefix(ctx context.Context, c Config) (*Prefix, error) {
 	if p.guard, err = w.guard(p.Dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(p.Dir))
 	}
-	if err := p.fill(bare, dlls, append(buildValues(c.Build), c.Registry...)); err != nil {
+	if err := p.fill(bare, dlls, buildValues(c.Build)); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	var overrides []string
 	for _, d := range dlls {
 		overrides = append(overrides, strings.TrimSuffix(strings.ToLower(filepath.Base(d)), ".dll")+"=n")
 	}
-	p.env = append(w.env(p.Dir, overrides...), c.Env...)
+	p.env = w.env(p.Dir, overrides...)
 	if err := p.keep(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -95,7 +92,7 @@ func (w *Wine) Prefix(ctx context.Context, c Config) (*Prefix, error) {
 }
 
 // fill copies the bare prefix and makes it that of the build.
-func (p *Prefix) fill(bare string, dlls []string, values []Value) error {
+func (p *Prefix) fill(bare string, dlls []string, values []value) error {
 	if err := clone(bare, p.Dir); err != nil {
 		return fmt.Errorf("copying the bare Wine prefix: %w", err)
 	}
@@ -168,7 +165,7 @@ func clone(from, to string) error {
 // alone: programs that each start one at the same time disturb each other (on
 // Debian they fail, over the file that names the server's folder).
 func (p *Prefix) keep(ctx context.Context) error {
-	server := exec.CommandContext(ctx, p.wine.Server)
+	server := exec.CommandContext(ctx, p.wine.server)
 	server.Env, server.Dir = p.env, p.Dir
 	ownGroup(server)
 	// No pipe for its output: the server goes on in the background and would keep
@@ -179,7 +176,7 @@ func (p *Prefix) keep(ctx context.Context) error {
 		}
 		return fmt.Errorf("the Wine server does not start: %w", err)
 	}
-	cmd := exec.Command(p.wine.Loader, "cmd.exe")
+	cmd := exec.Command(p.wine.loader, "cmd.exe")
 	cmd.Env, cmd.Dir = p.env, p.Dir
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -1,6 +1,7 @@
 package wine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,22 +20,22 @@ type Command struct {
 	// Args are handed over as they are; see [Path] for those that are files.
 	Args []string
 	// Env are variables "NAME=value" of the program, beside those that Windows
-	// itself sets and those of [Config]. The caller's own environment is not
+	// itself sets and those of Wine. The caller's own environment is not
 	// handed on.
 	Env []string
-	// Dir is the program's folder, by default the root of drive C, so that a path
+	// dir is the program's folder, by default the root of drive C, so that a path
 	// like \var\lib is one in the prefix.
-	Dir string
+	dir string
 	// Stdin is what the program reads; nil is an empty input.
 	Stdin io.Reader
-	// Grace is how long Stop waits after Ctrl-C, by default 5 s.
-	Grace time.Duration
+	// grace is how long Stop waits after Ctrl-C, by default 5 s.
+	grace time.Duration
 }
 
 // Process is a Windows program that was started.
 type Process struct {
-	// Stdout and Stderr are the files that hold its output.
-	Stdout, Stderr string
+	// Stderr is the file that holds its error output, stdout its output.
+	Stderr, stdout string
 
 	prefix *Prefix
 	cmd    *exec.Cmd
@@ -60,30 +61,9 @@ func (p *Prefix) Start(ctx context.Context, c Command) (*Process, error) {
 			return nil, fmt.Errorf("%s: the variable %q: write NAME=value; Wine's own variables are not for programs", filepath.Base(path), kv)
 		}
 	}
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return nil, fmt.Errorf("%s: the Wine prefix is closed", filepath.Base(path))
-	}
-	p.started++
-	number := p.started
-	p.mu.Unlock()
-
-	log := filepath.Join(p.Logs, fmt.Sprintf("%03d-%s", number, strings.TrimSuffix(filepath.Base(path), ".exe")))
-	r := &Process{Stdout: log + ".stdout", Stderr: log + ".stderr", prefix: p, grace: c.Grace, done: make(chan struct{})}
-	if r.grace == 0 {
-		r.grace = 5 * time.Second
-	}
-	r.cmd = exec.Command(p.wine.Loader, append([]string{Path(path)}, c.Args...)...)
-	r.cmd.Env = append(p.env[:len(p.env):len(p.env)], c.Env...)
-	r.cmd.Dir = c.Dir
-	if c.Dir == "" {
-		r.cmd.Dir = filepath.Join(p.Dir, "drive_c")
-	}
-	r.cmd.Stdin = c.Stdin
-	r.cmd.WaitDelay = time.Second // when Stdin is a reader that does not end
+	r := p.process(path, c)
 	// Files, not pipes: a child that keeps its output open holds nobody up.
-	stdout, err := os.Create(r.Stdout)
+	stdout, err := os.Create(r.stdout)
 	if err != nil {
 		return nil, err
 	}
@@ -94,16 +74,9 @@ func (p *Prefix) Start(ctx context.Context, c Command) (*Process, error) {
 	}
 	defer stderr.Close()
 	r.cmd.Stdout, r.cmd.Stderr = stdout, stderr
-
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil, fmt.Errorf("%s: the Wine prefix is closed", filepath.Base(path))
+	if err := p.launch(r); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
-	if err := startMortal(r.cmd); err != nil {
-		return nil, fmt.Errorf("%s does not start: %w", filepath.Base(path), err)
-	}
-	p.running[r] = true
 	go r.watch()
 	go func() {
 		select {
@@ -113,6 +86,38 @@ func (p *Prefix) Start(ctx context.Context, c Command) (*Process, error) {
 		}
 	}()
 	return r, nil
+}
+
+// process prepares a program that is not started yet.
+func (p *Prefix) process(path string, c Command) *Process {
+	p.mu.Lock()
+	p.started++
+	number := p.started
+	p.mu.Unlock()
+	log := filepath.Join(p.logs, fmt.Sprintf("%03d-%s", number, strings.TrimSuffix(filepath.Base(path), ".exe")))
+	r := &Process{stdout: log + ".stdout", Stderr: log + ".stderr", prefix: p, done: make(chan struct{})}
+	r.grace = cmp.Or(c.grace, 5*time.Second)
+	r.cmd = exec.Command(p.wine.loader, append([]string{Path(path)}, c.Args...)...)
+	r.cmd.Env = append(p.env[:len(p.env):len(p.env)], c.Env...)
+	r.cmd.Dir = cmp.Or(c.dir, filepath.Join(p.Dir, "drive_c"))
+	r.cmd.Stdin = c.Stdin
+	r.cmd.WaitDelay = time.Second // when Stdin is a reader that does not end
+	return r
+}
+
+// launch starts a program, unless the prefix is closed: nothing may start after
+// Close has looked for what runs.
+func (p *Prefix) launch(r *Process) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return errors.New("the Wine prefix is closed")
+	}
+	if err := startMortal(r.cmd); err != nil {
+		return fmt.Errorf("it does not start: %w", err)
+	}
+	p.running[r] = true
+	return nil
 }
 
 func (r *Process) watch() {
@@ -130,9 +135,9 @@ func (r *Process) watch() {
 // Done is closed when the program has ended.
 func (r *Process) Done() <-chan struct{} { return r.done }
 
-// Wait waits for the program's end and returns its exit code. Wine hands on the
-// lowest eight bits of it, as Linux does; -1 stands for a program that was killed.
-func (r *Process) Wait() (code int, err error) {
+// wait waits for the program's end and returns its exit code. Wine hands on the
+// lowest eight bits of it, as Linux does; -1 is a program that was killed.
+func (r *Process) wait() (code int, err error) {
 	<-r.done
 	return r.cmd.ProcessState.ExitCode(), r.err
 }
@@ -173,19 +178,18 @@ type Result struct {
 }
 
 // Run runs a program until it ends, or stops it when ctx ends, which is an error.
-// An exit code is none.
+// An exit code is not an error.
 func (p *Prefix) Run(ctx context.Context, c Command) (*Result, error) {
 	r, err := p.Start(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	code, err := r.Wait()
+	code, err := r.wait()
 	res := &Result{Code: code}
-	for file, to := range map[string]*string{r.Stdout: &res.Stdout, r.Stderr: &res.Stderr} {
-		text, readErr := os.ReadFile(file)
-		err = errors.Join(err, readErr)
-		*to = string(text)
-	}
+	stdout, err1 := os.ReadFile(r.stdout)
+	stderr, err2 := os.ReadFile(r.Stderr)
+	res.Stdout, res.Stderr = string(stdout), string(stderr)
+	err = errors.Join(err, err1, err2)
 	if ctx.Err() != nil {
 		err = errors.Join(fmt.Errorf("%s: %w", filepath.Base(c.Path), ctx.Err()), err)
 	}

@@ -10,7 +10,7 @@ import (
 // buildValues are what programs read to learn on which Windows they run: Go's
 // builds.RtlGetVersion and GetVersion (Wine answers them from these values), and
 // the registry itself, as hcsshim's osversion, kubelet and cAdvisor read it.
-func buildValues(b *builds.Build) []Value {
+func buildValues(b *builds.Build) []value {
 	const (
 		current = `HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion`
 		session = `HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management\PrefetchParameters`
@@ -22,7 +22,7 @@ func buildValues(b *builds.Build) []Value {
 	if b.Channel == "LTSC" {
 		product = b.Product + " Datacenter"
 	}
-	values := []Value{
+	values := []value{
 		{current, "CurrentMajorVersionNumber", uint32(v.Major)},
 		{current, "CurrentMinorVersionNumber", uint32(v.Minor)},
 		{current, "CurrentBuild", number},
@@ -45,7 +45,7 @@ func buildValues(b *builds.Build) []Value {
 		{session, "BootId", uint32(1)},
 	}
 	if v.Build > 19041 {
-		values = append(values, Value{current, "DisplayVersion", b.Name})
+		values = append(values, value{current, "DisplayVersion", b.Name})
 	}
 	return values
 }

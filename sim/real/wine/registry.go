@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Value is one value of the registry.
-type Value struct {
+// value is one value of the registry.
+type value struct {
 	// Key is below HKEY_LOCAL_MACHINE, `HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion`.
 	Key string
 	// Name is the value's name. Data is a string (REG_SZ) or a uint32 (REG_DWORD).
@@ -46,7 +46,7 @@ func (h *hive) write(file string) error {
 }
 
 // set gives values their data. All mistakes are reported at once.
-func (h *hive) set(values []Value) error {
+func (h *hive) set(values []value) error {
 	var errs []error
 	for _, v := range values {
 		if err := h.setOne(v); err != nil {
@@ -56,7 +56,7 @@ func (h *hive) set(values []Value) error {
 	return errors.Join(errs...)
 }
 
-func (h *hive) setOne(v Value) error {
+func (h *hive) setOne(v value) error {
 	root, key, ok := strings.Cut(v.Key, `\`)
 	if !ok || key == "" || !strings.EqualFold(root, "HKLM") && !strings.EqualFold(root, "HKEY_LOCAL_MACHINE") {
 		return errors.New(`only keys of the machine can be set; write HKLM\...`)
@@ -149,7 +149,7 @@ func cutPrefixFold(s, prefix string) (rest string, ok bool) {
 }
 
 // setRegistry sets values of the machine in a prefix in which nothing runs.
-func setRegistry(prefix string, values []Value) error {
+func setRegistry(prefix string, values []value) error {
 	file := filepath.Join(prefix, "system.reg")
 	h, err := readHive(file)
 	if err != nil {

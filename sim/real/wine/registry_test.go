@@ -27,7 +27,7 @@ func TestRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	const current = `HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion`
-	err := setRegistry(filepath.Dir(file), []Value{
+	err := setRegistry(filepath.Dir(file), []value{
 		{current, "CURRENTBUILD", "17763"},          // what is there, in any case of letters
 		{current, "DigitalProductId", uint32(0x1f)}, // over several lines, of another type
 		{current, "UBR", uint32(1432)},
@@ -66,7 +66,7 @@ func TestRegistryControlSet(t *testing.T) {
 	for control, want := range map[string]string{"ControlSet001": "ControlSet001", "CurrentControlSet": "CurrentControlSet"} {
 		h := &hive{lines: []string{"WINE REGISTRY Version 2", `[System\\` + control + `\\Control\\Windows] 1`}}
 		h.lines = append(h.lines, `[System\\`+control+`\\Control] 1`)
-		if err := h.set([]Value{{`HKLM\SYSTEM\CurrentControlSet\Control\X`, "A", "b"}}); err != nil {
+		if err := h.set([]value{{`HKLM\SYSTEM\CurrentControlSet\Control\X`, "A", "b"}}); err != nil {
 			t.Fatal(err)
 		}
 		if text := strings.Join(h.lines, "\n"); !strings.Contains(strings.ToLower(text), strings.ToLower(`[System\\`+want+`\\Control\\X]`)) {
@@ -77,7 +77,7 @@ func TestRegistryControlSet(t *testing.T) {
 
 func TestRegistryMistakes(t *testing.T) {
 	h := &hive{lines: []string{"WINE REGISTRY Version 2"}}
-	err := h.set([]Value{{`HKCU\X`, "a", "b"}, {`HKLM\X`, "a", 7}, {`HKLM\X`, "a", "line\nbreak"}, {`HKLM`, "a", "b"}})
+	err := h.set([]value{{`HKCU\X`, "a", "b"}, {`HKLM\X`, "a", 7}, {`HKLM\X`, "a", "line\nbreak"}, {`HKLM`, "a", "b"}})
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -116,11 +116,11 @@ func FuzzRegistry(f *testing.F) {
 	f.Add("WINE REGISTRY Version 2\n[A]\n\"x\"=hex:\\\n", `HKLM\A`, "x", `\`)
 	f.Fuzz(func(t *testing.T, text, key, name, data string) {
 		h := &hive{lines: strings.Split(text, "\n")}
-		if h.set([]Value{{key, name, "before"}}) != nil {
+		if h.set([]value{{key, name, "before"}}) != nil {
 			return
 		}
 		lines := len(h.lines)
-		if err := h.set([]Value{{key, name, data}}); err != nil {
+		if err := h.set([]value{{key, name, data}}); err != nil {
 			return
 		}
 		if len(h.lines) != lines {

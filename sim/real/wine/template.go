@@ -20,9 +20,9 @@ import (
 func (w *Wine) template(ctx context.Context) (string, error) {
 	k := &key{}
 	k.add("format", "1") // raise when the way of making it changes
-	k.add("version", w.Version)
+	k.add("version", w.version)
 	k.add("user", strconv.Itoa(os.Getuid())) // a prefix belongs to one user and has a folder of its name
-	for _, f := range []string{w.Loader, w.Server} {
+	for _, f := range []string{w.loader, w.server} {
 		info, err := os.Stat(f)
 		if err != nil {
 			return "", err
@@ -68,7 +68,7 @@ func (w *Wine) wineboot(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
-	for _, c := range [][]string{{w.Loader, "wineboot", "--init"}, {w.Server, "-w"}} {
+	for _, c := range [][]string{{w.loader, "wineboot", "--init"}, {w.server, "-w"}} {
 		cmd := exec.CommandContext(ctx, c[0], c[1:]...)
 		cmd.Env = w.env(dir)
 		cmd.Dir = dir
@@ -126,7 +126,7 @@ func (w *Wine) linkCopies(ctx context.Context, dir string) error {
 
 // dataDirs are where Wine's own files may be: below the folders of its loader.
 func (w *Wine) dataDirs() []string {
-	dir := filepath.Dir(filepath.Dir(w.Loader)) // /usr/lib of /usr/lib/wine/wine64, /opt/wine-stable of .../bin/wine64
+	dir := filepath.Dir(filepath.Dir(w.loader)) // /usr/lib of /usr/lib/wine/wine64, /opt/wine-stable of .../bin/wine64
 	var all []string
 	for _, pattern := range []string{"wine", "*/wine", "lib*/wine", "lib*/*/wine", "share/wine", "../share/wine"} {
 		found, _ := filepath.Glob(filepath.Join(dir, pattern))

@@ -104,12 +104,12 @@ func run(t *testing.T, p *Prefix, c Command) *Result {
 func until(t *testing.T, r *Process, text string) {
 	t.Helper()
 	for {
-		if out, _ := os.ReadFile(r.Stdout); strings.Contains(string(out), text) {
+		if out, _ := os.ReadFile(r.stdout); strings.Contains(string(out), text) {
 			return
 		}
 		select {
 		case <-r.Done():
-			out, _ := os.ReadFile(r.Stdout)
+			out, _ := os.ReadFile(r.stdout)
 			errOut, _ := os.ReadFile(r.Stderr)
 			t.Fatalf("the program has ended without %q: %s%s", text, out, errOut)
 		case <-time.After(10 * time.Millisecond):
@@ -188,7 +188,7 @@ func TestProgram(t *testing.T) {
 		if err := copyFile(hello, copied, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if r := run(t, p, Command{Path: copied, Args: []string{"exit", "3"}, Dir: dir}); r.Code != 3 {
+		if r := run(t, p, Command{Path: copied, Args: []string{"exit", "3"}, dir: dir}); r.Code != 3 {
 			t.Errorf("exit code %d, want 3", r.Code)
 		}
 		cmd := filepath.Join(p.Dir, "drive_c/windows/system32/cmd.exe")
@@ -226,7 +226,7 @@ func TestStop(t *testing.T) {
 	p := newPrefix(t, w, dll, "2019")
 	start := func(t *testing.T, ctx context.Context, grace time.Duration, args ...string) *Process {
 		t.Helper()
-		r, err := p.Start(ctx, Command{Path: hello, Args: args, Grace: grace})
+		r, err := p.Start(ctx, Command{Path: hello, Args: args, grace: grace})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,8 +240,8 @@ func TestStop(t *testing.T) {
 		for try := 1; ; try++ {
 			r = start(t, t.Context(), time.Hour, "polite")
 			r.Stop()
-			out, _ := os.ReadFile(r.Stdout)
-			code, err := r.Wait()
+			out, _ := os.ReadFile(r.stdout)
+			code, err := r.wait()
 			if err != nil || !strings.Contains(string(out), "got interrupt") || code != 7 && (code != -1 || try == 3) {
 				t.Fatalf("try %d: code %d, error %v, output %s", try, code, err, out)
 			}
@@ -257,7 +257,7 @@ func TestStop(t *testing.T) {
 	t.Run("one that ignores it is terminated", func(t *testing.T) {
 		r := start(t, t.Context(), time.Nanosecond, "stubborn")
 		r.Stop()
-		if code, _ := r.Wait(); code != -1 {
+		if code, _ := r.wait(); code != -1 {
 			t.Errorf("code %d, want -1", code)
 		}
 	})
@@ -298,7 +298,7 @@ func TestStop(t *testing.T) {
 		if _, err := os.Stat(sockets); err == nil {
 			t.Errorf("%s was left", sockets)
 		}
-		if _, err := os.Stat(all[0].Stdout); err != nil {
+		if _, err := os.Stat(all[0].stdout); err != nil {
 			t.Errorf("the log is gone: %v", err)
 		}
 		if _, err := q.Start(t.Context(), Command{Path: hello}); err == nil {

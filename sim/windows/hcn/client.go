@@ -75,8 +75,11 @@ func Dial(ctx context.Context, address, name string) (*Client, error) {
 
 // Close ends the connection and with it the client's handles.
 func (c *Client) Close() error {
-	c.stop()
-	return c.conn.Close()
+	err := c.conn.Close()
+	if !c.stop() && errors.Is(err, net.ErrClosed) {
+		return nil // its context has closed it before
+	}
+	return err
 }
 
 // call makes one call. An error means that the connection is broken; a refusal

@@ -105,20 +105,25 @@ func TestHotAttach(t *testing.T) {
 	}
 	attached("POD1")
 
-	// What was attached is kept, and the log makes it again.
 	_ = v.Close()
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	madeAgain(t, dir, calls.String(), e.ID)
+}
+
+// madeAgain: what was attached is kept in a state folder, and a call log makes it
+// again.
+func madeAgain(t *testing.T, state, calls, endpoint string) {
+	t.Helper()
 	b := builds.MustLookup("10.0.17763.1432")
-	for name, again := range map[string]*Service{"state": must(Start(b, testNode, Options{State: dir}))(t), "log": must(Start(b, testNode, Options{}))(t)} {
-		if name == "log" {
-			if _, different, err := again.Replay(t.Context(), "log", strings.NewReader(calls.String())); err != nil || len(different) > 0 {
-				t.Errorf("replay: %v, %v", different, err)
-			}
-		}
+	kept, replayed := must(Start(b, testNode, Options{State: state}))(t), must(Start(b, testNode, Options{}))(t)
+	if _, different, err := replayed.Replay(t.Context(), "log", strings.NewReader(calls)); err != nil || len(different) > 0 {
+		t.Errorf("replay: %v, %v", different, err)
+	}
+	for name, again := range map[string]*Service{"state": kept, "log": replayed} {
 		again.With(func(svc *hns.Service) {
-			if e := svc.Endpoint(e.ID); e == nil || !reflect.DeepEqual(e.SharedContainers, []string{"POD1"}) {
+			if e := svc.Endpoint(endpoint); e == nil || !reflect.DeepEqual(e.SharedContainers, []string{"POD1"}) {
 				t.Errorf("%s: endpoint %+v", name, e)
 			}
 		})

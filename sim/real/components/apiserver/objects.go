@@ -41,9 +41,9 @@ func NodeObject(n *kube.Node) *corev1.Node {
 	return node
 }
 
-// ServiceObjects are a Service, its Endpoints and its EndpointSlices, one or more for
+// serviceObjects are a Service, its Endpoints and its EndpointSlices, one or more for
 // each family, with what kube-apiserver and the controllers would have filled in.
-func ServiceObjects(s *kube.Service) []runtime.Object {
+func serviceObjects(s *kube.Service) []runtime.Object {
 	objects := []runtime.Object{serviceObject(s)}
 	if s.Type == "ExternalName" {
 		return objects
@@ -201,7 +201,7 @@ func sliceObjects(s *kube.Service, v6 bool) []runtime.Object {
 func (s *Server) SetServices(list []*kube.Service) error {
 	wanted := map[string]bool{}
 	for _, svc := range list {
-		for _, o := range ServiceObjects(svc) {
+		for _, o := range serviceObjects(svc) {
 			r, m, err := described(o)
 			if err != nil {
 				return fmt.Errorf("API server: %w", err)
@@ -228,7 +228,7 @@ func (s *Server) SetServices(list []*kube.Service) error {
 		for _, o := range objects {
 			_, m, err := described(o)
 			if err == nil && !wanted[r.name()+" "+key(m.GetNamespace(), m.GetName())] {
-				err = s.Delete(o)
+				err = s.remove(o)
 			}
 			if err != nil {
 				return err

@@ -51,13 +51,27 @@ func parse(path string) (*request, bool) {
 	if len(parts) == 2 {
 		q.name = parts[1]
 	}
+	q.resource = find(group, version, parts[0])
+	return q, q.resource != nil && q.fits()
+}
+
+// find returns a resource, or nil.
+func find(group, version, plural string) *resource {
 	for _, r := range resources {
-		if r.group == group && r.version == version && r.plural == parts[0] {
-			q.resource = r
+		if r.group == group && r.version == version && r.plural == plural {
+			return r
 		}
 	}
-	ok := q.resource != nil && (q.namespace == "" || q.resource.namespaced)
-	return q, ok && (q.name == "" || (q.namespace != "") == q.resource.namespaced)
+	return nil
+}
+
+// fits reports whether a request names a namespace where its resource has one: for one
+// object always, for all of them or not.
+func (q *request) fits() bool {
+	if q.namespace == "" {
+		return q.name == "" || !q.resource.namespaced
+	}
+	return q.resource.namespaced
 }
 
 func (s *Server) serve(w http.ResponseWriter, h *http.Request) {
@@ -94,6 +108,11 @@ func (s *Server) answer(w http.ResponseWriter, h *http.Request) error {
 	if !ok {
 		return apierrors.NewGenericServerResponse(http.StatusNotFound, h.Method, schema.GroupResource{}, "", h.URL.Path+" is not served", 0, true)
 	}
+	return s.answerAbout(q, w, h)
+}
+
+// answerAbout answers a request about a resource.
+func (s *Server) answerAbout(q *request, w http.ResponseWriter, h *http.Request) error {
 	switch {
 	case h.Method == http.MethodGet && q.name != "":
 		o := s.store.get(q.resource, q.namespace, q.name)

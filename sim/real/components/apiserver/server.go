@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -30,7 +31,7 @@ type Server struct {
 // What goes wrong goes to l, which may be nil. Close the server.
 func Start(ctx context.Context, l *log.Logger) (*Server, error) {
 	if l == nil {
-		l = log.New(discard{}, "", 0)
+		l = log.New(io.Discard, "", 0)
 	}
 	var config net.ListenConfig
 	listen, err := config.Listen(ctx, "tcp4", "127.0.0.1:0")
@@ -52,12 +53,8 @@ func Start(ctx context.Context, l *log.Logger) (*Server, error) {
 	return s, nil
 }
 
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
-
-// URL is where it listens, "http://127.0.0.1:40123".
-func (s *Server) URL() string { return "http://" + s.listen.Addr().String() }
+// url is where it listens, "http://127.0.0.1:40123".
+func (s *Server) url() string { return "http://" + s.listen.Addr().String() }
 
 // Close ends all watches and stops listening.
 func (s *Server) Close() error {
@@ -75,8 +72,8 @@ func (s *Server) Apply(objects ...runtime.Object) error {
 	return nil
 }
 
-// Delete deletes objects by kind, namespace and name.
-func (s *Server) Delete(objects ...runtime.Object) error {
+// remove deletes objects by kind, namespace and name.
+func (s *Server) remove(objects ...runtime.Object) error {
 	for _, o := range objects {
 		found, err := s.store.remove(o)
 		switch {
@@ -114,5 +111,5 @@ clusters: [{name: lab, cluster: {server: %q}}]
 contexts: [{name: lab, context: {cluster: lab, user: node}}]
 current-context: lab
 users: [{name: node, user: {}}]
-`, s.URL())
+`, s.url())
 }

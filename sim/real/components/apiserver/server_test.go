@@ -47,7 +47,7 @@ func service(name string, labels map[string]string) *corev1.Service {
 // do makes a request and returns the status and the body.
 func do(t *testing.T, s *Server, method, path, contentType string, body []byte) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url()+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestNoOtherFormat(t *testing.T) {
 // open begins a watch and returns what reads its next event: "ADDED web".
 func open(t *testing.T, s *Server, path string) func() string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+path, nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url()+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Delete(service("hidden", nil), service("web", nil)); err != nil {
+	if err := s.remove(service("hidden", nil), service("web", nil)); err != nil {
 		t.Fatal(err)
 	}
 	want("ADDED a")
@@ -285,7 +285,7 @@ func TestServiceObjects(t *testing.T) {
 	if _, body := do(t, s, http.MethodGet, "/api/v1/services", "", nil); !strings.Contains(body, `"items":[]`) {
 		t.Errorf("%s", body)
 	}
-	if err := s.Delete(service("web", nil)); err == nil {
+	if err := s.remove(service("web", nil)); err == nil {
 		t.Error("deleted a Service that is not there")
 	}
 }

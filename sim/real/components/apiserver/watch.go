@@ -54,22 +54,9 @@ func (t *stream) bookmark(version uint64, end bool) error {
 // ends. It begins after the version that the client names; without one, or where
 // the client asks for it (sendInitialEvents), with all objects that there are.
 func (s *Server) watch(w http.ResponseWriter, h *http.Request, o *metav1.ListOptions, sel *selection) error {
-	var version uint64
-	if o.ResourceVersion != "" {
-		var err error
-		if version, err = strconv.ParseUint(o.ResourceVersion, 10, 64); err != nil {
-			return apierrors.NewBadRequest("resourceVersion " + strconv.Quote(o.ResourceVersion) + " is not one of this server")
-		}
-	}
-	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
-	if initial && o.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan {
-		return apierrors.NewBadRequest("sendInitialEvents needs resourceVersionMatch=NotOlderThan")
-	}
-	begin := initial || o.SendInitialEvents == nil && version == 0
-	if !begin {
-		if _, _, _, ok := s.store.since(version); !ok {
-			return apierrors.NewResourceExpired("too old resource version: " + o.ResourceVersion)
-		}
+	version, withAll, err := s.watchFrom(o)
+	if err != nil {
+		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
@@ -77,21 +64,52 @@ func (s *Server) watch(w http.ResponseWriter, h *http.Request, o *metav1.ListOpt
 	if err := http.NewResponseController(w).Flush(); err != nil {
 		return nil
 	}
-	if begin {
-		objects, now := s.store.list(sel)
-		for _, o := range objects {
-			if t.send(watch.Added, sel.resource.typed(o)) != nil {
-				return nil
-			}
-		}
-		version = now
-		if initial && o.AllowWatchBookmarks && t.bookmark(version, true) != nil {
-			return nil
+	if withAll {
+		if version, err = s.sendAll(t, o); err != nil {
+			return nil // the client is gone
 		}
 		s.markSent(sel.resource)
 	}
 	s.follow(h, o, t, version)
 	return nil
+}
+
+// watchFrom returns after which version a watch begins, or that it begins with all
+// objects.
+func (s *Server) watchFrom(o *metav1.ListOptions) (version uint64, withAll bool, err error) {
+	if o.ResourceVersion != "" {
+		if version, err = strconv.ParseUint(o.ResourceVersion, 10, 64); err != nil {
+			return 0, false, apierrors.NewBadRequest("resourceVersion " + strconv.Quote(o.ResourceVersion) + " is not one of this server")
+		}
+	}
+	if initialEvents(o) && o.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan {
+		return 0, false, apierrors.NewBadRequest("sendInitialEvents needs resourceVersionMatch=NotOlderThan")
+	}
+	if initialEvents(o) || o.SendInitialEvents == nil && version == 0 {
+		return version, true, nil
+	}
+	if _, _, _, ok := s.store.since(version); !ok {
+		return 0, false, apierrors.NewResourceExpired("too old resource version: " + o.ResourceVersion)
+	}
+	return version, false, nil
+}
+
+func initialEvents(o *metav1.ListOptions) bool {
+	return o.SendInitialEvents != nil && *o.SendInitialEvents
+}
+
+// sendAll sends all objects and returns the version that they lead to.
+func (s *Server) sendAll(t *stream, o *metav1.ListOptions) (uint64, error) {
+	objects, version := s.store.list(t.sel)
+	for _, o := range objects {
+		if err := t.send(watch.Added, t.sel.resource.typed(o)); err != nil {
+			return 0, err
+		}
+	}
+	if initialEvents(o) && o.AllowWatchBookmarks {
+		return version, t.bookmark(version, true)
+	}
+	return version, nil
 }
 
 // follow sends changes. A client that is gone is no error of anybody's.

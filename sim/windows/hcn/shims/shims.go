@@ -27,8 +27,8 @@ var sources embed.FS
 // gcc-mingw-w64-x86-64).
 const Compiler = "x86_64-w64-mingw32-gcc"
 
-// DLLs are the names of the libraries without ".dll".
-var DLLs = []string{"bcryptprimitives", "computenetwork", "iphlpapi", "vmcompute"}
+// dlls are the names of the libraries without ".dll".
+var dlls = []string{"bcryptprimitives", "computenetwork", "iphlpapi", "vmcompute"}
 
 // libraries are what a DLL is linked with, beside its one source.
 var libraries = map[string][]string{
@@ -84,7 +84,7 @@ func Build(ctx context.Context, dir string) ([]string, error) {
 		}
 	}
 	var built []string
-	for _, name := range DLLs {
+	for _, name := range dlls {
 		out := filepath.Join(dir, name+".dll")
 		args := []string{"-shared", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-static-libgcc", "-o", out, name + ".c"}
 		cmd := exec.CommandContext(ctx, gcc, append(args, libraries[name]...)...)

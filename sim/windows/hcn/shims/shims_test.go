@@ -40,7 +40,7 @@ func TestBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, name := range DLLs {
+	for i, name := range dlls {
 		if paths[i] != filepath.Join(dir, name+".dll") {
 			t.Errorf("path %s", paths[i])
 		}
