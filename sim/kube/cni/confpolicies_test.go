@@ -86,6 +86,56 @@ func TestConfPolicies(t *testing.T) {
 	}
 }
 
+// Fields that a plugin does not read are warned of; flannel writes ipMasqNetwork into a
+// delegate of either kind, so there it is none of them.
+func TestIgnoredFields(t *testing.T) {
+	for conf, ignored := range map[string]bool{
+		`"type": "win-overlay", "ipMasqNetwork": "10.244.0.0/16"`:                                         true,
+		`"type": "win-bridge", "ipMasqNetwork": "10.244.0.0/16"`:                                          false,
+		`"type": "flannel", "delegate": {"type": "win-overlay", "ipMasqNetwork": "10.244.0.0/16"}`:        false,
+		`"type": "win-bridge", "endpointMacPrefix": "0E-2A"`:                                              true,
+		`"type": "win-overlay", "endpointMacPrefix": "0E-2A"`:                                             false,
+		`"type": "nat", "HcnPolicyArgs": []`:                                                              true,
+		`"type": "flannel", "delegate": {"type": "win-bridge", "hairpinMode": true}`:                      true,
+		`"type": "azure-vnet", "mode": "bridge", "windowsSettings": {"enableLoopbackDSR": true}`:          false,
+		`"type": "azure-vnet", "mode": "bridge", "windowsSettings": {"loopbackDSR": true}`:                true,
+		`"type": "flannel", "capabilities": {"dns": true}, "delegate": {"capabilities": {"dns": false}} `: true,
+	} {
+		c, err := ParseConf("x.conf", fmt.Appendf(nil, `{"cniVersion": "0.3.0", "name": "net", %s}`, conf))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(c.Warnings) > 0; got != ignored {
+			t.Errorf("%s: warnings %v", conf, c.Warnings)
+		}
+	}
+}
+
+// azure-vnet wants name servers and search names, or neither; its mode says which network.
+func TestAzureConf(t *testing.T) {
+	for fields, want := range map[string]string{
+		`"mode": "bridge"`:   "L2Bridge",
+		`"mode": "l2bridge"`: "L2Bridge",
+		`"mode": "tunnel"`:   "L2Tunnel",
+		`"mode": "l2tunnel"`: "L2Tunnel",
+		`"mode": "bridge", "dns": {"nameservers": ["10.96.0.10"], "search": ["svc.cluster.local"]}`: "L2Bridge",
+		`"mode": "bridge", "dns": {"nameservers": ["10.96.0.10"]}`:                                  "refused",
+		`"mode": "bridge", "dns": {"search": ["svc.cluster.local"]}`:                                "refused",
+	} {
+		c, err := ParseConf("x.conf", fmt.Appendf(nil, `{"cniVersion": "0.3.0", "name": "azure", "type": "azure-vnet", %s}`, fields))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := "refused"
+		if p, err := New(Options{Plugin: PluginAzure, Conf: c}); err == nil {
+			got = fmt.Sprint(p.NetworkType())
+		}
+		if !strings.EqualFold(got, want) {
+			t.Errorf("%s: %s, want %s", fields, got, want)
+		}
+	}
+}
+
 // azure-vnet writes the flag LocalRoutedVip from 1.5.0 on (factAzureHostPortVersion).
 func TestAzureHostPortByVersion(t *testing.T) {
 	for version, flags := range map[string]uint32{"1.4.59": 0, "1.5.0": 1, "1.5": 1, "2.0.0": 1, "": 1} {

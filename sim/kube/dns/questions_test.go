@@ -225,6 +225,32 @@ func TestCase(t *testing.T) {
 	}
 }
 
+// Only headless Services have names for endpoints, only named ports SRV records, and only
+// the cluster's own names an authoritative answer.
+func TestWhatHasNoRecords(t *testing.T) {
+	c := testCluster()
+	c.Services = append(c.Services, Service{Namespace: "default", Name: "shop", ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.70")},
+		Ports: []Port{{"", "TCP", 80}}, Endpoints: []Endpoint{{Addr: netip.MustParseAddr("10.244.1.9"), Hostname: "shop-0"}}})
+	for _, q := range []struct{ qtype, name string }{
+		{"A", "shop-0.shop.default.svc.cluster.local."}, {"PTR", "9.1.244.10.in-addr.arpa."},
+		{"SRV", "_._tcp.shop.default.svc.cluster.local."}, {"A", "_tcp.shop.default.svc.cluster.local."},
+	} {
+		if code, got := ask(t, c, q.name, q.qtype); code != "NXDOMAIN" || len(got) > 0 {
+			t.Errorf("%s %s: %s %v", q.qtype, q.name, code, got)
+		}
+	}
+	for name, want := range map[string]bool{"kubernetes.default.svc.cluster.local.": true, "www.example.com.": false, "nowhere.example.com.": false, "out.default.svc.cluster.local.": true} {
+		m, q := new(dns.Msg), new(dns.Msg)
+		wire, err := q.SetQuestion(name, dns.TypeA).Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Unpack(c.Answer(wire)); err != nil || m.Authoritative != want {
+			t.Errorf("%s: authoritative %t (%v)", name, m.Authoritative, err)
+		}
+	}
+}
+
 // Names under arpa that hold no whole address are names like others.
 func TestReverseNames(t *testing.T) {
 	for _, name := range []string{"96.10.in-addr.arpa.", "1.2.3.4.5.in-addr.arpa.", "300.0.96.10.in-addr.arpa.", "0.6.ip6.arpa.",

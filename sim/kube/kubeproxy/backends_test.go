@@ -69,6 +69,14 @@ func TestDualStackByBuild(t *testing.T) {
 	}
 }
 
+// kube-proxy takes the host's name in lower case where no flag says another.
+func TestLocalByHostname(t *testing.T) {
+	l := newLab(t, ws2022, 36, hns.L2Bridge)
+	l.node.Name = "WIN1"
+	l.sync(l.start(), web("10.244.1.5", "10.244.1.99"))
+	l.want("10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5]", "node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.1.5]")
+}
+
 // A backend is local when its node has kube-proxy's name, letter for letter; that name
 // is in lower case.
 func TestLocalByName(t *testing.T) {
