@@ -22,7 +22,7 @@ type job struct {
 	variant string
 	// claims is set for the designs that claims speak of.
 	claims bool
-	// components is as in Options, without Both.
+	// components is as in Options, without both.
 	components string
 	// model is the job with the models that this one runs beside; nil for others.
 	// Without a real component it has nothing to add.
@@ -90,20 +90,7 @@ func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.P
 		j.objects = objectsOf(c)
 	}
 	if j.claims {
-		ch := &checker{c: c, job: j, seen: map[string]string{}}
-		for _, cl := range ledger.Claims() {
-			if j.err = ctx.Err(); j.err != nil {
-				return
-			}
-			cell, ok := ch.cell(ctx, cl)
-			if !ok {
-				continue
-			}
-			if cell.Outcome == result.Failed || cell.Outcome == result.Differs {
-				j.failed++
-			}
-			j.cells = append(j.cells, cell)
-		}
+		j.tryClaims(ctx, &checker{c: c, job: j, seen: map[string]string{}}, ledger)
 		return
 	}
 	for _, f := range c.Plan.File.Lab.Spec.Flows {
@@ -111,6 +98,23 @@ func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.P
 			return
 		}
 		j.flow(ctx, c, f)
+	}
+}
+
+// tryClaims tries every claim that has something to try here.
+func (j *job) tryClaims(ctx context.Context, ch *checker, ledger *claims.Ledger) {
+	for _, cl := range ledger.Claims() {
+		if j.err = ctx.Err(); j.err != nil {
+			return
+		}
+		cell, ok := ch.cell(ctx, cl)
+		if !ok {
+			continue
+		}
+		if cell.Outcome == result.Failed || cell.Outcome == result.Differs {
+			j.failed++
+		}
+		j.cells = append(j.cells, cell)
 	}
 }
 

@@ -74,7 +74,7 @@ func plan(files []string, kind string) ([]*job, error) {
 		}
 		jobs = append(jobs, jobsOf(f)...)
 	}
-	if kind == Both {
+	if kind == both {
 		return beside(jobs), errors.Join(errs...)
 	}
 	for _, j := range jobs {

@@ -22,7 +22,7 @@ import (
 // the same objects in HNS.
 func TestRealComponents(t *testing.T) {
 	winetest.Need(t)
-	doc, err := Run(t.Context(), Options{Paths: []string{"../../fixtures/labs"}, Components: Both})
+	doc, err := Run(t.Context(), Options{Paths: []string{"../../fixtures/labs"}, Components: both})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,11 +189,11 @@ func TestNothingForPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	both, err := Run(t.Context(), Options{Paths: paths, Components: Both})
+	beside, err := Run(t.Context(), Options{Paths: paths, Components: both})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(model.Flows) == 0 || len(both.Flows) != len(model.Flows) || both.Flows[0].Level != result.Model {
-		t.Errorf("%d flows with the models, %d with both", len(model.Flows), len(both.Flows))
+	if len(model.Flows) == 0 || len(beside.Flows) != len(model.Flows) || beside.Flows[0].Level != result.Model {
+		t.Errorf("%d flows with the models, %d with both", len(model.Flows), len(beside.Flows))
 	}
 }

@@ -38,17 +38,17 @@ type Options struct {
 	// Ledger replaces the ledger of the program.
 	Ledger *claims.Ledger
 	// Components says what attaches pods and programs Services on Windows nodes:
-	// spec.Model, spec.Real (the programs themselves, wherever there are some), Both,
+	// spec.Model, spec.Real (the programs themselves, wherever there are some), "both",
 	// which puts one beside the other, or "" for what each lab says.
 	Components string
 }
 
-// Both runs each lab with the models, and once more with real components where
+// both runs each lab with the models, and once more with real components where
 // there are some.
-const Both = "both"
+const both = "both"
 
 // ComponentKinds are the values of Options.Components.
-var ComponentKinds = []string{spec.Model, spec.Real, Both}
+var ComponentKinds = []string{spec.Model, spec.Real, both}
 
 // Run checks every claim that applies to the labs and every flow that the labs
 // expect something of. The error is about input; what is unexpected is in the
@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options) (_ *result.Document, err error) {
 }
 
 // real reports whether real components run.
-func (o Options) real() bool { return o.Components == Both || o.Components == spec.Real }
+func (o Options) real() bool { return o.Components == both || o.Components == spec.Real }
 
 // runAll runs the jobs side by side and tells the progress.
 func (o Options) runAll(ctx context.Context, jobs []*job, run func(*job)) {
