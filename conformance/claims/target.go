@@ -70,6 +70,14 @@ func Minors() []string {
 // a whole.
 func Newest() string { program, _ := builtin(); return program.through }
 
+// AfterDocuments reports whether the target's version of Kubernetes is one of
+// which only some documents were read, or none.
+func (t Target) AfterDocuments() bool {
+	v, err := ParseVersion(t.Kubernetes)
+	newest, _ := ParseVersion(Newest())
+	return err == nil && slices.Compare(v[:min(len(v), len(newest))], newest) > 0
+}
+
 // ReleaseNamed finds a release by a name that people use for it: "2019",
 // "ltsc2019", "Windows Server 2019", "10.0.17763" (the LTSC release of that build).
 func ReleaseNamed(s string) (Release, bool) {

@@ -28,3 +28,11 @@ func TestWhereHoldsInATarget(t *testing.T) {
 		}
 	}
 }
+
+func TestAfterDocuments(t *testing.T) {
+	for kubernetes, want := range map[string]bool{"": false, "1.5": false, "1.36": false, "1.36.4": false, "v1.37": true, "1.37.1": true, "2": true, "x": false} {
+		if got := (Target{Kubernetes: kubernetes}).AfterDocuments(); got != want {
+			t.Errorf("%q is after the documents, which go up to %s: %v", kubernetes, Newest(), got)
+		}
+	}
+}

@@ -170,11 +170,7 @@ func (e unreadable) Error() string { return e.text }
 
 // noteNewer says that the documents of a version were not all read.
 func (a *app) noteNewer(targets []claims.Target) {
-	newest, _ := claims.ParseVersion(claims.Newest())
-	for _, t := range targets {
-		if v, err := claims.ParseVersion(t.Kubernetes); err == nil && slices.Compare(v[:min(2, len(v))], newest) > 0 {
-			fmt.Fprintf(a.err, "the documents were read up to Kubernetes %s: what they say is taken to hold in %s, too\n", claims.Newest(), t.Kubernetes)
-			return
-		}
+	if i := slices.IndexFunc(targets, claims.Target.AfterDocuments); i >= 0 {
+		fmt.Fprintf(a.err, "the documents were read up to Kubernetes %s: what they say is taken to hold in %s, too\n", claims.Newest(), targets[i].Kubernetes)
 	}
 }

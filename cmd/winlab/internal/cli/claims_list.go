@@ -73,6 +73,9 @@ has there. Without flags, all claims are listed.`,
 		if err != nil {
 			return err
 		}
+		if t.AfterDocuments() {
+			fmt.Fprintf(a.err, "the documents were read up to Kubernetes %s: of %s there is only what its source code says\n", claims.Newest(), t.Kubernetes)
+		}
 		for _, x := range []struct {
 			flag   string
 			values []string
