@@ -61,7 +61,7 @@ func query(ch *checker, s *hns.Service, node, q string) ([]string, error) {
 	case q == "networks.type":
 		var types []string
 		for _, n := range podNetworks(ch, s, node) {
-			types = append(types, strings.ToLower(n.Type))
+			types = append(types, strings.ToLower(string(n.Type)))
 		}
 		return types, nil
 	case q == "networks.count":

@@ -25,10 +25,11 @@ var (
 // 2,000 flows in turn, so that the table does not stay in the nearest cache.
 func BenchmarkCachedFlow(b *testing.B) {
 	for _, bc := range []struct {
-		name, network string
-		dst           netip.Addr
-		flows         int
-		done          func(h *packet.Headers) bool // whether the port did what the name says
+		name    string
+		network hns.NetworkType
+		dst     netip.Addr
+		flows   int
+		done    func(h *packet.Headers) bool // whether the port did what the name says
 	}{
 		{"allow", hns.L2Bridge, pod, 1, func(h *packet.Headers) bool { return h.Dst == pod && h.Src != mgmt }},
 		{"snat", hns.L2Bridge, internet, 1, func(h *packet.Headers) bool { return h.Src == mgmt }},

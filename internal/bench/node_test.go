@@ -34,7 +34,7 @@ type node struct {
 
 // newNode makes a node with n DSR Services of one port and three backends.
 // On an overlay the second node's subnet is behind a remote subnet route.
-func newNode(tb testing.TB, typ string, services int) *node {
+func newNode(tb testing.TB, typ hns.NetworkType, services int) *node {
 	tb.Helper()
 	must := func(err error) {
 		if err != nil {

@@ -68,7 +68,7 @@ func newAzure(o Options, b *base) (Plugin, error) {
 }
 
 // NetworkType follows factAzureMode.
-func (a *azure) NetworkType() string {
+func (a *azure) NetworkType() hns.NetworkType {
 	if strings.HasSuffix(a.o.Conf.mode, "tunnel") {
 		return hns.L2Tunnel
 	}

@@ -241,7 +241,7 @@ func taken(s *hns.Service, n *hns.Network) func(netip.Addr) bool {
 
 // findNetwork returns the network that win-bridge and win-overlay look for by
 // the configuration's name, with their errors.
-func findNetwork(s *hns.Service, name string, types ...string) (*hns.Network, error) {
+func findNetwork(s *hns.Service, name string, types ...hns.NetworkType) (*hns.Network, error) {
 	n := s.NetworkByName(name)
 	if n == nil {
 		var have []string

@@ -198,7 +198,10 @@ func TestCompiledRules(t *testing.T) {
 }
 
 func TestResult(t *testing.T) {
-	for _, tc := range []struct{ plugin, address, gateway, name, mac, network string }{
+	for _, tc := range []struct {
+		plugin, address, gateway, name, mac string
+		network                             hns.NetworkType
+	}{
 		{"flannel-host-gw", "10.244.1.3/24", "10.244.1.2", "web_cbr0", "00-15-5D-F4-01-03", hns.L2Bridge},
 		{"flannel-vxlan", "10.244.1.3/24", "10.244.1.1", "web_flannel.4096", "0E-2A-0A-F4-01-03", hns.Overlay},
 		{"win-bridge", "10.244.1.3/24", "10.244.1.2", "web_l2bridge", "00-15-5D-F4-01-03", hns.L2Bridge},

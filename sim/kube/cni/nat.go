@@ -23,7 +23,7 @@ func newNAT(o Options, b *base) (Plugin, error) {
 	return &nat{b}, nil
 }
 
-func (t *nat) NetworkType() string { return hns.NAT }
+func (t *nat) NetworkType() hns.NetworkType { return hns.NAT }
 
 // prefix follows factNATPrefix.
 func (t *nat) prefix(c *kube.Cluster, n *kube.Node) netip.Prefix {

@@ -59,7 +59,7 @@ type Plugin interface {
 	// not depend on it.
 	Version() string
 	// NetworkType is the HNS network type: hns.L2Bridge.
-	NetworkType() string
+	NetworkType() hns.NetworkType
 	// Prepare does what happens on a Windows node before its first pod: the
 	// start script or the plugin's agent makes the HNS network. It is called
 	// once for each node, and may be called again after a peer was added: then

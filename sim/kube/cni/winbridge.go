@@ -42,7 +42,7 @@ func newWinBridge(o Options, b *base) (Plugin, error) {
 	return &bridge{base: b, hostEndpoint: "cbr0", network: o.Conf.name, origin: o.Conf.origin}, nil
 }
 
-func (b *bridge) NetworkType() string { return hns.L2Bridge }
+func (b *bridge) NetworkType() hns.NetworkType { return hns.L2Bridge }
 
 // Prepare makes the network, puts the node's own endpoint into it and turns on
 // forwarding. That is flanneld's work (pkg/backend/hostgw/hostgw_windows.go) or

@@ -73,7 +73,7 @@ func macPrefix(c *Conf) string {
 	return "0E-2A"
 }
 
-func (o *overlay) NetworkType() string { return hns.Overlay }
+func (o *overlay) NetworkType() hns.NetworkType { return hns.Overlay }
 
 // Prepare makes the overlay network and a route through the tunnel to every
 // other node (flannel pkg/backend/vxlan/device_windows.go and

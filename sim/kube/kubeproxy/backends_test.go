@@ -40,7 +40,7 @@ func TestDualStackByBuild(t *testing.T) {
 	for _, c := range []struct {
 		build   string
 		minor   int
-		network string
+		network hns.NetworkType
 		gate    bool
 		dual    bool
 	}{

@@ -26,7 +26,7 @@ type lab struct {
 	pods map[string]*hns.Endpoint
 }
 
-func newLab(t *testing.T, build string, minor int, network string) *lab {
+func newLab(t *testing.T, build string, minor int, network hns.NetworkType) *lab {
 	t.Helper()
 	b := builds.MustLookup(build)
 	v := kube.Version{Major: 1, Minor: minor}

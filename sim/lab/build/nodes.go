@@ -96,7 +96,7 @@ func (b *builder) windowsNode(n *Node) error {
 	p := b.Plan
 	n.HNS = hns.NewService(n.Windows, hns.Options{Node: n.Name, ManagementIP: n.Address, HostMAC: n.MAC.String(), Seed: p.File.Lab.Metadata.Name,
 		PortRangeFirst: n.Plan.PortFirst, PortRangeLast: n.Plan.PortLast, SharePortPools: p.Params.SharePortPools})
-	w := node.NewWindows(n.Name, n.HNS, node.Options{HostDSR: p.Params.HostDSR, KeepLoopback: p.Params.KeepLoopback, Missing: missing(n.Plan.Faults)})
+	w := node.NewWindows(n.Name, n.HNS, node.Options{HostDSR: hns.HostDSR(p.Params.HostDSR), KeepLoopback: p.Params.KeepLoopback, Missing: missing(n.Plan.Faults)})
 	n.windows, n.machine = w, w
 	w.AddAdapter("Ethernet", n.MAC, b.Segment(n.Plan.Segment), hostAddresses(n.Node)...)
 	switch {

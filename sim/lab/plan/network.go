@@ -103,7 +103,7 @@ func (p *Plan) cni(in spec.Network) error {
 	if err != nil {
 		return err
 	}
-	p.Network.CNI, p.Network.Type = o, strings.ToLower(plugin.NetworkType())
+	p.Network.CNI, p.Network.Type = o, strings.ToLower(string(plugin.NetworkType()))
 	if o.Plugin == cni.PluginNAT {
 		p.dockerBridges()
 	}

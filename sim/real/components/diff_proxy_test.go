@@ -3,6 +3,7 @@
 package components
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -62,7 +63,7 @@ func proxyCases(t *testing.T, version string, on []string) []diffCase {
 			if dsr && !can.Has(builds.DSR) {
 				continue
 			}
-			for _, network := range []string{hns.Overlay, hns.L2Bridge} {
+			for _, network := range []hns.NetworkType{hns.Overlay, hns.L2Bridge} {
 				c := proxyCase{version: version, build: build, network: network, dsr: dsr}
 				add := func(s setup, variant string) {
 					s.flags = append(syncOften(can, network), s.flags...)
@@ -88,7 +89,7 @@ func proxyCases(t *testing.T, version string, on []string) []diffCase {
 // HNS for endpoints failed", pkg/proxy/winkernel/proxier.go syncProxyRules) and does
 // not try again before something changes or the sync period is over, 30 s if nothing
 // is said.
-func syncOften(b *builds.Build, network string) []string {
+func syncOften(b *builds.Build, network hns.NetworkType) []string {
 	flags := []string{"--iptables-min-sync-period=400ms"}
 	if network == hns.L2Bridge && b.Has(builds.IPv6DualStack) {
 		flags = append(flags, "--iptables-sync-period=2s")
@@ -290,7 +291,7 @@ func TestKubeProxyDifferential(t *testing.T) {
 func runCases(t *testing.T, cases []diffCase, of func(*testing.T, diffCase) []state) {
 	exceptions := readExceptions(t, "testdata/proxy-exceptions.yaml")
 	cases = slices.DeleteFunc(cases, func(c diffCase) bool { return !regexp.MustCompile(*onlyCases).MatchString(c.String()) })
-	slices.SortStableFunc(cases, func(a, b diffCase) int { return -strings.Compare(a.network, b.network) })
+	slices.SortStableFunc(cases, func(a, b diffCase) int { return -cmp.Compare(a.network, b.network) })
 	type result struct {
 		errs []error
 		note string

@@ -25,12 +25,13 @@ import (
 
 // proxyCase is one kube-proxy on one node.
 type proxyCase struct {
-	version, build, network string
-	dsr                     bool
+	version, build string
+	network        hns.NetworkType
+	dsr            bool
 }
 
 func (c proxyCase) String() string {
-	s := c.version + "/" + c.build + "/" + strings.ToLower(c.network)
+	s := c.version + "/" + c.build + "/" + strings.ToLower(string(c.network))
 	if c.dsr {
 		s += "/dsr"
 	}

@@ -43,9 +43,9 @@ type Entry struct {
 
 // EntryChange is an object that a call created, modified or deleted.
 type EntryChange struct {
-	Kind string `json:"kind"`
-	ID   string `json:"id,omitempty"`
-	What string `json:"what"`
+	Kind string   `json:"kind"`
+	ID   string   `json:"id,omitempty"`
+	What hns.What `json:"what"`
 }
 
 func entryOf(client string, r *request, objectOfHandle string, res *response, id string, changes []hns.Change) *Entry {

@@ -163,7 +163,7 @@ func common(v any, key string) (string, bool) {
 		case "id":
 			return v.ID, true
 		case "type":
-			return v.Type, true
+			return string(v.Type), true
 		}
 	case *hns.Endpoint:
 		switch key {

@@ -29,7 +29,7 @@ func (s *Service) Load(d *Dump) error {
 			continue
 		}
 		if t := canonicalNetworkType(n.Type); t == "" {
-			bad(n.Origin, "there is no network type %q; there are %s", n.Type, networkTypeList)
+			bad(n.Origin, "there is no network type %q; there are %s", n.Type, joined(networkTypes))
 			continue
 		}
 		s.fillNetwork(n)

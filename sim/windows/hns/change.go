@@ -18,12 +18,15 @@ const (
 	KindService Kind = "service"
 )
 
+// What is what has happened to an object.
+type What string
+
 // What a Change says.
 const (
-	Created   = "created"
-	Modified  = "modified"
-	Deleted   = "deleted"
-	Restarted = "restarted"
+	Created   What = "created"
+	Modified  What = "modified"
+	Deleted   What = "deleted"
+	Restarted What = "restarted"
 )
 
 // Change says that an object has changed. What is created, modified, deleted or
@@ -31,7 +34,7 @@ const (
 type Change struct {
 	Kind Kind
 	ID   string
-	What string
+	What What
 	// PolicyOnly is set when a modification touched nothing but policies: HNS
 	// applies those again, which drops established flows of the port.
 	PolicyOnly bool

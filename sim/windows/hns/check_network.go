@@ -9,9 +9,9 @@ import (
 )
 
 // canonicalNetworkType returns the spelling of HCN v2, or "".
-func canonicalNetworkType(t string) string {
-	for _, known := range strings.Split(networkTypeList, ", ") {
-		if strings.EqualFold(known, t) {
+func canonicalNetworkType(t NetworkType) NetworkType {
+	for _, known := range networkTypes {
+		if strings.EqualFold(string(known), string(t)) {
 			return known
 		}
 	}
@@ -21,7 +21,7 @@ func canonicalNetworkType(t string) string {
 // checkNetwork checks n and brings its type into the spelling of HCN v2.
 func (s *Service) checkNetwork(n *Network, m *mistakes) {
 	if t := canonicalNetworkType(n.Type); t == "" {
-		m.add(ErrInvalidNetworkType, "there is no network type %q; there are %s", n.Type, networkTypeList)
+		m.add(ErrInvalidNetworkType, "there is no network type %q; there are %s", n.Type, joined(networkTypes))
 	} else {
 		n.Type = t
 	}

@@ -80,8 +80,8 @@ func (s *Service) newPolicyCheck(m *mistakes, sc scope, n *Network) *policyCheck
 	return c
 }
 
-// joined lists the types, for a message.
-func joined(types []PolicyType) string {
+// joined lists types, for a message.
+func joined[T ~string](types []T) string {
 	words := make([]string, len(types))
 	for i, t := range types {
 		words[i] = string(t)

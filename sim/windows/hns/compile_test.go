@@ -122,7 +122,7 @@ func (c *compileCase) run() string {
 				c.t.Fatal(err)
 			}
 		case "hostDSR":
-			view.HostDSR = rest
+			view.HostDSR = HostDSR(rest)
 		case "show":
 			show = strings.Fields(rest)
 		}

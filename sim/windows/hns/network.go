@@ -10,21 +10,25 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// The network types of HCN v2. HNS compares them without regard to case:
+// NetworkType is the type of a network. HNS compares types without regard to case:
 // Get-HnsNetwork prints "l2bridge", hcsshim sends "L2Bridge".
+type NetworkType string
+
+// The network types of HCN v2.
 const (
-	NAT             = "NAT"
-	Transparent     = "Transparent"
-	L2Bridge        = "L2Bridge"
-	L2Tunnel        = "L2Tunnel"
-	ICS             = "ICS"
-	Private         = "Private"
-	Overlay         = "Overlay"
-	Internal        = "Internal"
-	Mirrored        = "Mirrored"
-	ConstrainedICS  = "ConstrainedICS"
-	networkTypeList = "NAT, Transparent, L2Bridge, L2Tunnel, ICS, Private, Overlay, Internal, Mirrored, ConstrainedICS"
+	NAT            NetworkType = "NAT"
+	Transparent    NetworkType = "Transparent"
+	L2Bridge       NetworkType = "L2Bridge"
+	L2Tunnel       NetworkType = "L2Tunnel"
+	ICS            NetworkType = "ICS"
+	Private        NetworkType = "Private"
+	Overlay        NetworkType = "Overlay"
+	Internal       NetworkType = "Internal"
+	Mirrored       NetworkType = "Mirrored"
+	ConstrainedICS NetworkType = "ConstrainedICS"
 )
+
+var networkTypes = []NetworkType{NAT, Transparent, L2Bridge, L2Tunnel, ICS, Private, Overlay, Internal, Mirrored, ConstrainedICS}
 
 // NetworkFlags of HCN v2 (hcsshim hcn/hcnnetwork.go).
 const (
@@ -116,7 +120,7 @@ type Ipam struct {
 type Network struct {
 	ID            string        `json:"ID,omitempty"`
 	Name          string        `json:"Name,omitempty"`
-	Type          string        `json:"Type,omitempty"`
+	Type          NetworkType   `json:"Type,omitempty"`
 	Policies      []Policy      `json:"Policies,omitempty"`
 	MacPool       MacPool       `json:"MacPool,omitzero"`
 	Dns           DNS           `json:"Dns,omitzero"`
@@ -136,8 +140,8 @@ type Network struct {
 }
 
 // Is reports whether the network has one of the types, without regard to case.
-func (n *Network) Is(types ...string) bool {
-	return slices.ContainsFunc(types, func(t string) bool { return strings.EqualFold(t, n.Type) })
+func (n *Network) Is(types ...NetworkType) bool {
+	return slices.ContainsFunc(types, func(t NetworkType) bool { return strings.EqualFold(string(t), string(n.Type)) })
 }
 
 // Subnets returns the subnets of all address spaces in order.

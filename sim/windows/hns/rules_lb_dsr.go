@@ -72,9 +72,9 @@ func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMap
 		return
 	}
 	switch c.v.HostDSR {
-	case "untranslated":
+	case HostDSRUntranslated:
 		return
-	case "translated":
+	case HostDSRTranslated:
 	default:
 		notModelled(r, "a packet of the node itself meets the load balancer rule of a DSR Service; whether this build translates it is not public (parameter host-to-dsr-service)", factHostDSR)
 	}

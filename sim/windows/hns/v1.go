@@ -19,7 +19,7 @@ type V1Subnet struct {
 type V1Network struct {
 	ID                   string            `json:"ID,omitempty"`
 	Name                 string            `json:"Name,omitempty"`
-	Type                 string            `json:"Type,omitempty"`
+	Type                 NetworkType       `json:"Type,omitempty"`
 	NetworkAdapterName   string            `json:"NetworkAdapterName,omitempty"`
 	SourceMac            string            `json:"SourceMac,omitempty"`
 	Policies             []json.RawMessage `json:"Policies,omitempty"`

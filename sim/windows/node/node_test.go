@@ -27,7 +27,7 @@ type one struct {
 
 var hostMAC = packet.MAC{0x00, 0x15, 0x5d, 0, 0, 1}
 
-func newNode(t *testing.T, typ string) *one {
+func newNode(t *testing.T, typ hns.NetworkType) *one {
 	t.Helper()
 	v, err := builds.Parse("10.0.20348.2762")
 	if err != nil {
@@ -67,7 +67,7 @@ func newNode(t *testing.T, typ string) *one {
 }
 
 func TestWhoAnswersARPForAContainer(t *testing.T) {
-	for typ, want := range map[string]string{hns.L2Bridge: hostMAC.String(), hns.L2Tunnel: hostMAC.String(), hns.Transparent: "0e-2a-0a-f4-01-04"} {
+	for typ, want := range map[hns.NetworkType]string{hns.L2Bridge: hostMAC.String(), hns.L2Tunnel: hostMAC.String(), hns.Transparent: "0e-2a-0a-f4-01-04"} {
 		o := newNode(t, typ)
 		nic := o.node.nics[0].nic
 		m, ok := o.node.ARP(nic, netip.MustParseAddr("10.244.1.4"))

@@ -45,7 +45,7 @@ type Windows struct {
 type Options struct {
 	// HostDSR is what a DSR load balancer does with packets of the host itself;
 	// see [hns.View].
-	HostDSR string
+	HostDSR hns.HostDSR
 	// KeepLoopback lets a switch deliver a packet that comes back to its own
 	// port with equal source and destination.
 	KeepLoopback bool

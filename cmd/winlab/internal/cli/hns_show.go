@@ -141,7 +141,7 @@ func hnsRow(list string, raw json.RawMessage) ([]string, error) {
 		for _, s := range n.Subnets() {
 			subnets = append(subnets, s.IpAddressPrefix)
 		}
-		return []string{n.ID, n.Name, n.Type, strings.Join(subnets, ",")}, err
+		return []string{n.ID, n.Name, string(n.Type), strings.Join(subnets, ",")}, err
 	case "endpoints":
 		var e hns.Endpoint
 		err := json.Unmarshal(raw, &e)
