@@ -57,8 +57,8 @@ func TestTsharkAgreesOnPackets(t *testing.T) {
 	geneve, over6 := outer, outer
 	geneve.Kind, geneve.Options = packet.Geneve, []byte{0, 1, 2, 1, 0, 0, 0, 7}
 	over6.Src, over6.Dst = a("fd00::4"), a("fd00::5")
-	nat4 := &packet.Rewrite{Set: packet.RwSrc | packet.RwDst | packet.RwSrcPort | packet.RwICMPID, Src: a("10.0.0.9"), Dst: a("10.244.2.7"), SrcPort: 50000, ICMPID: 77, TTLDec: 1}
-	nat6 := &packet.Rewrite{Set: nat4.Set, Src: a("fd00::9"), Dst: a("fd00::7"), SrcPort: 50000, ICMPID: 77, TTLDec: 1}
+	nat4 := &packet.Rewrite{Set: packet.RwSrc | packet.RwDst | packet.RwSrcPort | packet.RwICMPID, Src: a("10.0.0.9"), Dst: a("10.244.2.7"), SrcPort: 50000, ICMPID: 77}
+	nat6 := &packet.Rewrite{Set: nat4.Set, Src: a("fd00::9"), Dst: a("fd00::7"), SrcPort: 50000, ICMPID: 77}
 	v4 := packet.Spec{Src: a("10.244.1.4"), Dst: a("10.96.0.10"), SrcPort: 40000, DstPort: 8080, Payload: []byte("odd")}
 	v6 := packet.Spec{Src: a("fd01::4"), Dst: a("fd01::5"), SrcPort: 40000, DstPort: 8080, Payload: []byte("odd")}
 	with := func(s packet.Spec, p packet.Proto, typ uint8) *packet.Packet {

@@ -22,7 +22,7 @@ func natRewrite() *Rewrite {
 		Set:    RwEthSrc | RwEthDst | RwSrc | RwDst | RwSrcPort | RwDstPort,
 		EthSrc: MAC{0, 0x15, 0x5d, 0, 1, 1}, EthDst: MAC{0, 0x15, 0x5d, 0, 1, 2},
 		Src: netip.MustParseAddr("10.0.0.4"), Dst: netip.MustParseAddr("10.244.2.7"),
-		SrcPort: 50001, DstPort: 8080, TTLDec: 1,
+		SrcPort: 50001, DstPort: 8080,
 	}
 }
 
@@ -59,7 +59,6 @@ func BenchmarkLoadApply(b *testing.B) {
 
 func BenchmarkApply(b *testing.B) {
 	r := natRewrite()
-	r.TTLDec = 0
 	var p Packet
 	_ = p.Load(frame64())
 	b.ReportAllocs()

@@ -119,8 +119,21 @@ func Build(s Spec) *Packet {
 		want, at := p.h.l4Checksum(f)
 		be.PutUint16(f[at:], want)
 	}
-	p.SetVLAN(s.VLAN)
+	if s.VLAN != 0 {
+		p.tag(s.VLAN)
+	}
 	return p
+}
+
+// tag puts an 802.1Q tag of priority 0 behind the addresses.
+func (p *Packet) tag(id uint16) {
+	p.push(vlanTagLen)
+	f := p.Bytes()
+	copy(f, f[vlanTagLen:vlanTagLen+12])
+	be.PutUint16(f[12:], etherVLAN)
+	be.PutUint16(f[14:], id)
+	p.h.VLAN = id
+	p.h.shift(vlanTagLen)
 }
 
 // BuildARP returns an ARP packet (op 1 request, 2 reply) for IPv4 over Ethernet.
@@ -153,7 +166,7 @@ func BuildARP(op uint16, srcMAC, dstMAC MAC, sender, target netip.Addr) *Packet 
 
 // blank returns a packet of n zero bytes.
 func blank(n int) *Packet {
-	return &Packet{buf: make([]byte, max(Headroom+n, 256)), off: Headroom, end: Headroom + n}
+	return &Packet{buf: make([]byte, max(headroom+n, 256)), off: headroom, end: headroom + n}
 }
 
 // mustParse parses a frame that this package wrote.

@@ -61,7 +61,7 @@ func FuzzLoad(f *testing.F) {
 			if _, err := p.Decap(k); err == nil && !bytes.Equal(before, p.Bytes()) {
 				t.Fatal("Encap then Decap changed the frame")
 			}
-			p.CopyFrom(c)
+			p = c
 		}
 	})
 }

@@ -254,15 +254,12 @@ func randomEdit(r *rand.Rand, p *Packet) {
 	for _, edit := range []func(){
 		func() { p.SetEthSrc(MAC{2, 0, 0, 0, 0, byte(r.Uint32())}) },
 		func() { p.SetEthDst(MAC{2, 0, 0, 0, 1, byte(r.Uint32())}) },
-		func() { p.SetSrc(a) },
-		func() { p.SetDst(b) },
+		func() { p.setSrc(a) },
+		func() { p.setDst(b) },
 		func() { p.SetSrcPort(uint16(20000 + r.IntN(40000))) },
 		func() { p.SetDstPort(uint16(20000 + r.IntN(40000))) },
 		func() { p.SetICMPID(uint16(r.Uint32())) },
-		func() { p.SetTTL(uint8(r.Uint32())) },
 		func() { p.DecTTL() },
-		func() { p.SetVLAN(uint16(r.IntN(4095))) },
-		func() { p.SetVLAN(0) },
 	} {
 		if r.IntN(2) == 0 {
 			edit()

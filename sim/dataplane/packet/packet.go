@@ -1,9 +1,9 @@
 package packet
 
-// Headroom is the space in front of a loaded frame, in bytes. It takes one
+// headroom is the space in front of a loaded frame, in bytes. It takes one
 // encapsulation over IPv6 with a VLAN tag and 50 bytes of options; a larger one
 // makes the buffer grow.
-const Headroom = 128
+const headroom = 128
 
 // Packet is one frame with the headers parsed from it. The zero value is empty
 // and ready for [Packet.Load]. A Packet is not safe for concurrent use.
@@ -28,14 +28,14 @@ func New(frame []byte) (*Packet, error) {
 // cannot be parsed is a *[ParseError]; p then holds the bytes and the Ethernet
 // header, and edits of upper layers do nothing.
 func (p *Packet) Load(frame []byte) error {
-	n := Headroom + len(frame)
+	n := headroom + len(frame)
 	if n > cap(p.buf) {
 		p.buf = make([]byte, max(n, 256))
 	}
 	p.buf = p.buf[:cap(p.buf)]
-	p.off, p.end = Headroom, n
-	copy(p.buf[Headroom:n], frame)
-	return parse(p.buf[Headroom:n:n], &p.h)
+	p.off, p.end = headroom, n
+	copy(p.buf[headroom:n], frame)
+	return parse(p.buf[headroom:n:n], &p.h)
 }
 
 // Bytes returns the frame. It aliases p and is valid until p changes.
@@ -59,24 +59,10 @@ func (p *Packet) Payload() []byte {
 
 // Clone returns an independent copy of p.
 func (p *Packet) Clone() *Packet {
-	c := &Packet{off: Headroom, end: Headroom + p.Len(), h: p.h}
+	c := &Packet{off: headroom, end: headroom + p.Len(), h: p.h}
 	c.buf = make([]byte, max(c.end, 256))
 	copy(c.buf[c.off:], p.Bytes())
 	return c
-}
-
-// CopyFrom makes p a copy of q, like Clone but into p's buffer.
-func (p *Packet) CopyFrom(q *Packet) {
-	if p == q {
-		return
-	}
-	n := Headroom + q.Len()
-	if n > cap(p.buf) {
-		p.buf = make([]byte, max(n, 256))
-	}
-	p.buf = p.buf[:cap(p.buf)]
-	p.off, p.end, p.h = Headroom, n, q.h
-	copy(p.buf[Headroom:n], q.Bytes())
 }
 
 // push makes room for n bytes in front of the frame and moves the front there.
@@ -84,9 +70,9 @@ func (p *Packet) CopyFrom(q *Packet) {
 func (p *Packet) push(n int) {
 	if p.off < n {
 		size := p.Len()
-		buf := make([]byte, Headroom+n+size)
-		copy(buf[Headroom+n:], p.Bytes())
-		p.buf, p.off, p.end = buf, Headroom+n, Headroom+n+size
+		buf := make([]byte, headroom+n+size)
+		copy(buf[headroom+n:], p.Bytes())
+		p.buf, p.off, p.end = buf, headroom+n, headroom+n+size
 	}
 	p.off -= n
 }

@@ -53,8 +53,9 @@ func TestString(t *testing.T) {
 	if err := gn.Encap(testOuter(Geneve)); err != nil {
 		t.Fatal(err)
 	}
-	tagged := Build(syn)
-	tagged.SetVLAN(7)
+	inVLAN := syn
+	inVLAN.VLAN = 7
+	tagged := Build(inVLAN)
 	for _, c := range []struct {
 		p    *Packet
 		want string
@@ -153,7 +154,7 @@ func TestParseErrors(t *testing.T) {
 			if !errors.As(err, &pe) || err.Error() != c.want {
 				t.Fatalf("got  %v\nwant %s", err, c.want)
 			}
-			if p.SetSrc(ip("10.0.0.9")) || p.SetDst(ip("fd00::9")) || p.SetSrcPort(1) || p.SetDstPort(1) || p.SetICMPID(1) || p.SetTTL(1) {
+			if p.setSrc(ip("10.0.0.9")) || p.setDst(ip("fd00::9")) || p.SetSrcPort(1) || p.SetDstPort(1) || p.SetICMPID(1) {
 				t.Error("an edit of a header that was not parsed reports success")
 			}
 			if !bytes.Equal(p.Bytes(), f) || p.Headers().IPVersion != 0 || p.Tuple().IsValid() || p.VerifyChecksums() != nil {
@@ -186,21 +187,20 @@ func TestSettersRefuse(t *testing.T) {
 		p    *Packet
 		edit func(*Packet) bool
 	}{
-		"IPv6 address on IPv4":   {tcp, func(p *Packet) bool { return p.SetSrc(ip("fd00::9")) }},
-		"IPv4 address on IPv6":   {tcp6, func(p *Packet) bool { return p.SetDst(ip("10.0.0.9")) }},
-		"no address":             {tcp, func(p *Packet) bool { return p.SetDst(netip.Addr{}) }},
+		"IPv6 address on IPv4":   {tcp, func(p *Packet) bool { return p.setSrc(ip("fd00::9")) }},
+		"IPv4 address on IPv6":   {tcp6, func(p *Packet) bool { return p.setDst(ip("10.0.0.9")) }},
+		"no address":             {tcp, func(p *Packet) bool { return p.setDst(netip.Addr{}) }},
 		"identifier on TCP":      {tcp, func(p *Packet) bool { return p.SetICMPID(1) }},
 		"port on ICMP":           {unreachable, func(p *Packet) bool { return p.SetSrcPort(1) }},
 		"identifier on an error": {unreachable, func(p *Packet) bool { return p.SetICMPID(1) }},
-		"address on ARP":         {arp, func(p *Packet) bool { return p.SetSrc(ip("10.0.0.9")) }},
-		"TTL on ARP":             {arp, func(p *Packet) bool { return p.SetTTL(1) }},
+		"address on ARP":         {arp, func(p *Packet) bool { return p.setSrc(ip("10.0.0.9")) }},
 	} {
 		before := bytes.Clone(c.p.Bytes())
 		if c.edit(c.p) || !bytes.Equal(before, c.p.Bytes()) {
 			t.Errorf("%s was not refused", name)
 		}
 	}
-	if !tcp.SetSrc(ip("::ffff:10.0.0.9")) || tcp.Tuple().Src != ip("10.0.0.9") {
+	if !tcp.setSrc(ip("::ffff:10.0.0.9")) || tcp.Tuple().Src != ip("10.0.0.9") {
 		t.Error("a mapped address is an IPv4 address")
 	}
 }
@@ -227,31 +227,26 @@ func TestUDPChecksum(t *testing.T) {
 	}
 	be.PutUint16(p.Bytes()[p.h.L4+6:], 0)
 	p.SetSrcPort(5)
-	p.SetDst(ip("10.9.9.9"))
+	p.setDst(ip("10.9.9.9"))
 	if field() != 0 || p.VerifyChecksums() != nil {
 		t.Errorf("no checksum became 0x%04x", field())
 	}
 }
 
+// Edits behind a tag leave the tag alone.
 func TestVLAN(t *testing.T) {
-	p, _ := New(frame64())
-	before := bytes.Clone(p.Bytes())
-	p.SetVLAN(100)
-	if p.Headers().VLAN != 100 || p.Len() != 68 || p.Headers().DstPort != 80 {
+	plain := Spec{EthSrc: podMAC, EthDst: gwMAC, Src: ip("10.0.0.4"), Dst: ip("10.0.0.5"), Proto: TCP, DstPort: 80}
+	tagged := plain
+	tagged.VLAN = 100
+	p := Build(tagged)
+	if p.Headers().VLAN != 100 || p.Len() != Build(plain).Len()+4 || p.Headers().DstPort != 80 {
 		t.Fatalf("%v", p)
 	}
-	p.Bytes()[14] |= 0xa0 // priority 5
-	p.SetVLAN(200)
-	if be.Uint16(p.Bytes()[14:]) != 0xa000|200 || p.Headers().VLAN != 200 {
-		t.Errorf("the priority is lost: %x", p.Bytes()[12:16])
+	if !p.SetDstPort(81) || p.VerifyChecksums() != nil || p.Headers().VLAN != 100 {
+		t.Errorf("an edit behind a tag: %v", p)
 	}
-	if !p.SetDstPort(81) || p.VerifyChecksums() != nil || !p.SetDstPort(80) {
-		t.Error("edit behind a tag")
-	}
-	p.SetVLAN(0)
-	p.SetVLAN(0)
-	if !bytes.Equal(before, p.Bytes()) || p.Headers().VLAN != 0 || p.Headers().L3 != 14 {
-		t.Errorf("%x\n%x", before, p.Bytes())
+	if !p.SetDstPort(80) || !bytes.Equal(p.Bytes(), Build(tagged).Bytes()) {
+		t.Errorf("%x\n%x", p.Bytes(), Build(tagged).Bytes())
 	}
 }
 
@@ -312,7 +307,7 @@ func TestFragments(t *testing.T) {
 	sumBefore := be.Uint16(first.Bytes()[first.h.L4+6:])
 	payload := bytes.Clone(later.Payload())
 	for _, q := range []*Packet{first, later} {
-		if !q.SetSrc(ip("10.0.0.9")) || q.VerifyChecksums() != nil {
+		if !q.setSrc(ip("10.0.0.9")) || q.VerifyChecksums() != nil {
 			t.Errorf("%v", q)
 		}
 	}
@@ -344,7 +339,7 @@ func TestIPv6Extensions(t *testing.T) {
 		with(43, "1100 0000 00000000"),
 		with(44, "1100 0000 00001234"), // atomic fragment
 	} {
-		if h := p.Headers(); h.DstPort != 9 || h.Fragment || p.VerifyChecksums() != nil || !p.SetDst(ip("fd00::99")) || p.VerifyChecksums() != nil {
+		if h := p.Headers(); h.DstPort != 9 || h.Fragment || p.VerifyChecksums() != nil || !p.setDst(ip("fd00::99")) || p.VerifyChecksums() != nil {
 			t.Errorf("%v %+v", p, h)
 		}
 	}
@@ -377,14 +372,11 @@ func TestNoAllocations(t *testing.T) {
 		p.Apply(r)
 		p.SetEthSrc(podMAC)
 		p.SetEthDst(gwMAC)
-		p.SetSrc(a)
-		p.SetDst(a)
+		p.setSrc(a)
+		p.setDst(a)
 		p.SetSrcPort(1)
 		p.SetDstPort(2)
-		p.SetTTL(9)
 		p.DecTTL()
-		p.SetVLAN(5)
-		p.SetVLAN(0)
 		sinkTuple = p.Tuple().Reverse()
 		_ = VXLANSrcPort(sinkTuple)
 		_ = p.VerifyChecksums()
@@ -392,7 +384,7 @@ func TestNoAllocations(t *testing.T) {
 		_, _, _ = p.Inner(VXLAN)
 		_, _ = p.Decap(VXLAN)
 		_ = p.Load(v6)
-		p.SetSrc(a6)
+		p.setSrc(a6)
 		p.SetICMPID(4)
 		p.Apply(r)
 	}); n != 0 {
@@ -422,7 +414,7 @@ func TestHeadersFollowBytes(t *testing.T) {
 
 func randomRewrite(r *rand.Rand, version uint8) Rewrite {
 	return Rewrite{
-		Set: RewriteMask(r.IntN(128)), TTLDec: uint8(r.IntN(3)),
+		Set:    RewriteMask(r.IntN(128)),
 		EthSrc: MAC{2, byte(r.Uint32())}, EthDst: MAC{2, 1, byte(r.Uint32())},
 		Src: randomAddr(r, version), Dst: randomAddr(r, version),
 		SrcPort: uint16(r.Uint32()), DstPort: uint16(20000 + r.IntN(40000)), ICMPID: uint16(r.Uint32()),

@@ -23,7 +23,7 @@ func parse(f []byte, h *Headers) error {
 	h.EthSrc = MAC(f[6:12])
 	h.EtherType = be.Uint16(f[12:])
 	l3 := ethHeaderLen
-	if h.EtherType == EtherVLAN {
+	if h.EtherType == etherVLAN {
 		if len(f) < ethHeaderLen+vlanTagLen {
 			return parseErr("VLAN", 12, "the tag is cut off after %d bytes", len(f)-12)
 		}

@@ -16,7 +16,6 @@ func TestRewriteInverse(t *testing.T) {
 		}
 		before := bytes.Clone(p.Bytes())
 		rw := randomRewrite(r, p.h.IPVersion)
-		rw.TTLDec = 0
 		h := p.h
 		back := Rewrite{Set: rw.Set, EthSrc: h.EthSrc, EthDst: h.EthDst, Src: h.Src, Dst: h.Dst, SrcPort: h.SrcPort, DstPort: h.DstPort, ICMPID: h.ICMPID}
 		p.Apply(&rw)
@@ -50,11 +49,7 @@ func TestRewriteComposition(t *testing.T) {
 			t.Fatalf("%+v then %+v\ncomposed %x\nin turn  %x\nsetters  %x", a, b, one.Bytes(), two.Bytes(), set.Bytes())
 		}
 	}
-	x := Rewrite{TTLDec: 200}.Then(Rewrite{TTLDec: 200})
-	if x.TTLDec != 255 {
-		t.Errorf("TTLDec overflowed to %d", x.TTLDec)
-	}
-	if z := (Rewrite{}); !z.IsZero() || x.IsZero() {
+	if z, x := (Rewrite{}), (Rewrite{Set: RwSrc}); !z.IsZero() || x.IsZero() {
 		t.Error("IsZero")
 	}
 }
@@ -65,16 +60,13 @@ func applySetters(p *Packet, r Rewrite) {
 		do  func()
 	}{
 		{RwEthSrc, func() { p.SetEthSrc(r.EthSrc) }}, {RwEthDst, func() { p.SetEthDst(r.EthDst) }},
-		{RwSrc, func() { p.SetSrc(r.Src) }}, {RwDst, func() { p.SetDst(r.Dst) }},
+		{RwSrc, func() { p.setSrc(r.Src) }}, {RwDst, func() { p.setDst(r.Dst) }},
 		{RwSrcPort, func() { p.SetSrcPort(r.SrcPort) }}, {RwDstPort, func() { p.SetDstPort(r.DstPort) }},
 		{RwICMPID, func() { p.SetICMPID(r.ICMPID) }},
 	} {
 		if r.Set&f.bit != 0 {
 			f.do()
 		}
-	}
-	for range r.TTLDec {
-		p.DecTTL()
 	}
 }
 

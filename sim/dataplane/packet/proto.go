@@ -45,7 +45,7 @@ func (p Proto) String() string {
 const (
 	EtherIPv4 uint16 = 0x0800
 	EtherARP  uint16 = 0x0806
-	EtherVLAN uint16 = 0x8100
+	etherVLAN uint16 = 0x8100
 	EtherIPv6 uint16 = 0x86dd
 )
 

@@ -17,14 +17,12 @@ const (
 )
 
 // Rewrite is a header transposition: the fields in Set get new values, the
-// others stay. TTLDec is taken from the time to live, which does not go below 0.
-// The zero Rewrite changes nothing.
+// others stay. The zero Rewrite changes nothing.
 //
 // Fields that a packet does not have are left out, as with the setters of
 // [Packet]: one Rewrite serves the TCP and the ICMP packets of an address.
 type Rewrite struct {
 	Set              RewriteMask
-	TTLDec           uint8
 	EthSrc, EthDst   MAC
 	SrcPort, DstPort uint16
 	ICMPID           uint16
@@ -35,46 +33,17 @@ type Rewrite struct {
 func (p *Packet) Apply(r *Rewrite) {
 	f, h, m := p.buf[p.off:p.end], &p.h, r.Set
 	if m&(RwEthSrc|RwEthDst) != 0 && len(f) >= ethHeaderLen {
-		if m&RwEthDst != 0 {
-			*(*MAC)(f[0:6]) = r.EthDst
-			h.EthDst = r.EthDst
-		}
-		if m&RwEthSrc != 0 {
-			*(*MAC)(f[6:12]) = r.EthSrc
-			h.EthSrc = r.EthSrc
-		}
+		h.applyMAC(f, r)
 	}
 	if h.IPVersion == 0 {
 		return
 	}
-	var addr, body uint64
+	var addr, body uint64 // changes of the sums over addresses and transport
 	if m&(RwSrc|RwDst) != 0 {
-		src, dst := addrOffsets(h.IPVersion)
-		if m&RwSrc != 0 {
-			if a, d, ok := swapAddr(f[h.L3+src:], h.IPVersion, r.Src); ok {
-				h.Src = a
-				addr += d
-			}
-		}
-		if m&RwDst != 0 {
-			if a, d, ok := swapAddr(f[h.L3+dst:], h.IPVersion, r.Dst); ok {
-				h.Dst = a
-				addr += d
-			}
-		}
+		addr = h.applyAddr(f, r)
 	}
 	if m&(RwSrcPort|RwDstPort) != 0 && h.hasPorts() {
-		b := f[h.L4 : h.L4+4]
-		if m&RwSrcPort != 0 {
-			be.PutUint16(b, r.SrcPort)
-			body += swap16(h.SrcPort, r.SrcPort)
-			h.SrcPort = r.SrcPort
-		}
-		if m&RwDstPort != 0 {
-			be.PutUint16(b[2:], r.DstPort)
-			body += swap16(h.DstPort, r.DstPort)
-			h.DstPort = r.DstPort
-		}
+		body = h.applyPorts(f, r)
 	}
 	if m&RwICMPID != 0 && h.hasICMPID() {
 		be.PutUint16(f[h.L4+4:], r.ICMPID)
@@ -84,19 +53,54 @@ func (p *Packet) Apply(r *Rewrite) {
 	if addr != 0 || body != 0 {
 		h.fixL4(f, addr, body)
 	}
-	if r.TTLDec != 0 {
-		ttl := h.TTL - min(r.TTLDec, h.TTL)
-		if h.IPVersion == 4 {
-			addr += swap16(uint16(h.TTL)<<8, uint16(ttl)<<8)
-			f[h.L3+8] = ttl
-		} else {
-			f[h.L3+7] = ttl
-		}
-		h.TTL = ttl
-	}
 	if addr != 0 && h.IPVersion == 4 {
 		update(f[h.L3+10:], addr)
 	}
+}
+
+func (h *Headers) applyMAC(f []byte, r *Rewrite) {
+	if r.Set&RwEthDst != 0 {
+		*(*MAC)(f[0:6]) = r.EthDst
+		h.EthDst = r.EthDst
+	}
+	if r.Set&RwEthSrc != 0 {
+		*(*MAC)(f[6:12]) = r.EthSrc
+		h.EthSrc = r.EthSrc
+	}
+}
+
+// applyAddr sets the addresses and returns the change of the sum over them.
+func (h *Headers) applyAddr(f []byte, r *Rewrite) (delta uint64) {
+	src, dst := addrOffsets(h.IPVersion)
+	if r.Set&RwSrc != 0 {
+		if a, d, ok := swapAddr(f[h.L3+src:], h.IPVersion, r.Src); ok {
+			h.Src = a
+			delta += d
+		}
+	}
+	if r.Set&RwDst != 0 {
+		if a, d, ok := swapAddr(f[h.L3+dst:], h.IPVersion, r.Dst); ok {
+			h.Dst = a
+			delta += d
+		}
+	}
+	return delta
+}
+
+// applyPorts sets the ports and returns the change of the sum over them.
+func (h *Headers) applyPorts(f []byte, r *Rewrite) (delta uint64) {
+	b := f[h.L4 : h.L4+4]
+	if r.Set&RwSrcPort != 0 {
+		be.PutUint16(b, r.SrcPort)
+		delta += swap16(h.SrcPort, r.SrcPort)
+		h.SrcPort = r.SrcPort
+	}
+	if r.Set&RwDstPort != 0 {
+		be.PutUint16(b[2:], r.DstPort)
+		delta += swap16(h.DstPort, r.DstPort)
+		h.DstPort = r.DstPort
+	}
+	return delta
 }
 
 // Then returns one Rewrite that does what r followed by s does. Where both set
@@ -125,9 +129,8 @@ func (r Rewrite) Then(s Rewrite) Rewrite {
 		r.ICMPID = s.ICMPID
 	}
 	r.Set |= s.Set
-	r.TTLDec += min(s.TTLDec, 255-r.TTLDec)
 	return r
 }
 
 // IsZero reports whether r changes nothing.
-func (r *Rewrite) IsZero() bool { return r.Set == 0 && r.TTLDec == 0 }
+func (r *Rewrite) IsZero() bool { return r.Set == 0 }

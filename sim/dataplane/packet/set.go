@@ -4,8 +4,8 @@ import "net/netip"
 
 // The setters change one field, the parsed headers and every checksum that
 // covers it. Those that return a bool do nothing and return false when the
-// packet has no such field: an address of the other family, a port on ICMP or on
-// a later fragment, an identifier on an ICMP error.
+// packet has no such field: a port on ICMP or on a later fragment, an identifier
+// on an ICMP error.
 //
 // A UDP checksum of 0 means "none" and stays 0. Protocols other than TCP, UDP
 // and ICMP whose checksum covers the addresses (DCCP, UDP-Lite) are not
@@ -54,38 +54,6 @@ func addrOffsets(version uint8) (src, dst int) {
 		return 12, 16
 	}
 	return 8, 24
-}
-
-// SetSrc sets the source address. A false return means another address family
-// or no IP.
-func (p *Packet) SetSrc(a netip.Addr) bool {
-	f, h := p.Bytes(), &p.h
-	at, _ := addrOffsets(h.IPVersion)
-	if h.IPVersion == 0 {
-		return false
-	}
-	s, delta, ok := swapAddr(f[h.L3+at:], h.IPVersion, a)
-	if ok {
-		h.Src = s
-		h.fixAddr(f, delta)
-	}
-	return ok
-}
-
-// SetDst sets the destination address. A false return means another address
-// family or no IP.
-func (p *Packet) SetDst(a netip.Addr) bool {
-	f, h := p.Bytes(), &p.h
-	_, at := addrOffsets(h.IPVersion)
-	if h.IPVersion == 0 {
-		return false
-	}
-	d, delta, ok := swapAddr(f[h.L3+at:], h.IPVersion, a)
-	if ok {
-		h.Dst = d
-		h.fixAddr(f, delta)
-	}
-	return ok
 }
 
 func (h *Headers) fixAddr(f []byte, delta uint64) {
@@ -140,15 +108,6 @@ func (p *Packet) SetICMPID(id uint16) bool {
 	return true
 }
 
-// SetTTL sets the IPv4 time to live or the IPv6 hop limit.
-func (p *Packet) SetTTL(ttl uint8) bool {
-	if p.h.IPVersion == 0 {
-		return false
-	}
-	p.h.setTTL(p.Bytes(), ttl)
-	return true
-}
-
 func (h *Headers) setTTL(f []byte, ttl uint8) {
 	if h.IPVersion == 4 {
 		update(f[h.L3+10:], swap16(uint16(h.TTL)<<8, uint16(ttl)<<8))
@@ -167,45 +126,6 @@ func (p *Packet) DecTTL() (left uint8) {
 		p.h.setTTL(p.Bytes(), p.h.TTL-1)
 	}
 	return p.h.TTL
-}
-
-// SetVLAN sets the identifier of the outermost 802.1Q tag and adds the tag when
-// there is none; 0 removes it. Bits above the low 12 are ignored. The priority
-// of an existing tag is kept.
-func (p *Packet) SetVLAN(id uint16) {
-	if p.Len() < ethHeaderLen {
-		return
-	}
-	id &= 0xfff
-	f := p.Bytes()
-	tagged := be.Uint16(f[12:]) == EtherVLAN && len(f) >= ethHeaderLen+vlanTagLen
-	move := 0
-	switch {
-	case id == 0 && !tagged:
-		return
-	case id == 0:
-		copy(f[vlanTagLen:], f[:12])
-		p.off += vlanTagLen
-		move = -vlanTagLen
-	case tagged:
-		be.PutUint16(f[14:], be.Uint16(f[14:])&0xf000|id)
-		p.h.VLAN = id
-		return
-	default:
-		p.push(vlanTagLen)
-		f = p.Bytes()
-		copy(f, f[vlanTagLen:vlanTagLen+12])
-		be.PutUint16(f[12:], EtherVLAN)
-		be.PutUint16(f[14:], id)
-		move = vlanTagLen
-	}
-	// What was a second tag may now be the first, and the other way round.
-	if p.h.EtherType == EtherVLAN {
-		_ = parse(p.Bytes(), &p.h)
-		return
-	}
-	p.h.VLAN = id
-	p.h.shift(move)
 }
 
 // shift moves the offsets of h by n bytes.
