@@ -48,7 +48,7 @@ func TestEveryTestIsAsked(t *testing.T) {
 			}
 		}
 	}
-	for _, one := range Tests() {
+	for _, one := range tests() {
 		any := false
 		for _, on := range one.On {
 			any = any || used[on+" "+one.Name]

@@ -40,7 +40,7 @@ func (r *rule) tryExamples() result.Static {
 		s.Rule.Field = r.Test
 	}
 	s.Check = result.Check{Level: result.Model, What: r.Rule.String(), Expect: "found"}
-	t, ok := Representative(r.check.Where)
+	t, ok := representative(r.check.Where)
 	if !ok {
 		s.Got, s.Summary = "error", "No documented setting is one that the rule is for."
 		return s
@@ -81,12 +81,12 @@ func (r *rule) count(text string, t claims.Target) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := Input{Name: name, Listed: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
+	in := Input{name: name, listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
 	doc, err := run(context.Background(), []Input{in}, []*rule{r}, Options{Targets: []claims.Target{t}, NetworkGiven: true})
 	if err != nil {
 		return nil, err
 	}
-	if err := Mistakes(doc); err != nil {
+	if err := mistakes(doc); err != nil {
 		return nil, err
 	}
 	if doc.Documents == 0 {
@@ -130,13 +130,13 @@ func (r *rule) example(text string) (name string, data []byte, err error) {
 	if s, ok := skeletons[r.On+"/"+r.Pods]; ok {
 		skeleton = s
 	}
-	data, err = Complete(skeleton, text)
+	data, err = complete(skeleton, text)
 	return "example.yaml", data, err
 }
 
-// Complete merges a part of a manifest into a small whole one: maps key by
+// complete merges a part of a manifest into a small whole one: maps key by
 // key, lists entry by entry. A text that has a kind is whole already.
-func Complete(skeleton, part string) ([]byte, error) {
+func complete(skeleton, part string) ([]byte, error) {
 	dec := yaml.NewDecoder(strings.NewReader(part))
 	var first yaml.Node
 	if err := dec.Decode(&first); errors.Is(err, io.EOF) {
@@ -208,8 +208,8 @@ func merge(base, part *yaml.Node) {
 	}
 }
 
-// Representative returns a setting that Where selects, the newest one.
-func Representative(w claims.Where) (claims.Target, bool) {
+// representative returns a setting that Where selects, the newest one.
+func representative(w claims.Where) (claims.Target, bool) {
 	for t := range every(w) {
 		if w.Holds(t) {
 			return t, true

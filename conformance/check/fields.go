@@ -43,7 +43,7 @@ func LintOptions() claims.LintOptions {
 		},
 		Tests: func(on string) []string {
 			var names []string
-			for _, t := range Tests() {
+			for _, t := range tests() {
 				if slices.Contains(t.On, on) {
 					names = append(names, t.Name)
 				}

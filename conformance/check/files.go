@@ -25,12 +25,12 @@ import (
 
 // Input is one file to check.
 type Input struct {
-	// Name is how findings call it; "-" is standard input.
-	Name string
-	// Listed is set when somebody named the file, and not when it was found in a
+	// name is how findings call it; "-" is standard input.
+	name string
+	// listed is set when somebody named the file, and not when it was found in a
 	// folder, where files that are not manifests are passed over.
-	Listed bool
-	Open   func() (io.ReadCloser, error)
+	listed bool
+	open   func() (io.ReadCloser, error)
 	// patch is set for what a kustomization merges into other objects.
 	patch bool
 }
@@ -46,7 +46,7 @@ func Inputs(args []string, stdin io.Reader) ([]Input, error) {
 	var errs []error
 	for _, a := range args {
 		if a == "-" {
-			inputs = append(inputs, Input{Name: "-", Listed: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil }})
+			inputs = append(inputs, Input{name: "-", listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil }})
 			continue
 		}
 		info, err := os.Stat(a)
@@ -73,7 +73,7 @@ func folder(root string) []Input {
 	var inputs []Input
 	patches := map[string]bool{}
 	cannot := func(path string, err error) {
-		inputs = append(inputs, Input{Name: path, Listed: true, Open: func() (io.ReadCloser, error) { return nil, err }})
+		inputs = append(inputs, Input{name: path, listed: true, open: func() (io.ReadCloser, error) { return nil, err }})
 	}
 	start := root
 	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -113,7 +113,7 @@ func folder(root string) []Input {
 		return nil
 	})
 	for i := range inputs {
-		inputs[i].patch = patches[filepath.Clean(inputs[i].Name)]
+		inputs[i].patch = patches[filepath.Clean(inputs[i].name)]
 	}
 	return inputs
 }
@@ -149,7 +149,7 @@ func patchesIn(dir string) []string {
 }
 
 func file(path string, listed bool) Input {
-	return Input{Name: path, Listed: listed, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	return Input{name: path, listed: listed, open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
 
 // read is what a file holds.
@@ -170,54 +170,54 @@ func readInput(ctx context.Context, in Input, o manifest.Options) (r read) {
 	if in.patch {
 		return read{documents: 1, passed: map[string]int{"patch of a kustomization": 1}}
 	}
-	f, err := in.Open()
+	f, err := in.open()
 	if err != nil {
 		if at := (*fs.PathError)(nil); errors.As(err, &at) {
 			err = at.Err // the message begins with the file
 		}
-		r.mistakes = strict.Mistakes{{File: in.Name, Message: oneLine(err)}}
+		r.mistakes = strict.Mistakes{{File: in.name, Message: oneLine(err)}}
 		return r
 	}
 	defer f.Close()
 	all := ctxio.Reader(ctx, f) // a pipe blocks for as long as nobody writes
 	head, err := io.ReadAll(io.LimitReader(all, source.MaxDocument+1))
 	if err != nil {
-		r.mistakes = strict.Mistakes{{File: in.Name, Message: oneLine(err)}}
+		r.mistakes = strict.Mistakes{{File: in.name, Message: oneLine(err)}}
 		return r
 	}
 	if len(head) > source.MaxDocument {
-		return readManifests(in.Name, io.MultiReader(bytes.NewReader(head), all), o)
+		return readManifests(in.name, io.MultiReader(bytes.NewReader(head), all), o)
 	}
 	text := source.Text(head)
 	if len(bytes.TrimSpace(text)) == 0 {
 		r.foreign = true
-		if in.Listed {
-			r.mistakes = strict.Mistakes{{File: in.Name, Line: 1, Column: 1, Message: "the file is empty"}}
+		if in.listed {
+			r.mistakes = strict.Mistakes{{File: in.name, Line: 1, Column: 1, Message: "the file is empty"}}
 		}
 		return r
 	}
 	if looksLikeManifest.Match(text) {
-		if r = readManifests(in.Name, bytes.NewReader(text), o); !r.foreign {
+		if r = readManifests(in.name, bytes.NewReader(text), o); !r.foreign {
 			return r
 		}
 	}
 	c := read{documents: 1}
 	var ok bool
-	if c.subjects, ok, c.mistakes = nodeconf.Read(in.Name, head); ok {
+	if c.subjects, ok, c.mistakes = nodeconf.Read(in.name, head); ok {
 		if len(c.subjects)+len(c.mistakes) == 0 { // a script that starts nothing of Kubernetes, a configuration for Linux
 			c.foreign, c.passed = true, map[string]int{"text without a command line or configuration of a Windows node": 1}
 		}
 		return c
 	}
 	if r.mistakes == nil {
-		r = readManifests(in.Name, bytes.NewReader(text), o)
+		r = readManifests(in.name, bytes.NewReader(text), o)
 	}
 	switch {
-	case !r.foreign || !in.Listed || len(r.mistakes) > 0:
+	case !r.foreign || !in.listed || len(r.mistakes) > 0:
 	case r.documents == 0:
-		r.mistakes = strict.Mistakes{{File: in.Name, Line: 1, Column: 1, Message: "there is nothing in the file but comments"}}
+		r.mistakes = strict.Mistakes{{File: in.name, Line: 1, Column: 1, Message: "there is nothing in the file but comments"}}
 	default:
-		r.mistakes = strict.Mistakes{{File: in.Name, Line: 1, Column: 1, Message: "this is neither a Kubernetes manifest nor a configuration that winlab knows: a CNI configuration, net-conf.json, subnet.env, or command lines of kubelet, kube-proxy, flanneld, nssm or sc"}}
+		r.mistakes = strict.Mistakes{{File: in.name, Line: 1, Column: 1, Message: "this is neither a Kubernetes manifest nor a configuration that winlab knows: a CNI configuration, net-conf.json, subnet.env, or command lines of kubelet, kube-proxy, flanneld, nssm or sc"}}
 	}
 	return r
 }

@@ -106,7 +106,7 @@ func TestFolderThatIsALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	inputs, err := Inputs([]string{filepath.Join(dir, "link")}, nil)
-	if err != nil || len(inputs) != 1 || inputs[0].Name != filepath.Join(dir, "link", "a.yaml") {
+	if err != nil || len(inputs) != 1 || inputs[0].name != filepath.Join(dir, "link", "a.yaml") {
 		t.Errorf("%+v, %v", inputs, err)
 	}
 }

@@ -48,14 +48,14 @@ func TestReadAgain(t *testing.T) {
 			"  containers: [{name: a, image: example.com/a, resources: {limits: {cpu: 1, memory: 1Gi}}}]\n", containerd36, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			in := Input{Name: c.file, Listed: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(c.text)), nil }}
+			in := Input{name: c.file, listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(c.text)), nil }}
 			doc, err := Run(context.Background(), []Input{in}, Options{Targets: []claims.Target{c.target}, Ledger: l})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []string
 			for _, f := range doc.Findings {
-				got = append(got, f.Level+" "+f.Claim)
+				got = append(got, string(f.Level)+" "+f.Claim)
 			}
 			if !slices.Equal(got, c.want) || len(doc.Mistakes) > 0 {
 				t.Errorf("found\n%swant %v", lines(doc), c.want)

@@ -25,8 +25,8 @@ type rule struct {
 	test   *subject.Test
 }
 
-// Tests are all conditions written in Go, by their names.
-func Tests() []subject.Test {
+// tests are all conditions written in Go, by their names.
+func tests() []subject.Test {
 	all := slices.Concat(manifest.Tests(), nodeconf.Tests())
 	slices.SortFunc(all, func(a, b subject.Test) int { return strings.Compare(a.Name, b.Name) })
 	return all
@@ -35,7 +35,7 @@ func Tests() []subject.Test {
 // byName finds a test by subject and name.
 var byName = sync.OnceValue(func() map[[2]string]*subject.Test {
 	m := map[[2]string]*subject.Test{}
-	for _, t := range Tests() {
+	for _, t := range tests() {
 		for _, on := range t.On {
 			m[[2]string{on, t.Name}] = &t
 		}

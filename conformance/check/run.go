@@ -72,7 +72,7 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 				mu.Lock()
 				done++
 				if o.Progress != nil {
-					o.Progress(done, len(inputs), inputs[i].Name)
+					o.Progress(done, len(inputs), inputs[i].name)
 				}
 				mu.Unlock()
 			}
@@ -89,11 +89,11 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 	doc := &findings.Document{Schema: findings.Schema, Tool: o.Tool, Command: o.Command, Assumed: o.Assumed, Findings: []findings.Finding{}, Passed: map[string]int{}}
 	var all []*subject.Subject
 	for i, r := range reads {
-		if r.foreign && !inputs[i].Listed && len(r.mistakes) == 0 {
+		if r.foreign && !inputs[i].listed && len(r.mistakes) == 0 {
 			continue
 		}
 		doc.Files++
-		doc.Read = append(doc.Read, inputs[i].Name)
+		doc.Read = append(doc.Read, inputs[i].name)
 		doc.Documents += r.documents
 		all = append(all, r.subjects...)
 		for kind, n := range r.passed {
@@ -280,7 +280,7 @@ func (e *evaluation) add(index int, t claims.Target, r *rule, s *subject.Subject
 		}
 		return
 	}
-	f := findings.Finding{Field: h.Field, Level: r.Level, Claim: r.claim.ID, ClaimTitle: r.claim.Title, Effect: r.Effect, EffectWords: claims.Effects[r.Effect],
+	f := findings.Finding{Field: h.Field, Level: findings.Level(r.Level), Claim: r.claim.ID, ClaimTitle: r.claim.Title, Effect: r.Effect, EffectWords: claims.Effects[r.Effect],
 		Message: message, Write: replacement}
 	if s != nil {
 		f.File, f.Subject = s.File, s.Name
@@ -313,7 +313,7 @@ func (e *evaluation) findings() []findings.Finding {
 				for _, i := range s.in {
 					in = append(in, e.targets[i])
 				}
-				words[k] = Words(in, e.targets)
+				words[k] = inWords(in, e.targets)
 			}
 			s.finding.Settings = words[k]
 		}
@@ -353,9 +353,9 @@ func networksOf(all []*subject.Subject) map[string]claims.Target {
 	return found
 }
 
-// Mistakes turns the document's mistakes back into an error, nil when there
+// mistakes turns the document's mistakes back into an error, nil when there
 // are none.
-func Mistakes(d *findings.Document) error {
+func mistakes(d *findings.Document) error {
 	var ms strict.Mistakes
 	for _, m := range d.Mistakes {
 		ms = append(ms, strict.Mistake{File: m.File, Line: m.Line, Column: m.Column, Message: m.Message})

@@ -72,7 +72,7 @@ func TestSamples(t *testing.T) {
 			var inputs []Input
 			for _, f := range s.Files {
 				in := file(filepath.Join(dir, f), true)
-				in.Name = f
+				in.name = f
 				inputs = append(inputs, in)
 			}
 			s.hold(t, l, inputs)
@@ -94,7 +94,7 @@ func TestManifestsOfOthers(t *testing.T) {
 			dir := module(t, s)
 			if s.Chart != "" {
 				text := render(t, helm, filepath.Join(dir, s.Chart), s)
-				s.hold(t, l, []Input{{Name: "chart.yaml", Listed: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}})
+				s.hold(t, l, []Input{{name: "chart.yaml", listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}})
 				return
 			}
 			inputs, err := Inputs([]string{filepath.Join(dir, s.Path)}, nil)
@@ -102,7 +102,7 @@ func TestManifestsOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range inputs {
-				inputs[i].Name = strings.TrimPrefix(strings.TrimPrefix(inputs[i].Name, filepath.Join(dir, s.Path)), "/")
+				inputs[i].name = strings.TrimPrefix(strings.TrimPrefix(inputs[i].name, filepath.Join(dir, s.Path)), "/")
 			}
 			s.hold(t, l, inputs)
 		})
@@ -189,7 +189,7 @@ func (s sample) hold(t *testing.T, l *claims.Ledger, inputs []Input) {
 	var got, words, mistakes []string
 	count := map[string]int{}
 	for _, f := range doc.Findings {
-		got = append(got, name(f.File, f.Line)+" "+f.Level+" "+f.Claim)
+		got = append(got, name(f.File, f.Line)+" "+string(f.Level)+" "+f.Claim)
 		words = append(words, f.Message)
 		count[f.Claim]++
 	}

@@ -28,9 +28,9 @@ var Networks = []string{"l2bridge", "l2tunnel", "overlay", "transparent", "nat"}
 // Proxies are the ways in which Services can be served.
 var Proxies = []string{"kernelspace", "kernelspace-dsr", "userspace", "none"}
 
-// Pairs returns the releases of Windows that the documents list for a version
+// pairs returns the releases of Windows that the documents list for a version
 // of Kubernetes, oldest first: those of area os-versions that are stable.
-func Pairs(l *claims.Ledger, minor string) []claims.Release {
+func pairs(l *claims.Ledger, minor string) []claims.Release {
 	var out []claims.Release
 	for _, r := range claims.Releases {
 		t := claims.Target{Kubernetes: minor, Release: r.Name}
@@ -105,7 +105,7 @@ func (c Choice) minors(l *claims.Ledger) ([]string, error) {
 	case c.Kubernetes == "all" || c.All && c.Kubernetes == "":
 		return slices.DeleteFunc(slices.Clone(all), func(m string) bool {
 			// 1.5 was alpha: a version that nobody runs is not among all unless named.
-			return len(Pairs(l, m)) == 0 || m == "1.5" && c.Kubernetes == ""
+			return len(pairs(l, m)) == 0 || m == "1.5" && c.Kubernetes == ""
 		}), nil
 	case c.Kubernetes == "":
 		var asked []string
@@ -118,7 +118,7 @@ func (c Choice) minors(l *claims.Ledger) ([]string, error) {
 		}
 		// The newest version that lists what was asked for.
 		for _, m := range slices.Backward(all) {
-			for _, r := range Pairs(l, m) {
+			for _, r := range pairs(l, m) {
 				if len(asked) == 0 || slices.Contains(asked, r.Name) {
 					return []string{m}, nil
 				}
@@ -141,7 +141,7 @@ func (c Choice) minors(l *claims.Ledger) ([]string, error) {
 type named struct{ release, build string }
 
 func (c Choice) releases(l *claims.Ledger, minor string) ([]named, error) {
-	listed := Pairs(l, minor)
+	listed := pairs(l, minor)
 	switch {
 	case c.Windows == "all" || c.All && c.Windows == "":
 		var out []named

@@ -58,7 +58,7 @@ func TestAll(t *testing.T) {
 	n := 0
 	for _, m := range claims.Minors() {
 		if m != "1.5" {
-			n += len(Pairs(l, m))
+			n += len(pairs(l, m))
 		}
 	}
 	if len(targets) != n || n < 40 {

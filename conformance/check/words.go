@@ -8,10 +8,10 @@ import (
 	"github.com/winlab-dev/winlab/conformance/claims"
 )
 
-// Words says in which of all settings something holds, in as few words as
+// inWords says in which of all settings something holds, in as few words as
 // possible: versions in a row become a range, and what does not matter is left
 // out. It returns nil when it holds in all.
-func Words(in, all []claims.Target) []string {
+func inWords(in, all []claims.Target) []string {
 	if len(in) == len(all) {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/nodedump"
 	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/reports/findings"
 )
 
 func pingOutside(x *nodeFacts) look {
@@ -99,7 +100,7 @@ func exceptionMisses(x *nodeFacts) look {
 		type want struct {
 			what  string
 			known known
-			level string
+			level findings.Level
 		}
 		wants := []want{{"the cluster's pods", x.cluster, "error"}, {"the Services", x.serviceFor(s), "warning"}}
 		if x.network() == "l2bridge" {

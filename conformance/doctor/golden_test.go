@@ -150,7 +150,7 @@ func TestEveryCauseHasAFolder(t *testing.T) {
 			}
 		}
 	}
-	for _, id := range CauseIDs() {
+	for _, id := range causeIDs() {
 		if !seen[id] {
 			t.Errorf("no folder of fixtures/nodes has the cause %s", id)
 		}
@@ -171,7 +171,7 @@ func TestLedger(t *testing.T) {
 			if read[k.Doctor.Node] == nil {
 				read[k.Doctor.Node] = folder(t, k.Doctor.Node)
 			}
-			if k.Doctor.Finds != "" && !slices.Contains(CauseIDs(), k.Doctor.Finds) {
+			if k.Doctor.Finds != "" && !slices.Contains(causeIDs(), k.Doctor.Finds) {
 				t.Errorf("%s: no cause is called %q", c.ID, k.Doctor.Finds)
 			}
 			for _, minor := range claims.Minors() {
@@ -197,19 +197,19 @@ func TestItemsHaveClaims(t *testing.T) {
 	for _, i := range Items() {
 		for _, id := range append([]string{i.Claim}, claimsOf(i)...) {
 			if c := l.Claim(id); c == nil || c.Trouble == nil {
-				t.Errorf("item %s: the ledger has no claim %q with symptom, cause and cure", i.ID, id)
+				t.Errorf("item %s: the ledger has no claim %q with symptom, cause and cure", i.id, id)
 			}
 		}
-		if len(i.Causes) == 0 && i.Explains == "" {
-			t.Errorf("item %s has no causes and explains nothing", i.ID)
+		if len(i.Causes) == 0 && i.explains == "" {
+			t.Errorf("item %s has no causes and explains nothing", i.id)
 		}
 		for _, c := range i.Causes {
 			if ids[c.ID] {
 				t.Errorf("two causes are called %s", c.ID)
 			}
 			ids[c.ID] = true
-			if !slices.Contains(claims.Levels, c.Level) || claims.Effects[c.Effect] == "" || c.Says == "" {
-				t.Errorf("cause %s: level %q, effect %q, says %q", c.ID, c.Level, c.Effect, c.Says)
+			if !slices.Contains(findings.Levels, c.Level) || claims.Effects[c.Effect] == "" || c.says == "" {
+				t.Errorf("cause %s: level %q, effect %q, says %q", c.ID, c.Level, c.Effect, c.says)
 			}
 		}
 	}
@@ -223,4 +223,16 @@ func claimsOf(i Item) []string {
 		}
 	}
 	return out
+}
+
+// causeIDs are the ids of all causes.
+func causeIDs() []string {
+	var ids []string
+	for _, i := range Items() {
+		for _, c := range i.Causes {
+			ids = append(ids, c.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }

@@ -21,12 +21,12 @@ type Image struct {
 	OS string
 	// Build is the Windows build of its base, "10.0.17763", Release a name of
 	// claims.Releases; "" when the reference does not tell.
-	Build, Release string
+	Build, release string
 	// MultiArch is set when the reference has entries for several systems or
 	// Windows builds, of which the node takes the one that fits.
 	MultiArch bool
-	// Why tells what told it, "" when nothing is known.
-	Why string
+	// why tells what told it, "" when nothing is known.
+	why string
 }
 
 //go:embed images.yaml
@@ -84,13 +84,13 @@ func ImageOf(image string) Image {
 		if f.tags != nil && !f.tags.MatchString(tag) || !slices.ContainsFunc(f.Repos, func(g string) bool { return repoFits(g, repo) }) {
 			continue
 		}
-		i := Image{OS: f.OS, Build: f.Build, MultiArch: f.Multi, Why: f.Why}
+		i := Image{OS: f.OS, Build: f.Build, MultiArch: f.Multi, why: f.Why}
 		switch f.OS {
 		case "any":
 			i.OS, i.MultiArch = "", true
 		case "windows":
 			if build, release, ok := releaseOf(tag); ok {
-				i.Build, i.Release, i.MultiArch = build, release, false
+				i.Build, i.release, i.MultiArch = build, release, false
 			}
 		}
 		return i

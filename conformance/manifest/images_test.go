@@ -75,10 +75,10 @@ func TestImageOf(t *testing.T) {
 		{"::@/", "", "", "", false},
 	} {
 		got := ImageOf(c.image)
-		if got.OS != c.os || got.Build != c.build || got.Release != c.release || got.MultiArch != c.multi {
+		if got.OS != c.os || got.Build != c.build || got.release != c.release || got.MultiArch != c.multi {
 			t.Errorf("%s: got %+v, want os %q build %q release %q multi %v", c.image, got, c.os, c.build, c.release, c.multi)
 		}
-		if known := got.OS != "" || got.MultiArch; known != (got.Why != "") {
+		if known := got.OS != "" || got.MultiArch; known != (got.why != "") {
 			t.Errorf("%s: %+v: what is known has a reason, and only that", c.image, got)
 		}
 	}

@@ -115,13 +115,13 @@ func (p *Pod) isolation(t claims.Target) string {
 		return process
 	}
 	word := *p.Spec.RuntimeClassName
-	if p.Class != nil {
-		word = p.Class.Handler
+	if p.class != nil {
+		word = p.class.Handler
 	}
 	switch {
 	case hyperVHandler.MatchString(word):
 		return hyperV
-	case p.Class != nil || processHandler.MatchString(word):
+	case p.class != nil || processHandler.MatchString(word):
 		return process
 	}
 	return ""
@@ -133,8 +133,8 @@ func (p *Pod) host(t claims.Target) string {
 	if b := p.Spec.NodeSelector[corev1.LabelWindowsBuild]; b != "" {
 		return b
 	}
-	if p.Class != nil && p.Class.Scheduling != nil {
-		if b := p.Class.Scheduling.NodeSelector[corev1.LabelWindowsBuild]; b != "" {
+	if p.class != nil && p.class.Scheduling != nil {
+		if b := p.class.Scheduling.NodeSelector[corev1.LabelWindowsBuild]; b != "" {
 			return b
 		}
 	}
@@ -174,7 +174,7 @@ func newer(image, host string) bool {
 
 // windowsName is an image's Windows, as people call it.
 func windowsName(i Image) string {
-	if r, ok := claims.ReleaseNamed(i.Release); ok {
+	if r, ok := claims.ReleaseNamed(i.release); ok {
 		return fmt.Sprintf("%s (%s)", r.Title, i.Build)
 	}
 	return "Windows " + i.Build
@@ -232,20 +232,20 @@ func mixedImages(_ *subject.Context, s *subject.Subject, _ map[string]string) []
 		return nil
 	}
 	// Point at the image that does not fit the pod.
-	system := cmp.Or(p.OS, "windows")
+	system := cmp.Or(p.os, "windows")
 	own, other := first[system], first[otherOf(system)]
 	return []subject.Hit{other.hit(s, map[string]string{"other-container": own.container, "other-image": own.ref})}
 }
 
 func otherSystem(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 	p, ok := s.Value.(*Pod)
-	if !ok || p.OS == "" {
+	if !ok || p.os == "" {
 		return nil
 	}
 	var wrong []used
 	for _, u := range p.images() {
 		switch {
-		case u.OS == p.OS || u.MultiArch && u.OS == "":
+		case u.OS == p.os || u.MultiArch && u.OS == "":
 			return nil // what fits is there; images-of-both-systems has the rest
 		case u.OS != "":
 			wrong = append(wrong, u)
@@ -253,7 +253,7 @@ func otherSystem(_ *subject.Context, s *subject.Subject, _ map[string]string) []
 	}
 	var hits []subject.Hit
 	for _, u := range wrong {
-		hits = append(hits, u.hit(s, map[string]string{"system": title1(p.OS), "other-system": title1(u.OS), "why": u.Why}))
+		hits = append(hits, u.hit(s, map[string]string{"system": title1(p.os), "other-system": title1(u.OS), "why": u.why}))
 	}
 	return hits
 }

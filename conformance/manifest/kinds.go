@@ -120,9 +120,9 @@ func kind[T runtime.Object](read func(T) workload) func(runtime.Object) (workloa
 }
 
 // typed adds the subjects that an object is or holds.
-func (r *reader) typed(file string, root *yaml.Node, ob *Object) {
+func (r *reader) typed(file string, root *yaml.Node, ob *object) {
 	for _, read := range workloads {
-		if w, ok := read(ob.Typed); ok {
+		if w, ok := read(ob.typed); ok {
 			node := root
 			for _, key := range w.at {
 				node = source.Child(node, key)
@@ -132,35 +132,35 @@ func (r *reader) typed(file string, root *yaml.Node, ob *Object) {
 			return
 		}
 	}
-	switch o := ob.Typed.(type) {
+	switch o := ob.typed.(type) {
 	case *corev1.Pod:
 		r.pod(file, root, &o.ObjectMeta, &o.Spec, ob, 1)
 	case *corev1.PodTemplate:
 		r.pod(file, source.Child(root, "template"), &o.Template.ObjectMeta, &o.Template.Spec, ob, -1)
 	case *corev1.Service:
-		r.add(file, "service", title(ob), root, ob.Typed)
+		r.add(file, "service", title(ob), root, ob.typed)
 	case *nodev1.RuntimeClass:
-		r.add(file, "runtimeclass", title(ob), root, ob.Typed)
+		r.add(file, "runtimeclass", title(ob), root, ob.typed)
 	case *nodev1beta1.RuntimeClass:
 		// One type for both versions; the fields are the same.
-		ob.Typed = &nodev1.RuntimeClass{TypeMeta: o.TypeMeta, ObjectMeta: o.ObjectMeta, Handler: o.Handler,
+		ob.typed = &nodev1.RuntimeClass{TypeMeta: o.TypeMeta, ObjectMeta: o.ObjectMeta, Handler: o.Handler,
 			Overhead: (*nodev1.Overhead)(o.Overhead), Scheduling: (*nodev1.Scheduling)(o.Scheduling)}
-		r.add(file, "runtimeclass", title(ob), root, ob.Typed)
+		r.add(file, "runtimeclass", title(ob), root, ob.typed)
 	case *networkingv1.NetworkPolicy:
-		r.add(file, "networkpolicy", title(ob), root, ob.Typed)
+		r.add(file, "networkpolicy", title(ob), root, ob.typed)
 	case *corev1.PersistentVolume:
-		r.add(file, "persistentvolume", title(ob), root, ob.Typed)
+		r.add(file, "persistentvolume", title(ob), root, ob.typed)
 	case *corev1.PersistentVolumeClaim:
-		r.add(file, "persistentvolumeclaim", title(ob), root, ob.Typed)
+		r.add(file, "persistentvolumeclaim", title(ob), root, ob.typed)
 	case *corev1.Node:
-		r.add(file, "node", title(ob), root, ob.Typed)
+		r.add(file, "node", title(ob), root, ob.typed)
 	}
 }
 
 // pod adds the subject for the pods of an object, if the file has their template.
-func (r *reader) pod(file string, at *yaml.Node, meta *metav1.ObjectMeta, spec *corev1.PodSpec, ob *Object, replicas int) {
+func (r *reader) pod(file string, at *yaml.Node, meta *metav1.ObjectMeta, spec *corev1.PodSpec, ob *object, replicas int) {
 	if at == nil {
 		return
 	}
-	r.add(file, "pod", title(ob), at, &Pod{Meta: meta, Spec: spec, Kind: ob.Kind, Namespace: ob.Namespace, Name: ob.Name, Replicas: replicas})
+	r.add(file, "pod", title(ob), at, &Pod{Meta: meta, Spec: spec, kind: ob.kind, namespace: ob.namespace, name: ob.name, replicas: replicas})
 }

@@ -24,17 +24,17 @@ type Pod struct {
 	Meta *metav1.ObjectMeta
 	Spec *corev1.PodSpec
 	// Kind, Namespace and Name are those of the object that holds it: "Deployment".
-	Kind, Namespace, Name string
-	// Replicas is how many pods the object makes, -1 when the manifest does not
+	kind, namespace, name string
+	// replicas is how many pods the object makes, -1 when the manifest does not
 	// say (DaemonSet).
-	Replicas int
-	// OS is "windows", "linux" or "" when nothing says; Why tells what said it.
-	OS, Why string
-	// HostProcess is set when the pod, or one of its containers, asks for it.
-	HostProcess bool
-	// Class is the RuntimeClass that the pod names, nil when it names none or
+	replicas int
+	// os is "windows", "linux" or "" when nothing says; Why tells what said it.
+	os, why string
+	// hostProcess is set when the pod, or one of its containers, asks for it.
+	hostProcess bool
+	// class is the RuntimeClass that the pod names, nil when it names none or
 	// the files do not have it.
-	Class *nodev1.RuntimeClass
+	class *nodev1.RuntimeClass
 }
 
 // Containers returns all containers of the pod: init containers, containers,
@@ -47,16 +47,16 @@ func (p *Pod) Containers() []corev1.Container {
 	return all
 }
 
-// Object is the Value of subjects "object" and "workload".
-type Object struct {
-	APIVersion, Kind, Namespace, Name string
-	// Typed is the decoded object, nil for kinds that this package does not know.
-	Typed runtime.Object
+// object is the Value of subjects "object" and "workload".
+type object struct {
+	apiVersion, kind, namespace, name string
+	// typed is the decoded object, nil for kinds that this package does not know.
+	typed runtime.Object
 }
 
 // Options say how to read.
 type Options struct {
-	// OS is taken for pods of which nothing says on which system they run: ""
+	// os is taken for pods of which nothing says on which system they run: ""
 	// leaves them undecided.
 	OS string
 }
@@ -125,9 +125,9 @@ func (r *reader) object(file string, root *yaml.Node, text []byte, depth int) {
 		}
 		return
 	}
-	ob := &Object{APIVersion: head.APIVersion, Kind: head.Kind, Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}
-	if ob.Name == "" {
-		ob.Name = head.Metadata.GenerateName
+	ob := &object{apiVersion: head.APIVersion, kind: head.Kind, namespace: head.Metadata.Namespace, name: head.Metadata.Name}
+	if ob.name == "" {
+		ob.name = head.Metadata.GenerateName
 	}
 	typed := newObject(head.APIVersion, head.Kind)
 	if typed == nil {
@@ -151,7 +151,7 @@ func (r *reader) object(file string, root *yaml.Node, text []byte, depth int) {
 	for _, e := range strictErrs {
 		r.mistakes = append(r.mistakes, unknownField(file, root, title(ob), e))
 	}
-	ob.Typed = typed
+	ob.typed = typed
 	r.add(file, "object", title(ob), root, ob)
 	r.typed(file, root, ob)
 }
@@ -162,12 +162,12 @@ func (r *reader) add(file, on, name string, root *yaml.Node, value any) *subject
 	return s
 }
 
-func title(o *Object) string {
-	name := o.Name
-	if o.Namespace != "" {
-		name = o.Namespace + "/" + name
+func title(o *object) string {
+	name := o.name
+	if o.namespace != "" {
+		name = o.namespace + "/" + name
 	}
-	return strings.TrimSpace(o.Kind + " " + name)
+	return strings.TrimSpace(o.kind + " " + name)
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -50,20 +50,20 @@ func shape(d *source.Doc) *strict.Mistake {
 // wrongKind finds kinds that rules look at under a version that does not have
 // them: {apiVersion: v1, kind: Deployment}, or kind: pod. Other kinds may be
 // anybody's.
-func wrongKind(root *yaml.Node, o *Object) (at *yaml.Node, message string) {
-	gv, err := schema.ParseGroupVersion(o.APIVersion)
+func wrongKind(root *yaml.Node, o *object) (at *yaml.Node, message string) {
+	gv, err := schema.ParseGroupVersion(o.apiVersion)
 	if err != nil || !scheme.IsVersionRegistered(gv) {
 		return nil, ""
 	}
 	for _, k := range kinds {
-		if !strings.EqualFold(k.Kind, o.Kind) {
+		if !strings.EqualFold(k.Kind, o.kind) {
 			continue
 		}
 		right, version := k.GroupVersion().String(), source.Child(root, "apiVersion")
-		if k.GroupVersion() == gv || k.Kind != o.Kind && scheme.Recognizes(gv.WithKind(k.Kind)) {
-			return source.Child(root, "kind"), fmt.Sprintf("%s has no kind %s; write %s", o.APIVersion, o.Kind, k.Kind)
+		if k.GroupVersion() == gv || k.Kind != o.kind && scheme.Recognizes(gv.WithKind(k.Kind)) {
+			return source.Child(root, "kind"), fmt.Sprintf("%s has no kind %s; write %s", o.apiVersion, o.kind, k.Kind)
 		}
-		return version, fmt.Sprintf("%s has no kind %s; write apiVersion: %s", o.APIVersion, o.Kind, right)
+		return version, fmt.Sprintf("%s has no kind %s; write apiVersion: %s", o.apiVersion, o.kind, right)
 	}
 	return nil, ""
 }

@@ -91,7 +91,7 @@ func volumesOfKind(c *subject.Context, s *subject.Subject, args map[string]strin
 		kind, by := kindOf(&v.VolumeSource), "the volume "+v.Name
 		where := "spec.volumes[" + itoa(i) + "]." + kind
 		if v.PersistentVolumeClaim != nil {
-			pv := boundVolume(c.All, p.Namespace, v.PersistentVolumeClaim.ClaimName)
+			pv := boundVolume(c.All, p.namespace, v.PersistentVolumeClaim.ClaimName)
 			if pv == nil {
 				continue
 			}

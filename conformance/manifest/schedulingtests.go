@@ -20,7 +20,7 @@ var schedulingTests = []subject.Test{{
 		if p.anchored() || osToleration(p.Spec.Tolerations) >= 0 {
 			return nil
 		}
-		return []subject.Hit{hit(s, "spec", map[string]string{"why": p.Why})}
+		return []subject.Hit{hit(s, "spec", map[string]string{"why": p.why})}
 	},
 }, {
 	On: []string{"pod"}, Name: "toleration-without-selector",
@@ -103,7 +103,7 @@ var schedulingTests = []subject.Test{{
 		nodes := threeParts(targetBuild(c.Target))
 		var found []labelled
 		builds := buildsOf(s)
-		if class := s.Value.(*Pod).Class; class != nil && class.Scheduling != nil && class.Scheduling.NodeSelector[buildLabel] != "" {
+		if class := s.Value.(*Pod).class; class != nil && class.Scheduling != nil && class.Scheduling.NodeSelector[buildLabel] != "" {
 			builds = append(builds, labelled{"spec.runtimeClassName", class.Scheduling.NodeSelector[buildLabel]})
 		}
 		for _, b := range builds {
@@ -141,14 +141,14 @@ var schedulingTests = []subject.Test{{
 	Vars: []string{"label", "value", "class", "wants"},
 	Find: func(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 		p := s.Value.(*Pod)
-		if p.Class == nil || p.Class.Scheduling == nil {
+		if p.class == nil || p.class.Scheduling == nil {
 			return nil
 		}
 		var hits []subject.Hit
-		for _, key := range slices.Sorted(maps.Keys(p.Class.Scheduling.NodeSelector)) {
-			want := p.Class.Scheduling.NodeSelector[key]
+		for _, key := range slices.Sorted(maps.Keys(p.class.Scheduling.NodeSelector)) {
+			want := p.class.Scheduling.NodeSelector[key]
 			if own, ok := p.Spec.NodeSelector[key]; ok && own != want {
-				hits = append(hits, hit(s, `spec.nodeSelector["`+key+`"]`, map[string]string{"label": key, "value": own, "class": p.Class.Name, "wants": want}))
+				hits = append(hits, hit(s, `spec.nodeSelector["`+key+`"]`, map[string]string{"label": key, "value": own, "class": p.class.Name, "wants": want}))
 			}
 		}
 		return hits

@@ -44,7 +44,7 @@ func (p *Pod) anchored() bool {
 	if p.Spec.NodeName != "" || selects(p.Spec.NodeSelector) {
 		return true
 	}
-	if p.Spec.RuntimeClassName != nil && (p.Class == nil || p.Class.Scheduling != nil && selects(p.Class.Scheduling.NodeSelector)) {
+	if p.Spec.RuntimeClassName != nil && (p.class == nil || p.class.Scheduling != nil && selects(p.class.Scheduling.NodeSelector)) {
 		return true
 	}
 	a := p.Spec.Affinity
@@ -77,8 +77,8 @@ func selects(selector map[string]string) bool {
 // selectors do not say.
 func (p *Pod) selectedSystem() string {
 	selectors := []map[string]string{p.Spec.NodeSelector}
-	if p.Class != nil && p.Class.Scheduling != nil {
-		selectors = append(selectors, p.Class.Scheduling.NodeSelector)
+	if p.class != nil && p.class.Scheduling != nil {
+		selectors = append(selectors, p.class.Scheduling.NodeSelector)
 	}
 	for _, s := range selectors {
 		for _, l := range osLabels {

@@ -150,7 +150,7 @@ func podsOf(c *subject.Context, ns string, selector labels.Selector) (in, others
 			p, ok := one.Value.(*Pod)
 			switch {
 			case !ok:
-			case namespace(p.Namespace) == namespace(ns) && selector.Matches(labels.Set(p.Meta.Labels)):
+			case namespace(p.namespace) == namespace(ns) && selector.Matches(labels.Set(p.Meta.Labels)):
 				f.in = append(f.in, one)
 			default:
 				f.others = append(f.others, one)
@@ -193,8 +193,8 @@ func replicasBehind(c *subject.Context, s *subject.Subject) int {
 	behind, _ := podsBehind(c, s)
 	n := 0
 	for _, b := range behind {
-		if p := b.Value.(*Pod); p.Replicas > 0 {
-			n += p.Replicas
+		if p := b.Value.(*Pod); p.replicas > 0 {
+			n += p.replicas
 		}
 	}
 	return n
@@ -206,11 +206,11 @@ func addressesBehind(c *subject.Context, s *subject.Subject) int {
 	v := s.Value.(*corev1.Service)
 	all := map[string]bool{}
 	for _, one := range c.All {
-		o, ok := one.Value.(*Object)
-		if !ok || one.On != "object" || namespace(o.Namespace) != namespace(v.Namespace) {
+		o, ok := one.Value.(*object)
+		if !ok || one.On != "object" || namespace(o.namespace) != namespace(v.Namespace) {
 			continue
 		}
-		switch e := o.Typed.(type) {
+		switch e := o.typed.(type) {
 		//lint:ignore SA1019 many files still have it
 		case *corev1.Endpoints:
 			if e.Name == v.Name {

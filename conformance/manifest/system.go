@@ -27,17 +27,17 @@ func Decide(all []*subject.Subject, o Options) {
 			continue
 		}
 		if p.Spec.RuntimeClassName != nil {
-			p.Class = classes[*p.Spec.RuntimeClassName]
+			p.class = classes[*p.Spec.RuntimeClassName]
 		}
-		p.OS, p.Why = p.system(o)
-		p.HostProcess = p.OS != "linux" && hostProcess(p)
+		p.os, p.why = p.system(o)
+		p.hostProcess = p.os != "linux" && hostProcess(p)
 		switch {
-		case p.OS == "windows" && p.HostProcess:
+		case p.os == "windows" && p.hostProcess:
 			s.Pods = "hostprocess"
-		case p.OS == "":
+		case p.os == "":
 			s.Pods = "undecided"
 		default:
-			s.Pods = p.OS
+			s.Pods = p.os
 		}
 	}
 }
@@ -57,10 +57,10 @@ func (p *Pod) system(o Options) (os, why string) {
 	if v := affinitySystem(p.Spec.Affinity); v != "" {
 		return v, "node affinity"
 	}
-	if p.Class != nil && p.Class.Scheduling != nil {
+	if p.class != nil && p.class.Scheduling != nil {
 		for _, l := range osLabels {
-			if v, ok := p.Class.Scheduling.NodeSelector[l]; ok {
-				return v, "RuntimeClass " + p.Class.Name
+			if v, ok := p.class.Scheduling.NodeSelector[l]; ok {
+				return v, "RuntimeClass " + p.class.Name
 			}
 		}
 	}

@@ -115,8 +115,8 @@ func networkNameDiffers(c *subject.Context, s *subject.Subject, _ map[string]str
 		return nil
 	}
 	branch := ""
-	if cmd, ok := s.Value.(*Command); ok {
-		branch = cmd.Branch
+	if cmd, ok := s.Value.(*commandLine); ok {
+		branch = cmd.branch
 	}
 	other, from := "", ""
 	for _, o := range c.All {
@@ -151,8 +151,8 @@ func networkName(o *subject.Subject, branch string) string {
 
 // startScript is the service of a start script that is seen as a whole, nil for other
 // subjects.
-func startScript(s *subject.Subject) *Service {
-	if v, ok := s.Value.(*Service); ok && v.Manager == "script" && !v.Incomplete {
+func startScript(s *subject.Subject) *service {
+	if v, ok := s.Value.(*service); ok && v.manager == "script" && !v.incomplete {
 		return v
 	}
 	return nil
@@ -218,8 +218,8 @@ func backendDiffers(c *subject.Context, _ *subject.Subject, _ map[string]string)
 			continue
 		}
 		for _, o := range c.All {
-			if v, ok := o.Value.(*CNI); ok && v.Type == "flannel" && v.Delegate != plugin {
-				return []subject.Hit{{Vars: map[string]string{"backend": backend, "plugin": v.Delegate}}}
+			if v, ok := o.Value.(*CNI); ok && v.Type == "flannel" && v.delegate != plugin {
+				return []subject.Hit{{Vars: map[string]string{"backend": backend, "plugin": v.delegate}}}
 			}
 		}
 	}

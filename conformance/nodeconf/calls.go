@@ -81,7 +81,7 @@ func (r *script) split(w word) []word {
 }
 
 // command makes the subject of a command line: words[0] is the program.
-func (r *script) command(words []word, blocks []block, at int, incomplete bool, svc *Service) []*subject.Subject {
+func (r *script) command(words []word, blocks []block, at int, incomplete bool, svc *service) []*subject.Subject {
 	i := r.program(words)
 	if i < 0 {
 		return nil
@@ -91,16 +91,16 @@ func (r *script) command(words []word, blocks []block, at int, incomplete bool, 
 	if svc == nil && forLinux(pathWord, exe, r.d) {
 		return nil
 	}
-	c := &Command{Program: program, Path: pathWord, Incomplete: incomplete, InPod: r.embedded, Branch: branch(blocks)}
+	c := &commandLine{program: program, path: pathWord, incomplete: incomplete, inPod: r.embedded, branch: branch(blocks)}
 	if svc != nil {
-		c.Service, c.Manager = svc.Name, svc.Manager
+		c.service, c.manager = svc.name, svc.manager
 	}
 	flat, whole := r.flatten(words[i+1:], 0)
-	c.Incomplete = c.Incomplete || !whole
-	c.Args = arguments(flat)
-	flags := slices.DeleteFunc(slices.Clone(c.Args), func(a Arg) bool { return a.Name == "" })
+	c.incomplete = c.incomplete || !whole
+	c.args = arguments(flat)
+	flags := slices.DeleteFunc(slices.Clone(c.args), func(a arg) bool { return a.name == "" })
 	if svc == nil {
-		if len(flags) == 0 || len(flags) == 1 && slices.Contains([]string{"--version", "--help", "-h"}, flags[0].Name) {
+		if len(flags) == 0 || len(flags) == 1 && slices.Contains([]string{"--version", "--help", "-h"}, flags[0].name) {
 			return nil
 		}
 	}
@@ -109,7 +109,7 @@ func (r *script) command(words []word, blocks []block, at int, incomplete bool, 
 		env = svc.env
 	}
 	for _, e := range r.env {
-		if reaches(e.blocks, blocks) && (svc == nil || svc.Manager == "sc") {
+		if reaches(e.blocks, blocks) && (svc == nil || svc.manager == "sc") {
 			env = append(env, e)
 		}
 	}

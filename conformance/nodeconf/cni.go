@@ -17,21 +17,21 @@ import (
 type CNI struct {
 	// Type is the plugin, lower case without ".exe"; Delegate the plugin that
 	// flannel calls, win-bridge unless the file names another.
-	Type, Delegate string
+	Type, delegate string
 	// Network is the type of the HNS network that the plugin uses: "l2bridge",
 	// "overlay", "l2tunnel", "transparent", "nat"; "" when that is not known.
 	Network string
-	// ListVersion is the cniVersion of the file.
-	ListVersion string
+	// listVersion is the cniVersion of the file.
+	listVersion string
 	// Refused are the problems for which the plugin refuses the file, Ignored
 	// what it passes over, as sim/kube/cni reads it.
-	Refused, Ignored []Problem
+	Refused, ignored []Problem
 }
 
 // Problem is a remark with its place.
 type Problem struct {
-	Line, Column int
-	Message      string
+	line, column int
+	message      string
 }
 
 // pluginNetworks are the plugins that exist for Windows, with the HNS network
@@ -105,23 +105,23 @@ func cniSubjects(s *input, root *yaml.Node, embedded bool) []*subject.Subject {
 }
 
 func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Problem, embedded bool) []*subject.Subject {
-	c := &CNI{ListVersion: version, Type: pluginName(text(source.Child(tree, "type"))), Refused: refused, Ignored: ignored}
+	c := &CNI{listVersion: version, Type: pluginName(text(source.Child(tree, "type"))), Refused: refused, ignored: ignored}
 	delegate := source.Child(tree, "delegate")
 	linux := slices.Contains(linuxPlugins, c.Type)
 	if c.Type == string(cni.PluginFlannel) {
-		c.Delegate = pluginName(text(source.Child(delegate, "type")))
-		if delegate != nil && delegate.Kind == yaml.MappingNode && c.Delegate == "" {
+		c.delegate = pluginName(text(source.Child(delegate, "type")))
+		if delegate != nil && delegate.Kind == yaml.MappingNode && c.delegate == "" {
 			for i := 0; i < len(delegate.Content); i += 2 {
 				if slices.Contains(linuxDelegateKeys, strings.ToLower(delegate.Content[i].Value)) {
 					return nil // flannel's own sample for Linux
 				}
 			}
 		}
-		if slices.Contains(linuxPlugins, c.Delegate) {
+		if slices.Contains(linuxPlugins, c.delegate) {
 			return nil
 		}
-		if c.Delegate == "" {
-			c.Delegate = string(cni.PluginWinBridge)
+		if c.delegate == "" {
+			c.delegate = string(cni.PluginWinBridge)
 		}
 	}
 	if linux && embedded {
@@ -130,9 +130,9 @@ func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Proble
 	c.Network = pluginNetworks[c.Type]
 	switch cni.Name(c.Type) {
 	case cni.PluginFlannel:
-		c.Network = pluginNetworks[c.Delegate]
+		c.Network = pluginNetworks[c.delegate]
 	case cni.PluginAzure:
-		c.Ignored = nil // it has more fields than are modelled
+		c.ignored = nil // it has more fields than are modelled
 		c.Network = "l2bridge"
 		if strings.Contains(text(source.Child(tree, "mode")), "tunnel") {
 			c.Network = "l2tunnel"
@@ -141,7 +141,7 @@ func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Proble
 	if _, known := pluginNetworks[c.Type]; !known || strings.ContainsAny(s.text, "$<") {
 		// What sim/kube/cni says about a plugin that it does not model is not a finding, nor
 		// what a script still has to fill in.
-		c.Refused, c.Ignored = nil, nil
+		c.Refused, c.ignored = nil, nil
 	}
 	name := "CNI configuration " + text(source.Child(tree, "name"))
 	return []*subject.Subject{{On: "cni", Name: strings.TrimSpace(name), File: s.file, Root: tree, Value: c}}
@@ -165,14 +165,14 @@ func tryCNI(s *input) (refused, ignored []Problem) {
 	c, err := cni.ParseConf("f", []byte(s.text))
 	if err != nil {
 		for _, line := range strings.Split(err.Error(), "\n") {
-			if p, ok := s.problem(line); ok && !strings.Contains(p.Message, "winlab models") {
+			if p, ok := s.problem(line); ok && !strings.Contains(p.message, "winlab models") {
 				refused = append(refused, p)
 			}
 		}
 		return refused, nil
 	}
 	for _, w := range c.Warnings {
-		if p, ok := s.problem(w); ok && !strings.Contains(p.Message, "not modelled") {
+		if p, ok := s.problem(w); ok && !strings.Contains(p.message, "not modelled") {
 			ignored = append(ignored, p)
 		}
 	}

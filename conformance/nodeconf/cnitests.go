@@ -54,7 +54,7 @@ func refusedByPlugin(_ *subject.Context, s *subject.Subject, _ map[string]string
 }
 
 func ignoredByPlugin(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-	return problemHits(s, func(c *CNI) []Problem { return c.Ignored })
+	return problemHits(s, func(c *CNI) []Problem { return c.ignored })
 }
 
 func versionWithCheck(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
@@ -120,7 +120,7 @@ func problemHits(s *subject.Subject, list func(*CNI) []Problem) []subject.Hit {
 	}
 	var hits []subject.Hit
 	for _, p := range list(c) {
-		hits = append(hits, subject.Hit{At: &yaml.Node{Line: p.Line, Column: p.Column}, Vars: map[string]string{"problem": p.Message}})
+		hits = append(hits, subject.Hit{At: &yaml.Node{Line: p.line, Column: p.column}, Vars: map[string]string{"problem": p.message}})
 	}
 	return hits
 }
@@ -130,8 +130,8 @@ func (c *CNI) calls() string {
 	switch {
 	case c == nil:
 		return ""
-	case c.Delegate != "":
-		return c.Delegate
+	case c.delegate != "":
+		return c.delegate
 	}
 	return c.Type
 }

@@ -10,34 +10,34 @@ import (
 	"github.com/winlab-dev/winlab/conformance/subject"
 )
 
-// Command is the typed form of a command line.
-type Command struct {
-	// Program is "kubelet", "kube-proxy" or "flanneld"; Path is how the file calls it.
-	Program, Path string
-	// Args are its arguments in their order.
-	Args []Arg
-	// Incomplete is set when a part of the line comes from somewhere else, a
+// commandLine is the typed form of a command line.
+type commandLine struct {
+	// program is "kubelet", "kube-proxy" or "flanneld"; Path is how the file calls it.
+	program, path string
+	// args are its arguments in their order.
+	args []arg
+	// incomplete is set when a part of the line comes from somewhere else, a
 	// variable for example: what is not seen may still be there.
-	Incomplete bool
-	// InPod is set when it runs in a container, whose environment is elsewhere.
-	InPod bool
-	// Service is the name of the service that it belongs to, and Manager what
+	incomplete bool
+	// inPod is set when it runs in a container, whose environment is elsewhere.
+	inPod bool
+	// service is the name of the service that it belongs to, and Manager what
 	// keeps it: "nssm" or "sc"; empty for a direct call.
-	Service, Manager string
-	// Branch is the HNS network type that the condition around the line names:
+	service, manager string
+	// branch is the HNS network type that the condition around the line names:
 	// "overlay", "l2bridge" or "".
-	Branch string
-	// Glued are the arguments in which two flags have no space between them.
-	Glued []Arg
+	branch string
+	// glued are the arguments in which two flags have no space between them.
+	glued []arg
 }
 
-// Arg is one argument.
-type Arg struct {
-	// Text is the whole argument, Name its flag with the dashes, Value the value.
-	Text, Name, Value string
-	// HasValue is false for a flag without a value.
-	HasValue bool
-	At       *yaml.Node
+// arg is one argument.
+type arg struct {
+	// text is the whole argument, Name its flag with the dashes, Value the value.
+	text, name, value string
+	// hasValue is false for a flag without a value.
+	hasValue bool
+	node     *yaml.Node
 
 	at int
 }
@@ -91,25 +91,25 @@ var flagWord = regexp.MustCompile(`^--?[a-z][A-Za-z0-9._-]*(=|$)`)
 var glue = regexp.MustCompile(`[^\s,;=]--([a-z][a-z-]+[a-z])(=|$)`)
 
 // arguments reads flags out of words.
-func arguments(words []word) []Arg {
-	var args []Arg
+func arguments(words []word) []arg {
+	var args []arg
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		if !flagWord.MatchString(w.text) {
-			args = append(args, Arg{Text: w.text, at: w.at})
+			args = append(args, arg{text: w.text, at: w.at})
 			continue
 		}
-		a := Arg{Text: w.text, at: w.at}
-		a.Name, a.Value, a.HasValue = strings.Cut(w.text, "=")
-		if !strings.HasPrefix(a.Name, "--") {
-			a.Name = "-" + a.Name
+		a := arg{text: w.text, at: w.at}
+		a.name, a.value, a.hasValue = strings.Cut(w.text, "=")
+		if !strings.HasPrefix(a.name, "--") {
+			a.name = "-" + a.name
 		}
-		if !a.HasValue && !booleans[a.Name] && i+1 < len(words) && !strings.HasPrefix(words[i+1].text, "-") && words[i+1].mark == 0 {
+		if !a.hasValue && !booleans[a.name] && i+1 < len(words) && !strings.HasPrefix(words[i+1].text, "-") && words[i+1].mark == 0 {
 			i++
-			a.Value, a.HasValue = words[i].text, true
-			a.Text += " " + a.Value
+			a.value, a.hasValue = words[i].text, true
+			a.text += " " + a.value
 		}
-		a.Value = unquoteArg(a.Value)
+		a.value = unquoteArg(a.value)
 		args = append(args, a)
 	}
 	return args
@@ -127,34 +127,34 @@ func unquoteArg(s string) string {
 }
 
 // build makes the subject of a command line.
-func (c *Command) build(s *input, at int, env []envVar) *subject.Subject {
+func (c *commandLine) build(s *input, at int, env []envVar) *subject.Subject {
 	line, column := s.at(at)
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: line, Column: column}
-	for i := range c.Args {
-		a := &c.Args[i]
+	for i := range c.args {
+		a := &c.args[i]
 		line, column := s.at(a.at)
-		a.At = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: a.Text, Line: line, Column: column}
-		if a.Name == "" {
+		a.node = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: a.text, Line: line, Column: column}
+		if a.name == "" {
 			continue
 		}
-		c.setFlag(root, a, a.Name, a.Value, a.HasValue, line, column)
+		c.setFlag(root, a, a.name, a.value, a.hasValue, line, column)
 	}
 	for _, e := range env {
 		line, column := s.at(e.at)
 		put(root, "$"+e.name, e.value, line, column, line, column)
 	}
-	name := c.Program
-	if c.Service != "" {
-		name += " (" + c.Manager + " service " + c.Service + ")"
+	name := c.program
+	if c.service != "" {
+		name += " (" + c.manager + " service " + c.service + ")"
 	}
-	return &subject.Subject{On: c.Program, Name: name, File: s.file, Root: root, Value: c}
+	return &subject.Subject{On: c.program, Name: name, File: s.file, Root: root, Value: c}
 }
 
 // setFlag enters a flag; of two that are glued together both are entered, as
 // they were meant.
-func (c *Command) setFlag(root *yaml.Node, a *Arg, name, value string, has bool, line, column int) {
-	if m := glue.FindStringSubmatchIndex(value); has && m != nil && knownFlag(c.Program, "--"+value[m[2]:m[3]]) {
-		c.Glued = append(c.Glued, *a)
+func (c *commandLine) setFlag(root *yaml.Node, a *arg, name, value string, has bool, line, column int) {
+	if m := glue.FindStringSubmatchIndex(value); has && m != nil && knownFlag(c.program, "--"+value[m[2]:m[3]]) {
+		c.glued = append(c.glued, *a)
 		rest, tail, tailHas := strings.Cut(value[m[2]-2:], "=")
 		value = value[:m[2]-2]
 		c.setFlag(root, a, rest, unquoteArg(tail), tailHas, line, column)
@@ -177,18 +177,18 @@ func Arguments(file string, command []*yaml.Node) *subject.Subject {
 	if forLinux(text(command[i]), exe, shell) {
 		return nil
 	}
-	c := &Command{Program: program, Path: text(command[i]), InPod: true}
+	c := &commandLine{program: program, path: text(command[i]), inPod: true}
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: command[i].Line, Column: command[i].Column}
 	var words []word
 	for j, n := range command[i+1:] {
 		words = append(words, word{text: text(n), at: j})
 	}
-	c.Args = arguments(words)
-	for k := range c.Args {
-		a := &c.Args[k]
-		a.At = command[i+1+a.at]
-		if a.Name != "" {
-			c.setFlag(root, a, a.Name, a.Value, a.HasValue, a.At.Line, a.At.Column)
+	c.args = arguments(words)
+	for k := range c.args {
+		a := &c.args[k]
+		a.node = command[i+1+a.at]
+		if a.name != "" {
+			c.setFlag(root, a, a.name, a.value, a.hasValue, a.node.Line, a.node.Column)
 		}
 	}
 	return &subject.Subject{On: program, Name: program, File: file, Root: root, Value: c}

@@ -21,17 +21,17 @@ func show(subjects []*subject.Subject) string {
 	for _, s := range subjects {
 		fmt.Fprintf(&b, "%s %q %d:%d", s.On, s.Name, s.Root.Line, s.Root.Column)
 		switch v := s.Value.(type) {
-		case *Command:
-			if v.Incomplete {
+		case *commandLine:
+			if v.incomplete {
 				b.WriteString(" incomplete")
 			}
-			if v.Branch != "" {
-				b.WriteString(" branch " + v.Branch)
+			if v.branch != "" {
+				b.WriteString(" branch " + v.branch)
 			}
 		case *CNI:
-			fmt.Fprintf(&b, " %s %s %s", v.Type, v.Delegate, v.Network)
-			for _, p := range append(v.Refused, v.Ignored...) {
-				fmt.Fprintf(&b, "\n  ! %d:%d %s", p.Line, p.Column, p.Message)
+			fmt.Fprintf(&b, " %s %s %s", v.Type, v.delegate, v.Network)
+			for _, p := range append(v.Refused, v.ignored...) {
+				fmt.Fprintf(&b, "\n  ! %d:%d %s", p.line, p.column, p.message)
 			}
 		}
 		b.WriteByte('\n')

@@ -169,7 +169,7 @@ func (p proxyConf) gate(name string) (value, set bool, node *yaml.Node) {
 // unseen reports whether a part of the configuration is elsewhere: in a file
 // that --config names, or in a variable.
 func (p proxyConf) unseen() bool {
-	if c, ok := p.s.Value.(*Command); ok && c.Incomplete {
+	if c, ok := p.s.Value.(*commandLine); ok && c.incomplete {
 		return true
 	}
 	return at(p.s, "--config") != nil
@@ -177,9 +177,9 @@ func (p proxyConf) unseen() bool {
 
 // network is the HNS network type that a command line is for, as far as it
 // says so itself.
-func (c *Command) network(root *yaml.Node) string {
-	if c.Branch != "" {
-		return c.Branch
+func (c *commandLine) network(root *yaml.Node) string {
+	if c.branch != "" {
+		return c.branch
 	}
 	name := text(source.Child(root, "--network-name")) + " " + text(source.Child(root, "$KUBE_NETWORK"))
 	gates := gateValues(text(source.Child(root, "--feature-gates")))
@@ -196,17 +196,17 @@ func (c *Command) network(root *yaml.Node) string {
 // one way of a condition, or beside a line for the other network, is for its
 // own only; otherwise the setting decides.
 func isFor(c *subject.Context, s *subject.Subject, network string) bool {
-	cmd, _ := s.Value.(*Command)
+	cmd, _ := s.Value.(*commandLine)
 	own := ""
 	if cmd != nil {
-		if cmd.Branch != "" {
-			return cmd.Branch == network
+		if cmd.branch != "" {
+			return cmd.branch == network
 		}
 		own = cmd.network(s.Root)
 	}
 	if own != "" && own != c.Target.Network {
 		for _, o := range c.All {
-			if other, ok := o.Value.(*Command); ok && o != s && o.On == s.On && other.network(o.Root) == c.Target.Network {
+			if other, ok := o.Value.(*commandLine); ok && o != s && o.On == s.On && other.network(o.Root) == c.Target.Network {
 				return own == network
 			}
 		}

@@ -136,7 +136,7 @@ func TestCommandLines(t *testing.T) {
 						t.Errorf("%s is %+v, want %q\n%s", flag, n, want, show(subjects))
 					}
 				}
-				if got := s.Value.(*Command).Incomplete; got != c.incomplete {
+				if got := s.Value.(*commandLine).incomplete; got != c.incomplete {
 					t.Errorf("incomplete is %v\n%s", got, show(subjects))
 				}
 				return

@@ -86,6 +86,6 @@ func priorityNotRaised(_ *subject.Context, s *subject.Subject, _ map[string]stri
 // complete reports whether a command line says all there is: what is not seen
 // is not set.
 func complete(s *subject.Subject) bool {
-	c, ok := s.Value.(*Command)
-	return ok && !c.Incomplete && source.Child(s.Root, "--config") == nil
+	c, ok := s.Value.(*commandLine)
+	return ok && !c.incomplete && source.Child(s.Root, "--config") == nil
 }

@@ -74,7 +74,7 @@ func TestReserved(t *testing.T) {
 func TestReservedWhereALineIsNotSeenAsAWhole(t *testing.T) {
 	subjects, _, _ := Read("start.ps1", []byte("$args = Get-Arguments\n& C:\\k\\kubelet.exe --v=4 @args\n"))
 	for _, s := range subjects {
-		if c, ok := s.Value.(*Command); !ok || !c.Incomplete {
+		if c, ok := s.Value.(*commandLine); !ok || !c.incomplete {
 			continue
 		}
 		for _, test := range reservedTests {

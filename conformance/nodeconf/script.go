@@ -35,7 +35,7 @@ type script struct {
 	env     []envVar
 	// order are the services in the order in which they appear, with the
 	// commands that are called directly in between.
-	services []*Service
+	services []*service
 	made     []func() []*subject.Subject
 	// budget is how many more words may be put together: lists that name lists
 	// grow fast.

@@ -10,16 +10,16 @@ import (
 	"github.com/winlab-dev/winlab/conformance/subject"
 )
 
-// Service is the typed form of a subject "service-manager": what nssm or sc.exe
+// service is the typed form of a subject "service-manager": what nssm or sc.exe
 // were told of one service.
-type Service struct {
-	// Name is the service, Manager "nssm", "sc" or "script".
-	Name, Manager string
-	// Component is "kubelet", "kube-proxy" or "flanneld", by the program or else
+type service struct {
+	// name is the service, Manager "nssm", "sc" or "script".
+	name, manager string
+	// component is "kubelet", "kube-proxy" or "flanneld", by the program or else
 	// by the name; "" for other services.
-	Component string
-	// Incomplete is set when a part of what was set is not in the file.
-	Incomplete bool
+	component string
+	// incomplete is set when a part of what was set is not in the file.
+	incomplete bool
 
 	program word
 	args    []word
@@ -83,15 +83,15 @@ func (r *script) manager(st statement) bool {
 }
 
 // service finds or makes what is known of a service. install begins again.
-func (r *script) service(manager, name string, at int, blocks []block, install bool) *Service {
+func (r *script) service(manager, name string, at int, blocks []block, install bool) *service {
 	for _, s := range slices.Backward(r.services) {
-		if s.Manager == manager && strings.EqualFold(s.Name, name) && !install {
+		if s.manager == manager && strings.EqualFold(s.name, name) && !install {
 			if sameBlocks(s.blocks, blocks) || len(s.blocks) < len(blocks) {
 				return s
 			}
 		}
 	}
-	s := &Service{Name: name, Manager: manager, at: at, blocks: blocks}
+	s := &service{name: name, manager: manager, at: at, blocks: blocks}
 	r.services = append(r.services, s)
 	r.made = append(r.made, func() []*subject.Subject { return r.finish(s) })
 	return s
@@ -107,14 +107,14 @@ func (r *script) nssm(st statement, words []word) {
 	case verb == "install" && len(words) > 2:
 		s := r.service("nssm", name.text, name.at, st.blocks, true)
 		s.program, s.args = words[2], words[3:]
-		s.Incomplete = s.Incomplete || !whole
+		s.incomplete = s.incomplete || !whole
 	case verb == "set" && len(words) > 2:
 		s := r.service("nssm", name.text, name.at, st.blocks, false)
 		r.nssmSet(s, words[2], words[3:], st, whole)
 	}
 }
 
-func (r *script) nssmSet(s *Service, key word, values []word, st statement, whole bool) {
+func (r *script) nssmSet(s *service, key word, values []word, st statement, whole bool) {
 	name := key.text
 	if i := slices.IndexFunc(nssmKeys, func(k string) bool { return strings.EqualFold(k, name) }); i >= 0 {
 		name = nssmKeys[i]
@@ -128,7 +128,7 @@ func (r *script) nssmSet(s *Service, key word, values []word, st statement, whol
 	if branched := !sameBlocks(s.blocks, st.blocks); branched && name == "AppParameters" {
 		other := *s
 		other.blocks, other.args, other.at = st.blocks, values, at
-		other.env, other.Incomplete = slices.Clone(s.env), s.Incomplete || !whole
+		other.env, other.incomplete = slices.Clone(s.env), s.incomplete || !whole
 		r.made = append(r.made, func() []*subject.Subject {
 			for _, e := range s.env {
 				if reaches(e.blocks, other.blocks) && !slices.ContainsFunc(other.env, func(o envVar) bool { return o.at == e.at }) {
@@ -137,11 +137,11 @@ func (r *script) nssmSet(s *Service, key word, values []word, st statement, whol
 			}
 			return r.commandOf(&other)
 		})
-		s.Incomplete = true
+		s.incomplete = true
 		s.set = append(s.set, setting{name, join(values), at})
 		return
 	}
-	s.Incomplete = s.Incomplete || !whole
+	s.incomplete = s.incomplete || !whole
 	switch name {
 	case "AppParameters":
 		s.args = values
@@ -191,7 +191,7 @@ func (r *script) sc(st statement, verb string, words []word) {
 	}
 }
 
-func (s *Service) binPath(r *script, v word) {
+func (s *service) binPath(r *script, v word) {
 	v.quoted = true
 	line := r.split(v)
 	if len(line) == 0 {
@@ -251,27 +251,27 @@ func (r *script) registering(name string, at int, words []word) {
 				put(root, scriptParameters[j], r.resolve(words[i+1].text), kl, kc, vl, vc)
 			}
 		}
-		return []*subject.Subject{{On: "service-manager", Name: name, File: r.file, Root: root, Value: &Service{Name: name, Manager: "script", Incomplete: !whole}}}
+		return []*subject.Subject{{On: "service-manager", Name: name, File: r.file, Root: root, Value: &service{name: name, manager: "script", incomplete: !whole}}}
 	})
 }
 
 // finish makes the subjects of a service: itself and its command line.
-func (r *script) finish(s *Service) []*subject.Subject {
+func (r *script) finish(s *service) []*subject.Subject {
 	program, _ := programOf(s.program.text)
-	s.Component = program
-	if s.Component == "" {
+	s.component = program
+	if s.component == "" {
 		for _, p := range programs {
-			if strings.EqualFold(s.Name, p) || strings.EqualFold(s.Name, strings.ReplaceAll(p, "-", "")) {
-				s.Component = p
+			if strings.EqualFold(s.name, p) || strings.EqualFold(s.name, strings.ReplaceAll(p, "-", "")) {
+				s.component = p
 			}
 		}
 	}
-	if s.Component == "" {
+	if s.component == "" {
 		return nil
 	}
 	line, column := r.at(s.at)
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: line, Column: column}
-	for _, kv := range [][2]string{{"name", s.Name}, {"manager", s.Manager}, {"component", s.Component}} {
+	for _, kv := range [][2]string{{"name", s.name}, {"manager", s.manager}, {"component", s.component}} {
 		put(root, kv[0], kv[1], line, column, line, column)
 	}
 	if s.program.text != "" {
@@ -282,7 +282,7 @@ func (r *script) finish(s *Service) []*subject.Subject {
 		l, c := r.at(kv.at)
 		put(root, kv.key, kv.value, l, c, l, c)
 	}
-	all := []*subject.Subject{{On: "service-manager", Name: s.Manager + " service " + s.Name, File: r.file, Root: root, Value: s}}
+	all := []*subject.Subject{{On: "service-manager", Name: s.manager + " service " + s.name, File: r.file, Root: root, Value: s}}
 	if program != "" {
 		all = append(all, r.commandOf(s)...)
 	}
@@ -290,19 +290,19 @@ func (r *script) finish(s *Service) []*subject.Subject {
 }
 
 // commandOf makes the subject of a service's command line.
-func (r *script) commandOf(s *Service) []*subject.Subject {
+func (r *script) commandOf(s *service) []*subject.Subject {
 	if s.program.text == "" {
 		return nil
 	}
 	if p, _ := programOf(s.program.text); p == "" {
 		return nil
 	}
-	if len(s.args) == 0 && s.Incomplete {
+	if len(s.args) == 0 && s.incomplete {
 		return nil
 	}
 	at := s.program.at
 	if len(s.args) > 0 {
 		at = s.args[0].at
 	}
-	return r.command(append([]word{s.program}, s.args...), s.blocks, at, s.Incomplete, s)
+	return r.command(append([]word{s.program}, s.args...), s.blocks, at, s.incomplete, s)
 }

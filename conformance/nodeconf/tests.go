@@ -64,49 +64,49 @@ var commandTests = []subject.Test{
 }
 
 func gluedFlags(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-	c, ok := s.Value.(*Command)
+	c, ok := s.Value.(*commandLine)
 	if !ok {
 		return nil
 	}
 	var hits []subject.Hit
-	for _, a := range c.Glued {
-		m := glue.FindStringSubmatchIndex(a.Text)
+	for _, a := range c.glued {
+		m := glue.FindStringSubmatchIndex(a.text)
 		if m == nil {
 			continue
 		}
-		hits = append(hits, subject.Hit{At: a.At, Field: a.Name, Vars: map[string]string{"argument": a.Text, "split": a.Text[:m[2]-2] + " " + a.Text[m[2]-2:]}})
+		hits = append(hits, subject.Hit{At: a.node, Field: a.name, Vars: map[string]string{"argument": a.text, "split": a.text[:m[2]-2] + " " + a.text[m[2]-2:]}})
 	}
 	return hits
 }
 
 func serviceWithoutFlag(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-	c, ok := s.Value.(*Command)
-	if !ok || c.Manager != "sc" || c.Incomplete || at(s, "--windows-service") != nil || at(s, "--service") != nil {
+	c, ok := s.Value.(*commandLine)
+	if !ok || c.manager != "sc" || c.incomplete || at(s, "--windows-service") != nil || at(s, "--service") != nil {
 		return nil
 	}
-	return []subject.Hit{{Vars: map[string]string{"service": c.Service}}}
+	return []subject.Hit{{Vars: map[string]string{"service": c.service}}}
 }
 
 func singleQuotes(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-	c, ok := s.Value.(*Command)
-	if !ok || c.Manager != "sc" {
+	c, ok := s.Value.(*commandLine)
+	if !ok || c.manager != "sc" {
 		return nil
 	}
 	var hits []subject.Hit
-	for _, a := range c.Args {
-		if len(a.Value) > 1 && strings.HasPrefix(a.Value, "'") {
-			hits = append(hits, subject.Hit{At: a.At, Field: a.Name, Vars: map[string]string{"flag": a.Name, "value": a.Value}})
+	for _, a := range c.args {
+		if len(a.value) > 1 && strings.HasPrefix(a.value, "'") {
+			hits = append(hits, subject.Hit{At: a.node, Field: a.name, Vars: map[string]string{"flag": a.name, "value": a.value}})
 		}
 	}
 	return hits
 }
 
 func missingSetting(_ *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
-	v, ok := s.Value.(*Service)
-	if !ok || v.Component != args["component"] || args[v.Manager] == "" || at(s, args[v.Manager]) != nil {
+	v, ok := s.Value.(*service)
+	if !ok || v.component != args["component"] || args[v.manager] == "" || at(s, args[v.manager]) != nil {
 		return nil
 	}
-	return []subject.Hit{{Vars: map[string]string{"service": v.Name, "setting": args[v.Manager]}}}
+	return []subject.Hit{{Vars: map[string]string{"service": v.name, "setting": args[v.manager]}}}
 }
 
 func unknownFlags(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
@@ -159,15 +159,15 @@ func otherVersion(c *subject.Context, s *subject.Subject, args map[string]string
 // missingFlag looks for what a command line lacks. Where a part of it is not
 // seen, nothing is missing.
 func missingFlag(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
-	cmd, _ := s.Value.(*Command)
-	if cmd != nil && cmd.Incomplete {
+	cmd, _ := s.Value.(*commandLine)
+	if cmd != nil && cmd.incomplete {
 		return nil
 	}
 	if args["network"] != "" && !isFor(c, s, args["network"]) {
 		return nil
 	}
 	flag := args["flag"]
-	if cmd != nil && cmd.InPod && strings.Contains(flag, "$") {
+	if cmd != nil && cmd.inPod && strings.Contains(flag, "$") {
 		return nil // the container's environment has it, or not
 	}
 	for _, alternative := range strings.Fields(flag) {

@@ -73,7 +73,7 @@ func (p *ipconfigParser) heading(text string, at Place) {
 	if m := compartmentForm.FindStringSubmatch(text); m != nil {
 		p.pod = m[1] != "1"
 	} else if name := adapterName(text); name != "" {
-		p.adapter = &Adapter{Name: name, Up: true, Place: at}
+		p.adapter = &Adapter{Name: name, up: true, Place: at}
 	}
 }
 
@@ -111,11 +111,11 @@ func (a *Adapter) field(key, value string) {
 			a.Gateways = append(a.Gateways, v)
 		}
 	case strings.Contains(key, "description"):
-		a.Description = value
+		a.description = value
 	case strings.Contains(key, "physical"):
-		a.MAC = value
+		a.mac = value
 	case strings.Contains(key, "media state"):
-		a.Up = !strings.Contains(strings.ToLower(value), "disconnected")
+		a.up = !strings.Contains(strings.ToLower(value), "disconnected")
 	}
 }
 
@@ -163,7 +163,7 @@ func maskBits(s string) int {
 // adapter takes what Get-NetAdapter, Get-NetIPAddress and, on a hypervisor,
 // Get-VMNetworkAdapter show.
 func (r *reader) adapter(o *yaml.Node) bool {
-	a := Adapter{Name: str(o, "Name", "ifAlias", "InterfaceAlias"), Description: str(o, "InterfaceDescription"), MAC: str(o, "MacAddress"), Up: true, Place: r.at(o.Line)}
+	a := Adapter{Name: str(o, "Name", "ifAlias", "InterfaceAlias"), description: str(o, "InterfaceDescription"), mac: str(o, "MacAddress"), up: true, Place: r.at(o.Line)}
 	switch {
 	case has(o, "VMName") && (has(o, "MacAddressSpoofing") || has(o, "SwitchName")):
 		a.VM, a.Spoofing = str(o, "VMName"), str(o, "MacAddressSpoofing")
@@ -178,11 +178,11 @@ func (r *reader) adapter(o *yaml.Node) bool {
 		if c := child(o, "MacAddressSpoofing"); c != nil {
 			a.Place = r.at(c.Line)
 		}
-		r.node.list(ListVMAdapters, a.Place)
-		r.as(ListVMAdapters)
+		r.node.list(listVMAdapters, a.Place)
+		r.as(listVMAdapters)
 	case has(o, "InterfaceDescription", "MacAddress") || has(o, "ifAlias", "InterfaceDescription") || has(o, "InterfaceDescription", "Status", "LinkSpeed"):
 		if s := str(o, "Status"); s != "" {
-			a.Up = strings.EqualFold(s, "Up") || s == "1"
+			a.up = strings.EqualFold(s, "Up") || s == "1"
 		}
 		r.node.list(ListAdapters, a.Place)
 		r.as(ListAdapters)

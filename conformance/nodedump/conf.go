@@ -29,7 +29,7 @@ func (r *reader) conf(name string, data []byte) (recognised bool) {
 		r.subject(s)
 	}
 	if len(subjects) > 0 || len(mistakes) > 0 {
-		r.as(ListConf)
+		r.as(listConf)
 	}
 	r.node.Mistakes = append(r.node.Mistakes, mistakes...)
 	return recognised && len(subjects)+len(mistakes) > 0
@@ -49,7 +49,7 @@ func (r *reader) subject(s *subject.Subject) {
 		}
 		r.seen[key] = true
 	}
-	r.node.list(ListConf, Place{File: r.file, Line: line})
+	r.node.list(listConf, Place{File: r.file, Line: line})
 	r.node.Subjects = append(r.node.Subjects, s)
 }
 
@@ -117,9 +117,9 @@ func (r *reader) sourceVIP(o *yaml.Node) bool {
 			Message: "this looks like SourceVip.json or SourceVipRequest.json, but has neither an address nor a subnet; take the files as they are from C:\\k"})
 		return true
 	}
-	r.node.list(ListSourceVIP, v.Place)
+	r.node.list(listSourceVIP, v.Place)
 	r.node.SourceVIPs = append(r.node.SourceVIPs, v)
-	r.as(ListSourceVIP)
+	r.as(listSourceVIP)
 	return true
 }
 

@@ -33,8 +33,8 @@ func (r *reader) setList(l lines) {
 }
 
 func (r *reader) variable(v Variable) {
-	if strings.EqualFold(v.Name, "COMPUTERNAME") && r.node.HostName.Value == "" {
-		r.node.HostName = Text{v.Value, v.Place}
+	if strings.EqualFold(v.name, "COMPUTERNAME") && r.node.HostName.Value == "" {
+		r.node.HostName = Text{v.value, v.Place}
 	}
 	r.node.list(ListVariables, v.Place)
 	r.node.Variables = append(r.node.Variables, v)

@@ -56,7 +56,7 @@ func TestHCN(t *testing.T) {
 "Policies":[{"Type":"OutBoundNAT","Settings":{"Exceptions":["10.240.0.0/16","10.0.0.0/16"]}}]}
 {"ID":"C","HostComputeNetwork":"A","IpConfigurations":[{"IpAddress":"10.240.0.9"}],"Flags":1}
 {"ID":"D","HostComputeEndpoints":["B"],"FrontendVIPs":["10.0.0.1"],"PortMappings":[]}`)
-	if len(n.Networks) != 1 || n.Networks[0].Adapter != "Ethernet 2" || fmt.Sprint(n.Networks[0].Subnets) != "[10.240.0.0/16]" {
+	if len(n.Networks) != 1 || n.Networks[0].adapter != "Ethernet 2" || fmt.Sprint(n.Networks[0].Subnets) != "[10.240.0.0/16]" {
 		t.Errorf("networks %+v", n.Networks)
 	}
 	if len(n.Endpoints) != 2 || n.Endpoints[0].Remote || !n.Endpoints[1].Remote || fmt.Sprint(n.Endpoints[0].Exceptions) != "[10.240.0.0/16 10.0.0.0/16]" {
@@ -106,7 +106,7 @@ func TestEmptyLists(t *testing.T) {
 			t.Errorf("%s: an empty list is not noted", kind)
 		}
 	}
-	if _, ok := n.Listed(ListEndpoints); ok {
+	if _, ok := n.Listed(listEndpoints); ok {
 		t.Error("endpoints were not asked for")
 	}
 }
@@ -253,7 +253,7 @@ func TestRealDumps(t *testing.T) {
 	}
 	var names []string
 	for _, x := range n.Networks {
-		names = append(names, x.Name+" "+x.Type+" "+x.ManagementIP.String()+" "+fmt.Sprint(x.Subnets, x.Remote))
+		names = append(names, x.Name+" "+x.Type+" "+x.managementIP.String()+" "+fmt.Sprint(x.Subnets, x.Remote))
 	}
 	if got, want := strings.Join(names, "; "), "Calico overlay 10.1.0.5 [192.168.44.0/26] []; flannel.4096 overlay 192.168.79.40 [10.244.1.0/24] [10.244.0.0/24]"; got != want {
 		t.Errorf("networks %s, want %s", got, want)
@@ -277,7 +277,7 @@ NetworkAdapterName     : Ethernet 2
 Subnets                : {@{AddressPrefix=10.244.3.0/24; GatewayAddress=10.244.3.1; Policies=System.Object[]}}
 Type                   : L2Bridge
 `)
-	if len(n.Networks) != 1 || n.Networks[0].Adapter != "Ethernet 2" || fmt.Sprint(n.Networks[0].Subnets) != "[10.244.3.0/24]" || n.Networks[0].Place.Line != 8 {
+	if len(n.Networks) != 1 || n.Networks[0].adapter != "Ethernet 2" || fmt.Sprint(n.Networks[0].Subnets) != "[10.244.3.0/24]" || n.Networks[0].Place.Line != 8 {
 		t.Errorf("%+v", n.Networks)
 	}
 }

@@ -27,7 +27,7 @@ func (r *reader) hnsObject(o *yaml.Node) bool {
 			case "networks":
 				r.node.list(ListNetworks, r.at(o.Content[i].Line))
 			case "endpoints":
-				r.node.list(ListEndpoints, r.at(o.Content[i].Line))
+				r.node.list(listEndpoints, r.at(o.Content[i].Line))
 			case "namespaces", "loadbalancers", "policylists":
 			default:
 				continue
@@ -88,8 +88,8 @@ func selected(o *yaml.Node) bool {
 }
 
 func (r *reader) network(o *yaml.Node) {
-	n := Network{ID: str(o, "ID"), Name: str(o, "Name"), Type: strings.ToLower(str(o, "Type")), ManagementIP: addr(str(o, "ManagementIP")),
-		Adapter: str(o, "NetworkAdapterName"), Complete: true, Place: r.at(o.Line)}
+	n := Network{ID: str(o, "ID"), Name: str(o, "Name"), Type: strings.ToLower(str(o, "Type")), managementIP: addr(str(o, "ManagementIP")),
+		adapter: str(o, "NetworkAdapterName"), complete: true, Place: r.at(o.Line)}
 	subnet := func(s *yaml.Node) {
 		if p := prefix(str(s, "AddressPrefix", "IpAddressPrefix")); p.IsValid() {
 			n.Subnets = append(n.Subnets, p)
@@ -114,9 +114,9 @@ func (r *reader) network(o *yaml.Node) {
 				n.Remote = append(n.Remote, d)
 			}
 		case "netadaptername":
-			n.Adapter = str(settings, "NetworkAdapterName")
+			n.adapter = str(settings, "NetworkAdapterName")
 		case "provideraddress":
-			n.ManagementIP = addr(str(settings, "ProviderAddress"))
+			n.managementIP = addr(str(settings, "ProviderAddress"))
 		}
 	}
 	if n.Name != "" {
@@ -128,7 +128,7 @@ func (r *reader) network(o *yaml.Node) {
 }
 
 func (r *reader) endpoint(o *yaml.Node) {
-	e := Endpoint{ID: str(o, "ID"), Name: str(o, "Name"), Address: addr(str(o, "IPAddress")), Network: str(o, "VirtualNetworkName", "VirtualNetwork", "HostComputeNetwork"),
+	e := Endpoint{id: str(o, "ID"), name: str(o, "Name"), Address: addr(str(o, "IPAddress")), Network: str(o, "VirtualNetworkName", "VirtualNetwork", "HostComputeNetwork"),
 		Remote: truth(str(o, "IsRemoteEndpoint")), Place: r.at(o.Line)}
 	if c := child(o, "IPAddress"); c != nil {
 		e.Place = r.at(c.Line)
@@ -148,7 +148,7 @@ func (r *reader) endpoint(o *yaml.Node) {
 		if p.Kind != yaml.MappingNode {
 			continue
 		}
-		e.Policies = true
+		e.policies = true
 		if !strings.EqualFold(str(p, "Type"), "OutBoundNAT") {
 			continue
 		}
@@ -159,7 +159,7 @@ func (r *reader) endpoint(o *yaml.Node) {
 		}
 		for _, x := range items(child(settings, "ExceptionList", "Exceptions")) {
 			if x.Value == "System.Object[]" { // the list form does not show them
-				e.NAT, e.Policies, e.Exceptions = false, false, nil
+				e.NAT, e.policies, e.Exceptions = false, false, nil
 				break
 			}
 			for w := range strings.FieldsSeq(x.Value) {
@@ -169,9 +169,9 @@ func (r *reader) endpoint(o *yaml.Node) {
 			}
 		}
 	}
-	r.node.list(ListEndpoints, e.Place)
+	r.node.list(listEndpoints, e.Place)
 	r.node.Endpoints = append(r.node.Endpoints, e)
-	r.as(ListEndpoints)
+	r.as(listEndpoints)
 }
 
 var hnsdiagItem = regexp.MustCompile(`^(Network|Endpoint)\s+:\s*([0-9A-Fa-f-]{36})\s*$`)
@@ -199,8 +199,8 @@ func (r *reader) hnsdiag(l lines) {
 				r.node.list(ListNetworks, l.place(i))
 				r.as(ListNetworks)
 			case "Endpoints":
-				r.node.list(ListEndpoints, l.place(i))
-				r.as(ListEndpoints)
+				r.node.list(listEndpoints, l.place(i))
+				r.as(listEndpoints)
 			}
 			i++ // the headings
 			continue
@@ -213,7 +213,7 @@ func (r *reader) hnsdiag(l lines) {
 		case what == "Networks" && len(f) >= 2:
 			r.node.Networks = append(r.node.Networks, Network{Name: strings.Join(f[:len(f)-1], " "), ID: f[len(f)-1], Place: l.place(i)})
 		case what == "Endpoints" && len(f) >= 3:
-			r.node.Endpoints = append(r.node.Endpoints, Endpoint{Name: strings.Join(f[:len(f)-2], " "), ID: f[len(f)-2], Network: f[len(f)-1], Place: l.place(i)})
+			r.node.Endpoints = append(r.node.Endpoints, Endpoint{name: strings.Join(f[:len(f)-2], " "), id: f[len(f)-2], Network: f[len(f)-1], Place: l.place(i)})
 		}
 	}
 }
@@ -234,10 +234,10 @@ func (r *reader) hnsdiagBlock(l lines, i int, kind, id string) int {
 		r.node.Networks = append(r.node.Networks, n)
 		r.as(ListNetworks)
 	} else {
-		e := Endpoint{ID: id, Name: fields["name"], Address: addr(fields["ip address"]), Network: fields["virtual network name"], Place: l.place(at)}
-		r.node.list(ListEndpoints, e.Place)
+		e := Endpoint{id: id, name: fields["name"], Address: addr(fields["ip address"]), Network: fields["virtual network name"], Place: l.place(at)}
+		r.node.list(listEndpoints, e.Place)
 		r.node.Endpoints = append(r.node.Endpoints, e)
-		r.as(ListEndpoints)
+		r.as(listEndpoints)
 	}
 	return i - 1
 }

@@ -31,10 +31,10 @@ func (r *reader) kubectlRow(o *yaml.Node) bool {
 		}
 		r.machine(m)
 	case has(o, "NAME", "READY", "STATUS", "RESTARTS"):
-		p := Pod{Namespace: str(o, "NAMESPACE"), Name: str(o, "NAME"), Ready: str(o, "READY"), Status: str(o, "STATUS"), Node: str(o, "NODE"), Address: addr(str(o, "IP")), Place: r.at(o.Line)}
-		r.node.list(ListPods, p.Place)
+		p := Pod{Namespace: str(o, "NAMESPACE"), name: str(o, "NAME"), ready: str(o, "READY"), Status: str(o, "STATUS"), Node: str(o, "NODE"), address: addr(str(o, "IP")), Place: r.at(o.Line)}
+		r.node.list(listPods, p.Place)
 		r.node.Pods = append(r.node.Pods, p)
-		r.as(ListPods)
+		r.as(listPods)
 	default:
 		return false
 	}
@@ -42,9 +42,9 @@ func (r *reader) kubectlRow(o *yaml.Node) bool {
 }
 
 func (r *reader) machine(m Machine) {
-	r.node.list(ListMachines, m.Place)
+	r.node.list(listMachines, m.Place)
 	r.node.Machines = append(r.node.Machines, m)
-	r.as(ListMachines)
+	r.as(listMachines)
 }
 
 // kubeObject takes Node and Pod objects, alone or in lists.
@@ -61,7 +61,7 @@ func (r *reader) kubeObject(o *yaml.Node) bool {
 		return true
 	case kind == "Pod" && has(o, "metadata"):
 		meta, spec, status := child(o, "metadata"), child(o, "spec"), child(o, "status")
-		p := Pod{Namespace: str(meta, "namespace"), Name: str(meta, "name"), Node: str(spec, "nodeName"), Status: str(status, "phase"), Address: addr(str(status, "podIP")), Place: r.at(o.Line)}
+		p := Pod{Namespace: str(meta, "namespace"), name: str(meta, "name"), Node: str(spec, "nodeName"), Status: str(status, "phase"), address: addr(str(status, "podIP")), Place: r.at(o.Line)}
 		for _, c := range items(child(status, "containerStatuses")) {
 			if reason := str(child(child(c, "state"), "waiting"), "reason"); reason != "" {
 				p.Status = reason
@@ -70,9 +70,9 @@ func (r *reader) kubeObject(o *yaml.Node) bool {
 		if n := child(meta, "name"); n != nil {
 			p.Place = r.at(n.Line)
 		}
-		r.node.list(ListPods, p.Place)
+		r.node.list(listPods, p.Place)
 		r.node.Pods = append(r.node.Pods, p)
-		r.as(ListPods)
+		r.as(listPods)
 		return true
 	}
 	return false
@@ -125,7 +125,7 @@ func (r *reader) describe(l lines) {
 		switch {
 		case !indented && key == "Name":
 			r.described(d)
-			d = &described{node: Machine{Name: value, Place: l.place(i)}, pod: Pod{Name: value, Place: l.place(i)}}
+			d = &described{node: Machine{Name: value, Place: l.place(i)}, pod: Pod{name: value, Place: l.place(i)}}
 		case d != nil && !d.podField(indented, key, value):
 			d.nodeField(key, value)
 		}
@@ -149,9 +149,9 @@ func (r *reader) described(d *described) {
 		r.machine(d.node)
 	}
 	if d.pod.Namespace != "" {
-		r.node.list(ListPods, d.pod.Place)
+		r.node.list(listPods, d.pod.Place)
 		r.node.Pods = append(r.node.Pods, d.pod)
-		r.as(ListPods)
+		r.as(listPods)
 	}
 }
 
@@ -177,7 +177,7 @@ func (d *described) podField(indented bool, key, value string) bool {
 	case "Status":
 		d.pod.Status = value
 	case "IP":
-		d.pod.Address = addr(value)
+		d.pod.address = addr(value)
 	default:
 		return false
 	}

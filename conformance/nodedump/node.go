@@ -11,8 +11,8 @@ import (
 // Node is what a folder says about a node. Every list is in the order of files
 // by name and of lines.
 type Node struct {
-	// Folder is its name as it was given.
-	Folder string
+	// folder is its name as it was given.
+	folder string
 	// Files are all files with what they were read as.
 	Files []File
 	// Mistakes are what could not be read.
@@ -21,7 +21,7 @@ type Node struct {
 	Networks  []Network
 	Endpoints []Endpoint
 	Adapters  []Adapter
-	Routes    []Route
+	routes    []route
 	Services  []Service
 	Processes []Process
 	// Machines are the nodes that kubectl lists, this one among them.
@@ -33,7 +33,7 @@ type Node struct {
 	SourceVIPs []SourceVIP
 	Variables  []Variable
 	Trials     []Trial
-	Signs      []Sign
+	signs      []Sign
 	Commands   []Command
 	// HostName and Build are what the node says of itself, each with its place.
 	HostName Text
@@ -50,7 +50,7 @@ type Node struct {
 // File is one file of the folder.
 type File struct {
 	Name string
-	Size int64
+	size int64
 	// As says what was found in it, sorted: "HNS networks", "a log"; empty when
 	// nothing was recognised. Skipped says why it was not read.
 	As      []string
@@ -66,20 +66,20 @@ type Text struct {
 // Kinds of lists that [Node.Listed] knows.
 const (
 	ListNetworks    = "HNS networks"
-	ListEndpoints   = "HNS endpoints"
+	listEndpoints   = "HNS endpoints"
 	ListAdapters    = "network adapters"
-	ListRoutes      = "routes"
+	listRoutes      = "routes"
 	ListServices    = "services"
 	ListProcesses   = "processes"
-	ListMachines    = "nodes of the cluster"
-	ListPods        = "pods"
+	listMachines    = "nodes of the cluster"
+	listPods        = "pods"
 	ListVariables   = "environment variables"
-	ListVMAdapters  = "adapters of virtual machines"
+	listVMAdapters  = "adapters of virtual machines"
 	ListLogs        = "logs"
-	ListConf        = "configuration"
-	ListSourceVIP   = "source VIP"
-	ListTrials      = "trials"
-	ListTranscripts = "a transcript"
+	listConf        = "configuration"
+	listSourceVIP   = "source VIP"
+	listTrials      = "trials"
+	listTranscripts = "a transcript"
 )
 
 // Listed returns where the folder has a list of a kind: an empty list counts,
@@ -101,20 +101,20 @@ type Network struct {
 	// Type is as HNS writes it, lower case: "l2bridge", "overlay", "nat"; ""
 	// where a list shows names only.
 	Type         string
-	ManagementIP netip.Addr
-	// Adapter is the network adapter that carries it: "Ethernet".
-	Adapter string
+	managementIP netip.Addr
+	// adapter is the network adapter that carries it: "Ethernet".
+	adapter string
 	Subnets []netip.Prefix
 	// Remote are the subnets of other nodes that an overlay network knows.
 	Remote []netip.Prefix
-	// Complete is set when the list shows all fields, not only names.
-	Complete bool
+	// complete is set when the list shows all fields, not only names.
+	complete bool
 	Place    Place
 }
 
 // Endpoint is an HNS endpoint.
 type Endpoint struct {
-	ID, Name string
+	id, name string
 	Address  netip.Addr
 	// Network is the name or the id of its network.
 	Network string
@@ -122,7 +122,7 @@ type Endpoint struct {
 	Remote bool
 	// NAT is set when the endpoint has an OutBoundNAT policy; Exceptions are its
 	// exceptions. Policies is set when policies were shown at all.
-	Policies   bool
+	policies   bool
 	NAT        bool
 	Exceptions []netip.Prefix
 	Place      Place
@@ -131,27 +131,27 @@ type Endpoint struct {
 // Adapter is a network adapter as one tool shows it; several entries may be
 // the same adapter.
 type Adapter struct {
-	// Name is "Ethernet" or "vEthernet (Ethernet)".
+	// name is "Ethernet" or "vEthernet (Ethernet)".
 	Name        string
-	Description string
-	MAC         string
+	description string
+	mac         string
 	Addresses   []netip.Prefix // without a known length: /32 or /128
 	Gateways    []netip.Addr
-	// Up is false when the tool says that it is disconnected.
-	Up bool
+	// up is false when the tool says that it is disconnected.
+	up bool
 	// VM is the virtual machine that it belongs to, as Get-VMNetworkAdapter on
 	// the hypervisor shows it, and Spoofing its setting: "On", "Off" or "".
 	VM, Spoofing string
 	Place        Place
 }
 
-// Route is an IPv4 or IPv6 route of the node.
-type Route struct {
-	Destination netip.Prefix
-	// NextHop is invalid for what is on the link.
-	NextHop   netip.Addr
-	Interface string
-	Place     Place
+// route is an IPv4 or IPv6 route of the node.
+type route struct {
+	destination netip.Prefix
+	// nextHop is invalid for what is on the link.
+	nextHop netip.Addr
+	link    string
+	place   Place
 }
 
 // Service is a Windows service.
@@ -164,15 +164,15 @@ type Service struct {
 
 // Process is a running process.
 type Process struct {
-	// Name is lower case without ".exe".
+	// name is lower case without ".exe".
 	Name  string
-	Place Place
+	place Place
 }
 
 // Machine is a node of the cluster as kubectl shows it.
 type Machine struct {
 	Name string
-	// Ready is "True", "False", "Unknown" or "".
+	// ready is "True", "False", "Unknown" or "".
 	Ready, Reason string
 	Version       string
 	Addresses     []netip.Addr
@@ -186,12 +186,12 @@ type Machine struct {
 
 // Pod is a pod as kubectl shows it.
 type Pod struct {
-	Namespace, Name string
+	Namespace, name string
 	Node            string
 	// Status is the word that kubectl get shows: "Running", "ContainerCreating".
 	Status  string
-	Ready   string
-	Address netip.Addr
+	ready   string
+	address netip.Addr
 	Place   Place
 }
 
@@ -199,7 +199,7 @@ type Pod struct {
 // SourceVipRequest.json, the request (microsoft/SDN
 // Kubernetes/windows/helper.psm1 GetSourceVip).
 type SourceVIP struct {
-	// Address is set in the answer, Subnet in the request.
+	// address is set in the answer, Subnet in the request.
 	Address netip.Prefix
 	Subnet  netip.Prefix
 	Place   Place
@@ -207,14 +207,14 @@ type SourceVIP struct {
 
 // Variable is an environment variable.
 type Variable struct {
-	Name, Value string
+	name, value string
 	Place       Place
 }
 
 // Variable finds a variable without regard to case.
 func (n *Node) Variable(name string) (Variable, bool) {
 	for _, v := range n.Variables {
-		if strings.EqualFold(v.Name, name) {
+		if strings.EqualFold(v.name, name) {
 			return v, true
 		}
 	}
@@ -252,20 +252,20 @@ type Trial struct {
 // Sign is a line, of a log, of an event or of a tool, that a troubleshooting
 // chapter or a program's source knows.
 type Sign struct {
-	// ID is one of [SignIDs].
-	ID    string
+	// id is one of [SignIDs].
+	id    string
 	Place Place
 	// Count is the number of lines that were found in the file; Place is the first.
 	Count int
-	// Last is the line of the last one.
-	Last int
+	// last is the line of the last one.
+	last int
 }
 
 // SignsOf returns the signs with an id.
 func (n *Node) SignsOf(id string) []Sign {
 	var out []Sign
-	for _, s := range n.Signs {
-		if s.ID == id {
+	for _, s := range n.signs {
+		if s.id == id {
 			out = append(out, s)
 		}
 	}

@@ -13,8 +13,8 @@ func processName(s string) string {
 }
 
 func (r *reader) addProcess(name string, line int) {
-	p := Process{Name: processName(name), Place: r.at(line)}
-	r.node.list(ListProcesses, p.Place)
+	p := Process{Name: processName(name), place: r.at(line)}
+	r.node.list(ListProcesses, p.place)
 	r.node.Processes = append(r.node.Processes, p)
 	r.as(ListProcesses)
 }

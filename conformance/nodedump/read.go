@@ -18,9 +18,9 @@ import (
 	"github.com/winlab-dev/winlab/internal/strict"
 )
 
-// MaxFile is the size in bytes up to which a file is read. A kubelet's log of
+// maxFile is the size in bytes up to which a file is read. A kubelet's log of
 // a day has some tens of megabytes.
-const MaxFile = 64 << 20
+const maxFile = 64 << 20
 
 // maxFiles bounds a folder: a mistaken argument such as C:\ ends here.
 const maxFiles = 5000
@@ -39,7 +39,7 @@ func Read(ctx context.Context, dir string) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.Folder = dir
+	n.folder = dir
 	return n, nil
 }
 
@@ -130,20 +130,20 @@ func (r *reader) read(fsys fs.FS, name string) {
 	f := File{Name: name}
 	defer func() { r.node.Files = append(r.node.Files, f) }()
 	data, size, err := load(fsys, name)
-	f.Size = size
+	f.size = size
 	switch {
 	case err != nil:
 		r.mistake(name, 0, fmt.Sprintf("cannot be read: %v", err))
 		f.Skipped = "cannot be read"
 		return
-	case size > MaxFile:
+	case size > maxFile:
 		if _, ok := decode(data); !ok {
 			// kubelet.exe and traces are large, and nobody expects them to be read.
 			f.Skipped = "binary"
 			return
 		}
 		f.Skipped = "too large"
-		r.mistake(name, 0, fmt.Sprintf("the file has %d bytes; up to %d are read. Cut the part around the fault out, for example: Get-Content FILE -Tail 100000", size, MaxFile))
+		r.mistake(name, 0, fmt.Sprintf("the file has %d bytes; up to %d are read. Cut the part around the fault out, for example: Get-Content FILE -Tail 100000", size, maxFile))
 		return
 	case len(strings.TrimSpace(string(data[:min(len(data), 64)]))) == 0 && len(data) <= 64:
 		f.Skipped = "empty"
@@ -160,8 +160,8 @@ func load(fsys fs.FS, name string) (data []byte, size int64, err error) {
 		return nil, 0, err
 	}
 	defer h.Close()
-	limit := int64(MaxFile + 1)
-	if info, err := h.Stat(); err == nil && info.Size() > MaxFile {
+	limit := int64(maxFile + 1)
+	if info, err := h.Stat(); err == nil && info.Size() > maxFile {
 		size, limit = info.Size(), 64<<10
 	}
 	data, err = io.ReadAll(io.LimitReader(h, limit))
@@ -193,7 +193,7 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 	for _, s := range sections(r.all) {
 		if s.command != nil {
 			r.node.Commands = append(r.node.Commands, *s.command)
-			r.as(ListTranscripts)
+			r.as(listTranscripts)
 			r.empty(s)
 		}
 		r.section(s)
@@ -208,7 +208,7 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 
 // section reads what one command printed.
 func (r *reader) section(s section) {
-	if s.command != nil && s.command.From == "pod" {
+	if s.command != nil && s.command.from == "pod" {
 		// What a container sees is not the node's; what it tried is of interest.
 		r.trials(s.command, s.lines)
 		for _, o := range listObjects(s.lines) {
@@ -300,7 +300,7 @@ var typedForm = regexp.MustCompile(`(?i)^\s*(?:\.\\|[a-z]:\\\S*\\)?(start|start-
 func (r *reader) typed(l lines) {
 	for i, text := range l.text {
 		if strings.Contains(text, ".ps1") && typedForm.MatchString(text) {
-			r.node.Commands = append(r.node.Commands, Command{Text: strings.TrimSpace(text), From: "node", Place: l.place(i)})
+			r.node.Commands = append(r.node.Commands, Command{Text: strings.TrimSpace(text), from: "node", Place: l.place(i)})
 			r.as("command lines")
 		}
 	}
@@ -315,7 +315,7 @@ func (r *reader) empty(s section) {
 	}
 	low := strings.ToLower(s.command.Text)
 	for _, e := range []struct{ command, kind string }{
-		{"get-hnsnetwork", ListNetworks}, {"get-hnsendpoint", ListEndpoints}, {"get-netadapter", ListAdapters}, {"get-service", ListServices}, {"get-process", ListProcesses},
+		{"get-hnsnetwork", ListNetworks}, {"get-hnsendpoint", listEndpoints}, {"get-netadapter", ListAdapters}, {"get-service", ListServices}, {"get-process", ListProcesses},
 	} {
 		if strings.HasPrefix(low, e.command) {
 			r.node.list(e.kind, s.command.Place)

@@ -70,7 +70,7 @@ func TestEncodings(t *testing.T) {
 			t.Errorf("%s: networks %+v, mistakes %v", name, n.Networks, n.Mistakes)
 			continue
 		}
-		if got := n.Networks[0]; got.Name != "cbr0" || got.Type != "l2bridge" || fmt.Sprint(got.Subnets) != "[10.244.1.0/24]" || got.ManagementIP.String() != "192.168.1.11" {
+		if got := n.Networks[0]; got.Name != "cbr0" || got.Type != "l2bridge" || fmt.Sprint(got.Subnets) != "[10.244.1.0/24]" || got.managementIP.String() != "192.168.1.11" {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if want := `x:5: "Name": "cbr0",`; n.Networks[0].Place.String() != want {
@@ -174,13 +174,13 @@ func (hugeInfo) ModTime() time.Time { return time.Time{} }
 func TestFilesAreRecognisedByContent(t *testing.T) {
 	for _, tt := range []struct{ name, text, as string }{
 		{"a", network, ListNetworks},
-		{"b.log", "Networks:\nName             ID\nnat              B5083512-BE1D-4326-B58F-56CA5154E8D5\n\nEndpoints:\nName             ID                                   Virtual Network Name\n", ListEndpoints},
+		{"b.log", "Networks:\nName             ID\nnat              B5083512-BE1D-4326-B58F-56CA5154E8D5\n\nEndpoints:\nName             ID                                   Virtual Network Name\n", listEndpoints},
 		{"c.csv", "SERVICE_NAME: kubelet \n        TYPE               : 10  WIN32_OWN_PROCESS  \n        STATE              : 4  RUNNING \n", ListServices},
-		{"d", "FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=10.244.1.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n", ListConf},
+		{"d", "FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=10.244.1.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n", listConf},
 		{"e", "COMPUTERNAME=WIN1\nOS=Windows_NT\nwindir=C:\\Windows\n", ListVariables},
 		{"f", "\nCurrent WinHTTP proxy settings:\n\n    Direct access (no proxy server).\n", "WinHTTP proxy"},
 		{"g", "\nMicrosoft Windows [Version 10.0.17763.1432]\n", "the build of Windows"},
-		{"h", `{"cniVersion":"0.2.0","ip4":{"ip":"10.244.1.3/24"},"dns":{}}`, ListSourceVIP},
+		{"h", `{"cniVersion":"0.2.0","ip4":{"ip":"10.244.1.3/24"},"dns":{}}`, listSourceVIP},
 	} {
 		n := one(tt.name, tt.text)
 		if got := strings.Join(n.Files[0].As, ", "); !strings.Contains(got, tt.as) {
@@ -198,7 +198,7 @@ func TestLongLog(t *testing.T) {
 			t.Errorf("%s: %v", name, n.Mistakes)
 		}
 		if len(n.SignsOf("subnet-env")) != 1 {
-			t.Errorf("%s: the last line is not read: %+v", name, n.Signs)
+			t.Errorf("%s: the last line is not read: %+v", name, n.signs)
 		}
 	}
 }
@@ -206,11 +206,11 @@ func TestLongLog(t *testing.T) {
 // TestScriptsAreNoOutput: what a script would print was not printed.
 func TestScriptsAreNoOutput(t *testing.T) {
 	text := "function WaitForNetwork {\n  Write-Host \"Waiting for the Network to be created\"\n}\n"
-	if n := one("helper.psm1", text); len(n.Signs) > 0 {
-		t.Errorf("a script's text is taken for its output: %+v", n.Signs)
+	if n := one("helper.psm1", text); len(n.signs) > 0 {
+		t.Errorf("a script's text is taken for its output: %+v", n.signs)
 	}
-	if n := one("start.txt", text); len(n.Signs) != 1 {
-		t.Errorf("the message is not seen in what start.ps1 printed: %+v", n.Signs)
+	if n := one("start.txt", text); len(n.signs) != 1 {
+		t.Errorf("the message is not seen in what start.ps1 printed: %+v", n.signs)
 	}
 }
 

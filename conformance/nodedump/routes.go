@@ -23,10 +23,10 @@ func (r *reader) routePrint(l lines) {
 		if !dst.IsValid() || !dst.Is4() || bits < 0 {
 			continue
 		}
-		route := Route{Destination: netip.PrefixFrom(dst, bits), NextHop: addr(f[2]), Interface: f[len(f)-2], Place: l.place(i)}
-		r.node.list(ListRoutes, route.Place)
-		r.node.Routes = append(r.node.Routes, route)
-		r.as(ListRoutes)
+		route := route{destination: netip.PrefixFrom(dst, bits), nextHop: addr(f[2]), link: f[len(f)-2], place: l.place(i)}
+		r.node.list(listRoutes, route.place)
+		r.node.routes = append(r.node.routes, route)
+		r.as(listRoutes)
 	}
 }
 
@@ -36,12 +36,12 @@ func (r *reader) netRoute(o *yaml.Node) bool {
 	if !p.IsValid() || !has(o, "NextHop") || !has(o, "ifIndex") && !has(o, "InterfaceIndex") && !has(o, "InterfaceAlias") {
 		return false
 	}
-	route := Route{Destination: p, NextHop: addr(str(o, "NextHop")), Interface: str(o, "InterfaceAlias", "ifIndex", "InterfaceIndex"), Place: r.at(o.Line)}
-	if route.NextHop.IsUnspecified() {
-		route.NextHop = netip.Addr{}
+	route := route{destination: p, nextHop: addr(str(o, "NextHop")), link: str(o, "InterfaceAlias", "ifIndex", "InterfaceIndex"), place: r.at(o.Line)}
+	if route.nextHop.IsUnspecified() {
+		route.nextHop = netip.Addr{}
 	}
-	r.node.list(ListRoutes, route.Place)
-	r.node.Routes = append(r.node.Routes, route)
-	r.as(ListRoutes)
+	r.node.list(listRoutes, route.place)
+	r.node.routes = append(r.node.routes, route)
+	r.as(listRoutes)
 	return true
 }

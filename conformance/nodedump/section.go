@@ -11,8 +11,8 @@ import (
 // Command is a line that somebody typed, as a transcript shows it.
 type Command struct {
 	Text string
-	// From is "pod" for what was typed in a container, else "node".
-	From  string
+	// from is "pod" for what was typed in a container, else "node".
+	from  string
 	Place Place
 }
 
@@ -55,9 +55,9 @@ func sections(l lines) []section {
 		if typed == "" {
 			continue
 		}
-		c := &Command{Text: typed, From: "node", Place: l.place(i)}
+		c := &Command{Text: typed, from: "node", Place: l.place(i)}
 		if pod || entersForm.MatchString(typed) {
-			c.From = "pod"
+			c.from = "pod"
 		}
 		switch {
 		case strings.EqualFold(typed, "exit"):

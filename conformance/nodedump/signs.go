@@ -39,15 +39,6 @@ var signs = []sign{
 		"kube-proxy cannot make the source VIP's endpoint (kubernetes/kubernetes pkg/proxy/winkernel)"},
 }
 
-// SignIDs lists the signs with what each says.
-func SignIDs() map[string]string {
-	out := map[string]string{}
-	for _, s := range signs {
-		out[s.id] = s.doc
-	}
-	return out
-}
-
 // triggers are short texts of which every sign has one: most lines have none
 // and need no further look.
 var triggers = []string{"waiting ", "watching ", "running backend", "subnet", "wincat", "operating system", "manifest", "0xc0370101", "pull", "endpoint", "network"}
@@ -73,13 +64,13 @@ func (r *reader) findSigns(l lines) {
 }
 
 func (r *reader) sign(id string, p Place) {
-	for i := range r.node.Signs {
-		if s := &r.node.Signs[i]; s.ID == id && s.Place.File == p.File {
+	for i := range r.node.signs {
+		if s := &r.node.signs[i]; s.id == id && s.Place.File == p.File {
 			s.Count++
-			s.Last = max(s.Last, p.Line)
+			s.last = max(s.last, p.Line)
 			return
 		}
 	}
-	r.node.Signs = append(r.node.Signs, Sign{ID: id, Place: p, Count: 1, Last: p.Line})
+	r.node.signs = append(r.node.signs, Sign{id: id, Place: p, Count: 1, last: p.Line})
 	r.as("known messages")
 }

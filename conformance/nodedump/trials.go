@@ -1,7 +1,6 @@
 package nodedump
 
 import (
-	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -66,9 +65,9 @@ func (r *reader) trial(c *Command, t Trial, at Place) {
 		t.Address = addr(t.Host)
 	}
 	t.Place = at
-	r.node.list(ListTrials, at)
+	r.node.list(listTrials, at)
 	r.node.Trials = append(r.node.Trials, t)
-	r.as(ListTrials)
+	r.as(listTrials)
 }
 
 // failures are the lines with which programs say that something failed. The first one
@@ -181,7 +180,7 @@ func target(c *Command) (host string, port int) {
 // from tells where a trial was made: what was typed, else the file's name.
 func (r *reader) from(c *Command) string {
 	if c != nil {
-		return c.From
+		return c.from
 	}
 	name := strings.ToLower(r.file)
 	switch {
@@ -217,9 +216,9 @@ func (r *reader) testNetConnection(c *Command, o *yaml.Node) bool {
 		r.node.Trials[k].Port == t.Port && r.node.Trials[k].Host == t.Host && !r.node.Trials[k].Source.IsValid() {
 		r.node.Trials = r.node.Trials[:k]
 	}
-	r.node.list(ListTrials, t.Place)
+	r.node.list(listTrials, t.Place)
 	r.node.Trials = append(r.node.Trials, t)
-	r.as(ListTrials)
+	r.as(listTrials)
 	return true
 }
 
@@ -228,10 +227,4 @@ func firstWord(s string) string {
 		return f[0]
 	}
 	return ""
-}
-
-// Private reports whether an address is in the ranges that sites use inside
-// (RFC 1918, RFC 6598, RFC 4193) or on the link.
-func Private(a netip.Addr) bool {
-	return a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || netip.MustParsePrefix("100.64.0.0/10").Contains(a)
 }

@@ -41,11 +41,11 @@ var members = map[string]member{
 	"linux-beta":         {system: "linux", arch: "amd64", onlyBeta: true},
 }
 
-// Cast returns nodes of [claims.CastNodes] as they are in Kubernetes 1.minor:
+// cast returns nodes of [claims.CastNodes] as they are in Kubernetes 1.minor:
 // with the labels that this version sets, with Docker up to 1.23, where it was
 // the runtime of the documents, and with containerd and its own handlers
 // since. They have 4 CPUs, 16 GiB of memory and room for 110 pods.
-func Cast(minor int, names []string) ([]schedule.Node, error) {
+func cast(minor int, names []string) ([]schedule.Node, error) {
 	var nodes []schedule.Node
 	for _, name := range names {
 		m, ok := members[name]

@@ -1,6 +1,9 @@
 package placement
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
@@ -29,7 +32,7 @@ func TestLedger(t *testing.T) {
 					continue
 				}
 				tried++
-				if diff := Compare(minor, k.Placement); diff != "" {
+				if diff := compare(minor, k.Placement); diff != "" {
 					t.Errorf("claim %s, check %d, Kubernetes %s:\n%s", c.ID, i+1, minor, diff)
 				}
 			}
@@ -42,4 +45,29 @@ func TestLedger(t *testing.T) {
 	if n == 0 {
 		t.Error("the ledger has no placements")
 	}
+}
+
+// compare holds what came out against what a placement wants, and says in
+// words what differs, "" when nothing does.
+func compare(version string, p *claims.Placement) string {
+	fits, runs, why, err := Evaluate(version, p)
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	differ := func(what string, got, want []string) {
+		for _, n := range want {
+			if !slices.Contains(got, n) {
+				fmt.Fprintf(&b, "%s: the pod should %s there and does not: %s\n", n, what, why[n])
+			}
+		}
+		for _, n := range got {
+			if !slices.Contains(want, n) {
+				fmt.Fprintf(&b, "%s: the pod should not %s there and does\n", n, what)
+			}
+		}
+	}
+	differ("fit", fits, p.Fits)
+	differ("run", runs, p.Runs)
+	return strings.TrimSpace(b.String())
 }

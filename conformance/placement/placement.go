@@ -8,7 +8,6 @@
 package placement
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -40,7 +39,7 @@ func Evaluate(version string, p *claims.Placement) (fits, runs []string, why map
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	nodes, err := Cast(minor, p.Nodes)
+	nodes, err := cast(minor, p.Nodes)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -161,7 +160,7 @@ func decode(minor int, text string) (*corev1.Pod, []*nodev1.RuntimeClass, error)
 // runtimeClass reads a class, or returns nil when this version of Kubernetes
 // does not serve its API version: nobody can create it then.
 func runtimeClass(minor int, apiVersion string, data []byte) (*nodev1.RuntimeClass, error) {
-	first, last, ok := Served(apiVersion)
+	first, last, ok := served(apiVersion)
 	if !ok {
 		return nil, fmt.Errorf("a RuntimeClass of %q; write node.k8s.io/v1, v1beta1 or v1alpha1", apiVersion)
 	}
@@ -187,11 +186,11 @@ func runtimeClass(minor int, apiVersion string, data []byte) (*nodev1.RuntimeCla
 	return c, nil
 }
 
-// Served says from which to which minor version Kubernetes serves an API
+// served says from which to which minor version Kubernetes serves an API
 // version of RuntimeClass; last is 0 when it still does (kubernetes:
 // pkg/controlplane/storageversionhashdata/data.go; Deprecated API Migration
 // Guide). v1alpha1 is older than the ledger's versions and never on by default.
-func Served(apiVersion string) (first, last int, ok bool) {
+func served(apiVersion string) (first, last int, ok bool) {
 	switch apiVersion {
 	case "node.k8s.io/v1":
 		return 20, 0, true
@@ -218,29 +217,4 @@ func strictly(data []byte, into any) error {
 		return fmt.Errorf("%s", strings.Join(all, ", "))
 	}
 	return nil
-}
-
-// Compare holds what came out against what a placement wants, and says in
-// words what differs, "" when nothing does.
-func Compare(version string, p *claims.Placement) string {
-	fits, runs, why, err := Evaluate(version, p)
-	if err != nil {
-		return err.Error()
-	}
-	var b bytes.Buffer
-	differ := func(what string, got, want []string) {
-		for _, n := range want {
-			if !slices.Contains(got, n) {
-				fmt.Fprintf(&b, "%s: the pod should %s there and does not: %s\n", n, what, why[n])
-			}
-		}
-		for _, n := range got {
-			if !slices.Contains(want, n) {
-				fmt.Fprintf(&b, "%s: the pod should not %s there and does\n", n, what)
-			}
-		}
-	}
-	differ("fit", fits, p.Fits)
-	differ("run", runs, p.Runs)
-	return strings.TrimSpace(b.String())
 }

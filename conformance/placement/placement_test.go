@@ -109,20 +109,20 @@ func TestMistakes(t *testing.T) {
 
 func TestCompareTellsWhatDiffers(t *testing.T) {
 	p := &claims.Placement{Pod: "spec: {nodeSelector: {kubernetes.io/os: windows}}", Nodes: []string{"linux1", "win2019"}, Fits: []string{"linux1"}, Runs: nil}
-	got := Compare("1.36", p)
+	got := compare("1.36", p)
 	for _, want := range []string{"linux1: the pod should fit there and does not: node(s) didn't match", "win2019: the pod should not fit there and does", "win2019: the pod should not run there and does"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in %q", want, got)
 		}
 	}
-	if got := Compare("1.36", &claims.Placement{Pod: p.Pod, Nodes: p.Nodes, Fits: []string{"win2019"}, Runs: []string{"win2019"}}); got != "" {
+	if got := compare("1.36", &claims.Placement{Pod: p.Pod, Nodes: p.Nodes, Fits: []string{"win2019"}, Runs: []string{"win2019"}}); got != "" {
 		t.Errorf("nothing differs: %q", got)
 	}
 }
 
 func TestTheCastIsWhole(t *testing.T) {
 	for _, name := range claims.CastNodes {
-		if _, err := Cast(36, []string{name}); err != nil {
+		if _, err := cast(36, []string{name}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -10,19 +10,19 @@ import (
 
 // Path is where a field stands below a node: "spec.containers[*].image",
 // `metadata.annotations["preserve-destination"]`.
-type Path []Segment
+type Path []segment
 
-// Segment is one step of a path: a key of a map, an index of a list, or every
+// segment is one step of a path: a key of a map, an index of a list, or every
 // entry of a list.
-type Segment struct {
+type segment struct {
 	Key   string
-	Index int
-	All   bool
+	index int
+	all   bool
 	list  bool
 }
 
 // List reports whether the step is an entry of a list.
-func (s Segment) List() bool { return s.list }
+func (s segment) List() bool { return s.list }
 
 // ParsePath reads a path.
 func ParsePath(s string) (Path, error) {
@@ -35,7 +35,7 @@ func ParsePath(s string) (Path, error) {
 			if end < 0 {
 				return nil, fmt.Errorf(`the path %q has no end for ["`, s)
 			}
-			p = append(p, Segment{Key: rest[2:end]})
+			p = append(p, segment{Key: rest[2:end]})
 			rest = rest[end+2:]
 		case rest[0] == '[':
 			end := strings.IndexByte(rest, ']')
@@ -43,9 +43,9 @@ func ParsePath(s string) (Path, error) {
 				return nil, fmt.Errorf("the path %q has no end for [", s)
 			}
 			if word := rest[1:end]; word == "*" {
-				p = append(p, Segment{All: true, list: true})
+				p = append(p, segment{all: true, list: true})
 			} else if n, err := strconv.Atoi(word); err == nil && n >= 0 {
-				p = append(p, Segment{Index: n, list: true})
+				p = append(p, segment{index: n, list: true})
 			} else {
 				return nil, fmt.Errorf(`in the path %q: write [*], a number, or a key in quotes: ["key"]`, s)
 			}
@@ -58,7 +58,7 @@ func ParsePath(s string) (Path, error) {
 			if word == "" {
 				return nil, fmt.Errorf("the path %q has an empty step", s)
 			}
-			p = append(p, Segment{Key: word})
+			p = append(p, segment{Key: word})
 			rest = rest[len(word):]
 		}
 		if strings.HasPrefix(rest, ".") {
@@ -79,10 +79,10 @@ func (p Path) String() string {
 	var b strings.Builder
 	for i, s := range p {
 		switch {
-		case s.list && s.All:
+		case s.list && s.all:
 			b.WriteString("[*]")
 		case s.list:
-			fmt.Fprintf(&b, "[%d]", s.Index)
+			fmt.Fprintf(&b, "[%d]", s.index)
 		case strings.ContainsAny(s.Key, `.[]"`) || s.Key == "":
 			fmt.Fprintf(&b, `["%s"]`, s.Key)
 		default:
@@ -134,7 +134,7 @@ func find(at Found, rest, done Path) []Found {
 	}
 	n := resolve(at.Node)
 	s := rest[0]
-	next := func(seg Segment, key, node *yaml.Node) []Found {
+	next := func(seg segment, key, node *yaml.Node) []Found {
 		f := Found{Node: node, Key: key, Parent: n}
 		if node != nil && resolve(node).ShortTag() != "!!null" {
 			f.Parent = node
@@ -159,8 +159,8 @@ func find(at Found, rest, done Path) []Found {
 		}
 		var all []Found
 		for i, e := range n.Content {
-			if s.All || i == s.Index {
-				all = append(all, next(Segment{Index: i, list: true}, nil, e)...)
+			if s.all || i == s.index {
+				all = append(all, next(segment{index: i, list: true}, nil, e)...)
 			}
 		}
 		return all

@@ -22,9 +22,9 @@ import (
 // (k8s.io/apiserver pkg/server/config.go MaxRequestBodyBytes).
 const MaxDocument = 3 << 20
 
-// MaxDocuments is how many documents of one file are read: each takes some
+// maxDocuments is how many documents of one file are read: each takes some
 // 20 kB of memory until all are checked.
-const MaxDocuments = 100_000
+const maxDocuments = 100_000
 
 // Doc is one document of a file.
 type Doc struct {
@@ -48,15 +48,15 @@ func Read(file string, r io.Reader) ([]Doc, strict.Mistakes) {
 			s.found = append(s.found, strict.Mistake{File: file, Line: begin, Column: 1, Message: err.Error()})
 		}
 		if text != nil {
-			doc, mistakes := Parse(file, begin, text)
+			doc, mistakes := parse(file, begin, text)
 			s.found = append(s.found, mistakes...)
 			if doc != nil {
 				docs = append(docs, *doc)
 			}
-			if len(docs) == MaxDocuments {
+			if len(docs) == maxDocuments {
 				if _, err := s.r.Peek(1); err == nil {
 					s.found = append(s.found, strict.Mistake{File: file, Line: s.line, Column: 1,
-						Message: fmt.Sprintf("the file has more than %d documents, and the rest is not read; split it into several", MaxDocuments)})
+						Message: fmt.Sprintf("the file has more than %d documents, and the rest is not read; split it into several", maxDocuments)})
 				}
 				return docs, s.found
 			}
@@ -67,9 +67,9 @@ func Read(file string, r io.Reader) ([]Doc, strict.Mistakes) {
 	}
 }
 
-// Parse reads one document that begins on a line of a file. It returns nil
+// parse reads one document that begins on a line of a file. It returns nil
 // when there is nothing in it or it has mistakes.
-func Parse(file string, begin int, text []byte) (*Doc, strict.Mistakes) {
+func parse(file string, begin int, text []byte) (*Doc, strict.Mistakes) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
 		return nil, strict.Mistakes{{File: file, Line: begin, Column: 1, Message: "this is not a text in UTF-8; a manifest or configuration file was expected"}}

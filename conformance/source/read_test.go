@@ -164,7 +164,7 @@ func TestReadTellsWhere(t *testing.T) {
 		{"two objects on a line", `{"a": 1}{"b": 2}`, "f:1:1: not YAML: there is more after the end"},
 		{"more after an object", "{\"a\": 1}\nb: 2\n", "there is more after the end of the document"},
 		{"a long list", "apiVersion: v1\nitems:\n" + big, "jq '.items[]' | winlab check -"},
-		{"too many documents", strings.Repeat("a: 1\n---\n", MaxDocuments+1), "f:200001:1: the file has more than 100000 documents"},
+		{"too many documents", strings.Repeat("a: 1\n---\n", maxDocuments+1), "f:200001:1: the file has more than 100000 documents"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, mistakes := Read("f", strings.NewReader(c.text))

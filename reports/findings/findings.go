@@ -45,8 +45,7 @@ type Finding struct {
 	Subject string `json:"subject,omitempty"`
 	// Field is the path of the field, where there is one.
 	Field string `json:"field,omitempty"`
-	// Level is error, warning or info.
-	Level string `json:"level"`
+	Level Level  `json:"level"`
 	// Claim is the id of the claim behind it, ClaimTitle its title.
 	Claim      string `json:"claim"`
 	ClaimTitle string `json:"claimTitle,omitempty"`
@@ -77,7 +76,7 @@ type Mistake struct {
 }
 
 // Count returns how many findings have a level.
-func (d *Document) Count(level string) int {
+func (d *Document) Count(level Level) int {
 	n := 0
 	for _, f := range d.Findings {
 		if f.Level == level {

@@ -68,7 +68,7 @@ var documents = map[string]func() *findings.Document{"one": one, "several": seve
 var forms = map[string]func(io.Writer, *findings.Document) error{
 	"txt": func(w io.Writer, d *findings.Document) error { return findings.Text(w, d, findings.TextOptions{}) },
 	"colour.txt": func(w io.Writer, d *findings.Document) error {
-		return findings.Text(w, d, findings.TextOptions{Color: true, Healthy: true})
+		return findings.Text(w, d, findings.TextOptions{Color: true})
 	},
 	"json": findings.JSON, "sarif": findings.SARIF, "xml": findings.JUnit,
 }
@@ -127,7 +127,7 @@ func TestTheOrderOfFindingsMakesNoDifference(t *testing.T) {
 // field they are in.
 func TestNothingFromAFileActsOnATerminal(t *testing.T) {
 	evil := "\x1b]0;x\x07\u202e\u009b31m\x00\r"
-	f := findings.Finding{File: evil, Line: 1, Column: 1, Subject: evil, Field: evil, Level: evil, Claim: evil, ClaimTitle: evil, Effect: evil, EffectWords: evil, Message: evil, Write: evil, Settings: []string{evil}}
+	f := findings.Finding{File: evil, Line: 1, Column: 1, Subject: evil, Field: evil, Level: findings.Level(evil), Claim: evil, ClaimTitle: evil, Effect: evil, EffectWords: evil, Message: evil, Write: evil, Settings: []string{evil}}
 	g := f
 	g.Symptom, g.Cause, g.CauseID, g.Evidence = evil, evil, evil, []string{evil, "x:1: " + evil}
 	doc := &findings.Document{Tool: evil, Command: evil, Settings: []string{evil, "b"}, Read: []string{evil}, Files: 1, Documents: 2, Findings: []findings.Finding{f, g, {Claim: evil, Message: evil}},

@@ -6,12 +6,18 @@ import (
 	"strings"
 )
 
-// The levels of a finding, the gravest first.
+// Level says how grave a finding is.
+type Level string
+
+// The levels, the gravest first.
 const (
-	Error   = "error"
-	Warning = "warning"
-	Info    = "info"
+	Error   Level = "error"
+	Warning Level = "warning"
+	Info    Level = "info"
 )
+
+// Levels are all of them, the gravest first.
+var Levels = []Level{Error, Warning, Info}
 
 // Sort orders findings by file, line, column and claim, and mistakes by place.
 // All forms write this order, so that the same document gives the same bytes.

@@ -81,10 +81,11 @@ type sarifWriter struct {
 	seen  map[string]int // fingerprints
 }
 
-func sarifLevel(level string) string {
+// sarifLevel is the level's word in SARIF, whose levels are error, warning and note.
+func sarifLevel(level Level) string {
 	switch level {
 	case Error, Warning:
-		return level
+		return string(level)
 	}
 	return "note"
 }
@@ -107,9 +108,8 @@ func (s *sarifWriter) rules() []*sarif.ReportingDescriptor {
 			if f.ClaimTitle != "" {
 				title = clean.Line(f.ClaimTitle)
 			}
-			switch l := sarifLevel(f.Level); {
-			case l == Error, l == Warning && level != Error:
-				level = l
+			if f.Level == Error || f.Level == Warning && level != "error" {
+				level = sarifLevel(f.Level)
 			}
 			if f.EffectWords != "" {
 				addNew(&effects, clean.Line(f.EffectWords))
@@ -123,7 +123,7 @@ func (s *sarifWriter) rules() []*sarif.ReportingDescriptor {
 		r := sarif.NewRule(clean.Line(id)).WithShortDescription(multi(title)).WithFullDescription(multi(title))
 		r.WithHelp(sarif.NewMultiformatMessageString().WithText(cut(help + "\n\nSources and history: " + show)).WithMarkdown(cut(help + "\n\nSources and history: `" + show + "`")))
 		r.WithDefaultConfiguration(sarif.NewReportingConfiguration().WithLevel(level))
-		severity := map[string]string{Error: "error", Warning: "warning", "note": "recommendation"}[level]
+		severity := map[string]string{"error": "error", "warning": "warning", "note": "recommendation"}[level]
 		r.WithProperties(sarif.NewPropertyBag().Add("problem.severity", severity).WithTags([]string{"kubernetes", "windows"}))
 		rules = append(rules, r)
 	}

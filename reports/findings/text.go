@@ -16,9 +16,6 @@ import (
 type TextOptions struct {
 	// Color uses the escape sequences of terminals.
 	Color bool
-	// Healthy lists what was looked at and found in order; without it the
-	// doctor counts it only.
-	Healthy bool
 }
 
 // Text writes findings for people: one paragraph each, in the form that
@@ -56,7 +53,7 @@ type printer struct {
 	d *Document
 }
 
-var levelColour = map[string]string{Error: "1;31", Warning: "1;33", Info: "1;34"}
+var levelColour = map[Level]string{Error: "1;31", Warning: "1;33", Info: "1;34"}
 
 func (p *printer) paint(code, s string) string {
 	if !p.o.Color || s == "" {
@@ -65,11 +62,11 @@ func (p *printer) paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-func (p *printer) head(file string, line, column int, level, message, claim string) {
+func (p *printer) head(file string, line, column int, level Level, message, claim string) {
 	if at := place(file, line, column); at != "" {
 		fmt.Fprintf(p.w, "%s: ", p.paint("1", at))
 	}
-	fmt.Fprintf(p.w, "%s: %s", p.paint(levelColour[level], clean.Line(level)), clean.Line(message))
+	fmt.Fprintf(p.w, "%s: %s", p.paint(levelColour[level], clean.Line(string(level))), clean.Line(message))
 	if claim != "" {
 		fmt.Fprintf(p.w, " %s", p.paint("2", "("+clean.Line(claim)+")"))
 	}
@@ -137,27 +134,7 @@ func (p *printer) summary() {
 	case d.Files == 1 && len(d.Findings)+len(d.Mistakes) > 0:
 		what = clean.Line(fileOf(d))
 	}
-	var counts []string
-	if n := d.Count(Error); n > 0 {
-		counts = append(counts, p.paint(levelColour[Error], plural(n, "error", "errors")))
-	}
-	if n := d.Count(Warning); n > 0 {
-		counts = append(counts, p.paint(levelColour[Warning], plural(n, "warning", "warnings")))
-	}
-	if n := d.Count(Info); n > 0 {
-		counts = append(counts, p.paint(levelColour[Info], fmt.Sprintf("%d info", n)))
-	}
-	if n := len(d.Mistakes); n > 0 {
-		counts = append(counts, p.paint(levelColour[Error], plural(n, "mistake", "mistakes")+" in the files"))
-	}
-	found := strings.Join(counts, ", ")
-	if found == "" {
-		found = p.paint("32", "nothing found")
-		if d.Checked() == 0 && len(d.Healthy) == 0 {
-			found = p.paint(levelColour[Warning], "nothing was checked")
-		}
-	}
-	fmt.Fprintf(p.w, "%s: %s", what, found)
+	fmt.Fprintf(p.w, "%s: %s", what, p.counts())
 	switch n := len(d.Settings); {
 	case n == 1:
 		fmt.Fprintf(p.w, " for %s", clean.Line(settingsWords(d.Settings)))
@@ -181,13 +158,7 @@ func (p *printer) summary() {
 		}
 		fmt.Fprintf(p.w, "no rule looks at %s of %d: %s\n", plural(n, "document", "documents"), d.Documents, strings.Join(kinds, ", "))
 	}
-	switch n := len(d.Healthy); {
-	case n > 0 && p.o.Healthy:
-		p.w.WriteString("in order:\n")
-		for _, h := range d.Healthy {
-			fmt.Fprintf(p.w, "        %s\n", clean.Line(h))
-		}
-	case n > 0:
+	if n := len(d.Healthy); n > 0 {
 		fmt.Fprintf(p.w, "%s in order\n", plural(n, "thing was looked at and is", "things were looked at and are"))
 	}
 	if len(d.NotExamined) > 0 {
@@ -213,4 +184,29 @@ func fileOf(d *Document) string {
 		return "1 file"
 	}
 	return name
+}
+
+// counts says how much was found, by level.
+func (p *printer) counts() string {
+	d := p.d
+	var counts []string
+	if n := d.Count(Error); n > 0 {
+		counts = append(counts, p.paint(levelColour[Error], plural(n, "error", "errors")))
+	}
+	if n := d.Count(Warning); n > 0 {
+		counts = append(counts, p.paint(levelColour[Warning], plural(n, "warning", "warnings")))
+	}
+	if n := d.Count(Info); n > 0 {
+		counts = append(counts, p.paint(levelColour[Info], fmt.Sprintf("%d info", n)))
+	}
+	if n := len(d.Mistakes); n > 0 {
+		counts = append(counts, p.paint(levelColour[Error], plural(n, "mistake", "mistakes")+" in the files"))
+	}
+	if len(counts) > 0 {
+		return strings.Join(counts, ", ")
+	}
+	if d.Checked() == 0 && len(d.Healthy) == 0 {
+		return p.paint(levelColour[Warning], "nothing was checked")
+	}
+	return p.paint("32", "nothing found")
 }

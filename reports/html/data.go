@@ -74,7 +74,7 @@ func (p *packer) path(path *trace.Path) (ref, error) {
 	return p.add(struct {
 		*trace.Path
 		SVG string `json:"svg"`
-	}{path, string(svg.Draw(path, svg.Options{}))})
+	}{path, string(svg.Draw(path))})
 }
 
 // trace stores a trace with references in place of its paths.

@@ -16,45 +16,21 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// CSS are the rules of a drawing; they use the variables that Colours sets.
+// CSS are the rules of a drawing; they use the variables --wl-..., which the page sets.
 //
 //go:embed svg.css
 var CSS string
 
-// Colours are the default values of the variables, light and dark.
-//
-//go:embed colours.css
-var Colours string
-
-// Options say how to draw.
-type Options struct {
-	// Title is the accessible name; by default the verdict and the reason.
-	Title string
-	// Standalone puts the style sheet into the drawing. Without it the page
-	// that holds the drawing must have CSS and the colours.
-	Standalone bool
-}
-
-// Draw returns the path as an SVG element. A path without steps gives a drawing
-// that says so.
-func Draw(p *trace.Path, o Options) []byte {
+// Draw returns the path as an SVG element, for a page that has CSS and the colours. A
+// path without steps gives a drawing that says so.
+func Draw(p *trace.Path) []byte {
 	pic := layout(cards(p))
 	d := &drawing{}
-	title := clean.Line(o.Title)
-	if title == "" {
-		title = strings.TrimSpace(string(p.Verdict) + " " + string(p.Reason))
-	}
+	title := strings.TrimSpace(string(p.Verdict) + " " + string(p.Reason))
 	if len(pic.cards) == 0 {
 		pic.w, pic.h = 320, 60
 	}
-	ns := ""
-	if o.Standalone {
-		ns = ` xmlns="http://www.w3.org/2000/svg"`
-	}
-	d.f(`<svg%s class="wl" role="img" viewBox="0 0 %d %d" width="%d" height="%d"><title>%s</title><desc>%s</desc>`, ns, pic.w, pic.h, pic.w, pic.h, esc(title), esc(describe(p)))
-	if o.Standalone {
-		d.f("<style>%s%s</style>", Colours, CSS)
-	}
+	d.f(`<svg class="wl" role="img" viewBox="0 0 %d %d" width="%d" height="%d"><title>%s</title><desc>%s</desc>`, pic.w, pic.h, pic.w, pic.h, esc(title), esc(describe(p)))
 	if len(pic.cards) == 0 {
 		d.text(16, 36, "wd", "no packet was sent")
 	}

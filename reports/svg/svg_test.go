@@ -66,11 +66,12 @@ func TestGolden(t *testing.T) {
 		t.Fatalf("only %d kinds of paths", len(paths))
 	}
 	for name, p := range paths {
-		got := Draw(p, Options{Standalone: true})
+		got := Draw(p)
 		wellFormed(t, got)
-		if again := Draw(p, Options{Standalone: true}); !bytes.Equal(got, again) {
+		if again := Draw(p); !bytes.Equal(got, again) {
 			t.Errorf("%s: two drawings differ", name)
 		}
+		got = standalone(t, got)
 		file := filepath.Join("testdata", name+".svg")
 		if *update {
 			if err := os.WriteFile(file, got, 0o644); err != nil {
@@ -86,9 +87,20 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// standalone puts the style sheet into a drawing, so that it is a picture of its own.
+func standalone(t *testing.T, b []byte) []byte {
+	t.Helper()
+	colours, err := os.ReadFile("testdata/colours.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = bytes.Replace(b, []byte("<svg "), []byte(`<svg xmlns="http://www.w3.org/2000/svg" `), 1)
+	return bytes.Replace(b, []byte("</desc>"), []byte("</desc><style>"+string(colours)+CSS+"</style>"), 1)
+}
+
 func TestDrawingNumbersEveryStep(t *testing.T) {
 	for name, p := range sample(t) {
-		s := string(Draw(p, Options{}))
+		s := string(Draw(p))
 		for _, st := range p.Steps {
 			if !strings.Contains(s, fmt.Sprintf(`data-n="%d"`, st.N)) {
 				t.Errorf("%s: step %d is not drawn", name, st.N)
@@ -122,7 +134,7 @@ func TestMarks(t *testing.T) {
 			t.Errorf("the sample has no %s", c.path)
 			continue
 		}
-		if got := strings.Contains(string(Draw(p, Options{})), c.mark); got != c.want {
+		if got := strings.Contains(string(Draw(p)), c.mark); got != c.want {
 			t.Errorf("%s: %q is there: %v, want %v", c.path, c.mark, got, c.want)
 		}
 	}
@@ -144,7 +156,7 @@ func TestLongLoopsAreCutButSaySo(t *testing.T) {
 	for i := range 128 {
 		p.Steps = append(p.Steps, trace.Step{N: i + 1, Leg: trace.Request, Place: []string{"gw", "win2"}[i%2], Action: trace.ActForward, Event: trace.Note("default route")})
 	}
-	b := Draw(p, Options{})
+	b := Draw(p)
 	wellFormed(t, b)
 	if !strings.Contains(string(b), "steps not drawn") || !strings.Contains(string(b), `data-n="128"`) {
 		t.Error("the cut is not shown or the end is missing")
@@ -163,7 +175,7 @@ func TestOddPaths(t *testing.T) {
 		"broken frame":    {Steps: []trace.Step{{N: 1, Leg: trace.Request, Place: "a", Frame: []byte{1, 2, 3}}, {N: 2, Leg: trace.Request, Place: "b", Action: trace.ActDecap}}},
 		"tunnel then end": {Steps: []trace.Step{{N: 1, Leg: trace.Request, Place: "a", Action: trace.ActEncap}, {N: 2, Leg: trace.Request, Place: "b", Action: trace.ActDrop}}},
 	} {
-		b := Draw(p, Options{Standalone: true})
+		b := Draw(p)
 		wellFormed(t, b)
 		if s := string(b); strings.Contains(s, "<script") || strings.Contains(s, "\x1b") {
 			t.Errorf("%s: text from the lab got through", name)

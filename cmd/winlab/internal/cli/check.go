@@ -149,18 +149,16 @@ func (a *app) found(doc *findings.Document, form, fail string) error {
 		}
 		return unreadable{fmt.Sprintf("%d mistakes in the input", n)}
 	}
-	for _, level := range claims.Levels {
-		if fail == "never" {
-			break
-		}
-		if doc.Count(level) > 0 {
-			return unexpected{}
-		}
-		if level == fail {
-			break
-		}
+	if fails(doc, fail) {
+		return unexpected{}
 	}
 	return nil
+}
+
+// fails reports whether there is a finding of a level, or of a graver one.
+func fails(doc *findings.Document, level string) bool {
+	i := slices.Index(findings.Levels, findings.Level(level)) // -1 for never
+	return slices.ContainsFunc(findings.Levels[:i+1], func(l findings.Level) bool { return doc.Count(l) > 0 })
 }
 
 // unreadable is input that could not be read, after the rest was reported.

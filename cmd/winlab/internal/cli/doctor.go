@@ -102,7 +102,7 @@ func (a *app) causes(form string) error {
 			if id == "" {
 				id = i.Claim
 			}
-			all = append(all, cause{i.Title, id, c.ID, c.Level, c.Effect})
+			all = append(all, cause{i.Title, id, c.ID, string(c.Level), c.Effect})
 		}
 	}
 	if form == "json" {
