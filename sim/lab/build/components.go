@@ -110,28 +110,32 @@ func (b *builder) startReal(ctx context.Context) error {
 				b.Kube.Version, strings.Join(programs.Versions("cni-plugins"), ", "), strings.Join(programs.Versions("kube-proxy"), ", "))
 		}
 	}
-	r := &real{b: b, ctx: ctx, pool: b.Options.Pool, programs: programs, proxy: proxy, nodes: map[string]*realNode{}}
+	b.real = &real{b: b, ctx: ctx, pool: b.Options.Pool, programs: programs, proxy: proxy, nodes: map[string]*realNode{}}
+	return b.real.start(plugin)
+}
+
+// start builds the programs and makes their nodes.
+func (r *real) start(plugin bool) (err error) {
 	if plugin {
-		if r.plugins, err = programs.Plugins(ctx, b.pluginVersion()); err != nil {
+		if r.plugins, err = r.programs.Plugins(r.ctx, r.b.pluginVersion()); err != nil {
 			return err
 		}
 	}
-	if proxy {
+	if r.proxy {
 		// Building takes a minute the first time: now, and not while others wait.
-		for _, v := range b.proxyVersions() {
-			if _, err := programs.KubeProxy(ctx, v); err != nil {
+		for _, v := range r.b.proxyVersions() {
+			if _, err := r.programs.KubeProxy(r.ctx, v); err != nil {
 				return err
 			}
 		}
 	}
-	b.real = r
 	if r.pool == nil {
 		if r.pool, err = components.NewPool(""); err != nil {
 			return err
 		}
 		r.ownPool = true
 	}
-	for _, n := range b.Nodes {
+	for _, n := range r.b.Nodes {
 		if n.windows == nil || n.Plan.Dump != nil {
 			continue // what is there came from a dump
 		}
@@ -186,8 +190,10 @@ func (r *real) stop() error {
 		return nil
 	}
 	var errs []error
-	for _, n := range r.nodes {
-		errs = append(errs, n.Close(), n.service.Close())
+	for _, node := range r.b.Nodes {
+		if n := r.nodes[node.Name]; n != nil {
+			errs = append(errs, n.Close(), n.service.Close())
+		}
 	}
 	if r.ownPool {
 		errs = append(errs, r.pool.Close())
@@ -255,24 +261,35 @@ func (r *real) proxies(context.Context) (err error) {
 			return fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
 		}
 	}
-	since := time.Time{}
-	for i, state := range states {
-		if i > 0 {
-			since = time.Now()
-		}
+	if err := r.waitSynced(running, time.Time{}); err != nil {
+		return err
+	}
+	for _, state := range states[1:] {
+		since := time.Now()
 		for _, p := range running {
-			if i > 0 {
-				if err := p.api.SetServices(state); err != nil {
-					return err
-				}
+			if err := p.api.SetServices(state); err != nil {
+				return err
 			}
 		}
-		for _, p := range running {
-			if err := p.synced(r.ctx, since); err != nil {
-				return fmt.Errorf("kube-proxy on %s: %w", p.node.Name, err)
-			}
+		if err := r.waitSynced(running, since); err != nil {
+			return err
 		}
 	}
+	return r.readErrors(running)
+}
+
+// waitSynced waits until all have brought HNS in line with the Services.
+func (r *real) waitSynced(running []*runningProxy, since time.Time) error {
+	for _, p := range running {
+		if err := p.synced(r.ctx, since); err != nil {
+			return fmt.Errorf("kube-proxy on %s: %w", p.node.Name, err)
+		}
+	}
+	return nil
+}
+
+// readErrors keeps what the programs complained about.
+func (r *real) readErrors(running []*runningProxy) error {
 	for _, p := range running {
 		errors, err := p.Errors()
 		if err != nil {

@@ -178,7 +178,7 @@ func (c *Cluster) spread(ctx context.Context, f spec.Flow) ([]string, error) {
 	}
 	to, err := spec.ParseTarget(r.To)
 	if err != nil {
-		return nil, inputf("%v", err)
+		return nil, err
 	}
 	dst, err := c.destination(to, r)
 	if err != nil {

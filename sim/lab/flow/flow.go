@@ -86,15 +86,6 @@ const (
 	defaultSize = 32
 )
 
-// InputError is a request that makes no sense in this lab.
-type InputError struct{ text string }
-
-func (e *InputError) Error() string { return e.text }
-
-func inputf(format string, args ...any) error {
-	return &InputError{fmt.Sprintf(format, args...)}
-}
-
 // Trace sends a request through the cluster, once for every admissible choice
 // of a load balancer, and says what happened.
 func (c *Cluster) Trace(ctx context.Context, r Request) (*trace.Trace, error) {

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -136,7 +137,7 @@ func (j *Injector) Entry(name string) (*Entry, error) {
 	if e := j.ports[name]; e != nil {
 		return e, nil
 	}
-	return nil, inputf("there is no port %s in this lab; there are %s", name, strings.Join(j.Entries(), ", "))
+	return nil, fmt.Errorf("there is no port %s in this lab; there are %s", name, strings.Join(j.Entries(), ", "))
 }
 
 // Entries lists the names of all places, sorted.

@@ -65,7 +65,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 	}
 	to, err := spec.ParseTarget(r.To)
 	if err != nil {
-		return nil, inputf("%v", err)
+		return nil, err
 	}
 	dst, err := c.target(ctx, t, r, from, to)
 	if err != nil || t.Verdict != "" {
@@ -77,7 +77,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 		return nil, nil
 	}
 	if dst.port == 0 && r.Protocol != "ping" {
-		return nil, inputf("%s: say the port, for example %s:80", r.To, r.To)
+		return nil, fmt.Errorf("%s: say the port, for example %s:80", r.To, r.To)
 	}
 	if r.Protocol == "ping" {
 		dst.port = 0
@@ -187,12 +187,12 @@ func otherContainer(st *host.Stack) *host.Stack {
 func (c *Cluster) source(text string, v6 bool) (endpoint, error) {
 	t, err := spec.ParseTarget(text)
 	if err != nil {
-		return endpoint{}, inputf("%v", err)
+		return endpoint{}, err
 	}
 	if t.Kind == spec.AddressTarget {
 		m := c.owner(t.Addr)
 		if m == nil {
-			return endpoint{}, inputf("nobody in this lab has the address %s", t.Addr)
+			return endpoint{}, fmt.Errorf("nobody in this lab has the address %s", t.Addr)
 		}
 		return endpointOf(m, t.Addr.Is6()), nil
 	}
@@ -210,11 +210,11 @@ func (c *Cluster) named(t spec.Target, v6 bool) (endpoint, error) {
 	case spec.HostTarget:
 		ref.Kind = build.HostKind
 	default:
-		return endpoint{}, inputf("%s cannot send; write pod/NAME, node/NAME or host/NAME", t)
+		return endpoint{}, fmt.Errorf("%s cannot send; write pod/NAME, node/NAME or host/NAME", t)
 	}
 	m := c.Machine(ref)
 	if m == nil {
-		return endpoint{}, inputf("there is no %s %s in this lab; there are %s", t.Kind, ref.Name, strings.Join(c.names(ref.Kind), ", "))
+		return endpoint{}, fmt.Errorf("there is no %s %s in this lab; there are %s", t.Kind, ref.Name, strings.Join(c.names(ref.Kind), ", "))
 	}
 	return endpointOf(m, v6), nil
 }
@@ -309,7 +309,7 @@ func (c *Cluster) serviceEndpoint(t spec.Target, r Request) (endpoint, error) {
 		for _, x := range c.Kube.Services {
 			names = append(names, x.Key())
 		}
-		return endpoint{}, inputf("there is no Service %s/%s in this lab; there are %s", t.Namespace, t.Name, strings.Join(names, ", "))
+		return endpoint{}, fmt.Errorf("there is no Service %s/%s in this lab; there are %s", t.Namespace, t.Name, strings.Join(names, ", "))
 	}
 	e := endpoint{port: t.Port}
 	for _, ip := range frontends(s, r.From) {
@@ -318,7 +318,7 @@ func (c *Cluster) serviceEndpoint(t spec.Target, r Request) (endpoint, error) {
 		}
 	}
 	if !e.addr.IsValid() {
-		return e, inputf("Service %s has no %s address that a flow could go to", s.Key(), family(r.IPv6))
+		return e, fmt.Errorf("Service %s has no %s address that a flow could go to", s.Key(), family(r.IPv6))
 	}
 	if e.port == 0 && len(s.Ports) > 0 {
 		e.port = s.Ports[0].Port

@@ -3,8 +3,6 @@ package plan
 import (
 	"fmt"
 	"net/netip"
-	"strconv"
-	"strings"
 
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -104,11 +102,9 @@ func call(in spec.HNSCall) (Call, error) {
 		return c, fmt.Errorf("an HNS call is exactly one of delete, removePolicy, addPolicy, updatePolicy, create and restart; this one is none")
 	}
 	if in.Error != "" {
-		code, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(in.Error), "0x"), 16, 32)
-		if err != nil {
-			return c, fmt.Errorf("%q is not an error code; write it as 0x803b0013", in.Error)
-		}
-		c.Code = uint32(code)
+		code, err := spec.ParseErrorCode(in.Error)
+		r.note(err)
+		c.Code = code
 	}
 	return c, r.err()
 }

@@ -28,9 +28,9 @@ type Options struct {
 	Progress func(packets int)
 }
 
-// InputInterface is the name of the interface that shows packets as they were in
+// inputInterface is the name of the interface that shows packets as they were in
 // the capture. The other interfaces are hops.
-const InputInterface = "capture"
+const inputInterface = "capture"
 
 // Run plays a capture into a cluster and writes what comes out. out may be nil:
 // then nothing is written but the summary. The error is about a capture that
@@ -44,7 +44,7 @@ func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Opt
 	}
 	p := &player{sum: newSummary(), outcomes: map[flow.Outcome]*Count{}, hops: map[hop]int{}}
 	if out != nil {
-		if p.w, err = capture.NewWriter(out, InputInterface); err != nil {
+		if p.w, err = capture.NewWriter(out, inputInterface); err != nil {
 			return nil, err
 		}
 	}
@@ -55,32 +55,8 @@ func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Opt
 			return nil, err
 		}
 	}
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		data, info, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			var cut *capture.TruncatedError
-			var bad *capture.PacketError
-			if !errors.As(err, &cut) && !errors.As(err, &bad) {
-				return nil, err
-			}
-			p.sum.Skipped = append(p.sum.Skipped, err.Error())
-			break
-		}
-		if err := p.play(j, entry, data, info); err != nil {
-			return nil, err
-		}
-		if o.Progress != nil && p.sum.Packets%4096 == 0 {
-			o.Progress(p.sum.Packets)
-		}
+	if err := p.playAll(ctx, j, entry, r, o.Progress); err != nil {
+		return nil, err
 	}
 	if p.w != nil {
 		if err := p.w.Close(); err != nil {
@@ -89,6 +65,42 @@ func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Opt
 	}
 	p.finish()
 	return p.sum, nil
+}
+
+// playAll plays every packet of a capture. What is damaged ends it early and is
+// noted.
+func (p *player) playAll(ctx context.Context, j *flow.Injector, e *flow.Entry, r *capture.Reader, progress func(int)) error {
+	for {
+		data, info, err := r.Next()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == io.EOF:
+			return nil
+		case damaged(err):
+			p.sum.Skipped = append(p.sum.Skipped, err.Error())
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := p.play(j, e, data, info); err != nil {
+			return err
+		}
+		if progress != nil && p.sum.Packets%4096 == 0 {
+			progress(p.sum.Packets)
+		}
+	}
+}
+
+// damaged reports whether an error is about one place in a capture whose packets
+// before that are good.
+func damaged(err error) bool {
+	if err == nil {
+		return false
+	}
+	var cut *capture.TruncatedError
+	var bad *capture.PacketError
+	return errors.As(err, &cut) || errors.As(err, &bad)
 }
 
 // hop is a boundary that frames cross.

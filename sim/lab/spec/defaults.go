@@ -3,89 +3,108 @@ package spec
 import (
 	"fmt"
 	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 )
 
 // Defaults of a cluster, as kubeadm, flannel and the source documents have them.
 const (
-	DefaultKubernetes  = "1.20"
-	DefaultBuild       = "10.0.17763.1432"
-	DefaultClusterCIDR = "10.244.0.0/16"
-	DefaultServiceCIDR = "10.96.0.0/12"
-	DefaultDNSIP       = "10.96.0.10"
-	DefaultDomain      = "cluster.local"
+	defaultKubernetes  = "1.20"
+	defaultBuild       = "10.0.17763.1432"
+	defaultClusterCIDR = "10.244.0.0/16"
+	defaultServiceCIDR = "10.96.0.0/12"
+	defaultDNSIP       = "10.96.0.10"
+	defaultDomain      = "cluster.local"
 )
 
 // defaults fills in what the lab leaves out.
-func (s *Spec) defaults(name string) {
-	set := func(p *string, v string) {
-		if *p == "" {
-			*p = v
-		}
-	}
-	set(&s.Kubernetes, DefaultKubernetes)
+func (s *Spec) defaults() {
+	set(&s.Kubernetes, defaultKubernetes)
 	set(&s.Network.Plugin, "flannel")
-	set(&s.Network.ClusterCIDR, DefaultClusterCIDR)
-	set(&s.Network.ServiceCIDR, DefaultServiceCIDR)
-	set(&s.Network.DNSIP, DefaultDNSIP)
-	set(&s.DNS.Domain, DefaultDomain)
+	set(&s.Network.ClusterCIDR, defaultClusterCIDR)
+	set(&s.Network.ServiceCIDR, defaultServiceCIDR)
+	set(&s.Network.DNSIP, defaultDNSIP)
+	set(&s.DNS.Domain, defaultDomain)
 	if s.Proxy.Mode == "" {
-		s.Proxy.Mode = "kernelspace"
-		switch s.Network.Plugin {
-		case "ovn-kubernetes", "ovs-l3", "nat":
-			s.Proxy.Mode = "none"
-		case PluginRRAS:
-			s.Proxy.Mode = "userspace"
-		}
+		s.Proxy.Mode = defaultMode(s.Network.Plugin)
 	}
-	cluster, _ := netip.ParsePrefix(s.Network.ClusterCIDR)
 	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		set(&n.OS, "windows")
-		if n.OS == "windows" {
-			set(&n.Build, DefaultBuild)
-		}
-		set(&n.Address, fmt.Sprintf("192.168.1.%d", 10+i))
-		set(&n.Segment, "nodes")
-		if s.Network.Plugin != "azure-vnet" && s.Network.Plugin != "nat" && cluster.IsValid() && cluster.Addr().Is4() && cluster.Bits() <= 16 && i < 256 {
-			b := cluster.Addr().As4()
-			set(&n.PodCIDR, fmt.Sprintf("%d.%d.%d.0/24", b[0], b[1], i))
-		}
-		if n.OS == "linux" && len(n.Listen) == 0 && i == 0 {
-			n.Listen = []string{"tcp/6443"}
-		}
+		s.defaultNode(i)
 	}
 	if len(s.Fabric.Segments) == 0 && len(s.Nodes) > 0 {
 		s.defaultFabric()
 	}
 	for i := range s.Hosts {
-		h := &s.Hosts[i]
-		if h.Segment == "" {
-			h.Segment = "internet"
-			a, err := netip.ParseAddr(h.Address)
-			for _, seg := range s.Fabric.Segments {
-				if p, perr := netip.ParsePrefix(seg.Subnet); err == nil && perr == nil && p.Contains(a) {
-					h.Segment = seg.Name
-				}
-			}
-		}
-	}
-	// A default gateway is the first router on the machine's segment.
-	gateway := func(segment string) string {
-		for _, r := range s.Fabric.Routers {
-			for _, i := range r.Interfaces {
-				if p, err := netip.ParsePrefix(i.Address); i.Segment == segment && err == nil {
-					return p.Addr().String()
-				}
-			}
-		}
-		return ""
+		set(&s.Hosts[i].Segment, s.segmentOf(s.Hosts[i].Address))
+		set(&s.Hosts[i].Gateway, s.firstRouter(s.Hosts[i].Segment))
 	}
 	for i := range s.Nodes {
-		set(&s.Nodes[i].Gateway, gateway(s.Nodes[i].Segment))
+		set(&s.Nodes[i].Gateway, s.firstRouter(s.Nodes[i].Segment))
 	}
-	for i := range s.Hosts {
-		set(&s.Hosts[i].Gateway, gateway(s.Hosts[i].Segment))
+}
+
+// set gives a field that is left out its default.
+func set(field *string, value string) {
+	if *field == "" {
+		*field = value
 	}
+}
+
+// defaultMode is how kube-proxy runs in a design.
+func defaultMode(plugin string) kubeproxy.Mode {
+	switch plugin {
+	case "ovn-kubernetes", "ovs-l3", "nat":
+		return kubeproxy.ModeNone
+	case PluginRRAS:
+		return kubeproxy.ModeUserspace
+	}
+	return kubeproxy.ModeKernelspace
+}
+
+// defaultNode fills in node i.
+func (s *Spec) defaultNode(i int) {
+	n := &s.Nodes[i]
+	set(&n.OS, "windows")
+	if n.OS == "windows" {
+		set(&n.Build, defaultBuild)
+	}
+	set(&n.Address, fmt.Sprintf("192.168.1.%d", 10+i))
+	set(&n.Segment, "nodes")
+	// Pods live in the node's own network there.
+	inNodeNetwork := s.Network.Plugin == "azure-vnet" || s.Network.Plugin == "nat"
+	cluster, err := netip.ParsePrefix(s.Network.ClusterCIDR)
+	if err == nil && !inNodeNetwork && cluster.Addr().Is4() && cluster.Bits() <= 16 && i < 256 {
+		b := cluster.Addr().As4()
+		set(&n.PodCIDR, fmt.Sprintf("%d.%d.%d.0/24", b[0], b[1], i))
+	}
+	if n.OS == "linux" && len(n.Listen) == 0 && i == 0 {
+		n.Listen = []string{"tcp/6443"}
+	}
+}
+
+// segmentOf is the last segment whose network has an address, else the internet.
+func (s *Spec) segmentOf(address string) string {
+	found := "internet"
+	a, err := netip.ParseAddr(address)
+	for _, g := range s.Fabric.Segments {
+		if p, perr := netip.ParsePrefix(g.Subnet); err == nil && perr == nil && p.Contains(a) {
+			found = g.Name
+		}
+	}
+	return found
+}
+
+// firstRouter is the default gateway on a segment: the first router there, "" for
+// none.
+func (s *Spec) firstRouter(segment string) string {
+	for _, r := range s.Fabric.Routers {
+		for _, i := range r.Interfaces {
+			if p, err := netip.ParsePrefix(i.Address); i.Segment == segment && err == nil {
+				return p.Addr().String()
+			}
+		}
+	}
+	return ""
 }
 
 // defaultFabric is one segment for all nodes, a router that leads to a

@@ -100,7 +100,7 @@ func finish(path string, node *yaml.Node, found strict.Mistakes) (*File, error) 
 		}
 	}
 	v := newValidator(f, node, found)
-	v.lab.Spec.defaults(f.Lab.Metadata.Name)
+	v.lab.Spec.defaults()
 	v.check()
 	if found = append(found, v.found...); len(found) > 0 {
 		return nil, found.AsError()
@@ -158,24 +158,11 @@ func tooBig(path string, size int64) strict.Mistake {
 }
 
 func parse(path string, data []byte, found *strict.Mistakes, under []string) *yaml.Node {
-	if len(data) > maxSize {
-		*found = append(*found, tooBig(path, int64(len(data))))
+	root, mistake := document(path, data)
+	if mistake != nil {
+		*found = append(*found, *mistake)
 		return nil
 	}
-	if i := bytes.IndexByte(data, 0); i >= 0 {
-		*found = append(*found, strict.Mistake{File: path, Message: fmt.Sprintf("byte %d is zero: this is not a text file; a lab is YAML and starts with apiVersion: %s", i, APIVersion)})
-		return nil
-	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		*found = append(*found, strict.SyntaxMistake(path, err))
-		return nil
-	}
-	if len(doc.Content) == 0 {
-		*found = append(*found, strict.Mistake{File: path, Message: "the file is empty; a lab starts with apiVersion: " + APIVersion})
-		return nil
-	}
-	root := doc.Content[0]
 	c := &strict.Checker{File: path}
 	c.Check(root, reflect.TypeFor[Lab](), "the lab")
 	if root.Kind == yaml.MappingNode {
@@ -191,34 +178,56 @@ func parse(path string, data []byte, found *strict.Mistakes, under []string) *ya
 		return nil
 	}
 	setFile(root, path)
-	spec := child(root, "spec")
-	if base := child(spec, "base"); base != nil && base.Value != "" {
-		at := strict.Mistake{File: path, Line: base.Line, Column: base.Column}
-		if base.Kind != yaml.ScalarNode {
-			return root
-		}
-		to := filepath.Join(filepath.Dir(path), base.Value)
-		for _, u := range append(slices.Clone(under), path) {
-			if filepath.Clean(u) == filepath.Clean(to) || len(under) > maxBases {
-				at.Message = "the lab rests on itself: " + strings.Join(append(slices.Clone(under), path, to), " -> ")
-				*found = append(*found, at)
-				return nil
-			}
-		}
-		if info, err := os.Stat(to); err != nil || info.IsDir() {
-			at.Message = fmt.Sprintf("base %s: there is no such file; write the path from this file's folder to another lab", base.Value)
+	base := child(child(root, "spec"), "base")
+	if base == nil || base.Value == "" || base.Kind != yaml.ScalarNode {
+		return root
+	}
+	return overBase(path, root, base, found, under)
+}
+
+// document reads the tree of a YAML text.
+func document(path string, data []byte) (*yaml.Node, *strict.Mistake) {
+	if len(data) > maxSize {
+		m := tooBig(path, int64(len(data)))
+		return nil, &m
+	}
+	if i := bytes.IndexByte(data, 0); i >= 0 {
+		return nil, &strict.Mistake{File: path, Message: fmt.Sprintf("byte %d is zero: this is not a text file; a lab is YAML and starts with apiVersion: %s", i, APIVersion)}
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		m := strict.SyntaxMistake(path, err)
+		return nil, &m
+	}
+	if len(doc.Content) == 0 {
+		return nil, &strict.Mistake{File: path, Message: "the file is empty; a lab starts with apiVersion: " + APIVersion}
+	}
+	return doc.Content[0], nil
+}
+
+// overBase merges a lab over the one that it rests on.
+func overBase(path string, root, base *yaml.Node, found *strict.Mistakes, under []string) *yaml.Node {
+	at := strict.Mistake{File: path, Line: base.Line, Column: base.Column}
+	to := filepath.Join(filepath.Dir(path), base.Value)
+	for _, u := range append(slices.Clone(under), path) {
+		if filepath.Clean(u) == filepath.Clean(to) || len(under) > maxBases {
+			at.Message = "the lab rests on itself: " + strings.Join(append(slices.Clone(under), path, to), " -> ")
 			*found = append(*found, at)
 			return nil
 		}
-		b := read(to, found, append(slices.Clone(under), path))
-		if b == nil {
-			return nil
-		}
-		rebase(b, filepath.Dir(path), filepath.Dir(to))
-		own(b)
-		root = merge(b, root)
 	}
-	return root
+	if info, err := os.Stat(to); err != nil || info.IsDir() {
+		at.Message = fmt.Sprintf("base %s: there is no such file; write the path from this file's folder to another lab", base.Value)
+		*found = append(*found, at)
+		return nil
+	}
+	b := read(to, found, append(slices.Clone(under), path))
+	if b == nil {
+		return nil
+	}
+	rebase(b, filepath.Dir(path), filepath.Dir(to))
+	own(b)
+	return merge(b, root)
 }
 
 // maxDepth bounds the nesting of a document that is looked at any further.
@@ -375,7 +384,7 @@ func named(n *yaml.Node) bool {
 }
 
 // Variant returns the lab in one of its states: the variant's fields laid over
-// the lab's. The empty name is the lab as it stands.
+// the lab's. The empty name is the lab itself.
 func (f *File) Variant(name string) (*File, error) {
 	if name == "" {
 		return f, nil

@@ -18,10 +18,10 @@ const (
 	ParamHostRoute       = "overlay-host-route"
 	ParamIPMasq          = "flannel-ip-masq"
 	ParamSharePortPools  = "share-port-pools"
-	ParamOVNGateways     = "ovn-gateways"
-	ParamOVNHostRoute    = "ovn-host-route"
-	ParamOVNServiceRoute = "ovn-node-service-route"
-	ParamOVNHostReceive  = "ovn-windows-host-receive"
+	paramOVNGateways     = "ovn-gateways"
+	paramOVNHostRoute    = "ovn-host-route"
+	paramOVNServiceRoute = "ovn-node-service-route"
+	paramOVNHostReceive  = "ovn-windows-host-receive"
 )
 
 // Params lists every parameter of a lab.
@@ -38,10 +38,10 @@ var Params = []Param{
 	{ParamHostRoute, []string{"yes", "no"}, "yes", "whether the script that makes a win-overlay network gives it the HostRoute policy"},
 	{ParamIPMasq, []string{"on", "off"}, "on", "flanneld's --ip-masq"},
 	{ParamSharePortPools, []string{"no", "yes"}, "no", "whether load balancers with the same source VIP share one block of ports"},
-	{ParamOVNGateways, nil, "", "which nodes of an Open vSwitch design are gateways: all, linux, none or their names"},
-	{ParamOVNHostRoute, []string{"management-port", "none"}, "", "how a node of an Open vSwitch design reaches pods"},
-	{ParamOVNServiceRoute, []string{"yes", "no", "unknown"}, "", "whether a Windows node has a route for Services into the logical network"},
-	{ParamOVNHostReceive, []string{"weak", "strong", "unknown"}, "", "whether a Windows node takes packets for its address from the management port"},
+	{paramOVNGateways, nil, "", "which nodes of an Open vSwitch design are gateways: all, linux, none or their names"},
+	{paramOVNHostRoute, []string{"management-port", "none"}, "", "how a node of an Open vSwitch design reaches pods"},
+	{paramOVNServiceRoute, []string{"yes", "no", "unknown"}, "", "whether a Windows node has a route for Services into the logical network"},
+	{paramOVNHostReceive, []string{"weak", "strong", "unknown"}, "", "whether a Windows node takes packets for its address from the management port"},
 }
 
 // Param is a parameter's value in this lab, "" where it depends on the design.

@@ -43,24 +43,8 @@ func ParseTarget(s string) (Target, error) {
 	t := Target{text: s}
 	kind, rest, ok := strings.Cut(s, "/")
 	if !ok {
-		if port, ok := strings.CutPrefix(s, "localhost:"); ok {
-			n, err := strconv.ParseUint(port, 10, 16)
-			if err != nil || n == 0 {
-				return t, fmt.Errorf("%q: %q is not a port", s, port)
-			}
-			t.Kind, t.Addr, t.Port = LocalhostTarget, netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(n)
-			return t, nil
-		}
-		if ap, err := netip.ParseAddrPort(s); err == nil {
-			t.Kind, t.Addr, t.Port = AddressTarget, ap.Addr(), ap.Port()
-			return t, nil
-		}
-		a, err := netip.ParseAddr(strings.Trim(s, "[]"))
-		if err != nil {
-			return t, fmt.Errorf("%q is not an end of a flow; write pod/NAME, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or an address", s)
-		}
-		t.Kind, t.Addr = AddressTarget, a
-		return t, nil
+		err := t.parseAddress(s)
+		return t, err
 	}
 	t.Kind = TargetKind(kind)
 	switch t.Kind {
@@ -71,11 +55,11 @@ func ParseTarget(s string) (Target, error) {
 		return t, fmt.Errorf("%q: there is no kind %q; write pod/, svc/, node/, host/ or name/", s, kind)
 	}
 	if i := strings.LastIndexByte(rest, ':'); i >= 0 {
-		n, err := strconv.ParseUint(rest[i+1:], 10, 16)
-		if err != nil || n == 0 {
-			return t, fmt.Errorf("%q: %q is not a port", s, rest[i+1:])
+		var err error
+		if t.Port, err = parsePort(s, rest[i+1:]); err != nil {
+			return t, err
 		}
-		t.Port, rest = uint16(n), rest[:i]
+		rest = rest[:i]
 	}
 	namespaced := t.Kind == PodTarget || t.Kind == ServiceTarget
 	if namespaced {
@@ -89,6 +73,37 @@ func ParseTarget(s string) (Target, error) {
 		return t, fmt.Errorf("%q: a name is missing or there is a slash too many", s)
 	}
 	return t, nil
+}
+
+// parseAddress reads a target that is not named: localhost:PORT or an address.
+func (t *Target) parseAddress(s string) error {
+	if port, ok := strings.CutPrefix(s, "localhost:"); ok {
+		n, err := parsePort(s, port)
+		if err != nil {
+			return err
+		}
+		t.Kind, t.Addr, t.Port = LocalhostTarget, netip.AddrFrom4([4]byte{127, 0, 0, 1}), n
+		return nil
+	}
+	if ap, err := netip.ParseAddrPort(s); err == nil {
+		t.Kind, t.Addr, t.Port = AddressTarget, ap.Addr(), ap.Port()
+		return nil
+	}
+	a, err := netip.ParseAddr(strings.Trim(s, "[]"))
+	if err != nil {
+		return fmt.Errorf("%q is not an end of a flow; write pod/NAME, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or an address", s)
+	}
+	t.Kind, t.Addr = AddressTarget, a
+	return nil
+}
+
+// parsePort reads the port of a target.
+func parsePort(target, text string) (uint16, error) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("%q: %q is not a port", target, text)
+	}
+	return uint16(n), nil
 }
 
 // ParseListen reads "tcp/80".

@@ -21,8 +21,8 @@ const PluginRRAS = "rras"
 // Plugins are the network plugins a lab can name.
 var Plugins = []string{"azure-vnet", "flannel", "nat", "ovn-kubernetes", "ovs-l3", "rras", "win-bridge", "win-overlay"}
 
-// ProxyModes are the modes of kube-proxy a lab can name.
-var ProxyModes = []string{"kernelspace", "userspace", "none"}
+// proxyModes are the modes of kube-proxy a lab can name.
+var proxyModes = []string{"kernelspace", "userspace", "none"}
 
 // validator holds a lab against what makes sense, and remembers where each
 // value was written.
@@ -101,26 +101,8 @@ func (v *validator) check() {
 	if v.lab.Metadata.Name == "" {
 		v.add([]any{"metadata"}, "metadata.name is missing; give the lab a name")
 	}
-	if _, err := kube.ParseVersion(s.Kubernetes); err != nil {
-		v.add(p("kubernetes"), "%v", err)
-	}
-	v.oneOf(p("network", "plugin"), "plugin", s.Network.Plugin, Plugins)
-	v.prefix(p("network", "clusterCIDR"), s.Network.ClusterCIDR)
-	v.prefix(p("network", "serviceCIDR"), s.Network.ServiceCIDR)
-	v.addr(p("network", "dnsIP"), s.Network.DNSIP)
-	if sc, err := netip.ParsePrefix(s.Network.ServiceCIDR); err == nil {
-		if a, err := netip.ParseAddr(s.Network.DNSIP); err == nil && !sc.Contains(a) {
-			v.add(p("network", "dnsIP"), "the cluster DNS address %s is outside the service range %s", a, sc)
-		}
-		if cc, err := netip.ParsePrefix(s.Network.ClusterCIDR); err == nil && cc.Overlaps(sc) {
-			v.add(p("network", "clusterCIDR"), "the pod range %s overlaps the service range %s", cc, sc)
-		}
-	}
-	for _, f := range []struct{ key, value string }{{"ipv6ClusterCIDR", s.Network.IPv6ClusterCIDR}, {"ipv6ServiceCIDR", s.Network.IPv6ServiceCIDR}} {
-		if f.value != "" {
-			v.prefix(p("network", f.key), f.value)
-		}
-	}
+	v.version(p("kubernetes"), s.Kubernetes)
+	v.network(s)
 	v.files(s)
 	v.proxy(p("proxy"), s.Proxy, s.Kubernetes, s)
 	v.components(s)
@@ -133,10 +115,37 @@ func (v *validator) check() {
 		v.param(name, s.Params[name])
 	}
 	v.calls(p("hns"), s.HNS)
-	for i, set := range s.Settings {
-		if _, err := kube.ParseVersion(set.Kubernetes); err != nil {
-			v.add(p("settings", i, "kubernetes"), "%v", err)
+	v.settings(s)
+	v.variants(s)
+	v.flows(p("flows"), s.Flows)
+}
+
+func (v *validator) version(path []any, text string) {
+	if _, err := kube.ParseVersion(text); err != nil {
+		v.add(path, "%v", err)
+	}
+}
+
+func (v *validator) network(s *Spec) {
+	v.oneOf(p("network", "plugin"), "plugin", s.Network.Plugin, Plugins)
+	v.prefix(p("network", "clusterCIDR"), s.Network.ClusterCIDR)
+	v.prefix(p("network", "serviceCIDR"), s.Network.ServiceCIDR)
+	v.addr(p("network", "dnsIP"), s.Network.DNSIP)
+	if sc, err := netip.ParsePrefix(s.Network.ServiceCIDR); err == nil {
+		if a, err := netip.ParseAddr(s.Network.DNSIP); err == nil && !sc.Contains(a) {
+			v.add(p("network", "dnsIP"), "the cluster DNS address %s is outside the service range %s", a, sc)
 		}
+		if cc, err := netip.ParsePrefix(s.Network.ClusterCIDR); err == nil && cc.Overlaps(sc) {
+			v.add(p("network", "clusterCIDR"), "the pod range %s overlaps the service range %s", cc, sc)
+		}
+	}
+	v.prefixOrNone(p("network", "ipv6ClusterCIDR"), s.Network.IPv6ClusterCIDR)
+	v.prefixOrNone(p("network", "ipv6ServiceCIDR"), s.Network.IPv6ServiceCIDR)
+}
+
+func (v *validator) settings(s *Spec) {
+	for i, set := range s.Settings {
+		v.version(p("settings", i, "kubernetes"), set.Kubernetes)
 		if set.Build != "" {
 			v.build(p("settings", i, "build"), set.Build)
 		}
@@ -144,6 +153,9 @@ func (v *validator) check() {
 			v.proxy(p("settings", i, "proxy"), *set.Proxy, set.Kubernetes, s)
 		}
 	}
+}
+
+func (v *validator) variants(s *Spec) {
 	names := map[string]bool{}
 	for i, va := range s.Variants {
 		if va.Name == "" || names[va.Name] {
@@ -155,7 +167,6 @@ func (v *validator) check() {
 			v.flows(p("variants", i, "flows"), va.Flows)
 		}
 	}
-	v.flows(p("flows"), s.Flows)
 }
 
 func (v *validator) oneOf(path []any, what, got string, want []string) {
@@ -190,65 +201,82 @@ func (v *validator) build(path []any, text string) {
 	}
 }
 
+func (v *validator) addrOrNone(path []any, text string) {
+	if text != "" {
+		v.addr(path, text)
+	}
+}
+
+func (v *validator) prefixOrNone(path []any, text string) {
+	if text != "" {
+		v.prefix(path, text)
+	}
+}
+
 func (v *validator) fabric(s *Spec) {
 	var segs []string
 	for i, g := range s.Fabric.Segments {
+		at := p("fabric", "segments", i)
 		if slices.Contains(segs, g.Name) || g.Name == "" {
-			v.add(p("fabric", "segments", i), "a segment needs a name of its own")
+			v.add(at, "a segment needs a name of its own")
 		}
 		segs = append(segs, g.Name)
-		if g.Subnet != "" {
-			v.prefix(p("fabric", "segments", i, "subnet"), g.Subnet)
-		}
+		v.prefixOrNone(sub(at, "subnet"), g.Subnet)
 		for j, r := range g.Rules {
-			at := p("fabric", "segments", i, "rules", j)
-			v.oneOf(sub(at, "action"), "action", r.Action, []string{"allow", "deny"})
-			if r.Protocol != "" {
-				v.oneOf(sub(at, "protocol"), "protocol", r.Protocol, []string{"tcp", "udp", "icmp"})
-			}
-			for _, f := range []struct{ key, text string }{{"from", r.From}, {"to", r.To}} {
-				if f.text != "" {
-					v.prefix(sub(at, f.key), f.text)
-				}
-			}
-			if _, _, err := ParsePorts(r.Ports); err != nil {
-				v.add(sub(at, "ports"), "%v", err)
-			}
+			v.fabricRule(sub(at, "rules", j), r)
 		}
-		v.routes(p("fabric", "segments", i, "routes"), g.Routes)
+		v.routes(sub(at, "routes"), g.Routes)
 	}
 	var routers []string
 	for i, r := range s.Fabric.Routers {
+		at := p("fabric", "routers", i)
 		if r.Name == "" || slices.Contains(routers, r.Name) {
-			v.add(p("fabric", "routers", i), "a router needs a name of its own; %q is empty or taken", r.Name)
+			v.add(at, "a router needs a name of its own; %q is empty or taken", r.Name)
 		}
 		routers = append(routers, r.Name)
-		for j, f := range r.Interfaces {
-			v.oneOf(p("fabric", "routers", i, "interfaces", j, "segment"), "segment", f.Segment, segs)
-			if pre, err := netip.ParsePrefix(f.Address); err != nil {
-				v.add(p("fabric", "routers", i, "interfaces", j, "address"), "%q is not an address with a prefix length; write it as 192.168.1.1/24", f.Address)
-			} else {
-				v.inside(p("fabric", "routers", i, "interfaces", j, "address"), pre.Addr().String(), f.Segment, s)
-			}
+		v.router(at, r, segs, s)
+	}
+}
+
+func (v *validator) fabricRule(at []any, r FabricRule) {
+	v.oneOf(sub(at, "action"), "action", r.Action, []string{"allow", "deny"})
+	if r.Protocol != "" {
+		v.oneOf(sub(at, "protocol"), "protocol", r.Protocol, []string{"tcp", "udp", "icmp"})
+	}
+	v.prefixOrNone(sub(at, "from"), r.From)
+	v.prefixOrNone(sub(at, "to"), r.To)
+	if _, _, err := ParsePorts(r.Ports); err != nil {
+		v.add(sub(at, "ports"), "%v", err)
+	}
+}
+
+func (v *validator) router(at []any, r Router, segs []string, s *Spec) {
+	for j, f := range r.Interfaces {
+		v.oneOf(sub(at, "interfaces", j, "segment"), "segment", f.Segment, segs)
+		address := sub(at, "interfaces", j, "address")
+		if pre, err := netip.ParsePrefix(f.Address); err != nil {
+			v.add(address, "%q is not an address with a prefix length; write it as 192.168.1.1/24", f.Address)
+		} else {
+			v.inside(address, pre.Addr().String(), f.Segment, s)
 		}
-		v.routes(p("fabric", "routers", i, "routes"), r.Routes)
-		for j, f := range r.Forward {
-			v.addr(p("fabric", "routers", i, "forward", j, "address"), f.Address)
-			if _, err := netip.ParseAddrPort(f.To); err != nil {
-				v.add(p("fabric", "routers", i, "forward", j, "to"), "%q is not an address with a port; write it as 192.168.1.11:30080", f.To)
-			}
-			if f.Protocol != "" {
-				v.oneOf(p("fabric", "routers", i, "forward", j, "protocol"), "protocol", f.Protocol, []string{"tcp", "udp"})
-			}
+	}
+	v.routes(sub(at, "routes"), r.Routes)
+	for j, f := range r.Forward {
+		v.addr(sub(at, "forward", j, "address"), f.Address)
+		if _, err := netip.ParseAddrPort(f.To); err != nil {
+			v.add(sub(at, "forward", j, "to"), "%q is not an address with a port; write it as 192.168.1.11:30080", f.To)
 		}
-		for j, n := range r.NAT {
-			v.oneOf(p("fabric", "routers", i, "nat", j, "outOf"), "segment", n.OutOf, segs)
-			for k, src := range n.Sources {
-				v.prefix(p("fabric", "routers", i, "nat", j, "sources", k), src)
-			}
-			for k, proto := range n.Protocols {
-				v.oneOf(p("fabric", "routers", i, "nat", j, "protocols", k), "protocol", proto, []string{"tcp", "udp", "icmp"})
-			}
+		if f.Protocol != "" {
+			v.oneOf(sub(at, "forward", j, "protocol"), "protocol", f.Protocol, []string{"tcp", "udp"})
+		}
+	}
+	for j, n := range r.NAT {
+		v.oneOf(sub(at, "nat", j, "outOf"), "segment", n.OutOf, segs)
+		for k, src := range n.Sources {
+			v.prefix(sub(at, "nat", j, "sources", k), src)
+		}
+		for k, proto := range n.Protocols {
+			v.oneOf(sub(at, "nat", j, "protocols", k), "protocol", proto, []string{"tcp", "udp", "icmp"})
 		}
 	}
 }
@@ -266,60 +294,30 @@ func (v *validator) nodes(s *Spec) {
 	if len(s.Nodes) == 0 {
 		v.add(p(), "the lab has no nodes; write nodes: [{name: win1}, ...]")
 	}
-	names, addrs, cidrs := map[string]bool{}, map[string]string{}, map[string]netip.Prefix{}
-	segs := segmentNames(s)
+	names, addrs, ranges := map[string]bool{}, map[string]string{}, map[string]netip.Prefix{}
 	for i, n := range s.Nodes {
 		at := p("nodes", i)
 		if n.Name == "" || names[n.Name] {
 			v.add(sub(at, "name"), "a node needs a name of its own; %q is empty or taken", n.Name)
 		}
 		names[n.Name] = true
-		v.oneOf(sub(at, "os"), "operating system", n.OS, []string{"windows", "linux"})
-		if n.OS == "windows" {
-			v.build(sub(at, "build"), n.Build)
-		} else if n.Build != "" {
-			v.add(sub(at, "build"), "a Linux node has no Windows build")
-		}
-		for j, q := range n.Quirks {
-			v.oneOf(sub(at, "quirks", j), "quirk", q, builds.QuirkIDs())
-		}
+		v.system(at, n)
 		v.addr(sub(at, "address"), n.Address)
 		if other, ok := addrs[n.Address]; ok {
 			v.add(sub(at, "address"), "%s is the address of %s already", n.Address, other)
 		}
 		addrs[n.Address] = n.Name
-		v.oneOf(sub(at, "segment"), "segment", n.Segment, segs)
+		v.oneOf(sub(at, "segment"), "segment", n.Segment, segmentNames(s))
 		v.inside(sub(at, "address"), n.Address, n.Segment, s)
-		if n.IPv6Address != "" {
-			v.addr(sub(at, "ipv6Address"), n.IPv6Address)
-		}
-		if n.IPv6PodCIDR != "" {
-			v.prefix(sub(at, "ipv6PodCIDR"), n.IPv6PodCIDR)
-		}
-		if n.PodCIDR != "" {
-			v.prefix(sub(at, "podCIDR"), n.PodCIDR)
-			cc, err1 := netip.ParsePrefix(s.Network.ClusterCIDR)
-			pc, err2 := netip.ParsePrefix(n.PodCIDR)
-			if err1 == nil && err2 == nil && !cc.Overlaps(pc) && s.Network.Plugin != "nat" {
-				v.add(sub(at, "podCIDR"), "the pod range %s of %s is outside the cluster's %s", pc, n.Name, cc)
-			}
-		}
-		if pc, err := netip.ParsePrefix(n.PodCIDR); err == nil {
-			for _, other := range slices.Sorted(maps.Keys(cidrs)) {
-				if cidrs[other].Overlaps(pc) {
-					v.add(sub(at, "podCIDR"), "the pod range %s of %s overlaps %s of %s", pc, n.Name, cidrs[other], other)
-				}
-			}
-			cidrs[n.Name] = pc
-		}
+		v.addrOrNone(sub(at, "ipv6Address"), n.IPv6Address)
+		v.prefixOrNone(sub(at, "ipv6PodCIDR"), n.IPv6PodCIDR)
+		v.podRange(sub(at, "podCIDR"), n, s, ranges)
 		if n.Gateway != "" {
 			v.addr(sub(at, "gateway"), n.Gateway)
 			v.inside(sub(at, "gateway"), n.Gateway, n.Segment, s)
 		}
 		if n.Kubernetes != "" {
-			if _, err := kube.ParseVersion(n.Kubernetes); err != nil {
-				v.add(sub(at, "kubernetes"), "%v", err)
-			}
+			v.version(sub(at, "kubernetes"), n.Kubernetes)
 		}
 		v.routes(sub(at, "routes"), n.Routes)
 		for j, r := range n.Routes {
@@ -330,6 +328,41 @@ func (v *validator) nodes(s *Spec) {
 		v.listen(sub(at, "listen"), n.Listen)
 		v.faults(at, n)
 	}
+}
+
+// system complains about what a node runs.
+func (v *validator) system(at []any, n Node) {
+	v.oneOf(sub(at, "os"), "operating system", n.OS, []string{"windows", "linux"})
+	if n.OS == "windows" {
+		v.build(sub(at, "build"), n.Build)
+	} else if n.Build != "" {
+		v.add(sub(at, "build"), "a Linux node has no Windows build")
+	}
+	for j, q := range n.Quirks {
+		v.oneOf(sub(at, "quirks", j), "quirk", q, builds.QuirkIDs())
+	}
+}
+
+// podRange complains about a node's pod range; ranges are those of the nodes
+// before, by their names.
+func (v *validator) podRange(path []any, n Node, s *Spec, ranges map[string]netip.Prefix) {
+	if n.PodCIDR == "" {
+		return
+	}
+	v.prefix(path, n.PodCIDR)
+	pc, err := netip.ParsePrefix(n.PodCIDR)
+	if err != nil {
+		return
+	}
+	if cc, err := netip.ParsePrefix(s.Network.ClusterCIDR); err == nil && !cc.Overlaps(pc) && s.Network.Plugin != "nat" {
+		v.add(path, "the pod range %s of %s is outside the cluster's %s", pc, n.Name, cc)
+	}
+	for _, other := range slices.Sorted(maps.Keys(ranges)) {
+		if ranges[other].Overlaps(pc) {
+			v.add(path, "the pod range %s of %s overlaps %s of %s", pc, n.Name, ranges[other], other)
+		}
+	}
+	ranges[n.Name] = pc
 }
 
 func segmentNames(s *Spec) []string {
@@ -358,7 +391,7 @@ func (v *validator) pods(s *Spec) {
 		}
 		seen[key] = true
 		if pod.Node != "" {
-			v.oneOf(sub(at, "node"), "node", pod.Node, s.NodeNames())
+			v.oneOf(sub(at, "node"), "node", pod.Node, s.nodeNames())
 		}
 		if pod.Address != "" {
 			v.addr(sub(at, "address"), pod.Address)
@@ -384,8 +417,8 @@ func (v *validator) pods(s *Spec) {
 	}
 }
 
-// NodeNames are the names of all nodes, in order.
-func (s *Spec) NodeNames() []string {
+// nodeNames are the names of all nodes, in order.
+func (s *Spec) nodeNames() []string {
 	var names []string
 	for _, n := range s.Nodes {
 		names = append(names, n.Name)

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -17,7 +18,7 @@ import (
 // namespaces. Kinds whose members cannot be told yet are left out.
 func (f *File) names() map[string][]string {
 	s := &f.Lab.Spec
-	m := map[string][]string{"node": s.NodeNames()}
+	m := map[string][]string{"node": s.nodeNames()}
 	for _, h := range s.Hosts {
 		m["host"] = append(m["host"], h.Name)
 	}
@@ -71,15 +72,7 @@ var kindNames = map[string]string{"pod": "pod", "svc": "Service", "node": "node"
 func (v *validator) flows(path []any, fs []Flow) {
 	for i, f := range fs {
 		at := sub(path, i)
-		if f.From == "" || f.To == "" {
-			v.add(at, "a flow needs from and to, such as pod/client and svc/web:80")
-		}
-		if f.From != "" {
-			v.target(sub(at, "from"), f.From)
-		}
-		if f.To != "" && f.Resolve == "" {
-			v.target(sub(at, "to"), f.To)
-		}
+		v.ends(at, f)
 		if f.Resolve != "" {
 			var tools []string
 			for _, t := range dns.Tools {
@@ -90,32 +83,50 @@ func (v *validator) flows(path []any, fs []Flow) {
 		if f.Protocol != "" {
 			v.oneOf(sub(at, "protocol"), "protocol", f.Protocol, []string{"tcp", "udp", "ping"})
 		}
-		v.verdict(sub(at, "expect"), f.Expect)
-		for _, name := range slices.Sorted(maps.Keys(f.Backends)) {
-			if f.Backends[name] != NotChosen {
-				v.verdict(sub(at, "backends", name), f.Backends[name])
-			}
-		}
-		if f.Reason != "" {
-			if _, ok := trace.Explain(trace.Reason(f.Reason)); !ok {
-				v.add(sub(at, "reason"), "there is no reason code %q; winlab explain lists them", f.Reason)
-			}
-		}
-		if f.Spread != "" {
-			v.oneOf(sub(at, "spread"), "spread", f.Spread, []string{"one", "several"})
-		}
-		if f.Connections < 0 || f.Connections > maxConnections || (f.Connections > 1) != (f.Spread != "") {
-			v.add(at, "connections and spread go together: connections: 2 to %d, spread: one or several", maxConnections)
-		}
-		if f.SeenAs != "" {
-			v.target(sub(at, "seenAs"), f.SeenAs)
-		}
+		v.expected(at, f)
 		if f.Idle != "" {
 			if d, err := time.ParseDuration(f.Idle); err != nil || d < 0 {
 				v.add(sub(at, "idle"), "%q is not a time; write it as 300s", f.Idle)
 			}
 		}
 		v.calls(sub(at, "meanwhile"), f.Meanwhile)
+	}
+}
+
+// ends complains about the ends of a flow.
+func (v *validator) ends(at []any, f Flow) {
+	if f.From == "" || f.To == "" {
+		v.add(at, "a flow needs from and to, such as pod/client and svc/web:80")
+	}
+	if f.From != "" {
+		v.target(sub(at, "from"), f.From)
+	}
+	if f.To != "" && f.Resolve == "" {
+		v.target(sub(at, "to"), f.To)
+	}
+}
+
+// expected complains about what is expected of a flow.
+func (v *validator) expected(at []any, f Flow) {
+	v.verdict(sub(at, "expect"), f.Expect)
+	for _, name := range slices.Sorted(maps.Keys(f.Backends)) {
+		if f.Backends[name] != NotChosen {
+			v.verdict(sub(at, "backends", name), f.Backends[name])
+		}
+	}
+	if f.Reason != "" {
+		if _, ok := trace.Explain(trace.Reason(f.Reason)); !ok {
+			v.add(sub(at, "reason"), "there is no reason code %q; winlab explain lists them", f.Reason)
+		}
+	}
+	if f.Spread != "" {
+		v.oneOf(sub(at, "spread"), "spread", f.Spread, []string{"one", "several"})
+	}
+	if f.Connections < 0 || f.Connections > maxConnections || (f.Connections > 1) != (f.Spread != "") {
+		v.add(at, "connections and spread go together: connections: 2 to %d, spread: one or several", maxConnections)
+	}
+	if f.SeenAs != "" {
+		v.target(sub(at, "seenAs"), f.SeenAs)
 	}
 }
 
@@ -128,8 +139,11 @@ func (v *validator) verdict(path []any, text string) {
 	}
 }
 
+// hnsKinds are the kinds of objects that a lab can call for, those that have
+// policies first.
+var hnsKinds = []string{"network", "endpoint", "loadBalancer"}
+
 func (v *validator) calls(path []any, cs []HNSCall) {
-	kinds := []string{"network", "endpoint", "loadBalancer"}
 	for i, c := range cs {
 		at := sub(path, i)
 		v.oneOf(sub(at, "node"), "node", c.Node, v.names["node"])
@@ -143,34 +157,44 @@ func (v *validator) calls(path []any, cs []HNSCall) {
 			v.add(at, "an HNS call is exactly one of delete, removePolicy, addPolicy, updatePolicy, create and restart; here are %d", n)
 		}
 		if c.Delete != nil {
-			v.oneOf(sub(at, "delete", "kind"), "kind", c.Delete.Kind, kinds)
+			v.oneOf(sub(at, "delete", "kind"), "kind", c.Delete.Kind, hnsKinds)
 			v.selector(sub(at, "delete"), *c.Delete)
 		}
-		for _, pc := range []struct {
-			key  string
-			call *HNSPolicyCall
-		}{{"removePolicy", c.RemovePolicy}, {"addPolicy", c.AddPolicy}, {"updatePolicy", c.UpdatePolicy}} {
-			if pc.call == nil {
-				continue
-			}
-			v.oneOf(sub(at, pc.key, "kind"), "kind", pc.call.Kind, kinds[:2])
-			if pc.call.Type == "" {
-				v.add(sub(at, pc.key), "type is missing; write the policy type of HCN v2, such as OutBoundNAT")
-			}
-			v.selector(sub(at, pc.key), pc.call.HNSSelector)
-		}
+		v.policyCall(sub(at, "removePolicy"), c.RemovePolicy)
+		v.policyCall(sub(at, "addPolicy"), c.AddPolicy)
+		v.policyCall(sub(at, "updatePolicy"), c.UpdatePolicy)
 		if c.Create != nil {
-			v.oneOf(sub(at, "create", "kind"), "kind", c.Create.Kind, kinds)
+			v.oneOf(sub(at, "create", "kind"), "kind", c.Create.Kind, hnsKinds)
 			if c.Create.Count < 0 || c.Create.Count > maxCreate {
 				v.add(sub(at, "create", "count"), "count is %d; write 1 to %d", c.Create.Count, maxCreate)
 			}
 		}
 		if c.Error != "" {
-			if _, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(c.Error), "0x"), 16, 32); err != nil {
-				v.add(sub(at, "error"), "%q is not an error code; write it as 0x803b0013", c.Error)
+			if _, err := ParseErrorCode(c.Error); err != nil {
+				v.add(sub(at, "error"), "%v", err)
 			}
 		}
 	}
+}
+
+func (v *validator) policyCall(at []any, c *HNSPolicyCall) {
+	if c == nil {
+		return
+	}
+	v.oneOf(sub(at, "kind"), "kind", c.Kind, hnsKinds[:2])
+	if c.Type == "" {
+		v.add(at, "type is missing; write the policy type of HCN v2, such as OutBoundNAT")
+	}
+	v.selector(at, c.HNSSelector)
+}
+
+// ParseErrorCode reads the error code of an HNS call.
+func ParseErrorCode(text string) (uint32, error) {
+	code, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(text), "0x"), 16, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not an error code; write it as 0x803b0013", text)
+	}
+	return uint32(code), nil
 }
 
 // NotDelivered is the expectation that a flow fails, however: documents often

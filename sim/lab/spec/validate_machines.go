@@ -42,14 +42,14 @@ func (v *validator) files(s *Spec) {
 
 // proxy complains about flags that kube-proxy of that version does not take.
 func (v *validator) proxy(path []any, px Proxy, kubernetes string, s *Spec) {
-	if px.Mode != "" && !slices.Contains(ProxyModes, string(px.Mode)) {
-		v.oneOf(sub(path, "mode"), "proxy mode", string(px.Mode), ProxyModes)
+	if px.Mode != "" && !slices.Contains(proxyModes, string(px.Mode)) {
+		v.oneOf(sub(path, "mode"), "proxy mode", string(px.Mode), proxyModes)
 		return
 	}
 	ver, err := kube.ParseVersion(kubernetes)
 	if err != nil {
 		// That is a mistake of its own.
-		ver, _ = kube.ParseVersion(DefaultKubernetes)
+		ver, _ = kube.ParseVersion(defaultKubernetes)
 	}
 	var flags []string
 	for _, fl := range px.Flags {

@@ -128,7 +128,8 @@ func TestSwitchesFollowHNS(t *testing.T) {
 	if err := o.svc.DeleteNetwork(o.network.ID); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(o.node.Switches()); n != 0 || o.node.Stack().Links[0].Name != "Ethernet" {
+	o.node.Refresh()
+	if n := len(o.node.switches); n != 0 || o.node.Stack().Links[0].Name != "Ethernet" {
 		t.Errorf("%d switches are left, the interface is %q", n, o.node.Stack().Links[0].Name)
 	}
 }

@@ -222,27 +222,36 @@ func (n *Windows) resolve(a *adapter, from *hns.Network, ip netip.Addr) (packet.
 		sw = n.switchOf(from)
 	}
 	if sw != nil {
-		if l := n.hostLink(sw, ip); l != nil {
-			return l.MAC, true
-		}
-		for _, nw := range sw.networks {
-			// On l2tunnel even a neighbour on the node is reached through the
-			// virtualisation host.
-			if nw.Is(hns.L2Tunnel) {
-				continue
-			}
-			if e := n.endpoint(nw, ip); e != nil && (from == nil || from == nw) {
-				return parseMAC(e.MacAddress), true
-			}
-		}
-		if from != nil && from.Is(hns.Overlay) {
-			return n.compiler.DrMAC(from), true
+		if mac, ok := n.onSwitch(sw, from, ip); ok {
+			return mac, true
 		}
 	}
 	if a == nil {
 		return packet.MAC{}, false
 	}
 	return a.nic.Segment.Resolve(a.nic, ip)
+}
+
+// onSwitch finds a neighbour on a switch: a link of the host, a container, the
+// distributed router of an overlay network.
+func (n *Windows) onSwitch(sw *vswitch, from *hns.Network, ip netip.Addr) (packet.MAC, bool) {
+	if l := n.hostLink(sw, ip); l != nil {
+		return l.MAC, true
+	}
+	for _, nw := range sw.networks {
+		// On l2tunnel even a neighbour on the node is reached through the
+		// virtualisation host.
+		if nw.Is(hns.L2Tunnel) {
+			continue
+		}
+		if e := n.endpoint(nw, ip); e != nil && (from == nil || from == nw) {
+			return parseMAC(e.MacAddress), true
+		}
+	}
+	if from != nil && from.Is(hns.Overlay) {
+		return n.compiler.DrMAC(from), true
+	}
+	return packet.MAC{}, false
 }
 
 // sendHost sends a frame of the host out of an adapter or into its switch.
@@ -253,16 +262,6 @@ func (n *Windows) sendHost(sim *wire.Simulation, a *adapter, p *packet.Packet) {
 		return
 	}
 	n.send(sim, a.sw, a.sw.host, p)
-}
-
-// Switches returns the node's virtual switches.
-func (n *Windows) Switches() []*vfp.Switch {
-	n.Refresh()
-	var all []*vfp.Switch
-	for _, sw := range n.switches {
-		all = append(all, sw.Switch)
-	}
-	return all
 }
 
 // Port returns the switch and port of a local endpoint, or nil.
