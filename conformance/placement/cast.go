@@ -80,12 +80,12 @@ func (m member) node(name string, minor int) schedule.Node {
 // (kubernetes: pkg/kubelet/dockershim/docker_sandbox.go, gone with 1.24), and
 // those of containerd's default configuration
 // (containerd: internal/cri/config/config_windows.go).
-func handlers(minor int, system string) map[string]string {
+func handlers(minor int, system string) map[string]schedule.Isolation {
 	switch {
 	case minor <= 23:
-		return map[string]string{"docker": schedule.Process}
+		return map[string]schedule.Isolation{"docker": schedule.Process}
 	case system == "windows":
-		return map[string]string{"runhcs-wcow-process": schedule.Process, "runhcs-wcow-hypervisor": schedule.HyperV}
+		return map[string]schedule.Isolation{"runhcs-wcow-process": schedule.Process, "runhcs-wcow-hypervisor": schedule.HyperV}
 	}
-	return map[string]string{"runc": schedule.Process}
+	return map[string]schedule.Isolation{"runc": schedule.Process}
 }

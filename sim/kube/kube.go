@@ -146,7 +146,7 @@ type Endpoint struct {
 	Addr netip.Addr
 	// Ports overrides ServicePort.Target by the port's name.
 	Ports map[string]uint16
-	// Node is where it runs, "" when it is no pod of the cluster; Pod is
+	// Node is where it runs, "" when it is not a pod of the cluster; Pod is
 	// "namespace/name" or "".
 	Node, Pod                   string
 	Hostname                    string

@@ -9,7 +9,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// ManagementIPToken stands in a configuration file for the node's address; see
+// ManagementIPToken is written in a configuration file in place of the node's address; see
 // the package's documentation.
 const ManagementIPToken = "{{managementIP}}"
 

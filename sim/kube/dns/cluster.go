@@ -71,7 +71,7 @@ func (c *Cluster) domain() string {
 }
 
 // Answer answers one query datagram. It never panics. A query that cannot be
-// read gets FORMERR if its header can, else nil; so does what is no query.
+// read gets FORMERR if its header can, else nil; so does what is not a query.
 func (c *Cluster) Answer(query []byte) []byte {
 	if len(query) < 12 || query[2]&0x80 != 0 {
 		return nil
@@ -127,22 +127,13 @@ func (c *Cluster) resolve(m *dns.Msg, name string, qtype uint16) {
 			// The code is that of the last name of the chain, RFC 6604 section 3.
 			m.Rcode = dns.RcodeNameError
 		}
-		var alias string
-		found := false
-		for _, rr := range set.records {
-			if h := rr.Header(); h.Rrtype == qtype || h.Rrtype == dns.TypeCNAME {
-				m.Answer = append(m.Answer, rr)
-				found = true
-				if cname, ok := rr.(*dns.CNAME); ok && qtype != dns.TypeCNAME {
-					alias = cname.Target
-				}
-			}
-		}
+		found, alias := set.ofType(qtype)
+		m.Answer = append(m.Answer, found...)
 		if alias == "" {
 			if qtype == dns.TypeSRV {
 				m.Extra = append(m.Extra, c.targets(set.records)...)
 			}
-			if !found && set.own && dns.IsSubDomain(c.domain(), name) {
+			if len(found) == 0 && set.own && dns.IsSubDomain(c.domain(), name) {
 				m.Ns = append(m.Ns, c.soa())
 			}
 			return
@@ -159,6 +150,20 @@ type set struct {
 	// own is set for names of the cluster's zones.
 	own     bool
 	records []dns.RR
+}
+
+// ofType returns the records of a type, and of aliases; alias is the name to go on with.
+func (s set) ofType(qtype uint16) (found []dns.RR, alias string) {
+	for _, rr := range s.records {
+		if h := rr.Header(); h.Rrtype != qtype && h.Rrtype != dns.TypeCNAME {
+			continue
+		}
+		found = append(found, rr)
+		if cname, ok := rr.(*dns.CNAME); ok && qtype != dns.TypeCNAME {
+			alias = cname.Target
+		}
+	}
+	return found, alias
 }
 
 // lookup returns the records at a name, whatever their type. Owners keep the

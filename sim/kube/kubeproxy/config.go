@@ -34,7 +34,7 @@ type Config struct {
 	forwardHealthCheckVIP bool
 	// rootHnsEndpointName is --root-hnsendpoint-name, "cbr0" by default.
 	rootHnsEndpointName string
-	// healthzPort is the port of --healthz-bind-address; 0 stands for 10256.
+	// healthzPort is the port of --healthz-bind-address; 0 is 10256.
 	healthzPort uint16
 	// featureGates holds the gates of --feature-gates.
 	featureGates map[string]bool

@@ -164,7 +164,7 @@ func (k *Kernelspace) healthzPort() uint16 {
 }
 
 // Sync brings HNS in line with the Services, as one pass of kube-proxy does.
-// What HNS refuses stands in the report and does not stop the sync; the error is
+// What HNS refuses is in the report and does not stop the sync; the error is
 // for what stops it: the network is gone, or the source VIP cannot be made.
 // Services and their endpoints are compared with the last call's by value.
 func (k *Kernelspace) Sync(services []*kube.Service) (Report, error) {

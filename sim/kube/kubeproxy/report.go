@@ -45,8 +45,8 @@ type Entry struct {
 	what          outcome
 	// object describes it: "10.96.0.10:80/TCP", "10.244.1.5". id is its id in HNS.
 	object, id string
-	// why is the reason of what was skipped, failed or done otherwise than the
-	// Service asks.
+	// why is the reason of what was skipped, failed or differs from what the Service
+	// asks for.
 	why string
 	// err is the answer of HNS when the call failed.
 	err  error

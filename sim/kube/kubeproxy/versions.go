@@ -8,7 +8,7 @@ import (
 )
 
 // versions is all that distinguishes the kernelspace proxies of two minor
-// versions. A row says what its version does otherwise than the one before it,
+// versions. A row says what its version changes against the one before it,
 // bugs included; the facts named in the comments say more and cite the source.
 //
 // To add a version, read pkg/proxy/winkernel against the version before, add a row

@@ -118,21 +118,22 @@ func (k *kubelet) flag(v minor, name string) (take func(string) error, known boo
 	case "--max-pods":
 		return func(s string) (err error) {
 			if k.maxPods, err = strconv.ParseInt(s, 10, 32); err != nil || k.maxPods < 0 {
-				return fmt.Errorf("%q is no number of pods", s)
+				return fmt.Errorf("%q is not a number of pods", s)
 			}
 			return nil
 		}, true
 	case "--windows-priorityclass":
-		return func(s string) error {
-			k.priority = s
-			// The flag came with 1.17 (cmd/kubelet/app/options/osflags_windows.go).
-			if v < 17 || !slices.Contains(priorities, s) {
-				k.refused = append(k.refused, "--windows-priorityclass")
-			}
-			return nil
-		}, true
+		return func(s string) error { k.setPriority(v, s); return nil }, true
 	}
 	return nil, false
+}
+
+func (k *kubelet) setPriority(v minor, class string) {
+	k.priority = class
+	// The flag came with 1.17 (cmd/kubelet/app/options/osflags_windows.go).
+	if v < 17 || !slices.Contains(priorities, class) {
+		k.refused = append(k.refused, "--windows-priorityclass")
+	}
 }
 
 func parseBool(s string) (bool, error) {
@@ -172,7 +173,7 @@ func parseReserved(s string) (map[string]resource.Quantity, error) {
 func parseQuantity(s string) (resource.Quantity, error) {
 	q, err := resource.ParseQuantity(s)
 	if err != nil {
-		return q, fmt.Errorf("%q is no quantity such as 500m or 2Gi", s)
+		return q, fmt.Errorf("%q is not a quantity such as 500m or 2Gi", s)
 	}
 	if q.Sign() < 0 {
 		return q, fmt.Errorf("%q is negative", s)

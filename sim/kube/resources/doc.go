@@ -50,7 +50,7 @@ func (m minor) String() string { return fmt.Sprintf("1.%d", int(m)) }
 type key struct {
 	name string
 	// doc says what the value is. Quantities are in their canonical form ("14Gi",
-	// "3500m"), "unset" stands for a value that the kubelet does not pass.
+	// "3500m"), "unset" is a value that the kubelet does not pass.
 	doc string
 }
 

@@ -181,7 +181,7 @@ func parseCapacity(in map[string]string) (map[string]resource.Quantity, error) {
 		case err != nil:
 			err = fmt.Errorf("capacity %s: %w", key, err)
 		case key == "cpu" && (q.MilliValue()%1000 != 0 || q.IsZero()):
-			err = fmt.Errorf("capacity cpu: %q is no number of processors", in[key])
+			err = fmt.Errorf("capacity cpu: %q is not a number of processors", in[key])
 		}
 		if err != nil {
 			mistakes = append(mistakes, err)
@@ -203,37 +203,52 @@ func parseContainer(v minor, in map[string]string) (*container, error) {
 	return c, errors.Join(mistakes...)
 }
 
-func (c *container) set(v minor, key, value string) (err error) {
+// set reads one field; its name is one of containerKeys, requests.NAME or limits.NAME.
+func (c *container) set(v minor, key, value string) error {
+	switch key {
+	case "runtime":
+		return c.setRuntime(v, value)
+	case "isolation":
+		return c.setIsolation(v, value)
+	case "terminationGracePeriodSeconds":
+		seconds, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || seconds < 0 {
+			return fmt.Errorf("%q is not a number of seconds", value)
+		}
+		c.grace = seconds
+		return nil
+	}
 	list, name, _ := strings.Cut(key, ".")
-	switch {
-	case (list == "requests" || list == "limits") && name != "":
-		q, err := parseQuantity(value)
-		if err != nil {
-			return err
-		}
-		if list == "requests" {
-			c.requests[name] = q
-		} else {
-			c.limits[name] = q
-		}
-	case key == "runtime" && (value == "containerd" || value == "docker" && v < 24):
-		c.docker = value == "docker"
-	case key == "runtime" && value == "docker":
-		return fmt.Errorf("kubelets from 1.24 on have no dockershim; write containerd")
-	case key == "runtime":
-		return fmt.Errorf("%q is neither docker nor containerd", value)
-	case key == "isolation" && (value == "process" || value == "hyperv" && v < 21):
-		c.hyperV = value == "hyperv"
-	case key == "isolation" && value == "hyperv":
-		return fmt.Errorf("kubelets from 1.21 on pass no Hyper-V isolation to the runtime")
-	case key == "isolation":
-		return fmt.Errorf("%q is neither process nor hyperv", value)
-	case key == "terminationGracePeriodSeconds":
-		if c.grace, err = strconv.ParseInt(value, 10, 64); err != nil || c.grace < 0 {
-			return fmt.Errorf("%q is no number of seconds", value)
-		}
-	default:
+	to, ok := map[string]map[string]resource.Quantity{"requests": c.requests, "limits": c.limits}[list]
+	if !ok || name == "" {
 		return fmt.Errorf("there are requests.NAME, limits.NAME, %s", strings.Join(containerKeys, ", "))
 	}
+	q, err := parseQuantity(value)
+	if err != nil {
+		return err
+	}
+	to[name] = q
+	return nil
+}
+
+func (c *container) setRuntime(v minor, value string) error {
+	switch {
+	case value != "docker" && value != "containerd":
+		return fmt.Errorf("%q is neither docker nor containerd", value)
+	case value == "docker" && v >= 24:
+		return fmt.Errorf("kubelets from 1.24 on have no dockershim; write containerd")
+	}
+	c.docker = value == "docker"
+	return nil
+}
+
+func (c *container) setIsolation(v minor, value string) error {
+	switch {
+	case value != "process" && value != "hyperv":
+		return fmt.Errorf("%q is neither process nor hyperv", value)
+	case value == "hyperv" && v >= 21:
+		return fmt.Errorf("kubelets from 1.21 on pass no Hyper-V isolation to the runtime")
+	}
+	c.hyperV = value == "hyperv"
 	return nil
 }

@@ -180,10 +180,10 @@ func TestBadInputIsToldAtOnce(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, part := range []string{
-		`"4.5" is no number of processors`, `capacity memory: "-1Gi" is negative`, `no capacity "disk"`,
+		`"4.5" is not a number of processors`, `capacity memory: "-1Gi" is negative`, `no capacity "disk"`,
 		"no kubelet has the flag --kubelet-reserve; write --kube-reserved", `--system-reserved: "memory": write resource=quantity`, `"gpu" cannot be reserved`,
-		`there is no signal "memory.free"`, `"200%" is no percentage`, `"many" is no number of pods`, `"maybe" is neither true nor false`, "--enforce-node-allocatable needs a value",
-		`limits.cpu: "much" is no quantity`, "container limits.:", `"rkt" is neither docker nor containerd`, `"none" is neither process nor hyperv`, "container cpu: there are requests.NAME", `"-1" is no number of seconds`,
+		`there is no signal "memory.free"`, `"200%" is not a percentage`, `"many" is not a number of pods`, `"maybe" is neither true nor false`, "--enforce-node-allocatable needs a value",
+		`limits.cpu: "much" is not a quantity`, "container limits.:", `"rkt" is neither docker nor containerd`, `"none" is neither process nor hyperv`, "container cpu: there are requests.NAME", `"-1" is not a number of seconds`,
 	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error does not say %s:\n%v", part, err)

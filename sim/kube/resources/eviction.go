@@ -65,7 +65,7 @@ func parseThresholds(s string) ([]threshold, error) {
 		if number, percent := strings.CutSuffix(value, "%"); percent {
 			f, err := strconv.ParseFloat(number, 32)
 			if err != nil || f < 0 || f > 100 {
-				return nil, fmt.Errorf("%s: %q is no percentage between 0%% and 100%%", signal, value)
+				return nil, fmt.Errorf("%s: %q is not a percentage between 0%% and 100%%", signal, value)
 			}
 			t.percentage = float32(f) / 100
 		} else {

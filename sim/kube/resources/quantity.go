@@ -8,7 +8,7 @@ import (
 
 // SumBelow adds quantities such as "500m" or "2Gi" and reports whether the sum
 // is below an amount. It is for callers that have text only. The error names
-// what is no quantity.
+// what is not a quantity.
 func SumBelow(amount string, quantities ...string) (sum string, below bool, err error) {
 	want, err := parseQuantity(amount)
 	if err != nil {

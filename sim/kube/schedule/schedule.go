@@ -23,7 +23,7 @@ type Node struct {
 	Pods      int
 	// Handlers are the runtime handlers that the container runtime knows, with
 	// the isolation that each gives; nil means that they are not known.
-	Handlers map[string]string
+	Handlers map[string]Isolation
 	// StableABI says that the runtime accepts what [SameABI] accepts; without it
 	// only images of the node's own build run with process isolation, as the
 	// documents of Kubernetes ask.
@@ -50,9 +50,12 @@ type Image struct {
 }
 
 // Isolation of Windows containers.
+type Isolation string
+
+// The isolations.
 const (
-	Process = "process"
-	HyperV  = "hyperv"
+	Process Isolation = "process"
+	HyperV  Isolation = "hyperv"
 )
 
 // Request is a pod to place.
@@ -61,7 +64,7 @@ type Request struct {
 	Images []Image
 	// Isolation is [Process] or [HyperV]; "" is what the handler gives, which is
 	// Process where there is none.
-	Isolation string
+	Isolation Isolation
 	// Classes are the RuntimeClasses of the cluster.
 	Classes []*nodev1.RuntimeClass
 }
@@ -79,13 +82,13 @@ const (
 // Verdict says whether a pod can land on a node, and run there.
 type Verdict struct {
 	Node string
-	// Fits is set when the scheduler may choose the node. Reasons say why it
-	// may not, in kube-scheduler's words; Also, what else would have stopped it.
+	// Fits is set when the scheduler may choose the node. reasons say why it
+	// may not, in kube-scheduler's words; also, what else would have stopped it.
 	Fits    bool
 	reasons []string
 	also    []string
 	// Runs says whether the containers can start there. It is [No] where the
-	// pod does not fit. Problems are the causes of No and of Unknown.
+	// pod does not fit. problems are the causes of No and of Unknown.
 	Runs     Answer
 	problems []string
 }

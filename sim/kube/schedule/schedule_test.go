@@ -199,9 +199,9 @@ func TestAnUnknownClassFailsInTheKubeletOfOld(t *testing.T) {
 }
 
 func TestHandlerMustBeKnownToTheRuntime(t *testing.T) {
-	docker := node("docker", "windows", "10.0.17763", func(n *Node) { n.Handlers = map[string]string{"docker": Process} })
+	docker := node("docker", "windows", "10.0.17763", func(n *Node) { n.Handlers = map[string]Isolation{"docker": Process} })
 	containerd := node("containerd", "windows", "10.0.17763", func(n *Node) {
-		n.Handlers = map[string]string{"runhcs-wcow-process": Process, "runhcs-wcow-hypervisor": HyperV}
+		n.Handlers = map[string]Isolation{"runhcs-wcow-process": Process, "runhcs-wcow-hypervisor": HyperV}
 	})
 	r := Evaluate(20, Request{Pod: pod(class("windows-2019")), Classes: []*nodev1.RuntimeClass{windows2019("docker")}}, []Node{docker, containerd})
 	if r.Verdicts[0].Runs != Yes || r.Verdicts[1].Runs != No || r.Verdicts[1].Why() != `the container runtime has no handler "docker"` {
@@ -211,7 +211,7 @@ func TestHandlerMustBeKnownToTheRuntime(t *testing.T) {
 
 func TestAHandlerGivesTheIsolation(t *testing.T) {
 	host := node("win2022", "windows", "10.0.20348", func(n *Node) {
-		n.Handlers = map[string]string{"runhcs-wcow-process": Process, "runhcs-wcow-hypervisor": HyperV}
+		n.Handlers = map[string]Isolation{"runhcs-wcow-process": Process, "runhcs-wcow-hypervisor": HyperV}
 	})
 	old := []Image{{Container: "c", Name: "ltsc2019", Platforms: []Platform{{"windows", "", "10.0.17763"}}}}
 	for handler, want := range map[string]Answer{"runhcs-wcow-process": No, "runhcs-wcow-hypervisor": Yes} {

@@ -82,7 +82,8 @@ func kubelet(minor int, pod *corev1.Pod, n Node) []string {
 	return stops
 }
 
-func image(i Image, isolation string, n Node) (Answer, string) {
+// image says whether one of an image's platforms runs on a node, and why not.
+func image(i Image, isolation Isolation, n Node) (Answer, string) {
 	what := fmt.Sprintf("container %s: image %s", i.Container, i.Name)
 	if len(i.Platforms) == 0 {
 		return Unknown, what + ": what it is made for is not known"
@@ -93,9 +94,7 @@ func image(i Image, isolation string, n Node) (Answer, string) {
 		switch {
 		case p.System != n.System || p.Arch != "" && p.Arch != n.Arch:
 			systems = append(systems, strings.Trim(p.System+"/"+p.Arch, "/"))
-		case n.System != "windows" || p.Build == AnyBuild || SameBuild(p.Build, n.Build),
-			isolation == HyperV && notNewer(p.Build, n.Build),
-			isolation != HyperV && n.StableABI && SameABI(p.Build, n.Build):
+		case n.System != "windows" || runsBuild(p.Build, isolation, n):
 			return Yes, ""
 		case p.Build == "" || n.Build == "":
 			unknown = true
@@ -110,6 +109,17 @@ func image(i Image, isolation string, n Node) (Answer, string) {
 		return No, fmt.Sprintf("%s is made for Windows %s; the node has %s", what, list(builds), n.Build)
 	}
 	return No, fmt.Sprintf("%s is made for %s; the node is %s/%s", what, list(systems), n.System, n.Arch)
+}
+
+// runsBuild reports whether a Windows node runs images made for a build.
+func runsBuild(build string, isolation Isolation, n Node) bool {
+	switch {
+	case build == AnyBuild || SameBuild(build, n.Build):
+		return true
+	case isolation == HyperV:
+		return notNewer(build, n.Build)
+	}
+	return n.StableABI && SameABI(build, n.Build)
 }
 
 func list(words []string) string {

@@ -15,7 +15,7 @@ func TestImages(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		platforms []Platform
-		isolation string
+		isolation Isolation
 		node      Node
 		want      Answer
 		why       string
