@@ -60,8 +60,18 @@ func (c *Cond) match(p *packet.Packet, h *packet.Headers) bool {
 }
 
 // matchNetwork is the part of match that every fragment of a packet can answer.
+// Every rule of a long list is asked it, so the empty fields are skipped here.
 func (c *Cond) matchNetwork(h *packet.Headers) bool {
-	return c.matchProto(h) && c.matchDst(h) && c.matchSrc(h) && c.matchMAC(h)
+	if len(c.Protos) != 0 && !c.matchProto(h) {
+		return false
+	}
+	if len(c.Dst) != 0 && !matchAddr(c.Dst, h.Dst) {
+		return false
+	}
+	if len(c.Src) != 0 && !matchAddr(c.Src, h.Src) {
+		return false
+	}
+	return c.matchMAC(h)
 }
 
 // matchTransport is the part for which a packet must have its ports.
@@ -78,9 +88,14 @@ func (c *Cond) matchProto(h *packet.Headers) bool {
 	return len(c.Protos) == 0 || slices.Contains(c.Protos, h.Proto)
 }
 
-func (c *Cond) matchSrc(h *packet.Headers) bool { return len(c.Src) == 0 || containsAddr(c.Src, h.Src) }
-
-func (c *Cond) matchDst(h *packet.Headers) bool { return len(c.Dst) == 0 || containsAddr(c.Dst, h.Dst) }
+func matchAddr(want []netip.Prefix, a netip.Addr) bool {
+	for i := range want {
+		if want[i].Contains(a) {
+			return true
+		}
+	}
+	return len(want) == 0
+}
 
 func (c *Cond) matchMAC(h *packet.Headers) bool { return c.DstMAC.IsZero() || c.DstMAC == h.EthDst }
 
@@ -119,10 +134,10 @@ func (c *Cond) misses(p *packet.Packet, h *packet.Headers) []trace.Miss {
 	if !rightProto {
 		miss("protocol", join(c.Protos), h.Proto.String())
 	}
-	if !c.matchSrc(h) {
+	if !matchAddr(c.Src, h.Src) {
 		miss("source", joinPrefixes(c.Src), h.Src.String())
 	}
-	if !c.matchDst(h) {
+	if !matchAddr(c.Dst, h.Dst) {
 		miss("destination", joinPrefixes(c.Dst), h.Dst.String())
 	}
 	if rightProto || hasPorts(h) {
@@ -179,15 +194,6 @@ func joinTypes(types []uint8) string {
 		ps[i] = Port1(uint16(t))
 	}
 	return join(ps)
-}
-
-func containsAddr(ps []netip.Prefix, a netip.Addr) bool {
-	for i := range ps {
-		if ps[i].Contains(a) {
-			return true
-		}
-	}
-	return false
 }
 
 func containsPort(rs []PortRange, p uint16) bool {

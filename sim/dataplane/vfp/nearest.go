@@ -54,7 +54,7 @@ func nearest(l *Layer, p *packet.Packet, dir Direction) []trace.Miss {
 // far reports whether at least two of the plain predicates fail.
 func (c *Cond) far(h *packet.Headers) bool {
 	n := 0
-	for _, met := range [...]bool{c.matchProto(h), c.matchSrc(h), c.matchDst(h)} {
+	for _, met := range [...]bool{c.matchProto(h), matchAddr(c.Src, h.Src), matchAddr(c.Dst, h.Dst)} {
 		if !met {
 			n++
 		}

@@ -41,9 +41,10 @@ func (pt *Port) visitLayers(p *packet.Packet, k unifiedKey, env *Env) Result {
 	u.init()
 	// The passage is part of the port because it would not stay on the stack:
 	// actions see it through an interface.
-	pt.passage = passage{port: pt, packet: p, dir: k.dir, env: env, unified: u}
-	res := pt.passage.run()
-	pt.passage = passage{}
+	ps := &pt.passage
+	ps.port, ps.packet, ps.dir, ps.env, ps.unified = pt, p, k.dir, env, u
+	res := ps.run()
+	ps.packet, ps.env, ps.unified = nil, nil, nil // are not the port's to keep
 	if res.Pass && !u.uncacheable {
 		pt.spare = nil
 		pt.keep(k, u, env.Now)
@@ -82,7 +83,7 @@ func (ps *passage) visit(l *layerState) Result {
 	ps.layer, ps.group, ps.rule = l, nil, nil
 	h := ps.packet.Headers()
 	if l.Stateful {
-		ps.key = flowKey{flowTuple(h), ps.dir}
+		ps.key.tuple, ps.key.dir = flowTuple(h), ps.dir
 		if laterFragment(h) {
 			if ps.rule, ps.group = l.fragmentRule(ps.dir, h); ps.rule != nil {
 				return ps.fragment()
@@ -237,10 +238,12 @@ func (ps *passage) rewrite(c *conn, rw *rewriting) Result {
 	if recording {
 		before = *h
 	}
-	fit(&rw.set, h)
 	cameFrom := h.EthSrc
-	p.Apply(&rw.set)
-	ps.unified.addRewrite(&rw.set)
+	if !rw.set.IsZero() {
+		fit(&rw.set, h)
+		p.Apply(&rw.set)
+		ps.unified.addRewrite(&rw.set)
+	}
 	if c != nil {
 		c.forward.rewrite, c.forward.hairpin = rw.set, rw.hairpin
 		ps.layer.remember(c, ps.key, p, cameFrom, ps.env.Now)

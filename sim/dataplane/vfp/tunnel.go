@@ -31,7 +31,11 @@ func (RouteEncap) keepsFlows() bool { return false }
 func (a RouteEncap) apply(ps *passage) Result {
 	ps.restsOnNoFlow()
 	p, t := ps.packet, a.Tunnel
-	before := *p.Headers()
+	recording := ps.env.Rec.On()
+	var before packet.Headers
+	if recording {
+		before = *p.Headers()
+	}
 	rw, srcPort := t.inner(), packet.VXLANSrcPort(p.Tuple())
 	p.Apply(&rw)
 	ps.unified.addRewrite(&rw)
@@ -39,7 +43,7 @@ func (a RouteEncap) apply(ps *passage) Result {
 		return ps.drop(trace.BadPacket, badPacket{err}, nil)
 	}
 	ps.unified.addTunnel(t, srcPort)
-	if ps.env.Rec.On() {
+	if recording {
 		ps.record(encapStep(p, t, &before))
 	}
 	return Result{Pass: true}
