@@ -113,7 +113,7 @@ func TestVirtualNetwork(t *testing.T) {
 				}
 				for _, p := range v.got {
 					if h := p.Headers(); h.EthSrc != hostMAC || h.EthDst != nics[i].MAC {
-						t.Errorf("the frame is from %s to %s; the virtualisation host makes frames anew", h.EthSrc, h.EthDst)
+						t.Errorf("the frame is from %s to %s; the virtualisation host writes both MAC addresses", h.EthSrc, h.EthDst)
 					}
 				}
 			}

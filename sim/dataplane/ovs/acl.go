@@ -22,7 +22,7 @@ type ACL struct {
 	Peers []netip.Prefix
 	// Allow passes the packet, else it is dropped.
 	Allow bool
-	// Priority decides; the highest that matches wins. 0 stands for OVN
+	// Priority decides; the highest that matches wins. 0 is OVN
 	// Kubernetes' own: 1001 for allow and 1000 for drop.
 	Priority int
 	// Proto 0 is every protocol; Ports empty is every port.

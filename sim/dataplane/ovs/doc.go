@@ -7,5 +7,6 @@
 // (HNS transparent network with the OVS extension) and the OVN cluster of the
 // Kubernetes 1.5 guide. Steps carry OVN's own names: the table is the layer, the
 // logical datapath the group, the match the rule. The package must not know VFP,
-// HNS or lab files.
+// HNS, Kubernetes or lab files: a pod is a compartment here, a Service a load
+// balancer.
 package ovs

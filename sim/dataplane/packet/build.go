@@ -21,7 +21,7 @@ type Spec struct {
 	Src, Dst         netip.Addr
 	Proto            Proto
 	SrcPort, DstPort uint16
-	// TTL 0 stands for 64.
+	// TTL 0 is 64.
 	TTL                uint8
 	TCPFlags           uint8
 	Seq, Ack           uint32

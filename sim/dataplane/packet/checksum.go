@@ -54,7 +54,7 @@ func updateUDP(b []byte, delta uint64) {
 }
 
 // fixL4 corrects the transport checksum. addr is the change of the addresses,
-// which stand in the pseudo-header; body is the change of the header itself.
+// which are in the pseudo-header; body is the change of the header itself.
 func (h *Headers) fixL4(f []byte, addr, body uint64) {
 	if h.L4 == 0 {
 		return
@@ -82,7 +82,7 @@ func (h *Headers) pseudo(f []byte, n int) uint64 {
 	return sum(f[h.L3+8:h.L3+40], s)
 }
 
-// l4Checksum returns the transport checksum as it should stand in f, computed
+// l4Checksum returns the transport checksum as it should be in f, computed
 // over the whole, and the offset of its field.
 func (h *Headers) l4Checksum(f []byte) (want uint16, at int) {
 	body := f[h.L4:h.End]

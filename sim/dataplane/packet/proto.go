@@ -49,7 +49,7 @@ const (
 	EtherIPv6 uint16 = 0x86dd
 )
 
-// TCP flag bits as they stand in the header (RFC 9293 §3.1).
+// TCP flag bits as in the header (RFC 9293 §3.1).
 const (
 	FIN uint8 = 1 << iota
 	SYN

@@ -48,7 +48,7 @@ func swapAddr(b []byte, version uint8, a netip.Addr) (stored netip.Addr, delta u
 	return netip.Addr{}, 0, false
 }
 
-// addrOffsets returns where the addresses stand in an IP header.
+// addrOffsets returns where the addresses are in an IP header.
 func addrOffsets(version uint8) (src, dst int) {
 	if version == 4 {
 		return 12, 16

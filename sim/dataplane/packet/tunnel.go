@@ -54,15 +54,15 @@ type Outer struct {
 	EthSrc, EthDst MAC
 	// Src and Dst are both IPv4 or both IPv6.
 	Src, Dst netip.Addr
-	// SrcPort 0 stands for [VXLANSrcPort] of the inner flow, DstPort 0 for the
+	// SrcPort 0 is the [VXLANSrcPort] of the inner flow, DstPort 0 the
 	// port of the kind.
 	SrcPort, DstPort uint16
 	// VNI is the virtual network identifier, 24 bits.
 	VNI uint32
-	// TTL 0 stands for 64.
+	// TTL 0 is 64.
 	TTL  uint8
 	Kind Tunnel
-	// Options are Geneve options as they stand in the header (RFC 8926 §3.5),
+	// Options are Geneve options as in the header (RFC 8926 §3.5),
 	// a multiple of 4 bytes and at most 252. What Decap returns here aliases
 	// the packet and is valid until it is loaded or encapsulated again.
 	Options []byte

@@ -71,7 +71,7 @@ func sameChecksum(p Proto, a, b uint16) bool {
 	return p != UDP && a%0xffff == 0 && b%0xffff == 0
 }
 
-// tunnelKind says which tunnel the destination port stands for.
+// tunnelKind says which tunnel uses the destination port.
 func (h *Headers) tunnelKind() (Tunnel, bool) {
 	if h.L4 != 0 && h.Proto == UDP {
 		switch h.DstPort {
