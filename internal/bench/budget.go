@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// Budget is what one operation may cost. A negative number means no limit.
-type Budget struct {
-	// Name begins the name of the benchmark, "CachedFlow" for all its cases.
-	Name string
-	// Nanoseconds and Allocs are per operation.
-	Nanoseconds float64
-	Allocs      int
-	// What says in a few words what one operation is.
-	What string
+// budget is what one operation may cost. A negative number means no limit.
+type budget struct {
+	// name begins the name of the benchmark, "CachedFlow" for all its cases.
+	name string
+	// nanoseconds and allocs are per operation.
+	nanoseconds float64
+	allocs      int
+	// what says in a few words what one operation is.
+	what string
 }
 
-// Budgets are the limits that the design sets, in the order of the table.
-var Budgets = []Budget{
+// budgets are the limits that the design sets, in the order of the table.
+var budgets = []budget{
 	{"CachedFlow", 100, 0, "one 64-byte packet of a known flow: parse, look up, rewrite"},
 	{"FirstPacket", 2000, -1, "the first packet of a connection: all layers, new flows"},
 	{"BlockedPacket", 2000, -1, "a packet that an ACL drops"},
@@ -37,26 +37,26 @@ var Budgets = []Budget{
 	{"LoadLedger", -1, -1, "the claims as every command reads them"},
 }
 
-// BudgetOf finds the budget of a benchmark, or the zero Budget.
-func BudgetOf(name string) Budget {
-	for _, b := range Budgets {
-		if strings.HasPrefix(name, b.Name) {
+// budgetOf finds the budget of a benchmark, or the zero budget.
+func budgetOf(name string) budget {
+	for _, b := range budgets {
+		if strings.HasPrefix(name, b.name) {
 			return b
 		}
 	}
-	return Budget{Nanoseconds: -1, Allocs: -1}
+	return budget{nanoseconds: -1, allocs: -1}
 }
 
 // Row is one benchmark with the smallest of its measurements: what disturbs a
 // measurement only ever makes it longer.
 type Row struct {
-	Name        string
-	Runs        int
-	Nanoseconds float64
-	Bytes       int // allocated per operation
-	Allocs      int
-	// BytesPerSecond is 0 when the benchmark does not say.
-	BytesPerSecond float64
+	name        string
+	runs        int
+	nanoseconds float64
+	bytes       int // allocated per operation
+	allocs      int
+	// bytesPerSecond is 0 when the benchmark does not say.
+	bytesPerSecond float64
 }
 
 var line = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
@@ -76,25 +76,25 @@ func Parse(r io.Reader) ([]Row, error) {
 		if !known {
 			i = len(rows)
 			at[m[1]] = i
-			rows = append(rows, Row{Name: m[1], Nanoseconds: math.Inf(1), Bytes: math.MaxInt, Allocs: math.MaxInt})
+			rows = append(rows, Row{name: m[1], nanoseconds: math.Inf(1), bytes: math.MaxInt, allocs: math.MaxInt})
 		}
 		row := &rows[i]
-		row.Runs++
+		row.runs++
 		fields := strings.Fields(m[2])
 		for f := 0; f+1 < len(fields); f += 2 {
 			v, err := strconv.ParseFloat(fields[f], 64)
 			if err != nil {
-				return nil, fmt.Errorf("benchmark %s: %q is no number", m[1], fields[f])
+				return nil, fmt.Errorf("benchmark %s: %q is not a number", m[1], fields[f])
 			}
 			switch fields[f+1] {
 			case "ns/op":
-				row.Nanoseconds = min(row.Nanoseconds, v)
+				row.nanoseconds = min(row.nanoseconds, v)
 			case "B/op":
-				row.Bytes = min(row.Bytes, int(v))
+				row.bytes = min(row.bytes, int(v))
 			case "allocs/op":
-				row.Allocs = min(row.Allocs, int(v))
+				row.allocs = min(row.allocs, int(v))
 			case "MB/s":
-				row.BytesPerSecond = max(row.BytesPerSecond, v*1e6)
+				row.bytesPerSecond = max(row.bytesPerSecond, v*1e6)
 			}
 		}
 	}
@@ -105,29 +105,29 @@ func Parse(r io.Reader) ([]Row, error) {
 func Print(w io.Writer, rows []Row) (over int) {
 	fmt.Fprintf(w, "%-28s %12s %12s %8s %8s  %s\n", "benchmark", "time", "budget", "B/op", "allocs", "")
 	for _, r := range rows {
-		b := BudgetOf(r.Name)
+		b := budgetOf(r.name)
 		budget, note := "-", ""
-		if b.Nanoseconds >= 0 {
-			budget = duration(b.Nanoseconds)
+		if b.nanoseconds >= 0 {
+			budget = duration(b.nanoseconds)
 			note = "within"
-			if r.Nanoseconds > b.Nanoseconds {
+			if r.nanoseconds > b.nanoseconds {
 				note = "over"
 			}
 		}
 		allocs, bytes := "-", "-"
-		if r.Allocs != math.MaxInt {
-			allocs, bytes = strconv.Itoa(r.Allocs), strconv.Itoa(r.Bytes)
-			if b.Allocs >= 0 && r.Allocs > b.Allocs {
+		if r.allocs != math.MaxInt {
+			allocs, bytes = strconv.Itoa(r.allocs), strconv.Itoa(r.bytes)
+			if b.allocs >= 0 && r.allocs > b.allocs {
 				note = "over (allocates)"
 			}
 		}
 		if strings.HasPrefix(note, "over") {
 			over++
 		}
-		if r.BytesPerSecond > 0 {
-			note = strings.TrimSpace(fmt.Sprintf("%s, %.0f MB/s", note, r.BytesPerSecond/1e6))
+		if r.bytesPerSecond > 0 {
+			note = strings.TrimSpace(fmt.Sprintf("%s, %.0f MB/s", note, r.bytesPerSecond/1e6))
 		}
-		fmt.Fprintf(w, "%-28s %12s %12s %8s %8s  %s\n", r.Name, duration(r.Nanoseconds), budget, bytes, allocs, note)
+		fmt.Fprintf(w, "%-28s %12s %12s %8s %8s  %s\n", r.name, duration(r.nanoseconds), budget, bytes, allocs, note)
 	}
 	return over
 }

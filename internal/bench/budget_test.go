@@ -20,7 +20,7 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rows) != 3 || rows[0].Runs != 2 || rows[0].Nanoseconds != 61.5 {
+	if len(rows) != 3 || rows[0].runs != 2 || rows[0].nanoseconds != 61.5 {
 		t.Fatalf("parsed %+v", rows)
 	}
 	var b strings.Builder
@@ -36,6 +36,6 @@ func TestTable(t *testing.T) {
 
 func TestParseRefusesNonsense(t *testing.T) {
 	if _, err := Parse(strings.NewReader("BenchmarkX-2  10  many ns/op\n")); err == nil {
-		t.Error("no error for a time that is no number")
+		t.Error("no error for a time that is not a number")
 	}
 }

@@ -133,7 +133,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 	names := []string{"pod/client", "vport 7", "nic"}
 	for i, g := range got {
-		want := Info{Number: i + 1, Time: epoch.Add(time.Duration(i)), Length: len(frame(i, i)), Interface: i % 3, Name: names[i%3]}
+		want := Info{Number: i + 1, Time: epoch.Add(time.Duration(i)), Length: len(frame(i, i)), Name: names[i%3]}
 		if i%2 == 0 {
 			want.Comment = fmt.Sprintf("delivered %d ✓", i)
 		}
@@ -201,7 +201,7 @@ func TestNgLinkType(t *testing.T) {
 	_ = w.Flush()
 	got, err := readAll(t, b.Bytes())
 	var pe *PacketError
-	if len(got) != 1 || !errors.As(err, &pe) || pe.Packet != 2 || !strings.Contains(err.Error(), "the link type is 113") {
+	if len(got) != 1 || !errors.As(err, &pe) || pe.packet != 2 || !strings.Contains(err.Error(), "the link type is 113") {
 		t.Errorf("%d packets, %v", len(got), err)
 	}
 }
@@ -242,7 +242,7 @@ func TestTruncated(t *testing.T) {
 			var te *TruncatedError
 			switch {
 			case errors.As(err, &te):
-				if te.Packets != seen || te.Offset+te.Skipped != int64(cut) || te.Skipped == 0 {
+				if te.packets != seen || te.offset+te.skipped != int64(cut) || te.skipped == 0 {
 					t.Fatalf("%s cut at %d: %+v", name, cut, te)
 				}
 			case err == io.EOF:
@@ -379,7 +379,7 @@ func FuzzReader(f *testing.F) {
 			t.Fatalf("%d bytes of packets from a file of %d", total, len(file))
 		}
 		var te *TruncatedError
-		if errors.As(err, &te) && (te.Offset+te.Skipped > int64(len(file)) || te.Packets != len(got)) {
+		if errors.As(err, &te) && (te.offset+te.skipped > int64(len(file)) || te.packets != len(got)) {
 			t.Fatalf("%+v for a file of %d bytes with %d packets", te, len(file), len(got))
 		}
 	})

@@ -2,45 +2,45 @@ package capture
 
 import "fmt"
 
-// FormatError says that the input is no capture that this package reads.
+// FormatError says that the input is not a capture that this package reads.
 type FormatError struct {
-	// What was found, and what to do about it.
-	What string
+	// what was found, and what to do about it.
+	what string
 }
 
 // Error returns the message with "not a readable capture" in front.
-func (e *FormatError) Error() string { return "not a readable capture: " + e.What }
+func (e *FormatError) Error() string { return "not a readable capture: " + e.what }
 
 // PacketError says which packet could not be read. Reading cannot go on behind
 // it, because nothing tells where the next packet begins.
 type PacketError struct {
-	// Packet counts from 1. Offset is the byte of the file behind the packet
+	// packet counts from 1. offset is the byte of the file behind the packet
 	// before it.
-	Packet int
-	Offset int64
-	Err    error
+	packet int
+	offset int64
+	err    error
 }
 
 // Error returns "packet 17 at byte 1234: ...".
 func (e *PacketError) Error() string {
-	return fmt.Sprintf("packet %d at byte %d: %v", e.Packet, e.Offset, e.Err)
+	return fmt.Sprintf("packet %d at byte %d: %v", e.packet, e.offset, e.err)
 }
 
 // Unwrap returns the cause.
-func (e *PacketError) Unwrap() error { return e.Err }
+func (e *PacketError) Unwrap() error { return e.err }
 
 // TruncatedError says that the file ends inside a packet. All packets before it
 // were returned.
 type TruncatedError struct {
-	// Packets is the number of whole packets.
-	Packets int
-	// Offset is the byte at which the last whole packet ends, Skipped the
+	// packets is the number of whole packets.
+	packets int
+	// offset is the byte at which the last whole packet ends, skipped the
 	// number of bytes after it.
-	Offset, Skipped int64
+	offset, skipped int64
 }
 
 // Error says how many packets are whole and what was skipped.
 func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("the capture is cut off: packet %d at byte %d is not complete, or its length is wrong; %d whole packets were read, the last %d bytes were skipped",
-		e.Packets+1, e.Offset, e.Packets, e.Skipped)
+		e.packets+1, e.offset, e.packets, e.skipped)
 }

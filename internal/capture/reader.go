@@ -30,10 +30,8 @@ type Info struct {
 	// Length is the packet's length on the wire in bytes. It is more than
 	// there is data when the capture cut packets short.
 	Length int
-	// Interface counts from 0 within a section of the file; Name is "" where
-	// the file has none, as always with pcap.
-	Interface int
-	Name      string
+	// Name is that of the interface; "" where the file has none, as always with pcap.
+	Name string
 	// Comment holds the packet's comments, one on each line.
 	Comment string
 }
@@ -179,9 +177,9 @@ func (r *Reader) explain(err error, start int64) error {
 	case err == io.EOF:
 		return io.EOF
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &TruncatedError{Packets: r.packets, Offset: start, Skipped: r.offset() - start}
+		return &TruncatedError{packets: r.packets, offset: start, skipped: r.offset() - start}
 	}
-	return &PacketError{Packet: r.packets + 1, Offset: start, Err: err}
+	return &PacketError{packet: r.packets + 1, offset: start, err: err}
 }
 
 func (r *Reader) nextPcap() ([]byte, Info, error) {
@@ -214,7 +212,7 @@ func (r *Reader) ngInfo(ci gopacket.CaptureInfo, opts pcapgo.NgPacketOptions) In
 		}
 		r.names = append(r.names, i.Name)
 	}
-	info := Info{Time: ci.Timestamp, Length: ci.Length, Interface: ci.InterfaceIndex}
+	info := Info{Time: ci.Timestamp, Length: ci.Length}
 	if ci.InterfaceIndex < len(r.names) {
 		info.Name = r.names[ci.InterfaceIndex]
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/winlab-dev/winlab/sim/windows/builds"
@@ -15,7 +17,7 @@ import (
 // Wine needs seconds to come up. It can be used by several goroutines.
 type Pool struct {
 	dir string
-	own bool // dir is the pool's to remove
+	own bool // the pool removes dir
 
 	mu    sync.Mutex
 	hosts map[string]*pooled
@@ -68,12 +70,12 @@ func (p *Pool) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var errs []error
-	for name, x := range p.hosts {
-		if x.host != nil {
+	for _, name := range slices.Sorted(maps.Keys(p.hosts)) {
+		if x := p.hosts[name]; x.host != nil {
 			errs = append(errs, x.host.Close())
 		}
-		delete(p.hosts, name)
 	}
+	clear(p.hosts)
 	if p.own {
 		errs = append(errs, os.RemoveAll(p.dir))
 	}
