@@ -60,7 +60,7 @@ func (c *counter) Read(p []byte) (int, error) {
 }
 
 // Open reads the head of a capture and finds its format by its first bytes. The
-// error is a *[FormatError] when it is no pcap or pcapng file of Ethernet
+// error is a *[FormatError] when it is not a pcap or pcapng file of Ethernet
 // frames. Only the link type of pcap is known here; pcapng may name another one
 // later, which is then a *[PacketError] of [Reader.Next].
 func Open(r io.Reader) (*Reader, error) {

@@ -3,7 +3,7 @@
 //
 //	go test -run '^$' -bench . -benchmem -count 3 ./sim/... | go run ./internal/bench/benchtable
 //
-// It exits 0 also when a figure is over its budget: a busy machine is no error.
+// It exits 0 also when a figure is over its budget: a busy machine is not an error.
 package main
 
 import (

@@ -70,7 +70,7 @@ func (l *proxyLab) pauseHNS(t *testing.T, f func()) {
 }
 
 // Real kube-proxies have the bugs that were reported of them, and others do not.
-// One that behaves otherwise than its row says fails. The rows of a version run on
+// One that does not behave as its row says fails. The rows of a version run on
 // one kube-proxy, one after the other: the first Services of a row take the place
 // of the last of the row before. What a bug leaves behind stays.
 func TestKubeProxyBugs(t *testing.T) {

@@ -69,7 +69,7 @@ var diffConfs = []diffConf{
 }
 
 // The model of each plugin makes the HNS objects that the plugin makes, and
-// refuses what the plugin refuses, step by step. What differs stands in
+// refuses what the plugin refuses, step by step. What differs is listed in
 // testdata/cni-exceptions.yaml with its reason.
 func TestPluginModels(t *testing.T) {
 	winetest.Need(t)

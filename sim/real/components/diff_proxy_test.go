@@ -259,7 +259,7 @@ var onlyCases = flag.String("proxy-cases", "", "regular expression for the cases
 
 // What the real kube-proxy programs for Services of every shape is what the model
 // programs: every endpoint and load balancer, with everything that they have. What
-// differs and shall differ stands in testdata/proxy-exceptions.yaml.
+// differs and should differ is listed in testdata/proxy-exceptions.yaml.
 //
 // The shapes come in groups, each of which takes the place of the one before: so the
 // deletion of every shape is compared, too. (kube-proxy 1.20 asks for all endpoints

@@ -161,7 +161,7 @@ func newFlannel(t *testing.T, host *Host, c flannelCase) *flannelDiff {
 }
 
 // writeSubnetEnv writes what flanneld tells its plugin (flannel-io/flannel
-// pkg/subnet/subnet.go WriteSubnetFile): the subnet stands there with its first
+// pkg/subnet/subnet.go WriteSubnetFile): the subnet is written there with its first
 // address.
 func writeSubnetEnv(host *Host, name string, network, subnet netip.Prefix, ipMasq bool) error {
 	dir := filepath.Join(host.Dir, "drive_c", "run", "flannel")

@@ -115,7 +115,7 @@ func (n *normaliser) tree(v any, more map[string]any) map[string]any {
 		}
 		if err != nil {
 			// Objects of a service were JSON when they came in.
-			panic(fmt.Sprintf("components: an HNS object is no JSON: %v", err))
+			panic(fmt.Sprintf("components: an HNS object is not JSON: %v", err))
 		}
 	}
 	for _, numbered := range []string{"ID", "NamespaceId", "NamespaceGuid"} {

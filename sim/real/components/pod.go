@@ -42,7 +42,7 @@ type Attached struct {
 	Refusals []error
 }
 
-// attempts is how often a pod's sandbox is made. The kubelet goes on for ever.
+// attempts is how often a pod's sandbox is made. The kubelet never gives up.
 const attempts = 4
 
 // AttachPod does what kubelet and container runtime do for a new pod: a sandbox, and
@@ -165,7 +165,7 @@ func (n *Node) runtimeConfig(c NetConf, pod *kube.Pod, dns DNS) ([]byte, error) 
 	return json.Marshal(conf)
 }
 
-// ReserveAddress takes an address from host-local that no pod shall get, as start
+// ReserveAddress takes an address from host-local that no pod gets, as start
 // scripts do for kube-proxy's source VIP (microsoft/SDN Kubernetes/windows
 // helper.psm1 Get-SourceVip). A valid want asks for that one.
 func (n *Node) ReserveAddress(ctx context.Context, plugins *wine.Binaries, c NetConf, name string, want netip.Addr) (netip.Addr, error) {

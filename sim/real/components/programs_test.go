@@ -96,7 +96,7 @@ func TestResultOfADD(t *testing.T) {
 	for _, text := range []string{"", "{", `{"ips":[]}`, `{"ips":[{"address":"x"}]}`} {
 		var a Attached
 		if err := a.read([]byte(text)); err == nil {
-			t.Errorf("%q is no error: %+v", text, a)
+			t.Errorf("%q is not an error: %+v", text, a)
 		}
 	}
 }

@@ -40,7 +40,7 @@ type hnsProcess struct {
 
 const hnsProcessEnv = "WINLAB_TEST_HNS"
 
-// TestHNSProcess is no test: it is the process of an hnsProcess when it is called
+// TestHNSProcess is not a test: it is the process of an hnsProcess when it is called
 // by one, and nothing otherwise.
 func TestHNSProcess(t *testing.T) {
 	raw := os.Getenv(hnsProcessEnv)

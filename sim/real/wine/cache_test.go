@@ -112,7 +112,7 @@ func TestBuildIsCachedByContent(t *testing.T) {
 	for _, name := range []string{"x.exe", "x.test.exe"} {
 		text, err := os.ReadFile(first.Path(name))
 		if err != nil || !strings.HasPrefix(string(text), "MZ") {
-			t.Errorf("%s is no Windows program: %v", name, err)
+			t.Errorf("%s is not a Windows program: %v", name, err)
 		}
 	}
 	if first.Built == 0 || first.Path("y.exe") != "" {
@@ -152,7 +152,7 @@ func TestManifestMistakes(t *testing.T) {
 			t.Errorf("%q: error %v, want %q", text, err, want)
 		}
 	}
-	if _, err := Build(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "no folder of Windows binaries") {
+	if _, err := Build(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a folder of Windows binaries") {
 		t.Errorf("an empty folder: %v", err)
 	}
 }

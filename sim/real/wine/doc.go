@@ -17,7 +17,7 @@
 // small process that waits for the caller to go away, then ends all of Wine in
 // that prefix and removes it.
 //
-// Wine is no sandbox: programs see the whole file system as Z:\ and the machine's
+// Wine is not a sandbox: programs see the whole file system as Z:\ and the machine's
 // network. Run only programs that you would run anyway.
 //
 // The package must know nothing about HNS, networks or Kubernetes: which DLLs a

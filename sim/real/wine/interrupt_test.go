@@ -24,7 +24,7 @@ echo $$ $! > "$PIDS.new" && mv "$PIDS.new" "$PIDS"
 wait
 `
 
-// TestHelperBuilds is no test: it is the program that TestInterruptedBuild interrupts.
+// TestHelperBuilds is not a test: it is the program that TestInterruptedBuild interrupts.
 func TestHelperBuilds(t *testing.T) {
 	dir := os.Getenv("WINLAB_TEST_BUILDS")
 	if dir == "" {

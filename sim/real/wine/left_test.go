@@ -19,7 +19,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
-// TestHelperDies is no test: it is the program that TestNothingIsLeft runs and that
+// TestHelperDies is not a test: it is the program that TestNothingIsLeft runs and that
 // dies with a prefix in use.
 func TestHelperDies(t *testing.T) {
 	how := os.Getenv("WINLAB_TEST_DIES")

@@ -34,7 +34,7 @@ func readManifest(dir string) (*manifest, error) {
 	file := filepath.Join(dir, "binaries.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no folder of Windows binaries: %w", dir, err)
+		return nil, fmt.Errorf("%s is not a folder of Windows binaries: %w", dir, err)
 	}
 	m := &manifest{}
 	dec := yaml.NewDecoder(bytes.NewReader(text))

@@ -218,7 +218,7 @@ func (p *Prefix) keep(ctx context.Context) error {
 }
 
 // Close ends every program of the prefix at once (use [Process.Stop] before where a
-// program shall end by itself), waits until no process of it is left, and removes
+// program is to end by itself), waits until no process of it is left, and removes
 // it. The logs stay.
 func (p *Prefix) Close() error {
 	p.mu.Lock()

@@ -8,7 +8,7 @@ import (
 )
 
 // buildValues are what programs read to learn on which Windows they run: Go's
-// builds.RtlGetVersion and GetVersion (Wine answers them from these values), and
+// windows.RtlGetVersion and GetVersion (Wine answers them from these values), and
 // the registry itself, as hcsshim's osversion, kubelet and cAdvisor read it.
 func buildValues(b *builds.Build) []value {
 	const (
@@ -50,8 +50,8 @@ func buildValues(b *builds.Build) []value {
 	return values
 }
 
-// releaseID is what ReleaseId holds: the release's name until 2004, then 2009 for
-// ever (DisplayVersion has the name since).
+// releaseID is what ReleaseId holds: the release's name until 2004, then always
+// 2009 (DisplayVersion has the name since).
 func releaseID(b *builds.Build) string {
 	if b.Version.Build > 19041 {
 		return "2009"

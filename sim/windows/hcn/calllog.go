@@ -12,13 +12,13 @@ import (
 )
 
 // Entry is one line of the call log. The arguments that are JSON stand there as
-// JSON, all others as strings. There is no time in it: two runs of the same
+// JSON, all others as strings. It holds no time: two runs of the same
 // calls give the same log.
 type Entry struct {
 	Seq    uint64 `json:"seq"`
 	Client string `json:"client,omitempty"`
 	// Call is the function, "HcnCreateNetwork", or "start", "connect",
-	// "disconnect", "container added" and "container removed" for what is no call.
+	// "disconnect", "container added" and "container removed" for events that are not calls.
 	Call string `json:"call"`
 	// Build is the node's build, in a start.
 	Build string `json:"build,omitempty"`

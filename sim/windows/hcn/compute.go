@@ -57,8 +57,7 @@ func (s *Service) setSystem(id string, runs bool) {
 func (r *request) compute() bool { return r.Kind == computeSystem && r.Verb < verbHNSCall }
 
 // doCompute does an operation of the Host Compute Service.
-func (s *Service) doCompute(o *operation) (answer, error) {
-	op := callName(o.Verb, o.Kind)
+func (s *Service) doCompute(op string, o *operation) (answer, error) {
 	runs := s.systems[strings.ToLower(o.ID)]
 	switch {
 	case o.Verb == verbOpen && !runs:

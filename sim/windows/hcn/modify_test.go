@@ -113,7 +113,7 @@ func TestModify(t *testing.T) {
 		}
 	}
 
-	// What is no request at all, for each kind; and an object that is gone.
+	// What is not a request, for each kind; and an object that is gone.
 	for kind, h := range handles {
 		if hr := refusal(t, c.modify(kind, h, `{"ResourceType":7}`)); kind != LoadBalancer && hr != noJSON {
 			t.Errorf("%s: 0x%x", kindNames[kind], hr)

@@ -22,7 +22,7 @@ type operation struct {
 	Texts   []string `json:",omitempty"`
 }
 
-// restart is the operation in a journal that stands for a new process.
+// restart is the operation of a journal that says: here a new process began.
 const restart verb = 255
 
 // changes reports whether the operation can change an object.
@@ -227,7 +227,7 @@ func modifyExtension(svc *hns.Service, op, id string, req hns.ModifyRequest) err
 	if _, err := ParseGUID(v.Id); err != nil {
 		return with(hns.ErrInvalidParam, op, "Settings: Id: "+err.Error())
 	}
-	// Of an extension that is removed or set anew only the id counts.
+	// Of an extension that is removed or set again only the id counts.
 	had := hns.NewPolicy(hns.VSwitchExtensionSettings{ExtensionID: v.Id})
 	has := hns.NewPolicy(hns.VSwitchExtensionSettings{ExtensionID: v.Id, Enable: v.IsEnabled})
 	switch {

@@ -137,7 +137,7 @@ func (v *Server) converse(c net.Conn, name *string) error {
 			return err
 		}
 		if in.Cap() > 1<<20 {
-			in = bytes.Buffer{} // one long request must not hold its memory for ever
+			in = bytes.Buffer{} // one long request must not hold its memory until the end
 		}
 		if req.Verb == verbWatch {
 			return v.watch(c, r, w, req.Seq)

@@ -59,12 +59,13 @@ func (c *session) call(r *request) *response {
 	s.changes = s.changes[:0]
 	s.counts[[2]uint8{uint8(r.Verb), uint8(r.Kind)}]++
 	behind := c.handles[r.Handle].id
-	o, err := c.resolve(r)
+	op := callName(r.Verb, r.Kind)
+	o, err := c.resolve(op, r)
 	var a answer
 	if err == nil {
-		a, err = s.do(c.name, o)
+		a, err = s.do(op, c.name, o)
 	}
-	res := c.respond(r, a, err)
+	res := c.respond(op, r, a, err)
 	if s.calls.wanted() {
 		s.calls.add(true, entryOf(c.name, r, behind, res, a.id, s.changes))
 	} else {
@@ -74,38 +75,37 @@ func (c *session) call(r *request) *response {
 }
 
 // resolve returns the operation that a request asks for.
-func (c *session) resolve(r *request) (*operation, error) {
+func (c *session) resolve(op string, r *request) (*operation, error) {
 	o := &operation{Verb: r.Verb, Kind: r.Kind, ID: r.ID.String(), Texts: r.Texts}
-	err := error(nil)
+	var err error
 	switch {
 	case r.compute() && r.Verb == verbOpen:
 		o.ID = r.text(0) // a container has a name
 	case r.compute():
-		o.ID, err = c.behind(r, computeSystem)
+		o.ID, err = c.behind(op, r, computeSystem)
 	case r.Verb == verbModify || r.Verb == verbQuery || r.Verb == verbClose:
-		o.ID, err = c.behind(r, r.Kind)
+		o.ID, err = c.behind(op, r, r.Kind)
 	case r.Verb == verbCreate && r.Kind == Endpoint:
-		o.Network, err = c.behind(r, Network)
+		o.Network, err = c.behind(op, r, Network)
 	case r.Verb == 0 || r.Verb == verbWatch || r.Verb > verbSnapshot:
-		err = with(hns.ErrRequestUnsupported, callName(r.Verb, r.Kind))
+		err = with(hns.ErrRequestUnsupported, op)
 	}
 	return o, err
 }
 
 // behind returns the id of the object behind a request's handle, which must be of a
 // kind (factClosedHandle).
-func (c *session) behind(r *request, k Kind) (string, error) {
+func (c *session) behind(op string, r *request, k Kind) (string, error) {
 	h, ok := c.handles[r.Handle]
 	if !ok || h.kind != k {
-		return "", with(errInvalidHandle, callName(r.Verb, r.Kind))
+		return "", with(errInvalidHandle, op)
 	}
 	return h.id, nil
 }
 
 // respond puts into a response what came of a request, and opens or closes its handle.
-func (c *session) respond(r *request, a answer, err error) *response {
+func (c *session) respond(op string, r *request, a answer, err error) *response {
 	res := &response{Seq: r.Seq}
-	op := callName(r.Verb, r.Kind)
 	if err == nil {
 		res.Output, err = a.text(op)
 	}
@@ -161,8 +161,7 @@ func (a answer) text(op string) (string, error) {
 }
 
 // do does an operation. One that panics, which is a bug of winlab, fails alone.
-func (s *Service) do(client string, o *operation) (a answer, err error) {
-	op := callName(o.Verb, o.Kind)
+func (s *Service) do(op, client string, o *operation) (a answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Printf("%s of %s: panic: %v\n%s", op, client, p, debug.Stack())
@@ -173,7 +172,7 @@ func (s *Service) do(client string, o *operation) (a answer, err error) {
 	case o.Verb == verbClose:
 		return answer{id: o.ID}, nil // a matter of the session
 	case o.Kind == computeSystem && o.Verb < verbHNSCall:
-		return s.doCompute(o)
+		return s.doCompute(op, o)
 	}
 	return s.keepAndApply(o)
 }

@@ -138,7 +138,7 @@ func (st *store) replay(svc *hns.Service) error {
 		if err := json.Unmarshal(line, &o); err != nil {
 			return fmt.Errorf("state: %s:%d: %w", name, i+1, err)
 		}
-		// A call that failed fails again: that it did is no reason to stop.
+		// A call that failed fails again; that is not a reason to stop.
 		_, _ = apply(svc, &o)
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY, 0o644)

@@ -49,20 +49,20 @@ func callName(v verb, k Kind) string {
 	if int(v) >= len(verbNames) || int(k) >= len(kindNames) || v == 0 {
 		return fmt.Sprintf("call %d/%d", v, k)
 	}
-	name := verbNames[v] + kindNames[k]
+	prefix, suffix := "Hcn", ""
 	switch {
 	case v >= verbHNSCall:
 		return verbNames[v]
 	case k == computeSystem && v == verbQuery:
 		return "HcsGetComputeSystemProperties"
 	case k == computeSystem:
-		return "Hcs" + name
+		prefix = "Hcs"
 	case v == verbEnumerate:
-		return "Hcn" + name + "s"
+		suffix = "s"
 	case v == verbQuery:
-		return "Hcn" + name + "Properties"
+		suffix = "Properties"
 	}
-	return "Hcn" + name
+	return prefix + verbNames[v] + kindNames[k] + suffix
 }
 
 // Limits of the wire protocol, in bytes of one frame.

@@ -23,7 +23,7 @@ func TestGUIDHasTheLayoutOfWindows(t *testing.T) {
 		t.Errorf("String is %q", s)
 	}
 	if s := (GUID{}).String(); s != "" {
-		t.Errorf("the zero GUID is %q; it stands for no id", s)
+		t.Errorf("the zero GUID is %q; it means no id", s)
 	}
 	for _, bad := range []string{"", "00112233-4455-6677-8899-AABBCCDDEEF", "00112233-4455-6677-8899-AABBCCDDEEFG", "cbr0"} {
 		if _, err := ParseGUID(bad); err == nil {
@@ -113,10 +113,10 @@ func FuzzWire(f *testing.F) {
 		}
 		body := buf.Bytes()
 		if r, err := parseRequest(body); err == nil && !bytes.Equal(appendRequest(nil, r)[4:], body) {
-			t.Errorf("request %+v is written otherwise than % x", r, body)
+			t.Errorf("request %+v is not written again as % x", r, body)
 		}
 		if r, err := parseResponse(body); err == nil && !bytes.Equal(appendResponse(nil, r)[4:], body) {
-			t.Errorf("response %+v is written otherwise than % x", r, body)
+			t.Errorf("response %+v is not written again as % x", r, body)
 		}
 	})
 }

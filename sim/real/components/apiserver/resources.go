@@ -114,7 +114,7 @@ func (r *resource) typed(o runtime.Object) runtime.Object {
 
 // sliceV1beta1 is the conversion of kubernetes/kubernetes
 // pkg/apis/discovery/v1beta1/conversion.go as far as kube-proxy reads the fields:
-// the zone stands in the topology.
+// the zone is in the topology.
 func sliceV1beta1(o runtime.Object) runtime.Object {
 	s := o.(*discoveryv1.EndpointSlice).DeepCopy()
 	b := &discoveryv1beta1.EndpointSlice{ObjectMeta: s.ObjectMeta, AddressType: discoveryv1beta1.AddressType(s.AddressType)}

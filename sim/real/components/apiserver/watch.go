@@ -112,7 +112,7 @@ func (s *Server) sendAll(t *stream, o *metav1.ListOptions) (uint64, error) {
 	return version, nil
 }
 
-// follow sends changes. A client that is gone is no error of anybody's.
+// follow sends changes. A client that has gone away is not an error.
 func (s *Server) follow(h *http.Request, o *metav1.ListOptions, t *stream, version uint64) {
 	var over <-chan time.Time
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
