@@ -153,7 +153,7 @@ func BenchmarkCompile(b *testing.B) {
 	pt := n.clientPort()
 	b.ReportAllocs()
 	for b.Loop() {
-		pt.SetLayers(n.compiler.Pod(n.client))
+		pt.SetLayers(n.compiler.Endpoint(n.client))
 	}
 }
 

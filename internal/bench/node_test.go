@@ -95,7 +95,7 @@ func vip(i int) netip.Addr {
 func (n *node) clientPort() *vfp.Port {
 	mac, _ := packet.ParseMAC(n.client.MacAddress)
 	pt := &vfp.Port{ID: "client", MAC: mac}
-	pt.SetLayers(n.compiler.Pod(n.client))
+	pt.SetLayers(n.compiler.Endpoint(n.client))
 	return pt
 }
 

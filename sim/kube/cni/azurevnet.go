@@ -19,7 +19,7 @@ const azureMaxPods = 30
 type azure struct {
 	*base
 	// hostPortFlags are those of PortMapping policies (factAzureHostPort).
-	hostPortFlags uint32
+	hostPortFlags hns.NatFlags
 }
 
 // azureConf reads what azure-vnet reads (azure-container-networking

@@ -151,7 +151,7 @@ func TestObjects(t *testing.T) {
 func rules(s *hns.Service, endpointID string) []string {
 	c := hns.NewCompiler(s, hns.View{})
 	var all []string
-	for _, l := range c.Pod(s.Endpoint(endpointID)) {
+	for _, l := range c.Endpoint(s.Endpoint(endpointID)) {
 		for _, g := range l.Groups {
 			for _, r := range g.Rules {
 				all = append(all, l.Name+" "+ruleText(r))

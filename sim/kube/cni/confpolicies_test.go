@@ -9,6 +9,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // A configuration in, the policies of the pod's endpoint out: what is configured comes
@@ -138,7 +139,7 @@ func TestAzureConf(t *testing.T) {
 
 // azure-vnet writes the flag LocalRoutedVip from 1.5.0 on (factAzureHostPortVersion).
 func TestAzureHostPortByVersion(t *testing.T) {
-	for version, flags := range map[string]uint32{"1.4.59": 0, "1.5.0": 1, "1.5": 1, "2.0.0": 1, "": 1} {
+	for version, flags := range map[string]hns.NatFlags{"1.4.59": 0, "1.5.0": 1, "1.5": 1, "2.0.0": 1, "": 1} {
 		o := plugins(t)["azure-l2bridge"]
 		o.Version = version
 		if a := mustNew(t, o).(*azure); a.hostPortFlags != flags {

@@ -107,7 +107,7 @@ func (ps *policySet) provider(management netip.Addr) {
 // ports adds the pod's hostPorts when the configuration has the capability: the
 // runtime passes them to no other plugin. withHostIP is false for HNS v1, whose
 // policy has no place for the address.
-func (ps *policySet) ports(p *kube.Pod, flags uint32, withHostIP bool) {
+func (ps *policySet) ports(p *kube.Pod, flags hns.NatFlags, withHostIP bool) {
 	if !ps.conf.Capabilities["portMappings"] || !ps.v.atLeast(0, 8, 6) || ps.oldV2() { // factBridgeHostPort
 		return
 	}

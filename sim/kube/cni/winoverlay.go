@@ -33,7 +33,7 @@ type overlay struct {
 	// masq is ipMasq as the plugin is called with it.
 	masq      bool
 	macPrefix string
-	flags     uint32
+	flags     hns.NetworkFlags
 }
 
 // winOverlayConf reads what win-overlay reads. ipMasqNetwork is none of its fields,

@@ -402,7 +402,7 @@ func TestRules(t *testing.T) {
 		}
 		return strings.Join(ids, "\n")
 	}
-	pod, host := names(c.Pod(l.pods["10.244.1.5"])), names(c.Host([]*hns.Network{l.net}))
+	pod, host := names(c.Endpoint(l.pods["10.244.1.5"])), names(c.Host([]*hns.Network{l.net}))
 	for _, want := range []string{"LB_DSR LB_DSR_", "_192.168.1.11_10.96.0.10_80_8080_6", "_192.168.1.11_192.168.1.11_30080_8080_6", "SLB_NAT_LAYER NAT_", "_192.168.1.11_30080_6", "ALLOW_NAT_"} {
 		if !strings.Contains(pod, want) {
 			t.Errorf("no rule %s on the pod's port:\n%s", want, pod)

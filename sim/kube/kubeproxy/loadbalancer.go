@@ -29,7 +29,7 @@ type wanted struct {
 	source             netip.Addr
 	dsr, v6            bool
 	// flags are those of the port mapping.
-	flags uint32
+	flags hns.PortFlags
 	// why says what is special about it.
 	why string
 }

@@ -287,14 +287,14 @@ func (p *proxier) healthCheck(s *portState, v *vip, c chosen, l listed, r *Repor
 	p.ensure(s, w, &v.health, l, true, w.backends, r)
 }
 
-func (p *proxier) externalFlag() uint32 {
+func (p *proxier) externalFlag() hns.PortFlags {
 	if p.b.vipExternalIP {
 		return hns.PortFlagVipExternalIP
 	}
 	return 0
 }
 
-func preserveFlags(s *portState) uint32 {
+func preserveFlags(s *portState) hns.PortFlags {
 	if s.preserve {
 		return hns.PortFlagUseMux | hns.PortFlagPreserveDIP
 	}

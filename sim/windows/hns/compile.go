@@ -88,8 +88,8 @@ func tunnelPort(n *Network) uint16 {
 	return defaultVXLANPort
 }
 
-// Pod compiles the rules of a local endpoint's port.
-func (c *Compiler) Pod(e *Endpoint) []*vfp.Layer {
+// Endpoint compiles the rules of a local endpoint's port.
+func (c *Compiler) Endpoint(e *Endpoint) []*vfp.Layer {
 	n := c.s.Network(e.HostComputeNetwork)
 	if n == nil {
 		return nil

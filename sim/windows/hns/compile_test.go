@@ -205,7 +205,7 @@ func (c *compileCase) program() {
 			macs = append(macs, mac(e.MacAddress).String(), strings.ToUpper(e.Name))
 		}
 		if e.Attached() {
-			add(e.Name, &vfp.Port{MAC: mac(e.MacAddress)}, c.c.Pod(e))
+			add(e.Name, &vfp.Port{MAC: mac(e.MacAddress)}, c.c.Endpoint(e))
 		}
 	}
 	for _, n := range networks {
@@ -327,7 +327,7 @@ func (c *compileCase) listing(name string) []string {
 	case "external":
 		layers = c.c.External(c.svc.ListNetworks(nil))
 	default:
-		layers = c.c.Pod(c.svc.EndpointByName(name))
+		layers = c.c.Endpoint(c.svc.EndpointByName(name))
 	}
 	(&vfp.Port{}).SetLayers(layers) // sorts them
 	for _, l := range layers {

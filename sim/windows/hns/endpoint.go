@@ -7,8 +7,11 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
+// EndpointFlags are the flags of an endpoint (hcsshim hcn/hcnendpoint.go).
+type EndpointFlags uint32
+
 // EndpointRemote is the flag of an endpoint that lives on another node.
-const EndpointRemote uint32 = 1
+const EndpointRemote EndpointFlags = 1
 
 // EndpointState is where an endpoint is in its life (HNS v1).
 type EndpointState uint16
@@ -57,7 +60,7 @@ type Endpoint struct {
 	Dns                  DNS           `json:"Dns,omitzero"`
 	Routes               []NetRoute    `json:"Routes,omitempty"`
 	MacAddress           string        `json:"MacAddress,omitempty"`
-	Flags                uint32        `json:"Flags,omitempty"`
+	Flags                EndpointFlags `json:"Flags,omitempty"`
 	Health               Health        `json:"Health,omitzero"`
 	SchemaVersion        SchemaVersion `json:"SchemaVersion,omitzero"`
 

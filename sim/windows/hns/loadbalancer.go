@@ -7,38 +7,47 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// Flags of a load balancer (hcsshim hcn/hcnloadbalancer.go).
+// LBFlags are the flags of a load balancer (hcsshim hcn/hcnloadbalancer.go).
+type LBFlags uint32
+
+// The flags of a load balancer.
 const (
-	LBFlagDSR  uint32 = 1
-	LBFlagIPv6 uint32 = 2
+	LBFlagDSR  LBFlags = 1
+	LBFlagIPv6 LBFlags = 2
 )
 
-// Flags of a load balancer's port mapping. VipExternalIP is declared by
-// kube-proxy (pkg/proxy/winkernel/hns.go), not by hcsshim.
+// PortFlags are the flags of a load balancer's port mapping.
+type PortFlags uint32
+
+// The flags of a port mapping. VipExternalIP is declared by kube-proxy
+// (pkg/proxy/winkernel/hns.go), not by hcsshim.
 const (
-	PortFlagILB            uint32 = 1
-	PortFlagLocalRoutedVIP uint32 = 2
-	PortFlagUseMux         uint32 = 4
-	PortFlagPreserveDIP    uint32 = 8
-	PortFlagVipExternalIP  uint32 = 16
+	PortFlagILB            PortFlags = 1
+	PortFlagLocalRoutedVIP PortFlags = 2
+	PortFlagUseMux         PortFlags = 4
+	PortFlagPreserveDIP    PortFlags = 8
+	PortFlagVipExternalIP  PortFlags = 16
 )
 
-// Distribution types of a port mapping: by 5-tuple, by source address and
-// protocol, by source address.
+// Distribution says how a load balancer picks a backend.
+type Distribution uint32
+
+// The distributions: by 5-tuple, by source address and protocol, by source
+// address.
 const (
-	DistributionNone             uint32 = 0
-	DistributionSourceIPProtocol uint32 = 1
-	DistributionSourceIP         uint32 = 2
+	DistributionNone             Distribution = 0
+	DistributionSourceIPProtocol Distribution = 1
+	DistributionSourceIP         Distribution = 2
 )
 
 // LBPortMapping maps the frontend's port to the backends' port. Protocol is the
 // IP protocol number.
 type LBPortMapping struct {
-	Protocol         uint32 `json:"Protocol,omitempty"`
-	InternalPort     uint16 `json:"InternalPort,omitempty"`
-	ExternalPort     uint16 `json:"ExternalPort,omitempty"`
-	DistributionType uint32 `json:"DistributionType,omitempty"`
-	Flags            uint32 `json:"Flags,omitempty"`
+	Protocol         uint32       `json:"Protocol,omitempty"`
+	InternalPort     uint16       `json:"InternalPort,omitempty"`
+	ExternalPort     uint16       `json:"ExternalPort,omitempty"`
+	DistributionType Distribution `json:"DistributionType,omitempty"`
+	Flags            PortFlags    `json:"Flags,omitempty"`
 }
 
 // LoadBalancer is a HostComputeLoadBalancer.
@@ -51,7 +60,7 @@ type LoadBalancer struct {
 	FrontendVIPs  []string        `json:"FrontendVIPs,omitempty"`
 	PortMappings  []LBPortMapping `json:"PortMappings,omitempty"`
 	SchemaVersion SchemaVersion   `json:"SchemaVersion,omitzero"`
-	Flags         uint32          `json:"Flags,omitempty"`
+	Flags         LBFlags         `json:"Flags,omitempty"`
 
 	// Ports is the block of node ports that the load balancer translates
 	// sources with; zero for DSR.

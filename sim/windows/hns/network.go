@@ -30,11 +30,14 @@ const (
 
 var networkTypes = []NetworkType{NAT, Transparent, L2Bridge, L2Tunnel, ICS, Private, Overlay, Internal, Mirrored, ConstrainedICS}
 
-// NetworkFlags of HCN v2 (hcsshim hcn/hcnnetwork.go).
+// NetworkFlags are the flags of a network (hcsshim hcn/hcnnetwork.go).
+type NetworkFlags uint32
+
+// The flags of a network.
 const (
-	NetworkNonPersistent   uint32 = 8
-	NetworkDisableHostPort uint32 = 1024
-	NetworkEnableIov       uint32 = 8192
+	NetworkNonPersistent   NetworkFlags = 8
+	NetworkDisableHostPort NetworkFlags = 1024
+	NetworkEnableIov       NetworkFlags = 8192
 )
 
 // SubnetDoNotReserveGateway is the subnet flag that lets the gateway address be
@@ -125,7 +128,7 @@ type Network struct {
 	MacPool       MacPool       `json:"MacPool,omitzero"`
 	Dns           DNS           `json:"Dns,omitzero"`
 	Ipams         []Ipam        `json:"Ipams,omitempty"`
-	Flags         uint32        `json:"Flags,omitempty"`
+	Flags         NetworkFlags  `json:"Flags,omitempty"`
 	Health        Health        `json:"Health,omitzero"`
 	SchemaVersion SchemaVersion `json:"SchemaVersion,omitzero"`
 

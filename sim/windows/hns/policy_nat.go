@@ -11,10 +11,13 @@ import (
 // field, of HNS_Schema.md. Addresses and prefixes stay strings there: a dump must
 // survive a round trip as it is.
 
-// NatFlags of PortMapping and OutBoundNAT.
+// NatFlags are the flags of PortMapping and OutBoundNAT.
+type NatFlags uint32
+
+// The flags of PortMapping and OutBoundNAT.
 const (
-	NatFlagLocalRoutedVIP uint32 = 1
-	NatFlagIPv6           uint32 = 2
+	NatFlagLocalRoutedVIP NatFlags = 1
+	NatFlagIPv6           NatFlags = 2
 )
 
 // OutBoundNATSettings translate the source of what leaves the endpoint.
@@ -24,7 +27,7 @@ type OutBoundNATSettings struct {
 	VirtualIP        string   `json:"VirtualIP,omitempty"`
 	Exceptions       []string `json:"Exceptions,omitempty"`
 	Destinations     []string `json:"Destinations,omitempty"`
-	Flags            uint32   `json:"Flags,omitempty"`
+	Flags            NatFlags `json:"Flags,omitempty"`
 	MaxPortPoolUsage uint16   `json:"MaxPortPoolUsage,omitempty"`
 }
 
@@ -55,11 +58,11 @@ func (s OutBoundNATSettings) parse() (any, bool) {
 
 // PortMappingSettings publish a port of the endpoint on the node (hostPort).
 type PortMappingSettings struct {
-	Protocol     uint32 `json:"Protocol,omitempty"`
-	InternalPort uint16 `json:"InternalPort,omitempty"`
-	ExternalPort uint16 `json:"ExternalPort,omitempty"`
-	VIP          string `json:"VIP,omitempty"`
-	Flags        uint32 `json:"Flags,omitempty"`
+	Protocol     uint32   `json:"Protocol,omitempty"`
+	InternalPort uint16   `json:"InternalPort,omitempty"`
+	ExternalPort uint16   `json:"ExternalPort,omitempty"`
+	VIP          string   `json:"VIP,omitempty"`
+	Flags        NatFlags `json:"Flags,omitempty"`
 }
 
 // Type is PolicyPortMapping.

@@ -108,7 +108,7 @@ func (c *Compiler) hostLoadBalancers(ls *layers, networks []*Network) {
 	for _, n := range networks {
 		c.frontends(n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) { c.dsrHost(ls, n, lb, m, vip) })
 		c.frontends(n, false, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
-			if len(lb.FrontendVIPs) == 0 && !c.hasPod(networks) {
+			if len(lb.FrontendVIPs) == 0 && !c.hasContainer(networks) {
 				return
 			}
 			if len(lb.HostComputeEndpoints) == 0 && seen[lb] {
@@ -120,9 +120,9 @@ func (c *Compiler) hostLoadBalancers(ls *layers, networks []*Network) {
 	}
 }
 
-// hasPod reports whether a container is attached to one of the networks; the
+// hasContainer reports whether a container is attached to one of the networks; the
 // node's own endpoints do not count.
-func (c *Compiler) hasPod(networks []*Network) bool {
+func (c *Compiler) hasContainer(networks []*Network) bool {
 	return slices.ContainsFunc(networks, func(n *Network) bool {
 		return slices.ContainsFunc(c.local(n), func(e *Endpoint) bool { return !c.ofHost(e) })
 	})

@@ -23,7 +23,7 @@ func TestPortMappingVIP(t *testing.T) {
 			Policies: []Policy{NewPolicy(PortMappingSettings{Protocol: 6, InternalPort: 80, ExternalPort: 8080, VIP: vip})}})
 		c := NewCompiler(s, View{})
 		var found *vfp.Rule
-		for _, l := range c.Pod(e) {
+		for _, l := range c.Endpoint(e) {
 			for _, g := range l.Groups {
 				for _, r := range g.Rules {
 					if strings.HasPrefix(r.ID, "(port mapping") {

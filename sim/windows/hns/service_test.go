@@ -62,7 +62,7 @@ func bridge(t *testing.T, build string) (*Service, *Network, *Endpoint) {
 	return s, n, e
 }
 
-func tcp(vip string, external uint16, flags uint32, endpoints ...string) LoadBalancer {
+func tcp(vip string, external uint16, flags LBFlags, endpoints ...string) LoadBalancer {
 	l := LoadBalancer{HostComputeEndpoints: endpoints, Flags: flags, PortMappings: []LBPortMapping{{Protocol: 6, InternalPort: 80, ExternalPort: external}}}
 	if vip != "" {
 		l.FrontendVIPs = []string{vip}

@@ -31,7 +31,7 @@ type V1Network struct {
 	ManagementIP         string            `json:"ManagementIP,omitempty"`
 	AutomaticDNS         bool              `json:"AutomaticDNS,omitempty"`
 	DrMacAddress         string            `json:"DrMacAddress,omitempty"`
-	Flags                uint32            `json:"Flags,omitempty"`
+	Flags                NetworkFlags      `json:"Flags,omitempty"`
 }
 
 // V1Endpoint is an endpoint as HNS v1 and Get-HnsEndpoint show it.
@@ -94,7 +94,7 @@ func (p v1ELB) portMapping() LBPortMapping {
 	m := LBPortMapping{Protocol: p.Protocol, InternalPort: p.InternalPort, ExternalPort: p.ExternalPort}
 	for _, f := range []struct {
 		on   bool
-		flag uint32
+		flag PortFlags
 	}{{p.ILB, PortFlagILB}, {p.LocalRoutedVip, PortFlagLocalRoutedVIP}, {p.UseMUX, PortFlagUseMux}, {p.PreserveDIP, PortFlagPreserveDIP}} {
 		if f.on {
 			m.Flags |= f.flag

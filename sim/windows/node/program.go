@@ -75,7 +75,7 @@ func (n *Windows) podPort(sw *vswitch, e *hns.Endpoint, id string) {
 			}
 		}
 	}
-	layers := n.compiler.Pod(e)
+	layers := n.compiler.Endpoint(e)
 	if c := n.compartments[id]; c != nil && n.options.Missing != nil {
 		for _, l := range layers {
 			for _, g := range l.Groups {
