@@ -7,6 +7,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/winlab-dev/winlab/conformance/nodeconf"
 	"github.com/winlab-dev/winlab/conformance/nodedump"
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
@@ -73,48 +74,16 @@ func (x *nodeFacts) cniFacts() {
 	}
 }
 
-// policy is an endpoint policy of a CNI configuration.
-type policy struct {
-	kind  string
-	value *yaml.Node
-}
-
-// policies are those of the plugin and of flannel's delegate.
-func policies(s *subject.Subject) []policy {
-	var out []policy
-	for _, list := range []*yaml.Node{fold(s.Root, "policies"), fold(fold(s.Root, "delegate"), "policies"), fold(s.Root, "AdditionalArgs")} {
-		if list == nil || list.Kind != yaml.SequenceNode {
-			continue
-		}
-		for _, p := range list.Content {
-			v := fold(p, "value")
-			kind := text(fold(v, "Type"))
-			if settings := fold(v, "Settings"); settings != nil {
-				v = settings
-			}
-			out = append(out, policy{strings.ToLower(kind), v})
-		}
-	}
-	return out
-}
-
 // exceptions are the ranges of OutBoundNAT policies, with their places.
 func exceptions(s *subject.Subject) (list []known, has bool) {
-	for _, p := range policies(s) {
-		if p.kind != "outboundnat" {
-			continue
-		}
-		n := fold(p.value, "ExceptionList")
-		if n == nil {
-			n = fold(p.value, "Exceptions")
-		}
-		has = true
-		if n == nil || n.Kind != yaml.SequenceNode {
-			continue
-		}
-		for _, e := range n.Content {
-			if r, err := netip.ParsePrefix(strings.TrimSpace(e.Value)); err == nil {
-				list = append(list, known{r.Masked(), nodedump.Place{File: s.File, Line: e.Line, Text: e.Value}})
+	for _, p := range nodeconf.Policies(s) {
+		lists, ok := p.OutboundNAT()
+		has = has || ok
+		for _, l := range lists {
+			for _, e := range l.Content {
+				if r, err := netip.ParsePrefix(strings.TrimSpace(e.Value)); err == nil {
+					list = append(list, known{r.Masked(), nodedump.Place{File: s.File, Line: e.Line, Text: e.Value}})
+				}
 			}
 		}
 	}
@@ -192,11 +161,8 @@ func (x *nodeFacts) rangesOfCommands() {
 // told the Service range as one.
 func (x *nodeFacts) rangesOfRoutes() {
 	for _, s := range x.subjects("cni") {
-		for _, p := range policies(s) {
-			if p.kind != "route" && p.kind != "sdnroute" {
-				continue
-			}
-			d := fold(p.value, "DestinationPrefix")
+		for _, p := range nodeconf.Policies(s) {
+			d := p.Route()
 			r, err := netip.ParsePrefix(text(d))
 			if err != nil || r.Bits() >= 32 || x.cluster.prefix.IsValid() && x.cluster.prefix.Overlaps(r) {
 				continue

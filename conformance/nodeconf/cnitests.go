@@ -3,11 +3,9 @@ package nodeconf
 import (
 	"net/netip"
 	"slices"
-	"strings"
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
 )
 
@@ -141,35 +139,12 @@ func hasCheck(version string) bool {
 	return version != "" && !slices.Contains([]string{"0.1.0", "0.2.0", "0.3.0", "0.3.1"}, version) && version[0] >= '0' && version[0] <= '9'
 }
 
-// policies are the values of a configuration's endpoint policies.
-func policies(s *subject.Subject) []*yaml.Node {
-	var out []*yaml.Node
-	for _, from := range [][]string{{"policies"}, {"AdditionalArgs"}, {"delegate", "policies"}, {"delegate", "AdditionalArgs"}} {
-		list := at(s, from...)
-		if list == nil || list.Kind != yaml.SequenceNode {
-			continue
-		}
-		for _, p := range list.Content {
-			if v := source.Child(p, "value"); v != nil {
-				out = append(out, v)
-			}
-		}
-	}
-	return out
-}
-
 // allLists are the lists of exceptions, in the form of HNS v1 or HCN v2.
 func allLists(s *subject.Subject) []*yaml.Node {
 	var out []*yaml.Node
-	for _, v := range policies(s) {
-		if !strings.EqualFold(text(source.Child(v, "Type")), "OutBoundNAT") {
-			continue
-		}
-		for _, l := range []*yaml.Node{source.Child(v, "ExceptionList"), source.Child(source.Child(v, "Settings"), "Exceptions")} {
-			if l != nil && l.Kind == yaml.SequenceNode {
-				out = append(out, l)
-			}
-		}
+	for _, p := range Policies(s) {
+		lists, _ := p.OutboundNAT()
+		out = append(out, lists...)
 	}
 	return out
 }
@@ -205,16 +180,10 @@ func ownRoutes(s *subject.Subject) []fact {
 // routes are the destinations of ROUTE policies: Services and the node.
 func routes(s *subject.Subject) []fact {
 	var out []fact
-	for _, v := range policies(s) {
-		if !strings.HasSuffix(strings.ToUpper(text(source.Child(v, "Type"))), "ROUTE") {
-			continue
-		}
-		n := source.Child(v, "DestinationPrefix")
-		if n == nil {
-			n = source.Child(source.Child(v, "Settings"), "DestinationPrefix")
-		}
-		for _, p := range prefixes(text(n)) {
-			out = append(out, fact{p, "cni ROUTE", n, s})
+	for _, p := range Policies(s) {
+		n := p.Route()
+		for _, prefix := range prefixes(text(n)) {
+			out = append(out, fact{prefix, "cni ROUTE", n, s})
 		}
 	}
 	return out
