@@ -75,8 +75,8 @@ func (a Transpose) apply(ps *passage) Result {
 	return ps.rewrite(c, &rewriting{set: a.Set, what: trace.ActRewrite, detail: headersSet{}})
 }
 
-// NotModelled stands in a rule for an action whose effect is not known. A
-// packet that matches the rule goes no further, and its verdict is unknown.
+// NotModelled is the action of a rule whose effect is not known. A packet that
+// matches the rule goes no further, and its verdict is unknown.
 type NotModelled struct {
 	// Action is what the rule would show as its action. It decides which
 	// packets the rule matches.

@@ -358,7 +358,7 @@ func (c *contest) packet(t testing.TB) {
 	}
 }
 
-// TestFastSlowReference holds the three ways to process a packet together.
+// TestFastSlowReference compares the three ways to process a packet.
 func TestFastSlowReference(t *testing.T) {
 	n := 1500
 	if testing.Short() {

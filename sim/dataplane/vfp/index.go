@@ -10,7 +10,7 @@ import (
 // is a tuple space search: rules that name exactly one destination prefix, and
 // at most one protocol and one destination port, are kept in one hash table
 // per shape; all others are tried in order. The reference evaluator in the
-// tests tries every rule in order, and fuzzing holds the two together.
+// tests tries every rule in order, and fuzzing compares the two.
 type index struct {
 	rules  []*Rule
 	shapes []shape

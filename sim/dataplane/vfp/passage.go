@@ -143,9 +143,9 @@ func (ps *passage) follow(f *flow) Result {
 	return Result{Pass: true, Hairpin: f.hairpin}
 }
 
-// fragmentRule returns the rule that stands between a fragment without ports
-// and a decision: the first that could match it, when that asks for ports or
-// for a flow.
+// fragmentRule returns the rule that leaves open what happens to a fragment
+// without ports: the first that could match it, when that asks for ports or for
+// a flow.
 func (l *layerState) fragmentRule(dir Direction, h *packet.Headers) (*Rule, *Group) {
 	for _, g := range l.Groups {
 		if !g.serves(dir, h.IPVersion) {

@@ -7,7 +7,7 @@ import (
 )
 
 // unified is what all layers of a port together do to the packets of one flow
-// in one direction: VFP's unified flow. It holds as long as the port's rules do
+// in one direction: VFP's unified flow. It is valid as long as the port's rules do
 // not change, all flows that it rests on live, and no flow appears where it
 // rests on there being none.
 type unified struct {
@@ -25,8 +25,8 @@ type unified struct {
 	absenceRoom [2]absence
 }
 
-// absence is a look-up in a stateful layer that found no flow. It no longer
-// holds when a flow was put into the bucket of its key since.
+// absence is a look-up in a stateful layer that found no flow. It is out of
+// date when a flow was put into the bucket of its key since.
 type absence struct {
 	layer      *layerState
 	bucket     uint16
