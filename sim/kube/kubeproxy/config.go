@@ -8,11 +8,11 @@ import (
 // Mode is --proxy-mode, and ModeNone for a node without kube-proxy.
 type Mode string
 
-// The modes. A Windows node takes all but iptables.
+// The modes. A Windows node takes all but iptables, which is that of Linux nodes.
 const (
 	ModeKernelspace Mode = "kernelspace"
 	ModeUserspace   Mode = "userspace"
-	ModeIptables    Mode = "iptables"
+	modeIptables    Mode = "iptables"
 	ModeNone        Mode = "none"
 )
 

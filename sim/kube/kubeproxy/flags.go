@@ -158,7 +158,7 @@ func (m Mode) check(v kube.Version) error {
 		if v.AtLeast(userspaceRemoved) {
 			return errUserspaceRemoved(v)
 		}
-	case ModeIptables, ModeNone:
+	case modeIptables, ModeNone:
 	default:
 		return fmt.Errorf("kube-proxy mode %q: write one of %s, %s, %s", m, ModeKernelspace, ModeUserspace, ModeNone)
 	}

@@ -195,7 +195,7 @@ default/web:http-udp/UDP: ClusterIP 10.96.0.10:80/UDP created: traffic policy Lo
 default/web:other/protocol 132: service node:80/protocol 132 skipped: the userspace mode knows TCP and UDP only
 default/other:http/TCP: ClusterIP 10.96.0.10:80/TCP failed: another Service listens there
 default/other:http/TCP: NodePort node:30080/TCP failed: another Service listens there`
-	if got := strings.TrimSpace(u.Report.String()); got != strings.TrimSpace(want) {
+	if got := strings.TrimSpace(u.report.String()); got != strings.TrimSpace(want) {
 		t.Errorf("got\n%s\nwant%s", got, want)
 	}
 	for _, l := range u.Listeners {
@@ -231,7 +231,7 @@ func TestUserspace(t *testing.T) {
 	if want := []netip.Addr{ip("10.96.0.10"), ip("198.51.100.1"), ip("10.96.0.11")}; !slices.Equal(u.Addresses, want) {
 		t.Errorf("addresses %v", u.Addresses)
 	}
-	if e := u.Report.of("default/empty"); len(e) != 1 || e[0].what != skipped {
+	if e := u.report.of("default/empty"); len(e) != 1 || e[0].what != skipped {
 		t.Errorf("report %v", e)
 	}
 	n.Version.Minor = 26

@@ -33,8 +33,8 @@ type UserspaceSetup struct {
 	Addresses []netip.Addr
 	// Listeners are the proxy's sockets.
 	Listeners []*host.Listener
-	// Report says what was made and what was left out.
-	Report Report
+	// report says what was made and what was left out.
+	report Report
 }
 
 func errUserspaceRemoved(v kube.Version) error {
@@ -55,7 +55,7 @@ func Userspace(c Config, cl *kube.Cluster, n *kube.Node, services []*kube.Servic
 	var u UserspaceSetup
 	for _, svc := range services {
 		if why := whySkipped(svc); why != "" && !(svc.Type == kube.ExternalName && len(svc.ClusterIPs) > 0) {
-			u.Report.add(Entry{service: svc.Key(), port: "*", role: roleService, object: string(svc.Type), what: skipped, why: why, fact: factSkipped})
+			u.report.add(Entry{service: svc.Key(), port: "*", role: roleService, object: string(svc.Type), what: skipped, why: why, fact: factSkipped})
 			continue
 		}
 		for _, p := range svc.Ports {
@@ -67,7 +67,7 @@ func Userspace(c Config, cl *kube.Cluster, n *kube.Node, services []*kube.Servic
 
 func (u *UserspaceSetup) port(svc *kube.Service, p kube.ServicePort) {
 	if p.Proto != packet.TCP && p.Proto != packet.UDP {
-		u.Report.add(Entry{service: svc.Key(), port: portName(p), role: roleService, object: frontendName(netip.Addr{}, p.Port, p.Proto),
+		u.report.add(Entry{service: svc.Key(), port: portName(p), role: roleService, object: frontendName(netip.Addr{}, p.Port, p.Proto),
 			what: skipped, why: "the userspace mode knows TCP and UDP only", fact: factUserspace})
 		return
 	}
@@ -108,5 +108,5 @@ func (u *UserspaceSetup) listen(svc *kube.Service, p kube.ServicePort, f fronten
 			Backends: slices.Clone(backends), Origin: originOf(svc),
 		})
 	}
-	u.Report.add(e)
+	u.report.add(e)
 }

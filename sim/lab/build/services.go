@@ -32,7 +32,7 @@ func (b *builder) services(context.Context) error {
 
 // builtinServices are those that every cluster has.
 func (b *builder) builtinServices() []*kube.Service {
-	api := &kube.Service{Namespace: "default", Name: "kubernetes", Type: "ClusterIP", ClusterIPs: []netip.Addr{b.Kube.ServiceCIDRs[0].Addr().Next()},
+	api := &kube.Service{Namespace: "default", Name: "kubernetes", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{b.Kube.ServiceCIDRs[0].Addr().Next()},
 		Ports: []kube.ServicePort{{Name: "https", Proto: packet.TCP, Port: 443, Target: apiPort}}, Origin: &trace.Origin{What: "Service kubernetes (of every cluster)"}}
 	for _, n := range b.Nodes {
 		if slices.Contains(n.Plan.Listen, spec.ListenPort{Proto: packet.TCP, Port: apiPort}) {
@@ -42,7 +42,7 @@ func (b *builder) builtinServices() []*kube.Service {
 	if b.Plan.File.Lab.Spec.DNS.Off {
 		return []*kube.Service{api}
 	}
-	d := &kube.Service{Namespace: "kube-system", Name: "kube-dns", Type: "ClusterIP", ClusterIPs: []netip.Addr{b.Kube.DNSIP},
+	d := &kube.Service{Namespace: "kube-system", Name: "kube-dns", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{b.Kube.DNSIP},
 		Ports:  []kube.ServicePort{{Name: "dns", Proto: packet.UDP, Port: 53, Target: 53}, {Name: "dns-tcp", Proto: packet.TCP, Port: 53, Target: 53}},
 		Origin: &trace.Origin{What: "Service kube-dns (of every cluster)"}}
 	for _, p := range b.pods {
@@ -126,7 +126,7 @@ func (b *builder) proxy(n *Node) error {
 func ovnServices(services []*kube.Service) []ovs.Service {
 	var all []ovs.Service
 	for _, s := range services {
-		if s.Headless || s.Type == "ExternalName" {
+		if s.Headless || s.Type == kube.ExternalName {
 			continue
 		}
 		for _, p := range s.Ports {

@@ -161,7 +161,7 @@ func (p *Plan) services(*spec.Spec) error {
 		}
 	}
 	for _, s := range p.Services {
-		if s.Type != "ExternalName" && !s.Headless && len(s.ClusterIPs) == 0 {
+		if s.Type != kube.ExternalName && !s.Headless && len(s.ClusterIPs) == 0 {
 			for used[next] {
 				next = next.Next()
 			}
@@ -169,7 +169,7 @@ func (p *Plan) services(*spec.Spec) error {
 			used[next] = true
 		}
 		for j := range s.Ports {
-			if (s.Type == "NodePort" || s.Type == "LoadBalancer") && s.Ports[j].NodePort == 0 {
+			if (s.Type == kube.NodePort || s.Type == kube.LoadBalancer) && s.Ports[j].NodePort == 0 {
 				s.Ports[j].NodePort = nodePort
 				nodePort++
 			}

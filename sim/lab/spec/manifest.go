@@ -210,7 +210,7 @@ func readService(doc []byte, origin *trace.Origin) (*Service, error) {
 		InternalLocal:       in.Spec.InternalTrafficPolicy != nil && *in.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
 		HealthCheckNodePort: uint16(in.Spec.HealthCheckNodePort), Origin: origin}
 	if s.Type == "" {
-		s.Type = "ClusterIP"
+		s.Type = kube.ClusterIP
 	}
 	if err := s.addresses(&in); err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func NodeObject(n *kube.Node) *corev1.Node {
 // each family, with what kube-apiserver and the controllers would have filled in.
 func serviceObjects(s *kube.Service) []runtime.Object {
 	objects := []runtime.Object{serviceObject(s)}
-	if s.Type == "ExternalName" {
+	if s.Type == kube.ExternalName {
 		return objects
 	}
 	objects = append(objects, endpointsObject(s))
@@ -90,7 +90,7 @@ func serviceObject(s *kube.Service) *corev1.Service {
 		o.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 		o.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds}}
 	}
-	if s.Type == "NodePort" || s.Type == "LoadBalancer" || len(s.ExternalIPs) > 0 {
+	if s.Type == kube.NodePort || s.Type == kube.LoadBalancer || len(s.ExternalIPs) > 0 {
 		o.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
 		if s.ExternalLocal {
 			o.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
