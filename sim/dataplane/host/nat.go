@@ -49,8 +49,8 @@ type NATRule struct {
 	DstPort  uint16
 	// OutLink matches the link a packet leaves by (Postrouting only).
 	OutLink *Link
-	// NotOutLinks are links the rule does not apply to.
-	NotOutLinks []*Link
+	// notOutLinks are links that it does not apply to.
+	notOutLinks []*Link
 
 	// Targets are the backends of a destination translation.
 	Targets []netip.AddrPort
@@ -72,7 +72,7 @@ func NewNetfilter() *NAT { return &NAT{Name: "iptables", Fact: factMasquerade} }
 // NewWinNAT returns the NAT of a Windows host for the internal prefix.
 func NewWinNAT(internal netip.Prefix, inside *Link, origin *trace.Origin) *NAT {
 	return &NAT{Name: "WinNAT", Fact: factWinNAT, Rules: []NATRule{{
-		Chain: Postrouting, Name: "New-NetNat " + internal.String(), Src: []netip.Prefix{internal}, NotOutLinks: []*Link{inside},
+		Chain: Postrouting, Name: "New-NetNat " + internal.String(), Src: []netip.Prefix{internal}, notOutLinks: []*Link{inside},
 		Protos: []packet.Proto{packet.TCP, packet.UDP, packet.ICMP}, Masquerade: true, Origin: origin,
 	}}}
 }
@@ -209,7 +209,7 @@ func (r *NATRule) matchesPacket(h *packet.Headers) bool {
 }
 
 func (r *NATRule) matchesLink(out *Link) bool {
-	return (r.OutLink == nil || r.OutLink == out) && (out == nil || !slices.Contains(r.NotOutLinks, out))
+	return (r.OutLink == nil || r.OutLink == out) && (out == nil || !slices.Contains(r.notOutLinks, out))
 }
 
 func contains(ps []netip.Prefix, a netip.Addr) bool {

@@ -50,7 +50,7 @@ func iptables(t *testing.T, s *Stack, rules ...string) *NAT {
 				port, _ := strconv.Atoi(arg)
 				r.DstPort = uint16(port)
 			case option == "-o" && not:
-				r.NotOutLinks = append(r.NotOutLinks, link(arg))
+				r.notOutLinks = append(r.notOutLinks, link(arg))
 			case option == "-o":
 				r.OutLink = link(arg)
 			case option == "-m" && arg == "mark":

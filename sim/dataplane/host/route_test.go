@@ -101,6 +101,39 @@ func TestARouteNeedsALink(t *testing.T) {
 	}
 }
 
+// A program replaces the routes that it gave before, and no others.
+func TestSetRoutes(t *testing.T) {
+	s := stackOf(t, []string{"eth0 10.0.1.2/24"}, []string{"0.0.0.0/0 via 10.0.1.1"})
+	route := func(to string) Route { return Route{To: netip.MustParsePrefix(to), Link: s.Links[0]} }
+	for _, c := range []struct {
+		owner  string
+		routes []Route
+		want   string
+	}{
+		{"hns", []Route{route("10.1.0.0/16"), route("10.2.0.0/16")}, "10.0.1.0/24 0.0.0.0/0 10.1.0.0/16 10.2.0.0/16"},
+		{"flannel", []Route{route("10.3.0.0/16")}, "10.0.1.0/24 0.0.0.0/0 10.1.0.0/16 10.2.0.0/16 10.3.0.0/16"},
+		{"hns", []Route{route("10.4.0.0/16")}, "10.0.1.0/24 0.0.0.0/0 10.3.0.0/16 10.4.0.0/16"},
+		{"hns", nil, "10.0.1.0/24 0.0.0.0/0 10.3.0.0/16"},
+	} {
+		s.SetRoutes(c.owner, c.routes)
+		var got []string
+		for _, r := range s.Routes {
+			got = append(got, r.To.String())
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("after %s set %d routes: %v, want %s", c.owner, len(c.routes), got, c.want)
+		}
+	}
+}
+
+func TestEverywhere(t *testing.T) {
+	for a, want := range map[string]string{"10.0.0.1": "0.0.0.0/0", "fd00::1": "::/0"} {
+		if got := Everywhere(netip.MustParseAddr(a)); got.String() != want {
+			t.Errorf("for %s it is %s, want %s", a, got, want)
+		}
+	}
+}
+
 // A hop keeps the name that its link had: the words of a step do not change
 // when a virtual switch takes over the adapter later.
 func TestAHopKeepsTheNameOfItsLink(t *testing.T) {

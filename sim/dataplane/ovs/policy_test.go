@@ -312,6 +312,59 @@ func TestConntrack(t *testing.T) {
 	}
 }
 
+// Which ICMP errors are about a connection of the table: they quote a packet
+// that left as the connection's packets leave.
+func TestRelatedErrors(t *testing.T) {
+	udp := packet.Build(packet.Spec{Src: ip("192.0.2.1"), Dst: ip("203.0.113.1"), Proto: packet.UDP, SrcPort: 40000, DstPort: 53})
+	ping := packet.Build(packet.Spec{Src: ip("192.0.2.1"), Dst: ip("203.0.113.1"), Proto: packet.ICMP, ICMPType: 8, ICMPID: 9})
+	other := packet.Build(packet.Spec{Src: ip("192.0.2.1"), Dst: ip("203.0.113.1"), Proto: packet.UDP, SrcPort: 40001, DstPort: 53})
+	quote := func(p *packet.Packet) []byte { return p.Bytes()[p.Headers().L3:][:28] }
+	var ct conntrack
+	for _, p := range []*packet.Packet{udp, ping} {
+		ct.commit("zone", "", p.Tuple(), p.Tuple())
+	}
+	for _, c := range []struct {
+		name  string
+		proto packet.Proto
+		typ   uint8
+		quote []byte
+		want  bool
+	}{
+		{"port unreachable", packet.ICMP, 3, quote(udp), true},
+		{"time exceeded", packet.ICMP, 11, quote(udp), true},
+		{"about a ping", packet.ICMP, 3, quote(ping), true},
+		{"about another connection", packet.ICMP, 3, quote(other), false},
+		{"an echo reply with the same bytes", packet.ICMP, 0, quote(udp), false},
+		{"a datagram with the same bytes", packet.UDP, 3, quote(udp), false},
+		{"a quote that is cut", packet.ICMP, 3, quote(udp)[:27], false},
+		{"a quote with IP options", packet.ICMP, 3, append([]byte{0x46}, quote(udp)[1:]...), false},
+	} {
+		p := packet.Build(packet.Spec{Src: ip("203.0.113.9"), Dst: ip("192.0.2.1"), Proto: c.proto, ICMPType: c.typ, Payload: c.quote})
+		if got := ct.related("zone", p); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+		if ct.related("other zone", p) {
+			t.Errorf("%s: related to a connection of another zone", c.name)
+		}
+	}
+}
+
+// The bridge gives OVN what belongs to connections of OVN, the host the rest.
+func TestBridgeChoosesBetweenOVNAndTheHost(t *testing.T) {
+	r := newRig(t, Options{})
+	res := r.run(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443"))
+	var got []string
+	for _, s := range res.steps {
+		if strings.HasPrefix(s.Layer, "table=") {
+			got = append(got, fmt.Sprintf("%s %s %s {%s} %s", s.Leg, s.Object, s.Layer, s.Rule, s.Text()))
+		}
+	}
+	compare(t, got, []string{
+		`request bridge vEthernet (Ethernet) table=0 {priority=100, in_port=patch, ip} ct(commit, zone=64000), to the adapter`,
+		`reply bridge vEthernet (Ethernet) table=1 {priority=100, ct_state=+trk+est} a connection that OVN sent out: to OVN`,
+	})
+}
+
 // The port or identifier of a source translation: the wished one, else the
 // first that is free; Windows knows no other identifier.
 func TestFreePort(t *testing.T) {
