@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
@@ -24,11 +23,6 @@ type Limits struct {
 	VNIMin uint32
 }
 
-// Timers are how long VFP remembers things.
-type Timers struct {
-	FlowTTL, HalfOpenTTL, TimeWaitTTL time.Duration
-}
-
 // Build is one Windows build with its revision, and what it can do.
 type Build struct {
 	Version Version
@@ -40,7 +34,6 @@ type Build struct {
 	// Schema is the newest HCN schema, "2.0"; "" where no source says.
 	Schema string
 	Limits Limits
-	Timers Timers
 
 	features map[Feature]bool
 	quirks   map[string]bool
@@ -85,7 +78,7 @@ func (b *Build) WithQuirks(on, off []string) (*Build, error) {
 
 // Parse reads a Windows version: "10.0.17763.1432", "17763.1432"; or a name,
 // "2019", "ltsc2019", "ws2019", "Windows Server 2019", "1809", "17763", which
-// stands for the newest revision in the table.
+// means the newest revision in the table.
 func Parse(s string) (Version, error) {
 	name := strings.ToLower(strings.TrimSpace(s))
 	if v, ok := table.names[name]; ok {
@@ -165,8 +158,6 @@ func Lookup(v Version) (*Build, error) {
 		VXLANPort:            uint16(value["vxlanPort"]),
 		VNIMin:               uint32(value["vniMin"]),
 	}
-	seconds := func(name string) time.Duration { return time.Duration(value[name]) * time.Second }
-	b.Timers = Timers{seconds("flowTTLSeconds"), seconds("halfOpenTTLSeconds"), seconds("timeWaitTTLSeconds")}
 	return b, nil
 }
 

@@ -1,5 +1,6 @@
 // Package builds knows what each Windows Server build can do: its HNS version,
-// schema, features, limits, timers and known bugs.
+// schema, features, limits and known bugs. What the sources say about the time
+// that VFP remembers flows is on record as facts.
 //
 // All of it is data in builds.yaml, features.yaml and quirks.yaml, each row with
 // its source and the strength of that source; every row is registered as a fact.

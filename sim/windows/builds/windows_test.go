@@ -141,9 +141,6 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: limits %+v", build, l)
 		}
 	}
-	if got := MustLookup("2019").Timers.FlowTTL.Seconds(); got != 240 {
-		t.Errorf("flow TTL %v", got)
-	}
 }
 
 func TestRange(t *testing.T) {

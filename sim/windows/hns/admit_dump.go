@@ -99,7 +99,7 @@ func (s *Service) loadEndpoint(e *Endpoint, bad func(fmt.Stringer, string, ...an
 func fillPrefixes(n *Network, e *Endpoint, bad func(fmt.Stringer, string, ...any)) bool {
 	for i, c := range e.IpConfigurations {
 		if !c.Prefix().IsValid() {
-			bad(e.Origin, "%q is no address", c.IpAddress)
+			bad(e.Origin, "%q is not an address", c.IpAddress)
 			return false
 		}
 		if sub := subnetOf(n, c.Prefix().Addr()); c.PrefixLength == 0 && sub != nil && !e.Remote() {

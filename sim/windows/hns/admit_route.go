@@ -20,10 +20,10 @@ func (s *Service) CreateRoute(in Route) (*Route, error) {
 	}
 	for i, v := range r.Setting {
 		if _, err := parsePrefix(v.DestinationPrefix); err != nil {
-			m.add(ErrInvalidPolicy, "Setting[%d]: DestinationPrefix %q is no prefix", i, v.DestinationPrefix)
+			m.add(ErrInvalidPolicy, "Setting[%d]: DestinationPrefix %q is not a prefix", i, v.DestinationPrefix)
 		}
 		if _, err := netip.ParseAddr(v.NextHop); v.NextHop != "" && err != nil {
-			m.add(ErrInvalidPolicy, "Setting[%d]: NextHop %q is no address", i, v.NextHop)
+			m.add(ErrInvalidPolicy, "Setting[%d]: NextHop %q is not an address", i, v.NextHop)
 		}
 	}
 	if err := m.err("hcnCreateRoute"); err != nil {

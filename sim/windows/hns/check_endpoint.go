@@ -14,16 +14,16 @@ func (s *Service) checkEndpoint(n *Network, e *Endpoint, m *mistakes) {
 	}
 	if e.MacAddress != "" {
 		if hw, err := net.ParseMAC(e.MacAddress); err != nil || len(hw) != 6 {
-			m.add(ErrInvalidEndpoint, "MacAddress %q is no MAC address such as 0E-2A-0A-F4-01-05", e.MacAddress)
+			m.add(ErrInvalidEndpoint, "MacAddress %q is not a MAC address such as 0E-2A-0A-F4-01-05", e.MacAddress)
 		}
 		e.MacAddress = canonicalMAC(e.MacAddress)
 	}
 	for _, r := range e.Routes {
 		if _, err := netip.ParseAddr(r.NextHop); r.NextHop != "" && err != nil {
-			m.add(ErrInvalidIP, "route to %s: next hop %q is no address", r.DestinationPrefix, r.NextHop)
+			m.add(ErrInvalidIP, "route to %s: next hop %q is not an address", r.DestinationPrefix, r.NextHop)
 		}
 		if _, err := netip.ParsePrefix(r.DestinationPrefix); r.DestinationPrefix != "" && err != nil {
-			m.add(ErrInvalidPrefix, "route destination %q is no prefix", r.DestinationPrefix)
+			m.add(ErrInvalidPrefix, "route destination %q is not a prefix", r.DestinationPrefix)
 		}
 	}
 	s.newPolicyCheck(m, onEndpoint, n).all(e.Policies)
@@ -35,7 +35,7 @@ func (s *Service) checkEndpoint(n *Network, e *Endpoint, m *mistakes) {
 func (s *Service) checkAddress(n *Network, e *Endpoint, c *IpConfig, m *mistakes) {
 	a, err := netip.ParseAddr(c.IpAddress)
 	if err != nil {
-		m.add(ErrInvalidIP, "%q is no address", c.IpAddress)
+		m.add(ErrInvalidIP, "%q is not an address", c.IpAddress)
 		return
 	}
 	if int(c.PrefixLength) > a.BitLen() {

@@ -7,7 +7,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
-// frontendKey is what no two load balancers can share. The VIP "" stands for the
+// frontendKey is what no two load balancers can share. The VIP "" means the
 // management address, and is not the same as naming that address: kube-proxy
 // compares them as strings too (kubernetes/kubernetes issue 78574). Without a VIP
 // each address family has its own (pkg/proxy/winkernel/proxier.go, comment on
@@ -61,11 +61,11 @@ func (s *Service) checkLoadBalancer(l *LoadBalancer, self string, m *mistakes) {
 func checkVIPs(l *LoadBalancer, m *mistakes) {
 	for i, v := range l.FrontendVIPs {
 		if _, err := netip.ParseAddr(v); err != nil {
-			m.add(ErrInvalidIP, "FrontendVIPs[%d] %q is no address", i, v)
+			m.add(ErrInvalidIP, "FrontendVIPs[%d] %q is not an address", i, v)
 		}
 	}
 	if _, err := netip.ParseAddr(l.SourceVIP); l.SourceVIP != "" && err != nil {
-		m.add(ErrInvalidIP, "SourceVIP %q is no address", l.SourceVIP)
+		m.add(ErrInvalidIP, "SourceVIP %q is not an address", l.SourceVIP)
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *Service) checkNetwork(n *Network, m *mistakes) {
 		a, err1 := net.ParseMAC(r.StartMacAddress)
 		b, err2 := net.ParseMAC(r.EndMacAddress)
 		if err1 != nil || err2 != nil || len(a) != 6 || len(b) != 6 || macNumber(a) > macNumber(b) {
-			m.add(ErrInvalidNetwork, "MacPool range %s to %s is no range of MAC addresses", r.StartMacAddress, r.EndMacAddress)
+			m.add(ErrInvalidNetwork, "MacPool range %s to %s is not a range of MAC addresses", r.StartMacAddress, r.EndMacAddress)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func (s *Service) checkSubnets(n *Network, m *mistakes) {
 func (s *Service) checkSubnet(n *Network, sub *Subnet, m *mistakes) {
 	p, err := netip.ParsePrefix(sub.IpAddressPrefix)
 	if err != nil {
-		m.add(ErrInvalidPrefix, "subnet %q is no prefix such as 10.244.1.0/24", sub.IpAddressPrefix)
+		m.add(ErrInvalidPrefix, "subnet %q is not a prefix such as 10.244.1.0/24", sub.IpAddressPrefix)
 		return
 	}
 	if p.Addr().Is6() && (n.Is(Overlay) || !s.build.Has(builds.IPv6DualStack)) {
@@ -72,7 +72,7 @@ func (s *Service) checkSubnet(n *Network, sub *Subnet, m *mistakes) {
 			continue
 		}
 		if hop, err := netip.ParseAddr(r.NextHop); err != nil {
-			m.add(ErrInvalidIP, "subnet %s: next hop %q is no address", sub.IpAddressPrefix, r.NextHop)
+			m.add(ErrInvalidIP, "subnet %s: next hop %q is not an address", sub.IpAddressPrefix, r.NextHop)
 		} else if !p.Masked().Contains(hop) {
 			m.add(ErrInvalidIP, "subnet %s: next hop %s is outside", sub.IpAddressPrefix, hop)
 		}

@@ -165,7 +165,7 @@ func (c *policyCheck) aclAddresses(at, field, value string) {
 			c.bad(at, "%s is %q; leave it empty for any address", field, a)
 			continue
 		}
-		c.bad(at, "%s has %q, which is no address, prefix or set of the network", field, a)
+		c.bad(at, "%s has %q, which is not an address, prefix or set of the network", field, a)
 	}
 }
 
@@ -181,7 +181,7 @@ func (c *policyCheck) aclPorts(at, field, value string) {
 			}
 		}
 		if err1 != nil || err2 != nil || a > b {
-			c.bad(at, "%s has %q, which is no port or range of ports", field, p)
+			c.bad(at, "%s has %q, which is not a port or a range of ports", field, p)
 		}
 	}
 }
@@ -191,13 +191,13 @@ func (c *policyCheck) address(at, field, value string, optional bool) {
 		return
 	}
 	if _, err := netip.ParseAddr(value); err != nil {
-		c.bad(at, "%s is %q, which is no address", field, value)
+		c.bad(at, "%s is %q, which is not an address", field, value)
 	}
 }
 
 func (c *policyCheck) prefix(at, field, value string) {
 	if _, err := parsePrefix(value); err != nil {
-		c.bad(at, "%s is %q, which is no prefix such as 10.0.0.0/8", field, value)
+		c.bad(at, "%s is %q, which is not a prefix such as 10.0.0.0/8", field, value)
 	}
 }
 
@@ -209,7 +209,7 @@ func (c *policyCheck) prefixes(at, field string, values []string) {
 
 func (c *policyCheck) mac(at, field, value string) {
 	if _, err := net.ParseMAC(value); err != nil {
-		c.bad(at, "%s is %q, which is no MAC address such as 00-15-5D-01-02-03", field, value)
+		c.bad(at, "%s is %q, which is not a MAC address such as 00-15-5D-01-02-03", field, value)
 	}
 }
 

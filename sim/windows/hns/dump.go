@@ -145,7 +145,7 @@ func (p *dumpParser) value(raw json.RawMessage, at int, list string) {
 	case 'n': // null: Get-HnsPolicyList without policies
 		p.objects++
 	default:
-		p.fail(at, "%.40s is no HNS object", raw)
+		p.fail(at, "%.40s is not an HNS object", raw)
 	}
 }
 
@@ -179,7 +179,7 @@ func (p *dumpParser) object(raw json.RawMessage, fields []field, at int, list st
 		for _, f := range fields {
 			keys = append(keys, f.key)
 		}
-		p.fail(at, "this object is no HNS network, endpoint, namespace, load balancer, policy list or route; it has the fields %s",
+		p.fail(at, "this object is not an HNS network, endpoint, namespace, load balancer, policy list or route; it has the fields %s",
 			strings.Join(keys, ", "))
 		return
 	}

@@ -8,7 +8,7 @@ import (
 // freeAddresses finds the lowest free address of a network's subnet, without a
 // look at each endpoint: a node may hold tens of thousands of them.
 //
-// Every address of the subnet below next is taken, or stands in freed.
+// Every address of the subnet below next is taken, or is in freed.
 type freeAddresses struct {
 	prefix netip.Prefix
 	next   netip.Addr

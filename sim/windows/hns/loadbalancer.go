@@ -75,7 +75,7 @@ func (l *LoadBalancer) DSR() bool { return l.Flags&LBFlagDSR != 0 }
 // IPv6 reports whether the load balancer serves IPv6.
 func (l *LoadBalancer) IPv6() bool { return l.Flags&LBFlagIPv6 != 0 }
 
-// vips returns the frontend addresses; management stands in for an empty list.
+// vips returns the frontend addresses; an empty list means the management address.
 func (l *LoadBalancer) vips(management netip.Addr) []netip.Addr {
 	var all []netip.Addr
 	for _, v := range l.FrontendVIPs {

@@ -84,7 +84,7 @@ type portMapping struct {
 	internal, external uint16
 	// vip is the address that the policy names; invalid means the node's.
 	vip netip.Addr
-	// anyAddress is the text of a VIP that is no address of the node, "0.0.0.0".
+	// anyAddress is the text of a VIP that is not an address of the node, "0.0.0.0".
 	anyAddress string
 	// localRouted is the flag LocalRoutedVIP.
 	localRouted bool

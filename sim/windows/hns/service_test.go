@@ -111,7 +111,7 @@ func TestNetworkMistakesAllAtOnce(t *testing.T) {
 		{IpAddressPrefix: "10.0.0.0"}, {IpAddressPrefix: "10.0.0.0/24", Routes: []NetRoute{{NextHop: "10.0.1.1"}}},
 	}}}, Policies: []Policy{ParsePolicy("NoSuch", nil), NewPolicy(VxlanPortSettings{8472})}}
 	_, err := s.CreateNetwork(n)
-	wantCode(t, err, ErrInvalidNetworkType, `"L3Bridge"`, `"NAT" is taken`, `"10.0.0.0" is no prefix`, "10.0.1.1 is outside",
+	wantCode(t, err, ErrInvalidNetworkType, `"L3Bridge"`, `"NAT" is taken`, `"10.0.0.0" is not a prefix`, "10.0.1.1 is outside",
 		`no network policy "NoSuch"`, "VxlanPort: Windows Server 2019")
 }
 
