@@ -302,8 +302,10 @@ func (h HNSCall) String() string {
 		return "add policy " + h.AddPolicy.Type
 	case h.UpdatePolicy != nil:
 		return "set policies " + h.UpdatePolicy.Type
+	case h.Create != nil:
+		return "create " + h.Create.Kind
 	}
-	return "create " + h.Create.Kind
+	return "nothing"
 }
 
 // HNSSelector selects HNS objects.
