@@ -198,6 +198,42 @@ func TestRoutesCiteTheirFacts(t *testing.T) {
 	}
 }
 
+// What a router says when it has no route, and on which fact that rests.
+func TestNoRoute(t *testing.T) {
+	for _, c := range []struct{ gateways, to, want, fact string }{
+		{"none", "203.0.113.10:443", "no route to 203.0.113.10: no node has a gateway router", "ovs.gateways"},
+		{"none", "10.244.99.1:80", "no route to 10.244.99.1", "ovs.ip-routing"},
+	} {
+		r := newRig(t, Options{Params: map[string]string{paramGateways: c.gateways}})
+		res := r.run(r.pod["client"].Stack(), packet.TCP, target(c.to))
+		if last := res.steps[len(res.steps)-1]; last.Text() != c.want || last.Evidence != c.fact || last.Reason != trace.NoRoute {
+			t.Errorf("gateways %s, to %s: %q (%s), want %q (%s)", c.gateways, c.to, last.Text(), last.Evidence, c.want, c.fact)
+		}
+	}
+}
+
+// The source translation of a second connection with the same port takes
+// another port, which rests on another fact.
+func TestSourceTranslationCitesItsFact(t *testing.T) {
+	r := newRig(t, Options{})
+	for i, want := range []string{"ovs.gateway-snat", "ovs.snat-keeps-port"} {
+		from := []string{"client", "near"}[i]
+		res := r.again(r.pod[from].Stack(), packet.TCP, target("203.0.113.10:443"))
+		if st := res.step("lr_out_snat", "GR_win1"); st == nil || st.Evidence != want {
+			t.Errorf("connection %d: %+v, want %s", i+1, st, want)
+		}
+	}
+}
+
+// The answer of a router to a ping is on the way back.
+func TestRouterAnswersPing(t *testing.T) {
+	r := newRig(t, Options{})
+	res := r.run(r.pod["client"].Stack(), packet.ICMP, target("10.244.2.1:0"))
+	if st := res.step("lr_in_ip_input", ""); st == nil || st.Leg != trace.Reply || st.Action != trace.ActAnswer || st.Rule != "ip4.dst == 10.244.2.1 && icmp4.type == 8" {
+		t.Errorf("the answer is %+v", st)
+	}
+}
+
 // A router takes one from the TTL and drops what has none left; its own
 // address it answers for even then.
 func TestRouterTTL(t *testing.T) {
