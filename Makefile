@@ -36,11 +36,11 @@ build: go ## build bin/winlab
 install: go ## install winlab into GOBIN
 	$(GO) install ./cmd/winlab
 
-test: lint wine ## format, vet, staticcheck and all tests, those with real Windows programs too
+test: lint wine ## lint and all tests, those with real Windows programs too
 	@$(GO) run ./sim/real/wine/winbuild -if-wine fixtures/windows-binaries/*/
 	$(GO) test -timeout 40m ./...
 
-lint: fmt vet staticcheck ## format, vet and staticcheck only
+lint: fmt vet staticcheck complexity ## format, vet, staticcheck and complexity only
 
 fmt: go
 	@files=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go' -not -path './bin/*')); \

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -70,5 +71,36 @@ func TestCtrlC(t *testing.T) {
 func reads(t *testing.T, in io.Writer, _ *bufio.Reader) {
 	if _, err := in.Write(bytes.Repeat([]byte("# a comment\n"), 32<<10)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestCtrlCWhileReplayWaits: a capture may come out of a pipe in which nothing comes.
+func TestCtrlCWhileReplayWaits(t *testing.T) {
+	t.Parallel()
+	mkfifo, err := exec.LookPath("mkfifo")
+	if err != nil {
+		t.Skip("there is no mkfifo here")
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := exec.Command(mkfifo, pipe).Run(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("winlab", "replay", fixtures+"/labs/l2bridge-flannel-host-gw.yaml", pipe)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns when replay has opened the other end
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 || errs.String() != "winlab: interrupted\n" {
+		t.Errorf("ended with %v, and said %q", err, errs.String())
 	}
 }

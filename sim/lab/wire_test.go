@@ -111,66 +111,73 @@ func flows(from, to string) []Request {
 	return []Request{{From: from, To: to + ":80"}, {From: from, To: to + ":53", Protocol: "udp"}, {From: from, To: to, Protocol: "ping"}}
 }
 
-func TestPacketModifications(t *testing.T) {
-	type check func(t *testing.T, c *Cluster, r Request, out, back tapped)
-	kept := func(t *testing.T, c *Cluster, r Request, out, back tapped) {
-		if out.inner.Src != addr(t, c, "pod/client") || back.inner.Src != addr(t, c, "pod/peer") {
-			t.Errorf("the addresses changed: %s, %s", out.inner.Src, back.inner.Src)
-		}
+// check looks at the first frame of a request and of its reply on the wire.
+type check func(t *testing.T, c *Cluster, r Request, out, back tapped)
+
+func kept(t *testing.T, c *Cluster, r Request, out, back tapped) {
+	if out.inner.Src != addr(t, c, "pod/client") || back.inner.Src != addr(t, c, "pod/peer") {
+		t.Errorf("the addresses changed: %s, %s", out.inner.Src, back.inner.Src)
 	}
-	hostMAC := func(t *testing.T, c *Cluster, r Request, out, back tapped) {
-		if out.outer.EthSrc != mac(t, c, "node/win1") || back.outer.EthSrc != mac(t, c, "node/win2") {
-			t.Errorf("the source MAC addresses are %s and %s, not the hosts'", out.outer.EthSrc, back.outer.EthSrc)
-		}
+}
+
+func hostMAC(t *testing.T, c *Cluster, r Request, out, back tapped) {
+	if out.outer.EthSrc != mac(t, c, "node/win1") || back.outer.EthSrc != mac(t, c, "node/win2") {
+		t.Errorf("the source MAC addresses are %s and %s, not the hosts'", out.outer.EthSrc, back.outer.EthSrc)
 	}
-	noTunnel := func(t *testing.T, c *Cluster, r Request, out, back tapped) {
-		if out.tunnel != "" || back.tunnel != "" {
-			t.Errorf("a tunnel: %s, %s", out.tunnel, back.tunnel)
-		}
+}
+
+func noTunnel(t *testing.T, c *Cluster, r Request, out, back tapped) {
+	if out.tunnel != "" || back.tunnel != "" {
+		t.Errorf("a tunnel: %s, %s", out.tunnel, back.tunnel)
 	}
-	tunnel := func(kind string, port uint16, overhead int, vni func(uint32) bool) check {
-		return func(t *testing.T, c *Cluster, r Request, out, back tapped) {
-			for _, d := range []struct {
-				x        tapped
-				from, to string
-			}{{out, "node/win1", "node/win2"}, {back, "node/win2", "node/win1"}} {
-				if d.x.tunnel != kind || d.x.outer.DstPort != port || !vni(d.x.tun.VNI) {
-					t.Errorf("%q to UDP port %d with VNI %d", d.x.tunnel, d.x.outer.DstPort, d.x.tun.VNI)
-				}
-				if d.x.outer.Src != addr(t, c, d.from) || d.x.outer.Dst != addr(t, c, d.to) {
-					t.Errorf("outer %s -> %s, want %s -> %s", d.x.outer.Src, d.x.outer.Dst, d.from, d.to)
-				}
-				if n := len(d.x.data) - d.x.innerLen; n != overhead && overhead != 0 {
-					t.Errorf("%d bytes more than the inner frame, want %d", n, overhead)
-				}
+}
+
+func tunnel(kind string, port uint16, overhead int, vni func(uint32) bool) check {
+	return func(t *testing.T, c *Cluster, r Request, out, back tapped) {
+		for _, d := range []struct {
+			x        tapped
+			from, to string
+		}{{out, "node/win1", "node/win2"}, {back, "node/win2", "node/win1"}} {
+			if d.x.tunnel != kind || d.x.outer.DstPort != port || !vni(d.x.tun.VNI) {
+				t.Errorf("%q to UDP port %d with VNI %d", d.x.tunnel, d.x.outer.DstPort, d.x.tun.VNI)
+			}
+			if d.x.outer.Src != addr(t, c, d.from) || d.x.outer.Dst != addr(t, c, d.to) {
+				t.Errorf("outer %s -> %s, want %s -> %s", d.x.outer.Src, d.x.outer.Dst, d.from, d.to)
+			}
+			if n := len(d.x.data) - d.x.innerLen; n != overhead && overhead != 0 {
+				t.Errorf("%d bytes more than the inner frame, want %d", n, overhead)
 			}
 		}
 	}
-	// untouched holds the inner packet against what the program sent.
-	untouched := func(t *testing.T, c *Cluster, r Request, out, back tapped) {
-		tr, err := c.Trace(t.Context(), r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := tr.Flow
-		if got := fmt.Sprintf("%s:%d > %s:%d", out.inner.Src, out.inner.SrcPort, out.inner.Dst, out.inner.DstPort); r.Protocol != "ping" && got != fmt.Sprintf("%s:%d > %s:%d", f.Src, f.SrcPort, f.Dst, f.DstPort) {
-			t.Errorf("inner packet %s", got)
-		}
-		spec := packet.Spec{Src: netip.MustParseAddr(f.Src), Dst: netip.MustParseAddr(f.Dst), Proto: out.inner.Proto, SrcPort: f.SrcPort, DstPort: f.DstPort, TTL: 128, Seq: 1}
-		for i := range 32 {
-			spec.Payload = append(spec.Payload, 'a'+byte(i%23))
-		}
-		switch out.inner.Proto {
-		case packet.TCP:
-			spec.TCPFlags, spec.Payload = packet.SYN, nil
-		case packet.ICMP:
-			spec.ICMPType, spec.ICMPID, spec.ICMPSeq, spec.SrcPort, spec.DstPort = 8, 1, 1, 0, 0
-		}
-		p := packet.Build(spec)
-		if sent := p.Bytes()[p.Headers().L3:]; !bytes.Equal(sent, out.payload) {
-			t.Errorf("the inner packet is not what the pod sent:\n%x\n%x", sent, out.payload)
-		}
+}
+
+// untouched compares the inner packet with what the program sent.
+func untouched(t *testing.T, c *Cluster, r Request, out, back tapped) {
+	tr, err := c.Trace(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
 	}
+	f := tr.Flow
+	if got := fmt.Sprintf("%s:%d > %s:%d", out.inner.Src, out.inner.SrcPort, out.inner.Dst, out.inner.DstPort); r.Protocol != "ping" && got != fmt.Sprintf("%s:%d > %s:%d", f.Src, f.SrcPort, f.Dst, f.DstPort) {
+		t.Errorf("inner packet %s", got)
+	}
+	spec := packet.Spec{Src: netip.MustParseAddr(f.Src), Dst: netip.MustParseAddr(f.Dst), Proto: out.inner.Proto, SrcPort: f.SrcPort, DstPort: f.DstPort, TTL: 128, Seq: 1}
+	for i := range 32 {
+		spec.Payload = append(spec.Payload, 'a'+byte(i%23))
+	}
+	switch out.inner.Proto {
+	case packet.TCP:
+		spec.TCPFlags, spec.Payload = packet.SYN, nil
+	case packet.ICMP:
+		spec.ICMPType, spec.ICMPID, spec.ICMPSeq, spec.SrcPort, spec.DstPort = 8, 1, 1, 0, 0
+	}
+	p := packet.Build(spec)
+	if sent := p.Bytes()[p.Headers().L3:]; !bytes.Equal(sent, out.payload) {
+		t.Errorf("the inner packet is not what the pod sent:\n%x\n%x", sent, out.payload)
+	}
+}
+
+func TestPacketModifications(t *testing.T) {
 	is4096 := func(v uint32) bool { return v == 4096 }
 	for _, d := range []struct {
 		design string
@@ -295,26 +302,7 @@ func TestTsharkAgrees(t *testing.T) {
 				}
 			}
 			frames = append(frames, tap(t, c, Request{From: "pod/client", To: "svc/win-webserver:80"})...)
-			file := filepath.Join(t.TempDir(), "frames.pcapng")
-			w, err := os.Create(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			cw, err := capture.NewWriter(w, "wire")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, x := range frames {
-				if err := cw.Write(0, time.Unix(0, int64(i)), x.data, x.from); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := cw.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			file := writeFrames(t, frames)
 			args := []string{"-r", file, "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-T", "fields", "-E", "separator=;", "-E", "occurrence=a"}
 			for _, f := range []string{"ip.src", "ip.dst", "vxlan.vni", "geneve.vni", "ip.checksum.status", "tcp.checksum.status", "udp.checksum.status", "icmp.checksum.status", "eth.src"} {
 				args = append(args, "-e", f)
@@ -328,32 +316,63 @@ func TestTsharkAgrees(t *testing.T) {
 				t.Fatalf("tshark saw %d frames of %d", len(lines), len(frames))
 			}
 			for i, line := range lines {
-				x, f := frames[i], strings.Split(line, ";")
-				src, dst, vx, gv := x.outer.Src.String(), x.outer.Dst.String(), "", ""
-				eth := []string{x.outer.EthSrc.String()}
-				if x.tunnel != "" {
-					src, dst = src+","+x.inner.Src.String(), dst+","+x.inner.Dst.String()
-					eth = append(eth, x.inner.EthSrc.String())
-				}
-				switch x.tunnel {
-				case "VXLAN":
-					vx = fmt.Sprint(x.tun.VNI)
-				case "Geneve":
-					gv = fmt.Sprintf("0x%06x", x.tun.VNI)
-				}
-				if f[0] != src || f[1] != dst || f[2] != vx || f[3] != gv || f[8] != strings.ReplaceAll(strings.Join(eth, ","), "-", ":") {
-					t.Errorf("frame %d: tshark reads %q, winlab %s %s %s %s %v", i+1, line, src, dst, vx, gv, eth)
-				}
-				for _, status := range f[4:8] {
-					// 0 is "bad", 1 "good", 2 "unverified", 3 "not present".
-					if slices.Contains(strings.Split(status, ","), "0") || strings.Contains(status, "Bad") {
-						t.Errorf("frame %d from %s: tshark says that a checksum is bad: %q", i+1, x.from, line)
-					}
-				}
-				if !strings.Contains(f[4], "1") && !strings.Contains(f[4], "Good") {
-					t.Errorf("frame %d: tshark did not check the IP checksum: %q", i+1, line)
-				}
+				agrees(t, i+1, frames[i], strings.Split(line, ";"))
 			}
 		})
+	}
+}
+
+// writeFrames writes a capture with the frames.
+func writeFrames(t *testing.T, frames []tapped) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "frames.pcapng")
+	w, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cw, err := capture.NewWriter(w, "wire")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range frames {
+		if err := cw.Write(0, time.Unix(0, int64(i)), x.data, x.from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// agrees compares the fields that tshark read of a frame with winlab's.
+func agrees(t *testing.T, n int, x tapped, f []string) {
+	t.Helper()
+	src, dst, vx, gv := x.outer.Src.String(), x.outer.Dst.String(), "", ""
+	eth := []string{x.outer.EthSrc.String()}
+	if x.tunnel != "" {
+		src, dst = src+","+x.inner.Src.String(), dst+","+x.inner.Dst.String()
+		eth = append(eth, x.inner.EthSrc.String())
+	}
+	switch x.tunnel {
+	case "VXLAN":
+		vx = fmt.Sprint(x.tun.VNI)
+	case "Geneve":
+		gv = fmt.Sprintf("0x%06x", x.tun.VNI)
+	}
+	if f[0] != src || f[1] != dst || f[2] != vx || f[3] != gv || f[8] != strings.ReplaceAll(strings.Join(eth, ","), "-", ":") {
+		t.Errorf("frame %d: tshark reads %q, winlab %s %s %s %s %v", n, f, src, dst, vx, gv, eth)
+	}
+	for _, status := range f[4:8] {
+		// 0 is "bad", 1 "good", 2 "unverified", 3 "not present".
+		if slices.Contains(strings.Split(status, ","), "0") || strings.Contains(status, "Bad") {
+			t.Errorf("frame %d from %s: tshark says that a checksum is bad: %q", n, x.from, f)
+		}
+	}
+	if !strings.Contains(f[4], "1") && !strings.Contains(f[4], "Good") {
+		t.Errorf("frame %d: tshark did not check the IP checksum: %q", n, f)
 	}
 }

@@ -23,57 +23,77 @@ func iptables(t *testing.T, s *Stack, rules ...string) *NAT {
 	for _, text := range rules {
 		r := NATRule{Name: text}
 		words := strings.Fields(text)
-		not := false
-		for i := 0; i < len(words); i++ {
-			if words[i] == "!" {
-				not = true
-				continue
+		for len(words) > 0 {
+			not := words[0] == "!"
+			if not {
+				words = words[1:]
 			}
-			option := words[i]
-			i++
-			switch arg := words[i]; {
-			case option == "-A":
-				r.Chain = Chain(arg)
-			case option == "-p":
-				r.Protos = append(r.Protos, map[string]packet.Proto{"tcp": packet.TCP, "udp": packet.UDP, "icmp": packet.ICMP}[arg])
-			case option == "-s" && not:
-				r.NotSrc = append(r.NotSrc, netip.MustParsePrefix(arg))
-			case option == "-s":
-				r.Src = append(r.Src, netip.MustParsePrefix(arg))
-			case option == "-d" && not:
-				r.NotDst = append(r.NotDst, netip.MustParsePrefix(arg))
-			case option == "-d":
-				r.Dst = append(r.Dst, netip.MustParsePrefix(arg))
-			case option == "--dst-type" && arg == "LOCAL":
-				r.LocalDst = true
-			case option == "--dport":
-				port, _ := strconv.Atoi(arg)
-				r.DstPort = uint16(port)
-			case option == "-o" && not:
-				r.notOutLinks = append(r.notOutLinks, link(arg))
-			case option == "-o":
-				r.OutLink = link(arg)
-			case option == "-m" && arg == "mark":
-				r.Marked = true
-			case option == "-j" && arg == "MARK":
-				r.Mark = true
-			case option == "-j" && arg == "MASQUERADE":
-				r.Masquerade = true
-			case option == "-j" && arg == "DROP":
-				r.Drop = trace.NoBackend
-			case option == "-j" && arg == "DNAT":
-				i += 2
-				for to := range strings.SplitSeq(words[i], ",") {
+			option, arg := words[0], words[1]
+			words = words[2:]
+			if option == "-j" && arg == "DNAT" { // --to
+				for to := range strings.SplitSeq(words[1], ",") {
 					r.Targets = append(r.Targets, netip.MustParseAddrPort(to))
 				}
-			default:
+				words = words[2:]
+				continue
+			}
+			if !r.match(option, arg, not, link) && !r.target(option, arg) {
 				t.Fatalf("%q: %s %s", text, option, arg)
 			}
-			not = false
 		}
 		n.Rules = append(n.Rules, r)
 	}
 	return n
+}
+
+// match reads an option that says which packets a rule is for.
+func (r *NATRule) match(option, arg string, not bool, link func(string) *Link) bool {
+	switch {
+	case option == "-A":
+		r.Chain = Chain(arg)
+	case option == "-p":
+		r.Protos = append(r.Protos, map[string]packet.Proto{"tcp": packet.TCP, "udp": packet.UDP, "icmp": packet.ICMP}[arg])
+	case option == "-s" && not:
+		r.NotSrc = append(r.NotSrc, netip.MustParsePrefix(arg))
+	case option == "-s":
+		r.Src = append(r.Src, netip.MustParsePrefix(arg))
+	case option == "-d" && not:
+		r.NotDst = append(r.NotDst, netip.MustParsePrefix(arg))
+	case option == "-d":
+		r.Dst = append(r.Dst, netip.MustParsePrefix(arg))
+	case option == "--dst-type" && arg == "LOCAL":
+		r.LocalDst = true
+	case option == "--dport":
+		port, _ := strconv.Atoi(arg)
+		r.DstPort = uint16(port)
+	case option == "-o" && not:
+		r.notOutLinks = append(r.notOutLinks, link(arg))
+	case option == "-o":
+		r.OutLink = link(arg)
+	case option == "-m" && arg == "mark":
+		r.Marked = true
+	default:
+		return false
+	}
+	return true
+}
+
+// target reads what a rule does with a packet.
+func (r *NATRule) target(option, arg string) bool {
+	if option != "-j" {
+		return false
+	}
+	switch arg {
+	case "MARK":
+		r.Mark = true
+	case "MASQUERADE":
+		r.Masquerade = true
+	case "DROP":
+		r.Drop = trace.NoBackend
+	default:
+		return false
+	}
+	return true
 }
 
 // inOut is a client network, a machine r that translates, and a server outside

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/internal/capture"
+	"github.com/winlab-dev/winlab/internal/ctxio"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/replay"
 )
@@ -90,6 +91,7 @@ func captureError(name string, err error) error {
 
 func (a *app) play(ctx context.Context, c *lab.Cluster, in io.Reader, to, port string) (*replay.Summary, error) {
 	opt := replay.Options{Port: port}
+	in = ctxio.Reader(ctx, in) // it may be a pipe, in which nothing comes
 	if a.errTerm {
 		opt.Progress = func(n int) { fmt.Fprintf(a.err, "\r%d packets", n) }
 		defer fmt.Fprint(a.err, "\r\033[K")
