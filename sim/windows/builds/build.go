@@ -36,17 +36,17 @@ type Build struct {
 	Limits Limits
 
 	features map[Feature]bool
-	quirks   map[string]bool
+	quirks   map[Quirk]bool
 }
 
 // Has reports whether the build has the feature.
 func (b *Build) Has(f Feature) bool { return b.features[f] }
 
-// Quirk reports whether the build has the bug with that id (quirks.yaml).
-func (b *Build) Quirk(id string) bool { return b.quirks[id] }
+// Quirk reports whether the build has the bug.
+func (b *Build) Quirk(q Quirk) bool { return b.quirks[q] }
 
-// Quirks returns the ids of the build's bugs, sorted.
-func (b *Build) Quirks() []string { return slices.Sorted(maps.Keys(b.quirks)) }
+// Quirks returns the build's bugs, sorted.
+func (b *Build) Quirks() []Quirk { return slices.Sorted(maps.Keys(b.quirks)) }
 
 // String returns "Windows Server 2019 10.0.17763.1432 (HNS 9.3)".
 func (b *Build) String() string {
@@ -63,15 +63,15 @@ func (b *Build) WithQuirks(on, off []string) (*Build, error) {
 	c := *b
 	c.quirks = maps.Clone(b.quirks)
 	for _, id := range slices.Concat(on, off) {
-		if table.quirks[id] == nil {
+		if table.quirks[Quirk(id)] == nil {
 			return nil, fmt.Errorf("no quirk %q; known are %s", id, strings.Join(QuirkIDs(), ", "))
 		}
 	}
 	for _, id := range on {
-		c.quirks[id] = true
+		c.quirks[Quirk(id)] = true
 	}
 	for _, id := range off {
-		delete(c.quirks, id)
+		delete(c.quirks, Quirk(id))
 	}
 	return &c, nil
 }
@@ -127,7 +127,7 @@ func Lookup(v Version) (*Build, error) {
 	}
 	b := &Build{
 		Version: v, Name: row.Version, Product: row.Product, Channel: row.Channel, Schema: row.Schema,
-		features: map[Feature]bool{}, quirks: map[string]bool{},
+		features: map[Feature]bool{}, quirks: map[Quirk]bool{},
 	}
 	for _, h := range row.HNS {
 		if v.UBR >= h.From {
@@ -182,14 +182,3 @@ func (f Feature) Fact() *evidence.Fact {
 	}
 	return nil
 }
-
-// QuirkFact returns the evidence behind a bug, or nil.
-func QuirkFact(id string) *evidence.Fact {
-	if q := table.quirks[id]; q != nil {
-		return q.fact
-	}
-	return nil
-}
-
-// QuirkIDs returns all known bugs, sorted.
-func QuirkIDs() []string { return slices.Sorted(maps.Keys(table.quirks)) }

@@ -30,7 +30,7 @@ type data struct {
 	names    map[string]Version
 	limits   []*limit
 	features map[Feature]*feature
-	quirks   map[string]*quirk
+	quirks   map[Quirk]*quirk
 }
 
 type row struct {
@@ -67,7 +67,9 @@ type quirk struct {
 	builds versionRange
 	hns    []hnsRange
 	sel    bool
-	fact   *evidence.Fact
+	// notModelled: no code asks for the bug.
+	notModelled bool
+	fact        *evidence.Fact
 }
 
 func (q *quirk) applies(v Version, hns HNSVersion) bool {
@@ -91,7 +93,7 @@ func (d *data) row(build int) *row {
 }
 
 func mustLoad() *data {
-	d := &data{names: map[string]Version{}, features: map[Feature]*feature{}, quirks: map[string]*quirk{}}
+	d := &data{names: map[string]Version{}, features: map[Feature]*feature{}, quirks: map[Quirk]*quirk{}}
 	for _, err := range []error{d.loadBuilds(), d.loadFeatures(), d.loadQuirks()} {
 		if err != nil {
 			panic("builds: " + err.Error())
@@ -183,12 +185,14 @@ func (d *data) loadQuirks() error {
 		Select bool
 		Since  string
 		Fixed  string
+		// NotModelled says that the bug is known and nothing in the model shows it.
+		NotModelled bool `yaml:"notModelled"`
 	}
 	if err := decode(quirksYAML, &file); err != nil {
 		return fmt.Errorf("quirks.yaml: %w", err)
 	}
 	for _, id := range slices.Sorted(maps.Keys(file)) {
-		in, q := file[id], &quirk{sel: file[id].Select}
+		in, q := file[id], &quirk{sel: file[id].Select, notModelled: file[id].NotModelled}
 		var err error
 		if q.builds, err = parseRange(in.Builds); err != nil {
 			return fmt.Errorf("quirks.yaml: %s: %w", id, err)
@@ -211,7 +215,7 @@ func (d *data) loadQuirks() error {
 			sources = append(sources, "fixed by "+in.Fixed)
 		}
 		q.fact = evidence.NewParam("nodes[].quirks", "windows.quirk."+id, in.Grade, in.Says, sources...)
-		d.quirks[id] = q
+		d.quirks[Quirk(id)] = q
 	}
 	return nil
 }

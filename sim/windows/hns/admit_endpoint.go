@@ -3,6 +3,8 @@ package hns
 import (
 	"fmt"
 	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
 // CreateEndpoint makes an endpoint on a network. HNS fills in what is missing:
@@ -89,7 +91,7 @@ func (s *Service) allocate(n *Network, e *Endpoint, m *mistakes) {
 
 // takeLoopbackPorts follows factLoopbackPorts.
 func (s *Service) takeLoopbackPorts(e *Endpoint) {
-	if !s.build.Quirk("loopback-dsr-exhausts-ports") {
+	if !s.build.Quirk(builds.LoopbackDSRExhaustsPorts) {
 		return
 	}
 	for v := range EachSettings[OutBoundNATSettings](e.Policies) {

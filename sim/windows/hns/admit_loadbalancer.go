@@ -56,7 +56,7 @@ func (s *Service) takeBlock(op string, l *LoadBalancer) error {
 	if !ok {
 		if s.loopbackTookPorts() {
 			return ErrOutOfMemory.withf(op, "endpoints with OutBoundNAT Destinations have taken every port (%s)",
-				builds.QuirkFact("loopback-dsr-exhausts-ports").Says)
+				builds.LoopbackDSRExhaustsPorts.Fact().Says)
 		}
 		return ErrPortAlreadyExists.withf(op, "no free block of %d ports in %d-%d", s.pool.size, s.pool.first, s.pool.last)
 	}
@@ -92,7 +92,7 @@ func (s *Service) UpdateLoadBalancer(id string, in LoadBalancer) (*LoadBalancer,
 	if err := m.err(op); err != nil {
 		return nil, err
 	}
-	if s.build.Quirk("modify-loadbalancer-ignored") {
+	if s.build.Quirk(builds.ModifyLoadBalancerIgnored) {
 		return old, nil
 	}
 	l.ID, l.Ports = old.ID, old.Ports

@@ -11,7 +11,7 @@ func (c *Compiler) nonDSR(ls *layers, n *Network, lb *LoadBalancer, m LBPortMapp
 	source, fact := c.management(n), factSourceVIP
 	if a, err := netip.ParseAddr(lb.SourceVIP); err == nil {
 		source, fact = a, factNonDSR
-	} else if c.s.Build().Quirk("empty-source-vip-uses-vip") {
+	} else if c.s.Build().Quirk(builds.EmptySourceVIPUsesVIP) {
 		source = vip
 	}
 	if lb.IPv6() && source.Is4() {

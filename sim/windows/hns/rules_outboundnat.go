@@ -9,6 +9,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
 var tcpUDP = []struct {
@@ -52,7 +53,7 @@ func (c *Compiler) outboundNAT(ls *layers, n *Network, e *Endpoint) {
 // and the address that it would translate to.
 func (c *Compiler) untranslated(ls *layers, src netip.Addr, nat outboundNAT, base uint16, o *trace.Origin) {
 	exceptions := sameFamily(nat.exceptions, src)
-	if c.s.Build().Quirk("duplicate-base-exception-ignored") {
+	if c.s.Build().Quirk(builds.DuplicateBaseExceptionIgnored) {
 		exceptions = firstOfBase(exceptions)
 	}
 	for j, ex := range exceptions {

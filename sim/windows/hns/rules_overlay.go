@@ -8,6 +8,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
 // encap compiles the routes to other nodes of an overlay network. On the
@@ -64,7 +65,7 @@ func (c *Compiler) decap(ls *layers, n *Network) {
 	if len(c.local(n)) == 0 {
 		return
 	}
-	if c.s.restarts > 0 && c.s.Build().Quirk("hns-restart-loses-decap") {
+	if c.s.restarts > 0 && c.s.Build().Quirk(builds.RestartLosesDecap) {
 		return
 	}
 	vsid, ok := n.VSID()

@@ -74,19 +74,16 @@ func (n *Windows) reset(sim *wire.Simulation, sw *vswitch, port *vfp.Port, insid
 	}
 }
 
-// quirkNoNetwork is the bug that leaves containers without a network.
-const quirkNoNetwork = "containers-have-no-network"
-
 // severed drops what a container sends or gets on a build whose containers have
 // no network, and reports whether it did.
 func (n *Windows) severed(sim *wire.Simulation, c *machine.Compartment, p *packet.Packet) bool {
-	if !n.hns.Build().Quirk(quirkNoNetwork) {
+	if !n.hns.Build().Quirk(builds.NoContainerNetwork) {
 		return false
 	}
 	sim.RecordLoss(n.name, c.Stack().Object, trace.PortNotReady)
 	if sim.Rec.On() {
 		sim.Rec.Add(trace.Step{Place: n.name, Object: c.Stack().Object, Action: trace.ActDrop, Reason: trace.PortNotReady,
-			Event: trace.Of(noNetwork{}), Packet: p.String()}.Cite(builds.QuirkFact(quirkNoNetwork)))
+			Event: trace.Of(noNetwork{}), Packet: p.String()}.Cite(builds.NoContainerNetwork.Fact()))
 	}
 	return true
 }

@@ -1,7 +1,9 @@
 package builds
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -111,7 +113,7 @@ func TestQuirks(t *testing.T) {
 		"14393.8066": "",
 		"17134.2208": "",
 	} {
-		if got := strings.Join(MustLookup(build).Quirks(), " "); got != want {
+		if got := strings.Trim(fmt.Sprint(MustLookup(build).Quirks()), "[]"); got != want {
 			t.Errorf("%s: quirks %q, want %q", build, got, want)
 		}
 	}
@@ -213,14 +215,63 @@ func TestConstantsMatchData(t *testing.T) {
 	if !slices.Equal(declared, rows) {
 		t.Errorf("constants %v\nrows      %v", declared, rows)
 	}
-	for _, id := range QuirkIDs() {
-		if QuirkFact(id) == nil {
-			t.Errorf("quirk %s has no fact", id)
+	if Feature("no-such").Fact() != nil {
+		t.Error("a fact for a feature that does not exist")
+	}
+}
+
+// TestQuirksAreAskedFor holds quirk.go, quirks.yaml and the rest of sim/windows
+// together: a bug is either declared and asked for, or its row says notModelled.
+func TestQuirksAreAskedFor(t *testing.T) {
+	src, err := os.ReadFile("quirk.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := sources(t, "../hns", "../node")
+	asked := map[Quirk]bool{}
+	for _, m := range regexp.MustCompile(`(\w+) +Quirk = "([\w-]+)"`).FindAllStringSubmatch(string(src), -1) {
+		id := Quirk(m[2])
+		if table.quirks[id] == nil {
+			t.Errorf("quirk.go declares %s, which has no row in quirks.yaml", id)
+		}
+		if asked[id] = strings.Contains(code, "Quirk(builds."+m[1]+")"); !asked[id] {
+			t.Errorf("quirk.go declares %s, and nobody asks Quirk(builds.%s): ask, or set notModelled in quirks.yaml", id, m[1])
 		}
 	}
-	if QuirkFact("no-such") != nil || Feature("no-such").Fact() != nil {
-		t.Error("facts for what does not exist")
+	for id, q := range table.quirks {
+		if q.fact == nil || id.Fact() != q.fact {
+			t.Errorf("quirk %s has no fact", id)
+		}
+		if asked[id] == q.notModelled {
+			t.Errorf("quirk %s: quirks.yaml says notModelled %v, and quirk.go declares it: %v", id, q.notModelled, asked[id])
+		}
 	}
+	if Quirk("no-such").Fact() != nil {
+		t.Error("a fact for a quirk that does not exist")
+	}
+}
+
+// sources is the text of the Go files of folders, tests left out.
+func sources(t *testing.T, dirs ...string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no Go files in %s: %v", dir, err)
+		}
+		for _, f := range files {
+			if strings.HasSuffix(f, "_test.go") {
+				continue
+			}
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(b)
+		}
+	}
+	return all.String()
 }
 
 func FuzzParse(f *testing.F) {

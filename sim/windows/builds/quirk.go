@@ -1,0 +1,48 @@
+package builds
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+// Quirk names a bug of some builds.
+type Quirk string
+
+// The bugs that code asks for. Each has a row in quirks.yaml; a row without a
+// constant here says notModelled. A test holds the two together.
+const (
+	// LoopbackDSRExhaustsPorts: an OutBoundNAT policy with Destinations reserves
+	// all ports.
+	LoopbackDSRExhaustsPorts Quirk = "loopback-dsr-exhausts-ports"
+	// RestartLosesDecap: after a restart of HNS overlay networks open no tunnels.
+	RestartLosesDecap Quirk = "hns-restart-loses-decap"
+	// NoContainerNetwork: containers have no network at all.
+	NoContainerNetwork Quirk = "containers-have-no-network"
+	// EmptySourceVIPUsesVIP: a load balancer without SourceVIP translates the
+	// source to the VIP itself.
+	EmptySourceVIPUsesVIP Quirk = "empty-source-vip-uses-vip"
+	// ModifyLoadBalancerIgnored: a change of a load balancer has no effect.
+	ModifyLoadBalancerIgnored Quirk = "modify-loadbalancer-ignored"
+	// DuplicateBaseExceptionIgnored: of two OutBoundNAT exceptions with the same
+	// base address the second is not applied.
+	DuplicateBaseExceptionIgnored Quirk = "duplicate-base-exception-ignored"
+)
+
+// Fact returns the evidence behind a bug, or nil.
+func (q Quirk) Fact() *evidence.Fact {
+	if row := table.quirks[q]; row != nil {
+		return row.fact
+	}
+	return nil
+}
+
+// QuirkIDs returns all known bugs, sorted.
+func QuirkIDs() []string {
+	var ids []string
+	for _, q := range slices.Sorted(maps.Keys(table.quirks)) {
+		ids = append(ids, string(q))
+	}
+	return ids
+}
