@@ -73,7 +73,8 @@ type Outcome struct {
 // set for frames on their way into a switch. The frame is valid until it returns.
 type Hop func(place, name string, entering bool, frame []byte)
 
-// nobody is what stands behind a wire that a capture is played onto.
+// nobody is the machine behind a wire that a capture is played onto: it answers
+// nothing.
 type nobody struct{}
 
 func (nobody) Receive(*wire.Simulation, *wire.NIC, *packet.Packet) {}
@@ -195,7 +196,7 @@ func onSegment(s *wire.Segment, m packet.MAC) *wire.NIC {
 	return nil
 }
 
-// Inject puts a frame in and follows it to its end. A nil entry stands for
+// Inject puts a frame in and follows it to its end. A nil entry is the one of
 // [Injector.Find]. The time is that since the first frame; it does not run
 // backwards. The error is a *packet.ParseError of a frame that was not put in.
 func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (Outcome, error) {

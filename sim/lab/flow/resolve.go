@@ -269,7 +269,7 @@ func (c *Cluster) target(ctx context.Context, t *trace.Trace, r Request, from en
 	return c.destination(to, r)
 }
 
-// destination finds the address of a target that is no name of DNS.
+// destination finds the address of a target that needs no DNS.
 func (c *Cluster) destination(t spec.Target, r Request) (endpoint, error) {
 	switch t.Kind {
 	case spec.AddressTarget, spec.LocalhostTarget:

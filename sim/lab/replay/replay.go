@@ -17,7 +17,7 @@ import (
 // Options choose where packets go in and what is written.
 type Options struct {
 	// Port is where every packet goes in: pod/NAME, node/NAME, host/NAME or
-	// wire/SEGMENT. Empty stands for the port of the pod that has the packet's
+	// wire/SEGMENT. Empty is the port of the pod that has the packet's
 	// source MAC address or source address, else the wire of its segment.
 	Port string
 	// Record sends every packet the slow way, with every step recorded. The
@@ -185,7 +185,7 @@ func (p *player) play(j *flow.Injector, e *flow.Entry, data []byte, info capture
 	return nil
 }
 
-// interfaceOf is the interface of the output that stands for a hop; it is added
+// interfaceOf is the interface of the output for a hop; it is added
 // when the first frame crosses the hop.
 func (p *player) interfaceOf(h hop) (int, error) {
 	if h == p.last {

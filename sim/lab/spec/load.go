@@ -44,7 +44,7 @@ func Load(path string) (*File, error) {
 	return whole(path, node, found)
 }
 
-// Parse reads a lab from memory; path stands for its name and place.
+// Parse reads a lab from memory; path is its name and place.
 func Parse(path string, data []byte) (*File, error) {
 	var found strict.Mistakes
 	node := parse(path, data, &found, nil)

@@ -211,8 +211,8 @@ type Node struct {
 }
 
 // Fault is an injected fault: it takes VFP rules away that the model says are
-// there. It is no rule of the model. Objects of HNS hold for all ports of a
-// node, so that a rule that is missing on one port cannot be said with them.
+// there. The model itself has no such state: objects of HNS apply to all ports of
+// a node, so they cannot say that a rule is missing on one port.
 type Fault struct {
 	// Pod is the pod whose port loses the rules, DropRules a regular expression
 	// for the whole of the rules' names.
