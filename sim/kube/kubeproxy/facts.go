@@ -13,18 +13,18 @@ var (
 	factVersions = evidence.New("kubeproxy.versions", evidence.Inferred,
 		"A minor version stands for one patch of it that was read: 1.14.0, 1.15.12, 1.16.15, 1.17.17, 1.18.20, 1.19.16, 1.20.15, 1.21.14, 1.22.17, 1.23.17, 1.24.17, 1.25.16, 1.26.15, 1.29.15, 1.30.14, 1.31.14, 1.32.13, 1.33.0, 1.34.1, 1.35.1, 1.36.1 and 1.37.0; 1.27 and 1.28 lie between equals. Other patches can differ: 1.14.10 has the wildcard look-up repaired.",
 		srcProxier, srcHNS, srcHNSv2)
-	factOrder = evidence.New("kubeproxy.order", evidence.Inferred,
+	_ = evidence.New("kubeproxy.order", evidence.Inferred,
 		"kube-proxy works through Services in random order; winlab takes them in the order that they are given in.")
-	factStart = evidence.New("kubeproxy.start-deletes-load-balancers", evidence.Code,
+	_ = evidence.New("kubeproxy.start-deletes-load-balancers", evidence.Code,
 		"At start kube-proxy deletes every load balancer of the node's HNS.",
 		srcProxier+" (CleanupLeftovers, newProxierInternal)")
-	factGates = evidence.New("kubeproxy.gates", evidence.Code,
+	_ = evidence.New("kubeproxy.gates", evidence.Code,
 		"--enable-dsr needs the gate WinDSR (on by default from 1.33), an overlay network the gate WinOverlay (on by default from 1.20).",
 		"kubernetes/kubernetes pkg/features/kube_features.go", srcProxier+" (newProxierInternal)")
 	factSourceVIPNeeded = evidence.New("kubeproxy.overlay-needs-source-vip", evidence.Code,
 		"On an overlay network kube-proxy does not start without --source-vip, and makes a local endpoint with that address when there is none.",
 		srcProxier+" (newProxierInternal, newSourceVIP)")
-	factSourceVIP = evidence.New("kubeproxy.source-vip", evidence.Code,
+	_ = evidence.New("kubeproxy.source-vip", evidence.Code,
 		"Load balancers on an overlay network get --source-vip as SourceVIP; on other networks the field stays empty, and HNS takes the node's address.",
 		srcProxier+" (newProxierInternal, syncProxyRules)")
 	factNodeSource = evidence.New("kubeproxy.source-vip-node-address", evidence.Code,
@@ -38,7 +38,7 @@ var (
 		srcProxier+" (conjureMac, findRemoteSubnetProviderAddress, syncProxyRules)")
 	factLocalMissing = evidence.New("kubeproxy.local-endpoint-not-found", evidence.Code,
 		"A backend that runs on this node and has no HNS endpoint is left out.", srcProxier+" (syncProxyRules)")
-	factLookup = evidence.New("kubeproxy.endpoint-lookup", evidence.Code,
+	_ = evidence.New("kubeproxy.endpoint-lookup", evidence.Code,
 		"Of two HNS endpoints with one address kube-proxy takes the first (to 1.21), the last (1.22 to 1.35) or the local one, deleting the remote one (from 1.36).",
 		srcHNS+" (getAllEndpointsByNetwork)", srcHNSv2+" (getEndpointByIpAddress)")
 	factClusterIP = evidence.New("kubeproxy.cluster-ip", evidence.Code,
@@ -73,7 +73,7 @@ var (
 	factReady = evidence.New("kubeproxy.ready-endpoints", evidence.Code,
 		"Backends that are not ready are left out. From 1.24 (gate ProxyTerminatingEndpoints, on from 1.26) a Service with load balancer addresses whose backends all terminate keeps the serving ones for its cluster IP and load balancer addresses, and loses its node port and external addresses.",
 		srcProxier+" (isAllEndpointsTerminating, isAllEndpointsNonServing)")
-	factTargetPort = evidence.New("kubeproxy.target-port", evidence.Code,
+	_ = evidence.New("kubeproxy.target-port", evidence.Code,
 		"All backends of a load balancer get one port: the number in the Service, or the first backend's when the Service names it; from 1.34 the last backend's.",
 		srcProxier+" (syncProxyRules)")
 	factWildcardVIP = evidence.New("kubeproxy.wildcard-vip", evidence.Code,
@@ -85,7 +85,7 @@ var (
 	factDeletedReused = evidence.New("kubeproxy.deleted-load-balancer-reused", evidence.Code,
 		"From 1.24 a sync compares with a list of load balancers taken at its start. When backends change but not those of a load balancer with internalTrafficPolicy Local, 1.33.0 and 1.34.1 delete it and then find it in that list: it is missing until the next change.",
 		srcProxier+" (deleteExistingLoadBalancer)", srcHNS+" (getLoadBalancer, hashEndpoints)", "kubernetes/kubernetes#133928")
-	factIDCase = evidence.New("kubeproxy.id-case", evidence.Code,
+	_ = evidence.New("kubeproxy.id-case", evidence.Code,
 		"1.24 to 1.30 hash the ids of backends that they know in upper case and those in HNS's list as HNS writes them, which is lower case. So they never recognise a load balancer of an earlier sync, and make it again.",
 		"kubernetes/kubernetes 1.29.15 pkg/proxy/winkernel/hns.go hashEndpoints (1.31 takes both in upper case)",
 		"kubernetes/kubernetes#130963 (kube-proxy's log of the ids from HNS)", "kubernetes/kubernetes#135802 (hnsdiag list loadbalancers)")
@@ -95,28 +95,28 @@ var (
 	factUpdate = evidence.New("kubeproxy.update", evidence.Code,
 		"When backends change, kube-proxy deletes a Service's load balancers and makes them again; from 1.31 it changes them in place where the build's HNS can (15.4 by hcsshim 0.8.26 and hnslib 0.0.8 in 1.31 and 1.33, 15.5 by hnslib 0.1.1 in 1.32 and 1.34, and 16.0 by hnslib 0.1.2 from 1.35).",
 		srcProxier+" (requiresUpdateLoadbalancer)", "microsoft/hnslib hcn/hcnglobals.go ModifyLoadbalancerVersion", "kubernetes/kubernetes issue 131466")
-	factOptimisation = evidence.New("kubeproxy.optimisation", evidence.Code,
+	_ = evidence.New("kubeproxy.optimisation", evidence.Code,
 		"From 1.24 a change of backends keeps remote endpoints and load balancers until they are known to differ; the annotation winProxyOptimization: disabled brings the old behaviour back.",
 		srcProxier+" (cleanupAllPolicies)")
-	factReferences = evidence.New("kubeproxy.remote-endpoint-references", evidence.Code,
+	_ = evidence.New("kubeproxy.remote-endpoint-references", evidence.Code,
 		"Before 1.19 each Service deletes the remote endpoints of its backends when it changes, even if another Service uses them.",
 		srcProxier+" (Cleanup)")
-	factFailure = evidence.New("kubeproxy.failed-load-balancer", evidence.Code,
+	_ = evidence.New("kubeproxy.failed-load-balancer", evidence.Code,
 		"When HNS refuses the load balancer of a cluster IP or node port, kube-proxy logs it, leaves out the rest of that Service port and tries again at the next sync; for an external or load balancer address it goes on with the next address and does not try again until something changes. The other Services go on.",
 		srcProxier+" (syncProxyRules)")
 	factNetworkChanged = evidence.New("kubeproxy.network-changed", evidence.Code,
 		"When the HNS network has another id than before, a sync forgets all it made and programs nothing; the next one starts afresh (from 1.15).",
 		srcProxier+" (syncProxyRules)")
-	factHNSDown = evidence.New("kubeproxy.hns-not-running", evidence.Code,
+	_ = evidence.New("kubeproxy.hns-not-running", evidence.Code,
 		"When HNS does not run (0x6b5), kube-proxy from 1.37 leaves the sync out and keeps the ids of load balancers that it could not delete; before, it takes the network for changed and the load balancers for deleted. The simulated HNS always runs.",
 		"kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/proxier.go:1214 (syncProxyRules)", "kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/hns.go:623 (deleteLoadBalancer)", "kubernetes/kubernetes PR 139503")
-	factNodeAddressChange = evidence.New("kubeproxy.exits-when-node-changes", evidence.Code,
+	_ = evidence.New("kubeproxy.exits-when-node-changes", evidence.Code,
 		"From 1.37 kube-proxy ends when its Node's addresses change or its Node is deleted, so that it is started again with the new ones; before, it goes on with the old addresses. Nodes of a lab do not change.",
 		"kubernetes/kubernetes v1.37.0 pkg/proxy/node.go:208 (OnNodeChange, OnNodeDelete)", "kubernetes/kubernetes PR 138183")
-	factDualStack = evidence.New("kubeproxy.dual-stack", evidence.Code,
+	_ = evidence.New("kubeproxy.dual-stack", evidence.Code,
 		"From 1.21 kube-proxy works for each family by itself on builds with IPv6DualStack and networks other than overlay, whatever addresses the node has; 1.19 and 1.20 do so with the gate IPv6DualStack on any build, and then do not start on an overlay network. External and load balancer addresses are sorted by family from 1.35 only.",
 		"kubernetes/kubernetes cmd/kube-proxy/app/server_windows.go", srcProxier+" (DualStackCompatible, newServiceInfo)")
-	factBackends = evidence.New("kubeproxy.backend-order", evidence.Code,
+	_ = evidence.New("kubeproxy.backend-order", evidence.Code,
 		"From 1.21 kube-proxy takes a Service's backends from EndpointSlices, sorted by the text of address and port; before, from its Endpoints as they stand there, which have addresses of the Service's first family only.",
 		"kubernetes/kubernetes pkg/proxy/endpointslicecache.go (byEndpoint)", "kubernetes/kubernetes pkg/features/kube_features.go WindowsEndpointSliceProxying",
 		"kubernetes/kubernetes v1.20.15 pkg/proxy/endpoints.go (endpointsToEndpointsMap)")

@@ -17,24 +17,24 @@ import (
 const srcIptables = "kubernetes/kubernetes pkg/proxy/iptables/proxier.go"
 
 var (
-	factIptables = evidence.New("kubeproxy.iptables", evidence.Code,
+	_ = evidence.New("kubeproxy.iptables", evidence.Code,
 		"On Linux a Service's addresses are translated in PREROUTING and OUTPUT: KUBE-SERVICES leads to KUBE-SVC-..., and that to one backend's KUBE-SEP-...",
 		srcIptables)
-	factIptablesMasquerade = evidence.New("kubeproxy.iptables-masquerade", evidence.Code,
+	_ = evidence.New("kubeproxy.iptables-masquerade", evidence.Code,
 		"The source is translated for a cluster IP that is used from outside the cluster's pods, for node ports, external and load balancer addresses unless externalTrafficPolicy is Local, and for a pod that reaches itself through a Service.",
 		srcIptables)
-	factIptablesLocal = evidence.New("kubeproxy.iptables-external-local", evidence.Code,
+	_ = evidence.New("kubeproxy.iptables-external-local", evidence.Code,
 		"With externalTrafficPolicy Local a node port is led to backends of the node, and dropped when there are none; pods of the cluster and the node itself may use all backends.",
 		srcIptables)
-	factIptablesInternalLocal = evidence.New("kubeproxy.iptables-internal-local", evidence.Code,
+	_ = evidence.New("kubeproxy.iptables-internal-local", evidence.Code,
 		"internalTrafficPolicy Local limits cluster IPs to backends of the node from 1.22 on, and in 1.22 and 1.23 node ports, external and load balancer addresses as well.",
 		"kubernetes/kubernetes v1.22.17 pkg/proxy/topology.go FilterEndpoints", srcIptables)
-	factIptablesEmpty = evidence.New("kubeproxy.iptables-no-endpoints", evidence.Code,
+	_ = evidence.New("kubeproxy.iptables-no-endpoints", evidence.Code,
 		"A Service without backends is rejected by the filter table; winlab drops the packet with the reason no-backend.",
 		srcIptables)
-	factIptablesAffinity = evidence.New("kubeproxy.iptables-session-affinity", evidence.Inferred,
+	_ = evidence.New("kubeproxy.iptables-session-affinity", evidence.Inferred,
 		"sessionAffinity ClientIP keeps a client on one backend (the recent module); winlab follows single connections, so the rule's name says it and the choice is free.")
-	factIptablesHairpin = evidence.New("kubeproxy.iptables-hairpin", evidence.Inferred,
+	_ = evidence.New("kubeproxy.iptables-hairpin", evidence.Inferred,
 		"The mark of KUBE-SEP-... for a pod that reaches itself is set before the backend is known here, so winlab translates the source in POSTROUTING when source and destination are one pod.")
 )
 

@@ -21,7 +21,7 @@ var (
 	factUserspacePolicies = evidence.New("kubeproxy.userspace-ignores-policies", evidence.Code,
 		"The userspace mode knows no traffic policy: it takes all ready backends of a Service in turn.",
 		"kubernetes/kubernetes v1.20.15 pkg/proxy/winuserspace/roundrobin.go")
-	factUserspaceRemoved = evidence.New("kubeproxy.userspace-removed", evidence.Code,
+	_ = evidence.New("kubeproxy.userspace-removed", evidence.Code,
 		"1.25 is the last version with the userspace mode on Windows.",
 		"kubernetes/kubernetes v1.25.16 pkg/proxy/winuserspace", "kubernetes/kubernetes v1.26.15 pkg/proxy")
 )

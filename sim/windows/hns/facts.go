@@ -4,69 +4,69 @@ import "github.com/winlab-dev/winlab/sim/trace/evidence"
 
 // What this package holds true about HNS. The compiler's facts are beside it.
 var (
-	factDuplicateFrontend = evidence.New("hns.duplicate-frontend", evidence.Stated,
+	_ = evidence.New("hns.duplicate-frontend", evidence.Stated,
 		"A load balancer whose frontend address, protocol and port are taken cannot be created; HNS answers 0xb7.",
 		"kubernetes/kubernetes issue 139519", "kubernetes/kubernetes PR 139503")
-	factRehydrate = evidence.New("hns.restart-keeps-load-balancers", evidence.Stated,
+	_ = evidence.New("hns.restart-keeps-load-balancers", evidence.Stated,
 		"After a restart HNS has its load balancers again; creating them a second time fails.",
 		"kubernetes/kubernetes issue 139519")
-	factPortBlock = evidence.New("hns.port-block-per-load-balancer", evidence.Stated,
+	_ = evidence.New("hns.port-block-per-load-balancer", evidence.Stated,
 		"Every load balancer without DSR reserves a block of 64 ports of the dynamic range; when none is free HNS answers 0x803b0013.",
 		"Azure/AKS issue 1375", "MicrosoftDocs common-problems.md")
-	factSharedPorts = evidence.NewParam("share-port-pools", "hns.port-pool-sharing", evidence.Inferred,
+	_ = evidence.NewParam("share-port-pools", "hns.port-pool-sharing", evidence.Inferred,
 		"Load balancers with the same SourceVIP share one port block when sharing is on; how HNS chooses is not published.")
-	factBackendLimit = evidence.New("hns.backend-limit", evidence.Stated,
+	_ = evidence.New("hns.backend-limit", evidence.Stated,
 		"A load balancer without DSR and with more backends than the build takes fails with 0x57, invalid number of destinations.",
 		"kubernetes/kubernetes issue 98680", "microsoft/Windows-Containers issue 93")
-	factNoBackend = evidence.New("hns.load-balancer-needs-a-backend", evidence.Inferred,
+	_ = evidence.New("hns.load-balancer-needs-a-backend", evidence.Inferred,
 		"A load balancer without backends fails with 0x57, as one with too many does; kube-proxy never tries.")
-	factModifyIgnored = evidence.New("hns.modify-load-balancer", evidence.Code,
+	_ = evidence.New("hns.modify-load-balancer", evidence.Code,
 		"A load balancer is changed in place from HNS 15.4 on; before, the caller deletes and creates it again.",
 		"microsoft/hcsshim hcn/hcnloadbalancer.go AddEndpoint", "microsoft/hcsshim hcn/hcnglobals.go")
-	factAddressOutside = evidence.New("hns.address-in-subnet", evidence.Stated,
+	_ = evidence.New("hns.address-in-subnet", evidence.Stated,
 		"A local endpoint's address must be in a subnet of its network, else HNS answers 0x803b001e; a remote endpoint's need not.",
 		"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (remote endpoints with node addresses)", "winerror.h HCN_E_INVALID_IP")
-	factSameAddress = evidence.New("hns.remote-and-local-same-address", evidence.Code,
+	_ = evidence.New("hns.remote-and-local-same-address", evidence.Code,
 		"HNS does not prevent a remote and a local endpoint with the same address.",
 		"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (comment on Windows Server 2019 and 2022)")
-	factSameLocalAddress = evidence.New("hns.local-address-unique", evidence.Inferred,
+	_ = evidence.New("hns.local-address-unique", evidence.Inferred,
 		"Two local endpoints of one network cannot have the same address; the code of the refusal is not published, 0x803b002f is used.")
-	factReservedAddress = evidence.New("hns.reserved-address", evidence.Stated,
+	_ = evidence.New("hns.reserved-address", evidence.Stated,
 		"A subnet's own address, its broadcast address and its gateway cannot be an endpoint's (0x803b002f); a subnet flag frees the gateway.",
 		"winerror.h HCN_E_ADDR_INVALID_OR_RESERVED", "microsoft/hcsshim hcn/hcnnetwork.go SubnetFlagsDoNotReserveGatewayAddress")
-	factNetworkName = evidence.New("hns.network-name-unique", evidence.Stated,
+	_ = evidence.New("hns.network-name-unique", evidence.Stated,
 		"A second network of the same name is refused with 0x803b0010.",
 		"Siemens-Healthineers/K2s issue 1468")
-	factOverlayVSID = evidence.New("hns.overlay-needs-vsid", evidence.Inferred,
+	_ = evidence.New("hns.overlay-needs-vsid", evidence.Inferred,
 		"Every subnet of an overlay network needs a VSID policy.",
 		"flannel-io/flannel pkg/backend/vxlan/device_windows.go always gives one")
-	factDrMac = evidence.New("hns.overlay-dr-mac", evidence.Code,
+	_ = evidence.New("hns.overlay-dr-mac", evidence.Code,
 		"HNS gives an overlay network a DrMacAddress policy when it is created; flannel waits for it and announces it.",
 		"flannel-io/flannel pkg/backend/vxlan/device_windows.go")
-	factInvalidPolicy = evidence.New("hns.invalid-policy", evidence.Stated,
+	_ = evidence.New("hns.invalid-policy", evidence.Stated,
 		"A policy with missing or malformed settings is refused with 0x803b000d.",
 		"projectcalico/calico issue 8465", "winerror.h HCN_E_INVALID_POLICY")
-	factACLAny = evidence.New("hns.acl-any-is-empty", evidence.Code,
+	_ = evidence.New("hns.acl-any-is-empty", evidence.Code,
 		"In an ACL an empty string means any address; the word Any is refused. Protocol 256 means any.",
 		"Azure/azure-container-networking npm/pkg/dataplane/policies/policy_windows.go", "projectcalico/calico felix/dataplane/windows/policysets")
-	factFeatureRefused = evidence.New("hns.unsupported-feature-refused", evidence.Inferred,
+	_ = evidence.New("hns.unsupported-feature-refused", evidence.Inferred,
 		"What the build cannot do is refused with E_NOTIMPL; which code HNS gives there is mostly not published.",
 		"microsoft/hcsshim hcn/hcnerrors.go HCN_E_NOTIMPL")
-	factCascade = evidence.New("hns.network-deletion-cascades", evidence.Inferred,
+	_ = evidence.New("hns.network-deletion-cascades", evidence.Inferred,
 		"Deleting a network deletes its endpoints.",
 		"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (a new network id drops everything it knew)")
-	factDanglingBackend = evidence.New("hns.endpoint-deletion-leaves-load-balancer", evidence.Stated,
+	_ = evidence.New("hns.endpoint-deletion-leaves-load-balancer", evidence.Stated,
 		"Deleting an endpoint leaves the load balancers that name it as they are, so their rules go stale.",
 		"princepereira/AKSTestScripts Yamls/fix-stale-lb.yaml", "kubernetes/kubernetes issue 112836")
-	factUpdateReplaces = evidence.New("hns.policy-update-replaces-type", evidence.Inferred,
+	_ = evidence.New("hns.policy-update-replaces-type", evidence.Inferred,
 		"Modify with Update replaces all policies of the types that the request holds.")
-	factLoopbackPorts = evidence.New("hns.loopback-dsr-takes-ports", evidence.Stated,
+	_ = evidence.New("hns.loopback-dsr-takes-ports", evidence.Stated,
 		"Before KB4571748 an OutBoundNAT policy with Destinations takes every free port, and the next load balancer fails with 0xe.",
 		"containernetworking/plugins PR 613")
-	factPortMappingTaken = evidence.New("hns.host-port-unique", evidence.Inferred,
+	_ = evidence.New("hns.host-port-unique", evidence.Inferred,
 		"Two endpoints cannot publish the same port and protocol of the node; 0x803b0013 is used.",
 		"winerror.h HCN_E_PORT_ALREADY_EXISTS")
-	factIDs = evidence.New("hns.id-case", evidence.Stated,
+	_ = evidence.New("hns.id-case", evidence.Stated,
 		"HNS v1 prints ids in upper case, HCN v2 in lower case; both take either.",
 		"projectcalico/calico issue 4682 (v1)", "projectcalico/calico issue 5762 (v2, kube-proxy log)")
 )

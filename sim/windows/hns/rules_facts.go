@@ -88,5 +88,5 @@ var FactPort = evidence.New("hns.endpoint-port", evidence.Stated,
 	"Kubernetes documentation, Intro to Windows support, networking")
 
 // factNodePortNeedsPod is why node ports without DSR need a container on the node.
-var factNodePortNeedsPod = evidence.New("hns.node-port-needs-a-pod", evidence.Stated,
+var _ = evidence.New("hns.node-port-needs-a-pod", evidence.Stated,
 	"A Windows node forwards its node ports only while at least one pod runs on it.", "MicrosoftDocs Kubernetes on Windows, common problems")
