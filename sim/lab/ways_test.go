@@ -1,6 +1,8 @@
 package lab
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -94,6 +96,25 @@ func TestLossWithoutAStep(t *testing.T) {
 	}
 	if tr.Verdict != trace.Unknown || !strings.Contains(tr.Summary, "fault of winlab") {
 		t.Errorf("got %s %s: %s", tr.Verdict, tr.Reason, tr.Summary)
+	}
+}
+
+// TestContextEndsFlows: whoever interrupts winlab gets no verdict.
+func TestContextEndsFlows(t *testing.T) {
+	c := loadCluster(t, "l2bridge-flannel-host-gw.yaml")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if tr, err := c.Trace(ctx, Request{From: "pod/client", To: "pod/peer:80"}); tr != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("a trace: %v, %v", tr, err)
+	}
+	if _, err := c.Resolve(ctx, "pod/client", "kubernetes", ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("a name: %v", err)
+	}
+	if _, err := c.Run(ctx, Flow{From: "pod/client", To: "pod/peer:80"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a flow of the lab: %v", err)
+	}
+	if again, err := Build(ctx, c.Plan.File, Options{}); again != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("building: %v, %v", again, err)
 	}
 }
 

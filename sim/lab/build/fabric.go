@@ -33,7 +33,7 @@ func (b *builder) fabric(context.Context) error {
 }
 
 func (b *builder) router(r plan.Router) error {
-	m := machine.NewRouter(r.Name, "fabric")
+	m := machine.NewRouter(r.Name, wire.Fabric)
 	st := m.Stack()
 	links := map[string]*host.Link{}
 	for _, f := range r.Interfaces {

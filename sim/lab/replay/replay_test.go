@@ -2,6 +2,8 @@ package replay_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net/netip"
 	"path/filepath"
@@ -285,4 +287,15 @@ func FuzzReplay(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Whoever interrupts a replay gets no summary, also while it waits for packets.
+func TestContextEndsReplay(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	in, w := io.Pipe()
+	defer w.Close()
+	cancel()
+	if s, err := replay.Run(ctx, cluster(t, hostGW), in, nil, replay.Options{}); s != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", s, err)
+	}
 }
