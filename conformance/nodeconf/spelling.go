@@ -9,10 +9,14 @@ import (
 
 // The spellings of the plugins' documentation, by place.
 var (
+	// pluginKeys has every field that sim/kube/cni reads (TestFieldsAreSpelled there), and more.
 	pluginKeys = []string{
 		"cniVersion", "name", "type", "ipam", "dns", "policies", "apiVersion", "runtimeConfig", "loopbackDSR", "capabilities",
 		"AdditionalArgs", "master", "prevResult", "args", "optionalFlags", "ipMasq", "ipMasqNetwork", "endpointMacPrefix",
-		"delegate", "subnetFile", "dataDir", "plugins", "disableCheck", "mode", "adapterName", "windowsSettings", "bridge",
+		"delegate", "subnetFile", "dataDir", "plugins", "disableCheck", "mode", "adapterName", "windowsSettings", "bridge", "HcnPolicyArgs",
+		"logLevel", "logTarget", "infraVnetAddressSpace", "ipv6Mode", "serviceCidrs", "vnetCidrs", "podNamespaceForDualNetwork",
+		"ipsToRouteViaHost", "multiTenancy", "enableSnatOnHost", "enableExactMatchForPodName", "disableHairpinOnHostInterface",
+		"disableIPTableLock", "disableAsyncDelete", "cnsurl", "executionMode", "wireServerIP",
 	}
 	dnsKeys    = []string{"nameservers", "domain", "search", "options"}
 	ipamKeys   = []string{"type", "subnet", "routes", "ranges", "dataDir", "environment"}

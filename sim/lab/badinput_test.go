@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,18 +27,6 @@ func TestARightLabIsRight(t *testing.T) {
 	if _, err := Build(t.Context(), f, Options{}); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// write makes files in a new folder and returns the first one's name.
-func write(t *testing.T, files ...string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for i := 0; i < len(files); i += 2 {
-		if err := os.WriteFile(filepath.Join(dir, files[i]), []byte(files[i+1]), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return filepath.Join(dir, files[0])
 }
 
 // said fails unless the error names each text; the folder is cut away.

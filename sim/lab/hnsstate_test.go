@@ -2,6 +2,8 @@ package lab
 
 import (
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -37,6 +39,19 @@ func changed(t testing.TB, name, spec string) *File {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// write makes files in a new folder, name and text in turn, and returns the path of
+// the first: a lab with a configuration of its own, which Load reads.
+func write(t *testing.T, files ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i := 0; i < len(files); i += 2 {
+		if err := os.WriteFile(filepath.Join(dir, files[i]), []byte(files[i+1]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, files[0])
 }
 
 func built(t testing.TB, f *File) *Cluster {

@@ -36,4 +36,19 @@
 //     in cni_test.go; go test -update writes the HNS calls to testdata. Read them.
 //  6. Name it in sim/lab/spec (Plugins) and conformance/nodeconf (pluginNetworks). A test
 //     here says what is missing.
+//
+// # To add a field
+//
+//  1. Name it in the plugin's reader (winBridgeConf), or the plugin warns that it ignores the
+//     field; windowsConf reads what win-bridge, win-overlay and nat have in common.
+//  2. Keep its value in [Conf], as a typed value. The fact that says what the plugin does
+//     with it is in facts.go.
+//  3. Apply it in a method of policySet (endpointpolicy.go) whose comment cites the fact, and
+//     call that method in Add of each plugin that has the field. The order of calls is the
+//     order of the endpoint's policies.
+//  4. Add rows to TestConfPolicies (configuration in, policies out) and, where one plugin
+//     reads the field and another does not, to TestIgnoredFields.
+//  5. Add its spelling to pluginKeys in conformance/nodeconf; TestFieldsAreSpelled says so.
+//  6. When it decides whether a packet arrives, add a flow to sim/lab: changed in
+//     hnsstate_test.go changes a design lab, write puts a configuration file beside it.
 package cni

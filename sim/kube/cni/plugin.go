@@ -66,7 +66,10 @@ type Plugin interface {
 	// it only adds what is missing.
 	Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, error)
 	// Add is CNI ADD on a Windows node: it makes the pod's endpoint and
-	// attaches it to a namespace of its own.
+	// attaches it to a namespace of its own. Of c it may use only what the real
+	// plugin is given on the node: DNSIP and Domain, which the kubelet passes on,
+	// and Nodes where an address must be unique in the cluster (azure-vnet). It must
+	// not use Services; the cluster's prefixes come from the configuration.
 	Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error)
 	// Del is CNI DEL on a Windows node: the pod's endpoint goes, its address is
 	// free again, and with it goes the namespace that Add made. A pod that is not

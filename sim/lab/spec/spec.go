@@ -75,7 +75,8 @@ type Network struct {
 	Conf string `yaml:"conf,omitempty"`
 	// NetConf is flannel's net-conf.json.
 	NetConf string `yaml:"netConf,omitempty"`
-	// Version is the plugin's version where behaviour depends on it ("0.12.0" for flannel).
+	// Version is the plugin's version where behaviour depends on it ("0.12.0" for
+	// flannel). flannel's delegate is always the newest release.
 	Version string `yaml:"version,omitempty"`
 	// Components is model or real: whether the plugin's model attaches the pods of
 	// Windows nodes or its program itself, under Wine.

@@ -17,7 +17,12 @@ import (
 
 // TestCompile reads the cases of testdata/rules. A case is in the language of the
 // policy: calls in HNS's JSON; packets at a port with what becomes of them after
-// "="; and the listing of the rules. With -update the results are written again.
+// "="; and the listing of the rules.
+//
+// To add a case, write the head ("build", "quirk", "hostDSR", "show PORT..."), the calls
+// and the packets without "="; -update adds the results and the listings. It writes all
+// cases, so look at the difference of the others too. A case shows what happens at one
+// port; whether a packet arrives is for TestStateOfHNSDecides in sim/lab.
 //
 // A packet is "PORT out|in PROTOCOL SOURCE > DESTINATION", a port the name of an
 // endpoint, host or external. "via MAC" gives another destination MAC address than

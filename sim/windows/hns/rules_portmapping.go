@@ -2,11 +2,18 @@ package hns
 
 import (
 	"fmt"
+	"iter"
 	"net/netip"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 )
+
+// mappings yields the port mappings of an endpoint, in order. Each of them acts in three
+// places: as a rule at the endpoint's port (portMappings), as an address and port of the
+// node that the switch delivers to the endpoint (Bindings) and, with the flag
+// LocalRoutedVIP, as a route of the host (localRouted in rules_route.go).
+func mappings(e *Endpoint) iter.Seq2[Policy, portMapping] { return eachValue[portMapping](e.Policies) }
 
 // Binding is an address and port of the node that belongs to an endpoint.
 type Binding struct {
@@ -23,7 +30,7 @@ func (c *Compiler) portMappings(ls *layers, n *Network, e *Endpoint) {
 		return
 	}
 	i := 0
-	for p, m := range eachValue[portMapping](e.Policies) {
+	for p, m := range mappings(e) {
 		i++
 		vip := c.mappingVIP(n, m)
 		r := &vfp.Rule{
@@ -55,7 +62,7 @@ func (c *Compiler) Bindings(n *Network) []Binding {
 		return nil
 	}
 	for _, e := range c.local(n) {
-		for _, m := range eachValue[portMapping](e.Policies) {
+		for _, m := range mappings(e) {
 			bs = append(bs, Binding{c.mappingVIP(n, m), m.proto, m.external, e})
 		}
 	}

@@ -73,7 +73,7 @@ func (c *Compiler) localRouted(n *Network) string {
 	}
 	if c.s.Build().Has(builds.LocalRoutedHostPort) {
 		for _, e := range c.local(n) {
-			for _, m := range eachValue[portMapping](e.Policies) {
+			for _, m := range mappings(e) {
 				if m.localRouted {
 					return "LocalRoutedVip of a port mapping of endpoint " + e.Name
 				}

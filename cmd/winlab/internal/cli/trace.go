@@ -24,6 +24,7 @@ type traceOptions struct {
 	req              lab.Request
 	udp, ping        bool
 	tuple, tool      string
+	protocol         string // no flag of trace, but the error says which is
 	expect, capture  string
 	verbose, showHex bool
 	output           *string
@@ -74,6 +75,9 @@ in or out, flags (1 is SYN).`,
 	a.fromLab(cmd, "to", o.labOptions, func(c *lab.Cluster) []string { _, to := c.Names(); return to })
 	fixed(cmd, "tool", tools()...)
 	fixed(cmd, "expect", verdicts()...)
+	// People who know kubectl and nmap try this one.
+	f.StringVar(&o.protocol, "protocol", "", "")
+	_ = f.MarkHidden("protocol")
 	cmd.MarkFlagsMutuallyExclusive("udp", "ping", "tuple")
 	cmd.MarkFlagsMutuallyExclusive("from", "tuple")
 	cmd.MarkFlagsMutuallyExclusive("to", "tuple")
@@ -105,6 +109,9 @@ func (o *traceOptions) request() (lab.Request, error) {
 		if _, err := trace.ParseVerdict(o.expect); err != nil {
 			errs = append(errs, fmt.Errorf("--expect: %w", err))
 		}
+	}
+	if o.protocol != "" {
+		errs = append(errs, errors.New("there is no flag --protocol: write --udp or --ping; without them the flow is TCP"))
 	}
 	tool, err := parseTool(o.tool)
 	r.Tool = tool
