@@ -22,12 +22,12 @@ type Version struct{ Major, Minor int }
 func ParseVersion(s string) (Version, error) {
 	parts := strings.Split(strings.TrimPrefix(s, "v"), ".")
 	if len(parts) < 2 {
-		return Version{}, fmt.Errorf("Kubernetes version %q: write it as 1.20", s)
+		return Version{}, fmt.Errorf("there is no Kubernetes version %q; write one such as 1.20", s)
 	}
 	major, err1 := strconv.Atoi(parts[0])
 	minor, err2 := strconv.Atoi(parts[1])
 	if err1 != nil || err2 != nil || major != 1 || minor < 0 {
-		return Version{}, fmt.Errorf("Kubernetes version %q: write it as 1.20", s)
+		return Version{}, fmt.Errorf("there is no Kubernetes version %q; write one such as 1.20", s)
 	}
 	return Version{major, minor}, nil
 }

@@ -427,6 +427,9 @@ func (f *File) Variant(name string) (*File, error) {
 		}
 		return w, nil
 	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: there is no variant %q; this lab has no variants", f.Path, name)
+	}
 	return nil, fmt.Errorf("%s: there is no variant %q; there are %s", f.Path, name, strings.Join(names, ", "))
 }
 

@@ -25,7 +25,7 @@ const (
 	LocalhostTarget TargetKind = "localhost"
 )
 
-// Target is an end of a flow as a user writes it.
+// Target is an endpoint of a flow as a user writes it.
 type Target struct {
 	Kind            TargetKind
 	Namespace, Name string
@@ -91,7 +91,7 @@ func (t *Target) parseAddress(s string) error {
 	}
 	a, err := netip.ParseAddr(strings.Trim(s, "[]"))
 	if err != nil {
-		return fmt.Errorf("%q is not an end of a flow; write pod/NAME, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or an address", s)
+		return fmt.Errorf("%q is not an endpoint of a flow; write pod/NAME, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or an address", s)
 	}
 	t.Kind, t.Addr = AddressTarget, a
 	return nil
@@ -101,7 +101,7 @@ func (t *Target) parseAddress(s string) error {
 func parsePort(target, text string) (uint16, error) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 {
-		return 0, fmt.Errorf("%q: %q is not a port", target, text)
+		return 0, fmt.Errorf("%q: %q is not a port; write a number from 1 to 65535", target, text)
 	}
 	return uint16(n), nil
 }

@@ -24,11 +24,7 @@ which versions, where it was read, and what checks it.`,
   winlab claims lint`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				text := fmt.Sprintf("there is no command \"claims %s\"", args[0])
-				if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
-					text += "; did you mean " + s[0] + "?"
-				}
-				return usagef("%s", text)
+				return noCommand(cmd, args[0])
 			}
 			return nil
 		},
@@ -97,7 +93,8 @@ and the list of systems. The exit code is 1 when there is a mistake.`,
 	return cmd
 }
 
-// lintLists holds the lists that lead to claims against the ledger.
+// lintLists checks that the list of statements and the list of systems name only
+// claims of the ledger.
 func lintLists(l *claims.Ledger) []error {
 	rows, err := claims.Rows()
 	if err == nil {
@@ -113,9 +110,7 @@ func loadClaims(args []string) (*claims.Ledger, error) {
 	}
 	i, err := os.Stat(args[0])
 	switch {
-	case err != nil:
-		return nil, err
-	case !i.IsDir():
+	case err != nil || !i.IsDir():
 		return nil, usagef("%s is not a folder; name the folder with the claims' YAML files", args[0])
 	}
 	return claims.LoadFS(os.DirFS(args[0]), "*.yaml")

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/winlab-dev/winlab/internal/strict"
 )
@@ -108,21 +109,85 @@ Exit codes: 0 as expected, 1 not as expected, 2 bad input or usage, 130 interrup
 		SilenceErrors: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				text := fmt.Sprintf("there is no command %q", args[0])
-				if s := cmd.SuggestionsFor(args[0]); len(s) > 0 {
-					text += "; did you mean " + s[0] + "?"
-				}
-				return usagef("%s", text)
+				return noCommand(cmd, args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SuggestionsMinimumDistance = 2
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(a.runCmd(), a.traceCmd(), a.replayCmd(), a.resolveCmd(), a.explainCmd(), a.checkCmd(), a.doctorCmd(), a.claimsCmd(), a.hnsCmd(), a.versionCmd())
 	return root
+}
+
+// noCommand is the error for a command that does not exist below cmd.
+func noCommand(cmd *cobra.Command, name string) error {
+	_, parents, _ := strings.Cut(cmd.CommandPath()+" ", " ")
+	text := fmt.Sprintf("there is no command %q", parents+name)
+	if s := cmd.SuggestionsFor(name); len(s) > 0 {
+		text += "; did you mean " + s[0] + "?"
+	}
+	return usagef("%s", text)
+}
+
+// flagError says in plain words what is wrong with a flag.
+func flagError(cmd *cobra.Command, err error) error {
+	var value *pflag.InvalidValueError
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &value):
+		f := value.GetFlag()
+		return usagef("--%s %s: write %s", f.Name, value.GetValue(), flagForm(f))
+	case errors.As(err, &unknown):
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, "--"+f.Name)
+			}
+		})
+		return usagef("%w%s", err, near("--"+unknown.GetSpecifiedName(), names))
+	}
+	return usageError{err}
+}
+
+// flagForm says how the value of a flag is written.
+func flagForm(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "uint8":
+		return "a number from 0 to 255"
+	case "uint16":
+		return "a number from 0 to 65535"
+	case "int":
+		return "a whole number"
+	case "duration":
+		return "a number with a unit, such as 5s or 4m"
+	case "bool":
+		return "true or false, or the flag alone"
+	}
+	return "a " + f.Value.Type()
+}
+
+// exclusive makes a command refuse more than one of some flags.
+func exclusive(cmd *cobra.Command, names ...string) {
+	cmd.MarkFlagsMutuallyExclusive(names...) // so that completion knows
+	before := cmd.PreRunE
+	cmd.PreRunE = func(c *cobra.Command, args []string) error {
+		var given []string
+		for _, n := range names {
+			if c.Flags().Changed(n) {
+				given = append(given, "--"+n)
+			}
+		}
+		switch {
+		case len(given) > 1:
+			return usagef("%s cannot be combined; write one of them", strings.Join(given, " and "))
+		case before != nil:
+			return before(c, args)
+		}
+		return nil
+	}
 }
 
 // exactly is cobra.ExactArgs with the names of what is missing.

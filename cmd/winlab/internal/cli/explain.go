@@ -25,7 +25,7 @@ type verdictInfo struct {
 
 type paramInfo struct {
 	Name    string   `json:"name"`
-	Values  []string `json:"values,omitempty"` // empty: free
+	Values  []string `json:"values,omitempty"` // empty: any value
 	Default string   `json:"default"`
 	Means   string   `json:"means,omitempty"`
 }
@@ -83,11 +83,13 @@ func explain(args []string) (any, func(io.Writer) error, error) {
 	case args[0] == "fact" && len(args) == 2:
 		f := evidence.Lookup(args[1])
 		if f == nil {
-			return nil, nil, fmt.Errorf("there is no fact %q%s; winlab explain facts lists them", args[1], near(args[1], factIDs()))
+			return nil, nil, fmt.Errorf("there is no fact %q%s (winlab explain facts lists them all)", args[1], near(args[1], factIDs()))
 		}
 		return f, func(w io.Writer) error { return printFact(w, f) }, nil
 	case args[0] == "fact" && len(args) == 1:
 		return nil, nil, usagef("say which fact: winlab explain fact ID; winlab explain facts lists them")
+	case args[0] == "fact":
+		return nil, nil, usagef("%q is one argument too many; write winlab explain fact ID", args[2])
 	case len(args) > 1:
 		return nil, nil, usagef("%q is one argument too many; write winlab explain CODE or winlab explain fact ID", args[1])
 	}
@@ -111,7 +113,7 @@ func explain(args []string) (any, func(io.Writer) error, error) {
 	if f := evidence.Lookup(args[0]); f != nil {
 		return f, func(w io.Writer) error { return printFact(w, f) }, nil
 	}
-	return nil, nil, fmt.Errorf("there is no code %q%s; winlab explain lists them", args[0], near(code, codes()))
+	return nil, nil, fmt.Errorf("there is no verdict, reason code, parameter or fact %q%s (winlab explain lists the codes)", args[0], near(code, codes()))
 }
 
 // near proposes the name that was probably meant, if one is close.
@@ -179,7 +181,7 @@ func printParams(w io.Writer, ps []paramInfo) error {
 	for _, p := range ps {
 		values := strings.Join(p.Values, ", ")
 		if values == "" {
-			values = "free"
+			values = "any"
 		}
 		fmt.Fprintf(w, "\n%s\n  %s\n  values   %s\n  default  %s\n", p.Name, p.Means, values, p.Default)
 	}

@@ -34,15 +34,21 @@ func hnsListNames() []string {
 func (a *app) hnsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hns",
-		Short: "Serve a simulated HNS to Windows programs, and look into it",
+		Short: "Serve a simulated HNS to Windows programs, and show its objects",
 		Long: `Serve the Host Networking Service of one Windows node on loopback, with the calls
 of HCN v2 and HNS v1. Windows programs under Wine reach it through winlab's
 computenetwork.dll and vmcompute.dll; the commands below show its objects.`,
 		Example: `  winlab hns serve --build 2022 --state /var/tmp/node1
   WINLAB_HCN=127.0.0.1:40123 winlab hns list endpoints`,
-		Args: exactly(),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return noCommand(cmd, args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(a.hnsServeCmd(), a.hnsListCmd(), a.hnsGetCmd(), a.hnsCallCmd(), a.hnsWatchCmd(), a.hnsReplayCmd(), a.hnsDLLsCmd())
 	return cmd
 }
@@ -82,7 +88,7 @@ func (f *nodeFlags) get() (*builds.Build, hns.Options, error) {
 	}
 	node.Node = f.node
 	if node.ManagementIP, err = netip.ParseAddr(f.managementIP); err != nil {
-		return nil, node, usagef("--management-ip %q is not an address", f.managementIP)
+		return nil, node, usagef("--management-ip %s is not an address; write for example 192.168.1.11", f.managementIP)
 	}
 	return b, node, nil
 }

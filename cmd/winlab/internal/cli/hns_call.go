@@ -37,7 +37,10 @@ reply. REQUEST is JSON; - reads it from standard input. Exit code 1 when HNS ref
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 		Args: func(cmd *cobra.Command, args []string) error {
-			return exactly("METHOD", "PATH", "REQUEST")(cmd, append(args, "")[:max(len(args), min(len(args)+1, 3))])
+			if len(args) == 3 {
+				args = args[:2] // REQUEST may be left out
+			}
+			return exactly("METHOD", "PATH")(cmd, args)
 		},
 	}
 	client := a.hnsClient(cmd)
@@ -75,8 +78,8 @@ func (a *app) hnsWatchCmd() *cobra.Command {
 	var count int
 	cmd := &cobra.Command{
 		Use:   "watch",
-		Short: "Print the calls that programs make, as they come",
-		Long: `Print the calls that programs make, as they come: who called what, what HNS answered,
+		Short: "Print the calls that programs make, as they are made",
+		Long: `Print the calls that programs make, as they are made: who called what, what HNS answered,
 and which objects changed. With -o json each line is an entry of the call log, with
 the arguments and the answer.`,
 		Example: `  winlab hns watch
@@ -86,7 +89,7 @@ the arguments and the answer.`,
 	}
 	out := output(cmd, "text", "json")
 	client := a.hnsClient(cmd)
-	cmd.Flags().IntVar(&count, "count", 0, "end after this `number` of calls; 0 does not end")
+	cmd.Flags().IntVar(&count, "count", 0, "end after this `number` of calls; 0 means no end")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := client()
 		if err != nil {
@@ -142,8 +145,8 @@ func (a *app) hnsReplayCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay LOG",
 		Short: "Repeat the calls of a call log on a new HNS",
-		Long: `Repeat the calls of a call log on a new HNS without objects, and list those with another
-answer than in the log. With another --build than the log's, that shows how the same
+		Long: `Repeat the calls of a call log on a new HNS without objects, and list those whose
+answer differs from the log's. With another --build than the log's, that shows what the same
 program would be answered there. Exit code 1 when an answer differs.`,
 		Example: `  winlab hns replay calls.jsonl
   winlab hns replay calls.jsonl --build 2019`,
@@ -183,7 +186,7 @@ program would be answered there. Exit code 1 when an answer differs.`,
 				}
 			})
 		} else {
-			fmt.Fprintf(a.out, "%d calls on %s, %d with another answer\n", calls, b, len(different))
+			fmt.Fprintf(a.out, "%d calls on %s, %d answered differently\n", calls, b, len(different))
 			for _, d := range different {
 				fmt.Fprintln(a.out, clean.Line(d.String()))
 			}
@@ -232,7 +235,7 @@ func buildOfLog(name string, in *os.File) (string, error) {
 	}
 	var e hcn.Entry
 	if json.Unmarshal(line, &e) != nil || e.Build == "" {
-		return "", fmt.Errorf("%s:1: the log does not begin with the start of a service; say --build", name)
+		return "", fmt.Errorf("%s:1: the log does not begin with the start of a service, which names the build; give it with --build", name)
 	}
 	_, err = in.Seek(0, io.SeekStart)
 	return e.Build, err

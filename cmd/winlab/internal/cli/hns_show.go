@@ -19,7 +19,7 @@ import (
 
 // hnsClient adds --address and connects to the service.
 func (a *app) hnsClient(cmd *cobra.Command) func() (*hcn.Client, error) {
-	address := cmd.Flags().String("address", "", "the service's `address`; the environment's "+hnsAddress+" when it is not given")
+	address := cmd.Flags().String("address", "", "the service's `address` (default: the environment variable "+hnsAddress+")")
 	return func() (*hcn.Client, error) {
 		at := cmp.Or(*address, a.getenv(hnsAddress))
 		if at == "" {
@@ -35,7 +35,7 @@ func hnsObjects(c *hcn.Client, list, query string) ([]json.RawMessage, error) {
 	all := []json.RawMessage{}
 	i := slices.Index(hnsListNames(), list)
 	if i < 0 {
-		return nil, usagef("there is no list %q; there are %s", list, strings.Join(hnsListNames(), ", "))
+		return nil, usagef("there is no list %q; write one of %s", list, strings.Join(hnsListNames(), ", "))
 	}
 	if hnsLists[i].kind == 0 {
 		raw, err := c.HNSCall("GET", "/policylists/", "")
@@ -85,7 +85,7 @@ or policylists as HNS v1 shows them.`,
 	filter := cmd.Flags().String("filter", "", "only objects with this `name`")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if !slices.Contains(hnsListNames(), args[0]) {
-			return usagef("there is no list %q; there are %s", args[0], strings.Join(hnsListNames(), ", "))
+			return usagef("there is no list %q; write one of %s", args[0], strings.Join(hnsListNames(), ", "))
 		}
 		c, err := client()
 		if err != nil {
@@ -203,7 +203,7 @@ func (a *app) hnsGetCmd() *cobra.Command {
 	output(cmd, "json")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if !slices.Contains(hnsListNames(), args[0]) {
-			return usagef("there is no list %q; there are %s", args[0], strings.Join(hnsListNames(), ", "))
+			return usagef("there is no list %q; write one of %s", args[0], strings.Join(hnsListNames(), ", "))
 		}
 		c, err := client()
 		if err != nil {

@@ -22,7 +22,7 @@ func (a *app) labFlags(cmd *cobra.Command) *labOptions {
 	o := new(labOptions)
 	f := cmd.Flags()
 	f.StringVar(&o.variant, "variant", "", "a variant of the lab (spec.variants)")
-	f.StringVar(&o.kubernetes, "kubernetes", "", "another Kubernetes `version`; an entry of spec.settings that fits gives kube-proxy's flags too")
+	f.StringVar(&o.kubernetes, "kubernetes", "", "another Kubernetes `version`; if spec.settings has an entry for it, with the kube-proxy flags given there")
 	f.StringVar(&o.windows, "windows", "", "another Windows `build` on every Windows node, such as 10.0.20348.2762")
 	f.StringVar(&o.components, "components", "", "what attaches pods and programs Services on Windows nodes: `model|real` (the programs, under Wine) (default: what the lab says)")
 	oneOf(cmd, "components", "--components", spec.ComponentKinds...)

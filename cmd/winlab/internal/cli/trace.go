@@ -78,9 +78,9 @@ in or out, flags (1 is SYN).`,
 	// People who know kubectl and nmap try this one.
 	f.StringVar(&o.protocol, "protocol", "", "")
 	_ = f.MarkHidden("protocol")
-	cmd.MarkFlagsMutuallyExclusive("udp", "ping", "tuple")
-	cmd.MarkFlagsMutuallyExclusive("from", "tuple")
-	cmd.MarkFlagsMutuallyExclusive("to", "tuple")
+	exclusive(cmd, "udp", "ping", "tuple")
+	exclusive(cmd, "from", "tuple")
+	exclusive(cmd, "to", "tuple")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.trace(cmd.Context(), args[0], o) }
 	return cmd
 }
@@ -203,8 +203,8 @@ func (a *app) printTrace(t *trace.Trace, o *traceOptions) error {
 	return text.Render(a.out, t, opt)
 }
 
-// writeTrace writes the frames of a trace. Each way of the flow begins a second
-// later than the one before, each step a microsecond later.
+// writeTrace writes the frames of a trace. Each path begins a second later than
+// the one before, each step a microsecond later.
 func writeTrace(name string, t *trace.Trace) error {
 	var places []string
 	index := map[string]int{}
