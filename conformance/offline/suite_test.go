@@ -140,7 +140,11 @@ func testClaim(t *testing.T, s *suite, cl *claims.Claim) {
 			continue
 		}
 		t.Run(one.ch.job.column.ID, func(t *testing.T) {
-			if wrong := wrongIn(one.cell(cl)); wrong != "" {
+			cell := one.cell(cl)
+			for _, k := range cell.Checks {
+				t.Logf("%s: %s %s", k.What, k.Got, k.Reason)
+			}
+			if wrong := wrongIn(cell); wrong != "" {
 				t.Error(wrong)
 			}
 		})
@@ -190,7 +194,9 @@ func wrongIn(cell result.Cell) string {
 }
 
 func wrongWith(k result.Check) string {
-	return fmt.Sprintf("%s: expected %s, got %s %s: %s\n%s", k.What, k.Expect, k.Got, k.Reason, k.Summary, k.Command)
+	// The tests run in their own folder, the reader in the root.
+	command := strings.ReplaceAll(k.Command, "winlab trace ../../fixtures", "go run ./cmd/winlab trace fixtures")
+	return fmt.Sprintf("%s: expected %s, got %s %s: %s\n%s", k.What, k.Expect, k.Got, k.Reason, k.Summary, command)
 }
 
 // TestOffline makes the same into Ginkgo's specs, which have labels and a report:

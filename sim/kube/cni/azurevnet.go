@@ -18,7 +18,7 @@ const azureMaxPods = 30
 // azure is azure-vnet: pods have addresses of the node's own subnet.
 type azure struct {
 	*base
-	// hostPortFlags are those of PortMapping policies (factAzureHostPort).
+	// hostPortFlags are those of PortMapping policies (cni.azure-host-port).
 	hostPortFlags hns.NatFlags
 }
 
@@ -56,7 +56,7 @@ func newAzure(o Options, b *base) (Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	// factAzureDNS
+	// cni.azure-dns-both
 	if d := o.Conf.dns; (len(d.Search) == 0) != (len(d.Nameservers) == 0) {
 		return nil, fmt.Errorf("%s: Wrong DNS configuration: dns must have both nameservers and search, or neither", o.Conf.file)
 	}
@@ -67,7 +67,7 @@ func newAzure(o Options, b *base) (Plugin, error) {
 	return a, nil
 }
 
-// NetworkType follows factAzureMode.
+// NetworkType follows cni.azure-mode.
 func (a *azure) NetworkType() hns.NetworkType {
 	if strings.HasSuffix(a.o.Conf.mode, "tunnel") {
 		return hns.L2Tunnel
@@ -105,7 +105,7 @@ func azureNode(n *kube.Node) error {
 }
 
 // pool is the block of addresses after the node's own, up to the next node's
-// (factAzureBlock).
+// (cni.azure-addresses).
 func (a *azure) pool(c *kube.Cluster, n *kube.Node) (*pool, error) {
 	if p := a.pools[n.Name]; p != nil {
 		return p, nil
@@ -186,7 +186,7 @@ func (a *azure) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) 
 	return r, err
 }
 
-// Linux follows factAzureLinux.
+// Linux follows cni.azure-linux.
 func (a *azure) Linux(c *kube.Cluster, n *kube.Node) LinuxSetup {
 	not := notMasqueraded(c.ClusterCIDRs)
 	if n.Subnet.IsValid() {

@@ -34,7 +34,7 @@ func newBase(o Options) *base {
 
 func podKey(n *kube.Node, p *kube.Pod) string { return n.Name + "/" + owner(p) }
 
-// again answers an ADD for a pod that has its endpoint (factAddAgain).
+// again answers an ADD for a pod that has its endpoint (cni.add-again).
 func (b *base) again(n *kube.Node, p *kube.Pod, s *hns.Service) (r Result, done bool, err error) {
 	m, ok := b.made[podKey(n, p)]
 	if !ok || s.Endpoint(m.EndpointID) == nil {
@@ -43,7 +43,7 @@ func (b *base) again(n *kube.Node, p *kube.Pod, s *hns.Service) (r Result, done 
 	switch {
 	case m.conf.apiVersion == 2:
 		err = s.AttachEndpoint(m.EndpointID, m.Namespace)
-	case !b.release.atLeast(1, 0, 0): // factAddAgainAttaches
+	case !b.release.atLeast(1, 0, 0): // cni.add-again-attaches
 		err = s.AttachContainer(m.EndpointID, owner(p))
 	}
 	if err != nil || m.conf.apiVersion == 2 {
@@ -53,7 +53,7 @@ func (b *base) again(n *kube.Node, p *kube.Pod, s *hns.Service) (r Result, done 
 	return m.Result, true, nil
 }
 
-// Del follows factDel.
+// Del follows cni.del.
 func (b *base) Del(n *kube.Node, p *kube.Pod, s *hns.Service) error {
 	if pl := b.pools[n.Name]; pl != nil {
 		pl.release(owner(p))
@@ -143,8 +143,8 @@ func namespace(p *kube.Pod) string {
 	return p.Namespace
 }
 
-// dns is what a pod's interface gets: factPluginDNS for win-bridge and win-overlay,
-// factOneSuffix for the others.
+// dns is what a pod's interface gets: cni.plugin-dns for win-bridge and win-overlay,
+// cni.one-dns-suffix for the others.
 func (b *base) dns(c *kube.Cluster, conf *Conf, p *kube.Pod) hns.DNS {
 	d := hns.DNS{Domain: conf.dns.Domain, Search: slices.Clone(conf.dns.Search), ServerList: slices.Clone(conf.dns.Nameservers), Options: slices.Clone(conf.dns.Options)}
 	if conf.Type.hasProgram() {
@@ -161,7 +161,7 @@ func (b *base) dns(c *kube.Cluster, conf *Conf, p *kube.Pod) hns.DNS {
 		}
 	}
 	if conf.apiVersion != 2 && conf.Type != PluginNAT || !b.release.atLeast(1, 0, 0) {
-		d.Domain, d.Options = "", nil // factV1DNS, factOldV2
+		d.Domain, d.Options = "", nil // cni.v1-dns, cni.win-bridge-old-v2
 	}
 	return d
 }
@@ -205,7 +205,7 @@ func (b *base) add(c *kube.Cluster, n *kube.Node, conf *Conf, p *kube.Pod, s *hn
 		return Result{}, fmt.Errorf("pod %s: %w", owner(p), err)
 	}
 	r := Result{EndpointID: made.ID, Addresses: []netip.Prefix{e.lease.Prefix}, Gateway: e.lease.Gateway, DNS: dns}
-	if conf.apiVersion != 2 { // factV1Attach
+	if conf.apiVersion != 2 { // cni.v1-attach
 		b.made[podKey(n, p)] = madePod{r, conf}
 		return r, wrap(p, s.AttachContainer(made.ID, owner(p)))
 	}

@@ -220,7 +220,7 @@ func TestResult(t *testing.T) {
 			if e.Name != tc.name || e.MacAddress != tc.mac {
 				t.Errorf("endpoint %s %s, want %s %s", e.Name, e.MacAddress, tc.name, tc.mac)
 			}
-			v2 := plugins(t)[tc.plugin].Conf.apiVersion == 2 // factV1Attach
+			v2 := plugins(t)[tc.plugin].Conf.apiVersion == 2 // cni.v1-attach
 			if e.State != hns.StateAttachedSharing || e.HostComputeNamespace != r.Namespace || v2 != (r.Namespace != "") || v2 == (len(e.SharedContainers) == 1) {
 				t.Errorf("endpoint is in state %d, namespace %q, containers %q; the pod's namespace is %q", e.State, e.HostComputeNamespace, e.SharedContainers, r.Namespace)
 			}

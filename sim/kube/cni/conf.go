@@ -32,7 +32,7 @@ type Conf struct {
 	apiVersion int
 	policies   []confPolicy
 	// hcnPolicyArgs are win-bridge's policies of apiVersion 2 before release 1.0.0
-	// (factOldV2).
+	// (cni.win-bridge-old-v2).
 	hcnPolicyArgs []confPolicy
 	dns           DNSConf
 	ipam          ipamConf

@@ -137,7 +137,7 @@ func TestAzureConf(t *testing.T) {
 	}
 }
 
-// azure-vnet writes the flag LocalRoutedVip from 1.5.0 on (factAzureHostPortVersion).
+// azure-vnet writes the flag LocalRoutedVip from 1.5.0 on (cni.azure-host-port-version).
 func TestAzureHostPortByVersion(t *testing.T) {
 	for version, flags := range map[string]hns.NatFlags{"1.4.59": 0, "1.5.0": 1, "1.5": 1, "2.0.0": 1, "": 1} {
 		o := plugins(t)["azure-l2bridge"]
@@ -149,7 +149,7 @@ func TestAzureHostPortByVersion(t *testing.T) {
 }
 
 // What a Linux node masquerades: neither pods, nor what the subnet holds in Azure, nor
-// multicast (factLinuxMasquerade, factAzureLinux).
+// multicast (cni.linux-masquerade, cni.azure-linux).
 func TestLinuxMasquerade(t *testing.T) {
 	for name, want := range map[string]string{
 		"flannel-host-gw": "[10.244.0.0/16 224.0.0.0/4]", "flannel-vxlan": "[10.244.0.0/16 224.0.0.0/4]", "nat": "[10.244.0.0/16 224.0.0.0/4]",

@@ -41,7 +41,7 @@ func TestDel(t *testing.T) {
 	}
 }
 
-// A second ADD (factAddAgain): HNS v1 has it attached already, with HCN v2 it is
+// A second ADD (cni.add-again): HNS v1 has it attached already, with HCN v2 it is
 // an error after which the address is free although the endpoint has it.
 func TestAddAgain(t *testing.T) {
 	for name, wantErr := range map[string]string{"flannel-host-gw": "", "win-bridge": "", "flannel-vxlan": "", "win-overlay": "already attached"} {
@@ -73,7 +73,7 @@ func TestAddAgain(t *testing.T) {
 
 func (r Result) name(s *hns.Service) string { return s.Endpoint(r.EndpointID).Name }
 
-// Only HCN v2 is told the DNS domain and options (factV1DNS).
+// Only HCN v2 is told the DNS domain and options (cni.v1-dns).
 func TestDNSDomain(t *testing.T) {
 	for api, want := range map[string]string{"1": "", "2": "x.test"} {
 		text := `{"cniVersion":"0.3.0","name":"l2bridge","type":"win-bridge","apiVersion":` + api + `,"dns":{"domain":"x.test","options":["ndots:5"]}}`

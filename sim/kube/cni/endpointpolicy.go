@@ -32,7 +32,7 @@ func newPolicySet(conf *Conf, v version) *policySet {
 	return ps
 }
 
-// oldV2 follows factOldV2.
+// oldV2 follows cni.win-bridge-old-v2.
 func (ps *policySet) oldV2() bool { return ps.conf.apiVersion == 2 && !ps.v.atLeast(1, 0, 0) }
 
 func (ps *policySet) add(settings hns.Settings, why string) {
@@ -44,7 +44,7 @@ func (ps *policySet) add(settings hns.Settings, why string) {
 }
 
 // masquerade adds an OutBoundNAT policy with one exception, unless one of the
-// policies has it already (factMasqueradeAddsPolicy).
+// policies has it already (cni.masquerade-adds-policy).
 func (ps *policySet) masquerade(exception netip.Prefix, why string) {
 	if !exception.IsValid() || ps.oldV2() {
 		return
@@ -60,7 +60,7 @@ func (ps *policySet) masquerade(exception netip.Prefix, why string) {
 	ps.add(hns.OutBoundNATSettings{Exceptions: []string{exception.String()}}, why)
 }
 
-// mergeException follows factMasqueradeMerged: it rewrites the first
+// mergeException follows cni.masquerade-merged: it rewrites the first
 // OutBoundNAT policy, if there is one.
 func (ps *policySet) mergeException(exception string) bool {
 	for i, p := range ps.all {
@@ -78,7 +78,7 @@ func (ps *policySet) mergeException(exception string) bool {
 	return false
 }
 
-// loopback follows factLoopbackDSR and factLoopbackUnchecked.
+// loopback follows cni.loopback-dsr and cni.loopback-dsr-unchecked.
 func (ps *policySet) loopback(b *builds.Build, pod netip.Addr) {
 	if !ps.conf.loopbackDSR || !ps.v.atLeast(0, 8, 2) || ps.v.atLeast(1, 0, 0) && !b.Has(builds.DSR) {
 		return
@@ -94,7 +94,7 @@ func (ps *policySet) loopback(b *builds.Build, pod netip.Addr) {
 	ps.add(hns.OutBoundNATSettings{Destinations: []string{pod.String()}}, "loopbackDSR")
 }
 
-// provider follows factProviderAddress.
+// provider follows cni.win-overlay-provider-address.
 func (ps *policySet) provider(management netip.Addr) {
 	for v := range hns.EachSettings[hns.ProviderAddressSettings](ps.all) {
 		if v.ProviderAddress == management.String() || v.ProviderAddress != "" && !ps.v.atLeast(1, 0, 0) {
@@ -108,7 +108,7 @@ func (ps *policySet) provider(management netip.Addr) {
 // runtime passes them to no other plugin. withHostIP is false for HNS v1, whose
 // policy has no place for the address.
 func (ps *policySet) ports(p *kube.Pod, flags hns.NatFlags, withHostIP bool) {
-	if !ps.conf.Capabilities["portMappings"] || !ps.v.atLeast(0, 8, 6) || ps.oldV2() { // factBridgeHostPort
+	if !ps.conf.Capabilities["portMappings"] || !ps.v.atLeast(0, 8, 6) || ps.oldV2() { // cni.win-bridge-host-port
 		return
 	}
 	for _, hp := range p.HostPorts {

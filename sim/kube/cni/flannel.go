@@ -71,7 +71,7 @@ func newFlannel(o Options, b *base) (Plugin, error) {
 		if name == "" {
 			name = "cbr0"
 		}
-		// flannel always sets ipMasqNetwork for its delegate (factFlannelMasquerade).
+		// flannel always sets ipMasqNetwork for its delegate (cni.flannel-masquerade).
 		return &bridge{
 			base: b, network: name, hostEndpoint: name + "_ep", origin: be.origin, peerRoutes: true, masquerade: o.NetConf.Network,
 			dnsServers: splitList(be.dnsServerList),

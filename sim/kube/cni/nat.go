@@ -25,7 +25,7 @@ func newNAT(o Options, b *base) (Plugin, error) {
 
 func (t *nat) NetworkType() hns.NetworkType { return hns.NAT }
 
-// prefix follows factNATPrefix.
+// prefix follows cni.nat-prefix.
 func (t *nat) prefix(c *kube.Cluster, n *kube.Node) netip.Prefix {
 	p := t.o.Conf.ipam.subnet
 	if p.Bits() > 22 {

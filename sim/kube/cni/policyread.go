@@ -86,7 +86,7 @@ func (r *reader) hcnPolicyArgs(c *Conf, f *field) {
 }
 
 // policyV2 passes the settings on as they are, as win-bridge does: a value that
-// has its fields beside Type, as v1 has them, loses them (factV2Settings).
+// has its fields beside Type, as v1 has them, loses them (cni.v2-reads-settings).
 func (r *reader) policyV2(typ string, v *node) (hns.Policy, bool) {
 	r.unknown("a policy of apiVersion 2", v, "Type", "Settings")
 	s := v.get("Settings")

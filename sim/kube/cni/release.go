@@ -3,7 +3,7 @@ package cni
 import "fmt"
 
 // warnPolicies warns of policies in the member that win-bridge's release does not
-// read (factOldV2).
+// read (cni.win-bridge-old-v2).
 func (b *base) warnPolicies() {
 	c := b.o.Conf
 	if c.apiVersion != 2 {

@@ -16,7 +16,7 @@ const bothPolicies = `{"cniVersion":"0.2.0","name":"l2bridge","type":"win-bridge
 
 // What a release makes of the same configuration: before 1.0.0 policies of
 // apiVersion 2 stand in HcnPolicyArgs, and nothing else gets into them but
-// loopbackDSR (factOldV2).
+// loopbackDSR (cni.win-bridge-old-v2).
 func TestReleases(t *testing.T) {
 	for _, tc := range []struct {
 		release      string
@@ -68,7 +68,7 @@ func TestReleases(t *testing.T) {
 	wantAll(t, err, "x.conf:1:", "it must be a list")
 }
 
-// Before release 1.2.0 win-overlay knows HNS v1 only (factOverlayV1Only).
+// Before release 1.2.0 win-overlay knows HNS v1 only (cni.win-overlay-v1-only).
 func TestOverlayKnowsHCN(t *testing.T) {
 	for release, refused := range map[string]bool{"0.9.1": true, "1.1.1": true, "1.2.0": false, "": false} {
 		o := plugins(t)["win-overlay"]
@@ -89,7 +89,7 @@ func TestOverlayKnowsHCN(t *testing.T) {
 
 // A second ADD of a release before 1.0.0 with apiVersion 1 attaches again, which
 // HNS refuses, and the address is free though the endpoint has it
-// (factAddAgainAttaches).
+// (cni.add-again-attaches).
 func TestAddAgainOfAnOldRelease(t *testing.T) {
 	for release, refused := range map[string]bool{"0.8.6": true, "1.0.0": false} {
 		o := plugins(t)["flannel-host-gw"]

@@ -107,7 +107,7 @@ func (b *bridge) pool(n *kube.Node) (*pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	gateway := nth(prefix, 2) // factBridgeGateway
+	gateway := nth(prefix, 2) // cni.win-bridge-gateway
 	if n.Windows == nil {
 		gateway = nth(prefix, 1) // cni0
 	}
@@ -177,7 +177,7 @@ func linuxBridge(c *kube.Cluster, n *kube.Node) LinuxSetup {
 	return l
 }
 
-// multicast is never masqueraded (factLinuxMasquerade).
+// multicast is never masqueraded (cni.linux-masquerade).
 var multicast = netip.MustParsePrefix("224.0.0.0/4")
 
 func notMasqueraded(prefixes []netip.Prefix) []netip.Prefix {

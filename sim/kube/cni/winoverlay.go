@@ -65,7 +65,7 @@ func newWinOverlay(o Options, b *base) (Plugin, error) {
 	}, nil
 }
 
-// macPrefix follows factOverlayMAC.
+// macPrefix follows cni.win-overlay-mac.
 func macPrefix(c *Conf) string {
 	if c.endpointMacPrefix != "" {
 		return c.endpointMacPrefix
@@ -119,7 +119,7 @@ func (o *overlay) newNetwork(n *kube.Node, prefix netip.Prefix) hns.Network {
 }
 
 // remoteSubnets are the routes to other nodes that the network does not have yet
-// (factRemoteSubnets).
+// (cni.flannel-remote-subnets).
 func (o *overlay) remoteSubnets(c *kube.Cluster, n *kube.Node, nw *hns.Network) []hns.Policy {
 	have := map[string]bool{}
 	for v := range hns.EachSettings[hns.RemoteSubnetRouteSettings](nw.Policies) {
@@ -131,11 +131,11 @@ func (o *overlay) remoteSubnets(c *kube.Cluster, n *kube.Node, nw *hns.Network) 
 		if p.node.Windows == nil {
 			vni = o.linuxVNI
 		}
-		if have[p.prefix.String()] || vni < windowsVNI || p.node.VtepMAC.IsZero() { // factSmallVNIPassedOver
+		if have[p.prefix.String()] || vni < windowsVNI || p.node.VtepMAC.IsZero() { // cni.flannel-small-vni-passed-over
 			continue
 		}
 		add = append(add, hns.NewPolicy(hns.RemoteSubnetRouteSettings{
-			// The field has 16 bits in hcsshim, and flannel casts (factVNI16).
+			// The field has 16 bits in hcsshim, and flannel casts (cni.remote-subnet-vni-16-bit).
 			DestinationPrefix: p.prefix.String(), IsolationId: uint16(vni), ProviderAddress: p.node.Address.String(),
 			DistributedRouterMacAddress: strings.ToUpper(p.node.VtepMAC.String()),
 		}).From(&trace.Origin{What: "route to node " + p.node.Name + " by " + o.origin.What, File: o.origin.File, Line: o.origin.Line}))
@@ -168,7 +168,7 @@ func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service
 	if err != nil {
 		return Result{}, wrap(p, err)
 	}
-	if conf.apiVersion == 2 && !o.release.atLeast(1, 2, 0) { // factOverlayV1Only
+	if conf.apiVersion == 2 && !o.release.atLeast(1, 2, 0) { // cni.win-overlay-v1-only
 		return Result{}, fmt.Errorf("pod %s: failed to find HNSEndpoint %s_%s: win-overlay before release 1.2.0 does not know apiVersion 2, and takes the namespace for that of another container", owner(p), p.Name, conf.name)
 	}
 	if r, done, err := o.again(n, p, s); done {
@@ -183,7 +183,7 @@ func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service
 		return Result{}, err
 	}
 	ps := newPolicySet(conf, o.release)
-	if conf.apiVersion == 2 { // factOverlayOrder
+	if conf.apiVersion == 2 { // cni.win-overlay-policy-order
 		ps.loopback(s.Build(), l.Prefix.Addr())
 	}
 	ps.provider(nw.ManagementIP)
@@ -191,7 +191,7 @@ func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service
 		ps.masquerade(nw.Subnets()[0].Prefix(), "ipMasq")
 	}
 	ps.loopback(s.Build(), l.Prefix.Addr())
-	// No hostPorts: factOverlayNoHostPort.
+	// No hostPorts: cni.win-overlay-no-host-port.
 	b := l.Prefix.Addr().As4()
 	mac := fmt.Sprintf("%s-%02X-%02X-%02X-%02X", o.macPrefix, b[0], b[1], b[2], b[3])
 	r, err := o.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.name, mac: mac, policies: ps.all, lease: l})

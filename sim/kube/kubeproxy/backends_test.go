@@ -8,7 +8,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// From 1.21 backends come sorted by the text of address and port (factBackends): of a
+// From 1.21 backends come sorted by the text of address and port (kubeproxy.backend-order): of a
 // named port the first one's number counts, and the last one's from 1.34.
 func TestNamedPortOrder(t *testing.T) {
 	for minor, target := range map[int]string{20: "8083", 29: "8081", 36: "8082"} {
@@ -35,7 +35,7 @@ func TestEndpointsOfTheFirstFamily(t *testing.T) {
 }
 
 // A node without an IPv6 address has both halves of kube-proxy all the same, where the
-// build can (factDualStack). 1.20 asks for the gate alone, on any build.
+// build can (kubeproxy.dual-stack). 1.20 asks for the gate alone, on any build.
 func TestDualStackByBuild(t *testing.T) {
 	for _, c := range []struct {
 		build   string

@@ -54,7 +54,7 @@ func TestEndpointsChange(t *testing.T) {
 
 // TestUnchangedIsThere: only a remote backend changes, so the node port's list of
 // local backends stays the same. Its load balancer is there in all versions; 1.24 to
-// 1.30 make it again (factIDCase).
+// 1.30 make it again (kubeproxy.id-case).
 func TestUnchangedIsThere(t *testing.T) {
 	for minor, again := range map[int]bool{25: true, 30: true, 31: false, 36: false} {
 		l := newLab(t, ws2022, minor, hns.L2Bridge)

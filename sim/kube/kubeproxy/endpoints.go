@@ -11,7 +11,7 @@ import (
 )
 
 // known is what a sync knows of the endpoints in HNS: a list from its start, or
-// HNS itself (factLookup).
+// HNS itself (kubeproxy.endpoint-lookup).
 type known struct {
 	p    *proxier
 	byID map[string]*hns.Endpoint

@@ -136,7 +136,7 @@ func (t *iptables) port(svc *kube.Service, p kube.ServicePort) {
 	}
 }
 
-// clusterIP follows factIptables and factIptablesMasquerade.
+// clusterIP follows kubeproxy.iptables and kubeproxy.iptables-masquerade.
 func (t *iptables) clusterIP(svc *kube.Service, p kube.ServicePort, match host.NATRule, all []netip.AddrPort, v6 bool) {
 	chain := chainName("KUBE-SVC-", svc, p)
 	if len(all) == 0 {
@@ -153,7 +153,7 @@ func (t *iptables) clusterIP(svc *kube.Service, p kube.ServicePort, match host.N
 }
 
 // external returns the rules of a node port, an external or a load balancer
-// address (factIptablesLocal).
+// address (kubeproxy.iptables-external-local).
 func (t *iptables) external(svc *kube.Service, p kube.ServicePort, match host.NATRule, all, local []netip.AddrPort, v6 bool) []host.NATRule {
 	if len(all) == 0 {
 		return both(reject(match, svc, p))
@@ -189,7 +189,7 @@ func (t *iptables) external(svc *kube.Service, p kube.ServicePort, match host.NA
 	return append(rules, out)
 }
 
-// reject follows factIptablesEmpty.
+// reject follows kubeproxy.iptables-no-endpoints.
 func reject(match host.NATRule, svc *kube.Service, p kube.ServicePort) host.NATRule {
 	match.Name, match.Drop = "KUBE-SERVICES (filter) REJECT"+label(svc, p), trace.NoBackend
 	return match
@@ -205,7 +205,7 @@ func both(r host.NATRule) []host.NATRule {
 // label tells a person which Service a chain belongs to.
 func label(svc *kube.Service, p kube.ServicePort) string {
 	s := " (" + servicePortName(svc, p)
-	if svc.ClientIPAffinity { // factIptablesAffinity
+	if svc.ClientIPAffinity { // kubeproxy.iptables-session-affinity
 		s += ", sessionAffinity ClientIP"
 	}
 	return s + ")"

@@ -25,7 +25,7 @@ type Kernelspace struct {
 }
 
 // NewKernelspace starts kube-proxy on a node whose networks exist. Like the real
-// one it deletes every load balancer of the node (factStart). All reasons why it
+// one it deletes every load balancer of the node (kubeproxy.start-deletes-load-balancers). All reasons why it
 // would not start are told at once.
 func NewKernelspace(c Config, n *kube.Node, s *hns.Service) (*Kernelspace, error) {
 	if c.Mode != ModeKernelspace {
@@ -66,7 +66,7 @@ func (k *Kernelspace) start() (err error) {
 	return nil
 }
 
-// checkDSR says why kube-proxy does not start with --enable-dsr (factGates).
+// checkDSR says why kube-proxy does not start with --enable-dsr (kubeproxy.gates).
 func (k *Kernelspace) checkDSR() error {
 	if !k.cfg.EnableDSR {
 		return nil
@@ -82,7 +82,7 @@ func (k *Kernelspace) checkDSR() error {
 }
 
 // checkOverlay says why kube-proxy does not start on an overlay network
-// (factGates, factSourceVIPNeeded, factDualStack).
+// (kubeproxy.gates, factSourceVIPNeeded, kubeproxy.dual-stack).
 func (k *Kernelspace) checkOverlay() error {
 	if !k.network.Is(hns.Overlay) {
 		return nil
@@ -103,7 +103,7 @@ func (k *Kernelspace) checkOverlay() error {
 	return errors.Join(errs...)
 }
 
-// dualStack follows factDualStack.
+// dualStack follows kubeproxy.dual-stack.
 func (k *Kernelspace) dualStack() bool {
 	switch k.b.dualStack {
 	case dualStackByGate:

@@ -66,7 +66,7 @@ func (p *proxier) identityOf(lb *hns.LoadBalancer) identity {
 	}
 	ids := inCase(lb.HostComputeEndpoints, strings.ToUpper)
 	if p.b.listAsWritten {
-		ids = inCase(lb.HostComputeEndpoints, strings.ToLower) // factIDCase
+		ids = inCase(lb.HostComputeEndpoints, strings.ToLower) // kubeproxy.id-case
 	}
 	return p.identify(packet.Proto(m.Protocol), m.InternalPort, m.ExternalPort, vip, ids, lb.IPv6())
 }
@@ -124,7 +124,7 @@ func (p *proxier) existing(s *portState, w *wanted, l listed) string {
 }
 
 // ensure makes one load balancer what it should be, and reports whether the
-// Service port can go on (factUpdate, factFailure). id is where its id is kept.
+// Service port can go on (factUpdate, kubeproxy.failed-load-balancer). id is where its id is kept.
 func (p *proxier) ensure(s *portState, w *wanted, id *string, l listed, create bool, deleteBy []*hns.Endpoint, r *Report) bool {
 	entry := Entry{service: s.svc.Key(), port: portName(s.port), role: w.role, object: frontendName(w.vip, w.external, s.port.Proto), fact: factOf(w), why: w.why}
 	if p.updates(*id, w) && create {

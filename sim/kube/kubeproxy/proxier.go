@@ -208,7 +208,7 @@ func (p *proxier) vips(all []netip.Addr) []vip {
 	return vs
 }
 
-// newBackends follows newEndpointInfo and factBackends.
+// newBackends follows newEndpointInfo and kubeproxy.backend-order.
 func (p *proxier) newBackends(svc *kube.Service) map[string][]*backend {
 	all := map[string][]*backend{}
 	for _, sp := range svc.Ports {
@@ -232,7 +232,7 @@ func (p *proxier) newBackends(svc *kube.Service) map[string][]*backend {
 
 // cleanup undoes what was made for a Service port (cleanupAllPolicies). When
 // only the backends changed, an optimised sync keeps load balancers and remote
-// endpoints for now (factOptimisation).
+// endpoints for now (kubeproxy.optimisation).
 func (p *proxier) cleanup(s *portState, bs []*backend, onlyBackends bool, r *Report) {
 	keep := onlyBackends && s.optimised
 	if !keep {
@@ -254,7 +254,7 @@ func (p *proxier) cleanup(s *portState, bs []*backend, onlyBackends bool, r *Rep
 }
 
 // release gives up a reference to a remote endpoint and deletes it with the
-// last one (Cleanup, factReferences).
+// last one (Cleanup, kubeproxy.remote-endpoint-references).
 func (p *proxier) release(b *backend, service, port string, r *Report) {
 	if b.local || b.refs == nil {
 		return

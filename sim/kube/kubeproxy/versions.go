@@ -19,7 +19,7 @@ var versions = []version{
 		b.wildcardVIP = true                               // factWildcardVIP: nodePort equal to port is lost
 		b.sourceVIPAtStart = true                          // the source VIP's endpoint is made once
 		b.nodeSourceOnCreation = true                      // factNodeSource: in the sync that makes the remote endpoint
-		b.lookup, b.recognise = lookupFirst, recogniseLive // factLookup, factIdentity: asks HNS each time
+		b.lookup, b.recognise = lookupFirst, recogniseLive // kubeproxy.endpoint-lookup, factIdentity: asks HNS each time
 	}},
 	{15, "1.15.12", func(b *behaviour) {
 		b.wildcardVIP = false
@@ -37,7 +37,7 @@ var versions = []version{
 	}},
 	{19, "1.19.16", func(b *behaviour) {
 		b.nodeSourceOnCreation = false
-		b.sharedReferences = true // factReferences
+		b.sharedReferences = true // kubeproxy.remote-endpoint-references
 		b.affinity = true         // factAffinity
 		b.dualStack = dualStackByGate
 	}},
@@ -46,23 +46,23 @@ var versions = []version{
 		b.ingressDSR = false
 	}},
 	{21, "1.21.14", func(b *behaviour) {
-		b.endpointSlices = true // factBackends
+		b.endpointSlices = true // kubeproxy.backend-order
 		b.skipsEmpty = true     // factEmptyLocal
 		b.dualStack = dualStackByBuild
 	}},
 	{22, "1.22.17", func(b *behaviour) {
 		b.recognise = recogniseByCount
-		b.lookup = lookupLast // factLookup
+		b.lookup = lookupLast // kubeproxy.endpoint-lookup
 	}},
 	{23, "1.23.17", nil},
 	{24, "1.24.17", func(b *behaviour) {
 		b.recognise = recogniseByHash
-		b.listAsWritten = true // factIDCase: load balancers of an earlier sync are not recognised
+		b.listAsWritten = true // kubeproxy.id-case: load balancers of an earlier sync are not recognised
 		b.vipExternalIP = true // factNodePort
 		b.internalLocal = true // factClusterIP
 		b.terminating = true   // factReady
 		b.healthCheck = true   // factHealthCheck
-		b.optimised = true     // factOptimisation
+		b.optimised = true     // kubeproxy.optimisation
 		b.deletes = deleteBySourceVIP
 		b.clusterIPDeletesByAll = true // factDeletedReused
 	}},
@@ -87,16 +87,16 @@ var versions = []version{
 	}},
 	{34, "1.34.1", func(b *behaviour) {
 		b.modify = modifyOnly15 // hnslib 0.1.1
-		b.lastTargetPort = true // factTargetPort
+		b.lastTargetPort = true // kubeproxy.target-port
 	}},
 	{35, "1.35.1", func(b *behaviour) {
 		b.clusterIPDeletesByAll = false
 		b.modify = modifyFrom155 // hnslib 0.1.2
 		b.familyInHash = true    // factIdentity
-		b.vipsByFamily = true    // factDualStack
+		b.vipsByFamily = true    // kubeproxy.dual-stack
 	}},
 	{36, "1.36.1", func(b *behaviour) {
-		b.lookup = lookupLocal // factLookup
+		b.lookup = lookupLocal // kubeproxy.endpoint-lookup
 	}},
 	{37, "1.37.0", func(b *behaviour) {
 		b.replaces = true // factReplaces
@@ -119,11 +119,11 @@ type behaviour struct {
 	// recognise says how a load balancer that exists is recognised (factIdentity).
 	recognise recognition
 	// listAsWritten: ids of backends in the list from HNS are hashed as HNS writes them,
-	// kube-proxy's own in upper case (factIDCase).
+	// kube-proxy's own in upper case (kubeproxy.id-case).
 	listAsWritten bool
 	// familyInHash: the address family is part of a load balancer's identity.
 	familyInHash bool
-	// lookup says which HNS endpoint an address means (factLookup).
+	// lookup says which HNS endpoint an address means (kubeproxy.endpoint-lookup).
 	lookup endpointLookup
 	// sharedReferences: Services share the count of references to a remote endpoint.
 	sharedReferences bool
@@ -134,7 +134,7 @@ type behaviour struct {
 	// nodeSource: nodes as backends make the node's address the SourceVIP on overlay;
 	// nodeSourceOnCreation: only in the sync that makes the remote endpoint (factNodeSource).
 	nodeSource, nodeSourceOnCreation bool
-	// endpointSlices: backends come from EndpointSlices (factBackends).
+	// endpointSlices: backends come from EndpointSlices (kubeproxy.backend-order).
 	endpointSlices bool
 	// localRoutedVIP and vipExternalIP are flags of port mappings (factNodePort).
 	localRoutedVIP, vipExternalIP bool
@@ -151,7 +151,7 @@ type behaviour struct {
 	skipsEmpty bool
 	// terminating backends can serve (factReady).
 	terminating bool
-	// optimised: annotation winProxyOptimization and its effects (factOptimisation).
+	// optimised: annotation winProxyOptimization and its effects (kubeproxy.optimisation).
 	optimised bool
 	// deletes says by what an optimised sync decides to delete first.
 	deletes deletion
@@ -162,11 +162,11 @@ type behaviour struct {
 	healthCheck bool
 	// modify says which versions of HNS change a load balancer in place (factUpdate).
 	modify hnsRange
-	// lastTargetPort: the target port follows the backends' port (factTargetPort).
+	// lastTargetPort: the target port follows the backends' port (kubeproxy.target-port).
 	lastTargetPort bool
-	// vipsByFamily: external and load balancer addresses are sorted by family (factDualStack).
+	// vipsByFamily: external and load balancer addresses are sorted by family (kubeproxy.dual-stack).
 	vipsByFamily bool
-	// dualStack says when kube-proxy works for both families (factDualStack).
+	// dualStack says when kube-proxy works for both families (kubeproxy.dual-stack).
 	dualStack dualStack
 	// replaces: a load balancer whose frontend is taken replaces the one that has it (factReplaces).
 	replaces bool

@@ -9,11 +9,11 @@ import (
 )
 
 // Compute systems are the containers that the Host Compute Service of the node
-// runs. HNS v1 attaches a container through that service (factHotAttach), so a
+// runs. HNS v1 attaches a container through that service (hcn.hot-attach), so a
 // program must find it there. Making and starting them is a container runtime's
 // work and no call of this package.
 
-// Codes of the Host Compute Service (factComputeErrors).
+// Codes of the Host Compute Service (hcn.compute-errors).
 var (
 	errSystemNotFound = &hns.Error{Code: 0xc037010e, Name: "HCS_E_SYSTEM_NOT_FOUND", Text: "A virtual machine or container with the specified identifier does not exist."}
 	errSystemStopped  = &hns.Error{Code: 0xc0370110, Name: "HCS_E_SYSTEM_ALREADY_STOPPED", Text: "The virtual machine or container with the specified identifier is not running."}
@@ -32,7 +32,7 @@ const (
 func (s *Service) AddComputeSystem(id string) { s.setSystem(id, true) }
 
 // RemoveComputeSystem says that a container has ended. Its endpoints stay as they
-// are (factHotAttachResult); handles of it meet HCS_E_SYSTEM_ALREADY_STOPPED.
+// are (hcn.hot-attach-result); handles of it meet HCS_E_SYSTEM_ALREADY_STOPPED.
 func (s *Service) RemoveComputeSystem(id string) { s.setSystem(id, false) }
 
 func (s *Service) setSystem(id string, runs bool) {
@@ -80,7 +80,7 @@ func (s *Service) doCompute(op string, o *operation) (answer, error) {
 // ContainerProperties); there are no statistics and no processes.
 type systemProperties struct{ Id, State, Name, SystemType, RuntimeOsType, Owner string }
 
-// hotAttach follows factHotAttachResult.
+// hotAttach follows hcn.hot-attach-result.
 func (s *Service) hotAttach(op string, o *operation) error {
 	call, err := hotAttachCall(op, o.ID, o.text(0))
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Service) hotAttach(op string, o *operation) error {
 	return nil
 }
 
-// hotAttachCall returns the call of HNS v1 for a request of factHotAttach.
+// hotAttachCall returns the call of HNS v1 for a request of hcn.hot-attach.
 func hotAttachCall(op, container, settings string) (*operation, error) {
 	var req struct {
 		ResourceType, RequestType string

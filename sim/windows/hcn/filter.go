@@ -46,7 +46,7 @@ func parseQuery(op, text string) (map[string]any, error) {
 }
 
 // enumerate returns the ids of the objects that a query asks for, in the order of
-// creation (factFilter).
+// creation (hcn.filter).
 func enumerate(svc *hns.Service, k Kind, text string) ([]string, error) {
 	fields, err := parseQuery(callName(verbEnumerate, k), text)
 	if err != nil {

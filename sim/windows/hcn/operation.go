@@ -154,7 +154,7 @@ func create(svc *hns.Service, op string, o *operation) (string, error) {
 	return created(op, o, svc.CreateRoute, func(r *hns.Route) *string { return &r.ID })
 }
 
-// created follows factCreateID.
+// created follows hcn.create-id.
 func created[T any](op string, o *operation, create func(T) (*T, error), id func(*T) *string) (string, error) {
 	var v T
 	if err := json.Unmarshal([]byte(o.text(0)), &v); err != nil {
@@ -215,7 +215,7 @@ func modify(svc *hns.Service, op string, o *operation) error {
 	return svc.ModifyRoute(o.ID, req)
 }
 
-// modifyExtension follows factExtension.
+// modifyExtension follows hcn.network-extension.
 func modifyExtension(svc *hns.Service, op, id string, req hns.ModifyRequest) error {
 	var v struct {
 		Id        string
@@ -244,7 +244,7 @@ func modifyExtension(svc *hns.Service, op, id string, req hns.ModifyRequest) err
 	return with(hns.ErrRequestUnsupported, op, req.RequestType+" of Extension; it must be Add, Remove, Update or Refresh")
 }
 
-// modifyPort follows factVMPort.
+// modifyPort follows hcn.endpoint-port.
 func modifyPort(svc *hns.Service, op, id string, req hns.ModifyRequest) error {
 	var v struct{ PortId, VirtualNicName, VirtualMachineId string }
 	if len(req.Settings) > 0 {
@@ -275,7 +275,7 @@ func query(svc *hns.Service, op string, o *operation) (any, error) {
 	return existing(svc, op, o)
 }
 
-// restarted does what a restart of HNS does to the objects (factNonPersistent).
+// restarted does what a restart of HNS does to the objects (hcn.non-persistent).
 func restarted(svc *hns.Service) error {
 	var errs []error
 	for _, n := range svc.ListNetworks(func(n *hns.Network) bool { return n.Flags&hns.NetworkNonPersistent != 0 }) {

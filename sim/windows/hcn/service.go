@@ -50,7 +50,7 @@ func New(svc *hns.Service, o Options) *Service {
 }
 
 // Start makes the HNS of a node with the objects that o.State holds. It comes up
-// as HNS does after a restart: factNonPersistent says what is lost.
+// as HNS does after a restart: hcn.non-persistent says what is lost.
 func Start(b *builds.Build, node hns.Options, o Options) (*Service, error) {
 	svc := hns.NewService(b, node)
 	s := New(svc, o)

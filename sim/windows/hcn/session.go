@@ -94,7 +94,7 @@ func (c *session) resolve(op string, r *request) (*operation, error) {
 }
 
 // behind returns the id of the object behind a request's handle, which must be of a
-// kind (factClosedHandle).
+// kind (hcn.closed-handle).
 func (c *session) behind(op string, r *request, k Kind) (string, error) {
 	h, ok := c.handles[r.Handle]
 	if !ok || h.kind != k {

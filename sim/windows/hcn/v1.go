@@ -8,7 +8,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// v1Reply is what HNSCall gives back (factV1Reply).
+// v1Reply is what HNSCall gives back (hcn.v1-reply).
 type v1Reply struct {
 	Success   bool
 	Error     string   `json:",omitempty"`

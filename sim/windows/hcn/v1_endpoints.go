@@ -157,7 +157,7 @@ func errNoOwner() error {
 	return with(hns.ErrInvalidParam, opV1, "neither ContainerId nor VirtualNicName is given")
 }
 
-// v1Stats follows factStats.
+// v1Stats follows hcn.endpoint-stats.
 func v1Stats(svc *hns.Service, c v1Call) (any, error) {
 	e := svc.Endpoint(c.id)
 	if e == nil {

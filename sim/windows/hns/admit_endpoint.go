@@ -89,7 +89,7 @@ func (s *Service) allocate(n *Network, e *Endpoint, m *mistakes) {
 	}
 }
 
-// takeLoopbackPorts follows factLoopbackPorts.
+// takeLoopbackPorts follows hns.loopback-dsr-takes-ports.
 func (s *Service) takeLoopbackPorts(e *Endpoint) {
 	if !s.build.Quirk(builds.LoopbackDSRExhaustsPorts) {
 		return
@@ -107,7 +107,7 @@ func (s *Service) takeLoopbackPorts(e *Endpoint) {
 func loopbackOwner(id string) string { return "loopbackDSR/" + id }
 
 // DeleteEndpoint deletes an endpoint. Load balancers that name it stay
-// (factDanglingBackend).
+// (hns.endpoint-deletion-leaves-load-balancer).
 func (s *Service) DeleteEndpoint(id string) error {
 	e := s.Endpoint(id)
 	if e == nil {

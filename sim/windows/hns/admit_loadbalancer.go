@@ -36,8 +36,8 @@ func (s *Service) CreateLoadBalancer(in LoadBalancer) (*LoadBalancer, error) {
 	return l, nil
 }
 
-// takeBlock gives a load balancer without DSR its ports (factPortBlock,
-// factSharedPorts).
+// takeBlock gives a load balancer without DSR its ports (hns.port-block-per-load-balancer,
+// hns.port-pool-sharing).
 func (s *Service) takeBlock(op string, l *LoadBalancer) error {
 	l.Ports = PortBlock{}
 	if l.DSR() {

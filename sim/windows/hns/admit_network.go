@@ -47,7 +47,7 @@ func (s *Service) fillNetwork(n *Network) {
 			fmt.Sprintf("00-15-5D-%02X-%X0-00", h[0], h[1]&0xf), fmt.Sprintf("00-15-5D-%02X-%XF-FF", h[0], h[1]&0xf),
 		}}
 	}
-	if n.Is(Overlay) && n.drMacAddress() == "" { // factDrMac
+	if n.Is(Overlay) && n.drMacAddress() == "" { // hns.overlay-dr-mac
 		n.Policies = append(n.Policies, NewPolicy(
 			DrMacAddressSettings{Address: fmt.Sprintf("00-15-5D-%02X-%02X-%02X", h[2], h[3], h[4])}))
 	}
@@ -59,7 +59,7 @@ func (s *Service) DeleteNetwork(id string) error {
 	if n == nil {
 		return ErrNetworkNotFound.withf("hcnDeleteNetwork", "no network has the id %s", id)
 	}
-	for _, e := range s.EndpointsOf(n.ID) { // factCascade
+	for _, e := range s.EndpointsOf(n.ID) { // hns.network-deletion-cascades
 		if err := s.DeleteEndpoint(e.ID); err != nil {
 			return err
 		}

@@ -97,7 +97,7 @@ func (s *Service) changeEndpointPolicies(op string, e *Endpoint, request string,
 	return nil
 }
 
-// combine applies a request to a list of policies (factUpdateReplaces).
+// combine applies a request to a list of policies (hns.policy-update-replaces-type).
 func combine(m *mistakes, have []Policy, request string, ps []Policy) []Policy {
 	switch {
 	case strings.EqualFold(request, RequestAdd):

@@ -31,7 +31,7 @@ func (s *Service) checkEndpoint(n *Network, e *Endpoint, m *mistakes) {
 }
 
 // checkAddress checks one address and fills in its prefix length. It follows
-// factAddressOutside.
+// hns.address-in-subnet.
 func (s *Service) checkAddress(n *Network, e *Endpoint, c *IpConfig, m *mistakes) {
 	a, err := netip.ParseAddr(c.IpAddress)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Service) checkAddress(n *Network, e *Endpoint, c *IpConfig, m *mistakes
 	s.checkTaken(n, e.ID, a, m)
 }
 
-// checkReserved follows factReservedAddress.
+// checkReserved follows hns.reserved-address.
 func (s *Service) checkReserved(sub Subnet, a netip.Addr, length uint8, m *mistakes) {
 	p := sub.Prefix()
 	if int(length) == a.BitLen() && p.Bits() != a.BitLen() && !s.build.Has(builds.Slash32EndpointPrefixes) {
@@ -82,7 +82,7 @@ func (s *Service) checkReserved(sub Subnet, a netip.Addr, length uint8, m *mista
 	}
 }
 
-// checkTaken follows factSameAddress and factSameLocalAddress.
+// checkTaken follows hns.remote-and-local-same-address and hns.local-address-unique.
 func (s *Service) checkTaken(n *Network, self string, a netip.Addr, m *mistakes) {
 	for _, other := range s.EndpointsByAddress(a) {
 		if !other.Remote() && normID(other.HostComputeNetwork) == n.ID && other.ID != normID(self) {
@@ -91,7 +91,7 @@ func (s *Service) checkTaken(n *Network, self string, a netip.Addr, m *mistakes)
 	}
 }
 
-// checkPublished follows factPortMappingTaken.
+// checkPublished follows hns.host-port-unique.
 func (s *Service) checkPublished(self string, ps []Policy, m *mistakes) {
 	if len(PoliciesOf(ps, PolicyPortMapping)) == 0 {
 		return

@@ -104,14 +104,14 @@ func (s *Service) checkBackends(l *LoadBalancer, m *mistakes) {
 		most = s.opts.MaxBackends
 	}
 	switch n := len(l.HostComputeEndpoints); {
-	case n == 0: // factNoBackend
+	case n == 0: // hns.load-balancer-needs-a-backend
 		m.add(ErrInvalidParam, "Unable to initialize VFP LB rule: invalid number of destinations (none)")
-	case n > most && !l.DSR(): // factBackendLimit
+	case n > most && !l.DSR(): // hns.backend-limit
 		m.add(ErrInvalidParam, "Unable to initialize VFP LB rule: invalid number of destinations (%d, at most %d)", n, most)
 	}
 }
 
-// checkFrontends follows factDuplicateFrontend.
+// checkFrontends follows hns.duplicate-frontend.
 func (s *Service) checkFrontends(l *LoadBalancer, self string, m *mistakes) {
 	seen := map[frontendKey]bool{}
 	for _, f := range frontendKeys(l) {

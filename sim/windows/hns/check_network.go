@@ -29,7 +29,7 @@ func (s *Service) checkNetwork(n *Network, m *mistakes) {
 		m.add(ErrNetworkAlreadyExists, "the id %s is taken", n.ID)
 	}
 	if n.Name != "" && s.NetworkByName(n.Name) != nil {
-		m.add(ErrNetworkAlreadyExists, "the name %q is taken", n.Name) // factNetworkName
+		m.add(ErrNetworkAlreadyExists, "the name %q is taken", n.Name) // hns.network-name-unique
 	}
 	if n.Flags&NetworkDisableHostPort != 0 && !s.build.Has(builds.DisableHostPort) {
 		m.add(ErrNotImplemented, "flag 1024: %s cannot do without the host port", s.build)
@@ -79,6 +79,6 @@ func (s *Service) checkSubnet(n *Network, sub *Subnet, m *mistakes) {
 	}
 	s.newPolicyCheck(m, onSubnet, n).all(sub.Policies)
 	if n.Is(Overlay) && len(PoliciesOf(sub.Policies, PolicyVSID)) == 0 {
-		m.add(ErrInvalidPolicy, "subnet %s of an overlay network has no VSID policy", sub.IpAddressPrefix) // factOverlayVSID
+		m.add(ErrInvalidPolicy, "subnet %s of an overlay network has no VSID policy", sub.IpAddressPrefix) // hns.overlay-needs-vsid
 	}
 }

@@ -122,7 +122,7 @@ func (c *policyCheck) one(at string, p Policy) {
 	}
 }
 
-// acl follows factACLAny.
+// acl follows hns.acl-any-is-empty.
 func (c *policyCheck) acl(at string, v ACLSettings) {
 	actions := []string{ACLAllow, ACLBlock}
 	if c.build.Has(builds.TierAcl) {

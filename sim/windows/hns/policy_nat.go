@@ -103,7 +103,7 @@ func (s PortMappingSettings) parse() (any, bool) {
 	return m, true
 }
 
-// published is what no two port mappings can share (factPortMappingTaken).
+// published is what no two port mappings can share (hns.host-port-unique).
 type published struct {
 	protocol uint32
 	port     uint16

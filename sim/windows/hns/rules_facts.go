@@ -87,6 +87,6 @@ var FactPort = evidence.New("hns.endpoint-port", evidence.Stated,
 	"An attached local endpoint has a port on the virtual switch of its network; a container without one has no network.",
 	"Kubernetes documentation, Intro to Windows support, networking")
 
-// factNodePortNeedsPod is why node ports without DSR need a container on the node.
+// hns.node-port-needs-a-pod is why node ports without DSR need a container on the node.
 var _ = evidence.New("hns.node-port-needs-a-pod", evidence.Stated,
 	"A Windows node forwards its node ports only while at least one pod runs on it.", "MicrosoftDocs Kubernetes on Windows, common problems")

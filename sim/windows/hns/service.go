@@ -209,7 +209,7 @@ func (s *Service) ListLoadBalancers(keep func(*LoadBalancer) bool) []*LoadBalanc
 func (s *Service) ListRoutes(keep func(*Route) bool) []*Route { return s.routes.list(keep) }
 
 // Restart restarts the service. All objects come back, load balancers included:
-// HNS keeps and rehydrates them (factRehydrate). What is lost is what VFP held: flows and NAT bindings, and
+// HNS keeps and rehydrates them (hns.restart-keeps-load-balancers). What is lost is what VFP held: flows and NAT bindings, and
 // with the bug hns-restart-loses-decap the decapsulation rules. The compiler
 // learns of it by the Change and by restarts.
 func (s *Service) Restart() {

@@ -124,6 +124,8 @@ func (p *claimPrinter) check(k shownCheck) {
 	p.line(2, "%s: %s", k.Kind, strings.TrimPrefix(k.What, "HNS of "))
 	p.text(6, "where: "+k.Where)
 	switch {
+	case k.Wants == "" && k.Condition != "":
+		p.line(6, "observes only: the lab cannot tell whether the condition is met")
 	case k.Wants == "":
 		p.line(6, "observes only: the documents say nothing there")
 	case k.Reason != "":
