@@ -158,7 +158,7 @@ func BenchmarkCompile(b *testing.B) {
 }
 
 // BenchmarkEndpoints makes 10,000 endpoints on one network then 5,000 more,
-// each in place of one that goes; HNS chooses every address.
+// each after one is deleted; HNS chooses every address.
 func BenchmarkEndpoints(b *testing.B) {
 	for b.Loop() {
 		s := hns.NewService(builds.MustLookup("20348"), hns.Options{Node: "win1", ManagementIP: mgmt})

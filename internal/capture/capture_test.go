@@ -24,7 +24,7 @@ import (
 
 var epoch = time.Date(2021, 3, 4, 5, 6, 7, 123456000, time.UTC)
 
-// frame returns a frame of n bytes payload that tells i.
+// frame returns a frame with a payload of n bytes that depends on i.
 func frame(i, n int) []byte {
 	return packet.Build(packet.Spec{
 		Src: netip.MustParseAddr("10.244.1.4"), Dst: netip.MustParseAddr("10.96.0.10"),
@@ -207,12 +207,12 @@ func TestNgLinkType(t *testing.T) {
 }
 
 // Wherever a file is cut, the packets before the cut come out, and the error
-// accounts for every byte behind them.
+// accounts for every byte after them.
 func TestTruncated(t *testing.T) {
 	for name, file := range map[string][]byte{
 		"pcap": pcapFile(binary.LittleEndian, 0xa1b2c3d4, 1, 4), "pcapng": ngFile(t, 4),
 	} {
-		whole := map[int64]int{} // offset behind a packet: packets up to there
+		whole := map[int64]int{} // offset at which a packet ends: packets up to there
 		r, err := Open(bytes.NewReader(file))
 		if err != nil {
 			t.Fatal(err)

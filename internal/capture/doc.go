@@ -4,7 +4,7 @@
 // File formats are the business of github.com/gopacket/gopacket/pcapgo; see
 // docs/decisions/0002-gopacket.md. This package adds what a replay needs: one
 // reader for both formats, the number and the place of the packet in every
-// error, and a plain word about what of a damaged file was skipped.
+// error, and a message that says which part of a damaged file was skipped.
 //
 // It hands out bytes. What they mean is for package packet; this package must
 // not decode them and must not know about the simulator.

@@ -11,11 +11,11 @@ type FormatError struct {
 // Error returns the message with "not a readable capture" in front.
 func (e *FormatError) Error() string { return "not a readable capture: " + e.what }
 
-// PacketError says which packet could not be read. Reading cannot go on behind
-// it, because nothing tells where the next packet begins.
+// PacketError says which packet could not be read. Reading cannot go on after
+// it, because nothing says where the next packet begins.
 type PacketError struct {
-	// packet counts from 1. offset is the byte of the file behind the packet
-	// before it.
+	// packet counts from 1. offset is the byte of the file at which the packet
+	// before it ends.
 	packet int
 	offset int64
 	err    error

@@ -27,10 +27,10 @@ type Info struct {
 	Number int
 	// Time is zero where the file has none (pcapng simple packet blocks).
 	Time time.Time
-	// Length is the packet's length on the wire in bytes. It is more than
-	// there is data when the capture cut packets short.
+	// Length is the packet's length on the wire in bytes. It exceeds the length
+	// of the data where the capture cut packets short.
 	Length int
-	// Name is that of the interface; "" where the file has none, as always with pcap.
+	// Name is the interface's; "" where the file has none (a pcap file never has one).
 	Name string
 	// Comment holds the packet's comments, one on each line.
 	Comment string

@@ -17,8 +17,8 @@ import (
 // maxComment is the longest comment in bytes: an option's length has 16 bits.
 const maxComment = math.MaxUint16
 
-// Writer writes a pcapng file of Ethernet frames. The file depends on what is
-// written only: it names no machine and no clock.
+// Writer writes a pcapng file of Ethernet frames. The file depends only on what
+// is written: it names no machine and has no clock.
 type Writer struct {
 	w      *pcapgo.NgWriter
 	ifaces int
@@ -69,9 +69,9 @@ func cut(s string) string {
 	return s
 }
 
-// Write adds a frame. The zero time stands for the start of 1970; times that 64
-// bits of nanoseconds after that cannot hold are an error. A comment longer than
-// 65535 bytes is cut; "" writes none.
+// Write adds a frame. The zero time is the start of 1970; times that 64 bits of
+// nanoseconds after that cannot hold are an error. A comment longer than 65535
+// bytes is cut; "" writes none.
 func (w *Writer) Write(iface int, ts time.Time, frame []byte, comment string) error {
 	if iface < 0 || iface >= w.ifaces {
 		return fmt.Errorf("interface %d is not one of the %d of the file", iface, w.ifaces)

@@ -1,4 +1,4 @@
-// Package house keeps the house in order: its tests hold every package of the
-// module to the structure that docs/architecture.md describes. It has no code
-// of its own and must not be imported.
+// Package house tests the structure of the source: every package of the module
+// must agree with docs/architecture.md. It has no code of its own and must not
+// be imported.
 package house

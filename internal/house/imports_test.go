@@ -109,8 +109,9 @@ func setOf(text string) set {
 	return set{quotedWords(patterns), quotedWords(but)}
 }
 
-// TestImportsAreThoseOfTheTable holds the packages to the table of packages in
-// docs/architecture.md. It is what keeps arrows from pointing the wrong way.
+// TestImportsAreThoseOfTheTable compares the imports of each package with the
+// table of packages in docs/architecture.md, so that no package imports one
+// above it.
 func TestImportsAreThoseOfTheTable(t *testing.T) {
 	all := packages(t)
 	a := readArchitecture(t)
@@ -139,7 +140,8 @@ func TestImportsAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-// TestRoomsAreApart holds the packages to the table of rooms in docs/architecture.md.
+// TestRoomsAreApart checks the table in docs/architecture.md that says which folders
+// must not import which.
 func TestRoomsAreApart(t *testing.T) {
 	all := packages(t)
 	for _, r := range readArchitecture(t).rules {

@@ -10,7 +10,7 @@ import (
 // Mistake is one thing that is wrong with a file.
 type Mistake struct {
 	File         string
-	Line, Column int // from 1; 0 when the whole file is meant
+	Line, Column int // from 1; 0 for the whole file
 	Message      string
 }
 

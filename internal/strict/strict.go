@@ -133,7 +133,7 @@ func (s *Checker) any(n *yaml.Node, what string, depth int) {
 	}
 }
 
-// pairs calls f for each key of a map and reports keys that come twice.
+// pairs calls f for each key of a map and reports duplicate keys.
 func (s *Checker) pairs(n *yaml.Node, f func(key, value *yaml.Node)) {
 	first := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {

@@ -97,15 +97,16 @@ func (n *virtualNetwork) owns(nic *wire.NIC, a netip.Addr) bool {
 	return ok && n.Subnet.Contains(a)
 }
 
-// maySend reports whether a NIC may send from a source. The gateway carries
-// packets of others by nature, but none of the network's own addresses.
+// maySend reports whether a NIC may send from a source. The gateway forwards
+// packets of others, but may not send with an address of the network itself.
 func (n *virtualNetwork) maySend(from *wire.NIC, src netip.Addr) bool {
-	return n.IPForwarding || n.owns(from, src) || n.floats(from, src) || isGateway(from) && !n.Subnet.Contains(src)
+	return n.IPForwarding || n.owns(from, src) || n.isFloating(from, src) || isGateway(from) && !n.Subnet.Contains(src)
 }
 
-// floats reports whether an address is a floating one of a NIC: the platform
-// sends its packets there by a route, so replies may bear it.
-func (n *virtualNetwork) floats(nic *wire.NIC, a netip.Addr) bool {
+// isFloating reports whether an address is a floating one of a NIC: the
+// platform sends its packets there by a route, so replies may have it as their
+// source.
+func (n *virtualNetwork) isFloating(nic *wire.NIC, a netip.Addr) bool {
 	return slices.ContainsFunc(n.Routes, func(r Route) bool {
 		return r.To.IsSingleIP() && r.To.Addr() == a && n.owns(nic, r.Via)
 	})
@@ -172,7 +173,7 @@ func (n *virtualNetwork) mayReceive(to *wire.NIC, r *Route) bool {
 	return n.IPForwarding || r.To.IsSingleIP() || isGateway(to)
 }
 
-// gateway is a device that routes for others by nature.
+// gateway is a device that can say that it is a router.
 type gateway interface{ Routes() bool }
 
 func isGateway(n *wire.NIC) bool {

@@ -97,7 +97,7 @@ func (r *NATRule) target(option, arg string) bool {
 }
 
 // inOut is a client network, a machine r that translates, and a server outside
-// at 192.0.2.2 that knows a way to 10.0.1.0/24 when told so.
+// at 192.0.2.2 that has no route to 10.0.1.0/24 unless a test adds one.
 func inOut(t *testing.T, nat func(r *machine) *NAT) (n *network, client, r, server *machine) {
 	n = newNetwork(t)
 	client, server = n.add("client", "in 10.0.1.2/24"), n.add("server", "out 192.0.2.2/24")

@@ -17,7 +17,7 @@ type Route struct {
 	Link   *Link
 	Metric int
 	// Own makes the route win for an address of the stack's own: the packet
-	// leaves through the link in place of being handled inside.
+	// leaves through the link instead of being handled inside.
 	Own    bool
 	Origin *trace.Origin
 	Fact   *evidence.Fact
@@ -78,8 +78,8 @@ type Hop struct {
 	unresolved bool   // nobody answers for the next hop
 }
 
-// String says how the way was found: "0.0.0.0/0 via 192.168.1.1". It is put
-// into words only when somebody reads it.
+// String says how the way was found: "0.0.0.0/0 via 192.168.1.1". The text is
+// made only when somebody reads it.
 func (h Hop) String() string {
 	if h.Link == nil {
 		return "no route to " + h.dst.String()

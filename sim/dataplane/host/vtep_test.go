@@ -85,7 +85,7 @@ func TestTunnelPacketsThatNobodyOpens(t *testing.T) {
 			}
 		})
 	}
-	// A datagram to the port that is no tunnel packet is for a program.
+	// A datagram to the port that is not a tunnel packet is for a program.
 	s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
 	s.Listen(&Listener{Proto: packet.UDP, Port: 4789})
 	s.Links[0].Send = func(*wire.Simulation, *packet.Packet) {}

@@ -36,15 +36,15 @@ func NewLinux(name, place string) *Linux {
 // Stack is the machine's own IP stack.
 func (n *Linux) Stack() *host.Stack { return n.stack }
 
-// NewRouter returns a machine without adapters that forwards for others by
-// nature, as the network of a cloud takes it into account.
+// NewRouter returns a machine without adapters that forwards for others. The
+// network of a cloud treats it as its gateway.
 func NewRouter(name, place string) *Linux {
 	n := NewLinux(name, place)
 	n.stack.Object, n.stack.Forwarding, n.router = "router "+name, true, true
 	return n
 }
 
-// Routes reports whether the machine is a router by nature.
+// Routes reports whether the machine was made as a router.
 func (n *Linux) Routes() bool { return n.router }
 
 // AddAdapter plugs a NIC into a segment.

@@ -1,7 +1,7 @@
 // Package machine puts machines together out of interfaces and IP stacks: the
 // plain Linux machine with its bridge, and the compartments that are on any
 // machine. Machines of other kinds (a Windows node, an OVN chassis) have their
-// own packages and are a [Machine], too.
+// own packages and implement [Machine], too.
 //
 // It knows stacks, links and segments. It must not know Windows, Kubernetes or
 // lab files: a pod is a compartment here, a router is a machine that forwards.

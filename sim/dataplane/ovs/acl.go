@@ -46,7 +46,7 @@ func (n *Network) SetPolicies(acls []ACL) {
 	slices.SortStableFunc(n.acls, func(a, b ACL) int { return b.Priority - a.Priority })
 }
 
-func holds(ps []netip.Prefix, a netip.Addr) bool {
+func contains(ps []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(ps, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
@@ -56,8 +56,8 @@ func (a *ACL) matches(h *packet.Headers, in, out *port) bool {
 	if a.Egress {
 		own, peer = in, h.Dst
 	}
-	return own.kind == vif && holds(a.Pods, own.addr.Addr()) &&
-		(len(a.Peers) == 0 || holds(a.Peers, peer)) &&
+	return own.kind == vif && contains(a.Pods, own.addr.Addr()) &&
+		(len(a.Peers) == 0 || contains(a.Peers, peer)) &&
 		(a.Proto == 0 || a.Proto == h.Proto) &&
 		(len(a.Ports) == 0 || slices.Contains(a.Ports, h.DstPort))
 }
@@ -122,7 +122,7 @@ func (pl *pipeline) decide(acls []ACL, ct *conntrack, h *packet.Headers, t packe
 	if egress {
 		own = pl.in
 	}
-	if own.kind != vif || !slices.ContainsFunc(acls, func(a ACL) bool { return a.Egress == egress && holds(a.Pods, own.addr.Addr()) }) {
+	if own.kind != vif || !slices.ContainsFunc(acls, func(a ACL) bool { return a.Egress == egress && contains(a.Pods, own.addr.Addr()) }) {
 		return true
 	}
 	if ct.established(own.name, t) {

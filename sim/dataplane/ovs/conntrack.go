@@ -43,7 +43,7 @@ func (c *conntrack) commit(zone, rule string, first, now packet.Tuple) {
 	c.nat[ctKey{zone, now.Reverse()}] = &ctEntry{rewrite: between(now.Reverse(), first.Reverse()), reply: true, rule: rule}
 }
 
-// between is the rewrite that makes b of a.
+// between is the rewrite that turns a into b.
 func between(a, b packet.Tuple) packet.Rewrite {
 	var r packet.Rewrite
 	if a.Src != b.Src {
@@ -69,9 +69,9 @@ func between(a, b packet.Tuple) packet.Rewrite {
 	return r
 }
 
-// free finds the tuple for a source translation whose reply no other
-// connection of the zone has: the wished one, else another port or identifier.
-// Windows has no second choice for echo packets.
+// free finds the tuple for a source translation whose reply no other connection
+// of the zone has: the one asked for, else another port or identifier. Windows
+// has no second choice for echo packets.
 func (c *conntrack) free(zone string, t packet.Tuple, windows bool) (packet.Tuple, bool) {
 	taken := func() bool { return c.nat[ctKey{zone, t.Reverse()}] != nil }
 	if !taken() {

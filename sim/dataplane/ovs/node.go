@@ -35,7 +35,7 @@ type Node struct {
 // NodeOptions describe a machine of a network.
 type NodeOptions struct {
 	Name string
-	// Windows machines do not forward, and name their interfaces otherwise.
+	// Windows machines do not forward, and have other names for their interfaces.
 	Windows bool
 	// NIC is the name of the adapter, MAC its address.
 	NIC string
@@ -109,7 +109,8 @@ func (x *Node) plug(p *port, l *host.Link, s *host.Stack) {
 
 // Attach makes a compartment with an address of the node's subnet and a port of
 // its logical switch. Object is what traces call it, portName the name of the
-// logical port. A zero wish takes the first free address from the third.
+// logical port. The zero wish takes the first free address, from the third of
+// the subnet on.
 func (x *Node) Attach(object, portName string, wish netip.Addr) (*machine.Compartment, error) {
 	addr, err := x.allocate(wish)
 	if err != nil {

@@ -401,7 +401,7 @@ func TestBridgeChoosesBetweenOVNAndTheHost(t *testing.T) {
 	})
 }
 
-// The port or identifier of a source translation: the wished one, else the
+// The port or identifier of a source translation: the one asked for, else the
 // first that is free; Windows knows no other identifier.
 func TestFreePort(t *testing.T) {
 	tcp := packet.Tuple{Src: ip("192.0.2.1"), Dst: ip("203.0.113.1"), SrcPort: 40000, DstPort: 443, Proto: packet.TCP}

@@ -147,7 +147,7 @@ func macOf(a netip.Addr) packet.MAC {
 	return packet.MAC{0x0a, 0x58, b[0], b[1], b[2], b[3]}
 }
 
-// nth is the address that many after the first of a prefix.
+// nth is the i-th address of a prefix; 0 is the first.
 func nth(p netip.Prefix, i int) netip.Addr {
 	a := p.Masked().Addr()
 	for ; i > 0; i-- {

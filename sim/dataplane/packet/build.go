@@ -74,7 +74,7 @@ func l4Len(p Proto) int {
 // checksum right. A protocol that is not TCP, UDP or ICMP gets the payload as it
 // is. TCP over IPv4 has DF set, as stacks that discover the path MTU do.
 //
-// Build panics when [Spec.Validate] has an objection: call that first where the
+// Build panics when [Spec.Validate] returns an error: call that first where the
 // values come from a user.
 func Build(s Spec) *Packet {
 	if err := s.Validate(); err != nil {
@@ -125,7 +125,7 @@ func Build(s Spec) *Packet {
 	return p
 }
 
-// tag puts an 802.1Q tag of priority 0 behind the addresses.
+// tag puts an 802.1Q tag of priority 0 after the addresses.
 func (p *Packet) tag(id uint16) {
 	p.push(vlanTagLen)
 	f := p.Bytes()

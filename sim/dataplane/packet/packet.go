@@ -21,7 +21,7 @@ func New(frame []byte) (*Packet, error) {
 	return p, err
 }
 
-// Load copies a frame into p in place of what p held. It allocates only when
+// Load copies a frame into p and replaces what p held. It allocates only when
 // the frame is longer than any before.
 //
 // A frame that carries no IP is fine. An IP, transport or ARP header that

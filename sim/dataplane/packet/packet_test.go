@@ -233,7 +233,7 @@ func TestUDPChecksum(t *testing.T) {
 	}
 }
 
-// Edits behind a tag leave the tag alone.
+// Edits after a tag leave the tag alone.
 func TestVLAN(t *testing.T) {
 	plain := Spec{EthSrc: podMAC, EthDst: gwMAC, Src: ip("10.0.0.4"), Dst: ip("10.0.0.5"), Proto: TCP, DstPort: 80}
 	tagged := plain

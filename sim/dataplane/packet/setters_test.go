@@ -2,7 +2,7 @@ package packet
 
 import "net/netip"
 
-// Setters of one address each: what [Packet.Apply] is held against.
+// Setters of one address each, with which [Packet.Apply] is compared.
 
 // setSrc sets the source address. A false return means another address family
 // or no IP.

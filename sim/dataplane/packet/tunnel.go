@@ -89,8 +89,8 @@ func (o *Outer) check() error {
 //
 // Over IPv4 the outer UDP checksum is 0, as RFC 7348 §5 asks. Over IPv6 it is
 // computed: 0 is for tunnels that agreed on it (RFC 6935), and tools call it
-// illegal. The outer packet is not to be fragmented
-// (RFC 7348 §4.3), so its IPv4 identification is 0 and DF is set.
+// illegal. The outer packet must not be fragmented (RFC 7348 §4.3), so its IPv4
+// identification is 0 and DF is set.
 //
 // An error says which field of o is impossible, or that the frame is too long;
 // the packet is then unchanged.
@@ -143,7 +143,7 @@ func (p *Packet) Encap(o Outer) error {
 	return nil
 }
 
-// putTunnel writes the fixed tunnel header. The options stand behind it already.
+// putTunnel writes the fixed tunnel header. The options are in place after it already.
 func putTunnel(t []byte, o *Outer) {
 	be.PutUint64(t, 0)
 	be.PutUint32(t[4:], o.VNI<<8)

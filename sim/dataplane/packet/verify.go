@@ -6,7 +6,7 @@ import "fmt"
 type ChecksumError struct {
 	// Layer is "IPv4", "TCP", "inner UDP" ...
 	Layer string
-	// Offset is where the checksum stands in the frame.
+	// Offset is where the checksum is in the frame.
 	Offset    int
 	Got, Want uint16
 }
@@ -23,7 +23,7 @@ const maxTunnels = 4
 // port 4789 and Geneve to 6081. It returns a *[ChecksumError] for the outermost
 // wrong one, and a *[ParseError] for a tunnelled frame that cannot be parsed.
 //
-// Transport checksums of fragments cannot be checked and are passed over. A UDP
+// Transport checksums of fragments cannot be checked and are skipped. A UDP
 // checksum of 0 is right over IPv4, and over IPv6 only on the tunnels' ports
 // (RFC 6935).
 func (p *Packet) VerifyChecksums() error {

@@ -56,7 +56,7 @@ type layerState struct {
 	// insertions counts, for each bucket of keys, the flows that were put in. A
 	// unified flow that rests on there being no flow for a key looks here
 	// whether one can have been put in since; when another key of the bucket got
-	// one, the unified flow is rebuilt for nothing.
+	// one, the unified flow is rebuilt without need.
 	insertions [buckets]uint32
 	// makesFlows is false when no rule of the layer can ever make a flow.
 	makesFlows bool

@@ -181,7 +181,7 @@ func TestSetLayersTakesFlowsOver(t *testing.T) {
 	}
 }
 
-// Layers keep their flows by name, wherever they stand.
+// Layers keep their flows by name, whatever their order.
 func TestSetLayersByName(t *testing.T) {
 	pt := port(policy(t, "layer A; allow out 1 id a any; layer B; allow out 1 id b any")...)
 	send(t, pt, Out, "tcp 10.244.1.4:1000 > 10.0.0.1:80 syn", &Env{})

@@ -37,7 +37,7 @@ func (d *dice) cut(n int) []byte {
 
 func pick[T any](d *dice, of ...T) T { return of[d.roll(len(of))] }
 
-// A small world, so that packets and rules meet often.
+// Few values, so that packets and rules match often.
 var (
 	worldMACs  = []packet.MAC{{0, 0x15, 0x5d, 0, 0, 1}, {0, 0x15, 0x5d, 0, 0, 2}, {0, 0x15, 0x5d, 0, 0, 3}}
 	worldAddr4 = []netip.Addr{addr("10.0.0.1"), addr("10.0.0.2"), addr("10.0.1.1"), addr("10.9.0.1"), addr("192.168.1.11")}
@@ -206,8 +206,8 @@ func (d *dice) packet(seen, out [][]byte) []byte {
 	return d.disturb(p.Bytes())
 }
 
-// turn makes a reply to a frame: addresses, ports and echo types the other way
-// round, a SYN acknowledged.
+// turn makes a reply to a frame: addresses and ports swapped, echo types
+// exchanged, a SYN acknowledged.
 func turn(frame []byte) []byte {
 	p, err := packet.New(frame)
 	if err != nil {
@@ -343,8 +343,8 @@ func (c *contest) packet(t testing.TB) {
 	for i, rec := range []*trace.Recorder{nil, {}, mixed} {
 		got, _ := packet.New(frame)
 		res := c.ports[i].Process(got, dir, &Env{Now: c.now, Rec: rec})
-		// What a dropped packet looks like, and how a gap in the model is put
-		// into words, is nobody's business.
+		// What a dropped packet looks like, and the text about what is not
+		// modelled, does not matter.
 		same := !res.Pass || bytes.Equal(got.Bytes(), want.Bytes())
 		bothUnknown := res.Unknown != "" && wantRes.Unknown != ""
 		if res != wantRes && !bothUnknown || !same {

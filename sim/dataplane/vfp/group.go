@@ -19,7 +19,7 @@ type Layer struct {
 	Name     string
 	Priority uint16 // lower is earlier on the way out
 	Stateful bool
-	// Block makes the layer's default a block; the default default is allow.
+	// Block makes the layer's default a block; otherwise it is allow.
 	Block  bool
 	Groups []*Group
 }

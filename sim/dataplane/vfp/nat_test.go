@@ -137,8 +137,8 @@ func TestNAT(t *testing.T) {
 	}
 }
 
-// With several backends every one is used; a flow keeps its own; session
-// affinity sends all flows of a client to one.
+// Of several backends every one is used; a flow keeps its own; session affinity
+// sends all flows of a client to one.
 func TestBackends(t *testing.T) {
 	backends := []string{"10.244.2.4:8080", "10.244.2.5:8080", "10.244.2.6:8080"}
 	pick := func(pt *Port, src string, n int) string {

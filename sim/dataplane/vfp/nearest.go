@@ -20,8 +20,8 @@ func groupOf(l *Layer, r *Rule) *Group {
 
 // nearest returns up to three rules of the layer that fail in one predicate and
 // meet at least one other: rules that would have changed the packet come before
-// those that would have let it pass. A rule with a single predicate is not near
-// when that one fails.
+// those that would have let it pass. A rule with a single predicate that fails
+// is not listed.
 func nearest(l *Layer, p *packet.Packet, dir Direction) []trace.Miss {
 	var changing, passing []trace.Miss
 	h := p.Headers()
@@ -30,9 +30,9 @@ func nearest(l *Layer, p *packet.Packet, dir Direction) []trace.Miss {
 			continue
 		}
 		for _, r := range g.Rules {
-			// Most rules are far away: they are passed over before anything is
-			// put into words.
-			if r.Cond.far(h) || r.Cond.predicates() < 2 {
+			// Most rules fail in two predicates: they are skipped before any text
+			// is made.
+			if r.Cond.failsTwice(h) || r.Cond.predicates() < 2 {
 				continue
 			}
 			m := r.misses(p, h)
@@ -51,8 +51,8 @@ func nearest(l *Layer, p *packet.Packet, dir Direction) []trace.Miss {
 	return ms[:min(len(ms), 3)]
 }
 
-// far reports whether at least two of the plain predicates fail.
-func (c *Cond) far(h *packet.Headers) bool {
+// failsTwice reports whether at least two of the plain predicates fail.
+func (c *Cond) failsTwice(h *packet.Headers) bool {
 	n := 0
 	for _, met := range [...]bool{c.matchProto(h), matchAddr(c.Src, h.Src), matchAddr(c.Dst, h.Dst)} {
 		if !met {

@@ -27,7 +27,7 @@ type Router interface {
 // Hop is the answer of a [Router].
 type Hop struct {
 	Src, Dst packet.MAC
-	Via      fmt.Stringer // put into words only for a trace
+	Via      fmt.Stringer // becomes text only for a trace
 	Reason   trace.Reason // when there is no way
 }
 

@@ -44,7 +44,7 @@ func (pt *Port) visitLayers(p *packet.Packet, k unifiedKey, env *Env) Result {
 	ps := &pt.passage
 	ps.port, ps.packet, ps.dir, ps.env, ps.unified = pt, p, k.dir, env, u
 	res := ps.run()
-	ps.packet, ps.env, ps.unified = nil, nil, nil // are not the port's to keep
+	ps.packet, ps.env, ps.unified = nil, nil, nil // the port must not keep them
 	if res.Pass && !u.uncacheable {
 		pt.spare = nil
 		pt.keep(k, u, env.Now)
@@ -240,7 +240,7 @@ func (ps *passage) rewrite(c *conn, rw *rewriting) Result {
 	}
 	cameFrom := h.EthSrc
 	if !rw.set.IsZero() {
-		fit(&rw.set, h)
+		dropOtherFamily(&rw.set, h)
 		p.Apply(&rw.set)
 		ps.unified.addRewrite(&rw.set)
 	}
@@ -258,10 +258,10 @@ func (ps *passage) rewrite(c *conn, rw *rewriting) Result {
 	return Result{Pass: true, Hairpin: rw.hairpin}
 }
 
-// fit takes out of a rewrite the addresses that the packet's family has no room
-// for. Applying them does nothing, but joined with another rewrite they would
-// push out what that one sets.
-func fit(rw *packet.Rewrite, h *packet.Headers) {
+// dropOtherFamily takes out of a rewrite the addresses of another family than
+// the packet's. Applying them does nothing, but joined with another rewrite
+// they would replace what that one sets.
+func dropOtherFamily(rw *packet.Rewrite, h *packet.Headers) {
 	v4 := h.IPVersion == 4
 	if rw.Set&packet.RwSrc != 0 && rw.Src.Unmap().Is4() != v4 {
 		rw.Set &^= packet.RwSrc
@@ -292,8 +292,8 @@ func (ps *passage) unknown(why string, fact *evidence.Fact) Result {
 // shownChanges are the header fields whose changes a step shows.
 const shownChanges = diff.MAC | diff.Address
 
-// record adds a step at the place where the packet is. A step that cites
-// nothing rests on the fact of its rule.
+// record adds a step at the place where the packet is. A step without a fact
+// gets that of its rule.
 func (ps *passage) record(s trace.Step) {
 	pt := ps.port
 	s.Place, s.Object, s.Port, s.Dir, s.Layer = ps.env.Place, pt.Label, pt.ID, ps.dir.String(), ps.layer.Name

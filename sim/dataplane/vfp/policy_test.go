@@ -23,9 +23,10 @@ import (
 // leave; rules that follow no group are in one group for each direction.
 //
 // Conditions: tcp udp icmp gre, from and to with an address or prefix, port and
-// srcport with a port or range, icmptype N, dstmac NAME, vni N. "any" is none.
-// Flags: stateful, stateless (allow, nat, dynnat and lbnat are stateful unless
-// that is said), nonterminating, ttl SECONDS, id NAME (else the line is the name).
+// srcport with a port or range, icmptype N, dstmac NAME, vni N. "any" is no
+// condition. Flags: stateful, stateless (allow, nat, dynnat and lbnat are stateful
+// unless that is said), nonterminating, ttl SECONDS, id NAME (else the line is the
+// name).
 //
 // What actions do: nat and transposition: src and dst with an address and perhaps
 // a port, srcmac and dstmac with a name. dynnat: pool ADDRESS FIRSTPORT. lbnat:

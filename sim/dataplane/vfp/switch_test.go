@@ -136,7 +136,7 @@ func TestHairpinForEver(t *testing.T) {
 	}
 }
 
-// Whoever is unplugged gives its ports back.
+// A port that is removed gives back the ports of its NAT pool.
 func TestRemovePortFreesPool(t *testing.T) {
 	l := newLab()
 	pool := &Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}}

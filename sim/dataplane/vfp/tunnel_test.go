@@ -84,7 +84,7 @@ func TestPARouteAfterChange(t *testing.T) {
 }
 
 // Two pings that differ in their identifier only go through the tunnel with
-// their own source ports, and stateful layers behind it tell them apart.
+// their own source ports, and stateful layers after it tell them apart.
 func TestEncapOfPings(t *testing.T) {
 	behind := layer("BEHIND", 700, []*Rule{{ID: "nat", Flags: Stateful,
 		Action: NAT{packet.Rewrite{Set: packet.RwSrc, Src: addr("192.168.9.9")}}}}, nil)

@@ -55,7 +55,7 @@ const (
 	maxUnified = 1 << 16
 	// maxFast is the longest frame that may use a unified flow, in bytes. A
 	// longer one may not fit into a tunnel, and then it must not keep the flows
-	// of the layers behind the tunnel alive.
+	// of the layers after the tunnel alive.
 	maxFast = 60000
 )
 

@@ -23,7 +23,7 @@ type NIC struct {
 	Owner   Device
 	Segment *Segment
 	// Promiscuous, when set, reports further MAC addresses whose frames the
-	// interface takes: those of machines on a virtual switch behind it.
+	// interface takes: those of machines on a virtual switch that it connects.
 	Promiscuous func(packet.MAC) bool
 }
 
@@ -41,7 +41,7 @@ type Segment struct {
 	Forget func()
 }
 
-// Fabric is where traces say that everything is that lies between the machines.
+// Fabric is the place in traces of everything between the machines.
 const Fabric = "fabric"
 
 func (s *Segment) place() string {

@@ -20,16 +20,16 @@ type Simulation struct {
 	Choices
 	Losses
 	Taps Taps
-	// Sink, when set, takes what arrives at a stack that owns the destination,
-	// in place of the programs there: nobody answers. Place and object name
-	// the stack.
+	// Sink, when set, takes what arrives at a stack that owns the destination
+	// instead of the programs there: nobody answers. Place and object name the
+	// stack.
 	Sink func(place, object string, p *packet.Packet)
 	// Rec records the steps; nil records none.
 	Rec *trace.Recorder
 }
 
-// Clock is the virtual time since the start of a simulation. It runs only when
-// it is told to, and never backwards.
+// Clock is the virtual time since the start of a simulation. It advances only
+// by AdvanceTo, and never runs backwards.
 type Clock struct{ now time.Duration }
 
 // Now returns the virtual time.
@@ -91,8 +91,8 @@ func (l *Losses) RecordUnknown(what string) {
 	}
 }
 
-// Taps watch frames in passing; nil ones do not. A frame is valid until the tap
-// returns.
+// Taps see frames and do not change them; a nil one is not called. A frame is
+// valid until the tap returns.
 type Taps struct {
 	// Segment sees every frame that an interface sends on a segment.
 	Segment func(s *Segment, from *NIC, p *packet.Packet)

@@ -30,8 +30,8 @@ const (
 )
 
 // Headers lists the fields of the set that differ. A MAC address that was not filled in
-// before is not listed: the packet was not on a link yet. Values are put into words only
-// where they differ.
+// before is not listed: the packet was not on a link yet. Values become text only where
+// they differ.
 func Headers(before, after *packet.Headers, fields Fields) []trace.Change {
 	var cs []trace.Change
 	if fields&MAC != 0 {
