@@ -97,7 +97,7 @@ func TestManifestsAndConfigurations(t *testing.T) {
 	said(t, "x/y", err, "plugin flannel needs its configuration")
 }
 
-// A dump that is no dump is an error with its place too.
+// A file that is not a dump is an error with its place too.
 func TestDumps(t *testing.T) {
 	for _, c := range []struct{ name, dump, want string }{
 		{"not JSON", "{", "d.json"},

@@ -15,9 +15,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden holds text against a file in testdata.
+// golden compares text with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -32,7 +32,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it anew):\n%s", file, diff)
+		t.Errorf("%s (-want +got; -update rewrites it):\n%s", file, diff)
 	}
 }
 
@@ -80,8 +80,8 @@ func shorten(t *trace.Trace) shortTrace {
 	return s
 }
 
-// The traces of a dozen flows that stand for the rest: each driver between
-// nodes, each kind of Service, each way to fail.
+// The traces of a dozen typical flows: each driver between nodes, each kind of
+// Service, each way to fail.
 func TestGoldenTraces(t *testing.T) {
 	for _, g := range []struct{ name, design, from, to, proto string }{
 		{"l2bridge-pod-to-pod", hostGW, "pod/client", "pod/peer:80", ""},

@@ -10,9 +10,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// These tests hold winlab to "nothing is special-cased": each takes a design as
-// it is, changes one thing in the state of HNS or in the network, and says what
-// a flow does before and after.
+// These tests check that no verdict is special-cased: each takes a design as it
+// is, changes one thing in the state of HNS or in the network, and says what a
+// flow does before and after.
 
 const (
 	hostGW   = "l2bridge-flannel-host-gw"
@@ -64,7 +64,7 @@ func built(t testing.TB, f *File) *Cluster {
 }
 
 // expect is "FROM > TO [udp|ping]: VERDICT REASON [seen ADDRESS]", where the
-// address is that of an end or a plain one.
+// address is that of an endpoint of the flow or a plain one.
 func expect(t *testing.T, c *Cluster, when string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -162,7 +162,8 @@ func TestStateOfHNSDecides(t *testing.T) {
 				"pod/client > pod/linux-client:80: delivered ok seen node/win1", "pod/client > pod/neighbour:80: delivered ok seen node/win1",
 				// OutBoundNAT knows no ICMP, so ping does not change.
 				"pod/client > pod/peer ping: delivered ok seen pod/client",
-				// An answer is no connection of the pod's own, but leaves through the same rule.
+				// An answer does not belong to a connection that the pod opened, but leaves through the
+				// same rule.
 				"pod/peer > pod/client:80: no-reply reply-source-translated seen pod/peer",
 				"pod/client > svc/win-webserver:80: delivered ok",
 			},

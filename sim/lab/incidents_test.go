@@ -78,8 +78,8 @@ func describesIncident(t *testing.T, f *File) {
 	}
 }
 
-// incidentHolds runs all flows of one state. A lab's calls to HNS are held
-// against their error codes while it is built.
+// incidentHolds runs all flows of one state. A lab's calls to HNS are compared
+// with their expected error codes while it is built.
 func incidentHolds(t *testing.T, f *File, variant string) {
 	t.Helper()
 	c, err := Build(t.Context(), f, Options{Variant: variant})
@@ -118,8 +118,8 @@ func pathsOf(o Outcome) string {
 	return b.String()
 }
 
-// TestIncidentsCanFail holds the check itself to its word: a state that is
-// expected to be the other one must not pass.
+// TestIncidentsCanFail tests the check itself: a state that is expected to be
+// the other one must not pass.
 func TestIncidentsCanFail(t *testing.T) {
 	f, err := Load(filepath.Join(incidentsDir, "044-idle-connection-lost.yaml"))
 	if err != nil {

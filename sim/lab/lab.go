@@ -1,6 +1,6 @@
-// Package lab is the door to the simulator for programs: tests of a network
-// plugin, a command line, a report. A lab is read from a file or made in Go, it
-// is built, and flows are sent through it:
+// Package lab is the entry point for programs that use the simulator: tests of
+// a network plugin, a command line, a report. A lab is read from a file or made
+// in Go, it is built, and flows are sent through it:
 //
 //	f, err := lab.Load("l2bridge.yaml")
 //	c, err := lab.Build(ctx, f, lab.Options{})
@@ -11,10 +11,10 @@
 // calls can be made as a plugin makes them; the next packet meets the rules that
 // follow.
 //
-// The package only opens doors. It must not do anything itself: reading and
-// checking is in lab/spec, deciding on addresses and versions in lab/plan,
-// building in lab/build, sending and judging in lab/flow. A single node without
-// a lab is a [node.Windows] with an [hns.Service]; see the example there.
+// The package must not do anything itself: reading and checking is in lab/spec,
+// deciding on addresses and versions in lab/plan, building in lab/build,
+// sending and judging in lab/flow. A single node without a lab is a
+// [node.Windows] with an [hns.Service]; see the example there.
 package lab
 
 import (
@@ -37,8 +37,8 @@ type Cluster = flow.Cluster
 // Request is a flow to trace.
 type Request = flow.Request
 
-// Load reads a lab file and those it rests on. All mistakes are in the error,
-// each with file, line and column.
+// Load reads a lab file and its bases. All mistakes are in the error, each with
+// file, line and column.
 func Load(path string) (*File, error) { return spec.Load(path) }
 
 // Parse reads a lab from memory; path is its name, and names of files in the lab
@@ -54,7 +54,7 @@ func New(name string, s spec.Spec) (*File, error) { return spec.New(name, s) }
 type Options struct {
 	// Variant is the name of one of the lab's variants.
 	Variant string
-	// Setting puts other versions in place of the lab's own.
+	// Setting replaces the lab's own versions.
 	Setting *spec.Setting
 	// Components is spec.Model, or spec.Real for whatever can be run; "" is what
 	// the lab says.

@@ -89,7 +89,7 @@ spec:
 // of the model, not a verdict on the network.
 func TestLossWithoutAStep(t *testing.T) {
 	c := loadCluster(t, "l2bridge-flannel-host-gw.yaml")
-	pod(c, "default/neighbour").Stack().Links[0].Down = true // Input passes over it in silence
+	pod(c, "default/neighbour").Stack().Links[0].Down = true // Input drops the packet without a step
 	tr, err := c.Trace(t.Context(), Request{From: "pod/client", To: "pod/neighbour:80"})
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestLossWithoutAStep(t *testing.T) {
 	}
 }
 
-// TestContextEndsFlows: whoever interrupts winlab gets no verdict.
+// TestContextEndsFlows: a flow that is interrupted has no verdict.
 func TestContextEndsFlows(t *testing.T) {
 	c := loadCluster(t, "l2bridge-flannel-host-gw.yaml")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -221,7 +221,7 @@ func TestPacketModifications(t *testing.T) {
 func TestOutboundTranslationOnTheWire(t *testing.T) {
 	for _, d := range []struct {
 		design string
-		ping   string // whose address an echo request bears
+		ping   string // whose address an echo request has as its source
 	}{
 		{hostGW, "pod/client"}, {"l2bridge-win-bridge-udr", "pod/client"}, {azure, "pod/client"}, {l2tunnel, "pod/client"},
 		{vxlan, "pod/client"}, {"overlay-win-overlay", "pod/client"}, {"nat-winnat", "node/win1"},

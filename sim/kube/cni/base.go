@@ -22,7 +22,7 @@ type base struct {
 	made     map[string]madePod
 }
 
-// madePod is what add has made for a pod; made is by node and pod.
+// madePod is what add has made for a pod.
 type madePod struct {
 	Result
 	conf *Conf
@@ -34,8 +34,8 @@ func newBase(o Options) *base {
 
 func podKey(n *kube.Node, p *kube.Pod) string { return n.Name + "/" + owner(p) }
 
-// again answers an ADD for a pod that has its endpoint (cni.add-again).
-func (b *base) again(n *kube.Node, p *kube.Pod, s *hns.Service) (r Result, done bool, err error) {
+// addAgain answers an ADD for a pod that has its endpoint (cni.add-again).
+func (b *base) addAgain(n *kube.Node, p *kube.Pod, s *hns.Service) (r Result, done bool, err error) {
 	m, ok := b.made[podKey(n, p)]
 	if !ok || s.Endpoint(m.EndpointID) == nil {
 		return Result{}, false, nil

@@ -78,7 +78,7 @@ type ipamConf struct {
 // hasToken reports whether the file holds {{managementIP}}.
 func (c *Conf) hasToken() bool { return bytes.Contains(c.data, []byte(ManagementIPToken)) }
 
-// forNode returns the configuration as it lies on a node with that address.
+// forNode returns the configuration as it is on a node with that address.
 func (c *Conf) forNode(managementIP netip.Addr) (*Conf, error) {
 	if !c.hasToken() {
 		return c, nil
@@ -86,9 +86,9 @@ func (c *Conf) forNode(managementIP netip.Addr) (*Conf, error) {
 	return parseConf(c.file, c.data, managementIP)
 }
 
-// ParseConf reads a CNI configuration file as it lies on a Windows node, a conf
-// or a conflist. Where the plugins refuse a file, so does it, with all mistakes
-// at once; what they ignore is in Warnings.
+// ParseConf reads a CNI configuration file of a Windows node, a conf or a
+// conflist. It refuses what the plugins refuse, with all mistakes at once; what
+// they ignore is in Warnings.
 func ParseConf(file string, data []byte) (*Conf, error) {
 	return parseConf(file, data, anyNode)
 }

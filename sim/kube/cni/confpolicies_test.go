@@ -88,7 +88,7 @@ func TestConfPolicies(t *testing.T) {
 }
 
 // Fields that a plugin does not read are warned of; flannel writes ipMasqNetwork into a
-// delegate of either kind, so there it is none of them.
+// delegate of either kind, so there it is not warned of.
 func TestIgnoredFields(t *testing.T) {
 	for conf, ignored := range map[string]bool{
 		`"type": "win-overlay", "ipMasqNetwork": "10.244.0.0/16"`:                                         true,
@@ -161,7 +161,7 @@ func TestLinuxMasquerade(t *testing.T) {
 			t.Errorf("%s: %s, forwarding %t; want %s", name, got, l.Forwarding, want)
 		}
 	}
-	// IPv6 prefixes are not iptables' business, and the subnet is not told twice.
+	// IPv6 prefixes are not iptables' business, and the subnet is not listed twice.
 	c := cluster(true, "2022")
 	c.ClusterCIDRs = append(c.ClusterCIDRs, prefix("10.240.0.0/16"), prefix("fd00::/48"))
 	if got := fmt.Sprint(mustNew(t, plugins(t)["azure-l2bridge"]).Linux(c, c.Node("linux1")).MasqueradeNot); got != "[10.240.0.0/16 224.0.0.0/4]" {

@@ -9,7 +9,7 @@ import (
 )
 
 // DEL takes away what ADD made and gives the address back; a pod that is not
-// there is no error.
+// there is not an error.
 func TestDel(t *testing.T) {
 	for name, o := range plugins(t) {
 		t.Run(name, func(t *testing.T) {

@@ -3,11 +3,10 @@
 // On a Windows node a plugin (and the agent or start script that goes with it)
 // turns its configuration file into objects of HNS: a network, the host's
 // endpoint, one endpoint for each pod. The package reads the configuration
-// files in the format in which they lie on a node and makes the same calls to
+// files in the format that they have on a node and makes the same calls to
 // [hns.Service]. On a Linux node it says what the plugin sets up there.
 //
-// What the objects do to packets is none of its business: it must know no VFP
-// rule, and it must know nothing of lab files.
+// It must not know what the objects do to packets (VFP rules), nor lab files.
 //
 // Real configuration files differ from node to node only in the node's own
 // address, which deployment scripts write into them (Update-CNIConfig in

@@ -11,8 +11,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// policySet grows the policies of one endpoint as pkg/hns/netconf_windows.go of
-// containernetworking/plugins does.
+// policySet collects the policies of one endpoint as pkg/hns/netconf_windows.go
+// of containernetworking/plugins does.
 type policySet struct {
 	conf *Conf
 	// v is the release of containernetworking/plugins.

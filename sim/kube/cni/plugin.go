@@ -71,16 +71,16 @@ type Plugin interface {
 	// and Nodes where an address must be unique in the cluster (azure-vnet). It must
 	// not use Services; the cluster's prefixes come from the configuration.
 	Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error)
-	// Del is CNI DEL on a Windows node: the pod's endpoint goes, its address is
-	// free again, and with it goes the namespace that Add made. A pod that is not
-	// there is no error.
+	// Del is CNI DEL on a Windows node: the pod's endpoint and the namespace that
+	// Add made are deleted, and its address is free again. A pod that is not
+	// there is not an error.
 	Del(n *kube.Node, p *kube.Pod, s *hns.Service) error
 	// Lease gives a pod its address, on a node of either system. Add calls it
 	// itself; a Linux node calls it for its pods.
 	Lease(c *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error)
 	// Linux is the plugin's side on a Linux node.
 	Linux(c *kube.Cluster, n *kube.Node) LinuxSetup
-	// Warnings are remarks on the configuration that stop nothing.
+	// Warnings are remarks on the configuration; none of them is an error.
 	Warnings() []string
 }
 

@@ -20,8 +20,8 @@ func settings[T hns.Settings](t *testing.T, o Options, azure bool, build string)
 	return slices.Collect(hns.EachSettings[T](s.Endpoint(r.EndpointID).Policies))
 }
 
-// An exception that the configuration lacks comes in a second policy, which is
-// no help to the first.
+// An exception that the configuration lacks is added in a second policy, which
+// does not change what the first translates.
 func TestMasqueradeAddsPolicy(t *testing.T) {
 	o := plugins(t)["flannel-host-gw"]
 	if got := settings[hns.OutBoundNATSettings](t, o, false, "10.0.17763.1432"); len(got) != 1 {
@@ -156,7 +156,7 @@ func TestPeerWithSmallVNI(t *testing.T) {
 	}
 }
 
-// Without the capability dns win-bridge writes the search list as it stands; with it
+// Without the capability dns win-bridge writes the search list unchanged; with it
 // the three names of the kubelet.
 func TestDNSOfNamespaces(t *testing.T) {
 	c := cluster(false, "10.0.17763.1432")

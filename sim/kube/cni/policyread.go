@@ -59,8 +59,8 @@ func (r *reader) policies(c *Conf, f *field, apiVersion int) {
 	}
 }
 
-// hcnPolicyArgs reads the list of HCN policies of releases before 1.0.0: they stand
-// in it without name and value.
+// hcnPolicyArgs reads the list of HCN policies of releases before 1.0.0: it has
+// them without name and value.
 func (r *reader) hcnPolicyArgs(c *Conf, f *field) {
 	if f.val.kind == '0' {
 		return

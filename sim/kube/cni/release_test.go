@@ -15,8 +15,8 @@ const bothPolicies = `{"cniVersion":"0.2.0","name":"l2bridge","type":"win-bridge
 "HcnPolicyArgs":[{"Type":"SDNRoute","Settings":{"DestinationPrefix":"10.97.0.0/16"}}]}`
 
 // What a release makes of the same configuration: before 1.0.0 policies of
-// apiVersion 2 stand in HcnPolicyArgs, and nothing else gets into them but
-// loopbackDSR (cni.win-bridge-old-v2).
+// apiVersion 2 are in HcnPolicyArgs, and only loopbackDSR is added to them
+// (cni.win-bridge-old-v2).
 func TestReleases(t *testing.T) {
 	for _, tc := range []struct {
 		release      string

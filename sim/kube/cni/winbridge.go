@@ -131,7 +131,7 @@ func (b *bridge) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service)
 	if err != nil {
 		return Result{}, wrap(p, err)
 	}
-	if r, done, err := b.again(n, p, s); done {
+	if r, done, err := b.addAgain(n, p, s); done {
 		return r, err
 	}
 	pl, err := b.pool(n)

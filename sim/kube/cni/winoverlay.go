@@ -36,8 +36,8 @@ type overlay struct {
 	flags     hns.NetworkFlags
 }
 
-// winOverlayConf reads what win-overlay reads. ipMasqNetwork is none of its fields,
-// but flannel writes it into every delegate.
+// winOverlayConf reads what win-overlay reads. ipMasqNetwork is not one of its
+// fields, but flannel writes it into every delegate.
 func (r *reader) winOverlayConf(c *Conf, n *node) {
 	own := []string{"endpointMacPrefix"}
 	if c.Type == PluginFlannel {
@@ -171,7 +171,7 @@ func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service
 	if conf.apiVersion == 2 && !o.release.atLeast(1, 2, 0) { // cni.win-overlay-v1-only
 		return Result{}, fmt.Errorf("pod %s: failed to find HNSEndpoint %s_%s: win-overlay before release 1.2.0 does not know apiVersion 2, and takes the namespace for that of another container", owner(p), p.Name, conf.name)
 	}
-	if r, done, err := o.again(n, p, s); done {
+	if r, done, err := o.addAgain(n, p, s); done {
 		return r, err
 	}
 	pl, err := o.pool(n)

@@ -35,8 +35,8 @@ type Client struct {
 	// GlobalSuffixes are Windows' global suffix search list, empty unless
 	// somebody ran Set-DnsClientGlobalSetting.
 	GlobalSuffixes []string
-	// AppendToMultiLabel is Windows' policy AppendToMultiLabelName: complete
-	// names with dots too, after they have failed as they stand.
+	// AppendToMultiLabel is Windows' policy AppendToMultiLabelName: names with
+	// dots are completed too, after they have failed unchanged.
 	AppendToMultiLabel bool
 	// Search and Ndots are those of a Linux resolv.conf. Ndots 0 means the
 	// default of glibc, 1; kubelet writes 5.

@@ -4,9 +4,9 @@
 //
 // Questions and answers are real DNS messages, so a lab can put them in UDP
 // datagrams and send them through its simulated network. The package opens no
-// sockets, and it must not know labs, HNS or the types of the Kubernetes API:
-// who wants another behaviour for a build or a release says so in the fields of
-// Client and Cluster.
+// sockets, and it must not know labs, HNS or the types of the Kubernetes API: a
+// caller sets what differs between builds and releases in the fields of Client
+// and Cluster.
 package dns
 
 import (
@@ -30,7 +30,7 @@ const (
 	ResolveDNSName Tool = "Resolve-DnsName"
 	// Nslookup brings its own resolver.
 	Nslookup Tool = "nslookup"
-	// Ping stands for every program that calls getaddrinfo: ping, curl, wget.
+	// Ping is any program that calls getaddrinfo: ping, curl, wget.
 	Ping Tool = "ping"
 	// Linux is a program on Linux that calls getaddrinfo of glibc.
 	Linux Tool = "linux"

@@ -27,9 +27,10 @@ type resolution struct {
 	nodata bool
 }
 
-// search tries one name after the other until one has an address. A time-out or, on
-// Linux, a refusal ends the search; a name as it stands neither ends it there nor is
-// kept from being tried (factTimeout, factLinuxTimeout).
+// search tries one name after the other until one has an address. After a time-out
+// or, on Linux, a refusal, no other suffix is tried. On Linux the name without a
+// suffix is tried all the same, and its own failure does not end the search
+// (factTimeout, factLinuxTimeout).
 func (r *resolution) search(kind Tool, candidates []candidate) bool {
 	over := false
 	for _, cand := range candidates {
@@ -196,7 +197,7 @@ func (r *resolution) fail(why trace.Reason, summary string) (trace.Lookup, []net
 }
 
 // failed says why nothing was found. The name may still exist with a suffix
-// that the resolver never tried; what it did not try is all that it can say.
+// that the resolver never tried, so it can only say what it did not try.
 func (r *resolution) failed(name string) (trace.Lookup, []netip.Addr) {
 	absolute := dns.Fqdn(name)
 	kind := r.c.kind(r.tool)
@@ -259,7 +260,7 @@ func (r *resolution) complete(absolute string) bool {
 	})
 }
 
-// bareOnly reports whether the name was asked only as it stands.
+// bareOnly reports whether the name was asked only without a suffix.
 func (r *resolution) bareOnly(absolute string) bool {
 	for _, q := range r.look.Queries {
 		if q.Type != "PTR" && q.Name != absolute {

@@ -34,7 +34,7 @@ func TestEndpointsOfTheFirstFamily(t *testing.T) {
 	l.want("10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.2.7]")
 }
 
-// A node without an IPv6 address has both halves of kube-proxy all the same, where the
+// Also on a node without an IPv6 address kube-proxy works for both families, where the
 // build can (kubeproxy.dual-stack). 1.20 asks for the gate alone, on any build.
 func TestDualStackByBuild(t *testing.T) {
 	for _, c := range []struct {

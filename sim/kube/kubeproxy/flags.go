@@ -17,7 +17,7 @@ type flag struct {
 	name string
 	// since is the first minor version that has it.
 	since int
-	// boolean flags may stand without a value.
+	// boolean flags may have no value.
 	boolean bool
 	example string
 	// set reads the value; nil means that the flag changes nothing here.
@@ -126,7 +126,7 @@ func (p *flagParser) gates(s string) error {
 }
 
 // ParseFlags reads kube-proxy's flags as they are on its command line. The mode
-// defaults to kernelspace. The error, if any, tells every mistake (errors.Join).
+// defaults to kernelspace. The error, if any, lists every mistake (errors.Join).
 func ParseFlags(mode Mode, args []string, v kube.Version) (Config, error) {
 	if mode == "" {
 		mode = ModeKernelspace
@@ -267,8 +267,8 @@ func splitFlag(arg string) (name, value string, hasValue bool, err error) {
 	return strings.TrimSpace(name), strings.TrimSpace(value), hasValue, nil
 }
 
-// unknownFlag says what is wrong with a name that is no flag's: glued to its
-// value, misspelt, or a flag of a config file.
+// unknownFlag says what is wrong with a name that is not a flag's: written
+// without a space before its value, misspelt, or a flag of a config file.
 func unknownFlag(arg, name string) error {
 	if name == "config" {
 		return fmt.Errorf("%s: winlab does not read kube-proxy's configuration file; write its settings as flags", arg)

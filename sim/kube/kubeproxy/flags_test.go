@@ -15,7 +15,7 @@ func TestParseFlags(t *testing.T) {
 		flags []string
 		v     kube.Version
 		want  string   // of String
-		errs  []string // all of them must be told
+		errs  []string // all of them must be reported
 	}{
 		{"nothing", "", nil, v20, "kernelspace", nil},
 		{"DSR with its gate", "kernelspace", []string{"--enable-dsr=true", "--feature-gates=WinDSR=true"}, v20, "kernelspace, DSR", nil},

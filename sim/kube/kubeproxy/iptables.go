@@ -202,7 +202,7 @@ func both(r host.NATRule) []host.NATRule {
 	return []host.NATRule{in, out}
 }
 
-// label tells a person which Service a chain belongs to.
+// label says for people which Service a chain belongs to.
 func label(svc *kube.Service, p kube.ServicePort) string {
 	s := " (" + servicePortName(svc, p)
 	if svc.ClientIPAffinity { // kubeproxy.iptables-session-affinity

@@ -24,9 +24,9 @@ type Kernelspace struct {
 	modify bool
 }
 
-// NewKernelspace starts kube-proxy on a node whose networks exist. Like the real
-// one it deletes every load balancer of the node (kubeproxy.start-deletes-load-balancers). All reasons why it
-// would not start are told at once.
+// NewKernelspace starts kube-proxy on a node whose networks exist. Like the real one it deletes every load
+// balancer of the node (kubeproxy.start-deletes-load-balancers). All reasons why it would not start are
+// reported at once.
 func NewKernelspace(c Config, n *kube.Node, s *hns.Service) (*Kernelspace, error) {
 	if c.Mode != ModeKernelspace {
 		return nil, fmt.Errorf("kube-proxy on %s: mode %s is not kernelspace", n.Name, c.Mode)
@@ -146,8 +146,8 @@ func (k *Kernelspace) networkNames(keep func(*hns.Network) bool) string {
 }
 
 // hostname is the name by which kube-proxy knows its own endpoints. It is in lower
-// case (pkg/util/node GetHostname), as the names of Nodes are, and compared as it
-// stands (pkg/proxy/endpointslicecache.go isLocal).
+// case (pkg/util/node GetHostname), as the names of Nodes are, and compared letter
+// for letter (pkg/proxy/endpointslicecache.go isLocal).
 func (k *Kernelspace) hostname() string {
 	if k.cfg.hostnameOverride != "" {
 		return k.cfg.hostnameOverride

@@ -11,7 +11,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// identity is by what kube-proxy recognises a load balancer (factIdentity).
+// identity is what kube-proxy recognises a load balancer by (factIdentity).
 type identity struct {
 	proto              packet.Proto
 	internal, external uint16

@@ -30,12 +30,12 @@ func newProxier(k *Kernelspace, v6 bool, nodeIP netip.Addr) *proxier {
 
 // serviceState is a Service as the proxier knows it.
 type serviceState struct {
-	key   string
-	print string // what the Service was when it was read
-	ports []*portState
-	// endpointsPrint and backends are by port, in the order of ports.
-	endpointsPrint string
-	backends       map[string][]*backend
+	key         string
+	fingerprint string // of the Service, to see whether it changed
+	ports       []*portState
+	// endpointsFingerprint tells whether the endpoints changed; backends are by port.
+	endpointsFingerprint string
+	backends             map[string][]*backend
 }
 
 // portState is one port of a Service and the load balancers made for it.
@@ -90,17 +90,17 @@ func (p *proxier) update(services []*kube.Service, r *Report) {
 	}
 	for _, svc := range wanted {
 		i := slices.IndexFunc(p.services, func(s *serviceState) bool { return s.key == svc.Key() })
-		print := servicePrint(svc)
+		fingerprint := serviceFingerprint(svc)
 		switch {
 		case i < 0:
-			states = append(states, &serviceState{key: svc.Key(), print: print, ports: p.newPorts(svc)})
+			states = append(states, &serviceState{key: svc.Key(), fingerprint: fingerprint, ports: p.newPorts(svc)})
 			continue
-		case p.services[i].print != print:
+		case p.services[i].fingerprint != fingerprint:
 			old := p.services[i]
 			for _, port := range old.ports {
 				p.cleanup(port, old.backends[port.port.Name], false, r)
 			}
-			old.print, old.ports = print, p.newPorts(svc)
+			old.fingerprint, old.ports = fingerprint, p.newPorts(svc)
 		}
 		states = append(states, p.services[i])
 	}
@@ -113,8 +113,8 @@ func (p *proxier) update(services []*kube.Service, r *Report) {
 
 func (p *proxier) updateEndpoints(s *serviceState, svc *kube.Service, r *Report) {
 	now := p.newBackends(svc)
-	print := endpointsPrint(svc, now)
-	if s.backends != nil && s.endpointsPrint == print {
+	fingerprint := endpointsFingerprint(svc, now)
+	if s.backends != nil && s.endpointsFingerprint == fingerprint {
 		return
 	}
 	current := map[netip.Addr]bool{}
@@ -131,7 +131,7 @@ func (p *proxier) updateEndpoints(s *serviceState, svc *kube.Service, r *Report)
 		}
 		p.cleanup(port, s.backends[port.port.Name], true, r)
 	}
-	s.backends, s.endpointsPrint = now, print
+	s.backends, s.endpointsFingerprint = now, fingerprint
 }
 
 // forget cleans up after a Service that is gone.
@@ -156,13 +156,13 @@ func (p *proxier) cleanupAll(r *Report) {
 	}
 }
 
-// servicePrint tells two states of a Service apart, without its endpoints.
-func servicePrint(svc *kube.Service) string {
+// serviceFingerprint differs when anything of a Service differs but its endpoints.
+func serviceFingerprint(svc *kube.Service) string {
 	return fmt.Sprintf("%s %v %v %v %v %v %v %v %v %v", svc.Type, svc.ClusterIPs, svc.ExternalIPs, svc.IngressIPs, svc.Ports,
 		svc.ClientIPAffinity, svc.ExternalLocal, svc.InternalLocal, svc.HealthCheckNodePort, svc.Annotations)
 }
 
-func endpointsPrint(svc *kube.Service, bs map[string][]*backend) string {
+func endpointsFingerprint(svc *kube.Service, bs map[string][]*backend) string {
 	var s strings.Builder
 	for _, p := range svc.Ports {
 		fmt.Fprintf(&s, "%s:", p.Name)

@@ -61,8 +61,8 @@ func (p *proxier) port(s *portState, bs []*backend, k *known, l listed, r *Repor
 	s.applied = p.clusterIP(s, c, l, r) && p.nodePort(s, c, l, r) && p.externalIPs(s, c, l, r) && p.loadBalancerIPs(s, c, l, r)
 }
 
-// reportIgnored tells what the Service asks for and this version or build does
-// not do.
+// reportIgnored reports what the Service asks for and this version or build
+// does not do.
 func (p *proxier) reportIgnored(s *portState, r *Report) {
 	note := func(object, why string, f *evidence.Fact) {
 		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleService, object: object, what: skipped, why: why, fact: f})
@@ -135,8 +135,9 @@ func (p *proxier) choose(s *portState, bs []*backend, k *known, r *Report) chose
 	return c
 }
 
-// unusable says why a backend is left out, "" when it is not. Where all backends
-// terminate those that serve are taken, where none serves all are (factReady).
+// unusable says why a backend is left out, "" when it is not. When all backends
+// terminate, those that still serve are used; when none serves, all are
+// (factReady).
 func (p *proxier) unusable(s *portState, b *backend, terminating, nonServing bool) (why string, fact *evidence.Fact) {
 	switch {
 	case s.internal && s.external && !b.local:

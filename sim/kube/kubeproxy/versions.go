@@ -13,7 +13,7 @@ import (
 //
 // To add a version, read pkg/proxy/winkernel against the version before, add a row
 // with the patch that was read, add a field to behaviour for what is new, and test
-// it in the first version that has it and in the last that has not.
+// it in the first version that has it and in the last that does not.
 var versions = []version{
 	{14, "1.14.0", func(b *behaviour) {
 		b.wildcardVIP = true                               // factWildcardVIP: nodePort equal to port is lost
@@ -103,8 +103,9 @@ var versions = []version{
 	}},
 }
 
-// version is one minor version of kube-proxy. It stands for the patch that was
-// read; one without lies between equals (factVersions).
+// version is one minor version of kube-proxy. read is the patch whose source
+// was read; where it is empty, the versions before and after are equal
+// (factVersions).
 type version struct {
 	minor  int
 	read   string
@@ -195,7 +196,7 @@ type deletion int
 
 const (
 	deleteNever       deletion = iota
-	deleteBySourceVIP          // looks the source VIP up in place of the VIP
+	deleteBySourceVIP          // looks the source VIP up instead of the VIP
 	deleteExact
 )
 

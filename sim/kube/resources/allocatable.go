@@ -69,7 +69,7 @@ func (k *kubelet) refuses(v minor) []string {
 	return slices.Compact(refused)
 }
 
-// ignores lists the flags that the kubelet warns about and takes no notice of.
+// ignores lists the flags that the kubelet warns about and then ignores.
 func (k *kubelet) ignores(v minor) []string {
 	if v < 31 {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// kubelet is what of a kubelet's flags matters for resources.
+// kubelet holds those flags of a kubelet that matter for resources.
 type kubelet struct {
 	kubeReserved, systemReserved map[string]resource.Quantity
 	// evictionHard and evictionSoft are thresholds by signal. Setting the flag
@@ -49,8 +49,8 @@ var priorities = []string{
 }
 
 // parseKubelet reads a command line. Flags that have nothing to do with
-// resources are passed over. The error holds every mistake: a value that
-// cannot be read, a flag that only the documents have.
+// resources are skipped. The error holds every mistake: a value that cannot be
+// read, a flag that only the documents have.
 func parseKubelet(v minor, commandLine string) (*kubelet, error) {
 	k := &kubelet{
 		enforceNodeAllocatable: []string{"pods"},

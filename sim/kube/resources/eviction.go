@@ -25,8 +25,8 @@ var signals = []string{
 	"containerfs.available", "containerfs.inodesFree", "allocatableMemory.available", "pid.available",
 }
 
-// defaultEvictionHard are the thresholds of a kubelet on Windows that is told
-// nothing. Memory has 500Mi since 1.31 (pkg/kubelet/eviction/defaults_windows.go,
+// defaultEvictionHard are the thresholds of a kubelet on Windows without the
+// flag. Memory has 500Mi since 1.31 (pkg/kubelet/eviction/defaults_windows.go,
 // pull request 122922); before, Windows took the defaults of all systems but
 // Linux, 100Mi (defaults_others.go).
 func defaultEvictionHard(v minor) []threshold {

@@ -71,8 +71,8 @@ func fits(r Result) string {
 }
 
 // The table that the documents imply: without the taint a selector is enough,
-// with it a Windows pod needs selector and toleration, and pods of old stay on
-// Linux.
+// with it a Windows pod needs selector and toleration, and pods without either
+// stay on Linux.
 func TestSelectorAndToleration(t *testing.T) {
 	windows := selects("kubernetes.io/os", "windows")
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func TestReasonsAreThoseOfTheVersion(t *testing.T) {
 		{17, pod(big, selects("kubernetes.io/os", "linux")), small, "Insufficient cpu; node(s) didn't match node selector"},
 		{19, pod(big, selects("kubernetes.io/os", "linux")), small, "Insufficient cpu"},
 		{20, pod(big, selects("kubernetes.io/os", "linux")), small, "node(s) didn't match Pod's node affinity"},
-		// Selector or taint: which is told depends on the order of the filters.
+		// Selector or taint: which is reported depends on the order of the filters.
 		{19, pod(selects("kubernetes.io/os", "linux")), win2019t, "node(s) didn't match node selector"},
 		{20, pod(selects("kubernetes.io/os", "linux")), win2019t, "node(s) had taint {os: windows}, that the pod didn't tolerate"},
 	} {

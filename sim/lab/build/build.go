@@ -40,11 +40,10 @@ type Cluster struct {
 	Kube    *kube.Cluster
 	// Proxy is kube-proxy on the Windows nodes.
 	Proxy kubeproxy.Config
-	// Components are the programs that ran in the place of their models, with their
+	// Components are the programs that ran instead of their models, with their
 	// versions: "kube-proxy 1.36.3". Empty: all is the model's.
 	Components []string
-	// Log holds what programs said that is worth knowing: kube-proxy's
-	// failures, a plugin's warnings.
+	// Log holds kube-proxy's failures and the plugin's warnings, for people.
 	Log []string
 	// Segments are in the lab's order, Nodes too.
 	Segments []*wire.Segment

@@ -193,8 +193,8 @@ func (c *Cluster) hnsPolicy(p plan.PolicyCall, how string) (hns.Policy, error) {
 	return hns.ParsePolicy(p.Type, settings).From(origin), nil
 }
 
-// update replaces the selected endpoints' policies of a type, by themselves when
-// no settings are given.
+// update replaces the selected endpoints' policies of a type. Without settings
+// it sets the same ones again.
 func (c *Cluster) update(svc *hns.Service, p plan.PolicyCall) error {
 	if p.Kind != hns.KindEndpoint {
 		return fmt.Errorf("updatePolicy is for an endpoint, not for %q", p.Kind)

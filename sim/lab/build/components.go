@@ -176,7 +176,7 @@ func (r *real) node(k *Node) error {
 			return fmt.Errorf("the source VIP: %w", err)
 		}
 		if got != want {
-			return fmt.Errorf("the source VIP: host-local gave %s in place of %s", got, want)
+			return fmt.Errorf("the source VIP: host-local gave %s instead of %s", got, want)
 		}
 	}
 	return nil

@@ -51,8 +51,8 @@ func (b *builder) router(r plan.Router) error {
 		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "source NAT", OutLink: links[n.OutOf], Src: n.Sources, Protos: n.Protos, Masquerade: true, Origin: n.Origin})
 	}
 	if len(r.Forward) > 0 {
-		// What it forwards bears its own address, so that replies come back
-		// to it from wherever the client is.
+		// What it forwards has its own address as source, so that replies come
+		// back to it from wherever the client is.
 		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "source of forwarded connections", Marked: true, Masquerade: true})
 	}
 	for _, f := range r.Forward {

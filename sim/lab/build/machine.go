@@ -28,7 +28,7 @@ const (
 	PodKind
 )
 
-// Ref names a machine of a lab. It holds for every cluster of the same plan.
+// Ref names a machine of a lab. It is valid in every cluster of the same plan.
 type Ref struct {
 	Kind Kind
 	// Name is "win1", and for a pod "namespace/name".

@@ -18,8 +18,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// Result is what became of one of a lab's flows, held against what the lab
-// expects of it.
+// Result is the outcome of one of a lab's flows, compared with what the lab
+// expects.
 type Result struct {
 	Flow spec.Flow
 	// Trace is set for flows, Lookup for name resolutions.
@@ -28,7 +28,7 @@ type Result struct {
 	Verdict trace.Verdict
 	Reason  trace.Reason
 	Summary string
-	// Pass is false when something was expected and did not come; Why says what.
+	// Pass is false when the outcome is not the expected one; Why says what differs.
 	Pass bool
 	Why  string
 }
@@ -101,7 +101,7 @@ func (o *Result) check(ctx context.Context, c *Cluster) {
 	}
 }
 
-// checkSeen holds the source that the receiver saw against the expected one.
+// checkSeen compares the source that the receiver saw with the expected one.
 func (o *Result) checkSeen(c *Cluster, fail func(string, ...any)) {
 	for _, p := range o.Trace.Paths {
 		if p.Seen == nil {
@@ -122,8 +122,8 @@ func (o *Result) checkSeen(c *Cluster, fail func(string, ...any)) {
 	}
 }
 
-// checkBackend holds the paths that lead to a backend (an address, a pod or all
-// pods of a node) against the verdict expected for it.
+// checkBackend compares the verdicts of the paths that lead to a backend (an
+// address, a pod or all pods of a node) with the one expected for it.
 func (o *Result) checkBackend(c *Cluster, name, expect string, fail func(string, ...any)) {
 	addrs := c.backendAddrs(name)
 	seen := false

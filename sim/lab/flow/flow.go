@@ -1,8 +1,8 @@
 // Package flow sends packets through a cluster and says what became of them. A
-// request goes through three rooms and never back: resolve.go makes of it two
+// request goes through three stages and never back: resolve.go makes of it two
 // ends with addresses and a first packet, run.go sends that packet once for every
 // choice that a real cluster could make, judge.go reads the verdict off what
-// happened. inject.go does the same for frames of somebody else's making.
+// happened. inject.go does the same for frames of a capture.
 //
 // It must not know how a cluster is built, what HNS holds or which rule fired:
 // a verdict follows from steps, their reasons and what the receiver saw.
@@ -35,9 +35,8 @@ type Cluster struct {
 // New takes a cluster that was just built.
 func New(c *build.Cluster) *Cluster { return &Cluster{Cluster: c} }
 
-// fresh puts another cluster of the same plan in the place of one whose HNS a
-// flow has changed.
-func (c *Cluster) fresh(ctx context.Context) error {
+// rebuildChanged builds the cluster again when a flow has changed its HNS.
+func (c *Cluster) rebuildChanged(ctx context.Context) error {
 	if err := ctx.Err(); err != nil || !c.changed {
 		return err
 	}
@@ -49,9 +48,9 @@ func (c *Cluster) fresh(ctx context.Context) error {
 	return nil
 }
 
-// Call makes calls to the HNS of nodes, in order. They last until the cluster is
-// built again. A call that must fail and does not is an error, and the other way
-// round.
+// Call makes calls to the HNS of nodes, in order. They have effect until the
+// cluster is built again. A call that must fail and does not is an error, and
+// the other way round.
 func (c *Cluster) Call(calls []spec.HNSCall) error {
 	planned, err := plan.Calls(calls)
 	if err != nil {
@@ -92,7 +91,7 @@ func (c *Cluster) Trace(ctx context.Context, r Request) (*trace.Trace, error) {
 	if r.Protocol == "" {
 		r.Protocol = "tcp"
 	}
-	if err := c.fresh(ctx); err != nil {
+	if err := c.rebuildChanged(ctx); err != nil {
 		return nil, err
 	}
 	t := &trace.Trace{Schema: trace.Schema, Lab: c.Info(), Flow: trace.Flow{From: r.From, To: r.To, Protocol: r.Protocol}, Command: c.command(r)}
@@ -111,7 +110,7 @@ func (c *Cluster) Trace(ctx context.Context, r Request) (*trace.Trace, error) {
 	for i := range runs {
 		t.Paths = append(t.Paths, f.judge(&runs[i]))
 	}
-	sum(t, complete)
+	summarise(t, complete)
 	return t, nil
 }
 

@@ -15,9 +15,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// Injector puts frames of somebody else's making into a cluster and watches
-// where they go. Programs do not answer: a frame ends where it arrives. Flows,
-// translations and the clock last from frame to frame.
+// Injector puts frames of a capture into a cluster and watches where they go.
+// Programs do not answer: a frame ends where it arrives. Flows, translations
+// and the clock last from frame to frame.
 type Injector struct {
 	c     *Cluster
 	sim   wire.Simulation
@@ -107,8 +107,8 @@ func (c *Cluster) NewInjector(hop Hop, record bool) *Injector {
 	return j
 }
 
-// entry adds a stack's first link; own says that frames which bear its addresses
-// as source are put in there when nothing else was asked for.
+// entry adds a stack's first link; own says that frames with one of its
+// addresses as source are put in there by default.
 func (j *Injector) entry(name string, st *host.Stack, own bool) {
 	j.stacks[[2]string{st.Place, st.Object}] = st
 	if len(st.Links) == 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
-// judge reads the verdict off what happened on one way. It looks at that only: no
-// case here decides what happens.
+// judge reads the verdict off what happened on one path. It looks at that only:
+// no case here decides what happens.
 func (f *flow) judge(r *run) trace.Path {
 	p := trace.Path{Choices: r.choices, Steps: r.steps, Seen: r.seen, Grade: trace.Weakest(r.steps)}
 	last := lastReason(p.Steps)
@@ -30,8 +30,8 @@ func (f *flow) judge(r *run) trace.Path {
 			p.Summary = fmt.Sprintf("Delivered; %s saw the source %s.", p.Seen.Where, p.Seen.Src)
 		}
 	case last == nil:
-		// Every loss is a step. One without is a fault of winlab, and no verdict
-		// on the network.
+		// Every loss is a step. A loss without a step is a bug of winlab and says
+		// nothing about the network.
 		p.Verdict, p.Reason, p.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
 		p.Summary = "The packet was lost without a step that says where: a fault of winlab."
 	default:
@@ -161,8 +161,9 @@ func changes(s trace.Step, field string) bool {
 	return slices.ContainsFunc(s.Changes, func(ch trace.Change) bool { return ch.Field == field })
 }
 
-// sum sums the paths up; complete says that no way was left out.
-func sum(t *trace.Trace, complete bool) {
+// summarise sets the verdict of a trace from its paths; complete says that no path was
+// left out.
+func summarise(t *trace.Trace, complete bool) {
 	first := t.Paths[0]
 	t.Verdict, t.Reason, t.Summary = first.Verdict, first.Reason, first.Summary
 	counts := map[trace.Verdict]int{}
@@ -191,7 +192,7 @@ func sum(t *trace.Trace, complete bool) {
 	}
 }
 
-// countsText says how many ways ended in which way.
+// countsText says how many paths ended with which verdict.
 func countsText(counts map[trace.Verdict]int) string {
 	var parts []string
 	for _, v := range trace.Verdicts {

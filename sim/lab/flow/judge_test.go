@@ -12,16 +12,16 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// What was not tried is not called delivered.
+// A trace that did not follow every path is not called delivered.
 func TestMoreWaysThanAreTried(t *testing.T) {
 	t.Parallel()
 	tr := &trace.Trace{Paths: []trace.Path{{Verdict: trace.Delivered}, {Verdict: trace.Delivered}}}
-	sum(tr, false)
+	summarise(tr, false)
 	if tr.Verdict != trace.Unknown || tr.Reason != trace.ModelHole {
 		t.Errorf("got %s %s", tr.Verdict, tr.Reason)
 	}
 	tr = &trace.Trace{Paths: []trace.Path{{Verdict: trace.Delivered}, {Verdict: trace.Dropped}}}
-	sum(tr, true)
+	summarise(tr, true)
 	if tr.Verdict != trace.Varies || tr.Summary != "2 ways are possible: 1 delivered, 1 dropped." {
 		t.Errorf("got %s: %s", tr.Verdict, tr.Summary)
 	}

@@ -368,7 +368,7 @@ func (c *Cluster) lookup(ctx context.Context, t *trace.Trace, r Request, from en
 
 // Resolve resolves a name from a pod, node or host with a tool.
 func (c *Cluster) Resolve(ctx context.Context, from, name string, tool dns.Tool) (trace.Lookup, error) {
-	if err := c.fresh(ctx); err != nil {
+	if err := c.rebuildChanged(ctx); err != nil {
 		return trace.Lookup{}, err
 	}
 	e, err := c.source(from, false)

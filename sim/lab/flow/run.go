@@ -15,7 +15,7 @@ import (
 // that a load balancer may have.
 const maxPaths = 1024
 
-// run is what happened to a flow on one way.
+// run is what happened to a flow on one path.
 type run struct {
 	choices []trace.Choice
 	steps   []trace.Step
@@ -36,7 +36,7 @@ func (c *Cluster) explore(ctx context.Context, f *flow) (runs []run, complete bo
 	for len(todo) > 0 && len(runs) < maxPaths {
 		forced := todo[0]
 		todo = todo[1:]
-		if err := c.fresh(ctx); err != nil {
+		if err := c.rebuildChanged(ctx); err != nil {
 			return nil, false, err
 		}
 		r, err := c.sendAll(f, forced)
@@ -46,7 +46,7 @@ func (c *Cluster) explore(ctx context.Context, f *flow) (runs []run, complete bo
 		runs = append(runs, r)
 		todo = append(todo, alternatives(r.choices, len(forced))...)
 	}
-	return runs, len(todo) == 0, c.fresh(ctx)
+	return runs, len(todo) == 0, c.rebuildChanged(ctx)
 }
 
 // alternatives are the picks that were not made after the first ones.

@@ -2,9 +2,9 @@
 // lab file in one variant and with one setting becomes addresses, prefixes,
 // versions, parsed configurations, pods on nodes and Services with addresses.
 //
-// What it returns is typed and complete: whoever builds from it meets no bad
-// input any more, and may build from it as often as they like, for nothing in it
-// changes. It must not know machines, switches or the simulation.
+// What it returns is typed and complete: package build finds no bad input in it,
+// and can build from it as often as it likes, because nothing in it changes. It
+// must not know machines, switches or the simulation.
 package plan
 
 import (

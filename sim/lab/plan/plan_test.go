@@ -109,7 +109,7 @@ func TestSettingReplacesVersions(t *testing.T) {
 	}
 }
 
-// Who builds from a plan cannot change it.
+// Building from a plan does not change it.
 func TestKubeIsNewEachTime(t *testing.T) {
 	t.Parallel()
 	p := planned(t, "l2bridge-flannel-host-gw", "", nil)

@@ -215,7 +215,7 @@ func (h hop) String() string {
 	return h.place + " " + h.name
 }
 
-// comment is what a packet's comment says about its became.
+// comment is the comment of a packet: what became of it.
 func comment(f flow.Outcome) string {
 	s := string(f.Verdict)
 	if f.Reason != "" && f.Reason != trace.OK {

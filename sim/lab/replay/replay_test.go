@@ -289,7 +289,8 @@ func FuzzReplay(f *testing.F) {
 	})
 }
 
-// Whoever interrupts a replay gets no summary, also while it waits for packets.
+// A replay that is interrupted returns no summary, also when it was waiting for
+// packets.
 func TestContextEndsReplay(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, w := io.Pipe()

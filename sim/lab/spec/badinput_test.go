@@ -14,9 +14,9 @@ import (
 	"github.com/winlab-dev/winlab/internal/strict"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden holds text against a file in testdata.
+// golden compares text with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -31,7 +31,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it anew):\n%s", file, diff)
+		t.Errorf("%s (-want +got; -update rewrites it):\n%s", file, diff)
 	}
 }
 
@@ -127,7 +127,8 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// write makes files in a new folder and returns the first one's name.
+// write makes files in a new folder, name and text in turn, and returns the path of the
+// first.
 func write(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -30,18 +30,18 @@ type File struct {
 // maxSize bounds a lab file: a hostile one must not fill the memory.
 const maxSize = 16 << 20
 
-// maxBases bounds how deep labs may rest on one another.
+// maxBases bounds how many bases a lab may have, each the base of the one before.
 const maxBases = 8
 
-// Load reads a lab file and those it rests on. All mistakes are in the error,
-// each with file, line and column.
+// Load reads a lab file and its bases. All mistakes are in the error, each with
+// file, line and column.
 func Load(path string) (*File, error) {
 	var found strict.Mistakes
 	node := read(path, &found, nil)
 	if node == nil {
 		return nil, found.AsError()
 	}
-	return whole(path, node, found)
+	return finishAll(path, node, found)
 }
 
 // Parse reads a lab from memory; path is its name and place.
@@ -51,11 +51,11 @@ func Parse(path string, data []byte) (*File, error) {
 	if node == nil {
 		return nil, found.AsError()
 	}
-	return whole(path, node, found)
+	return finishAll(path, node, found)
 }
 
-// whole finishes a lab and looks at all of its variants too.
-func whole(path string, node *yaml.Node, found strict.Mistakes) (*File, error) {
+// finishAll finishes a lab and checks all of its variants too.
+func finishAll(path string, node *yaml.Node, found strict.Mistakes) (*File, error) {
 	f, err := finish(path, node, found)
 	if err != nil {
 		return nil, err
@@ -82,13 +82,13 @@ func whole(path string, node *yaml.Node, found strict.Mistakes) (*File, error) {
 	return f, nil
 }
 
-// finish turns a document into a lab and holds it against what makes sense.
-// Mistakes of form are in found already; the rest of such a document is still
-// looked at, so that a person sees everything at once.
+// finish turns a document into a lab and validates its values. Mistakes of form
+// are in found already; the rest of such a document is still checked, so that
+// all mistakes are reported at once.
 func finish(path string, node *yaml.Node, found strict.Mistakes) (*File, error) {
 	f := &File{Path: path, node: node, dir: filepath.Dir(path), Lab: new(Lab)}
 	if len(found) > 0 {
-		node = withoutTwins(node)
+		node = withoutDuplicates(node)
 	}
 	if err := node.Decode(f.Lab); err != nil {
 		var partly *yaml.TypeError
@@ -108,9 +108,9 @@ func finish(path string, node *yaml.Node, found strict.Mistakes) (*File, error) 
 	return f, nil
 }
 
-// withoutTwins copies a document and leaves out keys that come twice, which
-// the decoder refuses as a whole.
-func withoutTwins(n *yaml.Node) *yaml.Node {
+// withoutDuplicates copies a document and leaves out duplicate keys, with which
+// the decoder refuses the whole document.
+func withoutDuplicates(n *yaml.Node) *yaml.Node {
 	out := *n
 	out.Content = nil
 	seen := map[string]bool{}
@@ -123,7 +123,7 @@ func withoutTwins(n *yaml.Node) *yaml.Node {
 				seen[k.Value] = true
 			}
 		}
-		out.Content = append(out.Content, withoutTwins(n.Content[i]))
+		out.Content = append(out.Content, withoutDuplicates(n.Content[i]))
 	}
 	return &out
 }
@@ -205,7 +205,7 @@ func document(path string, data []byte) (*yaml.Node, *strict.Mistake) {
 	return doc.Content[0], nil
 }
 
-// overBase merges a lab over the one that it rests on.
+// overBase merges a lab over its base.
 func overBase(path string, root, base *yaml.Node, found *strict.Mistakes, under []string) *yaml.Node {
 	at := strict.Mistake{File: path, Line: base.Line, Column: base.Column}
 	to := filepath.Join(filepath.Dir(path), base.Value)
@@ -226,11 +226,11 @@ func overBase(path string, root, base *yaml.Node, found *strict.Mistakes, under 
 		return nil
 	}
 	rebase(b, filepath.Dir(path), filepath.Dir(to))
-	own(b)
+	dropOwn(b)
 	return merge(b, root)
 }
 
-// maxDepth bounds the nesting of a document that is looked at any further.
+// maxDepth bounds the nesting of a document.
 const maxDepth = 64
 
 // plain reports whether a document is a tree of moderate depth.
@@ -271,10 +271,10 @@ func setFile(n *yaml.Node, path string) {
 }
 
 // pathFields are the fields that hold file names, which are relative to the
-// file that they stand in.
+// file that names them.
 var pathFields = map[string]bool{"conf": true, "netConf": true, "manifests": true, "hnsDump": true}
 
-// rebase makes the file names of a base relative to the lab that rests on it.
+// rebase makes the file names of a base relative to the lab that has this base.
 func rebase(n *yaml.Node, dir, baseDir string) {
 	if n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -307,8 +307,8 @@ func rebase(n *yaml.Node, dir, baseDir string) {
 }
 
 // merge lays over on top of base: maps by key, lists of named things by name,
-// all else is replaced. An entry with only a name and "remove: true" is not
-// offered: a lab says what there is.
+// all else is replaced. An entry of a base cannot be removed: a lab only adds
+// and changes.
 func merge(base, over *yaml.Node) *yaml.Node {
 	switch {
 	case base == nil:
@@ -350,8 +350,8 @@ func merge(base, over *yaml.Node) *yaml.Node {
 // of a base is not expected of those that change it.
 var ownLists = []string{"flows", "variants", "settings"}
 
-// own takes out of a base what is the base's own.
-func own(base *yaml.Node) {
+// dropOwn takes out of a base the lists that describe the base only.
+func dropOwn(base *yaml.Node) {
 	spec := child(base, "spec")
 	for _, key := range ownLists {
 		if child(spec, key) != nil {

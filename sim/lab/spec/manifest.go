@@ -63,7 +63,7 @@ type Manifests struct {
 // maxReplicas bounds the pods of one workload: a node has room for some 100.
 const maxReplicas = 1000
 
-// Manifests reads all manifests of the lab. Other kinds are passed over; a kind
+// Manifests reads all manifests of the lab. Other kinds are skipped; an object
 // that cannot be read is an error.
 func (f *File) Manifests() (*Manifests, error) {
 	m := &Manifests{}
@@ -265,7 +265,7 @@ func (s *Service) Selects(namespace string, l map[string]string) bool {
 	return s.Namespace == namespace && len(s.Selector) > 0 && labels.SelectorFromSet(s.Selector).Matches(labels.Set(l))
 }
 
-// target is the backends' port of a Service port, by number where it can be told.
+// target is the backends' port of a Service port, by number; 0 for a named port.
 func target(sp corev1.ServicePort) uint16 {
 	if n := sp.TargetPort.IntValue(); n > 0 {
 		return uint16(n)

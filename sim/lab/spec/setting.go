@@ -2,7 +2,7 @@ package spec
 
 import "slices"
 
-// WithSetting is the lab with a setting's versions in place of its own.
+// WithSetting is the lab with a setting's versions instead of its own.
 func (f *File) WithSetting(set *Setting) *File {
 	l := *f.Lab
 	l.Spec = applySetting(l.Spec, set)

@@ -1,5 +1,5 @@
-// Package spec is the lab file: its types, reading it with what it rests on,
-// and every mistake in it with file, line and column, all at once.
+// Package spec is the lab file: its types, reading it with its bases, and every
+// mistake in it with file, line and column, all at once.
 //
 // It knows which words a lab can use. It must not know what they do: no machine,
 // switch or packet is made here, and what it returns is still what a person
@@ -71,7 +71,7 @@ type Network struct {
 	// Plugin is what programs it: win-bridge, win-overlay, flannel, azure-vnet,
 	// ovn-kubernetes, nat, ovs-l3 or rras.
 	Plugin string `yaml:"plugin,omitempty"`
-	// Conf is the plugin's own configuration file as it lies on a Windows node.
+	// Conf is the plugin's own configuration file as it is on a Windows node.
 	Conf string `yaml:"conf,omitempty"`
 	// NetConf is flannel's net-conf.json.
 	NetConf string `yaml:"netConf,omitempty"`
@@ -202,7 +202,7 @@ type Node struct {
 	// DynamicPorts is the node's dynamic port range, "49152-65535", where an
 	// administrator changed it (netsh int ipv4 set dynamicportrange).
 	DynamicPorts string `yaml:"dynamicPorts,omitempty"`
-	// Faults break what HNS has programmed on this node. They stand for states
+	// Faults break what HNS has programmed on this node. They reproduce states
 	// of real nodes that no HNS object explains.
 	Faults []Fault `yaml:"faults,omitempty"`
 	// RRAS turns forwarding between the node's NICs on or off (1.5 design).
@@ -282,7 +282,7 @@ type HNSCall struct {
 	// not compare.
 	UpdatePolicy *HNSPolicyCall `yaml:"updatePolicy,omitempty"`
 	// Create makes an object from HCN v2 JSON (written as YAML). In a load
-	// balancer, HostComputeEndpoints may name addresses in place of ids.
+	// balancer, HostComputeEndpoints may name addresses instead of ids.
 	Create *HNSCreate `yaml:"create,omitempty"`
 	// Restart restarts the service.
 	Restart bool `yaml:"restart,omitempty"`
@@ -389,7 +389,7 @@ type Flow struct {
 	Meanwhile []HNSCall `yaml:"meanwhile,omitempty"`
 }
 
-// What runs in the place of a plugin and of kube-proxy on Windows nodes.
+// What runs as the plugin and as kube-proxy on Windows nodes.
 const (
 	Model = "model" // the models of sim/kube/cni and sim/kube/kubeproxy
 	Real  = "real"  // the programs themselves, under Wine

@@ -24,15 +24,14 @@ var Plugins = []string{"azure-vnet", "flannel", "nat", "ovn-kubernetes", "ovs-l3
 // proxyModes are the modes of kube-proxy a lab can name.
 var proxyModes = []string{"kernelspace", "userspace", "none"}
 
-// validator holds a lab against what makes sense, and remembers where each
-// value was written.
+// validator checks the values of a lab, and remembers where each was written.
 type validator struct {
 	file  string
 	root  *yaml.Node
 	lab   *Lab
 	found strict.Mistakes
-	// form are the mistakes of form that were found before. What holds one of
-	// them is not complained about again.
+	// form are the mistakes of form that were found before. A value that has one
+	// is not reported again.
 	form map[position]bool
 	// who is there, for the names in flows; nil while it is not known.
 	names map[string][]string

@@ -15,7 +15,7 @@ import (
 )
 
 // names lists who can be an end of a flow, by kind: "pod" and "svc" with their
-// namespaces. Kinds whose members cannot be told yet are left out.
+// namespaces. Kinds whose members are not known yet are left out.
 func (f *File) names() map[string][]string {
 	s := &f.Lab.Spec
 	m := map[string][]string{"node": s.nodeNames()}

@@ -48,7 +48,7 @@ func (v *validator) proxy(path []any, px Proxy, kubernetes string, s *Spec) {
 	}
 	ver, err := kube.ParseVersion(kubernetes)
 	if err != nil {
-		// That is a mistake of its own.
+		// Reported elsewhere.
 		ver, _ = kube.ParseVersion(defaultKubernetes)
 	}
 	var flags []string
@@ -59,7 +59,7 @@ func (v *validator) proxy(path []any, px Proxy, kubernetes string, s *Spec) {
 	if _, err := kubeproxy.ParseFlags(px.Mode, flags, ver); err == nil {
 		return
 	}
-	// Flags are told one by one where that is enough to find the mistake.
+	// Each flag is parsed alone first, so that the mistake is reported at its place.
 	found := false
 	for i := range flags {
 		if _, err := kubeproxy.ParseFlags(px.Mode, flags[i:i+1], ver); err != nil && !strings.Contains(err.Error(), "needs") {
@@ -73,7 +73,8 @@ func (v *validator) proxy(path []any, px Proxy, kubernetes string, s *Spec) {
 	}
 }
 
-// components complains about real where there is no program.
+// components complains about "real" for a plugin or kube-proxy whose program cannot be
+// run.
 func (v *validator) components(s *Spec) {
 	if kind := s.Network.Components; kind != "" {
 		v.oneOf(p("network", "components"), "kind of components", kind, ComponentKinds)
