@@ -1,11 +1,11 @@
 # Everything that a contributor or CI runs. make test installs Wine and mingw where it
-# can; nothing else is installed but Go modules.
+# can; nothing else is installed except Go modules.
 
 GO         ?= go
 FUZZTIME   ?= 60s
 BENCHTIME  ?= 1s
 BENCHCOUNT ?= 3
-# Pinned, and run by the go command: no tool has to be there.
+# Pinned, and run by the go command: nothing has to be installed.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOCYCLO     = github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0
 # No function may be more complex than this, tests included.
@@ -17,7 +17,7 @@ COMPLEXITY ?= 24
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# go checks that a Go toolchain is there that can build the module.
+# go checks that the Go toolchain can build the module.
 go:
 	@command -v $(GO) >/dev/null 2>&1 || { \
 	  echo "Go is missing: install Go $$(awk '$$1 == "go" {print $$2}' go.mod) or newer from https://go.dev/dl and put it on PATH" >&2; exit 2; }
@@ -54,7 +54,7 @@ staticcheck: go
 	$(GO) run $(STATICCHECK) ./...
 
 complexity: go
-	@$(GO) run $(GOCYCLO) -over $(COMPLEXITY) . || { echo "too complex: take these functions apart (cyclomatic complexity up to $(COMPLEXITY))" >&2; exit 1; }
+	@$(GO) run $(GOCYCLO) -over $(COMPLEXITY) . || { echo "too complex: split these functions (cyclomatic complexity up to $(COMPLEXITY))" >&2; exit 1; }
 
 bench: go ## measure, and print a table of measured against allowed
 	@mkdir -p out

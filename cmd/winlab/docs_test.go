@@ -9,7 +9,7 @@ import (
 	"github.com/winlab-dev/winlab/cmd/winlab/internal/cli"
 )
 
-// TestDocs holds docs/cli.md against the commands; -update writes it.
+// TestDocs compares docs/cli.md with the commands; -update writes it.
 func TestDocs(t *testing.T) {
 	const page = "../../docs/cli.md"
 	want := cli.Docs()

@@ -1,7 +1,7 @@
-// Package check holds files against the support matrix without a cluster:
-// manifests and the configuration of nodes. It reads the files, asks every
-// rule of the ledger that holds in the setting, and returns findings.
+// Package check compares files with the support matrix, without a cluster:
+// manifests and the configuration of nodes. It reads the files, evaluates every
+// rule of the ledger that applies in the setting, and returns findings.
 //
-// What is a mistake is said by the ledger's rules; this package must not know
-// any claim by name.
+// The ledger's rules say what is a mistake; this package must not know any claim
+// by name.
 package check

@@ -166,7 +166,7 @@ func plain(n *yaml.Node) string {
 func (r *rule) suppressed(root *yaml.Node, at source.Path) bool {
 	for _, p := range r.unless {
 		for _, f := range source.Find(root, p) {
-			if sameEntries(at, f.Path) && holds(r.excuse, f) {
+			if sameEntries(at, f.Path) && holds(r.unlessCond, f) {
 				return true
 			}
 		}
@@ -174,9 +174,9 @@ func (r *rule) suppressed(root *yaml.Node, at source.Path) bool {
 	return false
 }
 
-// sameEntries reports whether two paths take the same entries of lists: what
-// excuses one container excuses no other, and what stands outside of lists
-// excuses all.
+// sameEntries reports whether two paths take the same entries of lists: an
+// unless in one container does not hold for another, and one outside of lists
+// holds for all.
 func sameEntries(a, b source.Path) bool {
 	for i := range min(len(a), len(b)) {
 		switch {

@@ -19,7 +19,7 @@ import (
 	"github.com/winlab-dev/winlab/internal/strict"
 )
 
-// types are the API types in which fields of a subject stand.
+// types are the API types that have the fields of a subject.
 var types = map[string][]reflect.Type{
 	"pod":                   {reflect.TypeFor[corev1.Pod]()},
 	"workload":              {reflect.TypeFor[appsv1.Deployment](), reflect.TypeFor[appsv1.DaemonSet](), reflect.TypeFor[appsv1.StatefulSet](), reflect.TypeFor[appsv1.ReplicaSet](), reflect.TypeFor[batchv1.Job](), reflect.TypeFor[batchv1.CronJob]()},

@@ -79,7 +79,7 @@ func folder(root string) []Input {
 	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		start += string(os.PathSeparator) // what was named is followed
 	}
-	_ = filepath.WalkDir(start, func(path string, d fs.DirEntry, err error) error { // it tells its errors to the function
+	_ = filepath.WalkDir(start, func(path string, d fs.DirEntry, err error) error { // errors are passed to the function
 		name := filepath.Base(path)
 		switch {
 		case err != nil:
@@ -138,7 +138,7 @@ func patchesIn(dir string) []string {
 			PatchesJSON6902       []struct{ Path string } `yaml:"patchesJson6902"`
 		}
 		if yaml.Unmarshal(text, &k) != nil {
-			continue // it is read like any file, which tells what is wrong
+			continue // it is read like any file, which reports what is wrong
 		}
 		all = append(all, k.PatchesStrategicMerge...)
 		for _, p := range append(k.Patches, k.PatchesJSON6902...) {
@@ -260,8 +260,8 @@ func inConfigMap(name string, d *source.Doc) ([]*subject.Subject, strict.Mistake
 	// Most ConfigMaps hold nothing of the kind, so the text is given its place in
 	// the file only when something was found.
 	subjects, found := nodeconf.Embedded(name, nil, d.Root)
-	const far = 100_000 // lines; beyond, what is found is placed at the beginning of its entry
-	if len(subjects)+len(found) == 0 || d.Line > far {
+	const maxPlaced = 100_000 // lines; beyond them, what is found is placed at the beginning of its entry
+	if len(subjects)+len(found) == 0 || d.Line > maxPlaced {
 		return subjects, found
 	}
 	return nodeconf.Embedded(name, append(bytes.Repeat([]byte("\n"), d.Line-1), d.Text...), d.Root)

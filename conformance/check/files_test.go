@@ -63,7 +63,7 @@ func TestFolders(t *testing.T) {
 		passed, amount int
 	}{
 		{"files below, hidden ones left out", map[string]string{"a.yaml": windowsPod, "sub/b.yml": windowsPod, ".git/c.yaml": windowsPod, "notes.md": windowsPod}, "a.yaml sub/b.yml", "", 0, 2},
-		{"what is no manifest is passed over", map[string]string{"a.yaml": windowsPod, "ci.yml": "steps: [a]\n", "x.json": "3", "notes.txt": "words\n", "build.ps1": "Write-Host hello\n", "empty.yaml": "", "comment.yaml": "# a\n"}, "a.yaml", "", 0, 1},
+		{"what is not a manifest is passed over", map[string]string{"a.yaml": windowsPod, "ci.yml": "steps: [a]\n", "x.json": "3", "notes.txt": "words\n", "build.ps1": "Write-Host hello\n", "empty.yaml": "", "comment.yaml": "# a\n"}, "a.yaml", "", 0, 1},
 		{"links to files, and to nothing", map[string]string{"..data/a.yaml": windowsPod, "a.yaml": "-> ..data/a.yaml", "b.yaml": "-> nowhere", "loop": "-> ."}, "a.yaml", "b.yaml: no such file or directory", 0, 2},
 		{"a chart", map[string]string{"x/Chart.yaml": "apiVersion: v2\nname: x\n", "x/templates/a.yaml": "kind: {{ .Values.a }}\n", "x/templates/b.yaml": "{{ a\n", "x/charts/y/templates/c.yaml": "{{", "x/values.yaml": "a: 1\n", "x/crds/d.yaml": windowsPod},
 			"x/crds/d.yaml", "x: this is a Helm chart; render it: helm template x | winlab check -", 0, 2},

@@ -10,7 +10,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/claims"
 )
 
-// TestReadAgain holds files that teams have against the whole ledger, where a
+// TestReadAgain checks files as teams have them against the whole ledger, where a
 // second reader of the documents and of the sources found a finding missing or
 // too much. Each line of want is a level and a claim.
 func TestReadAgain(t *testing.T) {

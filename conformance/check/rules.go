@@ -18,11 +18,11 @@ type rule struct {
 	claim *claims.Claim
 	check *claims.Check
 	*claims.Rule
-	paths  []source.Path
-	cond   claims.Condition
-	unless []source.Path
-	excuse claims.Condition
-	test   *subject.Test
+	paths      []source.Path
+	cond       claims.Condition
+	unless     []source.Path
+	unlessCond claims.Condition
+	test       *subject.Test
 }
 
 // tests are all conditions written in Go, by their names.
@@ -87,7 +87,7 @@ func newRule(c *claims.Claim, k *claims.Check) (*rule, error) {
 	}
 	if r.Unless != "" {
 		field, cond := claims.SplitUnless(r.Unless)
-		if r.excuse, err = claims.ParseCondition(cond); err != nil {
+		if r.unlessCond, err = claims.ParseCondition(cond); err != nil {
 			return nil, err
 		}
 		if r.unless, err = paths(r.On, field); err != nil {

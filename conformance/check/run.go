@@ -156,7 +156,7 @@ func componentsIn(all []*subject.Subject) []*subject.Subject {
 	return found
 }
 
-// key tells findings apart; groupedFinding is one finding with the settings it holds in.
+// key distinguishes findings; groupedFinding is one finding with the settings it holds in.
 // What several rules of a claim, for different versions, say in the same words
 // is one finding.
 type key struct {

@@ -121,7 +121,7 @@ func TestRun(t *testing.T) {
 		{"undecided", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostNetwork: true, containers: [{name: a}]}\n", "", []claims.Target{k20}, "4:7 warning selector: no selector\n"},
 		{"told that it is Linux", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostNetwork: true}\n", "linux", []claims.Target{k20}, ""},
 		{"told that it is Windows", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostNetwork: true}\n", "windows", []claims.Target{k20}, "4:21 error host-network: Pod p asks for spec.hostNetwork\n"},
-		{"every container, and what excuses one of them", windows + `  initContainers:
+		{"every container, and an unless that holds for one of them", windows + `  initContainers:
   - {name: i, securityContext: {privileged: true}}
   containers:
   - {name: a, securityContext: {privileged: true}, workingDir: ok}

@@ -68,7 +68,7 @@ func (c Choice) Targets(l *claims.Ledger) (targets []claims.Target, assumed []st
 		}
 		for _, r := range releases {
 			for _, n := range networks {
-				more, err := c.rest(minor, r, n)
+				more, err := c.withProxies(minor, r, n)
 				if err != nil {
 					return nil, nil, err
 				}
@@ -216,8 +216,8 @@ func (c Choice) networks() ([]claims.Target, error) {
 	return out, nil
 }
 
-// rest completes a setting with proxy and runtime.
-func (c Choice) rest(minor string, r named, base claims.Target) ([]claims.Target, error) {
+// withProxies completes a setting with proxy and runtime.
+func (c Choice) withProxies(minor string, r named, base claims.Target) ([]claims.Target, error) {
 	base.Kubernetes, base.Release, base.Build = minor, r.release, r.build
 	v, _ := claims.ParseVersion(minor)
 	old := v[1] < 14

@@ -1,6 +1,6 @@
 // Package claims is the support matrix as data: what the documents say about
 // Windows nodes, in our own words, with the versions it holds for, its sources
-// and the checks that hold it against the model. The package reads and lints
+// and the checks that compare it with the model. The package reads and lints
 // that data; it must not run a check and must not import the simulator, apart
 // from the verdicts and reason codes of its trace.
 package claims
@@ -111,7 +111,7 @@ type Check struct {
 	Disputed bool `yaml:"disputed,omitempty"`
 	// Condition says what the documents make the verdict depend on and Where
 	// cannot express. With Expect, the labs meet the condition; without, they
-	// cannot tell and the check observes.
+	// cannot know it and the check observes.
 	Condition string `yaml:"condition,omitempty"`
 
 	pos pos

@@ -127,7 +127,7 @@ func TestTwentyFlowsInTenDesigns(t *testing.T) {
 	}
 }
 
-// TestFlowTableCellByCell holds the ledger against the table above.
+// TestFlowTableCellByCell compares the ledger with the table above.
 func TestFlowTableCellByCell(t *testing.T) {
 	l := loadLedger(t)
 	for _, row := range flowTable {

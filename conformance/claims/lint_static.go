@@ -12,7 +12,7 @@ var placeholder = regexp.MustCompile(`\{([A-Za-z][A-Za-z0-9-]*)\}`)
 
 // capital finds common words that begin a text in upper case. Messages begin
 // in lower case unless with a name (Windows, Kubernetes, HostProcess), and no
-// list of names would be whole, so this one is of words that are no names.
+// list of names would be complete, so this one is of words that are not names.
 var capital = regexp.MustCompile(`^(An?|The|This|That|These|Those|It|Its|There|Nothing|No|None|Not|Nobody|One|Two|Some|Such|All|Any|Both|Each|Every|Only|More|Most|Other|` +
 	`If|In|On|Of|Off|At|By|For|From|To|Up|Under|With|Without|While|When|Where|Unless|Until|Since|Before|After|Because|Though|Here|Then|` +
 	`Add|Do|Give|Leave|Make|Name|Put|Remove|Run|Select|Set|Take|Use|Write|Install|Update|` +
@@ -22,7 +22,7 @@ var capital = regexp.MustCompile(`^(An?|The|This|That|These|Those|It|Its|There|N
 // its counterexample is not, conformance/check tries.
 func (n *linter) rule(r *Rule, say func(string, ...any)) {
 	if !slices.Contains(Subjects, r.On) {
-		say("a rule is not on %q%s", r.On, strict.DidYouMean(r.On, Subjects))
+		say("a rule cannot be on %q%s", r.On, strict.DidYouMean(r.On, Subjects))
 		return
 	}
 	n.ruleWords(r, say)
@@ -67,7 +67,7 @@ func ruleTexts(r *Rule, say func(string, ...any)) {
 	}
 	for _, text := range []string{r.Says, r.Write} {
 		if m := capital.FindString(text); m != "" {
-			say("%q begins like a sentence of its own; write %q, as the message stands after a colon", m, strings.ToLower(m))
+			say("%q begins like a sentence of its own; write %q, as the message follows a colon", m, strings.ToLower(m))
 		}
 	}
 }

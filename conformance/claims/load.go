@@ -115,7 +115,7 @@ func parse(name string, text []byte) (File, Mistakes) {
 	return f, nil
 }
 
-// newLedger puts what names stand for in their place and sorts the areas, unless
+// newLedger replaces names by what they mean and sorts the areas, unless
 // something was found wrong before. Of claims with the same id, which the linter
 // reports, the first is found by id.
 func newLedger(files []File, declared names, found Mistakes) (*Ledger, error) {

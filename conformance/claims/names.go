@@ -150,7 +150,7 @@ func readNames(fsys fs.FS, files []string) (names, Mistakes) {
 	return n, found
 }
 
-// resolve replaces the names in a file of claims by what they stand for, and
+// resolve replaces the names in a file of claims by what they mean, and
 // ends the ranges that are open.
 func (n *names) resolve(f *File) Mistakes {
 	var found Mistakes

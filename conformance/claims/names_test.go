@@ -211,7 +211,7 @@ func TestMistakesInNames(t *testing.T) {
 			"sources.yaml:5:5: source guide-1.14: an edition that is closed has no documentedThrough"},
 		{"an end before the beginning", edit(testSources, `"1.35"`, `"1.20"`), "", "",
 			`sources.yaml:4:5: source behind: documentedThrough is "1.20"; write a version of Kubernetes from 1.22 on`},
-		{"a beginning that is no version", edit(testSources, `The pages, from: "1.22"`, `The pages, from: now`), "", "",
+		{"a beginning that is not a version", edit(testSources, `The pages, from: "1.22"`, `The pages, from: now`), "", "",
 			`sources.yaml:3:5: source pages: from is "now"; write a version of Kubernetes`},
 		{"no end", edit(testSources, `documentedThrough: "1.36"`, `documentedThrough: now`), "", "",
 			`sources.yaml:1:1: documentedThrough is "now"; write the newest version of Kubernetes whose documents were read`},

@@ -90,8 +90,8 @@ func decode(name string, text []byte, into any) Mistakes {
 
 var rowForm = regexp.MustCompile(`^S\d{3}$`)
 
-// JoinRows holds the list of rows against the ledger: every number from S001
-// to the last is there once, and leads to a claim or has a reason. The error,
+// JoinRows checks the list of rows against the ledger: every number from S001
+// to the last occurs once, and leads to a claim or has a reason. The error,
 // if any, is [Mistakes].
 func (l *Ledger) JoinRows(rows []Row, last int) error {
 	var found Mistakes
@@ -104,7 +104,7 @@ func (l *Ledger) JoinRows(rows []Row, last int) error {
 		case !rowForm.MatchString(r.Row):
 			say(r, "a row has a number such as S001")
 		case seen[r.Row]:
-			say(r, "the row is here twice")
+			say(r, "the row occurs twice")
 		}
 		seen[r.Row] = true
 		if strings.TrimSpace(r.Says) == "" {

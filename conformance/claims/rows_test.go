@@ -36,7 +36,7 @@ func TestJoinRows(t *testing.T) {
 		t.Fatal("no mistakes")
 	}
 	for _, want := range []string{
-		"S001: the row is here twice",
+		"S001: the row occurs twice",
 		"S2: a row has a number such as S001",
 		"S003: exactly one of claims, merged and excluded",
 		"S004: exactly one of claims, merged and excluded",
@@ -46,7 +46,7 @@ func TestJoinRows(t *testing.T) {
 		"S007 is missing",
 	} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not told:\n%v", want, err)
+			t.Errorf("%q is not reported:\n%v", want, err)
 		}
 	}
 	if n := strings.Count(err.Error(), "\n") + 1; n != 8 {

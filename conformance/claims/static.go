@@ -5,7 +5,7 @@ package claims
 // scheduling and resources.
 
 // Rule says what in a manifest or in a node's configuration the claim is
-// about, and what to tell who wrote it. A rule applies in the settings that
+// about, and what to tell its author. A rule applies in the settings that
 // the Where of its check selects; conformance/check evaluates it.
 type Rule struct {
 	// On is what the rule looks at, one of [Subjects].
@@ -33,7 +33,7 @@ type Rule struct {
 	Level string `yaml:"level"`
 	// Effect is what happens on Windows, one of [Effects].
 	Effect string `yaml:"effect"`
-	// Says tells what happens, in a sentence without a full stop; Write what to
+	// Says is what happens, in a sentence without a full stop; Write what to
 	// write instead. Both may hold {value}, {field}, {container} and what else
 	// the test provides.
 	Says  string `yaml:"says"`

@@ -36,7 +36,7 @@ func TestSystems(t *testing.T) {
 		}
 		for _, dir := range s.Code {
 			if !hasGo(filepath.Join("..", "..", filepath.FromSlash(dir))) {
-				t.Errorf("system %s: %s is no package", s.ID, dir)
+				t.Errorf("system %s: %s is not a package", s.ID, dir)
 			}
 		}
 	}

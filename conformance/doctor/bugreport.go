@@ -11,8 +11,8 @@ import (
 
 // BugReport fills in the five fields that a bug report has (claim
 // bug-report-contents), as Markdown: what the folder does not know stays as a
-// question. Addresses and names of the cluster are in it; who sends it reads
-// it before.
+// question. It contains addresses and names of the cluster, so whoever sends it
+// should read it first.
 func BugReport(n *nodedump.Node, t claims.Target) string {
 	x := newNodeFacts(n, t)
 	var b strings.Builder

@@ -9,7 +9,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/nodedump"
 )
 
-// pauseImages are those that the node is told to use.
+// pauseImages are those that the node is configured to use.
 func (x *nodeFacts) pauseImages() []nodedump.Text {
 	var out []nodedump.Text
 	for _, s := range x.subjects("kubelet") {

@@ -10,7 +10,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/subject"
 )
 
-// override finds the name that kube-proxy was told. set is false when no
+// override finds the node name that kube-proxy was given. set is false when no
 // command line of kube-proxy is there, or its configuration file is not.
 func (x *nodeFacts) override(s *subject.Subject) (value string, place nodedump.Place, given, told bool) {
 	if v, p, ok := argument(s, "--hostname-override"); ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/winlab-dev/winlab/conformance/nodedump"
 )
 
-// fullProcessList tells a list of all processes from one of a few that
-// somebody asked for: every Windows has these.
+// fullProcessList are processes that every Windows runs: a list with them shows all
+// processes, not only a few that somebody asked for.
 func (x *nodeFacts) fullProcessList() bool { return x.runs("svchost", "lsass", "csrss", "wininit") }
 
 // replacesKubeProxy are programs that do kube-proxy's work themselves: Antrea's

@@ -11,8 +11,8 @@ import (
 )
 
 // Examine looks for all causes. What t leaves open is taken from what the node
-// says of itself. An item whose claim holds for no version like the node's is
-// not looked at: the documents of that version do not have it.
+// says of itself. An item whose claim does not hold for the node's
+// version is skipped: the documents of that version do not have it.
 func Examine(n *nodedump.Node, t claims.Target, l *claims.Ledger) *findings.Document {
 	x := newNodeFacts(n, t)
 	d := &findings.Document{Schema: findings.Schema, Files: len(n.Files), Documents: len(n.Files)}

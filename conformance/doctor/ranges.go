@@ -32,7 +32,7 @@ func placeOf(s *subject.Subject, text string) nodedump.Place {
 	return nodedump.Place{File: s.File, Line: line, Text: text}
 }
 
-// variable tells values that are filled in later: $(hostname), <hostname>,
+// variable matches values that are filled in later: $(hostname), <hostname>,
 // %COMPUTERNAME%, {{...}}.
 func variable(s string) bool { return strings.ContainsAny(s, "$<>%{}") }
 
@@ -142,7 +142,7 @@ func (x *nodeFacts) rangesOfFiles() {
 	}
 }
 
-// rangesOfCommands reads what the start of the node was told.
+// rangesOfCommands reads the ranges on the command lines that start the node.
 func (x *nodeFacts) rangesOfCommands() {
 	for _, c := range x.n.Commands {
 		f := strings.Fields(c.Text)

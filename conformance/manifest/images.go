@@ -14,18 +14,18 @@ import (
 )
 
 // Image is what is known of a container image by its reference alone. The
-// registry is not asked; what the reference does not tell is left empty.
+// registry is not asked; what the reference does not say is left empty.
 type Image struct {
 	// OS is "windows" or "linux", "" when it is not known or the reference is
 	// for both systems.
 	OS string
 	// Build is the Windows build of its base, "10.0.17763", Release a name of
-	// claims.Releases; "" when the reference does not tell.
+	// claims.Releases; "" when the reference does not say.
 	Build, release string
 	// MultiArch is set when the reference has entries for several systems or
 	// Windows builds, of which the node takes the one that fits.
 	MultiArch bool
-	// why tells what told it, "" when nothing is known.
+	// why says what this was concluded from, "" when nothing is known.
 	why string
 }
 
@@ -77,7 +77,7 @@ func readImageFacts(text []byte) ([]imageFact, error) {
 }
 
 // ImageOf says what is known of an image. It never guesses: a reference by
-// digest alone, or of a repository that the table does not have, tells nothing.
+// digest alone, or of a repository that the table does not have, says nothing.
 func ImageOf(image string) Image {
 	repo, tag := splitImage(image)
 	for _, f := range imageFacts {
@@ -100,7 +100,7 @@ func ImageOf(image string) Image {
 
 // splitImage takes a reference apart and completes the registry as Docker and
 // containerd do: "nginx" is docker.io/library/nginx. A missing tag is "latest",
-// but for references by digest, whose tag tells nothing.
+// but for references by digest, whose tag says nothing.
 func splitImage(image string) (repo, tag string) {
 	name, digest, byDigest := strings.Cut(strings.TrimSpace(image), "@")
 	repo = name

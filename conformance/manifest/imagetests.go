@@ -128,7 +128,7 @@ func (p *Pod) isolation(t claims.Target) string {
 }
 
 // host is the Windows build of the nodes on which the pod can land: the one
-// that its selectors name, or else that of the setting; "" when neither tells.
+// that its selectors name, or else that of the setting; "" when neither says.
 func (p *Pod) host(t claims.Target) string {
 	if b := p.Spec.NodeSelector[corev1.LabelWindowsBuild]; b != "" {
 		return b

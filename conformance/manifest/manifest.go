@@ -28,7 +28,7 @@ type Pod struct {
 	// replicas is how many pods the object makes, -1 when the manifest does not
 	// say (DaemonSet).
 	replicas int
-	// os is "windows", "linux" or "" when nothing says; Why tells what said it.
+	// os is "windows", "linux" or "" when nothing says; why is what said it.
 	os, why string
 	// hostProcess is set when the pod, or one of its containers, asks for it.
 	hostProcess bool
@@ -56,12 +56,12 @@ type object struct {
 
 // Options say how to read.
 type Options struct {
-	// os is taken for pods of which nothing says on which system they run: ""
+	// OS is taken for pods of which nothing says on which system they run: ""
 	// leaves them undecided.
 	OS string
 }
 
-// Read turns documents into subjects. Documents that are no Kubernetes objects
+// Read turns documents into subjects. Documents that are not Kubernetes objects
 // are returned as rest. Passed counts objects of kinds that no rule looks at;
 // unknown fields and values of the wrong type are mistakes, and what could be
 // decoded is a subject all the same.

@@ -17,7 +17,7 @@ func isText(n *yaml.Node) bool {
 	return n != nil && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && n.Value != ""
 }
 
-// shape tells what keeps a document that was meant for an object from being
+// shape says what keeps a document that was meant for an object from being
 // one: a kind is missing, or it is a bare list of objects. Documents that are
 // something else altogether give nothing.
 func shape(d *source.Doc) *strict.Mistake {
@@ -108,7 +108,7 @@ var goField = regexp.MustCompile(`^json: cannot unmarshal (object|array|string|n
 var kindsOfNode = map[string]yaml.Kind{"object": yaml.MappingNode, "array": yaml.SequenceNode}
 
 // wrongValue turns a decoder's error about one value into a mistake with a
-// place: the first value on the field's path that is of the kind it tells.
+// place: the first value on the field's path that is of the kind that the error names.
 func wrongValue(file string, root *yaml.Node, name string, err error) strict.Mistake {
 	m := strict.Mistake{File: file, Line: root.Line, Column: root.Column, Message: name + ": " + oneLine(err)}
 	if strings.Contains(err.Error(), "quantities must match") {
@@ -150,7 +150,7 @@ func along(n *yaml.Node, names []string, kind string) *yaml.Node {
 	if n.Kind == yaml.SequenceNode && (len(names) > 0 || kind != "array") {
 		for _, e := range n.Content {
 			if len(names) == 0 && e.Kind == yaml.MappingNode && kind != "object" {
-				continue // the entry that is wrong is none
+				continue // this entry is not the wrong one
 			}
 			if found := along(e, names, kind); found != nil {
 				return found

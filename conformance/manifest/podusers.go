@@ -20,8 +20,8 @@ func (p *Pod) windowsOf(c *placed) (pod, container corev1.WindowsSecurityContext
 	return pod, container
 }
 
-// user is what the container runs as by its manifest, and where that stands;
-// the container's word comes before the pod's.
+// user is what the container runs as by its manifest, and where it says so;
+// the container's setting takes precedence over the pod's.
 func (p *Pod) user(c *placed) (user *string, where string) {
 	pod, own := p.windowsOf(c)
 	if own.RunAsUserName != nil {
@@ -32,7 +32,7 @@ func (p *Pod) user(c *placed) (user *string, where string) {
 
 // nonRootAdministrators does what verifyRunAsNonRoot of
 // pkg/kubelet/kuberuntime/security_context_windows.go does with what the
-// manifest says; the user of the image it does not know.
+// manifest says. It does not know the user of the image.
 func nonRootAdministrators(p *Pod, at func(string) *yaml.Node, args map[string]string) []subject.Hit {
 	var hits []subject.Hit
 	for _, c := range p.placedContainers() {
@@ -52,8 +52,8 @@ func nonRootAdministrators(p *Pod, at func(string) *yaml.Node, args map[string]s
 	return hits
 }
 
-// hostProcessOf says whether a container is a HostProcess container: its own
-// word, or else the pod's.
+// hostProcessOf says whether a container is a HostProcess container: by its own
+// setting, or else by the pod's.
 func (p *Pod) hostProcessOf(c *placed) bool {
 	pod, own := p.windowsOf(c)
 	if own.HostProcess != nil {

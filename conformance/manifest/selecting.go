@@ -18,7 +18,7 @@ import (
 const buildLabel = corev1.LabelWindowsBuild
 
 // neutralLabels are on nodes of every system, so that a selector on them keeps
-// a pod off no system. Any other label may be one that only some nodes have.
+// a pod away from no system. Any other label may be one that only some nodes have.
 var neutralLabels = []string{corev1.LabelArchStable, "beta.kubernetes.io/arch"}
 
 // hit points at a field of a subject, or at what should hold it.
@@ -144,7 +144,7 @@ func targetBuild(t claims.Target) string {
 	return r.Build
 }
 
-// labelled is a value of the build's label and where it stands.
+// labelled is a value of the build's label and its place.
 type labelled struct{ path, value string }
 
 func buildsOf(s *subject.Subject) []labelled {

@@ -109,7 +109,7 @@ func served(v *corev1.Service) bool {
 	return v.Spec.Type != corev1.ServiceTypeExternalName && v.Spec.ClusterIP != corev1.ClusterIPNone && !slices.Contains(v.Spec.ClusterIPs, corev1.ClusterIPNone)
 }
 
-// linuxOnly reports whether a Service is none of Windows' business: all pods
+// linuxOnly reports whether a Service concerns no Windows node: all pods
 // of the files that it selects are Linux pods; or it selects none of them, and
 // all of them are.
 func linuxOnly(c *subject.Context, s *subject.Subject) bool { return noWindows(podsBehind(c, s)) }

@@ -42,9 +42,9 @@ func Decide(all []*subject.Subject, o Options) {
 	}
 }
 
-// system looks for what says on which system the pod runs, the strongest word
+// system looks for what says on which system the pod runs, the most authoritative
 // first: its own field, its selectors, its RuntimeClass, what only one system
-// has, its images, and at last what the caller takes for granted.
+// has, its images, and last what the caller assumes.
 func (p *Pod) system(o Options) (os, why string) {
 	if p.Spec.OS != nil {
 		return string(p.Spec.OS.Name), "spec.os.name"

@@ -8,7 +8,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/subject"
 )
 
-// agreementTests hold one piece of configuration against another.
+// agreementTests compare one piece of configuration with another.
 var agreementTests = []subject.Test{
 	{
 		On: []string{"subnet-env"}, Name: "subnet-outside", Vars: []string{"value", "network"},

@@ -12,7 +12,7 @@ import (
 
 // commandLine is the typed form of a command line.
 type commandLine struct {
-	// program is "kubelet", "kube-proxy" or "flanneld"; Path is how the file calls it.
+	// program is "kubelet", "kube-proxy" or "flanneld"; path is how the file calls it.
 	program, path string
 	// args are its arguments in their order.
 	args []arg
@@ -21,8 +21,8 @@ type commandLine struct {
 	incomplete bool
 	// inPod is set when it runs in a container, whose environment is elsewhere.
 	inPod bool
-	// service is the name of the service that it belongs to, and Manager what
-	// keeps it: "nssm" or "sc"; empty for a direct call.
+	// service is the name of the service that it belongs to, and manager what
+	// runs it: "nssm" or "sc"; empty for a direct call.
 	service, manager string
 	// branch is the HNS network type that the condition around the line names:
 	// "overlay", "l2bridge" or "".
@@ -33,7 +33,7 @@ type commandLine struct {
 
 // arg is one argument.
 type arg struct {
-	// text is the whole argument, Name its flag with the dashes, Value the value.
+	// text is the whole argument, name its flag with the dashes, value the value.
 	text, name, value string
 	// hasValue is false for a flag without a value.
 	hasValue bool

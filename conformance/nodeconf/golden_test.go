@@ -55,7 +55,7 @@ func showNode(b *strings.Builder, n *yaml.Node, indent string) {
 	}
 }
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 const fixtures = "../../fixtures/node-config"
 
@@ -100,7 +100,7 @@ func TestFixtures(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("go test -update writes it anew (-want +got):\n%s", diff)
+				t.Errorf("go test -update rewrites it (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -97,7 +97,7 @@ func (p proxyConf) gateOn(c *subject.Context, name string) bool {
 	g := gates[name]
 	v := minor(c.Target.Kubernetes)
 	if g.locked > 0 && v >= g.locked {
-		return true // whoever turns it off is told by gate-unknown
+		return true // gate-unknown reports whoever turns it off
 	}
 	on, set, _ := p.gate(name)
 	if set {

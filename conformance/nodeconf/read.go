@@ -25,7 +25,7 @@ var scriptEndings = map[string]dialect{
 // none of the components, a configuration for Linux.
 //
 // A file is recognised by its content, and by its name only where the content
-// does not tell: scripts are. YAML is recognised when all of its documents are
+// is not enough: scripts are. YAML is recognised when all of its documents are
 // configurations of components; a ConfigMap is a manifest, see [Embedded].
 func Read(file string, data []byte) (subjects []*subject.Subject, recognised bool, mistakes strict.Mistakes) {
 	name := path.Base(strings.ReplaceAll(file, `\`, "/"))
@@ -108,7 +108,7 @@ func (s *input) jsonConf(name, head string, embedded bool) ([]*subject.Subject, 
 	root := readJSON(trial)
 	kind := jsonKind(root)
 	if root == nil {
-		// Broken: its name and its words tell whether it is ours.
+		// Broken: its name and its words show whether it is node configuration.
 		kind = brokenKind(name, head)
 	}
 	if kind == "" {
@@ -126,7 +126,7 @@ func (s *input) jsonConf(name, head string, embedded bool) ([]*subject.Subject, 
 	return []*subject.Subject{{On: kind, Name: text(source.Child(root, "kind")), File: s.file, Root: root}}, true
 }
 
-// jsonKind tells what a JSON document is, "" when it is not node configuration.
+// jsonKind says what a JSON document is, "" when it is not node configuration.
 func jsonKind(root *yaml.Node) string {
 	if root == nil || root.Kind != yaml.MappingNode {
 		return ""

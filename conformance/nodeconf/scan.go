@@ -13,7 +13,7 @@ const (
 	batch
 	shell
 	// anyText is a text of which nobody knows where it was typed: notes, the
-	// output of a command, lines copied from a document.
+	// output of a command, or lines copied from a document.
 	anyText
 )
 
@@ -41,7 +41,7 @@ type block struct {
 	id     int
 }
 
-// maxWords bounds what one statement may hold; the rest of a mad one is dropped.
+// maxWords bounds what one statement may hold; the rest of an absurdly long one is dropped.
 const maxWords = 4096
 
 type scanner struct {
@@ -54,7 +54,7 @@ type scanner struct {
 	ids     int
 	out     []statement
 	pending string // the header of the last block that ended, for else
-	// endless are the ends of here-strings that do not come any more.
+	// endless are end marks of here-strings that are known not to follow.
 	endless map[string]bool
 }
 
@@ -429,7 +429,7 @@ func (s *scanner) single(rest string, b *strings.Builder) bool {
 	return true
 }
 
-// nested reads $(...) or ${...} as it stands.
+// nested reads $(...) or ${...} unchanged.
 func (s *scanner) nested(rest string) string {
 	begin, end := rest[1], byte(')')
 	if begin == '{' {

@@ -68,7 +68,7 @@ func policyTree(l *yaml.Node) *yaml.Node {
 }
 
 // spelled copies a map with its keys spelt as in names: Go's decoder, which all
-// these programs use, does not tell "Policies" from "policies".
+// these programs use, does not distinguish "Policies" from "policies".
 func spelled(n *yaml.Node, names []string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return n

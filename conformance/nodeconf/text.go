@@ -94,7 +94,7 @@ func fromUTF16(data []byte, order binary.ByteOrder) string {
 	return string(utf16.Decode(units))
 }
 
-// binaryText reports whether a text is none: configurations have no NUL.
+// binaryText reports whether a file is not text: configurations have no NUL.
 func binaryText(text string) bool {
 	head := text[:min(len(text), 8000)]
 	return strings.IndexByte(head, 0) >= 0

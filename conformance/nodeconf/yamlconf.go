@@ -144,7 +144,7 @@ func (s *input) yamlConf() ([]*subject.Subject, bool) {
 	return all, true
 }
 
-// relocate moves a tree to the place where its text stands. Aliases are moved
+// relocate moves a tree to the place of its text. Aliases are moved
 // where they are defined.
 func relocate(n *yaml.Node, place func(int, int) (int, int), depth int) {
 	if depth > maxDepth {

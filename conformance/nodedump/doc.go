@@ -4,7 +4,7 @@
 // was read from.
 //
 // A file is recognised by its content; its name helps only where the content
-// cannot tell, for example whether a ping was sent by the node or in a pod.
+// is not enough, for example whether a ping was sent by the node or in a pod.
 // Windows PowerShell's encodings are read: UTF-16, byte order marks, CRLF. A
 // file may be a transcript with several commands in it. What cannot be read is
 // a mistake, and the other files are read on.

@@ -194,17 +194,17 @@ func TestKubectl(t *testing.T) {
 // TestTrials: who asked what, and whether it was answered.
 func TestTrials(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"ping without answer":      {"PS C:\\> kubectl exec web -- ping 8.8.8.8\n\nPinging 8.8.8.8 with 32 bytes of data:\nRequest timed out.\n\nPing statistics for 8.8.8.8:\n    Packets: Sent = 4, Received = 0, Lost = 4 (100% loss),\n", "ping pod 8.8.8.8:0 false"},
-		"ping of a name":           {"C:\\>ping www.example.com\n\nPinging www.example.com [203.0.113.10] with 32 bytes of data:\nReply from 203.0.113.10: bytes=32 time=1ms TTL=57\n\nPing statistics for 203.0.113.10:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\n", "ping node 203.0.113.10:0 true"},
-		"unreachable is no answer": {"C:\\>ping 10.1.2.3\n\nPinging 10.1.2.3 with 32 bytes of data:\nReply from 192.168.1.1: Destination host unreachable.\n\nPing statistics for 10.1.2.3:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\n", "ping node 10.1.2.3:0 false"},
-		"curl with a target":       {"PS C:\\> curl.exe -m 5 http://10.96.0.10:53/\ncurl: (28) Connection timed out after 5004 milliseconds\n", "curl node 10.96.0.10:53 false"},
-		"curl says where":          {"curl: (7) Failed to connect to 192.168.1.11 port 30080: Timed out\n", "curl  192.168.1.11:30080 false"},
-		"in a pod's shell":         {"PS C:\\> kubectl exec -it web -- powershell\nPS C:\\> curl.exe https://203.0.113.10/\ncurl: (28) Connection timed out\nPS C:\\> exit\n", "curl pod 203.0.113.10:443 false"},
-		"answered":                 {"PS C:\\> kubectl exec web -- curl.exe -sI http://10.96.0.20/\nHTTP/1.1 200 OK\n", "curl pod 10.96.0.20:80 true"},
-		"Test-NetConnection":       {"PS C:\\> Test-NetConnection 10.96.0.20 -Port 80\nWARNING: TCP connect to (10.96.0.20 : 80) failed\n\n\nComputerName           : 10.96.0.20\nRemoteAddress          : 10.96.0.20\nRemotePort             : 80\nInterfaceAlias         : Ethernet\nSourceAddress          : 192.168.1.11\nPingSucceeded          : False\nPingReplyDetails (RTT) : 0 ms\nTcpTestSucceeded       : False\n", "Test-NetConnection node 10.96.0.20:80 false"},
-		"nslookup":                 {"PS C:\\> kubectl exec web -- nslookup kubernetes.default\nServer:  kube-dns.kube-system.svc.cluster.local\nAddress:  10.96.0.10\n\n*** kube-dns.kube-system.svc.cluster.local can't find kubernetes.default: Non-existent domain\n", "nslookup pod kubernetes.default:0 false"},
-		"Resolve-DnsName":          {"PS C:\\> kubectl exec web -- powershell Resolve-DnsName kubernetes.default\nResolve-DnsName : kubernetes.default : DNS name does not exist\n", "Resolve-DnsName pod kubernetes.default:0 false"},
-		"a reset is no trial":      {"curl: (2) no URL specified\n", ""},
+		"ping without answer":          {"PS C:\\> kubectl exec web -- ping 8.8.8.8\n\nPinging 8.8.8.8 with 32 bytes of data:\nRequest timed out.\n\nPing statistics for 8.8.8.8:\n    Packets: Sent = 4, Received = 0, Lost = 4 (100% loss),\n", "ping pod 8.8.8.8:0 false"},
+		"ping of a name":               {"C:\\>ping www.example.com\n\nPinging www.example.com [203.0.113.10] with 32 bytes of data:\nReply from 203.0.113.10: bytes=32 time=1ms TTL=57\n\nPing statistics for 203.0.113.10:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\n", "ping node 203.0.113.10:0 true"},
+		"unreachable is not an answer": {"C:\\>ping 10.1.2.3\n\nPinging 10.1.2.3 with 32 bytes of data:\nReply from 192.168.1.1: Destination host unreachable.\n\nPing statistics for 10.1.2.3:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\n", "ping node 10.1.2.3:0 false"},
+		"curl with a target":           {"PS C:\\> curl.exe -m 5 http://10.96.0.10:53/\ncurl: (28) Connection timed out after 5004 milliseconds\n", "curl node 10.96.0.10:53 false"},
+		"curl says where":              {"curl: (7) Failed to connect to 192.168.1.11 port 30080: Timed out\n", "curl  192.168.1.11:30080 false"},
+		"in a pod's shell":             {"PS C:\\> kubectl exec -it web -- powershell\nPS C:\\> curl.exe https://203.0.113.10/\ncurl: (28) Connection timed out\nPS C:\\> exit\n", "curl pod 203.0.113.10:443 false"},
+		"answered":                     {"PS C:\\> kubectl exec web -- curl.exe -sI http://10.96.0.20/\nHTTP/1.1 200 OK\n", "curl pod 10.96.0.20:80 true"},
+		"Test-NetConnection":           {"PS C:\\> Test-NetConnection 10.96.0.20 -Port 80\nWARNING: TCP connect to (10.96.0.20 : 80) failed\n\n\nComputerName           : 10.96.0.20\nRemoteAddress          : 10.96.0.20\nRemotePort             : 80\nInterfaceAlias         : Ethernet\nSourceAddress          : 192.168.1.11\nPingSucceeded          : False\nPingReplyDetails (RTT) : 0 ms\nTcpTestSucceeded       : False\n", "Test-NetConnection node 10.96.0.20:80 false"},
+		"nslookup":                     {"PS C:\\> kubectl exec web -- nslookup kubernetes.default\nServer:  kube-dns.kube-system.svc.cluster.local\nAddress:  10.96.0.10\n\n*** kube-dns.kube-system.svc.cluster.local can't find kubernetes.default: Non-existent domain\n", "nslookup pod kubernetes.default:0 false"},
+		"Resolve-DnsName":              {"PS C:\\> kubectl exec web -- powershell Resolve-DnsName kubernetes.default\nResolve-DnsName : kubernetes.default : DNS name does not exist\n", "Resolve-DnsName pod kubernetes.default:0 false"},
+		"a reset is not a trial":       {"curl: (2) no URL specified\n", ""},
 	} {
 		n := one("x", tt.text)
 		var got []string

@@ -133,7 +133,7 @@ func (r *reader) describe(l lines) {
 	r.described(d)
 }
 
-// described is what one object is that kubectl describes: its fields tell whether it is
+// described is what one object is that kubectl describes: its fields show whether it is
 // a node or a pod.
 type described struct {
 	node Machine

@@ -35,7 +35,7 @@ type Node struct {
 	Trials     []Trial
 	signs      []Sign
 	Commands   []Command
-	// HostName and Build are what the node says of itself, each with its place.
+	// HostName and Build are the node's own, as its files say, each with its place.
 	HostName Text
 	Build    Text
 	// Pause are the pause images that containerd's configuration names.
@@ -83,7 +83,7 @@ const (
 )
 
 // Listed returns where the folder has a list of a kind: an empty list counts,
-// and tells that nothing of the kind was there.
+// and shows that nothing of the kind was there.
 func (n *Node) Listed(kind string) (Place, bool) {
 	p, ok := n.listed[kind]
 	return p, ok
@@ -236,7 +236,7 @@ type Trial struct {
 	// Tool is "ping", "curl", "Test-NetConnection", "Invoke-WebRequest",
 	// "nslookup" or "Resolve-DnsName".
 	Tool string
-	// From is "pod", "node" or "" when nothing tells.
+	// From is "pod", "node" or "" when nothing says.
 	From string
 	// Source is the sender's address where the tool shows it.
 	Source netip.Addr

@@ -25,7 +25,7 @@ const maxFile = 64 << 20
 // maxFiles bounds a folder: a mistaken argument such as C:\ ends here.
 const maxFiles = 5000
 
-// Read reads a folder. The error is about the folder itself or the context; what is
+// Read reads a folder that was taken from a node. The error is about the folder itself or the context; what is
 // wrong with its files is in Mistakes.
 func Read(ctx context.Context, dir string) (*Node, error) {
 	info, err := os.Stat(dir)
@@ -152,8 +152,8 @@ func (r *reader) read(fsys fs.FS, name string) {
 	f.As, f.Skipped = r.content(name, data)
 }
 
-// load reads a file up to MaxFile; of a larger one it reads the beginning, and
-// size tells.
+// load reads a file up to maxFile; of a larger one it reads the beginning, and
+// size is more than was read.
 func load(fsys fs.FS, name string) (data []byte, size int64, err error) {
 	h, err := fsys.Open(name)
 	if err != nil {

@@ -189,7 +189,7 @@ func TestFilesAreRecognisedByContent(t *testing.T) {
 	}
 }
 
-// TestLongLog: a log is longer than any configuration, and that is no mistake.
+// TestLongLog: a log is longer than any configuration, and that is not a mistake.
 func TestLongLog(t *testing.T) {
 	line := "I1118 07:03:40.918264    3412 kubelet.go:1917] SyncLoop (ADD, api)\n"
 	for _, name := range []string{"kubelet.log", "kubelet.txt", "kubelet"} {

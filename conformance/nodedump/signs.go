@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sign is a line that is worth to remember.
+// sign is a line that is worth remembering.
 type sign struct {
 	id string
 	// all of one of the lists must be in the line, in lower case.

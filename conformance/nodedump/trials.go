@@ -177,7 +177,7 @@ func target(c *Command) (host string, port int) {
 	return "", 0
 }
 
-// from tells where a trial was made: what was typed, else the file's name.
+// from says where a trial was made, by what was typed, else by the file's name.
 func (r *reader) from(c *Command) string {
 	if c != nil {
 		return c.from

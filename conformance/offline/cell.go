@@ -43,7 +43,7 @@ type tally struct {
 	unknown    bool // the model does not know
 }
 
-// add counts a check. Tried says that it could be tried, asks that it asks for
+// add counts a check. tried says that it could be tried, asks that it asks for
 // something, disputed that a difference does not count.
 func (t *tally) add(r result.Check, tried, asks, disputed bool) {
 	switch {

@@ -96,7 +96,7 @@ func query(ch *checker, s *hns.Service, node, q string) ([]string, error) {
 	return types, nil
 }
 
-// want holds values against what a claim wants: a value, a comparison for
+// want compares values with what a claim wants: a value, a comparison for
 // counts, or a list of which every entry must be there ("!X": must not).
 func want(w string, got []string) bool {
 	if w == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// Event tells how far a run is.
+// Event is the progress of a run.
 type Event struct {
 	Done, Total int
 	// What was done last, Failed how many checks or flows are unexpected.
@@ -89,7 +89,7 @@ func Run(ctx context.Context, o Options) (_ *result.Document, err error) {
 // real reports whether real components run.
 func (o Options) real() bool { return o.Components == both || o.Components == spec.Real }
 
-// runAll runs the jobs side by side and tells the progress.
+// runAll runs the jobs side by side and reports the progress.
 func (o Options) runAll(ctx context.Context, jobs []*job, run func(*job)) {
 	var mu sync.Mutex
 	done, failed := 0, 0

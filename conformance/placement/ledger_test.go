@@ -47,7 +47,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// compare holds what came out against what a placement wants, and says in
+// compare compares what came out with what a placement wants, and says in
 // words what differs, "" when nothing does.
 func compare(version string, p *claims.Placement) string {
 	fits, runs, why, err := Evaluate(version, p)

@@ -3,8 +3,7 @@
 // containers start. It joins the pods of the ledger (manifests, or parts of
 // them) with the scheduling model and with what is known of images.
 //
-// It knows no rules and reads no files; which claim a check belongs to, it is
-// not told.
+// It must not know rules, files or the claim that a check belongs to.
 package placement
 
 import (

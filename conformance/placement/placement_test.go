@@ -145,7 +145,7 @@ func TestBuildsOfTheCast(t *testing.T) {
 	}
 }
 
-// Whatever stands in a placement, the answer is a verdict or an error.
+// Whatever a placement contains, the answer is a verdict or an error.
 func FuzzEvaluate(f *testing.F) {
 	f.Add("spec: {nodeSelector: {kubernetes.io/os: windows}}", "1.20")
 	f.Add("spec: {runtimeClassName: windows-2019}"+class2019, "1.24")

@@ -8,7 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Path is where a field stands below a node: "spec.containers[*].image",
+// Path is where a field is below a node: "spec.containers[*].image",
 // `metadata.annotations["preserve-destination"]`.
 type Path []segment
 

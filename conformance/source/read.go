@@ -38,7 +38,7 @@ type Doc struct {
 
 // Read splits a stream into its documents and reads each as YAML, of which
 // JSON is a part. What cannot be read is a mistake, and the next document is
-// read on. Memory is bounded by MaxDocument and MaxDocuments.
+// read on. Memory is bounded by MaxDocument and maxDocuments.
 func Read(file string, r io.Reader) ([]Doc, strict.Mistakes) {
 	s := &splitter{file: file, r: bufio.NewReaderSize(r, 64<<10), line: 1}
 	var docs []Doc
@@ -288,7 +288,7 @@ func (s *splitter) end(buf *bytes.Buffer, size, begin int) []byte {
 	return buf.Bytes()
 }
 
-// splitList tells how to hand in a list that is too large for one document.
+// splitList says how to pass a list that is too large for one document.
 func splitList(text []byte) string {
 	if bytes.Contains(text, []byte("\nitems:")) || bytes.Contains(text, []byte(`"items":`)) {
 		return "; hand in the items of a list one by one: kubectl get pods -A -o json | jq '.items[]' | winlab check -"

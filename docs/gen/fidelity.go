@@ -24,7 +24,7 @@ var grades = []struct {
 	{evidence.Unknown, "no source says it; a flow that needs it gets the verdict `unknown`, unless a parameter decides"},
 }
 
-// areas names what the first part of a fact's identifier stands for.
+// areas names what the first part of a fact's identifier means.
 var areas = map[string]string{
 	"cni":       "What network plugins program",
 	"dns":       "Name resolution",
@@ -63,7 +63,7 @@ func fidelity(facts []*evidence.Fact, params []spec.Param) []byte {
 	slices.Sort(order)
 
 	var b bytes.Buffer
-	b.WriteString(note + "# Fidelity: what the model holds true, and how well it is known\n\n")
+	b.WriteString(note + "# Fidelity: what the model takes as true, and how well it is known\n\n")
 	fmt.Fprintf(&b, "Every behaviour of the simulator cites a fact, and every fact has a grade. These are all %d of them.\n", len(facts))
 	b.WriteString("The grade is that of the sources, not of the model: no fact here has been measured on a Windows node by winlab.\n")
 	b.WriteString("`winlab trace -v` prints the fact behind each step. The grade of a verdict is the weakest among its steps.\n\n")

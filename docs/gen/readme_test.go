@@ -16,7 +16,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/lab"
 )
 
-var update = flag.Bool("update", false, "write the output of the commands in README.md and CONTRIBUTING.md anew")
+var update = flag.Bool("update", false, "rewrite the output of the commands in README.md and CONTRIBUTING.md")
 
 // block is a fenced block of a Markdown page.
 var block = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```\n")
@@ -54,7 +54,7 @@ func TestCommandsPrintWhatTheyAreSaidToPrint(t *testing.T) {
 			have := run(t, bin, strings.Fields(args))
 			if !*update {
 				if diff := cmp.Diff(want, have); diff != "" {
-					t.Errorf("%s: %s (- page, + program; -update writes it anew):\n%s", name, first, diff)
+					t.Errorf("%s: %s (- page, + program; -update rewrites it):\n%s", name, first, diff)
 				}
 			}
 			return []byte("```console\n" + first + "\n" + have + "```\n")

@@ -40,7 +40,7 @@ func TestSARIFMatchesTheSchema(t *testing.T) {
 	}
 }
 
-// TestSARIFForCodeScanning holds results to what GitHub code scanning asks for:
+// TestSARIFForCodeScanning checks results against what GitHub code scanning asks for:
 // a rule, a text, a relative address, a line, and a fingerprint of its own.
 func TestSARIFForCodeScanning(t *testing.T) {
 	r, _ := sarifOf(t, several())

@@ -114,7 +114,7 @@ func few(lines []string) []string {
 }
 
 // named writes a line that belongs to the finding above, behind its name;
-// further lines of the text stand below the first.
+// further lines of the text follow below the first.
 func (p *printer) named(name, s string) {
 	if s == "" {
 		return

@@ -77,7 +77,7 @@ func (p *packer) path(path *trace.Path) (ref, error) {
 	}{path, string(svg.Draw(path))})
 }
 
-// trace stores a trace with references in place of its paths.
+// trace stores a trace with references instead of its paths.
 func (p *packer) trace(t *trace.Trace) (ref, error) {
 	type query struct {
 		trace.Query

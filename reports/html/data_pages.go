@@ -58,7 +58,7 @@ func packStatics(p *packer, doc *result.Document, number map[string]int, words *
 	for _, k := range doc.Statics {
 		l := staticLine{Claim: number[k.Claim], Kind: k.Kind, What: k.What, Where: k.Where, Outcome: k.Outcome(), Got: k.Got, scope: words.of(k.Where)}
 		if k.Rule != nil {
-			l.What, l.Level, l.Effect = tells(k), k.Rule.Level, k.Rule.Effect
+			l.What, l.Level, l.Effect = ruleText(k), k.Rule.Level, k.Rule.Effect
 		}
 		more := struct {
 			result.Check
@@ -77,9 +77,9 @@ func packStatics(p *packer, doc *result.Document, number map[string]int, words *
 
 var variable = regexp.MustCompile(`\{([A-Za-z][A-Za-z0-9-]*)\}`)
 
-// tells is what a rule says: in its example where it was found there, else with
-// names in place of what it would fill in.
-func tells(k result.Static) string {
+// ruleText is what a rule says: in its example where it was found there, else with
+// names instead of what it would fill in.
+func ruleText(k result.Static) string {
 	if k.Pass && k.Got == "found" && k.Summary != "" && k.Rule.On != "setting" {
 		return k.Summary
 	}

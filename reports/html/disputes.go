@@ -86,7 +86,7 @@ func (v *view) disputes(doc *result.Document, cells map[string]map[string]*resul
 			}
 			switch {
 			case k.Rule != nil:
-				x.Says = clean.Line(tells(k))
+				x.Says = clean.Line(ruleText(k))
 			case k.Got != "":
 				x.Says += ": " + clean.Line(k.Got)
 			}

@@ -218,7 +218,7 @@ func TestOddDocuments(t *testing.T) {
 		t.Errorf("a dangling trace: %v", err)
 	}
 	if _, err := Trace(nil); err == nil {
-		t.Error("no trace is no error")
+		t.Error("a missing trace is not an error")
 	}
 	if _, err := Trace(&trace.Trace{}); err != nil {
 		t.Errorf("an empty trace: %v", err)
@@ -240,7 +240,7 @@ func TestThreadURL(t *testing.T) {
 	}
 }
 
-// TestSize holds the report of a large run to its budget.
+// TestSize checks that the report of a large run stays within its budget.
 func TestSize(t *testing.T) {
 	doc := resulttest.Big(2000)
 	s := report(t, doc)
@@ -298,7 +298,7 @@ func TestTheBannerDoesNotClaimMoreThanWasFound(t *testing.T) {
 	result.Summarise(doc)
 	n := doc.Summary.Outcomes
 	if !doc.Summary.AsExpected || n[result.Unknown] == 0 || n[result.Disputed] == 0 {
-		t.Fatalf("the sample should be as expected with holes and disputes: %+v", doc.Summary)
+		t.Fatalf("the sample should be as expected with unknown and disputed cells: %+v", doc.Summary)
 	}
 	page, err := Report(doc)
 	if err != nil {

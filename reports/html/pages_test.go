@@ -95,7 +95,7 @@ func TestContradictionsShowWhatTheModelSays(t *testing.T) {
 	}
 }
 
-// TestStaticChecksThatFailAreDifferences: what does not hold stands on top.
+// TestStaticChecksThatFailAreDifferences: what does not hold comes first.
 func TestStaticChecksThatFailAreDifferences(t *testing.T) {
 	doc := resulttest.Sample()
 	var want, got []string

@@ -6,7 +6,7 @@ import (
 	"github.com/winlab-dev/winlab/reports/result"
 )
 
-// TestScope has every form in which the ledger says a range.
+// TestScope has every form in which the ledger writes a range.
 func TestScope(t *testing.T) {
 	var settings []result.Setting
 	for _, v := range []string{"1.5", "1.14", "1.19", "1.20", "1.36"} {

@@ -98,7 +98,7 @@ func (v *view) flows(doc *result.Document) {
 	sum := *doc
 	result.Summarise(&sum)
 	v.AsExpected = sum.Summary.AsExpected
-	v.Holes, v.Contested = sum.Summary.Outcomes[result.Unknown], sum.Summary.Outcomes[result.Disputed]
+	v.Unknown, v.Contested = sum.Summary.Outcomes[result.Unknown], sum.Summary.Outcomes[result.Disputed]
 }
 
 // threadURL returns the address of "owner/repo#number", or "".

@@ -26,24 +26,24 @@ type view struct {
 	FlowsFailed   int
 	FlowsTotal    int
 	AsExpected    bool
-	// Holes and Contested count the cells that neither confirm nor contradict.
-	Holes, Contested int
-	Claims, Cells    int
-	Versions         []string
-	Builds           []string
-	Networks         []string
-	Unchecked        []needGroup
-	UncheckedTotal   int
-	Systems          []systemGroup
-	SystemsTotal     int
-	StaticKinds      []staticKind
-	StaticsTotal     int
-	StaticDiffs      []staticDiff
-	Coverage         []coverageRow
-	CoverageTotal    coverageRow
-	Ways, Needs      []count
-	Wide             int // columns of the matrix that are settings
-	Real             *real
+	// Unknown and Contested count the cells that neither confirm nor contradict.
+	Unknown, Contested int
+	Claims, Cells      int
+	Versions           []string
+	Builds             []string
+	Networks           []string
+	Unchecked          []needGroup
+	UncheckedTotal     int
+	Systems            []systemGroup
+	SystemsTotal       int
+	StaticKinds        []staticKind
+	StaticsTotal       int
+	StaticDiffs        []staticDiff
+	Coverage           []coverageRow
+	CoverageTotal      coverageRow
+	Ways, Needs        []count
+	Wide               int // columns of the matrix that are settings
+	Real               *real
 }
 
 // Differing counts the rows of the differences.
@@ -64,7 +64,7 @@ type setting struct {
 	ID, Design, Variant, Title string
 	Network, Plugin, Proxy     string
 	Kubernetes, Builds, Hint   string
-	Small                      string // what tells columns of one version apart
+	Small                      string // what distinguishes columns of one version
 	First                      bool   // of its group
 }
 

@@ -1,6 +1,7 @@
 // Package junit turns a results document into JUnit XML, the form that CI
 // systems read. One test suite for each setting, each kind of static check and
-// each lab, one test case for each check and each flow. It knows results only, nothing that produced them.
+// each lab, one test case for each check and each flow. It knows results only,
+// nothing that produced them.
 package junit
 
 import (

@@ -87,7 +87,7 @@ func TestWhatDoesNotFailARunIsSkipped(t *testing.T) {
 		t.Error("a check that could not be done is not an error")
 	}
 	if c := find(t, s, "lab i-31-acl-priority/fixed", "client to peer"); c.Failure == nil {
-		t.Error("a failed flow of a lab is no failure")
+		t.Error("a failed flow of a lab is not a failure")
 	}
 }
 
@@ -96,7 +96,7 @@ func TestStaticChecksAreCases(t *testing.T) {
 	s := write(t, doc)
 	c := find(t, s, "static rule", "readonly-rootfs: pod: spec.containers[*].securityContext.readOnlyRootFilesystem set (Kubernetes 1.17 to 1.20)")
 	if c.Failure == nil || !strings.Contains(c.Failure.Text, "must be found:\nspec:\n  containers:") {
-		t.Errorf("a rule that does not find its example is no failure, or does not show it: %+v", c.Failure)
+		t.Errorf("a rule that does not find its example is not a failure, or does not show it: %+v", c.Failure)
 	}
 	if c := find(t, s, "static placement", "windows-build-label: a pod without"); c.Skipped == nil || c.Skipped.Message != "disputed: expected fits linux1, win2019, runs on linux1, got fits linux1, win2019, runs on linux1, win2019" {
 		t.Errorf("a disputed placement that comes out otherwise: %+v", c)

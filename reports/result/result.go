@@ -32,7 +32,7 @@ type Document struct {
 	Systems []System `json:"systems,omitempty"`
 	// Flows are the labs' own expected flows (not claims), incidents among them.
 	Flows []FlowResult `json:"flows,omitempty"`
-	// Traces holds every trace once, by the key that cells and flows refer to.
+	// Traces has every trace once, by the key that cells and flows refer to.
 	Traces  map[string]*trace.Trace `json:"traces"`
 	Summary Summary                 `json:"summary"`
 	// Facts are the facts that the traces' steps cite, by identifier.
@@ -135,13 +135,13 @@ type Static struct {
 	Rule *Rule `json:"rule,omitempty"`
 }
 
-// Rule is what a rule looks for and tells.
+// Rule is what a rule looks for and what it says.
 type Rule struct {
 	On string `json:"on"`
 	// Pods narrows a rule on pods: windows, hostprocess, undecided, linux, any.
 	Pods string `json:"pods,omitempty"`
 	// Field is where it looks, or the name of the test that looks; When the
-	// condition and Unless what excuses.
+	// condition, and Unless under what the rule finds nothing.
 	Field  string `json:"field,omitempty"`
 	When   string `json:"when,omitempty"`
 	Unless string `json:"unless,omitempty"`
@@ -195,7 +195,7 @@ type Cell struct {
 	// Status is the claim's documented maturity here (stable, alpha, ...).
 	Status string `json:"status,omitempty"`
 	// Outcome sums the checks up: "agrees", "differs", "own" (documents silent,
-	// the model speaks for itself), "disputed", "unknown", "error".
+	// the verdict is the model's own), "disputed", "unknown", "error".
 	Outcome string  `json:"outcome"`
 	Checks  []Check `json:"checks"`
 }

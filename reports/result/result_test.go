@@ -146,7 +146,7 @@ func TestSummarise(t *testing.T) {
 		{"one differs", result.Document{Cells: []result.Cell{{Outcome: result.Agrees, Checks: pass}, {Outcome: result.Differs, Checks: fail}}}, false},
 		{"a check could not be done", result.Document{Cells: []result.Cell{{Outcome: result.Failed}}}, false},
 		{"a disputed expectation is not met", result.Document{Cells: []result.Cell{{Outcome: result.Disputed, Checks: fail}}}, true},
-		{"the model has a hole", result.Document{Cells: []result.Cell{{Outcome: result.Unknown, Checks: fail}}}, true},
+		{"the model does not know", result.Document{Cells: []result.Cell{{Outcome: result.Unknown, Checks: fail}}}, true},
 		{"an agreeing cell with a failed check", result.Document{Cells: []result.Cell{{Outcome: result.Agrees, Checks: fail}}}, false},
 		{"a flow failed", result.Document{Flows: []result.FlowResult{{}}}, false},
 		{"real components have another verdict", result.Document{Cells: []result.Cell{{Outcome: result.Disputed, Checks: []result.Check{{What: "a", Got: "delivered", Pass: true}, {What: "a", Level: result.Components, Got: "dropped"}}}}}, false},

@@ -15,7 +15,7 @@ const (
 	Disputed = "disputed"
 	// Unknown: the model does not know.
 	Unknown = "unknown"
-	// Own: the documents are silent, the model speaks for itself.
+	// Own: the documents are silent; the verdict is the model's own.
 	Own = "own"
 	// Agrees: documents and check say the same.
 	Agrees = "agrees"
@@ -31,8 +31,9 @@ func known(outcome string) bool { return slices.Contains(Outcomes, outcome) }
 // Summarise fills doc.Summary from the claims, cells and flows.
 //
 // A run is as expected when no cell differs or could not be checked, two levels of
-// evidence say the same wherever there are two, no check outside disputed and unknown cells failed, and no flow and no static check failed. A disputed
-// expectation and what the model does not know are shown, they do not fail a run.
+// evidence say the same wherever there are two, no check outside disputed and unknown cells failed,
+// and no flow and no static check failed. A disputed expectation and what the model does
+// not know are shown; they do not fail a run.
 func Summarise(doc *Document) {
 	s := Summary{Claims: len(doc.Claims), Cells: len(doc.Cells), Flows: len(doc.Flows), Outcomes: map[string]int{}, AsExpected: true}
 	for _, o := range Outcomes {

@@ -55,7 +55,7 @@ func Draw(p *trace.Path) []byte {
 	return []byte(d.String())
 }
 
-// describe says the path in words, for those who do not see it.
+// describe puts the path into words, for those who do not see it.
 func describe(p *trace.Path) string {
 	var b strings.Builder
 	place, leg := "", trace.Leg("")
@@ -148,7 +148,7 @@ func (d *drawing) join(pic *picture, a, b *card) {
 }
 
 // tubes draws the pipes: from the card that puts the packet into a tunnel to the
-// one that takes it out, over all that lie between.
+// one that takes it out, over all cards between.
 func (d *drawing) tubes(pic *picture) {
 	cs := pic.cards
 	for i := 0; i < len(cs); i++ {

@@ -1,5 +1,5 @@
-// Package schematest holds Go types and what they are written as to a JSON schema. It is
-// for tests, and must not know any document of ours.
+// Package schematest checks that Go types, and the JSON that they are written as, agree
+// with a JSON schema. It is for tests, and must not know any of winlab's documents.
 package schematest
 
 import (

@@ -249,8 +249,8 @@ func blocked(d design) []trace.Path {
 	return []trace.Path{w.path(trace.Dropped, trace.ACLBlock, "The ACL policy-deny-all of peer blocks TCP 80.")}
 }
 
-// hole ends where no source says what happens.
-func hole(d design) []trace.Path {
+// unknown ends where no source says what happens.
+func unknown(d design) []trace.Path {
 	w := start(d, "ping", "10.244.1.4", "10.244.2.7", 0)
 	w.acl("win1", "client", "out")
 	w.add(trace.Step{Place: "win1", Object: "Open vSwitch extension", Port: "4fd72ab0", Action: trace.ActUnknown, Event: trace.Note("no source says whether the extension passes ICMP in build 14393"), Reason: trace.ModelHole}, "ovs.icmp-in-extension")

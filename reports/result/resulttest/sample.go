@@ -241,7 +241,7 @@ var flows = map[string]struct {
 	"ok":      {"tcp", "pod/client", "pod/peer:80", func(d design, _ string) []trace.Path { return ok(d, "tcp") }},
 	"wire":    {"tcp", "pod/client", "pod/peer:80", func(d design, _ string) []trace.Path { return ok(d, "tcp") }},
 	"udp":     {"udp", "pod/client", "pod/peer:53", before("1.5", func(d design) []trace.Path { return ok(d, "udp") }, blocked)},
-	"ping":    {"ping", "pod/client", "pod/peer", before("1.5", func(d design) []trace.Path { return ok(d, "ping") }, hole)},
+	"ping":    {"ping", "pod/client", "pod/peer", before("1.5", func(d design) []trace.Path { return ok(d, "ping") }, unknown)},
 	"outside": {"tcp", "pod/client", "host/internet:443", func(d design, _ string) []trace.Path { return outside(d) }},
 	"pingout": {"ping", "pod/client", "host/internet", func(d design, _ string) []trace.Path { return pingOutside(d) }},
 	"service": {"tcp", "pod/client", "svc/win-webserver:80", func(d design, _ string) []trace.Path { return service(d, false) }},
@@ -249,7 +249,7 @@ var flows = map[string]struct {
 	"own":     {"tcp", "node/win1", "node/win1:30080", func(d design, _ string) []trace.Path { return ownNodePort(d) }},
 	"blocked": {"tcp", "pod/client", "pod/peer:80", func(d design, _ string) []trace.Path { return blocked(d) }},
 	"loop":    {"udp", "pod/client", "10.244.9.9:53", func(d design, _ string) []trace.Path { return loop(d) }},
-	"hole":    {"tcp", "pod/client", "pod/peer:80", func(d design, _ string) []trace.Path { return hole(d) }},
+	"hole":    {"tcp", "pod/client", "pod/peer:80", func(d design, _ string) []trace.Path { return unknown(d) }},
 	"name":    {"tcp", "pod/client", "name/win-webserver.default:80", func(design, string) []trace.Path { return nil }},
 }
 
@@ -311,7 +311,7 @@ func checkOf(doc *result.Document, s spec, d design, k8s string) (result.Check, 
 	return k, t
 }
 
-// judge holds what happened against what the documents say.
+// judge compares what happened with what the documents say.
 func judge(c *result.Cell, k *result.Check, said byte, t *trace.Trace) {
 	works := t.Verdict == trace.Delivered
 	switch {

@@ -88,7 +88,7 @@ func printCoverage(w io.Writer, c coverage) error {
 			head = append(head, "needs "+x.ID)
 		}
 	}
-	// Numbers stand right, names left: those are filled up to one width.
+	// Numbers are aligned right, names left: names are padded to one width.
 	wide := len("area")
 	for _, a := range c.Areas {
 		wide = max(wide, len(a.Area))

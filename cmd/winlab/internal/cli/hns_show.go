@@ -111,7 +111,7 @@ or policylists as HNS v1 shows them.`,
 	return cmd
 }
 
-// printObjects prints the columns that tell the objects of a list apart.
+// printObjects prints the columns that distinguish the objects of a list.
 func printObjects(w io.Writer, list string, all []json.RawMessage) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	head := map[string]string{
@@ -226,7 +226,7 @@ func (a *app) hnsGetCmd() *cobra.Command {
 		}
 		switch len(all) {
 		case 0:
-			return unexpected{fmt.Sprintf("winlab: there is no such object among the %s: %s", args[0], args[1])}
+			return unexpected{fmt.Sprintf("winlab: there is no object %q among the %s; winlab hns list %s shows them", args[1], args[0], args[0])}
 		case 1:
 			return writeJSON(a.out, all[0])
 		}

@@ -84,18 +84,18 @@ func (o *labOptions) setting(s *spec.Spec) (*spec.Setting, error) {
 			break
 		}
 	}
-	var fit *spec.Setting
+	var best *spec.Setting
 	for i := range s.Settings {
 		t := &s.Settings[i]
 		if o.kubernetes != "" && t.Kubernetes != o.kubernetes || o.windows != "" && !sameBuild(t.Build, o.windows) || o.kubernetes == "" && t.Kubernetes != s.Kubernetes {
 			continue
 		}
-		if fit == nil || o.windows == "" && t.Build == own && fit.Build != own {
-			fit = t
+		if best == nil || o.windows == "" && t.Build == own && best.Build != own {
+			best = t
 		}
 	}
-	if fit != nil {
-		return fit, nil
+	if best != nil {
+		return best, nil
 	}
 	t := &spec.Setting{Kubernetes: s.Kubernetes, Build: o.windows}
 	if o.kubernetes != "" {

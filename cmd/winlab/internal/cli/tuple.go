@@ -79,7 +79,7 @@ func (p *tupleParser) endpoint(addr, port string) netip.AddrPort {
 	return netip.AddrPortFrom(a.Unmap().WithZone(""), uint16(n))
 }
 
-// addresses holds the addresses against each other and against the protocol.
+// addresses checks that the addresses agree with each other and with the protocol.
 func (p *tupleParser) addresses(t tuple) {
 	a, b := t.Src.Addr(), t.Dst.Addr()
 	switch {
