@@ -162,8 +162,8 @@ func TestStateOfHNSDecides(t *testing.T) {
 				"pod/client > pod/linux-client:80: delivered ok seen node/win1", "pod/client > pod/neighbour:80: delivered ok seen node/win1",
 				// OutBoundNAT knows no ICMP, so ping does not change.
 				"pod/client > pod/peer ping: delivered ok seen pod/client",
-				// An answer does not belong to a connection that the pod opened, but leaves through the
-				// same rule.
+				// An answer does not belong to a connection that the pod opened, but
+				// leaves through the same rule.
 				"pod/peer > pod/client:80: no-reply reply-source-translated seen pod/peer",
 				"pod/client > svc/win-webserver:80: delivered ok",
 			},

@@ -1,7 +1,7 @@
 package trace
 
 // Detail is what happened in a step, as typed data: numbers, addresses and
-// names. Words are made of it only when somebody reads the trace.
+// names. It becomes text only when somebody reads the trace.
 type Detail interface {
 	// Text says what happened in a few words, without a full stop.
 	Text() string
@@ -14,12 +14,12 @@ type Event struct{ Detail }
 // Of returns the event with a detail.
 func Of(d Detail) Event { return Event{d} }
 
-// note is an event of which only the words are known.
+// note is an event of which only the text is known.
 type note string
 
 func (n note) Text() string { return string(n) }
 
-// Note returns an event that has nothing but its words.
+// Note returns an event that is only a text.
 func Note(text string) Event { return Event{note(text)} }
 
 // Text returns the detail's text; "" when there is none.

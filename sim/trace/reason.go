@@ -6,8 +6,8 @@ import "slices"
 // `winlab explain CODE` prints its [Explanation].
 type Reason string
 
-// The reason codes. Every code has an entry in Reasons; a test holds the two
-// lists together.
+// The reason codes. Every code has an entry in Reasons; a test compares the two
+// lists.
 const (
 	OK                   Reason = "ok"
 	ACLBlock             Reason = "acl-block"

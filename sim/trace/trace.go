@@ -20,7 +20,7 @@ const Schema = "winlab.dev/trace/v1alpha1"
 // Trace is everything that is known about one flow through one lab.
 type Trace struct {
 	Schema string `json:"schema"`
-	// Verdict is the fate of the flow, Reason the code that says why, Summary
+	// Verdict is the outcome of the flow, Reason the code that says why, Summary
 	// the same as one or two sentences for a person.
 	Verdict Verdict `json:"verdict"`
 	Reason  Reason  `json:"reason,omitempty"`
@@ -51,12 +51,12 @@ type Lab struct {
 	Proxy      string `json:"proxy,omitempty"`
 	// Builds maps a Windows node to its build, "10.0.17763.1432".
 	Builds map[string]string `json:"builds,omitempty"`
-	// Components are the programs that ran in the place of their models, with their
+	// Components are the programs that ran instead of their models, with their
 	// versions.
 	Components []string `json:"components,omitempty"`
 }
 
-// Flow is what was asked for, after names were put to addresses.
+// Flow is what was asked for, after names were resolved to addresses.
 type Flow struct {
 	// From and To are as the user wrote them: "pod/client", "svc/web:80".
 	From string `json:"from"`
@@ -148,7 +148,7 @@ const (
 	Reply   Leg = "reply"
 )
 
-// Action is what a step did, from a small set that renderers give a mark to.
+// Action is what a step did, from a small set for which renderers have marks.
 type Action string
 
 // The actions.
@@ -164,7 +164,7 @@ const (
 	ActReject    Action = "reject"   // the end, with a reset or an ICMP error
 	ActDeliver   Action = "deliver"  // handed to a program
 	ActAnswer    Action = "answer"   // a program or stack answers
-	ActUnknown   Action = "unknown"  // the model has a hole here
+	ActUnknown   Action = "unknown"  // what happens is not modelled
 	ActNote      Action = "note"     // worth saying, no effect
 	ActCallProxy Action = "proxy"    // a user-space proxy opens a new connection
 )
@@ -203,7 +203,7 @@ type Step struct {
 	Grade    evidence.Grade `json:"grade,omitempty"`
 	// Reason is set on the step that ends a leg badly.
 	Reason Reason `json:"reason,omitempty"`
-	// Packet is a one-line picture of the packet after the step.
+	// Packet is one line of text about the packet after the step.
 	Packet string `json:"packet,omitempty"`
 	// Frame is the packet after the step, whole, where it crosses a boundary
 	// (a vSwitch port or a wire); nil elsewhere.
@@ -274,7 +274,7 @@ type Recorder struct {
 // copying the steps.
 const typicalSteps = 32
 
-// Frame is what Describe can put into words.
+// Frame is what Describe can write as text.
 type Frame interface {
 	Bytes() []byte
 	String() string

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Verdict is the fate of a flow. The set is closed and the ids are stable.
+// Verdict is the outcome of a flow. The set is closed and the ids are stable.
 type Verdict string
 
 // The verdicts.
@@ -33,7 +33,7 @@ var Verdicts = []struct {
 	{Dropped, "The request was thrown away silently before it reached its destination."},
 	{Looped, "The packet came back to a place where it had been, until its hop limit was used up."},
 	{Unresolved, "The name could not be turned into an address, so no packet was sent."},
-	{Unknown, "The model has a hole on this way, and the last step names it."},
+	{Unknown, "The model does not know what happens on this way; the last step names what is missing."},
 }
 
 // Valid reports whether v is one of the verdicts.

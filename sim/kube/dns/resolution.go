@@ -29,8 +29,8 @@ type resolution struct {
 
 // search tries one name after the other until one has an address. After a time-out
 // or, on Linux, a refusal, no other suffix is tried. On Linux the name without a
-// suffix is tried all the same, and its own failure does not end the search
-// (factTimeout, factLinuxTimeout).
+// suffix is still tried, and its own failure does not end the search (factTimeout,
+// factLinuxTimeout).
 func (r *resolution) search(kind Tool, candidates []candidate) bool {
 	over := false
 	for _, cand := range candidates {

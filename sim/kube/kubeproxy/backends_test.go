@@ -8,8 +8,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// From 1.21 backends come sorted by the text of address and port (kubeproxy.backend-order): of a
-// named port the first one's number counts, and the last one's from 1.34.
+// From 1.21 backends come sorted by the text of address and port
+// (kubeproxy.backend-order): of a named port the first one's number counts, and the
+// last one's from 1.34.
 func TestNamedPortOrder(t *testing.T) {
 	for minor, target := range map[int]string{20: "8083", 29: "8081", 36: "8082"} {
 		l := newLab(t, ws2022, minor, hns.L2Bridge)

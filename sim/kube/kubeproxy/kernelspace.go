@@ -24,9 +24,9 @@ type Kernelspace struct {
 	modify bool
 }
 
-// NewKernelspace starts kube-proxy on a node whose networks exist. Like the real one it deletes every load
-// balancer of the node (kubeproxy.start-deletes-load-balancers). All reasons why it would not start are
-// reported at once.
+// NewKernelspace starts kube-proxy on a node whose networks exist. Like the real one it
+// deletes every load balancer of the node (kubeproxy.start-deletes-load-balancers). All
+// reasons why it would not start are reported at once.
 func NewKernelspace(c Config, n *kube.Node, s *hns.Service) (*Kernelspace, error) {
 	if c.Mode != ModeKernelspace {
 		return nil, fmt.Errorf("kube-proxy on %s: mode %s is not kernelspace", n.Name, c.Mode)

@@ -123,8 +123,9 @@ func (p *proxier) existing(s *portState, w *wanted, l listed) string {
 	return ""
 }
 
-// ensure makes one load balancer what it should be, and reports whether the
-// Service port can go on (factUpdate, kubeproxy.failed-load-balancer). id is where its id is kept.
+// ensure makes one load balancer what it should be, and reports whether the Service
+// port can go on (factUpdate, kubeproxy.failed-load-balancer). id is where its id is
+// kept.
 func (p *proxier) ensure(s *portState, w *wanted, id *string, l listed, create bool, deleteBy []*hns.Endpoint, r *Report) bool {
 	entry := Entry{service: s.svc.Key(), port: portName(s.port), role: w.role, object: frontendName(w.vip, w.external, s.port.Proto), fact: factOf(w), why: w.why}
 	if p.updates(*id, w) && create {

@@ -156,7 +156,8 @@ func (p *proxier) cleanupAll(r *Report) {
 	}
 }
 
-// serviceFingerprint differs when anything of a Service differs but its endpoints.
+// serviceFingerprint differs when a field differs that kube-proxy uses, endpoints
+// aside.
 func serviceFingerprint(svc *kube.Service) string {
 	return fmt.Sprintf("%s %v %v %v %v %v %v %v %v %v", svc.Type, svc.ClusterIPs, svc.ExternalIPs, svc.IngressIPs, svc.Ports,
 		svc.ClientIPAffinity, svc.ExternalLocal, svc.InternalLocal, svc.HealthCheckNodePort, svc.Annotations)

@@ -139,11 +139,12 @@ func SameBuild(a, b string) bool {
 // unchanged (hcsshim: osversion/platform_compat_windows.go).
 var ltsc = []int{20348, 26100}
 
-// SameABI reports whether a container of one build runs with process isolation
-// on a host of another. Up to Windows Server 2022 a host runs images of its own
-// build only; later ones run images from the last long-term release before
-// them up to their own build, so that 2025 runs those of 2022 (hcsshim: osversion/platform_compat_windows.go, which containerd asks when it
-// picks an image of a manifest list).
+// SameABI reports whether a container of one build runs with process isolation on a
+// host of another. Up to Windows Server 2022 a host runs images of its own build only;
+// later ones run images from the last long-term release before them up to their own
+// build, so that 2025 runs those of 2022 (hcsshim:
+// osversion/platform_compat_windows.go, which containerd asks when it picks an image of
+// a manifest list).
 func SameABI(container, host string) bool {
 	c, okc := numbers(container)
 	h, okh := numbers(host)

@@ -307,8 +307,8 @@ func rebase(n *yaml.Node, dir, baseDir string) {
 }
 
 // merge lays over on top of base: maps by key, lists of named things by name,
-// all else is replaced. An entry of a base cannot be removed: a lab only adds
-// and changes.
+// all else is replaced. An item of such a list cannot be removed: a lab says
+// what there is.
 func merge(base, over *yaml.Node) *yaml.Node {
 	switch {
 	case base == nil:

@@ -265,7 +265,8 @@ func (s *Service) Selects(namespace string, l map[string]string) bool {
 	return s.Namespace == namespace && len(s.Selector) > 0 && labels.SelectorFromSet(s.Selector).Matches(labels.Set(l))
 }
 
-// target is the backends' port of a Service port, by number; 0 for a named port.
+// target is the backends' port of a Service port, by number; for a named one it is the
+// Service's own port, until the pods are known.
 func target(sp corev1.ServicePort) uint16 {
 	if n := sp.TargetPort.IntValue(); n > 0 {
 		return uint16(n)

@@ -38,7 +38,7 @@ const (
 
 var everyVersion = []string{v20, v25, v29, v33, v36}
 
-// deleteLoadBalancer deletes behind kube-proxy's back, as "hnsdiag delete
+// deleteLoadBalancer deletes without kube-proxy's knowledge, as "hnsdiag delete
 // loadbalancers" does.
 func (l *proxyLab) deleteLoadBalancer(t *testing.T, vip string) {
 	t.Helper()
@@ -51,8 +51,8 @@ func (l *proxyLab) deleteLoadBalancer(t *testing.T, vip string) {
 	t.Fatalf("no load balancer has the VIP %s", vip)
 }
 
-// pauseHNS has HNS stand still while f runs and kube-proxy hears of it; then
-// kube-proxy has time to sync.
+// pauseHNS pauses HNS while f runs and kube-proxy is notified; then kube-proxy
+// has time to sync.
 func (l *proxyLab) pauseHNS(t *testing.T, f func()) {
 	t.Helper()
 	pid := l.hns.cmd.Process.Pid
@@ -69,10 +69,10 @@ func (l *proxyLab) pauseHNS(t *testing.T, f func()) {
 	l.synced(t, since)
 }
 
-// Real kube-proxies have the bugs that were reported of them, and others do not.
-// One that does not behave as its row says fails. The rows of a version run on
-// one kube-proxy, one after the other: the first Services of a row take the place
-// of the last of the row before. What a bug leaves behind stays.
+// Real kube-proxies have the bugs that were reported for their versions, and
+// other versions do not. The rows of a version run on one kube-proxy, one after
+// the other: the first Services of a row take the place of the last of the row
+// before. What a bug leaves behind stays.
 func TestKubeProxyBugs(t *testing.T) {
 	winetest.Need(t)
 	var all labHosts

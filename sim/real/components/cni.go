@@ -46,20 +46,20 @@ func (e *cniError) Error() string {
 	return s
 }
 
-// notStarted reports whether a plugin refused because Wine did not start its IPAM
-// plugin or delegate: a new process that ends before it is ready is STATUS_INTERNAL_ERROR
-// (wine dlls/ntdll/unix/process.c NtCreateUserProcess). On a busy machine that happens
-// once in some thousand starts, and says nothing of plugin or HNS.
+// notStarted reports whether a plugin refused because Wine did not start its IPAM plugin
+// or delegate: a new process that ends before it is ready is STATUS_INTERNAL_ERROR (wine
+// dlls/ntdll/unix/process.c NtCreateUserProcess). On a busy machine that happens once in
+// some thousand starts, and says nothing about plugin or HNS.
 func (e *cniError) notStarted() bool {
 	text := e.Msg + e.Details
 	return strings.Contains(text, "fork/exec") && strings.Contains(text, "Internal error.")
 }
 
-// errSilent says that a program failed without a word. A plugin always writes why it
+// errSilent says that a program failed without output. A plugin always writes why it
 // fails (CNI specification 1.1.0, section 5); so it was Wine that did not start it.
 var errSilent = errors.New("ended without a word; Wine has not started it")
 
-// starts is how often a program is started that Wine does not start.
+// starts is how often a program is tried that Wine does not start.
 const starts = 3
 
 // callCNI calls a plugin and returns its result, a JSON document, or nothing where the

@@ -154,7 +154,7 @@ func TestWinBridge(t *testing.T) {
 				t.Fatal(err)
 			}
 			attachedByBridge(t, c, call.NetNS, out)
-			// CHECK is not implemented upstream: the plugin is content with anything.
+			// CHECK is not implemented upstream: the plugin accepts anything.
 			call.Command = "CHECK"
 			withResult := strings.Replace(bridgeConf, "{", `{"prevResult":`+string(out)+",", 1)
 			checked := call
@@ -175,7 +175,7 @@ func TestWinBridge(t *testing.T) {
 	}
 }
 
-// attachedByBridge holds the endpoint of a pod against the answer of win-bridge.
+// attachedByBridge compares the endpoint of a pod with the answer of win-bridge.
 func attachedByBridge(t *testing.T, c *hcn.Client, namespace string, out []byte) {
 	t.Helper()
 	var result struct {

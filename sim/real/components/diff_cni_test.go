@@ -31,14 +31,15 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// diffReleases are the releases of containernetworking/plugins that the models are
-// held against, each on some builds and with some configurations (nil: all).
+// diffReleases are the releases of containernetworking/plugins with which the
+// models are compared, each on some builds and with some configurations (nil:
+// all).
 var diffReleases = []struct {
 	version       string
 	builds, confs []string
 }{
 	{"1.9.1", []string{"17763.1432", "19041", "20348", "26100"}, nil},
-	// The last but one before the policies got their form of today (1.0.0).
+	// The last but one before the policies got their current form (1.0.0).
 	{"0.8.6", []string{"17763.1432"}, []string{"win-bridge", "win-bridge-masquerade", "win-overlay", "flannel-host-gw-nat-as-is"}},
 }
 
@@ -412,10 +413,10 @@ func (d *diff) run() {
 	}
 }
 
-// words holds what the plugin says to VERSION and CHECK, which the models have
-// not: it speaks the configuration's version, refuses CHECK before version 0.4.0
-// (skel of containernetworking/cni), and is content with anything after it. Releases
-// before 1.0.1 do not speak that version.
+// words checks what the plugin answers to VERSION and CHECK, which the models do not
+// have: it speaks the configuration's version, refuses CHECK before version 0.4.0
+// (skel of containernetworking/cni), and accepts anything after it. Releases before
+// 1.0.1 do not speak that version.
 func (d *diff) words() {
 	d.t.Helper()
 	var v struct{ SupportedVersions []string }
@@ -451,7 +452,7 @@ func (d *diff) addBoth(pod string) (real, model []string) {
 	if d.program.Program == "win-bridge" && !d.added {
 		// host-local gives .2 first, which the node's own endpoint has. HNS refuses
 		// it, the runtime tries again, and host-local goes on with the next. The
-		// model passes over it (fact cni.reserved-addresses).
+		// model skips it (fact cni.reserved-addresses).
 		if !errors.As(err, &refusal) || !strings.Contains(refusal.Msg+refusal.Details, "invalid or reserved") {
 			d.t.Errorf("the first ADD was not refused for the address of the node's endpoint: %v: %s", err, out)
 		}

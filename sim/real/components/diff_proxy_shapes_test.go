@@ -79,7 +79,7 @@ func shapeTable() []shape {
 		{"preserve-health-check", "LoadBalancer", "10.244.1.7 10.244.2.5", is(annotated("preserve-destination", "true"), healthCheck(31998), externalLocal)},
 		{"external-name", "ExternalName", "", is(externalName)},
 
-		// Endpoints that come, go, or are no pods.
+		// Endpoints that come, go, or are not pods.
 		{"terminating", "ClusterIP", "10.244.1.5 10.244.1.6/terminating 10.244.2.6/stopped", nil},
 		{"all-terminating", "NodePort", "10.244.1.5/terminating 10.244.2.6/terminating", nil},
 		{"terminating-lb", "LoadBalancer", "10.244.1.5 10.244.1.6/terminating 10.244.2.6/stopped", nil},

@@ -22,7 +22,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// proxyVersions are the kube-proxies that the model is held against.
+// proxyVersions are the kube-proxies with which the model is compared.
 var proxyVersions = []string{"1.20.15", "1.25.16", "1.29.15", "1.36.3"}
 
 // proxyBuilds are the builds of the differential test. 17763.1000 cannot do DSR, and
@@ -84,7 +84,7 @@ func proxyCases(t *testing.T, version string, on []string) []diffCase {
 
 // syncOften are flags that make a sync follow a change sooner than after a second.
 //
-// Where kube-proxy works for two families, each works by itself. When one deletes an
+// Where kube-proxy works for two families, each works separately. When one deletes an
 // object while the other reads the list of all, the other gives its sync up ("Querying
 // HNS for endpoints failed", pkg/proxy/winkernel/proxier.go syncProxyRules) and does
 // not try again before something changes or the sync period is over, 30 s if nothing
@@ -176,8 +176,8 @@ func takenAndRefused(t *testing.T, c diffCase, all []*kube.Service) (taken, refu
 // settle waits until the real kube-proxy, in a sync that began after the last change,
 // has made what the model has made, and returns nil; else what differs when it has
 // made no call for some seconds. Equal is enough: a pause does not mean that a sync
-// has ended, for the machine is busy. Some changes are none to some versions: when no
-// sync begins, equal is enough after a while, too.
+// has ended, for the machine is busy. Some versions ignore some changes: when no sync
+// begins, equal is enough after a while, too.
 func (r *realProxy) settle(ctx context.Context, name string, model []string, since time.Time, exceptions []*exception) error {
 	const pause, long, end = 60 * time.Millisecond, 5 * time.Second, 50 * time.Second
 	tick := time.NewTicker(30 * time.Millisecond)
@@ -238,8 +238,8 @@ func (r *realProxy) states(ctx context.Context, states []state, model [][]string
 	return all
 }
 
-// unexplained are the differences that are no exception. The name is that of the case
-// and of the state.
+// unexplained are the differences that no exception allows. The name is that of the
+// case and of the state.
 func unexplained(name string, d []string, exceptions []*exception) []string {
 	return slices.DeleteFunc(d, func(line string) bool {
 		for _, e := range exceptions {

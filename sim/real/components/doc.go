@@ -6,7 +6,7 @@
 // own: its HNS, its adapters, its folder. What the programs do there are HNS objects.
 // [Programs] finds and builds the pinned programs, [Pool] keeps hosts.
 //
-// The package must know nothing of labs and hold no rule about HNS objects or about
+// The package must not know labs, and it has no rule about HNS objects or about
 // what a plugin does: it starts programs as kubelet, container runtime and service
-// manager do, and hands back what they say.
+// manager do, and returns their output.
 package components

@@ -219,8 +219,8 @@ func (f *flannelDiff) add(s *flannelSide) []string {
 	return []string{fmt.Sprintf("result: %s via %s after %d refusals", s.attached.Addresses, s.attached.Gateway, len(s.attached.Refusals))}
 }
 
-// compareConfig holds what flannel's plugin has written for its delegate against
-// cni.NewBinary, with what the runtime has passed.
+// compareConfig compares what flannel's plugin has written for its delegate with
+// cni.NewBinary, and with what the runtime has passed.
 func (f *flannelDiff) compareConfig(s *flannelSide) {
 	f.t.Helper()
 	want := NetConf{Config: f.delegate, Capabilities: s.conf.Capabilities}

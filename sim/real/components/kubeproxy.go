@@ -90,7 +90,7 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 	return k, nil
 }
 
-// note takes a line of the call log.
+// note reads a line of the call log.
 func (k *RunningKubeProxy) note(line []byte) bool {
 	var e struct{ Client, Call string }
 	if json.Unmarshal(line, &e) != nil || !strings.HasPrefix(e.Client, "kube-proxy") {
@@ -134,8 +134,8 @@ func (k *RunningKubeProxy) WaitSynced(ctx context.Context, since time.Time) erro
 	}
 }
 
-// informed returns since when it knows everything: both the Services and their
-// endpoints, of which old versions take Endpoints and newer ones EndpointSlices.
+// informed returns when it had been sent both the Services and their endpoints;
+// old versions watch Endpoints, newer ones EndpointSlices.
 func (k *RunningKubeProxy) informed() (time.Time, bool) {
 	services, endpoints, slices := k.api.Sent("services"), k.api.Sent("endpoints"), k.api.Sent("endpointslices.discovery.k8s.io")
 	last := services
@@ -160,7 +160,7 @@ func (k *RunningKubeProxy) logEnd() string {
 // Stop ends it, as [wine.Process.Stop] does.
 func (k *RunningKubeProxy) Stop() {
 	k.Process.Stop()
-	// The watch ends with its connection; what it says then is of no interest.
+	// The watch ends with its connection; its error then does not matter.
 	_ = k.calls.Close()
 	<-k.watched
 }

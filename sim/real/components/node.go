@@ -16,8 +16,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
 )
 
-// Host is Wine that looks like one Windows build. Nodes of that build may share it:
-// each has its own HNS, adapters and folder.
+// Host is a Wine prefix that looks like one Windows build. Nodes of that build may
+// share it: each has its own HNS, adapters and folder.
 type Host struct{ *wine.Prefix }
 
 // Available reports why programs of Windows nodes cannot be run here: Wine or the
@@ -50,9 +50,9 @@ func newHost(ctx context.Context, dir string, build *builds.Build) (*Host, error
 	return &Host{p}, nil
 }
 
-// NodeConfig is what is a node's own.
+// NodeConfig is what each node has for itself.
 type NodeConfig struct {
-	// HNS answers the node's programs. It is the caller's, and so are its objects.
+	// HNS answers the node's programs. It belongs to the caller, and so do its objects.
 	HNS *hcn.Service
 	// Adapters are the network adapters that the node's programs see; with none
 	// they see those of this machine.

@@ -124,8 +124,8 @@ func (n *normaliser) tree(v any, more map[string]any) map[string]any {
 	return all
 }
 
-// add names the objects of one kind. Those with the same name
-// are told apart by what they hold, else by their number.
+// add names the objects of one kind. Those with the same name are numbered in
+// the order of their contents.
 func (n *normaliser) add(kind string, all []object) {
 	flat := func(o object) string {
 		return strings.Join(n.flatten(nil, "", o.tree), "\n")

@@ -64,8 +64,8 @@ func (n *Node) AttachPod(ctx context.Context, plugins *wine.Binaries, c NetConf,
 }
 
 func (n *Node) addOnce(ctx context.Context, plugins *wine.Binaries, c NetConf, pod *kube.Pod, dns DNS, try int, a *Attached) ([]byte, error) {
-	// A runtime makes the id up. Names of endpoints begin with it, and traces are for
-	// people.
+	// A runtime invents the id. Names of endpoints begin with it, so this one is
+	// readable in traces.
 	a.container = pod.Namespace + "." + pod.Name
 	if try > 0 {
 		a.container = fmt.Sprintf("%s.%d", a.container, try+1)
@@ -105,7 +105,7 @@ func (n *Node) addOnce(ctx context.Context, plugins *wine.Binaries, c NetConf, p
 // sandbox makes what a pod's sandbox is to the plugin: a namespace of HCN, as
 // containerd makes it before the sandbox's container, or a container of Docker, which
 // HNS v1 attaches itself. "none" is dockershim's and cri-dockerd's name for a sandbox
-// that shares no other's network. end undoes it.
+// that shares no other's network. end removes it.
 func (n *Node) sandbox(c NetConf, container string) (netns string, end func() error, err error) {
 	hnsOf := n.config.HNS
 	if c.APIVersion == 1 {

@@ -71,7 +71,7 @@ func proxyBugs() []proxyBug {
 		buggy:   [][]string{{"10.96.3.1:80 to port 80 of pod-10.244.1.5"}},
 		healthy: []string{"10.96.3.1:80 to port 8080 of pod-10.244.1.5"},
 	}, {
-		name:   "a pod's own endpoint is deleted in place of the remote one with its address",
+		name:   "a pod's own endpoint is deleted instead of the remote one with its address",
 		thread: "kubernetes/kubernetes issue 130963, PR 131138: a regression of 1.31",
 		build:  ws2022, has: []string{v33}, hasNot: []string{v20, v25, v29, v36},
 		steps: func(t *testing.T, l *proxyLab) {
@@ -143,12 +143,12 @@ func proxyBugs() []proxyBug {
 	}, {
 		name: "a pod that is not ready yet takes nothing from the Service",
 		// 1.24 to 1.30 delete the load balancer first (deleteExistingLoadBalancer looks
-		// for the SourceVIP in place of the VIP) and would then find it in their list
-		// of before, and make none. They do not find it: they compare ids of endpoints
-		// in upper case with those that HNS lists, which are lower case (hashEndpoints
-		// in pkg/proxy/winkernel/hns.go; 1.31 has both in upper case). An HNS that
-		// lists the ids of a load balancer's backends in upper case would show it.
-		// 1.20 does not hear of it.
+		// for the SourceVIP instead of the VIP) and would then find it in their list of
+		// before, and make none. They do not find it: they compare ids of endpoints in
+		// upper case with those that HNS lists, which are lower case (hashEndpoints in
+		// pkg/proxy/winkernel/hns.go; 1.31 has both in upper case). An HNS that lists
+		// the ids of a load balancer's backends in upper case would show it. 1.20 does
+		// not hear of it.
 		thread: "pkg/proxy/winkernel/proxier.go, kubernetes/kubernetes PR 124092",
 		build:  ws2022, hasNot: []string{v25, v29, v33, v36},
 		steps: func(t *testing.T, l *proxyLab) {

@@ -91,8 +91,9 @@ func (s *soak) change(t *testing.T, n int) {
 // pass lets kube-proxy work for a moment.
 func (s *soak) pass() { time.Sleep(time.Duration(s.random.IntN(20)) * time.Millisecond) }
 
-// churn makes n changes in random portions; in between, at random, kube-proxy dies
-// and HNS dies, so and so often. Changes go on while one of them is away.
+// churn makes n changes in random portions; in between, at random, kube-proxy and
+// HNS are killed the given numbers of times. Changes go on while one of them is
+// away.
 func (s *soak) churn(t *testing.T, n, proxyDeaths, hnsDeaths int) {
 	t.Helper()
 	const portion = 20

@@ -14,7 +14,7 @@ import (
 )
 
 // clusterIP is a Service with a backend for each address: "10.244.1.7" of this
-// node, "10.244.2.7" of another, "10.244.0.7 win1" of this one all the same,
+// node, "10.244.2.7" of another, "10.244.0.7 win1" also of this one,
 // "10.244.1.7 starting" not ready yet.
 func clusterIP(vip string, backends ...string) *kube.Service {
 	s := &kube.Service{Namespace: "default", Name: "s" + strings.ReplaceAll(vip, ".", "-"), Type: "ClusterIP", ClusterIPs: []netip.Addr{netip.MustParseAddr(vip)},
@@ -73,7 +73,7 @@ func held(s *hns.Service) []string {
 	return all
 }
 
-// more are the lines of one list that the other has not.
+// more are the lines of one list that the other does not have.
 func more(all, than []string) []string {
 	than = slices.Clone(than)
 	var left []string

@@ -42,7 +42,7 @@ func (k *key) String() string {
 
 // cached returns the folder of a cache entry and makes it if it is not there. Only
 // one process makes an entry, others wait for it; the entry appears whole or not at
-// all. made tells whether make was called.
+// all. made reports whether make was called.
 func cached(ctx context.Context, group, entry string, make func(tmp string) error) (dir string, made bool, err error) {
 	root, err := CacheDir()
 	if err != nil {

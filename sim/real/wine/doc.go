@@ -13,9 +13,9 @@
 // with the registry of the build and the caller's DLLs, and is gone after Close.
 // Any number may be used at once, by any number of programs.
 //
-// No process stays behind, however the caller ends. Each prefix has a guard, a
-// small process that waits for the caller to go away, then ends all of Wine in
-// that prefix and removes it.
+// No process is left, however the caller ends. Each prefix has a guard, a small
+// process that waits for the caller to go away, then ends all of Wine in that
+// prefix and removes it.
 //
 // Wine is not a sandbox: programs see the whole file system as Z:\ and the machine's
 // network. Run only programs that you would run anyway.

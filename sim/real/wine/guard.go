@@ -13,10 +13,10 @@ import (
 )
 
 // guardScript waits until its input ends: the caller closes it, or has died. Then it
-// ends the Wine server of the prefix and with it all programs in it, kills what has
-// not heard that, and removes the folders it is told to. Wine's own processes leave
-// their parent's process group, so the prefix in their environment is what tells
-// them. $1 prefix, $2 wineserver, $3 the server's folder of sockets.
+// ends the Wine server of the prefix and with it all programs in it, kills what
+// still runs, and removes the folders that it is given. Wine's own processes leave
+// their parent's process group, so they are found by the prefix in their
+// environment. $1 prefix, $2 wineserver, $3 the server's folder of sockets.
 const guardScript = `
 trap '' HUP INT TERM
 left() { grep -lzxF -e "WINEPREFIX=$1" /proc/[0-9]*/environ 2>/dev/null | sed 's|^/proc/||; s|/environ$||'; }
@@ -54,7 +54,7 @@ type guard struct {
 func (w *Wine) guard(prefix string) (*guard, error) {
 	g := &guard{}
 	g.cmd = exec.Command("/bin/sh", "-c", guardScript, "winlab-wine-guard", prefix, w.server, serverDir(prefix))
-	// Not WINEPREFIX: the guard must not take itself for a program of the prefix.
+	// Not WINEPREFIX: the guard must not find itself as a program of the prefix.
 	g.cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	g.cmd.Dir = filepath.Dir(prefix)
 	g.cmd.Stderr = &g.said

@@ -20,10 +20,10 @@ type Config struct {
 	// Dir is the folder of this run. The prefix is made in it and removed by
 	// Close; the programs' output stays in Dir/logs.
 	Dir string
-	// Build is the Windows build that programs believe to run on.
+	// Build is the Windows build that programs see.
 	Build *builds.Build
 	// DLLs are files, or folders of files *.dll, that are put into system32 and
-	// used in place of Wine's own. Wine's own NAME.dll is then wine_NAME.dll, so
+	// used instead of Wine's own. Wine's own NAME.dll is then wine_NAME.dll, so
 	// that a DLL may forward to it what it does not do itself.
 	DLLs []string
 }
@@ -50,7 +50,7 @@ type Prefix struct {
 	running map[*Process]bool
 }
 
-// Prefix makes a prefix. Close it.
+// Prefix makes a prefix. The caller must Close it.
 func (w *Wine) Prefix(ctx context.Context, c Config) (*Prefix, error) {
 	if c.Build == nil || c.Dir == "" {
 		return nil, errors.New("a Wine prefix needs a folder and a Windows build")
@@ -110,7 +110,7 @@ func (p *Prefix) fill(bare string, dlls []string, values []value) error {
 	return setRegistry(p.Dir, values)
 }
 
-// findDLLs lists the files behind Config.DLLs.
+// findDLLs lists the files that Config.DLLs names.
 func findDLLs(paths []string) ([]string, error) {
 	var all []string
 	for _, p := range paths {
@@ -196,8 +196,8 @@ func (p *Prefix) keep(ctx context.Context) error {
 		defer close(p.keeperDone)
 		_ = cmd.Wait()
 	}()
-	// Only when it has written its prompt are Wine's services up. The rest of what it
-	// writes is of no interest; who reads it ends with the prefix.
+	// Only when it has written its prompt are Wine's services up. The rest of its
+	// output does not matter; the reader ends with the prefix.
 	up := make(chan struct{})
 	go func() {
 		defer prompt.Close()

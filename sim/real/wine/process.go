@@ -62,7 +62,7 @@ func (p *Prefix) Start(ctx context.Context, c Command) (*Process, error) {
 		}
 	}
 	r := p.process(path, c)
-	// Files, not pipes: a child that keeps its output open holds nobody up.
+	// Files, not pipes: a child that keeps its output open blocks nobody.
 	stdout, err := os.Create(r.stdout)
 	if err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 )
 
-// Find refuses every system but Linux, so none of these is reached with a Wine;
-// Build works without the lock's help nowhere else either.
+// Find and lock refuse every system but Linux, so the other functions are never
+// called.
 
 var errNotLinux = errors.New("winlab builds and runs Windows programs on Linux only")
 

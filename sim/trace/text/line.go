@@ -89,7 +89,7 @@ func (l *line) pad(col int) {
 	}
 }
 
-// right puts text at the right margin, or behind the line if that is full.
+// right puts text at the right margin, or after the line if that is full.
 func (l *line) right(st style, s string) {
 	if s != "" {
 		l.pad(l.p.width - utf8.RuneCountInString(clean(s)))
@@ -97,7 +97,7 @@ func (l *line) right(st style, s string) {
 	}
 }
 
-// verdict puts a verdict in capitals and in the colour that it deserves.
+// verdict puts a verdict in capitals and in its colour.
 func (l *line) verdict(v trace.Verdict) {
 	st := bad
 	switch v {

@@ -68,7 +68,7 @@ func stepRange(n int) string {
 	return fmt.Sprintf("steps 1-%d", n)
 }
 
-// pathHead tells several paths apart by what was picked.
+// pathHead names a path of several by what was picked.
 func (p *printer) pathHead(ps []trace.Path, i int) {
 	q := &ps[i]
 	l := p.line()

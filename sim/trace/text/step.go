@@ -9,7 +9,8 @@ import (
 )
 
 // step writes one step: the line of what happened, and below it the rule, the
-// fields that changed, the rules that came close and the configuration behind.
+// fields that changed, the rules that nearly matched and the configuration that
+// it comes from.
 func (p *printer) step(s *trace.Step, c layout, heading string) {
 	l := p.line()
 	l.put(plain, fmt.Sprintf("  %*d ", c.num, s.N))
@@ -113,7 +114,7 @@ func (p *printer) stepDetails(s *trace.Step, indent int) {
 	if s.From != nil {
 		detail("from", plain, s.From.String())
 	}
-	// A hole in the model is always named: somebody may know how to fill it.
+	// What is not modelled is always named: a reader may know the answer.
 	if s.Evidence != "" && (p.o.Detail >= Verbose || s.Action == trace.ActUnknown) {
 		detail("fact", dim, s.Evidence)
 	}

@@ -178,7 +178,7 @@ func hostPort(addr string, port uint16) string {
 	return fmt.Sprintf("%s:%d", addr, port)
 }
 
-// assumedLine lists the defaults, and behind them the flags that change them.
+// assumedLine lists the defaults, each with the flag that changes it.
 func assumedLine(as []trace.Assumption) string {
 	var what, flags []string
 	for _, a := range as {

@@ -29,7 +29,7 @@ type Build struct {
 	// Name is the release, "1809"; Product "Windows Server 2019"; Channel "LTSC"
 	// or "SAC".
 	Name, Product, Channel string
-	// HNSVersion is zero where HNS does not answer the question (before 1803).
+	// HNSVersion is zero where HNS does not say its version (before 1803).
 	HNSVersion HNSVersion
 	// Schema is the newest HCN schema, "2.0"; "" where no source says.
 	Schema string

@@ -192,8 +192,8 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// TestConstantsMatchData holds feature.go and features.yaml together, and every
-// row to a registered fact.
+// TestConstantsMatchData compares feature.go with features.yaml; every row must
+// have a registered fact.
 func TestConstantsMatchData(t *testing.T) {
 	src, err := os.ReadFile("feature.go")
 	if err != nil {
@@ -220,8 +220,9 @@ func TestConstantsMatchData(t *testing.T) {
 	}
 }
 
-// TestQuirksAreAskedFor holds quirk.go, quirks.yaml and the rest of sim/windows
-// together: a bug is either declared and asked for, or its row says notModelled.
+// TestQuirksAreAskedFor compares quirk.go, quirks.yaml and the rest of
+// sim/windows: a bug is either declared and asked for, or its row says
+// notModelled.
 func TestQuirksAreAskedFor(t *testing.T) {
 	src, err := os.ReadFile("quirk.go")
 	if err != nil {

@@ -6,7 +6,7 @@ import "github.com/winlab-dev/winlab/sim/trace/evidence"
 // of the HNS features are those of hcsshim's hcn.SupportedFeatures.
 type Feature string
 
-// The features. Each has a row in features.yaml; a test holds the two together.
+// The features. Each has a row in features.yaml; a test compares the two.
 const (
 	AclFeatures              Feature = "AclFeatures"
 	V2API                    Feature = "V2API"

@@ -11,7 +11,7 @@ import (
 type Quirk string
 
 // The bugs that code asks for. Each has a row in quirks.yaml; a row without a
-// constant here says notModelled. A test holds the two together.
+// constant here says notModelled. A test compares the two.
 const (
 	// LoopbackDSRExhaustsPorts: an OutBoundNAT policy with Destinations reserves
 	// all ports.

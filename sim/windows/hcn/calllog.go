@@ -11,9 +11,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// Entry is one line of the call log. The arguments that are JSON stand there as
-// JSON, all others as strings. It holds no time: two runs of the same
-// calls give the same log.
+// Entry is one line of the call log. Arguments that are JSON are JSON in it,
+// all others strings. It holds no time: two runs of the same calls give the
+// same log.
 type Entry struct {
 	Seq    uint64 `json:"seq"`
 	Client string `json:"client,omitempty"`
@@ -96,7 +96,7 @@ func jsonOrText(s string) json.RawMessage {
 	return text
 }
 
-// textOf is the other way of jsonOrText.
+// textOf is the inverse of jsonOrText.
 func textOf(raw json.RawMessage) string {
 	var s string
 	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
@@ -143,7 +143,7 @@ func (l *callLog) add(wanted bool, e *Entry) {
 	for i, w := range slices.Backward(l.watchers) {
 		select {
 		case w <- line:
-		default: // a watcher that does not read must not hold up the others
+		default: // a watcher that does not read must not block the others
 			close(w)
 			l.watchers = slices.Delete(l.watchers, i, i+1)
 		}

@@ -11,7 +11,7 @@ import (
 // Compute systems are the containers that the Host Compute Service of the node
 // runs. HNS v1 attaches a container through that service (hcn.hot-attach), so a
 // program must find it there. Making and starting them is a container runtime's
-// work and no call of this package.
+// work: this package has no call for it.
 
 // Codes of the Host Compute Service (hcn.compute-errors).
 var (

@@ -3,7 +3,7 @@
 // Windows. The DLLs in the folder shims forward each call to a [Server], so
 // unmodified Windows programs under Wine program a [hns.Service].
 //
-// The way of a call has three rooms, and none calls one before it:
+// A call passes through three stages, and none calls one before it:
 //
 //  1. The wire (server.go, wire.go): a frame becomes a request, a response a frame.
 //  2. The session (session.go): a handle becomes the id of its object, and the
@@ -14,12 +14,12 @@
 //     after the journal has it (store.go). It knows no handle and no client, so a
 //     journal of operations makes the same objects again.
 //
-// The package must know no Kubernetes word and none of the programs that call
-// it, and it holds no rule about HNS objects: what is valid, what a build can do
-// and which error it gives is for package hns. Here are handles, queries, the
-// v1 paths, HRESULTs, the state on disk, the call log and the wire. Of the Host
-// Compute Service there is what a program needs to attach a container to an
-// endpoint of HNS v1; who makes and ends containers tells the [Service].
+// The package must not know Kubernetes or the programs that call it, and it has
+// no rule about HNS objects: what is valid, what a build can do and which error
+// it gives is for package hns. Here are handles, queries, the v1 paths,
+// HRESULTs, the state on disk, the call log and the wire. Of the Host Compute
+// Service there is what a program needs to attach a container to an endpoint of
+// HNS v1; whoever starts and ends containers reports that to the [Service].
 //
 // # The wire protocol, version 1
 //
@@ -38,13 +38,13 @@
 //
 //	sequence u32  HRESULT u32  handle u64  count u8  count × (length u32, text)
 //
-// with the texts output (properties, ids, the v1 reply) and error record. The
-// GUID has the memory layout of Windows. Verbs and kinds are those of wire.go.
-// The texts of a request are: Enumerate and Query: the query. Create and Modify:
-// the settings (the handle of HcnCreateEndpoint is the network's). HNSCall:
-// method, path, request. Open of a compute system: its id. A client may send requests ahead; answers come in the
-// order of the requests. After [Watch] the server sends a response with a line
-// of the call log for every call, until the connection ends. A request longer
-// than [maxRequest] or not of this form ends the connection, and with it the
-// client's handles.
+// with the texts output (properties, ids, the v1 reply) and error record. The GUID has
+// the memory layout of Windows. Verbs and kinds are those of wire.go. The texts of a
+// request are: Enumerate and Query: the query. Create and Modify: the settings (the
+// handle of HcnCreateEndpoint is the network's). HNSCall: method, path, request. Open
+// of a compute system: its id. A client may send requests ahead; answers come in the
+// order of the requests. After [Watch] the server sends a response with a line of the
+// call log for every call, until the connection ends. A request longer than
+// [maxRequest] or not of this form ends the connection, and with it the client's
+// handles.
 package hcn

@@ -18,7 +18,7 @@ func FuzzCalls(f *testing.F) {
 	f.Add([]byte{2, 1, 0, 0, 2, 2, 1, 1, 2, 3, 0, 2, 4, 3, 2, 5, 8, 0, 0, 9})
 	f.Add([]byte{2, 1, 0, 0, 2, 2, 1, 1, 2, 4, 0, 3, 6, 2, 1, 0, 6, 1, 0, 0})
 	f.Add([]byte{8, 0, 0, 10, 8, 0, 0, 11, 8, 0, 0, 12})
-	f.Add([]byte{8, 6, 0, 12}) // HNSCall with a kind, which it has not
+	f.Add([]byte{8, 6, 0, 12}) // HNSCall with a kind, though it has none
 	f.Add([]byte{2, 1, 0, 0, 2, 2, 0, 1, 3, 6, 0, 27, 4, 6, 2, 26, 4, 6, 1, 26, 5, 6, 2, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 400 {

@@ -32,8 +32,8 @@ func with(e *hns.Error, op string, details ...string) *hns.Error {
 	return &c
 }
 
-// hnsError brings any error to one with a code. What package hns refuses without
-// a code is JSON that makes no object.
+// hnsError turns any error into one with a code. What package hns refuses
+// without a code is JSON that makes no object.
 func hnsError(op string, err error) *hns.Error {
 	var e *hns.Error
 	if errors.As(err, &e) {

@@ -11,9 +11,9 @@ import (
 )
 
 // TestTenThousandEndpoints: four clients make them, two of which die in the middle
-// of a call; a fifth asks all the time and is not kept waiting for good; all that
-// was answered is there, also after the service was killed; and they can all be
-// listed, found and deleted. The addresses are given, as plugins and kube-proxy do.
+// of a call; a fifth asks all the time and always gets an answer; all that was
+// answered is there, also after the service was killed; and they can all be listed,
+// found and deleted. The addresses are given, as plugins and kube-proxy do.
 func TestTenThousandEndpoints(t *testing.T) {
 	const clients, each = 4, 2500
 	dir := t.TempDir()

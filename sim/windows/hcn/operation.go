@@ -15,14 +15,14 @@ import (
 type operation struct {
 	Verb verb
 	Kind Kind `json:",omitempty"`
-	// ID is the object, or for Create the wish of the caller; Network is the
-	// network of a new endpoint.
+	// ID is the object, or for Create the id that the caller asks for; Network
+	// is the network of a new endpoint.
 	ID      string   `json:",omitempty"`
 	Network string   `json:",omitempty"`
 	Texts   []string `json:",omitempty"`
 }
 
-// restart is the operation of a journal that says: here a new process began.
+// restart is written to a journal when a new process begins.
 const restart verb = 255
 
 // changes reports whether the operation can change an object.

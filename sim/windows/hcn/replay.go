@@ -14,7 +14,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// Difference is a call whose result in a replay is not that of its log.
+// Difference is a call whose result in a replay differs from that in the log.
 type Difference struct {
 	seq                 uint64
 	call                string
@@ -31,9 +31,9 @@ func (d Difference) String() string {
 }
 
 // Replay makes the calls of a log again, with the handles that the service gives
-// now, and returns the calls whose result is another one. A log that began with an
-// empty service leaves a fresh service of the same build and node with the same
-// objects. name is the log's, for errors.
+// now, and returns the calls whose result differs. A log that began with an empty
+// service leaves a fresh service of the same build and node with the same objects.
+// name is the log's, for errors.
 func (s *Service) Replay(ctx context.Context, name string, r io.Reader) (calls int, different []Difference, err error) {
 	p := &replayer{service: s, sessions: map[string]*session{}, handles: map[string]uint64{}}
 	defer p.end()

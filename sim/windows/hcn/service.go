@@ -20,8 +20,8 @@ type Options struct {
 	Log *log.Logger
 }
 
-// Service is the HNS of one node for many clients at once: one call at a time
-// works on the objects.
+// Service is the HNS of one node for many clients at once: only one call at a
+// time uses the objects.
 type Service struct {
 	log *log.Logger
 
@@ -49,7 +49,7 @@ func New(svc *hns.Service, o Options) *Service {
 	return s
 }
 
-// Start makes the HNS of a node with the objects that o.State holds. It comes up
+// Start makes the HNS of a node with the objects that o.State holds. It starts
 // as HNS does after a restart: hcn.non-persistent says what is lost.
 func Start(b *builds.Build, node hns.Options, o Options) (*Service, error) {
 	svc := hns.NewService(b, node)
@@ -78,8 +78,8 @@ func (s *Service) Close() error {
 	return s.store.close(s.svc)
 }
 
-// With calls f with the HNS while no call is at work on it. What f changes there
-// is not kept in Options.State.
+// With calls f with the HNS while no other call uses it. What f changes there is
+// not kept in Options.State.
 func (s *Service) With(f func(*hns.Service)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -82,20 +82,20 @@ func (c *session) resolve(op string, r *request) (*operation, error) {
 	case r.compute() && r.Verb == verbOpen:
 		o.ID = r.text(0) // a container has a name
 	case r.compute():
-		o.ID, err = c.behind(op, r, computeSystem)
+		o.ID, err = c.objectOf(op, r, computeSystem)
 	case r.Verb == verbModify || r.Verb == verbQuery || r.Verb == verbClose:
-		o.ID, err = c.behind(op, r, r.Kind)
+		o.ID, err = c.objectOf(op, r, r.Kind)
 	case r.Verb == verbCreate && r.Kind == Endpoint:
-		o.Network, err = c.behind(op, r, Network)
+		o.Network, err = c.objectOf(op, r, Network)
 	case r.Verb == 0 || r.Verb == verbWatch || r.Verb > verbSnapshot:
 		err = with(hns.ErrRequestUnsupported, op)
 	}
 	return o, err
 }
 
-// behind returns the id of the object behind a request's handle, which must be of a
+// objectOf returns the id of the object of a request's handle, which must be of a
 // kind (hcn.closed-handle).
-func (c *session) behind(op string, r *request, k Kind) (string, error) {
+func (c *session) objectOf(op string, r *request, k Kind) (string, error) {
 	h, ok := c.handles[r.Handle]
 	if !ok || h.kind != k {
 		return "", with(errInvalidHandle, op)
@@ -103,7 +103,8 @@ func (c *session) behind(op string, r *request, k Kind) (string, error) {
 	return h.id, nil
 }
 
-// respond puts into a response what came of a request, and opens or closes its handle.
+// respond turns the result of a request into a response, and opens or closes its
+// handle.
 func (c *session) respond(op string, r *request, a answer, err error) *response {
 	res := &response{Seq: r.Seq}
 	if err == nil {
@@ -126,8 +127,8 @@ func (c *session) respond(op string, r *request, a answer, err error) *response 
 	return res
 }
 
-// open makes a handle. Handles look like nothing else in the protocol, so that a
-// program that mixes one up with an id or a kind fails.
+// open makes a handle. Handles differ from all other numbers in the protocol, so
+// that a program that mixes one up with an id or a kind fails.
 func (c *session) open(k Kind, id string) uint64 {
 	if c.handles == nil {
 		return 0
@@ -138,8 +139,8 @@ func (c *session) open(k Kind, id string) uint64 {
 	return made
 }
 
-// answer is what came of an operation: the id of its object, and its output, which
-// is nil where there is none.
+// answer is the result of an operation: the id of its object, and its output,
+// which is nil where there is none.
 type answer struct {
 	id     string
 	output any
@@ -170,7 +171,7 @@ func (s *Service) do(op, client string, o *operation) (a answer, err error) {
 	}()
 	switch {
 	case o.Verb == verbClose:
-		return answer{id: o.ID}, nil // a matter of the session
+		return answer{id: o.ID}, nil // done by the session
 	case o.Kind == computeSystem && o.Verb < verbHNSCall:
 		return s.doCompute(op, o)
 	}

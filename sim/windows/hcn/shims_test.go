@@ -100,8 +100,8 @@ func (p *probed) startServer(t *testing.T, address string, calls io.Writer) (at 
 	}
 }
 
-// TestDLLs calls the DLLs with nothing between: text of all kinds, handles that
-// are closed or of another kind, NULL where an address is wanted.
+// TestDLLs calls the DLLs directly: text of all kinds, handles that are closed
+// or of another kind, NULL where an address is wanted.
 func TestDLLs(t *testing.T) {
 	p := probe(t)
 	at, stop := p.startServer(t, "127.0.0.1:0", nil)

@@ -16,8 +16,8 @@ import (
 
 // The state folder holds state.json, a snapshot, and journal-N.jsonl, every
 // operation since. N is in the snapshot, so a new snapshot and its empty journal
-// come into force together, when state.json is renamed into place. An operation
-// is in the journal before it is done: what a client has been told survives the
+// come into force together, when state.json is renamed into place. An operation is
+// in the journal before it is done: what a client has an answer for survives the
 // end of the process (not a power failure: the journal is not synced call by call).
 const (
 	stateFile   = "state.json"
@@ -119,7 +119,7 @@ func (st *store) load(svc *hns.Service) error {
 }
 
 // replay does the operations of the journal. A last line without its end was
-// being written when the process died, and no client heard of it.
+// being written when the process died, and no client has an answer for it.
 func (st *store) replay(svc *hns.Service) error {
 	name := filepath.Join(st.dir, journalName(st.head.Journal))
 	text, err := os.ReadFile(name)

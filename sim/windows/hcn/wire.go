@@ -185,7 +185,7 @@ func parseTexts(b []byte) ([]string, error) {
 }
 
 // readFrame reads one frame into buf. It takes memory only for bytes that have
-// come, so a length that lies costs nothing.
+// come, so a wrong length costs nothing.
 func readFrame(r io.Reader, buf *bytes.Buffer, most uint32) error {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

@@ -10,9 +10,10 @@ import (
 
 // Load restores the objects of a dump with their ids, as HNS does after a
 // restart: what a node held is taken as it was, so neither the build's features
-// nor HNS's checks apply. What cannot be put together is an error: an endpoint
-// without its network, the same id twice, more load balancers than port blocks.
-// A dump with one network may leave the network's id out of its endpoints.
+// nor HNS's checks apply. Objects that do not fit together are an error: an
+// endpoint without its network, the same id twice, more load balancers than
+// port blocks. A dump with one network may leave the network's id out of its
+// endpoints.
 func (s *Service) Load(d *Dump) error {
 	var errs []error
 	bad := func(o fmt.Stringer, format string, args ...any) {

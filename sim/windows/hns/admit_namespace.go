@@ -126,7 +126,7 @@ func (s *Service) AttachContainer(endpointID, container string) error {
 }
 
 // DetachEndpoint takes an endpoint out of its namespace and containers; its
-// switch port goes.
+// switch port is removed.
 func (s *Service) DetachEndpoint(endpointID string) error {
 	e := s.Endpoint(endpointID)
 	if e == nil {

@@ -40,7 +40,7 @@ func (s *Service) CreateRoute(in Route) (*Route, error) {
 	return r, nil
 }
 
-// putRoute keeps a route and tells of it.
+// putRoute keeps a route and notifies listeners.
 func (s *Service) putRoute(r *Route) {
 	r.parse()
 	s.routes.put(r.ID, r)

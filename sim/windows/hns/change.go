@@ -18,7 +18,7 @@ const (
 	KindService Kind = "service"
 )
 
-// What is what has happened to an object.
+// What says what has happened to an object.
 type What string
 
 // What a Change says.

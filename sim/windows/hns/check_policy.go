@@ -11,7 +11,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
-// scope is where a policy sits.
+// scope is the kind of object that has a policy.
 type scope string
 
 const (

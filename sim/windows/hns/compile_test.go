@@ -86,7 +86,7 @@ type compileCase struct {
 
 type wayOut struct{}
 
-// NextHop knows a way everywhere but to 198.51.100.0/24.
+// NextHop has a route to everything but 198.51.100.0/24.
 func (wayOut) NextHop(dst netip.Addr) (vfp.Hop, bool) {
 	if netip.MustParsePrefix("198.51.100.0/24").Contains(dst) {
 		return vfp.Hop{Via: vfp.Via("no route"), Reason: "no-route"}, false

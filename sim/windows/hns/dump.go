@@ -42,9 +42,9 @@ func (d *Dump) Add(o *Dump) {
 // ParseDump reads the JSON of Get-HnsNetwork, Get-HnsEndpoint, Get-HnsPolicyList
 // (HNS v1), of HCN v2 lists, of an HNS reply {"Success":...,"Output":...}, or of
 // [Service.Export]. A file may hold one object, an array or several of either
-// one after the other; what each object is shows in its fields. UTF-16, as
-// Windows PowerShell writes it, is accepted. Errors carry name:line:column, and
-// all of them are reported.
+// one after the other; the kind of each object follows from its fields. UTF-16,
+// as Windows PowerShell writes it, is accepted. Errors carry name:line:column,
+// and all of them are reported.
 func ParseDump(name string, data []byte) (*Dump, error) {
 	p := &dumpParser{name: name, text: decodeText(data), dump: &Dump{}, ignored: map[string]bool{}}
 	dec := json.NewDecoder(bytes.NewReader(p.text))
@@ -201,7 +201,7 @@ const (
 	kindPolicyList
 )
 
-// kind tells what an object is: by the list it is in, else by its fields.
+// kind says what an object is: by the list it is in, else by its fields.
 func (p *dumpParser) kind(fields []field, list string) dumpKind {
 	switch list {
 	case "Networks":
@@ -229,7 +229,7 @@ func (p *dumpParser) kind(fields []field, list string) dumpKind {
 	return kindOf(fields)
 }
 
-// kindOf tells what an object is by its fields alone.
+// kindOf says what an object is by its fields alone.
 func kindOf(fields []field) dumpKind {
 	switch {
 	case has(fields, "HostComputeNetwork", "IpConfigurations"):
@@ -278,7 +278,8 @@ func (p *dumpParser) origin(at int, what string) *trace.Origin {
 	return &trace.Origin{What: what, File: p.name, Line: line}
 }
 
-// decodeAs decodes an object, notes the fields that T has not, and hands it on.
+// decodeAs decodes an object, notes the fields that T does not have, and passes it to
+// use.
 func decodeAs[T any](p *dumpParser, kind string, raw json.RawMessage, fields []field, at int, use func(T)) {
 	var v T
 	if err := json.Unmarshal(raw, &v); err != nil {
@@ -295,7 +296,8 @@ func decodeAs[T any](p *dumpParser, kind string, raw json.RawMessage, fields []f
 }
 
 // policiesOK checks that the policies inside an HCN v2 value are policies, before
-// the value is decoded: a policy decodes itself, and knows no place in the file.
+// the value is decoded: a policy decodes itself and does not know its place in
+// the file.
 func (p *dumpParser) policiesOK(kind, path string, raw json.RawMessage, at int) bool {
 	ok := true
 	list := strings.EqualFold(path, "Policies") || strings.EqualFold(path, "Ipams.Subnets.Policies")

@@ -104,7 +104,7 @@ func TestFlannelDump(t *testing.T) {
 	}
 }
 
-// TestExportRoundTrip: what Export writes, ParseDump and Load restore, and the
+// TestExportRoundTrip: ParseDump and Load restore what Export writes, and a
 // second export is the same.
 func TestExportRoundTrip(t *testing.T) {
 	s, n, e := bridge(t, "26100.4061")
@@ -304,7 +304,7 @@ func TestParseDumpErrors(t *testing.T) {
 			t.Errorf("%q: %v\nwant %s", tt.text, err, tt.want)
 		}
 	}
-	// All mistakes are told, each on a line.
+	// All mistakes are reported, each on a line.
 	_, err := ParseDump("d.json", []byte("[{\"Foo\":1},\n{\"Bar\":1},\n7]"))
 	if got := strings.Count(err.Error(), "d.json:"); got != 3 {
 		t.Errorf("%d mistakes told, want 3: %v", got, err)

@@ -75,7 +75,7 @@ func jsonFields(t reflect.Type) map[string]bool {
 	return known
 }
 
-// jsonName says in JSON's words what a Go type takes.
+// jsonName is the JSON type that a Go type is read from.
 func jsonName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:

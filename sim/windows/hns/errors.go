@@ -78,7 +78,7 @@ var (
 )
 
 // mistakes collects what is wrong with one object. The first code that was
-// added is the one the call fails with; the texts of all are told.
+// added is the one the call fails with; the texts of all are reported.
 type mistakes struct {
 	first *Error
 	texts []string

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// freeAddresses finds the lowest free address of a network's subnet, without a
-// look at each endpoint: a node may hold tens of thousands of them.
+// freeAddresses finds the lowest free address of a network's subnet, without
+// looking at each endpoint: a node may hold tens of thousands of them.
 //
 // Every address of the subnet below next is taken, or is in freed.
 type freeAddresses struct {
@@ -43,7 +43,8 @@ func (s *Service) free(n *Network, sub Subnet) (a netip.Addr, ok bool) {
 	return netip.Addr{}, false
 }
 
-// taken reports whether an endpoint of the network has the address, be it remote.
+// taken reports whether an endpoint of the network has the address; remote ones count
+// too.
 func (s *Service) taken(network string, a netip.Addr) bool {
 	return slices.ContainsFunc(s.byAddress[a], func(id string) bool {
 		return normID(s.endpoints.get(id).HostComputeNetwork) == network

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// lowestFree is the rule, by a look at every endpoint: the lowest address of the
-// subnet that no endpoint of the network has. The first, the gateway and the last
-// are HNS's.
+// lowestFree follows the rule by looking at every endpoint: the lowest address of
+// the subnet that no endpoint of the network has. The first, the gateway and the
+// last are HNS's.
 func lowestFree(s *Service, n *Network) netip.Addr {
 	sub := n.Subnets()[0]
 	used := map[netip.Addr]bool{sub.Gateway(): true, lastAddr(sub.Prefix()): true}
@@ -84,8 +84,8 @@ func TestLowestFreeAddress(t *testing.T) {
 	}
 }
 
-// A network that is made again with the id of one that is gone begins anew, be its
-// prefix another.
+// A network that is made with the id of one that was deleted starts with no
+// address taken, also with another prefix.
 func TestAddressesOfANetworkMadeAgain(t *testing.T) {
 	s := newService(t, "20348")
 	for _, prefix := range []string{"10.244.1.0/24", "10.244.1.0/24", "10.244.0.0/16"} {

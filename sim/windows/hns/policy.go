@@ -93,25 +93,25 @@ type parser interface {
 func NewPolicy(s Settings) Policy {
 	p := Policy{typ: s.Type()}
 	p.text, p.malformed = json.Marshal(s)
-	p.hold(s)
+	p.setSettings(s)
 	return p
 }
 
-// ParsePolicy makes a policy from JSON. Settings that do not fit the type are no
-// error here: HNS refuses the policy when it is used.
+// ParsePolicy makes a policy from JSON. Settings that do not fit the type are
+// not an error here: HNS refuses the policy when it is used.
 func ParsePolicy(typ PolicyType, settings json.RawMessage) Policy {
 	p := Policy{typ: typ, text: settings}
 	s, err := decodeSettings(typ, settings)
 	if err != nil {
 		p.malformed = err
 	} else if s != nil {
-		p.hold(s)
+		p.setSettings(s)
 	}
 	return p
 }
 
-// hold keeps decoded settings and parses them.
-func (p *Policy) hold(s Settings) {
+// setSettings keeps decoded settings and parses them.
+func (p *Policy) setSettings(s Settings) {
 	p.settings, p.value = s, s
 	if s, ok := s.(parser); ok {
 		if p.value, ok = s.parse(); !ok {

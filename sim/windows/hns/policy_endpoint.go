@@ -8,7 +8,7 @@ type QOSSettings struct {
 // Type is PolicyQOS.
 func (QOSSettings) Type() PolicyType { return PolicyQOS }
 
-// check refuses nothing: any number will do.
+// check refuses nothing: any number is valid.
 func (QOSSettings) check(*policyCheck, string) {}
 
 // EncapOverheadSettings reserve bytes of the MTU for the tunnel header.

@@ -32,7 +32,7 @@ func (p *Policy) UnmarshalJSON(data []byte) error {
 func (p Policy) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false) // the caller's encoder does what it was told to
+	enc.SetEscapeHTML(false) // the caller's encoder escapes if it is set to
 	err := enc.Encode(policyJSON{p.typ, p.text})
 	return buf.Bytes(), err
 }
@@ -73,8 +73,8 @@ func decode[T Settings](raw json.RawMessage) (Settings, error) {
 }
 
 // decodeSettings returns the settings of a type, nil for a type without any. Of
-// types whose values HNS does not check, settings of another form are taken for
-// none: nobody says that HNS refuses them.
+// types whose values HNS does not check, settings of another form are treated
+// as none: no source says that HNS refuses them.
 func decodeSettings(typ PolicyType, raw json.RawMessage) (Settings, error) {
 	if len(raw) > 0 && !json.Valid(raw) {
 		return nil, errors.New("settings are not JSON")

@@ -3,7 +3,8 @@ package hns
 import "github.com/winlab-dev/winlab/sim/trace/evidence"
 
 var (
-	// No single rule rests on the order or on names: they are here for the record.
+	// No single rule cites the order or the names; the facts are here so that they are
+	// listed.
 	_ = evidence.New("hns.layer-order", evidence.Inferred,
 		"Container ports have the layers ACL, LB_DSR, SLB_NAT, routes, encapsulation, PA_ROUTE on the way out and the opposite order on the way in. The real order and priorities are not public.")
 	factOutboundNAT = evidence.New("hns.outboundnat-tcp-udp", evidence.Code,

@@ -71,8 +71,8 @@ func (c *Compiler) serves(lb *LoadBalancer, n *Network) bool {
 	return len(lb.HostComputeEndpoints) == 0
 }
 
-// ruleID is the name that VFP gives a load balancing rule; tag stands for the
-// part that HNS makes up.
+// ruleID is the name that VFP gives a load balancing rule; the tag replaces the
+// part that HNS generates.
 func ruleID(prefix string, lb *LoadBalancer, parts ...any) string {
 	tag := strings.ToUpper(strings.ReplaceAll(lb.ID, "-", ""))
 	if len(tag) > 5 {

@@ -8,7 +8,7 @@ import (
 )
 
 // A port mapping is for the node's address, or for that of its VIP. What HNS makes of
-// 0.0.0.0 is not known, and a packet that it is about ends so.
+// 0.0.0.0 is not known, and a packet that matches it ends as unknown.
 func TestPortMappingVIP(t *testing.T) {
 	for vip, want := range map[string]struct {
 		dst     string

@@ -5,8 +5,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 )
 
-// l4proxy ends the way of packets that would meet a proxy: what it does to them
-// is not known.
+// l4proxy makes packets that would meet a proxy unknown: no source says what it
+// does to them.
 func (c *Compiler) l4proxy(ls *layers, e *Endpoint) {
 	for _, typ := range []PolicyType{PolicyL4Proxy, PolicyL4WFPProxy} {
 		for _, p := range PoliciesOf(e.Policies, typ) {

@@ -208,10 +208,10 @@ func (s *Service) ListLoadBalancers(keep func(*LoadBalancer) bool) []*LoadBalanc
 // ListRoutes is ListNetworks for routes.
 func (s *Service) ListRoutes(keep func(*Route) bool) []*Route { return s.routes.list(keep) }
 
-// Restart restarts the service. All objects come back, load balancers included:
-// HNS keeps and rehydrates them (hns.restart-keeps-load-balancers). What is lost is what VFP held: flows and NAT bindings, and
-// with the bug hns-restart-loses-decap the decapsulation rules. The compiler
-// learns of it by the Change and by restarts.
+// Restart restarts the service. All objects come back, load balancers included: HNS
+// keeps them and makes them again (hns.restart-keeps-load-balancers). What is lost is
+// what VFP held: flows and NAT bindings, and with the bug hns-restart-loses-decap the
+// decapsulation rules. The compiler sees that by the Change and the counter restarts.
 func (s *Service) Restart() {
 	s.restarts++
 	s.changed(Change{Kind: KindService, What: Restarted})

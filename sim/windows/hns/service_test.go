@@ -666,7 +666,7 @@ func BenchmarkRemoteEndpoints(b *testing.B) {
 // same reports whether two calls gave the same object.
 func same(a, b *Namespace) bool { return a == b }
 
-// A listener that has stopped hears nothing more, and the others go on.
+// A listener that has stopped is not called any more, and the others are.
 func TestOnChangeStops(t *testing.T) {
 	s := NewService(builds.MustLookup("20348"), Options{Node: "win1", ManagementIP: netip.MustParseAddr("192.168.1.11")})
 	var one, other int

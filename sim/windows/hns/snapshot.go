@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Snapshot is everything a Service holds, for a program that keeps it over a
-// restart of its own. Unlike [Service.Export] it has what HCN v2 JSON does not:
-// states, management addresses and the counters that ids and compartments come
-// from. Origins are not kept.
+// Snapshot is everything a Service holds, for a program that keeps it when it
+// restarts. Unlike [Service.Export] it has what HCN v2 JSON does not: states,
+// management addresses and the counters that ids and compartments come from.
+// Origins are not kept.
 type Snapshot struct {
 	Counter       uint64
 	Compartment   uint32
@@ -77,8 +77,8 @@ func (s *Service) Snapshot() *Snapshot {
 	return p
 }
 
-// Restore puts a snapshot into a service that holds nothing. What cannot be put
-// together is an error, as with [Service.Load].
+// Restore puts a snapshot into a service that holds nothing. Objects that do
+// not fit together are an error, as with [Service.Load].
 func (s *Service) Restore(p *Snapshot) error {
 	if len(s.networks.ids)+len(s.endpoints.ids)+len(s.namespaces.ids)+len(s.loadBalancers.ids)+len(s.routes.ids) > 0 {
 		return fmt.Errorf("a snapshot can only be restored into a service without objects")

@@ -267,7 +267,8 @@ func EndpointV1(e *Endpoint, n *Network) V1Endpoint {
 }
 
 // FromPolicyListV1 converts a v1 policy list: the load balancer of its ELB
-// policies, the route of its ROUTE policies, or nil for each that it has not.
+// policies, the route of its ROUTE policies, or nil for each that it does not
+// have.
 func FromPolicyListV1(v V1PolicyList) (*LoadBalancer, *Route, error) {
 	var ids []string
 	for _, r := range v.References {

@@ -15,13 +15,13 @@ var factACLCut = evidence.New("node.acl-update-cuts-connections", evidence.State
 	"When ACL policies of an endpoint are applied, also the same ones again, the flows of its ACL layer are forgotten: the peer outside gets a TCP reset, the container gets nothing.",
 	"projectcalico/calico#10199", "projectcalico/calico PR 10437")
 
-// cut is what applying ACLs to an endpoint ends.
+// cut holds the connections that end when ACLs are applied to an endpoint.
 type cut struct {
 	endpoint    string
 	connections []packet.Tuple
 }
 
-// noteChange takes in what HNS did, while the ports still have their old rules.
+// noteChange notes a change of HNS while the ports still have their old rules.
 func (n *Windows) noteChange(c hns.Change) {
 	n.dirty = true
 	switch {

@@ -2,7 +2,7 @@ package node
 
 import "github.com/winlab-dev/winlab/sim/dataplane/packet"
 
-// connectionReset is a peer that is told that its connection has ended.
+// connectionReset is the reset that a peer gets when its connection has ended.
 type connectionReset struct{ connection packet.Tuple }
 
 func (e connectionReset) Text() string {
@@ -23,7 +23,7 @@ func (noPort) Text() string {
 	return "the pod has no switch port: its HNS endpoint is gone or not attached"
 }
 
-// noCompartment is a packet for a port that nobody is behind.
+// noCompartment is a packet for a port without a compartment.
 type noCompartment struct{}
 
 func (noCompartment) Text() string { return "no compartment is behind the port" }

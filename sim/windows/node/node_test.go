@@ -96,8 +96,8 @@ func (o *one) send() (host.Outcome, *trace.Recorder) {
 	return s.Outcome, rec
 }
 
-// What HNS is told takes effect at once: a network is a switch, an endpoint a
-// port, and both go when they are deleted.
+// A call to HNS takes effect at once: a network makes a switch, an endpoint a
+// port, and deleting them removes both.
 func TestSwitchesFollowHNS(t *testing.T) {
 	o := newNode(t, hns.L2Bridge)
 	if kind := o.node.SwitchKind(o.network.ID); kind != "external" {

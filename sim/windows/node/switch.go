@@ -122,8 +122,8 @@ func (n *Windows) Refresh() {
 	}
 }
 
-// plug makes the external switch of an adapter when the first network needs
-// it, and takes it away with the last.
+// plug makes the external switch of an adapter when the first network needs it,
+// and removes it with the last.
 func (n *Windows) plug(a *adapter, networks []*hns.Network) {
 	if len(networks) == 0 {
 		if a.sw != nil {

@@ -36,7 +36,7 @@ type Windows struct {
 	compartments map[string]*machine.Compartment
 	vnics        []vnic
 	// dirty is set when HNS has changed since the switches were programmed,
-	// restarted when it restarted, by which VFP has lost its flows.
+	// restarted when HNS restarted, so that VFP has lost its flows.
 	dirty, restarted bool
 	cuts             []cut
 }
@@ -49,8 +49,8 @@ type Options struct {
 	// KeepLoopback lets a switch deliver a packet that comes back to its own
 	// port with equal source and destination.
 	KeepLoopback bool
-	// Missing, when set, reports whether a rule is missing on the port of a
-	// compartment, against what HNS says: an injected fault.
+	// Missing, when set, reports whether a rule that HNS asks for is missing on
+	// the port of a compartment: an injected fault.
 	Missing func(compartment, rule string) bool
 }
 

@@ -197,8 +197,9 @@ func (s *Server) collection(w http.ResponseWriter, h *http.Request, q *request) 
 	if o.Watch {
 		return s.watch(w, h, o, sel)
 	}
-	// Paging is a server's choice: everything comes at once. Any version that was
-	// asked for is older than now, so now is right for all of them.
+	// Paging is optional for a server: everything is sent at once. Any version
+	// that was asked for is older than now, so the current one serves all of
+	// them.
 	objects, version := s.store.list(sel)
 	items := make([]runtime.Object, len(objects))
 	for i, o := range objects {

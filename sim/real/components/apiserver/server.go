@@ -28,7 +28,7 @@ type Server struct {
 }
 
 // Start listens on a free port of 127.0.0.1 until ctx ends or the server is closed.
-// What goes wrong goes to l, which may be nil. Close the server.
+// Errors are logged to l, which may be nil. The caller must Close the server.
 func Start(ctx context.Context, l *log.Logger) (*Server, error) {
 	if l == nil {
 		l = log.New(io.Discard, "", 0)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// bookmarkEvery is how often a watch tells its version when nothing happens.
+// bookmarkEvery is how often a watch sends its version when nothing happens.
 const bookmarkEvery = time.Minute
 
 // event is one line of a watch.
@@ -35,8 +35,8 @@ func (t *stream) send(kind watch.EventType, o any) error {
 	return http.NewResponseController(t.w).Flush()
 }
 
-// bookmark tells the version that the client has seen everything of. end marks the
-// end of the objects that a watch began with.
+// bookmark sends the version up to which the client has seen everything. end marks
+// the end of the objects that a watch began with.
 func (t *stream) bookmark(version uint64, end bool) error {
 	o := t.sel.resource.typed(t.sel.resource.empty())
 	m, err := meta.Accessor(o)

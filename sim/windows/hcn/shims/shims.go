@@ -1,10 +1,10 @@
 // Package shims builds the DLLs through which Windows programs under Wine reach
-// winlab's HNS service: computenetwork.dll and vmcompute.dll forward the calls
-// of HCN v2 and HNS v1 (and those with which a container is attached to an endpoint of
-// the latter), bcryptprimitives.dll gives Go programs the random bytes
-// that older Wine lacks, iphlpapi.dll shows the network adapters of a node in
-// place of those of this machine. The package must not know Wine, nor the programs; it
-// needs the C compiler mingw-w64.
+// winlab's HNS service: computenetwork.dll and vmcompute.dll forward the calls of HCN
+// v2 and HNS v1 (and those with which a container is attached to an endpoint of the
+// latter), bcryptprimitives.dll gives Go programs the random bytes that older Wine
+// lacks, iphlpapi.dll shows the network adapters of a node instead of those of this
+// machine. The package must not know Wine, nor the programs; it needs the C compiler
+// mingw-w64.
 package shims
 
 import (

@@ -11,7 +11,8 @@ import (
 )
 
 // exports are what hcsshim and hnslib load (hcn/zsyscall_windows.go,
-// internal/hns/zsyscall_windows.go, internal/vmcompute/zsyscall_windows.go) and what Go's runtime loads.
+// internal/hns/zsyscall_windows.go, internal/vmcompute/zsyscall_windows.go) and what
+// Go's runtime loads.
 var exports = map[string][]string{
 	"bcryptprimitives": {"ProcessPrng"},
 	"iphlpapi":         {"GetAdaptersAddresses", "wine_iphlpapi.GetIpForwardTable"}, // ws2_32.dll of Wine needs the latter

@@ -1,4 +1,4 @@
-// Command hello tells what it sees of the Windows that it believes to run on.
+// Command hello prints what it sees of Windows.
 package main
 
 import (
