@@ -38,7 +38,7 @@ func TestExamples(t *testing.T) {
 	t.Logf("%d rules", len(statics))
 }
 
-// TestEveryTestIsAsked: a condition that no rule of the ledger asks is dead.
+// TestEveryTestIsAsked: a condition that no rule of the ledger uses is dead code.
 func TestEveryTestIsAsked(t *testing.T) {
 	used := map[string]bool{}
 	for _, c := range ledger(t).Claims() {
@@ -54,7 +54,7 @@ func TestEveryTestIsAsked(t *testing.T) {
 			any = any || used[on+" "+one.Name]
 		}
 		if !any {
-			t.Errorf("no rule asks %s (on %v)", one.Name, one.On)
+			t.Errorf("no rule uses the test %s (on %v); remove it or write a rule", one.Name, one.On)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // FuzzRun: whatever is handed in, every rule can be asked about it, and what
-// is told has a place in the file.
+// is reported has a place in the file.
 func FuzzRun(f *testing.F) {
 	samples, err := filepath.Glob("../../fixtures/manifests/samples/*")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // TestReadAgain checks files as teams have them against the whole ledger, where a
 // second reader of the documents and of the sources found a finding missing or
-// too much. Each line of want is a level and a claim.
+// superfluous. Each line of want is a level and a claim.
 func TestReadAgain(t *testing.T) {
 	l := ledger(t)
 	docker20 := claims.Target{Kubernetes: "1.20", Release: "2019", Network: "l2bridge", Proxy: "kernelspace", Runtime: "docker"}

@@ -221,7 +221,7 @@ func (s sample) hold(t *testing.T, l *claims.Ledger, inputs []Input) {
 	}
 	for _, w := range s.Mistakes {
 		if !slices.ContainsFunc(mistakes, func(m string) bool { return strings.HasPrefix(m, w) }) {
-			t.Errorf("a mistake that was expected is not told: %s", w)
+			t.Errorf("a mistake that was expected is not reported: %s", w)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func folders(t testing.TB) []string {
 	return names
 }
 
-// TestFolders compares all that is said about each folder with its golden file.
+// TestFolders compares the findings on each folder with its golden file.
 func TestFolders(t *testing.T) {
 	l := ledger(t)
 	for _, name := range folders(t) {
@@ -74,7 +74,7 @@ func TestFolders(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("other than in %s (go test ./conformance/doctor -update writes it):\n%s", file, diff)
+				t.Errorf("differs from %s (go test ./conformance/doctor -update writes it):\n%s", file, diff)
 			}
 		})
 	}
@@ -103,7 +103,7 @@ func render(d *findings.Document) string {
 	return b.String()
 }
 
-// TestHealthyNodes is the promise that a good node gets no finding and no
+// TestHealthyNodes: a good node gets no finding and no
 // mistake, whatever version the documents are read for.
 func TestHealthyNodes(t *testing.T) {
 	l := ledger(t)
@@ -127,13 +127,13 @@ func TestHealthyNodes(t *testing.T) {
 		}
 		for _, f := range n.Files {
 			if f.Skipped != "" || len(f.As) == 0 {
-				t.Errorf("%s: %s was read as nothing (%s)", name, f.Name, f.Skipped)
+				t.Errorf("%s: %s was not recognised (%s)", name, f.Name, f.Skipped)
 			}
 		}
 	}
 }
 
-// TestEveryCauseHasAFolder keeps causes from being untried.
+// TestEveryCauseHasAFolder: every cause is found in some folder of the fixtures.
 func TestEveryCauseHasAFolder(t *testing.T) {
 	l := ledger(t)
 	seen := map[string]bool{}

@@ -39,7 +39,7 @@ const (
 	l2Conf    = `{"cniVersion": "0.2.0", "name": "cbr0", "type": "flannel", "delegate": {"type": "win-bridge", "policies": [{"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "ExceptionList": ["10.244.0.0/16", "10.96.0.0/12", "192.168.1.0/24"]}}, {"name": "EndpointPolicy", "value": {"Type": "ROUTE", "DestinationPrefix": "10.96.0.0/12", "NeedEncap": true}}]}}`
 )
 
-// TestNoFalseAlarm: folders that look like a cause to a hasty reader.
+// TestNoFalseAlarm: folders that only look as if they had a cause.
 func TestNoFalseAlarm(t *testing.T) {
 	for name, tt := range map[string]struct {
 		target claims.Target
@@ -109,7 +109,7 @@ func TestOtherSymptoms(t *testing.T) {
 	}
 }
 
-// TestNotExamined: what is missing in the folder is said, with the command that
+// TestNotExamined: what is missing in the folder is reported, with the command that
 // takes it; a file that a command line names is asked for.
 func TestNotExamined(t *testing.T) {
 	_, not := examine(t, claims.Target{}, nil)

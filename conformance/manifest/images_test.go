@@ -62,7 +62,7 @@ func TestImageOf(t *testing.T) {
 		{"docker.io/library/redis:7", "linux", "", "", false},
 		{"registry.k8s.io/kube-apiserver:v1.36.0", "linux", "", "", false},
 		{"registry.k8s.io/e2e-test-images/agnhost:2.53", "", "", "", true},
-		// What nothing tells stays unknown.
+		// What nothing says stays unknown.
 		{"example.com/nginx:1.27", "", "", "", false},
 		{"example.com/app:1809", "", "", "", false},
 		{"example.com/app:2019", "", "", "", false},

@@ -93,7 +93,7 @@ func TestImagesAndHosts(t *testing.T) {
 		{"Hyper-V class, newer image", at("1.30", "2022"), pod(win+"  runtimeClassName: h\n"+img2025) + class("h", "runhcs-wcow-hypervisor"), "image-newer-than-host"},
 		{"process class", at("1.30", "2022"), pod(win+"  runtimeClassName: h\n"+img2019) + class("h", "runhcs-wcow-process"), "image-not-for-host"},
 		{"class unknown", at("1.30", "2022"), pod(win + "  runtimeClassName: h\n" + img2019), ""},
-		{"class unknown, its name tells", at("1.30", "2022"), pod(win + "  runtimeClassName: runhcs-wcow-process\n" + img2019), "image-not-for-host"},
+		{"class unknown, its name says it", at("1.30", "2022"), pod(win + "  runtimeClassName: runhcs-wcow-process\n" + img2019), "image-not-for-host"},
 		{"class selects the build", at("1.36", "2025"), pod("  runtimeClassName: w\n"+img2019) +
 			class("w", "docker") + "scheduling: {nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.17763}}\n", ""},
 		{"annotation of the experiment", at("1.14", "1809"), strings.Replace(annotated, "ltsc2019", "1803", 1), ""},

@@ -7,7 +7,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/source"
 )
 
-// TestMistakes: what is no object, or no right one, is told at its place, and
+// TestMistakes: what is not an object, or not a valid one, is reported at its place, and
 // gives no subject.
 func TestMistakes(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{

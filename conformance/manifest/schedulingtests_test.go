@@ -43,7 +43,7 @@ func found(t *testing.T, name string, args map[string]string, text string) []str
 			words := []string{fmt.Sprintf("%d:%d", at.Line, at.Column), h.Field}
 			for _, k := range slices.Sorted(maps.Keys(h.Vars)) {
 				if !slices.Contains(append(tests[i].Vars, "value", "field"), k) {
-					t.Errorf("the test fills {%s} and does not say so", k)
+					t.Errorf("the test fills {%s} in and does not declare it", k)
 				}
 				words = append(words, k+"="+h.Vars[k])
 			}

@@ -51,7 +51,7 @@ func find(t *testing.T, name, file, text string, target claims.Target, args map[
 				}
 				for v := range h.Vars {
 					if !slices.Contains(test.Vars, v) {
-						t.Errorf("%s fills %q in and does not say so", name, v)
+						t.Errorf("%s fills %q in and does not declare it", name, v)
 					}
 				}
 				var vars []string
@@ -143,7 +143,7 @@ func TestTests(t *testing.T) {
 	}
 }
 
-// TestGoodFixtures: what the samples without a mistake must not be told.
+// TestGoodFixtures: nothing is reported in the samples without a mistake.
 func TestGoodFixtures(t *testing.T) {
 	for folder, target := range map[string]claims.Target{
 		"l2bridge": {Kubernetes: "1.14", Network: "l2bridge"}, "overlay": {Kubernetes: "1.20", Network: "overlay"},
@@ -219,8 +219,8 @@ func TestLinuxIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestTestsAreDocumented: names are there once for a subject, and everything
-// has a sentence.
+// TestTestsAreDocumented: a name occurs once for a subject, and every test has a
+// sentence that describes it.
 func TestTestsAreDocumented(t *testing.T) {
 	seen := map[string]bool{}
 	for _, test := range Tests() {

@@ -79,7 +79,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// TestBadFiles: each bad file is said, and the good one is still read.
+// TestBadFiles: each bad file is reported, and the good one is still read.
 func TestBadFiles(t *testing.T) {
 	fsys := folder(map[string]string{
 		"a.json":      "{\"Name\": \"cbr0\",\n \"Type\": }",
@@ -121,7 +121,7 @@ func TestBadFiles(t *testing.T) {
 	}
 	for _, m := range n.Mistakes {
 		if want[m.File] == "" {
-			t.Errorf("a mistake in %s, which is none: %s", m.File, m)
+			t.Errorf("a mistake in %s, which has none: %s", m.File, m)
 		}
 	}
 	skipped := map[string]string{}
@@ -203,8 +203,8 @@ func TestLongLog(t *testing.T) {
 	}
 }
 
-// TestScriptsAreNoOutput: what a script would print was not printed.
-func TestScriptsAreNoOutput(t *testing.T) {
+// TestScriptsAreNotOutput: what a script would print was not printed.
+func TestScriptsAreNotOutput(t *testing.T) {
 	text := "function WaitForNetwork {\n  Write-Host \"Waiting for the Network to be created\"\n}\n"
 	if n := one("helper.psm1", text); len(n.signs) > 0 {
 		t.Errorf("a script's text is taken for its output: %+v", n.signs)

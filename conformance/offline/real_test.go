@@ -147,7 +147,7 @@ func TestRealObjects(t *testing.T) {
 	}
 }
 
-// A field that only one side has is told, whatever the sandbox is called.
+// A field that only one side has is reported, whatever the sandbox is called.
 func TestObjectsApart(t *testing.T) {
 	cluster := func(change string) *objects {
 		t.Helper()

@@ -14,7 +14,7 @@ import (
 
 // TestRunAndSingleClaims: what a run says about a claim is what the claim says
 // when it is tried by itself, in whatever order, so that selecting one claim with
-// -run tells the truth about all.
+// -run gives the same result as a full run.
 func TestRunAndSingleClaims(t *testing.T) {
 	t.Parallel()
 	paths := []string{"../../fixtures/labs/overlay-flannel-vxlan.yaml"}
@@ -59,7 +59,7 @@ func TestRunAndSingleClaims(t *testing.T) {
 	}
 }
 
-// TestOutcome: a cell says the gravest that its checks have come to.
+// TestOutcome: the outcome of a cell is the gravest among its checks.
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	const asks = true

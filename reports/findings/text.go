@@ -147,7 +147,7 @@ func (p *printer) summary() {
 		if n > 1 {
 			flags = clean.Line(strings.Join(d.Assumed[:n-1], ", ")) + " and " + flags
 		}
-		fmt.Fprintf(p.w, "taken by default, the newest that the documents cover: choose with %s\n", flags)
+		fmt.Fprintf(p.w, "defaults, the newest that the documents cover, were used for %s\n", flags)
 	}
 	if len(d.Passed) > 0 {
 		var kinds []string

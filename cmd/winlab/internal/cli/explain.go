@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -183,7 +184,7 @@ func printParams(w io.Writer, ps []paramInfo) error {
 		if values == "" {
 			values = "any"
 		}
-		fmt.Fprintf(w, "\n%s\n  %s\n  values   %s\n  default  %s\n", p.Name, p.Means, values, p.Default)
+		fmt.Fprintf(w, "\n%s\n  %s\n  values   %s\n  default  %s\n", p.Name, p.Means, values, cmp.Or(p.Default, "depends on the design"))
 	}
 	return nil
 }
