@@ -85,8 +85,8 @@ spec:
 	}
 }
 
-// TestLossWithoutAStep: a packet that the model loses without a word is a fault
-// of the model, not a verdict on the network.
+// TestLossWithoutAStep: a packet that is lost without a step is a bug of the
+// model, not a verdict on the network.
 func TestLossWithoutAStep(t *testing.T) {
 	c := loadCluster(t, "l2bridge-flannel-host-gw.yaml")
 	pod(c, "default/neighbour").Stack().Links[0].Down = true // Input drops the packet without a step

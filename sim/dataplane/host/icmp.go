@@ -67,7 +67,7 @@ func (s *Stack) icmpError(sim *wire.Simulation, p *packet.Packet) {
 	k.finish(sim, p, trace.Rejected, trace.PortClosed, trace.Note("the receiver's stack says that nothing listens there"))
 }
 
-// reset is the answer to a TCP segment that nobody takes.
+// reset is the answer to a TCP segment that no socket takes.
 func reset(h *packet.Headers) packet.Spec {
 	return packet.Spec{Src: h.Dst, Dst: h.Src, Proto: packet.TCP, SrcPort: h.DstPort, DstPort: h.SrcPort, TTL: 128,
 		TCPFlags: packet.RST | packet.ACK, Ack: h.Seq + 1}

@@ -17,7 +17,7 @@ type Link struct {
 	MAC   packet.MAC
 	Addrs []netip.Prefix // with host bits: address and prefix length
 	// Send hands a finished frame on; Resolve finds the MAC address of a
-	// neighbour. Both are set by whoever plugs the link in.
+	// neighbour. The machine that has the link sets both.
 	Send    func(sim *wire.Simulation, p *packet.Packet)
 	Resolve func(ip netip.Addr) (packet.MAC, bool)
 	// Down links neither send nor receive.

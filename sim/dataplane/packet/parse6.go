@@ -49,7 +49,7 @@ func (h *Headers) parseExtensions(f []byte, at int, next uint8) error {
 		switch next {
 		case extFragment:
 			frag := be.Uint16(b[2:])
-			h.Fragment = frag&0xfff9 != 0 // an atomic fragment (RFC 6946) is none
+			h.Fragment = frag&0xfff9 != 0 // an atomic fragment (RFC 6946) is not fragmented
 			h.IPID = be.Uint16(b[6:])
 			if frag&0xfff8 != 0 {
 				h.Proto, h.Payload = Proto(b[0]), at+n

@@ -11,6 +11,6 @@
 // one look-up; a packet that has none is a passage through all layers.
 //
 // The package knows packets, rules and flows. It must not know HNS, Windows
-// builds, nodes, Services or pods: whoever compiles rules hands them in with
-// their origin and the fact that they rest on.
+// builds, nodes, Services or pods: the compiler of the rules passes them in
+// with their origin and the fact that they rest on.
 package vfp

@@ -199,7 +199,7 @@ func (b *base) add(c *kube.Cluster, n *kube.Node, conf *Conf, p *kube.Pod, s *hn
 		Name: name, HostComputeNetwork: e.network.ID, MacAddress: e.mac, Policies: e.policies, Dns: dns,
 		IpConfigurations: []hns.IpConfig{{IpAddress: e.lease.Prefix.Addr().String(), PrefixLength: uint8(e.lease.Prefix.Bits())}},
 		Routes:           []hns.NetRoute{{NextHop: e.lease.Gateway.String(), DestinationPrefix: "0.0.0.0/0"}},
-		Origin:           or(p.Origin, &trace.Origin{What: "endpoint of pod " + owner(p)}),
+		Origin:           cmp.Or(p.Origin, &trace.Origin{What: "endpoint of pod " + owner(p)}),
 	})
 	if err != nil {
 		return Result{}, fmt.Errorf("pod %s: %w", owner(p), err)
@@ -223,13 +223,6 @@ func wrap(p *kube.Pod, err error) error {
 		return fmt.Errorf("pod %s: %w", owner(p), err)
 	}
 	return nil
-}
-
-func or(o, otherwise *trace.Origin) *trace.Origin {
-	if o != nil {
-		return o
-	}
-	return otherwise
 }
 
 // taken reports addresses that an endpoint of the network has already.

@@ -161,7 +161,7 @@ func TestLinuxMasquerade(t *testing.T) {
 			t.Errorf("%s: %s, forwarding %t; want %s", name, got, l.Forwarding, want)
 		}
 	}
-	// IPv6 prefixes are not iptables' business, and the subnet is not listed twice.
+	// IPv6 prefixes are not for iptables, and the subnet is not listed twice.
 	c := cluster(true, "2022")
 	c.ClusterCIDRs = append(c.ClusterCIDRs, prefix("10.240.0.0/16"), prefix("fd00::/48"))
 	if got := fmt.Sprint(mustNew(t, plugins(t)["azure-l2bridge"]).Linux(c, c.Node("linux1")).MasqueradeNot); got != "[10.240.0.0/16 224.0.0.0/4]" {

@@ -72,8 +72,8 @@ type backend struct {
 
 func (p *proxier) family(a netip.Addr) bool { return a.IsValid() && a.Is6() == p.v6 }
 
-// update takes in the Services and their endpoints and cleans up after what
-// changed: first the Services, then the endpoints, as kube-proxy does.
+// update reads the Services and their endpoints and cleans up what was made for
+// what changed: first the Services, then the endpoints, as kube-proxy does.
 func (p *proxier) update(services []*kube.Service, r *Report) {
 	p.gone = nil
 	var wanted []*kube.Service

@@ -39,8 +39,8 @@ func order(minor int) [][]string {
 	return [][]string{{unschedulable}, {nodeName}, {taints}, {affinity}, {fit}}
 }
 
-// filter says why the scheduler refuses a node, and what else would have. A
-// pod with a node name is not the scheduler's business any more: it is bound.
+// filter says why the scheduler refuses a node, and what else would have. The
+// scheduler does not look at a pod with a node name: it is bound.
 func filter(minor int, pod *corev1.Pod, n Node) (reasons, also []string) {
 	if pod.Spec.NodeName == n.Object.Name {
 		return nil, nil
@@ -136,8 +136,8 @@ func affinityWords(minor int) string {
 
 // lacks compares requests, with the overhead of the RuntimeClass, to what is
 // allocatable and not taken. A resource that the node does not list is zero,
-// but for nodes that list none at all: about those nothing is known, and they
-// count as large enough.
+// except on a node that lists no resource at all: nothing is known about it,
+// and it counts as large enough.
 func lacks(pod *corev1.Pod, n Node) []string {
 	free := n.Object.Status.Allocatable
 	if len(free) == 0 {

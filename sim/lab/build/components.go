@@ -23,8 +23,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// ErrNoComponents says that no program of a lab can be run: its plugin has none
-// here, and its kube-proxy is not pinned or is none.
+// ErrNoComponents says that no program of a lab can be run: its plugin has no
+// pinned program, and neither has its kube-proxy.
 var ErrNoComponents = errors.New("no real component")
 
 // syncLimit bounds how long a kube-proxy may take for one state of the Services. On
@@ -89,7 +89,7 @@ func (b *builder) startReal(ctx context.Context) error {
 	asked := b.Options.Components == spec.Real
 	if !plugin && !proxy {
 		if asked {
-			return fmt.Errorf("%w: plugin %s, kube-proxy in mode %s; programs can be run of %s, and of kube-proxy in mode %s", ErrNoComponents,
+			return fmt.Errorf("%w: plugin %s, kube-proxy in mode %s; there are programs of %s, and of kube-proxy in mode %s", ErrNoComponents,
 				b.Plan.Network.Plugin, b.Plan.File.Lab.Spec.Proxy.Mode, strings.Join(cni.ProgramNames(), ", "), kubeproxy.ModeKernelspace)
 		}
 		return nil
@@ -106,7 +106,7 @@ func (b *builder) startReal(ctx context.Context) error {
 		plugin = plugin && programs.HasPlugins(b.pluginVersion())
 		proxy = proxy && !slices.ContainsFunc(b.proxyVersions(), func(v kube.Version) bool { return !programs.HasKubeProxy(v) })
 		if !plugin && !proxy {
-			return fmt.Errorf("%w: plugin %s %s, kube-proxy %s; pinned are the plugins %s and kube-proxy %s", ErrNoComponents, b.Plan.Network.Plugin, b.pluginVersion(),
+			return fmt.Errorf("%w: plugin %s %s, kube-proxy %s; the pinned programs are the plugins %s and kube-proxy %s", ErrNoComponents, b.Plan.Network.Plugin, b.pluginVersion(),
 				b.Kube.Version, strings.Join(programs.Versions("cni-plugins"), ", "), strings.Join(programs.Versions("kube-proxy"), ", "))
 		}
 	}
@@ -344,8 +344,8 @@ func (n *Node) onlyNetwork() (string, error) {
 	return all[0].Name, nil
 }
 
-// serviceOrigins notes for each load balancer which Service it belongs to: the
-// program has not said.
+// serviceOrigins notes for each load balancer which Service it belongs to,
+// because the program does not say.
 func (b *builder) serviceOrigins(s *hns.Service) {
 	for _, lb := range s.ListLoadBalancers(func(l *hns.LoadBalancer) bool { return l.Origin == nil }) {
 		vips := []netip.Addr{s.ManagementIP()}

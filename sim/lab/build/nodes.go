@@ -114,8 +114,8 @@ func (b *builder) windowsNode(n *Node) error {
 	return nil
 }
 
-// missing answers for every rule of a pod's port whether an injected fault has
-// taken it away; nil when there are no faults.
+// missing reports for every rule of a pod's port whether an injected fault
+// removes it; nil when there are no faults.
 func missing(faults []plan.Fault) func(compartment, rule string) bool {
 	if len(faults) == 0 {
 		return nil

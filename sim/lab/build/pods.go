@@ -28,7 +28,7 @@ type pod struct {
 	given netip.Addr
 }
 
-// podObject begins what traces call a pod's stack.
+// podObject begins the name of a pod's stack in traces.
 const podObject = "pod/"
 
 func (p *pod) object() string { return podObject + p.Key() }
@@ -147,8 +147,8 @@ func (n *Node) attachToDocker(p *pod, bridge netip.Prefix) (attached, error) {
 	return attached{Compartment: c}, err
 }
 
-// attachFromDump finds the endpoint of a pod in a dump: by its pinned address or
-// by a name that holds the pod's.
+// attachFromDump finds the endpoint of a pod in a dump: by its pinned address,
+// or by a name that contains the pod's.
 func (n *Node) attachFromDump(p *pod) (attached, error) {
 	all := n.HNS.ListEndpoints(nil)
 	i := slices.IndexFunc(all, func(e *hns.Endpoint) bool {

@@ -12,8 +12,8 @@ import (
 
 // The Kubernetes 1.5 design without a plugin: two adapters, a transparent
 // container network on the second, RRAS between them, static routes to the
-// other nodes' pods by the first. It lives here because no program does it:
-// an administrator does, by the guide.
+// other nodes' pods by the first. It is in this package because no program sets
+// it up: an administrator does, by the guide.
 var factRRAS = evidence.New("lab.rras-design", evidence.Stated,
 	"Each Windows node has two adapters, a transparent container network on one of them, RRAS between them and routes to the other nodes' pods by the routable one.",
 	"Kubernetes 1.5 guide for Windows by L3 routing")

@@ -41,7 +41,7 @@ type Node struct {
 // Windows reports whether the node runs Windows.
 func (n *Node) Windows() bool { return n.Kube.Windows != nil }
 
-// Fault takes rules away from a pod's port.
+// Fault removes rules from a pod's port.
 type Fault struct {
 	Pod   string // "namespace/name"
 	Rules *regexp.Regexp

@@ -211,9 +211,9 @@ type Node struct {
 	Listen []string `yaml:"listen,omitempty"`
 }
 
-// Fault is an injected fault: it takes VFP rules away that the model says are
-// there. The model itself has no such state: objects of HNS apply to all ports of
-// a node, so they cannot say that a rule is missing on one port.
+// Fault is an injected fault: it removes VFP rules that the model makes. The
+// model itself has no such state: objects of HNS apply to all ports of a node, so
+// they cannot say that a rule is missing on one port.
 type Fault struct {
 	// Pod is the pod whose port loses the rules, DropRules a regular expression
 	// for the whole of the rules' names.

@@ -20,7 +20,7 @@ func ParsePortRange(text string) (first, last uint16, err error) {
 	return uint16(a), uint16(b), nil
 }
 
-// faults complains about faults that break nothing.
+// faults reports faults that remove no rule.
 func (v *validator) faults(path []any, n Node) {
 	if n.VTEPMAC != "" {
 		if _, err := packet.ParseMAC(n.VTEPMAC); err != nil {

@@ -17,7 +17,7 @@ import (
 // proxyBug is a public bug of kube-proxy that shows in the HNS.
 type proxyBug struct {
 	name string
-	// thread says where it was reported or mended.
+	// thread says where it was reported or fixed.
 	thread string
 	build  string
 	// has are the versions that leave HNS as buggy says, hasNot those that leave it
@@ -60,7 +60,7 @@ func (l *proxyLab) pauseHNS(t *testing.T, f func()) {
 		t.Fatal(err)
 	}
 	f()
-	// What kube-proxy hears while it waits for HNS does not show anywhere.
+	// Nothing shows what kube-proxy is notified of while it waits for HNS.
 	time.Sleep(time.Second)
 	since := time.Now()
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {

@@ -57,7 +57,7 @@ func (e *cniError) notStarted() bool {
 
 // errSilent says that a program failed without output. A plugin always writes why it
 // fails (CNI specification 1.1.0, section 5); so it was Wine that did not start it.
-var errSilent = errors.New("ended without a word; Wine has not started it")
+var errSilent = errors.New("ended without output; Wine did not start it")
 
 // starts is how often a program is tried that Wine does not start.
 const starts = 3

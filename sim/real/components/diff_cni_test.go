@@ -533,7 +533,7 @@ func (d *diff) endSandbox(pod string) {
 	}
 }
 
-// compare reports whether both sides are equal but for exceptions.
+// compare reports whether both sides are equal except for listed exceptions.
 func (d *diff) compare(step string, real, model []string) bool {
 	d.t.Helper()
 	var renames []string

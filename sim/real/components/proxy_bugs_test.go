@@ -147,8 +147,8 @@ func proxyBugs() []proxyBug {
 		// before, and make none. They do not find it: they compare ids of endpoints in
 		// upper case with those that HNS lists, which are lower case (hashEndpoints in
 		// pkg/proxy/winkernel/hns.go; 1.31 has both in upper case). An HNS that lists
-		// the ids of a load balancer's backends in upper case would show it. 1.20 does
-		// not hear of it.
+		// the ids of a load balancer's backends in upper case would show it. 1.20 is
+		// not notified of it.
 		thread: "pkg/proxy/winkernel/proxier.go, kubernetes/kubernetes PR 124092",
 		build:  ws2022, hasNot: []string{v25, v29, v33, v36},
 		steps: func(t *testing.T, l *proxyLab) {

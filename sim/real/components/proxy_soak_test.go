@@ -189,7 +189,7 @@ func programmedIn(t *testing.T, s *hns.Service) programmed {
 }
 
 // beat makes a change that begins a sync in any version. Without one kube-proxy may
-// wait for 30 s, and 1.20 does not hear of backends that are not ready.
+// wait for 30 s, and 1.20 is not notified of backends that are not ready.
 func (s *soak) beat(t *testing.T) {
 	t.Helper()
 	last := len(s.services) - 1

@@ -218,7 +218,7 @@ func TestKubeProxyScale(t *testing.T) {
 			t.Log(r)
 			// kube-proxy 1.20 asks HNS for all endpoints for each backend and for all
 			// load balancers for each Service (kubernetes/kubernetes issue 109162,
-			// mended by PR 109124 in 1.22); later ones ask once in a sync.
+			// fixed by PR 109124 in 1.22); later ones ask once in a sync.
 			asked := r.calls["HcnEnumerateEndpoints"]
 			if want := uint64(s.services * s.backends); s.version == v20 && asked < want {
 				t.Errorf("kube-proxy asked %d times for all endpoints, want at least %d", asked, want)

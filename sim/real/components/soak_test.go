@@ -13,8 +13,8 @@ import (
 )
 
 // After thousands of changes, with kube-proxy and HNS killed in between, HNS holds
-// what a fresh start makes of the last state of the API server, but for two bugs of
-// kube-proxy. The test fails without them, too.
+// what a fresh start makes of the last state of the API server, except for two bugs
+// of kube-proxy. The test fails without them, too.
 //
 //   - A kube-proxy that starts deletes all load balancers and no remote endpoint
 //     (pkg/proxy/winkernel/proxier.go CleanupLeftovers: "TODO Delete all Hns Remote

@@ -20,6 +20,6 @@
 // Wine is not a sandbox: programs see the whole file system as Z:\ and the machine's
 // network. Run only programs that you would run anyway.
 //
-// The package must know nothing about HNS, networks or Kubernetes: which DLLs a
-// program needs, and who answers them, is the caller's business.
+// The package must know nothing about HNS, networks or Kubernetes: the caller
+// knows which DLLs a program needs and what answers them.
 package wine

@@ -132,8 +132,8 @@ func (p *printer) short(q *trace.Path, indent int) {
 	}
 }
 
-// gist is a step in a few words, or "" for a step that changed nothing a
-// reader of a summary asks for. MAC addresses change at every hop.
+// gist is a step in a few words for the summary, or "" for a step that changed
+// nothing a reader of a summary asks for. MAC addresses change at every hop.
 func gist(s *trace.Step) string {
 	switch s.Action {
 	case trace.ActDrop, trace.ActReject, trace.ActUnknown, trace.ActDeliver, trace.ActAnswer, trace.ActCallProxy,

@@ -11,9 +11,9 @@ import (
 )
 
 // FuzzCalls makes random calls: the input is a list of short instructions that
-// choose verbs, kinds, handles, ids and texts, some good, some spoilt. No call
-// may panic, the state must be loadable at every end, and the journal of the
-// calls must make the same objects again.
+// choose verbs, kinds, handles, ids and texts, some good, some malformed. No
+// call may panic, the state must be loadable at every end, and the journal of
+// the calls must make the same objects again.
 func FuzzCalls(f *testing.F) {
 	f.Add([]byte{2, 1, 0, 0, 2, 2, 1, 1, 2, 3, 0, 2, 4, 3, 2, 5, 8, 0, 0, 9})
 	f.Add([]byte{2, 1, 0, 0, 2, 2, 1, 1, 2, 4, 0, 3, 6, 2, 1, 0, 6, 1, 0, 0})

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lockDir keeps a second service out of a folder as long as this process lives.
+// lockDir locks a folder against a second service until this process ends.
 func lockDir(dir string) (func(), error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -47,7 +47,7 @@ type store struct {
 	broken  bool // the journal's end is not known to be whole
 	// pending are operations that are done but not kept yet: the disk was full.
 	pending []operation
-	// write is os.File.Write, but for tests.
+	// write is os.File.Write; tests replace it.
 	write func(*os.File, []byte) (int, error)
 }
 

@@ -131,9 +131,10 @@ func lastAddr(p netip.Prefix) netip.Addr {
 	return a
 }
 
-func or(a, b string) string {
-	if a != "" {
-		return fmt.Sprintf("%s (%s)", a, b)
+// nameAndID names an object in a message: "NAME (ID)", or only its id.
+func nameAndID(name, id string) string {
+	if name != "" {
+		return fmt.Sprintf("%s (%s)", name, id)
 	}
-	return b
+	return id
 }

@@ -92,9 +92,9 @@ func (s *Service) AttachEndpoint(endpointID, namespaceID string) error {
 	case n == nil:
 		return ErrElementNotFound.withf(op, "no namespace has the id %s", namespaceID)
 	case e.Remote():
-		return ErrInvalidRemoteEndpointOp.withf(op, "endpoint %s is on another node", or(e.Name, e.ID))
+		return ErrInvalidRemoteEndpointOp.withf(op, "endpoint %s is on another node", nameAndID(e.Name, e.ID))
 	case e.HostComputeNamespace != "":
-		return ErrEndpointAlreadyAttached.withf(op, "endpoint %s is in namespace %s", or(e.Name, e.ID), e.HostComputeNamespace)
+		return ErrEndpointAlreadyAttached.withf(op, "endpoint %s is in namespace %s", nameAndID(e.Name, e.ID), e.HostComputeNamespace)
 	}
 	e, n = e.clone(), n.clone()
 	e.HostComputeNamespace, e.State = n.ID, StateAttachedSharing
@@ -113,9 +113,9 @@ func (s *Service) AttachContainer(endpointID, container string) error {
 	case e == nil:
 		return ErrEndpointNotFound.withf(op, "no endpoint has the id %s", endpointID)
 	case e.Remote():
-		return ErrInvalidRemoteEndpointOp.withf(op, "endpoint %s is on another node", or(e.Name, e.ID))
+		return ErrInvalidRemoteEndpointOp.withf(op, "endpoint %s is on another node", nameAndID(e.Name, e.ID))
 	case slices.Contains(e.SharedContainers, container):
-		return ErrEndpointAlreadyAttached.withf(op, "endpoint %s is attached to %s", or(e.Name, e.ID), container)
+		return ErrEndpointAlreadyAttached.withf(op, "endpoint %s is attached to %s", nameAndID(e.Name, e.ID), container)
 	}
 	e = e.clone()
 	e.SharedContainers = append(e.SharedContainers, container)
@@ -164,7 +164,7 @@ func (s *Service) DetachContainer(endpointID, container string) error {
 		}
 	}
 	if len(left) == len(e.SharedContainers) {
-		return ErrElementNotFound.withf("hnsCall", "endpoint %s is not attached to %s", or(e.Name, e.ID), container)
+		return ErrElementNotFound.withf("hnsCall", "endpoint %s is not attached to %s", nameAndID(e.Name, e.ID), container)
 	}
 	if len(left) == 0 && e.HostComputeNamespace == "" {
 		return s.DetachEndpoint(e.ID)

@@ -86,7 +86,7 @@ func (s *Service) checkReserved(sub Subnet, a netip.Addr, length uint8, m *mista
 func (s *Service) checkTaken(n *Network, self string, a netip.Addr, m *mistakes) {
 	for _, other := range s.EndpointsByAddress(a) {
 		if !other.Remote() && normID(other.HostComputeNetwork) == n.ID && other.ID != normID(self) {
-			m.add(ErrAddressInvalidReserved, "%s is the address of endpoint %s", a, or(other.Name, other.ID))
+			m.add(ErrAddressInvalidReserved, "%s is the address of endpoint %s", a, nameAndID(other.Name, other.ID))
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (s *Service) checkPublished(self string, ps []Policy, m *mistakes) {
 			continue
 		}
 		for v := range EachSettings[PortMappingSettings](e.Policies) {
-			taken[v.published()] = or(e.Name, e.ID)
+			taken[v.published()] = nameAndID(e.Name, e.ID)
 		}
 	}
 	for v := range EachSettings[PortMappingSettings](ps) {

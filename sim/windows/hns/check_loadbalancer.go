@@ -94,7 +94,7 @@ func (s *Service) checkBackends(l *LoadBalancer, m *mistakes) {
 		case e == nil:
 			m.add(ErrEndpointNotFound, "HostComputeEndpoints[%d]: no endpoint has the id %s", i, id)
 		case !e.Remote() && (e.State == StateDetached || e.State == StateDestroyed):
-			m.add(ErrPortNotFound, "HostComputeEndpoints[%d]: endpoint %s is detached", i, or(e.Name, e.ID))
+			m.add(ErrPortNotFound, "HostComputeEndpoints[%d]: endpoint %s is detached", i, nameAndID(e.Name, e.ID))
 		default:
 			l.HostComputeEndpoints[i] = e.ID
 		}

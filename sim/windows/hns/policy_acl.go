@@ -64,7 +64,7 @@ type aclSide struct {
 	ports     []vfp.PortRange
 }
 
-// parse makes nothing of rules of type Host: those are not VFP's.
+// parse has no value for rules of type Host: those are not VFP rules.
 func (s ACLSettings) parse() (any, bool) {
 	if strings.EqualFold(s.RuleType, ACLRuleHost) {
 		return nil, false

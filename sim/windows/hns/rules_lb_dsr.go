@@ -13,7 +13,7 @@ func (c *Compiler) dsrClient(ls *layers, n *Network) {
 	c.frontends(n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
 		targets := c.backends(lb, m, nil)
 		for i := range targets {
-			// The client's port sends on by address; the layers below find the MAC.
+			// The client's port only sets the address; the layers below find the MAC.
 			targets[i].MAC = packet.MAC{}
 		}
 		ls.add(layerLBDSR, "LB_DSR_IPv4_OUT", vfp.Out, &vfp.Rule{

@@ -8,7 +8,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
-// localMACs sends translated packets for local endpoints straight to them.
+// localMACs gives translated packets for local endpoints those endpoints' MAC
+// addresses.
 func (c *Compiler) localMACs(ls *layers, n *Network) {
 	if n.Is(L2Tunnel) {
 		// Every packet goes to the virtualisation host.
@@ -42,7 +43,7 @@ func (c *Compiler) localMACs(ls *layers, n *Network) {
 	})
 }
 
-// hostMACs hides the containers' MAC addresses from the wire.
+// hostMACs replaces the containers' MAC addresses by the host's on the way to the wire.
 func (c *Compiler) hostMACs(ls *layers, n *Network) {
 	ls.add(layerL2, "(L2_REWRITE_OUT)", vfp.Out, &vfp.Rule{
 		ID: "(source MAC of " + n.Name + ")", Priority: 1, Flags: vfp.Terminating, Fact: factL2Rewrite,

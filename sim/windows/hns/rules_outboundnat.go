@@ -49,8 +49,8 @@ func (c *Compiler) outboundNAT(ls *layers, n *Network, e *Endpoint) {
 	}
 }
 
-// untranslated compiles what an OutBoundNAT policy leaves alone: its Exceptions
-// and the address that it would translate to.
+// untranslated compiles what an OutBoundNAT policy does not translate: its
+// Exceptions and the address that it would translate to.
 func (c *Compiler) untranslated(ls *layers, src netip.Addr, nat outboundNAT, base uint16, o *trace.Origin) {
 	exceptions := sameFamily(nat.exceptions, src)
 	if c.s.Build().Quirk(builds.DuplicateBaseExceptionIgnored) {

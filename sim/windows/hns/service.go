@@ -19,7 +19,7 @@ type Options struct {
 	// ManagementIP is the node's address, given to networks that name none.
 	ManagementIP netip.Addr
 	// HostMAC is the MAC address of the node's adapter, "00-15-5D-01-02-03",
-	// made up from the node's name when empty.
+	// derived from the node's name when empty.
 	HostMAC string
 	// PortRangeFirst and PortRangeLast change the dynamic port range (netsh int
 	// ipv4 set dynamicportrange); zero keeps the build's.
