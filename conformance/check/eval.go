@@ -12,7 +12,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/subject"
 )
 
-// hits asks a rule about a subject.
+// hits evaluates a rule on a subject.
 func (r *rule) hits(c *subject.Context, s *subject.Subject) []subject.Hit {
 	var hits []subject.Hit
 	if r.test != nil {
@@ -193,9 +193,9 @@ func sameEntries(a, b source.Path) bool {
 
 func next(p source.Path, i int) bool { return i+1 < len(p) && p[i+1].List() }
 
-// fill puts values into the places of a text; of several maps the first that
-// has a name counts. What a value holds is not looked at again: it comes from a
-// file.
+// fill puts values into the {name} placeholders of a text; of several maps the
+// first that has a name counts. Placeholders inside of a value stay: it comes from
+// a file.
 func fill(s string, values ...map[string]string) string {
 	if !strings.Contains(s, "{") {
 		return s

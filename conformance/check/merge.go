@@ -62,7 +62,7 @@ func join(all []*groupedFinding, targets []claims.Target) []*groupedFinding {
 }
 
 // overlap reports whether two findings hold in one setting: then they are two
-// things to say, and not one with different words.
+// findings, and not one in different words.
 func overlap(group []*groupedFinding) bool {
 	seen := map[int]bool{}
 	for _, s := range group {
@@ -76,8 +76,7 @@ func overlap(group []*groupedFinding) bool {
 	return false
 }
 
-// together are the values of all findings: versions as ranges, others one after
-// the other.
+// together merges the values of all findings: versions as ranges, others as a list.
 func together(group []*groupedFinding, targets []claims.Target) map[string]string {
 	values := map[string][]string{}
 	for _, s := range group {

@@ -13,7 +13,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/subject"
 )
 
-// rule is a rule of the ledger, ready to be asked.
+// rule is a rule of the ledger with its fields and conditions parsed.
 type rule struct {
 	claim *claims.Claim
 	check *claims.Check

@@ -23,10 +23,10 @@ import (
 
 // Options say how to check.
 type Options struct {
-	// Targets are the settings; Assumed are the flags of what was not asked for.
+	// Targets are the settings; Assumed are the flags that were not given.
 	Targets []claims.Target
 	Assumed []string
-	// NetworkGiven is set when the network was asked for; otherwise the
+	// NetworkGiven is set when the network was given; otherwise the
 	// configuration files among the inputs say which one it is.
 	NetworkGiven bool
 	// OS is taken for pods of which nothing says on which system they run.
@@ -188,13 +188,14 @@ type evaluation struct {
 	memo   map[any]any
 }
 
-// asked is a rule on a field and the subject that it was asked about.
+// asked is a rule on a field and the subject that it was evaluated on.
 type asked struct {
 	rule    *rule
 	subject *subject.Subject
 }
 
-// ask asks a rule about a subject; rules on fields are asked once.
+// ask evaluates a rule on a subject; rules on fields are evaluated once for all
+// settings.
 func (e *evaluation) ask(c *subject.Context, r *rule, s *subject.Subject) []subject.Hit {
 	if r.test != nil || len(e.targets) == 1 {
 		return r.hits(c, s)
@@ -208,8 +209,7 @@ func (e *evaluation) ask(c *subject.Context, r *rule, s *subject.Subject) []subj
 	return hits
 }
 
-// settings are the targets with what the configuration files say about the
-// network.
+// settings are the targets, with the network that the configuration files name.
 func (e *evaluation) settings() []claims.Target {
 	out := slices.Clone(e.targets)
 	for i := range out {
@@ -218,7 +218,7 @@ func (e *evaluation) settings() []claims.Target {
 	return slices.CompactFunc(out, func(a, b claims.Target) bool { return a == b })
 }
 
-// at is a target as it is for a file.
+// at is a target with the network that a file names.
 func (e *evaluation) at(t claims.Target, file string) claims.Target {
 	n, ok := e.networks[file]
 	if !ok {
@@ -230,7 +230,7 @@ func (e *evaluation) at(t claims.Target, file string) claims.Target {
 	return t
 }
 
-// target asks all rules that hold in one setting.
+// target evaluates all rules that apply in one setting.
 func (e *evaluation) target(index int, t claims.Target) {
 	type group struct {
 		c  *subject.Context

@@ -77,7 +77,7 @@ func (c Choice) Targets(l *claims.Ledger) (targets []claims.Target, assumed []st
 		}
 	}
 	if len(targets) == 0 {
-		return nil, nil, fmt.Errorf("no documented setting has Kubernetes %s on Windows Server %s; leave one of them out, or name one of each", c.Kubernetes, c.Windows)
+		return nil, nil, fmt.Errorf("the documents do not list Kubernetes %s on Windows Server %s; leave one of them out, or name one of each", c.Kubernetes, c.Windows)
 	}
 	for _, f := range []struct{ flag, value string }{
 		{"--kubernetes", c.Kubernetes}, {"--windows", c.Windows}, {"--network", c.Network}, {"--proxy", c.Proxy}, {"--runtime", c.Runtime},
@@ -104,7 +104,7 @@ func (c Choice) minors(l *claims.Ledger) ([]string, error) {
 	switch {
 	case c.Kubernetes == "all" || c.All && c.Kubernetes == "":
 		return slices.DeleteFunc(slices.Clone(all), func(m string) bool {
-			// 1.5 was alpha: a version that nobody runs is not among all unless named.
+			// 1.5 was alpha and nobody runs it, so all leaves it out unless it is named.
 			return len(pairs(l, m)) == 0 || m == "1.5" && c.Kubernetes == ""
 		}), nil
 	case c.Kubernetes == "":
@@ -175,7 +175,7 @@ func (c Choice) releases(l *claims.Ledger, minor string) ([]named, error) {
 			for _, r := range claims.Releases {
 				names = append(names, r.Name)
 			}
-			return nil, fmt.Errorf("no release of Windows Server is called %q here (a build such as 10.0.17763.1432 will do too)%s", s, strict.DidYouMean(s, names))
+			return nil, fmt.Errorf("no release of Windows Server is called %q here (a build such as 10.0.17763.1432 is accepted too)%s", s, strict.DidYouMean(s, names))
 		}
 		n := named{release: r.Name}
 		if strings.Count(s, ".") == 3 {
@@ -243,7 +243,7 @@ func (c Choice) withProxies(minor string, r named, base claims.Target) ([]claims
 		runtimes = []string{"docker", "containerd"}
 	}
 	if len(runtimes) == 0 {
-		// The kubelet's own way to Docker ended with 1.23.
+		// dockershim was removed with Kubernetes 1.24.
 		runtimes = []string{"containerd"}
 		if v[1] <= 23 {
 			runtimes = []string{"docker"}

@@ -8,7 +8,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/claims"
 )
 
-// inWords says in which of all settings something holds, in as few words as
+// inWords describes the settings, out of all, in which something holds, in as few words as
 // possible: versions in a row become a range, and what does not matter is left
 // out. It returns nil when it holds in all.
 func inWords(in, all []claims.Target) []string {
@@ -58,7 +58,7 @@ var dims = []struct {
 	{"", func(t claims.Target) string { return strings.TrimSpace(t.Runtime + " " + t.RuntimeVersion) }},
 }
 
-// product tries to say the set as "these versions and these releases", with
+// product tries to describe the set as "these versions and these releases", with
 // as few parts as possible: all settings that have one of each are in it.
 func product(in, all []claims.Target) (string, bool) {
 	values := make([][]string, len(dims))

@@ -10,8 +10,8 @@ import (
 	"github.com/winlab-dev/winlab/reports/findings"
 )
 
-// Examine looks for all causes. What t leaves open is taken from what the node
-// says of itself. An item whose claim does not hold for the node's
+// Examine looks for all causes. What t leaves open is taken from the
+// node's own files. An item whose claim does not hold for the node's
 // version is skipped: the documents of that version do not have it.
 func Examine(n *nodedump.Node, t claims.Target, l *claims.Ledger) *findings.Document {
 	x := newNodeFacts(n, t)
@@ -67,7 +67,7 @@ func (x *nodeFacts) item(item Item, l *claims.Ledger, d *findings.Document) {
 	}
 }
 
-// merge makes one hit of those that say the same.
+// merge joins the hits that say the same into one.
 func merge(hits []hit) []hit {
 	var out []hit
 	for _, h := range hits {
@@ -88,7 +88,7 @@ func merge(hits []hit) []hit {
 // maxEvidence bounds the places that a finding names.
 const maxEvidence = 8
 
-// holds reports whether the documents of the target have the claim.
+// holds reports whether the claim applies in the target's documents.
 func holds(c *claims.Claim, t claims.Target) bool {
 	return slices.ContainsFunc(c.Support, func(s claims.Support) bool { return s.Status != "undocumented" && s.Applies(t) })
 }

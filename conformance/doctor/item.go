@@ -36,7 +36,7 @@ type Cause struct {
 // the item does not concern the node.
 type look struct {
 	hits []hit
-	// healthy says what was in order, lacks what was not there to look at and
+	// healthy says what was in order, lacks what the folder does not have and
 	// how to take it.
 	healthy, lacks string
 }

@@ -28,7 +28,7 @@ type nodeFacts struct {
 	management       known
 }
 
-// known is a range with the place that it is known from.
+// known is a range with the place where it was read.
 type known struct {
 	prefix netip.Prefix
 	place  nodedump.Place
@@ -69,7 +69,7 @@ func (x *nodeFacts) findMe() *nodedump.Machine {
 	return nil
 }
 
-// fullest puts together what several lists say about one node.
+// fullest merges what several lists say about one node.
 func (x *nodeFacts) fullest(m *nodedump.Machine) *nodedump.Machine {
 	out := *m
 	for _, o := range x.n.Machines {
@@ -111,7 +111,7 @@ func (x *nodeFacts) mine(a netip.Addr) bool {
 	return false
 }
 
-// name is how findings call the node.
+// name is what findings call the node.
 func (x *nodeFacts) name() string {
 	switch {
 	case x.me != nil:
@@ -122,8 +122,8 @@ func (x *nodeFacts) name() string {
 	return "the node"
 }
 
-// subjects are those of a kind. Scripts say how a component could be started;
-// they do not count where a command line says how it was.
+// subjects are those of a kind. Scripts only say how a component could be
+// started; they do not count where a command line says how it was started.
 func (x *nodeFacts) subjects(on string) []*subject.Subject {
 	var out, scripts []*subject.Subject
 	for _, s := range x.n.Subjects {
@@ -198,7 +198,7 @@ func (x *nodeFacts) network() string {
 	return ""
 }
 
-// complete fills the target from what the node says of itself.
+// complete fills what the target leaves open from the node's own files.
 func (x *nodeFacts) complete() {
 	if x.t.Kubernetes == "" && x.me != nil {
 		if v, err := claims.ParseVersion(cleanVersion(x.me.Version)); err == nil && len(v) >= 2 {

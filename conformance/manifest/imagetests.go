@@ -246,7 +246,7 @@ func otherSystem(_ *subject.Context, s *subject.Subject, _ map[string]string) []
 	for _, u := range p.images() {
 		switch {
 		case u.OS == p.os || u.MultiArch && u.OS == "":
-			return nil // what fits is there; images-of-both-systems has the rest
+			return nil // one image fits; images-of-both-systems reports the others
 		case u.OS != "":
 			wrong = append(wrong, u)
 		}

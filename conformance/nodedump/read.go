@@ -138,7 +138,7 @@ func (r *reader) read(fsys fs.FS, name string) {
 		return
 	case size > maxFile:
 		if _, ok := decode(data); !ok {
-			// kubelet.exe and traces are large, and nobody expects them to be read.
+			// kubelet.exe and packet traces are large and have nothing to read.
 			f.Skipped = "binary"
 			return
 		}
@@ -209,7 +209,7 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 // section reads what one command printed.
 func (r *reader) section(s section) {
 	if s.command != nil && s.command.from == "pod" {
-		// What a container sees is not the node's; what it tried is of interest.
+		// What a container prints is not about the node, but its trials count.
 		r.trials(s.command, s.lines)
 		for _, o := range listObjects(s.lines) {
 			r.testNetConnection(s.command, o)

@@ -48,7 +48,7 @@ func (r *reader) trials(c *Command, l lines) {
 	if c == nil || len(r.node.Trials) > begin {
 		return
 	}
-	// A command that asked and whose output has no error was answered.
+	// A command whose output shows an answer and no error succeeded.
 	if regexpCurl.MatchString(c.Text) && answered(l) {
 		if host, port := target(c); host != "" {
 			r.trial(c, Trial{Tool: "curl", Host: host, Port: port, OK: true}, l.place(-1))
@@ -70,7 +70,7 @@ func (r *reader) trial(c *Command, t Trial, at Place) {
 	r.as(listTrials)
 }
 
-// failures are the lines with which programs say that something failed. The first one
+// failures are the lines by which programs report that something failed. The first one
 // that fits counts; try returns a trial without a host when the line does not say whom
 // it tried.
 var failures = []struct {
@@ -92,7 +92,8 @@ var failures = []struct {
 	{dnsMissing, func(_ *Command, _ string, m []string) Trial { return Trial{Tool: "Resolve-DnsName", Host: m[1]} }},
 }
 
-// failure is what a line says to have failed; without a host it says nothing.
+// failure is the failed trial that a line reports; its host is empty when the line
+// reports none.
 func failure(c *Command, text string) Trial {
 	for _, f := range failures {
 		if m := f.form.FindStringSubmatch(text); m != nil {

@@ -24,7 +24,7 @@ func (ch *checker) cell(ctx context.Context, cl *claims.Claim) (result.Cell, boo
 	if s, ok := cl.SupportAt(column); ok {
 		cell.Status = s.Status
 	}
-	all := tally{suppressed: cl.Disputed}
+	all := tally{disputed: cl.Disputed}
 	for _, k := range checks {
 		r, ok := ch.check(ctx, k)
 		cell.Checks = append(cell.Checks, r)
@@ -34,17 +34,17 @@ func (ch *checker) cell(ctx context.Context, cl *claims.Claim) (result.Cell, boo
 	return cell, true
 }
 
-// tally is what the checks of a cell have come to, taken together.
+// tally sums up the results of a cell's checks.
 type tally struct {
-	asks       bool // some check asks for something
-	failed     bool // a check could not be tried
-	differs    bool // the model differs from what is asked for
-	suppressed bool // it differs where the documents are disputed
-	unknown    bool // the model does not know
+	asks     bool // some check expects something
+	failed   bool // a check could not be tried
+	differs  bool // the model differs from what is expected
+	disputed bool // the claim is disputed, or the model differs where a check is
+	unknown  bool // the model does not know
 }
 
-// add counts a check. tried says that it could be tried, asks that it asks for
-// something, disputed that a difference does not count.
+// add counts a check. tried says that it could be tried, asks that it expects
+// something, disputed that a difference does not fail the run.
 func (t *tally) add(r result.Check, tried, asks, disputed bool) {
 	switch {
 	case !tried:
@@ -59,13 +59,13 @@ func (t *tally) add(r result.Check, tried, asks, disputed bool) {
 	case r.Got == string(trace.Unknown):
 		t.unknown = true
 	case disputed:
-		t.suppressed = true
+		t.disputed = true
 	default:
 		t.differs = true
 	}
 }
 
-// outcome is the gravest of what was found.
+// outcome is the one that needs attention most.
 func (t tally) outcome() string {
 	switch {
 	case t.failed:
@@ -74,7 +74,7 @@ func (t tally) outcome() string {
 		return result.Differs
 	case t.unknown:
 		return result.Unknown
-	case t.suppressed:
+	case t.disputed:
 		return result.Disputed
 	case !t.asks:
 		return result.Own

@@ -27,7 +27,7 @@ type job struct {
 	// model is the job with the models that this one runs beside; nil for others.
 	// Without a real component it has nothing to add.
 	model *job
-	// compared is set for both of them.
+	// compared is set for a job and for the model job that it is compared with.
 	compared bool
 
 	err    error
@@ -55,8 +55,8 @@ func (j *job) name() string {
 	return n
 }
 
-// build makes the cluster. A lab without a real component runs with the models,
-// unless that is done already: then there is none.
+// build makes the cluster. A lab without a real component runs with the models;
+// when another job does that already, build returns nil.
 func (j *job) build(ctx context.Context, pool *components.Pool) (*lab.Cluster, error) {
 	o := lab.Options{Variant: j.variant, Setting: j.setting, Components: j.components, Pool: pool}
 	c, err := lab.Build(ctx, j.file, o)
@@ -78,7 +78,7 @@ func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.P
 		return
 	}
 	if j.model != nil && len(c.Components) == 0 {
-		return // no program had anything to do: all would be the model's once more
+		return // no real component ran: the results would be the model's again
 	}
 	j.traces = map[string]*trace.Trace{}
 	j.column = column(c)

@@ -106,7 +106,7 @@ func jobsOf(f *lab.File) []*job {
 	return jobs
 }
 
-// beside makes each job one with the models and adds one with real components.
+// beside makes each job run with the models and adds one with real components.
 func beside(jobs []*job) []*job {
 	for _, j := range slices.Clone(jobs) {
 		j.components, j.compared = spec.Model, true

@@ -106,7 +106,7 @@ func TestRealObjects(t *testing.T) {
 			}
 		}
 	}
-	// They wait more than they work: on an overlay network kube-proxy sleeps for ten
+	// They mostly wait: on an overlay network kube-proxy sleeps for ten
 	// seconds. So there are more at a time than t.Parallel has on a small machine.
 	var wg sync.WaitGroup
 	room := make(chan struct{}, 8)

@@ -39,12 +39,12 @@ type Options struct {
 	Ledger *claims.Ledger
 	// Components says what attaches pods and programs Services on Windows nodes:
 	// spec.Model, spec.Real (the programs themselves, wherever there are some), "both",
-	// which puts one beside the other, or "" for what each lab says.
+	// which compares the two, or "" for what each lab says.
 	Components string
 }
 
-// both runs each lab with the models, and once more with real components where
-// there are some.
+// both runs each lab with the models, and again with real components where there
+// are any.
 const both = "both"
 
 // ComponentKinds are the values of Options.Components.
@@ -104,7 +104,7 @@ func (o Options) runAll(ctx context.Context, jobs []*job, run func(*job)) {
 	}
 	workers := runtime.GOMAXPROCS(0)
 	if o.real() {
-		workers *= 4 // real components wait more than they work
+		workers *= 4 // real components mostly wait
 	}
 	work := make(chan *job)
 	var wg sync.WaitGroup

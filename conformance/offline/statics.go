@@ -118,7 +118,7 @@ func allocate(s *result.Static, k claims.Check) {
 	})
 }
 
-// inputOf writes what the model of the kubelet is asked about.
+// inputOf writes the input of the kubelet model as text.
 func inputOf(r *claims.Resources) string {
 	var lines []string
 	if len(r.Capacity) > 0 {
@@ -133,8 +133,8 @@ func inputOf(r *claims.Resources) string {
 	return strings.Join(lines, "\n")
 }
 
-// diagnose lets the doctor look at a folder. The setting is what the check's
-// own range says, the rest is the node's word.
+// diagnose lets the doctor look at a folder. The Kubernetes version is that of the
+// check's own range; the rest of the setting is what the folder says.
 func diagnose(ctx context.Context, s *result.Static, l *claims.Ledger, nodes string, k claims.Check) {
 	s.Expect, s.Command = "finds nothing of it", "winlab doctor "+path.Join(nodes, k.Doctor.Node)
 	if k.Doctor.Finds != "" {
