@@ -52,7 +52,7 @@ func (s *Stack) accept(sim *wire.Simulation, l *Listener, p *packet.Packet) {
 		s.proxy(sim, l, k, p, request)
 		return
 	}
-	s.see(sim, h)
+	s.recordSeen(sim, h)
 	s.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Of(taken{l.name(), h.Proto, h.DstPort, h.Src}), From: l.Origin}, factProgram)
 	k.reply(sim, request)
 }
@@ -84,8 +84,8 @@ func (s *Stack) proxy(sim *wire.Simulation, l *Listener, client *Socket, p *pack
 	k.Send(sim, request, 128)
 }
 
-// see notes a request as its receiver sees it.
-func (s *Stack) see(sim *wire.Simulation, h *packet.Headers) {
+// recordSeen notes a request as its receiver sees it.
+func (s *Stack) recordSeen(sim *wire.Simulation, h *packet.Headers) {
 	if sim.Rec.On() {
 		sim.Rec.See(trace.Seen{Where: s.Place, Src: h.Src.String(), Dst: netip.AddrPortFrom(h.Dst, h.DstPort).String()})
 	}

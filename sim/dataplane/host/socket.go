@@ -163,7 +163,7 @@ func (k *Socket) serve(sim *wire.Simulation, p *packet.Packet) {
 		delete(k.stack.sockets, k.Tuple.Reverse())
 		return
 	}
-	k.stack.see(sim, h)
+	k.stack.recordSeen(sim, h)
 	k.stack.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Of(dataReceived{h.Src})}, factProgram)
 	k.ack = h.Seq + 1
 	k.reply(sim, append([]byte(nil), p.Payload()...))

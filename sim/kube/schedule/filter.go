@@ -48,7 +48,7 @@ func filter(minor int, pod *corev1.Pod, n Node) (reasons, also []string) {
 	for _, step := range order(minor) {
 		var found []string
 		for _, name := range step {
-			found = append(found, ask(minor, name, pod, n)...)
+			found = append(found, runFilter(minor, name, pod, n)...)
 		}
 		if len(reasons) == 0 {
 			reasons = found
@@ -59,7 +59,8 @@ func filter(minor int, pod *corev1.Pod, n Node) (reasons, also []string) {
 	return reasons, also
 }
 
-func ask(minor int, name string, pod *corev1.Pod, n Node) []string {
+// runFilter asks one filter by its name and returns its reasons against the node.
+func runFilter(minor int, name string, pod *corev1.Pod, n Node) []string {
 	say := func(refused bool, format string, args ...any) []string {
 		if refused {
 			return []string{fmt.Sprintf(format, args...)}

@@ -89,7 +89,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 		t.Flow.Dst, t.Flow.DstPort = dst.addr.String(), dst.port
 		return nil, nil
 	}
-	f, err := c.first(r, from, src, dst)
+	f, err := c.firstPacket(r, from, src, dst)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +99,8 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 	return f, nil
 }
 
-// first describes the first packet of a flow.
-func (c *Cluster) first(r Request, from endpoint, src netip.Addr, dst endpoint) (*flow, error) {
+// firstPacket describes the first packet of a flow.
+func (c *Cluster) firstPacket(r Request, from endpoint, src netip.Addr, dst endpoint) (*flow, error) {
 	f := &flow{from: from.machine.Ref, label: label(r.From, from.machine), proto: protoOf(r.Protocol, dst.addr), src: src, srcPort: r.SrcPort, dst: netip.AddrPortFrom(dst.addr, dst.port),
 		ttl: r.TTL, payload: payload(r.Size), idle: r.Idle, tap: r.Tap}
 	if f.ttl == 0 {

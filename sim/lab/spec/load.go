@@ -174,7 +174,7 @@ func parse(path string, data []byte, found *strict.Mistakes, under []string) *ya
 		}
 	}
 	*found = append(*found, c.Found...)
-	if root.Kind != yaml.MappingNode || !plain(root, 0) {
+	if root.Kind != yaml.MappingNode || !isPlainTree(root, 0) {
 		return nil
 	}
 	setFile(root, path)
@@ -233,12 +233,12 @@ func overBase(path string, root, base *yaml.Node, found *strict.Mistakes, under 
 // maxDepth bounds the nesting of a document.
 const maxDepth = 64
 
-// plain reports whether a document is a tree of moderate depth.
-func plain(n *yaml.Node, depth int) bool {
+// isPlainTree reports whether a document is a tree of moderate depth.
+func isPlainTree(n *yaml.Node, depth int) bool {
 	if n.Kind == yaml.AliasNode || depth > maxDepth {
 		return false
 	}
-	return !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return !plain(c, depth+1) })
+	return !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return !isPlainTree(c, depth+1) })
 }
 
 func orNode(a, b *yaml.Node) *yaml.Node {
@@ -328,7 +328,7 @@ func merge(base, over *yaml.Node) *yaml.Node {
 			}
 		}
 		return &out
-	case named(base) && named(over):
+	case isNamedList(base) && isNamedList(over):
 		out := *base
 		out.Content = append([]*yaml.Node(nil), base.Content...)
 	next:
@@ -370,8 +370,8 @@ func keyIndex(n *yaml.Node, key string) int {
 	return -1
 }
 
-// named reports whether a node is a list of maps that all have a name.
-func named(n *yaml.Node) bool {
+// isNamedList reports whether a node is a list of maps that all have a name.
+func isNamedList(n *yaml.Node) bool {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
 		return false
 	}

@@ -70,7 +70,7 @@ func Build(ctx context.Context, dir string) (*Binaries, error) {
 		return nil, err
 	}
 	if made {
-		forget("windows-binaries")
+		removeUnused("windows-binaries")
 	}
 	return b, nil
 }

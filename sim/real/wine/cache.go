@@ -84,16 +84,16 @@ func touch(dir string) bool {
 		return false
 	}
 	now := time.Now()
-	_ = os.Chtimes(dir, now, now) // only for forget; a cache of somebody else may be read
+	_ = os.Chtimes(dir, now, now) // only for removeUnused; a cache of somebody else may be read
 	return true
 }
 
 // unused is how long an entry is kept that nobody asks for.
 const unused = 30 * 24 * time.Hour
 
-// forget removes what nobody has used for a long time: entries of older sources,
+// removeUnused removes what nobody has used for a long time: entries of older sources,
 // and the remains of attempts that were killed.
-func forget(group string) {
+func removeUnused(group string) {
 	root, err := CacheDir()
 	if err != nil {
 		return

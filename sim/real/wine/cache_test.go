@@ -78,7 +78,7 @@ func TestCacheFailure(t *testing.T) {
 	if !touch(dir) {
 		t.Error("the entry is not there")
 	}
-	forget("g")
+	removeUnused("g")
 	if _, err := os.Stat(old); err == nil {
 		t.Error("the remains of an old attempt are still there")
 	}

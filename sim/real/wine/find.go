@@ -34,14 +34,14 @@ func Find() (*Wine, error) {
 	}
 	loader := os.Getenv("WINLAB_WINE")
 	if loader == "" {
-		loader = first("/usr/lib/wine/wine64", "/usr/lib/wine/wine", "/opt/wine-stable/bin/wine64", "/opt/wine-stable/bin/wine",
+		loader = firstExecutable("/usr/lib/wine/wine64", "/usr/lib/wine/wine", "/opt/wine-stable/bin/wine64", "/opt/wine-stable/bin/wine",
 			"/opt/wine-staging/bin/wine64", "/opt/wine-staging/bin/wine", onPath("wine64"), onPath("wine"))
 	}
 	if loader == "" {
 		return nil, fmt.Errorf("%w: neither wine64 nor wine is installed; on Debian or Ubuntu run \"make wine\"", errNoWine)
 	}
 	dir := filepath.Dir(loader)
-	server := first(os.Getenv("WINESERVER"), filepath.Join(dir, "wineserver64"), filepath.Join(dir, "wineserver"),
+	server := firstExecutable(os.Getenv("WINESERVER"), filepath.Join(dir, "wineserver64"), filepath.Join(dir, "wineserver"),
 		"/usr/lib/wine/wineserver64", onPath("wineserver"))
 	if server == "" {
 		return nil, fmt.Errorf("%w: there is no wineserver for %s; set WINESERVER to it", errNoWine, loader)
@@ -57,8 +57,8 @@ func Find() (*Wine, error) {
 	return w, nil
 }
 
-// first returns the first of the paths that is an executable file.
-func first(paths ...string) string {
+// firstExecutable returns the first of the paths that is an executable file.
+func firstExecutable(paths ...string) string {
 	for _, p := range paths {
 		if p == "" {
 			continue

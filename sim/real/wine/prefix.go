@@ -85,7 +85,7 @@ func (w *Wine) Prefix(ctx context.Context, c Config) (*Prefix, error) {
 		overrides = append(overrides, strings.TrimSuffix(strings.ToLower(filepath.Base(d)), ".dll")+"=n")
 	}
 	p.env = w.env(p.Dir, overrides...)
-	if err := p.keep(ctx); err != nil {
+	if err := p.startServer(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
@@ -161,10 +161,10 @@ func clone(from, to string) error {
 	})
 }
 
-// keep starts the Wine server, and the keeper in it. The server comes first and
+// startServer starts the Wine server, and the keeper in it. The server comes first and
 // alone: programs that each start one at the same time disturb each other (on
 // Debian they fail, over the file that names the server's folder).
-func (p *Prefix) keep(ctx context.Context) error {
+func (p *Prefix) startServer(ctx context.Context) error {
 	server := exec.CommandContext(ctx, p.wine.server)
 	server.Env, server.Dir = p.env, p.Dir
 	ownGroup(server)

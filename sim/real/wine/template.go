@@ -31,7 +31,7 @@ func (w *Wine) template(ctx context.Context) (string, error) {
 	}
 	dir, made, err := cached(ctx, "wine", "prefix-"+k.String(), func(tmp string) error { return w.boot(ctx, tmp) })
 	if made {
-		forget("wine")
+		removeUnused("wine")
 	}
 	return dir, err
 }

@@ -103,7 +103,7 @@ func (c *policyCheck) all(ps []Policy) {
 			c.m.add(ErrNotImplemented, "policies[%d] %s: %s cannot do it (%s)", i, t, c.build, f.Fact().Says)
 			continue
 		}
-		c.one(fmt.Sprintf("policies[%d] %s", i, t), ps[i])
+		c.checkOne(fmt.Sprintf("policies[%d] %s", i, t), ps[i])
 	}
 }
 
@@ -111,8 +111,8 @@ func (c *policyCheck) bad(at, format string, args ...any) {
 	c.m.add(ErrInvalidPolicy, "%s: %s", at, fmt.Sprintf(format, args...))
 }
 
-// one checks the settings of one policy.
-func (c *policyCheck) one(at string, p Policy) {
+// checkOne checks the settings of one policy.
+func (c *policyCheck) checkOne(at string, p Policy) {
 	if p.malformed != nil {
 		c.bad(at, "%v", p.malformed)
 		return
