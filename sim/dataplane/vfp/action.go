@@ -57,17 +57,18 @@ func (a Block) apply(ps *passage) Result {
 	return ps.drop(reason, blocked{}, nil)
 }
 
-// Transpose sets header fields to fixed values.
+// Transpose sets header fields to fixed values. Rules have a pointer to it: it is too
+// large to be copied for every packet.
 type Transpose struct {
 	Set packet.Rewrite
 }
 
 // Type returns "transposition".
-func (Transpose) Type() string     { return "transposition" }
-func (Transpose) translates() bool { return false }
-func (Transpose) keepsFlows() bool { return true }
+func (*Transpose) Type() string     { return "transposition" }
+func (*Transpose) translates() bool { return false }
+func (*Transpose) keepsFlows() bool { return true }
 
-func (a Transpose) apply(ps *passage) Result {
+func (a *Transpose) apply(ps *passage) Result {
 	c, ok := ps.connection()
 	if !ok {
 		return drop(trace.NoFlow)

@@ -125,7 +125,7 @@ func TestActions(t *testing.T) {
 func TestActionTypes(t *testing.T) {
 	for want, a := range map[string]Action{
 		"allow": Allow{}, "block": Block{}, "nat": NAT{}, "dynnat": DynNAT{}, "lbnat": LBNAT{}, "routeencap": RouteEncap{},
-		"decap": Decap{}, "transposition": Transpose{}, "paroute": PARoute{},
+		"decap": Decap{}, "transposition": &Transpose{}, "paroute": PARoute{},
 	} {
 		if got := a.Type(); got != want {
 			t.Errorf("%T: %s, want %s", a, got, want)

@@ -134,7 +134,7 @@ func (d *dice) action(v6 bool, pools []*Pool) Action {
 	case 6:
 		return Decap{packet.VXLAN}
 	case 7:
-		return Transpose{d.rewrite(v6)}
+		return &Transpose{d.rewrite(v6)}
 	}
 	return PARoute{flatRouter{}}
 }

@@ -323,7 +323,7 @@ func TestNoAllocs(t *testing.T) {
 
 // What a port remembers of packets is bounded.
 func TestMemoryIsBounded(t *testing.T) {
-	stateless := port(layer("L2", 1, []*Rule{{ID: "mac", Action: Transpose{packet.Rewrite{Set: packet.RwEthDst, EthDst: gwMAC}}}}, nil))
+	stateless := port(layer("L2", 1, []*Rule{{ID: "mac", Action: &Transpose{packet.Rewrite{Set: packet.RwEthDst, EthDst: gwMAC}}}}, nil))
 	stateful := port(acl(t, "allow out 1 any"))
 	p := parse(t, "udp 10.244.1.4:0 > 203.0.113.10:53")
 	var now time.Duration

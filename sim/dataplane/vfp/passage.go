@@ -83,13 +83,18 @@ func (ps *passage) visit(l *layerState) Result {
 	ps.layer, ps.group, ps.rule = l, nil, nil
 	h := ps.packet.Headers()
 	if l.Stateful {
-		ps.key.tuple, ps.key.dir = flowTuple(h), ps.dir
+		flows := l.makesFlows || len(l.flows) != 0
+		if flows {
+			ps.key.tuple, ps.key.dir = flowTuple(h), ps.dir
+		}
 		if laterFragment(h) {
 			if ps.rule, ps.group = l.fragmentRule(ps.dir, h); ps.rule != nil {
 				return ps.fragment()
 			}
-		} else if f := ps.flow(); f != nil {
-			return ps.follow(f)
+		} else if flows {
+			if f := ps.flow(); f != nil {
+				return ps.follow(f)
+			}
 		}
 	}
 	for _, g := range l.Groups {

@@ -207,7 +207,7 @@ func (r *reader) action(kind string) Action {
 	case "nat":
 		return NAT{r.rewrite()}
 	case "transposition":
-		return Transpose{r.rewrite()}
+		return &Transpose{r.rewrite()}
 	case "dynnat":
 		r.word() // "pool"
 		return DynNAT{r.pool()}

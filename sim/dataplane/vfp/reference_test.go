@@ -291,7 +291,7 @@ func (r *refPort) rewrite(action Action, h *packet.Headers) (rw packet.Rewrite, 
 	switch a := action.(type) {
 	case NAT:
 		return a.Set, nil, ""
-	case Transpose:
+	case *Transpose:
 		return a.Set, nil, ""
 	case DynNAT:
 		return rw, a.Pool, ""

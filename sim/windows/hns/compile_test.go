@@ -393,7 +393,7 @@ func actionText(a vfp.Action) string {
 		return strings.TrimSpace("block " + string(a.Reason))
 	case vfp.NAT:
 		return "nat " + rewriteText(a.Set)
-	case vfp.Transpose:
+	case *vfp.Transpose:
 		return "transpose " + rewriteText(a.Set)
 	case vfp.DynNAT:
 		return "dynnat from pool " + poolText(a.Pool)

@@ -20,7 +20,7 @@ func (c *Compiler) localMACs(ls *layers, n *Network) {
 			ls.add(layerL2, "(LOCAL_ENDPOINTS_OUT)", vfp.Out, &vfp.Rule{
 				ID: "(to " + e.Name + ")", Priority: 1, Flags: vfp.Terminating, Fact: factLocalMAC,
 				Cond:   vfp.Cond{Dst: []netip.Prefix{vfp.Host(a)}},
-				Action: vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: mac(e.MacAddress)}},
+				Action: &vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: mac(e.MacAddress)}},
 			})
 		}
 	}
@@ -38,7 +38,7 @@ func (c *Compiler) localMACs(ls *layers, n *Network) {
 		ls.add(layerL2, "(LOCAL_ENDPOINTS_OUT)", vfp.Out, &vfp.Rule{
 			ID: "(to source VIP " + a.String() + ")", Priority: 1, Flags: vfp.Terminating, Fact: factSourceVIPHost,
 			Cond:   vfp.Cond{Dst: []netip.Prefix{vfp.Host(a)}},
-			Action: vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: c.v.HostMAC}}, Origin: lb.Origin,
+			Action: &vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: c.v.HostMAC}}, Origin: lb.Origin,
 		})
 	})
 }
@@ -47,7 +47,7 @@ func (c *Compiler) localMACs(ls *layers, n *Network) {
 func (c *Compiler) hostMACs(ls *layers, n *Network) {
 	ls.add(layerL2, "(L2_REWRITE_OUT)", vfp.Out, &vfp.Rule{
 		ID: "(source MAC of " + n.Name + ")", Priority: 1, Flags: vfp.Terminating, Fact: factL2Rewrite,
-		Action: vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthSrc, EthSrc: c.v.HostMAC}}, Origin: n.Origin,
+		Action: &vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthSrc, EthSrc: c.v.HostMAC}}, Origin: n.Origin,
 	})
 	c.toEndpoints(ls, n, factL2Rewrite)
 }
@@ -60,7 +60,7 @@ func (c *Compiler) toEndpoints(ls *layers, n *Network, f *evidence.Fact) {
 			ls.add(layerL2, "(L2_REWRITE_IN)", vfp.In, &vfp.Rule{
 				ID: "(to " + e.Name + ")", Priority: 1, Flags: vfp.Terminating, Fact: f,
 				Cond:   vfp.Cond{Dst: []netip.Prefix{vfp.Host(a)}},
-				Action: vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: mac(e.MacAddress)}},
+				Action: &vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: mac(e.MacAddress)}},
 			})
 		}
 	}

@@ -18,7 +18,7 @@ func (c *Compiler) sdnRoutes(ls *layers, n *Network, e *Endpoint) {
 		ls.add(layerSDNRoute, "(SDN_ROUTE_OUT)", vfp.Out, &vfp.Rule{
 			ID: "(route " + p.String() + ")", Priority: uint16(200 - p.Bits()), Flags: vfp.Terminating,
 			Cond:   vfp.Cond{Dst: []netip.Prefix{p}},
-			Action: vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: c.v.HostMAC}},
+			Action: &vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: c.v.HostMAC}},
 			Origin: o, Fact: factSDNRoute,
 		})
 	}
