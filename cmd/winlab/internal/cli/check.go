@@ -58,11 +58,11 @@ Each finding has the place, what happens on Windows in that setting, what to wri
 instead, and the claim behind it; "winlab claims show ID" says more about a claim.
 
 A pod counts as a Windows pod by its spec.os.name, node selector, affinity, RuntimeClass,
-Windows options or image. Where none of them says which, only the missing selector is
-reported; --os treats such pods as Windows or as Linux pods.
+Windows options or image. If none of them says which, only the missing selector is
+reported; --os makes such pods Windows or Linux pods.
 
-Exit codes: 0 nothing found at the level of --fail-on, 1 something found, 2 a document
-could not be read, or wrong usage.`,
+Exit codes: 0 nothing found at the level of --fail-on or above, 1 something found,
+2 a document could not be read, or wrong usage.`,
 		Example: `  winlab check fixtures/manifests/win-webserver.yaml
   winlab check --kubernetes 1.20 --windows 2019 --network overlay pod.yaml
   helm template my-chart | winlab check --os linux -

@@ -16,12 +16,12 @@ type targetFlags struct{ kubernetes, windows, network, plugin, proxy, runtime st
 // add gives a command the flags, with completion.
 func (f *targetFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVarP(&f.kubernetes, "kubernetes", "k", "", "a `version` of Kubernetes, 1.20")
-	fs.StringVarP(&f.windows, "windows", "w", "", "a `release` of Windows Server, 2019, or a build, 10.0.17763.1432")
-	fs.StringVarP(&f.network, "network", "n", "", "a `type` of HNS network, overlay, or the name of a lab")
-	fs.StringVar(&f.plugin, "plugin", "", "a CNI `plugin`, flannel or flannel@0.12.0")
-	fs.StringVar(&f.proxy, "proxy", "", "a `mode` of kube-proxy, kernelspace-dsr")
-	fs.StringVarP(&f.runtime, "runtime", "r", "", "a container `runtime`, containerd or containerd@1.6.8")
+	fs.StringVarP(&f.kubernetes, "kubernetes", "k", "", "a `version` of Kubernetes, such as 1.20")
+	fs.StringVarP(&f.windows, "windows", "w", "", "a `release` of Windows Server, such as 2019, or a build, such as 10.0.17763.1432")
+	fs.StringVarP(&f.network, "network", "n", "", "a `type` of HNS network, such as overlay, or the name of a lab")
+	fs.StringVar(&f.plugin, "plugin", "", "a CNI `plugin`, such as flannel or flannel@0.12.0")
+	fs.StringVar(&f.proxy, "proxy", "", "a `mode` of kube-proxy, such as kernelspace-dsr")
+	fs.StringVarP(&f.runtime, "runtime", "r", "", "a container `runtime`, such as containerd or containerd@1.6.8")
 	fixed(cmd, "kubernetes", claims.Minors()...)
 	fixed(cmd, "windows", releaseNames()...)
 	fixed(cmd, "network", append(networkNames(), designNames()...)...)

@@ -18,7 +18,7 @@ func fixed(cmd *cobra.Command, flag string, values ...string) {
 
 func complete(cmd *cobra.Command, flag string, f completion) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
-		panic(err) // a flag that is not there: any test finds it
+		panic(err) // the flag does not exist: any test finds it
 	}
 }
 

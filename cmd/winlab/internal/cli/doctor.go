@@ -20,19 +20,19 @@ func (a *app) doctorCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor DIR",
 		Short: "Look for known causes of trouble in a folder taken from a Windows node",
-		Long: `Look through a folder of files that were taken from a Windows node for the causes of
-trouble that the documents describe: lists of HNS networks and endpoints (Get-HnsNetwork,
+		Long: `Look in a folder of files taken from a Windows node for the causes of trouble that
+the documents describe: lists of HNS networks and endpoints (Get-HnsNetwork,
 Get-HnsEndpoint, hnsdiag list all), ipconfig and route tables, adapters, services and
 processes, CNI configurations, command lines, logs, descriptions of nodes and pods.
 Files are recognised by their content; fixtures/nodes/README.md has the commands that
 take such a folder.
 
 Each finding has the symptom, the cause with the lines that show it, and the cure.
-What was in order is counted. What could not be examined is listed with the command
-that gives the missing file.
+What is in order is counted. What could not be examined is listed with the command
+that makes the missing file.
 
-Exit codes: 0 nothing found at the level of --fail-on, 1 a cause was found, 2 a file
-could not be read, or wrong usage.`,
+Exit codes: 0 nothing found at the level of --fail-on or above, 1 a cause was found,
+2 a file could not be read, or wrong usage.`,
 		Example: `  winlab doctor fixtures/nodes/subnet-env-missing
   winlab doctor --kubernetes 1.20 --windows 2019 ./win1
   winlab doctor --bug-report ./win1 > report.md

@@ -106,7 +106,7 @@ the arguments and the answer.`,
 				return false
 			}
 			if e.HResult == "" {
-				return true // a client came or went
+				return true // a client connected or disconnected
 			}
 			if *out == "json" {
 				fmt.Fprintf(w, "%s\n", line)

@@ -47,7 +47,7 @@ func (p *progress) event(e offline.Event) {
 	}
 }
 
-// end takes the changing line away.
+// end removes the changing line.
 func (p *progress) end() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\033[K")

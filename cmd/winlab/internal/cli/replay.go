@@ -24,11 +24,11 @@ func (a *app) replayCmd() *cobra.Command {
 		Short: "Play a capture through a lab and write what comes out at every hop",
 		Long: `Play a capture through a lab and write what comes out at every hop.
 
-Every packet goes in at the port of the pod that has its source MAC address or
-source address, else on the wire of its segment; --port chooses another place for
-all. MAC addresses that the lab does not know are replaced by those that the sender
-has there. Times are those of the capture. Programs in the lab do not answer, so a
-capture may hold both directions.
+Every packet enters at the port of the pod that has its source MAC address or source
+IP address. If no pod has it, the packet enters on the wire of its segment; --port
+chooses one place for all packets. MAC addresses that the lab does not have are replaced
+by those that the sender has in the lab. Times are those of the capture. Programs in the
+lab do not answer, so a capture may have both directions.
 
 OUT.pcapng has one interface for each hop and one named "capture" with the packets
 as they were; the comment of each packet is its verdict.`,
@@ -40,8 +40,8 @@ as they were; the comment of each packet is its verdict.`,
 	}
 	o := a.labFlags(cmd)
 	out := output(cmd, "text", "json")
-	cmd.Flags().StringVarP(&to, "write", "w", "", "write what comes out to a pcapng `FILE`; left out, only the summary is printed")
-	cmd.Flags().StringVar(&port, "port", "", "where packets go in: pod/NAME, node/NAME, host/NAME or wire/SEGMENT")
+	cmd.Flags().StringVarP(&to, "write", "w", "", "write what comes out to a pcapng `FILE`; without it, only the summary is printed")
+	cmd.Flags().StringVar(&port, "port", "", "where packets enter: pod/NAME, node/NAME, host/NAME or wire/SEGMENT")
 	a.fromLab(cmd, "port", o, func(c *lab.Cluster) []string { return c.NewInjector(nil, false).Entries() })
 	if err := cmd.MarkFlagFilename("write", captureExts...); err != nil {
 		panic(err)

@@ -49,7 +49,7 @@ The exit code is 1 when the name does not resolve.`,
 	out := output(cmd, "text", "json")
 	cmd.Flags().StringVar(&from, "from", "", "who asks: pod/NAME, node/NAME or host/NAME")
 	cmd.Flags().StringVar(&tool, "tool", "", "the `program` that asks: "+toolNames()+" (default: Resolve-DnsName on Windows, linux on Linux)")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print the path of every question, too")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also print the path of every question")
 	fixed(cmd, "tool", tools()...)
 	a.fromLab(cmd, "from", o, func(c *lab.Cluster) []string { f, _ := c.Names(); return f })
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -43,7 +43,7 @@ may pick among backends, every pick is followed.
 
 --tuple takes the arguments of vfpctrl /process-tuples in their order:
 [encapsulation count] protocol, source and its port, destination and its port,
-in or out, flags (1 is SYN).`,
+direction (in or out), flags (1 is SYN).`,
 		Example: `  winlab trace fixtures/labs/l2bridge-flannel-host-gw.yaml --from pod/client --to svc/win-webserver:80
   winlab trace fixtures/labs/l2bridge-flannel-host-gw.yaml --from pod/client --to host/internet --ping
   winlab trace fixtures/labs/overlay-win-overlay.yaml --from host/lan --to node/win1:30080 -o summary
@@ -65,7 +65,7 @@ in or out, flags (1 is SYN).`,
 	f.Uint16Var(&o.req.SrcPort, "source-port", 0, "the sender's `port` (default: the first ephemeral one)")
 	f.Uint8Var(&o.req.TTL, "ttl", 0, "time to live of the packet (default 128)")
 	f.IntVar(&o.req.Size, "size", 0, "payload of a datagram or echo request in `bytes` (default 32)")
-	f.DurationVar(&o.req.Idle, "idle", 0, "wait that `time` after the first packet, then trace a second one of the same connection")
+	f.DurationVar(&o.req.Idle, "idle", 0, "trace a second packet of the same connection, this much `time` after the first")
 	f.BoolVar(&o.req.IPv6, "ipv6", false, "use the IPv6 addresses of both endpoints")
 	f.StringVar(&o.tool, "tool", "", "the `program` that resolves name/ targets: "+toolNames())
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "every path in full, with the evidence behind each step")

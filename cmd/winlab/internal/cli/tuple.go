@@ -19,7 +19,7 @@ type tuple struct {
 	Flags uint8
 }
 
-// tupleForm is what a tuple looks like.
+// tupleForm says how a tuple is written.
 const tupleForm = `write "[ENCAP] PROTO SRC SPORT DST DPORT in|out FLAGS", for example "6 10.244.1.4 40000 10.96.0.10 80 out 1" (6 TCP, 17 UDP, 1 ICMP; flags 1 is SYN)`
 
 // parseTuple reads "6 10.244.1.4 40000 10.96.0.10 80 out 1", with or without the
@@ -84,7 +84,7 @@ func (p *tupleParser) addresses(t tuple) {
 	a, b := t.Src.Addr(), t.Dst.Addr()
 	switch {
 	case a.IsValid() && b.IsValid() && a.Is4() != b.Is4():
-		p.wrong("%s and %s are not of one address family", a, b)
+		p.wrong("%s and %s have different address families", a, b)
 	case a.IsValid() && (t.Proto == packet.ICMP && a.Is6() || t.Proto == packet.ICMPv6 && a.Is4()):
 		p.wrong("%s does not go with %s; write 1 for ICMP over IPv4, 58 over IPv6", t.Proto, a)
 	}
@@ -108,9 +108,9 @@ func (p *tupleParser) flags(s string, proto packet.Proto) uint8 {
 	n, err := strconv.ParseUint(s, 0, 8)
 	switch {
 	case err != nil:
-		p.wrong("%q are not flags; write 1 for a SYN", s)
+		p.wrong("%q is not a number of flags; write 1 for a SYN", s)
 	case proto == packet.TCP && n != 1:
-		p.wrong("flags %d: a trace begins with the SYN of a connection; write 1 (and --idle for a packet in mid-connection)", n)
+		p.wrong("flags %d: a trace begins with the SYN of a connection; write 1 (and --idle for a later packet of it)", n)
 	}
 	return uint8(n)
 }

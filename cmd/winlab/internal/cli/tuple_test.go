@@ -42,7 +42,7 @@ func FuzzTuple(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		a, err := parseTuple(s)
 		if err != nil {
-			if !strings.Contains(err.Error(), "write") && !strings.Contains(err.Error(), "not of one address family") {
+			if !strings.Contains(err.Error(), "write") && !strings.Contains(err.Error(), "have different address families") {
 				t.Errorf("%q: the error does not say what to write: %v", s, err)
 			}
 			return
