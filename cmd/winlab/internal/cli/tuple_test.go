@@ -14,7 +14,7 @@ func TestParseTuple(t *testing.T) {
 		{"6 10.244.1.4 40000 10.96.0.10 80 out", "!7 fields"},
 		{"", "!7 fields"},
 		{"132 10.244.1.4 1 10.96.0.10 80 out 1", "!protocol 132 cannot be traced"},
-		{"6 10.244.1.4 1 fd00::5 80 out 1", "!one address family"},
+		{"6 10.244.1.4 1 fd00::5 80 out 1", "!different address families"},
 		{"1 fd00::4 0 fd00::5 0 out 0", "!58 over IPv6"},
 		{"6 10.244.1.4 1 10.96.0.10 0 out 1", "!destination port is 0"},
 		{"6 10.244.1.4 1 10.96.0.10 80 out 2", "!begins with the SYN"},
