@@ -307,7 +307,8 @@ func (l *proxyLab) startHNS(t *testing.T) {
 	l.hns.start(t)
 	k := l.proxy
 	<-k.watched
-	calls, err := hcn.Dial(t.Context(), l.hns.addr, "waits for kube-proxy")
+	// The connection is used by the tests after t, too: it must not end with it.
+	calls, err := hcn.Dial(context.Background(), l.hns.addr, "waits for kube-proxy")
 	if err != nil {
 		t.Fatal(err)
 	}
