@@ -86,7 +86,7 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	doc := &findings.Document{Schema: findings.Schema, Tool: o.Tool, Command: o.Command, Assumed: o.Assumed, Findings: []findings.Finding{}, Passed: map[string]int{}}
+	doc := &findings.Document{Schema: findings.Schema, Tool: o.Tool, Command: o.Command, Assumed: o.Assumed, CarriedOver: claims.CarriedOver(o.Targets), Findings: []findings.Finding{}, Passed: map[string]int{}}
 	var all []*subject.Subject
 	for i, r := range reads {
 		if r.foreign && !inputs[i].listed && len(r.mistakes) == 0 {

@@ -78,6 +78,16 @@ func (t Target) AfterDocuments() bool {
 	return err == nil && slices.Compare(v[:min(len(v), len(newest))], newest) > 0
 }
 
+// CarriedOver says, of the first of the targets for which it is so, that its rules
+// are taken from documents of an older version; "" when there is none.
+func CarriedOver(targets []Target) string {
+	i := slices.IndexFunc(targets, Target.AfterDocuments)
+	if i < 0 {
+		return ""
+	}
+	return fmt.Sprintf("the documents were read up to Kubernetes %s: what they say is taken to hold in %s, too", Newest(), targets[i].Kubernetes)
+}
+
 // ReleaseNamed finds a release by a name that people use for it: "2019",
 // "ltsc2019", "Windows Server 2019", "10.0.17763" (the LTSC release of that build).
 func ReleaseNamed(s string) (Release, bool) {

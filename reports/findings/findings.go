@@ -17,6 +17,9 @@ type Document struct {
 	// names the flags of those parts that were not asked for and taken by default.
 	Settings []string `json:"settings"`
 	Assumed  []string `json:"assumed,omitempty"`
+	// CarriedOver says that a setting is newer than the documents, so that rules
+	// of an older version were applied; "" when it is not.
+	CarriedOver string `json:"carriedOver,omitempty"`
 	// Files and Documents count what was read.
 	Files     int `json:"files"`
 	Documents int `json:"documents"`

@@ -66,6 +66,9 @@ func SARIF(w io.Writer, doc *Document) error {
 	if len(d.Assumed) > 0 {
 		bag.Add("assumed", lines(d.Assumed))
 	}
+	if d.CarriedOver != "" {
+		bag.Add("carriedOver", clean.Line(d.CarriedOver))
+	}
 	run.WithProperties(bag)
 	b, err := json.MarshalIndent(sarif.NewReport().AddRun(run), "", " ")
 	if err != nil {

@@ -102,7 +102,6 @@ Exit codes: 0 nothing found at the level of --fail-on or above, 1 something foun
 		if err != nil {
 			return usageError{err}
 		}
-		a.noteNewer(targets)
 		inputs, err := check.Inputs(args, cmd.InOrStdin())
 		if err != nil {
 			return err
@@ -143,6 +142,9 @@ func (a *app) found(doc *findings.Document, form, fail string) error {
 	if err != nil {
 		return err
 	}
+	if doc.CarriedOver != "" {
+		fmt.Fprintln(a.err, doc.CarriedOver)
+	}
 	if n := len(doc.Mistakes); n > 0 {
 		if n == 1 {
 			return unreadable{"1 mistake in the input"}
@@ -165,10 +167,3 @@ func fails(doc *findings.Document, level string) bool {
 type unreadable struct{ text string }
 
 func (e unreadable) Error() string { return e.text }
-
-// noteNewer says that the documents of a version were not all read.
-func (a *app) noteNewer(targets []claims.Target) {
-	if i := slices.IndexFunc(targets, claims.Target.AfterDocuments); i >= 0 {
-		fmt.Fprintf(a.err, "the documents were read up to Kubernetes %s: what they say is taken to hold in %s, too\n", claims.Newest(), targets[i].Kubernetes)
-	}
-}
