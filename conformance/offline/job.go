@@ -37,6 +37,8 @@ type job struct {
 	cells  []result.Cell
 	flows  []result.FlowResult
 	traces map[string]*trace.Trace
+	// notices are what the cluster could not follow.
+	notices []trace.Notice
 	// objects are for a comparison of two jobs; nil without one.
 	objects *objects
 }
@@ -81,7 +83,7 @@ func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.P
 		return // no real component ran: the results would be the model's again
 	}
 	j.traces = map[string]*trace.Trace{}
-	j.column = column(c)
+	j.column, j.notices = column(c), c.NotModelled
 	j.level = result.Model
 	if len(c.Components) > 0 {
 		j.level = result.Components
@@ -155,8 +157,27 @@ func (j *job) into(doc *result.Document) {
 		doc.Cells = append(doc.Cells, j.cells...)
 	}
 	doc.Flows = append(doc.Flows, j.flows...)
+	j.notModelled(doc)
 	for k, t := range j.traces {
 		doc.Traces[k] = t
+	}
+}
+
+// notModelled adds the job's notices to the document: one for each lab and variant,
+// with the settings in which it is so.
+func (j *job) notModelled(doc *result.Document) {
+	lab := j.file.Lab.Metadata.Name
+	for _, n := range j.notices {
+		i := slices.IndexFunc(doc.NotModelled, func(o result.Notice) bool {
+			return o.Lab == lab && o.Variant == j.variant && len(trace.AddNotice([]trace.Notice{o.Notice}, n)) == 1
+		})
+		if i < 0 {
+			i = len(doc.NotModelled)
+			doc.NotModelled = append(doc.NotModelled, result.Notice{Lab: lab, Variant: j.variant, Notice: n})
+		}
+		if o := &doc.NotModelled[i]; j.claims && !slices.Contains(o.Settings, j.column.ID) {
+			o.Settings = append(o.Settings, j.column.ID)
+		}
 	}
 }
 

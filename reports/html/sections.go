@@ -101,6 +101,17 @@ func (v *view) flows(doc *result.Document) {
 	v.Unknown, v.Contested = sum.Summary.Outcomes[result.Unknown], sum.Summary.Outcomes[result.Disputed]
 }
 
+// notices lists what the labs say and the simulation does not follow.
+func (v *view) notices(doc *result.Document) {
+	for _, n := range doc.NotModelled {
+		where := append([]string(nil), n.Settings...)
+		if n.Variant != "" {
+			where = append(where, n.Variant)
+		}
+		v.Notices = append(v.Notices, notice{What: clean.Line(n.What), At: clean.Line(n.Place()), Why: clean.Line(n.Why), Lab: clean.Line(n.Lab), Where: clean.Line(strings.Join(where, ", "))})
+	}
+}
+
 // threadURL returns the address of "owner/repo#number", or "".
 func threadURL(s string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(s), " ")

@@ -42,6 +42,7 @@ type view struct {
 	Coverage           []coverageRow
 	CoverageTotal      coverageRow
 	Ways, Needs        []count
+	Notices            []notice
 	Wide               int // columns of the matrix that are settings
 	Real               *real
 }
@@ -127,6 +128,10 @@ type flowRow struct {
 	Expect, Got, Kind, Reason, Why string
 	Pass                           bool
 }
+
+// notice is something that a lab says and the simulation does not follow; Where lists
+// the variant or the settings.
+type notice struct{ What, At, Why, Lab, Where string }
 
 type uncheckedClaim struct{ ID, Title, AreaTitle, Area, Why string }
 
@@ -312,6 +317,7 @@ func newView(doc *result.Document) *view {
 	v.coverage(doc)
 	v.tiles(doc)
 	v.flows(doc)
+	v.notices(doc)
 	v.components(doc)
 	return v
 }

@@ -194,6 +194,7 @@ async function traceView(ref, opts = {}) {
       line("flow", h("b", {}, f.from + " → " + f.to), " " + f.protocol + " ", ends && h("code", {}, ends), f.node && " on " + f.node),
       line("lab", t.lab.name, t.lab.variant && " (" + t.lab.variant + ")", " · Kubernetes " + t.lab.kubernetes, " · " + t.lab.network, t.lab.proxy && " · kube-proxy " + t.lab.proxy, t.lab.components && " · real " + t.lab.components.join(", ")),
       builds && line("Windows", builds),
+      t.notModelled && line("not modelled", t.notModelled.map(n => h("p", {class: "notice"}, h("b", {}, n.what), n.at && n.at.file && h("code", {}, " " + n.at.file + (n.at.line ? ":" + n.at.line : "")), h("small", {}, n.why)))),
       t.assumed && line("assumed", t.assumed.map(a => h("span", {class: "assume"}, a.what + " " + a.value, a.flag && h("small", {}, " " + a.flag))))),
     names.map(nameView),
     paths.length > 1 ? tabView("Backends", paths.map((p, i) => ({

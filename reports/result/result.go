@@ -32,6 +32,8 @@ type Document struct {
 	Systems []System `json:"systems,omitempty"`
 	// Flows are the labs' own expected flows (not claims), incidents among them.
 	Flows []FlowResult `json:"flows,omitempty"`
+	// NotModelled is what the labs say and the simulation does not follow.
+	NotModelled []Notice `json:"notModelled,omitempty"`
 	// Traces has every trace once, by the key that cells and flows refer to.
 	Traces  map[string]*trace.Trace `json:"traces"`
 	Summary Summary                 `json:"summary"`
@@ -229,6 +231,16 @@ type FlowResult struct {
 	Incident string `json:"incident,omitempty"`
 	Name     string `json:"name"`
 	Check
+}
+
+// Notice is something that a lab says and the simulation does not follow.
+type Notice struct {
+	Lab     string `json:"lab"`
+	Variant string `json:"variant,omitempty"`
+	// Settings are identifiers of those settings of the lab in which it is so; none
+	// for a lab's own flows.
+	Settings []string `json:"settings,omitempty"`
+	trace.Notice
 }
 
 // Summary counts cells by outcome and flows by pass.

@@ -31,6 +31,8 @@ type Trace struct {
 	Flow  Flow           `json:"flow"`
 	// Assumed lists every default that the caller did not choose.
 	Assumed []Assumption `json:"assumed,omitempty"`
+	// NotModelled is what the lab says and the simulation does not follow.
+	NotModelled []Notice `json:"notModelled,omitempty"`
 	// Names holds the name look-ups that came before the flow, in order.
 	Names []Lookup `json:"names,omitempty"`
 	// Paths holds one path for each admissible choice of a load balancer.
@@ -244,10 +246,16 @@ func (o *Origin) String() string {
 		return ""
 	case o.File == "":
 		return o.What
-	case o.Line == 0:
-		return fmt.Sprintf("%s  %s", o.What, o.File)
 	}
-	return fmt.Sprintf("%s  %s:%d", o.What, o.File, o.Line)
+	return o.What + "  " + o.Place()
+}
+
+// Place returns "file:line", as much of it as is known.
+func (o *Origin) Place() string {
+	if o.Line == 0 {
+		return o.File
+	}
+	return fmt.Sprintf("%s:%d", o.File, o.Line)
 }
 
 // Cite fills Evidence and Grade of a step from a fact and returns the step.

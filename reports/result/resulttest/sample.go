@@ -411,4 +411,11 @@ func incidents(doc *result.Document, ds []design) {
 	add("i-31-acl-priority", "A deny rule wins over a later allow", "Azure/AKS#2031", "broken", "client to peer", "dropped", blocked(over))
 	add("i-31-acl-priority", "A deny rule wins over a later allow", "Azure/AKS#2031", "fixed", "client to peer", "delivered", blocked(over))
 	add("l2bridge-flannel-host-gw", "", "", "", "client to peer", "delivered", ok(over, "tcp"))
+	policy := trace.Notice{What: "NetworkPolicy default/deny-all", Why: "objects of this kind are not simulated", At: &trace.Origin{What: "NetworkPolicy default/deny-all", File: "fixtures/manifests/policy.yaml", Line: 12}}
+	doc.NotModelled = append(doc.NotModelled, result.Notice{Lab: over.name, Settings: []string{doc.Settings[0].ID}, Notice: policy}, result.Notice{Lab: "i-31-acl-priority", Variant: "broken", Notice: policy})
+	for key, t := range doc.Traces {
+		if strings.HasPrefix(key, "i-31-acl-priority/broken") {
+			t.NotModelled = []trace.Notice{policy}
+		}
+	}
 }

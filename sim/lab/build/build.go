@@ -21,6 +21,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/real/components"
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // Options choose how a plan is built.
@@ -45,6 +46,8 @@ type Cluster struct {
 	Components []string
 	// Log holds kube-proxy's failures and the plugin's warnings, for people.
 	Log []string
+	// NotModelled is what the plan and the components found without effect.
+	NotModelled []trace.Notice
 	// Segments are in the lab's order, Nodes too.
 	Segments []*wire.Segment
 	Nodes    []*Node
@@ -57,7 +60,7 @@ type Cluster struct {
 
 // New builds a cluster. It can be interrupted: real components take seconds.
 func New(ctx context.Context, p *plan.Plan, o Options) (*Cluster, error) {
-	c := &Cluster{Plan: p, Options: o, Kube: p.Kube()}
+	c := &Cluster{Plan: p, Options: o, Kube: p.Kube(), NotModelled: slices.Clone(p.NotModelled)}
 	b := &builder{Cluster: c}
 	if err := errors.Join(b.run(ctx), b.real.stop()); err != nil {
 		return nil, p.Wrap(err)
@@ -143,6 +146,11 @@ func (b *builder) names(context.Context) error {
 }
 
 func (b *builder) calls(context.Context) error { return b.Call(b.Plan.Calls) }
+
+// notice notes that something that was read has no effect; at may be nil.
+func (c *Cluster) notice(what, why string, at *trace.Origin) {
+	c.NotModelled = trace.AddNotice(c.NotModelled, trace.Notice{What: what, Why: why, At: at})
+}
 
 // note adds to the names of what was run.
 func (c *Cluster) note(program string) {

@@ -106,7 +106,7 @@ func (b *builder) windowsNode(n *Node) error {
 	case n.Plan.Dump != nil:
 		n.attach = n.attachFromDump
 		for _, i := range n.Plan.Dump.Ignored {
-			b.Log = append(b.Log, fmt.Sprintf("node %s: the dump's field %s has no meaning in the model", n.Name, i))
+			b.notice("field "+i+" in the dump of node "+n.Name, "no rule of the model follows from it", nil)
 		}
 		return n.HNS.Load(n.Plan.Dump)
 	}

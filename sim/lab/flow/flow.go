@@ -94,7 +94,7 @@ func (c *Cluster) Trace(ctx context.Context, r Request) (*trace.Trace, error) {
 	if err := c.rebuildChanged(ctx); err != nil {
 		return nil, err
 	}
-	t := &trace.Trace{Schema: trace.Schema, Lab: c.Info(), Flow: trace.Flow{From: r.From, To: r.To, Protocol: r.Protocol}, Command: c.command(r)}
+	t := &trace.Trace{Schema: trace.Schema, Lab: c.Info(), NotModelled: c.NotModelled, Flow: trace.Flow{From: r.From, To: r.To, Protocol: r.Protocol}, Command: c.command(r)}
 	f, err := c.resolve(ctx, t, r)
 	switch {
 	case err != nil:

@@ -19,6 +19,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // Plan is a cluster that can be built.
@@ -46,7 +47,16 @@ type Plan struct {
 	// Calls are made to the HNS of nodes when all else is done.
 	Calls []Call
 
+	// NotModelled is what the lab says and no rule of the simulation follows.
+	NotModelled []trace.Notice
+
 	macs uint32
+}
+
+// notice notes that something of the lab has no effect; path is where it stands in
+// the file.
+func (p *Plan) notice(what, why string, path ...any) {
+	p.NotModelled = trace.AddNotice(p.NotModelled, trace.Notice{What: what, Why: why, At: p.File.Origin(what, path...)})
 }
 
 // New makes the plan of a lab. Variant "" is the lab itself, a nil setting its

@@ -42,6 +42,7 @@ func (p *Plan) pods(s *spec.Spec) error {
 		return err
 	}
 	p.Services = man.Services
+	p.NotModelled = append(p.NotModelled, man.NotModelled...)
 	for _, w := range man.Workloads {
 		p.Pods = append(p.Pods, &Pod{Pod: kube.Pod{Namespace: w.Namespace, Name: w.Name, Node: w.Node, HostPorts: w.HostPorts, Labels: maps.Clone(w.Labels), Origin: w.Origin},
 			HostNetwork: w.HostNetwork, Listen: w.Listen, Ports: w.Ports, Ready: true, os: w.OS})

@@ -58,6 +58,8 @@ type Service struct {
 type Manifests struct {
 	Workloads []*Workload
 	Services  []*Service
+	// NotModelled are objects of which nothing follows in the simulation.
+	NotModelled []trace.Notice
 }
 
 // maxReplicas bounds the pods of one workload: a node has room for some 100.
@@ -127,6 +129,11 @@ func (m *Manifests) add(file string, line int, doc []byte) error {
 			return fmt.Errorf("%s %s: %w", strings.ToLower(head.Kind), head.Name, err)
 		}
 		m.Workloads = append(m.Workloads, pods...)
+	default:
+		if why := withoutEffect(head.APIVersion, head.Kind); why != "" {
+			what := strings.TrimSpace(head.Kind + " " + namespaceOr(head.Namespace) + "/" + head.Name)
+			m.NotModelled = trace.AddNotice(m.NotModelled, trace.Notice{What: what, Why: why, At: &trace.Origin{What: what, File: file, Line: line}})
+		}
 	}
 	return nil
 }

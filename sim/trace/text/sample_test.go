@@ -39,6 +39,8 @@ func delivered() *trace.Trace {
 	return &trace.Trace{Verdict: trace.Delivered, Reason: trace.OK, Summary: "The request arrived unchanged but for its MAC addresses, and the reply came back.", Grade: evidence.Stated, Lab: hostGW,
 		Flow:    trace.Flow{From: "pod/default/client", To: "pod/default/peer:80", Protocol: "tcp", Src: "10.244.1.4", SrcPort: 49158, Dst: "10.244.2.7", DstPort: 80, Node: "win1", Build: "10.0.17763.1432"},
 		Assumed: []trace.Assumption{{What: "source port", Value: "49158", Flag: "--source-port"}},
+		NotModelled: []trace.Notice{{What: "NetworkPolicy default/deny-all", Why: "objects of this kind are not simulated, and the reader has to judge what follows from one in this place", At: &trace.Origin{What: "NetworkPolicy default/deny-all", File: "fixtures/x.yaml", Line: 12}},
+			{What: "quirk some-quirk of win1", Why: "no source says what it does"}},
 		Paths:   []trace.Path{{Verdict: trace.Delivered, Reason: trace.OK, Grade: evidence.Stated, Steps: steps, Seen: seen}},
 		Command: "winlab trace fixtures/labs/l2bridge-flannel-host-gw.yaml --from pod/client --to pod/peer:80"}
 }

@@ -64,6 +64,13 @@ func (p *printer) summary(t *trace.Trace) {
 	l.put(bold, endsLine(t.Flow))
 	l.put(plain, count(t.Paths))
 	l.end()
+	for _, n := range t.NotModelled {
+		l := p.line()
+		l.put(plain, "  ")
+		l.put(warn, "not modelled: ")
+		l.put(plain, n.What)
+		l.end()
+	}
 	for i := range t.Names {
 		n := &t.Names[i]
 		l := p.line()

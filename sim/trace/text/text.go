@@ -89,6 +89,7 @@ func (p *printer) full(t *trace.Trace) {
 	if len(t.Assumed) > 0 {
 		p.labelled("assumed", assumedLine(t.Assumed))
 	}
+	p.notModelled(t.NotModelled)
 	if p.o.Detail >= Verbose && t.Command != "" {
 		p.labelled("repeat", t.Command)
 	}
@@ -192,6 +193,21 @@ func assumedLine(as []trace.Assumption) string {
 		s += " (" + strings.Join(flags, ", ") + ")"
 	}
 	return s
+}
+
+// notModelled lists what the lab says and the simulation does not follow: what, where
+// it is written, and below it why.
+func (p *printer) notModelled(list []trace.Notice) {
+	for _, n := range list {
+		l := p.line()
+		l.put(warn, "not modelled: ")
+		l.put(plain, n.What)
+		if at := n.Place(); at != "" {
+			l.put(dim, "  "+at)
+		}
+		l.end()
+		p.para(label, plain, n.Why)
+	}
 }
 
 // verdict writes the last block: the verdict, what it means and how to go on.

@@ -33,9 +33,11 @@ type difference struct {
 type runSummary struct {
 	result.Summary
 	Differences []difference `json:"differences"`
-	Report      string       `json:"report"`
-	Results     string       `json:"results"`
-	JUnit       string       `json:"junit"`
+	// NotModelled is what the labs say and the simulation does not follow.
+	NotModelled []result.Notice `json:"notModelled,omitempty"`
+	Report      string          `json:"report"`
+	Results     string          `json:"results"`
+	JUnit       string          `json:"junit"`
 }
 
 func (a *app) runCmd() *cobra.Command {
@@ -119,7 +121,7 @@ func nodesOf(paths []string) string {
 
 // writeReport writes the three files of a run.
 func writeReport(dir string, doc *result.Document) (*runSummary, error) {
-	s := &runSummary{Summary: doc.Summary, Differences: differences(doc), Report: filepath.Join(dir, "index.html"),
+	s := &runSummary{Summary: doc.Summary, Differences: differences(doc), NotModelled: doc.NotModelled, Report: filepath.Join(dir, "index.html"),
 		Results: filepath.Join(dir, "results.json"), JUnit: filepath.Join(dir, "junit.xml")}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -220,6 +222,13 @@ func printRun(w io.Writer, s *runSummary) error {
 		if d.Command != "" {
 			fmt.Fprintf(w, "    %s\n", d.Command)
 		}
+	}
+	for _, n := range s.NotModelled {
+		fmt.Fprintf(w, "not modelled: %s (%s)", n.What, strings.TrimSpace(n.Lab+" "+n.Variant))
+		if at := n.Place(); at != "" {
+			fmt.Fprintf(w, "  %s", at)
+		}
+		fmt.Fprintf(w, "\n    %s\n", n.Why)
 	}
 	end := "as expected"
 	if !s.AsExpected {
