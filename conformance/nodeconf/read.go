@@ -11,6 +11,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
 	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/internal/utf"
 )
 
 // scriptEndings are the files that are read as command lines when nothing in
@@ -36,7 +37,7 @@ func Read(file string, data []byte) (subjects []*subject.Subject, recognised boo
 		}
 		return nil, true, strict.Mistakes{{File: file, Message: fmt.Sprintf("the file has %d bytes; configurations of a node have at most %d", len(data), maxSize)}}
 	}
-	text, mark := decode(data)
+	text, mark := utf.Decode(data)
 	if binaryText(text) {
 		return nil, false, nil
 	}
@@ -45,7 +46,7 @@ func Read(file string, data []byte) (subjects []*subject.Subject, recognised boo
 	if !recognised {
 		return nil, false, nil
 	}
-	if mark != "" && len(subjects) > 0 && refusesMark(subjects[0].On) {
+	if mark != utf.None && len(subjects) > 0 && refusesMark(subjects[0].On) {
 		s.mistakes = append(s.mistakes, strict.Mistake{File: file, Line: 1, Column: 1,
 			Message: fmt.Sprintf("the file is written with %s, which %s cannot read; save it as UTF-8 without a byte order mark (Windows PowerShell's Out-File and Set-Content -Encoding utf8 write one)", mark, readerOf(subjects[0].On))})
 	}

@@ -1,10 +1,7 @@
 package nodeconf
 
 import (
-	"bytes"
-	"encoding/binary"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/winlab-dev/winlab/internal/strict"
@@ -70,28 +67,6 @@ func (s *input) at(offset int) (line, column int) {
 func (s *input) mistake(offset int, message string) {
 	line, column := s.at(offset)
 	s.mistakes = append(s.mistakes, strict.Mistake{File: s.file, Line: line, Column: column, Message: message})
-}
-
-// decode turns a file into UTF-8. Windows PowerShell writes UTF-16 and byte
-// order marks: it is read nevertheless, and mark says what it was.
-func decode(data []byte) (text, mark string) {
-	switch {
-	case bytes.HasPrefix(data, []byte{0xef, 0xbb, 0xbf}):
-		return string(data[3:]), "a byte order mark"
-	case bytes.HasPrefix(data, []byte{0xff, 0xfe}):
-		return fromUTF16(data[2:], binary.LittleEndian), "UTF-16"
-	case bytes.HasPrefix(data, []byte{0xfe, 0xff}):
-		return fromUTF16(data[2:], binary.BigEndian), "UTF-16"
-	}
-	return string(data), ""
-}
-
-func fromUTF16(data []byte, order binary.ByteOrder) string {
-	units := make([]uint16, len(data)/2)
-	for i := range units {
-		units[i] = order.Uint16(data[2*i:])
-	}
-	return string(utf16.Decode(units))
 }
 
 // binaryText reports whether a file is not text: configurations have no NUL.

@@ -13,6 +13,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
 	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/internal/utf"
 )
 
 // componentKinds are the configuration files of the components.
@@ -50,7 +51,7 @@ func Embedded(file string, data []byte, doc *yaml.Node) ([]*subject.Subject, str
 		return nil, nil
 	}
 	lines := sync.OnceValue(func() []string {
-		decoded, _ := decode(data)
+		decoded, _ := utf.Decode(data)
 		return strings.Split(decoded, "\n")
 	})
 	var all []*subject.Subject

@@ -1,6 +1,8 @@
 package nodedump
 
 import (
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+
 	"net/netip"
 	"regexp"
 	"strings"
@@ -25,15 +27,15 @@ var gateways = []string{"gateway", "passerelle", "puerta de enlace", "шлюз",
 // languages of Windows; what can be told by the value's form is. Adapters of
 // containers are left out: those of other compartments than the host's, and
 // those that containerd and Docker name by the container's id.
-func (r *reader) ipconfig(l lines) {
+func (r *reader) ipconfig(l dump.Lines) {
 	var p ipconfigParser
-	for i, text := range l.text {
+	for i, text := range l.Text {
 		switch {
-		case blank(text):
-		case indent(text) == 0:
-			p.heading(text, l.place(i))
+		case dump.Blank(text):
+		case dump.Indent(text) == 0:
+			p.heading(text, l.Place(i))
 		default:
-			p.line(text, l.place(i))
+			p.line(text, l.Place(i))
 		}
 	}
 	p.end()
@@ -80,7 +82,7 @@ func (p *ipconfigParser) heading(text string, at Place) {
 // line reads a field, or a further value of the field before.
 func (p *ipconfigParser) line(text string, at Place) {
 	value, first := strings.TrimSpace(text), false
-	if m := ipconfigField.FindStringSubmatch(text); m != nil && strings.Contains(text, ". ") && indent(text) < 20 {
+	if m := ipconfigField.FindStringSubmatch(text); m != nil && strings.Contains(text, ". ") && dump.Indent(text) < 20 {
 		first = p.key == ""
 		p.key, value = strings.ToLower(m[1]), strings.TrimSpace(m[2])
 	}
@@ -98,7 +100,7 @@ func (p *ipconfigParser) line(text string, at Place) {
 func (a *Adapter) field(key, value string) {
 	switch {
 	case strings.Contains(key, "ipv4") || strings.Contains(key, "ip address"):
-		if v := addr(value); v.IsValid() {
+		if v := dump.Addr(value); v.IsValid() {
 			a.Addresses = append(a.Addresses, netip.PrefixFrom(v, v.BitLen()))
 		}
 	case maskBits(value) > 0 && len(a.Addresses) > 0:
@@ -106,8 +108,8 @@ func (a *Adapter) field(key, value string) {
 		if last.Addr().Is4() {
 			*last = netip.PrefixFrom(last.Addr(), maskBits(value))
 		}
-	case hasAny(key, gateways...):
-		if v := addr(value); v.IsValid() {
+	case dump.HasAny(key, gateways...):
+		if v := dump.Addr(value); v.IsValid() {
 			a.Gateways = append(a.Gateways, v)
 		}
 	case strings.Contains(key, "description"):
@@ -163,10 +165,10 @@ func maskBits(s string) int {
 // adapter takes what Get-NetAdapter, Get-NetIPAddress and, on a hypervisor,
 // Get-VMNetworkAdapter show.
 func (r *reader) adapter(o *yaml.Node) bool {
-	a := Adapter{Name: str(o, "Name", "ifAlias", "InterfaceAlias"), description: str(o, "InterfaceDescription"), mac: str(o, "MacAddress"), up: true, Place: r.at(o.Line)}
+	a := Adapter{Name: dump.Str(o, "Name", "ifAlias", "InterfaceAlias"), description: dump.Str(o, "InterfaceDescription"), mac: dump.Str(o, "MacAddress"), up: true, Place: r.at(o.Line)}
 	switch {
-	case has(o, "VMName") && (has(o, "MacAddressSpoofing") || has(o, "SwitchName")):
-		a.VM, a.Spoofing = str(o, "VMName"), str(o, "MacAddressSpoofing")
+	case dump.Has(o, "VMName") && (dump.Has(o, "MacAddressSpoofing") || dump.Has(o, "SwitchName")):
+		a.VM, a.Spoofing = dump.Str(o, "VMName"), dump.Str(o, "MacAddressSpoofing")
 		// ConvertTo-Json writes the number of the setting: OnOffState, 0 is On
 		// (Microsoft.HyperV.PowerShell.OnOffState).
 		switch a.Spoofing {
@@ -175,23 +177,23 @@ func (r *reader) adapter(o *yaml.Node) bool {
 		case "1":
 			a.Spoofing = "Off"
 		}
-		if c := child(o, "MacAddressSpoofing"); c != nil {
+		if c := dump.Child(o, "MacAddressSpoofing"); c != nil {
 			a.Place = r.at(c.Line)
 		}
 		r.node.list(listVMAdapters, a.Place)
 		r.as(listVMAdapters)
-	case has(o, "InterfaceDescription", "MacAddress") || has(o, "ifAlias", "InterfaceDescription") || has(o, "InterfaceDescription", "Status", "LinkSpeed"):
-		if s := str(o, "Status"); s != "" {
+	case dump.Has(o, "InterfaceDescription", "MacAddress") || dump.Has(o, "ifAlias", "InterfaceDescription") || dump.Has(o, "InterfaceDescription", "Status", "LinkSpeed"):
+		if s := dump.Str(o, "Status"); s != "" {
 			a.up = strings.EqualFold(s, "Up") || s == "1"
 		}
 		r.node.list(ListAdapters, a.Place)
 		r.as(ListAdapters)
-	case has(o, "IPAddress", "InterfaceAlias", "PrefixLength"):
-		v := addr(str(o, "IPAddress"))
+	case dump.Has(o, "IPAddress", "InterfaceAlias", "PrefixLength"):
+		v := dump.Addr(dump.Str(o, "IPAddress"))
 		if !v.IsValid() {
 			return false
 		}
-		bits := number(str(o, "PrefixLength"))
+		bits := number(dump.Str(o, "PrefixLength"))
 		if p, err := v.WithZone("").Prefix(bits); err == nil {
 			a.Addresses = []netip.Prefix{netip.PrefixFrom(v.WithZone(""), p.Bits())}
 		}

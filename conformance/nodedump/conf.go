@@ -13,6 +13,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/nodeconf"
 	"github.com/winlab-dev/winlab/conformance/subject"
 	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
 // maxConf is the size up to which a file may be configuration or command lines;
@@ -74,7 +75,7 @@ func (r *reader) commandLine(text string, line int) {
 
 // shift moves a tree to the line that it is on.
 func shift(n *yaml.Node, by, depth int) {
-	if n == nil || depth > maxDepth {
+	if n == nil || depth > dump.MaxDepth {
 		return
 	}
 	n.Line += by
@@ -89,32 +90,32 @@ func componentOf(on string) bool {
 
 // sourceVIP takes the two files that start.ps1 keeps for overlay networks.
 func (r *reader) sourceVIP(o *yaml.Node) bool {
-	if !has(o, "cniVersion") || child(o, "type", "plugins") != nil {
+	if !dump.Has(o, "cniVersion") || dump.Child(o, "type", "plugins") != nil {
 		return false
 	}
 	v := SourceVIP{Place: r.at(o.Line)}
-	if ip4 := child(o, "ip4"); ip4 != nil {
-		v.Address = prefix(str(ip4, "ip"))
-		v.Place = r.at(line(child(ip4, "ip"), o.Line))
+	if ip4 := dump.Child(o, "ip4"); ip4 != nil {
+		v.Address = dump.Prefix(dump.Str(ip4, "ip"))
+		v.Place = r.at(line(dump.Child(ip4, "ip"), o.Line))
 	}
-	for _, ip := range items(child(o, "ips")) {
-		v.Address = prefix(str(ip, "address"))
-		v.Place = r.at(line(child(ip, "address"), o.Line))
+	for _, ip := range dump.Items(dump.Child(o, "ips")) {
+		v.Address = dump.Prefix(dump.Str(ip, "address"))
+		v.Place = r.at(line(dump.Child(ip, "address"), o.Line))
 	}
-	ipam := child(o, "ipam")
-	for _, set := range items(child(ipam, "ranges")) {
-		for _, rng := range items(set) {
-			v.Subnet = prefix(str(rng, "subnet"))
-			v.Place = r.at(line(child(rng, "subnet"), o.Line))
+	ipam := dump.Child(o, "ipam")
+	for _, set := range dump.Items(dump.Child(ipam, "ranges")) {
+		for _, rng := range dump.Items(set) {
+			v.Subnet = dump.Prefix(dump.Str(rng, "subnet"))
+			v.Place = r.at(line(dump.Child(rng, "subnet"), o.Line))
 		}
 	}
-	if s := child(ipam, "subnet"); s != nil {
-		v.Subnet = prefix(s.Value)
+	if s := dump.Child(ipam, "subnet"); s != nil {
+		v.Subnet = dump.Prefix(s.Value)
 		v.Place = r.at(s.Line)
 	}
 	if !v.Address.IsValid() && !v.Subnet.IsValid() {
 		r.node.Mistakes = append(r.node.Mistakes, strict.Mistake{File: r.file, Line: o.Line, Column: 1,
-			Message: "this looks like SourceVip.json or SourceVipRequest.json, but has neither an address nor a subnet; take the files as they are from C:\\k"})
+			Message: "this looks like SourceVip.JSON or SourceVipRequest.json, but has neither an address nor a subnet; take the files as they are from C:\\k"})
 		return true
 	}
 	r.node.list(listSourceVIP, v.Place)
@@ -136,10 +137,10 @@ var flagForm = regexp.MustCompile(`\] (?:"?FLAG: )(--[a-z0-9\-]+)=(\S.*)$`)
 
 // flagLines makes a command line of the flags that a component logged. It
 // counts only where the folder has no command line of that component.
-func (r *reader) flagLines(l lines) {
-	root := mapping(0)
+func (r *reader) flagLines(l dump.Lines) {
+	root := dump.Mapping(0)
 	on := ""
-	for i, text := range l.text {
+	for i, text := range l.Text {
 		if !strings.Contains(text, "FLAG: --") {
 			continue
 		}
@@ -147,12 +148,12 @@ func (r *reader) flagLines(l lines) {
 		if m == nil {
 			continue
 		}
-		if child(root, m[1]) != nil { // the component was started again
+		if dump.Child(root, m[1]) != nil { // the component was started again
 			r.logged(on, root)
-			root, on = mapping(0), ""
+			root, on = dump.Mapping(0), ""
 		}
 		if root.Line == 0 {
-			root.Line = l.first + i
+			root.Line = l.First + i
 		}
 		value := m[2]
 		if u, err := strconv.Unquote(strings.TrimSuffix(value, `"`) + `"`); err == nil && strings.HasPrefix(value, `"`) {
@@ -161,7 +162,7 @@ func (r *reader) flagLines(l lines) {
 		if value == "" || value == "[]" {
 			continue // the flag was not given
 		}
-		put(root, m[1], scalar(value, l.first+i))
+		dump.Put(root, m[1], dump.Scalar(value, l.First+i))
 		switch m[1] {
 		case "--proxy-mode", "--cluster-cidr", "--detect-local-mode":
 			on = "kube-proxy"

@@ -1,6 +1,8 @@
 package nodedump
 
 import (
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+
 	"regexp"
 	"strings"
 
@@ -11,10 +13,10 @@ var setForm = regexp.MustCompile(`^([A-Za-z_][\w().\-]*)=(.*)$`)
 
 // setList reads what set prints in cmd.exe. A list of variables has several
 // that every Windows has; other files have lines of the same form.
-func (r *reader) setList(l lines) {
+func (r *reader) setList(l dump.Lines) {
 	var found []Variable
 	known := 0
-	for i, text := range l.text {
+	for i, text := range l.Text {
 		m := setForm.FindStringSubmatch(text)
 		if m == nil {
 			continue
@@ -23,7 +25,7 @@ func (r *reader) setList(l lines) {
 		case "COMPUTERNAME", "SYSTEMROOT", "WINDIR", "OS", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMDATA", "COMSPEC", "NUMBER_OF_PROCESSORS":
 			known++
 		}
-		found = append(found, Variable{m[1], m[2], l.place(i)})
+		found = append(found, Variable{m[1], m[2], l.Place(i)})
 	}
 	if known >= 3 {
 		for _, v := range found {
@@ -46,8 +48,8 @@ func (r *reader) variable(v Variable) {
 func (r *reader) envTable(rows []*yaml.Node) bool {
 	known := 0
 	for _, o := range rows {
-		if len(o.Content) == 4 && has(o, "Name", "Value") {
-			switch strings.ToUpper(str(o, "Name")) {
+		if len(o.Content) == 4 && dump.Has(o, "Name", "Value") {
+			switch strings.ToUpper(dump.Str(o, "Name")) {
 			case "COMPUTERNAME", "SYSTEMROOT", "WINDIR", "OS", "PATHEXT", "PROGRAMDATA", "COMSPEC":
 				known++
 			}
@@ -57,8 +59,8 @@ func (r *reader) envTable(rows []*yaml.Node) bool {
 		return false
 	}
 	for _, o := range rows {
-		if has(o, "Name", "Value") && len(o.Content) == 4 {
-			r.variable(Variable{str(o, "Name"), str(o, "Value"), r.at(o.Line)})
+		if dump.Has(o, "Name", "Value") && len(o.Content) == 4 {
+			r.variable(Variable{dump.Str(o, "Name"), dump.Str(o, "Value"), r.at(o.Line)})
 		}
 	}
 	return true
@@ -72,24 +74,24 @@ var (
 
 // small reads the facts that are one line each: netsh winhttp show proxy,
 // systeminfo and ver, containerd's sandbox image.
-func (r *reader) small(l lines) {
-	for i, text := range l.text {
+func (r *reader) small(l dump.Lines) {
+	for i, text := range l.Text {
 		if m := winhttpForm.FindStringSubmatch(text); m != nil {
-			r.node.WinHTTP = Text{m[1], l.place(i)}
+			r.node.WinHTTP = Text{m[1], l.Place(i)}
 			r.as("WinHTTP proxy")
 		}
 		if strings.Contains(text, "Direct access (no proxy server)") {
-			r.node.WinHTTP = Text{"direct", l.place(i)}
+			r.node.WinHTTP = Text{"direct", l.Place(i)}
 			r.as("WinHTTP proxy")
 		}
 		if r.node.Build.Value == "" && strings.Contains(text, "10.0.") {
-			if m := buildForm.FindStringSubmatch(text); m != nil && hasAny(text, "OS Version:", "Microsoft Windows [Version", "Microsoft Windows NT") {
-				r.node.Build = Text{m[1], l.place(i)}
+			if m := buildForm.FindStringSubmatch(text); m != nil && dump.HasAny(text, "OS Version:", "Microsoft Windows [Version", "Microsoft Windows NT") {
+				r.node.Build = Text{m[1], l.Place(i)}
 				r.as("the build of Windows")
 			}
 		}
 		if m := sandboxForm.FindStringSubmatch(text); m != nil {
-			r.node.Pause = append(r.node.Pause, Text{m[1], l.place(i)})
+			r.node.Pause = append(r.node.Pause, Text{m[1], l.Place(i)})
 			r.as("containerd's configuration")
 		}
 	}
@@ -100,10 +102,10 @@ func (r *reader) small(l lines) {
 func (r *reader) hostObject(o *yaml.Node) bool {
 	v := ""
 	switch {
-	case has(o, "WindowsProductName", "OsVersion"):
-		v = str(o, "OsVersion")
-	case has(o, "BuildNumber", "SystemDirectory", "Version"):
-		v = str(o, "Version")
+	case dump.Has(o, "WindowsProductName", "OsVersion"):
+		v = dump.Str(o, "OsVersion")
+	case dump.Has(o, "BuildNumber", "SystemDirectory", "Version"):
+		v = dump.Str(o, "Version")
 	default:
 		return false
 	}

@@ -1,6 +1,8 @@
 package nodedump
 
 import (
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+
 	"fmt"
 	"strings"
 	"testing"
@@ -233,11 +235,11 @@ func TestMixedFile(t *testing.T) {
 func TestLoggedFlags(t *testing.T) {
 	log := "I1118 07:01:20.410031    3724 flags.go:59] FLAG: --cluster-cidr=\"10.244.0.0/16\"\nI1118 07:01:20.410031    3724 flags.go:59] FLAG: --hostname-override=\"\"\nI1118 07:01:20.410031    3724 flags.go:59] FLAG: --proxy-mode=\"kernelspace\"\n"
 	n := one("kube-proxy.log", log)
-	if len(n.Subjects) != 1 || n.Subjects[0].On != "kube-proxy" || child(n.Subjects[0].Root, "--hostname-override") != nil || str(n.Subjects[0].Root, "--cluster-cidr") != "10.244.0.0/16" {
+	if len(n.Subjects) != 1 || n.Subjects[0].On != "kube-proxy" || dump.Child(n.Subjects[0].Root, "--hostname-override") != nil || dump.Str(n.Subjects[0].Root, "--cluster-cidr") != "10.244.0.0/16" {
 		t.Errorf("%+v", n.Subjects)
 	}
 	n = ReadFS(folder(map[string]string{"kube-proxy.log": log, "p.txt": "CommandLine : C:\\k\\kube-proxy.exe --hostname-override=win1 --proxy-mode=kernelspace\n"}))
-	if len(n.Subjects) != 1 || str(n.Subjects[0].Root, "--hostname-override") != "win1" {
+	if len(n.Subjects) != 1 || dump.Str(n.Subjects[0].Root, "--hostname-override") != "win1" {
 		t.Errorf("a command line and a log: %+v", n.Subjects)
 	}
 }

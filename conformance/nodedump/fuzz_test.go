@@ -1,6 +1,8 @@
 package nodedump
 
 import (
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,7 +18,7 @@ func seeds(f *testing.F, as func(string)) {
 	deeper, _ := filepath.Glob("../../fixtures/nodes/healthy-*/*/*")
 	for _, name := range append(files, deeper...) {
 		if data, err := os.ReadFile(name); err == nil && len(data) < 20000 {
-			if text, ok := decode(data); ok {
+			if text, ok := dump.Decode(data); ok {
 				as(text)
 			}
 		}
@@ -36,8 +38,8 @@ func FuzzFile(f *testing.F) {
 		}
 		n := one(name, string(data))
 		last := 0
-		if text, ok := decode(data); ok {
-			last = len(split(name, text).text)
+		if text, ok := dump.Decode(data); ok {
+			last = len(dump.Split(name, text).Text)
 		}
 		for what, places := range placesOf(n) {
 			for _, p := range places {
@@ -76,78 +78,6 @@ func places[T any](list []T, place func(T) Place) []Place {
 		out = append(out, place(x))
 	}
 	return out
-}
-
-// FuzzListValue reads values as the list form prints them.
-func FuzzListValue(f *testing.F) {
-	for _, s := range []string{"{@{A=1; B=@{C=2}}, @{A=}...}", "{a, b}", "@{}", "{}", "{@{A={1, 2}; B=3}}", "@{A", "{,}", "{@{=}}"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		n := psValue(scalar(s, 1))
-		if n == nil {
-			t.Fatal("no value")
-		}
-	})
-}
-
-// FuzzTable cuts rows at the dashes of a heading: every character that is not
-// a blank is in one cell.
-func FuzzTable(f *testing.F) {
-	f.Add("Name  Id", "----  --", "kubelet  12")
-	f.Add("  Id Name", "  -- ----", "1234 a b c")
-	f.Fuzz(func(t *testing.T, head, rule, row string) {
-		if strings.ContainsAny(head+rule+row, "\n\r") || !ruleForm.MatchString(rule) || blank(row) {
-			return
-		}
-		got := strings.Join(cut(row, words(rule)), "")
-		squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
-		if squeeze(got) != squeeze(row) {
-			t.Errorf("%q cut at %q loses or repeats something: %q", row, rule, got)
-		}
-		tables(lines{file: "x", first: 1, text: []string{head, rule, row}})
-	})
-}
-
-// FuzzJSON compares the places of JSON with the text.
-func FuzzJSON(f *testing.F) {
-	f.Add(network)
-	f.Add("{}\n[]\n{\"a\":\n1}")
-	f.Fuzz(func(t *testing.T, s string) {
-		l := split("x", s)
-		trees, err := jsonTrees(l)
-		if err != nil {
-			return
-		}
-		for _, n := range trees {
-			if n.Line < 1 || n.Line > len(l.text) {
-				t.Errorf("a value on line %d of %d", n.Line, len(l.text))
-			}
-		}
-		parts(l)
-	})
-}
-
-// FuzzTranscript cuts a transcript into sections: no line is lost or is in two
-// sections.
-func FuzzTranscript(f *testing.F) {
-	f.Add("PS C:\\k> ipconfig\n\nWindows IP Configuration\nPS C:\\k> \nC:\\>ver\n")
-	f.Add("PS C:\\> kubectl exec -it a -- cmd\nC:\\>ipconfig\nC:\\>exit\nPS C:\\> a\n")
-	f.Fuzz(func(t *testing.T, s string) {
-		l := split("x", s)
-		at := 0
-		for _, sec := range sections(l) {
-			if sec.first-1 < at {
-				t.Fatalf("the section at line %d begins in the one before it", sec.first)
-			}
-			for ; at < sec.first-1; at++ {
-				if promptForm.FindString(l.text[at]) == "" {
-					t.Fatalf("line %d is in no section: %q", at+1, l.text[at])
-				}
-			}
-			at = sec.first - 1 + len(sec.text)
-		}
-	})
 }
 
 // FuzzTrials reads what people tried.

@@ -1,6 +1,8 @@
 package nodedump
 
 import (
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+
 	"net/netip"
 	"regexp"
 	"strings"
@@ -11,16 +13,16 @@ import (
 // kubectlRow takes a row of kubectl get nodes or kubectl get pods.
 func (r *reader) kubectlRow(o *yaml.Node) bool {
 	switch {
-	case has(o, "NAME", "STATUS", "ROLES", "VERSION"):
-		m := Machine{Name: str(o, "NAME"), Version: str(o, "VERSION"), OSImage: str(o, "OS-IMAGE"), Kernel: str(o, "KERNEL-VERSION"), Runtime: str(o, "CONTAINER-RUNTIME"), Place: r.at(o.Line)}
-		status, _, _ := strings.Cut(str(o, "STATUS"), ",")
+	case dump.Has(o, "NAME", "STATUS", "ROLES", "VERSION"):
+		m := Machine{Name: dump.Str(o, "NAME"), Version: dump.Str(o, "VERSION"), OSImage: dump.Str(o, "OS-IMAGE"), Kernel: dump.Str(o, "KERNEL-VERSION"), Runtime: dump.Str(o, "CONTAINER-RUNTIME"), Place: r.at(o.Line)}
+		status, _, _ := strings.Cut(dump.Str(o, "STATUS"), ",")
 		switch status {
 		case "Ready":
 			m.Ready = "True"
 		case "NotReady":
 			m.Ready = "False"
 		}
-		if a := addr(str(o, "INTERNAL-IP")); a.IsValid() {
+		if a := dump.Addr(dump.Str(o, "INTERNAL-IP")); a.IsValid() {
 			m.Addresses = []netip.Addr{a}
 		}
 		if m.OSImage != "" {
@@ -30,8 +32,8 @@ func (r *reader) kubectlRow(o *yaml.Node) bool {
 			}
 		}
 		r.machine(m)
-	case has(o, "NAME", "READY", "STATUS", "RESTARTS"):
-		p := Pod{Namespace: str(o, "NAMESPACE"), name: str(o, "NAME"), ready: str(o, "READY"), Status: str(o, "STATUS"), Node: str(o, "NODE"), address: addr(str(o, "IP")), Place: r.at(o.Line)}
+	case dump.Has(o, "NAME", "READY", "STATUS", "RESTARTS"):
+		p := Pod{Namespace: dump.Str(o, "NAMESPACE"), name: dump.Str(o, "NAME"), ready: dump.Str(o, "READY"), Status: dump.Str(o, "STATUS"), Node: dump.Str(o, "NODE"), address: dump.Addr(dump.Str(o, "IP")), Place: r.at(o.Line)}
 		r.node.list(listPods, p.Place)
 		r.node.Pods = append(r.node.Pods, p)
 		r.as(listPods)
@@ -49,25 +51,25 @@ func (r *reader) machine(m Machine) {
 
 // kubeObject takes Node and Pod objects, alone or in lists.
 func (r *reader) kubeObject(o *yaml.Node) bool {
-	kind := str(o, "kind")
+	kind := dump.Str(o, "kind")
 	switch {
-	case strings.HasSuffix(kind, "List") && has(o, "items", "apiVersion"):
-		for _, e := range items(child(o, "items")) {
+	case strings.HasSuffix(kind, "List") && dump.Has(o, "items", "apiVersion"):
+		for _, e := range dump.Items(dump.Child(o, "items")) {
 			r.kubeObject(e)
 		}
 		return true
-	case kind == "Node" && has(o, "metadata"):
+	case kind == "Node" && dump.Has(o, "metadata"):
 		r.machine(r.machineObject(o))
 		return true
-	case kind == "Pod" && has(o, "metadata"):
-		meta, spec, status := child(o, "metadata"), child(o, "spec"), child(o, "status")
-		p := Pod{Namespace: str(meta, "namespace"), name: str(meta, "name"), Node: str(spec, "nodeName"), Status: str(status, "phase"), address: addr(str(status, "podIP")), Place: r.at(o.Line)}
-		for _, c := range items(child(status, "containerStatuses")) {
-			if reason := str(child(child(c, "state"), "waiting"), "reason"); reason != "" {
+	case kind == "Pod" && dump.Has(o, "metadata"):
+		meta, spec, status := dump.Child(o, "metadata"), dump.Child(o, "spec"), dump.Child(o, "status")
+		p := Pod{Namespace: dump.Str(meta, "namespace"), name: dump.Str(meta, "name"), Node: dump.Str(spec, "nodeName"), Status: dump.Str(status, "phase"), address: dump.Addr(dump.Str(status, "podIP")), Place: r.at(o.Line)}
+		for _, c := range dump.Items(dump.Child(status, "containerStatuses")) {
+			if reason := dump.Str(dump.Child(dump.Child(c, "state"), "waiting"), "reason"); reason != "" {
 				p.Status = reason
 			}
 		}
-		if n := child(meta, "name"); n != nil {
+		if n := dump.Child(meta, "name"); n != nil {
 			p.Place = r.at(n.Line)
 		}
 		r.node.list(listPods, p.Place)
@@ -79,25 +81,25 @@ func (r *reader) kubeObject(o *yaml.Node) bool {
 }
 
 func (r *reader) machineObject(o *yaml.Node) Machine {
-	meta, spec, status := child(o, "metadata"), child(o, "spec"), child(o, "status")
-	info := child(status, "nodeInfo")
-	m := Machine{Name: str(meta, "name"), Version: str(info, "kubeletVersion"), OS: str(info, "operatingSystem"), OSImage: str(info, "osImage"),
-		Kernel: str(info, "kernelVersion"), Runtime: str(info, "containerRuntimeVersion"), Place: r.at(o.Line)}
-	if n := child(meta, "name"); n != nil {
+	meta, spec, status := dump.Child(o, "metadata"), dump.Child(o, "spec"), dump.Child(o, "status")
+	info := dump.Child(status, "nodeInfo")
+	m := Machine{Name: dump.Str(meta, "name"), Version: dump.Str(info, "kubeletVersion"), OS: dump.Str(info, "operatingSystem"), OSImage: dump.Str(info, "osImage"),
+		Kernel: dump.Str(info, "kernelVersion"), Runtime: dump.Str(info, "containerRuntimeVersion"), Place: r.at(o.Line)}
+	if n := dump.Child(meta, "name"); n != nil {
 		m.Place = r.at(n.Line)
 	}
-	for _, c := range items(child(status, "conditions")) {
-		if str(c, "type") == "Ready" {
-			m.Ready, m.Reason = str(c, "status"), str(c, "message")
+	for _, c := range dump.Items(dump.Child(status, "conditions")) {
+		if dump.Str(c, "type") == "Ready" {
+			m.Ready, m.Reason = dump.Str(c, "status"), dump.Str(c, "message")
 		}
 	}
-	for _, a := range items(child(status, "addresses")) {
-		if v := addr(str(a, "address")); v.IsValid() {
+	for _, a := range dump.Items(dump.Child(status, "addresses")) {
+		if v := dump.Addr(dump.Str(a, "address")); v.IsValid() {
 			m.Addresses = append(m.Addresses, v)
 		}
 	}
-	for _, c := range append(items(child(spec, "podCIDRs")), items(child(spec, "podCIDR"))...) {
-		if p := prefix(c.Value); p.IsValid() && (len(m.PodCIDRs) == 0 || m.PodCIDRs[0] != p) {
+	for _, c := range append(dump.Items(dump.Child(spec, "podCIDRs")), dump.Items(dump.Child(spec, "podCIDR"))...) {
+		if p := dump.Prefix(c.Value); p.IsValid() && (len(m.PodCIDRs) == 0 || m.PodCIDRs[0] != p) {
 			m.PodCIDRs = append(m.PodCIDRs, p)
 		}
 	}
@@ -110,11 +112,11 @@ var (
 )
 
 // describe reads kubectl describe node and kubectl describe pod.
-func (r *reader) describe(l lines) {
+func (r *reader) describe(l dump.Lines) {
 	var d *described
-	for i, text := range l.text {
+	for i, text := range l.Text {
 		if row := readyRow.FindStringSubmatch(text); row != nil && d != nil && d.node.Ready == "" {
-			d.node.Ready, d.node.Reason = row[1], clip(row[2])
+			d.node.Ready, d.node.Reason = row[1], dump.Clip(row[2])
 			continue
 		}
 		f := describeField.FindStringSubmatch(text)
@@ -125,7 +127,7 @@ func (r *reader) describe(l lines) {
 		switch {
 		case !indented && key == "Name":
 			r.described(d)
-			d = &described{node: Machine{Name: value, Place: l.place(i)}, pod: Pod{name: value, Place: l.place(i)}}
+			d = &described{node: Machine{Name: value, Place: l.Place(i)}, pod: Pod{name: value, Place: l.Place(i)}}
 		case d != nil && !d.podField(indented, key, value):
 			d.nodeField(key, value)
 		}
@@ -177,7 +179,7 @@ func (d *described) podField(indented bool, key, value string) bool {
 	case "Status":
 		d.pod.Status = value
 	case "IP":
-		d.pod.address = addr(value)
+		d.pod.address = dump.Addr(value)
 	default:
 		return false
 	}
@@ -199,11 +201,11 @@ func (d *described) nodeField(key, value string) {
 	case "Container Runtime Version":
 		m.Runtime = value
 	case "PodCIDR", "PodCIDRs":
-		if c := prefix(value); c.IsValid() && len(m.PodCIDRs) == 0 {
+		if c := dump.Prefix(value); c.IsValid() && len(m.PodCIDRs) == 0 {
 			m.PodCIDRs = append(m.PodCIDRs, c)
 		}
 	case "InternalIP":
-		if a := addr(value); a.IsValid() {
+		if a := dump.Addr(value); a.IsValid() {
 			m.Addresses = append(m.Addresses, a)
 		}
 	}

@@ -6,6 +6,13 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/subject"
 	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+)
+
+// Place is where a fact was read, Command a line that somebody typed.
+type (
+	Place   = dump.Place
+	Command = dump.Command
 )
 
 // Node is what a folder says about a node. Every list is in the order of files
@@ -195,7 +202,7 @@ type Pod struct {
 	Place   Place
 }
 
-// SourceVIP is SourceVip.json, the answer of host-local, or
+// SourceVIP is SourceVip.JSON, the answer of host-local, or
 // SourceVipRequest.json, the request (microsoft/SDN
 // Kubernetes/windows/helper.psm1 GetSourceVip).
 type SourceVIP struct {

@@ -1,6 +1,8 @@
 package nodedump
 
 import (
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+
 	"regexp"
 	"strings"
 
@@ -34,26 +36,26 @@ var serviceStates = map[string]string{"1": "stopped", "2": "startpending", "3": 
 // Win32_Process and Win32_Service.
 func (r *reader) running(o *yaml.Node) bool {
 	switch {
-	case has(o, "Image Name", "PID"):
-		r.addProcess(str(o, "Image Name"), o.Line)
-	case has(o, "ProcessName") && (has(o, "Id") || has(o, "Handles") || has(o, "CommandLine")):
-		r.addProcess(str(o, "ProcessName"), o.Line)
-	case has(o, "Name", "ProcessId") && !has(o, "StartMode") && !has(o, "PathName"):
-		r.addProcess(str(o, "Name"), o.Line)
-	case has(o, "Status", "Name", "DisplayName") && !has(o, "InterfaceDescription"), has(o, "Name", "State") && (has(o, "StartMode") || has(o, "PathName")), has(o, "Name", "Status", "StartType"), has(o, "ServiceName", "Status"):
-		state := str(o, "State")
+	case dump.Has(o, "Image Name", "PID"):
+		r.addProcess(dump.Str(o, "Image Name"), o.Line)
+	case dump.Has(o, "ProcessName") && (dump.Has(o, "Id") || dump.Has(o, "Handles") || dump.Has(o, "CommandLine")):
+		r.addProcess(dump.Str(o, "ProcessName"), o.Line)
+	case dump.Has(o, "Name", "ProcessId") && !dump.Has(o, "StartMode") && !dump.Has(o, "PathName"):
+		r.addProcess(dump.Str(o, "Name"), o.Line)
+	case dump.Has(o, "Status", "Name", "DisplayName") && !dump.Has(o, "InterfaceDescription"), dump.Has(o, "Name", "State") && (dump.Has(o, "StartMode") || dump.Has(o, "PathName")), dump.Has(o, "Name", "Status", "StartType"), dump.Has(o, "ServiceName", "Status"):
+		state := dump.Str(o, "State")
 		if state == "" {
-			state = str(o, "Status")
+			state = dump.Str(o, "Status")
 		}
 		if s, ok := serviceStates[state]; ok {
 			state = s
 		}
-		r.addService(str(o, "Name", "ServiceName"), state, o.Line)
+		r.addService(dump.Str(o, "Name", "ServiceName"), state, o.Line)
 	default:
 		return false
 	}
 	for _, key := range []string{"CommandLine", "PathName"} {
-		if c := child(o, key); c != nil && strings.TrimSpace(c.Value) != "" {
+		if c := dump.Child(o, key); c != nil && strings.TrimSpace(c.Value) != "" {
 			r.commandLine(c.Value, c.Line)
 		}
 	}
@@ -67,18 +69,18 @@ var (
 )
 
 // scQuery reads sc query and sc qc.
-func (r *reader) scQuery(l lines) {
+func (r *reader) scQuery(l dump.Lines) {
 	name, at := "", 0
-	for i, text := range l.text {
+	for i, text := range l.Text {
 		if m := scName.FindStringSubmatch(text); m != nil {
-			name, at = m[1], l.first+i
+			name, at = m[1], l.First+i
 		}
 		if m := scState.FindStringSubmatch(text); m != nil && name != "" {
 			r.addService(name, serviceStates[m[1]], at)
 			name = ""
 		}
 		if m := scPath.FindStringSubmatch(text); m != nil {
-			r.commandLine(m[1], l.first+i)
+			r.commandLine(m[1], l.First+i)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
 	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
 // maxFile is the size in bytes up to which a file is read. A kubelet's log of
@@ -94,7 +95,7 @@ type reader struct {
 	node *Node
 	// file, all and kinds are those of the file that is being read.
 	file  string
-	all   lines
+	all   dump.Lines
 	kinds []string
 	// flags are the flags that components logged.
 	flags []*subject.Subject
@@ -106,8 +107,8 @@ type reader struct {
 
 func (r *reader) at(line int) Place {
 	p := Place{File: r.file, Line: line}
-	if i := line - r.all.first; i >= 0 && i < len(r.all.text) {
-		p.Text = clip(r.all.text[i])
+	if i := line - r.all.First; i >= 0 && i < len(r.all.Text) {
+		p.Text = dump.Clip(r.all.Text[i])
 	}
 	return p
 }
@@ -137,7 +138,7 @@ func (r *reader) read(fsys fs.FS, name string) {
 		f.Skipped = "cannot be read"
 		return
 	case size > maxFile:
-		if _, ok := decode(data); !ok {
+		if _, ok := dump.Decode(data); !ok {
 			// kubelet.exe and packet traces are large and have nothing to read.
 			f.Skipped = "binary"
 			return
@@ -170,12 +171,12 @@ func load(fsys fs.FS, name string) (data []byte, size int64, err error) {
 
 // content recognises and reads one file.
 func (r *reader) content(name string, data []byte) (as []string, skipped string) {
-	text, ok := decode(data)
+	text, ok := dump.Decode(data)
 	if !ok {
 		return nil, "binary"
 	}
 	r.file, r.kinds, r.commands = name, nil, 0
-	r.all = split(name, text)
+	r.all = dump.Split(name, text)
 	defer func() {
 		slices.Sort(r.kinds)
 		as = r.kinds
@@ -190,16 +191,16 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 	if isYAML(text) {
 		return nil, r.yaml(name, text, known)
 	}
-	for _, s := range sections(r.all) {
-		if s.command != nil {
-			r.node.Commands = append(r.node.Commands, *s.command)
+	for _, s := range dump.Sections(r.all) {
+		if s.Command != nil {
+			r.node.Commands = append(r.node.Commands, *s.Command)
 			r.as(listTranscripts)
 			r.empty(s)
 		}
 		r.section(s)
 	}
 	if head := strings.TrimSpace(text[:min(len(text), 4096)]); len(r.kinds) == 0 && !known && head != "" && (head[0] == '{' || head[0] == '[') {
-		if _, err := jsonTrees(r.all); err != nil {
+		if _, err := dump.JSONTrees(r.all); err != nil {
 			r.mistake(name, 1, fmt.Sprintf("not JSON: %v; take it again, for example with Get-HnsNetwork | ConvertTo-Json -Depth 20", err))
 		}
 	}
@@ -207,29 +208,29 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 }
 
 // section reads what one command printed.
-func (r *reader) section(s section) {
-	if s.command != nil && s.command.from == "pod" {
+func (r *reader) section(s dump.Section) {
+	if s.Command != nil && s.Command.From == "pod" {
 		// What a container prints is not about the node, but its trials count.
-		r.trials(s.command, s.lines)
-		for _, o := range listObjects(s.lines) {
-			r.testNetConnection(s.command, o)
+		r.trials(s.Command, s.Lines)
+		for _, o := range dump.ListObjects(s.Lines) {
+			r.testNetConnection(s.Command, o)
 		}
-		r.findSigns(s.lines)
+		r.findSigns(s.Lines)
 		return
 	}
-	for _, p := range parts(s.lines) {
-		if p.json {
-			r.json(s.command, p.lines)
+	for _, p := range dump.Parts(s.Lines) {
+		if p.JSON {
+			r.json(s.Command, p.Lines)
 			continue
 		}
-		r.text(s.command, p.lines)
+		r.text(s.Command, p.Lines)
 	}
 }
 
-func (r *reader) json(c *Command, l lines) {
-	trees, err := jsonTrees(l)
+func (r *reader) json(c *Command, l dump.Lines) {
+	trees, err := dump.JSONTrees(l)
 	if err != nil {
-		r.mistake(l.file, l.first, fmt.Sprintf("not JSON: %v", err))
+		r.mistake(l.File, l.First, fmt.Sprintf("not JSON: %v", err))
 		return
 	}
 	for _, t := range trees {
@@ -251,8 +252,8 @@ func (r *reader) object(c *Command, o *yaml.Node) bool {
 	return r.kubeObject(o) || r.sourceVIP(o) || r.adapter(o) || r.running(o) || r.netRoute(o) || r.testNetConnection(c, o) || r.hostObject(o) || r.hnsObject(o)
 }
 
-func (r *reader) text(c *Command, l lines) {
-	rows := tables(l)
+func (r *reader) text(c *Command, l dump.Lines) {
+	rows := dump.Tables(l)
 	if !r.envTable(rows) {
 		for _, o := range rows {
 			r.object(c, o)
@@ -262,24 +263,24 @@ func (r *reader) text(c *Command, l lines) {
 		r.kubectlRow(o)
 	}
 	r.trials(c, l)
-	for _, o := range listObjects(l) {
+	for _, o := range dump.ListObjects(l) {
 		r.object(c, o)
 	}
-	all := l.join()
+	all := l.Join()
 	// Japanese and French have no blank before the colon.
-	if hasAny(all, ". . . :", ". : ", ". . .:") && hasAny(all, "IPv4", "IP Address") {
+	if dump.HasAny(all, ". . . :", ". : ", ". . .:") && dump.HasAny(all, "IPv4", "IP Address") {
 		r.ipconfig(l)
 	}
-	if hasAny(all, "255.255.255.255") {
+	if dump.HasAny(all, "255.255.255.255") {
 		r.routePrint(l)
 	}
-	if hasAny(all, "SERVICE_NAME:") {
+	if dump.HasAny(all, "SERVICE_NAME:") {
 		r.scQuery(l)
 	}
-	if hasAny(all, "Networks:", "Endpoints:", "Network : ", "Endpoint : ", "Endpoint  ", "Network  ") {
+	if dump.HasAny(all, "Networks:", "Endpoints:", "Network : ", "Endpoint : ", "Endpoint  ", "Network  ") {
 		r.hnsdiag(l)
 	}
-	if hasAny(all, "Namespace:", "Kubelet Version:") {
+	if dump.HasAny(all, "Namespace:", "Kubelet Version:") {
 		r.describe(l)
 	}
 	r.setList(l)
@@ -288,7 +289,7 @@ func (r *reader) text(c *Command, l lines) {
 	r.findSigns(l)
 	r.flagLines(l)
 	if isLog(l) {
-		r.node.list(ListLogs, Place{File: l.file})
+		r.node.list(ListLogs, Place{File: l.File})
 		r.as(ListLogs)
 	}
 }
@@ -297,28 +298,28 @@ var typedForm = regexp.MustCompile(`(?i)^\s*(?:\.\\|[a-z]:\\\S*\\)?(start|start-
 
 // typed finds the commands that start a node where they are without a
 // prompt, as people write them down.
-func (r *reader) typed(l lines) {
-	for i, text := range l.text {
+func (r *reader) typed(l dump.Lines) {
+	for i, text := range l.Text {
 		if strings.Contains(text, ".ps1") && typedForm.MatchString(text) {
-			r.node.Commands = append(r.node.Commands, Command{Text: strings.TrimSpace(text), from: "node", Place: l.place(i)})
+			r.node.Commands = append(r.node.Commands, Command{Text: strings.TrimSpace(text), From: "node", Place: l.Place(i)})
 			r.as("command lines")
 		}
 	}
 }
 
 // empty notes lists that a command printed nothing for.
-func (r *reader) empty(s section) {
-	for _, text := range s.text {
-		if !blank(text) {
+func (r *reader) empty(s dump.Section) {
+	for _, text := range s.Text {
+		if !dump.Blank(text) {
 			return
 		}
 	}
-	low := strings.ToLower(s.command.Text)
+	low := strings.ToLower(s.Command.Text)
 	for _, e := range []struct{ command, kind string }{
 		{"get-hnsnetwork", ListNetworks}, {"get-hnsendpoint", listEndpoints}, {"get-netadapter", ListAdapters}, {"get-service", ListServices}, {"get-process", ListProcesses},
 	} {
 		if strings.HasPrefix(low, e.command) {
-			r.node.list(e.kind, s.command.Place)
+			r.node.list(e.kind, s.Command.Place)
 			r.as(e.kind)
 		}
 	}
@@ -326,10 +327,10 @@ func (r *reader) empty(s section) {
 
 var klogForm = regexp.MustCompile(`^(?:[IWEF]\d{4} \d\d:\d\d:\d\d|time="?\d{4}-|\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d)`)
 
-func isLog(l lines) bool {
+func isLog(l dump.Lines) bool {
 	n := 0
-	for i := 0; i < len(l.text) && i < 500; i++ {
-		if klogForm.MatchString(l.text[i]) {
+	for i := 0; i < len(l.Text) && i < 500; i++ {
+		if klogForm.MatchString(l.Text[i]) {
 			n++
 		}
 	}

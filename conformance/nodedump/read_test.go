@@ -1,6 +1,7 @@
 package nodedump
 
 import (
+
 	"bytes"
 	"context"
 	"encoding/binary"

@@ -1,6 +1,8 @@
 package nodedump
 
 import (
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+
 	"net/netip"
 	"strings"
 
@@ -9,13 +11,13 @@ import (
 
 // routePrint reads route print: five columns for IPv4, of which the third is
 // an address or a word for "on the link".
-func (r *reader) routePrint(l lines) {
-	for i, text := range l.text {
+func (r *reader) routePrint(l dump.Lines) {
+	for i, text := range l.Text {
 		f := strings.Fields(text)
 		if len(f) < 4 || len(f) > 6 {
 			continue
 		}
-		dst := addr(f[0])
+		dst := dump.Addr(f[0])
 		bits := maskBits(f[1])
 		if f[1] == "0.0.0.0" {
 			bits = 0
@@ -23,7 +25,7 @@ func (r *reader) routePrint(l lines) {
 		if !dst.IsValid() || !dst.Is4() || bits < 0 {
 			continue
 		}
-		route := route{destination: netip.PrefixFrom(dst, bits), nextHop: addr(f[2]), link: f[len(f)-2], place: l.place(i)}
+		route := route{destination: netip.PrefixFrom(dst, bits), nextHop: dump.Addr(f[2]), link: f[len(f)-2], place: l.Place(i)}
 		r.node.list(listRoutes, route.place)
 		r.node.routes = append(r.node.routes, route)
 		r.as(listRoutes)
@@ -32,11 +34,11 @@ func (r *reader) routePrint(l lines) {
 
 // netRoute takes what Get-NetRoute shows.
 func (r *reader) netRoute(o *yaml.Node) bool {
-	p := prefix(str(o, "DestinationPrefix"))
-	if !p.IsValid() || !has(o, "NextHop") || !has(o, "ifIndex") && !has(o, "InterfaceIndex") && !has(o, "InterfaceAlias") {
+	p := dump.Prefix(dump.Str(o, "DestinationPrefix"))
+	if !p.IsValid() || !dump.Has(o, "NextHop") || !dump.Has(o, "ifIndex") && !dump.Has(o, "InterfaceIndex") && !dump.Has(o, "InterfaceAlias") {
 		return false
 	}
-	route := route{destination: p, nextHop: addr(str(o, "NextHop")), link: str(o, "InterfaceAlias", "ifIndex", "InterfaceIndex"), place: r.at(o.Line)}
+	route := route{destination: p, nextHop: dump.Addr(dump.Str(o, "NextHop")), link: dump.Str(o, "InterfaceAlias", "ifIndex", "InterfaceIndex"), place: r.at(o.Line)}
 	if route.nextHop.IsUnspecified() {
 		route.nextHop = netip.Addr{}
 	}

@@ -1,6 +1,8 @@
 package nodedump
 
 import (
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+
 	"slices"
 	"strings"
 )
@@ -44,20 +46,20 @@ var signs = []sign{
 var triggers = []string{"waiting ", "watching ", "running backend", "subnet", "wincat", "operating system", "manifest", "0xc0370101", "pull", "endpoint", "network"}
 
 // signs looks for known lines.
-func (r *reader) findSigns(l lines) {
-	for i, text := range l.text {
+func (r *reader) findSigns(l dump.Lines) {
+	for i, text := range l.Text {
 		if len(text) < 10 {
 			continue
 		}
 		low := strings.ToLower(text[:min(len(text), 4096)])
-		if !hasAny(low, triggers...) {
+		if !dump.HasAny(low, triggers...) {
 			continue
 		}
 		for _, s := range signs {
 			if slices.ContainsFunc(s.parts, func(parts []string) bool {
 				return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(low, p) })
 			}) {
-				r.sign(s.id, l.place(i))
+				r.sign(s.id, l.Place(i))
 			}
 		}
 	}

@@ -1,6 +1,8 @@
 package nodedump
 
 import (
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+
 	"net/url"
 	"regexp"
 	"strings"
@@ -26,23 +28,23 @@ var (
 
 // trials reads what ping, curl, Invoke-WebRequest, nslookup and Resolve-DnsName
 // print. Test-NetConnection prints a list, see [reader.testNetConnection].
-func (r *reader) trials(c *Command, l lines) {
+func (r *reader) trials(c *Command, l dump.Lines) {
 	begin := len(r.node.Trials)
 	var ping *Trial
-	for i, text := range l.text {
+	for i, text := range l.Text {
 		text = strings.TrimSpace(text)
 		if m := pingForm.FindStringSubmatch(text); m != nil {
-			ping = &Trial{Tool: "ping", Host: m[1], Address: addr(m[2])}
+			ping = &Trial{Tool: "ping", Host: m[1], Address: dump.Addr(m[2])}
 			continue
 		}
 		if m := pingLoss.FindStringSubmatch(text); m != nil && ping != nil {
-			ping.OK = m[2] != "0" && (i == 0 || !allUnreachable(l.text[:i]))
-			r.trial(c, *ping, l.place(i))
+			ping.OK = m[2] != "0" && (i == 0 || !allUnreachable(l.Text[:i]))
+			r.trial(c, *ping, l.Place(i))
 			ping = nil
 			continue
 		}
 		if t := failure(c, text); t.Host != "" {
-			r.trial(c, t, l.place(i))
+			r.trial(c, t, l.Place(i))
 		}
 	}
 	if c == nil || len(r.node.Trials) > begin {
@@ -51,7 +53,7 @@ func (r *reader) trials(c *Command, l lines) {
 	// A command whose output shows an answer and no error succeeded.
 	if regexpCurl.MatchString(c.Text) && answered(l) {
 		if host, port := target(c); host != "" {
-			r.trial(c, Trial{Tool: "curl", Host: host, Port: port, OK: true}, l.place(-1))
+			r.trial(c, Trial{Tool: "curl", Host: host, Port: port, OK: true}, l.Place(-1))
 			r.node.Trials[len(r.node.Trials)-1].Place = c.Place
 		}
 	}
@@ -62,7 +64,7 @@ func (r *reader) trial(c *Command, t Trial, at Place) {
 		t.From = r.from(c)
 	}
 	if !t.Address.IsValid() {
-		t.Address = addr(t.Host)
+		t.Address = dump.Addr(t.Host)
 	}
 	t.Place = at
 	r.node.list(listTrials, at)
@@ -125,9 +127,9 @@ func nslookupTrial(c *Command) Trial {
 
 var regexpCurl = regexp.MustCompile(`(?i)\b(curl(\.exe)?|iwr|Invoke-WebRequest)\b`)
 
-func answered(l lines) bool {
-	for _, t := range l.text {
-		if hasAny(t, "HTTP/1.", "StatusCode        : 200", "<html", "<HTML", "<!DOCTYPE", "\"") && !strings.Contains(t, "curl: (") {
+func answered(l dump.Lines) bool {
+	for _, t := range l.Text {
+		if dump.HasAny(t, "HTTP/1.", "StatusCode        : 200", "<html", "<HTML", "<!DOCTYPE", "\"") && !strings.Contains(t, "curl: (") {
 			return true
 		}
 	}
@@ -181,7 +183,7 @@ func target(c *Command) (host string, port int) {
 // from says where a trial was made, by what was typed, else by the file's name.
 func (r *reader) from(c *Command) string {
 	if c != nil {
-		return c.from
+		return c.From
 	}
 	name := strings.ToLower(r.file)
 	switch {
@@ -195,23 +197,23 @@ func (r *reader) from(c *Command) string {
 
 // testNetConnection takes the list that Test-NetConnection prints.
 func (r *reader) testNetConnection(c *Command, o *yaml.Node) bool {
-	if !has(o, "ComputerName") || child(o, "TcpTestSucceeded", "PingSucceeded") == nil {
+	if !dump.Has(o, "ComputerName") || dump.Child(o, "TcpTestSucceeded", "PingSucceeded") == nil {
 		return false
 	}
-	t := Trial{Tool: "Test-NetConnection", Host: str(o, "ComputerName"), Address: addr(str(o, "RemoteAddress")), Source: addr(firstWord(str(o, "SourceAddress")))}
-	if s := child(o, "SourceAddress"); s != nil && s.Kind == yaml.MappingNode {
-		t.Source = addr(str(s, "IPAddress"))
+	t := Trial{Tool: "Test-NetConnection", Host: dump.Str(o, "ComputerName"), Address: dump.Addr(dump.Str(o, "RemoteAddress")), Source: dump.Addr(firstWord(dump.Str(o, "SourceAddress")))}
+	if s := dump.Child(o, "SourceAddress"); s != nil && s.Kind == yaml.MappingNode {
+		t.Source = dump.Addr(dump.Str(s, "IPAddress"))
 	}
 	key := "PingSucceeded"
-	if has(o, "TcpTestSucceeded") {
+	if dump.Has(o, "TcpTestSucceeded") {
 		key = "TcpTestSucceeded"
-		t.Port = max(number(str(o, "RemotePort")), 0)
+		t.Port = max(number(dump.Str(o, "RemotePort")), 0)
 	} else {
 		t.Tool = "ping"
 	}
-	t.OK = truth(str(o, key))
+	t.OK = dump.Truth(dump.Str(o, key))
 	t.From = r.from(c)
-	t.Place = r.at(line(child(o, key), o.Line))
+	t.Place = r.at(line(dump.Child(o, key), o.Line))
 	// The warning above the list is about the same trial.
 	if k := len(r.node.Trials) - 1; k >= 0 && r.node.Trials[k].Tool == "Test-NetConnection" && r.node.Trials[k].Place.File == t.Place.File &&
 		r.node.Trials[k].Port == t.Port && r.node.Trials[k].Host == t.Host && !r.node.Trials[k].Source.IsValid() {

@@ -1,4 +1,4 @@
-package nodedump
+package dump
 
 import (
 	"encoding/json"
@@ -15,20 +15,24 @@ import (
 // a table or as JSON: the nodes know their lines, and one set of functions
 // reads all three forms. Keys compare without regard to case, as PowerShell's.
 
-func scalar(value string, line int) *yaml.Node {
+// Scalar is a text on a line.
+func Scalar(value string, line int) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: value, Line: line}
 }
 
-func mapping(line int) *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Line: line} }
+// Mapping is an object without fields.
+func Mapping(line int) *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Line: line} }
 
-func sequence(line int) *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode, Line: line} }
+// Sequence is an empty list.
+func Sequence(line int) *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode, Line: line} }
 
-func put(m *yaml.Node, key string, value *yaml.Node) {
-	m.Content = append(m.Content, scalar(key, value.Line), value)
+// Put adds a field to an object.
+func Put(m *yaml.Node, key string, value *yaml.Node) {
+	m.Content = append(m.Content, Scalar(key, value.Line), value)
 }
 
-// child returns the value of the first of the keys that m has.
-func child(m *yaml.Node, keys ...string) *yaml.Node {
+// Child returns the value of the first of the keys that m has.
+func Child(m *yaml.Node, keys ...string) *yaml.Node {
 	if m == nil || m.Kind != yaml.MappingNode {
 		return nil
 	}
@@ -42,27 +46,28 @@ func child(m *yaml.Node, keys ...string) *yaml.Node {
 	return nil
 }
 
-func has(m *yaml.Node, keys ...string) bool {
+// Has reports whether an object has all of the keys.
+func Has(m *yaml.Node, keys ...string) bool {
 	for _, key := range keys {
-		if child(m, key) == nil {
+		if Child(m, key) == nil {
 			return false
 		}
 	}
 	return true
 }
 
-// str is the text of a scalar below m, or "".
-func str(m *yaml.Node, keys ...string) string {
-	n := child(m, keys...)
+// Str is the text of a scalar below m, or "".
+func Str(m *yaml.Node, keys ...string) string {
+	n := Child(m, keys...)
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return ""
 	}
 	return strings.TrimSpace(n.Value)
 }
 
-// items are the entries of a list; PowerShell prints a list with one entry as
+// Items are the entries of a list; PowerShell prints a list with one entry as
 // the entry itself.
-func items(n *yaml.Node) []*yaml.Node {
+func Items(n *yaml.Node) []*yaml.Node {
 	switch {
 	case n == nil:
 		return nil
@@ -74,10 +79,11 @@ func items(n *yaml.Node) []*yaml.Node {
 	return []*yaml.Node{n}
 }
 
-// truth reads True, "true" and 1.
-func truth(s string) bool { return strings.EqualFold(s, "true") || s == "1" }
+// Truth reads True, "true" and 1.
+func Truth(s string) bool { return strings.EqualFold(s, "true") || s == "1" }
 
-func prefix(s string) netip.Prefix {
+// Prefix reads a prefix; it is invalid when the text is none.
+func Prefix(s string) netip.Prefix {
 	p, err := netip.ParsePrefix(strings.TrimSpace(s))
 	if err != nil {
 		return netip.Prefix{}
@@ -85,7 +91,8 @@ func prefix(s string) netip.Prefix {
 	return p
 }
 
-func addr(s string) netip.Addr {
+// Addr reads an address; it is invalid when the text is none.
+func Addr(s string) netip.Addr {
 	a, err := netip.ParseAddr(strings.TrimSpace(s))
 	if err != nil {
 		return netip.Addr{}
@@ -93,14 +100,14 @@ func addr(s string) netip.Addr {
 	return a
 }
 
-// maxDepth bounds the nesting of JSON; what the tools print has about ten levels.
-const maxDepth = 100
+// MaxDepth bounds the nesting of JSON; what the tools print has about ten levels.
+const MaxDepth = 100
 
-// jsonTrees reads JSON values one after the other.
-func jsonTrees(l lines) ([]*yaml.Node, error) {
-	p := &jsonParser{lines: l, line: l.first}
+// JSONTrees reads JSON values one after the other.
+func JSONTrees(l Lines) ([]*yaml.Node, error) {
+	p := &jsonParser{Lines: l, line: l.First}
 	p.dec = json.NewDecoder(&p.in)
-	p.in.text = l.text
+	p.in.text = l.Text
 	p.dec.UseNumber()
 	var out []*yaml.Node
 	for {
@@ -120,7 +127,7 @@ func jsonTrees(l lines) ([]*yaml.Node, error) {
 }
 
 type jsonParser struct {
-	lines
+	Lines
 	dec *json.Decoder
 	in  lineReader
 	// line is the line of the last token, read up to the offset done.
@@ -131,22 +138,22 @@ type jsonParser struct {
 
 func (p *jsonParser) token() (json.Token, error) {
 	t, err := p.dec.Token()
-	for off := p.dec.InputOffset(); p.at < len(p.text) && p.done+int64(len(p.text[p.at]))+1 <= off-1; p.at++ {
-		p.done += int64(len(p.text[p.at])) + 1
+	for off := p.dec.InputOffset(); p.at < len(p.Text) && p.done+int64(len(p.Text[p.at]))+1 <= off-1; p.at++ {
+		p.done += int64(len(p.Text[p.at])) + 1
 	}
-	p.line = p.first + p.at
+	p.line = p.First + p.at
 	return t, err
 }
 
 func (p *jsonParser) value(t json.Token, depth int) (*yaml.Node, error) {
-	if depth > maxDepth {
-		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
+	if depth > MaxDepth {
+		return nil, fmt.Errorf("nested deeper than %d levels", MaxDepth)
 	}
 	switch t := t.(type) {
 	case json.Delim:
-		n := sequence(p.line)
+		n := Sequence(p.line)
 		if t == '{' {
-			n = mapping(p.line)
+			n = Mapping(p.line)
 		}
 		for p.dec.More() {
 			next, err := p.token()
@@ -155,7 +162,7 @@ func (p *jsonParser) value(t json.Token, depth int) (*yaml.Node, error) {
 			}
 			if t == '{' {
 				key, _ := next.(string)
-				n.Content = append(n.Content, scalar(key, p.line))
+				n.Content = append(n.Content, Scalar(key, p.line))
 				if next, err = p.token(); err != nil {
 					return nil, err
 				}
@@ -171,10 +178,10 @@ func (p *jsonParser) value(t json.Token, depth int) (*yaml.Node, error) {
 		}
 		return n, nil
 	case string:
-		return scalar(t, p.line), nil
+		return Scalar(t, p.line), nil
 	case nil:
-		return scalar("", p.line), nil
+		return Scalar("", p.line), nil
 	default:
-		return scalar(fmt.Sprint(t), p.line), nil
+		return Scalar(fmt.Sprint(t), p.line), nil
 	}
 }

@@ -1,4 +1,4 @@
-package nodedump
+package dump
 
 import (
 	"encoding/json"
@@ -11,15 +11,15 @@ import (
 // Command is a line that somebody typed, as a transcript shows it.
 type Command struct {
 	Text string
-	// from is "pod" for what was typed in a container, else "node".
-	from  string
+	// From is "pod" for what was typed in a container, else "node".
+	From  string
 	Place Place
 }
 
-// section is what one command printed, or a whole file.
-type section struct {
-	command *Command
-	lines
+// Section is what one command printed, or a whole file.
+type Section struct {
+	Command *Command
+	Lines
 }
 
 // prompts of PowerShell and cmd.exe: "PS C:\k> ipconfig", "C:\>ping 1.1.1.1".
@@ -29,20 +29,20 @@ var promptForm = regexp.MustCompile(`^\s*(?:\[[^\]]{1,80}\]: )?(?:PS )?[A-Za-z]:
 var entersForm = regexp.MustCompile(`(?i)\b(kubectl|docker|crictl|ctr|nerdctl)(\.exe)?\b.*\bexec\b`)
 var shellForm = regexp.MustCompile(`(?i)\b(powershell|pwsh|cmd)(\.exe)?\s*$`)
 
-// sections cuts a transcript at its prompts. A file without prompts is one
+// Sections cuts a transcript at its prompts. A file without prompts is one
 // section.
-func sections(l lines) []section {
-	var out []section
+func Sections(l Lines) []Section {
+	var out []Section
 	begin := 0
 	var current *Command
 	pod := false
 	end := func(to int) {
 		if to > begin || current != nil {
-			out = append(out, section{current, l.sub(begin, to)})
+			out = append(out, Section{current, l.Sub(begin, to)})
 		}
 	}
-	for i, text := range l.text {
-		if !hasAny(text, `:\`) {
+	for i, text := range l.Text {
+		if !HasAny(text, `:\`) {
 			continue
 		}
 		m := promptForm.FindStringSubmatch(text)
@@ -55,9 +55,9 @@ func sections(l lines) []section {
 		if typed == "" {
 			continue
 		}
-		c := &Command{Text: typed, from: "node", Place: l.place(i)}
+		c := &Command{Text: typed, From: "node", Place: l.Place(i)}
 		if pod || entersForm.MatchString(typed) {
-			c.from = "pod"
+			c.From = "pod"
 		}
 		switch {
 		case strings.EqualFold(typed, "exit"):
@@ -67,35 +67,35 @@ func sections(l lines) []section {
 		}
 		current = c
 	}
-	end(len(l.text))
+	end(len(l.Text))
 	return out
 }
 
-// part is a piece of a section that is either JSON or text.
-type part struct {
-	json bool
-	lines
+// Part is a piece of a section that is either JSON or text.
+type Part struct {
+	JSON bool
+	Lines
 }
 
-// parts separates JSON values that begin on a line of their own from the text
+// Parts separates JSON values that begin on a line of their own from the text
 // around them: scripts that gather logs write a table and then JSON into one
 // file (microsoft/SDN Kubernetes/windows/debug/collectlogs.ps1).
-func parts(l lines) []part {
-	var out []part
+func Parts(l Lines) []Part {
+	var out []Part
 	begin := 0
 	flush := func(to int) {
 		if to > begin {
-			out = append(out, part{false, l.sub(begin, to)})
+			out = append(out, Part{false, l.Sub(begin, to)})
 		}
 	}
 	// Texts that only look like JSON cost what is read of them in vain.
-	budget := 10 * (len(l.text) + 100)
-	for i := 0; i < len(l.text) && budget > 0; i++ {
-		head := strings.TrimLeft(l.text[i], " \t")
+	budget := 10 * (len(l.Text) + 100)
+	for i := 0; i < len(l.Text) && budget > 0; i++ {
+		head := strings.TrimLeft(l.Text[i], " \t")
 		if head == "" || head[0] != '{' && head[0] != '[' {
 			continue
 		}
-		n, read, unfinished := jsonLines(l.text[i:])
+		n, read, unfinished := jsonLines(l.Text[i:])
 		budget -= read
 		if unfinished {
 			break
@@ -104,11 +104,11 @@ func parts(l lines) []part {
 			continue
 		}
 		flush(i)
-		out = append(out, part{true, l.sub(i, i+n)})
+		out = append(out, Part{true, l.Sub(i, i+n)})
 		i += n - 1
 		begin = i + 1
 	}
-	flush(len(l.text))
+	flush(len(l.Text))
 	return out
 }
 
@@ -142,7 +142,7 @@ func jsonLines(text []string) (n, read int, unfinished bool) {
 		n++
 	}
 	if n < len(text) && end > 0 {
-		if !blank(text[n][end:]) { // a part of something else
+		if !Blank(text[n][end:]) { // a part of something else
 			return 0, r.at, false
 		}
 		n++

@@ -1,12 +1,11 @@
-package nodedump
+package dump
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/winlab-dev/winlab/internal/utf"
 )
 
 // Place is where a fact was read.
@@ -33,7 +32,8 @@ func (p Place) String() string {
 // maxText bounds the text of a place, in characters.
 const maxText = 160
 
-func clip(s string) string {
+// Clip cuts a text to what a message has room for, with single blanks.
+func Clip(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if utf8.RuneCountInString(s) <= maxText {
 		return s
@@ -42,38 +42,34 @@ func clip(s string) string {
 	return string(r[:maxText-3]) + "..."
 }
 
-// lines are consecutive lines of a file.
-type lines struct {
-	file  string
-	first int // the file's number of the first one
-	text  []string
+// Lines are consecutive lines of a file.
+type Lines struct {
+	File  string
+	First int // the file's number of the first one
+	Text  []string
 }
 
-func (l lines) place(i int) Place {
-	p := Place{File: l.file, Line: l.first + i}
-	if i >= 0 && i < len(l.text) {
-		p.Text = clip(l.text[i])
+// Place is the place of the i-th line.
+func (l Lines) Place(i int) Place {
+	p := Place{File: l.File, Line: l.First + i}
+	if i >= 0 && i < len(l.Text) {
+		p.Text = Clip(l.Text[i])
 	}
 	return p
 }
 
-func (l lines) sub(from, to int) lines {
-	return lines{file: l.file, first: l.first + from, text: l.text[from:to]}
+// Sub are the lines from one up to another.
+func (l Lines) Sub(from, to int) Lines {
+	return Lines{File: l.File, First: l.First + from, Text: l.Text[from:to]}
 }
 
-func (l lines) join() string { return strings.Join(l.text, "\n") }
+// Join is the text of the lines.
+func (l Lines) Join() string { return strings.Join(l.Text, "\n") }
 
-// decode turns a file into UTF-8 text. Windows PowerShell's > and Out-File
+// Decode turns a file into UTF-8 text. Windows PowerShell's > and Out-File
 // write UTF-16 with a byte order mark. ok is false for what is not a text.
-func decode(data []byte) (text string, ok bool) {
-	switch {
-	case bytes.HasPrefix(data, []byte{0xff, 0xfe}):
-		text = fromUTF16(data[2:], binary.LittleEndian)
-	case bytes.HasPrefix(data, []byte{0xfe, 0xff}):
-		text = fromUTF16(data[2:], binary.BigEndian)
-	default:
-		text = string(bytes.TrimPrefix(data, []byte{0xef, 0xbb, 0xbf}))
-	}
+func Decode(data []byte) (text string, ok bool) {
+	text, _ = utf.Decode(data)
 	if looksBinary(text) {
 		return "", false
 	}
@@ -100,28 +96,23 @@ func looksBinary(text string) bool {
 	return odd*50 > len(head)
 }
 
-func fromUTF16(data []byte, order binary.ByteOrder) string {
-	units := make([]uint16, len(data)/2)
-	for i := range units {
-		units[i] = order.Uint16(data[2*i:])
-	}
-	return string(utf16.Decode(units))
-}
-
-// split cuts a text into lines, whatever ends them.
-func split(file, text string) lines {
+// Split cuts a text into lines, whatever ends them.
+func Split(file, text string) Lines {
 	all := strings.Split(text, "\n")
 	for i := range all {
 		all[i] = strings.TrimSuffix(all[i], "\r")
 	}
-	return lines{file: file, first: 1, text: all}
+	return Lines{File: file, First: 1, Text: all}
 }
 
-func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
+// Indent counts the blanks that a line begins with.
+func Indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
-func blank(s string) bool { return strings.TrimSpace(s) == "" }
+// Blank reports whether a line has nothing but blanks.
+func Blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-func hasAny(s string, parts ...string) bool {
+// HasAny reports whether a text has one of the parts.
+func HasAny(s string, parts ...string) bool {
 	for _, p := range parts {
 		if strings.Contains(s, p) {
 			return true

@@ -1,4 +1,4 @@
-package nodedump
+package dump
 
 import (
 	"regexp"
@@ -10,11 +10,11 @@ import (
 // fieldForm is a line of Format-List: the key, blanks up to the column, " : ".
 var fieldForm = regexp.MustCompile(`^([A-Za-z_][\w.\-() ]{0,60}?)\s*:(?: (.*)|\s*)$`)
 
-// listObjects reads what Format-List prints, which is also how Get-HnsNetwork
+// ListObjects reads what Format-List prints, which is also how Get-HnsNetwork
 // and Get-HnsEndpoint print by default: "Key : value" with the colons in one
 // column, an empty line between objects, long values wrapped below the value's
 // column.
-func listObjects(l lines) []*yaml.Node {
+func ListObjects(l Lines) []*yaml.Node {
 	var out []*yaml.Node
 	var object *yaml.Node
 	column := -1
@@ -38,23 +38,23 @@ func listObjects(l lines) []*yaml.Node {
 		}
 		object, last, column = nil, nil, -1
 	}
-	for i, text := range l.text {
-		if blank(text) {
+	for i, text := range l.Text {
+		if Blank(text) {
 			end()
 			continue
 		}
 		colon := strings.Index(text, ":")
 		if m := fieldForm.FindStringSubmatch(text); m != nil && (column < 0 || colon == column) {
 			if object == nil {
-				object = mapping(l.first + i)
+				object = Mapping(l.First + i)
 			}
 			wrap()
 			column = colon
-			last = scalar(strings.TrimSpace(m[2]), l.first+i)
-			put(object, strings.TrimSpace(m[1]), last)
+			last = Scalar(strings.TrimSpace(m[2]), l.First+i)
+			Put(object, strings.TrimSpace(m[1]), last)
 			continue
 		}
-		if last != nil && indent(text) > column && size < maxValue {
+		if last != nil && Indent(text) > column && size < maxValue {
 			more = append(more, strings.TrimSpace(text))
 			size += len(text)
 			continue
@@ -93,12 +93,12 @@ type psParser struct {
 
 func (p *psParser) value(depth int, stops string) *yaml.Node {
 	switch {
-	case depth > maxDepth:
+	case depth > MaxDepth:
 		p.bad = true
-		return scalar("", p.line)
+		return Scalar("", p.line)
 	case strings.HasPrefix(p.text[p.at:], "@{"):
 		p.at += 2
-		m := mapping(p.line)
+		m := Mapping(p.line)
 		for !p.take('}') {
 			eq := strings.IndexByte(p.text[p.at:], '=')
 			if eq < 0 {
@@ -107,7 +107,7 @@ func (p *psParser) value(depth int, stops string) *yaml.Node {
 			}
 			key := strings.TrimSpace(p.text[p.at : p.at+eq])
 			p.at += eq + 1
-			put(m, key, p.value(depth+1, ";}"))
+			Put(m, key, p.value(depth+1, ";}"))
 			if !p.take(';') && !p.peek('}') {
 				p.bad = true
 				return m
@@ -116,7 +116,7 @@ func (p *psParser) value(depth int, stops string) *yaml.Node {
 		return m
 	case strings.HasPrefix(p.text[p.at:], "{"):
 		p.at++
-		s := sequence(p.line)
+		s := Sequence(p.line)
 		for !p.take('}') {
 			s.Content = append(s.Content, p.value(depth+1, ",}"))
 			if rest := p.text[p.at:]; strings.HasPrefix(rest, "...") || strings.HasPrefix(rest, "\u2026") {
@@ -134,7 +134,7 @@ func (p *psParser) value(depth int, stops string) *yaml.Node {
 	for p.at < len(p.text) && !strings.ContainsRune(stops, rune(p.text[p.at])) {
 		p.at++
 	}
-	return scalar(strings.TrimSpace(p.text[begin:p.at]), p.line)
+	return Scalar(strings.TrimSpace(p.text[begin:p.at]), p.line)
 }
 
 func (p *psParser) peek(c byte) bool {

@@ -1,0 +1,68 @@
+package nodedump
+
+import (
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+)
+
+var headForm = regexp.MustCompile(`^[A-Z][A-Z0-9\-]*(?: [A-Z][A-Z0-9\-]*)*(?:\s{2,}[A-Z][A-Z0-9\-()/]*(?: [A-Z][A-Z0-9\-()/]*)*)+\s*$`)
+
+// kubectlTables reads what kubectl get prints: headings in capitals, two blanks
+// and more between the columns, which begin where their headings begin.
+func kubectlTables(l dump.Lines) []*yaml.Node {
+	var out []*yaml.Node
+	var heads []string
+	var spans []dump.Span
+	for i, text := range l.Text {
+		switch {
+		case headForm.MatchString(text) && dump.HasAny(text, "NAME", "REASON"):
+			spans = gapWords(text)
+			heads = heads[:0]
+			for _, s := range spans {
+				heads = append(heads, text[s.Begin:s.End])
+			}
+		case dump.Blank(text):
+			heads = heads[:0]
+		case len(heads) > 0 && !fits(text, spans):
+			heads = heads[:0]
+		case len(heads) > 0:
+			row := dump.Mapping(l.First + i)
+			for k, h := range heads {
+				begin, end := min(spans[k].Begin, len(text)), len(text)
+				if k+1 < len(spans) {
+					end = min(spans[k+1].Begin, len(text))
+				}
+				dump.Put(row, h, dump.Scalar(strings.TrimSpace(text[begin:end]), l.First+i))
+			}
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// fits reports whether a line has a blank before each column.
+func fits(text string, spans []dump.Span) bool {
+	for _, s := range spans {
+		if s.Begin > 0 && s.Begin <= len(text) && text[s.Begin-1] != ' ' {
+			return false
+		}
+	}
+	return true
+}
+
+// gapWords are the runs that two blanks and more separate.
+func gapWords(s string) []dump.Span {
+	var out []dump.Span
+	for _, w := range dump.Words(s) {
+		if n := len(out); n > 0 && w.Begin == out[n-1].End+1 {
+			out[n-1].End = w.End
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
+}
