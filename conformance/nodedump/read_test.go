@@ -1,7 +1,6 @@
 package nodedump
 
 import (
-
 	"bytes"
 	"context"
 	"encoding/binary"
