@@ -69,6 +69,9 @@ func New(f *spec.File, variant string, setting *spec.Setting) (*Plan, error) {
 	if setting != nil {
 		fv = fv.WithSetting(setting)
 	}
+	if len(fv.Lab.Spec.Steps) > 0 {
+		return nil, fmt.Errorf("%s: steps are read, but nothing does them yet", fv.Path)
+	}
 	p := &Plan{File: fv, Variant: variant, Setting: setting}
 	// The order decides which MAC address each machine gets.
 	for _, step := range []func(*spec.Spec) error{p.cluster, p.nodes, p.fabric, p.hosts, p.params, p.design, p.proxies, p.plugin, p.pods, p.services, p.records, p.calls} {

@@ -62,9 +62,6 @@ func finishAll(path string, node *yaml.Node, found strict.Mistakes) (*File, erro
 	}
 	var inVariants strict.Mistakes
 	for _, v := range f.Lab.Spec.Variants {
-		if v.Set == nil {
-			continue
-		}
 		var ms strict.Mistakes
 		if _, err := f.Variant(v.Name); errors.As(err, &ms) {
 			for _, m := range ms {
@@ -272,7 +269,7 @@ func setFile(n *yaml.Node, path string) {
 
 // pathFields are the fields that hold file names, which are relative to the
 // file that names them.
-var pathFields = map[string]bool{"conf": true, "netConf": true, "manifests": true, "hnsDump": true}
+var pathFields = map[string]bool{"conf": true, "netConf": true, "manifests": true, "apply": true, "hnsDump": true}
 
 // rebase makes the file names of a base relative to the lab that has this base.
 func rebase(n *yaml.Node, dir, baseDir string) {
@@ -348,7 +345,7 @@ func merge(base, over *yaml.Node) *yaml.Node {
 
 // ownLists are the lists of a lab that describe one lab only: what is expected
 // of a base is not expected of those that change it.
-var ownLists = []string{"flows", "variants", "settings"}
+var ownLists = []string{"flows", "steps", "variants", "settings"}
 
 // dropOwn takes out of a base the lists that describe the base only.
 func dropOwn(base *yaml.Node) {
@@ -395,42 +392,34 @@ func (f *File) Variant(name string) (*File, error) {
 		if v.Name != name {
 			continue
 		}
-		root := f.node
-		vn := child(child(root, "spec"), "variants").Content[i]
-		if set := child(vn, "set"); set != nil {
-			c := &strict.Checker{File: set.HeadComment}
-			c.Check(set, reflect.TypeFor[Spec](), "set")
-			if len(c.Found) > 0 {
-				return nil, c.Found.AsError()
-			}
-			spec := *child(root, "spec")
-			merged := merge(&spec, set)
-			out := *root
-			out.Content = append([]*yaml.Node(nil), root.Content...)
-			out.Content[keyIndex(&out, "spec")+1] = merged
-			root = &out
-		}
-		w, err := finish(f.Path, root, nil)
-		if err != nil {
-			return nil, err
-		}
-		w.Lab.Spec.HNS = append(slices.Clone(w.Lab.Spec.HNS), v.HNS...)
-		w.Lab.Spec.Flows = v.Flows
-		if v.Set != nil {
-			// Only now it is known who is there.
-			check := newValidator(w, root, nil)
-			check.calls(p("variants", i, "hns"), v.HNS)
-			check.flows(p("variants", i, "flows"), v.Flows)
-			if err := check.found.AsError(); err != nil {
-				return nil, err
-			}
-		}
-		return w, nil
+		return f.overlaid(child(child(f.node, "spec"), "variants").Content[i])
 	}
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%s: there is no variant %q; this lab has no variants", f.Path, name)
 	}
 	return nil, fmt.Errorf("%s: there is no variant %q; there are %s", f.Path, name, strings.Join(names, ", "))
+}
+
+// overlaid is the lab with a variant laid over it.
+func (f *File) overlaid(variant *yaml.Node) (*File, error) {
+	spec := child(f.node, "spec")
+	if set := child(variant, "set"); set != nil {
+		c := &strict.Checker{File: set.HeadComment}
+		c.Check(set, reflect.TypeFor[Spec](), "set")
+		if len(c.Found) > 0 {
+			return nil, c.Found.AsError()
+		}
+		spec = merge(spec, set)
+	}
+	over := *spec
+	over.Content = append([]*yaml.Node(nil), spec.Content...)
+	setChild(&over, "hns", appendNodes(child(spec, "hns"), child(variant, "hns")))
+	setChild(&over, "steps", inheritSteps(child(spec, "steps"), child(variant, "steps")))
+	setChild(&over, "flows", inheritFlows(child(spec, "flows"), child(variant, "flows")))
+	root := *f.node
+	root.Content = append([]*yaml.Node(nil), f.node.Content...)
+	root.Content[keyIndex(&root, "spec")+1] = &over
+	return finish(f.Path, &root, nil)
 }
 
 // PathOf makes a file name of the lab usable from the working folder.

@@ -58,6 +58,8 @@ type Spec struct {
 	Params map[string]string `yaml:"params,omitempty"`
 	// HNS are calls made to a node's HNS after the plugin and the proxy ran.
 	HNS []HNSCall `yaml:"hns,omitempty"`
+	// Steps are what happens then, one after the other.
+	Steps []Step `yaml:"steps,omitempty"`
 	// Settings are the versions in which `winlab run` evaluates the lab; left
 	// out, only the one above.
 	Settings []Setting `yaml:"settings,omitempty"`
@@ -349,14 +351,19 @@ type Setting struct {
 	Plugin string `yaml:"pluginVersion,omitempty"`
 }
 
-// Variant is the same lab in another state.
+// Variant is the same lab in another state. Its calls and steps come after the
+// lab's, and the lab's flows are its flows, too.
 type Variant struct {
 	Name  string `yaml:"name"`
 	Title string `yaml:"title,omitempty"`
 	// Set is merged over the lab's spec as a base is.
-	Set   map[string]any `yaml:"set,omitempty"`
-	HNS   []HNSCall      `yaml:"hns,omitempty"`
-	Flows []Flow         `yaml:"flows,omitempty"`
+	Set map[string]any `yaml:"set,omitempty"`
+	HNS []HNSCall      `yaml:"hns,omitempty"`
+	// Steps with the name of a step of the lab change that one.
+	Steps []Step `yaml:"steps,omitempty"`
+	// Flows with the name of a flow of the lab, or without names with the same
+	// ends, replace what is expected of it.
+	Flows []Flow `yaml:"flows,omitempty"`
 }
 
 // Flow is one flow and what is expected of it.
@@ -387,6 +394,20 @@ type Flow struct {
 	Idle string `yaml:"idle,omitempty"`
 	// Meanwhile are HNS calls made between the first and the second packet.
 	Meanwhile []HNSCall `yaml:"meanwhile,omitempty"`
+	// At is the step after which the flow is judged; left out, before the first.
+	At string `yaml:"at,omitempty"`
+	// Connection names the connection that the flow belongs to. The first flow of
+	// a connection opens it, later ones leave from and to out and send on it: what
+	// the machines on its way remember lives on over the steps.
+	Connection string `yaml:"connection,omitempty"`
+	// SourcePort is the sender's port. Two connections with the same one and the
+	// same ends have the same 5-tuple.
+	SourcePort uint16 `yaml:"sourcePort,omitempty"`
+	// Send is what is sent on a connection that stands: data (the default), fin,
+	// after which the sender sends no more data, or reset. By: server lets the
+	// other end send it.
+	Send string `yaml:"send,omitempty"`
+	By   string `yaml:"by,omitempty"`
 }
 
 // What runs as the plugin and as kube-proxy on Windows nodes.

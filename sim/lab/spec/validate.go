@@ -116,7 +116,9 @@ func (v *validator) check() {
 	v.calls(p("hns"), s.HNS)
 	v.settings(s)
 	v.variants(s)
+	v.steps(s)
 	v.flows(p("flows"), s.Flows)
+	v.connections(s)
 }
 
 func (v *validator) version(path []any, text string) {
@@ -161,10 +163,6 @@ func (v *validator) variants(s *Spec) {
 			v.add(p("variants", i), "a variant needs a name of its own")
 		}
 		names[va.Name] = true
-		if va.Set == nil {
-			v.calls(p("variants", i, "hns"), va.HNS)
-			v.flows(p("variants", i, "flows"), va.Flows)
-		}
 	}
 }
 

@@ -41,6 +41,7 @@ func (f *File) names() map[string][]string {
 	for _, sv := range man.Services {
 		m["svc"] = append(m["svc"], sv.Key())
 	}
+	f.namesOfSteps(m)
 	return m
 }
 
@@ -95,7 +96,7 @@ func (v *validator) flows(path []any, fs []Flow) {
 
 // ends complains about the ends of a flow.
 func (v *validator) ends(at []any, f Flow) {
-	if f.From == "" || f.To == "" {
+	if (f.From == "" || f.To == "") && f.Connection == "" {
 		v.add(at, "a flow needs from and to, such as pod/client and svc/web:80")
 	}
 	if f.From != "" {

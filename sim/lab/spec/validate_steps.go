@@ -1,0 +1,209 @@
+package spec
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/internal/strict"
+)
+
+// StepManifests are the objects that a step applies: those of its files, then those
+// written in it.
+func (f *File) StepManifests(step int) (*Manifests, error) {
+	m := &Manifests{}
+	var found strict.Mistakes
+	s := f.Lab.Spec.Steps[step]
+	for _, name := range s.Apply {
+		found = append(found, m.read(f.PathOf(name))...)
+	}
+	for i, o := range s.Objects {
+		at := f.Origin("", "spec", "steps", step, "objects", i)
+		doc, err := yaml.Marshal(o)
+		if err == nil {
+			err = m.add(at.File, at.Line, doc)
+		}
+		if err != nil {
+			found = append(found, strict.Mistake{File: at.File, Line: at.Line, Column: 1, Message: err.Error()})
+		}
+	}
+	return m, found.AsError()
+}
+
+// steps complains about what a step names and nobody has. Names of pods and
+// Services of all steps are known at each: whether one is there at its time is
+// seen when the step is done.
+func (v *validator) steps(s *Spec) {
+	names := map[string]bool{Start: true}
+	for i, t := range s.Steps {
+		at := p("steps", i)
+		switch {
+		case t.Name == "" || names[t.Name]:
+			v.add(at, "a step needs a name of its own; %q is empty or taken (%s is the time before the first step)", t.Name, Start)
+		case strings.ContainsAny(t.Name, "\n\t"):
+			v.add(sub(at, "name"), "a step's name is one line")
+		}
+		names[t.Name] = true
+		if _, err := ParseWait(t.Wait); err != nil {
+			v.add(sub(at, "wait"), "%v", err)
+		}
+		v.programs(sub(at, "stop"), t.Stop, ProgramKubeProxy)
+		v.programs(sub(at, "restart"), t.Restart, ProgramHNS, ProgramKubeProxy, ProgramNode)
+		for j, d := range t.Delete {
+			v.deleted(sub(at, "delete", j), d)
+		}
+		v.applied(at, t)
+		v.stepPods(sub(at, "pods"), t.Pods, s)
+		v.calls(sub(at, "hns"), t.HNS)
+		v.flows(sub(at, "flows"), t.Flows)
+		for j, fl := range t.Flows {
+			if fl.At != "" {
+				v.add(sub(at, "flows", j, "at"), "a flow of a step is judged after that step; leave at out")
+			}
+		}
+	}
+	for i, fl := range s.Flows {
+		if fl.At != "" && !names[fl.At] {
+			v.add(p("flows", i, "at"), "there is no step %q%s", fl.At, strict.DidYouMean(fl.At, append([]string{Start}, s.StepNames()...)))
+		}
+	}
+}
+
+// programs complains about programs of nodes that a step cannot stop or restart.
+func (v *validator) programs(path []any, texts []string, known ...string) {
+	for i, text := range texts {
+		program, node, err := ParseProgram(text)
+		if err != nil {
+			v.add(sub(path, i), "%v", err)
+			continue
+		}
+		v.oneOf(sub(path, i), "program", program, known)
+		v.oneOf(sub(path, i), "node", node, v.names["node"])
+	}
+}
+
+func (v *validator) deleted(path []any, text string) {
+	t, err := ParseTarget(text)
+	if err == nil && (t.Kind != PodTarget && t.Kind != ServiceTarget || t.Port != 0) {
+		err = fmt.Errorf("%s cannot be deleted; write pod/NAME or svc/NAME", text)
+	}
+	if err != nil {
+		v.add(path, "%v", err)
+		return
+	}
+	v.target(path, text)
+}
+
+func (v *validator) applied(at []any, t Step) {
+	f := File{Path: v.file, dir: filepath.Dir(v.file)}
+	for j, name := range t.Apply {
+		if info, err := os.Stat(f.PathOf(name)); err != nil || info.IsDir() {
+			v.add(sub(at, "apply", j), "%s: there is no such file; write the path of a file with manifests, relative to the lab file", name)
+		}
+	}
+	for j, o := range t.Objects {
+		if o["kind"] == nil || o["apiVersion"] == nil {
+			v.add(sub(at, "objects", j), "an object is written as in a manifest, with apiVersion and kind")
+		}
+	}
+}
+
+func (v *validator) stepPods(path []any, pods []Pod, s *Spec) {
+	seen := map[string]bool{}
+	for i, pod := range pods {
+		at := sub(path, i)
+		if pod.Name == "" || seen[podKey(pod)] {
+			v.add(at, "a pod needs a name, and stands in a step once; %q is empty or taken", pod.Name)
+		}
+		seen[podKey(pod)] = true
+		if pod.Late {
+			v.add(sub(at, "late"), "late is for the pods of the lab; a pod of a step comes at that step")
+		}
+		if pod.Node != "" {
+			v.oneOf(sub(at, "node"), "node", pod.Node, s.nodeNames())
+		}
+		if pod.Address != "" {
+			v.addr(sub(at, "address"), pod.Address)
+			v.podAddress(sub(at, "address"), pod, s)
+		}
+		v.listen(sub(at, "listen"), pod.Listen)
+		for j, h := range pod.HostPorts {
+			if _, err := ParseHostPort(h); err != nil {
+				v.add(sub(at, "hostPorts", j), "%v", err)
+			}
+		}
+	}
+}
+
+// connections complains about flows of connections that nobody opened, and about
+// fields that only a flow of a connection can have.
+func (v *validator) connections(s *Spec) {
+	opened := map[string]bool{}
+	check := func(path []any, f Flow) {
+		if f.Connection == "" {
+			if f.Send != "" || f.By != "" {
+				v.add(path, "send and by are for a flow of a connection; write connection: NAME")
+			}
+			return
+		}
+		switch {
+		case f.Resolve != "" || f.Connections > 1 || f.Idle != "" || len(f.Meanwhile) > 0:
+			v.add(path, "a flow of a connection cannot have resolve, connections, idle or meanwhile; time and calls are steps of their own")
+		case !opened[f.Connection] && (f.From == "" || f.To == ""):
+			v.add(path, "no flow before this one opens the connection %s; the first one says from and to", f.Connection)
+		case !opened[f.Connection] && (f.Send != "" || f.By != ""):
+			v.add(path, "the first flow of the connection %s opens it; send and by are for later ones", f.Connection)
+		case opened[f.Connection] && (f.From != "" || f.To != "" || f.Protocol != "" || f.SourcePort != 0):
+			v.add(path, "the connection %s is open already; leave from, to, protocol and sourcePort out, or give another connection another name", f.Connection)
+		}
+		opened[f.Connection] = true
+		if f.Send != "" {
+			v.oneOf(sub(path, "send"), "segment to send", f.Send, []string{SendData, SendFin, SendReset})
+		}
+		if f.By != "" {
+			v.oneOf(sub(path, "by"), "sender", f.By, []string{ByServer})
+		}
+	}
+	each := func(step string) {
+		for i, f := range s.Flows {
+			if f.At == step || step == Start && f.At == "" {
+				check(p("flows", i), f)
+			}
+		}
+	}
+	each(Start)
+	for i, t := range s.Steps {
+		each(t.Name)
+		for j, f := range t.Flows {
+			check(p("steps", i, "flows", j), f)
+		}
+	}
+}
+
+// namesOfSteps adds the pods and Services that steps bring.
+func (f *File) namesOfSteps(m map[string][]string) {
+	add := func(kind, name string) {
+		if !slices.Contains(m[kind], name) {
+			m[kind] = append(m[kind], name)
+		}
+	}
+	for i, t := range f.Lab.Spec.Steps {
+		for _, pod := range t.Pods {
+			add("pod", podKey(pod))
+		}
+		man, err := f.StepManifests(i)
+		if err != nil {
+			continue // reported with the manifest's own lines when the plan is made
+		}
+		for _, w := range man.Workloads {
+			add("pod", w.Namespace+"/"+w.Name)
+		}
+		for _, sv := range man.Services {
+			add("svc", sv.Key())
+		}
+	}
+}
