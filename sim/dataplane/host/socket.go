@@ -105,7 +105,9 @@ func (k *Socket) Send(sim *wire.Simulation, payload []byte, ttl uint8) {
 	}
 	p := packet.Build(spec)
 	k.stack.step(sim, p, trace.Step{Action: trace.ActSend, Event: trace.Of(messageOf(p))}, nil)
-	k.stack.output(sim, p)
+	if !first || k.stack.admits(sim, p, true) {
+		k.stack.output(sim, p)
+	}
 }
 
 func (k *Socket) spec(ttl uint8, payload []byte) packet.Spec {

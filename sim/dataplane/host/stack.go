@@ -60,6 +60,7 @@ type Stack struct {
 	TunnelPorts []uint16
 
 	vteps     []*VTEP
+	gates     []Gate
 	listeners []*Listener
 	sockets   map[packet.Tuple]*Socket
 	opened    int // sockets since the last Reset

@@ -42,6 +42,9 @@ type Plan struct {
 	Nodes    []*Node
 	Pods     []*Pod
 	Services []*spec.Service
+	Policies []*spec.Policy
+	// Namespaces are the labels of namespaces that a manifest describes.
+	Namespaces map[string]map[string]string
 	// Records are names outside the cluster that the cluster DNS can resolve.
 	Records map[string]netip.Addr
 	// Calls are made to the HNS of nodes when all else is done.

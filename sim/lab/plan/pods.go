@@ -41,7 +41,7 @@ func (p *Plan) pods(s *spec.Spec) error {
 	if err != nil {
 		return err
 	}
-	p.Services = man.Services
+	p.Services, p.Policies, p.Namespaces = man.Services, man.Policies, man.Namespaces
 	p.NotModelled = append(p.NotModelled, man.NotModelled...)
 	for _, w := range man.Workloads {
 		p.Pods = append(p.Pods, &Pod{Pod: kube.Pod{Namespace: w.Namespace, Name: w.Name, Node: w.Node, HostPorts: w.HostPorts, Labels: maps.Clone(w.Labels), Origin: w.Origin},

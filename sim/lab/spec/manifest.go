@@ -58,6 +58,9 @@ type Service struct {
 type Manifests struct {
 	Workloads []*Workload
 	Services  []*Service
+	Policies  []*Policy
+	// Namespaces are the labels of namespaces that a manifest describes.
+	Namespaces map[string]map[string]string
 	// NotModelled are objects of which nothing follows in the simulation.
 	NotModelled []trace.Notice
 }
@@ -129,6 +132,17 @@ func (m *Manifests) add(file string, line int, doc []byte) error {
 			return fmt.Errorf("%s %s: %w", strings.ToLower(head.Kind), head.Name, err)
 		}
 		m.Workloads = append(m.Workloads, pods...)
+	case "NetworkPolicy":
+		p, err := readPolicy(doc, origin)
+		if err != nil {
+			return fmt.Errorf("NetworkPolicy %s: %w", head.Name, err)
+		}
+		m.Policies = append(m.Policies, p)
+	case "Namespace":
+		if m.Namespaces == nil {
+			m.Namespaces = map[string]map[string]string{}
+		}
+		m.Namespaces[head.Name] = head.Labels
 	default:
 		if why := withoutEffect(head.APIVersion, head.Kind); why != "" {
 			what := strings.TrimSpace(head.Kind + " " + namespaceOr(head.Namespace) + "/" + head.Name)

@@ -1,0 +1,68 @@
+package host
+
+import (
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+// Gate is something that was written down for connections of a stack and that no
+// rule here applies: a NetworkPolicy whose enforcement nobody models, a bug of a
+// build without a description. A connection that would pass it in any case is not
+// affected; any other one is unknown from there on, or passes with a remark where a
+// fact says that the gate has no effect.
+//
+// Answers of a connection that is known do not meet gates.
+type Gate struct {
+	// Out is for connections that programs of this stack open; without it, for those
+	// that others open to it.
+	Out bool
+	// Passes reports whether a packet passes whatever the gate does; nil: none does.
+	Passes func(h *packet.Headers) bool
+	// Event says what the packet has met, Origin who wrote it.
+	Event  trace.Event
+	Origin *trace.Origin
+	// Fact is the evidence: that nobody knows what it does, or with Open that it
+	// lets everything pass.
+	Fact *evidence.Fact
+	Open bool
+}
+
+// AddGate adds a gate.
+func (s *Stack) AddGate(g Gate) { s.gates = append(s.gates, g) }
+
+// admits lets a packet that opens a connection meet the stack's gates; false when
+// nobody knows how it goes on.
+func (s *Stack) admits(sim *wire.Simulation, p *packet.Packet, out bool) bool {
+	for i := range s.gates {
+		g := &s.gates[i]
+		if g.Out != out || g.Passes != nil && g.Passes(p.Headers()) {
+			continue
+		}
+		if g.Open {
+			s.step(sim, p, trace.Step{Action: trace.ActNote, Event: g.Event, From: g.Origin}, g.Fact)
+			continue
+		}
+		sim.RecordUnknown(g.Event.Text())
+		s.step(sim, p, trace.Step{Action: trace.ActUnknown, Reason: trace.ModelHole, Event: g.Event, From: g.Origin}, g.Fact)
+		return false
+	}
+	return true
+}
+
+// opens reports whether a packet that no socket waits for asks for a connection.
+// What answers a datagram of this stack finds its socket.
+func opens(h *packet.Headers) bool {
+	switch h.Proto {
+	case packet.TCP:
+		return h.TCPFlags&(packet.SYN|packet.ACK|packet.RST) == packet.SYN
+	case packet.UDP:
+		return true
+	case packet.ICMP:
+		return h.ICMPType == 8
+	case packet.ICMPv6:
+		return h.ICMPType == 128
+	}
+	return false
+}

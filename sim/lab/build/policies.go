@@ -1,0 +1,194 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube/cni"
+	"github.com/winlab-dev/winlab/sim/lab/plan"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+var factPolicy = evidence.New("lab.network-policy-enforcement", evidence.Unknown,
+	"What enforces NetworkPolicies in this cluster, and how, is not modelled; a connection that a policy admits passes in any case.",
+	"Kubernetes documentation, Network Policies, prerequisites")
+
+// policies puts a gate before the connections of every pod that NetworkPolicies
+// select: those that the policies admit pass, for all others it matters who
+// enforces them.
+func (b *builder) policies(context.Context) error {
+	fact := factPolicy
+	if b.Plan.Network.Design == plan.CNI {
+		if f := cni.EnforcesNoPolicy(b.Plan.Network.CNI.Plugin); f != nil {
+			fact = f
+		}
+	}
+	for _, p := range b.Plan.Policies {
+		why := "who enforces it is not modelled: a connection that it does not admit is unknown"
+		if fact != factPolicy {
+			why = "nothing in this lab enforces it: " + b.Plan.Network.Plugin + " does not; where another controller does (Calico, for example), give the ACLs that it makes to HNS with hns: addPolicy"
+		}
+		b.notice("NetworkPolicy "+p.Key(), why, p.Origin)
+	}
+	for _, p := range b.pods {
+		// What a dumped node enforces is among the ACLs of its dump.
+		if !p.HostNetwork && b.node(p.Node).Plan.Dump == nil {
+			b.gates(p, fact)
+		}
+	}
+	return nil
+}
+
+// gates adds the gates of one pod.
+func (b *builder) gates(p *pod, fact *evidence.Fact) {
+	var in, out []*spec.Policy
+	for _, np := range b.Plan.Policies {
+		if !np.Selects(p.Namespace, p.Labels) {
+			continue
+		}
+		if np.RestrictsIn {
+			in = append(in, np)
+		}
+		if np.RestrictsOut {
+			out = append(out, np)
+		}
+	}
+	m := b.Machine(Ref{PodKind, p.Key()})
+	add := func(list []*spec.Policy, outbound bool, admitted []admission) {
+		if len(list) == 0 {
+			return
+		}
+		n := m.Node
+		passes := func(h *packet.Headers) bool {
+			peer := h.Src
+			if outbound {
+				// "Traffic to and from the node where a Pod is running is always
+				// allowed" (Kubernetes documentation, Network Policies). What comes
+				// with the node's address may have been translated to it on the way.
+				if peer = h.Dst; peer == n.Address || peer == n.Address6 {
+					return true
+				}
+			}
+			return slices.ContainsFunc(admitted, func(a admission) bool { return a.holds(peer, h) })
+		}
+		m.Stack().AddGate(host.Gate{Out: outbound, Passes: passes, Event: trace.Of(notAdmitted{policyNames(list), outbound, fact != factPolicy}), Origin: list[0].Origin, Fact: fact, Open: fact != factPolicy})
+	}
+	add(in, false, b.admissions(p, in, func(np *spec.Policy) []spec.PolicyRule { return np.In }, false))
+	add(out, true, b.admissions(p, out, func(np *spec.Policy) []spec.PolicyRule { return np.Out }, true))
+}
+
+func policyNames(list []*spec.Policy) string {
+	var names []string
+	for _, np := range list {
+		names = append(names, np.Key())
+	}
+	return strings.Join(names, ", ")
+}
+
+// notAdmitted is a connection that no policy of a pod admits.
+type notAdmitted struct {
+	policies string
+	out      bool
+	ignored  bool
+}
+
+func (e notAdmitted) Text() string {
+	way := "from this peer"
+	if e.out {
+		way = "to this peer"
+	}
+	s := fmt.Sprintf("NetworkPolicy %s admits no such connection %s", e.policies, way)
+	if e.ignored {
+		return s + ", and nothing enforces it"
+	}
+	return s + ", and who enforces it is not modelled"
+}
+
+// admission is one way in which a policy admits connections.
+type admission struct {
+	peers  []netip.Prefix // nil: all
+	except []netip.Prefix
+	proto  packet.Proto // 0: all
+	lo, hi uint16       // 0: all
+}
+
+func (a admission) holds(peer netip.Addr, h *packet.Headers) bool {
+	in := func(ps []netip.Prefix) bool {
+		return slices.ContainsFunc(ps, func(p netip.Prefix) bool { return p.Contains(peer) })
+	}
+	switch {
+	case a.peers != nil && (!in(a.peers) || in(a.except)):
+		return false
+	case a.proto != 0 && h.Proto != a.proto:
+		return false
+	}
+	return a.lo == 0 || h.DstPort >= a.lo && h.DstPort <= a.hi
+}
+
+// admissions lists what policies of a pod admit.
+func (b *builder) admissions(p *pod, policies []*spec.Policy, rules func(*spec.Policy) []spec.PolicyRule, out bool) []admission {
+	var all []admission
+	for _, np := range policies {
+		for _, r := range rules(np) {
+			peers := r.Peers
+			if len(peers) == 0 {
+				peers = []spec.PolicyPeer{{}}
+			}
+			ports := r.Ports
+			if len(ports) == 0 {
+				ports = []spec.PolicyPort{{}}
+			}
+			for _, peer := range peers {
+				for _, port := range ports {
+					all = append(all, b.admitted(p, np, peer, len(r.Peers) == 0, port, out)...)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// admitted is what one peer and one port of a rule admit. A named port is that of
+// the pod which the connection goes to.
+func (b *builder) admitted(p *pod, np *spec.Policy, peer spec.PolicyPeer, anyone bool, port spec.PolicyPort, out bool) []admission {
+	a := admission{proto: port.Proto, lo: port.Lo, hi: port.Hi, except: peer.Except}
+	if port.Name != "" && !out {
+		a.lo, a.hi = p.Ports[port.Name], p.Ports[port.Name]
+		if a.lo == 0 {
+			return nil
+		}
+	}
+	switch {
+	case anyone && (port.Name == "" || !out):
+		return []admission{a}
+	case peer.Block.IsValid():
+		a.peers = []netip.Prefix{peer.Block}
+		if port.Name != "" && out {
+			return nil // a name belongs to pods
+		}
+		return []admission{a}
+	}
+	var all []admission
+	for _, q := range b.pods {
+		if !anyone && !peer.Picks(np.Namespace, q.Namespace, q.Labels, b.Plan.Namespaces) || !q.given.IsValid() {
+			continue
+		}
+		one := a
+		one.peers = []netip.Prefix{netip.PrefixFrom(q.given, q.given.BitLen())}
+		if port.Name != "" && out {
+			if one.lo = q.Ports[port.Name]; one.lo == 0 {
+				continue
+			}
+			one.hi = one.lo
+		}
+		all = append(all, one)
+	}
+	return all
+}
