@@ -3,9 +3,11 @@ package hcn
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
+	"os"
 	"slices"
 
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -103,6 +105,45 @@ func textOf(raw json.RawMessage) string {
 		return s
 	}
 	return string(raw)
+}
+
+// OpenCallLog opens a file for [Options.CallLog], to append to it. When the service that
+// wrote it died in the middle of a line, that line is dropped, or the first entry of
+// this service would become part of it; l says so.
+func OpenCallLog(name string, l *log.Logger) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("call log: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() { // a pipe or a terminal has no lines to keep
+		var whole int64
+		if whole, err = wholeLines(f, info.Size()); err == nil && whole < info.Size() {
+			l.Printf("call log: %s ends in the middle of a line; %d bytes are dropped", name, info.Size()-whole)
+			err = f.Truncate(whole)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("call log: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+// wholeLines returns how many of the first size bytes are whole lines.
+func wholeLines(f io.ReaderAt, size int64) (int64, error) {
+	block := make([]byte, 64<<10)
+	for end := size; end > 0; {
+		from := max(0, end-int64(len(block)))
+		part := block[:end-from]
+		if _, err := f.ReadAt(part, from); err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
+			return from + int64(i) + 1, nil
+		}
+		end = from
+	}
+	return 0, nil
 }
 
 // callLog writes entries and passes them to watchers.

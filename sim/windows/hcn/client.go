@@ -67,6 +67,9 @@ func Dial(ctx context.Context, address, name string) (*Client, error) {
 	if err == nil && version != wireVersion {
 		err = fmt.Errorf("%s speaks version %d of the protocol, this winlab %d", address, version, wireVersion)
 	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the HNS service closed the connection before it answered; its own output says why")
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", address, err), c.Close())
 	}

@@ -45,6 +45,8 @@
 // of a compute system: its id. A client may send requests ahead; answers come in the
 // order of the requests. After [Watch] the server sends a response with a line of the
 // call log for every call, until the connection ends. A request longer than
-// [maxRequest] or not of this form ends the connection, and with it the client's
-// handles.
+// [maxRequest], not of this form, or not whole a minute after its first byte ends the
+// connection, and with it the client's handles; so do answers that are not read. A
+// client may be silent between requests for as long as it likes. The service's log says
+// why a connection was closed.
 package hcn

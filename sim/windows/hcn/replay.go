@@ -2,6 +2,7 @@ package hcn
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,12 +34,14 @@ func (d Difference) String() string {
 // Replay makes the calls of a log again, with the handles that the service gives
 // now, and returns the calls whose result differs. A log that began with an empty
 // service leaves a fresh service of the same build and node with the same objects.
-// name is the log's, for errors.
+// name is the log's, for errors. A last line without its end was being written when
+// the service died: it is left out, and the service's log says so.
 func (s *Service) Replay(ctx context.Context, name string, r io.Reader) (calls int, different []Difference, err error) {
 	p := &replayer{service: s, sessions: map[string]*session{}, handles: map[string]uint64{}}
 	defer p.end()
 	scan := bufio.NewScanner(r)
 	scan.Buffer(nil, 2*maxRequest+maxResponse)
+	scan.Split(keepEnds)
 	for line := 1; scan.Scan(); line++ {
 		if err := ctx.Err(); err != nil {
 			return calls, different, fmt.Errorf("%s:%d: %w", name, line, err)
@@ -47,7 +50,12 @@ func (s *Service) Replay(ctx context.Context, name string, r io.Reader) (calls i
 			continue
 		}
 		var e Entry
-		if err := json.Unmarshal(scan.Bytes(), &e); err != nil {
+		err := json.Unmarshal(scan.Bytes(), &e)
+		if err != nil && !bytes.HasSuffix(scan.Bytes(), []byte("\n")) && line > 1 {
+			s.log.Printf("%s:%d: the log ends in the middle of a line; the call is left out", name, line)
+			break
+		}
+		if err != nil {
 			return calls, different, fmt.Errorf("%s:%d: not a line of a call log: %w", name, line, err)
 		}
 		if done, err := p.event(&e); done && err == nil {
@@ -71,6 +79,17 @@ func (s *Service) Replay(ctx context.Context, name string, r io.Reader) (calls i
 		return calls, different, fmt.Errorf("%s: %w", name, err)
 	}
 	return calls, different, nil
+}
+
+// keepEnds splits text into lines with their ends.
+func keepEnds(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return i + 1, data[:i+1], nil
+	}
+	if atEOF && len(data) > 0 {
+		return len(data), data, nil
+	}
+	return 0, nil, nil
 }
 
 type replayer struct {

@@ -4,18 +4,25 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"os"
+	"strings"
 	"sync"
+	"unicode"
 )
 
 // Server answers the wire protocol on a loopback address.
 type Server struct {
 	service  *Service
 	listener net.Listener
+
+	limits  limits
+	closing chan struct{} // closed by Close
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool
@@ -34,7 +41,7 @@ func Listen(s *Service, address string) (*Server, error) {
 		return nil, err
 	}
 	s.started()
-	return &Server{service: s, listener: l, conns: map[net.Conn]bool{}}, nil
+	return &Server{service: s, listener: l, limits: defaultLimits, closing: make(chan struct{}), conns: map[net.Conn]bool{}}, nil
 }
 
 func loopback(address string) (netip.AddrPort, error) {
@@ -54,7 +61,7 @@ func (v *Server) Serve(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = v.Close() })
 	defer stop()
 	for {
-		c, err := v.listener.Accept()
+		c, err := v.accept()
 		if err != nil {
 			v.mu.Lock()
 			done := v.done
@@ -66,15 +73,10 @@ func (v *Server) Serve(ctx context.Context) error {
 			v.wg.Wait()
 			return err
 		}
-		v.mu.Lock()
-		if v.done {
-			v.mu.Unlock()
+		if !v.admit(c) {
 			_ = c.Close()
 			continue
 		}
-		v.conns[c] = true
-		v.wg.Add(1)
-		v.mu.Unlock()
 		go v.serve(c)
 	}
 }
@@ -87,6 +89,7 @@ func (v *Server) Close() error {
 		return nil
 	}
 	v.done = true
+	close(v.closing)
 	for c := range v.conns {
 		_ = c.Close()
 	}
@@ -108,9 +111,15 @@ func (v *Server) serve(c net.Conn) {
 }
 
 // converse speaks with one client until it ends or errs.
-func (v *Server) converse(c net.Conn, name *string) error {
+func (v *Server) converse(conn net.Conn, name *string) error {
+	c := bounded{conn, v.limits.answer}
 	r := bufio.NewReaderSize(c, 64<<10)
-	version, given, err := readHello(r)
+	var version uint16
+	var given string
+	err := within(c, v.limits.hello, "the hello", func() (err error) {
+		version, given, err = readHello(r)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -121,7 +130,7 @@ func (v *Server) converse(c net.Conn, name *string) error {
 		return fmt.Errorf("version %d of the protocol; this service speaks %d", version, wireVersion)
 	}
 	if given != "" {
-		*name = given
+		*name = printable(given)
 	}
 	session := v.service.session(*name)
 	defer session.close()
@@ -129,7 +138,7 @@ func (v *Server) converse(c net.Conn, name *string) error {
 	var in bytes.Buffer
 	var out []byte
 	for {
-		if err := readFrame(r, &in, maxRequest); err != nil {
+		if err := v.next(c, r, &in); err != nil {
 			return err
 		}
 		req, err := parseRequest(in.Bytes())
@@ -157,6 +166,35 @@ func (v *Server) converse(c net.Conn, name *string) error {
 	}
 }
 
+// printable returns a client's name for logs: it must not make lines of its own there.
+func printable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, name)
+}
+
+// next reads the next request, whenever it begins; once it has, it must come whole
+// in time.
+func (v *Server) next(c net.Conn, r *bufio.Reader, in *bytes.Buffer) error {
+	if _, err := r.Peek(1); err != nil {
+		return err
+	}
+	read := func() error { return readFrame(r, in, maxRequest) }
+	if whole(r) {
+		return read()
+	}
+	return within(c, v.limits.request, "a request", read)
+}
+
+// whole reports whether the reader holds the next frame already.
+func whole(r *bufio.Reader) bool {
+	head, err := r.Peek(min(4, r.Buffered()))
+	return err == nil && len(head) == 4 && uint64(r.Buffered()) >= 4+uint64(binary.LittleEndian.Uint32(head))
+}
+
 // watch sends entries of the call log until the client ends. The first response
 // is empty: from then on nothing is missed.
 func (v *Server) watch(c net.Conn, r io.Reader, w *bufio.Writer, seq uint32) error {
@@ -173,13 +211,15 @@ func (v *Server) watch(c net.Conn, r io.Reader, w *bufio.Writer, seq uint32) err
 		}
 		return w.Flush()
 	}
-	if err := send(nil); err != nil {
-		return nil
-	}
+	err := send(nil)
 	for line := range entries {
-		if err := send(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
-			return nil
+		if err != nil {
+			break
 		}
+		err = send(bytes.TrimSuffix(line, []byte("\n")))
 	}
-	return nil
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return nil // a watcher ends by going away
 }

@@ -77,6 +77,9 @@ func (c *session) call(r *request) *response {
 // resolve returns the operation that a request asks for.
 func (c *session) resolve(op string, r *request) (*operation, error) {
 	o := &operation{Verb: r.Verb, Kind: r.Kind, ID: r.ID.String(), Texts: r.Texts}
+	if err := shortNames(op, r); err != nil {
+		return o, err
+	}
 	var err error
 	switch {
 	case r.compute() && r.Verb == verbOpen:
@@ -91,6 +94,24 @@ func (c *session) resolve(op string, r *request) (*operation, error) {
 		err = with(hns.ErrRequestUnsupported, op)
 	}
 	return o, err
+}
+
+// shortNames refuses texts that name something and are too long to be a name: they
+// appear in errors and logs.
+func shortNames(op string, r *request) error {
+	what := []string{}
+	switch {
+	case r.Verb == verbHNSCall:
+		what = []string{"method", "path"}
+	case r.compute() && r.Verb == verbOpen:
+		what = []string{"id of the compute system"}
+	}
+	for i, w := range what {
+		if n := len(r.text(i)); n > maxPath {
+			return with(hns.ErrInvalidParam, op, fmt.Sprintf("the %s has %d bytes; at most %d are taken", w, n, maxPath))
+		}
+	}
+	return nil
 }
 
 // objectOf returns the id of the object of a request's handle, which must be of a

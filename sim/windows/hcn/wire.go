@@ -71,6 +71,9 @@ const (
 	maxResponse = 256 << 20
 	maxTexts    = 3
 	maxName     = 256
+	// A method, a path of HNS v1 or the id of a compute system. The longest path that
+	// a program makes has some 60 characters.
+	maxPath = 4096
 )
 
 const (

@@ -41,7 +41,7 @@ every call is written as a line of JSON; winlab hns replay repeats the calls.`,
 		}
 		o := hcn.Options{State: state, Log: log.New(a.err, "winlab hns: ", 0)}
 		if logFile != "" {
-			out, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+			out, err := hcn.OpenCallLog(logFile, o.Log)
 			if err != nil {
 				return err
 			}
