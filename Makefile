@@ -4,6 +4,8 @@
 GO         ?= go
 FUZZTIME   ?= 60s
 BENCHTIME  ?= 1s
+MUTATED    ?= ./sim/windows/hns ./sim/dataplane/vfp ./sim/dataplane/host ./sim/kube/kubeproxy
+MUTANTS    ?= 0
 BENCHCOUNT ?= 3
 # Pinned, and run by the go command: nothing has to be installed.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -12,7 +14,7 @@ GOCYCLO     = github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0
 COMPLEXITY ?= 24
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench fuzz lint fmt vet staticcheck complexity e2e build install generate wine windows-binaries dlls go
+.PHONY: help run test bench fuzz mutation lint fmt vet staticcheck complexity e2e build install generate wine windows-binaries dlls go
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +41,10 @@ install: go ## install winlab into GOBIN
 test: lint wine ## lint and all tests, those with real Windows programs too
 	@$(GO) run ./sim/real/wine/winbuild -if-wine fixtures/windows-binaries/*/
 	$(GO) test -timeout 40m ./...
+
+mutation: go ## what the tests of the packages MUTATED notice when their source is changed; MUTANTS of each (0: all)
+	@mkdir -p out
+	@$(GO) run ./internal/mutation -sample $(MUTANTS) -least 85 $(MUTATED) > out/mutation.txt; code=$$?; cat out/mutation.txt; exit $$code
 
 lint: fmt vet staticcheck complexity ## format, vet, staticcheck and complexity only
 
