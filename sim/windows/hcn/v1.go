@@ -41,6 +41,10 @@ var v1Calls = map[string]func(*hns.Service, v1Call) (any, error){
 	"GET globals/version":  v1Version,
 	"GET endpointstats/ID": v1Stats,
 
+	"GET accelnet":    v1GetMACs,
+	"POST accelnet":   v1SetMACs,
+	"DELETE accelnet": v1DeleteMACs,
+
 	"GET networks":       v1ListNetworks,
 	"POST networks":      v1CreateNetwork,
 	"GET networks/ID":    v1GetNetwork,

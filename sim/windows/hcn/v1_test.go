@@ -3,6 +3,7 @@ package hcn
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -97,4 +98,54 @@ func TestV1(t *testing.T) {
 	if raw := must(c.HNSCall("GET", "/networks", ""))(t); string(raw) != "[]" {
 		t.Errorf("networks left: %s", raw)
 	}
+}
+
+// TestManagementMACs is hcsshim's test of its accelnet calls, what it does not ask, and
+// that the list survives the service.
+func TestManagementMACs(t *testing.T) {
+	dir := t.TempDir()
+	macs := func(c *Client, method, body string) (string, error) {
+		raw, err := c.HNSCall(method, "/accelnet/", body)
+		return string(raw), err
+	}
+	const two = `{"MacAddressList":[{"MacAddress":"00-15-5D-0A-B7-C6"},{"MacAddress":"00-15-5D-38-01-00"}]}`
+	expect := func(c *Client, method, body, want string) {
+		t.Helper()
+		if got, err := macs(c, method, body); err != nil || got != want {
+			t.Errorf("%s %s: %s, %v; want %s", method, body, got, err, want)
+		}
+	}
+	t.Run("set", func(t *testing.T) {
+		s, _, c := serve(t, "10.0.26100", Options{State: dir})
+		expect(c, "GET", "", `{}`)
+		expect(c, "POST", `{"MacAddressList":[{"MacAddress":"AA-BB-CC-00-00-01"}]}`, `{"MacAddressList":[{"MacAddress":"AA-BB-CC-00-00-01"}]}`)
+		expect(c, "POST", two, two)
+		_, err := macs(c, "POST", `{"MacAddressList":[{"MacAddress":"00-15-5D-0A-B7-C6"},{"MacAddress":"nonsense"},{}]}`)
+		if refusal(t, err) != 0x80070057 || !strings.Contains(err.Error(), `[1]: "nonsense"`) || !strings.Contains(err.Error(), `[2]: ""`) {
+			t.Errorf("got %v", err)
+		}
+		if _, err := macs(c, "POST", `[`); refusal(t, err) != 0x803b001b {
+			t.Errorf("no JSON: %v", err)
+		}
+		expect(c, "GET", "", two)
+		killed := t.TempDir() // the journal alone
+		must(0, os.CopyFS(killed, os.DirFS(dir)))(t)
+		_, _, c = serve(t, "10.0.26100", Options{State: killed})
+		expect(c, "GET", "", two)
+		must(0, s.Close())(t)
+	})
+	t.Run("closed and started again", func(t *testing.T) {
+		_, _, c := serve(t, "10.0.26100", Options{State: dir})
+		expect(c, "GET", "", two)
+		expect(c, "DELETE", "", `{}`)
+		expect(c, "GET", "", `{}`)
+	})
+	t.Run("before 15.4", func(t *testing.T) {
+		_, _, c := serve(t, "10.0.20348", Options{})
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			if _, err := macs(c, method, two); refusal(t, err) != 0x803b0015 || !strings.Contains(err.Error(), "HNS 15.4") {
+				t.Errorf("%s: %v", method, err)
+			}
+		}
+	})
 }

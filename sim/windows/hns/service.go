@@ -51,6 +51,8 @@ type Service struct {
 	compartment uint32
 	frontends   map[frontendKey]string // load balancer id
 	macs        map[string]uint64      // next MAC by network id
+	// managementMACs are never changed in place: a Snapshot shares them.
+	managementMACs []string
 
 	// Endpoints by address and the MAC addresses in use: a node may hold a remote
 	// endpoint for every container of a large cluster.

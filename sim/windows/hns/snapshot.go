@@ -21,6 +21,8 @@ type Snapshot struct {
 	Routes        []Route                `json:",omitempty"`
 	// PortOwners says who holds which block of the node's ports, by number.
 	PortOwners map[int]string `json:",omitempty"`
+	// ManagementMACs are those of [Service.ManagementMACs].
+	ManagementMACs []string `json:",omitempty"`
 }
 
 // LoadBalancerSnapshot is a load balancer with its port block.
@@ -50,7 +52,7 @@ type EndpointSnapshot struct {
 // Snapshot returns what the service holds. It shares memory with the service's
 // objects, which never change once they are handed out.
 func (s *Service) Snapshot() *Snapshot {
-	p := &Snapshot{Counter: s.counter, Compartment: s.compartment, Restarts: s.restarts}
+	p := &Snapshot{Counter: s.counter, Compartment: s.compartment, Restarts: s.restarts, ManagementMACs: s.managementMACs}
 	for _, n := range s.networks.list(nil) {
 		p.Networks = append(p.Networks, NetworkSnapshot{*n, n.ManagementIP, n.DNSServerCompartment, s.macs[n.ID]})
 	}
@@ -125,6 +127,7 @@ func (s *Service) Restore(p *Snapshot) error {
 			s.macs[normID(n.V2.ID)] = n.NextMAC
 		}
 	}
+	s.managementMACs = p.ManagementMACs
 	s.counter, s.compartment, s.restarts = max(s.counter, p.Counter), max(s.compartment, p.Compartment), p.Restarts
 	return nil
 }

@@ -31,7 +31,7 @@ reply. REQUEST is JSON; - reads it from standard input. Exit code 1 when HNS ref
 			case 0:
 				return []string{"GET", "POST", "DELETE"}, cobra.ShellCompDirectiveNoFileComp
 			case 1:
-				return []string{"/networks/", "/endpoints/", "/policylists/", "/namespaces/", "/endpointstats/", "/globals/version"},
+				return []string{"/networks/", "/endpoints/", "/policylists/", "/namespaces/", "/endpointstats/", "/globals/version", "/accelnet/"},
 					cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -25,7 +25,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// suiteProfile is one node that hnslib's suite runs on, and what fails there:
+// suiteProfile is one node that a library's suite runs on, and what fails there:
 // test names with the reason.
 type suiteProfile struct {
 	Build   string
@@ -34,18 +34,23 @@ type suiteProfile struct {
 }
 
 // TestHNSLibSuite runs the integration suite of github.com/Microsoft/hnslib, the
-// library of kube-proxy, as an unmodified Windows program under Wine against the
-// service. testdata/hnslib-0.1.2.yaml lists what fails on each build and why; all
-// else must pass. A test that fails among the others is run once more on an HNS
-// without objects: the suite's tests do not clean up after a failure.
-func TestHNSLibSuite(t *testing.T) {
+// library of kube-proxy, and TestHcsshimSuite that of github.com/Microsoft/hcsshim, the
+// library of containerd and of network plugins, as unmodified Windows programs under
+// Wine against the service. testdata/NAME.yaml lists what fails on each build and why;
+// all else must pass. A test that fails among the others is run once more on an HNS
+// without objects: the suites' tests do not clean up after a failure.
+func TestHNSLibSuite(t *testing.T)  { testSuite(t, "hnslib-0.1.2") }
+func TestHcsshimSuite(t *testing.T) { testSuite(t, "hcsshim-0.15.0") }
+
+// testSuite runs the suite of a folder of fixtures/windows-binaries.
+func testSuite(t *testing.T, folder string) {
 	w := winetest.Need(t)
 	dlls := t.TempDir()
 	if _, err := shims.Build(t.Context(), dlls); err != nil {
 		t.Fatal(err)
 	}
-	bin := winetest.Binaries(t, "hnslib-0.1.2")
-	const list = "testdata/hnslib-0.1.2.yaml"
+	bin := winetest.Binaries(t, folder)
+	list := "testdata/" + folder + ".yaml"
 	text, err := os.ReadFile(list)
 	if err != nil {
 		t.Fatal(err)
