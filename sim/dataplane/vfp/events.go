@@ -31,12 +31,16 @@ type backendPicked struct {
 	n, of   int
 	backend netip.AddrPort
 	keptDst bool // the packet goes there without a change of its destination
+	note    string
 }
 
 func (e backendPicked) Text() string {
 	text := fmt.Sprintf("backend %d of %d", e.n, e.of)
 	if e.keptDst {
 		text += fmt.Sprintf(" is %s, destination kept", e.backend)
+	}
+	if e.note != "" {
+		text += ": " + e.note
 	}
 	return text
 }

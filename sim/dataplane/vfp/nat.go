@@ -5,6 +5,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // NAT translates an address or port to a fixed other one.
@@ -70,9 +71,23 @@ type Target struct {
 	Port uint16
 	// MAC is where the frame goes next, zero to leave that alone.
 	MAC packet.MAC
+	// Note is what a trace says of the backend, and Fact what that rests on; both may
+	// be missing. Unknown is set when its address is not known: the way of a packet
+	// that gets it ends there.
+	Note    string
+	Fact    *evidence.Fact
+	Unknown bool
 }
 
 func (t *Target) addrPort() netip.AddrPort { return netip.AddrPortFrom(t.Addr, t.Port) }
+
+// label names the backend among the others.
+func (t *Target) label() string {
+	if t.Unknown {
+		return t.Note
+	}
+	return t.addrPort().String()
+}
 
 // Type returns "lbnat".
 func (LBNAT) Type() string     { return "lbnat" }
@@ -91,9 +106,13 @@ func (a LBNAT) apply(ps *passage) Result {
 		ps.unified.uncacheable = true // without a flow the next packet may get another backend
 	}
 	i := a.pick(ps)
-	rw := rewriting{set: a.to(&a.Targets[i], ps.port.MAC), what: trace.ActRewrite, hairpin: a.Hairpin}
+	t := &a.Targets[i]
+	if t.Unknown {
+		return ps.unknown(t.Note, t.Fact)
+	}
+	rw := rewriting{set: a.to(t, ps.port.MAC), what: trace.ActRewrite, hairpin: a.Hairpin, fact: t.Fact}
 	if ps.env.Rec.On() {
-		rw.detail = backendPicked{n: i + 1, of: len(a.Targets), backend: a.Targets[i].addrPort(), keptDst: a.KeepDst}
+		rw.detail = backendPicked{n: i + 1, of: len(a.Targets), backend: t.addrPort(), keptDst: a.KeepDst, note: t.Note}
 	}
 	if !ps.bindSource(a.Pool, c, &rw.set) {
 		return drop(trace.NoFreePort)
@@ -130,7 +149,7 @@ func (a *LBNAT) pick(ps *passage) int {
 		return def
 	}
 	targets := a.Targets
-	return ps.env.Choose(ps.rule.ID, n, def, func(i int) string { return targets[i].addrPort().String() })
+	return ps.env.Choose(ps.rule.ID, n, def, func(i int) string { return targets[i].label() })
 }
 
 // hash spreads flows over backends. The real hash is not published; winlab

@@ -231,6 +231,7 @@ type rewriting struct {
 	// what and detail are for the trace; detail may be nil.
 	what   trace.Action
 	detail trace.Detail
+	fact   *evidence.Fact // nil is the rule's own
 }
 
 // rewrite changes the packet's headers, and keeps the connection c, nil when
@@ -258,7 +259,7 @@ func (ps *passage) rewrite(c *conn, rw *rewriting) Result {
 		if rw.hairpin {
 			rw.detail = sentBack{rw.detail}
 		}
-		ps.record(trace.Step{Action: rw.what, Event: trace.Event{Detail: rw.detail}, Changes: diff.Headers(&before, h, shownChanges), Packet: ps.env.Rec.Describe(p)})
+		ps.record(trace.Step{Action: rw.what, Event: trace.Event{Detail: rw.detail}, Changes: diff.Headers(&before, h, shownChanges), Packet: ps.env.Rec.Describe(p)}.Cite(rw.fact))
 	}
 	return Result{Pass: true, Hairpin: rw.hairpin}
 }

@@ -50,6 +50,7 @@ func (s *Service) Load(d *Dump) error {
 	for _, in := range d.LoadBalancers {
 		s.loadBalancer(in.clone(), bad)
 	}
+	s.findUnseen()
 	for _, in := range d.Routes {
 		r := in.clone()
 		if r.ID == "" {

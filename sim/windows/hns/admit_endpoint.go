@@ -117,6 +117,7 @@ func (s *Service) DeleteEndpoint(id string) error {
 		s.dropResource(ns, "Endpoint", e.ID)
 	}
 	s.pool.release(loopbackOwner(e.ID))
+	s.keepStale(e)
 	s.removeEndpoint(e)
 	s.changed(Change{Kind: KindEndpoint, ID: e.ID, What: Deleted})
 	return nil

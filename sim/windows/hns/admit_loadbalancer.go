@@ -115,6 +115,7 @@ func (s *Service) UpdateLoadBalancer(id string, in LoadBalancer) (*LoadBalancer,
 		s.frontends[f] = l.ID
 	}
 	s.loadBalancers.put(l.ID, l)
+	s.forgetStale()
 	s.changed(Change{Kind: KindLoadBalancer, ID: l.ID, What: Modified})
 	return l, nil
 }
@@ -132,6 +133,7 @@ func (s *Service) DeleteLoadBalancer(id string) error {
 	}
 	s.pool.release(blockOwner(l))
 	s.loadBalancers.remove(l.ID)
+	s.forgetStale()
 	s.changed(Change{Kind: KindLoadBalancer, ID: l.ID, What: Deleted})
 	return nil
 }

@@ -26,7 +26,8 @@ import (
 //
 // A packet is "PORT out|in PROTOCOL SOURCE > DESTINATION", a port the name of an
 // endpoint, host or external. "via MAC" gives another destination MAC address than
-// that of the gateway (out) or the endpoint (in). "reply" is the answer to the
+// that of the gateway (out) or the endpoint (in); "pick N" takes a load balancer's
+// backend number N instead of the one that the hash says. "reply" is the answer to the
 // packet before it, the other way through the same port.
 func TestCompile(t *testing.T) {
 	files, err := filepath.Glob("testdata/rules/*.txt")
@@ -178,6 +179,10 @@ func (c *compileCase) call(word, rest string) {
 		c.svc.Restart()
 	case "delete":
 		err = c.svc.DeleteEndpoint(rest)
+	case "detach":
+		err = c.svc.DetachEndpoint(rest)
+	case "deleteLoadBalancer":
+		err = c.svc.DeleteLoadBalancer(rest)
 	case "modifyEndpoint", "removeFromEndpoint":
 		id, settings, _ := strings.Cut(rest, " ")
 		request := map[string]string{"modifyEndpoint": RequestAdd, "removeFromEndpoint": RequestRemove}[word]
@@ -232,6 +237,14 @@ func (c *compileCase) packet(line string) string {
 		return line
 	}
 	env := &vfp.Env{Place: "win1"}
+	if at := slices.Index(f, "pick"); at > 0 {
+		n, err := strconv.Atoi(f[at+1])
+		if err != nil {
+			c.t.Fatalf("%s: %v", line, err)
+		}
+		env.Choose = func(string, int, int, func(int) string) int { return n - 1 }
+		f = slices.Delete(f, at, at+2)
+	}
 	var p *packet.Packet
 	var port *vfp.Port
 	var dir vfp.Direction
@@ -431,8 +444,14 @@ func balanceText(a vfp.LBNAT) string {
 	var parts []string
 	for _, t := range a.Targets {
 		text := fmt.Sprintf("%s:%d", t.Addr, t.Port)
+		if t.Unknown {
+			text = "unknown"
+		}
 		if !t.MAC.IsZero() {
 			text += " at " + t.MAC.String()
+		}
+		if t.Note != "" {
+			text += " (" + t.Note + ")"
 		}
 		parts = append(parts, text)
 	}

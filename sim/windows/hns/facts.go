@@ -55,9 +55,6 @@ var (
 	_ = evidence.New("hns.network-deletion-cascades", evidence.Inferred,
 		"Deleting a network deletes its endpoints.",
 		"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (a new network id drops everything it knew)")
-	_ = evidence.New("hns.endpoint-deletion-leaves-load-balancer", evidence.Stated,
-		"Deleting an endpoint leaves the load balancers that name it as they are, so their rules go stale.",
-		"princepereira/AKSTestScripts Yamls/fix-stale-lb.yaml", "kubernetes/kubernetes issue 112836")
 	_ = evidence.New("hns.policy-update-replaces-type", evidence.Inferred,
 		"Modify with Update replaces all policies of the types that the request holds.")
 	_ = evidence.New("hns.loopback-dsr-takes-ports", evidence.Stated,

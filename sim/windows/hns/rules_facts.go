@@ -38,6 +38,14 @@ var (
 		"Microsoft Networking Blog, Direct Server Return in a nutshell", "MicrosoftDocs Kubernetes on Windows, common problems")
 	_ = evidence.New("hns.lb-non-dsr-names", evidence.Inferred,
 		"The rule names of load balancers without DSR are not public; winlab puts them into SLB_LB_LAYER with names of its own.")
+	factStaleBackend = evidence.New("hns.endpoint-deletion-leaves-load-balancer", evidence.Stated,
+		"Deleting an endpoint leaves the load balancers that name it as they are: VFP's rules keep its address and send it its share of the connections, even when it was the last.",
+		"princepereira/AKSTestScripts Yamls/fix-stale-lb.yaml", "kubernetes/kubernetes issue 112836")
+	_ = evidence.New("hns.restart-drops-stale-backends", evidence.Stated,
+		"After a restart of HNS the rules of load balancers have the backends that exist.",
+		"microsoft/SDN Kubernetes/windows/debug networkhealth.ps1 (stale rules: Restart-Service HNS)", "princepereira/AKSTestScripts Yamls/fix-stale-lb.yaml")
+	factUnseenBackend = evidence.New("hns.backend-not-in-dump", evidence.Unknown,
+		"A load balancer may name an endpoint that the node's endpoints do not hold; which address VFP has for it cannot be said.")
 	factLocalRouted = evidence.New("hns.local-routed-vip", evidence.Stated,
 		"LocalRoutedVIP makes the host route packets to its own frontend into the switch (17763.1432, KB4571748, and later).",
 		"Azure/azure-container-networking#1863", "MicrosoftDocs Kubernetes on Windows, common problems")

@@ -20,29 +20,37 @@ func lbName(lb *LoadBalancer, m LBPortMapping) string {
 	return fmt.Sprintf("%s:%d/%s", vip, m.ExternalPort, packet.Proto(m.Protocol))
 }
 
-// backends splits the endpoints of a load balancer into targets. Local ones
-// carry their MAC address.
-func (c *Compiler) backends(lb *LoadBalancer, m LBPortMapping, keep func(*Endpoint) bool) []vfp.Target {
+// backends are the targets of a load balancer that keep says yes to; nil keeps all.
+// Local ones carry their MAC address.
+func (c *Compiler) backends(lb *LoadBalancer, m LBPortMapping, keep func(backend) bool) []vfp.Target {
 	var ts []vfp.Target
 	for _, id := range lb.HostComputeEndpoints {
-		e := c.s.Endpoint(id)
-		if e == nil || keep != nil && !keep(e) {
+		b, ok := c.s.backend(id)
+		if !ok {
 			continue
 		}
-		a := e.Address(lb.IPv6())
+		if keep != nil && !keep(b) {
+			continue
+		}
+		if b.Endpoint == nil {
+			ts = append(ts, unseenTarget(id, m.InternalPort))
+			continue
+		}
+		a := b.Address(lb.IPv6())
 		if !a.IsValid() {
 			continue
 		}
 		t := vfp.Target{Addr: a, Port: m.InternalPort}
-		if e.Attached() && !c.s.Network(e.HostComputeNetwork).Is(L2Tunnel) {
-			t.MAC = mac(e.MacAddress)
+		if n := c.s.Network(b.HostComputeNetwork); b.isLocal() && n != nil && !n.Is(L2Tunnel) {
+			t.MAC = c.macOf(t, b)
+		}
+		if b.deleted {
+			t = c.staleTarget(t, b)
 		}
 		ts = append(ts, t)
 	}
 	return ts
 }
-
-func isLocal(e *Endpoint) bool { return e.Attached() }
 
 // frontends calls f for each address and port that a load balancer serves.
 func (c *Compiler) frontends(n *Network, dsr bool, f func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr)) {
@@ -61,14 +69,22 @@ func (c *Compiler) frontends(n *Network, dsr bool, f func(lb *LoadBalancer, m LB
 	}
 }
 
-// serves reports whether a load balancer has an endpoint on the network, or none at all.
+// serves reports whether a load balancer has an endpoint on the network, or none at
+// all. One whose endpoints are all unknown could be on any.
 func (c *Compiler) serves(lb *LoadBalancer, n *Network) bool {
+	known, unseen := false, false
 	for _, id := range lb.HostComputeEndpoints {
-		if e := c.s.Endpoint(id); e != nil && e.HostComputeNetwork == n.ID {
+		b, ok := c.s.backend(id)
+		switch {
+		case ok && b.Endpoint == nil:
+			unseen = true
+		case ok && b.HostComputeNetwork == n.ID:
 			return true
+		case ok:
+			known = true
 		}
 	}
-	return len(lb.HostComputeEndpoints) == 0
+	return len(lb.HostComputeEndpoints) == 0 || unseen && !known
 }
 
 // ruleID is the name that VFP gives a load balancing rule; the tag replaces the

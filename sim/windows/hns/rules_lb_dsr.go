@@ -27,7 +27,7 @@ func (c *Compiler) dsrClient(ls *layers, n *Network) {
 // backendRules compiles rows 2 and 3: translation at the backend's own port.
 func (c *Compiler) backendRules(ls *layers, n *Network, self *Endpoint) {
 	c.frontends(n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
-		mine := c.backends(lb, m, func(e *Endpoint) bool { return e.ID == self.ID })
+		mine := c.backends(lb, m, func(b backend) bool { return b.Endpoint != nil && b.ID == self.ID })
 		if len(mine) == 0 || c.keepsVIP(m) {
 			return
 		}
@@ -47,7 +47,7 @@ func (c *Compiler) backendRules(ls *layers, n *Network, self *Endpoint) {
 }
 
 func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
-	local := c.backends(lb, m, isLocal)
+	local := c.backends(lb, m, backend.isLocal)
 	all := c.backends(lb, m, nil)
 	if len(local) > 0 {
 		ls.add(layerHairpin, groupHairpinIn, vfp.In, &vfp.Rule{

@@ -54,6 +54,9 @@ type Service struct {
 	// managementMACs are never changed in place: a Snapshot shares them.
 	managementMACs []string
 
+	stale  map[string]*Endpoint // deleted endpoints that rules still name
+	unseen map[string]bool      // ids of backends that a dump does not hold
+
 	// Endpoints by address and the MAC addresses in use: a node may hold a remote
 	// endpoint for every container of a large cluster.
 	byAddress map[netip.Addr][]string
@@ -214,7 +217,9 @@ func (s *Service) ListRoutes(keep func(*Route) bool) []*Route { return s.routes.
 // keeps them and makes them again (hns.restart-keeps-load-balancers). What is lost is
 // what VFP held: flows and NAT bindings, and with the bug hns-restart-loses-decap the
 // decapsulation rules. The compiler sees that by the Change and the counter restarts.
+// Backends that no longer exist are not made again.
 func (s *Service) Restart() {
 	s.restarts++
+	s.stale, s.unseen = nil, nil
 	s.changed(Change{Kind: KindService, What: Restarted})
 }
