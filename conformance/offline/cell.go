@@ -3,6 +3,8 @@ package offline
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/reports/result"
@@ -86,6 +88,14 @@ func (t tally) outcome() string {
 func (j *job) flow(ctx context.Context, c *lab.Cluster, f spec.Flow) {
 	meta := c.Plan.File.Lab.Metadata
 	fr := result.FlowResult{Lab: meta.Name, File: c.Plan.File.Path, Title: meta.Title, Variant: j.variant, Incident: meta.Incident, Name: flowName(f)}
+	if v := c.Plan.File.Lab.Spec.Variants; j.variant != "" {
+		if i := slices.IndexFunc(v, func(v spec.Variant) bool { return v.Name == j.variant }); i >= 0 {
+			fr.VariantTitle = v[i].Title
+		}
+	}
+	if j.setting != nil {
+		_, fr.Setting, _ = strings.Cut(j.column.ID, "/")
+	}
 	fr.Check = result.Check{Level: j.level, What: whatOf(f), Expect: f.Expect}
 	o, err := c.Run(ctx, f)
 	if err != nil {

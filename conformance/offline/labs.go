@@ -84,7 +84,7 @@ func plan(files []string, kind string) ([]*job, error) {
 }
 
 // jobsOf lists what is to be run of a lab: the claims in each setting of a
-// design, and the lab's own flows in each variant.
+// design, and the lab's own flows in each variant and setting.
 func jobsOf(f *lab.File) []*job {
 	var jobs []*job
 	l := f.Lab
@@ -97,11 +97,20 @@ func jobsOf(f *lab.File) []*job {
 			jobs = append(jobs, &job{file: f, setting: &l.Spec.Settings[i], claims: true})
 		}
 	}
+	var variants []string
 	if len(l.Spec.Flows) > 0 || !isDesign && len(l.Spec.Variants) == 0 {
-		jobs = append(jobs, &job{file: f})
+		variants = append(variants, "")
 	}
 	for _, v := range l.Spec.Variants {
-		jobs = append(jobs, &job{file: f, variant: v.Name})
+		variants = append(variants, v.Name)
+	}
+	for _, v := range variants {
+		if len(l.Spec.Settings) == 0 {
+			jobs = append(jobs, &job{file: f, variant: v})
+		}
+		for i := range l.Spec.Settings {
+			jobs = append(jobs, &job{file: f, variant: v, setting: &l.Spec.Settings[i]})
+		}
 	}
 	return jobs
 }

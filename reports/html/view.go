@@ -125,6 +125,7 @@ type incident struct {
 
 type flowRow struct {
 	Link, Lab, Variant, Name, What string
+	VariantTitle, Setting          string
 	Expect, Got, Kind, Reason, Why string
 	Pass                           bool
 }
@@ -199,6 +200,9 @@ func flowIDs(fs []result.FlowResult) []string {
 	var out []string
 	for _, f := range fs {
 		id := f.Lab + "/" + f.Variant + "/" + f.Name
+		if f.Setting != "" {
+			id += "/" + f.Setting
+		}
 		seen[id]++
 		if n := seen[id]; n > 1 {
 			id = fmt.Sprintf("%s/%d", id, n)

@@ -227,6 +227,10 @@ type FlowResult struct {
 	File    string `json:"file"`
 	Title   string `json:"title,omitempty"`
 	Variant string `json:"variant,omitempty"`
+	// VariantTitle is the variant in a few words.
+	VariantTitle string `json:"variantTitle,omitempty"`
+	// Setting names the versions, "1.20-17763.1432", where the lab has several.
+	Setting string `json:"setting,omitempty"`
 	// Incident is the public thread that the lab retells, if it does.
 	Incident string `json:"incident,omitempty"`
 	Name     string `json:"name"`

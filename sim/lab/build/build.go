@@ -94,7 +94,7 @@ type builder struct {
 }
 
 func (b *builder) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{b.fabric, b.hosts, b.network, b.nodes, b.prepare, b.startReal, b.attachPods, b.policies, b.services, b.proxies, b.names, b.calls} {
+	for _, step := range []func(context.Context) error{b.fabric, b.hosts, b.network, b.nodes, b.prepare, b.startReal, b.attachPods, b.policies, b.services, b.proxies, b.names, b.calls, b.unused} {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -116,7 +116,9 @@ func (b *builder) network(context.Context) error {
 		if b.plugin, err = cni.New(p.Network.CNI); err != nil {
 			return err
 		}
-		b.Log = append(b.Log, b.plugin.Warnings()...)
+		for _, w := range b.plugin.Warnings() {
+			b.warned(w)
+		}
 	}
 	return nil
 }

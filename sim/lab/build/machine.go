@@ -67,6 +67,7 @@ type Node struct {
 	// plugin does.
 	attach func(*pod) (attached, error)
 	leases int
+	faults []faultUse // as in Plan.Faults
 }
 
 // Stack is the stack of the node itself.

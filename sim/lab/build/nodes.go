@@ -96,7 +96,7 @@ func (b *builder) windowsNode(n *Node) error {
 	p := b.Plan
 	n.HNS = hns.NewService(n.Windows, hns.Options{Node: n.Name, ManagementIP: n.Address, HostMAC: n.MAC.String(), Seed: p.File.Lab.Metadata.Name,
 		PortRangeFirst: n.Plan.PortFirst, PortRangeLast: n.Plan.PortLast, SharePortPools: p.Params.SharePortPools})
-	w := node.NewWindows(n.Name, n.HNS, node.Options{HostDSR: hns.HostDSR(p.Params.HostDSR), KeepLoopback: p.Params.KeepLoopback, Missing: missing(n.Plan.Faults)})
+	w := node.NewWindows(n.Name, n.HNS, node.Options{HostDSR: hns.HostDSR(p.Params.HostDSR), KeepLoopback: p.Params.KeepLoopback, Missing: n.missing()})
 	n.windows, n.machine = w, w
 	w.AddAdapter("Ethernet", n.MAC, b.Segment(n.Plan.Segment), hostAddresses(n.Node)...)
 	switch {
@@ -115,13 +115,25 @@ func (b *builder) windowsNode(n *Node) error {
 }
 
 // missing reports for every rule of a pod's port whether an injected fault
-// removes it; nil when there are no faults.
-func missing(faults []plan.Fault) func(compartment, rule string) bool {
+// removes it; nil when there are no faults. It notes which rules the ports have and
+// which faults removed one.
+func (n *Node) missing() func(compartment, rule string) bool {
+	faults := n.Plan.Faults
 	if len(faults) == 0 {
 		return nil
 	}
+	n.faults = make([]faultUse, len(faults))
 	return func(compartment, rule string) bool {
-		return slices.ContainsFunc(faults, func(f plan.Fault) bool { return podObject+f.Pod == compartment && f.Rules.MatchString(rule) })
+		gone := false
+		for i, f := range faults {
+			if podObject+f.Pod != compartment {
+				continue
+			}
+			hit := f.Rules.MatchString(rule)
+			n.faults[i].see(rule, hit)
+			gone = gone || hit
+		}
+		return gone
 	}
 }
 

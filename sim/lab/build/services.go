@@ -53,6 +53,10 @@ func (b *builder) builtinServices() []*kube.Service {
 	return []*kube.Service{api, d}
 }
 
+func hasIPv6(s *kube.Service) bool {
+	return slices.ContainsFunc(s.ClusterIPs, netip.Addr.Is6)
+}
+
 // apiPort is where the API server listens on its node.
 const apiPort = 6443
 

@@ -86,6 +86,9 @@ func (p *Plan) node(s *spec.Spec, in spec.Node) (*Node, error) {
 		r.note(n.readWindows(p.File, in))
 	}
 	n.Kube = k
+	if in.RRAS != nil && s.Network.Plugin != spec.PluginRRAS {
+		p.notice("rras of node "+in.Name, "RRAS between two NICs is a part of the design of plugin "+spec.PluginRRAS+"; the network of this lab is made by "+s.Network.Plugin, "spec", "nodes", len(p.Nodes), "rras")
+	}
 	return n, r.err()
 }
 

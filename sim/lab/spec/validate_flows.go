@@ -160,10 +160,11 @@ func (v *validator) calls(path []any, cs []HNSCall) {
 		if c.Delete != nil {
 			v.oneOf(sub(at, "delete", "kind"), "kind", c.Delete.Kind, hnsKinds)
 			v.selector(sub(at, "delete"), *c.Delete)
+			v.idleSelectors(sub(at, "delete"), *c.Delete)
 		}
-		v.policyCall(sub(at, "removePolicy"), c.RemovePolicy)
-		v.policyCall(sub(at, "addPolicy"), c.AddPolicy)
-		v.policyCall(sub(at, "updatePolicy"), c.UpdatePolicy)
+		v.policyCall(sub(at, "removePolicy"), c.RemovePolicy, "match")
+		v.policyCall(sub(at, "addPolicy"), c.AddPolicy, "settings")
+		v.policyCall(sub(at, "updatePolicy"), c.UpdatePolicy, "settings")
 		if c.Create != nil {
 			v.oneOf(sub(at, "create", "kind"), "kind", c.Create.Kind, hnsKinds)
 			if c.Create.Count < 0 || c.Create.Count > maxCreate {
@@ -178,7 +179,9 @@ func (v *validator) calls(path []any, cs []HNSCall) {
 	}
 }
 
-func (v *validator) policyCall(at []any, c *HNSPolicyCall) {
+// policyCall complains about a call that changes policies; reads is the one of match
+// and settings that has a meaning for it.
+func (v *validator) policyCall(at []any, c *HNSPolicyCall, reads string) {
 	if c == nil {
 		return
 	}
@@ -186,7 +189,29 @@ func (v *validator) policyCall(at []any, c *HNSPolicyCall) {
 	if c.Type == "" {
 		v.add(at, "type is missing; write the policy type of HCN v2, such as OutBoundNAT")
 	}
+	if c.Match != nil && reads != "match" {
+		v.add(sub(at, "match"), "match is for removePolicy: it picks among the policies that are there")
+	}
+	if c.Settings != nil && reads != "settings" {
+		v.add(sub(at, "settings"), "settings are for addPolicy and updatePolicy; removePolicy picks policies by match")
+	}
 	v.selector(at, c.HNSSelector)
+	v.idleSelectors(at, c.HNSSelector)
+}
+
+// idleSelectors complains about fields of a selector that select nothing among the
+// objects of its kind.
+func (v *validator) idleSelectors(path []any, s HNSSelector) {
+	set := map[string]bool{"name": s.Name != "", "pod": s.Pod != "", "address": s.Address != "", "vip": s.VIP != "", "port": s.Port != 0}
+	by := map[string][]string{"network": {"name"}, "endpoint": {"name", "pod", "address"}, "loadBalancer": {"vip", "port"}}[s.Kind]
+	for _, field := range []string{"name", "pod", "address", "vip", "port"} {
+		if set[field] && by != nil && !slices.Contains(by, field) {
+			v.add(sub(path, field), "%s selects nothing of kind %s; it is selected by %s", field, s.Kind, strings.Join(by, ", "))
+		}
+	}
+	if set["pod"] && (set["address"] || set["name"]) || set["address"] && set["name"] {
+		v.add(path, "an endpoint is selected by one of name, pod and address")
+	}
 }
 
 // ParseErrorCode reads the error code of an HNS call.

@@ -1,0 +1,99 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// What a lab says and the finished cluster does not have is found here, by looking
+// at the cluster and not at the design: where a design learns to follow something,
+// its notice goes by itself.
+
+// unused notes what the lab asked for and nothing came of.
+func (b *builder) unused(context.Context) error {
+	b.unusedFaults()
+	b.unusedIPv6()
+	return nil
+}
+
+// faultUse is what an injected fault has met.
+type faultUse struct {
+	rules []string // of the pod's port
+	hits  int
+}
+
+func (u *faultUse) see(rule string, hit bool) {
+	if !slices.Contains(u.rules, rule) {
+		u.rules = append(u.rules, rule)
+	}
+	if hit {
+		u.hits++
+	}
+}
+
+// unusedFaults notes faults that removed no rule.
+func (b *builder) unusedFaults() {
+	for i, n := range b.Nodes {
+		for j, f := range n.Plan.Faults {
+			var u faultUse
+			if j < len(n.faults) {
+				u = n.faults[j]
+			}
+			if u.hits > 0 {
+				continue
+			}
+			why := fmt.Sprintf("no rule of the port of pod %s on %s has such a name; there are %s", f.Pod, n.Name, strings.Join(u.rules, ", "))
+			if len(u.rules) == 0 {
+				why = fmt.Sprintf("pod %s has no port with rules on %s", f.Pod, n.Name)
+			}
+			text := b.Plan.File.Lab.Spec.Nodes[i].Faults[j].DropRules
+			b.notice("fault dropRules "+text, why, b.Plan.File.Origin("fault", "spec", "nodes", i, "faults", j, "dropRules"))
+		}
+	}
+}
+
+// unusedIPv6 notes IPv6 prefixes of which no pod and no Service has an address.
+func (b *builder) unusedIPv6() {
+	s := &b.Plan.File.Lab.Spec
+	pods := func(n *Node) bool {
+		return slices.ContainsFunc(b.Machines(PodKind), func(m *Machine) bool {
+			return (n == nil || m.Node == n) && m.Stack() != m.Node.Stack() && m.Stack().Address(true).IsValid()
+		})
+	}
+	if c := s.Network.IPv6ClusterCIDR; c != "" && !pods(nil) {
+		b.notice("ipv6ClusterCIDR "+c, b.Plan.Network.Name+" gives no pod of this lab an IPv6 address, so IPv6 between pods cannot be tried", b.Plan.File.Origin("ipv6ClusterCIDR", "spec", "network", "ipv6ClusterCIDR"))
+	}
+	for i, n := range b.Nodes {
+		if c := s.Nodes[i].IPv6PodCIDR; c != "" && !pods(n) {
+			b.notice("ipv6PodCIDR "+c+" of "+n.Name, b.Plan.Network.Name+" gives no pod of this node an IPv6 address", b.Plan.File.Origin("ipv6PodCIDR", "spec", "nodes", i, "ipv6PodCIDR"))
+		}
+	}
+	if c := s.Network.IPv6ServiceCIDR; c != "" && !slices.ContainsFunc(b.Kube.Services, hasIPv6) {
+		b.notice("ipv6ServiceCIDR "+c, "no Service of this lab has an IPv6 address; a Service gets the one that its manifest says", b.Plan.File.Origin("ipv6ServiceCIDR", "spec", "network", "ipv6ServiceCIDR"))
+	}
+}
+
+// warning is a plugin's remark with its place.
+var warning = regexp.MustCompile(`^(.+?):(\d+):\d+: (.+)$`)
+
+// warned notes what a plugin says of its configuration: what it or its model does not
+// read.
+func (b *builder) warned(text string) {
+	m := warning.FindStringSubmatch(text)
+	if m == nil {
+		b.notice("CNI configuration of "+b.Plan.Network.Plugin, text, nil)
+		return
+	}
+	line, err := strconv.Atoi(m[2])
+	if err != nil {
+		line = 0
+	}
+	what := "CNI configuration of " + b.Plan.Network.Plugin
+	b.notice(what, m[3], &trace.Origin{What: what, File: m[1], Line: line})
+}
