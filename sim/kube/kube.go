@@ -5,37 +5,12 @@
 package kube
 
 import (
-	"fmt"
 	"net/netip"
-	"strconv"
-	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
-
-// Version is a Kubernetes minor version.
-type Version struct{ Major, Minor int }
-
-// ParseVersion reads "1.20", "v1.20" or "1.20.15"; the patch is ignored.
-func ParseVersion(s string) (Version, error) {
-	parts := strings.Split(strings.TrimPrefix(s, "v"), ".")
-	if len(parts) < 2 {
-		return Version{}, fmt.Errorf("there is no Kubernetes version %q; write one such as 1.20", s)
-	}
-	major, err1 := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(parts[1])
-	if err1 != nil || err2 != nil || major != 1 || minor < 0 {
-		return Version{}, fmt.Errorf("there is no Kubernetes version %q; write one such as 1.20", s)
-	}
-	return Version{major, minor}, nil
-}
-
-func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
-
-// AtLeast reports whether v is minor version 1.minor or later.
-func (v Version) AtLeast(minor int) bool { return v.Minor >= minor }
 
 // Cluster is everything that is the same on all nodes.
 type Cluster struct {

@@ -56,7 +56,7 @@ func cluster(azure bool, build string) *kube.Cluster {
 	b := builds.MustLookup(build)
 	mac := func(i byte) packet.MAC { return packet.MAC{0x02, 0, 0, 0, 0, i} }
 	c := &kube.Cluster{
-		Version: kube.Version{Major: 1, Minor: 20}, ServiceCIDRs: []netip.Prefix{prefix("10.96.0.0/12")},
+		Version: kube.Minor(20), ServiceCIDRs: []netip.Prefix{prefix("10.96.0.0/12")},
 		DNSIP: addr("10.96.0.10"), Domain: "cluster.local",
 		Nodes: []*kube.Node{
 			{Name: "linux1", Address: addr("192.168.1.10"), VtepMAC: mac(1)},

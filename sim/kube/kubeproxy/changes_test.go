@@ -13,23 +13,27 @@ import (
 
 func TestEndpointsChange(t *testing.T) {
 	for _, c := range []struct {
-		minor int
-		build string
-		what  outcome // of the cluster IP's load balancer in the second sync
-		after string
+		version string
+		build   string
+		what    outcome // of the cluster IP's load balancer in the second sync
+		after   string
 	}{
-		{14, ws2019old, created, "[10.244.1.5 10.244.1.6]"},
-		{20, ws2019, created, "[10.244.1.5 10.244.1.6]"},
-		{23, ws2019, created, "[10.244.1.5 10.244.1.6]"},
-		{25, ws2022, created, "[10.244.1.5 10.244.1.6]"},
-		{36, ws2022, created, "[10.244.1.5 10.244.1.6]"},
+		{"1.14", ws2019old, created, "[10.244.1.5 10.244.1.6]"},
+		{"1.20", ws2019, created, "[10.244.1.5 10.244.1.6]"},
+		{"1.23", ws2019, created, "[10.244.1.5 10.244.1.6]"},
+		{"1.25", ws2022, created, "[10.244.1.5 10.244.1.6]"},
+		{"1.36", ws2022, created, "[10.244.1.5 10.244.1.6]"},
 		// HNS 15.4: hnslib 0.0.8 asks for 15.4, and HNS changes nothing.
-		{33, "26100.1742", updated, "[10.244.1.5 gone]"},
-		// hnslib 0.1.2 asks for 15.5: kube-proxy deletes and creates.
-		{36, "26100.1742", created, "[10.244.1.5 10.244.1.6]"},
+		{"1.31.14", "26100.1742", updated, "[10.244.1.5 gone]"},
+		{"1.32.5", "26100.1742", updated, "[10.244.1.5 gone]"},
+		{"1.33.1", "26100.1742", updated, "[10.244.1.5 gone]"},
+		// hnslib 0.1.1 and 0.1.2 ask for 15.5: kube-proxy deletes and creates.
+		{"1.32.6", "26100.1742", created, "[10.244.1.5 10.244.1.6]"},
+		{"1.33.2", "26100.1742", created, "[10.244.1.5 10.244.1.6]"},
+		{"1.36", "26100.1742", created, "[10.244.1.5 10.244.1.6]"},
 	} {
-		t.Run(fmt.Sprint("1.", c.minor, " on ", c.build), func(t *testing.T) {
-			l := newLab(t, c.build, c.minor, hns.L2Bridge)
+		t.Run(c.version+" on "+c.build, func(t *testing.T) {
+			l := newLabAt(t, c.build, c.version, hns.L2Bridge)
 			k := l.start()
 			s := web("10.244.1.5", "10.244.2.7")
 			s.Ports[0].NodePort = 0
@@ -53,7 +57,7 @@ func TestEndpointsChange(t *testing.T) {
 }
 
 // TestUnchangedIsThere: only a remote backend changes, so the node port's list of
-// local backends stays the same. Its load balancer is there in all versions; 1.24 to
+// local backends stays the same. Its load balancer is there in all versions; 1.24.10 to
 // 1.30 make it again (kubeproxy.id-case).
 func TestUnchangedIsThere(t *testing.T) {
 	for minor, again := range map[int]bool{25: true, 30: true, 31: false, 36: false} {
@@ -79,8 +83,8 @@ func TestUnchangedIsThere(t *testing.T) {
 
 // TestInternalLocalLost is the same for a cluster IP with local backends only.
 func TestInternalLocalLost(t *testing.T) {
-	for minor, lost := range map[int]bool{25: false, 31: false, 33: true, 36: false} {
-		l := newLab(t, ws2022, minor, hns.L2Bridge)
+	for version, lost := range map[string]bool{"1.25": false, "1.31.13": true, "1.31.14": false, "1.33.5": true, "1.33.6": false, "1.34.1": true, "1.36": false} {
+		l := newLabAt(t, ws2022, version, hns.L2Bridge)
 		k := l.start()
 		s := web("10.244.1.5", "10.244.2.7")
 		s.InternalLocal, s.Ports[0].NodePort = true, 0
@@ -88,7 +92,7 @@ func TestInternalLocalLost(t *testing.T) {
 		set(s, "10.244.1.5", "10.244.2.8")
 		r := l.sync(k, s)
 		if got := len(l.lbs()) == 0; got != lost {
-			t.Errorf("1.%d: lost: %t\n%s", minor, got, r)
+			t.Errorf("%s: lost: %t\n%s", version, got, r)
 		}
 		// The next change brings it back.
 		set(s, "10.244.1.5")
@@ -217,10 +221,12 @@ func TestServiceChanges(t *testing.T) {
 }
 
 // A Service can name a node that is not where the backend runs: its address is that of a
-// local endpoint, which kube-proxy must not delete when the backend goes.
+// local endpoint, which kube-proxy must not delete when the backend goes. Some patches
+// do (kubeproxy.stale-remote-endpoints).
 func TestLocalEndpointIsNotDeleted(t *testing.T) {
-	for _, minor := range []int{14, 18, 20, 25, 31, 37} {
-		l := newLab(t, ws2022, minor, hns.L2Bridge)
+	for version, gone := range map[string]bool{"1.14": false, "1.18": false, "1.20": false, "1.25": false, "1.30": false, "1.31.8": true, "1.31.9": false,
+		"1.32.4": true, "1.32.5": false, "1.33.0": true, "1.33.1": false, "1.37": false} {
+		l := newLabAt(t, ws2022, version, hns.L2Bridge)
 		k := l.start()
 		s := web("10.244.1.5")
 		s.Endpoints[0].Node = "win2"
@@ -228,8 +234,56 @@ func TestLocalEndpointIsNotDeleted(t *testing.T) {
 		set(s, "10.244.1.6")
 		l.sync(k, s)
 		l.sync(k)
-		if len(l.hns.EndpointsByAddress(ip("10.244.1.5"))) != 1 {
-			t.Errorf("1.%d deleted the endpoint of a pod", minor)
+		if got := len(l.hns.EndpointsByAddress(ip("10.244.1.5"))) == 0; got != gone {
+			t.Errorf("%s deleted the endpoint of a pod: %t", version, got)
+		}
+	}
+}
+
+// Two Services lose a remote backend each in one sync; some patches forget the first's
+// (kubeproxy.stale-remote-endpoints).
+func TestStaleRemoteEndpoints(t *testing.T) {
+	for version, left := range map[string]int{"1.30": 0, "1.31": 1, "1.32.9": 1, "1.32.10": 0, "1.33.5": 1, "1.33.6": 0, "1.34.1": 1, "1.34.2": 0, "1.37": 0} {
+		l := newLabAt(t, ws2022, version, hns.L2Bridge)
+		k := l.start()
+		a, b := web("10.244.1.5", "10.244.2.7"), web("10.244.1.5", "10.244.2.8")
+		b.Name, b.ClusterIPs, b.Ports[0].NodePort = "api", []netip.Addr{ip("10.96.0.11")}, 0
+		l.sync(k, a, b)
+		set(a, "10.244.1.5")
+		set(b, "10.244.1.5")
+		r := l.sync(k, a, b)
+		if got := len(l.hns.EndpointsByAddress(ip("10.244.2.7"))) + len(l.hns.EndpointsByAddress(ip("10.244.2.8"))); got != left {
+			t.Errorf("%s: %d remote endpoints stay, want %d\n%s", version, got, left, r)
+		}
+	}
+}
+
+// The load balancer of a load balancer address is not deleted with its Service
+// (kubeproxy.load-balancer-ip-leaks).
+func TestIngressLeaks(t *testing.T) {
+	for version, leaks := range map[string]bool{"1.23": false, "1.24.2": true, "1.24.6": true, "1.24.7": false, "1.25.2": true, "1.25.3": false, "1.26.0": false} {
+		l := newLabAt(t, ws2022, version, hns.L2Bridge)
+		k := l.start()
+		s := web("10.244.1.5")
+		s.IngressIPs = []netip.Addr{ip("198.51.100.2")}
+		l.sync(k, s)
+		r := l.sync(k)
+		if got := len(l.lbs()) > 0; got != leaks {
+			t.Errorf("%s: %v\n%s", version, l.lbs(), r)
+		}
+	}
+}
+
+// Without a backend on the node some patches leave a load balancer's cluster IP out when
+// externalTrafficPolicy is Local (kubeproxy.ready-endpoints).
+func TestClusterIPWithoutLocalBackends(t *testing.T) {
+	for version, there := range map[string]bool{"1.24.9": true, "1.24.10": true, "1.26.1": false, "1.26.2": false, "1.26.3": true, "1.27": true} {
+		l := newLabAt(t, ws2022, version, hns.L2Bridge)
+		s := web("10.244.2.7")
+		s.ExternalLocal, s.IngressIPs = true, []netip.Addr{ip("198.51.100.2")}
+		r := l.sync(l.start(), s)
+		if got := slices.ContainsFunc(l.lbs(), func(lb string) bool { return strings.HasPrefix(lb, "10.96.0.10:") }); got != there {
+			t.Errorf("%s: the cluster IP has a load balancer: %t\n%s", version, got, r)
 		}
 	}
 }

@@ -16,8 +16,9 @@ type known struct {
 	p    *proxier
 	byID map[string]*hns.Endpoint
 	byIP map[netip.Addr]*hns.Endpoint
-	// duplicates are remote endpoints with the address of a local one.
-	duplicates []*hns.Endpoint
+	// duplicates are the ids of remote endpoints with the address of a local one, in
+	// the order in which they were found.
+	duplicates []string
 }
 
 func (p *proxier) listEndpoints() *known {
@@ -27,25 +28,34 @@ func (p *proxier) listEndpoints() *known {
 	}
 	for _, e := range p.hns.EndpointsOf(p.network.ID) {
 		for i, a := range e.Addresses() {
-			if i > 1 {
+			if i > 1 || i > 0 && p.b.firstAddress {
 				break
 			}
-			if before := k.byIP[a]; before != nil && p.b.lookup == lookupLocal {
-				switch {
-				case before.Remote() && !e.Remote():
-					k.duplicates = append(k.duplicates, before)
-					delete(k.byID, before.ID)
-				case !before.Remote() && e.Remote():
-					k.duplicates = append(k.duplicates, e)
-					continue
-				default:
-					continue
-				}
+			if k.takes(a, e) {
+				k.add(a, e)
 			}
-			k.add(a, e)
 		}
 	}
 	return k
+}
+
+// takes reports whether an endpoint takes an address in the list, which another may
+// have already (kubeproxy.endpoint-lookup).
+func (k *known) takes(a netip.Addr, e *hns.Endpoint) bool {
+	before := k.byIP[a]
+	switch {
+	case before == nil || k.p.b.lookup == lookupLast:
+		return true
+	case k.p.b.lookup == lookupRemote:
+		return e.Remote()
+	case before.Remote() && !e.Remote():
+		k.duplicates = append(k.duplicates, before.ID)
+		delete(k.byID, before.ID)
+		return true
+	case !before.Remote() && e.Remote():
+		k.duplicates = append(k.duplicates, e.ID)
+	}
+	return false
 }
 
 func (k *known) add(a netip.Addr, e *hns.Endpoint) {
@@ -163,18 +173,33 @@ func (p *proxier) dropUnreferenced(k *known, r *Report) {
 	case deleteExact: // those of backends that went away
 		for _, a := range p.gone {
 			e := k.byIP[a]
-			if e == nil {
+			if e == nil || !e.Remote() && !p.b.deletesLocal {
 				continue
 			}
 			if n := p.refs[e.ID]; n == nil || *n == 0 {
-				p.deleteEndpoint(e.ID, "", "", r)
+				p.deleteStale(e, r)
 			}
 		}
 	}
-	for _, e := range k.duplicates {
-		p.deleteEndpoint(e.ID, "", "", r)
+	for _, id := range k.duplicates {
+		p.deleteEndpoint(id, "", "", r)
 	}
 	maps.DeleteFunc(p.refs, func(_ string, n *uint16) bool { return *n == 0 })
+}
+
+// deleteStale deletes the endpoint that has the address of a backend that went away. In
+// some versions it can be a pod's own (kubeproxy.stale-remote-endpoints).
+func (p *proxier) deleteStale(e *hns.Endpoint, r *Report) {
+	if e.Remote() {
+		p.deleteEndpoint(e.ID, "", "", r)
+		return
+	}
+	entry := Entry{role: roleBackend, object: addressOf(e), id: e.ID, what: deleted, fact: factStale,
+		why: "it is the endpoint of a pod on this node, and kube-proxy takes it for the stale remote endpoint with this address"}
+	if err := p.hns.DeleteEndpoint(e.ID); err != nil {
+		entry.what, entry.err = failed, err
+	}
+	r.add(entry)
 }
 
 // conjureMAC makes the MAC address of a remote endpoint out of its address

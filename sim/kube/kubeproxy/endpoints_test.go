@@ -3,6 +3,7 @@ package kubeproxy
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -81,44 +82,68 @@ func TestNodeSourceOnCreationOnly(t *testing.T) {
 	}
 }
 
+// lookups are which of a local and a remote endpoint with one address kube-proxy takes
+// when HNS lists the local one first, and when it lists the remote one first; and whether
+// it deletes the remote one (kubeproxy.endpoint-lookup).
+var lookups = []struct {
+	versions                string
+	localFirst, remoteFirst string
+	deletes                 bool
+}{
+	{"1.20.15 1.22.11 1.23.8", "local", "remote", false},
+	{"1.22.12 1.23.9 1.24.17 1.25.16 1.30.14 1.31.8 1.32.4 1.33.0", "remote", "local", false},
+	{"1.31.9 1.31.14 1.32.5 1.32.13 1.33.1 1.33.13 1.34.0 1.34.7 1.35.4 1.36.0", "remote", "remote", false},
+	{"1.34.8 1.34.11 1.35.5 1.35.8 1.36.1 1.36.4 1.37.2", "local", "local", true},
+}
+
+// which names the one of two endpoints that a load balancer has.
+func (l *lab) which(remote string) string {
+	if l.hns.ListLoadBalancers(nil)[0].HostComputeEndpoints[0] == remote {
+		return "remote"
+	}
+	return "local"
+}
+
 // TestLookup: HNS has a local and a remote endpoint with one address.
 func TestLookup(t *testing.T) {
-	for minor, remote := range map[int]bool{20: false, 25: true, 36: false} {
-		l := newLab(t, ws2022, minor, hns.L2Bridge)
-		dup, err := l.hns.CreateEndpoint(hns.Endpoint{HostComputeNetwork: l.net.ID, Flags: hns.EndpointRemote, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.5"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.sync(l.start(), web("10.244.1.5"))
-		lb := l.hns.ListLoadBalancers(nil)[0]
-		if got := lb.HostComputeEndpoints[0] == dup.ID; got != remote {
-			t.Errorf("1.%d uses the remote endpoint: %t", minor, got)
-		}
-		if gone := l.hns.Endpoint(dup.ID) == nil; gone != (minor == 36) {
-			t.Errorf("1.%d deleted the duplicate: %t", minor, gone)
+	for _, c := range lookups {
+		for version := range strings.FieldsSeq(c.versions) {
+			l := newLabAt(t, ws2022, version, hns.L2Bridge)
+			dup, err := l.hns.CreateEndpoint(hns.Endpoint{HostComputeNetwork: l.net.ID, Flags: hns.EndpointRemote, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.5"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.sync(l.start(), web("10.244.1.5"))
+			if got := l.which(dup.ID); got != c.localFirst {
+				t.Errorf("%s takes the %s one", version, got)
+			}
+			if gone := l.hns.Endpoint(dup.ID) == nil; gone != c.deletes {
+				t.Errorf("%s deleted the duplicate: %t", version, gone)
+			}
 		}
 	}
 }
 
-// The remote endpoint is older than the pod's: another node had the address before. From
-// 1.36 the pod's is taken and the remote one deleted, in whatever order HNS lists them.
+// The remote endpoint is older than the pod's: another node had the address before.
 func TestLookupOfAReusedAddress(t *testing.T) {
-	for minor, remote := range map[int]bool{20: true, 25: false, 36: false} {
-		l := newLab(t, ws2022, minor, hns.L2Bridge)
-		stale, err := l.hns.CreateEndpoint(hns.Endpoint{HostComputeNetwork: l.net.ID, Flags: hns.EndpointRemote, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.8"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.addPod("10.244.1.8")
-		l.sync(l.start(), web("10.244.1.8"))
-		if got := l.hns.ListLoadBalancers(nil)[0].HostComputeEndpoints[0] == stale.ID; got != remote {
-			t.Errorf("1.%d uses the remote endpoint: %t", minor, got)
-		}
-		if gone := l.hns.Endpoint(stale.ID) == nil; gone != (minor == 36) {
-			t.Errorf("1.%d deleted the remote endpoint: %t", minor, gone)
-		}
-		if l.hns.Endpoint(l.pods["10.244.1.8"].ID) == nil {
-			t.Errorf("1.%d deleted the pod's endpoint", minor)
+	for _, c := range lookups {
+		for version := range strings.FieldsSeq(c.versions) {
+			l := newLabAt(t, ws2022, version, hns.L2Bridge)
+			stale, err := l.hns.CreateEndpoint(hns.Endpoint{HostComputeNetwork: l.net.ID, Flags: hns.EndpointRemote, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.8"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.addPod("10.244.1.8")
+			l.sync(l.start(), web("10.244.1.8"))
+			if got := l.which(stale.ID); got != c.remoteFirst {
+				t.Errorf("%s takes the %s one", version, got)
+			}
+			if gone := l.hns.Endpoint(stale.ID) == nil; gone != c.deletes {
+				t.Errorf("%s deleted the remote endpoint: %t", version, gone)
+			}
+			if l.hns.Endpoint(l.pods["10.244.1.8"].ID) == nil {
+				t.Errorf("%s deleted the pod's endpoint", version)
+			}
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func TestParseFlags(t *testing.T) {
-	v20, v36 := kube.Version{Major: 1, Minor: 20}, kube.Version{Major: 1, Minor: 36}
+	v20, v36 := kube.Minor(20), kube.Minor(36)
 	for _, c := range []struct {
 		name  string
 		mode  Mode
@@ -58,7 +58,7 @@ func FuzzParseFlags(f *testing.F) {
 	f.Add("--enable-dsr=true\n--feature-gates=WinDSR=true", uint8(20))
 	f.Add("--source-vip\n10.244.1.3\n-v=4\n--", uint8(36))
 	f.Fuzz(func(t *testing.T, text string, minor uint8) {
-		c, err := ParseFlags(ModeKernelspace, strings.Split(text, "\n"), kube.Version{Major: 1, Minor: int(minor)})
+		c, err := ParseFlags(ModeKernelspace, strings.Split(text, "\n"), kube.Minor(int(minor)))
 		if err == nil && c.Mode != ModeKernelspace {
 			t.Errorf("mode %q", c.Mode)
 		}

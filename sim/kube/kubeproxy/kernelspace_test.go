@@ -26,10 +26,19 @@ type lab struct {
 	pods map[string]*hns.Endpoint
 }
 
+// newLab is a node of a minor version in its newest patch.
 func newLab(t *testing.T, build string, minor int, network hns.NetworkType) *lab {
 	t.Helper()
+	return newLabAt(t, build, fmt.Sprintf("1.%d", minor), network)
+}
+
+func newLabAt(t *testing.T, build, version string, network hns.NetworkType) *lab {
+	t.Helper()
 	b := builds.MustLookup(build)
-	v := kube.Version{Major: 1, Minor: minor}
+	v, err := kube.ParseVersion(version)
+	if err != nil {
+		t.Fatal(err)
+	}
 	l := &lab{t: t, pods: map[string]*hns.Endpoint{}}
 	l.node = &kube.Node{Name: "win1", Windows: b, Address: ip("192.168.1.11"), Subnet: netip.MustParsePrefix("192.168.1.0/24"), Version: v}
 	l.hns = hns.NewService(b, hns.Options{Node: "win1", ManagementIP: l.node.Address})
@@ -144,90 +153,90 @@ func TestServices(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		build   string
-		minor   int
+		version string
 		flags   []string
 		service func(*kube.Service)
 		want    []string
 	}{
-		{"1.14: no flags at all", ws2019old, 14, nil, nil, []string{
+		{"1.14: no flags at all", ws2019old, "1.14", nil, nil, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"1.14: nodePort equal to port is lost", ws2019old, 14, nil, func(s *kube.Service) { s.Ports[0].Port = 30080 }, []string{
+		{"1.14.0: nodePort equal to port is lost", ws2019old, "1.14.0", nil, func(s *kube.Service) { s.Ports[0].Port = 30080 }, []string{
 			"10.96.0.10:30080/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"1.15: nodePort equal to port is made", ws2019, 15, nil, func(s *kube.Service) { s.Ports[0].Port = 30080 }, []string{
+		{"1.15: nodePort equal to port is made", ws2019, "1.15", nil, func(s *kube.Service) { s.Ports[0].Port = 30080 }, []string{
 			"10.96.0.10:30080/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"1.20: LocalRoutedVIP", ws2019, 20, nil, nil, []string{
+		{"1.20: LocalRoutedVIP", ws2019, "1.20", nil, nil, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"1.25: VipExternalIP", ws2019, 25, nil, nil, []string{
+		{"1.25: VipExternalIP", ws2019, "1.25", nil, nil, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"1.36, DSR on: the cluster IP is DSR, the node port is not", ws2022, 36, dsr[:1], nil, []string{
+		{"1.36, DSR on: the cluster IP is DSR, the node port is not", ws2022, "1.36", dsr[:1], nil, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=1/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"NodePort, ETP Local, DSR on", ws2022, 33, dsr, func(s *kube.Service) { s.ExternalLocal = true }, []string{
+		{"NodePort, ETP Local, DSR on", ws2022, "1.33", dsr, func(s *kube.Service) { s.ExternalLocal = true }, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=1/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=1/18 dist=0 [10.244.1.5]"}},
-		{"NodePort, ETP Local, without --enable-dsr", ws2019, 20, nil, func(s *kube.Service) { s.ExternalLocal = true }, []string{
+		{"NodePort, ETP Local, without --enable-dsr", ws2019, "1.20", nil, func(s *kube.Service) { s.ExternalLocal = true }, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=1/2 dist=0 [10.244.1.5]"}},
-		{"NodePort, ETP Local, a build without DSR ignores it", ws2019old, 20, nil, func(s *kube.Service) { s.ExternalLocal = true }, []string{
+		{"NodePort, ETP Local, a build without DSR ignores it", ws2019old, "1.20", nil, func(s *kube.Service) { s.ExternalLocal = true }, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"NodePort, ETP Local, 1.19 ignores it", ws2019, 19, nil, func(s *kube.Service) { s.ExternalLocal = true }, []string{
+		{"NodePort, ETP Local, 1.19 ignores it", ws2019, "1.19", nil, func(s *kube.Service) { s.ExternalLocal = true }, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"ITP Local from 1.24", ws2022, 25, nil, func(s *kube.Service) { s.InternalLocal = true }, []string{
+		{"ITP Local from 1.24", ws2022, "1.25", nil, func(s *kube.Service) { s.InternalLocal = true }, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5]",
 			"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"external and load balancer addresses, ETP Local", ws2022, 36, nil, func(s *kube.Service) {
+		{"external and load balancer addresses, ETP Local", ws2022, "1.36", nil, func(s *kube.Service) {
 			s.ExternalLocal, s.ExternalIPs, s.IngressIPs = true, []netip.Addr{ip("198.51.100.1")}, []netip.Addr{ip("198.51.100.2")}
 		}, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=1/18 dist=0 [10.244.1.5]",
 			"198.51.100.1:80/TCP->8080 src= flags=1/16 dist=0 [10.244.1.5]",
 			"198.51.100.2:80/TCP->8080 src= flags=1/16 dist=0 [10.244.1.5]"}},
-		{"load balancer address follows --enable-dsr in 1.18", ws2019, 18, dsr, func(s *kube.Service) {
+		{"load balancer address follows --enable-dsr in 1.18", ws2019, "1.18", dsr, func(s *kube.Service) {
 			s.IngressIPs, s.Ports[0].NodePort = []netip.Addr{ip("198.51.100.2")}, 0
 		}, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=1/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"198.51.100.2:80/TCP->8080 src= flags=1/0 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"and no longer in 1.20", ws2019, 20, dsr, func(s *kube.Service) {
+		{"and no longer in 1.20", ws2019, "1.20", dsr, func(s *kube.Service) {
 			s.IngressIPs, s.Ports[0].NodePort = []netip.Addr{ip("198.51.100.2")}, 0
 		}, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=1/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"198.51.100.2:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"preserve-destination", ws2022, 33, nil, func(s *kube.Service) {
+		{"preserve-destination", ws2022, "1.33", nil, func(s *kube.Service) {
 			s.Annotations, s.IngressIPs = map[string]string{"preserve-destination": "true"}, []netip.Addr{ip("198.51.100.2")}
 		}, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.1.5]",
 			"198.51.100.2:80/TCP->8080 src= flags=1/28 dist=0 [10.244.1.5]"}},
-		{"preserve-destination in 1.17 leaves the node port alone", ws2019, 17, nil, func(s *kube.Service) {
+		{"preserve-destination in 1.17 leaves the node port alone", ws2019, "1.17", nil, func(s *kube.Service) {
 			s.Annotations, s.IngressIPs = map[string]string{"preserve-destination": "true"}, []netip.Addr{ip("198.51.100.2")}
 		}, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5 10.244.2.7]",
 			"198.51.100.2:80/TCP->8080 src= flags=1/12 dist=0 [10.244.1.5]"}},
-		{"affinity", ws2022, 25, nil, func(s *kube.Service) { s.ClientIPAffinity = true; s.Ports[0].NodePort = 0 }, []string{
+		{"affinity", ws2022, "1.25", nil, func(s *kube.Service) { s.ClientIPAffinity = true; s.Ports[0].NodePort = 0 }, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=2 [10.244.1.5 10.244.2.7]"}},
-		{"affinity, 1.14 does not pass it on", ws2019old, 14, nil, func(s *kube.Service) { s.ClientIPAffinity = true; s.Ports[0].NodePort = 0 }, []string{
+		{"affinity, 1.14 does not pass it on", ws2019old, "1.14", nil, func(s *kube.Service) { s.ClientIPAffinity = true; s.Ports[0].NodePort = 0 }, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"named target port", ws2022, 25, nil, func(s *kube.Service) {
+		{"named target port", ws2022, "1.25", nil, func(s *kube.Service) {
 			s.Ports[0].NodePort, s.Ports[0].Target = 0, 0
 			s.Endpoints[0].Ports, s.Endpoints[1].Ports = map[string]uint16{"http": 9000}, map[string]uint16{"http": 9001}
 		}, []string{"10.96.0.10:80/TCP->9000 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"named target port, 1.34 takes the last", ws2022, 34, nil, func(s *kube.Service) {
+		{"named target port, 1.34 takes the last", ws2022, "1.34", nil, func(s *kube.Service) {
 			s.Ports[0].NodePort, s.Ports[0].Target = 0, 0
 			s.Endpoints[0].Ports, s.Endpoints[1].Ports = map[string]uint16{"http": 9000}, map[string]uint16{"http": 9001}
 		}, []string{"10.96.0.10:80/TCP->9001 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"no endpoints", ws2022, 36, nil, func(s *kube.Service) { s.Endpoints = nil }, nil},
-		{"headless", ws2022, 36, nil, func(s *kube.Service) { s.Headless = true }, nil},
-		{"not ready", ws2022, 36, nil, func(s *kube.Service) { s.Endpoints[0].Ready, s.Endpoints[0].Serving = false, false }, []string{
+		{"no endpoints", ws2022, "1.36", nil, func(s *kube.Service) { s.Endpoints = nil }, nil},
+		{"headless", ws2022, "1.36", nil, func(s *kube.Service) { s.Headless = true }, nil},
+		{"not ready", ws2022, "1.36", nil, func(s *kube.Service) { s.Endpoints[0].Ready, s.Endpoints[0].Serving = false, false }, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.2.7]"}},
-		{"all terminate, load balancer: node port goes, the rest stays", ws2022, 33, nil, func(s *kube.Service) {
+		{"all terminate, load balancer: node port goes, the rest stays", ws2022, "1.33", nil, func(s *kube.Service) {
 			s.IngressIPs = []netip.Addr{ip("198.51.100.2")}
 			for i := range s.Endpoints {
 				s.Endpoints[i].Ready, s.Endpoints[i].Terminating = false, true
@@ -235,12 +244,12 @@ func TestServices(t *testing.T) {
 		}, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"198.51.100.2:80/TCP->8080 src= flags=0/16 dist=0 [10.244.1.5 10.244.2.7]"}},
-		{"local endpoint that HNS does not have", ws2022, 33, nil, func(s *kube.Service) { set(s, "10.244.1.99", "10.244.2.7") }, []string{
+		{"local endpoint that HNS does not have", ws2022, "1.33", nil, func(s *kube.Service) { set(s, "10.244.1.99", "10.244.2.7") }, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.2.7]"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := newLab(t, c.build, c.minor, hns.L2Bridge)
+			l := newLabAt(t, c.build, c.version, hns.L2Bridge)
 			k := l.start(c.flags...)
 			s := web(both...)
 			if c.service != nil {
@@ -370,16 +379,17 @@ func TestDualStack(t *testing.T) {
 		"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.2.7]", "node:30080/TCP->8080 src= flags=2/18 dist=0 [fd00::2:7]")
 }
 
-// TestDualStackVIPs: before 1.35 the IPv6 pass takes IPv4 addresses too.
+// TestDualStackVIPs: before 1.33.8, 1.34.4, 1.35.1 and 1.36 the IPv6 pass takes IPv4
+// addresses, too.
 func TestDualStackVIPs(t *testing.T) {
-	for minor, refused := range map[int]int{34: 1, 35: 0} {
-		l := newLab(t, ws2022, minor, hns.L2Bridge)
+	for version, refused := range map[string]int{"1.32": 1, "1.33.7": 1, "1.33.8": 0, "1.34.3": 1, "1.34.4": 0, "1.35.0": 1, "1.35.1": 0, "1.36.0": 0} {
+		l := newLabAt(t, ws2022, version, hns.L2Bridge)
 		l.node.Address6 = ip("fd00:1::11")
 		s := web("10.244.2.7", "fd00::2:7")
 		s.ClusterIPs, s.ExternalIPs = append(s.ClusterIPs, ip("fd00:96::10")), []netip.Addr{ip("198.51.100.1")}
 		s.Ports[0].NodePort = 0
 		if r := l.sync(l.start(), s); len(r.Failures()) != refused {
-			t.Errorf("1.%d:\n%s", minor, r)
+			t.Errorf("%s:\n%s", version, r)
 		}
 	}
 }
@@ -423,7 +433,7 @@ func TestStartErrors(t *testing.T) {
 			t.Errorf("error %v does not say %q", err, want)
 		}
 	}
-	l.node.Version.Minor = 12
+	l.node.Version = kube.Minor(12)
 	if _, err := NewKernelspace(Config{Mode: ModeKernelspace}, l.node, l.hns); err == nil || !strings.Contains(err.Error(), "1.14 to 1.37") {
 		t.Errorf("error %v", err)
 	}

@@ -64,17 +64,21 @@ func (p *proxier) identityOf(lb *hns.LoadBalancer) identity {
 	if len(lb.FrontendVIPs) > 0 {
 		vip = lb.FrontendVIPs[0]
 	}
-	ids := inCase(lb.HostComputeEndpoints, strings.ToUpper)
-	if p.b.listAsWritten {
-		ids = inCase(lb.HostComputeEndpoints, strings.ToLower) // kubeproxy.id-case
-	}
+	ids := inCase(lb.HostComputeEndpoints, p.b.listsUpper)
 	return p.identify(packet.Proto(m.Protocol), m.InternalPort, m.ExternalPort, vip, ids, lb.IPv6())
 }
 
 // hashedIDs are the ids of backends as kube-proxy hashes those that it knows itself.
-func hashedIDs(es []*hns.Endpoint) []string { return inCase(endpointIDs(es), strings.ToUpper) }
+func (p *proxier) hashedIDs(es []*hns.Endpoint) []string {
+	return inCase(endpointIDs(es), p.b.hashesUpper)
+}
 
-func inCase(ids []string, change func(string) string) []string {
+// inCase writes ids in upper case, or as HNS does, in lower case (kubeproxy.id-case).
+func inCase(ids []string, upper bool) []string {
+	change := strings.ToLower
+	if upper {
+		change = strings.ToUpper
+	}
 	all := make([]string, len(ids))
 	for i, id := range ids {
 		all[i] = change(id)
@@ -107,7 +111,7 @@ func (p *proxier) listLoadBalancers() listed {
 // existing returns the id of the load balancer that kube-proxy takes for the
 // wanted one, "" for none.
 func (p *proxier) existing(s *portState, w *wanted, l listed) string {
-	id := p.identify(s.port.Proto, w.internal, w.external, w.vipText(), hashedIDs(w.backends), w.v6)
+	id := p.identify(s.port.Proto, w.internal, w.external, w.vipText(), p.hashedIDs(w.backends), w.v6)
 	if p.b.recognise != recogniseLive {
 		return l[id]
 	}
@@ -226,7 +230,7 @@ func (p *proxier) updateInPlace(s *portState, w *wanted, id *string, l listed, e
 	switch {
 	case err == nil:
 		entry.what, entry.fact = updated, factUpdate
-		l[p.identify(s.port.Proto, w.internal, w.external, w.vipText(), hashedIDs(w.backends), w.v6)] = lb.ID
+		l[p.identify(s.port.Proto, w.internal, w.external, w.vipText(), p.hashedIDs(w.backends), w.v6)] = lb.ID
 		r.add(entry)
 		return true, true
 	case isNotImplemented(err):
@@ -244,7 +248,7 @@ func (p *proxier) deleteIfOther(s *portState, w *wanted, id *string, l listed, b
 	if !s.optimised || *id == "" || p.b.deletes == deleteNever {
 		return
 	}
-	want := p.identify(s.port.Proto, w.internal, w.external, w.vipText(), hashedIDs(by), w.v6)
+	want := p.identify(s.port.Proto, w.internal, w.external, w.vipText(), p.hashedIDs(by), w.v6)
 	if p.b.deletes == deleteBySourceVIP {
 		want.internal, want.external, want.vip = s.target, s.port.Port, ""
 		if w.source.IsValid() {

@@ -13,7 +13,7 @@ import (
 )
 
 func linux(minor int) (*kube.Cluster, *kube.Node) {
-	v := kube.Version{Major: 1, Minor: minor}
+	v := kube.Minor(minor)
 	c := &kube.Cluster{Version: v, ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}}
 	return c, &kube.Node{Name: "win2", Address: ip("192.168.1.12"), Version: v}
 }
@@ -207,7 +207,7 @@ default/other:http/TCP: NodePort node:30080/TCP failed: another Service listens 
 
 func TestUserspace(t *testing.T) {
 	cl, _ := linux(20)
-	n := &kube.Node{Name: "win1", Version: kube.Version{Major: 1, Minor: 20}}
+	n := &kube.Node{Name: "win1", Version: kube.Minor(20)}
 	s := web("10.244.1.5", "10.244.2.7")
 	s.Ports = append(s.Ports, kube.ServicePort{Name: "dns", Proto: packet.UDP, Port: 53, Target: 5353})
 	s.ExternalIPs = []netip.Addr{ip("198.51.100.1")}

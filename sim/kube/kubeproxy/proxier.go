@@ -117,6 +117,9 @@ func (p *proxier) updateEndpoints(s *serviceState, svc *kube.Service, r *Report)
 	if s.backends != nil && s.endpointsFingerprint == fingerprint {
 		return
 	}
+	if p.b.forgetsGone {
+		p.gone = nil // kubeproxy.stale-remote-endpoints
+	}
 	current := map[netip.Addr]bool{}
 	for _, bs := range now {
 		for _, b := range bs {

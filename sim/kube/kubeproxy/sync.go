@@ -219,7 +219,7 @@ func (p *proxier) clusterIP(s *portState, c chosen, l listed, r *Report) bool {
 	if !p.b.clusterIPDeletesByAll {
 		by = w.backends
 	}
-	return p.ensure(s, w, &s.clusterLB, l, true, by, r)
+	return p.ensure(s, w, &s.clusterLB, l, c.available || !p.b.clusterIPNeedsAvailable, by, r)
 }
 
 func (p *proxier) nodePort(s *portState, c chosen, l listed, r *Report) bool {
@@ -258,9 +258,15 @@ func (p *proxier) loadBalancerIPs(s *portState, c chosen, l listed, r *Report) b
 		if s.preserve || s.external {
 			w.backends, w.why = c.local, localOnly
 		}
-		if p.ensure(s, w, &v.lb, l, true, w.backends, r) {
-			p.healthCheck(s, v, c, l, r)
+		if !p.ensure(s, w, &v.lb, l, true, w.backends, r) {
+			continue
 		}
+		if p.b.leaksIngress && v.lb != "" {
+			r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleIngress, object: frontendName(v.addr, s.port.Port, s.port.Proto), id: v.lb, what: kept,
+				why: "kube-proxy notes the cluster IP's load balancer instead of this one, and will not delete it", fact: factLeaksIngress})
+			v.lb = s.clusterLB
+		}
+		p.healthCheck(s, v, c, l, r)
 	}
 	return true
 }

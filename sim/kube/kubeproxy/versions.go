@@ -2,212 +2,169 @@ package kubeproxy
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
-// versions is all that distinguishes the kernelspace proxies of two minor
-// versions. A row says what its version changes against the one before it,
-// bugs included; the facts named in the comments say more and cite the source.
+// oldest and newest are the minor versions whose kernelspace proxy was read.
+const oldest, newest = 14, 37
+
+// changes is all that distinguishes the kernelspace proxies of two versions, bugs
+// included, in the order in which they came: what each changed, and in which patch of
+// each release branch it landed. The facts named in the comments say more and cite the
+// source.
 //
-// To add a version, read pkg/proxy/winkernel against the version before, add a row
-// with the patch that was read, add a field to behaviour for what is new, and test
-// it in the first version that has it and in the last that does not.
-var versions = []version{
-	{14, "1.14.0", func(b *behaviour) {
-		b.wildcardVIP = true                               // factWildcardVIP: nodePort equal to port is lost
-		b.sourceVIPAtStart = true                          // the source VIP's endpoint is made once
-		b.nodeSourceOnCreation = true                      // factNodeSource: in the sync that makes the remote endpoint
-		b.lookup, b.recognise = lookupFirst, recogniseLive // kubeproxy.endpoint-lookup, factIdentity: asks HNS each time
-	}},
-	{15, "1.15.12", func(b *behaviour) {
-		b.wildcardVIP = false
+// To add a version, read pkg/proxy/winkernel against the patch before, and go.mod for
+// the library (libraries, below); add a row with the first patch of every branch that
+// has the change, and a field to behaviour; test it in that patch and in the one before.
+// CHANGELOG/CHANGELOG-1.NN.md of kubernetes/kubernetes names the patch of most.
+var changes = []change{
+	{"1.14.1..1.14.10 1.15.0", func(b *behaviour) { b.wildcardVIP = false }}, // factWildcardVIP: nodePort equal to port is lost
+	{"1.15.0..1.15.12", func(b *behaviour) {
 		b.sourceVIPAtStart = false
 		b.watchesNetwork = true // factNetworkChanged
-		b.localRoutedVIP = true // factNodePort
-		b.preserve = true       // factPreserve
 		b.ingressDSR = true     // factIngress: load balancer addresses follow --enable-dsr
 	}},
-	{16, "1.16.15", nil},
-	{17, "1.17.17", nil},
-	{18, "1.18.20", func(b *behaviour) {
+	{"1.15.0", func(b *behaviour) { b.preserve = true }},                     // factPreserve
+	{"1.15.5 1.16.2 1.17.0", func(b *behaviour) { b.localRoutedVIP = true }}, // factNodePort
+	{"1.18.0..1.18.20", func(b *behaviour) {
 		b.nodeSource = true       // factNodeSource: a node's address as backend
 		b.preserveNodePort = true // factPreserve: node ports, too
 	}},
-	{19, "1.19.16", func(b *behaviour) {
+	{"1.19.0..1.19.16", func(b *behaviour) {
 		b.nodeSourceOnCreation = false
 		b.sharedReferences = true // kubeproxy.remote-endpoint-references
-		b.affinity = true         // factAffinity
+	}},
+	{"1.19.0", func(b *behaviour) {
+		b.affinity = true // factAffinity
 		b.dualStack = dualStackByGate
 	}},
-	{20, "1.20.15", func(b *behaviour) {
-		b.externalLocal = true // factExternalLocal
-		b.ingressDSR = false
-	}},
-	{21, "1.21.14", func(b *behaviour) {
-		b.endpointSlices = true // kubeproxy.backend-order
-		b.skipsEmpty = true     // factEmptyLocal
-		b.dualStack = dualStackByBuild
-	}},
-	{22, "1.22.17", func(b *behaviour) {
+	{"1.20.0", func(b *behaviour) { b.externalLocal = true }}, // factExternalLocal
+	{"1.20.0..1.20.15", func(b *behaviour) { b.ingressDSR = false }},
+	{"1.21.0", func(b *behaviour) { b.endpointSlices = true }},                                   // kubeproxy.backend-order
+	{"1.21.6 1.22.0", func(b *behaviour) { b.dualStack = dualStackByBuild }},                     // kubeproxy.dual-stack
+	{"1.21.9..1.21.14 1.22.6 1.23.2..1.23.8 1.24.0", func(b *behaviour) { b.skipsEmpty = true }}, // factEmptyLocal
+	{"1.24.0", func(b *behaviour) { b.healthCheck = true }},                                      // factHealthCheck
+	{"1.22.12 1.23.9 1.24.0..1.24.2", func(b *behaviour) {
 		b.recognise = recogniseByCount
-		b.lookup = lookupLast // kubeproxy.endpoint-lookup
+		b.lookup, b.firstAddress = lookupLast, true // kubeproxy.endpoint-lookup
 	}},
-	{23, "1.23.17", nil},
-	{24, "1.24.17", func(b *behaviour) {
-		b.recognise = recogniseByHash
-		b.listAsWritten = true // kubeproxy.id-case: load balancers of an earlier sync are not recognised
+	{"1.24.0..1.24.2", func(b *behaviour) { b.leaksIngress = true }},               // factLeaksIngress
+	{"1.24.7 1.25.3 1.26.0", func(b *behaviour) { b.leaksIngress = false }},        // PR 112837
+	{"1.24.9 1.25.5 1.26.0", func(b *behaviour) { b.recognise = recogniseByHash }}, // PR 113521
+	{"1.24.10 1.25.6 1.26.1 1.27.0", func(b *behaviour) { // PRs 113742 and 113776
+		b.hashesUpper = true   // kubeproxy.id-case: load balancers of an earlier sync are not recognised
 		b.vipExternalIP = true // factNodePort
 		b.internalLocal = true // factClusterIP
 		b.terminating = true   // factReady
-		b.healthCheck = true   // factHealthCheck
 		b.optimised = true     // kubeproxy.optimisation
 		b.deletes = deleteBySourceVIP
 		b.clusterIPDeletesByAll = true // factDeletedReused
+		b.clusterIPNeedsAvailable = true
 	}},
-	{25, "1.25.16", nil},
-	{26, "1.26.15", nil},
-	{27, "", nil},
-	{28, "", nil},
-	{29, "1.29.15", nil},
-	{30, "1.30.14", nil},
-	{31, "1.31.14", func(b *behaviour) {
-		b.listAsWritten = false
+	{"1.24.12 1.25.8 1.26.3 1.27.0", func(b *behaviour) { // PRs 115919 and 115503
+		b.clusterIPNeedsAvailable = false
+		b.firstAddress = false
+	}},
+	{"1.31.0", func(b *behaviour) {
+		b.listsUpper = true
 		b.deletes = deleteExact
-		b.clusterIPDeletesByAll = false
-		b.modify = modifyFrom154 // factUpdate: hcsshim 0.8.26
+		b.deletesLocal = true // kubeproxy.stale-remote-endpoints
+		b.forgetsGone = true
+		b.modifies = true // factUpdate
 	}},
-	{32, "1.32.13", func(b *behaviour) {
-		b.modify = modifyOnly15 // hnslib 0.1.1
+	{"1.31.9 1.32.5 1.33.1 1.34.0", func(b *behaviour) { // PR 131138
+		b.lookup = lookupRemote // kubeproxy.endpoint-lookup
+		b.deletesLocal = false
 	}},
-	{33, "1.33.0", func(b *behaviour) {
-		b.clusterIPDeletesByAll = true // factDeletedReused: with internalTrafficPolicy Local it is lost
-		b.modify = modifyFrom154       // hnslib 0.0.8, older than in 1.32
+	{"1.34.0", func(b *behaviour) { b.lastTargetPort = true }},                                       // kubeproxy.target-port
+	{"1.31.14 1.32.10 1.33.6 1.34.2 1.35.0", func(b *behaviour) { b.clusterIPDeletesByAll = false }}, // factDeletedReused, PR 133953
+	{"1.32.10 1.33.6 1.34.2 1.35.0", func(b *behaviour) { b.forgetsGone = false }},                   // PR 135146; 1.31 has it to its end
+	{"1.33.8 1.34.4 1.35.1 1.36.0", func(b *behaviour) { // PR 136241
+		b.familyInHash = true // factIdentity
+		b.vipsByFamily = true // kubeproxy.dual-stack
 	}},
-	{34, "1.34.1", func(b *behaviour) {
-		b.modify = modifyOnly15 // hnslib 0.1.1
-		b.lastTargetPort = true // kubeproxy.target-port
-	}},
-	{35, "1.35.1", func(b *behaviour) {
-		b.clusterIPDeletesByAll = false
-		b.modify = modifyFrom155 // hnslib 0.1.2
-		b.familyInHash = true    // factIdentity
-		b.vipsByFamily = true    // kubeproxy.dual-stack
-	}},
-	{36, "1.36.1", func(b *behaviour) {
-		b.lookup = lookupLocal // kubeproxy.endpoint-lookup
-	}},
-	{37, "1.37.0", func(b *behaviour) {
-		b.replaces = true // factReplaces
-	}},
+	{"1.34.8 1.35.5 1.36.1 1.37.0", func(b *behaviour) { b.lookup = lookupLocal }}, // kubeproxy.endpoint-lookup, PR 138000
+	{"1.37.0", func(b *behaviour) { b.replaces = true }},                           // factReplaces
 }
 
-// version is one minor version of kube-proxy. read is the patch whose source
-// was read; where it is empty, the versions before and after are equal
-// (factVersions).
-type version struct {
-	minor  int
-	read   string
-	change func(*behaviour)
+// libraries says which version of the HNS library each release was built with, from
+// which on, and which versions of HNS it takes for ones that change load balancers in
+// place (hcn/hcnglobals.go, ModifyLoadbalancerVersion). A later branch can begin with an
+// older library than the last patches of the branch before.
+var libraries = []library{
+	{"1.14.0", "hcsshim of its time", modifyNever},
+	{"1.31.0", "hcsshim 0.8.26", modifyFrom154},
+	{"1.32.0", "hnslib 0.0.8", modifyFrom154},
+	{"1.32.6", "hnslib 0.1.1", modifyOnly15},
+	{"1.33.0", "hnslib 0.0.8", modifyFrom154},
+	{"1.33.2", "hnslib 0.1.1", modifyOnly15},
+	{"1.35.1", "hnslib 0.1.2", modifyFrom155},
+	{"1.37.0", "hnslib 0.1.3", modifyFrom155},
 }
 
-// behaviour is what the kernelspace proxy of one minor version does. The zero
-// value of each field is the older behaviour, where there is an older one.
-type behaviour struct {
-	// wildcardVIP: a load balancer for no VIP is found for any VIP (factWildcardVIP).
-	wildcardVIP bool
-	// recognise says how a load balancer that exists is recognised (factIdentity).
-	recognise recognition
-	// listAsWritten: ids of backends in the list from HNS are hashed as HNS writes them,
-	// kube-proxy's own in upper case (kubeproxy.id-case).
-	listAsWritten bool
-	// familyInHash: the address family is part of a load balancer's identity.
-	familyInHash bool
-	// lookup says which HNS endpoint an address means (kubeproxy.endpoint-lookup).
-	lookup endpointLookup
-	// sharedReferences: Services share the count of references to a remote endpoint.
-	sharedReferences bool
-	// sourceVIPAtStart: the source VIP's endpoint is made at start only.
-	sourceVIPAtStart bool
-	// watchesNetwork: a network with another id is noticed (factNetworkChanged).
-	watchesNetwork bool
-	// nodeSource: nodes as backends make the node's address the SourceVIP on overlay;
-	// nodeSourceOnCreation: only in the sync that makes the remote endpoint (factNodeSource).
-	nodeSource, nodeSourceOnCreation bool
-	// endpointSlices: backends come from EndpointSlices (kubeproxy.backend-order).
-	endpointSlices bool
-	// localRoutedVIP and vipExternalIP are flags of port mappings (factNodePort).
-	localRoutedVIP, vipExternalIP bool
-	// preserve: annotation preserve-destination; preserveNodePort: it also limits node
-	// ports to local backends (factPreserve).
-	preserve, preserveNodePort bool
-	// ingressDSR: load balancer addresses follow --enable-dsr (factIngress).
-	ingressDSR bool
-	// affinity: sessionAffinity is passed on (factAffinity).
-	affinity bool
-	// externalLocal and internalLocal: the traffic policy Local has an effect.
-	externalLocal, internalLocal bool
-	// skipsEmpty: no load balancer is tried without backends (factEmptyLocal).
-	skipsEmpty bool
-	// terminating backends can serve (factReady).
-	terminating bool
-	// optimised: annotation winProxyOptimization and its effects (kubeproxy.optimisation).
-	optimised bool
-	// deletes says by what an optimised sync decides to delete first.
-	deletes deletion
-	// clusterIPDeletesByAll: the decision for the cluster IP looks at all
-	// backends, even when only local ones are used (factDeletedReused).
-	clusterIPDeletesByAll bool
-	// healthCheck: --forward-healthcheck-vip (factHealthCheck).
-	healthCheck bool
-	// modify says which versions of HNS change a load balancer in place (factUpdate).
-	modify hnsRange
-	// lastTargetPort: the target port follows the backends' port (kubeproxy.target-port).
-	lastTargetPort bool
-	// vipsByFamily: external and load balancer addresses are sorted by family (kubeproxy.dual-stack).
-	vipsByFamily bool
-	// dualStack says when kube-proxy works for both families (kubeproxy.dual-stack).
-	dualStack dualStack
-	// replaces: a load balancer whose frontend is taken replaces the one that has it (factReplaces).
-	replaces bool
+// change is one change of behaviour. landed lists the first patch of each release
+// branch that has it; "1.21.9..1.21.14" where the patches in between could not be read,
+// the first of them cannot be excluded and the last has it. Later branches have it.
+type change struct {
+	landed string
+	apply  func(*behaviour)
 }
 
-// recognition is how a load balancer that exists is recognised.
-type recognition int
+type library struct {
+	since, name string
+	modify      hnsRange
+}
 
-const (
-	recogniseLive    recognition = iota // by number of backends, asking HNS each time
-	recogniseByCount                    // by number of backends, in a list taken at the start of a sync
-	recogniseByHash                     // by the backends' ids, in a list taken at the start of a sync
-)
+// span is one item of change.landed.
+type span struct{ from, to kube.Version }
 
-// endpointLookup is which of several HNS endpoints with one address is taken.
-type endpointLookup int
+// spans reads change.landed. The text is the program's own, and a test reads it all.
+func (c change) spans() []span {
+	var all []span
+	for item := range strings.FieldsSeq(c.landed) {
+		from, to, found := strings.Cut(item, "..")
+		if !found {
+			to = from
+		}
+		all = append(all, span{mustVersion(from), mustVersion(to)})
+	}
+	return all
+}
 
-const (
-	lookupFirst endpointLookup = iota // the first in HNS's list, asked each time
-	lookupLast                        // the last in a list taken at the start of a sync
-	lookupLocal                       // the local one in such a list; remote ones are deleted
-)
+func mustVersion(s string) kube.Version {
+	v, err := kube.ParseVersion(s)
+	if err != nil || v.Assumed {
+		panic("kubeproxy: " + strconv.Quote(s) + " is no version with a patch")
+	}
+	return v
+}
 
-// deletion is by what an optimised sync decides that a load balancer must go first.
-type deletion int
+// in says whether v has the change; unsure that the source of its patch, and of those
+// around it, was not read.
+func (c change) in(v kube.Version) (has, unsure bool) {
+	for _, s := range c.spans() {
+		if s.from.SameMinor(v) {
+			return v.Compare(s.from) >= 0, v.Compare(s.from) >= 0 && v.Compare(s.to) < 0
+		}
+		has = v.Compare(s.to) > 0
+	}
+	return has, false
+}
 
-const (
-	deleteNever       deletion = iota
-	deleteBySourceVIP          // looks the source VIP up instead of the VIP
-	deleteExact
-)
-
-// dualStack is when kube-proxy works for both address families.
-type dualStack int
-
-const (
-	dualStackNever   dualStack = iota
-	dualStackByGate            // where the gate IPv6DualStack is on
-	dualStackByBuild           // where build and network can
-)
+// libraryOf returns the library that a version was built with.
+func libraryOf(v kube.Version) library {
+	found := libraries[0]
+	for _, l := range libraries {
+		if mustVersion(l.since).Compare(v) <= 0 {
+			found = l
+		}
+	}
+	return found
+}
 
 // hnsRange is the versions of HNS that change load balancers in place, as the
 // library knows them that kube-proxy was built with.
@@ -232,17 +189,29 @@ func (r hnsRange) has(v builds.HNSVersion) bool {
 	return false
 }
 
-// behaviourOf adds up the rows of versions to v.
+// first is what 1.14.0 does.
+var first = behaviour{
+	wildcardVIP:          true, // factWildcardVIP: nodePort equal to port is lost
+	sourceVIPAtStart:     true, // the source VIP's endpoint is made once
+	nodeSourceOnCreation: true, // factNodeSource: in the sync that makes the remote endpoint
+	lookup:               lookupFirst,
+	recognise:            recogniseLive, // factIdentity: asks HNS each time
+}
+
+// behaviourOf adds up the changes to v.
 func behaviourOf(v kube.Version) (behaviour, error) {
-	oldest, newest := versions[0].minor, versions[len(versions)-1].minor
 	if v.Major != 1 || v.Minor < oldest || v.Minor > newest {
 		return behaviour{}, fmt.Errorf("kube-proxy %s: its kernelspace mode was not read; versions 1.%d to 1.%d were", v, oldest, newest)
 	}
-	var b behaviour
-	for _, row := range versions {
-		if row.minor <= v.Minor && row.change != nil {
-			row.change(&b)
+	b := first
+	for _, c := range changes {
+		if has, unsure := c.in(v); has {
+			c.apply(&b)
+			b.unsure = b.unsure || unsure
 		}
+	}
+	if b.modifies {
+		b.modify = libraryOf(v).modify
 	}
 	return b, nil
 }

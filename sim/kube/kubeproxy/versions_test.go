@@ -9,70 +9,129 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
-func behaviourIn(t *testing.T, minor int) behaviour {
+func behaviourIn(t *testing.T, version string) behaviour {
 	t.Helper()
-	b, err := behaviourOf(kube.Version{Major: 1, Minor: minor})
+	v, err := kube.ParseVersion(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := behaviourOf(v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-// The rows follow each other, and the fact names every patch that was read.
-func TestVersionsAgreeWithTheFact(t *testing.T) {
-	for i, row := range versions {
-		if row.minor != versions[0].minor+i {
-			t.Errorf("row %d is 1.%d", i, row.minor)
+// patches are all patches of the versions that were read, in their order.
+func patches() []kube.Version {
+	var all []kube.Version
+	for minor := oldest; minor <= newest; minor++ {
+		for patch := range kube.Minor(minor).Patch + 1 {
+			all = append(all, kube.Version{Major: 1, Minor: minor, Patch: patch})
 		}
-		if row.read != "" && !strings.Contains(factVersions.Says, row.read) {
-			t.Errorf("%s does not name the patch %s", factVersions.ID, row.read)
+	}
+	return all
+}
+
+// The table is sound: each change names branches that follow each other, in patches
+// that exist, each once.
+func TestChangesAreSound(t *testing.T) {
+	known := patches()
+	for i, c := range changes {
+		spans := c.spans()
+		if len(spans) == 0 || c.apply == nil {
+			t.Errorf("row %d says nothing", i)
 		}
-		if row.read == "" && row.change != nil {
-			t.Errorf("1.%d was not read and changes something", row.minor)
+		for j, s := range spans {
+			if !slices.Contains(known, s.from) || !slices.Contains(known, s.to) || !s.from.SameMinor(s.to) || s.from.Compare(s.to) > 0 {
+				t.Errorf("row %d: no patches %s to %s", i, s.from, s.to)
+			}
+			if j > 0 && s.from.Minor != spans[j-1].from.Minor+1 {
+				t.Errorf("row %d: what of the branches between %s and %s?", i, spans[j-1].from, s.from)
+			}
+		}
+	}
+	for i, l := range libraries {
+		if i > 0 && mustVersion(libraries[i-1].since).Compare(mustVersion(l.since)) >= 0 {
+			t.Errorf("library %s is out of order", l.name)
 		}
 	}
 }
 
-// In which versions each behaviour holds: from the first one to the one before the second.
+// In which patches each behaviour holds: those of a range, its end not included; ""
+// is for ever. Every patch is looked at.
 func TestBehaviourByVersion(t *testing.T) {
-	const open = 38
 	for _, c := range []struct {
 		name   string
 		has    func(behaviour) bool
-		ranges [][2]int
+		ranges []string
 	}{
-		{"wildcard VIP", func(b behaviour) bool { return b.wildcardVIP }, [][2]int{{14, 15}}},
-		{"asks HNS each time", func(b behaviour) bool { return b.recognise == recogniseLive }, [][2]int{{14, 22}}},
-		{"recognises by hash", func(b behaviour) bool { return b.recognise == recogniseByHash }, [][2]int{{24, open}}},
-		{"hashes ids as HNS writes them", func(b behaviour) bool { return b.listAsWritten }, [][2]int{{24, 31}}},
-		{"takes the last endpoint", func(b behaviour) bool { return b.lookup == lookupLast }, [][2]int{{22, 36}}},
-		{"takes the local endpoint", func(b behaviour) bool { return b.lookup == lookupLocal }, [][2]int{{36, open}}},
-		{"source VIP at start", func(b behaviour) bool { return b.sourceVIPAtStart }, [][2]int{{14, 15}}},
-		{"network changes", func(b behaviour) bool { return b.watchesNetwork }, [][2]int{{15, open}}},
-		{"nodes as source", func(b behaviour) bool { return b.nodeSource }, [][2]int{{18, open}}},
-		{"source on creation", func(b behaviour) bool { return b.nodeSourceOnCreation }, [][2]int{{14, 19}}},
-		{"EndpointSlices", func(b behaviour) bool { return b.endpointSlices }, [][2]int{{21, open}}},
-		{"LocalRoutedVIP", func(b behaviour) bool { return b.localRoutedVIP }, [][2]int{{15, open}}},
-		{"VipExternalIP", func(b behaviour) bool { return b.vipExternalIP }, [][2]int{{24, open}}},
-		{"load balancer addresses follow --enable-dsr", func(b behaviour) bool { return b.ingressDSR }, [][2]int{{15, 20}}},
-		{"preserve-destination", func(b behaviour) bool { return b.preserve }, [][2]int{{15, open}}},
-		{"affinity", func(b behaviour) bool { return b.affinity }, [][2]int{{19, open}}},
-		{"externalTrafficPolicy", func(b behaviour) bool { return b.externalLocal }, [][2]int{{20, open}}},
-		{"internalTrafficPolicy", func(b behaviour) bool { return b.internalLocal }, [][2]int{{24, open}}},
-		{"deletes by source VIP", func(b behaviour) bool { return b.deletes == deleteBySourceVIP }, [][2]int{{24, 31}}},
-		{"deletes the cluster IP by all backends", func(b behaviour) bool { return b.clusterIPDeletesByAll }, [][2]int{{24, 31}, {33, 35}}},
-		{"family in the hash", func(b behaviour) bool { return b.familyInHash }, [][2]int{{35, open}}},
-		{"addresses by family", func(b behaviour) bool { return b.vipsByFamily }, [][2]int{{35, open}}},
-		{"last target port", func(b behaviour) bool { return b.lastTargetPort }, [][2]int{{34, open}}},
-		{"dual-stack by gate", func(b behaviour) bool { return b.dualStack == dualStackByGate }, [][2]int{{19, 21}}},
-		{"dual-stack by build", func(b behaviour) bool { return b.dualStack == dualStackByBuild }, [][2]int{{21, open}}},
-		{"replaces", func(b behaviour) bool { return b.replaces }, [][2]int{{37, open}}},
+		{"wildcard VIP", func(b behaviour) bool { return b.wildcardVIP }, []string{"1.14.0 1.14.1"}},
+		{"asks HNS each time", func(b behaviour) bool { return b.recognise == recogniseLive }, []string{"1.14.0 1.22.12", "1.23.0 1.23.9"}},
+		{"recognises by number", func(b behaviour) bool { return b.recognise == recogniseByCount },
+			[]string{"1.22.12 1.23.0", "1.23.9 1.24.9", "1.25.0 1.25.5"}},
+		{"recognises by hash", func(b behaviour) bool { return b.recognise == recogniseByHash }, []string{"1.24.9 1.25.0", "1.25.5"}},
+		{"hashes ids in two ways", func(b behaviour) bool { return b.hashesUpper != b.listsUpper },
+			[]string{"1.24.10 1.25.0", "1.25.6 1.26.0", "1.26.1 1.31.0"}},
+		{"takes the first endpoint", func(b behaviour) bool { return b.lookup == lookupFirst }, []string{"1.14.0 1.22.12", "1.23.0 1.23.9"}},
+		{"takes the last endpoint", func(b behaviour) bool { return b.lookup == lookupLast },
+			[]string{"1.22.12 1.23.0", "1.23.9 1.31.9", "1.32.0 1.32.5", "1.33.0 1.33.1"}},
+		{"takes the remote endpoint", func(b behaviour) bool { return b.lookup == lookupRemote },
+			[]string{"1.31.9 1.32.0", "1.32.5 1.33.0", "1.33.1 1.34.8", "1.35.0 1.35.5", "1.36.0 1.36.1"}},
+		{"takes the local endpoint", func(b behaviour) bool { return b.lookup == lookupLocal }, []string{"1.34.8 1.35.0", "1.35.5 1.36.0", "1.36.1"}},
+		{"looks at first addresses", func(b behaviour) bool { return b.firstAddress },
+			[]string{"1.22.12 1.23.0", "1.23.9 1.24.12", "1.25.0 1.25.8", "1.26.0 1.26.3"}},
+		{"deletes local endpoints", func(b behaviour) bool { return b.deletesLocal }, []string{"1.31.0 1.31.9", "1.32.0 1.32.5", "1.33.0 1.33.1"}},
+		{"forgets what went away", func(b behaviour) bool { return b.forgetsGone },
+			[]string{"1.31.0 1.32.10", "1.33.0 1.33.6", "1.34.0 1.34.2"}},
+		{"source VIP at start", func(b behaviour) bool { return b.sourceVIPAtStart }, []string{"1.14.0 1.15.0"}},
+		{"network changes", func(b behaviour) bool { return b.watchesNetwork }, []string{"1.15.0"}},
+		{"nodes as source", func(b behaviour) bool { return b.nodeSource }, []string{"1.18.0"}},
+		{"source on creation", func(b behaviour) bool { return b.nodeSourceOnCreation }, []string{"1.14.0 1.19.0"}},
+		{"EndpointSlices", func(b behaviour) bool { return b.endpointSlices }, []string{"1.21.0"}},
+		{"leaves empty ones out", func(b behaviour) bool { return b.skipsEmpty }, []string{"1.21.9 1.22.0", "1.22.6 1.23.0", "1.23.2"}},
+		{"LocalRoutedVIP", func(b behaviour) bool { return b.localRoutedVIP }, []string{"1.15.5 1.16.0", "1.16.2"}},
+		{"VipExternalIP", func(b behaviour) bool { return b.vipExternalIP }, []string{"1.24.10 1.25.0", "1.25.6 1.26.0", "1.26.1"}},
+		{"load balancer addresses follow --enable-dsr", func(b behaviour) bool { return b.ingressDSR }, []string{"1.15.0 1.20.0"}},
+		{"leaks load balancers", func(b behaviour) bool { return b.leaksIngress }, []string{"1.24.0 1.24.7", "1.25.0 1.25.3"}},
+		{"preserve-destination", func(b behaviour) bool { return b.preserve }, []string{"1.15.0"}},
+		{"affinity", func(b behaviour) bool { return b.affinity }, []string{"1.19.0"}},
+		{"externalTrafficPolicy", func(b behaviour) bool { return b.externalLocal }, []string{"1.20.0"}},
+		{"internalTrafficPolicy", func(b behaviour) bool { return b.internalLocal }, []string{"1.24.10 1.25.0", "1.25.6 1.26.0", "1.26.1"}},
+		{"cluster IP needs available backends", func(b behaviour) bool { return b.clusterIPNeedsAvailable },
+			[]string{"1.24.10 1.24.12", "1.25.6 1.25.8", "1.26.1 1.26.3"}},
+		{"deletes by source VIP", func(b behaviour) bool { return b.deletes == deleteBySourceVIP }, []string{"1.24.10 1.25.0", "1.25.6 1.26.0", "1.26.1 1.31.0"}},
+		{"deletes the cluster IP by all backends", func(b behaviour) bool { return b.clusterIPDeletesByAll },
+			[]string{"1.24.10 1.25.0", "1.25.6 1.26.0", "1.26.1 1.31.14", "1.32.0 1.32.10", "1.33.0 1.33.6", "1.34.0 1.34.2"}},
+		{"family in the hash", func(b behaviour) bool { return b.familyInHash }, []string{"1.33.8 1.34.0", "1.34.4 1.35.0", "1.35.1"}},
+		{"addresses by family", func(b behaviour) bool { return b.vipsByFamily }, []string{"1.33.8 1.34.0", "1.34.4 1.35.0", "1.35.1"}},
+		{"last target port", func(b behaviour) bool { return b.lastTargetPort }, []string{"1.34.0"}},
+		{"dual-stack by gate", func(b behaviour) bool { return b.dualStack == dualStackByGate }, []string{"1.19.0 1.21.6"}},
+		{"dual-stack by build", func(b behaviour) bool { return b.dualStack == dualStackByBuild }, []string{"1.21.6"}},
+		{"replaces", func(b behaviour) bool { return b.replaces }, []string{"1.37.0"}},
+		{"unsure", func(b behaviour) bool { return b.unsure }, []string{"1.14.1 1.14.10", "1.15.0 1.15.12", "1.18.0 1.18.20", "1.19.0 1.19.16", "1.20.0 1.20.15",
+			"1.21.9 1.21.14", "1.23.2 1.23.8", "1.24.0 1.24.2"}},
 	} {
-		for minor := versions[0].minor; minor < open; minor++ {
-			want := slices.ContainsFunc(c.ranges, func(r [2]int) bool { return r[0] <= minor && minor < r[1] })
-			if got := c.has(behaviourIn(t, minor)); got != want {
-				t.Errorf("%s in 1.%d: %t", c.name, minor, got)
+		for _, v := range patches() {
+			want := slices.ContainsFunc(c.ranges, func(r string) bool {
+				from, to, open := strings.Cut(r, " ")
+				return mustVersion(from).Compare(v) <= 0 && (!open || v.Compare(mustVersion(to)) < 0)
+			})
+			if got := c.has(behaviourIn(t, v.Full())); got != want {
+				t.Errorf("%s in %s: %t", c.name, v, got)
 			}
+		}
+	}
+}
+
+// Patches that come after the newest one that is known behave like it.
+func TestLaterPatches(t *testing.T) {
+	for minor := oldest; minor <= newest; minor++ {
+		known, later := kube.Minor(minor), kube.Minor(minor)
+		later.Patch += 7
+		later.Assumed = false
+		if a, b := behaviourIn(t, known.Full()), behaviourIn(t, later.Full()); a != b {
+			t.Errorf("%s and %s differ", known.Full(), later)
 		}
 	}
 }
@@ -80,20 +139,19 @@ func TestBehaviourByVersion(t *testing.T) {
 // Which HNS changes load balancers in place depends on the library (factUpdate).
 func TestModifyByHNSVersion(t *testing.T) {
 	for _, c := range []struct {
-		minor int
-		want  []bool // for HNS 15.3, 15.4, 15.5 and 16.0
+		versions string
+		want     []bool // for HNS 15.3, 15.4, 15.5 and 16.0
 	}{
-		{30, []bool{false, false, false, false}},
-		{31, []bool{false, true, true, true}},
-		{32, []bool{false, false, true, false}},
-		{33, []bool{false, true, true, true}},
-		{34, []bool{false, false, true, false}},
-		{35, []bool{false, false, true, true}},
-		{37, []bool{false, false, true, true}},
+		{"1.14.0 1.20.15 1.30.14", []bool{false, false, false, false}},
+		{"1.31.0 1.31.14 1.32.0 1.32.5 1.33.0 1.33.1", []bool{false, true, true, true}},
+		{"1.32.6 1.32.13 1.33.2 1.33.13 1.34.0 1.34.11 1.35.0", []bool{false, false, true, false}},
+		{"1.35.1 1.35.8 1.36.0 1.37.0 1.37.2", []bool{false, false, true, true}},
 	} {
-		for i, v := range []builds.HNSVersion{{Major: 15, Minor: 3}, {Major: 15, Minor: 4}, {Major: 15, Minor: 5}, {Major: 16}} {
-			if got := behaviourIn(t, c.minor).modify.has(v); got != c.want[i] {
-				t.Errorf("1.%d with HNS %v: %t", c.minor, v, got)
+		for version := range strings.FieldsSeq(c.versions) {
+			for i, v := range []builds.HNSVersion{{Major: 15, Minor: 3}, {Major: 15, Minor: 4}, {Major: 15, Minor: 5}, {Major: 16}} {
+				if got := behaviourIn(t, version).modify.has(v); got != c.want[i] {
+					t.Errorf("%s with HNS %v: %t", version, v, got)
+				}
 			}
 		}
 	}
@@ -111,7 +169,7 @@ func TestGates(t *testing.T) {
 		{gateIPv6DualStack, 15, "unknown"}, {gateIPv6DualStack, 20, "off"}, {gateIPv6DualStack, 21, "on"}, {gateIPv6DualStack, 23, "locked"}, {gateIPv6DualStack, 25, "unknown"},
 		{gateTerminatingEndpoints, 21, "unknown"}, {gateTerminatingEndpoints, 25, "off"}, {gateTerminatingEndpoints, 26, "on"}, {gateTerminatingEndpoints, 28, "locked"}, {gateTerminatingEndpoints, 30, "unknown"},
 	} {
-		v := kube.Version{Major: 1, Minor: c.minor}
+		v := kube.Minor(c.minor)
 		_, offErr := ParseFlags(ModeKernelspace, []string{"--feature-gates=" + string(c.gate) + "=false"}, v)
 		_, onErr := ParseFlags(ModeKernelspace, []string{"--feature-gates=" + string(c.gate) + "=true"}, v)
 		got := "off"

@@ -114,21 +114,27 @@ func (p *Programs) Versions(name string) []string {
 	return all
 }
 
-// HasKubeProxy reports whether a kube-proxy of that minor version is pinned.
+// HasKubeProxy reports whether a kube-proxy is pinned for a version, see [Programs.KubeProxy].
 func (p *Programs) HasKubeProxy(v kube.Version) bool { return p.kubeProxy(v) != "" }
 
 func (p *Programs) kubeProxy(v kube.Version) string {
 	found := ""
 	for _, x := range p.Versions("kube-proxy") {
-		if xv, err := kube.ParseVersion(x); err == nil && xv == v {
+		xv, err := kube.ParseVersion(x)
+		switch {
+		case err != nil || !xv.SameMinor(v):
+		case xv.Patch == v.Patch:
+			return x
+		case v.Assumed:
 			found = x
 		}
 	}
 	return found
 }
 
-// KubeProxy builds the newest pinned kube-proxy of a minor version, or takes it from
-// the cache. It is an error when there is none.
+// KubeProxy builds the pinned kube-proxy of a version, or takes it from the cache; for a
+// version whose patch is assumed it is the newest that is pinned of the minor version if
+// that patch is not. It is an error when there is none.
 func (p *Programs) KubeProxy(ctx context.Context, v kube.Version) (*Program, error) {
 	found := p.kubeProxy(v)
 	if found == "" {

@@ -27,7 +27,8 @@ func programs(t *testing.T, names ...string) string {
 	return dir
 }
 
-// A lab's version means the newest patch of it, and no other minor version.
+// A lab's version without a patch means the newest patch that is pinned, one with a patch
+// that patch.
 func TestPinnedVersions(t *testing.T) {
 	dir := programs(t, "kube-proxy-1.9.9", "kube-proxy-1.20.4", "kube-proxy-1.20.15", "kube-proxy-1.36.3", "cni-plugins-0.8.6", "cni-plugins-1.9.1", "cni-plugins-1.10.0")
 	p, err := FindPrograms(filepath.Join(dir, "fixtures"))
@@ -37,7 +38,7 @@ func TestPinnedVersions(t *testing.T) {
 	if got := fmt.Sprint(p.Versions("kube-proxy")); got != "[1.9.9 1.20.4 1.20.15 1.36.3]" {
 		t.Error(got)
 	}
-	for version, want := range map[string]string{"1.20": "1.20.15", "1.36": "1.36.3", "1.21": "", "1.3": ""} {
+	for version, want := range map[string]string{"1.20": "1.20.15", "1.20.4": "1.20.4", "1.20.5": "", "1.36": "1.36.3", "1.36.2": "", "1.21": "", "1.3": ""} {
 		v, err := kube.ParseVersion(version)
 		if err != nil {
 			t.Fatal(err)
