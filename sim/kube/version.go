@@ -17,7 +17,7 @@ type Version struct {
 	Assumed bool
 }
 
-var factPatch = evidence.New("kube.patch-assumed", evidence.Inferred,
+var _ = evidence.New("kube.patch-assumed", evidence.Inferred,
 	"A Kubernetes version without a patch (\"1.21\") is read as the newest patch of that minor version that is known (1.21.14); fixes are often backported, so patches of one minor version differ.",
 	"kubernetes/kubernetes CHANGELOG/CHANGELOG-1.14.md to CHANGELOG-1.37.md")
 
@@ -73,18 +73,11 @@ func (v Version) String() string {
 // Full returns the version with its patch: "1.20.15".
 func (v Version) Full() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
 
-// Note says how the version was read where that is not what was written: "1.21 is read
-// as 1.21.14, ...", "1.21.15 is newer than ..."; "" otherwise. The fact is the one behind it.
-func (v Version) Note() (string, *evidence.Fact) {
+// Newer reports whether the patch is newer than the newest that is known of the minor
+// version.
+func (v Version) Newer() bool {
 	newest, known := newestPatch[v.Minor]
-	switch {
-	case !known:
-	case v.Assumed:
-		return fmt.Sprintf("Kubernetes %s is read as %s, its newest patch that is known", v, v.Full()), factPatch
-	case v.Patch > newest:
-		return fmt.Sprintf("Kubernetes %s is newer than the newest patch that is known, 1.%d.%d, and is taken to behave like it", v, v.Minor, newest), factPatch
-	}
-	return "", nil
+	return known && v.Patch > newest
 }
 
 // AtLeast reports whether v is minor version 1.minor or later.

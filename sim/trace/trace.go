@@ -49,7 +49,10 @@ type Lab struct {
 	File       string `json:"file,omitempty"`
 	Variant    string `json:"variant,omitempty"`
 	Kubernetes string `json:"kubernetes"`
-	Network    string `json:"network"`
+	// KubernetesRead is the version that stands for Kubernetes where that has no patch,
+	// "1.20.15" for "1.20".
+	KubernetesRead string `json:"kubernetesRead,omitempty"`
+	Network        string `json:"network"`
 	Proxy      string `json:"proxy,omitempty"`
 	// Builds maps a Windows node to its build, "10.0.17763.1432".
 	Builds map[string]string `json:"builds,omitempty"`

@@ -189,6 +189,21 @@ func (r hnsRange) has(v builds.HNSVersion) bool {
 	return false
 }
 
+// NotRead says what is not certain about the kernelspace proxy of a version, because the
+// source of its patch was not read (factVersions); "" where nothing is.
+func NotRead(v kube.Version) string {
+	b, err := behaviourOf(v)
+	switch {
+	case err != nil:
+		return ""
+	case v.Newer():
+		return fmt.Sprintf("it is newer than the newest patch that was known when this was written, %s, and is taken to behave like that one", kube.Minor(v.Minor).Full())
+	case b.unsure:
+		return fmt.Sprintf("its source was not read, and a patch of 1.%d changed what kube-proxy does: it is taken to behave like %s where no changelog says otherwise", v.Minor, kube.Minor(v.Minor).Full())
+	}
+	return ""
+}
+
 // first is what 1.14.0 does.
 var first = behaviour{
 	wildcardVIP:          true, // factWildcardVIP: nodePort equal to port is lost

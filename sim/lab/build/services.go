@@ -86,6 +86,9 @@ func (b *builder) proxies(ctx context.Context) error {
 			continue
 		}
 		b.Proxy = n.Plan.Proxy
+		if why := kubeproxy.NotRead(n.Version); why != "" && n.Plan.Proxy.Mode == kubeproxy.ModeKernelspace {
+			b.notice("patch of kube-proxy "+n.Version.String(), why, b.Plan.File.Origin("Kubernetes version", "spec", "kubernetes"))
+		}
 		if err := b.proxy(n); err != nil {
 			return fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
 		}

@@ -24,6 +24,9 @@ func (c *Cluster) Info() trace.Lab {
 	if noProxy(c.Proxy.Mode) {
 		c.info.Proxy = "none"
 	}
+	if p.Version.Assumed && p.Version.Patch > 0 {
+		c.info.KubernetesRead = p.Version.Full()
+	}
 	for _, n := range p.Nodes {
 		if n.Windows() {
 			c.info.Builds[n.Kube.Name] = n.Build

@@ -113,7 +113,11 @@ func labParts(l trace.Lab) []string {
 	}
 	parts := []string{name}
 	if l.Kubernetes != "" {
-		parts = append(parts, "Kubernetes "+l.Kubernetes)
+		version := "Kubernetes " + l.Kubernetes
+		if l.KubernetesRead != "" {
+			version += " (read as " + l.KubernetesRead + ")"
+		}
+		parts = append(parts, version)
 	}
 	if l.Network != "" {
 		parts = append(parts, l.Network)
