@@ -53,7 +53,7 @@ type Lab struct {
 	// "1.20.15" for "1.20".
 	KubernetesRead string `json:"kubernetesRead,omitempty"`
 	Network        string `json:"network"`
-	Proxy      string `json:"proxy,omitempty"`
+	Proxy          string `json:"proxy,omitempty"`
 	// Builds maps a Windows node to its build, "10.0.17763.1432".
 	Builds map[string]string `json:"builds,omitempty"`
 	// Components are the programs that ran instead of their models, with their
