@@ -98,16 +98,22 @@ func pools(layers []*Layer) []*Pool {
 // inherit takes over the flows of an earlier version of the layer whose rules
 // are still there.
 func (st *layerState) inherit(old *layerState) {
-	rules := map[string]*Rule{}
+	// Groups of two families can have rules with one name.
+	type name struct{ group, rule string }
+	rules := map[name]*Rule{}
 	for _, g := range st.Groups {
 		for _, r := range g.Rules {
-			if rules[r.ID] == nil {
-				rules[r.ID] = r
+			if n := (name{g.Name, r.ID}); rules[n] == nil {
+				rules[n] = r
 			}
 		}
 	}
 	for k, f := range old.flows {
-		if r := rules[f.rule.ID]; r != nil && !f.conn.dead {
+		n := name{rule: f.rule.ID}
+		if g := groupOf(old.Layer, f.rule); g != nil {
+			n.group = g.Name
+		}
+		if r := rules[n]; r != nil && !f.conn.dead {
 			f.rule = r
 			st.flows[k] = f
 		} else {

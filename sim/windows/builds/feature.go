@@ -40,6 +40,10 @@ const (
 	// OverlayNetwork and L2BridgeNetwork: the network type works for containers
 	// of Kubernetes.
 	OverlayNetwork Feature = "OverlayNetwork"
+	// TakesHostBits and RefusesHostBits: an OutBoundNAT policy with the exception
+	// 10.0.0.1/8. Of builds with neither nobody says.
+	TakesHostBits   Feature = "TakesHostBits"
+	RefusesHostBits Feature = "RefusesHostBits"
 	// SharedNetworkNamespace: containers of one pod share a compartment.
 	SharedNetworkNamespace Feature = "SharedNetworkNamespace"
 )

@@ -201,6 +201,17 @@ func (c *policyCheck) prefix(at, field, value string) {
 	}
 }
 
+// translated checks the Exceptions or Destinations of an OutBoundNAT policy
+// (hns.outboundnat-host-bits).
+func (c *policyCheck) translated(at, field string, values []string) {
+	c.prefixes(at, field, values)
+	for _, v := range values {
+		if p, err := parsePrefix(v); err == nil && p.hostBits && c.build.Has(builds.RefusesHostBits) {
+			c.bad(at, "%s has %q, whose host bits are set, and %s refuses that: write %s", field, v, c.build, p.Prefix)
+		}
+	}
+}
+
 func (c *policyCheck) prefixes(at, field string, values []string) {
 	for _, v := range values {
 		c.prefix(at, field, v)
@@ -211,26 +222,6 @@ func (c *policyCheck) mac(at, field, value string) {
 	if _, err := net.ParseMAC(value); err != nil {
 		c.bad(at, "%s is %q, which is not a MAC address such as 00-15-5D-01-02-03", field, value)
 	}
-}
-
-// prefixes parses a list of addresses and prefixes, and leaves out what is
-// neither.
-func prefixes(list []string) []netip.Prefix {
-	var ps []netip.Prefix
-	for _, t := range list {
-		if p, err := parsePrefix(strings.TrimSpace(t)); err == nil {
-			ps = append(ps, p.Masked())
-		}
-	}
-	return ps
-}
-
-// parsePrefix reads a prefix, or an address as a prefix of its full length.
-func parsePrefix(s string) (netip.Prefix, error) {
-	if a, err := netip.ParseAddr(s); err == nil {
-		return netip.PrefixFrom(a, a.BitLen()), nil
-	}
-	return netip.ParsePrefix(s)
 }
 
 // list splits a comma separated list and drops empty items.

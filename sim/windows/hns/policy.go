@@ -66,6 +66,8 @@ type Policy struct {
 	// text are the settings as they were written. They are written out again as
 	// they came in, unknown fields included.
 	text json.RawMessage
+	// v1NAT is set for a policy of type NAT of HNS v1.
+	v1NAT bool
 	// malformed is why HNS refuses the settings before it looks at their values.
 	malformed error
 }

@@ -2,7 +2,6 @@ package hns
 
 import (
 	"fmt"
-	"net/netip"
 	"strconv"
 	"strings"
 
@@ -60,7 +59,7 @@ type acl struct {
 
 // aclSide is one end of the packets that an ACL is about; empty means any.
 type aclSide struct {
-	addresses []netip.Prefix
+	addresses []prefix
 	ports     []vfp.PortRange
 }
 
@@ -82,7 +81,7 @@ func (s ACLSettings) parse() (any, bool) {
 }
 
 // aclAddresses parses an address list of an ACL; ok is false when it names a set.
-func aclAddresses(list string) (ps []netip.Prefix, ok bool) {
+func aclAddresses(list string) (ps []prefix, ok bool) {
 	if strings.TrimSpace(list) == "" {
 		return nil, true
 	}

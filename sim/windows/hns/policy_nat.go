@@ -2,7 +2,6 @@ package hns
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 )
@@ -36,16 +35,19 @@ func (OutBoundNATSettings) Type() PolicyType { return PolicyOutBoundNAT }
 
 func (s OutBoundNATSettings) check(c *policyCheck, at string) {
 	c.address(at, "VirtualIP", s.VirtualIP, true)
-	c.prefixes(at, "Exceptions", s.Exceptions)
-	c.prefixes(at, "Destinations", s.Destinations)
+	c.translated(at, "Exceptions", s.Exceptions)
+	c.translated(at, "Destinations", s.Destinations)
 }
 
 // outboundNAT is an OutBoundNAT policy, parsed. The zero vip is the management
 // address.
 type outboundNAT struct {
-	vip          netip.Addr
-	exceptions   []netip.Prefix
-	destinations []netip.Prefix
+	vip netip.Addr
+	// v6 is set when the policy translates IPv6: it has the flag, or an IPv6 address
+	// to translate to.
+	v6           bool
+	exceptions   []prefix
+	destinations []prefix
 	// only is set when the policy has Destinations: it translates packets to
 	// those and to nothing else.
 	only bool
@@ -53,7 +55,10 @@ type outboundNAT struct {
 
 func (s OutBoundNATSettings) parse() (any, bool) {
 	vip, _ := netip.ParseAddr(s.VirtualIP)
-	return outboundNAT{vip, prefixes(s.Exceptions), prefixes(s.Destinations), len(s.Destinations) > 0}, true
+	return outboundNAT{
+		vip: vip, v6: s.Flags&NatFlagIPv6 != 0 || vip.Is6(),
+		exceptions: prefixes(s.Exceptions), destinations: prefixes(s.Destinations), only: len(s.Destinations) > 0,
+	}, true
 }
 
 // PortMappingSettings publish a port of the endpoint on the node (hostPort).
@@ -88,6 +93,8 @@ type portMapping struct {
 	anyAddress string
 	// localRouted is the flag LocalRoutedVIP.
 	localRouted bool
+	// v1 is set for a policy of type NAT of HNS v1.
+	v1 bool
 }
 
 func (s PortMappingSettings) parse() (any, bool) {
@@ -112,9 +119,4 @@ type published struct {
 
 func (s PortMappingSettings) published() published {
 	return published{s.Protocol, s.ExternalPort, s.VIP}
-}
-
-// sameFamily keeps the prefixes of an address's family.
-func sameFamily(ps []netip.Prefix, a netip.Addr) []netip.Prefix {
-	return slices.DeleteFunc(slices.Clone(ps), func(p netip.Prefix) bool { return p.Addr().Is6() != a.Is6() })
 }

@@ -24,7 +24,7 @@ func (s SDNRouteSettings) check(c *policyCheck, at string) {
 
 // toHost is a route policy that hands packets for a prefix to the host. A policy
 // without NeedEncap does nothing there.
-type toHost struct{ prefix netip.Prefix }
+type toHost struct{ prefix prefix }
 
 func (s SDNRouteSettings) parse() (any, bool) {
 	r, ok := s.toHost()
@@ -32,8 +32,8 @@ func (s SDNRouteSettings) parse() (any, bool) {
 }
 
 func (s SDNRouteSettings) toHost() (toHost, bool) {
-	p, err := netip.ParsePrefix(s.DestinationPrefix)
-	return toHost{p.Masked()}, err == nil && s.NeedEncap
+	p, err := parsePrefix(s.DestinationPrefix)
+	return toHost{p}, err == nil && s.NeedEncap
 }
 
 // RemoteSubnetRouteSettings lead a prefix through the tunnel to another node.
@@ -63,12 +63,13 @@ type RemoteSubnet struct {
 	Provider netip.Addr
 	vni      uint32
 	router   packet.MAC
+	odd      prefix
 }
 
 func (s RemoteSubnetRouteSettings) parse() (any, bool) {
-	to, err1 := netip.ParsePrefix(s.DestinationPrefix)
+	to, err1 := parsePrefix(s.DestinationPrefix)
 	remote, err2 := netip.ParseAddr(s.ProviderAddress)
-	return RemoteSubnet{to, remote, uint32(s.IsolationId), mac(s.DistributedRouterMacAddress)}, err1 == nil && err2 == nil
+	return RemoteSubnet{to.Prefix, remote, uint32(s.IsolationId), mac(s.DistributedRouterMacAddress), to}, err1 == nil && err2 == nil
 }
 
 // ProviderAddressSettings name the node that carries an endpoint on the underlay.

@@ -2,6 +2,7 @@ package hns
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -9,15 +10,15 @@ import (
 
 // acls compiles the access list of an endpoint.
 func (c *Compiler) acls(ls *layers, e *Endpoint) {
+	dual := dualStack(e)
 	for i, p := range PoliciesOf(e.Policies, PolicyACL) {
-		if a, ok := p.value.(acl); ok {
-			r := a.rule(i + 1)
+		a, ok := p.value.(acl)
+		if !ok {
+			continue
+		}
+		for _, r := range a.rules(i+1, dual) {
 			r.Origin = p.Origin
-			dir, group := vfp.Out, "ACL_ENDPOINT_GROUP_IPV4_OUT"
-			if a.in {
-				dir, group = vfp.In, "ACL_ENDPOINT_GROUP_IPV4_IN"
-			}
-			ls.add(layerACL, group, dir, r)
+			ls.acl(a.in, dual, r)
 		}
 	}
 	if tiers := PoliciesOf(e.Policies, PolicyTierAcl); len(tiers) > 0 {
@@ -26,6 +27,62 @@ func (c *Compiler) acls(ls *layers, e *Endpoint) {
 				Action: vfp.NotModelled{Action: vfp.Block{}, Why: "the endpoint has TierAcl policies, which winlab does not model"}, Origin: tiers[0].Origin})
 		}
 	}
+}
+
+// dualStack reports whether an endpoint's ACLs are in groups of both families: when
+// it has an IPv6 address, or an ACL names one. Otherwise the group of IPv4 has them
+// all, and serves both.
+func dualStack(e *Endpoint) bool {
+	if e.Address(true).IsValid() {
+		return true
+	}
+	for _, a := range eachValue[acl](e.Policies) {
+		if len(ofFamily(slices.Concat(a.local.addresses, a.remote.addresses), true)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// acl adds a rule to the group of its direction and family.
+func (ls *layers) acl(in, dual bool, r familyRule) {
+	dir, name := vfp.Out, "ACL_ENDPOINT_GROUP_%s_OUT"
+	if in {
+		dir, name = vfp.In, "ACL_ENDPOINT_GROUP_%s_IN"
+	}
+	family, version := uint8(0), "IPV4"
+	switch {
+	case r.v6:
+		family, version = 6, "IPV6"
+	case dual:
+		family = 4
+	}
+	g := ls.layer(layerACL).Group(fmt.Sprintf(name, version), dir, family)
+	g.Rules = append(g.Rules, r.Rule)
+}
+
+// familyRule is a rule for packets of IPv6 or of IPv4.
+type familyRule struct {
+	*vfp.Rule
+	v6 bool
+}
+
+// rules are the rules of the policy that has this number among the ACLs of its
+// endpoint: one, or with groups of both families one in each that it concerns.
+func (a acl) rules(number int, dual bool) []familyRule {
+	if !dual {
+		return []familyRule{{a.rule(number), false}}
+	}
+	var all []familyRule
+	for _, v6 := range []bool{false, true} {
+		one := a
+		one.local.addresses, one.remote.addresses = ofFamily(a.local.addresses, v6), ofFamily(a.remote.addresses, v6)
+		if len(one.local.addresses) == 0 && len(a.local.addresses) > 0 || len(one.remote.addresses) == 0 && len(a.remote.addresses) > 0 {
+			continue // all that it names is of the other family
+		}
+		all = append(all, familyRule{one.rule(number), v6})
+	}
+	return all
 }
 
 // rule is the rule of the policy that has this number among the ACLs of its endpoint.
@@ -47,7 +104,10 @@ func (a acl) rule(number int) *vfp.Rule {
 	if a.in {
 		src, dst = a.remote, a.local
 	}
-	r.Cond = vfp.Cond{Protos: a.protos, Src: src.addresses, SrcPorts: src.ports, Dst: dst.addresses, DstPorts: dst.ports}
+	if haveHostBits(slices.Concat(src.addresses, dst.addresses)) {
+		notModelled(r, "an address of the ACL is a prefix with host bits, and what HNS makes of it is not public", factOddPrefix)
+	}
+	r.Cond = vfp.Cond{Protos: a.protos, Src: plain(src.addresses), SrcPorts: src.ports, Dst: plain(dst.addresses), DstPorts: dst.ports}
 	return r
 }
 

@@ -16,6 +16,19 @@ var (
 	factDestinations = evidence.New("hns.outboundnat-destinations", evidence.Code,
 		"With Destinations, OutBoundNAT translates packets to those addresses too; loopbackDSR sets the endpoint's own address.",
 		"containernetworking/plugins pkg/hns (loopbackDSR)")
+	factOutboundNAT6 = evidence.New("hns.outboundnat-ipv6", evidence.Inferred,
+		"An OutBoundNAT policy translates IPv4 only, unless it has the flag for IPv6 or an IPv6 VirtualIP: then it has the same rules for the endpoint's IPv6 address.",
+		"microsoft/hcsshim hcn/hcnpolicy.go (NatFlagsIPv6)", "microsoft/windows-container-networking PR 104")
+	factOpenNAT6 = evidence.New("hns.outboundnat-ipv6-open", evidence.Unknown,
+		"To which address of the node an OutBoundNAT policy for IPv6 without a VirtualIP translates, and what one without the flag for IPv6 does with IPv6 Destinations, is not public.")
+	factHostBits = evidence.New("hns.outboundnat-host-bits", evidence.Unknown,
+		"Windows Server 2019 takes an OutBoundNAT exception with host bits (172.17.0.1/16) and Windows Server 2022 refuses it; nobody says what the versions between them do.",
+		"microsoft/hcsshim#1951")
+	factOddPrefix = evidence.New("hns.odd-prefix", evidence.Unknown,
+		"What HNS makes of a route whose DestinationPrefix is an address without a length, and of a route or an ACL whose prefix has host bits, is not public.")
+	factNATPolicyV1 = evidence.New("hns.nat-policy-v1", evidence.Unknown,
+		"Whether a NAT policy of HNS v1 publishes a port on an l2bridge network is disputed: win-bridge relied on it; a report says that it is not applied, and Microsoft's answer is a PortMapping policy of HCN v2.",
+		"containernetworking/plugins PR 475", "microsoft/Windows-Containers#360", "aws/amazon-vpc-cni-plugins PR 93")
 	factNotToVIP = evidence.New("hns.outboundnat-not-to-itself", evidence.Inferred,
 		"OutBoundNAT does not translate packets to the address that it would translate to: replies of a container to its own node keep their source, as kubelet's probes need it.")
 	factSDNRoute = evidence.New("hns.sdnroute-to-host", evidence.Code,

@@ -92,5 +92,5 @@ func (c *Compiler) ownAddresses(n *Network, like netip.Addr) []netip.Prefix {
 			}
 		}
 	}
-	return sameFamily(own, like)
+	return ofFamily(own, like.Is6())
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
@@ -19,64 +20,134 @@ var tcpUDP = []struct {
 
 // outboundNAT compiles the OutBoundNAT policies of an endpoint.
 func (c *Compiler) outboundNAT(ls *layers, n *Network, e *Endpoint) {
-	src := e.Address(false)
-	if !src.IsValid() {
-		return
-	}
 	i := 0
 	for p, nat := range eachValue[outboundNAT](e.Policies) {
-		if !nat.vip.IsValid() {
-			nat.vip = c.management(n)
+		t := translation{c: c, ls: ls, nat: nat, number: i + 1, endpoint: e.ID, src: e.Address(nat.v6), origin: p.Origin}
+		if !nat.v6 {
+			c.otherFamily(ls, e, nat, p.Origin)
+			if !t.nat.vip.IsValid() {
+				t.nat.vip = c.management(n)
+			}
+		}
+		if !t.src.IsValid() {
+			continue
 		}
 		// Several policies are independent; a policy with Destinations is
 		// the more specific one and comes first.
-		base, fact := uint16(prioritySNAT+100*i), factOutboundNAT
+		t.base, t.fact = uint16(prioritySNAT+100*i), factOutboundNAT
 		if nat.only {
-			base, fact = priorityAllow+uint16(i), factDestinations
-		} else {
-			c.untranslated(ls, src, nat, base, p.Origin)
+			t.base, t.fact = priorityAllow+uint16(i), factDestinations
+		}
+		if nat.v6 {
+			t.fact = factOutboundNAT6
 		}
 		i++
-		for _, t := range tcpUDP {
-			ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
-				ID:       fmt.Sprintf("SNAT_%s_OUTBOUNDNAT_%d_%s", t.name, i, nat.vip),
-				Priority: base + 90, Flags: vfp.Terminating | vfp.Stateful,
-				Cond:   vfp.Cond{Protos: []packet.Proto{t.proto}, Src: []netip.Prefix{vfp.Host(src)}, Dst: sameFamily(nat.destinations, src)},
-				Action: vfp.DynNAT{Pool: c.pool(fmt.Sprintf("SLB_NATPOOL_IPV4_%s_%s%s", t.name, src, nat.vip), e.ID, nat.vip)},
-				Origin: p.Origin, Fact: fact,
-			})
+		t.rules()
+	}
+}
+
+// translation is one OutBoundNAT policy for one address of its endpoint.
+type translation struct {
+	c        *Compiler
+	ls       *layers
+	nat      outboundNAT
+	number   int
+	endpoint string
+	src      netip.Addr
+	base     uint16
+	fact     *evidence.Fact
+	origin   *trace.Origin
+}
+
+func (t *translation) rules() {
+	nat, v6 := t.nat, t.src.Is6()
+	destinations := ofFamily(nat.destinations, v6)
+	if nat.only && len(destinations) == 0 {
+		return // the destinations are of the other family
+	}
+	if !nat.only {
+		t.untranslated()
+	}
+	family, vip := "IPV4", nat.vip.String()
+	if v6 {
+		family = "IPV6"
+	}
+	if !nat.vip.IsValid() {
+		vip = "(node)"
+	}
+	for _, l4 := range tcpUDP {
+		r := &vfp.Rule{
+			ID:       fmt.Sprintf("SNAT_%s_OUTBOUNDNAT_%d_%s", l4.name, t.number, vip),
+			Priority: t.base + 90, Flags: vfp.Terminating | vfp.Stateful,
+			Cond:   vfp.Cond{Protos: []packet.Proto{l4.proto}, Src: []netip.Prefix{vfp.Host(t.src)}, Dst: plain(destinations)},
+			Action: vfp.DynNAT{Pool: t.c.pool(fmt.Sprintf("SLB_NATPOOL_%s_%s_%s%s", family, l4.name, t.src, vip), t.endpoint, nat.vip)},
+			Origin: t.origin, Fact: t.fact,
 		}
+		switch {
+		case !nat.vip.IsValid():
+			notModelled(r, "the OutBoundNAT policy is for IPv6 and names no VirtualIP, and winlab does not know to which of the node's IPv6 addresses HNS translates then", factOpenNAT6)
+		case haveHostBits(destinations):
+			t.c.hostBits(r, "a Destination")
+		}
+		t.ls.add(layerNAT, groupNATOut, vfp.Out, r)
 	}
 }
 
 // untranslated compiles what an OutBoundNAT policy does not translate: its
 // Exceptions and the address that it would translate to.
-func (c *Compiler) untranslated(ls *layers, src netip.Addr, nat outboundNAT, base uint16, o *trace.Origin) {
-	exceptions := sameFamily(nat.exceptions, src)
-	if c.s.Build().Quirk(builds.DuplicateBaseExceptionIgnored) {
+func (t *translation) untranslated() {
+	exceptions := ofFamily(t.nat.exceptions, t.src.Is6())
+	if t.c.s.Build().Quirk(builds.DuplicateBaseExceptionIgnored) {
 		exceptions = firstOfBase(exceptions)
 	}
 	for j, ex := range exceptions {
-		ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
-			ID: fmt.Sprintf("(exception %s)", ex), Priority: base + uint16(min(j, 80)), Action: vfp.Allow{}, Flags: vfp.Terminating,
-			Cond:   vfp.Cond{Src: []netip.Prefix{vfp.Host(src)}, Dst: []netip.Prefix{ex}},
-			Origin: o, Fact: factExceptions,
+		r := &vfp.Rule{
+			ID: fmt.Sprintf("(exception %s)", ex), Priority: t.base + uint16(min(j, 80)), Action: vfp.Allow{}, Flags: vfp.Terminating,
+			Cond:   vfp.Cond{Src: []netip.Prefix{vfp.Host(t.src)}, Dst: []netip.Prefix{ex.Prefix}},
+			Origin: t.origin, Fact: factExceptions,
+		}
+		if ex.hostBits {
+			t.c.hostBits(r, "an Exception")
+		}
+		t.ls.add(layerNAT, groupNATOut, vfp.Out, r)
+	}
+	if t.nat.vip.IsValid() {
+		t.ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
+			ID: fmt.Sprintf("(not to %s)", t.nat.vip), Priority: t.base + 81, Action: vfp.Allow{}, Flags: vfp.Terminating,
+			Cond:   vfp.Cond{Src: []netip.Prefix{vfp.Host(t.src)}, Dst: []netip.Prefix{vfp.Host(t.nat.vip)}},
+			Origin: t.origin, Fact: factNotToVIP,
 		})
 	}
-	if nat.vip.IsValid() {
-		ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
-			ID: fmt.Sprintf("(not to %s)", nat.vip), Priority: base + 81, Action: vfp.Allow{}, Flags: vfp.Terminating,
-			Cond:   vfp.Cond{Src: []netip.Prefix{vfp.Host(src)}, Dst: []netip.Prefix{vfp.Host(nat.vip)}},
-			Origin: o, Fact: factNotToVIP,
-		})
+}
+
+// otherFamily leaves open what a policy for IPv4 does to IPv6 when it names IPv6
+// destinations: it lacks the flag with which a policy is for IPv6.
+func (c *Compiler) otherFamily(ls *layers, e *Endpoint, nat outboundNAT, o *trace.Origin) {
+	src, destinations := e.Address(true), ofFamily(nat.destinations, true)
+	if !src.IsValid() || len(destinations) == 0 {
+		return
+	}
+	r := &vfp.Rule{
+		ID: "(IPv6 destinations)", Priority: priorityAllow, Action: vfp.Allow{}, Flags: vfp.Terminating, Origin: o,
+		Cond: vfp.Cond{Protos: []packet.Proto{packet.TCP, packet.UDP}, Src: []netip.Prefix{vfp.Host(src)}, Dst: plain(destinations)},
+	}
+	notModelled(r, "an OutBoundNAT policy without the flag for IPv6 names IPv6 Destinations, and whether HNS translates packets to them is not public", factOpenNAT6)
+	ls.add(layerNAT, groupNATOut, vfp.Out, r)
+}
+
+// hostBits leaves open what a rule does whose prefix has host bits, except on builds
+// that are known to take such a prefix without them.
+func (c *Compiler) hostBits(r *vfp.Rule, what string) {
+	if !c.s.Build().Has(builds.TakesHostBits) {
+		notModelled(r, what+" of the OutBoundNAT policy has host bits, and what "+c.s.Build().String()+" makes of it is not public", factHostBits)
 	}
 }
 
 // firstOfBase keeps only the first of several prefixes with the same base
 // address (Azure/application-gateway-kubernetes-ingress#535).
-func firstOfBase(ps []netip.Prefix) []netip.Prefix {
+func firstOfBase(ps []prefix) []prefix {
 	seen := map[netip.Addr]bool{}
-	return slices.DeleteFunc(ps, func(p netip.Prefix) bool {
+	return slices.DeleteFunc(ps, func(p prefix) bool {
 		dup := seen[p.Addr()]
 		seen[p.Addr()] = true
 		return dup

@@ -28,20 +28,21 @@ func (c *Compiler) encap(ls *layers, n *Network, host bool) {
 		}
 	}
 	pa := c.management(n)
-	add := func(id string, to netip.Prefix, remote netip.Addr, vni uint32, inner packet.MAC, f *evidence.Fact, o *trace.Origin) {
+	add := func(id string, to netip.Prefix, remote netip.Addr, vni uint32, inner packet.MAC, f *evidence.Fact, o *trace.Origin) *vfp.Rule {
 		if host {
 			f = factHostEncap
 		}
-		ls.add(layerEncap, "(ENCAP_OUT)", vfp.Out, &vfp.Rule{
+		r := &vfp.Rule{
 			ID: id, Priority: priorityEncap + uint16(32-min(to.Bits(), 32)), Flags: vfp.Terminating,
 			Cond:   vfp.Cond{Src: src, Dst: []netip.Prefix{to}},
 			Action: vfp.RouteEncap{Tunnel: &vfp.Tunnel{Kind: packet.VXLAN, Src: pa, Dst: remote, VNI: vni, Port: tunnelPort(n), InnerDst: inner, InnerSrc: c.DrMAC(n)}},
 			Origin: o, Fact: f,
-		})
+		}
+		ls.add(layerEncap, "(ENCAP_OUT)", vfp.Out, r)
+		return r
 	}
 	for p, r := range eachValue[RemoteSubnet](n.Policies) {
-		to := r.Prefix.Masked()
-		add(fmt.Sprintf("(remote subnet %s)", to), to, r.Provider, r.vni, r.router, fact, p.Origin)
+		oddDestination(add(fmt.Sprintf("(remote subnet %s)", r.Prefix), r.Prefix, r.Provider, r.vni, r.router, fact, p.Origin), r.odd)
 	}
 	vsid, _ := n.VSID()
 	for _, e := range c.s.EndpointsOf(n.ID) {

@@ -38,7 +38,9 @@ func (c *Compiler) portMappings(ls *layers, n *Network, e *Endpoint) {
 			Cond:   vfp.Cond{Protos: []packet.Proto{m.proto}, Dst: []netip.Prefix{vfp.Host(vip)}, DstPorts: []vfp.PortRange{vfp.Port1(m.external)}},
 			Action: vfp.NAT{Set: packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: dst, DstPort: m.internal}}, Origin: p.Origin, Fact: factPortMapping,
 		}
-		if m.anyAddress != "" {
+		if m.v1 {
+			notModelled(r, "the policy is a NAT policy of HNS v1, and whether HNS publishes the port on this network is disputed; a PortMapping policy of HCN v2 does", factNATPolicyV1)
+		} else if m.anyAddress != "" {
 			notModelled(r, "the port mapping is for the address "+m.anyAddress+", and what HNS makes of that is not public; without a hostIP it would be for the node's own address", factAnyHostIP)
 		}
 		ls.add(layerNAT, groupNATIn, vfp.In, r)

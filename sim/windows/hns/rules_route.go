@@ -15,12 +15,14 @@ import (
 func (c *Compiler) sdnRoutes(ls *layers, n *Network, e *Endpoint) {
 	add := func(r toHost, o *trace.Origin) {
 		p := r.prefix
-		ls.add(layerSDNRoute, "(SDN_ROUTE_OUT)", vfp.Out, &vfp.Rule{
+		rule := &vfp.Rule{
 			ID: "(route " + p.String() + ")", Priority: uint16(200 - p.Bits()), Flags: vfp.Terminating,
-			Cond:   vfp.Cond{Dst: []netip.Prefix{p}},
+			Cond:   vfp.Cond{Dst: []netip.Prefix{p.Prefix}},
 			Action: &vfp.Transpose{Set: packet.Rewrite{Set: packet.RwEthDst, EthDst: c.v.HostMAC}},
 			Origin: o, Fact: factSDNRoute,
-		})
+		}
+		oddDestination(rule, p)
+		ls.add(layerSDNRoute, "(SDN_ROUTE_OUT)", vfp.Out, rule)
 	}
 	for p, r := range eachValue[toHost](e.Policies) {
 		add(r, p.Origin)
@@ -29,6 +31,16 @@ func (c *Compiler) sdnRoutes(ls *layers, n *Network, e *Endpoint) {
 		for _, t := range r.toHost {
 			add(t, r.Origin)
 		}
+	}
+}
+
+// oddDestination leaves open what a route does whose DestinationPrefix is no plain prefix.
+func oddDestination(r *vfp.Rule, p prefix) {
+	switch {
+	case p.bare:
+		notModelled(r, "the DestinationPrefix is the address "+p.Addr().String()+" without a length, and what HNS makes of it is not public; write "+p.String(), factOddPrefix)
+	case p.hostBits:
+		notModelled(r, "the DestinationPrefix has host bits, and what HNS makes of it is not public; write "+p.String(), factOddPrefix)
 	}
 }
 

@@ -13,10 +13,12 @@ import (
 // {"Type":"RemoteSubnetRoute",...}) or with Settings as v2 has them.
 
 // v1Names maps a v1 policy type to that of v2 (hcsshim internal/hns/hnspolicy.go).
+// A NAT policy has the fields of a PortMapping, but is not the same: Policy keeps
+// which it was (hns.nat-policy-v1).
 var v1Names = map[string]PolicyType{
 	"ROUTE": PolicySDNRoute,
 	"PA":    PolicyProviderAddress,
-	"NAT":   PolicyPortMapping,
+	natV1:   PolicyPortMapping,
 	"PROXY": PolicyL4Proxy,
 }
 
@@ -29,6 +31,9 @@ var v1Fields = map[PolicyType]map[string]string{
 	PolicyVSID:            {"VSID": "IsolationId"},
 	PolicyACL:             {"Protocol": "Protocols", "LocalPort": "LocalPorts", "RemotePort": "RemotePorts", "InternalPort": "LocalPorts"},
 }
+
+// natV1 is a policy type of HNS v1.
+const natV1 = "NAT"
 
 // protocolNumbers are the names that a v1 NAT policy uses.
 var protocolNumbers = map[string]int{"tcp": 6, "udp": 17, "icmp": 1}
@@ -58,7 +63,12 @@ func FromPolicyV1(raw json.RawMessage) (Policy, error) {
 		return ParsePolicy(typ, nil), nil
 	}
 	settings, err := json.Marshal(out) // maps marshal sorted
-	return ParsePolicy(typ, settings), err
+	p := ParsePolicy(typ, settings)
+	if m, ok := p.value.(portMapping); ok && strings.EqualFold(name, natV1) {
+		p.v1NAT, m.v1 = true, true
+		p.value = m
+	}
+	return p, err
 }
 
 // v2Fields gives the fields of a v1 policy their names of HCN v2.
@@ -158,11 +168,11 @@ func toPolicyV1(p Policy) json.RawMessage {
 	}
 	typ := string(p.typ)
 	for _, old := range sortedKeys(v1Names) {
-		if v1Names[old] == p.typ {
+		if v1Names[old] == p.typ && (old != natV1 || p.v1NAT) {
 			typ = old
 		}
 	}
-	if typ == "NAT" {
+	if typ == natV1 {
 		var n int
 		if json.Unmarshal(in["Protocol"], &n) == nil {
 			for _, name := range sortedKeys(protocolNumbers) {
