@@ -32,6 +32,12 @@ func Meets(expect string, got trace.Verdict) bool {
 	return string(got) == expect
 }
 
+// MeetsTrace is Meets for a whole trace: a flow that fails in every way that is
+// possible is not delivered, also when it is open how it fails.
+func MeetsTrace(expect string, t *trace.Trace) bool {
+	return Meets(expect, t.Verdict) || expect == notDelivered && t.Fails()
+}
+
 // What the documents say in a cell, as [result.Cell] has it.
 const (
 	saysWorks       = "works"

@@ -58,7 +58,7 @@ func (t *tally) add(r result.Check, tried, asks, disputed bool) {
 	t.asks = true
 	switch {
 	case r.Pass:
-	case r.Got == string(trace.Unknown):
+	case r.Got == string(trace.Unknown), len(r.Open) > 0:
 		t.unknown = true
 	case disputed:
 		t.disputed = true

@@ -69,7 +69,10 @@ func (ch *checker) flow(ctx context.Context, r *result.Check, k claims.Check, f 
 		return err
 	}
 	r.Got, r.Reason, r.Summary, r.Grade, r.Trace, r.Command = string(t.Verdict), string(t.Reason), t.Summary, t.Grade, key, t.Command
-	r.Pass = claims.Meets(k.Expect, t.Verdict)
+	r.Pass = claims.MeetsTrace(k.Expect, t)
+	for _, q := range t.Open {
+		r.Open = append(r.Open, q.Param)
+	}
 	if k.Reason != "" && k.Reason != string(t.Reason) && r.Pass {
 		r.Pass = false
 		r.Summary = fmt.Sprintf("The documents give the reason %s, the model %s. %s", k.Reason, t.Reason, r.Summary)
@@ -105,6 +108,9 @@ func (ch *checker) resolve(ctx context.Context, r *result.Check, k claims.Check)
 	}
 	t := lookupTrace(ch.c, k.Resolve.From, k.Resolve.Name, l)
 	r.Got, r.Reason, r.Summary, r.Grade, r.Command = string(l.Verdict), string(l.Reason), l.Summary, t.Grade, t.Command
+	for _, q := range l.Open {
+		r.Open = append(r.Open, q.Param)
+	}
 	if l.Verdict == trace.Delivered {
 		r.Summary = "Resolved to " + strings.Join(l.Answers, ", ") + "."
 	}

@@ -91,7 +91,7 @@ func fidelity(facts []*evidence.Fact, params []spec.Param) []byte {
 		if len(p.Values) > 0 {
 			values = "`" + strings.Join(p.Values, "`, `") + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s |\n", p.Name, values, p.Default, cell(p.Means))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.Name, values, defaultOf(p), cell(p.Means))
 	}
 	b.WriteString("\nBesides, `quirks` is the list of that name at a node of a lab. Another parameter that a fact names below and that is not\n")
 	b.WriteString("in this table cannot be set in a lab file.\n")
@@ -127,3 +127,14 @@ func text(s string) string {
 
 // cell is text inside a table.
 func cell(s string) string { return strings.ReplaceAll(text(s), "|", `\|`) }
+
+// defaultOf says what holds when a lab does not name a parameter.
+func defaultOf(p spec.Param) string {
+	switch {
+	case p.Open:
+		return "open: every value is tried"
+	case p.Default == "":
+		return "depends on the design"
+	}
+	return "`" + p.Default + "`"
+}

@@ -82,7 +82,7 @@ func newNode(tb testing.TB, typ hns.NetworkType, services int) *node {
 			PortMappings: []hns.LBPortMapping{{Protocol: uint32(packet.TCP), InternalPort: 8080, ExternalPort: 80}}})
 		must(err)
 	}
-	c := hns.NewCompiler(s, hns.View{HostMAC: hostMAC, Router: gateway{}, HostDSR: "translated"})
+	c := hns.NewCompiler(s, hns.View{HostMAC: hostMAC, Router: gateway{}})
 	return &node{s, made, client, c}
 }
 

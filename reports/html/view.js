@@ -198,7 +198,7 @@ async function traceView(ref, opts = {}) {
       t.assumed && line("assumed", t.assumed.map(a => h("span", {class: "assume"}, a.what + " " + a.value, a.flag && h("small", {}, " " + a.flag))))),
     names.map(nameView),
     paths.length > 1 ? tabView("Backends", paths.map((p, i) => ({
-      label: h("span", {class: "w-" + kind(p.verdict)}, (p.choices || []).map(c => c.label).join(", ") || "path " + (i + 1), " ", h("b", {}, p.verdict)),
+      label: h("span", {class: "w-" + kind(p.verdict)}, (p.choices || []).map(c => c.param ? "if " + (c.where ? "on " + c.where + " " : "") + c.label : c.label).join(", ") || "path " + (i + 1), " ", h("b", {}, p.verdict)),
       first: p.verdict !== "delivered" && !paths.slice(0, i).some(x => x.verdict !== "delivered"),
       make: () => pathView(p)}))) : paths.map(p => pathView(p, t.summary)),
     t.hints && h("div", {class: "hints"}, t.hints.map(x => /^(winlab|kubectl) /.test(x) ? command(x) : h("p", {}, x))),

@@ -213,6 +213,9 @@ type Check struct {
 	Summary string         `json:"summary,omitempty"`
 	Grade   evidence.Grade `json:"grade,omitempty"`
 	Pass    bool           `json:"pass"`
+	// Open are the parameters of the questions that no source decides and that
+	// decide the verdict.
+	Open []string `json:"open,omitempty"`
 	// Trace is a key of Document.Traces, Command repeats the check.
 	Trace   string `json:"trace,omitempty"`
 	Command string `json:"command,omitempty"`

@@ -43,6 +43,7 @@ const (
 	NameNotCompleted     Reason = "name-not-completed"
 	NameServerSilent     Reason = "name-server-silent"
 	SplitVerdict         Reason = "depends-on-backend"
+	DecidedByQuestion    Reason = "open-question"
 	ModelHole            Reason = "model-hole"
 	BadPacket            Reason = "bad-packet"
 )
@@ -93,6 +94,7 @@ var Reasons = []Explanation{
 	{NameNotCompleted, "the resolver did not complete the name", "On Windows a name with a dot counts as fully qualified, so no suffix was added, and the name as it stands does not exist.", "Use the single label in the same namespace, or the full name (web.default.svc.cluster.local)."},
 	{NameServerSilent, "the name server did not answer", "The query or its answer was lost on the way; the trace of the query says where.", "Trace the query itself: --to the cluster DNS address, port 53, --udp."},
 	{SplitVerdict, "the outcome depends on the backend", "The load balancer may pick among several backends, and they do not all work.", "Look at the paths that fail: mostly they differ in the node they lead to."},
+	{DecidedByQuestion, "an open question decides", "No source says what this system does at one place, the answers lead to different ends, and winlab does not guess.", "The summary names what decides: look it up on the node, and pin it in the lab with spec.params."},
 	{ModelHole, "the model does not know", "No source says what this build does here, so winlab gives no verdict.", "The last step names the missing fact. Evidence is welcome."},
 	{BadPacket, "the packet is malformed", "The frame could not be parsed as far as the rule needs.", "Look at the capture with tshark."},
 }

@@ -35,7 +35,11 @@ type Trace struct {
 	NotModelled []Notice `json:"notModelled,omitempty"`
 	// Names holds the name look-ups that came before the flow, in order.
 	Names []Lookup `json:"names,omitempty"`
-	// Paths holds one path for each admissible choice of a load balancer.
+	// Open are the questions that no source decides and that decide this flow's
+	// verdict. A question that was met and makes no difference is not here.
+	Open []OpenQuestion `json:"open,omitempty"`
+	// Paths holds one path for each admissible choice of a load balancer, and for
+	// each answer to the questions that the flow meets.
 	Paths []Path `json:"paths,omitempty"`
 	// Hints are commands or remarks that help the reader go on.
 	Hints []string `json:"hints,omitempty"`
@@ -92,6 +96,8 @@ type Lookup struct {
 	Verdict Verdict  `json:"verdict"`
 	Reason  Reason   `json:"reason,omitempty"`
 	Summary string   `json:"summary,omitempty"`
+	// Open are the questions that no source decides and that decide the verdict.
+	Open []OpenQuestion `json:"open,omitempty"`
 	// Queries are the questions that were sent, each with its path.
 	Queries []Query `json:"queries,omitempty"`
 }
@@ -133,8 +139,37 @@ type Choice struct {
 	// Pick is the index of the chosen candidate and Of their number.
 	Pick int `json:"pick"`
 	Of   int `json:"of"`
-	// Label is the candidate, "10.244.2.5:80".
+	// Label is the candidate, "10.244.2.5:80"; of a question, what the answer
+	// means: "the Linux node's rp_filter is strict".
 	Label string `json:"label"`
+	// Param is set when this is no pick of the network but a question that no
+	// source decides: the lab parameter that pins the answer. Value is the answer
+	// as a lab writes it, and Where what the question was about.
+	Param string `json:"param,omitempty"`
+	Value string `json:"value,omitempty"`
+}
+
+// Condition says of a choice that is the answer to a question what it means, with
+// the machine that it is about: "on win1 the Windows firewall is off". Of a pick
+// it is the candidate.
+func (c *Choice) Condition() string {
+	if c.Param == "" || c.Where == "" {
+		return c.Label
+	}
+	return "on " + c.Where + " " + c.Label
+}
+
+// OpenQuestion is a question whose answer decides a flow's verdict.
+type OpenQuestion struct {
+	// Param is the lab parameter that pins the answer.
+	Param string `json:"param"`
+	// About is the machine or rule that it is about, "" for the whole lab.
+	About string `json:"about,omitempty"`
+	// Values are the answers as a lab writes them, Means what they mean.
+	Values []string `json:"values"`
+	Means  []string `json:"means"`
+	// Evidence is the fact that says what is known.
+	Evidence string `json:"evidence,omitempty"`
 }
 
 // Seen is a packet as its receiver sees it.
@@ -364,6 +399,22 @@ func Weakest(steps []Step) evidence.Grade {
 		}
 	}
 	return g
+}
+
+// Fails reports whether the flow certainly fails: no path that can happen ends
+// with the reply at the sender, and none is unknown. A varies verdict can be a
+// certain failure whose form is open.
+func (t *Trace) Fails() bool {
+	works := func(v Verdict) bool { return v == Delivered || v == Unknown || v == Varies }
+	if t.Verdict == Varies && len(t.Paths) > 0 {
+		for i := range t.Paths {
+			if works(t.Paths[i].Verdict) {
+				return false
+			}
+		}
+		return true
+	}
+	return t.Verdict.Valid() && !works(t.Verdict)
 }
 
 // MarshalIndent returns the JSON form of the trace, indented, with a final newline.

@@ -84,6 +84,10 @@ func (s *Stack) closed(sim *wire.Simulation, p *packet.Packet, inside bool) {
 		s.drop(sim, p, reason, trace.Of(notSwitched(port)), factOwn)
 		return
 	}
+	if s.Windows && !inside && sim.Ask(questionFirewall, s.Place) == "silent" {
+		s.drop(sim, p, trace.PortClosed, trace.Of(notAnswered(port)), factFirewall)
+		return
+	}
 	s.step(sim, p, trace.Step{Action: trace.ActReject, Reason: trace.PortClosed, Event: trace.Of(port)}, factClosed)
 	var spec packet.Spec
 	if h.Proto == packet.TCP {

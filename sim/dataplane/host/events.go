@@ -120,6 +120,13 @@ func (e closedPort) Text() string {
 	return fmt.Sprintf("nothing listens on %s port %d", e.proto, e.port)
 }
 
+// notAnswered is one that the firewall lets nobody answer.
+type notAnswered closedPort
+
+func (e notAnswered) Text() string {
+	return fmt.Sprintf("nothing listens on %s port %d, and the Windows firewall sends no refusal", e.proto, e.port)
+}
+
 // notSwitched is one to a closed port of the node's own, which a load balancer
 // of the virtual switch may serve.
 type notSwitched closedPort

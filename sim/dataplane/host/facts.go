@@ -9,7 +9,10 @@ var (
 		"A stack passes packets on for others only when forwarding is on (RRAS, Set-NetIPInterface -Forwarding, net.ipv4.ip_forward).", "RFC 1812 section 5.3", "Kubernetes 1.5 guide for Windows by L3 routing")
 	factReversePath = evidence.NewParam("linux-reverse-path-filter", "host.reverse-path-filter", evidence.Stated,
 		"With rp_filter 1 a Linux interface drops packets whose source is routed by another interface. Distributions differ in the setting.",
-		"Linux kernel documentation, networking/ip-sysctl, rp_filter")
+		"Linux kernel documentation, networking/ip-sysctl, rp_filter", "Linux kernel net/ipv4/fib_frontend.c (fib_validate_source), net/netfilter/nf_nat_core.c (nf_nat_packet)")
+	questionReversePath = evidence.NewQuestion("linux-reverse-path-filter", factReversePath,
+		evidence.Answer{Value: "off", Means: "rp_filter is loose or off (the kernel's default)"},
+		evidence.Answer{Value: "strict", Means: "rp_filter is strict (the default of some distributions)"})
 	factOwn = evidence.New("host.own-address-inside", evidence.Stated,
 		"A Windows node's packet to its own address is handled inside its stack and never reaches the virtual switch, unless a route sends it there.",
 		"Azure/azure-container-networking#1863")
@@ -17,6 +20,12 @@ var (
 		"A Linux node's packet to its own address stays inside but passes the OUTPUT chain.", "Linux kernel documentation, netfilter")
 	factClosed = evidence.New("host.closed-port", evidence.Stated,
 		"A stack answers a TCP SYN to a closed port with a reset and a UDP datagram with an ICMP port unreachable.", "RFC 9293 section 3.5.2", "RFC 1122 section 4.1.3.1")
+	factFirewall = evidence.NewParam("windows-firewall", "host.windows-firewall-stealth", evidence.Stated,
+		"While the Windows firewall is on, its stealth mode sends no reset and no ICMP unreachable for a port on which nobody listens. Nodes differ: many guides turn the firewall off, and whether it acts in a container's compartment is not public.",
+		"Microsoft support article 2586744, Disable stealth mode", "Microsoft Learn dd448557, Stealth Mode in Windows Firewall with Advanced Security")
+	questionFirewall = evidence.NewQuestion("windows-firewall", factFirewall,
+		evidence.Answer{Value: "answers", Means: "the Windows firewall is off"},
+		evidence.Answer{Value: "silent", Means: "the Windows firewall is on (its stealth mode answers nothing)"})
 	factSocket = evidence.New("host.socket-match", evidence.Stated,
 		"A program gets only packets that come from the address and port it wrote to; for others the stack resets or drops.", "RFC 9293 section 3.5.2")
 	factICMPError = evidence.New("host.icmp-error-match", evidence.Stated,

@@ -179,8 +179,11 @@ func TestReversePathFilter(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := stackOf(t, []string{"eth0 10.0.1.2/24", "eth1 10.0.2.2/24"}, nil)
-			s.StrictReversePath = c.strict
+			s.ReversePathOpen = true
 			sim := &wire.Simulation{Rec: &trace.Recorder{}}
+			if c.strict {
+				sim.Pinned = map[string]string{"linux-reverse-path-filter": "strict"}
+			}
 			s.Input(sim, s.Links[0], packetOf(t, s.Links[0], "tcp "+c.from+":1000 > 10.0.1.2:80 S"))
 			if got := reasonOf(sim.Rec); got != c.reason {
 				t.Errorf("reason %q, want %q", got, c.reason)

@@ -46,11 +46,12 @@ type Stack struct {
 	// Windows says whose behaviour it has.
 	Windows    bool
 	Forwarding bool
-	// StrictReversePath drops a packet whose source the stack would not reach by
-	// the link that it came in on (Linux, rp_filter 1).
-	StrictReversePath bool
-	Links             []*Link
-	Routes            []Route
+	// ReversePathOpen says that the machine has a reverse path filter (Linux,
+	// rp_filter) and nobody knows whether it is strict. A packet whose source the
+	// stack would not reach by the link that it came in on asks.
+	ReversePathOpen bool
+	Links           []*Link
+	Routes          []Route
 	// Refuse lists protocols that programs on this stack cannot use.
 	Refuse []Refusal
 	// NAT is the translation that the stack does itself, nil for none.
@@ -173,12 +174,15 @@ func (s *Stack) Input(sim *wire.Simulation, l *Link, p *packet.Packet) {
 	if h.IPVersion == 0 || l.Down || h.EthDst != l.MAC && !h.EthDst.IsMulticast() {
 		return
 	}
+	// A reply's source is translated back after routing (nf_nat_packet: the source
+	// is that of POSTROUTING and LOCAL_IN), so the filter sees the one on the wire.
+	src := h.Src
 	if s.NAT != nil && !s.NAT.destination(s, sim, p, Prerouting) {
 		return
 	}
 	h = p.Headers()
-	if s.StrictReversePath && !s.reachedBy(h.Src, l) {
-		s.drop(sim, p, trace.SpoofedSource, trace.Of(wrongLink{h.Src, l.Name}), factReversePath)
+	if s.ReversePathOpen && !s.reachedBy(src, l) && sim.Ask(questionReversePath, s.Place) == "strict" {
+		s.drop(sim, p, trace.SpoofedSource, trace.Of(wrongLink{src, l.Name}), factReversePath)
 		return
 	}
 	if s.Owns(h.Dst) || h.Dst.IsMulticast() {

@@ -103,15 +103,10 @@ func (e aclMatched) Text() string {
 type hostReceive struct {
 	dst  netip.Addr
 	link string
-	// known says that the node is known not to take it.
-	known bool
 }
 
 func (e hostReceive) Text() string {
-	if e.known {
-		return fmt.Sprintf("strong host model: %s is not the address of %s", e.dst, e.link)
-	}
-	return fmt.Sprintf("whether Windows takes a packet for %s that comes in by %s is not known; parameter %s: weak or strong decides", e.dst, e.link, paramHostReceive)
+	return fmt.Sprintf("strong host model: %s is not the address of %s", e.dst, e.link)
 }
 
 type inSTT struct{ chassis string }

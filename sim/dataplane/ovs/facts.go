@@ -81,6 +81,9 @@ var (
 	factStrongHost = evidence.NewParam(paramHostReceive, "ovs.windows-host-receive", evidence.Unknown,
 		"Whether a Windows node takes packets for its address that come in by the management port: Windows has the strong host model by default, and no source says whether anybody changed it or tried.",
 		"TechNet Magazine, September 2007, Strong and Weak Host Models")
+	questionHostReceive = evidence.NewQuestion(paramHostReceive, factStrongHost,
+		evidence.Answer{Value: "strong", Means: "Windows has the strong host model (its default)"},
+		evidence.Answer{Value: "weak", Means: "somebody turned on weak host receive"})
 	factGateways = evidence.NewParam(paramGateways, "ovs.gateways", evidence.Stated,
 		"Which nodes have a gateway router: all with ovn-kubernetes (on Windows since November 2018), Linux machines only in the Kubernetes 1.5 design.",
 		"ovn-org/ovn-kubernetes#451", "apprenda/kubernetes-ovn-heterogeneous-cluster gateway/README.md")

@@ -147,14 +147,14 @@ func (pl *pipeline) hostReceives() bool {
 	if !x.stack.Windows || x.mgmt.Owns(dst) || !x.stack.Owns(dst) {
 		return true
 	}
-	switch x.net.param(paramHostReceive) {
-	case "weak":
-		return true
-	case "strong":
-		pl.drop("", "", trace.NotMyAddress, trace.Of(hostReceive{dst, x.mgmt.Name, true}), factStrongHost)
-	default:
-		pl.unknown("", trace.Of(hostReceive{dst, x.mgmt.Name, false}), factStrongHost)
+	model := x.net.param(paramHostReceive)
+	if model == "" {
+		model = pl.sim.Ask(questionHostReceive, x.name)
 	}
+	if model == "weak" {
+		return true
+	}
+	pl.drop("", "", trace.NotMyAddress, trace.Of(hostReceive{dst, x.mgmt.Name}), factStrongHost)
 	return false
 }
 

@@ -390,9 +390,9 @@ func TestNode(t *testing.T) {
 	win1.Listen(&host.Listener{Name: "kubelet", Proto: packet.TCP, Port: 10250})
 	r.want("pod to a Linux node", r.run(r.pod["client"].Stack(), packet.TCP, target("192.168.1.10:6443")), trace.Delivered, trace.OK, "10.244.2.3")
 	res := r.run(r.pod["client"].Stack(), packet.TCP, target("192.168.1.11:10250"))
-	r.want("pod to its Windows node", res, "", trace.ModelHole, "")
-	if res.unknown != says("ovs.windows-host-receive") {
-		t.Errorf("unknown %q", res.unknown)
+	r.want("pod to its Windows node, strong host model", res, "", trace.NotMyAddress, "")
+	if len(res.made) != 1 || res.made[0].Param != paramHostReceive || res.made[0].Value != "strong" || res.unknown != "" {
+		t.Errorf("choices %+v, unknown %q", res.made, res.unknown)
 	}
 	r.want("external to a node", r.run(r.out.Stack(), packet.TCP, target("192.168.1.11:10250")), trace.Delivered, trace.OK, "203.0.113.10")
 	r.want("external to a pod, Windows does not forward", r.run(r.gw.Stack(), packet.TCP, target("192.168.1.11:80")), trace.Rejected, trace.PortClosed, "")

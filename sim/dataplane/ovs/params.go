@@ -17,7 +17,8 @@ const (
 	// prefix to OVN: yes, no or unknown.
 	paramServiceRoute = "ovn-node-service-route"
 	// paramHostReceive says whether a Windows node takes packets for its
-	// address on the management port: weak (yes), strong (no) or unknown.
+	// address on the management port: weak (yes) or strong (no). Left out, it is
+	// an open question.
 	paramHostReceive = "ovn-windows-host-receive"
 )
 
@@ -37,7 +38,7 @@ var Params = []Param{
 	{paramHostRoute, []string{"management-port", "none"}, map[string]string{"": "management-port", "ovs-l3": "none"}},
 	// ovn-kubernetes#221 added the route in February 2018.
 	{paramServiceRoute, []string{"yes", "no", "unknown"}, map[string]string{"": "yes", "ovs-l3": "no"}},
-	{paramHostReceive, []string{"weak", "strong", "unknown"}, map[string]string{"": "unknown"}},
+	{paramHostReceive, []string{"strong", "weak"}, map[string]string{"": ""}}, // an open question
 }
 
 // param returns the value of a parameter.
@@ -60,7 +61,7 @@ func (n *Network) param(name string) string {
 func (n *Network) checkParams() error {
 	var bad []string
 	for _, p := range Params {
-		if v := n.param(p.Name); p.Values != nil && !slices.Contains(p.Values, v) {
+		if v := n.param(p.Name); p.Values != nil && v != "" && !slices.Contains(p.Values, v) {
 			bad = append(bad, fmt.Sprintf("parameter %s: %q: write one of %s", p.Name, v, strings.Join(p.Values, ", ")))
 		}
 	}

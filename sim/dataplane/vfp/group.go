@@ -1,6 +1,11 @@
 package vfp
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
 
 // Group holds the rules of one direction and address family of a layer.
 type Group struct {
@@ -9,8 +14,14 @@ type Group struct {
 	Dir      Direction
 	Family   uint8 // 4, 6 or 0 for both
 	Rules    []*Rule
+	// Tie, when set, says which of two rules with equal priority and different
+	// actions wins when both match: an answer is the type of an action. Left nil,
+	// the earlier rule of the list wins.
+	Tie *evidence.Question
 
 	index *index // nil until the group is sealed
+	// ties are the priorities at which rules have different actions.
+	ties map[uint16]bool
 }
 
 // Layer is one stage of a port's pipeline.
@@ -61,5 +72,63 @@ func (l *Layer) seal() {
 	for _, g := range l.Groups {
 		slices.SortStableFunc(g.Rules, func(a, b *Rule) int { return int(a.Priority) - int(b.Priority) })
 		g.index = newIndex(g.Rules)
+		g.ties = nil
+		if g.Tie != nil {
+			g.findTies()
+		}
 	}
+}
+
+// findTies notes the priorities at which rules have different actions.
+func (g *Group) findTies() {
+	for i, r := range g.Rules[:max(len(g.Rules)-1, 0)] {
+		if next := g.Rules[i+1]; r.Priority == next.Priority && r.Action.Type() != next.Action.Type() {
+			if g.ties == nil {
+				g.ties = map[uint16]bool{}
+			}
+			g.ties[r.Priority] = true
+		}
+	}
+}
+
+// match returns the rule of the group that decides about a packet, or nil. What
+// no source decides is asked.
+func (g *Group) match(p *packet.Packet, h *packet.Headers, env *Env) *Rule {
+	r := g.index.find(p, h)
+	if r == nil || r.Given == nil && g.ties == nil {
+		return r
+	}
+	at := slices.Index(g.Rules, r)
+	if r = g.holding(at, p, h, env); r != nil && g.ties[r.Priority] {
+		return g.breakTie(r, p, h, env)
+	}
+	return r
+}
+
+// holding returns the first rule from a position on that matches and is there.
+func (g *Group) holding(at int, p *packet.Packet, h *packet.Headers, env *Env) *Rule {
+	for _, r := range g.Rules[at:] {
+		if r.matches(p, h) && (r.Given == nil || env.answer(r.Given.Question, r.Given.About) == r.Given.Answer) {
+			return r
+		}
+	}
+	return nil
+}
+
+// breakTie returns the rule that wins among those of r's priority.
+func (g *Group) breakTie(r *Rule, p *packet.Packet, h *packet.Headers, env *Env) *Rule {
+	for i := slices.Index(g.Rules, r) + 1; i < len(g.Rules) && g.Rules[i].Priority == r.Priority; i++ {
+		other := g.holding(i, p, h, env)
+		if other == nil || other.Priority != r.Priority {
+			return r
+		}
+		if other.Action.Type() == r.Action.Type() {
+			continue
+		}
+		if env.answer(g.Tie, "") == other.Action.Type() {
+			return other
+		}
+		return r
+	}
+	return r
 }

@@ -101,7 +101,7 @@ func (ps *passage) visit(l *layerState) Result {
 		if !g.serves(ps.dir, h.IPVersion) {
 			continue
 		}
-		if r := g.index.find(ps.packet, h); r != nil {
+		if r := g.match(ps.packet, h, ps.env); r != nil {
 			ps.rule, ps.group = r, g
 			return r.Action.apply(ps)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // Env is what a packet's passage needs from outside. The zero Env is valid:
@@ -20,6 +21,17 @@ type Env struct {
 	// Choose picks one of n candidates; def is what a deterministic hash says.
 	// Nil takes def.
 	Choose func(where string, n, def int, label func(int) string) int
+	// Ask answers a question that no source decides, about a thing that it names.
+	// Nil takes the first answer.
+	Ask func(q *evidence.Question, about string) string
+}
+
+// answer is what Ask says.
+func (e *Env) answer(q *evidence.Question, about string) string {
+	if e.Ask == nil {
+		return q.Answers[0].Value
+	}
+	return e.Ask(q, about)
 }
 
 // Result says what became of a packet at a port.

@@ -60,9 +60,22 @@ type Rule struct {
 	Action   Action        // never nil
 	TTL      time.Duration // of the flows it makes; 0 means DefaultTTL
 
+	// Given, when set, is what must hold for the rule to be there: an answer to a
+	// question that no source decides. A packet that the rule is for asks it.
+	Given *Given
+
 	// Origin is the configuration behind the rule, Fact what it rests on.
 	Origin *trace.Origin
 	Fact   *evidence.Fact
+}
+
+// Given is one answer to a question.
+type Given struct {
+	Question *evidence.Question
+	// About names what the question is about, "" for the whole lab.
+	About string
+	// Answer is the value with which the rule is there.
+	Answer string
 }
 
 // matches reports whether the rule applies to a packet with headers h.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // Simulation is the state of one running simulation. Every device gets it with
@@ -39,10 +40,17 @@ func (c *Clock) Now() time.Duration { return c.now }
 func (c *Clock) AdvanceTo(t time.Duration) { c.now = max(c.now, t) }
 
 // Choices makes the choices that a real system leaves open, such as a load
-// balancer's backend, and lists them.
+// balancer's backend, answers the questions that no source decides, and lists
+// both.
 type Choices struct {
 	// Forced are the picks to make at the first choices.
 	Forced []int
+	// Pinned answers questions by their parameter. An answer that is pinned is no
+	// choice.
+	Pinned map[string]string
+	// Known are answers to questions that an earlier simulation of the same world
+	// has given.
+	Known []trace.Choice
 	// Explore takes the first candidate at all later choices, so that the
 	// caller can force the others one after another. Without it they take their
 	// default, a hash of the flow: a replay balances as a real switch does.
@@ -62,6 +70,26 @@ func (c *Choices) Choose(where string, n, def int, label func(int) string) int {
 	}
 	c.Made = append(c.Made, trace.Choice{Where: where, Pick: pick, Of: n, Label: label(pick)})
 	return pick
+}
+
+// Ask answers a question that no source decides, with one of the values of its
+// answers. In one simulation the same question about the same thing (a machine, a
+// rule; "" for the whole lab) has the same answer every time.
+func (c *Choices) Ask(q *evidence.Question, about string) string {
+	if v, ok := c.Pinned[q.Param]; ok {
+		return v
+	}
+	for _, given := range [][]trace.Choice{c.Known, c.Made} {
+		for i := range given {
+			if m := &given[i]; m.Param == q.Param && m.Where == about {
+				return m.Value
+			}
+		}
+	}
+	pick := c.Choose(about, len(q.Answers), 0, func(i int) string { return q.Answers[i].Means })
+	made := &c.Made[len(c.Made)-1]
+	made.Param, made.Value = q.Param, q.Answers[pick].Value
+	return made.Value
 }
 
 // Losses notes the packets that went no further, also when nothing is recorded.

@@ -400,7 +400,7 @@ func TestRules(t *testing.T) {
 	s := web("10.244.1.5", "10.244.2.7")
 	s.ExternalLocal = true
 	l.sync(l.start("--enable-dsr"), s)
-	c := hns.NewCompiler(l.hns, hns.View{HostDSR: "translated"})
+	c := hns.NewCompiler(l.hns, hns.View{})
 	names := func(ls []*vfp.Layer) string {
 		var ids []string
 		for _, layer := range ls {

@@ -96,7 +96,7 @@ func (b *builder) windowsNode(n *Node) error {
 	p := b.Plan
 	n.HNS = hns.NewService(n.Windows, hns.Options{Node: n.Name, ManagementIP: n.Address, HostMAC: n.MAC.String(), Seed: p.File.Lab.Metadata.Name,
 		PortRangeFirst: n.Plan.PortFirst, PortRangeLast: n.Plan.PortLast, SharePortPools: p.Params.SharePortPools})
-	w := node.NewWindows(n.Name, n.HNS, node.Options{HostDSR: hns.HostDSR(p.Params.HostDSR), KeepLoopback: p.Params.KeepLoopback, Missing: n.missing()})
+	w := node.NewWindows(n.Name, n.HNS, node.Options{KeepLoopback: p.Params.KeepLoopback, Missing: n.missing()})
 	n.windows, n.machine = w, w
 	w.AddAdapter("Ethernet", n.MAC, b.Segment(n.Plan.Segment), hostAddresses(n.Node)...)
 	switch {
@@ -184,7 +184,7 @@ func (b *builder) linuxNode(n *Node) error {
 	n.linux, n.machine = l, l
 	st := l.Stack()
 	st.NAT = host.NewNetfilter()
-	st.StrictReversePath = b.Plan.Params.StrictReversePath
+	st.ReversePathOpen = true
 	eth := l.AddAdapter("eth0", n.MAC, b.Segment(n.Plan.Segment), hostAddresses(n.Node)...)
 	if b.Plan.Network.Design == plan.RRAS {
 		n.attach = n.attachToBridge

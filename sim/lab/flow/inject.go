@@ -91,6 +91,7 @@ func (c *Cluster) NewInjector(hop Hop, record bool) *Injector {
 		j.sim.Rec = &trace.Recorder{}
 	}
 	j.sim.Sink = j.sink
+	j.sim.Pinned = c.Plan.Params.Pinned
 	if hop != nil {
 		j.sim.Taps.Segment = func(s *wire.Segment, _ *wire.NIC, p *packet.Packet) { hop(s.Place, s.Name, false, p.Bytes()) }
 		j.sim.Taps.Port = func(place, port string, entering bool, p *packet.Packet) { hop(place, port, entering, p.Bytes()) }

@@ -161,48 +161,6 @@ func changes(s trace.Step, field string) bool {
 	return slices.ContainsFunc(s.Changes, func(ch trace.Change) bool { return ch.Field == field })
 }
 
-// summarise sets the verdict of a trace from its paths; complete says that no path was
-// left out.
-func summarise(t *trace.Trace, complete bool) {
-	first := t.Paths[0]
-	t.Verdict, t.Reason, t.Summary = first.Verdict, first.Reason, first.Summary
-	counts := map[trace.Verdict]int{}
-	for _, p := range t.Paths {
-		counts[p.Verdict]++
-		if p.Grade.Weaker(t.Grade) {
-			t.Grade = p.Grade
-		}
-	}
-	n := len(t.Paths)
-	switch {
-	case len(counts) > 1:
-		t.Verdict, t.Reason = trace.Varies, trace.SplitVerdict
-		t.Summary = fmt.Sprintf("%d ways are possible: %s.", n, countsText(counts))
-		if !complete {
-			t.Summary += fmt.Sprintf(" There are more than %d; the others were not tried.", maxPaths)
-		}
-	case !complete:
-		t.Verdict, t.Reason, t.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
-		t.Summary = fmt.Sprintf("There are more than %d ways; those were tried and ended alike, the others were not tried.", maxPaths)
-	case n > 1:
-		t.Summary = fmt.Sprintf("All %d ways were tried. %s", n, t.Summary)
-	}
-	if t.Reason == trace.ICMPNotTranslated {
-		t.Hints = append(t.Hints, "TCP and UDP are translated on the same way: try "+t.Flow.To+" with a port")
-	}
-}
-
-// countsText says how many paths ended with which verdict.
-func countsText(counts map[trace.Verdict]int) string {
-	var parts []string
-	for _, v := range trace.Verdicts {
-		if counts[v.ID] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[v.ID], v.ID))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
 // sentence makes a text start with a capital and end with a full stop.
 func sentence(s string) string {
 	if s == "" {

@@ -16,6 +16,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
@@ -341,6 +342,10 @@ func (c *Cluster) lookup(ctx context.Context, t *trace.Trace, r Request, from en
 		return endpoint{}, err
 	}
 	t.Names = append(t.Names, look)
+	if look.Verdict == trace.Varies {
+		t.Verdict, t.Reason, t.Summary, t.Grade, t.Open = look.Verdict, look.Reason, look.Summary, evidence.Unknown, look.Open
+		return endpoint{}, nil
+	}
 	for _, ip := range ips {
 		if ip.Is6() != r.IPv6 {
 			continue
@@ -379,9 +384,47 @@ func (c *Cluster) Resolve(ctx context.Context, from, name string, tool dns.Tool)
 	return look, err
 }
 
-// resolveName asks for a name as a tool on a machine does; every query is a flow
-// to a name server.
+// resolveName asks for a name as a tool on a machine does, once for every answer
+// to the questions that no source decides and that the queries meet.
 func (c *Cluster) resolveName(ctx context.Context, m *build.Machine, name string, tool dns.Tool) (trace.Lookup, []netip.Addr, error) {
+	var first trace.Lookup
+	var ips []netip.Addr
+	var all trace.Trace
+	for todo := [][]trace.Choice{nil}; len(todo) > 0 && len(all.Paths) < maxWorlds; todo = todo[1:] {
+		answers := slices.Clone(todo[0])
+		look, got := c.resolveIn(m, name, tool, &answers)
+		if err := ctx.Err(); err != nil {
+			return look, nil, err
+		}
+		if len(all.Paths) == 0 {
+			first, ips = look, got
+		}
+		all.Paths = append(all.Paths, trace.Path{Choices: answers, Verdict: look.Verdict, Reason: look.Reason, Summary: look.Summary})
+		todo = append(todo, otherAnswers(answers, len(todo[0]))...)
+	}
+	if summarise(&all, true); all.Verdict != first.Verdict {
+		first.Verdict, first.Reason, first.Summary, first.Open = all.Verdict, all.Reason, all.Summary, all.Open
+	}
+	return first, ips, nil
+}
+
+// otherAnswers are the answers that were not given to the questions after the
+// first ones.
+func otherAnswers(given []trace.Choice, first int) [][]trace.Choice {
+	var all [][]trace.Choice
+	for i := first; i < len(given); i++ {
+		for pick, a := range evidence.QuestionOf(given[i].Param).Answers[1:] {
+			other := given[i]
+			other.Pick, other.Value, other.Label = pick+1, a.Value, a.Means
+			all = append(all, append(slices.Clone(given[:i]), other))
+		}
+	}
+	return all
+}
+
+// resolveIn asks for a name with the given answers to questions, and adds those
+// that it met besides; every query is a flow to a name server.
+func (c *Cluster) resolveIn(m *build.Machine, name string, tool dns.Tool, answers *[]trace.Choice) (trace.Lookup, []netip.Addr) {
 	cl := c.Resolver(m)
 	if tool == "" {
 		tool = dns.Linux
@@ -389,15 +432,22 @@ func (c *Cluster) resolveName(ctx context.Context, m *build.Machine, name string
 			tool = dns.ResolveDNSName
 		}
 	}
-	look, ips := cl.Resolve(tool, name, func(server netip.Addr, query []byte) ([]byte, *trace.Path) {
+	return cl.Resolve(tool, name, func(server netip.Addr, query []byte) ([]byte, *trace.Path) {
 		f := &flow{from: m.Ref, proto: packet.UDP, src: m.Stack().Source(server), dst: netip.AddrPortFrom(server, 53), ttl: defaultTTL, payload: query}
 		c.describe(f)
-		r := c.send(f, nil)
+		s := c.start(f, nil)
+		s.sim.Known = *answers
+		s.send()
+		r := s.result()
+		for _, made := range r.choices {
+			if made.Param != "" {
+				*answers = append(*answers, made)
+			}
+		}
 		p := f.judge(&r)
 		if p.Verdict != trace.Delivered {
 			return nil, &p
 		}
 		return r.out.Payload, &p
 	})
-	return look, ips, ctx.Err()
 }

@@ -76,7 +76,7 @@ type sending struct {
 // start opens the sender's socket in a cluster without flows.
 func (c *Cluster) start(f *flow, forced []int) *sending {
 	c.Reset()
-	s := &sending{c: c, f: f, sim: &wire.Simulation{Rec: &trace.Recorder{}, Choices: wire.Choices{Forced: forced, Explore: true}}}
+	s := &sending{c: c, f: f, sim: &wire.Simulation{Rec: &trace.Recorder{}, Choices: wire.Choices{Forced: forced, Explore: true, Pinned: c.Plan.Params.Pinned}}}
 	if f.tap != nil {
 		s.sim.Taps.Segment = func(g *wire.Segment, n *wire.NIC, p *packet.Packet) {
 			if g.Place == "" {
@@ -101,13 +101,6 @@ func (s *sending) send() {
 
 func (s *sending) result() run {
 	return run{choices: s.sim.Made, steps: s.sim.Rec.Steps(), seen: s.sim.Rec.Seen(), out: s.socket.Outcome, unknown: s.sim.Unknown, endless: s.err}
-}
-
-// send sends one packet of a flow with some choices fixed.
-func (c *Cluster) send(f *flow, forced []int) run {
-	s := c.start(f, forced)
-	s.send()
-	return s.result()
 }
 
 // sendAll sends a flow: its first packet and, when something comes after that, a

@@ -150,23 +150,25 @@ func (p *Plan) records(s *spec.Spec) error {
 func (p *Plan) params(s *spec.Spec) error {
 	vni, err := parseVNI(s.Param(spec.ParamVNI))
 	p.Params = Params{
-		HostDSR: s.Param(spec.ParamHostDSR), KeepLoopback: s.Param(spec.ParamLoopback) == "deliver", IPForwarding: s.Param(spec.ParamIPForwarding) == "on",
-		StrictReversePath: s.Param(spec.ParamReversePath) == "strict", VNI: vni, HostRoute: s.Param(spec.ParamHostRoute) == "yes",
+		KeepLoopback: s.Param(spec.ParamLoopback) == "deliver", IPForwarding: s.Param(spec.ParamIPForwarding) == "on",
+		VNI: vni, HostRoute: s.Param(spec.ParamHostRoute) == "yes",
 		IPMasq: s.Param(spec.ParamIPMasq) == "on", SharePortPools: s.Param(spec.ParamSharePortPools) == "yes", OVN: s.Params,
+		Pinned: s.Pinned(),
 	}
 	return err
 }
 
 // Params are the parameters of a lab.
 type Params struct {
-	HostDSR           string // see hns.View
-	KeepLoopback      bool
-	IPForwarding      bool
-	StrictReversePath bool
-	VNI               uint32
-	HostRoute         bool
-	IPMasq            bool
-	SharePortPools    bool
+	KeepLoopback   bool
+	IPForwarding   bool
+	VNI            uint32
+	HostRoute      bool
+	IPMasq         bool
+	SharePortPools bool
+	// Pinned are the lab's answers to questions that no source decides, by
+	// parameter.
+	Pinned map[string]string
 	// OVN are those of the Open vSwitch designs; what is not in it depends on
 	// the design.
 	OVN map[string]string

@@ -6,11 +6,16 @@ type Param struct {
 	Values  []string // empty: free
 	Default string   // empty: it depends on the design
 	Means   string
+	// Open says that this is a question that no source decides. Left out of a lab,
+	// a flow that meets it is followed with every value.
+	Open bool
 }
 
 // The names of the parameters of a lab.
 const (
 	ParamHostDSR         = "host-to-dsr-service"
+	ParamACLTie          = "acl-equal-priority"
+	ParamFirewall        = "windows-firewall"
 	ParamLoopback        = "loopback-hairpin"
 	ParamIPForwarding    = "azure-ip-forwarding"
 	ParamReversePath     = "linux-reverse-path-filter"
@@ -21,27 +26,29 @@ const (
 	paramOVNGateways     = "ovn-gateways"
 	paramOVNHostRoute    = "ovn-host-route"
 	paramOVNServiceRoute = "ovn-node-service-route"
-	paramOVNHostReceive  = "ovn-windows-host-receive"
+	ParamOVNHostReceive  = "ovn-windows-host-receive"
 )
 
 // Params lists every parameter of a lab.
 var Params = []Param{
-	{ParamHostDSR, []string{"unknown", "translated", "untranslated"}, "unknown",
-		"what a DSR load balancer does with packets of the Windows node itself"},
-	{ParamLoopback, []string{"drop", "deliver"}, "drop",
-		"what the switch does with a packet that comes back to its own port with equal source and destination"},
-	{ParamIPForwarding, []string{"off", "on"}, "off",
-		"whether the NICs of an Azure segment may send and receive for addresses that are not assigned to them"},
-	{ParamReversePath, []string{"off", "strict"}, "off",
-		"whether Linux nodes drop a packet whose source they would not reach by the link that it came in on"},
-	{ParamVNI, nil, "4096", "the VNI of a win-overlay network that no configuration file names"},
-	{ParamHostRoute, []string{"yes", "no"}, "yes", "whether the script that makes a win-overlay network gives it the HostRoute policy"},
-	{ParamIPMasq, []string{"on", "off"}, "on", "flanneld's --ip-masq"},
-	{ParamSharePortPools, []string{"no", "yes"}, "no", "whether load balancers with the same source VIP share one block of ports"},
-	{paramOVNGateways, nil, "", "which nodes of an Open vSwitch design are gateways: all, linux, none or their names"},
-	{paramOVNHostRoute, []string{"management-port", "none"}, "", "how a node of an Open vSwitch design reaches pods"},
-	{paramOVNServiceRoute, []string{"yes", "no", "unknown"}, "", "whether a Windows node has a route for Services into the logical network"},
-	{paramOVNHostReceive, []string{"weak", "strong", "unknown"}, "", "whether a Windows node takes packets for its address from the management port"},
+	{Name: ParamHostDSR, Values: []string{"untranslated", "translated"}, Open: true,
+		Means: "what a DSR load balancer does with packets of the Windows node itself"},
+	{Name: ParamACLTie, Values: []string{"block", "allow"}, Open: true,
+		Means: "which of two ACLs with equal priority wins"},
+	{Name: ParamFirewall, Values: []string{"answers", "silent"}, Open: true,
+		Means: "what the Windows firewall lets a stack say about a port on which nobody listens"},
+	{Name: ParamLoopback, Values: []string{"drop", "deliver"}, Default: "drop", Means: "what the switch does with a packet that comes back to its own port with equal source and destination"},
+	{Name: ParamIPForwarding, Values: []string{"off", "on"}, Default: "off", Means: "whether the NICs of an Azure segment may send and receive for addresses that are not assigned to them"},
+	{Name: ParamReversePath, Values: []string{"off", "strict"}, Open: true,
+		Means: "whether Linux nodes drop a packet whose source they would not reach by the link that it came in on"},
+	{Name: ParamVNI, Default: "4096", Means: "the VNI of a win-overlay network that no configuration file names"},
+	{Name: ParamHostRoute, Values: []string{"yes", "no"}, Default: "yes", Means: "whether the script that makes a win-overlay network gives it the HostRoute policy"},
+	{Name: ParamIPMasq, Values: []string{"on", "off"}, Default: "on", Means: "flanneld's --ip-masq"},
+	{Name: ParamSharePortPools, Values: []string{"no", "yes"}, Default: "no", Means: "whether load balancers with the same source VIP share one block of ports"},
+	{Name: paramOVNGateways, Means: "which nodes of an Open vSwitch design are gateways: all, linux, none or their names"},
+	{Name: paramOVNHostRoute, Values: []string{"management-port", "none"}, Means: "how a node of an Open vSwitch design reaches pods"},
+	{Name: paramOVNServiceRoute, Values: []string{"yes", "no", "unknown"}, Means: "whether a Windows node has a route for Services into the logical network"},
+	{Name: ParamOVNHostReceive, Values: []string{"strong", "weak"}, Open: true, Means: "whether a Windows node takes packets for its address from the management port"},
 }
 
 // Param is a parameter's value in this lab, "" where it depends on the design.
@@ -55,4 +62,16 @@ func (s *Spec) Param(name string) string {
 		}
 	}
 	return ""
+}
+
+// Pinned are the answers of the lab to questions that no source decides, by
+// parameter.
+func (s *Spec) Pinned() map[string]string {
+	pins := map[string]string{}
+	for _, d := range Params {
+		if v, ok := s.Params[d.Name]; ok && d.Open {
+			pins[d.Name] = v
+		}
+	}
+	return pins
 }

@@ -84,7 +84,11 @@ func (p *printer) pathHead(ps []trace.Path, i int) {
 	l.end()
 	if p.o.Detail >= Verbose {
 		for _, c := range q.Choices {
-			p.para(2, dim, fmt.Sprintf("picked by %s", c.Where))
+			if c.Param == "" {
+				p.para(2, dim, fmt.Sprintf("picked by %s", c.Where))
+			} else {
+				p.para(2, dim, fmt.Sprintf("parameter %s: %s", c.Param, c.Value))
+			}
 		}
 	}
 }
@@ -93,6 +97,10 @@ func (p *printer) pathHead(ps []trace.Path, i int) {
 func picks(q *trace.Path) string {
 	var out []string
 	for _, c := range q.Choices {
+		if c.Param != "" {
+			out = append(out, "if "+c.Condition())
+			continue
+		}
 		out = append(out, fmt.Sprintf("%s (%d of %d)", c.Label, c.Pick+1, c.Of))
 	}
 	return strings.Join(out, ", then ")
@@ -102,7 +110,7 @@ func picks(q *trace.Path) string {
 func labels(q *trace.Path) string {
 	var out []string
 	for _, c := range q.Choices {
-		out = append(out, c.Label)
+		out = append(out, c.Condition())
 	}
 	return strings.Join(out, " then ")
 }

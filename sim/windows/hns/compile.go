@@ -16,20 +16,7 @@ type View struct {
 	HostMAC packet.MAC
 	// Router is the host's route table, for VFP's paroute rules.
 	Router vfp.Router
-	// HostDSR says what a DSR load balancer does for packets of the host itself
-	// (parameter host-to-dsr-service).
-	HostDSR HostDSR
 }
-
-// HostDSR is what becomes of a packet of the host itself that meets the rule of a
-// DSR load balancer. Anything but the two is unknown.
-type HostDSR string
-
-// What can be said of such a packet.
-const (
-	HostDSRTranslated   HostDSR = "translated"
-	HostDSRUntranslated HostDSR = "untranslated"
-)
 
 // Compiler turns the objects of one HNS into VFP rules. Pools live as long as
 // the compiler, so that a change elsewhere does not cut translated connections.

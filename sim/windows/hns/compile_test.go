@@ -12,6 +12,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
@@ -83,6 +84,7 @@ type compileCase struct {
 	ports map[string]*vfp.Port
 	order []string
 	last  *packet.Packet
+	pins  map[string]string // answers to open questions
 }
 
 type wayOut struct{}
@@ -127,8 +129,9 @@ func (c *compileCase) run() string {
 			if build, err = build.WithQuirks([]string{rest}, nil); err != nil {
 				c.t.Fatal(err)
 			}
-		case "hostDSR":
-			view.HostDSR = HostDSR(rest)
+		case "pin":
+			param, value, _ := strings.Cut(rest, " ")
+			c.pins = map[string]string{param: value}
 		case "show":
 			show = strings.Fields(rest)
 		}
@@ -236,6 +239,7 @@ func (c *compileCase) packet(line string) string {
 	if len(f) == 0 || strings.HasPrefix(line, "#") {
 		return line
 	}
+	asked := ""
 	env := &vfp.Env{Place: "win1"}
 	if at := slices.Index(f, "pick"); at > 0 {
 		n, err := strconv.Atoi(f[at+1])
@@ -244,6 +248,13 @@ func (c *compileCase) packet(line string) string {
 		}
 		env.Choose = func(string, int, int, func(int) string) int { return n - 1 }
 		f = slices.Delete(f, at, at+2)
+	}
+	env.Ask = func(q *evidence.Question, _ string) string {
+		if v, ok := c.pins[q.Param]; ok {
+			return v
+		}
+		asked = ", if " + q.Param + " is " + q.Answers[0].Value
+		return q.Answers[0].Value
 	}
 	var p *packet.Packet
 	var port *vfp.Port
@@ -270,7 +281,7 @@ func (c *compileCase) packet(line string) string {
 	case res.Hairpin:
 		what += ", back into the switch"
 	}
-	return in + " = " + what
+	return in + " = " + what + asked
 }
 
 // build makes the packet of "PORT DIR PROTO SRC > DST [via MAC] [vxlan SRC > DST VNI PORT]".
@@ -358,6 +369,9 @@ func (c *compileCase) listing(name string) []string {
 			fmt.Fprintf(&b, "  group %s %s family %d\n", g.Name, g.Dir, g.Family)
 			for _, r := range g.Rules {
 				fmt.Fprintf(&b, "    %d %s: %s\n", r.Priority, r.ID, c.names.Replace(condText(&r.Cond)))
+				if r.Given != nil {
+					fmt.Fprintf(&b, "      only if %s is %s\n", r.Given.Question.Param, r.Given.Answer)
+				}
 				fmt.Fprintf(&b, "      %s%s [%s]\n", c.names.Replace(actionText(r.Action)), flagText(r.Flags), r.Fact.ID)
 			}
 		}

@@ -59,6 +59,7 @@ func (ls *layers) acl(in, dual bool, r familyRule) {
 	}
 	g := ls.layer(layerACL).Group(fmt.Sprintf(name, version), dir, family)
 	g.Rules = append(g.Rules, r.Rule)
+	g.Tie = questionACLTie
 }
 
 // familyRule is a rule for packets of IPv6 or of IPv4.

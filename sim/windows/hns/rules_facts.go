@@ -46,6 +46,15 @@ var (
 	factHostDSR = evidence.NewParam("host-to-dsr-service", "hns.lb-dsr-from-host", evidence.Unknown,
 		"Rules for DSR frontends exist on the host's port, but the documents say that a node cannot reach Service addresses; which of the two holds on which build is not public.",
 		"microsoft/SDN networkhealth.ps1 (LB_HOST rules)", "Kubernetes documentation, Intro to Windows support 1.20, troubleshooting")
+	questionHostDSR = evidence.NewQuestion("host-to-dsr-service", factHostDSR,
+		evidence.Answer{Value: "untranslated", Means: "this build does not translate the node's own packets to a DSR Service"},
+		evidence.Answer{Value: "translated", Means: "this build translates the node's own packets to a DSR Service"})
+	factACLTie = evidence.NewParam("acl-equal-priority", "hns.acl-equal-priority", evidence.Unknown,
+		"Which of two ACLs with equal priority wins is not the order of the list; how HNS decides is not public.",
+		"projectcalico/calico felix/dataplane/windows/policysets (HNS has a different tie-break algorithm)")
+	questionACLTie = evidence.NewQuestion("acl-equal-priority", factACLTie,
+		evidence.Answer{Value: "block", Means: "of ACLs with equal priority a Block wins"},
+		evidence.Answer{Value: "allow", Means: "of ACLs with equal priority an Allow wins"})
 	factNonDSR = evidence.New("hns.lb-non-dsr", evidence.Stated,
 		"Without DSR the host's port translates destination and source: the source becomes SourceVIP with a port of the load balancer's 64-port block, and both directions pass the host.",
 		"Microsoft Networking Blog, Direct Server Return in a nutshell", "MicrosoftDocs Kubernetes on Windows, common problems")

@@ -71,13 +71,7 @@ func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMap
 	if r.Cond.Src = c.ownAddresses(n, vip); len(r.Cond.Src) == 0 {
 		return
 	}
-	switch c.v.HostDSR {
-	case HostDSRUntranslated:
-		return
-	case HostDSRTranslated:
-	default:
-		notModelled(r, "a packet of the node itself meets the load balancer rule of a DSR Service; whether this build translates it is not public (parameter host-to-dsr-service)", factHostDSR)
-	}
+	r.Given = &vfp.Given{Question: questionHostDSR, Answer: "translated"}
 	ls.add(layer, group, vfp.Out, r)
 }
 

@@ -38,7 +38,7 @@ func newNode(t *testing.T, typ hns.NetworkType) *one {
 		t.Fatal(err)
 	}
 	svc := hns.NewService(b, hns.Options{Node: "w", ManagementIP: netip.MustParseAddr("192.0.2.11"), HostMAC: hostMAC.String(), Seed: "test"})
-	n := NewWindows("w", svc, Options{HostDSR: "unknown"})
+	n := NewWindows("w", svc, Options{})
 	seg := &wire.Segment{Name: "lan"}
 	n.AddAdapter("Ethernet", hostMAC, seg, netip.MustParsePrefix("192.0.2.11/24"))
 	other := machine.NewLinux("other", "other")

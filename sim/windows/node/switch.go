@@ -33,7 +33,7 @@ type vswitch struct {
 // until the next call.
 func (sw *vswitch) environment(sim *wire.Simulation, place string) *vfp.Env {
 	if sw.envOf != sim {
-		sw.envOf, sw.env.Choose = sim, sim.Choose
+		sw.envOf, sw.env.Choose, sw.env.Ask = sim, sim.Choose, sim.Ask
 	}
 	sw.env.Now, sw.env.Rec, sw.env.Place = sim.Now(), sim.Rec, place
 	return &sw.env

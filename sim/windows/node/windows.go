@@ -43,9 +43,6 @@ type Windows struct {
 
 // Options are what can be chosen about a node.
 type Options struct {
-	// HostDSR is what a DSR load balancer does with packets of the host itself;
-	// see [hns.View].
-	HostDSR hns.HostDSR
 	// KeepLoopback lets a switch deliver a packet that comes back to its own
 	// port with equal source and destination.
 	KeepLoopback bool
@@ -72,7 +69,7 @@ type adapter struct {
 func NewWindows(name string, s *hns.Service, o Options) *Windows {
 	n := &Windows{options: o, name: name, hns: s, compartments: map[string]*machine.Compartment{}}
 	n.stack = &host.Stack{Place: name, Object: "host stack", Windows: true}
-	n.compiler = hns.NewCompiler(s, hns.View{HostMAC: parseMAC(s.HostMAC()), Router: router{n}, HostDSR: o.HostDSR})
+	n.compiler = hns.NewCompiler(s, hns.View{HostMAC: parseMAC(s.HostMAC()), Router: router{n}})
 	s.OnChange(n.noteChange)
 	return n
 }

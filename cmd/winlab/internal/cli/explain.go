@@ -29,6 +29,8 @@ type paramInfo struct {
 	Values  []string `json:"values,omitempty"` // empty: any value
 	Default string   `json:"default"`
 	Means   string   `json:"means,omitempty"`
+	// Open says that no source decides, and that every value is tried.
+	Open bool `json:"open,omitempty"`
 }
 
 func (a *app) explainCmd() *cobra.Command {
@@ -153,7 +155,7 @@ func verdictInfos() []verdictInfo {
 func params() []paramInfo {
 	var ps []paramInfo
 	for _, p := range spec.Params {
-		ps = append(ps, paramInfo{p.Name, p.Values, p.Default, p.Means})
+		ps = append(ps, paramInfo{p.Name, p.Values, p.Default, p.Means, p.Open})
 	}
 	for _, p := range ovs.Params {
 		if slices.ContainsFunc(ps, func(q paramInfo) bool { return q.Name == p.Name }) {
@@ -184,7 +186,7 @@ func printParams(w io.Writer, ps []paramInfo) error {
 		if values == "" {
 			values = "any"
 		}
-		fmt.Fprintf(w, "\n%s\n  %s\n  values   %s\n  default  %s\n", p.Name, p.Means, values, cmp.Or(p.Default, "depends on the design"))
+		fmt.Fprintf(w, "\n%s\n  %s\n  values   %s\n  default  %s\n", p.Name, p.Means, values, cmp.Or(p.Default, map[bool]string{true: "open: no source decides, and every value is tried"}[p.Open], "depends on the design"))
 	}
 	return nil
 }

@@ -1,0 +1,271 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+// A flow has several paths for two reasons. A load balancer may pick any of its
+// backends: all picks happen on one cluster, one after the other. And there are
+// questions that no source decides: each cluster has one answer to each of them,
+// and winlab does not know which. A set of answers is a world. The verdict of a
+// flow is the one that holds in every world; where worlds differ, it is varies,
+// and the summary names the answers that decide.
+
+// maxWorlds bounds the worlds that are compared.
+const maxWorlds = 256
+
+// question is one that some path of a flow met.
+type question struct {
+	param, about string
+	values       []string
+	means        []string // beside values
+}
+
+// world has one answer to each question: the index of its value.
+type world []int
+
+// ending is how a flow ends in one world: the verdict, and the reason when it is
+// the same on all paths.
+type ending struct {
+	verdict trace.Verdict
+	reason  trace.Reason
+}
+
+// questionsOf lists the questions that paths met, in the order in which they
+// were first met.
+func questionsOf(paths []trace.Path) []question {
+	var qs []question
+	for i := range paths {
+		for _, c := range paths[i].Choices {
+			if c.Param == "" {
+				continue
+			}
+			at := slices.IndexFunc(qs, func(q question) bool { return q.param == c.Param && q.about == c.Where })
+			if at < 0 {
+				at = len(qs)
+				qs = append(qs, question{param: c.Param, about: c.Where})
+			}
+			if q := &qs[at]; !slices.Contains(q.values, c.Value) {
+				q.values, q.means = append(q.values, c.Value), append(q.means, c.Label)
+			}
+		}
+	}
+	return qs
+}
+
+// worldsOf lists every combination of answers; ok is false when there are more
+// than maxWorlds.
+func worldsOf(qs []question) (ws []world, ok bool) {
+	ws = []world{{}}
+	for _, q := range qs {
+		if len(ws)*len(q.values) > maxWorlds {
+			return nil, false
+		}
+		var next []world
+		for _, w := range ws {
+			for v := range q.values {
+				next = append(next, append(slices.Clone(w), v))
+			}
+		}
+		ws = next
+	}
+	return ws, true
+}
+
+// holds reports whether a path can happen in a world: no answer on it is another.
+func (w world) holds(qs []question, p *trace.Path) bool {
+	for _, c := range p.Choices {
+		if c.Param == "" {
+			continue
+		}
+		at := slices.IndexFunc(qs, func(q question) bool { return q.param == c.Param && q.about == c.Where })
+		if qs[at].values[w[at]] != c.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// endingIn sums up the paths that can happen in a world.
+func endingIn(w world, qs []question, paths []trace.Path) ending {
+	var e ending
+	first := true
+	for i := range paths {
+		p := &paths[i]
+		switch {
+		case !w.holds(qs, p):
+		case first:
+			e, first = ending{p.Verdict, p.Reason}, false
+		case p.Verdict != e.verdict:
+			e = ending{trace.Varies, trace.SplitVerdict}
+		case p.Reason != e.reason:
+			e.reason = ""
+		}
+	}
+	return e
+}
+
+// summarise sets the verdict of a trace from its paths; complete says that no path was
+// left out.
+func summarise(t *trace.Trace, complete bool) {
+	first := t.Paths[0]
+	t.Verdict, t.Reason, t.Summary = first.Verdict, first.Reason, first.Summary
+	for _, p := range t.Paths {
+		if p.Grade.Weaker(t.Grade) {
+			t.Grade = p.Grade
+		}
+	}
+	qs := questionsOf(t.Paths)
+	ws, ok := worldsOf(qs)
+	ends := make([]ending, len(ws))
+	for i, w := range ws {
+		ends[i] = endingIn(w, qs, t.Paths)
+	}
+	differ := slices.ContainsFunc(ends, func(e ending) bool { return e.verdict != ends[0].verdict })
+	n := len(t.Paths)
+	switch {
+	case !ok || !complete && !differ && ends[0].verdict != trace.Varies:
+		t.Verdict, t.Reason, t.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
+		t.Summary = fmt.Sprintf("There are more than %d ways; those were tried and ended alike, the others were not tried.", maxPaths)
+		if !ok {
+			t.Summary = fmt.Sprintf("%d questions that no source decides are on the way, too many to try all answers. Pin some in the lab: %s.", len(qs), paramsOf(qs))
+		}
+		return
+	case differ:
+		decide(t, qs, ws, ends)
+	case ends[0].verdict == trace.Varies:
+		t.Verdict, t.Reason = trace.Varies, trace.SplitVerdict
+		t.Summary = fmt.Sprintf("%d ways are possible: %s.", n, countsText(t.Paths))
+	case n > 1:
+		t.Summary = fmt.Sprintf("All %d ways were tried. %s", n, t.Summary)
+	}
+	if !complete {
+		t.Summary += fmt.Sprintf(" There are more than %d; the others were not tried.", maxPaths)
+	}
+	if t.Reason == trace.ICMPNotTranslated {
+		t.Hints = append(t.Hints, "TCP and UDP are translated on the same way: try "+t.Flow.To+" with a port")
+	}
+}
+
+// decide makes the verdict of a trace whose worlds end differently.
+func decide(t *trace.Trace, qs []question, ws []world, ends []ending) {
+	t.Verdict, t.Reason = trace.Varies, trace.DecidedByQuestion
+	if !slices.ContainsFunc(ends, func(e ending) bool { return e.reason != ends[0].reason }) {
+		t.Reason = ends[0].reason // the cause is known, only the form of the failure is open
+	}
+	deciding := decidingOf(qs, ws, ends)
+	t.Summary = sentence(condition(qs, deciding, ws, ends))
+	for _, i := range deciding {
+		q := &qs[i]
+		o := trace.OpenQuestion{Param: q.param, About: q.about, Values: q.values, Means: q.means}
+		if known := evidence.QuestionOf(q.param); known != nil {
+			o.Evidence = known.Fact.ID
+			if known.Fact.Grade.Weaker(t.Grade) {
+				t.Grade = known.Fact.Grade
+			}
+		}
+		t.Open = append(t.Open, o)
+		t.Hints = append(t.Hints, fmt.Sprintf("winlab cannot know which; pin it in the lab with spec.params %s: %s", q.param, strings.Join(q.values, " or ")))
+	}
+}
+
+// decidingOf are the questions whose answer alone changes how the flow ends in
+// some world.
+func decidingOf(qs []question, ws []world, ends []ending) []int {
+	var deciding []int
+	for q := range qs {
+		if slices.ContainsFunc(ws, func(w world) bool {
+			for v := range qs[q].values {
+				other := slices.Clone(w)
+				other[q] = v
+				if endOf(other, ws, ends) != endOf(w, ws, ends) {
+					return true
+				}
+			}
+			return false
+		}) {
+			deciding = append(deciding, q)
+		}
+	}
+	return deciding
+}
+
+// endOf is the verdict in a world.
+func endOf(w world, ws []world, ends []ending) trace.Verdict {
+	return ends[slices.IndexFunc(ws, func(x world) bool { return slices.Equal(w, x) })].verdict
+}
+
+// condition says which answers lead to which end: "delivered if A or B, dropped if
+// C". Where several questions decide, it asks one after the other.
+func condition(qs []question, deciding []int, ws []world, ends []ending) string {
+	if len(deciding) == 0 || !slices.ContainsFunc(ends, func(e ending) bool { return e.verdict != ends[0].verdict }) {
+		return string(ends[0].verdict)
+	}
+	q, rest := deciding[0], deciding[1:]
+	var says []string              // for the answers, in order
+	means := map[string][]string{} // by what is said
+	for v := range qs[q].values {
+		var sub []world
+		var subEnds []ending
+		for i, w := range ws {
+			if w[q] == v {
+				sub, subEnds = append(sub, w), append(subEnds, ends[i])
+			}
+		}
+		say := condition(qs, rest, sub, subEnds)
+		if _, ok := means[say]; !ok {
+			says = append(says, say)
+		}
+		means[say] = append(means[say], qs[q].on(v))
+	}
+	if len(says) == 1 {
+		return says[0]
+	}
+	for i, say := range says {
+		if cond := strings.Join(means[say], " or if "); strings.Contains(say, " if ") {
+			says[i] = "if " + cond + ": " + say
+		} else {
+			says[i] = say + " if " + cond
+		}
+	}
+	return strings.Join(says, "; ")
+}
+
+// on is an answer with the machine that it is about.
+func (q *question) on(v int) string {
+	if q.about == "" {
+		return q.means[v]
+	}
+	return "on " + q.about + " " + q.means[v]
+}
+
+// paramsOf lists the parameters of questions.
+func paramsOf(qs []question) string {
+	var names []string
+	for _, q := range qs {
+		if !slices.Contains(names, q.param) {
+			names = append(names, q.param)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// countsText says how many paths ended with which verdict.
+func countsText(paths []trace.Path) string {
+	counts := map[trace.Verdict]int{}
+	for i := range paths {
+		counts[paths[i].Verdict]++
+	}
+	var parts []string
+	for _, v := range trace.Verdicts {
+		if counts[v.ID] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[v.ID], v.ID))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,27 @@
+package lab_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+// Every question that no source decides can be pinned in a lab, with the values
+// that the code knows, and every parameter that says it is open is a question.
+func TestQuestionsAreParameters(t *testing.T) {
+	params := map[string]spec.Param{}
+	for _, p := range spec.Params {
+		params[p.Name] = p
+		if p.Open && evidence.QuestionOf(p.Name) == nil {
+			t.Errorf("parameter %s says that it is open, and no question has it", p.Name)
+		}
+	}
+	for _, q := range evidence.Questions() {
+		p, ok := params[q.Param]
+		if !ok || !p.Open || !slices.Equal(p.Values, q.Values()) {
+			t.Errorf("question %s with the values %v: the parameter is %+v", q.Param, q.Values(), p)
+		}
+	}
+}
