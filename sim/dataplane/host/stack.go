@@ -46,6 +46,10 @@ type Stack struct {
 	// Windows says whose behaviour it has.
 	Windows    bool
 	Forwarding bool
+	// ForwardingUnknown says why it is not known whether the stack forwards; a
+	// packet that it would have to pass on is then unknown. "" with Forwarding off
+	// is known to be off.
+	ForwardingUnknown string
 	// ReversePathOpen says that the machine has a reverse path filter (Linux,
 	// rp_filter) and nobody knows whether it is strict. A packet whose source the
 	// stack would not reach by the link that it came in on asks.
@@ -204,6 +208,9 @@ func (s *Stack) reachedBy(a netip.Addr, l *Link) bool {
 
 // forward passes a packet on for others.
 func (s *Stack) forward(sim *wire.Simulation, p *packet.Packet) {
+	if !s.Forwarding && s.ForwardingUnknown != "" {
+		sim.RecordUnknown(s.ForwardingUnknown)
+	}
 	if !s.Forwarding {
 		s.drop(sim, p, trace.NotForwarding, trace.Of(forwardingOff{p.Headers().Dst}), factForward)
 		return

@@ -34,7 +34,7 @@ func (b *builder) nodes(context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := finish(n); err != nil {
+		if err := b.finish(n); err != nil {
 			return err
 		}
 		b.Nodes = append(b.Nodes, n)
@@ -43,10 +43,13 @@ func (b *builder) nodes(context.Context) error {
 	return nil
 }
 
-// finish adds routes and programs that every node has.
-func finish(n *Node) error {
+// finish adds routes and programs that every node has. A dump that shows routes
+// shows all of them.
+func (b *builder) finish(n *Node) error {
 	st := n.machine.Stack()
-	if n.Gateway.IsValid() {
+	if n.Plan.Dump != nil && n.HNS != nil && b.dumpRoutes(n) {
+		// the table has a default route or none
+	} else if n.Gateway.IsValid() {
 		if err := st.AddRoute(host.Route{To: host.Everywhere(netip.IPv4Unspecified()), Via: n.Gateway}); err != nil {
 			return err
 		}
@@ -96,7 +99,7 @@ func (b *builder) windowsNode(n *Node) error {
 	p := b.Plan
 	n.HNS = hns.NewService(n.Windows, hns.Options{Node: n.Name, ManagementIP: n.Address, HostMAC: n.MAC.String(), Seed: p.File.Lab.Metadata.Name,
 		PortRangeFirst: n.Plan.PortFirst, PortRangeLast: n.Plan.PortLast, SharePortPools: p.Params.SharePortPools})
-	w := node.NewWindows(n.Name, n.HNS, node.Options{KeepLoopback: p.Params.KeepLoopback, Missing: n.missing()})
+	w := node.NewWindows(n.Name, n.HNS, node.Options{KeepLoopback: p.Params.KeepLoopback, Missing: n.missing(), Dumped: n.Plan.Dump != nil})
 	n.windows, n.machine = w, w
 	w.AddAdapter("Ethernet", n.MAC, b.Segment(n.Plan.Segment), hostAddresses(n.Node)...)
 	switch {
@@ -105,10 +108,7 @@ func (b *builder) windowsNode(n *Node) error {
 		return b.rrasWindows(n)
 	case n.Plan.Dump != nil:
 		n.attach = n.attachFromDump
-		for _, i := range n.Plan.Dump.Ignored {
-			b.notice("field "+i+" in the dump of node "+n.Name, "no rule of the model follows from it", nil)
-		}
-		return n.HNS.Load(n.Plan.Dump)
+		return b.loadDump(n)
 	}
 	n.attach = func(p *pod) (attached, error) { return b.attachByCNI(n, p) }
 	return nil

@@ -25,6 +25,9 @@ func (b *builder) rrasWindows(n *Node) error {
 	n.windows.AddAdapter("Ethernet 2", n.Plan.PodNIC, b.Segment(n.Plan.Segment))
 	cidr := n.PodCIDRs[0]
 	gw := cidr.Addr().Next()
+	if n.Plan.Dump != nil {
+		return b.rrasDump(n, netip.PrefixFrom(gw, cidr.Bits()))
+	}
 	origin := &trace.Origin{What: "docker network create -d transparent " + rrasNetwork}
 	_, err := n.HNS.CreateNetwork(hns.Network{
 		Name: rrasNetwork, Type: hns.Transparent, ManagementIP: n.Address, Origin: origin,
@@ -38,6 +41,22 @@ func (b *builder) rrasWindows(n *Node) error {
 		return err
 	}
 	n.windows.Stack().Forwarding = n.Plan.Forwarding
+	return b.rrasRoutes(n)
+}
+
+// rrasDump takes the container network of a Windows node from a dump. The host's
+// address on its switch is no object of HNS: it is the design's.
+func (b *builder) rrasDump(n *Node, gateway netip.Prefix) error {
+	n.attach = n.attachFromDump
+	if err := b.loadDump(n); err != nil {
+		return err
+	}
+	for _, nw := range n.HNS.ListNetworks(func(nw *hns.Network) bool { return nw.Is(hns.Transparent) }) {
+		if err := n.windows.AddHostVNIC(nw.Name, gateway); err != nil {
+			return err
+		}
+	}
+	n.windows.Stack().Forwarding, n.windows.Stack().ForwardingUnknown = n.Plan.Forwarding, ""
 	return b.rrasRoutes(n)
 }
 

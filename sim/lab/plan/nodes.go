@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"net/netip"
-	"os"
 	"regexp"
 	"strings"
 
@@ -12,7 +11,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
-	"github.com/winlab-dev/winlab/sim/windows/hns"
+	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
 // Node is a machine of the cluster.
@@ -24,8 +23,9 @@ type Node struct {
 	Segment string
 	Routes  []Route
 	Listen  []spec.ListenPort
-	// Dump replaces the plugin's and the proxy's work; nil: there is none.
-	Dump *hns.Dump
+	// Dump replaces the plugin's and the proxy's work by what files taken from a
+	// real node say; nil: there is none.
+	Dump *dump.Node
 	// PortFirst and PortLast are the dynamic port range, 0 for Windows' own.
 	PortFirst, PortLast uint16
 	Faults              []Fault
@@ -118,25 +118,34 @@ func (n *Node) readWindows(f *spec.File, in spec.Node) error {
 		r.note(err)
 		n.Faults = append(n.Faults, Fault{Pod: PodKey(fault.Pod), Rules: re})
 	}
-	for _, name := range in.HNSDump {
-		d, err := readDump(f.PathOf(name))
-		if err != nil {
-			return err
-		}
-		if n.Dump == nil {
-			n.Dump = &hns.Dump{}
-		}
-		n.Dump.Add(d)
-	}
+	r.note(n.readDump(f, in))
 	return r.err()
 }
 
-func readDump(file string) (*hns.Dump, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
+// readDump reads the files of a node's hnsDump. The lab's own dynamicPorts count
+// more than the dump's.
+func (n *Node) readDump(f *spec.File, in spec.Node) error {
+	if len(in.HNSDump) == 0 {
+		return nil
 	}
-	return hns.ParseDump(file, data)
+	var paths []string
+	for _, name := range in.HNSDump {
+		paths = append(paths, f.PathOf(name))
+	}
+	d, err := dump.Read(paths...)
+	if err != nil {
+		return err
+	}
+	if d.HNS == nil {
+		return fmt.Errorf("none of the files in hnsDump shows objects of HNS: %s; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20", strings.Join(paths, ", "))
+	}
+	for _, r := range d.Dynamic {
+		if in.DynamicPorts == "" && r.Protocol == "tcp" && r.First > 0 && r.Last <= 65535 && r.First < r.Last {
+			n.PortFirst, n.PortLast = uint16(r.First), uint16(r.Last)
+		}
+	}
+	n.Dump = d
+	return nil
 }
 
 // PodKey is "namespace/name" of a pod that may be written without its namespace.

@@ -3,6 +3,7 @@ package dump
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -19,12 +20,12 @@ func ListObjects(l Lines) []*yaml.Node {
 	var object *yaml.Node
 	column := -1
 	var last *yaml.Node
-	var more []string // the lines that follow last's
+	first := ""       // last's own line
+	var more []string // the lines that follow it
 	size := 0
 	wrap := func() {
 		if len(more) > 0 {
-			// Format-List breaks at a blank and drops it.
-			last.Value = strings.TrimSpace(last.Value + " " + strings.Join(more, " "))
+			last.Value = joinWrapped(first, more)
 			more, size = nil, 0
 		}
 	}
@@ -50,12 +51,12 @@ func ListObjects(l Lines) []*yaml.Node {
 			}
 			wrap()
 			column = colon
-			last = Scalar(strings.TrimSpace(m[2]), l.First+i)
+			last, first = Scalar(strings.TrimSpace(m[2]), l.First+i), text
 			Put(object, strings.TrimSpace(m[1]), last)
 			continue
 		}
 		if last != nil && Indent(text) > column && size < maxValue {
-			more = append(more, strings.TrimSpace(text))
+			more = append(more, text)
 			size += len(text)
 			continue
 		}
@@ -63,6 +64,32 @@ func ListObjects(l Lines) []*yaml.Node {
 	}
 	end()
 	return out
+}
+
+// joinWrapped puts a value together that goes over several lines. Format-List
+// breaks at a blank and drops it. Some consoles
+// get it broken in the middle of a word: all lines but the last then have equally
+// many characters (projectcalico/calico#6996).
+func joinWrapped(first string, more []string) string {
+	hard := len(more) > 1
+	width := utf8.RuneCountInString(first)
+	for _, m := range more[:len(more)-1] {
+		hard = hard && utf8.RuneCountInString(m) == width
+	}
+	_, value, _ := strings.Cut(first, ":")
+	sep := " "
+	if hard {
+		sep = ""
+	}
+	out := strings.TrimLeft(value, " ")
+	for _, m := range more {
+		m = strings.TrimLeft(m, " \t")
+		if !hard {
+			out = strings.TrimRight(out, " ")
+		}
+		out += sep + m
+	}
+	return strings.TrimSpace(out)
 }
 
 // maxValue bounds a wrapped value, in bytes; the policies of an endpoint have

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
+
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // Load restores the objects of a dump with their ids, as HNS does after a
@@ -114,12 +117,21 @@ func fillPrefixes(n *Network, e *Endpoint, bad func(fmt.Stringer, string, ...any
 // loadAttachment puts a loaded endpoint into its namespace.
 func (s *Service) loadAttachment(e *Endpoint) {
 	id := e.HostComputeNamespace
+	if id == "" && e.Compartment == hostCompartment {
+		id = s.HostNamespace().ID
+	}
 	if id == "" {
 		return
 	}
 	ns := s.Namespace(id)
-	if ns == nil { // HNS v1 has no list of namespaces
-		ns = s.addNamespace(&Namespace{ID: id, Type: NamespaceHost})
+	switch {
+	case ns != nil:
+	case e.Compartment == hostCompartment && first(s.namespaces.list(isHostDefault)) != nil:
+		ns = s.HostNamespace()
+	case e.Compartment == hostCompartment:
+		ns = s.addNamespace(&Namespace{ID: id, Type: NamespaceHostDefault})
+	default: // people leave out the list of namespaces
+		ns = s.addNamespace(&Namespace{ID: id, Type: NamespaceHost, NamespaceId: e.Compartment})
 	}
 	e.HostComputeNamespace = ns.ID
 	if !slices.ContainsFunc(ns.Endpoints(), func(r string) bool { return normID(r) == e.ID }) {
@@ -127,6 +139,43 @@ func (s *Service) loadAttachment(e *Endpoint) {
 		ns.Resources = append(ns.Resources, NamespaceResource{Type: "Endpoint", Data: NamespaceResourceData{Id: e.ID}})
 		s.namespaces.put(ns.ID, ns)
 	}
+}
+
+// InferHost finds the endpoints of the node itself where the dump does not say in
+// which compartment an endpoint is, such as flannel's cbr0_ep: nothing else can
+// be the gateway of the other endpoints of an l2bridge network
+// (hns.gateway-endpoint-is-the-hosts). A notice names each.
+func (d *Dump) InferHost() {
+	known := map[string]bool{}
+	for _, n := range d.Namespaces {
+		known[normID(n.ID)] = true
+	}
+	gateways := map[netip.Addr]bool{}
+	for _, e := range d.Endpoints {
+		if g := e.Gateway(false); g.IsValid() && !e.Remote() {
+			gateways[g] = true
+		}
+	}
+	for i := range d.Endpoints {
+		e := &d.Endpoints[i]
+		if !e.Attached() || e.Compartment != 0 || known[normID(e.HostComputeNamespace)] || !gateways[e.Address(false)] || len(e.SharedContainers) > 0 {
+			continue
+		}
+		e.Compartment = hostCompartment
+		what := label("endpoint", e.Name, e.ID)
+		d.Notices = trace.AddNotice(d.Notices, trace.Notice{What: what, At: e.Origin,
+			Why: "the dump does not say in which compartment it is; it is the gateway of other endpoints, so it is taken for the node's own; the output of Get-HnsNamespace would say"})
+	}
+}
+
+func isHostDefault(n *Namespace) bool { return n.Type == NamespaceHostDefault }
+
+// HostEndpoints are the attached endpoints that are in the node's own compartment.
+func (s *Service) HostEndpoints() []*Endpoint {
+	return s.endpoints.list(func(e *Endpoint) bool {
+		ns := s.Namespace(e.HostComputeNamespace)
+		return e.Attached() && ns != nil && isHostDefault(ns)
+	})
 }
 
 func (s *Service) loadBalancer(l *LoadBalancer, bad func(fmt.Stringer, string, ...any)) {

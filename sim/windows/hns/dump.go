@@ -2,7 +2,6 @@ package hns
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode/utf16"
 
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -25,29 +23,38 @@ type Dump struct {
 	// Ignored names the fields that the model has no use for, "endpoint.Health",
 	// sorted, each once.
 	Ignored []string
+	// Notices say what the dump does not show and what two files disagree on.
+	Notices []trace.Notice
 }
 
-// Add appends the objects of another dump.
-func (d *Dump) Add(o *Dump) {
-	d.Networks = append(d.Networks, o.Networks...)
-	d.Endpoints = append(d.Endpoints, o.Endpoints...)
-	d.Namespaces = append(d.Namespaces, o.Namespaces...)
-	d.LoadBalancers = append(d.LoadBalancers, o.LoadBalancers...)
-	d.Routes = append(d.Routes, o.Routes...)
-	d.Ignored = append(d.Ignored, o.Ignored...)
-	slices.Sort(d.Ignored)
-	d.Ignored = slices.Compact(d.Ignored)
+// DumpText is a JSON text with HNS objects: a file, a part of one, or the objects
+// of a listing, written as JSON.
+type DumpText struct {
+	// Name is the file's.
+	Name string
+	JSON []byte
+	// Position returns line and column, both from 1, of an offset in JSON; nil
+	// counts both in JSON itself.
+	Position func(offset int) (line, column int)
+	// Words is set for a listing: all values are text there, "True" and "4096",
+	// and a list with one entry is the entry.
+	Words bool
 }
 
 // ParseDump reads the JSON of Get-HnsNetwork, Get-HnsEndpoint, Get-HnsPolicyList
 // (HNS v1), of HCN v2 lists, of an HNS reply {"Success":...,"Output":...}, or of
-// [Service.Export]. A file may hold one object, an array or several of either
-// one after the other; the kind of each object follows from its fields. UTF-16,
-// as Windows PowerShell writes it, is accepted. Errors carry name:line:column,
-// and all of them are reported.
+// [Service.Export]. It may hold one object, an array or several of either one
+// after the other; the kind of each object follows from its fields. Errors
+// carry name:line:column, and all of them are reported. Other forms of output,
+// and other encodings, are for sim/windows/dump.
 func ParseDump(name string, data []byte) (*Dump, error) {
-	p := &dumpParser{name: name, text: decodeText(data), dump: &Dump{}, ignored: map[string]bool{}}
-	dec := json.NewDecoder(bytes.NewReader(p.text))
+	return DumpText{Name: name, JSON: data}.Parse()
+}
+
+// Parse reads the objects.
+func (t DumpText) Parse() (*Dump, error) {
+	p := &dumpParser{DumpText: t, dump: &Dump{}, ignored: map[string]bool{}}
+	dec := json.NewDecoder(bytes.NewReader(p.JSON))
 	for {
 		var raw json.RawMessage
 		err := dec.Decode(&raw)
@@ -62,7 +69,7 @@ func ParseDump(name string, data []byte) (*Dump, error) {
 				at = syn.Offset - 1
 			}
 			if errors.Is(err, io.ErrUnexpectedEOF) {
-				at = int64(len(p.text))
+				at = int64(len(p.JSON))
 				err = errors.New("the file ends in the middle of a value")
 			}
 			p.fail(int(at), "not JSON: %v; write it with: Get-HnsNetwork | ConvertTo-Json -Depth 20", err)
@@ -77,43 +84,34 @@ func ParseDump(name string, data []byte) (*Dump, error) {
 	return p.dump, errors.Join(p.errs...)
 }
 
-// decodeText turns UTF-16 with a byte order mark into UTF-8 and drops the mark.
-func decodeText(data []byte) []byte {
-	var order binary.ByteOrder
-	switch {
-	case bytes.HasPrefix(data, []byte{0xff, 0xfe}):
-		order = binary.LittleEndian
-	case bytes.HasPrefix(data, []byte{0xfe, 0xff}):
-		order = binary.BigEndian
-	default:
-		return bytes.TrimPrefix(data, []byte{0xef, 0xbb, 0xbf})
-	}
-	var units []uint16
-	for i := 2; i+1 < len(data); i += 2 {
-		units = append(units, order.Uint16(data[i:]))
-	}
-	return []byte(string(utf16.Decode(units)))
+// notice says that something of the dump has no effect, or not all of it.
+func (p *dumpParser) notice(at int, what, why string) {
+	p.dump.Notices = trace.AddNotice(p.dump.Notices, trace.Notice{What: what, Why: why, At: p.origin(at, what)})
 }
 
 type dumpParser struct {
-	name    string
-	text    []byte
+	DumpText
 	dump    *Dump
 	objects int
 	errs    []error
 	ignored map[string]bool
+	// cut are the fields of the object that is being read that were cut off.
+	cut []string
 }
 
 // position returns line and column, both from 1, of an offset.
 func (p *dumpParser) position(at int) (line, column int) {
-	at = min(max(at, 0), len(p.text))
-	line = 1 + bytes.Count(p.text[:at], []byte{'\n'})
-	return line, at - bytes.LastIndexByte(p.text[:at], '\n')
+	at = min(max(at, 0), len(p.JSON))
+	if p.Position != nil {
+		return p.Position(at)
+	}
+	line = 1 + bytes.Count(p.JSON[:at], []byte{'\n'})
+	return line, at - bytes.LastIndexByte(p.JSON[:at], '\n')
 }
 
 func (p *dumpParser) fail(at int, format string, args ...any) {
 	line, column := p.position(at)
-	p.errs = append(p.errs, fmt.Errorf("%s:%d:%d: %s", p.name, line, column, fmt.Sprintf(format, args...)))
+	p.errs = append(p.errs, fmt.Errorf("%s:%d:%d: %s", p.Name, line, column, fmt.Sprintf(format, args...)))
 }
 
 // failJSON reports a decoding error; the type errors of encoding/json know where
@@ -172,7 +170,7 @@ func (p *dumpParser) object(raw json.RawMessage, fields []field, at int, list st
 	p.objects++
 	read := map[dumpKind]func(json.RawMessage, []field, int){
 		kindNetworkV1: p.networkV1, kindNetworkV2: p.networkV2, kindEndpointV1: p.endpointV1, kindEndpointV2: p.endpointV2,
-		kindNamespace: p.namespace, kindLoadBalancer: p.loadBalancer, kindRoute: p.route, kindPolicyList: p.policyList,
+		kindNamespace: p.namespace, kindNamespaceV1: p.namespaceV1, kindLoadBalancer: p.loadBalancer, kindRoute: p.route, kindPolicyList: p.policyList,
 	}[p.kind(fields, list)]
 	if read == nil {
 		var keys []string
@@ -196,6 +194,7 @@ const (
 	kindEndpointV1
 	kindEndpointV2
 	kindNamespace
+	kindNamespaceV1
 	kindLoadBalancer
 	kindRoute
 	kindPolicyList
@@ -215,6 +214,9 @@ func (p *dumpParser) kind(fields []field, list string) dumpKind {
 		}
 		return kindEndpointV2
 	case "Namespaces":
+		if isNamespaceV1(fields) {
+			return kindNamespaceV1
+		}
 		return kindNamespace
 	case "Routes":
 		return kindRoute
@@ -232,16 +234,18 @@ func (p *dumpParser) kind(fields []field, list string) dumpKind {
 // kindOf says what an object is by its fields alone.
 func kindOf(fields []field) dumpKind {
 	switch {
+	case isPolicyList(fields): // Windows Server 2022 names the HostComputeNetwork of a policy list, too
+		return kindPolicyList
+	case has(fields, "PortMappings", "FrontendVIPs", "HostComputeEndpoints") && !has(fields, "Setting"):
+		return kindLoadBalancer
 	case has(fields, "HostComputeNetwork", "IpConfigurations"):
 		return kindEndpointV2
-	case has(fields, "PortMappings", "FrontendVIPs"):
-		return kindLoadBalancer
 	case has(fields, "Setting"):
 		return kindRoute
-	case isPolicyList(fields):
-		return kindPolicyList
 	case has(fields, "NamespaceId", "NamespaceGuid"):
 		return kindNamespace
+	case isNamespaceV1(fields):
+		return kindNamespaceV1
 	case has(fields, "Ipams", "MacPool"):
 		return kindNetworkV2
 	case isEndpointV1(fields):
@@ -257,6 +261,10 @@ func isEndpointV1(fields []field) bool {
 }
 
 func isNetworkV1(fields []field) bool { return has(fields, "Subnets", "ManagementIP", "MacPools") }
+
+func isNamespaceV1(fields []field) bool {
+	return has(fields, "CompartmentId", "CompartmentGuid", "IsDefault", "ResourceList") && !has(fields, "NamespaceId", "IPAddress", "VirtualNetwork")
+}
 
 func isPolicyList(fields []field) bool { return has(fields, "References") || hasELB(fields) }
 
@@ -275,17 +283,18 @@ func hasELB(fields []field) bool {
 
 func (p *dumpParser) origin(at int, what string) *trace.Origin {
 	line, _ := p.position(at)
-	return &trace.Origin{What: what, File: p.name, Line: line}
+	return &trace.Origin{What: what, File: p.Name, Line: line}
 }
 
 // decodeAs decodes an object, notes the fields that T does not have, and passes it to
 // use.
 func decodeAs[T any](p *dumpParser, kind string, raw json.RawMessage, fields []field, at int, use func(T)) {
-	var v T
-	if err := json.Unmarshal(raw, &v); err != nil {
-		p.failJSON(at, kind, err)
+	raw, ok := fitted[T](p, kind, raw, at)
+	if !ok {
 		return
 	}
+	var v T
+	_ = json.Unmarshal(raw, &v) // fitted has seen that it can be
 	known := jsonFields(reflect.TypeFor[T]())
 	for _, f := range fields {
 		if !known[strings.ToLower(f.key)] {

@@ -1,6 +1,11 @@
 package hns
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+)
 
 func (p *dumpParser) networkV1(raw json.RawMessage, fields []field, at int) {
 	decodeAs(p, "network", raw, fields, at, func(v V1Network) {
@@ -14,14 +19,24 @@ func (p *dumpParser) networkV1(raw json.RawMessage, fields []field, at int) {
 			return
 		}
 		of := label("network", n.Name, n.ID)
-		n.Origin = p.origin(at, of)
+		n.Origin, n.NotShown = p.origin(at, of), p.cut
 		// Policies made from fields such as DrMacAddress come after those of the list.
 		for i := range n.Policies {
 			n.Policies[i].Origin = p.origin(at, string(n.Policies[i].typ)+" of "+of)
 		}
-		n.Policies = p.policies(ps, n.Policies, of)
+		n.Policies = p.fit(p.policies(ps, n.Policies, of), at, of)
+		p.fitSubnets(&n, at, of)
 		p.dump.Networks = append(p.dump.Networks, n)
 	})
+}
+
+// fitSubnets makes the policies of subnets fit.
+func (p *dumpParser) fitSubnets(n *Network, at int, of string) {
+	for _, i := range n.Ipams {
+		for k, s := range i.Subnets {
+			i.Subnets[k].Policies = p.fit(s.Policies, at, of)
+		}
+	}
 }
 
 func (p *dumpParser) networkV2(raw json.RawMessage, fields []field, at int) {
@@ -31,7 +46,8 @@ func (p *dumpParser) networkV2(raw json.RawMessage, fields []field, at int) {
 	decodeAs(p, "network", raw, fields, at, func(n Network) {
 		of := label("network", n.Name, n.ID)
 		n.Origin = p.origin(at, of)
-		n.Policies = p.policies(find(fields, "Policies"), n.Policies, of)
+		n.Policies = p.fit(p.policies(find(fields, "Policies"), n.Policies, of), at, of)
+		p.fitSubnets(&n, at, of)
 		p.dump.Networks = append(p.dump.Networks, n)
 	})
 }
@@ -51,6 +67,8 @@ func (p *dumpParser) endpointV1(raw json.RawMessage, fields []field, at int) {
 			p.fail(at, "endpoint: %v", err)
 			return
 		}
+		e.Stated = has(fields, "State")
+		p.stateOf(&e, at)
 		// Get-HnsEndpoint prints a State; an endpoint without one was cut from a
 		// longer listing and is taken for one that works.
 		if !has(fields, "State") && !e.Remote() {
@@ -61,10 +79,35 @@ func (p *dumpParser) endpointV1(raw json.RawMessage, fields []field, at int) {
 		for i := range e.Policies {
 			e.Policies[i].Origin = p.origin(at, string(e.Policies[i].typ)+" of "+of)
 		}
-		e.Policies = p.policies(ps, e.Policies, of)
+		e.Policies = p.fit(p.policies(ps, e.Policies, of), at, of)
+		e.Compartment = compartmentOf(v, find(fields, "Resources"))
 		p.dump.Endpoints = append(p.dump.Endpoints, e)
 	})
 }
+
+// stateNames are the states of an endpoint (hcsshim internal/hns/hnsendpoint.go).
+var stateNames = []string{"uninitialized", "created", "attached", "attached", "detached", "degraded", "destroyed"}
+
+// stateOf says when an endpoint has no working port.
+func (p *dumpParser) stateOf(e *Endpoint, at int) {
+	if e.Stated && !e.Remote() && !e.Attached() {
+		p.notice(at, label("endpoint", e.Name, e.ID), fmt.Sprintf("its State is %d, %s: it has no port on the switch; one that works has State 3", e.State, stateNames[e.State]))
+	}
+}
+
+// ready says what a policy list tells of itself (hns.policy-list-state).
+func (p *dumpParser) ready(l *LoadBalancer, v V1PolicyList, at int) {
+	if v.State != 0 && v.State != readyState {
+		l.NotReady = fmt.Sprintf("policy list %s has State %d, and one that is in force has %d; whether its rules are in VFP is not known: vfpctrl /port PORT /list-rule on the node shows it", v.ID, v.State, readyState)
+		p.notice(at, "policy list "+v.ID, l.NotReady)
+	}
+	if v.IsApplied != nil && !*v.IsApplied {
+		p.notice(at, "policy list "+v.ID, "it says IsApplied: false; a list in State 2, ready, was posted with that (projectcalico/calico#8465), and what it means is not published, so it has no effect here")
+	}
+}
+
+// readyState is the State of a policy list that is in force.
+const readyState = 2
 
 func (p *dumpParser) endpointV2(raw json.RawMessage, fields []field, at int) {
 	if !p.policiesOK("endpoint", "", raw, at) {
@@ -79,13 +122,61 @@ func (p *dumpParser) endpointV2(raw json.RawMessage, fields []field, at int) {
 			e.HostComputeNamespace = ""
 		}
 		e.Origin = p.origin(at, of)
-		e.Policies = p.policies(find(fields, "Policies"), e.Policies, of)
+		e.Policies = p.fit(p.policies(find(fields, "Policies"), e.Policies, of), at, of)
 		p.dump.Endpoints = append(p.dump.Endpoints, e)
 	})
 }
 
 func (p *dumpParser) namespace(raw json.RawMessage, fields []field, at int) {
 	decodeAs(p, "namespace", raw, fields, at, func(v Namespace) { p.dump.Namespaces = append(p.dump.Namespaces, v) })
+}
+
+// v1Namespace is a namespace as Get-HnsNamespace shows it
+// (projectcalico/calico#8465).
+type v1NamespaceObject struct {
+	ID              string
+	CompartmentId   uint32
+	CompartmentGuid string
+	IsDefault       bool
+	ResourceList    []NamespaceResource
+	Resources       json.RawMessage // of HNS itself, not those of the namespace
+}
+
+func (p *dumpParser) namespaceV1(raw json.RawMessage, fields []field, at int) {
+	decodeAs(p, "namespace", raw, fields, at, func(v v1NamespaceObject) {
+		n := Namespace{ID: v.ID, NamespaceId: v.CompartmentId, NamespaceGuid: v.CompartmentGuid, Type: NamespaceHost, Resources: v.ResourceList}
+		if v.IsDefault || v.CompartmentId == hostCompartment {
+			n.Type = NamespaceHostDefault
+		}
+		p.dump.Namespaces = append(p.dump.Namespaces, n)
+	})
+}
+
+// hostCompartment is the compartment of the node itself.
+const hostCompartment = 1
+
+// compartmentOf is the compartment that an endpoint's port is in; 0 when the
+// dump does not say. The name of the field is HNS's own spelling (microsoft/SDN
+// Kubernetes/windows/debug/networkmonitor/networkhealth.ps1).
+func compartmentOf(v V1Endpoint, resources *field) uint32 {
+	if v.Namespace != nil && v.Namespace.CompartmentId != 0 {
+		return v.Namespace.CompartmentId
+	}
+	var r struct {
+		Allocators []struct {
+			Tag                          string
+			CompartmendId, CompartmentId uint32
+		}
+	}
+	if resources == nil || json.Unmarshal(resources.raw, &r) != nil {
+		return 0
+	}
+	for _, a := range r.Allocators {
+		if a.Tag == "Endpoint Port" {
+			return max(a.CompartmendId, a.CompartmentId)
+		}
+	}
+	return 0
 }
 
 func (p *dumpParser) loadBalancer(raw json.RawMessage, fields []field, at int) {
@@ -104,6 +195,14 @@ func (p *dumpParser) route(raw json.RawMessage, fields []field, at int) {
 
 func (p *dumpParser) policyList(raw json.RawMessage, fields []field, at int) {
 	decodeAs(p, "policy list", raw, fields, at, func(v V1PolicyList) {
+		for i, raw := range v.Policies {
+			c := &coercer{words: p.Words}
+			v.Policies[i] = c.coerce(c.coerce(raw, reflect.TypeFor[v1ELB]()), reflect.TypeFor[SDNRouteSettings]())
+			if len(c.cut) > 0 {
+				p.fail(at, "policy list %s: %s was cut off: %s", v.ID, strings.Join(c.cut, ", "), strings.ReplaceAll(CutHint, "HnsEndpoint", "HnsPolicyList"))
+				return
+			}
+		}
 		lb, route, err := FromPolicyListV1(v)
 		if err != nil {
 			p.failJSON(at, "policy list", err)
@@ -115,6 +214,7 @@ func (p *dumpParser) policyList(raw json.RawMessage, fields []field, at int) {
 		}
 		if lb != nil {
 			lb.Origin = p.origin(at, "policy list "+v.ID)
+			p.ready(lb, v, at)
 			p.dump.LoadBalancers = append(p.dump.LoadBalancers, *lb)
 		}
 		if route != nil {

@@ -64,6 +64,11 @@ type Endpoint struct {
 	Health               Health        `json:"Health,omitzero"`
 	SchemaVersion        SchemaVersion `json:"SchemaVersion,omitzero"`
 
+	// Compartment is the compartment that a dump says the endpoint's port is in;
+	// 0 where it does not say.
+	Compartment uint32 `json:"-"`
+	// Stated is set when a dump shows the State; HCN v2 does not.
+	Stated bool `json:"-"`
 	// State, SharedContainers and the two switches are fields of HNS v1.
 	State             EndpointState `json:"-"`
 	SharedContainers  []string      `json:"-"`

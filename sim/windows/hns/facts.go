@@ -67,3 +67,15 @@ var (
 		"HNS v1 prints ids in upper case, HCN v2 in lower case; both take either.",
 		"projectcalico/calico issue 4682 (v1)", "projectcalico/calico issue 5762 (v2, kube-proxy log)")
 )
+
+var (
+	_ = evidence.New("hns.policy-list-state", evidence.Stated,
+		"A policy list that is in force has State 2; one in State 4 is degraded.",
+		"microsoft/SDN Kubernetes/windows/debug/networkmonitor/networkhealth.ps1 (LoadBalancer Policy state)", "microsoft/wcnscripts PR 21")
+	_ = evidence.New("hns.endpoint-compartment", evidence.Stated,
+		"HNS v1 shows the compartment of an endpoint in its Endpoint Port allocator, in a field CompartmendId; compartment 1 is the node itself.",
+		"microsoft/SDN Kubernetes/windows/debug/networkmonitor/networkhealth.ps1", "microsoft/SDN Kubernetes/windows/hns.psm1 Attach-HnsHostEndpoint")
+	_ = evidence.New("hns.gateway-endpoint-is-the-hosts", evidence.Inferred,
+		"An attached local endpoint whose address is the gateway of other endpoints of its network is in the node's own compartment, where a dump does not say in which it is.",
+		"flannel-io/flannel pkg/backend/hostgw/hostgw_windows.go", "microsoft/SDN Kubernetes/windows/start-kubelet.ps1")
+)

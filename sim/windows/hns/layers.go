@@ -53,6 +53,8 @@ const LayerACL = layerACL
 // layers collects rules by layer and group.
 type layers struct {
 	all []*vfp.Layer
+	// doubt is why it is not known whether the rules that are added are in force.
+	doubt string
 }
 
 func (ls *layers) layer(name string) *vfp.Layer {
@@ -76,6 +78,9 @@ func (ls *layers) add(layer, group string, dir vfp.Direction, r *vfp.Rule) {
 	}
 	if family == 6 {
 		group = strings.ReplaceAll(group, "IPv4", "IPv6")
+	}
+	if ls.doubt != "" {
+		r.Action = vfp.NotModelled{Action: r.Action, Why: ls.doubt}
 	}
 	g := ls.layer(layer).Group(group, dir, family)
 	g.Rules = append(g.Rules, r)

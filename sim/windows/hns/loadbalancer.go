@@ -65,6 +65,9 @@ type LoadBalancer struct {
 	// Ports is the block of node ports that the load balancer translates
 	// sources with; zero for DSR.
 	Ports PortBlock `json:"-"`
+	// NotReady is what a dump says of a load balancer that is not in force as it
+	// should be, "" for one that is.
+	NotReady string `json:"-"`
 	// Origin is the configuration behind the load balancer.
 	Origin *trace.Origin `json:"-"`
 }

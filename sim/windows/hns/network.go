@@ -136,6 +136,8 @@ type Network struct {
 	// shows it; HCN v2 does not. It is the VIP of NodePort load balancers, of
 	// OutBoundNAT without one, and the default SourceVIP.
 	ManagementIP netip.Addr `json:"-"`
+	// NotShown names the fields that a dump does not show because they were cut off.
+	NotShown []string `json:"-"`
 	// DNSServerCompartment is a field of HNS v1.
 	DNSServerCompartment uint32 `json:"-"`
 	// Origin is the configuration behind the network.

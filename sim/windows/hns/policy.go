@@ -55,6 +55,9 @@ type Policy struct {
 	// Origin is the configuration behind the policy; it survives Create and
 	// Modify, so that a rule can name it.
 	Origin *trace.Origin
+	// NotShown names the settings that a dump does not show because they were cut
+	// off; what they decide is not known.
+	NotShown []string
 
 	typ PolicyType
 	// settings are what HNS's JSON says; nil for a type that this package has no

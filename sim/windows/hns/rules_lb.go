@@ -52,8 +52,9 @@ func (c *Compiler) backends(lb *LoadBalancer, m LBPortMapping, keep func(backend
 	return ts
 }
 
-// frontends calls f for each address and port that a load balancer serves.
-func (c *Compiler) frontends(n *Network, dsr bool, f func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr)) {
+// frontends calls f for each address and port that a load balancer serves. Rules
+// that f adds for one that a dump shows as not ready are not modelled.
+func (c *Compiler) frontends(ls *layers, n *Network, dsr bool, f func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr)) {
 	for _, lb := range c.s.ListLoadBalancers(func(lb *LoadBalancer) bool { return lb.DSR() == dsr }) {
 		if !c.serves(lb, n) {
 			continue
@@ -62,9 +63,11 @@ func (c *Compiler) frontends(n *Network, dsr bool, f func(lb *LoadBalancer, m LB
 			if vip.Is6() != lb.IPv6() {
 				continue
 			}
+			ls.doubt = lb.NotReady
 			for _, m := range lb.PortMappings {
 				f(lb, m, vip)
 			}
+			ls.doubt = ""
 		}
 	}
 }
@@ -122,8 +125,8 @@ func (c *Compiler) keepsVIP(m LBPortMapping) bool {
 func (c *Compiler) hostLoadBalancers(ls *layers, networks []*Network) {
 	seen := map[*LoadBalancer]bool{}
 	for _, n := range networks {
-		c.frontends(n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) { c.dsrHost(ls, n, lb, m, vip) })
-		c.frontends(n, false, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
+		c.frontends(ls, n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) { c.dsrHost(ls, n, lb, m, vip) })
+		c.frontends(ls, n, false, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
 			if len(lb.FrontendVIPs) == 0 && !c.hasContainer(networks) {
 				return
 			}

@@ -10,7 +10,7 @@ import (
 // dsrClient compiles row 1 of the DSR rules: the client's side.
 func (c *Compiler) dsrClient(ls *layers, n *Network) {
 	mgmt := c.management(n)
-	c.frontends(n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
+	c.frontends(ls, n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
 		targets := c.backends(lb, m, nil)
 		for i := range targets {
 			// The client's port only sets the address; the layers below find the MAC.
@@ -26,7 +26,7 @@ func (c *Compiler) dsrClient(ls *layers, n *Network) {
 
 // backendRules compiles rows 2 and 3: translation at the backend's own port.
 func (c *Compiler) backendRules(ls *layers, n *Network, self *Endpoint) {
-	c.frontends(n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
+	c.frontends(ls, n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
 		mine := c.backends(lb, m, func(b backend) bool { return b.Endpoint != nil && b.ID == self.ID })
 		if len(mine) == 0 || c.keepsVIP(m) {
 			return

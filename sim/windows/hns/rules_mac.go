@@ -29,7 +29,7 @@ func (c *Compiler) localMACs(ls *layers, n *Network) {
 	}
 	// Replies to a load balancer's source address go back to the host's port.
 	seen := map[netip.Addr]bool{}
-	c.frontends(n, false, func(lb *LoadBalancer, _ LBPortMapping, _ netip.Addr) {
+	c.frontends(ls, n, false, func(lb *LoadBalancer, _ LBPortMapping, _ netip.Addr) {
 		a, err := netip.ParseAddr(lb.SourceVIP)
 		if err != nil || seen[a] || a == c.management(n) {
 			return

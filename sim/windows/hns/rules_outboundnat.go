@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
@@ -22,7 +23,7 @@ var tcpUDP = []struct {
 func (c *Compiler) outboundNAT(ls *layers, n *Network, e *Endpoint) {
 	i := 0
 	for p, nat := range eachValue[outboundNAT](e.Policies) {
-		t := translation{c: c, ls: ls, nat: nat, number: i + 1, endpoint: e.ID, src: e.Address(nat.v6), origin: p.Origin}
+		t := translation{c: c, ls: ls, nat: nat, number: i + 1, endpoint: e.ID, src: e.Address(nat.v6), origin: p.Origin, policy: p}
 		if !nat.v6 {
 			c.otherFamily(ls, e, nat, p.Origin)
 			if !t.nat.vip.IsValid() {
@@ -57,6 +58,7 @@ type translation struct {
 	base     uint16
 	fact     *evidence.Fact
 	origin   *trace.Origin
+	policy   Policy
 }
 
 func (t *translation) rules() {
@@ -89,8 +91,18 @@ func (t *translation) rules() {
 		case haveHostBits(destinations):
 			t.c.hostBits(r, "a Destination")
 		}
+		r.Action = t.policy.ifShown(r.Action)
 		t.ls.add(layerNAT, groupNATOut, vfp.Out, r)
 	}
+}
+
+// ifShown is the action of a rule that a policy makes. Where a dump does not show
+// all of the policy, what the rule matches is not known.
+func (p Policy) ifShown(a vfp.Action) vfp.Action {
+	if len(p.NotShown) == 0 {
+		return a
+	}
+	return vfp.NotModelled{Action: a, Why: fmt.Sprintf("the dump does not show %s of the policy %s; %s", strings.Join(p.NotShown, ", "), p.typ, CutHint)}
 }
 
 // untranslated compiles what an OutBoundNAT policy does not translate: its

@@ -73,6 +73,10 @@ type V1PolicyList struct {
 	ID         string            `json:"ID,omitempty"`
 	References []string          `json:"References,omitempty"`
 	Policies   []json.RawMessage `json:"Policies,omitempty"`
+	// HostComputeNetwork, State and IsApplied are what newer builds show.
+	HostComputeNetwork string `json:"HostComputeNetwork,omitempty"`
+	State              uint32 `json:"State,omitempty"`
+	IsApplied          *bool  `json:"IsApplied,omitempty"`
 }
 
 // v1ELB is the load balancer policy of a policy list.
@@ -85,17 +89,22 @@ type v1ELB struct {
 	LocalRoutedVip bool     `json:"LocalRoutedVip,omitempty"`
 	UseMUX         bool     `json:"UseMUX,omitempty"`
 	PreserveDIP    bool     `json:"PreserveDIP,omitempty"`
-	Protocol       uint32   `json:"Protocol,omitempty"`
-	InternalPort   uint16   `json:"InternalPort"`
-	ExternalPort   uint16   `json:"ExternalPort"`
+	// How HNS v1 shows the distribution, a frontend of IPv6 and an external address
+	// is not published; these are HCN v2's names.
+	DistributionType Distribution `json:"DistributionType,omitempty"`
+	IPv6             bool         `json:"IPv6,omitempty"`
+	VipExternalIP    bool         `json:"VipExternalIP,omitempty"`
+	Protocol         uint32       `json:"Protocol,omitempty"`
+	InternalPort     uint16       `json:"InternalPort"`
+	ExternalPort     uint16       `json:"ExternalPort"`
 }
 
 func (p v1ELB) portMapping() LBPortMapping {
-	m := LBPortMapping{Protocol: p.Protocol, InternalPort: p.InternalPort, ExternalPort: p.ExternalPort}
+	m := LBPortMapping{Protocol: p.Protocol, InternalPort: p.InternalPort, ExternalPort: p.ExternalPort, DistributionType: p.DistributionType}
 	for _, f := range []struct {
 		on   bool
 		flag PortFlags
-	}{{p.ILB, PortFlagILB}, {p.LocalRoutedVip, PortFlagLocalRoutedVIP}, {p.UseMUX, PortFlagUseMux}, {p.PreserveDIP, PortFlagPreserveDIP}} {
+	}{{p.ILB, PortFlagILB}, {p.LocalRoutedVip, PortFlagLocalRoutedVIP}, {p.UseMUX, PortFlagUseMux}, {p.PreserveDIP, PortFlagPreserveDIP}, {p.VipExternalIP, PortFlagVipExternalIP}} {
 		if f.on {
 			m.Flags |= f.flag
 		}
@@ -289,6 +298,9 @@ func FromPolicyListV1(v V1PolicyList) (*LoadBalancer, *Route, error) {
 			if p.IsDSR {
 				lb.Flags |= LBFlagDSR
 			}
+			if p.IPv6 {
+				lb.Flags |= LBFlagIPv6
+			}
 			lb.PortMappings = append(lb.PortMappings, p.portMapping())
 		case strings.EqualFold(p.Type, "ROUTE"):
 			if route == nil {
@@ -315,6 +327,7 @@ func PolicyListV1(l *LoadBalancer) V1PolicyList {
 			Type: "ELB", SourceVIP: l.SourceVIP, VIPs: l.FrontendVIPs, IsDSR: l.DSR(), Protocol: p.Protocol,
 			InternalPort: p.InternalPort, ExternalPort: p.ExternalPort, ILB: p.Flags&PortFlagILB != 0,
 			LocalRoutedVip: p.Flags&PortFlagLocalRoutedVIP != 0, UseMUX: p.Flags&PortFlagUseMux != 0, PreserveDIP: p.Flags&PortFlagPreserveDIP != 0,
+			DistributionType: p.DistributionType, IPv6: l.IPv6(), VipExternalIP: p.Flags&PortFlagVipExternalIP != 0,
 		})
 		v.Policies = append(v.Policies, raw)
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -67,6 +68,9 @@ func (n *Windows) podPort(sw *vswitch, e *hns.Endpoint, id string) {
 					c.Stack().Input(sim, c.Stack().Links[0], p)
 				}
 				return
+			}
+			if n.options.Dumped {
+				sim.RecordUnknown(fmt.Sprintf("the dump has the endpoint %s (%s), and the lab has no pod for it; add one: {name: NAME, node: %s, address: %s, listen: [tcp/80]}", e.Name, e.Address(false), n.name, e.Address(false)))
 			}
 			sim.RecordLoss(n.name, port.Label, trace.PortNotReady)
 			if sim.Rec.On() {

@@ -49,6 +49,9 @@ type Options struct {
 	// Missing, when set, reports whether a rule that HNS asks for is missing on
 	// the port of a compartment: an injected fault.
 	Missing func(compartment, rule string) bool
+	// Dumped is set for a node whose HNS is that of a real one: which programs are
+	// behind its endpoints is known only for those that have a compartment.
+	Dumped bool
 }
 
 // vnic is a link of the host on a virtual switch.

@@ -1,0 +1,141 @@
+package build
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// loadDump gives a node what files taken from a real one say: its HNS, the
+// endpoints in its own compartment, forwarding, WinNAT. Routes come later, in
+// dumpRoutes, when all links are there.
+func (b *builder) loadDump(n *Node) error {
+	d := n.Plan.Dump
+	for _, x := range d.Notices {
+		b.NotModelled = trace.AddNotice(b.NotModelled, x)
+	}
+	for _, i := range d.HNS.Ignored {
+		b.notice("field "+i+" in the dump of node "+n.Name, "no rule of the model follows from it", nil)
+	}
+	for _, x := range d.HNS.Networks {
+		if x.ManagementIP.IsValid() && x.ManagementIP != n.Address && x.ManagementIP != n.Address6 {
+			b.notice(fmt.Sprintf("ManagementIP %s of network %s", x.ManagementIP, x.Name),
+				fmt.Sprintf("the lab's node %s has the address %s; give the node the address that it has on the network", n.Name, n.Address), x.Origin)
+		}
+	}
+	if err := n.HNS.Load(d.HNS); err != nil {
+		return err
+	}
+	n.windows.Refresh()
+	for _, e := range n.HNS.HostEndpoints() {
+		if err := n.windows.AttachHost(e.ID); err != nil {
+			return err
+		}
+	}
+	b.dumpForwarding(n)
+	b.dumpNAT(n)
+	return nil
+}
+
+// dumpForwarding sets what Get-NetIPInterface says. The model's stack forwards
+// from all interfaces or from none; what no file says is unknown, and a packet
+// that would have to be passed on says so.
+func (b *builder) dumpForwarding(n *Node) {
+	st := n.windows.Stack()
+	var on, off []string
+	for _, i := range n.Plan.Dump.Interfaces {
+		if i.IPv6 || !slices.ContainsFunc(st.Links, func(l *host.Link) bool { return strings.EqualFold(l.Name, i.Name) }) {
+			continue
+		}
+		if i.Forwarding {
+			on = append(on, i.Name)
+		} else {
+			off = append(off, i.Name)
+		}
+	}
+	command := "Get-NetIPInterface | Select-Object ifIndex,InterfaceAlias,AddressFamily,Forwarding | ConvertTo-Json"
+	switch {
+	case st.Forwarding: // a NAT network has turned it on
+	case len(on) > 0 && len(off) == 0:
+		st.Forwarding = true
+	case len(on) > 0:
+		st.ForwardingUnknown = fmt.Sprintf("forwarding is on for %s and off for %s, and the model knows it for the whole node only", strings.Join(on, ", "), strings.Join(off, ", "))
+	case len(off) == 0:
+		st.ForwardingUnknown = "the dump of " + n.Name + " does not say whether the node forwards packets between its interfaces; add the output of: " + command
+	}
+}
+
+// dumpNAT sets what Get-NetNat says beside HNS's own NAT networks.
+func (b *builder) dumpNAT(n *Node) {
+	st := n.windows.Stack()
+	for _, x := range n.Plan.Dump.NATs {
+		if slices.ContainsFunc(n.HNS.ListNetworks(nil), func(nw *hns.Network) bool {
+			return nw.Is(hns.NAT) && slices.ContainsFunc(nw.Subnets(), func(s hns.Subnet) bool { return s.Prefix() == x.Internal.Masked() })
+		}) {
+			continue
+		}
+		at := &trace.Origin{What: "New-NetNat " + x.Name, File: x.Place.File, Line: x.Place.Line}
+		i := slices.IndexFunc(st.Links, func(l *host.Link) bool {
+			return slices.ContainsFunc(l.Addrs, func(p netip.Prefix) bool { return x.Internal.Overlaps(p.Masked()) })
+		})
+		switch {
+		case st.NAT != nil:
+			b.notice("NAT "+x.Name, "WinNAT has one internal prefix in the model, and the node has another already", at)
+		case i < 0:
+			b.notice("NAT "+x.Name, "no interface of the node is in "+x.Internal.String(), at)
+		default:
+			st.NAT = host.NewWinNAT(x.Internal, st.Links[i], at)
+		}
+	}
+}
+
+// dumpRoutes adds the routes of a dump, in the place of the lab's default gateway,
+// and reports whether the dump has any.
+func (b *builder) dumpRoutes(n *Node) bool {
+	st := n.machine.Stack()
+	any := false
+	for _, r := range n.Plan.Dump.Routes {
+		at := &trace.Origin{What: "route of the dump", File: r.Place.File, Line: r.Place.Line}
+		if !r.Via.IsValid() || r.Via.IsUnspecified() || !r.To.IsValid() || n.Address6.IsValid() != r.To.Addr().Is6() && r.To.Addr().Is6() {
+			continue // on the link: follows from the addresses
+		}
+		any = true
+		rt := host.Route{To: r.To, Via: r.Via, Origin: at}
+		if err := st.AddRoute(rt); err == nil {
+			continue
+		}
+		if rt.Link = linkOf(st, r, n.Plan.Dump); rt.Link == nil {
+			b.notice("route to "+r.To.String()+" via "+r.Via.String(), "no interface of the node is on the network of its next hop", at)
+			continue
+		}
+		if err := st.AddRoute(rt); err != nil {
+			b.notice("route to "+r.To.String()+" via "+r.Via.String(), err.Error(), at)
+		}
+	}
+	return any
+}
+
+// linkOf finds a route's interface: by name, by number or by address.
+func linkOf(st *host.Stack, r dump.Route, d *dump.Node) *host.Link {
+	name := r.Interface
+	if number, err := strconv.Atoi(name); err == nil {
+		for _, i := range d.Interfaces {
+			if i.Index == number {
+				name = i.Name
+			}
+		}
+	}
+	a, _ := netip.ParseAddr(name)
+	i := slices.IndexFunc(st.Links, func(l *host.Link) bool { return strings.EqualFold(l.Name, name) || a.IsValid() && l.Owns(a) })
+	if i < 0 {
+		return nil
+	}
+	return st.Links[i]
+}

@@ -1,0 +1,98 @@
+package dump
+
+import (
+	"net/netip"
+
+	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// Node is what files taken from one Windows node say of it. Every list is in
+// the order of the files and of their lines.
+type Node struct {
+	// HNS is nil when no file shows objects of HNS.
+	HNS *hns.Dump
+	// Routes, Interfaces and NATs are those of the host's compartment.
+	Routes     []Route
+	Interfaces []Interface
+	NATs       []NAT
+	// Excluded are the reserved ranges of ports, Dynamic the ranges that Windows
+	// takes ports from, by protocol.
+	Excluded []PortRange
+	Dynamic  []PortRange
+	// Ports are the listings of vfpctrl, by port of the switch.
+	Ports []Port
+	// Files are all files with what they were read as.
+	Files []File
+	// Notices say what was read and has no effect, and what was not understood.
+	Notices []trace.Notice
+	// Mistakes are what could not be read.
+	Mistakes strict.Mistakes
+
+	// listed are the routes of Get-NetRoute, which collectlogs.ps1 asks for all
+	// compartments: they count only when no file has route print.
+	listed  []Route
+	printed bool
+	// items are what hnsdiag list all names.
+	items []Item
+}
+
+// File is one file.
+type File struct {
+	Name string
+	// As says what was found in it, sorted: "HNS networks", "routes"; empty when
+	// nothing was understood. Skipped says why it was not read.
+	As      []string
+	Skipped string
+}
+
+// Route is an entry of the route table.
+type Route struct {
+	To netip.Prefix
+	// Via is invalid for what is on the link.
+	Via netip.Addr
+	// Interface is its name, its number or its address, as the tool shows it.
+	Interface string
+	Metric    int
+	Place     Place
+}
+
+// Interface is an IP interface of the host.
+type Interface struct {
+	Name  string
+	Index int
+	// Forwarding says whether it passes packets on for others.
+	Forwarding bool
+	IPv6       bool
+	Place      Place
+}
+
+// NAT is what New-NetNat made.
+type NAT struct {
+	Name     string
+	Internal netip.Prefix
+	Place    Place
+}
+
+// PortRange is a range of ports with both ends. Protocol is "tcp" or "udp".
+type PortRange struct {
+	Protocol    string
+	First, Last int
+	// Administered is set for a range that somebody excluded; the others are
+	// taken by programs, HNS among them.
+	Administered bool
+	Place        Place
+}
+
+// hnsDump is what the files show of HNS.
+func (n *Node) hnsDump() *hns.Dump {
+	if n.HNS == nil {
+		n.HNS = &hns.Dump{}
+	}
+	return n.HNS
+}
+
+func (n *Node) notice(what, why string, at Place) {
+	n.Notices = trace.AddNotice(n.Notices, trace.Notice{What: what, Why: why, At: &trace.Origin{What: what, File: at.File, Line: at.Line}})
+}

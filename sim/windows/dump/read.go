@@ -1,0 +1,221 @@
+package dump
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// maxFile is the size in bytes up to which a file is read; a log of a day has
+// some tens of megabytes.
+const maxFile = 64 << 20
+
+// maxFiles bounds a folder.
+const maxFiles = 5000
+
+// Read reads files and folders that were taken from one node. A file that is
+// named must say something that is understood; in a folder, files that are not
+// understood are listed. The error holds every mistake with its place.
+func Read(paths ...string) (*Node, error) {
+	n := &Node{}
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		if err != nil {
+			return nil, err
+		}
+		if info.IsDir() {
+			n.folder(p)
+			continue
+		}
+		data, err := os.ReadFile(p)
+		if err != nil {
+			return nil, err
+		}
+		if before := len(n.Mistakes); !n.read(p, data) && len(n.Mistakes) == before {
+			n.mistake(p, 1, "nothing in it is understood; take it for example with: Get-HnsNetwork | ConvertTo-Json -Depth 20")
+		}
+	}
+	n.finish()
+	return n, n.Mistakes.AsError()
+}
+
+// ReadFile reads the text of one file as Read does.
+func ReadFile(name string, data []byte) (*Node, error) {
+	n := &Node{}
+	if !n.read(name, data) && len(n.Mistakes) == 0 {
+		n.mistake(name, 1, "nothing in it is understood; take it for example with: Get-HnsNetwork | ConvertTo-Json -Depth 20")
+	}
+	n.finish()
+	return n, n.Mistakes.AsError()
+}
+
+// finish concludes what one file alone does not say.
+func (n *Node) finish() {
+	if !n.printed {
+		n.Routes = append(n.Routes, n.listed...)
+	}
+	n.listed = nil
+	n.Routes = distinct(n.Routes)
+	n.summaries()
+	if n.HNS != nil {
+		n.HNS.InferHost()
+		for _, err := range n.HNS.Hidden() {
+			n.mistakes("", err)
+		}
+		for _, x := range n.HNS.Notices {
+			n.Notices = append(n.Notices, x)
+		}
+		n.HNS.Notices = nil
+	}
+}
+
+func (n *Node) mistake(file string, line int, format string, args ...any) {
+	n.Mistakes = append(n.Mistakes, strict.Mistake{File: file, Line: line, Column: min(line, 1), Message: fmt.Sprintf(format, args...)})
+}
+
+// folder reads what scripts that gather logs leave: microsoft/SDN
+// Kubernetes/windows/debug/collectlogs.ps1, and Azure/AgentBaker
+// staging/cse/windows/debug/collect-windows-logs.ps1, which adds logs to it.
+func (n *Node) folder(dir string) {
+	var names []string
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			n.mistake(name, 0, "cannot be read: %v", err)
+			return nil
+		case d.IsDir():
+			return nil
+		case len(names) >= maxFiles:
+			n.mistake(dir, 0, "the folder has more than %d files; give one with the files of one node", maxFiles)
+			return fs.SkipAll
+		case !d.Type().IsRegular():
+			n.Files = append(n.Files, File{Name: name, Skipped: "not a regular file"})
+			return nil
+		}
+		names = append(names, name)
+		return nil
+	})
+	if err != nil {
+		n.mistake(dir, 0, "%v", err)
+	}
+	// HNS v1 shows more of an object than HCN v2, and whole lists come before single
+	// lines of logs.
+	slices.SortStableFunc(names, func(a, b string) int { return strings.Compare(rank(a)+a, rank(b)+b) })
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil && info.Size() > maxFile {
+			n.Files = append(n.Files, File{Name: name, Skipped: fmt.Sprintf("it has %d bytes; up to %d are read", info.Size(), maxFile)})
+			continue
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			n.mistake(name, 0, "cannot be read: %v", err)
+			continue
+		}
+		f := len(n.Files)
+		if n.read(name, data); n.Files[f].Skipped == "" && len(n.Files[f].As) == 0 && strings.TrimSpace(string(data)) != "" {
+			n.notice("file "+filepath.Base(name), "nothing in it is understood", Place{File: name, Line: 1})
+		}
+	}
+}
+
+func rank(name string) string {
+	if strings.HasSuffix(strings.ToLower(name), ".log") {
+		return "1"
+	}
+	return "0"
+}
+
+// reader reads one file.
+type reader struct {
+	n *Node
+	f *File
+}
+
+func (r *reader) as(kind string) {
+	if !slices.Contains(r.f.As, kind) {
+		r.f.As = append(r.f.As, kind)
+		slices.Sort(r.f.As)
+	}
+}
+
+// read recognises and reads one file, and reports whether anything was understood.
+func (n *Node) read(name string, data []byte) bool {
+	n.Files = append(n.Files, File{Name: name})
+	r := &reader{n: n, f: &n.Files[len(n.Files)-1]}
+	text, ok := Decode(data)
+	if !ok {
+		r.f.Skipped = "not a text"
+		return false
+	}
+	all := Split(name, text)
+	if isLog(all) {
+		r.log(all)
+		return len(r.f.As) > 0
+	}
+	if whole, ok := wholeJSON(all); ok {
+		r.json(whole)
+		return len(r.f.As) > 0
+	}
+	for _, s := range Sections(all) {
+		if s.Command != nil && s.Command.From == "pod" {
+			continue
+		}
+		for _, p := range Parts(s.Lines) {
+			if p.JSON {
+				r.json(p.Lines)
+			} else {
+				r.text(p.Lines)
+			}
+		}
+	}
+	if head := strings.TrimSpace(text); len(r.f.As) == 0 && (strings.HasPrefix(head, "{") || strings.HasPrefix(head, "[")) {
+		r.take(hns.DumpText{Name: name, JSON: []byte(text)}) // for its mistakes
+	}
+	return len(r.f.As) > 0
+}
+
+// summaries says which objects hnsdiag list all names that no file shows with
+// their fields.
+func (n *Node) summaries() {
+	shown := map[string]bool{}
+	if n.HNS != nil {
+		for _, id := range n.HNS.IDs() {
+			shown[strings.ToLower(id)] = true
+		}
+	}
+	missing := map[string][]Item{}
+	for _, i := range n.items {
+		if !shown[strings.ToLower(i.ID)] && i.Kind != "Namespace" {
+			missing[i.Place.File] = append(missing[i.Place.File], i)
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(missing)) {
+		all := missing[file]
+		why := fmt.Sprintf("%d objects, the first of them %s %s, are shown without their fields; take it again with: hnsdiag list all -d", len(all), strings.ToLower(all[0].Kind), all[0].ID)
+		if n.HNS == nil {
+			n.mistake(file, all[0].Place.Line, "%s", why)
+		} else {
+			n.notice("list of HNS", why, all[0].Place)
+		}
+	}
+}
+
+// distinct leaves out routes that are there already: route print shows those that
+// survive a restart twice.
+func distinct(routes []Route) []Route {
+	type key struct{ to, via string }
+	seen := map[key]bool{}
+	return slices.DeleteFunc(routes, func(r Route) bool {
+		k := key{r.To.String(), r.Via.String()}
+		known := seen[k]
+		seen[k] = true
+		return known && r.Via.IsValid()
+	})
+}
