@@ -120,8 +120,12 @@ func (ps *policySet) ports(p *kube.Pod, flags hns.NatFlags, withHostIP bool) {
 			v.VIP = hp.HostIP.String()
 		}
 		ps.add(v, "hostPort of "+owner(p))
+		last := &ps.all[len(ps.all)-1]
+		if !withHostIP {
+			*last = last.AsNATV1()
+		}
 		if p.Origin != nil {
-			ps.all[len(ps.all)-1].Origin = p.Origin
+			last.Origin = p.Origin
 		}
 	}
 }

@@ -27,8 +27,8 @@ var (
 	factOddPrefix = evidence.New("hns.odd-prefix", evidence.Unknown,
 		"What HNS makes of a route whose DestinationPrefix is an address without a length, and of a route or an ACL whose prefix has host bits, is not public.")
 	factNATPolicyV1 = evidence.New("hns.nat-policy-v1", evidence.Unknown,
-		"Whether a NAT policy of HNS v1 publishes a port on an l2bridge network is disputed: win-bridge relied on it; a report says that it is not applied, and Microsoft's answer is a PortMapping policy of HCN v2.",
-		"containernetworking/plugins PR 475", "microsoft/Windows-Containers#360", "aws/amazon-vpc-cni-plugins PR 93")
+		"Whether a NAT policy of HNS v1 publishes a port on an l2bridge network is disputed: win-bridge relied on it, and Microsoft's documents send users to that; a report says that it is not applied, and Microsoft's answer is a PortMapping policy of HCN v2.",
+		"containernetworking/plugins PR 475", "MicrosoftDocs Kubernetes on Windows, common problems (hostPort)", "microsoft/Windows-Containers#360", "aws/amazon-vpc-cni-plugins PR 93")
 	factNotToVIP = evidence.New("hns.outboundnat-not-to-itself", evidence.Inferred,
 		"OutBoundNAT does not translate packets to the address that it would translate to: replies of a container to its own node keep their source, as kubelet's probes need it.")
 	factSDNRoute = evidence.New("hns.sdnroute-to-host", evidence.Code,

@@ -64,11 +64,20 @@ func FromPolicyV1(raw json.RawMessage) (Policy, error) {
 	}
 	settings, err := json.Marshal(out) // maps marshal sorted
 	p := ParsePolicy(typ, settings)
-	if m, ok := p.value.(portMapping); ok && strings.EqualFold(name, natV1) {
+	if strings.EqualFold(name, natV1) {
+		p = p.AsNATV1()
+	}
+	return p, err
+}
+
+// AsNATV1 returns a PortMapping as the NAT policy of HNS v1 with the same fields, which
+// is not the same (hns.nat-policy-v1).
+func (p Policy) AsNATV1() Policy {
+	if m, ok := p.value.(portMapping); ok {
 		p.v1NAT, m.v1 = true, true
 		p.value = m
 	}
-	return p, err
+	return p
 }
 
 // v2Fields gives the fields of a v1 policy their names of HCN v2.
