@@ -14,7 +14,7 @@ GOCYCLO     = github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0
 COMPLEXITY ?= 24
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench fuzz mutation lint fmt vet staticcheck complexity e2e build install generate wine windows-binaries dlls go
+.PHONY: help run test bench fuzz mutation lint fmt vet staticcheck complexity e2e build install generate wine windows-binaries kube-proxy-differential dlls go
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ wine: ## install Wine and mingw where that can be done (Debian, Ubuntu)
 
 windows-binaries: go ## build the pinned Windows binaries into the cache (or take them from it)
 	@$(GO) run ./sim/real/wine/winbuild fixtures/windows-binaries/*/
+
+kube-proxy-differential: go wine ## compare the model of kube-proxy with many real versions (VERSIONS="1.33.13 1.34.4"); hours the first time
+	@fixtures/windows-binaries/differential.sh $(VERSIONS)
 
 dlls: go ## build the DLLs through which Windows programs reach winlab's HNS into out/dlls
 	@mkdir -p out/dlls

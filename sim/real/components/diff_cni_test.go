@@ -136,6 +136,9 @@ type exception struct {
 	// and 1 or 2.
 	Conf string
 	API  int
+	// Versions limits it to versions of the program, in ranges whose ends are part of
+	// them: "1.24.10..1.30", "..1.33.7", "1.36..". A minor version is all its patches.
+	Versions []string
 	// Line matches the lines that differ, without the sign before them.
 	Line           string
 	Reason, Source string
@@ -159,8 +162,76 @@ func readExceptions(t *testing.T, file string) []*exception {
 		if e.ID == "" || e.Line == "" || e.Reason == "" || e.Source == "" {
 			t.Errorf("%s: exception %q needs id, line, reason and source", file, e.ID)
 		}
+		for _, r := range e.Versions {
+			if _, err := inRange(r, "1.20.15"); err != nil {
+				t.Errorf("%s: exception %q: %v", file, e.ID, err)
+			}
+		}
 	}
 	return all.Exceptions
+}
+
+// appliesTo reports whether an exception is for a version.
+func (e *exception) appliesTo(version string) bool {
+	return len(e.Versions) == 0 || slices.ContainsFunc(e.Versions, func(r string) bool {
+		in, err := inRange(r, version)
+		return in && err == nil
+	})
+}
+
+// inRange reports whether a version is in a range as exception.Versions has them.
+func inRange(r, version string) (bool, error) {
+	from, to, found := strings.Cut(r, "..")
+	if !found || from == "" && to == "" {
+		return false, fmt.Errorf("%q is no range of versions; write one such as 1.24.10..1.30, ..1.33.7 or 1.36..", r)
+	}
+	v, err := kube.ParseVersion(version)
+	if err != nil {
+		return false, err
+	}
+	in := true
+	for i, end := range []string{from, to} {
+		if end == "" {
+			continue
+		}
+		e, err := kube.ParseVersion(end)
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case e.Assumed && e.SameMinor(v):
+		case i == 0:
+			in = in && v.Compare(e) >= 0
+		default:
+			in = in && v.Compare(e) <= 0
+		}
+	}
+	return in, nil
+}
+
+func TestRangesOfVersions(t *testing.T) {
+	for r, want := range map[string]string{
+		"..1.33.7": "1.20.15 1.33.0 1.33.7", "1.33.8..1.34": "1.33.8 1.34.0 1.34.4 1.34.11", "1.34..": "1.34.0 1.34.4 1.34.11 1.37.2", "1.34.4..1.34.4": "1.34.4",
+	} {
+		var got []string
+		for _, v := range []string{"1.20.15", "1.33.0", "1.33.7", "1.33.8", "1.34.0", "1.34.4", "1.34.11", "1.37.2"} {
+			in, err := inRange(r, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in {
+				got = append(got, v)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", r, got, want)
+		}
+	}
+	for _, bad := range []string{"1.33", "..", "x..1.3"} {
+		if _, err := inRange(bad, "1.20.15"); err == nil {
+			t.Errorf("%q is a range", bad)
+		}
+	}
 }
 
 // diff is one plugin with one configuration on one build, twice.

@@ -187,7 +187,7 @@ func (row shape) service(n int) *kube.Service {
 func TestKubeProxyChanges(t *testing.T) {
 	winetest.Need(t)
 	var cases []diffCase
-	for _, version := range proxyVersions {
+	for _, version := range comparedVersions() {
 		for _, c := range []proxyCase{
 			{build: "17763.1432", network: hns.L2Bridge},
 			{build: "20348", network: hns.L2Bridge, dsr: true},

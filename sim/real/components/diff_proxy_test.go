@@ -23,7 +23,17 @@ import (
 )
 
 // proxyVersions are the kube-proxies with which the model is compared.
-var proxyVersions = []string{"1.20.15", "1.25.16", "1.29.15", "1.36.3"}
+var proxyVersions = []string{"1.20.15", "1.25.16", "1.29.15", "1.33.13", "1.36.3"}
+
+var otherVersions = flag.String("proxy-versions", "", "kube-proxies to compare with instead, such as 1.33.13,1.34.4; a folder without one is looked for in WINLAB_BINARIES, too")
+
+// comparedVersions are the kube-proxies of this run.
+func comparedVersions() []string {
+	if *otherVersions != "" {
+		return strings.Split(*otherVersions, ",")
+	}
+	return proxyVersions
+}
 
 // proxyBuilds are the builds of the differential test. 17763.1000 cannot do DSR, and
 // of the others 17763 has no IPv6 beside IPv4.
@@ -241,9 +251,10 @@ func (r *realProxy) states(ctx context.Context, states []state, model [][]string
 // unexplained are the differences that no exception allows. The name is that of the
 // case and of the state.
 func unexplained(name string, d []string, exceptions []*exception) []string {
+	version, _, _ := strings.Cut(name, "/")
 	return slices.DeleteFunc(d, func(line string) bool {
 		for _, e := range exceptions {
-			if e.Conf != "" && !regexp.MustCompile("^(?:"+e.Conf+")$").MatchString(name) {
+			if !e.appliesTo(version) || e.Conf != "" && !regexp.MustCompile("^(?:"+e.Conf+")$").MatchString(name) {
 				continue
 			}
 			if regexp.MustCompile("^(?:" + e.Line + ")$").MatchString(line) {
@@ -267,7 +278,7 @@ var onlyCases = flag.String("proxy-cases", "", "regular expression for the cases
 func TestKubeProxyDifferential(t *testing.T) {
 	winetest.Need(t)
 	var cases []diffCase
-	for _, version := range proxyVersions {
+	for _, version := range comparedVersions() {
 		cases = append(cases, proxyCases(t, version, proxyBuilds)...)
 	}
 	runCases(t, cases, func(t *testing.T, c diffCase) []state {
@@ -342,7 +353,7 @@ func runCases(t *testing.T, cases []diffCase, of func(*testing.T, diffCase) []st
 			}
 		})
 	}
-	if *onlyCases == "" {
+	if *onlyCases == "" && *otherVersions == "" {
 		needed(t, cases, exceptions)
 	}
 }

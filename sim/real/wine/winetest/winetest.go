@@ -39,14 +39,21 @@ func Need(tb testing.TB) *wine.Wine {
 }
 
 // Binaries builds a folder of fixtures/windows-binaries, for example
-// "cni-plugins-1.9.1", or takes it from the cache.
+// "cni-plugins-1.9.1", or takes it from the cache. A folder that is not there is looked
+// for in WINLAB_BINARIES.
 func Binaries(tb testing.TB, name string) *wine.Binaries {
 	tb.Helper()
 	root, err := moduleRoot()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	b, err := wine.Build(tb.Context(), filepath.Join(root, "fixtures", "windows-binaries", name))
+	dir := filepath.Join(root, "fixtures", "windows-binaries", name)
+	if other := os.Getenv("WINLAB_BINARIES"); other != "" {
+		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+			dir = filepath.Join(other, name)
+		}
+	}
+	b, err := wine.Build(tb.Context(), dir)
 	if err != nil {
 		tb.Fatal(err)
 	}
