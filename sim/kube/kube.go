@@ -112,7 +112,8 @@ type ServicePort struct {
 	Proto    packet.Proto
 	Port     uint16
 	NodePort uint16
-	// Target is the backends' port, by number; see Endpoint.Ports for named ones.
+	// Target is the backends' port by number, 0 where the Service names it: then each
+	// endpoint has it in Ports, or is none of this port.
 	Target uint16
 }
 
@@ -128,7 +129,8 @@ type Endpoint struct {
 	Ready, Serving, Terminating bool
 }
 
-// Port returns the backend's port for a Service's port.
+// Port returns the backend's port for a Service's port, 0 when it is no backend of it: the
+// Service names the port, and no container of the pod has one of that name.
 func (e Endpoint) Port(p ServicePort) uint16 {
 	if n, ok := e.Ports[p.Name]; ok {
 		return n

@@ -73,7 +73,7 @@ func Iptables(c *kube.Cluster, n *kube.Node, services []*kube.Service) []host.NA
 // external addresses as well (FilterEndpoints), later versions do not.
 func (t *iptables) targets(svc *kube.Service, p kube.ServicePort, v6 bool) (all, local []netip.AddrPort) {
 	for _, e := range svc.Endpoints {
-		if !e.Ready || e.Terminating || !e.Addr.IsValid() || e.Addr.Is6() != v6 {
+		if !e.Ready || e.Terminating || !e.Addr.IsValid() || e.Addr.Is6() != v6 || e.Port(p) == 0 {
 			continue
 		}
 		a := netip.AddrPortFrom(e.Addr, e.Port(p))

@@ -217,7 +217,7 @@ func (p *proxier) newBackends(svc *kube.Service) map[string][]*backend {
 	all := map[string][]*backend{}
 	for _, sp := range svc.Ports {
 		for _, e := range svc.Endpoints {
-			if !p.family(e.Addr) || !p.b.endpointSlices && len(svc.ClusterIPs) > 0 && e.Addr.Is6() != svc.ClusterIPs[0].Is6() {
+			if e.Port(sp) == 0 || !p.family(e.Addr) || !p.b.endpointSlices && len(svc.ClusterIPs) > 0 && e.Addr.Is6() != svc.ClusterIPs[0].Is6() {
 				continue
 			}
 			all[sp.Name] = append(all[sp.Name], &backend{

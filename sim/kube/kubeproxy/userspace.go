@@ -73,7 +73,7 @@ func (u *UserspaceSetup) port(svc *kube.Service, p kube.ServicePort) {
 	}
 	var backends []netip.AddrPort
 	for _, b := range svc.Endpoints {
-		if b.Ready && b.Addr.Is4() {
+		if b.Ready && b.Addr.Is4() && b.Port(p) != 0 {
 			backends = append(backends, netip.AddrPortFrom(b.Addr, b.Port(p)))
 		}
 	}

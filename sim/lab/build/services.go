@@ -22,7 +22,7 @@ func (b *builder) services(context.Context) error {
 		k := s.Service
 		for _, p := range b.pods {
 			if s.Selects(p.Namespace, p.Labels) {
-				k.Endpoints = append(k.Endpoints, endpoint(p, s))
+				k.Endpoints = append(k.Endpoints, b.endpoint(p, s))
 			}
 		}
 		b.Kube.Services = append(b.Kube.Services, &k)
@@ -60,13 +60,19 @@ func hasIPv6(s *kube.Service) bool {
 // apiPort is where the API server listens on its node.
 const apiPort = 6443
 
-func endpoint(p *pod, s *spec.Service) kube.Endpoint {
+// endpoint is a pod as a backend of a Service. For ports of the Service that name their
+// target it needs a container port of that name (EndpointSlice controller, FindPort).
+func (b *builder) endpoint(p *pod, s *spec.Service) kube.Endpoint {
 	e := kube.Endpoint{Addr: p.given, Node: p.Node, Pod: p.Key(), Hostname: p.Name,
 		Ready: p.Ready && !p.Terminating, Serving: p.Ready, Terminating: p.Terminating, Ports: map[string]uint16{}}
 	for port, name := range s.TargetNames {
-		if n, ok := p.Ports[name]; ok {
-			e.Ports[port] = n
+		n, ok := p.Ports[name]
+		if !ok {
+			b.notice(fmt.Sprintf("pod %s as backend of Service %s", p.Key(), s.Key()),
+				fmt.Sprintf("the Service's targetPort is %q, and no container of the pod has a port of that name: the pod is no endpoint of this port", name), s.Origin)
+			continue
 		}
+		e.Ports[port] = n
 	}
 	return e
 }
@@ -139,7 +145,7 @@ func ovnServices(services []*kube.Service) []ovs.Service {
 		for _, p := range s.Ports {
 			o := ovs.Service{Name: s.Key(), Proto: p.Proto, Port: p.Port, Addresses: s.ClusterIPs, External: s.ExternalIPs, NodePort: p.NodePort, Origin: s.Origin}
 			for _, e := range s.Endpoints {
-				if e.Ready {
+				if e.Ready && e.Port(p) != 0 {
 					o.Backends = append(o.Backends, netip.AddrPortFrom(e.Addr, e.Port(p)))
 				}
 			}

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -241,7 +240,7 @@ func readService(doc []byte, origin *trace.Origin) (*Service, error) {
 			return nil, fmt.Errorf("port %d, nodePort %d: ports are 1 to 65535", sp.Port, sp.NodePort)
 		}
 		s.Ports = append(s.Ports, kube.ServicePort{Name: sp.Name, Proto: protoOf(sp.Protocol), Port: uint16(sp.Port), NodePort: uint16(sp.NodePort), Target: target(sp)})
-		if sp.TargetPort.StrVal != "" {
+		if target(sp) == 0 {
 			s.TargetNames[sp.Name] = sp.TargetPort.StrVal
 		}
 	}
@@ -286,16 +285,14 @@ func (s *Service) Selects(namespace string, l map[string]string) bool {
 	return s.Namespace == namespace && len(s.Selector) > 0 && labels.SelectorFromSet(s.Selector).Matches(labels.Set(l))
 }
 
-// target is the backends' port of a Service port, by number; for a named one it is the
-// Service's own port, until the pods are known.
+// target is the backends' port of a Service port, by number; 0 for a named one, which
+// each pod has under its own number, or not at all.
 func target(sp corev1.ServicePort) uint16 {
-	if n := sp.TargetPort.IntValue(); n > 0 {
+	switch n := sp.TargetPort.IntValue(); {
+	case n > 0:
 		return uint16(n)
-	}
-	if sp.TargetPort.StrVal != "" {
-		if n, err := strconv.ParseUint(sp.TargetPort.StrVal, 10, 16); err == nil {
-			return uint16(n)
-		}
+	case sp.TargetPort.StrVal != "":
+		return 0
 	}
 	return uint16(sp.Port)
 }

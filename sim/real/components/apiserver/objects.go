@@ -141,9 +141,14 @@ func endpointsObject(s *kube.Service) *corev1.Endpoints {
 			sub.NotReadyAddresses = append(sub.NotReadyAddresses, a)
 		}
 		for _, p := range s.Ports {
+			if e.Port(p) == 0 {
+				continue
+			}
 			sub.Ports = append(sub.Ports, corev1.EndpointPort{Name: p.Name, Port: int32(e.Port(p)), Protocol: protocol(p.Proto)})
 		}
-		o.Subsets = append(o.Subsets, sub)
+		if len(sub.Ports) > 0 || len(s.Ports) == 0 {
+			o.Subsets = append(o.Subsets, sub)
+		}
 	}
 	return o
 }
@@ -185,6 +190,9 @@ func sliceObjects(s *kube.Service, v6 bool) []runtime.Object {
 		var ports []discoveryv1.EndpointPort
 		for _, p := range s.Ports {
 			name, proto, port := p.Name, protocol(p.Proto), int32(e.Port(p))
+			if port == 0 {
+				continue
+			}
 			ports = append(ports, discoveryv1.EndpointPort{Name: &name, Protocol: &proto, Port: &port})
 		}
 		o := slice(ports)
