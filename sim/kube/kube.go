@@ -120,7 +120,8 @@ type ServicePort struct {
 // Endpoint is one backend of a Service.
 type Endpoint struct {
 	Addr netip.Addr
-	// Ports overrides ServicePort.Target by the port's name.
+	// Ports overrides ServicePort.Target by the port's name; 0 says that the endpoint
+	// does not serve this port.
 	Ports map[string]uint16
 	// Node is where it runs, "" when it is not a pod of the cluster; Pod is
 	// "namespace/name" or "".

@@ -40,7 +40,8 @@ type effectCase struct {
 	Lab     map[string]any `yaml:"lab"`
 	Without map[string]any `yaml:"without"`
 	With    map[string]any `yaml:"with"`
-	// Files are written beside both labs; FilesWith replace some in the second.
+	// Files are written beside both labs; FilesWith replace some in the second. m.yaml
+	// is a manifest of the lab beside that of the web server.
 	Files     map[string]string `yaml:"files"`
 	FilesWith map[string]string `yaml:"filesWith"`
 	// Flows are sent besides those of the lab; none: the usual ones.
@@ -107,6 +108,13 @@ func (c *effectCase) outcome(t *testing.T, with bool) outcome {
 		if body["base"], err = filepath.Rel(dir, abs); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if _, ok := c.Files["m.yaml"]; ok {
+		web, err := filepath.Abs("../../fixtures/manifests/win-webserver.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body["manifests"] = []any{"m.yaml", web}
 	}
 	layers := []map[string]any{c.Lab, c.Without}
 	if with {
@@ -209,7 +217,9 @@ func (c *effectCase) observe(t *testing.T, path string) (o outcome) {
 	for _, text := range flows {
 		o.flow(t, cl, text)
 	}
-	o.run(t, path)
+	if s := f.Lab.Spec; len(s.Flows)+len(s.Variants)+len(s.Settings) > 0 {
+		o.run(t, path)
+	}
 	return o
 }
 
@@ -447,4 +457,11 @@ func TestEveryFieldOfALabHasACase(t *testing.T) {
 	if _, err := os.Stat("testdata/effects"); errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
+}
+
+// Every field of a manifest that is read has a case; those that are not are compared
+// with Kubernetes' types in sim/lab/spec.
+func TestEveryFieldOfAManifestHasACase(t *testing.T) {
+	t.Parallel()
+	covered(t, "the field", spec.ManifestFields())
 }

@@ -78,6 +78,7 @@ func (b *builder) attach(n *Node, p *pod, m *Machine) error {
 	if at.resolver != nil {
 		cl.InterfaceSuffixes, cl.Servers = at.resolver.Search, addresses(at.resolver.ServerList)
 	}
+	b.ofPod(&cl, p)
 	m.resolver = &cl
 	return nil
 }
@@ -91,6 +92,28 @@ func (b *builder) resolverOf(n *Node, p *pod) dns.Client {
 		c.InterfaceSuffixes = []string{p.Namespace + ".svc." + b.Plan.Domain}
 	}
 	return c
+}
+
+// ofPod lets a pod's own dnsPolicy and dnsConfig change its resolver, as the kubelet
+// does (Kubernetes documentation, DNS for Services and Pods; pkg/kubelet/network/dns).
+func (b *builder) ofPod(c *dns.Client, p *pod) {
+	switch p.DNSPolicy {
+	case "", "ClusterFirst", "ClusterFirstWithHostNet":
+	case "None":
+		c.Servers, c.Search, c.InterfaceSuffixes, c.Ndots = nil, nil, nil, 0
+	default:
+		b.notice("dnsPolicy "+p.DNSPolicy+" of pod "+p.Key(), "the resolver of the node is not known; the pod asks the cluster DNS in this lab", p.Origin)
+	}
+	d := p.DNSConfig
+	c.Servers = append(slices.Clone(c.Servers), d.Servers...)
+	if c.OS == dns.OnWindows {
+		c.InterfaceSuffixes = append(slices.Clone(c.InterfaceSuffixes), d.Search...)
+	} else {
+		c.Search = append(slices.Clone(c.Search), d.Search...)
+	}
+	if d.Ndots > 0 {
+		c.Ndots = d.Ndots
+	}
 }
 
 // refusals are the protocols that containers of this release cannot use.

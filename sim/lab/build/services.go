@@ -25,6 +25,11 @@ func (b *builder) services(context.Context) error {
 				k.Endpoints = append(k.Endpoints, b.endpoint(p, s))
 			}
 		}
+		for _, sl := range b.Plan.Slices {
+			if sl.Namespace == s.Namespace && sl.Service == s.Name {
+				k.Endpoints = append(k.Endpoints, sl.Of(&k)...)
+			}
+		}
 		b.Kube.Services = append(b.Kube.Services, &k)
 	}
 	return nil
@@ -63,8 +68,11 @@ const apiPort = 6443
 // endpoint is a pod as a backend of a Service. For ports of the Service that name their
 // target it needs a container port of that name (EndpointSlice controller, FindPort).
 func (b *builder) endpoint(p *pod, s *spec.Service) kube.Endpoint {
-	e := kube.Endpoint{Addr: p.given, Node: p.Node, Pod: p.Key(), Hostname: p.Name,
-		Ready: p.Ready && !p.Terminating, Serving: p.Ready, Terminating: p.Terminating, Ports: map[string]uint16{}}
+	e := kube.Endpoint{Addr: p.given, Node: p.Node, Pod: p.Key(),
+		Ready: p.Ready && !p.Terminating || s.PublishNotReady, Serving: p.Ready, Terminating: p.Terminating, Ports: map[string]uint16{}}
+	if p.Subdomain == s.Name {
+		e.Hostname = p.Hostname
+	}
 	for port, name := range s.TargetNames {
 		n, ok := p.Ports[name]
 		if !ok {

@@ -43,6 +43,8 @@ type Plan struct {
 	Pods     []*Pod
 	Services []*spec.Service
 	Policies []*spec.Policy
+	// Slices are endpoints that somebody wrote, for Services of the lab.
+	Slices []*spec.Slice
 	// Namespaces are the labels of namespaces that a manifest describes.
 	Namespaces map[string]map[string]string
 	// Records are names outside the cluster that the cluster DNS can resolve.

@@ -23,6 +23,10 @@ type Pod struct {
 	Ports                    map[string]uint16
 	Ready, Terminating, Late bool
 	DNS                      spec.PodDNS
+	// Hostname and Subdomain are its name below a Service with that name.
+	Hostname, Subdomain string
+	DNSPolicy           string
+	DNSConfig           spec.DNSConfig
 
 	os string
 }
@@ -42,10 +46,11 @@ func (p *Plan) pods(s *spec.Spec) error {
 		return err
 	}
 	p.Services, p.Policies, p.Namespaces = man.Services, man.Policies, man.Namespaces
+	p.slices(man)
 	p.NotModelled = append(p.NotModelled, man.NotModelled...)
 	for _, w := range man.Workloads {
 		p.Pods = append(p.Pods, &Pod{Pod: kube.Pod{Namespace: w.Namespace, Name: w.Name, Node: w.Node, HostPorts: w.HostPorts, Labels: maps.Clone(w.Labels), Origin: w.Origin},
-			HostNetwork: w.HostNetwork, Listen: w.Listen, Ports: w.Ports, Ready: true, os: w.OS})
+			HostNetwork: w.HostNetwork, Listen: w.Listen, Ports: w.Ports, Ready: true, os: w.OS, Hostname: w.Hostname, Subdomain: w.Subdomain, DNSPolicy: w.DNSPolicy, DNSConfig: w.DNS})
 	}
 	if !s.DNS.Off {
 		p.Pods = append(p.Pods, &Pod{Pod: kube.Pod{Namespace: "kube-system", Name: "coredns-0", Labels: map[string]string{"k8s-app": "kube-dns"}, Origin: &trace.Origin{What: "Deployment coredns"}},
@@ -59,6 +64,27 @@ func (p *Plan) pods(s *spec.Spec) error {
 	}
 	p.serveTargets()
 	return nil
+}
+
+// slices keeps the endpoints that somebody wrote for Services of the lab.
+func (p *Plan) slices(man *spec.Manifests) {
+	for _, s := range man.Slices {
+		i := slices.IndexFunc(man.Services, func(v *spec.Service) bool { return v.Namespace == s.Namespace && v.Name == s.Service })
+		why := ""
+		switch {
+		case i < 0:
+			why = "there is no Service " + s.Namespace + "/" + s.Service + " in the lab's manifests"
+		case man.Services[i].Type == kube.ExternalName:
+			why = "a Service of type ExternalName has no endpoints"
+		case len(man.Services[i].Selector) > 0 && strings.HasPrefix(s.Origin.What, "Endpoints "):
+			why = "the Service has a selector, so that its controller replaces these endpoints by the pods that it selects"
+		}
+		if why != "" {
+			p.NotModelled = trace.AddNotice(p.NotModelled, trace.Notice{What: s.Origin.What, Why: why, At: s.Origin})
+			continue
+		}
+		p.Slices = append(p.Slices, s)
+	}
 }
 
 // pinPods adds the lab's own pods and applies what it says of others.
@@ -170,7 +196,7 @@ func (p *Plan) services(*spec.Spec) error {
 			used[next] = true
 		}
 		for j := range s.Ports {
-			if (s.Type == kube.NodePort || s.Type == kube.LoadBalancer) && s.Ports[j].NodePort == 0 {
+			if (s.Type == kube.NodePort || s.Type == kube.LoadBalancer && !s.NoNodePorts) && s.Ports[j].NodePort == 0 {
 				s.Ports[j].NodePort = nodePort
 				nodePort++
 			}

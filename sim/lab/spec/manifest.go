@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -34,8 +35,22 @@ type Workload struct {
 	Listen      []ListenPort
 	HostPorts   []kube.HostPort
 	// Ports are the named ports of its containers.
-	Ports  map[string]uint16
-	Origin *trace.Origin
+	Ports map[string]uint16
+	// Hostname and Subdomain are its name below a Service with that name.
+	Hostname, Subdomain string
+	// DNSPolicy and DNS are dnsPolicy and dnsConfig.
+	DNSPolicy string
+	DNS       DNSConfig
+	Origin    *trace.Origin
+	// daemon is the DaemonSet that has one such pod on each node.
+	daemon string
+}
+
+// DNSConfig is a pod's dnsConfig.
+type DNSConfig struct {
+	Servers []netip.Addr
+	Search  []string
+	Ndots   int // 0: not said
 }
 
 // ListenPort is one port that a program serves.
@@ -50,6 +65,10 @@ type Service struct {
 	Selector map[string]string
 	// TargetNames are named target ports, by the names of the Service's ports.
 	TargetNames map[string]string
+	// PublishNotReady counts pods that are not ready as ready.
+	PublishNotReady bool
+	// NoNodePorts says that a Service of type LoadBalancer gets no node ports.
+	NoNodePorts bool
 }
 
 // Manifests are the objects of a lab's manifests that have a meaning for the
@@ -58,6 +77,7 @@ type Manifests struct {
 	Workloads []*Workload
 	Services  []*Service
 	Policies  []*Policy
+	Slices    []*Slice
 	// Namespaces are the labels of namespaces that a manifest describes.
 	Namespaces map[string]map[string]string
 	// NotModelled are objects of which nothing follows in the simulation.
@@ -75,6 +95,7 @@ func (f *File) Manifests() (*Manifests, error) {
 	for _, name := range f.Lab.Spec.Manifests {
 		found = append(found, m.read(f.PathOf(name))...)
 	}
+	m.daemons(f.Lab.Spec.Nodes)
 	return m, found.AsError()
 }
 
@@ -112,7 +133,10 @@ func (m *Manifests) add(file string, line int, doc []byte) error {
 		return fmt.Errorf("not a Kubernetes object: %w", err)
 	}
 	origin := &trace.Origin{What: head.Kind + " " + head.Name, File: file, Line: line}
+	m.fields(head.Kind, doc, origin)
 	switch head.Kind {
+	case "List":
+		return m.list(file, line, doc)
 	case "Service":
 		s, err := readService(doc, origin)
 		if err != nil {
@@ -124,13 +148,29 @@ func (m *Manifests) add(file string, line int, doc []byte) error {
 		if err := sigsyaml.UnmarshalStrict(doc, &p); err != nil {
 			return fmt.Errorf("pod %s: %w", head.Name, err)
 		}
-		m.Workloads = append(m.Workloads, newWorkload(p.Namespace, p.Name, p.Labels, &p.Spec, origin))
+		w := newWorkload(p.Namespace, p.Name, p.Labels, &p.Spec, origin)
+		if err := w.readDNS(&p.Spec); err != nil {
+			return fmt.Errorf("pod %s: %w", head.Name, err)
+		}
+		m.Workloads = append(m.Workloads, w)
 	case "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet":
 		pods, err := readReplicas(doc, origin)
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", strings.ToLower(head.Kind), head.Name, err)
 		}
 		m.Workloads = append(m.Workloads, pods...)
+	case "EndpointSlice":
+		s, err := readSlice(doc, origin)
+		if err != nil {
+			return fmt.Errorf("EndpointSlice %s: %w", head.Name, err)
+		}
+		m.Slices = append(m.Slices, s)
+	case "Endpoints":
+		all, err := readEndpoints(doc, origin)
+		if err != nil {
+			return fmt.Errorf("Endpoints %s: %w", head.Name, err)
+		}
+		m.Slices = append(m.Slices, all...)
 	case "NetworkPolicy":
 		p, err := readPolicy(doc, origin)
 		if err != nil {
@@ -173,9 +213,66 @@ func readReplicas(doc []byte, origin *trace.Origin) ([]*Workload, error) {
 	}
 	var pods []*Workload
 	for i := range replicas {
-		pods = append(pods, newWorkload(d.Namespace, fmt.Sprintf("%s-%d", d.Name, i), template.Labels, &template.Spec, origin))
+		w := newWorkload(d.Namespace, fmt.Sprintf("%s-%d", d.Name, i), template.Labels, &template.Spec, origin)
+		if err := w.readDNS(&template.Spec); err != nil {
+			return nil, err
+		}
+		switch d.Kind {
+		case "DaemonSet":
+			w.daemon = d.Name
+		case "StatefulSet":
+			// The controller gives the pod its name as hostname, and the governing
+			// Service as subdomain.
+			var s appsv1.StatefulSet
+			if err := sigsyaml.Unmarshal(doc, &s); err != nil {
+				return nil, err
+			}
+			w.Hostname, w.Subdomain = w.Name, s.Spec.ServiceName
+		}
+		pods = append(pods, w)
 	}
 	return pods, nil
+}
+
+// list adds the objects of a List.
+func (m *Manifests) list(file string, line int, doc []byte) error {
+	var l struct {
+		Items []any `json:"items"`
+	}
+	if err := sigsyaml.Unmarshal(doc, &l); err != nil {
+		return err
+	}
+	var errs []error
+	for i, item := range l.Items {
+		text, err := sigsyaml.Marshal(item)
+		if err == nil {
+			err = m.add(file, line, text)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("object %d of the list: %w", i+1, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// daemons gives each node of its system a pod of every DaemonSet.
+func (m *Manifests) daemons(nodes []Node) {
+	var all []*Workload
+	for _, w := range m.Workloads {
+		if w.daemon == "" {
+			all = append(all, w)
+			continue
+		}
+		for _, n := range nodes {
+			if w.OS != "" && w.OS != n.OS || w.Node != "" && w.Node != n.Name {
+				continue
+			}
+			one := *w
+			one.Name, one.Node, one.daemon = fmt.Sprintf("%s-%s", w.daemon, n.Name), n.Name, ""
+			all = append(all, &one)
+		}
+	}
+	m.Workloads = all
 }
 
 func namespaceOr(ns string) string {
@@ -186,11 +283,17 @@ func namespaceOr(ns string) string {
 }
 
 func protoOf(p corev1.Protocol) packet.Proto {
-	if p == corev1.ProtocolUDP {
+	switch p {
+	case corev1.ProtocolUDP:
 		return packet.UDP
+	case corev1.ProtocolSCTP:
+		return sctp
 	}
 	return packet.TCP
 }
+
+// sctp is a protocol that Services can have and no flow of a lab.
+const sctp packet.Proto = 132
 
 func newWorkload(ns, name string, l map[string]string, spec *corev1.PodSpec, o *trace.Origin) *Workload {
 	w := &Workload{Namespace: namespaceOr(ns), Name: name, Labels: l, Node: spec.NodeName, HostNetwork: spec.HostNetwork, Ports: map[string]uint16{}, Origin: o}
@@ -202,7 +305,15 @@ func newWorkload(ns, name string, l map[string]string, spec *corev1.PodSpec, o *
 	if spec.OS != nil {
 		w.OS = string(spec.OS.Name)
 	}
-	for _, c := range spec.Containers {
+	w.Hostname, w.Subdomain = spec.Hostname, spec.Subdomain
+	containers := spec.Containers
+	for _, c := range spec.InitContainers {
+		// One that is restarted runs beside the others.
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			containers = append(containers, c)
+		}
+	}
+	for _, c := range containers {
 		for _, cp := range c.Ports {
 			proto := protoOf(cp.Protocol)
 			w.Listen = append(w.Listen, ListenPort{proto, uint16(cp.ContainerPort)})
@@ -210,11 +321,48 @@ func newWorkload(ns, name string, l map[string]string, spec *corev1.PodSpec, o *
 				w.Ports[cp.Name] = uint16(cp.ContainerPort)
 			}
 			if cp.HostPort != 0 {
-				w.HostPorts = append(w.HostPorts, kube.HostPort{Proto: proto, HostPort: uint16(cp.HostPort), Container: uint16(cp.ContainerPort)})
+				w.HostPorts = append(w.HostPorts, kube.HostPort{Proto: proto, HostPort: uint16(cp.HostPort), Container: uint16(cp.ContainerPort), HostIP: hostIP(cp.HostIP)})
 			}
 		}
 	}
 	return w
+}
+
+// hostIP is the node's address that a hostPort is for; the zero Addr is all of them.
+func hostIP(text string) netip.Addr {
+	a, err := netip.ParseAddr(text)
+	if err != nil || a.IsUnspecified() {
+		return netip.Addr{}
+	}
+	return a
+}
+
+// readDNS reads what a pod says of its resolver.
+func (w *Workload) readDNS(spec *corev1.PodSpec) error {
+	w.DNSPolicy = string(spec.DNSPolicy)
+	if spec.DNSConfig == nil {
+		return nil
+	}
+	var errs []error
+	for _, text := range spec.DNSConfig.Nameservers {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("dnsConfig: nameserver %q is not an address", text))
+			continue
+		}
+		w.DNS.Servers = append(w.DNS.Servers, a)
+	}
+	w.DNS.Search = spec.DNSConfig.Searches
+	for _, o := range spec.DNSConfig.Options {
+		if o.Name == "ndots" && o.Value != nil {
+			n, err := strconv.Atoi(*o.Value)
+			if err != nil || n < 0 {
+				errs = append(errs, fmt.Errorf("dnsConfig: ndots %q is not a number", *o.Value))
+			}
+			w.DNS.Ndots = n
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // readService copies what matters of a Service.
@@ -223,7 +371,8 @@ func readService(doc []byte, origin *trace.Origin) (*Service, error) {
 	if err := sigsyaml.UnmarshalStrict(doc, &in); err != nil {
 		return nil, err
 	}
-	s := &Service{Selector: in.Spec.Selector, TargetNames: map[string]string{}}
+	s := &Service{Selector: in.Spec.Selector, TargetNames: map[string]string{}, PublishNotReady: in.Spec.PublishNotReadyAddresses,
+		NoNodePorts: in.Spec.AllocateLoadBalancerNodePorts != nil && !*in.Spec.AllocateLoadBalancerNodePorts}
 	s.Service = kube.Service{Namespace: namespaceOr(in.Namespace), Name: in.Name, Type: kube.ServiceType(in.Spec.Type), ExternalName: in.Spec.ExternalName, Annotations: in.Annotations,
 		ClientIPAffinity:    in.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
 		ExternalLocal:       in.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
