@@ -1,5 +1,7 @@
 package spec
 
+import "github.com/winlab-dev/winlab/sim/windows/builds"
+
 // Param is a behaviour that no source decides.
 type Param struct {
 	Name    string
@@ -30,7 +32,19 @@ const (
 )
 
 // Params lists every parameter of a lab.
-var Params = []Param{
+var Params = append(params, quirkParams()...)
+
+// quirkParams are the questions whether a Windows build has a bug.
+func quirkParams() []Param {
+	var ps []Param
+	for _, q := range builds.OpenQuirks() {
+		ps = append(ps, Param{Name: q.Param, Values: q.Values(), Open: true,
+			Means: "whether builds of which no source says it have a bug: " + q.Fact.Says})
+	}
+	return ps
+}
+
+var params = []Param{
 	{Name: ParamHostDSR, Values: []string{"untranslated", "translated"}, Open: true,
 		Means: "what a DSR load balancer does with packets of the Windows node itself"},
 	{Name: ParamACLTie, Values: []string{"block", "allow"}, Open: true,

@@ -37,6 +37,7 @@ type Build struct {
 
 	features map[Feature]bool
 	quirks   map[Quirk]bool
+	open     map[Quirk]bool
 }
 
 // Has reports whether the build has the feature.
@@ -44,6 +45,15 @@ func (b *Build) Has(f Feature) bool { return b.features[f] }
 
 // Quirk reports whether the build has the bug.
 func (b *Build) Quirk(q Quirk) bool { return b.quirks[q] }
+
+// May returns the question whether the build has a bug, where sources say that
+// such builds had it and not in which updates; nil where that is known.
+func (b *Build) May(q Quirk) *evidence.Question {
+	if !b.open[q] {
+		return nil
+	}
+	return table.quirks[q].question
+}
 
 // Quirks returns the build's bugs, sorted.
 func (b *Build) Quirks() []Quirk { return slices.Sorted(maps.Keys(b.quirks)) }
@@ -61,11 +71,12 @@ func (b *Build) String() string {
 // that know more about their node than this table does.
 func (b *Build) WithQuirks(on, off []string) (*Build, error) {
 	c := *b
-	c.quirks = maps.Clone(b.quirks)
+	c.quirks, c.open = maps.Clone(b.quirks), maps.Clone(b.open)
 	for _, id := range slices.Concat(on, off) {
 		if table.quirks[Quirk(id)] == nil {
 			return nil, fmt.Errorf("no quirk %q; known are %s", id, strings.Join(QuirkIDs(), ", "))
 		}
+		delete(c.open, Quirk(id))
 	}
 	for _, id := range on {
 		c.quirks[Quirk(id)] = true
@@ -127,7 +138,7 @@ func Lookup(v Version) (*Build, error) {
 	}
 	b := &Build{
 		Version: v, Name: row.Version, Product: row.Product, Channel: row.Channel, Schema: row.Schema,
-		features: map[Feature]bool{}, quirks: map[Quirk]bool{},
+		features: map[Feature]bool{}, quirks: map[Quirk]bool{}, open: map[Quirk]bool{},
 	}
 	for _, h := range row.HNS {
 		if v.UBR >= h.From {
@@ -142,6 +153,8 @@ func Lookup(v Version) (*Build, error) {
 	for id, q := range table.quirks {
 		if q.applies(v, b.HNSVersion) {
 			b.quirks[id] = true
+		} else if q.question != nil && q.may.Contains(v) {
+			b.open[id] = true
 		}
 	}
 	value := map[string]int{}

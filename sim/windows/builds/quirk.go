@@ -30,6 +30,27 @@ const (
 	DuplicateBaseExceptionIgnored Quirk = "duplicate-base-exception-ignored"
 )
 
+// The answers to the question whether a build has a bug, as a lab writes them.
+const (
+	QuirkAbsent  = "absent"
+	QuirkPresent = "present"
+)
+
+// quirkParam starts the lab parameter that answers whether builds have a bug.
+const quirkParam = "quirk-"
+
+// OpenQuirks returns the questions whether builds have a bug, for the bugs of
+// which no source says in which updates they are, sorted.
+func OpenQuirks() []*evidence.Question {
+	var qs []*evidence.Question
+	for _, id := range slices.Sorted(maps.Keys(table.quirks)) {
+		if q := table.quirks[id].question; q != nil {
+			qs = append(qs, q)
+		}
+	}
+	return qs
+}
+
 // Fact returns the evidence behind a bug, or nil.
 func (q Quirk) Fact() *evidence.Fact {
 	if row := table.quirks[q]; row != nil {

@@ -67,6 +67,10 @@ type quirk struct {
 	builds versionRange
 	hns    []hnsRange
 	sel    bool
+	// may are the builds of which sources do not say whether they have the bug, and
+	// question asks; nil where sources leave nothing open.
+	may      versionRange
+	question *evidence.Question
 	// notModelled: no code asks for the bug.
 	notModelled bool
 	fact        *evidence.Fact
@@ -183,6 +187,7 @@ func (d *data) loadQuirks() error {
 		Builds string
 		HNS    []string
 		Select bool
+		May    string
 		Since  string
 		Fixed  string
 		// NotModelled says that the bug is known and nothing in the model shows it.
@@ -214,7 +219,18 @@ func (d *data) loadQuirks() error {
 		if in.Fixed != "" {
 			sources = append(sources, "fixed by "+in.Fixed)
 		}
-		q.fact = evidence.NewParam("nodes[].quirks", "windows.quirk."+id, in.Grade, in.Says, sources...)
+		if in.May == "" {
+			q.fact = evidence.NewParam("nodes[].quirks", "windows.quirk."+id, in.Grade, in.Says, sources...)
+			d.quirks[Quirk(id)] = q
+			continue
+		}
+		if q.may, err = parseRange(in.May); err != nil {
+			return fmt.Errorf("quirks.yaml: %s: may: %w", id, err)
+		}
+		q.fact = evidence.NewParam(quirkParam+id, "windows.quirk."+id, in.Grade, in.Says, sources...)
+		q.question = evidence.NewQuestion(quirkParam+id, q.fact,
+			evidence.Answer{Value: QuirkAbsent, Means: "Windows does not have the bug " + id},
+			evidence.Answer{Value: QuirkPresent, Means: "Windows has the bug " + id})
 		d.quirks[Quirk(id)] = q
 	}
 	return nil

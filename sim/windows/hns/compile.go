@@ -5,6 +5,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
 // defaultVXLANPort is the UDP port of overlay networks without a VxlanPort policy.
@@ -133,4 +134,18 @@ func (c *Compiler) External(networks []*Network) []*vfp.Layer {
 		}
 	}
 	return ls.all
+}
+
+// withQuirk compiles what a bug of builds changes: with the bug, without it, or,
+// where no source says whether this build has it, both, each with the answer with
+// which its rules are there.
+func (c *Compiler) withQuirk(q builds.Quirk, compile func(has bool, given *vfp.Given)) {
+	b := c.s.Build()
+	question := b.May(q)
+	if question == nil {
+		compile(b.Quirk(q), nil)
+		return
+	}
+	compile(false, &vfp.Given{Question: question, About: c.s.Node(), Answer: builds.QuirkAbsent})
+	compile(true, &vfp.Given{Question: question, About: c.s.Node(), Answer: builds.QuirkPresent})
 }

@@ -109,15 +109,27 @@ func (p Policy) ifShown(a vfp.Action) vfp.Action {
 // Exceptions and the address that it would translate to.
 func (t *translation) untranslated() {
 	exceptions := ofFamily(t.nat.exceptions, t.src.Is6())
-	if t.c.s.Build().Quirk(builds.DuplicateBaseExceptionIgnored) {
-		exceptions = firstOfBase(exceptions)
-	}
-	for j, ex := range exceptions {
-		r := &vfp.Rule{
-			ID: fmt.Sprintf("(exception %s)", ex), Priority: t.base + uint16(min(j, 80)), Action: vfp.Allow{}, Flags: vfp.Terminating,
-			Cond:   vfp.Cond{Src: []netip.Prefix{vfp.Host(t.src)}, Dst: []netip.Prefix{ex.Prefix}},
-			Origin: t.origin, Fact: factExceptions,
+	applied := firstOfBase(slices.Clone(exceptions))
+	n := 0
+	for _, ex := range exceptions {
+		var given *vfp.Given
+		if !slices.Contains(applied, ex) {
+			there := false
+			t.c.withQuirk(builds.DuplicateBaseExceptionIgnored, func(has bool, g *vfp.Given) {
+				if !has {
+					there, given = true, g
+				}
+			})
+			if !there {
+				continue
+			}
 		}
+		r := &vfp.Rule{
+			ID: fmt.Sprintf("(exception %s)", ex), Priority: t.base + uint16(min(n, 80)), Action: vfp.Allow{}, Flags: vfp.Terminating,
+			Cond:   vfp.Cond{Src: []netip.Prefix{vfp.Host(t.src)}, Dst: []netip.Prefix{ex.Prefix}},
+			Origin: t.origin, Fact: factExceptions, Given: given,
+		}
+		n++
 		if ex.hostBits {
 			t.c.hostBits(r, "an Exception")
 		}
