@@ -77,6 +77,23 @@ func NewWinNAT(internal netip.Prefix, inside *Link, origin *trace.Origin) *NAT {
 	}}}
 }
 
+// WinNATMapping is the rule of a published port: packets from elsewhere to that port
+// of the node go to a container. An invalid address means each of the node's.
+func WinNATMapping(addr netip.Addr, proto packet.Proto, port uint16, to netip.AddrPort, origin *trace.Origin) NATRule {
+	r := NATRule{Chain: Prerouting, Name: "Add-NetNatStaticMapping " + to.String(), Protos: []packet.Proto{proto}, DstPort: port,
+		LocalDst: true, Targets: []netip.AddrPort{to}, Origin: origin}
+	if addr.IsValid() {
+		r.Dst = []netip.Prefix{netip.PrefixFrom(addr, addr.BitLen())}
+	}
+	return r
+}
+
+// Publish replaces the rules for published ports.
+func (n *NAT) Publish(rules []NATRule) {
+	n.Rules = slices.DeleteFunc(slices.Clone(n.Rules), func(r NATRule) bool { return r.Chain == Prerouting })
+	n.Rules = append(n.Rules, rules...)
+}
+
 // destination translates the destination of a packet that enters the chain:
 // by its connection when that is known, else by the rules. It reports whether
 // the packet goes on.

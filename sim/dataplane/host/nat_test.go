@@ -376,3 +376,33 @@ func TestBridged(t *testing.T) {
 		}
 	}
 }
+
+// A published port of WinNAT is one of the node's addresses seen from elsewhere.
+// Publishing again replaces what was published, and nothing else.
+func TestPublishedPorts(t *testing.T) {
+	web := netip.MustParseAddrPort("10.0.1.2:80")
+	for _, c := range []struct {
+		name, addr, to string
+		port           uint16
+		want           trace.Verdict
+	}{
+		{"on any address", "", "192.0.2.1:8080", 8080, trace.Delivered},
+		{"on this address", "192.0.2.1", "192.0.2.1:8080", 8080, trace.Delivered},
+		{"on another address", "192.0.2.9", "192.0.2.1:8080", 8080, trace.Rejected},
+		{"another port", "", "192.0.2.1:8080", 8081, trace.Rejected},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n, client, router, server := inOut(t, func(r *machine) *NAT { return NewWinNAT(netip.MustParsePrefix("10.0.1.0/24"), r.Links[0], nil) })
+			client.Listen(&Listener{Proto: packet.TCP, Port: 80})
+			addr, _ := netip.ParseAddr(c.addr)
+			router.NAT.Publish([]NATRule{WinNATMapping(addr, packet.UDP, c.port, web, nil)})
+			router.NAT.Publish([]NATRule{WinNATMapping(addr, packet.TCP, c.port, web, nil)})
+			if out, rec := n.send(server, packet.TCP, c.to, 64); out.Verdict != c.want || c.want == trace.Delivered && rec.Seen().Dst != web.String() {
+				t.Errorf("%+v, seen %+v", out, rec.Seen())
+			}
+			if len(router.NAT.Rules) != 2 || router.NAT.Rules[0].Chain != Postrouting {
+				t.Errorf("rules %+v", router.NAT.Rules)
+			}
+		})
+	}
+}

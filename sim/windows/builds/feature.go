@@ -44,6 +44,8 @@ const (
 	// 10.0.0.1/8. Of builds with neither nobody says.
 	TakesHostBits   Feature = "TakesHostBits"
 	RefusesHostBits Feature = "RefusesHostBits"
+	// NATNetworkACL: ACLs on nat networks are enforced.
+	NATNetworkACL Feature = "NATNetworkACL"
 	// SharedNetworkNamespace: containers of one pod share a compartment.
 	SharedNetworkNamespace Feature = "SharedNetworkNamespace"
 )

@@ -25,6 +25,10 @@ const (
 	EmptySourceVIPUsesVIP Quirk = "empty-source-vip-uses-vip"
 	// ModifyLoadBalancerIgnored: a change of a load balancer has no effect.
 	ModifyLoadBalancerIgnored Quirk = "modify-loadbalancer-ignored"
+	// NATNetworkACLNotEnforced: ACLs of endpoints on nat networks have no effect.
+	NATNetworkACLNotEnforced Quirk = "nat-network-acl-not-enforced"
+	// LoneACLDeniesRest: an endpoint with any ACL sends only what an ACL allows.
+	LoneACLDeniesRest Quirk = "lone-acl-denies-rest"
 	// DuplicateBaseExceptionIgnored: of two OutBoundNAT exceptions with the same
 	// base address the second is not applied.
 	DuplicateBaseExceptionIgnored Quirk = "duplicate-base-exception-ignored"

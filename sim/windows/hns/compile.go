@@ -84,8 +84,8 @@ func (c *Compiler) Endpoint(e *Endpoint) []*vfp.Layer {
 	}
 	ls := &layers{}
 	if n.Is(Transparent, NAT) {
-		// Only the Windows firewall applies there, not VFP.
-		return nil
+		c.withoutPolicies(ls, n, e)
+		return ls.all
 	}
 	c.acls(ls, e)
 	c.l4proxy(ls, e)
@@ -115,9 +115,12 @@ func (c *Compiler) Host(networks []*Network) []*vfp.Layer {
 			}
 		}
 	}
-	if len(networks) > 0 && !networks[0].Is(Transparent, NAT) {
+	switch {
+	case len(networks) > 0 && !networks[0].Is(Transparent, NAT):
 		c.hostLoadBalancers(ls, networks)
 		c.paRoute(ls, networks[0], c.v.HostMAC)
+	case len(networks) > 0:
+		c.openOn(ls, networks[0], func(open *layers) { c.hostLoadBalancers(open, networks) })
 	}
 	return ls.all
 }

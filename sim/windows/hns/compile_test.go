@@ -344,6 +344,11 @@ func (c *compileCase) listing(name string) []string {
 				fmt.Fprintf(&b, "%s %s:%d belongs to endpoint %s\n", x.Proto, x.Addr, x.Port, x.Endpoint.Name)
 			}
 		}
+		for _, n := range networks {
+			for _, p := range c.c.Published(n) {
+				fmt.Fprintf(&b, "WinNAT hands %s %s:%d to %s of endpoint %s\n", p.Proto, p.Addr, p.Port, p.To, p.Endpoint.Name)
+			}
+		}
 		for _, r := range c.c.Routes(networks) {
 			fmt.Fprintf(&b, "route %s into network %s, own %v: %s\n", r.Prefix, r.Network.Name, r.Own, r.Why)
 		}

@@ -45,6 +45,8 @@ const (
 	priorityLB      = 500
 	prioritySNAT    = 1000
 	priorityPARoute = 45535
+	// priorityDefaultDeny is behind every ACL.
+	priorityDefaultDeny = 65535
 )
 
 // LayerACL is the layer of access lists.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
 // acls compiles the access list of an endpoint.
@@ -21,11 +22,28 @@ func (c *Compiler) acls(ls *layers, e *Endpoint) {
 			ls.acl(a.in, dual, r)
 		}
 	}
+	c.loneACL(ls, e, dual)
 	if tiers := PoliciesOf(e.Policies, PolicyTierAcl); len(tiers) > 0 {
 		for _, d := range []vfp.Direction{vfp.Out, vfp.In} {
 			ls.add(layerACL, "(TIER_ACL)", d, &vfp.Rule{ID: "(tier acl)", Fact: factTierACL,
 				Action: vfp.NotModelled{Action: vfp.Block{}, Why: "the endpoint has TierAcl policies, which winlab does not model"}, Origin: tiers[0].Origin})
 		}
+	}
+}
+
+// loneACL compiles what the bug lone-acl-denies-rest adds to an endpoint with ACLs.
+func (c *Compiler) loneACL(ls *layers, e *Endpoint, dual bool) {
+	if !c.s.Build().Quirk(builds.LoneACLDeniesRest) {
+		return
+	}
+	for p := range eachValue[acl](e.Policies) {
+		for _, v6 := range []bool{false, true} {
+			if v6 && !dual {
+				break
+			}
+			ls.acl(false, dual, familyRule{&vfp.Rule{ID: "(default deny)", Priority: priorityDefaultDeny, Action: vfp.Block{}, Flags: vfp.Terminating, Origin: p.Origin, Fact: factLoneACL}, v6})
+		}
+		return
 	}
 }
 

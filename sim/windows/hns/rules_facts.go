@@ -107,6 +107,19 @@ var (
 		"microsoft/SDN Kubernetes/windows/debug VFP.psm1 (sample listing, rule PA_ROUTE, priority 45535)")
 	factL4Proxy = evidence.New("hns.l4proxy", evidence.Unknown,
 		"What an L4Proxy policy does to a packet in VFP is not public.")
+	// hns.nat-network-acl is cited by the feature NATNetworkACL and the quirk of 26100.
+	factNATACL = evidence.NewParam("acl-on-nat-network", "hns.nat-network-acl", evidence.Unknown,
+		"On a nat network the ACLs of endpoints are rules of VFP on Windows Server 2019, and are not enforced on Windows Server 2025 at first; of the builds between nobody says.",
+		"microsoft/Windows-Containers#616", "microsoft/Windows-Containers#617")
+	questionNATACL = evidence.NewQuestion("acl-on-nat-network", factNATACL,
+		evidence.Answer{Value: "enforced", Means: "this build enforces ACLs on nat networks"},
+		evidence.Answer{Value: "ignored", Means: "this build does not enforce ACLs on nat networks"})
+	factOtherNetworks = evidence.New("hns.policies-on-other-networks", evidence.Unknown,
+		"The documents name the Windows firewall as what filters on nat and transparent networks; what HNS makes of OutBoundNAT, routes, load balancers and, on a transparent network, ACLs and port mappings there is not public.",
+		"MicrosoftDocs Windows containers, network isolation and security")
+	factLoneACL = evidence.New("hns.lone-acl-denies-rest", evidence.Stated,
+		"With the bug lone-acl-denies-rest, by Microsoft's account by design, an endpoint with any ACL sends only what an ACL allows.",
+		"microsoft/Windows-Containers#616, comment of 2026-05-11")
 	factTierACL = evidence.New("hns.tier-acl", evidence.Unknown,
 		"How tiers of ACL rules are laid out in VFP is not public.")
 	factSetPolicy = evidence.New("hns.acl-address-set", evidence.Unknown,

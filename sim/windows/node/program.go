@@ -53,6 +53,23 @@ func (n *Windows) program() {
 		}
 	}
 	n.hostRoutes()
+	n.publish()
+}
+
+// publish gives WinNAT the ports of nat networks.
+func (n *Windows) publish() {
+	if n.stack.NAT == nil {
+		return
+	}
+	var rules []host.NATRule
+	for _, sw := range n.switches {
+		for _, nw := range sw.networks {
+			for _, p := range n.compiler.Published(nw) {
+				rules = append(rules, host.WinNATMapping(p.Addr, p.Proto, p.Port, p.To, p.Origin))
+			}
+		}
+	}
+	n.stack.NAT.Publish(rules)
 }
 
 // podPort makes or updates the port of a local endpoint.
