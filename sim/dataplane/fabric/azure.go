@@ -10,6 +10,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
+// hostsOwnPort is a UDP port that the virtualisation host keeps to itself.
+const hostsOwnPort = 65330
+
 // hostMAC is what Azure answers to every ARP request.
 var hostMAC = packet.MAC{0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc}
 
@@ -61,6 +64,10 @@ func (n *virtualNetwork) send(sim *wire.Simulation, from *wire.NIC, p *packet.Pa
 	if r := n.denied(h); r != nil {
 		n.drop(sim, p, trace.Step{Reason: trace.FabricPolicy, Rule: r.Name, RuleType: "security rule",
 			Event: trace.Of(deniedByRule{"security rule", r.Name}), From: r.Origin}, factRules)
+		return
+	}
+	if h.Proto == packet.UDP && h.DstPort == hostsOwnPort {
+		n.drop(sim, p, trace.Step{Reason: trace.FabricPolicy, Event: trace.Note("UDP port 65330 is reserved for the host: nothing is delivered to it")}, factHostsPort)
 		return
 	}
 	udr := n.userRoute(h.Dst)

@@ -49,6 +49,9 @@ func TestVirtualNetwork(t *testing.T) {
 		reason   trace.Reason
 	}{
 		{name: "between machines", src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 22, to: 1},
+		{name: "an answer to UDP port 65330", src: "10.0.0.1", dst: "10.0.0.2", proto: packet.UDP, port: 65330, to: -1, reason: trace.FabricPolicy},
+		{name: "TCP port 65330", src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 65330, to: 1},
+		{name: "the UDP port beside it", src: "10.0.0.1", dst: "10.0.0.2", proto: packet.UDP, port: 65331, to: 1},
 		{name: "to a second address of a machine", src: "10.0.0.1", dst: "10.0.0.22", proto: packet.TCP, port: 22, to: 1},
 		{name: "to nobody", src: "10.0.0.1", dst: "10.0.0.99", proto: packet.TCP, port: 22, to: -1, reason: trace.NoRoute},
 		{name: "to the outside", src: "10.0.0.1", dst: "192.0.2.1", proto: packet.TCP, port: 443, to: 2},

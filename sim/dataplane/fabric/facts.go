@@ -6,6 +6,9 @@ var (
 	factHost = evidence.New("fabric.azure-host", evidence.Stated,
 		"On an Azure virtual network every packet goes to the virtualisation host, which routes it by its address; the MAC address that machines see for all others is 12-34-56-78-9a-bc.",
 		"Azure documentation, Virtual network traffic routing", "Kubernetes documentation, Intro to Windows support, l2tunnel")
+	factHostsPort = evidence.New("fabric.azure-udp-65330", evidence.Stated,
+		"UDP port 65330 is reserved for the Azure host: an answer to that port never reaches the machine that asked from it.",
+		"Azure documentation, Virtual network FAQ", "Azure/AgentBaker PR 1784", "Azure/AKS#2988")
 	factSpoof = evidence.New("fabric.azure-source-check", evidence.Stated,
 		"A NIC without IP forwarding may only send from, and only gets packets for, the addresses assigned to it.",
 		"Azure documentation, Enable or disable IP forwarding for a network interface")

@@ -17,6 +17,9 @@ type Param struct {
 const (
 	ParamHostDSR         = "host-to-dsr-service"
 	ParamACLTie          = "acl-equal-priority"
+	ParamNATACL          = "acl-on-nat-network"
+	ParamTwoEndpoints    = "remote-and-local-endpoint"
+	ParamExcludedPort    = "node-port-in-excluded-range"
 	ParamFirewall        = "windows-firewall"
 	ParamLoopback        = "loopback-hairpin"
 	ParamIPForwarding    = "azure-ip-forwarding"
@@ -49,6 +52,12 @@ var params = []Param{
 		Means: "what a DSR load balancer does with packets of the Windows node itself"},
 	{Name: ParamACLTie, Values: []string{"block", "allow"}, Open: true,
 		Means: "which of two ACLs with equal priority wins"},
+	{Name: ParamNATACL, Values: []string{"enforced", "ignored"}, Open: true,
+		Means: "whether a build of which no source says it enforces the ACLs of endpoints on nat networks"},
+	{Name: ParamTwoEndpoints, Values: []string{"local", "remote"}, Open: true,
+		Means: "which of a local and a remote endpoint with one address gets what a load balancer or a tunnel leads there"},
+	{Name: ParamExcludedPort, Values: []string{"served", "not-served"}, Open: true,
+		Means: "whether HNS serves a node port that is in an excluded port range of the node"},
 	{Name: ParamFirewall, Values: []string{"answers", "silent"}, Open: true,
 		Means: "what the Windows firewall lets a stack say about a port on which nobody listens"},
 	{Name: ParamLoopback, Values: []string{"drop", "deliver"}, Default: "drop", Means: "what the switch does with a packet that comes back to its own port with equal source and destination"},

@@ -9,6 +9,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"reflect"
 	"syscall"
 
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -95,7 +96,7 @@ func (st *store) load(svc *hns.Service) error {
 	switch {
 	case have.Format != stateFormat || have.HNS == nil:
 		return fmt.Errorf("state: %s has format %d; this winlab reads %d", name, have.Format, stateFormat)
-	case have.Build != st.head.Build || have.Node != st.head.Node:
+	case have.Build != st.head.Build || !reflect.DeepEqual(have.Node, st.head.Node):
 		return fmt.Errorf("state: %s is of build %s, node %q; this service is build %s, node %q: use another folder",
 			name, have.Build, have.Node.Node, st.head.Build, st.head.Node.Node)
 	}

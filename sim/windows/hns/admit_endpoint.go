@@ -96,8 +96,8 @@ func (s *Service) takeLoopbackPorts(e *Endpoint) {
 	}
 	for v := range EachSettings[OutBoundNATSettings](e.Policies) {
 		if len(v.Destinations) > 0 {
-			for s.pool.free() > 0 {
-				s.pool.take(loopbackOwner(e.ID))
+			for ok := true; ok; {
+				_, ok = s.pool.take(loopbackOwner(e.ID), s.publishes)
 			}
 			return
 		}

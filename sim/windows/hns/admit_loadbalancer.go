@@ -52,7 +52,9 @@ func (s *Service) takeBlock(op string, l *LoadBalancer) error {
 	if share {
 		owner = sharedOwner + l.SourceVIP
 	}
-	b, ok := s.pool.take(owner)
+	b, ok := s.pool.take(owner, func(b PortBlock) bool {
+		return s.publishes(b) || slices.ContainsFunc(frontendKeys(l), func(f frontendKey) bool { return f.vip == "" && b.Contains(f.port) })
+	})
 	if !ok {
 		if s.loopbackTookPorts() {
 			return ErrOutOfMemory.withf(op, "endpoints with OutBoundNAT Destinations have taken every port (%s)",

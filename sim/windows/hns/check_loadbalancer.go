@@ -119,6 +119,10 @@ func (s *Service) checkFrontends(l *LoadBalancer, self string, m *mistakes) {
 			m.add(ErrAlreadyExists, "%s belongs to load balancer %s", f, by)
 		} else if seen[f] {
 			m.add(ErrAlreadyExists, "%s is given twice", f)
+		} else if f.vip == "" { // hns.node-port-in-port-block
+			if by := s.pool.holder(f.port); by != "" {
+				m.add(ErrPortAlreadyExists, "port %d of the node is in a block of ports that %s translates sources with", f.port, by)
+			}
 		}
 		seen[f] = true
 	}

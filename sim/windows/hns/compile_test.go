@@ -119,6 +119,7 @@ func (c *compileCase) run() string {
 	view := View{HostMAC: mac(hostMAC), Router: wayOut{}}
 	build := builds.MustLookup("10.0.20348.2762")
 	show := []string{}
+	var excluded []PortBlock
 	for _, l := range head {
 		word, rest, _ := strings.Cut(l, " ")
 		switch word {
@@ -132,11 +133,19 @@ func (c *compileCase) run() string {
 		case "pin":
 			param, value, _ := strings.Cut(rest, " ")
 			c.pins = map[string]string{param: value}
+		case "exclude":
+			for _, f := range strings.Fields(rest) {
+				var b PortBlock
+				if _, err := fmt.Sscanf(f, "%d-%d", &b.First, &b.Last); err != nil {
+					c.t.Fatal(err)
+				}
+				excluded = append(excluded, b)
+			}
 		case "show":
 			show = strings.Fields(rest)
 		}
 	}
-	c.svc = NewService(build, Options{Node: "win1", ManagementIP: management})
+	c.svc = NewService(build, Options{Node: "win1", ManagementIP: management, ExcludedPorts: excluded})
 	c.call("namespace", `{"ID":"pods","Type":"Guest"}`)
 	c.call("namespace", `{"ID":"host","Type":"HostDefault"}`)
 	calls := c.section("calls")

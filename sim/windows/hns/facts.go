@@ -13,6 +13,12 @@ var (
 	_ = evidence.New("hns.port-block-per-load-balancer", evidence.Stated,
 		"Every load balancer without DSR reserves a block of 64 ports of the dynamic range; when none is free HNS answers 0x803b0013.",
 		"Azure/AKS issue 1375", "MicrosoftDocs common-problems.md")
+	_ = evidence.New("hns.port-blocks-avoid-excluded", evidence.Inferred,
+		"A block of 64 ports holds no port of an excluded range and no node port of a load balancer; where it would, it begins behind the range.",
+		"kubernetes/kubernetes PR 117783 (a node's excluded ranges: blocks of 64 that begin anywhere)")
+	_ = evidence.New("hns.node-port-in-port-block", evidence.Inferred,
+		"A node port that is in a block of ports reserved for translation is refused with 0x803b0013; the dynamic port range must not hold the node ports.",
+		"Azure/AgentBaker PR 1352", "kubernetes/kubernetes issue 98499", "kubernetes/community issue 8883 (a port that is in use: 0x803b0013)")
 	_ = evidence.NewParam("share-port-pools", "hns.port-pool-sharing", evidence.Inferred,
 		"Load balancers with the same SourceVIP share one port block when sharing is on; how HNS chooses is not published.")
 	_ = evidence.New("hns.backend-limit", evidence.Stated,
@@ -26,9 +32,6 @@ var (
 	_ = evidence.New("hns.address-in-subnet", evidence.Stated,
 		"A local endpoint's address must be in a subnet of its network, else HNS answers 0x803b001e; a remote endpoint's need not.",
 		"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (remote endpoints with node addresses)", "winerror.h HCN_E_INVALID_IP")
-	_ = evidence.New("hns.remote-and-local-same-address", evidence.Code,
-		"HNS does not prevent a remote and a local endpoint with the same address.",
-		"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (comment on Windows Server 2019 and 2022)")
 	_ = evidence.New("hns.local-address-unique", evidence.Inferred,
 		"Two local endpoints of one network cannot have the same address; the code of the refusal is not published, 0x803b002f is used.")
 	_ = evidence.New("hns.reserved-address", evidence.Stated,

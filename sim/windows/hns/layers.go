@@ -1,6 +1,7 @@
 package hns
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
@@ -11,30 +12,35 @@ import (
 // winlab's own, where no source gives one. The order is inferred
 // (hns.layer-order).
 const (
-	layerL2        = "INTERNAL_L2_REWRITE_LAYER"
-	layerACL       = "ACL_ENDPOINT_LAYER"
-	layerLBDSR     = "LB_DSR"
-	layerNAT       = "SLB_NAT_LAYER"
-	layerHostLB    = "LB"
-	layerSLB       = "SLB_LB_LAYER"
-	layerHairpin   = "SLB_HAIRPIN_LAYER"
-	layerSDNRoute  = "(SDN_ROUTE)"
-	layerEncap     = "VNET_ENCAP_LAYER"
-	layerDecap     = "DECAP_IN"
-	layerPARoute   = "VNET_PA_ROUTE_LAYER"
-	layerL4Proxy   = "(L4_PROXY)"
-	groupNATOut    = "SLB_GROUP_NAT_IPv4_OUT"
-	groupNATIn     = "SLB_GROUP_NAT_IPv4_IN"
-	groupPARoute   = "VNET_GROUP_PA_ROUTE_IPV4_OUT"
-	groupHairpinIn = "SLB_GROUP_HAIRPIN_IPv4_IN"
-	groupSLBOut    = "SLB_GROUP_LB_IPv4_OUT"
-	groupHostLBOut = "LB_OUT"
+	layerL2       = "INTERNAL_L2_REWRITE_LAYER"
+	layerACL      = "ACL_ENDPOINT_LAYER"
+	layerLBDSR    = "LB_DSR"
+	layerNAT      = "SLB_NAT_LAYER"
+	layerHostLB   = "LB"
+	layerSLB      = "SLB_LB_LAYER"
+	layerHairpin  = "SLB_HAIRPIN_LAYER"
+	layerSDNRoute = "(SDN_ROUTE)"
+	layerEncap    = "VNET_ENCAP_LAYER"
+	layerDecap    = "DECAP_IN"
+	layerPARoute  = "VNET_PA_ROUTE_LAYER"
+	layerL4Proxy  = "(L4_PROXY)"
+	// layerTwoEndpoints is on the host's port, behind the load balancers on the way in.
+	layerTwoEndpoints = "(TWO_ENDPOINTS)"
+	groupNATOut       = "SLB_GROUP_NAT_IPv4_OUT"
+	groupNATIn        = "SLB_GROUP_NAT_IPv4_IN"
+	groupPARoute      = "VNET_GROUP_PA_ROUTE_IPV4_OUT"
+	groupHairpinIn    = "SLB_GROUP_HAIRPIN_IPv4_IN"
+	groupSLBOut       = "SLB_GROUP_LB_IPv4_OUT"
+	groupHostLBOut    = "LB_OUT"
 )
 
 var layerOrder = map[string]uint16{
-	layerACL: 100, layerL4Proxy: 150, layerLBDSR: 200, layerHostLB: 210, layerSLB: 220, layerHairpin: 230, layerNAT: 300,
+	layerACL: 100, layerL4Proxy: 150, layerLBDSR: 200, layerTwoEndpoints: 205, layerHostLB: 210, layerSLB: 220, layerHairpin: 230, layerNAT: 300,
 	layerSDNRoute: 400, layerL2: 450, layerEncap: 500, layerPARoute: 600, layerDecap: 900,
 }
+
+// stateless are the layers that make no flows.
+var stateless = []string{layerL2, layerEncap, layerPARoute, layerDecap, layerSDNRoute, layerTwoEndpoints}
 
 // Default priorities inside the layers. Those of load balancing (500), remote
 // subnet routes (10) and PA_ROUTE (45535) are from listings; the rest are
@@ -65,7 +71,7 @@ func (ls *layers) layer(name string) *vfp.Layer {
 			return l
 		}
 	}
-	l := &vfp.Layer{Name: name, Priority: layerOrder[name], Stateful: name != layerL2 && name != layerEncap && name != layerPARoute && name != layerDecap && name != layerSDNRoute}
+	l := &vfp.Layer{Name: name, Priority: layerOrder[name], Stateful: !slices.Contains(stateless, name)}
 	ls.all = append(ls.all, l)
 	return l
 }

@@ -2,6 +2,7 @@ package hns
 
 import (
 	"fmt"
+	"slices"
 )
 
 // PortBlock is a range of the node's ports, both ends included.
@@ -15,30 +16,59 @@ func (b PortBlock) IsZero() bool { return b == PortBlock{} }
 // String returns "49152-49215".
 func (b PortBlock) String() string { return fmt.Sprintf("%d-%d", b.First, b.Last) }
 
+// Contains reports whether a port is in the block.
+func (b PortBlock) Contains(port uint16) bool { return b.First <= port && port <= b.Last }
+
 // portPool hands out blocks of the node's dynamic port range, lowest first.
 type portPool struct {
 	first, last, size int
+	starts            []int    // of the blocks
 	owner             []string // by block number; "" is free
 }
 
-func newPortPool(first, last uint16, size int) *portPool {
-	n := 0
-	if size > 0 && last >= first {
-		n = (int(last) - int(first) + 1) / size
+// newPortPool cuts a range into blocks. A block is of consecutive ports of which none
+// is excluded; where it would meet an excluded one, it begins behind that
+// (hns.port-blocks-avoid-excluded).
+func newPortPool(first, last uint16, size int, excluded []PortBlock) *portPool {
+	p := &portPool{first: int(first), last: int(last), size: size}
+	for start := p.first; size > 0 && start+size-1 <= p.last; {
+		meets := slices.IndexFunc(excluded, func(x PortBlock) bool { return int(x.First) < start+size && start <= int(x.Last) })
+		if meets >= 0 {
+			start = int(excluded[meets].Last) + 1
+			continue
+		}
+		p.starts = append(p.starts, start)
+		start += size
 	}
-	return &portPool{first: int(first), last: int(last), size: size, owner: make([]string, n)}
+	p.owner = make([]string, len(p.starts))
+	return p
 }
 
-// take reserves the lowest free block for owner.
-func (p *portPool) take(owner string) (PortBlock, bool) {
+// block is the block with a number.
+func (p *portPool) block(i int) PortBlock {
+	return PortBlock{uint16(p.starts[i]), uint16(p.starts[i] + p.size - 1)}
+}
+
+// take reserves the lowest free block for owner. A block with a port that published
+// says is the node's is not free.
+func (p *portPool) take(owner string, published func(PortBlock) bool) (PortBlock, bool) {
 	for i, o := range p.owner {
-		if o == "" {
+		if b := p.block(i); o == "" && !published(b) {
 			p.owner[i] = owner
-			first := p.first + i*p.size
-			return PortBlock{uint16(first), uint16(first + p.size - 1)}, true
+			return b, true
 		}
 	}
 	return PortBlock{}, false
+}
+
+// holder returns who has reserved the block that a port is in, or "".
+func (p *portPool) holder(port uint16) string {
+	for i, o := range p.owner {
+		if o != "" && p.block(i).Contains(port) {
+			return o
+		}
+	}
+	return ""
 }
 
 // release frees all blocks of owner.
@@ -63,10 +93,26 @@ func (p *portPool) free() int {
 // reservePorts takes a port block for owner, for example an endpoint whose
 // OutBoundNAT translates. It fails with ErrPortAlreadyExists when none is free.
 func (s *Service) reservePorts(owner string) (PortBlock, error) {
-	b, ok := s.pool.take(owner)
+	b, ok := s.pool.take(owner, s.publishes)
 	if !ok {
 		return PortBlock{}, ErrPortAlreadyExists.withf("ReservePorts",
 			"no free block of %d ports in %d-%d", s.pool.size, s.pool.first, s.pool.last)
 	}
 	return b, nil
+}
+
+// publishes reports whether a load balancer of the node's own address has a port of a
+// block.
+func (s *Service) publishes(b PortBlock) bool {
+	for f := range s.frontends {
+		if f.vip == "" && b.Contains(f.port) {
+			return true
+		}
+	}
+	return false
+}
+
+// excluded reports whether a port is in a range that the node excludes.
+func (s *Service) excluded(port uint16) bool {
+	return slices.ContainsFunc(s.opts.ExcludedPorts, func(b PortBlock) bool { return b.Contains(port) })
 }

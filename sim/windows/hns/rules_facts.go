@@ -68,6 +68,18 @@ var (
 		"microsoft/SDN Kubernetes/windows/debug networkhealth.ps1 (stale rules: Restart-Service HNS)", "princepereira/AKSTestScripts Yamls/fix-stale-lb.yaml")
 	factUnseenBackend = evidence.New("hns.backend-not-in-dump", evidence.Unknown,
 		"A load balancer may name an endpoint that the node's endpoints do not hold; which address VFP has for it cannot be said.")
+	factTwoEndpoints = evidence.NewParam("remote-and-local-endpoint", "hns.remote-and-local-same-address", evidence.Stated,
+		"HNS does not prevent a remote and a local endpoint with the same address. On l2bridge networks packets that a load balancer of the host leads there can go to the other node then; when they do, and what tunnels do, is not public.",
+		"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (comment on Windows Server 2019 and 2022)", "kubernetes/kubernetes PR 138000", "kubernetes/kubernetes PR 138603 (release note)")
+	questionTwoEndpoints = evidence.NewQuestion("remote-and-local-endpoint", factTwoEndpoints,
+		evidence.Answer{Value: "local", Means: "of a remote and a local endpoint with one address the local one counts"},
+		evidence.Answer{Value: "remote", Means: "of a remote and a local endpoint with one address the remote one counts"})
+	factExcludedPort = evidence.NewParam("node-port-in-excluded-range", "hns.node-port-in-excluded-range", evidence.Unknown,
+		"Whether a load balancer serves a node port that is in an excluded port range of the node is not public.",
+		"kubernetes/kubernetes PR 117783")
+	questionExcludedPort = evidence.NewQuestion("node-port-in-excluded-range", factExcludedPort,
+		evidence.Answer{Value: "served", Means: "HNS serves a node port in an excluded range"},
+		evidence.Answer{Value: "not-served", Means: "HNS does not serve a node port in an excluded range"})
 	factLocalRouted = evidence.New("hns.local-routed-vip", evidence.Stated,
 		"LocalRoutedVIP makes the host route packets to its own frontend into the switch (17763.1432, KB4571748, and later).",
 		"Azure/azure-container-networking#1863", "MicrosoftDocs Kubernetes on Windows, common problems")

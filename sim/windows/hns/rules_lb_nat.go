@@ -40,6 +40,9 @@ func (c *Compiler) nonDSRFrom(ls *layers, lb *LoadBalancer, m LBPortMapping, vip
 		ID: "(" + ruleID("LB_", lb, vip, m.ExternalPort, m.InternalPort, m.Protocol) + ")", Priority: priorityLB,
 		Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m), Action: balance, Origin: lb.Origin, Fact: fact, Given: given,
 	}
+	if len(lb.FrontendVIPs) == 0 && c.s.excluded(m.ExternalPort) {
+		r.Given = &vfp.Given{Question: questionExcludedPort, Answer: "served"}
+	}
 	ls.add(layerSLB, "(SLB_GROUP_LB_IPv4_IN)", vfp.In, r)
 	if m.Flags&PortFlagLocalRoutedVIP != 0 && c.s.Build().Has(builds.LocalRoutedVIP) {
 		own := *r

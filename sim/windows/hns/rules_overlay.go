@@ -55,7 +55,10 @@ func (c *Compiler) encap(ls *layers, n *Network, host bool) {
 				// A node's own address: it is on the underlay.
 				continue
 			}
-			add(fmt.Sprintf("(remote endpoint %s)", a), vfp.Host(a), remote, vsid, mac(e.MacAddress), factRemoteEndpoint, e.Origin)
+			r := add(fmt.Sprintf("(remote endpoint %s)", a), vfp.Host(a), remote, vsid, mac(e.MacAddress), factRemoteEndpoint, e.Origin)
+			if c.localAt(a) != nil {
+				r.Given = &vfp.Given{Question: questionTwoEndpoints, Answer: "remote"}
+			}
 		}
 	}
 }

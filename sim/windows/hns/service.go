@@ -24,6 +24,9 @@ type Options struct {
 	// PortRangeFirst and PortRangeLast change the dynamic port range (netsh int
 	// ipv4 set dynamicportrange); zero keeps the build's.
 	PortRangeFirst, PortRangeLast uint16
+	// ExcludedPorts are the node's excluded port ranges (netsh int ipv4 add
+	// excludedportrange).
+	ExcludedPorts []PortBlock
 	// MaxBackends changes the build's limit of backends per load balancer.
 	MaxBackends int
 	// SharePortPools lets load balancers with the same SourceVIP share a port
@@ -75,7 +78,7 @@ func NewService(b *builds.Build, opts Options) *Service {
 	}
 	s := &Service{
 		build: b, opts: opts,
-		pool:        newPortPool(first, last, b.Limits.PortBlockSize),
+		pool:        newPortPool(first, last, b.Limits.PortBlockSize, opts.ExcludedPorts),
 		sharedPools: map[string]PortBlock{},
 		frontends:   map[frontendKey]string{},
 		macs:        map[string]uint64{},

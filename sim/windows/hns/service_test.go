@@ -338,6 +338,56 @@ func TestPortBlocks(t *testing.T) {
 	}
 }
 
+// Blocks keep away from excluded ports and from node ports, and a node port cannot be
+// taken out of a block that is in use.
+func TestPortBlocksKeepAway(t *testing.T) {
+	first := func(excluded []PortBlock, nodePorts ...uint16) (string, error) {
+		s := NewService(builds.MustLookup("17763.1432"), Options{PortRangeFirst: 33000, PortRangeLast: 33300, ExcludedPorts: excluded})
+		n := mustNetwork(t, s, Network{Type: L2Bridge, Ipams: subnets("10.244.1.0/24")})
+		e := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID})
+		var blocks []string
+		for _, p := range nodePorts {
+			l := tcp("", p, 0, e.ID)
+			l.FrontendVIPs = nil
+			made, err := s.CreateLoadBalancer(l)
+			if err != nil {
+				return strings.Join(blocks, " "), err
+			}
+			blocks = append(blocks, made.Ports.String())
+		}
+		l, err := s.CreateLoadBalancer(tcp("10.96.0.1", 80, 0, e.ID))
+		if err == nil {
+			blocks = append(blocks, l.Ports.String())
+		}
+		return strings.Join(blocks, " "), err
+	}
+	for name, c := range map[string]struct {
+		excluded []PortBlock
+		ports    []uint16
+		want     string
+		code     *Error
+	}{
+		"nothing excluded":                {want: "33000-33063"},
+		"inside the first":                {excluded: []PortBlock{{33010, 33010}}, want: "33011-33074"},
+		"its last port":                   {excluded: []PortBlock{{33063, 33063}}, want: "33064-33127"},
+		"behind it":                       {excluded: []PortBlock{{33064, 33100}}, want: "33000-33063"},
+		"its first port, two ranges":      {excluded: []PortBlock{{33050, 33060}, {32000, 33000}}, want: "33061-33124"},
+		"all but 63 ports":                {excluded: []PortBlock{{33000, 33237}}, code: ErrPortAlreadyExists},
+		"all but 64 ports":                {excluded: []PortBlock{{33000, 33236}}, want: "33237-33300"},
+		"a node port in the first":        {ports: []uint16{33001}, want: "33064-33127 33128-33191"},
+		"a node port outside the range":   {ports: []uint16{30000}, want: "33000-33063 33064-33127"},
+		"a node port in a block":          {ports: []uint16{30000, 33063}, want: "33000-33063", code: ErrPortAlreadyExists},
+		"a node port at a block's start":  {ports: []uint16{30000, 33000}, want: "33000-33063", code: ErrPortAlreadyExists},
+		"a node port behind the block":    {ports: []uint16{30000, 33064}, want: "33000-33063 33128-33191 33192-33255"},
+		"no block is left by a node port": {excluded: []PortBlock{{33064, 33300}}, ports: []uint16{33001}, code: ErrPortAlreadyExists},
+	} {
+		got, err := first(c.excluded, c.ports...)
+		if got != c.want || (err == nil) != (c.code == nil) || c.code != nil && !errors.Is(err, c.code) {
+			t.Errorf("%s: blocks %q, error %v; want %q, %v", name, got, err, c.want, c.code)
+		}
+	}
+}
+
 func TestPortRangeAndSharing(t *testing.T) {
 	for share, want := range map[bool]int{false: 0, true: 1} {
 		s := NewService(builds.MustLookup("17763.1432"), Options{PortRangeFirst: 50000, PortRangeLast: 50127, SharePortPools: share})

@@ -106,8 +106,7 @@ func (s *Service) Restore(p *Snapshot) error {
 		}
 		s.pool.owner[i] = owner
 		if vip, ok := strings.CutPrefix(owner, sharedOwner); ok {
-			first := s.pool.first + i*s.pool.size
-			s.sharedPools[vip] = PortBlock{uint16(first), uint16(first + s.pool.size - 1)}
+			s.sharedPools[vip] = s.pool.block(i)
 		}
 	}
 	for _, l := range p.LoadBalancers {

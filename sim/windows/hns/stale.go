@@ -78,20 +78,10 @@ func (s *Service) findUnseen() {
 // staleTarget says of a destination what a trace must say of it.
 func (c *Compiler) staleTarget(t vfp.Target, b backend) vfp.Target {
 	t.Note, t.Fact = "its HNS endpoint "+nameAndID(b.Name, b.ID)+" was deleted, and the rule still has it", factStaleBackend
-	if holder := c.localHolder(t); holder != nil {
+	if holder := c.localAt(t.Addr); holder != nil {
 		t.Note += "; endpoint " + nameAndID(holder.Name, holder.ID) + " has the address now"
 	}
 	return t
-}
-
-// localHolder is the attached local endpoint that has a destination's address.
-func (c *Compiler) localHolder(t vfp.Target) *Endpoint {
-	for _, e := range c.s.EndpointsByAddress(t.Addr) {
-		if e.Attached() {
-			return e
-		}
-	}
-	return nil
 }
 
 // unseenTarget stands for a backend whose address nobody knows.
@@ -104,7 +94,7 @@ func unseenTarget(id string, port uint16) vfp.Target {
 // address, else to the one that had it.
 func (c *Compiler) macOf(t vfp.Target, b backend) packet.MAC {
 	if b.deleted {
-		if holder := c.localHolder(t); holder != nil {
+		if holder := c.localAt(t.Addr); holder != nil {
 			return mac(holder.MacAddress)
 		}
 	}
