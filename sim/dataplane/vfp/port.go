@@ -65,6 +65,15 @@ type Port struct {
 	pools   []*Pool // of all rules, for Reset
 }
 
+// Layers are the port's layers in the order of the way out.
+func (pt *Port) Layers() []*Layer {
+	var all []*Layer
+	for _, st := range pt.layers {
+		all = append(all, st.Layer)
+	}
+	return all
+}
+
 // SetLayers replaces the port's rules. Flows survive if their layer and rule
 // are still there under the same names; the unified flows do not.
 func (pt *Port) SetLayers(layers []*Layer) {

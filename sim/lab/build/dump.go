@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -30,7 +31,9 @@ func (b *builder) loadDump(n *Node) error {
 				fmt.Sprintf("the lab's node %s has the address %s; give the node the address that it has on the network", n.Name, n.Address), x.Origin)
 		}
 	}
-	if err := n.HNS.Load(d.HNS); err != nil {
+	loaded := *d.HNS
+	loaded.Endpoints = b.dumpAttached(n, slices.Clone(d.HNS.Endpoints))
+	if err := n.HNS.Load(&loaded); err != nil {
 		return err
 	}
 	n.windows.Refresh()
@@ -42,6 +45,35 @@ func (b *builder) loadDump(n *Node) error {
 	b.dumpForwarding(n)
 	b.dumpNAT(n)
 	return nil
+}
+
+// dumpAttached gives a port to endpoints of the lab's pods of which the dump does
+// not show whether they have one: HCN v2 shows namespaces, and containers of
+// Docker are in none.
+func (b *builder) dumpAttached(n *Node, all []hns.Endpoint) []hns.Endpoint {
+	for i := range all {
+		e := &all[i]
+		if e.Stated || e.Remote() || e.Attached() {
+			continue
+		}
+		for _, p := range b.Plan.Pods {
+			if p.Node != n.Name || !isOf(e, p) {
+				continue
+			}
+			e.State = hns.StateAttachedSharing
+			b.notice("endpoint "+e.Name, "HCN v2 does not show whether an endpoint in no namespace has a port; pod "+p.Key()+" of the lab has it, so it is taken to have one; Get-HnsEndpoint without -Version shows its State", e.Origin)
+		}
+	}
+	return all
+}
+
+// isOf reports whether an endpoint is a pod's: by its pinned address, or by a name
+// that contains the pod's.
+func isOf(e *hns.Endpoint, p *plan.Pod) bool {
+	if p.Address.IsValid() {
+		return slices.Contains(e.Addresses(), p.Address)
+	}
+	return strings.Contains(e.Name, p.Name)
 }
 
 // dumpForwarding sets what Get-NetIPInterface says. The model's stack forwards

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/machine"
@@ -175,10 +174,7 @@ func (n *Node) attachToDocker(p *pod, bridge netip.Prefix) (attached, error) {
 func (n *Node) attachFromDump(p *pod) (attached, error) {
 	all := n.HNS.ListEndpoints(nil)
 	i := slices.IndexFunc(all, func(e *hns.Endpoint) bool {
-		if e.Remote() {
-			return false
-		}
-		return p.Address.IsValid() && slices.Contains(e.Addresses(), p.Address) || !p.Address.IsValid() && strings.Contains(e.Name, p.Name)
+		return !e.Remote() && isOf(e, p.Pod)
 	})
 	if i < 0 {
 		return attached{}, errors.New("the dump has no local endpoint for it; pin the pod's address to one of the dump's endpoints")

@@ -195,8 +195,11 @@ type Node struct {
 	Routes []Route `yaml:"routes,omitempty"`
 	// Kubernetes overrides the cluster's version on this node.
 	Kubernetes string `yaml:"kubernetes,omitempty"`
-	// HNSDump replaces the plugin's model: JSON of Get-HnsNetwork,
-	// Get-HnsEndpoint, Get-HnsPolicyList or HCN v2, one file each or together.
+	// HNSDump replaces the plugin's and kube-proxy's work by what a real node
+	// printed: files, or folders such as collectlogs.ps1 leaves, with the output of
+	// Get-HnsNetwork, Get-HnsEndpoint, Get-HnsPolicyList, HCN v2, hnsdiag, route
+	// print, Get-NetRoute, Get-NetIPInterface, Get-NetNat, netsh or vfpctrl, in the
+	// forms that winlab hns export lists.
 	HNSDump []string `yaml:"hnsDump,omitempty"`
 	// VTEPMAC is the MAC address of the node's tunnel device or distributed
 	// router, where a dump of another node names it.

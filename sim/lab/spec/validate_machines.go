@@ -24,7 +24,7 @@ func (v *validator) files(s *Spec) {
 		}
 		if info, err := os.Stat(f.PathOf(name)); err != nil {
 			v.add(path, "%s %s: there is no such file; paths are relative to the lab file", what, name)
-		} else if info.IsDir() {
+		} else if info.IsDir() && what != "hnsDump" {
 			v.add(path, "%s %s is a folder; name a file", what, name)
 		}
 	}

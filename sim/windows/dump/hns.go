@@ -15,8 +15,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// hnsJSON reads JSON of HNS.
-func (r *reader) hnsJSON(l Lines) {
+// hnsJSON reads JSON of HNS, which begins after as many columns of its line.
+func (r *reader) hnsJSON(l Lines, column int) {
 	text := l.Join()
 	if strings.Contains(text, `"@{`) {
 		// What ConvertTo-Json cut off at its depth is in PowerShell's notation.
@@ -29,7 +29,11 @@ func (r *reader) hnsJSON(l Lines) {
 	}
 	r.take(hns.DumpText{Name: l.File, JSON: []byte(text), Position: func(at int) (int, int) {
 		line := strings.Count(text[:at], "\n")
-		return l.First + line, at - strings.LastIndexByte(text[:at], '\n')
+		in := at - strings.LastIndexByte(text[:at], '\n')
+		if line == 0 {
+			in += column
+		}
+		return l.First + line, in
 	}})
 }
 

@@ -149,6 +149,7 @@ func (p *psParser) value(depth int, stops string) *yaml.Node {
 			if rest := p.text[p.at:]; strings.HasPrefix(rest, "...") || strings.HasPrefix(rest, "\u2026") {
 				// $FormatEnumerationLimit: four entries are shown, and that there are more.
 				p.at += 3
+				s.Content = append(s.Content, Scalar("...", p.line))
 			}
 			if !p.take(',') && !p.peek('}') {
 				p.bad = true

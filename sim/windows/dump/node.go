@@ -56,6 +56,16 @@ type Route struct {
 	Interface string
 	Metric    int
 	Place     Place
+	// address is that of the interface, as route print shows it.
+	address string
+}
+
+// At returns the route with the address of its interface.
+func (r Route) At(address netip.Addr) Route {
+	if r.address = ""; address.IsValid() {
+		r.address = address.String()
+	}
+	return r
 }
 
 // Interface is an IP interface of the host.

@@ -1,28 +1,42 @@
 package dump
 
 import (
+	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 )
 
-// json reads JSON: objects of HNS, or facts of the node.
+// json reads JSON values one after the other: each is of HNS, or facts of the node.
 func (r *reader) json(l Lines) {
+	text := l.Join()
+	dec := json.NewDecoder(strings.NewReader(text))
+	for {
+		var raw json.RawMessage
+		err := dec.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			r.n.mistake(l.File, l.First, "not JSON: %v", err)
+			return
+		}
+		at := int(dec.InputOffset()) - len(raw)
+		line := strings.Count(text[:at], "\n")
+		column := at - strings.LastIndexByte(text[:at], '\n') - 1
+		r.jsonValue(Lines{File: l.File, First: l.First + line, Text: strings.Split(string(raw), "\n")}, column)
+	}
+}
+
+// jsonValue reads one value, which begins after as many columns of its line.
+func (r *reader) jsonValue(l Lines, column int) {
 	trees, err := JSONTrees(l)
-	if err != nil {
-		r.n.mistake(l.File, l.First, "not JSON: %v", err)
+	if err != nil || len(trees) == 0 {
 		return
 	}
-	var objects []*yaml.Node
-	empty := false
-	for _, t := range trees {
-		if t.Kind == yaml.SequenceNode {
-			objects = append(objects, t.Content...)
-			empty = empty || len(t.Content) == 0
-		} else {
-			objects = append(objects, t)
-		}
-	}
+	objects := Items(trees[0])
 	facts := 0
 	for _, o := range objects {
 		if r.fact(l, o) {
@@ -31,15 +45,18 @@ func (r *reader) json(l Lines) {
 	}
 	switch {
 	case facts > 0:
-	case empty && len(objects) == 0:
+	case len(objects) == 0:
 		r.n.hnsDump()
 		r.as("an empty list of HNS")
-	case len(objects) > 0:
-		if !isHNS(objects[0]) && !strings.Contains(strings.Join(l.Text[:min(len(l.Text), 50)], ""), `"ID"`) {
-			return
-		}
-		r.hnsJSON(l)
+	case isHNS(objects[0]) || maybeHNS(objects[0]):
+		r.hnsJSON(l, column)
 	}
+}
+
+// maybeHNS reports whether an object, though not known, may be meant as one of
+// HNS, so that the reader says what it lacks: not one of Kubernetes.
+func maybeHNS(o *yaml.Node) bool {
+	return o.Kind != yaml.MappingNode || !Has(o, "kind") && !Has(o, "apiVersion") && !Has(o, "cniVersion")
 }
 
 // fact takes a fact of the node out of an object, however it was printed.

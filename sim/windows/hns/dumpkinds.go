@@ -115,11 +115,12 @@ func (p *dumpParser) endpointV2(raw json.RawMessage, fields []field, at int) {
 	}
 	decodeAs(p, "endpoint", raw, fields, at, func(e Endpoint) {
 		of := label("endpoint", e.Name, e.ID)
-		e.State = StateCreated
-		if id := normID(e.HostComputeNamespace); id != "" && id != noGUID {
-			e.State = StateAttachedSharing
-		} else {
-			e.HostComputeNamespace = ""
+		e.State = StateAttachedSharing
+		if id := normID(e.HostComputeNamespace); id == "" || id == noGUID {
+			// An endpoint that is in no namespace: one that nobody is attached to, such
+			// as kube-proxy's source VIP, or a container's of Docker. HCN v2 does not
+			// show which (Stated).
+			e.State, e.HostComputeNamespace = StateCreated, ""
 		}
 		e.Origin = p.origin(at, of)
 		e.Policies = p.fit(p.policies(find(fields, "Policies"), e.Policies, of), at, of)

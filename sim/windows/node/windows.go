@@ -275,6 +275,16 @@ func (n *Windows) Port(endpointID string) (*vfp.Switch, *vfp.Port) {
 	return nil, nil
 }
 
+// Ports are the ports of all switches, in the order in which they were made.
+func (n *Windows) Ports() []*vfp.Port {
+	n.Refresh()
+	var all []*vfp.Port
+	for _, sw := range n.switches {
+		all = append(all, sw.Ports...)
+	}
+	return all
+}
+
 // Reset forgets all flows, bindings and sockets, not the configuration.
 func (n *Windows) Reset() {
 	n.Refresh()

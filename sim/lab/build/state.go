@@ -1,0 +1,100 @@
+package build
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+)
+
+// State is what a Windows node of the cluster could print of itself.
+func (n *Node) State() (*dump.State, error) {
+	if n.HNS == nil || n.windows == nil {
+		return nil, fmt.Errorf("node %s has no HNS: it runs Linux, or the design's switch is Open vSwitch, which needs none in the model", n.Name)
+	}
+	st := n.windows.Stack()
+	s := &dump.State{HNS: n.HNS}
+	for _, l := range st.Links {
+		s.Interfaces = append(s.Interfaces, dump.Interface{Name: l.Name, Forwarding: st.Forwarding})
+		for _, a := range l.Addrs {
+			s.Routes = append(s.Routes, dump.Route{To: a.Masked(), Interface: l.Name}.At(a.Addr()))
+		}
+	}
+	for _, r := range st.Routes {
+		if r.Via.IsValid() {
+			s.Routes = append(s.Routes, dump.Route{To: r.To, Via: r.Via, Interface: r.Link.Name, Metric: r.Metric}.At(addressOf(r.Link, r.To.Addr().Is6())))
+		}
+	}
+	o, limits := n.HNS.Options(), n.HNS.Build().Limits
+	first, last := limits.PortRangeFirst, limits.PortRangeLast
+	if o.PortRangeFirst != 0 {
+		first, last = o.PortRangeFirst, o.PortRangeLast
+	}
+	s.Dynamic = []dump.PortRange{{Protocol: "tcp", First: int(first), Last: int(last)}, {Protocol: "udp", First: int(first), Last: int(last)}}
+	for _, p := range n.windows.Ports() {
+		s.Ports = append(s.Ports, port(p))
+	}
+	return s, nil
+}
+
+func addressOf(l *host.Link, v6 bool) netip.Addr {
+	for _, a := range l.Addrs {
+		if a.Addr().Is6() == v6 {
+			return a.Addr()
+		}
+	}
+	return netip.Addr{}
+}
+
+// port is what vfpctrl would show of a port.
+func port(p *vfp.Port) dump.Port {
+	out := dump.Port{Name: p.ID, Friendly: p.Label, MAC: strings.ToUpper(strings.ReplaceAll(p.MAC.String(), ":", "-")), HasRules: true}
+	for _, l := range p.Layers() {
+		for _, g := range l.Groups {
+			for _, r := range g.Rules {
+				out.Rules = append(out.Rules, dump.Rule{Layer: l.Name, Group: g.Name, Name: r.ID, Priority: int(r.Priority), Type: r.Action.Type(), Conditions: conditions(r.Cond)})
+			}
+		}
+	}
+	return out
+}
+
+// conditions writes what a rule matches in the words of vfpctrl.
+func conditions(c vfp.Cond) []string {
+	var out []string
+	add := func(what string, n int, text func(int) string) {
+		var all []string
+		for i := range n {
+			all = append(all, text(i))
+		}
+		if n > 0 {
+			out = append(out, what+" : "+strings.Join(all, ","))
+		}
+	}
+	add("Protocols", len(c.Protos), func(i int) string { return fmt.Sprint(uint8(c.Protos[i])) })
+	add("Source IP", len(c.Src), func(i int) string { return span(c.Src[i]) })
+	add("Destination IP", len(c.Dst), func(i int) string { return span(c.Dst[i]) })
+	add("Source ports", len(c.SrcPorts), func(i int) string { return c.SrcPorts[i].String() })
+	add("Destination ports", len(c.DstPorts), func(i int) string { return c.DstPorts[i].String() })
+	return out
+}
+
+// span is a prefix as a range: 10.244.4.0-10.244.4.255.
+func span(p netip.Prefix) string {
+	if p.IsSingleIP() {
+		return p.Addr().String()
+	}
+	last := p.Masked().Addr().AsSlice()
+	for i := range last {
+		for bit := range 8 {
+			if 8*i+bit >= p.Bits() {
+				last[i] |= 0x80 >> bit
+			}
+		}
+	}
+	end, _ := netip.AddrFromSlice(last)
+	return p.Masked().Addr().String() + "-" + end.String()
+}
