@@ -3,7 +3,6 @@ package offline
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
@@ -88,11 +87,7 @@ func (t tally) outcome() string {
 func (j *job) flow(ctx context.Context, c *lab.Cluster, f spec.Flow) {
 	meta := c.Plan.File.Lab.Metadata
 	fr := result.FlowResult{Lab: meta.Name, File: c.Plan.File.Path, Title: meta.Title, Variant: j.variant, Incident: meta.Incident, Name: flowName(f)}
-	if v := c.Plan.File.Lab.Spec.Variants; j.variant != "" {
-		if i := slices.IndexFunc(v, func(v spec.Variant) bool { return v.Name == j.variant }); i >= 0 {
-			fr.VariantTitle = v[i].Title
-		}
-	}
+	fr.VariantTitle = j.variantTitle(c.Plan.File)
 	if j.setting != nil {
 		_, fr.Setting, _ = strings.Cut(j.column.ID, "/")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/build"
+	labplan "github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -75,7 +76,10 @@ func (j *job) build(ctx context.Context, pool *components.Pool) (*lab.Cluster, e
 // run builds the lab and tries everything.
 func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.Pool) {
 	c, err := j.build(ctx, pool)
-	if err != nil || c == nil {
+	switch {
+	case err != nil && ctx.Err() == nil && !j.claims && j.notBuilt(err):
+		return
+	case err != nil || c == nil:
 		j.err = err
 		return
 	}
@@ -101,6 +105,33 @@ func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.P
 		}
 		j.flow(ctx, c, f)
 	}
+}
+
+// notBuilt notes that the flows of a variant could not be tried, so that the others are
+// tried all the same. It reports false where there is nothing to note it at.
+func (j *job) notBuilt(err error) bool {
+	p, planErr := labplan.New(j.file, j.variant, j.setting)
+	if planErr != nil || len(p.File.Lab.Spec.Flows) == 0 {
+		return false
+	}
+	j.level = result.Model
+	meta := p.File.Lab.Metadata
+	for _, f := range p.File.Lab.Spec.Flows {
+		fr := result.FlowResult{Lab: meta.Name, File: p.File.Path, Title: meta.Title, Variant: j.variant, VariantTitle: j.variantTitle(p.File), Incident: meta.Incident, Name: flowName(f)}
+		fr.Check = result.Check{Level: result.Model, What: whatOf(f), Expect: f.Expect, Got: "error", Summary: err.Error()}
+		j.failed++
+		j.flows = append(j.flows, fr)
+	}
+	return true
+}
+
+// variantTitle is the title of the job's variant, "" without one.
+func (j *job) variantTitle(f *lab.File) string {
+	all := f.Lab.Spec.Variants
+	if i := slices.IndexFunc(all, func(v spec.Variant) bool { return v.Name == j.variant }); i >= 0 && j.variant != "" {
+		return all[i].Title
+	}
+	return ""
 }
 
 // tryClaims tries every claim that has something to try here.

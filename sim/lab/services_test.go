@@ -59,3 +59,74 @@ func TestNamedTargetPort(t *testing.T) {
 		}
 	}
 }
+
+// sharedAddress is two Services with one external address, and a pod for each.
+const sharedAddress = `apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec: {clusterIP: 10.96.0.71, externalIPs: [198.51.100.7], selector: {app: a}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: b}
+spec: {clusterIP: 10.96.0.72, externalIPs: [198.51.100.7], selector: {app: b}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: elsewhere}
+spec: {type: NodePort, clusterIP: 10.96.0.73, externalTrafficPolicy: Local, selector: {app: b}, ports: [{port: 80, targetPort: 8080, nodePort: 30773}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: nobody}
+spec: {clusterIP: 10.96.0.74, selector: {app: nobody}, ports: [{port: 80, targetPort: 8080}]}
+`
+
+// What kube-proxy could not do for the destination of a flow is in the flow's trace, on
+// the node where the load balancer is missing, and what it could not do for others is not.
+func TestTroublesAreInTheTrace(t *testing.T) {
+	t.Parallel()
+	const pods = "  pods: [{name: a, node: win1, labels: {app: a}, listen: [tcp/8080]}, {name: b, node: win2, labels: {app: b}, listen: [tcp/8080]}]\n"
+	noVIP := "  proxy: {mode: kernelspace, flags: [\"--hostname-override={{nodeName}}\"]}\n"
+	for _, c := range []struct {
+		name, design, version, more, from, to string
+		want                                  string // of the note, "" for no note
+	}{
+		{"does not start", "overlay-flannel-vxlan", "1.20", noVIP, "pod/client", "svc/a:80", "it does not start: source-vip flag not set"},
+		{"does not start, and is not asked", "overlay-flannel-vxlan", "1.20", noVIP, "pod/client", "pod/peer:80", ""},
+		{"refused", "l2bridge-flannel-host-gw", "1.36", "", "pod/client", "198.51.100.7:80", "default/b:80/TCP: ExternalIP 198.51.100.7:80/TCP failed: Policy creation failed: hcnCreateLoadBalancer failed in Win32: "},
+		{"refused, but not this one", "l2bridge-flannel-host-gw", "1.36", "", "pod/client", "svc/b:80", ""},
+		{"taken away", "l2bridge-flannel-host-gw", "1.37", "", "pod/client", "198.51.100.7:80", "default/a:80/TCP: ExternalIP 198.51.100.7:80/TCP deleted: it is made for default/b instead"},
+		{"no backend on the node", "l2bridge-flannel-host-gw", "1.36", "", "host/lan", "node/win1:30773", "default/elsewhere:80/TCP: NodePort node:30773/TCP skipped: no backend on this node"},
+		{"no backend", "l2bridge-flannel-host-gw", "1.36", "", "pod/client", "svc/nobody:80", "no backend that can be used: no load balancer"},
+	} {
+		f := overDesign(t, c.design, sharedAddress, c.more+pods)
+		cl, err := lab.Build(t.Context(), f, lab.Options{Setting: &spec.Setting{Kubernetes: c.version}})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		tr, err := cl.Trace(t.Context(), lab.Request{From: c.from, To: c.to})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		var notes []string
+		for i, s := range tr.Paths[0].Steps {
+			if s.Object == "kube-proxy" && s.Action == trace.ActNote {
+				notes = append(notes, s.Place+": "+s.Text())
+			}
+			if i > 0 && s.N <= tr.Paths[0].Steps[i-1].N {
+				t.Errorf("%s: step %d comes after %d", c.name, s.N, tr.Paths[0].Steps[i-1].N)
+			}
+		}
+		text := strings.Join(notes, "\n")
+		if (c.want == "") != (text == "") || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %s (%s): notes %q, want %q", c.name, tr.Verdict, tr.Reason, text, c.want)
+		}
+		if c.want != "" && tr.Verdict != trace.Delivered && !strings.Contains(tr.Paths[0].Summary, c.want) {
+			t.Errorf("%s: the summary does not say it: %s", c.name, tr.Paths[0].Summary)
+		}
+		if c.want != "" && !strings.HasPrefix(text, "win1: ") {
+			t.Errorf("%s: not on win1: %s", c.name, text)
+		}
+	}
+}

@@ -95,7 +95,7 @@ func (p *proxier) vipEndpoint(s *portState, k *known, r *Report) bool {
 	entry := Entry{service: s.svc.Key(), port: portName(s.port), role: roleVIPEndpoint, object: s.clusterIP.String(), what: created, fact: factVIPEndpoint}
 	e, err := p.createRemote(s.clusterIP, p.hns.HostMAC(), p.nodeIP, &trace.Origin{What: "kube-proxy's endpoint for the cluster IP of " + s.svc.Key()})
 	if err != nil {
-		entry.what, entry.err = failed, err
+		entry.what, entry.err, entry.frontends = failed, err, p.frontendsOf(s)
 		r.add(entry)
 		return false
 	}
@@ -125,7 +125,7 @@ func (p *proxier) remoteEndpoint(s *portState, b *backend, k *known, r *Report) 
 	}
 	e, err := p.createRemote(b.addr, conjureMAC(b.addr), pa, o)
 	if err != nil {
-		entry.what, entry.err = failed, err
+		entry.what, entry.err, entry.frontends = failed, err, p.frontendsOf(s)
 		r.add(entry)
 		return nil
 	}

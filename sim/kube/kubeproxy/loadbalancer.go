@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -131,7 +132,8 @@ func (p *proxier) existing(s *portState, w *wanted, l listed) string {
 // port can go on (factUpdate, kubeproxy.failed-load-balancer). id is where its id is
 // kept.
 func (p *proxier) ensure(s *portState, w *wanted, id *string, l listed, create bool, deleteBy []*hns.Endpoint, r *Report) bool {
-	entry := Entry{service: s.svc.Key(), port: portName(s.port), role: w.role, object: frontendName(w.vip, w.external, s.port.Proto), fact: factOf(w), why: w.why}
+	entry := Entry{service: s.svc.Key(), port: portName(s.port), role: w.role, object: frontendName(w.vip, w.external, s.port.Proto), fact: factOf(w), why: w.why,
+		frontends: []Frontend{{w.vip, w.external, s.port.Proto}}}
 	if p.updates(*id, w) && create {
 		done, ok := p.updateInPlace(s, w, id, l, entry, r)
 		if done {
@@ -189,9 +191,35 @@ func (p *proxier) createOrReplace(s *portState, w *wanted, l listed, r *Report) 
 	if err := p.hns.DeleteLoadBalancer(before.ID); err != nil {
 		return nil, err
 	}
-	r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: w.role, object: lbName(before), id: before.ID, what: deleted,
-		why: "HNS says that the frontend is taken, and this load balancer has it", fact: factReplaces})
+	owner := p.ownerOf(before.ID)
+	if owner == nil {
+		owner = s
+	}
+	why := "HNS says that the frontend is taken, and this load balancer has it"
+	if owner.svc.Key() != s.svc.Key() {
+		why = "it is made for " + s.svc.Key() + " instead, which wants the same frontend"
+	}
+	r.add(Entry{service: owner.svc.Key(), port: portName(owner.port), role: w.role, object: lbName(before), id: before.ID, what: deleted,
+		why: why, fact: factReplaces, frontends: []Frontend{{w.vip, w.external, s.port.Proto}}})
 	return p.hns.CreateLoadBalancer(p.object(s, w))
+}
+
+// ownerOf is the Service port that a load balancer was made for, nil when none is known.
+func (p *proxier) ownerOf(id string) *portState {
+	for _, family := range p.families {
+		for _, s := range family.services {
+			for _, port := range s.ports {
+				ids := []string{port.clusterLB, port.nodeLB}
+				for _, v := range slices.Concat(port.externals, port.ingresses) {
+					ids = append(ids, v.lb, v.health)
+				}
+				if slices.Contains(ids, id) {
+					return port
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // withFrontend returns the id of the only load balancer in the list with the

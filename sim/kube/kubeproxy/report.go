@@ -51,6 +51,9 @@ type Entry struct {
 	// err is the answer of HNS when the call failed.
 	err  error
 	fact *evidence.Fact
+	// frontends are those that are without a load balancer, or whose load balancer lacks
+	// a backend, when it was skipped or failed; see Troubles.
+	frontends []Frontend
 }
 
 // String returns one line of a log.

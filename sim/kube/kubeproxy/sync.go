@@ -47,7 +47,7 @@ func (p *proxier) port(s *portState, bs []*backend, k *known, l listed, r *Repor
 			p.deleteAll(s, r)
 		}
 		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleService, object: frontendName(s.clusterIP, s.port.Port, s.port.Proto),
-			what: skipped, why: "no backend that can be used: no load balancer", fact: factEmpty})
+			what: skipped, why: "no backend that can be used: no load balancer", fact: factEmpty, frontends: p.frontendsOf(s)})
 		return
 	}
 	if s.svc.ClientIPAffinity && !(p.b.affinity && p.hns.Build().Has(builds.SessionAffinity)) {
@@ -160,7 +160,7 @@ func (p *proxier) endpointOf(s *portState, b *backend, k *known, r *Report) (e *
 	}
 	if b.local {
 		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleBackend, object: b.addr.String(), what: skipped,
-			why: "Local endpoint not found: HNS has none with this address", fact: factLocalMissing})
+			why: "Local endpoint not found: HNS has none with this address", fact: factLocalMissing, frontends: p.frontendsOf(s)})
 		return nil, false
 	}
 	return p.remoteEndpoint(s, b, k, r), true

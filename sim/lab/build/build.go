@@ -56,6 +56,8 @@ type Cluster struct {
 	// name.
 	machines []*Machine
 	dns      *dns.Cluster
+	// troubles are what programs of nodes could not do.
+	troubles []Trouble
 }
 
 // New builds a cluster. It can be interrupted: real components take seconds.

@@ -296,7 +296,8 @@ func (r *real) readErrors(running []*runningProxy) error {
 			return err
 		}
 		for _, e := range errors {
-			r.b.Log = append(r.b.Log, "kube-proxy on "+p.node.Name+": "+e)
+			n := r.b.node(p.node.Name)
+			r.b.trouble(n, kubeProxy, e, nil, func(f kubeproxy.Frontend) bool { return !hasLoadBalancer(n.HNS, f) })
 		}
 		r.nodes[p.node.Name].service.With(r.b.serviceOrigins)
 	}

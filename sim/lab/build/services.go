@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/ovs"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -128,18 +129,29 @@ func (b *builder) proxy(n *Node) error {
 	}
 	p, err := kubeproxy.NewKernelspace(n.Plan.Proxy, n.Node, n.HNS)
 	if err != nil {
-		return err
+		b.trouble(n, kubeProxy, "it does not start: "+oneLine(n, err), nil, nil)
+		return nil
 	}
+	var troubles kubeproxy.Troubles
 	for _, services := range b.syncs() {
 		rep, err := p.Sync(services)
+		troubles.Note(rep)
 		if err != nil {
-			return err
-		}
-		for _, e := range rep.Failures() {
-			b.Log = append(b.Log, "kube-proxy on "+n.Name+": "+e.String())
+			b.trouble(n, kubeProxy, "it programs nothing: "+oneLine(n, err), nil, nil)
+			return nil
 		}
 	}
+	for _, t := range troubles.All() {
+		b.trouble(n, kubeProxy, t.Text, t.Fact, t.About)
+	}
 	return nil
+}
+
+const kubeProxy = "kube-proxy"
+
+// oneLine writes an error of kube-proxy as one line, without the node's name.
+func oneLine(n *Node, err error) string {
+	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), kubeProxy+" on "+n.Name+": "), "\n", "; ")
 }
 
 // ovnServices are the load balancers that OVN Kubernetes asks for: one for each

@@ -20,6 +20,11 @@ type hnsCalled struct{ what string }
 
 func (e hnsCalled) Text() string { return e.what }
 
+// complains is what the log of a program says that has to do with the flow.
+type complains struct{ text string }
+
+func (e complains) Text() string { return e.text }
+
 // injected is a frame that comes out of a capture.
 type injected struct{}
 

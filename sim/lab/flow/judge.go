@@ -9,6 +9,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
@@ -16,7 +17,8 @@ import (
 // judge reads the verdict off what happened on one path. It looks at that only:
 // no case here decides what happens.
 func (f *flow) judge(r *run) trace.Path {
-	p := trace.Path{Choices: r.choices, Steps: r.steps, Seen: r.seen, Grade: trace.Weakest(r.steps)}
+	steps, said := f.withTroubles(r.steps)
+	p := trace.Path{Choices: r.choices, Steps: steps, Seen: r.seen, Grade: trace.Weakest(r.steps)}
 	last := lastReason(p.Steps)
 	switch {
 	case r.unknown != "":
@@ -38,6 +40,9 @@ func (f *flow) judge(r *run) trace.Path {
 		p.Verdict, p.Reason = f.lost(&p, last)
 		p.Summary = lossSummary(p.Reason, last)
 	}
+	if p.Verdict != trace.Delivered && said != nil && !redirected(p.Steps) {
+		p.Summary += fmt.Sprintf(" %s on %s: %s.", said.Program, said.Node, strings.TrimSuffix(said.Text, "."))
+	}
 	if len(r.before) > 0 {
 		for i := range p.Steps {
 			p.Steps[i].N += len(r.before)
@@ -46,6 +51,45 @@ func (f *flow) judge(r *run) trace.Path {
 		p.Grade = trace.Weakest(p.Steps)
 	}
 	return p
+}
+
+// withTroubles puts what the programs of a node could not do into the steps, at the
+// place where it tells: after the last step of the request on that node while its
+// destination is still the one that was asked for. It returns the first of them, too.
+func (f *flow) withTroubles(steps []trace.Step) ([]trace.Step, *build.Trouble) {
+	var first *build.Trouble
+	for i := range f.troubles {
+		t := &f.troubles[i]
+		at := -1
+		for j, s := range steps {
+			if s.Leg != trace.Request || changes(s, diff.Destination) {
+				break
+			}
+			if s.Place == t.Node {
+				at = j
+			}
+		}
+		if at < 0 {
+			continue
+		}
+		if first == nil {
+			first = t
+		}
+		// A loss is the end; the complaint comes before it.
+		if steps[at].Reason == "" {
+			at++
+		}
+		n := 1
+		if at > 0 {
+			n = steps[at-1].N + 1
+		}
+		note := trace.Step{N: n, Leg: trace.Request, Place: t.Node, Object: t.Program, Action: trace.ActNote, Event: trace.Of(complains{t.Text})}.Cite(t.Fact)
+		steps = slices.Insert(slices.Clone(steps), at, note)
+		for j := at + 1; j < len(steps); j++ {
+			steps[j].N++
+		}
+	}
+	return steps, first
 }
 
 // lastReason is the last step that ended something.

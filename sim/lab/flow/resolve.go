@@ -45,6 +45,8 @@ type flow struct {
 	service bool
 	overlay bool
 	pods    []netip.Addr
+	// troubles are what programs could not do for the destination.
+	troubles []build.Trouble
 }
 
 // endpoint is an end of a flow on the way to being resolved.
@@ -119,6 +121,7 @@ func (c *Cluster) describe(f *flow) {
 	f.service = c.Frontend(dst, f.dst.Port(), f.proto) != nil ||
 		slices.ContainsFunc(c.Kube.ServiceCIDRs, func(p netip.Prefix) bool { return p.Contains(dst) })
 	f.overlay = c.Plan.Network.Type == "overlay"
+	f.troubles = c.Troubles(f.dst, f.proto)
 	for _, p := range c.Machines(build.PodKind) {
 		f.pods = append(f.pods, p.Address)
 	}

@@ -89,6 +89,13 @@ func changeSteps() []step {
 		{"old: external traffic stays here", be("old", externalLocal), nil},
 		{"old has no backend here", backends("old", "10.244.2.8"), nil},
 		{"old has one again", backends("old", "10.244.1.7 10.244.2.8"), nil},
+
+		// From 1.37 the second Service takes the address away from the first, which is
+		// left without; before, HNS refuses.
+		{"another Service wants the address of lb", wantsAddressOf("lb"), nil},
+		{"lb gets another backend", backends("lb", "10.244.1.6 10.244.2.9"), nil},
+		{"the other Service is no longer", gone("taker"), nil},
+		{"lb gets its backend back", backends("lb", "10.244.1.6 10.244.2.6"), nil},
 		{"all are deleted", func(c cluster) { clear(c) }, nil},
 	}
 }
@@ -121,6 +128,16 @@ func back(name string) func(cluster) {
 		fresh := cluster{}
 		begin(fresh)
 		c[name] = fresh[name]
+	}
+}
+
+// wantsAddressOf makes a Service with the load balancer address of another as its
+// external address, and the same ports.
+func wantsAddressOf(name string) func(cluster) {
+	return func(c cluster) {
+		s := shape{"taker", "ClusterIP", "10.244.1.8", nil}.service(40)
+		s.ExternalIPs = slices.Clone(c[name].IngressIPs)
+		c["taker"] = s
 	}
 }
 

@@ -219,6 +219,9 @@ func printRun(w io.Writer, s *runSummary) error {
 			fmt.Fprintf(w, " (%s)", d.Reason)
 		}
 		fmt.Fprintln(w)
+		if d.Got == "error" && d.Summary != "" {
+			fmt.Fprintf(w, "    %s\n", strings.ReplaceAll(d.Summary, "\n", "\n    "))
+		}
 		if d.Command != "" {
 			fmt.Fprintf(w, "    %s\n", d.Command)
 		}

@@ -1,0 +1,86 @@
+package kubeproxy
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+// Frontend is an address and port of a Service. The zero Addr is a node port, on all
+// addresses of the node.
+type Frontend struct {
+	Addr  netip.Addr
+	Port  uint16
+	Proto packet.Proto
+}
+
+// Trouble is why kube-proxy has made no load balancer for some frontends, or has taken
+// one away.
+type Trouble struct {
+	// Service is "namespace/name", "" where it is about all Services.
+	Service string
+	// Frontends are those that it is about; none is all of all Services.
+	Frontends []Frontend
+	// Text says what happened, with the error of HNS, in one line.
+	Text string
+	Fact *evidence.Fact
+	// backend: the load balancers are there, and lack a backend.
+	backend bool
+}
+
+// About reports whether it is about a frontend.
+func (t Trouble) About(f Frontend) bool {
+	return len(t.Frontends) == 0 || slices.Contains(t.Frontends, f)
+}
+
+// Troubles follows what became of each frontend through a node's syncs.
+type Troubles struct{ all []Trouble }
+
+// Note takes in the report of the next sync: what succeeds now is no trouble any more.
+func (ts *Troubles) Note(r Report) {
+	programmed := func(t Trouble) bool {
+		return slices.ContainsFunc(r.entries, func(e Entry) bool { return e.service == t.Service && e.role.isLoadBalancer() && e.what != kept })
+	}
+	ts.all = slices.DeleteFunc(ts.all, func(t Trouble) bool { return t.backend && programmed(t) })
+	for _, e := range r.entries {
+		t := Trouble{Service: e.service, Frontends: e.frontends, Text: e.String(), Fact: e.fact, backend: e.role == roleBackend}
+		about := func(u Trouble) bool {
+			return !u.backend && u.Service == e.service && slices.ContainsFunc(u.Frontends, func(f Frontend) bool { return slices.Contains(e.frontends, f) })
+		}
+		switch {
+		case len(e.frontends) == 0:
+		case t.backend:
+			ts.all = append(ts.all, t)
+		case e.what == failed, e.what == skipped, e.what == deleted:
+			ts.all = append(slices.DeleteFunc(ts.all, about), t)
+		default:
+			ts.all = slices.DeleteFunc(ts.all, about)
+		}
+	}
+}
+
+// All returns those that are left.
+func (ts *Troubles) All() []Trouble { return slices.Clone(ts.all) }
+
+// isLoadBalancer reports whether the role is that of a load balancer.
+func (r role) isLoadBalancer() bool {
+	switch r {
+	case roleClusterIP, roleNodePort, roleExternalIP, roleIngress, roleHealthCheck:
+		return true
+	}
+	return false
+}
+
+// frontendsOf are all frontends of a Service port.
+func (p *proxier) frontendsOf(s *portState) []Frontend {
+	all := []Frontend{{s.clusterIP, s.port.Port, s.port.Proto}}
+	if s.port.NodePort != 0 {
+		all = append(all, Frontend{Port: s.port.NodePort, Proto: s.port.Proto})
+	}
+	for _, v := range slices.Concat(s.externals, s.ingresses) {
+		all = append(all, Frontend{v.addr, s.port.Port, s.port.Proto})
+	}
+	return all
+}

@@ -1,0 +1,74 @@
+package build
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// Trouble is what a program of a node could not do. A cluster with troubles is built
+// all the same: its flows end as they would end, and say why.
+type Trouble struct {
+	// Node is where the program runs, Program "kube-proxy" or the plugin's name.
+	Node, Program string
+	// Text says in one line what happened, with the error of HNS.
+	Text string
+	Fact *evidence.Fact
+
+	about func(kubeproxy.Frontend) bool
+}
+
+// trouble notes a trouble with some frontends, or with all for nil.
+func (c *Cluster) trouble(n *Node, program, text string, f *evidence.Fact, about func(kubeproxy.Frontend) bool) {
+	c.troubles = append(c.troubles, Trouble{n.Name, program, text, f, about})
+	c.Log = append(c.Log, program+" on "+n.Name+": "+text)
+}
+
+// Troubles are those that concern a connection to an address, by node: the address is
+// one of a Service, or the node's own and the port a node port.
+func (c *Cluster) Troubles(to netip.AddrPort, proto packet.Proto) []Trouble {
+	var all []Trouble
+	for _, t := range c.troubles {
+		f := kubeproxy.Frontend{Addr: to.Addr(), Port: to.Port(), Proto: proto}
+		if n := c.Kube.Node(t.Node); n != nil && (n.Address == f.Addr || n.Address6 == f.Addr) {
+			f.Addr = netip.Addr{}
+		}
+		if c.isFrontend(f) && (t.about == nil || t.about(f)) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// hasLoadBalancer reports whether an HNS has a load balancer for a frontend.
+func hasLoadBalancer(s *hns.Service, f kubeproxy.Frontend) bool {
+	return len(s.ListLoadBalancers(func(lb *hns.LoadBalancer) bool {
+		vip := ""
+		if f.Addr.IsValid() {
+			vip = f.Addr.String()
+		}
+		own := vip == "" && len(lb.FrontendVIPs) == 0 || slices.Contains(lb.FrontendVIPs, vip)
+		return own && slices.ContainsFunc(lb.PortMappings, func(m hns.LBPortMapping) bool { return m.ExternalPort == f.Port && m.Protocol == uint32(f.Proto) })
+	})) > 0
+}
+
+// isFrontend reports whether a Service has a frontend.
+func (c *Cluster) isFrontend(f kubeproxy.Frontend) bool {
+	for _, s := range c.Kube.Services {
+		own := !f.Addr.IsValid() || slices.Contains(s.ClusterIPs, f.Addr) || slices.Contains(s.ExternalIPs, f.Addr) || slices.Contains(s.IngressIPs, f.Addr)
+		for _, p := range s.Ports {
+			port := p.Port
+			if !f.Addr.IsValid() {
+				port = p.NodePort
+			}
+			if own && p.Proto == f.Proto && port == f.Port && port != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
