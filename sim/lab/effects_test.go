@@ -20,6 +20,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
 // Nothing that winlab reads is accepted in silence: each item (a field of a lab, of a
@@ -464,4 +465,14 @@ func TestEveryFieldOfALabHasACase(t *testing.T) {
 func TestEveryFieldOfAManifestHasACase(t *testing.T) {
 	t.Parallel()
 	covered(t, "the field", spec.ManifestFields())
+}
+
+// Every bug of a build has a case.
+func TestEveryQuirkHasACase(t *testing.T) {
+	t.Parallel()
+	var items []string
+	for _, id := range builds.QuirkIDs() {
+		items = append(items, "quirk."+id)
+	}
+	covered(t, "the bug", items)
 }

@@ -83,6 +83,11 @@ func (p *Plan) node(s *spec.Spec, in spec.Node) (*Node, error) {
 		n.Build = in.Build
 		k.Windows, err = build(in)
 		r.note(err)
+		for _, q := range in.Quirks {
+			if b := builds.Quirk(q); b.NotModelled() {
+				p.notice("quirk "+q+" of node "+in.Name, "nothing in the model follows from it: "+b.Fact().Says, "spec", "nodes", len(p.Nodes), "quirks")
+			}
+		}
 		r.note(n.readWindows(p.File, in))
 	}
 	n.Kube = k

@@ -32,6 +32,15 @@ const (
 	// DuplicateBaseExceptionIgnored: of two OutBoundNAT exceptions with the same
 	// base address the second is not applied.
 	DuplicateBaseExceptionIgnored Quirk = "duplicate-base-exception-ignored"
+	// NodePortFailsOnOverlay: node ports on overlay networks break.
+	NodePortFailsOnOverlay Quirk = "nodeport-fails-on-overlay"
+	// DSRBreaksL2Bridge: with DSR, traffic between pods on l2bridge networks breaks.
+	DSRBreaksL2Bridge Quirk = "dsr-breaks-l2bridge"
+	// L2BridgeBreaksHost: with an l2bridge network the node loses its own
+	// connections.
+	L2BridgeBreaksHost Quirk = "l2bridge-breaks-host-network"
+	// ClientIPAffinityFails: a load balancer does not keep a client on one backend.
+	ClientIPAffinityFails Quirk = "client-ip-affinity-fails"
 )
 
 // The answers to the question whether a build has a bug, as a lab writes them.
@@ -61,6 +70,12 @@ func (q Quirk) Fact() *evidence.Fact {
 		return row.fact
 	}
 	return nil
+}
+
+// NotModelled reports whether nothing in the model follows from a bug.
+func (q Quirk) NotModelled() bool {
+	row := table.quirks[q]
+	return row != nil && row.notModelled
 }
 
 // QuirkIDs returns all known bugs, sorted.

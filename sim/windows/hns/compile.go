@@ -88,6 +88,7 @@ func (c *Compiler) Endpoint(e *Endpoint) []*vfp.Layer {
 		return ls.all
 	}
 	c.acls(ls, e)
+	c.dsrBreaksPods(ls, n, e)
 	c.l4proxy(ls, e)
 	c.dsrClient(ls, n)
 	c.backendRules(ls, n, e)

@@ -113,6 +113,7 @@ func (n *Windows) Refresh() {
 	for _, nw := range internal {
 		n.internal(nw)
 	}
+	n.hostGates()
 	n.program()
 	if n.restarted {
 		n.restarted = false

@@ -27,6 +27,7 @@ type Windows struct {
 	name    string
 	hns     *hns.Service
 	stack   *host.Stack
+	gated   bool // see hostGates
 
 	compiler *hns.Compiler
 	nics     []*adapter

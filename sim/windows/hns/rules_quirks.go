@@ -1,0 +1,56 @@
+package hns
+
+import (
+	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+)
+
+// Bugs of builds that change which packets pass. Where the source says what happens,
+// the rules say it; where it only says that something breaks, whoever meets the place
+// is unknown.
+
+// dsrBreaksPods makes what goes between pods unknown on an l2bridge network with DSR
+// load balancers, on builds with the bug of that name. Pods are the addresses that
+// the endpoint does not translate, and those of other endpoints.
+func (c *Compiler) dsrBreaksPods(ls *layers, n *Network, e *Endpoint) {
+	if !n.Is(L2Bridge) || !c.s.Build().Quirk(builds.DSRBreaksL2Bridge) || len(c.s.ListLoadBalancers(func(lb *LoadBalancer) bool { return lb.DSR() && c.serves(lb, n) })) == 0 {
+		return
+	}
+	self := e.Address(false)
+	if !self.IsValid() {
+		return
+	}
+	peers := []netip.Prefix{}
+	for _, s := range n.Subnets() {
+		peers = append(peers, s.Prefix())
+	}
+	for _, o := range c.s.EndpointsOf(n.ID) {
+		if a := o.Address(false); a.IsValid() && a != self {
+			peers = append(peers, vfp.Host(a))
+		}
+	}
+	for _, p := range eachValue[outboundNAT](e.Policies) {
+		for _, ex := range ofFamily(p.exceptions, false) {
+			peers = append(peers, ex.Masked())
+		}
+	}
+	for _, dir := range []vfp.Direction{vfp.Out, vfp.In} {
+		r := &vfp.Rule{ID: "(pod to pod)", Priority: 1, Action: vfp.Allow{}, Flags: vfp.Terminating, Cond: vfp.Cond{Src: []netip.Prefix{vfp.Host(self)}, Dst: peers}}
+		if dir == vfp.In {
+			r.Cond = vfp.Cond{Src: peers, Dst: []netip.Prefix{vfp.Host(self)}}
+		}
+		notModelled(r, "this build breaks traffic between pods on l2bridge networks while load balancers have DSR; how much of it is not known", builds.DSRBreaksL2Bridge.Fact())
+		ls.add(layerACL, "(POD_TO_POD)", dir, r)
+	}
+}
+
+// nodePortBroken takes away what a rule for a node port does on an overlay network, on
+// builds with the bug of that name.
+func (c *Compiler) nodePortBroken(r *vfp.Rule, lb *LoadBalancer) {
+	overlay := func(n *Network) bool { return n.Is(Overlay) && c.serves(lb, n) }
+	if len(lb.FrontendVIPs) == 0 && len(c.s.ListNetworks(overlay)) > 0 && c.s.Build().Quirk(builds.NodePortFailsOnOverlay) {
+		notModelled(r, "this build breaks node ports on overlay networks whose backend is on a Windows node; what becomes of the packet is not known", builds.NodePortFailsOnOverlay.Fact())
+	}
+}
