@@ -46,6 +46,7 @@ const (
 	DecidedByQuestion    Reason = "open-question"
 	ModelHole            Reason = "model-hole"
 	BadPacket            Reason = "bad-packet"
+	BadChecksum          Reason = "bad-checksum"
 )
 
 // Explanation is what `winlab explain` says about a code.
@@ -96,6 +97,7 @@ var Reasons = []Explanation{
 	{SplitVerdict, "the outcome depends on the backend", "The load balancer may pick among several backends, and they do not all work.", "Look at the paths that fail: mostly they differ in the node they lead to."},
 	{DecidedByQuestion, "an open question decides", "No source says what this system does at one place, the answers lead to different ends, and winlab does not guess.", "The summary names what decides: look it up on the node, and pin it in the lab with spec.params."},
 	{ModelHole, "the model does not know", "No source says what this build does here, so winlab gives no verdict.", "The last step names the missing fact. Evidence is welcome."},
+	{BadChecksum, "the checksum is wrong", "The packet arrived with a wrong TCP or UDP checksum and was dropped without an answer, mostly because a NIC offloads checksums and does not know the tunnel.", "Turn the offload off on the sender: ethtool -K flannel.1 tx-checksum-ip-generic off; on VMware look for the vmxnet3 fix."},
 	{BadPacket, "the packet is malformed", "The frame could not be parsed as far as the rule needs.", "Look at the capture with tshark."},
 }
 

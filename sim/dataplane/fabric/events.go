@@ -3,6 +3,8 @@ package fabric
 import (
 	"fmt"
 	"net/netip"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 )
 
 // deniedByRule is a packet that a rule denies.
@@ -55,4 +57,12 @@ func (e way) Text() string {
 		return fmt.Sprintf("user-defined route %s via %s", e.route, e.dst)
 	}
 	return "to the NIC that has " + e.dst.String()
+}
+
+// unseenConnection is a TCP segment of a connection whose first packet took
+// another way.
+type unseenConnection struct{ tuple packet.Tuple }
+
+func (e unseenConnection) Text() string {
+	return "the firewall has not seen the SYN of this connection: " + e.tuple.String()
 }

@@ -15,6 +15,10 @@ func (s *Stack) local(sim *wire.Simulation, p *packet.Packet, inside bool) {
 		s.drop(sim, p, trace.ProtocolNotSupported, trace.Note(r.Text), r.Fact)
 		return
 	}
+	if sim.CheckChecksums && p.TransportChecksumWrong() {
+		s.drop(sim, p, trace.BadChecksum, trace.Of(badChecksum{h.Proto}), factChecksum)
+		return
+	}
 	if h.Proto == packet.UDP && s.fromTunnel(sim, p) {
 		return
 	}

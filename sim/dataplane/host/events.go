@@ -127,6 +127,11 @@ func (e notAnswered) Text() string {
 	return fmt.Sprintf("nothing listens on %s port %d, and the Windows firewall sends no refusal", e.proto, e.port)
 }
 
+// badChecksum is a packet whose transport checksum is wrong.
+type badChecksum struct{ proto packet.Proto }
+
+func (e badChecksum) Text() string { return "the " + e.proto.String() + " checksum is wrong" }
+
 // notSwitched is one to a closed port of the node's own, which a load balancer
 // of the virtual switch may serve.
 type notSwitched closedPort

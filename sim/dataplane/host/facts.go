@@ -26,6 +26,9 @@ var (
 	questionFirewall = evidence.NewQuestion("windows-firewall", factFirewall,
 		evidence.Answer{Value: "answers", Means: "the Windows firewall is off"},
 		evidence.Answer{Value: "silent", Means: "the Windows firewall is on (its stealth mode answers nothing)"})
+	factChecksum = evidence.New("host.wrong-checksum", evidence.Stated,
+		"A stack drops a segment whose TCP or UDP checksum is wrong, without an answer. NICs that offload checksums and do not know the tunnel leave wrong ones inside.",
+		"RFC 9293 section 3.1", "flannel-io/flannel#1279", "rancher/rancher#33399")
 	factSocket = evidence.New("host.socket-match", evidence.Stated,
 		"A program gets only packets that come from the address and port it wrote to; for others the stack resets or drops.", "RFC 9293 section 3.5.2")
 	factICMPError = evidence.New("host.icmp-error-match", evidence.Stated,

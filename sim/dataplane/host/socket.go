@@ -40,6 +40,9 @@ func (s *Stack) Reset() {
 	if s.NAT != nil {
 		s.NAT.reset()
 	}
+	if s.Firewall != nil {
+		s.Firewall.Forget()
+	}
 }
 
 // EphemeralBase is the first port a client socket gets, below the range that

@@ -58,6 +58,9 @@ type Stack struct {
 	Routes          []Route
 	// Refuse lists protocols that programs on this stack cannot use.
 	Refuse []Refusal
+	// Firewall, when set, decides about the packets that the stack passes on for
+	// others.
+	Firewall Firewall
 	// NAT is the translation that the stack does itself, nil for none.
 	NAT *NAT
 	// TunnelPorts are the UDP ports on which the machine takes tunnel packets
@@ -168,6 +171,14 @@ func (s *Stack) route(sim *wire.Simulation, p *packet.Packet, verb string) {
 	hop.Link.Send(sim, p)
 }
 
+// Firewall is a packet filter of a stack that forwards.
+type Firewall interface {
+	// Pass reports whether a packet may go on; it records why not.
+	Pass(sim *wire.Simulation, p *packet.Packet) bool
+	// Forget makes it forget the connections that it has seen.
+	Forget()
+}
+
 // Input takes a frame that arrived on a link.
 func (s *Stack) Input(sim *wire.Simulation, l *Link, p *packet.Packet) {
 	h := p.Headers()
@@ -213,6 +224,9 @@ func (s *Stack) forward(sim *wire.Simulation, p *packet.Packet) {
 	}
 	if !s.Forwarding {
 		s.drop(sim, p, trace.NotForwarding, trace.Of(forwardingOff{p.Headers().Dst}), factForward)
+		return
+	}
+	if s.Firewall != nil && !s.Firewall.Pass(sim, p) {
 		return
 	}
 	if left := p.DecTTL(); left == 0 {

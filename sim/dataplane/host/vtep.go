@@ -24,7 +24,10 @@ type VTEP struct {
 	Port  uint16
 	Local netip.Addr
 	Peers []Peer
-	stack *Stack
+	// SpoilsChecksums is a NIC that leaves wrong transport checksums in what it
+	// sends through this device.
+	SpoilsChecksums bool
+	stack           *Stack
 }
 
 // Peer is the far end for a prefix.
@@ -67,6 +70,10 @@ func (v *VTEP) send(sim *wire.Simulation, p *packet.Packet) {
 	if peer == nil {
 		s.drop(sim, p, trace.NoTunnelEndpoint, trace.Of(noPeer{v.Link.Name, dst}), factVTEP)
 		return
+	}
+	if v.SpoilsChecksums {
+		p.SpoilChecksum()
+		sim.CheckChecksums = true
 	}
 	err := p.Encap(packet.Outer{Kind: v.Kind, Src: v.Local, Dst: peer.Addr, SrcPort: packet.VXLANSrcPort(p.Tuple()), DstPort: v.Port, VNI: v.VNI, TTL: 64})
 	if err != nil {

@@ -83,3 +83,31 @@ func (h *Headers) tunnelKind() (Tunnel, bool) {
 	}
 	return 0, false
 }
+
+// TransportChecksumWrong reports whether the outermost TCP or UDP checksum is
+// wrong, where the frame has one that can be checked.
+func (p *Packet) TransportChecksumWrong() bool {
+	h, f := &p.h, p.Bytes()
+	if h.L4 == 0 || h.Fragment || h.Proto != TCP && h.Proto != UDP {
+		return false
+	}
+	want, at := h.l4Checksum(f)
+	got := be.Uint16(f[at:])
+	return (h.Proto != UDP || got != 0) && !sameChecksum(h.Proto, got, want)
+}
+
+// SpoilChecksum makes the outermost TCP or UDP checksum wrong, as a NIC does that
+// offloads it and does not know the tunnel around it. Other packets stay as they
+// are.
+func (p *Packet) SpoilChecksum() {
+	h, f := &p.h, p.Bytes()
+	if h.L4 == 0 || h.Fragment || h.Proto != TCP && h.Proto != UDP {
+		return
+	}
+	want, at := h.l4Checksum(f)
+	bad := ^want
+	if bad == 0 {
+		bad = 1 // UDP: no checksum
+	}
+	be.PutUint16(f[at:], bad)
+}

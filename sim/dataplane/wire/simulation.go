@@ -21,6 +21,9 @@ type Simulation struct {
 	Choices
 	Losses
 	Taps Taps
+	// CheckChecksums makes stacks look at the checksums of what they receive. A
+	// device that spoils one sets it: all other frames are right by construction.
+	CheckChecksums bool
 	// Sink, when set, takes what arrives at a stack that owns the destination
 	// instead of the programs there: nobody answers. Place and object name the
 	// stack.

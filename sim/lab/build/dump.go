@@ -94,13 +94,15 @@ func (b *builder) dumpForwarding(n *Node) {
 	}
 	command := "Get-NetIPInterface | Select-Object ifIndex,InterfaceAlias,AddressFamily,Forwarding | ConvertTo-Json"
 	switch {
+	case n.Plan.ForwardingSet != nil:
+		st.Forwarding = *n.Plan.ForwardingSet
 	case st.Forwarding: // a NAT network has turned it on
 	case len(on) > 0 && len(off) == 0:
 		st.Forwarding = true
 	case len(on) > 0:
 		st.ForwardingUnknown = fmt.Sprintf("forwarding is on for %s and off for %s, and the model knows it for the whole node only", strings.Join(on, ", "), strings.Join(off, ", "))
 	case len(off) == 0:
-		st.ForwardingUnknown = "the dump of " + n.Name + " does not say whether the node forwards packets between its interfaces; add the output of: " + command
+		st.ForwardingUnknown = "the dump of " + n.Name + " does not say whether the node forwards packets between its interfaces; add the output of: " + command + ", or say it with forwarding: true or false at the node"
 	}
 }
 

@@ -224,6 +224,10 @@ func (b *builder) setUpLinux(n *Node, set cni.LinuxSetup) {
 	}
 	if v := set.VXLAN; v != nil {
 		vt := &host.VTEP{Kind: packet.VXLAN, VNI: v.VNI, Port: v.Port, Local: v.Local, Link: &host.Link{Name: "flannel.1", MAC: v.MAC, Addrs: []netip.Prefix{v.Address}}}
+		if n.Plan.VXLANPort != 0 {
+			vt.Port = n.Plan.VXLANPort
+		}
+		vt.SpoilsChecksums = n.Plan.BrokenTunnelChecksums
 		for _, p := range v.Peers {
 			vt.Peers = append(vt.Peers, host.Peer{Prefix: p.Prefix, Addr: p.PA, MAC: p.MAC})
 		}

@@ -26,6 +26,8 @@ type Router struct {
 	Routes     []Route
 	NAT        []NAT
 	Forward    []Forward
+	// Rules are those of a stateful firewall; nil: it is none.
+	Rules []fabric.Rule
 }
 
 // Interface is one leg of a router.
@@ -56,7 +58,9 @@ type Forward struct {
 	Address netip.Addr
 	Port    uint16
 	To      netip.AddrPort
-	Origin  *trace.Origin
+	// KeepSource: the client's address stays as it is.
+	KeepSource bool
+	Origin     *trace.Origin
 }
 
 // Host is a machine outside the cluster.
@@ -83,7 +87,7 @@ func (p *Plan) subnet(s *spec.Spec, segment string, a netip.Addr) (netip.Prefix,
 func (p *Plan) fabric(s *spec.Spec) error {
 	var r reader
 	for i, g := range s.Fabric.Segments {
-		seg := Segment{Name: g.Name, Azure: g.Azure, Subnet: r.prefix(g.Subnet), Rules: p.rules(&r, i, g.Rules)}
+		seg := Segment{Name: g.Name, Azure: g.Azure, Subnet: r.prefix(g.Subnet), Rules: p.rules(&r, "segments", i, g.Rules)}
 		for j, rt := range g.Routes {
 			seg.Routes = append(seg.Routes, fabric.Route{To: r.prefix(rt.To), Via: r.addr(rt.Via),
 				Origin: p.File.Origin("user-defined route "+rt.To, "spec", "fabric", "segments", i, "routes", j)})
@@ -97,11 +101,12 @@ func (p *Plan) fabric(s *spec.Spec) error {
 }
 
 // rules reads the rules of segment i.
-func (p *Plan) rules(r *reader, i int, rules []spec.FabricRule) []fabric.Rule {
+// rules reads the rules of segment or router i; list is segments or routers.
+func (p *Plan) rules(r *reader, list string, i int, rules []spec.FabricRule) []fabric.Rule {
 	var all []fabric.Rule
 	for j, in := range rules {
 		rule := fabric.Rule{Name: in.Name, Allow: in.Action == "allow", From: r.prefix(in.From), To: r.prefix(in.To),
-			Origin: p.File.Origin("security rule "+in.Name, "spec", "fabric", "segments", i, "rules", j)}
+			Origin: p.File.Origin("security rule "+in.Name, "spec", "fabric", list, i, "rules", j)}
 		var err error
 		rule.Proto, err = spec.ParseProtocol(in.Protocol)
 		r.note(err)
@@ -114,7 +119,7 @@ func (p *Plan) rules(r *reader, i int, rules []spec.FabricRule) []fabric.Rule {
 
 // router reads router i.
 func (p *Plan) router(r *reader, i int, in spec.Router) Router {
-	m := Router{Name: in.Name}
+	m := Router{Name: in.Name, Rules: p.rules(r, "routers", i, in.Rules)}
 	origin := func(what, list string, j int) *trace.Origin {
 		return p.File.Origin(what+" of router "+in.Name, "spec", "fabric", "routers", i, list, j)
 	}
@@ -134,7 +139,7 @@ func (p *Plan) router(r *reader, i int, in spec.Router) Router {
 		m.NAT = append(m.NAT, nat)
 	}
 	for j, f := range in.Forward {
-		fw := Forward{Proto: packet.TCP, Address: r.addr(f.Address), Port: f.Port, Origin: origin("forward", "forward", j)}
+		fw := Forward{Proto: packet.TCP, Address: r.addr(f.Address), Port: f.Port, KeepSource: f.KeepSource, Origin: origin("forward", "forward", j)}
 		var err error
 		if f.Protocol != "" {
 			fw.Proto, err = spec.ParseProtocol(f.Protocol)

@@ -33,6 +33,13 @@ type Node struct {
 	// PodNIC is the MAC address of the second one there.
 	Forwarding bool
 	PodNIC     packet.MAC
+	// ForwardingSet is what the lab says of forwarding on a dumped node; nil:
+	// nothing.
+	ForwardingSet *bool
+	// VXLANPort is the port of a Linux node's VXLAN device, 0: the plugin's.
+	// BrokenTunnelChecksums spoils what that device sends.
+	VXLANPort             uint16
+	BrokenTunnelChecksums bool
 	// Proxy is kube-proxy on a Windows node, ProxyFlags its command line.
 	Proxy      kubeproxy.Config
 	ProxyFlags []string
@@ -90,6 +97,8 @@ func (p *Plan) node(s *spec.Spec, in spec.Node) (*Node, error) {
 		}
 		r.note(n.readWindows(p.File, in))
 	}
+	n.VXLANPort, n.BrokenTunnelChecksums = in.VXLANPort, in.BrokenTunnelChecksums
+	n.ForwardingSet = in.Forwarding
 	n.Kube = k
 	if in.RRAS != nil && s.Network.Plugin != spec.PluginRRAS {
 		p.notice("rras of node "+in.Name, "RRAS between two NICs is a part of the design of plugin "+spec.PluginRRAS+"; the network of this lab is made by "+s.Network.Plugin, "spec", "nodes", len(p.Nodes), "rras")

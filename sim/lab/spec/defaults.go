@@ -13,7 +13,6 @@ const (
 	defaultBuild       = "10.0.17763.1432"
 	defaultClusterCIDR = "10.244.0.0/16"
 	defaultServiceCIDR = "10.96.0.0/12"
-	defaultDNSIP       = "10.96.0.10"
 	defaultDomain      = "cluster.local"
 )
 
@@ -23,7 +22,7 @@ func (s *Spec) defaults() {
 	set(&s.Network.Plugin, "flannel")
 	set(&s.Network.ClusterCIDR, defaultClusterCIDR)
 	set(&s.Network.ServiceCIDR, defaultServiceCIDR)
-	set(&s.Network.DNSIP, defaultDNSIP)
+	set(&s.Network.DNSIP, tenthAddress(s.Network.ServiceCIDR))
 	set(&s.DNS.Domain, defaultDomain)
 	if s.Proxy.Mode == "" {
 		s.Proxy.Mode = defaultMode(s.Network.Plugin)
@@ -41,6 +40,24 @@ func (s *Spec) defaults() {
 	for i := range s.Nodes {
 		set(&s.Nodes[i].Gateway, s.firstRouter(s.Nodes[i].Segment))
 	}
+}
+
+// tenthAddress is the address that kubeadm gives to the cluster DNS: the tenth of
+// the service range. What is no range, and a range without it, has none; the
+// check of the range says so.
+func tenthAddress(cidr string) string {
+	r, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return ""
+	}
+	a := r.Masked().Addr()
+	for range 10 {
+		a = a.Next()
+	}
+	if !r.Contains(a) {
+		return ""
+	}
+	return a.String()
 }
 
 // set gives a field that is left out its default.

@@ -145,6 +145,10 @@ type Router struct {
 	// Forward are addresses that it translates to a machine, as a load balancer
 	// outside the cluster does that targets node ports.
 	Forward []RouterForward `yaml:"forward,omitempty"`
+	// Rules make it a stateful firewall: they decide about the first packet of a
+	// connection, and a TCP segment of a connection whose SYN it has not seen is
+	// dropped, as when the reply takes another way than the request.
+	Rules []FabricRule `yaml:"rules,omitempty"`
 }
 
 // RouterForward is destination translation at the edge of a network.
@@ -154,6 +158,10 @@ type RouterForward struct {
 	Port     uint16 `yaml:"port"`
 	// To is an address and a port, "192.168.1.11:30081".
 	To string `yaml:"to"`
+	// KeepSource leaves the client's address as it is; replies must find another
+	// way back through this router. Left out, the router translates the source to
+	// its own.
+	KeepSource bool `yaml:"keepSource,omitempty"`
 }
 
 // RouterInterface is one leg of a router.
@@ -201,12 +209,22 @@ type Node struct {
 	// print, Get-NetRoute, Get-NetIPInterface, Get-NetNat, netsh or vfpctrl, in the
 	// forms that winlab hns export lists.
 	HNSDump []string `yaml:"hnsDump,omitempty"`
+	// Forwarding says whether a node with an hnsDump forwards packets between its
+	// interfaces, where the dump does not.
+	Forwarding *bool `yaml:"forwarding,omitempty"`
 	// VTEPMAC is the MAC address of the node's tunnel device or distributed
 	// router, where a dump of another node names it.
 	VTEPMAC string `yaml:"vtepMAC,omitempty"`
 	// DynamicPorts is the node's dynamic port range, "49152-65535", where an
 	// administrator changed it (netsh int ipv4 set dynamicportrange).
 	DynamicPorts string `yaml:"dynamicPorts,omitempty"`
+	// VXLANPort is the UDP port of a Linux node's VXLAN device where it is not the
+	// one of the plugin's configuration, 8472 for example.
+	VXLANPort uint16 `yaml:"vxlanPort,omitempty"`
+	// BrokenTunnelChecksums is a NIC of a Linux node that spoils the checksums of
+	// what it sends in tunnels (ethtool -K flannel.1 tx-checksum-ip-generic off
+	// cures it).
+	BrokenTunnelChecksums bool `yaml:"brokenTunnelChecksums,omitempty"`
 	// Faults break what HNS has programmed on this node. They reproduce states
 	// of real nodes that no HNS object explains.
 	Faults []Fault `yaml:"faults,omitempty"`

@@ -258,6 +258,9 @@ func (v *validator) router(at []any, r Router, segs []string, s *Spec) {
 		}
 	}
 	v.routes(sub(at, "routes"), r.Routes)
+	for j, rule := range r.Rules {
+		v.fabricRule(sub(at, "rules", j), rule)
+	}
 	for j, f := range r.Forward {
 		v.addr(sub(at, "forward", j, "address"), f.Address)
 		if _, err := netip.ParseAddrPort(f.To); err != nil {

@@ -27,6 +27,15 @@ func (v *validator) faults(path []any, n Node) {
 			v.add(sub(path, "vtepMAC"), "%q is not a MAC address; write 00-15-5D-01-02-03", n.VTEPMAC)
 		}
 	}
+	if n.Forwarding != nil && len(n.HNSDump) == 0 {
+		v.add(sub(path, "forwarding"), "forwarding is for a node with an hnsDump; on other nodes the plugin decides")
+	}
+	if n.OS == "windows" && n.VXLANPort != 0 {
+		v.add(sub(path, "vxlanPort"), "vxlanPort is for Linux nodes; on a Windows node the network's VxlanPort policy says it")
+	}
+	if n.OS == "windows" && n.BrokenTunnelChecksums {
+		v.add(sub(path, "brokenTunnelChecksums"), "brokenTunnelChecksums is for Linux nodes")
+	}
 	if n.DynamicPorts != "" {
 		if _, _, err := ParsePortRange(n.DynamicPorts); err != nil {
 			v.add(sub(path, "dynamicPorts"), "%v", err)
