@@ -42,6 +42,10 @@ const (
 	NameNotFound         Reason = "name-not-found"
 	NameNotCompleted     Reason = "name-not-completed"
 	NameServerSilent     Reason = "name-server-silent"
+	NameServerFailed     Reason = "name-server-failed"
+	NameServerRefused    Reason = "name-server-refused"
+	NameReplyStrayed     Reason = "name-server-reply-strayed"
+	AliasDangling        Reason = "alias-without-address"
 	SplitVerdict         Reason = "depends-on-backend"
 	DecidedByQuestion    Reason = "open-question"
 	ModelHole            Reason = "model-hole"
@@ -93,6 +97,10 @@ var Reasons = []Explanation{
 	{ProtocolNotSupported, "the protocol is not supported there", "The stack of this build cannot do it, for example UDP inside a container with Kubernetes 1.5.", "Use TCP or a newer release."},
 	{NameNotFound, "the name does not exist", "The name server answered NXDOMAIN for everything the resolver asked.", "Check the spelling and namespace; ask with the fully qualified name."},
 	{NameNotCompleted, "the resolver did not complete the name", "On Windows a name with a dot counts as fully qualified, so no suffix was added, and the name as it stands does not exist.", "Use the single label in the same namespace, or the full name (web.default.svc.cluster.local)."},
+	{NameServerFailed, "the name server answered with a failure of its own", "The answer was SERVFAIL, REFUSED or the like: a forwarder whose own servers do not answer, or a server that is not for this zone. It says nothing about the name.", "Ask the server that the cluster DNS forwards to (the Corefile's forward line), from the node that runs CoreDNS."},
+	{NameServerRefused, "nothing serves names at that address", "The query reached a machine on which no program listens on port 53, or a rule refused it; the refusal came back.", "Check the name server's address in the container (ipconfig /all), and that the program there runs."},
+	{NameReplyStrayed, "the name server's answer came from another address", "The server answered, and the answer reached the client from an address that it had not asked, so the resolver did not take it; the program sees a time-out.", "See the path of the query: something translated it on the way there and not on the way back."},
+	{AliasDangling, "the name is an alias that leads nowhere", "The name exists and is an alias, for example a Service of type ExternalName, of a name that has no address.", "Check the target of the alias, spec.externalName, and ask for it alone."},
 	{NameServerSilent, "the name server did not answer", "The query or its answer was lost on the way; the trace of the query says where.", "Trace the query itself: --to the cluster DNS address, port 53, --udp."},
 	{SplitVerdict, "the outcome depends on the backend", "The load balancer may pick among several backends, and they do not all work.", "Look at the paths that fail: mostly they differ in the node they lead to."},
 	{DecidedByQuestion, "an open question decides", "No source says what this system does at one place, the answers lead to different ends, and winlab does not guess.", "The summary names what decides: look it up on the node, and pin it in the lab with spec.params."},

@@ -107,6 +107,9 @@ type Query struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`
 	Server string `json:"server"`
+	// From is the name server that asked on behalf of a client, "pod/kube-system/coredns-0";
+	// empty when the resolver itself asked.
+	From string `json:"from,omitempty"`
 	// RCode is the answer's code ("NOERROR", "NXDOMAIN"), or "" when no answer came.
 	RCode   string   `json:"rcode,omitempty"`
 	Answers []string `json:"answers,omitempty"`

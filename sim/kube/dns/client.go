@@ -29,8 +29,13 @@ type Client struct {
 	OS System
 	// Servers are the name servers, in order.
 	Servers []netip.Addr
-	// InterfaceSuffixes are Windows' connection-specific DNS suffix and its
-	// search list, where HNS puts an endpoint's DNSSuffix (split at its commas).
+	// Unknown says why nobody knows the servers; it is empty when they are known.
+	Unknown string
+	// ConnectionSuffix is Windows' connection-specific DNS suffix, where HNS puts an
+	// endpoint's Domain.
+	ConnectionSuffix string
+	// InterfaceSuffixes are the search list of the interface, where HNS puts an
+	// endpoint's DNSSuffix (split at its commas).
 	InterfaceSuffixes []string
 	// GlobalSuffixes are Windows' global suffix search list, empty unless
 	// somebody ran Set-DnsClientGlobalSetting.
@@ -63,6 +68,10 @@ func (c Client) Resolve(tool Tool, name string, ex Exchange) (trace.Lookup, []ne
 	}
 	if !valid(name) {
 		return r.fail(trace.NameNotFound, fmt.Sprintf("%q is not a name that DNS can carry: labels have 1 to 63 characters, the whole at most 253.", name))
+	}
+	if c.Unknown != "" {
+		r.look.Verdict = trace.Unknown
+		return r.fail(trace.ModelHole, c.Unknown)
 	}
 	if len(c.Servers) == 0 {
 		return r.fail(trace.NameServerSilent, "The machine has no name server configured, so nobody was asked.")
@@ -107,17 +116,30 @@ func (c Client) kind(tool Tool) Tool {
 
 // windows is the DNS client service, which Resolve-DnsName and getaddrinfo ask.
 func (c Client) windows(absolute string) []candidate {
-	suffixes, fact, what := c.InterfaceSuffixes, factInterface, "suffix of the interface"
+	dotted := dots(absolute) > 0
+	var out []candidate
+	if dotted {
+		out = []candidate{{absolute, "a name with a dot counts as fully qualified", factDotted, true}}
+		if !c.AppendToMultiLabel {
+			return out
+		}
+	}
+	add := func(suffixes []string, what string, fact *evidence.Fact) {
+		if dotted {
+			what, fact = what+", as AppendToMultiLabelName is on", factMultiLabel
+		}
+		out = append(out, complete(absolute, suffixes, what, fact)...)
+	}
 	if len(c.GlobalSuffixes) > 0 {
-		suffixes, fact, what = c.GlobalSuffixes, factGlobal, "suffix of the global list"
+		add(c.GlobalSuffixes, "suffix of the global list", factGlobal)
+		return out
 	}
-	if dots(absolute) == 0 {
-		return complete(absolute, suffixes, what, fact)
+	rest := c.InterfaceSuffixes
+	if own := strings.Trim(c.ConnectionSuffix, "."); own != "" {
+		add([]string{own}, "connection-specific suffix", factConnection)
+		rest = slices.DeleteFunc(slices.Clone(rest), func(s string) bool { return strings.EqualFold(strings.Trim(s, "."), own) })
 	}
-	out := []candidate{{absolute, "a name with a dot counts as fully qualified", factDotted, true}}
-	if c.AppendToMultiLabel {
-		out = append(out, complete(absolute, suffixes, what+", as AppendToMultiLabelName is on", factMultiLabel)...)
-	}
+	add(rest, "suffix of the interface", factInterface)
 	return out
 }
 

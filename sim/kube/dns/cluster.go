@@ -2,7 +2,6 @@ package dns
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,7 +10,7 @@ import (
 )
 
 // Cluster is the cluster's name server, the authority for its domain. Names
-// outside of the domain it answers from External, as if forwarded.
+// outside of the domain it knows from External, or asks others for.
 type Cluster struct {
 	// Domain is the cluster domain; empty means "cluster.local".
 	Domain   string
@@ -20,8 +19,12 @@ type Cluster struct {
 	Namespaces []string
 	// Pods answers a-b-c-d.NAMESPACE.pod.DOMAIN, as kubeadm's "pods insecure" does.
 	Pods bool
-	// External maps names outside of the cluster to an address.
-	External map[string]netip.Addr
+	// External are names outside of the cluster, as CoreDNS's plugin hosts has them.
+	External Records
+	// Forward are the zones that other servers are asked for, through Upstream. A name
+	// that is in none of them, and not in External, does not exist.
+	Forward  []Forward
+	Upstream Upstream
 }
 
 // Service is one Service as the name server sees it.
@@ -59,8 +62,9 @@ const ttl = 30
 // DNSSchemaVersion).
 const schemaVersion = "1.1.0"
 
-// maxChain bounds aliases of aliases.
-const maxChain = 8
+// maxChain bounds aliases of aliases (coredns/coredns plugin/backend_lookup.go,
+// maxCnameChainLength).
+const maxChain = 10
 
 func (c *Cluster) domain() string {
 	d := strings.ToLower(strings.Trim(c.Domain, "."))
@@ -71,8 +75,15 @@ func (c *Cluster) domain() string {
 }
 
 // Answer answers one query datagram. It never panics. A query that cannot be
-// read gets FORMERR if its header can, else nil; so does what is not a query.
+// read gets FORMERR if its header can, else nil; so does what is not a query. It is nil
+// also while a question to another server is under way.
 func (c *Cluster) Answer(query []byte) []byte {
+	return respond(query, func(m *dns.Msg, name string, qtype uint16) bool { return c.resolve(m, name, qtype, 0) })
+}
+
+// respond answers a query datagram. resolve fills the answer to a question; it is false
+// when there is none yet.
+func respond(query []byte, resolve func(m *dns.Msg, name string, qtype uint16) bool) []byte {
 	if len(query) < 12 || query[2]&0x80 != 0 {
 		return nil
 	}
@@ -96,8 +107,8 @@ func (c *Cluster) Answer(query []byte) []byte {
 		m.Rcode = dns.RcodeNotImplemented
 	case q.Qclass != dns.ClassINET:
 		m.Rcode = dns.RcodeRefused
-	default:
-		c.resolve(m, q.Name, q.Qtype)
+	case !resolve(m, q.Name, q.Qtype):
+		return nil
 	}
 	m.Truncate(size)
 	if wire := pack(m); wire != nil {
@@ -118,29 +129,49 @@ func pack(m *dns.Msg) []byte {
 	return wire
 }
 
-// resolve fills the answer for a name and follows aliases.
-func (c *Cluster) resolve(m *dns.Msg, name string, qtype uint16) {
-	for range maxChain {
-		set := c.lookup(name)
-		m.Authoritative = m.Authoritative || (set.own && len(m.Answer) == 0)
-		if !set.exists {
-			// The code is that of the last name of the chain, RFC 6604 section 3.
-			m.Rcode = dns.RcodeNameError
-		}
-		found, alias := set.ofType(qtype)
-		m.Answer = append(m.Answer, found...)
-		if alias == "" {
-			if qtype == dns.TypeSRV {
-				m.Extra = append(m.Extra, c.targets(set.records)...)
-			}
-			if len(found) == 0 && set.own && dns.IsSubDomain(c.domain(), name) {
-				m.Ns = append(m.Ns, c.soa())
-			}
-			return
-		}
-		name = alias
+// resolve fills the answer for a name and follows aliases as CoreDNS does
+// (dns.external-name). It is false while a question to another server is under way.
+func (c *Cluster) resolve(m *dns.Msg, name string, qtype uint16, depth int) bool {
+	set := c.lookup(name)
+	if !set.own {
+		return c.outside(m, name, qtype, depth)
 	}
-	m.Rcode = dns.RcodeServerFailure
+	m.Authoritative = true
+	if !set.exists {
+		m.Rcode = dns.RcodeNameError
+	}
+	found, alias := set.ofType(qtype)
+	if alias != "" {
+		below, done := c.target(alias, qtype, depth)
+		if !done {
+			return false
+		}
+		if dns.IsSubDomain(c.domain(), strings.ToLower(alias)) && len(below) == 0 {
+			found = nil
+		}
+		found = append(found, below...)
+	}
+	m.Answer = append(m.Answer, found...)
+	if qtype == dns.TypeSRV {
+		m.Extra = append(m.Extra, c.targets(set.records)...)
+	}
+	if len(found) == 0 && dns.IsSubDomain(c.domain(), strings.ToLower(name)) {
+		m.Ns = append(m.Ns, c.soa())
+	}
+	return true
+}
+
+// target returns the records at the end of an alias; none when it leads nowhere or is
+// too long. It is false while a question to another server is under way.
+func (c *Cluster) target(alias string, qtype uint16, depth int) ([]dns.RR, bool) {
+	if depth >= maxChain {
+		return nil, true
+	}
+	sub := new(dns.Msg)
+	if !c.resolve(sub, alias, qtype, depth+1) {
+		return nil, false
+	}
+	return sub.Answer, true
 }
 
 // set is what there is at one name.
@@ -177,7 +208,7 @@ func (c *Cluster) lookup(name string) set {
 	}
 	zone := c.domain()
 	if !dns.IsSubDomain(zone, lower) {
-		return c.outside(name, lower)
+		return set{}
 	}
 	rest := strings.TrimSuffix(strings.TrimSuffix(lower, zone), ".")
 	var labels []string
@@ -296,18 +327,29 @@ func (c *Cluster) pods(s *set, name string, labels []string) {
 	}
 }
 
-// outside answers names beyond the cluster domain.
-func (c *Cluster) outside(name, lower string) set {
-	var s set
-	for _, known := range slices.Sorted(maps.Keys(c.External)) {
-		fqdn := strings.ToLower(dns.Fqdn(known))
-		// A parent of a name that exists does exist too, without records.
-		s.exists = s.exists || dns.IsSubDomain(lower, fqdn)
-		if fqdn == lower {
-			s.add(name, c.External[known])
+// outside answers names beyond the cluster domain: those that the server has itself,
+// then those of the longest forwarded zone (dns.forward-longest-zone).
+func (c *Cluster) outside(m *dns.Msg, name string, qtype uint16, depth int) bool {
+	var zone *Forward
+	for i, f := range c.Forward {
+		if InZone(f.Zone, name) && (zone == nil || dns.CountLabel(f.Zone) > dns.CountLabel(zone.Zone)) {
+			zone = &c.Forward[i]
 		}
 	}
-	return s
+	if zone != nil && !c.External.exact(name) {
+		return forward(m, zone.Servers, c.Upstream, name, qtype)
+	}
+	set, code := c.External.lookup(name)
+	found, alias := set.ofType(qtype)
+	if alias != "" {
+		below, done := c.target(alias, qtype, depth)
+		if !done {
+			return false
+		}
+		found = append(found, below...)
+	}
+	m.Answer, m.Rcode = append(m.Answer, found...), code
+	return true
 }
 
 // pointers answers for the addresses of Services and of headless endpoints.

@@ -16,10 +16,18 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
-// Exchange sends one query datagram to a server's port 53 and returns the
-// answer's bytes with the path that the query took. The answer is nil when none
-// came; the path is nil when nobody recorded it.
-type Exchange func(server netip.Addr, query []byte) (answer []byte, path *trace.Path)
+// Exchange sends one query datagram to a server's port 53 and returns what came back.
+type Exchange func(server netip.Addr, query []byte) Reply
+
+// Reply is what came back.
+type Reply struct {
+	// Answer are the bytes of the answer, nil when none came.
+	Answer []byte
+	// Path is the path that the query took, nil when nobody recorded it.
+	Path *trace.Path
+	// Forwarded are the questions that the server itself asked on behalf of this one.
+	Forwarded []trace.Query
+}
 
 // Tool is a program that resolves names. Programs on one Windows machine differ.
 type Tool string
@@ -94,6 +102,30 @@ var (
 		srcGlibc+", __res_context_search")
 	factServers = evidence.New("dns.next-server", evidence.Inferred,
 		"A server that does not answer, or answers with a failure of its own, is left for the next one; each is asked once, as repeats change nothing in a model without loss.")
+	factNextAfterFailure = evidence.New("dns.windows-next-server-after-failure", evidence.Stated,
+		"Whether Windows asks the next server after one has answered SERVFAIL is not consistent, so a look-up that depends on it has no single outcome.",
+		"moby/moby libnetwork/network_windows.go addEpToResolver", "moby/moby#46792")
+	factSuffixAfterFailure = evidence.New("dns.windows-next-suffix-after-failure", evidence.Unknown,
+		"Whether Windows goes on to the next suffix after SERVFAIL or REFUSED is not published; only a negative answer is named as what leads there.",
+		srcWhite)
+	factConnection = evidence.New("dns.windows-connection-suffix-first", evidence.Stated,
+		"The connection-specific suffix, which is where HNS puts an endpoint's Domain (DNSDomain in HNS v1), is tried before the suffixes of the interface's search list.",
+		"microsoft/hcsshim#1047", "microsoft/Windows-Containers#59 (ipconfig shows it first in the search list)", "Windows policy DNSClient.admx, DNS_UseDomainNameDevolution")
+	_ = evidence.New("dns.several-suffixes-order", evidence.Unknown,
+		"Where an endpoint has several suffixes and no Domain, one node showed the last of them as the connection-specific suffix, first in its search list; whether that is so on every build is not known. They are tried as they were given.",
+		"microsoft/Windows-Containers#59")
+	_ = evidence.New("dns.default-servers", evidence.Stated,
+		"HNS gives an endpoint for which nobody named a server the name servers of the node.",
+		"microsoft/hcsshim#2369", "microsoft/hcsshim#1940")
+	_ = evidence.New("dns.docker-gateway", evidence.Code,
+		"With EnableInternalDNS, which Docker sets on nat networks, a container's first name server is the gateway of its network, where dockerd listens and asks the endpoint's other servers for what it does not know.",
+		"moby/moby libnetwork/network_windows.go startResolver, addEpToResolver", "moby/libnetwork#1412")
+	_ = evidence.New("dns.docker-names", evidence.Inferred,
+		"The names of other containers, which dockerd's resolver knows, are not modelled: it asks other servers for every name.",
+		"moby/libnetwork#1412")
+	_ = evidence.New("dns.node-servers", evidence.Stated,
+		"Nodes and containers in the node's network do not ask the cluster DNS but the node's own name servers, those that CoreDNS forwards to with /etc/resolv.conf.",
+		"kubernetes.io concepts/services-networking/dns-pod-service.md (Default; ClusterFirstWithHostNet is not supported on Windows)", "kubernetes.io tasks/administer-cluster/dns-custom-nameservers.md, CoreDNS ConfigMap options")
 	factLinuxTimeout = evidence.New("dns.linux-timeout-ends-search", evidence.Code,
 		"On Linux a time-out or a refusal with a suffix ends the search; SERVFAIL does not. The name as it stands is still tried.",
 		srcGlibc+", __res_context_search")
@@ -111,5 +143,20 @@ var (
 		"With pod records on, a-b-c-d.NAMESPACE.pod.DOMAIN answers a.b.c.d for any address, as long as the namespace exists.",
 		srcSpec+" section 2.6", srcPlugin+", pods insecure")
 	_ = evidence.New("dns.outside-is-the-lab", evidence.Inferred,
-		"A name outside of the cluster domain exists only if the lab lists it; the name servers of the world are not modelled.")
+		"A name outside of the cluster domain exists only if the lab lists it, for the cluster DNS or for a host that is a name server; the name servers of the world are not modelled.")
+	factForward = evidence.New("dns.forward-longest-zone", evidence.Code,
+		"CoreDNS asks the servers of the longest forwarded zone that a name is in, and only for names that neither its own domain nor its hosts have; a REFUSED, SERVFAIL or NXDOMAIN of theirs is handed on as it is.",
+		"coredns/coredns plugin/forward/forward.go ServeDNS", "coredns/coredns plugin.cfg (order: hosts, kubernetes, forward)", "coredns/coredns plugin/hosts/README.md, fallthrough")
+	_ = evidence.New("dns.forward-servfail", evidence.Code,
+		"A server that does not answer within 2 seconds is left for the next one; when none answers, the client gets SERVFAIL.",
+		"coredns/coredns plugin/forward/forward.go ServeDNS", "coredns/coredns plugin/forward/README.md, read_timeout")
+	_ = evidence.New("dns.forward-order", evidence.Inferred,
+		"Servers of a forwarded zone are asked in the order of the lab; CoreDNS's own choice is random, which changes an outcome only where they know different names.",
+		"coredns/coredns plugin/forward/README.md, policy")
+	_ = evidence.New("dns.external-name", evidence.Code,
+		"For an ExternalName, CoreDNS looks up the target itself. One outside of its domain is answered with the alias and what was found, NOERROR also when that is nothing; one inside of it that does not exist is answered without any record.",
+		"coredns/coredns plugin/backend_lookup.go A, AAAA", "coredns/coredns plugin/kubernetes/handler.go ServeDNS")
+	_ = evidence.New("dns.outside-zone-refused", evidence.Inferred,
+		"A name server with zones of its own answers REFUSED for a name outside of them; one without is a resolver and answers for every name.",
+		"RFC 1035 section 4.1.1, RCODE 5", "RFC 8499 section 6, authoritative-only server")
 )

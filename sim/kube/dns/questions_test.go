@@ -16,14 +16,14 @@ import (
 type answers map[string]string // "A", "NXDOMAIN", "REFUSED", "SERVFAIL", "empty"
 
 func (a answers) exchange(t *testing.T) Exchange {
-	return func(_ netip.Addr, query []byte) ([]byte, *trace.Path) {
+	return func(_ netip.Addr, query []byte) Reply {
 		q := new(dns.Msg)
 		if err := q.Unpack(query); err != nil {
 			t.Fatal(err)
 		}
 		what, ok := a[q.Question[0].Name]
 		if !ok {
-			return nil, nil
+			return Reply{}
 		}
 		m := new(dns.Msg)
 		m.SetReply(q)
@@ -42,7 +42,7 @@ func (a answers) exchange(t *testing.T) Exchange {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return wire, nil
+		return Reply{Answer: wire}
 	}
 }
 
@@ -81,9 +81,9 @@ func TestSearch(t *testing.T) {
 		{"a name without an address leads on", global, Ping, with(first, "empty"), []string{first, second, third}, trace.NameNotFound,
 			"Every name that was tried failed: NXDOMAIN, no address for an existing name."},
 		{"on Linux too", linuxPod(), Linux, with(first, "empty"), []string{first, second, third, "web."}, trace.NameNotFound, "no address for an existing name"},
-		{"on Windows a refusal leads on", global, Ping, with(first, "REFUSED"), []string{first, second, third}, trace.NameNotFound, "REFUSED, NXDOMAIN"},
-		{"on Linux a refusal ends the suffixes", linuxPod(), Linux, with(first, "REFUSED"), []string{first, "web."}, trace.NameNotFound, "REFUSED, NXDOMAIN"},
-		{"on Linux a failure leads on", linuxPod(), Linux, with(first, "SERVFAIL"), []string{first, second, third, "web."}, trace.NameNotFound, "SERVFAIL, NXDOMAIN"},
+		{"on Windows a refusal leads on", global, Ping, with(first, "REFUSED"), []string{first, second, third}, trace.NameServerFailed, "REFUSED, NXDOMAIN"},
+		{"on Linux a refusal ends the suffixes", linuxPod(), Linux, with(first, "REFUSED"), []string{first, "web."}, trace.NameServerFailed, "REFUSED, NXDOMAIN"},
+		{"on Linux a failure leads on", linuxPod(), Linux, with(first, "SERVFAIL"), []string{first, second, third, "web."}, trace.NameServerFailed, "SERVFAIL, NXDOMAIN"},
 		{"on Windows a time-out ends it", global, Ping, with(second, ""), []string{first, second}, trace.NameServerSilent,
 			"The time-out ended the look-up before web.cluster.local. was tried (dns.windows-timeout-ends)."},
 		{"on Linux the bare name is still tried", linuxPod(), Linux, with(second, ""), []string{first, second, "web."}, trace.NameServerSilent,
@@ -157,7 +157,7 @@ func TestSecondServer(t *testing.T) {
 			client := windowsPod()
 			client.Servers = append(client.Servers, backup)
 			first, second := c.first.exchange(t), answers{name: "A", "web.": "A"}.exchange(t)
-			look, _ := client.Resolve(c.tool, "web", func(server netip.Addr, query []byte) ([]byte, *trace.Path) {
+			look, _ := client.Resolve(c.tool, "web", func(server netip.Addr, query []byte) Reply {
 				if server == backup {
 					return second(server, query)
 				}
@@ -181,28 +181,28 @@ func TestAnswerToAnotherQuestion(t *testing.T) {
 		"class": func(q *dns.Question) { q.Qclass = dns.ClassCHAOS },
 		"name":  func(q *dns.Question) { q.Name = "x." + q.Name },
 	} {
-		ex := func(_ netip.Addr, query []byte) ([]byte, *trace.Path) {
+		ex := func(_ netip.Addr, query []byte) Reply {
 			m := new(dns.Msg)
 			if err := m.Unpack(testCluster().Answer(query)); err != nil {
 				t.Fatal(err)
 			}
 			spoil(&m.Question[0])
 			wire, _ := m.Pack()
-			return wire, nil
+			return Reply{Answer: wire}
 		}
-		if look, _ := windowsPod().Resolve(Ping, "kubernetes", ex); look.Reason != trace.NameServerSilent {
+		if look, _ := windowsPod().Resolve(Ping, "kubernetes", ex); look.Reason != trace.NameReplyStrayed {
 			t.Errorf("another %s: %s", title, look.Reason)
 		}
 	}
 	// The name may come back in other letters (RFC 4343).
-	ex := func(_ netip.Addr, query []byte) ([]byte, *trace.Path) {
+	ex := func(_ netip.Addr, query []byte) Reply {
 		m := new(dns.Msg)
 		if err := m.Unpack(testCluster().Answer(query)); err != nil {
 			t.Fatal(err)
 		}
 		m.Question[0].Name = strings.ToUpper(m.Question[0].Name)
 		wire, _ := m.Pack()
-		return wire, nil
+		return Reply{Answer: wire}
 	}
 	if look, _ := windowsPod().Resolve(Ping, "kubernetes", ex); look.Reason != trace.OK {
 		t.Errorf("other letters: %s", look.Reason)

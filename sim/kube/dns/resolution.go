@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -20,11 +21,16 @@ type resolution struct {
 	// id numbers the queries: a real resolver picks at random, a model must not.
 	id    uint16
 	addrs []netip.Addr
-	// silent is set when no server answered a question for an address,
-	// rcodes collects the negative answers.
+	// silent is set when no server answered a question for an address, and missed says
+	// how; rcodes collects the negative answers.
 	silent bool
+	missed missed
 	rcodes []string
 	nodata bool
+	// alias is the last alias that had no address.
+	alias string
+	// doubtful says why a look-up that has found something need not find it on Windows.
+	doubtful string
 }
 
 // search tries one name after the other until one has an address. After a time-out
@@ -40,6 +46,9 @@ func (r *resolution) search(kind Tool, candidates []candidate) bool {
 		}
 		before := len(r.rcodes)
 		if r.try(cand) {
+			if kind != Linux && slices.ContainsFunc(r.rcodes[:before], failure) {
+				r.doubtful = fmt.Sprintf("A name that was tried before %s got a failure of the server: found if Windows goes on to the next suffix after such an answer, not found if it does not, and no source says which (%s).", cand.name, factSuffixAfterFailure.ID)
+			}
 			return true
 		}
 		if !asIs {
@@ -48,6 +57,9 @@ func (r *resolution) search(kind Tool, candidates []candidate) bool {
 	}
 	return false
 }
+
+// failure reports whether a code says nothing about the name.
+func failure(rcode string) bool { return rcode != "NXDOMAIN" }
 
 // final reports whether glibc ends the search on that code.
 func final(rcode string) bool { return rcode != "NXDOMAIN" && rcode != "SERVFAIL" }
@@ -69,6 +81,9 @@ func (r *resolution) try(cand candidate) bool {
 		default:
 			found := addresses(msg)
 			r.nodata = r.nodata || len(found) == 0
+			if len(found) == 0 {
+				r.alias = cmp.Or(aliasOf(msg), r.alias)
+			}
 			r.addrs = append(r.addrs, found...)
 		}
 	}
@@ -93,19 +108,84 @@ func (r *resolution) ask(servers []netip.Addr, qtype uint16, cand candidate) *dn
 		if err != nil {
 			return nil // not reached: valid has checked the name
 		}
-		var answer []byte
-		answer, q.Path = r.ex(server, wire)
-		if msg := accept(m, answer); msg != nil {
+		reply := r.ex(server, wire)
+		q.Path = reply.Path
+		msg := accept(m, reply.Answer)
+		if msg != nil {
 			q.RCode = rcode(msg)
 			q.Answers = records(msg)
-			last = msg
 		}
-		r.look.Queries = append(r.look.Queries, q)
-		if last != nil && (last.Rcode == dns.RcodeSuccess || last.Rcode == dns.RcodeNameError) {
-			return last
+		r.look.Queries = append(append(r.look.Queries, reply.Forwarded...), q)
+		if msg == nil {
+			r.missed = max(r.missed, howMissed(reply))
+			continue
 		}
+		if msg.Rcode == dns.RcodeSuccess || msg.Rcode == dns.RcodeNameError {
+			if last != nil && r.c.kind(r.tool) != Linux {
+				r.doubtful = fmt.Sprintf("The server before answered with a failure of its own, and %s knows the name: found if Windows asks the next server after such an answer, not found if it does not, and no source says which (%s).", server, factNextAfterFailure.ID)
+			}
+			return msg
+		}
+		last = msg
 	}
 	return last
+}
+
+// missed is how a question went without an answer, the telling ones last.
+type missed int
+
+const (
+	timedOut missed = iota // nothing came back
+	refused                // the machine refused: no program listens there
+	strayed                // an answer came back, from elsewhere or to another question
+	garbled                // an answer came back that is none
+	unknown                // what happens to the question is not modelled
+)
+
+// howMissed reads it off the reply. What arrived is not called a time-out.
+func howMissed(r Reply) missed {
+	switch {
+	case len(r.Answer) > 0:
+		if m := new(dns.Msg); m.Unpack(r.Answer) == nil && m.Response {
+			return strayed
+		}
+		return garbled
+	case r.Path == nil:
+		return timedOut
+	case r.Path.Verdict == trace.Unknown:
+		return unknown
+	case r.Path.Verdict == trace.Rejected:
+		return refused
+	case r.Path.Reason == trace.UnexpectedSource || r.Path.Reason == trace.SourceTranslated:
+		return strayed
+	}
+	return timedOut
+}
+
+// Asked describes the question of a datagram and the answer to it, which is nil when
+// none came.
+func Asked(query, answer []byte) trace.Query {
+	m := new(dns.Msg)
+	if m.Unpack(query) != nil || len(m.Question) != 1 {
+		return trace.Query{}
+	}
+	q := trace.Query{Name: m.Question[0].Name, Type: dns.TypeToString[m.Question[0].Qtype]}
+	q.Evidence, q.Grade = factForward.ID, factForward.Grade
+	if got := accept(m, answer); got != nil {
+		q.RCode, q.Answers = rcode(got), records(got)
+	}
+	return q
+}
+
+// aliasOf returns the last target of the aliases of an answer.
+func aliasOf(m *dns.Msg) string {
+	target := ""
+	for _, rr := range m.Answer {
+		if c, ok := rr.(*dns.CNAME); ok {
+			target = c.Target
+		}
+	}
+	return target
 }
 
 // accept returns the answer if it belongs to the question: a resolver drops
@@ -184,6 +264,10 @@ func (r *resolution) address(a netip.Addr) (trace.Lookup, []netip.Addr) {
 }
 
 func (r *resolution) done() (trace.Lookup, []netip.Addr) {
+	if r.doubtful != "" {
+		r.look.Verdict = trace.Varies
+		return r.fail(trace.NameServerFailed, r.doubtful)
+	}
 	r.look.Verdict, r.look.Reason = trace.Delivered, trace.OK
 	for _, a := range r.addrs {
 		r.look.Answers = append(r.look.Answers, a.String())
@@ -213,7 +297,7 @@ func (r *resolution) failed(name string) (trace.Lookup, []netip.Addr) {
 	}
 	switch {
 	case r.silent:
-		return r.fail(trace.NameServerSilent, r.timedOut(kind))
+		return r.unanswered(kind)
 	case len(r.look.Queries) == 0:
 		return r.fail(trace.NameNotCompleted, fmt.Sprintf("%s is a single label, no suffix is configured, and Windows asks no server for a bare label (%s).", name, factSingle.ID))
 	case kind != Linux && !dns.IsFqdn(name) && slices.Contains(r.rcodes, "NXDOMAIN") && r.bareOnly(absolute) && !r.complete(absolute):
@@ -222,7 +306,49 @@ func (r *resolution) failed(name string) (trace.Lookup, []netip.Addr) {
 		}
 		return r.fail(trace.NameNotCompleted, fmt.Sprintf("%s was asked as it stands: %s. %s reads the global suffix list, and that is empty; Resolve-DnsName uses the suffix of the interface.", name, answers, r.tool))
 	}
+	switch {
+	case r.alias != "":
+		return r.fail(trace.AliasDangling, fmt.Sprintf("%s is an alias of %s, and there is no address for that name.", name, r.alias))
+	case slices.ContainsFunc(r.rcodes, failure) && !r.nodata:
+		return r.fail(trace.NameServerFailed, fmt.Sprintf("Every name that was tried failed: %s. %s", answers, r.behind()))
+	}
 	return r.fail(trace.NameNotFound, fmt.Sprintf("Every name that was tried failed: %s.", answers))
+}
+
+// behind says what is behind a failure of the server: a server that it asked itself.
+func (r *resolution) behind() string {
+	for _, q := range slices.Backward(r.look.Queries) {
+		switch {
+		case q.From == "":
+		case q.RCode == "":
+			return fmt.Sprintf("The name server %s asked %s, and no answer came.", q.From, q.Server)
+		case failure(q.RCode) && q.RCode != "NOERROR":
+			return fmt.Sprintf("The name server %s handed on what %s answered.", q.From, q.Server)
+		}
+	}
+	return "A failure of the server says nothing about the name."
+}
+
+// unanswered says what became of questions without an answer.
+func (r *resolution) unanswered(kind Tool) (trace.Lookup, []netip.Addr) {
+	switch r.missed {
+	case unknown:
+		r.look.Verdict = trace.Unknown
+		for _, q := range r.look.Queries {
+			if q.Path != nil && q.Path.Verdict == trace.Unknown {
+				return r.fail(q.Path.Reason, q.Path.Summary)
+			}
+		}
+		return r.fail(trace.ModelHole, "What happens to the question is not modelled.")
+	case garbled:
+		r.look.Verdict = trace.Unknown
+		return r.fail(trace.ModelHole, "A program answered on port 53, and the lab does not say which names it knows: give the host its records.")
+	case strayed:
+		return r.fail(trace.NameReplyStrayed, "An answer arrived, but not from the server that was asked or not to this question, so the resolver did not take it; see the path of the query.")
+	case refused:
+		return r.fail(trace.NameServerRefused, "The question was refused: no program answers on port 53 of the name server.")
+	}
+	return r.fail(trace.NameServerSilent, r.timedOut(kind))
 }
 
 // timedOut says what a time-out kept from being tried.
@@ -251,13 +377,16 @@ func (r *resolution) untried() string {
 	return ""
 }
 
-// complete reports whether the name already ends with a configured suffix, so
-// that adding one could not have helped.
+// suffixes are all that the machine has.
+func (r *resolution) suffixes() []string {
+	return slices.DeleteFunc(slices.Concat([]string{r.c.ConnectionSuffix}, r.c.InterfaceSuffixes, r.c.GlobalSuffixes), func(s string) bool { return strings.Trim(s, ".") == "" })
+}
+
+// complete reports whether adding a configured suffix could not have helped: there is
+// none, or the name already ends with one.
 func (r *resolution) complete(absolute string) bool {
-	return slices.ContainsFunc(slices.Concat(r.c.InterfaceSuffixes, r.c.GlobalSuffixes), func(s string) bool {
-		s = strings.Trim(s, ".")
-		return s != "" && dns.IsSubDomain(dns.Fqdn(s), absolute)
-	})
+	all := r.suffixes()
+	return len(all) == 0 || slices.ContainsFunc(all, func(s string) bool { return dns.IsSubDomain(dns.Fqdn(strings.Trim(s, ".")), absolute) })
 }
 
 // bareOnly reports whether the name was asked only without a suffix.

@@ -58,6 +58,8 @@ type Cluster struct {
 	dns      *dns.Cluster
 	// troubles are what programs of nodes could not do.
 	troubles []Trouble
+	// questions are those of the look-up under way.
+	questions questions
 }
 
 // New builds a cluster. It can be interrupted: real components take seconds.
@@ -96,7 +98,7 @@ type builder struct {
 }
 
 func (b *builder) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{b.fabric, b.hosts, b.network, b.nodes, b.prepare, b.startReal, b.attachPods, b.policies, b.services, b.proxies, b.names, b.calls, b.unused} {
+	for _, step := range []func(context.Context) error{b.fabric, b.hosts, b.network, b.nodes, b.prepare, b.startReal, b.attachPods, b.policies, b.services, b.proxies, b.names, b.gatewayResolvers, b.calls, b.unused} {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -122,30 +124,6 @@ func (b *builder) network(context.Context) error {
 			b.warned(w)
 		}
 	}
-	return nil
-}
-
-// names fills the cluster DNS.
-func (b *builder) names(context.Context) error {
-	d := &dns.Cluster{Domain: b.Plan.Domain, External: b.Plan.Records, Pods: true}
-	for _, s := range b.Kube.Services {
-		ds := dns.Service{Namespace: s.Namespace, Name: s.Name, ClusterIPs: s.ClusterIPs, Headless: s.Headless, ExternalName: s.ExternalName}
-		for _, p := range s.Ports {
-			ds.Ports = append(ds.Ports, dns.Port{Name: p.Name, Proto: p.Proto.String(), Number: p.Port})
-		}
-		for _, e := range s.Endpoints {
-			if e.Ready {
-				ds.Endpoints = append(ds.Endpoints, dns.Endpoint{Addr: e.Addr, Hostname: e.Hostname})
-			}
-		}
-		d.Services = append(d.Services, ds)
-	}
-	for _, p := range b.pods {
-		if !slices.Contains(d.Namespaces, p.Namespace) {
-			d.Namespaces = append(d.Namespaces, p.Namespace)
-		}
-	}
-	b.dns = d
 	return nil
 }
 

@@ -81,6 +81,9 @@ func (b *builder) hosts(context.Context) error {
 		for _, l := range h.Listen {
 			st.Listen(&host.Listener{Name: "a program of " + h.Name, Proto: l.Proto, Port: l.Port})
 		}
+		if h.Names != nil {
+			st.Listen(&host.Listener{Name: "the name server of " + h.Name, Proto: packet.UDP, Port: 53, Answer: h.Names.Answer})
+		}
 		b.add(&Machine{Machine: m, Ref: Ref{HostKind, h.Name}, Address: st.Address(false)})
 	}
 	return nil

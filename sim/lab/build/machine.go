@@ -190,15 +190,18 @@ func (c *Cluster) Cut(sim *wire.Simulation) {
 
 // Resolver is how programs on a machine ask for names.
 func (c *Cluster) Resolver(m *Machine) dns.Client {
-	cl := dns.Client{OS: dns.OnLinux, Servers: []netip.Addr{c.Kube.DNSIP}, Ndots: 1}
+	cl := dns.Client{OS: dns.OnLinux, Ndots: 1}
 	switch {
 	case m.resolver != nil:
 		cl = *m.resolver
-	case m.Stack().Windows:
-		cl.OS = dns.OnWindows
-	}
-	if c.Plan.File.Lab.Spec.DNS.Off {
-		cl.Servers = nil
+		if c.Plan.File.Lab.Spec.DNS.Off {
+			cl.Servers = c.Plan.NodeServers
+		}
+	default:
+		if m.Stack().Windows {
+			cl.OS = dns.OnWindows
+		}
+		c.nodeServers(&cl, m.Ref.String())
 	}
 	return cl
 }

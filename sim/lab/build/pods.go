@@ -75,7 +75,8 @@ func (b *builder) attach(n *Node, p *pod, m *Machine) error {
 	m.Machine, m.Address, m.Endpoint = at.Compartment, at.Address, at.endpoint
 	cl := b.resolverOf(n, p)
 	if at.resolver != nil {
-		cl.InterfaceSuffixes, cl.Servers = at.resolver.Search, addresses(at.resolver.ServerList)
+		cl.ConnectionSuffix, cl.InterfaceSuffixes = at.resolver.Domain, at.resolver.Search
+		b.setServers(&cl, n, m.Ref.String(), at.endpoint, addresses(at.resolver.ServerList))
 	}
 	b.ofPod(&cl, p)
 	m.resolver = &cl
@@ -128,7 +129,7 @@ func (b *builder) start(m *Machine, p *pod) {
 	for _, l := range p.Listen {
 		h := &host.Listener{Name: p.Name, Proto: l.Proto, Port: l.Port, Origin: p.Origin}
 		if p.ServesDNS() {
-			h.Answer = func(q []byte) []byte { return b.dns.Answer(q) }
+			h.Answer = b.serveNames(m)
 		}
 		m.Stack().Listen(h)
 	}
@@ -180,14 +181,19 @@ func (n *Node) attachFromDump(p *pod) (attached, error) {
 		return attached{}, errors.New("the dump has no local endpoint for it; pin the pod's address to one of the dump's endpoints")
 	}
 	match := all[i]
-	gw := match.Gateway(false)
-	if !gw.IsValid() {
-		for _, s := range n.HNS.Network(match.HostComputeNetwork).Subnets() {
-			if s.Prefix().Contains(match.Address(false)) {
+	c, err := n.windows.Attach(p.object(), match.ID, gatewayOf(n, match))
+	return attached{Compartment: c, endpoint: match.ID, resolver: dnsOf(match)}, err
+}
+
+// gatewayOf is the gateway of an endpoint, else that of its subnet.
+func gatewayOf(n *Node, e *hns.Endpoint) netip.Addr {
+	gw := e.Gateway(false)
+	if nw := n.HNS.Network(e.HostComputeNetwork); nw != nil && !gw.IsValid() {
+		for _, s := range nw.Subnets() {
+			if s.Prefix().Contains(e.Address(false)) {
 				gw = s.Gateway()
 			}
 		}
 	}
-	c, err := n.windows.Attach(p.object(), match.ID, gw)
-	return attached{Compartment: c, endpoint: match.ID}, err
+	return gw
 }

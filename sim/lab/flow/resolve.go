@@ -362,13 +362,13 @@ func (c *Cluster) lookup(ctx context.Context, t *trace.Trace, r Request, from en
 		}
 		return e, nil
 	}
-	t.Verdict, t.Reason, t.Summary = trace.Unresolved, look.Reason, look.Summary
+	t.Verdict, t.Reason, t.Summary = look.Verdict, look.Reason, look.Summary
+	if look.Verdict == trace.Delivered { // it has an address, of the other family
+		t.Verdict, t.Reason, t.Summary = trace.Unresolved, trace.NameNotFound, "The name has no "+family(r.IPv6)+" address."
+	}
 	for _, q := range look.Queries {
 		if q.Grade.Weaker(t.Grade) {
 			t.Grade = q.Grade
-		}
-		if q.Path != nil && q.Path.Verdict == trace.Unknown {
-			t.Verdict, t.Reason, t.Summary = trace.Unknown, q.Path.Reason, q.Path.Summary
 		}
 	}
 	return endpoint{}, nil
@@ -435,7 +435,19 @@ func (c *Cluster) resolveIn(m *build.Machine, name string, tool dns.Tool, answer
 			tool = dns.ResolveDNSName
 		}
 	}
-	return cl.Resolve(tool, name, func(server netip.Addr, query []byte) ([]byte, *trace.Path) {
+	c.ForgetAnswers()
+	return cl.Resolve(tool, name, func(server netip.Addr, query []byte) dns.Reply { return c.askServer(m, server, query, answers, 0) })
+}
+
+// maxForwards bounds name servers that ask each other.
+const maxForwards = 8
+
+// askServer sends a query to a name server and returns what came back. When the server
+// asks another one, that question is a flow of its own, from the server, and the query
+// is sent again once it is answered.
+func (c *Cluster) askServer(m *build.Machine, server netip.Addr, query []byte, answers *[]trace.Choice, depth int) dns.Reply {
+	var reply dns.Reply
+	for range maxForwards {
 		f := &flow{from: m.Ref, proto: packet.UDP, src: m.Stack().Source(server), dst: netip.AddrPortFrom(server, 53), ttl: defaultTTL, payload: query}
 		c.describe(f)
 		s := c.start(f, nil)
@@ -448,9 +460,22 @@ func (c *Cluster) resolveIn(m *build.Machine, name string, tool dns.Tool, answer
 			}
 		}
 		p := f.judge(&r)
-		if p.Verdict != trace.Delivered {
-			return nil, &p
+		open := c.OpenQuestions()
+		if len(open) == 0 || depth >= maxForwards {
+			reply.Path = &p
+			if p.Verdict == trace.Delivered {
+				reply.Answer = r.out.Payload
+			}
+			return reply
 		}
-		return r.out.Payload, &p
-	})
+		for _, q := range open {
+			below := c.askServer(c.Machine(q.From), q.Server, q.Query, answers, depth+1)
+			c.Answered(q, below.Answer)
+			asked := dns.Asked(q.Query, below.Answer)
+			asked.From, asked.Server, asked.Path = q.From.String(), q.Server.String(), below.Path
+			asked.Why = "forwarded by " + asked.From
+			reply.Forwarded = append(append(reply.Forwarded, below.Forwarded...), asked)
+		}
+	}
+	return reply
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/fabric"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -71,6 +72,8 @@ type Host struct {
 	Gateway netip.Addr // the zero Addr: none
 	MAC     packet.MAC
 	Listen  []spec.ListenPort
+	// Names make it a name server.
+	Names *dns.Server
 }
 
 // subnet is the network of a segment, or the /24 of an address on it.

@@ -18,6 +18,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
+	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -47,8 +48,12 @@ type Plan struct {
 	Slices []*spec.Slice
 	// Namespaces are the labels of namespaces that a manifest describes.
 	Namespaces map[string]map[string]string
-	// Records are names outside the cluster that the cluster DNS can resolve.
-	Records map[string]netip.Addr
+	// Records are names outside the cluster that the cluster DNS has itself, and Forward
+	// the zones that it asks others for.
+	Records dns.Records
+	Forward []dns.Forward
+	// NodeServers are the name servers of the nodes; none when the lab does not say.
+	NodeServers []netip.Addr
 	// Calls are made to the HNS of nodes when all else is done.
 	Calls []Call
 
@@ -131,21 +136,6 @@ func (p *Plan) cluster(s *spec.Spec) error {
 func (p *Plan) nextMAC() packet.MAC {
 	p.macs++
 	return packet.MAC{0x00, 0x15, 0x5d, 0x00, byte(p.macs >> 8), byte(p.macs)}
-}
-
-// records are the names of hosts and those that the lab adds.
-func (p *Plan) records(s *spec.Spec) error {
-	var r reader
-	p.Records = map[string]netip.Addr{}
-	for _, h := range s.Hosts {
-		if h.DNSName != "" {
-			p.Records[h.DNSName] = r.addr(h.Address)
-		}
-	}
-	for name, a := range s.DNS.Records {
-		p.Records[name] = r.addr(a)
-	}
-	return r.err()
 }
 
 // params reads the parameters.

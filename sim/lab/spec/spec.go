@@ -280,13 +280,24 @@ type Host struct {
 	Gateway string   `yaml:"gateway,omitempty"`
 	DNSName string   `yaml:"dnsName,omitempty"`
 	Listen  []string `yaml:"listen,omitempty"`
+	// Records make the host a name server, which serves on UDP port 53. Values are those
+	// of [DNS.Records]. Without Zones it answers for every name, and what is not listed
+	// here or the dnsName of a host does not exist; with Zones it refuses all others.
+	Records map[string]string `yaml:"records,omitempty"`
+	Zones   []string          `yaml:"zones,omitempty"`
 }
 
 // DNS is the cluster DNS.
 type DNS struct {
 	Domain string `yaml:"domain,omitempty"` // cluster.local
-	// Records are names outside the cluster that the cluster DNS can resolve.
+	// Records are names outside the cluster that the cluster DNS has itself, with an
+	// address, another name (an alias), NXDOMAIN, SERVFAIL or REFUSED.
 	Records map[string]string `yaml:"records,omitempty"`
+	// Forward are the forward lines of the Corefile: for a zone the name servers that
+	// are asked, host/NAME or an address. Those of the zone "." are the nodes' own name
+	// servers as well, those of /etc/resolv.conf. Without them every host's dnsName is
+	// known to the cluster DNS, and which servers a node asks is not known.
+	Forward map[string][]string `yaml:"forward,omitempty"`
 	// Off leaves the cluster without a name server.
 	Off bool `yaml:"off,omitempty"`
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
+	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 )
 
@@ -115,6 +116,40 @@ func (v *validator) hosts(s *Spec) {
 			v.inside(sub(at, "gateway"), h.Gateway, h.Segment, s)
 		}
 		v.listen(sub(at, "listen"), h.Listen)
+		v.records(sub(at, "records"), h.Records)
+		v.zones(at, h)
+	}
+}
+
+// zones complains about zones that no record can be in, and records that are in none.
+func (v *validator) zones(at []any, h Host) {
+	for i, z := range h.Zones {
+		if err := dns.CheckName(z); err != nil {
+			v.add(sub(at, "zones", i), "%v", err)
+		}
+	}
+	if len(h.Zones) == 0 {
+		return
+	}
+	if len(h.Records) == 0 {
+		v.add(sub(at, "zones"), "the host has zones and no records; write the names that exist there under records")
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.Records)) {
+		if !slices.ContainsFunc(h.Zones, func(z string) bool { return dns.InZone(z, name) }) {
+			v.add(sub(at, "records", name), "%s is in none of the zones %s of this host", name, strings.Join(h.Zones, ", "))
+		}
+	}
+}
+
+// records complains about names and answers of a name server.
+func (v *validator) records(at []any, records map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		if err := dns.CheckName(name); err != nil {
+			v.add(sub(at, name), "%v", err)
+		}
+		if _, err := dns.ParseAnswer(records[name]); err != nil {
+			v.add(sub(at, name), "%v", err)
+		}
 	}
 }
 
@@ -148,7 +183,42 @@ func (v *validator) podAddress(path []any, pod Pod, s *Spec) {
 }
 
 func (v *validator) dns(s *Spec) {
-	for _, name := range slices.Sorted(maps.Keys(s.DNS.Records)) {
-		v.addr(p("dns", "records", name), s.DNS.Records[name])
+	v.records(p("dns", "records"), s.DNS.Records)
+	servers := map[string]bool{}
+	for _, h := range s.Hosts {
+		servers[h.Name] = len(h.Records) > 0
+	}
+	for _, zone := range slices.Sorted(maps.Keys(s.DNS.Forward)) {
+		at := p("dns", "forward", zone)
+		if err := dns.CheckName(zone); err != nil {
+			v.add(at, "%v; the zone . stands for every name", err)
+		}
+		if s.DNS.Domain != "" && zone != "." && dns.InZone(s.DNS.Domain, zone) {
+			v.add(at, "%s is in the cluster domain %s, which the cluster DNS answers for itself", zone, s.DNS.Domain)
+		}
+		if s.DNS.Off && zone != "." {
+			v.add(at, "the cluster has no DNS that could forward (dns.off); only the zone ., the nodes' own servers, has an effect")
+		}
+		if len(s.DNS.Forward[zone]) == 0 {
+			v.add(at, "no name server; write [host/NAME] or [ADDRESS]")
+		}
+		for i, to := range s.DNS.Forward[zone] {
+			name, isHost := strings.CutPrefix(to, "host/")
+			_, err := netip.ParseAddr(to)
+			serves, known := servers[name]
+			switch {
+			case isHost && known && !serves:
+				v.add(sub(at, i), "host %s is no name server; give it records", name)
+			case isHost && !known:
+				v.oneOf(sub(at, i), "host", name, slices.Sorted(maps.Keys(servers)))
+			case !isHost && err != nil:
+				v.add(sub(at, i), "%q is not a name server; write host/NAME or an address", to)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.DNS.Records)) {
+			if zone != "." && dns.InZone(zone, name) {
+				v.add(p("dns", "records", name), "%s is in the zone %s, which dns.forward gives to other servers: give them the record", name, zone)
+			}
+		}
 	}
 }
