@@ -1,8 +1,14 @@
 package dump
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/winlab-dev/winlab/internal/utf"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // FuzzListValue reads values as the list form prints them.
@@ -73,6 +79,55 @@ func FuzzTranscript(f *testing.F) {
 				}
 			}
 			at = sec.First - 1 + len(sec.Text)
+		}
+	})
+}
+
+// FuzzRead reads any file in any form: nothing may panic or hang, every mistake
+// and every fact has a place in the file, and what was read can be loaded or is
+// refused with an error.
+func FuzzRead(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.txt")
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(allOfThem))
+	f.Add(utf.Encode16("PS C:\\> Get-HnsEndpoint\n\nID : B1\nIPAddress : 10.0.0.4\nVirtualNetwork : A1\nPolicies : {@{Type=OutBoundNAT; ExceptionList={a, b...}}...}\n"))
+	f.Add([]byte("Policy for port : \n53020B6A-651A-46C8-B089-C825BEC0F1A9\n LAYER : A\n GROUP : B\n RULE :\n Friendly name : x\n Conditions:\n a : b\n NAT RANGE : 10.0.0.4 1 2\n"))
+	f.Add([]byte("I1107 06:45:21.073167 1 hns.go:1] Result : {\"Success\":true,\"Output\":[{\"ID\":\"A\",\"Subnets\":[]}]}\nI1107 06:45:21.073167 1 x] Deleted Hns loadbalancer 0be07c06-353c-4fbf-8ebc-5531f877e68a\n"))
+	build := builds.MustLookup("2022")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<16 {
+			return
+		}
+		n, _ := ReadFile("x", data)
+		text, _ := Decode(data)
+		last := len(Split("x", text).Text)
+		for _, m := range n.Mistakes {
+			if m.File != "x" || m.Line < 0 || m.Line > last {
+				t.Errorf("a mistake at %s:%d in a file of %d lines: %s", m.File, m.Line, last, m.Message)
+			}
+		}
+		for _, r := range n.Routes {
+			if r.Place.File != "x" || r.Place.Line < 1 || r.Place.Line > last {
+				t.Errorf("a route at %v", r.Place)
+			}
+		}
+		if n.HNS == nil {
+			return
+		}
+		s := hns.NewService(build, hns.Options{Node: "n"})
+		if s.Load(n.HNS) != nil {
+			return
+		}
+		for _, form := range FormNames() {
+			if _, err := Write(form, &State{HNS: s, Routes: n.Routes, Interfaces: n.Interfaces, NATs: n.NATs, Dynamic: n.Dynamic, Ports: n.Ports}); err != nil {
+				t.Errorf("form %s: %v", form, err)
+			}
 		}
 	})
 }
