@@ -103,10 +103,10 @@ func (a *Adapter) field(key, value string) {
 		if v := dump.Addr(value); v.IsValid() {
 			a.Addresses = append(a.Addresses, netip.PrefixFrom(v, v.BitLen()))
 		}
-	case maskBits(value) > 0 && len(a.Addresses) > 0:
+	case dump.MaskBits(value) > 0 && len(a.Addresses) > 0:
 		last := &a.Addresses[len(a.Addresses)-1]
 		if last.Addr().Is4() {
-			*last = netip.PrefixFrom(last.Addr(), maskBits(value))
+			*last = netip.PrefixFrom(last.Addr(), dump.MaskBits(value))
 		}
 	case dump.HasAny(key, gateways...):
 		if v := dump.Addr(value); v.IsValid() {
@@ -138,28 +138,6 @@ func adapterName(text string) string {
 		return f[len(f)-1]
 	}
 	return ""
-}
-
-// maskBits is the length of a mask such as 255.255.255.0, -1 for anything else.
-func maskBits(s string) int {
-	a, err := netip.ParseAddr(s)
-	if err != nil || !a.Is4() || !strings.HasPrefix(s, "255.") {
-		return -1
-	}
-	b := a.As4()
-	bits, ended := 0, false
-	for _, octet := range b {
-		for k := 7; k >= 0; k-- {
-			if octet>>k&1 == 0 {
-				ended = true
-			} else if ended {
-				return -1
-			} else {
-				bits++
-			}
-		}
-	}
-	return bits
 }
 
 // adapter takes what Get-NetAdapter, Get-NetIPAddress and, on a hypervisor,

@@ -1,13 +1,14 @@
 package nodedump
 
 import (
-	"github.com/winlab-dev/winlab/sim/windows/dump"
-
 	"net/netip"
-	"regexp"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // hnsObject takes an HNS network or endpoint, v1 or v2, out of a tree,
@@ -57,9 +58,7 @@ func (r *reader) hnsObject(o *yaml.Node) bool {
 		if p := dump.Prefix(dump.Str(o, "AddressPrefix")); p.IsValid() {
 			n.Subnets = []netip.Prefix{p}
 		}
-		r.node.list(ListNetworks, n.Place)
-		r.node.Networks = append(r.node.Networks, n)
-		r.as(ListNetworks)
+		r.addNetwork(n)
 	case isNetworkType(dump.Str(o, "Type")) && dump.Child(o, "Subnets", "Ipams", "ManagementIP", "MacPool", "MacPools", "LayeredOn") != nil:
 		r.network(o)
 	default:
@@ -89,157 +88,103 @@ func selected(o *yaml.Node) bool {
 	return dump.Has(o, "Name", "Type")
 }
 
+// parsed reads an object with the parser that labs read dumps with.
+func (r *reader) parsed(o *yaml.Node) *hns.Dump {
+	d, mistakes := dump.Objects(r.file, o)
+	r.node.Mistakes = append(r.node.Mistakes, mistakes...)
+	return d
+}
+
 func (r *reader) network(o *yaml.Node) {
-	n := Network{ID: dump.Str(o, "ID"), Name: dump.Str(o, "Name"), Type: strings.ToLower(dump.Str(o, "Type")), managementIP: dump.Addr(dump.Str(o, "ManagementIP")),
-		adapter: dump.Str(o, "NetworkAdapterName"), complete: true, Place: r.at(o.Line)}
-	subnet := func(s *yaml.Node) {
-		if p := dump.Prefix(dump.Str(s, "AddressPrefix", "IpAddressPrefix")); p.IsValid() {
-			n.Subnets = append(n.Subnets, p)
+	for _, x := range r.parsed(o).Networks {
+		n := Network{ID: x.ID, Name: x.Name, Type: strings.ToLower(string(x.Type)), managementIP: x.ManagementIP, complete: true, Place: r.at(o.Line)}
+		for _, s := range x.Subnets() {
+			if p := dump.Prefix(s.IpAddressPrefix); p.IsValid() {
+				n.Subnets = append(n.Subnets, p)
+			}
 		}
-	}
-	for _, s := range dump.Items(dump.Child(o, "Subnets")) {
-		subnet(s)
-	}
-	for _, ipam := range dump.Items(dump.Child(o, "Ipams")) {
-		for _, s := range dump.Items(dump.Child(ipam, "Subnets")) {
-			subnet(s)
-		}
-	}
-	for _, p := range dump.Items(dump.Child(o, "Policies")) {
-		settings := p
-		if s := dump.Child(p, "Settings"); s != nil && s.Kind == yaml.MappingNode {
-			settings = s
-		}
-		switch strings.ToLower(dump.Str(p, "Type")) {
-		case "remotesubnetroute":
-			if d := dump.Prefix(dump.Str(settings, "DestinationPrefix")); d.IsValid() {
+		for s := range hns.EachSettings[hns.RemoteSubnetRouteSettings](x.Policies) {
+			if d := dump.Prefix(s.DestinationPrefix); d.IsValid() {
 				n.Remote = append(n.Remote, d)
 			}
-		case "netadaptername":
-			n.adapter = dump.Str(settings, "NetworkAdapterName")
-		case "provideraddress":
-			n.managementIP = dump.Addr(dump.Str(settings, "ProviderAddress"))
 		}
+		for s := range hns.EachSettings[hns.NetAdapterNameSettings](x.Policies) {
+			n.adapter = s.NetworkAdapterName
+		}
+		for s := range hns.EachSettings[hns.ProviderAddressSettings](x.Policies) {
+			n.managementIP = dump.Addr(s.ProviderAddress)
+		}
+		if n.Name != "" {
+			n.Place = r.at(dump.Child(o, "Name").Line)
+		}
+		r.addNetwork(n)
 	}
-	if n.Name != "" {
-		n.Place = r.at(dump.Child(o, "Name").Line)
-	}
+}
+
+func (r *reader) addNetwork(n Network) {
 	r.node.list(ListNetworks, n.Place)
 	r.node.Networks = append(r.node.Networks, n)
 	r.as(ListNetworks)
 }
 
 func (r *reader) endpoint(o *yaml.Node) {
-	e := Endpoint{id: dump.Str(o, "ID"), name: dump.Str(o, "Name"), Address: dump.Addr(dump.Str(o, "IPAddress")), Network: dump.Str(o, "VirtualNetworkName", "VirtualNetwork", "HostComputeNetwork"),
-		Remote: dump.Truth(dump.Str(o, "IsRemoteEndpoint")), Place: r.at(o.Line)}
-	if c := dump.Child(o, "IPAddress"); c != nil {
-		e.Place = r.at(c.Line)
-	}
-	if dump.Has(o, "HostComputeNetwork") {
-		// EndpointFlagsRemoteEndpoint is 1 (hcsshim hcn/hcnendpoint.go).
-		e.Remote = dump.Str(o, "Flags") == "1"
-		for _, c := range dump.Items(dump.Child(o, "IpConfigurations")) {
-			if !e.Address.IsValid() {
-				e.Address = dump.Addr(dump.Str(c, "IpAddress"))
-				e.Place = r.at(c.Line)
-			}
+	for _, x := range r.parsed(o).Endpoints {
+		e := Endpoint{id: x.ID, name: x.Name, Network: dump.Str(o, "VirtualNetworkName", "VirtualNetwork", "HostComputeNetwork"), Remote: x.Remote(), Place: r.at(o.Line)}
+		if all := x.Addresses(); len(all) > 0 {
+			e.Address = all[0]
 		}
-	}
-	policies := dump.Child(o, "Policies")
-	for _, p := range dump.Items(policies) {
-		if p.Kind != yaml.MappingNode {
-			continue
+		if c := dump.Child(o, "IPAddress"); c != nil {
+			e.Place = r.at(c.Line)
+		} else if all := dump.Items(dump.Child(o, "IpConfigurations")); len(all) > 0 {
+			e.Place = r.at(all[0].Line)
 		}
-		e.policies = true
-		if !strings.EqualFold(dump.Str(p, "Type"), "OutBoundNAT") {
-			continue
-		}
-		e.NAT = true
-		settings := p
-		if s := dump.Child(p, "Settings"); s != nil && s.Kind == yaml.MappingNode {
-			settings = s
-		}
-		for _, x := range dump.Items(dump.Child(settings, "ExceptionList", "Exceptions")) {
-			if x.Value == "System.Object[]" { // the list form does not show them
+		e.policies = len(x.Policies) > 0 && !slices.Contains(x.NotShown, "Policies")
+		for _, p := range hns.PoliciesOf(x.Policies, hns.PolicyOutBoundNAT) {
+			if len(p.NotShown) > 0 { // the list form does not show them
 				e.NAT, e.policies, e.Exceptions = false, false, nil
 				break
 			}
-			for w := range strings.FieldsSeq(x.Value) {
+			e.NAT = true
+			s, _ := hns.SettingsOf[hns.OutBoundNATSettings](p)
+			for _, w := range s.Exceptions {
 				if d := dump.Prefix(w); d.IsValid() {
 					e.Exceptions = append(e.Exceptions, d)
 				}
 			}
 		}
+		r.addEndpoint(e)
 	}
+}
+
+func (r *reader) addEndpoint(e Endpoint) {
 	r.node.list(listEndpoints, e.Place)
 	r.node.Endpoints = append(r.node.Endpoints, e)
 	r.as(listEndpoints)
 }
 
-var hnsdiagItem = regexp.MustCompile(`^(Network|Endpoint)\s+:\s*([0-9A-Fa-f-]{36})\s*$`)
-
-// hnsdiag reads hnsdiag list all, of which two forms are known: sections with
-// headings (microsoft/SDN Kubernetes/windows/kubeadm/Kubecluster.md) and, on
-// newer builds, blocks "Endpoint : GUID" with indented fields.
+// hnsdiag takes what hnsdiag list all shows.
 func (r *reader) hnsdiag(l dump.Lines) {
-	what := ""
-	for i := 0; i < len(l.Text); i++ {
-		text := l.Text[i]
-		if m := hnsdiagItem.FindStringSubmatch(text); m != nil {
-			i = r.hnsdiagBlock(l, i, m[1], m[2])
-			continue
+	items, sections := dump.Hnsdiag(l)
+	for kind, at := range sections {
+		switch kind {
+		case "Network":
+			r.node.list(ListNetworks, at)
+			r.as(ListNetworks)
+		case "Endpoint":
+			r.node.list(listEndpoints, at)
+			r.as(listEndpoints)
 		}
-		switch strings.TrimSpace(text) {
-		case "Networks:", "Endpoints:", "Namespaces:", "LoadBalancers:":
-			what = strings.TrimSuffix(strings.TrimSpace(text), ":")
-			if next := i + 1; next >= len(l.Text) || !strings.Contains(l.Text[next], "ID") {
-				what = ""
-				continue
+	}
+	for _, i := range items {
+		switch i.Kind {
+		case "Network":
+			n := Network{ID: i.ID, Name: i.Name, Type: strings.ToLower(i.Fields["type"]), Place: i.Place}
+			if p := dump.Prefix(i.Fields["subnet address"]); p.IsValid() {
+				n.Subnets = []netip.Prefix{p}
 			}
-			switch what {
-			case "Networks":
-				r.node.list(ListNetworks, l.Place(i))
-				r.as(ListNetworks)
-			case "Endpoints":
-				r.node.list(listEndpoints, l.Place(i))
-				r.as(listEndpoints)
-			}
-			i++ // the headings
-			continue
-		case "":
-			what = ""
-			continue
-		}
-		f := strings.Fields(text)
-		switch {
-		case what == "Networks" && len(f) >= 2:
-			r.node.Networks = append(r.node.Networks, Network{Name: strings.Join(f[:len(f)-1], " "), ID: f[len(f)-1], Place: l.Place(i)})
-		case what == "Endpoints" && len(f) >= 3:
-			r.node.Endpoints = append(r.node.Endpoints, Endpoint{name: strings.Join(f[:len(f)-2], " "), id: f[len(f)-2], Network: f[len(f)-1], Place: l.Place(i)})
+			r.addNetwork(n)
+		case "Endpoint":
+			r.addEndpoint(Endpoint{id: i.ID, name: i.Name, Address: dump.Addr(i.Fields["ip address"]), Network: i.Network, Place: i.Place})
 		}
 	}
-}
-
-func (r *reader) hnsdiagBlock(l dump.Lines, i int, kind, id string) int {
-	at := i
-	fields := map[string]string{}
-	for i++; i < len(l.Text) && dump.Indent(l.Text[i]) > 0 && strings.Contains(l.Text[i], ":"); i++ {
-		key, value, _ := strings.Cut(l.Text[i], ":")
-		fields[strings.ToLower(strings.TrimSpace(key))] = strings.TrimSpace(value)
-	}
-	if kind == "Network" {
-		n := Network{ID: id, Name: fields["name"], Type: strings.ToLower(fields["type"]), Place: l.Place(at)}
-		if p := dump.Prefix(fields["subnet address"]); p.IsValid() {
-			n.Subnets = []netip.Prefix{p}
-		}
-		r.node.list(ListNetworks, n.Place)
-		r.node.Networks = append(r.node.Networks, n)
-		r.as(ListNetworks)
-	} else {
-		e := Endpoint{id: id, name: fields["name"], Address: dump.Addr(fields["ip address"]), Network: fields["virtual network name"], Place: l.Place(at)}
-		r.node.list(listEndpoints, e.Place)
-		r.node.Endpoints = append(r.node.Endpoints, e)
-		r.as(listEndpoints)
-	}
-	return i - 1
 }

@@ -1,49 +1,30 @@
 package nodedump
 
 import (
-	"github.com/winlab-dev/winlab/sim/windows/dump"
-
-	"net/netip"
-	"strings"
-
 	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
-// routePrint reads route print: five columns for IPv4, of which the third is
-// an address or a word for "on the link".
+// routePrint takes what route print shows.
 func (r *reader) routePrint(l dump.Lines) {
-	for i, text := range l.Text {
-		f := strings.Fields(text)
-		if len(f) < 4 || len(f) > 6 {
-			continue
-		}
-		dst := dump.Addr(f[0])
-		bits := maskBits(f[1])
-		if f[1] == "0.0.0.0" {
-			bits = 0
-		}
-		if !dst.IsValid() || !dst.Is4() || bits < 0 {
-			continue
-		}
-		route := route{destination: netip.PrefixFrom(dst, bits), nextHop: dump.Addr(f[2]), link: f[len(f)-2], place: l.Place(i)}
-		r.node.list(listRoutes, route.place)
-		r.node.routes = append(r.node.routes, route)
-		r.as(listRoutes)
+	for _, x := range dump.RoutePrint(l) {
+		r.addRoute(x)
 	}
 }
 
 // netRoute takes what Get-NetRoute shows.
 func (r *reader) netRoute(o *yaml.Node) bool {
-	p := dump.Prefix(dump.Str(o, "DestinationPrefix"))
-	if !p.IsValid() || !dump.Has(o, "NextHop") || !dump.Has(o, "ifIndex") && !dump.Has(o, "InterfaceIndex") && !dump.Has(o, "InterfaceAlias") {
-		return false
+	x, ok := dump.NetRoute(o)
+	if ok {
+		x.Place = r.at(x.Place.Line)
+		r.addRoute(x)
 	}
-	route := route{destination: p, nextHop: dump.Addr(dump.Str(o, "NextHop")), link: dump.Str(o, "InterfaceAlias", "ifIndex", "InterfaceIndex"), place: r.at(o.Line)}
-	if route.nextHop.IsUnspecified() {
-		route.nextHop = netip.Addr{}
-	}
-	r.node.list(listRoutes, route.place)
-	r.node.routes = append(r.node.routes, route)
+	return ok
+}
+
+func (r *reader) addRoute(x dump.Route) {
+	r.node.list(listRoutes, x.Place)
+	r.node.routes = append(r.node.routes, route{destination: x.To, nextHop: x.Via, link: x.Interface, place: x.Place})
 	r.as(listRoutes)
-	return true
 }

@@ -57,6 +57,17 @@ func (r *reader) hnsTree(file string, n *yaml.Node) {
 	r.take(hns.DumpText{Name: file, JSON: w.buf.Bytes(), Words: true, Position: w.position})
 }
 
+// Objects reads the objects of HNS in a tree, however it was printed. What cannot
+// be read is a mistake with its place, and the dump holds the others.
+func Objects(file string, n *yaml.Node) (*hns.Dump, strict.Mistakes) {
+	w := &treeWriter{}
+	w.write(unfold(n), 0)
+	d, err := hns.DumpText{Name: file, JSON: w.buf.Bytes(), Words: true, Position: w.position}.Parse()
+	var found Node
+	found.mistakes(file, err)
+	return d, found.Mistakes
+}
+
 // treeWriter writes a tree as JSON and remembers the lines.
 type treeWriter struct {
 	buf   bytes.Buffer

@@ -132,3 +132,51 @@ func TestWrapped(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 }
+
+// TestMerge: the same objects in several forms are one each, and what one form
+// cuts off another shows.
+func TestMerge(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		at := filepath.Join(dir, name)
+		if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	list := write("list.txt", "ID : B1\nIPAddress : 10.244.1.4\nVirtualNetwork : A1\nState : 3\nPolicies : {@{Type=OutBoundNAT; ExceptionList=System.Object[]}...}\n")
+	if _, err := Read(list); err == nil || !strings.Contains(err.Error(), "list.txt:1:1: not all policies of endpoint B1 are shown") {
+		t.Errorf("alone: %v", err)
+	}
+	whole := write("whole.json", `{"ID":"b1","HostComputeNetwork":"a1","HostComputeNamespace":"c1","IpConfigurations":[{"IpAddress":"10.244.1.4","PrefixLength":24}],"Policies":[{"Type":"OutBoundNAT","Settings":{"Exceptions":["10.0.0.0/8"]}}]}`)
+	for _, order := range [][]string{{list, whole}, {whole, list}} {
+		n, err := Read(order...)
+		if err != nil {
+			t.Errorf("%v: %v", order, err)
+			continue
+		}
+		e := n.HNS.Endpoints[0]
+		if len(n.HNS.Endpoints) != 1 || len(e.Policies) != 1 || len(e.Policies[0].NotShown) > 0 || !e.Stated || e.State != 3 || e.HostComputeNamespace != "c1" {
+			t.Errorf("%v: %+v", order, n.HNS.Endpoints)
+		}
+	}
+	other := write("other.json", `{"ID":"B1","IPAddress":"10.244.1.4","VirtualNetwork":"A1","State":3,"Policies":[{"Type":"OutBoundNAT","ExceptionList":["10.9.0.0/16"]}]}`)
+	n, err := Read(whole, other)
+	if err != nil || len(n.Notices) != 1 || !strings.Contains(n.Notices[0].Why, "its policies are others than in") {
+		t.Errorf("%v %+v", err, n.Notices)
+	}
+}
+
+// TestGatewayIsTheHosts: the node's own endpoint where the dump does not say in
+// which compartment it is.
+func TestGatewayIsTheHosts(t *testing.T) {
+	pod := `{"ID":"B1","IPAddress":"10.244.1.4","GatewayAddress":"10.244.1.2","VirtualNetwork":"A1","State":3}`
+	n := read(t, "x", aNetwork+pod+`{"ID":"B2","Name":"cbr0_ep","IPAddress":"10.244.1.2","VirtualNetwork":"A1","State":3}`)
+	if got := n.HNS.Endpoints[1].Compartment; got != 1 || len(n.Notices) != 1 || !strings.Contains(n.Notices[0].Why, "taken for the node's own") {
+		t.Errorf("compartment %d, %+v", got, n.Notices)
+	}
+	n = read(t, "x", aNetwork+pod+`{"ID":"B2","Name":"cbr0_ep","IPAddress":"10.244.1.2","VirtualNetwork":"A1","State":3,"Resources":{"Allocators":[{"Tag":"Endpoint Port","CompartmendId":1}]}}`)
+	if got := n.HNS.Endpoints[1].Compartment; got != 1 || len(n.Notices) != 0 {
+		t.Errorf("HNS says it: compartment %d, %+v", got, n.Notices)
+	}
+}

@@ -67,7 +67,7 @@ func (p *dumpParser) endpointV1(raw json.RawMessage, fields []field, at int) {
 			p.fail(at, "endpoint: %v", err)
 			return
 		}
-		e.Stated = has(fields, "State")
+		e.Stated, e.NotShown = has(fields, "State"), p.cut
 		p.stateOf(&e, at)
 		// Get-HnsEndpoint prints a State; an endpoint without one was cut from a
 		// longer listing and is taken for one that works.

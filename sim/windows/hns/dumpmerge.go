@@ -69,13 +69,14 @@ func (m merger) network(n Network) {
 	if old.DNSServerCompartment == 0 {
 		old.DNSServerCompartment = n.DNSServerCompartment
 	}
-	if len(old.Ipams) == 0 || len(old.NotShown) > 0 && len(n.NotShown) == 0 && len(n.Ipams) > 0 {
+	whole := len(old.NotShown) > 0 && len(n.NotShown) == 0 && len(n.Ipams) > 0
+	if len(old.Ipams) == 0 || whole {
 		old.Ipams, old.NotShown = n.Ipams, n.NotShown
 	}
 	if len(old.MacPool.Ranges) == 0 {
 		old.MacPool = n.MacPool
 	}
-	if len(n.Policies) > 0 && len(old.Policies) == 0 || hidden(old.Policies) && !hidden(n.Policies) {
+	if len(n.Policies) > 0 && len(old.Policies) == 0 || whole || hidden(old.Policies) && !hidden(n.Policies) {
 		old.Policies = n.Policies
 	} else if len(n.Policies) > 0 && !samePolicies(old.Policies, n.Policies) {
 		m.differ(label("network", n.Name, n.ID), old.Origin, n.Origin, "policies")
@@ -90,8 +91,8 @@ func (m merger) endpoint(e Endpoint) {
 	}
 	old := &m.d.Endpoints[i]
 	switch {
-	case len(e.Policies) > 0 && len(old.Policies) == 0, hidden(old.Policies) && !hidden(e.Policies):
-		old.Policies = e.Policies
+	case len(e.Policies) > 0 && len(old.Policies) == 0, (hidden(old.Policies) || len(old.NotShown) > 0) && !hidden(e.Policies) && len(e.NotShown) == 0:
+		old.Policies, old.NotShown = e.Policies, e.NotShown
 	case len(e.Policies) > 0 && !samePolicies(old.Policies, e.Policies):
 		m.differ(label("endpoint", e.Name, e.ID), old.Origin, e.Origin, "policies")
 	}
@@ -191,9 +192,21 @@ func samePolicies(a, b []Policy) bool {
 }
 
 // Hidden are what a lab cannot do without and the dump does not show, as errors
-// with their places: the VSID of an overlay network that has endpoints.
+// with their places: policies of networks and endpoints, the VSID of an overlay
+// network that has endpoints.
 func (d *Dump) Hidden() []error {
 	var errs []error
+	policies := func(at *trace.Origin, fields []string, what, cmdlet string) {
+		if slices.Contains(fields, "Policies") {
+			errs = append(errs, fmt.Errorf("%s:%d:1: not all policies of %s are shown: %s", at.File, at.Line, what, strings.ReplaceAll(CutHint, "HnsEndpoint", cmdlet)))
+		}
+	}
+	for _, n := range d.Networks {
+		policies(n.Origin, n.NotShown, label("network", n.Name, n.ID), "HnsNetwork")
+	}
+	for _, e := range d.Endpoints {
+		policies(e.Origin, e.NotShown, label("endpoint", e.Name, e.ID), "HnsEndpoint")
+	}
 	for _, n := range d.Networks {
 		if _, ok := n.VSID(); ok || !n.Is(Overlay) || len(n.NotShown) == 0 {
 			continue

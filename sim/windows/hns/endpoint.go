@@ -67,6 +67,8 @@ type Endpoint struct {
 	// Compartment is the compartment that a dump says the endpoint's port is in;
 	// 0 where it does not say.
 	Compartment uint32 `json:"-"`
+	// NotShown names the fields that a dump does not show because they were cut off.
+	NotShown []string `json:"-"`
 	// Stated is set when a dump shows the State; HCN v2 does not.
 	Stated bool `json:"-"`
 	// State, SharedContainers and the two switches are fields of HNS v1.
