@@ -144,7 +144,7 @@ func TestMerge(t *testing.T) {
 		}
 		return at
 	}
-	list := write("list.txt", "ID : B1\nIPAddress : 10.244.1.4\nVirtualNetwork : A1\nState : 3\nPolicies : {@{Type=OutBoundNAT; ExceptionList=System.Object[]}...}\n")
+	list := write("list.txt", "ID             : B1\nIPAddress      : 10.244.1.4\nVirtualNetwork : A1\nState          : 3\nPolicies       : {@{Type=OutBoundNAT; ExceptionList=System.Object[]}...}\n")
 	if _, err := Read(list); err == nil || !strings.Contains(err.Error(), "list.txt:1:1: not all policies of endpoint B1 are shown") {
 		t.Errorf("alone: %v", err)
 	}
