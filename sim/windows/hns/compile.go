@@ -83,13 +83,13 @@ func (c *Compiler) Endpoint(e *Endpoint) []*vfp.Layer {
 		return nil
 	}
 	ls := &layers{}
-	if n.Is(Transparent, NAT) {
+	if !n.Is(L2Bridge, L2Tunnel, Overlay) {
 		c.withoutPolicies(ls, n, e)
 		return ls.all
 	}
-	c.acls(ls, e)
+	c.acls(ls, n, e)
 	c.dsrBreaksPods(ls, n, e)
-	c.l4proxy(ls, e)
+	c.l4proxy(ls, n, e)
 	c.dsrClient(ls, n)
 	c.backendRules(ls, n, e)
 	c.portMappings(ls, n, e)
@@ -107,17 +107,12 @@ func (c *Compiler) Endpoint(e *Endpoint) []*vfp.Layer {
 func (c *Compiler) Host(networks []*Network) []*vfp.Layer {
 	ls := &layers{}
 	for _, n := range networks {
-		if n.Is(Transparent, NAT) {
-			continue
-		}
-		if n.Is(Overlay) {
-			if len(c.local(n)) > 0 {
-				c.encap(ls, n, true)
-			}
+		if n.Is(Overlay) && len(c.local(n)) > 0 {
+			c.encap(ls, n, true)
 		}
 	}
 	switch {
-	case len(networks) > 0 && !networks[0].Is(Transparent, NAT):
+	case len(networks) > 0 && networks[0].Is(L2Bridge, L2Tunnel, Overlay):
 		c.hostLoadBalancers(ls, networks)
 		c.paRoute(ls, networks[0], c.v.HostMAC)
 	case len(networks) > 0:
@@ -130,6 +125,7 @@ func (c *Compiler) Host(networks []*Network) []*vfp.Layer {
 func (c *Compiler) External(networks []*Network) []*vfp.Layer {
 	ls := &layers{}
 	for _, n := range networks {
+		c.vlans(ls, n)
 		switch {
 		case n.Is(Overlay):
 			c.decap(ls, n)

@@ -114,6 +114,18 @@ func (c *compileCase) section(name string) []string {
 	return c.lines[from+1 : from+1+to]
 }
 
+// calls are the calls of the case, each on one line.
+func (c *compileCase) calls() (all []string) {
+	for _, l := range c.section("calls") {
+		if strings.HasPrefix(l, " ") && len(all) > 0 {
+			all[len(all)-1] += l
+		} else if l != "" {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
 func (c *compileCase) run() string {
 	head := c.lines[:slices.IndexFunc(c.lines, func(l string) bool { return strings.HasPrefix(l, "-- ") })]
 	view := View{HostMAC: mac(hostMAC), Router: wayOut{}}
@@ -149,14 +161,9 @@ func (c *compileCase) run() string {
 	c.call("namespace", `{"ID":"pods","Type":"Guest"}`)
 	c.call("namespace", `{"ID":"host","Type":"HostDefault"}`)
 	calls := c.section("calls")
-	for i := 0; i < len(calls); {
-		text := calls[i]
-		for i++; i < len(calls) && strings.HasPrefix(calls[i], " "); i++ {
-			text += calls[i]
-		}
-		if word, rest, _ := strings.Cut(text, " "); word != "" {
-			c.call(word, rest)
-		}
+	for _, text := range c.calls() {
+		word, rest, _ := strings.Cut(text, " ")
+		c.call(word, rest)
 	}
 	c.c = NewCompiler(c.svc, view)
 	c.program()

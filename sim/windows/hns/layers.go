@@ -24,6 +24,8 @@ const (
 	layerDecap    = "DECAP_IN"
 	layerPARoute  = "VNET_PA_ROUTE_LAYER"
 	layerL4Proxy  = "(L4_PROXY)"
+	// layerVLAN is on the port to the wire.
+	layerVLAN = "(VLAN)"
 	// layerTwoEndpoints is on the host's port, behind the load balancers on the way in.
 	layerTwoEndpoints = "(TWO_ENDPOINTS)"
 	groupNATOut       = "SLB_GROUP_NAT_IPv4_OUT"
@@ -36,11 +38,11 @@ const (
 
 var layerOrder = map[string]uint16{
 	layerACL: 100, layerL4Proxy: 150, layerLBDSR: 200, layerTwoEndpoints: 205, layerHostLB: 210, layerSLB: 220, layerHairpin: 230, layerNAT: 300,
-	layerSDNRoute: 400, layerL2: 450, layerEncap: 500, layerPARoute: 600, layerDecap: 900,
+	layerSDNRoute: 400, layerL2: 450, layerEncap: 500, layerPARoute: 600, layerVLAN: 950, layerDecap: 900,
 }
 
 // stateless are the layers that make no flows.
-var stateless = []string{layerL2, layerEncap, layerPARoute, layerDecap, layerSDNRoute, layerTwoEndpoints}
+var stateless = []string{layerL2, layerEncap, layerPARoute, layerDecap, layerSDNRoute, layerTwoEndpoints, layerVLAN}
 
 // Default priorities inside the layers. Those of load balancing (500), remote
 // subnet routes (10) and PA_ROUTE (45535) are from listings; the rest are

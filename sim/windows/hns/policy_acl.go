@@ -130,6 +130,17 @@ type NetworkACLSettings ACLSettings
 // Type is PolicyNetworkACL.
 func (NetworkACLSettings) Type() PolicyType { return PolicyNetworkACL }
 
+// networkACL is a NetworkACL policy, parsed.
+type networkACL struct{ acl }
+
+func (s NetworkACLSettings) parse() (any, bool) {
+	v, ok := ACLSettings(s).parse()
+	if !ok {
+		return nil, false
+	}
+	return networkACL{v.(acl)}, true
+}
+
 func (s NetworkACLSettings) check(c *policyCheck, at string) { c.acl(at, ACLSettings(s)) }
 
 // TierAclSettings are an ordered tier of rules.

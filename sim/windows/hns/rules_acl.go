@@ -9,9 +9,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
-// acls compiles the access list of an endpoint.
-func (c *Compiler) acls(ls *layers, e *Endpoint) {
-	dual := dualStack(e)
+// acls compiles the access list of an endpoint, and that of its network.
+func (c *Compiler) acls(ls *layers, n *Network, e *Endpoint) {
+	dual := dualStack(n, e)
 	for i, p := range PoliciesOf(e.Policies, PolicyACL) {
 		a, ok := p.value.(acl)
 		if !ok {
@@ -19,6 +19,15 @@ func (c *Compiler) acls(ls *layers, e *Endpoint) {
 		}
 		for _, r := range a.rules(i+1, dual) {
 			r.Origin = p.Origin
+			ls.acl(a.in, dual, r)
+		}
+	}
+	number := 0
+	for p, a := range eachValue[networkACL](n.Policies) {
+		number++
+		for _, r := range a.rules(number, dual) {
+			r.Origin = p.Origin
+			notModelled(r.Rule, "the network has NetworkACL policies, and how HNS orders them among the ACLs of its endpoints is not public", factNetworkACL)
 			ls.acl(a.in, dual, r)
 		}
 	}
@@ -50,16 +59,25 @@ func (c *Compiler) loneACL(ls *layers, e *Endpoint, dual bool) {
 // dualStack reports whether an endpoint's ACLs are in groups of both families: when
 // it has an IPv6 address, or an ACL names one. Otherwise the group of IPv4 has them
 // all, and serves both.
-func dualStack(e *Endpoint) bool {
+func dualStack(n *Network, e *Endpoint) bool {
 	if e.Address(true).IsValid() {
 		return true
 	}
 	for _, a := range eachValue[acl](e.Policies) {
-		if len(ofFamily(slices.Concat(a.local.addresses, a.remote.addresses), true)) > 0 {
+		if a.namesIPv6() {
+			return true
+		}
+	}
+	for _, a := range eachValue[networkACL](n.Policies) {
+		if a.namesIPv6() {
 			return true
 		}
 	}
 	return false
+}
+
+func (a acl) namesIPv6() bool {
+	return len(ofFamily(slices.Concat(a.local.addresses, a.remote.addresses), true)) > 0
 }
 
 // acl adds a rule to the group of its direction and family.

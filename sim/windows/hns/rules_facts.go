@@ -132,6 +132,11 @@ var (
 	factLoneACL = evidence.New("hns.lone-acl-denies-rest", evidence.Stated,
 		"With the bug lone-acl-denies-rest, by Microsoft's account by design, an endpoint with any ACL sends only what an ACL allows.",
 		"microsoft/Windows-Containers#616, comment of 2026-05-11")
+	factNetworkACL = evidence.New("hns.network-acl", evidence.Unknown,
+		"How the ACLs of a network stand to those of its endpoints is not public.")
+	factVLAN = evidence.New("hns.vlan", evidence.Unknown,
+		"Frames of an endpoint with a VLAN policy, of its own or of its subnet, carry a VLAN tag; winlab has no VLANs.",
+		"MicrosoftDocs/Virtualization-Documentation api/hcn/HNS_Schema.md (VLAN)")
 	factTierACL = evidence.New("hns.tier-acl", evidence.Unknown,
 		"How tiers of ACL rules are laid out in VFP is not public.")
 	factSetPolicy = evidence.New("hns.acl-address-set", evidence.Unknown,

@@ -9,25 +9,26 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
-// withoutPolicies compiles the port of an endpoint on a nat or transparent network.
+// withoutPolicies compiles the port of an endpoint on a network of another type than
+// l2bridge, l2tunnel and overlay.
 // The documents say that the Windows firewall alone filters there. Reports and
 // Microsoft's answers to them say that ACLs of nat networks are VFP's; of the other
-// policies, and of transparent networks, nobody says anything.
+// policies, and of networks of other types, nobody says anything.
 func (c *Compiler) withoutPolicies(ls *layers, n *Network, e *Endpoint) {
 	switch {
-	case n.Is(Transparent):
-		c.openOn(ls, n, func(open *layers) { c.acls(open, e) })
+	case !n.Is(NAT):
+		c.openOn(ls, n, func(open *layers) { c.acls(open, n, e) })
 	case !c.s.Build().Quirk(builds.NATNetworkACLNotEnforced):
-		c.acls(ls, e)
+		c.acls(ls, n, e)
 		if !c.s.Build().Has(builds.NATNetworkACL) {
 			questioned(ls, &vfp.Given{Question: questionNATACL, Answer: "enforced"})
 		}
 	}
 	c.openOn(ls, n, func(open *layers) {
-		c.l4proxy(open, e)
+		c.l4proxy(open, n, e)
 		c.dsrClient(open, n)
 		c.backendRules(open, n, e)
-		if n.Is(Transparent) { // on a nat network WinNAT has them
+		if !n.Is(NAT) { // on a nat network WinNAT has them
 			c.portMappings(open, n, e)
 		}
 		c.outboundNAT(open, n, e)
