@@ -16,6 +16,9 @@ import (
 type policyJSON struct {
 	Type     PolicyType      `json:"Type"`
 	Settings json.RawMessage `json:"Settings,omitempty"`
+	// V1 is winlab's own: the policy is a NAT policy of HNS v1. Without it, that would
+	// be lost with a snapshot.
+	V1 bool `json:"winlab.v1NAT,omitempty"`
 }
 
 // UnmarshalJSON reads {"Type": ..., "Settings": {...}}.
@@ -25,6 +28,9 @@ func (p *Policy) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*p = ParsePolicy(v.Type, v.Settings)
+	if v.V1 {
+		*p = p.AsNATV1()
+	}
 	return nil
 }
 
@@ -33,7 +39,7 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false) // the caller's encoder escapes if it is set to
-	err := enc.Encode(policyJSON{p.typ, p.text})
+	err := enc.Encode(policyJSON{p.typ, p.text, p.v1NAT})
 	return buf.Bytes(), err
 }
 
