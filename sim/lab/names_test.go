@@ -150,3 +150,78 @@ func TestNameServerThatRefuses(t *testing.T) {
 	c3 := built(t, changed(t, hostGW, "  dns: {forward: {.: [192.168.1.10]}}\n"))
 	resolved(t, c3, "node/win1 Resolve-DnsName www.example.net: unresolved name-server-refused no program answers")
 }
+
+// The state of a node whose container Docker has made: HNS lists the gateway and the
+// node's server as the container's name servers.
+const dockerDump = `[
+ {"ID": "11111111-4B11-4DA4-8CD1-59970718A801", "Name": "nat", "Type": "NAT", "ManagementIP": "192.168.1.11",
+  "Subnets": [{"AddressPrefix": "172.20.2.0/24", "GatewayAddress": "172.20.2.1"}]},
+ {"ID": "22222222-AEE8-4050-B1E1-CB12A86CE801", "Name": "web", "VirtualNetwork": "11111111-4B11-4DA4-8CD1-59970718A801",
+  "IPAddress": "172.20.2.9", "PrefixLength": 24, "GatewayAddress": "172.20.2.1", "MacAddress": "00-15-5D-14-02-09",
+  DNS "State": 3, "Policies": []}
+]`
+
+// TestNameServersOfAContainer: on a nat network of Docker the gateway is asked, and asks
+// others from the node; an endpoint for which nobody named a server has the node's.
+func TestNameServersOfAContainer(t *testing.T) {
+	const forward = "  dns: {forward: {.: [host/resolver]}}\n"
+	lab := func(dns, more string) *Cluster {
+		f, err := Load(write(t, "lab.yaml", head+`  network: {plugin: nat, conf: nat.conf}
+  proxy: {mode: none}
+  nodes:
+    - {name: linux1, os: linux}
+    - {name: win1, address: 192.168.1.11, hnsDump: [dump.json]}
+  pods:
+    - {name: web, node: win1, address: 172.20.2.9}
+  hosts:
+    - {name: lan, address: 192.168.1.50, dnsName: www.example.com, listen: [tcp/80]}
+    - {name: resolver, address: 192.168.1.53, records: {www.example.net: 192.168.1.50}}
+    - {name: other, address: 192.168.1.54, records: {other.example.net: 192.168.1.50}}
+`+more, "dump.json", strings.Replace(dockerDump, "DNS", dns, 1), "nat.conf", `{"cniVersion": "0.2.0", "name": "nat", "type": "nat", "master": "Ethernet", "ipam": {"subnet": "172.20.0.0/16"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return built(t, f)
+	}
+	docker := lab(`"EnableInternalDNS": true,`, forward)
+	resolved(t, docker, "pod/web Resolve-DnsName www.example.net: delivered ok 192.168.1.50",
+		"pod/web Resolve-DnsName www.example.com: delivered ok 192.168.1.50",
+		"pod/web Resolve-DnsName no.example.net: unresolved name-not-found NXDOMAIN")
+	look, err := docker.Resolve(t.Context(), "pod/web", "www.example.net", dns.Ping)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q := look.Queries; len(q) != 2 || q[0].From != "node/win1" || q[0].Server != "192.168.1.53" || q[1].Server != "172.20.2.1" {
+		t.Errorf("asked %+v", q)
+	}
+	// The endpoint's own servers come before the node's.
+	resolved(t, lab(`"EnableInternalDNS": true, "DNSServerList": "172.20.2.1,192.168.1.54",`, forward),
+		"pod/web Resolve-DnsName other.example.net: delivered ok",
+		"pod/web Resolve-DnsName www.example.net: unresolved name-not-found NXDOMAIN")
+	// Without dockerd nobody serves at the gateway.
+	resolved(t, lab(`"DNSServerList": "172.20.2.1",`, forward), "pod/web Resolve-DnsName www.example.net: unresolved name-server-refused no program answers")
+	resolved(t, lab(`"DNSServerList": "192.168.1.54",`, forward), "pod/web Resolve-DnsName other.example.net: delivered ok")
+	resolved(t, lab(`"EnableInternalDNS": true,`, ""), "pod/web Resolve-DnsName www.example.net: unknown model-hole dns.forward")
+	// The connection-specific suffix comes first.
+	look, err = lab(`"DNSServerList": "192.168.1.54", "DNSDomain": "example.net", "DNSSuffix": "corp.example",`, forward).Resolve(t.Context(), "pod/web", "other", dns.Ping)
+	if err != nil || look.Verdict != trace.Delivered || len(look.Queries) != 1 || look.Queries[0].Name != "other.example.net." {
+		t.Errorf("the connection-specific suffix: %+v, %v", look, err)
+	}
+	f, err := Load(write(t, "lab.yaml", head+`  network: {plugin: win-bridge, conf: win-bridge.conf}
+  proxy: {mode: none}
+  nodes:
+    - {name: linux1, os: linux}
+    - {name: win1, address: 192.168.1.11}
+  pods:
+    - {name: web, node: win1}
+  hosts:
+    - {name: resolver, address: 192.168.1.53, records: {www.example.net: 192.168.1.50}}
+`+forward, "win-bridge.conf", `{"cniVersion": "0.2.0", "name": "cbr0", "type": "win-bridge", "ipam": {"type": "host-local", "subnet": "10.244.1.0/24"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	look, err = built(t, f).Resolve(t.Context(), "pod/web", "kubernetes.default.svc.cluster.local", dns.Ping)
+	if err != nil || len(look.Queries) == 0 || look.Queries[0].Server != "192.168.1.53" || look.Verdict == trace.Delivered {
+		t.Errorf("a pod of a plugin that was given no server: %+v, %v", look, err)
+	}
+}
