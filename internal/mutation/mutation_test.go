@@ -47,6 +47,9 @@ func at(a int, deep bool) point {
 	return p
 }
 
+// A change of its signature does not compile, where it is called.
+func first(a [2]byte) byte { return a[0] }
+
 func trim(s string) string {
 	if !strings.HasPrefix(s, "-") {
 		return s
@@ -69,6 +72,9 @@ func Test(t *testing.T) {
 	l.Add("", 4, 5)
 	if len(l.all) != 2 || longest("a", "abc", "ab") != 3 || trim("---x") != "x" || trim("y") != "y" {
 		t.Error(l.all)
+	}
+	if first([2]byte{7, 8}) != 7 {
+		t.Error("first")
 	}
 	if p := at(2, true); p != (point{1, 3}) {
 		t.Error(p)
@@ -111,9 +117,9 @@ func TestMutationTesting(t *testing.T) {
 		"sample.go:30: 0 -> (0 + 1)",
 		"sample.go:34: without p.y = 7",
 		"sample.go:34: 7 -> (7 + 1)",
-		`sample.go:40: if !strings.HasPrefix(s, "-") -> never`, // the same
-		"sample.go:43: len(s) > 0 -> >=",
-		"sample.go:43: 0 -> (0 + 1)",
+		`sample.go:43: if !strings.HasPrefix(s, "-") -> never`, // the same
+		"sample.go:46: len(s) > 0 -> >=",
+		"sample.go:46: 0 -> (0 + 1)",
 		"sample.go:5: 3 -> (3 + 1)",
 	}
 	if got := strings.Join(survivors, "\n"); got != strings.Join(want, "\n") {

@@ -179,12 +179,18 @@ func inject(src string, ms []mutant) (text string, at []copied) {
 
 var compileError = regexp.MustCompile(`(?m)^(.+\.go):(\d+):\d+: `)
 
+var calledCopy = regexp.MustCompile(`__(\d+)\b`)
+
 // broken returns the numbers of the mutants that a compiler's output complains about.
 func (s *schema) broken(output string) map[int]bool {
 	bad := map[int]bool{}
 	byBase := map[string][]copied{}
 	for file, at := range s.copies {
 		byBase[filepath.Base(file)] = at
+	}
+	for _, m := range calledCopy.FindAllStringSubmatch(output, -1) {
+		number, _ := strconv.Atoi(m[1])
+		bad[number] = true // a copy that cannot be called: its signature has changed
 	}
 	for _, m := range compileError.FindAllStringSubmatch(output, -1) {
 		line, _ := strconv.Atoi(m[2])
