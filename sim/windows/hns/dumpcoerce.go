@@ -204,6 +204,9 @@ func (p *dumpParser) fit(ps []Policy, at int, of string) []Policy {
 			continue
 		}
 		ps[i] = ParsePolicy(q.typ, text).From(q.Origin)
+		if q.v1NAT {
+			ps[i] = ps[i].AsNATV1()
+		}
 		if len(c.cut) > 0 {
 			ps[i].NotShown = slices.Compact(c.cut)
 			p.cuts(string(q.typ)+" of "+of, at, c.cut)

@@ -73,8 +73,9 @@ func FromPolicyV1(raw json.RawMessage) (Policy, error) {
 // AsNATV1 returns a PortMapping as the NAT policy of HNS v1 with the same fields, which
 // is not the same (hns.nat-policy-v1).
 func (p Policy) AsNATV1() Policy {
+	p.v1NAT = p.Is(PolicyPortMapping)
 	if m, ok := p.value.(portMapping); ok {
-		p.v1NAT, m.v1 = true, true
+		m.v1 = true
 		p.value = m
 	}
 	return p
