@@ -132,9 +132,33 @@ func (c Choice) minors(l *claims.Ledger) ([]string, error) {
 		if err != nil || len(v) < 2 || v[0] != 1 {
 			return nil, fmt.Errorf("%q is not a version of Kubernetes; write for example 1.20, or all", s)
 		}
+		if err := documented(v, all); err != nil {
+			return nil, err
+		}
 		minors = append(minors, v.String())
 	}
 	return minors, nil
+}
+
+// The build numbers that a Windows 10.0 can have: that of its first release, and one
+// after the newest previews.
+const firstBuild, lastBuild = 10240, 29999
+
+// newerMinors is how many minor versions after the newest that the documents cover are
+// taken for real ones: a year of Kubernetes and some months.
+const newerMinors = 4
+
+// documented complains about a version of which the documents say nothing. One that is
+// somewhat newer than they are is checked by what they say.
+func documented(v claims.Version, minors []string) error {
+	newest, err := claims.ParseVersion(minors[len(minors)-1])
+	if err != nil {
+		return err
+	}
+	if minor := fmt.Sprintf("%d.%d", v[0], v[1]); v[1] > newest[1]+newerMinors || v[1] <= newest[1] && !slices.Contains(minors, minor) {
+		return fmt.Errorf("no document covers Kubernetes %s: they are about %s", minor, strings.Join(minors, ", "))
+	}
+	return nil
 }
 
 // named is a release with the build that was asked for.
@@ -167,8 +191,15 @@ func (c Choice) releases(l *claims.Ledger, minor string) ([]named, error) {
 	for _, s := range split(c.Windows) {
 		r, ok := claims.ReleaseNamed(s)
 		if v, err := claims.ParseVersion(s); !ok && err == nil && len(v) > 2 && v[0] == 10 {
-			out = append(out, named{build: s}) // a build of no release here
-			continue
+			if v[2] >= firstBuild && v[2] <= lastBuild {
+				out = append(out, named{build: s}) // CarriedOver says that no document covers it
+				continue
+			}
+			var known []string
+			for _, r := range claims.Releases {
+				known = append(known, r.Build)
+			}
+			return nil, fmt.Errorf("no document covers Windows %s: no release of Windows Server has that build; there are %s", s, strings.Join(slices.Compact(known), ", "))
 		}
 		if !ok {
 			var names []string

@@ -81,6 +81,9 @@ func (t Target) AfterDocuments() bool {
 // CarriedOver says, of the first of the targets for which it is so, that its rules
 // are taken from documents of an older version; "" when there is none.
 func CarriedOver(targets []Target) string {
+	if i := slices.IndexFunc(targets, func(t Target) bool { return t.Release == "" && t.Build != "" }); i >= 0 {
+		return fmt.Sprintf("no document covers Windows %s: no release of Windows Server has this build, and rules for a release do not apply to it", targets[i].Build)
+	}
 	i := slices.IndexFunc(targets, Target.AfterDocuments)
 	if i < 0 {
 		return ""

@@ -91,6 +91,7 @@ func (j *job) flow(ctx context.Context, c *lab.Cluster, f spec.Flow) {
 	if j.setting != nil {
 		_, fr.Setting, _ = strings.Cut(j.column.ID, "/")
 	}
+	fr.Expected = f.Expects()
 	fr.Check = result.Check{Level: j.level, What: whatOf(f), Expect: f.Expect}
 	o, err := c.Run(ctx, f)
 	if err != nil {

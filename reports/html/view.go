@@ -127,7 +127,7 @@ type flowRow struct {
 	Link, Lab, Variant, Name, What string
 	VariantTitle, Setting          string
 	Expect, Got, Kind, Reason, Why string
-	Pass                           bool
+	Pass, Open                     bool
 }
 
 // notice is something that a lab says and the simulation does not follow; Where lists

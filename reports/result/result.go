@@ -237,8 +237,14 @@ type FlowResult struct {
 	// Incident is the public thread that the lab retells, if it does.
 	Incident string `json:"incident,omitempty"`
 	Name     string `json:"name"`
+	// Expected is set when the lab expects something of the flow: a verdict, a reason,
+	// a source, backends or a spread.
+	Expected bool `json:"expected,omitempty"`
 	Check
 }
+
+// Open reports whether the lab expects nothing of the flow.
+func (f *FlowResult) Open() bool { return f.Pass && !f.Expected }
 
 // Notice is something that a lab says and the simulation does not follow.
 type Notice struct {
@@ -260,6 +266,9 @@ type Summary struct {
 	StaticsFailed int `json:"staticsFailed"`
 	Flows         int `json:"flows"`
 	FlowsFailed   int `json:"flowsFailed"`
+	// FlowsOpen counts the flows of which the lab expects nothing: they can neither
+	// fail nor be as expected.
+	FlowsOpen int `json:"flowsOpen,omitempty"`
 	// Apart counts the cells in which two levels of evidence do not say the same.
 	Apart int `json:"apart,omitempty"`
 	// ObjectsApart counts the fields of HNS objects that real components and their

@@ -68,6 +68,9 @@ func Summarise(doc *Document) {
 		}
 	}
 	for _, f := range doc.Flows {
+		if f.Open() {
+			s.FlowsOpen++
+		}
 		if !f.Pass {
 			s.FlowsFailed++
 			s.AsExpected = false

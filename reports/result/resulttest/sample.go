@@ -403,7 +403,7 @@ func incidents(doc *result.Document, ds []design) {
 		t.Command = "winlab trace " + t.Lab.File + " --variant " + variant + " --from pod/client --to svc/win-webserver:80"
 		key := lab + "/" + variant + " " + name
 		doc.Traces[key] = t
-		doc.Flows = append(doc.Flows, result.FlowResult{Lab: lab, File: t.Lab.File, Title: title, Variant: variant, Incident: incident, Name: name,
+		doc.Flows = append(doc.Flows, result.FlowResult{Lab: lab, File: t.Lab.File, Title: title, Variant: variant, Incident: incident, Name: name, Expected: expect != "",
 			Check: result.Check{Level: result.Model, What: "pod/client -> svc/win-webserver:80 (tcp)", Expect: expect, Got: string(t.Verdict), Reason: string(t.Reason), Summary: t.Summary, Grade: t.Grade, Pass: expect == string(t.Verdict), Trace: key, Command: t.Command}})
 	}
 	add("i-04-remote-backends", "Service works for local backends only", "kubernetes/kubernetes#96517", "broken", "client to Service", "varies", service(over, true))

@@ -22,8 +22,8 @@ func (b *builder) loadDump(n *Node) error {
 	for _, x := range d.Notices {
 		b.NotModelled = trace.AddNotice(b.NotModelled, x)
 	}
-	for _, i := range d.HNS.Ignored {
-		b.notice("field "+i+" in the dump of node "+n.Name, "no rule of the model follows from it", nil)
+	if fields := d.HNS.Ignored; len(fields) > 0 {
+		b.notice("fields in the dump of node "+n.Name, "no rule of the model follows from "+strings.Join(fields, ", "), nil)
 	}
 	for _, x := range d.HNS.Networks {
 		if x.ManagementIP.IsValid() && x.ManagementIP != n.Address && x.ManagementIP != n.Address6 {

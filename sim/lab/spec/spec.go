@@ -442,6 +442,11 @@ type Flow struct {
 	By   string `yaml:"by,omitempty"`
 }
 
+// Expects reports whether the lab expects something of the flow.
+func (f Flow) Expects() bool {
+	return f.Expect != "" || f.Reason != "" || f.SeenAs != "" || f.Spread != "" || len(f.Backends) > 0
+}
+
 // What runs as the plugin and as kube-proxy on Windows nodes.
 const (
 	Model = "model" // the models of sim/kube/cni and sim/kube/kubeproxy

@@ -207,6 +207,9 @@ func printRun(w io.Writer, s *runSummary) error {
 	if s.Statics > 0 {
 		fmt.Fprintf(t, "%d\t checks without a lab with an unexpected outcome\t\n", s.StaticsFailed)
 	}
+	if s.FlowsOpen > 0 {
+		fmt.Fprintf(t, "%d\t flows without an expectation\t\n", s.FlowsOpen)
+	}
 	if s.Flows > 0 {
 		fmt.Fprintf(t, "%d\t flows with an unexpected outcome\t\n", s.FlowsFailed)
 	}
@@ -234,8 +237,11 @@ func printRun(w io.Writer, s *runSummary) error {
 		fmt.Fprintf(w, "\n    %s\n", n.Why)
 	}
 	end := "as expected"
-	if !s.AsExpected {
+	switch {
+	case !s.AsExpected:
 		end = "not as expected"
+	case s.Flows > 0 && s.FlowsOpen == s.Flows && s.Cells+s.Statics == 0:
+		end = "nothing was expected"
 	}
 	_, err := fmt.Fprintf(w, "%s; the report is in %s\n", end, s.Report)
 	return err
