@@ -149,7 +149,7 @@ func says(err error) bool {
 }
 
 // reread builds a design whose node is read from files.
-func (r *roundTrip) reread(t *testing.T, node, form string) (*Cluster, error) {
+func (r *roundTrip) reread(t *testing.T, node, form string, edit ...func(dir string)) (*Cluster, error) {
 	t.Helper()
 	c, name := r.orig, r.name
 	dir := t.TempDir()
@@ -183,6 +183,9 @@ func (r *roundTrip) reread(t *testing.T, node, form string) (*Cluster, error) {
 	}
 	if of, err = filepath.Rel(labs, filepath.Join(dir, of)); err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range edit {
+		f(filepath.Join(dir, "dump"))
 	}
 	var b strings.Builder
 	// The name of a lab decides on ids and MAC addresses.

@@ -98,7 +98,7 @@ type builder struct {
 }
 
 func (b *builder) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{b.fabric, b.hosts, b.network, b.nodes, b.prepare, b.startReal, b.attachPods, b.policies, b.services, b.proxies, b.names, b.gatewayResolvers, b.calls, b.unused} {
+	for _, step := range []func(context.Context) error{b.fabric, b.hosts, b.network, b.nodes, b.prepare, b.startReal, b.attachPods, b.policies, b.services, b.proxies, b.names, b.gatewayResolvers, b.compareVFP, b.calls, b.unused} {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -47,6 +47,22 @@ func (b *builder) loadDump(n *Node) error {
 	return nil
 }
 
+// dumpExcluded are the ranges of TCP ports that somebody excluded. The others that
+// netsh shows are held by programs, among them HNS itself for its load balancers,
+// which reserve theirs again when they are loaded.
+func dumpExcluded(d *dump.Node) []hns.PortBlock {
+	if d == nil {
+		return nil
+	}
+	var all []hns.PortBlock
+	for _, r := range d.Excluded {
+		if r.Administered && r.Protocol == "tcp" && r.First > 0 && r.First <= r.Last && r.Last <= 65535 {
+			all = append(all, hns.PortBlock{First: uint16(r.First), Last: uint16(r.Last)})
+		}
+	}
+	return all
+}
+
 // dumpAttached gives a port to endpoints of the lab's pods of which the dump does
 // not show whether they have one: HCN v2 shows namespaces, and containers of
 // Docker are in none.

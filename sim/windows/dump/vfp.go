@@ -43,7 +43,6 @@ var (
 	policyFor  = regexp.MustCompile(`(?i)^\s*(?:Policy|Get-port-counter) for port\s*:\s*(\S*)\s*$`)
 	vfpItem    = regexp.MustCompile(`^\s*(LAYER|GROUP|RULE)\s*:\s*(.*?)\s*$`)
 	vfpField   = regexp.MustCompile(`^\s*([A-Za-z][A-Za-z ]*?)\s*:\s*(.*?)\s*$`)
-	guidForm   = regexp.MustCompile(`^\s*\{?([0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12})\}?\s*$`)
 	natRange   = regexp.MustCompile(`(?i)^\s*(?:NAT )?RANGE\s*:?\s*(.*)$`)
 	addressEnd = regexp.MustCompile(`\b(\d{1,3}(?:\.\d{1,3}){3})\b`)
 )
@@ -106,8 +105,8 @@ func (p *vfpParser) end() {
 }
 
 func (p *vfpParser) line(text string, at Place) {
-	if m := guidForm.FindStringSubmatch(text); m != nil && p.waits {
-		p.port(m[1], at)
+	if f := strings.Fields(text); p.waits && len(f) == 1 {
+		p.port(strings.Trim(f[0], "{}"), at)
 		p.waits = false
 		return
 	}
