@@ -193,7 +193,7 @@ func (c *Cluster) spread(ctx context.Context, f spec.Flow) ([]string, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		sim := &wire.Simulation{}
+		sim := &wire.Simulation{Choices: wire.Choices{Pinned: c.Plan.Params.Pinned}}
 		k := st.Open(protoOf(f.Protocol, dst.addr), st.Source(dst.addr), uint16(host.EphemeralBase+i), netip.AddrPortFrom(dst.addr, dst.port))
 		k.Send(sim, make([]byte, defaultSize), defaultTTL)
 		if err := sim.Run(); err != nil {
@@ -203,7 +203,7 @@ func (c *Cluster) spread(ctx context.Context, f spec.Flow) ([]string, error) {
 			return nil, fmt.Errorf("connection %d of %d ended: %s", i+1, f.Connections, k.Outcome.Verdict)
 		}
 		for _, m := range sim.Made {
-			if !slices.Contains(reached, m.Label) {
+			if m.Param == "" && !slices.Contains(reached, m.Label) {
 				reached = append(reached, m.Label)
 			}
 		}

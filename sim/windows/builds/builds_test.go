@@ -73,7 +73,8 @@ func TestFeatures(t *testing.T) {
 		{"17763.1431", "9.2", []Feature{PortPoolSharing}, []Feature{DSR, LocalRoutedVIP, Slash32EndpointPrefixes}},
 		{"17763.1432", "9.3", []Feature{DSR, LocalRoutedVIP, Slash32EndpointPrefixes}, []Feature{VxlanPort, SessionAffinity, PreserveDestination, LocalRoutedHostPort, IPv6DualStack, L4Proxy}},
 		{"18362.1256", "10.2", []Feature{DSR, PreserveDestination}, []Feature{VxlanPort, Slash32EndpointPrefixes}},
-		{"18363.2274", "10.2", []Feature{DSR}, []Feature{VxlanPort}},
+		{"18363.1015", "10.2", []Feature{DSR}, []Feature{VxlanPort}},
+		{"18363.1016", "10.3", []Feature{DSR, VxlanPort}, nil},
 		{"19041.609", "11.0", []Feature{VxlanPort, AclSupportForProtocol252}, []Feature{IPv6DualStack, SessionAffinity}},
 		{"19041.610", "11.10", []Feature{IPv6DualStack}, []Feature{SessionAffinity, L4Proxy}},
 		{"20348.2762", "14.0", []Feature{SessionAffinity, SetPolicy, TierAcl, L4Proxy, L4WfpProxy, LocalRoutedHostPort}, []Feature{NetworkACL, ModifyLoadbalancer}},
@@ -103,7 +104,7 @@ func TestQuirks(t *testing.T) {
 		"17763.1432": "hns-restart-loses-decap",
 		"17763.1577": "",
 		"20348.2581": "",
-		"20348.2582": "containers-have-no-network",
+		"20348.2582": "",
 		"20348.2762": "",
 		"26100.4061": "modify-loadbalancer-ignored nat-network-acl-not-enforced",
 		"ltsc2019":   "",
@@ -115,6 +116,37 @@ func TestQuirks(t *testing.T) {
 	} {
 		if got := strings.Trim(fmt.Sprint(MustLookup(build).Quirks()), "[]"); got != want {
 			t.Errorf("%s: quirks %q, want %q", build, got, want)
+		}
+	}
+}
+
+// Of some bugs no source says exactly which updates have them.
+func TestMay(t *testing.T) {
+	for build, want := range map[string]string{
+		"17763.1432": "duplicate-base-exception-ignored",
+		"17763.1553": "duplicate-base-exception-ignored",
+		"17763.1554": "duplicate-base-exception-ignored hns-restart-loses-decap",
+		"17763.1577": "duplicate-base-exception-ignored",
+		"17763.2366": "duplicate-base-exception-ignored",
+		"17763.2367": "duplicate-base-exception-ignored empty-source-vip-uses-vip",
+		"20348.2581": "client-ip-affinity-fails duplicate-base-exception-ignored",
+		"20348.2582": "client-ip-affinity-fails containers-have-no-network duplicate-base-exception-ignored",
+		"20348.2762": "client-ip-affinity-fails duplicate-base-exception-ignored",
+		"26100.4061": "duplicate-base-exception-ignored",
+	} {
+		b := MustLookup(build)
+		var open []string
+		for _, id := range QuirkIDs() {
+			if q := b.May(Quirk(id)); q != nil {
+				open = append(open, id)
+				on, err := b.WithQuirks([]string{id}, nil)
+				if err != nil || on.May(Quirk(id)) != nil || !on.Quirk(Quirk(id)) || q.Param != "quirk-"+id {
+					t.Errorf("%s: %s switched on is still open", build, id)
+				}
+			}
+		}
+		if got := strings.Join(open, " "); got != want {
+			t.Errorf("%s: open %q, want %q", build, got, want)
 		}
 	}
 }

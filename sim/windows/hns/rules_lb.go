@@ -109,9 +109,9 @@ func frontendCond(vip netip.Addr, m LBPortMapping) vfp.Cond {
 }
 
 // bySource reports whether a mapping's distribution keeps a client on one
-// backend, which builds before session affinity ignore, and those with a bug.
+// backend, which builds before session affinity ignore.
 func (c *Compiler) bySource(m LBPortMapping) bool {
-	return m.DistributionType != DistributionNone && c.s.Build().Has(builds.SessionAffinity) && !c.s.Build().Quirk(builds.ClientIPAffinityFails)
+	return m.DistributionType != DistributionNone && c.s.Build().Has(builds.SessionAffinity)
 }
 
 // keepsVIP reports whether the packet is delivered with the frontend address.

@@ -16,7 +16,7 @@ func (c *Compiler) dsrClient(ls *layers, n *Network) {
 			// The client's port only sets the address; the layers below find the MAC.
 			targets[i].MAC = packet.MAC{}
 		}
-		ls.add(layerLBDSR, "LB_DSR_IPv4_OUT", vfp.Out, &vfp.Rule{
+		c.addBalancing(ls, layerLBDSR, "LB_DSR_IPv4_OUT", vfp.Out, &vfp.Rule{
 			ID:       ruleID("LB_DSR_", lb, mgmt, vip, m.ExternalPort, m.InternalPort, m.Protocol),
 			Priority: priorityLB, Flags: vfp.Terminating | vfp.Stateful, TTL: vfp.DefaultTTL,
 			Cond: frontendCond(vip, m), Action: vfp.LBNAT{Targets: targets, BySource: c.bySource(m)}, Origin: lb.Origin, Fact: factDSRClient,
@@ -50,7 +50,7 @@ func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMap
 	local := c.backends(lb, m, backend.isLocal)
 	all := c.backends(lb, m, nil)
 	if len(local) > 0 {
-		ls.add(layerHairpin, groupHairpinIn, vfp.In, &vfp.Rule{
+		c.addBalancing(ls, layerHairpin, groupHairpinIn, vfp.In, &vfp.Rule{
 			ID:       ruleID("HairPin_", lb, vip, m.ExternalPort, m.ExternalPort, m.Protocol),
 			Priority: priorityLB, Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m),
 			Action: vfp.LBNAT{Targets: local, KeepDst: true, Hairpin: true, BySource: c.bySource(m)}, Origin: lb.Origin, Fact: factDSRHairpin,

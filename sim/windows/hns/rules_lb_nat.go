@@ -44,7 +44,7 @@ func (c *Compiler) nonDSRFrom(ls *layers, lb *LoadBalancer, m LBPortMapping, vip
 		r.Given = &vfp.Given{Question: questionExcludedPort, Answer: "served"}
 	}
 	c.nodePortBroken(r, lb)
-	ls.add(layerSLB, "(SLB_GROUP_LB_IPv4_IN)", vfp.In, r)
+	c.addBalancing(ls, layerSLB, "(SLB_GROUP_LB_IPv4_IN)", vfp.In, r)
 	if m.Flags&PortFlagLocalRoutedVIP != 0 && c.s.Build().Has(builds.LocalRoutedVIP) {
 		own := *r
 		balance.Hairpin = false

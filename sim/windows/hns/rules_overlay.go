@@ -69,9 +69,23 @@ func (c *Compiler) decap(ls *layers, n *Network) {
 	if len(c.local(n)) == 0 {
 		return
 	}
-	if c.s.restarts > 0 && c.s.Build().Quirk(builds.RestartLosesDecap) {
+	if c.s.restarts == 0 {
+		c.decapRules(ls, n, nil)
+	} else {
+		c.withQuirk(builds.RestartLosesDecap, func(has bool, given *vfp.Given) {
+			if !has {
+				c.decapRules(ls, n, given)
+			}
+		})
+	}
+	if _, ok := n.VSID(); !ok || c.s.restarts > 0 && c.s.Build().Quirk(builds.RestartLosesDecap) {
 		return
 	}
+	c.toEndpoints(ls, n, factInnerL2)
+}
+
+// decapRules open the tunnels of a network on the external port.
+func (c *Compiler) decapRules(ls *layers, n *Network, given *vfp.Given) {
 	vsid, ok := n.VSID()
 	if !ok {
 		return
@@ -79,16 +93,15 @@ func (c *Compiler) decap(ls *layers, n *Network) {
 	pa := c.management(n)
 	port := tunnelPort(n)
 	ls.add(layerDecap, "(DECAP_IPv4_IN)", vfp.In, &vfp.Rule{
-		ID: fmt.Sprintf("(decap VNI %d)", vsid), Priority: priorityAllow, Flags: vfp.Terminating,
+		ID: fmt.Sprintf("(decap VNI %d)", vsid), Priority: priorityAllow, Flags: vfp.Terminating, Given: given,
 		Cond:   vfp.Cond{Dst: []netip.Prefix{vfp.Host(pa)}, TunnelPort: port, TunnelKind: packet.VXLAN, VNI: vsid},
 		Action: vfp.Decap{Kind: packet.VXLAN}, Origin: n.Origin, Fact: factDecap,
 	})
 	ls.add(layerDecap, "(DECAP_IPv4_IN)", vfp.In, &vfp.Rule{
-		ID: "(unknown VNI)", Priority: prioritySNAT, Action: vfp.Block{Reason: trace.UnknownVNI}, Flags: vfp.Terminating,
+		ID: "(unknown VNI)", Priority: prioritySNAT, Action: vfp.Block{Reason: trace.UnknownVNI}, Flags: vfp.Terminating, Given: given,
 		Cond:   vfp.Cond{Protos: []packet.Proto{packet.UDP}, Dst: []netip.Prefix{vfp.Host(pa)}, DstPorts: []vfp.PortRange{vfp.Port1(port)}},
 		Origin: n.Origin, Fact: factDecap,
 	})
-	c.toEndpoints(ls, n, factInnerL2)
 }
 
 // paRoute lets VFP route what leaves the node by itself: tunnel packets, and

@@ -54,3 +54,21 @@ func (c *Compiler) nodePortBroken(r *vfp.Rule, lb *LoadBalancer) {
 		notModelled(r, "this build breaks node ports on overlay networks whose backend is on a Windows node; what becomes of the packet is not known", builds.NodePortFailsOnOverlay.Fact())
 	}
 }
+
+// addBalancing adds a rule that picks among backends. Where it keeps a client on one
+// of them and the build may have the bug client-ip-affinity-fails, a rule before it
+// takes the packet with the bug: the source says that access breaks, and not how.
+func (c *Compiler) addBalancing(ls *layers, layer, group string, dir vfp.Direction, r *vfp.Rule) {
+	lb, ok := r.Action.(vfp.LBNAT)
+	if ok && lb.BySource {
+		c.withQuirk(builds.ClientIPAffinityFails, func(has bool, given *vfp.Given) {
+			if has {
+				broken := *r
+				broken.Given = given
+				notModelled(&broken, "with the bug client-ip-affinity-fails this build breaks access to load balancers that keep a client on one backend; whose access, and how, is not known", builds.ClientIPAffinityFails.Fact())
+				ls.add(layer, group, dir, &broken)
+			}
+		})
+	}
+	ls.add(layer, group, dir, r)
+}

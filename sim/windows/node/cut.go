@@ -77,7 +77,9 @@ func (n *Windows) reset(sim *wire.Simulation, sw *vswitch, port *vfp.Port, insid
 // severed drops what a container sends or gets on a build whose containers have
 // no network, and reports whether it did.
 func (n *Windows) severed(sim *wire.Simulation, c *machine.Compartment, p *packet.Packet) bool {
-	if !n.hns.Build().Quirk(builds.NoContainerNetwork) {
+	b := n.hns.Build()
+	question := b.May(builds.NoContainerNetwork)
+	if !b.Quirk(builds.NoContainerNetwork) && (question == nil || sim.Ask(question, n.name) != builds.QuirkPresent) {
 		return false
 	}
 	sim.RecordLoss(n.name, c.Stack().Object, trace.PortNotReady)
