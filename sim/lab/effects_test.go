@@ -17,6 +17,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/conformance/offline"
 	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -475,4 +476,14 @@ func TestEveryQuirkHasACase(t *testing.T) {
 		items = append(items, "quirk."+id)
 	}
 	covered(t, "the bug", items)
+}
+
+// Every flag of kube-proxy that is read has a case; the others have a reason there.
+func TestEveryFlagHasACase(t *testing.T) {
+	t.Parallel()
+	var items []string
+	for _, f := range kubeproxy.CountedFlags() {
+		items = append(items, "flag."+f)
+	}
+	covered(t, "the flag", items)
 }

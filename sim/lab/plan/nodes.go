@@ -172,7 +172,13 @@ func PodKey(name string) string {
 
 // proxies reads kube-proxy's flags for each node.
 func (p *Plan) proxies(s *spec.Spec) error {
+	for i, f := range kubeproxy.Idle(s.Proxy.Flags) {
+		p.notice("flag "+f[0]+" of kube-proxy", f[1], "spec", "proxy", "flags", i)
+	}
 	if p.Network.Design == OVS {
+		if s.Proxy.Mode != kubeproxy.ModeNone || len(s.Proxy.Flags) > 0 {
+			p.notice("kube-proxy in mode "+string(s.Proxy.Mode), "in the Open vSwitch designs OVN serves Services itself, and no kube-proxy runs", "spec", "proxy")
+		}
 		for _, n := range p.Nodes {
 			n.Proxy.Mode = kubeproxy.ModeNone
 		}
