@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,6 +58,11 @@ func runCalls(t *testing.T, text string) string {
 		switch word {
 		case "build":
 			build = builds.MustLookup(rest)
+		case "without":
+			var err error
+			if build, err = build.WithQuirks(nil, []string{rest}); err != nil {
+				t.Fatal(err)
+			}
 		case "share":
 			opts.SharePortPools = true
 		case "ports":
@@ -308,11 +314,29 @@ func checkRestored(t *testing.T, s *Service, build *builds.Build) {
 		t.Fatal(err)
 	}
 	other := NewService(build, s.Options())
+	made := map[Kind]int{}
+	other.OnChange(func(c Change) {
+		if c.What == Created && c.ID != "" {
+			made[c.Kind]++
+		}
+	})
 	if err := other.Restore(&snap); err != nil {
 		t.Fatalf("restore: %v", err)
 	}
 	if a, b := stateOf(t, s), stateOf(t, other); a != b {
 		t.Errorf("the restored service differs: %s", firstDifference(a, b))
+	}
+	want := map[Kind]int{}
+	for kind, n := range map[Kind]int{KindNetwork: len(s.networks.ids), KindEndpoint: len(s.endpoints.ids), KindNamespace: len(s.namespaces.ids), KindLoadBalancer: len(s.loadBalancers.ids), KindRoute: len(s.routes.ids)} {
+		if n > 0 {
+			want[kind] = n
+		}
+	}
+	if !maps.Equal(made, want) {
+		t.Errorf("the restore tells of %v, and there are %v", made, want)
+	}
+	if err := other.Restore(&snap); err == nil && len(want) > 0 {
+		t.Error("a snapshot was restored into a service that has its objects")
 	}
 	for _, call := range []string{`namespace {}`, `network {"Type":"L2Bridge","Name":"next","Ipams":[{"Subnets":[{"IpAddressPrefix":"10.77.0.0/24"}]}]}`, "ports next"} {
 		a, errA := callHNS(t, s, call)
