@@ -3,6 +3,7 @@ package offline
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
@@ -85,14 +86,9 @@ func (t tally) outcome() string {
 
 // flow runs one of the lab's own flows.
 func (j *job) flow(ctx context.Context, c *lab.Cluster, f spec.Flow) {
-	meta := c.Plan.File.Lab.Metadata
-	fr := result.FlowResult{Lab: meta.Name, File: c.Plan.File.Path, Title: meta.Title, Variant: j.variant, Incident: meta.Incident, Name: flowName(f)}
-	fr.VariantTitle = j.variantTitle(c.Plan.File)
-	if j.setting != nil {
-		_, fr.Setting, _ = strings.Cut(j.column.ID, "/")
-	}
+	fr := j.flowResult(f.At, flowName(f))
 	fr.Expected = f.Expects()
-	fr.Check = result.Check{Level: j.level, What: whatOf(f), Expect: f.Expect}
+	fr.Check = result.Check{Level: j.level, What: whatOf(f), Expect: expected(f)}
 	o, err := c.Run(ctx, f)
 	if err != nil {
 		fr.Got, fr.Summary = "error", err.Error()
@@ -116,9 +112,65 @@ func (j *job) flow(ctx context.Context, c *lab.Cluster, f spec.Flow) {
 	j.flows = append(j.flows, fr)
 }
 
+// flowResult is the head of a flow's result.
+func (j *job) flowResult(step, name string) result.FlowResult {
+	meta := j.file.Lab.Metadata
+	fr := result.FlowResult{Lab: meta.Name, File: j.file.Path, Title: meta.Title, Variant: j.variant, Incident: meta.Incident, Step: step, Name: name, VariantTitle: j.variantTitle(j.file)}
+	if j.setting != nil {
+		_, fr.Setting, _ = strings.Cut(j.column.ID, "/")
+	}
+	return fr
+}
+
+// tryFlows judges the lab's flows step by step. A step that cannot be done is a
+// failure of its own, and ends the story of this variant only.
+func (j *job) tryFlows(ctx context.Context, c *lab.Cluster) {
+	s := &c.Plan.File.Lab.Spec
+	flows, steps := s.AllFlows(), append([]string{""}, s.StepNames()...)
+	for i, step := range steps {
+		if err := c.GoTo(ctx, cmp.Or(step, spec.Start)); err != nil {
+			if j.err = ctx.Err(); j.err == nil {
+				j.notDone(step, err, flows, steps[i:])
+			}
+			return
+		}
+		for _, f := range flows {
+			if f.At != step {
+				continue
+			}
+			if j.err = ctx.Err(); j.err != nil {
+				return
+			}
+			j.flow(ctx, c, f)
+		}
+	}
+}
+
+// notDone notes a step that could not be done ("" for the start), and the flows that
+// therefore were not judged: those of this step and of later ones.
+func (j *job) notDone(step string, err error, flows []spec.Flow, steps []string) {
+	fail := func(fr result.FlowResult, what, expect, why string) {
+		fr.Check = result.Check{Level: j.level, What: what, Expect: expect, Got: "error", Summary: why}
+		j.failed++
+		j.flows = append(j.flows, fr)
+	}
+	if step != "" {
+		fail(j.flowResult(step, "step "+step), "step "+step, "done", err.Error())
+	}
+	for _, f := range flows {
+		if slices.Contains(steps, f.At) {
+			fail(j.flowResult(f.At, flowName(f)), whatOf(f), expected(f), err.Error())
+		}
+	}
+}
+
 // whatOf says what a flow of a lab tries: "pod/client -> host/internet (ping)".
 func whatOf(f spec.Flow) string {
 	switch {
+	case f.Connection != "" && f.From == "":
+		return strings.TrimSpace("connection " + f.Connection + " " + cmp.Or(f.Send, spec.SendData) + " " + cond(f.By != "", "by "+f.By))
+	case f.Connection != "":
+		return f.From + " -> " + f.To + ", connection " + f.Connection
 	case f.Resolve != "":
 		return f.From + " resolves " + f.To + " with " + f.Resolve
 	case f.Protocol != "":
@@ -128,3 +180,27 @@ func whatOf(f spec.Flow) string {
 }
 
 func flowName(f spec.Flow) string { return cmp.Or(f.Name, whatOf(f)) }
+
+// expected is what a lab expects of a flow in a few words, "" for nothing.
+func expected(f spec.Flow) string {
+	switch {
+	case f.Expect != "":
+		return f.Expect
+	case f.Reason != "":
+		return f.Reason
+	case len(f.Backends) > 0:
+		return "by backend"
+	case f.SeenAs != "":
+		return "seen as " + f.SeenAs
+	case f.Spread != "":
+		return f.Spread + " of the backends"
+	}
+	return ""
+}
+
+func cond(is bool, text string) string {
+	if is {
+		return text
+	}
+	return ""
+}

@@ -99,29 +99,23 @@ func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.P
 		j.tryClaims(ctx, &checker{c: c, job: j, seen: map[string]string{}}, ledger)
 		return
 	}
-	for _, f := range c.Plan.File.Lab.Spec.Flows {
-		if j.err = ctx.Err(); j.err != nil {
-			return
-		}
-		j.flow(ctx, c, f)
-	}
+	j.tryFlows(ctx, c)
 }
 
 // notBuilt notes that the flows of a variant could not be tried, so that the others are
 // tried all the same. It reports false where there is nothing to note it at.
 func (j *job) notBuilt(err error) bool {
 	p, planErr := labplan.New(j.file, j.variant, j.setting)
-	if planErr != nil || len(p.File.Lab.Spec.Flows) == 0 {
+	if planErr != nil {
+		return false
+	}
+	s := &p.File.Lab.Spec
+	flows, steps := s.AllFlows(), append([]string{""}, s.StepNames()...)
+	if len(flows) == 0 && len(s.Steps) == 0 {
 		return false
 	}
 	j.level = result.Model
-	meta := p.File.Lab.Metadata
-	for _, f := range p.File.Lab.Spec.Flows {
-		fr := result.FlowResult{Lab: meta.Name, File: p.File.Path, Title: meta.Title, Variant: j.variant, VariantTitle: j.variantTitle(p.File), Incident: meta.Incident, Name: flowName(f)}
-		fr.Check = result.Check{Level: result.Model, What: whatOf(f), Expect: f.Expect, Got: "error", Summary: err.Error()}
-		j.failed++
-		j.flows = append(j.flows, fr)
-	}
+	j.notDone("", err, flows, steps)
 	return true
 }
 

@@ -100,7 +100,7 @@ func jobsOf(f *lab.File) []*job {
 		}
 	}
 	var variants []string
-	if len(l.Spec.Flows) > 0 || !isDesign && len(l.Spec.Variants) == 0 {
+	if len(l.Spec.AllFlows()) > 0 || len(l.Spec.Steps) > 0 || !isDesign && len(l.Spec.Variants) == 0 {
 		variants = append(variants, "")
 	}
 	for _, v := range l.Spec.Variants {

@@ -106,7 +106,7 @@ func (one *trial) flow(i int) result.FlowResult {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	if j := one.ch.job; !one.done {
-		for _, f := range one.ch.c.Plan.File.Lab.Spec.Flows {
+		for _, f := range one.ch.c.Plan.File.Lab.Spec.AllFlows() {
 			j.flow(context.Background(), one.ch.c, f)
 		}
 		one.done = true
@@ -168,7 +168,7 @@ func TestFlows(t *testing.T) {
 	for _, one := range suiteOf(t).flows {
 		t.Run(strings.TrimSuffix(one.ch.c.Plan.File.Lab.Metadata.Name+"/"+one.ch.job.variant, "/"), func(t *testing.T) {
 			t.Parallel()
-			for i, f := range one.ch.c.Plan.File.Lab.Spec.Flows {
+			for i, f := range one.ch.c.Plan.File.Lab.Spec.AllFlows() {
 				t.Run(flowName(f), func(t *testing.T) {
 					if r := one.flow(i); !r.Pass {
 						t.Error(wrongWith(r.Check))
@@ -229,7 +229,7 @@ func (s *suite) specs() {
 	}
 	for _, one := range s.flows {
 		meta := one.ch.c.Plan.File.Lab.Metadata
-		for i, f := range one.ch.c.Plan.File.Lab.Spec.Flows {
+		for i, f := range one.ch.c.Plan.File.Lab.Spec.AllFlows() {
 			ginkgo.It(fmt.Sprintf("%s %s: %s", meta.Name, one.ch.job.variant, flowName(f)), ginkgo.Label("flow", meta.Name), func() {
 				r := one.flow(i)
 				gomega.Expect(r.Pass).To(gomega.BeTrue(), wrongWith(r.Check))

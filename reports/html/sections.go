@@ -65,7 +65,7 @@ func (v *view) tiles(doc *result.Document) {
 func (v *view) flows(doc *result.Document) {
 	ids := flowIDs(doc.Flows)
 	for i, f := range doc.Flows {
-		row := flowRow{Link: "#flow=" + fragment(ids[i]), Lab: clean.Line(f.Lab), Variant: clean.Line(f.Variant), VariantTitle: clean.Line(f.VariantTitle), Setting: clean.Line(f.Setting), Name: clean.Line(f.Name), What: clean.Line(f.What), Expect: clean.Line(f.Expect), Got: clean.Line(f.Got), Reason: clean.Line(f.Reason), Why: clean.Line(f.Summary), Pass: f.Pass, Open: f.Open()}
+		row := flowRow{Link: "#flow=" + fragment(ids[i]), Lab: clean.Line(f.Lab), Variant: clean.Line(f.Variant), VariantTitle: clean.Line(f.VariantTitle), Setting: clean.Line(f.Setting), Name: clean.Line(f.At()), What: clean.Line(f.What), Expect: clean.Line(f.Expect), Got: clean.Line(f.Got), Reason: clean.Line(f.Reason), Why: clean.Line(f.Summary), Pass: f.Pass, Open: f.Open()}
 		_, row.Kind = word(f.Check)
 		v.FlowsTotal++
 		if !f.Pass {

@@ -203,6 +203,9 @@ func flowIDs(fs []result.FlowResult) []string {
 		if f.Setting != "" {
 			id += "/" + f.Setting
 		}
+		if f.Step != "" {
+			id += "/" + f.Step
+		}
 		seen[id]++
 		if n := seen[id]; n > 1 {
 			id = fmt.Sprintf("%s/%d", id, n)

@@ -209,7 +209,7 @@ func flows(fs []result.FlowResult) []*junitxml.Suite {
 			of[name] = su
 			out = append(out, su)
 		}
-		t := newCase("flows", f.Name+": "+f.What, f.Check)
+		t := newCase("flows", f.At()+": "+f.What, f.Check)
 		if !f.Pass {
 			t.Failure = &junitxml.Problem{Message: headline(f.Check), Type: clean.Line(f.Reason), Text: report(f.Title, result.Cell{}, f.Check)}
 		}

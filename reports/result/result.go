@@ -236,7 +236,10 @@ type FlowResult struct {
 	Setting string `json:"setting,omitempty"`
 	// Incident is the public thread that the lab retells, if it does.
 	Incident string `json:"incident,omitempty"`
-	Name     string `json:"name"`
+	// Step is the step of the lab after which the flow was judged, "" before the
+	// first.
+	Step string `json:"step,omitempty"`
+	Name string `json:"name"`
 	// Expected is set when the lab expects something of the flow: a verdict, a reason,
 	// a source, backends or a spread.
 	Expected bool `json:"expected,omitempty"`
@@ -245,6 +248,14 @@ type FlowResult struct {
 
 // Open reports whether the lab expects nothing of the flow.
 func (f *FlowResult) Open() bool { return f.Pass && !f.Expected }
+
+// At is the flow's name after that of its step.
+func (f *FlowResult) At() string {
+	if f.Step == "" {
+		return f.Name
+	}
+	return f.Step + ": " + f.Name
+}
 
 // Notice is something that a lab says and the simulation does not follow.
 type Notice struct {

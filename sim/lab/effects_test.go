@@ -410,6 +410,9 @@ func schemaItems(typ reflect.Type, path string, items *[]string) {
 			schemaItems(f.Type, path, items)
 			continue
 		}
+		if name == "-" {
+			continue
+		}
 		at := strings.TrimPrefix(path+"."+name, ".")
 		*items = append(*items, at)
 		if sameReader[at] == "" {

@@ -145,7 +145,7 @@ func has(c *Cluster, name string) bool {
 // actors has.
 func some(c *Cluster) []Request {
 	var rs []Request
-	for _, f := range c.Plan.File.Lab.Spec.Flows {
+	for _, f := range c.Plan.File.Lab.Spec.AllFlows() {
 		if f.Resolve == "" && len(f.Meanwhile) == 0 {
 			rs = append(rs, Request{From: f.From, To: f.To, Protocol: f.Protocol})
 		}

@@ -86,7 +86,7 @@ func incidentHolds(t *testing.T, f *File, variant string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, fl := range c.Plan.File.Lab.Spec.Flows {
+	for i, fl := range c.Plan.File.Lab.Spec.AllFlows() {
 		o, err := c.Run(t.Context(), fl)
 		if err != nil {
 			t.Errorf("flow %d, %s to %s: %v", i+1, fl.From, fl.To, err)
@@ -173,13 +173,15 @@ func TestMeanwhileIsUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := []HNSCall{{Node: "win1", Delete: &HNSSelector{Kind: "loadBalancer", VIP: "10.96.5.5", Port: 80}}}
+	// Whether the flow of the load balancer lives on is open, so there are two ways
+	// for each backend.
 	for range 2 {
-		o, err := c.Run(t.Context(), Flow{From: "pod/p1", To: "svc/web:80", Idle: "1s", Meanwhile: gone, Expect: NotDelivered})
+		o, err := c.Run(t.Context(), Flow{From: "pod/p1", To: "svc/web:80", Idle: "1s", Meanwhile: gone, Expect: string(trace.Varies)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(o.Trace.Paths); n != 3 || !o.Pass {
-			t.Errorf("%d ways, want 3, all cut: %s\n%s", n, o.Why, pathsOf(o))
+		if n := len(o.Trace.Paths); n != 6 || !o.Pass {
+			t.Errorf("%d ways, want 6, three of them cut: %s\n%s", n, o.Why, pathsOf(o))
 		}
 	}
 	if o, err := c.Run(t.Context(), Flow{From: "pod/p1", To: "name/web", Resolve: "Resolve-DnsName", Expect: string(trace.Delivered)}); err != nil || !o.Pass {

@@ -26,6 +26,7 @@ const (
 	NotDecapsulated      Reason = "not-decapsulated"
 	NoTunnelEndpoint     Reason = "no-tunnel-endpoint"
 	PortClosed           Reason = "port-closed"
+	ConnectionReset      Reason = "connection-reset"
 	NotMyAddress         Reason = "not-my-address"
 	HairpinToSelf        Reason = "hairpin-to-self"
 	HostNotSwitched      Reason = "host-traffic-not-switched"
@@ -82,6 +83,7 @@ var Reasons = []Explanation{
 	{NotDecapsulated, "nobody opened the tunnel packet", "The tunnel packet reached the right machine on the right UDP port, but nothing there opened it: on Windows the rule that does is there only while the overlay network has an endpoint.", "Start a pod on the node, or look whether HNS lost the rule (vfpctrl /list-rule, layer DECAP_IN); a restart of HNS did that on some builds."},
 	{NoTunnelEndpoint, "the inner destination is not here", "The packet was decapsulated but no endpoint of the network has the inner destination address.", "A remote subnet route points to the wrong node, or the pod is gone."},
 	{PortClosed, "nothing listens on the port", "The packet reached a stack that owns the address, and no program listens there.", "Check the listening port, targetPort and the address the program binds to."},
+	{ConnectionReset, "the connection was reset", "A connection that stood has ended: the packet reached a stack that knows no such connection, or the other end has reset it.", "Look for a pod or node that started again, and for a load balancer or a flow that sends the connection elsewhere than before."},
 	{NotMyAddress, "the receiver does not own the address", "The packet was delivered to a stack that neither owns the destination nor forwards.", "Wrong next hop, or an address that the node has lost."},
 	{HairpinToSelf, "the only backend is the client itself", "With DSR the source address is kept. When the load balancer picks the sender, source and destination become equal, and the packet is dropped.", "Set loopbackDSR in the CNI configuration (OutBoundNAT with Destinations = the pod's own address), or run more replicas."},
 	{HostNotSwitched, "the host's own traffic never reached the vSwitch", "The node sent to its own address. Its stack handled that inside, so no VFP rule saw it.", "Local NodePort access needs LocalRoutedVIP and a build that has it (17763.1432, KB4571748); hostPort needs flags 1 on the port mapping. Test from another machine."},

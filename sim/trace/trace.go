@@ -49,9 +49,11 @@ type Trace struct {
 
 // Lab names the cluster in which the flow was traced.
 type Lab struct {
-	Name       string `json:"name"`
-	File       string `json:"file,omitempty"`
-	Variant    string `json:"variant,omitempty"`
+	Name    string `json:"name"`
+	File    string `json:"file,omitempty"`
+	Variant string `json:"variant,omitempty"`
+	// Step is the last step of the lab that was done before the flow.
+	Step       string `json:"step,omitempty"`
 	Kubernetes string `json:"kubernetes"`
 	// KubernetesRead is the version that stands for Kubernetes where that has no patch,
 	// "1.20.15" for "1.20".

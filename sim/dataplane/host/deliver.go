@@ -29,7 +29,7 @@ func (s *Stack) local(sim *wire.Simulation, p *packet.Packet, inside bool) {
 		sim.Sink(s.Place, s.Object, p)
 		return
 	}
-	if k := s.sockets[p.Tuple()]; k != nil {
+	if k := s.sockets[p.Tuple()]; k != nil && !k.opensAgain(h) {
 		k.receive(sim, p)
 		return
 	}
@@ -49,6 +49,8 @@ func (s *Stack) local(sim *wire.Simulation, p *packet.Packet, inside bool) {
 func (s *Stack) tcp(sim *wire.Simulation, p *packet.Packet, inside bool) {
 	h := p.Headers()
 	switch l := s.listener(packet.TCP, h); {
+	case h.TCPFlags&(packet.SYN|packet.RST) == 0 && !s.waitsOn(packet.TCP, h.DstPort):
+		s.unknownConnection(sim, p)
 	case h.TCPFlags&packet.SYN == 0:
 		s.drop(sim, p, trace.UnexpectedSource, trace.Of(noSocket{p.Tuple()}), factSocket)
 	case h.TCPFlags&(packet.ACK|packet.RST) != 0:
@@ -60,6 +62,20 @@ func (s *Stack) tcp(sim *wire.Simulation, p *packet.Packet, inside bool) {
 	}
 }
 
+// waitsOn reports whether a program waits for answers on a port.
+func (s *Stack) waitsOn(proto packet.Proto, port uint16) bool {
+	return s.oldest(func(k *Socket) bool { return !k.server && k.Tuple.Proto == proto && k.Tuple.SrcPort == port }) != nil
+}
+
+// unknownConnection answers a segment in mid-connection of which this stack knows
+// nothing (RFC 9293 section 3.5.2).
+func (s *Stack) unknownConnection(sim *wire.Simulation, p *packet.Packet) {
+	s.step(sim, p, trace.Step{Action: trace.ActReject, Reason: trace.ConnectionReset, Event: trace.Of(noSocket{p.Tuple()})}, factSocket)
+	sim.Rec.SetLeg(trace.Reply)
+	q := packet.Build(reset(p.Headers()))
+	sim.Queue(func() { s.output(sim, q) })
+}
+
 // udp takes a datagram that no socket waits for.
 func (s *Stack) udp(sim *wire.Simulation, p *packet.Packet, inside bool) {
 	h := p.Headers()
@@ -67,8 +83,7 @@ func (s *Stack) udp(sim *wire.Simulation, p *packet.Packet, inside bool) {
 		s.accept(sim, l, p)
 		return
 	}
-	onPort := func(k *Socket) bool { return k.Tuple.Proto == packet.UDP && k.Tuple.SrcPort == h.DstPort }
-	if s.oldest(onPort) != nil {
+	if s.waitsOn(packet.UDP, h.DstPort) {
 		s.drop(sim, p, trace.UnexpectedSource, trace.Of(strangerDatagram{netip.AddrPortFrom(h.Src, h.SrcPort), h.DstPort}), factSocket)
 		return
 	}

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"slices"
+
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -28,6 +30,9 @@ type Gate struct {
 	Fact *evidence.Fact
 	Open bool
 }
+
+// RemoveGates takes those gates away that match.
+func (s *Stack) RemoveGates(match func(Gate) bool) { s.gates = slices.DeleteFunc(s.gates, match) }
 
 // AddGate adds a gate.
 func (s *Stack) AddGate(g Gate) { s.gates = append(s.gates, g) }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
@@ -26,6 +27,11 @@ type Listener struct {
 
 // Listen adds a program. The last one added for an address and port wins.
 func (s *Stack) Listen(l *Listener) { s.listeners = append(s.listeners, l) }
+
+// Unlisten takes programs away. Connections that they have accepted live on.
+func (s *Stack) Unlisten(gone ...*Listener) {
+	s.listeners = slices.DeleteFunc(s.listeners, func(l *Listener) bool { return slices.Contains(gone, l) })
+}
 
 // Listeners returns the programs that listen.
 func (s *Stack) Listeners() []*Listener { return s.listeners }

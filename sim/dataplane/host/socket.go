@@ -2,6 +2,7 @@ package host
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
@@ -31,6 +32,56 @@ type Socket struct {
 	ack  uint32
 	// opened counts the sockets of the stack that were opened before.
 	opened int
+	// stands is set on a client's end when the connection was answered, ended when
+	// the other end has reset it.
+	stands, ended bool
+}
+
+// Stands reports whether the connection was answered and not reset.
+func (k *Socket) Stands() bool { return k.stands && !k.ended }
+
+// Accepted lists the ends of connections that programs of this stack have accepted,
+// the last one first.
+func (s *Stack) Accepted() []*Socket {
+	var all []*Socket
+	for _, k := range s.sockets {
+		if k.server {
+			all = append(all, k)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Socket) int { return b.opened - a.opened })
+	return all
+}
+
+// opensAgain reports whether a packet opens a connection with the 5-tuple of one that
+// was accepted before. The other end's challenge and the client's reset end that one,
+// and the SYN that is sent again is accepted (RFC 9293 section 3.10.7.4).
+func (k *Socket) opensAgain(h *packet.Headers) bool {
+	return k.server && h.Proto == packet.TCP && h.TCPFlags&(packet.SYN|packet.ACK|packet.RST) == packet.SYN
+}
+
+// Close sends the end of a connection that stands: a FIN, after which this end sends
+// no more data, or a reset.
+func (k *Socket) Close(sim *wire.Simulation, flags uint8, ttl uint8) {
+	spec := k.spec(ttl, nil)
+	spec.TCPFlags, spec.Ack = packet.ACK|flags, 1
+	k.Outcome = Outcome{}
+	k.transmit(sim, spec)
+}
+
+// Push sends data from the end that accepted a connection, without being asked.
+func (k *Socket) Push(sim *wire.Simulation, payload []byte, ttl uint8) {
+	spec := k.spec(ttl, payload)
+	if k.Tuple.Proto == packet.TCP {
+		spec.TCPFlags, spec.Ack = packet.ACK|packet.PSH, k.ack
+	}
+	k.transmit(sim, spec)
+}
+
+func (k *Socket) transmit(sim *wire.Simulation, spec packet.Spec) {
+	p := packet.Build(spec)
+	k.stack.step(sim, p, trace.Step{Action: trace.ActSend, Event: trace.Of(messageOf(p))}, nil)
+	k.stack.output(sim, p)
 }
 
 // Reset forgets all sockets and translations.
@@ -97,7 +148,7 @@ func (s *Stack) oldest(match func(*Socket) bool) *Socket {
 // or an echo request; after an answer came it sends data on the connection.
 func (k *Socket) Send(sim *wire.Simulation, payload []byte, ttl uint8) {
 	spec := k.spec(ttl, payload)
-	first := !k.Outcome.Done
+	first := !k.stands
 	k.Outcome = Outcome{}
 	if k.Tuple.Proto == packet.TCP {
 		if first {
@@ -153,6 +204,8 @@ func (k *Socket) receive(sim *wire.Simulation, p *packet.Packet) {
 	switch {
 	case k.server:
 		k.serve(sim, p)
+	case h.Proto == packet.TCP && h.TCPFlags&packet.RST != 0 && k.stands:
+		k.finish(sim, p, trace.Rejected, trace.ConnectionReset, trace.Note("the connection was reset"))
 	case h.Proto == packet.TCP && h.TCPFlags&packet.RST != 0:
 		k.finish(sim, p, trace.Rejected, trace.PortClosed, trace.Note("the connection was refused (reset)"))
 	default:
@@ -166,6 +219,7 @@ func (k *Socket) serve(sim *wire.Simulation, p *packet.Packet) {
 	if h.TCPFlags&packet.RST != 0 {
 		k.stack.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note("the connection was reset")}, factSocket)
 		delete(k.stack.sockets, k.Tuple.Reverse())
+		k.ended = true
 		return
 	}
 	k.stack.recordSeen(sim, h)
@@ -175,6 +229,7 @@ func (k *Socket) serve(sim *wire.Simulation, p *packet.Packet) {
 }
 
 func (k *Socket) finish(sim *wire.Simulation, p *packet.Packet, v trace.Verdict, r trace.Reason, e trace.Event) {
+	k.stands, k.ended = k.stands || v == trace.Delivered, k.ended || v == trace.Rejected
 	k.Outcome = Outcome{Done: true, Verdict: v, Reason: r, Event: e, Payload: append([]byte(nil), p.Payload()...)}
 	k.stack.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: e}, factSocket)
 	if k.done != nil {

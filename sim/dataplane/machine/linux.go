@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -148,6 +149,19 @@ func (n *Linux) Attach(object string, addr netip.Prefix, gateway netip.Addr, inS
 	}
 	n.compartments = append(n.compartments, c)
 	return c, nil
+}
+
+// Detach takes a compartment off the machine's bridge.
+func (n *Linux) Detach(c *Compartment) {
+	if n.bridge == nil {
+		return
+	}
+	n.bridge.NICs = slices.DeleteFunc(n.bridge.NICs, func(nic *wire.NIC) bool { return nic.Owner == wire.Device(port{c}) })
+	n.compartments = slices.DeleteFunc(n.compartments, func(o *Compartment) bool { return o == c })
+	n.proxyARP = slices.DeleteFunc(n.proxyARP, func(a netip.Addr) bool { return a == c.Address })
+	n.stack.Routes = slices.DeleteFunc(n.stack.Routes, func(r host.Route) bool {
+		return r.Link == n.bridgeLink && r.To == netip.PrefixFrom(c.Address, c.Address.BitLen())
+	})
 }
 
 // bridgeMAC is the address that Linux's CNI plugins make from an IP address

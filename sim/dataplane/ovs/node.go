@@ -3,6 +3,7 @@ package ovs
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/machine"
@@ -129,6 +130,12 @@ func (x *Node) Attach(object, portName string, wish netip.Addr) (*machine.Compar
 	c := machine.NewCompartment(st, addr)
 	x.compartments = append(x.compartments, c)
 	return c, nil
+}
+
+// Detach takes a compartment and its logical port away; its address is free again.
+func (x *Node) Detach(c *machine.Compartment) {
+	x.sw.ports = slices.DeleteFunc(x.sw.ports, func(p *port) bool { return p.kind == vif && p.addr.Addr() == c.Address })
+	x.compartments = slices.DeleteFunc(x.compartments, func(o *machine.Compartment) bool { return o == c })
 }
 
 // allocate is OVN's IPAM for one switch: the first address is the router's, the

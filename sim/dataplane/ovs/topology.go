@@ -127,7 +127,10 @@ func (n *Network) addDatapath(name string, router bool) *datapath {
 
 // addPort adds a port with the next key of its datapath.
 func (d *datapath) addPort(p *port) *port {
-	p.dp, p.key, p.label = d, uint16(len(d.ports)+1), "logical port "+p.name
+	p.dp, p.key, p.label = d, 1, "logical port "+p.name
+	if n := len(d.ports); n > 0 {
+		p.key = d.ports[n-1].key + 1
+	}
 	d.ports = append(d.ports, p)
 	return p
 }

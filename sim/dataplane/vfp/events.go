@@ -2,6 +2,7 @@ package vfp
 
 import (
 	"fmt"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"net/netip"
 	"time"
 
@@ -99,6 +100,21 @@ func (e flowFollowed) Text() string {
 		text += sentBackText
 	}
 	return text
+}
+
+// taken is the answer to a question that this path follows.
+type taken struct {
+	question *evidence.Question
+	value    string
+}
+
+func (e taken) Text() string {
+	for _, a := range e.question.Answers {
+		if a.Value == e.value {
+			return "on this way " + a.Means
+		}
+	}
+	return e.value
 }
 
 type flowExpired struct{ ttl time.Duration }

@@ -2,6 +2,12 @@ package vfp
 
 import "github.com/winlab-dev/winlab/sim/trace/evidence"
 
+// Values of answers.
+const (
+	flowForgotten = "forgotten"
+	synByRules    = "rules"
+)
+
 var (
 	factPipeline = evidence.New("vfp.pipeline", evidence.Stated,
 		"A packet visits the layers of a port in order, outbound and inbound in opposite order; in a layer an existing flow wins, else groups and rules by priority, else the layer's default.",
@@ -15,6 +21,17 @@ var (
 	factTTL = evidence.New("vfp.flow-ttl-240s", evidence.Stated,
 		"A flow that is idle for 240 seconds is forgotten.",
 		"kubernetes/kubernetes#133639", "rule listings of container hosts (Flow TTL 240)")
+	factOrphan = evidence.NewParam("vfp-flow-without-rule", "vfp.flow-of-a-gone-rule", evidence.Unknown,
+		"Whether the flows of a rule live on when the rule is taken away, as when kube-proxy deletes a load balancer and makes it again, is not public; some connections were seen to break then. Those with a port of the rule's own NAT pool are taken to end with the pool.",
+		"kubernetes/kubernetes#113842")
+	questionOrphan = evidence.NewQuestion("vfp-flow-without-rule", factOrphan,
+		evidence.Answer{Value: flowForgotten, Means: "VFP forgets the flows of a rule that is taken away"},
+		evidence.Answer{Value: "lives", Means: "VFP keeps the flows of a rule that is taken away"})
+	factSYN = evidence.NewParam("vfp-syn-on-flow", "vfp.syn-that-meets-a-flow", evidence.Unknown,
+		"Whether VFP looks at its rules again for a SYN with the 5-tuple of a flow that has carried a connection, is not public.")
+	questionSYN = evidence.NewQuestion("vfp-syn-on-flow", factSYN,
+		evidence.Answer{Value: "flow", Means: "a new connection with the 5-tuple of an old one takes the flow of that one"},
+		evidence.Answer{Value: synByRules, Means: "a SYN makes a new flow by the rules as they are now"})
 	factICMPKey = evidence.New("vfp.icmp-flow-key", evidence.Code,
 		"ICMP flows are keyed by source, destination, protocol and ICMP type; no NAT or load balancing rule matches ICMP.",
 		"microsoft/SDN Diagnostics/VFP_VMSwitch_Parsers/etl_vfpext.npl (IcmpFlow events)", "Kubernetes documentation, Intro to Windows support: VFP cannot transpose ICMP")

@@ -15,6 +15,9 @@ type conn struct {
 	until            time.Duration // on the virtual clock
 	ttl              time.Duration
 	dead             bool
+	// orphan says that its rule was taken away since its last packet, carried that
+	// it had a TCP segment without SYN.
+	orphan, carried bool
 }
 
 func (c *conn) expired(now time.Duration) bool { return c.dead || now >= c.until }

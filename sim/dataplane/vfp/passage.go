@@ -114,7 +114,11 @@ func (ps *passage) visit(l *layerState) Result {
 func (ps *passage) flow() *flow {
 	f := ps.layer.flows[ps.key]
 	if f == nil || !f.expired(ps.env.Now) {
-		return f
+		if f == nil || ps.stays(f) {
+			return f
+		}
+		delete(ps.layer.flows, ps.key)
+		return nil
 	}
 	if ps.env.Rec.On() {
 		ps.rule = f.rule
@@ -123,6 +127,42 @@ func (ps *passage) flow() *flow {
 	}
 	delete(ps.layer.flows, ps.key)
 	return nil
+}
+
+// stays decides whether a packet follows a flow that is there. What no source says
+// about it is asked.
+func (ps *passage) stays(f *flow) bool {
+	if f.conn.orphan {
+		f.conn.orphan = false
+		if ps.asks(f, questionOrphan) == flowForgotten {
+			f.conn.dead = true
+			return false
+		}
+	}
+	h := ps.packet.Headers()
+	if h.Proto != packet.TCP {
+		return true
+	}
+	if h.TCPFlags&(packet.SYN|packet.ACK) != packet.SYN {
+		f.conn.carried = true
+		return true
+	}
+	if f.conn.carried && ps.asks(f, questionSYN) == synByRules {
+		f.conn.dead = true
+		return false
+	}
+	return true
+}
+
+// asks asks a question about a flow and records the answer.
+func (ps *passage) asks(f *flow, q *evidence.Question) string {
+	value := ps.env.answer(q, "")
+	if ps.env.Rec.On() {
+		ps.rule = f.rule
+		ps.record(trace.Step{Action: trace.ActNote, Event: trace.Of(taken{q, value})}.Cite(q.Fact))
+		ps.rule = nil
+	}
+	return value
 }
 
 // follow applies an existing flow.

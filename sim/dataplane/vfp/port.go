@@ -116,8 +116,8 @@ func pools(layers []*Layer) []*Pool {
 	return ps
 }
 
-// inherit takes over the flows of an earlier version of the layer whose rules
-// are still there.
+// inherit takes over the flows of an earlier version of the layer. Those whose
+// rules are gone are left to the next packet of the connection (vfp.flow-of-a-gone-rule).
 func (st *layerState) inherit(old *layerState) {
 	// Groups of two families can have rules with one name.
 	type name struct{ group, rule string }
@@ -130,16 +130,23 @@ func (st *layerState) inherit(old *layerState) {
 		}
 	}
 	for k, f := range old.flows {
+		if f.conn.dead {
+			continue
+		}
 		n := name{rule: f.rule.ID}
 		if g := groupOf(old.Layer, f.rule); g != nil {
 			n.group = g.Name
 		}
-		if r := rules[n]; r != nil && !f.conn.dead {
+		switch r := rules[n]; {
+		case r != nil:
 			f.rule = r
-			st.flows[k] = f
-		} else {
+		case poolOf(f.rule.Action) != nil:
 			f.conn.dead = true
+			continue
+		default:
+			f.conn.orphan = true
 		}
+		st.flows[k] = f
 	}
 	st.sweepAt = max(firstSweep, 2*len(st.flows))
 }

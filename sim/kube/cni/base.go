@@ -60,6 +60,9 @@ func (b *base) Del(n *kube.Node, p *kube.Pod, s *hns.Service) error {
 	}
 	m := b.made[podKey(n, p)]
 	delete(b.made, podKey(n, p))
+	if s == nil {
+		return nil // a Linux node
+	}
 	if s.Endpoint(m.EndpointID) != nil {
 		if err := s.DeleteEndpoint(m.EndpointID); err != nil {
 			return wrap(p, err)

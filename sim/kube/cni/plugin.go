@@ -73,7 +73,8 @@ type Plugin interface {
 	Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error)
 	// Del is CNI DEL on a Windows node: the pod's endpoint and the namespace that
 	// Add made are deleted, and its address is free again. A pod that is not
-	// there is not an error.
+	// there is not an error. On a Linux node s is nil, and only the address is
+	// given back.
 	Del(n *kube.Node, p *kube.Pod, s *hns.Service) error
 	// Lease gives a pod its address, on a node of either system. Add calls it
 	// itself; a Linux node calls it for its pods.

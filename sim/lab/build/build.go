@@ -20,6 +20,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -60,15 +61,21 @@ type Cluster struct {
 	troubles []Trouble
 	// questions are those of the look-up under way.
 	questions questions
+	// b does the steps, done of the plan's; gone are the last addresses of pods
+	// and Services that were deleted.
+	b    *builder
+	done int
+	gone map[string]netip.Addr
 }
 
 // New builds a cluster. It can be interrupted: real components take seconds.
 func New(ctx context.Context, p *plan.Plan, o Options) (*Cluster, error) {
 	c := &Cluster{Plan: p, Options: o, Kube: p.Kube(), NotModelled: slices.Clone(p.NotModelled)}
-	b := &builder{Cluster: c}
+	b := &builder{Cluster: c, lists: p.Services, admit: p.Policies, slices: p.Slices, namespaces: p.Namespaces}
 	if err := errors.Join(b.run(ctx), b.real.stop()); err != nil {
 		return nil, p.Wrap(err)
 	}
+	c.b = b
 	return c, nil
 }
 
@@ -88,9 +95,16 @@ func (c *Cluster) Reset() {
 	}
 }
 
-// builder carries what is needed only while building.
+// builder carries what is needed while building, and for the steps of a lab.
 type builder struct {
 	*Cluster
+	// lists are the Services of the lab that there are now.
+	lists []*spec.Service
+	// admit are its NetworkPolicies, slices endpoints that somebody wrote, namespaces the labels of namespaces.
+	admit      []*spec.Policy
+	slices     []*spec.Slice
+	namespaces map[string]map[string]string
+
 	plugin cni.Plugin
 	ovs    *ovs.Network
 	real   *real // nil without real components
@@ -127,7 +141,12 @@ func (b *builder) network(context.Context) error {
 	return nil
 }
 
-func (b *builder) calls(context.Context) error { return b.Call(b.Plan.Calls) }
+func (b *builder) calls(context.Context) error {
+	if err := b.Call(b.Plan.Calls); err != nil {
+		return &StepError{Err: err}
+	}
+	return nil
+}
 
 // notice notes that something that was read has no effect; at may be nil.
 func (c *Cluster) notice(what, why string, at *trace.Origin) {

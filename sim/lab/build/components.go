@@ -110,6 +110,9 @@ func (b *builder) startReal(ctx context.Context) error {
 				b.Kube.Version, strings.Join(programs.Versions("cni-plugins"), ", "), strings.Join(programs.Versions("kube-proxy"), ", "))
 		}
 	}
+	if err := b.canStep(plugin, proxy); err != nil {
+		return err
+	}
 	b.real = &real{b: b, ctx: ctx, pool: b.Options.Pool, programs: programs, proxy: proxy, nodes: map[string]*realNode{}}
 	return b.real.start(plugin)
 }
@@ -241,14 +244,13 @@ func (p *runningProxy) stop() error {
 
 // proxies runs kube-proxy on all nodes at once until it has brought HNS in line with
 // the Services, in each of their states.
-func (r *real) proxies(context.Context) (err error) {
+func (r *real) proxies(states [][]*kube.Service) (err error) {
 	var running []*runningProxy
 	defer func() {
 		for _, p := range running {
 			err = errors.Join(err, p.stop())
 		}
 	}()
-	states := r.b.syncs()
 	for _, n := range r.b.Nodes {
 		if r.nodes[n.Name] == nil {
 			continue

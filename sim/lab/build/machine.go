@@ -12,6 +12,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 	"github.com/winlab-dev/winlab/sim/windows/node"
@@ -68,6 +69,14 @@ type Node struct {
 	attach func(*pod) (attached, error)
 	leases int
 	faults []faultUse // as in Plan.Faults
+	// proxy is the model of kube-proxy in kernelspace mode, userspace what that of
+	// the other mode made, iptables how many rules kube-proxy has on Linux.
+	proxy     *kubeproxy.Kernelspace
+	userspace *kubeproxy.UserspaceSetup
+	iptables  int
+	troubles  kubeproxy.Troubles
+	// stopped says that kube-proxy does not run.
+	stopped bool
 }
 
 // Stack is the stack of the node itself.

@@ -25,6 +25,11 @@ var factNoUDP15 = evidence.New("lab.container-udp-1.5", evidence.Stated,
 type pod struct {
 	*plan.Pod
 	given netip.Addr
+	// late pods are in no Service yet; one that leaves terminates.
+	late, leaves bool
+	// in is its network.
+	in       attached
+	listened []*host.Listener
 }
 
 // podObject begins the name of a pod's stack in traces.
@@ -46,20 +51,27 @@ func (b *builder) attachPods(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p := &pod{Pod: planned}
-		n := b.node(p.Node)
-		m := &Machine{Ref: Ref{PodKind, p.Key()}, Node: n}
-		if p.HostNetwork {
-			m.Machine, m.Address = machine.NewCompartment(n.machine.Stack(), n.Address), n.Address
-		} else if err := b.attach(n, p, m); err != nil {
-			return fmt.Errorf("pod %s on %s: %w", p.Key(), n.Name, err)
+		if err := b.addPod(&pod{Pod: planned, late: planned.Late}); err != nil {
+			return err
 		}
-		b.start(m, p)
-		p.given = m.Address
-		b.pods = append(b.pods, p)
-		b.add(m)
 	}
 	b.sortPods()
+	return nil
+}
+
+// addPod gives a pod its network and starts its programs.
+func (b *builder) addPod(p *pod) error {
+	n := b.node(p.Node)
+	m := &Machine{Ref: Ref{PodKind, p.Key()}, Node: n}
+	if p.HostNetwork {
+		m.Machine, m.Address = machine.NewCompartment(n.machine.Stack(), n.Address), n.Address
+	} else if err := b.attach(n, p, m); err != nil {
+		return fmt.Errorf("pod %s on %s: %w", p.Key(), n.Name, err)
+	}
+	b.start(m, p)
+	p.given = m.Address
+	b.pods = append(b.pods, p)
+	b.add(m)
 	return nil
 }
 
@@ -72,7 +84,7 @@ func (b *builder) attach(n *Node, p *pod, m *Machine) error {
 	if n.Plan.Windows() {
 		at.Stack().Refuse = append(at.Stack().Refuse, b.refusals()...)
 	}
-	m.Machine, m.Address, m.Endpoint = at.Compartment, at.Address, at.endpoint
+	m.Machine, m.Address, m.Endpoint, p.in = at.Compartment, at.Address, at.endpoint, at
 	cl := b.resolverOf(n, p)
 	if at.resolver != nil {
 		cl.ConnectionSuffix, cl.InterfaceSuffixes = at.resolver.Domain, at.resolver.Search
@@ -131,6 +143,7 @@ func (b *builder) start(m *Machine, p *pod) {
 		if p.ServesDNS() {
 			h.Answer = b.serveNames(m)
 		}
+		p.listened = append(p.listened, h)
 		m.Stack().Listen(h)
 	}
 }

@@ -30,7 +30,7 @@ func (b *builder) policies(context.Context) error {
 			fact = f
 		}
 	}
-	for _, p := range b.Plan.Policies {
+	for _, p := range b.admit {
 		why := "who enforces it is not modelled: a connection that it does not admit is unknown"
 		if fact != factPolicy {
 			why = "nothing in this lab enforces it: " + b.Plan.Network.Plugin + " does not; where another controller does (Calico, for example), give the ACLs that it makes to HNS with hns: addPolicy"
@@ -38,6 +38,9 @@ func (b *builder) policies(context.Context) error {
 		b.notice("NetworkPolicy "+p.Key(), why, p.Origin)
 	}
 	for _, p := range b.pods {
+		if m := b.Machine(Ref{PodKind, p.Key()}); !p.HostNetwork {
+			m.Stack().RemoveGates(func(g host.Gate) bool { _, ours := g.Event.Detail.(notAdmitted); return ours })
+		}
 		// What a dumped node enforces is among the ACLs of its dump.
 		if !p.HostNetwork && b.node(p.Node).Plan.Dump == nil {
 			b.gates(p, fact)
@@ -49,7 +52,7 @@ func (b *builder) policies(context.Context) error {
 // gates adds the gates of one pod.
 func (b *builder) gates(p *pod, fact *evidence.Fact) {
 	var in, out []*spec.Policy
-	for _, np := range b.Plan.Policies {
+	for _, np := range b.admit {
 		if !np.Selects(p.Namespace, p.Labels) {
 			continue
 		}
@@ -177,7 +180,7 @@ func (b *builder) admitted(p *pod, np *spec.Policy, peer spec.PolicyPeer, anyone
 	}
 	var all []admission
 	for _, q := range b.pods {
-		if !anyone && !peer.Picks(np.Namespace, q.Namespace, q.Labels, b.Plan.Namespaces) || !q.given.IsValid() {
+		if !anyone && !peer.Picks(np.Namespace, q.Namespace, q.Labels, b.namespaces) || !q.given.IsValid() {
 			continue
 		}
 		one := a

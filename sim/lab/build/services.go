@@ -19,16 +19,19 @@ import (
 // cluster has, then the lab's own, all with their endpoints.
 func (b *builder) services(context.Context) error {
 	b.Kube.Services = b.builtinServices()
-	for _, s := range b.Plan.Services {
+	for _, s := range b.lists {
 		k := s.Service
 		for _, p := range b.pods {
-			if s.Selects(p.Namespace, p.Labels) {
+			if !p.late && s.Selects(p.Namespace, p.Labels) {
 				k.Endpoints = append(k.Endpoints, b.endpoint(p, s))
 			}
 		}
-		for _, sl := range b.Plan.Slices {
+		for _, sl := range b.slices {
 			if sl.Namespace == s.Namespace && sl.Service == s.Name {
-				k.Endpoints = append(k.Endpoints, sl.Of(&k)...)
+				k.Endpoints = append(k.Endpoints, slices.DeleteFunc(sl.Of(&k), func(e kube.Endpoint) bool {
+					p := b.pod(e.Pod)
+					return p != nil && p.late
+				})...)
 			}
 		}
 		b.Kube.Services = append(b.Kube.Services, &k)
@@ -52,8 +55,9 @@ func (b *builder) builtinServices() []*kube.Service {
 		Ports:  []kube.ServicePort{{Name: "dns", Proto: packet.UDP, Port: 53, Target: 53}, {Name: "dns-tcp", Proto: packet.TCP, Port: 53, Target: 53}},
 		Origin: &trace.Origin{What: "Service kube-dns (of every cluster)"}}
 	for _, p := range b.pods {
-		if p.ServesDNS() {
-			d.Endpoints = append(d.Endpoints, kube.Endpoint{Addr: p.given, Node: p.Node, Pod: p.Key(), Ready: true, Serving: true})
+		if p.ServesDNS() && !p.late {
+			leaves := p.Terminating || p.leaves
+			d.Endpoints = append(d.Endpoints, kube.Endpoint{Addr: p.given, Node: p.Node, Pod: p.Key(), Ready: p.Ready && !leaves, Serving: p.Ready, Terminating: leaves})
 		}
 	}
 	return []*kube.Service{api, d}
@@ -69,8 +73,9 @@ const apiPort = 6443
 // endpoint is a pod as a backend of a Service. For ports of the Service that name their
 // target it needs a container port of that name (EndpointSlice controller, FindPort).
 func (b *builder) endpoint(p *pod, s *spec.Service) kube.Endpoint {
+	terminating := p.Terminating || p.leaves
 	e := kube.Endpoint{Addr: p.given, Node: p.Node, Pod: p.Key(),
-		Ready: p.Ready && !p.Terminating || s.PublishNotReady, Serving: p.Ready, Terminating: p.Terminating, Ports: map[string]uint16{}}
+		Ready: p.Ready && !terminating || s.PublishNotReady, Serving: p.Ready, Terminating: terminating, Ports: map[string]uint16{}}
 	if p.Subdomain == s.Name {
 		e.Hostname = p.Hostname
 	}
@@ -86,63 +91,95 @@ func (b *builder) endpoint(p *pod, s *spec.Service) kube.Endpoint {
 	return e
 }
 
-// proxies lets kube-proxy program every node.
+// proxies starts kube-proxy on every node and lets it program the Services: as
+// they are without the late pods, if there are any, then with them.
 func (b *builder) proxies(ctx context.Context) error {
-	if b.ovs != nil {
-		b.ovs.SetServices(ovnServices(b.Kube.Services))
-		b.Proxy = kubeproxy.Config{Mode: kubeproxy.ModeNone}
-		return nil
-	}
 	for _, n := range b.Nodes {
-		if !n.Plan.Windows() {
-			// kube-proxy's rules come before the plugin's masquerading.
-			nat := n.linux.Stack().NAT
-			nat.Rules = append(kubeproxy.Iptables(b.Kube, n.Node, b.Kube.Services), nat.Rules...)
-			continue
-		}
-		b.Proxy = n.Plan.Proxy
-		if why := kubeproxy.NotRead(n.Version); why != "" && n.Plan.Proxy.Mode == kubeproxy.ModeKernelspace {
-			b.notice("patch of kube-proxy "+n.Version.String(), why, b.Plan.File.Origin("Kubernetes version", "spec", "kubernetes"))
-		}
-		if err := b.proxy(n); err != nil {
+		if err := b.startProxy(n); err != nil {
 			return fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
 		}
 	}
+	if err := b.sync(); err != nil {
+		return err
+	}
+	states := [][]*kube.Service{b.Kube.Services}
+	if slices.ContainsFunc(b.pods, func(p *pod) bool { return p.late }) {
+		for _, p := range b.pods {
+			p.late = false
+		}
+		if err := b.follow(ctx); err != nil {
+			return err
+		}
+		states = append(states, b.Kube.Services)
+	}
 	if b.real != nil && b.real.proxy {
-		return b.real.proxies(ctx)
+		return b.real.proxies(states)
 	}
 	return nil
 }
 
-// proxy runs the model of kube-proxy on a Windows node, where there is no dump
-// of what it did and the program itself will not do it.
-func (b *builder) proxy(n *Node) error {
-	switch n.Plan.Proxy.Mode {
-	case kubeproxy.ModeUserspace:
-		return b.userspace(n)
-	case kubeproxy.ModeKernelspace:
-		if n.Plan.Dump != nil || b.real != nil && b.real.proxy {
-			return nil
-		}
-	default:
+// startProxy starts the model of kube-proxy in kernelspace mode on a Windows node,
+// where there is no dump of what it did and the program itself will not do it.
+func (b *builder) startProxy(n *Node) (err error) {
+	if b.ovs != nil {
+		b.Proxy = kubeproxy.Config{Mode: kubeproxy.ModeNone}
 		return nil
 	}
-	p, err := kubeproxy.NewKernelspace(n.Plan.Proxy, n.Node, n.HNS)
-	if err != nil {
+	if !n.Plan.Windows() {
+		return nil
+	}
+	b.Proxy = n.Plan.Proxy
+	if why := kubeproxy.NotRead(n.Version); why != "" && n.Plan.Proxy.Mode == kubeproxy.ModeKernelspace {
+		b.notice("patch of kube-proxy "+n.Version.String(), why, b.Plan.File.Origin("Kubernetes version", "spec", "kubernetes"))
+	}
+	if n.Plan.Proxy.Mode != kubeproxy.ModeKernelspace || n.Plan.Dump != nil || b.real != nil && b.real.proxy {
+		return nil
+	}
+	n.troubles = kubeproxy.Troubles{}
+	if n.proxy, err = kubeproxy.NewKernelspace(n.Plan.Proxy, n.Node, n.HNS); err != nil {
+		n.proxy = nil
+		b.noTroubles(n, kubeProxy)
 		b.trouble(n, kubeProxy, "it does not start: "+oneLine(n, err), nil, nil)
+	}
+	return nil
+}
+
+// sync lets every kube-proxy that runs follow the Services.
+func (b *builder) sync() error {
+	if b.ovs != nil {
+		b.ovs.SetServices(ovnServices(b.Kube.Services))
 		return nil
 	}
-	var troubles kubeproxy.Troubles
-	for _, services := range b.syncs() {
-		rep, err := p.Sync(services)
-		troubles.Note(rep)
+	for _, n := range b.Nodes {
+		if n.stopped {
+			continue
+		}
+		if err := b.syncNode(n); err != nil {
+			return fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+func (b *builder) syncNode(n *Node) error {
+	switch {
+	case !n.Plan.Windows():
+		// kube-proxy's rules come before the plugin's masquerading.
+		nat, rules := n.linux.Stack().NAT, kubeproxy.Iptables(b.Kube, n.Node, b.Kube.Services)
+		nat.Rules, n.iptables = append(rules, nat.Rules[n.iptables:]...), len(rules)
+	case n.Plan.Proxy.Mode == kubeproxy.ModeUserspace:
+		return b.userspace(n)
+	case n.proxy != nil:
+		rep, err := n.proxy.Sync(b.Kube.Services)
+		n.troubles.Note(rep)
+		b.noTroubles(n, kubeProxy)
 		if err != nil {
 			b.trouble(n, kubeProxy, "it programs nothing: "+oneLine(n, err), nil, nil)
 			return nil
 		}
-	}
-	for _, t := range troubles.All() {
-		b.trouble(n, kubeProxy, t.Text, t.Fact, t.About)
+		for _, t := range n.troubles.All() {
+			b.trouble(n, kubeProxy, t.Text, t.Fact, t.About)
+		}
 	}
 	return nil
 }
@@ -175,28 +212,8 @@ func ovnServices(services []*kube.Service) []ovs.Service {
 	return all
 }
 
-// syncs are the states of the Services that kube-proxy sees one after the
-// other: without the late pods, if there are any, then with them.
-func (b *builder) syncs() [][]*kube.Service {
-	late := map[string]bool{}
-	for _, p := range b.pods {
-		if p.Late {
-			late[p.Key()] = true
-		}
-	}
-	if len(late) == 0 {
-		return [][]*kube.Service{b.Kube.Services}
-	}
-	var first []*kube.Service
-	for _, s := range b.Kube.Services {
-		early := *s
-		early.Endpoints = slices.DeleteFunc(slices.Clone(s.Endpoints), func(e kube.Endpoint) bool { return late[e.Pod] })
-		first = append(first, &early)
-	}
-	return [][]*kube.Service{first, b.Kube.Services}
-}
-
-// userspace starts the user-space proxy of a Windows node.
+// userspace starts the user-space proxy of a Windows node, in place of what it did
+// before.
 func (b *builder) userspace(n *Node) error {
 	u, err := kubeproxy.Userspace(n.Plan.Proxy, b.Kube, n.Node, b.Kube.Services)
 	if err != nil {
@@ -206,6 +223,11 @@ func (b *builder) userspace(n *Node) error {
 	// The service addresses go to the interface that the container network
 	// made (INTERFACE_TO_ADD_SERVICE_IP).
 	l := st.Links[len(st.Links)-1]
+	if n.userspace != nil {
+		st.Unlisten(n.userspace.Listeners...)
+		l.Addrs = slices.DeleteFunc(l.Addrs, func(p netip.Prefix) bool { return p.IsSingleIP() && slices.Contains(n.userspace.Addresses, p.Addr()) })
+	}
+	n.userspace = &u
 	for _, a := range u.Addresses {
 		l.Addrs = append(l.Addrs, netip.PrefixFrom(a, a.BitLen()))
 	}

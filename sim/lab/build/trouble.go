@@ -25,7 +25,14 @@ type Trouble struct {
 // trouble notes a trouble with some frontends, or with all for nil.
 func (c *Cluster) trouble(n *Node, program, text string, f *evidence.Fact, about func(kubeproxy.Frontend) bool) {
 	c.troubles = append(c.troubles, Trouble{n.Name, program, text, f, about})
-	c.Log = append(c.Log, program+" on "+n.Name+": "+text)
+	if l := program + " on " + n.Name + ": " + text; !slices.Contains(c.Log, l) {
+		c.Log = append(c.Log, l)
+	}
+}
+
+// noTroubles forgets those of a program, which has tried again.
+func (c *Cluster) noTroubles(n *Node, program string) {
+	c.troubles = slices.DeleteFunc(c.troubles, func(t Trouble) bool { return t.Node == n.Name && t.Program == program })
 }
 
 // Troubles are those that concern a connection to an address, by node: the address is

@@ -1,6 +1,11 @@
 package flow
 
 import (
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+
 	"fmt"
 	"time"
 )
@@ -29,3 +34,44 @@ func (e complains) Text() string { return e.text }
 type injected struct{}
 
 func (injected) Text() string { return "from the capture" }
+
+// stepDone is a step of the lab in the life of a connection.
+type stepDone struct {
+	name string
+	does []string
+}
+
+func (e stepDone) Text() string {
+	if len(e.does) == 0 {
+		return "step " + e.name
+	}
+	return "step " + e.name + ": " + strings.Join(e.does, "; ")
+}
+
+// sendsOn is a later packet of a named connection.
+type sendsOn struct{ connection, sends, by string }
+
+func (e sendsOn) Text() string {
+	who, what := "the program", "sends again"
+	if e.by != "" {
+		who = "the other end"
+		what = "sends data"
+	}
+	switch e.sends {
+	case spec.SendFin:
+		what = "sends its FIN: it has no more data"
+	case spec.SendReset:
+		what = "resets the connection"
+	}
+	return "connection " + e.connection + ": " + who + " " + what
+}
+
+// tupleAgain is a connection with the 5-tuple of an earlier one.
+type tupleAgain struct {
+	earlier string
+	tuple   packet.Tuple
+}
+
+func (e tupleAgain) Text() string {
+	return "connection " + e.earlier + " had the same 5-tuple, " + e.tuple.String()
+}

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -36,6 +37,18 @@ type Result struct {
 // Run runs one flow of a lab.
 func (c *Cluster) Run(ctx context.Context, f spec.Flow) (Result, error) {
 	o := Result{Flow: f, Pass: true}
+	if err := c.GoTo(ctx, cmp.Or(f.At, spec.Start)); err != nil {
+		return o, err
+	}
+	if f.Connection != "" {
+		t, err := c.traceConnection(ctx, f)
+		if err != nil {
+			return o, err
+		}
+		o.Trace, o.Verdict, o.Reason, o.Summary = t, t.Verdict, t.Reason, t.Summary
+		o.check(ctx, c)
+		return o, nil
+	}
 	if f.Resolve != "" {
 		l, err := c.Resolve(ctx, f.From, strings.TrimPrefix(f.To, "name/"), dns.Tool(f.Resolve))
 		if err != nil {
@@ -45,7 +58,7 @@ func (c *Cluster) Run(ctx context.Context, f spec.Flow) (Result, error) {
 		o.check(ctx, c)
 		return o, nil
 	}
-	r := Request{From: f.From, To: f.To, Protocol: f.Protocol, Meanwhile: f.Meanwhile}
+	r := Request{From: f.From, To: f.To, Protocol: f.Protocol, SrcPort: f.SourcePort, Meanwhile: f.Meanwhile}
 	if f.Idle != "" {
 		d, err := time.ParseDuration(f.Idle)
 		if err != nil {

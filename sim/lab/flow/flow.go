@@ -29,24 +29,17 @@ type Cluster struct {
 	*build.Cluster
 	// changed is set when a flow has changed HNS in its middle.
 	changed bool
-	info    trace.Lab
+	// at is after how many steps flows are sent.
+	at   int
+	info trace.Lab
 }
 
 // New takes a cluster that was just built.
 func New(c *build.Cluster) *Cluster { return &Cluster{Cluster: c} }
 
-// rebuildChanged builds the cluster again when a flow has changed its HNS.
-func (c *Cluster) rebuildChanged(ctx context.Context) error {
-	if err := ctx.Err(); err != nil || !c.changed {
-		return err
-	}
-	again, err := c.Rebuild(ctx)
-	if err != nil {
-		return err
-	}
-	c.Cluster, c.changed = again, false
-	return nil
-}
+// rebuildChanged brings the cluster to the step at which flows are sent: it builds
+// the cluster again when a flow has changed its HNS or a later step was done.
+func (c *Cluster) rebuildChanged(ctx context.Context) error { return c.reach(ctx, c.at) }
 
 // Call makes calls to the HNS of nodes, in order. They have effect until the
 // cluster is built again. A call that must fail and does not is an error, and
@@ -72,6 +65,9 @@ type Request struct {
 	IPv6 bool
 	// Tool resolves name/... targets; empty is Resolve-DnsName on Windows.
 	Tool dns.Tool
+	// At is the step after which the flow is sent, "" where the cluster is now;
+	// see [Cluster.GoTo].
+	At string
 	// Idle and Meanwhile come between the first and the judged packet.
 	Idle      time.Duration
 	Meanwhile []spec.HNSCall
@@ -90,6 +86,11 @@ const (
 func (c *Cluster) Trace(ctx context.Context, r Request) (*trace.Trace, error) {
 	if r.Protocol == "" {
 		r.Protocol = "tcp"
+	}
+	if r.At != "" {
+		if err := c.GoTo(ctx, r.At); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.rebuildChanged(ctx); err != nil {
 		return nil, err
@@ -136,6 +137,9 @@ func protoOf(name string, dst netip.Addr) packet.Proto {
 // command is what reproduces a request.
 func (c *Cluster) command(r Request) string {
 	s := "winlab trace " + c.Plan.File.Path + c.choice()
+	if at := c.Step(); at != "" {
+		s += " --at " + quoted(at)
+	}
 	s += " --from " + r.From + " --to " + r.To
 	if r.Protocol == "udp" || r.Protocol == "ping" {
 		s += " --" + r.Protocol

@@ -16,11 +16,13 @@ import (
 // cluster.
 func (c *Cluster) Info() trace.Lab {
 	if c.info.Name != "" {
+		c.info.Step = c.Step()
 		return c.info
 	}
 	p := c.Plan
 	c.info = trace.Lab{Name: p.File.Lab.Metadata.Name, File: p.File.Path, Variant: p.Variant, Kubernetes: p.Version.String(),
 		Network: p.Network.Name + " on " + p.Network.Type, Proxy: c.Proxy.String(), Builds: map[string]string{}, Components: c.Components}
+	c.info.Step = c.Step()
 	if noProxy(c.Proxy.Mode) {
 		c.info.Proxy = "none"
 	}

@@ -281,6 +281,9 @@ func (c *Cluster) destination(t spec.Target, r Request) (endpoint, error) {
 	case spec.ServiceTarget:
 		return c.serviceEndpoint(t, r)
 	}
+	if e, ok := c.goneEndpoint(t, r); ok {
+		return e, nil
+	}
 	e, err := c.named(t, r.IPv6)
 	if err != nil {
 		return e, err
@@ -308,6 +311,9 @@ func firstPort(s *host.Stack, proto packet.Proto) uint16 {
 // the ingress address of a LoadBalancer, for all others the cluster IP.
 func (c *Cluster) serviceEndpoint(t spec.Target, r Request) (endpoint, error) {
 	s := c.Service(t.Namespace, t.Name)
+	if e, ok := c.goneEndpoint(t, r); s == nil && ok {
+		return e, nil
+	}
 	if s == nil {
 		var names []string
 		for _, x := range c.Kube.Services {

@@ -56,11 +56,17 @@ type Plan struct {
 	NodeServers []netip.Addr
 	// Calls are made to the HNS of nodes when all else is done.
 	Calls []Call
+	// Steps are what happens then.
+	Steps []*Step
 
 	// NotModelled is what the lab says and no rule of the simulation follows.
 	NotModelled []trace.Notice
 
 	macs uint32
+	// scheduled counts the pods of each workload that were given a node, given is
+	// what Services got.
+	scheduled map[string]int
+	given     *given
 }
 
 // notice notes that something of the lab has no effect; path is where it stands in
@@ -79,12 +85,9 @@ func New(f *spec.File, variant string, setting *spec.Setting) (*Plan, error) {
 	if setting != nil {
 		fv = fv.WithSetting(setting)
 	}
-	if len(fv.Lab.Spec.Steps) > 0 {
-		return nil, fmt.Errorf("%s: steps are read, but nothing does them yet", fv.Path)
-	}
 	p := &Plan{File: fv, Variant: variant, Setting: setting}
 	// The order decides which MAC address each machine gets.
-	for _, step := range []func(*spec.Spec) error{p.cluster, p.nodes, p.fabric, p.hosts, p.params, p.design, p.proxies, p.plugin, p.pods, p.services, p.records, p.calls} {
+	for _, step := range []func(*spec.Spec) error{p.cluster, p.nodes, p.fabric, p.hosts, p.params, p.design, p.proxies, p.plugin, p.pods, p.services, p.records, p.calls, p.steps} {
 		if err := step(&fv.Lab.Spec); err != nil {
 			return nil, p.Wrap(err)
 		}

@@ -29,6 +29,10 @@ type Pod struct {
 	DNSConfig           spec.DNSConfig
 
 	os string
+	// owner is what makes it, "" for a pod of its own; implied says that it serves
+	// what Services expect of it.
+	owner   string
+	implied bool
 }
 
 // Key is "namespace/name".
@@ -46,11 +50,10 @@ func (p *Plan) pods(s *spec.Spec) error {
 		return err
 	}
 	p.Services, p.Policies, p.Namespaces = man.Services, man.Policies, man.Namespaces
-	p.slices(man)
+	p.Slices = p.slices(man.Slices, man.Services)
 	p.NotModelled = append(p.NotModelled, man.NotModelled...)
 	for _, w := range man.Workloads {
-		p.Pods = append(p.Pods, &Pod{Pod: kube.Pod{Namespace: w.Namespace, Name: w.Name, Node: w.Node, HostPorts: w.HostPorts, Labels: maps.Clone(w.Labels), Origin: w.Origin},
-			HostNetwork: w.HostNetwork, Listen: w.Listen, Ports: w.Ports, Ready: true, os: w.OS, Hostname: w.Hostname, Subdomain: w.Subdomain, DNSPolicy: w.DNSPolicy, DNSConfig: w.DNS})
+		p.Pods = append(p.Pods, newPod(w))
 	}
 	if !s.DNS.Off {
 		p.Pods = append(p.Pods, &Pod{Pod: kube.Pod{Namespace: "kube-system", Name: "coredns-0", Labels: map[string]string{"k8s-app": "kube-dns"}, Origin: &trace.Origin{What: "Deployment coredns"}},
@@ -59,32 +62,41 @@ func (p *Plan) pods(s *spec.Spec) error {
 	if err := p.pinPods(s); err != nil {
 		return err
 	}
-	if err := p.schedule(s); err != nil {
+	if err := p.schedule(s, p.Pods); err != nil {
 		return err
 	}
-	p.serveTargets()
+	serveTargets(p.Pods, p.Services)
 	return nil
 }
 
 // slices keeps the endpoints that somebody wrote for Services of the lab.
-func (p *Plan) slices(man *spec.Manifests) {
-	for _, s := range man.Slices {
-		i := slices.IndexFunc(man.Services, func(v *spec.Service) bool { return v.Namespace == s.Namespace && v.Name == s.Service })
+func (p *Plan) slices(all []*spec.Slice, services []*spec.Service) []*spec.Slice {
+	var kept []*spec.Slice
+	for _, s := range all {
+		i := slices.IndexFunc(services, func(v *spec.Service) bool { return v.Namespace == s.Namespace && v.Name == s.Service })
 		why := ""
 		switch {
 		case i < 0:
 			why = "there is no Service " + s.Namespace + "/" + s.Service + " in the lab's manifests"
-		case man.Services[i].Type == kube.ExternalName:
+		case services[i].Type == kube.ExternalName:
 			why = "a Service of type ExternalName has no endpoints"
-		case len(man.Services[i].Selector) > 0 && strings.HasPrefix(s.Origin.What, "Endpoints "):
+		case len(services[i].Selector) > 0 && strings.HasPrefix(s.Origin.What, "Endpoints "):
 			why = "the Service has a selector, so that its controller replaces these endpoints by the pods that it selects"
 		}
 		if why != "" {
 			p.NotModelled = trace.AddNotice(p.NotModelled, trace.Notice{What: s.Origin.What, Why: why, At: s.Origin})
 			continue
 		}
-		p.Slices = append(p.Slices, s)
+		kept = append(kept, s)
 	}
+	return kept
+}
+
+// newPod is a pod of a manifest.
+func newPod(w *spec.Workload) *Pod {
+	return &Pod{Pod: kube.Pod{Namespace: w.Namespace, Name: w.Name, Node: w.Node, HostPorts: slices.Clone(w.HostPorts), Labels: maps.Clone(w.Labels), Origin: w.Origin},
+		HostNetwork: w.HostNetwork, Listen: slices.Clone(w.Listen), Ports: w.Ports, Ready: true, os: w.OS, owner: w.Owner,
+		Hostname: w.Hostname, Subdomain: w.Subdomain, DNSPolicy: w.DNSPolicy, DNSConfig: w.DNS}
 }
 
 // pinPods adds the lab's own pods and applies what it says of others.
@@ -130,9 +142,12 @@ func (p *Pod) pin(r *reader, in spec.Pod) {
 }
 
 // schedule spreads pods without a node over the nodes of their system.
-func (p *Plan) schedule(s *spec.Spec) error {
-	next := map[string]int{}
-	for _, pod := range p.Pods {
+func (p *Plan) schedule(s *spec.Spec, pods []*Pod) error {
+	if p.scheduled == nil {
+		p.scheduled = map[string]int{}
+	}
+	next := p.scheduled
+	for _, pod := range pods {
 		if pod.Node != "" {
 			if p.Node(pod.Node) == nil {
 				return fmt.Errorf("pod %s: there is no node %q", pod.Key(), pod.Node)
@@ -157,17 +172,19 @@ func (p *Plan) schedule(s *spec.Spec) error {
 
 // serveTargets lets pods that declare no port serve what Services expect of
 // them, as the program in the source documents' manifest does.
-func (p *Plan) serveTargets() {
-	for _, pod := range p.Pods {
-		if len(pod.Listen) > 0 {
+func serveTargets(pods []*Pod, services []*spec.Service) {
+	for _, pod := range pods {
+		if len(pod.Listen) > 0 && !pod.implied {
 			continue
 		}
-		for _, s := range p.Services {
+		for _, s := range services {
 			if !s.Selects(pod.Namespace, pod.Labels) {
 				continue
 			}
 			for _, sp := range s.Ports {
-				pod.Listen = append(pod.Listen, spec.ListenPort{Proto: sp.Proto, Port: sp.Target})
+				if l := (spec.ListenPort{Proto: sp.Proto, Port: sp.Target}); !slices.Contains(pod.Listen, l) {
+					pod.Listen, pod.implied = append(pod.Listen, l), true
+				}
 			}
 		}
 	}
@@ -176,31 +193,42 @@ func (p *Plan) serveTargets() {
 // firstNodePort is where the API server begins to give node ports here.
 const firstNodePort = 30000
 
+// given are the addresses and node ports that the API server gave to Services.
+type given struct {
+	next     netip.Addr
+	nodePort uint16
+	used     map[netip.Addr]bool
+}
+
 // services gives every Service the addresses and node ports that its manifest
 // leaves to the API server.
 func (p *Plan) services(*spec.Spec) error {
 	sc := p.ServiceCIDRs[0].Addr()
-	next, nodePort := Nth(sc, 50), uint16(firstNodePort)
-	used := map[netip.Addr]bool{p.DNSIP: true, sc.Next(): true}
-	for _, s := range p.Services {
+	p.given = &given{next: Nth(sc, 50), nodePort: firstNodePort, used: map[netip.Addr]bool{p.DNSIP: true, sc.Next(): true}}
+	p.given.complete(p.Services)
+	return nil
+}
+
+// complete gives what Services lack.
+func (g *given) complete(services []*spec.Service) {
+	for _, s := range services {
 		for _, ip := range s.ClusterIPs {
-			used[ip] = true
+			g.used[ip] = true
 		}
 	}
-	for _, s := range p.Services {
+	for _, s := range services {
 		if s.Type != kube.ExternalName && !s.Headless && len(s.ClusterIPs) == 0 {
-			for used[next] {
-				next = next.Next()
+			for g.used[g.next] {
+				g.next = g.next.Next()
 			}
-			s.ClusterIPs = []netip.Addr{next}
-			used[next] = true
+			s.ClusterIPs = []netip.Addr{g.next}
+			g.used[g.next] = true
 		}
 		for j := range s.Ports {
 			if (s.Type == kube.NodePort || s.Type == kube.LoadBalancer && !s.NoNodePorts) && s.Ports[j].NodePort == 0 {
-				s.Ports[j].NodePort = nodePort
-				nodePort++
+				s.Ports[j].NodePort = g.nodePort
+				g.nodePort++
 			}
 		}
 	}
-	return nil
 }

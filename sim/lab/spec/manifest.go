@@ -41,7 +41,9 @@ type Workload struct {
 	// DNSPolicy and DNS are dnsPolicy and dnsConfig.
 	DNSPolicy string
 	DNS       DNSConfig
-	Origin    *trace.Origin
+	// Owner is what makes it, "Deployment default/web"; "" for a pod of its own.
+	Owner  string
+	Origin *trace.Origin
 	// daemon is the DaemonSet that has one such pod on each node.
 	daemon string
 }
@@ -75,9 +77,11 @@ type Service struct {
 // data plane.
 type Manifests struct {
 	Workloads []*Workload
-	Services  []*Service
-	Policies  []*Policy
-	Slices    []*Slice
+	// Owners are the Deployments and their like, also those without replicas.
+	Owners   []string
+	Services []*Service
+	Policies []*Policy
+	Slices   []*Slice
 	// Namespaces are the labels of namespaces that a manifest describes.
 	Namespaces map[string]map[string]string
 	// NotModelled are objects of which nothing follows in the simulation.
@@ -158,6 +162,11 @@ func (m *Manifests) add(file string, line int, doc []byte) error {
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", strings.ToLower(head.Kind), head.Name, err)
 		}
+		owner := head.Kind + " " + namespaceOr(head.Namespace) + "/" + head.Name
+		for _, p := range pods {
+			p.Owner = owner
+		}
+		m.Owners = append(m.Owners, owner)
 		m.Workloads = append(m.Workloads, pods...)
 	case "EndpointSlice":
 		s, err := readSlice(doc, origin)

@@ -21,6 +21,8 @@ const (
 	ParamTwoEndpoints    = "remote-and-local-endpoint"
 	ParamExcludedPort    = "node-port-in-excluded-range"
 	ParamFirewall        = "windows-firewall"
+	paramFlowWithoutRule = "vfp-flow-without-rule"
+	paramSYNOnFlow       = "vfp-syn-on-flow"
 	ParamLoopback        = "loopback-hairpin"
 	ParamIPForwarding    = "azure-ip-forwarding"
 	ParamReversePath     = "linux-reverse-path-filter"
@@ -60,6 +62,10 @@ var params = []Param{
 		Means: "whether HNS serves a node port that is in an excluded port range of the node"},
 	{Name: ParamFirewall, Values: []string{"answers", "silent"}, Open: true,
 		Means: "what the Windows firewall lets a stack say about a port on which nobody listens"},
+	{Name: paramFlowWithoutRule, Values: []string{"forgotten", "lives"}, Open: true,
+		Means: "what VFP does with the flows of a rule that is taken away, as when kube-proxy makes a load balancer anew"},
+	{Name: paramSYNOnFlow, Values: []string{"flow", "rules"}, Open: true,
+		Means: "what VFP does with a SYN that has the 5-tuple of a flow which has carried a connection"},
 	{Name: ParamLoopback, Values: []string{"drop", "deliver"}, Default: "drop", Means: "what the switch does with a packet that comes back to its own port with equal source and destination"},
 	{Name: ParamIPForwarding, Values: []string{"off", "on"}, Default: "off", Means: "whether the NICs of an Azure segment may send and receive for addresses that are not assigned to them"},
 	{Name: ParamReversePath, Values: []string{"off", "strict"}, Open: true,

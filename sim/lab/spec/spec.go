@@ -440,6 +440,9 @@ type Flow struct {
 	// other end send it.
 	Send string `yaml:"send,omitempty"`
 	By   string `yaml:"by,omitempty"`
+	// Number is the flow's place among all flows of its lab, from 1; see
+	// [Spec.AllFlows].
+	Number int `yaml:"-"`
 }
 
 // Expects reports whether the lab expects something of the flow.

@@ -96,7 +96,7 @@ func (s *Spec) AllFlows() []Flow {
 	at := func(name string) {
 		for _, f := range s.Flows {
 			if f.At == name || name == Start && f.At == "" {
-				f.At = strings.TrimPrefix(name, Start)
+				f.At, f.Number = strings.TrimPrefix(name, Start), len(all)+1
 				all = append(all, f)
 			}
 		}
@@ -105,7 +105,7 @@ func (s *Spec) AllFlows() []Flow {
 	for _, t := range s.Steps {
 		at(t.Name)
 		for _, f := range t.Flows {
-			f.At = t.Name
+			f.At, f.Number = t.Name, len(all)+1
 			all = append(all, f)
 		}
 	}

@@ -31,6 +31,7 @@ func (f *File) StepManifests(step int) (*Manifests, error) {
 			found = append(found, strict.Mistake{File: at.File, Line: at.Line, Column: 1, Message: err.Error()})
 		}
 	}
+	m.daemons(f.Lab.Spec.Nodes)
 	return m, found.AsError()
 }
 
@@ -157,6 +158,10 @@ func (v *validator) connections(s *Spec) {
 			v.add(path, "no flow before this one opens the connection %s; the first one says from and to", f.Connection)
 		case !opened[f.Connection] && (f.Send != "" || f.By != ""):
 			v.add(path, "the first flow of the connection %s opens it; send and by are for later ones", f.Connection)
+		case !opened[f.Connection] && strings.HasPrefix(f.To, string(NameTarget)+"/"):
+			v.add(path, "a connection goes to an address; write the Service, pod, node or host instead of its name")
+		case !opened[f.Connection] && f.Protocol == "ping":
+			v.add(path, "a connection is tcp or udp; a ping is a flow of its own each time")
 		case opened[f.Connection] && (f.From != "" || f.To != "" || f.Protocol != "" || f.SourcePort != 0):
 			v.add(path, "the connection %s is open already; leave from, to, protocol and sourcePort out, or give another connection another name", f.Connection)
 		}

@@ -226,3 +226,11 @@ func (s *Service) Restart() {
 	s.stale, s.unseen = nil, nil
 	s.changed(Change{Kind: KindService, What: Restarted})
 }
+
+// Boot starts the service with its machine: as after a restart VFP holds nothing, and
+// what a bug of an earlier restart has lost is there again.
+func (s *Service) Boot() {
+	s.restarts = 0
+	s.stale, s.unseen = nil, nil
+	s.changed(Change{Kind: KindService, What: Restarted})
+}

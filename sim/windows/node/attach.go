@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
@@ -92,6 +93,36 @@ func (n *Windows) Attach(object, endpointID string, gateway netip.Addr) (*machin
 	n.compartments[id] = c
 	n.dirty = true
 	return c, nil
+}
+
+// Detach forgets the compartment of an endpoint. The endpoint itself is deleted by
+// a call to HNS.
+func (n *Windows) Detach(endpointID string) {
+	delete(n.compartments, normal(endpointID))
+	n.dirty = true
+}
+
+// DetachHost takes the host's links on HNS endpoints away, as a machine does that
+// starts again: an agent attaches them anew.
+func (n *Windows) DetachHost() {
+	n.Refresh()
+	for _, v := range n.vnics {
+		if v.endpoint == "" {
+			continue
+		}
+		n.stack.Links = slices.DeleteFunc(n.stack.Links, func(l *host.Link) bool { return l == v.link })
+		n.stack.Routes = slices.DeleteFunc(n.stack.Routes, func(r host.Route) bool { return r.Link == v.link })
+		for _, sw := range n.switches {
+			for _, p := range slices.Clone(sw.Ports) {
+				if p.Host && p.MAC == v.link.MAC && p.Label == v.link.Name {
+					sw.RemovePort(p)
+					delete(sw.deliver, p)
+				}
+			}
+		}
+	}
+	n.vnics = slices.DeleteFunc(n.vnics, func(v vnic) bool { return v.endpoint != "" })
+	n.dirty = true
 }
 
 func normal(id string) string { return strings.ToLower(strings.Trim(id, "{}")) }

@@ -6,12 +6,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/conformance/offline"
+	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/html"
 	"github.com/winlab-dev/winlab/reports/junit"
 	"github.com/winlab-dev/winlab/reports/result"
@@ -33,11 +35,92 @@ type difference struct {
 type runSummary struct {
 	result.Summary
 	Differences []difference `json:"differences"`
+	// FlowResults are the labs' own flows.
+	FlowResults []flowLine `json:"flowResults,omitempty"`
 	// NotModelled is what the labs say and the simulation does not follow.
 	NotModelled []result.Notice `json:"notModelled,omitempty"`
 	Report      string          `json:"report"`
 	Results     string          `json:"results"`
 	JUnit       string          `json:"junit"`
+}
+
+// flowLine is one flow of a lab with its outcome.
+type flowLine struct {
+	Lab     string `json:"lab"`
+	Variant string `json:"variant,omitempty"`
+	Setting string `json:"setting,omitempty"`
+	Step    string `json:"step,omitempty"`
+	Name    string `json:"name"`
+	What    string `json:"what"`
+	Verdict string `json:"verdict"`
+	Reason  string `json:"reason,omitempty"`
+	Expect  string `json:"expect,omitempty"`
+	Pass    bool   `json:"pass"`
+	Summary string `json:"summary,omitempty"`
+	Command string `json:"command,omitempty"`
+}
+
+func flowLines(doc *result.Document) []flowLine {
+	var all []flowLine
+	for _, f := range doc.Flows {
+		all = append(all, flowLine{f.Lab, f.Variant, f.Setting, f.Step, f.Name, f.What, f.Got, f.Reason, f.Expect, f.Pass, f.Summary, f.Command})
+	}
+	return all
+}
+
+// printFlows prints the flows as a table: of each where it belongs, how it ended and
+// what was expected.
+func printFlows(w io.Writer, lines []flowLine) error {
+	several := slices.ContainsFunc(lines, func(l flowLine) bool { return l.Lab != lines[0].Lab })
+	columns := []struct {
+		head string
+		text func(flowLine) string
+	}{
+		{"lab", func(l flowLine) string { return l.Lab }},
+		{"variant", func(l flowLine) string { return strings.TrimSpace(l.Variant + " " + l.Setting) }},
+		{"step", func(l flowLine) string { return l.Step }},
+		{"flow", func(l flowLine) string { return l.Name }},
+		{"verdict", func(l flowLine) string { return strings.TrimSuffix(l.Verdict+" "+l.Reason, " ok") }},
+		{"", func(l flowLine) string {
+			switch {
+			case !l.Pass && l.Expect != "":
+				return "not as expected: " + l.Expect
+			case !l.Pass:
+				return "not as expected"
+			case l.Expect == "":
+				return ""
+			}
+			return "as expected"
+		}},
+	}
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var heads []string
+	shown := columns[:0]
+	for i, c := range columns {
+		if i == 0 && !several || !slices.ContainsFunc(lines, func(l flowLine) bool { return c.text(l) != "" }) {
+			continue
+		}
+		shown = append(shown, c)
+		heads = append(heads, c.head)
+	}
+	fmt.Fprintln(t, strings.TrimRight(strings.Join(heads, "\t"), "\t"))
+	for _, l := range lines {
+		var cells []string
+		for _, c := range shown {
+			cells = append(cells, clean.Line(c.text(l)))
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a *app) runCmd() *cobra.Command {
@@ -56,6 +139,9 @@ kube-proxy is available as a Windows program: the programs themselves attach the
 and program the Services, under Wine, and their results are shown beside the model's.
 This needs Wine, mingw and Go, and some minutes to build the programs the first time
 (make wine windows-binaries).
+
+Of labs that are named, and not only their folders, every flow is printed with its
+verdict: by variant, and by step of a lab that has steps.
 
 The exit code is 1 when a check differs from what the documents say, a flow from what
 its lab expects, or real components from their models. Disputed claims and what the
@@ -98,7 +184,7 @@ model does not know are shown; they do not fail a run.`,
 		if *out == "json" {
 			err = writeJSON(a.out, s)
 		} else {
-			err = printRun(a.out, s)
+			err = printRun(a.out, s, onlyFiles(args))
 		}
 		if err == nil && !s.AsExpected {
 			err = unexpected{}
@@ -121,7 +207,7 @@ func nodesOf(paths []string) string {
 
 // writeReport writes the three files of a run.
 func writeReport(dir string, doc *result.Document) (*runSummary, error) {
-	s := &runSummary{Summary: doc.Summary, Differences: differences(doc), NotModelled: doc.NotModelled, Report: filepath.Join(dir, "index.html"),
+	s := &runSummary{Summary: doc.Summary, FlowResults: flowLines(doc), Differences: differences(doc), NotModelled: doc.NotModelled, Report: filepath.Join(dir, "index.html"),
 		Results: filepath.Join(dir, "results.json"), JUnit: filepath.Join(dir, "junit.xml")}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -182,13 +268,30 @@ func differences(doc *result.Document) []difference {
 			if f.Variant != "" {
 				what += " " + f.Variant
 			}
+			if f.Step != "" {
+				what += ", step " + f.Step
+			}
 			add(what, f.Check)
 		}
 	}
 	return ds
 }
 
-func printRun(w io.Writer, s *runSummary) error {
+// onlyFiles reports whether labs were named, and no folders.
+func onlyFiles(args []string) bool {
+	return len(args) > 0 && !slices.ContainsFunc(args, func(p string) bool {
+		i, err := os.Stat(p)
+		return err != nil || i.IsDir()
+	})
+}
+
+// printRun prints what a run found; with flows every flow, where labs were named.
+func printRun(w io.Writer, s *runSummary, flows bool) error {
+	if flows && len(s.FlowResults) > 0 {
+		if err := printFlows(w, s.FlowResults); err != nil {
+			return err
+		}
+	}
 	words := map[string]string{result.Differs: "differ from the documents", result.Failed: "could not be checked", result.Disputed: "disputed",
 		result.Unknown: "unknown to the model", result.Own: "the model's own, documents are silent", result.Agrees: "as documented"}
 	fmt.Fprintf(w, "%d claims in %d cells, %d checks without a lab, %d flows of labs\n", s.Claims, s.Cells, s.Statics, s.Flows)

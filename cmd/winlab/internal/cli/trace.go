@@ -14,6 +14,7 @@ import (
 	"github.com/winlab-dev/winlab/reports/html"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/text"
 )
@@ -26,6 +27,7 @@ type traceOptions struct {
 	tuple, tool      string
 	protocol         string // no flag of trace, but the error says which is
 	expect, capture  string
+	connection       string
 	verbose, showHex bool
 	output           *string
 }
@@ -66,6 +68,8 @@ direction (in or out), flags (1 is SYN).`,
 	f.Uint8Var(&o.req.TTL, "ttl", 0, "time to live of the packet (default 128)")
 	f.IntVar(&o.req.Size, "size", 0, "payload of a datagram or echo request in `bytes` (default 32)")
 	f.DurationVar(&o.req.Idle, "idle", 0, "trace a second packet of the same connection, this much `time` after the first")
+	f.StringVar(&o.req.At, "at", "", "send the flow after this `step` of the lab (spec.steps); start is before the first (default: start)")
+	f.StringVar(&o.connection, "connection", "", "trace what the lab sends on this `connection` of its own at --at, from its opening on")
 	f.BoolVar(&o.req.IPv6, "ipv6", false, "use the IPv6 addresses of both endpoints")
 	f.StringVar(&o.tool, "tool", "", "the `program` that resolves name/ targets: "+toolNames())
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "every path in full, with the evidence behind each step")
@@ -78,6 +82,10 @@ direction (in or out), flags (1 is SYN).`,
 	// People who know kubectl and nmap try this one.
 	f.StringVar(&o.protocol, "protocol", "", "")
 	_ = f.MarkHidden("protocol")
+	for _, other := range []string{"from", "to", "tuple", "udp", "ping", "idle", "source-port"} {
+		exclusive(cmd, "connection", other)
+	}
+	fromFile(cmd, "at", func(s *spec.Spec) []string { return append([]string{spec.Start}, s.StepNames()...) })
 	exclusive(cmd, "udp", "ping", "tuple")
 	exclusive(cmd, "from", "tuple")
 	exclusive(cmd, "to", "tuple")
@@ -131,6 +139,7 @@ func (o *traceOptions) request() (lab.Request, error) {
 		if r.Protocol == "ping" {
 			r.To = t.Dst.Addr().String()
 		}
+	case o.connection != "":
 	case r.From == "" || r.To == "":
 		errs = append(errs, errors.New("say which flow: --from pod/client --to svc/web:80, or --tuple"))
 	case o.udp:
@@ -161,7 +170,12 @@ func (a *app) trace(ctx context.Context, path string, o *traceOptions) error {
 			fmt.Fprintln(a.err, "note:", l)
 		}
 	}
-	t, err := c.Trace(ctx, r)
+	var t *trace.Trace
+	if o.connection != "" {
+		t, err = c.TraceConnection(ctx, o.connection, r.At)
+	} else {
+		t, err = c.Trace(ctx, r)
+	}
 	if err != nil {
 		return err
 	}
