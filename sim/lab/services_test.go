@@ -130,3 +130,32 @@ func TestTroublesAreInTheTrace(t *testing.T) {
 		}
 	}
 }
+
+// TestConnectionsOfOneClient: on Linux chance picks a backend for each connection, and
+// sessionAffinity keeps a client on the first; also when the client takes every other port.
+func TestConnectionsOfOneClient(t *testing.T) {
+	t.Parallel()
+	const more = `  pods: [{name: lin, node: linux1}]
+  flows:
+    - {from: pod/lin, to: "svc/web:80", expect: delivered, connections: 20, spread: several}
+    - {from: node/linux1, to: "svc/web:80", expect: delivered, connections: 20, spread: several}
+    - {from: host/lan, to: "node/linux1:30777", expect: delivered, connections: 20, spread: several}
+    - {from: pod/lin, to: "svc/sticky:80", expect: delivered, connections: 20, spread: one}
+    - {from: host/lan, to: "node/linux1:30778", expect: delivered, connections: 20, spread: one}
+`
+	sticky := strings.NewReplacer("{name: web}\nspec: {type", "{name: sticky}\nspec: {sessionAffinity: ClientIP, type", "10.96.0.77", "10.96.0.78", "30777", "30778").Replace(strings.Split(namedPorts, "---\n")[0])
+	f := overDesign(t, "l2bridge-flannel-host-gw", namedPorts+"---\n"+sticky, more)
+	cl, err := lab.Build(t.Context(), f, lab.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flow := range cl.Plan.File.Lab.Spec.Flows {
+		o, err := cl.Run(t.Context(), flow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !o.Pass {
+			t.Errorf("%s to %s: %s", flow.From, flow.To, o.Why)
+		}
+	}
+}

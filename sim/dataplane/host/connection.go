@@ -25,6 +25,7 @@ type connection struct {
 func (n *NAT) reset() {
 	clear(n.table)
 	n.nextPort, n.nextID = 0, 0
+	clear(n.sticky)
 }
 
 // Bridged translates a packet that crosses a bridge of the stack, if it is a

@@ -30,7 +30,9 @@ type NAT struct {
 	Rules []NATRule
 	Fact  *evidence.Fact
 
-	table    map[packet.Tuple]*connection
+	table map[packet.Tuple]*connection
+	// sticky are the targets that clients of sticky rules have been sent to.
+	sticky   map[stuck]int
 	nextPort uint16
 	nextID   uint16
 }
@@ -52,8 +54,11 @@ type NATRule struct {
 	// notOutLinks are links that it does not apply to.
 	notOutLinks []*Link
 
-	// Targets are the backends of a destination translation.
+	// Targets are the backends of a destination translation. Which one a connection
+	// gets is chance; with Sticky (the recent module) all connections of one client
+	// address get the same.
 	Targets []netip.AddrPort
+	Sticky  bool
 	// Mark marks the connection for rules with Marked.
 	Mark bool
 	// Masquerade translates the source to the outgoing link's address
@@ -124,11 +129,31 @@ func (n *NAT) firstPacket(s *Stack, sim *wire.Simulation, p *packet.Packet, c Ch
 	return true
 }
 
+// stuck is a client of a sticky rule.
+type stuck struct {
+	rule   string
+	client netip.Addr
+}
+
+func (n *NAT) stick(client stuck, pick int) {
+	if n.sticky == nil {
+		n.sticky = map[stuck]int{}
+	}
+	n.sticky[client] = pick
+}
+
 // pickTarget sends the first packet of a connection to one of a rule's targets.
 func (n *NAT) pickTarget(s *Stack, sim *wire.Simulation, p *packet.Packet, e *connection, r *NATRule) {
 	pick := 0
 	if of := len(r.Targets); of > 1 {
-		pick = sim.Choose(r.Name, of, int(p.Tuple().SrcPort)%of, func(i int) string { return r.Targets[i].String() })
+		client := stuck{r.Name, p.Headers().Src}
+		before, known := n.sticky[client]
+		if pick = before; !known || !r.Sticky {
+			pick = sim.Choose(r.Name, of, int(p.Tuple().Hash()%uint32(of)), func(i int) string { return r.Targets[i].String() })
+		}
+		if r.Sticky && !known {
+			n.stick(client, pick)
+		}
 	}
 	t := r.Targets[pick]
 	before := *p.Headers()

@@ -113,7 +113,7 @@ func (pl *pipeline) balance(table, zone string, vips []vip) bool {
 		first := pl.p.Tuple()
 		pick := 0
 		if len(v.backends) > 1 {
-			pick = pl.sim.Choose("load balancer "+v.service+" "+v.addr.String(), len(v.backends), int(first.SrcPort)%len(v.backends),
+			pick = pl.sim.Choose("load balancer "+v.service+" "+v.addr.String(), len(v.backends), int(first.Hash()%uint32(len(v.backends))),
 				func(i int) string { return v.backends[i].String() })
 		}
 		b := v.backends[pick]

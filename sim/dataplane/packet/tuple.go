@@ -90,3 +90,27 @@ var (
 		135: "neighbour solicitation", 136: "neighbour advertisement",
 	}
 )
+
+// Hash spreads connections: tuples that differ in anything have unrelated hashes, also in
+// the lowest bits. It stands for choices at random, and for hashes that are not published.
+func (t Tuple) Hash() uint32 {
+	x := mix(fnvBasis, t.Src.As16())
+	x = mix(x, t.Dst.As16())
+	for _, b := range [...]byte{byte(t.SrcPort >> 8), byte(t.SrcPort), byte(t.DstPort >> 8), byte(t.DstPort), byte(t.Proto)} {
+		x = (x ^ uint32(b)) * fnvPrime
+	}
+	// FNV alone would leave the parity of its input in the lowest bit: a client that
+	// takes every other port would always reach the same one of two backends.
+	x = (x ^ x>>16) * 0x85ebca6b
+	x = (x ^ x>>13) * 0xc2b2ae35
+	return x ^ x>>16
+}
+
+const fnvBasis, fnvPrime = 2166136261, 16777619
+
+func mix(x uint32, bs [16]byte) uint32 {
+	for _, b := range bs {
+		x = (x ^ uint32(b)) * fnvPrime
+	}
+	return x
+}

@@ -32,8 +32,8 @@ var (
 	_ = evidence.New("kubeproxy.iptables-no-endpoints", evidence.Code,
 		"A Service without backends is rejected by the filter table; winlab drops the packet with the reason no-backend.",
 		srcIptables)
-	_ = evidence.New("kubeproxy.iptables-session-affinity", evidence.Inferred,
-		"sessionAffinity ClientIP keeps a client on one backend (the recent module); winlab follows single connections, so the rule's name says it and the choice is free.")
+	_ = evidence.New("kubeproxy.iptables-session-affinity", evidence.Code,
+		"A connection gets a backend at random (the statistic module); with sessionAffinity ClientIP all connections of one client address get the backend of its first one, for a time (the recent module). A trace of one connection shows every backend; several connections are spread by a hash in the place of chance.", srcIptables)
 	_ = evidence.New("kubeproxy.iptables-hairpin", evidence.Inferred,
 		"The mark of KUBE-SEP-... for a pod that reaches itself is set before the backend is known here, so winlab translates the source in POSTROUTING when source and destination are one pod.")
 )
@@ -148,7 +148,7 @@ func (t *iptables) clusterIP(svc *kube.Service, p kube.ServicePort, match host.N
 		mark.Name, mark.NotSrc, mark.Mark = "KUBE-SERVICES/"+chain+"/KUBE-MARK-MASQ", pods, true
 		t.services = append(t.services, both(mark)...)
 	}
-	match.Name, match.Targets = "KUBE-SERVICES/"+chain+label(svc, p), all
+	match.Name, match.Targets, match.Sticky = "KUBE-SERVICES/"+chain+label(svc, p), all, svc.ClientIPAffinity
 	t.services = append(t.services, both(match)...)
 }
 
@@ -164,7 +164,7 @@ func (t *iptables) external(svc *kube.Service, p kube.ServicePort, match host.NA
 		via, localChain = chainName("KUBE-EXT-", svc, p)+"/", chainName("KUBE-SVL-", svc, p)
 	}
 	to := match
-	to.Name, to.Targets = "KUBE-SERVICES/"+via+chain+label(svc, p), all
+	to.Name, to.Targets, to.Sticky = "KUBE-SERVICES/"+via+chain+label(svc, p), all, svc.ClientIPAffinity
 	mark := match
 	mark.Name, mark.Mark = "KUBE-SERVICES/"+via+"KUBE-MARK-MASQ", true
 	if !svc.ExternalLocal {
@@ -184,7 +184,7 @@ func (t *iptables) external(svc *kube.Service, p kube.ServicePort, match host.NA
 	if len(local) == 0 {
 		out.Name, out.Drop = "KUBE-SERVICES/"+via+localChain+"/KUBE-MARK-DROP"+label(svc, p), trace.NoBackend
 	} else {
-		out.Name, out.Targets = "KUBE-SERVICES/"+via+localChain+label(svc, p), local
+		out.Name, out.Targets, out.Sticky = "KUBE-SERVICES/"+via+localChain+label(svc, p), local, svc.ClientIPAffinity
 	}
 	return append(rules, out)
 }
