@@ -159,3 +159,39 @@ func TestConnectionsOfOneClient(t *testing.T) {
 		}
 	}
 }
+
+// A node can have a kube-proxy of its own: other flags, another mode, none.
+func TestProxyOfANode(t *testing.T) {
+	t.Parallel()
+	const more = "  pods: [{name: a, node: win1, labels: {app: a}, listen: [tcp/8080]}, {name: far, node: win2}]\n  nodes:\n    - name: win2\n      proxy: "
+	for _, c := range []struct {
+		proxy, from string
+		want        trace.Verdict
+	}{
+		{"{mode: none}", "pod/far", trace.Dropped},
+		{"{mode: none}", "pod/client", trace.Delivered},
+		{"{flags: [\"--network-name=other\"]}", "pod/far", trace.Dropped},
+		{"{flags: [\"--network-name=cbr0\"]}", "pod/far", trace.Delivered},
+	} {
+		f := overDesign(t, "l2bridge-flannel-host-gw", sharedAddress, more+c.proxy+"\n")
+		cl, err := lab.Build(t.Context(), f, lab.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := cl.Trace(t.Context(), lab.Request{From: c.from, To: "svc/a:80"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tr.Verdict != c.want {
+			t.Errorf("%s, from %s: %s (%s): %s", c.proxy, c.from, tr.Verdict, tr.Reason, tr.Summary)
+		}
+	}
+	for proxy, want := range map[string]string{
+		"{flags: [--enable-dsr=true]}": "WinDSR", "{mode: iptables}": "proxy mode", "{mode: none, components: real}": "components",
+	} {
+		_, err := lab.Parse("../../fixtures/labs/lab.yaml", []byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: test}\nspec:\n  base: l2bridge-flannel-host-gw.yaml\n  nodes: [{name: win2, proxy: "+proxy+"}]\n"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", proxy, err)
+		}
+	}
+}

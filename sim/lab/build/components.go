@@ -252,7 +252,7 @@ func (r *real) proxies(states [][]*kube.Service) (err error) {
 		}
 	}()
 	for _, n := range r.b.Nodes {
-		if r.nodes[n.Name] == nil {
+		if r.nodes[n.Name] == nil || n.Plan.Proxy.Mode != kubeproxy.ModeKernelspace {
 			continue
 		}
 		p, err := r.startProxy(n, states[0])

@@ -184,11 +184,15 @@ func (p *Plan) proxies(s *spec.Spec) error {
 		}
 		return nil
 	}
-	for _, n := range p.Nodes {
+	for i, n := range p.Nodes {
 		var err error
-		n.ProxyFlags = n.proxyFlags(s.Proxy.Flags)
-		if n.Proxy, err = kubeproxy.ParseFlags(s.Proxy.Mode, n.ProxyFlags, n.Kube.Version); err != nil && n.Windows() {
+		px := s.ProxyOn(s.Nodes[i])
+		n.ProxyFlags = n.proxyFlags(px.Flags)
+		if n.Proxy, err = kubeproxy.ParseFlags(px.Mode, n.ProxyFlags, n.Kube.Version); err != nil && n.Windows() {
 			o := p.File.Origin("kube-proxy", "spec", "proxy")
+			if s.Nodes[i].Proxy != nil {
+				o = p.File.Origin("kube-proxy", "spec", "nodes", i, "proxy")
+			}
 			return fmt.Errorf("%s:%d: %s on %s: %w", o.File, o.Line, o.What, n.Kube.Name, err)
 		}
 	}

@@ -103,6 +103,24 @@ type Proxy struct {
 	Components string `yaml:"components,omitempty"`
 }
 
+// NodeProxy is kube-proxy on one node; see [Proxy].
+type NodeProxy struct {
+	Mode  kubeproxy.Mode `yaml:"mode,omitempty"`
+	Flags []string       `yaml:"flags,omitempty"`
+}
+
+// ProxyOn is kube-proxy on a node: the lab's, or the node's own.
+func (s *Spec) ProxyOn(n Node) Proxy {
+	px := s.Proxy
+	if n.Proxy != nil {
+		px.Flags = n.Proxy.Flags
+		if n.Proxy.Mode != "" {
+			px.Mode = n.Proxy.Mode
+		}
+	}
+	return px
+}
+
 // Fabric is what lies between the machines.
 type Fabric struct {
 	Segments []Segment `yaml:"segments,omitempty"`
@@ -203,6 +221,9 @@ type Node struct {
 	Routes []Route `yaml:"routes,omitempty"`
 	// Kubernetes overrides the cluster's version on this node.
 	Kubernetes string `yaml:"kubernetes,omitempty"`
+	// Proxy takes the place of the lab's on this node: its mode where that is said, and
+	// all its flags. The flags of a setting are those of the other nodes.
+	Proxy *NodeProxy `yaml:"proxy,omitempty"`
 	// HNSDump replaces the plugin's and kube-proxy's work by what a real node
 	// printed: files, or folders such as collectlogs.ps1 leaves, with the output of
 	// Get-HnsNetwork, Get-HnsEndpoint, Get-HnsPolicyList, HCN v2, hnsdiag, route

@@ -302,6 +302,7 @@ func (v *validator) nodes(s *Spec) {
 		}
 		names[n.Name] = true
 		v.system(at, n)
+		v.nodeProxy(sub(at, "proxy"), n, s)
 		v.addr(sub(at, "address"), n.Address)
 		if other, ok := addrs[n.Address]; ok {
 			v.add(sub(at, "address"), "%s is the address of %s already", n.Address, other)

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"os"
@@ -38,6 +39,19 @@ func (v *validator) files(s *Spec) {
 		for j, d := range n.HNSDump {
 			exists(p("nodes", i, "hnsDump", j), "hnsDump", d)
 		}
+	}
+}
+
+// nodeProxy complains about a proxy of one node.
+func (v *validator) nodeProxy(path []any, n Node, s *Spec) {
+	switch {
+	case n.Proxy == nil:
+	case n.OS == "linux":
+		v.add(path, "kube-proxy on a Linux node is that of iptables and has no settings here; leave proxy out")
+	case len(n.HNSDump) > 0:
+		v.add(path, "the node is what its hnsDump says, with what kube-proxy had made; leave proxy out")
+	default:
+		v.proxy(path, s.ProxyOn(n), cmp.Or(n.Kubernetes, s.Kubernetes), s)
 	}
 }
 
