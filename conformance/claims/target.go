@@ -78,10 +78,16 @@ func (t Target) AfterDocuments() bool {
 	return err == nil && slices.Compare(v[:min(len(v), len(newest))], newest) > 0
 }
 
+// ofNoRelease reports whether the target's build is that of no release.
+func (t Target) ofNoRelease() bool {
+	_, known := ReleaseNamed(t.Build)
+	return t.Release == "" && t.Build != "" && !known
+}
+
 // CarriedOver says, of the first of the targets for which it is so, that its rules
 // are taken from documents of an older version; "" when there is none.
 func CarriedOver(targets []Target) string {
-	if i := slices.IndexFunc(targets, func(t Target) bool { return t.Release == "" && t.Build != "" }); i >= 0 {
+	if i := slices.IndexFunc(targets, Target.ofNoRelease); i >= 0 {
 		return fmt.Sprintf("no document covers Windows %s: no release of Windows Server has this build, and rules for a release do not apply to it", targets[i].Build)
 	}
 	i := slices.IndexFunc(targets, Target.AfterDocuments)
