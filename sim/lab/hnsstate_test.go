@@ -188,25 +188,25 @@ func TestStateOfHNSDecides(t *testing.T) {
 			before: []string{"pod/client > pod/peer:80: delivered ok seen pod/client", "pod/peer > pod/client:80: delivered ok"},
 			calls:  []HNSCall{remove("win1", network, "RemoteSubnetRoute", settings{"DestinationPrefix": "10.244.2.0/24"})},
 			after: []string{"pod/client > pod/peer:80: dropped not-encapsulated", "pod/client > pod/peer ping: dropped not-encapsulated",
-				"pod/peer > pod/client:80: no-reply no-way-back seen pod/peer", "pod/client > pod/linux-client:80: delivered ok", "pod/client > pod/neighbour:80: delivered ok"},
+				"pod/peer > pod/client:80: no-reply not-encapsulated seen pod/peer", "pod/client > pod/linux-client:80: delivered ok", "pod/client > pod/neighbour:80: delivered ok"},
 		},
 		{
 			name: "without the route of the service network packets to a Service miss the host's load balancers", design: hostGW,
 			before: []string{"pod/client > svc/win-webserver:80: delivered ok seen node/win1"},
 			calls:  []HNSCall{remove("win1", client, "SDNRoute", settings{"DestinationPrefix": "10.96.0.0/12"})},
-			after:  []string{"pod/client > svc/win-webserver:80: dropped no-load-balancer", "pod/neighbour > svc/win-webserver:80: delivered ok", "pod/client > pod/peer:80: delivered ok"},
+			after:  []string{"pod/client > svc/win-webserver:80: dropped load-balancer-not-applied", "pod/neighbour > svc/win-webserver:80: delivered ok", "pod/client > pod/peer:80: delivered ok"},
 		},
 		{
 			name: "the same on an overlay", design: vxlan,
 			before: []string{"pod/client > svc/win-webserver:80: delivered ok"},
 			calls:  []HNSCall{remove("win1", client, "SDNRoute", settings{"DestinationPrefix": "10.96.0.0/12"})},
-			after:  []string{"pod/client > svc/win-webserver:80: dropped no-load-balancer"},
+			after:  []string{"pod/client > svc/win-webserver:80: dropped load-balancer-not-applied"},
 		},
 		{
 			name: "the route of the node's address carries node ports of the pod's own node, nothing else", design: hostGW,
 			before: []string{"pod/client > node/win1:30080: delivered ok", "pod/client > node/win1:10250: delivered ok seen pod/client"},
 			calls:  []HNSCall{remove("win1", client, "SDNRoute", settings{"DestinationPrefix": "192.168.1.11/32"})},
-			after:  []string{"pod/client > node/win1:30080: varies port-closed", "pod/client > node/win1:10250: delivered ok seen pod/client", "pod/client > svc/win-webserver:80: delivered ok", "pod/client > node/win2:30080: delivered ok"},
+			after:  []string{"pod/client > node/win1:30080: varies load-balancer-not-applied", "pod/client > node/win1:10250: delivered ok seen pod/client", "pod/client > svc/win-webserver:80: delivered ok", "pod/client > node/win2:30080: delivered ok"},
 		},
 		{
 			name: "without the load balancer nobody has the service's address", design: hostGW,
@@ -218,7 +218,7 @@ func TestStateOfHNSDecides(t *testing.T) {
 			name: "without the node port's load balancer the node itself refuses", design: hostGW,
 			before: []string{"host/lan > node/win1:30080: delivered ok"},
 			calls:  []HNSCall{{Node: "win1", Delete: &HNSSelector{Kind: "loadBalancer", Port: 30080}}},
-			after:  []string{"host/lan > node/win1:30080: varies port-closed", "host/lan > node/win2:30080: delivered ok", "pod/client > svc/win-webserver:80: delivered ok"},
+			after:  []string{"host/lan > node/win1:30080: varies no-load-balancer", "host/lan > node/win2:30080: delivered ok", "pod/client > svc/win-webserver:80: delivered ok"},
 		},
 		{
 			name: "a blocking ACL drops what it names and nothing else", design: hostGW,
@@ -248,7 +248,7 @@ func TestStateOfHNSDecides(t *testing.T) {
 			name: "without HostRoute the node cannot reach its own overlay pods, nor answer them", design: vxlan,
 			before: []string{"node/win1 > pod/client:80: delivered ok seen node/win1", "pod/client > node/win1:10250: delivered ok"},
 			calls:  []HNSCall{remove("win1", network, "HostRoute", nil)},
-			after:  []string{"node/win1 > pod/client:80: dropped not-encapsulated", "pod/client > node/win1:10250: no-reply no-way-back", "pod/peer > pod/client:80: delivered ok"},
+			after:  []string{"node/win1 > pod/client:80: dropped not-encapsulated", "pod/client > node/win1:10250: no-reply not-encapsulated", "pod/peer > pod/client:80: delivered ok"},
 		},
 		{
 			name: "a port mapping serves other machines; flags 0 do not serve the node itself", design: hostGW, build: "10.0.20348.2762",

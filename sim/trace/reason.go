@@ -12,7 +12,11 @@ const (
 	OK                   Reason = "ok"
 	ACLBlock             Reason = "acl-block"
 	NoLoadBalancer       Reason = "no-load-balancer"
+	NotApplied           Reason = "load-balancer-not-applied"
 	NoBackend            Reason = "no-backend"
+	StaleBackend         Reason = "stale-backend"
+	ServiceRangeOverlap  Reason = "service-range-overlap"
+	HostPortNotMapped    Reason = "host-port-not-mapped"
 	ICMPNotTranslated    Reason = "icmp-not-translated"
 	NoWayBack            Reason = "no-way-back"
 	SourceTranslated     Reason = "reply-source-translated"
@@ -68,8 +72,12 @@ type Explanation struct {
 var Reasons = []Explanation{
 	{OK, "it worked", "The request arrived and the reply came back to the socket that sent it.", "Nothing to do."},
 	{ACLBlock, "an ACL blocked the packet", "A rule of the endpoint's ACL layer matched and its action is block.", "Get-HnsEndpoint shows the ACL policies with priorities; the step names the rule and the policy behind it."},
-	{NoLoadBalancer, "no load balancer for this address and port", "The packet goes to a Service address, and no rule on its way translates it. It leaves the node with the virtual address as destination, and nothing outside owns that.", "Get-HnsPolicyList or hnsdiag list loadbalancers: is there one for the address and port, with endpoints? kube-proxy's log says why not."},
+	{NoLoadBalancer, "no load balancer for this address and port", "The packet goes to a Service address, and no rule on its way translates it. It leaves the node with the virtual address as destination, and nothing outside owns that.", "Get-HnsPolicyList or hnsdiag list loadbalancers: is there one for the address and port, with endpoints? If not, kube-proxy's log says why."},
+	{NotApplied, "the load balancer was not applied", "The node has a load balancer for the address and port, and no rule of it is on the packet's way, so the packet leaves with the virtual address as destination: the rule is missing on that port, or the packet is the node's own and passes no port that has it.", "vfpctrl /port ID /layer LB /list-rule: does the port have the rule that its neighbours have? If not, a restart of kube-proxy or of the pod makes it again. For the node's own packets ask from a pod."},
 	{NoBackend, "the Service has no backend here", "The load balancer exists but no endpoint may be used, for example externalTrafficPolicy Local on a node without a local pod.", "kubectl get endpointslices; check readiness, traffic policies and the node the traffic entered by."},
+	{StaleBackend, "the load balancer sends to a backend that is gone", "A load balancer translated the packet to an address that is no endpoint of the Service any more.", "Compare kubectl get endpointslices with hnsdiag list loadbalancers -d on the node. A restart of kube-proxy makes its load balancers again."},
+	{ServiceRangeOverlap, "the address lies in the range of Services", "The destination is a machine's, and the cluster's Services take their addresses from a range that holds it. Nodes except that range from translation or route it elsewhere, so the packet does not get there, or its answer not back.", "Compare --service-cluster-ip-range with the networks outside: they must not overlap. The exception list of OutBoundNAT and the plugin's routes hold the range too."},
+	{HostPortNotMapped, "nothing maps the hostPort", "A pod asks for a hostPort, and no policy on its endpoint publishes it on the node.", "Get-HnsEndpoint: is there a policy PortMapping (or NAT)? The plugin needs the capability portMappings in its configuration; win-overlay has no hostPorts."},
 	{ICMPNotTranslated, "ICMP left without address translation", "OutBoundNAT becomes rules for TCP and UDP only. The echo request left with the pod's own address, and nothing outside knows the way back to it.", "Test with TCP instead (curl, Test-NetConnection). Outbound ICMP from pods is not supported by win-bridge, win-overlay and Azure CNI."},
 	{NoWayBack, "the reply has no way back", "The request arrived, but the receiver's side has no route to the source address that it saw.", "Compare the source address in the last request step with the routes on the way back: should OutBoundNAT have translated it (ExceptionList), or is a route missing?"},
 	{SourceTranslated, "the reply's source was translated", "The server's answer left through OutBoundNAT, so it reached the client from the node's address, and the client knows no such connection.", "Add the client's network to the OutBoundNAT ExceptionList."},

@@ -127,12 +127,15 @@ type Query struct {
 // balancer may pick among backends.
 type Path struct {
 	// Choices are the picks that lead down this path, empty when there was none.
-	Choices []Choice       `json:"choices,omitempty"`
-	Verdict Verdict        `json:"verdict"`
-	Reason  Reason         `json:"reason,omitempty"`
-	Summary string         `json:"summary,omitempty"`
-	Grade   evidence.Grade `json:"grade,omitempty"`
-	Steps   []Step         `json:"steps"`
+	Choices []Choice `json:"choices,omitempty"`
+	Verdict Verdict  `json:"verdict"`
+	Reason  Reason   `json:"reason,omitempty"`
+	Summary string   `json:"summary,omitempty"`
+	// Cause is the part of the summary that says what led to the end, where that is not
+	// the place of the end itself.
+	Cause string         `json:"cause,omitempty"`
+	Grade evidence.Grade `json:"grade,omitempty"`
+	Steps []Step         `json:"steps"`
 	// Seen is the request as the receiver saw it, nil when it never arrived.
 	Seen *Seen `json:"seen,omitempty"`
 }

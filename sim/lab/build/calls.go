@@ -280,10 +280,29 @@ func (c *Cluster) create(svc *hns.Service, cr plan.Create) error {
 			return err
 		}
 		if _, err := svc.Create(cr.Kind, data); err != nil {
-			return fmt.Errorf("object %d of %d: %w", i, cr.Count, err)
+			err = fmt.Errorf("object %d of %d: %w", i, cr.Count, err)
+			c.refused(svc, cr, i, err)
+			return err
 		}
 	}
 	return nil
+}
+
+// refused notes the load balancers that a lab asked for and that are not there because
+// HNS refused one of them: that one, and those that came after it.
+func (c *Cluster) refused(svc *hns.Service, cr plan.Create, first int, err error) {
+	if cr.Kind != hns.KindLoadBalancer {
+		return
+	}
+	at := slices.IndexFunc(c.Nodes, func(n *Node) bool { return n.HNS == svc })
+	for i := first; i <= cr.Count; i++ {
+		var lb hns.LoadBalancer
+		object := expand(cr.Object, i).(map[string]any)
+		delete(object, "HostComputeEndpoints") // names of pods
+		if data, bad := json.Marshal(object); bad == nil && json.Unmarshal(data, &lb) == nil {
+			c.Nodes[at].refused = append(c.Nodes[at].refused, refusal{lb, err})
+		}
+	}
 }
 
 // expand puts the number of a repeated object into its texts: "%d", or

@@ -77,6 +77,11 @@ type Node struct {
 	troubles  kubeproxy.Troubles
 	// stopped says that kube-proxy does not run.
 	stopped bool
+	// synced is what the last sync of the model of kube-proxy did, nil where it did not
+	// run.
+	synced *kubeproxy.Report
+	// refused are the load balancers that a lab's own calls asked for in vain.
+	refused []refusal
 }
 
 // Stack is the stack of the node itself.

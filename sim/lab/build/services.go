@@ -177,6 +177,7 @@ func (b *builder) syncNode(n *Node) error {
 			b.trouble(n, kubeProxy, "it programs nothing: "+oneLine(n, err), nil, nil)
 			return nil
 		}
+		n.synced = &rep
 		for _, t := range n.troubles.All() {
 			b.trouble(n, kubeProxy, t.Text, t.Fact, t.About)
 		}

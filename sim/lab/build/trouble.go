@@ -53,14 +53,13 @@ func (c *Cluster) Troubles(to netip.AddrPort, proto packet.Proto) []Trouble {
 
 // hasLoadBalancer reports whether an HNS has a load balancer for a frontend.
 func hasLoadBalancer(s *hns.Service, f kubeproxy.Frontend) bool {
-	return len(s.ListLoadBalancers(func(lb *hns.LoadBalancer) bool {
-		vip := ""
-		if f.Addr.IsValid() {
-			vip = f.Addr.String()
-		}
-		own := vip == "" && len(lb.FrontendVIPs) == 0 || slices.Contains(lb.FrontendVIPs, vip)
-		return own && slices.ContainsFunc(lb.PortMappings, func(m hns.LBPortMapping) bool { return m.ExternalPort == f.Port && m.Protocol == uint32(f.Proto) })
-	})) > 0
+	return len(s.ListLoadBalancers(func(lb *hns.LoadBalancer) bool { return serves(lb, f) })) > 0
+}
+
+// serves reports whether a load balancer is for a frontend.
+func serves(lb *hns.LoadBalancer, f kubeproxy.Frontend) bool {
+	own := !f.Addr.IsValid() && len(lb.FrontendVIPs) == 0 || f.Addr.IsValid() && slices.Contains(lb.FrontendVIPs, f.Addr.String())
+	return own && slices.ContainsFunc(lb.PortMappings, func(m hns.LBPortMapping) bool { return m.ExternalPort == f.Port && m.Protocol == uint32(f.Proto) })
 }
 
 // isFrontend reports whether a Service has a frontend.

@@ -104,12 +104,9 @@ func (c *Cluster) Trace(ctx context.Context, r Request) (*trace.Trace, error) {
 		// There is nothing to send, and the trace says why.
 		return t, nil
 	}
-	runs, complete, err := c.explore(ctx, f)
-	if err != nil {
+	var complete bool
+	if t.Paths, complete, err = c.explore(ctx, f); err != nil {
 		return nil, err
-	}
-	for i := range runs {
-		t.Paths = append(t.Paths, f.judge(&runs[i]))
 	}
 	summarise(t, complete)
 	return t, nil

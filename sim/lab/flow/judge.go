@@ -15,8 +15,9 @@ import (
 )
 
 // judge reads the verdict off what happened on one path. It looks at that only:
-// no case here decides what happens.
-func (f *flow) judge(r *run) trace.Path {
+// no case here decides what happens. k may be nil: then the reason is that of the
+// place where the path ended.
+func (f *flow) judge(k knowledge, r *run) trace.Path {
 	steps, said := f.withTroubles(r.steps)
 	p := trace.Path{Choices: r.choices, Steps: steps, Seen: r.seen, Grade: trace.Weakest(r.steps)}
 	last := lastReason(p.Steps)
@@ -40,7 +41,10 @@ func (f *flow) judge(r *run) trace.Path {
 		p.Verdict, p.Reason = f.lost(&p, last)
 		p.Summary = lossSummary(p.Reason, last)
 	}
-	if p.Verdict != trace.Delivered && said != nil && !redirected(p.Steps) {
+	switch {
+	case p.Verdict == trace.Delivered:
+	case p.Verdict != trace.Unknown && f.explain(k, &p, last):
+	case said != nil && !redirected(p.Steps):
 		p.Summary += fmt.Sprintf(" %s on %s: %s.", said.Program, said.Node, strings.TrimSuffix(said.Text, "."))
 	}
 	if len(r.before) > 0 {
@@ -126,6 +130,8 @@ func (f *flow) replyLost(p *trace.Path, last *trace.Step) trace.Reason {
 	switch {
 	case stuck && isICMP(f.proto) && untranslated(p.Steps):
 		return trace.ICMPNotTranslated
+	case stuck && f.bareForPod(p.Steps, last):
+		return trace.NotEncapsulated
 	case stuck:
 		return trace.NoWayBack
 	case last.Reason == trace.UnexpectedSource && replyTranslated(p.Steps):
@@ -140,18 +146,19 @@ func (f *flow) requestLost(p *trace.Path, last *trace.Step) trace.Reason {
 	switch {
 	case stuck && isICMP(f.proto) && untranslated(p.Steps):
 		return trace.ICMPNotTranslated
-	case stuck && f.service && !redirected(p.Steps):
-		return trace.NoLoadBalancer
-	case stuck && f.overlay && f.bareForPod(p.Steps, last):
+	case stuck && f.bareForPod(p.Steps, last):
 		return trace.NotEncapsulated
 	}
 	return last.Reason
 }
 
-// bareForPod reports whether a packet that was lost outside the nodes was for a
-// pod: without encapsulation the underlay cannot know the way.
+// bareForPod reports whether a packet of an overlay that was lost outside the nodes
+// left a node for a pod: without encapsulation the underlay cannot know the way. What
+// no node has had in its hands nobody could have encapsulated.
 func (f *flow) bareForPod(steps []trace.Step, last *trace.Step) bool {
-	if last.Place != wire.Fabric {
+	if !f.overlay || last.Place != wire.Fabric || !slices.ContainsFunc(steps, func(s trace.Step) bool {
+		return s.Leg == last.Leg && s.N < last.N && slices.Contains(f.nodes, s.Place)
+	}) {
 		return false
 	}
 	for i := len(steps) - 1; i >= 0; i-- {
@@ -166,13 +173,17 @@ func (f *flow) bareForPod(steps []trace.Step, last *trace.Step) bool {
 
 // lossSummary says in a sentence where and why a packet was lost.
 func lossSummary(r trace.Reason, last *trace.Step) string {
-	where := last.Place
-	if last.Object != "" {
-		where += ", " + last.Object
-	}
 	e, _ := trace.Explain(r)
 	title := strings.TrimSuffix(sentence(strings.TrimSuffix(e.Title, ".")), ".")
-	return fmt.Sprintf("%s (%s): %s.", title, where, last.Text())
+	return fmt.Sprintf("%s (%s): %s.", title, whereIn(last), last.Text())
+}
+
+// whereIn names the place of a step and what in it acted.
+func whereIn(s *trace.Step) string {
+	if s.Object == "" {
+		return s.Place
+	}
+	return s.Place + ", " + s.Object
 }
 
 func isICMP(p packet.Proto) bool { return p == packet.ICMP || p == packet.ICMPv6 }

@@ -44,12 +44,19 @@ func onTheWire(dst netip.Addr) trace.Step {
 	return s
 }
 
+// replyTo is a frame of the reply to an address.
+func replyTo(dst netip.Addr) trace.Step {
+	s := onTheWire(dst)
+	s.Leg = trace.Reply
+	return s
+}
+
 func TestVerdictFollowsFromSteps(t *testing.T) {
 	t.Parallel()
 	missedByProtocol := step(trace.Request, "win1", trace.ActNoMatch, "")
 	missedByProtocol.Nearest = []trace.Miss{{Field: "protocol"}}
-	dnat := step(trace.Request, "win1", trace.ActRewrite, "")
-	dnat.Changes = []trace.Change{{Field: diff.Destination}}
+	onNode := step(trace.Request, "win1", trace.ActForward, "")
+	overlay := flow{overlay: true, nodes: []string{"win1", "win2"}, pods: []netip.Addr{pod}}
 	replySNAT := step(trace.Reply, "win2", trace.ActRewrite, "")
 	replySNAT.RuleType, replySNAT.Changes = "dynnat", []trace.Change{{Field: diff.Source}}
 	noRoute := step(trace.Request, wire.Fabric, trace.ActDrop, trace.NoRoute)
@@ -71,12 +78,13 @@ func TestVerdictFollowsFromSteps(t *testing.T) {
 		{"a refusal that got lost", flow{}, run{steps: []trace.Step{step(trace.Request, "win1", trace.ActReject, trace.PortClosed)}}, trace.NoReply, trace.PortClosed},
 		{"echo that no rule translates", flow{proto: packet.ICMP}, run{steps: []trace.Step{missedByProtocol, noRoute}}, trace.Dropped, trace.ICMPNotTranslated},
 		{"TCP past the same rule", flow{proto: packet.TCP}, run{steps: []trace.Step{missedByProtocol, noRoute}}, trace.Dropped, trace.NoRoute},
-		{"Service without a load balancer", flow{service: true}, run{steps: []trace.Step{noRoute}}, trace.Dropped, trace.NoLoadBalancer},
-		{"Service with a backend that nobody reaches", flow{service: true}, run{steps: []trace.Step{dnat, noRoute}}, trace.Dropped, trace.NoRoute},
-		{"overlay, pod address bare on the wire", flow{overlay: true, pods: []netip.Addr{pod}}, run{steps: []trace.Step{onTheWire(pod), noRoute}}, trace.Dropped, trace.NotEncapsulated},
-		{"overlay, another address", flow{overlay: true, pods: []netip.Addr{pod}}, run{steps: []trace.Step{onTheWire(client), noRoute}}, trace.Dropped, trace.NoRoute},
-		{"l2bridge, pod address on the wire", flow{pods: []netip.Addr{pod}}, run{steps: []trace.Step{onTheWire(pod), noRoute}}, trace.Dropped, trace.NoRoute},
-		{"overlay, lost on a node", flow{overlay: true, pods: []netip.Addr{pod}}, run{steps: []trace.Step{onTheWire(pod), step(trace.Request, "win2", trace.ActDrop, trace.NoRoute)}}, trace.Dropped, trace.NoRoute},
+		{"overlay, pod address bare on the wire", overlay, run{steps: []trace.Step{onNode, onTheWire(pod), noRoute}}, trace.Dropped, trace.NotEncapsulated},
+		{"overlay, from outside", overlay, run{steps: []trace.Step{onTheWire(pod), noRoute}}, trace.Dropped, trace.NoRoute},
+		{"overlay, another address", overlay, run{steps: []trace.Step{onNode, onTheWire(client), noRoute}}, trace.Dropped, trace.NoRoute},
+		{"l2bridge, pod address on the wire", flow{nodes: overlay.nodes, pods: overlay.pods}, run{steps: []trace.Step{onNode, onTheWire(pod), noRoute}}, trace.Dropped, trace.NoRoute},
+		{"overlay, lost on a node", overlay, run{steps: []trace.Step{onNode, onTheWire(pod), step(trace.Request, "win2", trace.ActDrop, trace.NoRoute)}}, trace.Dropped, trace.NoRoute},
+		{"overlay, the reply bare on the wire", overlay, run{seen: seen, steps: []trace.Step{onNode, step(trace.Reply, "win1", trace.ActForward, ""), replyTo(pod), replyNoRoute}}, trace.NoReply, trace.NotEncapsulated},
+		{"overlay, the reply of a machine outside", overlay, run{seen: seen, steps: []trace.Step{onNode, replyTo(pod), replyNoRoute}}, trace.NoReply, trace.NoWayBack},
 		{"reply without a way", flow{}, run{seen: seen, steps: []trace.Step{replyNoRoute}}, trace.NoReply, trace.NoWayBack},
 		{"reply to an echo that nobody translated", flow{proto: packet.ICMP}, run{seen: seen, steps: []trace.Step{missedByProtocol, replyNoRoute}}, trace.NoReply, trace.ICMPNotTranslated},
 		{"reply from an address that nobody asked", flow{}, run{seen: seen, steps: []trace.Step{replySNAT, step(trace.Reply, "win1", trace.ActDrop, trace.UnexpectedSource)}}, trace.NoReply, trace.SourceTranslated},
@@ -86,7 +94,7 @@ func TestVerdictFollowsFromSteps(t *testing.T) {
 			for i := range c.r.steps {
 				c.r.steps[i].N = i + 1
 			}
-			if p := c.f.judge(&c.r); p.Verdict != c.verdict || p.Reason != c.reason {
+			if p := c.f.judge(nil, &c.r); p.Verdict != c.verdict || p.Reason != c.reason {
 				t.Errorf("%s %s (%s), want %s %s", p.Verdict, p.Reason, p.Summary, c.verdict, c.reason)
 			}
 		})
@@ -102,7 +110,7 @@ func TestSecondPacketIsJudged(t *testing.T) {
 	second := step(trace.Request, "win1", trace.ActDrop, trace.NoRoute)
 	second.N = 1
 	f := &flow{}
-	p := f.judge(&run{before: []trace.Step{first}, steps: []trace.Step{second}})
+	p := f.judge(nil, &run{before: []trace.Step{first}, steps: []trace.Step{second}})
 	if p.Reason != trace.NoRoute || len(p.Steps) != 2 || p.Steps[1].N != 2 {
 		t.Errorf("%s, %d steps, the last is number %d", p.Reason, len(p.Steps), p.Steps[len(p.Steps)-1].N)
 	}

@@ -39,10 +39,11 @@ type flow struct {
 	meanwhile []plan.Call
 	tap       func(segment string, from string, frame []byte)
 
-	// What judging needs to know about the cluster: whether only a load balancer
-	// could serve the destination, whether pods need encapsulation between nodes,
-	// and which addresses are those of pods.
-	service bool
+	// What judging needs to know about the cluster: the sender's node ("" for none),
+	// the names of all nodes, whether pods need encapsulation between nodes, and
+	// which addresses are those of pods.
+	node    string
+	nodes   []string
 	overlay bool
 	pods    []netip.Addr
 	// troubles are what programs could not do for the destination.
@@ -117,9 +118,10 @@ func (c *Cluster) firstPacket(r Request, from endpoint, src netip.Addr, dst endp
 
 // describe notes what judging needs to know about the cluster.
 func (c *Cluster) describe(f *flow) {
-	dst := f.dst.Addr()
-	f.service = c.Frontend(dst, f.dst.Port(), f.proto) != nil ||
-		slices.ContainsFunc(c.Kube.ServiceCIDRs, func(p netip.Prefix) bool { return p.Contains(dst) })
+	if n := c.Machine(f.from).Node; n != nil {
+		f.node = n.Name
+	}
+	f.nodes = c.names(build.NodeKind)
 	f.overlay = c.Plan.Network.Type == "overlay"
 	f.troubles = c.Troubles(f.dst, f.proto)
 	for _, p := range c.Machines(build.PodKind) {
@@ -465,7 +467,7 @@ func (c *Cluster) askServer(m *build.Machine, server netip.Addr, query []byte, a
 				*answers = append(*answers, made)
 			}
 		}
-		p := f.judge(&r)
+		p := f.judge(c, &r)
 		open := c.OpenQuestions()
 		if len(open) == 0 || depth >= maxForwards {
 			reply.Path = &p

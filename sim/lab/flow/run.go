@@ -29,11 +29,12 @@ type run struct {
 	endless error
 }
 
-// explore sends a flow for every combination of choices. It reports whether that
-// was all of them: there may be more than maxPaths.
-func (c *Cluster) explore(ctx context.Context, f *flow) (runs []run, complete bool, err error) {
+// explore sends a flow for every combination of choices, and judges each path while
+// the cluster is as it was left. It reports whether that was all of them: there may be
+// more than maxPaths.
+func (c *Cluster) explore(ctx context.Context, f *flow) (paths []trace.Path, complete bool, err error) {
 	todo := [][]int{nil}
-	for len(todo) > 0 && len(runs) < maxPaths {
+	for len(todo) > 0 && len(paths) < maxPaths {
 		forced := todo[0]
 		todo = todo[1:]
 		if err := c.rebuildChanged(ctx); err != nil {
@@ -43,10 +44,10 @@ func (c *Cluster) explore(ctx context.Context, f *flow) (runs []run, complete bo
 		if err != nil {
 			return nil, false, err
 		}
-		runs = append(runs, r)
+		paths = append(paths, f.judge(c, &r))
 		todo = append(todo, alternatives(r.choices, len(forced))...)
 	}
-	return runs, len(todo) == 0, c.rebuildChanged(ctx)
+	return paths, len(todo) == 0, c.rebuildChanged(ctx)
 }
 
 // alternatives are the picks that were not made after the first ones.

@@ -139,7 +139,7 @@ func (c *Cluster) traceConnection(ctx context.Context, f spec.Flow) (*trace.Trac
 		}
 		todo = append(todo[1:], alternatives(r.choices.Made, len(todo[0]))...)
 		result := r.result()
-		t.Paths = append(t.Paths, r.flow.judge(&result))
+		t.Paths = append(t.Paths, r.flow.judge(c, &result))
 	}
 	summarise(t, len(todo) == 0)
 	return t, nil

@@ -160,6 +160,9 @@ func decide(t *trace.Trace, qs []question, ws []world, ends []ending) {
 	}
 	deciding := decidingOf(qs, ws, ends)
 	t.Summary = sentence(condition(qs, deciding, ws, ends))
+	if cause := t.Paths[0].Cause; cause != "" && !slices.ContainsFunc(t.Paths, func(p trace.Path) bool { return p.Cause != cause }) {
+		t.Summary = cause + " " + t.Summary
+	}
 	for _, i := range deciding {
 		q := &qs[i]
 		o := trace.OpenQuestion{Param: q.param, About: q.about, Values: q.values, Means: q.means}

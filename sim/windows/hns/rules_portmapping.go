@@ -23,6 +23,16 @@ type Binding struct {
 	Endpoint *Endpoint
 }
 
+// Publishes reports whether a policy of the endpoint publishes a port on the node.
+func (e *Endpoint) Publishes(proto packet.Proto, port uint16) bool {
+	for _, m := range mappings(e) {
+		if m.proto == proto && m.external == port {
+			return true
+		}
+	}
+	return false
+}
+
 // portMappings compiles hostPort mappings of an endpoint.
 func (c *Compiler) portMappings(ls *layers, n *Network, e *Endpoint) {
 	dst := e.Address(false)

@@ -1,0 +1,74 @@
+package kubeproxy
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// Why a frontend has no load balancer, as a sync of the model reports it.
+func TestMissing(t *testing.T) {
+	many := func(s *kube.Service) {
+		var all []string
+		for i := range 65 {
+			all = append(all, fmt.Sprintf("10.244.3.%d", i+1))
+		}
+		set(s, all...)
+	}
+	for _, c := range []struct {
+		name  string
+		minor int
+		edit  func(*kube.Service)
+		addr  string // "" for the node port
+		want  string
+	}{
+		{"made", 30, nil, "10.96.0.10", "made"},
+		{"node port made", 30, nil, "", "made"},
+		{"an address that is not the Service's", 30, nil, "10.96.0.99", ""},
+		{"refused", 20, many, "10.96.0.10",
+			"kube-proxy asked for 10.96.0.10:80/TCP and HNS refused: hcnCreateLoadBalancer failed in Win32: The parameter is incorrect. (0x57): Unable to initialize VFP LB rule: invalid number of destinations (65, at most 64)"},
+		{"given up", 20, many, "",
+			"kube-proxy gave up on this port of the Service before it came to node:30080/TCP: ClusterIP 10.96.0.10:80/TCP failed: hcnCreateLoadBalancer failed in Win32: The parameter is incorrect. (0x57): Unable to initialize VFP LB rule: invalid number of destinations (65, at most 64)"},
+		{"no endpoints", 30, func(s *kube.Service) { set(s) }, "10.96.0.10", "the Service has no endpoints: no pod is behind it"},
+		{"one endpoint, not ready", 30, func(s *kube.Service) { s.Endpoints[0].Ready, s.Endpoints[0].Serving = false, false }, "10.96.0.10", "the only endpoint of the Service is not ready"},
+		{"no endpoint ready", 30, func(s *kube.Service) {
+			set(s, "10.244.1.5", "10.244.2.7")
+			for i := range s.Endpoints {
+				s.Endpoints[i].Ready, s.Endpoints[i].Serving = false, false
+			}
+		}, "", "none of the 2 endpoints of the Service is ready"},
+		{"a pod of this node without an endpoint", 30, func(s *kube.Service) { set(s, "10.244.1.99") }, "10.96.0.10",
+			"no backend of the Service can be used: 10.244.1.99: Local endpoint not found: HNS has none with this address"},
+		{"external Local", 30, func(s *kube.Service) { s.ExternalLocal = true }, "", "externalTrafficPolicy is Local and no pod of the Service is on win1"},
+		{"external Local, cluster IP", 30, func(s *kube.Service) { s.ExternalLocal = true }, "10.96.0.10", "made"},
+		{"external Local and ignored", 19, func(s *kube.Service) { s.ExternalLocal = true }, "", "made"},
+		{"external Local, asked for without backends", 20, func(s *kube.Service) { s.ExternalLocal = true }, "",
+			"externalTrafficPolicy is Local and no pod of the Service is on win1: kube-proxy asked for one without backends, and HNS refused: hcnCreateLoadBalancer failed in Win32: The parameter is incorrect. (0x57): Unable to initialize VFP LB rule: invalid number of destinations (none)"},
+		{"internal Local", 30, func(s *kube.Service) { s.InternalLocal = true }, "10.96.0.10", "internalTrafficPolicy is Local and no pod of the Service is on win1"},
+		{"internal Local, node port", 30, func(s *kube.Service) { s.InternalLocal = true }, "", "made"},
+		{"headless", 30, func(s *kube.Service) { s.Headless = true }, "10.96.0.10", "the Service is headless"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t, ws2019, c.minor, hns.L2Bridge)
+			s := web("10.244.2.7")
+			if c.edit != nil {
+				c.edit(s)
+			}
+			var addr netip.Addr
+			if c.addr != "" {
+				addr = ip(c.addr)
+			}
+			r := l.sync(l.start(), s)
+			got, made := r.Missing("win1", s, s.Ports[0], addr)
+			if made {
+				got += "made"
+			}
+			if got != c.want {
+				t.Errorf("got  %q\nwant %q\n%s", got, c.want, r)
+			}
+		})
+	}
+}

@@ -1,0 +1,167 @@
+package flow
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// facts is what a cluster knows, for tests.
+type facts struct {
+	*build.Cluster
+	owners    map[netip.Addr]build.Ref
+	state     map[string]build.FrontendState // by node
+	hostPort  string
+	published bool
+}
+
+func (k *facts) cluster() *kube.Cluster                    { return k.Kube }
+func (k *facts) whose(a netip.Addr) (m build.Ref, ok bool) { m, ok = k.owners[a]; return m, ok }
+func (k *facts) FrontendOn(node string, svc *kube.Service, _ netip.Addr, _ uint16, _ packet.Proto) build.FrontendState {
+	if svc == nil {
+		return k.state["address of no Service"]
+	}
+	return k.state[node]
+}
+
+func (k *facts) HostPort(_ string, port uint16, _ packet.Proto) (string, bool) {
+	if port == 8080 {
+		return k.hostPort, k.published
+	}
+	return "", false
+}
+
+// The cluster: two Windows nodes, a Linux node, a Service with a cluster IP, a node port
+// and an address of a load balancer, and one with the traffic policy Local.
+func newFacts() *facts {
+	addr := netip.MustParseAddr
+	web := &kube.Service{Namespace: "default", Name: "web", ClusterIPs: []netip.Addr{addr("10.96.0.50")}, IngressIPs: []netip.Addr{addr("192.0.2.80")},
+		Ports: []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, NodePort: 30080, Target: 8080}}, Endpoints: []kube.Endpoint{{Addr: pod, Node: "win2", Ready: true}}}
+	local := &kube.Service{Namespace: "default", Name: "local", ExternalLocal: true, ClusterIPs: []netip.Addr{addr("10.96.0.51")},
+		Ports: []kube.ServicePort{{Proto: packet.TCP, Port: 80, NodePort: 30081}}, Endpoints: web.Endpoints}
+	nodes := []*kube.Node{{Name: "win1", Address: addr("192.168.1.11")}, {Name: "win2", Address: addr("192.168.1.12")}, {Name: "linux1", Address: addr("192.168.1.10")}}
+	k := &facts{
+		Cluster: &build.Cluster{Kube: &kube.Cluster{Services: []*kube.Service{web, local}, Nodes: nodes, ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}}},
+		owners: map[netip.Addr]build.Ref{
+			addr("10.105.1.1"): {Kind: build.HostKind, Name: "app"}, pod: {Kind: build.PodKind, Name: "default/web"}, addr("10.244.2.9"): {Kind: build.PodKind, Name: "default/other"},
+		},
+		state: map[string]build.FrontendState{
+			"win1": {Known: true, Because: "HNS refused"}, "win2": {Known: true, Made: true}, "linux1": {Known: true, Because: "no pod here"},
+		},
+		hostPort: "default/web",
+	}
+	for _, n := range nodes {
+		k.owners[n.Address] = build.Ref{Kind: build.NodeKind, Name: n.Name}
+	}
+	return k
+}
+
+// Steps and what the cluster knows go in, the reason and what it is because of come
+// out. The verdict is that of the end in every case.
+func TestCause(t *testing.T) {
+	t.Parallel()
+	fabric := step(trace.Request, wire.Fabric, trace.ActDrop, trace.NoRoute)
+	on := func(node string) trace.Step { return step(trace.Request, node, trace.ActForward, "") }
+	to := func(addr string) trace.Step {
+		s := on("win1")
+		s.Changes = []trace.Change{{Field: diff.Destination, Before: "10.96.0.50", After: addr}}
+		return s
+	}
+	refused := host.Outcome{Done: true, Verdict: trace.Rejected, Reason: trace.PortClosed, Event: trace.Note("refused")}
+	end := func(place string, r trace.Reason) trace.Step { return step(trace.Request, place, trace.ActDrop, r) }
+	closed := func(node string) run {
+		return run{steps: []trace.Step{on("host/lan"), step(trace.Request, node, trace.ActReject, trace.PortClosed)},
+			out: refused}
+	}
+	dropped := func(steps ...trace.Step) run { return run{steps: steps} }
+	inside := flow{node: "win1", from: build.Ref{Kind: build.PodKind}, proto: packet.TCP}
+	outside := flow{from: build.Ref{Kind: build.HostKind}, proto: packet.TCP}
+	itself := flow{node: "win2", from: build.Ref{Kind: build.NodeKind}, proto: packet.TCP}
+	ping := inside
+	ping.proto = packet.ICMP
+	for _, c := range []struct {
+		name, to string
+		f        flow
+		r        run
+		edit     func(*facts)
+		want     trace.Reason
+		summary  string
+	}{
+		{"kube-proxy made none", "10.96.0.50:80", inside, dropped(on("win1"), fabric), nil, trace.NoLoadBalancer,
+			"No load balancer for this address and port: HNS refused. The packet ended at fabric, x: it ended here."},
+		{"nobody knows why there is none", "10.96.0.50:80", inside, dropped(on("win1"), fabric), func(k *facts) { k.state = nil }, trace.NoLoadBalancer,
+			"No load balancer for this address and port. The packet ended at fabric, x: it ended here."},
+		{"it is there and was not applied", "10.96.0.50:80", flow{node: "win2", proto: packet.TCP}, dropped(on("win2"), fabric), nil, trace.NotApplied,
+			"The load balancer was not applied: win2 has the load balancer, and the packet met no rule of it. The packet ended at fabric, x: it ended here."},
+		{"it is there, and the packet is the node's own", "10.96.0.50:80", itself, dropped(on("win2"), fabric), nil, trace.NotApplied,
+			"The load balancer was not applied: win2 has the load balancer, and the packet met no rule of it: it is the node's own. The packet ended at fabric, x: it ended here."},
+		{"translated, then lost", "10.96.0.50:80", inside, dropped(to(pod.String()), fabric), nil, trace.NoRoute, "No route to the destination (fabric, x): it ended here."},
+		{"blocked on the way to a Service", "10.96.0.50:80", inside, dropped(end("win1", trace.ACLBlock)), nil, trace.ACLBlock, "An ACL blocked the packet (win1, x): it ended here."},
+		{"round in circles", "192.0.2.80:80", outside, dropped(on("gw"), on("win1"), end("win1", trace.TTLExceeded)), nil, trace.NoLoadBalancer,
+			"No load balancer for this address and port: HNS refused. The packet ended at win1, x: it ended here."},
+		{"from outside, by no node", "192.0.2.80:80", outside, dropped(on("gw"), fabric), nil, trace.NoRoute,
+			"No route to the destination: nothing leads 192.0.2.80, an address of Service default/web, to a node. The packet ended at fabric, x: it ended here."},
+		{"cluster IP from outside", "10.96.0.50:80", outside, dropped(on("gw"), fabric), nil, trace.NoLoadBalancer,
+			"No load balancer for this address and port: the packet comes to no node, and only nodes translate the address of a Service. The packet ended at fabric, x: it ended here."},
+		{"a port that the Service has not", "10.96.0.50:81", inside, dropped(on("win1"), fabric), nil, trace.NoLoadBalancer,
+			"No load balancer for this address and port: Service default/web has no port 81/TCP; it has 80/TCP. The packet ended at fabric, x: it ended here."},
+		{"ping of a Service", "10.96.0.50:0", ping, dropped(on("win1"), fabric), nil, trace.NoLoadBalancer,
+			"No load balancer for this address and port: it is Service default/web's, and load balancers translate ports of TCP and UDP, not a ping. The packet ended at fabric, x: it ended here."},
+		{"an address that no Service has", "10.96.0.99:80", inside, dropped(on("win1"), fabric), nil, trace.NoLoadBalancer,
+			"No load balancer for this address and port: no Service of this lab has the address 10.96.0.99. The packet ended at fabric, x: it ended here."},
+		{"an address that no Service has, refused by HNS", "10.96.0.99:80", inside, dropped(on("win1"), fabric), func(k *facts) {
+			k.state["address of no Service"] = build.FrontendState{Known: true, Because: "it was asked for, and HNS refused: 0x803b0013"}
+		}, trace.NoLoadBalancer, "No load balancer for this address and port: it was asked for, and HNS refused: 0x803b0013. The packet ended at fabric, x: it ended here."},
+		{"a machine in the range of Services", "10.105.1.1:443", inside, dropped(on("win1"), fabric), nil, trace.ServiceRangeOverlap,
+			"The address lies in the range of Services: 10.105.1.1 belongs to host/app and lies in the Services' range 10.96.0.0/12, so the nodes treat it as a Service's, and no Service has it. The packet ended at fabric, x: it ended here."},
+		{"a machine in the range of Services blocks", "10.105.1.1:443", inside, dropped(on("win1"), end(wire.Fabric, trace.FabricPolicy)), nil, trace.FabricPolicy,
+			"A policy of the network between the nodes dropped it (fabric, x): it ended here."},
+		{"stale backend", "10.96.0.50:80", inside, dropped(to("10.244.2.8"), end("win2", trace.NoTunnelEndpoint)), nil, trace.StaleBackend,
+			"The load balancer sends to a backend that is gone: 10.96.0.50:80 is sent to 10.244.2.8, which nobody has; it is no endpoint of Service default/web. The packet ended at win2, x: it ended here."},
+		{"stale backend, taken by another pod", "10.96.0.50:80", inside, run{steps: []trace.Step{to("10.244.2.9"), step(trace.Request, "win2", trace.ActReject, trace.PortClosed)}, out: refused}, nil, trace.StaleBackend,
+			"The load balancer sends to a backend that is gone: 10.96.0.50:80 is sent to 10.244.2.9, which is that of pod/default/other now; it is no endpoint of Service default/web. The refusal comes from win2, x: it ended here."},
+		{"node port", "192.168.1.11:30080", outside, closed("win1"), nil, trace.NoLoadBalancer,
+			"No load balancer for this address and port: HNS refused. The refusal comes from win1, x: it ended here."},
+		{"node port that is lost before it", "192.168.1.11:30080", outside, dropped(on("gw"), fabric), nil, trace.NoRoute, "No route to the destination (fabric, x): it ended here."},
+		{"node port that no Service has", "192.168.1.11:30099", outside, closed("win1"), nil, trace.PortClosed,
+			"Nothing listens on the port: no Service has the node port 30099/TCP, and no program listens on it. The refusal comes from win1, x: it ended here."},
+		{"another port of a node", "192.168.1.11:22", outside, closed("win1"), nil, trace.PortClosed, "Refused."},
+		{"hostPort that nothing maps", "192.168.1.11:8080", outside, closed("win1"), nil, trace.HostPortNotMapped,
+			"Nothing maps the hostPort: pod default/web asks for hostPort 8080/TCP, and its endpoint on win1 has no policy that publishes it: the network plugin made none. The refusal comes from win1, x: it ended here."},
+		{"hostPort that is mapped", "192.168.1.11:8080", outside, closed("win1"), func(k *facts) { k.published = true }, trace.PortClosed, "Refused."},
+		{"Local policy on Linux", "192.168.1.10:30081", outside, dropped(end("linux1", trace.NoBackend)), nil, trace.NoBackend,
+			"The Service has no backend here: externalTrafficPolicy is Local and no pod of the Service is on linux1. The packet ended at linux1, x: it ended here."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			k := newFacts()
+			if c.edit != nil {
+				c.edit(k)
+			}
+			c.f.dst = netip.MustParseAddrPort(c.to)
+			for i := range c.r.steps {
+				c.r.steps[i].N = i + 1
+			}
+			bare := c.f.judge(nil, &c.r)
+			p := c.f.judge(k, &c.r)
+			if p.Verdict != bare.Verdict {
+				t.Errorf("a cause has made %s of %s", p.Verdict, bare.Verdict)
+			}
+			if p.Reason != c.want || p.Summary != c.summary {
+				t.Errorf("%s: %s\nwant %s: %s", p.Reason, p.Summary, c.want, c.summary)
+			}
+			for i := range p.Steps {
+				if p.Steps[i].N != i+1 {
+					t.Errorf("step %d has the number %d", i+1, p.Steps[i].N)
+				}
+			}
+		})
+	}
+}
