@@ -171,7 +171,16 @@ func (p *printer) steps(steps []trace.Step, from int, seen *trace.Seen) {
 			p.seen(seen)
 		}
 	}
+	turn, loops := trace.FindTurn(steps)
+	loops = loops && p.o.Detail < Verbose && turn.From >= from
 	for i := from; i < len(steps); i++ {
+		if loops && i == turn.From+turn.Len {
+			i += turn.Len * (turn.Times - 1)
+			p.para(2, warn, fmt.Sprintf("steps %d-%d repeat, %d times in all; -v shows them", steps[turn.From].N, steps[turn.From+turn.Len-1].N, turn.Times))
+			if started = false; i == len(steps) {
+				break
+			}
+		}
 		s := &steps[i]
 		if p.o.Detail < Verbose && s.Action == trace.ActNoMatch && len(s.Nearest) == 0 {
 			// A layer that had nothing to say about the packet.

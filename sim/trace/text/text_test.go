@@ -195,3 +195,23 @@ func TestEmptyTrace(t *testing.T) {
 		render(t, &trace.Trace{Paths: make([]trace.Path, 2), Names: make([]trace.Lookup, 1)}, Options{Detail: d})
 	}
 }
+
+// A packet that goes round in circles is written for one turn; with Verbose for all.
+func TestLoopIsFolded(t *testing.T) {
+	t.Parallel()
+	tr := &trace.Trace{Verdict: trace.Looped, Reason: trace.TTLExceeded, Paths: []trace.Path{{Verdict: trace.Looped}}}
+	steps := &tr.Paths[0].Steps
+	for i := range 40 {
+		*steps = append(*steps, trace.Step{N: i + 1, Leg: trace.Request, Place: []string{"gw", "win1"}[i%2], Action: trace.ActForward, Event: trace.Note("forwarded")})
+	}
+	for detail, want := range map[Detail]int{Normal: 2, Verbose: 40} {
+		var b strings.Builder
+		if err := Render(&b, tr, Options{Detail: detail}); err != nil {
+			t.Fatal(err)
+		}
+		folded := strings.Contains(b.String(), "steps 1-2 repeat, 20 times in all")
+		if n := strings.Count(b.String(), "forwarded"); n != want || folded != (detail == Normal) {
+			t.Errorf("detail %s: %d steps, want %d:\n%s", detail, n, want, b.String())
+		}
+	}
+}
