@@ -189,3 +189,12 @@ func linkOf(st *host.Stack, r dump.Route, d *dump.Node) *host.Link {
 	}
 	return st.Links[i]
 }
+
+// excluded are the ranges of ports that the lab excludes.
+func excluded(ranges [][2]uint16) []hns.PortBlock {
+	var all []hns.PortBlock
+	for _, r := range ranges {
+		all = append(all, hns.PortBlock{First: r[0], Last: r[1]})
+	}
+	return all
+}

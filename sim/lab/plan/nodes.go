@@ -28,7 +28,9 @@ type Node struct {
 	Dump *dump.Node
 	// PortFirst and PortLast are the dynamic port range, 0 for Windows' own.
 	PortFirst, PortLast uint16
-	Faults              []Fault
+	// Excluded are ranges of TCP ports that the lab excludes, first and last.
+	Excluded [][2]uint16
+	Faults   []Fault
 	// Forwarding says whether RRAS forwards between the NICs (1.5 design), and
 	// PodNIC is the MAC address of the second one there.
 	Forwarding bool
@@ -126,6 +128,11 @@ func (n *Node) readWindows(f *spec.File, in spec.Node) error {
 	if in.DynamicPorts != "" {
 		n.PortFirst, n.PortLast, err = spec.ParsePortRange(in.DynamicPorts)
 		r.note(err)
+	}
+	for _, text := range in.ExcludedPorts {
+		first, last, err := spec.ParsePortRange(text)
+		r.note(err)
+		n.Excluded = append(n.Excluded, [2]uint16{first, last})
 	}
 	for _, fault := range in.Faults {
 		re, err := regexp.Compile("^(?:" + fault.DropRules + ")$")

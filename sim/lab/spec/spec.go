@@ -246,6 +246,9 @@ type Node struct {
 	// what it sends in tunnels (ethtool -K flannel.1 tx-checksum-ip-generic off
 	// cures it).
 	BrokenTunnelChecksums bool `yaml:"brokenTunnelChecksums,omitempty"`
+	// ExcludedPorts are ranges of TCP ports that an administrator excluded on a
+	// Windows node, "30000-30100" (netsh int ipv4 add excludedportrange).
+	ExcludedPorts []string `yaml:"excludedPorts,omitempty"`
 	// Faults break what HNS has programmed on this node. They reproduce states
 	// of real nodes that no HNS object explains.
 	Faults []Fault `yaml:"faults,omitempty"`

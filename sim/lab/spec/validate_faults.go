@@ -41,6 +41,13 @@ func (v *validator) faults(path []any, n Node) {
 			v.add(sub(path, "dynamicPorts"), "%v", err)
 		}
 	}
+	for j, r := range n.ExcludedPorts {
+		if _, _, err := ParsePortRange(r); err != nil {
+			v.add(sub(path, "excludedPorts", j), "%v", err)
+		} else if n.OS != "windows" {
+			v.add(sub(path, "excludedPorts", j), "excludedPorts are for Windows nodes")
+		}
+	}
 	for j, f := range n.Faults {
 		at := sub(path, "faults", j)
 		if _, err := regexp.Compile(f.DropRules); err != nil || f.DropRules == "" {
