@@ -62,7 +62,18 @@ type Pod struct {
 	Address   netip.Addr
 	HostPorts []HostPort
 	Labels    map[string]string
+	Resolver  Resolver
 	Origin    *trace.Origin
+}
+
+// Resolver is what a pod asks of its resolver besides or, with None, in place of
+// the cluster DNS: dnsPolicy and dnsConfig.
+type Resolver struct {
+	None    bool
+	Servers []netip.Addr
+	Search  []string
+	// Ndots is 0 where the pod says nothing.
+	Ndots int
 }
 
 // HostPort is one hostPort of a container.

@@ -12,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // The held-out incidents were encoded, and their outcomes predicted in writing, by
@@ -203,6 +204,25 @@ func TestOnlyBackend(t *testing.T) {
 		fl.Backends = k.backends
 		if o, err := c.Run(t.Context(), fl); err != nil || o.Pass != k.pass {
 			t.Errorf("%v: %v, pass is %t: %s", k.backends, err, o.Pass, o.Why)
+		}
+	}
+}
+
+// TestDNSConfigNeedsCapability: a plugin without the capability dns gets nothing of a
+// pod's dnsConfig, and the lab says so.
+func TestDNSConfigNeedsCapability(t *testing.T) {
+	f, err := Load(filepath.Join(heldOutDir, "034-dns-config-ignored.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for variant, want := range map[string]bool{broken: true, fixed: false} {
+		c, err := Build(t.Context(), f, Options{Variant: variant})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := slices.ContainsFunc(c.NotModelled, func(n trace.Notice) bool { return n.What == "dnsConfig of pod default/eks-app" })
+		if said != want {
+			t.Errorf("%s: notice of the dnsConfig %t, want %t: %v", variant, said, want, c.NotModelled)
 		}
 	}
 }

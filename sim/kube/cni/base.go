@@ -162,6 +162,11 @@ func (b *base) dns(c *kube.Cluster, conf *Conf, p *kube.Pod) hns.DNS {
 		if len(d.ServerList) == 0 && c.DNSIP.IsValid() {
 			d.ServerList = []string{c.DNSIP.String()}
 		}
+		if p.Resolver.None {
+			d.Search, d.ServerList = nil, nil
+		}
+		own := withResolver(DNSConf{Nameservers: d.ServerList, Search: d.Search}, p.Resolver)
+		d.Search, d.ServerList = own.Search, own.Nameservers
 	}
 	if conf.apiVersion != 2 && conf.Type != PluginNAT || !b.release.atLeast(1, 0, 0) {
 		d.Domain, d.Options = "", nil // cni.v1-dns, cni.win-bridge-old-v2
@@ -169,15 +174,29 @@ func (b *base) dns(c *kube.Cluster, conf *Conf, p *kube.Pod) hns.DNS {
 	return d
 }
 
-// KubeletDNS is what the kubelet wants a pod of the policy ClusterFirst to have
-// (kubernetes/kubernetes pkg/kubelet/network/dns/dns.go). Without a cluster DNS it
-// is empty.
+// KubeletDNS is what the kubelet wants a pod to have: of the policy ClusterFirst the
+// cluster DNS, of None nothing, then its own dnsConfig
+// (kubernetes/kubernetes pkg/kubelet/network/dns/dns.go). Without a cluster DNS and
+// a dnsConfig it is empty.
 func KubeletDNS(c *kube.Cluster, p *kube.Pod) DNSConf {
-	if !c.DNSIP.IsValid() {
-		return DNSConf{}
+	var d DNSConf
+	if c.DNSIP.IsValid() && !p.Resolver.None {
+		svc := "svc." + domain(c)
+		d = DNSConf{Nameservers: []string{c.DNSIP.String()}, Search: []string{namespace(p) + "." + svc, svc, domain(c)}, Options: []string{"ndots:5"}}
 	}
-	svc := "svc." + domain(c)
-	return DNSConf{Nameservers: []string{c.DNSIP.String()}, Search: []string{namespace(p) + "." + svc, svc, domain(c)}, Options: []string{"ndots:5"}}
+	return withResolver(d, p.Resolver)
+}
+
+// withResolver adds what a pod asks of its resolver.
+func withResolver(d DNSConf, r kube.Resolver) DNSConf {
+	for _, a := range r.Servers {
+		d.Nameservers = append(d.Nameservers, a.String())
+	}
+	d.Search = append(d.Search, r.Search...)
+	if r.Ndots > 0 {
+		d.Options = []string{fmt.Sprintf("ndots:%d", r.Ndots)}
+	}
+	return d
 }
 
 func domain(c *kube.Cluster) string { return cmp.Or(c.Domain, "cluster.local") }

@@ -10,7 +10,6 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/machine"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
-	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
@@ -89,42 +88,49 @@ func (b *builder) attach(n *Node, p *pod, m *Machine) error {
 	if at.resolver != nil {
 		cl.ConnectionSuffix, cl.InterfaceSuffixes = at.resolver.Domain, at.resolver.Search
 		b.setServers(&cl, n, m.Ref.String(), at.endpoint, addresses(at.resolver.ServerList))
+		b.notGiven(p, at.resolver)
 	}
-	b.ofPod(&cl, p)
 	m.resolver = &cl
 	return nil
 }
 
-// resolverOf is the resolver configuration that the kubelet asks for a pod.
+// resolverOf is the resolver configuration that the kubelet asks for a pod
+// (Kubernetes documentation, DNS for Services and Pods; pkg/kubelet/network/dns).
 func (b *builder) resolverOf(n *Node, p *pod) dns.Client {
-	c := dns.Client{OS: dns.OnLinux, Servers: []netip.Addr{b.Kube.DNSIP}, Search: cni.KubeletDNS(b.Kube, &kube.Pod{Namespace: p.Namespace}).Search, Ndots: 5,
+	k := cni.KubeletDNS(b.Kube, &p.Pod.Pod)
+	c := dns.Client{OS: dns.OnLinux, Servers: addresses(k.Nameservers), Search: k.Search, Ndots: 5,
 		GlobalSuffixes: p.DNS.GlobalSuffixes, AppendToMultiLabel: p.DNS.AppendToMultiLabel}
+	if p.Resolver.None || p.Resolver.Ndots > 0 {
+		c.Ndots = p.Resolver.Ndots
+	}
+	switch p.DNSPolicy {
+	case "", "ClusterFirst", "ClusterFirstWithHostNet", "None":
+	default:
+		b.notice("dnsPolicy "+p.DNSPolicy+" of pod "+p.Key(), "the resolver of the node is not known; the pod asks the cluster DNS in this lab", p.Origin)
+	}
 	if n.Plan.Windows() {
 		c.OS = dns.OnWindows
-		c.InterfaceSuffixes = []string{p.Namespace + ".svc." + b.Plan.Domain}
+		if !p.Resolver.None {
+			c.InterfaceSuffixes = []string{p.Namespace + ".svc." + b.Plan.Domain}
+		}
+		c.InterfaceSuffixes = append(c.InterfaceSuffixes, p.Resolver.Search...)
 	}
 	return c
 }
 
-// ofPod lets a pod's own dnsPolicy and dnsConfig change its resolver, as the kubelet
-// does (Kubernetes documentation, DNS for Services and Pods; pkg/kubelet/network/dns).
-func (b *builder) ofPod(c *dns.Client, p *pod) {
-	switch p.DNSPolicy {
-	case "", "ClusterFirst", "ClusterFirstWithHostNet":
-	case "None":
-		c.Servers, c.Search, c.InterfaceSuffixes, c.Ndots = nil, nil, nil, 0
-	default:
-		b.notice("dnsPolicy "+p.DNSPolicy+" of pod "+p.Key(), "the resolver of the node is not known; the pod asks the cluster DNS in this lab", p.Origin)
+// notGiven says that a pod's interface lacks what its dnsConfig asks for: the runtime
+// passes that to plugins whose configuration has the capability dns (cni.plugin-dns).
+func (b *builder) notGiven(p *pod, got *hns.DNS) {
+	r := p.Resolver
+	missing := r.None && len(r.Servers) == 0 && len(got.ServerList) > 0
+	for _, a := range r.Servers {
+		missing = missing || !slices.Contains(got.ServerList, a.String())
 	}
-	d := p.DNSConfig
-	c.Servers = append(slices.Clone(c.Servers), d.Servers...)
-	if c.OS == dns.OnWindows {
-		c.InterfaceSuffixes = append(slices.Clone(c.InterfaceSuffixes), d.Search...)
-	} else {
-		c.Search = append(slices.Clone(c.Search), d.Search...)
+	for _, name := range r.Search {
+		missing = missing || !slices.Contains(got.Search, name)
 	}
-	if d.Ndots > 0 {
-		c.Ndots = d.Ndots
+	if missing {
+		b.notice("dnsConfig of pod "+p.Key(), "the pod's interface does not get it: the runtime passes it only to a plugin whose configuration has the capability dns", p.Origin)
 	}
 }
 

@@ -26,7 +26,6 @@ type Pod struct {
 	// Hostname and Subdomain are its name below a Service with that name.
 	Hostname, Subdomain string
 	DNSPolicy           string
-	DNSConfig           spec.DNSConfig
 
 	os string
 	// owner is what makes it, "" for a pod of its own; implied says that it serves
@@ -94,9 +93,10 @@ func (p *Plan) slices(all []*spec.Slice, services []*spec.Service) []*spec.Slice
 
 // newPod is a pod of a manifest.
 func newPod(w *spec.Workload) *Pod {
-	return &Pod{Pod: kube.Pod{Namespace: w.Namespace, Name: w.Name, Node: w.Node, HostPorts: slices.Clone(w.HostPorts), Labels: maps.Clone(w.Labels), Origin: w.Origin},
+	return &Pod{Pod: kube.Pod{Namespace: w.Namespace, Name: w.Name, Node: w.Node, HostPorts: slices.Clone(w.HostPorts), Labels: maps.Clone(w.Labels), Origin: w.Origin,
+		Resolver: kube.Resolver{None: w.DNSPolicy == "None", Servers: w.DNS.Servers, Search: w.DNS.Search, Ndots: w.DNS.Ndots}},
 		HostNetwork: w.HostNetwork, Listen: slices.Clone(w.Listen), Ports: w.Ports, Ready: true, os: w.OS, owner: w.Owner,
-		Hostname: w.Hostname, Subdomain: w.Subdomain, DNSPolicy: w.DNSPolicy, DNSConfig: w.DNS}
+		Hostname: w.Hostname, Subdomain: w.Subdomain, DNSPolicy: w.DNSPolicy}
 }
 
 // pinPods adds the lab's own pods and applies what it says of others.
