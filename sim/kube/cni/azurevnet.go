@@ -104,8 +104,8 @@ func azureNode(n *kube.Node) error {
 	return nil
 }
 
-// pool is the block of addresses after the node's own, up to the next node's
-// (cni.azure-addresses).
+// pool is the block of addresses after the node's own, without those of other nodes
+// (cni.azure-addresses). Blocks may overlap; lease gives no address twice.
 func (a *azure) pool(c *kube.Cluster, n *kube.Node) (*pool, error) {
 	if p := a.pools[n.Name]; p != nil {
 		return p, nil
@@ -118,12 +118,15 @@ func (a *azure) pool(c *kube.Cluster, n *kube.Node) (*pool, error) {
 		others[other.Address] = true
 	}
 	end := last(n.Subnet)
-	first, to := n.Address.Next(), n.Address
-	for i := 0; i < azureMaxPods && to.Next() != end && !others[to.Next()] && n.Subnet.Contains(to.Next()); i++ {
-		to = to.Next()
+	first, to := n.Address.Next(), netip.Addr{}
+	for a, i := first, 0; i < azureMaxPods && a != end && n.Subnet.Contains(a); a = a.Next() {
+		if !others[a] {
+			to = a
+			i++
+		}
 	}
-	if to == n.Address {
-		return nil, errors.New("node " + n.Name + ": the address after its own is taken, so it has none for pods")
+	if !to.IsValid() {
+		return nil, errors.New("node " + n.Name + ": its subnet has no address after its own that no other node has, so it has none for pods")
 	}
 	p := newPool("node "+n.Name, netip.PrefixFrom(n.Subnet.Addr(), n.Subnet.Bits()), first, to, n.Gateway)
 	p.reserve("the gateway", n.Gateway)

@@ -134,7 +134,7 @@ var (
 		"azure-vnet's mode bridge makes an l2bridge network, tunnel an l2tunnel network on which even traffic between two pods of a node goes to the Azure host.",
 		"Azure/azure-container-networking docs/network.md", "Azure/azure-container-networking network/network_windows.go")
 	_ = evidence.New("cni.azure-addresses", evidence.Inferred,
-		"Pods get secondary addresses of the node's interface; winlab takes those after the node's own, up to the next node's and at most 30.")
+		"Pods get secondary addresses of the node's interface; winlab takes the first free ones after the node's own, at most 30.")
 	_ = evidence.New("cni.azure-host-port", evidence.Code,
 		"azure-vnet's PortMapping policies carry the flag LocalRoutedVip, so that the node itself reaches them where the build can.",
 		"Azure/azure-container-networking cni/network/network_windows.go getPoliciesFromRuntimeCfg",
