@@ -81,6 +81,9 @@ func (k *Kernelspace) checkDSR() error {
 	return errors.Join(errs...)
 }
 
+// ErrNoSourceVIP says that kube-proxy on an overlay network has no --source-vip.
+var ErrNoSourceVIP = errors.New("source-vip flag not set")
+
 // checkOverlay says why kube-proxy does not start on an overlay network
 // (kubeproxy.gates, factSourceVIPNeeded, kubeproxy.dual-stack).
 func (k *Kernelspace) checkOverlay() error {
@@ -98,7 +101,7 @@ func (k *Kernelspace) checkOverlay() error {
 		errs = append(errs, errors.New("could not find host mac address for 0.0.0.0: with the gate IPv6DualStack this kube-proxy takes --bind-address for the node's address; leave the gate out on an overlay network"))
 	}
 	if !k.cfg.SourceVIP.IsValid() {
-		errs = append(errs, fmt.Errorf("source-vip flag not set: network %s is an overlay; add --source-vip= with an unused address of this node's pod subnet", k.network.Name))
+		errs = append(errs, fmt.Errorf("%w: network %s is an overlay; add --source-vip= with an unused address of this node's pod subnet", ErrNoSourceVIP, k.network.Name))
 	}
 	return errors.Join(errs...)
 }

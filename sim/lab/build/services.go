@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -139,7 +140,11 @@ func (b *builder) startProxy(n *Node) (err error) {
 	if n.proxy, err = kubeproxy.NewKernelspace(n.Plan.Proxy, n.Node, n.HNS); err != nil {
 		n.proxy = nil
 		b.noTroubles(n, kubeProxy)
-		b.trouble(n, kubeProxy, "it does not start: "+oneLine(n, err), nil, nil)
+		cure := ""
+		if errors.Is(err, kubeproxy.ErrNoSourceVIP) {
+			cure = "; in a lab --source-vip={{sourceVIP}} is one on each node"
+		}
+		b.trouble(n, kubeProxy, "it does not start: "+oneLine(n, err)+cure, nil, nil)
 	}
 	return nil
 }

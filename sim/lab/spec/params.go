@@ -55,7 +55,7 @@ var params = []Param{
 	{Name: ParamACLTie, Values: []string{"block", "allow"}, Open: true,
 		Means: "which of two ACLs with equal priority wins"},
 	{Name: ParamNATACL, Values: []string{"enforced", "ignored"}, Open: true,
-		Means: "whether a build of which no source says it enforces the ACLs of endpoints on nat networks"},
+		Means: "whether ACLs of endpoints on nat networks are enforced, on builds of which no source says it"},
 	{Name: ParamTwoEndpoints, Values: []string{"local", "remote"}, Open: true,
 		Means: "which of a local and a remote endpoint with one address gets what a load balancer or a tunnel leads there"},
 	{Name: ParamExcludedPort, Values: []string{"served", "not-served"}, Open: true,
