@@ -46,7 +46,7 @@ func TestTranscript(t *testing.T) {
 	transcript(n, say, server, packet.UDP, "192.0.2.1:5353", 64)
 
 	say("# netfilter: a Service, its second backend, and what is dropped")
-	n, client, r, server = inOut(t, func(r *machine) *NAT {
+	n, client, r, _ = inOut(t, func(r *machine) *NAT {
 		return iptables(t, r.Stack, "-A PREROUTING -p tcp -d 10.96.0.50/32 --dport 8080 -j DNAT --to 192.0.2.2:80", "-A PREROUTING -p udp -d 10.96.0.50/32 -j DROP",
 			"-A POSTROUTING -o out -j MASQUERADE")
 	})

@@ -75,7 +75,7 @@ type behaviour struct {
 	dualStack dualStack
 	// replaces: a load balancer whose frontend is taken replaces the one that has it (factReplaces).
 	replaces bool
-	// unsure: the patch lies between two that differ and was not read (factVersions).
+	// unsure: the patch lies between two that differ and was not read (kubeproxy.versions).
 	unsure bool
 }
 

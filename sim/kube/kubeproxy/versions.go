@@ -190,7 +190,7 @@ func (r hnsRange) has(v builds.HNSVersion) bool {
 }
 
 // NotRead says what is not certain about the kernelspace proxy of a version, because the
-// source of its patch was not read (factVersions); "" where nothing is.
+// source of its patch was not read (kubeproxy.versions); "" where nothing is.
 func NotRead(v kube.Version) string {
 	b, err := behaviourOf(v)
 	switch {

@@ -133,6 +133,7 @@ func endpointAddr(text string, v6 bool) (netip.Addr, error) {
 
 // readEndpoints reads an Endpoints object as the slices that Kubernetes makes of it.
 func readEndpoints(doc []byte, origin *trace.Origin) ([]*Slice, error) {
+	//lint:ignore SA1019 clusters still have it, and people post it
 	var in corev1.Endpoints
 	if err := sigsyaml.UnmarshalStrict(doc, &in); err != nil {
 		return nil, err

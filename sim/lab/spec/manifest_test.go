@@ -22,16 +22,17 @@ var manifestParts = map[string]reflect.Type{
 	"EndpointSlice.endpoints":             reflect.TypeFor[discoveryv1.Endpoint](),
 	"EndpointSlice.endpoints.conditions":  reflect.TypeFor[discoveryv1.EndpointConditions](),
 	"EndpointSlice.ports":                 reflect.TypeFor[discoveryv1.EndpointPort](),
-	"Endpoints.subsets":                   reflect.TypeFor[corev1.EndpointSubset](),
-	"Endpoints.subsets.addresses":         reflect.TypeFor[corev1.EndpointAddress](),
-	"Endpoints.subsets.ports":             reflect.TypeFor[corev1.EndpointPort](),
-	"Deployment.spec":                     reflect.TypeFor[appsv1.DeploymentSpec](),
-	"ReplicaSet.spec":                     reflect.TypeFor[appsv1.ReplicaSetSpec](),
-	"DaemonSet.spec":                      reflect.TypeFor[appsv1.DaemonSetSpec](),
-	"StatefulSet.spec":                    reflect.TypeFor[appsv1.StatefulSetSpec](),
-	"Pod.spec":                            reflect.TypeFor[corev1.PodSpec](),
-	"Pod.spec.containers":                 reflect.TypeFor[corev1.Container](),
-	"Pod.spec.containers.ports":           reflect.TypeFor[corev1.ContainerPort](),
+	//lint:ignore SA1019 as in readEndpoints
+	"Endpoints.subsets":           reflect.TypeFor[corev1.EndpointSubset](),
+	"Endpoints.subsets.addresses": reflect.TypeFor[corev1.EndpointAddress](),
+	"Endpoints.subsets.ports":     reflect.TypeFor[corev1.EndpointPort](),
+	"Deployment.spec":             reflect.TypeFor[appsv1.DeploymentSpec](),
+	"ReplicaSet.spec":             reflect.TypeFor[appsv1.ReplicaSetSpec](),
+	"DaemonSet.spec":              reflect.TypeFor[appsv1.DaemonSetSpec](),
+	"StatefulSet.spec":            reflect.TypeFor[appsv1.StatefulSetSpec](),
+	"Pod.spec":                    reflect.TypeFor[corev1.PodSpec](),
+	"Pod.spec.containers":         reflect.TypeFor[corev1.Container](),
+	"Pod.spec.containers.ports":   reflect.TypeFor[corev1.ContainerPort](),
 }
 
 // Every field that Kubernetes has in what winlab decodes is read, silent for a reason

@@ -69,9 +69,7 @@ func (n *Node) finish() {
 		for _, err := range n.HNS.Hidden() {
 			n.mistakes("", err)
 		}
-		for _, x := range n.HNS.Notices {
-			n.Notices = append(n.Notices, x)
-		}
+		n.Notices = append(n.Notices, n.HNS.Notices...)
 		n.HNS.Notices = nil
 	}
 }
