@@ -343,20 +343,27 @@ func TestEffects(t *testing.T) {
 			if with.err != nil {
 				t.Fatalf("with: %v", with.err)
 			}
-			noticed := !slices.Equal(without.notices, with.notices) && len(with.notices) > 0
-			changed := !slices.Equal(without.lines, with.lines)
-			switch {
-			case c.Notice && !noticed:
-				t.Errorf("no notice; notices are %q", with.notices)
-			case c.Notice && changed:
-				t.Errorf("it has an effect and needs no notice: %s", firstDifference(without.lines, with.lines))
-			case !c.Notice && !changed && !(c.Either && noticed):
-				t.Errorf("accepted in silence: neither an effect nor a notice; notices with it: %q", with.notices)
-			}
-			if testing.Verbose() && changed {
-				t.Log(firstDifference(without.lines, with.lines))
-			}
+			c.compare(t, without, with)
 		})
+	}
+}
+
+// compare complains when a case has neither the effect nor the notice that it
+// promises.
+func (c *effectCase) compare(t *testing.T, without, with outcome) {
+	t.Helper()
+	noticed := !slices.Equal(without.notices, with.notices) && len(with.notices) > 0
+	changed := !slices.Equal(without.lines, with.lines)
+	switch {
+	case c.Notice && !noticed:
+		t.Errorf("no notice; notices are %q", with.notices)
+	case c.Notice && changed:
+		t.Errorf("it has an effect and needs no notice: %s", firstDifference(without.lines, with.lines))
+	case !c.Notice && !changed && !(c.Either && noticed):
+		t.Errorf("accepted in silence: neither an effect nor a notice; notices with it: %q", with.notices)
+	}
+	if testing.Verbose() && changed {
+		t.Log(firstDifference(without.lines, with.lines))
 	}
 }
 

@@ -321,18 +321,16 @@ func (r *replay) next(o *opened, p packetOf, mine bool) error {
 	k := o.socket
 	name := p.Connection
 	sends := p.Send
-	switch {
-	case !k.Stands() && mine:
-		// The other end has reset it meanwhile: the program's next call fails.
-		r.failed = true
-		k.Outcome = host.Outcome{Done: true, Verdict: trace.Rejected, Reason: trace.ConnectionReset, Event: trace.Note("the connection was reset before")}
+	if !k.Stands() {
+		if mine {
+			// The other end has reset it meanwhile: the program's next call fails.
+			r.failed = true
+			k.Outcome = host.Outcome{Done: true, Verdict: trace.Rejected, Reason: trace.ConnectionReset, Event: trace.Note("the connection was reset before")}
+		}
 		return nil
-	case !k.Stands():
-		return nil
-	case o.tuple.Proto != packet.TCP && (sends == spec.SendFin || sends == spec.SendReset):
-		return fmt.Errorf("connection %s: %s is a segment of TCP, and this is %s", name, sends, o.tuple.Proto)
-	case o.closed && p.By == "" && (sends == "" || sends == spec.SendData):
-		return fmt.Errorf("connection %s: the client has sent its FIN and sends no more data; write by: server, or send: reset", name)
+	}
+	if err := o.cannotSend(p); err != nil {
+		return err
 	}
 	if mine {
 		r.sim.Rec.Add(trace.Step{Place: r.flow.label, Action: trace.ActNote, Event: trace.Of(sendsOn{name, sends, p.By})}.Cite(factOfSend(o, sends)))
@@ -343,7 +341,37 @@ func (r *replay) next(o *opened, p packetOf, mine bool) error {
 			return fmt.Errorf("connection %s: no program holds its other end any more", name)
 		}
 	}
-	flags := map[string]uint8{spec.SendFin: packet.FIN, spec.SendReset: packet.RST}[sends]
+	r.sendOn(o, p, server)
+	err := r.sim.Run()
+	switch {
+	case server != nil && p.By == "" && !slices.Contains(r.accepted(), server):
+		// A reset is not answered.
+		k.Outcome = host.Outcome{Done: true, Verdict: trace.Delivered, Reason: trace.OK, Event: trace.Note("the other end took the reset")}
+	case server != nil && p.By == spec.ByServer && sends == spec.SendReset && k.Outcome.Verdict == trace.Rejected:
+		k.Outcome.Verdict, k.Outcome.Reason = trace.Delivered, trace.OK
+	}
+	if mine {
+		r.err = err
+	}
+	return nil
+}
+
+// cannotSend says why a packet cannot be sent on the connection.
+func (o *opened) cannotSend(p packetOf) error {
+	switch tcpOnly := p.Send == spec.SendFin || p.Send == spec.SendReset; {
+	case o.tuple.Proto != packet.TCP && tcpOnly:
+		return fmt.Errorf("connection %s: %s is a segment of TCP, and this is %s", p.Connection, p.Send, o.tuple.Proto)
+	case o.closed && p.By == "" && (p.Send == "" || p.Send == spec.SendData):
+		return fmt.Errorf("connection %s: the client has sent its FIN and sends no more data; write by: server, or send: reset", p.Connection)
+	}
+	return nil
+}
+
+// sendOn lets one end of a connection send; server is the other end where it is
+// needed.
+func (r *replay) sendOn(o *opened, p packetOf, server *host.Socket) {
+	k := o.socket
+	flags := map[string]uint8{spec.SendFin: packet.FIN, spec.SendReset: packet.RST}[p.Send]
 	switch {
 	case server != nil && p.By == spec.ByServer:
 		k.Outcome = host.Outcome{}
@@ -358,18 +386,6 @@ func (r *replay) next(o *opened, p packetOf, mine bool) error {
 	default:
 		k.Send(r.sim, payload(0), defaultTTL)
 	}
-	err := r.sim.Run()
-	switch {
-	case server != nil && p.By == "" && !slices.Contains(r.accepted(), server):
-		// A reset is not answered.
-		k.Outcome = host.Outcome{Done: true, Verdict: trace.Delivered, Reason: trace.OK, Event: trace.Note("the other end took the reset")}
-	case server != nil && p.By == spec.ByServer && sends == spec.SendReset && k.Outcome.Verdict == trace.Rejected:
-		k.Outcome.Verdict, k.Outcome.Reason = trace.Delivered, trace.OK
-	}
-	if mine {
-		r.err = err
-	}
-	return nil
 }
 
 func factOfSend(o *opened, sends string) *evidence.Fact {

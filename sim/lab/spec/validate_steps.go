@@ -144,39 +144,10 @@ func (v *validator) stepPods(path []any, pods []Pod, s *Spec) {
 // fields that only a flow of a connection can have.
 func (v *validator) connections(s *Spec) {
 	opened := map[string]bool{}
-	check := func(path []any, f Flow) {
-		if f.Connection == "" {
-			if f.Send != "" || f.By != "" {
-				v.add(path, "send and by are for a flow of a connection; write connection: NAME")
-			}
-			return
-		}
-		switch {
-		case f.Resolve != "" || f.Connections > 1 || f.Idle != "" || len(f.Meanwhile) > 0:
-			v.add(path, "a flow of a connection cannot have resolve, connections, idle or meanwhile; time and calls are steps of their own")
-		case !opened[f.Connection] && (f.From == "" || f.To == ""):
-			v.add(path, "no flow before this one opens the connection %s; the first one says from and to", f.Connection)
-		case !opened[f.Connection] && (f.Send != "" || f.By != ""):
-			v.add(path, "the first flow of the connection %s opens it; send and by are for later ones", f.Connection)
-		case !opened[f.Connection] && strings.HasPrefix(f.To, string(NameTarget)+"/"):
-			v.add(path, "a connection goes to an address; write the Service, pod, node or host instead of its name")
-		case !opened[f.Connection] && f.Protocol == "ping":
-			v.add(path, "a connection is tcp or udp; a ping is a flow of its own each time")
-		case opened[f.Connection] && (f.From != "" || f.To != "" || f.Protocol != "" || f.SourcePort != 0):
-			v.add(path, "the connection %s is open already; leave from, to, protocol and sourcePort out, or give another connection another name", f.Connection)
-		}
-		opened[f.Connection] = true
-		if f.Send != "" {
-			v.oneOf(sub(path, "send"), "segment to send", f.Send, []string{SendData, SendFin, SendReset})
-		}
-		if f.By != "" {
-			v.oneOf(sub(path, "by"), "sender", f.By, []string{ByServer})
-		}
-	}
 	each := func(step string) {
 		for i, f := range s.Flows {
 			if f.At == step || step == Start && f.At == "" {
-				check(p("flows", i), f)
+				v.connection(p("flows", i), f, opened)
 			}
 		}
 	}
@@ -184,8 +155,48 @@ func (v *validator) connections(s *Spec) {
 	for i, t := range s.Steps {
 		each(t.Name)
 		for j, f := range t.Flows {
-			check(p("steps", i, "flows", j), f)
+			v.connection(p("steps", i, "flows", j), f, opened)
 		}
+	}
+}
+
+// connection complains about one flow, given the connections that flows before it
+// have opened, and notes its own.
+func (v *validator) connection(path []any, f Flow, opened map[string]bool) {
+	if f.Connection == "" {
+		if f.Send != "" || f.By != "" {
+			v.add(path, "send and by are for a flow of a connection; write connection: NAME")
+		}
+		return
+	}
+	if f.Resolve != "" || f.Connections > 1 || f.Idle != "" || len(f.Meanwhile) > 0 {
+		v.add(path, "a flow of a connection cannot have resolve, connections, idle or meanwhile; time and calls are steps of their own")
+	} else {
+		v.opening(path, f, opened[f.Connection])
+	}
+	opened[f.Connection] = true
+	if f.Send != "" {
+		v.oneOf(sub(path, "send"), "segment to send", f.Send, []string{SendData, SendFin, SendReset})
+	}
+	if f.By != "" {
+		v.oneOf(sub(path, "by"), "sender", f.By, []string{ByServer})
+	}
+}
+
+// opening complains about the first flow of a connection that does not open it,
+// and about later ones that would open it again.
+func (v *validator) opening(path []any, f Flow, opened bool) {
+	switch {
+	case !opened && (f.From == "" || f.To == ""):
+		v.add(path, "no flow before this one opens the connection %s; the first one says from and to", f.Connection)
+	case !opened && (f.Send != "" || f.By != ""):
+		v.add(path, "the first flow of the connection %s opens it; send and by are for later ones", f.Connection)
+	case !opened && strings.HasPrefix(f.To, string(NameTarget)+"/"):
+		v.add(path, "a connection goes to an address; write the Service, pod, node or host instead of its name")
+	case !opened && f.Protocol == "ping":
+		v.add(path, "a connection is tcp or udp; a ping is a flow of its own each time")
+	case opened && (f.From != "" || f.To != "" || f.Protocol != "" || f.SourcePort != 0):
+		v.add(path, "the connection %s is open already; leave from, to, protocol and sourcePort out, or give another connection another name", f.Connection)
 	}
 }
 
