@@ -401,7 +401,8 @@ func (c *Cluster) resolveName(ctx context.Context, m *build.Machine, name string
 	var first trace.Lookup
 	var ips []netip.Addr
 	var all trace.Trace
-	for todo := [][]trace.Choice{nil}; len(todo) > 0 && len(all.Paths) < maxWorlds; todo = todo[1:] {
+	todo := [][]trace.Choice{nil}
+	for ; len(todo) > 0 && len(all.Paths) < maxWorlds; todo = todo[1:] {
 		answers := slices.Clone(todo[0])
 		look, got := c.resolveIn(m, name, tool, &answers)
 		if err := ctx.Err(); err != nil {
@@ -413,7 +414,7 @@ func (c *Cluster) resolveName(ctx context.Context, m *build.Machine, name string
 		all.Paths = append(all.Paths, trace.Path{Choices: answers, Verdict: look.Verdict, Reason: look.Reason, Summary: look.Summary})
 		todo = append(todo, otherAnswers(answers, len(todo[0]))...)
 	}
-	if summarise(&all, true); all.Verdict != first.Verdict {
+	if summarise(&all, len(todo) == 0); all.Verdict != first.Verdict {
 		first.Verdict, first.Reason, first.Summary, first.Open = all.Verdict, all.Reason, all.Summary, all.Open
 	}
 	return first, ips, nil

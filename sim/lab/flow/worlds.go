@@ -107,6 +107,10 @@ func endingIn(w world, qs []question, paths []trace.Path) ending {
 			e.reason = ""
 		}
 	}
+	if first {
+		// No path of this world was tried.
+		return ending{trace.Unknown, trace.ModelHole}
+	}
 	return e
 }
 
@@ -145,6 +149,10 @@ func summarise(t *trace.Trace, complete bool) {
 		t.Summary = fmt.Sprintf("All %d ways were tried. %s", n, t.Summary)
 	}
 	if !complete {
+		if t.Fails() {
+			// A way that was not tried may work.
+			t.Verdict, t.Reason, t.Grade, t.Open = trace.Unknown, trace.ModelHole, evidence.Unknown, nil
+		}
 		t.Summary += fmt.Sprintf(" There are more than %d; the others were not tried.", maxPaths)
 	}
 	if t.Reason == trace.ICMPNotTranslated {

@@ -97,3 +97,23 @@ func TestFails(t *testing.T) {
 		}
 	}
 }
+
+// What was not tried can end in any way: no verdict is certain then.
+func TestSummariseIncomplete(t *testing.T) {
+	for paths, want := range map[string]trace.Verdict{
+		"#1 delivered\n#2 delivered":                trace.Unknown,
+		"#1 dropped\n#2 rejected":                   trace.Unknown,
+		"#1 delivered\n#2 dropped":                  trace.Varies,
+		"fw=on dropped\nfw=off rejected":            trace.Unknown,
+		"fw=on rp=a delivered\nfw=off rp=b dropped": trace.Varies,
+	} {
+		tr := &trace.Trace{}
+		for _, l := range strings.Split(paths, "\n") {
+			tr.Paths = append(tr.Paths, pathOf(t, l))
+		}
+		summarise(tr, false)
+		if tr.Verdict != want || tr.Fails() || !strings.Contains(tr.Summary, "not tried") {
+			t.Errorf("%q: %s, fails %v, %q; want %s", paths, tr.Verdict, tr.Fails(), tr.Summary, want)
+		}
+	}
+}
