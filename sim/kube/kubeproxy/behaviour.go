@@ -17,6 +17,10 @@ type behaviour struct {
 	lookup endpointLookup
 	// firstAddress: of an endpoint with two addresses only the first is looked at.
 	firstAddress bool
+	// forgetsMade: the remote endpoint of a backend is not put into the list of the sync
+	// that makes it, so the next Service port of that sync that has the backend makes
+	// another (kubeproxy.endpoint-made-twice).
+	forgetsMade bool
 	// deletesLocal: an endpoint on this node counts as a stale remote one when a remote
 	// backend with its address went away; forgetsGone: of the Services that lose
 	// backends in one sync only those of the last are cleaned up

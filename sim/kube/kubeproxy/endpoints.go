@@ -131,7 +131,9 @@ func (p *proxier) remoteEndpoint(s *portState, b *backend, k *known, r *Report) 
 	}
 	entry.id = e.ID
 	r.add(entry)
-	k.add(b.addr, e)
+	if !p.b.forgetsMade {
+		k.add(b.addr, e)
+	}
 	return e
 }
 

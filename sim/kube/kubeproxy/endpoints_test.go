@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -119,6 +120,50 @@ func TestLookup(t *testing.T) {
 			}
 			if gone := l.hns.Endpoint(dup.ID) == nil; gone != c.deletes {
 				t.Errorf("%s deleted the duplicate: %t", version, gone)
+			}
+		}
+	}
+}
+
+// Two Services, and two ports of one, have a backend on another node. Versions that forget
+// what they made in the same sync make an endpoint for each port; each goes with its Service
+// (kubeproxy.endpoint-made-twice).
+func TestRemoteEndpointMadeTwice(t *testing.T) {
+	for _, c := range []struct {
+		versions string
+		each     bool
+	}{
+		{"1.20.15 1.22.11 1.23.8 1.24.10 1.25.6 1.26.1 1.30.14 1.36.4", false},
+		{"1.22.12 1.22.17 1.23.9 1.23.17 1.24.9 1.25.5 1.26.0", true},
+	} {
+		for version := range strings.FieldsSeq(c.versions) {
+			for _, network := range []hns.NetworkType{hns.L2Bridge, hns.Overlay} {
+				l := newLabAt(t, ws2022, version, network)
+				k := l.start("--source-vip=10.244.1.3")
+				a, b := web("10.244.2.7"), web("10.244.2.7")
+				a.Ports[0].NodePort, b.Ports[0].NodePort = 0, 0
+				a.Ports = append(a.Ports, kube.ServicePort{Name: "tls", Proto: packet.TCP, Port: 443, Target: 8443})
+				b.Name, b.ClusterIPs = "api", []netip.Addr{ip("10.96.0.11")}
+				l.sync(k, a, b)
+				want := 1
+				if c.each {
+					want = 3
+				}
+				if got := l.hns.EndpointsByAddress(ip("10.244.2.7")); len(got) != want {
+					t.Errorf("%s on %s: %d remote endpoints with the backend's address, want %d", version, network, len(got), want)
+				}
+				// That of the cluster IP is in the list, which the second port finds.
+				if got := l.hns.EndpointsByAddress(ip("10.96.0.10")); network == hns.Overlay && len(got) != 1 {
+					t.Errorf("%s: %d endpoints of the cluster IP", version, len(got))
+				}
+				if r := l.sync(k, a, b); r.changed() {
+					t.Errorf("%s on %s: a sync without a change changes something:\n%s", version, network, r)
+				}
+				l.sync(k, b)
+				l.sync(k)
+				if got := l.hns.EndpointsByAddress(ip("10.244.2.7")); len(got) != 0 {
+					t.Errorf("%s on %s: %d remote endpoints stay", version, network, len(got))
+				}
 			}
 		}
 	}

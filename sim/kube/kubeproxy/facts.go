@@ -41,6 +41,9 @@ var (
 	_ = evidence.New("kubeproxy.endpoint-lookup", evidence.Code,
 		"Of two HNS endpoints with one address kube-proxy takes the first (before 1.22.12, 1.23.9, 1.24), the last (before 1.31.9, 1.32.5, 1.33.1, 1.34), the remote one (before 1.34.8, 1.35.5, 1.36.1), or the local one, deleting the remote one. With the first list at the start of a sync, up to 1.24.11, 1.25.7 and 1.26.2, only an endpoint's first address counts.",
 		srcHNS+" (getAllEndpointsByNetwork)", srcHNSv2+" (getEndpointByIpAddress)", "kubernetes/kubernetes PR 109124", "kubernetes/kubernetes PR 131138", "kubernetes/kubernetes PR 138000", "kubernetes/kubernetes PR 115503")
+	_ = evidence.New("kubeproxy.endpoint-made-twice", evidence.Code,
+		"The first versions that list the endpoints at the start of a sync, 1.22.12, 1.23.9 and 1.24.0 to 1.24.9, 1.25.5 and 1.26.0, put the remote endpoint of a cluster IP into that list when they make it, and not that of a backend: every Service port of the sync with that backend makes one of its own.",
+		"kubernetes/kubernetes v1.22.17 pkg/proxy/winkernel/proxier.go (syncProxyRules)", "kubernetes/kubernetes v1.24.10 pkg/proxy/winkernel/proxier.go (updateQueriedEndpoints)")
 	factStale = evidence.New("kubeproxy.stale-remote-endpoints", evidence.Code,
 		"From 1.31 a sync deletes the endpoints with the addresses of remote backends that went away, if nothing refers to them: before 1.31.9, 1.32.5 and 1.33.1 also a pod's own endpoint with that address; before 1.32.10, 1.33.6, 1.34.2 and in all of 1.31 only those of the last Service that lost any in that sync.",
 		srcProxier+" (syncProxyRules, endpointsMapChange)", "kubernetes/kubernetes PR 131138", "kubernetes/kubernetes PR 135146")

@@ -51,6 +51,7 @@ var changes = []change{
 	{"1.22.12 1.23.9 1.24.0..1.24.2", func(b *behaviour) {
 		b.recognise = recogniseByCount
 		b.lookup, b.firstAddress = lookupLast, true // kubeproxy.endpoint-lookup
+		b.forgetsMade = true                        // kubeproxy.endpoint-made-twice
 	}},
 	{"1.24.0..1.24.2", func(b *behaviour) { b.leaksIngress = true }},               // factLeaksIngress
 	{"1.24.7 1.25.3 1.26.0", func(b *behaviour) { b.leaksIngress = false }},        // PR 112837
@@ -64,6 +65,7 @@ var changes = []change{
 		b.deletes = deleteBySourceVIP
 		b.clusterIPDeletesByAll = true // factDeletedReused
 		b.clusterIPNeedsAvailable = true
+		b.forgetsMade = false // kubeproxy.endpoint-made-twice
 	}},
 	{"1.24.12 1.25.8 1.26.3 1.27.0", func(b *behaviour) { // PRs 115919 and 115503
 		b.clusterIPNeedsAvailable = false

@@ -81,6 +81,7 @@ func TestBehaviourByVersion(t *testing.T) {
 		{"takes the local endpoint", func(b behaviour) bool { return b.lookup == lookupLocal }, []string{"1.34.8 1.35.0", "1.35.5 1.36.0", "1.36.1"}},
 		{"looks at first addresses", func(b behaviour) bool { return b.firstAddress },
 			[]string{"1.22.12 1.23.0", "1.23.9 1.24.12", "1.25.0 1.25.8", "1.26.0 1.26.3"}},
+		{"makes endpoints twice", func(b behaviour) bool { return b.forgetsMade }, []string{"1.22.12 1.23.0", "1.23.9 1.24.10", "1.25.0 1.25.6", "1.26.0 1.26.1"}},
 		{"deletes local endpoints", func(b behaviour) bool { return b.deletesLocal }, []string{"1.31.0 1.31.9", "1.32.0 1.32.5", "1.33.0 1.33.1"}},
 		{"forgets what went away", func(b behaviour) bool { return b.forgetsGone },
 			[]string{"1.31.0 1.32.10", "1.33.0 1.33.6", "1.34.0 1.34.2"}},

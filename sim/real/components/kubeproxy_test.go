@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -308,23 +309,34 @@ func nameOf(s *hns.Service, id string) string {
 	return "gone"
 }
 
-// differences are the lines that only one of them has.
+// differences are the lines that only one of them has, or that one has more often.
 func differences(real, model []string) []string {
 	var all []string
-	for _, l := range real {
-		if !slices.Contains(model, l) {
+	has, wants := count(real), count(model)
+	for _, l := range slices.Sorted(maps.Keys(has)) {
+		switch n := wants[l]; {
+		case n == 0:
 			all = append(all, "only the real one has  "+l)
+		case n > has[l]:
+			all = append(all, fmt.Sprintf("the real one has fewer, %d and not %d, of  %s", has[l], n, l))
+		case n < has[l]:
+			all = append(all, fmt.Sprintf("the real one has more, %d and not %d, of  %s", has[l], n, l))
 		}
 	}
-	for _, l := range model {
-		if !slices.Contains(real, l) {
+	for _, l := range slices.Sorted(maps.Keys(wants)) {
+		if has[l] == 0 {
 			all = append(all, "only the model has     "+l)
 		}
 	}
-	if len(all) == 0 && len(real) != len(model) {
-		all = append(all, fmt.Sprintf("the real one has %d objects, the model %d: one of them has some twice", len(real), len(model)))
-	}
 	return all
+}
+
+func count(lines []string) map[string]int {
+	n := map[string]int{}
+	for _, l := range lines {
+		n[l]++
+	}
+	return n
 }
 
 func (r *realProxy) objects() []string {
