@@ -43,8 +43,11 @@ type Node struct {
 	Address netip.Addr
 	Subnet  netip.Prefix
 	Gateway netip.Addr
-	// Address6 is set in dual-stack clusters.
+	// Address6 is set in dual-stack clusters; Subnet6 is its network and Gateway6 its
+	// default gateway.
 	Address6 netip.Addr
+	Subnet6  netip.Prefix
+	Gateway6 netip.Addr
 	// PodCIDRs are the node's pod prefixes; empty where the pods live in the
 	// node's own subnet (Azure CNI).
 	PodCIDRs []netip.Prefix

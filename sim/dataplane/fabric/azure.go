@@ -25,7 +25,8 @@ type Route struct {
 
 // Azure describes a virtual network.
 type Azure struct {
-	Subnet netip.Prefix
+	// Subnets are its address ranges: IPv4, and IPv6 in a dual-stack network.
+	Subnets []netip.Prefix
 	// IPForwarding lets NICs send and receive for other addresses.
 	IPForwarding bool
 	Rules        []Rule
@@ -95,19 +96,24 @@ func (n *virtualNetwork) drop(sim *wire.Simulation, p *packet.Packet, st trace.S
 	record(sim, "Azure host", p, st.Cite(f))
 }
 
+// contains reports whether an address is one of the network itself.
+func (n *virtualNetwork) contains(a netip.Addr) bool {
+	return slices.ContainsFunc(n.Subnets, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
 // owns reports whether an address is assigned to a NIC. Only addresses of the
 // virtual network can be: those of machines, and those that azure-vnet gives
 // pods. Pods of a cluster network of its own are unknown here, though their node
 // would answer ARP for them.
 func (n *virtualNetwork) owns(nic *wire.NIC, a netip.Addr) bool {
 	_, ok := nic.Owner.ARP(nic, a)
-	return ok && n.Subnet.Contains(a)
+	return ok && n.contains(a)
 }
 
 // maySend reports whether a NIC may send from a source. The gateway forwards
 // packets of others, but may not send with an address of the network itself.
 func (n *virtualNetwork) maySend(from *wire.NIC, src netip.Addr) bool {
-	return n.IPForwarding || n.owns(from, src) || n.isFloating(from, src) || isGateway(from) && !n.Subnet.Contains(src)
+	return n.IPForwarding || n.owns(from, src) || n.isFloating(from, src) || isGateway(from) && !n.contains(src)
 }
 
 // isFloating reports whether an address is a floating one of a NIC: the
@@ -137,7 +143,7 @@ func (n *virtualNetwork) denied(h *packet.Headers) *Rule {
 // prefix, of equal ones the first; nil for none. Addresses of the network itself
 // need none.
 func (n *virtualNetwork) userRoute(dst netip.Addr) *Route {
-	if n.Subnet.Contains(dst) {
+	if n.contains(dst) {
 		return nil
 	}
 	var best *Route
@@ -162,7 +168,7 @@ func (n *virtualNetwork) wayTo(from *wire.NIC, dst netip.Addr, udr *Route) (way,
 			return w, nic
 		}
 	}
-	if n.Subnet.Contains(w.dst) {
+	if n.contains(w.dst) {
 		return w, nil
 	}
 	for _, nic := range n.segment.NICs {

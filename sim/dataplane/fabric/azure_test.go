@@ -56,6 +56,10 @@ func TestVirtualNetwork(t *testing.T) {
 		{name: "to nobody", src: "10.0.0.1", dst: "10.0.0.99", proto: packet.TCP, port: 22, to: -1, reason: trace.NoRoute},
 		{name: "to the outside", src: "10.0.0.1", dst: "192.0.2.1", proto: packet.TCP, port: 443, to: 2},
 		{name: "from the outside", from: 2, src: "192.0.2.1", dst: "10.0.0.1", proto: packet.TCP, port: 443, to: 0},
+		{name: "between IPv6 addresses", src: "fd00::1", dst: "fd00::2", proto: packet.TCP, port: 22, to: 1},
+		{name: "an IPv6 address of nobody", src: "fd00::1", dst: "fd00::9", proto: packet.TCP, port: 22, to: -1, reason: trace.NoRoute},
+		{name: "another machine's IPv6 address", src: "fd00::2", dst: "fd00::2", proto: packet.TCP, port: 22, to: -1, reason: trace.SpoofedSource},
+		{name: "an IPv6 address that is not known to the network", src: "fd01::1", dst: "fd00::2", proto: packet.TCP, port: 22, to: -1, reason: trace.SpoofedSource},
 		{name: "a pod that is not known to the network", src: "10.244.1.4", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: -1, reason: trace.SpoofedSource},
 		{name: "another machine's address", src: "10.0.0.2", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: -1, reason: trace.SpoofedSource},
 		{name: "a pod, with IP forwarding", net: Azure{IPForwarding: true}, src: "10.244.1.4", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: 1},
@@ -90,7 +94,7 @@ func TestVirtualNetwork(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			// The second machine would answer ARP for a pod of its own, which
 			// says nothing about what the network knows.
-			vms := []*vm{{addrs: []string{"10.0.0.1", "10.244.1.4"}}, {addrs: []string{"10.0.0.2", "10.0.0.22", "10.244.2.4"}}, {addrs: []string{"10.0.0.254"}, gateway: true}}
+			vms := []*vm{{addrs: []string{"10.0.0.1", "10.244.1.4", "fd00::1", "fd01::1"}}, {addrs: []string{"10.0.0.2", "10.0.0.22", "10.244.2.4", "fd00::2"}}, {addrs: []string{"10.0.0.254"}, gateway: true}}
 			s := &wire.Segment{Name: "vnet"}
 			var nics []*wire.NIC
 			for i, v := range vms {
@@ -98,7 +102,7 @@ func TestVirtualNetwork(t *testing.T) {
 				s.Attach(n)
 				nics = append(nics, n)
 			}
-			c.net.Subnet = prefix("10.0.0.0/24")
+			c.net.Subnets = []netip.Prefix{prefix("10.0.0.0/24"), prefix("fd00::/64")}
 			c.net.Attach(s)
 			sim := &wire.Simulation{Rec: &trace.Recorder{}}
 			p := packet.Build(packet.Spec{EthSrc: nics[c.from].MAC, EthDst: hostMAC, Src: netip.MustParseAddr(c.src), Dst: netip.MustParseAddr(c.dst), Proto: c.proto, SrcPort: 40000, DstPort: c.port, TCPFlags: packet.SYN})
@@ -142,7 +146,7 @@ func TestAnswersOfAllowedFlowsPass(t *testing.T) {
 	na, nb := &wire.NIC{MAC: packet.MAC{2, 0, 0, 0, 0, 1}, Owner: a}, &wire.NIC{MAC: packet.MAC{2, 0, 0, 0, 0, 2}, Owner: b}
 	s.Attach(na)
 	s.Attach(nb)
-	Azure{Subnet: prefix("10.0.0.0/24"), Rules: []Rule{{Name: "no-answers", From: prefix("10.0.0.2/32")}}}.Attach(s)
+	Azure{Subnets: []netip.Prefix{prefix("10.0.0.0/24")}, Rules: []Rule{{Name: "no-answers", From: prefix("10.0.0.2/32")}}}.Attach(s)
 	sim := &wire.Simulation{}
 	spec := packet.Spec{EthDst: hostMAC, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.UDP, SrcPort: 1000, DstPort: 53}
 	s.Send(sim, na, packet.Build(spec))
@@ -171,7 +175,7 @@ func TestOtherFramesEndAtTheHost(t *testing.T) {
 	na, nb := &wire.NIC{MAC: packet.MAC{2, 0, 0, 0, 0, 1}, Owner: a}, &wire.NIC{MAC: packet.MAC{2, 0, 0, 0, 0, 2}, Owner: b}
 	s.Attach(na)
 	s.Attach(nb)
-	Azure{Subnet: prefix("10.0.0.0/24")}.Attach(s)
+	Azure{Subnets: []netip.Prefix{prefix("10.0.0.0/24")}}.Attach(s)
 	sim := &wire.Simulation{}
 	s.Send(sim, na, packet.BuildARP(1, na.MAC, packet.Broadcast, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")))
 	if err := sim.Run(); err != nil || len(b.got) != 0 {

@@ -20,7 +20,7 @@ func (b *builder) fabric(context.Context) error {
 		b.Segments = append(b.Segments, seg)
 		switch {
 		case g.Azure:
-			fabric.Azure{Subnet: g.Subnet, IPForwarding: b.Plan.Params.IPForwarding, Rules: g.Rules, Routes: g.Routes}.Attach(seg)
+			fabric.Azure{Subnets: valid(g.Subnet, g.Subnet6), IPForwarding: b.Plan.Params.IPForwarding, Rules: g.Rules, Routes: g.Routes}.Attach(seg)
 		case len(g.Rules) > 0:
 			fabric.Filter{Rules: g.Rules}.Attach(seg)
 		}
@@ -38,7 +38,7 @@ func (b *builder) router(r plan.Router) error {
 	st := m.Stack()
 	links := map[string]*host.Link{}
 	for _, f := range r.Interfaces {
-		links[f.Segment] = m.AddAdapter(f.Segment, f.MAC, b.Segment(f.Segment), f.Address)
+		links[f.Segment] = m.AddAdapter(f.Segment, f.MAC, b.Segment(f.Segment), valid(f.Address, f.Address6)...)
 	}
 	for _, rt := range r.Routes {
 		if err := st.AddRoute(host.Route{To: rt.To, Via: rt.Via, Origin: rt.Origin}); err != nil {
@@ -67,14 +67,22 @@ func (b *builder) router(r plan.Router) error {
 	return nil
 }
 
+// valid are those prefixes that are there.
+func valid(all ...netip.Prefix) []netip.Prefix {
+	return slices.DeleteFunc(all, func(p netip.Prefix) bool { return !p.IsValid() })
+}
+
 // hosts builds the machines outside the cluster.
 func (b *builder) hosts(context.Context) error {
 	for _, h := range b.Plan.Hosts {
 		m := machine.NewLinux(h.Name, "host/"+h.Name)
 		st := m.Stack()
-		m.AddAdapter("eth0", h.MAC, b.Segment(h.Segment), h.Address)
-		if h.Gateway.IsValid() {
-			if err := st.AddRoute(host.Route{To: host.Everywhere(netip.IPv4Unspecified()), Via: h.Gateway}); err != nil {
+		m.AddAdapter("eth0", h.MAC, b.Segment(h.Segment), valid(h.Address, h.Address6)...)
+		for _, gw := range []netip.Addr{h.Gateway, h.Gateway6} {
+			if !gw.IsValid() {
+				continue
+			}
+			if err := st.AddRoute(host.Route{To: host.Everywhere(gw), Via: gw}); err != nil {
 				return err
 			}
 		}

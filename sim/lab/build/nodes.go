@@ -54,6 +54,11 @@ func (b *builder) finish(n *Node) error {
 			return err
 		}
 	}
+	if n.Gateway6.IsValid() {
+		if err := st.AddRoute(host.Route{To: host.Everywhere(n.Gateway6), Via: n.Gateway6}); err != nil {
+			return err
+		}
+	}
 	for _, r := range n.Plan.Routes {
 		if err := st.AddRoute(host.Route{To: r.To, Via: r.Via, Origin: r.Origin}); err != nil {
 			return err
@@ -73,7 +78,7 @@ const KubeletPort = 10250
 func hostAddresses(k *kube.Node) []netip.Prefix {
 	all := []netip.Prefix{netip.PrefixFrom(k.Address, k.Subnet.Bits())}
 	if k.Address6.IsValid() {
-		all = append(all, netip.PrefixFrom(k.Address6, 64))
+		all = append(all, netip.PrefixFrom(k.Address6, k.Subnet6.Bits()))
 	}
 	return all
 }

@@ -58,7 +58,7 @@ func (c *Cluster) Run(ctx context.Context, f spec.Flow) (Result, error) {
 		o.check(ctx, c)
 		return o, nil
 	}
-	r := Request{From: f.From, To: f.To, Protocol: f.Protocol, SrcPort: f.SourcePort, Meanwhile: f.Meanwhile}
+	r := Request{From: f.From, To: f.To, Protocol: f.Protocol, IPv6: f.Family == spec.FamilyIPv6, SrcPort: f.SourcePort, Meanwhile: f.Meanwhile}
 	if f.Idle != "" {
 		d, err := time.ParseDuration(f.Idle)
 		if err != nil {
@@ -186,8 +186,8 @@ func (c *Cluster) backendAddrs(name string) []netip.Addr {
 // balancer's hash picked. The real hash is not published: that it spreads
 // different ports, or keeps a source on one backend, does not depend on it.
 func (c *Cluster) spread(ctx context.Context, f spec.Flow) ([]string, error) {
-	r := Request{From: f.From, To: f.To, Protocol: f.Protocol}
-	from, err := c.source(r.From, false)
+	r := Request{From: f.From, To: f.To, Protocol: f.Protocol, IPv6: f.Family == spec.FamilyIPv6}
+	from, err := c.source(r.From, r.IPv6)
 	if err != nil {
 		return nil, err
 	}

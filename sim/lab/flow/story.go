@@ -270,14 +270,14 @@ func (r *replay) watched(o *opened, send func() error) error {
 func (r *replay) sameTuple(o *opened) bool {
 	i := slices.IndexFunc(r.life, func(p packetOf) bool { return p.Connection == r.of })
 	j := r.life[i]
-	return o.first.From == j.From && o.first.To == j.To && o.first.Protocol == j.Protocol && o.first.SourcePort == j.SourcePort && j.SourcePort != 0
+	return o.first.From == j.From && o.first.To == j.To && o.first.Protocol == j.Protocol && o.first.Family == j.Family && o.first.SourcePort == j.SourcePort && j.SourcePort != 0
 }
 
 // first opens a connection.
 func (r *replay) first(ctx context.Context, p packetOf) error {
 	c, mine := r.c, p.Connection == r.of
 	t := &trace.Trace{}
-	f, err := c.resolve(ctx, t, Request{From: p.From, To: p.To, Protocol: cmp.Or(p.Protocol, "tcp"), SrcPort: p.SourcePort})
+	f, err := c.resolve(ctx, t, Request{From: p.From, To: p.To, Protocol: cmp.Or(p.Protocol, "tcp"), IPv6: p.Family == spec.FamilyIPv6, SrcPort: p.SourcePort})
 	if err != nil {
 		return fmt.Errorf("connection %s: %w", p.Connection, err)
 	}

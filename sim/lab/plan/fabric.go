@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"net/netip"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/fabric"
@@ -14,6 +15,8 @@ import (
 type Segment struct {
 	Name   string
 	Subnet netip.Prefix // the zero Prefix: not said
+	// Subnet6 is its IPv6 network, the zero Prefix for none.
+	Subnet6 netip.Prefix
 	// Azure makes it a virtual network's subnet with Routes.
 	Azure  bool
 	Rules  []fabric.Rule
@@ -35,7 +38,9 @@ type Router struct {
 type Interface struct {
 	Segment string
 	Address netip.Prefix
-	MAC     packet.MAC
+	// Address6 is its IPv6 address there, the zero Prefix for none.
+	Address6 netip.Prefix
+	MAC      packet.MAC
 }
 
 // Route is one entry of a route table.
@@ -69,9 +74,11 @@ type Host struct {
 	Name    string
 	Segment string
 	Address netip.Prefix
-	Gateway netip.Addr // the zero Addr: none
-	MAC     packet.MAC
-	Listen  []spec.ListenPort
+	// Address6 is its IPv6 address, the zero Prefix for none.
+	Address6          netip.Prefix
+	Gateway, Gateway6 netip.Addr // the zero Addr: none
+	MAC               packet.MAC
+	Listen            []spec.ListenPort
 	// Names make it a name server.
 	Names *dns.Server
 }
@@ -86,11 +93,48 @@ func (p *Plan) subnet(s *spec.Spec, segment string, a netip.Addr) (netip.Prefix,
 	return a.Prefix(24)
 }
 
+// subnet6 is the IPv6 network of a segment: its own, else the /64 of the first
+// node's address on it; the zero Prefix for none.
+func subnet6(s *spec.Spec, segment string) (netip.Prefix, error) {
+	for _, g := range s.Fabric.Segments {
+		if g.Name == segment && g.IPv6Subnet != "" {
+			return netip.ParsePrefix(g.IPv6Subnet)
+		}
+	}
+	for _, n := range s.Nodes {
+		if n.Segment == segment && n.IPv6Address != "" {
+			a, err := netip.ParseAddr(n.IPv6Address)
+			if err != nil {
+				return netip.Prefix{}, err
+			}
+			return a.Prefix(64)
+		}
+	}
+	return netip.Prefix{}, nil
+}
+
+// router6 is the IPv6 address of the first router on a segment that has one: the
+// default gateway there, as its router advertisements say.
+func router6(s *spec.Spec, segment string) (netip.Addr, error) {
+	for _, r := range s.Fabric.Routers {
+		for _, i := range r.Interfaces {
+			if i.Segment == segment && i.IPv6Address != "" {
+				p, err := netip.ParsePrefix(i.IPv6Address)
+				return p.Addr(), err
+			}
+		}
+	}
+	return netip.Addr{}, nil
+}
+
 // fabric reads segments and routers.
 func (p *Plan) fabric(s *spec.Spec) error {
 	var r reader
 	for i, g := range s.Fabric.Segments {
 		seg := Segment{Name: g.Name, Azure: g.Azure, Subnet: r.prefix(g.Subnet), Rules: p.rules(&r, "segments", i, g.Rules)}
+		var err error
+		seg.Subnet6, err = subnet6(s, g.Name)
+		r.note(err)
 		for j, rt := range g.Routes {
 			seg.Routes = append(seg.Routes, fabric.Route{To: r.prefix(rt.To), Via: r.addr(rt.Via),
 				Origin: p.File.Origin("user-defined route "+rt.To, "spec", "fabric", "segments", i, "routes", j)})
@@ -127,7 +171,7 @@ func (p *Plan) router(r *reader, i int, in spec.Router) Router {
 		return p.File.Origin(what+" of router "+in.Name, "spec", "fabric", "routers", i, list, j)
 	}
 	for _, f := range in.Interfaces {
-		m.Interfaces = append(m.Interfaces, Interface{Segment: f.Segment, Address: r.prefix(f.Address), MAC: p.nextMAC()})
+		m.Interfaces = append(m.Interfaces, Interface{Segment: f.Segment, Address: r.prefix(f.Address), Address6: r.prefix(f.IPv6Address), MAC: p.nextMAC()})
 	}
 	for j, rt := range in.Routes {
 		m.Routes = append(m.Routes, Route{r.prefix(rt.To), r.addr(rt.Via), origin("route", "routes", j)})
@@ -155,6 +199,26 @@ func (p *Plan) router(r *reader, i int, in spec.Router) Router {
 	return m
 }
 
+// machine6 is the IPv6 address of a machine with the length of its network's prefix,
+// and its gateway; zero for none.
+func machine6(s *spec.Spec, address, segment string) (netip.Prefix, netip.Addr, error) {
+	if address == "" {
+		return netip.Prefix{}, netip.Addr{}, nil
+	}
+	a, err1 := netip.ParseAddr(address)
+	sub, err2 := subnet6(s, segment)
+	gw, err3 := router6(s, segment)
+	bits := 64
+	if sub.IsValid() {
+		bits = sub.Bits()
+	}
+	p := netip.PrefixFrom(a, bits)
+	if !p.Masked().Contains(gw) {
+		gw = netip.Addr{}
+	}
+	return p, gw, errors.Join(err1, err2, err3)
+}
+
 // hosts reads the machines outside the cluster.
 func (p *Plan) hosts(s *spec.Spec) error {
 	var r reader
@@ -162,7 +226,9 @@ func (p *Plan) hosts(s *spec.Spec) error {
 		a := r.addr(h.Address)
 		sub, err := p.subnet(s, h.Segment, a)
 		r.note(err)
-		p.Hosts = append(p.Hosts, Host{Name: h.Name, Segment: h.Segment, Address: netip.PrefixFrom(a, sub.Bits()), Gateway: r.addr(h.Gateway), MAC: p.nextMAC(), Listen: r.listen(h.Listen)})
+		h6, gw6, err := machine6(s, h.IPv6Address, h.Segment)
+		r.note(err)
+		p.Hosts = append(p.Hosts, Host{Address6: h6, Gateway6: gw6, Name: h.Name, Segment: h.Segment, Address: netip.PrefixFrom(a, sub.Bits()), Gateway: r.addr(h.Gateway), MAC: p.nextMAC(), Listen: r.listen(h.Listen)})
 	}
 	return r.err()
 }

@@ -71,7 +71,9 @@ func (p *Plan) nodes(s *spec.Spec) error {
 func (p *Plan) node(s *spec.Spec, in spec.Node) (*Node, error) {
 	var r reader
 	n := &Node{Segment: in.Segment, Forwarding: in.RRAS == nil || *in.RRAS, Listen: r.listen(in.Listen)}
-	k := kube.Node{Name: in.Name, Address: r.addr(in.Address), Gateway: r.addr(in.Gateway), Address6: r.addr(in.IPv6Address), Version: p.Version,
+	a6, gw6, err6 := machine6(s, in.IPv6Address, in.Segment)
+	r.note(err6)
+	k := kube.Node{Name: in.Name, Address: r.addr(in.Address), Gateway: r.addr(in.Gateway), Address6: a6.Addr(), Subnet6: a6.Masked(), Gateway6: gw6, Version: p.Version,
 		MAC: p.nextMAC(), VtepMAC: p.nextMAC(), PodCIDRs: r.prefixes(in.PodCIDR, in.IPv6PodCIDR)}
 	// The addresses that flanneld gives its own devices are not Hyper-V's.
 	k.VtepMAC[0], k.VtepMAC[1], k.VtepMAC[2] = 0x02, 0x11, 0x22

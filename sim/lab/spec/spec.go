@@ -131,6 +131,9 @@ type Fabric struct {
 type Segment struct {
 	Name   string `yaml:"name"`
 	Subnet string `yaml:"subnet,omitempty"`
+	// IPv6Subnet is its IPv6 network; left out, the /64 of the first node's
+	// ipv6Address on it.
+	IPv6Subnet string `yaml:"ipv6Subnet,omitempty"`
 	// Azure makes the segment a virtual network's subnet: every frame goes to
 	// the virtualisation host, which routes by address, checks sources and
 	// applies Rules.
@@ -186,6 +189,8 @@ type RouterForward struct {
 type RouterInterface struct {
 	Segment string `yaml:"segment"`
 	Address string `yaml:"address"` // "192.168.1.1/24"
+	// IPv6Address is its other address there, "fd00:192:168:1::1/64".
+	IPv6Address string `yaml:"ipv6Address,omitempty"`
 }
 
 // RouterNAT is source translation at the edge of a network.
@@ -298,12 +303,14 @@ type PodDNS struct {
 
 // Host is a machine outside the cluster.
 type Host struct {
-	Name    string   `yaml:"name"`
-	Address string   `yaml:"address"`
-	Segment string   `yaml:"segment,omitempty"`
-	Gateway string   `yaml:"gateway,omitempty"`
-	DNSName string   `yaml:"dnsName,omitempty"`
-	Listen  []string `yaml:"listen,omitempty"`
+	Name    string `yaml:"name"`
+	Address string `yaml:"address"`
+	// IPv6Address is its other address, in the IPv6 network of its segment.
+	IPv6Address string   `yaml:"ipv6Address,omitempty"`
+	Segment     string   `yaml:"segment,omitempty"`
+	Gateway     string   `yaml:"gateway,omitempty"`
+	DNSName     string   `yaml:"dnsName,omitempty"`
+	Listen      []string `yaml:"listen,omitempty"`
 	// Records make the host a name server, which serves on UDP port 53. Values are those
 	// of [DNS.Records]. Without Zones it answers for every name, and what is not listed
 	// here or the dnsName of a host does not exist; with Zones it refuses all others.
@@ -430,8 +437,11 @@ type Flow struct {
 	From     string `yaml:"from"`
 	To       string `yaml:"to"`
 	Protocol string `yaml:"protocol,omitempty"` // tcp, udp or ping
-	Expect   string `yaml:"expect,omitempty"`
-	Reason   string `yaml:"reason,omitempty"`
+	// Family is the addresses that the sender takes of ends with a name: ipv4 (the
+	// default) or ipv6.
+	Family string `yaml:"family,omitempty"`
+	Expect string `yaml:"expect,omitempty"`
+	Reason string `yaml:"reason,omitempty"`
 	// Backends gives the verdict by backend where they differ: an address, pod
 	// or node name to a verdict, or "not-chosen" for one that gets no flow.
 	Backends map[string]string `yaml:"backends,omitempty"`
@@ -468,6 +478,12 @@ type Flow struct {
 	// [Spec.AllFlows].
 	Number int `yaml:"-"`
 }
+
+// The values of a flow's family.
+const (
+	FamilyIPv4 = "ipv4"
+	FamilyIPv6 = "ipv6"
+)
 
 // Expects reports whether the lab expects something of the flow.
 func (f Flow) Expects() bool {

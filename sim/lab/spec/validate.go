@@ -142,6 +142,8 @@ func (v *validator) network(s *Spec) {
 	}
 	v.prefixOrNone(p("network", "ipv6ClusterCIDR"), s.Network.IPv6ClusterCIDR)
 	v.prefixOrNone(p("network", "ipv6ServiceCIDR"), s.Network.IPv6ServiceCIDR)
+	v.family6(p("network", "ipv6ClusterCIDR"), s.Network.IPv6ClusterCIDR)
+	v.family6(p("network", "ipv6ServiceCIDR"), s.Network.IPv6ServiceCIDR)
 }
 
 func (v *validator) settings(s *Spec) {
@@ -198,12 +200,6 @@ func (v *validator) build(path []any, text string) {
 	}
 }
 
-func (v *validator) addrOrNone(path []any, text string) {
-	if text != "" {
-		v.addr(path, text)
-	}
-}
-
 func (v *validator) prefixOrNone(path []any, text string) {
 	if text != "" {
 		v.prefix(path, text)
@@ -219,6 +215,8 @@ func (v *validator) fabric(s *Spec) {
 		}
 		segs = append(segs, g.Name)
 		v.prefixOrNone(sub(at, "subnet"), g.Subnet)
+		v.prefixOrNone(sub(at, "ipv6Subnet"), g.IPv6Subnet)
+		v.family6(sub(at, "ipv6Subnet"), g.IPv6Subnet)
 		for j, r := range g.Rules {
 			v.fabricRule(sub(at, "rules", j), r)
 		}
@@ -255,6 +253,16 @@ func (v *validator) router(at []any, r Router, segs []string, s *Spec) {
 			v.add(address, "%q is not an address with a prefix length; write it as 192.168.1.1/24", f.Address)
 		} else {
 			v.inside(address, pre.Addr().String(), f.Segment, s)
+		}
+		if f.IPv6Address == "" {
+			continue
+		}
+		address6 := sub(at, "interfaces", j, "ipv6Address")
+		if pre, err := netip.ParsePrefix(f.IPv6Address); err != nil {
+			v.add(address6, "%q is not an address with a prefix length; write it as fd00:192:168:1::1/64", f.IPv6Address)
+		} else {
+			v.family6(address6, f.IPv6Address)
+			v.inside6(address6, pre.Addr().String(), f.Segment, s)
 		}
 	}
 	v.routes(sub(at, "routes"), r.Routes)
@@ -294,7 +302,7 @@ func (v *validator) nodes(s *Spec) {
 	if len(s.Nodes) == 0 {
 		v.add(p(), "the lab has no nodes; write nodes: [{name: win1}, ...]")
 	}
-	names, addrs, ranges := map[string]bool{}, map[string]string{}, map[string]netip.Prefix{}
+	names, addrs, addrs6, ranges := map[string]bool{}, map[string]string{}, map[netip.Addr]string{}, map[string]netip.Prefix{}
 	for i, n := range s.Nodes {
 		at := p("nodes", i)
 		if n.Name == "" || names[n.Name] {
@@ -310,8 +318,9 @@ func (v *validator) nodes(s *Spec) {
 		addrs[n.Address] = n.Name
 		v.oneOf(sub(at, "segment"), "segment", n.Segment, segmentNames(s))
 		v.inside(sub(at, "address"), n.Address, n.Segment, s)
-		v.addrOrNone(sub(at, "ipv6Address"), n.IPv6Address)
+		v.address6(sub(at, "ipv6Address"), n.IPv6Address, n.Segment, "node "+n.Name, addrs6, s)
 		v.prefixOrNone(sub(at, "ipv6PodCIDR"), n.IPv6PodCIDR)
+		v.family6(sub(at, "ipv6PodCIDR"), n.IPv6PodCIDR)
 		v.podRange(sub(at, "podCIDR"), n, s, ranges)
 		if n.Gateway != "" {
 			v.addr(sub(at, "gateway"), n.Gateway)

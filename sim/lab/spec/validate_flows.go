@@ -84,6 +84,9 @@ func (v *validator) flows(path []any, fs []Flow) {
 		if f.Protocol != "" {
 			v.oneOf(sub(at, "protocol"), "protocol", f.Protocol, []string{"tcp", "udp", "ping"})
 		}
+		if f.Family != "" {
+			v.oneOf(sub(at, "family"), "family", f.Family, []string{FamilyIPv4, FamilyIPv6})
+		}
 		v.expected(at, f)
 		if f.Idle != "" {
 			if d, err := time.ParseDuration(f.Idle); err != nil || d < 0 {

@@ -108,9 +108,12 @@ func (v *validator) components(s *Spec) {
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 func (v *validator) hosts(s *Spec) {
-	names, addrs := map[string]bool{}, map[string]string{}
+	names, addrs, addrs6 := map[string]bool{}, map[string]string{}, map[netip.Addr]string{}
 	for _, n := range s.Nodes {
 		addrs[n.Address] = "node " + n.Name
+		if a, err := netip.ParseAddr(n.IPv6Address); err == nil {
+			addrs6[a] = "node " + n.Name
+		}
 	}
 	for i, h := range s.Hosts {
 		at := p("hosts", i)
@@ -125,6 +128,7 @@ func (v *validator) hosts(s *Spec) {
 		addrs[h.Address] = "host " + h.Name
 		v.oneOf(sub(at, "segment"), "segment", h.Segment, segmentNames(s))
 		v.inside(sub(at, "address"), h.Address, h.Segment, s)
+		v.address6(sub(at, "ipv6Address"), h.IPv6Address, h.Segment, "host "+h.Name, addrs6, s)
 		if h.Gateway != "" {
 			v.addr(sub(at, "gateway"), h.Gateway)
 			v.inside(sub(at, "gateway"), h.Gateway, h.Segment, s)
@@ -177,6 +181,47 @@ func (v *validator) inside(path []any, addr, segment string, s *Spec) {
 	for _, g := range s.Fabric.Segments {
 		if sn, err := netip.ParsePrefix(g.Subnet); g.Name == segment && err == nil && !sn.Contains(a) {
 			v.add(path, "%s is outside %s, the network of segment %s", a, sn, segment)
+		}
+	}
+}
+
+// address6 complains about the IPv6 address of a machine; taken are those of the
+// machines before.
+func (v *validator) address6(path []any, text, segment, who string, taken map[netip.Addr]string, s *Spec) {
+	if text == "" {
+		return
+	}
+	v.addr(path, text)
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return
+	}
+	v.family6(path, text)
+	if by, ok := taken[a]; ok {
+		v.add(path, "%s is the address of %s already", a, by)
+	}
+	taken[a] = who
+	v.inside6(path, text, segment, s)
+}
+
+// family6 complains about an address or a prefix of IPv4 where one of IPv6 belongs.
+func (v *validator) family6(path []any, text string) {
+	a, err := netip.ParseAddr(text)
+	if p, perr := netip.ParsePrefix(text); perr == nil {
+		a, err = p.Addr(), nil
+	}
+	if err == nil && !a.Is6() {
+		v.add(path, "%s is IPv4; this field is for IPv6", text)
+	}
+}
+
+// inside6 complains about an IPv6 address that is not in the IPv6 network of its
+// segment.
+func (v *validator) inside6(path []any, addr, segment string, s *Spec) {
+	a, err := netip.ParseAddr(addr)
+	for _, g := range s.Fabric.Segments {
+		if sn, serr := netip.ParsePrefix(g.IPv6Subnet); err == nil && g.Name == segment && serr == nil && !sn.Contains(a) {
+			v.add(path, "%s is outside %s, the IPv6 network of segment %s", a, sn, segment)
 		}
 	}
 }

@@ -195,7 +195,7 @@ func (v *validator) opening(path []any, f Flow, opened bool) {
 		v.add(path, "a connection goes to an address; write the Service, pod, node or host instead of its name")
 	case !opened && f.Protocol == "ping":
 		v.add(path, "a connection is tcp or udp; a ping is a flow of its own each time")
-	case opened && (f.From != "" || f.To != "" || f.Protocol != "" || f.SourcePort != 0):
+	case opened && (f.From != "" || f.To != "" || f.Protocol != "" || f.Family != "" || f.SourcePort != 0):
 		v.add(path, "the connection %s is open already; leave from, to, protocol and sourcePort out, or give another connection another name", f.Connection)
 	}
 }
