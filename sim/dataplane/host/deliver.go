@@ -22,11 +22,13 @@ func (s *Stack) local(sim *wire.Simulation, p *packet.Packet, inside bool) {
 	if h.Proto == packet.UDP && s.fromTunnel(sim, p) {
 		return
 	}
-	if len(s.gates) > 0 && opens(h) && s.sockets[p.Tuple()] == nil && !s.admits(sim, p, false) {
+	if len(s.gates) > 0 && opens(h) && s.sockets[p.Tuple()] == nil && !s.talked[p.Tuple()] && !s.admits(sim, p, false) {
 		return
 	}
-	if sim.Sink != nil {
-		sim.Sink(s.Place, s.Object, p)
+	if sim.Sink != nil && sim.Sink(s.Place, s.Object, p) {
+		if len(s.gates) > 0 {
+			s.talk(p.Tuple().Reverse())
+		}
 		return
 	}
 	if k := s.sockets[p.Tuple()]; k != nil && !k.opensAgain(h) {

@@ -87,6 +87,7 @@ func (k *Socket) transmit(sim *wire.Simulation, spec packet.Spec) {
 // Reset forgets all sockets and translations.
 func (s *Stack) Reset() {
 	clear(s.sockets)
+	clear(s.talked)
 	s.nextPort, s.opened = 0, 0
 	if s.NAT != nil {
 		s.NAT.reset()

@@ -250,7 +250,10 @@ func TestSink(t *testing.T) {
 	s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
 	s.Listen(&Listener{Proto: packet.TCP, Port: 80})
 	var got []string
-	sim := &wire.Simulation{Sink: func(place, object string, p *packet.Packet) { got = append(got, place+" "+object) }}
+	sim := &wire.Simulation{Sink: func(place, object string, p *packet.Packet) bool {
+		got = append(got, place+" "+object)
+		return true
+	}}
 	l := s.Links[0]
 	l.Send = func(*wire.Simulation, *packet.Packet) { t.Error("the stack answered") }
 	s.Input(sim, l, packetOf(t, l, "tcp 10.0.1.7:1 > 10.0.1.2:80 S"))

@@ -71,7 +71,8 @@ type Stack struct {
 	gates     []Gate
 	listeners []*Listener
 	sockets   map[packet.Tuple]*Socket
-	opened    int // sockets since the last Reset
+	talked    map[packet.Tuple]bool // see Emit
+	opened    int                   // sockets since the last Reset
 	nextPort  uint16
 }
 
@@ -239,8 +240,7 @@ func (s *Stack) forward(sim *wire.Simulation, p *packet.Packet) {
 // arp answers for the link's own addresses.
 func (s *Stack) arp(sim *wire.Simulation, l *Link, p *packet.Packet) {
 	h := p.Headers()
-	if sim.Sink != nil && l.Owns(h.ARPTarget) {
-		sim.Sink(s.Place, s.Object, p)
+	if sim.Sink != nil && l.Owns(h.ARPTarget) && sim.Sink(s.Place, s.Object, p) {
 		return
 	}
 	if h.ARPOp == 1 && l.Owns(h.ARPTarget) {

@@ -24,10 +24,10 @@ type Simulation struct {
 	// CheckChecksums makes stacks look at the checksums of what they receive. A
 	// device that spoils one sets it: all other frames are right by construction.
 	CheckChecksums bool
-	// Sink, when set, takes what arrives at a stack that owns the destination
-	// instead of the programs there: nobody answers. Place and object name the
-	// stack.
-	Sink func(place, object string, p *packet.Packet)
+	// Sink, when set, is offered what arrives at a stack that owns the destination,
+	// before the programs there, and reports whether it takes it. Place and object
+	// name the stack. A packet that was taken is not changed until Run returns.
+	Sink func(place, object string, p *packet.Packet) (taken bool)
 	// Rec records the steps; nil records none.
 	Rec *trace.Recorder
 }

@@ -33,6 +33,8 @@ type Injector struct {
 	wires  map[*wire.Segment]*Entry
 	stacks map[[2]string]*host.Stack
 	hops   map[nextKey]nextHop
+	// live is set when programs outside the simulation answer; see OpenPorts.
+	live *ports
 }
 
 // Entry is a place where a frame can be put in.
@@ -96,16 +98,21 @@ func (c *Cluster) NewInjector(hop Hop, record bool) *Injector {
 		j.sim.Taps.Segment = func(s *wire.Segment, _ *wire.NIC, p *packet.Packet) { hop(s.Place, s.Name, false, p.Bytes()) }
 		j.sim.Taps.Port = func(place, port string, entering bool, p *packet.Packet) { hop(place, port, entering, p.Bytes()) }
 	}
-	for _, kind := range []build.Kind{build.PodKind, build.NodeKind, build.HostKind} {
-		for _, m := range c.Machines(kind) {
-			j.entry(m.Ref.String(), m.Stack(), isPod(m))
-		}
-	}
+	j.findEntries()
 	for _, s := range c.Segments {
 		e := &Entry{Name: "wire/" + s.Name, seg: s, nic: &wire.NIC{Name: "capture", Owner: nobody{}, Segment: s}}
 		j.ports[e.Name], j.wires[s] = e, e
 	}
 	return j
+}
+
+// findEntries makes the entries of all machines with programs.
+func (j *Injector) findEntries() {
+	for _, kind := range []build.Kind{build.PodKind, build.NodeKind, build.HostKind} {
+		for _, m := range j.c.Machines(kind) {
+			j.entry(m.Ref.String(), m.Stack(), isPod(m))
+		}
+	}
 }
 
 // entry adds a stack's first link; own says that frames with one of its
@@ -208,6 +215,15 @@ func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (Outcome, e
 	if e == nil {
 		e = j.Find(h)
 	}
+	j.begin(e, now)
+	changed := j.send(e)
+	f := j.outcome(j.sim.Run())
+	f.Readdressed = changed
+	return f, nil
+}
+
+// begin prepares the simulation for the loaded frame.
+func (j *Injector) begin(e *Entry, now time.Duration) {
 	sim := &j.sim
 	sim.AdvanceTo(now)
 	sim.Losses, sim.Made = wire.Losses{}, sim.Made[:0]
@@ -216,10 +232,6 @@ func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (Outcome, e
 		sim.Rec.Add(trace.Step{Place: e.Name, Action: trace.ActSend, Event: trace.Of(injected{}), Packet: j.p.String()})
 	}
 	j.sunk, j.to = 0, nil
-	changed := j.send(e)
-	f := j.outcome(sim.Run())
-	f.Readdressed = changed
-	return f, nil
 }
 
 // send puts the loaded frame in. It reports whether the MAC addresses had to be
@@ -286,15 +298,19 @@ func (j *Injector) nextHop(e *Entry, dst netip.Addr) nextHop {
 // fill the memory.
 const maxHops = 1 << 16
 
-func (j *Injector) sink(place, object string, p *packet.Packet) {
+func (j *Injector) sink(place, object string, p *packet.Packet) bool {
+	if j.live != nil && !j.live.take(j.stacks[[2]string{place, object}], p) {
+		return false
+	}
 	j.sunk++
 	if j.to == nil {
 		j.to, j.place, j.where = j.stacks[[2]string{place, object}], place, object
 		h := p.Headers()
-		if j.to != nil && h.Proto == packet.TCP && h.TCPFlags&(packet.SYN|packet.ACK|packet.RST) == packet.SYN && !listens(j.to, h) {
+		if j.live == nil && j.to != nil && h.Proto == packet.TCP && h.TCPFlags&(packet.SYN|packet.ACK|packet.RST) == packet.SYN && !listens(j.to, h) {
 			j.sim.RecordLoss(place, object, trace.PortClosed)
 		}
 	}
+	return true
 }
 
 func listens(s *host.Stack, h *packet.Headers) bool {

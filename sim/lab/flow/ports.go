@@ -1,0 +1,138 @@
+package flow
+
+import (
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// Ports are the places where programs outside the simulation are plugged into a
+// cluster: each pod, node and host has its own TCP/IP stack outside, with the
+// addresses that it has in the lab. Routers stay inside.
+//
+// What is put in goes the same way as the packets of a trace. It is not safe for
+// concurrent use, nor together with another use of the cluster.
+type Ports struct{ j *Injector }
+
+// ports is the state of an Injector with programs outside.
+type ports struct {
+	entries map[*host.Stack]*Entry
+	arrived []Arrival
+}
+
+// Arrival is a packet for the programs at an entry. It is valid until the next
+// packet is put in.
+type Arrival struct {
+	To     *Entry
+	Packet *packet.Packet
+}
+
+// OpenPorts forgets all flows of a cluster and plugs its pods, nodes and hosts to
+// programs outside. Hop may be nil.
+func (c *Cluster) OpenPorts(hop Hop) *Ports {
+	j := c.NewInjector(hop, false)
+	j.live = &ports{entries: map[*host.Stack]*Entry{}}
+	p := &Ports{j}
+	p.Refresh()
+	return p
+}
+
+// Refresh follows pods that have come or gone.
+func (p *Ports) Refresh() {
+	j := p.j
+	for name, e := range j.ports {
+		if e.stack != nil {
+			delete(j.ports, name)
+		}
+	}
+	clear(j.stacks)
+	clear(j.byMAC)
+	clear(j.byAddr)
+	clear(j.live.entries)
+	j.findEntries()
+	// Pods in the node's own network are the node.
+	for _, kind := range []build.Kind{build.PodKind, build.HostKind, build.NodeKind} {
+		for _, m := range j.c.Machines(kind) {
+			if e := j.ports[m.Ref.String()]; e != nil {
+				j.live.entries[e.stack] = e
+			}
+		}
+	}
+}
+
+// Entries are the places with a stack of their own, by name: "pod/default/client",
+// "node/win1", "host/internet".
+func (p *Ports) Entries() map[string]*Entry {
+	all := map[string]*Entry{}
+	for _, e := range p.j.live.entries {
+		all[e.Name] = e
+	}
+	return all
+}
+
+// Entry finds the place of a machine; pods in the network of their node are at the
+// node's. Nil for none.
+func (p *Ports) Entry(m *build.Machine) *Entry { return p.j.live.entries[m.Stack()] }
+
+// Stack is the simulated stack at the place.
+func (e *Entry) Stack() *host.Stack { return e.stack }
+
+// take keeps what arrives for a stack with programs outside.
+func (l *ports) take(s *host.Stack, p *packet.Packet) bool {
+	e := l.entries[s]
+	if e == nil {
+		return false
+	}
+	l.arrived = append(l.arrived, Arrival{e, p})
+	return true
+}
+
+// Put puts a frame of the programs at an entry in and follows it to its end. What
+// arrived somewhere is valid until the next call; nothing arrives of a packet that
+// met what is not modelled. Record keeps the steps, for Steps. The time is that
+// since the cluster's ports were opened.
+//
+// The error is a *packet.ParseError of a frame that was not put in.
+func (p *Ports) Put(e *Entry, frame []byte, now time.Duration, record bool) (Outcome, []Arrival, error) {
+	j := p.j
+	if err := j.p.Load(frame); err != nil {
+		return Outcome{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: e.Name}, nil, err
+	}
+	if j.sim.Rec = nil; record {
+		j.sim.Rec = &trace.Recorder{}
+	}
+	j.begin(e, now)
+	j.live.arrived = j.live.arrived[:0]
+	if h := j.p.Headers(); h.IPVersion == 0 || h.EthDst.IsMulticast() {
+		e.link.Send(&j.sim, &j.p)
+	} else {
+		e.stack.Emit(&j.sim, &j.p)
+	}
+	f := j.outcome(j.sim.Run())
+	if f.Verdict == trace.Unknown {
+		return f, nil, nil
+	}
+	return f, j.live.arrived, nil
+}
+
+// Steps are those of the last packet that was put in with record.
+func (p *Ports) Steps() []trace.Step {
+	if p.j.sim.Rec == nil {
+		return nil
+	}
+	return p.j.sim.Rec.Steps()
+}
+
+// Answers are the answers to open questions that the packet rested on.
+func (p *Ports) Answers() []trace.Choice {
+	var all []trace.Choice
+	for _, c := range p.j.sim.Made {
+		if c.Param != "" {
+			all = append(all, c)
+		}
+	}
+	return all
+}

@@ -1,0 +1,144 @@
+package live
+
+import (
+	"encoding/binary"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/live/netns"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// serve takes the frames of a namespace's programs until its device is closed.
+func (n *Net) serve(s *space) {
+	err := s.device.Serve(&n.mu, n.buf, func(frame []byte, o netns.Offload) {
+		if !s.gone {
+			n.frame(s, frame, o)
+		}
+	})
+	if err != nil {
+		n.mu.Lock()
+		gone := s.gone
+		n.mu.Unlock()
+		if !gone {
+			n.o.Log("device of " + s.name + ": " + err.Error())
+		}
+	}
+}
+
+// frame takes one frame of a namespace. All frames share one buffer: the lock is held.
+func (n *Net) frame(s *space, frame []byte, o netns.Offload) {
+	n.stats.Frames++
+	if n.neighbour(s, frame) {
+		return
+	}
+	if o.Checksum && group(frame) {
+		// Copies of it may go to several devices.
+		frame, o = fill(frame), netns.Offload{}
+	}
+	f, arrived, err := n.put(s, frame, o)
+	if err != nil {
+		n.stats.Malformed++
+		return
+	}
+	for i := range arrived {
+		n.arrive(&arrived[i], o, i == 0)
+	}
+	switch {
+	case f.Verdict == trace.Unknown:
+		n.stats.Unknown[f.Object]++
+	case len(arrived) == 0:
+		n.stats.Lost[string(f.Verdict)+" "+string(f.Reason)]++
+	}
+}
+
+// put puts a frame into the simulation and tells those who watch.
+func (n *Net) put(s *space, frame []byte, o netns.Offload) (flow.Outcome, []flow.Arrival, error) {
+	record := n.watch.wants(frame)
+	f, arrived, err := n.ports.Put(s.entry, frame, n.now(), record)
+	if err == nil {
+		n.watch.see(n, s, frame, f, arrived)
+	}
+	return f, arrived, err
+}
+
+// arrive hands a packet to the programs of a namespace.
+func (n *Net) arrive(a *flow.Arrival, o netns.Offload, first bool) {
+	to := n.spaces[a.To]
+	if to == nil || to.gone {
+		return
+	}
+	p := a.Packet
+	// A packet that stayed inside its machine was never addressed to a device.
+	p.SetEthDst(to.spec.MAC)
+	if !first {
+		o = netns.Offload{}
+	}
+	if o.Checksum {
+		// The addresses may have been translated on the way.
+		start, offset, ok := p.LeaveChecksum()
+		if !ok {
+			return
+		}
+		o.Start, o.Offset = uint16(start), uint16(offset)
+	}
+	if err := to.device.Write(p.Bytes(), o); err != nil {
+		n.stats.Lost["not taken by the receiver's Linux"]++
+		return
+	}
+	n.stats.Delivered++
+}
+
+func group(frame []byte) bool { return len(frame) > 0 && frame[0]&1 != 0 }
+
+// fill computes the checksum that a sender has left out.
+func fill(frame []byte) []byte {
+	p, err := packet.New(frame)
+	if err != nil {
+		return frame
+	}
+	p.FillChecksum()
+	return p.Bytes()
+}
+
+// neighbour answers who has an address, which the simulation knows without frames
+// (ARP, neighbour discovery). It reports whether the frame was such a question, or
+// one that is of no use here.
+func (n *Net) neighbour(s *space, frame []byte) bool {
+	if len(frame) < 14 {
+		return false
+	}
+	switch binary.BigEndian.Uint16(frame[12:]) {
+	case packet.EtherARP:
+	case packet.EtherIPv6:
+		if len(frame) < 14+40+8 || frame[14+6] != byte(packet.ICMPv6) {
+			return false
+		}
+		switch frame[14+40] {
+		case 133, 134, 137, 143: // routers and group membership: answered by nobody
+			return true
+		case 135:
+			n.solicited(s, frame)
+			return true
+		case 136:
+			return true
+		}
+		return false
+	default:
+		return false
+	}
+	p, err := packet.New(frame)
+	if err != nil {
+		n.stats.Malformed++
+		return true
+	}
+	h, link := p.Headers(), s.entry.Stack().Links[0]
+	if h.ARPOp != 1 || link.Owns(h.ARPTarget) || !h.ARPSender.IsValid() {
+		return true
+	}
+	if mac, ok := link.Resolve(h.ARPTarget); ok {
+		q := packet.BuildARP(2, mac, h.ARPSenderMAC, h.ARPTarget, h.ARPSender)
+		_ = s.device.Write(q.Bytes(), netns.Offload{})
+	}
+	return true
+}

@@ -1,0 +1,254 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/live/netns"
+)
+
+// Options choose how a network runs.
+type Options struct {
+	// Clock is how much faster than the wall clock the simulation's goes; 0 is 1.
+	Clock float64
+	// Hop, when set, sees every frame at every hop; see flow.Hop.
+	Hop flow.Hop
+	// Log, when set, gets what goes wrong outside the simulation, a line each.
+	Log func(string)
+	// Silent starts no responders for the ports on which the lab's machines listen.
+	Silent bool
+	// KeepUser makes the namespaces as root instead of in a user namespace.
+	KeepUser bool
+}
+
+// Net is a cluster that runs. Its methods may be called from several goroutines.
+type Net struct {
+	o     Options
+	c     *lab.Cluster
+	host  *netns.Host
+	start time.Time
+
+	mu     sync.Mutex // around the cluster and all below
+	ports  *flow.Ports
+	spaces map[*flow.Entry]*space
+	buf    []byte
+	watch  watch
+	stats  Stats
+	closed bool
+
+	names sync.Mutex // around a look-up of the cluster DNS
+
+	turns map[*host.Listener]int // of user-space proxies
+}
+
+// space is a network namespace with its device.
+type space struct {
+	name   string
+	entry  *flow.Entry
+	device *netns.Device
+	arp    bool
+	spec   netns.Spec
+	served *served
+	gone   bool
+}
+
+// Stats counts what happened to packets.
+type Stats struct {
+	// Frames came from programs; Delivered arrived at others. A frame that was
+	// answered inside the simulation (by a router) is not delivered.
+	Frames, Delivered uint64
+	// Lost counts frames that went no further, by verdict and reason; Unknown those
+	// that met what is not modelled, by what that is.
+	Lost    map[string]uint64
+	Unknown map[string]uint64
+	// Malformed frames were not put in.
+	Malformed uint64
+}
+
+// Up makes the namespaces of a cluster and plugs them in. The cluster is the Net's
+// from then on. The error wraps [netns.ErrUnsupported] where this machine cannot.
+func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
+	if o.Clock == 0 {
+		o.Clock = 1
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	h, err := netns.Start(netns.Options{KeepUser: o.KeepUser})
+	if err != nil {
+		return nil, err
+	}
+	n := &Net{o: o, c: c, host: h, start: time.Now(), spaces: map[*flow.Entry]*space{}, buf: make([]byte, 1<<16),
+		stats: Stats{Lost: map[string]uint64{}, Unknown: map[string]uint64{}}}
+	n.ports = c.OpenPorts(o.Hop)
+	n.watch.init()
+	if err := n.Sync(ctx); err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// Close ends all programs and takes everything away.
+func (n *Net) Close() {
+	n.mu.Lock()
+	n.closed = true
+	var all []*space
+	for _, s := range n.spaces {
+		s.gone = true
+		all = append(all, s)
+	}
+	clear(n.spaces)
+	n.mu.Unlock()
+	for _, s := range all {
+		s.served.close()
+		_ = s.device.Close()
+	}
+	n.host.Close()
+}
+
+// Done is closed when the network is down, whoever ended it.
+func (n *Net) Done() <-chan struct{} { return n.host.Done() }
+
+// Do runs f while no packet is on its way. What f changes in the cluster, the next
+// packet meets; pods that came or went need [Net.Sync] afterwards.
+func (n *Net) Do(f func(c *lab.Cluster) error) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return errors.New("the network is down")
+	}
+	return f(n.c)
+}
+
+// Now is the simulation's clock: the time since the start.
+func (n *Net) now() time.Duration {
+	return time.Duration(float64(time.Since(n.start)) * n.o.Clock)
+}
+
+// Stats returns what was counted so far.
+func (n *Net) Stats() Stats {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.stats
+	s.Lost, s.Unknown = clone(s.Lost), clone(s.Unknown)
+	return s
+}
+
+func clone(m map[string]uint64) map[string]uint64 {
+	c := map[string]uint64{}
+	for k, v := range m {
+		c[k] = v
+	}
+	return c
+}
+
+// Sync makes namespaces for machines that are new, takes those away whose machines
+// are gone, and gives all others the addresses and routes that they have now.
+func (n *Net) Sync(ctx context.Context) error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return errors.New("the network is down")
+	}
+	n.ports.Refresh()
+	want := n.ports.Entries()
+	var gone []*space
+	known := map[string]*space{}
+	for e, s := range n.spaces {
+		// A pod that was made anew has another stack: its programs lose the network
+		// with the old one, as a container with its sandbox.
+		if now := want[s.name]; now == nil || now.Stack() != e.Stack() {
+			s.gone = true
+			gone = append(gone, s)
+		} else {
+			known[s.name] = s
+		}
+		delete(n.spaces, e)
+	}
+	specs := map[string]netns.Spec{}
+	var names []string
+	for name, e := range want {
+		names = append(names, name)
+		specs[name] = n.specOf(e)
+		if s := known[name]; s != nil {
+			s.entry = e
+			n.spaces[e] = s
+		}
+	}
+	slices.Sort(names)
+	n.mu.Unlock()
+	for _, s := range gone {
+		s.served.close()
+		_ = n.host.Remove(ctx, s.name)
+		_ = s.device.Close()
+	}
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := n.bring(ctx, name, want[name], known[name], specs[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bring makes or updates one namespace.
+func (n *Net) bring(ctx context.Context, name string, e *flow.Entry, s *space, spec netns.Spec) error {
+	if s == nil {
+		d, err := n.host.Add(ctx, spec)
+		if err != nil {
+			return err
+		}
+		s = &space{name: name, entry: e, device: d, arp: !spec.NoARP, spec: spec, served: newServed()}
+		n.mu.Lock()
+		n.spaces[e] = s
+		n.mu.Unlock()
+		go n.serve(s)
+	} else if !equalAddresses(s.spec.Addresses, spec.Addresses) {
+		if err := n.host.Set(ctx, name, spec.Addresses); err != nil {
+			return fmt.Errorf("addresses of %s: %w", name, err)
+		}
+		s.spec = spec
+	}
+	if n.o.Silent {
+		return nil
+	}
+	return n.respond(ctx, s)
+}
+
+func equalAddresses(a, b netns.Addresses) bool {
+	return slices.Equal(a.Addrs, b.Addrs) && slices.Equal(a.Routes, b.Routes)
+}
+
+// find finds a namespace by the name of its machine: pod/NAME, node/NAME, host/NAME.
+func (n *Net) find(name string) (*space, error) {
+	if kind, rest, _ := strings.Cut(name, "/"); kind == "pod" && !strings.Contains(rest, "/") {
+		name = "pod/default/" + rest
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var have []string
+	for _, k := range []build.Kind{build.PodKind, build.NodeKind, build.HostKind} {
+		for _, m := range n.c.Machines(k) {
+			if m.Ref.String() == name {
+				if s := n.spaces[n.ports.Entry(m)]; s != nil {
+					return s, nil
+				}
+				return nil, fmt.Errorf("%s has no network", name)
+			}
+			have = append(have, m.Ref.String())
+		}
+	}
+	return nil, fmt.Errorf("there is no %s in this lab; there are %s", name, strings.Join(have, ", "))
+}

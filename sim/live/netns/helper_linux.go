@@ -1,0 +1,492 @@
+package netns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// init turns this copy of the program into the helper when its parent says so. It
+// runs before main and never returns then.
+func init() {
+	fd, err := strconv.Atoi(os.Getenv(helperEnv))
+	if err != nil {
+		return
+	}
+	_ = os.Unsetenv(helperEnv)
+	unix.CloseOnExec(fd)
+	h := &helper{fd: fd, spaces: map[string]*space{}, running: map[int]string{}}
+	if err := h.run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// helper is the first process of the PID namespace.
+type helper struct {
+	fd    int
+	store string // a folder of a file system of its own, in this mount namespace only
+
+	out sync.Mutex // around sending
+
+	mu      sync.Mutex
+	spaces  map[string]*space
+	running map[int]string // the namespace of each program that was started
+	files   int            // folders made in store
+}
+
+// space is one namespace.
+type space struct {
+	net, mnt, uts int // descriptors of the namespaces
+	device        string
+	spec          *Spec
+}
+
+// run works requests off until the parent has ended. With the first process the
+// kernel ends all others of the PID namespace.
+func (h *helper) run() error {
+	if err := h.prepare(); err != nil {
+		return err
+	}
+	go h.reap()
+	buf := make([]byte, maxMessage)
+	for {
+		var q request
+		files, err := receive(h.fd, buf, &q)
+		switch {
+		case errors.Is(err, errClosed):
+			return nil
+		case err != nil:
+			return err
+		}
+		// A connection may take long; all else is done in the order of asking.
+		if q.Op == "dial" {
+			go h.do(q, files)
+		} else {
+			h.do(q, files)
+		}
+	}
+}
+
+// prepare makes the mount namespace that of the helper, with a /proc of the PID
+// namespace.
+func (h *helper) prepare() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	// Where the /proc outside is covered in parts (containers), the kernel refuses
+	// a new one in a user namespace; ps in a namespace shows nothing of use then.
+	_ = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		return fmt.Errorf("TAP devices need /dev/net/tun (modprobe tun; in a container: --device /dev/net/tun): %w", err)
+	}
+	if err := h.mountStore(); err != nil {
+		return err
+	}
+	loopbackUp()
+	return nil
+}
+
+// mountStore mounts a file system in memory over a folder that nothing else needs:
+// programs do not see it there.
+func (h *helper) mountStore() error {
+	var err error
+	for _, dir := range []string{"/media", "/srv", "/mnt", "/opt", "/tmp"} {
+		if err = unix.Mount("winlab", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64m,mode=755"); err == nil {
+			h.store = dir
+			return nil
+		}
+	}
+	return fmt.Errorf("mount a file system in memory: %w", err)
+}
+
+// do works one request off.
+func (h *helper) do(q request, files []int) {
+	defer closeAll(files)
+	a, out, err := h.answer(q, files)
+	if a.ID = q.ID; err != nil {
+		a.Error = err.Error()
+		a.NotFound = errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist)
+	}
+	h.send(a, out...)
+	closeAll(out)
+}
+
+func (h *helper) send(a answer, files ...int) {
+	h.out.Lock()
+	defer h.out.Unlock()
+	_ = send(h.fd, a, files...) // without a parent the next read ends the helper
+}
+
+func (h *helper) answer(q request, files []int) (a answer, out []int, err error) {
+	switch q.Op {
+	case "hello":
+		return a, nil, h.try()
+	case "add":
+		out, err = h.add(q.Spec)
+		return a, out, err
+	case "signal":
+		err := unix.Kill(-q.PID, syscall.Signal(q.Signal))
+		if errors.Is(err, unix.ESRCH) {
+			err = nil
+		}
+		return a, nil, err
+	}
+	s := h.space(q.Name)
+	if s == nil {
+		return a, nil, fmt.Errorf("there is no network namespace %s", q.Name)
+	}
+	switch q.Op {
+	case "set":
+		err = s.in(func() error { return setAddresses(s.device, *q.Set) })
+	case "remove":
+		h.remove(q.Name, s)
+	case "listen", "dial":
+		var fd int
+		if err = s.in(func() (err error) { fd, err = socket(q); return err }); err == nil {
+			out = []int{fd}
+		}
+	case "start":
+		a.PID, err = h.start(q, s, files)
+	default:
+		err = fmt.Errorf("unknown request %q", q.Op)
+	}
+	return a, out, err
+}
+
+func (h *helper) space(name string) *space {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.spaces[name]
+}
+
+// try makes one namespace and throws it away, so that what is forbidden here is
+// said at once.
+func (h *helper) try() error {
+	out, err := h.add(&Spec{Name: "try", Device: "eth0", MTU: 1500, Offload: true})
+	closeAll(out)
+	if s := h.space("try"); s != nil {
+		h.remove("try", s)
+	}
+	return err
+}
+
+// onThread runs f on a thread of its own, which ends with it: whatever namespaces
+// f has entered, no other goroutine gets there.
+func onThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked
+		done <- f()
+	}()
+	return <-done
+}
+
+// in runs f in the network namespace.
+func (s *space) in(f func() error) error {
+	return onThread(func() error {
+		if err := unix.Setns(s.net, unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// add makes a namespace and returns its device.
+func (h *helper) add(spec *Spec) ([]int, error) {
+	if h.space(spec.Name) != nil {
+		return nil, fmt.Errorf("there is a network namespace %s already", spec.Name)
+	}
+	s := &space{net: -1, mnt: -1, uts: -1, device: spec.Device, spec: spec}
+	tap := -1
+	err := onThread(func() (err error) {
+		if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS); err != nil {
+			return fmt.Errorf("unshare: %w", err)
+		}
+		if tap, err = openTAP(spec); err != nil {
+			return err
+		}
+		if err := configure(spec); err != nil {
+			return err
+		}
+		if err := h.replaceFiles(spec.Files); err != nil {
+			return err
+		}
+		if name, _, _ := strings.Cut(spec.Hostname, "."); name != "" {
+			if err := unix.Sethostname([]byte(name)); err != nil {
+				return err
+			}
+		}
+		for _, n := range []struct {
+			kind string
+			fd   *int
+		}{{"net", &s.net}, {"mnt", &s.mnt}, {"uts", &s.uts}} {
+			if *n.fd, err = unix.Open("/proc/thread-self/ns/"+n.kind, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+				return fmt.Errorf("open the namespace: %w", err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		s.close()
+		if tap >= 0 {
+			_ = unix.Close(tap)
+		}
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.spaces[spec.Name] = s
+	return []int{tap}, nil
+}
+
+func (s *space) close() {
+	for _, fd := range []int{s.net, s.mnt, s.uts} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// replaceFiles puts files over those that programs see, in the thread's mount
+// namespace, and lets what the store covers be seen again.
+func (h *helper) replaceFiles(files map[string]string) error {
+	h.mu.Lock()
+	h.files++
+	dir := filepath.Join(h.store, strconv.Itoa(h.files))
+	h.mu.Unlock()
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	for path, text := range files {
+		from := filepath.Join(dir, filepath.Base(path))
+		if err := os.WriteFile(from, []byte(text), 0o644); err != nil {
+			return err
+		}
+		// The path may be a symbolic link; what it leads to must exist.
+		to, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			continue
+		}
+		if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("replace %s: %w", path, err)
+		}
+	}
+	return unix.Unmount(h.store, unix.MNT_DETACH)
+}
+
+// remove ends the programs of a namespace and forgets it.
+func (h *helper) remove(name string, s *space) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for pid, in := range h.running {
+		if in == name {
+			_ = unix.Kill(-pid, unix.SIGKILL)
+		}
+	}
+	delete(h.spaces, name)
+	s.close()
+}
+
+// socket makes a socket in the present namespace.
+func socket(q request) (int, error) {
+	if strings.HasPrefix(q.Network, "ping") {
+		return pingSocket(q)
+	}
+	var of interface {
+		File() (*os.File, error)
+	}
+	var closes interface{ Close() error }
+	switch {
+	case q.Op == "listen" && q.Network == "tcp":
+		l, err := net.Listen(q.Network, q.Address)
+		if err != nil {
+			return -1, err
+		}
+		of, closes = l.(*net.TCPListener), l
+	case q.Op == "listen":
+		l, err := net.ListenPacket(q.Network, q.Address)
+		if err != nil {
+			return -1, err
+		}
+		of, closes = l.(*net.UDPConn), l
+	default:
+		d := net.Dialer{Timeout: time.Duration(q.Timeout), KeepAlive: -1}
+		c, err := d.DialContext(context.Background(), q.Network, q.Address)
+		if err != nil {
+			return -1, err
+		}
+		closes = c
+		switch c := c.(type) {
+		case *net.TCPConn:
+			of = c
+		case *net.UDPConn:
+			of = c
+		}
+	}
+	defer func() { _ = closes.Close() }()
+	f, err := of.File()
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = f.Close() }()
+	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+}
+
+// pingSocket makes a socket for echo requests to an address.
+func pingSocket(q request) (int, error) {
+	to, err := netip.ParseAddrPort(q.Address)
+	if err != nil {
+		return -1, err
+	}
+	domain, proto := unix.AF_INET, unix.IPPROTO_ICMP
+	var sa unix.Sockaddr
+	if to.Addr().Is6() {
+		domain, proto = unix.AF_INET6, unix.IPPROTO_ICMPV6
+		sa = &unix.SockaddrInet6{Addr: to.Addr().As16()}
+	} else {
+		sa = &unix.SockaddrInet4{Addr: to.Addr().As4()}
+	}
+	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, proto)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Connect(fd, sa); err != nil {
+		_ = unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// start starts a program in a namespace.
+func (h *helper) start(q request, s *space, files []int) (int, error) {
+	if len(files) != 3 {
+		return 0, fmt.Errorf("%d files instead of three", len(files))
+	}
+	c := q.Command
+	path, err := look(c.Args[0], c.Env)
+	if err != nil {
+		return 0, err
+	}
+	var stdio []*os.File
+	for i, fd := range files {
+		stdio = append(stdio, os.NewFile(uintptr(fd), strconv.Itoa(i)))
+		files[i] = -1 // closed below
+	}
+	defer func() {
+		for _, f := range stdio {
+			_ = f.Close()
+		}
+	}()
+	h.mu.Lock()
+	defer h.mu.Unlock() // until the program is known to reap
+	pid := 0
+	err = onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			return err
+		}
+		for _, n := range []struct{ fd, kind int }{{s.net, unix.CLONE_NEWNET}, {s.mnt, unix.CLONE_NEWNS}, {s.uts, unix.CLONE_NEWUTS}} {
+			if err := unix.Setns(n.fd, n.kind); err != nil {
+				return err
+			}
+		}
+		p, err := os.StartProcess(path, c.Args, &os.ProcAttr{Dir: existing(c.Dir), Env: c.Env, Files: stdio,
+			Sys: &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal}})
+		if err != nil {
+			return err
+		}
+		pid = p.Pid
+		return p.Release()
+	})
+	if err != nil {
+		return 0, err
+	}
+	h.running[pid] = q.Name
+	return pid, nil
+}
+
+// existing is a folder, or / when it does not exist here.
+func existing(dir string) string {
+	if s, err := os.Stat(dir); err == nil && s.IsDir() {
+		return dir
+	}
+	return "/"
+}
+
+// look finds a program by the PATH of its environment.
+func look(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	paths := "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+	for _, e := range env {
+		if p, ok := strings.CutPrefix(e, "PATH="); ok {
+			paths = p
+		}
+	}
+	for _, dir := range append(filepath.SplitList(paths), "/usr/sbin", "/sbin") {
+		p := filepath.Join(dir, name)
+		if s, err := os.Stat(p); err == nil && !s.IsDir() && s.Mode()&0o111 != 0 {
+			return p, nil
+		}
+	}
+	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
+}
+
+// reap waits for all processes of the PID namespace, those that lost their parent
+// too, and tells the parent of those that it had started.
+func (h *helper) reap() {
+	for {
+		var st unix.WaitStatus
+		pid, err := unix.Wait4(-1, &st, 0, nil)
+		if errors.Is(err, unix.ECHILD) {
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		h.mu.Lock()
+		_, ours := h.running[pid]
+		delete(h.running, pid)
+		h.mu.Unlock()
+		if !ours {
+			continue
+		}
+		e := Exit{Code: st.ExitStatus()}
+		if st.Signaled() {
+			e = Exit{Code: 128 + int(st.Signal()), Signal: int(st.Signal())}
+		}
+		h.send(answer{PID: pid, Exit: &e})
+	}
+}
+
+// sorted are the routes so that those without a next hop come first.
+func sorted(routes []Route) []Route {
+	all := slices.Clone(routes)
+	slices.SortStableFunc(all, func(a, b Route) int {
+		switch {
+		case a.Via.IsValid() == b.Via.IsValid():
+			return 0
+		case a.Via.IsValid():
+			return 1
+		}
+		return -1
+	})
+	return all
+}

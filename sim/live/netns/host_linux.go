@@ -1,0 +1,408 @@
+package netns
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// helperEnv marks the helper process; its value is the descriptor of its socket.
+const helperEnv = "WINLAB_NETNS_HELPER"
+
+// Host is the helper process and all its namespaces. Its methods may be called
+// from several goroutines.
+type Host struct {
+	cmd  *exec.Cmd
+	fd   int
+	ends chan struct{} // closed when the helper has ended
+	log  *tail
+
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]chan reply
+	exits   map[int]chan Exit // of programs, by their process id there
+	early   map[int]Exit      // of programs that ended before anybody asked
+	closed  bool
+}
+
+type reply struct {
+	answer
+	files []int
+}
+
+// Options choose how the helper is started.
+type Options struct {
+	// KeepUser makes the namespaces as the present user, who must be root then,
+	// instead of in a user namespace.
+	KeepUser bool
+}
+
+// Start starts the helper. The error wraps [ErrUnsupported] where the machine
+// does not allow what is needed.
+func Start(o Options) (*Host, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "helper")
+	defer func() { _ = theirs.Close() }()
+	h := &Host{fd: pair[0], ends: make(chan struct{}), log: &tail{}, waiting: map[uint64]chan reply{}, exits: map[int]chan Exit{}, early: map[int]Exit{}}
+	h.cmd = exec.Command("/proc/self/exe")
+	h.cmd.Args[0] = "winlab-netns"
+	h.cmd.Env = append(os.Environ(), helperEnv+"=3")
+	h.cmd.ExtraFiles = []*os.File{theirs}
+	h.cmd.Stderr = h.log
+	h.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setpgid:    true, // Ctrl-C at the terminal is for the parent
+		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+	}
+	if !o.KeepUser {
+		h.cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		h.cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+		h.cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	}
+	if err := h.cmd.Start(); err != nil {
+		_ = unix.Close(h.fd)
+		return nil, unsupported(err)
+	}
+	go h.read()
+	if _, err := h.ask(context.Background(), request{Op: "hello"}); err != nil {
+		h.Close()
+		return nil, unsupported(err)
+	}
+	return h, nil
+}
+
+// unsupported says what to set where the kernel forbids what is needed.
+func unsupported(err error) error {
+	text := err.Error()
+	switch {
+	case setTo("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"):
+		text = "AppArmor forbids user namespaces to programs without a profile; run as root, or sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+	case setTo("/proc/sys/kernel/unprivileged_userns_clone", "0"):
+		text = "user namespaces are off; run as root, or sudo sysctl kernel.unprivileged_userns_clone=1"
+	case setTo("/proc/sys/user/max_user_namespaces", "0"):
+		text = "no user namespaces are allowed; run as root, or sudo sysctl user.max_user_namespaces=10000"
+	case errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES):
+		text += "; this container or sandbox forbids user and network namespaces"
+	}
+	return fmt.Errorf("%w: %s", ErrUnsupported, text)
+}
+
+func setTo(path, value string) bool {
+	data, err := os.ReadFile(path)
+	return err == nil && os.Geteuid() != 0 && strings.TrimSpace(string(data)) == value
+}
+
+// tail keeps the last that a helper wrote to its standard error.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, p...)
+	if over := len(t.buf) - 8<<10; over > 0 {
+		t.buf = t.buf[over:]
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.buf))
+}
+
+// read takes what the helper says, until it ends.
+func (h *Host) read() {
+	buf := make([]byte, maxMessage)
+	for {
+		var r reply
+		var err error
+		if r.files, err = receive(h.fd, buf, &r.answer); err != nil {
+			break
+		}
+		h.mu.Lock()
+		if r.Exit != nil {
+			if c := h.exits[r.PID]; c != nil {
+				c <- *r.Exit
+			} else {
+				h.early[r.PID] = *r.Exit
+			}
+			h.mu.Unlock()
+			continue
+		}
+		c := h.waiting[r.ID]
+		delete(h.waiting, r.ID)
+		if c == nil {
+			closeAll(r.files)
+		} else {
+			if r.PID != 0 && r.Error == "" { // a program was started
+				exit := make(chan Exit, 1)
+				if e, ok := h.early[r.PID]; ok {
+					exit <- e
+					delete(h.early, r.PID)
+				}
+				h.exits[r.PID] = exit
+			}
+			c <- r
+		}
+		h.mu.Unlock()
+	}
+	_ = h.cmd.Wait()
+	h.mu.Lock()
+	h.closed = true
+	_ = unix.Close(h.fd)
+	close(h.ends)
+	h.mu.Unlock()
+}
+
+// Done is closed when the helper has ended, and with it all namespaces.
+func (h *Host) Done() <-chan struct{} { return h.ends }
+
+// PID is the helper's process id.
+func (h *Host) PID() int { return h.cmd.Process.Pid }
+
+// Close ends the helper, all its programs and namespaces, and waits for that.
+func (h *Host) Close() {
+	h.mu.Lock()
+	if !h.closed {
+		_ = unix.Shutdown(h.fd, unix.SHUT_RDWR)
+	}
+	h.mu.Unlock()
+	select {
+	case <-h.ends:
+	case <-time.After(2 * time.Second):
+		_ = h.cmd.Process.Kill()
+		<-h.ends
+	}
+}
+
+// ended is the error of a helper that is not there any more.
+func (h *Host) ended() error {
+	if said := h.log.String(); said != "" {
+		return errors.New("the helper with the network namespaces has ended: " + said)
+	}
+	return errors.New("the helper with the network namespaces has ended")
+}
+
+// ask sends a request and waits for the answer.
+func (h *Host) ask(ctx context.Context, q request, files ...int) (reply, error) {
+	c := make(chan reply, 1)
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return reply{}, h.ended()
+	}
+	h.last++
+	q.ID = h.last
+	h.waiting[q.ID] = c
+	err := send(h.fd, q, files...)
+	if err != nil {
+		delete(h.waiting, q.ID)
+	}
+	h.mu.Unlock()
+	if err != nil {
+		select {
+		case <-h.ends:
+			return reply{}, h.ended()
+		case <-time.After(100 * time.Millisecond):
+		}
+		return reply{}, err
+	}
+	select {
+	case r := <-c:
+		if r.NotFound {
+			return r, fmt.Errorf("%s: %w", r.Error, exec.ErrNotFound)
+		}
+		if r.Error != "" {
+			return r, errors.New(r.Error)
+		}
+		return r, nil
+	case <-ctx.Done():
+		h.forget(q.ID, c)
+		return reply{}, ctx.Err()
+	case <-h.ends:
+		return reply{}, h.ended()
+	}
+}
+
+// forget drops the answer to a request that nobody waits for any more.
+func (h *Host) forget(id uint64, c chan reply) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.waiting, id)
+	select {
+	case r := <-c:
+		closeAll(r.files)
+	default:
+	}
+}
+
+// one returns the only file of a reply.
+func (r *reply) one() (int, error) {
+	if len(r.files) != 1 {
+		closeAll(r.files)
+		return -1, fmt.Errorf("%d files instead of one", len(r.files))
+	}
+	return r.files[0], nil
+}
+
+// Add makes a namespace and returns its device.
+func (h *Host) Add(ctx context.Context, s Spec) (*Device, error) {
+	r, err := h.ask(ctx, request{Op: "add", Name: s.Name, Spec: &s})
+	if err != nil {
+		return nil, fmt.Errorf("network namespace of %s: %w", s.Name, err)
+	}
+	fd, err := r.one()
+	if err != nil {
+		return nil, err
+	}
+	return newDevice(fd, s)
+}
+
+// Set replaces the addresses and routes of a namespace.
+func (h *Host) Set(ctx context.Context, name string, a Addresses) error {
+	_, err := h.ask(ctx, request{Op: "set", Name: name, Set: &a})
+	return err
+}
+
+// Remove ends the programs of a namespace and removes it. Sockets that were
+// made in it and given away keep the namespace until they are closed.
+func (h *Host) Remove(ctx context.Context, name string) error {
+	_, err := h.ask(ctx, request{Op: "remove", Name: name})
+	return err
+}
+
+// Listen listens in a namespace on a TCP address.
+func (h *Host) Listen(ctx context.Context, name string, address netip.AddrPort) (net.Listener, error) {
+	f, err := h.socket(ctx, request{Op: "listen", Name: name, Network: "tcp", Address: address.String()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return net.FileListener(f)
+}
+
+// ListenPacket listens in a namespace on a UDP address.
+func (h *Host) ListenPacket(ctx context.Context, name string, address netip.AddrPort) (net.PacketConn, error) {
+	f, err := h.socket(ctx, request{Op: "listen", Name: name, Network: "udp", Address: address.String()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return net.FilePacketConn(f)
+}
+
+// Dial opens a connection in a namespace. The network is tcp or udp, the address
+// has no names. Without an answer for timeout the attempt ends.
+func (h *Host) Dial(ctx context.Context, name, network string, address netip.AddrPort, timeout time.Duration) (net.Conn, error) {
+	f, err := h.socket(ctx, request{Op: "dial", Name: name, Network: network, Address: address.String(), Timeout: int64(timeout)})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return net.FileConn(f)
+}
+
+// Ping sends one echo request in a namespace and waits for its reply. It returns
+// the round trip time.
+func (h *Host) Ping(ctx context.Context, name string, to netip.Addr, timeout time.Duration) (time.Duration, error) {
+	network := "ping4"
+	if to.Is6() {
+		network = "ping6"
+	}
+	f, err := h.socket(ctx, request{Op: "dial", Name: name, Network: network, Address: netip.AddrPortFrom(to, 0).String(), Timeout: int64(timeout)})
+	if err != nil {
+		return 0, err
+	}
+	c, err := net.FileConn(f)
+	_ = f.Close()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = c.Close() }()
+	return ping(ctx, c, to.Is6(), timeout)
+}
+
+func (h *Host) socket(ctx context.Context, q request) (*os.File, error) {
+	r, err := h.ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := r.one()
+	if err != nil {
+		return nil, err
+	}
+	return fileOf(fd, q.Address), nil
+}
+
+// Process is a program that was started in a namespace.
+type Process struct {
+	// PID is its process id in the helper's PID namespace.
+	PID  int
+	h    *Host
+	exit chan Exit
+}
+
+// Start starts a program with three open files as its standard input, output and
+// error. The error wraps exec.ErrNotFound when there is no such program.
+func (h *Host) Start(ctx context.Context, name string, c Command, stdio [3]*os.File) (*Process, error) {
+	if len(c.Args) == 0 {
+		return nil, errors.New("no program to start")
+	}
+	if c.Env == nil {
+		c.Env = os.Environ()
+	}
+	if c.Dir == "" {
+		c.Dir, _ = os.Getwd()
+	}
+	var fds []int
+	for _, f := range stdio {
+		fds = append(fds, int(f.Fd()))
+	}
+	r, err := h.ask(ctx, request{Op: "start", Name: name, Command: &c}, fds...)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return &Process{PID: r.PID, h: h, exit: h.exits[r.PID]}, nil
+}
+
+// Wait waits until the program has ended, and returns how. It is to be called once.
+func (p *Process) Wait(ctx context.Context) (Exit, error) {
+	defer func() {
+		p.h.mu.Lock()
+		delete(p.h.exits, p.PID)
+		p.h.mu.Unlock()
+	}()
+	select {
+	case e := <-p.exit:
+		return e, nil
+	case <-ctx.Done():
+		return Exit{}, ctx.Err()
+	case <-p.h.ends:
+		return Exit{}, p.h.ended()
+	}
+}
+
+// Signal sends a signal to the program and all that it has started.
+func (p *Process) Signal(s syscall.Signal) error {
+	_, err := p.h.ask(context.Background(), request{Op: "signal", PID: p.PID, Signal: int(s)})
+	return err
+}

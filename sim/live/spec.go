@@ -1,0 +1,146 @@
+package live
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/kube/dns"
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/live/netns"
+)
+
+// specOf is the namespace of a machine: its addresses and routes as its simulated
+// stack has them, with one device for all of its links.
+func (n *Net) specOf(e *flow.Entry) netns.Spec {
+	st := e.Stack()
+	pod := strings.HasPrefix(e.Name, "pod/")
+	s := netns.Spec{Name: e.Name, Device: "eth0", MAC: st.Links[0].MAC, MTU: n.mtu(st), Offload: true, NoARP: !pod, OwnByDevice: !pod}
+	for _, l := range st.Links {
+		if l.Down {
+			continue
+		}
+		for _, a := range l.Addrs {
+			if !pod {
+				a = netip.PrefixFrom(a.Addr(), a.Addr().BitLen())
+			}
+			if !slices.Contains(s.Addrs, a) {
+				s.Addrs = append(s.Addrs, a)
+			}
+		}
+	}
+	s.Routes = routesOf(st, pod)
+	_, name, _ := strings.Cut(e.Name, "/")
+	s.Hostname = name[strings.LastIndex(name, "/")+1:]
+	s.Files = n.files(e)
+	return s
+}
+
+// routesOf are the routes of a stack. Programs of a pod have its next hops. What
+// those of a node send goes by the node's simulated routes, and theirs only say
+// where the device is and which source address a program gets.
+func routesOf(st *host.Stack, pod bool) []netns.Route {
+	var all []netns.Route
+	metrics := map[netip.Prefix]int{}
+	for _, r := range st.Routes {
+		if r.Link == nil || r.Link.Down {
+			continue
+		}
+		k := netns.Route{To: r.To.Masked(), Via: r.Via}
+		if !pod {
+			k.Via = netip.Addr{}
+		}
+		if src := st.Source(r.To.Addr()); src.IsValid() && src.Is4() == r.To.Addr().Is4() {
+			for _, a := range r.Link.Addrs {
+				if a.Addr() == src {
+					k.Src = src
+				}
+			}
+			if !k.Src.IsValid() && r.To.Bits() == 0 {
+				k.Src = src
+			}
+		}
+		// Of several that are equally good the first counts.
+		k.Metric = metrics[k.To]
+		metrics[k.To]++
+		all = append(all, k)
+	}
+	if !pod {
+		// An own address that no other route covers leaves by the device, too.
+		for _, l := range st.Links {
+			for _, a := range l.Addrs {
+				k := netns.Route{To: netip.PrefixFrom(a.Addr(), a.Addr().BitLen()), Src: a.Addr()}
+				if metrics[k.To] == 0 {
+					metrics[k.To]++
+					all = append(all, k)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Sizes of packets in bytes: that of Ethernet, and what tunnels leave of it.
+const (
+	mtuEthernet = 1500
+	mtuVXLAN    = 1450
+	mtuGeneve   = 1400
+)
+
+// mtu is what programs of a stack may send.
+func (n *Net) mtu(*host.Stack) int { return mtuEthernet }
+
+// files are those that programs of a machine find: its resolver and its own name.
+func (n *Net) files(e *flow.Entry) map[string]string {
+	m := n.machine(e)
+	if m == nil {
+		return nil
+	}
+	hosts := "127.0.0.1\tlocalhost\n"
+	if m.Address.IsValid() {
+		name := m.Name[strings.LastIndex(m.Name, "/")+1:]
+		hosts += fmt.Sprintf("%s\t%s\n", m.Address, name)
+	}
+	return map[string]string{"/etc/resolv.conf": resolvConf(n.c.Resolver(m)), "/etc/hosts": hosts}
+}
+
+// resolvConf says to programs of Linux what a machine's resolver asks. Suffixes of
+// Windows' interface become the search list; glibc tries them in another order than
+// Windows' resolver for names with dots.
+func resolvConf(c dns.Client) string {
+	var b strings.Builder
+	for i, s := range c.Servers {
+		if i < 3 { // MAXNS of resolv.conf(5)
+			fmt.Fprintf(&b, "nameserver %s\n", s)
+		}
+	}
+	search := c.Search
+	if c.OS == dns.OnWindows {
+		search = slices.Concat(c.GlobalSuffixes, c.InterfaceSuffixes)
+		if len(c.GlobalSuffixes) == 0 && c.ConnectionSuffix != "" {
+			search = append([]string{c.ConnectionSuffix}, search...)
+		}
+	}
+	if len(search) > 0 {
+		fmt.Fprintf(&b, "search %s\n", strings.Join(search, " "))
+	}
+	if c.OS != dns.OnWindows && c.Ndots > 1 {
+		fmt.Fprintf(&b, "options ndots:%d\n", c.Ndots)
+	}
+	return b.String()
+}
+
+// machine is the one at an entry; that of a node for pods in its network.
+func (n *Net) machine(e *flow.Entry) *build.Machine {
+	for _, k := range []build.Kind{build.NodeKind, build.HostKind, build.PodKind} {
+		for _, m := range n.c.Machines(k) {
+			if n.ports.Entry(m) == e {
+				return m
+			}
+		}
+	}
+	return nil
+}
