@@ -1,12 +1,262 @@
 package live
 
-import "github.com/winlab-dev/winlab/sim/lab/flow"
+import (
+	"net/netip"
+	"slices"
+	"time"
 
-// watch follows connections for those who look on.
-type watch struct{}
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
 
-func (w *watch) init() {}
+// Connection is what became of the first packets of a connection, a conversation by
+// UDP or an echo request.
+type Connection struct {
+	Time time.Time `json:"time"`
+	// From and To are the machines at its ends; To is empty when it reached none.
+	From string `json:"from"`
+	To   string `json:"to,omitempty"`
+	// Protocol is TCP, UDP, ICMP or ICMPv6. Source and Destination are the ends as
+	// the client sees them, SeenSource and SeenDestination as the server does.
+	Protocol        string         `json:"protocol"`
+	Source          netip.AddrPort `json:"source"`
+	Destination     netip.AddrPort `json:"destination"`
+	SeenSource      netip.AddrPort `json:"seenSource,omitzero"`
+	SeenDestination netip.AddrPort `json:"seenDestination,omitzero"`
+	Verdict         trace.Verdict  `json:"verdict"`
+	Reason          trace.Reason   `json:"reason,omitempty"`
+	// Where is where it was lost, Why the step that decided: "layer/group/rule: what
+	// it does".
+	Where string `json:"where,omitempty"`
+	Why   string `json:"why,omitempty"`
+	// Took is the time until the answer, 0 for none.
+	Took time.Duration `json:"took,omitempty"`
+	// Repeats counts further first packets of the same connection without an answer.
+	Repeats int `json:"repeats,omitempty"`
+}
 
-func (w *watch) wants([]byte) bool { return false }
+// How long a connection may take until it counts as without an answer, and how long
+// its first packets are then taken for the same attempt.
+const (
+	answerWithin = time.Second
+	sameAttempt  = 10 * time.Second
+)
 
-func (w *watch) see(*Net, *space, []byte, flow.Outcome, []flow.Arrival) {}
+// maxPending bounds the connections that wait for an answer.
+const maxPending = 1 << 16
+
+// watch follows connections for those who look on. The Net's lock is around it.
+type watch struct {
+	p       packet.Packet
+	to      []*watcher
+	pending map[packet.Tuple]*pending // by the client's tuple
+	servers map[packet.Tuple]*pending // by the tuple of the server's answers
+}
+
+type watcher struct {
+	events chan Connection
+	missed uint64
+}
+
+type pending struct {
+	Connection
+	client, answer packet.Tuple
+	done           bool
+}
+
+func (w *watch) init() {
+	w.pending, w.servers = map[packet.Tuple]*pending{}, map[packet.Tuple]*pending{}
+}
+
+// Watch reports connections from now on until stop is called. A reader that is
+// slower than the network misses some; missed says how many.
+func (n *Net) Watch() (events <-chan Connection, missed func() uint64, stop func()) {
+	v := &watcher{events: make(chan Connection, 4096)}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.watch.to = append(n.watch.to, v)
+	if len(n.watch.to) == 1 {
+		go n.expire()
+	}
+	return v.events, func() uint64 {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return v.missed
+		}, func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if i := slices.Index(n.watch.to, v); i >= 0 {
+				n.watch.to = slices.Delete(n.watch.to, i, i+1)
+				close(v.events)
+			}
+		}
+}
+
+// expire ends attempts without an answer while somebody looks on.
+func (n *Net) expire() {
+	tick := time.NewTicker(answerWithin / 4)
+	defer tick.Stop()
+	for now := range tick.C {
+		n.mu.Lock()
+		w := &n.watch
+		on := len(w.to) > 0 && !n.closed
+		for t, p := range w.pending {
+			switch {
+			case !on || p.done && now.Sub(p.Time) > sameAttempt:
+				delete(w.pending, t)
+				delete(w.servers, p.answer)
+			case !p.done && now.Sub(p.Time) > answerWithin:
+				// Nothing was lost, and nothing came back: the program there is silent.
+				w.end(p, trace.NoReply, p.Reason, p.Why)
+			}
+		}
+		n.mu.Unlock()
+		if !on {
+			return
+		}
+	}
+}
+
+// opens reports whether a packet asks for a connection; other protocols than these
+// have none.
+func opens(h *packet.Headers) bool {
+	switch h.Proto {
+	case packet.TCP:
+		return h.TCPFlags&(packet.SYN|packet.ACK|packet.RST) == packet.SYN
+	case packet.UDP:
+		return true
+	case packet.ICMP:
+		return h.ICMPType == 8
+	case packet.ICMPv6:
+		return h.ICMPType == 128
+	}
+	return false
+}
+
+// maxWatched bounds the frames that are looked at: larger ones open nothing.
+const maxWatched = 2048
+
+// wants reports whether the steps of a frame are asked for.
+func (w *watch) wants(frame []byte) bool {
+	if len(w.to) == 0 || len(frame) > maxWatched || w.p.Load(frame) != nil {
+		return false
+	}
+	h := w.p.Headers()
+	if !opens(h) || h.EthDst.IsMulticast() {
+		return false
+	}
+	t := w.p.Tuple()
+	p := w.pending[t]
+	return p == nil && w.servers[t] == nil
+}
+
+// see takes what became of a frame. The frame is in w.p if wants has looked at it.
+func (w *watch) see(n *Net, from *space, frame []byte, f flow.Outcome, arrived []flow.Arrival) {
+	if len(w.to) == 0 || len(frame) > maxWatched || w.p.Load(frame) != nil || w.p.Headers().IPVersion == 0 || group(frame) {
+		return
+	}
+	h, t := w.p.Headers(), w.p.Tuple()
+	if answer := w.servers[t]; answer != nil {
+		if len(arrived) == 0 && !answer.done {
+			w.end(answer, lostAnswer(f), f.Reason, why(n.ports.Steps()))
+			answer.Where = f.Where()
+		}
+	} else if opens(h) {
+		w.opened(n, from, h, t, f, arrived)
+	}
+	for i := range arrived {
+		a := arrived[i].Packet
+		p := w.pending[a.Tuple().Reverse()]
+		if p == nil || p.done || arrived[i].To.Name != p.From {
+			continue
+		}
+		p.Took = time.Since(p.Time)
+		if ah := a.Headers(); ah.Proto == packet.TCP && ah.TCPFlags&packet.RST != 0 {
+			w.end(p, trace.Rejected, trace.PortClosed, p.Why)
+		} else {
+			w.end(p, trace.Delivered, trace.OK, p.Why)
+		}
+	}
+}
+
+// lostAnswer is the verdict of an attempt whose answer was lost.
+func lostAnswer(f flow.Outcome) trace.Verdict {
+	if f.Verdict == trace.Unknown {
+		return trace.Unknown
+	}
+	return trace.NoReply
+}
+
+// opened notes the first packet of a connection.
+func (w *watch) opened(n *Net, from *space, h *packet.Headers, t packet.Tuple, f flow.Outcome, arrived []flow.Arrival) {
+	if p := w.pending[t]; p != nil {
+		if p.Repeats++; p.done && time.Since(p.Time) > sameAttempt {
+			delete(w.pending, t)
+			delete(w.servers, p.answer)
+		} else {
+			return
+		}
+	}
+	if len(w.pending) >= maxPending {
+		for _, v := range w.to {
+			v.missed++
+		}
+		return
+	}
+	p := &pending{client: t, Connection: Connection{Time: time.Now(), From: from.name, Protocol: h.Proto.String(),
+		Source: netip.AddrPortFrom(h.Src, h.SrcPort), Destination: netip.AddrPortFrom(h.Dst, h.DstPort), Why: why(n.ports.Steps())}}
+	w.pending[t] = p
+	if len(arrived) == 0 {
+		p.Where = f.Where()
+		w.end(p, f.Verdict, f.Reason, p.Why)
+		return
+	}
+	a := &arrived[0]
+	ah := a.Packet.Headers()
+	p.To, p.SeenSource, p.SeenDestination = a.To.Name, netip.AddrPortFrom(ah.Src, ah.SrcPort), netip.AddrPortFrom(ah.Dst, ah.DstPort)
+	if a.To.Name == p.From && ah.Dst == h.Src {
+		return // the simulation answered itself: see takes that for the answer
+	}
+	p.answer = a.Packet.Tuple().Reverse()
+	w.servers[p.answer] = p
+}
+
+// end reports an attempt.
+func (w *watch) end(p *pending, v trace.Verdict, r trace.Reason, why string) {
+	p.done, p.Verdict, p.Reason, p.Why = true, v, r, why
+	for _, to := range w.to {
+		select {
+		case to.events <- p.Connection:
+		default:
+			to.missed++
+		}
+	}
+}
+
+// why is the step that decided: the one that ended the way, else the last rule that
+// changed the packet.
+func why(steps []trace.Step) string {
+	at := -1
+	for i := range steps {
+		s := &steps[i]
+		switch {
+		case s.Reason != "" && s.Reason != trace.OK:
+			at = i
+		case at >= 0 && steps[at].Reason != "":
+		case s.Rule != "" && s.Action == trace.ActRewrite:
+			at = i
+		}
+	}
+	if at < 0 {
+		return ""
+	}
+	s := &steps[at]
+	text := s.Text()
+	if s.Rule != "" {
+		text = s.Place + " " + s.Layer + "/" + s.Rule + ": " + text
+	} else {
+		text = s.Place + ": " + text
+	}
+	return text
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/winlab-dev/winlab/internal/fdmsg"
 )
 
 // init turns this copy of the program into the helper when its parent says so. It
@@ -29,7 +32,12 @@ func init() {
 	}
 	_ = os.Unsetenv(helperEnv)
 	unix.CloseOnExec(fd)
-	h := &helper{fd: fd, spaces: map[string]*space{}, running: map[int]string{}}
+	conn, err := connOf(fd)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	h := &helper{conn: conn, spaces: map[string]*space{}, running: map[int]string{}}
 	if err := h.run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -39,10 +47,8 @@ func init() {
 
 // helper is the first process of the PID namespace.
 type helper struct {
-	fd    int
+	conn  *fdmsg.Conn
 	store string // a folder of a file system of its own, in this mount namespace only
-
-	out sync.Mutex // around sending
 
 	mu      sync.Mutex
 	spaces  map[string]*space
@@ -64,12 +70,11 @@ func (h *helper) run() error {
 		return err
 	}
 	go h.reap()
-	buf := make([]byte, maxMessage)
 	for {
 		var q request
-		files, err := receive(h.fd, buf, &q)
+		files, err := h.conn.Receive(&q)
 		switch {
-		case errors.Is(err, errClosed):
+		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
@@ -117,20 +122,18 @@ func (h *helper) mountStore() error {
 
 // do works one request off.
 func (h *helper) do(q request, files []int) {
-	defer closeAll(files)
+	defer fdmsg.CloseAll(files)
 	a, out, err := h.answer(q, files)
 	if a.ID = q.ID; err != nil {
 		a.Error = err.Error()
 		a.NotFound = errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist)
 	}
 	h.send(a, out...)
-	closeAll(out)
+	fdmsg.CloseAll(out)
 }
 
 func (h *helper) send(a answer, files ...int) {
-	h.out.Lock()
-	defer h.out.Unlock()
-	_ = send(h.fd, a, files...) // without a parent the next read ends the helper
+	_ = h.conn.Send(a, files...) // without a parent the next read ends the helper
 }
 
 func (h *helper) answer(q request, files []int) (a answer, out []int, err error) {
@@ -179,7 +182,7 @@ func (h *helper) space(name string) *space {
 // said at once.
 func (h *helper) try() error {
 	out, err := h.add(&Spec{Name: "try", Device: "eth0", MTU: 1500, Offload: true})
-	closeAll(out)
+	fdmsg.CloseAll(out)
 	if s := h.space("try"); s != nil {
 		h.remove("try", s)
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/winlab-dev/winlab/internal/fdmsg"
 )
 
 // helperEnv marks the helper process; its value is the descriptor of its socket.
@@ -24,7 +26,7 @@ const helperEnv = "WINLAB_NETNS_HELPER"
 // from several goroutines.
 type Host struct {
 	cmd  *exec.Cmd
-	fd   int
+	conn *fdmsg.Conn
 	ends chan struct{} // closed when the helper has ended
 	log  *tail
 
@@ -57,7 +59,11 @@ func Start(o Options) (*Host, error) {
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "helper")
 	defer func() { _ = theirs.Close() }()
-	h := &Host{fd: pair[0], ends: make(chan struct{}), log: &tail{}, waiting: map[uint64]chan reply{}, exits: map[int]chan Exit{}, early: map[int]Exit{}}
+	conn, err := connOf(pair[0])
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{conn: conn, ends: make(chan struct{}), log: &tail{}, waiting: map[uint64]chan reply{}, exits: map[int]chan Exit{}, early: map[int]Exit{}}
 	h.cmd = exec.Command("/proc/self/exe")
 	h.cmd.Args[0] = "winlab-netns"
 	h.cmd.Env = append(os.Environ(), helperEnv+"=3")
@@ -73,7 +79,7 @@ func Start(o Options) (*Host, error) {
 		h.cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
 	if err := h.cmd.Start(); err != nil {
-		_ = unix.Close(h.fd)
+		_ = h.conn.Close()
 		return nil, unsupported(err)
 	}
 	go h.read()
@@ -82,6 +88,17 @@ func Start(o Options) (*Host, error) {
 		return nil, unsupported(err)
 	}
 	return h, nil
+}
+
+// connOf makes a connection of one end of a socket pair.
+func connOf(fd int) (*fdmsg.Conn, error) {
+	f := fileOf(fd, "helper")
+	defer func() { _ = f.Close() }()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	return fdmsg.New(c.(*net.UnixConn)), nil
 }
 
 // unsupported says what to set where the kernel forbids what is needed.
@@ -129,11 +146,10 @@ func (t *tail) String() string {
 
 // read takes what the helper says, until it ends.
 func (h *Host) read() {
-	buf := make([]byte, maxMessage)
 	for {
 		var r reply
 		var err error
-		if r.files, err = receive(h.fd, buf, &r.answer); err != nil {
+		if r.files, err = h.conn.Receive(&r.answer); err != nil {
 			break
 		}
 		h.mu.Lock()
@@ -149,7 +165,7 @@ func (h *Host) read() {
 		c := h.waiting[r.ID]
 		delete(h.waiting, r.ID)
 		if c == nil {
-			closeAll(r.files)
+			fdmsg.CloseAll(r.files)
 		} else {
 			if r.PID != 0 && r.Error == "" { // a program was started
 				exit := make(chan Exit, 1)
@@ -166,7 +182,7 @@ func (h *Host) read() {
 	_ = h.cmd.Wait()
 	h.mu.Lock()
 	h.closed = true
-	_ = unix.Close(h.fd)
+	_ = h.conn.Close()
 	close(h.ends)
 	h.mu.Unlock()
 }
@@ -181,7 +197,7 @@ func (h *Host) PID() int { return h.cmd.Process.Pid }
 func (h *Host) Close() {
 	h.mu.Lock()
 	if !h.closed {
-		_ = unix.Shutdown(h.fd, unix.SHUT_RDWR)
+		_ = h.conn.Close()
 	}
 	h.mu.Unlock()
 	select {
@@ -211,7 +227,7 @@ func (h *Host) ask(ctx context.Context, q request, files ...int) (reply, error) 
 	h.last++
 	q.ID = h.last
 	h.waiting[q.ID] = c
-	err := send(h.fd, q, files...)
+	err := h.conn.Send(q, files...)
 	if err != nil {
 		delete(h.waiting, q.ID)
 	}
@@ -248,7 +264,7 @@ func (h *Host) forget(id uint64, c chan reply) {
 	delete(h.waiting, id)
 	select {
 	case r := <-c:
-		closeAll(r.files)
+		fdmsg.CloseAll(r.files)
 	default:
 	}
 }
@@ -256,7 +272,7 @@ func (h *Host) forget(id uint64, c chan reply) {
 // one returns the only file of a reply.
 func (r *reply) one() (int, error) {
 	if len(r.files) != 1 {
-		closeAll(r.files)
+		fdmsg.CloseAll(r.files)
 		return -1, fmt.Errorf("%d files instead of one", len(r.files))
 	}
 	return r.files[0], nil
