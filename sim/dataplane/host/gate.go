@@ -29,6 +29,10 @@ type Gate struct {
 	// lets everything pass.
 	Fact *evidence.Fact
 	Open bool
+	// Question, when set, is asked of a connection that would meet the gate, about
+	// the stack's machine; the gate is there with Answer.
+	Question *evidence.Question
+	Answer   string
 }
 
 // RemoveGates takes those gates away that match.
@@ -42,7 +46,7 @@ func (s *Stack) AddGate(g Gate) { s.gates = append(s.gates, g) }
 func (s *Stack) admits(sim *wire.Simulation, p *packet.Packet, out bool) bool {
 	for i := range s.gates {
 		g := &s.gates[i]
-		if g.Out != out || g.Passes != nil && g.Passes(p.Headers()) {
+		if g.Out != out || g.Passes != nil && g.Passes(p.Headers()) || g.Question != nil && sim.Ask(g.Question, s.Place) != g.Answer {
 			continue
 		}
 		if g.Open {

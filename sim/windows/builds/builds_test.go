@@ -99,20 +99,22 @@ func TestFeatures(t *testing.T) {
 
 func TestQuirks(t *testing.T) {
 	for build, want := range map[string]string{
-		"17763.437":  "loopback-dsr-exhausts-ports",
-		"17763.1217": "loopback-dsr-exhausts-ports swarm-ingress-regression",
-		"17763.1432": "hns-restart-loses-decap",
-		"17763.1577": "",
-		"20348.2581": "",
-		"20348.2582": "",
-		"20348.2762": "",
-		"26100.4061": "modify-loadbalancer-ignored nat-network-acl-not-enforced",
-		"ltsc2019":   "",
-		"ltsc2022":   "",
-		"19041.1415": "",
-		"18362.1256": "",
-		"14393.8066": "",
-		"17134.2208": "",
+		"17763.437":   "loopback-dsr-exhausts-ports",
+		"17763.1217":  "loopback-dsr-exhausts-ports swarm-ingress-regression",
+		"17763.1432":  "hns-restart-loses-decap",
+		"17763.1577":  "",
+		"20348.2581":  "",
+		"20348.2582":  "",
+		"20348.2762":  "",
+		"26100.4061":  "modify-loadbalancer-ignored nat-network-acl-not-enforced",
+		"26100.32689": "modify-loadbalancer-ignored nat-network-acl-not-enforced",
+		"26100.32690": "lone-acl-denies-rest modify-loadbalancer-ignored",
+		"ltsc2019":    "",
+		"ltsc2022":    "",
+		"19041.1415":  "",
+		"18362.1256":  "",
+		"14393.8066":  "",
+		"17134.2208":  "",
 	} {
 		if got := strings.Trim(fmt.Sprint(MustLookup(build).Quirks()), "[]"); got != want {
 			t.Errorf("%s: quirks %q, want %q", build, got, want)
@@ -123,16 +125,23 @@ func TestQuirks(t *testing.T) {
 // Of some bugs no source says exactly which updates have them.
 func TestMay(t *testing.T) {
 	for build, want := range map[string]string{
-		"17763.1432": "duplicate-base-exception-ignored",
-		"17763.1553": "duplicate-base-exception-ignored",
-		"17763.1554": "duplicate-base-exception-ignored hns-restart-loses-decap",
-		"17763.1577": "duplicate-base-exception-ignored",
-		"17763.2366": "duplicate-base-exception-ignored",
-		"17763.2367": "duplicate-base-exception-ignored empty-source-vip-uses-vip",
-		"20348.2581": "client-ip-affinity-fails duplicate-base-exception-ignored",
-		"20348.2582": "client-ip-affinity-fails containers-have-no-network duplicate-base-exception-ignored",
-		"20348.2762": "client-ip-affinity-fails duplicate-base-exception-ignored",
-		"26100.4061": "duplicate-base-exception-ignored",
+		"17763.1432":  "duplicate-base-exception-ignored",
+		"17763.1553":  "duplicate-base-exception-ignored",
+		"17763.1554":  "duplicate-base-exception-ignored hns-restart-loses-decap",
+		"17763.1577":  "duplicate-base-exception-ignored",
+		"17763.2366":  "duplicate-base-exception-ignored",
+		"17763.2367":  "duplicate-base-exception-ignored empty-source-vip-uses-vip",
+		"20348.202":   "client-ip-affinity-fails duplicate-base-exception-ignored nodeport-fails-on-overlay",
+		"20348.261":   "client-ip-affinity-fails dsr-breaks-l2bridge duplicate-base-exception-ignored nodeport-fails-on-overlay",
+		"20348.1249":  "client-ip-affinity-fails duplicate-base-exception-ignored nodeport-fails-on-overlay",
+		"20348.1906":  "client-ip-affinity-fails duplicate-base-exception-ignored",
+		"20348.2031":  "client-ip-affinity-fails duplicate-base-exception-ignored l2bridge-breaks-host-network",
+		"20348.2581":  "client-ip-affinity-fails duplicate-base-exception-ignored l2bridge-breaks-host-network",
+		"20348.2582":  "client-ip-affinity-fails containers-have-no-network duplicate-base-exception-ignored l2bridge-breaks-host-network",
+		"20348.2762":  "client-ip-affinity-fails duplicate-base-exception-ignored",
+		"26100.4061":  "duplicate-base-exception-ignored lone-acl-denies-rest",
+		"26100.32689": "duplicate-base-exception-ignored lone-acl-denies-rest",
+		"26100.32690": "duplicate-base-exception-ignored",
 	} {
 		b := MustLookup(build)
 		var open []string

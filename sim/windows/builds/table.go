@@ -209,8 +209,12 @@ func (d *data) loadQuirks() error {
 			}
 			q.hns = append(q.hns, r)
 		}
-		if !q.sel && in.Builds == "" && len(q.hns) == 0 {
-			return fmt.Errorf("quirks.yaml: %s: says neither builds, hns nor select", id)
+		if in.Builds == "" && len(q.hns) == 0 {
+			// No build surely has it.
+			if !q.sel && in.May == "" {
+				return fmt.Errorf("quirks.yaml: %s: says neither builds, hns, may nor select", id)
+			}
+			q.sel = true
 		}
 		sources := in.Sources
 		if in.Since != "" {

@@ -42,18 +42,20 @@ func (c *Compiler) acls(ls *layers, n *Network, e *Endpoint) {
 
 // loneACL compiles what the bug lone-acl-denies-rest adds to an endpoint with ACLs.
 func (c *Compiler) loneACL(ls *layers, e *Endpoint, dual bool) {
-	if !c.s.Build().Quirk(builds.LoneACLDeniesRest) {
-		return
-	}
-	for p := range eachValue[acl](e.Policies) {
-		for _, v6 := range []bool{false, true} {
-			if v6 && !dual {
-				break
-			}
-			ls.acl(false, dual, familyRule{&vfp.Rule{ID: "(default deny)", Priority: priorityDefaultDeny, Action: vfp.Block{}, Flags: vfp.Terminating, Origin: p.Origin, Fact: factLoneACL}, v6})
+	c.withQuirk(builds.LoneACLDeniesRest, func(has bool, given *vfp.Given) {
+		if !has {
+			return
 		}
-		return
-	}
+		for p := range eachValue[acl](e.Policies) {
+			for _, v6 := range []bool{false, true} {
+				if v6 && !dual {
+					break
+				}
+				ls.acl(false, dual, familyRule{&vfp.Rule{ID: "(default deny)", Priority: priorityDefaultDeny, Action: vfp.Block{}, Flags: vfp.Terminating, Origin: p.Origin, Fact: factLoneACL, Given: given}, v6})
+			}
+			return
+		}
+	})
 }
 
 // dualStack reports whether an endpoint's ACLs are in groups of both families: when

@@ -121,7 +121,7 @@ var (
 		"What an L4Proxy policy does to a packet in VFP is not public.")
 	// hns.nat-network-acl is cited by the feature NATNetworkACL and the quirk of 26100.
 	factNATACL = evidence.NewParam("acl-on-nat-network", "hns.nat-network-acl", evidence.Unknown,
-		"On a nat network the ACLs of endpoints are rules of VFP on Windows Server 2019, and are not enforced on Windows Server 2025 at first; of the builds between nobody says.",
+		"On a nat network the ACLs of endpoints are rules of VFP on Windows Server 2019, and are not enforced on Windows Server 2025 before the updates of April 2026; of the builds between nobody says.",
 		"microsoft/Windows-Containers#616", "microsoft/Windows-Containers#617")
 	questionNATACL = evidence.NewQuestion("acl-on-nat-network", factNATACL,
 		evidence.Answer{Value: "enforced", Means: "this build enforces ACLs on nat networks"},

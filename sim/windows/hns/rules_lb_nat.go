@@ -43,7 +43,7 @@ func (c *Compiler) nonDSRFrom(ls *layers, lb *LoadBalancer, m LBPortMapping, vip
 	if len(lb.FrontendVIPs) == 0 && c.s.excluded(m.ExternalPort) {
 		r.Given = &vfp.Given{Question: questionExcludedPort, Answer: "served"}
 	}
-	c.nodePortBroken(r, lb)
+	c.nodePortBroken(ls, layerSLB, "(SLB_GROUP_LB_IPv4_IN)", vfp.In, r, lb)
 	c.addBalancing(ls, layerSLB, "(SLB_GROUP_LB_IPv4_IN)", vfp.In, r)
 	if m.Flags&PortFlagLocalRoutedVIP != 0 && c.s.Build().Has(builds.LocalRoutedVIP) {
 		own := *r

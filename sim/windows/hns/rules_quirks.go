@@ -2,6 +2,7 @@ package hns
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
@@ -15,9 +16,18 @@ import (
 // load balancers, on builds with the bug of that name. Pods are the addresses that
 // the endpoint does not translate, and those of other endpoints.
 func (c *Compiler) dsrBreaksPods(ls *layers, n *Network, e *Endpoint) {
-	if !n.Is(L2Bridge) || !c.s.Build().Quirk(builds.DSRBreaksL2Bridge) || len(c.s.ListLoadBalancers(func(lb *LoadBalancer) bool { return lb.DSR() && c.serves(lb, n) })) == 0 {
+	if !n.Is(L2Bridge) || len(c.s.ListLoadBalancers(func(lb *LoadBalancer) bool { return lb.DSR() && c.serves(lb, n) })) == 0 {
 		return
 	}
+	c.withQuirk(builds.DSRBreaksL2Bridge, func(has bool, given *vfp.Given) {
+		if has {
+			c.podsBroken(ls, n, e, given)
+		}
+	})
+}
+
+// podsBroken makes unknown what goes between pods.
+func (c *Compiler) podsBroken(ls *layers, n *Network, e *Endpoint, given *vfp.Given) {
 	self := e.Address(false)
 	if !self.IsValid() {
 		return
@@ -37,7 +47,7 @@ func (c *Compiler) dsrBreaksPods(ls *layers, n *Network, e *Endpoint) {
 		}
 	}
 	for _, dir := range []vfp.Direction{vfp.Out, vfp.In} {
-		r := &vfp.Rule{ID: "(pod to pod)", Priority: 1, Action: vfp.Allow{}, Flags: vfp.Terminating, Cond: vfp.Cond{Src: []netip.Prefix{vfp.Host(self)}, Dst: peers}}
+		r := &vfp.Rule{ID: "(pod to pod)", Priority: 1, Action: vfp.Allow{}, Flags: vfp.Terminating, Given: given, Cond: vfp.Cond{Src: []netip.Prefix{vfp.Host(self)}, Dst: peers}}
 		if dir == vfp.In {
 			r.Cond = vfp.Cond{Src: peers, Dst: []netip.Prefix{vfp.Host(self)}}
 		}
@@ -46,13 +56,29 @@ func (c *Compiler) dsrBreaksPods(ls *layers, n *Network, e *Endpoint) {
 	}
 }
 
-// nodePortBroken takes away what a rule for a node port does on an overlay network, on
-// builds with the bug of that name.
-func (c *Compiler) nodePortBroken(r *vfp.Rule, lb *LoadBalancer) {
+// nodePortBroken takes away what a rule for a node port does on an overlay network with
+// the bug of that name; where the build may have it, a rule before this one does. With
+// backends of this node only it works: so do Services whose externalTrafficPolicy is
+// Local, and HNS does not see the policy.
+func (c *Compiler) nodePortBroken(ls *layers, layer, group string, dir vfp.Direction, r *vfp.Rule, lb *LoadBalancer) {
 	overlay := func(n *Network) bool { return n.Is(Overlay) && c.serves(lb, n) }
-	if len(lb.FrontendVIPs) == 0 && len(c.s.ListNetworks(overlay)) > 0 && c.s.Build().Quirk(builds.NodePortFailsOnOverlay) {
-		notModelled(r, "this build breaks node ports on overlay networks whose backend is on a Windows node; what becomes of the packet is not known", builds.NodePortFailsOnOverlay.Fact())
+	remote := func(id string) bool { e := c.s.Endpoint(id); return e == nil || e.Remote() }
+	if len(lb.FrontendVIPs) > 0 || len(c.s.ListNetworks(overlay)) == 0 || !slices.ContainsFunc(lb.HostComputeEndpoints, remote) {
+		return
 	}
+	c.withQuirk(builds.NodePortFailsOnOverlay, func(has bool, given *vfp.Given) {
+		if !has {
+			return
+		}
+		broken := r
+		if given != nil {
+			copied := *r
+			broken = &copied
+			broken.Given = given
+			ls.add(layer, group, dir, broken)
+		}
+		notModelled(broken, "this build breaks node ports on overlay networks whose backend is on another Windows node; what becomes of the packet is not known", builds.NodePortFailsOnOverlay.Fact())
+	})
 }
 
 // addBalancing adds a rule that picks among backends. Where it keeps a client on one

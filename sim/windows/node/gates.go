@@ -10,12 +10,14 @@ import (
 // hostGates makes the node's own connections unknown on a build that breaks them when
 // there is an l2bridge network.
 func (n *Windows) hostGates() {
-	if n.gated || !n.hns.Build().Quirk(builds.L2BridgeBreaksHost) || len(n.hns.ListNetworks(func(nw *hns.Network) bool { return nw.Is(hns.L2Bridge) })) == 0 {
+	b := n.hns.Build()
+	question := b.May(builds.L2BridgeBreaksHost)
+	if n.gated || question == nil && !b.Quirk(builds.L2BridgeBreaksHost) || len(n.hns.ListNetworks(func(nw *hns.Network) bool { return nw.Is(hns.L2Bridge) })) == 0 {
 		return
 	}
 	n.gated = true
 	for _, out := range []bool{false, true} {
 		n.stack.AddGate(host.Gate{Out: out, Event: trace.Note("this build breaks the node's own connections once it has an l2bridge network; which of them is not known"),
-			Fact: builds.L2BridgeBreaksHost.Fact()})
+			Question: question, Answer: builds.QuirkPresent, Fact: builds.L2BridgeBreaksHost.Fact()})
 	}
 }
