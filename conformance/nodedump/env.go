@@ -36,7 +36,7 @@ func (r *reader) setList(l dump.Lines) {
 
 func (r *reader) variable(v Variable) {
 	if strings.EqualFold(v.name, "COMPUTERNAME") && r.node.HostName.Value == "" {
-		r.node.HostName = Text{v.value, v.Place}
+		r.node.HostName = Text{Value: v.value, Place: v.Place}
 	}
 	r.node.list(ListVariables, v.Place)
 	r.node.Variables = append(r.node.Variables, v)
@@ -77,21 +77,21 @@ var (
 func (r *reader) small(l dump.Lines) {
 	for i, text := range l.Text {
 		if m := winhttpForm.FindStringSubmatch(text); m != nil {
-			r.node.WinHTTP = Text{m[1], l.Place(i)}
+			r.node.WinHTTP = Text{Value: m[1], Place: l.Place(i)}
 			r.as("WinHTTP proxy")
 		}
 		if strings.Contains(text, "Direct access (no proxy server)") {
-			r.node.WinHTTP = Text{"direct", l.Place(i)}
+			r.node.WinHTTP = Text{Value: "direct", Place: l.Place(i)}
 			r.as("WinHTTP proxy")
 		}
 		if r.node.Build.Value == "" && strings.Contains(text, "10.0.") {
 			if m := buildForm.FindStringSubmatch(text); m != nil && dump.HasAny(text, "OS Version:", "Microsoft Windows [Version", "Microsoft Windows NT") {
-				r.node.Build = Text{m[1], l.Place(i)}
+				r.node.Build = Text{Value: m[1], Place: l.Place(i)}
 				r.as("the build of Windows")
 			}
 		}
 		if m := sandboxForm.FindStringSubmatch(text); m != nil {
-			r.node.Pause = append(r.node.Pause, Text{m[1], l.Place(i)})
+			r.node.Pause = append(r.node.Pause, Text{Value: m[1], Place: l.Place(i)})
 			r.as("containerd's configuration")
 		}
 	}
@@ -110,7 +110,7 @@ func (r *reader) hostObject(o *yaml.Node) bool {
 		return false
 	}
 	if r.node.Build.Value == "" {
-		r.node.Build = Text{v, r.at(o.Line)}
+		r.node.Build = Text{Value: v, Place: r.at(o.Line)}
 	}
 	r.as("the build of Windows")
 	return true

@@ -9,10 +9,11 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
-// Place is where a fact was read, Command a line that somebody typed.
+// Place is where a fact was read, Command a line that somebody typed, Text a value with its place.
 type (
 	Place   = dump.Place
 	Command = dump.Command
+	Text    = dump.Text
 )
 
 // Node is what a folder says about a node. Every list is in the order of files
@@ -62,12 +63,6 @@ type File struct {
 	// nothing was recognised. Skipped says why it was not read.
 	As      []string
 	Skipped string
-}
-
-// Text is a value with its place.
-type Text struct {
-	Value string
-	Place Place
 }
 
 // Kinds of lists that [Node.Listed] knows.
@@ -138,18 +133,10 @@ type Endpoint struct {
 // Adapter is a network adapter as one tool shows it; several entries may be
 // the same adapter.
 type Adapter struct {
-	// name is "Ethernet" or "vEthernet (Ethernet)".
-	Name        string
-	description string
-	mac         string
-	Addresses   []netip.Prefix // without a known length: /32 or /128
-	Gateways    []netip.Addr
-	// up is false when the tool says that it is disconnected.
-	up bool
+	dump.Adapter
 	// VM is the virtual machine that it belongs to, as Get-VMNetworkAdapter on
 	// the hypervisor shows it, and Spoofing its setting: "On", "Off" or "".
 	VM, Spoofing string
-	Place        Place
 }
 
 // route is an IPv4 or IPv6 route of the node.

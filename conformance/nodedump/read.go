@@ -267,8 +267,7 @@ func (r *reader) text(c *Command, l dump.Lines) {
 		r.object(c, o)
 	}
 	all := l.Join()
-	// Japanese and French have no blank before the colon.
-	if dump.HasAny(all, ". . . :", ". : ", ". . .:") && dump.HasAny(all, "IPv4", "IP Address") {
+	if dump.IsIPConfig(all) {
 		r.ipconfig(l)
 	}
 	if dump.HasAny(all, "255.255.255.255") {

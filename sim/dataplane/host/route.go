@@ -117,6 +117,16 @@ func (s *Stack) NextHop(dst netip.Addr) (Hop, trace.Reason) {
 	return hop, ""
 }
 
+// UnknownWay says why a way that NextHop found, or did not find, is not known: routes of
+// the stack are missing, and the default route alone leads there. It is "" for a way that
+// is known.
+func (s *Stack) UnknownWay(h Hop) string {
+	if h.Link != nil && h.route.To.Bits() > 0 {
+		return ""
+	}
+	return s.RoutesUnknown
+}
+
 // Source picks the source address for a destination: the first of the family
 // on the outgoing link, else the first of the stack.
 func (s *Stack) Source(dst netip.Addr) netip.Addr {

@@ -259,3 +259,20 @@ func TestOwnAddressWithARoute(t *testing.T) {
 		}
 	}
 }
+
+// TestRoutesUnknown: with routes that nobody has shown, the default route and no route
+// are no answer; a longer one and the network of a link are.
+func TestRoutesUnknown(t *testing.T) {
+	for to, want := range map[string]bool{"10.0.1.7": false, "10.9.0.1": false, "203.0.113.1": true} {
+		for _, routes := range [][]string{{"10.9.0.0/16 via 10.0.1.9", "0.0.0.0/0 via 10.0.1.1"}, {"10.9.0.0/16 via 10.0.1.9"}} {
+			s := stackOf(t, []string{"eth0 10.0.1.2/24"}, routes)
+			s.RoutesUnknown, s.Forwarding = "nobody has shown them", true
+			s.Links[0].Send = func(*wire.Simulation, *packet.Packet) {}
+			sim := &wire.Simulation{Rec: &trace.Recorder{}}
+			s.Input(sim, s.Links[0], packetOf(t, s.Links[0], "udp 10.0.1.5:1 > "+to+":53"))
+			if got := sim.Unknown == "nobody has shown them"; got != want {
+				t.Errorf("to %s with %v: unknown %v", to, routes, got)
+			}
+		}
+	}
+}

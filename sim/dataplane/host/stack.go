@@ -50,6 +50,9 @@ type Stack struct {
 	// packet that it would have to pass on is then unknown. "" with Forwarding off
 	// is known to be off.
 	ForwardingUnknown string
+	// RoutesUnknown says why the routes of the stack are not all known; a packet that
+	// would leave by the default route, or has no route, is then unknown.
+	RoutesUnknown string
 	// ReversePathOpen says that the machine has a reverse path filter (Linux,
 	// rp_filter) and nobody knows whether it is strict. A packet whose source the
 	// stack would not reach by the link that it came in on asks.
@@ -151,6 +154,9 @@ func (s *Stack) inside(sim *wire.Simulation, p *packet.Packet) {
 // route sends a packet on by the route table.
 func (s *Stack) route(sim *wire.Simulation, p *packet.Packet, verb string) {
 	hop, reason := s.NextHop(p.Headers().Dst)
+	if why := s.UnknownWay(hop); why != "" {
+		sim.RecordUnknown(why)
+	}
 	if reason != "" {
 		s.drop(sim, p, reason, trace.Of(noWay{hop}), factRoute)
 		return

@@ -29,6 +29,7 @@ type Hop struct {
 	Src, Dst packet.MAC
 	Via      fmt.Stringer // becomes text only for a trace
 	Reason   trace.Reason // when there is no way
+	Unknown  string       // why nobody knows the way; the packet is then unknown
 }
 
 // Via is a way in words.
@@ -48,6 +49,9 @@ func (a PARoute) apply(ps *passage) Result {
 	}
 	dst := ps.packet.Headers().Dst
 	hop, ok := a.Next.NextHop(dst)
+	if hop.Unknown != "" {
+		return ps.unknown(hop.Unknown, nil)
+	}
 	if !ok {
 		return ps.drop(hop.Reason, noNextHop{dst, hop.Via}, nil)
 	}

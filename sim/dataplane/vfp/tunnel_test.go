@@ -62,6 +62,20 @@ func TestEncapThenPARoute(t *testing.T) {
 	}
 }
 
+// nowhere is a host whose routes nobody has shown.
+type nowhere struct{}
+
+func (nowhere) NextHop(netip.Addr) (Hop, bool) { return Hop{Unknown: "nobody has shown them"}, false }
+
+func TestPARouteUnknown(t *testing.T) {
+	for range 2 { // a packet that goes no further leaves no flow behind
+		res := overlay(nowhere{}).Process(parse(t, "tcp 10.244.1.4:1000 > 10.244.2.4:80 syn"), Out, &Env{})
+		if res.Pass || res.Unknown != "nobody has shown them" {
+			t.Errorf("%+v", res)
+		}
+	}
+}
+
 // A change of the route table shows once the rules are set again.
 func TestPARouteAfterChange(t *testing.T) {
 	next := &hop{gwMAC}

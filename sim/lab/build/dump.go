@@ -42,9 +42,31 @@ func (b *builder) loadDump(n *Node) error {
 			return err
 		}
 	}
+	b.dumpAddress(n)
 	b.dumpForwarding(n)
 	b.dumpNAT(n)
 	return nil
+}
+
+// dumpAddress says when the adapters of a dump have other addresses than the lab's
+// node.
+func (b *builder) dumpAddress(n *Node) {
+	var has []string
+	for _, a := range n.Plan.Dump.Adapters {
+		for _, p := range a.Addresses {
+			if p.Addr() == n.Address || p.Addr() == n.Address6 {
+				return
+			}
+			if p.Addr().Is4() && !p.Addr().IsLoopback() {
+				has = append(has, p.Addr().String())
+			}
+		}
+	}
+	if len(has) > 0 {
+		a := n.Plan.Dump.Adapters[0]
+		b.notice("adapters of node "+n.Name, fmt.Sprintf("none has the address %s of the lab's node; they have %s", n.Address, strings.Join(has, ", ")),
+			&trace.Origin{What: "adapter " + a.Name, File: a.Place.File, Line: a.Place.Line})
+	}
 }
 
 // dumpExcluded are the ranges of TCP ports that somebody excluded. The others that
@@ -56,7 +78,7 @@ func dumpExcluded(d *dump.Node) []hns.PortBlock {
 	}
 	var all []hns.PortBlock
 	for _, r := range d.Excluded {
-		if r.Administered && r.Protocol == "tcp" && r.First > 0 && r.First <= r.Last && r.Last <= 65535 {
+		if r.Administered && !r.IPv6 && r.Protocol == "tcp" && r.First > 0 && r.First <= r.Last && r.Last <= 65535 {
 			all = append(all, hns.PortBlock{First: uint16(r.First), Last: uint16(r.Last)})
 		}
 	}
@@ -99,7 +121,7 @@ func (b *builder) dumpForwarding(n *Node) {
 	st := n.windows.Stack()
 	var on, off []string
 	for _, i := range n.Plan.Dump.Interfaces {
-		if i.IPv6 || !slices.ContainsFunc(st.Links, func(l *host.Link) bool { return strings.EqualFold(l.Name, i.Name) }) {
+		if i.IPv6 || !i.Shown || !slices.ContainsFunc(st.Links, func(l *host.Link) bool { return strings.EqualFold(l.Name, i.Name) }) {
 			continue
 		}
 		if i.Forwarding {
@@ -136,6 +158,8 @@ func (b *builder) dumpNAT(n *Node) {
 			return slices.ContainsFunc(l.Addrs, func(p netip.Prefix) bool { return x.Internal.Overlaps(p.Masked()) })
 		})
 		switch {
+		case x.Inactive:
+			b.notice("NAT "+x.Name, "Get-NetNat shows it as not active, so it translates nothing", at)
 		case st.NAT != nil:
 			b.notice("NAT "+x.Name, "WinNAT has one internal prefix in the model, and the node has another already", at)
 		case i < 0:
@@ -179,6 +203,11 @@ func linkOf(st *host.Stack, r dump.Route, d *dump.Node) *host.Link {
 		for _, i := range d.Interfaces {
 			if i.Index == number {
 				name = i.Name
+			}
+		}
+		for _, a := range d.Adapters {
+			if a.Index == number && a.Name != "" {
+				name = a.Name
 			}
 		}
 	}

@@ -47,7 +47,11 @@ func (b *builder) nodes(context.Context) error {
 // shows all of them.
 func (b *builder) finish(n *Node) error {
 	st := n.machine.Stack()
-	if n.Plan.Dump != nil && n.HNS != nil && b.dumpRoutes(n) {
+	shown := n.Plan.Dump != nil && n.HNS != nil && b.dumpRoutes(n)
+	if n.Plan.Dump != nil && n.HNS != nil && len(n.Plan.Routes) == 0 && (!shown || n.Plan.Dump.OnlyGateways) {
+		st.RoutesUnknown = "the dump of " + n.Name + " does not show the node's routes, and other nodes' pods may have some; add the output of: route print, or say them with routes at the node"
+	}
+	if shown {
 		// the table has a default route or none
 	} else if n.Gateway.IsValid() {
 		if err := st.AddRoute(host.Route{To: host.Everywhere(netip.IPv4Unspecified()), Via: n.Gateway}); err != nil {

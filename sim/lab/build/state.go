@@ -10,22 +10,43 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
-// State is what a Windows node of the cluster could print of itself.
+// State is what a Windows node of the cluster could print of itself. A node whose
+// switch is Open vSwitch has no HNS in the model, and prints what the host has.
 func (n *Node) State() (*dump.State, error) {
-	if n.HNS == nil || n.windows == nil {
-		return nil, fmt.Errorf("node %s has no HNS: it runs Linux, or the design's switch is Open vSwitch, which needs none in the model", n.Name)
+	if !n.Plan.Windows() {
+		return nil, fmt.Errorf("node %s runs Linux; the forms are those of Windows nodes", n.Name)
 	}
-	st := n.windows.Stack()
-	s := &dump.State{HNS: n.HNS}
-	for _, l := range st.Links {
-		s.Interfaces = append(s.Interfaces, dump.Interface{Name: l.Name, Forwarding: st.Forwarding})
-		for _, a := range l.Addrs {
-			s.Routes = append(s.Routes, dump.Route{To: a.Masked(), Interface: l.Name}.At(a.Addr()))
+	st := n.machine.Stack()
+	s := &dump.State{Name: n.Name}
+	for i, l := range st.Links {
+		index := firstIndex + i
+		s.Interfaces = append(s.Interfaces, dump.Interface{Name: l.Name, Index: index, Forwarding: st.Forwarding, Shown: true})
+		a := dump.Adapter{Name: l.Name, Index: index, Description: "Hyper-V Virtual Ethernet Adapter", MAC: dashed(l.MAC), Addresses: l.Addrs, Up: !l.Down}
+		for _, x := range l.Addrs {
+			s.Routes = append(s.Routes, dump.Route{To: x.Masked(), Interface: l.Name}.At(x.Addr()))
 		}
+		for _, r := range st.Routes {
+			if r.Link == l && r.To.Bits() == 0 && r.Via.IsValid() {
+				a.Gateways = append(a.Gateways, r.Via)
+			}
+		}
+		s.Adapters = append(s.Adapters, a)
 	}
 	for _, r := range st.Routes {
 		if r.Via.IsValid() {
 			s.Routes = append(s.Routes, dump.Route{To: r.To, Via: r.Via, Interface: r.Link.Name, Metric: r.Metric}.At(addressOf(r.Link, r.To.Addr().Is6())))
+		}
+	}
+	if n.HNS == nil || n.windows == nil {
+		s.WithoutHNS = "node " + n.Name + " has no HNS in the model: its switch is Open vSwitch, whose bridges, ports and flows ovs-vsctl and ovs-ofctl show, and those are not exported"
+		return s, nil
+	}
+	s.HNS = n.HNS
+	if st.NAT != nil {
+		for _, r := range st.NAT.Rules {
+			if r.Masquerade && len(r.Src) == 1 {
+				s.NATs = append(s.NATs, dump.NAT{Name: "nat", Internal: r.Src[0]})
+			}
 		}
 	}
 	o, limits := n.HNS.Options(), n.HNS.Build().Limits
@@ -34,11 +55,20 @@ func (n *Node) State() (*dump.State, error) {
 		first, last = o.PortRangeFirst, o.PortRangeLast
 	}
 	s.Dynamic = []dump.PortRange{{Protocol: "tcp", First: int(first), Last: int(last)}, {Protocol: "udp", First: int(first), Last: int(last)}}
+	for _, x := range o.ExcludedPorts {
+		s.Excluded = append(s.Excluded, dump.PortRange{Protocol: "tcp", First: int(x.First), Last: int(x.Last), Administered: true})
+	}
+	for _, x := range n.HNS.PortBlocks() {
+		s.Excluded = append(s.Excluded, dump.PortRange{Protocol: "tcp", First: int(x.First), Last: int(x.Last)})
+	}
 	for _, p := range n.windows.Ports() {
 		s.Ports = append(s.Ports, port(p))
 	}
 	return s, nil
 }
+
+// firstIndex is the number of a node's first interface: Windows gives the loopback 1.
+const firstIndex = 2
 
 func addressOf(l *host.Link, v6 bool) netip.Addr {
 	for _, a := range l.Addrs {
@@ -51,7 +81,7 @@ func addressOf(l *host.Link, v6 bool) netip.Addr {
 
 // port is what vfpctrl would show of a port.
 func port(p *vfp.Port) dump.Port {
-	out := dump.Port{Name: p.ID, Friendly: p.Label, MAC: strings.ToUpper(strings.ReplaceAll(p.MAC.String(), ":", "-")), HasRules: true}
+	out := dump.Port{Name: p.ID, Friendly: p.Label, MAC: dashed(p.MAC), HasRules: true}
 	for _, l := range p.Layers() {
 		for _, g := range l.Groups {
 			for _, r := range g.Rules {

@@ -162,8 +162,11 @@ func (n *Node) readDump(f *spec.File, in spec.Node) error {
 	if d.HNS == nil {
 		return fmt.Errorf("none of the files in hnsDump shows objects of HNS: %s; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20", strings.Join(paths, ", "))
 	}
+	if len(d.HNS.LoadBalancers) > 0 && len(d.HNS.Endpoints) == 0 {
+		return fmt.Errorf("of HNS the files in hnsDump show load balancers and no endpoints: %s; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20; Get-HnsEndpoint | ConvertTo-Json -Depth 20", strings.Join(paths, ", "))
+	}
 	for _, r := range d.Dynamic {
-		if in.DynamicPorts == "" && r.Protocol == "tcp" && r.First > 0 && r.Last <= 65535 && r.First < r.Last {
+		if in.DynamicPorts == "" && !r.IPv6 && r.Protocol == "tcp" && r.First > 0 && r.Last <= 65535 && r.First < r.Last {
 			n.PortFirst, n.PortLast = uint16(r.First), uint16(r.Last)
 		}
 	}

@@ -42,11 +42,14 @@ func describe(b *strings.Builder, n *Node) {
 	for _, r := range n.Routes {
 		fmt.Fprintf(b, "%d: route %s via %s on %s\n", r.Place.Line, r.To, r.Via, r.Interface)
 	}
+	for _, a := range n.Adapters {
+		fmt.Fprintf(b, "%d: adapter %d %s %s %v by %v up %v\n", a.Place.Line, a.Index, a.Name, a.MAC, a.Addresses, a.Gateways, a.Up)
+	}
 	for _, i := range n.Interfaces {
-		fmt.Fprintf(b, "%d: interface %d %s forwarding %v IPv6 %v\n", i.Place.Line, i.Index, i.Name, i.Forwarding, i.IPv6)
+		fmt.Fprintf(b, "%d: interface %d %s forwarding %v shown %v IPv6 %v\n", i.Place.Line, i.Index, i.Name, i.Forwarding, i.Shown, i.IPv6)
 	}
 	for _, x := range n.NATs {
-		fmt.Fprintf(b, "%d: NAT %s of %s\n", x.Place.Line, x.Name, x.Internal)
+		fmt.Fprintf(b, "%d: NAT %s of %s inactive %v\n", x.Place.Line, x.Name, x.Internal, x.Inactive)
 	}
 	for _, x := range n.Excluded {
 		fmt.Fprintf(b, "%d: excluded %s %d-%d administered %v\n", x.Place.Line, x.Protocol, x.First, x.Last, x.Administered)
@@ -55,12 +58,9 @@ func describe(b *strings.Builder, n *Node) {
 		fmt.Fprintf(b, "%d: dynamic %s %d-%d\n", x.Place.Line, x.Protocol, x.First, x.Last)
 	}
 	for _, p := range n.Ports {
-		fmt.Fprintf(b, "%d: port %s (%s)\n", p.Place.Line, p.Name, p.Friendly)
+		fmt.Fprintf(b, "%d: port %s (%s)%s\n", p.Place.Line, p.Name, p.Friendly, p.Blocked)
 		for _, r := range p.Rules {
-			fmt.Fprintf(b, "  %d: %s / %s / %s: %d %s %q\n", r.Place.Line, r.Layer, r.Group, r.Name, r.Priority, r.Type, r.Conditions)
-		}
-		for _, r := range p.Ranges {
-			fmt.Fprintf(b, "  %d: range %s\n", r.Place.Line, r.Text)
+			fmt.Fprintf(b, "  %d: %s / %s / %s: %d %s %q %v\n", r.Place.Line, r.Layer, r.Group, r.Name, r.Priority, r.Type, r.Conditions, r.Backends)
 		}
 	}
 	for _, x := range n.Notices {

@@ -8,25 +8,74 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// netInterface takes what Get-NetIPInterface shows when its Forwarding is
-// asked for; the table that it prints by default has no such column.
-func (r *reader) netInterface(l Lines, o *yaml.Node) bool {
+// Kinds of facts that [Facts.ReadObject] and [Facts.ReadText] name.
+const (
+	ListInterfaces    = "IP interfaces"
+	ListNAT           = "WinNAT"
+	ListExcludedPorts = "excluded ports"
+	ListDynamicPorts  = "dynamic ports"
+	ListVFPPorts      = "VFP ports"
+	ListVFPRules      = "VFP rules"
+)
+
+// Facts are what tools show of the network of the host and of its switches.
+type Facts struct {
+	Interfaces []Interface
+	NATs       []NAT
+	// Excluded are the reserved ranges of ports, Dynamic the ranges that Windows
+	// takes ports from, by protocol.
+	Excluded []PortRange
+	Dynamic  []PortRange
+	// Ports are the listings of vfpctrl, by port of the switch.
+	Ports []Port
+}
+
+// ReadObject takes a fact out of an object, however it was printed, and returns what kind
+// it is of; "" when it is none. c is the command that printed it, nil when nobody says.
+func (f *Facts) ReadObject(c *Command, l Lines, o *yaml.Node) string {
+	if o.Kind != yaml.MappingNode {
+		return ""
+	}
+	switch {
+	case f.netInterface(l, o):
+		return ListInterfaces
+	case f.netNAT(l, o):
+		return ListNAT
+	case f.tcpSetting(l, o):
+		return ListDynamicPorts
+	}
+	return f.vfpJSON(c, l, o)
+}
+
+// ReadText takes the facts out of what was printed neither as JSON nor as a list or a
+// table, and returns their kinds.
+func (f *Facts) ReadText(c *Command, l Lines) []string {
+	var kinds []string
+	kinds = append(kinds, f.portRanges(c, l)...)
+	if f.netshInterfaces(l) {
+		kinds = append(kinds, ListInterfaces)
+	}
+	return append(kinds, f.vfp(c, l)...)
+}
+
+// netInterface takes what Get-NetIPInterface shows. The table that it prints by
+// default has no column Forwarding.
+func (f *Facts) netInterface(l Lines, o *yaml.Node) bool {
 	name := Str(o, "InterfaceAlias")
 	forwarding := Child(o, "Forwarding")
 	if name == "" || Child(o, "AddressFamily", "NlMtu", "NlMtu(Bytes)", "InterfaceMetric", "Forwarding") == nil || Has(o, "DestinationPrefix") || Has(o, "IPAddress") {
 		return false
 	}
-	r.as("IP interfaces")
-	if forwarding == nil {
-		return true
-	}
-	i := Interface{Name: name, Place: Place{File: l.File, Line: o.Line}}
+	i := Interface{Name: name, Place: l.placeOf(o.Line)}
 	i.Index, _ = strconv.Atoi(Str(o, "ifIndex", "InterfaceIndex"))
-	// ConvertTo-Json writes the numbers: 0 is Disabled and 1 Enabled, 2 is IPv4 and 23 IPv6.
-	i.Forwarding = strings.EqualFold(forwarding.Value, "Enabled") || forwarding.Value == "1"
+	if forwarding != nil {
+		// ConvertTo-Json writes the numbers: 0 is Disabled and 1 Enabled, 2 is IPv4 and 23 IPv6.
+		i.Forwarding = strings.EqualFold(forwarding.Value, "Enabled") || forwarding.Value == "1"
+		i.Shown = true
+	}
 	family := Str(o, "AddressFamily")
 	i.IPv6 = strings.EqualFold(family, "IPv6") || family == "23"
-	r.n.Interfaces = append(r.n.Interfaces, i)
+	f.Interfaces = append(f.Interfaces, i)
 	return true
 }
 
@@ -35,30 +84,37 @@ var (
 	// collectlogs.ps1 saves for each adapter.
 	netshInterface = regexp.MustCompile(`^\s*Interface (.+) Parameters\s*$`)
 	netshSwitch    = regexp.MustCompile(`^\s*Forwarding\s+:\s*(enabled|disabled)\s*$`)
+	netshIndex     = regexp.MustCompile(`^\s*IfIndex\s+:\s*(\d{1,9})\s*$`)
 )
 
 // netshInterfaces reads the parameters of interfaces as netsh shows them.
-func (r *reader) netshInterfaces(l Lines) {
-	name := ""
+func (f *Facts) netshInterfaces(l Lines) (any bool) {
+	name, index := "", 0
 	for i, text := range l.Text {
 		if m := netshInterface.FindStringSubmatch(text); m != nil {
-			name = m[1]
+			name, index = m[1], 0
+		} else if m := netshIndex.FindStringSubmatch(text); m != nil {
+			index, _ = strconv.Atoi(m[1])
 		} else if m := netshSwitch.FindStringSubmatch(text); m != nil && name != "" {
-			r.n.Interfaces = append(r.n.Interfaces, Interface{Name: name, Forwarding: m[1] == "enabled", Place: Place{File: l.File, Line: l.First + i}})
-			r.as("IP interfaces")
+			f.Interfaces = append(f.Interfaces, Interface{Name: name, Index: index, Forwarding: m[1] == "enabled", Shown: true, Place: l.Place(i)})
+			any = true
 			name = ""
 		}
 	}
+	return any
 }
 
 // netNAT takes what Get-NetNat shows.
-func (r *reader) netNAT(l Lines, o *yaml.Node) bool {
+func (f *Facts) netNAT(l Lines, o *yaml.Node) bool {
 	if !Has(o, "InternalIPInterfaceAddressPrefix") {
 		return false
 	}
-	r.as("WinNAT")
-	if p := Prefix(Str(o, "InternalIPInterfaceAddressPrefix")); p.IsValid() {
-		r.n.NATs = append(r.n.NATs, NAT{Name: Str(o, "Name"), Internal: p, Place: Place{File: l.File, Line: o.Line}})
+	n := NAT{Name: Str(o, "Name"), Internal: Prefix(Str(o, "InternalIPInterfaceAddressPrefix")), Place: l.placeOf(o.Line)}
+	if a := Child(o, "Active"); a != nil {
+		n.Inactive = !Truth(a.Value)
+	}
+	if n.Internal.IsValid() {
+		f.NATs = append(f.NATs, n)
 	}
 	return true
 }
@@ -74,7 +130,8 @@ var (
 // portRanges reads netsh int ipv4 show excludedportrange and show dynamicport.
 // The words of both are translated on other languages of Windows: what is read
 // is the protocol in the heading, the line of dashes and the numbers below it.
-func (r *reader) portRanges(l Lines) {
+func (f *Facts) portRanges(c *Command, l Lines) (kinds []string) {
+	v6 := c != nil && strings.Contains(strings.ToLower(c.Text), "ipv6") // the heading does not say
 	protocol := ""
 	for i := 0; i < len(l.Text); i++ {
 		text := l.Text[i]
@@ -84,7 +141,8 @@ func (r *reader) portRanges(l Lines) {
 		switch {
 		case protocol == "":
 		case portRule.MatchString(text):
-			i = r.excludedRows(l, i+1, protocol) - 1
+			i = f.excludedRows(l, i+1, PortRange{Protocol: protocol, IPv6: v6}) - 1
+			kinds = append(kinds, ListExcludedPorts)
 			protocol = ""
 		case wholeRule.MatchString(text) && i+2 < len(l.Text):
 			first, count := portField.FindStringSubmatch(l.Text[i+1]), portField.FindStringSubmatch(l.Text[i+2])
@@ -93,15 +151,15 @@ func (r *reader) portRanges(l Lines) {
 			}
 			a, _ := strconv.Atoi(first[1])
 			n, _ := strconv.Atoi(count[1])
-			r.n.Dynamic = append(r.n.Dynamic, PortRange{Protocol: protocol, First: a, Last: a + n - 1, Place: Place{File: l.File, Line: l.First + i + 1}})
-			r.as("dynamic ports")
+			f.Dynamic = append(f.Dynamic, PortRange{Protocol: protocol, IPv6: v6, First: a, Last: a + n - 1, Place: l.Place(i + 1)})
+			kinds = append(kinds, ListDynamicPorts)
 			protocol = ""
 		}
 	}
+	return kinds
 }
 
-func (r *reader) excludedRows(l Lines, i int, protocol string) int {
-	r.as("excluded ports")
+func (f *Facts) excludedRows(l Lines, i int, of PortRange) int {
 	for ; i < len(l.Text); i++ {
 		m := portRow.FindStringSubmatch(l.Text[i])
 		if m == nil {
@@ -109,21 +167,20 @@ func (r *reader) excludedRows(l Lines, i int, protocol string) int {
 		}
 		a, _ := strconv.Atoi(m[1])
 		b, _ := strconv.Atoi(m[2])
-		r.n.Excluded = append(r.n.Excluded, PortRange{Protocol: protocol, First: a, Last: b, Administered: m[3] != "", Place: Place{File: l.File, Line: l.First + i}})
+		f.Excluded = append(f.Excluded, PortRange{Protocol: of.Protocol, IPv6: of.IPv6, First: a, Last: b, Administered: m[3] != "", Place: l.Place(i)})
 	}
 	return i
 }
 
 // tcpSetting takes the dynamic range out of what Get-NetTCPSetting shows.
-func (r *reader) tcpSetting(l Lines, o *yaml.Node) bool {
+func (f *Facts) tcpSetting(l Lines, o *yaml.Node) bool {
 	if !Has(o, "DynamicPortRangeStartPort", "DynamicPortRangeNumberOfPorts") {
 		return false
 	}
 	first, err1 := strconv.Atoi(Str(o, "DynamicPortRangeStartPort"))
 	count, err2 := strconv.Atoi(Str(o, "DynamicPortRangeNumberOfPorts"))
 	if err1 == nil && err2 == nil && count > 0 {
-		r.n.Dynamic = append(r.n.Dynamic, PortRange{Protocol: "tcp", First: first, Last: first + count - 1, Place: Place{File: l.File, Line: o.Line}})
+		f.Dynamic = append(f.Dynamic, PortRange{Protocol: "tcp", First: first, Last: first + count - 1, Place: l.placeOf(o.Line)})
 	}
-	r.as("dynamic ports")
 	return true
 }

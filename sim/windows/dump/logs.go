@@ -22,10 +22,14 @@ func isLog(l Lines) bool {
 	return n >= 2
 }
 
-// hnsInLog are texts before JSON of HNS in logs of kube-proxy, flanneld and
-// plugins: hcsshim (hcn, internal/hns) logs requests and answers so, kube-proxy
-// what it made.
-var hnsInLog = []string{"Network Response ", "Created Hns loadbalancer policy resource", "hcsshim::HNSEndpoint", "hcsshim::HNSNetwork", "Result :", "[HNSCall]", "Network Request Json", "Endpoint Request Json"}
+// hnsInLog are texts before objects of HNS in logs of kube-proxy, flanneld and
+// plugins. kube-proxy names what it has made, in JSON or in Go's notation
+// (kubernetes/kubernetes pkg/proxy/winkernel, 1.20 to 1.37); hcsshim logs requests and
+// answers (hcn/hcnglobals.go and internal/hns/hnsfuncs.go), flanneld networks that it found.
+var hnsInLog = []string{"Hns loadbalancer policy resource", "Hns Endpoint resource", "Network Response ", "HNS network [", "hcsshim::HNSEndpoint", "hcsshim::HNSNetwork", "Result :", "[HNSCall]", "Network Request Json", "Endpoint Request Json"}
+
+// goneInLog are texts before an object that kube-proxy is about to delete.
+var goneInLog = []string{"Removing Policy", "Remove Policy"}
 
 var deletedLB = regexp.MustCompile(`(?i)deleted\s+Hns\s+loadbalancer.*?"?([0-9a-f]{8}-[0-9a-f-]{27})`)
 
@@ -40,18 +44,17 @@ func (r *reader) log(l Lines) {
 			seen.Remove(m[1])
 			continue
 		}
-		if !HasAny(text, "{\"", "[{", `{\"`) || !HasAny(text, hnsInLog...) {
+		gone := HasAny(text, goneInLog...)
+		if !HasAny(text, "{\"", "[{", `{\"`, "&{") || !gone && !HasAny(text, hnsInLog...) || strings.Contains(text, "Error deleting") {
 			continue
 		}
-		for _, raw := range jsonIn(text) {
-			d, err := hns.DumpText{Name: l.File, JSON: raw, Position: func(int) (int, int) { return l.First + i, 1 }}.Parse()
-			if err != nil {
-				continue // logs cut long lines, and requests have no ids
-			}
+		for _, d := range objectsIn(l.File, text, l.First+i) {
 			for _, id := range d.IDs() {
 				seen.Remove(id)
 			}
-			seen.Add(d)
+			if !gone {
+				seen.Add(d)
+			}
 		}
 	}
 	if len(seen.Networks)+len(seen.Endpoints)+len(seen.LoadBalancers) > 0 {
@@ -59,6 +62,41 @@ func (r *reader) log(l Lines) {
 		r.n.notice("objects of HNS in a log", "they are as the log shows them last; what was changed without a line in the log is not known", Place{File: l.File, Line: l.First})
 		r.n.hnsDump().Add(seen)
 	}
+}
+
+// objectsIn are the objects of HNS in a line of a log. What cannot be read is left out:
+// logs cut long lines, and requests have no ids.
+func objectsIn(file, text string, line int) []*hns.Dump {
+	var out []*hns.Dump
+	at := func(int) (int, int) { return line, 1 }
+	for _, raw := range jsonIn(text) {
+		if d, err := (hns.DumpText{Name: file, JSON: raw, Position: at}).Parse(); err == nil {
+			out = append(out, d)
+		}
+	}
+	for _, o := range goStructs(text, line) {
+		if !isHNS(o) || Str(o, "ID") == "" {
+			continue
+		}
+		w := &treeWriter{}
+		w.write(o, 0)
+		if d, err := (hns.DumpText{Name: file, JSON: w.buf.Bytes(), Words: true, Position: at}).Parse(); err == nil {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// besides are the lines of a file that are not of the log in it, at their numbers:
+// people paste a log and what a command printed into one file.
+func besides(l Lines) Lines {
+	out := Lines{File: l.File, First: l.First, Text: make([]string, len(l.Text))}
+	for i, text := range l.Text {
+		if !klogForm.MatchString(text) {
+			out.Text[i] = text
+		}
+	}
+	return out
 }
 
 // jsonIn are the objects and lists of objects in a line of a log.

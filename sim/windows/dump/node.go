@@ -13,16 +13,14 @@ import (
 type Node struct {
 	// HNS is nil when no file shows objects of HNS.
 	HNS *hns.Dump
-	// Routes, Interfaces and NATs are those of the host's compartment.
-	Routes     []Route
-	Interfaces []Interface
-	NATs       []NAT
-	// Excluded are the reserved ranges of ports, Dynamic the ranges that Windows
-	// takes ports from, by protocol.
-	Excluded []PortRange
-	Dynamic  []PortRange
-	// Ports are the listings of vfpctrl, by port of the switch.
-	Ports []Port
+	// Routes, Adapters and Facts are those of the host's compartment.
+	Routes []Route
+	Facts
+	// OnlyGateways is set when no file shows routes and Routes are the default gateways
+	// of ipconfig.
+	OnlyGateways bool
+	// Adapters are what ipconfig, Get-NetAdapter and Get-NetIPAddress show.
+	Adapters []Adapter
 	// Files are all files with what they were read as.
 	Files []File
 	// Notices say what was read and has no effect, and what was not understood.
@@ -72,16 +70,19 @@ func (r Route) At(address netip.Addr) Route {
 type Interface struct {
 	Name  string
 	Index int
-	// Forwarding says whether it passes packets on for others.
-	Forwarding bool
-	IPv6       bool
-	Place      Place
+	// Forwarding says whether it passes packets on for others; only where Shown is set
+	// does the listing say so.
+	Forwarding, Shown bool
+	IPv6              bool
+	Place             Place
 }
 
 // NAT is what New-NetNat made.
 type NAT struct {
 	Name     string
 	Internal netip.Prefix
+	// Inactive is set when Get-NetNat shows "Active : False".
+	Inactive bool
 	Place    Place
 }
 
@@ -89,6 +90,8 @@ type NAT struct {
 type PortRange struct {
 	Protocol    string
 	First, Last int
+	// IPv6 is set when netsh was asked for IPv6, whose ranges are others.
+	IPv6 bool
 	// Administered is set for a range that somebody excluded; the others are
 	// taken by programs, HNS among them.
 	Administered bool

@@ -20,7 +20,9 @@ func (r *reader) json(l Lines) {
 			return
 		}
 		if err != nil {
-			r.n.mistake(l.File, l.First, "not JSON: %v", err)
+			if !r.inLog {
+				r.n.mistake(l.File, l.First, "not JSON: %v", err)
+			}
 			return
 		}
 		at := int(dec.InputOffset()) - len(raw)
@@ -45,6 +47,7 @@ func (r *reader) jsonValue(l Lines, column int) {
 	}
 	switch {
 	case facts > 0:
+	case r.inLog && (len(objects) == 0 || !isHNS(objects[0])):
 	case len(objects) == 0:
 		r.n.hnsDump()
 		r.as("an empty list of HNS")
@@ -64,7 +67,41 @@ func (r *reader) fact(l Lines, o *yaml.Node) bool {
 	if o.Kind != yaml.MappingNode {
 		return false
 	}
-	return r.netRoute(l, o) || r.netInterface(l, o) || r.netNAT(l, o) || r.tcpSetting(l, o)
+	if r.netRoute(l, o) || r.adapter(l, o) {
+		return true
+	}
+	kind := r.n.ReadObject(r.command, l, o)
+	if kind != "" {
+		r.as(kind)
+	}
+	return kind != ""
+}
+
+// adapter takes what Get-NetAdapter and Get-NetIPAddress show.
+func (r *reader) adapter(l Lines, o *yaml.Node) bool {
+	a, ok := AdapterOf(o)
+	if !ok {
+		return false
+	}
+	a.Place = l.placeOf(o.Line)
+	if len(a.Addresses) > 0 {
+		r.as("addresses")
+	} else {
+		r.as("network adapters")
+	}
+	r.n.Adapters = append(r.n.Adapters, a)
+	return true
+}
+
+// ipconfig takes what ipconfig /all shows.
+func (r *reader) ipconfig(l Lines) {
+	if !IsIPConfig(l.Join()) {
+		return
+	}
+	if _, all, ok := IPConfig(l); ok {
+		r.n.Adapters = append(r.n.Adapters, all...)
+		r.as("network adapters")
+	}
 }
 
 // text reads what is not JSON.
@@ -80,9 +117,10 @@ func (r *reader) text(l Lines) {
 			r.hnsTree(l.File, o)
 		}
 	}
+	r.ipconfig(l)
 	r.routePrint(l)
-	r.portRanges(l)
-	r.netshInterfaces(l)
 	r.hnsdiag(l)
-	r.vfp(l)
+	for _, kind := range r.n.ReadText(r.command, l) {
+		r.as(kind)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,6 +64,10 @@ func (n *Node) finish() {
 	}
 	n.listed = nil
 	n.Routes = distinct(n.Routes)
+	n.gateways()
+	if len(n.Interfaces) > 0 && !slices.ContainsFunc(n.Interfaces, func(i Interface) bool { return i.Shown }) {
+		n.notice("Get-NetIPInterface", "the table has no column Forwarding, so it does not say whether the node forwards packets; take it again with: "+forwardingCommand, n.Interfaces[0].Place)
+	}
 	n.summaries()
 	if n.HNS != nil {
 		n.HNS.InferHost()
@@ -71,6 +76,29 @@ func (n *Node) finish() {
 		}
 		n.Notices = append(n.Notices, n.HNS.Notices...)
 		n.HNS.Notices = nil
+	}
+}
+
+// forwardingCommand shows whether interfaces forward; the default table does not.
+const forwardingCommand = "Get-NetIPInterface | Select-Object ifIndex,InterfaceAlias,AddressFamily,Forwarding | ConvertTo-Json"
+
+// gateways takes the default gateways that ipconfig shows where no file has routes.
+func (n *Node) gateways() {
+	if len(n.Routes) > 0 {
+		return
+	}
+	for _, a := range n.Adapters {
+		for _, gw := range a.Gateways {
+			to := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+			if gw.Is6() {
+				to = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+			}
+			n.Routes = append(n.Routes, Route{To: to, Via: gw, Interface: a.Name, Place: a.Place})
+		}
+	}
+	if n.Routes = distinct(n.Routes); len(n.Routes) > 0 {
+		n.OnlyGateways = true
+		n.notice("routes of the node", "no file shows them, so the default gateway of ipconfig is the only one; add the output of: route print", n.Routes[0].Place)
 	}
 }
 
@@ -134,6 +162,11 @@ func rank(name string) string {
 type reader struct {
 	n *Node
 	f *File
+	// command is what printed the lines that are read; nil where nobody says.
+	command *Command
+	// inLog is set in the lines of a log that are not of the log itself: only what is
+	// certainly of HNS or of the host counts there.
+	inLog bool
 }
 
 func (r *reader) as(kind string) {
@@ -155,16 +188,28 @@ func (n *Node) read(name string, data []byte) bool {
 	all := Split(name, text)
 	if isLog(all) {
 		r.log(all)
+		r.inLog = true
+		r.sections(besides(all))
 		return len(r.f.As) > 0
 	}
 	if whole, ok := wholeJSON(all); ok {
 		r.json(whole)
 		return len(r.f.As) > 0
 	}
+	r.sections(all)
+	if head := strings.TrimSpace(text); len(r.f.As) == 0 && (strings.HasPrefix(head, "{") || strings.HasPrefix(head, "[")) {
+		r.take(hns.DumpText{Name: name, JSON: []byte(text)}) // for its mistakes
+	}
+	return len(r.f.As) > 0
+}
+
+// sections reads what each command of a transcript printed, or a whole file.
+func (r *reader) sections(all Lines) {
 	for _, s := range Sections(all) {
 		if s.Command != nil && s.Command.From == "pod" {
 			continue
 		}
+		r.command = s.Command
 		for _, p := range Parts(s.Lines) {
 			if p.JSON {
 				r.json(p.Lines)
@@ -173,10 +218,6 @@ func (n *Node) read(name string, data []byte) bool {
 			}
 		}
 	}
-	if head := strings.TrimSpace(text); len(r.f.As) == 0 && (strings.HasPrefix(head, "{") || strings.HasPrefix(head, "[")) {
-		r.take(hns.DumpText{Name: name, JSON: []byte(text)}) // for its mistakes
-	}
-	return len(r.f.As) > 0
 }
 
 // summaries says which objects hnsdiag list all names that no file shows with

@@ -25,6 +25,10 @@ type Section struct {
 // prompts of PowerShell and cmd.exe: "PS C:\k> ipconfig", "C:\>ping 1.1.1.1".
 var promptForm = regexp.MustCompile(`^\s*(?:\[[^\]]{1,80}\]: )?(?:PS )?[A-Za-z]:\\[^<>|"]{0,200}>\s?(.*)$`)
 
+// headingForm is what scripts that gather logs write above the output of a command:
+// "Command: ipconfig /all" (microsoft/wcnscripts scripts/collectlogs).
+var headingForm = regexp.MustCompile(`^Command: ((?:[A-Z][a-z]+-[A-Za-z]+|netsh|ipconfig|route|arp|tasklist|(?i:hnsdiag|vfpctrl)(?:\.exe)?)\b.*?)(?: \(FAILED\))?\s*$`)
+
 // enters are commands after which one types inside of a container.
 var entersForm = regexp.MustCompile(`(?i)\b(kubectl|docker|crictl|ctr|nerdctl)(\.exe)?\b.*\bexec\b`)
 var shellForm = regexp.MustCompile(`(?i)\b(powershell|pwsh|cmd)(\.exe)?\s*$`)
@@ -42,10 +46,13 @@ func Sections(l Lines) []Section {
 		}
 	}
 	for i, text := range l.Text {
-		if !HasAny(text, `:\`) {
+		if !HasAny(text, `:\`, "Command: ") {
 			continue
 		}
-		m := promptForm.FindStringSubmatch(text)
+		m := headingForm.FindStringSubmatch(text)
+		if m == nil {
+			m = promptForm.FindStringSubmatch(text)
+		}
 		if m == nil {
 			continue
 		}

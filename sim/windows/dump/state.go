@@ -11,12 +11,14 @@ import (
 
 // State is what a node could print of itself.
 type State struct {
+	// Name is the host's.
+	Name string
+	// HNS is nil for a node without one; WithoutHNS says why.
 	HNS        *hns.Service
+	WithoutHNS string
 	Routes     []Route
-	Interfaces []Interface
-	NATs       []NAT
-	Dynamic    []PortRange
-	Ports      []Port
+	Adapters   []Adapter
+	Facts
 }
 
 // document is a list of objects with the command that prints it.

@@ -58,6 +58,9 @@ func (l Lines) Place(i int) Place {
 	return p
 }
 
+// placeOf is the place of the line with a number of the file.
+func (l Lines) placeOf(line int) Place { return l.Place(line - l.First) }
+
 // Sub are the lines from one up to another.
 func (l Lines) Sub(from, to int) Lines {
 	return Lines{File: l.File, First: l.First + from, Text: l.Text[from:to]}

@@ -1,9 +1,15 @@
 package dump
 
 import (
+	"cmp"
+	"fmt"
+	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 )
 
 // Port is what vfpctrl shows of one port of a switch.
@@ -13,10 +19,13 @@ type Port struct {
 	Name, Friendly string
 	MAC            string
 	Rules          []Rule
-	Ranges         []NATRange
-	// HasRules is set when the rules were listed, none or some.
+	// HasRules is set when the rules were listed, none or some; Only names the layer
+	// when those of one layer alone were asked for.
 	HasRules bool
-	Place    Place
+	Only     string
+	// Blocked is what /get-port-state says: "TRUE", "FALSE", "" when it was not asked.
+	Blocked string
+	Place   Place
 }
 
 // Rule is a rule of a port.
@@ -28,45 +37,46 @@ type Rule struct {
 	Type     string
 	// Conditions are as they stand there: "Destination IP : 10.244.4.0-10.244.4.255".
 	Conditions []string
-	Place      Place
-}
-
-// NATRange is a range of ports for translated sources.
-type NATRange struct {
-	Address string
-	Text    string
-	Place   Place
+	// Backends are the addresses of the DIP ranges of an lbnat rule.
+	Backends []netip.Addr
+	Place    Place
 }
 
 var (
-	portName   = regexp.MustCompile(`(?i)^\s*Port name\s*:\s*(\S.*?)\s*$`)
-	policyFor  = regexp.MustCompile(`(?i)^\s*(?:Policy|Get-port-counter) for port\s*:\s*(\S*)\s*$`)
-	vfpItem    = regexp.MustCompile(`^\s*(LAYER|GROUP|RULE)\s*:\s*(.*?)\s*$`)
-	vfpField   = regexp.MustCompile(`^\s*([A-Za-z][A-Za-z ]*?)\s*:\s*(.*?)\s*$`)
-	natRange   = regexp.MustCompile(`(?i)^\s*(?:NAT )?RANGE\s*:?\s*(.*)$`)
-	addressEnd = regexp.MustCompile(`\b(\d{1,3}(?:\.\d{1,3}){3})\b`)
+	portName  = regexp.MustCompile(`(?i)^\s*Port name\s*:\s*(\S.*?)\s*$`)
+	policyFor = regexp.MustCompile(`(?i)^\s*(?:Policy|Get-port-counter|Dumping vfp rules) for port\s*:\s*(\S*)\s*$`)
+	vfpItem   = regexp.MustCompile(`^\s*(LAYER|GROUP|RULE)\s*:\s*(.*?)\s*$`)
+	vfpField  = regexp.MustCompile(`^\s*([A-Za-z][A-Za-z ]*?)\s*:\s*(.*?)\s*$`)
+	dipForm   = regexp.MustCompile(`^\s*\{\s*(\S+?)(?:\s*-\s*\S+)?\s*:\s*\d+\s*\}\s*$`)
+	vfpFlag   = regexp.MustCompile(`(?i)/(port|layer|group)[\s:]\s*"?\{?([^\s"{}]+)`)
 )
 
 // vfpParser reads what vfpctrl prints: /list-vmswitch-port, /list-layer,
-// /list-group, /list-rule, /get-rule-counter and /list-nat-range, one after the
-// other as microsoft/SDN dumpVfpPolicies.ps1 saves them. The form of rules is
+// /list-group, /list-rule, /get-rule-info, /get-rule-counter and /get-port-state, one
+// after the other as microsoft/SDN dumpVfpPolicies.ps1 saves them. The form of rules is
 // that of the comments in microsoft/SDN Kubernetes/windows/debug/VFP.psm1 and of
-// flannel-io/flannel#1394.
+// flannel-io/flannel#1394, that of DIP ranges what microsoft/wcnscripts
+// scripts/mitigation-scripts/stale-lb-dsr-rules/cleanup-stale-lb-rules.ps1 looks for.
+// Nobody has published what /list-nat-range prints; its lines are not read.
 type vfpParser struct {
 	ports        []Port
 	layer, group string
-	// rule is set while the fields of a rule come, conditions below its Conditions.
-	rule       *Rule
-	conditions bool
-	waits      bool // for the port's name on the next line
+	// only is the layer that alone was asked for.
+	only string
+	// rule is set while the fields of a rule come, conditions below its Conditions, dips
+	// below the DIP ranges of its data.
+	rule             *Rule
+	conditions, dips bool
+	waits            bool // for the port's name on the next line
 }
 
-// VFP reads listings of vfpctrl; nil when there are none.
-func VFP(l Lines) []Port {
-	if !HasAny(l.Join(), "RULE :", "Port name", "LAYER :", "NAT RANGE", "Nat range") {
+// VFP reads listings of vfpctrl; nil when there are none. The command, nil when nobody
+// says, names the port, the layer and the group that the listing itself leaves out.
+func VFP(c *Command, l Lines) []Port {
+	if !HasAny(l.Join(), "RULE :", "Port name", "LAYER :", "Blocked :") {
 		return nil
 	}
-	p := &vfpParser{}
+	p := newVFPParser(c)
 	for i, text := range l.Text {
 		p.line(text, l.Place(i))
 	}
@@ -74,10 +84,30 @@ func VFP(l Lines) []Port {
 	return p.ports
 }
 
+func newVFPParser(c *Command) *vfpParser {
+	p := &vfpParser{}
+	if c == nil || !strings.Contains(strings.ToLower(c.Text), "vfpctrl") {
+		return p
+	}
+	for _, m := range vfpFlag.FindAllStringSubmatch(c.Text, -1) {
+		switch strings.ToLower(m[1]) {
+		case "port":
+			if !strings.HasPrefix(m[2], "$") {
+				p.port(m[2], c.Place)
+			}
+		case "layer":
+			p.layer, p.only = m[2], m[2]
+		case "group":
+			p.group = m[2]
+		}
+	}
+	return p
+}
+
 // port begins the listing of a port, or goes on with it.
 func (p *vfpParser) port(name string, at Place) *Port {
 	p.end()
-	p.layer, p.group = "", ""
+	p.layer, p.group, p.only = "", "", ""
 	for i := range p.ports {
 		if strings.EqualFold(p.ports[i].Name, name) {
 			p.ports = append(append(p.ports[:i:i], p.ports[i+1:]...), p.ports[i])
@@ -99,9 +129,9 @@ func (p *vfpParser) end() {
 	if p.rule != nil && len(p.ports) > 0 {
 		x := p.last(p.rule.Place)
 		x.Rules = append(x.Rules, *p.rule)
-		x.HasRules = true
+		x.HasRules, x.Only = true, p.only
 	}
-	p.rule, p.conditions = nil, false
+	p.rule, p.conditions, p.dips = nil, false, false
 }
 
 func (p *vfpParser) line(text string, at Place) {
@@ -122,7 +152,8 @@ func (p *vfpParser) line(text string, at Place) {
 	}
 	if m := vfpItem.FindStringSubmatch(text); m != nil {
 		p.end()
-		p.last(at).HasRules = true
+		x := p.last(at)
+		x.HasRules, x.Only = true, p.only
 		switch m[1] {
 		case "LAYER":
 			p.layer, p.group = m[2], ""
@@ -133,13 +164,16 @@ func (p *vfpParser) line(text string, at Place) {
 		}
 		return
 	}
-	if m := natRange.FindStringSubmatch(text); m != nil && p.rule == nil {
-		x := p.last(at)
-		address := ""
-		if a := addressEnd.FindString(m[1]); a != "" {
-			address = a
+	if p.rule != nil && p.dips {
+		if m := dipForm.FindStringSubmatch(text); m != nil {
+			if a := Addr(m[1]); a.IsValid() {
+				p.rule.Backends = append(p.rule.Backends, a)
+			}
+			return
 		}
-		x.Ranges = append(x.Ranges, NATRange{Address: address, Text: strings.TrimSpace(m[1]), Place: at})
+	}
+	if p.rule != nil && strings.Contains(text, "DIP Range") {
+		p.dips = true
 		return
 	}
 	p.field(text)
@@ -158,6 +192,8 @@ func (p *vfpParser) field(text string) {
 				x[len(x)-1].Friendly = value
 			case "mac address":
 				x[len(x)-1].MAC = value
+			case "blocked":
+				x[len(x)-1].Blocked = strings.ToUpper(value)
 			}
 		}
 		return
@@ -180,29 +216,116 @@ func (p *vfpParser) field(text string) {
 	}
 }
 
-func (r *reader) vfp(l Lines) {
-	for _, x := range VFP(l) {
-		r.as("VFP ports")
+// vfp takes listings of vfpctrl.
+func (f *Facts) vfp(c *Command, l Lines) (kinds []string) {
+	for _, x := range VFP(c, l) {
+		kinds = append(kinds, ListVFPPorts)
 		if x.HasRules {
-			r.as("VFP rules")
+			kinds = append(kinds, ListVFPRules)
 		}
-		r.n.port(x)
+		f.port(x)
 	}
+	return kinds
 }
 
 // port takes a listing of a port; one that is known gets what is new.
-func (n *Node) port(x Port) {
-	for i := range n.Ports {
-		if old := &n.Ports[i]; x.Name != "" && strings.EqualFold(old.Name, x.Name) {
-			old.Rules, old.Ranges, old.HasRules = append(old.Rules, x.Rules...), append(old.Ranges, x.Ranges...), old.HasRules || x.HasRules
-			if old.Friendly == "" {
-				old.Friendly = x.Friendly
-			}
-			if old.MAC == "" {
-				old.MAC = x.MAC
-			}
+func (f *Facts) port(x Port) {
+	for i := range f.Ports {
+		if old := &f.Ports[i]; x.Name != "" && strings.EqualFold(old.Name, x.Name) {
+			old.add(x)
 			return
 		}
 	}
-	n.Ports = append(n.Ports, x)
+	x.distinct()
+	f.Ports = append(f.Ports, x)
+}
+
+// distinct leaves out rules that were listed twice, as /list-rule and /get-rule-counter
+// one after the other do: two rules of a group have different ids.
+func (old *Port) distinct() {
+	seen := map[string]bool{}
+	old.Rules = slices.DeleteFunc(old.Rules, func(r Rule) bool {
+		k := fmt.Sprint(r.Layer, "\x00", r.Group, "\x00", r.Name, "\x00", r.Priority, r.Type, r.Conditions)
+		known := seen[k]
+		seen[k] = true
+		return known
+	})
+}
+
+func (old *Port) add(x Port) {
+	if x.HasRules && (!old.HasRules || x.Only == "") {
+		old.Only = x.Only
+	}
+	old.Rules, old.HasRules = append(old.Rules, x.Rules...), old.HasRules || x.HasRules
+	old.distinct()
+	old.Friendly, old.MAC, old.Blocked = cmp.Or(old.Friendly, x.Friendly), cmp.Or(old.MAC, x.MAC), cmp.Or(x.Blocked, old.Blocked)
+}
+
+// vfpJSON takes what vfpctrl prints with /format 1: {"Ports":[...]} and
+// {"Rules":[...]}. Names of fields are those that microsoft/wcnscripts
+// scripts/networkhealth/checkDupLbDsrRules.ps1 and
+// scripts/mitigation-scripts/cleanup-orphan-rules.ps1 read; a rule's port and layer
+// stand in the command alone.
+func (f *Facts) vfpJSON(c *Command, l Lines, o *yaml.Node) string {
+	ports, rules := Child(o, "Ports"), Child(o, "Rules")
+	switch {
+	case ports != nil && ports.Kind == yaml.SequenceNode && slices.ContainsFunc(ports.Content, func(p *yaml.Node) bool { return Has(p, "Name", "Id", "MacAddress") }):
+		for _, p := range ports.Content {
+			f.port(Port{Name: Str(p, "Name"), Friendly: Str(p, "Id"), MAC: dashes(Str(p, "MacAddress")), Place: l.placeOf(p.Line)})
+		}
+		return ListVFPPorts
+	case rules != nil && rules.Kind == yaml.SequenceNode && slices.ContainsFunc(rules.Content, func(p *yaml.Node) bool { return Has(p, "Id", "Conditions") }):
+		p := newVFPParser(c)
+		x := p.last(l.placeOf(o.Line))
+		x.HasRules, x.Only = true, p.only
+		for _, e := range rules.Content {
+			r := Rule{Layer: p.layer, Group: p.group, Name: cmp.Or(Str(e, "Id"), Str(e, "Name")), Place: l.placeOf(e.Line)}
+			r.Priority, _ = strconv.Atoi(Str(e, "Priority"))
+			for _, cond := range Items(Child(e, "Conditions")) {
+				r.Conditions = append(r.Conditions, jsonConditions(cond)...)
+			}
+			x.Rules = append(x.Rules, r)
+		}
+		f.port(*x)
+		return ListVFPRules
+	}
+	return ""
+}
+
+// jsonConditions writes a condition of /format 1 as /list-rule would.
+func jsonConditions(c *yaml.Node) []string {
+	var out []string
+	add := func(what string, lists ...string) {
+		for _, list := range lists {
+			var all []string
+			for _, e := range Items(Child(c, list)) {
+				text := e.Value
+				if low, high := Str(e, "L"), Str(e, "H"); low != "" {
+					if text = low; high != low {
+						text += "-" + high
+					}
+				}
+				all = append(all, text)
+			}
+			if len(all) > 0 {
+				out = append(out, what+" : "+strings.Join(all, ","))
+			}
+		}
+	}
+	add("Protocols", "ProtocolList")
+	add("Destination IP", "DestinationIPv4RangeList", "DestinationIPv6RangeList")
+	add("Destination ports", "DestinationPortList")
+	return out
+}
+
+// dashes writes 00155D5AB0B2 as 00-15-5D-5A-B0-B2.
+func dashes(mac string) string {
+	if len(mac) != 12 {
+		return mac
+	}
+	var parts []string
+	for i := 0; i < 12; i += 2 {
+		parts = append(parts, mac[i:i+2])
+	}
+	return strings.Join(parts, "-")
 }

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -18,25 +19,65 @@ type Form struct {
 	// Lossy is set where the tool itself does not show all that decides about
 	// packets; what is missing is said when the form is read.
 	Lossy bool
+	// Carries names what a form shows that is not about all of the node; nil for the
+	// forms of the whole node.
+	Carries []Kind
 	// write returns the files of the form by name; a form of one file has the
 	// name "".
 	write func(*State) map[string][]byte
 }
 
+// Kind is a kind of things that a form can show.
+type Kind string
+
+// The kinds.
+const (
+	KindHNS       Kind = "objects of HNS"
+	KindLB        Kind = "load balancers"
+	KindRoutes    Kind = "routes"
+	KindAddresses Kind = "addresses"
+	KindGateways  Kind = "default gateways"
+	KindIndexes   Kind = "numbers of interfaces"
+	KindNumbers   Kind = "numbers of interfaces with addresses"
+	KindNAT       Kind = "NAT"
+	KindPorts     Kind = "ranges of ports"
+	KindVFPPorts  Kind = "ports of the switch"
+	KindVFPRules  Kind = "VFP rules"
+)
+
+// NeedsHNS reports whether a node without HNS prints nothing of a form.
+func (f Form) NeedsHNS() bool {
+	return f.Carries == nil || slices.ContainsFunc(f.Carries, func(k Kind) bool {
+		return k == KindHNS || k == KindLB || k == KindVFPPorts || k == KindVFPRules || k == KindPorts
+	})
+}
+
 // Forms are the forms that can be written, each of which [Read] reads.
 func Forms() []Form {
 	return []Form{
-		{"v1", "Get-HnsNetwork, Get-HnsEndpoint, Get-HnsNamespace and Get-HnsPolicyList | ConvertTo-Json -Depth 20, one after the other, and the node's routes and interfaces", false, one((*State).writeV1)},
-		{"v1-utf16", "the same in UTF-16, as > of Windows PowerShell writes it", false, one(func(s *State) []byte { return utf.Encode16(crlf(string(s.writeV1()))) })},
-		{"v2", "the same cmdlets with -Version 2 (HCN v2)", false, one((*State).writeV2)},
-		{"reply", "answers of HNS: {\"Success\":true,\"Output\":[...]}", false, one((*State).writeReplies)},
-		{"transcript", "a console with the commands and what they print", false, one((*State).writeTranscript)},
-		{"hnsdiag-d", "hnsdiag list all -d, then the node's routes and interfaces", false, one((*State).writeHnsdiagDetails)},
-		{"collectlogs", "a folder as microsoft/SDN collectlogs.ps1 leaves it", false, (*State).writeFolder},
-		{"depth", "v1 through ConvertTo-Json without -Depth, which cuts below two levels", true, one((*State).writeDepth)},
-		{"list", "PowerShell's list form of v1, which shows nested lists as System.Object[]", true, one((*State).writeList)},
-		{"hnsdiag", "hnsdiag list all: names and ids only", true, one((*State).writeHnsdiag)},
-		{"vfp", "rules of all ports as vfpctrl /list-rule shows them; for comparison, not in the place of HNS", true, one((*State).writeVFP)},
+		{"v1", "Get-HnsNetwork, Get-HnsEndpoint, Get-HnsNamespace and Get-HnsPolicyList | ConvertTo-Json -Depth 20, one after the other, and the node's routes and interfaces", false, nil, one((*State).writeV1)},
+		{"v1-utf16", "the same in UTF-16, as > of Windows PowerShell writes it", false, nil, one(func(s *State) []byte { return utf.Encode16(crlf(string(s.writeV1()))) })},
+		{"v2", "the same cmdlets with -Version 2 (HCN v2)", false, nil, one((*State).writeV2)},
+		{"reply", "answers of HNS: {\"Success\":true,\"Output\":[...]}", false, nil, one((*State).writeReplies)},
+		{"transcript", "a console with the commands and what they print", false, nil, one((*State).writeTranscript)},
+		{"text", "a console with HNS as JSON, and ipconfig, Get-NetIPInterface, Get-NetRoute, Get-NetNat and netsh as they print", false, nil, one((*State).writeText)},
+		{"hnsdiag-d", "hnsdiag list all -d, then the node's routes and interfaces", false, nil, one((*State).writeHnsdiagDetails)},
+		{"collectlogs", "a folder as microsoft/SDN collectlogs.ps1 leaves it", false, nil, (*State).writeFolder},
+		{"logs", "a folder with Get-HnsNetwork, Get-HnsEndpoint and Get-HnsNamespace, the load balancers in kube-proxy's log, and route print and netsh", false, nil, (*State).writeLogs},
+		{"depth", "v1 through ConvertTo-Json without -Depth, which cuts below two levels", true, nil, one((*State).writeDepth)},
+		{"list", "PowerShell's list form of v1, which shows nested lists as System.Object[]", true, nil, one((*State).writeList)},
+		{"hnsdiag", "hnsdiag list all: names and ids only", true, nil, one((*State).writeHnsdiag)},
+		{"hns", "Get-HnsNetwork, Get-HnsEndpoint, Get-HnsNamespace and Get-HnsPolicyList as JSON, and nothing of the host", true, []Kind{KindHNS, KindLB}, one((*State).writeHNS)},
+		{"kube-proxy-log", "kube-proxy's log with the load balancers that it made", true, []Kind{KindLB}, one((*State).writeKubeProxyLog)},
+		{"ipconfig", "ipconfig /all", true, []Kind{KindAddresses, KindGateways}, printed((*State).ipconfig)},
+		{"netipaddress", "Get-NetIPAddress", true, []Kind{KindAddresses, KindNumbers}, printed((*State).netAddresses)},
+		{"netipinterface", "Get-NetIPInterface: the table, which has no column Forwarding", true, []Kind{KindIndexes}, printed((*State).netInterfaces)},
+		{"netroute", "Get-NetRoute", true, []Kind{KindRoutes}, printed((*State).netRoutes)},
+		{"route-print", "route print", true, []Kind{KindRoutes}, printed((*State).routePrint)},
+		{"netnat", "Get-NetNat", true, []Kind{KindNAT}, printed((*State).netNATs)},
+		{"port-ranges", "netsh int ipv4 show excludedportrange and show dynamicport", true, []Kind{KindPorts}, printed((*State).ports)},
+		{"vfp", "rules of all ports as vfpctrl /list-rule shows them; for comparison, not in the place of HNS", true, []Kind{KindVFPRules}, one((*State).writeVFP)},
+		{"vfp-json", "ports and rules as vfpctrl shows them with /format 1; for comparison, too", true, []Kind{KindVFPPorts, KindVFPRules}, one((*State).writeVFPJSON)},
 	}
 }
 
@@ -56,6 +97,15 @@ func Write(form string, s *State) (map[string][]byte, error) {
 	i := slices.IndexFunc(all, func(f Form) bool { return f.Name == form })
 	if i < 0 {
 		return nil, fmt.Errorf("there is no form %q; there are %s", form, strings.Join(FormNames(), ", "))
+	}
+	if f := all[i]; s.HNS == nil && f.NeedsHNS() {
+		var others []string
+		for _, o := range all {
+			if !o.NeedsHNS() {
+				others = append(others, o.Name)
+			}
+		}
+		return nil, fmt.Errorf("%s; of the host alone there are the forms %s", cmp.Or(s.WithoutHNS, "the node has no HNS"), strings.Join(others, ", "))
 	}
 	return all[i].write(s), nil
 }
@@ -161,20 +211,27 @@ func (s *State) writeFolder() map[string][]byte {
 	for _, p := range s.Ports {
 		fmt.Fprintf(&ports, "Port name             : %s\nPort Friendly name    : %s\nMAC address           : %s\n\n", p.Name, p.Friendly, p.MAC)
 	}
-	var ranges strings.Builder
+	var ranges, excluded, ip strings.Builder
 	s.ranges(&ranges)
+	s.excluded(&excluded)
+	s.ipconfig(&ip)
+	s.netAddresses(&ip)
+	s.netInterfaces(&ip)
+	s.netRoutes(&routes)
 	files := map[string][]byte{
-		"network.txt":          utf16([]byte(s.networkTable()), documents(v2[:1])),
-		"networkdetailed.txt":  utf16(documents(v1[:1])),
-		"endpoint.txt":         utf16([]byte(s.endpointTable()), documents(v2[1:2])),
-		"namespaces.txt":       utf16(documents(v2[2:3])),
-		"policy.txt":           utf16(documents(v2[3:4])),
-		"hnsdiag.txt":          utf16(s.writeHnsdiagObjects()),
-		"ports.txt":            utf16([]byte(ports.String())),
-		"vfpOutput.txt":        s.writeVFP(),
-		"routes.txt":           utf16([]byte(routes.String())),
-		"dynamicportrange.txt": utf16([]byte(ranges.String())),
-		"winver.txt":           utf16([]byte("Microsoft Windows NT 10.0.17763.0\n")),
+		"network.txt":           utf16([]byte(s.networkTable()), documents(v2[:1])),
+		"networkdetailed.txt":   utf16(documents(v1[:1])),
+		"endpoint.txt":          utf16([]byte(s.endpointTable()), documents(v2[1:2])),
+		"namespaces.txt":        utf16(documents(v2[2:3])),
+		"policy.txt":            utf16(documents(v2[3:4])),
+		"hnsdiag.txt":           utf16(s.writeHnsdiagObjects()),
+		"ports.txt":             utf16([]byte(ports.String())),
+		"vfpOutput.txt":         s.writeVFP(),
+		"routes.txt":            utf16([]byte(routes.String())),
+		"dynamicportrange.txt":  utf16([]byte(ranges.String())),
+		"excludedportrange.txt": utf16([]byte(excluded.String())),
+		"ip.txt":                utf16([]byte(ip.String())),
+		"winver.txt":            utf16([]byte("Microsoft Windows NT 10.0.17763.0\n")),
 		path.Join("adapters", "vEthernet_int.txt"): []byte(crlf(interfaces.String())),
 	}
 	if nats := s.facts(); len(nats) > 2 {
@@ -298,9 +355,6 @@ func (s *State) writeVFP() []byte {
 				b.WriteString("            <none>\n")
 			}
 			b.WriteString("        Flow TTL: 0\n        Rule Data:\n")
-		}
-		for _, r := range p.Ranges {
-			fmt.Fprintf(&b, "\n  NAT RANGE : %s\n", r.Text)
 		}
 		b.WriteByte('\n')
 	}

@@ -101,6 +101,19 @@ func (s *Service) reservePorts(owner string) (PortBlock, error) {
 	return b, nil
 }
 
+// PortBlocks are the blocks that HNS holds for load balancers, endpoints and shared
+// pools, lowest first. netsh shows them among the excluded ranges, without the mark of
+// those that somebody excluded.
+func (s *Service) PortBlocks() []PortBlock {
+	var all []PortBlock
+	for i, o := range s.pool.owner {
+		if o != "" {
+			all = append(all, s.pool.block(i))
+		}
+	}
+	return all
+}
+
 // publishes reports whether a load balancer of the node's own address has a port of a
 // block.
 func (s *Service) publishes(b PortBlock) bool {

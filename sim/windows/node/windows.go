@@ -131,6 +131,9 @@ func (r router) NextHop(dst netip.Addr) (vfp.Hop, bool) {
 		}
 	}
 	hop, reason := s.NextHop(dst)
+	if why := s.UnknownWay(hop); why != "" {
+		return vfp.Hop{Unknown: why}, false
+	}
 	if reason != "" {
 		return vfp.Hop{Via: hop, Reason: reason}, false
 	}

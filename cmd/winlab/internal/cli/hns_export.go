@@ -19,8 +19,11 @@ func (a *app) hnsExportCmd() *cobra.Command {
 	var node, form, file string
 	var forms strings.Builder
 	for _, f := range dump.Forms() {
-		fmt.Fprintf(&forms, "\n  %-12s %s", f.Name, f.Doc)
-		if f.Lossy {
+		fmt.Fprintf(&forms, "\n  %-14s %s", f.Name, f.Doc)
+		switch {
+		case f.Carries != nil:
+			forms.WriteString(" (a part of the node)")
+		case f.Lossy:
 			forms.WriteString(" (does not show everything)")
 		}
 	}
@@ -29,7 +32,11 @@ func (a *app) hnsExportCmd() *cobra.Command {
 		Short: "Print what a lab's Windows node would print of itself",
 		Long: `Print what a Windows node of a lab would print of itself: its HNS, routes and
 interfaces, in one of the forms in which people save and post them. A lab takes each
-form, alone or in a folder with others, with hnsDump, and winlab doctor reads it.
+form, alone or in a folder with others, with hnsDump, and winlab doctor reads it. A form
+that shows a part of the node only needs others beside it.
+
+A node whose switch is Open vSwitch has no HNS in the model; of it there are the forms
+that show the host.
 
 The forms:` + forms.String(),
 		Example: `  winlab hns export fixtures/labs/l2bridge-flannel-host-gw.yaml --node win1
@@ -47,7 +54,7 @@ The forms:` + forms.String(),
 	a.fromLab(cmd, "node", o, func(c *lab.Cluster) []string {
 		var names []string
 		for _, m := range c.Machines(build.NodeKind) {
-			if m.Node.HNS != nil {
+			if m.Node.Plan.Windows() {
 				names = append(names, m.Node.Name)
 			}
 		}
