@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +25,8 @@ import (
 	"github.com/winlab-dev/winlab/internal/capture"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab/replay/replaytest"
+	"github.com/winlab-dev/winlab/sim/live/control"
+	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/real/wine"
 )
@@ -53,12 +57,18 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			if strings.HasPrefix(filepath.Base(e.WorkDir), "script-live") {
+				e.Defer(takeDown)
+			}
 			// A link and not 340 copies for each script: scripts only read them.
 			return os.Symlink(all, filepath.Join(e.WorkDir, "fixtures"))
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "wine" {
+			switch cond {
+			case "wine":
 				return realPrograms(), nil
+			case "live":
+				return liveNetworks(), nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
@@ -67,6 +77,28 @@ func TestScripts(t *testing.T) {
 		},
 	})
 }
+
+// scriptLab begins the names of labs that scripts start; takeDown ends those that a
+// script which failed has left.
+const scriptLab = "scripted"
+
+func takeDown() {
+	names, _ := control.Names()
+	for _, n := range names {
+		if strings.HasPrefix(n, scriptLab) {
+			_, _ = control.Do(context.Background(), n, "down", nil, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, nil)
+		}
+	}
+}
+
+// liveNetworks reports whether labs can be up on this machine.
+var liveNetworks = sync.OnceValue(func() bool {
+	h, err := netns.Start(netns.Options{})
+	if err == nil {
+		h.Close()
+	}
+	return err == nil
+})
 
 // realPrograms reports whether scripts may build and run Windows programs.
 func realPrograms() bool { return !testing.Short() && components.Available() == nil }

@@ -3,6 +3,7 @@ package live
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -234,29 +235,30 @@ func (w *watch) end(p *pending, v trace.Verdict, r trace.Reason, why string) {
 	}
 }
 
-// why is the step that decided: the one that ended the way, else the last rule that
-// changed the packet.
+// why is the step that decided: the one that ended the way, else the last choice of a
+// load balancer, else the last rule that changed the packet.
 func why(steps []trace.Step) string {
-	at := -1
+	best, rank := -1, 0
 	for i := range steps {
-		s := &steps[i]
+		s, r := &steps[i], 0
 		switch {
 		case s.Reason != "" && s.Reason != trace.OK:
-			at = i
-		case at >= 0 && steps[at].Reason != "":
+			r = 3
+		case s.Rule != "" && strings.HasPrefix(s.RuleType, "lb"):
+			r = 2
 		case s.Rule != "" && s.Action == trace.ActRewrite:
-			at = i
+			r = 1
+		}
+		if r > 0 && r >= rank {
+			best, rank = i, r
 		}
 	}
-	if at < 0 {
+	if best < 0 {
 		return ""
 	}
-	s := &steps[at]
-	text := s.Text()
+	s := &steps[best]
 	if s.Rule != "" {
-		text = s.Place + " " + s.Layer + "/" + s.Rule + ": " + text
-	} else {
-		text = s.Place + ": " + text
+		return s.Place + " " + s.Layer + "/" + s.Rule + ": " + s.Text()
 	}
-	return text
+	return s.Place + ": " + s.Text()
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -126,7 +125,7 @@ func (h *helper) do(q request, files []int) {
 	a, out, err := h.answer(q, files)
 	if a.ID = q.ID; err != nil {
 		a.Error = err.Error()
-		a.NotFound = errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist)
+		a.NotFound = errors.Is(err, errNotFound) || errors.Is(err, os.ErrNotExist)
 	}
 	h.send(a, out...)
 	fdmsg.CloseAll(out)
@@ -423,6 +422,8 @@ func (h *helper) start(q request, s *space, files []int) (int, error) {
 	return pid, nil
 }
 
+var errNotFound = errors.New("no such program")
+
 // existing is a folder, or / when it does not exist here.
 func existing(dir string) string {
 	if s, err := os.Stat(dir); err == nil && s.IsDir() {
@@ -448,7 +449,7 @@ func look(name string, env []string) (string, error) {
 			return p, nil
 		}
 	}
-	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
+	return "", fmt.Errorf("%s: %w in the PATH", name, errNotFound)
 }
 
 // reap waits for all processes of the PID namespace, those that lost their parent

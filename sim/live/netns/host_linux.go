@@ -243,7 +243,7 @@ func (h *Host) ask(ctx context.Context, q request, files ...int) (reply, error) 
 	select {
 	case r := <-c:
 		if r.NotFound {
-			return r, fmt.Errorf("%s: %w", r.Error, exec.ErrNotFound)
+			return r, notFound{r.Error}
 		}
 		if r.Error != "" {
 			return r, errors.New(r.Error)
@@ -256,6 +256,12 @@ func (h *Host) ask(ctx context.Context, q request, files ...int) (reply, error) 
 		return reply{}, h.ended()
 	}
 }
+
+// notFound is the helper's text for a program that does not exist.
+type notFound struct{ text string }
+
+func (e notFound) Error() string { return e.text }
+func (e notFound) Unwrap() error { return exec.ErrNotFound }
 
 // forget drops the answer to a request that nobody waits for any more.
 func (h *Host) forget(id uint64, c chan reply) {

@@ -60,9 +60,15 @@ func (a *app) run() int {
 	cmd, err := root.ExecuteContextC(ctx)
 	var u unexpected
 	var ms strict.Mistakes
+	var exit exitWith
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &exit):
+		if exit.text != "" {
+			fmt.Fprintln(a.err, "winlab: "+exit.text)
+		}
+		return exit.code
 	case ctx.Err() != nil:
 		fmt.Fprintln(a.err, "winlab: interrupted")
 		return exitInterrupted
@@ -118,7 +124,7 @@ Exit codes: 0 as expected, 1 not as expected, 2 bad input or usage, 130 interrup
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(a.runCmd(), a.traceCmd(), a.replayCmd(), a.resolveCmd(), a.explainCmd(), a.checkCmd(), a.doctorCmd(), a.claimsCmd(), a.hnsCmd(), a.versionCmd())
+	root.AddCommand(a.runCmd(), a.traceCmd(), a.upCmd(), a.execCmd(), a.watchCmd(), a.psCmd(), a.logsCmd(), a.downCmd(), a.replayCmd(), a.resolveCmd(), a.explainCmd(), a.checkCmd(), a.doctorCmd(), a.claimsCmd(), a.hnsCmd(), a.versionCmd())
 	return root
 }
 

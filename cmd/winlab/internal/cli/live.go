@@ -1,0 +1,289 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/winlab-dev/winlab/reports/clean"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/live"
+	"github.com/winlab-dev/winlab/sim/live/control"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// exitWith ends the program with a code of another program, and says why when there
+// is a text.
+type exitWith struct {
+	code int
+	text string
+}
+
+func (e exitWith) Error() string { return e.text }
+
+// stdio are the program's own files, to hand over to a lab that is up.
+func stdio() [3]*os.File { return [3]*os.File{os.Stdin, os.Stdout, os.Stderr} }
+
+// runningFlag adds --name for commands that look into a lab that is up.
+func (a *app) runningFlag(cmd *cobra.Command) *string {
+	name := cmd.Flags().String("name", "", "the `lab`, when several are up (winlab ps)")
+	complete(cmd, "name", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		names, _ := control.Names()
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+	return name
+}
+
+// running is the lab that a command is for: the one with the name, else the only one.
+func running(name string) (string, error) {
+	if name != "" {
+		return name, control.CheckName(name)
+	}
+	names, err := control.Names()
+	switch {
+	case err != nil:
+		return "", err
+	case len(names) == 0:
+		return "", errors.New("no lab is up; winlab up LAB starts one")
+	case len(names) > 1:
+		return "", usagef("several labs are up: %s; say which with --name", strings.Join(names, ", "))
+	}
+	return names[0], nil
+}
+
+// call asks a lab that is up to do something.
+func (a *app) call(ctx context.Context, name, verb string, args any) error {
+	name, err := running(name)
+	if err != nil {
+		return err
+	}
+	// The lab ends what it does for us when we go; only exec passes signals on.
+	var signals chan os.Signal
+	if verb == verbExec {
+		signals = make(chan os.Signal, 8)
+		signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+		defer signal.Stop(signals)
+		ctx = context.WithoutCancel(ctx)
+	}
+	code, err := control.Do(ctx, name, verb, args, stdio(), signals)
+	switch {
+	case errors.Is(err, control.ErrNone):
+		names, _ := control.Names()
+		return fmt.Errorf("no lab named %s is up; there are %s", name, cmp.Or(strings.Join(names, ", "), "none"))
+	}
+	return ended(code, err)
+}
+
+// ended is how a call has ended: the code counts, and an error of the lab's side is
+// shown.
+func ended(code int, err error) error {
+	var remote *control.Remote
+	switch {
+	case errors.As(err, &remote):
+		return exitWith{code, remote.Text}
+	case err != nil:
+		return err
+	case code != 0:
+		return exitWith{code: code}
+	}
+	return nil
+}
+
+// The verbs of a lab that is up.
+const (
+	verbPs    = "ps"
+	verbExec  = "exec"
+	verbWatch = "watch"
+	verbLogs  = "logs"
+	verbDown  = "down"
+)
+
+// liveLab is a lab that is up, in the process that holds it.
+type liveLab struct {
+	name, path string
+	since      time.Time
+	net        *live.Net
+	down       chan struct{} // closed when somebody asks for the end
+	once       sync.Once
+	log        *ring
+
+	mu       sync.Mutex
+	programs map[int]*liveProgram
+}
+
+// liveProgram is a program that somebody started in a machine.
+type liveProgram struct {
+	Machine string    `json:"machine"`
+	PID     int       `json:"pid"`
+	Command string    `json:"command"`
+	Since   time.Time `json:"since"`
+}
+
+// ring keeps the last lines that were written.
+type ring struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+const maxLog = 10000
+
+func (r *ring) add(line string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, time.Now().Format("15:04:05.000 ")+line)
+	if len(r.lines) > maxLog {
+		r.lines = slices.Delete(r.lines, 0, len(r.lines)-maxLog)
+	}
+}
+
+func (r *ring) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.lines)
+}
+
+// handle does what another winlab asks for.
+func (l *liveLab) handle(ctx context.Context, c control.Call) (int, error) {
+	switch c.Verb {
+	case verbPs:
+		return 0, decode(c.Args, func(o psArgs) error { return l.ps(c.Stdio[1], o) })
+	case verbExec:
+		code := 0
+		err := decode(c.Args, func(o execArgs) (err error) { code, err = l.exec(ctx, c, o); return err })
+		return code, err
+	case verbWatch:
+		return 0, decode(c.Args, func(o watchArgs) error { return l.watch(ctx, c.Stdio[1], o) })
+	case verbLogs:
+		return 0, l.logs(c.Stdio[1])
+	case verbDown:
+		l.once.Do(func() { close(l.down) })
+		return 0, nil
+	}
+	return 2, fmt.Errorf("the lab runs in another version of winlab, which has no %q", c.Verb)
+}
+
+func decode[T any](args json.RawMessage, f func(T) error) error {
+	var v T
+	if err := json.Unmarshal(args, &v); err != nil {
+		return err
+	}
+	return f(v)
+}
+
+func (l *liveLab) logs(w io.Writer) error {
+	for _, line := range append(l.log.all(), statLines(l.net.Stats())...) {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statLines say what was counted.
+func statLines(s live.Stats) []string {
+	all := []string{fmt.Sprintf("%d frames from programs, %d delivered, %d malformed", s.Frames, s.Delivered, s.Malformed)}
+	for _, m := range []struct {
+		what   string
+		counts map[string]uint64
+	}{{"lost", s.Lost}, {"not modelled", s.Unknown}} {
+		var keys []string
+		for k := range m.counts {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			all = append(all, fmt.Sprintf("%s: %s: %d", m.what, k, m.counts[k]))
+		}
+	}
+	return all
+}
+
+// nameOf makes the name of a lab from its file.
+func nameOf(path string, f *lab.File) string {
+	name := cmp.Or(f.Lab.Metadata.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '.':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '-'
+	}, name)
+	name = strings.Trim(name, "-.")
+	if len(name) > 60 {
+		name = strings.Trim(name[:60], "-.")
+	}
+	return cmp.Or(name, "lab")
+}
+
+// connectionLine is a connection as one line, as hubble observe prints flows.
+func connectionLine(c live.Connection, colour bool) string {
+	to := hostPort(c.Destination)
+	if c.SeenDestination.IsValid() && c.SeenDestination != c.Destination {
+		to += " -> " + hostPort(c.SeenDestination)
+	}
+	if c.To != "" {
+		to += " (" + shortName(c.To) + ")"
+	}
+	verdict := strings.ToUpper(string(c.Verdict))
+	if c.Verdict == trace.Delivered {
+		verdict = string(c.Verdict)
+	}
+	if c.Reason != "" && c.Reason != trace.OK {
+		verdict += " " + string(c.Reason)
+	}
+	if colour {
+		verdict = paint(c.Verdict, verdict)
+	}
+	line := fmt.Sprintf("%s  %s %s (%s) -> %s  %s", c.Time.Format("15:04:05.000"), c.Protocol, hostPort(c.Source), shortName(c.From), to, verdict)
+	if c.Took > 0 {
+		line += "  " + c.Took.Round(10*time.Microsecond).String()
+	}
+	if c.Why != "" {
+		line += "  " + clean.Line(c.Why)
+	}
+	return line
+}
+
+func paint(v trace.Verdict, text string) string {
+	switch v {
+	case trace.Delivered:
+		return "\033[32m" + text + "\033[0m"
+	case trace.Unknown:
+		return "\033[33m" + text + "\033[0m"
+	}
+	return "\033[31m" + text + "\033[0m"
+}
+
+// hostPort is an end of a connection; protocols without ports have none.
+func hostPort(a netip.AddrPort) string {
+	if a.Port() == 0 {
+		return a.Addr().String()
+	}
+	return a.String()
+}
+
+// shortName leaves out the namespace default.
+func shortName(machine string) string { return strings.Replace(machine, "pod/default/", "pod/", 1) }
+
+// writeLine writes a value as one line of JSON.
+func writeLine(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/live"
+	"github.com/winlab-dev/winlab/sim/live/control"
+)
+
+// psArgs are what a lab that is up needs for ps.
+type psArgs struct{ Output string }
+
+func (a *app) psCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ps",
+		Short: "List the machines and programs of a lab that is up, or all labs that are",
+		Example: `  winlab ps
+  winlab ps --name overlay -o json`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	name := a.runningFlag(cmd)
+	form := output(cmd, "text", "json", "name")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		names, err := control.Names()
+		switch {
+		case err != nil:
+			return err
+		case *name == "" && len(names) != 1:
+			return a.psAll(cmd.Context(), names, *form)
+		}
+		return a.call(cmd.Context(), *name, verbPs, psArgs{*form})
+	}
+	return cmd
+}
+
+// psAll lists the labs that are up.
+func (a *app) psAll(_ context.Context, names []string, form string) error {
+	switch {
+	case form == "json":
+		return writeJSON(a.out, append([]string{}, names...))
+	case len(names) == 0:
+		fmt.Fprintln(a.err, "no lab is up; winlab up LAB starts one")
+		return nil
+	case form == "text":
+		fmt.Fprintln(a.err, "several labs are up; winlab ps --name LAB shows one")
+	}
+	for _, n := range names {
+		fmt.Fprintln(a.out, n)
+	}
+	return nil
+}
+
+// psMachine is a machine as ps lists it.
+type psMachine struct {
+	Name      string   `json:"name"`
+	Node      string   `json:"node,omitempty"`
+	System    string   `json:"system"`
+	Addresses []string `json:"addresses"`
+	Listens   []string `json:"listens,omitempty"`
+}
+
+func (l *liveLab) ps(w io.Writer, o psArgs) error {
+	var all []psMachine
+	err := l.net.Do(func(c *lab.Cluster) error {
+		for _, k := range []build.Kind{build.NodeKind, build.PodKind, build.HostKind} {
+			for _, m := range c.Machines(k) {
+				all = append(all, machineOf(m))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	programs := []liveProgram{}
+	for _, p := range l.programs {
+		programs = append(programs, *p)
+	}
+	l.mu.Unlock()
+	slices.SortFunc(programs, func(a, b liveProgram) int { return a.Since.Compare(b.Since) })
+	switch o.Output {
+	case "name":
+		for _, m := range all {
+			fmt.Fprintln(w, shortName(m.Name))
+		}
+		return nil
+	case "json":
+		return writeJSON(w, struct {
+			Lab      string        `json:"lab"`
+			File     string        `json:"file"`
+			Since    time.Time     `json:"since"`
+			Machines []psMachine   `json:"machines"`
+			Programs []liveProgram `json:"programs"`
+			Stats    live.Stats    `json:"stats"`
+		}{l.name, l.path, l.since, all, programs, l.net.Stats()})
+	}
+	fmt.Fprintf(w, "%s (%s), up for %s\n", l.name, l.path, time.Since(l.since).Round(time.Second))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "MACHINE\tNODE\tSYSTEM\tADDRESSES\tLISTENS")
+	for _, m := range all {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", shortName(m.Name), m.Node, m.System, strings.Join(m.Addresses, " "), strings.Join(m.Listens, " "))
+	}
+	if err := t.Flush(); err != nil || len(programs) == 0 {
+		return err
+	}
+	fmt.Fprintln(t, "\nPID\tMACHINE\tRUNNING\tCOMMAND")
+	for _, p := range programs {
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\n", p.PID, p.Machine, time.Since(p.Since).Round(time.Second), p.Command)
+	}
+	return t.Flush()
+}
+
+func machineOf(m *build.Machine) psMachine {
+	p := psMachine{Name: m.Ref.String(), System: "Linux"}
+	if m.Stack().Windows {
+		p.System = "Windows"
+	}
+	if m.Kind == build.PodKind && m.Node != nil {
+		p.Node = m.Node.Name
+	}
+	for _, l := range m.Stack().Links {
+		for _, a := range l.Addrs {
+			p.Addresses = append(p.Addresses, a.Addr().String())
+		}
+	}
+	for _, l := range m.Stack().Listeners() {
+		p.Listens = append(p.Listens, fmt.Sprintf("%s/%d", strings.ToLower(l.Proto.String()), l.Port))
+	}
+	slices.Sort(p.Listens)
+	p.Listens = slices.Compact(p.Listens)
+	return p
+}
+
+func (a *app) logsCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "logs",
+		Short:             "Show what a lab that is up has noted, and what it has counted",
+		Example:           `  winlab logs --name overlay`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	name := a.runningFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.call(cmd.Context(), *name, verbLogs, nil) }
+	return cmd
+}
+
+func (a *app) downCmd() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "down [NAME]",
+		Short: "End a lab that is up, with all its programs",
+		Example: `  winlab down
+  winlab down overlay
+  winlab down --all`,
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			names, _ := control.Names()
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "end all labs that are up")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		names := args
+		if all {
+			if len(args) > 0 {
+				return usagef("--all and a name exclude each other")
+			}
+			var err error
+			if names, err = control.Names(); err != nil {
+				return err
+			}
+		} else if len(names) == 0 {
+			name, err := running("")
+			if err != nil {
+				return err
+			}
+			names = []string{name}
+		}
+		for _, n := range names {
+			if err := a.call(cmd.Context(), n, verbDown, nil); err != nil {
+				return err
+			}
+			if err := gone(cmd.Context(), n); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.err, n+" is down")
+		}
+		return nil
+	}
+	return cmd
+}
+
+// gone waits until a lab has ended.
+func gone(ctx context.Context, name string) error {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		names, err := control.Names()
+		if err != nil || !slices.Contains(names, name) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("%s is still there after 10 s", name)
+}
+
+// watchArgs are what a lab that is up needs for watch.
+type watchArgs struct {
+	Output string
+	Colour bool
+	// Verdicts limits to these; Machine to connections of one.
+	Verdicts []string
+	Machine  string
+}
+
+func (a *app) watchCmd() *cobra.Command {
+	var o watchArgs
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Show each new connection of a lab that is up, and the rule that decided",
+		Example: `  winlab watch
+  winlab watch --verdict dropped --verdict no-reply
+  winlab watch --machine pod/client -o json`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	name := a.runningFlag(cmd)
+	form := output(cmd, "text", "json")
+	cmd.Flags().StringArrayVar(&o.Verdicts, "verdict", nil, "only connections with this `verdict`; may be repeated")
+	cmd.Flags().StringVar(&o.Machine, "machine", "", "only connections from or to this `machine`")
+	fixed(cmd, "verdict", verdicts()...)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		for _, v := range o.Verdicts {
+			if !slices.Contains(verdicts(), v) {
+				return usagef("--verdict %s: write one of %s", v, strings.Join(verdicts(), ", "))
+			}
+		}
+		o.Output, o.Colour = *form, a.colour()
+		err := a.call(cmd.Context(), *name, verbWatch, o)
+		if cmd.Context().Err() != nil {
+			return nil // Ctrl-C is how one stops watching
+		}
+		return err
+	}
+	return cmd
+}
+
+func (l *liveLab) watch(ctx context.Context, w io.Writer, o watchArgs) error {
+	events, missed, stop := l.net.Watch()
+	defer stop()
+	told := uint64(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case c, ok := <-events:
+			if !ok {
+				return nil
+			}
+			if len(o.Verdicts) > 0 && !slices.Contains(o.Verdicts, string(c.Verdict)) || o.Machine != "" && shortName(c.From) != o.Machine && shortName(c.To) != o.Machine && c.From != o.Machine && c.To != o.Machine {
+				continue
+			}
+			var err error
+			if o.Output == "json" {
+				err = writeLine(w, c)
+			} else {
+				_, err = fmt.Fprintln(w, connectionLine(c, o.Colour))
+			}
+			if err != nil {
+				return nil // the reader has gone
+			}
+			if n := missed(); n > told {
+				told = n
+				if f, ok := w.(*os.File); ok && o.Output != "json" {
+					fmt.Fprintf(f, "(%d connections were not shown: too many at once)\n", n)
+				}
+			}
+		}
+	}
+}
