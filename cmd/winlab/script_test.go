@@ -58,7 +58,7 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			if strings.HasPrefix(filepath.Base(e.WorkDir), "script-live") {
-				e.Defer(takeDown)
+				e.Defer(func() { takeDown(filepath.Base(e.WorkDir)) })
 			}
 			// A link and not 340 copies for each script: scripts only read them.
 			return os.Symlink(all, filepath.Join(e.WorkDir, "fixtures"))
@@ -78,14 +78,11 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// scriptLab begins the names of labs that scripts start; takeDown ends those that a
-// script which failed has left.
-const scriptLab = "scripted"
-
-func takeDown() {
+// takeDown ends the lab of a script that failed: it has the script's name.
+func takeDown(name string) {
 	names, _ := control.Names()
 	for _, n := range names {
-		if strings.HasPrefix(n, scriptLab) {
+		if n == name {
 			_, _ = control.Do(context.Background(), n, "down", nil, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, nil)
 		}
 	}

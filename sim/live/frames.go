@@ -55,9 +55,11 @@ func (n *Net) frame(s *space, frame []byte, o netns.Offload) {
 // put puts a frame into the simulation and tells those who watch.
 func (n *Net) put(s *space, frame []byte, o netns.Offload) (flow.Outcome, []flow.Arrival, error) {
 	record := n.watch.wants(frame)
+	n.captures.begin(s, frame)
 	f, arrived, err := n.ports.Put(s.entry, frame, n.now(), record)
 	if err == nil {
 		n.watch.see(n, s, frame, f, arrived)
+		n.captures.end(s, f, arrived, o.Checksum)
 	}
 	return f, arrived, err
 }

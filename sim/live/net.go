@@ -37,13 +37,20 @@ type Net struct {
 	host  *netns.Host
 	start time.Time
 
-	mu     sync.Mutex // around the cluster and all below
-	ports  *flow.Ports
-	spaces map[*flow.Entry]*space
-	buf    []byte
-	watch  watch
-	stats  Stats
-	closed bool
+	mu       sync.Mutex // around the cluster and all below
+	ports    *flow.Ports
+	spaces   map[*flow.Entry]*space
+	buf      []byte
+	watch    watch
+	captures captures
+	stats    Stats
+	closed   bool
+
+	changes *lab.Changes
+	// restarted are machines that started again since the last Sync: their programs
+	// end, those of pods by the pods' new stacks.
+	restarted map[string]bool
+	skipped   time.Duration // that the simulation's clock is ahead
 
 	names sync.Mutex // around a look-up of the cluster DNS
 
@@ -87,9 +94,9 @@ func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Net{o: o, c: c, host: h, start: time.Now(), spaces: map[*flow.Entry]*space{}, buf: make([]byte, 1<<16),
+	n := &Net{o: o, c: c, host: h, start: time.Now(), spaces: map[*flow.Entry]*space{}, restarted: map[string]bool{}, buf: make([]byte, 1<<16),
 		stats: Stats{Lost: map[string]uint64{}, Unknown: map[string]uint64{}}}
-	n.ports = c.OpenPorts(o.Hop)
+	n.ports = c.OpenPorts(n.hop)
 	n.watch.init()
 	if err := n.Sync(ctx); err != nil {
 		n.Close()
@@ -120,19 +127,21 @@ func (n *Net) Close() {
 func (n *Net) Done() <-chan struct{} { return n.host.Done() }
 
 // Do runs f while no packet is on its way. What f changes in the cluster, the next
-// packet meets; pods that came or went need [Net.Sync] afterwards.
+// packet meets, and connections that the change cuts get their resets; pods that came
+// or went need [Net.Sync] afterwards.
 func (n *Net) Do(f func(c *lab.Cluster) error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
 		return errors.New("the network is down")
 	}
+	defer n.cut()
 	return f(n.c)
 }
 
-// Now is the simulation's clock: the time since the start.
+// now is the simulation's clock: the time since the start. The lock is held.
 func (n *Net) now() time.Duration {
-	return time.Duration(float64(time.Since(n.start)) * n.o.Clock)
+	return n.skipped + time.Duration(float64(time.Since(n.start))*n.o.Clock)
 }
 
 // Stats returns what was counted so far.
@@ -167,7 +176,7 @@ func (n *Net) Sync(ctx context.Context) error {
 	for e, s := range n.spaces {
 		// A pod that was made anew has another stack: its programs lose the network
 		// with the old one, as a container with its sandbox.
-		if now := want[s.name]; now == nil || now.Stack() != e.Stack() {
+		if now := want[s.name]; now == nil || now.Stack() != e.Stack() || n.restarted[s.name] {
 			s.gone = true
 			gone = append(gone, s)
 		} else {
@@ -175,6 +184,7 @@ func (n *Net) Sync(ctx context.Context) error {
 		}
 		delete(n.spaces, e)
 	}
+	clear(n.restarted)
 	specs := map[string]netns.Spec{}
 	var names []string
 	for name, e := range want {

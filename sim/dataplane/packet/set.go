@@ -95,6 +95,19 @@ func (p *Packet) SetDstPort(port uint16) bool {
 	return true
 }
 
+// SetSeq sets the sequence number of a TCP segment.
+func (p *Packet) SetSeq(seq uint32) bool {
+	h := &p.h
+	if h.L4 == 0 || h.Proto != TCP {
+		return false
+	}
+	f := p.Bytes()
+	be.PutUint32(f[h.L4+4:], seq)
+	h.fixL4(f, 0, swap32(h.Seq, seq))
+	h.Seq = seq
+	return true
+}
+
 // SetICMPID sets the identifier of an echo or timestamp message.
 func (p *Packet) SetICMPID(id uint16) bool {
 	h := &p.h

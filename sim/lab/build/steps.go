@@ -61,6 +61,23 @@ func (c *Cluster) Advance(ctx context.Context) error {
 	return nil
 }
 
+// Follow does the step that a plan has after those that were done: the plan is that of
+// the cluster, with one more step. The plan is the cluster's from then on.
+func (c *Cluster) Follow(ctx context.Context, p *plan.Plan) error {
+	s := p.Steps[c.done]
+	for _, q := range slices.Concat(s.Stop, s.Restart) {
+		if c.node(q.Node) == nil {
+			return fmt.Errorf("%s: there is no node %s in this lab", q, q.Node)
+		}
+	}
+	if err := c.b.step(ctx, s); err != nil {
+		return err
+	}
+	c.Plan = p
+	c.done++
+	return nil
+}
+
 // Gone is the last address of a pod or Service that was deleted: "pod/default/web"
 // or "svc/default/web".
 func (c *Cluster) Gone(what string) (netip.Addr, bool) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -21,6 +22,9 @@ type Ports struct{ j *Injector }
 type ports struct {
 	entries map[*host.Stack]*Entry
 	arrived []Arrival
+	sent    *packet.Packet // the one that was put in
+	// acks are the last acknowledgements that programs sent, by their tuple.
+	acks map[packet.Tuple]uint32
 }
 
 // Arrival is a packet for the programs at an entry. It is valid until the next
@@ -34,7 +38,7 @@ type Arrival struct {
 // programs outside. Hop may be nil.
 func (c *Cluster) OpenPorts(hop Hop) *Ports {
 	j := c.NewInjector(hop, false)
-	j.live = &ports{entries: map[*host.Stack]*Entry{}}
+	j.live = &ports{entries: map[*host.Stack]*Entry{}, sent: &j.p, acks: map[packet.Tuple]uint32{}}
 	p := &Ports{j}
 	p.Refresh()
 	return p
@@ -86,6 +90,11 @@ func (l *ports) take(s *host.Stack, p *packet.Packet) bool {
 	if e == nil {
 		return false
 	}
+	if h := p.Headers(); p != l.sent && h.Proto == packet.TCP && h.TCPFlags&packet.RST != 0 {
+		// A reset that the simulation made: a TCP stack takes it only in sequence
+		// (RFC 9293 section 3.5.3).
+		p.SetSeq(l.acks[p.Tuple().Reverse()])
+	}
 	l.arrived = append(l.arrived, Arrival{e, p})
 	return true
 }
@@ -106,6 +115,7 @@ func (p *Ports) Put(e *Entry, frame []byte, now time.Duration, record bool) (Out
 	}
 	j.begin(e, now)
 	j.live.arrived = j.live.arrived[:0]
+	j.live.note(&j.p)
 	if h := j.p.Headers(); h.IPVersion == 0 || h.EthDst.IsMulticast() {
 		e.link.Send(&j.sim, &j.p)
 	} else {
@@ -116,6 +126,43 @@ func (p *Ports) Put(e *Entry, frame []byte, now time.Duration, record bool) (Out
 		return f, nil, nil
 	}
 	return f, j.live.arrived, nil
+}
+
+// maxAcks bounds the connections whose acknowledgements are known.
+const maxAcks = 1 << 17
+
+// note keeps what a connection has acknowledged, until it ends.
+func (l *ports) note(p *packet.Packet) {
+	h := p.Headers()
+	if h.Proto != packet.TCP || h.TCPFlags&packet.ACK == 0 {
+		return
+	}
+	t := p.Tuple()
+	if h.TCPFlags&packet.RST != 0 {
+		delete(l.acks, t)
+		return
+	}
+	if len(l.acks) >= maxAcks {
+		for k := range l.acks { // any one
+			delete(l.acks, k)
+			break
+		}
+	}
+	l.acks[t] = h.Ack
+}
+
+// Cut ends the connections that a change of HNS cuts, and returns the resets for
+// programs. It is for after each change of the cluster.
+func (p *Ports) Cut(now time.Duration) []Arrival {
+	j := p.j
+	j.sim.Rec = nil
+	j.sim.AdvanceTo(now)
+	j.sim.Losses, j.sim.Made = wire.Losses{}, j.sim.Made[:0]
+	j.sunk, j.to = 0, nil
+	j.live.arrived = j.live.arrived[:0]
+	j.c.Cut(&j.sim)
+	_ = j.sim.Run() // a reset that travels in circles arrives nowhere
+	return j.live.arrived
 }
 
 // Steps are those of the last packet that was put in with record.

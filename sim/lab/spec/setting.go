@@ -36,3 +36,13 @@ func applySetting(s Spec, set *Setting) Spec {
 	}
 	return s
 }
+
+// WithSteps returns a copy of the lab whose steps are these, for changes to a cluster
+// that runs. They have no place in the file.
+func (f *File) WithSteps(steps []Step) *File {
+	l := *f.Lab
+	l.Spec.Steps = steps
+	out := *f
+	out.Lab = &l
+	return &out
+}

@@ -105,11 +105,13 @@ func ended(code int, err error) error {
 
 // The verbs of a lab that is up.
 const (
-	verbPs    = "ps"
-	verbExec  = "exec"
-	verbWatch = "watch"
-	verbLogs  = "logs"
-	verbDown  = "down"
+	verbPs      = "ps"
+	verbExec    = "exec"
+	verbWatch   = "watch"
+	verbLogs    = "logs"
+	verbDown    = "down"
+	verbChange  = "change"
+	verbCapture = "capture"
 )
 
 // liveLab is a lab that is up, in the process that holds it.
@@ -169,6 +171,16 @@ func (l *liveLab) handle(ctx context.Context, c control.Call) (int, error) {
 		return 0, decode(c.Args, func(o watchArgs) error { return l.watch(ctx, c.Stdio[1], o) })
 	case verbLogs:
 		return 0, l.logs(c.Stdio[1])
+	case verbChange:
+		return 0, decode(c.Args, func(o changeArgs) error {
+			err := l.change(ctx, o)
+			if err == nil {
+				fmt.Fprintln(c.Stdio[2], o.Done)
+			}
+			return err
+		})
+	case verbCapture:
+		return 0, decode(c.Args, func(o captureArgs) error { return l.capture(ctx, c.Stdio[1], o) })
 	case verbDown:
 		l.once.Do(func() { close(l.down) })
 		return 0, nil

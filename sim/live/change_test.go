@@ -1,0 +1,168 @@
+package live
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/live/netns"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// perName is how many real connections stand for one connection of the story.
+const perName = 25
+
+// TestAStory plays the story of a lab with real connections: after each step the
+// connections that stand must do what the trace of that connection says, and no
+// others. Where the trace depends on what is not known, nothing is asked of them.
+func TestAStory(t *testing.T) {
+	f, err := lab.Load("../lab/testdata/story.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := lab.Build(t.Context(), f, lab.Options{Components: "model"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := lab.Build(t.Context(), f, lab.Options{Components: "model"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := Up(t.Context(), c, Options{Log: func(s string) { t.Log(s) }})
+	if errors.Is(err, netns.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	conns := map[string][]*conn{}
+	made := map[trace.Verdict]int{}
+	play := func(step string, flows []spec.Flow) {
+		for _, fl := range flows {
+			if fl.Connection == "" || cmp.Or(fl.Send, spec.SendData) != spec.SendData || fl.By != "" {
+				continue
+			}
+			if fl.From != "" {
+				conns[fl.Connection] = open(t, n, model, fl)
+				continue
+			}
+			tr, err := model.TraceConnection(t.Context(), fl.Connection, step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := sayAll(conns[fl.Connection])
+			t.Logf("step %s, connection %s: the trace says %s %s, live %v", step, fl.Connection, tr.Verdict, tr.Reason, got)
+			if tr.Verdict == trace.Varies {
+				continue
+			}
+			for v, count := range got {
+				made[tr.Verdict] += count
+				if !agrees(tr.Verdict, v) {
+					t.Errorf("step %s, connection %s: %d of %d are %s, the trace says %s %s", step, fl.Connection, count, len(conns[fl.Connection]), v, tr.Verdict, tr.Reason)
+				}
+			}
+		}
+	}
+	play(spec.Start, f.Lab.Spec.Flows)
+	for _, s := range f.Lab.Spec.Steps {
+		if err := n.Change(t.Context(), s); err != nil {
+			t.Fatalf("step %s: %v", s.Name, err)
+		}
+		if err := model.GoTo(t.Context(), s.Name); err != nil {
+			t.Fatal(err)
+		}
+		play(s.Name, s.Flows)
+	}
+	t.Log(made)
+	if made[trace.Delivered] == 0 || made[trace.Dropped] == 0 {
+		t.Errorf("too little was seen: %v", made)
+	}
+}
+
+// agrees reports whether what a live connection does is what a trace says.
+func agrees(v trace.Verdict, live string) bool {
+	switch v {
+	case trace.Delivered:
+		return live == "answered"
+	case trace.Rejected:
+		return live == "reset"
+	}
+	return live == "silent"
+}
+
+// conn is a connection to a responder that sends everything back.
+type conn struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func open(t *testing.T, n *Net, c *lab.Cluster, fl spec.Flow) []*conn {
+	t.Helper()
+	tr, err := c.Trace(t.Context(), lab.Request{From: fl.From, To: fl.To})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := netip.AddrPortFrom(netip.MustParseAddr(tr.Flow.Dst), tr.Flow.DstPort)
+	var all []*conn
+	for range perName {
+		k, err := n.Dial(t.Context(), fl.From, "tcp", to, 3*time.Second)
+		if err != nil {
+			t.Fatalf("%s to %s: %v", fl.From, fl.To, err)
+		}
+		t.Cleanup(func() { _ = k.Close() })
+		all = append(all, &conn{k, bufio.NewReader(k)})
+	}
+	return all
+}
+
+// silence is how long an answer may take.
+const silence = 1500 * time.Millisecond
+
+// sayAll sends a line on each connection at once and counts what comes.
+func sayAll(all []*conn) map[string]int {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	got := map[string]int{}
+	for _, k := range all {
+		wg.Go(func() {
+			v := k.say()
+			mu.Lock()
+			defer mu.Unlock()
+			got[v]++
+		})
+	}
+	wg.Wait()
+	return got
+}
+
+func (k *conn) say() string {
+	_ = k.SetDeadline(time.Now().Add(silence))
+	_, err := io.WriteString(k, "hello\n")
+	var line string
+	if err == nil {
+		line, err = k.r.ReadString('\n')
+	}
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "silent"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF):
+		return "reset"
+	case err != nil:
+		return err.Error()
+	case strings.TrimSpace(line) != "hello":
+		return "answered " + line
+	}
+	return "answered"
+}
