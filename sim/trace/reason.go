@@ -17,6 +17,7 @@ const (
 	StaleBackend         Reason = "stale-backend"
 	ServiceRangeOverlap  Reason = "service-range-overlap"
 	HostPortNotMapped    Reason = "host-port-not-mapped"
+	PodWithoutNetwork    Reason = "pod-without-network"
 	ICMPNotTranslated    Reason = "icmp-not-translated"
 	NoWayBack            Reason = "no-way-back"
 	SourceTranslated     Reason = "reply-source-translated"
@@ -78,6 +79,7 @@ var Reasons = []Explanation{
 	{StaleBackend, "the load balancer sends to a backend that is gone", "A load balancer translated the packet to an address that is no endpoint of the Service any more.", "Compare kubectl get endpointslices with hnsdiag list loadbalancers -d on the node. A restart of kube-proxy makes its load balancers again."},
 	{ServiceRangeOverlap, "the address lies in the range of Services", "The destination is a machine's, and the cluster's Services take their addresses from a range that holds it. Nodes except that range from translation or route it elsewhere, so the packet does not get there, or its answer not back.", "Compare --service-cluster-ip-range with the networks outside: they must not overlap. The exception list of OutBoundNAT and the plugin's routes hold the range too."},
 	{HostPortNotMapped, "nothing maps the hostPort", "A pod asks for a hostPort, and no policy on its endpoint publishes it on the node.", "Get-HnsEndpoint: is there a policy PortMapping (or NAT)? The plugin needs the capability portMappings in its configuration; win-overlay has no hostPorts."},
+	{PodWithoutNetwork, "the pod has no network", "The network plugin refused the pod (CNI ADD failed), so it has no sandbox: its containers do not run, it has no address, and no Service has it as an endpoint. The kubelet tries again.", "kubectl describe pod: the event FailedCreatePodSandBox has the plugin's error; the plugin's log and its configuration file say why."},
 	{ICMPNotTranslated, "ICMP left without address translation", "OutBoundNAT becomes rules for TCP and UDP only. The echo request left with the pod's own address, and nothing outside knows the way back to it.", "Test with TCP instead (curl, Test-NetConnection). Outbound ICMP from pods is not supported by win-bridge, win-overlay and Azure CNI."},
 	{NoWayBack, "the reply has no way back", "The request arrived, but the receiver's side has no route to the source address that it saw.", "Compare the source address in the last request step with the routes on the way back: should OutBoundNAT have translated it (ExceptionList), or is a route missing?"},
 	{SourceTranslated, "the reply's source was translated", "The server's answer left through OutBoundNAT, so it reached the client from the node's address, and the client knows no such connection.", "Add the client's network to the OutBoundNAT ExceptionList."},

@@ -231,6 +231,7 @@ func (b *base) add(c *kube.Cluster, n *kube.Node, conf *Conf, p *kube.Pod, s *hn
 		b.made[podKey(n, p)] = madePod{r, conf}
 		return r, wrap(p, s.AttachContainer(made.ID, owner(p)))
 	}
+	b.made[podKey(n, p)] = madePod{r, conf} // DEL finds it whatever happens next
 	ns, err := s.CreateNamespace(hns.Namespace{})
 	if err != nil {
 		return Result{}, wrap(p, err)

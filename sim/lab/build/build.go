@@ -57,8 +57,10 @@ type Cluster struct {
 	// name.
 	machines []*Machine
 	dns      *dns.Cluster
-	// troubles are what programs of nodes could not do.
+	// troubles are what programs of nodes could not do, without the pods that the plugin
+	// refused.
 	troubles []Trouble
+	without  []*leftOut
 	// questions are those of the look-up under way.
 	questions questions
 	// b does the steps, done of the plan's; gone are the last addresses of pods

@@ -19,6 +19,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/real/components/apiserver"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/hcn"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
@@ -209,11 +210,15 @@ func (r *real) attach(k *Node, p *kube.Pod) (cni.Result, error) {
 	d := cni.KubeletDNS(r.b.Kube, p)
 	n := r.nodes[k.Name]
 	a, err := n.AttachPod(r.ctx, r.plugins.Binaries, n.conf, p, components.DNS{Servers: d.Nameservers, Searches: d.Search, Options: d.Options})
+	if components.Refused(err) {
+		r.b.note(n.conf.Program + " " + r.plugins.Version)
+		return cni.Result{}, refused(err)
+	}
 	if err != nil {
 		return cni.Result{}, err
 	}
-	for _, refusal := range a.Refusals {
-		r.b.Log = append(r.b.Log, fmt.Sprintf("pod %s/%s on %s: the kubelet tries again, since %v", p.Namespace, p.Name, k.Name, refusal))
+	for _, no := range a.Refusals {
+		r.b.Log = append(r.b.Log, fmt.Sprintf("pod %s/%s on %s: the kubelet tries again, since %v", p.Namespace, p.Name, k.Name, no))
 	}
 	r.b.note(n.conf.Program + " " + r.plugins.Version)
 	res := cni.Result{EndpointID: a.Endpoint, Addresses: a.Addresses, Gateway: a.Gateway}
@@ -233,6 +238,8 @@ type runningProxy struct {
 	*components.RunningKubeProxy
 	api  *apiserver.Server
 	node *kube.Node
+	// ended: it has ended by itself.
+	ended bool
 }
 
 func (p *runningProxy) stop() error {
@@ -253,6 +260,10 @@ func (r *real) proxies(states [][]*kube.Service) (err error) {
 	}()
 	for _, n := range r.b.Nodes {
 		if r.nodes[n.Name] == nil || n.Plan.Proxy.Mode != kubeproxy.ModeKernelspace {
+			continue
+		}
+		if n.unprepared != "" {
+			r.b.trouble(n, kubeProxy, "it does not start: "+n.unprepared, nil, nil)
 			continue
 		}
 		p, err := r.startProxy(n, states[0])
@@ -280,19 +291,40 @@ func (r *real) proxies(states [][]*kube.Service) (err error) {
 	return r.readErrors(running)
 }
 
-// waitSynced waits until all have brought HNS in line with the Services.
+// waitSynced waits until all that run have brought HNS in line with the Services. One
+// that ends by itself, and says why, leaves a node on which no kube-proxy runs.
 func (r *real) waitSynced(running []*runningProxy, since time.Time) error {
 	for _, p := range running {
-		if err := p.synced(r.ctx, since); err != nil {
+		if p.ended {
+			continue
+		}
+		err := p.synced(r.ctx, since)
+		if errors.Is(err, components.ErrEnded) {
+			words, readErr := p.LastWords()
+			if readErr == nil && words != "" {
+				p.ended = true
+				r.b.trouble(r.b.node(p.node.Name), kubeProxy, "it has ended: "+words, factProxyEnds, nil)
+				continue
+			}
+			err = errors.Join(err, readErr)
+		}
+		if err != nil {
 			return fmt.Errorf("kube-proxy on %s: %w", p.node.Name, err)
 		}
 	}
 	return nil
 }
 
+var factProxyEnds = evidence.New("lab.kube-proxy-ends", evidence.Code,
+	"A kube-proxy that ends leaves the load balancers that it has made in HNS; it deletes those of an earlier one when it starts, before it makes its own.",
+	"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (NewProxier, CleanupLeftovers)")
+
 // readErrors keeps what the programs complained about.
 func (r *real) readErrors(running []*runningProxy) error {
 	for _, p := range running {
+		if p.ended {
+			continue
+		}
 		errors, err := p.Errors()
 		if err != nil {
 			return err

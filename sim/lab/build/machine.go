@@ -75,6 +75,9 @@ type Node struct {
 	userspace *kubeproxy.UserspaceSetup
 	iptables  int
 	troubles  kubeproxy.Troubles
+	// unprepared says that the node's network could not be set up, and why; "" where it
+	// was.
+	unprepared string
 	// stopped says that kube-proxy does not run.
 	stopped bool
 	// synced is what the last sync of the model of kube-proxy did, nil where it did not

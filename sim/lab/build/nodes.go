@@ -160,10 +160,15 @@ func (b *builder) prepare(context.Context) error {
 	return nil
 }
 
+// prepareNode lets the plugin's agent set up one Windows node. When it cannot, the node
+// has no network for pods.
+
 func (b *builder) prepareNode(n *Node) error {
 	h, err := b.plugin.Prepare(b.Kube, n.Node, n.HNS)
+	n.unprepared = ""
 	if err != nil {
-		return err
+		b.unprepared(n, err)
+		return nil
 	}
 	n.windows.Refresh()
 	st := n.windows.Stack()

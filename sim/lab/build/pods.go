@@ -58,15 +58,21 @@ func (b *builder) attachPods(ctx context.Context) error {
 	return nil
 }
 
-// addPod gives a pod its network and starts its programs.
+// addPod gives a pod its network and starts its programs. A pod that the plugin refuses
+// is left out of the cluster (see WithoutNetwork).
 func (b *builder) addPod(p *pod) error {
 	n := b.node(p.Node)
 	m := &Machine{Ref: Ref{PodKind, p.Key()}, Node: n}
 	if p.HostNetwork {
 		m.Machine, m.Address = machine.NewCompartment(n.machine.Stack(), n.Address), n.Address
 	} else if err := b.attach(n, p, m); err != nil {
+		if r := asRefusal(err); r != nil {
+			b.leaveOut(n, p, r)
+			return nil
+		}
 		return fmt.Errorf("pod %s on %s: %w", p.Key(), n.Name, err)
 	}
+	b.forgetRefusal(p.Key())
 	b.start(m, p)
 	p.given = m.Address
 	b.pods = append(b.pods, p)
@@ -159,10 +165,14 @@ func (b *builder) start(m *Machine, p *pod) {
 func (b *builder) attachByCNI(n *Node, p *pod) (attached, error) {
 	var r cni.Result
 	var err error
+	if n.unprepared != "" {
+		return attached{}, refused(errors.New(n.unprepared))
+	}
 	if b.real != nil && b.real.plugins != nil {
 		r, err = b.real.attach(n, &p.Pod.Pod)
 	} else {
 		r, err = b.plugin.Add(b.Kube, n.Node, &p.Pod.Pod, n.HNS)
+		err = refused(err)
 	}
 	if err != nil {
 		return attached{}, err
@@ -175,7 +185,7 @@ func (b *builder) attachByCNI(n *Node, p *pod) (attached, error) {
 func (b *builder) attachByLease(n *Node, p *pod) (attached, error) {
 	l, err := b.plugin.Lease(b.Kube, n.Node, &p.Pod.Pod)
 	if err != nil {
-		return attached{}, err
+		return attached{}, refused(err)
 	}
 	c, err := n.linux.Attach(p.object(), l.Prefix, l.Gateway, b.plugin.Linux(b.Kube, n.Node).PodsInNodeSubnet)
 	return attached{Compartment: c}, err

@@ -108,7 +108,10 @@ func (b *builder) step(ctx context.Context, s *plan.Step) error {
 			return err
 		}
 	}
-	return b.Call(s.Calls)
+	if err := b.Call(s.Calls); err != nil {
+		return err
+	}
+	return b.tryAgain(ctx)
 }
 
 // known refuses what a step asks of programs that winlab does not run, and notes
@@ -161,6 +164,9 @@ func (b *builder) remove(ctx context.Context, s *plan.Step) error {
 		if p := b.pod(key); p != nil {
 			p.leaves = true
 			leaving = append(leaving, p)
+		}
+		for _, l := range b.without {
+			l.deleted = l.deleted || l.Key() == key
 		}
 	}
 	if err := b.follow(ctx); err != nil || len(leaving) == 0 {

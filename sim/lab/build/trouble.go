@@ -25,9 +25,7 @@ type Trouble struct {
 // trouble notes a trouble with some frontends, or with all for nil.
 func (c *Cluster) trouble(n *Node, program, text string, f *evidence.Fact, about func(kubeproxy.Frontend) bool) {
 	c.troubles = append(c.troubles, Trouble{n.Name, program, text, f, about})
-	if l := program + " on " + n.Name + ": " + text; !slices.Contains(c.Log, l) {
-		c.Log = append(c.Log, l)
-	}
+	c.log(program + " on " + n.Name + ": " + text)
 }
 
 // noTroubles forgets those of a program, which has tried again.

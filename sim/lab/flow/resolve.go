@@ -60,6 +60,9 @@ type endpoint struct {
 // resolve makes a flow of a request. It returns nil when nothing can be sent;
 // then the trace has its verdict.
 func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow, error) {
+	if c.withoutNetwork(t, r) {
+		return nil, nil
+	}
 	from, err := c.source(r.From, r.IPv6)
 	if err != nil {
 		return nil, err
@@ -101,6 +104,37 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 	t.Flow.Src, t.Flow.Dst, t.Flow.DstPort = src.String(), dst.addr.String(), dst.port
 	f.assume(t, r)
 	return f, nil
+}
+
+// withoutNetwork settles the trace of a request from or to a pod that the network plugin
+// has refused.
+func (c *Cluster) withoutNetwork(t *trace.Trace, r Request) bool {
+	for i, end := range []string{r.From, r.To} {
+		no, ok := c.refusedPod(end)
+		if !ok {
+			continue
+		}
+		then := "it has no address, so nothing can be sent to it"
+		if i == 0 {
+			then, t.Flow.Node = "none of its containers runs, so nothing is sent", no.Node
+		}
+		text := fmt.Sprintf("%s on %s refused it: %s", no.Program, no.Node, no.Text)
+		step := trace.Step{N: 1, Leg: trace.Request, Place: no.Node, Object: "pod/" + no.Pod, Action: trace.ActDrop, Reason: trace.PodWithoutNetwork, Event: trace.Of(complains{text})}.Cite(no.Fact)
+		end := cause{trace.PodWithoutNetwork, text}
+		t.Paths = []trace.Path{{Verdict: trace.Dropped, Reason: step.Reason, Cause: end.headline(), Summary: end.headline() + " " + sentence(then), Grade: step.Grade, Steps: []trace.Step{step}}}
+		summarise(t, true)
+		return true
+	}
+	return false
+}
+
+// refusedPod is the pod that an end of a request names, where it has no network.
+func (c *Cluster) refusedPod(end string) (build.NoNetwork, bool) {
+	to, err := spec.ParseTarget(end)
+	if err != nil || to.Kind != spec.PodTarget {
+		return build.NoNetwork{}, false
+	}
+	return c.WithoutNetwork(to.Namespace + "/" + to.Name)
 }
 
 // firstPacket describes the first packet of a flow.
@@ -219,6 +253,9 @@ func (c *Cluster) named(t spec.Target, v6 bool) (endpoint, error) {
 		return endpoint{}, fmt.Errorf("%s cannot send; write pod/NAME, node/NAME or host/NAME", t)
 	}
 	m := c.Machine(ref)
+	if no, ok := c.WithoutNetwork(ref.Name); m == nil && ok && ref.Kind == build.PodKind {
+		return endpoint{}, fmt.Errorf("pod %s has no network: %s on %s refused it: %s", ref.Name, no.Program, no.Node, no.Text)
+	}
 	if m == nil {
 		return endpoint{}, fmt.Errorf("there is no %s %s in this lab; there are %s", t.Kind, ref.Name, strings.Join(c.names(ref.Kind), ", "))
 	}
@@ -386,6 +423,10 @@ func (c *Cluster) lookup(ctx context.Context, t *trace.Trace, r Request, from en
 func (c *Cluster) Resolve(ctx context.Context, from, name string, tool dns.Tool) (trace.Lookup, error) {
 	if err := c.rebuildChanged(ctx); err != nil {
 		return trace.Lookup{}, err
+	}
+	var t trace.Trace
+	if c.withoutNetwork(&t, Request{From: from}) {
+		return trace.Lookup{Name: name, Tool: string(tool), Verdict: trace.Unresolved, Reason: t.Reason, Summary: t.Summary}, nil
 	}
 	e, err := c.source(from, false)
 	if err != nil {

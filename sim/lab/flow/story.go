@@ -283,7 +283,7 @@ func (r *replay) first(ctx context.Context, p packetOf) error {
 	}
 	if f == nil {
 		if mine {
-			r.t.Verdict, r.t.Reason, r.t.Summary, r.t.Flow = t.Verdict, t.Reason, t.Summary, t.Flow
+			r.t.Verdict, r.t.Reason, r.t.Summary, r.t.Flow, r.t.Paths, r.t.Grade = t.Verdict, t.Reason, t.Summary, t.Flow, t.Paths, t.Grade
 		}
 		return nil
 	}

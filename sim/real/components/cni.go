@@ -46,6 +46,13 @@ func (e *cniError) Error() string {
 	return s
 }
 
+// Refused reports whether an error is a plugin's own: what it answered to a call, and not
+// a program that could not be run here.
+func Refused(err error) bool {
+	var r *cniError
+	return errors.As(err, &r)
+}
+
 // notStarted reports whether a plugin refused because Wine did not start its IPAM plugin
 // or delegate: a new process that ends before it is ready is STATUS_INTERNAL_ERROR (wine
 // dlls/ntdll/unix/process.c NtCreateUserProcess). On a busy machine that happens once in

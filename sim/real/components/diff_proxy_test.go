@@ -185,14 +185,15 @@ func takenAndRefused(t *testing.T, c diffCase, all []*kube.Service) (taken, refu
 
 // settle waits until the real kube-proxy, in a sync that began after the last change,
 // has made what the model has made, and returns nil; else what differs when it has
-// made no call for some seconds. Equal is enough: a pause does not mean that a sync
-// has ended, for the machine is busy. Some versions ignore some changes: when no sync
-// begins, equal is enough after a while, too.
+// made no call for some seconds, or when the same has differed for half a minute of
+// calls. Equal is enough: a pause does not mean that a sync has ended, for the machine
+// is busy; and while less and less differs, it is at work. Some versions ignore some
+// changes: when no sync begins, equal is enough after a while, too.
 func (r *realProxy) settle(ctx context.Context, name string, model []string, since time.Time, exceptions []*exception) error {
-	const pause, long, end = 60 * time.Millisecond, 5 * time.Second, 50 * time.Second
+	const pause, long, end = 60 * time.Millisecond, 10 * time.Second, 30 * time.Second
 	tick := time.NewTicker(30 * time.Millisecond)
 	defer tick.Stop()
-	d := []string{"kube-proxy has not begun to sync"}
+	d, changed := []string{"kube-proxy has not begun to sync"}, time.Now()
 	for {
 		from, informed := r.informed()
 		if from.Before(since) {
@@ -202,10 +203,14 @@ func (r *realProxy) settle(ctx context.Context, name string, model []string, sin
 		begun, idle := informed && r.lookup.After(from), time.Since(r.last)
 		r.mu.Unlock()
 		if waited := time.Since(from); informed && idle > pause && (begun || waited > 1500*time.Millisecond) {
+			before := d
 			if d = unexplained(name, differences(r.objects(), model), exceptions); len(d) == 0 {
 				return nil
 			}
-			if idle > long && waited > long || idle > quiet && waited > end {
+			if !slices.Equal(d, before) {
+				changed = time.Now()
+			}
+			if idle > long && waited > long || idle > quiet && time.Since(changed) > end {
 				return fmt.Errorf("%s\nits last errors:\n%s", strings.Join(d, "\n"), r.errorLines())
 			}
 		}
@@ -235,7 +240,7 @@ func (r *realProxy) states(ctx context.Context, states []state, model [][]string
 				return append(all, err)
 			}
 		}
-		limited, cancel := context.WithTimeout(ctx, 2*time.Minute)
+		limited, cancel := context.WithTimeout(ctx, 5*time.Minute)
 		err := r.settle(limited, s.name, model[i], since, exceptions)
 		cancel()
 		if err != nil {

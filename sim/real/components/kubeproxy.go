@@ -105,10 +105,13 @@ func (k *RunningKubeProxy) note(line []byte) bool {
 	return true
 }
 
+// ErrEnded says that kube-proxy has ended by itself.
+var ErrEnded = errors.New("kube-proxy has ended")
+
 // WaitSynced returns when kube-proxy has brought HNS in line with what the API server
 // had at the time since; for the first sync that is the zero time. It must have been
 // sent all Services and endpoints, have begun a sync after that, and make no
-// call any more. An error says why it ended, with the end of its log.
+// call any more. An error has the end of its log; it is [ErrEnded] when kube-proxy ended.
 func (k *RunningKubeProxy) WaitSynced(ctx context.Context, since time.Time) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -127,7 +130,7 @@ func (k *RunningKubeProxy) WaitSynced(ctx context.Context, since time.Time) erro
 		select {
 		case <-tick.C:
 		case <-k.Done():
-			return fmt.Errorf("kube-proxy has ended:\n%s", k.logEnd())
+			return fmt.Errorf("%w:\n%s", ErrEnded, k.logEnd())
 		case <-ctx.Done():
 			return fmt.Errorf("kube-proxy has not synced: %w\n%s", ctx.Err(), k.logEnd())
 		}
@@ -179,8 +182,19 @@ func twoPorts() (one, other string, err error) {
 	return a.Addr().String(), b.Addr().String(), errors.Join(a.Close(), b.Close())
 }
 
-// errorLine is a line of klog with severity error.
-var errorLine = regexp.MustCompile(`^E\d{4} \S+ +\d+ ([^\]]+)\] (.*)$`)
+// LastWords is the last line that a kube-proxy which has ended has logged with severity
+// error, else the last line of its output; "" for none.
+func (k *RunningKubeProxy) LastWords() (string, error) {
+	all, err := k.Errors()
+	if err != nil || len(all) > 0 {
+		return strings.Join(all[max(0, len(all)-1):], ""), err
+	}
+	lines := strings.Split(strings.TrimSpace(k.logEnd()), "\n")
+	return lines[len(lines)-1], nil
+}
+
+// errorLine is a line of klog with severity error or fatal.
+var errorLine = regexp.MustCompile(`^[EF]\d{4} \S+ +\d+ ([^\]]+)\] (.*)$`)
 
 // Errors are the errors that it has logged, each once, in the order of the log.
 func (k *RunningKubeProxy) Errors() ([]string, error) {
