@@ -85,7 +85,29 @@ func changeSteps() []step {
 		{"a pod's address goes to another node", backends("old", "10.244.1.6/on=win2 10.244.2.8"), deletePod("10.244.1.6")},
 		{"and comes back", backends("old", "10.244.1.6 10.244.2.8"), createPod("10.244.1.6")},
 
+		// Pods here that Services still name and that have no network any more, and
+		// endpoints for an address of a pod here that are left of another node's.
+		{"a pod has no network any more", be("other", func(s *kube.Service) { s.Endpoints = endpoints("10.244.1.8 10.244.2.5") }), deletePod("10.244.1.8")},
+		{"another Service has it for a backend, too", backends("named", "10.244.1.7/port=8082 10.244.1.8/port=8082 10.244.2.5/port=8082"), nil},
+		{"it has one again, and Services change", backends("named", "10.244.1.8/port=8082 10.244.2.5/port=8082"), createPod("10.244.1.8")},
+		{"a remote endpoint has a pod's address", backends("named", "10.244.1.7/port=8082 10.244.1.8/port=8082"), createRemote("10.244.1.7")},
+		{"the pod is deleted, the remote endpoint stays", backends("named", "10.244.1.7/port=8082 10.244.2.5/port=8082"), deletePod("10.244.1.7")},
+		{"the pod is there again", backends("named", "10.244.1.7/port=8082 10.244.2.6/port=8082"), createPod("10.244.1.7")},
+		{"named has no backends", backends("named", ""), nil},
+		{"named has backends again", backends("named", "10.244.1.5/port=8082 10.244.2.6/port=8082"), nil},
+
+		// Two Services with one load balancer address have one health check.
+		{"another Service shares the address of lb", shares("twin", "lb", 81), nil},
+		{"its backends change", backends("twin", "10.244.1.6 10.244.2.5"), nil},
+		{"the other Service is no longer", gone("twin"), nil},
+		{"lb has another backend", backends("lb", "10.244.1.5 10.244.2.6"), nil},
+		{"and goes", gone("lb"), nil},
+		{"and is there again", back("lb"), nil},
+
 		// What HNS refuses with some versions comes last.
+		{"a Service wants the health check's port", shares("probe", "lb", 10256), nil},
+		{"it gets another backend", backends("probe", "10.244.1.6"), nil},
+		{"it is no longer", gone("probe"), nil},
 		{"old: external traffic stays here", be("old", externalLocal), nil},
 		{"old has no backend here", backends("old", "10.244.2.8"), nil},
 		{"old has one again", backends("old", "10.244.1.7 10.244.2.8"), nil},
@@ -138,6 +160,25 @@ func wantsAddressOf(name string) func(cluster) {
 		s := shape{"taker", "ClusterIP", "10.244.1.8", nil}.service(40)
 		s.ExternalIPs = slices.Clone(c[name].IngressIPs)
 		c["taker"] = s
+	}
+}
+
+// shares makes a Service of type LoadBalancer with the address of another, on another
+// port.
+func shares(name, with string, port uint16) func(cluster) {
+	return func(c cluster) {
+		s := shape{name, "LoadBalancer", "10.244.1.5 10.244.2.5", nil}.service(50)
+		s.IngressIPs, s.Ports[0].Port = slices.Clone(c[with].IngressIPs), port
+		c[name] = s
+	}
+}
+
+// createRemote makes a remote endpoint as a kube-proxy does.
+func createRemote(address string) func(*hns.Service) error {
+	return func(s *hns.Service) error {
+		_, err := s.CreateEndpoint(hns.Endpoint{HostComputeNetwork: s.NetworkByName("cbr0").ID, Flags: hns.EndpointRemote,
+			MacAddress: "02-11-0A-F4-01-07", IpConfigurations: []hns.IpConfig{{IpAddress: address}}})
+		return err
 	}
 }
 
@@ -212,7 +253,7 @@ func TestKubeProxyChanges(t *testing.T) {
 			{build: "17763.1432", network: hns.Overlay, dsr: true},
 		} {
 			c.version = version
-			cases = append(cases, diffCase{c, setup{flags: []string{"--iptables-min-sync-period=50ms"}}, "changes"})
+			cases = append(cases, diffCase{c, setup{flags: append([]string{"--iptables-min-sync-period=50ms"}, healthCheckFlags(t, version)...)}, "changes"})
 		}
 	}
 	runCases(t, cases, func(*testing.T, diffCase) []state { return states(changeSteps()) })

@@ -64,9 +64,7 @@ func proxyCases(t *testing.T, version string, on []string) []diffCase {
 	if !v.AtLeast(21) {
 		dual.flags = append(dual.flags, "--feature-gates=IPv6DualStack=true")
 	}
-	if v.AtLeast(24) {
-		flags.flags = append(flags.flags, "--forward-healthcheck-vip=true", "--root-hnsendpoint-name="+rootEndpoint, "--healthz-bind-address=127.0.0.1:10256")
-	}
+	flags.flags = append(flags.flags, healthCheckFlags(t, version)...)
 	for _, build := range on {
 		can := builds.MustLookup(build)
 		for _, dsr := range []bool{false, true} {
@@ -90,6 +88,14 @@ func proxyCases(t *testing.T, version string, on []string) []diffCase {
 		}
 	}
 	return all
+}
+
+// healthCheckFlags have load balancer addresses answer health checks, where a version can.
+func healthCheckFlags(t *testing.T, version string) []string {
+	if !minor(t, version).AtLeast(24) {
+		return nil
+	}
+	return []string{"--forward-healthcheck-vip=true", "--root-hnsendpoint-name=" + rootEndpoint, "--healthz-bind-address=127.0.0.1:10256"}
 }
 
 // syncOften are flags that make a sync follow a change sooner than after a second.
@@ -219,7 +225,7 @@ func (r *realProxy) settle(ctx context.Context, name string, model []string, sin
 		case <-r.Done():
 			return fmt.Errorf("kube-proxy has ended:\n%s", r.logEnd())
 		case <-ctx.Done():
-			return fmt.Errorf("%w; until then:\n%s\n%s", ctx.Err(), strings.Join(d, "\n"), r.logEnd())
+			return fmt.Errorf("%w; until then:\n%s\n%s", ctx.Err(), strings.Join(d, "\n"), r.condition())
 		}
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -40,6 +42,7 @@ type RunningKubeProxy struct {
 	api     *apiserver.Server
 	calls   *hcn.Client
 	watched chan error
+	metrics string // where it answers /debug/pprof
 
 	mu sync.Mutex
 	// lookup is when it last looked its network up, with which each sync begins;
@@ -71,8 +74,8 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 		return nil, err
 	}
 	args := append([]string{"--proxy-mode=kernelspace", "--kubeconfig=" + wine.Path(file.Name()), "--hostname-override=" + c.Node,
-		"--healthz-bind-address=" + healthz, "--metrics-bind-address=" + metrics, "--v=3"}, c.Flags...)
-	k := &RunningKubeProxy{api: c.API, watched: make(chan error, 1)}
+		"--healthz-bind-address=" + healthz, "--metrics-bind-address=" + metrics, "--profiling=true", "--v=3"}, c.Flags...)
+	k := &RunningKubeProxy{api: c.API, watched: make(chan error, 1), metrics: metrics}
 	if k.calls, err = hcn.Dial(ctx, n.address, "waits for kube-proxy"); err != nil {
 		return nil, err
 	}
@@ -82,6 +85,8 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 	case <-begun:
 	case err := <-k.watched:
 		return nil, errors.Join(fmt.Errorf("the calls of kube-proxy cannot be watched: %w", err), k.calls.Close())
+	case <-time.After(answers):
+		return nil, errors.Join(fmt.Errorf("the calls of kube-proxy cannot be watched: HNS does not answer for %v", answers), k.calls.Close())
 	}
 	k.Process, err = n.start(ctx, wine.Command{Path: path, Args: args, Env: []string{"KUBE_NETWORK=" + c.Network}})
 	if err != nil {
@@ -131,10 +136,52 @@ func (k *RunningKubeProxy) WaitSynced(ctx context.Context, since time.Time) erro
 		case <-tick.C:
 		case <-k.Done():
 			return fmt.Errorf("%w:\n%s", ErrEnded, k.logEnd())
+		case err := <-k.watched:
+			k.watched <- err // for Stop
+			return fmt.Errorf("what kube-proxy does is not known any more, the log of HNS's calls has ended: %w\n%s", err, k.logEnd())
 		case <-ctx.Done():
-			return fmt.Errorf("kube-proxy has not synced: %w\n%s", ctx.Err(), k.logEnd())
+			return fmt.Errorf("kube-proxy has not synced: %w\n%s", ctx.Err(), k.condition())
 		}
 	}
+}
+
+// answers is how long HNS or kube-proxy may take for an answer before it counts as hung.
+const answers = time.Minute
+
+// condition says what a kube-proxy does that does not sync: the calls that it has made,
+// the end of its log, and the goroutines in which it works for HNS.
+func (k *RunningKubeProxy) condition() string {
+	k.mu.Lock()
+	last := "it has not called HNS"
+	if !k.last.IsZero() {
+		last = fmt.Sprintf("its last call was %v ago, its last sync began %v ago", time.Since(k.last).Round(time.Second), time.Since(k.lookup).Round(time.Second))
+	}
+	k.mu.Unlock()
+	return last + "; it says\n" + k.logEnd() + "\nand works at\n" + k.goroutines()
+}
+
+// goroutines are the stacks of kube-proxy's goroutines that sync or are in the library
+// of HNS.
+func (k *RunningKubeProxy) goroutines() string {
+	client := http.Client{Timeout: 10 * time.Second}
+	r, err := client.Get("http://" + k.metrics + "/debug/pprof/goroutine?debug=2")
+	if err != nil {
+		return err.Error()
+	}
+	text, err := io.ReadAll(r.Body)
+	if err := errors.Join(err, r.Body.Close()); err != nil {
+		return err.Error()
+	}
+	var all []string
+	for g := range strings.SplitSeq(string(text), "\n\n") {
+		if strings.Contains(g, "pkg/proxy/winkernel.") || strings.Contains(g, "hcsshim") || strings.Contains(g, "hnslib") {
+			all = append(all, g)
+		}
+	}
+	if len(all) == 0 {
+		return "no goroutine that has to do with HNS"
+	}
+	return strings.Join(all, "\n\n")
 }
 
 // informed returns when it had been sent both the Services and their endpoints;

@@ -130,6 +130,9 @@ type proxyLab struct {
 	api   *apiserver.Server
 	node  *Node
 	proxy *RunningKubeProxy
+	// stuck: kube-proxy has not synced in the time that it had. What comes after on the
+	// same kube-proxy would wait as long, and fail.
+	stuck bool
 	flags []string
 
 	kube    *kube.Node
@@ -211,7 +214,9 @@ func newProxyLab(t *testing.T, host *Host, c proxyCase) *proxyLab {
 // call makes calls of HNS as a plugin does, not as kube-proxy.
 func (l *proxyLab) call(t *testing.T, f func(*hcn.Client) error) {
 	t.Helper()
-	c, err := hcn.Dial(t.Context(), l.hns.addr, "lab")
+	ctx, cancel := context.WithTimeout(t.Context(), answers)
+	defer cancel()
+	c, err := hcn.Dial(ctx, l.hns.addr, "lab")
 	if err == nil {
 		err = errors.Join(f(c), c.Close())
 	}
@@ -264,6 +269,7 @@ func (l *proxyLab) startProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.stuck = false
 	p := l.proxy
 	t.Cleanup(p.Kill)
 }
@@ -279,7 +285,11 @@ func (l *proxyLab) synced(t *testing.T, since time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+	if l.stuck {
+		t.Fatal("kube-proxy has stopped to sync in a test before this one")
+	}
 	if err := l.proxy.WaitSynced(ctx, since); err != nil {
+		l.stuck = true
 		t.Fatal(err)
 	}
 }
@@ -320,6 +330,8 @@ func (l *proxyLab) startHNS(t *testing.T) {
 	case <-begun:
 	case err := <-k.watched:
 		t.Fatal(err)
+	case <-time.After(answers):
+		t.Fatal("HNS does not answer")
 	}
 }
 

@@ -13,6 +13,11 @@
 enum { ENUMERATE = 1, CREATE, OPEN, MODIFY, QUERY, DELETE_, CLOSE, HNSCALL };
 enum { NONE, NETWORK, ENDPOINT, NAMESPACE, LOADBALANCER, SDNROUTE, COMPUTESYSTEM };
 
+/* How long a service may take to answer the hello, in milliseconds. When the service has
+ * died, another program can listen on its port by then, and one that never answers would
+ * stop this one for ever. */
+enum { HELLO_MS = 30000 };
+
 /* HNS does not run: no more endpoints available from the endpoint mapper. */
 #define HR_NO_SERVICE ((HRESULT)0x800706D9)
 /* HNS went away during the call. */
@@ -129,6 +134,7 @@ static BOOL dial(void)
 	struct sockaddr_in to;
 	char hello[8 + 200] = "WHCN\1\0";
 	int one = 1, n;
+	DWORD limit = HELLO_MS, none = 0;
 	WSADATA data;
 
 	if (!started && WSAStartup(MAKEWORD(2, 2), &data) != 0)
@@ -142,11 +148,13 @@ static BOOL dial(void)
 	n = name(hello + 8, 200);
 	hello[6] = (char)n;
 	setsockopt(conn, IPPROTO_TCP, TCP_NODELAY, (char *)&one, sizeof one);
+	setsockopt(conn, SOL_SOCKET, SO_RCVTIMEO, (char *)&limit, sizeof limit);
 	if (connect(conn, (struct sockaddr *)&to, sizeof to) != 0 || !send_all(hello, 8 + n) ||
 	    !recv_all(hello, 8) || memcmp(hello, "WHCN\1\0\0\0", 8) != 0) {
 		hang_up();
 		return FALSE;
 	}
+	setsockopt(conn, SOL_SOCKET, SO_RCVTIMEO, (char *)&none, sizeof none);
 	return TRUE;
 }
 
