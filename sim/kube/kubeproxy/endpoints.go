@@ -101,7 +101,7 @@ func (p *proxier) vipEndpoint(s *portState, k *known, r *Report) bool {
 	}
 	entry.id = e.ID
 	r.add(entry)
-	b := &backend{addr: s.clusterIP, id: e.ID}
+	b := &backend{id: e.ID}
 	p.reference(b)
 	s.vipEndpoint = b
 	k.add(s.clusterIP, e)

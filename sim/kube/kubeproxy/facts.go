@@ -70,6 +70,9 @@ var (
 	factHealthCheck = evidence.New("kubeproxy.health-check", evidence.Code,
 		"With --forward-healthcheck-vip (from 1.24) each load balancer address gets a load balancer without DSR for the health check port, whose backend is the root endpoint.",
 		srcProxier+" (syncProxyRules)")
+	_ = evidence.New("kubeproxy.health-check-shared", evidence.Code,
+		"Services with one load balancer address and one health check port want one load balancer for the health check. Versions that recognise load balancers of earlier syncs let the second Service take the first one's for its own: when either goes or changes, it is deleted, and the other is without until it changes itself. In the others (kubeproxy.id-case) HNS refuses the second.",
+		srcProxier+" (syncProxyRules, deleteLoadBalancerPolicy)", srcHNS+" (getLoadBalancer)")
 	factAffinity = evidence.New("kubeproxy.session-affinity", evidence.Code,
 		"sessionAffinity ClientIP becomes DistributionType SourceIP (from 1.19); its timeout is not passed on. kube-proxy sends it to builds that ignore it, too.",
 		srcProxier+" (syncProxyRules)", srcHNS)
@@ -123,7 +126,7 @@ var (
 		"From 1.37 kube-proxy ends when its Node's addresses change or its Node is deleted, so that it is started again with the new ones; before, it goes on with the old addresses. Nodes of a lab do not change.",
 		"kubernetes/kubernetes v1.37.0 pkg/proxy/node.go:208 (OnNodeChange, OnNodeDelete)", "kubernetes/kubernetes PR 138183")
 	_ = evidence.New("kubeproxy.dual-stack", evidence.Code,
-		"From 1.21.6 and 1.22 kube-proxy works for each family by itself on builds with IPv6DualStack and networks other than overlay, whatever addresses the node has; 1.19 to 1.21.5 do so with the gate IPv6DualStack (on by default from 1.21) on any build, and then do not start on an overlay network. External and load balancer addresses are sorted by family from 1.33.8, 1.34.4, 1.35.1 and 1.36 only.",
+		"From 1.21.6 and 1.22 kube-proxy works for each family by itself on builds with IPv6DualStack and networks other than overlay, whatever addresses the node has, up to 1.22 only with the gate IPv6DualStack (on by default); 1.19 to 1.21.5 do so with the gate IPv6DualStack (on by default from 1.21) on any build, and then do not start on an overlay network. External and load balancer addresses are sorted by family from 1.33.8, 1.34.4, 1.35.1 and 1.36 only.",
 		"kubernetes/kubernetes cmd/kube-proxy/app/server_windows.go", srcProxier+" (DualStackCompatible, newServiceInfo)")
 	_ = evidence.New("kubeproxy.backend-order", evidence.Code,
 		"From 1.21 kube-proxy takes a Service's backends from EndpointSlices, sorted by the text of address and port; before, from its Endpoints as they stand there, which have addresses of the Service's first family only.",

@@ -1,6 +1,7 @@
 package kubeproxy
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,6 +31,26 @@ func TestParseFlags(t *testing.T) {
 			[]string{`write "--enable-dsr=true" and "--source-vip=10.244.1.3"`, `write "--network-name=cbr0" and "--v=4"`}},
 		{"gates", "kernelspace", []string{"--feature-gates=WinDSR,WinOverlay=maybe,ProxyTerminatingEndpoints=true"}, v20, "",
 			[]string{"WinDSR=true", "WinOverlay=true", "has no gate ProxyTerminatingEndpoints"}},
+		{"no gates in a list of gates", "kernelspace", []string{"--feature-gates=WinDSR=true, ,,WinOverlay=true,", "--enable-dsr"}, v20, "kernelspace, DSR", nil},
+		{"lists of gates add up", "kernelspace", []string{"--feature-gates=WinOverlay=false", "--feature-gates=WinDSR=true", "--enable-dsr"}, v20, "kernelspace, DSR", nil},
+		{"a gate of other parts, and one that is always on", "kernelspace", []string{"--feature-gates=WinDSR=true,TopologyAwareHints=true", "--enable-dsr"}, v36, "kernelspace, DSR", nil},
+		{"each mistake in a list of gates", "kernelspace", []string{"--feature-gates=WinDSR,ProxyTerminatingEndpoints=true,WinOverlay=x"}, v20, "", []string{`"WinDSR": write the gate as WinDSR=true`, "has no gate ProxyTerminatingEndpoints", `"WinOverlay=x": write the gate as WinOverlay=true`}},
+		{"health checks", "kernelspace", []string{"--forward-healthcheck-vip", "--root-hnsendpoint-name=x", "--healthz-bind-address=0.0.0.0:10300"}, v36, "kernelspace, health check VIP", nil},
+		{"no port", "kernelspace", []string{"--healthz-bind-address=0.0.0.0:0", "--hostname-override= "}, v36, "", []string{"is not an address and port", "the name is empty"}},
+		{"no value", "kernelspace", []string{"--source-vip", "--network-name"}, v36, "", []string{"--source-vip: the value is missing; write --source-vip=10.244.1.3", "--network-name: the value is missing"}},
+		{"a flag without an example", "kernelspace", []string{"--kubeconfig"}, v36, "", []string{"write --kubeconfig=VALUE"}},
+		{"the same twice", "kernelspace", []string{"--network-name=a", "--network-name=a"}, v36, "kernelspace", nil},
+		{"the mode that it has", "kernelspace", []string{"--proxy-mode=kernelspace"}, v36, "kernelspace", nil},
+		{"no mode", "none", nil, v36, "none", nil},
+		{"the mode of Linux nodes", "iptables", nil, v36, "iptables", nil},
+		{"the last userspace mode", "userspace", nil, kube.Minor(25), "userspace", nil},
+		{"the userspace mode needs no gate for DSR", "userspace", []string{"--enable-dsr"}, v20, "userspace, DSR", nil},
+		{"a version that was not read", "kernelspace", nil, kube.Minor(13), "", []string{"1.14 to 1.37"}},
+		{"neither true nor false", "kernelspace", []string{"--enable-dsr=yes"}, v36, "", []string{`"yes" is neither true nor false`}},
+		{"one dash", "kernelspace", []string{"-v=4", "-enable-dsr"}, v36, "", []string{"flags begin with two dashes; write --enable-dsr"}},
+		{"nothing but dashes", "kernelspace", []string{"--", "-"}, v36, "", []string{`"--" is not a flag`, `"-" is not a flag`}},
+		{"no such flag", "kernelspace", []string{"--nonsense=1", "--x"}, v36, "", []string{"no flag --nonsense, or winlab does not know it; it knows --enable-dsr, --feature-gates, --source-vip, --network-name, --hostname-override, --forward-healthcheck-vip, --root-hnsendpoint-name, --healthz-bind-address, --proxy-mode", "no flag --x"}},
+		{"a flag that looks like another", "kernelspace", []string{"--vx=1", "--logtostderrtrue"}, v36, "", []string{"no flag --vx, or winlab", "no flag --logtostderrtrue, or winlab"}},
 		{"locked gate", "kernelspace", []string{"--feature-gates=WinDSR=false"}, v36, "", []string{"always on"}},
 		{"too early", "kernelspace", []string{"--forward-healthcheck-vip=true"}, v20, "", []string{"it came with 1.24"}},
 		{"twice", "kernelspace", []string{"--network-name=a", "--network-name=b"}, v20, "", []string{"given twice"}},
@@ -63,4 +84,45 @@ func FuzzParseFlags(f *testing.F) {
 			t.Errorf("mode %q", c.Mode)
 		}
 	})
+}
+
+// What the flags set, where no text of the configuration shows it.
+func TestFlagsAreKept(t *testing.T) {
+	c, err := ParseFlags("", []string{"--hostname-override= WIN1 ", "--healthz-bind-address=[::1]:10300", "--root-hnsendpoint-name=x", "--network-name=n", "--feature-gates=WinOverlay=false,A=true"}, kube.Minor(30))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.hostnameOverride != "win1" || c.healthzPort != 10300 || c.rootHnsEndpointName != "x" || c.NetworkName != "n" || c.featureGates["WinOverlay"] || !c.featureGates["A"] || c.forwardHealthCheckVIP {
+		t.Errorf("%+v", c)
+	}
+	if c, err := ParseFlags("", nil, kube.Minor(30)); err != nil || c.rootHnsEndpointName != "cbr0" || c.healthzPort != 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// In which version each flag came. The userspace mode takes flags in versions before 1.14, too.
+func TestFlagsByVersion(t *testing.T) {
+	for since, names := range map[int]string{
+		14: "enable-dsr feature-gates source-vip network-name hostname-override healthz-bind-address proxy-mode bind-address cluster-cidr kubeconfig config-sync-period iptables-min-sync-period iptables-sync-period metrics-bind-address masquerade-all profiling v logtostderr alsologtostderr log-dir log-file windows-service",
+		24: "forward-healthcheck-vip root-hnsendpoint-name",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			value := map[string]string{"source-vip": "10.244.1.3", "healthz-bind-address": "0.0.0.0:10256", "proxy-mode": "userspace", "feature-gates": "A=true"}[name]
+			if value == "" {
+				value = "true"
+			}
+			for _, minor := range []int{since - 1, since} {
+				_, err := ParseFlags(ModeUserspace, []string{"--" + name + "=" + value}, kube.Minor(minor))
+				if early := minor < since; early != (err != nil) || early && !strings.Contains(err.Error(), "has no such flag; it came with 1."+strconv.Itoa(since)) {
+					t.Errorf("--%s in 1.%d: %v", name, minor, err)
+				}
+			}
+		}
+	}
+	// Those that may stand without a value.
+	for name := range strings.FieldsSeq("enable-dsr forward-healthcheck-vip masquerade-all profiling logtostderr alsologtostderr windows-service") {
+		if _, err := ParseFlags(ModeUserspace, []string{"--" + name, "--v=4"}, kube.Minor(24)); err != nil {
+			t.Errorf("--%s: %v", name, err)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package kubeproxy
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -18,5 +19,20 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	}
 	if all := CountedFlags(); !slices.Contains(all, "enable-dsr") || slices.Contains(all, "v") {
 		t.Errorf("%q", all)
+	}
+}
+
+// Which flags a reader must be told of, and which only say where logs go.
+func TestWhichFlagsAreTold(t *testing.T) {
+	for names, told := range map[string]bool{
+		"bind-address cluster-cidr masquerade-all config-sync-period iptables-min-sync-period iptables-sync-period":                               true,
+		"kubeconfig metrics-bind-address profiling v logtostderr alsologtostderr log-dir log-file windows-service enable-dsr source-vip nonsense": false,
+	} {
+		for name := range strings.FieldsSeq(names) {
+			got := Idle([]string{" --" + name + "=x"})
+			if (len(got) == 1) != told || told && (got[0][0] != "--"+name || got[0][1] == "") {
+				t.Errorf("--%s: %v", name, got)
+			}
+		}
 	}
 }

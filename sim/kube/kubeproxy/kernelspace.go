@@ -112,7 +112,7 @@ func (k *Kernelspace) dualStack() bool {
 	case dualStackByGate:
 		return k.cfg.enabled(gateIPv6DualStack, k.node.Version)
 	case dualStackByBuild:
-		return !k.network.Is(hns.Overlay) && k.hns.Build().Has(builds.IPv6DualStack)
+		return k.cfg.enabled(gateIPv6DualStack, k.node.Version) && !k.network.Is(hns.Overlay) && k.hns.Build().Has(builds.IPv6DualStack)
 	}
 	return false
 }
@@ -172,6 +172,9 @@ func (k *Kernelspace) healthzPort() uint16 {
 // Services and their endpoints are compared with the last call's by value.
 func (k *Kernelspace) Sync(services []*kube.Service) (Report, error) {
 	var r Report
+	for _, svc := range services {
+		r.services = append(r.services, svc.Key())
+	}
 	if done, err := k.refreshNetwork(&r); done {
 		return r, err
 	}

@@ -34,6 +34,11 @@ func newLab(t *testing.T, build string, minor int, network hns.NetworkType) *lab
 
 func newLabAt(t *testing.T, build, version string, network hns.NetworkType) *lab {
 	t.Helper()
+	return newLabWith(t, build, version, network, hns.Options{Node: "win1", ManagementIP: ip("192.168.1.11")})
+}
+
+func newLabWith(t *testing.T, build, version string, network hns.NetworkType, o hns.Options) *lab {
+	t.Helper()
 	b := builds.MustLookup(build)
 	v, err := kube.ParseVersion(version)
 	if err != nil {
@@ -41,7 +46,7 @@ func newLabAt(t *testing.T, build, version string, network hns.NetworkType) *lab
 	}
 	l := &lab{t: t, pods: map[string]*hns.Endpoint{}}
 	l.node = &kube.Node{Name: "win1", Windows: b, Address: ip("192.168.1.11"), Subnet: netip.MustParsePrefix("192.168.1.0/24"), Version: v}
-	l.hns = hns.NewService(b, hns.Options{Node: "win1", ManagementIP: l.node.Address})
+	l.hns = hns.NewService(b, o)
 	n := hns.Network{Name: "cbr0", Type: network, Ipams: []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: "10.244.1.0/24",
 		Routes: []hns.NetRoute{{NextHop: "10.244.1.1", DestinationPrefix: "0.0.0.0/0"}}}}}}}
 	if network == hns.Overlay {
@@ -433,6 +438,11 @@ func TestStartErrors(t *testing.T) {
 			t.Errorf("error %v does not say %q", err, want)
 		}
 	}
+	old := newLab(t, "16299.15", 20, hns.L2Bridge)
+	old.net.Type = hns.Overlay // a build that has no overlay cannot have made it
+	if _, err := NewKernelspace(Config{Mode: ModeKernelspace, NetworkName: "cbr0", SourceVIP: ip("10.244.1.3")}, old.node, old.hns); err == nil || !strings.Contains(err.Error(), "has no remote subnets, which an overlay network needs") {
+		t.Errorf("an overlay on a build without: %v", err)
+	}
 	l.node.Version = kube.Minor(12)
 	if _, err := NewKernelspace(Config{Mode: ModeKernelspace}, l.node, l.hns); err == nil || !strings.Contains(err.Error(), "1.14 to 1.37") {
 		t.Errorf("error %v", err)
@@ -444,4 +454,103 @@ func TestStartDeletesLoadBalancers(t *testing.T) {
 	l.sync(l.start(), web("10.244.1.5"))
 	l.start()
 	l.want()
+}
+
+// Which network kube-proxy takes, and what it says when it cannot tell.
+func TestWhichNetwork(t *testing.T) {
+	add := func(l *lab, name string, typ hns.NetworkType, prefix string) {
+		t.Helper()
+		if _, err := l.hns.CreateNetwork(hns.Network{Name: name, Type: typ, Ipams: []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: prefix}}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		node func(*lab)
+		flag string
+		want string // the network, or an error
+	}{
+		{"the only one", nil, "", "cbr0"},
+		{"beside Docker's", func(l *lab) { add(l, "nat", hns.NAT, "172.20.0.0/16") }, "", "cbr0"},
+		{"one of two", func(l *lab) { add(l, "other", hns.L2Bridge, "10.245.0.0/24") }, "", "several HNS networks (cbr0, other): write which one as --network-name"},
+		{"the one of two that it is told", func(l *lab) { add(l, "other", hns.L2Bridge, "10.245.0.0/24") }, "other", "other"},
+		{"one that is not there", nil, "cbr1", `no HNS network "cbr1" (--network-name); there are cbr0`},
+		{"none", func(l *lab) { l.drop() }, "", "no HNS network that carries containers of a cluster; there are none"},
+		{"none but Docker's", func(l *lab) { l.drop(); add(l, "nat", hns.NAT, "172.20.0.0/16") }, "", "there are nat"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t, ws2022, 36, hns.L2Bridge)
+			if c.node != nil {
+				c.node(l)
+			}
+			k, err := NewKernelspace(Config{Mode: ModeKernelspace, NetworkName: c.flag}, l.node, l.hns)
+			switch {
+			case err != nil && strings.Contains(err.Error(), c.want) && strings.HasPrefix(err.Error(), "kube-proxy on win1: "):
+			case err != nil || k.network.Name != c.want:
+				t.Errorf("got %v, %v", k, err)
+			}
+		})
+	}
+}
+
+// drop deletes the network with all that is on it.
+func (l *lab) drop() {
+	if err := l.hns.DeleteNetwork(l.net.ID); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// A source VIP that is no address of the pod network cannot be made: nothing is programmed.
+func TestSourceVIPRefused(t *testing.T) {
+	l := newLab(t, ws2022, 36, hns.Overlay)
+	k := l.start("--source-vip=10.99.0.1")
+	r, err := k.Sync([]*kube.Service{web("10.244.1.5")})
+	if err == nil || !strings.Contains(err.Error(), "kube-proxy on win1: Source Vip endpoint creation failed: ") {
+		t.Errorf("error %v", err)
+	}
+	if want := "source VIP 10.99.0.1 failed: "; len(r.entries) != 1 || !strings.HasPrefix(r.String(), want) || r.entries[0].fact == nil || r.entries[0].err == nil {
+		t.Errorf("report %v", r)
+	}
+	l.want()
+	// 1.14 makes it at the start, and does not start.
+	old := newLabAt(t, ws2019, "1.14.10", hns.Overlay)
+	c, err := ParseFlags(ModeKernelspace, []string{"--source-vip=10.99.0.1", "--feature-gates=WinOverlay=true"}, old.node.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewKernelspace(c, old.node, old.hns); err == nil {
+		t.Error("1.14 starts without its source VIP")
+	}
+}
+
+// A trouble is about its frontends, or about all when it has none.
+func TestTroubleIsAbout(t *testing.T) {
+	f, other := Frontend{ip("10.96.0.10"), 80, packet.TCP}, Frontend{ip("10.96.0.11"), 80, packet.TCP}
+	for _, c := range []struct {
+		about []Frontend
+		want  [2]bool
+	}{{nil, [2]bool{true, true}}, {[]Frontend{f}, [2]bool{true, false}}, {[]Frontend{other, f}, [2]bool{true, true}}} {
+		x := Trouble{Frontends: c.about}
+		if got := [2]bool{x.About(f), x.About(other)}; got != c.want {
+			t.Errorf("%v: %v", c.about, got)
+		}
+	}
+}
+
+// With the gate IPv6DualStack off, which 1.22 was the last to allow, kube-proxy works for
+// IPv4 alone (kubeproxy.dual-stack).
+func TestDualStackGate(t *testing.T) {
+	for version, dual := range map[string]bool{"1.21.5": false, "1.21.6": false, "1.21.14": false, "1.22.17": false, "1.23.17": true, "1.25.16": true} {
+		l := newLabAt(t, ws2022, version, hns.L2Bridge)
+		var flags []string
+		if !dual {
+			flags = []string{"--feature-gates=IPv6DualStack=false"}
+			if got := len(l.start().families); got != 2 {
+				t.Errorf("%s without the flag: %d families", version, got)
+			}
+		}
+		if got := len(l.start(flags...).families) == 2; got != dual {
+			t.Errorf("%s: dual-stack %t", version, got)
+		}
+	}
 }

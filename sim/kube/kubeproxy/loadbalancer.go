@@ -199,8 +199,10 @@ func (p *proxier) createOrReplace(s *portState, w *wanted, l listed, r *Report) 
 	if owner.svc.Key() != s.svc.Key() {
 		why = "it is made for " + s.svc.Key() + " instead, which wants the same frontend"
 	}
-	r.add(Entry{service: owner.svc.Key(), port: portName(owner.port), role: w.role, object: lbName(before), id: before.ID, what: deleted,
-		why: why, fact: factReplaces, frontends: []Frontend{{w.vip, w.external, s.port.Proto}}})
+	taken := Entry{service: owner.svc.Key(), port: portName(owner.port), role: w.role, object: lbName(before), id: before.ID, what: deleted,
+		why: why, fact: factReplaces, frontends: []Frontend{{w.vip, w.external, s.port.Proto}}}
+	r.add(taken)
+	owner.without = append(owner.without, taken) // its own syncs know it no better
 	return p.hns.CreateLoadBalancer(p.object(s, w))
 }
 

@@ -52,6 +52,9 @@ type portState struct {
 	ingresses         []vip
 	vipEndpoint       *backend
 	applied           bool
+	// without are the entries of frontends that have no load balancer though the port
+	// is applied.
+	without []Entry
 }
 
 // vip is an external or load balancer address with its load balancers.

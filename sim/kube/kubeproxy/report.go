@@ -75,6 +75,8 @@ func (e Entry) String() string {
 // Report is what one sync did, in the order of the Services and their ports.
 type Report struct {
 	entries []Entry
+	// services are those that there are, as "namespace/name".
+	services []string
 }
 
 func (r *Report) add(e Entry) { r.entries = append(r.entries, e) }

@@ -3,6 +3,7 @@ package kubeproxy
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/kube"
@@ -58,7 +59,14 @@ func (p *proxier) port(s *portState, bs []*backend, k *known, l listed, r *Repor
 		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleService, object: "sessionAffinity ClientIP", what: skipped, why: why, fact: factAffinity})
 	}
 	p.reportIgnored(s, r)
+	before := len(r.entries)
 	s.applied = p.clusterIP(s, c, l, r) && p.nodePort(s, c, l, r) && p.externalIPs(s, c, l, r) && p.loadBalancerIPs(s, c, l, r)
+	s.without = nil
+	for _, e := range r.entries[before:] {
+		if e.service == s.svc.Key() && e.role.isLoadBalancer() && (e.what == failed || e.what == skipped) {
+			s.without = append(s.without, e)
+		}
+	}
 }
 
 // reportIgnored reports what the Service asks for and this version or build
@@ -82,22 +90,33 @@ func (p *proxier) reportIgnored(s *portState, r *Report) {
 	}
 }
 
-// kept reports the load balancers of a port that needed no work.
+// kept reports the load balancers of a port that needed no work, and why others are
+// missing: kube-proxy does not try again before something changes.
 func (p *proxier) kept(s *portState, r *Report) {
-	one := func(id string, role role) {
-		if lb := p.hns.LoadBalancer(id); lb != nil {
-			r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: role, object: lbName(lb), id: lb.ID, what: kept, fact: factIdentity})
+	one := func(id string, role role, a netip.Addr, port uint16) {
+		if id == "" {
+			return
 		}
+		e := Entry{service: s.svc.Key(), port: portName(s.port), role: role, object: frontendName(a, port, s.port.Proto), id: id, what: kept, fact: factIdentity}
+		switch known := slices.ContainsFunc(s.without, func(w Entry) bool { return w.object == e.object }); {
+		case p.hns.LoadBalancer(id) != nil:
+		case known:
+			return // below
+		default:
+			e.what, e.why, e.frontends = skipped, "it is gone from HNS, and is not made again before something changes", []Frontend{{a, port, s.port.Proto}}
+		}
+		r.add(e)
 	}
-	one(s.clusterLB, roleClusterIP)
-	one(s.nodeLB, roleNodePort)
+	one(s.clusterLB, roleClusterIP, s.clusterIP, s.port.Port)
+	one(s.nodeLB, roleNodePort, netip.Addr{}, s.port.NodePort)
 	for _, v := range s.externals {
-		one(v.lb, roleExternalIP)
+		one(v.lb, roleExternalIP, v.addr, s.port.Port)
 	}
 	for _, v := range s.ingresses {
-		one(v.lb, roleIngress)
-		one(v.health, roleHealthCheck)
+		one(v.lb, roleIngress, v.addr, s.port.Port)
+		one(v.health, roleHealthCheck, v.addr, p.healthCheckPort(s))
 	}
+	r.entries = append(r.entries, s.without...)
 }
 
 // choose finds or makes the HNS endpoints of the backends.
@@ -281,10 +300,7 @@ func (p *proxier) healthCheck(s *portState, v *vip, c chosen, l listed, r *Repor
 		name = defaultRootEndpoint
 	}
 	root := p.hns.EndpointByName(name)
-	port := p.healthzPort()
-	if s.svc.HealthCheckNodePort != 0 {
-		port = s.svc.HealthCheckNodePort
-	}
+	port := p.healthCheckPort(s)
 	if root == nil {
 		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleHealthCheck, object: frontendName(v.addr, port, s.port.Proto), what: skipped,
 			why: "there is no HNS endpoint " + name + " (--root-hnsendpoint-name)", fact: factHealthCheck})
@@ -292,6 +308,14 @@ func (p *proxier) healthCheck(s *portState, v *vip, c chosen, l listed, r *Repor
 	}
 	w := &wanted{role: roleHealthCheck, vip: v.addr, internal: port, external: port, backends: []*hns.Endpoint{root}, source: c.source, flags: preserveFlags(s)}
 	p.ensure(s, w, &v.health, l, true, w.backends, r)
+}
+
+// healthCheckPort is where a Service's health check goes.
+func (p *proxier) healthCheckPort(s *portState) uint16 {
+	if s.svc.HealthCheckNodePort != 0 {
+		return s.svc.HealthCheckNodePort
+	}
+	return p.healthzPort()
 }
 
 func (p *proxier) externalFlag() hns.PortFlags {

@@ -38,12 +38,15 @@ func (t Trouble) About(f Frontend) bool {
 // Troubles follows what became of each frontend through a node's syncs.
 type Troubles struct{ all []Trouble }
 
-// Note takes in the report of the next sync: what succeeds now is no trouble any more.
+// Note takes in the report of the next sync: what succeeds now is no trouble any more, and
+// neither is what a Service wanted that is gone.
 func (ts *Troubles) Note(r Report) {
 	programmed := func(t Trouble) bool {
 		return slices.ContainsFunc(r.entries, func(e Entry) bool { return e.service == t.Service && e.role.isLoadBalancer() && e.what != kept })
 	}
-	ts.all = slices.DeleteFunc(ts.all, func(t Trouble) bool { return t.backend && programmed(t) })
+	ts.all = slices.DeleteFunc(ts.all, func(t Trouble) bool {
+		return t.backend && programmed(t) || t.Service != "" && !slices.Contains(r.services, t.Service)
+	})
 	for _, e := range r.entries {
 		t := Trouble{Service: e.service, Frontends: e.frontends, Text: e.String(), Fact: e.fact, backend: e.role == roleBackend}
 		about := func(u Trouble) bool {

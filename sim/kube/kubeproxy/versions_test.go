@@ -187,3 +187,30 @@ func TestGates(t *testing.T) {
 		}
 	}
 }
+
+// What a trace says of a version whose source was not read, and of one that nobody knew.
+func TestNotRead(t *testing.T) {
+	for version, want := range map[string]string{"1.36.4": "", "1.12": "", "1.24.1": "a patch of 1.24 changed what kube-proxy does: it is taken to behave like 1.24.17", "1.37.99": "newer than the newest patch that was known when this was written, 1.37.2"} {
+		v, err := kube.ParseVersion(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := NotRead(v); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", version, got, want)
+		}
+	}
+}
+
+// The versions of the table are whole, or the program does not start.
+func TestVersionsOfTheTable(t *testing.T) {
+	for _, text := range []string{"1.33", "1.x", ""} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%q is taken for a version with a patch", text)
+				}
+			}()
+			mustVersion(text)
+		}()
+	}
+}

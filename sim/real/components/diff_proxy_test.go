@@ -81,6 +81,10 @@ func proxyCases(t *testing.T, version string, on []string) []diffCase {
 				if network == hns.L2Bridge && (can.Has(builds.IPv6DualStack) && dsr || build == "17763.1432" && !dsr) {
 					add(dual, "dual")
 				}
+				// The last versions that can be told to work for one family.
+				if network == hns.L2Bridge && !dsr && build == "20348" && (v.Minor == 21 || v.Minor == 22) {
+					add(setup{dual: true, flags: []string{"--feature-gates=IPv6DualStack=false"}}, "one-family")
+				}
 				if !dsr && (build == "17763.1432" && network == hns.Overlay || build == "26100" && network == hns.L2Bridge) {
 					add(flags, "flags")
 				}
@@ -119,13 +123,13 @@ func syncOften(b *builds.Build, network hns.NetworkType) []string {
 // what l2bridge itself does not. So every version and build sees all shapes with DSR
 // and without, and every network sees them on two builds.
 //
-// kube-proxy 1.20 asks for all endpoints and load balancers each time it looks for
-// one, so it gets few at a time. Shapes with very many endpoints come alone; those
+// Old kube-proxies ask for all endpoints and load balancers each time they look for
+// one, so they get few at a time. Shapes with very many endpoints come alone; those
 // with two families come last, because the two halves of kube-proxy disturb each other
 // (see syncOften). What HNS refuses comes after what it takes: kube-proxy tries it
 // again in each sync, and counts references in each.
 func shapeGroups(t *testing.T, all []*kube.Service, c diffCase) [][]*kube.Service {
-	old := strings.HasPrefix(c.version, "1.20.")
+	old := asksEachTime(t, c.version)
 	edge := c.build == "17763.1432" || c.build == "20348" // 64 backends, 1024 backends
 	var few, many, dual []*kube.Service
 	for _, s := range all {
@@ -157,6 +161,13 @@ func shapeGroups(t *testing.T, all []*kube.Service, c diffCase) [][]*kube.Servic
 		groups = append(groups, many)
 	}
 	return groups
+}
+
+// asksEachTime reports whether a kube-proxy has no list of what is in HNS, but asks for
+// all objects each time that it looks for one (kubeproxy.endpoint-lookup).
+func asksEachTime(t *testing.T, version string) bool {
+	v := minor(t, version)
+	return !v.AtLeast(22) || v.Minor == 22 && v.Patch < 12 || v.Minor == 23 && v.Patch < 9
 }
 
 // halfOf is the half of the shapes that a case has, in blocks of four.
