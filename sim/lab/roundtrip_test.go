@@ -241,45 +241,13 @@ func readOf(k dump.Kind, n *dump.Node, s *dump.State) []string {
 	}
 	switch k {
 	case dump.KindHNS, dump.KindLB:
-		if n.HNS == nil {
-			break
-		}
-		for _, l := range n.HNS.LoadBalancers {
-			ends := slices.Clone(l.HostComputeEndpoints)
-			slices.Sort(ends)
-			add("load balancer %s %v %v to %v flags %d source %s", strings.ToLower(l.ID), l.FrontendVIPs, l.PortMappings, ends, l.Flags, l.SourceVIP)
-		}
-		if k == dump.KindLB {
-			break
-		}
-		for _, x := range n.HNS.Networks {
-			add("network %s %s %s %d policies", strings.ToLower(x.ID), x.Name, x.Type, len(x.Policies))
-		}
-		for _, e := range n.HNS.Endpoints {
-			add("endpoint %s %s %v", strings.ToLower(e.ID), e.Name, e.Addresses())
-		}
+		readHNS(k, n, add)
 	case dump.KindRoutes:
 		for _, r := range n.Routes {
 			add("%s via %s on %s", r.To, r.Via, name(r.Interface))
 		}
-	case dump.KindAddresses:
-		for _, a := range n.Adapters {
-			for _, p := range a.Addresses {
-				add("%s on %s", p.Addr(), a.Name)
-			}
-		}
-	case dump.KindGateways:
-		for _, a := range n.Adapters {
-			for _, g := range a.Gateways {
-				add("%s on %s", g, a.Name)
-			}
-		}
-	case dump.KindNumbers:
-		for _, a := range n.Adapters {
-			if len(a.Addresses) > 0 {
-				add("%d %s", a.Index, a.Name)
-			}
-		}
+	case dump.KindAddresses, dump.KindGateways, dump.KindNumbers:
+		readAdapters(k, n, add)
 	case dump.KindIndexes:
 		for _, i := range n.Interfaces {
 			add("%d %s", i.Index, i.Name)
@@ -308,6 +276,45 @@ func readOf(k dump.Kind, n *dump.Node, s *dump.State) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+func readHNS(k dump.Kind, n *dump.Node, add func(string, ...any)) {
+	if n.HNS == nil {
+		return
+	}
+	for _, l := range n.HNS.LoadBalancers {
+		ends := slices.Clone(l.HostComputeEndpoints)
+		slices.Sort(ends)
+		add("load balancer %s %v %v to %v flags %d source %s", strings.ToLower(l.ID), l.FrontendVIPs, l.PortMappings, ends, l.Flags, l.SourceVIP)
+	}
+	if k == dump.KindLB {
+		return
+	}
+	for _, x := range n.HNS.Networks {
+		add("network %s %s %s %d policies", strings.ToLower(x.ID), x.Name, x.Type, len(x.Policies))
+	}
+	for _, e := range n.HNS.Endpoints {
+		add("endpoint %s %s %v", strings.ToLower(e.ID), e.Name, e.Addresses())
+	}
+}
+
+func readAdapters(k dump.Kind, n *dump.Node, add func(string, ...any)) {
+	for _, a := range n.Adapters {
+		switch k {
+		case dump.KindAddresses:
+			for _, p := range a.Addresses {
+				add("%s on %s", p.Addr(), a.Name)
+			}
+		case dump.KindGateways:
+			for _, g := range a.Gateways {
+				add("%s on %s", g, a.Name)
+			}
+		case dump.KindNumbers:
+			if len(a.Addresses) > 0 {
+				add("%d %s", a.Index, a.Name)
+			}
+		}
+	}
 }
 
 // says reports whether an error names the command that shows what is missing.
