@@ -66,6 +66,8 @@ type space struct {
 	spec   netns.Spec
 	served *served
 	gone   bool
+
+	windows windows
 }
 
 // Stats counts what happened to packets.
@@ -121,6 +123,9 @@ func (n *Net) Close() {
 		_ = s.device.Close()
 	}
 	n.host.Close()
+	for _, s := range all {
+		s.windows.close()
+	}
 }
 
 // Done is closed when the network is down, whoever ended it.
@@ -201,6 +206,7 @@ func (n *Net) Sync(ctx context.Context) error {
 		s.served.close()
 		_ = n.host.Remove(ctx, s.name)
 		_ = s.device.Close()
+		s.windows.close()
 	}
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {

@@ -40,11 +40,17 @@ func (n *Net) Listen(ctx context.Context, on string, addr netip.AddrPort) (net.L
 }
 
 // Start starts a program on a machine, with three open files as its standard
-// input, output and error.
+// input, output and error. A Windows program (NAME.exe) runs under Wine, which shows it
+// the build of the machine's node.
 func (n *Net) Start(ctx context.Context, on string, c netns.Command, stdio [3]*os.File) (*netns.Process, error) {
 	s, err := n.find(on)
 	if err != nil {
 		return nil, err
+	}
+	if len(c.Args) > 0 && isWindowsProgram(c.Args[0]) {
+		if c, err = n.wineCommand(ctx, s, c); err != nil {
+			return nil, err
+		}
 	}
 	return n.host.Start(ctx, s.name, c, stdio)
 }

@@ -50,6 +50,23 @@ func newHost(ctx context.Context, dir string, build *builds.Build) (*Host, error
 	return &Host{p}, nil
 }
 
+// Copy makes a Wine prefix with winlab's DLLs that looks like one Windows build, in which
+// nothing runs: others start its programs. The prefix is in dir; the caller must Close it.
+func Copy(ctx context.Context, dir string, build *builds.Build) (*wine.Copy, error) {
+	if err := Available(); err != nil {
+		return nil, err
+	}
+	w, err := wine.Find()
+	if err != nil {
+		return nil, err
+	}
+	dlls, err := builtShims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return w.Copy(ctx, wine.Config{Dir: dir, Build: build, DLLs: []string{dlls}})
+}
+
 // NodeConfig is what each node has for itself.
 type NodeConfig struct {
 	// HNS answers the node's programs. It belongs to the caller, and so do its objects.

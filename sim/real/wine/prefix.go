@@ -52,6 +52,43 @@ type Prefix struct {
 
 // Prefix makes a prefix. The caller must Close it.
 func (w *Wine) Prefix(ctx context.Context, c Config) (*Prefix, error) {
+	still, err := w.Copy(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	p := &Prefix{Dir: still.Dir, logs: still.logs, wine: w, env: still.Env, guard: still.guard, running: map[*Process]bool{}}
+	if err := p.startServer(ctx); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// Copy is a prefix in which nothing runs yet. Others start its programs, for
+// example in a network namespace: Wine's server makes the sockets of all programs of a
+// prefix, in the namespace in which it was started.
+type Copy struct {
+	// Dir is the prefix, Env the environment of its programs.
+	Dir string
+	Env []string
+	// Server is the command that starts Wine's server and returns. It comes before
+	// the first program.
+	Server []string
+
+	loader, logs string
+	guard        *guard
+}
+
+// Command is how a Windows program is started: its path is one of this machine or of
+// Windows.
+func (c *Copy) Command(path string, args ...string) []string {
+	return append([]string{c.loader, Path(path)}, args...)
+}
+
+// Close ends all programs of the prefix that this process can see, and removes it.
+func (c *Copy) Close() error { return errors.Join(c.guard.release(true), os.RemoveAll(c.Dir)) }
+
+// Copy makes a prefix in which nothing runs. The caller must Close it.
+func (w *Wine) Copy(ctx context.Context, c Config) (*Copy, error) {
 	if c.Build == nil || c.Dir == "" {
 		return nil, errors.New("a Wine prefix needs a folder and a Windows build")
 	}
@@ -67,7 +104,7 @@ func (w *Wine) Prefix(ctx context.Context, c Config) (*Prefix, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prefix{Dir: filepath.Join(run, "prefix"), logs: filepath.Join(run, "logs"), wine: w, running: map[*Process]bool{}}
+	p := &Copy{Dir: filepath.Join(run, "prefix"), logs: filepath.Join(run, "logs"), loader: w.loader, Server: []string{w.server}}
 	if err := os.MkdirAll(p.logs, 0o755); err != nil {
 		return nil, err
 	}
@@ -77,26 +114,23 @@ func (w *Wine) Prefix(ctx context.Context, c Config) (*Prefix, error) {
 	if p.guard, err = w.guard(p.Dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(p.Dir))
 	}
-	if err := p.fill(bare, dlls, buildValues(c.Build)); err != nil {
+	if err := fill(p.Dir, bare, dlls, buildValues(c.Build)); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	var overrides []string
 	for _, d := range dlls {
 		overrides = append(overrides, strings.TrimSuffix(strings.ToLower(filepath.Base(d)), ".dll")+"=n")
 	}
-	p.env = w.env(p.Dir, overrides...)
-	if err := p.startServer(ctx); err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
+	p.Env = w.env(p.Dir, overrides...)
 	return p, nil
 }
 
 // fill copies the bare prefix and makes it that of the build.
-func (p *Prefix) fill(bare string, dlls []string, values []value) error {
-	if err := clone(bare, p.Dir); err != nil {
+func fill(dir, bare string, dlls []string, values []value) error {
+	if err := clone(bare, dir); err != nil {
 		return fmt.Errorf("copying the bare Wine prefix: %w", err)
 	}
-	system32 := filepath.Join(p.Dir, "drive_c", "windows", "system32")
+	system32 := filepath.Join(dir, "drive_c", "windows", "system32")
 	for _, d := range dlls {
 		name := strings.ToLower(filepath.Base(d))
 		to := filepath.Join(system32, name)
@@ -107,7 +141,7 @@ func (p *Prefix) fill(bare string, dlls []string, values []value) error {
 			return err
 		}
 	}
-	return setRegistry(p.Dir, values)
+	return setRegistry(dir, values)
 }
 
 // findDLLs lists the files that Config.DLLs names.

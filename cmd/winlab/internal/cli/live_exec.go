@@ -164,7 +164,12 @@ func (l *liveLab) exec(ctx context.Context, c control.Call, o execArgs) (int, er
 	}()
 	e, err := p.Wait(context.WithoutCancel(ctx))
 	if err != nil {
-		return 2, err
+		select {
+		case <-l.down:
+			return 2, errors.New("the lab went down")
+		default:
+			return 2, err
+		}
 	}
 	if e.Signal != 0 && e.Signal != int(syscall.SIGINT) && e.Signal != int(syscall.SIGPIPE) {
 		fmt.Fprintf(c.Stdio[2], "%s: %s\n", o.Command[0], syscall.Signal(e.Signal))

@@ -1,0 +1,139 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/live/netns"
+	"github.com/winlab-dev/winlab/sim/real/components"
+	"github.com/winlab-dev/winlab/sim/real/wine"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+)
+
+// windows is what a machine has for Windows programs: a Wine prefix of its own, since
+// Wine's server makes the sockets of all programs of a prefix. It is made when the first
+// one is started.
+type windows struct {
+	mu   sync.Mutex
+	dir  string
+	copy *wine.Copy
+}
+
+// isWindowsProgram reports whether a command is a program of Windows: its name ends
+// with .exe, and it is a file of that kind or one that Windows has.
+func isWindowsProgram(name string) bool {
+	if !strings.EqualFold(filepath.Ext(name), ".exe") {
+		return false
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return true // one of Windows' own, such as ipconfig.exe
+	}
+	defer func() { _ = f.Close() }()
+	var head [2]byte
+	_, err = f.Read(head[:])
+	return err == nil && bytes.Equal(head[:], []byte("MZ"))
+}
+
+// wineCommand makes the command that runs a Windows program on a machine.
+func (n *Net) wineCommand(ctx context.Context, s *space, c netns.Command) (netns.Command, error) {
+	b, err := n.buildOf(s)
+	if err != nil {
+		return c, err
+	}
+	w := &s.windows
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.copy == nil {
+		if err := n.prefix(ctx, s, b); err != nil {
+			return c, fmt.Errorf("%s on %s: %w", c.Args[0], s.name, err)
+		}
+	}
+	path := c.Args[0]
+	if _, err := os.Stat(path); err != nil && !strings.Contains(path, `\`) {
+		path = `C:\windows\system32\` + path
+	}
+	return netns.Command{Args: w.copy.Command(path, c.Args[1:]...), Env: w.env(c.Env), Dir: c.Dir, Terminal: c.Terminal}, nil
+}
+
+// env is the environment of a Windows program: Wine's, and what its user has set for
+// it. Names that mean something to Linux only are left out.
+func (w *windows) env(given []string) []string {
+	all := append([]string{}, w.copy.Env...)
+	for _, kv := range given {
+		name, _, _ := strings.Cut(kv, "=")
+		switch {
+		case strings.HasPrefix(name, "WINE") && name != "WINEDEBUG", strings.HasPrefix(name, "LC_"), strings.HasPrefix(name, "XDG_"):
+		case name == "PATH", name == "HOME", name == "LANG", name == "TMPDIR", name == "DISPLAY", name == "SHELL", name == "_":
+		default:
+			all = append(all, kv)
+		}
+	}
+	return all
+}
+
+// buildOf is the Windows build of a machine.
+func (n *Net) buildOf(s *space) (*builds.Build, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := n.machine(s.entry)
+	if m == nil || m.Node == nil || m.Kind != build.NodeKind && m.Kind != build.PodKind || m.Node.Windows == nil {
+		return nil, fmt.Errorf("%s runs Linux: Windows programs are for Windows machines", s.name)
+	}
+	return m.Node.Windows, nil
+}
+
+// prefix makes the machine's Wine prefix and starts Wine's server in its namespace.
+func (n *Net) prefix(ctx context.Context, s *space, b *builds.Build) error {
+	dir, err := os.MkdirTemp("", "winlab-live-")
+	if err != nil {
+		return err
+	}
+	p, err := components.Copy(ctx, dir, b)
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := n.startServer(ctx, s, p); err != nil {
+		return errors.Join(err, p.Close(), os.RemoveAll(dir))
+	}
+	s.windows.dir, s.windows.copy = dir, p
+	return nil
+}
+
+func (n *Net) startServer(ctx context.Context, s *space, p *wine.Copy) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = null.Close() }()
+	// It stays for some time after the last program, and a program in between starts
+	// faster.
+	server := append(p.Server, "-p60")
+	r, err := n.host.Start(ctx, s.name, netns.Command{Args: server, Env: p.Env, Dir: p.Dir}, [3]*os.File{null, null, null})
+	if err != nil {
+		return err
+	}
+	e, err := r.Wait(ctx)
+	if err == nil && e.Code != 0 {
+		err = fmt.Errorf("the Wine server does not start: exit code %d", e.Code)
+	}
+	return err
+}
+
+// close removes the prefix, after the machine's programs have ended.
+func (w *windows) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.copy != nil {
+		_ = w.copy.Close()
+		_ = os.RemoveAll(w.dir)
+		w.copy = nil
+	}
+}
