@@ -144,7 +144,7 @@ func TestNameServerThatRefuses(t *testing.T) {
 	// The first server fails with REFUSED, so Windows may or may not ask the second.
 	c2 := built(t, changed(t, hostGW, outside+"  dns: {forward: {.: [host/dc1, host/resolver]}}\n"))
 	resolved(t, c, "node/win1 Resolve-DnsName www.example.net: delivered ok")
-	resolved(t, c2, "node/win1 Resolve-DnsName www.example.net: varies name-server-failed next server",
+	resolved(t, c2, "node/win1 Resolve-DnsName www.example.net: varies open-question next name server",
 		"node/linux1 linux www.example.net: delivered ok")
 	// The machine is there and no program listens.
 	c3 := built(t, changed(t, hostGW, "  dns: {forward: {.: [192.168.1.10]}}\n"))
@@ -223,5 +223,57 @@ func TestNameServersOfAContainer(t *testing.T) {
 	look, err = built(t, f).Resolve(t.Context(), "pod/web", "kubernetes.default.svc.cluster.local", dns.Ping)
 	if err != nil || len(look.Queries) == 0 || look.Queries[0].Server != "192.168.1.53" || look.Verdict == trace.Delivered {
 		t.Errorf("a pod of a plugin that was given no server: %+v, %v", look, err)
+	}
+}
+
+// TestLookupTakesEveryNameServer: a query goes to any backend of the cluster DNS, and the
+// look-up is what all of them make of it. The second one here has no program on its port.
+func TestLookupTakesEveryNameServer(t *testing.T) {
+	const second = "  pods:\n    - {name: coredns-1, namespace: kube-system, node: linux1, labels: {k8s-app: kube-dns}, listen: "
+	c := built(t, changed(t, hostGW, second+"[tcp/53]}\n"))
+	resolved(t, c, "pod/client Resolve-DnsName win-webserver: varies depends-on-backend 1 delivered, 1 unresolved",
+		"pod/linux-client linux win-webserver.default: varies depends-on-backend",
+		"pod/client Resolve-DnsName no.default.svc.cluster.local.: unresolved name-not-found")
+	expect(t, c, "one that is silent", "pod/client > name/win-webserver:80: varies depends-on-backend")
+	look, err := c.Resolve(t.Context(), "pod/client", "win-webserver", "")
+	if err != nil || len(look.Open) != 0 {
+		t.Errorf("open: %+v, %v", look.Open, err)
+	}
+	// Two that serve the same names are one outcome.
+	c = built(t, changed(t, hostGW, second+"[udp/53, tcp/53]}\n"))
+	resolved(t, c, "pod/client Resolve-DnsName win-webserver: delivered ok", "pod/client nslookup kubernetes.default.svc.cluster.local: delivered ok")
+	expect(t, c, "both serve", "pod/client > name/win-webserver:80: delivered ok")
+}
+
+// TestLookupsHaveWorlds: what no source says about Windows' resolvers is followed both
+// ways, and a lab can say which it is.
+func TestLookupsHaveWorlds(t *testing.T) {
+	const forward = "  dns: {forward: {.: [host/dc1, host/resolver]}}\n"
+	for params, want := range map[string]string{
+		"":                                   "varies open-question Windows asks no other name server",
+		"{windows-dns-server-failure: ends}": "unresolved name-server-failed",
+		"{windows-dns-server-failure: next-server}": "delivered ok",
+	} {
+		lab := outside + forward
+		if params != "" {
+			lab += "  params: " + params + "\n"
+		}
+		c := built(t, changed(t, hostGW, lab))
+		resolved(t, c, "node/win1 Resolve-DnsName www.example.net: "+want)
+		if verdict, _, _ := strings.Cut(want, " "); verdict == "varies" {
+			expect(t, c, params, "node/win1 > name/www.example.net:443: varies open-question")
+		}
+	}
+	for params, want := range map[string]string{
+		"":                                       "varies open-question nslookup adds the suffixes of the interface",
+		"{nslookup-interface-suffixes: ignored}": "unresolved name-not-completed",
+		"{nslookup-interface-suffixes: used}":    "delivered ok",
+	} {
+		lab := "  title: x\n"
+		if params != "" {
+			lab = "  params: " + params + "\n"
+		}
+		c := built(t, changed(t, hostGW, strings.TrimPrefix(lab, "  title: x\n")))
+		resolved(t, c, "pod/client nslookup win-webserver: "+want, "pod/client Resolve-DnsName win-webserver: delivered ok")
 	}
 }

@@ -49,6 +49,17 @@ type Client struct {
 	Ndots  int
 	// IPv6 asks for AAAA records too.
 	IPv6 bool
+	// Ask answers a question that no source decides with the value of one of its
+	// answers. Nil takes the first.
+	Ask func(*evidence.Question) string
+}
+
+// answer is what Ask says.
+func (c Client) answer(q *evidence.Question) string {
+	if c.Ask == nil {
+		return q.Answers[0].Value
+	}
+	return c.Ask(q)
 }
 
 // candidate is one name that a resolver tries, with the rule that says so.
@@ -134,24 +145,40 @@ func (c Client) windows(absolute string) []candidate {
 		add(c.GlobalSuffixes, "suffix of the global list", factGlobal)
 		return out
 	}
-	rest := c.InterfaceSuffixes
+	rest := c.suffixes()
 	if own := strings.Trim(c.ConnectionSuffix, "."); own != "" {
-		add([]string{own}, "connection-specific suffix", factConnection)
-		rest = slices.DeleteFunc(slices.Clone(rest), func(s string) bool { return strings.EqualFold(strings.Trim(s, "."), own) })
+		add(rest[:1], "connection-specific suffix", factConnection)
+		rest = rest[1:]
 	}
 	add(rest, "suffix of the interface", factInterface)
 	return out
 }
 
-func (c Client) nslookup(absolute string) []candidate {
-	if len(c.GlobalSuffixes) == 0 {
-		return []candidate{{absolute, "there is no global suffix list, and nslookup reads no other", factNslookup, true}}
+// suffixes are those of the interface, each once, the connection-specific one first.
+func (c Client) suffixes() []string {
+	own := strings.Trim(c.ConnectionSuffix, ".")
+	all := slices.DeleteFunc(slices.Clone(c.InterfaceSuffixes), func(s string) bool { return strings.Trim(s, ".") == "" || strings.EqualFold(strings.Trim(s, "."), own) })
+	if own != "" {
+		all = append([]string{own}, all...)
 	}
-	fact := factGlobal
+	return all
+}
+
+func (c Client) nslookup(absolute string) []candidate {
+	list, what, fact := c.GlobalSuffixes, "suffix of the global list", factGlobal
+	if len(list) == 0 {
+		list, what, fact = c.suffixes(), "suffix of the interface", factNslookup
+		switch {
+		case len(list) == 0:
+			return []candidate{{absolute, "there is no suffix", factNslookup, true}}
+		case c.answer(questionNslookup) != suffixesUsed:
+			return []candidate{{absolute, "there is no global suffix list, and nslookup reads no other", factNslookup, true}}
+		}
+	}
 	if dots(absolute) > 0 {
 		fact = factNslookupDotted
 	}
-	return append(complete(absolute, c.GlobalSuffixes, "suffix of the global list", fact),
+	return append(complete(absolute, list, what, fact),
 		candidate{absolute, "as it stands, after the list", factNslookupLast, true})
 }
 

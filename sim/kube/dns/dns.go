@@ -44,6 +44,12 @@ const (
 	Linux Tool = "linux"
 )
 
+// Values of answers.
+const (
+	failureEnds  = "ends"
+	suffixesUsed = "used"
+)
+
 // Tools lists every tool, the one to prefer on Windows first.
 var Tools = []Tool{ResolveDNSName, Nslookup, Ping, Linux}
 
@@ -77,11 +83,14 @@ var (
 	factSingle = evidence.New("dns.windows-no-bare-label", evidence.Stated,
 		"The Windows DNS client does not ask a name server for a single label without a suffix (AllowUnqualifiedQuery is 0).",
 		"Windows 2000 registry reference, AllowUnqualifiedQuery")
-	factNslookup = evidence.New("dns.nslookup-global-list-only", evidence.Stated,
-		"nslookup reads the global suffix search list and not the suffixes of the interface: without that list it asks a single label as it stands.",
-		"Azure/azure-container-networking#363", "containernetworking/plugins#229")
+	factNslookup = evidence.NewParam("nslookup-interface-suffixes", "dns.nslookup-interface-suffixes", evidence.Stated,
+		"Without a global suffix search list, nslookup in Windows containers was seen to ask a name as it stands and to ignore the suffixes of the interface; on other Windows machines it was seen to add them, also to names with dots.",
+		"Azure/azure-container-networking#363", "containernetworking/plugins#229", srcSuffix, "isc.sans.edu diary 2024-05, D. Stevens: nslookup's debug options (DNS suffixes)")
+	questionNslookup = evidence.NewQuestion("nslookup-interface-suffixes", factNslookup,
+		evidence.Answer{Value: "ignored", Means: "nslookup reads the global suffix list only"},
+		evidence.Answer{Value: suffixesUsed, Means: "nslookup adds the suffixes of the interface"})
 	factNslookupDotted = evidence.New("dns.nslookup-completes-dotted", evidence.Stated,
-		"nslookup also completes names with dots, as long as they do not end with one, once there is a global suffix search list.",
+		"nslookup also completes names with dots, as long as they do not end with one, where it adds suffixes at all.",
 		srcSuffix, srcNslookup)
 	factNslookupLast = evidence.New("dns.nslookup-as-is-last", evidence.Inferred,
 		"nslookup asks the name as it stands after the suffixes of its list.", srcNslookup)
@@ -102,12 +111,18 @@ var (
 		srcGlibc+", __res_context_search")
 	factServers = evidence.New("dns.next-server", evidence.Inferred,
 		"A server that does not answer, or answers with a failure of its own, is left for the next one; each is asked once, as repeats change nothing in a model without loss.")
-	factNextAfterFailure = evidence.New("dns.windows-next-server-after-failure", evidence.Stated,
-		"Whether Windows asks the next server after one has answered SERVFAIL is not consistent, so a look-up that depends on it has no single outcome.",
+	factNextAfterFailure = evidence.NewParam("windows-dns-server-failure", "dns.windows-next-server-after-failure", evidence.Stated,
+		"Whether Windows asks the next server after one has answered SERVFAIL is not consistent.",
 		"moby/moby libnetwork/network_windows.go addEpToResolver", "moby/moby#46792")
-	factSuffixAfterFailure = evidence.New("dns.windows-next-suffix-after-failure", evidence.Unknown,
+	questionNextServer = evidence.NewQuestion("windows-dns-server-failure", factNextAfterFailure,
+		evidence.Answer{Value: "next-server", Means: "Windows asks the next name server after one that failed"},
+		evidence.Answer{Value: failureEnds, Means: "Windows asks no other name server after one that failed"})
+	factSuffixAfterFailure = evidence.NewParam("windows-dns-suffix-failure", "dns.windows-next-suffix-after-failure", evidence.Unknown,
 		"Whether Windows goes on to the next suffix after SERVFAIL or REFUSED is not published; only a negative answer is named as what leads there.",
 		srcWhite)
+	questionNextSuffix = evidence.NewQuestion("windows-dns-suffix-failure", factSuffixAfterFailure,
+		evidence.Answer{Value: "next-suffix", Means: "Windows tries the next suffix after a failure of the server"},
+		evidence.Answer{Value: failureEnds, Means: "Windows tries no other suffix after a failure of the server"})
 	factConnection = evidence.New("dns.windows-connection-suffix-first", evidence.Stated,
 		"The connection-specific suffix, which is where HNS puts an endpoint's Domain (DNSDomain in HNS v1), is tried before the suffixes of the interface's search list.",
 		"microsoft/hcsshim#1047", "microsoft/Windows-Containers#59 (ipconfig shows it first in the search list)", "Windows policy DNSClient.admx, DNS_UseDomainNameDevolution")

@@ -9,6 +9,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 var corpIP = netip.MustParseAddr("192.168.5.10")
@@ -190,7 +191,7 @@ func TestReasons(t *testing.T) {
 		{"REFUSED", one, Ping, by("REFUSED", ""), trace.Unresolved, trace.NameServerFailed},
 		{"NXDOMAIN", one, Ping, by("NXDOMAIN", ""), trace.Unresolved, trace.NameNotFound},
 		{"an alias without an address", one, Ping, by("alias", ""), trace.Unresolved, trace.AliasDangling},
-		{"the second server after a failure, Windows", two, Ping, by("SERVFAIL", "A"), trace.Varies, trace.NameServerFailed},
+		{"Windows asks no other server after a failure", answering(two, questionNextServer, failureEnds), Ping, by("SERVFAIL", "A"), trace.Unresolved, trace.NameServerFailed},
 		{"both fail", two, Ping, by("SERVFAIL", "SERVFAIL"), trace.Unresolved, trace.NameServerFailed},
 		{"dropped on the way", one, Ping, lost(trace.Dropped, trace.NoRoute), trace.Unresolved, trace.NameServerSilent},
 		{"the reply came from elsewhere", one, Ping, lost(trace.NoReply, trace.UnexpectedSource), trace.Unresolved, trace.NameReplyStrayed},
@@ -214,11 +215,60 @@ func TestReasons(t *testing.T) {
 	if look, _ := linux.Resolve(Linux, "web", by("SERVFAIL", "A")); look.Verdict != trace.Delivered {
 		t.Errorf("on Linux the next server is asked: %s", look.Verdict)
 	}
+	if look, _ := two.Resolve(Ping, "web", by("SERVFAIL", "A")); look.Verdict != trace.Delivered {
+		t.Errorf("on Windows with the other answer, too: %s", look.Verdict)
+	}
 	// A suffix that got a failure, and one after it that is found.
 	global := windowsPodWithGlobalList()
 	suffixes := answers{"web.default.svc.cluster.local.": "SERVFAIL", "web.svc.cluster.local.": "A"}
-	if look, _ := global.Resolve(Ping, "web", suffixes.exchange(t)); look.Verdict != trace.Varies || !strings.Contains(look.Summary, "next suffix") {
+	if look, _ := global.Resolve(Ping, "web", suffixes.exchange(t)); look.Verdict != trace.Delivered {
 		t.Errorf("the next suffix: %s %s", look.Verdict, look.Summary)
+	}
+	if look, _ := answering(global, questionNextSuffix, failureEnds).Resolve(Ping, "web", suffixes.exchange(t)); look.Verdict != trace.Unresolved || look.Reason != trace.NameServerFailed {
+		t.Errorf("no other suffix: %s %s", look.Verdict, look.Summary)
+	}
+}
+
+// answering is a client that gives one answer to one question and fails on others.
+func answering(c Client, q *evidence.Question, value string) Client {
+	c.Ask = func(asked *evidence.Question) string {
+		if asked != q {
+			panic("asked " + asked.Param)
+		}
+		return value
+	}
+	return c
+}
+
+// Nobody is asked a question whose answer changes nothing: one server, no other suffix,
+// a negative answer, Linux.
+func TestNoQuestion(t *testing.T) {
+	none := func(c Client) Client { return answering(c, nil, "") }
+	linux := linuxPod()
+	linux.Servers = append(linux.Servers, netip.MustParseAddr("10.96.0.11"))
+	fails := answers{"web.default.svc.cluster.local.": "SERVFAIL", "web.svc.cluster.local.": "SERVFAIL", "web.cluster.local.": "SERVFAIL", "web.": "SERVFAIL"}
+	no := answers{"web.default.svc.cluster.local.": "NXDOMAIN", "web.svc.cluster.local.": "NXDOMAIN", "web.cluster.local.": "A"}
+	none(linux).Resolve(Linux, "web", fails.exchange(t))
+	none(windowsPod()).Resolve(Ping, "web", fails.exchange(t))
+	none(windowsPodWithGlobalList()).Resolve(Ping, "web", no.exchange(t))
+	none(windowsPodWithGlobalList()).Resolve(Nslookup, "web", no.exchange(t))
+	bare := windowsPod()
+	bare.InterfaceSuffixes, bare.ConnectionSuffix = nil, ""
+	none(bare).Resolve(Nslookup, "web", no.exchange(t))
+}
+
+// Without a global list nslookup may add the suffixes of the interface, or none.
+func TestNslookupSuffixes(t *testing.T) {
+	c := windowsPod()
+	c.InterfaceSuffixes, c.ConnectionSuffix = threeSuffixes, "cluster.local."
+	for value, want := range map[string]string{
+		"ignored":    "PTR 10.0.96.10.in-addr.arpa.; A web.",
+		suffixesUsed: "PTR 10.0.96.10.in-addr.arpa.; A web.cluster.local.; A web.default.svc.cluster.local.; A web.svc.cluster.local.; A web.",
+	} {
+		look, _ := answering(c, questionNslookup, value).Resolve(Nslookup, "web", exchange(&Cluster{}))
+		if got := asked(look); got != want {
+			t.Errorf("%s: asked %s, want %s", value, got, want)
+		}
 	}
 }
 

@@ -29,8 +29,6 @@ type resolution struct {
 	nodata bool
 	// alias is the last alias that had no address.
 	alias string
-	// doubtful says why a look-up that has found something need not find it on Windows.
-	doubtful string
 }
 
 // search tries one name after the other until one has an address. After a time-out
@@ -39,17 +37,17 @@ type resolution struct {
 // factLinuxTimeout).
 func (r *resolution) search(kind Tool, candidates []candidate) bool {
 	over := false
-	for _, cand := range candidates {
+	for i, cand := range candidates {
 		asIs := kind == Linux && cand.bare
 		if over && !asIs {
 			continue
 		}
 		before := len(r.rcodes)
 		if r.try(cand) {
-			if kind != Linux && slices.ContainsFunc(r.rcodes[:before], failure) {
-				r.doubtful = fmt.Sprintf("A name that was tried before %s got a failure of the server: found if Windows goes on to the next suffix after such an answer, not found if it does not, and no source says which (%s).", cand.name, factSuffixAfterFailure.ID)
-			}
 			return true
+		}
+		if kind != Linux && i < len(candidates)-1 && !r.silent && slices.ContainsFunc(r.rcodes[before:], failure) && r.c.answer(questionNextSuffix) == failureEnds {
+			return false
 		}
 		if !asIs {
 			over = r.silent || kind == Linux && slices.ContainsFunc(r.rcodes[before:], final)
@@ -121,12 +119,12 @@ func (r *resolution) ask(servers []netip.Addr, qtype uint16, cand candidate) *dn
 			continue
 		}
 		if msg.Rcode == dns.RcodeSuccess || msg.Rcode == dns.RcodeNameError {
-			if last != nil && r.c.kind(r.tool) != Linux {
-				r.doubtful = fmt.Sprintf("The server before answered with a failure of its own, and %s knows the name: found if Windows asks the next server after such an answer, not found if it does not, and no source says which (%s).", server, factNextAfterFailure.ID)
-			}
 			return msg
 		}
 		last = msg
+		if i < len(servers)-1 && r.c.kind(r.tool) != Linux && r.c.answer(questionNextServer) == failureEnds {
+			return msg
+		}
 	}
 	return last
 }
@@ -264,10 +262,6 @@ func (r *resolution) address(a netip.Addr) (trace.Lookup, []netip.Addr) {
 }
 
 func (r *resolution) done() (trace.Lookup, []netip.Addr) {
-	if r.doubtful != "" {
-		r.look.Verdict = trace.Varies
-		return r.fail(trace.NameServerFailed, r.doubtful)
-	}
 	r.look.Verdict, r.look.Reason = trace.Delivered, trace.OK
 	for _, a := range r.addrs {
 		r.look.Answers = append(r.look.Answers, a.String())

@@ -19,7 +19,7 @@ import (
 // place where the path ended.
 func (f *flow) judge(k knowledge, r *run) trace.Path {
 	steps, said := f.withTroubles(r.steps)
-	p := trace.Path{Choices: r.choices, Steps: steps, Seen: r.seen, Grade: trace.Weakest(r.steps)}
+	p := trace.Path{Choices: r.choices, Steps: steps, Seen: r.seen, Grade: trace.Weakest(steps)}
 	last := lastReason(p.Steps)
 	switch {
 	case r.unknown != "":

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab/build"
@@ -390,8 +392,11 @@ func (c *Cluster) lookup(ctx context.Context, t *trace.Trace, r Request, from en
 		return endpoint{}, err
 	}
 	t.Names = append(t.Names, look)
+	if g := weakestOf(&look); g.Weaker(t.Grade) {
+		t.Grade = g
+	}
 	if look.Verdict == trace.Varies {
-		t.Verdict, t.Reason, t.Summary, t.Grade, t.Open = look.Verdict, look.Reason, look.Summary, evidence.Unknown, look.Open
+		t.Verdict, t.Reason, t.Summary, t.Open = look.Verdict, look.Reason, look.Summary, look.Open
 		return endpoint{}, nil
 	}
 	for _, ip := range ips {
@@ -411,12 +416,28 @@ func (c *Cluster) lookup(ctx context.Context, t *trace.Trace, r Request, from en
 	if look.Verdict == trace.Delivered { // it has an address, of the other family
 		t.Verdict, t.Reason, t.Summary = trace.Unresolved, trace.NameNotFound, "The name has no "+family(r.IPv6)+" address."
 	}
-	for _, q := range look.Queries {
-		if q.Grade.Weaker(t.Grade) {
-			t.Grade = q.Grade
+	return endpoint{}, nil
+}
+
+// weakestOf is the weakest evidence that a look-up rests on: the rules that made the
+// resolver ask, the ways of its questions, and the questions that decide.
+func weakestOf(look *trace.Lookup) evidence.Grade {
+	g := evidence.Code
+	for i := range look.Queries {
+		q := &look.Queries[i]
+		if q.Grade.Weaker(g) {
+			g = q.Grade
+		}
+		if q.Path != nil && q.Path.Grade.Weaker(g) {
+			g = q.Path.Grade
 		}
 	}
-	return endpoint{}, nil
+	for _, o := range look.Open {
+		if f := evidence.Lookup(o.Evidence); f != nil && f.Grade.Weaker(g) {
+			g = f.Grade
+		}
+	}
+	return g
 }
 
 // Resolve resolves a name from a pod, node or host with a tool.
@@ -436,96 +457,188 @@ func (c *Cluster) Resolve(ctx context.Context, from, name string, tool dns.Tool)
 	return look, err
 }
 
-// resolveName asks for a name as a tool on a machine does, once for every answer
-// to the questions that no source decides and that the queries meet.
+// resolveName asks for a name as a tool on a machine does: once for every answer to
+// the questions that no source decides and that it meets, and once for every fate of
+// a query that a load balancer may hand to one name server or another.
 func (c *Cluster) resolveName(ctx context.Context, m *build.Machine, name string, tool dns.Tool) (trace.Lookup, []netip.Addr, error) {
 	var first trace.Lookup
 	var ips []netip.Addr
 	var all trace.Trace
-	todo := [][]trace.Choice{nil}
+	todo, complete := [][]trace.Choice{nil}, true
 	for ; len(todo) > 0 && len(all.Paths) < maxWorlds; todo = todo[1:] {
-		answers := slices.Clone(todo[0])
-		look, got := c.resolveIn(m, name, tool, &answers)
+		a := asking{c: c, given: todo[0], known: slices.Clone(todo[0])}
+		look, got := a.resolve(m, name, tool)
 		if err := ctx.Err(); err != nil {
 			return look, nil, err
 		}
 		if len(all.Paths) == 0 {
 			first, ips = look, got
 		}
-		all.Paths = append(all.Paths, trace.Path{Choices: answers, Verdict: look.Verdict, Reason: look.Reason, Summary: look.Summary})
-		todo = append(todo, otherAnswers(answers, len(todo[0]))...)
+		complete = complete && !a.cut
+		all.Paths = append(all.Paths, trace.Path{Choices: a.known, Verdict: look.Verdict, Reason: look.Reason, Summary: look.Summary})
+		todo = append(todo, otherAnswers(a.known, len(todo[0]))...)
 	}
-	if summarise(&all, len(todo) == 0); all.Verdict != first.Verdict {
+	if summarise(&all, complete && len(todo) == 0); all.Verdict != first.Verdict {
 		first.Verdict, first.Reason, first.Summary, first.Open = all.Verdict, all.Reason, all.Summary, all.Open
 	}
 	return first, ips, nil
 }
 
-// otherAnswers are the answers that were not given to the questions after the
-// first ones.
-func otherAnswers(given []trace.Choice, first int) [][]trace.Choice {
+// otherAnswers are the answers and picks that were not made after the first ones.
+func otherAnswers(made []trace.Choice, first int) [][]trace.Choice {
 	var all [][]trace.Choice
-	for i := first; i < len(given); i++ {
-		for pick, a := range evidence.QuestionOf(given[i].Param).Answers[1:] {
-			other := given[i]
-			other.Pick, other.Value, other.Label = pick+1, a.Value, a.Means
-			all = append(all, append(slices.Clone(given[:i]), other))
+	for i := first; i < len(made); i++ {
+		for pick := range made[i].Of {
+			if pick == made[i].Pick {
+				continue
+			}
+			other := made[i]
+			other.Pick, other.Value, other.Label = pick, "", ""
+			if q := evidence.QuestionOf(other.Param); q != nil {
+				other.Value, other.Label = q.Answers[pick].Value, q.Answers[pick].Means
+			}
+			all = append(all, append(slices.Clone(made[:i]), other))
 		}
 	}
 	return all
 }
 
-// resolveIn asks for a name with the given answers to questions, and adds those
-// that it met besides; every query is a flow to a name server.
-func (c *Cluster) resolveIn(m *build.Machine, name string, tool dns.Tool, answers *[]trace.Choice) (trace.Lookup, []netip.Addr) {
-	cl := c.Resolver(m)
+// asking is one look-up with some answers to questions and some fates of queries.
+type asking struct {
+	c *Cluster
+	// given are the answers and fates that this look-up starts with, known those and
+	// what it has met besides, in order. fates is how many fates were taken.
+	given, known []trace.Choice
+	fates        int
+	// cut is set when a query had more ways than were tried.
+	cut bool
+}
+
+// resolve asks for a name; every query is a flow to a name server.
+func (a *asking) resolve(m *build.Machine, name string, tool dns.Tool) (trace.Lookup, []netip.Addr) {
+	cl := a.c.Resolver(m)
 	if tool == "" {
 		tool = dns.Linux
 		if cl.OS == dns.OnWindows {
 			tool = dns.ResolveDNSName
 		}
 	}
-	c.ForgetAnswers()
-	return cl.Resolve(tool, name, func(server netip.Addr, query []byte) dns.Reply { return c.askServer(m, server, query, answers, 0) })
+	cl.Ask = func(q *evidence.Question) string {
+		choices := wire.Choices{Pinned: a.c.Plan.Params.Pinned, Known: a.known}
+		answer := choices.Ask(q, "")
+		a.known = append(a.known, choices.Made...)
+		return answer
+	}
+	a.c.ForgetAnswers()
+	return cl.Resolve(tool, name, func(server netip.Addr, query []byte) dns.Reply { return a.ask(m, server, query, 0) })
+}
+
+// maxFates bounds the ways that are tried for one query.
+const maxFates = 64
+
+// ask sends a query to a name server by every way that load balancers may take, and
+// returns one of the replies: which, is a pick where they differ.
+func (a *asking) ask(m *build.Machine, server netip.Addr, query []byte, depth int) dns.Reply {
+	var fates []dns.Reply
+	var ways []string
+	todo := [][]int{nil}
+	for tried := 0; len(todo) > 0; tried++ {
+		if tried == maxFates {
+			a.cut = true
+			break
+		}
+		forced := todo[0]
+		reply, picks := a.send(m, server, query, forced, depth)
+		todo = append(todo[1:], alternatives(picks, len(forced))...)
+		if !slices.ContainsFunc(fates, func(f dns.Reply) bool { return sameFate(f, reply) }) {
+			fates, ways = append(fates, reply), append(ways, labels(picks))
+		}
+	}
+	if len(fates) == 1 {
+		return fates[0]
+	}
+	fate := trace.Choice{Where: "query to " + server.String(), Of: len(fates)}
+	if next := a.nextFate(); next != nil {
+		*next = trace.Choice{Where: fate.Where, Pick: next.Pick, Of: fate.Of, Label: ways[next.Pick%fate.Of]}
+		return fates[next.Pick%fate.Of]
+	}
+	fate.Label = ways[0]
+	a.known = append(a.known, fate)
+	a.fates++
+	return fates[0]
+}
+
+// nextFate is the fate that was given for the query whose turn it is, or nil.
+func (a *asking) nextFate() *trace.Choice {
+	n := 0
+	for i := range a.known[:len(a.given)] {
+		if a.known[i].Param != "" {
+			continue
+		}
+		if n == a.fates {
+			a.fates++
+			return &a.known[i]
+		}
+		n++
+	}
+	return nil
+}
+
+// labels names the picks of a way.
+func labels(picks []trace.Choice) string {
+	var all []string
+	for _, p := range picks {
+		all = append(all, p.Label)
+	}
+	return strings.Join(all, ", ")
+}
+
+// sameFate reports whether a resolver cannot tell two replies apart.
+func sameFate(x, y dns.Reply) bool {
+	return bytes.Equal(x.Answer, y.Answer) && x.Path.Verdict == y.Path.Verdict && x.Path.Reason == y.Path.Reason
 }
 
 // maxForwards bounds name servers that ask each other.
 const maxForwards = 8
 
-// askServer sends a query to a name server and returns what came back. When the server
-// asks another one, that question is a flow of its own, from the server, and the query
-// is sent again once it is answered.
-func (c *Cluster) askServer(m *build.Machine, server netip.Addr, query []byte, answers *[]trace.Choice, depth int) dns.Reply {
+// send sends a query to a name server by the way of some picks, and returns what came
+// back and the picks that were made. When the server asks another one, that question is
+// a flow of its own, from the server, and the query is sent again once it is answered.
+func (a *asking) send(m *build.Machine, server netip.Addr, query []byte, forced []int, depth int) (dns.Reply, []trace.Choice) {
 	var reply dns.Reply
+	var picks []trace.Choice
 	for range maxForwards {
 		f := &flow{from: m.Ref, proto: packet.UDP, src: m.Stack().Source(server), dst: netip.AddrPortFrom(server, 53), ttl: defaultTTL, payload: query}
-		c.describe(f)
-		s := c.start(f, nil)
-		s.sim.Known = *answers
+		a.c.describe(f)
+		s := a.c.start(f, forced)
+		s.sim.Known = a.known
 		s.send()
 		r := s.result()
+		picks = nil
 		for _, made := range r.choices {
 			if made.Param != "" {
-				*answers = append(*answers, made)
+				a.known = append(a.known, made)
+			} else {
+				picks = append(picks, made)
 			}
 		}
-		p := f.judge(c, &r)
-		open := c.OpenQuestions()
+		p := f.judge(a.c, &r)
+		open := a.c.OpenQuestions()
 		if len(open) == 0 || depth >= maxForwards {
 			reply.Path = &p
 			if p.Verdict == trace.Delivered {
 				reply.Answer = r.out.Payload
 			}
-			return reply
+			return reply, picks
 		}
 		for _, q := range open {
-			below := c.askServer(c.Machine(q.From), q.Server, q.Query, answers, depth+1)
-			c.Answered(q, below.Answer)
+			below := a.ask(a.c.Machine(q.From), q.Server, q.Query, depth+1)
+			a.c.Answered(q, below.Answer)
 			asked := dns.Asked(q.Query, below.Answer)
 			asked.From, asked.Server, asked.Path = q.From.String(), q.Server.String(), below.Path
 			asked.Why = "forwarded by " + asked.From
 			reply.Forwarded = append(append(reply.Forwarded, below.Forwarded...), asked)
 		}
 	}
-	return reply
+	return reply, picks
 }

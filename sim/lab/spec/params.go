@@ -34,6 +34,9 @@ const (
 	paramOVNHostRoute    = "ovn-host-route"
 	paramOVNServiceRoute = "ovn-node-service-route"
 	ParamOVNHostReceive  = "ovn-windows-host-receive"
+	paramNslookup        = "nslookup-interface-suffixes"
+	paramServerFailure   = "windows-dns-server-failure"
+	paramSuffixFailure   = "windows-dns-suffix-failure"
 )
 
 // Params lists every parameter of a lab.
@@ -67,6 +70,12 @@ var params = []Param{
 	{Name: paramSYNOnFlow, Values: []string{"flow", "rules"}, Open: true,
 		Means: "what VFP does with a SYN that has the 5-tuple of a flow which has carried a connection"},
 	{Name: ParamLoopback, Values: []string{"drop", "deliver"}, Default: "drop", Means: "what the switch does with a packet that comes back to its own port with equal source and destination"},
+	{Name: paramNslookup, Values: []string{"ignored", "used"}, Open: true,
+		Means: "whether nslookup adds the suffixes of the interface where there is no global suffix list"},
+	{Name: paramServerFailure, Values: []string{"next-server", "ends"}, Open: true,
+		Means: "whether Windows asks the next name server after one has answered with a failure of its own"},
+	{Name: paramSuffixFailure, Values: []string{"next-suffix", "ends"}, Open: true,
+		Means: "whether Windows tries the next suffix after a failure of the name server"},
 	{Name: ParamIPForwarding, Values: []string{"off", "on"}, Default: "off", Means: "whether the NICs of an Azure segment may send and receive for addresses that are not assigned to them"},
 	{Name: ParamReversePath, Values: []string{"off", "strict"}, Open: true,
 		Means: "whether Linux nodes drop a packet whose source they would not reach by the link that it came in on"},
