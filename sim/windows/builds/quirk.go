@@ -18,6 +18,9 @@ const (
 	LoopbackDSRExhaustsPorts Quirk = "loopback-dsr-exhausts-ports"
 	// RestartLosesDecap: after a restart of HNS overlay networks open no tunnels.
 	RestartLosesDecap Quirk = "hns-restart-loses-decap"
+	// RestartLosesEndpoints: after a restart of HNS the endpoints of containers are
+	// gone.
+	RestartLosesEndpoints Quirk = "hns-restart-loses-endpoints"
 	// NoContainerNetwork: containers have no network at all.
 	NoContainerNetwork Quirk = "containers-have-no-network"
 	// EmptySourceVIPUsesVIP: a load balancer without SourceVIP translates the

@@ -51,6 +51,7 @@ type Service struct {
 	listeners   []*func(Change)
 	counter     uint64
 	restarts    int
+	outlived    map[string]bool // the endpoints at the last restart
 	compartment uint32
 	frontends   map[frontendKey]string // load balancer id
 	macs        map[string]uint64      // next MAC by network id
@@ -224,13 +225,24 @@ func (s *Service) ListRoutes(keep func(*Route) bool) []*Route { return s.routes.
 func (s *Service) Restart() {
 	s.restarts++
 	s.stale, s.unseen = nil, nil
+	s.outlived = map[string]bool{}
+	for _, e := range s.endpoints.list(nil) {
+		s.outlived[e.ID] = !e.Remote()
+	}
 	s.changed(Change{Kind: KindService, What: Restarted})
+}
+
+// OutlivedRestart reports whether an endpoint is from before a restart of the service:
+// one of a container, which sources do not always have after it.
+func (s *Service) OutlivedRestart(id string) bool {
+	e := s.endpoints.get(id)
+	return e != nil && s.outlived[e.ID]
 }
 
 // Boot starts the service with its machine: as after a restart VFP holds nothing, and
 // what a bug of an earlier restart has lost is there again.
 func (s *Service) Boot() {
 	s.restarts = 0
-	s.stale, s.unseen = nil, nil
+	s.stale, s.unseen, s.outlived = nil, nil, nil
 	s.changed(Change{Kind: KindService, What: Restarted})
 }

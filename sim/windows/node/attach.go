@@ -130,7 +130,7 @@ func normal(id string) string { return strings.ToLower(strings.Trim(id, "{}")) }
 // sendFrom takes a packet of a compartment into the switch of its endpoint.
 func (n *Windows) sendFrom(sim *wire.Simulation, c *machine.Compartment, id string, p *packet.Packet) {
 	n.Refresh()
-	if n.severed(sim, c, p) {
+	if n.severed(sim, c, id, p) {
 		return
 	}
 	for _, sw := range n.switches {

@@ -74,18 +74,32 @@ func (n *Windows) reset(sim *wire.Simulation, sw *vswitch, port *vfp.Port, insid
 	}
 }
 
-// severed drops what a container sends or gets on a build whose containers have
-// no network, and reports whether it did.
-func (n *Windows) severed(sim *wire.Simulation, c *machine.Compartment, p *packet.Packet) bool {
-	b := n.hns.Build()
-	question := b.May(builds.NoContainerNetwork)
-	if !b.Quirk(builds.NoContainerNetwork) && (question == nil || sim.Ask(question, n.name) != builds.QuirkPresent) {
+// severed drops what a container sends or gets when a bug of the build has taken its
+// network, and reports whether it did: that of builds whose containers have none, and
+// that of a restart of HNS which loses the endpoints. In the second case load balancers
+// keep the backend here, as they do for an endpoint that somebody deletes.
+func (n *Windows) severed(sim *wire.Simulation, c *machine.Compartment, endpoint string, p *packet.Packet) bool {
+	var event trace.Event
+	var bug builds.Quirk
+	switch {
+	case n.hasQuirk(builds.NoContainerNetwork, sim):
+		event, bug = trace.Of(noNetwork{}), builds.NoContainerNetwork
+	case n.hns.OutlivedRestart(endpoint) && n.hasQuirk(builds.RestartLosesEndpoints, sim):
+		event, bug = trace.Of(lostEndpoint{}), builds.RestartLosesEndpoints
+	default:
 		return false
 	}
 	sim.RecordLoss(n.name, c.Stack().Object, trace.PortNotReady)
 	if sim.Rec.On() {
 		sim.Rec.Add(trace.Step{Place: n.name, Object: c.Stack().Object, Action: trace.ActDrop, Reason: trace.PortNotReady,
-			Event: trace.Of(noNetwork{}), Packet: p.String()}.Cite(builds.NoContainerNetwork.Fact()))
+			Event: event, Packet: p.String()}.Cite(bug.Fact()))
 	}
 	return true
+}
+
+// hasQuirk reports whether the node's build has a bug; where no source says, it asks.
+func (n *Windows) hasQuirk(q builds.Quirk, sim *wire.Simulation) bool {
+	b := n.hns.Build()
+	question := b.May(q)
+	return b.Quirk(q) || question != nil && sim.Ask(question, n.name) == builds.QuirkPresent
 }

@@ -16,6 +16,13 @@ func (noNetwork) Text() string {
 	return "containers of this build have no network: every call ends with General failure"
 }
 
+// lostEndpoint is a packet of a container whose endpoint a restart of HNS has lost.
+type lostEndpoint struct{}
+
+func (lostEndpoint) Text() string {
+	return "the endpoint of the pod is gone since HNS was restarted"
+}
+
 // noPort is a packet of a compartment whose endpoint has no port on a switch.
 type noPort struct{}
 

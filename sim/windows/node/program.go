@@ -81,7 +81,7 @@ func (n *Windows) podPort(sw *vswitch, e *hns.Endpoint, id string) {
 		sw.AddPort(port)
 		sw.deliver[port] = func(sim *wire.Simulation, p *packet.Packet) {
 			if c := n.compartments[id]; c != nil {
-				if !n.severed(sim, c, p) {
+				if !n.severed(sim, c, id, p) {
 					c.Stack().Input(sim, c.Stack().Links[0], p)
 				}
 				return
