@@ -38,9 +38,9 @@ var (
 	factSteer = evidence.New("vfp.nat-range-steering", evidence.Inferred,
 		"A packet to an address and port that a NAT pool of a port has bound is handed to that port, where the flow undoes the translation.",
 		"vfpctrl.exe 10.0.18362, help text (deposit-nat-range, list-nat-port-binding)")
-	factLoopback = evidence.NewParam("loopback-hairpin", "vfp.drop-loopback-hairpin", evidence.Inferred,
-		"A packet that returns to the port it came from with equal source and destination addresses is dropped.",
-		"vfpctrl.exe 10.0.18362, help text (switch setting dropLoopbackHairpin)", "Azure/AKS#2608: a pod whose Service picks the pod itself gets no answer with DSR")
+	factLoopback = evidence.NewParam("loopback-hairpin", "vfp.drop-loopback-hairpin", evidence.Stated,
+		"With DSR, when a load balancer picks the pod that asks, the packet returns to the port it came from with equal source and destination addresses, and is dropped.",
+		"kubernetes-sigs/sig-windows-tools#119 (daschott: the traffic will be dropped, in DSR mode only)", "projectcalico/calico#5522", "Azure/AKS#2608", "vfpctrl.exe 10.0.18362, help text (switch setting dropLoopbackHairpin)")
 	factBridge = evidence.New("vfp.bridging", evidence.Stated,
 		"The switch delivers by destination MAC address; what no port owns goes to the external port.",
 		"Hyper-V virtual switch documentation", "drop reason 11 (no destination, unicast) of the VFP trace provider")

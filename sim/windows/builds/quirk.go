@@ -21,6 +21,9 @@ const (
 	// RestartLosesEndpoints: after a restart of HNS the endpoints of containers are
 	// gone.
 	RestartLosesEndpoints Quirk = "hns-restart-loses-endpoints"
+	// OwnNodeOnOverlay: whether a pod on an overlay reaches its own node does not
+	// follow from the HostRoute policy.
+	OwnNodeOnOverlay Quirk = "own-node-on-overlay"
 	// NoContainerNetwork: containers have no network at all.
 	NoContainerNetwork Quirk = "containers-have-no-network"
 	// EmptySourceVIPUsesVIP: a load balancer without SourceVIP translates the

@@ -11,6 +11,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -27,7 +28,7 @@ type Windows struct {
 	name    string
 	hns     *hns.Service
 	stack   *host.Stack
-	gated   bool // see hostGates
+	gated   map[builds.Quirk]bool // see hostGates
 
 	compiler *hns.Compiler
 	nics     []*adapter
@@ -71,7 +72,7 @@ type adapter struct {
 
 // NewWindows returns a node without adapters whose switches follow an HNS.
 func NewWindows(name string, s *hns.Service, o Options) *Windows {
-	n := &Windows{options: o, name: name, hns: s, compartments: map[string]*machine.Compartment{}}
+	n := &Windows{options: o, name: name, hns: s, compartments: map[string]*machine.Compartment{}, gated: map[builds.Quirk]bool{}}
 	n.stack = &host.Stack{Place: name, Object: "host stack", Windows: true}
 	n.compiler = hns.NewCompiler(s, hns.View{HostMAC: parseMAC(s.HostMAC()), Router: router{n}})
 	s.OnChange(n.noteChange)
