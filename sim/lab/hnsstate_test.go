@@ -321,6 +321,23 @@ func TestCallsOfALab(t *testing.T) {
 	if _, err := Build(t.Context(), f, Options{}); err == nil || !strings.Contains(err.Error(), "succeeded, but should fail with 0x803b0013") {
 		t.Errorf("a call that should have failed: %v", err)
 	}
+	f = changed(t, vxlan, "  hns: [{node: win1, restart: true, error: any}]\n")
+	if _, err := Build(t.Context(), f, Options{}); err == nil || !strings.Contains(err.Error(), "succeeded, but should fail with any error of HNS") {
+		t.Errorf("a call that should have failed with any error: %v", err)
+	}
+	// A refusal of HNS, with whatever code; a mistake of the lab is none.
+	const twice = `  hns:
+    - node: win1
+      error: any
+      create: {kind: network, object: {Name: flannel.4096, Type: NoSuchType}}
+`
+	if _, err := Build(t.Context(), changed(t, vxlan, twice), Options{}); err != nil {
+		t.Errorf("a call that HNS refuses with any error: %v", err)
+	}
+	f = changed(t, vxlan, "  hns: [{node: win1, error: any, delete: {kind: endpoint, address: 10.9.9.9}}]\n")
+	if _, err := Build(t.Context(), f, Options{}); err == nil || !strings.Contains(err.Error(), "nothing to delete") {
+		t.Errorf("a mistake of the lab counts as a refusal of HNS: %v", err)
+	}
 }
 
 // What lies between the nodes decides too.

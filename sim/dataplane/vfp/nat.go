@@ -152,29 +152,14 @@ func (a *LBNAT) pick(ps *passage) int {
 	return ps.env.Choose(ps.rule.ID, n, def, func(i int) string { return targets[i].label() })
 }
 
-// hash spreads flows over backends. The real hash is not published; winlab
-// shows every admissible pick and uses this one (FNV-1a) where it must take
-// just one.
+// hash spreads flows over backends. The real hash is not published; winlab shows every
+// admissible pick and uses this one where it must take just one. Flows that differ in
+// one bit of a port only are spread, too.
 func hash(h *packet.Headers, bySource bool) uint32 {
-	x := uint32(2166136261)
-	x = mix16(x, h.Src.As16())
 	if bySource {
-		return x
+		return packet.Tuple{Src: h.Src}.Hash()
 	}
-	x = mix16(x, h.Dst.As16())
-	for _, b := range [...]byte{byte(h.SrcPort >> 8), byte(h.SrcPort), byte(h.DstPort >> 8), byte(h.DstPort), byte(h.Proto)} {
-		x = (x ^ uint32(b)) * fnvPrime
-	}
-	return x
-}
-
-const fnvPrime = 16777619
-
-func mix16(x uint32, bs [16]byte) uint32 {
-	for _, b := range bs {
-		x = (x ^ uint32(b)) * fnvPrime
-	}
-	return x
+	return packet.Tuple{Src: h.Src, Dst: h.Dst, SrcPort: h.SrcPort, DstPort: h.DstPort, Proto: h.Proto}.Hash()
 }
 
 // bindSource takes a source port for the connection c out of a pool and adds

@@ -342,3 +342,35 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d flows and %d unified flows for 240 living connections", n, u)
 	}
 }
+
+// A client that takes every second port reaches both of two backends, one that takes
+// every fourth all of four; a client that stays on one backend does so for every port.
+func TestHashSpreads(t *testing.T) {
+	h := packet.Headers{Src: netip.MustParseAddr("10.244.1.4"), Dst: netip.MustParseAddr("10.96.0.50"), DstPort: 80, Proto: packet.TCP}
+	for _, backends := range []uint32{2, 3, 4} {
+		for _, step := range []int{1, 2, 4, 256} {
+			picked, affine := map[uint32]int{}, map[uint32]int{}
+			for i := range 200 {
+				h.SrcPort = uint16(32768 + i*step%28000)
+				picked[hash(&h, false)%backends]++
+				affine[hash(&h, true)%backends]++
+			}
+			for b := range backends {
+				if picked[b] < 200/int(backends)/3 {
+					t.Errorf("ports %d apart: backend %d of %d gets %d of 200", step, b, backends, picked[b])
+				}
+			}
+			if len(affine) != 1 {
+				t.Errorf("one client goes to %v", affine)
+			}
+		}
+	}
+	clients := map[uint32]int{}
+	for i := range 200 {
+		h.Src = netip.AddrFrom4([4]byte{10, 244, 1, byte(i)})
+		clients[hash(&h, true)%2]++
+	}
+	if clients[0] < 60 || clients[1] < 60 {
+		t.Errorf("200 clients: %v", clients)
+	}
+}

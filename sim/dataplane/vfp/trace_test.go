@@ -67,7 +67,7 @@ func TestStepsOfPort(t *testing.T) {
 		{"layer A; dynnat out 1 id r any => pool 192.168.1.11 50048", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "", "A/A_OUT/r (dynnat) rewrite: source translated [vfp.test]"},
 		{"layer A; lbnat out 1 id r any => 10.0.0.9:3", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "", "A/A_OUT/r (lbnat) rewrite: backend 1 of 1 [vfp.test]"},
 		{"layer A; lbnat out 1 id r any => keep hairpin 10.0.0.8:3 10.0.0.9:3", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "",
-			"A/A_OUT/r (lbnat) rewrite: backend 2 of 2 is 10.0.0.9:3, destination kept, sent back into the switch [vfp.test]"},
+			"A/A_OUT/r (lbnat) rewrite: backend 1 of 2 is 10.0.0.8:3, destination kept, sent back into the switch [vfp.test]"},
 		{"layer A; lbnat out 1 id r any => hairpin 10.0.0.9:3", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 1, "udp 10.244.1.4:1 > 10.0.0.1:2",
 			"A/A_OUT/r (lbnat) rewrite: flow, sent back into the switch [vfp.stateful-flow]"},
 		{"layer A; lbnat out 1 id r any => hairpin 10.0.0.9:3", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 1, "udp 10.0.0.9:3 > 10.244.1.4:1",

@@ -351,7 +351,8 @@ type HNSCall struct {
 	Create *HNSCreate `yaml:"create,omitempty"`
 	// Restart restarts the service.
 	Restart bool `yaml:"restart,omitempty"`
-	// Error is the error code the call must fail with, "0x803b0013".
+	// Error is the error code the call must fail with, "0x803b0013", or "any" where no
+	// source says with which HNS refuses.
 	Error string `yaml:"error,omitempty"`
 }
 

@@ -217,11 +217,17 @@ func (v *validator) idleSelectors(path []any, s HNSSelector) {
 	}
 }
 
-// ParseErrorCode reads the error code of an HNS call.
+// AnyError is the error of a call that HNS must refuse, with whatever code.
+const AnyError = "any"
+
+// ParseErrorCode reads the error code of an HNS call; 0 stands for any.
 func ParseErrorCode(text string) (uint32, error) {
+	if text == AnyError {
+		return 0, nil
+	}
 	code, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(text), "0x"), 16, 32)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not an error code; write it as 0x803b0013", text)
+		return 0, fmt.Errorf("%q is not an error code; write it as 0x803b0013, or any", text)
 	}
 	return uint32(code), nil
 }
