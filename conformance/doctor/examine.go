@@ -27,8 +27,15 @@ func Examine(n *nodedump.Node, t claims.Target, l *claims.Ledger) *findings.Docu
 			if d.Passed == nil {
 				d.Passed = map[string]int{}
 			}
-			d.Passed[cmp.Or(f.Skipped, "of a kind that the doctor does not know")]++
+			why := cmp.Or(f.Skipped, "of a kind that the doctor does not know")
+			d.Passed[why]++
+			if f.Skipped != "empty" {
+				d.NotUnderstood = append(d.NotUnderstood, f.Name+": "+why)
+			}
 		}
+	}
+	for _, c := range n.Cut {
+		d.NotExamined = append(d.NotExamined, c.Place.File+": "+c.Value)
 	}
 	for _, m := range n.Mistakes {
 		d.Mistakes = append(d.Mistakes, findings.Mistake{File: m.File, Line: m.Line, Column: m.Column, Message: m.Message})

@@ -61,7 +61,8 @@ func healthy(says string) look { return look{healthy: says} }
 func lacks(says string) look { return look{lacks: says} }
 
 // Items are the entries in the order of the chapters of Kubernetes 1.14 to
-// 1.20, and the one that newer editions added.
+// 1.20, and the one that newer editions added; forwarding, NAT, ranges of ports and rules
+// of VFP are from the documents and scripts that their claims name.
 func Items() []Item {
 	return []Item{
 		{id: "start", Title: "Do the components run, and is the node Ready?", Claim: "trouble-start", Causes: []Cause{
@@ -80,6 +81,23 @@ func Items() []Item {
 			{ID: "exception-covers-destination", says: "the ExceptionList has the destination, so its packets keep the pod's address", Claim: "trouble-exceptions", Level: "error", Effect: "fails", look: exceptionCovers},
 			{ID: "exception-misses-range", says: "the ExceptionList misses a range of the cluster", Claim: "trouble-exceptions", Level: "warning", Effect: "different", look: exceptionMisses},
 			{ID: "exception-of-old-endpoint", says: "an endpoint still has another ExceptionList than the file", Claim: "trouble-exceptions", Level: "warning", Effect: "different", look: exceptionOld},
+		}},
+		{id: "forwarding", Title: "Does the node pass packets on for its pods?", Claim: "trouble-forwarding", Causes: []Cause{
+			{ID: "forwarding-off", says: "an interface that pods' packets pass does not forward", Level: "error", Effect: "fails", look: forwardingOff},
+		}},
+		{id: "nat", Title: "Are the addresses of containers translated?", Claim: "trouble-nat", Causes: []Cause{
+			{ID: "nat-missing", says: "WinNAT has nothing for a nat network of HNS", Level: "error", Effect: "fails", look: natMissing},
+			{ID: "outbound-nat-missing", says: "an endpoint has no OutBoundNAT policy, and the configuration asks for one", Level: "error", Effect: "fails", look: outboundNATMissing},
+		}},
+		{id: "port-ranges", Title: "Are there ports for HNS and for node ports?", Claim: "trouble-port-ranges", Causes: []Cause{
+			{ID: "nodeport-excluded", says: "somebody excluded ports of the range of node ports", Level: "warning", Effect: "risk", look: nodePortExcluded},
+			{ID: "dynamic-range-node-ports", says: "the dynamic ports overlap those of node ports", Level: "warning", Effect: "risk", look: dynamicNodePorts},
+			{ID: "port-blocks-scarce", says: "few blocks of 64 dynamic ports are free", Level: "warning", Effect: "risk", look: portBlocksScarce},
+		}},
+		{id: "vfp", Title: "Does VFP have the rules of HNS's objects?", Claim: "trouble-vfp", Causes: []Cause{
+			{ID: "vfp-rule-stale", says: "a rule of VFP serves something that HNS has no more", Level: "error", Effect: "fails", look: vfpRuleStale},
+			{ID: "vfp-rule-missing", says: "a port of the switch misses the rule of a load balancer", Level: "error", Effect: "fails", look: vfpRuleMissing},
+			{ID: "vfp-port-blocked", says: "a port of the switch is blocked", Level: "error", Effect: "fails", look: vfpPortBlocked},
 		}},
 		{id: "nodeport", Title: "NodePorts from the node itself", Claim: "trouble-nodeport", Causes: []Cause{
 			{ID: "nodeport-from-node", says: "the node asked its own NodePort", Level: "info", Effect: "unsupported", look: nodePortFromNode},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // TestListForm reads Get-HnsEndpoint as PowerShell prints it by default, with
@@ -281,5 +282,26 @@ Type                   : L2Bridge
 `)
 	if len(n.Networks) != 1 || n.Networks[0].adapter != "Ethernet 2" || fmt.Sprint(n.Networks[0].Subnets) != "[10.244.3.0/24]" || n.Networks[0].Place.Line != 8 {
 		t.Errorf("%+v", n.Networks)
+	}
+}
+
+// TestCutOff: what ConvertTo-Json cut off at its depth is named with the command that
+// shows it, and so is a file that nothing is understood of.
+func TestCutOff(t *testing.T) {
+	n := ReadFS(fstest.MapFS{"endpoint.json": {Data: []byte(`[{"ID":"B1","IPAddress":"10.244.1.4","VirtualNetwork":"A1","State":3,"Policies":["@{Type=OutBoundNAT; ExceptionList=System.Object[]}"]}]`)}})
+	if len(n.Cut) != 1 || !strings.Contains(n.Cut[0].Value, "-Depth 10") || n.Cut[0].Place.File != "endpoint.json" {
+		t.Errorf("%+v", n.Cut)
+	}
+	if e := n.Endpoints[0]; e.Policies {
+		t.Errorf("policies that are not shown count as shown: %+v", e)
+	}
+	n = ReadFS(fstest.MapFS{"policy.json": {Data: []byte(`[{"ID":"D1","References":["/endpoints/B1"],"Policies":["@{Type=ELB; VIPs=System.Object[]; Protocol=6; ExternalPort=80; InternalPort=80}"]}]`)}})
+	if len(n.Mistakes)+len(n.Cut) == 0 {
+		t.Error("a load balancer without its addresses is taken as whole")
+	}
+	for _, m := range n.Mistakes {
+		if m.File != "policy.json" || m.Line != 1 || !strings.Contains(m.Message, "-Depth 10") {
+			t.Errorf("%+v", m)
+		}
 	}
 }

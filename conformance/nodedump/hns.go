@@ -31,7 +31,9 @@ func (r *reader) hnsObject(o *yaml.Node) bool {
 				r.node.list(ListNetworks, r.at(o.Content[i].Line))
 			case "endpoints":
 				r.node.list(listEndpoints, r.at(o.Content[i].Line))
-			case "namespaces", "loadbalancers", "policylists":
+			case "loadbalancers", "policylists":
+				r.node.list(ListLoadBalancers, r.at(o.Content[i].Line))
+			case "namespaces":
 			default:
 				continue
 			}
@@ -50,6 +52,8 @@ func (r *reader) hnsObject(o *yaml.Node) bool {
 	switch {
 	case dump.Str(o, "ID") == "" && dump.Str(o, "Name") == "":
 		return false
+	case dump.Child(o, "FrontendVIPs", "HostComputeEndpoints", "References") != nil:
+		r.loadBalancer(o)
 	case dump.Child(o, "VirtualNetwork", "VirtualNetworkName", "HostComputeNetwork", "IpConfigurations") != nil && !dump.Has(o, "FrontendVIPs"):
 		r.endpoint(o)
 	case isNetworkType(dump.Str(o, "Type")) && selected(o):
@@ -92,12 +96,51 @@ func selected(o *yaml.Node) bool {
 func (r *reader) parsed(o *yaml.Node) *hns.Dump {
 	d, mistakes := dump.Objects(r.file, o)
 	r.node.Mistakes = append(r.node.Mistakes, mistakes...)
+	for _, x := range d.Notices {
+		if strings.Contains(x.Why, "-Depth") {
+			r.node.Cut = append(r.node.Cut, Text{Value: x.What + ": " + x.Why, Place: r.at(o.Line)})
+		}
+	}
 	return d
+}
+
+// loadBalancer takes what Get-HnsPolicyList and HCN v2 show.
+func (r *reader) loadBalancer(o *yaml.Node) {
+	for _, x := range r.parsed(o).LoadBalancers {
+		l := LoadBalancer{ID: x.ID, DSR: x.DSR(), Place: r.at(o.Line)}
+		for _, v := range x.FrontendVIPs {
+			if a := dump.Addr(v); a.IsValid() {
+				l.VIPs = append(l.VIPs, a)
+			}
+		}
+		for _, m := range x.PortMappings {
+			l.Ports = append(l.Ports, LBPort{int(m.Protocol), int(m.ExternalPort), int(m.InternalPort)})
+		}
+		for _, e := range x.HostComputeEndpoints {
+			l.Endpoints = append(l.Endpoints, strings.ToLower(e))
+		}
+		if c := dump.Child(o, "ID"); c != nil {
+			l.Place = r.at(c.Line)
+		}
+		r.node.list(ListLoadBalancers, l.Place)
+		r.node.LoadBalancers = append(r.node.LoadBalancers, l)
+		r.as(ListLoadBalancers)
+	}
+}
+
+// switchPort is the port of the switch that HNS says an endpoint has.
+func switchPort(o *yaml.Node) string {
+	for _, a := range dump.Items(dump.Child(dump.Child(o, "Resources"), "Allocators")) {
+		if p := dump.Str(a, "EndpointPortGuid"); p != "" {
+			return p
+		}
+	}
+	return ""
 }
 
 func (r *reader) network(o *yaml.Node) {
 	for _, x := range r.parsed(o).Networks {
-		n := Network{ID: x.ID, Name: x.Name, Type: strings.ToLower(string(x.Type)), managementIP: x.ManagementIP, complete: true, Place: r.at(o.Line)}
+		n := Network{ID: x.ID, Name: x.Name, Type: strings.ToLower(string(x.Type)), managementIP: x.ManagementIP, NATName: dump.Str(o, "NatName"), complete: true, Place: r.at(o.Line)}
 		for _, s := range x.Subnets() {
 			if p := dump.Prefix(s.IpAddressPrefix); p.IsValid() {
 				n.Subnets = append(n.Subnets, p)
@@ -129,7 +172,7 @@ func (r *reader) addNetwork(n Network) {
 
 func (r *reader) endpoint(o *yaml.Node) {
 	for _, x := range r.parsed(o).Endpoints {
-		e := Endpoint{id: x.ID, name: x.Name, Network: dump.Str(o, "VirtualNetworkName", "VirtualNetwork", "HostComputeNetwork"), Remote: x.Remote(), Place: r.at(o.Line)}
+		e := Endpoint{ID: x.ID, Name: x.Name, Network: dump.Str(o, "VirtualNetworkName", "VirtualNetwork", "HostComputeNetwork"), Remote: x.Remote(), State: int(x.State), Port: switchPort(o), Place: r.at(o.Line)}
 		if all := x.Addresses(); len(all) > 0 {
 			e.Address = all[0]
 		}
@@ -138,10 +181,10 @@ func (r *reader) endpoint(o *yaml.Node) {
 		} else if all := dump.Items(dump.Child(o, "IpConfigurations")); len(all) > 0 {
 			e.Place = r.at(all[0].Line)
 		}
-		e.policies = len(x.Policies) > 0 && !slices.Contains(x.NotShown, "Policies")
+		e.Policies = len(x.Policies) > 0 && !slices.Contains(x.NotShown, "Policies")
 		for _, p := range hns.PoliciesOf(x.Policies, hns.PolicyOutBoundNAT) {
 			if len(p.NotShown) > 0 { // the list form does not show them
-				e.NAT, e.policies, e.Exceptions = false, false, nil
+				e.NAT, e.Policies, e.Exceptions = false, false, nil
 				break
 			}
 			e.NAT = true
@@ -184,7 +227,7 @@ func (r *reader) hnsdiag(l dump.Lines) {
 			}
 			r.addNetwork(n)
 		case "Endpoint":
-			r.addEndpoint(Endpoint{id: i.ID, name: i.Name, Address: dump.Addr(i.Fields["ip address"]), Network: i.Network, Place: i.Place})
+			r.addEndpoint(Endpoint{ID: i.ID, Name: i.Name, Address: dump.Addr(i.Fields["ip address"]), Network: i.Network, Place: i.Place})
 		}
 	}
 }

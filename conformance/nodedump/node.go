@@ -46,6 +46,13 @@ type Node struct {
 	// HostName and Build are the node's own, as its files say, each with its place.
 	HostName Text
 	Build    Text
+	// Facts are what is shown of interfaces, NAT, ranges of ports, and rules of VFP.
+	dump.Facts
+	// LoadBalancers are those of HNS.
+	LoadBalancers []LoadBalancer
+	// Cut says what of HNS's objects was cut off, by ConvertTo-Json's depth for example,
+	// and how to take it.
+	Cut []Text
 	// Pause are the pause images that containerd's configuration names.
 	Pause []Text
 	// WinHTTP is the proxy that netsh winhttp knows, "direct" without one.
@@ -82,6 +89,10 @@ const (
 	listSourceVIP   = "source VIP"
 	listTrials      = "trials"
 	listTranscripts = "a transcript"
+	// ListLoadBalancers is a list of HNS's load balancers, ListNAT one of WinNAT's.
+	ListLoadBalancers = "HNS load balancers"
+	ListNAT           = dump.ListNAT
+	ListEndpoints     = listEndpoints
 )
 
 // Listed returns where the folder has a list of a kind: an empty list counts,
@@ -104,6 +115,9 @@ type Network struct {
 	// where a list shows names only.
 	Type         string
 	managementIP netip.Addr
+	// NATName is the WinNAT instance of a nat network; "ICS..." is Internet Connection
+	// Sharing, which Get-NetNat does not show.
+	NATName string
 	// adapter is the network adapter that carries it: "Ethernet".
 	adapter string
 	Subnets []netip.Prefix
@@ -116,18 +130,41 @@ type Network struct {
 
 // Endpoint is an HNS endpoint.
 type Endpoint struct {
-	id, name string
-	Address  netip.Addr
+	ID, Name string
+	// Port is the port of the switch that HNS says it has, "" where it does not say.
+	Port string
+	// State is HNS's: 3 is attached and shared; 0 where no list says.
+	State   int
+	Address netip.Addr
 	// Network is the name or the id of its network.
 	Network string
 	// Remote is set for endpoints that represent pods of other nodes.
 	Remote bool
 	// NAT is set when the endpoint has an OutBoundNAT policy; Exceptions are its
 	// exceptions. Policies is set when policies were shown at all.
-	policies   bool
+	Policies   bool
 	NAT        bool
 	Exceptions []netip.Prefix
 	Place      Place
+}
+
+// LoadBalancer is one of HNS's, v1 or v2.
+type LoadBalancer struct {
+	ID string
+	// VIPs are its frontend addresses; none for one of a node port.
+	VIPs []netip.Addr
+	// Ports are "tcp/80".
+	Ports []LBPort
+	// Endpoints are the ids of its backends, lower case.
+	Endpoints []string
+	DSR       bool
+	Place     Place
+}
+
+// LBPort is a port of a load balancer.
+type LBPort struct {
+	Protocol           int // 6 or 17
+	External, Internal int
 }
 
 // Adapter is a network adapter as one tool shows it; several entries may be

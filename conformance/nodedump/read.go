@@ -249,7 +249,17 @@ func (r *reader) json(c *Command, l dump.Lines) {
 
 // object takes an object, however it was printed.
 func (r *reader) object(c *Command, o *yaml.Node) bool {
-	return r.kubeObject(o) || r.sourceVIP(o) || r.adapter(o) || r.running(o) || r.netRoute(o) || r.testNetConnection(c, o) || r.hostObject(o) || r.hnsObject(o)
+	return r.kubeObject(o) || r.sourceVIP(o) || r.adapter(o) || r.running(o) || r.netRoute(o) || r.testNetConnection(c, o) || r.hostFact(c, o) || r.hostObject(o) || r.hnsObject(o)
+}
+
+// hostFact takes what is shown of interfaces, NAT, ranges of ports and the switch.
+func (r *reader) hostFact(c *Command, o *yaml.Node) bool {
+	kind := r.node.ReadObject(c, r.all, o)
+	if kind != "" {
+		r.node.list(kind, r.at(o.Line))
+		r.as(kind)
+	}
+	return kind != ""
 }
 
 func (r *reader) text(c *Command, l dump.Lines) {
@@ -281,6 +291,10 @@ func (r *reader) text(c *Command, l dump.Lines) {
 	}
 	if dump.HasAny(all, "Namespace:", "Kubelet Version:") {
 		r.describe(l)
+	}
+	for _, kind := range r.node.ReadText(c, l) {
+		r.node.list(kind, l.Place(0))
+		r.as(kind)
 	}
 	r.setList(l)
 	r.small(l)
@@ -316,6 +330,7 @@ func (r *reader) empty(s dump.Section) {
 	low := strings.ToLower(s.Command.Text)
 	for _, e := range []struct{ command, kind string }{
 		{"get-hnsnetwork", ListNetworks}, {"get-hnsendpoint", listEndpoints}, {"get-netadapter", ListAdapters}, {"get-service", ListServices}, {"get-process", ListProcesses},
+		{"get-netnat", ListNAT}, {"get-hnspolicylist", ListLoadBalancers},
 	} {
 		if strings.HasPrefix(low, e.command) {
 			r.node.list(e.kind, s.Command.Place)

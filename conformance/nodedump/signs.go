@@ -24,6 +24,10 @@ var signs = []sign{
 		"flanneld waits for the management address of the HNS network (flannel-io/flannel pkg/backend/hostgw/hostgw_windows.go)"},
 	{"flanneld-runs", [][]string{{"watching for new subnet leases"}, {"running backend"}, {"subnet added:"}},
 		"flanneld has its network and follows the other nodes"},
+	{"forwarding-failed", [][]string{{"failed to enable forwarding"}},
+		"flanneld could not turn on forwarding (flannel-io/flannel pkg/backend/hostgw/hostgw_windows.go)"},
+	{"port-taken", [][]string{{"the specified port already exists"}},
+		"HNS refused a load balancer: the port is taken on the node (0x803b0013)"},
 	{"subnet-env", [][]string{{"subnet.env", "cannot find"}, {"subnet.env", "no such file"}},
 		"the flannel plugin misses subnet.env (flannel-io/cni-plugin flannel.go loadFlannelSubnetEnv)"},
 	{"wincat", [][]string{{"wincat not found"}, {"wincat.exe", "cannot find"}, {"wincat", "executable file not found"}},
@@ -43,7 +47,7 @@ var signs = []sign{
 
 // triggers are short texts of which every sign has one: most lines have none
 // and need no further look.
-var triggers = []string{"waiting ", "watching ", "running backend", "subnet", "wincat", "operating system", "manifest", "0xc0370101", "pull", "endpoint", "network"}
+var triggers = []string{"waiting ", "watching ", "running backend", "subnet", "wincat", "operating system", "manifest", "forwarding", "specified port", "0xc0370101", "pull", "endpoint", "network"}
 
 // signs looks for known lines.
 func (r *reader) findSigns(l dump.Lines) {

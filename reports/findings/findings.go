@@ -32,6 +32,9 @@ type Document struct {
 	Mistakes []Mistake `json:"mistakes,omitempty"`
 	// Passed counts documents that were read and not checked, by kind.
 	Passed map[string]int `json:"passed,omitempty"`
+	// NotUnderstood names the files that were not understood, with the reason (doctor):
+	// "winevt/System.evtx: binary".
+	NotUnderstood []string `json:"notUnderstood,omitempty"`
 	// Healthy lists in words what was looked at and found in order (doctor).
 	Healthy []string `json:"healthy,omitempty"`
 	// NotExamined lists what could not be looked at and what to take for it

@@ -158,6 +158,13 @@ func (p *printer) summary() {
 		}
 		fmt.Fprintf(p.w, "no rule looks at %s of %d: %s\n", plural(n, "document", "documents"), d.Documents, strings.Join(kinds, ", "))
 	}
+	for i, f := range d.NotUnderstood {
+		if i == maxNotUnderstood {
+			fmt.Fprintf(p.w, "        and %d more; -o json lists all\n", len(d.NotUnderstood)-i)
+			break
+		}
+		fmt.Fprintf(p.w, "        %s\n", clean.Line(f))
+	}
 	if n := len(d.Healthy); n > 0 {
 		fmt.Fprintf(p.w, "%s in order\n", plural(n, "thing was looked at and is", "things were looked at and are"))
 	}
@@ -168,6 +175,9 @@ func (p *printer) summary() {
 		}
 	}
 }
+
+// maxNotUnderstood bounds the files that text names.
+const maxNotUnderstood = 12
 
 // fileOf is the file that all findings and mistakes are in, when it is one.
 func fileOf(d *Document) string {

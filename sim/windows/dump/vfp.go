@@ -185,6 +185,9 @@ func (p *vfpParser) field(text string) {
 		return
 	}
 	key, value := strings.ToLower(m[1]), m[2]
+	if key == "blocked" { // of the port's state, which follows the rules
+		p.end()
+	}
 	if p.rule == nil {
 		if x := p.ports; len(x) > 0 {
 			switch key {
