@@ -120,9 +120,14 @@ func (n *Net) Close() {
 	n.mu.Unlock()
 	for _, s := range all {
 		s.served.close()
-		_ = s.device.Close()
 	}
 	n.host.Close()
+	// The kernel takes a device away in some milliseconds; many at once wait together.
+	var closing sync.WaitGroup
+	for _, s := range all {
+		closing.Go(func() { _ = s.device.Close() })
+	}
+	closing.Wait()
 	for _, s := range all {
 		s.windows.close()
 	}

@@ -205,7 +205,8 @@ func (a *app) downCmd() *cobra.Command {
 
 // gone waits until a lab has ended.
 func gone(ctx context.Context, name string) error {
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+	const within = time.Minute // a thousand namespaces take ten seconds
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); {
 		names, err := control.Names()
 		if err != nil || !slices.Contains(names, name) {
 			return err
@@ -216,7 +217,7 @@ func gone(ctx context.Context, name string) error {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("%s is still there after 10 s", name)
+	return fmt.Errorf("%s is still there after %s", name, within)
 }
 
 // watchArgs are what a lab that is up needs for watch.
