@@ -52,6 +52,9 @@ type Net struct {
 	restarted map[string]bool
 	skipped   time.Duration // that the simulation's clock is ahead
 
+	hnsMu sync.Mutex // around hns
+	hns   map[string]*nodeHNS
+
 	names sync.Mutex // around a look-up of the cluster DNS
 
 	turns map[*host.Listener]int // of user-space proxies
@@ -96,7 +99,7 @@ func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Net{o: o, c: c, host: h, start: time.Now(), spaces: map[*flow.Entry]*space{}, restarted: map[string]bool{}, buf: make([]byte, 1<<16),
+	n := &Net{o: o, c: c, host: h, start: time.Now(), spaces: map[*flow.Entry]*space{}, restarted: map[string]bool{}, hns: map[string]*nodeHNS{}, buf: make([]byte, 1<<16),
 		stats: Stats{Lost: map[string]uint64{}, Unknown: map[string]uint64{}}}
 	n.ports = c.OpenPorts(n.hop)
 	n.watch.init()
@@ -120,6 +123,7 @@ func (n *Net) Close() {
 	n.mu.Unlock()
 	for _, s := range all {
 		s.served.close()
+		n.closeHNS(strings.TrimPrefix(s.name, "node/"))
 	}
 	n.host.Close()
 	// The kernel takes a device away in some milliseconds; many at once wait together.
@@ -209,6 +213,7 @@ func (n *Net) Sync(ctx context.Context) error {
 	n.mu.Unlock()
 	for _, s := range gone {
 		s.served.close()
+		n.closeHNS(strings.TrimPrefix(s.name, "node/"))
 		_ = n.host.Remove(ctx, s.name)
 		_ = s.device.Close()
 		s.windows.close()

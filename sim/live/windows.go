@@ -26,6 +26,9 @@ type windows struct {
 	copy *wine.Copy
 }
 
+// hnsAddress tells the DLLs of Windows programs where their HNS is.
+const hnsAddress = "WINLAB_HCN"
+
 // isWindowsProgram reports whether a command is a program of Windows: its name ends
 // with .exe, and it is a file of that kind or one that Windows has.
 func isWindowsProgram(name string) bool {
@@ -60,7 +63,14 @@ func (n *Net) wineCommand(ctx context.Context, s *space, c netns.Command) (netns
 	if _, err := os.Stat(path); err != nil && !strings.Contains(path, `\`) {
 		path = `C:\windows\system32\` + path
 	}
-	return netns.Command{Args: w.copy.Command(path, c.Args[1:]...), Env: w.env(c.Env), Dir: c.Dir, Terminal: c.Terminal}, nil
+	env := w.env(c.Env)
+	if node, ok := strings.CutPrefix(s.name, "node/"); ok {
+		// Programs of a node reach its HNS; those of a pod have none.
+		if h, err := n.serveHNS(ctx, node); err == nil {
+			env = append(env, hnsAddress+"="+h.inside.Addr())
+		}
+	}
+	return netns.Command{Args: w.copy.Command(path, c.Args[1:]...), Env: env, Dir: c.Dir, Terminal: c.Terminal}, nil
 }
 
 // env is the environment of a Windows program: Wine's, and what its user has set for

@@ -40,8 +40,15 @@ func Listen(s *Service, address string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	return On(s, l), nil
+}
+
+// On serves on a listener of the caller's, for example one in a network namespace. It
+// must be on loopback: whoever can reach it can change the node's network. Close closes
+// it.
+func On(s *Service, l net.Listener) *Server {
 	s.started()
-	return &Server{service: s, listener: l, limits: defaultLimits, closing: make(chan struct{}), conns: map[net.Conn]bool{}}, nil
+	return &Server{service: s, listener: l, limits: defaultLimits, closing: make(chan struct{}), conns: map[net.Conn]bool{}}
 }
 
 func loopback(address string) (netip.AddrPort, error) {

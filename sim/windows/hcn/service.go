@@ -18,6 +18,9 @@ type Options struct {
 	CallLog io.Writer
 	// Log receives what went wrong, for people.
 	Log *log.Logger
+	// Lock, when set, is held around each use of the objects instead of a lock of the
+	// Service's own: for an HNS whose node others use, too.
+	Lock sync.Locker
 }
 
 // Service is the HNS of one node for many clients at once: only one call at a
@@ -25,7 +28,7 @@ type Options struct {
 type Service struct {
 	log *log.Logger
 
-	mu         sync.Mutex
+	mu         sync.Locker
 	svc        *hns.Service
 	store      *store
 	systems    map[string]bool // by id in lower case
@@ -44,7 +47,10 @@ func New(svc *hns.Service, o Options) *Service {
 	if o.Log == nil {
 		o.Log = log.New(io.Discard, "", 0)
 	}
-	s := &Service{svc: svc, log: o.Log, systems: map[string]bool{}, counts: counts{}, calls: callLog{out: o.CallLog, log: o.Log}}
+	if o.Lock == nil {
+		o.Lock = new(sync.Mutex)
+	}
+	s := &Service{svc: svc, mu: o.Lock, log: o.Log, systems: map[string]bool{}, counts: counts{}, calls: callLog{out: o.CallLog, log: o.Log}}
 	s.unlisten = svc.OnChange(func(c hns.Change) { s.changes = append(s.changes, c) })
 	return s
 }

@@ -20,10 +20,19 @@ import (
 // hnsClient adds --address and connects to the service.
 func (a *app) hnsClient(cmd *cobra.Command) func() (*hcn.Client, error) {
 	address := cmd.Flags().String("address", "", "the service's `address` (default: the environment variable "+hnsAddress+")")
+	node := cmd.Flags().String("node", "", "a `node` of a lab that is up, instead of a service")
+	name := a.runningFlag(cmd)
+	exclusive(cmd, "address", "node")
 	return func() (*hcn.Client, error) {
 		at := cmp.Or(*address, a.getenv(hnsAddress))
+		if *node != "" {
+			var err error
+			if at, err = a.hnsOf(cmd.Context(), *name, *node); err != nil {
+				return nil, err
+			}
+		}
 		if at == "" {
-			return nil, usagef("--address is missing and %s is not set; start winlab hns serve and write the address that it prints", hnsAddress)
+			return nil, usagef("--address is missing and %s is not set; start winlab hns serve and write the address that it prints, or write --node NODE for a lab that is up", hnsAddress)
 		}
 		return hcn.Dial(cmd.Context(), at, "winlab")
 	}

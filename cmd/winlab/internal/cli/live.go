@@ -112,6 +112,7 @@ const (
 	verbDown    = "down"
 	verbChange  = "change"
 	verbCapture = "capture"
+	verbHNS     = "hns"
 )
 
 // liveLab is a lab that is up, in the process that holds it.
@@ -181,6 +182,14 @@ func (l *liveLab) handle(ctx context.Context, c control.Call) (int, error) {
 		})
 	case verbCapture:
 		return 0, decode(c.Args, func(o captureArgs) error { return l.capture(ctx, c.Stdio[1], o) })
+	case verbHNS:
+		return 0, decode(c.Args, func(node string) error {
+			at, err := l.net.HNS(ctx, node)
+			if err == nil {
+				fmt.Fprintln(c.Stdio[1], at)
+			}
+			return err
+		})
 	case verbDown:
 		l.once.Do(func() { close(l.down) })
 		return 0, nil
@@ -298,4 +307,24 @@ func writeLine(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
+}
+
+// hnsOf asks a lab that is up for the address of a node's HNS.
+func (a *app) hnsOf(ctx context.Context, name, node string) (string, error) {
+	lab, err := running(name)
+	if err != nil {
+		return "", err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = r.Close() }()
+	code, err := control.Do(ctx, lab, verbHNS, node, [3]*os.File{os.Stdin, w, os.Stderr}, nil)
+	_ = w.Close()
+	if err := ended(code, err); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(r)
+	return strings.TrimSpace(string(text)), err
 }
