@@ -1,9 +1,11 @@
 package lab_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -17,6 +19,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/conformance/offline"
 	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
@@ -46,6 +49,16 @@ type effectCase struct {
 	// is a manifest of the lab beside that of the web server.
 	Files     map[string]string `yaml:"files"`
 	FilesWith map[string]string `yaml:"filesWith"`
+	// Conf and NetConf are files of fixtures/cni that the network has, with ConfBoth and
+	// NetConfBoth laid over them in both labs, ConfWithout in the first only and ConfWith
+	// and NetConfWith in the second only: maps by key, and null takes a key away.
+	Conf        string         `yaml:"conf"`
+	ConfBoth    map[string]any `yaml:"confBoth"`
+	ConfWithout map[string]any `yaml:"confWithout"`
+	ConfWith    map[string]any `yaml:"confWith"`
+	NetConf     string         `yaml:"netConf"`
+	NetConfBoth map[string]any `yaml:"netConfBoth"`
+	NetConfWith map[string]any `yaml:"netConfWith"`
 	// Flows are sent besides those of the lab; none: the usual ones.
 	Flows []string `yaml:"flows"`
 	// Notice says that the item gives a notice and nothing else; Refused that the lab
@@ -119,8 +132,19 @@ func (c *effectCase) outcome(t *testing.T, with bool) outcome {
 		body["manifests"] = []any{"m.yaml", web}
 	}
 	layers := []map[string]any{c.Lab, c.Without}
+	confs := [][]map[string]any{{c.ConfBoth, c.ConfWithout}, {c.NetConfBoth, nil}}
 	if with {
 		layers[1] = c.With
+		confs[0][1], confs[1][1] = c.ConfWith, c.NetConfWith
+	}
+	network := map[string]any{}
+	for i, conf := range []struct{ key, file string }{{"conf", c.Conf}, {"netConf", c.NetConf}} {
+		if conf.file != "" {
+			network[conf.key] = confFile(t, dir, conf.file, confs[i]...)
+		}
+	}
+	if len(network) > 0 {
+		body["network"] = network
 	}
 	for _, l := range layers {
 		for k, v := range l {
@@ -143,6 +167,51 @@ func (c *effectCase) outcome(t *testing.T, with bool) outcome {
 	clean := func(s string) string { return strings.ReplaceAll(s, dir, "DIR") }
 	for i := range o.lines {
 		o.lines[i] = clean(o.lines[i])
+	}
+	return o
+}
+
+// confFile writes a configuration of fixtures/cni with some changes into a folder.
+func confFile(t *testing.T, dir, name string, changes ...map[string]any) string {
+	t.Helper()
+	text, err := os.ReadFile("../../fixtures/cni/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conf any
+	if err := json.Unmarshal(text, &conf); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range changes {
+		conf = changed(conf, c)
+	}
+	if text, err = json.MarshalIndent(conf, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// changed lays a value over one of JSON: maps by key, where null takes a key away, and
+// in a conflist over its first plugin; all else takes the old value's place.
+func changed(old any, change map[string]any) any {
+	o, ok := old.(map[string]any)
+	if !ok {
+		o = map[string]any{}
+	}
+	o = maps.Clone(o)
+	if plugins, ok := o["plugins"].([]any); ok && change["plugins"] == nil {
+		o["plugins"] = append([]any{changed(plugins[0], change)}, plugins[1:]...)
+		return o
+	}
+	for k, v := range change {
+		if m, ok := v.(map[string]any); ok {
+			o[k] = changed(o[k], m)
+		} else if o[k] = v; v == nil {
+			delete(o, k)
+		}
 	}
 	return o
 }
@@ -496,4 +565,15 @@ func TestEveryFlagHasACase(t *testing.T) {
 		items = append(items, "flag."+f)
 	}
 	covered(t, "the flag", items)
+}
+
+// Every field of a plugin's configuration that counts has a case; the others have a
+// reason or a warning in sim/kube/cni.
+func TestEveryFieldOfAPluginHasACase(t *testing.T) {
+	t.Parallel()
+	var items []string
+	for _, f := range cni.Fields() {
+		items = append(items, "conf."+f)
+	}
+	covered(t, "the field", items)
 }

@@ -25,11 +25,7 @@ type azure struct {
 // azureConf reads what azure-vnet reads (azure-container-networking
 // cni/netconfig.go).
 func (r *reader) azureConf(c *Conf, n *node) {
-	r.unknown(string(PluginAzure), n, "cniVersion", "name", "type", "mode", "master", "adapterName", "bridge", "logLevel", "logTarget",
-		"infraVnetAddressSpace", "ipv6Mode", "serviceCidrs", "vnetCidrs", "podNamespaceForDualNetwork", "ipsToRouteViaHost",
-		"multiTenancy", "enableSnatOnHost", "enableExactMatchForPodName", "disableHairpinOnHostInterface", "disableIPTableLock",
-		"disableAsyncDelete", "cnsurl", "executionMode", "ipam", "dns", "runtimeConfig", "windowsSettings", "AdditionalArgs",
-		"wireServerIP", "capabilities")
+	r.fields(string(PluginAzure), string(PluginAzure), n)
 	c.apiVersion = 2
 	c.Capabilities = r.capabilities(n)
 	c.mode = r.text(n, "mode")
@@ -40,10 +36,10 @@ func (r *reader) azureConf(c *Conf, n *node) {
 	}
 	if f := n.get("windowsSettings"); f != nil && r.object("windowsSettings", f.val) {
 		c.loopbackDSR = isTrue(r.flag(f.val, "enableLoopbackDSR"))
-		r.unknown("windowsSettings", f.val, "enableLoopbackDSR", "hnsTimeoutDurationInSeconds")
+		r.fields("windowsSettings", "azure-vnet.windowsSettings", f.val)
 	}
 	r.dns(c, n)
-	r.ipam(c, n)
+	r.ipam(c, n, PluginAzure, "azure-vnet-ipam")
 	if f := n.get("AdditionalArgs"); f != nil {
 		// azure-vnet reads policies in the form of v1 and writes them in that of
 		// the API that it calls (network/policy/policy_windows.go).

@@ -69,11 +69,15 @@ type DNSConf struct {
 
 // ipamConf is the member ipam of a configuration.
 type ipamConf struct {
-	typ    string
 	subnet netip.Prefix
+	origin *trace.Origin // of subnet
 	// gateway is the GW of the first route.
 	gateway netip.Addr
 }
+
+// PodRange is the pod range that the file itself says (ipam.subnet), with its place; the
+// zero Prefix for none.
+func (c *Conf) PodRange() (netip.Prefix, *trace.Origin) { return c.ipam.subnet, c.ipam.origin }
 
 // hasToken reports whether the file holds {{managementIP}}.
 func (c *Conf) hasToken() bool { return bytes.Contains(c.data, []byte(ManagementIPToken)) }

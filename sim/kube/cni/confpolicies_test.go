@@ -87,13 +87,13 @@ func TestConfPolicies(t *testing.T) {
 	}
 }
 
-// Fields that a plugin does not read are warned of; flannel writes ipMasqNetwork into a
-// delegate of either kind, so there it is not warned of.
+// Fields that a plugin does not read are warned of, and those that flannel writes over
+// in its delegate.
 func TestIgnoredFields(t *testing.T) {
 	for conf, ignored := range map[string]bool{
 		`"type": "win-overlay", "ipMasqNetwork": "10.244.0.0/16"`:                                         true,
 		`"type": "win-bridge", "ipMasqNetwork": "10.244.0.0/16"`:                                          false,
-		`"type": "flannel", "delegate": {"type": "win-overlay", "ipMasqNetwork": "10.244.0.0/16"}`:        false,
+		`"type": "flannel", "delegate": {"type": "win-overlay", "ipMasqNetwork": "10.244.0.0/16"}`:        true,
 		`"type": "win-bridge", "endpointMacPrefix": "0E-2A"`:                                              true,
 		`"type": "win-overlay", "endpointMacPrefix": "0E-2A"`:                                             false,
 		`"type": "nat", "HcnPolicyArgs": []`:                                                              true,

@@ -2,6 +2,7 @@ package cni
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -21,7 +22,7 @@ func (r *reader) conf(c *Conf, root *node) {
 	}
 	body := root
 	if f := root.get("plugins"); f != nil {
-		r.unknown("a conflist", root, "cniVersion", "name", "plugins", "disableCheck", "disableGC", "cniVersions", "adapterName")
+		r.fields("a conflist", "conflist", root)
 		if body = r.listed(c, f); body == nil {
 			return
 		}
@@ -63,13 +64,13 @@ func (r *reader) listed(c *Conf, f *field) *node {
 	return first
 }
 
-// windowsConf reads what win-bridge, win-overlay and nat have in common; own are the
-// further fields that the plugin reads.
-func (r *reader) windowsConf(plugin Name, c *Conf, n *node, own ...string) {
-	r.unknown(string(plugin), n, append([]string{
-		"cniVersion", "name", "type", "ipam", "dns", "policies", "apiVersion", "runtimeConfig", "loopbackDSR", "capabilities",
-		"AdditionalArgs", "master", "prevResult", "args", "optionalFlags", "ipMasq",
-	}, own...)...)
+// windowsConf reads what win-bridge, win-overlay and nat have in common.
+func (r *reader) windowsConf(plugin Name, c *Conf, n *node) {
+	part := string(plugin)
+	if c.Type == PluginFlannel {
+		part = string(PluginFlannel) + "/" + part
+	}
+	r.fields(string(plugin), part, n)
 	c.apiVersion = r.apiVersion(n)
 	if c.Type != PluginFlannel {
 		c.Capabilities = r.capabilities(n)
@@ -83,7 +84,7 @@ func (r *reader) windowsConf(plugin Name, c *Conf, n *node, own ...string) {
 	c.endpointMacPrefix = r.text(n, "endpointMacPrefix")
 	r.checkMACPrefix(c.endpointMacPrefix, n)
 	r.dns(c, n)
-	r.ipam(c, n)
+	r.ipam(c, n, plugin, "host-local")
 	for _, list := range []string{"policies", "AdditionalArgs"} {
 		if f := n.get(list); f != nil {
 			r.policies(c, f, c.apiVersion)
@@ -113,6 +114,9 @@ func isTrue(b *bool) bool { return b != nil && *b }
 
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdefABCDEF") == "" }
 
+// modelledCapabilities are those of which something follows.
+var modelledCapabilities = []string{"dns", "portMappings"}
+
 func (r *reader) capabilities(n *node) map[string]bool {
 	f := n.get("capabilities")
 	if f == nil || f.val.kind == '0' || !r.object("capabilities", f.val) {
@@ -125,6 +129,9 @@ func (r *reader) capabilities(n *node) map[string]bool {
 			continue
 		}
 		caps[g.name] = g.val.truth
+		if g.val.truth && !slices.Contains(modelledCapabilities, g.name) {
+			r.warnf(g.at, "nothing follows from the capability %s: what the runtime passes for it is not simulated", g.name)
+		}
 	}
 	return caps
 }
@@ -134,7 +141,7 @@ func (r *reader) dns(c *Conf, n *node) {
 	if f == nil || f.val.kind == '0' || !r.object("dns", f.val) {
 		return
 	}
-	r.unknown("dns", f.val, "nameservers", "domain", "search", "options")
+	r.fields("dns", "dns", f.val)
 	c.dns = DNSConf{
 		Nameservers: r.texts(f.val, "nameservers"), Search: r.texts(f.val, "search"), Options: r.texts(f.val, "options"),
 		Domain: r.text(f.val, "domain"),
@@ -146,12 +153,20 @@ func (r *reader) dns(c *Conf, n *node) {
 	}
 }
 
-func (r *reader) ipam(c *Conf, n *node) {
+// ipam reads the member ipam of a plugin; follows are the types after which the model
+// gives addresses.
+func (r *reader) ipam(c *Conf, n *node, plugin Name, follows ...string) {
 	f := n.get("ipam")
 	if f == nil || f.val.kind == '0' || !r.object("ipam", f.val) {
 		return
 	}
-	c.ipam.typ = r.text(f.val, "type")
+	if c.Type != PluginFlannel { // which refuses it in a delegate
+		r.fields("ipam", string(plugin)+".ipam", f.val)
+		r.addressPlugin(f.val, follows...)
+	}
+	if s := f.val.get("subnet"); s != nil {
+		c.ipam.origin = r.origin("ipam of "+c.name, s.at)
+	}
 	c.ipam.subnet = r.prefix(f.val, "subnet")
 	routes := f.val.get("routes")
 	if routes == nil || routes.val.kind != '[' {

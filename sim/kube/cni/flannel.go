@@ -10,7 +10,7 @@ import (
 
 // flannelConf reads flannel's own part and the delegate.
 func (r *reader) flannelConf(c *Conf, n *node) {
-	r.unknown("flannel", n, "cniVersion", "name", "type", "subnetFile", "dataDir", "delegate", "ipam", "capabilities", "runtimeConfig")
+	r.fields("flannel", "flannel", n)
 	c.Capabilities = r.capabilities(n)
 	c.delegate, c.apiVersion = PluginWinBridge, 1
 	f := n.get("delegate")

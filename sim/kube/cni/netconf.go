@@ -9,13 +9,11 @@ import (
 
 // NetConf is flannel's net-conf.json.
 type NetConf struct {
-	file    string
-	Network netip.Prefix
-	// subnetLen is the length of each node's prefix; 24 unless the file says otherwise.
-	subnetLen int
-	Backend   Backend
-	origin    *trace.Origin
-	warnings  []string
+	file     string
+	Network  netip.Prefix
+	Backend  Backend
+	origin   *trace.Origin
+	warnings []string
 }
 
 // backendKind is the Type of a Backend.
@@ -60,15 +58,12 @@ func ParseNetConf(file string, data []byte) (*NetConf, error) {
 	if !r.object("net-conf.json", root) {
 		return nil, r.err()
 	}
-	r.unknown("flannel", root, "Network", "SubnetMin", "SubnetMax", "SubnetLen", "Backend", "EnableIPv4", "EnableIPv6",
-		"IPv6Network", "IPv6SubnetMin", "IPv6SubnetMax", "IPv6SubnetLen", "EnableNFTables")
-	c := &NetConf{file: file, Network: r.prefix(root, "Network"), subnetLen: 24, origin: r.origin("net-conf.json", root.begin)}
+	r.fields("flannel", "net-conf.json", root)
+	c := &NetConf{file: file, Network: r.prefix(root, "Network"), origin: r.origin("net-conf.json", root.begin)}
 	if root.get("Network") == nil {
 		r.errorf(root.begin, "Network is missing; it is the cluster CIDR, such as 10.244.0.0/16")
 	}
-	if v, ok := r.number(root, "SubnetLen", 30); ok {
-		c.subnetLen = int(v)
-	}
+	r.number(root, "SubnetLen", 30)
 	b := root.get("Backend")
 	if b == nil {
 		r.errorf(root.begin, "Backend is missing; on Windows it has the Type host-gw or vxlan")
@@ -86,12 +81,12 @@ func ParseNetConf(file string, data []byte) (*NetConf, error) {
 
 func (r *reader) backend(c *Backend, b *field) {
 	n := b.val
-	r.unknown("the backend", n, "Name", "Type", "VNI", "Port", "DirectRouting", "GBP", "MacPrefix", "DNSServerList", "Learning", "MTU", "Mac")
 	kind := r.text(n, "Type")
 	c.kind = backendKind(kind)
 	c.origin = r.origin("flannel backend "+kind, b.at)
 	switch c.kind {
 	case hostGw, vxlan:
+		r.fields("the backend "+kind, "net-conf.json."+kind, n)
 	default:
 		at := n.begin
 		if f := n.get("Type"); f != nil {

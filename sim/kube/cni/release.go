@@ -7,6 +7,10 @@ import "fmt"
 func (b *base) warnPolicies() {
 	c := b.o.Conf
 	if c.apiVersion != 2 {
+		if len(c.hcnPolicyArgs) > 0 {
+			at := c.hcnPolicyArgs[0].Origin
+			b.warnings = append(b.warnings, fmt.Sprintf("%s:%d: with apiVersion 1 win-bridge passes over HcnPolicyArgs; it reads policies", at.File, at.Line))
+		}
 		return
 	}
 	for _, m := range []struct {

@@ -26,7 +26,7 @@ type bridge struct {
 
 // winBridgeConf reads what win-bridge reads.
 func (r *reader) winBridgeConf(c *Conf, n *node) {
-	r.windowsConf(PluginWinBridge, c, n, "ipMasqNetwork", "HcnPolicyArgs")
+	r.windowsConf(PluginWinBridge, c, n)
 	if f := n.get("HcnPolicyArgs"); f != nil {
 		r.hcnPolicyArgs(c, f)
 	}

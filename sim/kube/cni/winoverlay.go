@@ -36,15 +36,8 @@ type overlay struct {
 	flags     hns.NetworkFlags
 }
 
-// winOverlayConf reads what win-overlay reads. ipMasqNetwork is not one of its
-// fields, but flannel writes it into every delegate.
-func (r *reader) winOverlayConf(c *Conf, n *node) {
-	own := []string{"endpointMacPrefix"}
-	if c.Type == PluginFlannel {
-		own = append(own, "ipMasqNetwork")
-	}
-	r.windowsConf(PluginWinOverlay, c, n, own...)
-}
+// winOverlayConf reads what win-overlay reads.
+func (r *reader) winOverlayConf(c *Conf, n *node) { r.windowsConf(PluginWinOverlay, c, n) }
 
 func newWinOverlay(o Options, b *base) (Plugin, error) {
 	v, err := parseVersion(o.Version)

@@ -80,7 +80,7 @@ func (b *builder) unusedIPv6() {
 }
 
 // warning is a plugin's remark with its place.
-var warning = regexp.MustCompile(`^(.+?):(\d+):\d+: (.+)$`)
+var warning = regexp.MustCompile(`^(.+?):(\d+):(?:\d+:)? (.+)$`)
 
 // warned notes what a plugin says of its configuration: what it or its model does not
 // read.

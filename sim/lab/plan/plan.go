@@ -72,7 +72,11 @@ type Plan struct {
 // notice notes that something of the lab has no effect; path is where it stands in
 // the file.
 func (p *Plan) notice(what, why string, path ...any) {
-	p.NotModelled = trace.AddNotice(p.NotModelled, trace.Notice{What: what, Why: why, At: p.File.Origin(what, path...)})
+	p.noticeAt(what, why, p.File.Origin(what, path...))
+}
+
+func (p *Plan) noticeAt(what, why string, at *trace.Origin) {
+	p.NotModelled = trace.AddNotice(p.NotModelled, trace.Notice{What: what, Why: why, At: at})
 }
 
 // New makes the plan of a lab. Variant "" is the lab itself, a nil setting its
@@ -87,7 +91,7 @@ func New(f *spec.File, variant string, setting *spec.Setting) (*Plan, error) {
 	}
 	p := &Plan{File: fv, Variant: variant, Setting: setting}
 	// The order decides which MAC address each machine gets.
-	for _, step := range []func(*spec.Spec) error{p.cluster, p.nodes, p.fabric, p.hosts, p.params, p.design, p.proxies, p.plugin, p.pods, p.services, p.records, p.calls, p.steps} {
+	for _, step := range []func(*spec.Spec) error{p.cluster, p.nodes, p.fabric, p.hosts, p.params, p.design, p.proxies, p.plugin, p.unused, p.pods, p.services, p.records, p.calls, p.steps} {
 		if err := step(&fv.Lab.Spec); err != nil {
 			return nil, p.Wrap(err)
 		}

@@ -1,0 +1,175 @@
+package cni
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// What is made of the fields of a configuration file. A plugin does not read a field
+// that is in no table. One that it reads either counts here, or says nothing about
+// packets, or has a warning: it may matter, and nothing here follows from it.
+
+// fieldUse is what is made of a field.
+type fieldUse struct {
+	// counts: a case of sim/lab/testdata/effects shows what it does.
+	counts bool
+	// warn says that a reader who wrote the field must be told why nothing follows.
+	warn bool
+	why  string
+}
+
+// fieldTable is what is made of the fields of one object, by their names.
+type fieldTable map[string]fieldUse
+
+// is makes the rows of fields that count, no those of fields that say nothing about
+// packets.
+func is(names ...string) fieldTable             { return rows(fieldUse{counts: true}, names) }
+func no(why string, names ...string) fieldTable { return rows(fieldUse{why: why}, names) }
+
+// but makes rows of fields with a warning.
+func but(why string, names ...string) fieldTable { return rows(fieldUse{warn: true, why: why}, names) }
+
+func rows(u fieldUse, names []string) fieldTable {
+	t := fieldTable{}
+	for _, n := range names {
+		t[n] = u
+	}
+	return t
+}
+
+func tableOf(parts ...fieldTable) fieldTable {
+	t := fieldTable{}
+	for _, p := range parts {
+		maps.Copy(t, p)
+	}
+	return t
+}
+
+// names are the fields of a table, sorted.
+func (t fieldTable) names() []string { return slices.Sorted(maps.Keys(t)) }
+
+// look finds a field as Go's encoding/json does, without regard to case.
+func (t fieldTable) look(name string) (fieldUse, bool) {
+	if u, ok := t[name]; ok {
+		return u, true
+	}
+	for n, u := range t {
+		if strings.EqualFold(n, name) {
+			return u, true
+		}
+	}
+	return fieldUse{}, false
+}
+
+const (
+	ofRuntime  = "the runtime writes it when it calls the plugin"
+	oneAdapter = "a node of a lab has one network adapter"
+	ownFiles   = "where the plugin keeps its files"
+	podRange   = "the pod range of a node is its podCIDR"
+	sixOnly    = "the model of flannel gives pods no IPv6 addresses"
+	writes     = "flannel writes its own value over it (flannel-io/cni-plugin flannel_windows.go)"
+	// addressPlugin warns of every other type.
+	checkedType = "addresses are given as this type does, and another has a warning"
+	noEffect    = "what it does to packets is not simulated"
+	readsNot    = "flanneld on Windows does not read it for this backend (flannel-io/flannel pkg/backend)"
+)
+
+// windowsFields are those that win-bridge, win-overlay and nat have in common.
+var windowsFields = tableOf(
+	is("name", "type", "dns", "policies", "apiVersion", "capabilities", "AdditionalArgs"),
+	no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig", "prevResult"), no(oneAdapter, "master"),
+	but("what plugins get as CNI arguments is not simulated", "args"),
+)
+
+// fieldTables are the objects of configuration files: the plugin, and below it the
+// field. "flannel/win-bridge" is the delegate of flannel.
+var fieldTables = map[string]fieldTable{
+	"conflist": tableOf(is("name", "plugins"), no("the protocol between runtime and plugin", "cniVersion", "cniVersions", "disableCheck", "disableGC"), no(oneAdapter, "adapterName")),
+
+	"win-bridge": tableOf(windowsFields, is("ipam", "loopbackDSR", "ipMasqNetwork", "HcnPolicyArgs")),
+	// Of the delegate flannel refuses name and ipam (flannel.go), and capabilities have a
+	// warning of their own (confread.go).
+	"flannel/win-bridge": tableOf(windowsFields, is("loopbackDSR"), no("flannel's win-bridge is one of those that pass over it, and there is a warning", "HcnPolicyArgs"), but(writes, "ipMasq", "ipMasqNetwork"), delegateFields),
+	"win-bridge.ipam":    hostLocalFields,
+
+	"win-overlay":         tableOf(windowsFields, is("ipam", "loopbackDSR", "ipMasq", "endpointMacPrefix")),
+	"flannel/win-overlay": tableOf(windowsFields, is("loopbackDSR", "endpointMacPrefix"), but(writes, "ipMasq", "ipMasqNetwork"), delegateFields),
+	"win-overlay.ipam":    hostLocalFields,
+
+	"nat": tableOf(windowsFields, is("ipam"),
+		but("what the plugin nat makes of it is not simulated", "loopbackDSR", "ipMasq", "optionalFlags")),
+	"nat.ipam": tableOf(is("subnet", "routes"), no(checkedType, "type"), but("the model of nat takes subnet and the GW of the first route", "environment", "ranges", "rangeStart", "rangeEnd", "gateway", "resolvConf"),
+		no(ownFiles, "dataDir")),
+
+	"azure-vnet": tableOf(
+		is("name", "type", "mode", "dns", "windowsSettings", "AdditionalArgs", "capabilities"),
+		no("what is in it has its own reasons", "ipam"),
+		no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig"), no(oneAdapter, "master", "adapterName"),
+		no("the name of a bridge on Linux nodes", "bridge"), no("logs", "logLevel", "logTarget"), no("a lock of Linux nodes", "disableIPTableLock"),
+		no("how the plugin reaches the program that gives addresses", "cnsurl"),
+		but("IPv6 of azure-vnet is not simulated", "ipv6Mode"),
+		but("when the endpoints of deleted pods go is not simulated: they go at once", "disableAsyncDelete"),
+		but(noEffect, "infraVnetAddressSpace", "serviceCidrs", "vnetCidrs", "podNamespaceForDualNetwork", "ipsToRouteViaHost", "multiTenancy",
+			"enableSnatOnHost", "enableExactMatchForPodName", "disableHairpinOnHostInterface", "executionMode", "wireServerIP")),
+	"azure-vnet.windowsSettings": tableOf(is("enableLoopbackDSR"), no("how long the plugin waits for HNS", "hnsTimeoutDurationInSeconds")),
+	"azure-vnet.ipam":            tableOf(no(checkedType, "type"), but("pods get the addresses that follow the node's own", "environment", "subnet", "ipAddress", "queryInterval", "addressSpace", "poolId", "mode", "routes")),
+
+	"flannel": tableOf(is("name", "type", "delegate", "capabilities"), no("the protocol between runtime and plugin", "cniVersion"),
+		no(ownFiles, "subnetFile", "dataDir"), no(ofRuntime, "runtimeConfig"), but("flannel on Windows writes ipam itself (flannel-io/cni-plugin flannel_windows.go)", "ipam")),
+	"net-conf.json": tableOf(is("Network", "Backend"), but(podRange+", as with flanneld's --kube-subnet-mgr", "SubnetMin", "SubnetMax", "SubnetLen"),
+		no("with which program Linux nodes write the same rules", "EnableNFTables"), but("the model of flannel has IPv4 and nothing else", "EnableIPv4"),
+		but(sixOnly, "EnableIPv6", "IPv6Network", "IPv6SubnetMin", "IPv6SubnetMax", "IPv6SubnetLen")),
+	"net-conf.json.host-gw": tableOf(is("Name", "Type", "DNSServerList"), but(readsNot, "VNI", "Port", "DirectRouting", "GBP", "MacPrefix", "Learning", "MTU", "Mac")),
+	"net-conf.json.vxlan": tableOf(is("Name", "Type", "VNI", "Port", "DirectRouting", "GBP"),
+		but("flanneld on Windows checks its form and uses it for nothing (flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go)", "MacPrefix"), but(readsNot, "DNSServerList"),
+		but("it is for the tunnel device of Linux nodes, which has its peers from flanneld here", "Learning"),
+		but("it is for Linux nodes; the size of packets is not simulated", "MTU"),
+		but("it is for Linux nodes; the MAC address of their tunnel device is vtepMAC", "Mac")),
+
+	"dns": is("nameservers", "domain", "search", "options"),
+}
+
+// delegateFields are those that do not count in a delegate.
+var delegateFields = tableOf(no("flannel refuses it", "name"), no("the runtime reads it beside type flannel; there is a warning", "capabilities"))
+
+// hostLocalFields are what ipam has for win-bridge and win-overlay.
+var hostLocalFields = tableOf(is("subnet"), no(checkedType, "type"), but(podRange, "ranges", "rangeStart", "rangeEnd"),
+	but("the gateway of pods is the one that the plugin sets", "routes", "gateway", "environment"), but("the pod's name servers are those of dns", "resolvConf"), no(ownFiles, "dataDir"))
+
+// fields warns of what nothing follows from: fields that the plugin does not read,
+// so that a misspelt one is not missed, and those that its model does not follow.
+func (r *reader) fields(what, part string, n *node) {
+	t := fieldTables[part]
+	for _, f := range n.fields {
+		u, ok := t.look(f.name)
+		switch {
+		case !ok:
+			r.warnf(f.at, "%s ignores %q; it reads %s", what, f.name, strings.Join(t.names(), ", "))
+		case u.warn && f.val.kind != '0':
+			r.warnf(f.at, "nothing follows from %s of %s: %s", f.name, what, u.why)
+		}
+	}
+}
+
+// addressPlugin warns of an ipam type other than those that the model follows.
+func (r *reader) addressPlugin(ipam *node, follows ...string) {
+	if f := ipam.get("type"); f != nil && f.val.kind == 's' && !slices.Contains(append(follows, ""), f.val.str) {
+		r.warnf(f.val.begin, "the addresses of pods are not those that ipam %q gives: the model gives them as %s does", f.val.str, follows[0])
+	}
+}
+
+// Fields are the fields of configuration files that count, sorted:
+// "azure-vnet.mode".
+func Fields() []string {
+	var all []string
+	for part, t := range fieldTables {
+		for name, u := range t {
+			if u.counts {
+				all = append(all, part+"."+name)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
