@@ -577,3 +577,23 @@ func TestEveryFieldOfAPluginHasACase(t *testing.T) {
 	}
 	covered(t, "the field", items)
 }
+
+// Whatever a build can do has a case.
+func TestEveryFeatureHasACase(t *testing.T) {
+	t.Parallel()
+	var items []string
+	for _, f := range builds.Features() {
+		items = append(items, "feature."+string(f))
+	}
+	covered(t, "the feature", items)
+}
+
+// Every parameter of a lab has a case.
+func TestEveryParameterHasACase(t *testing.T) {
+	t.Parallel()
+	var items []string
+	for _, p := range spec.Params {
+		items = append(items, "param."+p.Name)
+	}
+	covered(t, "the parameter", items)
+}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // What a lab says and the finished cluster does not have is found here, by looking
@@ -19,7 +21,19 @@ import (
 func (b *builder) unused(context.Context) error {
 	b.unusedFaults()
 	b.unusedIPv6()
+	b.oldOverlay()
 	return nil
+}
+
+// oldOverlay notes nodes with an overlay network whose build no document supports for
+// it (feature OverlayNetwork): how it fails there nobody says, so the model has it work.
+func (b *builder) oldOverlay() {
+	for i, n := range b.Nodes {
+		if n.HNS == nil || n.Windows.Has(builds.OverlayNetwork) || len(n.HNS.ListNetworks(func(w *hns.Network) bool { return w.Is(hns.Overlay) })) == 0 {
+			continue
+		}
+		b.notice("an overlay network on "+n.Name, builds.OverlayNetwork.Fact().Says+" How it fails before is not simulated.", b.Plan.File.Origin("build", "spec", "nodes", i, "build"))
+	}
 }
 
 // faultUse is what an injected fault has met.

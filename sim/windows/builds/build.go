@@ -40,6 +40,9 @@ type Build struct {
 	open     map[Quirk]bool
 }
 
+// Features lists what builds can do, sorted.
+func Features() []Feature { return slices.Sorted(maps.Keys(table.features)) }
+
 // Has reports whether the build has the feature.
 func (b *Build) Has(f Feature) bool { return b.features[f] }
 
