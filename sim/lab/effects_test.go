@@ -288,7 +288,7 @@ func (c *effectCase) observe(t *testing.T, path string) (o outcome) {
 	for _, text := range flows {
 		o.flow(t, cl, text)
 	}
-	if s := f.Lab.Spec; len(s.Flows)+len(s.Variants)+len(s.Settings) > 0 {
+	if s := f.Lab.Spec; len(s.AllFlows())+len(s.Variants)+len(s.Settings) > 0 {
 		o.run(t, path)
 	}
 	return o

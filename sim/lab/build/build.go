@@ -10,8 +10,10 @@ package build
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/ovs"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
@@ -163,13 +165,22 @@ func (c *Cluster) note(program string) {
 	}
 }
 
-// addresses reads what a component gave as text.
-func addresses(list []string) []netip.Addr {
-	var all []netip.Addr
+// addresses reads what a plugin, a program or a dump gave as text: what says in an error
+// what they are, and at where they come from, nil where nobody knows.
+func addresses(list []string, what string, at *trace.Origin) ([]netip.Addr, error) {
+	all := make([]netip.Addr, 0, len(list))
+	var errs []error
 	for _, s := range list {
-		if a, err := netip.ParseAddr(s); err == nil {
-			all = append(all, a)
+		a, err := netip.ParseAddr(strings.TrimSpace(s))
+		if err != nil {
+			place := ""
+			if at != nil && at.File != "" {
+				place = fmt.Sprintf("%s:%d: ", at.File, at.Line)
+			}
+			errs = append(errs, fmt.Errorf("%s%s is %q, which is not an address", place, what, s))
+			continue
 		}
+		all = append(all, a)
 	}
-	return all
+	return all, errors.Join(errs...)
 }

@@ -333,7 +333,10 @@ func (r *real) readErrors(running []*runningProxy) error {
 			n := r.b.node(p.node.Name)
 			r.b.trouble(n, kubeProxy, e, nil, func(f kubeproxy.Frontend) bool { return !hasLoadBalancer(n.HNS, f) })
 		}
-		r.nodes[p.node.Name].service.With(r.b.serviceOrigins)
+		r.nodes[p.node.Name].service.With(func(s *hns.Service) { err = r.b.serviceOrigins(s) })
+		if err != nil {
+			return fmt.Errorf("kube-proxy on %s: %w", p.node.Name, err)
+		}
 	}
 	return nil
 }
@@ -381,11 +384,14 @@ func (n *Node) onlyNetwork() (string, error) {
 
 // serviceOrigins notes for each load balancer which Service it belongs to,
 // because the program does not say.
-func (b *builder) serviceOrigins(s *hns.Service) {
+func (b *builder) serviceOrigins(s *hns.Service) error {
 	for _, lb := range s.ListLoadBalancers(func(l *hns.LoadBalancer) bool { return l.Origin == nil }) {
 		vips := []netip.Addr{s.ManagementIP()}
 		if len(lb.FrontendVIPs) > 0 {
-			vips = addresses(lb.FrontendVIPs)
+			var err error
+			if vips, err = addresses(lb.FrontendVIPs, "a frontend of load balancer "+lb.ID, lb.Origin); err != nil {
+				return err
+			}
 		}
 		for _, vip := range vips {
 			for _, m := range lb.PortMappings {
@@ -395,4 +401,5 @@ func (b *builder) serviceOrigins(s *hns.Service) {
 			}
 		}
 	}
+	return nil
 }

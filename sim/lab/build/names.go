@@ -117,7 +117,11 @@ func (b *builder) gatewayResolvers(context.Context) error {
 				continue
 			}
 			served[gw] = true
-			f := &dns.Forwarder{Servers: b.behind(gw, e), Upstream: b.upstream(Ref{NodeKind, n.Name})}
+			servers, err := b.behind(gw, e)
+			if err != nil {
+				return fmt.Errorf("node %s: %w", n.Name, err)
+			}
+			f := &dns.Forwarder{Servers: servers, Upstream: b.upstream(Ref{NodeKind, n.Name})}
 			n.machine.Stack().Listen(&host.Listener{Name: "the resolver of Docker", Proto: packet.UDP, Addr: gw, Port: 53, Answer: f.Answer, Origin: e.Origin})
 		}
 	}
@@ -132,12 +136,21 @@ func internalDNS(n *Node, e *hns.Endpoint) (netip.Addr, bool) {
 
 // behind are the servers that the resolver on a gateway asks for an endpoint: those of
 // the endpoint, else the node's.
-func (b *builder) behind(gw netip.Addr, e *hns.Endpoint) []netip.Addr {
-	others := slices.DeleteFunc(addresses(e.Dns.ServerList), func(a netip.Addr) bool { return a == gw })
-	if len(others) == 0 {
-		return b.Plan.NodeServers
+func (b *builder) behind(gw netip.Addr, e *hns.Endpoint) ([]netip.Addr, error) {
+	all, err := serversOf(e)
+	if err != nil {
+		return nil, err
 	}
-	return others
+	others := slices.DeleteFunc(all, func(a netip.Addr) bool { return a == gw })
+	if len(others) == 0 {
+		return b.Plan.NodeServers, nil
+	}
+	return others, nil
+}
+
+// serversOf are the DNS servers that an endpoint has.
+func serversOf(e *hns.Endpoint) ([]netip.Addr, error) {
+	return addresses(e.Dns.ServerList, "a DNS server of endpoint "+e.Name, e.Origin)
 }
 
 // unknownServers says why nobody can know what a machine asks.
@@ -147,22 +160,24 @@ func unknownServers(who string) string {
 
 // setServers gives a resolver its name servers: those of the endpoint, with the internal
 // DNS before them, else the node's (dns.default-servers).
-func (b *builder) setServers(cl *dns.Client, n *Node, who, endpoint string, given []netip.Addr) {
+func (b *builder) setServers(cl *dns.Client, n *Node, who, endpoint string, given []netip.Addr) error {
 	cl.Servers = given
 	if n.HNS != nil {
 		if e := n.HNS.Endpoint(endpoint); e != nil {
 			if gw, ok := internalDNS(n, e); ok {
 				cl.Servers = append([]netip.Addr{gw}, slices.DeleteFunc(slices.Clone(given), func(a netip.Addr) bool { return a == gw })...)
-				if len(b.behind(gw, e)) == 0 {
+				servers, err := b.behind(gw, e)
+				if err == nil && len(servers) == 0 {
 					cl.Unknown = unknownServers("the resolver of Docker for " + who)
 				}
-				return
+				return err
 			}
 		}
 	}
 	if len(given) == 0 {
 		b.nodeServers(cl, who)
 	}
+	return nil
 }
 
 // nodeServers gives a resolver the node's own name servers (dns.node-servers).

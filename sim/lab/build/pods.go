@@ -90,10 +90,25 @@ func (b *builder) attach(n *Node, p *pod, m *Machine) error {
 		at.Stack().Refuse = append(at.Stack().Refuse, b.refusals()...)
 	}
 	m.Machine, m.Address, m.Endpoint, p.in = at.Compartment, at.Address, at.endpoint, at
-	cl := b.resolverOf(n, p)
+	cl, err := b.resolverOf(n, p)
+	if err != nil {
+		return err
+	}
 	if at.resolver != nil {
 		cl.ConnectionSuffix, cl.InterfaceSuffixes = at.resolver.Domain, at.resolver.Search
-		b.setServers(&cl, n, m.Ref.String(), at.endpoint, addresses(at.resolver.ServerList))
+		origin := p.Origin
+		if n.HNS != nil {
+			if e := n.HNS.Endpoint(at.endpoint); e != nil {
+				origin = e.Origin
+			}
+		}
+		servers, err := addresses(at.resolver.ServerList, "a DNS server of its interface", origin)
+		if err != nil {
+			return err
+		}
+		if err := b.setServers(&cl, n, m.Ref.String(), at.endpoint, servers); err != nil {
+			return err
+		}
 		b.notGiven(p, at.resolver)
 	}
 	m.resolver = &cl
@@ -102,9 +117,13 @@ func (b *builder) attach(n *Node, p *pod, m *Machine) error {
 
 // resolverOf is the resolver configuration that the kubelet asks for a pod
 // (Kubernetes documentation, DNS for Services and Pods; pkg/kubelet/network/dns).
-func (b *builder) resolverOf(n *Node, p *pod) dns.Client {
+func (b *builder) resolverOf(n *Node, p *pod) (dns.Client, error) {
 	k := cni.KubeletDNS(b.Kube, &p.Pod.Pod)
-	c := dns.Client{OS: dns.OnLinux, Servers: addresses(k.Nameservers), Search: k.Search, Ndots: 5,
+	servers, err := addresses(k.Nameservers, "a DNS server of the kubelet", p.Origin)
+	if err != nil {
+		return dns.Client{}, err
+	}
+	c := dns.Client{OS: dns.OnLinux, Servers: servers, Search: k.Search, Ndots: 5,
 		GlobalSuffixes: p.DNS.GlobalSuffixes, AppendToMultiLabel: p.DNS.AppendToMultiLabel}
 	if p.Resolver.None || p.Resolver.Ndots > 0 {
 		c.Ndots = p.Resolver.Ndots
@@ -121,7 +140,7 @@ func (b *builder) resolverOf(n *Node, p *pod) dns.Client {
 		}
 		c.InterfaceSuffixes = append(c.InterfaceSuffixes, p.Resolver.Search...)
 	}
-	return c
+	return c, nil
 }
 
 // notGiven says that a pod's interface lacks what its dnsConfig asks for: the runtime

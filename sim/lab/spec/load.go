@@ -400,12 +400,26 @@ func (f *File) Variant(name string) (*File, error) {
 	return nil, fmt.Errorf("%s: there is no variant %q; there are %s", f.Path, name, strings.Join(names, ", "))
 }
 
+// notInSet are the parts of a lab that a variant cannot set, and why: nothing would
+// follow from them.
+var notInSet = map[string]string{
+	"base":     "the lab has its base before it has variants; make another lab with that base",
+	"flows":    "write flows beside set, where they are laid over the lab's",
+	"settings": "every variant is evaluated in the lab's settings",
+	"variants": "a variant has no variants",
+}
+
 // overlaid is the lab with a variant laid over it.
 func (f *File) overlaid(variant *yaml.Node) (*File, error) {
 	spec := child(f.node, "spec")
 	if set := child(variant, "set"); set != nil {
 		c := &strict.Checker{File: set.HeadComment}
 		c.Check(set, reflect.TypeFor[Spec](), "set")
+		for i := 0; i+1 < len(set.Content); i += 2 {
+			if why := notInSet[set.Content[i].Value]; why != "" {
+				c.Add(set.Content[i], "set cannot have %s: %s", set.Content[i].Value, why)
+			}
+		}
 		if len(c.Found) > 0 {
 			return nil, c.Found.AsError()
 		}

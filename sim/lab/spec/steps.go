@@ -13,8 +13,7 @@ import (
 // effect in the order in which they stand here; what is to happen in another order
 // is written as several steps.
 type Step struct {
-	Name  string `yaml:"name"`
-	Title string `yaml:"title,omitempty"`
+	Name string `yaml:"name"`
 	// Wait lets time pass first, "5m": flows of connections that are idle for too
 	// long are forgotten.
 	Wait string `yaml:"wait,omitempty"`

@@ -187,6 +187,12 @@ func (s *Service) loadBalancer(l *LoadBalancer, bad func(fmt.Stringer, string, .
 		l.ID = s.newID(KindLoadBalancer)
 	}
 	l.ID = normID(l.ID)
+	for _, v := range append(slices.Clone(l.FrontendVIPs), l.SourceVIP) {
+		if _, err := netip.ParseAddr(v); v != "" && err != nil {
+			bad(l.Origin, "%q of the load balancer is not an address", v)
+			return
+		}
+	}
 	for i, id := range l.HostComputeEndpoints {
 		l.HostComputeEndpoints[i] = normID(id)
 	}
