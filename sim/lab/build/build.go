@@ -51,6 +51,8 @@ type Cluster struct {
 	Log []string
 	// NotModelled is what the plan and the components found without effect.
 	NotModelled []trace.Notice
+	// Ingresses are those of the manifests so far. Nothing serves them.
+	Ingresses []*spec.Ingress
 	// Segments are in the lab's order, Nodes too.
 	Segments []*wire.Segment
 	Nodes    []*Node
@@ -74,7 +76,7 @@ type Cluster struct {
 
 // New builds a cluster. It can be interrupted: real components take seconds.
 func New(ctx context.Context, p *plan.Plan, o Options) (*Cluster, error) {
-	c := &Cluster{Plan: p, Options: o, Kube: p.Kube(), NotModelled: slices.Clone(p.NotModelled)}
+	c := &Cluster{Plan: p, Options: o, Kube: p.Kube(), NotModelled: slices.Clone(p.NotModelled), Ingresses: slices.Clone(p.Ingresses)}
 	b := &builder{Cluster: c, lists: p.Services, admit: p.Policies, slices: p.Slices, namespaces: p.Namespaces}
 	if err := errors.Join(b.run(ctx), b.real.stop()); err != nil {
 		return nil, p.Wrap(err)

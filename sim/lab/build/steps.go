@@ -231,6 +231,9 @@ func (b *builder) detach(n *Node, p *pod) error {
 
 // change applies Services and pods.
 func (b *builder) change(ctx context.Context, s *plan.Step) error {
+	for _, in := range s.Ingresses {
+		b.Ingresses = append(slices.DeleteFunc(b.Ingresses, func(o *spec.Ingress) bool { return o.Key() == in.Key() }), in)
+	}
 	if len(s.Services) == 0 && len(s.Pods) == 0 && len(s.Policies) == 0 && len(s.Namespaces) == 0 && len(s.Slices) == 0 {
 		return nil
 	}

@@ -47,6 +47,7 @@ func (f *flow) judge(k knowledge, r *run) trace.Path {
 	case said != nil && !redirected(p.Steps):
 		p.Summary += fmt.Sprintf(" %s on %s: %s.", said.Program, said.Node, strings.TrimSuffix(said.Text, "."))
 	}
+	toIngress(f.ingress, &p)
 	if len(r.before) > 0 {
 		for i := range p.Steps {
 			p.Steps[i].N += len(r.before)

@@ -31,6 +31,8 @@ type flow struct {
 	// elsewhere says that another container of the sender's pod sends, which has
 	// a network namespace of its own.
 	elsewhere bool
+	// ingress is the Ingress that the request is for, nil for none.
+	ingress *spec.Ingress
 	proto     packet.Proto
 	src       netip.Addr
 	srcPort   uint16
@@ -85,6 +87,13 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 		t.Summary = fmt.Sprintf("%s has no %s address: the network of this lab gives none.", r.To, family(r.IPv6))
 		return nil, nil
 	}
+	in := c.ingressOf(to, dst.addr)
+	if in != nil && !c.served(dst.addr) {
+		t.Verdict, t.Reason, t.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
+		t.Flow.Dst, t.Flow.DstPort = dst.addr.String(), dst.port
+		t.Summary = fmt.Sprintf("%s is where %s is reached: nothing in this lab has that address, and what its controller does is not simulated. Ask for the Service of a rule.", dst.addr, ingressText(in))
+		return nil, nil
+	}
 	if dst.port == 0 && r.Protocol != "ping" {
 		return nil, fmt.Errorf("%s: say the port, for example %s:80", r.To, r.To)
 	}
@@ -102,6 +111,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 	if err != nil {
 		return nil, err
 	}
+	f.ingress = in
 	f.elsewhere = to.Kind == spec.LocalhostTarget && otherNamespace(from.machine)
 	t.Flow.Src, t.Flow.Dst, t.Flow.DstPort = src.String(), dst.addr.String(), dst.port
 	f.assume(t, r)
@@ -480,6 +490,10 @@ func (c *Cluster) resolveName(ctx context.Context, m *build.Machine, name string
 	}
 	if summarise(&all, complete && len(todo) == 0); all.Verdict != first.Verdict {
 		first.Verdict, first.Reason, first.Summary, first.Open = all.Verdict, all.Reason, all.Summary, all.Open
+	}
+	if in := c.ingressNamed(name); in != nil && (first.Reason == trace.NameNotFound || first.Reason == trace.NameNotCompleted) {
+		first.Verdict, first.Reason = trace.Unknown, trace.ModelHole
+		first.Summary = fmt.Sprintf("%s is a name of %s, and the lab does not say which address it has; write it under dns.records. %s", name, ingressText(in), first.Summary)
 	}
 	return first, ips, nil
 }

@@ -46,6 +46,8 @@ type Plan struct {
 	Policies []*spec.Policy
 	// Slices are endpoints that somebody wrote, for Services of the lab.
 	Slices []*spec.Slice
+	// Ingresses are those of the manifests; nothing serves them.
+	Ingresses []*spec.Ingress
 	// Namespaces are the labels of namespaces that a manifest describes.
 	Namespaces map[string]map[string]string
 	// Records are names outside the cluster that the cluster DNS has itself, and Forward

@@ -48,7 +48,7 @@ func (p *Plan) pods(s *spec.Spec) error {
 	if err != nil {
 		return err
 	}
-	p.Services, p.Policies, p.Namespaces = man.Services, man.Policies, man.Namespaces
+	p.Services, p.Policies, p.Namespaces, p.Ingresses = man.Services, man.Policies, man.Namespaces, man.Ingresses
 	p.Slices = p.slices(man.Slices, man.Services)
 	p.NotModelled = append(p.NotModelled, man.NotModelled...)
 	for _, w := range man.Workloads {

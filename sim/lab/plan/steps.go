@@ -31,6 +31,7 @@ type Step struct {
 	// that the step's manifests describe.
 	Slices     []*spec.Slice
 	Policies   []*spec.Policy
+	Ingresses  []*spec.Ingress
 	Namespaces map[string]map[string]string
 	Calls      []Call
 	Origin     *trace.Origin
@@ -182,7 +183,7 @@ func (st *story) apply(s *spec.Spec, out *Step, i int) error {
 		out.Services = append(out.Services, svc)
 	}
 	out.Slices = st.slices(man.Slices, st.live)
-	out.Policies, out.Namespaces = man.Policies, man.Namespaces
+	out.Policies, out.Namespaces, out.Ingresses = man.Policies, man.Namespaces, man.Ingresses
 	for _, n := range man.NotModelled {
 		st.NotModelled = trace.AddNotice(st.NotModelled, n)
 	}

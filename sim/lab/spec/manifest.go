@@ -82,6 +82,8 @@ type Manifests struct {
 	Services []*Service
 	Policies []*Policy
 	Slices   []*Slice
+	// Ingresses are objects that nothing here serves, so that a flow to one is known.
+	Ingresses []*Ingress
 	// Namespaces are the labels of namespaces that a manifest describes.
 	Namespaces map[string]map[string]string
 	// NotModelled are objects of which nothing follows in the simulation.
@@ -192,6 +194,13 @@ func (m *Manifests) add(file string, line int, doc []byte) error {
 		}
 		m.Namespaces[head.Name] = head.Labels
 	default:
+		if head.Kind == "Ingress" {
+			in, err := readIngress(doc, origin)
+			if err != nil {
+				return fmt.Errorf("Ingress %s: %w", head.Name, err)
+			}
+			m.Ingresses = append(m.Ingresses, in)
+		}
 		if why := withoutEffect(head.APIVersion, head.Kind); why != "" {
 			what := strings.TrimSpace(head.Kind + " " + namespaceOr(head.Namespace) + "/" + head.Name)
 			m.NotModelled = trace.AddNotice(m.NotModelled, trace.Notice{What: what, Why: why, At: &trace.Origin{What: what, File: file, Line: line}})

@@ -1,0 +1,61 @@
+package flow
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
+)
+
+// Nothing serves an Ingress here: a flow to its name or address is followed as far as
+// there are packets, and what its controller would do with the request is unknown.
+
+// ingressOf is the Ingress that a target asks for, by the name of one of its rules or by
+// its address; nil for none. Who asks for the Service of the controller asks for that.
+func (c *Cluster) ingressOf(to spec.Target, dst netip.Addr) *spec.Ingress {
+	if to.Kind != spec.NameTarget && to.Kind != spec.AddressTarget {
+		return nil
+	}
+	for _, in := range c.Ingresses {
+		if to.Kind == spec.NameTarget && in.Serves(to.Name) || dst.IsValid() && slices.Contains(in.Addresses, dst) {
+			return in
+		}
+	}
+	return nil
+}
+
+// ingressNamed is the Ingress with a rule for a name, nil for none.
+func (c *Cluster) ingressNamed(name string) *spec.Ingress {
+	return c.ingressOf(spec.Target{Kind: spec.NameTarget, Name: name}, netip.Addr{})
+}
+
+// served reports whether a packet to an address of an Ingress gets to somebody: a
+// Service or a machine of the lab has it.
+func (c *Cluster) served(a netip.Addr) bool {
+	if c.owner(a) != nil {
+		return true
+	}
+	for _, s := range c.Kube.Services {
+		if slices.Contains(s.ClusterIPs, a) || slices.Contains(s.ExternalIPs, a) || slices.Contains(s.IngressIPs, a) {
+			return true
+		}
+	}
+	return false
+}
+
+// ingressText names an Ingress with its place.
+func ingressText(in *spec.Ingress) string {
+	return fmt.Sprintf("Ingress %s (%s:%d)", in.Key(), in.Origin.File, in.Origin.Line)
+}
+
+// toIngress makes of a packet that arrived what is known of a request to an Ingress.
+func toIngress(in *spec.Ingress, p *trace.Path) {
+	if in == nil || p.Verdict != trace.Delivered {
+		return
+	}
+	p.Verdict, p.Reason, p.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
+	p.Summary += fmt.Sprintf(" What the controller of %s does with the request, and whether it reaches a pod, is not simulated; ask for the Service of a rule.", ingressText(in))
+}
