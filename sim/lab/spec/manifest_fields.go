@@ -173,6 +173,9 @@ func (m *Manifests) fields(kind string, doc []byte, origin *trace.Origin) {
 			m.notFollowed(part, at(pod, splitPath(path)...), origin)
 		}
 	}
+	if kind == "Service" {
+		m.annotated(o["metadata"], origin)
+	}
 	m.nodeSelectors(at(pod, "nodeSelector"), origin)
 	slices.SortStableFunc(m.NotModelled, func(a, b trace.Notice) int {
 		if a.Place() != b.Place() {
@@ -208,6 +211,9 @@ func ManifestFields() []string {
 				all = append(all, part+"."+name)
 			}
 		}
+	}
+	for _, name := range annotations {
+		all = append(all, "Service.metadata.annotations."+name)
 	}
 	slices.Sort(all)
 	return all
