@@ -32,7 +32,7 @@ type flow struct {
 	// a network namespace of its own.
 	elsewhere bool
 	// ingress is the Ingress that the request is for, nil for none.
-	ingress *spec.Ingress
+	ingress   *spec.Ingress
 	proto     packet.Proto
 	src       netip.Addr
 	srcPort   uint16
