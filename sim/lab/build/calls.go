@@ -30,6 +30,7 @@ func (c *Cluster) Call(calls []plan.Call) error {
 		if svc == nil {
 			return fmt.Errorf("HNS call %d: node %s has no HNS in this lab", i+1, call.Node)
 		}
+		c.settle()
 		err := c.call(svc, call)
 		if call.Error == "" {
 			if err != nil {

@@ -108,7 +108,7 @@ func (b *builder) windowsNode(n *Node) error {
 	p := b.Plan
 	n.HNS = hns.NewService(n.Windows, hns.Options{Node: n.Name, ManagementIP: n.Address, HostMAC: n.MAC.String(), Seed: p.File.Lab.Metadata.Name,
 		PortRangeFirst: n.Plan.PortFirst, PortRangeLast: n.Plan.PortLast, SharePortPools: p.Params.SharePortPools, ExcludedPorts: append(excluded(n.Plan.Excluded), dumpExcluded(n.Plan.Dump)...)})
-	w := node.NewWindows(n.Name, n.HNS, node.Options{KeepLoopback: p.Params.KeepLoopback, Missing: n.missing(), Dumped: n.Plan.Dump != nil})
+	w := node.NewWindows(n.Name, n.HNS, node.Options{KeepLoopback: p.Params.KeepLoopback, Broken: n.broken(), Dumped: n.Plan.Dump != nil})
 	n.windows, n.machine = w, w
 	w.AddAdapter("Ethernet", n.MAC, b.Segment(n.Plan.Segment), hostAddresses(n.Node)...)
 	switch {
@@ -121,29 +121,6 @@ func (b *builder) windowsNode(n *Node) error {
 	}
 	n.attach = func(p *pod) (attached, error) { return b.attachByCNI(n, p) }
 	return nil
-}
-
-// missing reports for every rule of a pod's port whether an injected fault
-// removes it; nil when there are no faults. It notes which rules the ports have and
-// which faults removed one.
-func (n *Node) missing() func(compartment, rule string) bool {
-	faults := n.Plan.Faults
-	if len(faults) == 0 {
-		return nil
-	}
-	n.faults = make([]faultUse, len(faults))
-	return func(compartment, rule string) bool {
-		gone := false
-		for i, f := range faults {
-			if podObject+f.Pod != compartment {
-				continue
-			}
-			hit := f.Rules.MatchString(rule)
-			n.faults[i].see(rule, hit)
-			gone = gone || hit
-		}
-		return gone
-	}
 }
 
 // prepare lets the plugin's agent set up the Windows nodes, after all nodes: the

@@ -104,6 +104,7 @@ func (b *builder) step(ctx context.Context, s *plan.Step) error {
 		b.node(p.Node).stopped = true
 	}
 	for _, do := range []func(context.Context, *plan.Step) error{b.remove, b.change, b.restart} {
+		b.settle()
 		if err := do(ctx, s); err != nil {
 			return err
 		}

@@ -36,25 +36,13 @@ func (b *builder) oldOverlay() {
 	}
 }
 
-// faultUse is what an injected fault has met.
-type faultUse struct {
-	rules []string // of the pod's port
-	hits  int
-}
-
-func (u *faultUse) see(rule string, hit bool) {
-	if !slices.Contains(u.rules, rule) {
-		u.rules = append(u.rules, rule)
-	}
-	if hit {
-		u.hits++
-	}
-}
-
-// unusedFaults notes faults that removed no rule.
+// unusedFaults notes faults that met nothing.
 func (b *builder) unusedFaults() {
 	for i, n := range b.Nodes {
 		for j, f := range n.Plan.Faults {
+			if n.windows != nil {
+				n.windows.Refresh()
+			}
 			var u faultUse
 			if j < len(n.faults) {
 				u = n.faults[j]
@@ -62,12 +50,16 @@ func (b *builder) unusedFaults() {
 			if u.hits > 0 {
 				continue
 			}
-			why := fmt.Sprintf("no rule of the port of pod %s on %s has such a name; there are %s", f.Pod, n.Name, strings.Join(u.rules, ", "))
-			if len(u.rules) == 0 {
-				why = fmt.Sprintf("pod %s has no port with rules on %s", f.Pod, n.Name)
+			field, text := f.Field()
+			what := "rule"
+			if f.Add != nil {
+				what = "layer"
 			}
-			text := b.Plan.File.Lab.Spec.Nodes[i].Faults[j].DropRules
-			b.notice("fault dropRules "+text, why, b.Plan.File.Origin("fault", "spec", "nodes", i, "faults", j, "dropRules"))
+			why := fmt.Sprintf("no %s of the port of %s on %s has such a name; there are %s", what, f.On(), n.Name, strings.Join(u.names, ", "))
+			if len(u.names) == 0 {
+				why = fmt.Sprintf("%s has no port with rules on %s", f.On(), n.Name)
+			}
+			b.notice("fault "+field+" "+text, why, b.Plan.File.Origin("fault", "spec", "nodes", i, "faults", j, field))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -50,12 +49,6 @@ type Node struct {
 // Windows reports whether the node runs Windows.
 func (n *Node) Windows() bool { return n.Kube.Windows != nil }
 
-// Fault removes rules from a pod's port.
-type Fault struct {
-	Pod   string // "namespace/name"
-	Rules *regexp.Regexp
-}
-
 // nodes reads the machines of the cluster.
 func (p *Plan) nodes(s *spec.Spec) error {
 	for _, in := range s.Nodes {
@@ -99,7 +92,7 @@ func (p *Plan) node(s *spec.Spec, in spec.Node) (*Node, error) {
 				p.notice("quirk "+q+" of node "+in.Name, "nothing in the model follows from it: "+b.Fact().Says, "spec", "nodes", len(p.Nodes), "quirks")
 			}
 		}
-		r.note(n.readWindows(p.File, in))
+		r.note(n.readWindows(p.File, len(p.Nodes), in))
 	}
 	n.VXLANPort, n.BrokenTunnelChecksums = in.VXLANPort, in.BrokenTunnelChecksums
 	n.ForwardingSet = in.Forwarding
@@ -123,8 +116,8 @@ func build(in spec.Node) (*builds.Build, error) {
 	return b.WithQuirks(in.Quirks, nil)
 }
 
-// readWindows reads what only Windows nodes have.
-func (n *Node) readWindows(f *spec.File, in spec.Node) error {
+// readWindows reads what only Windows nodes have; i is the node's place in the lab.
+func (n *Node) readWindows(f *spec.File, i int, in spec.Node) error {
 	var r reader
 	var err error
 	if in.DynamicPorts != "" {
@@ -137,9 +130,7 @@ func (n *Node) readWindows(f *spec.File, in spec.Node) error {
 		n.Excluded = append(n.Excluded, [2]uint16{first, last})
 	}
 	for _, fault := range in.Faults {
-		re, err := regexp.Compile("^(?:" + fault.DropRules + ")$")
-		r.note(err)
-		n.Faults = append(n.Faults, Fault{Pod: PodKey(fault.Pod), Rules: re})
+		n.Faults = append(n.Faults, newFault(&r, f, i, len(n.Faults), fault))
 	}
 	r.note(n.readDump(f, in))
 	return r.err()

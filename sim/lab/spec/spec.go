@@ -263,15 +263,63 @@ type Node struct {
 	Listen []string `yaml:"listen,omitempty"`
 }
 
-// Fault is an injected fault: it removes VFP rules that the model makes. The
-// model itself has no such state: objects of HNS apply to all ports of a node, so
-// they cannot say that a rule is missing on one port.
+// Fault is an injected fault of the VFP rules of one port: it takes rules away, keeps
+// rules, or adds one. The model itself has no such state: objects of HNS apply to all
+// ports of a node, so they cannot say that a rule is missing on one port, and a rule
+// without an object is nothing that HNS makes.
 type Fault struct {
-	// Pod is the pod whose port loses the rules, DropRules a regular expression
-	// for the whole of the rules' names.
-	Pod       string `yaml:"pod"`
-	DropRules string `yaml:"dropRules"`
+	// Pod is the pod whose port has the fault, or Port one of the node's own: host, the
+	// vNIC of the host, or external, the port to the wire.
+	Pod  string `yaml:"pod,omitempty"`
+	Port string `yaml:"port,omitempty"`
+	// DropRules takes rules away: a regular expression for the whole of their names.
+	DropRules string `yaml:"dropRules,omitempty"`
+	// KeepRules keeps rules with such names on the port when HNS no longer asks for
+	// them: stale rules, as those of a load balancer that is gone.
+	KeepRules string `yaml:"keepRules,omitempty"`
+	// AddRule is a rule that no object of HNS asks for.
+	AddRule *FaultRule `yaml:"addRule,omitempty"`
 }
+
+// The ports of a node itself that can have a fault.
+const (
+	FaultHost     = "host"
+	FaultExternal = "external"
+)
+
+// FaultRule is a VFP rule by its fields, as vfpctrl lists them.
+type FaultRule struct {
+	Name string `yaml:"name,omitempty"`
+	// Layer is the layer's name as a trace shows it, LB or ACL_ENDPOINT_LAYER.
+	Layer string `yaml:"layer"`
+	// Direction is out, from the pod, or in.
+	Direction string `yaml:"direction"`
+	// Priority decides between rules that match: the lower number wins, and of two
+	// equal ones the rule of HNS.
+	Priority uint16 `yaml:"priority,omitempty"`
+	// Protocol is tcp, udp or icmp; From and To are prefixes, FromPorts and ToPorts "80"
+	// or "8000-8080". Left out, they match all.
+	Protocol  string `yaml:"protocol,omitempty"`
+	From      string `yaml:"from,omitempty"`
+	To        string `yaml:"to,omitempty"`
+	FromPorts string `yaml:"fromPorts,omitempty"`
+	ToPorts   string `yaml:"toPorts,omitempty"`
+	// Action is allow, block or nat. Nat sets the source or the destination to an
+	// address with or without a port, "10.244.1.5:80", and undoes that in replies.
+	Action         string `yaml:"action"`
+	SetSource      string `yaml:"setSource,omitempty"`
+	SetDestination string `yaml:"setDestination,omitempty"`
+}
+
+// The actions of a rule that a fault adds.
+const (
+	FaultAllow = "allow"
+	FaultBlock = "block"
+	FaultNAT   = "nat"
+)
+
+// FaultActions are the actions of a rule that a fault adds.
+var FaultActions = []string{FaultAllow, FaultBlock, FaultNAT}
 
 // Pod places a pod.
 type Pod struct {

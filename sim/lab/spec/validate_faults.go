@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ func ParsePortRange(text string) (first, last uint16, err error) {
 	return uint16(a), uint16(b), nil
 }
 
-// faults reports faults that remove no rule.
+// faults checks what is unusual about a node, and its faults.
 func (v *validator) faults(path []any, n Node) {
 	if n.VTEPMAC != "" {
 		if _, err := packet.ParseMAC(n.VTEPMAC); err != nil {
@@ -49,12 +50,81 @@ func (v *validator) faults(path []any, n Node) {
 		}
 	}
 	for j, f := range n.Faults {
-		at := sub(path, "faults", j)
-		if _, err := regexp.Compile(f.DropRules); err != nil || f.DropRules == "" {
-			v.add(sub(at, "dropRules"), "%q is not a regular expression for the names of rules", f.DropRules)
+		v.fault(sub(path, "faults", j), n, f)
+	}
+}
+
+// fault checks one fault.
+func (v *validator) fault(at []any, n Node, f Fault) {
+	if n.OS != "windows" {
+		v.add(at, "faults are for Windows nodes: they break the rules of VFP")
+	}
+	if f.Port != "" {
+		v.oneOf(sub(at, "port"), "port", f.Port, []string{FaultHost, FaultExternal})
+	}
+	if (f.Pod == "") == (f.Port == "") {
+		v.add(at, "a fault needs the pod whose port has it, or port: host or external")
+	}
+	said := 0
+	for _, x := range []struct{ field, text string }{{"dropRules", f.DropRules}, {"keepRules", f.KeepRules}} {
+		if x.text == "" {
+			continue
 		}
-		if f.Pod == "" {
-			v.add(at, "a fault needs the pod whose port loses the rules")
+		said++
+		if _, err := regexp.Compile(x.text); err != nil {
+			v.add(sub(at, x.field), "%q is not a regular expression for the names of rules", x.text)
 		}
 	}
+	if f.AddRule != nil {
+		said++
+		v.faultRule(sub(at, "addRule"), *f.AddRule)
+	}
+	if said != 1 {
+		v.add(at, "a fault has exactly one of dropRules, keepRules and addRule")
+	}
+}
+
+// faultRule checks a rule that a fault adds.
+func (v *validator) faultRule(at []any, r FaultRule) {
+	if r.Layer == "" {
+		v.add(at, "the rule needs its layer, as winlab trace shows it: LB, ACL_ENDPOINT_LAYER")
+	}
+	v.oneOf(sub(at, "direction"), "direction", r.Direction, []string{"in", "out"})
+	v.oneOf(sub(at, "action"), "action", r.Action, FaultActions)
+	if r.Protocol != "" {
+		v.oneOf(sub(at, "protocol"), "protocol", r.Protocol, []string{"tcp", "udp", "icmp"})
+	}
+	v.prefixOrNone(sub(at, "from"), r.From)
+	v.prefixOrNone(sub(at, "to"), r.To)
+	for _, x := range []struct{ field, text string }{{"fromPorts", r.FromPorts}, {"toPorts", r.ToPorts}} {
+		if _, _, err := ParsePorts(x.text); err != nil {
+			v.add(sub(at, x.field), "%v", err)
+		}
+	}
+	for _, x := range []struct{ field, text string }{{"setSource", r.SetSource}, {"setDestination", r.SetDestination}} {
+		if _, err := ParseAddressPort(x.text); err != nil {
+			v.add(sub(at, x.field), "%v", err)
+		} else if x.text != "" && r.Action != FaultNAT {
+			v.add(sub(at, x.field), "%s is for the action nat", x.field)
+		}
+	}
+	if r.Action == FaultNAT && r.SetSource == "" && r.SetDestination == "" {
+		v.add(sub(at, "action"), "nat needs setSource or setDestination")
+	}
+}
+
+// ParseAddressPort reads "10.244.1.5:80" or an address without a port, whose port is 0;
+// an empty text is neither.
+func ParseAddressPort(text string) (netip.AddrPort, error) {
+	if text == "" {
+		return netip.AddrPort{}, nil
+	}
+	if ap, err := netip.ParseAddrPort(text); err == nil {
+		return ap, nil
+	}
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("%q is not an address with or without a port; write 10.244.1.5:80", text)
+	}
+	return netip.AddrPortFrom(a, 0), nil
 }

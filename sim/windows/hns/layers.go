@@ -1,6 +1,7 @@
 package hns
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -60,6 +61,24 @@ const (
 // LayerACL is the layer of access lists.
 const LayerACL = layerACL
 
+// NewLayer returns a layer without rules as HNS makes it, by its name without regard to
+// case; nil for a name that no port has.
+func NewLayer(name string) *vfp.Layer {
+	for n := range layerOrder {
+		if strings.EqualFold(n, name) {
+			return newLayer(n)
+		}
+	}
+	return nil
+}
+
+// LayerNames are the names of all layers that HNS makes, sorted.
+func LayerNames() []string { return slices.Sorted(maps.Keys(layerOrder)) }
+
+func newLayer(name string) *vfp.Layer {
+	return &vfp.Layer{Name: name, Priority: layerOrder[name], Stateful: !slices.Contains(stateless, name)}
+}
+
 // layers collects rules by layer and group.
 type layers struct {
 	all []*vfp.Layer
@@ -73,7 +92,7 @@ func (ls *layers) layer(name string) *vfp.Layer {
 			return l
 		}
 	}
-	l := &vfp.Layer{Name: name, Priority: layerOrder[name], Stateful: !slices.Contains(stateless, name)}
+	l := newLayer(name)
 	ls.all = append(ls.all, l)
 	return l
 }

@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
@@ -24,8 +23,8 @@ func (n *Windows) program() {
 	for _, sw := range n.switches {
 		sw.KeepLoopback = n.options.KeepLoopback
 		if sw.external != nil {
-			sw.external.SetLayers(n.compiler.External(sw.networks))
-			sw.host.SetLayers(n.compiler.Host(sw.networks))
+			sw.external.SetLayers(n.broken(ExternalPort, n.compiler.External(sw.networks)))
+			sw.host.SetLayers(n.broken(HostPort, n.compiler.Host(sw.networks)))
 		}
 		live := map[string]bool{}
 		sw.Unbind()
@@ -97,14 +96,18 @@ func (n *Windows) podPort(sw *vswitch, e *hns.Endpoint, id string) {
 		}
 	}
 	layers := n.compiler.Endpoint(e)
-	if c := n.compartments[id]; c != nil && n.options.Missing != nil {
-		for _, l := range layers {
-			for _, g := range l.Groups {
-				g.Rules = slices.DeleteFunc(g.Rules, func(r *vfp.Rule) bool { return n.options.Missing(c.Stack().Object, r.ID) })
-			}
-		}
+	if c := n.compartments[id]; c != nil {
+		layers = n.broken(c.Stack().Object, layers)
 	}
 	port.SetLayers(layers)
+}
+
+// broken is what the faults of the node make of the layers of a port.
+func (n *Windows) broken(port string, layers []*vfp.Layer) []*vfp.Layer {
+	if n.options.Broken == nil {
+		return layers
+	}
+	return n.options.Broken(port, layers)
 }
 
 // hostRoutes replaces the routes that HNS gave the host.

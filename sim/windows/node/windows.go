@@ -43,14 +43,20 @@ type Windows struct {
 	cuts             []cut
 }
 
+// The ports of the node itself, for Options.Broken.
+const (
+	HostPort     = "host port"
+	ExternalPort = "external port"
+)
+
 // Options are what can be chosen about a node.
 type Options struct {
 	// KeepLoopback lets a switch deliver a packet that comes back to its own
 	// port with equal source and destination.
 	KeepLoopback bool
-	// Missing, when set, reports whether a rule that HNS asks for is missing on
-	// the port of a compartment: an injected fault.
-	Missing func(compartment, rule string) bool
+	// Broken, when set, changes the layers that HNS asks for on a port, which is that of
+	// a compartment, [HostPort] or [ExternalPort]: injected faults.
+	Broken func(port string, layers []*vfp.Layer) []*vfp.Layer
 	// Dumped is set for a node whose HNS is that of a real one: which programs are
 	// behind its endpoints is known only for those that have a compartment.
 	Dumped bool
