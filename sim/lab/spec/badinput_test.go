@@ -119,6 +119,8 @@ func TestMistakesAreFound(t *testing.T) {
 		{"extra rule without an action", strings.Replace(right, "- {name: win1}", "- {name: win1, faults: [{pod: a, addRule: {layer: LB, direction: out}}]}", 1), `x.yaml:8:47: there is no action ""`},
 		{"extra rule that translates to nothing", strings.Replace(right, "- {name: win1}", "- {name: win1, faults: [{pod: a, addRule: {layer: LB, direction: out, action: nat}}]}", 1), "x.yaml:8:83: nat needs setSource or setDestination"},
 		{"extra rule with a bad address", strings.Replace(right, "- {name: win1}", "- {name: win1, faults: [{pod: a, addRule: {layer: LB, direction: out, action: nat, setSource: web}}]}", 1), `x.yaml:8:99: "web" is not an address with or without a port`},
+		{"server of a UDP connection", right + "  flows: [{connection: c, from: pod/client, to: host/lan:53, protocol: udp}, {connection: c, by: server}]\n", "x.yaml:13:98: by: server is for TCP: a UDP program here answers each datagram"},
+		{"end of a UDP connection", right + "  flows: [{connection: c, from: pod/client, to: host/lan:53, protocol: udp}, {connection: c, send: fin}]\n", "x.yaml:13:100: fin is a segment of TCP, and the connection c is UDP"},
 		{"two variants of a name", right + "  variants: [{name: v}, {name: v}]\n", "x.yaml:13:25: a variant needs a name of its own"},
 		{"DNS record", right + "  dns: {records: {www: here}}\n", `x.yaml:13:24: "here" is not an answer`},
 		{"DNS record of a code in small letters", right + "  dns: {records: {www.a.b: servfail}}\n", `x.yaml:13:28: "servfail" is not an answer; write an address, the full name`},

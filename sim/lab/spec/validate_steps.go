@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -143,7 +144,7 @@ func (v *validator) stepPods(path []any, pods []Pod, s *Spec) {
 // connections complains about flows of connections that nobody opened, and about
 // fields that only a flow of a connection can have.
 func (v *validator) connections(s *Spec) {
-	opened := map[string]bool{}
+	opened := map[string]string{}
 	each := func(step string) {
 		for i, f := range s.Flows {
 			if f.At == step || step == Start && f.At == "" {
@@ -161,8 +162,8 @@ func (v *validator) connections(s *Spec) {
 }
 
 // connection complains about one flow, given the connections that flows before it
-// have opened, and notes its own.
-func (v *validator) connection(path []any, f Flow, opened map[string]bool) {
+// have opened with their protocols, and notes its own.
+func (v *validator) connection(path []any, f Flow, opened map[string]string) {
 	if f.Connection == "" {
 		if f.Send != "" || f.By != "" {
 			v.add(path, "send and by are for a flow of a connection; write connection: NAME")
@@ -172,14 +173,29 @@ func (v *validator) connection(path []any, f Flow, opened map[string]bool) {
 	if f.Resolve != "" || f.Connections > 1 || f.Idle != "" || len(f.Meanwhile) > 0 {
 		v.add(path, "a flow of a connection cannot have resolve, connections, idle or meanwhile; time and calls are steps of their own")
 	} else {
-		v.opening(path, f, opened[f.Connection])
+		v.opening(path, f, opened[f.Connection] != "")
 	}
-	opened[f.Connection] = true
+	if opened[f.Connection] == "" {
+		opened[f.Connection] = cmp.Or(f.Protocol, "tcp")
+	}
+	if opened[f.Connection] == "udp" {
+		v.datagrams(path, f)
+	}
 	if f.Send != "" {
 		v.oneOf(sub(path, "send"), "segment to send", f.Send, []string{SendData, SendFin, SendReset})
 	}
 	if f.By != "" {
 		v.oneOf(sub(path, "by"), "sender", f.By, []string{ByServer})
+	}
+}
+
+// datagrams complains about what only a TCP connection has.
+func (v *validator) datagrams(path []any, f Flow) {
+	if f.By == ByServer {
+		v.add(sub(path, "by"), "by: server is for TCP: a UDP program here answers each datagram and holds nothing that it could send on; write a flow of its own from the other end, with sourcePort for the port that it serves")
+	}
+	if f.Send == SendFin || f.Send == SendReset {
+		v.add(sub(path, "send"), "%s is a segment of TCP, and the connection %s is UDP", f.Send, f.Connection)
 	}
 }
 
