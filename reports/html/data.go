@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"slices"
 
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/result"
@@ -71,10 +72,26 @@ func (p *packer) add(v any) (ref, error) {
 
 // path stores a path with its drawing.
 func (p *packer) path(path *trace.Path) (ref, error) {
-	return p.add(struct {
+	type turn struct {
+		From  int `json:"from"`
+		Len   int `json:"len"`
+		Times int `json:"times"`
+	}
+	out := struct {
 		*trace.Path
 		SVG string `json:"svg"`
-	}{path, string(svg.Draw(path))})
+		// Turn is the stretch of steps that a loop repeats; the page folds it.
+		Turn *turn `json:"turn,omitempty"`
+	}{Path: path}
+	drawn := path
+	if t, ok := trace.FindTurn(path.Steps); ok {
+		out.Turn = &turn{t.From, t.Len, t.Times}
+		once := *path
+		once.Steps = slices.Concat(path.Steps[:t.From+t.Len], path.Steps[t.From+t.Len*t.Times:])
+		drawn = &once
+	}
+	out.SVG = string(svg.Draw(drawn))
+	return p.add(out)
 }
 
 // trace stores a trace with references instead of its paths.

@@ -126,12 +126,22 @@ function pathView(p, said) {
   const list = h("div", {class: "steps"});
   let leg = "", place = "", ol = null, packet = "";
   const steps = p.steps || [];
-  for (const s of steps) {
+  // A loop is shown for one turn; the others are behind a fold.
+  const turn = p.turn;
+  let into = list;
+  for (const [i, s] of steps.entries()) {
+    if (turn && i === turn.from + turn.len) {
+      const last = i + turn.len * (turn.times - 1);
+      into = h("details", {class: "loop"}, h("summary", {}, "steps " + steps[turn.from].n + "-" + steps[i - 1].n + " repeat, " + turn.times + " times in all; the other turns are steps " + s.n + "-" + steps[last - 1].n));
+      list.append(into);
+      place = "";
+    }
+    if (turn && i === turn.from + turn.len * turn.times) { into = list; place = ""; }
     if (s.leg !== leg || s.place !== place) {
-      if (s.leg !== leg) list.append(h("h4", {class: "leg"}, s.leg));
-      list.append(h("h5", {}, s.place));
+      if (s.leg !== leg) into.append(h("h4", {class: "leg"}, s.leg));
+      into.append(h("h5", {}, s.place));
       ol = h("ol", {});
-      list.append(ol);
+      into.append(ol);
       leg = s.leg; place = s.place;
     }
     ol.append(step(s, packet));
