@@ -315,7 +315,7 @@ func (r *resolution) behind() string {
 		switch {
 		case q.From == "":
 		case q.RCode == "":
-			return fmt.Sprintf("The name server %s asked %s, and no answer came.", q.From, q.Server)
+			return strings.TrimSpace(fmt.Sprintf("The name server %s asked %s, and no answer came. %s", q.From, q.Server, whyLost(q)))
 		case failure(q.RCode) && q.RCode != "NOERROR":
 			return fmt.Sprintf("The name server %s handed on what %s answered.", q.From, q.Server)
 		}
@@ -340,9 +340,41 @@ func (r *resolution) unanswered(kind Tool) (trace.Lookup, []netip.Addr) {
 	case strayed:
 		return r.fail(trace.NameReplyStrayed, "An answer arrived, but not from the server that was asked or not to this question, so the resolver did not take it; see the path of the query.")
 	case refused:
-		return r.fail(trace.NameServerRefused, "The question was refused: no program answers on port 53 of the name server.")
+		return r.fail(trace.NameServerRefused, "The question was refused: no program answers on port 53 of the name server."+r.lost())
 	}
-	return r.fail(trace.NameServerSilent, r.timedOut(kind))
+	return r.fail(trace.NameServerSilent, r.timedOut(kind)+r.lost())
+}
+
+// lost says of each server that was asked in vain why: what became of the question or
+// of its answer.
+func (r *resolution) lost() string {
+	var servers, why []string
+	for _, q := range r.look.Queries {
+		text := whyLost(q)
+		if q.RCode != "" || text == "" {
+			continue
+		}
+		i := slices.Index(why, text)
+		switch {
+		case i < 0:
+			servers, why = append(servers, q.Server), append(why, text)
+		case !slices.Contains(strings.Split(servers[i], " and "), q.Server):
+			servers[i] += " and " + q.Server
+		}
+	}
+	s := ""
+	for i := range why {
+		s += fmt.Sprintf(" The question to %s: %s", servers[i], why[i])
+	}
+	return s
+}
+
+// whyLost is why a question has no answer, "" where its path does not say.
+func whyLost(q trace.Query) string {
+	if q.Path == nil || q.Path.Verdict == trace.Delivered || q.Path.Verdict == trace.Unknown {
+		return ""
+	}
+	return cmp.Or(q.Path.Cause, q.Path.Summary)
 }
 
 // timedOut says what a time-out kept from being tried.
