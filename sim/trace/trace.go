@@ -25,6 +25,9 @@ type Trace struct {
 	Verdict Verdict `json:"verdict"`
 	Reason  Reason  `json:"reason,omitempty"`
 	Summary string  `json:"summary,omitempty"`
+	// Causes are the causes where there are several: ways of a flow fail for different
+	// reasons, or one cause is behind another. The summary names them too.
+	Causes []string `json:"causes,omitempty"`
 	// Grade is the weakest evidence among the steps that led to the verdict.
 	Grade evidence.Grade `json:"grade,omitempty"`
 	Lab   Lab            `json:"lab"`
@@ -133,9 +136,12 @@ type Path struct {
 	Summary string   `json:"summary,omitempty"`
 	// Cause is the part of the summary that says what led to the end, where that is not
 	// the place of the end itself.
-	Cause string         `json:"cause,omitempty"`
-	Grade evidence.Grade `json:"grade,omitempty"`
-	Steps []Step         `json:"steps"`
+	Cause string `json:"cause,omitempty"`
+	// Causes are all causes where there are several, one behind the other: without the
+	// first the packet would fail for the second.
+	Causes []string       `json:"causes,omitempty"`
+	Grade  evidence.Grade `json:"grade,omitempty"`
+	Steps  []Step         `json:"steps"`
 	// Seen is the request as the receiver saw it, nil when it never arrived.
 	Seen *Seen `json:"seen,omitempty"`
 }

@@ -62,7 +62,7 @@ func (n *virtualNetwork) send(sim *wire.Simulation, from *wire.NIC, p *packet.Pa
 		n.drop(sim, p, trace.Step{Reason: trace.SpoofedSource, Event: trace.Of(foreignSource{h.Src, from.Name})}, factSpoof)
 		return
 	}
-	if r := n.denied(h); r != nil {
+	if r := n.denied(sim, h); r != nil {
 		n.drop(sim, p, trace.Step{Reason: trace.FabricPolicy, Rule: r.Name, RuleType: "security rule",
 			Event: trace.Of(deniedByRule{"security rule", r.Name}), From: r.Origin}, factRules)
 		return
@@ -127,12 +127,12 @@ func (n *virtualNetwork) isFloating(nic *wire.NIC, a netip.Addr) bool {
 
 // denied returns the security rule that denies a packet, or nil. The replies of
 // a flow that was let through pass.
-func (n *virtualNetwork) denied(h *packet.Headers) *Rule {
+func (n *virtualNetwork) denied(sim *wire.Simulation, h *packet.Headers) *Rule {
 	t := h.Tuple()
 	if n.allowed[t.Reverse()] {
 		return nil
 	}
-	if r := denying(n.Rules, h); r != nil {
+	if r := denying(sim, n.Rules, h); r != nil {
 		return r
 	}
 	n.allowed[t] = true

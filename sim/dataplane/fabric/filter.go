@@ -18,7 +18,7 @@ func (f Filter) Attach(s *wire.Segment) {
 		if h.IPVersion == 0 {
 			return false
 		}
-		r := denying(f.Rules, h)
+		r := denying(sim, f.Rules, h)
 		if r == nil {
 			return false
 		}

@@ -37,7 +37,7 @@ func (f *Firewall) Pass(sim *wire.Simulation, p *packet.Packet) bool {
 		f.drop(sim, p, trace.Step{Reason: trace.NoFlow, Event: trace.Of(unseenConnection{t})})
 		return false
 	}
-	if r := denying(f.rules, h); r != nil {
+	if r := denying(sim, f.rules, h); r != nil {
 		f.drop(sim, p, trace.Step{Reason: trace.FabricPolicy, Rule: r.Name, RuleType: "rule of the firewall", Event: trace.Of(deniedByRule{"rule", r.Name}), From: r.Origin})
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -26,10 +27,10 @@ func (r *Rule) matches(h *packet.Headers) bool {
 
 // denying returns the first rule that matches when that denies the packet, else
 // nil: what no rule matches passes.
-func denying(rules []Rule, h *packet.Headers) *Rule {
+func denying(sim *wire.Simulation, rules []Rule, h *packet.Headers) *Rule {
 	for i := range rules {
 		if r := &rules[i]; r.matches(h) {
-			if r.Allow {
+			if r.Allow || sim.Lifted[wire.LiftOf(r.Name, r.Origin)] {
 				return nil
 			}
 			return r

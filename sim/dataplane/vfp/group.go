@@ -105,6 +105,21 @@ func (g *Group) match(p *packet.Packet, h *packet.Headers, env *Env) *Rule {
 	return r
 }
 
+// lifts reports whether a rule that blocks is left out.
+func (e *Env) lifts(r *Rule) bool {
+	_, blocks := r.Action.(Block)
+	return blocks && e.Lifted != nil && e.Lifted(r.ID, r.Origin)
+}
+
+// behind returns the rule that decides when those that are left out are not there, nil
+// for none.
+func (g *Group) behind(r *Rule, p *packet.Packet, h *packet.Headers, env *Env) *Rule {
+	for r != nil && env.lifts(r) {
+		r = g.holding(slices.Index(g.Rules, r)+1, p, h, env)
+	}
+	return r
+}
+
 // holding returns the first rule from a position on that matches and is there.
 func (g *Group) holding(at int, p *packet.Packet, h *packet.Headers, env *Env) *Rule {
 	for _, r := range g.Rules[at:] {

@@ -101,7 +101,11 @@ func (ps *passage) visit(l *layerState) Result {
 		if !g.serves(ps.dir, h.IPVersion) {
 			continue
 		}
-		if r := g.match(ps.packet, h, ps.env); r != nil {
+		r := g.match(ps.packet, h, ps.env)
+		if r != nil && ps.env.lifts(r) {
+			r = g.behind(r, ps.packet, h, ps.env)
+		}
+		if r != nil {
 			ps.rule, ps.group = r, g
 			return r.Action.apply(ps)
 		}

@@ -24,6 +24,9 @@ type Env struct {
 	// Ask answers a question that no source decides, about a thing that it names.
 	// Nil takes the first answer.
 	Ask func(q *evidence.Question, about string) string
+	// Lifted reports whether a rule that blocks is left out, to see what else is in a
+	// packet's way. Nil leaves none out.
+	Lifted func(rule string, from *trace.Origin) bool
 }
 
 // answer is what Ask says.

@@ -24,12 +24,26 @@ type Simulation struct {
 	// CheckChecksums makes stacks look at the checksums of what they receive. A
 	// device that spoils one sets it: all other frames are right by construction.
 	CheckChecksums bool
+	// Lifted are rules that block and are left out this time, to see what else is in
+	// the way of a packet that they blocked.
+	Lifted map[Lift]bool
 	// Sink, when set, is offered what arrives at a stack that owns the destination,
 	// before the programs there, and reports whether it takes it. Place and object
 	// name the stack. A packet that was taken is not changed until Run returns.
 	Sink func(place, object string, p *packet.Packet) (taken bool)
 	// Rec records the steps; nil records none.
 	Rec *trace.Recorder
+}
+
+// Lift names a rule that blocks: by its name and where it comes from.
+type Lift struct{ Rule, From string }
+
+// LiftOf names a rule.
+func LiftOf(rule string, from *trace.Origin) Lift {
+	if from == nil {
+		return Lift{Rule: rule}
+	}
+	return Lift{rule, from.String()}
 }
 
 // Clock is the virtual time since the start of a simulation. It advances only

@@ -31,6 +31,8 @@ type flow struct {
 	// elsewhere says that another container of the sender's pod sends, which has
 	// a network namespace of its own.
 	elsewhere bool
+	// lifted are blocking rules that are left out this time; see [Cluster.further].
+	lifted map[wire.Lift]bool
 	// ingress is the Ingress that the request is for, nil for none.
 	ingress   *spec.Ingress
 	proto     packet.Proto

@@ -44,10 +44,64 @@ func (c *Cluster) explore(ctx context.Context, f *flow) (paths []trace.Path, com
 		if err != nil {
 			return nil, false, err
 		}
-		paths = append(paths, f.judge(c, &r))
+		p := f.judge(c, &r)
+		if err := c.further(ctx, f, forced, &p); err != nil {
+			return nil, false, err
+		}
+		paths = append(paths, p)
 		todo = append(todo, alternatives(r.choices, len(forced))...)
 	}
 	return paths, len(todo) == 0, c.rebuildChanged(ctx)
+}
+
+// maxCauses bounds the causes that are named of one path.
+const maxCauses = 4
+
+// further finds what else is in the way of a packet that a rule blocked: it is sent
+// again without that rule. The steps and the verdict stay those of the first time, and
+// each further end is a cause of its own. Only what somebody decided to block, ACLs and
+// rules of the network, can be left out: nobody can say what a packet would meet
+// behind a route that is not there.
+func (c *Cluster) further(ctx context.Context, f *flow, forced []int, p *trace.Path) error {
+	defer func() { f.lifted = nil }()
+	at, all := p, []string{causeOf(p)}
+	for len(all) < maxCauses {
+		l, blocked := blockedBy(at)
+		if !blocked || f.lifted[l] {
+			break
+		}
+		if f.lifted == nil {
+			f.lifted = map[wire.Lift]bool{}
+		}
+		f.lifted[l] = true
+		if err := c.rebuildChanged(ctx); err != nil {
+			return err
+		}
+		r, err := c.sendAll(f, forced)
+		if err != nil {
+			return err
+		}
+		next := f.judge(c, &r)
+		if next.Verdict == trace.Delivered || next.Verdict == trace.Unknown {
+			break
+		}
+		at, all = &next, append(all, causeOf(&next))
+	}
+	if len(all) > 1 {
+		p.Causes = all
+		p.Summary = fmt.Sprintf("There are %d causes, one behind the other: %s", len(all), numbered(all))
+	}
+	return nil
+}
+
+// blockedBy is the rule that ended a path, where a rule of an access list or of the
+// network did.
+func blockedBy(p *trace.Path) (wire.Lift, bool) {
+	last := lastReason(p.Steps)
+	if last == nil || last.Reason != trace.ACLBlock && last.Reason != trace.FabricPolicy || last.RuleType == "" {
+		return wire.Lift{}, false
+	}
+	return wire.LiftOf(last.Rule, last.From), true
 }
 
 // alternatives are the picks that were not made after the first ones.
@@ -85,6 +139,7 @@ func (c *Cluster) start(f *flow, forced []int) *sending {
 			}
 		}
 	}
+	s.sim.Lifted = f.lifted
 	st := c.Machine(f.from).Stack()
 	if f.elsewhere {
 		st = otherContainer(st)

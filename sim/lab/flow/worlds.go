@@ -148,6 +148,9 @@ func summarise(t *trace.Trace, complete bool) {
 	case n > 1:
 		t.Summary = fmt.Sprintf("All %d ways were tried. %s", n, t.Summary)
 	}
+	if !differ {
+		nameCauses(t, ws[0], qs)
+	}
 	if !complete {
 		if t.Fails() {
 			// A way that was not tried may work.
@@ -158,6 +161,65 @@ func summarise(t *trace.Trace, complete bool) {
 	if t.Reason == trace.ICMPNotTranslated {
 		t.Hints = append(t.Hints, "TCP and UDP are translated on the same way: try "+t.Flow.To+" with a port")
 	}
+}
+
+// nameCauses names all causes where paths of one world fail for different ones. What
+// differs by the answer to an open question is no cause beside another.
+func nameCauses(t *trace.Trace, w world, qs []question) {
+	paths := slices.DeleteFunc(slices.Clone(t.Paths), func(p trace.Path) bool { return !w.holds(qs, &p) })
+	if t.Causes = causesOf(paths); len(t.Causes) < 2 || len(t.Paths) == 1 {
+		return // a single path has its causes in its summary
+	}
+	if t.Verdict != trace.Varies {
+		t.Summary = fmt.Sprintf("All %d ways were tried, and all fail.", len(t.Paths))
+	}
+	t.Summary += fmt.Sprintf(" There are %d causes: %s", len(t.Causes), numbered(t.Causes))
+}
+
+// causesOf are the causes for which paths fail, one for each reason, in the order of
+// the paths; nil where there is only one.
+func causesOf(paths []trace.Path) []string {
+	var reasons []trace.Reason
+	var all []string
+	for i := range paths {
+		p := &paths[i]
+		if p.Verdict == trace.Delivered || p.Verdict == trace.Unknown || slices.Contains(reasons, p.Reason) {
+			continue
+		}
+		reasons = append(reasons, p.Reason)
+		if len(p.Causes) > 0 {
+			all = append(all, p.Causes...)
+			continue
+		}
+		all = append(all, causeOf(p))
+	}
+	if len(all) < 2 {
+		return nil
+	}
+	return all
+}
+
+// causeOf says why a path failed: its cause, else the title of its reason and where it
+// ended.
+func causeOf(p *trace.Path) string {
+	if p.Cause != "" {
+		return p.Cause
+	}
+	e, ok := trace.Explain(p.Reason)
+	title := strings.TrimSuffix(sentence(e.Title), ".")
+	if !ok || strings.HasPrefix(p.Summary, title) {
+		return p.Summary
+	}
+	return title + ": " + p.Summary
+}
+
+// numbered puts sentences behind numbers.
+func numbered(all []string) string {
+	parts := make([]string, len(all))
+	for i, s := range all {
+		parts[i] = fmt.Sprintf("(%d) %s", i+1, s)
+	}
+	return strings.Join(parts, " ")
 }
 
 // decide makes the verdict of a trace whose worlds end differently.

@@ -10,6 +10,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -33,7 +34,10 @@ type vswitch struct {
 // until the next call.
 func (sw *vswitch) environment(sim *wire.Simulation, place string) *vfp.Env {
 	if sw.envOf != sim {
-		sw.envOf, sw.env.Choose, sw.env.Ask = sim, sim.Choose, sim.Ask
+		sw.envOf, sw.env.Choose, sw.env.Ask, sw.env.Lifted = sim, sim.Choose, sim.Ask, nil
+		if len(sim.Lifted) > 0 {
+			sw.env.Lifted = func(rule string, from *trace.Origin) bool { return sim.Lifted[wire.LiftOf(rule, from)] }
+		}
 	}
 	sw.env.Now, sw.env.Rec, sw.env.Place = sim.Now(), sim.Rec, place
 	return &sw.env
