@@ -169,7 +169,7 @@ func TestKubeProxyThatHangs(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"kube-proxy has not synced", "its last sync began", "winkernel.(*Proxier).syncProxyRules", "hnslib/hcn."} {
+	for _, want := range []string{"kube-proxy has not synced", "its last sync began", "process: State: ", "winkernel.(*Proxier).syncProxyRules", "hnslib/hcn."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

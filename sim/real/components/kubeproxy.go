@@ -157,7 +157,7 @@ func (k *RunningKubeProxy) condition() string {
 		last = fmt.Sprintf("its last call was %v ago, its last sync began %v ago", time.Since(k.last).Round(time.Second), time.Since(k.lookup).Round(time.Second))
 	}
 	k.mu.Unlock()
-	return last + "; it says\n" + k.logEnd() + "\nand works at\n" + k.goroutines()
+	return last + "; process: " + k.State() + "; it says\n" + k.logEnd() + "\nand works at\n" + k.goroutines()
 }
 
 // goroutines are the stacks of kube-proxy's goroutines that sync or are in the library

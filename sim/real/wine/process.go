@@ -132,6 +132,32 @@ func (r *Process) watch() {
 	close(r.done)
 }
 
+// State is what Linux says of the program's process, in one line: its state, its threads
+// and what they wait for in the kernel. A program that has ended for Windows can still
+// be a process that does not get to its end.
+func (r *Process) State() string {
+	dir := fmt.Sprintf("/proc/%d", r.cmd.Process.Pid)
+	text, err := os.ReadFile(dir + "/status")
+	if err != nil {
+		return err.Error()
+	}
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "State:") || strings.HasPrefix(line, "Threads:") {
+			all = append(all, strings.Join(strings.Fields(line), " "))
+		}
+	}
+	waits := map[string]int{}
+	tasks, _ := filepath.Glob(dir + "/task/*/wchan")
+	for _, name := range tasks {
+		if at, err := os.ReadFile(name); err == nil {
+			waits[string(at)]++
+		}
+	}
+	files, _ := filepath.Glob(dir + "/fd/*")
+	return fmt.Sprintf("%s, waits %v, %d open files", strings.Join(all, ", "), waits, len(files))
+}
+
 // Done is closed when the program has ended.
 func (r *Process) Done() <-chan struct{} { return r.done }
 
