@@ -62,9 +62,17 @@ func (e *cniError) notStarted() bool {
 	return strings.Contains(text, "fork/exec") && strings.Contains(text, "Internal error.")
 }
 
-// errSilent says that a program failed without output. A plugin always writes why it
-// fails (CNI specification 1.1.0, section 5); so it was Wine that did not start it.
-var errSilent = errors.New("ended without output; Wine did not start it")
+// errSilent says that a program failed without a result or a reason of its own. A plugin
+// always writes why it fails (CNI specification 1.1.0, section 5); so it was Wine that did
+// not start it.
+var errSilent = errors.New("ended without a result; Wine did not start it")
+
+// neverBegan reports whether a program failed before its own code ran: it wrote nothing, or
+// Wine could not initialise a DLL that every Go program loads first, which happens on a
+// busy machine and says nothing about plugin or HNS.
+func neverBegan(r *wine.Result) bool {
+	return r.Stdout == "" && (r.Stderr == "" || strings.Contains(r.Stderr, "DLL initialization failed"))
+}
 
 // starts is how often a program is tried that Wine does not start.
 const starts = 3
@@ -101,7 +109,7 @@ func (n *Node) callOnce(ctx context.Context, c cniCall) ([]byte, error) {
 	if r.Code == 0 {
 		return []byte(r.Stdout), nil
 	}
-	if r.Stdout == "" && r.Stderr == "" {
+	if neverBegan(r) {
 		return nil, fmt.Errorf("%s %s (code %d): %w", c.Plugin, c.Command, r.Code, errSilent)
 	}
 	refusal := &cniError{Plugin: c.Plugin, Command: c.Command}
