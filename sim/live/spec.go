@@ -36,6 +36,10 @@ func (n *Net) specOf(e *flow.Entry) netns.Spec {
 	_, name, _ := strings.Cut(e.Name, "/")
 	s.Hostname = name[strings.LastIndex(name, "/")+1:]
 	s.Files = n.files(e)
+	if st.Windows {
+		// The default dynamic port range since Windows Vista (Microsoft Support 929851).
+		s.FirstPort, s.LastPort = 49152, 65535
+	}
 	return s
 }
 

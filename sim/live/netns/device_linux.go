@@ -72,6 +72,7 @@ func configure(s *Spec) error {
 		// Programs may send echo requests, and listen on any port, without rights.
 		{"ipv4/ping_group_range", "0 0"}, // the only group in a user namespace with one user
 		{"ipv4/ip_unprivileged_port_start", "0"},
+		{"ipv4/ip_local_port_range", portRange(s.FirstPort, s.LastPort)},
 		// The packets that come back from outside may have addresses of the namespace.
 		{"ipv4/conf/all/rp_filter", "0"}, {"ipv4/conf/default/rp_filter", "0"}, {"ipv4/conf/" + s.Device + "/rp_filter", "0"},
 		{"ipv4/conf/" + s.Device + "/accept_local", "1"},
@@ -81,6 +82,9 @@ func configure(s *Spec) error {
 		{"ipv6/conf/" + s.Device + "/addr_gen_mode", "1"}, {"ipv6/conf/" + s.Device + "/accept_ra", "0"},
 		{"ipv6/conf/" + s.Device + "/accept_dad", "0"}, {"ipv6/conf/" + s.Device + "/router_solicitations", "0"},
 	} {
+		if c.value == "" {
+			continue
+		}
 		if err := os.WriteFile("/proc/sys/net/"+c.name, []byte(c.value), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -115,6 +119,13 @@ func configure(s *Spec) error {
 		}
 	}
 	return setAddresses(s.Device, s.Addresses)
+}
+
+func portRange(first, last uint16) string {
+	if first == 0 {
+		return ""
+	}
+	return fmt.Sprint(first, " ", last)
 }
 
 func off(on bool) string {

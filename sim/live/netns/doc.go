@@ -44,6 +44,9 @@ type Spec struct {
 	OwnByDevice bool
 	// Files replace files that programs see, by their path: /etc/resolv.conf.
 	Files map[string]string
+	// FirstPort and LastPort are the ports that programs get when they ask for none;
+	// 0 is Linux' default.
+	FirstPort, LastPort uint16
 	// Hostname is what programs see, at most 64 bytes; "" leaves that of the machine.
 	Hostname string
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -126,6 +127,7 @@ func TestFramesGoOutByTheDevice(t *testing.T) {
 func TestOwnAddressesByTheDevice(t *testing.T) {
 	h := start(t)
 	s := spec("node", "10.1.2.3/24")
+	s.FirstPort, s.LastPort = 50000, 50010
 	s.NoARP, s.OwnByDevice = true, true
 	s.Routes = []Route{{To: prefix("0.0.0.0/0")}}
 	tap, err := h.Add(t.Context(), s)
@@ -149,6 +151,9 @@ func TestOwnAddressesByTheDevice(t *testing.T) {
 	c, err := h.Dial(t.Context(), "node", "tcp", netip.MustParseAddrPort("127.0.0.1:7000"), 5*time.Second)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if p := c.LocalAddr().(*net.TCPAddr).Port; p < 50000 || p > 50010 {
+		t.Errorf("the program got port %d", p)
 	}
 	c.Close()
 }
@@ -195,4 +200,53 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			}
 		})
 	}
+}
+
+// parentEnv makes this test binary a program that has a namespace with a program in it.
+const parentEnv = "WINLAB_NETNS_TEST_PARENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(parentEnv) == "" {
+		os.Exit(m.Run())
+	}
+	h, err := Start(Options{})
+	if err == nil {
+		_, err = h.Add(context.Background(), spec("web", "10.1.2.3/24"))
+	}
+	if err == nil {
+		_, err = h.Start(context.Background(), "web", Command{Args: []string{"sh", "-c", "trap '' TERM HUP INT; echo up; setsid sleep 1000 & sleep 1000"}}, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
+	}
+	if err != nil {
+		os.Exit(3)
+	}
+	select {}
+}
+
+// A program that is killed leaves no helper, no namespace and no program behind.
+func TestNothingIsLeftOfAProgramThatIsKilled(t *testing.T) {
+	start(t).Close() // or skip
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), parentEnv+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 3)); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	// Whoever still had the pipe would keep this waiting.
+	if _, err := io.ReadAll(out); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait()
 }
