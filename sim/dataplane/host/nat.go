@@ -69,6 +69,8 @@ type NATRule struct {
 	// Drop throws the packet away with the reason.
 	Drop   trace.Reason
 	Origin *trace.Origin
+	// Fact is what the rule rests on; nil means that of the NAT.
+	Fact *evidence.Fact
 }
 
 // NewNetfilter returns an empty NAT with netfilter's names.
@@ -93,9 +95,18 @@ func WinNATMapping(addr netip.Addr, proto packet.Proto, port uint16, to netip.Ad
 	return r
 }
 
+// WinNATLoopback are the rules by which the host's own programs reach a published port
+// at the node's addresses and at localhost. A container could not answer localhost, so
+// that such packets get the host's address on the container's network.
+func WinNATLoopback(mapping NATRule, fact *evidence.Fact) []NATRule {
+	mapping.Chain, mapping.Mark, mapping.Fact = Output, true, fact
+	return []NATRule{mapping, {Chain: Postrouting, Name: mapping.Name, Protos: mapping.Protos, Marked: true, Masquerade: true,
+		Src: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Origin: mapping.Origin, Fact: fact}}
+}
+
 // Publish replaces the rules for published ports.
 func (n *NAT) Publish(rules []NATRule) {
-	n.Rules = slices.DeleteFunc(slices.Clone(n.Rules), func(r NATRule) bool { return r.Chain == Prerouting })
+	n.Rules = slices.DeleteFunc(slices.Clone(n.Rules), func(r NATRule) bool { return r.Chain != Postrouting || r.Marked })
 	n.Rules = append(n.Rules, rules...)
 }
 
@@ -116,7 +127,7 @@ func (n *NAT) firstPacket(s *Stack, sim *wire.Simulation, p *packet.Packet, c Ch
 			continue
 		}
 		if r.Drop != "" {
-			n.step(s, sim, p, trace.Step{Action: trace.ActDrop, Rule: r.Name, Reason: r.Drop, Event: trace.Note("dropped"), From: r.Origin})
+			n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActDrop, Rule: r.Name, Reason: r.Drop, Event: trace.Note("dropped"), From: r.Origin})
 			return false
 		}
 		e.marked = e.marked || r.Mark
@@ -161,7 +172,7 @@ func (n *NAT) pickTarget(s *Stack, sim *wire.Simulation, p *packet.Packet, e *co
 	e.rewrite = packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: t.Addr(), DstPort: t.Port()}
 	p.Apply(&e.rewrite)
 	if sim.Rec.On() {
-		n.step(s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, Event: trace.Of(backendChosen{pick, len(r.Targets), e.marked}),
+		n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, Event: trace.Of(backendChosen{pick, len(r.Targets), e.marked}),
 			From: r.Origin, Changes: natChanges(&before, p)})
 	}
 }
@@ -221,7 +232,7 @@ func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, 
 	}
 	n.remember(orig, p.Tuple(), e)
 	if sim.Rec.On() {
-		n.step(s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: natChanges(&before, p)})
+		n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: natChanges(&before, p)})
 	}
 }
 
@@ -229,6 +240,16 @@ func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, 
 func (n *NAT) step(s *Stack, sim *wire.Simulation, p *packet.Packet, st trace.Step) {
 	st.RuleType = n.Name
 	s.step(sim, p, st, n.Fact)
+}
+
+// stepOf records a step of a rule.
+func (n *NAT) stepOf(r *NATRule, s *Stack, sim *wire.Simulation, p *packet.Packet, st trace.Step) {
+	if r.Fact == nil {
+		n.step(s, sim, p, st)
+		return
+	}
+	st.RuleType = n.Name
+	s.step(sim, p, st, r.Fact)
 }
 
 // natChanges lists the fields that a translation changed.

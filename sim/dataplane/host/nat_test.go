@@ -377,6 +377,45 @@ func TestBridged(t *testing.T) {
 	}
 }
 
+// With the loopback of WinNAT the host's own programs reach a published port at its
+// addresses and at localhost; without it they do not, and packets to other ports stay.
+func TestPublishedPortsFromTheHost(t *testing.T) {
+	web := netip.MustParseAddrPort("10.0.1.2:80")
+	for _, c := range []struct {
+		name, addr, to string
+		loopback       bool
+		want           trace.Verdict
+		seen           string
+	}{
+		{"localhost", "", "127.0.0.1:8080", true, trace.Delivered, "10.0.1.1"},
+		{"an own address", "", "192.0.2.1:8080", true, trace.Delivered, "192.0.2.1"},
+		{"published on an address only", "192.0.2.1", "127.0.0.1:8080", true, "", ""},
+		{"another port", "", "127.0.0.1:8081", true, "", ""},
+		{"no loopback", "", "127.0.0.1:8080", false, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n, client, router, _ := inOut(t, func(r *machine) *NAT { return NewWinNAT(netip.MustParsePrefix("10.0.1.0/24"), r.Links[0], nil) })
+			router.Windows = true
+			client.Listen(&Listener{Proto: packet.TCP, Port: 80})
+			addr, _ := netip.ParseAddr(c.addr)
+			mapping := WinNATMapping(addr, packet.TCP, 8080, web, nil)
+			rules := []NATRule{mapping}
+			if c.loopback {
+				rules = append(rules, WinNATLoopback(mapping, factVTEP)...)
+			}
+			router.NAT.Publish(rules)
+			router.NAT.Publish(rules)
+			if len(router.NAT.Rules) != 1+len(rules) {
+				t.Errorf("%d rules", len(router.NAT.Rules))
+			}
+			out, rec := n.send(router, packet.TCP, c.to, 64)
+			if out.Verdict != c.want || c.seen != "" && (rec.Seen().Dst != web.String() || !strings.HasPrefix(rec.Seen().Src, c.seen)) {
+				t.Errorf("%+v, seen %+v", out, rec.Seen())
+			}
+		})
+	}
+}
+
 // A published port of WinNAT is one of the node's addresses seen from elsewhere.
 // Publishing again replaces what was published, and nothing else.
 func TestPublishedPorts(t *testing.T) {

@@ -228,3 +228,13 @@ func TestWhatIsTheBasesOwn(t *testing.T) {
 		t.Errorf("%d settings, %d flows, %d variants, %d nodes; want the nodes only", len(s.Settings), len(s.Flows), len(s.Variants), len(s.Nodes))
 	}
 }
+
+// A plugin that exists and is not modelled is named as that, with what is missing.
+func TestOtherPlugins(t *testing.T) {
+	for name, why := range otherPlugins {
+		_, err := Parse("x.yaml", []byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec:\n  network: {plugin: "+name+"}\n"))
+		if err == nil || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "there is no plugin") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

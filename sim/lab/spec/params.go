@@ -34,6 +34,7 @@ const (
 	paramOVNHostRoute    = "ovn-host-route"
 	paramOVNServiceRoute = "ovn-node-service-route"
 	ParamOVNHostReceive  = "ovn-windows-host-receive"
+	paramOwnSubnet       = "outboundnat-own-subnet"
 	paramNslookup        = "nslookup-interface-suffixes"
 	paramServerFailure   = "windows-dns-server-failure"
 	paramSuffixFailure   = "windows-dns-suffix-failure"
@@ -70,6 +71,8 @@ var params = []Param{
 	{Name: paramSYNOnFlow, Values: []string{"flow", "rules"}, Open: true,
 		Means: "what VFP does with a SYN that has the 5-tuple of a flow which has carried a connection"},
 	{Name: ParamLoopback, Values: []string{"drop", "deliver"}, Default: "drop", Means: "what the switch does with a packet that comes back to its own port with equal source and destination"},
+	{Name: paramOwnSubnet, Values: []string{"translated", "excepted"}, Open: true,
+		Means: "whether OutBoundNAT excepts the subnet of its network where the policy does not"},
 	{Name: paramNslookup, Values: []string{"ignored", "used"}, Open: true,
 		Means: "whether nslookup adds the suffixes of the interface where there is no global suffix list"},
 	{Name: paramServerFailure, Values: []string{"next-server", "ends"}, Open: true,

@@ -21,6 +21,12 @@ const PluginRRAS = "rras"
 // Plugins are the network plugins a lab can name.
 var Plugins = []string{"azure-vnet", "flannel", "nat", "ovn-kubernetes", "ovs-l3", "rras", "win-bridge", "win-overlay"}
 
+// otherPlugins are network plugins for Windows that no design of winlab stands for, with
+// what is not modelled about them.
+var otherPlugins = map[string]string{
+	"antrea": "Antrea programs Open vSwitch on Windows by OpenFlow (pod traffic, Services by AntreaProxy, policies) and HNS only for the transparent network and its endpoints; winlab has none of its flow tables. ovn-kubernetes, the other plugin here with Open vSwitch, does not stand in for it",
+}
+
 // proxyModes are the modes of kube-proxy a lab can name.
 var proxyModes = []string{"kernelspace", "userspace", "none"}
 
@@ -128,7 +134,11 @@ func (v *validator) version(path []any, text string) {
 }
 
 func (v *validator) network(s *Spec) {
-	v.oneOf(p("network", "plugin"), "plugin", s.Network.Plugin, Plugins)
+	if why := otherPlugins[strings.ToLower(s.Network.Plugin)]; why != "" {
+		v.add(p("network", "plugin"), "plugin %q is not modelled: %s", s.Network.Plugin, why)
+	} else {
+		v.oneOf(p("network", "plugin"), "plugin", s.Network.Plugin, Plugins)
+	}
 	v.prefix(p("network", "clusterCIDR"), s.Network.ClusterCIDR)
 	v.prefix(p("network", "serviceCIDR"), s.Network.ServiceCIDR)
 	v.addr(p("network", "dnsIP"), s.Network.DNSIP)

@@ -46,6 +46,8 @@ const (
 	RefusesHostBits Feature = "RefusesHostBits"
 	// NATNetworkACL: ACLs on nat networks are enforced.
 	NATNetworkACL Feature = "NATNetworkACL"
+	// WinNATLoopback: the host's own programs reach published ports of nat networks.
+	WinNATLoopback Feature = "WinNATLoopback"
 	// SharedNetworkNamespace: containers of one pod share a compartment.
 	SharedNetworkNamespace Feature = "SharedNetworkNamespace"
 )

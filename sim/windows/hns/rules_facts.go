@@ -13,6 +13,12 @@ var (
 	factExceptions = evidence.New("hns.outboundnat-exceptions", evidence.Stated,
 		"A destination inside one of the Exceptions keeps the container's source address.",
 		"Kubernetes documentation, Intro to Windows support 1.14 and 1.20, troubleshooting (ExceptionList)")
+	factOwnSubnet = evidence.NewParam("outboundnat-own-subnet", "hns.outboundnat-own-subnet", evidence.Unknown,
+		"HNS was seen to add a rule of its own to the exceptions of OutBoundNAT, for the subnet of the network's gateway (169.254.1.1/16); whether it does so for every network, and on which builds, is not public.",
+		"Azure/azure-container-networking#1849")
+	questionOwnSubnet = evidence.NewQuestion("outboundnat-own-subnet", factOwnSubnet,
+		evidence.Answer{Value: "translated", Means: "OutBoundNAT has the exceptions of its policy only"},
+		evidence.Answer{Value: "excepted", Means: "OutBoundNAT excepts the subnet of the network's gateway, too"})
 	factDestinations = evidence.New("hns.outboundnat-destinations", evidence.Code,
 		"With Destinations, OutBoundNAT translates packets to those addresses too; loopbackDSR sets the endpoint's own address.",
 		"containernetworking/plugins pkg/hns (loopbackDSR)")

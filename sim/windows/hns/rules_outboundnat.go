@@ -23,7 +23,7 @@ var tcpUDP = []struct {
 func (c *Compiler) outboundNAT(ls *layers, n *Network, e *Endpoint) {
 	i := 0
 	for p, nat := range eachValue[outboundNAT](e.Policies) {
-		t := translation{c: c, ls: ls, nat: nat, number: i + 1, endpoint: e.ID, src: e.Address(nat.v6), origin: p.Origin, policy: p}
+		t := translation{c: c, ls: ls, nat: nat, number: i + 1, network: n, endpoint: e.ID, src: e.Address(nat.v6), origin: p.Origin, policy: p}
 		if !nat.v6 {
 			c.otherFamily(ls, e, nat, p.Origin)
 			if !t.nat.vip.IsValid() {
@@ -53,6 +53,7 @@ type translation struct {
 	ls       *layers
 	nat      outboundNAT
 	number   int
+	network  *Network
 	endpoint string
 	src      netip.Addr
 	base     uint16
@@ -135,11 +136,28 @@ func (t *translation) untranslated() {
 		}
 		t.ls.add(layerNAT, groupNATOut, vfp.Out, r)
 	}
+	t.ownSubnet(exceptions)
 	if t.nat.vip.IsValid() {
 		t.ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
 			ID: fmt.Sprintf("(not to %s)", t.nat.vip), Priority: t.base + 81, Action: vfp.Allow{}, Flags: vfp.Terminating,
 			Cond:   vfp.Cond{Src: []netip.Prefix{vfp.Host(t.src)}, Dst: []netip.Prefix{vfp.Host(t.nat.vip)}},
 			Origin: t.origin, Fact: factNotToVIP,
+		})
+	}
+}
+
+// ownSubnet compiles the exception that HNS may make by itself: the subnet of the
+// network, where the policy does not except it.
+func (t *translation) ownSubnet(exceptions []prefix) {
+	for _, s := range t.network.Subnets() {
+		own := s.Prefix().Masked()
+		if !own.IsValid() || own.Addr().Is6() != t.src.Is6() || slices.ContainsFunc(exceptions, func(ex prefix) bool { return ex.Bits() <= own.Bits() && ex.Contains(own.Addr()) }) {
+			continue
+		}
+		t.ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
+			ID: fmt.Sprintf("(own subnet %s)", own), Priority: t.base + 80, Action: vfp.Allow{}, Flags: vfp.Terminating,
+			Cond:   vfp.Cond{Src: []netip.Prefix{vfp.Host(t.src)}, Dst: []netip.Prefix{own}},
+			Origin: t.origin, Fact: factOwnSubnet, Given: &vfp.Given{Question: questionOwnSubnet, Answer: "excepted"},
 		})
 	}
 }

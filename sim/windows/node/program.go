@@ -9,6 +9,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -64,7 +65,11 @@ func (n *Windows) publish() {
 	for _, sw := range n.switches {
 		for _, nw := range sw.networks {
 			for _, p := range n.compiler.Published(nw) {
-				rules = append(rules, host.WinNATMapping(p.Addr, p.Proto, p.Port, p.To, p.Origin))
+				mapping := host.WinNATMapping(p.Addr, p.Proto, p.Port, p.To, p.Origin)
+				rules = append(rules, mapping)
+				if n.hns.Build().Has(builds.WinNATLoopback) {
+					rules = append(rules, host.WinNATLoopback(mapping, builds.WinNATLoopback.Fact())...)
+				}
 			}
 		}
 	}
