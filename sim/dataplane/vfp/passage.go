@@ -147,8 +147,7 @@ func (ps *passage) stays(f *flow) bool {
 	if h.Proto != packet.TCP {
 		return true
 	}
-	if h.TCPFlags&(packet.SYN|packet.ACK) != packet.SYN {
-		f.conn.carried = true
+	if f.carry(h); !opens(h) {
 		return true
 	}
 	if f.conn.carried && ps.asks(f, questionSYN) == synByRules {
@@ -156,6 +155,18 @@ func (ps *passage) stays(f *flow) bool {
 		return false
 	}
 	return true
+}
+
+// opens reports whether a TCP segment asks for a new connection.
+func opens(h *packet.Headers) bool {
+	return h.Proto == packet.TCP && h.TCPFlags&(packet.SYN|packet.ACK) == packet.SYN
+}
+
+// carry notes that a packet of a connection, not only its SYN, has taken the flow.
+func (f *flow) carry(h *packet.Headers) {
+	if h.Proto == packet.TCP && !opens(h) {
+		f.conn.carried = true
+	}
 }
 
 // asks asks a question about a flow and records the answer.

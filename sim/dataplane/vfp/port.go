@@ -207,6 +207,7 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	}
 	for _, f := range u.flows {
 		f.touch(env.Now)
+		f.carry(h)
 	}
 	for i := range u.ops {
 		o := &u.ops[i]
