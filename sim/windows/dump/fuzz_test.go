@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/winlab-dev/winlab/internal/utf"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -61,6 +63,25 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
+// FuzzGoStruct reads what Go's %+v writes: nothing may panic or hang, and the values have
+// the line.
+func FuzzGoStruct(f *testing.F) {
+	for _, s := range []string{
+		"loadBalancer=&{Id:1 HostComputeEndpoints:[a b] SourceVIP: PortMappings:[{Protocol:6 InternalPort:80}] SchemaVersion:{Major:2 Minor:0} Flags:1}",
+		"[&{Id:A Name:vEthernet (Ethernet 2) Subnets:[{AddressPrefix:10.0.0.0/8 Policies:[]}] Policies:[[123 34 84 34 58 49 125]] X:<nil>}]",
+		"&{", "&{A:[", "&{A:{B:", "&{A:[123 34 1000]}", "&{A:1 B", "&{&{&{",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, n := range goStructs(s, 7) {
+			if n.Kind != yaml.MappingNode || n.Line != 7 {
+				t.Errorf("%q: %+v", s, n)
+			}
+		}
+	})
+}
+
 // FuzzTranscript cuts a transcript into sections: no line is lost or is in two
 // sections.
 func FuzzTranscript(f *testing.F) {
@@ -99,6 +120,9 @@ func FuzzRead(f *testing.F) {
 	f.Add(utf.Encode16("PS C:\\> Get-HnsEndpoint\n\nID : B1\nIPAddress : 10.0.0.4\nVirtualNetwork : A1\nPolicies : {@{Type=OutBoundNAT; ExceptionList={a, b...}}...}\n"))
 	f.Add([]byte("Policy for port : \n53020B6A-651A-46C8-B089-C825BEC0F1A9\n LAYER : A\n GROUP : B\n RULE :\n Friendly name : x\n Conditions:\n a : b\n NAT RANGE : 10.0.0.4 1 2\n"))
 	f.Add([]byte("I1107 06:45:21.073167 1 hns.go:1] Result : {\"Success\":true,\"Output\":[{\"ID\":\"A\",\"Subnets\":[]}]}\nI1107 06:45:21.073167 1 x] Deleted Hns loadbalancer 0be07c06-353c-4fbf-8ebc-5531f877e68a\n"))
+	f.Add([]byte(`PS C:\k> vfpctrl /port A /layer B /list-rule /format 1` + "\n" + `{"Rules":[{"Id":"x","Conditions":[{"ProtocolList":[6],"DestinationIPv4RangeList":[{"L":"10.0.0.1","H":"10.0.0.2"}]}]}]}` + "\n"))
+	f.Add([]byte("I1107 06:45:21.073167 1 a] x\nI1107 06:45:21.073167 1 b] Hns loadbalancer policy resource loadBalancer=&{Id:e2a093a0-e992-4b0e-9c4e-70f125aaa323 HostComputeEndpoints:[c4ca688b-f76e-4c80-8a26-2476e7f6b001] FrontendVIPs:[10.0.0.1] PortMappings:[{Protocol:6 InternalPort:80 ExternalPort:80}]}\nPS C:\\> Get-NetIPInterface\n\nifIndex InterfaceAlias AddressFamily NlMtu(Bytes)\n------- -------------- ------------- ------------\n5 a IPv4 1500\n"))
+	f.Add([]byte("Windows IP Configuration\n\n   Host Name . . . : w\n\nEthernet adapter a:\n\n   IPv4 Address. . . : 10.0.0.4\n   Subnet Mask . . . : 255.0.0.0\n   Default Gateway . . . : 10.0.0.1\n"))
 	build := builds.MustLookup("2022")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 1<<16 {
