@@ -2,7 +2,9 @@ package live
 
 import (
 	"encoding/binary"
+	"net/netip"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab/flow"
 	"github.com/winlab-dev/winlab/sim/live/netns"
@@ -135,12 +137,21 @@ func (n *Net) neighbour(s *space, frame []byte) bool {
 		return true
 	}
 	h, link := p.Headers(), s.entry.Stack().Links[0]
-	if h.ARPOp != 1 || link.Owns(h.ARPTarget) || !h.ARPSender.IsValid() {
+	if h.ARPOp != 1 || !h.ARPSender.IsValid() {
 		return true
 	}
-	if mac, ok := link.Resolve(h.ARPTarget); ok {
+	if mac, ok := resolve(link, h.ARPTarget); ok {
 		q := packet.BuildARP(2, mac, h.ARPSenderMAC, h.ARPTarget, h.ARPSender)
 		_ = s.device.Write(q.Bytes(), netns.Offload{})
 	}
 	return true
+}
+
+// resolve is the MAC address behind which a link finds a neighbour. Its own addresses
+// are its own: the kernel asks for them, since programs reach them by the device.
+func resolve(l *host.Link, a netip.Addr) (packet.MAC, bool) {
+	if l.Owns(a) {
+		return l.MAC, true
+	}
+	return l.Resolve(a)
 }

@@ -16,10 +16,10 @@ func (n *Net) solicited(s *space, frame []byte) {
 	target := netip.AddrFrom16([16]byte(frame[body+8 : body+24]))
 	from := netip.AddrFrom16([16]byte(frame[14+8 : 14+24]))
 	link := s.entry.Stack().Links[0]
-	if from.IsUnspecified() || link.Owns(target) {
+	if from.IsUnspecified() {
 		return // a check for duplicates
 	}
-	mac, ok := link.Resolve(target)
+	mac, ok := resolve(link, target)
 	if !ok {
 		return
 	}

@@ -158,6 +158,14 @@ func (n *Net) now() time.Duration {
 	return n.skipped + time.Duration(float64(time.Since(n.start))*n.o.Clock)
 }
 
+// Skip lets the simulation's clock go on by d at once: whatever in the simulation
+// forgets after a while has then forgotten.
+func (n *Net) Skip(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.skipped += max(d, 0)
+}
+
 // Stats returns what was counted so far.
 func (n *Net) Stats() Stats {
 	n.mu.Lock()

@@ -20,6 +20,15 @@ func (n *Net) Dial(ctx context.Context, from, network string, to netip.AddrPort,
 	return n.host.Dial(ctx, s.name, network, to, timeout)
 }
 
+// DialFrom is Dial with a port of the sender's; 0 is any.
+func (n *Net) DialFrom(ctx context.Context, from, network string, port uint16, to netip.AddrPort, timeout time.Duration) (net.Conn, error) {
+	s, err := n.find(from)
+	if err != nil {
+		return nil, err
+	}
+	return n.host.DialFrom(ctx, s.name, network, port, to, timeout)
+}
+
 // Ping sends an echo request as a program of a machine and returns the round trip
 // time.
 func (n *Net) Ping(ctx context.Context, from string, to netip.Addr, timeout time.Duration) (time.Duration, error) {

@@ -18,7 +18,7 @@ import (
 func (n *Net) specOf(e *flow.Entry) netns.Spec {
 	st := e.Stack()
 	pod := strings.HasPrefix(e.Name, "pod/")
-	s := netns.Spec{Name: e.Name, Device: "eth0", MAC: st.Links[0].MAC, MTU: n.mtu(st), Offload: true, NoARP: !pod, OwnByDevice: !pod}
+	s := netns.Spec{Name: e.Name, Device: "eth0", MAC: st.Links[0].MAC, MTU: n.mtu(st), Offload: true, NoARP: !pod, OwnByDevice: true}
 	for _, l := range st.Links {
 		if l.Down {
 			continue
@@ -57,34 +57,35 @@ func routesOf(st *host.Stack, pod bool) []netns.Route {
 		if !pod {
 			k.Via = netip.Addr{}
 		}
-		if src := st.Source(r.To.Addr()); src.IsValid() && src.Is4() == r.To.Addr().Is4() {
-			for _, a := range r.Link.Addrs {
-				if a.Addr() == src {
-					k.Src = src
-				}
-			}
-			if !k.Src.IsValid() && r.To.Bits() == 0 {
-				k.Src = src
-			}
-		}
+		k.Src = sourceBy(st, r.Link, k.To.Addr().Is6())
 		// Of several that are equally good the first counts.
 		k.Metric = metrics[k.To]
 		metrics[k.To]++
 		all = append(all, k)
 	}
-	if !pod {
-		// An own address that no other route covers leaves by the device, too.
-		for _, l := range st.Links {
-			for _, a := range l.Addrs {
-				k := netns.Route{To: netip.PrefixFrom(a.Addr(), a.Addr().BitLen()), Src: a.Addr()}
-				if metrics[k.To] == 0 {
-					metrics[k.To]++
-					all = append(all, k)
-				}
+	// Own addresses are reached by the device, too: what comes of such a packet is the
+	// simulated stack's to say.
+	for _, l := range st.Links {
+		for _, a := range l.Addrs {
+			k := netns.Route{To: netip.PrefixFrom(a.Addr(), a.Addr().BitLen()), Src: a.Addr()}
+			if metrics[k.To] == 0 {
+				metrics[k.To]++
+				all = append(all, k)
 			}
 		}
 	}
 	return all
+}
+
+// sourceBy is the address that programs send from by a link, as host.Stack.Source
+// has it for what is not the stack's own.
+func sourceBy(st *host.Stack, l *host.Link, v6 bool) netip.Addr {
+	for _, a := range l.Addrs {
+		if a.Addr().Is6() == v6 {
+			return a.Addr()
+		}
+	}
+	return st.Address(v6)
 }
 
 // Sizes of packets in bytes: that of Ethernet, and what tunnels leave of it.

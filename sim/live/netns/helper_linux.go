@@ -329,6 +329,12 @@ func socket(q request) (int, error) {
 		of, closes = l.(*net.UDPConn), l
 	default:
 		d := net.Dialer{Timeout: time.Duration(q.Timeout), KeepAlive: -1}
+		switch {
+		case q.Port != 0 && q.Network == "udp":
+			d.LocalAddr = &net.UDPAddr{Port: int(q.Port)}
+		case q.Port != 0:
+			d.LocalAddr = &net.TCPAddr{Port: int(q.Port)}
+		}
 		c, err := d.DialContext(context.Background(), q.Network, q.Address)
 		if err != nil {
 			return -1, err

@@ -333,7 +333,12 @@ func (h *Host) ListenPacket(ctx context.Context, name string, address netip.Addr
 // Dial opens a connection in a namespace. The network is tcp or udp, the address
 // has no names. Without an answer for timeout the attempt ends.
 func (h *Host) Dial(ctx context.Context, name, network string, address netip.AddrPort, timeout time.Duration) (net.Conn, error) {
-	f, err := h.socket(ctx, request{Op: "dial", Name: name, Network: network, Address: address.String(), Timeout: int64(timeout)})
+	return h.DialFrom(ctx, name, network, 0, address, timeout)
+}
+
+// DialFrom is Dial with a local port; 0 is any.
+func (h *Host) DialFrom(ctx context.Context, name, network string, port uint16, address netip.AddrPort, timeout time.Duration) (net.Conn, error) {
+	f, err := h.socket(ctx, request{Op: "dial", Name: name, Network: network, Port: port, Address: address.String(), Timeout: int64(timeout)})
 	if err != nil {
 		return nil, err
 	}

@@ -70,6 +70,11 @@ func (h *Host) Dial(context.Context, string, string, netip.AddrPort, time.Durati
 	return nil, errOther
 }
 
+// DialFrom returns an error.
+func (h *Host) DialFrom(context.Context, string, string, uint16, netip.AddrPort, time.Duration) (net.Conn, error) {
+	return nil, errOther
+}
+
 // Ping returns an error.
 func (h *Host) Ping(context.Context, string, netip.Addr, time.Duration) (time.Duration, error) {
 	return 0, errOther

@@ -16,6 +16,7 @@ type request struct {
 	Set     *Addresses `json:",omitempty"`
 	Network string     `json:",omitempty"`
 	Address string     `json:",omitempty"`
+	Port    uint16     `json:",omitempty"` // of the sender, 0 for any
 	Timeout int64      `json:",omitempty"` // in nanoseconds
 	Command *Command   `json:",omitempty"`
 	PID     int        `json:",omitempty"`

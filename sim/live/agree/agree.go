@@ -1,0 +1,149 @@
+package agree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/live"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// Flow is a flow with what the model says of it: a trace, or a look-up when the flow
+// is one.
+type Flow struct {
+	spec.Flow
+	Trace  *trace.Trace
+	Lookup *trace.Lookup
+}
+
+// Result says what real programs saw of a flow.
+type Result struct {
+	// NotMade is why the flow was not made with real sockets, "" when it was.
+	NotMade Reason
+	// Got is what a program saw, in a few words: "delivered by
+	// pod/default/peer at 10.244.2.2:80, which saw 10.244.1.2", "rejected", "nothing
+	// came back".
+	Got string
+	// Verdict is Got as a verdict of a trace; what a program cannot tell from a packet
+	// that was lost on its way is dropped.
+	Verdict trace.Verdict
+	// Differs says what is not as in the trace, "" for nothing.
+	Differs string
+}
+
+// Agrees reports whether the flow was made and was as in its trace.
+func (r *Result) Agrees() bool { return r.NotMade == "" && r.Differs == "" }
+
+// Reason is why a flow is not made. The set is closed.
+type Reason string
+
+// The reasons.
+const (
+	NotSent    Reason = "the sender has nothing to send: it has no address, or no name server that is known"
+	Loopback   Reason = "a loopback address, which the kernel keeps in the namespace: no simulated stack sees the packet"
+	Connection Reason = "a packet in the life of a connection that is named in the lab"
+	Meanwhile  Reason = "HNS calls in the middle of the flow"
+	ByAddress  Reason = "its sender is written as an address"
+	Idle       Reason = "an echo request after a pause: it has no connection"
+	OpenNames  Reason = "its look-up varies"
+)
+
+// Options say how flows are made.
+type Options struct {
+	// Log, when set, gets what goes wrong outside the simulation, a line each.
+	Log func(string)
+}
+
+// maxAtOnce bounds the flows that are under way at the same time.
+const maxAtOnce = 256
+
+// Run makes flows on a cluster, which is the network's from then on. Where the lab has
+// steps, they are done, and each flow is made at its own. Flows with a pause come last
+// in their step, one after the other, and the simulation's clock goes on for them; all
+// others are made side by side. The results are in the order of the flows.
+//
+// The error wraps [netns.ErrUnsupported] where this machine has no namespaces.
+func Run(ctx context.Context, c *lab.Cluster, flows []Flow, o Options) (_ []Result, err error) {
+	results := make([]Result, len(flows))
+	at := map[string][]int{}
+	for i := range flows {
+		if results[i].NotMade = notMade(&flows[i]); results[i].NotMade == "" {
+			at[flows[i].At] = append(at[flows[i].At], i)
+		}
+	}
+	if len(at) == 0 {
+		return results, nil
+	}
+	if err := c.GoTo(ctx, spec.Start); err != nil {
+		return nil, err
+	}
+	n, err := live.Up(ctx, c, live.Options{Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	defer n.Close()
+	m := &maker{n: n}
+	for _, step := range append([]string{""}, c.Plan.File.Lab.Spec.StepNames()...) {
+		if step != "" {
+			err := n.Do(func(c *lab.Cluster) error { return c.GoTo(ctx, cmp.Or(step, spec.Start)) })
+			if err := errors.Join(err, n.Sync(ctx)); err != nil {
+				return nil, fmt.Errorf("step %s of the live network: %w", step, err)
+			}
+		}
+		m.all(ctx, flows, at[step], results)
+	}
+	return results, ctx.Err()
+}
+
+// all makes the flows with the given numbers.
+func (m *maker) all(ctx context.Context, flows []Flow, which []int, results []Result) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxAtOnce)
+	for _, i := range which {
+		if flows[i].Idle != "" {
+			continue
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			results[i] = m.flow(ctx, &flows[i])
+			<-slots
+		})
+	}
+	wg.Wait()
+	for _, i := range which {
+		if flows[i].Idle != "" {
+			results[i] = m.flow(ctx, &flows[i])
+		}
+	}
+}
+
+// notMade is why a flow cannot be made, "" when it can.
+func notMade(f *Flow) Reason {
+	t, err := spec.ParseTarget(f.From)
+	switch {
+	case f.Connection != "":
+		return Connection
+	case len(f.Meanwhile) > 0:
+		return Meanwhile
+	case err == nil && t.Kind == spec.AddressTarget:
+		return ByAddress
+	case f.Lookup != nil && f.Lookup.Verdict == trace.Varies, f.Trace != nil && len(f.Trace.Names) > 0 && f.Trace.Names[0].Verdict == trace.Varies:
+		return OpenNames
+	case f.Lookup != nil && len(f.Lookup.Queries) == 0:
+		return NotSent
+	case f.Lookup != nil, len(f.Trace.Names) > 0:
+		return ""
+	case len(f.Trace.Paths) == 0:
+		return NotSent
+	case loopback(f.Trace.Flow.Dst):
+		return Loopback
+	case f.Idle != "" && f.Protocol == "ping":
+		return Idle
+	}
+	return ""
+}

@@ -1,0 +1,241 @@
+package agree
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/live/netns"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+const fixtures = "../../../fixtures"
+
+// TestMain runs more labs at once than there are processors: they mostly wait for
+// what does not come.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = flag.Set("test.parallel", "8")
+	}
+	os.Exit(m.Run())
+}
+
+// flowsOfClaims are all flows and look-ups that claims ask about, each once. What of
+// them a lab has no actors for it leaves out.
+var flowsOfClaims = sync.OnceValues(func() ([]spec.Flow, error) {
+	ledger, err := claims.Load()
+	if err != nil {
+		return nil, err
+	}
+	var all []spec.Flow
+	seen := map[string]bool{}
+	for _, cl := range ledger.Claims() {
+		for _, k := range cl.Checks {
+			var f spec.Flow
+			switch {
+			case k.Flow != nil:
+				f = spec.Flow{From: k.Flow.From, To: k.Flow.To, Protocol: k.Flow.Protocol, Family: k.Flow.Family}
+			case k.Resolve != nil:
+				f = spec.Flow{From: k.Resolve.From, To: "name/" + k.Resolve.Name, Resolve: k.Resolve.Tool}
+			default:
+				continue
+			}
+			if key := fmt.Sprint(f); !seen[key] {
+				seen[key] = true
+				all = append(all, f)
+			}
+		}
+	}
+	return all, nil
+})
+
+// counts sum up what was made, for the log of a run.
+type counts struct {
+	mu                    sync.Mutex
+	labs, made, differing int
+	notMade               map[Reason]int
+}
+
+func (n *counts) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d labs, %d flows made, %d agree", n.labs, n.made, n.made-n.differing)
+	for r, k := range n.notMade {
+		fmt.Fprintf(&b, "\n%d not made: %s", k, r)
+	}
+	return b.String()
+}
+
+// agrees traces flows of a lab, makes them live, and compares.
+func (n *counts) agrees(t *testing.T, f *lab.File, o lab.Options, flows []spec.Flow, optional bool) {
+	t.Helper()
+	c, err := lab.Build(t.Context(), f, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var traced []Flow
+	for _, fl := range flows {
+		r, err := c.Run(t.Context(), fl)
+		switch {
+		case err != nil && optional:
+		case err != nil:
+			t.Error(err)
+		default:
+			traced = append(traced, Flow{Flow: fl, Trace: r.Trace, Lookup: r.Lookup})
+		}
+	}
+	start := time.Now()
+	results, err := Run(t.Context(), c, traced, Options{Log: func(s string) { t.Log(s) }})
+	if errors.Is(err, netns.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.labs++
+	made := 0
+	for i := range results {
+		r, fl := &results[i], &traced[i]
+		if r.NotMade != "" {
+			n.notMade[r.NotMade]++
+			continue
+		}
+		made++
+		if r.Differs != "" {
+			n.differing++
+			t.Errorf("%s -> %s %s%s%s: %s", fl.From, fl.To, fl.Protocol, fl.Resolve, fl.Idle, r.Differs)
+		}
+	}
+	n.made += made
+	t.Logf("%d flows, %d made, %s", len(results), made, time.Since(start).Round(10*time.Millisecond))
+}
+
+// inShort is how many designs run in -short.
+const inShort = 2
+
+// TestDesigns: every flow that claims ask about, in every network design.
+func TestDesigns(t *testing.T) {
+	flows, err := flowsOfClaims()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &counts{notMade: map[Reason]int{}}
+	t.Cleanup(func() { t.Log(n) })
+	for i, path := range labs(t, "labs") {
+		if testing.Short() && i >= inShort {
+			break
+		}
+		f, err := lab.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		variants := []string{""}
+		for _, v := range f.Lab.Spec.Variants {
+			variants = append(variants, v.Name)
+		}
+		for _, v := range variants {
+			t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml")+" "+v, func(t *testing.T) {
+				t.Parallel()
+				n.agrees(t, f, lab.Options{Variant: v, Components: spec.Model}, slices.Concat(flows, f.Lab.Spec.AllFlows()), true)
+			})
+		}
+	}
+}
+
+// TestIncidents: every flow of every incident, in each of its states.
+func TestIncidents(t *testing.T) {
+	if testing.Short() {
+		t.Skip("only two designs in -short")
+	}
+	n := &counts{notMade: map[Reason]int{}}
+	t.Cleanup(func() { t.Log(n) })
+	for _, path := range labs(t, "incidents") {
+		f, err := lab.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range f.Lab.Spec.Variants {
+			t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml")+" "+v.Name, func(t *testing.T) {
+				t.Parallel()
+				c, err := lab.Build(t.Context(), f, lab.Options{Variant: v.Name, Components: spec.Model})
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.agrees(t, f, lab.Options{Variant: v.Name, Components: spec.Model}, c.Plan.File.Lab.Spec.AllFlows(), false)
+			})
+		}
+	}
+}
+
+// TestDifferencesAreSeen: traces of one cluster against another one that differs, and
+// traces that say something else than what is so.
+func TestDifferencesAreSeen(t *testing.T) {
+	f, err := lab.Load(filepath.Join(fixtures, "incidents", "059-host-route.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := lab.Build(t.Context(), f, lab.Options{Variant: "broken", Components: spec.Model})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := lab.Build(t.Context(), f, lab.Options{Variant: "fixed", Components: spec.Model})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var traced []Flow
+	want := map[int]string{}
+	add := func(fl spec.Flow, differs string, edit func(*trace.Trace)) {
+		r, err := c.Run(t.Context(), fl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit(r.Trace)
+		want[len(traced)] = differs
+		traced = append(traced, Flow{Flow: fl, Trace: r.Trace})
+	}
+	same := func(*trace.Trace) {}
+	toPod := spec.Flow{From: "pod/client", To: "pod/neighbour:80"}
+	add(toPod, "", same)
+	add(toPod, "nothing", func(t *trace.Trace) { t.Paths[0].Verdict = trace.Dropped })
+	add(toPod, "refused", func(t *trace.Trace) { t.Paths[0].Verdict = trace.Rejected })
+	add(toPod, "another source", func(t *trace.Trace) { t.Paths[0].Seen.Src = "10.9.9.9" })
+	add(toPod, "another server", func(t *trace.Trace) { t.Paths[0].Seen.Dst = "10.9.9.9:80" })
+	add(toPod, "another port", func(t *trace.Trace) { t.Paths[0].Seen.Dst = strings.Replace(t.Paths[0].Seen.Dst, ":80", ":81", 1) })
+	add(spec.Flow{From: "pod/client", To: "pod/neighbour:9"}, "a port that is closed", func(t *trace.Trace) {
+		t.Paths[0].Verdict, t.Paths[0].Seen = trace.Delivered, nil
+	})
+	add(spec.Flow{From: "node/win1", To: "pod/client:80"}, "broken there, and fixed here", same)
+	results, err := Run(t.Context(), other, traced, Options{})
+	if errors.Is(err, netns.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range results {
+		if (r.Differs != "") != (want[i] != "") {
+			t.Errorf("%s -> %s (%s): %q, %s", traced[i].From, traced[i].To, want[i], r.Differs, r.Got)
+		}
+	}
+}
+
+func labs(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(fixtures, dir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no labs in %s: %v", dir, err)
+	}
+	return files
+}

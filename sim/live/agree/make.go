@@ -1,0 +1,234 @@
+package agree
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	mdns "github.com/miekg/dns"
+
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/live"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// How long a program waits. Where the trace says that nothing comes, a while must do;
+// the kernel sends a SYN again after a second. Where something must come, a busy
+// machine has time.
+const (
+	waitForNothing = 1500 * time.Millisecond
+	waitForEither  = 4 * time.Second
+	waitForAnswer  = 15 * time.Second
+	sendAgain      = time.Second // a datagram
+)
+
+// maker makes flows on a network.
+type maker struct{ n *live.Net }
+
+// flow makes one flow.
+func (m *maker) flow(ctx context.Context, f *Flow) Result {
+	var r Result
+	if f.Lookup != nil {
+		r.Verdict, r.Got, r.Differs = m.lookup(ctx, f, f.Lookup)
+		return r
+	}
+	t := f.Trace
+	if len(t.Names) > 0 {
+		if r.Verdict, r.Got, r.Differs = m.lookup(ctx, f, &t.Names[0]); r.Differs != "" || len(t.Paths) == 0 {
+			return r
+		}
+	}
+	paths := ways(t)
+	wait := waitForEither
+	switch answers(paths) {
+	case 0:
+		wait = waitForNothing
+	case len(paths):
+		wait = waitForAnswer
+	}
+	dst, err := netip.ParseAddr(t.Flow.Dst)
+	if err != nil {
+		r.Differs = "no live flow: " + err.Error()
+		return r
+	}
+	for range max(f.Connections, 1) {
+		s, err := m.send(ctx, f, netip.AddrPortFrom(dst, t.Flow.DstPort), wait)
+		if err != nil {
+			r.Differs = "no live flow: " + err.Error()
+			return r
+		}
+		r.Verdict, r.Got = s.verdict, s.String()
+		_ = m.n.Do(func(c *lab.Cluster) error { r.Differs = differs(c, paths, s); return nil })
+		if r.Differs != "" {
+			return r
+		}
+	}
+	return r
+}
+
+// send makes one connection, datagram or echo request.
+func (m *maker) send(ctx context.Context, f *Flow, to netip.AddrPort, wait time.Duration) (*seen, error) {
+	if f.Trace.Flow.Protocol == "ping" {
+		if _, err := m.n.Ping(ctx, f.From, to.Addr(), wait); err != nil {
+			return ended(err)
+		}
+		return &seen{verdict: trace.Delivered}, nil
+	}
+	var idle time.Duration
+	if f.Idle != "" {
+		var err error
+		if idle, err = time.ParseDuration(f.Idle); err != nil {
+			return nil, err
+		}
+	}
+	network := f.Trace.Flow.Protocol
+	c, err := m.n.DialFrom(ctx, f.From, network, f.SourcePort, to, wait)
+	if err != nil {
+		return ended(err)
+	}
+	defer func() { _ = c.Close() }()
+	talk := talkTCP
+	switch {
+	case to.Port() == dnsPort && network == "udp":
+		talk = talkDNS
+	case to.Port() == dnsPort:
+		talk = talkDNSStream
+	case network == "udp":
+		talk = talkUDP
+	}
+	r := bufio.NewReader(c)
+	s, err := talk(c, r, wait)
+	if err != nil || idle == 0 || s.verdict != trace.Delivered {
+		return s, err
+	}
+	m.n.Skip(idle)
+	return talk(c, r, wait)
+}
+
+// dnsPort is where name servers of the model answer, with DNS messages only.
+const dnsPort = 53
+
+// talkTCP asks a responder who it is.
+func talkTCP(c net.Conn, r *bufio.Reader, wait time.Duration) (*seen, error) {
+	_ = c.SetDeadline(time.Now().Add(wait))
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: winlab\r\n\r\n"); err != nil {
+		return ended(err)
+	}
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return ended(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
+	if err != nil {
+		return ended(err)
+	}
+	return greeted(string(body))
+}
+
+// talkUDP sends a datagram, and again while nothing comes.
+func talkUDP(c net.Conn, _ *bufio.Reader, wait time.Duration) (*seen, error) {
+	answer, err := ask(c, []byte("who is there?"), wait)
+	if err != nil {
+		return ended(err)
+	}
+	return greeted(string(answer))
+}
+
+// ask sends a datagram, and again while nothing comes.
+func ask(c net.Conn, question []byte, wait time.Duration) ([]byte, error) {
+	buf := make([]byte, 1<<16)
+	end := time.Now().Add(wait)
+	for {
+		if _, err := c.Write(question); err != nil {
+			return nil, err
+		}
+		until := time.Now().Add(sendAgain)
+		if until.After(end) {
+			until = end
+		}
+		_ = c.SetReadDeadline(until)
+		n, err := c.Read(buf)
+		if err == nil {
+			return buf[:n], nil
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) || until == end {
+			return nil, err
+		}
+	}
+}
+
+func question() []byte {
+	q, err := new(mdns.Msg).SetQuestion("kubernetes.default.svc.cluster.local.", mdns.TypeA).Pack()
+	if err != nil {
+		panic(err) // a constant
+	}
+	return q
+}
+
+func talkDNS(c net.Conn, _ *bufio.Reader, wait time.Duration) (*seen, error) {
+	if _, err := ask(c, question(), wait); err != nil {
+		return ended(err)
+	}
+	return &seen{verdict: trace.Delivered}, nil
+}
+
+func talkDNSStream(c net.Conn, r *bufio.Reader, wait time.Duration) (*seen, error) {
+	_ = c.SetDeadline(time.Now().Add(wait))
+	q := question()
+	if _, err := c.Write(append([]byte{byte(len(q) >> 8), byte(len(q))}, q...)); err != nil {
+		return ended(err)
+	}
+	var size [2]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return ended(err)
+	}
+	return &seen{verdict: trace.Delivered}, nil
+}
+
+// greeted reads what a responder says: its machine, its address and the client's.
+func greeted(text string) (*seen, error) {
+	lines := strings.SplitN(text, "\n", 4)
+	if len(lines) < 3 {
+		return nil, fmt.Errorf("the answer is not that of a responder: %q", text)
+	}
+	s := &seen{verdict: trace.Delivered, machine: lines[0]}
+	var err, err2 error
+	s.server, err = netip.ParseAddrPort(strings.TrimPrefix(lines[1], "server "))
+	s.client, err2 = netip.ParseAddrPort(strings.TrimPrefix(lines[2], "client "))
+	return s, errors.Join(err, err2)
+}
+
+// ended is what an error tells of a flow. Errors that come from the helper process
+// are texts.
+func ended(err error) (*seen, error) {
+	text := err.Error()
+	is := func(errs ...error) bool {
+		for _, e := range errs {
+			if errors.Is(err, e) || strings.HasSuffix(text, e.Error()) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case is(syscall.ECONNREFUSED, syscall.ECONNRESET):
+		return &seen{verdict: trace.Rejected}, nil
+	case is(os.ErrDeadlineExceeded, context.DeadlineExceeded, syscall.ETIMEDOUT):
+		return &seen{verdict: trace.Dropped}, nil
+	case is(syscall.ENETUNREACH, syscall.EHOSTUNREACH):
+		return &seen{verdict: trace.Dropped, note: "the kernel says: unreachable"}, nil
+	case is(io.EOF, io.ErrUnexpectedEOF):
+		return &seen{verdict: trace.Dropped, note: "accepted, and closed without an answer"}, nil
+	}
+	return nil, err
+}
