@@ -31,6 +31,10 @@ func (n *NAT) reset() {
 // Bridged translates a packet that crosses a bridge of the stack, if it is a
 // reply of a known connection (bridge-nf-call-iptables).
 func (n *NAT) Bridged(s *Stack, sim *wire.Simulation, p *packet.Packet) {
+	if n.Related && isError(p.Headers()) {
+		n.related(s, sim, p)
+		return
+	}
 	if e := n.table[p.Tuple()]; e != nil && e.reply {
 		n.translateKnown(s, sim, p)
 	}

@@ -195,6 +195,14 @@ func (e knownConnection) Text() string {
 	return "connection known: translated as before"
 }
 
+// relatedError is the translation of an ICMP error with the connection that it is
+// about; quotes is the packet that it quotes afterwards.
+type relatedError struct{ quotes packet.Tuple }
+
+func (e relatedError) Text() string {
+	return "ICMP error about a known connection: translated as its replies, and quotes " + e.quotes.String()
+}
+
 // tunnelEvent is what the events of a tunnel device have in common.
 type tunnelEvent struct {
 	device string

@@ -48,18 +48,12 @@ func (s *Stack) answerEcho(sim *wire.Simulation, p *packet.Packet) {
 	sim.Queue(func() { s.output(sim, q) })
 }
 
-// icmpError hands an error to the UDP socket whose packet it quotes. On Linux
-// the quoted destination need not be the one written to: it may be where
-// netfilter has translated it to.
+// icmpError hands an error to the UDP socket whose packet it quotes.
 func (s *Stack) icmpError(sim *wire.Simulation, p *packet.Packet) {
 	sent, ok := quoted(p)
-	waits := func(k *Socket) bool { return ok && k.Tuple.Proto == packet.UDP && !k.server && !k.Outcome.Done }
-	k := s.oldest(func(k *Socket) bool { return waits(k) && k.Tuple == sent })
-	if k == nil && !s.Windows {
-		k = s.oldest(func(k *Socket) bool {
-			return waits(k) && k.Tuple.Src == sent.Src && k.Tuple.SrcPort == sent.SrcPort
-		})
-	}
+	k := s.oldest(func(k *Socket) bool {
+		return ok && k.Tuple.Proto == packet.UDP && !k.server && !k.Outcome.Done && k.Tuple == sent
+	})
 	if k == nil {
 		s.drop(sim, p, trace.UnexpectedSource, trace.Of(strangerError{sent}), factICMPError)
 		return
@@ -88,21 +82,42 @@ func unreachable(p *packet.Packet) packet.Spec {
 	return spec
 }
 
-// quoted is the tuple of the UDP packet that an ICMP error quotes.
-func quoted(p *packet.Packet) (packet.Tuple, bool) {
-	q, t := p.Payload(), packet.Tuple{Proto: packet.UDP}
+// quoted is the tuple of the packet that an ICMP error quotes: of TCP, UDP or an echo
+// message.
+func quoted(p *packet.Packet) (t packet.Tuple, ok bool) {
+	q := p.Payload()
 	n := 0
 	switch {
 	case len(q) > 0 && q[0]>>4 == 4 && len(q) >= 28:
 		n = int(q[0]&15) * 4
-		t.Src, t.Dst = netip.AddrFrom4([4]byte(q[12:16])), netip.AddrFrom4([4]byte(q[16:20]))
+		t.Src, t.Dst, t.Proto = netip.AddrFrom4([4]byte(q[12:16])), netip.AddrFrom4([4]byte(q[16:20])), packet.Proto(q[9])
 	case len(q) > 0 && q[0]>>4 == 6 && len(q) >= 48:
 		n = 40
-		t.Src, t.Dst = netip.AddrFrom16([16]byte(q[8:24])), netip.AddrFrom16([16]byte(q[24:40]))
+		t.Src, t.Dst, t.Proto = netip.AddrFrom16([16]byte(q[8:24])), netip.AddrFrom16([16]byte(q[24:40])), packet.Proto(q[6])
 	}
-	if n == 0 || len(q) < n+4 {
+	if n < 20 || len(q) < n+4 || isICMP(t.Proto) && len(q) < n+8 {
 		return t, false
 	}
-	t.SrcPort, t.DstPort = binary.BigEndian.Uint16(q[n:]), binary.BigEndian.Uint16(q[n+2:])
+	switch t.Proto {
+	case packet.TCP, packet.UDP:
+		t.SrcPort, t.DstPort = binary.BigEndian.Uint16(q[n:]), binary.BigEndian.Uint16(q[n+2:])
+	case packet.ICMP, packet.ICMPv6:
+		if t.ICMPType = q[n]; !isEcho(t) {
+			return t, false
+		}
+		t.ICMPID = binary.BigEndian.Uint16(q[n+4:])
+	default:
+		return t, false
+	}
 	return t, true
 }
+
+// isEcho reports whether a tuple is that of an echo request or reply.
+func isEcho(t packet.Tuple) bool {
+	if t.Proto == packet.ICMPv6 {
+		return t.ICMPType == echoRequest6 || t.ICMPType == echoReply6
+	}
+	return t.ICMPType == echoRequest || t.ICMPType == echoReply
+}
+
+func isICMP(p packet.Proto) bool { return p == packet.ICMP || p == packet.ICMPv6 }

@@ -29,6 +29,9 @@ type NAT struct {
 	Name  string
 	Rules []NATRule
 	Fact  *evidence.Fact
+	// Related says that ICMP errors are translated with the connection that they are
+	// about; without it they are packets like others.
+	Related bool
 
 	table map[packet.Tuple]*connection
 	// sticky are the targets that clients of sticky rules have been sent to.
@@ -74,7 +77,7 @@ type NATRule struct {
 }
 
 // NewNetfilter returns an empty NAT with netfilter's names.
-func NewNetfilter() *NAT { return &NAT{Name: "iptables", Fact: factMasquerade} }
+func NewNetfilter() *NAT { return &NAT{Name: "iptables", Fact: factMasquerade, Related: true} }
 
 // NewWinNAT returns the NAT of a Windows host for the internal prefix.
 func NewWinNAT(internal netip.Prefix, inside *Link, origin *trace.Origin) *NAT {
@@ -114,6 +117,10 @@ func (n *NAT) Publish(rules []NATRule) {
 // by its connection when that is known, else by the rules. It reports whether
 // the packet goes on.
 func (n *NAT) destination(s *Stack, sim *wire.Simulation, p *packet.Packet, c Chain) bool {
+	if n.Related && isError(p.Headers()) {
+		n.related(s, sim, p)
+		return true
+	}
 	return n.translateKnown(s, sim, p) || n.firstPacket(s, sim, p, c)
 }
 
@@ -180,6 +187,9 @@ func (n *NAT) pickTarget(s *Stack, sim *wire.Simulation, p *packet.Packet, e *co
 // source translates the source of a connection's first packet as it leaves by a
 // link. Later packets were translated with their destination.
 func (n *NAT) source(s *Stack, sim *wire.Simulation, p *packet.Packet, out *Link) {
+	if n.Related && isError(p.Headers()) {
+		return // it was translated as it came in
+	}
 	t := p.Tuple()
 	e := n.byResult(t)
 	if e == nil {

@@ -169,6 +169,44 @@ func TestNetfilter(t *testing.T) {
 	}
 }
 
+// An ICMP error goes back through the translation of the packet that it is about, and
+// quotes that as the client has sent it; it is no connection of its own.
+func TestErrorsFollowTheirConnection(t *testing.T) {
+	masquerade := "-A POSTROUTING -o out -j MASQUERADE"
+	service := "-A PREROUTING -p udp -d 10.96.0.50/32 --dport 5353 -j DNAT --to 192.0.2.2:54"
+	for _, c := range []struct {
+		name  string
+		rules []string
+		to    string
+		back  bool // the server has a route to the client
+	}{
+		{"no rule", nil, "192.0.2.2:54", true},
+		{"source translated", []string{masquerade}, "192.0.2.2:54", false},
+		{"destination translated", []string{service}, "10.96.0.50:5353", true},
+		{"both", []string{service, masquerade}, "10.96.0.50:5353", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n, client, r, server := inOut(t, func(r *machine) *NAT { return iptables(t, r.Stack, c.rules...) })
+			if c.back {
+				server.route(t, "10.0.1.0/24", "192.0.2.1")
+			}
+			// Errors that others have sent in the other direction leave no trace behind.
+			if out, _ := n.send(server, packet.UDP, "192.0.2.1:9", 64); out.Verdict != trace.Rejected {
+				t.Fatalf("a closed port of r: %+v", out)
+			}
+			out, rec := n.send(client, packet.UDP, c.to, 64)
+			if out.Verdict != trace.Rejected || out.Reason != trace.PortClosed {
+				t.Errorf("%+v, %s", out, reasonOf(rec))
+			}
+			for tuple := range r.NAT.table {
+				if tuple.Proto == packet.ICMP {
+					t.Errorf("an error is a connection: %s", tuple)
+				}
+			}
+		})
+	}
+}
+
 // All packets of a connection go one way, by its entry and not by the rules;
 // what is forgotten starts again.
 func TestConnectionsAreKnown(t *testing.T) {
