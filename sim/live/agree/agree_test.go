@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -228,6 +230,68 @@ func TestDifferencesAreSeen(t *testing.T) {
 		if (r.Differs != "") != (want[i] != "") {
 			t.Errorf("%s -> %s (%s): %q, %s", traced[i].From, traced[i].To, want[i], r.Differs, r.Got)
 		}
+	}
+}
+
+// mesh are flows from every machine of a cluster to every other and to itself, to
+// all Services and their node ports: by TCP to a port that is open and to one that is
+// not, by UDP, and echo requests; in both families.
+func mesh(c *lab.Cluster) []spec.Flow {
+	var from, to []string
+	for _, k := range []build.Kind{build.PodKind, build.NodeKind, build.HostKind} {
+		for _, m := range c.Machines(k) {
+			from = append(from, m.Ref.String())
+			to = append(to, m.Ref.String()+" ping", m.Ref.String(), m.Ref.String()+":9", m.Ref.String()+":9 udp", m.Ref.String()+":53 udp")
+		}
+	}
+	for _, s := range c.Kube.Services {
+		for _, p := range s.Ports {
+			proto := ""
+			if p.Proto == packet.UDP {
+				proto = " udp"
+			}
+			to = append(to, fmt.Sprintf("svc/%s:%d%s", s.Key(), p.Port, proto))
+			for _, m := range c.Machines(build.NodeKind) {
+				if p.NodePort != 0 {
+					to = append(to, fmt.Sprintf("%s:%d%s", m.Ref, p.NodePort, proto))
+				}
+			}
+		}
+		to = append(to, "svc/"+s.Key()+" ping", "svc/"+s.Key()+":9", "name/"+s.Name+"."+s.Namespace+".svc.cluster.local")
+	}
+	var all []spec.Flow
+	for _, a := range from {
+		for _, b := range to {
+			target, proto, _ := strings.Cut(b, " ")
+			for _, family := range []string{"", spec.FamilyIPv6} {
+				all = append(all, spec.Flow{From: a, To: target, Protocol: proto, Family: family})
+			}
+		}
+	}
+	return all
+}
+
+// TestMesh: all with all, in every design; two of them in -short.
+func TestMesh(t *testing.T) {
+	n := &counts{notMade: map[Reason]int{}}
+	t.Cleanup(func() { t.Log(n) })
+	for i, path := range labs(t, "labs") {
+		if testing.Short() && i >= inShort {
+			break
+		}
+		f, err := lab.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
+			t.Parallel()
+			o := lab.Options{Components: spec.Model}
+			c, err := lab.Build(t.Context(), f, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.agrees(t, f, o, mesh(c), true)
+		})
 	}
 }
 
