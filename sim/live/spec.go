@@ -18,7 +18,8 @@ import (
 func (n *Net) specOf(e *flow.Entry) netns.Spec {
 	st := e.Stack()
 	pod := strings.HasPrefix(e.Name, "pod/")
-	s := netns.Spec{Name: e.Name, Device: "eth0", MAC: st.Links[0].MAC, MTU: n.mtu(st), Offload: true, NoARP: !pod, OwnByDevice: true}
+	s := netns.Spec{Name: e.Name, Device: "eth0", MAC: st.Links[0].MAC, MTU: n.mtu(st), Offload: true, NoARP: !pod, OwnByDevice: true,
+		FirstPort: belowNAT, LastPort: lastBelowNAT}
 	for _, l := range st.Links {
 		if l.Down {
 			continue
@@ -36,7 +37,7 @@ func (n *Net) specOf(e *flow.Entry) netns.Spec {
 	_, name, _ := strings.Cut(e.Name, "/")
 	s.Hostname = name[strings.LastIndex(name, "/")+1:]
 	s.Files = n.files(e)
-	if st.Windows {
+	if st.Windows && pod {
 		// The default dynamic port range since Windows Vista (Microsoft Support 929851).
 		s.FirstPort, s.LastPort = 49152, 65535
 	}
@@ -76,6 +77,15 @@ func routesOf(st *host.Stack, pod bool) []netns.Route {
 	}
 	return all
 }
+
+// The ports that programs of nodes and hosts get who ask for none lie below those of
+// NAT: HNS takes the ranges of its pools away from a Windows node's programs (netsh
+// interface ipv4 show excludedportrange), and netfilter gives no port that a connection
+// of its own host has. The models of both take ports from 49152 on.
+const (
+	belowNAT     = 32768
+	lastBelowNAT = 49151
+)
 
 // sourceBy is the address that programs send from by a link, as host.Stack.Source
 // has it for what is not the stack's own.
