@@ -22,32 +22,8 @@ func (r *reader) hnsObject(o *yaml.Node) bool {
 		}
 		return ok
 	}
-	// hnsdiag list all -d, and Service.Export of winlab, have one object with lists.
-	if o.Kind == yaml.MappingNode && len(o.Content) > 0 {
-		lists := false
-		for i := 0; i+1 < len(o.Content); i += 2 {
-			switch strings.ToLower(o.Content[i].Value) {
-			case "networks":
-				r.node.list(ListNetworks, r.at(o.Content[i].Line))
-			case "endpoints":
-				r.node.list(listEndpoints, r.at(o.Content[i].Line))
-			case "loadbalancers", "policylists":
-				r.node.list(ListLoadBalancers, r.at(o.Content[i].Line))
-			case "namespaces":
-			default:
-				continue
-			}
-			if o.Content[i+1].Kind != yaml.SequenceNode {
-				continue
-			}
-			lists = true
-			for _, e := range o.Content[i+1].Content {
-				r.hnsObject(e)
-			}
-		}
-		if lists {
-			return true
-		}
+	if r.hnsLists(o) {
+		return true
 	}
 	switch {
 	case dump.Str(o, "ID") == "" && dump.Str(o, "Name") == "":
@@ -69,6 +45,36 @@ func (r *reader) hnsObject(o *yaml.Node) bool {
 		return false
 	}
 	return true
+}
+
+// hnsLists takes an object with lists, as hnsdiag list all -d and winlab's own export
+// print one.
+func (r *reader) hnsLists(o *yaml.Node) bool {
+	if o.Kind != yaml.MappingNode {
+		return false
+	}
+	lists := false
+	for i := 0; i+1 < len(o.Content); i += 2 {
+		switch strings.ToLower(o.Content[i].Value) {
+		case "networks":
+			r.node.list(ListNetworks, r.at(o.Content[i].Line))
+		case "endpoints":
+			r.node.list(listEndpoints, r.at(o.Content[i].Line))
+		case "loadbalancers", "policylists":
+			r.node.list(ListLoadBalancers, r.at(o.Content[i].Line))
+		case "namespaces":
+		default:
+			continue
+		}
+		if o.Content[i+1].Kind != yaml.SequenceNode {
+			continue
+		}
+		lists = true
+		for _, e := range o.Content[i+1].Content {
+			r.hnsObject(e)
+		}
+	}
+	return lists
 }
 
 // isNetworkType knows the types of hcn/hcnnetwork.go.
