@@ -109,6 +109,7 @@ func (j *job) flow(ctx context.Context, c *lab.Cluster, f spec.Flow) {
 	}
 	fr.Grade, fr.Command = t.Grade, t.Command
 	fr.Trace = j.keep(t)
+	j.live.also(fr.Trace, f, t, o.Lookup)
 	j.flows = append(j.flows, fr)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -59,6 +60,7 @@ func (ch *checker) trace(ctx context.Context, f claims.Flow) (*trace.Trace, stri
 		return nil, "", err
 	}
 	k := ch.job.keep(t)
+	ch.job.live.also(k, spec.Flow{From: f.From, To: f.To, Protocol: f.Protocol, Family: f.Family}, t, nil)
 	ch.seen[key] = k
 	return t, k, nil
 }
@@ -119,5 +121,6 @@ func (ch *checker) resolve(ctx context.Context, r *result.Check, k claims.Check)
 		r.Pass = false
 	}
 	r.Trace = ch.job.keep(t)
+	ch.job.live.also(r.Trace, spec.Flow{From: k.Resolve.From, To: "name/" + k.Resolve.Name, Resolve: k.Resolve.Tool}, t, &l)
 	return nil
 }

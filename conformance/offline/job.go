@@ -31,6 +31,9 @@ type job struct {
 	// compared is set for a job and for the model job that it is compared with.
 	compared bool
 
+	// live are the flows to make with real sockets, too; nil for none.
+	live *liveFlows
+
 	err    error
 	level  result.Level
 	failed int
@@ -97,9 +100,12 @@ func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.P
 	}
 	if j.claims {
 		j.tryClaims(ctx, &checker{c: c, job: j, seen: map[string]string{}}, ledger)
-		return
+	} else {
+		j.tryFlows(ctx, c)
 	}
-	j.tryFlows(ctx, c)
+	if j.err == nil {
+		j.err = j.makeLive(ctx, c)
+	}
 }
 
 // notBuilt notes that the flows of a variant could not be tried, so that the others are

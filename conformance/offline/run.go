@@ -11,6 +11,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/live/agree"
 	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -41,6 +42,9 @@ type Options struct {
 	// spec.Model, spec.Real (the programs themselves, wherever there are some), "both",
 	// which compares the two, or "" for what each lab says.
 	Components string
+	// Live makes every flow with real sockets, too, and holds what comes back against
+	// its trace; see package agree.
+	Live bool
 }
 
 // both runs each lab with the models, and again with real components where there
@@ -70,9 +74,19 @@ func Run(ctx context.Context, o Options) (_ *result.Document, err error) {
 			return nil, fmt.Errorf("real components: %w", err)
 		}
 	}
+	if o.Live {
+		if err := agree.Available(); err != nil {
+			return nil, fmt.Errorf("live flows: %w", err)
+		}
+	}
 	jobs, err := plan(files, o.Components)
 	if err != nil {
 		return nil, err
+	}
+	if o.Live {
+		for _, j := range jobs {
+			j.live = &liveFlows{}
+		}
 	}
 	pool, err := components.NewPool("")
 	if err != nil {
@@ -103,8 +117,8 @@ func (o Options) runAll(ctx context.Context, jobs []*job, run func(*job)) {
 		}
 	}
 	workers := runtime.GOMAXPROCS(0)
-	if o.real() {
-		workers *= 4 // real components mostly wait
+	if o.real() || o.Live {
+		workers *= 4 // real components mostly wait, and so do programs for what does not come
 	}
 	work := make(chan *job)
 	var wg sync.WaitGroup

@@ -22,6 +22,8 @@ import (
 var (
 	//go:embed report.tmpl
 	reportTmpl string
+	//go:embed live.tmpl
+	liveTmpl string
 	//go:embed components.tmpl
 	componentsTmpl string
 	//go:embed pages.tmpl
@@ -43,7 +45,7 @@ var (
 )
 
 var (
-	reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl + componentsTmpl))
+	reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl + componentsTmpl + liveTmpl))
 	tracePage  = template.Must(template.New("trace").Parse(traceTmpl))
 )
 

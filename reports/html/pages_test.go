@@ -10,6 +10,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/reports/result/resulttest"
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 func TestEffectsAreTheLedgers(t *testing.T) {
@@ -188,6 +189,34 @@ func TestFiltersReadEveryRangeOfTheLedger(t *testing.T) {
 	}
 	if n == 0 {
 		t.Error("the ledger has no range")
+	}
+}
+
+// TestLiveFlowsAreShown: how many were made, which were not as in their traces, and why
+// others were not made; without any there is no section.
+func TestLiveFlowsAreShown(t *testing.T) {
+	doc := resulttest.Sample()
+	if page, err := Report(doc); err != nil || strings.Contains(string(page), `id="live"`) {
+		t.Fatalf("a section without live flows, or %v", err)
+	}
+	for _, key := range []string{"flow 1", "flow 2", "flow 3"} {
+		doc.Traces[key] = &trace.Trace{}
+	}
+	doc.Flows[0].Trace, doc.Flows[0].Live = "flow 1", &result.Live{Got: "rejected", Differs: "the trace says <delivered>"}
+	doc.Flows[1].Trace, doc.Flows[1].Live = "flow 2", &result.Live{Got: "delivered"}
+	doc.Cells[0].Checks[0].Trace, doc.Cells[0].Checks[0].Live = "flow 3", &result.Live{NotMade: "it was not"}
+	result.Summarise(doc)
+	if l := doc.Summary.Live; l == nil || l.Made != 2 || l.Apart != 1 || l.NotMade["it was not"] != 1 || doc.Summary.AsExpected {
+		t.Errorf("%+v, as expected %v", l, doc.Summary.AsExpected)
+	}
+	page, err := Report(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`id="live"`, "2 flows were made", "1 live flow was not as in the trace.", "the trace says &lt;delivered&gt;", "Not made: 1 (it was not)."} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page has no %s", want)
+		}
 	}
 }
 

@@ -45,6 +45,7 @@ type view struct {
 	Notices            []notice
 	Wide               int // columns of the matrix that are settings
 	Real               *real
+	Live               *live
 }
 
 // Differing counts the rows of the differences.
@@ -326,6 +327,7 @@ func newView(doc *result.Document) *view {
 	v.flows(doc)
 	v.notices(doc)
 	v.components(doc)
+	v.live(doc)
 	return v
 }
 

@@ -102,7 +102,15 @@ func caseOf(cl *result.Claim, c result.Cell, k result.Check) *junitxml.Case {
 	default:
 		t.Failure = &junitxml.Problem{Message: headline(k), Type: clean.Line(k.Reason), Text: text}
 	}
+	liveFailure(t, k)
 	return t
+}
+
+// liveFailure makes a failure of a live flow that was not as in its trace.
+func liveFailure(t *junitxml.Case, k result.Check) {
+	if k.Live != nil && k.Live.Differs != "" && t.Error == nil && t.Failure == nil {
+		t.Failure, t.Skipped = &junitxml.Problem{Message: "live: " + clean.Line(k.Live.Differs), Type: "live", Text: clean.Line(k.Command)}, nil
+	}
 }
 
 func newCase(class, name string, k result.Check) *junitxml.Case {
@@ -213,6 +221,7 @@ func flows(fs []result.FlowResult) []*junitxml.Suite {
 		if !f.Pass {
 			t.Failure = &junitxml.Problem{Message: headline(f.Check), Type: clean.Line(f.Reason), Text: report(f.Title, result.Cell{}, f.Check)}
 		}
+		liveFailure(t, f.Check)
 		su.Cases = append(su.Cases, t)
 	}
 	return out

@@ -57,6 +57,27 @@ func TestEveryCheckAndFlowIsACase(t *testing.T) {
 	}
 }
 
+// A live flow that is not as in its trace fails, whatever the model's check says.
+func TestLiveDifferencesFail(t *testing.T) {
+	doc := resulttest.Sample()
+	before := write(t, doc).Failures
+	for i := range doc.Flows {
+		if doc.Flows[i].Pass {
+			doc.Flows[i].Live = &result.Live{Got: "rejected", Differs: "the trace says delivered"}
+			break
+		}
+	}
+	for i := range doc.Cells {
+		if c := &doc.Cells[i]; c.Outcome == result.Disputed {
+			c.Checks[0].Live = &result.Live{Got: "rejected", Differs: "the trace says delivered"}
+			break
+		}
+	}
+	if after := write(t, doc).Failures; after != before+2 {
+		t.Errorf("%d failures, before %d", after, before)
+	}
+}
+
 func TestFailureSaysWhatAReaderNeeds(t *testing.T) {
 	c := find(t, write(t, resulttest.Sample()), "overlay-win-overlay/1.20", "clusterip-split: ")
 	if c.Failure == nil {

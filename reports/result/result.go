@@ -219,9 +219,24 @@ type Check struct {
 	// Trace is a key of Document.Traces, Command repeats the check.
 	Trace   string `json:"trace,omitempty"`
 	Command string `json:"command,omitempty"`
+	// Live is what programs with real sockets saw of the same flow; nil when none was
+	// asked for, or the check is no flow.
+	Live *Live `json:"live,omitempty"`
 	// Millis is how long the check took, in milliseconds; 0 when not measured.
 	// It is left out of the JSON so that two runs give the same bytes.
 	Millis float64 `json:"-"`
+}
+
+// Live is evidence of its own kind, beside that of the check's level: the flow was made
+// with real sockets on the running network, and held against its trace.
+type Live struct {
+	// Got is the verdict as a program can tell it: delivered, rejected, or dropped when
+	// nothing came back.
+	Got string `json:"got,omitempty"`
+	// Differs says what is not as in the trace, "" for nothing.
+	Differs string `json:"differs,omitempty"`
+	// NotMade is why no program made the flow, "" when one did.
+	NotMade string `json:"notMade,omitempty"`
 }
 
 // FlowResult is one expected flow of a lab.
@@ -285,7 +300,18 @@ type Summary struct {
 	// ObjectsApart counts the fields of HNS objects that real components and their
 	// models made differently.
 	ObjectsApart int `json:"objectsApart,omitempty"`
+	// Live counts the flows that were made with real sockets, nil when none was asked for.
+	Live *LiveSummary `json:"live,omitempty"`
 	// AsExpected is what the exit code says: every check and every flow had
 	// the expected outcome.
 	AsExpected bool `json:"asExpected"`
+}
+
+// LiveSummary counts flows, each once though several checks may ask for it.
+type LiveSummary struct {
+	Made int `json:"made"`
+	// Apart counts those that were not as in their trace, NotMade the others by why no
+	// program made them.
+	Apart   int            `json:"apart"`
+	NotMade map[string]int `json:"notMade,omitempty"`
 }

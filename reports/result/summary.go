@@ -31,7 +31,7 @@ func known(outcome string) bool { return slices.Contains(Outcomes, outcome) }
 // Summarise fills doc.Summary from the claims, cells and flows.
 //
 // A run is as expected when no cell differs or could not be checked, two levels of
-// evidence say the same wherever there are two, no check outside disputed and unknown cells failed,
+// evidence say the same wherever there are two, live flows are as in their traces, no check outside disputed and unknown cells failed,
 // and no flow and no static check failed. A disputed expectation and what the model does
 // not know are shown; they do not fail a run.
 func Summarise(doc *Document) {
@@ -76,7 +76,59 @@ func Summarise(doc *Document) {
 			s.AsExpected = false
 		}
 	}
+	if s.Live = liveSummary(doc); s.Live != nil && s.Live.Apart > 0 {
+		s.AsExpected = false
+	}
 	doc.Summary = s
+}
+
+// LiveChecks lists the checks and flows that have live evidence, with the claim and
+// setting, or the lab, that they are of; each flow once.
+func LiveChecks(doc *Document, f func(what string, k *Check)) {
+	seen := map[string]bool{}
+	once := func(what string, k *Check) {
+		if k.Live != nil && !seen[k.Trace] {
+			seen[k.Trace] = true
+			f(what, k)
+		}
+	}
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		for n := range c.Checks {
+			once(c.Claim+" in "+c.Setting, &c.Checks[n])
+		}
+	}
+	for i := range doc.Flows {
+		r := &doc.Flows[i]
+		what := r.Lab
+		for _, more := range []string{r.Variant, r.Setting} {
+			if more != "" {
+				what += " " + more
+			}
+		}
+		if r.Step != "" {
+			what += ", step " + r.Step
+		}
+		once(what, &r.Check)
+	}
+}
+
+func liveSummary(doc *Document) *LiveSummary {
+	var s *LiveSummary
+	LiveChecks(doc, func(_ string, k *Check) {
+		if s == nil {
+			s = &LiveSummary{NotMade: map[string]int{}}
+		}
+		switch {
+		case k.Live.NotMade != "":
+			s.NotMade[k.Live.NotMade]++
+			return
+		case k.Live.Differs != "":
+			s.Apart++
+		}
+		s.Made++
+	})
+	return s
 }
 
 // Apart lists the checks that two levels of evidence have made with another result,

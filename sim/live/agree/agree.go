@@ -10,6 +10,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/live"
+	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -44,19 +45,32 @@ type Reason string
 
 // The reasons.
 const (
-	NotSent    Reason = "the sender has nothing to send: it has no address, or no name server that is known"
-	Loopback   Reason = "a loopback address, which the kernel keeps in the namespace: no simulated stack sees the packet"
-	Connection Reason = "a packet in the life of a connection that is named in the lab"
-	Meanwhile  Reason = "HNS calls in the middle of the flow"
-	ByAddress  Reason = "its sender is written as an address"
-	Idle       Reason = "an echo request after a pause: it has no connection"
-	OpenNames  Reason = "its look-up varies"
+	// The sender has no address of the family, or no name server that is known.
+	NotSent Reason = "there is nothing to send"
+	// No simulated stack would see the packet.
+	Loopback   Reason = "the kernel keeps loopback addresses"
+	Connection Reason = "connection with a name"
+	Meanwhile  Reason = "HNS calls in the middle"
+	ByAddress  Reason = "the sender is an address"
+	// It has no connection on which a second packet could be sent.
+	Idle      Reason = "echo request after a pause"
+	OpenNames Reason = "the look-up varies"
 )
 
 // Options say how flows are made.
 type Options struct {
 	// Log, when set, gets what goes wrong outside the simulation, a line each.
 	Log func(string)
+}
+
+// Available says why flows cannot be made on this machine, nil when they can. The
+// error wraps [netns.ErrUnsupported].
+func Available() error {
+	h, err := netns.Start(netns.Options{})
+	if err == nil {
+		h.Close()
+	}
+	return err
 }
 
 // maxAtOnce bounds the flows that are under way at the same time.
@@ -110,14 +124,14 @@ func (m *maker) all(ctx context.Context, flows []Flow, which []int, results []Re
 		}
 		slots <- struct{}{}
 		wg.Go(func() {
-			results[i] = m.flow(ctx, &flows[i])
+			results[i] = m.flow(ctx, &flows[i], i)
 			<-slots
 		})
 	}
 	wg.Wait()
 	for _, i := range which {
 		if flows[i].Idle != "" {
-			results[i] = m.flow(ctx, &flows[i])
+			results[i] = m.flow(ctx, &flows[i], i)
 		}
 	}
 }

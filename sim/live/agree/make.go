@@ -34,8 +34,27 @@ const (
 // maker makes flows on a network.
 type maker struct{ n *live.Net }
 
-// flow makes one flow.
-func (m *maker) flow(ctx context.Context, f *Flow) Result {
+// Ports of senders: what a load balancer picks by its hash must not depend on those
+// that the kernel picks. The first are for flows of one connection, the others for
+// several; both lie below node ports, and those that the kernel gives.
+const (
+	firstPort, somePorts   = 12000, 9000
+	firstOfMany, manyPorts = 21000, 9000
+)
+
+// senderPort is the port of connection k of a flow.
+func senderPort(f *Flow, number, k int) uint16 {
+	switch {
+	case f.SourcePort != 0:
+		return f.SourcePort
+	case f.Connections > 1:
+		return uint16(firstOfMany + (number*37+k)%manyPorts)
+	}
+	return uint16(firstPort + number%somePorts)
+}
+
+// flow makes one flow, which has a number among all.
+func (m *maker) flow(ctx context.Context, f *Flow, number int) Result {
 	var r Result
 	if f.Lookup != nil {
 		r.Verdict, r.Got, r.Differs = m.lookup(ctx, f, f.Lookup)
@@ -60,8 +79,8 @@ func (m *maker) flow(ctx context.Context, f *Flow) Result {
 		r.Differs = "no live flow: " + err.Error()
 		return r
 	}
-	for range max(f.Connections, 1) {
-		s, err := m.send(ctx, f, netip.AddrPortFrom(dst, t.Flow.DstPort), wait)
+	for k := range max(f.Connections, 1) {
+		s, err := m.send(ctx, f, senderPort(f, number, k), netip.AddrPortFrom(dst, t.Flow.DstPort), wait)
 		if err != nil {
 			r.Differs = "no live flow: " + err.Error()
 			return r
@@ -76,7 +95,7 @@ func (m *maker) flow(ctx context.Context, f *Flow) Result {
 }
 
 // send makes one connection, datagram or echo request.
-func (m *maker) send(ctx context.Context, f *Flow, to netip.AddrPort, wait time.Duration) (*seen, error) {
+func (m *maker) send(ctx context.Context, f *Flow, port uint16, to netip.AddrPort, wait time.Duration) (*seen, error) {
 	if f.Trace.Flow.Protocol == "ping" {
 		if _, err := m.n.Ping(ctx, f.From, to.Addr(), wait); err != nil {
 			return ended(err)
@@ -91,7 +110,7 @@ func (m *maker) send(ctx context.Context, f *Flow, to netip.AddrPort, wait time.
 		}
 	}
 	network := f.Trace.Flow.Protocol
-	c, err := m.n.DialFrom(ctx, f.From, network, f.SourcePort, to, wait)
+	c, err := m.n.DialFrom(ctx, f.From, network, port, to, wait)
 	if err != nil {
 		return ended(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -125,6 +126,7 @@ func printFlows(w io.Writer, lines []flowLine) error {
 
 func (a *app) runCmd() *cobra.Command {
 	var dir, kind string
+	var live bool
 	cmd := &cobra.Command{
 		Use:   "run [LAB | DIR]...",
 		Short: "Simulate labs, check every claim and write the report",
@@ -140,22 +142,29 @@ and program the Services, under Wine, and their results are shown beside the mod
 This needs Wine, mingw and Go, and some minutes to build the programs the first time
 (make wine windows-binaries).
 
+With --live, every flow is made with real sockets as well: each pod, node and host is a
+network namespace with the simulated network behind it (winlab up), and what its
+program sees must be what the trace says: whether an answer comes, who answers, and
+which source the server saw. It needs Linux with user namespaces.
+
 Of labs that are named, and not only their folders, every flow is printed with its
 verdict: by variant, and by step of a lab that has steps.
 
 The exit code is 1 when a check differs from what the documents say, a flow from what
-its lab expects, or real components from their models. Disputed claims and what the
+its lab expects, real components from their models, or a live flow from its trace. Disputed claims and what the
 model does not know are shown; they do not fail a run.`,
 		Example: `  winlab run
   winlab run fixtures/labs/overlay-win-overlay.yaml -d /tmp/report
   winlab run fixtures/labs -o json
-  winlab run fixtures/labs/l2bridge-flannel-host-gw.yaml --components both`,
+  winlab run fixtures/labs/l2bridge-flannel-host-gw.yaml --components both
+  winlab run fixtures/incidents --live`,
 		ValidArgsFunction: files(true, labExts),
 	}
 	out := output(cmd, "text", "json")
 	cmd.Flags().StringVarP(&dir, "dir", "d", filepath.Join("out", "report"), "the `folder` to write the report to")
 	cmd.Flags().StringVar(&kind, "components", "", "what attaches pods and programs Services on Windows nodes: `model|real|both` (default: what each lab says)")
 	oneOf(cmd, "components", "--components", offline.ComponentKinds...)
+	cmd.Flags().BoolVar(&live, "live", false, "make every flow with real sockets as well")
 	if err := cmd.MarkFlagDirname("dir"); err != nil {
 		panic(err)
 	}
@@ -172,7 +181,10 @@ model does not know are shown; they do not fail a run.`,
 		if kind != "" {
 			typed = append(typed, "--components", kind)
 		}
-		doc, err := offline.Run(cmd.Context(), offline.Options{Paths: paths, Components: kind, Nodes: nodesOf(paths), Progress: p.event, Tool: currentVersion().String(), Command: strings.Join(typed, " ")})
+		if live {
+			typed = append(typed, "--live")
+		}
+		doc, err := offline.Run(cmd.Context(), offline.Options{Paths: paths, Components: kind, Live: live, Nodes: nodesOf(paths), Progress: p.event, Tool: currentVersion().String(), Command: strings.Join(typed, " ")})
 		p.end()
 		if err != nil {
 			return err
@@ -252,6 +264,11 @@ func differences(doc *result.Document) []difference {
 			}
 		}
 	}
+	result.LiveChecks(doc, func(what string, k *result.Check) {
+		if k.Live.Differs != "" {
+			ds = append(ds, difference{What: what + ", live", Check: k.What, Expect: "what the trace says", Got: "something else", Summary: k.Live.Differs, Command: k.Command})
+		}
+	})
 	for _, set := range doc.Settings {
 		for _, o := range set.ObjectsApart {
 			ds = append(ds, difference{What: "HNS objects in " + set.ID, Check: o.Node + ", " + o.Line, Expect: "the same with real components and models", Got: "only with " + string(o.Only)})
@@ -316,6 +333,13 @@ func printRun(w io.Writer, s *runSummary, flows bool) error {
 	if s.Flows > 0 {
 		fmt.Fprintf(t, "%d\t flows with an unexpected outcome\t\n", s.FlowsFailed)
 	}
+	if l := s.Live; l != nil {
+		fmt.Fprintf(t, "%d\t flows made with real sockets, too\t\n", l.Made)
+		fmt.Fprintf(t, "%d\t of them not as in their traces\t\n", l.Apart)
+		for _, why := range slices.Sorted(maps.Keys(l.NotMade)) {
+			fmt.Fprintf(t, "%d\t flows not made with real sockets: %s\t\n", l.NotMade[why], why)
+		}
+	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -325,7 +349,7 @@ func printRun(w io.Writer, s *runSummary, flows bool) error {
 			fmt.Fprintf(w, " (%s)", d.Reason)
 		}
 		fmt.Fprintln(w)
-		if d.Got == "error" && d.Summary != "" {
+		if (d.Got == "error" || strings.HasSuffix(d.What, ", live")) && d.Summary != "" {
 			fmt.Fprintf(w, "    %s\n", strings.ReplaceAll(d.Summary, "\n", "\n    "))
 		}
 		if d.Command != "" {
