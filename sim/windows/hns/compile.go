@@ -40,6 +40,15 @@ func (c *Compiler) management(n *Network) netip.Addr {
 	return c.s.ManagementIP()
 }
 
+// managementOf is the node's address of a family on a network, the zero Addr for none.
+// HNS keeps one address of each (hns.management-ipv6).
+func (c *Compiler) managementOf(n *Network, v6 bool) netip.Addr {
+	if v6 {
+		return c.s.ManagementIP6()
+	}
+	return c.management(n)
+}
+
 // local returns the attached local endpoints of a network.
 func (c *Compiler) local(n *Network) []*Endpoint {
 	var es []*Endpoint

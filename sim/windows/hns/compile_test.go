@@ -20,7 +20,7 @@ import (
 // policy: calls in HNS's JSON; packets at a port with what becomes of them after
 // "="; and the listing of the rules.
 //
-// To add a case, write the head ("build", "quirk", "hostDSR", "show PORT..."), the calls
+// To add a case, write the head ("build", "quirk", "pin", "exclude", "address6" for the node's IPv6 address, "show PORT..."), the calls
 // and the packets without "="; -update adds the results and the listings. It writes all
 // cases, so look at the difference of the others too. A case shows what happens at one
 // port; whether a packet arrives is for TestStateOfHNSDecides in sim/lab.
@@ -132,6 +132,7 @@ func (c *compileCase) run() string {
 	build := builds.MustLookup("10.0.20348.2762")
 	show := []string{}
 	var excluded []PortBlock
+	var address6 netip.Addr
 	for _, l := range head {
 		word, rest, _ := strings.Cut(l, " ")
 		switch word {
@@ -153,11 +154,13 @@ func (c *compileCase) run() string {
 				}
 				excluded = append(excluded, b)
 			}
+		case "address6":
+			address6 = netip.MustParseAddr(rest)
 		case "show":
 			show = strings.Fields(rest)
 		}
 	}
-	c.svc = NewService(build, Options{Node: "win1", ManagementIP: management, ExcludedPorts: excluded})
+	c.svc = NewService(build, Options{Node: "win1", ManagementIP: management, ManagementIP6: address6, ExcludedPorts: excluded})
 	c.call("namespace", `{"ID":"pods","Type":"Guest"}`)
 	c.call("namespace", `{"ID":"host","Type":"HostDefault"}`)
 	calls := c.section("calls")

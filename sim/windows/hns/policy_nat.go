@@ -43,8 +43,8 @@ func (s OutBoundNATSettings) check(c *policyCheck, at string) {
 // address.
 type outboundNAT struct {
 	vip netip.Addr
-	// v6 is set when the policy translates IPv6: it has the flag, or an IPv6 address
-	// to translate to.
+	// v6 is set when the policy translates IPv6: it has the flag, an IPv6 address to
+	// translate to, or Exceptions of IPv6 only (hns.outboundnat-ipv6).
 	v6           bool
 	exceptions   []prefix
 	destinations []prefix
@@ -55,9 +55,11 @@ type outboundNAT struct {
 
 func (s OutBoundNATSettings) parse() (any, bool) {
 	vip, _ := netip.ParseAddr(s.VirtualIP)
+	exceptions := prefixes(s.Exceptions)
+	except6 := !vip.IsValid() && len(s.Destinations) == 0 && len(exceptions) > 0 && len(ofFamily(exceptions, true)) == len(exceptions)
 	return outboundNAT{
-		vip: vip, v6: s.Flags&NatFlagIPv6 != 0 || vip.Is6(),
-		exceptions: prefixes(s.Exceptions), destinations: prefixes(s.Destinations), only: len(s.Destinations) > 0,
+		vip: vip, v6: s.Flags&NatFlagIPv6 != 0 || vip.Is6() || except6,
+		exceptions: exceptions, destinations: prefixes(s.Destinations), only: len(s.Destinations) > 0,
 	}, true
 }
 
@@ -91,8 +93,8 @@ type portMapping struct {
 	vip netip.Addr
 	// anyAddress is the text of a VIP that is not an address of the node, "0.0.0.0".
 	anyAddress string
-	// localRouted is the flag LocalRoutedVIP.
-	localRouted bool
+	// localRouted is the flag LocalRoutedVIP, v6 the flag IPv6.
+	localRouted, v6 bool
 	// v1 is set for a policy of type NAT of HNS v1.
 	v1 bool
 }
@@ -100,7 +102,7 @@ type portMapping struct {
 func (s PortMappingSettings) parse() (any, bool) {
 	m := portMapping{
 		proto: packet.Proto(s.Protocol), internal: s.InternalPort, external: s.ExternalPort,
-		localRouted: s.Flags&NatFlagLocalRoutedVIP != 0,
+		localRouted: s.Flags&NatFlagLocalRoutedVIP != 0, v6: s.Flags&NatFlagIPv6 != 0,
 	}
 	if a, err := netip.ParseAddr(s.VIP); err == nil && !a.IsUnspecified() {
 		m.vip = a
@@ -115,8 +117,9 @@ type published struct {
 	protocol uint32
 	port     uint16
 	vip      string
+	v6       bool
 }
 
 func (s PortMappingSettings) published() published {
-	return published{s.Protocol, s.ExternalPort, s.VIP}
+	return published{s.Protocol, s.ExternalPort, s.VIP, s.Flags&NatFlagIPv6 != 0}
 }

@@ -23,10 +23,22 @@ var (
 		"With Destinations, OutBoundNAT translates packets to those addresses too; loopbackDSR sets the endpoint's own address.",
 		"containernetworking/plugins pkg/hns (loopbackDSR)")
 	factOutboundNAT6 = evidence.New("hns.outboundnat-ipv6", evidence.Inferred,
-		"An OutBoundNAT policy translates IPv4 only, unless it has the flag for IPv6 or an IPv6 VirtualIP: then it has the same rules for the endpoint's IPv6 address.",
-		"microsoft/hcsshim hcn/hcnpolicy.go (NatFlagsIPv6)", "microsoft/windows-container-networking PR 104")
+		"An OutBoundNAT policy translates IPv4, unless it has the flag for IPv6, an IPv6 VirtualIP, or Exceptions of IPv6 only, as sdnbridge and azure-vnet write them: then it has the same rules for the endpoint's IPv6 address, and without a VirtualIP translates to the node's IPv6 address.",
+		"microsoft/hcsshim hcn/hcnpolicy.go (NatFlagsIPv6)", "microsoft/windows-container-networking PR 104",
+		"microsoft/windows-container-networking test/utilities/connectivity_testing.go (getDefaultEndpointPolicies, with a request to an IPv6 URL)",
+		"Azure/azure-container-networking cni/network/network_windows.go (getIPV6EndpointPolicy: everything is translated except the pods' range)",
+		"Azure/AgentBaker Set-AzureCNIConfig (two policies, one with the IPv4 exceptions and one with those of IPv6)")
 	factOpenNAT6 = evidence.New("hns.outboundnat-ipv6-open", evidence.Unknown,
-		"To which address of the node an OutBoundNAT policy for IPv6 without a VirtualIP translates, and what one without the flag for IPv6 does with IPv6 Destinations, is not public.")
+		"What an OutBoundNAT policy without the flag for IPv6 does with IPv6 Destinations, and what one with Exceptions of both families does to IPv6, is not public, nor what translation to IPv6 does on a node whose IPv6 address is not known.")
+	_ = evidence.New("hns.management-ipv6-load-balancer", evidence.Inferred,
+		"A load balancer for IPv6 without a frontend address serves the node's IPv6 address, and one without a source translates to it, as those for IPv4 do with the IPv4 address.")
+	factMapping6Open = evidence.New("hns.port-mapping-other-family", evidence.Unknown,
+		"What a port mapping does whose flag IPv6 and whose VIP are not of one family is not public.")
+	// hns.management-ipv6 is what managementOf follows.
+	_ = evidence.New("hns.management-ipv6", evidence.Stated,
+		"A network has a management address of each family, and HNS takes that of the policy's where the policy names none: a port mapping with the flag IPv6 is published on the node's IPv6 address.",
+		"microsoft/windows-container-networking PR 104 (HNS will use the network's management IPv6 address)",
+		"Azure/azure-container-networking cni/network/network_windows.go (getPoliciesFromRuntimeCfg, table of what was tried)", "Azure/azure-container-networking#1986")
 	factHostBits = evidence.New("hns.outboundnat-host-bits", evidence.Unknown,
 		"Windows Server 2019 takes an OutBoundNAT exception with host bits (172.17.0.1/16) and Windows Server 2022 refuses it; nobody says what the versions between them do.",
 		"microsoft/hcsshim#1951")

@@ -59,7 +59,7 @@ func (c *Compiler) frontends(ls *layers, n *Network, dsr bool, f func(lb *LoadBa
 		if !c.serves(lb, n) {
 			continue
 		}
-		for _, vip := range lb.vips(c.management(n)) {
+		for _, vip := range lb.vips(c.managementOf(n, lb.IPv6())) {
 			if vip.Is6() != lb.IPv6() {
 				continue
 			}

@@ -9,7 +9,6 @@ import (
 
 // dsrClient compiles row 1 of the DSR rules: the client's side.
 func (c *Compiler) dsrClient(ls *layers, n *Network) {
-	mgmt := c.management(n)
 	c.frontends(ls, n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
 		targets := c.backends(lb, m, nil)
 		for i := range targets {
@@ -17,11 +16,19 @@ func (c *Compiler) dsrClient(ls *layers, n *Network) {
 			targets[i].MAC = packet.MAC{}
 		}
 		c.addBalancing(ls, layerLBDSR, "LB_DSR_IPv4_OUT", vfp.Out, &vfp.Rule{
-			ID:       ruleID("LB_DSR_", lb, mgmt, vip, m.ExternalPort, m.InternalPort, m.Protocol),
+			ID:       ruleID("LB_DSR_", lb, c.named(n, lb), vip, m.ExternalPort, m.InternalPort, m.Protocol),
 			Priority: priorityLB, Flags: vfp.Terminating | vfp.Stateful, TTL: vfp.DefaultTTL,
 			Cond: frontendCond(vip, m), Action: vfp.LBNAT{Targets: targets, BySource: c.bySource(m)}, Origin: lb.Origin, Fact: factDSRClient,
 		})
 	})
+}
+
+// named is the address of the node that the names of a load balancer's rules have.
+func (c *Compiler) named(n *Network, lb *LoadBalancer) netip.Addr {
+	if a := c.managementOf(n, lb.IPv6()); a.IsValid() {
+		return a
+	}
+	return c.management(n)
 }
 
 // backendRules compiles rows 2 and 3: translation at the backend's own port.
@@ -56,7 +63,7 @@ func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMap
 			Action: vfp.LBNAT{Targets: local, KeepDst: true, Hairpin: true, BySource: c.bySource(m)}, Origin: lb.Origin, Fact: factDSRHairpin,
 		})
 	}
-	id := ruleID("LB_HOST_", lb, c.management(n), vip, m.ExternalPort, m.InternalPort, m.Protocol)
+	id := ruleID("LB_HOST_", lb, c.named(n, lb), vip, m.ExternalPort, m.InternalPort, m.Protocol)
 	layer, group := layerHostLB, groupHostLBOut
 	if len(local) == len(all) {
 		id = ruleID("LB_", lb, vip, m.ExternalPort, m.ExternalPort, m.Protocol)
@@ -79,6 +86,9 @@ func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMap
 // network and those of endpoints in the host's own compartment.
 func (c *Compiler) ownAddresses(n *Network, like netip.Addr) []netip.Prefix {
 	own := []netip.Prefix{vfp.Host(c.management(n))}
+	if a := c.managementOf(n, true); a.IsValid() {
+		own = append(own, vfp.Host(a))
+	}
 	for _, e := range c.local(n) {
 		if c.ofHost(e) {
 			for _, a := range e.Addresses() {

@@ -17,14 +17,15 @@ func (c *Compiler) nonDSR(ls *layers, n *Network, lb *LoadBalancer, m LBPortMapp
 		if has {
 			c.nonDSRFrom(ls, lb, m, vip, vip, builds.EmptySourceVIPUsesVIP.Fact(), given)
 		} else {
-			c.nonDSRFrom(ls, lb, m, vip, c.management(n), factSourceVIP, given)
+			c.nonDSRFrom(ls, lb, m, vip, c.managementOf(n, lb.IPv6()), factSourceVIP, given)
 		}
 	})
 }
 
 // nonDSRFrom adds the rules of a load balancer that translates to a source.
 func (c *Compiler) nonDSRFrom(ls *layers, lb *LoadBalancer, m LBPortMapping, vip, source netip.Addr, fact *evidence.Fact, given *vfp.Given) {
-	if lb.IPv6() && source.Is4() {
+	if !source.IsValid() || lb.IPv6() && source.Is4() {
+		c.noSource(ls, lb, m, vip)
 		return
 	}
 	name := "LB " + lb.ID
@@ -52,4 +53,13 @@ func (c *Compiler) nonDSRFrom(ls *layers, lb *LoadBalancer, m LBPortMapping, vip
 		own.ID = "(" + ruleID("LB_", lb, vip, m.ExternalPort, m.InternalPort, m.Protocol) + "_host)"
 		ls.add(layerHostLB, "("+groupHostLBOut+")", vfp.Out, &own)
 	}
+}
+
+// noSource leaves open what a load balancer for IPv6 without DSR does that has no IPv6
+// address to translate sources to.
+func (c *Compiler) noSource(ls *layers, lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
+	r := &vfp.Rule{ID: "(" + ruleID("LB_", lb, vip, m.ExternalPort, m.InternalPort, m.Protocol) + ")", Priority: priorityLB,
+		Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m), Action: vfp.Allow{}, Origin: lb.Origin}
+	notModelled(r, "the load balancer is for IPv6 and translates sources, and the node has no IPv6 address that they could become", factOpenNAT6)
+	c.addBalancing(ls, layerSLB, "(SLB_GROUP_LB_IPv4_IN)", vfp.In, r)
 }

@@ -26,9 +26,9 @@ func (c *Compiler) outboundNAT(ls *layers, n *Network, e *Endpoint) {
 		t := translation{c: c, ls: ls, nat: nat, number: i + 1, network: n, endpoint: e.ID, src: e.Address(nat.v6), origin: p.Origin, policy: p}
 		if !nat.v6 {
 			c.otherFamily(ls, e, nat, p.Origin)
-			if !t.nat.vip.IsValid() {
-				t.nat.vip = c.management(n)
-			}
+		}
+		if !t.nat.vip.IsValid() {
+			t.nat.vip = c.managementOf(n, nat.v6)
 		}
 		if !t.src.IsValid() {
 			continue
@@ -88,7 +88,7 @@ func (t *translation) rules() {
 		}
 		switch {
 		case !nat.vip.IsValid():
-			notModelled(r, "the OutBoundNAT policy is for IPv6 and names no VirtualIP, and winlab does not know to which of the node's IPv6 addresses HNS translates then", factOpenNAT6)
+			notModelled(r, "the OutBoundNAT policy is for IPv6 and names no VirtualIP, and it is not known which IPv6 address the node has", factOpenNAT6)
 		case haveHostBits(destinations):
 			t.c.hostBits(r, "a Destination")
 		}
@@ -166,7 +166,11 @@ func (t *translation) ownSubnet(exceptions []prefix) {
 // destinations: it lacks the flag with which a policy is for IPv6.
 func (c *Compiler) otherFamily(ls *layers, e *Endpoint, nat outboundNAT, o *trace.Origin) {
 	src, destinations := e.Address(true), ofFamily(nat.destinations, true)
-	if !src.IsValid() || len(destinations) == 0 {
+	if !src.IsValid() {
+		return
+	}
+	if len(destinations) == 0 {
+		c.mixedExceptions(ls, e, nat, o)
 		return
 	}
 	r := &vfp.Rule{
@@ -174,6 +178,26 @@ func (c *Compiler) otherFamily(ls *layers, e *Endpoint, nat outboundNAT, o *trac
 		Cond: vfp.Cond{Protos: []packet.Proto{packet.TCP, packet.UDP}, Src: []netip.Prefix{vfp.Host(src)}, Dst: plain(destinations)},
 	}
 	notModelled(r, "an OutBoundNAT policy without the flag for IPv6 names IPv6 Destinations, and whether HNS translates packets to them is not public", factOpenNAT6)
+	ls.add(layerNAT, groupNATOut, vfp.Out, r)
+}
+
+// mixedExceptions leaves open what a policy with Exceptions of both families does to
+// IPv6, unless another one is for IPv6.
+func (c *Compiler) mixedExceptions(ls *layers, e *Endpoint, nat outboundNAT, o *trace.Origin) {
+	if nat.only || len(ofFamily(nat.exceptions, true)) == 0 {
+		return
+	}
+	for _, other := range eachValue[outboundNAT](e.Policies) {
+		if other.v6 && !other.only {
+			return
+		}
+	}
+	src := []netip.Prefix{vfp.Host(e.Address(true))}
+	ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{ID: "(IPv6 exceptions)", Priority: prioritySNAT, Action: vfp.Allow{}, Flags: vfp.Terminating, Origin: o,
+		Cond: vfp.Cond{Src: src, Dst: plain(ofFamily(nat.exceptions, true))}, Fact: factExceptions})
+	r := &vfp.Rule{ID: "(IPv6 beside IPv4)", Priority: prioritySNAT + 90, Action: vfp.Allow{}, Flags: vfp.Terminating, Origin: o,
+		Cond: vfp.Cond{Protos: []packet.Proto{packet.TCP, packet.UDP}, Src: src}}
+	notModelled(r, "the OutBoundNAT policy has Exceptions of both families, and whether HNS translates IPv6 by it is not public; write two policies, one for each family", factOpenNAT6)
 	ls.add(layerNAT, groupNATOut, vfp.Out, r)
 }
 

@@ -35,14 +35,13 @@ func (e *Endpoint) Publishes(proto packet.Proto, port uint16) bool {
 
 // portMappings compiles hostPort mappings of an endpoint.
 func (c *Compiler) portMappings(ls *layers, n *Network, e *Endpoint) {
-	dst := e.Address(false)
-	if !dst.IsValid() {
-		return
-	}
 	i := 0
 	for p, m := range mappings(e) {
 		i++
-		vip := c.mappingVIP(n, m)
+		dst, vip := e.Address(m.v6), c.mappingVIP(n, m)
+		if !dst.IsValid() || !vip.IsValid() {
+			continue
+		}
 		r := &vfp.Rule{
 			ID: fmt.Sprintf("(port mapping %d %s:%d)", i, vip, m.external), Priority: priorityAllow, Flags: vfp.Terminating | vfp.Stateful,
 			Cond:   vfp.Cond{Protos: []packet.Proto{m.proto}, Dst: []netip.Prefix{vfp.Host(vip)}, DstPorts: []vfp.PortRange{vfp.Port1(m.external)}},
@@ -52,6 +51,9 @@ func (c *Compiler) portMappings(ls *layers, n *Network, e *Endpoint) {
 			notModelled(r, "the policy is a NAT policy of HNS v1, and whether HNS publishes the port on this network is disputed; a PortMapping policy of HCN v2 does", factNATPolicyV1)
 		} else if m.anyAddress != "" {
 			notModelled(r, "the port mapping is for the address "+m.anyAddress+", and what HNS makes of that is not public; without a hostIP it would be for the node's own address", factAnyHostIP)
+		}
+		if vip.Is6() != m.v6 {
+			notModelled(r, "the flag IPv6 of the port mapping and its address "+vip.String()+" do not fit together, and what HNS makes of that is not public", factMapping6Open)
 		}
 		ls.add(layerNAT, groupNATIn, vfp.In, r)
 	}
@@ -63,7 +65,7 @@ func (c *Compiler) mappingVIP(n *Network, m portMapping) netip.Addr {
 	if m.vip.IsValid() {
 		return m.vip
 	}
-	return c.management(n)
+	return c.managementOf(n, m.v6)
 }
 
 // Bindings returns the addresses and ports of the node that port mappings give
@@ -75,7 +77,9 @@ func (c *Compiler) Bindings(n *Network) []Binding {
 	}
 	for _, e := range c.local(n) {
 		for _, m := range mappings(e) {
-			bs = append(bs, Binding{c.mappingVIP(n, m), m.proto, m.external, e})
+			if vip := c.mappingVIP(n, m); vip.IsValid() && e.Address(m.v6).IsValid() {
+				bs = append(bs, Binding{vip, m.proto, m.external, e})
+			}
 		}
 	}
 	return bs

@@ -63,19 +63,20 @@ func (c *Compiler) Routes(networks []*Network) []HostRoute {
 				rs = append(rs, HostRoute{Prefix: s.Prefix(), Network: n, Why: "HostRoute policy of network " + n.Name})
 			}
 		}
-		if why := c.localRouted(n); why != "" {
-			m := c.management(n)
-			rs = append(rs, HostRoute{Prefix: vfp.Host(m), Network: n, Own: true, Why: why})
+		for _, v6 := range []bool{false, true} {
+			if why, m := c.localRouted(n, v6), c.managementOf(n, v6); why != "" && m.IsValid() {
+				rs = append(rs, HostRoute{Prefix: vfp.Host(m), Network: n, Own: true, Why: why})
+			}
 		}
 	}
 	return rs
 }
 
-// localRouted says why the host routes packets to its own address into the
-// switch, "" when it does not.
-func (c *Compiler) localRouted(n *Network) string {
+// localRouted says why the host routes packets to its own address of a family into
+// the switch, "" when it does not.
+func (c *Compiler) localRouted(n *Network, v6 bool) string {
 	if c.s.Build().Has(builds.LocalRoutedVIP) {
-		for _, lb := range c.s.ListLoadBalancers(nil) {
+		for _, lb := range c.s.ListLoadBalancers(func(lb *LoadBalancer) bool { return lb.IPv6() == v6 }) {
 			for _, m := range lb.PortMappings {
 				if m.Flags&PortFlagLocalRoutedVIP != 0 {
 					return fmt.Sprintf("LocalRoutedVIP of load balancer %s", lbName(lb, m))
@@ -86,7 +87,7 @@ func (c *Compiler) localRouted(n *Network) string {
 	if c.s.Build().Has(builds.LocalRoutedHostPort) {
 		for _, e := range c.local(n) {
 			for _, m := range mappings(e) {
-				if m.localRouted {
+				if m.localRouted && m.v6 == v6 {
 					return "LocalRoutedVip of a port mapping of endpoint " + e.Name
 				}
 			}

@@ -18,6 +18,8 @@ type Options struct {
 	Seed string
 	// ManagementIP is the node's address, given to networks that name none.
 	ManagementIP netip.Addr
+	// ManagementIP6 is the node's IPv6 address, the zero Addr for none.
+	ManagementIP6 netip.Addr
 	// HostMAC is the MAC address of the node's adapter, "00-15-5D-01-02-03",
 	// derived from the node's name when empty.
 	HostMAC string
@@ -103,6 +105,9 @@ func (s *Service) Node() string { return s.opts.Node }
 
 // ManagementIP returns the node's address.
 func (s *Service) ManagementIP() netip.Addr { return s.opts.ManagementIP }
+
+// ManagementIP6 returns the node's IPv6 address, the zero Addr for none.
+func (s *Service) ManagementIP6() netip.Addr { return s.opts.ManagementIP6 }
 
 // HostMAC returns the MAC address of the node's adapter, "00-15-5D-01-02-03".
 func (s *Service) HostMAC() string { return s.opts.HostMAC }
