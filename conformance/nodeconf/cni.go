@@ -38,7 +38,7 @@ type Problem struct {
 // that they use where they use one only.
 var pluginNetworks = map[string]string{
 	string(cni.PluginWinBridge): "l2bridge", string(cni.PluginWinOverlay): "overlay", string(cni.PluginNAT): "nat", string(cni.PluginFlannel): "", string(cni.PluginAzure): "",
-	"wincni": "l2bridge", "sdnbridge": "l2bridge", "sdnoverlay": "overlay", "ovn-k8s-cni-overlay": "transparent",
+	string(cni.PluginSDNBridge): "l2bridge", "wincni": "l2bridge", "sdnoverlay": "overlay", "ovn-k8s-cni-overlay": "transparent",
 	"calico": "", "antrea": "", "vpc-bridge": "l2bridge", "azure-vnet-ipam": "",
 }
 

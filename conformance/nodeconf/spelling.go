@@ -16,7 +16,7 @@ var (
 		"delegate", "subnetFile", "dataDir", "plugins", "disableCheck", "mode", "adapterName", "windowsSettings", "bridge", "HcnPolicyArgs",
 		"logLevel", "logTarget", "infraVnetAddressSpace", "ipv6Mode", "serviceCidrs", "vnetCidrs", "podNamespaceForDualNetwork",
 		"ipsToRouteViaHost", "multiTenancy", "enableSnatOnHost", "enableExactMatchForPodName", "disableHairpinOnHostInterface",
-		"disableIPTableLock", "disableAsyncDelete", "cnsurl", "executionMode", "wireServerIP",
+		"disableIPTableLock", "disableAsyncDelete", "cnsurl", "executionMode", "wireServerIP", "additionalRoutes",
 	}
 	dnsKeys    = []string{"nameservers", "domain", "search", "options"}
 	ipamKeys   = []string{"type", "subnet", "routes", "ranges", "dataDir", "environment"}

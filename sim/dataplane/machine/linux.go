@@ -91,7 +91,7 @@ func (n *Linux) ARP(nic *wire.NIC, ip netip.Addr) (packet.MAC, bool) {
 
 // AddBridge makes the bridge that compartments are plugged into, with an address
 // of the machine on it. Without an address they are reached by host routes.
-func (n *Linux) AddBridge(name string, addr netip.Prefix) {
+func (n *Linux) AddBridge(name string, addr netip.Prefix, more ...netip.Prefix) {
 	n.bridge = &wire.Segment{Name: "bridge " + name, Place: n.name}
 	n.bridge.Policy = func(sim *wire.Simulation, _ *wire.NIC, p *packet.Packet) bool {
 		// br_netfilter: bridged packets of known connections are translated
@@ -102,7 +102,7 @@ func (n *Linux) AddBridge(name string, addr netip.Prefix) {
 		return false
 	}
 	if addr.IsValid() {
-		n.bridgeLink = n.AddAdapter(name, bridgeMAC(addr.Addr()), n.bridge, addr)
+		n.bridgeLink = n.AddAdapter(name, bridgeMAC(addr.Addr()), n.bridge, append([]netip.Prefix{addr}, more...)...)
 	} else {
 		n.bridgeLink = n.AddAdapter(name, packet.MAC{0x0a, 0x58, 0, 0, 0, 1}, n.bridge)
 	}
@@ -151,6 +151,17 @@ func (n *Linux) Attach(object string, addr netip.Prefix, gateway netip.Addr, inS
 	return c, nil
 }
 
+// AddAddress gives a compartment of the machine's bridge another address, of the other
+// family. When no address of the bridge is in its network, the machine gets a route to it.
+func (n *Linux) AddAddress(c *Compartment, addr netip.Prefix, gateway netip.Addr) {
+	l := c.stack.Links[0]
+	if !slices.ContainsFunc(n.bridgeLink.Addrs, func(p netip.Prefix) bool { return p.Masked() == addr.Masked() }) {
+		n.stack.Routes = append(n.stack.Routes, host.Route{To: netip.PrefixFrom(addr.Addr(), addr.Addr().BitLen()), Link: n.bridgeLink})
+	}
+	l.Addrs = append(l.Addrs, addr)
+	c.stack.Routes = append(c.stack.Routes, host.Route{To: addr.Masked(), Link: l}, host.Route{To: host.Everywhere(addr.Addr()), Via: gateway, Link: l})
+}
+
 // Detach takes a compartment off the machine's bridge.
 func (n *Linux) Detach(c *Compartment) {
 	if n.bridge == nil {
@@ -160,7 +171,7 @@ func (n *Linux) Detach(c *Compartment) {
 	n.compartments = slices.DeleteFunc(n.compartments, func(o *Compartment) bool { return o == c })
 	n.proxyARP = slices.DeleteFunc(n.proxyARP, func(a netip.Addr) bool { return a == c.Address })
 	n.stack.Routes = slices.DeleteFunc(n.stack.Routes, func(r host.Route) bool {
-		return r.Link == n.bridgeLink && r.To == netip.PrefixFrom(c.Address, c.Address.BitLen())
+		return r.Link == n.bridgeLink && r.To.IsSingleIP() && c.stack.Owns(r.To.Addr())
 	})
 }
 

@@ -20,6 +20,9 @@ type azure struct {
 	*base
 	// hostPortFlags are those of PortMapping policies (cni.azure-host-port).
 	hostPortFlags hns.NatFlags
+	// hostPort6: a hostPort gets a PortMapping policy for IPv6 as well
+	// (cni.azure-host-port-ipv6).
+	hostPort6 bool
 }
 
 // azureConf reads what azure-vnet reads (azure-container-networking
@@ -34,6 +37,7 @@ func (r *reader) azureConf(c *Conf, n *node) {
 	default:
 		r.errorf(n.get("mode").val.begin, "mode is %q; on Windows it is bridge (l2bridge) or tunnel (l2tunnel)", c.mode)
 	}
+	c.ipv6Mode = r.text(n, "ipv6Mode")
 	if f := n.get("windowsSettings"); f != nil && r.object("windowsSettings", f.val) {
 		c.loopbackDSR = isTrue(r.flag(f.val, "enableLoopbackDSR"))
 		r.fields("windowsSettings", "azure-vnet.windowsSettings", f.val)
@@ -60,6 +64,7 @@ func newAzure(o Options, b *base) (Plugin, error) {
 	if v.atLeast(1, 5, 0) {
 		a.hostPortFlags = hns.NatFlagLocalRoutedVIP
 	}
+	a.hostPort6 = v.atLeast(1, 6, 2) || v.atLeast(1, 5, 4) && !v.atLeast(1, 5, 14)
 	return a, nil
 }
 
@@ -80,14 +85,48 @@ func (a *azure) Prepare(_ *kube.Cluster, n *kube.Node, s *hns.Service) (Host, er
 	if nw := s.NetworkByName(name); nw != nil {
 		return Host{Network: nw.ID}, nil
 	}
+	ipams := []hns.Ipam{static(n.Subnet.Masked(), n.Gateway)}
+	six := a.prefix6(n)
+	if six.IsValid() { // one address space with both subnets
+		ipams[0].Subnets = append(ipams[0].Subnets, static(six, nth(six, 1)).Subnets...)
+	}
 	nw, err := s.CreateNetwork(hns.Network{
 		Name: name, Type: a.NetworkType(), Flags: hns.NetworkNonPersistent, ManagementIP: n.Address,
-		Ipams: []hns.Ipam{static(n.Subnet.Masked(), n.Gateway)}, Origin: a.o.Conf.origin,
+		Ipams: ipams, Origin: a.o.Conf.origin,
 	})
 	if err != nil {
 		return Host{}, fmt.Errorf("node %s: network %s: %w", n.Name, name, err)
 	}
-	return Host{Network: nw.ID}, nil
+	h := Host{Network: nw.ID}
+	if six.IsValid() {
+		h.Links = []netip.Prefix{six} // cni.azure-ipv6-route
+	}
+	return h, nil
+}
+
+// prefix6 is the range of the IPv6 addresses of a node's pods, the zero Prefix for none
+// (cni.azure-ipv6-range).
+func (a *azure) prefix6(n *kube.Node) netip.Prefix {
+	six := podPrefix6(n)
+	if a.o.Conf.ipv6Mode == "" || !six.IsValid() || six.Bits() > azureRange6 {
+		return netip.Prefix{}
+	}
+	return netip.PrefixFrom(six.Addr(), azureRange6)
+}
+
+// azureIPv6NAT is the ipv6Mode in which pods reach what is outside with the node's
+// address.
+const azureIPv6NAT = "ipv6nat"
+
+// azureRange6 is the prefix length of a node's IPv6 range.
+const azureRange6 = 120
+
+// WhyNoIPv6 says what the configuration lacks.
+func (a *azure) WhyNoIPv6() string {
+	if a.o.Conf.ipv6Mode == "" {
+		return "the configuration of azure-vnet has no ipv6Mode"
+	}
+	return ""
 }
 
 func azureNode(n *kube.Node) error {
@@ -153,9 +192,16 @@ func (a *azure) lease(c *kube.Cluster, n *kube.Node, p *kube.Pod, taken func(net
 			return Lease{}, fmt.Errorf("pod %s: requested IP address %s is not available: it is taken by %s", owner(p), p.Address, by)
 		}
 	}
-	return pl.lease(owner(p), p.Address, func(addr netip.Addr) bool {
+	l, err := pl.lease(owner(p), p.Address, func(addr netip.Addr) bool {
 		return elsewhere(addr) != "" || taken != nil && taken(addr)
 	})
+	six := a.prefix6(n)
+	if err != nil || !six.IsValid() {
+		return l, err
+	}
+	p6, err := a.hostLocal(n, six, nth(six, 1)).lease(owner(p), netip.Addr{}, nil)
+	l.Prefix6, l.Gateway6 = p6.Prefix, p6.Gateway
+	return l, err
 }
 
 func (a *azure) Lease(c *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error) {
@@ -163,7 +209,7 @@ func (a *azure) Lease(c *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error)
 }
 
 func (a *azure) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error) {
-	conf, err := a.o.Conf.forNode(n.Address)
+	conf, err := a.o.Conf.forNode(n)
 	if err != nil {
 		return Result{}, err
 	}
@@ -176,11 +222,19 @@ func (a *azure) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) 
 		return Result{}, err
 	}
 	ps := newPolicySet(conf, version{})
+	dual := l.Prefix6.IsValid()
+	if dual && conf.ipv6Mode == azureIPv6NAT { // cni.azure-ipv6-nat
+		ps.add(hns.OutBoundNATSettings{Exceptions: []string{l.Prefix6.Masked().String()}}, "ipv6Mode")
+	}
+	ps.hostIP6 = dual
 	ps.ports(p, a.hostPortFlags, true)
+	if dual && a.hostPort6 {
+		ps.ports6(p, hns.NatFlagIPv6, func(hp kube.HostPort) bool { return !hp.HostIP.IsValid() })
+	}
 	ps.loopback(s.Build(), l.Prefix.Addr())
 	r, err := a.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "-eth0", mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
 	if err != nil {
-		a.pools[n.Name].release(owner(p))
+		a.release4and6(n, p)
 	}
 	return r, err
 }
@@ -190,6 +244,13 @@ func (a *azure) Linux(c *kube.Cluster, n *kube.Node) LinuxSetup {
 	not := notMasqueraded(c.ClusterCIDRs)
 	if n.Subnet.IsValid() {
 		not = append([]netip.Prefix{n.Subnet.Masked()}, not...)
+	}
+	if a.prefix6(n).IsValid() {
+		for _, p := range append(slices.Clone(c.ClusterCIDRs), n.Subnet6) {
+			if p.IsValid() && p.Addr().Is6() {
+				not = append(not, p)
+			}
+		}
 	}
 	return LinuxSetup{Forwarding: true, PodsInNodeSubnet: true, MasqueradeNot: dedupe(not)}
 }

@@ -19,6 +19,7 @@ type base struct {
 	release  version
 	warnings []string
 	pools    map[string]*pool // by node
+	pools6   map[string]*pool // those of IPv6
 	made     map[string]madePod
 }
 
@@ -29,7 +30,7 @@ type madePod struct {
 }
 
 func newBase(o Options) *base {
-	return &base{o: o, pools: map[string]*pool{}, made: map[string]madePod{}}
+	return &base{o: o, pools: map[string]*pool{}, pools6: map[string]*pool{}, made: map[string]madePod{}}
 }
 
 func podKey(n *kube.Node, p *kube.Pod) string { return n.Name + "/" + owner(p) }
@@ -47,7 +48,7 @@ func (b *base) addAgain(n *kube.Node, p *kube.Pod, s *hns.Service) (r Result, do
 		err = s.AttachContainer(m.EndpointID, owner(p))
 	}
 	if err != nil || m.conf.apiVersion == 2 {
-		b.pools[n.Name].release(owner(p))
+		b.release4and6(n, p)
 		return Result{}, true, wrap(p, err)
 	}
 	return m.Result, true, nil
@@ -55,9 +56,7 @@ func (b *base) addAgain(n *kube.Node, p *kube.Pod, s *hns.Service) (r Result, do
 
 // Del follows cni.del.
 func (b *base) Del(n *kube.Node, p *kube.Pod, s *hns.Service) error {
-	if pl := b.pools[n.Name]; pl != nil {
-		pl.release(owner(p))
-	}
+	b.release4and6(n, p)
 	m := b.made[podKey(n, p)]
 	delete(b.made, podKey(n, p))
 	if s == nil {
@@ -83,6 +82,25 @@ func (b *base) Warnings() []string {
 		all = append(all, b.o.NetConf.warnings...)
 	}
 	return all
+}
+
+// release4and6 gives a pod's addresses back.
+func (b *base) release4and6(n *kube.Node, p *kube.Pod) {
+	for _, pools := range []map[string]*pool{b.pools, b.pools6} {
+		if pl := pools[n.Name]; pl != nil {
+			pl.release(owner(p))
+		}
+	}
+}
+
+// podPrefix6 is the node's IPv6 pod prefix, the zero Prefix for none.
+func podPrefix6(n *kube.Node) netip.Prefix {
+	for _, p := range n.PodCIDRs {
+		if p.Addr().Is6() {
+			return p.Masked()
+		}
+	}
+	return netip.Prefix{}
 }
 
 // podPrefix is the node's own pod prefix: the node's PodCIDR, which start
@@ -121,7 +139,11 @@ func last(p netip.Prefix) netip.Addr {
 // hostLocal is the pool of a node whose pods have a prefix of their own: .1 is
 // the gateway and .2 the node's, or HNS's, address in it.
 func (b *base) hostLocal(n *kube.Node, prefix netip.Prefix, gateway netip.Addr) *pool {
-	if p := b.pools[n.Name]; p != nil {
+	pools := b.pools
+	if prefix.Addr().Is6() {
+		pools = b.pools6
+	}
+	if p := pools[n.Name]; p != nil {
 		return p
 	}
 	end := last(prefix)
@@ -132,8 +154,20 @@ func (b *base) hostLocal(n *kube.Node, prefix netip.Prefix, gateway netip.Addr) 
 	p.reserve("the gateway", nth(prefix, 1))
 	p.reserve("the node's endpoint", nth(prefix, 2))
 	p.reserve("reserved", b.o.Reserved...)
-	b.pools[n.Name] = p
+	pools[n.Name] = p
 	return p
+}
+
+// lease6 gives a pod an address of the node's IPv6 prefix besides the one that it
+// has; gateway is its place in the prefix.
+func (b *base) lease6(l Lease, n *kube.Node, p *kube.Pod, gateway int, taken func(netip.Addr) bool) (Lease, error) {
+	prefix := podPrefix6(n)
+	if !prefix.IsValid() {
+		return l, nil
+	}
+	six, err := b.hostLocal(n, prefix, nth(prefix, gateway)).lease(owner(p), netip.Addr{}, taken)
+	l.Prefix6, l.Gateway6 = six.Prefix, six.Gateway
+	return l, err
 }
 
 // owner identifies a pod in the pool.
@@ -217,16 +251,22 @@ func (b *base) add(c *kube.Cluster, n *kube.Node, conf *Conf, p *kube.Pod, s *hn
 		name = namespace(p) + "-" + name
 	}
 	dns := b.dns(c, conf, p)
-	made, err := s.CreateEndpoint(hns.Endpoint{
+	in := hns.Endpoint{
 		Name: name, HostComputeNetwork: e.network.ID, MacAddress: e.mac, Policies: e.policies, Dns: dns,
-		IpConfigurations: []hns.IpConfig{{IpAddress: e.lease.Prefix.Addr().String(), PrefixLength: uint8(e.lease.Prefix.Bits())}},
-		Routes:           []hns.NetRoute{{NextHop: e.lease.Gateway.String(), DestinationPrefix: "0.0.0.0/0"}},
-		Origin:           cmp.Or(p.Origin, &trace.Origin{What: "endpoint of pod " + owner(p)}),
-	})
+		Routes: []hns.NetRoute{{NextHop: e.lease.Gateway.String(), DestinationPrefix: "0.0.0.0/0"}},
+		Origin: cmp.Or(p.Origin, &trace.Origin{What: "endpoint of pod " + owner(p)}),
+	}
+	for _, a := range e.lease.prefixes() {
+		in.IpConfigurations = append(in.IpConfigurations, hns.IpConfig{IpAddress: a.Addr().String(), PrefixLength: uint8(a.Bits())})
+	}
+	if gw := e.lease.Gateway6; gw.IsValid() {
+		in.Routes = append(in.Routes, hns.NetRoute{NextHop: gw.String(), DestinationPrefix: "::/0"})
+	}
+	made, err := s.CreateEndpoint(in)
 	if err != nil {
 		return Result{}, fmt.Errorf("pod %s: %w", owner(p), err)
 	}
-	r := Result{EndpointID: made.ID, Addresses: []netip.Prefix{e.lease.Prefix}, Gateway: e.lease.Gateway, DNS: dns}
+	r := Result{EndpointID: made.ID, Addresses: e.lease.prefixes(), Gateway: e.lease.Gateway, DNS: dns}
 	if conf.apiVersion != 2 { // cni.v1-attach
 		b.made[podKey(n, p)] = madePod{r, conf}
 		return r, wrap(p, s.AttachContainer(made.ID, owner(p)))

@@ -51,6 +51,27 @@ func netConf(t *testing.T, name string) *NetConf {
 func addr(s string) netip.Addr     { return netip.MustParseAddr(s) }
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
+// clusterFor is the cluster that a case of plugins is tried in.
+func clusterFor(name string) *kube.Cluster {
+	build := "10.0.17763.1432"
+	if strings.HasSuffix(name, "-dual") {
+		build = "10.0.20348.2762"
+	}
+	c := cluster(strings.HasPrefix(name, "azure"), build)
+	if !strings.HasSuffix(name, "-dual") {
+		return c
+	}
+	for i, n := range c.Nodes {
+		a := prefix("fd00:192:168:1::/64").Addr().As16()
+		a[15] = byte(10 + i)
+		n.Address6, n.Subnet6 = netip.AddrFrom16(a), prefix("fd00:192:168:1::/64")
+		p := prefix("fd00:10:244::/64").Addr().As16()
+		p[7] = byte(i)
+		n.PodCIDRs = append(n.PodCIDRs, netip.PrefixFrom(netip.AddrFrom16(p), 64))
+	}
+	return c
+}
+
 // cluster has linux1, win1 and win2, on a network of its own or in Azure.
 func cluster(azure bool, build string) *kube.Cluster {
 	b := builds.MustLookup(build)
@@ -79,7 +100,7 @@ func cluster(azure bool, build string) *kube.Cluster {
 }
 
 func service(n *kube.Node) *hns.Service {
-	return hns.NewService(n.Windows, hns.Options{Node: n.Name, Seed: "test", ManagementIP: n.Address, HostMAC: "00-15-5D-00-00-01"})
+	return hns.NewService(n.Windows, hns.Options{Node: n.Name, Seed: "test", ManagementIP: n.Address, ManagementIP6: n.Address6, HostMAC: "00-15-5D-00-00-01"})
 }
 
 // plugins are all plugins with the fixtures that they read.
@@ -93,6 +114,8 @@ func plugins(t *testing.T) map[string]Options {
 		"azure-l2bridge":  {Plugin: PluginAzure, Conf: conf(t, "azure-vnet.conflist")},
 		"azure-l2tunnel":  {Plugin: PluginAzure, Conf: conf(t, "azure-vnet-l2tunnel.conflist")},
 		"nat":             {Plugin: PluginNAT, Conf: conf(t, "nat.conf")},
+		"sdnbridge-dual":  {Plugin: PluginSDNBridge, Conf: conf(t, "sdnbridge.conf")},
+		"azure-dual":      {Plugin: PluginAzure, Conf: conf(t, "azure-vnet-dual-stack.conflist")},
 	}
 }
 
@@ -125,7 +148,7 @@ func setUp(t *testing.T, p Plugin, c *kube.Cluster) (*hns.Service, Host, Result)
 func TestObjects(t *testing.T) {
 	for name, o := range plugins(t) {
 		t.Run(name, func(t *testing.T) {
-			s, _, _ := setUp(t, mustNew(t, o), cluster(strings.HasPrefix(name, "azure"), "10.0.17763.1432"))
+			s, _, _ := setUp(t, mustNew(t, o), clusterFor(name))
 			got, err := s.Export()
 			if err != nil {
 				t.Fatal(err)

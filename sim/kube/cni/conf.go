@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
@@ -13,8 +14,11 @@ import (
 // the package's documentation.
 const ManagementIPToken = "{{managementIP}}"
 
-// anyNode is put in the token's place where no node is known yet (RFC 5737).
-var anyNode = netip.MustParseAddr("192.0.2.1")
+// ManagementIP6Token is written in place of the node's IPv6 address.
+const ManagementIP6Token = "{{managementIPv6}}"
+
+// anyNode is put in the tokens' places where no node is known yet (RFC 5737, RFC 3849).
+var anyNode = &kube.Node{Address: netip.MustParseAddr("192.0.2.1"), Address6: netip.MustParseAddr("2001:db8::1")}
 
 // Conf is a CNI configuration file of a Windows node: a conf, or the first
 // plugin of a conflist that this package models. For a conf of type flannel,
@@ -42,8 +46,10 @@ type Conf struct {
 	ipMasq            bool
 	ipMasqNetwork     netip.Prefix
 	endpointMacPrefix string
-	// mode is azure-vnet's: "bridge" or "tunnel".
-	mode string
+	// mode is azure-vnet's: "bridge" or "tunnel"; ipv6Mode "" or "ipv6nat".
+	mode, ipv6Mode string
+	// sdn are the optionalFlags of sdnbridge.
+	sdn sdnFlags
 	// master is the adapter under a nat network.
 	master string
 	// origin is the file and the line of the network's name.
@@ -79,15 +85,20 @@ type ipamConf struct {
 // zero Prefix for none.
 func (c *Conf) PodRange() (netip.Prefix, *trace.Origin) { return c.ipam.subnet, c.ipam.origin }
 
-// hasToken reports whether the file holds {{managementIP}}.
-func (c *Conf) hasToken() bool { return bytes.Contains(c.data, []byte(ManagementIPToken)) }
+// hasToken reports whether the file holds a token.
+func (c *Conf) hasToken() bool {
+	return bytes.Contains(c.data, []byte(ManagementIPToken)) || bytes.Contains(c.data, []byte(ManagementIP6Token))
+}
 
-// forNode returns the configuration as it is on a node with that address.
-func (c *Conf) forNode(managementIP netip.Addr) (*Conf, error) {
+// forNode returns the configuration as it is on a node.
+func (c *Conf) forNode(n *kube.Node) (*Conf, error) {
 	if !c.hasToken() {
 		return c, nil
 	}
-	return parseConf(c.file, c.data, managementIP)
+	if !n.Address6.IsValid() && bytes.Contains(c.data, []byte(ManagementIP6Token)) {
+		return nil, fmt.Errorf("%s: %s: node %s has no IPv6 address (ipv6Address)", c.file, ManagementIP6Token, n.Name)
+	}
+	return parseConf(c.file, c.data, n)
 }
 
 // ParseConf reads a CNI configuration file of a Windows node, a conf or a
@@ -97,11 +108,11 @@ func ParseConf(file string, data []byte) (*Conf, error) {
 	return parseConf(file, data, anyNode)
 }
 
-func parseConf(file string, template []byte, managementIP netip.Addr) (*Conf, error) {
-	data := replaceToken(template, managementIP)
+func parseConf(file string, template []byte, of *kube.Node) (*Conf, error) {
+	data := replaceTokens(template, of)
 	r := &reader{file: file, data: data}
 	if i := bytes.Index(data, []byte("{{")); i >= 0 && bytes.Contains(data[i:], []byte("}}")) {
-		r.errorf(i, "only %s is replaced in a configuration file", ManagementIPToken)
+		r.errorf(i, "only %s and %s are replaced in a configuration file", ManagementIPToken, ManagementIP6Token)
 		return nil, r.err()
 	}
 	root, at, err := parseJSON(data)
@@ -117,6 +128,7 @@ func parseConf(file string, template []byte, managementIP netip.Addr) (*Conf, er
 	return c, nil
 }
 
-func replaceToken(template []byte, managementIP netip.Addr) []byte {
-	return bytes.ReplaceAll(template, []byte(ManagementIPToken), []byte(managementIP.String()))
+func replaceTokens(template []byte, of *kube.Node) []byte {
+	data := bytes.ReplaceAll(template, []byte(ManagementIPToken), []byte(of.Address.String()))
+	return bytes.ReplaceAll(data, []byte(ManagementIP6Token), []byte(of.Address6.String()))
 }

@@ -13,7 +13,10 @@ import (
 func TestDel(t *testing.T) {
 	for name, o := range plugins(t) {
 		t.Run(name, func(t *testing.T) {
-			c := cluster(o.Plugin == PluginAzure, "2022")
+			c := clusterFor(name)
+			if !strings.HasSuffix(name, "-dual") {
+				c = cluster(o.Plugin == PluginAzure, "2022")
+			}
 			n, p := c.Node("win1"), mustNew(t, o)
 			s := service(n)
 			if _, err := p.Prepare(c, n, s); err != nil {

@@ -12,13 +12,14 @@
 // address, which deployment scripts write into them (Update-CNIConfig in
 // microsoft/SDN Kubernetes/windows/start-kubelet.ps1). A file for this package
 // says {{managementIP}} there, and the address is put in its place before the
-// file is read. Nothing else is substituted.
+// file is read; {{managementIPv6}} is its IPv6 address. Nothing else is substituted.
 //
 // # The plugins
 //
 //	azure-vnet   azurevnet.go
 //	flannel      flannel.go, with win-bridge (host-gw) or win-overlay (vxlan) as its delegate
 //	nat          nat.go
+//	sdnbridge    sdnbridge.go
 //	win-bridge   winbridge.go
 //	win-overlay  winoverlay.go
 //

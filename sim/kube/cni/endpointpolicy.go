@@ -3,6 +3,7 @@ package cni
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
@@ -18,6 +19,8 @@ type policySet struct {
 	// v is the release of containernetworking/plugins.
 	v   version
 	all []hns.Policy
+	// hostIP6: a hostPort with an IPv6 hostIP gets a policy for IPv6.
+	hostIP6 bool
 }
 
 func newPolicySet(conf *Conf, v version) *policySet {
@@ -118,6 +121,9 @@ func (ps *policySet) ports(p *kube.Pod, flags hns.NatFlags, withHostIP bool) {
 		v := hns.PortMappingSettings{Protocol: uint32(hp.Proto), InternalPort: hp.Container, ExternalPort: hp.HostPort, Flags: flags}
 		if withHostIP && hp.HostIP.IsValid() {
 			v.VIP = hp.HostIP.String()
+			if ps.hostIP6 && hp.HostIP.Is6() {
+				v.Flags = hns.NatFlagIPv6
+			}
 		}
 		ps.add(v, "hostPort of "+owner(p))
 		last := &ps.all[len(ps.all)-1]
@@ -128,4 +134,26 @@ func (ps *policySet) ports(p *kube.Pod, flags hns.NatFlags, withHostIP bool) {
 			last.Origin = p.Origin
 		}
 	}
+}
+
+// ports6 adds those of the pod's hostPorts for IPv6 that keep says yes to
+// (cni.azure-host-port-ipv6, cni.sdnbridge-host-port).
+func (ps *policySet) ports6(p *kube.Pod, flags hns.NatFlags, keep func(kube.HostPort) bool) {
+	if !ps.conf.Capabilities["portMappings"] {
+		return
+	}
+	for _, hp := range p.HostPorts {
+		if hp.Proto != packet.TCP && hp.Proto != packet.UDP || !keep(hp) {
+			continue
+		}
+		ps.add(hns.PortMappingSettings{Protocol: uint32(hp.Proto), InternalPort: hp.Container, ExternalPort: hp.HostPort, Flags: flags}, "hostPort of "+owner(p)+" for IPv6")
+		if p.Origin != nil {
+			ps.all[len(ps.all)-1].Origin = p.Origin
+		}
+	}
+}
+
+// allowIn adds the ACL that lets a hostPort in (cni.sdnbridge-host-port-acl).
+func (ps *policySet) allowIn(hp kube.HostPort) {
+	ps.add(hns.ACLSettings{Protocols: strconv.Itoa(int(hp.Proto)), Action: "Allow", Direction: "In", LocalPorts: strconv.Itoa(int(hp.Container)), Priority: 1000}, "allowAclPortMapping")
 }

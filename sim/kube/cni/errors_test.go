@@ -111,7 +111,7 @@ func TestOrigins(t *testing.T) {
 func TestManagementIPToken(t *testing.T) {
 	c := conf(t, "flannel-host-gw.conf")
 	for _, node := range []string{"192.168.1.11", "192.168.1.12"} {
-		got, err := c.forNode(addr(node))
+		got, err := c.forNode(&kube.Node{Address: addr(node)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestNewErrors(t *testing.T) {
 		{"no net-conf.json", Options{Plugin: PluginFlannel, Conf: vxlan}, []string{"net-conf.json"}},
 		{"no conf", Options{Plugin: PluginNAT}, []string{"needs its CNI configuration"}},
 		{"conf of another plugin", Options{Plugin: PluginWinBridge, Conf: vxlan}, []string{"flannel-vxlan.conf:3", `type is "flannel"`}},
-		{"unknown plugin", Options{Plugin: "calico"}, []string{"azure-vnet, flannel, nat, win-bridge, win-overlay"}},
+		{"unknown plugin", Options{Plugin: "calico"}, []string{"azure-vnet, flannel, nat, sdnbridge, win-bridge, win-overlay"}},
 		{"version", Options{Plugin: PluginFlannel, Conf: vxlan, NetConf: netConf(t, "net-conf-vxlan.json"), Version: "new"}, []string{`version "new"`}},
 		{"VNI of win-overlay", Options{Plugin: PluginWinOverlay, Conf: conf(t, "win-overlay.conf"), VNI: 5}, []string{"VNI 5"}},
 	} {

@@ -114,8 +114,9 @@ var (
 	_ = evidence.New("cni.reserved-addresses", evidence.Inferred,
 		"The first two addresses of a node's prefix are never a pod's: the gateway and the node's endpoint; on overlay networks HNS keeps the second for the host.")
 	_ = evidence.New("cni.one-dns-suffix", evidence.Code,
-		"With azure-vnet a pod's interface gets the suffix of its own namespace: the namespace is put before the configuration's first search name.",
+		"With azure-vnet and sdnbridge a pod's interface gets the suffix of its own namespace: the namespace is put before the configuration's first search name.",
 		"Azure/azure-container-networking cni/network/network_windows.go getEndpointDNSSettings",
+		"microsoft/windows-container-networking cni/cni.go GetNetworkInfo",
 		"kubernetes.io concepts/services-networking/dns-pod-service.md, DNS resolution on Windows nodes")
 	_ = evidence.New("cni.plugin-dns", evidence.Code,
 		"win-bridge and win-overlay write the name servers and search names that the kubelet passes with the capability dns into the endpoint, all three of them; without it those of their configuration as they stand.",
@@ -141,6 +142,35 @@ var (
 		"Azure/azure-container-networking issue 1863", "Azure/azure-container-networking PR 1922")
 	_ = evidence.New("cni.azure-host-port-version", evidence.Inferred,
 		"The flag came with PR 1922 of April 2023; 1.5.0 is taken for the first release with it.")
+	_ = evidence.New("cni.azure-host-port-ipv6", evidence.Code,
+		"From release 1.6.2, and from 1.5.4 to 1.5.13, azure-vnet gives a hostPort of a dual-stack pod a second PortMapping policy with the flag IPv6 and without LocalRoutedVip; one with a hostIP has a policy of that address's family only.",
+		"Azure/azure-container-networking cni/network/network_windows.go getPoliciesFromRuntimeCfg",
+		"Azure/azure-container-networking PR 1989", "Azure/azure-container-networking PR 2290", "Azure/azure-container-networking PR 2852")
+	_ = evidence.New("cni.azure-ipv6-nat", evidence.Code,
+		"With ipv6Mode azure-vnet gives pods a second address, from the node's IPv6 PodCIDR, and with ipv6nat an OutBoundNAT policy whose only exception is that range.",
+		"Azure/azure-container-networking cni/network/invoker_azure.go (Add)", "Azure/azure-container-networking cni/network/network_windows.go getIPV6EndpointPolicy")
+	_ = evidence.New("cni.azure-ipv6-range", evidence.Code,
+		"azure-vnet-ipamv6 takes the first /120 of the node's IPv6 PodCIDR.",
+		"Azure/azure-container-networking ipam/ipv6Ipam.go (retrieveKubernetesPodIPs, defaultIPv6SubnetMaskSizeLimit)")
+	_ = evidence.New("cni.azure-ipv6-route", evidence.Code,
+		"With ipv6nat the node gets a route to its own pods' IPv6 range on the link of its adapter.",
+		"Azure/azure-container-networking network/network_windows.go appIPV6RouteEntry")
+	_ = evidence.New("cni.sdnbridge-dual-stack", evidence.Code,
+		"sdnbridge with enableDualStack gives an endpoint the first IPv4 and the first IPv6 address of the IPAM, with a default route of each family, and takes a network of type l2bridge that must be there already. HNS fills in the prefix lengths.",
+		"microsoft/windows-container-networking common/core/network.go (Add, allocateIpam)", "microsoft/windows-container-networking network/endpoint.go GetHostComputeEndpoint",
+		"microsoft/windows-container-networking PR 61")
+	_ = evidence.New("cni.sdnbridge-network", evidence.Code,
+		"The network of a dual-stack sdnbridge has a subnet of each family, and an endpoint of the node with an address of each, that forwards both.",
+		"microsoft/windows-container-networking test/utilities/connectivity_testing.go (GetDefaultIpv6Ipams, CreateGatewayEp)")
+	_ = evidence.New("cni.sdnbridge-gateway", evidence.Inferred,
+		"The ranges of the IPAM name the node's endpoint as gateway, .2 and ::2, as Microsoft's example of a dual-stack configuration does for IPv4.",
+		"microsoft/windows-container-networking example/l2bridgedualstack_host-local_ipam.conf")
+	_ = evidence.New("cni.sdnbridge-host-port", evidence.Code,
+		"sdnbridge writes a PortMapping policy for a hostPort, with LocalRoutedVip where localRoutedPortMapping is set, and with enableDualStack a second one with the flag IPv6 and without the hostIP.",
+		"microsoft/windows-container-networking cni/cni.go GetEndpointInfo", "microsoft/windows-container-networking PR 104")
+	_ = evidence.New("cni.sdnbridge-host-port-acl", evidence.Code,
+		"With allowAclPortMapping sdnbridge adds an ACL that allows what comes to the container's port, with priority 1000.",
+		"microsoft/windows-container-networking cni/cni.go getInACLRule")
 	_ = evidence.New("cni.azure-dns-both", evidence.Code,
 		"azure-vnet refuses a configuration with name servers but no search names, or the other way round.",
 		"Azure/azure-container-networking cni/network/network_windows.go getEndpointDNSSettings")

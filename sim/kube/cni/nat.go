@@ -78,6 +78,9 @@ func (t *nat) pool(c *kube.Cluster, n *kube.Node) (*pool, error) {
 	return p, nil
 }
 
+// WhyNoIPv6 follows cni.win-bridge-one-address.
+func (t *nat) WhyNoIPv6() string { return "the plugin nat gives containers an IPv4 address only" }
+
 func (t *nat) Lease(c *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error) {
 	pl, err := t.pool(c, n)
 	if err != nil {
@@ -87,7 +90,7 @@ func (t *nat) Lease(c *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error) {
 }
 
 func (t *nat) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error) {
-	conf, err := t.o.Conf.forNode(n.Address)
+	conf, err := t.o.Conf.forNode(n)
 	if err != nil {
 		return Result{}, err
 	}

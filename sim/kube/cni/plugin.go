@@ -23,6 +23,8 @@ type Host struct {
 	// interfaces.
 	Forwarding bool
 	Routes     []HostRoute
+	// Links are prefixes that the node reaches on the link of its adapter.
+	Links []netip.Prefix
 	// HostEndpoints are the ids of the HNS endpoints that it attaches to the
 	// node's own compartment.
 	HostEndpoints []string
@@ -35,7 +37,8 @@ type Result struct {
 	EndpointID string
 	// Namespace is the id of the pod's HNS namespace.
 	Namespace string
-	// Addresses carry the prefix length of the pod's subnet.
+	// Addresses carry the prefix length of the pod's subnet; the IPv6 one, if there
+	// is one, is the second. Gateway is that of IPv4.
 	Addresses []netip.Prefix
 	Gateway   netip.Addr
 	// DNS holds the settings of the container's interface: Search are the
@@ -47,6 +50,17 @@ type Result struct {
 type Lease struct {
 	Prefix  netip.Prefix
 	Gateway netip.Addr
+	// Prefix6 and Gateway6 are those of IPv6, zero for none.
+	Prefix6  netip.Prefix
+	Gateway6 netip.Addr
+}
+
+// prefixes are the pod's addresses, IPv4 first.
+func (l Lease) prefixes() []netip.Prefix {
+	if l.Prefix6.IsValid() {
+		return []netip.Prefix{l.Prefix, l.Prefix6}
+	}
+	return []netip.Prefix{l.Prefix}
 }
 
 // Plugin is one network plugin with its configuration, for all nodes of one
@@ -81,6 +95,9 @@ type Plugin interface {
 	Lease(c *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error)
 	// Linux is the plugin's side on a Linux node.
 	Linux(c *kube.Cluster, n *kube.Node) LinuxSetup
+	// WhyNoIPv6 says why pods get no IPv6 address in this configuration, "" when they
+	// do on nodes that have an IPv6 range.
+	WhyNoIPv6() string
 	// Warnings are remarks on the configuration; none of them is an error.
 	Warnings() []string
 }
@@ -89,9 +106,10 @@ type Plugin interface {
 type LinuxSetup struct {
 	Forwarding bool
 	Routes     []HostRoute
-	// Bridge is the address of cni0 with its prefix; zero without a bridge.
-	Bridge netip.Prefix
-	VXLAN  *LinuxVXLAN
+	// Bridge is the address of cni0 with its prefix; zero without a bridge. Bridge6 is
+	// its IPv6 address, zero for none.
+	Bridge, Bridge6 netip.Prefix
+	VXLAN           *LinuxVXLAN
 	// MasqueradeNot: what pods send to outside these prefixes leaves with the
 	// node's address. Empty: nothing is masqueraded.
 	MasqueradeNot []netip.Prefix

@@ -3,7 +3,6 @@ package cni
 import (
 	"encoding/json"
 	"fmt"
-	"net/netip"
 
 	"github.com/winlab-dev/winlab/sim/kube"
 )
@@ -28,11 +27,11 @@ func NewBinary(o Options, n *kube.Node) (*Binary, error) {
 	if !o.Plugin.hasProgram() {
 		return nil, fmt.Errorf("there is no program of plugin %s to run", o.Plugin)
 	}
-	conf, err := o.Conf.forNode(n.Address)
+	conf, err := o.Conf.forNode(n)
 	if err != nil {
 		return nil, err
 	}
-	root, body, err := conf.raw(n.Address)
+	root, body, err := conf.raw(n)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +62,8 @@ func NewBinary(o Options, n *kube.Node) (*Binary, error) {
 
 // raw returns the configuration as a node has it, and the plugin's part of it: the
 // delegate of flannel, the plugin itself in a list.
-func (c *Conf) raw(managementIP netip.Addr) (root, body map[string]any, err error) {
-	if err := json.Unmarshal(replaceToken(c.data, managementIP), &root); err != nil {
+func (c *Conf) raw(n *kube.Node) (root, body map[string]any, err error) {
+	if err := json.Unmarshal(replaceTokens(c.data, n), &root); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", c.file, err)
 	}
 	body = root

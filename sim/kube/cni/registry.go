@@ -15,6 +15,7 @@ const (
 	PluginWinBridge  Name = "win-bridge"
 	PluginWinOverlay Name = "win-overlay"
 	PluginAzure      Name = "azure-vnet"
+	PluginSDNBridge  Name = "sdnbridge"
 	PluginNAT        Name = "nat"
 )
 
@@ -25,6 +26,7 @@ func registry() []entry {
 		{PluginWinBridge, (*reader).winBridgeConf, newWinBridge, true},
 		{PluginWinOverlay, (*reader).winOverlayConf, newWinOverlay, true},
 		{PluginAzure, (*reader).azureConf, newAzure, false},
+		{PluginSDNBridge, (*reader).sdnBridgeConf, newSDNBridge, false},
 		{PluginNAT, (*reader).natConf, newNAT, false},
 	}
 }

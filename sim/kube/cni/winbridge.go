@@ -22,6 +22,8 @@ type bridge struct {
 	// masquerade is what flannel writes into ipMasqNetwork.
 	masquerade netip.Prefix
 	dnsServers []string
+	// dual: the network has the node's IPv6 prefix as well.
+	dual bool
 }
 
 // winBridgeConf reads what win-bridge reads.
@@ -57,7 +59,7 @@ func (b *bridge) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, e
 	if nw == nil {
 		nw, err = s.CreateNetwork(hns.Network{
 			Name: b.network, Type: hns.L2Bridge, ManagementIP: n.Address, Dns: hns.DNS{ServerList: b.dnsServers},
-			Ipams:  []hns.Ipam{static(prefix, nth(prefix, 1))},
+			Ipams:  b.ipams(n, prefix),
 			Origin: b.origin,
 		})
 		if err != nil {
@@ -68,10 +70,14 @@ func (b *bridge) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, e
 	e := s.EndpointByName(b.hostEndpoint)
 	if e == nil {
 		at := nth(prefix, 2)
-		e, err = s.CreateEndpoint(hns.Endpoint{
+		in := hns.Endpoint{
 			Name: b.hostEndpoint, HostComputeNetwork: nw.ID, MacAddress: hostMAC(at), Origin: b.origin,
 			IpConfigurations: []hns.IpConfig{{IpAddress: at.String(), PrefixLength: uint8(prefix.Bits())}},
-		})
+		}
+		if six := podPrefix6(n); b.dual && six.IsValid() {
+			in.IpConfigurations = append(in.IpConfigurations, hns.IpConfig{IpAddress: nth(six, 2).String(), PrefixLength: uint8(six.Bits())})
+		}
+		e, err = s.CreateEndpoint(in)
 		if err != nil {
 			return Host{}, fmt.Errorf("node %s: host endpoint %s: %w", n.Name, b.hostEndpoint, err)
 		}
@@ -86,6 +92,23 @@ func (b *bridge) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, e
 	return h, nil
 }
 
+// ipams are the address spaces of the network.
+func (b *bridge) ipams(n *kube.Node, prefix netip.Prefix) []hns.Ipam {
+	all := []hns.Ipam{static(prefix, nth(prefix, 1))}
+	if six := podPrefix6(n); b.dual && six.IsValid() {
+		all = append(all, static(six, nth(six, 1)))
+	}
+	return all
+}
+
+// WhyNoIPv6 follows cni.win-bridge-one-address.
+func (b *bridge) WhyNoIPv6() string {
+	if b.peerRoutes {
+		return "flanneld on Windows takes the IPv4 subnet of its lease only, and win-bridge only the first address that the IPAM gives"
+	}
+	return "win-bridge takes only the first address that the IPAM gives; sdnbridge and azure-vnet can have both families"
+}
+
 func (b *bridge) routes(c *kube.Cluster, n *kube.Node) []HostRoute {
 	var rs []HostRoute
 	for _, p := range peers(c, n) {
@@ -96,9 +119,13 @@ func (b *bridge) routes(c *kube.Cluster, n *kube.Node) []HostRoute {
 
 // static is an address space with one subnet and its default route.
 func static(prefix netip.Prefix, gateway netip.Addr, policies ...hns.Policy) hns.Ipam {
+	all := "0.0.0.0/0"
+	if prefix.Addr().Is6() {
+		all = "::/0"
+	}
 	return hns.Ipam{Type: "Static", Subnets: []hns.Subnet{{
 		IpAddressPrefix: prefix.String(), Policies: policies,
-		Routes: []hns.NetRoute{{NextHop: gateway.String(), DestinationPrefix: "0.0.0.0/0"}},
+		Routes: []hns.NetRoute{{NextHop: gateway.String(), DestinationPrefix: all}},
 	}}}
 }
 
@@ -123,7 +150,7 @@ func (b *bridge) Lease(_ *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error
 }
 
 func (b *bridge) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error) {
-	conf, err := b.o.Conf.forNode(n.Address)
+	conf, err := b.o.Conf.forNode(n)
 	if err != nil {
 		return Result{}, err
 	}

@@ -136,6 +136,11 @@ func (o *overlay) remoteSubnets(c *kube.Cluster, n *kube.Node, nw *hns.Network) 
 	return add
 }
 
+// WhyNoIPv6 follows cni.win-bridge-one-address.
+func (o *overlay) WhyNoIPv6() string {
+	return "win-overlay takes only the first address that the IPAM gives, and refuses one of IPv6 (win-overlay doesn't support IPv6 now)"
+}
+
 func (o *overlay) pool(n *kube.Node) (*pool, error) {
 	prefix, err := podPrefix(n, o.o.Conf)
 	if err != nil {
@@ -153,7 +158,7 @@ func (o *overlay) Lease(_ *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, erro
 }
 
 func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (Result, error) {
-	conf, err := o.o.Conf.forNode(n.Address)
+	conf, err := o.o.Conf.forNode(n)
 	if err != nil {
 		return Result{}, err
 	}
