@@ -57,6 +57,8 @@ type Cluster struct {
 	Segments []*wire.Segment
 	Nodes    []*Node
 
+	// plugin is the model of the network plugin, nil where there is none.
+	plugin cni.Plugin
 	// machines are routers, hosts and nodes in the lab's order, then the pods by
 	// name.
 	machines []*Machine
@@ -111,10 +113,9 @@ type builder struct {
 	slices     []*spec.Slice
 	namespaces map[string]map[string]string
 
-	plugin cni.Plugin
-	ovs    *ovs.Network
-	real   *real // nil without real components
-	pods   []*pod
+	ovs  *ovs.Network
+	real *real // nil without real components
+	pods []*pod
 }
 
 func (b *builder) run(ctx context.Context) error {

@@ -220,5 +220,6 @@ func (c *Cluster) Resolver(m *Machine) dns.Client {
 		}
 		c.nodeServers(&cl, m.Ref.String())
 	}
+	cl.IPv6 = m.Stack().Address(true).IsValid()
 	return cl
 }

@@ -87,6 +87,15 @@ func hostAddresses(k *kube.Node) []netip.Prefix {
 	return all
 }
 
+// ownAddresses are a node's own addresses, each as a prefix.
+func ownAddresses(k *kube.Node) []netip.Prefix {
+	all := hostAddresses(k)
+	for i, p := range all {
+		all[i] = netip.PrefixFrom(p.Addr(), p.Addr().BitLen())
+	}
+	return all
+}
+
 func (b *builder) ovsNode(n *Node) error {
 	o := ovs.NodeOptions{Name: n.Name, Windows: n.Plan.Windows(), NIC: "Ethernet", MAC: n.MAC, Address: n.Address, Subnet: n.Subnet, Gateway: n.Gateway}
 	if len(n.PodCIDRs) > 0 {
@@ -106,7 +115,7 @@ func (b *builder) ovsNode(n *Node) error {
 
 func (b *builder) windowsNode(n *Node) error {
 	p := b.Plan
-	n.HNS = hns.NewService(n.Windows, hns.Options{Node: n.Name, ManagementIP: n.Address, HostMAC: n.MAC.String(), Seed: p.File.Lab.Metadata.Name,
+	n.HNS = hns.NewService(n.Windows, hns.Options{Node: n.Name, ManagementIP: n.Address, ManagementIP6: n.Address6, HostMAC: n.MAC.String(), Seed: p.File.Lab.Metadata.Name,
 		PortRangeFirst: n.Plan.PortFirst, PortRangeLast: n.Plan.PortLast, SharePortPools: p.Params.SharePortPools, ExcludedPorts: append(excluded(n.Plan.Excluded), dumpExcluded(n.Plan.Dump)...)})
 	w := node.NewWindows(n.Name, n.HNS, node.Options{KeepLoopback: p.Params.KeepLoopback, Broken: n.broken(), Dumped: n.Plan.Dump != nil})
 	n.windows, n.machine = w, w
@@ -155,6 +164,9 @@ func (b *builder) prepareNode(n *Node) error {
 			return err
 		}
 	}
+	for _, p := range h.Links {
+		st.Routes = append(st.Routes, host.Route{To: p, Link: st.Links[0], Origin: &trace.Origin{What: "route of " + b.Plan.Network.Name}})
+	}
 	for _, r := range h.Routes {
 		rt := host.Route{To: r.To, Via: r.Via, Origin: r.Origin}
 		if err := st.AddRoute(rt); err != nil {
@@ -193,7 +205,7 @@ func (b *builder) linuxNode(n *Node) error {
 		if set.PodsInNodeSubnet {
 			src = nil
 		}
-		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "POSTROUTING/IP-MASQ", Src: src, NotSrc: []netip.Prefix{netip.PrefixFrom(n.Address, 32)},
+		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "POSTROUTING/IP-MASQ", Src: src, NotSrc: ownAddresses(n.Node),
 			NotDst: set.MasqueradeNot, OutLink: eth, Masquerade: true, Origin: &trace.Origin{What: "ip-masq of " + b.Plan.Network.Name}})
 	}
 	return nil
@@ -204,7 +216,7 @@ func (b *builder) setUpLinux(n *Node, set cni.LinuxSetup) {
 	st := n.linux.Stack()
 	st.Forwarding = set.Forwarding
 	if set.Bridge.IsValid() || set.PodsInNodeSubnet {
-		n.linux.AddBridge("cni0", set.Bridge)
+		n.linux.AddBridge("cni0", set.Bridge, valid(set.Bridge6)...)
 	}
 	for _, r := range set.Routes {
 		if err := st.AddRoute(host.Route{To: r.To, Via: r.Via, Origin: r.Origin}); err != nil {

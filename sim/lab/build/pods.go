@@ -20,10 +20,11 @@ import (
 var factNoUDP15 = evidence.New("lab.container-udp-1.5", evidence.Stated,
 	"With Kubernetes 1.5, programs in Windows containers cannot use UDP.", "Kubernetes blog, Windows Server support comes to Kubernetes (1.5), alpha limitations")
 
-// pod is a pod of the plan on its node; given is the address that it got.
+// pod is a pod of the plan on its node; given is the address that it got, given6 its
+// IPv6 address.
 type pod struct {
 	*plan.Pod
-	given netip.Addr
+	given, given6 netip.Addr
 	// late pods are in no Service yet; one that leaves terminates.
 	late, leaves bool
 	// in is its network.
@@ -74,7 +75,10 @@ func (b *builder) addPod(p *pod) error {
 	}
 	b.forgetRefusal(p.Key())
 	b.start(m, p)
-	p.given = m.Address
+	p.given, p.given6 = m.Address, m.Stack().Address(true)
+	if p.HostNetwork {
+		p.given6 = n.Address6
+	}
 	b.pods = append(b.pods, p)
 	b.add(m)
 	return nil
@@ -207,6 +211,9 @@ func (b *builder) attachByLease(n *Node, p *pod) (attached, error) {
 		return attached{}, refused(err)
 	}
 	c, err := n.linux.Attach(p.object(), l.Prefix, l.Gateway, b.plugin.Linux(b.Kube, n.Node).PodsInNodeSubnet)
+	if err == nil && l.Prefix6.IsValid() {
+		n.linux.AddAddress(c, l.Prefix6, l.Gateway6)
+	}
 	return attached{Compartment: c}, err
 }
 

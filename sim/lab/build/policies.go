@@ -185,6 +185,9 @@ func (b *builder) admitted(p *pod, np *spec.Policy, peer spec.PolicyPeer, anyone
 		}
 		one := a
 		one.peers = []netip.Prefix{netip.PrefixFrom(q.given, q.given.BitLen())}
+		if q.given6.IsValid() {
+			one.peers = append(one.peers, netip.PrefixFrom(q.given6, q.given6.BitLen()))
+		}
 		if port.Name != "" && out {
 			if one.lo = q.Ports[port.Name]; one.lo == 0 {
 				continue

@@ -22,9 +22,14 @@ func (b *builder) services(context.Context) error {
 	b.Kube.Services = b.builtinServices()
 	for _, s := range b.lists {
 		k := s.Service
-		for _, p := range b.pods {
-			if !p.late && s.Selects(p.Namespace, p.Labels) {
-				k.Endpoints = append(k.Endpoints, b.endpoint(p, s))
+		for _, v6 := range []bool{false, true} {
+			if !s.HasFamily(v6) {
+				continue
+			}
+			for _, p := range b.pods {
+				if a := p.address(v6); !p.late && s.Selects(p.Namespace, p.Labels) && (a.IsValid() || !v6) {
+					k.Endpoints = append(k.Endpoints, b.endpoint(p, s, a))
+				}
 			}
 		}
 		for _, sl := range b.slices {
@@ -68,14 +73,22 @@ func hasIPv6(s *kube.Service) bool {
 	return slices.ContainsFunc(s.ClusterIPs, netip.Addr.Is6)
 }
 
+// address is the pod's address of a family, the zero Addr for none.
+func (p *pod) address(v6 bool) netip.Addr {
+	if v6 {
+		return p.given6
+	}
+	return p.given
+}
+
 // apiPort is where the API server listens on its node.
 const apiPort = 6443
 
 // endpoint is a pod as a backend of a Service. For ports of the Service that name their
 // target it needs a container port of that name (EndpointSlice controller, FindPort).
-func (b *builder) endpoint(p *pod, s *spec.Service) kube.Endpoint {
+func (b *builder) endpoint(p *pod, s *spec.Service, a netip.Addr) kube.Endpoint {
 	terminating := p.Terminating || p.leaves
-	e := kube.Endpoint{Addr: p.given, Node: p.Node, Pod: p.Key(),
+	e := kube.Endpoint{Addr: a, Node: p.Node, Pod: p.Key(),
 		Ready: p.Ready && !terminating || s.PublishNotReady, Serving: p.Ready, Terminating: terminating, Ports: map[string]uint16{}}
 	if p.Subdomain == s.Name {
 		e.Hostname = p.Hostname
@@ -208,7 +221,7 @@ func ovnServices(services []*kube.Service) []ovs.Service {
 		for _, p := range s.Ports {
 			o := ovs.Service{Name: s.Key(), Proto: p.Proto, Port: p.Port, Addresses: s.ClusterIPs, External: s.ExternalIPs, NodePort: p.NodePort, Origin: s.Origin}
 			for _, e := range s.Endpoints {
-				if e.Ready && e.Port(p) != 0 {
+				if e.Ready && e.Port(p) != 0 && e.Addr.Is4() == s.ClusterIPs[0].Is4() {
 					o.Backends = append(o.Backends, netip.AddrPortFrom(e.Addr, e.Port(p)))
 				}
 			}

@@ -73,11 +73,11 @@ func (b *builder) unusedIPv6() {
 		})
 	}
 	if c := s.Network.IPv6ClusterCIDR; c != "" && !pods(nil) {
-		b.notice("ipv6ClusterCIDR "+c, b.Plan.Network.Name+" gives no pod of this lab an IPv6 address, so IPv6 between pods cannot be tried", b.Plan.File.Origin("ipv6ClusterCIDR", "spec", "network", "ipv6ClusterCIDR"))
+		b.notice("ipv6ClusterCIDR "+c, "no pod of this lab has an IPv6 address: "+b.WhyNoIPv6(nil), b.Plan.File.Origin("ipv6ClusterCIDR", "spec", "network", "ipv6ClusterCIDR"))
 	}
 	for i, n := range b.Nodes {
 		if c := s.Nodes[i].IPv6PodCIDR; c != "" && !pods(n) {
-			b.notice("ipv6PodCIDR "+c+" of "+n.Name, b.Plan.Network.Name+" gives no pod of this node an IPv6 address", b.Plan.File.Origin("ipv6PodCIDR", "spec", "nodes", i, "ipv6PodCIDR"))
+			b.notice("ipv6PodCIDR "+c+" of "+n.Name, "no pod of this node has an IPv6 address: "+b.WhyNoIPv6(n), b.Plan.File.Origin("ipv6PodCIDR", "spec", "nodes", i, "ipv6PodCIDR"))
 		}
 	}
 	if c := s.Network.IPv6ServiceCIDR; c != "" && !slices.ContainsFunc(b.Kube.Services, hasIPv6) {
@@ -102,4 +102,18 @@ func (b *builder) warned(text string) {
 	}
 	what := "CNI configuration of " + b.Plan.Network.Plugin
 	b.notice(what, m[3], &trace.Origin{What: what, File: m[1], Line: line})
+}
+
+// WhyNoIPv6 says why pods have no IPv6 address, of all nodes or of one.
+func (c *Cluster) WhyNoIPv6(n *Node) string {
+	switch {
+	case n != nil && n.Plan.Dump != nil:
+		return "the endpoint in the dump has none"
+	case c.plugin == nil:
+		return c.Plan.Network.Name + " gives pods IPv4 addresses only in this simulation"
+	}
+	if why := c.plugin.WhyNoIPv6(); why != "" {
+		return why
+	}
+	return "the node has no ipv6PodCIDR"
 }

@@ -86,7 +86,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 	}
 	if !dst.addr.IsValid() {
 		t.Verdict, t.Reason = trace.Dropped, trace.FamilyNotSupported
-		t.Summary = fmt.Sprintf("%s has no %s address: the network of this lab gives none.", r.To, family(r.IPv6))
+		t.Summary = fmt.Sprintf("%s has no %s address%s.", r.To, family(r.IPv6), c.whyNoAddress(dst.machine, r.IPv6))
 		return nil, nil
 	}
 	in := c.ingressOf(to, dst.addr)
@@ -105,7 +105,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 	src := sourceFor(from, dst.addr)
 	if !src.IsValid() {
 		t.Verdict, t.Reason = trace.Dropped, trace.FamilyNotSupported
-		t.Summary = fmt.Sprintf("%s has no %s address, so it sends nothing to %s.", r.From, family(dst.addr.Is6()), dst.addr)
+		t.Summary = fmt.Sprintf("%s has no %s address, so it sends nothing to %s%s.", r.From, family(dst.addr.Is6()), dst.addr, c.whyNoAddress(from.machine, dst.addr.Is6()))
 		t.Flow.Dst, t.Flow.DstPort = dst.addr.String(), dst.port
 		return nil, nil
 	}
@@ -151,6 +151,17 @@ func (c *Cluster) refusedPod(end string) (build.NoNetwork, bool) {
 	return c.WithoutNetwork(to.Namespace + "/" + to.Name)
 }
 
+// whyNoAddress says why a machine has no address of a family, "" when nobody knows.
+func (c *Cluster) whyNoAddress(m *build.Machine, v6 bool) string {
+	switch {
+	case m == nil || !v6:
+		return ""
+	case !isPod(m):
+		return ": the lab gives it no ipv6Address"
+	}
+	return ": " + c.WhyNoIPv6(m.Node)
+}
+
 // firstPacket describes the first packet of a flow.
 func (c *Cluster) firstPacket(r Request, from endpoint, src netip.Addr, dst endpoint) (*flow, error) {
 	f := &flow{from: from.machine.Ref, label: label(r.From, from.machine), proto: protoOf(r.Protocol, dst.addr), src: src, srcPort: r.SrcPort, dst: netip.AddrPortFrom(dst.addr, dst.port),
@@ -174,6 +185,9 @@ func (c *Cluster) describe(f *flow) {
 	f.troubles = c.Troubles(f.dst, f.proto)
 	for _, p := range c.Machines(build.PodKind) {
 		f.pods = append(f.pods, p.Address)
+		if a := p.Stack().Address(true); a.IsValid() && isPod(p) {
+			f.pods = append(f.pods, a)
+		}
 	}
 }
 

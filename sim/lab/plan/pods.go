@@ -193,11 +193,12 @@ func serveTargets(pods []*Pod, services []*spec.Service) {
 // firstNodePort is where the API server begins to give node ports here.
 const firstNodePort = 30000
 
-// given are the addresses and node ports that the API server gave to Services.
+// given are the addresses and node ports that the API server gave to Services. next6
+// is invalid in a cluster without an IPv6 service range.
 type given struct {
-	next     netip.Addr
-	nodePort uint16
-	used     map[netip.Addr]bool
+	next, next6 netip.Addr
+	nodePort    uint16
+	used        map[netip.Addr]bool
 }
 
 // services gives every Service the addresses and node ports that its manifest
@@ -205,24 +206,74 @@ type given struct {
 func (p *Plan) services(*spec.Spec) error {
 	sc := p.ServiceCIDRs[0].Addr()
 	p.given = &given{next: Nth(sc, 50), nodePort: firstNodePort, used: map[netip.Addr]bool{p.DNSIP: true, sc.Next(): true}}
-	p.given.complete(p.Services)
+	for _, c := range p.ServiceCIDRs {
+		if c.Addr().Is6() && sc.Is4() {
+			p.given.next6 = Nth(c.Addr(), 50)
+		}
+	}
+	for _, n := range p.given.complete(p.Services) {
+		p.NotModelled = trace.AddNotice(p.NotModelled, n)
+	}
 	return nil
 }
 
+// families are the families that a Service is to have, the first one first, and what
+// the API server objects to, "" for nothing (Kubernetes documentation, IPv4/IPv6
+// dual-stack, Services).
+func (g *given) families(s *spec.Service) (v6 []bool, why string) {
+	for _, f := range s.Families {
+		v6 = append(v6, f == "IPv6")
+	}
+	for _, a := range s.ClusterIPs[min(len(v6), len(s.ClusterIPs)):] {
+		v6 = append(v6, a.Is6())
+	}
+	if len(v6) == 0 {
+		v6 = []bool{false}
+	}
+	dual := g.next6.IsValid()
+	switch {
+	case len(s.ClusterIPs) == 0 && !dual && slices.Contains(v6, true):
+		return []bool{false}, "the API server refuses the Service: the cluster has no IPv6 service range (network: ipv6ServiceCIDR)"
+	case s.FamilyPolicy == "RequireDualStack" && !dual && len(s.ClusterIPs) < 2:
+		return v6, "the API server refuses the Service: the cluster has no IPv6 service range (network: ipv6ServiceCIDR)"
+	case s.FamilyPolicy != "" && s.FamilyPolicy != "SingleStack" && dual && len(v6) == 1:
+		v6 = append(v6, !v6[0])
+	}
+	return v6, ""
+}
+
+// take is the next free address of a family.
+func (g *given) take(v6 bool) netip.Addr {
+	next := &g.next
+	if v6 {
+		next = &g.next6
+	}
+	for g.used[*next] {
+		*next = next.Next()
+	}
+	g.used[*next] = true
+	return *next
+}
+
 // complete gives what Services lack.
-func (g *given) complete(services []*spec.Service) {
+func (g *given) complete(services []*spec.Service) (notices []trace.Notice) {
 	for _, s := range services {
 		for _, ip := range s.ClusterIPs {
 			g.used[ip] = true
 		}
 	}
 	for _, s := range services {
-		if s.Type != kube.ExternalName && !s.Headless && len(s.ClusterIPs) == 0 {
-			for g.used[g.next] {
-				g.next = g.next.Next()
+		v6, why := g.families(s)
+		if why != "" {
+			what := "ipFamilyPolicy and ipFamilies of Service " + s.Key()
+			notices = append(notices, trace.Notice{What: what, Why: why + "; here it has an IPv4 address", At: s.Origin})
+		}
+		s.Families = nil
+		for i, six := range v6 {
+			s.Families = append(s.Families, map[bool]string{false: "IPv4", true: "IPv6"}[six])
+			if s.Type != kube.ExternalName && !s.Headless && i >= len(s.ClusterIPs) {
+				s.ClusterIPs = append(s.ClusterIPs, g.take(six))
 			}
-			s.ClusterIPs = []netip.Addr{g.next}
-			g.used[g.next] = true
 		}
 		for j := range s.Ports {
 			if (s.Type == kube.NodePort || s.Type == kube.LoadBalancer && !s.NoNodePorts) && s.Ports[j].NodePort == 0 {
@@ -231,4 +282,5 @@ func (g *given) complete(services []*spec.Service) {
 			}
 		}
 	}
+	return notices
 }

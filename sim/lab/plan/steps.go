@@ -187,7 +187,9 @@ func (st *story) apply(s *spec.Spec, out *Step, i int) error {
 	for _, n := range man.NotModelled {
 		st.NotModelled = trace.AddNotice(st.NotModelled, n)
 	}
-	st.Plan.given.complete(out.Services)
+	for _, n := range st.Plan.given.complete(out.Services) {
+		st.NotModelled = trace.AddNotice(st.NotModelled, n)
+	}
 	var wanted []string
 	for _, w := range man.Workloads {
 		key := w.Namespace + "/" + w.Name

@@ -67,10 +67,27 @@ type Service struct {
 	Selector map[string]string
 	// TargetNames are named target ports, by the names of the Service's ports.
 	TargetNames map[string]string
+	// Families are ipFamilies and FamilyPolicy ipFamilyPolicy, as the manifest has
+	// them; plan decides on the addresses.
+	Families     []string
+	FamilyPolicy string
 	// PublishNotReady counts pods that are not ready as ready.
 	PublishNotReady bool
 	// NoNodePorts says that a Service of type LoadBalancer gets no node ports.
 	NoNodePorts bool
+}
+
+// HasFamily reports whether the Service is one of a family: it has an address of it, or
+// as a headless one is to have endpoints of it.
+func (s *Service) HasFamily(v6 bool) bool {
+	if len(s.ClusterIPs) > 0 {
+		return slices.ContainsFunc(s.ClusterIPs, func(a netip.Addr) bool { return a.Is6() == v6 })
+	}
+	name := "IPv4"
+	if v6 {
+		name = "IPv6"
+	}
+	return slices.Contains(s.Families, name) || len(s.Families) == 0 && !v6
 }
 
 // Manifests are the objects of a lab's manifests that have a meaning for the
@@ -414,8 +431,21 @@ func readService(doc []byte, origin *trace.Origin) (*Service, error) {
 	return s, nil
 }
 
-// addresses reads the Service's addresses.
+// addresses reads the Service's addresses and of which families it wants them.
 func (s *Service) addresses(in *corev1.Service) error {
+	for _, f := range in.Spec.IPFamilies {
+		if f != corev1.IPv4Protocol && f != corev1.IPv6Protocol {
+			return fmt.Errorf("ipFamilies: there is no family %q; there are IPv4 and IPv6", f)
+		}
+		s.Families = append(s.Families, string(f))
+	}
+	if p := in.Spec.IPFamilyPolicy; p != nil {
+		switch s.FamilyPolicy = string(*p); *p {
+		case corev1.IPFamilyPolicySingleStack, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack:
+		default:
+			return fmt.Errorf("ipFamilyPolicy: there is no policy %q; there are SingleStack, PreferDualStack and RequireDualStack", *p)
+		}
+	}
 	ips := in.Spec.ClusterIPs
 	if len(ips) == 0 && in.Spec.ClusterIP != "" {
 		ips = []string{in.Spec.ClusterIP}

@@ -68,10 +68,9 @@ const placed = "where pods are placed does not follow it; pin the pod with pods:
 var objectFields = map[string]map[string]fieldUse{
 	"Service.spec": table(
 		is("ports", "selector", "clusterIP", "clusterIPs", "type", "externalIPs", "sessionAffinity", "loadBalancerIP", "externalName", "externalTrafficPolicy",
-			"healthCheckNodePort", "publishNotReadyAddresses", "internalTrafficPolicy", "allocateLoadBalancerNodePorts"),
+			"healthCheckNodePort", "publishNotReadyAddresses", "internalTrafficPolicy", "allocateLoadBalancerNodePorts", "ipFamilies", "ipFamilyPolicy"),
 		but("loadBalancerSourceRanges", "kube-proxy on Windows does not read it, and what Linux nodes and the load balancer outside the cluster make of it is not simulated; write it as rules of a segment",
 			"sessionAffinityConfig", "how long a client stays with a backend is not simulated",
-			"ipFamilies", "which addresses the API server gives does not follow it; write clusterIPs", "ipFamilyPolicy", "which addresses the API server gives does not follow it; write clusterIPs",
 			"trafficDistribution", "backends are not preferred by their zone"),
 		no("it picks the program that makes the load balancer outside the cluster", "loadBalancerClass"),
 	),

@@ -19,7 +19,7 @@ import (
 const PluginRRAS = "rras"
 
 // Plugins are the network plugins a lab can name.
-var Plugins = []string{"azure-vnet", "flannel", "nat", "ovn-kubernetes", "ovs-l3", "rras", "win-bridge", "win-overlay"}
+var Plugins = []string{"azure-vnet", "flannel", "nat", "ovn-kubernetes", "ovs-l3", "rras", "sdnbridge", "win-bridge", "win-overlay"}
 
 // otherPlugins are network plugins for Windows that no design of winlab stands for, with
 // what is not modelled about them.
