@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -122,11 +123,11 @@ const azureIPv6NAT = "ipv6nat"
 const azureRange6 = 120
 
 // WhyNoIPv6 says what the configuration lacks.
-func (a *azure) WhyNoIPv6() string {
+func (a *azure) WhyNoIPv6() (string, *evidence.Fact) {
 	if a.o.Conf.ipv6Mode == "" {
-		return "the configuration of azure-vnet has no ipv6Mode"
+		return "the configuration of azure-vnet has no ipv6Mode", factAzureIPv6
 	}
-	return ""
+	return "", nil
 }
 
 func azureNode(n *kube.Node) error {

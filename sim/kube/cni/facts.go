@@ -23,7 +23,7 @@ var (
 		"win-bridge alone adds no routes to other nodes: the network between the nodes must know the pods' prefixes.",
 		"containernetworking/plugins plugins/main/windows/win-bridge/win-bridge_windows.go",
 		"MicrosoftDocs/Virtualization-Documentation virtualization/windowscontainers/kubernetes/common-problems.md")
-	_ = evidence.New("cni.win-bridge-one-address", evidence.Code,
+	factOneAddress = evidence.New("cni.win-bridge-one-address", evidence.Code,
 		"win-bridge and win-overlay take only the first address that the IPAM gives; they are never dual-stack.",
 		"containernetworking/plugins plugins/main/windows/win-bridge/win-bridge_windows.go (result.IPs[0])",
 		"containernetworking/plugins plugins/main/windows/win-overlay/win-overlay_windows.go")
@@ -146,7 +146,10 @@ var (
 		"From release 1.6.2, and from 1.5.4 to 1.5.13, azure-vnet gives a hostPort of a dual-stack pod a second PortMapping policy with the flag IPv6 and without LocalRoutedVip; one with a hostIP has a policy of that address's family only.",
 		"Azure/azure-container-networking cni/network/network_windows.go getPoliciesFromRuntimeCfg",
 		"Azure/azure-container-networking PR 1989", "Azure/azure-container-networking PR 2290", "Azure/azure-container-networking PR 2852")
-	_ = evidence.New("cni.azure-ipv6-nat", evidence.Code,
+	factNATOneAddress = evidence.New("cni.nat-one-address", evidence.Stated,
+		"Containers on a nat network have an IPv4 address only, unless somebody gives their adapters one of IPv6 by hand.",
+		"microsoft/Windows-Containers#522")
+	factAzureIPv6 = evidence.New("cni.azure-ipv6-nat", evidence.Code,
 		"With ipv6Mode azure-vnet gives pods a second address, from the node's IPv6 PodCIDR, and with ipv6nat an OutBoundNAT policy whose only exception is that range.",
 		"Azure/azure-container-networking cni/network/invoker_azure.go (Add)", "Azure/azure-container-networking cni/network/network_windows.go getIPV6EndpointPolicy")
 	_ = evidence.New("cni.azure-ipv6-range", evidence.Code,
@@ -155,7 +158,7 @@ var (
 	_ = evidence.New("cni.azure-ipv6-route", evidence.Code,
 		"With ipv6nat the node gets a route to its own pods' IPv6 range on the link of its adapter.",
 		"Azure/azure-container-networking network/network_windows.go appIPV6RouteEntry")
-	_ = evidence.New("cni.sdnbridge-dual-stack", evidence.Code,
+	factSDNBridge = evidence.New("cni.sdnbridge-dual-stack", evidence.Code,
 		"sdnbridge with enableDualStack gives an endpoint the first IPv4 and the first IPv6 address of the IPAM, with a default route of each family, and takes a network of type l2bridge that must be there already. HNS fills in the prefix lengths.",
 		"microsoft/windows-container-networking common/core/network.go (Add, allocateIpam)", "microsoft/windows-container-networking network/endpoint.go GetHostComputeEndpoint",
 		"microsoft/windows-container-networking PR 61")

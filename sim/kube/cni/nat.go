@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -79,7 +80,9 @@ func (t *nat) pool(c *kube.Cluster, n *kube.Node) (*pool, error) {
 }
 
 // WhyNoIPv6 follows cni.win-bridge-one-address.
-func (t *nat) WhyNoIPv6() string { return "the plugin nat gives containers an IPv4 address only" }
+func (t *nat) WhyNoIPv6() (string, *evidence.Fact) {
+	return "the plugin nat asks HNS for an IPv4 address only", factNATOneAddress
+}
 
 func (t *nat) Lease(c *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error) {
 	pl, err := t.pool(c, n)

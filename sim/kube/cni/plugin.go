@@ -6,6 +6,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -95,9 +96,9 @@ type Plugin interface {
 	Lease(c *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error)
 	// Linux is the plugin's side on a Linux node.
 	Linux(c *kube.Cluster, n *kube.Node) LinuxSetup
-	// WhyNoIPv6 says why pods get no IPv6 address in this configuration, "" when they
-	// do on nodes that have an IPv6 range.
-	WhyNoIPv6() string
+	// WhyNoIPv6 says why pods get no IPv6 address in this configuration, by which fact,
+	// "" when they do on nodes that have an IPv6 range.
+	WhyNoIPv6() (string, *evidence.Fact)
 	// Warnings are remarks on the configuration; none of them is an error.
 	Warnings() []string
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
@@ -50,11 +51,11 @@ func newSDNBridge(o Options, b *base) (Plugin, error) {
 }
 
 // WhyNoIPv6 follows cni.sdnbridge-dual-stack.
-func (b *sdnBridge) WhyNoIPv6() string {
+func (b *sdnBridge) WhyNoIPv6() (string, *evidence.Fact) {
 	if !b.dual {
-		return "the configuration of sdnbridge does not have enableDualStack among its optionalFlags"
+		return "the configuration of sdnbridge does not have enableDualStack among its optionalFlags", factSDNBridge
 	}
-	return ""
+	return "", nil
 }
 
 func (b *sdnBridge) lease(n *kube.Node, p *kube.Pod, taken func(netip.Addr) bool) (Lease, error) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -102,11 +103,11 @@ func (b *bridge) ipams(n *kube.Node, prefix netip.Prefix) []hns.Ipam {
 }
 
 // WhyNoIPv6 follows cni.win-bridge-one-address.
-func (b *bridge) WhyNoIPv6() string {
+func (b *bridge) WhyNoIPv6() (string, *evidence.Fact) {
 	if b.peerRoutes {
-		return "flanneld on Windows takes the IPv4 subnet of its lease only, and win-bridge only the first address that the IPAM gives"
+		return "flanneld on Windows takes the IPv4 subnet of its lease only, and win-bridge only the first address that the IPAM gives", factOneAddress
 	}
-	return "win-bridge takes only the first address that the IPAM gives; sdnbridge and azure-vnet can have both families"
+	return "win-bridge takes only the first address that the IPAM gives; sdnbridge and azure-vnet can have both families", factOneAddress
 }
 
 func (b *bridge) routes(c *kube.Cluster, n *kube.Node) []HostRoute {

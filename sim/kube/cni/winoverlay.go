@@ -7,6 +7,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
@@ -137,8 +138,8 @@ func (o *overlay) remoteSubnets(c *kube.Cluster, n *kube.Node, nw *hns.Network) 
 }
 
 // WhyNoIPv6 follows cni.win-bridge-one-address.
-func (o *overlay) WhyNoIPv6() string {
-	return "win-overlay takes only the first address that the IPAM gives, and refuses one of IPv6 (win-overlay doesn't support IPv6 now)"
+func (o *overlay) WhyNoIPv6() (string, *evidence.Fact) {
+	return "win-overlay takes only the first address that the IPAM gives, and refuses one of IPv6 (win-overlay doesn't support IPv6 now)", factOneAddress
 }
 
 func (o *overlay) pool(n *kube.Node) (*pool, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
@@ -73,11 +74,11 @@ func (b *builder) unusedIPv6() {
 		})
 	}
 	if c := s.Network.IPv6ClusterCIDR; c != "" && !pods(nil) {
-		b.notice("ipv6ClusterCIDR "+c, "no pod of this lab has an IPv6 address: "+b.WhyNoIPv6(nil), b.Plan.File.Origin("ipv6ClusterCIDR", "spec", "network", "ipv6ClusterCIDR"))
+		b.notice("ipv6ClusterCIDR "+c, "no pod of this lab has an IPv6 address: "+first(b.WhyNoIPv6(nil)), b.Plan.File.Origin("ipv6ClusterCIDR", "spec", "network", "ipv6ClusterCIDR"))
 	}
 	for i, n := range b.Nodes {
 		if c := s.Nodes[i].IPv6PodCIDR; c != "" && !pods(n) {
-			b.notice("ipv6PodCIDR "+c+" of "+n.Name, "no pod of this node has an IPv6 address: "+b.WhyNoIPv6(n), b.Plan.File.Origin("ipv6PodCIDR", "spec", "nodes", i, "ipv6PodCIDR"))
+			b.notice("ipv6PodCIDR "+c+" of "+n.Name, "no pod of this node has an IPv6 address: "+first(b.WhyNoIPv6(n)), b.Plan.File.Origin("ipv6PodCIDR", "spec", "nodes", i, "ipv6PodCIDR"))
 		}
 	}
 	if c := s.Network.IPv6ServiceCIDR; c != "" && !slices.ContainsFunc(b.Kube.Services, hasIPv6) {
@@ -104,16 +105,19 @@ func (b *builder) warned(text string) {
 	b.notice(what, m[3], &trace.Origin{What: what, File: m[1], Line: line})
 }
 
-// WhyNoIPv6 says why pods have no IPv6 address, of all nodes or of one.
-func (c *Cluster) WhyNoIPv6(n *Node) string {
+// WhyNoIPv6 says why pods have no IPv6 address, of all nodes or of one, and by which
+// fact; nil for what is the lab's own.
+func (c *Cluster) WhyNoIPv6(n *Node) (string, *evidence.Fact) {
 	switch {
 	case n != nil && n.Plan.Dump != nil:
-		return "the endpoint in the dump has none"
+		return "the endpoint in the dump has none", nil
 	case c.plugin == nil:
-		return c.Plan.Network.Name + " gives pods IPv4 addresses only in this simulation"
+		return c.Plan.Network.Name + " gives pods IPv4 addresses only in this simulation", nil
 	}
-	if why := c.plugin.WhyNoIPv6(); why != "" {
-		return why
+	if why, f := c.plugin.WhyNoIPv6(); why != "" {
+		return why, f
 	}
-	return "the node has no ipv6PodCIDR"
+	return "the node has no ipv6PodCIDR", nil
 }
+
+func first(text string, _ *evidence.Fact) string { return text }

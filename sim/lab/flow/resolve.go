@@ -85,8 +85,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 		return nil, err
 	}
 	if !dst.addr.IsValid() {
-		t.Verdict, t.Reason = trace.Dropped, trace.FamilyNotSupported
-		t.Summary = fmt.Sprintf("%s has no %s address%s.", r.To, family(r.IPv6), c.whyNoAddress(dst.machine, r.IPv6))
+		c.withoutAddress(t, dst.machine, r.IPv6, fmt.Sprintf("%s has no %s address", r.To, family(r.IPv6)))
 		return nil, nil
 	}
 	in := c.ingressOf(to, dst.addr)
@@ -104,8 +103,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 	}
 	src := sourceFor(from, dst.addr)
 	if !src.IsValid() {
-		t.Verdict, t.Reason = trace.Dropped, trace.FamilyNotSupported
-		t.Summary = fmt.Sprintf("%s has no %s address, so it sends nothing to %s%s.", r.From, family(dst.addr.Is6()), dst.addr, c.whyNoAddress(from.machine, dst.addr.Is6()))
+		c.withoutAddress(t, from.machine, dst.addr.Is6(), fmt.Sprintf("%s has no %s address, so it sends nothing to %s", r.From, family(dst.addr.Is6()), dst.addr))
 		t.Flow.Dst, t.Flow.DstPort = dst.addr.String(), dst.port
 		return nil, nil
 	}
@@ -151,15 +149,25 @@ func (c *Cluster) refusedPod(end string) (build.NoNetwork, bool) {
 	return c.WithoutNetwork(to.Namespace + "/" + to.Name)
 }
 
-// whyNoAddress says why a machine has no address of a family, "" when nobody knows.
-func (c *Cluster) whyNoAddress(m *build.Machine, v6 bool) string {
-	switch {
-	case m == nil || !v6:
-		return ""
-	case !isPod(m):
-		return ": the lab gives it no ipv6Address"
+// withoutAddress settles the trace of a request whose sender or receiver has no address
+// of a family. The step that ends it is what the network plugin did for the pod.
+func (c *Cluster) withoutAddress(t *trace.Trace, m *build.Machine, v6 bool, what string) {
+	t.Verdict, t.Reason, t.Summary = trace.Dropped, trace.FamilyNotSupported, what+"."
+	if m == nil || !v6 {
+		return
 	}
-	return ": " + c.WhyNoIPv6(m.Node)
+	if !isPod(m) {
+		t.Summary = what + ": the lab gives it no ipv6Address."
+		return
+	}
+	why, f := c.WhyNoIPv6(m.Node)
+	t.Summary = what + ": " + why + "."
+	if f == nil {
+		return
+	}
+	step := trace.Step{N: 1, Leg: trace.Request, Place: m.Node.Name, Object: m.Ref.String(), Action: trace.ActDrop, Reason: trace.FamilyNotSupported, Event: trace.Note(why)}.Cite(f)
+	t.Paths = []trace.Path{{Verdict: t.Verdict, Reason: t.Reason, Summary: t.Summary, Grade: step.Grade, Steps: []trace.Step{step}}}
+	t.Grade = step.Grade
 }
 
 // firstPacket describes the first packet of a flow.
