@@ -147,7 +147,7 @@ func some(c *Cluster) []Request {
 	var rs []Request
 	for _, f := range c.Plan.File.Lab.Spec.AllFlows() {
 		if f.Resolve == "" && len(f.Meanwhile) == 0 {
-			rs = append(rs, Request{From: f.From, To: f.To, Protocol: f.Protocol})
+			rs = append(rs, Request{From: f.From, To: f.To, Protocol: f.Protocol, IPv6: f.Family == "ipv6"})
 		}
 	}
 	if has(c, "pod/default/client") && has(c, "pod/default/peer") {
