@@ -103,17 +103,24 @@ var fieldTables = map[string]fieldTable{
 		no(ownFiles, "dataDir")),
 
 	"azure-vnet": tableOf(
-		is("name", "type", "mode", "dns", "windowsSettings", "AdditionalArgs", "capabilities"),
+		is("name", "type", "mode", "dns", "windowsSettings", "AdditionalArgs", "capabilities", "ipv6Mode"),
 		no("what is in it has its own reasons", "ipam"),
 		no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig"), no(oneAdapter, "master", "adapterName"),
 		no("the name of a bridge on Linux nodes", "bridge"), no("logs", "logLevel", "logTarget"), no("a lock of Linux nodes", "disableIPTableLock"),
 		no("how the plugin reaches the program that gives addresses", "cnsurl"),
-		but("IPv6 of azure-vnet is not simulated", "ipv6Mode"),
 		but("when the endpoints of deleted pods go is not simulated: they go at once", "disableAsyncDelete"),
 		but(noEffect, "infraVnetAddressSpace", "serviceCidrs", "vnetCidrs", "podNamespaceForDualNetwork", "ipsToRouteViaHost", "multiTenancy",
 			"enableSnatOnHost", "enableExactMatchForPodName", "disableHairpinOnHostInterface", "executionMode", "wireServerIP")),
 	"azure-vnet.windowsSettings": tableOf(is("enableLoopbackDSR"), no("how long the plugin waits for HNS", "hnsTimeoutDurationInSeconds")),
 	"azure-vnet.ipam":            tableOf(no(checkedType, "type"), but("pods get the addresses that follow the node's own", "environment", "subnet", "ipAddress", "queryInterval", "addressSpace", "poolId", "mode", "routes")),
+
+	"sdnbridge": tableOf(is("name", "type", "dns", "capabilities", "optionalFlags", "AdditionalArgs"),
+		no("what is in it has its own reasons", "ipam"), no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig"), no(oneAdapter, "master"),
+		but("the gateway of pods is the node's endpoint", "additionalRoutes")),
+	"sdnbridge.optionalFlags": tableOf(is("enableDualStack", "localRoutedPortMapping", "allowAclPortMapping", "loopbackDSR"),
+		but("the gateway of pods is the node's endpoint", "forceBridgeGateway", "gatewayFromAdditionalRoutes")),
+	"sdnbridge.ipam": tableOf(no(checkedType, "type"), but(podRange, "subnet", "ranges", "rangeStart", "rangeEnd"),
+		but("the gateway of pods is the node's endpoint", "routes", "gateway", "environment"), but("the pod's name servers are those of dns", "resolvConf"), no(ownFiles, "dataDir")),
 
 	"flannel": tableOf(is("name", "type", "delegate", "capabilities"), no("the protocol between runtime and plugin", "cniVersion"),
 		no(ownFiles, "subnetFile", "dataDir"), no(ofRuntime, "runtimeConfig"), but("flannel on Windows writes ipam itself (flannel-io/cni-plugin flannel_windows.go)", "ipam")),

@@ -23,12 +23,11 @@ type sdnFlags struct {
 // sdnBridgeConf reads what sdnbridge reads (cni/cni.go NetworkConfig). It writes
 // policies in the form of HCN v2.
 func (r *reader) sdnBridgeConf(c *Conf, n *node) {
-	r.unknown(string(PluginSDNBridge), n, "cniVersion", "name", "type", "master", "capabilities", "ipam", "dns", "optionalFlags",
-		"additionalRoutes", "AdditionalArgs", "runtimeConfig")
+	r.fields(string(PluginSDNBridge), string(PluginSDNBridge), n)
 	c.apiVersion = 2
 	c.Capabilities = r.capabilities(n)
 	if f := n.get("optionalFlags"); f != nil && r.object("optionalFlags", f.val) {
-		r.unknown("optionalFlags", f.val, "localRoutedPortMapping", "allowAclPortMapping", "forceBridgeGateway", "enableDualStack", "loopbackDSR", "gatewayFromAdditionalRoutes")
+		r.fields("optionalFlags", "sdnbridge.optionalFlags", f.val)
 		c.sdn = sdnFlags{
 			dualStack: isTrue(r.flag(f.val, "enableDualStack")), localRouted: isTrue(r.flag(f.val, "localRoutedPortMapping")),
 			allowACL: isTrue(r.flag(f.val, "allowAclPortMapping")), loopbackDSR: isTrue(r.flag(f.val, "loopbackDSR")),
@@ -37,7 +36,7 @@ func (r *reader) sdnBridgeConf(c *Conf, n *node) {
 		r.flag(f.val, "gatewayFromAdditionalRoutes")
 	}
 	r.dns(c, n)
-	r.ipam(c, n)
+	r.ipam(c, n, PluginSDNBridge, "host-local")
 	if f := n.get("AdditionalArgs"); f != nil {
 		r.policies(c, f, 2)
 	}
