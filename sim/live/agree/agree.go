@@ -152,7 +152,7 @@ func notMade(f *Flow) Reason {
 		return NotSent
 	case f.Lookup != nil, len(f.Trace.Names) > 0:
 		return ""
-	case len(f.Trace.Paths) == 0:
+	case len(f.Trace.Paths) == 0, f.Trace.Flow.Src == "", f.Trace.Flow.Dst == "": // an end without an address of the family
 		return NotSent
 	case loopback(f.Trace.Flow.Dst):
 		return Loopback

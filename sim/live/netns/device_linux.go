@@ -197,6 +197,14 @@ func setAddresses(device string, a Addresses) error {
 		if err := netlink.AddrReplace(l, &netlink.Addr{IPNet: ipNet(p), Flags: unix.IFA_F_NOPREFIXROUTE | unix.IFA_F_NODAD}); err != nil {
 			return fmt.Errorf("address %s: %w", p, err)
 		}
+		if p.Addr().Is6() {
+			// Where own addresses are reached by the device, the kernel asks for them, and
+			// takes no answer of another machine for an address that it has itself.
+			own := &netlink.Neigh{LinkIndex: l.Attrs().Index, Family: netlink.FAMILY_V6, State: netlink.NUD_PERMANENT, IP: p.Addr().AsSlice(), HardwareAddr: l.Attrs().HardwareAddr}
+			if err := netlink.NeighSet(own); err != nil {
+				return fmt.Errorf("neighbour %s: %w", p.Addr(), err)
+			}
+		}
 	}
 	for i := range old {
 		if p, ok := netip.AddrFromSlice(old[i].IP); ok {
