@@ -309,9 +309,33 @@ func printRun(w io.Writer, s *runSummary, flows bool) error {
 			return err
 		}
 	}
+	fmt.Fprintf(w, "%d claims in %d cells, %d checks without a lab, %d flows of labs\n", s.Claims, s.Cells, s.Statics, s.Flows)
+	if err := printCounts(w, s); err != nil {
+		return err
+	}
+	printDifferences(w, s)
+	for _, n := range s.NotModelled {
+		fmt.Fprintf(w, "not modelled: %s (%s)", n.What, strings.TrimSpace(n.Lab+" "+n.Variant))
+		if at := n.Place(); at != "" {
+			fmt.Fprintf(w, "  %s", at)
+		}
+		fmt.Fprintf(w, "\n    %s\n", n.Why)
+	}
+	end := "as expected"
+	switch {
+	case !s.AsExpected:
+		end = "not as expected"
+	case s.Flows > 0 && s.FlowsOpen == s.Flows && s.Cells+s.Statics == 0:
+		end = "nothing was expected"
+	}
+	_, err := fmt.Fprintf(w, "%s; the report is in %s\n", end, s.Report)
+	return err
+}
+
+// printCounts prints how many came out how.
+func printCounts(w io.Writer, s *runSummary) error {
 	words := map[string]string{result.Differs: "differ from the documents", result.Failed: "could not be checked", result.Disputed: "disputed",
 		result.Unknown: "unknown to the model", result.Own: "the model's own, documents are silent", result.Agrees: "as documented"}
-	fmt.Fprintf(w, "%d claims in %d cells, %d checks without a lab, %d flows of labs\n", s.Claims, s.Cells, s.Statics, s.Flows)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, o := range result.Outcomes {
 		if n := s.Outcomes[o]; n > 0 || o == result.Differs {
@@ -340,9 +364,11 @@ func printRun(w io.Writer, s *runSummary, flows bool) error {
 			fmt.Fprintf(t, "%d\t flows not made with real sockets: %s\t\n", l.NotMade[why], why)
 		}
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	return t.Flush()
+}
+
+// printDifferences prints what is not as expected, with the command that shows it.
+func printDifferences(w io.Writer, s *runSummary) {
 	for _, d := range s.Differences {
 		fmt.Fprintf(w, "%s: %s: expected %s, got %s", d.What, d.Check, d.Expect, d.Got)
 		if d.Reason != "" {
@@ -356,20 +382,4 @@ func printRun(w io.Writer, s *runSummary, flows bool) error {
 			fmt.Fprintf(w, "    %s\n", d.Command)
 		}
 	}
-	for _, n := range s.NotModelled {
-		fmt.Fprintf(w, "not modelled: %s (%s)", n.What, strings.TrimSpace(n.Lab+" "+n.Variant))
-		if at := n.Place(); at != "" {
-			fmt.Fprintf(w, "  %s", at)
-		}
-		fmt.Fprintf(w, "\n    %s\n", n.Why)
-	}
-	end := "as expected"
-	switch {
-	case !s.AsExpected:
-		end = "not as expected"
-	case s.Flows > 0 && s.FlowsOpen == s.Flows && s.Cells+s.Statics == 0:
-		end = "nothing was expected"
-	}
-	_, err := fmt.Fprintf(w, "%s; the report is in %s\n", end, s.Report)
-	return err
 }
