@@ -58,6 +58,25 @@ func TestRealComponents(t *testing.T) {
 	}
 }
 
+// withoutDualStackGate leaves out the gate IPv6DualStack, which is gone since 1.25
+// (kubernetes/kubernetes CHANGELOG-1.25): both families are always on there.
+func withoutDualStackGate(p spec.Proxy) *spec.Proxy {
+	const flag, gate = "--feature-gates=", "IPv6DualStack=true"
+	var flags []string
+	for _, f := range p.Flags {
+		if gates, ok := strings.CutPrefix(f, flag); ok {
+			kept := slices.DeleteFunc(strings.Split(gates, ","), func(g string) bool { return g == gate })
+			if len(kept) == 0 {
+				continue
+			}
+			f = flag + strings.Join(kept, ",")
+		}
+		flags = append(flags, f)
+	}
+	p.Flags = flags
+	return &p
+}
+
 // The objects are the same, too, with the kube-proxies that no document's lab has, on
 // the builds that have them: each design with kube-proxy 1.25 and 1.29.
 func TestRealObjects(t *testing.T) {
@@ -101,6 +120,7 @@ func TestRealObjects(t *testing.T) {
 				d.setting.Kubernetes, d.setting.Build = version, build
 				if base.Proxy != nil {
 					d.name += "-dsr"
+					d.setting.Proxy = withoutDualStackGate(*base.Proxy)
 				}
 				all = append(all, d)
 			}
