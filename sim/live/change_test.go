@@ -102,6 +102,9 @@ func agrees(v trace.Verdict, live string) bool {
 	return live == "silent"
 }
 
+// lastPort is the last sender's port that was used.
+var lastPort = uint16(20000)
+
 // conn is a connection to a responder that sends everything back.
 type conn struct {
 	net.Conn
@@ -117,7 +120,10 @@ func open(t *testing.T, n *Net, c *lab.Cluster, fl spec.Flow) []*conn {
 	to := netip.AddrPortFrom(netip.MustParseAddr(tr.Flow.Dst), tr.Flow.DstPort)
 	var all []*conn
 	for range perName {
-		k, err := n.Dial(t.Context(), fl.From, "tcp", to, 3*time.Second)
+		// A port of its own for each: Linux may take one for a Service's address and for a
+		// backend of it, and behind the translation the two connections are one.
+		lastPort++
+		k, err := n.DialFrom(t.Context(), fl.From, "tcp", lastPort, to, 3*time.Second)
 		if err != nil {
 			t.Fatalf("%s to %s: %v", fl.From, fl.To, err)
 		}
