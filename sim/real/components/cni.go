@@ -67,21 +67,11 @@ func (e *cniError) notStarted() bool {
 // not start it.
 var errSilent = errors.New("ended without a result; Wine did not start it")
 
-// neverBegan reports whether a program failed before its own code ran: it wrote nothing, or
-// Wine could not initialise a DLL that every Go program loads first, which happens on a
-// busy machine and says nothing about plugin or HNS.
-func neverBegan(r *wine.Result) bool {
-	return r.Stdout == "" && (r.Stderr == "" || strings.Contains(r.Stderr, "DLL initialization failed"))
-}
-
-// starts is how often a program is tried that Wine does not start.
-const starts = 3
-
 // callCNI calls a plugin and returns its result, a JSON document, or nothing where the
 // command has none. A refusal of the plugin is a [*cniError]. Where Wine did not start
 // the plugin, or the plugin's own plugin, it calls again.
 func (n *Node) callCNI(ctx context.Context, c cniCall) (out []byte, err error) {
-	for range starts {
+	for range wine.Starts {
 		out, err = n.callOnce(ctx, c)
 		var refusal *cniError
 		if !errors.Is(err, errSilent) && !(errors.As(err, &refusal) && refusal.notStarted()) {
@@ -109,7 +99,7 @@ func (n *Node) callOnce(ctx context.Context, c cniCall) ([]byte, error) {
 	if r.Code == 0 {
 		return []byte(r.Stdout), nil
 	}
-	if neverBegan(r) {
+	if wine.NeverBegan(r.Stdout, r.Stderr) {
 		return nil, fmt.Errorf("%s %s (code %d): %w", c.Plugin, c.Command, r.Code, errSilent)
 	}
 	refusal := &cniError{Plugin: c.Plugin, Command: c.Command}

@@ -336,20 +336,3 @@ func TestKubeProxyVersions(t *testing.T) {
 		}
 	}
 }
-
-// A program that Wine did not start is tried again; one that failed by itself is not.
-func TestNeverBegan(t *testing.T) {
-	for _, c := range []struct {
-		stdout, stderr string
-		want           bool
-	}{
-		{"", "", true},
-		{"", "panic: Failed to load ws2_32.dll: DLL initialization failed. [recovered, repanicked]\n\ngoroutine 1 [running]:", true},
-		{"", "panic: runtime error: index out of range", false},
-		{`{"code": 11, "msg": "DLL initialization failed"}`, "DLL initialization failed", false},
-	} {
-		if got := neverBegan(&wine.Result{Code: 127, Stdout: c.stdout, Stderr: c.stderr}); got != c.want {
-			t.Errorf("%q %q: %t", c.stdout, c.stderr, got)
-		}
-	}
-}

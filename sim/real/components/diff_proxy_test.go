@@ -234,7 +234,7 @@ func (r *realProxy) settle(ctx context.Context, name string, model []string, sin
 		select {
 		case <-tick.C:
 		case <-r.Done():
-			return fmt.Errorf("kube-proxy has ended:\n%s", r.logEnd())
+			return fmt.Errorf("kube-proxy has ended (%s):\n%s", r.End(), r.logEnd())
 		case <-ctx.Done():
 			return fmt.Errorf("%w; until then:\n%s\n%s", ctx.Err(), strings.Join(d, "\n"), r.condition())
 		}

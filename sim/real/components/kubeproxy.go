@@ -88,7 +88,7 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 	case <-time.After(answers):
 		return nil, errors.Join(fmt.Errorf("the calls of kube-proxy cannot be watched: HNS does not answer for %v", answers), k.calls.Close())
 	}
-	k.Process, err = n.start(ctx, wine.Command{Path: path, Args: args, Env: []string{"KUBE_NETWORK=" + c.Network}})
+	k.Process, err = n.start(ctx, wine.Command{Path: path, Args: args, Speaks: true, Env: []string{"KUBE_NETWORK=" + c.Network}})
 	if err != nil {
 		return nil, errors.Join(err, k.calls.Close(), <-k.watched)
 	}
@@ -135,7 +135,10 @@ func (k *RunningKubeProxy) WaitSynced(ctx context.Context, since time.Time) erro
 		select {
 		case <-tick.C:
 		case <-k.Done():
-			return fmt.Errorf("%w:\n%s", ErrEnded, k.logEnd())
+			if k.Silent() { // that is no outcome
+				return fmt.Errorf("kube-proxy could not be run: %s", k.End())
+			}
+			return fmt.Errorf("%w (%s):\n%s", ErrEnded, k.End(), k.logEnd())
 		case err := <-k.watched:
 			k.watched <- err // for Stop
 			return fmt.Errorf("what kube-proxy does is not known any more, the log of HNS's calls has ended: %w\n%s", err, k.logEnd())

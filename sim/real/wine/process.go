@@ -28,6 +28,11 @@ type Command struct {
 	dir string
 	// Stdin is what the program reads; nil is an empty input.
 	Stdin io.Reader
+	// Speaks says that the program writes something before it fails, as kube-proxy does,
+	// which logs its flags first. One that fails without a word was not started by Wine,
+	// which happens on a busy machine and says nothing about the program: it is started
+	// again, [Starts] times at most. Stdin must be nil.
+	Speaks bool
 	// grace is how long Stop waits after Ctrl-C, by default 5 s.
 	grace time.Duration
 }
@@ -37,11 +42,27 @@ type Process struct {
 	// Stderr is the file that holds its error output, stdout its output.
 	Stderr, stdout string
 
-	prefix *Prefix
-	cmd    *exec.Cmd
-	grace  time.Duration
-	done   chan struct{}
-	err    error
+	prefix  *Prefix
+	command Command
+	grace   time.Duration
+	done    chan struct{}
+	err     error
+
+	// Under the prefix' lock: the process of Linux, how many there were, and whether
+	// there is to be no other.
+	cmd     *exec.Cmd
+	starts  int
+	stopped bool
+}
+
+// Starts is how often a program is started that Wine does not start.
+const Starts = 3
+
+// NeverBegan reports whether a program that failed did so before its own code ran, when
+// that would have written something: it wrote nothing, or Wine could not initialise a DLL
+// that every Go program loads first.
+func NeverBegan(stdout, stderr string) bool {
+	return stdout == "" && (stderr == "" || strings.Contains(stderr, "DLL initialization failed"))
 }
 
 // Start starts a program. It is stopped when ctx ends.
@@ -61,21 +82,13 @@ func (p *Prefix) Start(ctx context.Context, c Command) (*Process, error) {
 			return nil, fmt.Errorf("%s: the variable %q: write NAME=value; Wine's own variables are not for programs", filepath.Base(path), kv)
 		}
 	}
-	r := p.process(path, c)
-	// Files, not pipes: a child that keeps its output open blocks nobody.
-	stdout, err := os.Create(r.stdout)
-	if err != nil {
-		return nil, err
+	if c.Speaks && c.Stdin != nil {
+		return nil, fmt.Errorf("%s: a program that reads its input cannot be started again", filepath.Base(path))
 	}
-	defer stdout.Close()
-	stderr, err := os.Create(r.Stderr)
-	if err != nil {
+	c.Path = path
+	r := p.process(c)
+	if err := r.launch(); err != nil {
 		return nil, err
-	}
-	defer stderr.Close()
-	r.cmd.Stdout, r.cmd.Stderr = stdout, stderr
-	if err := p.launch(r); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	go r.watch()
 	go func() {
@@ -89,54 +102,119 @@ func (p *Prefix) Start(ctx context.Context, c Command) (*Process, error) {
 }
 
 // process prepares a program that is not started yet.
-func (p *Prefix) process(path string, c Command) *Process {
+func (p *Prefix) process(c Command) *Process {
 	p.mu.Lock()
 	p.started++
 	number := p.started
 	p.mu.Unlock()
-	log := filepath.Join(p.logs, fmt.Sprintf("%03d-%s", number, strings.TrimSuffix(filepath.Base(path), ".exe")))
-	r := &Process{stdout: log + ".stdout", Stderr: log + ".stderr", prefix: p, done: make(chan struct{})}
-	r.grace = cmp.Or(c.grace, 5*time.Second)
-	r.cmd = exec.Command(p.wine.loader, append([]string{Path(path)}, c.Args...)...)
-	r.cmd.Env = append(p.env[:len(p.env):len(p.env)], c.Env...)
-	r.cmd.Dir = cmp.Or(c.dir, filepath.Join(p.Dir, "drive_c"))
-	r.cmd.Stdin = c.Stdin
-	r.cmd.WaitDelay = time.Second // when Stdin is a reader that does not end
-	return r
+	log := filepath.Join(p.logs, fmt.Sprintf("%03d-%s", number, strings.TrimSuffix(filepath.Base(c.Path), ".exe")))
+	return &Process{stdout: log + ".stdout", Stderr: log + ".stderr", prefix: p, command: c, grace: cmp.Or(c.grace, 5*time.Second), done: make(chan struct{})}
 }
 
-// launch starts a program, unless the prefix is closed: nothing may start after
-// Close has looked for what runs.
-func (p *Prefix) launch(r *Process) error {
+// linux is the process of Linux that runs the program.
+func (r *Process) linux() *exec.Cmd {
+	r.prefix.mu.Lock()
+	defer r.prefix.mu.Unlock()
+	return r.cmd
+}
+
+// launch starts the program, unless it was stopped or the prefix is closed: nothing may
+// start after Close has looked for what runs.
+func (r *Process) launch() error {
+	p, c := r.prefix, r.command
+	// Files, not pipes: a child that keeps its output open blocks nobody.
+	stdout, err := os.Create(r.stdout)
+	if err != nil {
+		return err
+	}
+	defer stdout.Close()
+	stderr, err := os.Create(r.Stderr)
+	if err != nil {
+		return err
+	}
+	defer stderr.Close()
+	cmd := exec.Command(p.wine.loader, append([]string{Path(c.Path)}, c.Args...)...)
+	cmd.Env = append(p.env[:len(p.env):len(p.env)], c.Env...)
+	cmd.Dir = cmp.Or(c.dir, filepath.Join(p.Dir, "drive_c"))
+	cmd.Stdin = c.Stdin
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.WaitDelay = time.Second // when Stdin is a reader that does not end
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return errors.New("the Wine prefix is closed")
+		return fmt.Errorf("%s: the Wine prefix is closed", filepath.Base(c.Path))
 	}
-	if err := startMortal(r.cmd); err != nil {
-		return fmt.Errorf("it does not start: %w", err)
+	if r.stopped {
+		return fmt.Errorf("%s was stopped", filepath.Base(c.Path))
 	}
+	if err := startMortal(cmd); err != nil {
+		return fmt.Errorf("%s: it does not start: %w", filepath.Base(c.Path), err)
+	}
+	r.cmd = cmd
+	r.starts++
 	p.running[r] = true
 	return nil
 }
 
 func (r *Process) watch() {
-	err := r.cmd.Wait()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
-		r.err = err
+	defer close(r.done)
+	for {
+		cmd := r.linux()
+		err := cmd.Wait()
+		r.prefix.mu.Lock()
+		delete(r.prefix.running, r)
+		again := r.command.Speaks && !r.stopped && r.starts < Starts && cmd.ProcessState.ExitCode() != 0
+		r.prefix.mu.Unlock()
+		if again && r.silent() {
+			if r.launch() == nil {
+				continue
+			}
+		}
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+			r.err = err
+		}
+		return
+	}
+}
+
+// Silent reports whether a program that [Command.Speaks] has ended with a failure before its
+// own code ran. It waits for the end.
+func (r *Process) Silent() bool {
+	code, _ := r.wait()
+	return r.command.Speaks && code != 0 && r.silent()
+}
+
+func (r *Process) silent() bool {
+	stdout, err1 := os.ReadFile(r.stdout)
+	stderr, err2 := os.ReadFile(r.Stderr)
+	return err1 == nil && err2 == nil && NeverBegan(string(stdout), string(stderr))
+}
+
+// End says how a program has ended, for one that should not have: its code, and how often
+// Wine was asked to start it.
+func (r *Process) End() string {
+	code, err := r.wait()
+	s := fmt.Sprintf("code %d", code)
+	if err != nil {
+		s += ": " + err.Error()
+	}
+	if r.Silent() {
+		s += ", without a word: Wine did not start it"
 	}
 	r.prefix.mu.Lock()
-	delete(r.prefix.running, r)
-	r.prefix.mu.Unlock()
-	close(r.done)
+	defer r.prefix.mu.Unlock()
+	if r.starts > 1 {
+		s += fmt.Sprintf(", at start %d", r.starts)
+	}
+	return s
 }
 
 // State is what Linux says of the program's process, in one line: its state, its threads
 // and what they wait for in the kernel. A program that has ended for Windows can still
 // be a process that does not get to its end.
 func (r *Process) State() string {
-	dir := fmt.Sprintf("/proc/%d", r.cmd.Process.Pid)
+	dir := fmt.Sprintf("/proc/%d", r.linux().Process.Pid)
 	text, err := os.ReadFile(dir + "/status")
 	if err != nil {
 		return err.Error()
@@ -165,7 +243,15 @@ func (r *Process) Done() <-chan struct{} { return r.done }
 // lowest eight bits of it, as Linux does; -1 is a program that was killed.
 func (r *Process) wait() (code int, err error) {
 	<-r.done
-	return r.cmd.ProcessState.ExitCode(), r.err
+	return r.linux().ProcessState.ExitCode(), r.err
+}
+
+// last is the process of Linux after which none is started.
+func (r *Process) last() (pid int) {
+	r.prefix.mu.Lock()
+	defer r.prefix.mu.Unlock()
+	r.stopped = true
+	return r.cmd.Process.Pid
 }
 
 // Stop ends the program: Ctrl-C as on a console, and when it still runs after its
@@ -177,7 +263,7 @@ func (r *Process) Stop() {
 		return
 	default:
 	}
-	interrupt(r.cmd.Process.Pid)
+	interrupt(r.last())
 	select {
 	case <-r.done:
 	case <-time.After(r.grace):
@@ -193,7 +279,7 @@ func (r *Process) Kill() {
 		return
 	default:
 	}
-	killGroup(r.cmd.Process.Pid)
+	killGroup(r.last())
 	<-r.done
 }
 

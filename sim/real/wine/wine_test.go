@@ -221,6 +221,52 @@ func TestProgram(t *testing.T) {
 	})
 }
 
+// A program that would have spoken and did not is started again; what it says once it
+// runs, and what a program does that need not speak, is taken as it is.
+func TestStartedAgain(t *testing.T) {
+	w, dll, hello := need(t)
+	p := newPrefix(t, w, dll, "2022")
+	cmd := filepath.Join(p.Dir, "drive_c/windows/system32/cmd.exe")
+	for _, c := range []struct {
+		name string
+		c    Command
+		want string
+	}{
+		{"never says anything", Command{Path: hello, Args: []string{"exit", "3"}, Speaks: true}, "code 3, without a word: Wine did not start it, at start 3"},
+		{"need not", Command{Path: hello, Args: []string{"exit", "3"}}, "code 3"},
+		{"ends well", Command{Path: hello, Args: []string{"exit", "0"}, Speaks: true}, "code 0"},
+		{"says it", Command{Path: cmd, Args: []string{"/c", "echo why&exit 4"}, Speaks: true}, "code 4"},
+		{"says it the second time", Command{Path: cmd, Args: []string{"/c", "if exist once (echo why&exit 5) else (copy nul once >nul&exit 6)"}, Speaks: true}, "code 5, at start 2"},
+	} {
+		r, err := p.Start(t.Context(), c.c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.End(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	if _, err := p.Start(t.Context(), Command{Path: hello, Speaks: true, Stdin: strings.NewReader("")}); err == nil {
+		t.Error("its input would be read twice")
+	}
+}
+
+func TestNeverBegan(t *testing.T) {
+	for _, c := range []struct {
+		stdout, stderr string
+		want           bool
+	}{
+		{"", "", true},
+		{"", "panic: Failed to load ws2_32.dll: DLL initialization failed. [recovered, repanicked]\n\ngoroutine 1 [running]:", true},
+		{"", "panic: runtime error: index out of range", false},
+		{`{"code": 11, "msg": "DLL initialization failed"}`, "DLL initialization failed", false},
+	} {
+		if got := NeverBegan(c.stdout, c.stderr); got != c.want {
+			t.Errorf("%q %q: %t", c.stdout, c.stderr, got)
+		}
+	}
+}
+
 func TestStop(t *testing.T) {
 	w, dll, hello := need(t)
 	p := newPrefix(t, w, dll, "2019")
