@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
@@ -12,7 +13,12 @@ import (
 // machines that are there afterwards their namespaces. The step's time passes at once:
 // flows in switches get older, and programs do not notice. Connections that HNS cuts on
 // a real node get their resets. Pods that go take their programs with them.
+//
+// Changes are made one after another. With an error a part of the step can have been
+// made; what is there then has its namespaces.
 func (n *Net) Change(ctx context.Context, s spec.Step) error {
+	n.changing.Lock()
+	defer n.changing.Unlock()
 	err := n.Do(func(*lab.Cluster) error {
 		if n.changes == nil {
 			n.changes = lab.NewChanges(n.c)
@@ -21,10 +27,10 @@ func (n *Net) Change(ctx context.Context, s spec.Step) error {
 		if err != nil {
 			return err
 		}
-		n.skipped += wait
 		if err := n.changes.Make(ctx, s); err != nil {
 			return err
 		}
+		n.skipped += wait
 		for _, text := range s.Restart {
 			if program, node, err := spec.ParseProgram(text); err == nil && program == spec.ProgramNode {
 				n.restarted["node/"+node] = true
@@ -32,10 +38,10 @@ func (n *Net) Change(ctx context.Context, s spec.Step) error {
 		}
 		return nil
 	})
-	if err != nil {
+	if errors.Is(err, errDown) {
 		return err
 	}
-	return n.Sync(ctx)
+	return errors.Join(err, n.sync(ctx))
 }
 
 // cut hands the resets of connections that were cut to the programs. The lock is held.

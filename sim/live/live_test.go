@@ -15,11 +15,16 @@ import (
 
 func up(t *testing.T, path string, o Options) *Net {
 	t.Helper()
-	f, err := lab.Load(filepath.Join("../../fixtures/labs", path))
+	return upVariant(t, filepath.Join("../../fixtures/labs", path), "", o)
+}
+
+func upVariant(t *testing.T, path, variant string, o Options) *Net {
+	t.Helper()
+	f, err := lab.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := lab.Build(t.Context(), f, lab.Options{Components: "model"})
+	c, err := lab.Build(t.Context(), f, lab.Options{Components: "model", Variant: variant})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,6 +38,18 @@ func up(t *testing.T, path string, o Options) *Net {
 	}
 	t.Cleanup(n.Close)
 	return n
+}
+
+// address is the address of a machine.
+func address(t *testing.T, n *Net, name string) (a netip.Addr) {
+	t.Helper()
+	s, err := n.find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.machine(s.entry).Address
 }
 
 func TestGet(t *testing.T) {

@@ -57,6 +57,9 @@ type Net struct {
 
 	names sync.Mutex // around a look-up of the cluster DNS
 
+	// changing is around what changes machines and their namespaces: one change at a time.
+	changing sync.Mutex
+
 	turns map[*host.Listener]int // of user-space proxies
 }
 
@@ -65,7 +68,6 @@ type space struct {
 	name   string
 	entry  *flow.Entry
 	device *netns.Device
-	arp    bool
 	spec   netns.Spec
 	served *served
 	gone   bool
@@ -110,6 +112,9 @@ func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
 	return n, nil
 }
 
+// errDown says that a network was closed.
+var errDown = errors.New("the network is down")
+
 // Close ends all programs and takes everything away.
 func (n *Net) Close() {
 	n.mu.Lock()
@@ -147,7 +152,7 @@ func (n *Net) Do(f func(c *lab.Cluster) error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
-		return errors.New("the network is down")
+		return errDown
 	}
 	defer n.cut()
 	return f(n.c)
@@ -186,10 +191,17 @@ func clone(m map[string]uint64) map[string]uint64 {
 // Sync makes namespaces for machines that are new, takes those away whose machines
 // are gone, and gives all others the addresses and routes that they have now.
 func (n *Net) Sync(ctx context.Context) error {
+	n.changing.Lock()
+	defer n.changing.Unlock()
+	return n.sync(ctx)
+}
+
+// sync is Sync for those who hold the lock of changes.
+func (n *Net) sync(ctx context.Context) error {
 	n.mu.Lock()
 	if n.closed {
 		n.mu.Unlock()
-		return errors.New("the network is down")
+		return errDown
 	}
 	n.ports.Refresh()
 	want := n.ports.Entries()
@@ -244,10 +256,16 @@ func (n *Net) bring(ctx context.Context, name string, e *flow.Entry, s *space, s
 		if err != nil {
 			return err
 		}
-		s = &space{name: name, entry: e, device: d, arp: !spec.NoARP, spec: spec, served: newServed()}
+		s = &space{name: name, entry: e, device: d, spec: spec, served: newServed()}
 		n.mu.Lock()
-		n.spaces[e] = s
+		closed := n.closed
+		if !closed {
+			n.spaces[e] = s
+		}
 		n.mu.Unlock()
+		if closed {
+			return errors.Join(errDown, d.Close())
+		}
 		go n.serve(s)
 	} else if !equalAddresses(s.spec.Addresses, spec.Addresses) {
 		if err := n.host.Set(ctx, name, spec.Addresses); err != nil {

@@ -117,7 +117,11 @@ func (n *Net) respond(ctx context.Context, s *space) error {
 			continue
 		}
 		v.mu.Lock()
-		v.all[l] = c
+		if v.done {
+			_ = c.Close()
+		} else {
+			v.all[l] = c
+		}
 		v.mu.Unlock()
 	}
 	return nil
@@ -137,7 +141,11 @@ func (n *Net) listen(ctx context.Context, s *space, proto packet.Proto, addr net
 		if err != nil {
 			return nil, err
 		}
-		go n.answerAll(s, pc, l)
+		if len(l.Backends) > 0 {
+			go n.proxyDatagrams(s, pc, l)
+		} else {
+			go n.answerAll(s, pc, l)
+		}
 		return pc, nil
 	}
 	return nil, nil
@@ -340,6 +348,70 @@ func (n *Net) proxy(s *space, c net.Conn, l *host.Listener) {
 		}
 	}()
 	_, _ = io.Copy(c, b)
+}
+
+// proxyIdle is how long the user-space proxy keeps a conversation by UDP in which nothing
+// is said (kube-proxy --udp-timeout, 250ms if nothing is given).
+const proxyIdle = 250 * time.Millisecond
+
+// maxProxied bounds the clients for which a user-space proxy has a socket.
+const maxProxied = 1 << 10
+
+// proxyDatagrams is kube-proxy in userspace mode for UDP: each client has a socket of its
+// own to a backend, until nothing comes any more.
+func (n *Net) proxyDatagrams(s *space, pc net.PacketConn, l *host.Listener) {
+	var mu sync.Mutex
+	open := map[string]net.Conn{}
+	buf := make([]byte, 1<<16)
+	for {
+		size, from, err := pc.ReadFrom(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return // what is open ends by its idle time
+		}
+		if err != nil {
+			continue // an ICMP error of an earlier answer
+		}
+		mu.Lock()
+		b, full := open[from.String()], len(open) >= maxProxied
+		mu.Unlock()
+		if b == nil {
+			if full {
+				continue
+			}
+			n.mu.Lock()
+			to := l.Backends[n.turn(l)]
+			n.mu.Unlock()
+			b, err = n.host.Dial(context.Background(), s.name, "udp", to, upstreamTimeout)
+			if err != nil || !s.served.track(b) {
+				continue
+			}
+			mu.Lock()
+			open[from.String()] = b
+			mu.Unlock()
+			go func() {
+				returnDatagrams(b, pc, from)
+				mu.Lock()
+				delete(open, from.String())
+				mu.Unlock()
+				s.served.untrack(b)
+			}()
+		}
+		_ = b.SetReadDeadline(time.Now().Add(proxyIdle))
+		_, _ = b.Write(buf[:size])
+	}
+}
+
+// returnDatagrams hands a client what its backend says, until that is silent.
+func returnDatagrams(from net.Conn, by net.PacketConn, client net.Addr) {
+	buf := make([]byte, 1<<16)
+	for {
+		size, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		_, _ = by.WriteTo(buf[:size], client)
+		_ = from.SetReadDeadline(time.Now().Add(proxyIdle))
+	}
 }
 
 // turn is the backend whose turn it is.

@@ -109,7 +109,7 @@ func (n *Net) expire() {
 				delete(w.servers, p.answer)
 			case !p.done && now.Sub(p.Time) > answerWithin:
 				// Nothing was lost, and nothing came back: the program there is silent.
-				w.end(p, trace.NoReply, p.Reason, p.Why)
+				w.end(p, trace.NoReply, "", p.Why)
 			}
 		}
 		n.mu.Unlock()
@@ -117,22 +117,6 @@ func (n *Net) expire() {
 			return
 		}
 	}
-}
-
-// opens reports whether a packet asks for a connection; other protocols than these
-// have none.
-func opens(h *packet.Headers) bool {
-	switch h.Proto {
-	case packet.TCP:
-		return h.TCPFlags&(packet.SYN|packet.ACK|packet.RST) == packet.SYN
-	case packet.UDP:
-		return true
-	case packet.ICMP:
-		return h.ICMPType == 8
-	case packet.ICMPv6:
-		return h.ICMPType == 128
-	}
-	return false
 }
 
 // maxWatched bounds the frames that are looked at: larger ones open nothing.
@@ -143,13 +127,11 @@ func (w *watch) wants(frame []byte) bool {
 	if len(w.to) == 0 || len(frame) > maxWatched || w.p.Load(frame) != nil {
 		return false
 	}
-	h := w.p.Headers()
-	if !opens(h) || h.EthDst.IsMulticast() {
-		return false
+	h, t := w.p.Headers(), w.p.Tuple()
+	if answer := w.servers[t]; answer != nil {
+		return !answer.done
 	}
-	t := w.p.Tuple()
-	p := w.pending[t]
-	return p == nil && w.servers[t] == nil
+	return h.Opens() && !h.EthDst.IsMulticast() && w.pending[t] == nil
 }
 
 // see takes what became of a frame. The frame is in w.p if wants has looked at it.
@@ -160,10 +142,10 @@ func (w *watch) see(n *Net, from *space, frame []byte, f flow.Outcome, arrived [
 	h, t := w.p.Headers(), w.p.Tuple()
 	if answer := w.servers[t]; answer != nil {
 		if len(arrived) == 0 && !answer.done {
-			w.end(answer, lostAnswer(f), f.Reason, why(n.ports.Steps()))
 			answer.Where = f.Where()
+			w.end(answer, lostAnswer(f), f.Reason, why(n.ports.Steps()))
 		}
-	} else if opens(h) {
+	} else if h.Opens() {
 		w.opened(n, from, h, t, f, arrived)
 	}
 	for i := range arrived {

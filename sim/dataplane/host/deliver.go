@@ -22,7 +22,7 @@ func (s *Stack) local(sim *wire.Simulation, p *packet.Packet, inside bool) {
 	if h.Proto == packet.UDP && s.fromTunnel(sim, p) {
 		return
 	}
-	if len(s.gates) > 0 && opens(h) && s.sockets[p.Tuple()] == nil && !s.talked[p.Tuple()] && !s.admits(sim, p, false) {
+	if len(s.gates) > 0 && h.Opens() && s.sockets[p.Tuple()] == nil && !s.talked[p.Tuple()] && !s.admits(sim, p, false) {
 		return
 	}
 	if sim.Sink != nil && sim.Sink(s.Place, s.Object, p) {

@@ -59,19 +59,3 @@ func (s *Stack) admits(sim *wire.Simulation, p *packet.Packet, out bool) bool {
 	}
 	return true
 }
-
-// opens reports whether a packet that no socket waits for asks for a connection.
-// What answers a datagram of this stack finds its socket.
-func opens(h *packet.Headers) bool {
-	switch h.Proto {
-	case packet.TCP:
-		return h.TCPFlags&(packet.SYN|packet.ACK|packet.RST) == packet.SYN
-	case packet.UDP:
-		return true
-	case packet.ICMP:
-		return h.ICMPType == 8
-	case packet.ICMPv6:
-		return h.ICMPType == 128
-	}
-	return false
-}

@@ -17,7 +17,7 @@ import (
 func (s *Stack) Emit(sim *wire.Simulation, p *packet.Packet) {
 	h := p.Headers()
 	if len(s.gates) > 0 {
-		if opens(h) && !s.talked[p.Tuple()] && !s.admits(sim, p, true) {
+		if h.Opens() && !s.talked[p.Tuple()] && !s.admits(sim, p, true) {
 			return
 		}
 		s.talk(p.Tuple().Reverse())

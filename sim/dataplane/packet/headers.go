@@ -53,6 +53,23 @@ func (h *Headers) Tuple() Tuple {
 	}
 }
 
+// Opens reports whether a packet asks for something that is not there yet: a TCP
+// connection (SYN alone), a conversation by UDP (any datagram), an echo (the request).
+// Other protocols, and other ICMP messages, open nothing.
+func (h *Headers) Opens() bool {
+	switch h.Proto {
+	case TCP:
+		return h.TCPFlags&(SYN|ACK|RST) == SYN
+	case UDP:
+		return true
+	case ICMP:
+		return h.ICMPType == 8
+	case ICMPv6:
+		return h.ICMPType == 128
+	}
+	return false
+}
+
 // ParseError says why a frame could not be parsed.
 type ParseError struct {
 	// Layer is where parsing stopped: "Ethernet", "IPv4", "TCP", "VXLAN" ...

@@ -127,7 +127,7 @@ func (c *Cluster) delete(svc *hns.Service, s plan.Selector) error {
 		return fmt.Errorf("there is no kind %q to delete; write network, endpoint or loadBalancer", s.Kind)
 	}
 	if n == 0 {
-		return fmt.Errorf("nothing to delete: no %s matches %+v", s.Kind, s)
+		return fmt.Errorf("nothing to delete: no %s matches %s", s.Kind, s)
 	}
 	return errors.Join(errs...)
 }

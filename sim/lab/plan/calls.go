@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -32,6 +33,26 @@ type Selector struct {
 	Address netip.Addr
 	VIP     string
 	Port    uint16
+}
+
+// String says what the selector asks for: "pod client, port 80".
+func (s Selector) String() string {
+	var all []string
+	for _, f := range [][2]string{{"name", s.Name}, {"pod", s.Pod}, {"VIP", s.VIP}} {
+		if f[1] != "" {
+			all = append(all, f[0]+" "+f[1])
+		}
+	}
+	if s.Address.IsValid() {
+		all = append(all, "address "+s.Address.String())
+	}
+	if s.Port != 0 {
+		all = append(all, fmt.Sprintf("port %d", s.Port))
+	}
+	if len(all) == 0 {
+		return "any"
+	}
+	return strings.Join(all, ", ")
 }
 
 // Change says what a call does to policies.

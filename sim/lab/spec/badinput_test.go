@@ -238,3 +238,19 @@ func TestOtherPlugins(t *testing.T) {
 		}
 	}
 }
+
+// A base can be named by an absolute path; the files that it names are still its own.
+func TestAbsoluteBase(t *testing.T) {
+	base, err := filepath.Abs("../../../fixtures/labs/l2bridge-flannel-host-gw.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x.yaml")
+	text := "apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec: {base: " + base + "}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err != nil {
+		t.Error(err)
+	}
+}

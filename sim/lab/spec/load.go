@@ -205,7 +205,10 @@ func document(path string, data []byte) (*yaml.Node, *strict.Mistake) {
 // overBase merges a lab over its base.
 func overBase(path string, root, base *yaml.Node, found *strict.Mistakes, under []string) *yaml.Node {
 	at := strict.Mistake{File: path, Line: base.Line, Column: base.Column}
-	to := filepath.Join(filepath.Dir(path), base.Value)
+	to := base.Value
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(filepath.Dir(path), to)
+	}
 	for _, u := range append(slices.Clone(under), path) {
 		if filepath.Clean(u) == filepath.Clean(to) || len(under) > maxBases {
 			at.Message = "the lab rests on itself: " + strings.Join(append(slices.Clone(under), path, to), " -> ")
@@ -284,9 +287,11 @@ func rebase(n *yaml.Node, dir, baseDir string) {
 				if s.Value == "" || filepath.IsAbs(s.Value) {
 					return
 				}
-				if rel, err := filepath.Rel(dir, filepath.Join(baseDir, s.Value)); err == nil {
-					s.Value = rel
+				to := filepath.Join(baseDir, s.Value)
+				if rel, err := filepath.Rel(dir, to); err == nil {
+					to = rel
 				}
+				s.Value = to
 			}
 			if v.Kind == yaml.SequenceNode {
 				for _, s := range v.Content {
