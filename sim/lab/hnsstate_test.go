@@ -1,9 +1,11 @@
 package lab
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -339,6 +341,41 @@ func TestCallsOfALab(t *testing.T) {
 	f = changed(t, vxlan, "  hns: [{node: win1, error: any, delete: {kind: endpoint, address: 10.9.9.9}}]\n")
 	if _, err := Build(t.Context(), f, Options{}); err == nil || !strings.Contains(err.Error(), "nothing to delete") {
 		t.Errorf("a mistake of the lab counts as a refusal of HNS: %v", err)
+	}
+}
+
+// Where sources name two codes a lab that expects the one is as right as one that
+// expects the other, and is told; a pinned code is the only right one, and no notice is
+// due (hns.taken-frontend-code).
+func TestDisputedCodeOfALab(t *testing.T) {
+	const taken = "{HostComputeEndpoints: [pod/client], FrontendVIPs: [10.9.9.9], PortMappings: [{Protocol: 6, InternalPort: 80, ExternalPort: 80}]}"
+	for _, c := range []struct{ expects, pins, wrong string }{
+		{"0xb7", "", ""},
+		{"0x803b0013", "", ""},
+		{"0xe", "", "should fail with 0xe, but"},
+		{"0x803b0013", "0x803b0013", ""},
+		{"0xb7", "0x803b0013", "should fail with 0xb7, but"},
+	} {
+		text := fmt.Sprintf("  hns: [{node: win1, error: %q, create: {kind: loadBalancer, count: 2, object: %s}}]\n", c.expects, taken)
+		if c.pins != "" {
+			text += fmt.Sprintf("  params: {hns-code-taken-frontend: %q}\n", c.pins)
+		}
+		cl, err := Build(t.Context(), changed(t, vxlan, text), Options{})
+		if c.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("expects %s, pins %q: %v, want %q", c.expects, c.pins, err, c.wrong)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := slices.ContainsFunc(cl.NotModelled, func(n trace.Notice) bool {
+			return n.What == "error code 0xb7 of HNS on win1" && strings.Contains(n.Why, "0xb7 or 0x803b0013, sources disagree") && strings.Contains(n.Why, "hns-code-taken-frontend")
+		})
+		if told != (c.pins == "") {
+			t.Errorf("expects %s, pins %q: notices %v", c.expects, c.pins, cl.NotModelled)
+		}
 	}
 }
 

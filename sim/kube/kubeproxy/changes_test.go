@@ -301,3 +301,33 @@ func TestReferences(t *testing.T) {
 		}
 	}
 }
+
+// Sources do not agree on the code with which HNS refuses a taken frontend
+// (hns.taken-frontend-code). No version goes on otherwise after the one than after the
+// other: what a flow meets does not depend on it, so no cluster is built twice.
+func TestDisputedCodeDecidesNothing(t *testing.T) {
+	for minor := 14; minor <= 37; minor++ {
+		run := func(code string) (lbs []string, r string) {
+			l := newLabWith(t, ws2022, fmt.Sprintf("1.%d", minor), hns.L2Bridge, hns.Options{Node: "win1", ManagementIP: ip("192.168.1.11"),
+				Pinned: map[string]string{"hns-code-taken-frontend": code}})
+			k := l.start()
+			a, b := web("10.244.1.5"), web("10.244.1.5", "10.244.1.6")
+			b.Name, b.ClusterIPs = "api", []netip.Addr{ip("10.96.0.11")}
+			for _, s := range []*kube.Service{a, b} {
+				s.ExternalIPs, s.Ports[0].NodePort = []netip.Addr{ip("198.51.100.1")}, 0
+			}
+			for range 2 {
+				r += l.sync(k, a, b).String()
+			}
+			return l.lbs(), r
+		}
+		one, first := run("0xb7")
+		two, second := run("0x803b0013")
+		if !slices.Equal(one, two) {
+			t.Errorf("1.%d: %v after 0xb7, %v after 0x803b0013\n%s\n%s", minor, one, two, first, second)
+		}
+		if taken := strings.Contains(first, "(0xb7)"); taken != strings.Contains(second, "(0x803b0013)") || taken != (minor < 37) {
+			t.Errorf("1.%d: HNS was to refuse a frontend before 1.37, and 1.37 to replace\n%s\n%s", minor, first, second)
+		}
+	}
+}

@@ -42,7 +42,7 @@ func (c *Cluster) Call(calls []plan.Call) error {
 		switch {
 		case err == nil:
 			return fmt.Errorf("HNS call %d on %s succeeded, but should fail with %s", i+1, call.Node, wanted(call))
-		case !errors.As(err, &he) || call.Code != 0 && uint32(he.Code) != call.Code:
+		case !errors.As(err, &he) || call.Code != 0 && !he.Is(&hns.Error{Code: call.Code}):
 			return fmt.Errorf("HNS call %d on %s should fail with %s, but: %w", i+1, call.Node, wanted(call), err)
 		}
 		c.Log = append(c.Log, fmt.Sprintf("HNS of %s, as expected: %v", call.Node, err))
@@ -52,7 +52,22 @@ func (c *Cluster) Call(calls []plan.Call) error {
 			n.windows.Refresh()
 		}
 	}
+	c.disputed()
 	return nil
+}
+
+// disputed notes error codes that programs of a node or the lab got and that sources
+// do not agree on.
+func (c *Cluster) disputed() {
+	for _, n := range c.Nodes {
+		if n.HNS == nil {
+			continue
+		}
+		for _, d := range n.HNS.Disputed() {
+			c.notice(fmt.Sprintf("error code 0x%x of HNS on %s", d.Err.Code, n.Name),
+				fmt.Sprintf("%s The call that failed: %s. The lab parameter %s pins the code.", d.Question.Fact.Says, strings.TrimSuffix(d.Err.Error(), "."), d.Question.Param), nil)
+		}
+	}
 }
 
 func (c *Cluster) call(svc *hns.Service, call plan.Call) error {

@@ -116,7 +116,7 @@ func (b *builder) ovsNode(n *Node) error {
 func (b *builder) windowsNode(n *Node) error {
 	p := b.Plan
 	n.HNS = hns.NewService(n.Windows, hns.Options{Node: n.Name, ManagementIP: n.Address, ManagementIP6: n.Address6, HostMAC: n.MAC.String(), Seed: p.File.Lab.Metadata.Name,
-		PortRangeFirst: n.Plan.PortFirst, PortRangeLast: n.Plan.PortLast, SharePortPools: p.Params.SharePortPools, ExcludedPorts: append(excluded(n.Plan.Excluded), dumpExcluded(n.Plan.Dump)...)})
+		PortRangeFirst: n.Plan.PortFirst, PortRangeLast: n.Plan.PortLast, SharePortPools: p.Params.SharePortPools, Pinned: p.Params.Pinned, ExcludedPorts: append(excluded(n.Plan.Excluded), dumpExcluded(n.Plan.Dump)...)})
 	w := node.NewWindows(n.Name, n.HNS, node.Options{KeepLoopback: p.Params.KeepLoopback, Broken: n.broken(), Dumped: n.Plan.Dump != nil})
 	n.windows, n.machine = w, w
 	w.AddAdapter("Ethernet", n.MAC, b.Segment(n.Plan.Segment), hostAddresses(n.Node)...)

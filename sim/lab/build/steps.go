@@ -112,6 +112,7 @@ func (b *builder) step(ctx context.Context, s *plan.Step) error {
 	if err := b.Call(s.Calls); err != nil {
 		return err
 	}
+	defer b.disputed()
 	return b.tryAgain(ctx)
 }
 

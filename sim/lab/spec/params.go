@@ -38,6 +38,8 @@ const (
 	paramNslookup        = "nslookup-interface-suffixes"
 	paramServerFailure   = "windows-dns-server-failure"
 	paramSuffixFailure   = "windows-dns-suffix-failure"
+	paramTakenFrontend   = "hns-code-taken-frontend"
+	paramTakenHostPort   = "hns-code-taken-host-port"
 )
 
 // Params lists every parameter of a lab.
@@ -79,6 +81,10 @@ var params = []Param{
 		Means: "whether Windows asks the next name server after one has answered with a failure of its own"},
 	{Name: paramSuffixFailure, Values: []string{"next-suffix", "ends"}, Open: true,
 		Means: "whether Windows tries the next suffix after a failure of the name server"},
+	{Name: paramTakenFrontend, Values: []string{"0xb7", "0x803b0013"}, Open: true,
+		Means: "with which code HNS refuses a load balancer whose frontend is taken; no flow follows from it"},
+	{Name: paramTakenHostPort, Values: []string{"0x803b0013", "0x20"}, Open: true,
+		Means: "with which code HNS refuses a port of the node that another endpoint of a nat network publishes; no flow follows from it"},
 	{Name: ParamIPForwarding, Values: []string{"off", "on"}, Default: "off", Means: "whether the NICs of an Azure segment may send and receive for addresses that are not assigned to them"},
 	{Name: ParamReversePath, Values: []string{"off", "strict"}, Open: true,
 		Means: "whether Linux nodes drop a packet whose source they would not reach by the link that it came in on"},

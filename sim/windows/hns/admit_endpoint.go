@@ -16,7 +16,7 @@ func (s *Service) CreateEndpoint(in Endpoint) (*Endpoint, error) {
 	n := s.Network(e.HostComputeNetwork)
 	if n == nil {
 		m.add(ErrNetworkNotFound, "no network has the id %q", e.HostComputeNetwork)
-		return nil, m.err(op)
+		return nil, s.refusal(m, op)
 	}
 	e.HostComputeNetwork = n.ID
 	if e.ID != "" && s.Endpoint(e.ID) != nil {
@@ -29,7 +29,7 @@ func (s *Service) CreateEndpoint(in Endpoint) (*Endpoint, error) {
 		s.allocate(n, e, m)
 	}
 	s.checkEndpoint(n, e, m)
-	if err := m.err(op); err != nil {
+	if err := s.refusal(m, op); err != nil {
 		return nil, err
 	}
 	s.fillEndpoint(n, e)

@@ -15,7 +15,7 @@ func (s *Service) CreateLoadBalancer(in LoadBalancer) (*LoadBalancer, error) {
 		m.add(ErrAlreadyExists, "the id %s is taken", l.ID)
 	}
 	s.checkLoadBalancer(l, "", m)
-	if err := m.err(op); err != nil {
+	if err := s.refusal(m, op); err != nil {
 		return nil, err
 	}
 	if l.ID == "" {
@@ -91,7 +91,7 @@ func (s *Service) UpdateLoadBalancer(id string, in LoadBalancer) (*LoadBalancer,
 	}
 	l, m := in.clone(), &mistakes{}
 	s.checkLoadBalancer(l, old.ID, m)
-	if err := m.err(op); err != nil {
+	if err := s.refusal(m, op); err != nil {
 		return nil, err
 	}
 	if s.build.Quirk(builds.ModifyLoadBalancerIgnored) {

@@ -70,7 +70,7 @@ func (s *Service) changeNetworkPolicies(op string, n *Network, request string, p
 		s.newPolicyCheck(m, onNetwork, n).all(ps)
 	}
 	n.Policies = combine(m, n.Policies, request, ps)
-	if err := m.err(op); err != nil {
+	if err := s.refusal(m, op); err != nil {
 		return err
 	}
 	s.networks.put(n.ID, n)
@@ -83,11 +83,12 @@ func (s *Service) changeEndpointPolicies(op string, e *Endpoint, request string,
 	ps = slices.Clone(ps)
 	e = e.clone()
 	if !strings.EqualFold(request, RequestRemove) {
-		s.newPolicyCheck(m, onEndpoint, s.Network(e.HostComputeNetwork)).all(ps)
-		s.checkPublished(e.ID, ps, m)
+		n := s.Network(e.HostComputeNetwork)
+		s.newPolicyCheck(m, onEndpoint, n).all(ps)
+		s.checkPublished(n, e.ID, ps, m)
 	}
 	e.Policies = combine(m, e.Policies, request, ps)
-	if err := m.err(op); err != nil {
+	if err := s.refusal(m, op); err != nil {
 		return err
 	}
 	s.endpoints.put(e.ID, e)

@@ -27,7 +27,7 @@ func (s *Service) checkEndpoint(n *Network, e *Endpoint, m *mistakes) {
 		}
 	}
 	s.newPolicyCheck(m, onEndpoint, n).all(e.Policies)
-	s.checkPublished(e.ID, e.Policies, m)
+	s.checkPublished(n, e.ID, e.Policies, m)
 }
 
 // checkAddress checks one address and fills in its prefix length. It follows
@@ -86,13 +86,13 @@ func (s *Service) checkReserved(sub Subnet, a netip.Addr, length uint8, m *mista
 func (s *Service) checkTaken(n *Network, self string, a netip.Addr, m *mistakes) {
 	for _, other := range s.EndpointsByAddress(a) {
 		if !other.Remote() && normID(other.HostComputeNetwork) == n.ID && other.ID != normID(self) {
-			m.add(ErrAddressInvalidReserved, "%s is the address of endpoint %s", a, nameAndID(other.Name, other.ID))
+			m.add(ErrObjectExists, "%s is the address of endpoint %s", a, nameAndID(other.Name, other.ID))
 		}
 	}
 }
 
-// checkPublished follows hns.host-port-unique.
-func (s *Service) checkPublished(self string, ps []Policy, m *mistakes) {
+// checkPublished follows hns.host-port-unique and hns.taken-host-port-code.
+func (s *Service) checkPublished(n *Network, self string, ps []Policy, m *mistakes) {
 	if len(PoliciesOf(ps, PolicyPortMapping)) == 0 {
 		return
 	}
@@ -107,7 +107,11 @@ func (s *Service) checkPublished(self string, ps []Policy, m *mistakes) {
 	}
 	for v := range EachSettings[PortMappingSettings](ps) {
 		if by, ok := taken[v.published()]; ok {
-			m.add(ErrPortAlreadyExists, "port %d (protocol %d) is published by endpoint %s", v.ExternalPort, v.Protocol, by)
+			code := ErrPortAlreadyExists
+			if n != nil && n.Is(NAT) {
+				code = s.code(takenHostPort)
+			}
+			m.add(code, "port %d (protocol %d) is published by endpoint %s", v.ExternalPort, v.Protocol, by)
 		}
 		taken[v.published()] = "this one"
 	}

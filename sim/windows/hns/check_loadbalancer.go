@@ -111,14 +111,14 @@ func (s *Service) checkBackends(l *LoadBalancer, m *mistakes) {
 	}
 }
 
-// checkFrontends follows hns.duplicate-frontend.
+// checkFrontends follows hns.duplicate-frontend and hns.taken-frontend-code.
 func (s *Service) checkFrontends(l *LoadBalancer, self string, m *mistakes) {
 	seen := map[frontendKey]bool{}
 	for _, f := range frontendKeys(l) {
 		if by := s.frontends[f]; by != "" && by != self {
-			m.add(ErrAlreadyExists, "%s belongs to load balancer %s", f, by)
+			m.add(s.code(takenFrontend), "%s belongs to load balancer %s", f, by)
 		} else if seen[f] {
-			m.add(ErrAlreadyExists, "%s is given twice", f)
+			m.add(s.code(takenFrontend), "%s is given twice", f)
 		} else if f.vip == "" { // hns.node-port-in-port-block
 			if by := s.pool.holder(f.port); by != "" {
 				m.add(ErrPortAlreadyExists, "port %d of the node is in a block of ports that %s translates sources with", f.port, by)

@@ -2,11 +2,15 @@ package hns
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // Error is a failed call with the code that HNS gives. Compare with errors.Is
-// and one of the Err values: two errors are the same when their codes are.
+// and one of the Err values: two errors are the same when their codes are. An error
+// whose code sources do not agree on is the same as each of the codes.
 type Error struct {
 	// Code is the HRESULT or Win32 code, Name its symbol in winerror.h, Text
 	// what Windows says for it.
@@ -17,11 +21,22 @@ type Error struct {
 	// mistake of the object; they are winlab's words.
 	Op      string
 	Details []string
+	// Or are the codes that other sources name for this refusal, Question what is
+	// asked there and the lab parameter that pins it. Both are nil where sources
+	// agree, and where a lab has pinned the code.
+	Or       []*Error
+	Question *evidence.Question
+	disagree string
 }
 
-// Error returns the message in hcsshim's form, then the details.
+// Error returns the message in hcsshim's form, with every code that it may have, then
+// the details.
 func (e *Error) Error() string {
-	s := fmt.Sprintf("failed in Win32: %s (0x%x)", e.Text, e.Code)
+	codes := fmt.Sprintf("0x%x", e.Code)
+	for _, o := range e.Or {
+		codes += fmt.Sprintf(" or 0x%x", o.Code)
+	}
+	s := fmt.Sprintf("failed in Win32: %s (%s%s)", e.Text, codes, e.disagree)
 	if e.Op != "" {
 		s = e.Op + " " + s
 	}
@@ -31,10 +46,10 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Is reports whether target has the same code.
+// Is reports whether target has the same code, or one that this error may have.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
-	return ok && t.Code == e.Code
+	return ok && (t.Code == e.Code || slices.ContainsFunc(e.Or, func(o *Error) bool { return o.Code == t.Code }))
 }
 
 // with returns a copy of a sentinel for one call.
@@ -70,11 +85,13 @@ var (
 	ErrAddressInvalidReserved  = &Error{Code: 0x803b002f, Name: "HCN_E_ADDR_INVALID_OR_RESERVED", Text: "An address provided is invalid or reserved."}
 	ErrInvalidPrefix           = &Error{Code: 0x803b0030, Name: "HCN_E_INVALID_PREFIX", Text: "The prefix provided is invalid."}
 
-	ErrOutOfMemory     = &Error{Code: 0xe, Name: "ERROR_OUTOFMEMORY", Text: "Not enough memory resources are available to complete this operation."}
-	ErrInvalidParam    = &Error{Code: 0x57, Name: "ERROR_INVALID_PARAMETER", Text: "The parameter is incorrect."}
-	ErrAlreadyExists   = &Error{Code: 0xb7, Name: "ERROR_ALREADY_EXISTS", Text: "Cannot create a file when that file already exists."}
-	ErrElementNotFound = &Error{Code: 0x490, Name: "ERROR_NOT_FOUND", Text: "Element not found."}
-	ErrNotImplemented  = &Error{Code: 0x80004001, Name: "E_NOTIMPL", Text: "Not implemented"}
+	ErrOutOfMemory      = &Error{Code: 0xe, Name: "ERROR_OUTOFMEMORY", Text: "Not enough memory resources are available to complete this operation."}
+	ErrInvalidParam     = &Error{Code: 0x57, Name: "ERROR_INVALID_PARAMETER", Text: "The parameter is incorrect."}
+	ErrAlreadyExists    = &Error{Code: 0xb7, Name: "ERROR_ALREADY_EXISTS", Text: "Cannot create a file when that file already exists."}
+	ErrSharingViolation = &Error{Code: 0x20, Name: "ERROR_SHARING_VIOLATION", Text: "The process cannot access the file because it is being used by another process."}
+	ErrObjectExists     = &Error{Code: 0x1392, Name: "ERROR_OBJECT_ALREADY_EXISTS", Text: "The object already exists."}
+	ErrElementNotFound  = &Error{Code: 0x490, Name: "ERROR_NOT_FOUND", Text: "Element not found."}
+	ErrNotImplemented   = &Error{Code: 0x80004001, Name: "E_NOTIMPL", Text: "Not implemented"}
 )
 
 // mistakes collects what is wrong with one object. The first code that was

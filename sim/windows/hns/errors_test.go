@@ -33,6 +33,8 @@ func TestErrorCodes(t *testing.T) {
 		{ErrOutOfMemory, 0xe, "ERROR_OUTOFMEMORY"},
 		{ErrInvalidParam, 0x57, "ERROR_INVALID_PARAMETER"},
 		{ErrAlreadyExists, 0xb7, "ERROR_ALREADY_EXISTS"},
+		{ErrSharingViolation, 0x20, "ERROR_SHARING_VIOLATION"},
+		{ErrObjectExists, 0x1392, "ERROR_OBJECT_ALREADY_EXISTS"},
 		{ErrElementNotFound, 0x490, "ERROR_NOT_FOUND"},
 		{ErrNotImplemented, 0x80004001, "E_NOTIMPL"},
 	}

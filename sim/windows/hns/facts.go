@@ -5,7 +5,7 @@ import "github.com/winlab-dev/winlab/sim/trace/evidence"
 // What this package holds true about HNS. The compiler's facts are beside it.
 var (
 	_ = evidence.New("hns.duplicate-frontend", evidence.Stated,
-		"A load balancer whose frontend address, protocol and port are taken cannot be created; HNS answers 0xb7.",
+		"A load balancer whose frontend address, protocol and port are taken cannot be created.",
 		"kubernetes/kubernetes issue 139519", "kubernetes/kubernetes PR 139503")
 	_ = evidence.New("hns.restart-keeps-load-balancers", evidence.Stated,
 		"After a restart HNS has its load balancers again; creating them a second time fails.",
@@ -32,8 +32,9 @@ var (
 	_ = evidence.New("hns.address-in-subnet", evidence.Stated,
 		"A local endpoint's address must be in a subnet of its network, else HNS answers 0x803b001e; a remote endpoint's need not.",
 		"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (remote endpoints with node addresses)", "winerror.h HCN_E_INVALID_IP")
-	_ = evidence.New("hns.local-address-unique", evidence.Inferred,
-		"Two local endpoints of one network cannot have the same address; the code of the refusal is not published, 0x803b002f is used.")
+	_ = evidence.New("hns.local-address-unique", evidence.Stated,
+		"Two local endpoints of one network cannot have the same address: the second is refused with 0x1392.",
+		"microsoft/SDN issue 333 (a pod with the address of the endpoint cbr0_ep)", "kubernetes/kubernetes issue 74766", "kubernetes/kubernetes PR 74836")
 	_ = evidence.New("hns.reserved-address", evidence.Stated,
 		"A subnet's own address, its broadcast address and its gateway cannot be an endpoint's (0x803b002f); a subnet flag frees the gateway.",
 		"winerror.h HCN_E_ADDR_INVALID_OR_RESERVED", "microsoft/hcsshim hcn/hcnnetwork.go SubnetFlagsDoNotReserveGatewayAddress")
@@ -63,9 +64,9 @@ var (
 	_ = evidence.New("hns.loopback-dsr-takes-ports", evidence.Stated,
 		"Before KB4571748 an OutBoundNAT policy with Destinations takes every free port, and the next load balancer fails with 0xe.",
 		"containernetworking/plugins PR 613")
-	_ = evidence.New("hns.host-port-unique", evidence.Inferred,
-		"Two endpoints cannot publish the same port and protocol of the node; 0x803b0013 is used.",
-		"winerror.h HCN_E_PORT_ALREADY_EXISTS")
+	_ = evidence.New("hns.host-port-unique", evidence.Stated,
+		"Two endpoints cannot publish the same port and protocol of the node: the second is refused with 0x803b0013 (a test of hcsshim, on an overlay network).",
+		"microsoft/hcsshim hcn/hcnerrors_test.go (TestEndpointAlreadyExistsError)")
 	_ = evidence.New("hns.id-case", evidence.Stated,
 		"HNS v1 prints ids in upper case, HCN v2 in lower case; both take either.",
 		"projectcalico/calico issue 4682 (v1)", "projectcalico/calico issue 5762 (v2, kube-proxy log)")

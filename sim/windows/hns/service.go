@@ -35,6 +35,8 @@ type Options struct {
 	// block, where the build can (PortPoolSharing). How HNS chooses who shares
 	// is not published, so it is off unless asked for.
 	SharePortPools bool
+	// Pinned are answers to questions that no source decides, by parameter.
+	Pinned map[string]string
 }
 
 // Service is the HNS of one node. It is not safe for concurrent use.
@@ -52,6 +54,7 @@ type Service struct {
 	sharedPools map[string]PortBlock // by SourceVIP
 	listeners   []*func(Change)
 	counter     uint64
+	disputed    []Disputed
 	restarts    int
 	outlived    map[string]bool // the endpoints at the last restart
 	compartment uint32

@@ -173,7 +173,7 @@ func TestEndpointErrors(t *testing.T) {
 		{"the subnet's own address", at("10.244.1.0", 24), ErrAddressInvalidReserved, "first or last"},
 		{"broadcast", at("10.244.1.255", 24), ErrAddressInvalidReserved, "first or last"},
 		{"multicast", at("224.0.0.1", 24), ErrAddressInvalidReserved, "224.0.0.1"},
-		{"taken", at("10.244.1.4", 24), ErrAddressInvalidReserved, "client"},
+		{"taken", at("10.244.1.4", 24), ErrObjectExists, "client"},
 		{"prefix too long", at("10.244.1.9", 33), ErrInvalidPrefix, "33"},
 		{"bad MAC", Endpoint{HostComputeNetwork: n.ID, MacAddress: "zz"}, ErrInvalidEndpoint, "zz"},
 		{"remote without address", Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote}, ErrInvalidIP, "address"},
@@ -476,7 +476,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("changes %v", got)
 	}
 	_, err := s.CreateLoadBalancer(tcp("10.96.0.1", 80, 0, e.ID))
-	wantCode(t, err, ErrAlreadyExists, "(0xb7)", "Cannot create a file when that file already exists.")
+	wantCode(t, err, ErrAlreadyExists, "(0xb7 or 0x803b0013, sources disagree", "Cannot create a file when that file already exists.")
 }
 
 func TestDeletion(t *testing.T) {
