@@ -84,10 +84,10 @@ func (n *Net) hop(place, name string, entering bool, frame []byte) {
 	n.captures.hops = append(n.captures.hops, CapturedFrame{text, bytes.Clone(frame)})
 }
 
-// begin notes a packet that a program sends.
+// begin notes a packet that a program sends; s is nil for one that goes on.
 func (c *captures) begin(s *space, frame []byte) {
 	c.hops = c.hops[:0]
-	if len(c.to) > 0 {
+	if len(c.to) > 0 && s != nil {
 		c.hops = append(c.hops, CapturedFrame{s.name + " eth0", bytes.Clone(frame)})
 	}
 }
@@ -133,6 +133,9 @@ func filled(frame []byte) []byte {
 
 // comment says what became of a packet.
 func comment(f flow.Outcome) string {
+	if f.Held {
+		return "on its way over a slow link"
+	}
 	s := string(f.Verdict)
 	if f.Reason != "" && f.Reason != trace.OK {
 		s += " " + string(f.Reason)

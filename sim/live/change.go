@@ -48,6 +48,6 @@ func (n *Net) Change(ctx context.Context, s spec.Step) error {
 func (n *Net) cut() {
 	arrived := n.ports.Cut(n.now())
 	for i := range arrived {
-		n.arrive(&arrived[i], netns.Offload{}, false)
+		n.arrive(&arrived[i], netns.Offload{})
 	}
 }

@@ -43,10 +43,16 @@ func (n *Net) frame(s *space, frame []byte, o netns.Offload) {
 		n.stats.Malformed++
 		return
 	}
+	n.finish(f, arrived, o)
+}
+
+// finish hands out what arrived of a packet, and counts what became of it.
+func (n *Net) finish(f flow.Outcome, arrived []flow.Arrival, o netns.Offload) {
 	for i := range arrived {
-		n.arrive(&arrived[i], o, i == 0)
+		n.arrive(&arrived[i], o)
 	}
 	switch {
+	case f.Held:
 	case f.Verdict == trace.Unknown:
 		n.stats.Unknown[f.Object]++
 	case len(arrived) == 0:
@@ -57,17 +63,18 @@ func (n *Net) frame(s *space, frame []byte, o netns.Offload) {
 // put puts a frame into the simulation and tells those who watch.
 func (n *Net) put(s *space, frame []byte, o netns.Offload) (flow.Outcome, []flow.Arrival, error) {
 	record := n.watch.wants(frame)
+	n.wires.under = transit{from: s, frame: frame, offload: o}
 	n.captures.begin(s, frame)
 	f, arrived, err := n.ports.Put(s.entry, frame, n.now(), record)
 	if err == nil {
-		n.watch.see(n, s, frame, f, arrived)
+		n.watch.see(n, s, frame, f, arrived, false)
 		n.captures.end(s, f, arrived, o.Checksum)
 	}
 	return f, arrived, err
 }
 
 // arrive hands a packet to the programs of a namespace.
-func (n *Net) arrive(a *flow.Arrival, o netns.Offload, first bool) {
+func (n *Net) arrive(a *flow.Arrival, o netns.Offload) {
 	to := n.spaces[a.To]
 	if to == nil || to.gone {
 		return
@@ -75,7 +82,7 @@ func (n *Net) arrive(a *flow.Arrival, o netns.Offload, first bool) {
 	p := a.Packet
 	// A packet that stayed inside its machine was never addressed to a device.
 	p.SetEthDst(to.spec.MAC)
-	if !first {
+	if !a.Sent {
 		o = netns.Offload{}
 	}
 	if o.Checksum {

@@ -41,6 +41,7 @@ type Net struct {
 	ports    *flow.Ports
 	spaces   map[*flow.Entry]*space
 	buf      []byte
+	wires    *wires
 	watch    watch
 	captures captures
 	stats    Stats
@@ -103,8 +104,10 @@ func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
 	}
 	n := &Net{o: o, c: c, host: h, start: time.Now(), spaces: map[*flow.Entry]*space{}, restarted: map[string]bool{}, hns: map[string]*nodeHNS{}, buf: make([]byte, 1<<16),
 		stats: Stats{Lost: map[string]uint64{}, Unknown: map[string]uint64{}}}
-	n.ports = c.OpenPorts(n.hop)
+	n.wires = newWires(func() time.Duration { return time.Since(n.start) })
+	n.ports = c.OpenPorts(n.hop, n.wires)
 	n.watch.init()
+	go n.goOn()
 	if err := n.Sync(ctx); err != nil {
 		n.Close()
 		return nil, err

@@ -64,6 +64,10 @@ type pending struct {
 	Connection
 	client, answer packet.Tuple
 	done           bool
+	// held says that the first packet is on its way over a slow link; within is how
+	// long the answer may take.
+	held   bool
+	within time.Duration
 }
 
 func (w *watch) init() {
@@ -107,7 +111,7 @@ func (n *Net) expire() {
 			case !on || p.done && now.Sub(p.Time) > sameAttempt:
 				delete(w.pending, t)
 				delete(w.servers, p.answer)
-			case !p.done && now.Sub(p.Time) > answerWithin:
+			case !p.done && !p.held && now.Sub(p.Time) > p.within:
 				// Nothing was lost, and nothing came back: the program there is silent.
 				w.end(p, trace.NoReply, "", p.Why)
 			}
@@ -135,18 +139,19 @@ func (w *watch) wants(frame []byte) bool {
 }
 
 // see takes what became of a frame. The frame is in w.p if wants has looked at it.
-func (w *watch) see(n *Net, from *space, frame []byte, f flow.Outcome, arrived []flow.Arrival) {
+// One that goes on after a slow link held it was seen before.
+func (w *watch) see(n *Net, from *space, frame []byte, f flow.Outcome, arrived []flow.Arrival, goesOn bool) {
 	if len(w.to) == 0 || len(frame) > maxWatched || w.p.Load(frame) != nil || w.p.Headers().IPVersion == 0 || group(frame) {
 		return
 	}
 	h, t := w.p.Headers(), w.p.Tuple()
 	if answer := w.servers[t]; answer != nil {
-		if len(arrived) == 0 && !answer.done {
+		if len(arrived) == 0 && !answer.done && !f.Held {
 			answer.Where = f.Where()
 			w.end(answer, lostAnswer(f), f.Reason, why(n.ports.Steps()))
 		}
 	} else if h.Opens() {
-		w.opened(n, from, h, t, f, arrived)
+		w.opened(n, from, h, t, f, arrived, goesOn)
 	}
 	for i := range arrived {
 		a := arrived[i].Packet
@@ -172,9 +177,14 @@ func lostAnswer(f flow.Outcome) trace.Verdict {
 }
 
 // opened notes the first packet of a connection.
-func (w *watch) opened(n *Net, from *space, h *packet.Headers, t packet.Tuple, f flow.Outcome, arrived []flow.Arrival) {
-	if p := w.pending[t]; p != nil {
-		if p.Repeats++; p.done && time.Since(p.Time) > sameAttempt {
+func (w *watch) opened(n *Net, from *space, h *packet.Headers, t packet.Tuple, f flow.Outcome, arrived []flow.Arrival, goesOn bool) {
+	if p := w.pending[t]; goesOn {
+		if p != nil && p.held && !p.done {
+			w.reached(n, p, h, f, arrived)
+		}
+		return
+	} else if p != nil {
+		if p.Repeats++; p.done && (time.Since(p.Time) > sameAttempt || p.Reason == trace.LinkLoss) {
 			delete(w.pending, t)
 			delete(w.servers, p.answer)
 		} else {
@@ -188,8 +198,19 @@ func (w *watch) opened(n *Net, from *space, h *packet.Headers, t packet.Tuple, f
 		return
 	}
 	p := &pending{client: t, Connection: Connection{Time: time.Now(), From: from.name, Protocol: h.Proto.String(),
-		Source: netip.AddrPortFrom(h.Src, h.SrcPort), Destination: netip.AddrPortFrom(h.Dst, h.DstPort), Why: why(n.ports.Steps())}}
+		Source: netip.AddrPortFrom(h.Src, h.SrcPort), Destination: netip.AddrPortFrom(h.Dst, h.DstPort)}}
 	w.pending[t] = p
+	w.reached(n, p, h, f, arrived)
+}
+
+// reached notes what became of the first packet of a connection.
+func (w *watch) reached(n *Net, p *pending, h *packet.Headers, f flow.Outcome, arrived []flow.Arrival) {
+	p.Why = why(n.ports.Steps())
+	if p.held = f.Held; p.held {
+		return
+	}
+	// The answer may take as long as the packet did.
+	p.within = answerWithin + 2*time.Since(p.Time)
 	if len(arrived) == 0 {
 		p.Where = f.Where()
 		w.end(p, f.Verdict, f.Reason, p.Why)

@@ -40,6 +40,8 @@ const (
 	NoFreePort           Reason = "no-free-port"
 	TTLExceeded          Reason = "ttl-exceeded"
 	FabricPolicy         Reason = "fabric-policy"
+	LinkDown             Reason = "link-down"
+	LinkLoss             Reason = "link-loss"
 	SpoofedSource        Reason = "spoofed-source"
 	MACNotAllowed        Reason = "mac-not-allowed"
 	PortNotReady         Reason = "port-not-ready"
@@ -102,6 +104,8 @@ var Reasons = []Explanation{
 	{NoFreePort, "no free port for translation", "The NAT pool has no free port or 64-port block.", "See the dynamic port range (netsh int ipv4 show dynamicportrange tcp) and the number of non-DSR load balancers."},
 	{TTLExceeded, "the hop limit was used up", "The packet passed as many routers as its hop limit allows.", "Two machines probably send it to each other: compare their routes."},
 	{FabricPolicy, "a policy of the network between the nodes dropped it", "A security rule of the fabric (for example a network security group) denies the flow.", "Check the security rules of the subnet and the NIC for both directions."},
+	{LinkDown, "a link between the machines is cut", "The frame was sent onto a segment or a cable that the lab has cut. The machines do not notice: their interfaces stay up.", "winlab link lists the links of a lab that is up; winlab link NAME --up joins it again. In a lab file see links, also those of steps."},
+	{LinkLoss, "a link lost the frame", "The link loses a share of its frames, or more waited for it than its queue holds.", "winlab link lists the links of a lab that is up, with their loss and rate."},
 	{SpoofedSource, "the fabric does not accept the source address", "The virtual network drops packets whose source is not assigned to the sending interface.", "Assign the address to the interface, or enable IP forwarding on it."},
 	{MACNotAllowed, "the hypervisor does not accept the MAC address", "The switch outside the virtual machine drops frames with a source MAC that is not the virtual machine's.", "Enable MAC address spoofing on the virtual machine's network adapter."},
 	{PortNotReady, "the port is not ready", "The vSwitch port exists, but its endpoint is not attached or is blocked.", "Get-HnsEndpoint: State must be 3 (attached, sharing)."},

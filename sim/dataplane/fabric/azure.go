@@ -88,7 +88,7 @@ func (n *virtualNetwork) send(sim *wire.Simulation, from *wire.NIC, p *packet.Pa
 	p.SetEthSrc(hostMAC)
 	p.SetEthDst(to.MAC)
 	record(sim, "Azure host", p, trace.Step{Action: trace.ActForward, Event: trace.Of(w), From: origin}.Cite(fact))
-	sim.Queue(func() { to.Owner.Receive(sim, to, p) })
+	to.Hand(sim, p)
 }
 
 func (n *virtualNetwork) drop(sim *wire.Simulation, p *packet.Packet, st trace.Step, f *evidence.Fact) {

@@ -3,6 +3,7 @@ package fabric
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 )
@@ -66,3 +67,13 @@ type unseenConnection struct{ tuple packet.Tuple }
 func (e unseenConnection) Text() string {
 	return "the firewall has not seen the SYN of this connection: " + e.tuple.String()
 }
+
+// lostByChance is a frame that a link with loss has lost.
+type lostByChance struct{ share float64 }
+
+func (e lostByChance) Text() string {
+	return fmt.Sprintf("lost: the link loses %s of its frames", Percent(e.share))
+}
+
+// Percent writes a share as people do: "2.5%".
+func Percent(share float64) string { return strconv.FormatFloat(share*100, 'f', -1, 64) + "%" }

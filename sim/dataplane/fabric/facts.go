@@ -21,6 +21,8 @@ var (
 	// FactEdgeNAT is what edge routers of labs follow.
 	FactEdgeNAT = evidence.New("fabric.edge-nat", evidence.Inferred,
 		"At the edge of a cloud network only the primary addresses of machines are translated to public ones, for TCP and UDP.")
+	factLink = evidence.New("fabric.link", evidence.Stated,
+		"A link that is cut carries no frame in either direction; one with loss loses that share of frames, each by itself.", "the lab", "tc-netem(8)")
 	factFilter = evidence.New("fabric.filter", evidence.Stated,
 		"What a network's own switches drop by their rules reaches nobody; the first rule that matches decides, for each packet by itself.", "the lab")
 )

@@ -25,6 +25,25 @@ type NIC struct {
 	// Promiscuous, when set, reports further MAC addresses whose frames the
 	// interface takes: those of machines on a virtual switch that it connects.
 	Promiscuous func(packet.MAC) bool
+	// Line, when set, is the cable between the interface and its segment.
+	Line Line
+}
+
+// Line is a cable that is more than that: it holds frames up, or loses them.
+type Line interface {
+	// Carry takes a frame, towards an interface or, with nil, onto the segment, and
+	// calls on with it when it has crossed, at once or as an event of its own. A
+	// frame that is lost it records, and hands on to nobody.
+	Carry(sim *Simulation, to *NIC, p *packet.Packet, on func(p *packet.Packet))
+}
+
+// Hand gives a frame that has crossed the segment to the interface's machine.
+func (n *NIC) Hand(sim *Simulation, p *packet.Packet) {
+	if n.Line == nil {
+		sim.Queue(func() { n.Owner.Receive(sim, n, p) })
+		return
+	}
+	n.Line.Carry(sim, n, p, func(p *packet.Packet) { sim.Queue(func() { n.Owner.Receive(sim, n, p) }) })
 }
 
 // Segment is one layer-2 network. Its Policy, when set, sees every frame
@@ -37,6 +56,8 @@ type Segment struct {
 	AnswersAll packet.MAC
 	NICs       []*NIC
 	Policy     func(sim *Simulation, from *NIC, p *packet.Packet) (handled bool)
+	// Line, when set, is crossed by every frame of the segment, before Policy.
+	Line Line
 	// Forget, when set, makes Policy forget the flows that it has seen.
 	Forget func()
 }
@@ -74,10 +95,26 @@ func (s *Segment) Send(sim *Simulation, from *NIC, p *packet.Packet) {
 		sim.Rec.Add(trace.Step{Place: s.place(), Object: s.object(), Action: trace.ActForward,
 			Event: trace.Note("on the wire"), Packet: sim.Rec.Describe(p), Frame: append([]byte(nil), p.Bytes()...)}.Cite(factWire))
 	}
-	if s.Policy != nil && s.Policy(sim, from, p) {
+	if from.Line == nil {
+		s.cross(sim, from, p)
 		return
 	}
-	s.deliver(sim, from, p)
+	from.Line.Carry(sim, nil, p, func(p *packet.Packet) { s.cross(sim, from, p) })
+}
+
+// cross takes a frame that is on the segment across it.
+func (s *Segment) cross(sim *Simulation, from *NIC, p *packet.Packet) {
+	if s.Line == nil {
+		s.decide(sim, from, p)
+		return
+	}
+	s.Line.Carry(sim, nil, p, func(p *packet.Packet) { s.decide(sim, from, p) })
+}
+
+func (s *Segment) decide(sim *Simulation, from *NIC, p *packet.Packet) {
+	if s.Policy == nil || !s.Policy(sim, from, p) {
+		s.deliver(sim, from, p)
+	}
 }
 
 // deliver hands a frame to the first interface that takes its destination, and
@@ -87,15 +124,14 @@ func (s *Segment) deliver(sim *Simulation, from *NIC, p *packet.Packet) {
 	if dst.IsMulticast() {
 		for _, n := range s.NICs {
 			if n != from {
-				q := p.Clone()
-				sim.Queue(func() { n.Owner.Receive(sim, n, q) })
+				n.Hand(sim, p.Clone())
 			}
 		}
 		return
 	}
 	for _, n := range s.NICs {
 		if n != from && (n.MAC == dst || n.Promiscuous != nil && n.Promiscuous(dst)) {
-			sim.Queue(func() { n.Owner.Receive(sim, n, p) })
+			n.Hand(sim, p)
 			return
 		}
 	}

@@ -31,8 +31,22 @@ type Simulation struct {
 	// before the programs there, and reports whether it takes it. Place and object
 	// name the stack. A packet that was taken is not changed until Run returns.
 	Sink func(place, object string, p *packet.Packet) (taken bool)
+	// Pace, when set, lets frames take time and be lost by chance on lines. Without
+	// it, in a trace and in a replay, lines hold nothing up, and lose all or nothing.
+	Pace Pace
 	// Rec records the steps; nil records none.
 	Rec *trace.Recorder
+}
+
+// Pace is the time that lines take, and their chance.
+type Pace interface {
+	// Now is the time of the lines, which need not be that of the simulation's clock.
+	Now() time.Duration
+	// Hold keeps a frame until a time and calls on with it then. It reports false
+	// when it cannot keep more.
+	Hold(until time.Duration, p *packet.Packet, on func(p *packet.Packet)) (held bool)
+	// Random is a random number from 0 on, less than 1.
+	Random() float64
 }
 
 // Lift names a rule that blocks: by its name and where it comes from.

@@ -69,6 +69,8 @@ type Cluster struct {
 	without  []*leftOut
 	// questions are those of the look-up under way.
 	questions questions
+	// linkStates are the states of links that were ever said.
+	linkStates map[string]string
 	// b does the steps, done of the plan's; gone are the last addresses of pods
 	// and Services that were deleted.
 	b    *builder
@@ -119,7 +121,7 @@ type builder struct {
 }
 
 func (b *builder) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{b.fabric, b.hosts, b.network, b.nodes, b.prepare, b.startReal, b.attachPods, b.policies, b.services, b.proxies, b.names, b.gatewayResolvers, b.compareVFP, b.calls, b.unused} {
+	for _, step := range []func(context.Context) error{b.fabric, b.hosts, b.network, b.nodes, b.prepare, b.links, b.startReal, b.attachPods, b.policies, b.services, b.proxies, b.names, b.gatewayResolvers, b.compareVFP, b.calls, b.unused} {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

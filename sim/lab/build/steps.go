@@ -100,6 +100,7 @@ func (b *builder) step(ctx context.Context, s *plan.Step) error {
 	if err := b.known(s); err != nil {
 		return err
 	}
+	b.setLinks(s.Links)
 	for _, p := range s.Stop {
 		b.node(p.Node).stopped = true
 	}

@@ -65,6 +65,9 @@ type Outcome struct {
 	// Place and Object name the stack that took it, or where it was lost. When
 	// the verdict is unknown Object says what is not known.
 	Place, Object string
+	// Held says that the packet is on its way over a slow link, and that there is no
+	// verdict yet.
+	Held bool
 	// Readdressed says that the frame's MAC addresses were not those of the
 	// lab and were replaced by those that the sender would have used.
 	Readdressed bool
@@ -330,6 +333,8 @@ func (j *Injector) outcome(err error) Outcome {
 		return Outcome{Verdict: trace.Looped, Reason: trace.TTLExceeded, Object: err.Error()}
 	case j.sunk > 0 && sim.Lost.Reason == trace.PortClosed:
 		lost.Verdict = trace.Rejected
+	case sim.Lost == wire.Loss{} && j.sunk == 0 && j.live != nil && j.live.held > 0:
+		return Outcome{Held: true}
 	case j.sunk > 0:
 		return Outcome{Verdict: trace.Delivered, Reason: trace.OK, Place: j.place, Object: j.where}
 	case sim.Lost.Reason == trace.TTLExceeded:

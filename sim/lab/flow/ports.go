@@ -22,7 +22,10 @@ type Ports struct{ j *Injector }
 type ports struct {
 	entries map[*host.Stack]*Entry
 	arrived []Arrival
+	entry   *Entry         // where the last packet was put in
 	sent    *packet.Packet // the one that was put in
+	wires   Wires          // nil for links without time
+	held    int            // packets that links hold up since the last Put or Resume
 	// acks are the last acknowledgements that programs sent, by their tuple.
 	acks map[packet.Tuple]uint32
 }
@@ -32,13 +35,61 @@ type ports struct {
 type Arrival struct {
 	To     *Entry
 	Packet *packet.Packet
+	// Sent says that it is the packet that was put in, and not one that the
+	// simulation made of it or in answer to it.
+	Sent bool
+}
+
+// Wires are the time and the chance of links that are slow or lossy.
+type Wires interface {
+	// Now is the time of the links.
+	Now() time.Duration
+	// Hold keeps a packet, for Ports.Resume at a time. It reports false when it
+	// keeps too many.
+	Hold(until time.Duration, h *Held) bool
+	// Random is a random number from 0 on, less than 1.
+	Random() float64
+}
+
+// Held is a packet on its way over a slow link.
+type Held struct {
+	entry  *Entry
+	packet *packet.Packet
+	sent   bool
+	on     func(*packet.Packet)
+	rec    *trace.Recorder
+}
+
+// Len is the length of the frame in bytes.
+func (h *Held) Len() int { return h.packet.Len() }
+
+// pace is the simulation's view of wires.
+type pace struct{ j *Injector }
+
+func (w pace) Now() time.Duration { return w.j.live.wires.Now() }
+
+func (w pace) Random() float64 { return w.j.live.wires.Random() }
+
+func (w pace) Hold(until time.Duration, p *packet.Packet, on func(*packet.Packet)) bool {
+	l := w.j.live
+	// The frame's buffer is that of the next one.
+	h := &Held{entry: l.entry, packet: p.Clone(), sent: p == l.sent, on: on, rec: w.j.sim.Rec}
+	if !l.wires.Hold(until, h) {
+		return false
+	}
+	l.held++
+	return true
 }
 
 // OpenPorts forgets all flows of a cluster and plugs its pods, nodes and hosts to
-// programs outside. Hop may be nil.
-func (c *Cluster) OpenPorts(hop Hop) *Ports {
+// programs outside. Hop may be nil; without wires links take no time and lose nothing
+// by chance.
+func (c *Cluster) OpenPorts(hop Hop, wires Wires) *Ports {
 	j := c.NewInjector(hop, false)
-	j.live = &ports{entries: map[*host.Stack]*Entry{}, sent: &j.p, acks: map[packet.Tuple]uint32{}}
+	j.live = &ports{entries: map[*host.Stack]*Entry{}, acks: map[packet.Tuple]uint32{}, wires: wires}
+	if wires != nil {
+		j.sim.Pace = pace{j}
+	}
 	p := &Ports{j}
 	p.Refresh()
 	return p
@@ -95,13 +146,14 @@ func (l *ports) take(s *host.Stack, p *packet.Packet) bool {
 		// (RFC 9293 section 3.5.3).
 		p.SetSeq(l.acks[p.Tuple().Reverse()])
 	}
-	l.arrived = append(l.arrived, Arrival{e, p})
+	l.arrived = append(l.arrived, Arrival{e, p, p == l.sent})
 	return true
 }
 
 // Put puts a frame of the programs at an entry in and follows it to its end. What
 // arrived somewhere is valid until the next call; nothing arrives of a packet that
-// met what is not modelled. Record keeps the steps, for Steps. The time is that
+// met what is not modelled, and that of one that a link holds up comes with Resume.
+// Record keeps the steps, for Steps. The time is that
 // since the cluster's ports were opened.
 //
 // The error is a *packet.ParseError of a frame that was not put in.
@@ -114,18 +166,44 @@ func (p *Ports) Put(e *Entry, frame []byte, now time.Duration, record bool) (Out
 		j.sim.Rec = &trace.Recorder{}
 	}
 	j.begin(e, now)
-	j.live.arrived = j.live.arrived[:0]
+	j.live.begin(e, &j.p)
 	j.live.note(&j.p)
 	if h := j.p.Headers(); h.IPVersion == 0 || h.EthDst.IsMulticast() {
 		e.link.Send(&j.sim, &j.p)
 	} else {
 		e.stack.Emit(&j.sim, &j.p)
 	}
+	f, arrived := p.follow()
+	return f, arrived, nil
+}
+
+// begin prepares for a packet that was put in at an entry.
+func (l *ports) begin(e *Entry, sent *packet.Packet) {
+	l.arrived, l.held, l.entry, l.sent = l.arrived[:0], 0, e, sent
+}
+
+// follow lets happen what is to happen.
+func (p *Ports) follow() (Outcome, []Arrival) {
+	j := p.j
 	f := j.outcome(j.sim.Run())
 	if f.Verdict == trace.Unknown {
-		return f, nil, nil
+		return f, nil
 	}
-	return f, j.live.arrived, nil
+	return f, j.live.arrived
+}
+
+// Resume lets a packet go on that Wires has held, as Put does.
+func (p *Ports) Resume(h *Held, now time.Duration) (Outcome, []Arrival) {
+	j, sim := p.j, &p.j.sim
+	sim.AdvanceTo(now)
+	sim.Losses, sim.Made, sim.Rec = wire.Losses{}, sim.Made[:0], h.rec
+	j.sunk, j.to = 0, nil
+	j.live.begin(h.entry, nil)
+	if h.sent {
+		j.live.sent = h.packet
+	}
+	h.on(h.packet)
+	return p.follow()
 }
 
 // maxAcks bounds the connections whose acknowledgements are known.
@@ -159,7 +237,7 @@ func (p *Ports) Cut(now time.Duration) []Arrival {
 	j.sim.AdvanceTo(now)
 	j.sim.Losses, j.sim.Made = wire.Losses{}, j.sim.Made[:0]
 	j.sunk, j.to = 0, nil
-	j.live.arrived = j.live.arrived[:0]
+	j.live.begin(nil, nil)
 	j.c.Cut(&j.sim)
 	_ = j.sim.Run() // a reset that travels in circles arrives nowhere
 	return j.live.arrived

@@ -30,7 +30,7 @@ func openPorts(t testing.TB, design string) *fuzzed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &fuzzed{ports: c.OpenPorts(nil)}
+	p := &fuzzed{ports: c.OpenPorts(nil, nil)}
 	p.entries = p.ports.Entries()
 	for name := range p.entries {
 		p.names = append(p.names, name)

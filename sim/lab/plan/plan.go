@@ -39,6 +39,8 @@ type Plan struct {
 	Network  Network
 	Segments []Segment
 	Routers  []Router
+	// Links are those that have faults from the start.
+	Links    []Link
 	Hosts    []Host
 	Nodes    []*Node
 	Pods     []*Pod
@@ -93,7 +95,7 @@ func New(f *spec.File, variant string, setting *spec.Setting) (*Plan, error) {
 	}
 	p := &Plan{File: fv, Variant: variant, Setting: setting}
 	// The order decides which MAC address each machine gets.
-	for _, step := range []func(*spec.Spec) error{p.cluster, p.nodes, p.fabric, p.hosts, p.params, p.design, p.proxies, p.plugin, p.unused, p.pods, p.services, p.records, p.calls, p.steps} {
+	for _, step := range []func(*spec.Spec) error{p.cluster, p.nodes, p.fabric, p.hosts, p.startLinks, p.params, p.design, p.proxies, p.plugin, p.unused, p.pods, p.services, p.records, p.calls, p.steps} {
 		if err := step(&fv.Lab.Spec); err != nil {
 			return nil, p.Wrap(err)
 		}

@@ -20,6 +20,8 @@ import (
 type Step struct {
 	Name string
 	Wait time.Duration
+	// Links have these states from the step on.
+	Links []Link
 	// Stop and Restart are programs of nodes.
 	Stop, Restart []Program
 	// DeletePods and DeleteServices are "namespace/name".
@@ -90,6 +92,9 @@ func (st *story) step(s *spec.Spec, i int) (*Step, error) {
 	out := &Step{Name: in.Name, Origin: st.File.Origin("step "+in.Name, "spec", "steps", i)}
 	var err error
 	if out.Wait, err = spec.ParseWait(in.Wait); err != nil {
+		return nil, err
+	}
+	if out.Links, err = st.links(s, in.Links, "spec", "steps", i, "links"); err != nil {
 		return nil, err
 	}
 	if out.Stop, err = programs(in.Stop); err != nil {
@@ -356,6 +361,9 @@ func (s *Step) describe() {
 	add := func(format string, args ...any) { s.Does = append(s.Does, fmt.Sprintf(format, args...)) }
 	if s.Wait > 0 {
 		add("%s pass", s.Wait)
+	}
+	for _, l := range s.Links {
+		add("link %s is %s", l.Of, l.Text)
 	}
 	for _, p := range s.Stop {
 		add("%s stops", p)

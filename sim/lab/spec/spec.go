@@ -45,7 +45,9 @@ type Spec struct {
 	// Fabric is what lies between the nodes. Left out, all nodes share one
 	// segment with a router "gw" that leads to the internet.
 	Fabric Fabric `yaml:"fabric,omitempty"`
-	Nodes  []Node `yaml:"nodes,omitempty"`
+	// Links are segments and cables that are cut, slow or lossy from the start.
+	Links []Link `yaml:"links,omitempty"`
+	Nodes []Node `yaml:"nodes,omitempty"`
 	// Manifests are Kubernetes manifests as users write them.
 	Manifests []string `yaml:"manifests,omitempty"`
 	// Pods places pods that no manifest describes, or pins those that one does.

@@ -17,6 +17,8 @@ type Step struct {
 	// Wait lets time pass first, "5m": flows of connections that are idle for too
 	// long are forgotten.
 	Wait string `yaml:"wait,omitempty"`
+	// Links are segments and cables whose state changes.
+	Links []Link `yaml:"links,omitempty"`
 	// Stop stops programs of nodes, "kube-proxy/win1": they follow no change from
 	// then on, and what they made stays. A restart starts them again.
 	Stop []string `yaml:"stop,omitempty"`

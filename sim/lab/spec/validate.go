@@ -115,6 +115,7 @@ func (v *validator) check() {
 	v.nodes(s)
 	v.pods(s)
 	v.hosts(s)
+	v.links(p("links"), s.Links, s)
 	v.dns(s)
 	for _, name := range slices.Sorted(maps.Keys(s.Params)) {
 		v.param(name, s.Params[name])

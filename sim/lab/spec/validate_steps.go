@@ -53,6 +53,7 @@ func (v *validator) steps(s *Spec) {
 		if _, err := ParseWait(t.Wait); err != nil {
 			v.add(sub(at, "wait"), "%v", err)
 		}
+		v.links(sub(at, "links"), t.Links, s)
 		v.programs(sub(at, "stop"), t.Stop, ProgramKubeProxy)
 		v.programs(sub(at, "restart"), t.Restart, ProgramHNS, ProgramKubeProxy, ProgramNode)
 		for j, d := range t.Delete {

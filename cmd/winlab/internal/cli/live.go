@@ -113,6 +113,7 @@ const (
 	verbChange  = "change"
 	verbCapture = "capture"
 	verbHNS     = "hns"
+	verbLink    = "link"
 )
 
 // liveLab is a lab that is up, in the process that holds it.
@@ -182,6 +183,8 @@ func (l *liveLab) handle(ctx context.Context, c control.Call) (int, error) {
 		})
 	case verbCapture:
 		return 0, decode(c.Args, func(o captureArgs) error { return l.capture(ctx, c.Stdio[1], o) })
+	case verbLink:
+		return 0, decode(c.Args, func(o linkArgs) error { return l.link(ctx, c.Stdio[1], c.Stdio[2], o) })
 	case verbHNS:
 		return 0, decode(c.Args, func(node string) error {
 			at, err := l.net.HNS(ctx, node)
