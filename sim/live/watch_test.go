@@ -81,7 +81,7 @@ func TestUserSpaceProxyUDP(t *testing.T) {
 	node, peer := address(t, n, "node/win1"), address(t, n, "pod/linux-client")
 	if err := n.Do(func(c *lab.Cluster) error {
 		for name, l := range map[string]*host.Listener{
-			"node/win1":        {Name: "kube-proxy", Proto: packet.UDP, Addr: node, Port: 5300, Backends: []netip.AddrPort{netip.AddrPortFrom(peer, 9999)}},
+			"node/win1":                {Name: "kube-proxy", Proto: packet.UDP, Addr: node, Port: 5300, Backends: []netip.AddrPort{netip.AddrPortFrom(peer, 9999)}},
 			"pod/default/linux-client": {Name: "echo", Proto: packet.UDP, Port: 9999},
 		} {
 			for _, k := range []build.Kind{build.NodeKind, build.PodKind} {

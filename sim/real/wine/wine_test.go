@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -219,6 +221,54 @@ func TestProgram(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A Go program listens on AF_UNIX, which Wine 8 has not, when its environment asks for it.
+func TestUnixListeners(t *testing.T) {
+	w, dll, hello := need(t)
+	p := newPrefix(t, w, dll, "2022")
+	at := filepath.Join(t.TempDir(), "plugins.sock")
+	c := Command{Path: hello, Args: []string{"unix", Path(at)}}
+	if r := run(t, p, c); r.Code == 0 {
+		t.Skip("this Wine has AF_UNIX")
+	} else if !strings.Contains(r.Stdout, "#10047") {
+		t.Errorf("code %d: %s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	c.Env = []string{shims.UnixListeners}
+	r, err := p.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, r, "listens at "+Path(at))
+	text, err := os.ReadFile(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	network, to, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	conn, err := net.Dial(network, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintln(conn, "hello")
+	if said, err := io.ReadAll(conn); string(said) != "got hello\n" {
+		t.Errorf("%q %v", said, err)
+	}
+	code, _ := r.wait()
+	out, _ := os.ReadFile(r.stdout)
+	if code != 0 || !strings.Contains(string(out), "dial: dial unix") || !strings.Contains(string(out), "close: <nil>") {
+		t.Errorf("code %d: %s", code, out)
+	}
+	if _, err := os.Stat(at); !os.IsNotExist(err) {
+		t.Errorf("the path is left: %v", err)
+	}
+	// A path that is taken is refused, as Windows refuses it.
+	if err := os.WriteFile(at, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, p, c); r.Code != 1 || !strings.Contains(r.Stdout, "#10048") {
+		t.Errorf("code %d: %s", r.Code, r.Stdout)
+	}
 }
 
 // A program that would have spoken and did not is started again; what it says once it

@@ -3,7 +3,8 @@
 // v2 and HNS v1 (and those with which a container is attached to an endpoint of the
 // latter), bcryptprimitives.dll gives Go programs the random bytes that older Wine
 // lacks, iphlpapi.dll shows the network adapters of a node instead of those of this
-// machine. The package must not know Wine, nor the programs; it needs the C compiler
+// machine. For the kubelet, pdh.dll has its performance counters, and Go programs that
+// are started with [UnixListeners] can listen on AF_UNIX. The package must not know Wine, nor the programs; it needs the C compiler
 // mingw-w64.
 package shims
 
@@ -28,15 +29,20 @@ var sources embed.FS
 const Compiler = "x86_64-w64-mingw32-gcc"
 
 // dlls are the names of the libraries without ".dll".
-var dlls = []string{"bcryptprimitives", "computenetwork", "iphlpapi", "vmcompute"}
+var dlls = []string{"bcryptprimitives", "computenetwork", "iphlpapi", "pdh", "vmcompute"}
 
 // libraries are what a DLL is linked with, beside its one source.
 var libraries = map[string][]string{
 	"bcryptprimitives": {"-ladvapi32"},
 	"computenetwork":   {"-lws2_32", "-lole32"},
 	"iphlpapi":         {"iphlpapi.def", "-lws2_32"},
+	"pdh":              {},
 	"vmcompute":        {"-lws2_32", "-lole32"},
 }
+
+// UnixListeners is a variable of the environment with which Go programs can have listeners
+// of family AF_UNIX, which older Wine lacks.
+const UnixListeners = "WINLAB_AF_UNIX=1"
 
 // ErrNoCompiler says that there is no compiler for Windows.
 var ErrNoCompiler = errors.New("no " + Compiler + " (Debian, Ubuntu: apt-get install gcc-mingw-w64-x86-64)")

@@ -16,6 +16,9 @@ import (
 var exports = map[string][]string{
 	"bcryptprimitives": {"ProcessPrng"},
 	"iphlpapi":         {"GetAdaptersAddresses", "wine_iphlpapi.GetIpForwardTable"}, // ws2_32.dll of Wine needs the latter
+	// github.com/JeffAshton/win_pdh, which the kubelet uses
+	"pdh": {"PdhAddCounterW", "PdhAddEnglishCounterW", "PdhCloseQuery", "PdhCollectQueryData", "PdhGetFormattedCounterArrayW",
+		"PdhGetFormattedCounterValue", "PdhOpenQuery", "PdhValidatePathW"},
 	"vmcompute": {"HNSCall", "HcsCloseComputeSystem", "HcsGetComputeSystemProperties", "HcsModifyComputeSystem",
 		"HcsOpenComputeSystem", "HcsRegisterComputeSystemCallback", "HcsUnregisterComputeSystemCallback"},
 	"computenetwork": {

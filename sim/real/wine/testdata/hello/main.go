@@ -4,6 +4,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -32,6 +33,24 @@ func main() {
 	case "exit":
 		n, _ := strconv.Atoi(os.Args[2])
 		os.Exit(n)
+	case "unix": // listens at a path, and sends back the first line that comes
+		l, err := net.Listen("unix", os.Args[2])
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("listens at", l.Addr())
+		c, err := l.Accept()
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		line, _ := bufio.NewReader(c).ReadString('\n')
+		fmt.Fprintf(c, "got %s", line)
+		c.Close()
+		_, err = net.Dial("unix", os.Args[2])
+		fmt.Println("dial:", err)
+		fmt.Println("close:", l.Close())
 	case "sleep":
 		fmt.Println("asleep")
 		time.Sleep(time.Hour)
