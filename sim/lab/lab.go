@@ -61,6 +61,9 @@ type Options struct {
 	Components string
 	// Pool has the hosts for real components; nil is one for this build alone.
 	Pool *components.Pool
+	// Keep lets real components stay until the cluster's Close: steps can need them, and
+	// a live network has them.
+	Keep bool
 }
 
 // Build builds the cluster of a lab. It can be interrupted: real components take
@@ -70,7 +73,7 @@ func Build(ctx context.Context, f *File, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := build.New(ctx, p, build.Options{Components: o.Components, Pool: o.Pool})
+	c, err := build.New(ctx, p, build.Options{Components: o.Components, Pool: o.Pool, Keep: o.Keep})
 	if err != nil {
 		return nil, err
 	}

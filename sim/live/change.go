@@ -16,9 +16,15 @@ import (
 //
 // Changes are made one after another. With an error a part of the step can have been
 // made; what is there then has its namespaces.
+//
+// Where the lab's kube-proxy or plugin are programs, they are told, and Change returns
+// when they have done what they do; packets pass meanwhile.
 func (n *Net) Change(ctx context.Context, s spec.Step) error {
 	n.changing.Lock()
 	defer n.changing.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(n.life, cancel)()
 	err := n.Do(func(*lab.Cluster) error {
 		if n.changes == nil {
 			n.changes = lab.NewChanges(n.c)

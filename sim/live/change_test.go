@@ -20,22 +20,27 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// perName is how many real connections stand for one connection of the story.
-const perName = 25
-
-// TestAStory plays the story of a lab with real connections: after each step the
-// connections that stand must do what the trace of that connection says, and no
-// others. Where the trace depends on what is not known, nothing is asked of them.
+// TestAStory plays the story of a lab with real connections, beside the models of
+// kube-proxy and the plugin.
 func TestAStory(t *testing.T) {
 	f, err := lab.Load("../lab/testdata/story.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := lab.Build(t.Context(), f, lab.Options{Components: "model"})
+	playStory(t, f, lab.Options{Components: spec.Model}, 25)
+}
+
+// playStory plays the story of a lab with real connections, perName for each connection
+// of the lab: after each step the connections that stand must do what the trace of that
+// connection says, which is the model's, and no others. Where the trace depends on what
+// is not known, nothing is asked of them.
+func playStory(t *testing.T, f *lab.File, o lab.Options, perName int) *Net {
+	t.Helper()
+	model, err := lab.Build(t.Context(), f, lab.Options{Setting: o.Setting, Components: spec.Model})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := lab.Build(t.Context(), f, lab.Options{Components: "model"})
+	c, err := lab.Build(t.Context(), f, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +51,7 @@ func TestAStory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer n.Close()
+	t.Cleanup(n.Close)
 	conns := map[string][]*conn{}
 	made := map[trace.Verdict]int{}
 	play := func(step string, flows []spec.Flow) {
@@ -55,7 +60,7 @@ func TestAStory(t *testing.T) {
 				continue
 			}
 			if fl.From != "" {
-				conns[fl.Connection] = open(t, n, model, fl)
+				conns[fl.Connection] = open(t, n, model, fl, perName)
 				continue
 			}
 			tr, err := model.TraceConnection(t.Context(), fl.Connection, step)
@@ -77,9 +82,11 @@ func TestAStory(t *testing.T) {
 	}
 	play(spec.Start, f.Lab.Spec.Flows)
 	for _, s := range f.Lab.Spec.Steps {
+		start := time.Now()
 		if err := n.Change(t.Context(), s); err != nil {
 			t.Fatalf("step %s: %v", s.Name, err)
 		}
+		t.Logf("step %s took %s", s.Name, time.Since(start).Round(time.Millisecond))
 		if err := model.GoTo(t.Context(), s.Name); err != nil {
 			t.Fatal(err)
 		}
@@ -89,6 +96,7 @@ func TestAStory(t *testing.T) {
 	if made[trace.Delivered] == 0 || made[trace.Dropped] == 0 {
 		t.Errorf("too little was seen: %v", made)
 	}
+	return n
 }
 
 // agrees reports whether what a live connection does is what a trace says.
@@ -111,7 +119,7 @@ type conn struct {
 	r *bufio.Reader
 }
 
-func open(t *testing.T, n *Net, c *lab.Cluster, fl spec.Flow) []*conn {
+func open(t *testing.T, n *Net, c *lab.Cluster, fl spec.Flow, count int) []*conn {
 	t.Helper()
 	tr, err := c.Trace(t.Context(), lab.Request{From: fl.From, To: fl.To})
 	if err != nil {
@@ -119,7 +127,7 @@ func open(t *testing.T, n *Net, c *lab.Cluster, fl spec.Flow) []*conn {
 	}
 	to := netip.AddrPortFrom(netip.MustParseAddr(tr.Flow.Dst), tr.Flow.DstPort)
 	var all []*conn
-	for range perName {
+	for range count {
 		// A port of its own for each: Linux may take one for a Service's address and for a
 		// backend of it, and behind the translation the two connections are one.
 		lastPort++

@@ -13,7 +13,7 @@ import (
 
 // serve takes the frames of a namespace's programs until its device is closed.
 func (n *Net) serve(s *space) {
-	err := s.device.Serve(&n.mu, n.buf, func(frame []byte, o netns.Offload) {
+	err := s.device.Serve(n.mu, n.buf, func(frame []byte, o netns.Offload) {
 		if !s.gone {
 			n.frame(s, frame, o)
 		}

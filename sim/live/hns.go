@@ -13,19 +13,8 @@ import (
 
 // served HNS of a node: for programs of its namespace, and for this machine's.
 type nodeHNS struct {
-	service         *hcn.Service
+	service         *hcn.Service // nil: that of the node's other programs
 	inside, outside *hcn.Server
-}
-
-// between lets a call to HNS happen between two packets. What the call cuts, is cut.
-type between struct{ n *Net }
-
-func (b between) Lock() { b.n.mu.Lock() }
-func (b between) Unlock() {
-	if !b.n.closed {
-		b.n.cut()
-	}
-	b.n.mu.Unlock()
 }
 
 // HNS serves the HNS of a Windows node to clients of its protocol (package hcn) and
@@ -50,13 +39,18 @@ func (n *Net) serveHNS(ctx context.Context, node string) (*nodeHNS, error) {
 		return h, nil
 	}
 	var svc *hns.Service
-	if err := n.Do(func(c *lab.Cluster) error { svc = c.HNS(node); return nil }); err != nil {
+	var of *hcn.Service
+	if err := n.Do(func(c *lab.Cluster) error { svc, of = c.HNS(node), c.ServiceOf(node); return nil }); err != nil {
 		return nil, err
 	}
 	if svc == nil {
 		return nil, fmt.Errorf("node %s has no HNS: it runs Linux, or the design's switch is Open vSwitch", node)
 	}
-	h := &nodeHNS{service: hcn.New(svc, hcn.Options{Lock: between{n}})}
+	h := &nodeHNS{}
+	if of == nil {
+		h.service = hcn.New(svc, hcn.Options{Lock: n.mu.Calls()})
+		of = h.service
+	}
 	in, err := n.host.Listen(ctx, s.name, netip.MustParseAddrPort("127.0.0.1:0"))
 	if err != nil {
 		return nil, err
@@ -66,7 +60,7 @@ func (n *Net) serveHNS(ctx context.Context, node string) (*nodeHNS, error) {
 		_ = in.Close()
 		return nil, err
 	}
-	h.inside, h.outside = hcn.On(h.service, in), hcn.On(h.service, out)
+	h.inside, h.outside = hcn.On(of, in), hcn.On(of, out)
 	for _, v := range []*hcn.Server{h.inside, h.outside} {
 		go func() {
 			if err := v.Serve(context.Background()); err != nil {
@@ -87,6 +81,8 @@ func (n *Net) closeHNS(node string) {
 	if h != nil {
 		_ = h.inside.Close()
 		_ = h.outside.Close()
-		_ = h.service.Close()
+		if h.service != nil {
+			_ = h.service.Close()
+		}
 	}
 }

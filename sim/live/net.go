@@ -37,7 +37,7 @@ type Net struct {
 	host  *netns.Host
 	start time.Time
 
-	mu       sync.Mutex // around the cluster and all below
+	mu       *build.Lock // around the cluster and all below
 	ports    *flow.Ports
 	spaces   map[*flow.Entry]*space
 	buf      []byte
@@ -47,6 +47,8 @@ type Net struct {
 	stats    Stats
 	closed   bool
 
+	life    context.Context // ends with the network
+	end     context.CancelFunc
 	changes *lab.Changes
 	// restarted are machines that started again since the last Sync: their programs
 	// end, those of pods by the pods' new stacks.
@@ -59,6 +61,7 @@ type Net struct {
 	names sync.Mutex // around a look-up of the cluster DNS
 
 	// changing is around what changes machines and their namespaces: one change at a time.
+	// A change gives mu up while it waits for programs.
 	changing sync.Mutex
 
 	turns map[*host.Listener]int // of user-space proxies
@@ -90,7 +93,8 @@ type Stats struct {
 }
 
 // Up makes the namespaces of a cluster and plugs them in. The cluster is the Net's
-// from then on. The error wraps [netns.ErrUnsupported] where this machine cannot.
+// from then on, and its programs end with it, also after an error. The error wraps
+// [netns.ErrUnsupported] where this machine cannot.
 func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
 	if o.Clock == 0 {
 		o.Clock = 1
@@ -100,13 +104,20 @@ func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
 	}
 	h, err := netns.Start(netns.Options{KeepUser: o.KeepUser})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, c.Close())
 	}
-	n := &Net{o: o, c: c, host: h, start: time.Now(), spaces: map[*flow.Entry]*space{}, restarted: map[string]bool{}, hns: map[string]*nodeHNS{}, buf: make([]byte, 1<<16),
+	n := &Net{o: o, c: c, mu: c.Options.Lock, host: h, start: time.Now(), spaces: map[*flow.Entry]*space{}, restarted: map[string]bool{}, hns: map[string]*nodeHNS{}, buf: make([]byte, 1<<16),
 		stats: Stats{Lost: map[string]uint64{}, Unknown: map[string]uint64{}}}
+	n.life, n.end = context.WithCancel(context.WithoutCancel(ctx))
 	n.wires = newWires(func() time.Duration { return time.Since(n.start) })
 	n.ports = c.OpenPorts(n.hop, n.wires)
 	n.watch.init()
+	n.mu.After = func() {
+		if !n.closed {
+			n.cut()
+		}
+	}
+	n.mu.Unlock()
 	go n.goOn()
 	if err := n.Sync(ctx); err != nil {
 		n.Close()
@@ -129,6 +140,9 @@ func (n *Net) Close() {
 	}
 	clear(n.spaces)
 	n.mu.Unlock()
+	n.end()
+	n.changing.Lock() // no other begins
+	defer n.changing.Unlock()
 	for _, s := range all {
 		s.served.close()
 		n.closeHNS(strings.TrimPrefix(s.name, "node/"))
@@ -142,6 +156,11 @@ func (n *Net) Close() {
 	closing.Wait()
 	for _, s := range all {
 		s.windows.close()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.c.Close(); err != nil {
+		n.o.Log("programs of the lab: " + err.Error())
 	}
 }
 

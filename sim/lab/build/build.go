@@ -34,6 +34,12 @@ type Options struct {
 	Components string
 	// Pool has the hosts for real components; nil is one for this build alone.
 	Pool *components.Pool
+	// Keep lets real components stay when the cluster is built, until [Cluster.Close]:
+	// kube-proxy runs, and the plugin is called for pods that come and go.
+	Keep bool
+	// Lock is the right to use the cluster; nil is one of its own, which the caller of
+	// [New] holds.
+	Lock *Lock
 }
 
 // Cluster is a cluster that was built: machines, switches and programs, ready
@@ -80,9 +86,17 @@ type Cluster struct {
 
 // New builds a cluster. It can be interrupted: real components take seconds.
 func New(ctx context.Context, p *plan.Plan, o Options) (*Cluster, error) {
+	if o.Lock == nil {
+		o.Lock = &Lock{}
+		o.Lock.Lock()
+	}
 	c := &Cluster{Plan: p, Options: o, Kube: p.Kube(), NotModelled: slices.Clone(p.NotModelled), Ingresses: slices.Clone(p.Ingresses)}
 	b := &builder{Cluster: c, lists: p.Services, admit: p.Policies, slices: p.Slices, namespaces: p.Namespaces}
-	if err := errors.Join(b.run(ctx), b.real.stop()); err != nil {
+	err := b.run(ctx)
+	if err != nil || !o.Keep {
+		err = errors.Join(err, b.real.stop())
+	}
+	if err != nil {
 		return nil, p.Wrap(err)
 	}
 	c.b = b

@@ -32,10 +32,13 @@ var ErrNoComponents = errors.New("no real component")
 // an overlay network it sleeps ten seconds before it begins.
 const syncLimit = 3 * time.Minute
 
-// real are the programs of a lab's Windows nodes while it is built.
+// real are the programs of a lab's Windows nodes.
 type real struct {
 	b        *builder
-	ctx      context.Context
+	ctx      context.Context // of what is under way: the build, or a step
+	life     context.Context // of the programs
+	end      context.CancelFunc
+	stopped  bool
 	pool     *components.Pool
 	ownPool  bool
 	programs *components.Programs
@@ -48,6 +51,8 @@ type realNode struct {
 	*components.Node
 	service *hcn.Service
 	conf    components.NetConf
+	pods    attachedPods
+	proxy   *runningProxy // nil: it does not run
 }
 
 // wanted decides what of a lab is run for real: what it says itself, or with
@@ -111,10 +116,13 @@ func (b *builder) startReal(ctx context.Context) error {
 				b.Kube.Version, strings.Join(programs.Versions("cni-plugins"), ", "), strings.Join(programs.Versions("kube-proxy"), ", "))
 		}
 	}
-	if err := b.canStep(plugin, proxy); err != nil {
-		return err
+	for _, s := range b.Plan.Steps {
+		if err := b.canStep(s, plugin, proxy); err != nil {
+			return err
+		}
 	}
-	b.real = &real{b: b, ctx: ctx, pool: b.Options.Pool, programs: programs, proxy: proxy, nodes: map[string]*realNode{}}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	b.real = &real{b: b, ctx: ctx, life: life, end: end, pool: b.Options.Pool, programs: programs, proxy: proxy, nodes: map[string]*realNode{}}
 	return b.real.start(plugin)
 }
 
@@ -143,7 +151,7 @@ func (r *real) start(plugin bool) (err error) {
 		if n.windows == nil || n.Plan.Dump != nil {
 			continue // what is there came from a dump
 		}
-		if err := r.node(n); err != nil {
+		if err := r.b.outside(func() error { return r.node(n) }); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
 	}
@@ -156,9 +164,9 @@ func (r *real) node(k *Node) error {
 	if err != nil {
 		return err
 	}
-	n := &realNode{service: hcn.New(k.HNS, hcn.Options{})}
+	n := &realNode{service: hcn.New(k.HNS, hcn.Options{Lock: r.b.Options.Lock.Calls()}), pods: attachedPods{}}
 	adapter := components.Adapter{Name: "Ethernet", MAC: dashed(k.MAC), Addresses: hostAddresses(k.Node)}
-	n.Node, err = host.Node(r.ctx, components.NodeConfig{HNS: n.service, Adapters: []components.Adapter{adapter}})
+	n.Node, err = host.Node(r.life, components.NodeConfig{HNS: n.service, Adapters: []components.Adapter{adapter}})
 	if err != nil {
 		return errors.Join(err, n.service.Close())
 	}
@@ -190,26 +198,34 @@ func dashed(m packet.MAC) string { return strings.ToUpper(strings.ReplaceAll(m.S
 
 // stop stops all programs. The HNS of each node is the lab's alone again.
 func (r *real) stop() error {
-	if r == nil {
+	if r == nil || r.stopped {
 		return nil
 	}
-	var errs []error
-	for _, node := range r.b.Nodes {
-		if n := r.nodes[node.Name]; n != nil {
-			errs = append(errs, n.Close(), n.service.Close())
+	r.stopped = true
+	return r.b.outside(func() error {
+		var errs []error
+		for _, node := range r.b.Nodes {
+			if n := r.nodes[node.Name]; n != nil {
+				errs = append(errs, n.proxy.stop(), n.Close(), n.service.Close())
+			}
 		}
-	}
-	if r.ownPool {
-		errs = append(errs, r.pool.Close())
-	}
-	return errors.Join(errs...)
+		if r.ownPool {
+			errs = append(errs, r.pool.Close())
+		}
+		r.end()
+		return errors.Join(errs...)
+	})
 }
 
 // attach lets the plugin's program attach a pod.
 func (r *real) attach(k *Node, p *kube.Pod) (cni.Result, error) {
 	d := cni.KubeletDNS(r.b.Kube, p)
 	n := r.nodes[k.Name]
-	a, err := n.AttachPod(r.ctx, r.plugins.Binaries, n.conf, p, components.DNS{Servers: d.Nameservers, Searches: d.Search, Options: d.Options})
+	var a *components.Attached
+	err := r.b.outside(func() (err error) {
+		a, err = n.AttachPod(r.ctx, r.plugins.Binaries, n.conf, p, components.DNS{Servers: d.Nameservers, Searches: d.Search, Options: d.Options})
+		return err
+	})
 	if components.Refused(err) {
 		r.b.note(n.conf.Program + " " + r.plugins.Version)
 		return cni.Result{}, refused(err)
@@ -221,89 +237,154 @@ func (r *real) attach(k *Node, p *kube.Pod) (cni.Result, error) {
 		r.b.Log = append(r.b.Log, fmt.Sprintf("pod %s/%s on %s: the kubelet tries again, since %v", p.Namespace, p.Name, k.Name, no))
 	}
 	r.b.note(n.conf.Program + " " + r.plugins.Version)
-	res := cni.Result{EndpointID: a.Endpoint, Addresses: a.Addresses, Gateway: a.Gateway}
-	n.service.With(func(s *hns.Service) {
-		e := s.Endpoint(a.Endpoint)
-		res.DNS = e.Dns
-		e.Origin = p.Origin
-		if e.Origin == nil {
-			e.Origin = &trace.Origin{What: fmt.Sprintf("endpoint of pod %s/%s", p.Namespace, p.Name)}
-		}
+	n.pods[p.Namespace+"/"+p.Name] = a
+	e := k.HNS.Endpoint(a.Endpoint)
+	if e == nil {
+		return cni.Result{}, fmt.Errorf("endpoint %s, which %s has made, is gone", a.Endpoint, n.conf.Program)
+	}
+	e.Origin = p.Origin
+	if e.Origin == nil {
+		e.Origin = &trace.Origin{What: fmt.Sprintf("endpoint of pod %s/%s", p.Namespace, p.Name)}
+	}
+	return cni.Result{EndpointID: a.Endpoint, Addresses: a.Addresses, Gateway: a.Gateway, DNS: e.Dns}, nil
+}
+
+// detach lets the plugin's program take the network of a pod down. What it refuses
+// stays in HNS, as on a node.
+func (r *real) detach(k *Node, p *kube.Pod) error {
+	n, key := r.nodes[k.Name], p.Namespace+"/"+p.Name
+	a := n.pods[key]
+	if a == nil {
+		return fmt.Errorf("%s has not attached the pod", n.conf.Program)
+	}
+	delete(n.pods, key)
+	var no error
+	err := r.b.outside(func() (err error) {
+		no, err = n.DetachPod(r.ctx, a)
+		return err
 	})
-	return res, nil
+	if no != nil {
+		r.b.log(fmt.Sprintf("%s on %s refuses to take pod %s down: %v", n.conf.Program, k.Name, key, no))
+	}
+	return err
 }
 
 // runningProxy is a kube-proxy of a node with the API server that it watches.
 type runningProxy struct {
 	*components.RunningKubeProxy
 	api  *apiserver.Server
-	node *kube.Node
+	node *Node
+	name string // with the version
 	// ended: it has ended by itself.
 	ended bool
 }
 
+// stop stops a kube-proxy, if it runs. It must be called outside.
 func (p *runningProxy) stop() error {
+	if p == nil {
+		return nil
+	}
 	if p.RunningKubeProxy != nil {
 		p.Stop()
 	}
 	return p.api.Close()
 }
 
+// running are the kube-proxies that have not ended by themselves.
+func (r *real) running() []*runningProxy {
+	var all []*runningProxy
+	for _, k := range r.b.Nodes {
+		if n := r.nodes[k.Name]; n != nil && n.proxy != nil && !n.proxy.ended {
+			all = append(all, n.proxy)
+		}
+	}
+	return all
+}
+
 // proxies runs kube-proxy on all nodes at once until it has brought HNS in line with
 // the Services, in each of their states.
-func (r *real) proxies(states [][]*kube.Service) (err error) {
-	var running []*runningProxy
-	defer func() {
-		for _, p := range running {
-			err = errors.Join(err, p.stop())
-		}
-	}()
+func (r *real) proxies(states [][]*kube.Service) error {
 	for _, n := range r.b.Nodes {
-		if r.nodes[n.Name] == nil || n.Plan.Proxy.Mode != kubeproxy.ModeKernelspace {
-			continue
-		}
-		if n.unprepared != "" {
-			r.b.trouble(n, kubeProxy, "it does not start: "+n.unprepared, nil, nil)
-			continue
-		}
-		p, err := r.startProxy(n, states[0])
-		if p != nil {
-			running = append(running, p)
-		}
-		if err != nil {
-			return fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
-		}
-	}
-	if err := r.waitSynced(running, time.Time{}); err != nil {
-		return err
-	}
-	for _, state := range states[1:] {
-		since := time.Now()
-		for _, p := range running {
-			if err := p.api.SetServices(state); err != nil {
-				return err
-			}
-		}
-		if err := r.waitSynced(running, since); err != nil {
+		if err := r.startProxy(n, states[0]); err != nil {
 			return err
 		}
 	}
-	return r.readErrors(running)
+	if err := r.waitSynced(r.running(), time.Time{}); err != nil {
+		return err
+	}
+	for _, state := range states[1:] {
+		if err := r.set(state); err != nil {
+			return err
+		}
+	}
+	return r.readErrors(r.running())
 }
 
-// waitSynced waits until all that run have brought HNS in line with the Services. One
+// set tells every kube-proxy that runs of the Services, and waits until those that see a
+// change have followed it.
+func (r *real) set(services []*kube.Service) error {
+	since := time.Now()
+	var see []*runningProxy
+	for _, p := range r.running() {
+		watched, err := p.api.ChangeServices(services)
+		if err != nil {
+			return err
+		}
+		if watched {
+			see = append(see, p)
+		}
+	}
+	return r.waitSynced(see, since)
+}
+
+// follow is set for a cluster that is built.
+func (r *real) follow(services []*kube.Service) error {
+	if err := r.set(services); err != nil {
+		return err
+	}
+	return r.readErrors(r.running())
+}
+
+// restartProxy starts kube-proxy of a node again, or for the first time.
+func (r *real) restartProxy(k *Node) error {
+	if err := r.halt(k); err != nil {
+		return err
+	}
+	if err := r.startProxy(k, r.b.Kube.Services); err != nil {
+		return err
+	}
+	if p := r.nodes[k.Name].proxy; p != nil {
+		return errors.Join(r.waitSynced([]*runningProxy{p}, time.Time{}), r.readErrors(r.running()))
+	}
+	return nil
+}
+
+// halt stops kube-proxy of a node. Its load balancers stay (lab.kube-proxy-ends).
+func (r *real) halt(k *Node) error {
+	n := r.nodes[k.Name]
+	if n == nil {
+		return nil
+	}
+	p := n.proxy
+	n.proxy = nil
+	r.b.noTroubles(k, kubeProxy)
+	return r.b.outside(p.stop)
+}
+
+// waitSynced waits until kube-proxies have brought HNS in line with the Services. One
 // that ends by itself, and says why, leaves a node on which no kube-proxy runs.
-func (r *real) waitSynced(running []*runningProxy, since time.Time) error {
-	for _, p := range running {
+func (r *real) waitSynced(all []*runningProxy, since time.Time) error {
+	for _, p := range all {
 		if p.ended {
 			continue
 		}
-		err := p.synced(r.ctx, since)
+		err := r.b.outside(func() error { return p.synced(r.ctx, since) })
 		if errors.Is(err, components.ErrEnded) {
 			words, readErr := p.LastWords()
 			if readErr == nil && words != "" {
 				p.ended = true
-				r.b.trouble(r.b.node(p.node.Name), kubeProxy, "it has ended: "+words, factProxyEnds, nil)
+				r.b.noTroubles(p.node, kubeProxy)
+				r.b.trouble(p.node, kubeProxy, "it has ended: "+words, factProxyEnds, nil)
 				continue
 			}
 			err = errors.Join(err, readErr)
@@ -320,8 +401,8 @@ var factProxyEnds = evidence.New("lab.kube-proxy-ends", evidence.Code,
 	"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (NewProxier, CleanupLeftovers)")
 
 // readErrors keeps what the programs complained about.
-func (r *real) readErrors(running []*runningProxy) error {
-	for _, p := range running {
+func (r *real) readErrors(all []*runningProxy) error {
+	for _, p := range all {
 		if p.ended {
 			continue
 		}
@@ -329,13 +410,13 @@ func (r *real) readErrors(running []*runningProxy) error {
 		if err != nil {
 			return err
 		}
+		n := p.node
+		r.b.noTroubles(n, kubeProxy)
 		for _, e := range errors {
-			n := r.b.node(p.node.Name)
 			r.b.trouble(n, kubeProxy, e, nil, func(f kubeproxy.Frontend) bool { return !hasLoadBalancer(n.HNS, f) })
 		}
-		r.nodes[p.node.Name].service.With(func(s *hns.Service) { err = r.b.serviceOrigins(s) })
-		if err != nil {
-			return fmt.Errorf("kube-proxy on %s: %w", p.node.Name, err)
+		if err := r.b.serviceOrigins(n.HNS); err != nil {
+			return fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
 		}
 	}
 	return nil
@@ -347,30 +428,47 @@ func (p *runningProxy) synced(ctx context.Context, since time.Time) error {
 	return p.WaitSynced(ctx, since)
 }
 
-func (r *real) startProxy(k *Node, services []*kube.Service) (*runningProxy, error) {
-	program, err := r.programs.KubeProxy(r.ctx, k.Version)
-	if err != nil {
-		return nil, err
+// startProxy starts kube-proxy on a node that has one.
+func (r *real) startProxy(k *Node, services []*kube.Service) error {
+	n := r.nodes[k.Name]
+	if n == nil || k.Plan.Proxy.Mode != kubeproxy.ModeKernelspace {
+		return nil
+	}
+	if k.unprepared != "" {
+		r.b.trouble(k, kubeProxy, "it does not start: "+k.unprepared, nil, nil)
+		return nil
 	}
 	network := k.Plan.Proxy.NetworkName
 	if network == "" {
+		var err error
 		if network, err = k.onlyNetwork(); err != nil {
-			return nil, err
+			return fmt.Errorf("kube-proxy on %s: %w", k.Name, err)
 		}
 	}
-	p := &runningProxy{node: k.Node}
-	if p.api, err = apiserver.Start(r.ctx, log.New(io.Discard, "", 0)); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(p.api.Apply(apiserver.NodeObject(k.Node)), p.api.SetServices(services)); err != nil {
-		return p, err
-	}
-	p.RunningKubeProxy, err = r.nodes[k.Name].StartKubeProxy(r.ctx, components.KubeProxy{Binaries: program.Binaries, API: p.api, Node: k.Name, Network: network, Flags: k.Plan.ProxyFlags})
+	p := &runningProxy{node: k}
+	err := r.b.outside(func() error {
+		program, err := r.programs.KubeProxy(r.ctx, k.Version)
+		if err != nil {
+			return err
+		}
+		p.name = program.String()
+		if p.api, err = apiserver.Start(r.life, log.New(io.Discard, "", 0)); err != nil {
+			return err
+		}
+		if err = errors.Join(p.api.Apply(apiserver.NodeObject(k.Node)), p.api.SetServices(services)); err == nil {
+			p.RunningKubeProxy, err = n.StartKubeProxy(r.life, components.KubeProxy{Binaries: program.Binaries, API: p.api, Node: k.Name, Network: network, Flags: k.Plan.ProxyFlags})
+		}
+		if err != nil {
+			return errors.Join(err, p.stop())
+		}
+		return nil
+	})
 	if err != nil {
-		return p, err
+		return fmt.Errorf("kube-proxy on %s: %w", k.Name, err)
 	}
-	r.b.note(program.String())
-	return p, nil
+	n.proxy = p
+	r.b.note(p.name)
+	return nil
 }
 
 // onlyNetwork is the HNS network that a start script would put into KUBE_NETWORK.

@@ -107,11 +107,11 @@ var factNodeWithoutNetwork = evidence.New("lab.node-without-network", evidence.I
 	"Where the plugin's agent or start script cannot set a node's network up, the plugin has nothing to attach pods to and refuses each; the other nodes go on, with their routes to that node.",
 	"flannel-io/cni-plugin flannel.go (loadFlannelSubnetEnv: without the agent's subnet.env ADD fails)", "containernetworking/plugins plugins/main/windows/win-bridge/win-bridge.go (network not found)")
 
-// tryAgain does what the kubelet does for pods without a network: CNI ADD again. Programs
-// of components have ended by then; their pods stay as they are.
+// tryAgain does what the kubelet does for pods without a network: CNI ADD again. Where
+// programs have ended with the build, their pods stay as they are.
 func (b *builder) tryAgain(ctx context.Context) error {
 	before := slices.DeleteFunc(slices.Clone(b.without), func(l *leftOut) bool { return l.deleted })
-	if len(before) == 0 || b.real != nil && b.real.plugins != nil {
+	if len(before) == 0 || b.real != nil && b.real.plugins != nil && !b.Options.Keep {
 		return nil
 	}
 	for _, l := range before {

@@ -176,6 +176,9 @@ func (b *builder) sync() error {
 			return fmt.Errorf("kube-proxy on %s: %w", n.Name, err)
 		}
 	}
+	if b.real != nil && b.real.proxy {
+		return b.real.follow(b.Kube.Services)
+	}
 	return nil
 }
 

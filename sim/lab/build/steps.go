@@ -70,6 +70,11 @@ func (c *Cluster) Follow(ctx context.Context, p *plan.Plan) error {
 			return fmt.Errorf("%s: there is no node %s in this lab", q, q.Node)
 		}
 	}
+	if r := c.b.real; r != nil {
+		if err := c.b.canStep(s, r.plugins != nil, r.proxy); err != nil {
+			return err
+		}
+	}
 	if err := c.b.step(ctx, s); err != nil {
 		return err
 	}
@@ -101,8 +106,13 @@ func (b *builder) step(ctx context.Context, s *plan.Step) error {
 		return err
 	}
 	b.setLinks(s.Links)
+	if b.real != nil {
+		b.real.ctx = ctx
+	}
 	for _, p := range s.Stop {
-		b.node(p.Node).stopped = true
+		if err := b.stopProxy(b.node(p.Node)); err != nil {
+			return err
+		}
 	}
 	for _, do := range []func(context.Context, *plan.Step) error{b.remove, b.change, b.restart} {
 		b.settle()
@@ -217,7 +227,11 @@ func (b *builder) detach(n *Node, p *pod) error {
 	switch at := p.in; {
 	case n.windows != nil:
 		n.windows.Detach(at.endpoint)
-		if b.plugin != nil && n.Plan.Dump == nil {
+		switch {
+		case b.plugin == nil || n.Plan.Dump != nil:
+		case b.real != nil && b.real.plugins != nil:
+			return b.real.detach(n, &p.Pod.Pod)
+		default:
 			return b.plugin.Del(n.Node, &p.Pod.Pod, n.HNS)
 		}
 		return n.HNS.DeleteEndpoint(at.endpoint)
@@ -316,16 +330,35 @@ func (b *builder) restart(ctx context.Context, s *plan.Step) error {
 // restartProxy starts kube-proxy again: it knows nothing of what it did before.
 func (b *builder) restartProxy(n *Node) error {
 	n.stopped = false
+	if b.hasRealProxy(n) {
+		return b.real.restartProxy(n)
+	}
 	if err := b.startProxy(n); err != nil {
 		return err
 	}
 	return b.syncNode(n)
 }
 
+// stopProxy stops kube-proxy on a node.
+func (b *builder) stopProxy(n *Node) error {
+	n.stopped = true
+	if b.hasRealProxy(n) {
+		return b.real.halt(n)
+	}
+	return nil
+}
+
+// hasRealProxy reports whether the program is a node's kube-proxy, and no model.
+func (b *builder) hasRealProxy(n *Node) bool {
+	return b.real != nil && b.real.proxy && b.real.nodes[n.Name] != nil && n.Plan.Proxy.Mode == kubeproxy.ModeKernelspace
+}
+
 // restartNode follows lab.node-starts-again.
 func (b *builder) restartNode(ctx context.Context, n *Node) error {
 	stopped := n.stopped
-	n.stopped = true
+	if err := b.stopProxy(n); err != nil {
+		return err
+	}
 	var mine []*pod
 	for _, p := range b.pods {
 		if p.Node == n.Name {
@@ -362,7 +395,10 @@ func (b *builder) restartNode(ctx context.Context, n *Node) error {
 	if err := b.startProxy(n); err != nil {
 		return err
 	}
-	return b.follow(ctx)
+	if err := b.follow(ctx); err != nil || !b.hasRealProxy(n) {
+		return err
+	}
+	return b.real.restartProxy(n)
 }
 
 // restartWindows lets HNS and the plugin's agent of a node start again: networks
@@ -383,20 +419,17 @@ func (b *builder) restartWindows(n *Node) error {
 	return nil
 }
 
-// canStep says which steps of the lab need a program that has ended when the lab
-// was built.
-func (b *builder) canStep(plugin, proxy bool) error {
-	for _, s := range b.Plan.Steps {
-		starts := slices.ContainsFunc(s.Restart, func(p plan.Program) bool { return p.Program != spec.ProgramHNS })
-		pods := len(s.Pods) > 0 || len(s.DeletePods) > 0
-		services := len(s.Services) > 0 || len(s.DeleteServices) > 0
-		if plugin && (pods || starts) || proxy && (pods || services || starts || len(s.Stop) > 0) {
-			const why = "real components run only while a lab is built, and this step needs them again; write components: model"
-			if b.Options.Components == spec.Real {
-				return fmt.Errorf("%w for this lab: step %s: %s", ErrNoComponents, s.Name, why)
-			}
-			return &StepError{Step: s.Name, Err: errors.New(why)}
-		}
+// canStep says whether a step needs a program that has ended when the lab was built.
+func (b *builder) canStep(s *plan.Step, plugin, proxy bool) error {
+	starts := slices.ContainsFunc(s.Restart, func(p plan.Program) bool { return p.Program != spec.ProgramHNS })
+	pods := len(s.Pods) > 0 || len(s.DeletePods) > 0
+	services := len(s.Services) > 0 || len(s.DeleteServices) > 0
+	if b.Options.Keep || !(plugin && (pods || starts) || proxy && (pods || services || starts || len(s.Stop) > 0)) {
+		return nil
 	}
-	return nil
+	const why = "real components run only while a lab is built, and this step needs them again; write components: model"
+	if b.Options.Components == spec.Real {
+		return fmt.Errorf("%w for this lab: step %s: %s", ErrNoComponents, s.Name, why)
+	}
+	return &StepError{Step: s.Name, Err: errors.New(why)}
 }

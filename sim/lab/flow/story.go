@@ -50,7 +50,11 @@ func (c *Cluster) reach(ctx context.Context, steps int) error {
 		if err != nil {
 			return err
 		}
+		before := c.Cluster
 		c.Cluster, c.changed = again, false
+		if err := before.Close(); err != nil {
+			return err
+		}
 	}
 	for c.Done() < steps {
 		if err := c.Advance(ctx); err != nil {

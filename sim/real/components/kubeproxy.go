@@ -38,6 +38,8 @@ type KubeProxy struct {
 // RunningKubeProxy is a kube-proxy that was started.
 type RunningKubeProxy struct {
 	*wine.Process
+	// Since is when it was started.
+	Since time.Time
 
 	api     *apiserver.Server
 	calls   *hcn.Client
@@ -75,7 +77,7 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 	}
 	args := append([]string{"--proxy-mode=kernelspace", "--kubeconfig=" + wine.Path(file.Name()), "--hostname-override=" + c.Node,
 		"--healthz-bind-address=" + healthz, "--metrics-bind-address=" + metrics, "--profiling=true", "--v=3"}, c.Flags...)
-	k := &RunningKubeProxy{api: c.API, watched: make(chan error, 1), metrics: metrics}
+	k := &RunningKubeProxy{Since: time.Now(), api: c.API, watched: make(chan error, 1), metrics: metrics}
 	if k.calls, err = hcn.Dial(ctx, n.address, "waits for kube-proxy"); err != nil {
 		return nil, err
 	}

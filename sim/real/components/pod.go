@@ -40,6 +40,10 @@ type Attached struct {
 	Gateway   netip.Addr
 	// Refusals are the attempts that failed before.
 	Refusals []error
+
+	// added is the call that made it, end removes the sandbox.
+	added cniCall
+	end   func() error
 }
 
 // attempts is how often a pod's sandbox is made. The kubelet never gives up.
@@ -99,7 +103,25 @@ func (n *Node) addOnce(ctx context.Context, plugins *wine.Binaries, c NetConf, p
 	if a.Endpoint == "" {
 		return nil, fmt.Errorf("%s has done ADD, and there is no endpoint of container %s", c.Program, a.container)
 	}
+	a.added, a.end = call, end
 	return out, nil
+}
+
+// DetachPod does what the container runtime does for a pod that goes: CNI DEL, and the
+// sandbox is removed. A refusal of the plugin is in refusal; the runtime logs it and tries
+// again for as long as the pod's sandbox is there.
+func (n *Node) DetachPod(ctx context.Context, a *Attached) (refusal, err error) {
+	call := a.added
+	call.Command = "DEL"
+	for range attempts {
+		if _, err = n.callCNI(ctx, call); err == nil || !Refused(err) {
+			break
+		}
+	}
+	if Refused(err) {
+		refusal, err = err, nil
+	}
+	return refusal, errors.Join(err, a.end())
 }
 
 // sandbox makes what a pod's sandbox is to the plugin: a namespace of HCN, as

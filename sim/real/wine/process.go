@@ -236,6 +236,9 @@ func (r *Process) State() string {
 	return fmt.Sprintf("%s, waits %v, %d open files", strings.Join(all, ", "), waits, len(files))
 }
 
+// PID is the number of the program's process of Linux.
+func (r *Process) PID() int { return r.linux().Process.Pid }
+
 // Done is closed when the program has ended.
 func (r *Process) Done() <-chan struct{} { return r.done }
 

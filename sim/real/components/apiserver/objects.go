@@ -207,20 +207,28 @@ func sliceObjects(s *kube.Service, v6 bool) []runtime.Object {
 // SetServices makes the server have these Services and no others, with their
 // endpoints. What is the same as before is not touched.
 func (s *Server) SetServices(list []*kube.Service) error {
+	_, err := s.ChangeServices(list)
+	return err
+}
+
+// ChangeServices is SetServices, and reports whether something has changed that
+// kube-proxy watches.
+func (s *Server) ChangeServices(list []*kube.Service) (watched bool, err error) {
 	wanted := map[string]bool{}
 	for _, svc := range list {
 		for _, o := range serviceObjects(svc) {
 			r, m, err := described(o)
 			if err != nil {
-				return fmt.Errorf("API server: %w", err)
+				return watched, fmt.Errorf("API server: %w", err)
 			}
 			wanted[r.name()+" "+key(m.GetNamespace(), m.GetName())] = true
 			if old := s.store.get(r, m.GetNamespace(), m.GetName()); old != nil && same(old, o) {
 				continue
 			}
 			if err := s.Apply(o); err != nil {
-				return err
+				return watched, err
 			}
+			watched = watched || watches(o)
 		}
 	}
 	for _, r := range resources {
@@ -237,13 +245,30 @@ func (s *Server) SetServices(list []*kube.Service) error {
 			_, m, err := described(o)
 			if err == nil && !wanted[r.name()+" "+key(m.GetNamespace(), m.GetName())] {
 				err = s.remove(o)
+				watched = watched || watches(o)
 			}
 			if err != nil {
-				return err
+				return watched, err
 			}
 		}
 	}
-	return nil
+	return watched, nil
+}
+
+// watches reports whether kube-proxy sees an object: it asks for none with the label of
+// headless Services, and leaves Services without an address alone
+// (kubernetes/kubernetes cmd/kube-proxy/app/server.go Run,
+// pkg/proxy/util/utils.go ShouldSkipService).
+func watches(o runtime.Object) bool {
+	if s, ok := o.(*corev1.Service); ok && s.Spec.Type == corev1.ServiceTypeExternalName {
+		return false
+	}
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return true
+	}
+	_, headless := m.GetLabels()[corev1.IsHeadlessService]
+	return !headless
 }
 
 // same compares a stored object with one that is to be stored.

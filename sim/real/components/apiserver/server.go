@@ -88,7 +88,7 @@ func (s *Server) remove(objects ...runtime.Object) error {
 }
 
 // Sent returns when a client was last given all objects of a resource, by list or
-// by the beginning of a watch; the zero time when that was never. The resource is
+// by the beginning of a watch, or a change of one; the zero time when that was never. The resource is
 // "services", or "endpointslices.discovery.k8s.io" with its group.
 func (s *Server) Sent(resource string) time.Time {
 	s.mu.Lock()

@@ -129,7 +129,12 @@ func (s *Server) follow(h *http.Request, o *metav1.ListOptions, t *stream, versi
 			return
 		}
 		for _, c := range changes {
-			if kind, o := t.sel.event(c); kind != "" && t.send(kind, t.sel.resource.typed(o)) != nil {
+			kind, o := t.sel.event(c)
+			if kind == "" {
+				continue
+			}
+			s.markSent(t.sel.resource) // before the client can act on it
+			if t.send(kind, t.sel.resource.typed(o)) != nil {
 				return
 			}
 		}
