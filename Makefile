@@ -14,7 +14,7 @@ GOCYCLO     = github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0
 COMPLEXITY ?= 24
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-live fuzz mutation lint fmt vet staticcheck complexity e2e build install generate wine windows-binaries kube-proxy-differential dlls go
+.PHONY: help run test bench bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity e2e build install generate wine windows-binaries kube-proxy-differential dlls go
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,10 @@ bench: go ## measure, and print a table of measured against allowed
 	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -count $(BENCHCOUNT) ./internal/bench ./sim/lab ./sim/windows/hcn > out/bench.txt || { cat out/bench.txt; exit 1; }
 	@$(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -count $(BENCHCOUNT) ./sim/lab/replay ./conformance/check >> out/bench.txt || { cat out/bench.txt; exit 1; }
 	@$(GO) run ./internal/bench/benchtable < out/bench.txt
+
+live-programs: go wine ## every design and incident up with kube-proxy.exe and the plugins that stay; some minutes
+	@$(GO) run ./sim/real/wine/winbuild -if-wine fixtures/windows-binaries/*/
+	$(GO) test -timeout 40m ./sim/live/agree -run '^TestPrograms' -all
 
 bench-live: build ## throughput and round trips of labs that are up, beside a Linux bridge and Open vSwitch
 	internal/bench/live/run.sh bin/winlab

@@ -64,7 +64,7 @@ func (j *job) name() string {
 // build makes the cluster. A lab without a real component runs with the models;
 // when another job does that already, build returns nil.
 func (j *job) build(ctx context.Context, pool *components.Pool) (*lab.Cluster, error) {
-	o := lab.Options{Variant: j.variant, Setting: j.setting, Components: j.components, Pool: pool}
+	o := lab.Options{Variant: j.variant, Setting: j.setting, Components: j.components, Pool: pool, Keep: j.live != nil}
 	c, err := lab.Build(ctx, j.file, o)
 	switch {
 	case !errors.Is(err, build.ErrNoComponents):
@@ -86,6 +86,7 @@ func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.P
 		j.err = err
 		return
 	}
+	defer func() { j.err = errors.Join(j.err, c.Close()) }()
 	if j.model != nil && len(c.Components) == 0 {
 		return // no real component ran: the results would be the model's again
 	}

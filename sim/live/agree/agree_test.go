@@ -18,6 +18,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/live/netns"
+	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -82,12 +83,26 @@ func (n *counts) String() string {
 func (n *counts) agrees(t *testing.T, f *lab.File, o lab.Options, flows []spec.Flow, optional bool) {
 	t.Helper()
 	c, err := lab.Build(t.Context(), f, o)
+	if errors.Is(err, build.ErrNoComponents) {
+		t.Skip(err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.compare(t, c, c, flows, optional)
+	if o.Components == spec.Real && len(c.Components) == 0 {
+		t.Error("no program ran")
+	}
+}
+
+// compare traces flows on one cluster, makes them live on another one that is the same or
+// must do the same, and compares.
+func (n *counts) compare(t *testing.T, traces, c *lab.Cluster, flows []spec.Flow, optional bool) {
+	t.Helper()
+	t.Cleanup(func() { _ = c.Close() })
 	var traced []Flow
 	for _, fl := range flows {
-		r, err := c.Run(t.Context(), fl)
+		r, err := traces.Run(t.Context(), fl)
 		switch {
 		case err != nil && optional:
 		case err != nil:
@@ -121,7 +136,7 @@ func (n *counts) agrees(t *testing.T, f *lab.File, o lab.Options, flows []spec.F
 		}
 	}
 	n.made += made
-	t.Logf("%d flows, %d made, %s", len(results), made, time.Since(start).Round(10*time.Millisecond))
+	t.Logf("%d flows, %d made, %s %v", len(results), made, time.Since(start).Round(10*time.Millisecond), c.Components)
 }
 
 // inShort is how many designs run in -short.
@@ -154,6 +169,89 @@ func TestDesigns(t *testing.T) {
 			})
 		}
 	}
+}
+
+// everyProgram lets TestProgramsThatStay run all designs and incidents.
+var everyProgram = flag.Bool("all", false, "run every design and incident with real components, which takes minutes")
+
+// withPrograms is how many labs run with programs at once: each has Wine on each node.
+const withPrograms = 3
+
+// TestProgramsThatStay: every flow that claims ask about, and those of incidents, where
+// kube-proxy.exe and the plugin's program have made a node's HNS, and kube-proxy runs on.
+// Without -all two designs.
+func TestProgramsThatStay(t *testing.T) {
+	winetest.Need(t)
+	t.Parallel()
+	flows, err := flowsOfClaims()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &counts{notMade: map[Reason]int{}}
+	t.Cleanup(func() { t.Log(n) })
+	slots := make(chan struct{}, withPrograms)
+	run := func(path, variant string, flows []spec.Flow, optional bool) {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml")+" "+variant, func(t *testing.T) {
+			t.Parallel()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			f, err := lab.Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := lab.Options{Variant: variant, Components: spec.Real, Keep: true}
+			if !optional {
+				c, err := lab.Build(t.Context(), f, lab.Options{Variant: variant, Components: spec.Model})
+				if err != nil {
+					t.Fatal(err)
+				}
+				flows = c.Plan.File.Lab.Spec.AllFlows()
+			} else {
+				flows = slices.Concat(flows, f.Lab.Spec.AllFlows())
+			}
+			n.agrees(t, f, o, flows, optional)
+		})
+	}
+	for _, path := range labs(t, "labs") {
+		if name := filepath.Base(path); *everyProgram || name == "l2bridge-flannel-host-gw.yaml" || name == "overlay-win-overlay.yaml" {
+			run(path, "", flows, true)
+		}
+	}
+	if !*everyProgram {
+		return
+	}
+	for _, path := range labs(t, "incidents") {
+		f, err := lab.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range f.Lab.Spec.Variants {
+			run(path, v.Name, nil, false)
+		}
+	}
+}
+
+// TestProgramsFollow: the flows of a story at each of its steps, which kube-proxy.exe and
+// the plugin's program follow.
+func TestProgramsFollow(t *testing.T) {
+	winetest.Need(t)
+	t.Parallel()
+	f, err := lab.Load("../../lab/testdata/story.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := &spec.Setting{Kubernetes: "1.33.13"}
+	model, err := lab.Build(t.Context(), f, lab.Options{Setting: set, Components: spec.Model})
+	if err != nil {
+		t.Fatal(err)
+	}
+	real, err := lab.Build(t.Context(), f, lab.Options{Setting: set, Components: spec.Real, Keep: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &counts{notMade: map[Reason]int{}}
+	n.compare(t, model, real, f.Lab.Spec.AllFlows(), false)
+	t.Log(n)
 }
 
 // TestIncidents: every flow of every incident, in each of its states.

@@ -16,6 +16,8 @@ import (
 // labOptions choose a state and versions of a lab.
 type labOptions struct {
 	variant, kubernetes, windows, components string
+	// keep lets real components stay when the cluster is built.
+	keep bool
 }
 
 func (a *app) labFlags(cmd *cobra.Command) *labOptions {
@@ -62,7 +64,7 @@ func (o *labOptions) build(ctx context.Context, path string) (*lab.Cluster, erro
 	if err != nil {
 		return nil, err
 	}
-	return lab.Build(ctx, f, lab.Options{Variant: o.variant, Setting: set, Components: o.components})
+	return lab.Build(ctx, f, lab.Options{Variant: o.variant, Setting: set, Components: o.components, Keep: o.keep})
 }
 
 // setting finds the entry of spec.settings that --kubernetes and --windows ask

@@ -135,6 +135,8 @@ type liveProgram struct {
 	PID     int       `json:"pid"`
 	Command string    `json:"command"`
 	Since   time.Time `json:"since"`
+	// Ended says how a program of the lab has ended by itself.
+	Ended string `json:"ended,omitempty"`
 }
 
 // ring keeps the last lines that were written.
@@ -172,7 +174,7 @@ func (l *liveLab) handle(ctx context.Context, c control.Call) (int, error) {
 	case verbWatch:
 		return 0, decode(c.Args, func(o watchArgs) error { return l.watch(ctx, c.Stdio[1], o) })
 	case verbLogs:
-		return 0, l.logs(c.Stdio[1])
+		return 0, decode(c.Args, func(program string) error { return l.logs(c.Stdio[1], program) })
 	case verbChange:
 		return 0, decode(c.Args, func(o changeArgs) error {
 			err := l.change(ctx, o)
@@ -208,7 +210,10 @@ func decode[T any](args json.RawMessage, f func(T) error) error {
 	return f(v)
 }
 
-func (l *liveLab) logs(w io.Writer) error {
+func (l *liveLab) logs(w io.Writer, program string) error {
+	if program != "" {
+		return l.programLog(w, program)
+	}
 	for _, line := range append(l.log.all(), statLines(l.net.Stats())...) {
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err

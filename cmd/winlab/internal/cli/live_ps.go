@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -90,6 +91,9 @@ func (l *liveLab) ps(w io.Writer, o psArgs) error {
 		programs = append(programs, *p)
 	}
 	l.mu.Unlock()
+	for _, p := range l.net.Programs() {
+		programs = append(programs, liveProgram{Machine: "node/" + p.Node, PID: p.PID, Command: p.Name, Since: p.Since, Ended: p.Ended})
+	}
 	slices.SortFunc(programs, func(a, b liveProgram) int { return a.Since.Compare(b.Since) })
 	switch o.Output {
 	case "name":
@@ -118,7 +122,11 @@ func (l *liveLab) ps(w io.Writer, o psArgs) error {
 	}
 	fmt.Fprintln(t, "\nPID\tMACHINE\tRUNNING\tCOMMAND")
 	for _, p := range programs {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\n", p.PID, p.Machine, time.Since(p.Since).Round(time.Second), p.Command)
+		running := time.Since(p.Since).Round(time.Second).String()
+		if p.Ended != "" {
+			running = "ended"
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\n", p.PID, p.Machine, running, p.Command)
 	}
 	return t.Flush()
 }
@@ -146,15 +154,40 @@ func machineOf(m *build.Machine) psMachine {
 
 func (a *app) logsCmd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "logs",
-		Short:             "Show what a lab that is up has noted, and what it has counted",
-		Example:           `  winlab logs --name overlay`,
-		Args:              exactly(),
+		Use:   "logs [kube-proxy/NODE]",
+		Short: "Show what a lab that is up has noted and counted, or what one of its programs has logged",
+		Example: `  winlab logs --name overlay
+  winlab logs kube-proxy/win1`,
+		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	name := a.runningFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.call(cmd.Context(), *name, verbLogs, nil) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.call(cmd.Context(), *name, verbLogs, strings.Join(args, ""))
+	}
 	return cmd
+}
+
+// programLog writes what a program of the lab has logged: kube-proxy/NODE.
+func (l *liveLab) programLog(w io.Writer, program string) error {
+	names := []string{}
+	for _, p := range l.net.Programs() {
+		kind, _, _ := strings.Cut(p.Name, " ")
+		if name := kind + "/" + p.Node; name != program {
+			names = append(names, name)
+			continue
+		}
+		f, err := os.Open(p.Log)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		if _, err = io.Copy(w, f); err == nil && p.Ended != "" {
+			_, err = fmt.Fprintln(w, "(it has ended: "+p.Ended+")")
+		}
+		return err
+	}
+	return fmt.Errorf("no program %s runs in this lab; there are %s", program, cmp.Or(strings.Join(names, ", "), "none: kube-proxy and the plugin are models"))
 }
 
 func (a *app) downCmd() *cobra.Command {

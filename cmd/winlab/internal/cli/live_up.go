@@ -44,7 +44,10 @@ responder that says who serves whom. No root is needed.
 
 In the foreground each new connection is shown as it happens, and Ctrl-C ends the lab. With
 -d it runs in the background until winlab down. The other commands (exec, watch, ps, logs,
-down) look into it.`,
+down) look into it.
+
+With --components real, kube-proxy.exe and the plugin's program run under Wine and stay:
+they follow winlab apply, delete and restart as on a node.`,
 		Example: `  winlab up fixtures/labs/l2bridge-flannel-host-gw.yaml
   winlab up fixtures/labs/overlay-win-overlay.yaml -d --name overlay
   winlab exec pod/client -- curl -s http://win-webserver
@@ -116,6 +119,7 @@ func (a *app) up(ctx context.Context, path string, o *upOptions) error {
 		case <-ctx.Done():
 		}
 	}()
+	o.keep = true
 	c, err := o.labOptions.build(ctx, path)
 	if err != nil {
 		return l.ended(err)

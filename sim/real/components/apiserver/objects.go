@@ -228,12 +228,12 @@ func (s *Server) ChangeServices(list []*kube.Service) (watched bool, err error) 
 			if err := s.Apply(o); err != nil {
 				return watched, err
 			}
-			watched = watched || watches(o)
+			watched = watched || s.watches(o)
 		}
 	}
 	for _, r := range resources {
 		switch r.name() {
-		case "services", "endpoints", "endpointslices.discovery.k8s.io":
+		case "services", "endpoints", slicesResource:
 		default:
 			continue
 		}
@@ -245,7 +245,7 @@ func (s *Server) ChangeServices(list []*kube.Service) (watched bool, err error) 
 			_, m, err := described(o)
 			if err == nil && !wanted[r.name()+" "+key(m.GetNamespace(), m.GetName())] {
 				err = s.remove(o)
-				watched = watched || watches(o)
+				watched = watched || s.watches(o)
 			}
 			if err != nil {
 				return watched, err
@@ -255,13 +255,24 @@ func (s *Server) ChangeServices(list []*kube.Service) (watched bool, err error) 
 	return watched, nil
 }
 
-// watches reports whether kube-proxy sees an object: it asks for none with the label of
-// headless Services, and leaves Services without an address alone
+// watches reports whether kube-proxy sees a change of an object. It asks for none with
+// the label of headless Services, and leaves Services without an address alone
 // (kubernetes/kubernetes cmd/kube-proxy/app/server.go Run,
-// pkg/proxy/util/utils.go ShouldSkipService).
-func watches(o runtime.Object) bool {
-	if s, ok := o.(*corev1.Service); ok && s.Spec.Type == corev1.ServiceTypeExternalName {
-		return false
+// pkg/proxy/util/utils.go ShouldSkipService); it reads either Endpoints or EndpointSlices.
+func (s *Server) watches(o runtime.Object) bool {
+	switch o := o.(type) {
+	case *corev1.Service:
+		if o.Spec.Type == corev1.ServiceTypeExternalName {
+			return false
+		}
+	case *corev1.Endpoints:
+		if s.Sent("endpoints").IsZero() && !s.Sent(slicesResource).IsZero() {
+			return false
+		}
+	case *discoveryv1.EndpointSlice:
+		if s.Sent(slicesResource).IsZero() && !s.Sent("endpoints").IsZero() {
+			return false
+		}
 	}
 	m, err := meta.Accessor(o)
 	if err != nil {
@@ -270,6 +281,8 @@ func watches(o runtime.Object) bool {
 	_, headless := m.GetLabels()[corev1.IsHeadlessService]
 	return !headless
 }
+
+const slicesResource = "endpointslices.discovery.k8s.io"
 
 // same compares a stored object with one that is to be stored.
 func same(old, o runtime.Object) bool {
