@@ -1,6 +1,8 @@
 package live
 
 import (
+	"errors"
+	"syscall"
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/lab"
@@ -16,5 +18,23 @@ func TestAStoryWithPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	playStory(t, f, lab.Options{Components: spec.Real, Keep: true, Setting: &spec.Setting{Kubernetes: "1.33.13"}}, 40)
+	n := playStory(t, f, lab.Options{Components: spec.Real, Keep: true, Setting: &spec.Setting{Kubernetes: "1.33.13"}}, 40)
+	all := n.Programs()
+	if len(all) != 2 {
+		t.Fatalf("want kube-proxy on two nodes, there are %+v", all)
+	}
+	for _, p := range all {
+		if p.Name != "kube-proxy 1.33.13" || p.Ended != "" {
+			t.Errorf("%+v", p)
+		}
+	}
+	if !all[0].Since.After(all[1].Since) {
+		t.Errorf("the one of win1 was started again with its node: %v", all)
+	}
+	n.Close()
+	for _, p := range all {
+		if err := syscall.Kill(p.PID, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("process %d of %s is still there: %v", p.PID, p.Name, err)
+		}
+	}
 }

@@ -289,3 +289,48 @@ func TestServiceObjects(t *testing.T) {
 		t.Error("deleted a Service that is not there")
 	}
 }
+
+// What kube-proxy sees of a change: it reads Endpoints or EndpointSlices, and nothing of
+// Services without an address.
+func TestWatched(t *testing.T) {
+	addr := netip.MustParseAddr
+	service := func(name string, headless bool, endpoints ...kube.Endpoint) *kube.Service {
+		s := &kube.Service{Namespace: "default", Name: name, Type: kube.ClusterIP, Headless: headless, Endpoints: endpoints,
+			Ports: []kube.ServicePort{{Proto: packet.TCP, Port: 80, Target: 80}}}
+		if !headless {
+			s.ClusterIPs = []netip.Addr{addr("10.96.0.10")}
+		}
+		return s
+	}
+	pod := kube.Endpoint{Addr: addr("10.244.1.5"), Node: "win1", Ready: true, Serving: true}
+	leaves := kube.Endpoint{Addr: addr("10.244.1.6"), Node: "win1", Terminating: true}
+	external := &kube.Service{Namespace: "default", Name: "e", Type: kube.ExternalName, ExternalName: "example.org"}
+	before := []*kube.Service{service("web", false, pod), service("db", true, pod)}
+	for _, c := range []struct {
+		name, reads string
+		after       []*kube.Service
+		watched     bool
+	}{
+		{"nothing", "endpoints", before, false},
+		{"one without endpoints", "endpoints", []*kube.Service{service("web", false), before[1]}, true},
+		{"one that is gone", "endpoints", before[1:], true},
+		{"a headless one", "endpoints", []*kube.Service{before[0], service("db", true)}, false},
+		{"a headless one that is gone", "endpoints", before[:1], false},
+		{"a name outside", "endpoints", []*kube.Service{before[0], before[1], external}, false},
+		{"one that leaves, in Endpoints", "endpoints", []*kube.Service{service("web", false, pod, leaves), before[1]}, false},
+		{"one that leaves, in slices", slicesResource, []*kube.Service{service("web", false, pod, leaves), before[1]}, true},
+	} {
+		s := start(t)
+		if err := s.SetServices(before); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range resources {
+			if r.name() == c.reads || r.name() == "services" {
+				s.markSent(r)
+			}
+		}
+		if watched, err := s.ChangeServices(c.after); err != nil || watched != c.watched {
+			t.Errorf("%s: watched %v, error %v", c.name, watched, err)
+		}
+	}
+}
