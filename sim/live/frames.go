@@ -38,6 +38,10 @@ func (n *Net) frame(s *space, frame []byte, o netns.Offload) {
 		// Copies of it may go to several devices.
 		frame, o = fill(frame), netns.Offload{}
 	}
+	if o.Checksum && n.checksums {
+		// It stays the device's to cut and to sum up again where it arrives.
+		frame = fill(frame)
+	}
 	f, arrived, err := n.put(s, frame, o)
 	if err != nil {
 		n.stats.Malformed++

@@ -37,15 +37,18 @@ type Net struct {
 	host  *netns.Host
 	start time.Time
 
-	mu       *build.Lock // around the cluster and all below
-	ports    *flow.Ports
-	spaces   map[*flow.Entry]*space
-	buf      []byte
-	wires    *wires
-	watch    watch
-	captures captures
-	stats    Stats
-	closed   bool
+	mu     *build.Lock // around the cluster and all below
+	ports  *flow.Ports
+	spaces map[*flow.Entry]*space
+	buf    []byte
+	wires  *wires
+	// checksums says that stacks look at them, since a device of the lab spoils some: one
+	// that is left to the device would count as wrong.
+	checksums bool
+	watch     watch
+	captures  captures
+	stats     Stats
+	closed    bool
 
 	life    context.Context // ends with the network
 	end     context.CancelFunc
@@ -109,6 +112,7 @@ func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
 	n := &Net{o: o, c: c, mu: c.Options.Lock, host: h, start: time.Now(), spaces: map[*flow.Entry]*space{}, restarted: map[string]bool{}, hns: map[string]*nodeHNS{}, buf: make([]byte, 1<<16),
 		stats: Stats{Lost: map[string]uint64{}, Unknown: map[string]uint64{}}}
 	n.life, n.end = context.WithCancel(context.WithoutCancel(ctx))
+	n.checksums = slices.ContainsFunc(c.Nodes, func(node *build.Node) bool { return node.Plan.BrokenTunnelChecksums })
 	n.wires = newWires(func() time.Duration { return time.Since(n.start) })
 	n.ports = c.OpenPorts(n.hop, n.wires)
 	n.watch.init()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/winlab-dev/winlab/sim/lab"
@@ -55,6 +56,8 @@ const (
 	// It has no connection on which a second packet could be sent.
 	Idle      Reason = "echo request after a pause"
 	OpenNames Reason = "the look-up varies"
+	// A trace follows a packet that is not lost by chance.
+	Chance Reason = "a link of the lab loses frames by chance"
 )
 
 // Options say how flows are made.
@@ -86,7 +89,11 @@ func Run(ctx context.Context, c *lab.Cluster, flows []Flow, o Options) (_ []Resu
 	results := make([]Result, len(flows))
 	at := map[string][]int{}
 	for i := range flows {
-		if results[i].NotMade = notMade(&flows[i]); results[i].NotMade == "" {
+		results[i].NotMade = notMade(&flows[i])
+		if results[i].NotMade == "" && byChance(c) {
+			results[i].NotMade = Chance
+		}
+		if results[i].NotMade == "" {
 			at[flows[i].At] = append(at[flows[i].At], i)
 		}
 	}
@@ -112,6 +119,20 @@ func Run(ctx context.Context, c *lab.Cluster, flows []Flow, o Options) (_ []Resu
 		m.all(ctx, flows, at[step], results)
 	}
 	return results, ctx.Err()
+}
+
+// byChance reports whether a link of the lab loses some of its frames.
+func byChance(c *lab.Cluster) bool {
+	links := slices.Clone(c.Plan.Links)
+	for _, s := range c.Plan.Steps {
+		links = append(links, s.Links...)
+	}
+	for _, l := range links {
+		if l.Loss > 0 && l.Loss < 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // all makes the flows with the given numbers.
