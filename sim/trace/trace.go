@@ -55,6 +55,8 @@ type Lab struct {
 	Name    string `json:"name"`
 	File    string `json:"file,omitempty"`
 	Variant string `json:"variant,omitempty"`
+	// Live is the name of the network that runs in whose state the flow was traced.
+	Live string `json:"live,omitempty"`
 	// Step is the last step of the lab that was done before the flow.
 	Step       string `json:"step,omitempty"`
 	Kubernetes string `json:"kubernetes"`
@@ -182,6 +184,8 @@ type OpenQuestion struct {
 	// Values are the answers as a lab writes them, Means what they mean.
 	Values []string `json:"values"`
 	Means  []string `json:"means"`
+	// Here is the answer that the network that runs has, where the flow was traced in one.
+	Here string `json:"here,omitempty"`
 	// Evidence is the fact that says what is known.
 	Evidence string `json:"evidence,omitempty"`
 }

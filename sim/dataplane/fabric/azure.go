@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -135,6 +136,7 @@ func (n *virtualNetwork) denied(sim *wire.Simulation, h *packet.Headers) *Rule {
 	if r := denying(sim, n.Rules, h); r != nil {
 		return r
 	}
+	journal.KeepKey(sim.Journal, n.allowed, t)
 	n.allowed[t] = true
 	return nil
 }

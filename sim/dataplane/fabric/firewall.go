@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -41,6 +42,7 @@ func (f *Firewall) Pass(sim *wire.Simulation, p *packet.Packet) bool {
 		f.drop(sim, p, trace.Step{Reason: trace.FabricPolicy, Rule: r.Name, RuleType: "rule of the firewall", Event: trace.Of(deniedByRule{"rule", r.Name}), From: r.Origin})
 		return false
 	}
+	journal.KeepKey(sim.Journal, f.known, t)
 	f.known[t] = true
 	return true
 }

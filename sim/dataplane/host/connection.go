@@ -1,6 +1,7 @@
 package host
 
 import (
+	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -60,11 +61,12 @@ func (n *NAT) translateKnown(s *Stack, sim *wire.Simulation, p *packet.Packet) b
 
 // remember keeps a connection whose first packet came as first and leaves as
 // now, and its reverse direction.
-func (n *NAT) remember(first, now packet.Tuple, e *connection) {
+func (n *NAT) remember(first, now packet.Tuple, e *connection, undo *journal.Journal) {
 	if n.table == nil {
 		n.table = map[packet.Tuple]*connection{}
 	}
 	if e.reverse != nil {
+		journal.KeepKey(undo, n.table, e.result.Reverse())
 		delete(n.table, e.result.Reverse())
 	}
 	b := &connection{reply: true, rule: e.rule, sourceDone: true, forward: e}
@@ -80,6 +82,8 @@ func (n *NAT) remember(first, now packet.Tuple, e *connection) {
 		b.icmpID = first.ICMPID
 	}
 	e.reverse, e.first, e.result = b, first, now
+	journal.KeepKey(undo, n.table, first)
+	journal.KeepKey(undo, n.table, now.Reverse())
 	n.table[first] = e
 	n.table[now.Reverse()] = b
 }

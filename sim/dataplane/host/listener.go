@@ -37,11 +37,17 @@ func (s *Stack) Unlisten(gone ...*Listener) {
 func (s *Stack) Listeners() []*Listener { return s.listeners }
 
 func (s *Stack) listener(proto packet.Proto, h *packet.Headers) *Listener {
+	if s.Outside != nil && !s.Outside(proto, netip.AddrPortFrom(h.Dst, h.DstPort)) {
+		return nil
+	}
 	for i := len(s.listeners) - 1; i >= 0; i-- {
 		l := s.listeners[i]
 		if l.Proto == proto && l.Port == h.DstPort && (!l.Addr.IsValid() || l.Addr == h.Dst) {
 			return l
 		}
+	}
+	if s.Outside != nil {
+		return &Listener{Name: "a program that runs here", Proto: proto, Port: h.DstPort}
 	}
 	return nil
 }
@@ -51,7 +57,7 @@ func (s *Stack) accept(sim *wire.Simulation, l *Listener, p *packet.Packet) {
 	h := p.Headers()
 	k := &Socket{stack: s, Tuple: p.Tuple().Reverse(), server: true, answer: l.Answer, seq: 1000, ack: h.Seq + 1}
 	if h.Proto == packet.TCP {
-		s.keep(k)
+		s.keep(k, sim.Journal)
 	}
 	request := append([]byte(nil), p.Payload()...)
 	if len(l.Backends) != 0 {
@@ -79,7 +85,7 @@ func (s *Stack) proxy(sim *wire.Simulation, l *Listener, client *Socket, p *pack
 	b := l.Backends[i]
 	s.step(sim, p, trace.Step{Action: trace.ActCallProxy, From: l.Origin,
 		Event: trace.Of(proxied{l.name(), b, i, len(l.Backends)})}, factProxy)
-	k := s.Open(client.Tuple.Proto, netip.Addr{}, 0, b)
+	k := s.OpenNoted(sim.Journal, client.Tuple.Proto, netip.Addr{}, 0, b)
 	k.done = func(sim *wire.Simulation) {
 		if k.Outcome.Verdict != trace.Delivered {
 			return

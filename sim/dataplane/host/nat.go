@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
@@ -143,7 +144,7 @@ func (n *NAT) firstPacket(s *Stack, sim *wire.Simulation, p *packet.Packet, c Ch
 			break
 		}
 	}
-	n.remember(first, p.Tuple(), e)
+	n.remember(first, p.Tuple(), e, sim.Journal)
 	return true
 }
 
@@ -170,6 +171,8 @@ func (n *NAT) pickTarget(s *Stack, sim *wire.Simulation, p *packet.Packet, e *co
 			pick = sim.Choose(r.Name, of, int(p.Tuple().Hash()%uint32(of)), func(i int) string { return r.Targets[i].String() })
 		}
 		if r.Sticky && !known {
+			journal.Keep(sim.Journal, &n.sticky)
+			journal.KeepKey(sim.Journal, n.sticky, client)
 			n.stick(client, pick)
 		}
 	}
@@ -216,6 +219,9 @@ func (n *NAT) source(s *Stack, sim *wire.Simulation, p *packet.Packet, out *Link
 const firstNATPort = 50000
 
 func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, e *connection, r *NATRule, src netip.Addr) {
+	journal.Keep(sim.Journal, e)
+	journal.Keep(sim.Journal, &n.nextPort)
+	journal.Keep(sim.Journal, &n.nextID)
 	before := *p.Headers()
 	was := p.Tuple()
 	orig := was
@@ -240,7 +246,7 @@ func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, 
 	if e.rule == "" {
 		e.rule = r.Name
 	}
-	n.remember(orig, p.Tuple(), e)
+	n.remember(orig, p.Tuple(), e, sim.Journal)
 	if sim.Rec.On() {
 		n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: natChanges(&before, p)})
 	}

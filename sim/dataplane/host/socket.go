@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -101,34 +102,50 @@ func (s *Stack) Reset() {
 // NAT pools use, so that a trace shows at a glance whose port it is.
 const EphemeralBase = 40000
 
+// OutsideBase takes its place where the machine has programs outside, too: it is below
+// the ports that those get who ask for none.
+const OutsideBase = 20000
+
 // Open makes a client socket. A zero port picks the next free one.
 func (s *Stack) Open(proto packet.Proto, src netip.Addr, port uint16, dst netip.AddrPort) *Socket {
+	return s.OpenNoted(nil, proto, src, port, dst)
+}
+
+// OpenNoted is Open for a simulation whose changes are noted.
+func (s *Stack) OpenNoted(j *journal.Journal, proto packet.Proto, src netip.Addr, port uint16, dst netip.AddrPort) *Socket {
+	journal.Keep(j, &s.nextPort)
 	if !src.IsValid() {
 		src = s.Source(dst.Addr())
 	}
+	base := uint16(EphemeralBase)
+	if j.On() {
+		base = OutsideBase
+	}
 	if port == 0 {
-		port = EphemeralBase + s.nextPort
+		port = base + s.nextPort
 		s.nextPort++
 	}
 	t := packet.Tuple{Src: src, Dst: dst.Addr(), Proto: proto}
 	if proto == packet.TCP || proto == packet.UDP {
 		t.SrcPort, t.DstPort = port, dst.Port()
 	} else {
-		t.ICMPType, t.ICMPID = 8, port-EphemeralBase+1
+		t.ICMPType, t.ICMPID = 8, port-base+1
 		if proto == packet.ICMPv6 {
 			t.ICMPType = 128
 		}
 	}
 	k := &Socket{stack: s, Tuple: t, seq: 1}
-	s.keep(k)
+	s.keep(k, j)
 	return k
 }
 
 // keep hands packets of the socket's connection to it from now on.
-func (s *Stack) keep(k *Socket) {
+func (s *Stack) keep(k *Socket, undo *journal.Journal) {
 	if s.sockets == nil {
 		s.sockets = map[packet.Tuple]*Socket{}
 	}
+	journal.Keep(undo, &s.opened)
+	journal.KeepKey(undo, s.sockets, k.Tuple.Reverse())
 	k.opened = s.opened
 	s.opened++
 	s.sockets[k.Tuple.Reverse()] = k
@@ -219,7 +236,9 @@ func (k *Socket) serve(sim *wire.Simulation, p *packet.Packet) {
 	h := p.Headers()
 	if h.TCPFlags&packet.RST != 0 {
 		k.stack.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note("the connection was reset")}, factSocket)
+		journal.KeepKey(sim.Journal, k.stack.sockets, k.Tuple.Reverse())
 		delete(k.stack.sockets, k.Tuple.Reverse())
+		journal.Keep(sim.Journal, k)
 		k.ended = true
 		return
 	}

@@ -70,6 +70,10 @@ type Stack struct {
 	// before its stack sees them (a virtual switch does).
 	TunnelPorts []uint16
 
+	// Outside, when set, reports whether a program outside the simulation listens; then
+	// the simulated ones answer in its place. Without such a program the port is closed.
+	Outside func(proto packet.Proto, at netip.AddrPort) bool
+
 	vteps     []*VTEP
 	gates     []Gate
 	listeners []*Listener

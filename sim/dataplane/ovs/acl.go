@@ -106,9 +106,9 @@ func (pl *pipeline) evaluate() bool {
 	if ok {
 		for _, p := range []*port{pl.in, pl.out} {
 			if p.kind == vif {
-				pl.x.ct.allow(p.name, t)
+				pl.x.ct.allow(pl.sim.Journal, p.name, t)
 				if pl.first.IsValid() {
-					pl.x.ct.allow(p.name, pl.first)
+					pl.x.ct.allow(pl.sim.Journal, p.name, pl.first)
 				}
 			}
 		}

@@ -15,7 +15,7 @@ const bridgeZone = "zone 64000"
 // toPhysical is the way out: the packet left the external switch by the
 // localnet port, over the patch port to the bridge with the adapter.
 func (x *Node) toPhysical(pl *pipeline) {
-	x.ct.commit(bridgeZone, "", pl.p.Tuple(), pl.p.Tuple())
+	x.ct.commit(pl.sim.Journal, bridgeZone, "", pl.p.Tuple(), pl.p.Tuple())
 	x.bridgeStep(pl.sim, pl.p, "table=0", "priority=100, in_port=patch, ip", "ct(commit, zone=64000), to the adapter")
 	x.nic.Segment.Send(pl.sim, x.nic, pl.p)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 )
 
@@ -35,10 +36,12 @@ func (c *conntrack) reset() {
 func (c *conntrack) lookup(zone string, t packet.Tuple) *ctEntry { return c.nat[ctKey{zone, t}] }
 
 // commit keeps a connection that the packet first started and that leaves as now.
-func (c *conntrack) commit(zone, rule string, first, now packet.Tuple) {
+func (c *conntrack) commit(undo *journal.Journal, zone, rule string, first, now packet.Tuple) {
 	if c.nat == nil {
 		c.nat = map[ctKey]*ctEntry{}
 	}
+	journal.KeepKey(undo, c.nat, ctKey{zone, first})
+	journal.KeepKey(undo, c.nat, ctKey{zone, now.Reverse()})
 	c.nat[ctKey{zone, first}] = &ctEntry{rewrite: between(first, now), rule: rule}
 	c.nat[ctKey{zone, now.Reverse()}] = &ctEntry{rewrite: between(now.Reverse(), first.Reverse()), reply: true, rule: rule}
 }
@@ -95,10 +98,12 @@ func (c *conntrack) free(zone string, t packet.Tuple, windows bool) (packet.Tupl
 }
 
 // allow marks a connection as one that the policies of a port let through.
-func (c *conntrack) allow(zone string, t packet.Tuple) {
+func (c *conntrack) allow(undo *journal.Journal, zone string, t packet.Tuple) {
 	if c.allowed == nil {
 		c.allowed = map[ctKey]bool{}
 	}
+	journal.KeepKey(undo, c.allowed, ctKey{zone, t})
+	journal.KeepKey(undo, c.allowed, ctKey{zone, t.Reverse()})
 	c.allowed[ctKey{zone, t}] = true
 	c.allowed[ctKey{zone, t.Reverse()}] = true
 }

@@ -165,7 +165,7 @@ func (pl *pipeline) snat() bool {
 	}
 	rw := between(first, now)
 	pl.p.Apply(&rw)
-	pl.x.ct.commit(zone, match, first, now)
+	pl.x.ct.commit(pl.sim.Journal, zone, match, first, now)
 	pl.rewritten("lr_out_snat", match, trace.Of(sourceTranslated{now.Src}), fact, &before)
 	return true
 }

@@ -318,7 +318,7 @@ func TestConntrack(t *testing.T) {
 		{"an identifier", echo, renumbered},
 	} {
 		var ct conntrack
-		ct.commit("zone", "rule", c.first, c.now)
+		ct.commit(nil, "zone", "rule", c.first, c.now)
 		for _, d := range []struct {
 			in, out packet.Tuple
 			reply   bool
@@ -357,7 +357,7 @@ func TestRelatedErrors(t *testing.T) {
 	quote := func(p *packet.Packet) []byte { return p.Bytes()[p.Headers().L3:][:28] }
 	var ct conntrack
 	for _, p := range []*packet.Packet{udp, ping} {
-		ct.commit("zone", "", p.Tuple(), p.Tuple())
+		ct.commit(nil, "zone", "", p.Tuple(), p.Tuple())
 	}
 	for _, c := range []struct {
 		name  string
@@ -425,7 +425,7 @@ func TestFreePort(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %q", c.name, got, ok, c.want)
 		}
 		if ok {
-			ct.commit("zone", "", c.t, got)
+			ct.commit(nil, "zone", "", c.t, got)
 		}
 	}
 }

@@ -119,7 +119,7 @@ func (pl *pipeline) balance(table, zone string, vips []vip) bool {
 		b := v.backends[pick]
 		before := *pl.p.Headers()
 		pl.p.Apply(&packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: b.Addr(), DstPort: b.Port()})
-		pl.x.ct.commit(zone, v.match(), first, pl.p.Tuple())
+		pl.x.ct.commit(pl.sim.Journal, zone, v.match(), first, pl.p.Tuple())
 		pl.add(trace.Step{Layer: table, Rule: v.match(), Action: trace.ActRewrite, Event: trace.Of(backendChosen{pick, len(v.backends), v.service}),
 			Changes: pl.changes(&before), From: v.origin}, factLB)
 		return true

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 )
 
@@ -87,9 +88,9 @@ func newLayerState(l *Layer) *layerState {
 // packet pays for it only a constant share.
 const firstSweep = 1024
 
-// put adds a flow under a key.
-func (st *layerState) put(k flowKey, f *flow, now time.Duration) {
-	if len(st.flows) >= st.sweepAt {
+// put adds a flow under a key. One that will be undone leaves expired flows alone.
+func (st *layerState) put(k flowKey, f *flow, now time.Duration, undo *journal.Journal) {
+	if len(st.flows) >= st.sweepAt && !undo.On() {
 		for k, f := range st.flows {
 			if f.expired(now) {
 				delete(st.flows, k)
@@ -98,10 +99,14 @@ func (st *layerState) put(k flowKey, f *flow, now time.Duration) {
 		st.sweepAt = max(firstSweep, 2*len(st.flows))
 	}
 	if old := st.flows[k]; old != nil {
+		journal.Keep(undo, &old.replaced)
 		old.replaced = true
 	}
+	journal.KeepKey(undo, st.flows, k)
 	st.flows[k] = f
-	st.insertions[bucketOf(&k)]++
+	n := &st.insertions[bucketOf(&k)]
+	journal.Keep(undo, n)
+	*n++
 }
 
 // buckets is the number of buckets into which a layer's flow keys fall. The
@@ -123,7 +128,7 @@ func bucketOf(k *flowKey) uint16 {
 // came from a MAC address with key k and now is p, and the flow of the replies.
 // The replies to a hairpin come in at the same side as the requests, all others
 // at the opposite side.
-func (st *layerState) remember(c *conn, k flowKey, p *packet.Packet, cameFrom packet.MAC, now time.Duration) {
+func (st *layerState) remember(c *conn, k flowKey, p *packet.Packet, cameFrom packet.MAC, env *Env) {
 	rw := &c.forward.rewrite
 	rev := &c.reverse
 	*rev = flow{conn: c, rule: c.forward.rule, hairpin: c.forward.hairpin, reverse: true}
@@ -141,9 +146,9 @@ func (st *layerState) remember(c *conn, k flowKey, p *packet.Packet, cameFrom pa
 		rev.rewrite.Set |= packet.RwEthDst | packet.RwEthSrc
 		rev.rewrite.EthDst, rev.rewrite.EthSrc = cameFrom, c.port.MAC
 	}
-	st.put(k, &c.forward, now)
+	st.put(k, &c.forward, env.Now, env.Journal)
 	// A packet from an address to itself is its own reply.
 	if rk := (flowKey{flowTuple(p.Headers()).Reverse(), dir}); rk != k {
-		st.put(rk, rev, now)
+		st.put(rk, rev, env.Now, env.Journal)
 	}
 }

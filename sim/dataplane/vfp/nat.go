@@ -3,6 +3,7 @@ package vfp
 import (
 	"net/netip"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -176,13 +177,15 @@ func (ps *passage) bindSource(pool *Pool, c *conn, rw *packet.Rewrite) (ok bool)
 		c = &conn{dead: true}
 	}
 	proto := ps.packet.Headers().Proto
-	port, ok := pool.bind(proto, c, ps.env.Now)
+	port, ok := pool.bind(proto, c, ps.env)
 	if !ok {
 		ps.drop(trace.NoFreePort, poolExhausted{pool.Name}, factBlocks)
 		return false
 	}
 	if sw := ps.port.sw; sw != nil {
-		sw.bindings[binding{pool.Addr, proto, port}] = ps.port
+		b := binding{pool.Addr, proto, port}
+		journal.KeepKey(ps.env.Journal, sw.bindings, b)
+		sw.bindings[b] = ps.port
 	}
 	rw.Set |= packet.RwSrc | packet.RwSrcPort
 	rw.Src, rw.SrcPort = pool.Addr, port

@@ -3,6 +3,7 @@ package vfp
 import (
 	"slices"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -45,7 +46,7 @@ func (pt *Port) visitLayers(p *packet.Packet, k unifiedKey, env *Env) Result {
 	ps.port, ps.packet, ps.dir, ps.env, ps.unified = pt, p, k.dir, env, u
 	res := ps.run()
 	ps.packet, ps.env, ps.unified = nil, nil, nil // the port must not keep them
-	if res.Pass && !u.uncacheable {
+	if res.Pass && !u.uncacheable && !env.Journal.On() {
 		pt.spare = nil
 		pt.keep(k, u, env.Now)
 	}
@@ -117,6 +118,10 @@ func (ps *passage) visit(l *layerState) Result {
 // idle for too long is forgotten.
 func (ps *passage) flow() *flow {
 	f := ps.layer.flows[ps.key]
+	if f != nil {
+		journal.KeepKey(ps.env.Journal, ps.layer.flows, ps.key)
+		journal.Keep(ps.env.Journal, f.conn)
+	}
 	if f == nil || !f.expired(ps.env.Now) {
 		if f == nil || ps.stays(f) {
 			return f
@@ -307,7 +312,7 @@ func (ps *passage) rewrite(c *conn, rw *rewriting) Result {
 	}
 	if c != nil {
 		c.forward.rewrite, c.forward.hairpin = rw.set, rw.hairpin
-		ps.layer.remember(c, ps.key, p, cameFrom, ps.env.Now)
+		ps.layer.remember(c, ps.key, p, cameFrom, ps.env)
 		ps.unified.flows = append(ps.unified.flows, &c.forward)
 	}
 	if recording {

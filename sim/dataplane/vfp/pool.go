@@ -3,8 +3,8 @@ package vfp
 import (
 	"maps"
 	"net/netip"
-	"time"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 )
 
@@ -16,9 +16,11 @@ type Pool struct {
 	Name string
 	Addr netip.Addr
 	// Blocks are the first ports of the blocks the pool has. More gets another
-	// block when they are used up; nil for a pool that has only these.
+	// block when they are used up; nil for a pool that has only these. Back, called
+	// with the Blocks of before, gives back what More gave last.
 	Blocks []uint16
 	More   func() (first uint16, ok bool)
+	Back   func()
 
 	used map[portKey]*conn
 	next int
@@ -31,17 +33,19 @@ type portKey struct {
 
 // bind finds a free port for a new connection, or false when there is none. A
 // port is free again when the connection that had it has expired.
-func (p *Pool) bind(proto packet.Proto, c *conn, now time.Duration) (uint16, bool) {
+func (p *Pool) bind(proto packet.Proto, c *conn, env *Env) (uint16, bool) {
 	if p.used == nil {
 		p.used = map[portKey]*conn{}
 	}
+	journal.Keep(env.Journal, &p.next)
 	for {
 		n := len(p.Blocks) * blockSize
 		for range n {
 			i := p.next % n
 			p.next++
 			k := portKey{proto, p.Blocks[i/blockSize] + uint16(i%blockSize)}
-			if old := p.used[k]; old == nil || old.expired(now) {
+			if old := p.used[k]; old == nil || old.expired(env.Now) {
+				journal.KeepKey(env.Journal, p.used, k)
 				p.used[k] = c
 				return k.port, true
 			}
@@ -52,6 +56,12 @@ func (p *Pool) bind(proto packet.Proto, c *conn, now time.Duration) (uint16, boo
 		first, ok := p.More()
 		if !ok {
 			return 0, false
+		}
+		if env.Journal.On() {
+			if p.Back != nil {
+				env.Journal.Add(p.Back)
+			}
+			journal.Keep(env.Journal, &p.Blocks)
 		}
 		p.next = len(p.Blocks) * blockSize
 		p.Blocks = append(p.Blocks, first)

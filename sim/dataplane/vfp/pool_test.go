@@ -102,7 +102,7 @@ func TestPoolBind(t *testing.T) {
 			for i, b := range tc.binds {
 				var ports []uint16
 				for range b.times {
-					port, ok := pool.bind(b.proto, &conn{until: b.at + 10}, b.at)
+					port, ok := pool.bind(b.proto, &conn{until: b.at + 10}, &Env{Now: b.at})
 					if ok == (port == 0) {
 						t.Fatalf("port %d, ok %v", port, ok)
 					}

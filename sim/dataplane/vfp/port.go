@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -27,6 +28,8 @@ type Env struct {
 	// Lifted reports whether a rule that blocks is left out, to see what else is in a
 	// packet's way. Nil leaves none out.
 	Lifted func(rule string, from *trace.Origin) bool
+	// Journal notes what the passage changes, to be undone; nil when it stays.
+	Journal *journal.Journal
 }
 
 // answer is what Ask says.
@@ -199,10 +202,11 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	if h.IPVersion == 0 {
 		return pt.notIP(p, dir, env)
 	}
+	journal.Keep(env.Journal, &pt.now)
 	pt.now = env.Now
 	k := unifiedKey{h.Tuple(), h.EthDst, dir}
 	u := pt.unified[k]
-	if u == nil || env.Rec != nil || h.Fragment || p.Len() > maxFast || !u.valid(env.Now) {
+	if u == nil || env.Rec != nil || env.Journal != nil || h.Fragment || p.Len() > maxFast || !u.valid(env.Now) {
 		return pt.visitLayers(p, k, env)
 	}
 	for _, f := range u.flows {

@@ -3,6 +3,7 @@ package wire
 import (
 	"time"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -34,6 +35,9 @@ type Simulation struct {
 	// Pace, when set, lets frames take time and be lost by chance on lines. Without
 	// it, in a trace and in a replay, lines hold nothing up, and lose all or nothing.
 	Pace Pace
+	// Journal notes what the simulation changes in devices, to be undone; nil for a
+	// simulation whose changes stay.
+	Journal *journal.Journal
 	// Rec records the steps; nil records none.
 	Rec *trace.Recorder
 }

@@ -14,7 +14,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab/build"
@@ -32,6 +31,8 @@ type Cluster struct {
 	// at is after how many steps flows are sent.
 	at   int
 	info trace.Lab
+	// run is set while a flow is traced in a cluster with programs outside.
+	run *running
 }
 
 // New takes a cluster that was just built.
@@ -39,7 +40,12 @@ func New(c *build.Cluster) *Cluster { return &Cluster{Cluster: c} }
 
 // rebuildChanged brings the cluster to the step at which flows are sent: it builds
 // the cluster again when a flow has changed its HNS or a later step was done.
-func (c *Cluster) rebuildChanged(ctx context.Context) error { return c.reach(ctx, c.at) }
+func (c *Cluster) rebuildChanged(ctx context.Context) error {
+	if c.run != nil {
+		return ctx.Err() // it stays as it is
+	}
+	return c.reach(ctx, c.at)
+}
 
 // Call makes calls to the HNS of nodes, in order. They have effect until the
 // cluster is built again. A call that must fail and does not is an error, and
@@ -71,8 +77,10 @@ type Request struct {
 	// Idle and Meanwhile come between the first and the judged packet.
 	Idle      time.Duration
 	Meanwhile []spec.HNSCall
+	// Live is the name of the network that runs, for [Ports.Trace].
+	Live string
 	// Tap sees every frame on every segment between machines.
-	Tap func(segment string, from string, frame []byte)
+	Tap func(segment string, from string, frame []byte) `json:"-"`
 }
 
 // The defaults of a packet.
@@ -137,6 +145,9 @@ func (c *Cluster) command(r Request) string {
 	if at := c.Step(); at != "" {
 		s += " --at " + quoted(at)
 	}
+	if r.Live != "" {
+		s = "winlab trace --live " + r.Live
+	}
 	s += " --from " + r.From + " --to " + r.To
 	if r.Protocol == "udp" || r.Protocol == "ping" {
 		s += " --" + r.Protocol
@@ -151,7 +162,7 @@ func (c *Cluster) command(r Request) string {
 }
 
 // assume notes every default that the caller did not choose.
-func (f *flow) assume(t *trace.Trace, r Request) {
+func (f *flow) assume(t *trace.Trace, r Request, firstPort uint16) {
 	add := func(what string, value any, flag string) {
 		t.Assumed = append(t.Assumed, trace.Assumption{What: what, Value: fmt.Sprint(value), Flag: flag})
 	}
@@ -160,8 +171,8 @@ func (f *flow) assume(t *trace.Trace, r Request) {
 	}
 	if f.proto == packet.TCP || f.proto == packet.UDP {
 		if r.SrcPort == 0 {
-			t.Flow.SrcPort = host.EphemeralBase
-			add("source port", host.EphemeralBase, "--source-port")
+			t.Flow.SrcPort = firstPort
+			add("source port", firstPort, "--source-port")
 		} else {
 			t.Flow.SrcPort = r.SrcPort
 		}

@@ -114,7 +114,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 	f.ingress = in
 	f.elsewhere = to.Kind == spec.LocalhostTarget && otherNamespace(from.machine)
 	t.Flow.Src, t.Flow.Dst, t.Flow.DstPort = src.String(), dst.addr.String(), dst.port
-	f.assume(t, r)
+	f.assume(t, r, c.firstPort())
 	return f, nil
 }
 

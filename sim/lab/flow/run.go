@@ -128,10 +128,18 @@ type sending struct {
 	err    error
 }
 
-// start opens the sender's socket in a cluster without flows.
+// start opens the sender's socket: in a cluster without flows, or in one that runs
+// as it is.
 func (c *Cluster) start(f *flow, forced []int) *sending {
-	c.Reset()
+	if c.run == nil {
+		c.Reset()
+	}
 	s := &sending{c: c, f: f, sim: &wire.Simulation{Rec: &trace.Recorder{}, Choices: wire.Choices{Forced: forced, Explore: true, Pinned: c.Plan.Params.Pinned}}}
+	if c.run != nil {
+		c.run.journal.Undo()
+		s.sim.Journal = c.run.journal
+		s.sim.AdvanceTo(c.run.now)
+	}
 	if f.tap != nil {
 		s.sim.Taps.Segment = func(g *wire.Segment, n *wire.NIC, p *packet.Packet) {
 			if g.Place == "" {
@@ -144,7 +152,7 @@ func (c *Cluster) start(f *flow, forced []int) *sending {
 	if f.elsewhere {
 		st = otherContainer(st)
 	}
-	s.socket = st.Open(f.proto, f.src, f.srcPort, f.dst)
+	s.socket = st.OpenNoted(s.sim.Journal, f.proto, f.src, f.srcPort, f.dst)
 	return s
 }
 

@@ -100,6 +100,24 @@ type Command struct {
 	Terminal bool
 }
 
+// Bound is a socket that waits: it listens (TCP), or takes datagrams of anybody (UDP).
+type Bound struct {
+	// Network is "tcp" or "udp".
+	Network string
+	// Addr is the unspecified address for all of its family; that of IPv6 takes
+	// packets of IPv4, too.
+	Addr netip.AddrPort
+}
+
+// Takes reports whether the socket takes what goes to an address and port.
+func (b Bound) Takes(network string, to netip.AddrPort) bool {
+	if b.Network != network || b.Addr.Port() != to.Port() {
+		return false
+	}
+	a := b.Addr.Addr()
+	return a == to.Addr() || a.IsUnspecified() && (a.Is6() || to.Addr().Is4())
+}
+
 // Exit is how a program ended.
 type Exit struct {
 	// Code is its exit code; 128 and more with Signal set.

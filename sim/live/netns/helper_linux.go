@@ -163,6 +163,8 @@ func (h *helper) answer(q request, files []int) (a answer, out []int, err error)
 		if err = s.in(func() (err error) { fd, err = socket(q); return err }); err == nil {
 			out = []int{fd}
 		}
+	case "bound":
+		err = s.in(func() (err error) { a.Bound, err = bound(); return err })
 	case "start":
 		a.PID, err = h.start(q, s, files)
 	default:

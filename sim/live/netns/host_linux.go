@@ -310,6 +310,12 @@ func (h *Host) Remove(ctx context.Context, name string) error {
 	return err
 }
 
+// Bound lists the sockets of a namespace that wait for connections or datagrams.
+func (h *Host) Bound(ctx context.Context, name string) ([]Bound, error) {
+	r, err := h.ask(ctx, request{Op: "bound", Name: name})
+	return r.Bound, err
+}
+
 // Listen listens in a namespace on a TCP address.
 func (h *Host) Listen(ctx context.Context, name string, address netip.AddrPort) (net.Listener, error) {
 	f, err := h.socket(ctx, request{Op: "listen", Name: name, Network: "tcp", Address: address.String()})

@@ -55,6 +55,9 @@ func (h *Host) Set(context.Context, string, Addresses) error { return errOther }
 // Remove returns an error.
 func (h *Host) Remove(context.Context, string) error { return errOther }
 
+// Bound returns an error.
+func (h *Host) Bound(context.Context, string) ([]Bound, error) { return nil, errOther }
+
 // Listen returns an error.
 func (h *Host) Listen(context.Context, string, netip.AddrPort) (net.Listener, error) {
 	return nil, errOther

@@ -28,9 +28,10 @@ type answer struct {
 	ID    uint64
 	Error string `json:",omitempty"`
 	// NotFound says that the program to start does not exist.
-	NotFound bool  `json:",omitempty"`
-	PID      int   `json:",omitempty"`
-	Exit     *Exit `json:",omitempty"`
+	NotFound bool    `json:",omitempty"`
+	PID      int     `json:",omitempty"`
+	Bound    []Bound `json:",omitempty"`
+	Exit     *Exit   `json:",omitempty"`
 }
 
 // fileOf gives a descriptor to the runtime's poller.

@@ -112,6 +112,9 @@ func labParts(l trace.Lab) []string {
 		name += " (" + l.Variant + ")"
 	}
 	parts := []string{name}
+	if l.Live != "" {
+		parts[0] = name + ", as it runs now"
+	}
 	if l.Kubernetes != "" {
 		version := "Kubernetes " + l.Kubernetes
 		if l.KubernetesRead != "" {

@@ -227,10 +227,12 @@ func (c *Compiler) pool(name, owner string, addr netip.Addr) *vfp.Pool {
 		return p
 	}
 	p := &vfp.Pool{Name: name, Addr: addr}
+	holder := func() string { return owner + " " + name + " " + strconv.Itoa(len(p.Blocks)) }
 	p.More = func() (uint16, bool) {
-		b, err := c.s.reservePorts(owner + " " + name + " " + strconv.Itoa(len(p.Blocks)))
+		b, err := c.s.reservePorts(holder())
 		return b.First, err == nil
 	}
+	p.Back = func() { c.s.pool.release(holder()) }
 	c.pools[name] = p
 	return p
 }

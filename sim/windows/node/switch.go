@@ -39,7 +39,7 @@ func (sw *vswitch) environment(sim *wire.Simulation, place string) *vfp.Env {
 			sw.env.Lifted = func(rule string, from *trace.Origin) bool { return sim.Lifted[wire.LiftOf(rule, from)] }
 		}
 	}
-	sw.env.Now, sw.env.Rec, sw.env.Place = sim.Now(), sim.Rec, place
+	sw.env.Now, sw.env.Rec, sw.env.Place, sw.env.Journal = sim.Now(), sim.Rec, place, sim.Journal
 	return &sw.env
 }
 

@@ -41,11 +41,16 @@ func stdio() [3]*os.File { return [3]*os.File{os.Stdin, os.Stdout, os.Stderr} }
 // runningFlag adds --name for commands that look into a lab that is up.
 func (a *app) runningFlag(cmd *cobra.Command) *string {
 	name := cmd.Flags().String("name", "", "the `lab`, when several are up (winlab ps)")
-	complete(cmd, "name", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	completeRunning(cmd, "name")
+	return name
+}
+
+// completeRunning completes the names of labs that are up.
+func completeRunning(cmd *cobra.Command, flag string) {
+	complete(cmd, flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		names, _ := control.Names()
 		return names, cobra.ShellCompDirectiveNoFileComp
 	})
-	return name
 }
 
 // running is the lab that a command is for: the one with the name, else the only one.
@@ -114,6 +119,7 @@ const (
 	verbCapture = "capture"
 	verbHNS     = "hns"
 	verbLink    = "link"
+	verbTrace   = "trace"
 )
 
 // liveLab is a lab that is up, in the process that holds it.
@@ -195,6 +201,8 @@ func (l *liveLab) handle(ctx context.Context, c control.Call) (int, error) {
 			}
 			return err
 		})
+	case verbTrace:
+		return exitOf(decode(c.Args, func(o liveTraceArgs) error { return l.trace(ctx, c.Stdio[1], o) }))
 	case verbDown:
 		l.once.Do(func() { close(l.down) })
 		return 0, nil

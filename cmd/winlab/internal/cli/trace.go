@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -28,6 +29,7 @@ type traceOptions struct {
 	protocol         string // no flag of trace, but the error says which is
 	expect, capture  string
 	connection       string
+	live             string
 	verbose, showHex bool
 	output           *string
 }
@@ -35,7 +37,7 @@ type traceOptions struct {
 func (a *app) traceCmd() *cobra.Command {
 	o := &traceOptions{}
 	cmd := &cobra.Command{
-		Use:   "trace LAB --from X --to Y",
+		Use:   "trace LAB|--live NAME --from X --to Y",
 		Short: "Send one flow through a lab and explain every step",
 		Long: `Send one flow through a lab and explain every step.
 
@@ -45,15 +47,25 @@ may pick among backends, every pick is followed.
 
 --tuple takes the arguments of vfpctrl /process-tuples in their order:
 [encapsulation count] protocol, source and its port, destination and its port,
-direction (in or out), flags (1 is SYN).`,
+direction (in or out), flags (1 is SYN).
+
+With --live NAME instead of LAB the flow is traced in a lab that is up, as it is now: with
+the flows of its switches, its translations, and the programs that listen. Packets of its
+programs wait meanwhile; nothing in it is changed or counted.`,
 		Example: `  winlab trace fixtures/labs/l2bridge-flannel-host-gw.yaml --from pod/client --to svc/win-webserver:80
   winlab trace fixtures/labs/l2bridge-flannel-host-gw.yaml --from pod/client --to host/internet --ping
   winlab trace fixtures/labs/overlay-win-overlay.yaml --from host/lan --to node/win1:30080 -o summary
   winlab trace fixtures/labs/nat-winnat.yaml --from pod/client --to host/internet:443 -o json --expect delivered
   winlab trace fixtures/labs/l2bridge-flannel-host-gw.yaml --tuple "6 10.244.1.4 40000 10.96.0.50 80 out 1"
-  winlab trace fixtures/labs/overlay-flannel-vxlan.yaml --from pod/client --to pod/peer:80 -o html > trace.html`,
-		Args:              exactly("LAB"),
+  winlab trace fixtures/labs/overlay-flannel-vxlan.yaml --from pod/client --to pod/peer:80 -o html > trace.html
+  winlab trace --live l2bridge-flannel-host-gw --from pod/client --to svc/win-webserver:80`,
 		ValidArgsFunction: files(false, labExts),
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if o.live != "" {
+			return exactly()(cmd, args)
+		}
+		return exactly("LAB")(cmd, args)
 	}
 	o.labOptions = a.labFlags(cmd)
 	o.output = output(cmd, "text", "summary", "json", "html")
@@ -70,6 +82,7 @@ direction (in or out), flags (1 is SYN).`,
 	f.DurationVar(&o.req.Idle, "idle", 0, "trace a second packet of the same connection, this much `time` after the first")
 	f.StringVar(&o.req.At, "at", "", "send the flow after this `step` of the lab (spec.steps); start is before the first (default: start)")
 	f.StringVar(&o.connection, "connection", "", "trace what the lab sends on this `connection` of its own at --at, from its opening on")
+	f.StringVar(&o.live, "live", "", "trace in this `lab` that is up, as it is now")
 	f.BoolVar(&o.req.IPv6, "ipv6", false, "use the IPv6 addresses of both endpoints")
 	f.StringVar(&o.tool, "tool", "", "the `program` that resolves name/ targets: "+toolNames())
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "every path in full, with the evidence behind each step")
@@ -79,6 +92,10 @@ direction (in or out), flags (1 is SYN).`,
 	a.fromLab(cmd, "to", o.labOptions, func(c *lab.Cluster) []string { _, to := c.Names(); return to })
 	fixed(cmd, "tool", tools()...)
 	fixed(cmd, "expect", verdicts()...)
+	completeRunning(cmd, "live")
+	for _, other := range []string{"at", "connection", "variant", "kubernetes", "windows", "components"} {
+		exclusive(cmd, "live", other)
+	}
 	// People who know kubectl and nmap try this one.
 	f.StringVar(&o.protocol, "protocol", "", "")
 	_ = f.MarkHidden("protocol")
@@ -89,7 +106,12 @@ direction (in or out), flags (1 is SYN).`,
 	exclusive(cmd, "udp", "ping", "tuple")
 	exclusive(cmd, "from", "tuple")
 	exclusive(cmd, "to", "tuple")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.trace(cmd.Context(), args[0], o) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.live != "" {
+			return a.traceLive(cmd.Context(), o)
+		}
+		return a.trace(cmd.Context(), args[0], o)
+	}
 	return cmd
 }
 
@@ -179,42 +201,58 @@ func (a *app) trace(ctx context.Context, path string, o *traceOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.capture != "" {
-		if err := writeTrace(o.capture, t); err != nil {
+	return showTrace(a.out, t, o.shown(a))
+}
+
+// traceShown is how a trace is shown.
+type traceShown struct {
+	Output, Expect, Capture string
+	Text                    text.Options
+}
+
+func (o *traceOptions) shown(a *app) traceShown {
+	s := traceShown{Output: *o.output, Expect: o.expect, Capture: o.capture, Text: text.Options{Color: a.colour(), Width: a.width(), Hex: o.showHex, Detail: text.Normal}}
+	switch {
+	case o.verbose:
+		s.Text.Detail = text.Verbose
+	case s.Output == "summary":
+		s.Text.Detail = text.Summary
+	}
+	return s
+}
+
+// showTrace writes a trace, and complains where its verdict is not the expected one.
+func showTrace(w io.Writer, t *trace.Trace, s traceShown) error {
+	if s.Capture != "" {
+		if err := writeTrace(s.Capture, t); err != nil {
 			return err
 		}
 	}
-	if err := a.printTrace(t, o); err != nil {
+	if err := printTrace(w, t, s); err != nil {
 		return err
 	}
-	if want, _ := trace.ParseVerdict(o.expect); o.expect != "" && want != t.Verdict {
+	if want, _ := trace.ParseVerdict(s.Expect); s.Expect != "" && want != t.Verdict {
 		return unexpected{fmt.Sprintf("expected %s, got %s (%s)", want, t.Verdict, t.Reason)}
 	}
 	return nil
 }
 
-func (a *app) printTrace(t *trace.Trace, o *traceOptions) error {
-	opt := text.Options{Color: a.colour(), Width: a.width(), Hex: o.showHex}
-	switch *o.output {
+func printTrace(w io.Writer, t *trace.Trace, s traceShown) error {
+	switch s.Output {
 	case "json":
 		b, err := t.MarshalIndent()
 		if err == nil {
-			_, err = a.out.Write(b)
+			_, err = w.Write(b)
 		}
 		return err
 	case "html":
 		b, err := html.Trace(t)
 		if err == nil {
-			_, err = a.out.Write(b)
+			_, err = w.Write(b)
 		}
 		return err
-	case "summary":
-		opt.Detail = text.Summary
 	}
-	if o.verbose {
-		opt.Detail = text.Verbose
-	}
-	return text.Render(a.out, t, opt)
+	return text.Render(w, t, s.Text)
 }
 
 // writeTrace writes the frames of a trace. Each path begins a second later than

@@ -1,0 +1,89 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
+	"github.com/winlab-dev/winlab/sim/dataplane/journal"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// running is a cluster with programs outside while a flow is traced in it. The trace
+// sends its packets through the cluster itself, with all flows and translations that
+// it has, and what they change is undone after each path. A copy or a cluster that is
+// built again would have to be told of all that was called and sent since, and one
+// that missed something would explain another network.
+type running struct {
+	now     time.Duration
+	journal *journal.Journal
+}
+
+// Listening reports whether a program outside listens at an entry: on an address and
+// port of TCP or UDP.
+type Listening func(e *Entry, proto packet.Proto, at netip.AddrPort) bool
+
+// Trace is [Cluster.Trace] in the cluster as it is at a time, with the flows of its
+// switches, its translations and its connections. Nothing of that is changed, and no
+// port is used up. Programs answer where listens says that one is there.
+//
+// At and Meanwhile of a request need a cluster that is built again: they are errors.
+func (p *Ports) Trace(ctx context.Context, r Request, now time.Duration, listens Listening) (*trace.Trace, error) {
+	if r.At != "" || len(r.Meanwhile) > 0 {
+		return nil, errors.New("a trace through a network that runs cannot go to a step nor call HNS: change the network (winlab apply, winlab hns), then trace")
+	}
+	c := p.j.c
+	c.run = &running{max(now, p.j.sim.Now()), &journal.Journal{}}
+	for st, e := range p.j.live.entries {
+		st.Outside = func(proto packet.Proto, at netip.AddrPort) bool { return listens(e, proto, at) }
+	}
+	defer func() {
+		c.run.journal.Undo()
+		c.run = nil
+		for st := range p.j.live.entries {
+			st.Outside = nil
+		}
+		c.ForgetAnswers()
+	}()
+	t, err := c.Trace(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	t.Lab.Live = r.Live
+	answersHere(t)
+	return t, nil
+}
+
+// answersHere says which answers to the deciding questions a network that runs has.
+func answersHere(t *trace.Trace) {
+	if len(t.Open) == 0 || len(t.Paths) == 0 {
+		return
+	}
+	qs := questionsOf(t.Paths)
+	var means []string
+	for i := range t.Open {
+		o := &t.Open[i]
+		for j := range qs {
+			if q := &qs[j]; q.param == o.Param && q.about == o.About {
+				o.Here = q.values[0]
+				means = append(means, q.on(0))
+			}
+		}
+	}
+	e := endingIn(make(world, len(qs)), qs, t.Paths)
+	t.Hints = slices.Insert(t.Hints, 0, fmt.Sprintf("the network that runs has the first answer: %s; there the flow is %s", strings.Join(means, ", "), e.verdict))
+}
+
+// firstPort is the source port that a flow gets who asks for none.
+func (c *Cluster) firstPort() uint16 {
+	if c.run != nil {
+		return host.OutsideBase
+	}
+	return host.EphemeralBase
+}
