@@ -122,7 +122,7 @@ func TestPoolRelease(t *testing.T) {
 	pool := &Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}}
 	bind := func(c *conn) uint16 {
 		c.until = time.Hour
-		port, _ := pool.bind(packet.UDP, c, 0)
+		port, _ := pool.bind(packet.UDP, c, &Env{})
 		return port
 	}
 	dead := &conn{port: b}
