@@ -337,7 +337,7 @@ func TestConntrack(t *testing.T) {
 		if ct.lookup("other zone", c.first) != nil {
 			t.Errorf("%s: zones share an entry", c.name)
 		}
-		ct.allow("port", c.first)
+		ct.allow(nil, "port", c.first)
 		if !ct.established("port", c.first.Reverse()) || ct.established("other", c.first) {
 			t.Errorf("%s: an allowed connection: reply %v, of another port %v", c.name, ct.established("port", c.first.Reverse()), ct.established("other", c.first))
 		}
