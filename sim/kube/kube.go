@@ -113,8 +113,11 @@ type Service struct {
 	ExternalLocal, InternalLocal bool
 	HealthCheckNodePort          uint16
 	Annotations                  map[string]string
-	Endpoints                    []Endpoint
-	Origin                       *trace.Origin
+	// ProxyName is the value of the label service.kubernetes.io/service-proxy-name, with
+	// which another program than kube-proxy serves it; nil without the label.
+	ProxyName *string
+	Endpoints []Endpoint
+	Origin    *trace.Origin
 }
 
 // Key is "namespace/name".

@@ -207,6 +207,7 @@ func TestServiceChanges(t *testing.T) {
 		{"annotation", func(s *kube.Service) { s.Annotations = map[string]string{"preserve-destination": "true"} },
 			[]string{cluster, "node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.1.5]"}},
 		{"headless", func(s *kube.Service) { s.Headless = true }, nil},
+		{"another proxy's", func(s *kube.Service) { s.ProxyName = new(string) }, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, ws2022, 36, hns.L2Bridge)

@@ -135,4 +135,7 @@ var (
 	factSkipped = evidence.New("kubeproxy.skipped-services", evidence.Code,
 		"Headless Services and those of type ExternalName are not proxied.",
 		"kubernetes/kubernetes pkg/proxy/util/utils.go ShouldSkipService")
+	factProxyName = evidence.New("kubeproxy.service-proxy-name", evidence.Code,
+		"From 1.14 kube-proxy of every mode follows no Service with the label service.kubernetes.io/service-proxy-name, whatever its value, nor its endpoints; a Service that gets the label is one that was deleted.",
+		"kubernetes/kubernetes cmd/kube-proxy/app/server.go (Run, noProxyName)", "kubernetes/kubernetes PR 71355")
 )

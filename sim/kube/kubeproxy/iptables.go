@@ -52,7 +52,7 @@ type iptables struct {
 func Iptables(c *kube.Cluster, n *kube.Node, services []*kube.Service) []host.NATRule {
 	t := &iptables{node: n, cluster: c}
 	for _, svc := range services {
-		if whySkipped(svc) != "" {
+		if whySkipped(versionOf(c, n), svc) != "" {
 			continue
 		}
 		for _, p := range svc.Ports {

@@ -171,7 +171,7 @@ func (k *Kernelspace) healthzPort() uint16 {
 // for what stops it: the network is gone, or the source VIP cannot be made.
 // Services and their endpoints are compared with the last call's by value.
 func (k *Kernelspace) Sync(services []*kube.Service) (Report, error) {
-	var r Report
+	r := Report{version: k.node.Version}
 	for _, svc := range services {
 		r.services = append(r.services, svc.Key())
 	}
@@ -184,8 +184,8 @@ func (k *Kernelspace) Sync(services []*kube.Service) (Report, error) {
 		}
 	}
 	for _, svc := range services {
-		if why := whySkipped(svc); why != "" {
-			r.add(Entry{service: svc.Key(), port: "*", role: roleService, object: string(svc.Type), what: skipped, why: why, fact: factSkipped})
+		if why := whySkipped(k.node.Version, svc); why != "" {
+			r.add(skippedEntry(k.node.Version, svc, why))
 		}
 	}
 	for _, p := range k.families {

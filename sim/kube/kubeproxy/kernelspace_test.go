@@ -238,6 +238,7 @@ func TestServices(t *testing.T) {
 		}, []string{"10.96.0.10:80/TCP->9001 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
 		{"no endpoints", ws2022, "1.36", nil, func(s *kube.Service) { s.Endpoints = nil }, nil},
 		{"headless", ws2022, "1.36", nil, func(s *kube.Service) { s.Headless = true }, nil},
+		{"another proxy's", ws2022, "1.14", nil, func(s *kube.Service) { s.ProxyName = new(string) }, nil},
 		{"not ready", ws2022, "1.36", nil, func(s *kube.Service) { s.Endpoints[0].Ready, s.Endpoints[0].Serving = false, false }, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=0/18 dist=0 [10.244.2.7]"}},

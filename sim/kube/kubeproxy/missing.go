@@ -14,7 +14,7 @@ import (
 // ..."; it is "" where the sync made one, and where it says nothing of it, which made
 // tells apart. node is the node's name.
 func (r Report) Missing(node string, svc *kube.Service, port kube.ServicePort, addr netip.Addr) (because string, made bool) {
-	if why := whySkipped(svc); why != "" {
+	if why := whySkipped(r.version, svc); why != "" {
 		return why, false
 	}
 	number := port.Port

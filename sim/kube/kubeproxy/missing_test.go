@@ -5,9 +5,33 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
+
+// mesh is a value of the label service.kubernetes.io/service-proxy-name.
+var mesh = "mesh"
+
+// kube-proxy knows the label from 1.14 on; every value counts (kubeproxy.service-proxy-name).
+func TestPassedOver(t *testing.T) {
+	empty := ""
+	for _, c := range []struct {
+		minor int
+		name  *string
+		want  bool
+	}{{13, &mesh, false}, {14, &mesh, true}, {14, &empty, true}, {37, &mesh, true}, {37, nil, false}} {
+		if got := PassedOver(kube.Minor(c.minor), &kube.Service{ProxyName: c.name}) != ""; got != c.want {
+			t.Errorf("1.%d: passed over %v, want %v", c.minor, got, c.want)
+		}
+	}
+	s := web("10.244.1.5")
+	s.ProxyName = &mesh
+	_, n := linux(13)
+	if rs := rulesOf(Iptables(&kube.Cluster{}, n, []*kube.Service{s}), host.Prerouting); len(rs) == 0 {
+		t.Error("1.13 serves it")
+	}
+}
 
 // Why a frontend has no load balancer, as a sync of the model reports it.
 func TestMissing(t *testing.T) {
@@ -50,6 +74,7 @@ func TestMissing(t *testing.T) {
 		{"internal Local", 30, func(s *kube.Service) { s.InternalLocal = true }, "10.96.0.10", "internalTrafficPolicy is Local and no pod of the Service is on win1"},
 		{"internal Local, node port", 30, func(s *kube.Service) { s.InternalLocal = true }, "", "made"},
 		{"headless", 30, func(s *kube.Service) { s.Headless = true }, "10.96.0.10", "the Service is headless"},
+		{"another proxy's", 30, func(s *kube.Service) { s.ProxyName = &mesh }, "10.96.0.10", `the Service has the label service.kubernetes.io/service-proxy-name: "mesh", so kube-proxy leaves it to another program, and none is modelled`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, ws2019, c.minor, hns.L2Bridge)

@@ -72,6 +72,7 @@ func TestIptables(t *testing.T) {
 		{"no endpoints", func(s *kube.Service) { s.Endpoints = nil }, []string{"drop no-backend", "drop no-backend node:30080"}},
 		{"ITP Local", func(s *kube.Service) { s.InternalLocal = true; s.Ports[0].NodePort = 0 }, []string{"mark from outside", "to [10.244.2.7:8080]"}},
 		{"headless", func(s *kube.Service) { s.Headless = true }, nil},
+		{"another proxy's", func(s *kube.Service) { s.ProxyName = new(string) }, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cl, n := linux(25)

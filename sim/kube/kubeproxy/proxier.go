@@ -81,7 +81,7 @@ func (p *proxier) update(services []*kube.Service, r *Report) {
 	p.gone = nil
 	var wanted []*kube.Service
 	for _, svc := range services {
-		if whySkipped(svc) == "" && slices.ContainsFunc(svc.ClusterIPs, p.family) {
+		if whySkipped(p.node.Version, svc) == "" && slices.ContainsFunc(svc.ClusterIPs, p.family) {
 			wanted = append(wanted, svc)
 		}
 	}

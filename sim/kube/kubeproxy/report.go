@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
@@ -77,6 +78,7 @@ type Report struct {
 	entries []Entry
 	// services are those that there are, as "namespace/name".
 	services []string
+	version  kube.Version
 }
 
 func (r *Report) add(e Entry) { r.entries = append(r.entries, e) }

@@ -62,6 +62,8 @@ default/web:http/TCP: backend 10.244.1.99 skipped: Local endpoint not found: HNS
 default/web:http/TCP: service 10.96.0.10:80/TCP skipped: no backend that can be used: no load balancer`},
 		{"headless", ws2022, 36, func(s *kube.Service) { s.Headless = true }, `
 default/web:*: service NodePort skipped: the Service is headless`},
+		{"another proxy's", ws2022, 36, func(s *kube.Service) { s.ProxyName = &mesh }, `
+default/web:*: service NodePort skipped: the Service has the label service.kubernetes.io/service-proxy-name: "mesh", so kube-proxy leaves it to another program, and none is modelled`},
 		{"a name only", ws2022, 36, func(s *kube.Service) { s.Type = kube.ExternalName }, `
 default/web:*: service ExternalName skipped: Services of type ExternalName are names only`},
 		{"without an address", ws2022, 36, func(s *kube.Service) { s.ClusterIPs = nil }, `

@@ -9,9 +9,21 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// whySkipped says why a Service is not proxied, "" when it is (factSkipped).
-func whySkipped(svc *kube.Service) string {
-	switch {
+// PassedOver says why kube-proxy of a version follows nothing of a Service, "" when it
+// does (factProxyName).
+func PassedOver(v kube.Version, svc *kube.Service) string {
+	if svc.ProxyName == nil || !v.AtLeast(14) {
+		return ""
+	}
+	return fmt.Sprintf("the Service has the label service.kubernetes.io/service-proxy-name: %q, so kube-proxy leaves it to another program, and none is modelled", *svc.ProxyName)
+}
+
+// whySkipped says why a Service is not proxied by a version, "" when it is (factSkipped,
+// factProxyName).
+func whySkipped(v kube.Version, svc *kube.Service) string {
+	switch other := PassedOver(v, svc); {
+	case other != "":
+		return other
 	case svc.Type == kube.ExternalName:
 		return "Services of type ExternalName are names only"
 	case svc.Headless:
@@ -20,6 +32,15 @@ func whySkipped(svc *kube.Service) string {
 		return "the Service has no cluster IP"
 	}
 	return ""
+}
+
+// skippedEntry reports a Service that is not proxied.
+func skippedEntry(v kube.Version, svc *kube.Service, why string) Entry {
+	e := Entry{service: svc.Key(), port: "*", role: roleService, object: string(svc.Type), what: skipped, why: why, fact: factSkipped}
+	if PassedOver(v, svc) != "" {
+		e.fact = factProxyName
+	}
+	return e
 }
 
 // portName names a Service's port in reports: "http/TCP", "80/TCP".

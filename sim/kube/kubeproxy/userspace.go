@@ -45,17 +45,15 @@ func errUserspaceRemoved(v kube.Version) error {
 // A frontend without backends takes connections and closes them; it is left out
 // of Listeners and is in the report.
 func Userspace(c Config, cl *kube.Cluster, n *kube.Node, services []*kube.Service) (UserspaceSetup, error) {
-	v := n.Version
-	if v == (kube.Version{}) {
-		v = cl.Version
-	}
+	v := versionOf(cl, n)
 	if v.AtLeast(userspaceRemoved) {
 		return UserspaceSetup{}, errUserspaceRemoved(v)
 	}
 	var u UserspaceSetup
 	for _, svc := range services {
-		if why := whySkipped(svc); why != "" && !(svc.Type == kube.ExternalName && len(svc.ClusterIPs) > 0) {
-			u.report.add(Entry{service: svc.Key(), port: "*", role: roleService, object: string(svc.Type), what: skipped, why: why, fact: factSkipped})
+		named := svc.Type == kube.ExternalName && len(svc.ClusterIPs) > 0 && PassedOver(v, svc) == ""
+		if why := whySkipped(v, svc); why != "" && !named {
+			u.report.add(skippedEntry(v, svc, why))
 			continue
 		}
 		for _, p := range svc.Ports {
@@ -63,6 +61,14 @@ func Userspace(c Config, cl *kube.Cluster, n *kube.Node, services []*kube.Servic
 		}
 	}
 	return u, nil
+}
+
+// versionOf is the version of a node's kube-proxy.
+func versionOf(c *kube.Cluster, n *kube.Node) kube.Version {
+	if n.Version != (kube.Version{}) {
+		return n.Version
+	}
+	return c.Version
 }
 
 func (u *UserspaceSetup) port(svc *kube.Service, p kube.ServicePort) {

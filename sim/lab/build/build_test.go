@@ -142,12 +142,18 @@ func TestCallsThatMustFail(t *testing.T) {
 func TestWhatOVNIsAskedFor(t *testing.T) {
 	t.Parallel()
 	ip := netip.MustParseAddr
-	got := ovnServices([]*kube.Service{
+	other := "mesh"
+	services := []*kube.Service{
+		{Namespace: "a", Name: "other", ProxyName: &other, ClusterIPs: []netip.Addr{ip("10.96.0.11")}, Ports: []kube.ServicePort{{Port: 1}}},
 		{Namespace: "a", Name: "headless", Headless: true, Ports: []kube.ServicePort{{Port: 1}}},
 		{Namespace: "a", Name: "alias", Type: "ExternalName", Ports: []kube.ServicePort{{Port: 1}}},
 		{Namespace: "a", Name: "web", ClusterIPs: []netip.Addr{ip("10.96.0.10")}, Ports: []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, Target: 8080, NodePort: 30080}, {Name: "x", Proto: packet.UDP, Port: 53}},
 			Endpoints: []kube.Endpoint{{Addr: ip("10.244.1.3"), Ready: true}, {Addr: ip("10.244.1.4")}, {Addr: ip("10.244.1.5"), Ready: true, Ports: map[string]uint16{"http": 81}}}},
-	})
+	}
+	if all := ovnServices(services, false); len(all) != 3 {
+		t.Errorf("%d, want the other program's as well", len(all))
+	}
+	got := ovnServices(services, true)
 	if len(got) != 2 || got[0].Name != "a/web" || got[0].NodePort != 30080 || got[1].Port != 53 {
 		t.Fatalf("%+v", got)
 	}

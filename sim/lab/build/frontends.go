@@ -34,7 +34,10 @@ func (c *Cluster) FrontendOn(node string, svc *kube.Service, a netip.Addr, port 
 	case n == nil || svc == nil && n.HNS == nil:
 		return FrontendState{}
 	case n.linux != nil:
-		because := kubeproxy.NoBackend(node, svc, !slices.Contains(svc.ClusterIPs, a))
+		because := kubeproxy.PassedOver(n.Version, svc)
+		if because == "" {
+			because = kubeproxy.NoBackend(node, svc, !slices.Contains(svc.ClusterIPs, a))
+		}
 		return FrontendState{Known: true, Made: because == "", Because: because}
 	case n.HNS == nil || n.Plan.Proxy.Mode == kubeproxy.ModeUserspace:
 		return FrontendState{}
@@ -55,6 +58,8 @@ func (c *Cluster) FrontendOn(node string, svc *kube.Service, a netip.Addr, port 
 		s.Because = "kube-proxy does not run on " + node
 	case stopped >= 0:
 		s.Because = "kube-proxy on " + node + ": " + c.troubles[stopped].Text
+	case svc != nil && kubeproxy.PassedOver(n.Version, svc) != "":
+		s.Because = kubeproxy.PassedOver(n.Version, svc)
 	case svc == nil || n.synced == nil:
 		// Where the program itself ran, only its log says why.
 	default:

@@ -14,6 +14,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // services makes what proxies and the DNS see of the Services: those that every
@@ -165,7 +166,7 @@ func (b *builder) startProxy(n *Node) (err error) {
 // sync lets every kube-proxy that runs follow the Services.
 func (b *builder) sync() error {
 	if b.ovs != nil {
-		b.ovs.SetServices(ovnServices(b.Kube.Services))
+		b.ovs.SetServices(ovnServices(b.Kube.Services, b.Plan.Network.Plugin == ovnKubernetes))
 		return nil
 	}
 	for _, n := range b.Nodes {
@@ -213,12 +214,21 @@ func oneLine(n *Node, err error) string {
 	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), kubeProxy+" on "+n.Name+": "), "\n", "; ")
 }
 
+// ovnKubernetes is the Open vSwitch design that leaves Services with the label
+// service.kubernetes.io/service-proxy-name alone.
+const ovnKubernetes = "ovn-kubernetes"
+
+var _ = evidence.New("ovn.service-proxy-name", evidence.Code,
+	"ovn-kubernetes follows no Service with the label service.kubernetes.io/service-proxy-name.",
+	"ovn-kubernetes/ovn-kubernetes go-controller/pkg/factory/factory.go (noAlternateProxySelector)")
+
 // ovnServices are the load balancers that OVN Kubernetes asks for: one for each
 // port of a Service with a cluster address, with the endpoints that are ready.
-func ovnServices(services []*kube.Service) []ovs.Service {
+// leave: those that another program serves are left out (ovn.service-proxy-name).
+func ovnServices(services []*kube.Service, leave bool) []ovs.Service {
 	var all []ovs.Service
 	for _, s := range services {
-		if s.Headless || s.Type == kube.ExternalName {
+		if s.Headless || s.Type == kube.ExternalName || leave && s.ProxyName != nil {
 			continue
 		}
 		for _, p := range s.Ports {

@@ -23,7 +23,25 @@ func (b *builder) unused(context.Context) error {
 	b.unusedFaults()
 	b.unusedIPv6()
 	b.oldOverlay()
+	b.unusedProxyName()
 	return nil
+}
+
+// unusedProxyName notes Services for another program that this cluster's proxies serve
+// all the same (kubeproxy.service-proxy-name, ovn.service-proxy-name).
+func (b *builder) unusedProxyName() {
+	why := ""
+	switch {
+	case b.ovs != nil && b.Plan.Network.Plugin != ovnKubernetes:
+		why = "no source says that " + b.Plan.Network.Plugin + " leaves such a Service to another program; in this lab it serves it"
+	case b.ovs == nil && !slices.ContainsFunc(b.Nodes, func(n *Node) bool { return n.Version.AtLeast(14) }):
+		why = "kube-proxy knows the label from 1.14 on; before it serves the Service"
+	}
+	for _, s := range b.Kube.Services {
+		if s.ProxyName != nil && why != "" {
+			b.notice("label service.kubernetes.io/service-proxy-name of "+s.Origin.What, why, s.Origin)
+		}
+	}
 }
 
 // oldOverlay notes nodes with an overlay network whose build no document supports for

@@ -413,6 +413,9 @@ func readService(doc []byte, origin *trace.Origin) (*Service, error) {
 		ExternalLocal:       in.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
 		InternalLocal:       in.Spec.InternalTrafficPolicy != nil && *in.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
 		HealthCheckNodePort: uint16(in.Spec.HealthCheckNodePort), Origin: origin}
+	if name, ok := in.Labels[labelProxyName]; ok {
+		s.ProxyName = &name
+	}
 	if s.Type == "" {
 		s.Type = kube.ClusterIP
 	}

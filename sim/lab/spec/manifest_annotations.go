@@ -17,11 +17,13 @@ var silentAnnotations = map[string]string{
 	"prometheus.io/": "who reads measurements", "kubernetes.io/description": "a note", "kubernetes.io/change-cause": "a note",
 }
 
-// proxyLabels are the labels of a Service that keep kube-proxy away from it
-// (kubernetes/kubernetes cmd/kube-proxy/app/server.go, noProxyName and noHeadlessEndpoints).
+// labelProxyName is the label of a Service that another program than kube-proxy serves.
+const labelProxyName = "service.kubernetes.io/service-proxy-name"
+
+// proxyLabels are labels of a Service that keep kube-proxy away from it and that nobody
+// follows (kubernetes/kubernetes cmd/kube-proxy/app/server.go, noHeadlessEndpoints).
 var proxyLabels = map[string]string{
-	"service.kubernetes.io/service-proxy-name": "kube-proxy passes over a Service with this label, and its model does not",
-	"service.kubernetes.io/headless":           "kube-proxy passes over a Service with this label, and its model does not",
+	"service.kubernetes.io/headless": "kube-proxy passes over a Service with this label, and its model does not",
 }
 
 // annotated notes the annotations and labels of a Service from which nothing follows.

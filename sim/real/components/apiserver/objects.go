@@ -57,6 +57,21 @@ func serviceObjects(s *kube.Service) []runtime.Object {
 	return objects
 }
 
+// labelProxyName is pkg/proxy/apis.LabelServiceProxyName of Kubernetes.
+const labelProxyName = "service.kubernetes.io/service-proxy-name"
+
+// proxied gives an object the label of a Service that another program serves: the
+// controllers of endpoints copy a Service's labels.
+func proxied(s *kube.Service, o *metav1.ObjectMeta) {
+	if s.ProxyName == nil {
+		return
+	}
+	if o.Labels == nil {
+		o.Labels = map[string]string{}
+	}
+	o.Labels[labelProxyName] = *s.ProxyName
+}
+
 func serviceObject(s *kube.Service) *corev1.Service {
 	o := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, Annotations: s.Annotations},
@@ -67,6 +82,7 @@ func serviceObject(s *kube.Service) *corev1.Service {
 		o.Spec.ClusterIP, o.Spec.ClusterIPs = corev1.ClusterIPNone, []string{corev1.ClusterIPNone}
 		o.Labels = map[string]string{corev1.IsHeadlessService: ""}
 	}
+	proxied(s, &o.ObjectMeta)
 	for _, a := range s.ClusterIPs {
 		o.Spec.ClusterIPs = append(o.Spec.ClusterIPs, a.String())
 		family := corev1.IPv4Protocol
@@ -126,6 +142,7 @@ func endpointsObject(s *kube.Service) *corev1.Endpoints {
 	if s.Headless {
 		o.Labels = map[string]string{corev1.IsHeadlessService: ""}
 	}
+	proxied(s, &o.ObjectMeta)
 	for _, e := range s.Endpoints {
 		if len(s.ClusterIPs) > 0 && e.Addr.Is6() != s.ClusterIPs[0].Is6() || e.Terminating {
 			continue
@@ -174,6 +191,7 @@ func sliceObjects(s *kube.Service, v6 bool) []runtime.Object {
 		if s.Headless {
 			o.Labels[corev1.IsHeadlessService] = ""
 		}
+		proxied(s, &o.ObjectMeta)
 		byPorts[k], all = o, append(all, o)
 		return o
 	}
