@@ -160,9 +160,9 @@ func (m *Manifests) fields(kind string, doc []byte, origin *trace.Origin) {
 		return // the reader of the kind says so
 	}
 	m.notFollowed(kind, any(o), origin)
-	pod := at(o, "spec", "template", "spec")
+	pod, podMeta := at(o, "spec", "template", "spec"), at(o, "spec", "template", "metadata")
 	if kind == "Pod" {
-		pod = o["spec"]
+		pod, podMeta = o["spec"], o["metadata"]
 	}
 	for part := range objectFields {
 		if path, ok := strings.CutPrefix(part, kind+"."); ok && kind != "Pod" {
@@ -174,6 +174,9 @@ func (m *Manifests) fields(kind string, doc []byte, origin *trace.Origin) {
 	}
 	if kind == "Service" {
 		m.annotated(o["metadata"], origin)
+	}
+	if pod != nil {
+		m.podAnnotated(podMeta, origin)
 	}
 	m.nodeSelectors(at(pod, "nodeSelector"), origin)
 	slices.SortStableFunc(m.NotModelled, func(a, b trace.Notice) int {
