@@ -218,13 +218,13 @@ func oneLine(n *Node, err error) string {
 // service.kubernetes.io/service-proxy-name alone.
 const ovnKubernetes = "ovn-kubernetes"
 
-var _ = evidence.New("ovn.service-proxy-name", evidence.Code,
+var _ = evidence.New("ovs.service-proxy-name", evidence.Code,
 	"ovn-kubernetes follows no Service with the label service.kubernetes.io/service-proxy-name.",
 	"ovn-kubernetes/ovn-kubernetes go-controller/pkg/factory/factory.go (noAlternateProxySelector)")
 
 // ovnServices are the load balancers that OVN Kubernetes asks for: one for each
 // port of a Service with a cluster address, with the endpoints that are ready.
-// leave: those that another program serves are left out (ovn.service-proxy-name).
+// leave: those that another program serves are left out (ovs.service-proxy-name).
 func ovnServices(services []*kube.Service, leave bool) []ovs.Service {
 	var all []ovs.Service
 	for _, s := range services {

@@ -28,7 +28,7 @@ func (b *builder) unused(context.Context) error {
 }
 
 // unusedProxyName notes Services for another program that this cluster's proxies serve
-// all the same (kubeproxy.service-proxy-name, ovn.service-proxy-name).
+// all the same (kubeproxy.service-proxy-name, ovs.service-proxy-name).
 func (b *builder) unusedProxyName() {
 	why := ""
 	switch {
