@@ -26,6 +26,8 @@ type Options struct {
 	Log func(string)
 	// Silent starts no responders for the ports on which the lab's machines listen.
 	Silent bool
+	// NoRun starts no programs of pods (run) either: responders serve their ports.
+	NoRun bool
 	// KeepUser makes the namespaces as root instead of in a user namespace.
 	KeepUser bool
 }
@@ -80,6 +82,7 @@ type space struct {
 	gone   bool
 
 	windows windows
+	run     *running // of a pod that has a program of its own
 }
 
 // Stats counts what happened to packets.
@@ -300,6 +303,12 @@ func (n *Net) bring(ctx context.Context, name string, e *flow.Entry, s *space, s
 		s.spec = spec
 	}
 	if n.o.Silent {
+		return nil
+	}
+	if command := n.runOf(s); command != nil {
+		if s.run == nil {
+			n.runPod(ctx, s, command)
+		}
 		return nil
 	}
 	return n.respond(ctx, s)

@@ -7,8 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 )
 
@@ -64,11 +62,4 @@ func (n *Net) Start(ctx context.Context, on string, c netns.Command, stdio [3]*o
 		}
 	}
 	return n.host.Start(ctx, s.name, c, stdio)
-}
-
-// Programs are those of the lab's nodes that stay, such as kube-proxy.
-func (n *Net) Programs() []build.Program {
-	var all []build.Program
-	_ = n.Do(func(c *lab.Cluster) error { all = c.Programs(); return nil })
-	return all
 }

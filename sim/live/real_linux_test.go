@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestAStoryWithPrograms(t *testing.T) {
 		t.Fatalf("want kube-proxy on two nodes, there are %+v", all)
 	}
 	for _, p := range all {
-		if p.Name != "kube-proxy 1.33.13" || p.Ended != "" {
+		if p.Command != "kube-proxy 1.33.13" || p.Ended != "" {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -34,7 +35,17 @@ func TestAStoryWithPrograms(t *testing.T) {
 	n.Close()
 	for _, p := range all {
 		if err := syscall.Kill(p.PID, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("process %d of %s is still there: %v", p.PID, p.Name, err)
+			t.Errorf("process %d of %s is still there: %v", p.PID, p.Key, err)
 		}
+	}
+}
+
+// TestRunWindows: a pod's own program is one of Windows, which sees the build of its node.
+func TestRunWindows(t *testing.T) {
+	winetest.Need(t)
+	n := upText(t, "  pods: [{name: own, node: win1, run: [cmd.exe, /c, ver]}]\n")
+	p := program(t, n, "pod/default/own", func(p Program) bool { return p.Ended != "" && written(t, p) != "" })
+	if p.Ended != "exit code 0" || !strings.Contains(written(t, p), "10.0.17763") {
+		t.Errorf("%+v wrote %q", p, written(t, p))
 	}
 }

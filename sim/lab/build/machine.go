@@ -51,6 +51,8 @@ type Machine struct {
 	Node *Node
 	// Endpoint is the id of a pod's HNS endpoint, "" for none.
 	Endpoint string
+	// Run is the program that runs in a pod while the lab is up, nil for none.
+	Run []string
 	// resolver is how programs in a pod ask for names; nil is the default.
 	resolver *dns.Client
 }

@@ -63,7 +63,7 @@ func (b *builder) attachPods(ctx context.Context) error {
 // is left out of the cluster (see WithoutNetwork).
 func (b *builder) addPod(p *pod) error {
 	n := b.node(p.Node)
-	m := &Machine{Ref: Ref{PodKind, p.Key()}, Node: n}
+	m := &Machine{Ref: Ref{PodKind, p.Key()}, Node: n, Run: p.Run}
 	if p.HostNetwork {
 		m.Machine, m.Address = machine.NewCompartment(n.machine.Stack(), n.Address), n.Address
 	} else if err := b.attach(n, p, m); err != nil {

@@ -26,6 +26,8 @@ type Pod struct {
 	// Hostname and Subdomain are its name below a Service with that name.
 	Hostname, Subdomain string
 	DNSPolicy           string
+	// Run is the program that runs in it while the lab is up, nil for none.
+	Run []string
 
 	os string
 	// owner is what makes it, "" for a pod of its own; implied says that it serves
@@ -65,6 +67,36 @@ func (p *Plan) pods(s *spec.Spec) error {
 		return err
 	}
 	serveTargets(p.Pods, p.Services)
+	for i, in := range s.Pods {
+		if in.Run == nil {
+			continue
+		}
+		at := p.File.Origin("run of pod "+in.Name, "spec", "pods", i, "run")
+		if err := p.canRun(p.Pods, joined(in), at); err != nil {
+			return err
+		}
+		p.noticeAt(at.What, notTraced, at)
+	}
+	return nil
+}
+
+const notTraced = "winlab up starts the program; traces do not know what it does, and take the ports that the pod listens on by the lab for served"
+
+// canRun says why the program of a pod cannot run on the pod's node.
+func (p *Plan) canRun(pods []*Pod, name string, at *trace.Origin) error {
+	i := slices.IndexFunc(pods, func(pod *Pod) bool { return pod.Key() == PodKey(name) })
+	if i < 0 {
+		return nil
+	}
+	if pods[i].HostNetwork {
+		return fmt.Errorf("%s:%d: %s: the pod is in the network of its node; winlab exec node/%s runs a program there", at.File, at.Line, at.What, pods[i].Node)
+	}
+	if !spec.IsWindowsProgram(pods[i].Run) {
+		return nil
+	}
+	if n := p.Node(pods[i].Node); n != nil && !n.Windows() {
+		return fmt.Errorf("%s:%d: %s: %s is a program of Windows, and node %s runs Linux", at.File, at.Line, at.What, pods[i].Run[0], pods[i].Node)
+	}
 	return nil
 }
 
@@ -129,6 +161,9 @@ func (p *Pod) pin(r *reader, in spec.Pod) {
 		p.Ready = *in.Ready
 	}
 	p.Terminating, p.Late, p.DNS = in.Terminating, in.Late, in.DNS
+	if in.Run != nil {
+		p.Run = in.Run
+	}
 	if p.Labels == nil {
 		p.Labels = map[string]string{}
 	}

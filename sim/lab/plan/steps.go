@@ -300,7 +300,12 @@ func (st *story) pod(s *spec.Spec, out *Step, in spec.Pod, origin *trace.Origin)
 		if reflect.ValueOf(in.DNS).IsZero() {
 			pod.DNS = dns
 		}
-		return errors.Join(r.err(), st.comes(s, out, pod))
+		err := errors.Join(r.err(), st.comes(s, out, pod))
+		if err == nil && in.Run != nil {
+			err = st.canRun([]*Pod{pod}, key, origin)
+			st.noticeAt("run of pod "+key, notTraced, origin)
+		}
+		return err
 	}
 	pod := old.clone()
 	switch {
@@ -310,6 +315,8 @@ func (st *story) pod(s *spec.Spec, out *Step, in spec.Pod, origin *trace.Origin)
 		return fmt.Errorf("pod %s is there already; delete it first, a pod does not change its address", key)
 	case len(in.HostPorts) > 0:
 		return fmt.Errorf("pod %s is there already; delete it first, a pod does not change its host ports", key)
+	case in.Run != nil:
+		return fmt.Errorf("pod %s is there already; delete it first, a pod does not change its program", key)
 	}
 	if in.Ready != nil {
 		pod.Ready = *in.Ready

@@ -341,6 +341,11 @@ type Pod struct {
 	// is scaled up; kube-proxy syncs again then.
 	Late bool   `yaml:"late,omitempty"`
 	DNS  PodDNS `yaml:"dns,omitempty"`
+	// Run is a program with its arguments that runs in the pod while the lab is up, in
+	// place of the responder for its ports: one of this machine, or of Windows
+	// (NAME.exe). A name with a slash is relative to the lab's file. Which ports the pod
+	// serves still is what Listen says.
+	Run []string `yaml:"run,omitempty"`
 }
 
 // PodDNS is what somebody set in a Windows container's resolver.

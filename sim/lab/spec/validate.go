@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -435,7 +436,30 @@ func (v *validator) pods(s *Spec) {
 			}
 			hostPorts[on] = key
 		}
+		v.run(sub(at, "run"), pod, s)
 	}
+}
+
+// run complains about a pod's program.
+func (v *validator) run(at []any, pod Pod, s *Spec) {
+	if pod.Run != nil && (len(pod.Run) == 0 || pod.Run[0] == "") {
+		v.add(at, "run is a program and its arguments: [python3, -m, http.server, \"80\"]")
+		return
+	}
+	for i, arg := range pod.Run {
+		if strings.ContainsRune(arg, 0) {
+			v.add(sub(at, i), "an argument of a program has no zero byte")
+		}
+	}
+	i := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == pod.Node })
+	if i >= 0 && s.Nodes[i].OS == "linux" && IsWindowsProgram(pod.Run) {
+		v.add(at, "%s is a program of Windows, and node %s runs Linux", pod.Run[0], pod.Node)
+	}
+}
+
+// IsWindowsProgram reports whether a command is one of Windows by its name.
+func IsWindowsProgram(command []string) bool {
+	return len(command) > 0 && strings.EqualFold(filepath.Ext(command[0]), ".exe")
 }
 
 // nodeNames are the names of all nodes, in order.

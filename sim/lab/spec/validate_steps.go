@@ -139,6 +139,7 @@ func (v *validator) stepPods(path []any, pods []Pod, s *Spec) {
 				v.add(sub(at, "hostPorts", j), "%v", err)
 			}
 		}
+		v.run(sub(at, "run"), pod, s)
 	}
 }
 

@@ -103,7 +103,7 @@ func Run(ctx context.Context, c *lab.Cluster, flows []Flow, o Options) (_ []Resu
 	if err := c.GoTo(ctx, spec.Start); err != nil {
 		return nil, err
 	}
-	n, err := live.Up(ctx, c, live.Options{Log: o.Log})
+	n, err := live.Up(ctx, c, live.Options{Log: o.Log, NoRun: true})
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (l *liveLab) ps(w io.Writer, o psArgs) error {
 	}
 	l.mu.Unlock()
 	for _, p := range l.net.Programs() {
-		programs = append(programs, liveProgram{Machine: "node/" + p.Node, PID: p.PID, Command: p.Name, Since: p.Since, Ended: p.Ended})
+		programs = append(programs, liveProgram{Machine: p.Machine, PID: p.PID, Command: p.Command, Since: p.Since, Ended: p.Ended})
 	}
 	slices.SortFunc(programs, func(a, b liveProgram) int { return a.Since.Compare(b.Since) })
 	switch o.Output {
@@ -126,7 +126,7 @@ func (l *liveLab) ps(w io.Writer, o psArgs) error {
 		if p.Ended != "" {
 			running = "ended"
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\n", p.PID, p.Machine, running, p.Command)
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\n", p.PID, shortName(p.Machine), running, p.Command)
 	}
 	return t.Flush()
 }
@@ -154,8 +154,8 @@ func machineOf(m *build.Machine) psMachine {
 
 func (a *app) logsCmd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "logs [kube-proxy/NODE]",
-		Short: "Show what a lab that is up has noted and counted, or what one of its programs has logged",
+		Use:   "logs [kube-proxy/NODE|pod/NAME]",
+		Short: "Show what a lab that is up has noted and counted, or what one of its programs has written",
 		Example: `  winlab logs --name overlay
   winlab logs kube-proxy/win1`,
 		Args:              cobra.MaximumNArgs(1),
@@ -168,26 +168,21 @@ func (a *app) logsCmd() *cobra.Command {
 	return cmd
 }
 
-// programLog writes what a program of the lab has logged: kube-proxy/NODE.
+// programLog writes what a program of the lab has written: kube-proxy/NODE, pod/NAME.
 func (l *liveLab) programLog(w io.Writer, program string) error {
 	names := []string{}
 	for _, p := range l.net.Programs() {
-		kind, _, _ := strings.Cut(p.Name, " ")
-		if name := kind + "/" + p.Node; name != program {
-			names = append(names, name)
+		if p.Key != program && shortName(p.Key) != program {
+			names = append(names, shortName(p.Key))
 			continue
 		}
-		f, err := os.Open(p.Log)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = f.Close() }()
-		if _, err = io.Copy(w, f); err == nil && p.Ended != "" {
+		err := p.WriteLog(w)
+		if err == nil && p.Ended != "" {
 			_, err = fmt.Fprintln(w, "(it has ended: "+p.Ended+")")
 		}
 		return err
 	}
-	return fmt.Errorf("no program %s runs in this lab; there are %s", program, cmp.Or(strings.Join(names, ", "), "none: kube-proxy and the plugin are models"))
+	return fmt.Errorf("the lab has no program %s; there are %s", program, cmp.Or(strings.Join(names, ", "), "none: kube-proxy and the plugin are models, and no pod has one (run)"))
 }
 
 func (a *app) downCmd() *cobra.Command {
