@@ -23,6 +23,14 @@ type connection struct {
 	forward, reverse *connection
 }
 
+// translated is what a packet of this direction is after all translation.
+func (e *connection) translated() packet.Tuple {
+	if e.reply {
+		return e.forward.first.Reverse()
+	}
+	return e.result
+}
+
 func (n *NAT) reset() {
 	clear(n.table)
 	n.nextPort, n.nextID = 0, 0
@@ -69,7 +77,7 @@ func (n *NAT) remember(first, now packet.Tuple, e *connection, undo *journal.Jou
 		journal.KeepKey(undo, n.table, e.result.Reverse())
 		delete(n.table, e.result.Reverse())
 	}
-	b := &connection{reply: true, rule: e.rule, sourceDone: true, forward: e}
+	b := &connection{reply: true, rule: e.rule, forward: e}
 	if now.Src != first.Src || now.SrcPort != first.SrcPort {
 		b.rewrite.Set |= packet.RwDst | packet.RwDstPort
 		b.rewrite.Dst, b.rewrite.DstPort = first.Src, first.SrcPort
@@ -95,10 +103,4 @@ func (n *NAT) byResult(t packet.Tuple) *connection {
 		return b.forward
 	}
 	return nil
-}
-
-// isReply reports whether a tuple is the result of undoing a translation.
-func (n *NAT) isReply(t packet.Tuple) bool {
-	e := n.table[t.Reverse()]
-	return e != nil && !e.reply
 }

@@ -31,6 +31,12 @@ func (s *Stack) local(sim *wire.Simulation, p *packet.Packet, inside bool) {
 		}
 		return
 	}
+	if h.Fragment {
+		e := trace.Note("a fragment: a stack puts them together first, and the simulation does not")
+		sim.RecordUnknown(e.Text())
+		s.step(sim, p, trace.Step{Action: trace.ActUnknown, Reason: trace.ModelHole, Event: e}, factFragment)
+		return
+	}
 	if k := s.sockets[p.Tuple()]; k != nil && !k.opensAgain(h) {
 		k.receive(sim, p)
 		return
@@ -66,7 +72,12 @@ func (s *Stack) tcp(sim *wire.Simulation, p *packet.Packet, inside bool) {
 
 // waitsOn reports whether a program waits for answers on a port.
 func (s *Stack) waitsOn(proto packet.Proto, port uint16) bool {
-	return s.oldest(func(k *Socket) bool { return !k.server && k.Tuple.Proto == proto && k.Tuple.SrcPort == port }) != nil
+	for _, k := range s.sockets {
+		if !k.server && k.Tuple.Proto == proto && k.Tuple.SrcPort == port {
+			return true
+		}
+	}
+	return false
 }
 
 // unknownConnection answers a segment in mid-connection of which this stack knows

@@ -51,10 +51,8 @@ func (s *Stack) answerEcho(sim *wire.Simulation, p *packet.Packet) {
 // icmpError hands an error to the UDP socket whose packet it quotes.
 func (s *Stack) icmpError(sim *wire.Simulation, p *packet.Packet) {
 	sent, ok := quoted(p)
-	k := s.oldest(func(k *Socket) bool {
-		return ok && k.Tuple.Proto == packet.UDP && !k.server && !k.Outcome.Done && k.Tuple == sent
-	})
-	if k == nil {
+	k := s.sockets[sent.Reverse()]
+	if !ok || k == nil || k.Tuple.Proto != packet.UDP || k.Outcome.Done {
 		s.drop(sim, p, trace.UnexpectedSource, trace.Of(strangerError{sent}), factICMPError)
 		return
 	}
@@ -67,14 +65,11 @@ func reset(h *packet.Headers) packet.Spec {
 		TCPFlags: packet.RST | packet.ACK, Ack: h.Seq + 1}
 }
 
-// unreachable is the ICMP port unreachable for a packet, quoting its start.
+// unreachable is the ICMP port unreachable for a datagram, quoting its start: the IP
+// header and eight bytes, the least of RFC 792 and RFC 4443, which is the UDP header.
 func unreachable(p *packet.Packet) packet.Spec {
 	h := p.Headers()
-	quote := p.Bytes()[h.L3:]
-	// RFC 792 and RFC 4443: the IP header and at least eight bytes.
-	if n := h.L4 - h.L3 + 8; len(quote) > n {
-		quote = quote[:n]
-	}
+	quote := p.Bytes()[h.L3 : h.L4+8]
 	spec := packet.Spec{Src: h.Dst, Dst: h.Src, Proto: packet.ICMP, TTL: 128, ICMPType: unreachable4, ICMPCode: portClosed4, Payload: append([]byte(nil), quote...)}
 	if h.IPVersion == 6 {
 		spec.Proto, spec.ICMPType, spec.ICMPCode = packet.ICMPv6, unreachable6, portClosed6
@@ -89,6 +84,9 @@ func quoted(p *packet.Packet) (t packet.Tuple, ok bool) {
 	n := 0
 	switch {
 	case len(q) > 0 && q[0]>>4 == 4 && len(q) >= 28:
+		if binary.BigEndian.Uint16(q[6:])&0x1fff != 0 {
+			return t, false // a fragment after the first has no ports
+		}
 		n = int(q[0]&15) * 4
 		t.Src, t.Dst, t.Proto = netip.AddrFrom4([4]byte(q[12:16])), netip.AddrFrom4([4]byte(q[16:20])), packet.Proto(q[9])
 	case len(q) > 0 && q[0]>>4 == 6 && len(q) >= 48:

@@ -2,6 +2,7 @@ package host
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -91,7 +92,23 @@ func TestQuotedPacket(t *testing.T) {
 	v4 := packetOf(t, s.Links[0], "udp 10.0.0.1:1000 > 10.0.0.2:53")
 	v6 := packetOf(t, s.Links[0], "udp [fd00::1]:1000 > [fd00::2]:53")
 	ip4, ip6 := v4.Bytes()[v4.Headers().L3:], v6.Bytes()[v6.Headers().L3:]
-	long := append([]byte{0x4f}, ip4[1:]...) // says that its header has 60 bytes
+	bytesOf := func(text string) []byte {
+		p := packetOf(t, s.Links[0], text)
+		return p.Bytes()[p.Headers().L3:]
+	}
+	// with is a packet with one byte other than it was.
+	with := func(ip []byte, at int, b byte) []byte {
+		ip = slices.Clone(ip)
+		ip[at] = b
+		return ip
+	}
+	// long is a packet with 40 bytes of options and n bytes after its header.
+	long := func(ip []byte, n int) []byte {
+		return slices.Concat(with(ip, 0, 0x4f)[:20], make([]byte, 40), ip[20:20+n])
+	}
+	ping, pong, gre := bytesOf("ping 10.0.0.1 > 10.0.0.2"), bytesOf("pong 10.0.0.1 > 10.0.0.2"), bytesOf("gre 10.0.0.1 > 10.0.0.2")
+	ping6, pong6 := bytesOf("ping fd00::1 > fd00::2"), bytesOf("pong fd00::1 > fd00::2")
+	tcp := bytesOf("tcp 10.0.0.1:1000 > 10.0.0.2:80 S")
 	for _, c := range []struct {
 		name  string
 		quote []byte
@@ -101,8 +118,24 @@ func TestQuotedPacket(t *testing.T) {
 		{"IPv6", ip6[:48], "UDP [fd00::1]:1000 > [fd00::2]:53"},
 		{"IPv4, one byte short", ip4[:27], ""},
 		{"IPv6, one byte short", ip6[:47], ""},
-		{"a header longer than the quote", long[:32], ""},
-		{"a header that just leaves room for the ports", append(append([]byte(nil), long[:28]...), make([]byte, 36)...), "UDP 10.0.0.1:0 > 10.0.0.2:0"},
+		{"a header longer than the quote", with(ip4, 0, 0x4f)[:32], ""},
+		{"options, and just the ports", long(ip4, 4), "UDP 10.0.0.1:1000 > 10.0.0.2:53"},
+		{"options, and a byte less", long(ip4, 3), ""},
+		{"a header that says to be too short", with(ip4, 0, 0x44), ""},
+		{"TCP", tcp[:28], "TCP 10.0.0.1:1000 > 10.0.0.2:80"},
+		{"an echo request", ping[:28], "ICMP echo request 10.0.0.1 > 10.0.0.2 id 1"},
+		{"an echo reply", pong[:28], "ICMP echo reply 10.0.0.1 > 10.0.0.2 id 1"},
+		{"options, and just an identifier", long(ping, 8), "ICMP echo request 10.0.0.1 > 10.0.0.2 id 1"},
+		{"options, and half an identifier", long(ping, 7), ""},
+		{"an echo request in IPv6", ping6[:48], "ICMPv6 echo request fd00::1 > fd00::2 id 1"},
+		{"an echo reply in IPv6", pong6[:48], "ICMPv6 echo reply fd00::1 > fd00::2 id 1"},
+		{"another ICMP message", with(ping, 20, 13), ""},
+		{"an IPv4 message with the number of an IPv6 echo", with(ping, 20, 128), ""},
+		{"an IPv6 message with the number of an IPv4 echo", with(ping6, 40, 8), ""},
+		{"another protocol", slices.Concat(gre, make([]byte, 8)), ""},
+		{"the first fragment", with(ip4, 6, 0x20), "UDP 10.0.0.1:1000 > 10.0.0.2:53"},
+		{"a fragment after the first", with(ip4, 7, 1), ""},
+		{"the last fragment of a large packet", with(ip4, 6, 0x1f), ""},
 		{"nothing", nil, ""},
 		{"of another version", append([]byte{0x55}, ip4[1:28]...), ""},
 	} {

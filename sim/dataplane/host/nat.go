@@ -195,15 +195,11 @@ func (n *NAT) source(s *Stack, sim *wire.Simulation, p *packet.Packet, out *Link
 	}
 	t := p.Tuple()
 	e := n.byResult(t)
-	if e == nil {
-		if n.table[t] != nil || n.isReply(t) {
-			return
-		}
-		e = &connection{}
-	}
-	if e.sourceDone {
+	if e == nil || e.sourceDone {
 		return
 	}
+	journal.Keep(sim.Journal, e)
+	e.sourceDone = true
 	for i := range n.Rules {
 		r := &n.Rules[i]
 		if r.Chain == Postrouting && r.Masquerade && r.matches(s, p.Headers(), e, out) {
@@ -219,17 +215,11 @@ func (n *NAT) source(s *Stack, sim *wire.Simulation, p *packet.Packet, out *Link
 const firstNATPort = 50000
 
 func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, e *connection, r *NATRule, src netip.Addr) {
-	journal.Keep(sim.Journal, e)
 	journal.Keep(sim.Journal, &n.nextPort)
 	journal.Keep(sim.Journal, &n.nextID)
 	before := *p.Headers()
-	was := p.Tuple()
-	orig := was
-	if e.reverse != nil {
-		orig = e.first
-	}
 	rw := packet.Rewrite{Set: packet.RwSrc, Src: src}
-	switch was.Proto {
+	switch before.Proto {
 	case packet.TCP, packet.UDP:
 		rw.Set |= packet.RwSrcPort
 		rw.SrcPort = firstNATPort + n.nextPort
@@ -242,11 +232,11 @@ func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, 
 	if e.icmpID != 0 {
 		p.SetICMPID(e.icmpID)
 	}
-	e.rewrite, e.sourceDone = e.rewrite.Then(rw), true
+	e.rewrite = e.rewrite.Then(rw)
 	if e.rule == "" {
 		e.rule = r.Name
 	}
-	n.remember(orig, p.Tuple(), e, sim.Journal)
+	n.remember(e.first, p.Tuple(), e, sim.Journal)
 	if sim.Rec.On() {
 		n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: natChanges(&before, p)})
 	}

@@ -125,6 +125,11 @@ func TestNetfilter(t *testing.T) {
 		{name: "masquerade", rules: []string{masquerade}, proto: packet.TCP, to: "192.0.2.2:80", seen: "192.0.2.1"},
 		{name: "masquerade UDP", rules: []string{masquerade}, proto: packet.UDP, to: "192.0.2.2:53", seen: "192.0.2.1"},
 		{name: "masquerade ping", rules: []string{masquerade}, proto: packet.ICMP, to: "192.0.2.2:0", seen: "192.0.2.1"},
+		{name: "ping", proto: packet.ICMP, to: "192.0.2.2:0", seen: "10.0.1.2"},
+		{name: "ping to a Service", rules: []string{"-A PREROUTING -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80"}, proto: packet.ICMP, to: "10.96.0.50:0", seen: "10.0.1.2"},
+		{name: "two Services for one address: the first counts", rules: []string{service, strings.Replace(service, "192.0.2.2:80", "192.0.2.2:81", 1)}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "10.0.1.2"},
+		{name: "a mark after the Service's rule comes too late", rules: []string{service, "-A PREROUTING -j MARK", "-A POSTROUTING -m mark -j MASQUERADE"}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "10.0.1.2"},
+		{name: "marked twice", rules: []string{"-A PREROUTING -j MARK", "-A PREROUTING -d 10.96.0.0/16 -j MARK", service, "-A POSTROUTING -m mark -j MASQUERADE"}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "192.0.2.1"},
 		{name: "out of another link", rules: []string{"-A POSTROUTING -o in -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
 		{name: "but not out of this link", rules: []string{"-A POSTROUTING ! -o out -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
 		{name: "but not out of another link", rules: []string{"-A POSTROUTING ! -o in -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "192.0.2.1"},
@@ -164,6 +169,16 @@ func TestNetfilter(t *testing.T) {
 			}
 			if seen, _, _ := strings.Cut(rec.Seen().Dst, ":"); seen != "192.0.2.2" {
 				t.Errorf("the server was written to as %s", rec.Seen().Dst)
+			}
+			// What is not translated leaves no step, on the way back neither.
+			rewrites := 0
+			for _, st := range rec.Steps() {
+				if st.Action == trace.ActRewrite {
+					rewrites++
+				}
+			}
+			if direct := strings.HasPrefix(c.to, "192.0.2.2:") && !strings.Contains(c.to, "8080"); (rewrites == 0) != (direct && c.seen == "10.0.1.2") {
+				t.Errorf("%d steps rewrite", rewrites)
 			}
 		})
 	}
@@ -297,6 +312,7 @@ func TestMasqueradeNeedsAnAddress(t *testing.T) {
 	s := stackOf(t, []string{"out fd00::1/64"}, nil)
 	s.NAT = iptables(t, s, "-A POSTROUTING -j MASQUERADE")
 	p := packetOf(t, s.Links[0], "tcp 10.0.1.2:1000 > 10.0.1.3:80 S")
+	s.NAT.destination(s, &wire.Simulation{}, p, Prerouting)
 	s.NAT.source(s, &wire.Simulation{}, p, s.Links[0])
 	if got := p.Tuple().String(); got != "TCP 10.0.1.2:1000 > 10.0.1.3:80" {
 		t.Errorf("translated to %s", got)
@@ -481,5 +497,229 @@ func TestPublishedPorts(t *testing.T) {
 				t.Errorf("rules %+v", router.NAT.Rules)
 			}
 		})
+	}
+}
+
+// With client affinity all connections of one client address go to the backend of its
+// first one; without it each is chosen anew, and so it is for another client, for another
+// rule, and after a reset.
+func TestStickyTargets(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		sticky bool
+		// connections: client, Service, the pick that chance would make
+		packets []string
+		want    string // backends
+		choices int
+	}{
+		{"not sticky", false, []string{"2 50 1", "2 50 2", "2 50 0"}, "1 2 0", 3},
+		{"sticky", true, []string{"2 50 1", "2 50 2", "2 50 0"}, "1 1 1", 1},
+		{"another client", true, []string{"2 50 1", "3 50 2", "2 50 0", "3 50 0"}, "1 2 1 2", 2},
+		{"another Service", true, []string{"2 50 1", "2 51 2", "2 50 0", "2 51 0"}, "1 2 1 2", 2},
+		{"the first backend", true, []string{"2 50 0", "2 50 2"}, "0 0", 1},
+		{"after a reset", true, []string{"2 50 1", "reset", "2 50 2", "2 50 0"}, "1 2 2", 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			targets := " -j DNAT --to 192.0.2.2:80,192.0.2.3:80,192.0.2.4:80"
+			s, sent := translator(t, "-A PREROUTING -d 10.96.0.50/32"+targets, "-A PREROUTING -d 10.96.0.51/32"+targets)
+			for i := range s.NAT.Rules {
+				s.NAT.Rules[i].Sticky = c.sticky
+			}
+			var got []string
+			choices := 0
+			for port, text := range c.packets {
+				if text == "reset" {
+					s.Reset()
+					continue
+				}
+				words := strings.Fields(text)
+				pick, _ := strconv.Atoi(words[2])
+				sim := &wire.Simulation{Choices: wire.Choices{Forced: []int{pick}}}
+				s.Input(sim, s.Links[0], packetOf(t, s.Links[0], "tcp 10.0.1."+words[0]+":"+strconv.Itoa(1000+port)+" > 10.96.0."+words[1]+":80 S"))
+				dst := sent["out"][len(sent["out"])-1].Headers().Dst.As4()
+				got = append(got, strconv.Itoa(int(dst[3])-2))
+				choices += len(sim.Made)
+			}
+			if strings.Join(got, " ") != c.want || choices != c.choices {
+				t.Errorf("backends %v after %d choices, want %s after %d", got, choices, c.want, c.choices)
+			}
+		})
+	}
+}
+
+// Chance spreads connections over all backends, and the same connection always falls to
+// the same one.
+func TestTargetsByChance(t *testing.T) {
+	picks := map[string]int{}
+	for range 2 {
+		s, sent := translator(t, "-A PREROUTING -j DNAT --to 192.0.2.2:80,192.0.2.3:80,192.0.2.4:80")
+		for port := range 60 {
+			s.Input(&wire.Simulation{}, s.Links[0], packetOf(t, s.Links[0], "tcp 10.0.1.2:"+strconv.Itoa(1000+port)+" > 10.96.0.50:80 S"))
+		}
+		for _, p := range sent["out"] {
+			picks[p.Tuple().String()]++
+		}
+	}
+	backends := map[string]int{}
+	for tuple, n := range picks {
+		if n != 2 {
+			t.Errorf("%s %d times", tuple, n)
+		}
+		backends[tuple[strings.Index(tuple, "> "):]]++
+	}
+	if len(backends) != 3 || len(picks) != 60 {
+		t.Errorf("%d connections to %v", len(picks), backends)
+	}
+	for b, n := range backends {
+		if n < 10 {
+			t.Errorf("%s got %d of 60 connections", b, n)
+		}
+	}
+}
+
+// Every connection that is masqueraded has a port of its own, from 50000 to 65535 and
+// around again; the rule that matches first takes one port.
+func TestMasqueradePorts(t *testing.T) {
+	s, sent := translator(t, "-A POSTROUTING -o out -j MASQUERADE", "-A POSTROUTING -j MASQUERADE")
+	in := s.Links[0]
+	p := packetOf(t, in, "tcp 10.0.1.2:1 > 192.0.2.2:80 S")
+	const ports = 65536 - 50000
+	for i := range ports + 2 {
+		q := p.Clone()
+		q.SetSrcPort(uint16(i + 1))
+		s.Input(&wire.Simulation{}, in, q)
+	}
+	for i, want := range map[int]uint16{0: 50000, 1: 50001, ports - 1: 65535, ports: 50000, ports + 1: 50001} {
+		if got := sent["out"][i].Headers().SrcPort; got != want {
+			t.Errorf("connection %d leaves by port %d, want %d", i+1, got, want)
+		}
+	}
+}
+
+// Connections that are open at the same time are known one by one: each goes on as it
+// began, both ways, and a new one does not end those before.
+func TestConnectionsAtOnce(t *testing.T) {
+	s, sent := translator(t, "-A PREROUTING -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80", "-A POSTROUTING -o out -j MASQUERADE")
+	in, out := s.Links[0], s.Links[1]
+	for range 2 { // the first packets, then the next ones
+		sent["out"] = nil
+		for _, port := range []string{"1000", "1001", "1002"} {
+			s.Input(&wire.Simulation{}, in, packetOf(t, in, "udp 10.0.1.2:"+port+" > 10.96.0.50:8080"))
+		}
+		for i, p := range sent["out"] {
+			if want := "UDP 192.0.2.1:" + strconv.Itoa(50000+i) + " > 192.0.2.2:80"; p.Tuple().String() != want {
+				t.Errorf("connection %d leaves as %s, want %s", i, p.Tuple(), want)
+			}
+		}
+	}
+	for i, port := range []string{"50000", "50001", "50002"} {
+		s.Input(&wire.Simulation{}, out, packetOf(t, out, "udp 192.0.2.2:80 > 192.0.2.1:"+port))
+		if want := "UDP 10.96.0.50:8080 > 10.0.1.2:" + strconv.Itoa(1000+i); sent["in"][i].Tuple().String() != want {
+			t.Errorf("the answer of connection %d is %s, want %s", i, sent["in"][i].Tuple(), want)
+		}
+	}
+}
+
+// A packet that the machine itself puts into a tunnel is a connection for the way out
+// only: its packets get one address and port.
+func TestMasqueradeOfTunnels(t *testing.T) {
+	s, sent := translator(t, "-A POSTROUTING -o out -j MASQUERADE")
+	s.AddVTEP(&VTEP{Kind: packet.VXLAN, VNI: 7, Port: 4789, Local: s.Links[0].address(false), Link: &Link{Name: "tun", MAC: packet.MAC{2, 1}},
+		Peers: []Peer{{Prefix: netip.MustParsePrefix("10.244.2.0/24"), Addr: netip.MustParseAddr("192.0.2.2"), MAC: packet.MAC{2, 2}}}})
+	k := s.Open(packet.UDP, netip.MustParseAddr("10.244.1.0"), 0, netip.MustParseAddrPort("10.244.2.1:53"))
+	for range 2 {
+		k.Send(&wire.Simulation{}, nil, 64)
+	}
+	for _, p := range sent["out"] {
+		if got := p.Tuple().String(); got != "UDP 192.0.2.1:50000 > 192.0.2.2:4789" {
+			t.Errorf("sent %s", got)
+		}
+	}
+	if len(sent["out"]) != 2 {
+		t.Errorf("sent %v", sent["out"])
+	}
+}
+
+// A published port is one of its protocol and of the machine's own addresses; a rule of
+// it carries who published it and what it rests on.
+func TestWhatAPublishedPortIsFor(t *testing.T) {
+	origin := &trace.Origin{What: "hostPort of web"}
+	mapping := WinNATMapping(netip.Addr{}, packet.TCP, 8080, netip.MustParseAddrPort("10.0.1.2:80"), origin)
+	for _, c := range []struct {
+		in   string
+		rule string // that translates it, "" for none
+		fact string
+	}{
+		{"< tcp 192.0.2.9:1000 > 192.0.2.1:8080 S", mapping.Name, "host.winnat"},
+		{"< udp 192.0.2.9:1000 > 192.0.2.1:8080", "", ""},
+		{"< tcp 192.0.2.9:1000 > 192.0.2.3:8080 S", "", ""},
+		{"> tcp 127.0.0.1:1000 > 127.0.0.1:8080 S", mapping.Name, factTestGate.ID},
+		{"> udp 127.0.0.1:1000 > 127.0.0.1:8080", "", ""},
+		{"> tcp 192.0.2.1:1000 > 192.0.2.3:8080 S", "", ""},
+	} {
+		s := stackOf(t, []string{"in 10.0.1.1/24", "out 192.0.2.1/24"}, nil)
+		s.Forwarding = true
+		s.NAT = NewWinNAT(netip.MustParsePrefix("10.0.1.0/24"), s.Links[0], origin)
+		s.NAT.Publish(append([]NATRule{mapping}, WinNATLoopback(mapping, factTestGate)...))
+		for _, l := range s.Links {
+			l.Send = func(*wire.Simulation, *packet.Packet) {}
+		}
+		sim := &wire.Simulation{Rec: &trace.Recorder{}}
+		p := packetOf(t, s.Links[1], c.in[2:])
+		if c.in[0] == '<' {
+			s.Input(sim, s.Links[1], p)
+		} else {
+			s.Emit(sim, p)
+		}
+		rewrites := 0
+		for _, st := range sim.Rec.Steps() {
+			if st.Action != trace.ActRewrite {
+				continue
+			}
+			rewrites++
+			if st.Rule != c.rule || st.RuleType != "WinNAT" || st.From != origin || st.Evidence != c.fact {
+				t.Errorf("%s: %+v", c.in, st)
+			}
+		}
+		if (rewrites > 0) != (c.rule != "") {
+			t.Errorf("%s: %d steps rewrite", c.in, rewrites)
+		}
+	}
+	if rules := WinNATLoopback(mapping, factTestGate); rules[1].Name != mapping.Name || rules[1].Origin != origin || !slices.Equal(rules[1].Protos, []packet.Proto{packet.TCP}) {
+		t.Errorf("the second rule is %+v", rules[1])
+	}
+}
+
+// The step of a dropped packet names the rule and who wrote it; nothing else happens.
+func TestADropSaysWhoseRuleItIs(t *testing.T) {
+	s, sent := translator(t, "-A PREROUTING -d 10.96.0.51/32 -j DROP")
+	s.NAT.Rules[0].Origin = &trace.Origin{What: "Service web"}
+	sim := &wire.Simulation{Rec: &trace.Recorder{}}
+	s.Input(sim, s.Links[0], packetOf(t, s.Links[0], "tcp 10.0.1.2:1000 > 10.96.0.51:80 S"))
+	st := sim.Rec.Steps()
+	if len(st) != 1 || st[0].Action != trace.ActDrop || st[0].Reason != trace.NoBackend || st[0].Rule != s.NAT.Rules[0].Name || st[0].From != s.NAT.Rules[0].Origin || st[0].RuleType != "iptables" {
+		t.Errorf("steps %+v", st)
+	}
+	if len(sent) != 0 || len(s.NAT.table) != 0 {
+		t.Errorf("sent %v, %d entries", sent, len(s.NAT.table))
+	}
+}
+
+// What the rules said of the first packet holds for its connection, also when they said
+// nothing and have changed since.
+func TestRulesAreForFirstPackets(t *testing.T) {
+	s, sent := translator(t)
+	in := s.Links[0]
+	before := "udp 10.0.1.2:1000 > 192.0.2.2:53"
+	s.Input(&wire.Simulation{}, in, packetOf(t, in, before))
+	s.NAT.Rules = iptables(t, s, "-A PREROUTING -p udp -j DNAT --to 192.0.2.3:53", "-A POSTROUTING -o out -j MASQUERADE").Rules
+	s.Input(&wire.Simulation{}, in, packetOf(t, in, before))
+	s.Input(&wire.Simulation{}, in, packetOf(t, in, "udp 10.0.1.2:1001 > 192.0.2.2:53"))
+	s.NAT.Rules = nil
+	s.Input(&wire.Simulation{}, in, packetOf(t, in, "udp 10.0.1.2:1001 > 192.0.2.2:53"))
+	for i, want := range []string{"UDP 10.0.1.2:1000 > 192.0.2.2:53", "UDP 10.0.1.2:1000 > 192.0.2.2:53", "UDP 192.0.2.1:50000 > 192.0.2.3:53", "UDP 192.0.2.1:50000 > 192.0.2.3:53"} {
+		if got := sent["out"][i].Tuple().String(); got != want {
+			t.Errorf("packet %d leaves as %s, want %s", i+1, got, want)
+		}
 	}
 }

@@ -37,10 +37,8 @@ func refuses(h *packet.Headers, p *packet.Packet) (proto packet.Proto, port uint
 		return packet.TCP, h.SrcPort, h.TCPFlags&(packet.RST|packet.ACK) == packet.RST|packet.ACK && h.Seq == 0
 	case h.Proto == packet.ICMP && h.ICMPType == unreachable4 && h.ICMPCode == portClosed4,
 		h.Proto == packet.ICMPv6 && h.ICMPType == unreachable6 && h.ICMPCode == portClosed6:
-		if q, ok := quoted(p); ok {
-			return packet.UDP, q.DstPort, true
-		}
-		return packet.UDP, 0, true
+		q, _ := quoted(p)
+		return packet.UDP, q.DstPort, true
 	}
 	return 0, 0, false
 }

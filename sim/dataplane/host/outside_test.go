@@ -2,6 +2,7 @@ package host
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -87,6 +88,9 @@ func TestEmitRefusal(t *testing.T) {
 		if !c.sent && (last.Reason != trace.PortClosed || last.Place != "m") {
 			t.Errorf("%s: %+v", c.name, last)
 		}
+		if first := sim.Rec.Steps()[0]; first.Reason == trace.PortClosed && !strings.HasPrefix(first.Text(), "nothing listens on ") {
+			t.Errorf("%s: %q", c.name, first.Text())
+		}
 		if first := sim.Rec.Steps()[0]; c.sent && c.p.Headers().Seq == 0 && c.p.Headers().Proto == packet.TCP && (first.Action != trace.ActReject || first.Reason != trace.PortClosed) {
 			t.Errorf("%s: %+v", c.name, first)
 		}
@@ -107,13 +111,82 @@ func TestTalk(t *testing.T) {
 	of := func(n int) packet.Tuple {
 		return packet.Tuple{SrcPort: uint16(n), DstPort: uint16(n >> 16), Proto: packet.TCP}
 	}
-	for i := range maxTalked + 1 {
+	for i := range maxTalked {
 		s.talk(of(i))
-		if !s.talked[of(i)] {
-			t.Fatalf("conversation %d is not remembered", i)
-		}
 	}
-	if len(s.talked) != 1 {
+	if len(s.talked) != maxTalked || !s.talked[of(0)] || !s.talked[of(maxTalked-1)] {
+		t.Fatalf("%d conversations are remembered, want %d", len(s.talked), maxTalked)
+	}
+	s.talk(of(maxTalked))
+	if len(s.talked) != 1 || !s.talked[of(maxTalked)] {
 		t.Errorf("%d conversations are remembered", len(s.talked))
+	}
+}
+
+// What programs outside send and get meets the gates of their machine as what its own
+// programs do: a conversation does when it is opened, and then no more.
+func TestGatesOfProgramsOutside(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		gates []Gate
+		// packets in order: "> " is one that the programs send, "< " one that arrives
+		packets []string
+		want    string // which pass
+	}{
+		{"none", nil, []string{"> tcp 10.0.1.2:1000 > 10.0.1.5:80 S", "< tcp 10.0.1.5:80 > 10.0.1.2:1000 SA"}, "yes yes"},
+		{"what they open", []Gate{{Out: true}}, []string{"> tcp 10.0.1.2:1000 > 10.0.1.5:80 S"}, "no"},
+		{"what they open by UDP", []Gate{{Out: true}}, []string{"> udp 10.0.1.2:1000 > 10.0.1.5:53"}, "no"},
+		{"what a gate lets pass", []Gate{{Out: true, Passes: func(h *packet.Headers) bool { return h.DstPort == 80 }}},
+			[]string{"> tcp 10.0.1.2:1000 > 10.0.1.5:80 S", "> tcp 10.0.1.2:1000 > 10.0.1.5:81 S"}, "yes no"},
+		{"what they go on with", []Gate{{Out: true}}, []string{"> tcp 10.0.1.2:1000 > 10.0.1.5:80 A"}, "yes"},
+		{"the gate for what others open", []Gate{{}}, []string{"> udp 10.0.1.2:1000 > 10.0.1.5:53", "< udp 10.0.1.5:53 > 10.0.1.2:1000", "< udp 10.0.1.5:54 > 10.0.1.2:1000"}, "yes yes no"},
+		{"what others open", []Gate{{}}, []string{"< udp 10.0.1.5:53 > 10.0.1.2:1000", "< tcp 10.0.1.5:53 > 10.0.1.2:1000 S", "< tcp 10.0.1.5:53 > 10.0.1.2:1000 A"}, "no no yes"},
+		{"their answers to what others opened", []Gate{{Out: true}}, []string{"< udp 10.0.1.5:53 > 10.0.1.2:1000", "> udp 10.0.1.2:1000 > 10.0.1.5:53", "> udp 10.0.1.2:1000 > 10.0.1.5:54"}, "yes yes no"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
+			for _, g := range c.gates {
+				g.Event, g.Fact = trace.Note("a policy"), factTestGate
+				s.AddGate(g)
+			}
+			passed := false
+			s.Links[0].Send = func(*wire.Simulation, *packet.Packet) { passed = true }
+			var got []string
+			for _, text := range c.packets {
+				passed = false
+				sim := &wire.Simulation{Sink: func(string, string, *packet.Packet) bool { passed = true; return true }}
+				p := packetOf(t, s.Links[0], text[2:])
+				if text[0] == '>' {
+					s.Emit(sim, p)
+				} else {
+					s.Input(sim, s.Links[0], p)
+				}
+				if passed == (sim.Unknown == "a policy") {
+					t.Errorf("%s: passed %v, unknown %q", text, passed, sim.Unknown)
+				}
+				got = append(got, map[bool]string{true: "yes", false: "no"}[passed])
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("passed: %s; want %s", strings.Join(got, " "), c.want)
+			}
+			if c.gates == nil && len(s.talked) != 0 {
+				t.Errorf("without gates, %d conversations are remembered", len(s.talked))
+			}
+			s.Reset()
+			if len(s.talked) != 0 {
+				t.Errorf("after the reset, %d conversations are remembered", len(s.talked))
+			}
+		})
+	}
+}
+
+// A gate can be taken away again.
+func TestRemoveGates(t *testing.T) {
+	s := &Stack{}
+	s.AddGate(Gate{Event: trace.Note("one")})
+	s.AddGate(Gate{Event: trace.Note("two")})
+	s.RemoveGates(func(g Gate) bool { return g.Event.Text() == "one" })
+	if len(s.gates) != 1 || s.gates[0].Event.Text() != "two" {
+		t.Errorf("gates %+v", s.gates)
 	}
 }

@@ -73,9 +73,7 @@ func (k *Socket) Close(sim *wire.Simulation, flags uint8, ttl uint8) {
 // Push sends data from the end that accepted a connection, without being asked.
 func (k *Socket) Push(sim *wire.Simulation, payload []byte, ttl uint8) {
 	spec := k.spec(ttl, payload)
-	if k.Tuple.Proto == packet.TCP {
-		spec.TCPFlags, spec.Ack = packet.ACK|packet.PSH, k.ack
-	}
+	spec.TCPFlags, spec.Ack = packet.ACK|packet.PSH, k.ack // of TCP only
 	k.transmit(sim, spec)
 }
 
@@ -149,17 +147,6 @@ func (s *Stack) keep(k *Socket, undo *journal.Journal) {
 	k.opened = s.opened
 	s.opened++
 	s.sockets[k.Tuple.Reverse()] = k
-}
-
-// oldest returns the socket that was opened first of those that match, or nil.
-func (s *Stack) oldest(match func(*Socket) bool) *Socket {
-	var best *Socket
-	for _, k := range s.sockets {
-		if match(k) && (best == nil || k.opened < best.opened) {
-			best = k
-		}
-	}
-	return best
 }
 
 // Send sends the first packet of the socket's conversation: a SYN, a datagram
@@ -238,8 +225,6 @@ func (k *Socket) serve(sim *wire.Simulation, p *packet.Packet) {
 		k.stack.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Note("the connection was reset")}, factSocket)
 		journal.KeepKey(sim.Journal, k.stack.sockets, k.Tuple.Reverse())
 		delete(k.stack.sockets, k.Tuple.Reverse())
-		journal.Keep(sim.Journal, k)
-		k.ended = true
 		return
 	}
 	k.stack.recordSeen(sim, h)

@@ -206,7 +206,6 @@ func (s *Stack) Input(sim *wire.Simulation, l *Link, p *packet.Packet) {
 	if s.NAT != nil && !s.NAT.destination(s, sim, p, Prerouting) {
 		return
 	}
-	h = p.Headers()
 	if s.ReversePathOpen && !s.reachedBy(src, l) && sim.Ask(questionReversePath, s.Place) == "strict" {
 		s.drop(sim, p, trace.SpoofedSource, trace.Of(wrongLink{src, l.Name}), factReversePath)
 		return

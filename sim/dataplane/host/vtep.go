@@ -75,7 +75,7 @@ func (v *VTEP) send(sim *wire.Simulation, p *packet.Packet) {
 		p.SpoilChecksum()
 		sim.CheckChecksums = true
 	}
-	err := p.Encap(packet.Outer{Kind: v.Kind, Src: v.Local, Dst: peer.Addr, SrcPort: packet.VXLANSrcPort(p.Tuple()), DstPort: v.Port, VNI: v.VNI, TTL: 64})
+	err := p.Encap(packet.Outer{Kind: v.Kind, Src: v.Local, Dst: peer.Addr, DstPort: v.Port, VNI: v.VNI})
 	if err != nil {
 		s.drop(sim, p, trace.BadPacket, trace.Of(malformed{err}), factVTEP)
 		return
@@ -84,7 +84,7 @@ func (v *VTEP) send(sim *wire.Simulation, p *packet.Packet) {
 		s.step(sim, p, trace.Step{Action: trace.ActEncap, Event: trace.Of(encapsulated{v.event(), peer.Addr, v.Port}),
 			Changes: []trace.Change{{Field: "outer", After: fmt.Sprintf("%s %s -> %s VNI %d", v.Kind, v.Local, peer.Addr, v.VNI)}}}, factVTEP)
 	}
-	s.route(sim, p, "sent")
+	s.output(sim, p) // Linux: iptunnel_xmit, ip_local_out
 }
 
 func (v *VTEP) event() tunnelEvent { return tunnelEvent{v.Link.Name, v.Kind, v.VNI} }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -93,6 +94,112 @@ func TestTunnelPacketsThatNobodyOpens(t *testing.T) {
 	s.Input(sim, s.Links[0], packetOf(t, s.Links[0], "udp 10.0.1.7:1 > 10.0.1.2:4789"))
 	if sim.Rec.Seen() == nil {
 		t.Errorf("the program got nothing: %+v", sim.Rec.Steps())
+	}
+}
+
+// Several devices of a machine each take what is for their port, and a datagram to that
+// port that is no tunnel packet is for a program.
+func TestEachDeviceHasItsPort(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		port uint16
+		vni  uint32
+		want string // the device that opens it, "" for none
+	}{{"the first", 8472, 1, "vxlan0"}, {"the second", 9999, 2, "vxlan1"}, {"the first's identifier at the second's port", 9999, 1, ""}} {
+		s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
+		for i, port := range []uint16{8472, 9999} {
+			s.AddVTEP(&VTEP{Kind: packet.VXLAN, VNI: uint32(i + 1), Port: port, Local: s.Address(false),
+				Link: &Link{Name: fmt.Sprintf("vxlan%d", i), MAC: packet.MAC{2, 1}, Addrs: []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/32", i))}}})
+		}
+		s.Listen(&Listener{Proto: packet.UDP, Port: c.port})
+		s.Links[0].Send = func(*wire.Simulation, *packet.Packet) {}
+		p := packetOf(t, s.Links[0], "udp 10.244.9.4:1 > 10.244.1.0:80")
+		if err := p.Encap(packet.Outer{Kind: packet.VXLAN, EthDst: s.Links[0].MAC, Src: netip.MustParseAddr("10.0.1.7"), Dst: netip.MustParseAddr("10.0.1.2"), DstPort: c.port, VNI: c.vni}); err != nil {
+			t.Fatal(err)
+		}
+		sim := &wire.Simulation{Rec: &trace.Recorder{}}
+		s.Input(sim, s.Links[0], p)
+		if st := sim.Rec.Steps()[0]; (st.Action == trace.ActDecap) != (c.want != "") || c.want != "" && !strings.HasSuffix(st.Text(), "by "+c.want) {
+			t.Errorf("%s: %s %q", c.name, st.Action, st.Text())
+		}
+		sim = &wire.Simulation{Rec: &trace.Recorder{}}
+		s.Input(sim, s.Links[0], packetOf(t, s.Links[0], fmt.Sprintf("udp 10.0.1.7:1 > 10.0.1.2:%d", c.port)))
+		if sim.Rec.Seen() == nil {
+			t.Errorf("%s: a program got nothing: %+v", c.name, sim.Rec.Steps())
+		}
+	}
+}
+
+// A NIC that offloads checksums and does not know the tunnel leaves wrong ones inside; the
+// outer packet is right, and the receiver's stack drops the inner one.
+func TestSpoiledChecksums(t *testing.T) {
+	for _, c := range []struct {
+		spoils bool
+		proto  packet.Proto
+		reason trace.Reason
+	}{{false, packet.TCP, ""}, {true, packet.TCP, trace.BadChecksum}, {true, packet.UDP, trace.BadChecksum}, {true, packet.ICMP, ""}} {
+		n := newNetwork(t)
+		a, b := n.add("a", "lan 192.0.2.1/24"), n.add("b", "lan 192.0.2.2/24")
+		vtep(a, "192.0.2.1", 1, 8472, "10.244.1.0/32", "10.244.2.0/24", "192.0.2.2", 1, 2)
+		vtep(b, "192.0.2.2", 1, 8472, "10.244.2.0/32", "10.244.1.0/24", "192.0.2.1", 2, 1)
+		a.vteps[0].SpoilsChecksums = c.spoils
+		b.Listen(&Listener{Proto: c.proto, Port: 80})
+		out, rec := n.send(a, c.proto, "10.244.2.0:80", 64)
+		if out.Done != (c.reason == "") || reasonOf(rec) != c.reason || (rec.Seen() != nil) != (c.reason == "") {
+			t.Errorf("%+v: %+v, %q, seen %+v", c, out, reasonOf(rec), rec.Seen())
+		}
+	}
+	// A stack looks at checksums only in a simulation in which some may be wrong: nothing
+	// else here makes them wrong.
+	s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
+	s.Listen(&Listener{Proto: packet.UDP, Port: 53})
+	s.Links[0].Send = func(*wire.Simulation, *packet.Packet) {}
+	for _, checks := range []bool{false, true} {
+		p := packetOf(t, s.Links[0], "udp 10.0.1.7:1 > 10.0.1.2:53")
+		p.SpoilChecksum()
+		sim := &wire.Simulation{Rec: &trace.Recorder{}, CheckChecksums: checks}
+		s.Input(sim, s.Links[0], p)
+		if (sim.Lost.Reason == trace.BadChecksum) != checks {
+			t.Errorf("with checks %v: %+v", checks, sim.Lost)
+		}
+	}
+}
+
+// A packet that is too large to get a tunnel's headers is lost, and says so.
+func TestTooLargeForATunnel(t *testing.T) {
+	n := newNetwork(t)
+	a := n.add("a", "lan 192.0.2.1/24")
+	n.add("b", "lan 192.0.2.2/24")
+	vtep(a, "192.0.2.1", 1, 8472, "10.244.1.0/32", "10.244.2.0/24", "192.0.2.2", 1, 2)
+	for size, reason := range map[int]trace.Reason{65535 - 20 - 8 - 8 - 14 - 20 - 8: trace.TunnelPort, 65535 - 20 - 8 - 8 - 14 - 20 - 8 + 1: trace.BadPacket} {
+		sim := &wire.Simulation{Rec: &trace.Recorder{}}
+		a.Open(packet.UDP, netip.Addr{}, 0, netip.MustParseAddrPort("10.244.2.1:53")).Send(sim, make([]byte, size), 64)
+		if err := sim.Run(); err != nil || sim.Lost.Reason != reason {
+			t.Errorf("%d bytes: %+v, %v; want %s", size, sim.Lost, err, reason)
+		}
+	}
+}
+
+// A device has its own kind of tunnel, and its outer packets the TTL of a host's own.
+func TestWhatATunnelSends(t *testing.T) {
+	for _, kind := range []packet.Tunnel{packet.VXLAN, packet.Geneve} {
+		s := stackOf(t, []string{"eth0 192.0.2.1/24"}, nil)
+		var sent []*packet.Packet
+		s.Links[0].Send = func(_ *wire.Simulation, p *packet.Packet) { sent = append(sent, p) }
+		s.AddVTEP(&VTEP{Kind: kind, VNI: 7, Port: 9999, Local: s.Address(false), Link: &Link{Name: "tun", MAC: packet.MAC{2, 1}},
+			Peers: []Peer{{Prefix: netip.MustParsePrefix("10.244.2.0/24"), Addr: netip.MustParseAddr("192.0.2.2"), MAC: packet.MAC{2, 2}}}})
+		s.Open(packet.UDP, netip.MustParseAddr("10.244.1.0"), 0, netip.MustParseAddrPort("10.244.2.1:53")).Send(&wire.Simulation{}, nil, 9)
+		if len(sent) != 1 {
+			t.Fatalf("%s: sent %v", kind, sent)
+		}
+		h := sent[0].Headers()
+		in, vni, err := sent[0].Inner(kind)
+		if err != nil || vni != 7 || in.DstPort != 53 || in.TTL != 9 || in.EthDst != (packet.MAC{2, 2}) || in.EthSrc != (packet.MAC{2, 1}) {
+			t.Errorf("%s: inside %+v, VNI %d (%v)", kind, in, vni, err)
+		}
+		if h.DstPort != 9999 || h.TTL != 64 || h.Src.String() != "192.0.2.1" || h.SrcPort < 49152 {
+			t.Errorf("%s: outside %+v", kind, h)
+		}
 	}
 }
 
