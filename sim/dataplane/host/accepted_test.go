@@ -2,6 +2,7 @@ package host
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -58,18 +59,30 @@ func TestAcceptedEnd(t *testing.T) {
 	}
 }
 
-// TestAccepted lists the ends that were accepted, the last one first.
+// TestAccepted lists the ends that were accepted, the last one first, and not those that
+// were reset meanwhile or that the machine opened itself.
 func TestAccepted(t *testing.T) {
-	s := &Stack{sockets: map[packet.Tuple]*Socket{}}
-	for i, server := range []bool{true, false, true, true} {
-		s.sockets[packet.Tuple{SrcPort: uint16(i)}] = &Socket{server: server, opened: i}
+	s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
+	s.Links[0].Send = func(*wire.Simulation, *packet.Packet) {}
+	s.Listen(&Listener{Proto: packet.TCP, Port: 80})
+	arrives := func(text string) {
+		s.Input(&wire.Simulation{}, s.Links[0], packetOf(t, s.Links[0], text))
 	}
-	var got []int
-	for _, k := range s.Accepted() {
-		got = append(got, k.opened)
-	}
-	if len(got) != 3 || got[0] != 3 || got[1] != 2 || got[2] != 0 {
-		t.Errorf("%v", got)
+	for range 2 { // the second time after a reset of the stack
+		arrives("tcp 10.0.1.5:1003 > 10.0.1.2:80 S")
+		s.Open(packet.TCP, netip.Addr{}, 0, netip.MustParseAddrPort("10.0.1.5:80"))
+		arrives("tcp 10.0.1.5:1001 > 10.0.1.2:80 S")
+		arrives("tcp 10.0.1.5:1004 > 10.0.1.2:80 S")
+		arrives("tcp 10.0.1.5:1002 > 10.0.1.2:80 S")
+		arrives("tcp 10.0.1.5:1004 > 10.0.1.2:80 R")
+		var got []uint16
+		for _, k := range s.Accepted() {
+			got = append(got, k.Tuple.DstPort)
+		}
+		if !slices.Equal(got, []uint16{1002, 1001, 1003}) {
+			t.Errorf("%v", got)
+		}
+		s.Reset()
 	}
 }
 

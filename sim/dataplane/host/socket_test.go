@@ -263,3 +263,187 @@ func TestSink(t *testing.T) {
 		t.Errorf("the sink got %v (%v)", got, err)
 	}
 }
+
+// The segments of a connection, as both ends count: numbers rise by one a segment, a
+// server acknowledges what it has got, and no answer to a SYN carries data.
+func TestNumbersOfAConnection(t *testing.T) {
+	n := newNetwork(t)
+	a, b := n.add("a", "lan 10.0.0.1/24"), n.add("b", "lan 10.0.0.2/24")
+	b.Listen(&Listener{Proto: packet.TCP, Port: 80, Answer: func(q []byte) []byte { return append([]byte("re: "), q...) }})
+	sim := &wire.Simulation{}
+	var sent []packet.Headers
+	var payloads []string
+	sim.Taps.Segment = func(_ *wire.Segment, _ *wire.NIC, p *packet.Packet) {
+		sent, payloads = append(sent, *p.Headers()), append(payloads, string(p.Payload()))
+	}
+	k := a.Open(packet.TCP, netip.Addr{}, 0, netip.MustParseAddrPort("10.0.0.2:80"))
+	for _, text := range []string{"", "one", "two"} {
+		k.Send(sim, []byte(text), 64)
+		if err := sim.Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(payloads, ","); got != ",,one,re: one,two,re: two" {
+		t.Fatalf("payloads %s", got)
+	}
+	for i := 2; i < len(sent); i++ {
+		if sent[i].Seq != sent[i-2].Seq+1 {
+			t.Errorf("segment %d has number %d, that before it %d", i, sent[i].Seq, sent[i-2].Seq)
+		}
+	}
+	for i := 1; i < len(sent); i += 2 {
+		if sent[i].Ack != sent[i-1].Seq+1 || sent[i].TTL != 128 {
+			t.Errorf("segment %d acknowledges %d of %d, TTL %d", i, sent[i].Ack, sent[i-1].Seq, sent[i].TTL)
+		}
+	}
+}
+
+// A connection that stands ends with a reset of the other end; one that was never
+// answered was refused. What was answered before says nothing of what is sent now.
+func TestResets(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		proto    packet.Proto
+		arrive   []string
+		verdict  trace.Verdict
+		reason   trace.Reason
+		stands   bool
+		answered bool // the last packet that was sent
+	}{
+		{"refused", packet.TCP, []string{"RA"}, trace.Rejected, trace.PortClosed, false, true},
+		{"answered", packet.TCP, []string{"SA"}, trace.Delivered, trace.OK, true, true},
+		{"answered, then reset", packet.TCP, []string{"SA", "R"}, trace.Rejected, trace.ConnectionReset, false, true},
+		{"answered twice", packet.TCP, []string{"SA", "A"}, trace.Delivered, trace.OK, true, true},
+		{"answered, then reset, then another answer", packet.TCP, []string{"SA", "R", "A"}, trace.Delivered, trace.OK, false, true},
+		{"answered, then not", packet.TCP, []string{"SA", ""}, "", "", true, false},
+		{"UDP knows no resets", packet.UDP, []string{"", "R"}, trace.Delivered, trace.OK, true, true},
+	} {
+		s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
+		s.Links[0].Send = func(*wire.Simulation, *packet.Packet) {}
+		k := s.Open(c.proto, netip.Addr{}, 0, netip.MustParseAddrPort("10.0.1.7:80"))
+		for _, flags := range c.arrive {
+			sim := &wire.Simulation{}
+			k.Send(sim, nil, 64)
+			if flags != "" || c.proto == packet.UDP {
+				s.Input(sim, s.Links[0], packetOf(t, s.Links[0], strings.ToLower(c.proto.String())+" 10.0.1.7:80 > 10.0.1.2:40000 "+flags))
+			}
+		}
+		if k.Outcome.Verdict != c.verdict || k.Outcome.Reason != c.reason || k.Stands() != c.stands || k.Outcome.Done != c.answered {
+			t.Errorf("%s: %+v, stands %v", c.name, k.Outcome, k.Stands())
+		}
+	}
+}
+
+// A socket may have a source address that its machine would not pick.
+func TestOpenWithASource(t *testing.T) {
+	s := stackOf(t, []string{"eth0 10.0.1.2/24 10.0.1.3/24"}, nil)
+	for src, want := range map[netip.Addr]string{netip.MustParseAddr("10.0.1.3"): "10.0.1.3", {}: "10.0.1.2"} {
+		if k := s.Open(packet.TCP, src, 0, netip.MustParseAddrPort("10.0.1.7:80")); k.Tuple.Src.String() != want {
+			t.Errorf("%s: sends %s", src, k.Tuple)
+		}
+	}
+}
+
+// Datagrams of one client are each taken by the program; a connection is accepted once,
+// and its data is for the end that was accepted, also when the program has gone.
+func TestWhatAProgramTakes(t *testing.T) {
+	origin := &trace.Origin{What: "pod web"}
+	udp := &Listener{Name: "web", Proto: packet.UDP, Port: 80, Origin: origin}
+	tcp := &Listener{Name: "web", Proto: packet.TCP, Port: 80, Origin: origin}
+	s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
+	s.Links[0].Send = func(*wire.Simulation, *packet.Packet) {}
+	s.Listen(udp)
+	s.Listen(tcp)
+	for _, c := range []struct {
+		in   string
+		want string
+		from *trace.Origin
+		gone bool
+	}{
+		{"udp 10.0.1.7:1000 > 10.0.1.2:80", "web on UDP port 80, from 10.0.1.7", origin, false},
+		{"udp 10.0.1.7:1000 > 10.0.1.2:80", "web on UDP port 80, from 10.0.1.7", origin, false},
+		{"tcp 10.0.1.7:1000 > 10.0.1.2:80 S", "web on TCP port 80, from 10.0.1.7", origin, false},
+		{"tcp 10.0.1.7:1000 > 10.0.1.2:80 A", "data on the connection from 10.0.1.7", nil, false},
+		{"tcp 10.0.1.7:1000 > 10.0.1.2:80 A", "data on the connection from 10.0.1.7", nil, true},
+		{"tcp 10.0.1.7:1001 > 10.0.1.2:80 S", "nothing listens on TCP port 80", nil, true},
+		{"udp 10.0.1.7:1000 > 10.0.1.2:80", "web on UDP port 80, from 10.0.1.7", origin, true},
+		{"tcp 10.0.1.7:1000 > 10.0.1.2:80 R", "the connection was reset", nil, true},
+	} {
+		if c.gone {
+			s.Unlisten(tcp)
+		}
+		sim := &wire.Simulation{Rec: &trace.Recorder{}}
+		s.Input(sim, s.Links[0], packetOf(t, s.Links[0], c.in))
+		st := sim.Rec.Steps()[0]
+		if st.Text() != c.want || st.From != c.from || (st.Action == trace.ActDeliver) == (st.Reason != "") {
+			t.Errorf("%s: %+v, %q", c.in, st, st.Text())
+		}
+		// The receiver sees a request, and no reset.
+		if seen := sim.Rec.Seen(); (seen != nil) != (st.Action == trace.ActDeliver && !strings.HasSuffix(c.in, "R")) {
+			t.Errorf("%s: seen %+v", c.in, seen)
+		}
+	}
+}
+
+// What a program or a closed port does with a packet stays on record as how the packet
+// ended, whatever happens to the answer.
+func TestALossIsNotForgotten(t *testing.T) {
+	for in, reason := range map[string]trace.Reason{
+		"tcp 10.0.1.7:1 > 10.0.1.2:80 S": trace.PortClosed,
+		"udp 10.0.1.7:1 > 10.0.1.2:80":   trace.PortClosed,
+		"tcp 10.0.1.7:1 > 10.0.1.2:80 A": trace.ConnectionReset,
+	} {
+		s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
+		sent := 0
+		s.Links[0].Send = func(*wire.Simulation, *packet.Packet) { sent++ }
+		sim := &wire.Simulation{Rec: &trace.Recorder{}}
+		s.Input(sim, s.Links[0], packetOf(t, s.Links[0], in))
+		if err := sim.Run(); err != nil || sent != 1 || sim.Lost.Reason != reason || sim.Lost.Place != "m" {
+			t.Errorf("%s: %d answers, lost %+v (%v)", in, sent, sim.Lost, err)
+		}
+		for i, st := range sim.Rec.Steps() {
+			if want := map[bool]trace.Leg{true: trace.Request, false: trace.Reply}[i == 0]; st.Leg != want || (i == 0) != (st.Action == trace.ActReject) {
+				t.Errorf("%s: step %d is %s on the way of the %s", in, i, st.Action, st.Leg)
+			}
+		}
+	}
+}
+
+// The proxy's own connection has a port of its machine's and a TTL of its own; its steps
+// name the proxy and who it is for, and without a choice made for it the first backend
+// is taken.
+func TestWhatTheProxySends(t *testing.T) {
+	for _, proto := range []packet.Proto{packet.UDP, packet.TCP} {
+		n := newNetwork(t)
+		client, node, backend := n.add("client", "lan 10.0.0.1/24"), n.add("node", "lan 10.0.0.2/24"), n.add("backend", "lan 10.0.0.3/24")
+		for _, port := range []uint16{8080, 8081} {
+			backend.Listen(&Listener{Proto: proto, Port: port})
+		}
+		origin := &trace.Origin{What: "Service web"}
+		node.Listen(&Listener{Name: "proxy", Proto: proto, Port: 80, Origin: origin, Backends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.3:8080"), netip.MustParseAddrPort("10.0.0.3:8081")}})
+		sim := &wire.Simulation{Rec: &trace.Recorder{}}
+		var frames []packet.Headers
+		sim.Taps.Segment = func(_ *wire.Segment, _ *wire.NIC, p *packet.Packet) { frames = append(frames, *p.Headers()) }
+		k := client.Open(proto, netip.Addr{}, 0, netip.MustParseAddrPort("10.0.0.2:80"))
+		k.Send(sim, []byte("hello"), 9)
+		if err := sim.Run(); err != nil || k.Outcome.Verdict != trace.Delivered {
+			t.Fatalf("%s: %+v (%v)", proto, k.Outcome, err)
+		}
+		if f := frames[1]; len(frames) != 4 || f.Src.String() != "10.0.0.2" || f.SrcPort != EphemeralBase || f.DstPort != 8080 || f.TTL != 128 || f.TCPFlags != frames[0].TCPFlags {
+			t.Errorf("%s: frames %+v", proto, frames)
+		}
+		var got []string
+		for _, st := range sim.Rec.Steps() {
+			if st.Evidence == "host.userspace-proxy" {
+				got = append(got, string(st.Action)+" "+st.Text())
+				if st.Action == trace.ActCallProxy && (st.From != origin || st.Packet == "") {
+					t.Errorf("%s: %+v", proto, st)
+				}
+			}
+		}
+		want := []string{string(trace.ActCallProxy) + " proxy takes the connection and opens its own to 10.0.0.3:8080 (backend 1 of 2)", string(trace.ActAnswer) + " the backend answered: proxy answers the client"}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("%s: %q", proto, got)
+		}
+	}
+}
