@@ -18,7 +18,9 @@ func TestFragments(t *testing.T) {
 				s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
 				s.Listen(&Listener{Proto: packet.UDP, Port: 53})
 				s.Listen(&Listener{Proto: packet.TCP, Port: 80})
-				s.Links[0].Send = func(_ *wire.Simulation, p *packet.Packet) { t.Errorf("%s, %s fragment: answered with %s", text, name, p) }
+				s.Links[0].Send = func(_ *wire.Simulation, p *packet.Packet) {
+					t.Errorf("%s, %s fragment: answered with %s", text, name, p)
+				}
 				frame := bytes.Clone(packetOf(t, s.Links[0], text).Bytes())
 				copy(frame[20:], field[:])
 				p, err := packet.New(frame)

@@ -577,21 +577,22 @@ func TestTargetsByChance(t *testing.T) {
 	}
 }
 
-// Every connection that is masqueraded has a port of its own, from 50000 to 65535 and
-// around again; the rule that matches first takes one port.
+// Every connection that is masqueraded has a port of its own, up to 65535 and around
+// again; of two rules that match it, the first takes one.
 func TestMasqueradePorts(t *testing.T) {
 	s, sent := translator(t, "-A POSTROUTING -o out -j MASQUERADE", "-A POSTROUTING -j MASQUERADE")
-	in := s.Links[0]
-	p := packetOf(t, in, "tcp 10.0.1.2:1 > 192.0.2.2:80 S")
-	const ports = 65536 - 50000
-	for i := range ports + 2 {
-		q := p.Clone()
-		q.SetSrcPort(uint16(i + 1))
-		s.Input(&wire.Simulation{}, in, q)
-	}
-	for i, want := range map[int]uint16{0: 50000, 1: 50001, ports - 1: 65535, ports: 50000, ports + 1: 50001} {
-		if got := sent["out"][i].Headers().SrcPort; got != want {
-			t.Errorf("connection %d leaves by port %d, want %d", i+1, got, want)
+	port := 0
+	for _, next := range []struct {
+		nextPort uint16
+		want     []uint16
+	}{{0, []uint16{50000, 50001}}, {65534 - 50000, []uint16{65534, 65535, 50000, 50001}}} {
+		s.NAT.nextPort, sent["out"] = next.nextPort, nil
+		for i, want := range next.want {
+			port++
+			s.Input(&wire.Simulation{}, s.Links[0], packetOf(t, s.Links[0], "tcp 10.0.1.2:"+strconv.Itoa(port)+" > 192.0.2.2:80 S"))
+			if got := sent["out"][i].Headers().SrcPort; got != want {
+				t.Errorf("leaves by port %d, want %d", got, want)
+			}
 		}
 	}
 }
