@@ -42,9 +42,7 @@ func (n *NAT) reset() {
 func (n *NAT) Bridged(s *Stack, sim *wire.Simulation, p *packet.Packet) {
 	if n.Related && isError(p.Headers()) {
 		n.related(s, sim, p)
-		return
-	}
-	if e := n.table[p.Tuple()]; e != nil && e.reply {
+	} else if e := n.table[p.Tuple()]; e != nil && e.reply {
 		n.translateKnown(s, sim, p)
 	}
 }
@@ -73,10 +71,8 @@ func (n *NAT) remember(first, now packet.Tuple, e *connection, undo *journal.Jou
 	if n.table == nil {
 		n.table = map[packet.Tuple]*connection{}
 	}
-	if e.reverse != nil {
-		journal.KeepKey(undo, n.table, e.result.Reverse())
-		delete(n.table, e.result.Reverse())
-	}
+	journal.KeepKey(undo, n.table, e.result.Reverse())
+	delete(n.table, e.result.Reverse()) // as it was before more of it was translated
 	b := &connection{reply: true, rule: e.rule, forward: e}
 	if now.Src != first.Src || now.SrcPort != first.SrcPort {
 		b.rewrite.Set |= packet.RwDst | packet.RwDstPort
@@ -99,8 +95,8 @@ func (n *NAT) remember(first, now packet.Tuple, e *connection, undo *journal.Jou
 // byResult finds the connection whose first packet looks like this after its
 // destination was translated.
 func (n *NAT) byResult(t packet.Tuple) *connection {
-	if b := n.table[t.Reverse()]; b != nil && b.reply {
-		return b.forward
+	if b := n.table[t.Reverse()]; b != nil {
+		return b.forward // nil when it is no reply
 	}
 	return nil
 }

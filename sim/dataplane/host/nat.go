@@ -170,7 +170,7 @@ func (n *NAT) pickTarget(s *Stack, sim *wire.Simulation, p *packet.Packet, e *co
 		if pick = before; !known || !r.Sticky {
 			pick = sim.Choose(r.Name, of, int(p.Tuple().Hash()%uint32(of)), func(i int) string { return r.Targets[i].String() })
 		}
-		if r.Sticky && !known {
+		if r.Sticky {
 			journal.Keep(sim.Journal, &n.sticky)
 			journal.KeepKey(sim.Journal, n.sticky, client)
 			n.stick(client, pick)
@@ -190,9 +190,6 @@ func (n *NAT) pickTarget(s *Stack, sim *wire.Simulation, p *packet.Packet, e *co
 // source translates the source of a connection's first packet as it leaves by a
 // link. Later packets were translated with their destination.
 func (n *NAT) source(s *Stack, sim *wire.Simulation, p *packet.Packet, out *Link) {
-	if n.Related && isError(p.Headers()) {
-		return // it was translated as it came in
-	}
 	t := p.Tuple()
 	e := n.byResult(t)
 	if e == nil || e.sourceDone {
