@@ -17,10 +17,9 @@ type connection struct {
 	marked  bool
 	// sourceDone says that the source part was decided for this connection.
 	sourceDone bool
-	// reply is set on the direction that answers. Forward is its other
-	// direction; of that, reverse is this one.
-	reply            bool
-	forward, reverse *connection
+	// reply is set on the direction that answers, and forward is its other one.
+	reply   bool
+	forward *connection
 }
 
 // translated is what a packet of this direction is after all translation.
@@ -85,7 +84,7 @@ func (n *NAT) remember(first, now packet.Tuple, e *connection, undo *journal.Jou
 	if e.icmpID != 0 {
 		b.icmpID = first.ICMPID
 	}
-	e.reverse, e.first, e.result = b, first, now
+	e.first, e.result = first, now
 	journal.KeepKey(undo, n.table, first)
 	journal.KeepKey(undo, n.table, now.Reverse())
 	n.table[first] = e

@@ -37,9 +37,7 @@ func (n *NAT) related(s *Stack, sim *wire.Simulation, p *packet.Packet) {
 		return
 	}
 	before := *p.Headers()
-	rw := e.rewrite
-	rw.Set &= packet.RwSrc | packet.RwDst
-	p.Apply(&rw)
+	p.Apply(&e.rewrite)
 	original := e.translated().Reverse()
 	p.SetQuoted(original)
 	n.step(s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, Event: trace.Of(relatedError{original}), Changes: natChanges(&before, p)})
