@@ -151,6 +151,16 @@ func (e strangerSYNACK) Text() string {
 	return fmt.Sprintf("a SYN-ACK from %s, which no socket here has written to", e.from)
 }
 
+// notAwaited is an answer that came to a connection which waits for none.
+type notAwaited struct {
+	message message
+	of      packet.Tuple
+}
+
+func (e notAwaited) Text() string {
+	return fmt.Sprintf("%s: for the connection of port %d to %s, which waits for no answer", e.message.Text(), e.of.SrcPort, netip.AddrPortFrom(e.of.Dst, e.of.DstPort))
+}
+
 // strangerDatagram is a datagram from somebody else than the one written to.
 type strangerDatagram struct {
 	from netip.AddrPort

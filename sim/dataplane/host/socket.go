@@ -213,6 +213,8 @@ func (k *Socket) receive(sim *wire.Simulation, p *packet.Packet) {
 		k.finish(sim, p, trace.Rejected, trace.ConnectionReset, trace.Note("the connection was reset"))
 	case h.Proto == packet.TCP && h.TCPFlags&packet.RST != 0:
 		k.finish(sim, p, trace.Rejected, trace.PortClosed, trace.Note("the connection was refused (reset)"))
+	case h.Proto == packet.TCP && k.Outcome.Done:
+		k.stack.drop(sim, p, trace.UnexpectedSource, trace.Of(notAwaited{messageOf(p), k.Tuple}), factSocket)
 	default:
 		k.finish(sim, p, trace.Delivered, trace.OK, trace.Of(replied{messageOf(p)}))
 	}

@@ -63,6 +63,31 @@ func TestWhatComesBack(t *testing.T) {
 	}
 }
 
+// An answer to a connection that has its answer, and waits for none, is nobody's: what the
+// connection got stays, and the step says whose the packet was.
+func TestAnswerThatNobodyWaitsFor(t *testing.T) {
+	s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
+	s.Links[0].Send = func(*wire.Simulation, *packet.Packet) {}
+	k := s.Open(packet.TCP, netip.Addr{}, 0, netip.MustParseAddrPort("10.0.1.7:80"))
+	for i, want := range []trace.Reason{"", trace.UnexpectedSource, trace.UnexpectedSource} {
+		sim := &wire.Simulation{Rec: &trace.Recorder{}}
+		s.Input(sim, s.Links[0], packetOf(t, s.Links[0], []string{"tcp 10.0.1.7:80 > 10.0.1.2:40000 SA", "tcp 10.0.1.7:80 > 10.0.1.2:40000 SA", "tcp 10.0.1.7:80 > 10.0.1.2:40000 A"}[i]))
+		if sim.Lost.Reason != want || k.Outcome.Verdict != trace.Delivered || !k.Stands() {
+			t.Errorf("packet %d: lost for %q, want %q; the socket got %+v", i+1, sim.Lost.Reason, want, k.Outcome)
+		}
+		last := sim.Rec.Steps()[len(sim.Rec.Steps())-1]
+		if got := strings.HasSuffix(last.Text(), "for the connection of port 40000 to 10.0.1.7:80, which waits for no answer"); got != (want != "") {
+			t.Errorf("packet %d: %q", i+1, last.Text())
+		}
+	}
+	sim := &wire.Simulation{}
+	k.Send(sim, []byte("more"), 64)
+	s.Input(sim, s.Links[0], packetOf(t, s.Links[0], "tcp 10.0.1.7:80 > 10.0.1.2:40000 A"))
+	if sim.Lost.Reason != "" || k.Outcome.Verdict != trace.Delivered {
+		t.Errorf("the answer to data: lost for %q, the socket got %+v", sim.Lost.Reason, k.Outcome)
+	}
+}
+
 // A program is found by protocol, port and address; the last one added wins.
 func TestListeners(t *testing.T) {
 	s := stackOf(t, []string{"eth0 10.0.1.2/24 10.0.1.3/24"}, nil)

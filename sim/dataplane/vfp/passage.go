@@ -246,6 +246,9 @@ func (ps *passage) byDefault(h *packet.Headers) Result {
 		}
 		return drop(trace.ACLBlock)
 	}
+	if port, f := ps.tupleTaken(h); f != nil {
+		return ps.withOwnPort(port, f)
+	}
 	ps.restsOnNoFlow()
 	if recording && l.has(ps.dir, h.IPVersion) {
 		s := trace.Step{Action: trace.ActNoMatch, Event: trace.Of(noMatch{}), Nearest: nearest(l.Layer, ps.packet, ps.dir)}
@@ -255,6 +258,41 @@ func (ps *passage) byDefault(h *packet.Headers) Result {
 		ps.record(s)
 	}
 	return Result{Pass: true}
+}
+
+// tupleTaken returns the flow whose replies have the 5-tuple that those to this packet
+// will have, and another source port that is free, where VFP gives the packet one
+// (questionTaken). The flow is nil otherwise.
+func (ps *passage) tupleTaken(h *packet.Headers) (port uint16, f *flow) {
+	l := ps.layer
+	if !l.Stateful || len(l.flows) == 0 || h.Proto != packet.UDP && !opens(h) {
+		return 0, nil
+	}
+	reply := flowKey{flowTuple(h).Reverse(), ps.dir.opposite()}
+	f = l.flows[reply]
+	if f == nil || !f.reverse || f.expired(ps.env.Now) || ps.asks(f, questionTaken) != ownPort {
+		return 0, nil
+	}
+	for range 1 << 16 {
+		reply.tuple.DstPort++
+		if g := l.flows[reply]; reply.tuple.DstPort >= firstOwnPort && (g == nil || g.expired(ps.env.Now)) {
+			return reply.tuple.DstPort, f
+		}
+	}
+	return 0, nil
+}
+
+// firstOwnPort begins the ports that a connection can get in place of its own.
+const firstOwnPort = 1024
+
+// withOwnPort gives a connection the source port in place of its own, for the sake of
+// the flow that has its 5-tuple.
+func (ps *passage) withOwnPort(port uint16, taken *flow) Result {
+	c := &conn{port: ps.port, ttl: taken.conn.ttl}
+	c.forward = flow{conn: c, rule: taken.rule}
+	c.forward.touch(ps.env.Now)
+	ps.rule = taken.rule
+	return ps.rewrite(c, &rewriting{set: packet.Rewrite{Set: packet.RwSrcPort, SrcPort: port}, what: trace.ActRewrite, detail: sourceTranslated{}, fact: factTaken})
 }
 
 // restsOnNoFlow notes that the packet's way rests on there being no flow for it

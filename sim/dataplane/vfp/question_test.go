@@ -166,6 +166,61 @@ func TestFlowOfAGoneRule(t *testing.T) {
 	}
 }
 
+// TestTakenTuple: a connection straight to a backend, from the port of one to its Service,
+// asks whether it keeps its source port; nothing else does.
+func TestTakenTuple(t *testing.T) {
+	const service, back = "tcp 10.244.1.4:1000 > 10.96.0.10:80 syn", "tcp 10.244.2.4:8080 > 10.244.1.4:1000 syn-ack"
+	type sent struct {
+		at     int // seconds
+		dir    Direction
+		packet string
+		want   string // "" for one that does not change
+		asked  bool
+	}
+	first := []sent{{0, Out, service, "tcp 10.244.1.4:1000 > 10.244.2.4:8080", false}, {0, In, back, "tcp 10.96.0.10:80 > 10.244.1.4:1000", false}}
+	for _, c := range []struct {
+		name, answer string
+		steps        []sent
+	}{
+		{"shared", "shared", append(slices.Clone(first), sent{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080 syn", "", true},
+			sent{0, In, back, "tcp 10.96.0.10:80 > 10.244.1.4:1000", false})},
+		{"own port", ownPort, append(slices.Clone(first), sent{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080 syn", "tcp 10.244.1.4:1024 > 10.244.2.4:8080", true},
+			sent{0, In, "tcp 10.244.2.4:8080 > 10.244.1.4:1024 syn-ack", "tcp 10.244.2.4:8080 > 10.244.1.4:1000", false},
+			sent{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080", "tcp 10.244.1.4:1024 > 10.244.2.4:8080", false},
+			sent{0, In, back, "tcp 10.96.0.10:80 > 10.244.1.4:1000", false})}, // the first connection goes on
+		{"a datagram", ownPort, []sent{{0, Out, "udp 10.244.1.4:1000 > 10.96.0.10:80", "udp 10.244.1.4:1000 > 10.244.2.4:8080", false},
+			{0, Out, "udp 10.244.1.4:1000 > 10.244.2.4:8080", "udp 10.244.1.4:1024 > 10.244.2.4:8080", true},
+			{0, In, "udp 10.244.2.4:8080 > 10.244.1.4:1024", "udp 10.244.2.4:8080 > 10.244.1.4:1000", false}}},
+		{"another source port", ownPort, append(slices.Clone(first), sent{0, Out, "tcp 10.244.1.4:1001 > 10.244.2.4:8080 syn", "", false})},
+		{"another backend", ownPort, append(slices.Clone(first), sent{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.5:8080 syn", "", false})},
+		{"the Service again", ownPort, append(slices.Clone(first), sent{0, Out, service, "tcp 10.244.1.4:1000 > 10.244.2.4:8080", false})},
+		{"a segment in mid-connection", ownPort, append(slices.Clone(first), sent{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080", "", false})},
+		{"the first has been idle for too long", ownPort, append(slices.Clone(first), sent{240, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080 syn", "", false})},
+		{"straight to the backend first", ownPort, []sent{{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080 syn", "", false}, first[0]}},
+	} {
+		for _, recorded := range []bool{false, true} {
+			pt := port(layer("LB", 200, []*Rule{lb("10.244.2.4:8080")}, nil))
+			for i, s := range c.steps {
+				a := &asker{answers: map[string]string{questionTaken.Param: c.answer}}
+				env := a.env(nil)
+				if recorded {
+					env = a.env(&trace.Recorder{})
+				}
+				env.Now = time.Duration(s.at) * time.Second
+				before, p := parse(t, s.packet), parse(t, s.packet)
+				want := s.want
+				if want == "" {
+					want = short(before)
+				}
+				got := outcome(before, p, pt.Process(p, s.dir, env))
+				if asked := slices.Contains(a.asked, questionTaken.Param); got != want || asked != s.asked {
+					t.Errorf("%s, packet %d, recorded %v: %s, asked %v; want %s, asked %v", c.name, i+1, recorded, got, asked, want, s.asked)
+				}
+			}
+		}
+	}
+}
+
 // TestSYNOnAFlow: a SYN with the 5-tuple of a flow that has carried a connection asks
 // whether VFP looks at its rules again.
 func TestSYNOnAFlow(t *testing.T) {

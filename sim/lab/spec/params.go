@@ -23,6 +23,7 @@ const (
 	ParamFirewall        = "windows-firewall"
 	paramFlowWithoutRule = "vfp-flow-without-rule"
 	paramSYNOnFlow       = "vfp-syn-on-flow"
+	paramTakenTuple      = "vfp-taken-tuple"
 	ParamLoopback        = "loopback-hairpin"
 	ParamIPForwarding    = "azure-ip-forwarding"
 	ParamReversePath     = "linux-reverse-path-filter"
@@ -72,6 +73,8 @@ var params = []Param{
 		Means: "what VFP does with the flows of a rule that is taken away, as when kube-proxy makes a load balancer anew"},
 	{Name: paramSYNOnFlow, Values: []string{"flow", "rules"}, Open: true,
 		Means: "what VFP does with a SYN that has the 5-tuple of a flow which has carried a connection"},
+	{Name: paramTakenTuple, Values: []string{"shared", "own-port"}, Open: true,
+		Means: "what VFP does with a connection straight to a backend whose client has one to its Service from the same source port"},
 	{Name: ParamLoopback, Values: []string{"drop", "deliver"}, Default: "drop", Means: "what the switch does with a packet that comes back to its own port with equal source and destination"},
 	{Name: paramOwnSubnet, Values: []string{"translated", "excepted"}, Open: true,
 		Means: "whether OutBoundNAT excepts the subnet of its network where the policy does not"},
