@@ -379,6 +379,18 @@ func TestDisputedCodeOfALab(t *testing.T) {
 	}
 }
 
+// On a build without the fix for hostPorts the node reaches its own hostPort where a node
+// port's load balancer has given the host a route, and only there
+// (hns.local-route-is-for-the-address).
+func TestHostPortOfTheOwnNode(t *testing.T) {
+	const pods = "  kubernetes: \"1.25\"\n  nodes: [{name: win1, build: 10.0.17763.3287}, {name: win2, build: 10.0.17763.3287}]\n  network: {version: 1.5.3}\n" +
+		"  pods: [{name: web, node: win1, listen: [tcp/4444], hostPorts: [\"tcp/4444:4444\"]}]\n  params: {azure-ip-forwarding: \"on\"}\n"
+	with := built(t, changed(t, azure, pods))
+	expect(t, with, "a NodePort Service", "node/win1 > node/win1:4444: delivered ok", "node/win2 > node/win1:4444: delivered ok")
+	without := built(t, changed(t, azure, pods+"  manifests: []\n"))
+	expect(t, without, "no NodePort Service", "node/win1 > node/win1:4444: dropped host-traffic-not-switched", "node/win2 > node/win1:4444: delivered ok")
+}
+
 // What lies between the nodes decides too.
 func TestNetworkBetweenTheNodesDecides(t *testing.T) {
 	const azureSegment = `  fabric:

@@ -101,6 +101,9 @@ var (
 	factLocalRouted = evidence.New("hns.local-routed-vip", evidence.Stated,
 		"LocalRoutedVIP makes the host route packets to its own frontend into the switch (17763.1432, KB4571748, and later).",
 		"Azure/azure-container-networking#1863", "MicrosoftDocs Kubernetes on Windows, common problems")
+	_ = evidence.New("hns.local-route-is-for-the-address", evidence.Stated,
+		"The route is for the node's address and not for a port: where a load balancer of a node port has it, the node reaches its own hostPorts, too, on builds that make no route for a hostPort. Microsoft's steps to see a hostPort fail begin with a node without pods of a NodePort Service; that backends elsewhere are enough is inferred.",
+		"Azure/azure-container-networking#1863 (how to reproduce it, step 1)", "Azure/azure-container-networking PR 1922 (the policy makes a route on the node's endpoint)")
 	factSourceVIP = evidence.New("hns.source-vip-default", evidence.Code,
 		"A load balancer without SourceVIP translates to the management address.", "microsoft/hcsshim internal/hns/hnspolicylist.go")
 	factACL = evidence.New("hns.acl-switch", evidence.Stated,

@@ -73,7 +73,7 @@ func (c *Compiler) Routes(networks []*Network) []HostRoute {
 }
 
 // localRouted says why the host routes packets to its own address of a family into
-// the switch, "" when it does not.
+// the switch, "" when it does not (hns.local-route-is-for-the-address).
 func (c *Compiler) localRouted(n *Network, v6 bool) string {
 	if c.s.Build().Has(builds.LocalRoutedVIP) {
 		for _, lb := range c.s.ListLoadBalancers(func(lb *LoadBalancer) bool { return lb.IPv6() == v6 }) {
