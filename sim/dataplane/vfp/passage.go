@@ -270,7 +270,9 @@ func (ps *passage) tupleTaken(h *packet.Headers) (port uint16, f *flow) {
 	}
 	reply := flowKey{flowTuple(h).Reverse(), ps.dir.opposite()}
 	f = l.flows[reply]
-	if f == nil || !f.reverse || f.expired(ps.env.Now) || ps.asks(f, questionTaken) != ownPort {
+	// What a hairpin sent back passes the port again, behind the translation: it is the
+	// flow's own connection.
+	if f == nil || !f.reverse || f.hairpin || f.expired(ps.env.Now) || ps.asks(f, questionTaken) != ownPort {
 		return 0, nil
 	}
 	for range 1 << 16 {

@@ -196,10 +196,15 @@ func TestTakenTuple(t *testing.T) {
 		{"the Service again", ownPort, append(slices.Clone(first), sent{0, Out, service, "tcp 10.244.1.4:1000 > 10.244.2.4:8080", false})},
 		{"a segment in mid-connection", ownPort, append(slices.Clone(first), sent{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080", "", false})},
 		{"the first has been idle for too long", ownPort, append(slices.Clone(first), sent{240, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080 syn", "", false})},
+		{"a hairpin's packet on its way back", ownPort, []sent{{0, In, service, "tcp 192.168.1.11:50048 > 10.244.2.4:8080 hairpin", false},
+			{0, Out, "tcp 192.168.1.11:50048 > 10.244.2.4:8080 syn", "", false}}},
 		{"straight to the backend first", ownPort, []sent{{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080 syn", "", false}, first[0]}},
 	} {
 		for _, recorded := range []bool{false, true} {
 			pt := port(layer("LB", 200, []*Rule{lb("10.244.2.4:8080")}, nil))
+			if c.name == "a hairpin's packet on its way back" {
+				pt = port(layer("LB", 200, nil, []*Rule{lbWith(LBNAT{Targets: targets("10.244.2.4:8080"), Hairpin: true, Pool: &Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}}})}))
+			}
 			for i, s := range c.steps {
 				a := &asker{answers: map[string]string{questionTaken.Param: c.answer}}
 				env := a.env(nil)
