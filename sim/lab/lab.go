@@ -64,6 +64,9 @@ type Options struct {
 	// Keep lets real components stay until the cluster's Close: steps can need them, and
 	// a live network has them.
 	Keep bool
+	// Later, with Keep, leaves it to a live network to start kube-proxy: until then no
+	// Service of a node whose kube-proxy is a program works.
+	Later bool
 }
 
 // Build builds the cluster of a lab. It can be interrupted: real components take
@@ -73,7 +76,7 @@ func Build(ctx context.Context, f *File, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := build.New(ctx, p, build.Options{Components: o.Components, Pool: o.Pool, Keep: o.Keep})
+	c, err := build.New(ctx, p, build.Options{Components: o.Components, Pool: o.Pool, Keep: o.Keep, Later: o.Later})
 	if err != nil {
 		return nil, err
 	}

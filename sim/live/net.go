@@ -126,7 +126,11 @@ func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
 	}
 	n.mu.Unlock()
 	go n.goOn()
-	if err := n.Sync(ctx); err != nil {
+	err = n.Sync(ctx)
+	if err == nil {
+		err = n.Do(func(c *lab.Cluster) error { return c.Move(ctx, n.placeOf) })
+	}
+	if err != nil {
 		n.Close()
 		return nil, err
 	}
@@ -275,7 +279,7 @@ func (n *Net) sync(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return n.Do(func(c *lab.Cluster) error { return c.Resume(ctx) })
 }
 
 // bring makes or updates one namespace.

@@ -2,9 +2,12 @@ package live
 
 import (
 	"errors"
+	"io"
+	"net/netip"
+	"os"
 	"strings"
-	"syscall"
 	"testing"
+	"time"
 
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
@@ -32,11 +35,25 @@ func TestAStoryWithPrograms(t *testing.T) {
 	if !all[0].Since.After(all[1].Since) {
 		t.Errorf("the one of win1 was started again with its node: %v", all)
 	}
-	n.Close()
 	for _, p := range all {
-		if err := syscall.Kill(p.PID, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("process %d of %s is still there: %v", p.PID, p.Key, err)
+		c, err := n.Dial(t.Context(), p.Machine, "tcp", netip.MustParseAddrPort("127.0.0.1:10256"), 15*time.Second)
+		if err != nil {
+			t.Errorf("kube-proxy is not in the network of %s: %v", p.Machine, err)
+			continue
 		}
+		_, _ = io.WriteString(c, "GET /healthz HTTP/1.0\r\n\r\n")
+		if answer, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.0 200") {
+			t.Errorf("%s says %q, error %v", p.Machine, answer, err)
+		}
+		_ = c.Close()
+	}
+	log := all[0].Log
+	if _, err := os.Stat(log); err != nil {
+		t.Error(err)
+	}
+	n.Close()
+	if _, err := os.Stat(log); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what a program wrote is still there: %s, %v", log, err)
 	}
 }
 

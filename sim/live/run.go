@@ -27,6 +27,8 @@ type Program struct {
 	Since time.Time
 	// Ended says how it has ended by itself, "" for one that runs.
 	Ended string
+	// Log is the file that a node's program writes to, "" for one of a pod.
+	Log string
 
 	log func(io.Writer) error
 }
@@ -40,7 +42,7 @@ func (n *Net) Programs() []Program {
 	_ = n.Do(func(c *lab.Cluster) error {
 		for _, p := range c.Programs() {
 			kind, _, _ := strings.Cut(p.Name, " ")
-			all = append(all, Program{Key: kind + "/" + p.Node, Machine: "node/" + p.Node, Command: p.Name, PID: p.PID, Since: p.Since, Ended: p.Ended,
+			all = append(all, Program{Key: kind + "/" + p.Node, Machine: "node/" + p.Node, Command: p.Name, PID: p.PID, Since: p.Since, Ended: p.Ended, Log: p.Log,
 				log: func(w io.Writer) error {
 					f, err := os.Open(p.Log)
 					if err != nil {

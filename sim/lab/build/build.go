@@ -37,6 +37,8 @@ type Options struct {
 	// Keep lets real components stay when the cluster is built, until [Cluster.Close]:
 	// kube-proxy runs, and the plugin is called for pods that come and go.
 	Keep bool
+	// Later leaves it to [Cluster.Move] to start kube-proxy.
+	Later bool
 	// Lock is the right to use the cluster; nil is one of its own, which the caller of
 	// [New] holds.
 	Lock *Lock

@@ -45,6 +45,12 @@ type real struct {
 	plugins  *components.Program // nil: the model attaches pods
 	proxy    bool
 	nodes    map[string]*realNode
+	// states are those of the Services that kube-proxy has seen when the lab is built.
+	states [][]*kube.Service
+	// place is where kube-proxy of a node runs, nil for the node's host; waiting are the
+	// nodes that start again, and whose kube-proxy waits for their place.
+	place   func(node string) components.Place
+	waiting []*Node
 }
 
 type realNode struct {
@@ -304,6 +310,7 @@ func (r *real) running() []*runningProxy {
 // proxies runs kube-proxy on all nodes at once until it has brought HNS in line with
 // the Services, in each of their states.
 func (r *real) proxies(states [][]*kube.Service) error {
+	r.states = states
 	for _, n := range r.b.Nodes {
 		if err := r.startProxy(n, states[0]); err != nil {
 			return err
@@ -446,6 +453,10 @@ func (r *real) startProxy(k *Node, services []*kube.Service) error {
 		}
 	}
 	p := &runningProxy{node: k}
+	var at components.Place
+	if r.place != nil {
+		at = r.place(k.Name)
+	}
 	err := r.b.outside(func() error {
 		program, err := r.programs.KubeProxy(r.ctx, k.Version)
 		if err != nil {
@@ -456,7 +467,7 @@ func (r *real) startProxy(k *Node, services []*kube.Service) error {
 			return err
 		}
 		if err = errors.Join(p.api.Apply(apiserver.NodeObject(k.Node)), p.api.SetServices(services)); err == nil {
-			p.RunningKubeProxy, err = n.StartKubeProxy(r.life, components.KubeProxy{Binaries: program.Binaries, API: p.api, Node: k.Name, Network: network, Flags: k.Plan.ProxyFlags})
+			p.RunningKubeProxy, err = n.StartKubeProxy(r.life, components.KubeProxy{Binaries: program.Binaries, API: p.api, Node: k.Name, Network: network, Flags: k.Plan.ProxyFlags, Place: at})
 		}
 		if err != nil {
 			return errors.Join(err, p.stop())

@@ -1,9 +1,11 @@
 package build
 
 import (
+	"context"
 	"sync"
 	"time"
 
+	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/windows/hcn"
 )
@@ -79,6 +81,44 @@ func (c *Cluster) ServiceOf(node string) *hcn.Service {
 		return nil
 	}
 	return c.b.real.nodes[node].service
+}
+
+// Move lets kube-proxy of each node run in another place from now on: where it runs it
+// ends, and starts there, as after a restart. The caller holds the lock.
+func (c *Cluster) Move(ctx context.Context, to func(node string) components.Place) error {
+	if c.b.real == nil || c.b.real.stopped || !c.b.real.proxy {
+		return nil
+	}
+	r := c.b.real
+	r.ctx, r.place = ctx, to
+	for _, n := range c.Nodes {
+		if err := r.halt(n); err != nil {
+			return err
+		}
+	}
+	states := r.states
+	if c.done > 0 {
+		states = [][]*kube.Service{c.Kube.Services}
+	}
+	return r.proxies(states)
+}
+
+// Resume starts kube-proxy on nodes that have started again, when their places are
+// there. The caller holds the lock.
+func (c *Cluster) Resume(ctx context.Context) error {
+	if c.b.real == nil {
+		return nil
+	}
+	r := c.b.real
+	r.ctx = ctx
+	all := r.waiting
+	r.waiting = nil
+	for _, n := range all {
+		if err := r.restartProxy(n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close ends the programs that stay. The cluster can still be traced.

@@ -127,7 +127,9 @@ func (b *builder) proxies(ctx context.Context) error {
 		}
 		states = append(states, b.Kube.Services)
 	}
-	if b.real != nil && b.real.proxy {
+	if b.real != nil && b.real.proxy && b.Options.Later {
+		b.real.states = states
+	} else if b.real != nil && b.real.proxy {
 		return b.real.proxies(states)
 	}
 	return nil

@@ -398,6 +398,10 @@ func (b *builder) restartNode(ctx context.Context, n *Node) error {
 	if err := b.follow(ctx); err != nil || !b.hasRealProxy(n) {
 		return err
 	}
+	if b.real.place != nil { // the node's place is made anew, too
+		b.real.waiting = append(b.real.waiting, n)
+		return nil
+	}
 	return b.real.restartProxy(n)
 }
 

@@ -33,18 +33,45 @@ type KubeProxy struct {
 	Network string
 	// Flags come after those that follow from the above: --enable-dsr=true.
 	Flags []string
+	// Place is where it runs, nil for the node's [Host].
+	Place Place
+}
+
+// Place is where programs of a node run: with a network of their own, and with the
+// node's HNS behind winlab's DLLs.
+type Place interface {
+	// Start starts a program; its error output goes to a file.
+	Start(ctx context.Context, c wine.Command) (p Process, stderr string, err error)
+	// Listen listens on the loopback of the place.
+	Listen(ctx context.Context) (net.Listener, error)
+}
+
+// Process is a program that was started.
+type Process interface {
+	PID() int
+	// Done is closed when it has ended, End says how, and Silent whether it failed before
+	// its own code ran.
+	Done() <-chan struct{}
+	End() string
+	Silent() bool
+	// State says in a line what it does, for people.
+	State() string
+	// Stop ends it as by Ctrl-C, Kill without notice; both wait for the end.
+	Stop()
+	Kill()
 }
 
 // RunningKubeProxy is a kube-proxy that was started.
 type RunningKubeProxy struct {
-	*wine.Process
-	// Since is when it was started.
-	Since time.Time
+	Process
+	// Stderr is the file that holds what it logs, Since when it was started.
+	Stderr string
+	Since  time.Time
 
 	api     *apiserver.Server
 	calls   *hcn.Client
 	watched chan error
-	metrics string // where it answers /debug/pprof
+	metrics string // where it answers /debug/pprof, "" in a network of its own
 
 	mu sync.Mutex
 	// lookup is when it last looked its network up, with which each sync begins;
@@ -66,18 +93,32 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 	if err != nil {
 		return nil, err
 	}
-	_, err = file.Write(c.API.Kubeconfig())
+	kubeconfig := c.API.Kubeconfig()
+	if c.Place != nil {
+		l, err := c.Place.Listen(ctx)
+		if err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		c.API.ServeOn(l)
+		kubeconfig = apiserver.KubeconfigFor("http://" + l.Addr().String())
+	}
+	_, err = file.Write(kubeconfig)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, err
 	}
 	// It does not take port 0.
-	healthz, metrics, err := twoPorts()
-	if err != nil {
-		return nil, err
+	healthz, metrics := "127.0.0.1:10256", "127.0.0.1:10249"
+	if c.Place == nil {
+		if healthz, metrics, err = twoPorts(); err != nil {
+			return nil, err
+		}
 	}
 	args := append([]string{"--proxy-mode=kernelspace", "--kubeconfig=" + wine.Path(file.Name()), "--hostname-override=" + c.Node,
 		"--healthz-bind-address=" + healthz, "--metrics-bind-address=" + metrics, "--profiling=true", "--v=3"}, c.Flags...)
-	k := &RunningKubeProxy{Since: time.Now(), api: c.API, watched: make(chan error, 1), metrics: metrics}
+	k := &RunningKubeProxy{Since: time.Now(), api: c.API, watched: make(chan error, 1)}
+	if c.Place == nil {
+		k.metrics = metrics
+	}
 	if k.calls, err = hcn.Dial(ctx, n.address, "waits for kube-proxy"); err != nil {
 		return nil, err
 	}
@@ -90,11 +131,23 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 	case <-time.After(answers):
 		return nil, errors.Join(fmt.Errorf("the calls of kube-proxy cannot be watched: HNS does not answer for %v", answers), k.calls.Close())
 	}
-	k.Process, err = n.start(ctx, wine.Command{Path: path, Args: args, Speaks: true, Env: []string{"KUBE_NETWORK=" + c.Network}})
-	if err != nil {
+	if err := k.start(ctx, n, c.Place, wine.Command{Path: path, Args: args, Speaks: true, Env: []string{"KUBE_NETWORK=" + c.Network}}); err != nil {
 		return nil, errors.Join(err, k.calls.Close(), <-k.watched)
 	}
 	return k, nil
+}
+
+func (k *RunningKubeProxy) start(ctx context.Context, n *Node, at Place, c wine.Command) (err error) {
+	if at != nil {
+		c.Env = append(c.Env, n.adapters()...)
+		k.Process, k.Stderr, err = at.Start(ctx, c)
+		return err
+	}
+	p, err := n.start(ctx, c)
+	if err == nil {
+		k.Process, k.Stderr = p, p.Stderr
+	}
+	return err
 }
 
 // note reads a line of the call log.
@@ -168,6 +221,9 @@ func (k *RunningKubeProxy) condition() string {
 // goroutines are the stacks of kube-proxy's goroutines that sync or are in the library
 // of HNS.
 func (k *RunningKubeProxy) goroutines() string {
+	if k.metrics == "" {
+		return "(not asked: it is in a network of its own)"
+	}
 	client := http.Client{Timeout: 10 * time.Second}
 	r, err := client.Get("http://" + k.metrics + "/debug/pprof/goroutine?debug=2")
 	if err != nil {
@@ -212,7 +268,7 @@ func (k *RunningKubeProxy) logEnd() string {
 	return strings.Join(lines[max(0, len(lines)-25):], "\n")
 }
 
-// Stop ends it, as [wine.Process.Stop] does.
+// Stop ends it, as [Process.Stop] does.
 func (k *RunningKubeProxy) Stop() {
 	k.Process.Stop()
 	// The watch ends with its connection; its error then does not matter.

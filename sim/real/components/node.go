@@ -106,12 +106,17 @@ func (h *Host) Node(ctx context.Context, c NodeConfig) (*Node, error) {
 		return nil, err
 	}
 	n.address = n.server.Addr()
-	n.env = []string{"WINLAB_HCN=" + n.address}
-	if len(c.Adapters) > 0 {
-		n.env = append(n.env, "WINLAB_ADAPTERS="+adapterList(c.Adapters))
-	}
+	n.env = append([]string{"WINLAB_HCN=" + n.address}, n.adapters()...)
 	go func() { n.served <- n.server.Serve(ctx) }()
 	return n, nil
+}
+
+// adapters is the variable that tells programs of the node's adapters.
+func (n *Node) adapters() []string {
+	if len(n.config.Adapters) == 0 {
+		return nil
+	}
+	return []string{"WINLAB_ADAPTERS=" + adapterList(n.config.Adapters)}
 }
 
 // adapterList writes adapters for iphlpapi.dll: "NAME|MAC|ADDRESS/BITS,...;...".

@@ -64,7 +64,7 @@ func (o *labOptions) build(ctx context.Context, path string) (*lab.Cluster, erro
 	if err != nil {
 		return nil, err
 	}
-	return lab.Build(ctx, f, lab.Options{Variant: o.variant, Setting: set, Components: o.components, Keep: o.keep})
+	return lab.Build(ctx, f, lab.Options{Variant: o.variant, Setting: set, Components: o.components, Keep: o.keep, Later: o.keep})
 }
 
 // setting finds the entry of spec.settings that --kubernetes and --windows ask

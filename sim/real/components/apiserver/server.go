@@ -102,14 +102,27 @@ func (s *Server) markSent(r *resource) {
 	s.sent[r.name()] = time.Now()
 }
 
+// ServeOn serves on another listener, too, until the server is closed.
+func (s *Server) ServeOn(l net.Listener) {
+	go func() {
+		if err := s.http.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			s.log.Printf("API server: %v", err)
+		}
+	}()
+}
+
 // Kubeconfig is a client configuration for the server. It has no credentials: the
 // server asks for none.
-func (s *Server) Kubeconfig() []byte {
+func (s *Server) Kubeconfig() []byte { return KubeconfigFor(s.url()) }
+
+// KubeconfigFor is Kubeconfig for an address at which the server serves,
+// "http://127.0.0.1:40123".
+func KubeconfigFor(url string) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 clusters: [{name: lab, cluster: {server: %q}}]
 contexts: [{name: lab, context: {cluster: lab, user: node}}]
 current-context: lab
 users: [{name: node, user: {}}]
-`, s.url())
+`, url)
 }

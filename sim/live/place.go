@@ -1,0 +1,200 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/live/netns"
+	"github.com/winlab-dev/winlab/sim/real/components"
+	"github.com/winlab-dev/winlab/sim/real/wine"
+)
+
+// place is a node's namespace as the place of its programs.
+type place struct {
+	n    *Net
+	node string
+}
+
+func (n *Net) placeOf(node string) components.Place { return &place{n, node} }
+
+// Listen listens on the loopback of the namespace.
+func (p *place) Listen(ctx context.Context) (net.Listener, error) {
+	return p.n.Listen(ctx, "node/"+p.node, netip.MustParseAddrPort("127.0.0.1:0"))
+}
+
+// Start starts a program in the namespace, under Wine.
+func (p *place) Start(ctx context.Context, c wine.Command) (components.Process, string, error) {
+	s, err := p.n.find("node/" + p.node)
+	if err != nil {
+		return nil, "", err
+	}
+	command, err := p.n.wineCommand(ctx, s, netns.Command{Args: append([]string{c.Path}, c.Args...), Env: c.Env})
+	if err != nil {
+		return nil, "", err
+	}
+	s.windows.mu.Lock()
+	copied, dir := s.windows.copy, s.windows.dir
+	s.windows.mu.Unlock()
+	if copied == nil {
+		return nil, "", fmt.Errorf("%s has no network any more", s.name)
+	}
+	command.Dir = filepath.Join(copied.Dir, "drive_c")
+	if dir, err = os.MkdirTemp(dir, "program-"); err != nil {
+		return nil, "", err
+	}
+	r := &process{n: p.n, node: s.name, command: command, speaks: c.Speaks, stdout: filepath.Join(dir, "stdout"), stderr: filepath.Join(dir, "stderr"), done: make(chan struct{})}
+	if err := r.launch(ctx); err != nil {
+		return nil, "", err
+	}
+	go r.watch()
+	return r, r.stderr, nil
+}
+
+// process is a program of a node.
+type process struct {
+	n              *Net
+	node           string
+	command        netns.Command
+	speaks         bool
+	stdout, stderr string
+	done           chan struct{}
+
+	mu      sync.Mutex
+	p       *netns.Process
+	starts  int
+	stopped bool
+	exit    netns.Exit
+	err     error
+}
+
+func (r *process) launch(ctx context.Context) error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = null.Close() }()
+	files := [3]*os.File{null}
+	for i, name := range []string{r.stdout, r.stderr} {
+		if files[i+1], err = os.Create(name); err != nil {
+			return err
+		}
+		defer func() { _ = files[i+1].Close() }()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		return errors.New("the program was stopped")
+	}
+	p, err := r.n.host.Start(ctx, r.node, r.command, files)
+	if err != nil {
+		return err
+	}
+	r.p = p
+	r.starts++
+	return nil
+}
+
+// watch waits for the end, and starts a program again that Wine did not start.
+func (r *process) watch() {
+	defer close(r.done)
+	for {
+		r.mu.Lock()
+		p := r.p
+		r.mu.Unlock()
+		e, err := p.Wait(context.Background()) // ends with the helper
+		r.mu.Lock()
+		r.exit, r.err = e, err
+		again := err == nil && !r.stopped && r.starts < wine.Starts && r.silent()
+		r.mu.Unlock()
+		if !again || r.launch(r.n.life) != nil {
+			return
+		}
+	}
+}
+
+// silent reports whether the program has failed before its own code ran. The lock is
+// held.
+func (r *process) silent() bool {
+	stdout, err1 := os.ReadFile(r.stdout)
+	stderr, err2 := os.ReadFile(r.stderr)
+	return r.speaks && r.exit.Code != 0 && err1 == nil && err2 == nil && wine.NeverBegan(string(stdout), string(stderr))
+}
+
+func (r *process) PID() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.p.PID
+}
+
+func (r *process) Done() <-chan struct{} { return r.done }
+
+func (r *process) Silent() bool {
+	<-r.done
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.silent()
+}
+
+func (r *process) End() string {
+	<-r.done
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := fmt.Sprintf("code %d", r.exit.Code)
+	if r.err != nil {
+		s = r.err.Error()
+	}
+	if r.silent() {
+		s += ", without a word: Wine did not start it"
+	}
+	if r.starts > 1 {
+		s += fmt.Sprintf(", at start %d", r.starts)
+	}
+	return s
+}
+
+// State is what Linux says of the process as far as this process can see it.
+func (r *process) State() string {
+	return fmt.Sprintf("process %d in the network of %s", r.PID(), r.node)
+}
+
+// grace is how long a program may take to end by itself after Ctrl-C.
+const grace = 5 * time.Second
+
+func (r *process) Stop() {
+	r.mu.Lock()
+	r.stopped = true
+	p := r.p
+	r.mu.Unlock()
+	select {
+	case <-r.done:
+		return
+	default:
+	}
+	_ = p.Signal(syscall.SIGINT)
+	select {
+	case <-r.done:
+	case <-time.After(grace):
+		r.Kill()
+	}
+}
+
+func (r *process) Kill() {
+	r.mu.Lock()
+	r.stopped = true
+	p := r.p
+	r.mu.Unlock()
+	select {
+	case <-r.done:
+	default:
+		_ = p.Signal(syscall.SIGKILL)
+		<-r.done
+	}
+}
