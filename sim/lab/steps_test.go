@@ -58,6 +58,24 @@ func TestStory(t *testing.T) {
 	}
 }
 
+// What a NAT forgets with time is so on the way of a lab's connections.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	f, err := Load("testdata/idle.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Build(t.Context(), f, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fl := range f.Lab.Spec.AllFlows() {
+		if o, err := c.Run(t.Context(), fl); err != nil || !o.Pass {
+			t.Errorf("%s, %s: %v %s\n%s", fl.At, fl.Name, err, o.Why, pathsOf(o))
+		}
+	}
+}
+
 // inStory builds the story with another end.
 func inStory(t *testing.T, steps ...spec.Step) *Cluster {
 	t.Helper()

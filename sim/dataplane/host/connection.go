@@ -1,6 +1,8 @@
 package host
 
 import (
+	"time"
+
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
@@ -17,6 +19,7 @@ type connection struct {
 	marked  bool
 	// sourceDone says that the source part was decided for this connection.
 	sourceDone bool
+	*life
 	// reply is set on the direction that answers, and forward is its other one.
 	reply   bool
 	forward *connection
@@ -30,10 +33,122 @@ func (e *connection) translated() packet.Tuple {
 	return e.result
 }
 
+// life is what the two directions of a connection have in common.
+type life struct {
+	until    time.Duration // on the virtual clock; 0 is for ever
+	last     time.Duration // of its last packet
+	state    state
+	answered bool
+}
+
+// state is how far a TCP connection has come.
+type state uint8
+
+const (
+	opening state = iota // a SYN, and no more than that
+	open
+	closing // one end has sent FIN
+	aborted // one end has sent RST
+)
+
+// Timeouts are how long a NAT keeps a connection on which nothing is sent; 0 is for ever.
+type Timeouts struct {
+	// Open is for a TCP connection that stands, Opening for one that is not answered,
+	// Closing for one that an end has closed, Aborted for one that an end has reset.
+	Open, Opening, Closing, Aborted time.Duration
+	// UDP is for a conversation in which one end has spoken, Answered for one in which
+	// both have; other protocols but ICMP are like UDP.
+	UDP, Answered, ICMP time.Duration
+	// Doubt is after how long nobody knows whether a TCP connection that stands is
+	// still known; 0 is never.
+	Doubt time.Duration
+}
+
+// touch notes a packet of a connection.
+func (t *Timeouts) touch(l *life, now time.Duration, h *packet.Headers, reply bool) {
+	l.last, l.answered = now, l.answered || reply
+	keep := t.UDP
+	switch h.Proto {
+	case packet.TCP:
+		switch {
+		case h.TCPFlags&packet.RST != 0:
+			l.state = aborted
+		case h.TCPFlags&packet.FIN != 0:
+			l.state = max(l.state, closing)
+		case h.TCPFlags&(packet.SYN|packet.ACK) == packet.SYN:
+			l.state = opening
+		case l.state == opening && (reply || h.TCPFlags&packet.SYN == 0):
+			l.state = open
+		}
+		keep = [...]time.Duration{opening: t.Opening, open: t.Open, closing: t.Closing, aborted: t.Aborted}[l.state]
+	case packet.ICMP, packet.ICMPv6:
+		keep = t.ICMP
+	default:
+		if l.answered {
+			keep = t.Answered
+		}
+	}
+	if l.until = 0; keep != 0 {
+		l.until = now + keep
+	}
+}
+
+func (l *life) expired(now time.Duration) bool { return l.until != 0 && now >= l.until }
+
 func (n *NAT) reset() {
 	clear(n.table)
-	n.nextPort, n.nextID = 0, 0
+	n.nextPort, n.nextID, n.sweepAt = 0, 0, firstSweep
 	clear(n.sticky)
+}
+
+// known finds the connection of a packet; one that was idle for too long is forgotten.
+func (n *NAT) known(s *Stack, sim *wire.Simulation, p *packet.Packet) *connection {
+	e := n.table[p.Tuple()]
+	if e == nil || !e.expired(sim.Now()) {
+		return e
+	}
+	n.forget(e, sim.Journal)
+	if sim.Rec.On() {
+		s.step(sim, p, trace.Step{Action: trace.ActNote, RuleType: n.Name, Event: trace.Of(idleTooLong{e.until - e.last})}, n.TimeoutFact)
+	}
+	return nil
+}
+
+// forget takes both directions of a connection away, where others have not taken their
+// place.
+func (n *NAT) forget(e *connection, undo *journal.Journal) {
+	if e.reply {
+		e = e.forward
+	}
+	for _, t := range []packet.Tuple{e.first, e.result.Reverse()} {
+		if k := n.table[t]; k != nil && k.life == e.life {
+			journal.KeepKey(undo, n.table, t)
+			delete(n.table, t)
+		}
+	}
+}
+
+// firstSweep is how many directions there must be before those that have expired are
+// looked for; later it is twice as many as there were.
+const firstSweep = 1024
+
+// sweep forgets what has expired. A simulation that will be undone leaves it alone.
+func (n *NAT) sweep(sim *wire.Simulation) {
+	if len(n.table) < max(n.sweepAt, firstSweep) || sim.Journal.On() {
+		return
+	}
+	for t, e := range n.table {
+		if e.expired(sim.Now()) {
+			delete(n.table, t)
+		}
+	}
+	n.sweepAt = 2 * len(n.table)
+}
+
+// taken reports whether the answers to a packet would be those of a connection.
+func (n *NAT) taken(t packet.Tuple, now time.Duration) bool {
+	e := n.table[t.Reverse()]
+	return e != nil && !e.expired(now)
 }
 
 // Bridged translates a packet that crosses a bridge of the stack, if it is a
@@ -41,7 +156,7 @@ func (n *NAT) reset() {
 func (n *NAT) Bridged(s *Stack, sim *wire.Simulation, p *packet.Packet) {
 	if n.Related && isError(p.Headers()) {
 		n.related(s, sim, p)
-	} else if e := n.table[p.Tuple()]; e != nil && e.reply {
+	} else if e := n.known(s, sim, p); e != nil && e.reply {
 		n.translateKnown(s, sim, p)
 	}
 }
@@ -49,11 +164,16 @@ func (n *NAT) Bridged(s *Stack, sim *wire.Simulation, p *packet.Packet) {
 // translateKnown translates a packet of a connection that was seen before, and
 // reports whether it was one.
 func (n *NAT) translateKnown(s *Stack, sim *wire.Simulation, p *packet.Packet) bool {
-	e := n.table[p.Tuple()]
+	e := n.known(s, sim, p)
 	if e == nil {
 		return false
 	}
 	before := *p.Headers()
+	if d := n.Timeouts.Doubt; d != 0 && e.state == open && sim.Now()-e.last >= d {
+		sim.RecordUnknown(s.Place + ": whether a NAT still knows a connection that was idle for so long")
+	}
+	journal.Keep(sim.Journal, e.life)
+	n.Timeouts.touch(e.life, sim.Now(), &before, e.reply)
 	p.Apply(&e.rewrite)
 	if e.icmpID != 0 {
 		p.SetICMPID(e.icmpID)
@@ -64,15 +184,21 @@ func (n *NAT) translateKnown(s *Stack, sim *wire.Simulation, p *packet.Packet) b
 	return true
 }
 
-// remember keeps a connection whose first packet came as first and leaves as
+// remember keeps a connection whose first packet came as first and leaves as p is
 // now, and its reverse direction.
-func (n *NAT) remember(first, now packet.Tuple, e *connection, undo *journal.Journal) {
+func (n *NAT) remember(sim *wire.Simulation, first packet.Tuple, p *packet.Packet, e *connection) {
 	if n.table == nil {
 		n.table = map[packet.Tuple]*connection{}
 	}
-	journal.KeepKey(undo, n.table, e.result.Reverse())
+	n.sweep(sim)
+	journal.KeepKey(sim.Journal, n.table, e.result.Reverse())
 	delete(n.table, e.result.Reverse()) // as it was before more of it was translated
-	b := &connection{reply: true, rule: e.rule, forward: e}
+	if e.life == nil {
+		e.life = &life{}
+		n.Timeouts.touch(e.life, sim.Now(), p.Headers(), false)
+	}
+	now := p.Tuple()
+	b := &connection{reply: true, rule: e.rule, forward: e, life: e.life}
 	if now.Src != first.Src || now.SrcPort != first.SrcPort {
 		b.rewrite.Set |= packet.RwDst | packet.RwDstPort
 		b.rewrite.Dst, b.rewrite.DstPort = first.Src, first.SrcPort
@@ -85,8 +211,8 @@ func (n *NAT) remember(first, now packet.Tuple, e *connection, undo *journal.Jou
 		b.icmpID = first.ICMPID
 	}
 	e.first, e.result = first, now
-	journal.KeepKey(undo, n.table, first)
-	journal.KeepKey(undo, n.table, now.Reverse())
+	journal.KeepKey(sim.Journal, n.table, first)
+	journal.KeepKey(sim.Journal, n.table, now.Reverse())
 	n.table[first] = e
 	n.table[now.Reverse()] = b
 }

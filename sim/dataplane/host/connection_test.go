@@ -210,14 +210,14 @@ func TestTargetsByChance(t *testing.T) {
 }
 
 // Every connection that is masqueraded has a port of its own, up to 65535 and around
-// again; of two rules that match it, the first takes one.
+// again past those that are in use; of two rules that match it, the first takes one.
 func TestMasqueradePorts(t *testing.T) {
 	s, sent := translator(t, "-A POSTROUTING -o out -j MASQUERADE", "-A POSTROUTING -j MASQUERADE")
 	port := 0
 	for _, next := range []struct {
 		nextPort uint16
 		want     []uint16
-	}{{0, []uint16{50000, 50001}}, {65534 - 50000, []uint16{65534, 65535, 50000, 50001}}} {
+	}{{0, []uint16{50000, 50001}}, {65534 - 50000, []uint16{65534, 65535, 50002, 50003}}} {
 		s.NAT.nextPort, sent["out"] = next.nextPort, nil
 		for i, want := range next.want {
 			port++

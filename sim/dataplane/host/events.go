@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 )
@@ -271,4 +272,11 @@ func (e notDecapsulated) Text() string {
 		why = "the virtual switch did not open it"
 	}
 	return fmt.Sprintf("a %s packet (VNI %d) to UDP port %d, and %s", e.kind, e.vni, e.port, why)
+}
+
+// idleTooLong is a packet of a connection that a translation has forgotten.
+type idleTooLong struct{ after time.Duration }
+
+func (e idleTooLong) Text() string {
+	return fmt.Sprintf("a connection was here, idle for longer than %s: forgotten", e.after)
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -33,8 +34,15 @@ type NAT struct {
 	// Related says that ICMP errors are translated with the connection that they are
 	// about; without it they are packets like others.
 	Related bool
+	// Loose says that a TCP segment in the middle of a connection that is not known
+	// begins one (nf_conntrack_tcp_loose); without it nobody knows what becomes of it.
+	Loose bool
+	// Timeouts are when connections are forgotten, TimeoutFact is what they rest on.
+	Timeouts    Timeouts
+	TimeoutFact *evidence.Fact
 
-	table map[packet.Tuple]*connection
+	sweepAt int // directions in table
+	table   map[packet.Tuple]*connection
 	// sticky are the targets that clients of sticky rules have been sent to.
 	sticky   map[stuck]int
 	nextPort uint16
@@ -78,11 +86,24 @@ type NATRule struct {
 }
 
 // NewNetfilter returns an empty NAT with netfilter's names.
-func NewNetfilter() *NAT { return &NAT{Name: "iptables", Fact: factMasquerade, Related: true} }
+func NewNetfilter() *NAT {
+	return &NAT{Name: "iptables", Fact: factMasquerade, Related: true, Loose: true, TimeoutFact: factConntrackTimeouts, Timeouts: Timeouts{
+		Open: 24 * time.Hour, Opening: 2 * time.Minute, Closing: 2 * time.Minute, Aborted: 10 * time.Second,
+		UDP: 30 * time.Second, Answered: 2 * time.Minute, ICMP: 30 * time.Second}}
+}
+
+// NewRouterNAT returns an empty NAT of a router that nobody has described.
+func NewRouterNAT(f *evidence.Fact) *NAT {
+	return &NAT{Name: "router NAT", Fact: f, TimeoutFact: factRouterTimeouts, Timeouts: Timeouts{
+		Opening: 4 * time.Minute, Closing: 4 * time.Minute, Aborted: 4 * time.Minute, UDP: 5 * time.Minute, Answered: 5 * time.Minute, ICMP: time.Minute,
+		Doubt: 4 * time.Minute}}
+}
 
 // NewWinNAT returns the NAT of a Windows host for the internal prefix.
 func NewWinNAT(internal netip.Prefix, inside *Link, origin *trace.Origin) *NAT {
-	return &NAT{Name: "WinNAT", Fact: factWinNAT, Rules: []NATRule{{
+	return &NAT{Name: "WinNAT", Fact: factWinNAT, TimeoutFact: factWinNATTimeouts, Timeouts: Timeouts{
+		Open: 30 * time.Minute, Opening: 2 * time.Minute, Closing: 2 * time.Minute, Aborted: 2 * time.Minute,
+		UDP: 2 * time.Minute, Answered: 2 * time.Minute, ICMP: 30 * time.Second}, Rules: []NATRule{{
 		Chain: Postrouting, Name: "New-NetNat " + internal.String(), Src: []netip.Prefix{internal}, notOutLinks: []*Link{inside},
 		Protos: []packet.Proto{packet.TCP, packet.UDP, packet.ICMP}, Masquerade: true, Origin: origin,
 	}}}
@@ -144,7 +165,7 @@ func (n *NAT) firstPacket(s *Stack, sim *wire.Simulation, p *packet.Packet, c Ch
 			break
 		}
 	}
-	n.remember(first, p.Tuple(), e, sim.Journal)
+	n.remember(sim, first, p, e)
 	return true
 }
 
@@ -176,6 +197,7 @@ func (n *NAT) pickTarget(s *Stack, sim *wire.Simulation, p *packet.Packet, e *co
 			n.stick(client, pick)
 		}
 	}
+	n.midway(s, sim, p)
 	t := r.Targets[pick]
 	before := *p.Headers()
 	e.rule = r.Name
@@ -188,12 +210,13 @@ func (n *NAT) pickTarget(s *Stack, sim *wire.Simulation, p *packet.Packet, e *co
 }
 
 // source translates the source of a connection's first packet as it leaves by a
-// link. Later packets were translated with their destination.
-func (n *NAT) source(s *Stack, sim *wire.Simulation, p *packet.Packet, out *Link) {
+// link. Later packets were translated with their destination. It reports whether the
+// packet goes on.
+func (n *NAT) source(s *Stack, sim *wire.Simulation, p *packet.Packet, out *Link) bool {
 	t := p.Tuple()
 	e := n.byResult(t)
 	if e == nil || e.sourceDone {
-		return
+		return true
 	}
 	journal.Keep(sim.Journal, e)
 	e.sourceDone = true
@@ -201,29 +224,54 @@ func (n *NAT) source(s *Stack, sim *wire.Simulation, p *packet.Packet, out *Link
 		r := &n.Rules[i]
 		if r.Chain == Postrouting && r.Masquerade && r.matches(s, p.Headers(), e, out) {
 			if src := out.address(t.Src.Is6()); src.IsValid() && src != t.Src {
-				n.translateSource(s, sim, p, e, r, src)
+				return n.translateSource(s, sim, p, e, r, src)
 			}
-			return
+			break
 		}
+	}
+	return true
+}
+
+// midway notes that a segment is translated as the first packet of a connection, and is
+// none: the NAT does not know its connection, or does not know it any more.
+func (n *NAT) midway(s *Stack, sim *wire.Simulation, p *packet.Packet) {
+	if h := p.Headers(); !n.Loose && h.Proto == packet.TCP && h.TCPFlags&(packet.SYN|packet.ACK) != packet.SYN {
+		sim.RecordUnknown(s.Place + ": what " + n.Name + " does with a segment in the middle of a connection that it does not know")
 	}
 }
 
-// firstNATPort is the first port that a translated source gets.
-const firstNATPort = 50000
+// The ports, and the identifiers of echo requests, that translated sources get.
+const (
+	firstNATPort = 50000
+	natPorts     = 65535 - firstNATPort + 1
+	firstNATID   = 0x4001
+	natIDs       = 65535 - firstNATID + 1
+)
 
-func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, e *connection, r *NATRule, src netip.Addr) {
+// translateSource gives a connection another source. It reports whether the packet goes
+// on: without a free port it does not.
+func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, e *connection, r *NATRule, src netip.Addr) bool {
+	n.midway(s, sim, p)
 	journal.Keep(sim.Journal, &n.nextPort)
 	journal.Keep(sim.Journal, &n.nextID)
 	before := *p.Headers()
 	rw := packet.Rewrite{Set: packet.RwSrc, Src: src}
+	free := p.Tuple()
+	free.Src = src
 	switch before.Proto {
 	case packet.TCP, packet.UDP:
+		if !n.free(&free, &free.SrcPort, firstNATPort, &n.nextPort, natPorts, sim.Now()) {
+			n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActDrop, Rule: r.Name, Reason: trace.NoFreePort, Event: trace.Note("every port for translated sources is in use"), From: r.Origin})
+			return false
+		}
 		rw.Set |= packet.RwSrcPort
-		rw.SrcPort = firstNATPort + n.nextPort
-		n.nextPort = (n.nextPort + 1) % (65535 - firstNATPort + 1)
+		rw.SrcPort = free.SrcPort
 	case packet.ICMP, packet.ICMPv6:
-		n.nextID++
-		e.icmpID = 0x4000 + n.nextID
+		if !n.free(&free, &free.ICMPID, firstNATID, &n.nextID, natIDs, sim.Now()) {
+			n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActDrop, Rule: r.Name, Reason: trace.NoFreePort, Event: trace.Note("every identifier for translated echo requests is in use"), From: r.Origin})
+			return false
+		}
+		e.icmpID = free.ICMPID
 	}
 	p.Apply(&rw)
 	if e.icmpID != 0 {
@@ -233,10 +281,24 @@ func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, 
 	if e.rule == "" {
 		e.rule = r.Name
 	}
-	n.remember(e.first, p.Tuple(), e, sim.Journal)
+	n.remember(sim, e.first, p, e)
 	if sim.Rec.On() {
 		n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: natChanges(&before, p)})
 	}
+	return true
+}
+
+// free sets a number of a tuple to the next one with which no connection has that tuple;
+// false when all of them are in use.
+func (n *NAT) free(t *packet.Tuple, number *uint16, first uint16, next *uint16, of int, now time.Duration) bool {
+	for range of {
+		*number = first + *next
+		*next = uint16((int(*next) + 1) % of)
+		if !n.taken(*t, now) {
+			return true
+		}
+	}
+	return false
 }
 
 // step records a step of the translation.

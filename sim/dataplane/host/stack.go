@@ -165,8 +165,8 @@ func (s *Stack) route(sim *wire.Simulation, p *packet.Packet, verb string) {
 		s.drop(sim, p, reason, trace.Of(noWay{hop}), factRoute)
 		return
 	}
-	if s.NAT != nil {
-		s.NAT.source(s, sim, p, hop.Link)
+	if s.NAT != nil && !s.NAT.source(s, sim, p, hop.Link) {
+		return
 	}
 	before := *p.Headers()
 	p.SetEthSrc(hop.Link.MAC)

@@ -325,7 +325,9 @@ func TestNoAllocs(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	stateless := port(layer("L2", 1, []*Rule{{ID: "mac", Action: &Transpose{packet.Rewrite{Set: packet.RwEthDst, EthDst: gwMAC}}}}, nil))
 	stateful := port(acl(t, "allow out 1 any"))
-	p := parse(t, "udp 10.244.1.4:0 > 203.0.113.10:53")
+	burst := port(layer("L2", 1, []*Rule{{ID: "mac", Action: &Transpose{packet.Rewrite{Set: packet.RwEthDst, EthDst: gwMAC}}}}, nil))
+	p, often := parse(t, "udp 10.244.1.4:0 > 203.0.113.10:53"), parse(t, "udp 10.244.1.5:1 > 203.0.113.10:53")
+	kept := unifiedKey{often.Headers().Tuple(), often.Headers().EthDst, Out}
 	var now time.Duration
 	for n := range maxUnified + 5000 {
 		p.SetSrcPort(uint16(n))
@@ -333,14 +335,33 @@ func TestMemoryIsBounded(t *testing.T) {
 		now += time.Second
 		stateless.Process(p, Out, &Env{Now: now})
 		stateful.Process(p, Out, &Env{Now: now})
+		burst.Process(p, Out, &Env{Now: now / 10000})
+		if n%200 == 0 {
+			stateless.Process(bytesOf(t, often), Out, &Env{Now: now})
+			if stateless.unified[kept] == nil {
+				t.Fatalf("at %v a unified flow is forgotten that has a packet every 200 s", now)
+			}
+		}
 	}
-	if n := len(stateless.unified); n == 0 || n > maxUnified {
-		t.Errorf("%d unified flows", n)
+	// 240 connections are alive, or were used.
+	for name, pt := range map[string]*Port{"with flows": stateful, "without flows": stateless} {
+		if n, u := len(pt.layers[0].flows), len(pt.unified); n > 2*firstSweep || u > 2*firstSweep {
+			t.Errorf("%s: %d flows and %d unified flows for 240 living connections", name, n, u)
+		}
 	}
-	// 240 connections are alive.
-	if n, u := len(stateful.layers[0].flows), len(stateful.unified); n > 2*firstSweep || u > 2*firstSweep {
-		t.Errorf("%d flows and %d unified flows for 240 living connections", n, u)
+	if n := len(burst.unified); n == 0 || n > maxUnified {
+		t.Errorf("%d unified flows, all just used", n)
 	}
+}
+
+// bytesOf is a packet with the bytes of another: Process changes it.
+func bytesOf(t *testing.T, p *packet.Packet) *packet.Packet {
+	t.Helper()
+	q, err := packet.New(slices.Clone(p.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
 }
 
 // A client that takes every second port reaches both of two backends, one that takes

@@ -209,6 +209,7 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	if u == nil || env.Rec != nil || env.Journal != nil || h.Fragment || p.Len() > maxFast || !u.valid(env.Now) {
 		return pt.visitLayers(p, k, env)
 	}
+	u.used = env.Now
 	for _, f := range u.flows {
 		f.touch(env.Now)
 		f.carry(h)

@@ -18,6 +18,8 @@ type unified struct {
 	// uncacheable is set when the outcome rests on more of the packet than the
 	// key has, so that it says nothing about the next packet.
 	uncacheable bool
+	// used is when its last packet came.
+	used time.Duration
 
 	// Room for what most flows need, to save allocations.
 	opRoom      [1]op
@@ -50,9 +52,11 @@ type unifiedKey struct {
 }
 
 const (
-	// maxUnified bounds a port's unified flows, of which those that rest on no
-	// flow never expire: at the limit the cache is cleared.
+	// maxUnified bounds a port's unified flows: at the limit the cache is cleared.
 	maxUnified = 1 << 16
+	// maxUnused is how long a unified flow without packets is kept. One that rests on
+	// no flow would be valid for ever.
+	maxUnused = DefaultTTL
 	// maxFast is the longest frame that may use a unified flow, in bytes. A
 	// longer one may not fit into a tunnel, and then it must not keep the flows
 	// of the layers after the tunnel alive.
@@ -84,7 +88,7 @@ func (u *unified) valid(now time.Duration) bool {
 func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 	if len(pt.unified) >= pt.sweepAt {
 		for k, u := range pt.unified {
-			if !u.valid(now) {
+			if now-u.used >= maxUnused || !u.valid(now) {
 				delete(pt.unified, k)
 			}
 		}
@@ -93,6 +97,7 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 		}
 		pt.sweepAt = max(firstSweep, 2*len(pt.unified))
 	}
+	u.used = now
 	pt.unified[k] = u
 }
 

@@ -46,7 +46,7 @@ func (b *builder) router(r plan.Router) error {
 		}
 	}
 	if len(r.NAT)+len(r.Forward) > 0 {
-		st.NAT = &host.NAT{Name: "router NAT", Fact: fabric.FactEdgeNAT}
+		st.NAT = host.NewRouterNAT(fabric.FactEdgeNAT)
 	}
 	for _, n := range r.NAT {
 		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "source NAT", OutLink: links[n.OutOf], Src: n.Sources, Protos: n.Protos, Masquerade: true, Origin: n.Origin})
