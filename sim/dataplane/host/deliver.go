@@ -107,6 +107,10 @@ func (s *Stack) udp(sim *wire.Simulation, p *packet.Packet, inside bool) {
 func (s *Stack) closed(sim *wire.Simulation, p *packet.Packet, inside bool) {
 	h := p.Headers()
 	port := closedPort{h.Proto, h.DstPort}
+	if h.Dst.IsMulticast() {
+		s.drop(sim, p, trace.PortClosed, trace.Of(toMany(port)), factToMany)
+		return
+	}
 	if inside && s.Windows {
 		// Azure/azure-container-networking#1863: the host's stack drops it.
 		reason := trace.HostNotSwitched

@@ -121,6 +121,13 @@ func (e closedPort) Text() string {
 	return fmt.Sprintf("nothing listens on %s port %d", e.proto, e.port)
 }
 
+// toMany is a packet to many machines at once.
+type toMany closedPort
+
+func (e toMany) Text() string {
+	return closedPort(e).Text() + ", and to a packet for many machines nobody says so"
+}
+
 // notAnswered is one that the firewall lets nobody answer.
 type notAnswered closedPort
 

@@ -20,6 +20,8 @@ var (
 		"A Linux node's packet to its own address stays inside but passes the OUTPUT chain.", "Linux kernel documentation, netfilter")
 	factClosed = evidence.New("host.closed-port", evidence.Stated,
 		"A stack answers a TCP SYN to a closed port with a reset and a UDP datagram with an ICMP port unreachable.", "RFC 9293 section 3.5.2", "RFC 1122 section 4.1.3.1")
+	factToMany = evidence.New("host.multicast-not-answered", evidence.Stated,
+		"A packet to a multicast address is never answered with an ICMP error or a reset.", "RFC 1122 section 3.2.2", "RFC 9293 section 3.9.2.3")
 	factFirewall = evidence.NewParam("windows-firewall", "host.windows-firewall-stealth", evidence.Stated,
 		"While the Windows firewall is on, its stealth mode sends no reset and no ICMP unreachable for a port on which nobody listens. Nodes differ: many guides turn the firewall off, and whether it acts in a container's compartment is not public.",
 		"Microsoft support article 2586744, Disable stealth mode", "Microsoft Learn dd448557, Stealth Mode in Windows Firewall with Advanced Security")

@@ -33,7 +33,7 @@ func (n *NAT) related(s *Stack, sim *wire.Simulation, p *packet.Packet) {
 	}
 	answer := sent.Reverse()
 	e := n.table[answer]
-	if e == nil || e.translated() == answer {
+	if e == nil || e.expired(sim.Now()) || e.translated() == answer {
 		return
 	}
 	before := *p.Headers()

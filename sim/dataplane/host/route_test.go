@@ -204,7 +204,7 @@ func TestInput(t *testing.T) {
 		want   string // the last step's words; "" is no step
 	}{
 		{name: "for itself", text: "tcp 10.0.1.7:1 > 10.0.1.2:80 S", want: "nothing listens on TCP port 80"},
-		{name: "a group address", text: "udp 10.0.1.7:1 > 224.0.0.251:5353", want: "nothing listens on UDP port 5353"},
+		{name: "a group address", text: "udp 10.0.1.7:1 > 224.0.0.251:5353", want: "nothing listens on UDP port 5353, and to a packet for many machines nobody says so"},
 		{name: "another MAC address", change: func(_ *Stack, p *packet.Packet) { p.SetEthDst(packet.MAC{2, 7}) }, text: "tcp 10.0.1.7:1 > 10.0.1.2:80 S"},
 		{name: "a broadcast frame", change: func(_ *Stack, p *packet.Packet) { p.SetEthDst(packet.Broadcast) }, text: "tcp 10.0.1.7:1 > 10.0.1.2:80 S", want: "nothing listens on TCP port 80"},
 		{name: "the link is down", change: func(s *Stack, _ *packet.Packet) { s.Links[0].Down = true }, text: "tcp 10.0.1.7:1 > 10.0.1.2:80 S"},

@@ -231,3 +231,37 @@ func TestSweep(t *testing.T) {
 		t.Errorf("%d directions were kept, of which at most 6,000 were alive", most)
 	}
 }
+
+// An ICMP error about a connection that is forgotten is about none.
+func TestErrorAfterTimeout(t *testing.T) {
+	for wait, want := range map[time.Duration]string{29 * time.Second: "10.0.1.2", 30 * time.Second: ""} {
+		s, sent := translator(t, "-A POSTROUTING -o out -j MASQUERADE")
+		in, out := s.Links[0], s.Links[1]
+		sim := &wire.Simulation{}
+		s.Input(sim, in, packetOf(t, in, "udp 10.0.1.2:1000 > 192.0.2.2:53"))
+		sim.AdvanceTo(wait)
+		s.Input(sim, out, errorFrom(out, "192.0.2.2", sent["out"][0], 3, 0))
+		got := ""
+		if len(sent["in"]) == 1 {
+			got = sent["in"][0].Headers().Dst.String()
+		}
+		if got != want {
+			t.Errorf("after %v the error goes to %q, want %q", wait, got, want)
+		}
+	}
+}
+
+// Nobody answers that nobody listens to a packet for many machines.
+func TestClosedPortOfMany(t *testing.T) {
+	for _, text := range []string{"udp 10.0.1.2:1000 > 224.0.0.251:5353", "tcp 10.0.1.2:1000 > 224.0.0.251:80 S", "udp [fd00:1::2]:1000 > [ff02::fb]:5353"} {
+		s, sent := translator(t)
+		sim := &wire.Simulation{Rec: &trace.Recorder{}}
+		s.Input(sim, s.Links[0], packetOf(t, s.Links[0], text))
+		if err := sim.Run(); err != nil {
+			t.Fatal(err)
+		}
+		if len(sent["in"])+len(sent["out"]) != 0 || reasonOf(sim.Rec) != trace.PortClosed {
+			t.Errorf("%s: %v, %s", text, sent, reasonOf(sim.Rec))
+		}
+	}
+}

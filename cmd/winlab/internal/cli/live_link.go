@@ -53,10 +53,10 @@ A rate is that of each direction of a cable, and of a segment as a whole.`,
 	f := cmd.Flags()
 	f.BoolVar(&o.Link.Down, "down", false, "cut the link")
 	f.BoolVar(&up, "up", false, "a link without faults: joined, and neither slow nor lossy")
-	f.StringVar(&o.Link.Delay, "delay", "", "how `long` a frame takes in each direction, 20ms")
-	f.StringVar(&o.Link.Jitter, "jitter", "", "how much `longer` or shorter than the delay at most, 5ms")
+	f.StringVar(&o.Link.Delay, "delay", "", "the `time` that a frame takes in each direction, 20ms")
+	f.StringVar(&o.Link.Jitter, "jitter", "", "the `time` by which the delay varies at most, both ways, 5ms")
 	f.StringVar(&o.Link.Loss, "loss", "", "the `share` of frames that is lost, 5%")
-	f.StringVar(&o.Link.Rate, "rate", "", "bits per second, as `tc` writes them: 10mbit")
+	f.StringVar(&o.Link.Rate, "rate", "", "the `bits` per second, as tc writes them: 10mbit")
 	cmd.MarkFlagsMutuallyExclusive("down", "up")
 	form := output(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
