@@ -41,13 +41,15 @@ func (p *place) Start(ctx context.Context, c wine.Command) (components.Process, 
 		return nil, "", err
 	}
 	s.windows.mu.Lock()
-	copied, dir := s.windows.copy, s.windows.dir
+	copied := s.windows.copy
 	s.windows.mu.Unlock()
 	if copied == nil {
 		return nil, "", fmt.Errorf("%s has no network any more", s.name)
 	}
 	command.Dir = filepath.Join(copied.Dir, "drive_c")
-	if dir, err = os.MkdirTemp(dir, "program-"); err != nil {
+	// In the prefix, which a guard removes.
+	dir, err := os.MkdirTemp(copied.Dir, "program-")
+	if err != nil {
 		return nil, "", err
 	}
 	r := &process{n: p.n, node: s.name, command: command, speaks: c.Speaks, stdout: filepath.Join(dir, "stdout"), stderr: filepath.Join(dir, "stderr"), done: make(chan struct{})}
