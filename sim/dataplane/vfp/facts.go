@@ -34,8 +34,8 @@ var (
 		evidence.Answer{Value: "flow", Means: "a new connection with the 5-tuple of an old one takes the flow of that one"},
 		evidence.Answer{Value: synByRules, Means: "a SYN makes a new flow by the rules as they are now"})
 	factTaken = evidence.NewParam("vfp-taken-tuple", "vfp.tuple-taken-behind-a-translation", evidence.Unknown,
-		"A client with a connection to a Service opens one from the same source port straight to the backend that has it: behind the translation both have one 5-tuple. Whether VFP gives the second a source port of its own, as netfilter does, or takes its replies for the first's, is not public. It is not asked where the connection to the Service is the later one.",
-		"Firestone: VFP, a virtual switch platform for host SDN in the public cloud, NSDI 2017 (does not say)", "kubernetes/kubernetes issue 90258 (netfilter: another source port)", "openshift/sdn PR 269 (Open vSwitch: the connection is lost)")
+		"A client with a connection to a Service opens one from the same source port straight to the backend that has it: behind the translation both have one 5-tuple. Whether VFP gives the second a source port of its own, as netfilter does, or takes its replies for the first's: no source was found that says it. It is not asked where the connection to the Service is the later one.",
+		"kubernetes/kubernetes issue 90258 (netfilter: another source port)", "openshift/sdn PR 269 (Open vSwitch: the connection is lost)")
 	questionTaken = evidence.NewQuestion("vfp-taken-tuple", factTaken,
 		evidence.Answer{Value: "shared", Means: "VFP keeps the source port of a connection whose 5-tuple is taken behind a translation"},
 		evidence.Answer{Value: ownPort, Means: "VFP gives a connection whose 5-tuple is taken behind a translation a source port of its own"})
