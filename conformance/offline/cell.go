@@ -3,6 +3,7 @@ package offline
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -174,8 +175,19 @@ func whatOf(f spec.Flow) string {
 		return f.From + " -> " + f.To + ", connection " + f.Connection
 	case f.Resolve != "":
 		return f.From + " resolves " + f.To + " with " + f.Resolve
-	case f.Protocol != "":
-		return f.From + " -> " + f.To + " (" + f.Protocol + ")"
+	}
+	var how []string
+	if f.Protocol != "" {
+		how = append(how, f.Protocol)
+	}
+	if f.Size != 0 {
+		how = append(how, fmt.Sprintf("%d bytes", f.Size))
+	}
+	if f.DontFragment {
+		how = append(how, "DF")
+	}
+	if len(how) > 0 {
+		return f.From + " -> " + f.To + " (" + strings.Join(how, ", ") + ")"
 	}
 	return f.From + " -> " + f.To
 }

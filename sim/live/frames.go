@@ -42,7 +42,17 @@ func (n *Net) frame(s *space, frame []byte, o netns.Offload) {
 		// It stays the device's to cut and to sum up again where it arrives.
 		frame = fill(frame)
 	}
-	f, arrived, err := n.put(s, frame, o)
+	parts := flow.Parts{Segments: int(o.SegmentSize)}
+	switch {
+	case fragmentOf(frame):
+		if frame, parts.Fragments = n.fragments.add(s, frame); frame == nil {
+			return // more of it is to come
+		}
+	case fragment6Of(frame):
+		n.stats.Unknown["IPv6 fragments of programs"]++
+		return
+	}
+	f, arrived, err := n.put(s, frame, o, parts)
 	if err != nil {
 		n.stats.Malformed++
 		return
@@ -65,11 +75,11 @@ func (n *Net) finish(f flow.Outcome, arrived []flow.Arrival, o netns.Offload) {
 }
 
 // put puts a frame into the simulation and tells those who watch.
-func (n *Net) put(s *space, frame []byte, o netns.Offload) (flow.Outcome, []flow.Arrival, error) {
+func (n *Net) put(s *space, frame []byte, o netns.Offload, parts flow.Parts) (flow.Outcome, []flow.Arrival, error) {
 	record := n.watch.wants(frame)
 	n.wires.under = transit{from: s, frame: frame, offload: o}
 	n.captures.begin(s, frame)
-	f, arrived, err := n.ports.Put(s.entry, frame, n.now(), record)
+	f, arrived, err := n.ports.Put(s.entry, frame, parts, n.now(), record)
 	if err == nil {
 		n.watch.see(n, s, frame, f, arrived, false)
 		n.captures.end(s, f, arrived, o.Checksum)

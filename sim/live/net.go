@@ -39,11 +39,12 @@ type Net struct {
 	host  *netns.Host
 	start time.Time
 
-	mu     *build.Lock // around the cluster and all below
-	ports  *flow.Ports
-	spaces map[*flow.Entry]*space
-	buf    []byte
-	wires  *wires
+	mu        *build.Lock // around the cluster and all below
+	ports     *flow.Ports
+	spaces    map[*flow.Entry]*space
+	buf       []byte
+	wires     *wires
+	fragments fragments
 	// checksums says that stacks look at them, since a device of the lab spoils some: one
 	// that is left to the device would count as wrong.
 	checksums bool

@@ -98,15 +98,9 @@ func sourceBy(st *host.Stack, l *host.Link, v6 bool) netip.Addr {
 	return st.Address(v6)
 }
 
-// Sizes of packets in bytes: that of Ethernet, and what tunnels leave of it.
-const (
-	mtuEthernet = 1500
-	mtuVXLAN    = 1450
-	mtuGeneve   = 1400
-)
-
-// mtu is what programs of a stack may send.
-func (n *Net) mtu(*host.Stack) int { return mtuEthernet }
+// mtu is what programs of a stack may send: the namespace's only device is the first
+// link. By another link, such as a tunnel, the simulated stack tells them.
+func (n *Net) mtu(st *host.Stack) int { return st.LinkMTU(st.Links[0], n.c.Plan.Params.Pinned) }
 
 // files are those that programs of a machine find: its resolver and its own name.
 func (n *Net) files(e *flow.Entry) map[string]string {

@@ -42,6 +42,8 @@ const (
 	FabricPolicy         Reason = "fabric-policy"
 	LinkDown             Reason = "link-down"
 	LinkLoss             Reason = "link-loss"
+	PacketTooBig         Reason = "packet-too-big"
+	FragmentsLost        Reason = "fragments-lost"
 	SpoofedSource        Reason = "spoofed-source"
 	MACNotAllowed        Reason = "mac-not-allowed"
 	PortNotReady         Reason = "port-not-ready"
@@ -106,6 +108,8 @@ var Reasons = []Explanation{
 	{FabricPolicy, "a policy of the network between the nodes dropped it", "A security rule of the fabric (for example a network security group) denies the flow.", "Check the security rules of the subnet and the NIC for both directions."},
 	{LinkDown, "a link between the machines is cut", "The frame was sent onto a segment or a cable that the lab has cut. The machines do not notice: their interfaces stay up.", "winlab link lists the links of a lab that is up; winlab link NAME --up joins it again. In a lab file see links, also those of steps."},
 	{LinkLoss, "a link lost the frame", "The link loses a share of its frames, or more waited for it than its queue holds.", "winlab link lists the links of a lab that is up, with their loss and rate."},
+	{PacketTooBig, "the packet is larger than a link carries", "An IP packet is larger than the MTU of the link that it must leave by, or than the network between carries, and may not be cut into fragments.", "ping with DF and a size (ping -f -l 1422, ping -M do -s 1422) finds the largest that passes. A tunnel takes 50 bytes of the MTU below it: compare netsh interface ipv4 show subinterfaces and ip link on both nodes with what the network carries."},
+	{FragmentsLost, "fragments of a tunnel packet are lost", "A tunnel packet was cut into IP fragments on its way, and a Windows node does not open fragments.", "Lower the MTU of the sender's NIC to what the network carries; flannel takes 50 less for its device. Small packets pass, so a handshake works and large answers hang."},
 	{SpoofedSource, "the fabric does not accept the source address", "The virtual network drops packets whose source is not assigned to the sending interface.", "Assign the address to the interface, or enable IP forwarding on it."},
 	{MACNotAllowed, "the hypervisor does not accept the MAC address", "The switch outside the virtual machine drops frames with a source MAC that is not the virtual machine's.", "Enable MAC address spoofing on the virtual machine's network adapter."},
 	{PortNotReady, "the port is not ready", "The vSwitch port exists, but its endpoint is not attached or is blocked.", "Get-HnsEndpoint: State must be 3 (attached, sharing)."},

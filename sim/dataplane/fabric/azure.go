@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -38,6 +39,7 @@ type Azure struct {
 func (a Azure) Attach(s *wire.Segment) {
 	n := &virtualNetwork{Azure: a, segment: s, allowed: map[packet.Tuple]bool{}}
 	s.AnswersAll = hostMAC
+	s.Cut = func(sim *wire.Simulation, p *packet.Packet) bool { return cut(sim, p, s.MTU) }
 	s.Forget = func() { clear(n.allowed) }
 	s.Policy = func(sim *wire.Simulation, from *wire.NIC, p *packet.Packet) bool {
 		if p.Headers().IPVersion != 0 {
@@ -45,6 +47,17 @@ func (a Azure) Attach(s *wire.Segment) {
 		}
 		return true
 	}
+}
+
+// cut makes fragments of a packet that is larger than the network carries.
+func cut(sim *wire.Simulation, p *packet.Packet, mtu int) bool {
+	if p.DontFragment() {
+		sim.RecordUnknown(fmt.Sprintf("what the virtual network does with a packet of %d bytes that must not be cut into fragments, where it carries %d, is not known", p.Size(), mtu))
+		return false
+	}
+	record(sim, "Azure host", p, trace.Step{Action: trace.ActNote, Event: trace.Of(fragments{p.Size(), mtu})}.Cite(factFragments))
+	p.Fragment(mtu)
+	return true
 }
 
 // virtualNetwork is the virtualisation host's side of a segment: every packet

@@ -77,3 +77,10 @@ func (e lostByChance) Text() string {
 
 // Percent writes a share as people do: "2.5%".
 func Percent(share float64) string { return strconv.FormatFloat(share*100, 'f', -1, 64) + "%" }
+
+// fragments is a packet that the virtual network cuts.
+type fragments struct{ size, mtu int }
+
+func (e fragments) Text() string {
+	return fmt.Sprintf("%d bytes are cut into fragments of at most %d", e.size, e.mtu)
+}

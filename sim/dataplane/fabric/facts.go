@@ -9,6 +9,9 @@ var (
 	factHostsPort = evidence.New("fabric.azure-udp-65330", evidence.Stated,
 		"UDP port 65330 is reserved for the Azure host: an answer to that port never reaches the machine that asked from it.",
 		"Azure documentation, Virtual network FAQ", "Azure/AgentBaker PR 1784", "Azure/AKS#2988")
+	factFragments = evidence.New("fabric.azure-fragments", evidence.Stated,
+		"The stack of an Azure virtual network cuts packets of more than 1400 bytes into fragments, where the lab says that MTU of the segment.",
+		"Azure documentation, TCP/IP performance tuning for Azure VMs (Azure and VM MTU)", "kubernetes-sigs/cluster-api-provider-azure#1335")
 	factSpoof = evidence.New("fabric.azure-source-check", evidence.Stated,
 		"A NIC without IP forwarding may only send from, and only gets packets for, the addresses assigned to it.",
 		"Azure documentation, Enable or disable IP forwarding for a network interface")

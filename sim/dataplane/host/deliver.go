@@ -11,6 +11,9 @@ import (
 // local delivers a packet to this stack. inside is set when it never left it.
 func (s *Stack) local(sim *wire.Simulation, p *packet.Packet, inside bool) {
 	h := p.Headers()
+	if p.Reassemble() {
+		s.step(sim, p, trace.Step{Action: trace.ActNote, Event: trace.Note("its fragments are put together")}, factFragment)
+	}
 	if r := s.refused(h.Proto); r != nil {
 		s.drop(sim, p, trace.ProtocolNotSupported, trace.Note(r.Text), r.Fact)
 		return

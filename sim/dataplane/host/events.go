@@ -287,3 +287,42 @@ type idleTooLong struct{ after time.Duration }
 func (e idleTooLong) Text() string {
 	return fmt.Sprintf("a connection was here, idle for longer than %s: forgotten", e.after)
 }
+
+// cut is a packet that leaves in fragments.
+type cut struct {
+	size, mtu int
+	link      string
+}
+
+func (e cut) Text() string {
+	return fmt.Sprintf("%d bytes are cut into fragments of at most %d for %s", e.size, e.mtu, e.link)
+}
+
+// tooBig is a packet that must not be cut and does not fit.
+type tooBig struct {
+	size, mtu int
+	link      string
+	forwarded bool
+}
+
+func (e tooBig) Text() string {
+	s := fmt.Sprintf("%d bytes do not fit the MTU %d of %s, and must not be cut", e.size, e.mtu, e.link)
+	if e.forwarded {
+		return s + "; the sender is told by ICMP"
+	}
+	return s + "; the program gets an error"
+}
+
+// saysMTU is an ICMP error that says the MTU of a link on the way.
+type saysMTU struct{ mtu int }
+
+func (e saysMTU) Text() string {
+	return fmt.Sprintf("a machine on the way says that the packet is too big for its MTU of %d", e.mtu)
+}
+
+// sendsSmaller is a TCP that was told so.
+type sendsSmaller struct{ mss int }
+
+func (e sendsSmaller) Text() string {
+	return fmt.Sprintf("sent again in segments of at most %d bytes", e.mss)
+}

@@ -32,8 +32,8 @@ var (
 		"A stack drops a segment whose TCP or UDP checksum is wrong, without an answer. NICs that offload checksums and do not know the tunnel leave wrong ones inside.",
 		"RFC 9293 section 3.1", "flannel-io/flannel#1279", "rancher/rancher#33399")
 	factFragment = evidence.New("host.reassembly", evidence.Stated,
-		"A stack hands a datagram to its program when all fragments of it are there. The simulation puts none together: what becomes of a fragment is unknown.",
-		"RFC 1122 section 3.3.2")
+		"A stack hands a datagram to its program when all fragments of it are there. The simulation puts together what it has cut itself, or what programs of a live network have sent: what becomes of a fragment of a capture is unknown.",
+		"RFC 1122 section 3.3.2", "RFC 791 section 3.2")
 	factSocket = evidence.New("host.socket-match", evidence.Stated,
 		"A program gets only packets that come from the address and port it wrote to; for others the stack resets or drops.", "RFC 9293 section 3.5.2")
 	factICMPError = evidence.New("host.icmp-error-match", evidence.Stated,

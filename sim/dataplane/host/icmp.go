@@ -15,6 +15,8 @@ const (
 	echoRequest6, echoReply6   = 128, 129
 	unreachable4, unreachable6 = 3, 1
 	portClosed4, portClosed6   = 3, 4 // codes of unreachable
+	fragmentationNeeded        = 4    // code of unreachable4
+	packetTooBig6              = 2
 )
 
 // icmp answers echo requests and hands errors to the socket they are for.
@@ -24,6 +26,8 @@ func (s *Stack) icmp(sim *wire.Simulation, p *packet.Packet) {
 	switch {
 	case !v6 && h.ICMPType == echoRequest, v6 && h.ICMPType == echoRequest6:
 		s.answerEcho(sim, p)
+	case !v6 && h.ICMPType == unreachable4 && h.ICMPCode == fragmentationNeeded, v6 && h.ICMPType == packetTooBig6:
+		s.tooBigFor(sim, p)
 	case !v6 && h.ICMPType == unreachable4, v6 && h.ICMPType == unreachable6:
 		s.icmpError(sim, p)
 	default:

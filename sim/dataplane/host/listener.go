@@ -55,7 +55,7 @@ func (s *Stack) listener(proto packet.Proto, h *packet.Headers) *Listener {
 // accept answers a connection request or datagram.
 func (s *Stack) accept(sim *wire.Simulation, l *Listener, p *packet.Packet) {
 	h := p.Headers()
-	k := &Socket{stack: s, Tuple: p.Tuple().Reverse(), server: true, answer: l.Answer, seq: 1000, ack: h.Seq + 1}
+	k := &Socket{stack: s, Tuple: p.Tuple().Reverse(), server: true, answer: l.Answer, seq: 1000, ack: h.Seq + 1, peer: p.MSS()}
 	if h.Proto == packet.TCP {
 		s.keep(k, sim.Journal)
 	}

@@ -25,7 +25,9 @@ func (s *Stack) Emit(sim *wire.Simulation, p *packet.Packet) {
 	if proto, port, ok := refuses(h, p); ok && !s.answersClosed(sim, p, proto, port) {
 		return
 	}
+	s.outside = true
 	s.output(sim, p)
+	s.outside = false
 }
 
 // refuses reports whether a packet says that nobody listens on a port, and which.

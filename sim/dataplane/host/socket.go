@@ -23,7 +23,9 @@ type Outcome struct {
 type Socket struct {
 	Tuple   packet.Tuple // as this end sends
 	Outcome Outcome
-	stack   *Stack
+	// DontFragment sets DF on what the socket sends; TCP has it in any case.
+	DontFragment bool
+	stack        *Stack
 	// server is set on the end that was accepted; answer makes its replies.
 	server bool
 	answer func([]byte) []byte
@@ -31,6 +33,10 @@ type Socket struct {
 	done func(sim *wire.Simulation)
 	seq  uint32
 	ack  uint32
+	// last is the last segment with data; mss what this end was told to send at most, 0
+	// for nothing, and peer what the other end takes, see segments.
+	last      packet.Spec
+	mss, peer int
 	// opened counts the sockets of the stack that were opened before.
 	opened int
 	// stands is set on a client's end when the connection was answered, ended when
@@ -78,7 +84,7 @@ func (k *Socket) Push(sim *wire.Simulation, payload []byte, ttl uint8) {
 }
 
 func (k *Socket) transmit(sim *wire.Simulation, spec packet.Spec) {
-	p := packet.Build(spec)
+	p := k.segments(sim, packet.Build(spec))
 	k.stack.step(sim, p, trace.Step{Action: trace.ActSend, Event: trace.Of(messageOf(p))}, nil)
 	k.stack.output(sim, p)
 }
@@ -162,7 +168,8 @@ func (k *Socket) Send(sim *wire.Simulation, payload []byte, ttl uint8) {
 			spec.TCPFlags, spec.Ack = packet.ACK|packet.PSH, 1
 		}
 	}
-	p := packet.Build(spec)
+	spec.DontFragment = k.DontFragment
+	p := k.segments(sim, packet.Build(spec))
 	k.stack.step(sim, p, trace.Step{Action: trace.ActSend, Event: trace.Of(messageOf(p))}, nil)
 	if !first || k.stack.admits(sim, p, true) {
 		k.stack.output(sim, p)
@@ -198,7 +205,7 @@ func (k *Socket) replyWith(sim *wire.Simulation, payload []byte) {
 		k.Outcome.Done = true
 	}
 	sim.Rec.SetLeg(trace.Reply)
-	p := packet.Build(spec)
+	p := k.segments(sim, packet.Build(spec))
 	k.stack.step(sim, p, trace.Step{Action: trace.ActAnswer, Event: trace.Of(messageOf(p))}, factProgram)
 	sim.Queue(func() { k.stack.output(sim, p) })
 }
@@ -206,6 +213,9 @@ func (k *Socket) replyWith(sim *wire.Simulation, payload []byte) {
 // receive takes a packet that belongs to the socket's connection.
 func (k *Socket) receive(sim *wire.Simulation, p *packet.Packet) {
 	h := p.Headers()
+	if m := p.MSS(); m != 0 {
+		k.peer = m
+	}
 	switch {
 	case k.server:
 		k.serve(sim, p)

@@ -20,6 +20,9 @@ type Link struct {
 	// neighbour. The machine that has the link sets both.
 	Send    func(sim *wire.Simulation, p *packet.Packet)
 	Resolve func(ip netip.Addr) (packet.MAC, bool)
+	// MTU is the largest IP packet in bytes that leaves by the link; 0 is that of
+	// Ethernet, and open on Windows.
+	MTU int
 	// Down links neither send nor receive.
 	Down bool
 }
@@ -81,6 +84,7 @@ type Stack struct {
 	talked    map[packet.Tuple]bool // see Emit
 	opened    int                   // sockets since the last Reset
 	nextPort  uint16
+	outside   bool // the packet on its way out is one of programs outside
 }
 
 // Refusal is a protocol that a stack cannot do, with the reason.
@@ -132,7 +136,7 @@ func (s *Stack) output(sim *wire.Simulation, p *packet.Packet) {
 		s.inside(sim, p)
 		return
 	}
-	s.route(sim, p, "sent")
+	s.route(sim, p, sentVerb)
 }
 
 // keepsInside reports whether packets to an address do not leave the stack: it
@@ -179,8 +183,13 @@ func (s *Stack) route(sim *wire.Simulation, p *packet.Packet, verb string) {
 		s.step(sim, p, trace.Step{Action: trace.ActForward, Event: trace.Of(routed{verb, hop}), From: hop.route.Origin,
 			Changes: diff.Headers(&before, p.Headers(), diff.MAC)}, f)
 	}
-	hop.Link.Send(sim, p)
+	if s.fits(sim, hop.Link, p, verb != sentVerb) {
+		hop.Link.Send(sim, p)
+	}
 }
+
+// sentVerb is how route calls what the stack itself sends.
+const sentVerb = "sent"
 
 // Firewall is a packet filter of a stack that forwards.
 type Firewall interface {

@@ -75,7 +75,7 @@ func (v *VTEP) send(sim *wire.Simulation, p *packet.Packet) {
 		p.SpoilChecksum()
 		sim.CheckChecksums = true
 	}
-	err := p.Encap(packet.Outer{Kind: v.Kind, Src: v.Local, Dst: peer.Addr, DstPort: v.Port, VNI: v.VNI})
+	err := p.Encap(packet.Outer{Kind: v.Kind, Src: v.Local, Dst: peer.Addr, DstPort: v.Port, VNI: v.VNI, MayFragment: true})
 	if err != nil {
 		s.drop(sim, p, trace.BadPacket, trace.Of(malformed{err}), factVTEP)
 		return

@@ -52,6 +52,9 @@ var (
 	factNodeACL = evidence.New("ovs.allow-from-node", evidence.Code,
 		"A switch accepts what comes from its own node's management port whatever the policies say.",
 		"ovn-org/ovn-kubernetes go-controller/pkg/ovn/policy_common.go (addAllowACLFromNode)")
+	_ = evidence.New("ovs.mtu", evidence.Code,
+		"The interfaces of pods and the management port have the MTU 1400, which leaves room for Geneve.",
+		"ovn-kubernetes/ovn-kubernetes go-controller/pkg/config/config.go (Default)")
 	factManagement = evidence.New("ovs.management-port", evidence.Code,
 		"Every node has a management port with the second address of its subnet, and a route for the cluster's prefix to it, on Windows too.",
 		"ovn-org/ovn-kubernetes go-controller/pkg/ovn/management-port_windows.go")
@@ -88,3 +91,6 @@ var (
 		"Which nodes have a gateway router: all with ovn-kubernetes (on Windows since November 2018), Linux machines only in the Kubernetes 1.5 design.",
 		"ovn-org/ovn-kubernetes#451", "apprenda/kubernetes-ovn-heterogeneous-cluster gateway/README.md")
 )
+
+// tunnelMTU follows ovs.mtu, in bytes.
+const tunnelMTU = 1400

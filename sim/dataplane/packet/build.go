@@ -30,6 +30,8 @@ type Spec struct {
 	Payload            []byte
 	// IPID is the IPv4 identification.
 	IPID uint16
+	// DontFragment sets DF, which TCP over IPv4 has in any case.
+	DontFragment bool
 }
 
 // Validate says why no packet can be built from s, or returns nil.
@@ -93,7 +95,7 @@ func Build(s Spec) *Packet {
 	f := p.Bytes()
 	putEth(f, s.EthDst, s.EthSrc, v4)
 	if v4 {
-		putIPv4(f[ethHeaderLen:], ipLen+n, s.IPID, s.Proto == TCP, s.TTL, s.Proto, s.Src.Unmap().As4(), s.Dst.Unmap().As4())
+		putIPv4(f[ethHeaderLen:], ipLen+n, s.IPID, s.Proto == TCP || s.DontFragment, s.TTL, s.Proto, s.Src.Unmap().As4(), s.Dst.Unmap().As4())
 	} else {
 		putIPv6(f[ethHeaderLen:], n, s.TTL, s.Proto, s.Src.As16(), s.Dst.As16())
 	}

@@ -11,6 +11,8 @@ type Packet struct {
 	buf      []byte // headroom, then the frame at buf[off:end]
 	off, end int
 	h        Headers
+	parts    parts
+	mss      int
 }
 
 // New copies a frame into a new Packet. The Packet is usable even with an
@@ -34,6 +36,7 @@ func (p *Packet) Load(frame []byte) error {
 	}
 	p.buf = p.buf[:cap(p.buf)]
 	p.off, p.end = headroom, n
+	p.parts, p.mss = parts{}, 0
 	copy(p.buf[headroom:n], frame)
 	return parse(p.buf[headroom:n:n], &p.h)
 }
@@ -59,7 +62,7 @@ func (p *Packet) Payload() []byte {
 
 // Clone returns an independent copy of p.
 func (p *Packet) Clone() *Packet {
-	c := &Packet{off: headroom, end: headroom + p.Len(), h: p.h}
+	c := &Packet{off: headroom, end: headroom + p.Len(), h: p.h, parts: p.parts, mss: p.mss}
 	c.buf = make([]byte, max(c.end, 256))
 	copy(c.buf[c.off:], p.Bytes())
 	return c

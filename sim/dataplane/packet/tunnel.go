@@ -62,6 +62,8 @@ type Outer struct {
 	// TTL 0 is 64.
 	TTL  uint8
 	Kind Tunnel
+	// MayFragment leaves the flag DF of an IPv4 packet away.
+	MayFragment bool
 	// Options are Geneve options as in the header (RFC 8926 §3.5),
 	// a multiple of 4 bytes and at most 252. What Decap returns here aliases
 	// the packet and is valid until it is loaded or encapsulated again.
@@ -90,7 +92,7 @@ func (o *Outer) check() error {
 // Over IPv4 the outer UDP checksum is 0, as RFC 7348 §5 asks. Over IPv6 it is
 // computed: 0 is for tunnels that agreed on it (RFC 6935), and tools call it
 // illegal. The outer packet must not be fragmented (RFC 7348 §4.3), so its IPv4
-// identification is 0 and DF is set.
+// identification is 0 and DF is set, unless MayFragment says otherwise.
 //
 // An error says which field of o is impossible, or that the frame is too long;
 // the packet is then unchanged.
@@ -98,7 +100,7 @@ func (p *Packet) Encap(o Outer) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	inner := p.Len()
+	inner, innerIP := p.Len(), p.h.End-p.h.L3
 	v4 := o.Src.Unmap().Is4()
 	ipLen := ipv4HeaderLen
 	if !v4 {
@@ -128,7 +130,7 @@ func (p *Packet) Encap(o Outer) error {
 	putTunnel(t, &o)
 	putEth(f, o.EthDst, o.EthSrc, v4)
 	if v4 {
-		putIPv4(f[ethHeaderLen:], ipLen+udpLen, 0, true, o.TTL, UDP, o.Src.Unmap().As4(), o.Dst.Unmap().As4())
+		putIPv4(f[ethHeaderLen:], ipLen+udpLen, 0, !o.MayFragment, o.TTL, UDP, o.Src.Unmap().As4(), o.Dst.Unmap().As4())
 	} else {
 		putIPv6(f[ethHeaderLen:], udpLen, o.TTL, UDP, o.Src.As16(), o.Dst.As16())
 	}
@@ -136,6 +138,7 @@ func (p *Packet) Encap(o Outer) error {
 	if err := parse(f, &p.h); err != nil {
 		return err
 	}
+	p.parts.encapsulated(p.h.End - p.h.L3 - innerIP)
 	if !v4 {
 		want, at := p.h.l4Checksum(f)
 		be.PutUint16(f[at:], want)
@@ -220,10 +223,12 @@ func (p *Packet) Decap(kind Tunnel) (Outer, error) {
 		SrcPort: h.SrcPort, DstPort: h.DstPort, VNI: vni, TTL: h.TTL,
 		Kind: kind, Options: options,
 	}
+	outer := h.End - h.L3
 	p.end = p.off + h.End
 	p.off += inner
 	p.h = ih
 	p.h.shift(-inner)
+	p.parts.decapsulated(outer - (p.h.End - p.h.L3))
 	return o, nil
 }
 

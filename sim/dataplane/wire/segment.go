@@ -58,6 +58,11 @@ type Segment struct {
 	Policy     func(sim *Simulation, from *NIC, p *packet.Packet) (handled bool)
 	// Line, when set, is crossed by every frame of the segment, before Policy.
 	Line Line
+	// MTU is the largest IP packet that it carries in bytes, 0 for no bound. Cut, when
+	// set, decides what becomes of a larger one, and reports whether it goes on; without
+	// it the packet is lost.
+	MTU int
+	Cut func(sim *Simulation, p *packet.Packet) (goesOn bool)
 	// Forget, when set, makes Policy forget the flows that it has seen.
 	Forget func()
 }
@@ -88,6 +93,9 @@ func (s *Segment) Attach(n *NIC) {
 var factWire = evidence.New("wire.ethernet", evidence.Stated,
 	"An Ethernet segment delivers a frame to the interface that has its destination MAC address.", "IEEE 802.3")
 
+var factGiant = evidence.New("wire.giant", evidence.Stated,
+	"A switch drops a frame that is larger than it carries, and tells nobody.", "IEEE 802.3", "RFC 4821 section 1")
+
 // Send puts a frame on the segment.
 func (s *Segment) Send(sim *Simulation, from *NIC, p *packet.Packet) {
 	sim.Taps.seeSegment(s, from, p)
@@ -112,9 +120,25 @@ func (s *Segment) cross(sim *Simulation, from *NIC, p *packet.Packet) {
 }
 
 func (s *Segment) decide(sim *Simulation, from *NIC, p *packet.Packet) {
+	if s.MTU > 0 && p.Size() > s.MTU && !s.tooBig(sim, p) {
+		return
+	}
 	if s.Policy == nil || !s.Policy(sim, from, p) {
 		s.deliver(sim, from, p)
 	}
+}
+
+// tooBig is a packet larger than the segment carries. It reports whether it goes on.
+func (s *Segment) tooBig(sim *Simulation, p *packet.Packet) bool {
+	if s.Cut != nil {
+		return s.Cut(sim, p)
+	}
+	sim.RecordLoss(s.place(), s.object(), trace.PacketTooBig)
+	if sim.Rec.On() {
+		sim.Rec.Add(trace.Step{Place: s.place(), Object: s.object(), Action: trace.ActDrop, Reason: trace.PacketTooBig,
+			Event: trace.Of(giant{p.Size(), s.MTU}), Packet: sim.Rec.Describe(p)}.Cite(factGiant))
+	}
+	return false
 }
 
 // deliver hands a frame to the first interface that takes its destination, and

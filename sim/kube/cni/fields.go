@@ -131,7 +131,7 @@ var fieldTables = map[string]fieldTable{
 	"net-conf.json.vxlan": tableOf(is("Name", "Type", "VNI", "Port", "DirectRouting", "GBP"),
 		but("flanneld on Windows checks its form and uses it for nothing (flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go)", "MacPrefix"), but(readsNot, "DNSServerList"),
 		but("it is for the tunnel device of Linux nodes, which has its peers from flanneld here", "Learning"),
-		but("it is for Linux nodes; the size of packets is not simulated", "MTU"),
+		but("it is for the VXLAN device of Linux nodes, which has the MTU of the NIC less 50 here; write mtu at the nodes", "MTU"),
 		but("it is for Linux nodes; the MAC address of their tunnel device is vtepMAC", "Mac")),
 
 	"dns": is("nameservers", "domain", "search", "options"),

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"slices"
@@ -16,7 +17,7 @@ import (
 // fabric builds segments and routers.
 func (b *builder) fabric(context.Context) error {
 	for _, g := range b.Plan.Segments {
-		seg := &wire.Segment{Name: g.Name}
+		seg := &wire.Segment{Name: g.Name, MTU: cmp.Or(g.MTU, host.EthernetMTU)}
 		b.Segments = append(b.Segments, seg)
 		switch {
 		case g.Azure:
@@ -39,6 +40,7 @@ func (b *builder) router(r plan.Router) error {
 	links := map[string]*host.Link{}
 	for _, f := range r.Interfaces {
 		links[f.Segment] = m.AddAdapter(f.Segment, f.MAC, b.Segment(f.Segment), valid(f.Address, f.Address6)...)
+		links[f.Segment].MTU = b.Segment(f.Segment).MTU
 	}
 	for _, rt := range r.Routes {
 		if err := st.AddRoute(host.Route{To: rt.To, Via: rt.Via, Origin: rt.Origin}); err != nil {
@@ -77,7 +79,7 @@ func (b *builder) hosts(context.Context) error {
 	for _, h := range b.Plan.Hosts {
 		m := machine.NewLinux(h.Name, "host/"+h.Name)
 		st := m.Stack()
-		m.AddAdapter("eth0", h.MAC, b.Segment(h.Segment), valid(h.Address, h.Address6)...)
+		m.AddAdapter("eth0", h.MAC, b.Segment(h.Segment), valid(h.Address, h.Address6)...).MTU = b.Segment(h.Segment).MTU
 		for _, gw := range []netip.Addr{h.Gateway, h.Gateway6} {
 			if !gw.IsValid() {
 				continue

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -189,6 +190,7 @@ func (b *builder) linuxNode(n *Node) error {
 	st.NAT = host.NewNetfilter()
 	st.ReversePathOpen = true
 	eth := l.AddAdapter("eth0", n.MAC, b.Segment(n.Plan.Segment), hostAddresses(n.Node)...)
+	eth.MTU = cmp.Or(n.Plan.MTU, host.EthernetMTU)
 	if b.Plan.Network.Design == plan.RRAS {
 		n.attach = n.attachToBridge
 		return b.rrasLinux(n)
@@ -230,6 +232,7 @@ func (b *builder) setUpLinux(n *Node, set cni.LinuxSetup) {
 		if n.Plan.VXLANPort != 0 {
 			vt.Port = n.Plan.VXLANPort
 		}
+		vt.Link.MTU = st.Links[0].MTU - host.VXLANOverhead
 		vt.SpoilsChecksums = n.Plan.BrokenTunnelChecksums
 		for _, p := range v.Peers {
 			vt.Peers = append(vt.Peers, host.Peer{Prefix: p.Prefix, Addr: p.PA, MAC: p.MAC})

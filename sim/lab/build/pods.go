@@ -211,10 +211,25 @@ func (b *builder) attachByLease(n *Node, p *pod) (attached, error) {
 		return attached{}, refused(err)
 	}
 	c, err := n.linux.Attach(p.object(), l.Prefix, l.Gateway, b.plugin.Linux(b.Kube, n.Node).PodsInNodeSubnet)
+	if err == nil {
+		c.Stack().Links[0].MTU = n.podMTU()
+	}
 	if err == nil && l.Prefix6.IsValid() {
 		n.linux.AddAddress(c, l.Prefix6, l.Gateway6)
 	}
 	return attached{Compartment: c}, err
+}
+
+// podMTU is the MTU of pods on a Linux node: that of the tunnel device, as flannel writes
+// it into subnet.env (FLANNEL_MTU), else that of the NIC.
+func (n *Node) podMTU() int {
+	mtu := n.Stack().Links[0].MTU
+	for _, l := range n.Stack().Links {
+		if l.MTU != 0 {
+			mtu = min(mtu, l.MTU)
+		}
+	}
+	return mtu
 }
 
 // attachToDocker attaches a pod of a Linux node to Docker's own bridge.

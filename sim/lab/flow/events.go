@@ -75,3 +75,10 @@ type tupleAgain struct {
 func (e tupleAgain) Text() string {
 	return "connection " + e.earlier + " had the same 5-tuple, " + e.tuple.String()
 }
+
+// sendsData is a connection that is open, and on which the sender writes now.
+type sendsData struct{ size int }
+
+func (e sendsData) Text() string {
+	return fmt.Sprintf("the connection is open; the sender writes %d bytes", e.size)
+}

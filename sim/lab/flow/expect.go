@@ -58,7 +58,7 @@ func (c *Cluster) Run(ctx context.Context, f spec.Flow) (Result, error) {
 		o.check(ctx, c)
 		return o, nil
 	}
-	r := Request{From: f.From, To: f.To, Protocol: f.Protocol, IPv6: f.Family == spec.FamilyIPv6, SrcPort: f.SourcePort, Meanwhile: f.Meanwhile}
+	r := Request{From: f.From, To: f.To, Protocol: f.Protocol, IPv6: f.Family == spec.FamilyIPv6, SrcPort: f.SourcePort, Size: f.Size, DontFragment: f.DontFragment, Meanwhile: f.Meanwhile}
 	if f.Idle != "" {
 		d, err := time.ParseDuration(f.Idle)
 		if err != nil {

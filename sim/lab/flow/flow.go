@@ -67,6 +67,8 @@ type Request struct {
 	SrcPort uint16
 	TTL     uint8
 	Size    int
+	// DontFragment sets DF on a datagram or an echo request.
+	DontFragment bool
 	// IPv6 asks for the IPv6 addresses of both ends.
 	IPv6 bool
 	// Tool resolves name/... targets; empty is Resolve-DnsName on Windows.
@@ -152,6 +154,12 @@ func (c *Cluster) command(r Request) string {
 	if r.Protocol == "udp" || r.Protocol == "ping" {
 		s += " --" + r.Protocol
 	}
+	if r.Size != 0 {
+		s += fmt.Sprintf(" --size %d", r.Size)
+	}
+	if r.DontFragment {
+		s += " --dont-fragment"
+	}
 	if r.Idle != 0 {
 		s += " --idle " + r.Idle.String()
 	}
@@ -177,7 +185,9 @@ func (f *flow) assume(t *trace.Trace, r Request, firstPort uint16) {
 			t.Flow.SrcPort = r.SrcPort
 		}
 	}
-	if f.proto == packet.TCP {
+	if f.data {
+		add("segment", "the data on a new connection, and its echo", "")
+	} else if f.proto == packet.TCP {
 		add("segment", "the SYN of a new connection", "")
 	} else if r.Size == 0 {
 		add("size", fmt.Sprintf("%d bytes", defaultSize), "--size")

@@ -218,12 +218,20 @@ func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (Outcome, e
 	if e == nil {
 		e = j.Find(h)
 	}
+	if h.Proto == packet.TCP && j.p.Size() > host.EthernetMTU {
+		// A device has cut it after the capture, or put it together before; into what
+		// the capture does not say.
+		j.p.Segment(smallSegment)
+	}
 	j.begin(e, now)
 	changed := j.send(e)
 	f := j.outcome(j.sim.Run())
 	f.Readdressed = changed
 	return f, nil
 }
+
+// smallSegment fits every link, in bytes (RFC 791).
+const smallSegment = 576
 
 // begin prepares the simulation for the loaded frame.
 func (j *Injector) begin(e *Entry, now time.Duration) {
@@ -331,7 +339,7 @@ func (j *Injector) outcome(err error) Outcome {
 		return Outcome{Verdict: trace.Unknown, Reason: trace.ModelHole, Object: sim.Unknown}
 	case err != nil:
 		return Outcome{Verdict: trace.Looped, Reason: trace.TTLExceeded, Object: err.Error()}
-	case j.sunk > 0 && sim.Lost.Reason == trace.PortClosed:
+	case j.sunk > 0 && (sim.Lost.Reason == trace.PortClosed || sim.Lost.Reason == trace.PacketTooBig):
 		lost.Verdict = trace.Rejected
 	case sim.Lost == wire.Loss{} && j.sunk == 0 && j.live != nil && j.live.held > 0:
 		return Outcome{Held: true}

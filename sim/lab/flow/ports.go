@@ -150,6 +150,14 @@ func (l *ports) take(s *host.Stack, p *packet.Packet) bool {
 	return true
 }
 
+// Parts say what a frame stands for that goes as several on the wire.
+type Parts struct {
+	// Segments is the payload of the segments into which the sender's device cuts it, in
+	// bytes; Fragments is the length of the IP packets of the fragments that it was put
+	// together from. 0 for none.
+	Segments, Fragments int
+}
+
 // Put puts a frame of the programs at an entry in and follows it to its end. What
 // arrived somewhere is valid until the next call; nothing arrives of a packet that
 // met what is not modelled, and that of one that a link holds up comes with Resume.
@@ -157,10 +165,16 @@ func (l *ports) take(s *host.Stack, p *packet.Packet) bool {
 // since the cluster's ports were opened.
 //
 // The error is a *packet.ParseError of a frame that was not put in.
-func (p *Ports) Put(e *Entry, frame []byte, now time.Duration, record bool) (Outcome, []Arrival, error) {
+func (p *Ports) Put(e *Entry, frame []byte, parts Parts, now time.Duration, record bool) (Outcome, []Arrival, error) {
 	j := p.j
 	if err := j.p.Load(frame); err != nil {
 		return Outcome{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: e.Name}, nil, err
+	}
+	switch h := j.p.Headers(); {
+	case parts.Fragments > 0:
+		j.p.Fragment(parts.Fragments)
+	case parts.Segments > 0 && h.L4 > 0:
+		j.p.Segment(h.Payload - h.L3 + parts.Segments)
 	}
 	if j.sim.Rec = nil; record {
 		j.sim.Rec = &trace.Recorder{}

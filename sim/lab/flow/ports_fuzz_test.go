@@ -42,7 +42,7 @@ func openPorts(t testing.TB, design string) *fuzzed {
 // put sends a frame; a third of them are recorded.
 func (p *fuzzed) put(name string, frame []byte, record bool) ([]flow.Arrival, error) {
 	p.now += time.Millisecond
-	_, arrived, err := p.ports.Put(p.entries[name], frame, p.now, record)
+	_, arrived, err := p.ports.Put(p.entries[name], frame, flow.Parts{}, p.now, record)
 	return arrived, err
 }
 

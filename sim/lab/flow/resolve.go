@@ -34,16 +34,18 @@ type flow struct {
 	// lifted are blocking rules that are left out this time; see [Cluster.further].
 	lifted map[wire.Lift]bool
 	// ingress is the Ingress that the request is for, nil for none.
-	ingress   *spec.Ingress
-	proto     packet.Proto
-	src       netip.Addr
-	srcPort   uint16
-	dst       netip.AddrPort
-	ttl       uint8
-	payload   []byte
-	idle      time.Duration
-	meanwhile []plan.Call
-	tap       func(segment string, from string, frame []byte)
+	ingress *spec.Ingress
+	proto   packet.Proto
+	src     netip.Addr
+	srcPort uint16
+	dst     netip.AddrPort
+	ttl     uint8
+	payload []byte
+	idle    time.Duration
+	// data says that the payload is sent when the connection is open.
+	data, dontFragment bool
+	meanwhile          []plan.Call
+	tap                func(segment string, from string, frame []byte)
 
 	// What judging needs to know about the cluster: the sender's node ("" for none),
 	// the names of all nodes, whether pods need encapsulation between nodes, and
@@ -173,7 +175,8 @@ func (c *Cluster) withoutAddress(t *trace.Trace, m *build.Machine, v6 bool, what
 // firstPacket describes the first packet of a flow.
 func (c *Cluster) firstPacket(r Request, from endpoint, src netip.Addr, dst endpoint) (*flow, error) {
 	f := &flow{from: from.machine.Ref, label: label(r.From, from.machine), proto: protoOf(r.Protocol, dst.addr), src: src, srcPort: r.SrcPort, dst: netip.AddrPortFrom(dst.addr, dst.port),
-		ttl: r.TTL, payload: payload(r.Size), idle: r.Idle, tap: r.Tap}
+		ttl: r.TTL, payload: payload(r.Size), idle: r.Idle, tap: r.Tap, dontFragment: r.DontFragment}
+	f.data = f.proto == packet.TCP && r.Size > 0
 	if f.ttl == 0 {
 		f.ttl = defaultTTL
 	}

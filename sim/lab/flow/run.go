@@ -153,7 +153,16 @@ func (c *Cluster) start(f *flow, forced []int) *sending {
 		st = otherContainer(st)
 	}
 	s.socket = st.OpenNoted(s.sim.Journal, f.proto, f.src, f.srcPort, f.dst)
+	s.socket.DontFragment = f.dontFragment
 	return s
+}
+
+// again says why there is a second packet.
+func (f *flow) again() trace.Event {
+	if f.data && f.idle == 0 && len(f.meanwhile) == 0 {
+		return trace.Of(sendsData{len(f.payload)})
+	}
+	return trace.Of(sendsAgain{f.idle})
 }
 
 // send sends the flow's packet and lets the simulation run to its end.
@@ -172,14 +181,14 @@ func (s *sending) result() run {
 func (c *Cluster) sendAll(f *flow, forced []int) (run, error) {
 	s := c.start(f, forced)
 	s.send()
-	if s.err != nil || f.idle == 0 && len(f.meanwhile) == 0 || s.socket.Outcome.Verdict != trace.Delivered {
+	if s.err != nil || f.idle == 0 && len(f.meanwhile) == 0 && !f.data || s.socket.Outcome.Verdict != trace.Delivered {
 		return s.result(), nil
 	}
 	before := s.sim.Rec.Steps()
 	// The second packet gets a record of its own.
 	s.sim.Rec = &trace.Recorder{}
 	s.sim.Rec.SetLeg(trace.Request)
-	s.sim.Rec.Add(trace.Step{Place: f.label, Action: trace.ActNote, Event: trace.Of(sendsAgain{f.idle})})
+	s.sim.Rec.Add(trace.Step{Place: f.label, Action: trace.ActNote, Event: f.again()})
 	s.sim.AdvanceTo(s.sim.Now() + f.idle)
 	if err := s.meanwhile(); err != nil {
 		return run{}, err

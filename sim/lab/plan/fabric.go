@@ -17,6 +17,8 @@ type Segment struct {
 	Subnet netip.Prefix // the zero Prefix: not said
 	// Subnet6 is its IPv6 network, the zero Prefix for none.
 	Subnet6 netip.Prefix
+	// MTU is the largest IP packet that it carries in bytes, 0 for that of Ethernet.
+	MTU int
 	// Azure makes it a virtual network's subnet with Routes.
 	Azure  bool
 	Rules  []fabric.Rule
@@ -131,7 +133,7 @@ func router6(s *spec.Spec, segment string) (netip.Addr, error) {
 func (p *Plan) fabric(s *spec.Spec) error {
 	var r reader
 	for i, g := range s.Fabric.Segments {
-		seg := Segment{Name: g.Name, Azure: g.Azure, Subnet: r.prefix(g.Subnet), Rules: p.rules(&r, "segments", i, g.Rules)}
+		seg := Segment{Name: g.Name, MTU: g.MTU, Azure: g.Azure, Subnet: r.prefix(g.Subnet), Rules: p.rules(&r, "segments", i, g.Rules)}
 		var err error
 		seg.Subnet6, err = subnet6(s, g.Name)
 		r.note(err)

@@ -41,6 +41,8 @@ type Node struct {
 	// BrokenTunnelChecksums spoils what that device sends.
 	VXLANPort             uint16
 	BrokenTunnelChecksums bool
+	// MTU is that of a Linux node's NIC, 0 for that of Ethernet.
+	MTU int
 	// Proxy is kube-proxy on a Windows node, ProxyFlags its command line.
 	Proxy      kubeproxy.Config
 	ProxyFlags []string
@@ -94,7 +96,7 @@ func (p *Plan) node(s *spec.Spec, in spec.Node) (*Node, error) {
 		}
 		r.note(n.readWindows(p.File, len(p.Nodes), in))
 	}
-	n.VXLANPort, n.BrokenTunnelChecksums = in.VXLANPort, in.BrokenTunnelChecksums
+	n.VXLANPort, n.BrokenTunnelChecksums, n.MTU = in.VXLANPort, in.BrokenTunnelChecksums, in.MTU
 	n.ForwardingSet = in.Forwarding
 	n.Kube = k
 	if in.RRAS != nil && s.Network.Plugin != spec.PluginRRAS {

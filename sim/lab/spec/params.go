@@ -21,6 +21,7 @@ const (
 	ParamTwoEndpoints    = "remote-and-local-endpoint"
 	ParamExcludedPort    = "node-port-in-excluded-range"
 	ParamFirewall        = "windows-firewall"
+	paramWindowsMTU      = "windows-mtu"
 	paramFlowWithoutRule = "vfp-flow-without-rule"
 	paramSYNOnFlow       = "vfp-syn-on-flow"
 	paramTakenTuple      = "vfp-taken-tuple"
@@ -69,6 +70,8 @@ var params = []Param{
 		Means: "whether HNS serves a node port that is in an excluded port range of the node"},
 	{Name: ParamFirewall, Values: []string{"answers", "silent"}, Open: true,
 		Means: "what the Windows firewall lets a stack say about a port on which nobody listens"},
+	{Name: paramWindowsMTU, Values: []string{"1450", "1500"}, Open: true,
+		Means: "the MTU of the interfaces of Windows nodes and pods"},
 	{Name: paramFlowWithoutRule, Values: []string{"forgotten", "lives"}, Open: true,
 		Means: "what VFP does with the flows of a rule that is taken away, as when kube-proxy makes a load balancer anew"},
 	{Name: paramSYNOnFlow, Values: []string{"flow", "rules"}, Open: true,

@@ -136,6 +136,10 @@ type Segment struct {
 	// IPv6Subnet is its IPv6 network; left out, the /64 of the first node's
 	// ipv6Address on it.
 	IPv6Subnet string `yaml:"ipv6Subnet,omitempty"`
+	// MTU is the largest IP packet that it carries, in bytes; left out, 1500. The
+	// interfaces of routers and hosts on it have the same; those of nodes do not know.
+	// What is larger is lost; on Azure, what may be cut is cut into fragments.
+	MTU int `yaml:"mtu,omitempty"`
 	// Azure makes the segment a virtual network's subnet: every frame goes to
 	// the virtualisation host, which routes by address, checks sources and
 	// applies Rules.
@@ -249,6 +253,9 @@ type Node struct {
 	// VXLANPort is the UDP port of a Linux node's VXLAN device where it is not the
 	// one of the plugin's configuration, 8472 for example.
 	VXLANPort uint16 `yaml:"vxlanPort,omitempty"`
+	// MTU is that of the NIC of a Linux node in bytes; left out, 1500. A tunnel device
+	// has what the tunnel leaves of it, and pods what the plugin gives them.
+	MTU int `yaml:"mtu,omitempty"`
 	// BrokenTunnelChecksums is a NIC of a Linux node that spoils the checksums of
 	// what it sends in tunnels (ethtool -K flannel.1 tx-checksum-ip-generic off
 	// cures it).
@@ -511,6 +518,11 @@ type Flow struct {
 	// Resolve makes this a name resolution: From asks for To with this tool
 	// (Resolve-DnsName, nslookup, ping, linux).
 	Resolve string `yaml:"resolve,omitempty"`
+	// Size is the payload of a datagram or an echo request in bytes; left out, 32. On TCP
+	// it is sent, and sent back, when the connection is open. DontFragment sets DF on
+	// datagrams and echo requests, as ping -f on Windows and ping -M do on Linux.
+	Size         int  `yaml:"size,omitempty"`
+	DontFragment bool `yaml:"dontFragment,omitempty"`
 	// Idle sends a second packet on the same connection after this time
 	// ("300s") and judges that one.
 	Idle string `yaml:"idle,omitempty"`

@@ -233,6 +233,7 @@ func (v *validator) fabric(s *Spec) {
 			v.fabricRule(sub(at, "rules", j), r)
 		}
 		v.routes(sub(at, "routes"), g.Routes)
+		v.mtu(sub(at, "mtu"), g.MTU)
 	}
 	var routers []string
 	for i, r := range s.Fabric.Routers {

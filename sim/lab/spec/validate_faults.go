@@ -34,6 +34,9 @@ func (v *validator) faults(path []any, n Node) {
 	if n.OS == "windows" && n.VXLANPort != 0 {
 		v.add(sub(path, "vxlanPort"), "vxlanPort is for Linux nodes; on a Windows node the network's VxlanPort policy says it")
 	}
+	if v.mtu(sub(path, "mtu"), n.MTU); n.OS != "linux" && n.MTU != 0 {
+		v.add(sub(path, "mtu"), "mtu is for Linux nodes: on Windows HNS sets it (parameter windows-mtu)")
+	}
 	if n.OS == "windows" && n.BrokenTunnelChecksums {
 		v.add(sub(path, "brokenTunnelChecksums"), "brokenTunnelChecksums is for Linux nodes")
 	}

@@ -88,6 +88,7 @@ func (v *validator) flows(path []any, fs []Flow) {
 			v.oneOf(sub(at, "family"), "family", f.Family, []string{FamilyIPv4, FamilyIPv6})
 		}
 		v.expected(at, f)
+		v.size(at, f)
 		if f.Idle != "" {
 			if d, err := time.ParseDuration(f.Idle); err != nil || d < 0 {
 				v.add(sub(at, "idle"), "%q is not a time; write it as 300s", f.Idle)
@@ -96,6 +97,35 @@ func (v *validator) flows(path []any, fs []Flow) {
 		v.calls(sub(at, "meanwhile"), f.Meanwhile)
 	}
 }
+
+// MaxSize is the largest payload of a flow: it still fits into one packet in a tunnel.
+const MaxSize = 58000
+
+// size complains about the size of a flow.
+func (v *validator) size(at []any, f Flow) {
+	switch {
+	case f.Size < 0 || f.Size > MaxSize:
+		v.add(sub(at, "size"), "size %d: write 1 to %d bytes of payload", f.Size, MaxSize)
+	case f.Size != 0 && (f.Resolve != "" || f.Connections > 1 || f.Connection != "" || f.Idle != "" || len(f.Meanwhile) > 0):
+		v.add(sub(at, "size"), "a flow with a size is one packet, or one connection with data on it; resolve, connections, connection, idle and meanwhile are for others")
+	case f.DontFragment && (f.Size == 0 || f.Protocol != "ping" && f.Protocol != "udp"):
+		v.add(sub(at, "dontFragment"), "dontFragment is for a ping or a datagram with a size; TCP sets it in any case")
+	}
+}
+
+// mtu complains about an MTU that no network has.
+func (v *validator) mtu(path []any, n int) {
+	if n != 0 && (n < minMTU || n > maxMTU) {
+		v.add(path, "mtu %d: write %d to %d bytes", n, minMTU, maxMTU)
+	}
+}
+
+// The bounds of an MTU in bytes: what each IPv4 host takes (RFC 791), and what an IP
+// packet can have.
+const (
+	minMTU = 576
+	maxMTU = 65535
+)
 
 // ends complains about the ends of a flow.
 func (v *validator) ends(at []any, f Flow) {

@@ -56,6 +56,8 @@ const (
 	// It has no connection on which a second packet could be sent.
 	Idle      Reason = "echo request after a pause"
 	OpenNames Reason = "the look-up varies"
+	// What the socket of a program sends in one packet is the kernel's to say.
+	Sized Reason = "a flow with a size"
 	// A trace follows a packet that is not lost by chance.
 	Chance Reason = "a link of the lab loses frames by chance"
 )
@@ -177,6 +179,8 @@ func notMade(f *Flow) Reason {
 		return NotSent
 	case loopback(f.Trace.Flow.Dst):
 		return Loopback
+	case f.Size != 0:
+		return Sized
 	case f.Idle != "" && f.Protocol == "ping":
 		return Idle
 	}

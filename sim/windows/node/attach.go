@@ -11,6 +11,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -28,6 +29,9 @@ func (n *Windows) AttachHost(endpointID string) error {
 		return fmt.Errorf("node %s: network %s has no switch", n.name, nw.Name)
 	}
 	l := &host.Link{Name: "vEthernet (" + e.Name + ")", MAC: parseMAC(e.MacAddress)}
+	if nw.Is(hns.Overlay) {
+		l.MTU = overlayMTU
+	}
 	for _, c := range e.IpConfigurations {
 		l.Addrs = append(l.Addrs, c.Prefix())
 	}
@@ -59,6 +63,14 @@ func (n *Windows) AddHostVNIC(network string, addr netip.Prefix) error {
 	return nil
 }
 
+// overlayMTU follows node.overlay-mtu, in bytes.
+const overlayMTU = host.EthernetMTU - host.VXLANOverhead
+
+// factOverlayMTU is about the adapters of containers on overlay networks.
+var factOverlayMTU = evidence.New("node.overlay-mtu", evidence.Inferred,
+	"The adapter of a container on an overlay network has the MTU 1450: HNS sets it by design, and a larger one would lose every large packet on a network that carries 1500.",
+	"Azure/AKS#2873", "microsoft/SDN#517", "flannel-io/flannel pkg/backend/vxlan encapOverhead")
+
 // Attach makes a compartment around an HNS endpoint. Object is what traces call
 // it, gateway the IPv4 next hop that the runtime sets.
 func (n *Windows) Attach(object, endpointID string, gateway netip.Addr) (*machine.Compartment, error) {
@@ -70,6 +82,9 @@ func (n *Windows) Attach(object, endpointID string, gateway netip.Addr) (*machin
 		return nil, fmt.Errorf("endpoint %s of %s is on no network", e.Name, object)
 	}
 	l := &host.Link{Name: "vEthernet (" + e.Name + ")", MAC: parseMAC(e.MacAddress)}
+	if n.hns.Network(e.HostComputeNetwork).Is(hns.Overlay) {
+		l.MTU = overlayMTU
+	}
 	for _, c := range e.IpConfigurations {
 		l.Addrs = append(l.Addrs, c.Prefix())
 	}

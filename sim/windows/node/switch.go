@@ -46,6 +46,10 @@ func (sw *vswitch) environment(sim *wire.Simulation, place string) *vfp.Env {
 // send takes a packet into a switch and delivers it at the other side.
 func (n *Windows) send(sim *wire.Simulation, sw *vswitch, from *vfp.Port, p *packet.Packet) {
 	sim.Taps.SeePort(n.name, from.Label, true, p)
+	if p.Fragmented() {
+		n.fragments(sim, sw, from, p)
+		return
+	}
 	if p.Headers().EthDst.IsMulticast() {
 		for _, to := range sw.Flood(from) {
 			q := p.Clone()
@@ -64,6 +68,20 @@ func (n *Windows) send(sim *wire.Simulation, sw *vswitch, from *vfp.Port, p *pac
 		to := out.To
 		sim.Taps.SeePort(n.name, to.Label, false, p)
 		sim.Queue(func() { sw.deliver[to](sim, p) })
+	}
+}
+
+// fragments takes a packet that came to a switch in IP fragments.
+func (n *Windows) fragments(sim *wire.Simulation, sw *vswitch, from *vfp.Port, p *packet.Packet) {
+	h := p.Headers()
+	if from != sw.external || h.Proto != packet.UDP || !slices.Contains(n.stack.TunnelPorts, h.DstPort) {
+		sim.RecordUnknown("what the virtual switch of " + n.name + " does with IP fragments is not known: its rules look at ports, which only the first fragment has")
+		return
+	}
+	sim.RecordLoss(n.name, from.Label, trace.FragmentsLost)
+	if sim.Rec.On() {
+		sim.Rec.Add(trace.Step{Place: n.name, Object: from.Label, Action: trace.ActDrop, Reason: trace.FragmentsLost,
+			Event: trace.Note("the tunnel packet came in fragments"), Packet: sim.Rec.Describe(p)}.Cite(factFragments))
 	}
 }
 

@@ -78,7 +78,8 @@ programs wait meanwhile; nothing in it is changed or counted.`,
 	f.StringVar(&o.expect, "expect", "", "exit with 1 unless the outcome is this `verdict`")
 	f.Uint16Var(&o.req.SrcPort, "source-port", 0, "the sender's `port` (default: the first ephemeral one)")
 	f.Uint8Var(&o.req.TTL, "ttl", 0, "time to live of the packet (default 128)")
-	f.IntVar(&o.req.Size, "size", 0, "payload of a datagram or echo request in `bytes` (default 32)")
+	f.IntVar(&o.req.Size, "size", 0, "payload of a datagram or echo request in `bytes` (default 32); on TCP, what is written when the connection is open")
+	f.BoolVar(&o.req.DontFragment, "dont-fragment", false, "set DF on a datagram or echo request, as ping -f on Windows")
 	f.DurationVar(&o.req.Idle, "idle", 0, "trace a second packet of the same connection, this much `time` after the first")
 	f.StringVar(&o.req.At, "at", "", "send the flow after this `step` of the lab (spec.steps); start is before the first (default: start)")
 	f.StringVar(&o.connection, "connection", "", "trace what the lab sends on this `connection` of its own at --at, from its opening on")
@@ -146,8 +147,8 @@ func (o *traceOptions) request() (lab.Request, error) {
 	tool, err := parseTool(o.tool)
 	r.Tool = tool
 	errs = append(errs, err)
-	if r.Size < 0 || r.Size > maxSize {
-		errs = append(errs, fmt.Errorf("--size %d: write 0 to %d bytes", r.Size, maxSize))
+	if r.Size < 0 || r.Size > spec.MaxSize {
+		errs = append(errs, fmt.Errorf("--size %d: write 0 to %d bytes", r.Size, spec.MaxSize))
 	}
 	if r.Idle < 0 {
 		errs = append(errs, fmt.Errorf("--idle %s: write a time of 0 or more", r.Idle))
@@ -174,9 +175,6 @@ func (o *traceOptions) request() (lab.Request, error) {
 	}
 	return r, nil
 }
-
-// maxSize keeps a packet within one frame of the usual MTU.
-const maxSize = 1400
 
 func (a *app) trace(ctx context.Context, path string, o *traceOptions) error {
 	r, err := o.request()
