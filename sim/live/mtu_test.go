@@ -155,3 +155,11 @@ func TestLargePacketsInTheTunnel(t *testing.T) {
 		t.Errorf("with a smaller MTU %d bytes came back: %+v", k, n.Stats())
 	}
 }
+
+// Large packets cross the tunnel of Open vSwitch, which takes more than VXLAN.
+func TestLargePacketsOverGeneve(t *testing.T) {
+	n := up(t, "transparent-ovn-kubernetes.yaml", Options{})
+	if k := echo(t, n, "pod/linux-client", netip.AddrPortFrom(addressOf(n, "pod/default/peer"), 80), 160000, time.Minute); k != 160000 {
+		t.Errorf("%d bytes came back: %+v", k, n.Stats())
+	}
+}
