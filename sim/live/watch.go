@@ -31,10 +31,32 @@ type Connection struct {
 	// it does".
 	Where string `json:"where,omitempty"`
 	Why   string `json:"why,omitempty"`
+	// RestsOn are the questions that no source decides and that its packets met: a
+	// network that runs has the first answer. What a lab pins is not here.
+	RestsOn []Answer `json:"restsOn,omitempty"`
 	// Took is the time until the answer, 0 for none.
 	Took time.Duration `json:"took,omitempty"`
 	// Repeats counts further first packets of the same connection without an answer.
 	Repeats int `json:"repeats,omitempty"`
+}
+
+// Answer is the answer that a network that runs has to a question that no source decides.
+type Answer struct {
+	// Param is the lab parameter that pins another answer, About the machine or rule
+	// that it is about, Value the answer as a lab writes it, Means what it means.
+	Param string `json:"param"`
+	About string `json:"about,omitempty"`
+	Value string `json:"value"`
+	Means string `json:"means"`
+}
+
+// rest notes the answers that a packet of a connection has met.
+func (c *Connection) rest(met []trace.Choice) {
+	for _, m := range met {
+		if a := (Answer{m.Param, m.Where, m.Value, m.Label}); !slices.Contains(c.RestsOn, a) {
+			c.RestsOn = append(c.RestsOn, a)
+		}
+	}
 }
 
 // How long a connection may take until it counts as without an answer, and how long
@@ -146,6 +168,9 @@ func (w *watch) see(n *Net, from *space, frame []byte, f flow.Outcome, arrived [
 	}
 	h, t := w.p.Headers(), w.p.Tuple()
 	if answer := w.servers[t]; answer != nil {
+		if !answer.done {
+			answer.rest(n.ports.Answers())
+		}
 		if len(arrived) == 0 && !answer.done && !f.Held {
 			answer.Where = f.Where()
 			w.end(answer, lostAnswer(f), f.Reason, why(n.ports.Steps()))
@@ -206,6 +231,7 @@ func (w *watch) opened(n *Net, from *space, h *packet.Headers, t packet.Tuple, f
 // reached notes what became of the first packet of a connection.
 func (w *watch) reached(n *Net, p *pending, h *packet.Headers, f flow.Outcome, arrived []flow.Arrival) {
 	p.Why = why(n.ports.Steps())
+	p.rest(n.ports.Answers())
 	if p.held = f.Held; p.held {
 		return
 	}

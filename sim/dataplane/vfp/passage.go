@@ -44,7 +44,11 @@ func (pt *Port) visitLayers(p *packet.Packet, k unifiedKey, env *Env) Result {
 	// actions see it through an interface.
 	ps := &pt.passage
 	ps.port, ps.packet, ps.dir, ps.env, ps.unified = pt, p, k.dir, env, u
+	size := p.Len()
 	res := ps.run()
+	if !env.Journal.On() {
+		ps.count(res, size)
+	}
 	ps.packet, ps.env, ps.unified = nil, nil, nil // the port must not keep them
 	if res.Pass && !u.uncacheable && !env.Journal.On() {
 		pt.spare = nil
@@ -108,6 +112,7 @@ func (ps *passage) visit(l *layerState) Result {
 		}
 		if r != nil {
 			ps.rule, ps.group = r, g
+			ps.unified.rules = append(ps.unified.rules, r)
 			return r.Action.apply(ps)
 		}
 	}
@@ -192,6 +197,7 @@ func (ps *passage) follow(f *flow) Result {
 	u := ps.unified
 	u.flows = append(u.flows, f)
 	u.addRewrite(&f.rewrite)
+	u.rules = append(u.rules, f.rule)
 	if !ps.env.Rec.On() {
 		ps.packet.Apply(&f.rewrite)
 		return Result{Pass: true, Hairpin: f.hairpin}

@@ -84,7 +84,8 @@ func (pt *Port) Layers() []*Layer {
 // are still there under the same names; the unified flows do not.
 func (pt *Port) SetLayers(layers []*Layer) {
 	slices.SortStableFunc(layers, func(a, b *Layer) int { return int(a.Priority) - int(b.Priority) })
-	old := pt.layers
+	pt.Count()
+	old, before := pt.layers, slices.Clone(pt.layers)
 	pt.layers = make([]*layerState, len(layers))
 	for i, l := range layers {
 		l.seal()
@@ -101,6 +102,7 @@ func (pt *Port) SetLayers(layers []*Layer) {
 			st.kill()
 		}
 	}
+	keepCounts(before, pt.layers)
 	pt.pools = pools(layers)
 	pt.unified, pt.sweepAt = map[unifiedKey]*unified{}, firstSweep
 }
@@ -178,7 +180,7 @@ func (pt *Port) Flush(layer string) []packet.Tuple {
 	return cut
 }
 
-// Reset forgets all flows and frees the ports that they had in NAT pools.
+// Reset forgets all flows and counts, and frees the ports that they had in NAT pools.
 func (pt *Port) Reset() {
 	pt.clearUnified()
 	for _, st := range pt.layers {
@@ -187,6 +189,7 @@ func (pt *Port) Reset() {
 	for _, p := range pt.pools {
 		p.release(pt)
 	}
+	pt.forgetCounts()
 	pt.now = 0
 }
 
@@ -214,6 +217,8 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 		f.touch(env.Now)
 		f.carry(h)
 	}
+	u.packets++
+	u.bytes += uint64(p.Len())
 	for i := range u.ops {
 		o := &u.ops[i]
 		p.Apply(&o.rewrite)

@@ -67,6 +67,8 @@ type Rule struct {
 	// Origin is the configuration behind the rule, Fact what it rests on.
 	Origin *trace.Origin
 	Fact   *evidence.Fact
+
+	counts Counts
 }
 
 // Given is one answer to a question.

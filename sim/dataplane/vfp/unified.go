@@ -20,11 +20,16 @@ type unified struct {
 	uncacheable bool
 	// used is when its last packet came.
 	used time.Duration
+	// rules decided about the flow's packets; packets and bytes are those that they do
+	// not know of yet.
+	rules          []*Rule
+	packets, bytes uint64
 
 	// Room for what most flows need, to save allocations.
 	opRoom      [1]op
 	flowRoom    [2]*flow
 	absenceRoom [2]absence
+	ruleRoom    [4]*Rule
 }
 
 // absence is a look-up in a stateful layer that found no flow. It is out of
@@ -65,7 +70,7 @@ const (
 
 func (u *unified) init() {
 	*u = unified{}
-	u.ops, u.flows, u.absences = u.opRoom[:0], u.flowRoom[:0], u.absenceRoom[:0]
+	u.ops, u.flows, u.absences, u.rules = u.opRoom[:0], u.flowRoom[:0], u.absenceRoom[:0], u.ruleRoom[:0]
 }
 
 // valid reports whether nothing has changed that u rests on.
@@ -89,6 +94,7 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 	if len(pt.unified) >= pt.sweepAt {
 		for k, u := range pt.unified {
 			if now-u.used >= maxUnused || !u.valid(now) {
+				u.settle()
 				delete(pt.unified, k)
 			}
 		}
@@ -98,12 +104,18 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 		pt.sweepAt = max(firstSweep, 2*len(pt.unified))
 	}
 	u.used = now
+	if old := pt.unified[k]; old != nil {
+		old.settle()
+	}
 	pt.unified[k] = u
 }
 
 // clearUnified forgets the unified flows, not the flows of the layers: the next
 // packet of each flow visits every layer again.
-func (pt *Port) clearUnified() { clear(pt.unified) }
+func (pt *Port) clearUnified() {
+	pt.Count()
+	clear(pt.unified)
+}
 
 // op is one thing that a unified flow does to a packet: rewrite its headers,
 // then wrap it when there is a tunnel.

@@ -81,11 +81,13 @@ func addressOf(l *host.Link, v6 bool) netip.Addr {
 
 // port is what vfpctrl would show of a port.
 func port(p *vfp.Port) dump.Port {
+	p.Count()
 	out := dump.Port{Name: p.ID, Friendly: p.Label, MAC: dashed(p.MAC), HasRules: true}
 	for _, l := range p.Layers() {
 		for _, g := range l.Groups {
 			for _, r := range g.Rules {
-				out.Rules = append(out.Rules, dump.Rule{Layer: l.Name, Group: g.Name, Name: r.ID, Priority: int(r.Priority), Type: r.Action.Type(), Conditions: conditions(r.Cond)})
+				n := r.Counts()
+				out.Rules = append(out.Rules, dump.Rule{Counts: &dump.RuleCounts{Matched: n.Packets, Dropped: n.Dropped, Bytes: n.Bytes}, Layer: l.Name, Group: g.Name, Name: r.ID, Priority: int(r.Priority), Type: r.Action.Type(), Conditions: conditions(r.Cond)})
 			}
 		}
 	}

@@ -2,8 +2,11 @@ package dump
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -19,6 +22,22 @@ type State struct {
 	Routes     []Route
 	Adapters   []Adapter
 	Facts
+}
+
+// KeepPorts leaves the ports out that are not wanted. It is an error when none is left;
+// name is how they were asked for.
+func (s *State) KeepPorts(want func(Port) bool, name string) error {
+	if s.HNS == nil {
+		return errors.New(cmp.Or(s.WithoutHNS, "the node has no HNS"))
+	}
+	var have []string
+	for _, p := range s.Ports {
+		have = append(have, p.Friendly)
+	}
+	if s.Ports = slices.DeleteFunc(s.Ports, func(p Port) bool { return !want(p) }); len(s.Ports) == 0 {
+		return fmt.Errorf("there is no port %s on %s; there are %s", name, s.Name, strings.Join(have, ", "))
+	}
+	return nil
 }
 
 // document is a list of objects with the command that prints it.

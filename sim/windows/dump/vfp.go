@@ -39,8 +39,15 @@ type Rule struct {
 	Conditions []string
 	// Backends are the addresses of the DIP ranges of an lbnat rule.
 	Backends []netip.Addr
-	Place    Place
+	// Counts are nil where they were not asked for.
+	Counts *RuleCounts
+	Place  Place
 }
+
+// RuleCounts are what vfpctrl /get-rule-counter shows of a rule: how many packets matched
+// it, and how many of those it dropped. Bytes is winlab's own: vfpctrl shows none for a
+// rule.
+type RuleCounts struct{ Matched, Dropped, Bytes uint64 }
 
 var (
 	portName  = regexp.MustCompile(`(?i)^\s*Port name\s*:\s*(\S.*?)\s*$`)
@@ -212,6 +219,20 @@ func (p *vfpParser) field(text string) {
 		p.conditions = true
 	case "flow ttl", "rule data", "flags", "flagsex":
 		p.conditions = false
+	case "matched packets", "dropped packets":
+		p.conditions = false
+		n, err := strconv.ParseUint(value, 10, 64)
+		if err != nil {
+			return
+		}
+		if p.rule.Counts == nil {
+			p.rule.Counts = &RuleCounts{}
+		}
+		if key == "matched packets" {
+			p.rule.Counts.Matched = n
+		} else {
+			p.rule.Counts.Dropped = n
+		}
 	default:
 		if p.conditions {
 			p.rule.Conditions = append(p.rule.Conditions, strings.TrimSpace(text))
@@ -244,15 +265,28 @@ func (f *Facts) port(x Port) {
 }
 
 // distinct leaves out rules that were listed twice, as /list-rule and /get-rule-counter
-// one after the other do: two rules of a group have different ids.
+// one after the other do: two rules of a group have different ids. The counters that
+// were seen last stay.
 func (old *Port) distinct() {
+	key := func(r Rule) string {
+		return fmt.Sprint(r.Layer, "\x00", r.Group, "\x00", r.Name, "\x00", r.Priority, r.Type, r.Conditions)
+	}
+	counts := map[string]*RuleCounts{}
+	for _, r := range old.Rules {
+		if r.Counts != nil {
+			counts[key(r)] = r.Counts
+		}
+	}
 	seen := map[string]bool{}
 	old.Rules = slices.DeleteFunc(old.Rules, func(r Rule) bool {
-		k := fmt.Sprint(r.Layer, "\x00", r.Group, "\x00", r.Name, "\x00", r.Priority, r.Type, r.Conditions)
+		k := key(r)
 		known := seen[k]
 		seen[k] = true
 		return known
 	})
+	for i := range old.Rules {
+		old.Rules[i].Counts = counts[key(old.Rules[i])]
+	}
 }
 
 func (old *Port) add(x Port) {

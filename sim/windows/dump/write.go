@@ -77,6 +77,7 @@ func Forms() []Form {
 		{"netnat", "Get-NetNat", true, []Kind{KindNAT}, printed((*State).netNATs)},
 		{"port-ranges", "netsh int ipv4 show excludedportrange and show dynamicport", true, []Kind{KindPorts}, printed((*State).ports)},
 		{"vfp", "rules of all ports as vfpctrl /list-rule shows them; for comparison, not in the place of HNS", true, []Kind{KindVFPRules}, one((*State).writeVFP)},
+		{"vfp-counters", "the same rules with their counters, as vfpctrl /get-rule-counter shows them", true, []Kind{KindVFPRules}, one((*State).writeVFPCounters)},
 		{"vfp-json", "ports and rules as vfpctrl shows them with /format 1; for comparison, too", true, []Kind{KindVFPPorts, KindVFPRules}, one((*State).writeVFPJSON)},
 	}
 }
@@ -333,7 +334,13 @@ func (s *State) netsh(b *strings.Builder) {
 }
 
 // writeVFP writes what microsoft/SDN dumpVfpPolicies.ps1 does.
-func (s *State) writeVFP() []byte {
+func (s *State) writeVFP() []byte { return s.vfpListing(false) }
+
+// writeVFPCounters writes what vfpctrl /get-rule-counter shows, of which the names of the
+// fields are known.
+func (s *State) writeVFPCounters() []byte { return s.vfpListing(true) }
+
+func (s *State) vfpListing(counters bool) []byte {
 	var b strings.Builder
 	for _, p := range s.Ports {
 		fmt.Fprintf(&b, "Policy for port : \n%s\n", p.Name)
@@ -353,6 +360,10 @@ func (s *State) writeVFP() []byte {
 			}
 			if len(r.Conditions) == 0 {
 				b.WriteString("            <none>\n")
+			}
+			if c := r.Counts; counters && c != nil {
+				fmt.Fprintf(&b, "        Matched packets : %d\n        Dropped packets : %d\n", c.Matched, c.Dropped)
+				continue
 			}
 			b.WriteString("        Flow TTL: 0\n        Rule Data:\n")
 		}

@@ -120,6 +120,7 @@ const (
 	verbHNS     = "hns"
 	verbLink    = "link"
 	verbTrace   = "trace"
+	verbRules   = "rules"
 )
 
 // liveLab is a lab that is up, in the process that holds it.
@@ -130,6 +131,8 @@ type liveLab struct {
 	down       chan struct{} // closed when somebody asks for the end
 	once       sync.Once
 	log        *ring
+	// history has its connections, nil where none are kept.
+	history *history
 
 	mu       sync.Mutex
 	programs map[int]*liveProgram
@@ -201,6 +204,8 @@ func (l *liveLab) handle(ctx context.Context, c control.Call) (int, error) {
 			}
 			return err
 		})
+	case verbRules:
+		return exitOf(decode(c.Args, func(o rulesArgs) error { return l.rules(c.Stdio[1], o) }))
 	case verbTrace:
 		return exitOf(decode(c.Args, func(o liveTraceArgs) error { return l.trace(ctx, c.Stdio[1], o) }))
 	case verbDown:
@@ -293,6 +298,17 @@ func connectionLine(c live.Connection, colour bool) string {
 	}
 	if c.Why != "" {
 		line += "  " + clean.Line(c.Why)
+	}
+	for i, r := range c.RestsOn {
+		word := "  taken as open: "
+		if i > 0 {
+			word = "; "
+		}
+		about := ""
+		if r.About != "" {
+			about = "on " + r.About + " "
+		}
+		line += word + clean.Line(about+r.Means) + " (" + r.Param + ")"
 	}
 	return line
 }

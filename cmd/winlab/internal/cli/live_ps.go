@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -246,79 +245,4 @@ func gone(ctx context.Context, name string) error {
 		}
 	}
 	return fmt.Errorf("%s is still there after %s", name, within)
-}
-
-// watchArgs are what a lab that is up needs for watch.
-type watchArgs struct {
-	Output string
-	Colour bool
-	// Verdicts limits to these; Machine to connections of one.
-	Verdicts []string
-	Machine  string
-}
-
-func (a *app) watchCmd() *cobra.Command {
-	var o watchArgs
-	cmd := &cobra.Command{
-		Use:   "watch",
-		Short: "Show each new connection of a lab that is up, and the rule that decided",
-		Example: `  winlab watch
-  winlab watch --verdict dropped --verdict no-reply
-  winlab watch --machine pod/client -o json`,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
-	name := a.runningFlag(cmd)
-	form := output(cmd, "text", "json")
-	cmd.Flags().StringArrayVar(&o.Verdicts, "verdict", nil, "only connections with this `verdict`; may be repeated")
-	cmd.Flags().StringVar(&o.Machine, "machine", "", "only connections from or to this `machine`")
-	fixed(cmd, "verdict", verdicts()...)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		for _, v := range o.Verdicts {
-			if !slices.Contains(verdicts(), v) {
-				return usagef("--verdict %s: write one of %s", v, strings.Join(verdicts(), ", "))
-			}
-		}
-		o.Output, o.Colour = *form, a.colour()
-		err := a.call(cmd.Context(), *name, verbWatch, o)
-		if cmd.Context().Err() != nil {
-			return nil // Ctrl-C is how one stops watching
-		}
-		return err
-	}
-	return cmd
-}
-
-func (l *liveLab) watch(ctx context.Context, w io.Writer, o watchArgs) error {
-	events, missed, stop := l.net.Watch()
-	defer stop()
-	told := uint64(0)
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case c, ok := <-events:
-			if !ok {
-				return nil
-			}
-			if len(o.Verdicts) > 0 && !slices.Contains(o.Verdicts, string(c.Verdict)) || o.Machine != "" && shortName(c.From) != o.Machine && shortName(c.To) != o.Machine && c.From != o.Machine && c.To != o.Machine {
-				continue
-			}
-			var err error
-			if o.Output == "json" {
-				err = writeLine(w, c)
-			} else {
-				_, err = fmt.Fprintln(w, connectionLine(c, o.Colour))
-			}
-			if err != nil {
-				return nil // the reader has gone
-			}
-			if n := missed(); n > told {
-				told = n
-				if f, ok := w.(*os.File); ok && o.Output != "json" {
-					fmt.Fprintf(f, "(%d connections were not shown: too many at once)\n", n)
-				}
-			}
-		}
-	}
 }

@@ -26,6 +26,8 @@ type upOptions struct {
 	detach bool
 	quiet  bool
 	clock  string
+	// history is how many connections are kept.
+	history int
 }
 
 // readyEnv is set for a lab in the background: the descriptor on which it says how
@@ -61,7 +63,11 @@ they follow winlab apply, delete and restart as on a node.`,
 	f.BoolVarP(&o.detach, "detach", "d", false, "run in the background")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no connections")
 	f.StringVar(&o.clock, "clock", "1x", "how much faster than the wall clock flows get old: `60x`")
+	f.IntVar(&o.history, "history", 1000, "how many connections are kept for winlab watch; 0 follows none")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.history < 0 {
+			return usagef("--history %d: write how many connections", o.history)
+		}
 		if o.detach {
 			return a.upDetached(cmd.Context(), args[0], o)
 		}
@@ -129,6 +135,10 @@ func (a *app) up(ctx context.Context, path string, o *upOptions) error {
 		return l.ended(err)
 	}
 	defer l.net.Close()
+	if o.history > 0 {
+		l.history = newHistory(o.history)
+		go l.history.keep(ctx, l.net)
+	}
 	close(up)
 	say("%s is up: %s (%.1f s); winlab exec MACHINE -- COMMAND runs a program", o.name, count(c), time.Since(l.since).Seconds())
 	ready()
@@ -158,8 +168,22 @@ func count(c *lab.Cluster) string {
 
 // show prints connections until the end.
 func (l *liveLab) show(ctx context.Context, a *app, o *upOptions) error {
-	if !o.quiet && a.getenv(readyEnv) == "" {
-		go func() { _ = l.watch(ctx, a.out, watchArgs{Colour: a.colour()}) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !o.quiet && a.getenv(readyEnv) == "" && l.history != nil {
+		shown := make(chan struct{})
+		go func() {
+			defer close(shown)
+			_ = l.watch(ctx, a.out, watchArgs{Colour: a.colour(), Follow: true, summary: a.outTerm})
+		}()
+		defer func() {
+			cancel()
+			<-shown
+			if a.outTerm {
+				fmt.Fprint(a.out, "\r\033[K")
+			}
+			fmt.Fprintln(a.out, l.history.summary())
+		}()
 	}
 	select {
 	case <-ctx.Done():
@@ -196,7 +220,7 @@ func (a *app) upDetached(ctx context.Context, path string, o *upOptions) error {
 	}
 	defer func() { _ = r.Close() }()
 	args := []string{"up", path, "--quiet", "--clock", o.clock}
-	for _, f := range []struct{ flag, value string }{{"name", o.name}, {"variant", o.variant}, {"kubernetes", o.kubernetes}, {"windows", o.windows}, {"components", o.components}} {
+	for _, f := range []struct{ flag, value string }{{"name", o.name}, {"variant", o.variant}, {"kubernetes", o.kubernetes}, {"windows", o.windows}, {"components", o.components}, {"history", strconv.Itoa(o.history)}} {
 		if f.value != "" {
 			args = append(args, "--"+f.flag, f.value)
 		}
