@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +26,8 @@ type windows struct {
 	mu   sync.Mutex
 	dir  string
 	copy *wine.Copy
+	// tools answers the programs that Wine lacks, see serveTools.
+	tools net.Listener
 }
 
 // hnsAddress tells the DLLs of Windows programs where their HNS is.
@@ -60,10 +64,13 @@ func (n *Net) wineCommand(ctx context.Context, s *space, c netns.Command) (netns
 		}
 	}
 	path := c.Args[0]
+	if strings.EqualFold(path, "powershell.exe") {
+		path = components.PowerShell + ".exe"
+	}
 	if _, err := os.Stat(path); err != nil && !strings.Contains(path, `\`) {
 		path = `C:\windows\system32\` + path
 	}
-	env := w.env(c.Env)
+	env := append(w.env(c.Env), components.ToolsAddress+"="+w.tools.Addr().String())
 	if node, ok := strings.CutPrefix(s.name, "node/"); ok {
 		// Programs of a node reach its HNS; those of a pod have none.
 		if h, err := n.serveHNS(ctx, node); err == nil {
@@ -113,7 +120,12 @@ func (n *Net) prefix(ctx context.Context, s *space, b *builds.Build) error {
 	if err := n.startServer(ctx, s, p); err != nil {
 		return errors.Join(err, p.Close(), os.RemoveAll(dir))
 	}
-	s.windows.dir, s.windows.copy = dir, p
+	l, err := n.host.Listen(ctx, s.name, netip.MustParseAddrPort("127.0.0.1:0"))
+	if err != nil {
+		return errors.Join(err, p.Close(), os.RemoveAll(dir))
+	}
+	go n.serveTools(s, l)
+	s.windows.dir, s.windows.copy, s.windows.tools = dir, p, l
 	return nil
 }
 
@@ -142,6 +154,7 @@ func (w *windows) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.copy != nil {
+		_ = w.tools.Close()
 		_ = w.copy.Close()
 		_ = os.RemoveAll(w.dir)
 		w.copy = nil

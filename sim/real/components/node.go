@@ -64,7 +64,37 @@ func Copy(ctx context.Context, dir string, build *builds.Build) (*wine.Copy, err
 	if err != nil {
 		return nil, err
 	}
-	return w.Copy(ctx, wine.Config{Dir: dir, Build: build, DLLs: []string{dlls}})
+	p, err := w.Copy(ctx, wine.Config{Dir: dir, Build: build, DLLs: []string{dlls}})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range Tools {
+		to := filepath.Join(p.Dir, "drive_c", "windows", "system32", name+".exe")
+		_ = os.Remove(to) // Wine's own, which is a link
+		if err := copyFile(to, filepath.Join(dlls, shims.Tool)); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
+	return p, nil
+}
+
+// Tools are programs of Windows that Wine does not have: they ask the address in the
+// environment variable [ToolsAddress] what to print. Of powershell.exe Wine has a stub,
+// which it prefers to a file of that name.
+var Tools = []string{"nslookup", PowerShell}
+
+// PowerShell is the file name, without .exe, of what stands for powershell.exe.
+const PowerShell = "winlab-powershell"
+
+// ToolsAddress is set for the programs of [Tools]; package shims has the protocol.
+const ToolsAddress = "WINLAB_TOOLS"
+
+func copyFile(to, from string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o755)
 }
 
 // NodeConfig is what each node has for itself.
@@ -166,6 +196,9 @@ func builtShims(ctx context.Context) (string, error) {
 	}
 	defer os.RemoveAll(tmp)
 	if _, err := shims.Build(ctx, tmp); err != nil {
+		return "", err
+	}
+	if err := shims.BuildTool(ctx, tmp); err != nil {
 		return "", err
 	}
 	// Another process may have been faster; its DLLs are the same.

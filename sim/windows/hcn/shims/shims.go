@@ -4,8 +4,9 @@
 // latter), bcryptprimitives.dll gives Go programs the random bytes that older Wine
 // lacks, iphlpapi.dll shows the network adapters of a node instead of those of this
 // machine. For the kubelet, pdh.dll has its performance counters, and Go programs that
-// are started with [UnixListeners] can listen on AF_UNIX. The package must not know Wine, nor the programs; it needs the C compiler
-// mingw-w64.
+// are started with [UnixListeners] can listen on AF_UNIX. tool.exe stands for programs of
+// Windows that winlab answers itself: it sends its arguments there and prints the answer.
+// The package must not know Wine, nor the programs; it needs the C compiler mingw-w64.
 package shims
 
 import (
@@ -19,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 //go:embed src
@@ -38,6 +40,7 @@ var libraries = map[string][]string{
 	"iphlpapi":         {"iphlpapi.def", "-lws2_32"},
 	"pdh":              {},
 	"vmcompute":        {"-lws2_32", "-lole32"},
+	"tool":             {"-lws2_32"},
 }
 
 // UnixListeners is a variable of the environment with which Go programs can have listeners
@@ -62,9 +65,27 @@ func files() []string {
 	return names
 }
 
+// Tool is the file name of the program that [BuildTool] writes.
+const Tool = "tool.exe"
+
+// BuildTool writes the [Tool] into a folder, which must exist.
+func BuildTool(ctx context.Context, dir string) error {
+	_, err := compile(ctx, dir, []string{Tool})
+	return err
+}
+
 // Build writes the DLLs into a folder, which must exist, and returns their
 // absolute paths.
 func Build(ctx context.Context, dir string) ([]string, error) {
+	var all []string
+	for _, name := range dlls {
+		all = append(all, name+".dll")
+	}
+	return compile(ctx, dir, all)
+}
+
+// compile builds files and returns their absolute paths.
+func compile(ctx context.Context, dir string, wanted []string) ([]string, error) {
 	gcc, err := exec.LookPath(Compiler)
 	if err != nil {
 		return nil, ErrNoCompiler
@@ -90,9 +111,13 @@ func Build(ctx context.Context, dir string) ([]string, error) {
 		}
 	}
 	var built []string
-	for _, name := range dlls {
-		out := filepath.Join(dir, name+".dll")
-		args := []string{"-shared", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-static-libgcc", "-o", out, name + ".c"}
+	for _, file := range wanted {
+		name, ext, _ := strings.Cut(file, ".")
+		out := filepath.Join(dir, file)
+		args := []string{"-O2", "-Wall", "-Wextra", "-Werror", "-s", "-static-libgcc", "-o", out, name + ".c"}
+		if ext == "dll" {
+			args = append(args, "-shared")
+		}
 		cmd := exec.CommandContext(ctx, gcc, append(args, libraries[name]...)...)
 		cmd.Dir = src
 		// Its output is read until the compiler's own children have ended, too.

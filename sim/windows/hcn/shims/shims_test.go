@@ -44,6 +44,12 @@ func TestBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := BuildTool(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := pe.Open(filepath.Join(dir, Tool)); err != nil || f.Machine != pe.IMAGE_FILE_MACHINE_AMD64 {
+		t.Errorf("%s: %v", Tool, err)
+	}
 	for i, name := range dlls {
 		if paths[i] != filepath.Join(dir, name+".dll") {
 			t.Errorf("path %s", paths[i])

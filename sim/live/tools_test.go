@@ -1,0 +1,99 @@
+package live
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// tool runs a tool on a machine as tool.exe does, without Wine.
+func tool(t *testing.T, n *Net, machine string, words ...string) (out, errs string, code int) {
+	t.Helper()
+	s, err := n.find(machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p printed
+	n.tool(s, words, &p)
+	return p.out.String(), p.err.String(), p.code
+}
+
+// The tools ask what the model's tools ask, with real datagrams, and print the same
+// answers in the form of Windows.
+func TestTools(t *testing.T) {
+	n := up(t, "l2bridge-flannel-host-gw.yaml", Options{})
+	const server = "Server:  kube-dns.kube-system.svc.cluster.local\r\nAddress:  10.96.0.10\r\n\r\n"
+	const head = "\r\nName                                           Type   TTL   Section    IPAddress\r\n" +
+		"----                                           ----   ---   -------    ---------\r\n"
+	for _, c := range []struct {
+		words     string
+		out, errs string
+		code      int
+	}{
+		{`C:\windows\system32\nslookup.exe win-webserver.default.svc.cluster.local`, server + "Name:    win-webserver.default.svc.cluster.local\r\nAddress:  10.96.0.50\r\n\r\n", "", 0},
+		// The first answer to nslookup-interface-suffixes: it reads no suffix of the interface.
+		{"nslookup win-webserver", server, "*** kube-dns.kube-system.svc.cluster.local can't find win-webserver: Non-existent domain\r\n", 1},
+		{"nslookup www.example.com 10.96.0.10", server + "Name:    www.example.com\r\nAddress:  203.0.113.10\r\n\r\n", "Non-authoritative answer:\r\n", 0},
+		{"nslookup a b c", "", "winlab: nslookup takes NAME [SERVER-ADDRESS] here\r\n", 1},
+		{"nslookup www.example.com dns", "", "*** Can't find server address for 'dns': \r\n", 1},
+		{"winlab-powershell.exe -NoProfile -Command Resolve-DnsName -Name win-webserver", head + "win-webserver.default.svc.cluster.local        A      30    Answer     10.96.0.50\r\n\r\n", "", 0},
+		{"winlab-powershell Resolve-DnsName nosuch", "", "Resolve-DnsName : nosuch : DNS name does not exist\r\n", 1},
+		{"winlab-powershell Resolve-DnsName nosuch -Type", "", "Resolve-DnsName : winlab: -Type is not known here\r\n", 1},
+		{"winlab-powershell Get-Foo", "", "winlab: powershell.exe here is only for Resolve-DnsName: powershell.exe -Command Resolve-DnsName NAME [-Server ADDRESS]\r\n", 1},
+		{"other", "", "other: winlab has no such program\r\n", 1},
+	} {
+		out, errs, code := tool(t, n, "pod/client", strings.Fields(c.words)...)
+		if out != c.out || errs != c.errs || code != c.code {
+			t.Errorf("%s: code %d, printed\n%q\n%q\nwant %d\n%q\n%q", c.words, code, out, errs, c.code, c.out, c.errs)
+		}
+	}
+	// Nobody answers there.
+	out, errs, code := tool(t, n, "pod/client", "nslookup", "www.example.com", "10.244.1.3")
+	if code != 1 || !strings.HasPrefix(out, "Server:  UnKnown\r\nAddress:  10.244.1.3") || !strings.HasSuffix(errs, "*** Request to UnKnown timed-out\r\n") && !strings.Contains(errs, "can't find") {
+		t.Errorf("a server that is none: code %d\n%q\n%q", code, out, errs)
+	}
+	// The same names, asked by the model.
+	for _, name := range []string{"win-webserver", "win-webserver.default.svc.cluster.local", "www.example.com", "nosuch", "peer"} {
+		look, err := n.c.Resolve(t.Context(), "pod/client", name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, errs, _ := tool(t, n, "pod/client", "winlab-powershell", "Resolve-DnsName", name)
+		for _, a := range look.Answers {
+			if !strings.Contains(out, "     "+a+"\r\n") {
+				t.Errorf("%s: the model has %s, the tool printed\n%s%s", name, a, out, errs)
+			}
+		}
+		if (look.Verdict == trace.Delivered) != (errs == "") {
+			t.Errorf("%s: the model says %s, the tool\n%s%s", name, look.Verdict, out, errs)
+		}
+	}
+}
+
+func TestWhatResolveDnsNamePrints(t *testing.T) {
+	var p printed
+	var records []dns.RR
+	for _, text := range []string{"www.a. 5 IN CNAME b.", "b. 7 IN A 10.0.0.1", "b. 7 IN AAAA fd00::1", "b. 7 IN A 10.0.0.1"} {
+		r, err := dns.NewRR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, r)
+	}
+	resolved(&p, records)
+	var rows []string
+	for line := range strings.Lines(p.out.String()) {
+		if f := strings.Fields(line); len(f) == 5 && f[0] != "----" {
+			rows = append(rows, strings.Join(f, " "))
+		}
+	}
+	if got, want := strings.Join(rows, "; "), "Name Type TTL Section NameHost; www.a CNAME 5 Answer b; Name Type TTL Section IPAddress; b A 7 Answer 10.0.0.1; b AAAA 7 Answer fd00::1"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if name, addrs := answered(records); name != "b" || len(addrs) != 2 || !aliased(records) {
+		t.Errorf("nslookup: %s %v", name, addrs)
+	}
+}
