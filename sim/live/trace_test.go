@@ -37,8 +37,8 @@ var scratch = map[reflect.Type][]string{
 }
 
 // still are packages whose values do not change while a cluster runs: what was read and
-// planned, rules, facts.
-var still = []string{"sim/lab/spec", "sim/lab/plan", "sim/trace", "sim/windows/builds", "k8s.io", "sim/kube/cni", "internal/strict"}
+// planned, rules, facts; and the lock on which programs wait.
+var still = []string{"sim/lab/spec", "sim/lab/plan", "sim/trace", "sim/windows/builds", "k8s.io", "sim/kube/cni", "internal/strict", "sync"}
 
 func stateOf(all ...any) state {
 	s := state{}
