@@ -38,7 +38,12 @@ if [ -f "$1/wineserver" ]; then # Debian's: /tmp/wine-XXXXXX, named by this file
   rm -f -- "$1/wineserver"
 fi
 if [ -n "$sockets" ]; then rm -rf -- "$sockets"; fi
-if [ "$order" != keep ]; then rm -rf -- "$1"; fi
+if [ "$order" != keep ]; then
+  rm -rf -- "$1"
+  # Of the run nothing is left but logs, if there are any.
+  rmdir -- "${1%/*}/logs" "${1%/*}" 2>/dev/null
+fi
+exit 0
 `
 
 // guard is the process that cleans up after a prefix.
