@@ -3,6 +3,9 @@ package lab
 import (
 	"strings"
 	"testing"
+
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // Sizes: what fits, what is cut, who says that a packet is too big, and where that does
@@ -49,5 +52,29 @@ func TestSizes(t *testing.T) {
 				t.Errorf("the command has no size: %s", r.Trace.Command)
 			}
 		})
+	}
+}
+
+// What rests on the MTU that HNS gives pods on overlays is inferred, and says so.
+func TestOverlayMTUIsInferred(t *testing.T) {
+	t.Parallel()
+	f, err := Load("../../fixtures/labs/overlay-flannel-vxlan.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Build(t.Context(), f, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := c.Trace(t.Context(), Request{From: "pod/client", To: "pod/peer", Protocol: "ping", Size: 1423, DontFragment: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tr.Verdict != trace.Dropped || tr.Reason != trace.PacketTooBig || tr.Grade != evidence.Inferred {
+		t.Errorf("%s %s, %s", tr.Verdict, tr.Reason, tr.Grade)
+	}
+	steps := tr.Paths[0].Steps
+	if last := steps[len(steps)-1]; last.Evidence != "node.overlay-mtu" {
+		t.Errorf("the last step rests on %s: %s", last.Evidence, last.Text())
 	}
 }

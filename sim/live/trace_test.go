@@ -62,17 +62,7 @@ func (s state) walk(at string, v reflect.Value, seen map[uintptr]bool) {
 			s.walk(at+"("+v.Elem().Type().String()+")", v.Elem(), seen)
 		}
 	case reflect.Struct:
-		if slices.ContainsFunc(still, func(p string) bool { return strings.Contains(v.Type().PkgPath(), p) }) {
-			return
-		}
-		skip, scratched := scratch[v.Type()]
-		for i := range v.NumField() {
-			f := v.Type().Field(i)
-			if scratched && (skip == nil || slices.Contains(skip, f.Name)) || f.Name == "envOf" {
-				continue
-			}
-			s.walk(at+"."+f.Name, v.Field(i), seen)
-		}
+		s.fields(at, v, seen)
 	case reflect.Slice, reflect.Array:
 		if k := v.Type().Elem().Kind(); k == reflect.Uint32 || k == reflect.Uint8 {
 			all := ""
@@ -102,6 +92,21 @@ func (s state) walk(at string, v reflect.Value, seen map[uintptr]bool) {
 		s[at] = fmt.Sprint(v.Uint())
 	case reflect.Func, reflect.Chan:
 		s[at] = fmt.Sprint(v.IsNil())
+	}
+}
+
+// fields walks those of a struct that outlive a packet.
+func (s state) fields(at string, v reflect.Value, seen map[uintptr]bool) {
+	if slices.ContainsFunc(still, func(p string) bool { return strings.Contains(v.Type().PkgPath(), p) }) {
+		return
+	}
+	skip, scratched := scratch[v.Type()]
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if scratched && (skip == nil || slices.Contains(skip, f.Name)) || f.Name == "envOf" {
+			continue
+		}
+		s.walk(at+"."+f.Name, v.Field(i), seen)
 	}
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/binary"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -72,12 +73,13 @@ func (s *Stack) fits(sim *wire.Simulation, l *Link, p *packet.Packet, forwarded 
 	if size <= mtu {
 		return true
 	}
+	fact := cmp.Or(l.MTUFact, factMTU)
 	if !p.DontFragment() {
 		p.Fragment(mtu)
-		s.step(sim, p, trace.Step{Action: trace.ActNote, Event: trace.Of(cut{size, mtu, l.Name})}, factMTU)
+		s.step(sim, p, trace.Step{Action: trace.ActNote, Event: trace.Of(cut{size, mtu, l.Name})}, fact)
 		return true
 	}
-	s.step(sim, p, trace.Step{Action: trace.ActDrop, Reason: trace.PacketTooBig, Event: trace.Of(tooBig{size, mtu, l.Name, forwarded})}, factMTU)
+	s.step(sim, p, trace.Step{Action: trace.ActDrop, Reason: trace.PacketTooBig, Event: trace.Of(tooBig{size, mtu, l.Name, forwarded})}, fact)
 	if !forwarded && !s.outside {
 		return false
 	}

@@ -23,6 +23,8 @@ type Link struct {
 	// MTU is the largest IP packet in bytes that leaves by the link; 0 is that of
 	// Ethernet, and open on Windows.
 	MTU int
+	// MTUFact is what that rests on, nil for the lab or a standard.
+	MTUFact *evidence.Fact
 	// Down links neither send nor receive.
 	Down bool
 }

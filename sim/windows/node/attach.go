@@ -30,7 +30,7 @@ func (n *Windows) AttachHost(endpointID string) error {
 	}
 	l := &host.Link{Name: "vEthernet (" + e.Name + ")", MAC: parseMAC(e.MacAddress)}
 	if nw.Is(hns.Overlay) {
-		l.MTU = overlayMTU
+		l.MTU, l.MTUFact = overlayMTU, factOverlayMTU
 	}
 	for _, c := range e.IpConfigurations {
 		l.Addrs = append(l.Addrs, c.Prefix())
@@ -83,7 +83,7 @@ func (n *Windows) Attach(object, endpointID string, gateway netip.Addr) (*machin
 	}
 	l := &host.Link{Name: "vEthernet (" + e.Name + ")", MAC: parseMAC(e.MacAddress)}
 	if n.hns.Network(e.HostComputeNetwork).Is(hns.Overlay) {
-		l.MTU = overlayMTU
+		l.MTU, l.MTUFact = overlayMTU, factOverlayMTU
 	}
 	for _, c := range e.IpConfigurations {
 		l.Addrs = append(l.Addrs, c.Prefix())
