@@ -1,19 +1,14 @@
 #!/bin/bash
-# Throughput and round trips between two network namespaces over a veth pair on a Linux
-# bridge, and over Open vSwitch's user-space datapath on TAP devices. To be run by
-# run.sh, in user, network, mount and PID namespaces of its own.
+# The same between two network namespaces over a veth pair on a Linux bridge, and over
+# Open vSwitch's user-space datapath on TAP devices. To be run by run.sh, in user,
+# network, mount and PID namespaces of its own.
 set -u
-seconds=${1:-5}
+. "$(dirname "$0")/measure.sh"
 mount -t tmpfs tmpfs /run || exit 1
 mkdir -p /run/netns /run/ovs
-measure() { # name, address of b
-  ip netns exec b iperf3 -s -D -I /run/iperf.pid
-  sleep 0.5
-  one=$(ip netns exec a iperf3 -c "$2" -t "$seconds" -f m | awk '/receiver/ {print $7}')
-  eight=$(ip netns exec a iperf3 -c "$2" -t "$seconds" -P 8 -f m | awk '/SUM.*receiver/ {print $6}')
-  rtt=$(ip netns exec a ping -i 0.002 -c 1000 -q "$2" | tail -1 | cut -d= -f2)
-  kill "$(tr -d '\0' < /run/iperf.pid)" 2>/dev/null
-  echo "$1 one $one eight $eight rtt $rtt"
+row() { # name, address of b
+  printf '%-40s ' "$1"
+  measure "ip netns exec a" "$2"
 }
 ip netns add a; ip netns add b
 ip link add br0 type bridge; ip link set br0 up
@@ -23,20 +18,23 @@ for n in a b; do
   ip netns exec $n ip link set lo up; ip netns exec $n ip link set eth0 up
 done
 ip netns exec a ip addr add 10.9.0.1/24 dev eth0; ip netns exec b ip addr add 10.9.0.2/24 dev eth0
-measure veth 10.9.0.2
-if command -v ovs-vswitchd >/dev/null; then
-  export OVS_RUNDIR=/run/ovs OVS_LOGDIR=/run/ovs OVS_DBDIR=/run/ovs
-  ovsdb-tool create /run/ovs/conf.db /usr/share/openvswitch/vswitch.ovsschema
-  ovsdb-server /run/ovs/conf.db --remote=punix:/run/ovs/db.sock --pidfile=/run/ovs/ovsdb.pid --detach --log-file=/run/ovs/ovsdb.log >/dev/null 2>&1
-  db=unix:/run/ovs/db.sock
-  ovs-vsctl --db=$db --no-wait init
-  ovs-vswitchd $db --pidfile=/run/ovs/vswitchd.pid --detach --log-file=/run/ovs/vswitchd.log >/dev/null 2>&1
-  ovs-vsctl --db=$db -t 10 add-br ovs0 -- set bridge ovs0 datapath_type=netdev
-  for n in a b; do
-    ovs-vsctl --db=$db -t 10 add-port ovs0 o$n -- set interface o$n type=internal
-    ip link set o$n netns $n
-    ip netns exec $n ip link set o$n up
-  done
-  ip netns exec a ip addr add 10.8.0.1/24 dev oa; ip netns exec b ip addr add 10.8.0.2/24 dev ob
-  measure ovs 10.8.0.2
+serve "ip netns exec b"
+row "Linux bridge, veth" 10.9.0.2
+if ! command -v ovs-vswitchd >/dev/null; then
+  echo "Open vSwitch is left out: there is no ovs-vswitchd (Debian, Ubuntu: apt-get install openvswitch-switch)" >&2
+  exit 0
 fi
+export OVS_RUNDIR=/run/ovs OVS_LOGDIR=/run/ovs OVS_DBDIR=/run/ovs
+ovsdb-tool create /run/ovs/conf.db /usr/share/openvswitch/vswitch.ovsschema
+ovsdb-server /run/ovs/conf.db --remote=punix:/run/ovs/db.sock --pidfile=/run/ovs/ovsdb.pid --detach --log-file=/run/ovs/ovsdb.log >/dev/null 2>&1
+db=unix:/run/ovs/db.sock
+ovs-vsctl --db=$db --no-wait init
+ovs-vswitchd $db --pidfile=/run/ovs/vswitchd.pid --detach --log-file=/run/ovs/vswitchd.log >/dev/null 2>&1
+ovs-vsctl --db=$db -t 10 add-br ovs0 -- set bridge ovs0 datapath_type=netdev
+for n in a b; do
+  ovs-vsctl --db=$db -t 10 add-port ovs0 o$n -- set interface o$n type=internal
+  ip link set o$n netns $n
+  ip netns exec $n ip link set o$n up
+done
+ip netns exec a ip addr add 10.8.0.1/24 dev oa; ip netns exec b ip addr add 10.8.0.2/24 dev ob
+row "Open vSwitch, user space, TAP" 10.8.0.2

@@ -10,12 +10,15 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	mdns "github.com/miekg/dns"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/live"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -32,14 +35,20 @@ const (
 )
 
 // maker makes flows on a network.
-type maker struct{ n *live.Net }
+type maker struct {
+	n *live.Net
+	// more counts the connections that were made to see how a Service spreads them.
+	more atomic.Uint32
+}
 
 // Ports of senders: what a load balancer picks by its hash must not depend on those
 // that the kernel picks. The first are for flows of one connection, the others for
-// several; both lie below node ports, and those that the kernel gives.
+// several, and the last for the spread over backends; all lie below node ports, and
+// those that the kernel gives.
 const (
-	firstPort, somePorts   = 12000, 9000
-	firstOfMany, manyPorts = 21000, 9000
+	firstPort, somePorts     = 12000, 9000
+	firstOfMany, manyPorts   = 21000, 3000
+	firstSpread, spreadPorts = 24000, 6000
 )
 
 // senderPort is the port of connection k of a flow.
@@ -86,12 +95,76 @@ func (m *maker) flow(ctx context.Context, f *Flow, number int) Result {
 			return r
 		}
 		r.Verdict, r.Got = s.verdict, s.String()
-		_ = m.n.Do(func(c *lab.Cluster) error { r.Differs = differs(c, paths, s); return nil })
+		_ = m.n.Do(func(c *lab.Cluster) error { r.Differs = differsFrom(c, paths, s); return nil })
 		if r.Differs != "" {
 			return r
 		}
 	}
+	r.Differs = m.spread(ctx, f, paths, netip.AddrPortFrom(dst, t.Flow.DstPort))
 	return r
+}
+
+// each is how many connections are made for each backend until all of them have been
+// seen: with three of them one is missed once in 10^10 times.
+const each = 20
+
+// spread holds the backends that answer against those of the trace, as sets: it makes
+// connections until each of them has answered, and says which did not, or what else came.
+func (m *maker) spread(ctx context.Context, f *Flow, paths []*trace.Path, to netip.AddrPort) (differs string) {
+	missing := m.backends(f, paths, to)
+	tries := each * len(missing)
+	for range tries {
+		if len(missing) == 0 {
+			return ""
+		}
+		port := uint16(firstSpread + m.more.Add(1)%spreadPorts)
+		s, err := m.send(ctx, f, port, to, waitForAnswer)
+		if err != nil {
+			return "no live flow: " + err.Error()
+		}
+		_ = m.n.Do(func(c *lab.Cluster) error {
+			if differs = differsFrom(c, paths, s); differs != "" {
+				return nil
+			}
+			missing = slices.DeleteFunc(missing, func(p *trace.Path) bool { return matches(c, p, s) })
+			return nil
+		})
+		if differs != "" {
+			return differs
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Sprintf("the trace says %s, too; in %d connections it did not answer", describe(missing[0]), tries)
+	}
+	return ""
+}
+
+// backends are the paths of a trace, one for each backend that a client reaches from
+// different ports; none where one of them does not deliver, or where a client stays with
+// a backend.
+func (m *maker) backends(f *Flow, paths []*trace.Path, to netip.AddrPort) (all []*trace.Path) {
+	if f.Connections > 1 || f.SourcePort != 0 || f.Idle != "" || f.Trace.Flow.Protocol == "ping" || to.Port() == dnsPort {
+		return nil
+	}
+	stays := true
+	_ = m.n.Do(func(c *lab.Cluster) error {
+		proto := map[string]packet.Proto{"tcp": packet.TCP, "udp": packet.UDP}[f.Trace.Flow.Protocol]
+		s := c.Frontend(to.Addr(), to.Port(), proto)
+		stays = s == nil || s.ClientIPAffinity
+		return nil
+	})
+	for _, p := range paths {
+		if stays || p.Verdict != trace.Delivered || p.Seen == nil {
+			return nil
+		}
+		if !slices.ContainsFunc(all, func(o *trace.Path) bool { return o.Seen.Dst == p.Seen.Dst }) {
+			all = append(all, p)
+		}
+	}
+	if len(all) < 2 {
+		return nil
+	}
+	return all
 }
 
 // send makes one connection, datagram or echo request.

@@ -73,8 +73,8 @@ func answers(paths []*trace.Path) (n int) {
 	return n
 }
 
-// differs says why what was seen is none of the ways of a trace, "" when it is one.
-func differs(c *lab.Cluster, paths []*trace.Path, s *seen) string {
+// differsFrom says why what was seen is none of the ways of a trace, "" when it is one.
+func differsFrom(c *lab.Cluster, paths []*trace.Path, s *seen) string {
 	var says []string
 	for _, p := range paths {
 		if visible(p.Verdict) == s.verdict && (s.verdict != trace.Delivered || matches(c, p, s)) {

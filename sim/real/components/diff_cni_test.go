@@ -524,7 +524,7 @@ func (d *diff) addBoth(pod string) (real, model []string) {
 		// host-local gives .2 first, which the node's own endpoint has. HNS refuses
 		// it, the runtime tries again, and host-local goes on with the next. The
 		// model skips it (fact cni.reserved-addresses).
-		if !errors.As(err, &refusal) || !strings.Contains(refusal.Msg+refusal.Details, "invalid or reserved") {
+		if !errors.As(err, &refusal) || !strings.Contains(refusal.Msg+refusal.Details, "already exists") {
 			d.t.Errorf("the first ADD was not refused for the address of the node's endpoint: %v: %s", err, out)
 		}
 		out, err = d.call("ADD", pod)
