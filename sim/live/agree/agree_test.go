@@ -320,6 +320,16 @@ func TestDifferencesAreSeen(t *testing.T) {
 		t.Paths[0].Verdict, t.Paths[0].Seen = trace.Delivered, nil
 	})
 	add(spec.Flow{From: "node/win1", To: "pod/client:80"}, "broken there, and fixed here", same)
+	toService := spec.Flow{From: "pod/client", To: "svc/win-webserver:80"}
+	add(toService, "", same)
+	add(toService, "a backend that does not answer", func(t *trace.Trace) {
+		more := t.Paths[0]
+		seen := *more.Seen
+		seen.Dst = "10.244.9.9:80"
+		more.Seen = &seen
+		t.Paths = append(t.Paths, more)
+	})
+	add(toService, "a backend that the trace has not", func(t *trace.Trace) { t.Paths = t.Paths[:1] })
 	results, err := Run(t.Context(), other, traced, Options{})
 	if errors.Is(err, netns.ErrUnsupported) {
 		t.Skip(err)

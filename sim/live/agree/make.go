@@ -104,17 +104,18 @@ func (m *maker) flow(ctx context.Context, f *Flow, number int) Result {
 	return r
 }
 
-// each is how many connections are made for each backend until all of them have been
-// seen: with three of them one is missed once in 10^10 times.
-const each = 20
+// How many connections are made through a Service that spreads them: at least so many,
+// and for each backend of the trace as many more until all of them have answered; with
+// three of them one is missed once in 10^10 times.
+const least, each = 10, 20
 
-// spread holds the backends that answer against those of the trace, as sets: it makes
-// connections until each of them has answered, and says which did not, or what else came.
+// spread holds the backends that answer against those of the trace, as sets: it says
+// which of them did not answer, or what else came.
 func (m *maker) spread(ctx context.Context, f *Flow, paths []*trace.Path, to netip.AddrPort) (differs string) {
 	missing := m.backends(f, paths, to)
 	tries := each * len(missing)
-	for range tries {
-		if len(missing) == 0 {
+	for try := range tries {
+		if len(missing) == 0 && try >= least {
 			return ""
 		}
 		port := uint16(firstSpread + m.more.Add(1)%spreadPorts)
@@ -140,29 +141,26 @@ func (m *maker) spread(ctx context.Context, f *Flow, paths []*trace.Path, to net
 }
 
 // backends are the paths of a trace, one for each backend that a client reaches from
-// different ports; none where one of them does not deliver, or where a client stays with
-// a backend.
+// different ports; none where one of them does not deliver, and where a client stays with
+// a backend or the Service has no other.
 func (m *maker) backends(f *Flow, paths []*trace.Path, to netip.AddrPort) (all []*trace.Path) {
 	if f.Connections > 1 || f.SourcePort != 0 || f.Idle != "" || f.Trace.Flow.Protocol == "ping" || to.Port() == dnsPort {
 		return nil
 	}
-	stays := true
+	spreads := false
 	_ = m.n.Do(func(c *lab.Cluster) error {
 		proto := map[string]packet.Proto{"tcp": packet.TCP, "udp": packet.UDP}[f.Trace.Flow.Protocol]
 		s := c.Frontend(to.Addr(), to.Port(), proto)
-		stays = s == nil || s.ClientIPAffinity
+		spreads = s != nil && !s.ClientIPAffinity && len(s.Endpoints) > 1
 		return nil
 	})
 	for _, p := range paths {
-		if stays || p.Verdict != trace.Delivered || p.Seen == nil {
+		if !spreads || p.Verdict != trace.Delivered || p.Seen == nil {
 			return nil
 		}
 		if !slices.ContainsFunc(all, func(o *trace.Path) bool { return o.Seen.Dst == p.Seen.Dst }) {
 			all = append(all, p)
 		}
-	}
-	if len(all) < 2 {
-		return nil
 	}
 	return all
 }

@@ -60,19 +60,11 @@ func (s *Service) refusal(m *mistakes, op string) error {
 	if err == nil {
 		return nil
 	}
-	if m.first.Question != nil {
+	if m.first.Question != nil && !slices.ContainsFunc(s.disputed, func(o Disputed) bool { return o.Question == m.first.Question }) {
 		s.disputed = append(s.disputed, Disputed{m.first.Question, m.first.with(op, m.texts...)})
 	}
 	return err
 }
 
 // Disputed returns the disputed codes that were given, the first of each question.
-func (s *Service) Disputed() []Disputed {
-	var all []Disputed
-	for _, d := range s.disputed {
-		if !slices.ContainsFunc(all, func(o Disputed) bool { return o.Question == d.Question }) {
-			all = append(all, d)
-		}
-	}
-	return all
-}
+func (s *Service) Disputed() []Disputed { return slices.Clone(s.disputed) }
