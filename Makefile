@@ -39,7 +39,7 @@ install: go ## install winlab into GOBIN
 	$(GO) install ./cmd/winlab
 
 test: lint wine ## lint and all tests, those with real Windows programs too
-	@$(GO) run ./sim/real/wine/winbuild -if-wine fixtures/windows-binaries/*/
+	@$(GO) run ./sim/real/pinned/pinbuild -if-wine fixtures/windows-binaries/*/
 	$(GO) test -timeout 40m ./...
 
 mutation: go ## what the tests of the packages MUTATED notice when their source is changed; MUTANTS of each (0: all)
@@ -69,7 +69,7 @@ bench: go ## measure, and print a table of measured against allowed
 	@$(GO) run ./internal/bench/benchtable < out/bench.txt
 
 live-programs: go wine ## every design and incident up with kube-proxy.exe and the plugins that stay; some minutes
-	@$(GO) run ./sim/real/wine/winbuild -if-wine fixtures/windows-binaries/*/
+	@$(GO) run ./sim/real/pinned/pinbuild -if-wine fixtures/windows-binaries/*/
 	$(GO) test -timeout 40m ./sim/live/agree -run '^TestPrograms' -all
 
 bench-live: build ## throughput and round trips of labs that are up, beside a Linux bridge and Open vSwitch
@@ -90,7 +90,7 @@ wine: ## install Wine and mingw where that can be done (Debian, Ubuntu)
 	@sim/real/wine/install.sh
 
 windows-binaries: go ## build the pinned Windows binaries into the cache (or take them from it)
-	@$(GO) run ./sim/real/wine/winbuild fixtures/windows-binaries/*/
+	@$(GO) run ./sim/real/pinned/pinbuild fixtures/windows-binaries/*/
 
 kube-proxy-differential: go wine ## compare the model of kube-proxy with many real versions (VERSIONS="1.33.13 1.34.4"); hours the first time
 	@fixtures/windows-binaries/differential.sh $(VERSIONS)

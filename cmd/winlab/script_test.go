@@ -22,13 +22,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/winlab-dev/winlab/cmd/winlab/internal/cli"
+	"github.com/winlab-dev/winlab/internal/cache"
 	"github.com/winlab-dev/winlab/internal/capture"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab/replay/replaytest"
 	"github.com/winlab-dev/winlab/sim/live/control"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/real/components"
-	"github.com/winlab-dev/winlab/sim/real/wine"
 )
 
 var update = flag.Bool("update", false, "write what the program prints into the scripts and docs/cli.md")
@@ -102,7 +102,7 @@ func realPrograms() bool { return !testing.Short() && components.Available() == 
 
 // realComponents lets a script build Windows programs, or find those that are built.
 func realComponents(e *testscript.Env) error {
-	cache, err := wine.CacheDir()
+	cache, err := cache.Dir()
 	if err != nil {
 		return err
 	}

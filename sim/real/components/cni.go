@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/winlab-dev/winlab/sim/real/pinned"
 	"github.com/winlab-dev/winlab/sim/real/wine"
 )
 
@@ -17,7 +18,7 @@ import (
 type cniCall struct {
 	// Plugins are the built plugins, Plugin is the one to call, "win-bridge". It
 	// finds the others, for example host-local, beside itself.
-	Plugins *wine.Binaries
+	Plugins *pinned.Binaries
 	Plugin  string
 	// Command is ADD, DEL, CHECK, STATUS or VERSION.
 	Command string

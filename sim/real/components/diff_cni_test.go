@@ -24,7 +24,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
-	"github.com/winlab-dev/winlab/sim/real/wine"
+	"github.com/winlab-dev/winlab/sim/real/pinned"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/hcn"
@@ -117,7 +117,7 @@ func everySubtest() bool {
 // release is a release of containernetworking/plugins.
 type release struct {
 	version string
-	*wine.Binaries
+	*pinned.Binaries
 }
 
 // before reports whether the release is older than a minor version, such as 1, 0.

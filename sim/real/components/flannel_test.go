@@ -20,7 +20,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
-	"github.com/winlab-dev/winlab/sim/real/wine"
+	"github.com/winlab-dev/winlab/sim/real/pinned"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/hcn"
@@ -80,7 +80,7 @@ type flannelDiff struct {
 type flannelSide struct {
 	*Node
 	service  *hcn.Service
-	plugins  *wine.Binaries
+	plugins  *pinned.Binaries
 	conf     NetConf
 	attached *Attached
 	netns    string
@@ -172,9 +172,9 @@ func writeSubnetEnv(host *Host, name string, network, subnet netip.Prefix, ipMas
 
 // beside is a folder with all programs of plugins and one more of another release, as
 // a node has them in one folder.
-func beside(t *testing.T, plugins, other *wine.Binaries, program string) *wine.Binaries {
+func beside(t *testing.T, plugins, other *pinned.Binaries, program string) *pinned.Binaries {
 	t.Helper()
-	all := &wine.Binaries{Dir: t.TempDir(), Names: append([]string{program}, plugins.Names...)}
+	all := &pinned.Binaries{Dir: t.TempDir(), Names: append([]string{program}, plugins.Names...)}
 	slices.Sort(all.Names)
 	all.Names = slices.Compact(all.Names)
 	for _, name := range all.Names {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/real/components/apiserver"
+	"github.com/winlab-dev/winlab/sim/real/pinned"
 	"github.com/winlab-dev/winlab/sim/real/wine"
 	"github.com/winlab-dev/winlab/sim/windows/hcn"
 )
@@ -23,7 +24,7 @@ import (
 // KubeProxy says how to start kube-proxy.exe.
 type KubeProxy struct {
 	// Binaries holds kube-proxy.exe.
-	Binaries *wine.Binaries
+	Binaries *pinned.Binaries
 	API      *apiserver.Server
 	// Node is the name of its Node object, whose InternalIP is the node's address.
 	// On an overlay network kube-proxy looks for the adapter with this address; Wine

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/winlab-dev/winlab/internal/cache"
 	"github.com/winlab-dev/winlab/sim/real/wine"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/hcn"
@@ -179,7 +180,7 @@ func (n *Node) Close() error { return errors.Join(n.server.Close(), <-n.served) 
 
 // builtShims returns the folder with the DLLs, from the cache.
 func builtShims(ctx context.Context) (string, error) {
-	cache, err := wine.CacheDir()
+	cache, err := cache.Dir()
 	if err != nil {
 		return "", err
 	}

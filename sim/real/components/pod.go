@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/real/pinned"
 	"github.com/winlab-dev/winlab/sim/real/wine"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
@@ -51,7 +52,7 @@ const attempts = 4
 
 // AttachPod does what kubelet and container runtime do for a new pod: a sandbox, and
 // CNI ADD for it. When the plugin refuses, DEL, and once more with a new sandbox.
-func (n *Node) AttachPod(ctx context.Context, plugins *wine.Binaries, c NetConf, pod *kube.Pod, dns DNS) (*Attached, error) {
+func (n *Node) AttachPod(ctx context.Context, plugins *pinned.Binaries, c NetConf, pod *kube.Pod, dns DNS) (*Attached, error) {
 	a := &Attached{}
 	for try := range attempts {
 		out, err := n.addOnce(ctx, plugins, c, pod, dns, try, a)
@@ -67,7 +68,7 @@ func (n *Node) AttachPod(ctx context.Context, plugins *wine.Binaries, c NetConf,
 	return nil, fmt.Errorf("refused %d times, at last: %w", attempts, a.Refusals[attempts-1])
 }
 
-func (n *Node) addOnce(ctx context.Context, plugins *wine.Binaries, c NetConf, pod *kube.Pod, dns DNS, try int, a *Attached) ([]byte, error) {
+func (n *Node) addOnce(ctx context.Context, plugins *pinned.Binaries, c NetConf, pod *kube.Pod, dns DNS, try int, a *Attached) ([]byte, error) {
 	// A runtime invents the id. Names of endpoints begin with it, so this one is
 	// readable in traces.
 	a.container = pod.Namespace + "." + pod.Name
@@ -190,7 +191,7 @@ func (n *Node) runtimeConfig(c NetConf, pod *kube.Pod, dns DNS) ([]byte, error) 
 // ReserveAddress takes an address from host-local that no pod gets, as start
 // scripts do for kube-proxy's source VIP (microsoft/SDN Kubernetes/windows
 // helper.psm1 Get-SourceVip). A valid want asks for that one.
-func (n *Node) ReserveAddress(ctx context.Context, plugins *wine.Binaries, c NetConf, name string, want netip.Addr) (netip.Addr, error) {
+func (n *Node) ReserveAddress(ctx context.Context, plugins *pinned.Binaries, c NetConf, name string, want netip.Addr) (netip.Addr, error) {
 	text, err := n.runtimeConfig(c, &kube.Pod{}, DNS{})
 	if err != nil {
 		return netip.Addr{}, err

@@ -11,21 +11,21 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/real/wine"
+	"github.com/winlab-dev/winlab/sim/real/pinned"
 )
 
 // Programs is a folder of pinned programs, like fixtures/windows-binaries.
 type Programs struct {
 	dir string
 	// all are the folders in it: name and version.
-	all []pinned
+	all []program
 }
 
-type pinned struct{ name, version string }
+type program struct{ name, version string }
 
 // Program is a pinned program, or several of one release, built for Windows.
 type Program struct {
-	*wine.Binaries
+	*pinned.Binaries
 	Version string
 
 	name string
@@ -76,9 +76,9 @@ func openPrograms(dir string) (*Programs, error) {
 		if _, err := os.Stat(filepath.Join(dir, e.Name(), "binaries.yaml")); err != nil || i < 0 {
 			continue
 		}
-		p.all = append(p.all, pinned{e.Name()[:i], e.Name()[i+1:]})
+		p.all = append(p.all, program{e.Name()[:i], e.Name()[i+1:]})
 	}
-	slices.SortFunc(p.all, func(a, b pinned) int {
+	slices.SortFunc(p.all, func(a, b program) int {
 		return cmp.Or(strings.Compare(a.name, b.name), compareVersions(a.version, b.version))
 	})
 	if len(p.all) == 0 {
@@ -170,7 +170,7 @@ func (p *Programs) Plugins(ctx context.Context, version string) (*Program, error
 }
 
 func (p *Programs) build(ctx context.Context, name, version string) (*Program, error) {
-	b, err := wine.Build(ctx, filepath.Join(p.dir, name+"-"+version))
+	b, err := pinned.Build(ctx, filepath.Join(p.dir, name+"-"+version))
 	if err != nil {
 		return nil, err
 	}

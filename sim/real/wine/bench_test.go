@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/winlab-dev/winlab/sim/real/pinned"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
 )
@@ -38,7 +39,7 @@ func benchNeed(b *testing.B) (w *Wine, dll, hello string) {
 	if _, err := shims.Build(b.Context(), dir); err != nil {
 		b.Fatal(err)
 	}
-	bin, err := Build(b.Context(), "testdata/hello")
+	bin, err := pinned.Build(b.Context(), "testdata/hello")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func BenchmarkProgram(b *testing.B) {
 // BenchmarkBuildWarm is Build when the programs are in the cache.
 func BenchmarkBuildWarm(b *testing.B) {
 	for b.Loop() {
-		if _, err := Build(b.Context(), "testdata/hello"); err != nil {
+		if _, err := pinned.Build(b.Context(), "testdata/hello"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,15 +1,12 @@
-// Package wine runs real Windows programs on Linux: it finds Wine, builds Windows
-// binaries from pinned modules, makes a Wine prefix that looks like one Windows
-// build, and starts and ends programs in it.
+// Package wine runs real Windows programs on Linux: it finds Wine, makes a Wine
+// prefix that looks like one Windows build, and starts and ends programs in it.
 //
 //	w, err := wine.Find()
-//	bin, err := wine.Build(ctx, "fixtures/windows-binaries/cni-plugins-1.9.1")
 //	p, err := w.Prefix(ctx, wine.Config{Dir: dir, Build: build, DLLs: []string{shims}})
 //	defer p.Close()
-//	r, err := p.Run(ctx, wine.Command{Path: bin.Path("win-bridge.exe"), Env: env, Stdin: conf})
+//	r, err := p.Run(ctx, wine.Command{Path: "win-bridge.exe", Env: env, Stdin: conf})
 //
-// What is slow is done once and cached by content (see [CacheDir]): the binaries,
-// and the bare prefix that wineboot makes. A prefix of a build is a copy of that
+// What is slow is done once and cached by content: the bare prefix that wineboot makes. A prefix of a build is a copy of that
 // with the registry of the build and the caller's DLLs, and is gone after Close.
 // Any number may be used at once, by any number of programs.
 //

@@ -3,17 +3,14 @@
 package wine
 
 import (
-	"context"
 	"errors"
 	"os/exec"
 )
 
-// Find and lock refuse every system but Linux, so the other functions are never
+// Find refuses every system but Linux, so the other functions are never
 // called.
 
 var errNotLinux = errors.New("winlab builds and runs Windows programs on Linux only")
-
-func lock(context.Context, string) (func(), error) { return nil, errNotLinux }
 
 func ownGroup(*exec.Cmd) {}
 

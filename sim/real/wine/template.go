@@ -12,26 +12,28 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/winlab-dev/winlab/internal/cache"
 )
 
 // template returns a bare prefix from the cache, as wineboot makes it. That takes
 // seconds and, as distributions package Wine, 700 MB of copies of its own files;
 // here these copies become links to the originals.
 func (w *Wine) template(ctx context.Context) (string, error) {
-	k := &key{}
-	k.add("format", "1") // raise when the way of making it changes
-	k.add("version", w.version)
-	k.add("user", strconv.Itoa(os.Getuid())) // a prefix belongs to one user and has a folder of its name
+	k := &cache.Key{}
+	k.Add("format", "1") // raise when the way of making it changes
+	k.Add("version", w.version)
+	k.Add("user", strconv.Itoa(os.Getuid())) // a prefix belongs to one user and has a folder of its name
 	for _, f := range []string{w.loader, w.server} {
 		info, err := os.Stat(f)
 		if err != nil {
 			return "", err
 		}
-		k.add(f, fmt.Sprint(info.Size(), info.ModTime().UnixNano()))
+		k.Add(f, fmt.Sprint(info.Size(), info.ModTime().UnixNano()))
 	}
-	dir, made, err := cached(ctx, "wine", "prefix-"+k.String(), func(tmp string) error { return w.boot(ctx, tmp) })
+	dir, made, err := cache.Entry(ctx, "wine", "prefix-"+k.String(), func(tmp string) error { return w.boot(ctx, tmp) })
 	if made {
-		removeUnused("wine")
+		cache.RemoveUnused("wine")
 	}
 	return dir, err
 }
@@ -145,4 +147,13 @@ func same(a, b string) bool {
 	ta, err1 := os.ReadFile(a)
 	tb, err2 := os.ReadFile(b)
 	return err1 == nil && err2 == nil && bytes.Equal(ta, tb)
+}
+
+// tail returns the last lines of a text.
+func tail(s string, lines int) string {
+	all := strings.Split(strings.TrimSpace(s), "\n")
+	if n := len(all) - lines; n > 0 {
+		all = append([]string{fmt.Sprintf("... (%d lines before)", n)}, all[n:]...)
+	}
+	return strings.Join(all, "\n")
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/winlab-dev/winlab/sim/real/pinned"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
 )
@@ -44,7 +45,7 @@ func need(t *testing.T) (w *Wine, dll, hello string) {
 		dll = filepath.Join(dir, "bcryptprimitives.dll")
 	}
 	if hello = os.Getenv("WINLAB_TEST_HELLO"); hello == "" {
-		b, err := Build(t.Context(), "testdata/hello")
+		b, err := pinned.Build(t.Context(), "testdata/hello")
 		if err != nil {
 			t.Fatal(err)
 		}

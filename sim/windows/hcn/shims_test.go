@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/winlab-dev/winlab/sim/real/pinned"
 	"github.com/winlab-dev/winlab/sim/real/wine"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
@@ -39,7 +40,7 @@ func probe(t *testing.T) *probed {
 	if _, err := shims.Build(t.Context(), dlls); err != nil {
 		t.Fatal(err)
 	}
-	bin, err := wine.Build(t.Context(), "testdata/probe")
+	bin, err := pinned.Build(t.Context(), "testdata/probe")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/winlab-dev/winlab/sim/real/pinned"
 	"github.com/winlab-dev/winlab/sim/real/wine"
 	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
 )
@@ -41,7 +42,7 @@ func Need(tb testing.TB) *wine.Wine {
 // Binaries builds a folder of fixtures/windows-binaries, for example
 // "cni-plugins-1.9.1", or takes it from the cache. A folder that is not there is looked
 // for in WINLAB_BINARIES.
-func Binaries(tb testing.TB, name string) *wine.Binaries {
+func Binaries(tb testing.TB, name string) *pinned.Binaries {
 	tb.Helper()
 	root, err := moduleRoot()
 	if err != nil {
@@ -53,7 +54,7 @@ func Binaries(tb testing.TB, name string) *wine.Binaries {
 			dir = filepath.Join(other, name)
 		}
 	}
-	b, err := wine.Build(tb.Context(), dir)
+	b, err := pinned.Build(tb.Context(), dir)
 	if err != nil {
 		tb.Fatal(err)
 	}

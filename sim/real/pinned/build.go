@@ -1,4 +1,4 @@
-package wine
+package pinned
 
 import (
 	"bytes"
@@ -8,12 +8,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/winlab-dev/winlab/internal/cache"
 )
 
-// Binaries are Windows programs that were built from one pinned module.
+// Binaries are programs that were built from one pinned module.
 type Binaries struct {
 	// Dir holds them, in the cache.
 	Dir string
@@ -33,8 +36,8 @@ func (b *Binaries) Path(name string) string {
 }
 
 // Build builds the programs that dir/binaries.yaml names from the module dir/go.mod
-// for Windows on amd64, without cgo, with the versions and checksums of go.mod and
-// go.sum. They are cached by the content of dir and the version of Go, so a second
+// without cgo, with the versions and checksums of go.mod and go.sum: NAME.exe for
+// Windows on amd64, others for the machine that winlab runs on. They are cached by the content of dir and the version of Go, so a second
 // call costs milliseconds; several calls at once, from any process, build once. The
 // network is needed only where the module cache of Go lacks a module.
 func Build(ctx context.Context, dir string) (*Binaries, error) {
@@ -46,6 +49,9 @@ func Build(ctx context.Context, dir string) (*Binaries, error) {
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(m.Binaries, func(b binary) bool { return !b.windows() }) {
+		k.Add("system", runtime.GOOS+"/"+runtime.GOARCH)
+	}
 	b := &Binaries{}
 	for _, bin := range m.Binaries {
 		b.Names = append(b.Names, bin.Name)
@@ -56,10 +62,10 @@ func Build(ctx context.Context, dir string) (*Binaries, error) {
 		return nil, err
 	}
 	var made bool
-	b.Dir, made, err = cached(ctx, "windows-binaries", filepath.Base(abs)+"-"+k.String(), func(tmp string) error {
+	b.Dir, made, err = cache.Entry(ctx, "programs", filepath.Base(abs)+"-"+k.String(), func(tmp string) error {
 		start := time.Now()
 		for _, bin := range m.Binaries {
-			if _, err := goCommand(ctx, dir, bin.args(filepath.Join(tmp, bin.Name))...); err != nil {
+			if _, err := goCommand(ctx, dir, bin.system(), bin.args(filepath.Join(tmp, bin.Name))...); err != nil {
 				return fmt.Errorf("%s of %s: %w", bin.Name, dir, err)
 			}
 		}
@@ -70,20 +76,20 @@ func Build(ctx context.Context, dir string) (*Binaries, error) {
 		return nil, err
 	}
 	if made {
-		removeUnused("windows-binaries")
+		cache.RemoveUnused("programs")
 	}
 	return b, nil
 }
 
 // sourceKey hashes what the binaries are made from: Go and every file of dir.
-func sourceKey(ctx context.Context, dir string) (*key, error) {
-	version, err := goCommand(ctx, dir, "env", "GOVERSION")
+func sourceKey(ctx context.Context, dir string) (*cache.Key, error) {
+	version, err := goCommand(ctx, dir, []string{"GOOS=windows"}, "env", "GOVERSION")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	k := &key{}
-	k.add("format", "1") // raise when the way of building changes
-	k.add("go", strings.TrimSpace(version))
+	k := &cache.Key{}
+	k.Add("format", "1") // raise when the way of building changes
+	k.Add("go", strings.TrimSpace(version))
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -93,26 +99,26 @@ func sourceKey(ctx context.Context, dir string) (*key, error) {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)
-		k.add(filepath.ToSlash(rel), string(text))
+		k.Add(filepath.ToSlash(rel), string(text))
 		return err
 	})
 	return k, err
 }
 
-// goCommand runs the go command for Windows in a folder and returns its output. An
+// goCommand runs the go command for a system in a folder and returns its output. An
 // error holds the end of what it said.
-func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
+func goCommand(ctx context.Context, dir string, system []string, args ...string) (string, error) {
 	tool, err := exec.LookPath("go")
 	if err != nil {
-		return "", fmt.Errorf("the go command is needed to build Windows binaries: %w", err)
+		return "", fmt.Errorf("the go command is needed to build programs: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.Dir = dir
 	// What a user has set for builds of this machine must not reach these.
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return slices.Contains([]string{"GOFLAGS", "GOWORK", "GOEXPERIMENT", "GOAMD64", "GO111MODULE", "CC", "CXX"}, name)
-	}), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+		return slices.Contains([]string{"GOOS", "GOARCH", "GOFLAGS", "GOWORK", "GOEXPERIMENT", "GOAMD64", "GO111MODULE", "CC", "CXX"}, name)
+	}), append(system, "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")...)
 	ownGroup(cmd)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut

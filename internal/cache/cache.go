@@ -1,20 +1,21 @@
-package wine
+// Package cache keeps what is slow to make, by what it is made from. It must not know
+// what that is.
+package cache
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
 )
 
-// CacheDir is where built binaries and bare prefixes are kept: WINLAB_CACHE, or
+// Dir is where built programs and bare prefixes are kept: WINLAB_CACHE, or
 // the folder winlab in the user's cache. It may be removed at any time when
 // nothing runs.
-func CacheDir() (string, error) {
+func Dir() (string, error) {
 	dir := os.Getenv("WINLAB_CACHE")
 	if dir == "" {
 		user, err := os.UserCacheDir()
@@ -26,13 +27,15 @@ func CacheDir() (string, error) {
 	return filepath.Abs(dir)
 }
 
-// key is the name of a cache entry: a hash over everything that its content
+// Key is the name of a cache entry: a hash over everything that its content
 // depends on.
-type key struct{ parts [][2]string }
+type Key struct{ parts [][2]string }
 
-func (k *key) add(name, value string) { k.parts = append(k.parts, [2]string{name, value}) }
+// Add adds a part; its name and value count.
+func (k *Key) Add(name, value string) { k.parts = append(k.parts, [2]string{name, value}) }
 
-func (k *key) String() string {
+// String is the name, 16 hexadecimal digits.
+func (k *Key) String() string {
 	h := sha256.New()
 	for _, p := range k.parts {
 		fmt.Fprintf(h, "%d %s %d %s\n", len(p[0]), p[0], len(p[1]), p[1])
@@ -40,11 +43,12 @@ func (k *key) String() string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// cached returns the folder of a cache entry and makes it if it is not there. Only
+// Entry returns the folder of a cache entry and makes it if it is not there. Only
 // one process makes an entry, others wait for it; the entry appears whole or not at
-// all. made reports whether make was called.
-func cached(ctx context.Context, group, entry string, make func(tmp string) error) (dir string, made bool, err error) {
-	root, err := CacheDir()
+// all. made reports whether make was called. The error is that of make, of the file system
+// or of the context.
+func Entry(ctx context.Context, group, entry string, make func(tmp string) error) (dir string, made bool, err error) {
+	root, err := Dir()
 	if err != nil {
 		return "", false, err
 	}
@@ -56,7 +60,7 @@ func cached(ctx context.Context, group, entry string, make func(tmp string) erro
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", false, fmt.Errorf("the cache cannot be written: %w; set WINLAB_CACHE to another folder", err)
 	}
-	unlock, err := lock(ctx, dir+".lock")
+	unlock, err := Lock(ctx, dir+".lock")
 	if err != nil {
 		return "", false, err
 	}
@@ -84,17 +88,17 @@ func touch(dir string) bool {
 		return false
 	}
 	now := time.Now()
-	_ = os.Chtimes(dir, now, now) // only for removeUnused; a cache of somebody else may be read
+	_ = os.Chtimes(dir, now, now) // only for RemoveUnused; a cache of somebody else may be read
 	return true
 }
 
 // unused is how long an entry is kept that nobody asks for.
 const unused = 30 * 24 * time.Hour
 
-// removeUnused removes what nobody has used for a long time: entries of older sources,
+// RemoveUnused removes what nobody has used for a long time: entries of older sources,
 // and the remains of attempts that were killed.
-func removeUnused(group string) {
-	root, err := CacheDir()
+func RemoveUnused(group string) {
+	root, err := Dir()
 	if err != nil {
 		return
 	}
@@ -105,21 +109,4 @@ func removeUnused(group string) {
 			_ = os.RemoveAll(filepath.Join(root, group, e.Name()))
 		}
 	}
-}
-
-func copyFile(from, to string, mode os.FileMode) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		out.Close()
-		return err
-	}
-	return out.Close()
 }

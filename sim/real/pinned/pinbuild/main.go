@@ -1,6 +1,6 @@
-// Command winbuild builds the Windows binaries of pinned modules into the cache:
+// Command pinbuild builds the programs of pinned modules into the cache:
 //
-//	go run ./sim/real/wine/winbuild fixtures/windows-binaries/*/
+//	go run ./sim/real/pinned/pinbuild fixtures/windows-binaries/*/
 //
 // and prints where they are. It must not know what they are for.
 package main
@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/winlab-dev/winlab/sim/real/pinned"
 	"github.com/winlab-dev/winlab/sim/real/wine"
 )
 
@@ -23,7 +24,7 @@ func main() {
 	defer stop()
 	ifWine := flag.Bool("if-wine", false, "build only where Wine can run what is built, and say only what was built")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: winbuild [-if-wine] FOLDER...; a folder holds go.mod, go.sum and binaries.yaml")
+		fmt.Fprintln(os.Stderr, "usage: pinbuild [-if-wine] FOLDER...; a folder holds go.mod, go.sum and binaries.yaml")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -39,10 +40,10 @@ func main() {
 	}
 	failed := false
 	for _, dir := range flag.Args() {
-		b, err := wine.Build(ctx, dir)
+		b, err := pinned.Build(ctx, dir)
 		switch {
 		case ctx.Err() != nil:
-			fmt.Fprintln(os.Stderr, "winbuild: interrupted")
+			fmt.Fprintln(os.Stderr, "pinbuild: interrupted")
 			os.Exit(130)
 		case err != nil:
 			fmt.Fprintln(os.Stderr, err)
@@ -57,7 +58,7 @@ func main() {
 }
 
 // say prints what became of a folder; quiet leaves out what came from the cache.
-func say(name string, b *wine.Binaries, quiet bool) {
+func say(name string, b *pinned.Binaries, quiet bool) {
 	switch {
 	case quiet && b.Built > 0:
 		fmt.Printf("%s built in %s\n", name, b.Built.Round(time.Second))

@@ -1,6 +1,6 @@
 //go:build linux
 
-package wine
+package pinned
 
 import (
 	"context"
@@ -89,7 +89,7 @@ func TestInterruptedBuild(t *testing.T) {
 			t.Errorf("process %d of the build still runs", pid)
 		}
 	}
-	left, err := os.ReadDir(filepath.Join(cache, "windows-binaries"))
+	left, err := os.ReadDir(filepath.Join(cache, "programs"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,4 +110,9 @@ func gone(pid int) bool {
 		}
 	}
 	return false
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

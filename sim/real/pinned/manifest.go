@@ -1,4 +1,4 @@
-package wine
+package pinned
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -16,7 +17,8 @@ import (
 
 // binary is one program of a binaries.yaml: what to build, and how.
 type binary struct {
-	// Name is the file's name, "kube-proxy.exe".
+	// Name is the file's name: "kube-proxy.exe" is for Windows on amd64, "etcd" for this
+	// machine.
 	Name string
 	// Package is its Go package; Test asks for the package's tests instead.
 	Package string
@@ -34,7 +36,7 @@ func readManifest(dir string) (*manifest, error) {
 	file := filepath.Join(dir, "binaries.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not a folder of Windows binaries: %w", dir, err)
+		return nil, fmt.Errorf("%s is not a folder of pinned programs: %w", dir, err)
 	}
 	m := &manifest{}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -49,8 +51,8 @@ func readManifest(dir string) (*manifest, error) {
 	}
 	names := map[string]bool{}
 	for i, b := range m.Binaries {
-		if !strings.HasSuffix(b.Name, ".exe") || filepath.Base(b.Name) != b.Name {
-			bad("binary %d: name %q: write the name of a file like kube-proxy.exe", i+1, b.Name)
+		if b.Name == "" || strings.HasPrefix(b.Name, ".") || filepath.Base(b.Name) != b.Name {
+			bad("binary %d: name %q: write the name of a file like kube-proxy.exe, or etcd for Linux", i+1, b.Name)
 		}
 		if names[b.Name] {
 			bad("binary %d: the name %q is there twice", i+1, b.Name)
@@ -66,6 +68,17 @@ func readManifest(dir string) (*manifest, error) {
 		}
 	}
 	return m, errors.Join(errs...)
+}
+
+// windows reports whether the program is one for Windows.
+func (b *binary) windows() bool { return strings.HasSuffix(b.Name, ".exe") }
+
+// system is the environment in which the go command builds it.
+func (b *binary) system() []string {
+	if b.windows() {
+		return []string{"GOOS=windows", "GOARCH=amd64"}
+	}
+	return []string{"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
 }
 
 // args are the arguments of the go command that builds the program.
