@@ -67,6 +67,9 @@ type Options struct {
 	// Later, with Keep, leaves it to a live network to start kube-proxy: until then no
 	// Service of a node whose kube-proxy is a program works.
 	Later bool
+	// Objects and Proxies are [build.Outside] for a cluster whose pods and Services come
+	// from an API server, and whose kube-proxy on Windows nodes the caller starts.
+	Objects, Proxies string
 }
 
 // Build builds the cluster of a lab. It can be interrupted: real components take
@@ -76,7 +79,7 @@ func Build(ctx context.Context, f *File, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := build.New(ctx, p, build.Options{Components: o.Components, Pool: o.Pool, Keep: o.Keep, Later: o.Later})
+	c, err := build.New(ctx, p, build.Options{Components: o.Components, Pool: o.Pool, Keep: o.Keep, Later: o.Later, Objects: o.Objects, Proxies: o.Proxies})
 	if err != nil {
 		return nil, err
 	}

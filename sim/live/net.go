@@ -68,7 +68,8 @@ type Net struct {
 
 	// changing is around what changes machines and their namespaces: one change at a time.
 	// A change gives mu up while it waits for programs.
-	changing sync.Mutex
+	// Sandboxes come and go side by side, and have it for reading.
+	changing sync.RWMutex
 
 	turns map[*host.Listener]int // of user-space proxies
 }
@@ -121,9 +122,13 @@ func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
 	n.ports = c.OpenPorts(n.hop, n.wires)
 	n.watch.init()
 	n.mu.After = func() {
-		if !n.closed {
-			n.cut()
+		if n.closed {
+			return
 		}
+		if err := n.c.Adopt(); err != nil {
+			n.o.Log(err.Error())
+		}
+		n.cut()
 	}
 	n.mu.Unlock()
 	go n.goOn()
@@ -266,11 +271,7 @@ func (n *Net) sync(ctx context.Context) error {
 	slices.Sort(names)
 	n.mu.Unlock()
 	for _, s := range gone {
-		s.served.close()
-		n.closeHNS(strings.TrimPrefix(s.name, "node/"))
-		_ = n.host.Remove(ctx, s.name)
-		_ = s.device.Close()
-		s.windows.close()
+		n.unplug(ctx, s)
 	}
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
@@ -286,21 +287,10 @@ func (n *Net) sync(ctx context.Context) error {
 // bring makes or updates one namespace.
 func (n *Net) bring(ctx context.Context, name string, e *flow.Entry, s *space, spec netns.Spec) error {
 	if s == nil {
-		d, err := n.host.Add(ctx, spec)
-		if err != nil {
+		var err error
+		if s, err = n.plug(ctx, name, e, spec); err != nil {
 			return err
 		}
-		s = &space{name: name, entry: e, device: d, spec: spec, served: newServed()}
-		n.mu.Lock()
-		closed := n.closed
-		if !closed {
-			n.spaces[e] = s
-		}
-		n.mu.Unlock()
-		if closed {
-			return errors.Join(errDown, d.Close())
-		}
-		go n.serve(s)
 	} else if !equalAddresses(s.spec.Addresses, spec.Addresses) {
 		if err := n.host.Set(ctx, name, spec.Addresses); err != nil {
 			return fmt.Errorf("addresses of %s: %w", name, err)
@@ -317,6 +307,36 @@ func (n *Net) bring(ctx context.Context, name string, e *flow.Entry, s *space, s
 		return nil
 	}
 	return n.respond(ctx, s)
+}
+
+// plug makes a namespace and plugs its device in.
+func (n *Net) plug(ctx context.Context, name string, e *flow.Entry, spec netns.Spec) (*space, error) {
+	d, err := n.host.Add(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	s := &space{name: name, entry: e, device: d, spec: spec, served: newServed()}
+	n.mu.Lock()
+	closed := n.closed
+	if !closed {
+		n.spaces[e] = s
+	}
+	n.mu.Unlock()
+	if closed {
+		return nil, errors.Join(errDown, d.Close())
+	}
+	go n.serve(s)
+	return s, nil
+}
+
+// unplug ends the programs of a namespace and takes it away. It is none of the network's
+// spaces any more.
+func (n *Net) unplug(ctx context.Context, s *space) {
+	s.served.close()
+	n.closeHNS(strings.TrimPrefix(s.name, "node/"))
+	_ = n.host.Remove(ctx, s.name)
+	_ = s.device.Close()
+	s.windows.close()
 }
 
 func equalAddresses(a, b netns.Addresses) bool {

@@ -39,6 +39,13 @@ type Options struct {
 	Keep bool
 	// Later leaves it to [Cluster.Move] to start kube-proxy.
 	Later bool
+	// Objects is "" for the pods, Services and policies of the lab, [Outside] for those of
+	// an API server: the lab's own are left out, with a notice. See [Cluster.AddPod] and
+	// [Cluster.SetServices].
+	Objects string
+	// Proxies is [Outside] where kube-proxy of the Windows nodes is a program that the
+	// caller starts: the model then leaves their HNS alone.
+	Proxies string
 	// Lock is the right to use the cluster; nil is one of its own, which the caller of
 	// [New] holds.
 	Lock *Lock
@@ -94,6 +101,9 @@ func New(ctx context.Context, p *plan.Plan, o Options) (*Cluster, error) {
 	}
 	c := &Cluster{Plan: p, Options: o, Kube: p.Kube(), NotModelled: slices.Clone(p.NotModelled), Ingresses: slices.Clone(p.Ingresses)}
 	b := &builder{Cluster: c, lists: p.Services, admit: p.Policies, slices: p.Slices, namespaces: p.Namespaces}
+	if o.Objects == Outside {
+		b.leaveObjects()
+	}
 	err := b.run(ctx)
 	if err != nil || !o.Keep {
 		err = errors.Join(err, b.real.stop())
@@ -134,6 +144,10 @@ type builder struct {
 	ovs  *ovs.Network
 	real *real // nil without real components
 	pods []*pod
+	// given are the Services of an API server; changing are pods, by namespace and name,
+	// whose network comes or goes while the plugin's program has the lock.
+	given    []*kube.Service
+	changing map[string]bool
 }
 
 func (b *builder) run(ctx context.Context) error {

@@ -70,9 +70,9 @@ func (b *builder) wanted() (plugin, proxy bool) {
 		return false, false
 	case spec.Real:
 		return slices.Contains(cni.ProgramNames(), s.Network.Plugin) && s.Network.Components != spec.Model,
-			s.Proxy.Mode == kubeproxy.ModeKernelspace && s.Proxy.Components != spec.Model
+			s.Proxy.Mode == kubeproxy.ModeKernelspace && s.Proxy.Components != spec.Model && b.Options.Proxies != Outside
 	}
-	return s.Network.Components == spec.Real, s.Proxy.Components == spec.Real
+	return s.Network.Components == spec.Real, s.Proxy.Components == spec.Real && b.Options.Proxies != Outside
 }
 
 // pluginVersion is the release of the CNI plugins that the lab asks for, "" for any:
@@ -226,10 +226,10 @@ func (r *real) stop() error {
 // attach lets the plugin's program attach a pod.
 func (r *real) attach(k *Node, p *kube.Pod) (cni.Result, error) {
 	d := cni.KubeletDNS(r.b.Kube, p)
-	n := r.nodes[k.Name]
+	n, ctx := r.nodes[k.Name], r.ctx // another's, as soon as the lock is given up
 	var a *components.Attached
 	err := r.b.outside(func() (err error) {
-		a, err = n.AttachPod(r.ctx, r.plugins.Binaries, n.conf, p, components.DNS{Servers: d.Nameservers, Searches: d.Search, Options: d.Options})
+		a, err = n.AttachPod(ctx, r.plugins.Binaries, n.conf, p, components.DNS{Servers: d.Nameservers, Searches: d.Search, Options: d.Options})
 		return err
 	})
 	if components.Refused(err) {
@@ -258,7 +258,7 @@ func (r *real) attach(k *Node, p *kube.Pod) (cni.Result, error) {
 // detach lets the plugin's program take the network of a pod down. What it refuses
 // stays in HNS, as on a node.
 func (r *real) detach(k *Node, p *kube.Pod) error {
-	n, key := r.nodes[k.Name], p.Namespace+"/"+p.Name
+	n, key, ctx := r.nodes[k.Name], p.Namespace+"/"+p.Name, r.ctx
 	a := n.pods[key]
 	if a == nil {
 		return fmt.Errorf("%s has not attached the pod", n.conf.Program)
@@ -266,7 +266,7 @@ func (r *real) detach(k *Node, p *kube.Pod) error {
 	delete(n.pods, key)
 	var no error
 	err := r.b.outside(func() (err error) {
-		no, err = n.DetachPod(r.ctx, a)
+		no, err = n.DetachPod(ctx, a)
 		return err
 	})
 	if no != nil {

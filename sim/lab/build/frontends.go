@@ -9,7 +9,6 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
-	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -130,7 +129,7 @@ func (c *Cluster) HostPort(node string, port uint16, proto packet.Proto) (pod st
 
 // asksFor reports whether a pod asks for a hostPort.
 func (m *Machine) asksFor(c *Cluster, port uint16, proto packet.Proto) bool {
-	return slices.ContainsFunc(c.Plan.Pods, func(p *plan.Pod) bool {
+	return slices.ContainsFunc(c.b.pods, func(p *pod) bool {
 		return p.Key() == m.Name && slices.ContainsFunc(p.HostPorts, func(h kube.HostPort) bool { return h.Proto == proto && h.HostPort == port })
 	})
 }

@@ -27,6 +27,8 @@ type pod struct {
 	given, given6 netip.Addr
 	// late pods are in no Service yet; one that leaves terminates.
 	late, leaves bool
+	// outside: a container runtime has added it, and it is in no Service by its labels.
+	outside bool
 	// in is its network.
 	in       attached
 	listened []*host.Listener
@@ -47,6 +49,9 @@ type attached struct {
 
 // attachPods gives every pod its network and starts its programs.
 func (b *builder) attachPods(ctx context.Context) error {
+	if b.Options.Objects == Outside {
+		return nil
+	}
 	for _, planned := range b.Plan.Pods {
 		if err := ctx.Err(); err != nil {
 			return err

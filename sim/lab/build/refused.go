@@ -68,12 +68,17 @@ func (b *builder) leaveOut(n *Node, p *pod, r *pluginError) {
 	b.forgetRefusal(p.Key())
 	b.without = append(b.without, l)
 	b.log(fmt.Sprintf("%s on %s refuses pod %s: %s", l.Program, n.Name, p.Key(), l.Text))
-	if b.plugin == nil || b.real != nil && b.real.plugins != nil && n.windows != nil {
-		return // the runtime has called the program with DEL
-	}
-	if err := b.plugin.Del(n.Node, &p.Pod.Pod, n.HNS); err != nil {
+	if err := b.undo(n, p); err != nil {
 		b.log(fmt.Sprintf("%s on %s: DEL of pod %s: %v", l.Program, n.Name, p.Key(), err))
 	}
+}
+
+// undo calls the plugin with DEL for a pod that it has refused.
+func (b *builder) undo(n *Node, p *pod) error {
+	if b.plugin == nil || b.real != nil && b.real.plugins != nil && n.windows != nil {
+		return nil // the runtime has called the program with DEL
+	}
+	return b.plugin.Del(n.Node, &p.Pod.Pod, n.HNS)
 }
 
 func (b *builder) pluginName() string {

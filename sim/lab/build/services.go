@@ -20,6 +20,10 @@ import (
 // services makes what proxies and the DNS see of the Services: those that every
 // cluster has, then the lab's own, all with their endpoints.
 func (b *builder) services(context.Context) error {
+	if b.Options.Objects == Outside {
+		b.Kube.Services = b.given
+		return nil
+	}
 	b.Kube.Services = b.builtinServices()
 	for _, s := range b.lists {
 		k := s.Service
@@ -28,7 +32,7 @@ func (b *builder) services(context.Context) error {
 				continue
 			}
 			for _, p := range b.pods {
-				if a := p.address(v6); !p.late && s.Selects(p.Namespace, p.Labels) && (a.IsValid() || !v6) {
+				if a := p.address(v6); !p.late && !p.outside && s.Selects(p.Namespace, p.Labels) && (a.IsValid() || !v6) {
 					k.Endpoints = append(k.Endpoints, b.endpoint(p, s, a))
 				}
 			}
@@ -62,7 +66,7 @@ func (b *builder) builtinServices() []*kube.Service {
 		Ports:  []kube.ServicePort{{Name: "dns", Proto: packet.UDP, Port: 53, Target: 53}, {Name: "dns-tcp", Proto: packet.TCP, Port: 53, Target: 53}},
 		Origin: &trace.Origin{What: "Service kube-dns (of every cluster)"}}
 	for _, p := range b.pods {
-		if p.ServesDNS() && !p.late {
+		if p.ServesDNS() && !p.late && !p.outside {
 			leaves := p.Terminating || p.leaves
 			d.Endpoints = append(d.Endpoints, kube.Endpoint{Addr: p.given, Node: p.Node, Pod: p.Key(), Ready: p.Ready && !leaves, Serving: p.Ready, Terminating: leaves})
 		}
@@ -149,7 +153,7 @@ func (b *builder) startProxy(n *Node) (err error) {
 	if why := kubeproxy.NotRead(n.Version); why != "" && n.Plan.Proxy.Mode == kubeproxy.ModeKernelspace {
 		b.notice("patch of kube-proxy "+n.Version.String(), why, b.Plan.File.Origin("Kubernetes version", "spec", "kubernetes"))
 	}
-	if n.Plan.Proxy.Mode != kubeproxy.ModeKernelspace || n.Plan.Dump != nil || b.real != nil && b.real.proxy {
+	if n.Plan.Proxy.Mode != kubeproxy.ModeKernelspace || n.Plan.Dump != nil || b.Options.Proxies == Outside || b.real != nil && b.real.proxy {
 		return nil
 	}
 	n.troubles = kubeproxy.Troubles{}
@@ -187,6 +191,7 @@ func (b *builder) sync() error {
 
 func (b *builder) syncNode(n *Node) error {
 	switch {
+	case b.proxyOutside(n):
 	case !n.Plan.Windows():
 		// kube-proxy's rules come before the plugin's masquerading.
 		nat, rules := n.linux.Stack().NAT, kubeproxy.Iptables(b.Kube, n.Node, b.Kube.Services)

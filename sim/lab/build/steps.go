@@ -130,6 +130,9 @@ func (b *builder) step(ctx context.Context, s *plan.Step) error {
 // known refuses what a step asks of programs that winlab does not run, and notes
 // what they would do.
 func (b *builder) known(s *plan.Step) error {
+	if err := b.outsiders(s); err != nil {
+		return err
+	}
 	for _, p := range slices.Concat(s.Stop, s.Restart) {
 		n := b.node(p.Node)
 		switch {
@@ -384,6 +387,9 @@ func (b *builder) restartNode(ctx context.Context, n *Node) error {
 		n.HNS.Boot()
 	}
 	for _, p := range mine {
+		if p.outside {
+			continue // its runtime sees that the sandbox is gone, and makes another
+		}
 		if err := b.addPod(&pod{Pod: p.Pod}); err != nil {
 			return err
 		}

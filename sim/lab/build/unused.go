@@ -21,7 +21,9 @@ import (
 // unused notes what the lab asked for and nothing came of.
 func (b *builder) unused(context.Context) error {
 	b.unusedFaults()
-	b.unusedIPv6()
+	if b.Options.Objects != Outside {
+		b.unusedIPv6() // before the first pod nobody knows
+	}
 	b.oldOverlay()
 	b.unusedProxyName()
 	return nil

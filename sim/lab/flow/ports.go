@@ -118,6 +118,42 @@ func (p *Ports) Refresh() {
 	}
 }
 
+// Add makes the place of a machine that has come, without a look at all others, and
+// returns it: that of the node for a pod in the network of its node.
+func (p *Ports) Add(m *build.Machine) *Entry {
+	j := p.j
+	if e := j.live.entries[m.Stack()]; e != nil {
+		return e
+	}
+	name := m.Ref.String()
+	j.entry(name, m.Stack(), isPod(m))
+	e := j.ports[name]
+	if e != nil {
+		j.live.entries[e.stack] = e
+	}
+	return e
+}
+
+// Remove forgets the place of a machine that has gone.
+func (p *Ports) Remove(e *Entry) {
+	j := p.j
+	if j.ports[e.Name] == e {
+		delete(j.ports, e.Name)
+	}
+	delete(j.live.entries, e.stack)
+	delete(j.stacks, [2]string{e.stack.Place, e.stack.Object})
+	for _, l := range e.stack.Links {
+		if j.byMAC[l.MAC] == e {
+			delete(j.byMAC, l.MAC)
+		}
+		for _, a := range l.Addrs {
+			if j.byAddr[a.Addr()] == e {
+				delete(j.byAddr, a.Addr())
+			}
+		}
+	}
+}
+
 // Entries are the places with a stack of their own, by name: "pod/default/client",
 // "node/win1", "host/internet".
 func (p *Ports) Entries() map[string]*Entry {
