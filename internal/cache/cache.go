@@ -82,6 +82,16 @@ func Entry(ctx context.Context, group, entry string, make func(tmp string) error
 	return dir, true, os.Rename(tmp, dir)
 }
 
+// Find returns the folder of a cache entry, and whether it is there.
+func Find(group, entry string) (string, bool) {
+	root, err := Dir()
+	if err != nil {
+		return "", false
+	}
+	dir := filepath.Join(root, group, entry)
+	return dir, touch(dir)
+}
+
 // touch reports whether an entry is there, and notes that it has been used.
 func touch(dir string) bool {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {

@@ -41,28 +41,12 @@ func (b *Binaries) Path(name string) string {
 // call costs milliseconds; several calls at once, from any process, build once. The
 // network is needed only where the module cache of Go lacks a module.
 func Build(ctx context.Context, dir string) (*Binaries, error) {
-	m, err := readManifest(dir)
-	if err != nil {
-		return nil, err
-	}
-	k, err := sourceKey(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	if slices.ContainsFunc(m.Binaries, func(b binary) bool { return !b.windows() }) {
-		k.Add("system", runtime.GOOS+"/"+runtime.GOARCH)
-	}
-	b := &Binaries{}
-	for _, bin := range m.Binaries {
-		b.Names = append(b.Names, bin.Name)
-	}
-	slices.Sort(b.Names)
-	abs, err := filepath.Abs(dir)
+	m, b, entry, err := named(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	var made bool
-	b.Dir, made, err = cache.Entry(ctx, "programs", filepath.Base(abs)+"-"+k.String(), func(tmp string) error {
+	b.Dir, made, err = cache.Entry(ctx, group, entry, func(tmp string) error {
 		start := time.Now()
 		for _, bin := range m.Binaries {
 			if _, err := goCommand(ctx, dir, bin.system(), bin.args(filepath.Join(tmp, bin.Name))...); err != nil {
@@ -76,9 +60,48 @@ func Build(ctx context.Context, dir string) (*Binaries, error) {
 		return nil, err
 	}
 	if made {
-		cache.RemoveUnused("programs")
+		cache.RemoveUnused(group)
 	}
 	return b, nil
+}
+
+// Cached returns the programs that [Build] would return without building any, nil when
+// they would have to be built.
+func Cached(ctx context.Context, dir string) (*Binaries, error) {
+	_, b, entry, err := named(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	var ok bool
+	if b.Dir, ok = cache.Find(group, entry); !ok {
+		return nil, nil
+	}
+	return b, nil
+}
+
+// group of the cache.
+const group = "programs"
+
+// named returns what a folder names, without a place, and the cache entry that it has.
+func named(ctx context.Context, dir string) (*manifest, *Binaries, string, error) {
+	m, err := readManifest(dir)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	k, err := sourceKey(ctx, dir)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if slices.ContainsFunc(m.Binaries, func(b binary) bool { return !b.windows() }) {
+		k.Add("system", runtime.GOOS+"/"+runtime.GOARCH)
+	}
+	b := &Binaries{}
+	for _, bin := range m.Binaries {
+		b.Names = append(b.Names, bin.Name)
+	}
+	slices.Sort(b.Names)
+	abs, err := filepath.Abs(dir)
+	return m, b, filepath.Base(abs) + "-" + k.String(), err
 }
 
 // sourceKey hashes what the binaries are made from: Go and every file of dir.

@@ -27,9 +27,15 @@ func TestBuildIsCachedByContent(t *testing.T) {
 	write("binaries.yaml", "binaries:\n- {name: x.exe, package: winlab.dev/x}\n- {name: x.test.exe, package: winlab.dev/x, test: true, tags: [extra]}\n")
 	t.Setenv("GOFLAGS", "-tags=does-not-matter -mod=mod") // a user's settings
 	t.Setenv("GOOS", "plan9")
+	if b, err := Cached(t.Context(), dir); b != nil || err != nil {
+		t.Errorf("before: %+v, %v", b, err)
+	}
 	first, err := Build(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if b, err := Cached(t.Context(), dir); err != nil || b == nil || b.Dir != first.Dir {
+		t.Errorf("after: %+v, %v", b, err)
 	}
 	for _, name := range []string{"x.exe", "x.test.exe"} {
 		text, err := os.ReadFile(first.Path(name))

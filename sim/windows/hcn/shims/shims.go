@@ -38,7 +38,7 @@ var libraries = map[string][]string{
 	"bcryptprimitives": {"-ladvapi32"},
 	"computenetwork":   {"-lws2_32", "-lole32"},
 	"iphlpapi":         {"iphlpapi.def", "-lws2_32"},
-	"pdh":              {},
+	"pdh":              {"-liphlpapi"},
 	"vmcompute":        {"-lws2_32", "-lole32"},
 	"tool":             {"-lws2_32"},
 }

@@ -1,0 +1,202 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/live"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Options say what to bring up.
+type Options struct {
+	// Lab is the lab; Variant is one of its variants, or "".
+	Lab     *lab.File
+	Variant string
+	// Programs are those of the cluster.
+	Programs *Programs
+	// Runtime starts the container runtime of a node.
+	Runtime func(ctx context.Context, n Node) (Runtime, error)
+	// Dir keeps the cluster's files and logs; "" is a folder that goes with the cluster.
+	Dir string
+	// Log gets progress and what goes wrong, a line each; nil: nobody.
+	Log func(string)
+	// NodesWithin is how long nodes may take to be Ready, 0 for five minutes.
+	NodesWithin time.Duration
+}
+
+// Node is a node for whom a runtime is started.
+type Node struct {
+	*kube.Node
+	Net *live.Net
+	// Machine is the node for package live: "node/win1".
+	Machine string
+	// Drive is the folder that programs of a Windows node see as drive C.
+	Drive string
+	// Dir is a folder for the node's files.
+	Dir string
+}
+
+// Runtime is a container runtime that serves CRI.
+type Runtime interface {
+	// Endpoint is what the kubelet is given: tcp://127.0.0.1:PORT, or unix:///FILE.
+	Endpoint() string
+	Close() error
+}
+
+// Cluster is a cluster that is up.
+type Cluster struct {
+	Net *live.Net
+	// Client is the administrator's.
+	Client *kubernetes.Clientset
+
+	o      Options
+	dir    string
+	pki    *pki
+	config *rest.Config
+	lab    *kube.Cluster
+	host   *kube.Node // of the control plane
+	life   context.Context
+	end    context.CancelFunc
+	work   sync.WaitGroup
+
+	mu       sync.Mutex
+	programs []*program
+	runtimes []Runtime
+}
+
+// Up brings a cluster up. The error says what did not come up; nothing is left then. The
+// context is for coming up, Close ends the cluster.
+func Up(ctx context.Context, o Options) (_ *Cluster, err error) {
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	if o.NodesWithin == 0 {
+		o.NodesWithin = 5 * time.Minute
+	}
+	c := &Cluster{o: o, dir: o.Dir}
+	if c.dir == "" {
+		if c.dir, err = os.MkdirTemp("", "winlab-cluster-"); err != nil {
+			return nil, err
+		}
+	}
+	if c.dir, err = filepath.Abs(c.dir); err != nil {
+		return nil, err
+	}
+	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
+	if err := c.up(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *Cluster) up(ctx context.Context) error {
+	if err := os.MkdirAll(filepath.Join(c.dir, "logs"), 0o755); err != nil {
+		return err
+	}
+	c.say("building the lab")
+	b, err := lab.Build(ctx, c.o.Lab, lab.Options{Components: "model", Variant: c.o.Variant, Keep: true})
+	if err != nil {
+		return err
+	}
+	c.lab = b.Kube
+	for _, n := range c.lab.Nodes {
+		if n.Windows == nil && c.host == nil {
+			c.host = n
+		}
+	}
+	if c.host == nil {
+		return errors.Join(errors.New("the lab has no Linux node for the control plane; add {name: linux1, os: linux} to nodes"), b.Close())
+	}
+	c.say("making the network")
+	if c.Net, err = live.Up(ctx, b, live.Options{Silent: true, Log: c.say}); err != nil {
+		return err
+	}
+	if err := c.control(ctx); err != nil {
+		return err
+	}
+	c.work.Go(c.podRanges)
+	return c.nodes(ctx)
+}
+
+// nodes starts what each node has, all nodes at once, and waits until they are Ready.
+func (c *Cluster) nodes(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make(chan error, len(c.lab.Nodes))
+	for _, n := range c.lab.Nodes {
+		go func() { errs <- c.node(ctx, n) }()
+	}
+	var all error
+	for range c.lab.Nodes {
+		if err := <-errs; err != nil && all == nil {
+			all = err
+			cancel() // the others need not come up any more
+		}
+	}
+	return all
+}
+
+func (c *Cluster) node(ctx context.Context, n *kube.Node) error {
+	if n.Windows != nil {
+		return c.windowsNode(ctx, n)
+	}
+	return c.linuxNode(ctx, n)
+}
+
+// Lab is the lab's cluster.
+func (c *Cluster) Lab() *kube.Cluster { return c.lab }
+
+// Programs are the programs of the cluster, in the order in which they were started.
+func (c *Cluster) Programs() []Program {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []Program
+	for _, p := range c.programs {
+		all = append(all, p.state())
+	}
+	return all
+}
+
+func (c *Cluster) say(s string) { c.o.Log(s) }
+
+// Close ends all programs, and takes the network and all files away.
+func (c *Cluster) Close() error {
+	c.end()
+	c.work.Wait()
+	c.mu.Lock()
+	programs, runtimes := c.programs, c.runtimes
+	c.programs, c.runtimes = nil, nil
+	c.mu.Unlock()
+	var errs []error
+	for _, r := range runtimes {
+		errs = append(errs, r.Close())
+	}
+	// With the network the kernel ends all programs. The data of none of them is kept, so
+	// none needs time to end.
+	_ = programs
+	if c.Net != nil {
+		c.Net.Close()
+	}
+	if c.o.Dir == "" {
+		errs = append(errs, os.RemoveAll(c.dir))
+	} else {
+		errs = append(errs, os.RemoveAll(filepath.Join(c.dir, "etcd")))
+	}
+	return errors.Join(errs...)
+}
+
+// machine is a node's name for package live.
+func machine(n *kube.Node) string { return build.Ref{Kind: build.NodeKind, Name: n.Name}.String() }
+
+// apiServer's address on its own node.
+var loopbackAPI = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), securePort)

@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+)
+
+// podRanges gives each Node the pod range of the lab's node, as the controller manager's
+// IPAM does: the lab's routes and plugins are made for these, and the controller would
+// hand out the ranges in the order in which nodes happen to register.
+func (c *Cluster) podRanges() {
+	f := informers.NewSharedInformerFactory(c.Client, 0)
+	give := func(o any) {
+		n, ok := o.(*corev1.Node)
+		if !ok || len(n.Spec.PodCIDRs) > 0 {
+			return
+		}
+		l := c.lab.Node(n.Name)
+		if l == nil || len(l.PodCIDRs) == 0 {
+			return
+		}
+		var ranges []string
+		for _, p := range l.PodCIDRs {
+			ranges = append(ranges, p.String())
+		}
+		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"podCIDR": ranges[0], "podCIDRs": ranges}})
+		if err == nil {
+			_, err = c.Client.CoreV1().Nodes().Patch(c.life, n.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+		}
+		if err != nil && c.life.Err() == nil {
+			c.say(fmt.Sprintf("pod range of node %s: %v", n.Name, err))
+		}
+	}
+	_, err := f.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: give, UpdateFunc: func(_, o any) { give(o) }})
+	if err != nil {
+		c.say(err.Error())
+		return
+	}
+	f.Start(c.life.Done())
+	<-c.life.Done()
+	f.Shutdown()
+}
+
+// nodeReady waits until a kubelet's Node is Ready.
+func (c *Cluster) nodeReady(ctx context.Context, kubelet *program, name string) error {
+	start := time.Now()
+	err := kubelet.ready(ctx, c.o.NodesWithin, func(ctx context.Context) error {
+		n, err := c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, k := range n.Status.Conditions {
+			if k.Type == corev1.NodeReady && k.Status == corev1.ConditionTrue {
+				return nil
+			} else if k.Type == corev1.NodeReady {
+				return errors.New(k.Message)
+			}
+		}
+		return errors.New("its Node has no condition Ready yet")
+	})
+	if err == nil {
+		c.say(fmt.Sprintf("node %s is Ready after %v", name, time.Since(start).Round(100*time.Millisecond)))
+	}
+	return err
+}

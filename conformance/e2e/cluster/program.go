@@ -1,0 +1,161 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/live"
+	"github.com/winlab-dev/winlab/sim/live/netns"
+)
+
+// program is a program of the cluster in the network namespace of a node.
+type program struct {
+	name, machine string
+	net           *live.Net
+	command       netns.Command
+	log           string
+	done          chan struct{}
+
+	mu      sync.Mutex
+	process *netns.Process
+	since   time.Time
+	stopped bool
+	exit    netns.Exit
+	err     error
+}
+
+// Program is a program of the cluster as users see it.
+type Program struct {
+	// Name is "kube-apiserver", or "kubelet/win1" of those that each node has; Machine is
+	// where it runs, as package live names it.
+	Name, Machine string
+	PID           int
+	Since         time.Time
+	// Ended says how it has ended, "" for one that runs.
+	Ended string
+	// Log is the file that it writes to.
+	Log string
+}
+
+// start starts a program. Its output and errors go to one file.
+func (c *Cluster) start(ctx context.Context, machine, name string, command netns.Command) (*program, error) {
+	if command.Env == nil {
+		// Nothing of the user's own: a proxy or a KUBECONFIG of theirs is not for the cluster.
+		command.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + c.dir}
+	}
+	if command.Dir == "" {
+		command.Dir = c.dir
+	}
+	p := &program{name: name, machine: machine, net: c.Net, command: command, done: make(chan struct{}),
+		log: filepath.Join(c.dir, "logs", strings.ReplaceAll(name, "/", "-")+".log")}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = null.Close() }()
+	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = out.Close() }()
+	if p.process, err = c.Net.Start(ctx, machine, command, [3]*os.File{null, out, out}); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	p.since = time.Now()
+	go func() {
+		defer close(p.done)
+		e, err := p.process.Wait(context.Background()) // ends with the network
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.exit, p.err = e, err
+	}()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.programs = append(c.programs, p)
+	return p, nil
+}
+
+// ended says how a program has ended, "" for one that runs.
+func (p *program) ended() string {
+	select {
+	case <-p.done:
+	default:
+		return ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.err != nil:
+		return p.err.Error()
+	case p.exit.Signal != 0:
+		return syscall.Signal(p.exit.Signal).String()
+	}
+	return fmt.Sprintf("exit code %d", p.exit.Code)
+}
+
+func (p *program) state() Program {
+	return Program{Name: p.name, Machine: p.machine, PID: p.process.PID, Since: p.since, Ended: p.ended(), Log: p.log}
+}
+
+// poll is how often a program is asked whether it is ready.
+const poll = 100 * time.Millisecond
+
+// ready waits until ask says that a program is. The error says what did not come up, and
+// has the end of its log.
+func (p *program) ready(ctx context.Context, within time.Duration, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not within %v", within))
+	defer cancel()
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	last := errors.New("it was not asked")
+	for {
+		if last = ask(ctx); last == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("%s on %s has ended: %s; its log ends with\n%s", p.name, p.machine, p.ended(), p.tail())
+		case <-ctx.Done():
+			return fmt.Errorf("%s on %s is not ready: %w (%w); its log ends with\n%s", p.name, p.machine, context.Cause(ctx), last, p.tail())
+		case <-tick.C:
+		}
+	}
+}
+
+// lines of a log that an error shows.
+const lines = 15
+
+func (p *program) tail() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
+}
+
+// grace is how long a program may take to end by itself.
+const grace = 3 * time.Second
+
+// stop ends a program: by SIGINT, then by SIGKILL. Wine makes Ctrl-C of the first.
+func (p *program) stop() {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+		select {
+		case <-p.done:
+			return
+		default:
+		}
+		_ = p.process.Signal(s)
+		select {
+		case <-p.done:
+		case <-time.After(grace):
+		}
+	}
+}
