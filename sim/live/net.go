@@ -297,7 +297,8 @@ func (n *Net) bring(ctx context.Context, name string, e *flow.Entry, s *space, s
 		}
 		s.spec = spec
 	}
-	if n.o.Silent {
+	// Where pods come from outside, the programs of nodes do, too: a kubelet has its port.
+	if n.o.Silent || n.c.Options.Objects == build.Outside && !strings.HasPrefix(name, "host/") {
 		return nil
 	}
 	if command := n.runOf(s); command != nil {

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/winlab-dev/winlab/sim/kube"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -19,20 +20,22 @@ import (
 // dialTimeout is for connections that the cluster's own side opens inside the lab.
 const dialTimeout = 10 * time.Second
 
-// dial opens a connection on the control plane's node, whatever the address's name is.
-func (c *Cluster) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return nil, fmt.Errorf("%s: only addresses can be reached in the lab: %w", address, err)
+// dialOn returns how to open connections on a node.
+func (c *Cluster) dialOn(n *kube.Node) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return nil, fmt.Errorf("%s: only addresses can be reached in the lab: %w", address, err)
+		}
+		return c.Net.Dial(ctx, machine(n), network, to, dialTimeout)
 	}
-	return c.Net.Dial(ctx, machine(c.host), network, to, dialTimeout)
 }
 
-// get asks a program of the control plane's node whether it is well.
-func (c *Cluster) get(url string) func(context.Context) error {
+// get asks a program of a node whether it is well.
+func (c *Cluster) get(n *kube.Node, url string) func(context.Context) error {
 	roots := x509.NewCertPool()
 	roots.AddCert(c.pki.cert)
-	client := &http.Client{Transport: &http.Transport{DialContext: c.dial, TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{DialContext: c.dialOn(n), TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
 	return func(ctx context.Context) error {
 		q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
@@ -60,7 +63,7 @@ func (c *Cluster) connect() error {
 	if c.config, err = clientcmd.NewDefaultClientConfig(*k, nil).ClientConfig(); err != nil {
 		return err
 	}
-	c.config.Dial = c.dial
+	c.config.Dial = c.dialOn(c.host)
 	c.config.QPS, c.config.Burst = 50, 100
 	c.Client, err = kubernetes.NewForConfig(c.config)
 	return err

@@ -22,6 +22,9 @@ type Options struct {
 	// Lab is the lab; Variant is one of its variants, or "".
 	Lab     *lab.File
 	Variant string
+	// Components is spec.Real for the network plugin's programs instead of their models;
+	// "" is what the lab says.
+	Components string
 	// Programs are those of the cluster.
 	Programs *Programs
 	// Runtime starts the container runtime of a node.
@@ -104,7 +107,7 @@ func (c *Cluster) up(ctx context.Context) error {
 		return err
 	}
 	c.say("building the lab")
-	b, err := lab.Build(ctx, c.o.Lab, lab.Options{Components: "model", Variant: c.o.Variant, Keep: true})
+	b, err := lab.Build(ctx, c.o.Lab, lab.Options{Components: c.o.Components, Variant: c.o.Variant, Keep: true, Objects: build.Outside, Proxies: build.Outside})
 	if err != nil {
 		return err
 	}
@@ -118,13 +121,14 @@ func (c *Cluster) up(ctx context.Context) error {
 		return errors.Join(errors.New("the lab has no Linux node for the control plane; add {name: linux1, os: linux} to nodes"), b.Close())
 	}
 	c.say("making the network")
-	if c.Net, err = live.Up(ctx, b, live.Options{Silent: true, Log: c.say}); err != nil {
+	if c.Net, err = live.Up(ctx, b, live.Options{Log: c.say}); err != nil {
 		return err
 	}
 	if err := c.control(ctx); err != nil {
 		return err
 	}
 	c.work.Go(c.podRanges)
+	c.work.Go(c.services)
 	return c.nodes(ctx)
 }
 

@@ -1,16 +1,22 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/live"
 	"github.com/winlab-dev/winlab/sim/live/netns"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func up(t *testing.T) *Cluster {
@@ -73,6 +79,48 @@ func TestUp(t *testing.T) {
 	for _, p := range c.Programs() {
 		if p.Ended != "" {
 			t.Errorf("%+v", p)
+		}
+	}
+}
+
+// TestServices: kube-proxy.exe and the model of a Linux node's follow the API server, as
+// pods of both find: the Service kubernetes, and one with endpoints that somebody wrote.
+func TestServices(t *testing.T) {
+	c := up(t)
+	https, port := "https", int32(443)
+	web, err := c.Client.CoreV1().Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "internet"},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: https, Port: 8080}}}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Client.DiscoveryV1().EndpointSlices("default").Create(t.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "internet-1", Labels: map[string]string{discoveryv1.LabelServiceName: "internet"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &https, Port: &port}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"203.0.113.10"}}}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range []string{"win1", "linux1"} {
+		p, err := c.Net.AddPod(t.Context(), live.Sandbox{Namespace: "default", Name: "on-" + node, Node: node})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, to := range map[string]netip.AddrPort{"kubernetes": netip.MustParseAddrPort("10.96.0.1:443"), "internet": netip.AddrPortFrom(netip.MustParseAddr(web.Spec.ClusterIP), 8080)} {
+			// Programs follow in their own time.
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			for {
+				conn, err := c.Net.Dial(ctx, p.Machine, "tcp", to, time.Second)
+				if err == nil {
+					_ = conn.Close()
+					break
+				}
+				if ctx.Err() != nil {
+					t.Errorf("%s does not reach Service %s: %v", p.Machine, name, err)
+					break
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
 		}
 	}
 }

@@ -128,7 +128,7 @@ func (c *Cluster) etcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.ready(ctx, upWithin, c.get("http://127.0.0.1:2381/readyz"))
+	return p.ready(ctx, upWithin, c.get(c.host, "http://127.0.0.1:2381/readyz"))
 }
 
 func (c *Cluster) apiServer(ctx context.Context) error {
@@ -171,7 +171,7 @@ func (c *Cluster) controllerManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.ready(ctx, upWithin, c.get("https://127.0.0.1:10257/healthz"))
+	return p.ready(ctx, upWithin, c.get(c.host, "https://127.0.0.1:10257/healthz"))
 }
 
 func (c *Cluster) scheduler(ctx context.Context) error {
@@ -182,7 +182,7 @@ func (c *Cluster) scheduler(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.ready(ctx, upWithin, c.get("https://127.0.0.1:10259/healthz"))
+	return p.ready(ctx, upWithin, c.get(c.host, "https://127.0.0.1:10259/healthz"))
 }
 
 func join(all []netip.Prefix) string {

@@ -2,10 +2,13 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
+	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/real/wine"
 	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
@@ -38,7 +41,52 @@ func (c *Cluster) windowsNode(ctx context.Context, n *kube.Node) error {
 	if err != nil {
 		return err
 	}
-	return c.nodeReady(ctx, p, n.Name)
+	if err := c.nodeReady(ctx, p, n.Name); err != nil {
+		return err
+	}
+	return c.proxy(ctx, n)
+}
+
+// proxy starts kube-proxy.exe with the lab's flags for it. It is the only one that programs
+// load balancers of the node's HNS.
+func (c *Cluster) proxy(ctx context.Context, n *kube.Node) error {
+	var flags []string
+	network := ""
+	err := c.Net.Do(func(l *lab.Cluster) error {
+		p := l.Plan.Node(n.Name)
+		if p.Proxy.Mode != kubeproxy.ModeKernelspace {
+			c.say(fmt.Sprintf("no kube-proxy.exe on %s: its mode is %s, and 1.37 has kernelspace only", n.Name, p.Proxy.Mode))
+			return nil
+		}
+		flags, network = append([]string{"--proxy-mode=kernelspace"}, p.ProxyFlags...), p.Proxy.NetworkName
+		h := l.HNS(n.Name)
+		if network != "" || h == nil {
+			return nil
+		}
+		// What a start script puts into KUBE_NETWORK.
+		all := h.ListNetworks(nil)
+		if len(all) != 1 {
+			return fmt.Errorf("kube-proxy on %s: the node has %d HNS networks; write --network-name in proxy.flags of the lab", n.Name, len(all))
+		}
+		network = all[0].Name
+		return nil
+	})
+	if err != nil || flags == nil {
+		return err
+	}
+	path, err := c.o.Programs.Path("kube-proxy.exe")
+	if err != nil {
+		return err
+	}
+	c.say("starting kube-proxy.exe on " + n.Name)
+	p, err := c.start(ctx, machine(n), "kube-proxy/"+n.Name, netns.Command{
+		Args: append([]string{path, "--kubeconfig=" + wine.Path(c.kubeconfig("kube-proxy")), "--hostname-override=" + n.Name, "--v=2"}, flags...),
+		Env:  []string{"KUBE_NETWORK=" + network},
+	})
+	if err != nil {
+		return err
+	}
+	return p.ready(ctx, upWithin, c.get(n, "http://127.0.0.1:10256/livez"))
 }
 
 // runtime starts the container runtime of a node.

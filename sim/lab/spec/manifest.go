@@ -406,6 +406,10 @@ func readService(doc []byte, origin *trace.Origin) (*Service, error) {
 	if err := sigsyaml.UnmarshalStrict(doc, &in); err != nil {
 		return nil, err
 	}
+	return serviceOf(&in, origin)
+}
+
+func serviceOf(in *corev1.Service, origin *trace.Origin) (*Service, error) {
 	s := &Service{Selector: in.Spec.Selector, TargetNames: map[string]string{}, PublishNotReady: in.Spec.PublishNotReadyAddresses,
 		NoNodePorts: in.Spec.AllocateLoadBalancerNodePorts != nil && !*in.Spec.AllocateLoadBalancerNodePorts}
 	s.Service = kube.Service{Namespace: namespaceOr(in.Namespace), Name: in.Name, Type: kube.ServiceType(in.Spec.Type), ExternalName: in.Spec.ExternalName, Annotations: in.Annotations,
@@ -419,7 +423,7 @@ func readService(doc []byte, origin *trace.Origin) (*Service, error) {
 	if s.Type == "" {
 		s.Type = kube.ClusterIP
 	}
-	if err := s.addresses(&in); err != nil {
+	if err := s.addresses(in); err != nil {
 		return nil, err
 	}
 	for _, sp := range in.Spec.Ports {

@@ -57,6 +57,10 @@ func readSlice(doc []byte, origin *trace.Origin) (*Slice, error) {
 	if err := sigsyaml.UnmarshalStrict(doc, &in); err != nil {
 		return nil, err
 	}
+	return sliceOf(&in, origin)
+}
+
+func sliceOf(in *discoveryv1.EndpointSlice, origin *trace.Origin) (*Slice, error) {
 	s := &Slice{Namespace: namespaceOr(in.Namespace), Name: in.Name, Service: in.Labels[discoveryv1.LabelServiceName], IPv6: in.AddressType == discoveryv1.AddressTypeIPv6, Origin: origin}
 	var errs []error
 	switch in.AddressType {
