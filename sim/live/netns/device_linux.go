@@ -70,7 +70,7 @@ func configure(s *Spec) error {
 	}
 	for _, c := range []struct{ name, value string }{
 		// Programs may send echo requests, and listen on any port, without rights.
-		{"ipv4/ping_group_range", "0 0"}, // the only group in a user namespace with one user
+		{"ipv4/ping_group_range", pingGroups()},
 		{"ipv4/ip_unprivileged_port_start", "0"},
 		{"ipv4/ip_local_port_range", portRange(s.FirstPort, s.LastPort)},
 		// The packets that come back from outside may have addresses of the namespace.
@@ -119,6 +119,14 @@ func configure(s *Spec) error {
 		}
 	}
 	return setAddresses(s.Device, s.Addresses)
+}
+
+// pingGroups are all groups: the only one in a user namespace with one user.
+func pingGroups() string {
+	if manyUsers() {
+		return "0 2147483647" // GID_T_MAX of net/ipv4/ping.c
+	}
+	return "0 0"
 }
 
 func portRange(first, last uint16) string {

@@ -95,6 +95,8 @@ type Command struct {
 	Env []string
 	// Dir is the working folder, "" for that of the caller.
 	Dir string
+	// User is who the program runs as, nil for user 0.
+	User *User
 	// Terminal says that the program's standard input is a terminal that it shall
 	// control.
 	Terminal bool

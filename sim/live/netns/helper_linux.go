@@ -36,7 +36,7 @@ func init() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	h := &helper{conn: conn, spaces: map[string]*space{}, running: map[int]string{}}
+	h := &helper{conn: conn, spaces: map[string]*space{}, running: map[int]*child{}, users: manyUsers()}
 	if err := h.run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -51,8 +51,10 @@ type helper struct {
 
 	mu      sync.Mutex
 	spaces  map[string]*space
-	running map[int]string // the namespace of each program that was started
+	running map[int]*child // the programs that were started
 	files   int            // folders made in store
+
+	users bool // there are more than one
 }
 
 // space is one namespace.
@@ -60,6 +62,7 @@ type space struct {
 	net, mnt, uts int // descriptors of the namespaces
 	device        string
 	spec          *Spec
+	containers    map[string]*container // nil for one that is being started
 }
 
 // run works requests off until the parent has ended. With the first process the
@@ -79,7 +82,7 @@ func (h *helper) run() error {
 			return err
 		}
 		// A connection may take long; all else is done in the order of asking.
-		if q.Op == "dial" {
+		if q.Op == "dial" || q.Op == "contain" || q.Op == "exec" || q.Op == "usage" {
 			go h.do(q, files)
 		} else {
 			h.do(q, files)
@@ -143,7 +146,11 @@ func (h *helper) answer(q request, files []int) (a answer, out []int, err error)
 		out, err = h.add(q.Spec)
 		return a, out, err
 	case "signal":
-		err := unix.Kill(-q.PID, syscall.Signal(q.Signal))
+		to := -q.PID
+		if q.Only {
+			to = q.PID
+		}
+		err := unix.Kill(to, syscall.Signal(q.Signal))
 		if errors.Is(err, unix.ESRCH) {
 			err = nil
 		}
@@ -167,6 +174,14 @@ func (h *helper) answer(q request, files []int) (a answer, out []int, err error)
 		err = s.in(func() (err error) { a.Bound, err = bound(); return err })
 	case "start":
 		a.PID, err = h.start(q, s, files)
+	case "contain":
+		a.PID, err = h.contain(q, s, files)
+	case "exec":
+		a.PID, err = h.exec(q, s, files)
+	case "discard":
+		err = h.discard(q, s)
+	case "usage":
+		a.Usage, err = h.usage(s, q.Inside)
 	default:
 		err = fmt.Errorf("unknown request %q", q.Op)
 	}
@@ -298,9 +313,15 @@ func (h *helper) replaceFiles(files map[string]string) error {
 func (h *helper) remove(name string, s *space) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for pid, in := range h.running {
-		if in == name {
+	for pid, c := range h.running {
+		if c.space == name {
 			_ = unix.Kill(-pid, unix.SIGKILL)
+		}
+	}
+	for _, c := range s.containers {
+		if c != nil {
+			c.kill()
+			c.close()
 		}
 	}
 	delete(h.spaces, name)
@@ -385,38 +406,24 @@ func pingSocket(q request) (int, error) {
 
 // start starts a program in a namespace.
 func (h *helper) start(q request, s *space, files []int) (int, error) {
-	if len(files) != 3 {
-		return 0, fmt.Errorf("%d files instead of three", len(files))
-	}
 	c := q.Command
 	path, err := look(c.Args[0], c.Env)
 	if err != nil {
 		return 0, err
 	}
-	var stdio []*os.File
-	for i, fd := range files {
-		stdio = append(stdio, os.NewFile(uintptr(fd), strconv.Itoa(i)))
-		files[i] = -1 // closed below
+	stdio, err := stdioOf(files)
+	if err != nil {
+		return 0, err
 	}
-	defer func() {
-		for _, f := range stdio {
-			_ = f.Close()
-		}
-	}()
+	defer closeFiles(stdio)
 	h.mu.Lock()
 	defer h.mu.Unlock() // until the program is known to reap
 	pid := 0
 	err = onThread(func() error {
-		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		if err := s.enter(); err != nil {
 			return err
 		}
-		for _, n := range []struct{ fd, kind int }{{s.net, unix.CLONE_NEWNET}, {s.mnt, unix.CLONE_NEWNS}, {s.uts, unix.CLONE_NEWUTS}} {
-			if err := unix.Setns(n.fd, n.kind); err != nil {
-				return err
-			}
-		}
-		p, err := os.StartProcess(path, c.Args, &os.ProcAttr{Dir: existing(c.Dir), Env: c.Env, Files: stdio,
-			Sys: &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal}})
+		p, err := os.StartProcess(path, c.Args, &os.ProcAttr{Dir: existing(c.Dir), Env: c.Env, Files: stdio, Sys: h.attributes(c)})
 		if err != nil {
 			return err
 		}
@@ -426,7 +433,7 @@ func (h *helper) start(q request, s *space, files []int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	h.running[pid] = q.Name
+	h.running[pid] = &child{space: q.Name}
 	return pid, nil
 }
 
@@ -465,7 +472,8 @@ func look(name string, env []string) (string, error) {
 func (h *helper) reap() {
 	for {
 		var st unix.WaitStatus
-		pid, err := unix.Wait4(-1, &st, 0, nil)
+		var used unix.Rusage
+		pid, err := unix.Wait4(-1, &st, 0, &used)
 		if errors.Is(err, unix.ECHILD) {
 			time.Sleep(20 * time.Millisecond)
 			continue
@@ -474,10 +482,16 @@ func (h *helper) reap() {
 			continue
 		}
 		h.mu.Lock()
-		_, ours := h.running[pid]
+		c := h.running[pid]
 		delete(h.running, pid)
+		if c != nil && c.container != nil {
+			if c.container.pid == pid {
+				c.container.ended = true
+			}
+			c.container.spent += uint64(used.Utime.Nano() + used.Stime.Nano())
+		}
 		h.mu.Unlock()
-		if !ours {
+		if c == nil || c.quiet {
 			continue
 		}
 		e := Exit{Code: st.ExitStatus()}

@@ -77,6 +77,10 @@ func Start(o Options) (*Host, error) {
 		h.cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
 		h.cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
 		h.cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+		if uids, gids := extents("uid"), extents("gid"); os.Geteuid() == 0 && os.Getegid() == 0 && len(uids) > 0 && len(gids) > 0 {
+			// Root may hand all users on, so that containers can have them.
+			h.cmd.SysProcAttr.UidMappings, h.cmd.SysProcAttr.GidMappings, h.cmd.SysProcAttr.GidMappingsEnableSetgroups = uids, gids, true
+		}
 	}
 	if err := h.cmd.Start(); err != nil {
 		_ = h.conn.Close()
@@ -167,7 +171,9 @@ func (h *Host) read() {
 		if c == nil {
 			fdmsg.CloseAll(r.files)
 		} else {
-			if r.PID != 0 && r.Error == "" { // a program was started
+			if r.PID != 0 && r.Error != "" {
+				delete(h.early, r.PID)
+			} else if r.PID != 0 { // a program was started
 				exit := make(chan Exit, 1)
 				if e, ok := h.early[r.PID]; ok {
 					exit <- e
@@ -387,9 +393,10 @@ func (h *Host) socket(ctx context.Context, q request) (*os.File, error) {
 // Process is a program that was started in a namespace.
 type Process struct {
 	// PID is its process id in the helper's PID namespace.
-	PID  int
-	h    *Host
-	exit chan Exit
+	PID   int
+	h     *Host
+	exit  chan Exit
+	alone bool // signals are not for its group
 }
 
 // Start starts a program with three open files as its standard input, output and
@@ -404,11 +411,16 @@ func (h *Host) Start(ctx context.Context, name string, c Command, stdio [3]*os.F
 	if c.Dir == "" {
 		c.Dir, _ = os.Getwd()
 	}
+	return h.launch(ctx, request{Op: "start", Name: name, Command: &c}, stdio)
+}
+
+// launch starts a program with three open files.
+func (h *Host) launch(ctx context.Context, q request, stdio [3]*os.File) (*Process, error) {
 	var fds []int
 	for _, f := range stdio {
 		fds = append(fds, int(f.Fd()))
 	}
-	r, err := h.ask(ctx, request{Op: "start", Name: name, Command: &c}, fds...)
+	r, err := h.ask(ctx, q, fds...)
 	if err != nil {
 		return nil, err
 	}
@@ -434,8 +446,9 @@ func (p *Process) Wait(ctx context.Context) (Exit, error) {
 	}
 }
 
-// Signal sends a signal to the program and all that it has started.
+// Signal sends a signal to the program and all that it has started; to the first program
+// of a container alone, whose end is theirs.
 func (p *Process) Signal(s syscall.Signal) error {
-	_, err := p.h.ask(context.Background(), request{Op: "signal", PID: p.PID, Signal: int(s)})
+	_, err := p.h.ask(context.Background(), request{Op: "signal", PID: p.PID, Signal: int(s), Only: p.alone})
 	return err
 }

@@ -19,6 +19,11 @@ type request struct {
 	Port    uint16     `json:",omitempty"` // of the sender, 0 for any
 	Timeout int64      `json:",omitempty"` // in nanoseconds
 	Command *Command   `json:",omitempty"`
+	// Container is one to start; Inside is the name of one.
+	Container *Container `json:",omitempty"`
+	Inside    string     `json:",omitempty"`
+	// Only sends a signal to one process, and not to its group.
+	Only bool `json:",omitempty"`
 	PID     int        `json:",omitempty"`
 	Signal  int        `json:",omitempty"`
 }
@@ -31,6 +36,7 @@ type answer struct {
 	NotFound bool    `json:",omitempty"`
 	PID      int     `json:",omitempty"`
 	Bound    []Bound `json:",omitempty"`
+	Usage    *Usage  `json:",omitempty"`
 	Exit     *Exit   `json:",omitempty"`
 }
 

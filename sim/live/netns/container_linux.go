@@ -1,0 +1,538 @@
+package netns
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// containerEnv marks the process that becomes the first one of a container; its value
+// is the descriptor from which it reads what to do. The next one is where it writes why
+// it could not, and then come the mounts' sources.
+const containerEnv = "WINLAB_NETNS_CONTAINER"
+
+// task is what the first process of a container is told.
+type task struct {
+	Container *Container
+	Command   *Command
+	Store     string // a folder that may be mounted over
+	// Folders says of each mount's source whether it is a folder.
+	Folders []bool
+	// Switch says that users exist, so that the process must become the command's.
+	Switch bool
+	// Exec says that the container is there already.
+	Exec bool
+}
+
+// failed is why a container has not started.
+type failed struct {
+	Error    string
+	NotFound bool
+}
+
+func init() {
+	fd, err := strconv.Atoi(os.Getenv(containerEnv))
+	if err != nil {
+		return
+	}
+	runtime.LockOSThread() // capabilities are a thread's
+	unix.CloseOnExec(fd)
+	unix.CloseOnExec(fd + 1)
+	err = become(fileOf(fd, "task"), fd+2)
+	_ = json.NewEncoder(fileOf(fd+1, "result")).Encode(failed{err.Error(), errors.Is(err, errNotFound) || errors.Is(err, fs.ErrNotExist)})
+	os.Exit(127)
+}
+
+// become makes the present process the first one of a container. It returns with an
+// error, or never.
+func become(in io.Reader, mounts int) error {
+	var t task
+	if err := json.NewDecoder(in).Decode(&t); err != nil {
+		return err
+	}
+	if t.Exec {
+		if err := t.Command.User.appear(); err != nil {
+			return err
+		}
+		return t.execute()
+	}
+	for i := range t.Container.Mounts {
+		unix.CloseOnExec(mounts + i)
+	}
+	c, dir := t.Container, ""
+	if c.OwnRoot {
+		dir = t.Store
+		if err := makeRoot(dir, c.Files); err != nil {
+			return err
+		}
+	}
+	if err := mountProc(dir); err != nil {
+		return err
+	}
+	for i, m := range c.Mounts {
+		at, err := within(dir, m.Target)
+		if err == nil {
+			err = putTree(mounts+i, at, t.Folders[i])
+		}
+		if err != nil {
+			return fmt.Errorf("mount %s: %w", m.Target, err)
+		}
+	}
+	if dir != "" {
+		if err := enter(dir); err != nil {
+			return err
+		}
+	}
+	if c.OwnRoot && c.ReadOnly {
+		if err := unix.MountSetattr(unix.AT_FDCWD, "/", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+			return fmt.Errorf("make the root read-only: %w", err)
+		}
+	}
+	return t.execute()
+}
+
+// execute runs the command in place of this program.
+func (t *task) execute() error {
+	c := t.Command
+	if len(t.Container.First) > 0 && !t.Exec {
+		first := exec.Command(t.Container.First[0], t.Container.First[1:]...)
+		first.Env, first.Dir = c.Env, existing(c.Dir)
+		if err := first.Run(); err != nil {
+			return fmt.Errorf("%s: %w", t.Container.First[0], err)
+		}
+	}
+	// runc makes the working folder if it is missing.
+	if c.Dir != "" {
+		if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+			return fmt.Errorf("working folder: %w", err)
+		}
+		if err := unix.Chdir(c.Dir); err != nil {
+			return fmt.Errorf("working folder %s: %w", c.Dir, err)
+		}
+	}
+	path, err := look(c.Args[0], c.Env)
+	if err != nil {
+		return err
+	}
+	if err := t.Container.confine(); err != nil {
+		return err
+	}
+	if u := c.User; u != nil && t.Switch {
+		if err := u.become(); err != nil {
+			return err
+		}
+	}
+	return &fs.PathError{Op: "exec", Path: path, Err: unix.Exec(path, c.Args, c.Env)}
+}
+
+// become makes the present thread the user's, which is enough before an exec.
+func (u *User) become() error {
+	groups := append([]uint32{u.GID}, u.Groups...)
+	_, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(&groups[0])), 0)
+	for _, call := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(u.GID)}, {unix.SYS_SETRESUID, uintptr(u.UID)}} {
+		if e == 0 {
+			_, _, e = unix.RawSyscall(call[0], call[1], call[1], call[1])
+		}
+	}
+	if e != 0 {
+		return fmt.Errorf("become user %d, group %d: %w", u.UID, u.GID, e)
+	}
+	return nil
+}
+
+// appear maps the only user of the present user namespace, which is new, to the wanted
+// one (user_namespaces(7): a process may map itself).
+func (u *User) appear() error {
+	for _, f := range []struct{ name, text string }{{"setgroups", "deny"}, {"uid_map", fmt.Sprintf("%d 0 1", u.UID)}, {"gid_map", fmt.Sprintf("%d 0 1", u.GID)}} {
+		if err := os.WriteFile("/proc/self/"+f.name, []byte(f.text), 0); err != nil {
+			return fmt.Errorf("become user %d, group %d: %w", u.UID, u.GID, err)
+		}
+	}
+	return nil
+}
+
+// container is one that was started.
+type container struct {
+	spec  *Container
+	pid   int
+	pidfd int
+	ns    uint64 // the inode of its PID namespace, 0 where /proc does not tell
+	spent uint64 // CPU time of programs in it that were started later and have ended
+	ended bool
+}
+
+// child is a program that the helper has started.
+type child struct {
+	space     string
+	container *container // nil for none
+	quiet     bool       // nobody is told of its end
+}
+
+// enter brings the present thread into a namespace.
+func (s *space) enter() error {
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return err
+	}
+	for _, n := range []struct{ fd, kind int }{{s.net, unix.CLONE_NEWNET}, {s.mnt, unix.CLONE_NEWNS}, {s.uts, unix.CLONE_NEWUTS}} {
+		if err := unix.Setns(n.fd, n.kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stdioOf takes the three files over that came with a request.
+func stdioOf(files []int) ([]*os.File, error) {
+	if len(files) != 3 {
+		return nil, fmt.Errorf("%d files instead of three", len(files))
+	}
+	var stdio []*os.File
+	for i, fd := range files {
+		stdio = append(stdio, os.NewFile(uintptr(fd), strconv.Itoa(i)))
+		files[i] = -1 // closed with stdio
+	}
+	return stdio, nil
+}
+
+func closeFiles(all []*os.File) {
+	for _, f := range all {
+		_ = f.Close()
+	}
+}
+
+// contain starts a container in a namespace and waits until its program runs.
+func (h *helper) contain(q request, s *space, files []int) (pid int, err error) {
+	stdio, err := stdioOf(files)
+	if err != nil {
+		return 0, err
+	}
+	defer closeFiles(stdio)
+	c := q.Container
+	h.mu.Lock()
+	if _, taken := s.containers[c.Name]; taken {
+		h.mu.Unlock()
+		return 0, fmt.Errorf("there is a container %s in %s already", c.Name, q.Name)
+	}
+	if s.containers == nil {
+		s.containers = map[string]*container{}
+	}
+	s.containers[c.Name] = nil // reserved
+	h.mu.Unlock()
+	made := &container{spec: c, pidfd: -1}
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if err != nil {
+			delete(s.containers, c.Name)
+			made.close()
+			return
+		}
+		s.containers[c.Name] = made
+	}()
+	all := map[string]string{"/etc/hostname": s.spec.Hostname + "\n"}
+	maps.Copy(all, s.spec.Files)
+	maps.Copy(all, c.Files)
+	c.Files = all
+	t := task{Container: c, Command: q.Command, Store: h.store, Switch: h.users}
+	sources, err := h.sources(s, c, &t)
+	defer closeFiles(sources)
+	if err != nil {
+		return 0, err
+	}
+	attr := h.attributes(q.Command)
+	attr.Cloneflags |= unix.CLONE_NEWPID | unix.CLONE_NEWNS
+	attr.PidFD, attr.Credential = &made.pidfd, nil // it becomes the user when it has made the mounts
+	if len(attr.UidMappings) > 0 {
+		attr.AmbientCaps = privileges
+	}
+	pid, err = h.begin(q, made, &t, append(stdio, sources...), attr, s.enter)
+	return pid, err
+}
+
+// privileges are what a process needs to make itself a container. Any user but 0 would
+// lose them with the exec of this program.
+var privileges = []uintptr{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_SETPCAP, unix.CAP_SYS_ADMIN}
+
+// sources opens what a container mounts.
+func (h *helper) sources(s *space, c *Container, t *task) (all []*os.File, err error) {
+	for _, m := range c.Mounts {
+		if !filepath.IsAbs(m.Source) || !filepath.IsAbs(m.Target) {
+			return all, fmt.Errorf("mount %s at %s: both must be absolute paths", m.Source, m.Target)
+		}
+		open := func() error {
+			i, err := os.Stat(m.Source)
+			if err != nil {
+				return fmt.Errorf("mount %s: %w", m.Target, err)
+			}
+			fd, err := cloneTree(m.Source, m.ReadOnly)
+			if err != nil {
+				return err
+			}
+			t.Folders = append(t.Folders, i.IsDir())
+			all = append(all, os.NewFile(uintptr(fd), m.Source))
+			return nil
+		}
+		from := s
+		if m.From != "" {
+			if from = h.space(m.From); from == nil {
+				return all, fmt.Errorf("mount %s: there is no network namespace %s", m.Target, m.From)
+			}
+		}
+		err := onThread(func() error {
+			if err := from.enter(); err != nil {
+				return err
+			}
+			return open()
+		})
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// begin starts a copy of this program in the namespaces that enter enters, which
+// executes the task's command, and waits for its word. The files are the three for the
+// command and the sources of mounts.
+func (h *helper) begin(q request, c *container, t *task, files []*os.File, sys *syscall.SysProcAttr, enter func() error) (int, error) {
+	taskIn, taskOut, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	resultIn, resultOut, err := os.Pipe()
+	if err != nil {
+		closeFiles([]*os.File{taskIn, taskOut})
+		return 0, err
+	}
+	defer closeFiles([]*os.File{taskIn, taskOut, resultIn, resultOut})
+	attr := &os.ProcAttr{Dir: "/", Env: []string{containerEnv + "=3"}, Files: slices.Insert(slices.Clone(files), 3, taskIn, resultOut), Sys: sys}
+	pid := 0
+	h.mu.Lock() // until the program is known to reap
+	err = onThread(func() error {
+		if err := enter(); err != nil {
+			return err
+		}
+		p, err := os.StartProcess("/proc/self/exe", []string{"winlab-container"}, attr)
+		if err != nil {
+			return err
+		}
+		pid = p.Pid
+		return p.Release()
+	})
+	if err == nil {
+		h.running[pid] = &child{space: q.Name, container: c}
+		if !t.Exec {
+			c.pid = pid
+			c.ns = pidNamespace(pid)
+		}
+	}
+	h.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	_ = taskIn.Close()
+	_ = resultOut.Close()
+	if err := json.NewEncoder(taskOut).Encode(t); err != nil {
+		return pid, h.unstarted(pid, fmt.Errorf("the container's process has ended: %w", err))
+	}
+	_ = taskOut.Close()
+	var f failed
+	switch err := json.NewDecoder(resultIn).Decode(&f); {
+	case errors.Is(err, io.EOF): // closed by the exec
+		return pid, nil
+	case err != nil:
+		return pid, h.unstarted(pid, err)
+	case f.NotFound:
+		return pid, h.unstarted(pid, fmt.Errorf("%s%w", f.Error, errMissing))
+	}
+	return pid, h.unstarted(pid, errors.New(f.Error))
+}
+
+// errMissing marks an error as that of a file that does not exist, without words.
+var errMissing = missing{}
+
+type missing struct{}
+
+func (missing) Error() string        { return "" }
+func (missing) Is(target error) bool { return target == fs.ErrNotExist }
+
+// unstarted ends a process that has not become the command. Nobody is told of its end
+// but by err.
+func (h *helper) unstarted(pid int, err error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.running[pid]; p != nil {
+		p.quiet = true
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	return err
+}
+
+// attributes are those of a command's process. Where only one user exists, a user
+// namespace shows it as the wanted one.
+func (h *helper) attributes(c *Command) *syscall.SysProcAttr {
+	sys := &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal}
+	switch u := c.User; {
+	case u == nil || u.UID == 0 && u.GID == 0:
+	case h.users:
+		sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+	default:
+		sys.Cloneflags |= unix.CLONE_NEWUSER
+		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: int(u.UID), HostID: 0, Size: 1}}
+		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: int(u.GID), HostID: 0, Size: 1}}
+	}
+	return sys
+}
+
+// manyUsers reports whether more than one user exists in the present user namespace.
+func manyUsers() bool { return len(extents("uid")) > 0 && extents("uid")[0].Size > 1 }
+
+// extents are the users or groups ("uid", "gid") of the present user namespace, each as
+// itself in one below (user_namespaces(7)).
+func extents(kind string) (all []syscall.SysProcIDMap) {
+	data, _ := os.ReadFile("/proc/self/" + kind + "_map")
+	for _, line := range strings.Split(string(data), "\n") {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			continue
+		}
+		first, err := strconv.ParseUint(f[0], 10, 32)
+		size, err2 := strconv.ParseUint(f[2], 10, 32)
+		if err == nil && err2 == nil {
+			all = append(all, syscall.SysProcIDMap{ContainerID: int(first), HostID: int(first), Size: int(size)})
+		}
+	}
+	return all
+}
+
+// enter brings the present thread into the file system and, for what it starts,
+// the PID namespace of a container.
+func (c *container) enter() error {
+	if err := unix.Setns(c.pidfd, unix.CLONE_NEWNS|unix.CLONE_NEWPID); err != nil {
+		if errors.Is(err, unix.ESRCH) {
+			return errors.New("the container does not run")
+		}
+		return fmt.Errorf("enter the container: %w", err)
+	}
+	return nil
+}
+
+// exec starts another program in a container.
+func (h *helper) exec(q request, s *space, files []int) (int, error) {
+	stdio, err := stdioOf(files)
+	if err != nil {
+		return 0, err
+	}
+	defer closeFiles(stdio)
+	c, err := h.container(s, q.Inside)
+	if err != nil {
+		return 0, err
+	}
+	enter := func() error {
+		if err := s.enter(); err != nil {
+			return err
+		}
+		return c.enter()
+	}
+	attr := h.attributes(q.Command)
+	if len(attr.UidMappings) > 0 {
+		// Nobody outside finds the process in the /proc of the container, to map its user.
+		attr.UidMappings, attr.GidMappings, attr.AmbientCaps = nil, nil, privileges
+		return h.begin(q, c, &task{Container: c.spec, Command: q.Command, Exec: true}, stdio, attr, enter)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock() // until the program is known to reap
+	pid := 0
+	err = onThread(func() error {
+		if err := enter(); err != nil {
+			return err
+		}
+		path, err := look(q.Command.Args[0], q.Command.Env)
+		if err != nil {
+			return err
+		}
+		dir := q.Command.Dir
+		if dir == "" {
+			dir = "/"
+		}
+		if err := c.spec.confine(); err != nil {
+			return err
+		}
+		p, err := os.StartProcess(path, q.Command.Args, &os.ProcAttr{Dir: dir, Env: q.Command.Env, Files: stdio, Sys: attr})
+		if err != nil {
+			return err
+		}
+		pid = p.Pid
+		return p.Release()
+	})
+	if err != nil {
+		return 0, err
+	}
+	h.running[pid] = &child{space: q.Name, container: c}
+	return pid, nil
+}
+
+// container finds one that runs.
+func (h *helper) container(s *space, name string) (*container, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c := s.containers[name]; c != nil && !c.ended {
+		return c, nil
+	}
+	return nil, fmt.Errorf("container %s does not run", name)
+}
+
+func (c *container) close() {
+	if c.pidfd >= 0 {
+		_ = unix.Close(c.pidfd)
+		c.pidfd = -1
+	}
+}
+
+// discard ends a container and forgets it. One that is not there is no error.
+func (h *helper) discard(q request, s *space) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c, there := s.containers[q.Inside]
+	if there && c == nil {
+		return fmt.Errorf("container %s is being started", q.Inside)
+	}
+	if c != nil {
+		c.kill()
+		c.close()
+		delete(s.containers, q.Inside)
+	}
+	return nil
+}
+
+// kill ends all processes of a container. The helper's lock is held.
+func (c *container) kill() {
+	if !c.ended {
+		_ = unix.PidfdSendSignal(c.pidfd, unix.SIGKILL, nil, 0)
+	}
+}
+
+// pidNamespace is the inode of a process' PID namespace, 0 where /proc does not show
+// the helper's processes.
+func pidNamespace(pid int) uint64 {
+	text, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/pid")
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.ParseUint(strings.Trim(strings.TrimPrefix(text, "pid:"), "[]"), 10, 64)
+	return n
+}

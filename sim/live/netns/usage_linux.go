@@ -1,0 +1,90 @@
+package netns
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// ticks is how many of /proc's clock ticks there are in a second: USER_HZ, which is 100
+// for programs on all machines that Go runs on (time(7)).
+const ticks = 100
+
+// usage adds up what the processes of a container use.
+func (h *helper) usage(s *space, name string) (*Usage, error) {
+	h.mu.Lock()
+	c := s.containers[name]
+	var ns, spent uint64
+	if c != nil {
+		ns, spent = c.ns, c.spent
+	}
+	h.mu.Unlock()
+	switch {
+	case c == nil:
+		return nil, errors.New("container " + name + " does not run")
+	case ns == 0:
+		return nil, errors.New("this machine's /proc cannot be mounted in a PID namespace: what a container uses is not known")
+	}
+	u := &Usage{CPU: spent}
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range all {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pidNamespace(pid) != ns {
+			continue
+		}
+		cpu, ok := cpuOf(pid)
+		if !ok {
+			continue
+		}
+		u.CPU += cpu
+		u.Memory += memoryOf(pid)
+		u.Processes++
+	}
+	return u, nil
+}
+
+// cpuOf is the time of a process and of the children that it has waited for, in
+// nanoseconds (proc_pid_stat(5), fields 14 to 17).
+func cpuOf(pid int) (uint64, bool) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, false
+	}
+	// The second field is the program's name in parentheses, with whatever is in it.
+	i := strings.LastIndexByte(string(data), ')')
+	f := strings.Fields(string(data[i+1:]))
+	if i < 0 || len(f) < 15 || f[0] == "Z" {
+		return 0, false
+	}
+	var sum uint64
+	for _, text := range f[11:15] {
+		n, _ := strconv.ParseUint(text, 10, 64)
+		sum += n
+	}
+	return sum * (1e9 / ticks), true
+}
+
+// memoryOf is the proportional set size of a process in bytes, its resident set where the
+// kernel does not say.
+func memoryOf(pid int) uint64 {
+	dir := "/proc/" + strconv.Itoa(pid)
+	if data, err := os.ReadFile(dir + "/smaps_rollup"); err == nil {
+		for _, line := range strings.Split(string(data), "\n") {
+			if f := strings.Fields(line); len(f) >= 2 && f[0] == "Pss:" {
+				n, _ := strconv.ParseUint(f[1], 10, 64)
+				return n << 10
+			}
+		}
+	}
+	if data, err := os.ReadFile(dir + "/statm"); err == nil {
+		if f := strings.Fields(string(data)); len(f) > 1 {
+			n, _ := strconv.ParseUint(f[1], 10, 64)
+			return n * uint64(os.Getpagesize())
+		}
+	}
+	return 0
+}
