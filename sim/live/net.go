@@ -71,6 +71,9 @@ type Net struct {
 	// Sandboxes come and go side by side, and have it for reading.
 	changing sync.RWMutex
 
+	containersMu sync.Mutex // around containers
+	containers   []*ContainerHandle
+
 	turns map[*host.Listener]int // of user-space proxies
 }
 
@@ -171,6 +174,7 @@ func (n *Net) Close() {
 		closing.Go(func() { _ = s.device.Close() })
 	}
 	closing.Wait()
+	n.removeContainers(func(*ContainerHandle) bool { return true })
 	for _, s := range all {
 		s.windows.close()
 	}
@@ -334,6 +338,7 @@ func (n *Net) plug(ctx context.Context, name string, e *flow.Entry, spec netns.S
 // spaces any more.
 func (n *Net) unplug(ctx context.Context, s *space) {
 	s.served.close()
+	n.removeContainers(func(h *ContainerHandle) bool { return h.s == s })
 	n.closeHNS(strings.TrimPrefix(s.name, "node/"))
 	_ = n.host.Remove(ctx, s.name)
 	_ = s.device.Close()

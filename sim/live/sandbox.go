@@ -146,7 +146,7 @@ func (d *DNS) conf() string {
 
 // RemovePod ends the programs of a sandbox and takes its network away; the machine is
 // that of [Attached]. One that is not there is no error. Of a pod in the network of its
-// node the programs go on: they are the node's.
+// node only the containers end: other programs are the node's.
 func (n *Net) RemovePod(ctx context.Context, machine string) error {
 	key, ok := strings.CutPrefix(machine, "pod/")
 	if !ok {
@@ -156,6 +156,7 @@ func (n *Net) RemovePod(ctx context.Context, machine string) error {
 	defer n.changing.RUnlock()
 	ctx, cancel := n.within(ctx)
 	defer cancel()
+	n.removeContainers(func(h *ContainerHandle) bool { return h.machine == machine })
 	var s *space
 	err := n.Do(func(c *lab.Cluster) error {
 		ref := build.Ref{Kind: build.PodKind, Name: key}

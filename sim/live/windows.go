@@ -58,10 +58,8 @@ func (n *Net) wineCommand(ctx context.Context, s *space, c netns.Command) (netns
 	w := &s.windows
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.copy == nil {
-		if err := n.prefix(ctx, s, b); err != nil {
-			return c, fmt.Errorf("%s on %s: %w", c.Args[0], s.name, err)
-		}
+	if err := n.need(ctx, s, w, b); err != nil {
+		return c, fmt.Errorf("%s on %s: %w", c.Args[0], s.name, err)
 	}
 	path := c.Args[0]
 	if strings.EqualFold(path, "powershell.exe") {
@@ -70,6 +68,11 @@ func (n *Net) wineCommand(ctx context.Context, s *space, c netns.Command) (netns
 	if _, err := os.Stat(path); err != nil && !strings.Contains(path, `\`) {
 		path = `C:\windows\system32\` + path
 	}
+	return n.underWine(ctx, s, w, path, c), nil
+}
+
+// underWine is the command that runs a Windows program in a prefix.
+func (n *Net) underWine(ctx context.Context, s *space, w *windows, path string, c netns.Command) netns.Command {
 	env := append(w.env(c.Env), components.ToolsAddress+"="+w.tools.Addr().String())
 	if node, ok := strings.CutPrefix(s.name, "node/"); ok {
 		// Programs of a node reach its HNS; those of a pod have none.
@@ -77,7 +80,7 @@ func (n *Net) wineCommand(ctx context.Context, s *space, c netns.Command) (netns
 			env = append(env, hnsAddress+"="+h.inside.Addr())
 		}
 	}
-	return netns.Command{Args: w.copy.Command(path, c.Args[1:]...), Env: env, Dir: c.Dir, Terminal: c.Terminal}, nil
+	return netns.Command{Args: w.copy.Command(path, c.Args[1:]...), Env: env, Dir: c.Dir, Terminal: c.Terminal}
 }
 
 // env is the environment of a Windows program: Wine's, and what its user has set for
@@ -107,8 +110,24 @@ func (n *Net) buildOf(s *space) (*builds.Build, error) {
 	return m.Node.Windows, nil
 }
 
-// prefix makes the machine's Wine prefix and starts Wine's server in its namespace.
-func (n *Net) prefix(ctx context.Context, s *space, b *builds.Build) error {
+// need makes the machine's Wine prefix, if it has none, and starts Wine's server in its
+// namespace. The prefix' lock is held.
+func (n *Net) need(ctx context.Context, s *space, w *windows, b *builds.Build) error {
+	if w.copy != nil {
+		return nil
+	}
+	if err := n.prefix(ctx, s, w, b); err != nil {
+		return err
+	}
+	if err := n.startServer(ctx, s, w.copy); err != nil {
+		w.discard()
+		return err
+	}
+	return nil
+}
+
+// prefix makes a Wine prefix in which nothing runs, for programs in a namespace.
+func (n *Net) prefix(ctx context.Context, s *space, w *windows, b *builds.Build) error {
 	dir, err := os.MkdirTemp("", "winlab-live-")
 	if err != nil {
 		return err
@@ -117,15 +136,12 @@ func (n *Net) prefix(ctx context.Context, s *space, b *builds.Build) error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	if err := n.startServer(ctx, s, p); err != nil {
-		return errors.Join(err, p.Close(), os.RemoveAll(dir))
-	}
 	l, err := n.host.Listen(ctx, s.name, netip.MustParseAddrPort("127.0.0.1:0"))
 	if err != nil {
 		return errors.Join(err, p.Close(), os.RemoveAll(dir))
 	}
 	go n.serveTools(s, l)
-	s.windows.dir, s.windows.copy, s.windows.tools = dir, p, l
+	w.dir, w.copy, w.tools = dir, p, l
 	return nil
 }
 
@@ -153,6 +169,10 @@ func (n *Net) startServer(ctx context.Context, s *space, p *wine.Copy) error {
 func (w *windows) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.discard()
+}
+
+func (w *windows) discard() {
 	if w.copy != nil {
 		_ = w.tools.Close()
 		_ = w.copy.Close()

@@ -91,6 +91,22 @@ func (h *Host) Start(context.Context, string, Command, [3]*os.File) (*Process, e
 	return nil, errOther
 }
 
+// StartContainer returns an error.
+func (h *Host) StartContainer(context.Context, string, Container, Command, [3]*os.File) (*Process, error) {
+	return nil, errOther
+}
+
+// ExecContainer returns an error.
+func (h *Host) ExecContainer(context.Context, string, string, Command, [3]*os.File) (*Process, error) {
+	return nil, errOther
+}
+
+// RemoveContainer returns an error.
+func (h *Host) RemoveContainer(context.Context, string, string) error { return errOther }
+
+// Usage returns an error.
+func (h *Host) Usage(context.Context, string, string) (Usage, error) { return Usage{}, errOther }
+
 // Wait returns an error.
 func (p *Process) Wait(context.Context) (Exit, error) { return Exit{}, errOther }
 

@@ -23,9 +23,9 @@ type request struct {
 	Container *Container `json:",omitempty"`
 	Inside    string     `json:",omitempty"`
 	// Only sends a signal to one process, and not to its group.
-	Only bool `json:",omitempty"`
-	PID     int        `json:",omitempty"`
-	Signal  int        `json:",omitempty"`
+	Only   bool `json:",omitempty"`
+	PID    int  `json:",omitempty"`
+	Signal int  `json:",omitempty"`
 }
 
 // answer is what the helper says to a request, or with Exit that a program ended.

@@ -1,0 +1,392 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/live/netns"
+)
+
+// Container is a program in a sandbox, or in a node's own network, with files of its own.
+//
+// On a Linux machine it has a root file system in memory with this machine's programs
+// and libraries, read-only, see [netns.Container]. On a Windows machine it is a Wine
+// prefix of its own: its drive C is new, and its programs are Wine's, winlab's and those
+// that it mounts.
+type Container struct {
+	// Name is its own on the machine's node.
+	Name string
+	// Args begin with the program. On a Windows machine that is a path of this machine,
+	// a path of Windows, or the name of one in system32, with or without .exe.
+	Args []string
+	// Env is the whole environment; Windows has its own variables beside it.
+	Env []string
+	// Dir is the working folder, one of the container; "" is / or C:\.
+	Dir string
+	// Terminal says that standard input is a terminal that the program shall control.
+	Terminal bool
+	Mounts   []Mount
+	// Files are written into it, by their path.
+	Files map[string]string
+	// HostProcess runs it with the files and the registry of its Windows node, in the
+	// node's own network: there is nothing that is its own, and Mounts and Files must be
+	// empty.
+	HostProcess bool
+
+	// The rest is for Linux.
+
+	// User is who it runs as, nil for user 0; see [netns.User] for what that is worth.
+	User                     *netns.User
+	ReadOnlyRoot, Privileged bool
+	AddCaps, DropCaps        []string
+	NoNewPrivileges          bool
+}
+
+// Mount is a file or folder of the node that a container sees at another place.
+type Mount struct {
+	// Source is a path of this machine as programs of the node see it, or one of Windows
+	// for the node's own drive C.
+	Source string
+	// Target is a path of the container: /data, C:\data.
+	Target   string
+	ReadOnly bool
+}
+
+// ContainerHandle is a container that was created. Its methods can be called from several
+// goroutines.
+type ContainerHandle struct {
+	n       *Net
+	s       *space
+	machine string
+	c       Container
+	windows *windows // the prefix of a Windows container
+	own     bool     // it has a PID namespace: it is no host process
+
+	mu      sync.Mutex
+	process *netns.Process
+	started bool
+	removed bool
+	exit    netns.Exit
+	err     error
+	done    chan struct{} // closed when the program has ended
+}
+
+// ErrNotRunning says that a container was not started, or has ended.
+var ErrNotRunning = errors.New("the container does not run")
+
+// CreateContainer creates a container on a machine ("pod/default/web"): what must be there
+// before it starts is made, and its name is taken until Remove. It goes with its sandbox at
+// the latest.
+func (n *Net) CreateContainer(ctx context.Context, machine string, c Container) (*ContainerHandle, error) {
+	s, err := n.find(machine)
+	if err != nil {
+		return nil, err
+	}
+	if c.Name == "" || len(c.Args) == 0 {
+		return nil, fmt.Errorf("a container on %s needs a name and a program", machine)
+	}
+	h := &ContainerHandle{n: n, s: s, machine: machine, c: c, own: true, done: make(chan struct{})}
+	if err := n.register(h); err != nil {
+		return nil, err
+	}
+	if _, err := n.buildOf(s); err == nil {
+		if err := h.prepareWindows(ctx); err != nil {
+			n.unregister(h)
+			return nil, fmt.Errorf("container %s on %s: %w", c.Name, machine, err)
+		}
+	} else if c.HostProcess {
+		n.unregister(h)
+		return nil, fmt.Errorf("container %s on %s: host processes are of Windows", c.Name, machine)
+	}
+	if n.life.Err() != nil { // closed meanwhile
+		return nil, errors.Join(errDown, h.Remove(ctx))
+	}
+	return h, nil
+}
+
+// register takes the name of a container.
+func (n *Net) register(h *ContainerHandle) error {
+	n.containersMu.Lock()
+	defer n.containersMu.Unlock()
+	for _, o := range n.containers {
+		if o.s == h.s && o.c.Name == h.c.Name {
+			return fmt.Errorf("there is a container %s on %s already", h.c.Name, h.machine)
+		}
+	}
+	n.containers = append(n.containers, h)
+	return nil
+}
+
+func (n *Net) unregister(h *ContainerHandle) {
+	n.containersMu.Lock()
+	defer n.containersMu.Unlock()
+	n.containers = slices.DeleteFunc(n.containers, func(o *ContainerHandle) bool { return o == h })
+}
+
+// removeContainers removes those that f picks, at once.
+func (n *Net) removeContainers(f func(*ContainerHandle) bool) {
+	n.containersMu.Lock()
+	var all []*ContainerHandle
+	for _, h := range n.containers {
+		if f(h) {
+			all = append(all, h)
+		}
+	}
+	n.containersMu.Unlock()
+	var removing sync.WaitGroup
+	for _, h := range all {
+		removing.Go(func() { _ = h.Remove(context.Background()) })
+	}
+	removing.Wait()
+}
+
+// Start starts the container's program with three open files as its standard input,
+// output and error. It can be done once. The error wraps exec.ErrNotFound when there is no
+// such program, or no source of a mount.
+func (h *ContainerHandle) Start(ctx context.Context, stdio [3]*os.File) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.removed:
+		return fmt.Errorf("container %s was removed", h.c.Name)
+	case h.started:
+		return fmt.Errorf("container %s was started before", h.c.Name)
+	}
+	ctx, cancel := h.n.within(ctx)
+	defer cancel()
+	p, err := h.start(ctx, stdio)
+	if err != nil {
+		return err
+	}
+	h.process, h.started = p, true
+	go func() {
+		e, err := p.Wait(context.Background()) // ends with the helper
+		h.mu.Lock()
+		h.exit, h.err = e, err
+		h.mu.Unlock()
+		close(h.done)
+	}()
+	return nil
+}
+
+func (h *ContainerHandle) start(ctx context.Context, stdio [3]*os.File) (*netns.Process, error) {
+	command := netns.Command{Args: h.c.Args, Env: h.env(h.c.Env), Dir: h.c.Dir, Terminal: h.c.Terminal, User: h.c.User}
+	if h.windows == nil && !h.c.HostProcess {
+		return h.n.host.StartContainer(ctx, h.s.name, h.linux(), command, stdio)
+	}
+	command, err := h.windowsCommand(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	if !h.own {
+		return h.n.host.Start(ctx, h.s.name, command, stdio)
+	}
+	c, err := h.windowsContainer()
+	if err != nil {
+		return nil, err
+	}
+	return h.n.host.StartContainer(ctx, h.s.name, c, command, stdio)
+}
+
+// env is never nil, which would be the environment of this process.
+func (h *ContainerHandle) env(given []string) []string {
+	all := append([]string{}, given...)
+	has := func(name string) bool {
+		return slices.ContainsFunc(all, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+	}
+	if h.windows != nil || h.c.HostProcess {
+		return all
+	}
+	if !has("PATH") {
+		all = append(all, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	}
+	if !has("HOME") {
+		home := "/root"
+		if h.c.User != nil && h.c.User.UID != 0 {
+			home = "/"
+		}
+		all = append(all, "HOME="+home)
+	}
+	return all
+}
+
+// linux is the container of a Linux machine.
+func (h *ContainerHandle) linux() netns.Container {
+	c := netns.Container{Name: h.c.Name, OwnRoot: true, ReadOnly: h.c.ReadOnlyRoot, Files: h.c.Files,
+		Privileged: h.c.Privileged, AddCaps: h.c.AddCaps, DropCaps: h.c.DropCaps, NoNewPrivileges: h.c.NoNewPrivileges}
+	for _, m := range h.c.Mounts {
+		c.Mounts = append(c.Mounts, netns.Mount{Source: m.Source, Target: m.Target, From: h.n.nodeOf(h.s), ReadOnly: m.ReadOnly})
+	}
+	return c
+}
+
+// nodeOf is the namespace of the node on which a machine is.
+func (n *Net) nodeOf(s *space) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if m := n.machine(s.entry); m != nil && m.Node != nil {
+		return "node/" + m.Node.Name
+	}
+	return s.name
+}
+
+// Exec starts another program in the container; it ends with it at the latest. A User of
+// nil is the container's.
+func (h *ContainerHandle) Exec(ctx context.Context, c netns.Command, stdio [3]*os.File) (*netns.Process, error) {
+	if !h.running() {
+		return nil, fmt.Errorf("container %s: %w", h.c.Name, ErrNotRunning)
+	}
+	if len(c.Args) == 0 {
+		return nil, fmt.Errorf("container %s: no program to start", h.c.Name)
+	}
+	if c.Env == nil {
+		c.Env = h.c.Env
+	}
+	if c.Dir == "" {
+		c.Dir = h.c.Dir
+	}
+	if c.User == nil {
+		c.User = h.c.User
+	}
+	c.Env = h.env(c.Env)
+	if h.windows != nil || h.c.HostProcess {
+		var err error
+		if c, err = h.windowsCommand(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	if !h.own {
+		return h.n.host.Start(ctx, h.s.name, c, stdio)
+	}
+	return h.n.host.ExecContainer(ctx, h.s.name, h.c.Name, c, stdio)
+}
+
+func (h *ContainerHandle) running() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.started || h.removed {
+		return false
+	}
+	select {
+	case <-h.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Done is closed when the program has ended.
+func (h *ContainerHandle) Done() <-chan struct{} { return h.done }
+
+// Wait waits for the end of the program and returns how it was: an exit code, or the
+// signal. Of a Windows program Linux keeps the lowest eight bits of the exit code.
+func (h *ContainerHandle) Wait(ctx context.Context) (netns.Exit, error) {
+	select {
+	case <-h.done:
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.exit, h.err
+	case <-ctx.Done():
+		return netns.Exit{}, ctx.Err()
+	}
+}
+
+// Signal sends a signal to the container's program, which is process 1 there: without
+// a handler for it only SIGKILL has an effect. A Windows program gets Ctrl-C for SIGTERM,
+// since Wine ends a program at once with that.
+func (h *ContainerHandle) Signal(s syscall.Signal) error {
+	if !h.running() {
+		return fmt.Errorf("container %s: %w", h.c.Name, ErrNotRunning)
+	}
+	if (h.windows != nil || h.c.HostProcess) && s == syscall.SIGTERM {
+		s = syscall.SIGINT
+	}
+	return h.process.Signal(s)
+}
+
+// Stop asks the program to end with SIGTERM, and ends it after the grace period, or at
+// once with none. It returns when the container has ended.
+func (h *ContainerHandle) Stop(ctx context.Context, grace time.Duration) error {
+	if !h.running() {
+		return nil
+	}
+	if grace > 0 {
+		if err := h.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, ErrNotRunning) {
+			return err
+		}
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-h.done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+	if err := h.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, ErrNotRunning) {
+		return err
+	}
+	select {
+	case <-h.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Usage is what the container's processes use now. Host processes are not told apart from
+// the node's.
+func (h *ContainerHandle) Usage(ctx context.Context) (netns.Usage, error) {
+	if !h.running() || !h.own {
+		return netns.Usage{}, fmt.Errorf("container %s: %w", h.c.Name, ErrNotRunning)
+	}
+	return h.n.host.Usage(ctx, h.s.name, h.c.Name)
+}
+
+// Remove ends the container and takes away what was its own. Twice is no error.
+func (h *ContainerHandle) Remove(ctx context.Context) error {
+	h.mu.Lock()
+	if h.removed {
+		h.mu.Unlock()
+		return nil
+	}
+	h.removed = true
+	p := h.process
+	h.mu.Unlock()
+	var err error
+	switch {
+	case p == nil:
+	case h.own:
+		err = h.n.host.RemoveContainer(ctx, h.s.name, h.c.Name)
+	default:
+		err = p.Signal(syscall.SIGKILL)
+	}
+	if p != nil {
+		select {
+		case <-h.done:
+			err = nil // also when the sandbox has gone before
+		case <-ctx.Done():
+			err = errors.Join(err, ctx.Err())
+		case <-h.n.host.Done():
+			err = nil
+		}
+	}
+	if h.windows != nil {
+		h.windows.close()
+	}
+	h.n.unregister(h)
+	return err
+}
+
+// NotFound reports whether an error of Start or Exec says that a program or the source of
+// a mount does not exist.
+func NotFound(err error) bool { return errors.Is(err, exec.ErrNotFound) }

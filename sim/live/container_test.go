@@ -1,0 +1,271 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/live/netns"
+	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
+)
+
+// outputs are a program's empty input and its output, which is read when the program and
+// all that have it have ended.
+func outputs(t *testing.T) (stdio [3]*os.File, text func() string) {
+	t.Helper()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return [3]*os.File{null, w, w}, func() string {
+		_ = null.Close()
+		_ = w.Close()
+		all, _ := io.ReadAll(r)
+		_ = r.Close()
+		return strings.ReplaceAll(string(all), "\r\n", "\n")
+	}
+}
+
+// ran creates a container and waits for its end.
+func ran(t *testing.T, n *Net, machine string, c Container) (string, netns.Exit) {
+	t.Helper()
+	h, err := n.CreateContainer(t.Context(), machine, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Remove(t.Context()) }()
+	stdio, text := outputs(t)
+	if err := h.Start(t.Context(), stdio); err != nil {
+		t.Fatal(err)
+	}
+	e, err := h.Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text(), e
+}
+
+// TestLinuxContainers: the life of a container in a sandbox.
+func TestLinuxContainers(t *testing.T) {
+	n := upOutside(t, "l2bridge-flannel-host-gw.yaml", lab.Options{})
+	pod, err := n.AddPod(t.Context(), Sandbox{Namespace: "default", Name: "web", Node: "linux1", Hostname: "web-host",
+		DNS: &DNS{Servers: n.c.Plan.NodeServers, Searches: []string{"default.svc.cluster.local", "x.y"}, Options: []string{"ndots:5", "timeout:1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, e := ran(t, n, pod.Machine, Container{Name: "one", Args: []string{"sh", "-c", "hostname; cat /etc/resolv.conf; echo $HOME; ip -o -4 addr show eth0 | tr -s ' ' | cut -d' ' -f4; exit 4"}})
+	if want := fmt.Sprintf("web-host\nsearch default.svc.cluster.local x.y\noptions ndots:5 timeout:1\n/root\n%s/", pod.IPv4); !strings.HasPrefix(text, want) || e.Code != 4 {
+		t.Errorf("%+v\n%s, want\n%s", e, text, want)
+	}
+	h, err := n.CreateContainer(t.Context(), pod.Machine, Container{Name: "two", Args: []string{"sh", "-c", "trap 'exit 6' TERM; echo up > /tmp/up; while :; do sleep 0.01; done"}, Env: []string{"A=b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdio, text2 := outputs(t)
+	if _, err := h.Exec(t.Context(), netns.Command{Args: []string{"true"}}, stdio); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("exec before the start: %v", err)
+	}
+	if err := h.Start(t.Context(), stdio); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Start(t.Context(), stdio); err == nil {
+		t.Error("started twice")
+	}
+	p, err := h.Exec(t.Context(), netns.Command{Args: []string{"sh", "-c", "echo $A; until test -s /tmp/up; do sleep 0.01; done; exit 3"}}, stdio)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := p.Wait(t.Context()); err != nil || e.Code != 3 {
+		t.Errorf("%+v, error %v", e, err)
+	}
+	if u, err := h.Usage(t.Context()); err != nil || u.Processes == 0 {
+		t.Errorf("%+v, error %v", u, err)
+	}
+	if err := h.Stop(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := h.Wait(t.Context()); err != nil || e.Code != 6 {
+		t.Errorf("%+v, error %v", e, err)
+	}
+	if got := text2(); got != "b\n" {
+		t.Errorf("%q", got)
+	}
+	if _, err := n.CreateContainer(t.Context(), pod.Machine, Container{Name: "two", Args: []string{"true"}}); err == nil || !strings.Contains(err.Error(), "already") {
+		t.Errorf("the name is taken: %v", err)
+	}
+	for range 2 {
+		if err := h.Remove(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	// One that ignores SIGTERM ends after its grace period, one that is there when its
+	// sandbox goes with that.
+	ends(t, n, pod.Machine, "stubborn", func(h *ContainerHandle) error { return h.Stop(t.Context(), time.Millisecond) })
+	ends(t, n, pod.Machine, "last", func(*ContainerHandle) error { return n.RemovePod(t.Context(), pod.Machine) })
+	if len(n.containers) != 0 {
+		t.Errorf("%d containers are left", len(n.containers))
+	}
+}
+
+func ends(t *testing.T, n *Net, machine, name string, end func(h *ContainerHandle) error) {
+	t.Helper()
+	h, err := n.CreateContainer(t.Context(), machine, Container{Name: name, Args: []string{"sleep", "1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdio, _ := outputs(t)
+	if err := h.Start(t.Context(), stdio); err != nil {
+		t.Fatal(err)
+	}
+	if err := end(h); err != nil {
+		t.Error(err)
+	}
+	if e, err := h.Wait(t.Context()); err != nil || e.Signal != 9 {
+		t.Errorf("%s: %+v, error %v", name, e, err)
+	}
+}
+
+func TestContainerMistakesInASandbox(t *testing.T) {
+	n := upOutside(t, "l2bridge-flannel-host-gw.yaml", lab.Options{})
+	pod := addPod(t, n, "web", "linux1")
+	for _, c := range []struct {
+		machine string
+		c       Container
+		want    string
+	}{
+		{"pod/default/none", Container{Name: "a", Args: []string{"true"}}, "there is no pod/default/none"},
+		{pod.Machine, Container{Args: []string{"true"}}, "needs a name and a program"},
+		{pod.Machine, Container{Name: "a"}, "needs a name and a program"},
+		{pod.Machine, Container{Name: "a", Args: []string{"x"}, HostProcess: true}, "host processes are of Windows"},
+	} {
+		if _, err := n.CreateContainer(t.Context(), c.machine, c.c); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
+	h, err := n.CreateContainer(t.Context(), pod.Machine, Container{Name: "a", Args: []string{"no-such-program"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdio, _ := outputs(t)
+	if err := h.Start(t.Context(), stdio); !NotFound(err) {
+		t.Errorf("no such program: %v", err)
+	}
+	n.Close()
+	if err := h.Remove(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := n.CreateContainer(t.Context(), pod.Machine, Container{Name: "b", Args: []string{"true"}}); err == nil {
+		t.Error("a container in a network that is down")
+	}
+}
+
+func TestOnDrive(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.MkdirAll(dir+"/drive_c/Program Files/App", 0o755), os.MkdirAll(dir+"/dosdevices", 0o755), os.Symlink("/", dir+"/dosdevices/z:")); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{`C:\`: "drive_c", `c:\program files\APP\New.txt`: "drive_c/Program Files/App/New.txt", `\etc\x`: "drive_c/etc/x", "/var/run": "drive_c/var/run",
+		`C:\..\..\x`: "drive_c/x", `D:\data`: "drive_d/data", `C:`: "drive_c"} {
+		if got, err := onDrive(dir, path); err != nil || got != filepath.Join(dir, want) {
+			t.Errorf("%s is %s, error %v, want %s", path, got, err, want)
+		}
+	}
+	if to, _ := os.Readlink(dir + "/dosdevices/d:"); to != "../drive_d" {
+		t.Errorf("drive D is %q", to)
+	}
+	if _, err := onDrive(dir, `Z:\etc`); err == nil {
+		t.Error("drive Z is the machine's root")
+	}
+}
+
+// TestWindowsContainers: a Wine prefix per container, with mounts on its drive C, and two of
+// one pod that share its network and nothing else.
+func TestWindowsContainers(t *testing.T) {
+	winetest.Need(t)
+	n := upOutside(t, "l2bridge-flannel-host-gw.yaml", lab.Options{})
+	pod := addPod(t, n, "web", "win1")
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(dir+"/in.txt", []byte("from outside\r\n"), 0o644), os.WriteFile(dir+"/one.txt", []byte("one\r\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	h, err := n.CreateContainer(t.Context(), pod.Machine, Container{Name: "a", Args: []string{"cmd", "/c", `type C:\data\in.txt & type C:\ro\in.txt & type C:\conf\one.txt & type C:\etc\made.txt & echo new> C:\data\new.txt & echo no> C:\ro\no.txt & echo %A% & cd & ping -n 1000 127.0.0.1 >nul`},
+		Env: []string{"A=b"}, Dir: `C:\data`, Files: map[string]string{`C:\etc\made.txt`: "made\r\n"},
+		Mounts: []Mount{{Source: dir, Target: `C:\data`}, {Source: dir, Target: `C:\ro`, ReadOnly: true}, {Source: dir + "/one.txt", Target: `C:\conf\one.txt`, ReadOnly: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	created := time.Since(begin)
+	stdio, text := outputs(t)
+	if err := h.Start(t.Context(), stdio); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(dir + "/new.txt"); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the container does nothing")
+		}
+	}
+	t.Logf("created after %v, wrote a file after %v", created, time.Since(begin))
+	begin = time.Now()
+	stdio2, text2 := outputs(t)
+	p, err := h.Exec(t.Context(), netns.Command{Args: []string{"cmd.exe", "/c", `type C:\data\new.txt & ver & exit 9`}}, stdio2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := p.Wait(t.Context()); err != nil || e.Code != 9 {
+		t.Errorf("%+v, error %v", e, err)
+	}
+	t.Logf("exec took %v", time.Since(begin))
+	if got := text2(); !strings.Contains(got, "new") || !strings.Contains(got, "10.0.17763") {
+		t.Errorf("exec: %q", got)
+	}
+	u, err := h.Usage(t.Context())
+	if err != nil || u.Processes < 2 {
+		t.Errorf("%+v, error %v", u, err)
+	}
+	t.Logf("%+v", u)
+	prefix := h.windows.dir
+	if err := h.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := text()
+	for _, want := range []string{"from outside\nfrom outside\none\nmade\n", "b", `C:\data`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %q", want, got)
+		}
+	}
+	if _, err := os.Stat(dir + "/no.txt"); err == nil {
+		t.Error("a mount that is read-only was written to")
+	}
+	if _, err := os.Stat(prefix); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the prefix is left: %v", err)
+	}
+	for _, name := range []string{"in.txt", "new.txt"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Errorf("removed with the container: %v", err)
+		}
+	}
+	if _, e := ran(t, n, pod.Machine, Container{Name: "b", Args: []string{"cmd", "/c", "exit 5"}}); e.Code != 5 {
+		t.Errorf("%+v", e)
+	}
+	h, err = n.CreateContainer(t.Context(), pod.Machine, Container{Name: "c", Args: []string{"no-such.exe"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Start(t.Context(), stdio2); !NotFound(err) {
+		t.Errorf("no such program: %v", err)
+	}
+}
