@@ -111,11 +111,11 @@ func TestContainerFiles(t *testing.T) {
 			Command{Args: []string{"sh", "-c", `echo pid $$; cat /etc/resolv.conf /etc/motd /data/deep/file; echo; hostname; cat /etc/hostname; pwd; ls -d /proc/[0-9]* | wc -l
 echo x > /usr/x; echo y > /etc/ssl/certs/y; echo z > /z && echo root; for d in tmp var/tmp run var/run home root etc; do echo w > /$d/w && echo $d; done
 ls /media /mnt /srv | tr -d '\n'; test -c /dev/null && echo null; test -e /dev/sda || test -e /dev/kvm || echo no disks; head -c 3 /dev/zero | od -An -tx1; exit 7`},
-				Env: []string{"PATH=/usr/bin:/bin", "A=b"}, Dir: "/work/here"})
+				Env: []string{"PATH=/usr/bin:/bin", "A=b"}, Dir: "/job/here"})
 		if e.Code != 7 {
 			t.Errorf("exit %+v", e)
 		}
-		for _, want := range []string{"pid 1\n", "nameserver 10.96.0.10\nhello\nthere\npod\npod\n/work/here\n", "/usr/x: Read-only file system", "root\n", "tmp\nvar/tmp\nrun\nvar/run\nhome\nroot\netc\n", "null\nno disks\n 00 00 00\n"} {
+		for _, want := range []string{"pid 1\n", "nameserver 10.96.0.10\nhello\nthere\npod\npod\n/job/here\n", "/usr/x: Read-only file system", "root\n", "tmp\nvar/tmp\nrun\nvar/run\nhome\nroot\netc\n", "null\nno disks\n 00 00 00\n"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%q is not in\n%s", want, text)
 			}
@@ -300,7 +300,7 @@ func TestContainerSignals(t *testing.T) {
 func TestContainerUsers(t *testing.T) {
 	hosts(t, func(t *testing.T, h *Host) {
 		user := &User{UID: 1234, GID: 4321}
-		c := sh("id -u; id -g; echo x > /root/x; grep CapEff /proc/self/status; echo mine > /tmp/m && cat /tmp/m")
+		c := sh("id -u; id -g; echo x > /usr/x; grep CapEff /proc/self/status; echo mine > /tmp/m && cat /tmp/m")
 		c.User = user
 		text, _ := contained(t, h, Container{Name: "a", OwnRoot: true}, c)
 		if !strings.HasPrefix(text, "1234\n4321\n") || !strings.Contains(text, "CapEff:\t0000000000000000\n") || !strings.HasSuffix(text, "mine\n") {
