@@ -51,6 +51,7 @@ func LintOptions() claims.LintOptions {
 			return names
 		},
 		Field: fieldError,
+		Specs: claims.Specs(),
 	}
 }
 

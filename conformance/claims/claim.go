@@ -98,6 +98,9 @@ type Check struct {
 	Placement *Placement `yaml:"placement,omitempty"`
 	Resources *Resources `yaml:"resources,omitempty"`
 	Doctor    *Doctor    `yaml:"doctor,omitempty"`
+	// Cluster names a spec of [Specs], which tries the claim on a cluster. Whether it
+	// must work there is the documented status, so that it is not written twice.
+	Cluster string `yaml:"cluster,omitempty"`
 	// Expect is the verdict that the documents ask for; "" observes only: the
 	// documents are silent and the model speaks for itself. [notDelivered]
 	// is a failure of which the documents do not say how it looks.

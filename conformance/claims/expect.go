@@ -83,9 +83,9 @@ func (c *Claim) Documented(checks []Check) (says, basis string) {
 
 // Asks reports whether the check asks for something: a verdict, a source
 // address, a frame or an HNS value. Otherwise it only observes. Static checks
-// always ask.
+// and specs always ask.
 func (k Check) Asks() bool {
-	return k.Expect != "" || k.Static() ||
+	return k.Expect != "" || k.Static() || k.Cluster != "" ||
 		k.Flow != nil && k.Flow.SeenAs != "" ||
 		k.Wire != nil ||
 		k.HNS != nil && k.HNS.Want != ""

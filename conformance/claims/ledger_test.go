@@ -8,7 +8,7 @@ func TestLedger(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the ledger does not load:\n%v", err)
 	}
-	if err := l.Lint(LintOptions{Designs: Designs, Actors: Actors}); err != nil {
+	if err := l.Lint(LintOptions{Designs: Designs, Actors: Actors, Specs: Specs()}); err != nil {
 		t.Fatalf("the ledger has mistakes:\n%v", err)
 	}
 }

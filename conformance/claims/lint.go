@@ -25,6 +25,8 @@ type LintOptions struct {
 	Test  func(on, name string) (vars []string, ok bool)
 	Tests func(on string) []string
 	Field func(on, field string) error
+	// Specs are those that a check may name; nil leaves them out.
+	Specs []Spec
 }
 
 // Lint checks what the types cannot: that every claim is checked or says why
@@ -37,6 +39,7 @@ func (l *Ledger) Lint(o LintOptions) error {
 		n.file(i)
 	}
 	n.repeated()
+	n.specs()
 	return n.found.AsError()
 }
 
@@ -120,6 +123,7 @@ func (n *linter) claim(c *Claim) {
 		k := &c.Checks[i]
 		n.where(k.Where, k.pos, say)
 		n.check(k, func(format string, args ...any) { say(k.pos, format, args...) })
+		n.specOf(c, k, say)
 	}
 }
 

@@ -30,6 +30,8 @@ func (n *linter) check(k *Check, say func(string, ...any)) {
 		n.wire(k.Wire, say)
 	case k.HNS != nil:
 		n.hns(k, say)
+	case k.Cluster != "":
+		n.spec(k, say)
 	default:
 		n.static(k, say)
 	}

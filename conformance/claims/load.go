@@ -212,7 +212,7 @@ func (c *Claim) ChecksAt(s result.Setting) []Check {
 	var checks []Check
 	for _, k := range c.Checks {
 		switch {
-		case k.Static():
+		case k.Static(), k.Cluster != "":
 		case k.Matches(s):
 			checks = append(checks, k)
 		case k.open != "" && k.further().Matches(s):
@@ -277,12 +277,14 @@ func (k Check) String() string {
 		return "a node's resources: " + strings.Join(slices.Sorted(maps.Keys(k.Resources.Want)), ", ")
 	case k.Doctor != nil:
 		return "the doctor looks at " + k.Doctor.Node
+	case k.Cluster != "":
+		return "on a cluster: " + k.Cluster
 	}
 	return ""
 }
 
 // CheckKinds are the names of the fields of [Check] that say what is tried.
-var CheckKinds = []string{"flow", "resolve", "wire", "hns", "rule", "placement", "resources", "doctor"}
+var CheckKinds = []string{"flow", "resolve", "wire", "hns", "rule", "placement", "resources", "doctor", "cluster"}
 
 // Kind is which of [CheckKinds] the check is, the first where several are set.
 func (k Check) Kind() string {
@@ -295,7 +297,7 @@ func (k Check) Kind() string {
 // kinds are those of [CheckKinds] that are set.
 func (k Check) kinds() []string {
 	var kinds []string
-	for i, is := range []bool{k.Flow != nil, k.Resolve != nil, k.Wire != nil, k.HNS != nil, k.Rule != nil, k.Placement != nil, k.Resources != nil, k.Doctor != nil} {
+	for i, is := range []bool{k.Flow != nil, k.Resolve != nil, k.Wire != nil, k.HNS != nil, k.Rule != nil, k.Placement != nil, k.Resources != nil, k.Doctor != nil, k.Cluster != ""} {
 		if is {
 			kinds = append(kinds, CheckKinds[i])
 		}
@@ -303,7 +305,7 @@ func (k Check) kinds() []string {
 	return kinds
 }
 
-// Static reports whether the check needs no lab.
+// Static reports whether the check needs neither a lab nor a cluster.
 func (k Check) Static() bool {
 	return k.Rule != nil || k.Placement != nil || k.Resources != nil || k.Doctor != nil
 }

@@ -16,4 +16,7 @@ import (
 	_ "k8s.io/cri-api/pkg/apis/runtime/v1"
 	_ "k8s.io/cri-streaming/pkg/streaming"
 	_ "k8s.io/kubernetes/test/e2e/framework"
+	_ "k8s.io/kubernetes/test/e2e/framework/deployment"
+	_ "k8s.io/kubernetes/test/e2e/framework/pod"
+	_ "k8s.io/kubernetes/test/utils/image"
 )

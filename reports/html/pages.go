@@ -230,6 +230,7 @@ func (v *view) unchecked(doc *result.Document, cells map[string]map[string]*resu
 		group(n.ID, n.Means)
 	}
 	group("elsewhere", "have checks, none of which applies in a setting of this run")
+	group("spec", "are checked on a cluster, and this run has no result of one")
 	for i := range doc.Claims {
 		cl := &doc.Claims[i]
 		if len(cells[cl.ID]) > 0 || static[cl.ID] {
@@ -239,6 +240,9 @@ func (v *view) unchecked(doc *result.Document, cells map[string]map[string]*resu
 		why := clean.Line(cl.Unchecked)
 		if len(cl.CheckedBy) > 0 {
 			id, why = "elsewhere", "checks: "+clean.Line(strings.Join(cl.CheckedBy, ", "))
+			if onlyOnClusters(cl) {
+				id, why = "spec", "winlab-e2e tries it"
+			}
 		}
 		groups[id].Claims = append(groups[id].Claims, uncheckedClaim{clean.Line(cl.ID), clean.Line(cl.Title), areas[cl.Area], cl.Area, why})
 		v.UncheckedTotal++
@@ -250,10 +254,17 @@ func (v *view) unchecked(doc *result.Document, cells map[string]map[string]*resu
 	}
 }
 
+// onlyOnClusters reports whether specs are all that checks a claim.
+func onlyOnClusters(cl *result.Claim) bool {
+	return len(cl.CheckedBy) == 1 && cl.CheckedBy[0] == "cluster"
+}
+
 // rowWords says in the matrix what checks a claim that has no cell.
 func rowWords(cl *result.Claim, ks []result.Static) (text, class string) {
 	if len(ks) == 0 {
 		switch {
+		case onlyOnClusters(cl):
+			return "not checked here: a spec tries it on a cluster", "un"
 		case len(cl.CheckedBy) > 0:
 			return "no setting of this run is in the range of its checks", "un"
 		case cl.Needs == "cluster", cl.Needs == "lab":

@@ -5,7 +5,7 @@ const outMark = {agrees: "=", differs: "≠", own: "·", disputed: "⇄", unknow
 const outShort = {agrees: "as documented", differs: "differs", own: "own verdict", disputed: "disputed", unknown: "unknown", error: "failed to run", unchecked: "not checked here"};
 const docGlyph = {works: "✓", fails: "✕", conditional: "◐", disputed: "⇄", silent: "·"};
 const docSays = {works: "it works", fails: "it does not work", conditional: "under a condition", disputed: "sources contradict each other", silent: "nothing"};
-const kindWords = {flow: "flows", resolve: "names", wire: "frames", hns: "HNS objects", rule: "rules", placement: "placements", resources: "resources", doctor: "doctor", e2e: "e2e"};
+const kindWords = {flow: "flows", resolve: "names", wire: "frames", hns: "HNS objects", rule: "rules", placement: "placements", resources: "resources", doctor: "doctor", cluster: "e2e"};
 const needWords = {cluster: "a cluster with Windows nodes", lab: "a lab or a model that is not there yet", nothing: "nothing: there is nothing to run"};
 const enc = s => encodeURIComponent(s).replace(/%2F/g, "/");
 const claimLink = (cl, ...text) => h("a", {href: "#claim=" + enc(cl.id)}, text.length ? text : cl.title);

@@ -9,7 +9,7 @@ var Ways = []Way{
 	{"rules", "rules", "rules on manifests, node configuration and settings", []string{"rule"}},
 	{"small", "scheduling and resources", "the models of the scheduler and of a kubelet's resources", []string{"placement", "resources"}},
 	{"doctor", "doctor", "the causes that the doctor looks for in a folder taken from a node", []string{"doctor"}},
-	{"e2e", "e2e", "tests on a cluster", []string{"e2e"}},
+	{"e2e", "e2e", "specs on a cluster with Windows nodes; flows and names are tried there, too", []string{"cluster"}},
 }
 
 // Way is one way of checking.

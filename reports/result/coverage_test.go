@@ -15,7 +15,7 @@ func TestCoverage(t *testing.T) {
 		{ID: "b", Area: "dns", CheckedBy: []string{"hns", "rule"}, Disputed: true},
 		{ID: "c", Area: "dns", Needs: "cluster"},
 		{ID: "d", Area: "pods", CheckedBy: []string{"placement", "resources"}},
-		{ID: "e", Area: "pods", CheckedBy: []string{"doctor", "e2e"}},
+		{ID: "e", Area: "pods", CheckedBy: []string{"doctor", "cluster"}},
 		{ID: "f", Area: "pods", Needs: "nothing", Disputed: true},
 		{ID: "g", Area: "pods"},
 	}

@@ -104,7 +104,7 @@ type Claim struct {
 	// Needs says what it would take to check it: cluster, lab or nothing.
 	Needs string `json:"needs,omitempty"`
 	// CheckedBy lists the kinds of its checks: flow, resolve, wire, hns, rule,
-	// placement, resources, doctor.
+	// placement, resources, doctor, cluster.
 	CheckedBy []string `json:"checkedBy,omitempty"`
 	// Trouble is set where the claim is an entry of a troubleshooting chapter.
 	Trouble *Trouble `json:"trouble,omitempty"`

@@ -200,6 +200,11 @@ func showCheck(k claims.Check) shownCheck {
 			}
 		}
 		x.Example = strings.Join(lines, "\n")
+	case k.Cluster != "":
+		x.Wants = "works where its documented status says so"
+		if s := claims.SpecNamed(k.Cluster); s != nil {
+			x.What += ": " + s.Title
+		}
 	case k.Doctor != nil:
 		x.Wants = "finds " + k.Doctor.Finds
 		if k.Doctor.Finds == "" {
