@@ -107,11 +107,11 @@ func (r *Runtime) prepare(ctx context.Context, c *container) error {
 	if c.made, err = r.specify(c, im); err != nil {
 		return err
 	}
-	if c.made.Mounts, err = r.mounts(c, im); err != nil {
+	if c.made.Mounts, err = r.mounts(ctx, c, im); err != nil {
 		return err
 	}
 	c.resources = resourcesOf(c.config)
-	if c.io, err = r.openLog(c); err != nil {
+	if c.io, err = r.openLog(ctx, c); err != nil {
 		return err
 	}
 	if c.task, err = r.o.Node.CreateContainer(ctx, c.sandbox.id, c.made); err != nil {

@@ -21,6 +21,6 @@
 //
 // # What is recorded only
 //
-// Capabilities, seccomp, AppArmor and SELinux profiles, sysctls, devices, CPU and memory
+// Seccomp, AppArmor and SELinux profiles, sysctls, devices, CPU and memory
 // limits, credential specs: they come back in the status, and a Node may obey them.
 package cri

@@ -59,6 +59,9 @@ type Container struct {
 	HostProcess bool
 	// ReadOnly makes its own files read-only, Privileged gives it all that the node has.
 	ReadOnly, Privileged bool
+	// AddCaps and DropCaps are capabilities of Linux, "NET_ADMIN", or "ALL".
+	AddCaps, DropCaps []string
+	NoNewPrivileges   bool
 	// TargetPID is the container whose processes it sees, "" for its own only.
 	TargetPID string
 	Limits    Limits
@@ -82,10 +85,12 @@ type Process struct {
 	Terminal bool
 }
 
-// Mount is a file or folder that a container sees. Source is on this machine.
+// Mount is a file or folder that a container sees. Source is on this machine. Of the
+// pod's mounts it is what programs of the node find there, which may have mounted
+// something themselves; Image says that it is a file of the image.
 type Mount struct {
-	Source, Target string
-	ReadOnly       bool
+	Source, Target  string
+	ReadOnly, Image bool
 }
 
 // Limits of a container; 0 is none.

@@ -31,7 +31,7 @@ type Options struct {
 	Streaming net.Listener
 	// Path makes a path of this machine of one that the kubelet gives: those of
 	// kubelet.exe lie in its Wine prefix. Nil leaves them.
-	Path func(string) (string, error)
+	Path func(ctx context.Context, path string) (string, error)
 	// Scratch is a folder for files of images. It must exist.
 	Scratch string
 	// ImageFS is what the kubelet shall take for the file system of the images, a path
@@ -75,7 +75,7 @@ func New(o Options) (*Runtime, error) {
 		return nil, errors.New("cri: a runtime needs a folder for files of images (Options.Scratch)")
 	}
 	if o.Path == nil {
-		o.Path = func(p string) (string, error) { return p, nil }
+		o.Path = func(_ context.Context, p string) (string, error) { return p, nil }
 	}
 	if o.Network == nil {
 		o.Network = func() error { return nil }

@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -58,6 +59,7 @@ func (r *Runtime) specify(c *container, im *images.Pulled) (Container, error) {
 		return n, nil
 	}
 	n.ReadOnly, n.Privileged = lin.GetReadonlyRootfs(), lin.GetPrivileged()
+	n.AddCaps, n.DropCaps, n.NoNewPrivileges = lin.GetCapabilities().GetAddCapabilities(), lin.GetCapabilities().GetDropCapabilities(), lin.GetNoNewPrivs()
 	p.Groups = lin.GetSupplementalGroups()
 	if ns := lin.GetNamespaceOptions(); ns.GetPid() == runtimeapi.NamespaceMode_TARGET {
 		target, err := r.container(ns.GetTargetId())
@@ -133,10 +135,10 @@ func mergeEnv(fold bool, base, over []string) []string {
 }
 
 // mounts are the files of the image, then what the pod mounts.
-func (r *Runtime) mounts(c *container, im *images.Pulled) ([]Mount, error) {
+func (r *Runtime) mounts(ctx context.Context, c *container, im *images.Pulled) ([]Mount, error) {
 	var all []Mount
 	for to, from := range im.Files {
-		all = append(all, Mount{Source: from, Target: to, ReadOnly: true})
+		all = append(all, Mount{Source: from, Target: to, ReadOnly: true, Image: true})
 	}
 	i := 0
 	for to, f := range im.Config.Files {
@@ -152,14 +154,14 @@ func (r *Runtime) mounts(c *container, im *images.Pulled) ([]Mount, error) {
 		if err := os.WriteFile(from, []byte(f.Text), 0o644); err != nil {
 			return nil, err
 		}
-		all = append(all, Mount{Source: from, Target: to, ReadOnly: true})
+		all = append(all, Mount{Source: from, Target: to, ReadOnly: true, Image: true})
 	}
 	slices.SortFunc(all, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
 	for _, m := range c.config.Mounts {
 		if m.GetImage().GetImage() != "" {
 			return nil, status.Errorf(codes.Unimplemented, "mount %s: images have no file systems here that could be mounted", m.ContainerPath)
 		}
-		from, err := r.o.Path(m.HostPath)
+		from, err := r.o.Path(ctx, m.HostPath)
 		if err != nil {
 			return nil, status.Errorf(codes.InvalidArgument, "mount %s of %s: %v", m.HostPath, m.ContainerPath, err)
 		}

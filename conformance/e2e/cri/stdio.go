@@ -27,12 +27,12 @@ type stdio struct {
 }
 
 // openLog makes the standard input and output of a container, and its log.
-func (r *Runtime) openLog(c *container) (*stdio, error) {
+func (r *Runtime) openLog(ctx context.Context, c *container) (*stdio, error) {
 	s := &stdio{tty: c.config.Tty, stdin: c.config.Stdin}
 	path := ""
 	if c.logPath != "" {
 		var err error
-		if path, err = r.o.Path(c.logPath); err != nil {
+		if path, err = r.o.Path(ctx, c.logPath); err != nil {
 			return nil, fmt.Errorf("failed to create container log %q: %w", c.logPath, err)
 		}
 	}

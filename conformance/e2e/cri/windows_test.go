@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ import (
 func windows(t *testing.T) *bed {
 	var b *bed
 	b = start(t, "windows", func(o *Options) {
-		o.Path = func(p string) (string, error) {
+		o.Path = func(_ context.Context, p string) (string, error) {
 			return filepath.Join(b.prefix(), strings.ReplaceAll(strings.TrimPrefix(p, "C:"), `\`, "/")), nil
 		}
 	})
