@@ -272,6 +272,15 @@ func TestUnixListeners(t *testing.T) {
 	}
 }
 
+// A Go program has UDP sockets.
+func TestUDP(t *testing.T) {
+	w, dll, hello := need(t)
+	p := newPrefix(t, w, dll, "2022")
+	if r := run(t, p, Command{Path: hello, Args: []string{"udp"}}); r.Code != 0 || strings.TrimSpace(r.Stdout) != "got a datagram true <nil> <nil>" {
+		t.Errorf("code %d: %s%s", r.Code, r.Stdout, r.Stderr)
+	}
+}
+
 // A program that would have spoken and did not is started again; what it says once it
 // runs, and what a program does that need not speak, is taken as it is.
 func TestStartedAgain(t *testing.T) {

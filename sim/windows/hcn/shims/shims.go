@@ -1,8 +1,8 @@
 // Package shims builds the DLLs through which Windows programs under Wine reach
 // winlab's HNS service: computenetwork.dll and vmcompute.dll forward the calls of HCN
 // v2 and HNS v1 (and those with which a container is attached to an endpoint of the
-// latter), bcryptprimitives.dll gives Go programs the random bytes that older Wine
-// lacks, iphlpapi.dll shows the network adapters of a node instead of those of this
+// latter), bcryptprimitives.dll gives Go programs the random bytes and the
+// UDP sockets that older Wine lacks, iphlpapi.dll shows the network adapters of a node instead of those of this
 // machine. For the kubelet, pdh.dll has its performance counters, and Go programs that
 // are started with [UnixListeners] can listen on AF_UNIX. tool.exe stands for programs of
 // Windows that winlab answers itself: it sends its arguments there and prints the answer.

@@ -51,6 +51,19 @@ func main() {
 		_, err = net.Dial("unix", os.Args[2])
 		fmt.Println("dial:", err)
 		fmt.Println("close:", l.Close())
+	case "udp": // listens, and sends a datagram to itself
+		c, err := net.ListenPacket("udp4", "127.0.0.1:0")
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		to, err := net.Dial("udp4", c.LocalAddr().String())
+		if err == nil {
+			_, err = to.Write([]byte("a datagram"))
+		}
+		text := make([]byte, 100)
+		n, from, readErr := c.ReadFrom(text)
+		fmt.Println("got", string(text[:n]), from.String() == to.LocalAddr().String(), err, readErr)
 	case "sleep":
 		fmt.Println("asleep")
 		time.Sleep(time.Hour)

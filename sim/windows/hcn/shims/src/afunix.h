@@ -6,15 +6,14 @@
  * port. Programs that connect to a path are refused as Wine refuses them: on these nodes
  * there are none.
  *
- * Go finds the functions of ws2_32.dll by name when it first needs one; so its table of
- * exports is changed before, in programs whose environment has WINLAB_AF_UNIX. The new
- * functions are reached by a jump in the unused end of its code's last page, since an
- * entry of the table cannot lead out of the DLL. */
+ * Programs whose environment has WINLAB_AF_UNIX have them. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <winsock2.h>
 #include <windows.h>
+
+#include "exports.h"
 
 #define UNIX_PATH 108
 
@@ -118,69 +117,13 @@ static int WSAAPI close_of(SOCKET s)
 	return real_close(s);
 }
 
-/* unused is room for jumps at the end of the last page of a DLL's code; NULL for none. */
-static BYTE *unused(BYTE *base, IMAGE_NT_HEADERS64 *nt, DWORD need)
-{
-	IMAGE_SECTION_HEADER *s = IMAGE_FIRST_SECTION(nt);
-
-	for (int i = 0; i < nt->FileHeader.NumberOfSections; i++) {
-		DWORD end = s[i].VirtualAddress + s[i].Misc.VirtualSize, start = (end + 15) & ~15u;
-
-		if (s[i].Characteristics & IMAGE_SCN_MEM_EXECUTE && start + need <= ((end + 4095) & ~4095u))
-			return base + start;
-	}
-	return NULL;
-}
-
-/* replace makes the exported function be another; the one that it was before is returned,
- * NULL when there is no such export. */
-static void *replace(BYTE *base, IMAGE_EXPORT_DIRECTORY *exports, const char *name, void *by, BYTE *jump)
-{
-	const DWORD *names = (DWORD *)(base + exports->AddressOfNames);
-	const WORD *ordinals = (WORD *)(base + exports->AddressOfNameOrdinals);
-	DWORD *functions = (DWORD *)(base + exports->AddressOfFunctions), before;
-
-	for (DWORD i = 0; i < exports->NumberOfNames; i++) {
-		DWORD *f = &functions[ordinals[i]];
-		void *was = base + *f;
-
-		if (strcmp((char *)base + names[i], name) != 0)
-			continue;
-		memcpy(jump, "\x48\xb8", 2); /* mov rax, by */
-		memcpy(jump + 2, &by, 8);
-		memcpy(jump + 10, "\xff\xe0", 2); /* jmp rax */
-		if (!VirtualProtect(f, sizeof *f, PAGE_READWRITE, &before))
-			return NULL;
-		*f = (DWORD)(jump - base);
-		VirtualProtect(f, sizeof *f, before, &before);
-		return was;
-	}
-	return NULL;
-}
-
 /* unix_listeners is called once, before the program makes a socket. */
-static void unix_listeners(void)
+static void unix_listeners(struct exports *e)
 {
-	BYTE *base, *room;
-	IMAGE_NT_HEADERS64 *nt;
-	IMAGE_EXPORT_DIRECTORY *exports;
-	DWORD before;
-
-	if (GetEnvironmentVariableA("WINLAB_AF_UNIX", NULL, 0) == 0 || (base = (BYTE *)LoadLibraryA("ws2_32.dll")) == NULL)
+	if (GetEnvironmentVariableA("WINLAB_AF_UNIX", NULL, 0) == 0)
 		return;
-	nt = (IMAGE_NT_HEADERS64 *)(base + ((IMAGE_DOS_HEADER *)base)->e_lfanew);
-	exports = (IMAGE_EXPORT_DIRECTORY *)(base + nt->OptionalHeader.DataDirectory[IMAGE_DIRECTORY_ENTRY_EXPORT].VirtualAddress);
-	if ((room = unused(base, nt, 4 * 16)) == NULL || !VirtualProtect(room, 4 * 16, PAGE_EXECUTE_READWRITE, &before)) {
-		fputs("winlab: no room for listeners of family AF_UNIX in ws2_32.dll\n", stderr);
-		return;
-	}
-	real_socket = (void *)GetProcAddress((HMODULE)base, "WSASocketW");
-	real_bind = (void *)GetProcAddress((HMODULE)base, "bind");
-	real_name = (void *)GetProcAddress((HMODULE)base, "getsockname");
-	real_close = (void *)GetProcAddress((HMODULE)base, "closesocket");
-	replace(base, exports, "WSASocketW", (void *)socket_of, room);
-	replace(base, exports, "bind", (void *)bind_to, room + 16);
-	replace(base, exports, "getsockname", (void *)name_of, room + 32);
-	replace(base, exports, "closesocket", (void *)close_of, room + 48);
-	VirtualProtect(room, 4 * 16, PAGE_EXECUTE_READ, &before);
+	real_socket = replace(e, "WSASocketW", (void *)socket_of);
+	real_bind = replace(e, "bind", (void *)bind_to);
+	real_name = replace(e, "getsockname", (void *)name_of);
+	real_close = replace(e, "closesocket", (void *)close_of);
 }

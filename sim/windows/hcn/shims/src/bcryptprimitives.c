@@ -2,15 +2,28 @@
  * before version 9 does not have. It is the first that a Go program calls, so what else
  * must happen before its own code happens here, too. */
 #include "afunix.h"
+#include "udp.h"
 
 BOOLEAN NTAPI SystemFunction036(PVOID buffer, ULONG length); /* RtlGenRandom, in advapi32 */
+
+/* sockets is called once, before the program makes one. */
+static void sockets(void)
+{
+	struct exports e;
+
+	if (!exports_of(&e, "ws2_32.dll"))
+		return;
+	real_ioctl = replace(&e, "WSAIoctl", (void *)ioctl_of);
+	unix_listeners(&e);
+	exports_done(&e);
+}
 
 __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE buffer, SIZE_T length)
 {
 	static LONG called;
 
 	if (InterlockedExchange(&called, 1) == 0)
-		unix_listeners();
+		sockets();
 	while (length > 0) {
 		ULONG n = length > 1 << 20 ? 1 << 20 : (ULONG)length;
 
