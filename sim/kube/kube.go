@@ -116,8 +116,11 @@ type Service struct {
 	// ProxyName is the value of the label service.kubernetes.io/service-proxy-name, with
 	// which another program than kube-proxy serves it; nil without the label.
 	ProxyName *string
-	Endpoints []Endpoint
-	Origin    *trace.Origin
+	// HeadlessLabel says that somebody gave it the label service.kubernetes.io/headless.
+	// It may have addresses all the same.
+	HeadlessLabel bool
+	Endpoints     []Endpoint
+	Origin        *trace.Origin
 }
 
 // Key is "namespace/name".

@@ -254,7 +254,7 @@ func readOf(k dump.Kind, n *dump.Node, s *dump.State) []string {
 		}
 	case dump.KindNAT:
 		for _, x := range n.NATs {
-			add("%s %s %v", x.Name, x.Internal, x.Inactive)
+			add("%s %s %v %v", x.Name, x.Internal, x.Inactive, x.Timeouts)
 		}
 	case dump.KindPorts:
 		for _, x := range n.Excluded {

@@ -116,10 +116,10 @@ func TestTimeouts(t *testing.T) {
 		words string
 		want  string
 	}{
-		{"netfilter", packet.TCP, stands + "23h59m >ACK", "as before"},
-		{"netfilter", packet.TCP, stands + "24h >ACK", "anew"}, // nf_conntrack_tcp_loose
-		{"netfilter", packet.TCP, stands + "23h59m <ACK 23h59m >ACK", "as before"},
-		{"netfilter", packet.TCP, stands + "24h <ACK", "not back"},
+		{"netfilter", packet.TCP, stands + "119h59m >ACK", "as before"},
+		{"netfilter", packet.TCP, stands + "120h >ACK", "anew"}, // nf_conntrack_tcp_loose
+		{"netfilter", packet.TCP, stands + "119h59m <ACK 119h59m >ACK", "as before"},
+		{"netfilter", packet.TCP, stands + "120h <ACK", "not back"},
 		{"netfilter", packet.TCP, ">SYN 1m59s <SYN+ACK 3m >ACK", "as before"},
 		{"netfilter", packet.TCP, ">SYN 2m <SYN+ACK", "not back"},
 		{"netfilter", packet.TCP, ">SYN >SYN 2m <SYN+ACK", "not back"}, // sent again, it still opens

@@ -138,4 +138,7 @@ var (
 	factProxyName = evidence.New("kubeproxy.service-proxy-name", evidence.Code,
 		"From 1.14 kube-proxy of every mode follows no Service with the label service.kubernetes.io/service-proxy-name, whatever its value, nor its endpoints; a Service that gets the label is one that was deleted.",
 		"kubernetes/kubernetes cmd/kube-proxy/app/server.go (Run, noProxyName)", "kubernetes/kubernetes PR 71355")
+	factHeadlessLabel = evidence.New("kubeproxy.headless-label", evidence.Code,
+		"From 1.16 to 1.35 kube-proxy of every mode follows no Service with the label service.kubernetes.io/headless, also when it has addresses; from 1.36 the label counts at EndpointSlices only, and their controller takes it off those of a Service with an address.",
+		"kubernetes/kubernetes cmd/kube-proxy/app/server.go (Run, noHeadlessEndpoints)", "kubernetes/kubernetes PR 81612", "kubernetes/kubernetes PR 134623", "kubernetes/kubernetes staging/src/k8s.io/endpointslice/utils.go setEndpointSliceLabels")
 )

@@ -25,6 +25,11 @@ func TestPassedOver(t *testing.T) {
 			t.Errorf("1.%d: passed over %v, want %v", c.minor, got, c.want)
 		}
 	}
+	for minor, want := range map[int]bool{15: false, 16: true, 35: true, 36: false} { // kubeproxy.headless-label
+		if got := PassedOver(kube.Minor(minor), &kube.Service{HeadlessLabel: true}) != ""; got != want {
+			t.Errorf("1.%d, the label of headless Services: passed over %v, want %v", minor, got, want)
+		}
+	}
 	s := web("10.244.1.5")
 	s.ProxyName = &mesh
 	_, n := linux(13)
@@ -74,6 +79,8 @@ func TestMissing(t *testing.T) {
 		{"internal Local", 30, func(s *kube.Service) { s.InternalLocal = true }, "10.96.0.10", "internalTrafficPolicy is Local and no pod of the Service is on win1"},
 		{"internal Local, node port", 30, func(s *kube.Service) { s.InternalLocal = true }, "", "made"},
 		{"headless", 30, func(s *kube.Service) { s.Headless = true }, "10.96.0.10", "the Service is headless"},
+		{"the label of a headless one", 30, func(s *kube.Service) { s.HeadlessLabel = true }, "10.96.0.10", "the Service has the label service.kubernetes.io/headless, with which kube-proxy of this version does not see it"},
+		{"the label of a headless one, not read", 36, func(s *kube.Service) { s.HeadlessLabel = true }, "10.96.0.10", "made"},
 		{"another proxy's", 30, func(s *kube.Service) { s.ProxyName = &mesh }, "10.96.0.10", `the Service has the label service.kubernetes.io/service-proxy-name: "mesh", so kube-proxy leaves it to another program, and none is modelled`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -10,16 +10,23 @@ import (
 )
 
 // PassedOver says why kube-proxy of a version follows nothing of a Service, "" when it
-// does (factProxyName).
+// does (factProxyName, factHeadlessLabel).
 func PassedOver(v kube.Version, svc *kube.Service) string {
-	if svc.ProxyName == nil || !v.AtLeast(14) {
-		return ""
+	switch {
+	case svc.ProxyName != nil && v.AtLeast(14):
+		return fmt.Sprintf("the Service has the label service.kubernetes.io/service-proxy-name: %q, so kube-proxy leaves it to another program, and none is modelled", *svc.ProxyName)
+	case svc.HeadlessLabel && ReadsHeadlessLabel(v):
+		return "the Service has the label service.kubernetes.io/headless, with which kube-proxy of this version does not see it"
 	}
-	return fmt.Sprintf("the Service has the label service.kubernetes.io/service-proxy-name: %q, so kube-proxy leaves it to another program, and none is modelled", *svc.ProxyName)
+	return ""
 }
 
+// ReadsHeadlessLabel says whether kube-proxy of a version passes over Services with the
+// label service.kubernetes.io/headless (factHeadlessLabel).
+func ReadsHeadlessLabel(v kube.Version) bool { return v.AtLeast(16) && !v.AtLeast(36) }
+
 // whySkipped says why a Service is not proxied by a version, "" when it is (factSkipped,
-// factProxyName).
+// factProxyName, factHeadlessLabel).
 func whySkipped(v kube.Version, svc *kube.Service) string {
 	switch other := PassedOver(v, svc); {
 	case other != "":
@@ -37,8 +44,12 @@ func whySkipped(v kube.Version, svc *kube.Service) string {
 // skippedEntry reports a Service that is not proxied.
 func skippedEntry(v kube.Version, svc *kube.Service, why string) Entry {
 	e := Entry{service: svc.Key(), port: "*", role: roleService, object: string(svc.Type), what: skipped, why: why, fact: factSkipped}
-	if PassedOver(v, svc) != "" {
+	switch {
+	case PassedOver(v, svc) == "":
+	case svc.ProxyName != nil:
 		e.fact = factProxyName
+	default:
+		e.fact = factHeadlessLabel
 	}
 	return e
 }

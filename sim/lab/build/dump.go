@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -144,16 +145,23 @@ func (b *builder) dumpForwarding(n *Node) {
 	}
 }
 
-// dumpNAT sets what Get-NetNat says beside HNS's own NAT networks.
+// dumpNAT sets what Get-NetNat says: a NAT beside HNS's own NAT networks, and for all of
+// them when they forget what is idle.
 func (b *builder) dumpNAT(n *Node) {
 	st := n.windows.Stack()
 	for _, x := range n.Plan.Dump.NATs {
+		at := &trace.Origin{What: "New-NetNat " + x.Name, File: x.Place.File, Line: x.Place.Line}
+		if len(x.Unread) > 0 {
+			b.notice("NAT "+x.Name, "Get-NetNat shows times in whole seconds above 0; without effect: "+strings.Join(x.Unread, ", "), at)
+		}
 		if slices.ContainsFunc(n.HNS.ListNetworks(nil), func(nw *hns.Network) bool {
 			return nw.Is(hns.NAT) && slices.ContainsFunc(nw.Subnets(), func(s hns.Subnet) bool { return s.Prefix() == x.Internal.Masked() })
 		}) {
+			if st.NAT != nil {
+				setTimeouts(&st.NAT.Timeouts, x.Timeouts)
+			}
 			continue
 		}
-		at := &trace.Origin{What: "New-NetNat " + x.Name, File: x.Place.File, Line: x.Place.Line}
 		i := slices.IndexFunc(st.Links, func(l *host.Link) bool {
 			return slices.ContainsFunc(l.Addrs, func(p netip.Prefix) bool { return x.Internal.Overlaps(p.Masked()) })
 		})
@@ -166,8 +174,26 @@ func (b *builder) dumpNAT(n *Node) {
 			b.notice("NAT "+x.Name, "no interface of the node is in "+x.Internal.String(), at)
 		default:
 			st.NAT = host.NewWinNAT(x.Internal, st.Links[i], at)
+			setTimeouts(&st.NAT.Timeouts, x.Timeouts)
 		}
 	}
+}
+
+// setTimeouts sets the times that Get-NetNat shows (host.winnat-timeouts).
+func setTimeouts(t *host.Timeouts, shown dump.NATTimeouts) {
+	t.Open = cmp.Or(shown.Established, t.Open)
+	if s := shown.Transient; s != 0 {
+		t.Opening, t.Closing, t.Aborted = s, s, s
+	}
+	if s := shown.UDP; s != 0 {
+		t.UDP, t.Answered = s, s
+	}
+	t.ICMP = cmp.Or(shown.ICMP, t.ICMP)
+}
+
+// shownTimeouts is the opposite of setTimeouts.
+func shownTimeouts(t *host.Timeouts) dump.NATTimeouts {
+	return dump.NATTimeouts{Established: t.Open, Transient: t.Opening, UDP: t.UDP, ICMP: t.ICMP}
 }
 
 // dumpRoutes adds the routes of a dump, in the place of the lab's default gateway,

@@ -196,6 +196,7 @@ func (b *builder) syncNode(n *Node) error {
 		// kube-proxy's rules come before the plugin's masquerading.
 		nat, rules := n.linux.Stack().NAT, kubeproxy.Iptables(b.Kube, n.Node, b.Kube.Services)
 		nat.Rules, n.iptables = append(rules, nat.Rules[n.iptables:]...), len(rules)
+		kubeproxy.SetConntrack(nat)
 	case n.Plan.Proxy.Mode == kubeproxy.ModeUserspace:
 		return b.userspace(n)
 	case n.proxy != nil:

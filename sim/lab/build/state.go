@@ -45,7 +45,7 @@ func (n *Node) State() (*dump.State, error) {
 	if st.NAT != nil {
 		for _, r := range st.NAT.Rules {
 			if r.Masquerade && len(r.Src) == 1 {
-				s.NATs = append(s.NATs, dump.NAT{Name: "nat", Internal: r.Src[0]})
+				s.NATs = append(s.NATs, dump.NAT{Name: "nat", Internal: r.Src[0], Timeouts: shownTimeouts(&st.NAT.Timeouts)})
 			}
 		}
 	}

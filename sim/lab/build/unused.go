@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
@@ -26,7 +27,27 @@ func (b *builder) unused(context.Context) error {
 	}
 	b.oldOverlay()
 	b.unusedProxyName()
+	b.unusedHeadlessLabel()
 	return nil
+}
+
+// unusedHeadlessLabel notes Services with the label of headless ones that this cluster's
+// proxies serve all the same (kubeproxy.headless-label, ovs.headless-label).
+func (b *builder) unusedHeadlessLabel() {
+	why := ""
+	switch {
+	case b.ovs != nil && b.Plan.Network.Plugin == ovnKubernetes:
+		why = "ovn-kubernetes reads it at EndpointSlices only, and their controller takes it off those of a Service with an address"
+	case b.ovs != nil:
+		why = "no source says that " + b.Plan.Network.Plugin + " passes over such a Service; in this lab it serves it"
+	case !slices.ContainsFunc(b.Nodes, func(n *Node) bool { return kubeproxy.ReadsHeadlessLabel(n.Version) }):
+		why = "kube-proxy passes over a Service with it from 1.16 to 1.35; before and after it serves the Service"
+	}
+	for _, s := range b.Kube.Services {
+		if s.HeadlessLabel && !s.Headless && why != "" {
+			b.notice("label service.kubernetes.io/headless of "+s.Origin.What, why, s.Origin)
+		}
+	}
 }
 
 // unusedProxyName notes Services for another program that this cluster's proxies serve

@@ -420,6 +420,7 @@ func serviceOf(in *corev1.Service, origin *trace.Origin) (*Service, error) {
 	if name, ok := in.Labels[labelProxyName]; ok {
 		s.ProxyName = &name
 	}
+	_, s.HeadlessLabel = in.Labels[corev1.IsHeadlessService]
 	if s.Type == "" {
 		s.Type = kube.ClusterIP
 	}

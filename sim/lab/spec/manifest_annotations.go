@@ -44,13 +44,7 @@ var silentAnnotations = map[string]string{
 // labelProxyName is the label of a Service that another program than kube-proxy serves.
 const labelProxyName = "service.kubernetes.io/service-proxy-name"
 
-// proxyLabels are labels of a Service that keep kube-proxy away from it and that nobody
-// follows (kubernetes/kubernetes cmd/kube-proxy/app/server.go, noHeadlessEndpoints).
-var proxyLabels = map[string]string{
-	"service.kubernetes.io/headless": "kube-proxy passes over a Service with this label, and its model does not",
-}
-
-// annotated notes the annotations and labels of a Service from which nothing follows.
+// annotated notes the annotations of a Service from which nothing follows.
 func (m *Manifests) annotated(metadata any, origin *trace.Origin) {
 	meta, _ := metadata.(map[string]any)
 	keys := func(part string) []string {
@@ -63,11 +57,6 @@ func (m *Manifests) annotated(metadata any, origin *trace.Origin) {
 	for _, key := range keys("annotations") {
 		if !slices.Contains(annotations, key) && !isSilent(key) {
 			note("annotation "+key, "no program in this lab reads it; "+strings.Join(annotations, " and ")+" are those that kube-proxy does")
-		}
-	}
-	for _, key := range keys("labels") {
-		if why := proxyLabels[key]; why != "" {
-			note("label "+key, why)
 		}
 	}
 }

@@ -44,6 +44,7 @@ func shapeTable() []shape {
 		{"not-ready", "ClusterIP", "10.244.1.5 10.244.2.9/not-ready", nil},
 		{"headless", "ClusterIP", "10.244.1.5", is(headless)},
 		{"other-proxy", "NodePort", "10.244.1.5 10.244.2.5", is(otherProxy("mesh"))},
+		{"headless-label", "NodePort", "10.244.1.5 10.244.2.5", is(headlessLabel)},
 		{"other-proxy-without-name", "LoadBalancer", "10.244.1.5 10.244.2.5", is(otherProxy(""))},
 		{"remote-only", "NodePort", "10.244.2.10 10.244.2.11", nil},
 		{"missing-here", "ClusterIP", "10.244.1.99 10.244.2.5", nil},
@@ -186,8 +187,9 @@ func internalLocal(s *kube.Service) { s.InternalLocal = true }
 func otherProxy(name string) func(*kube.Service) {
 	return func(s *kube.Service) { s.ProxyName = &name }
 }
-func headless(s *kube.Service) { s.Headless, s.ClusterIPs = true, nil }
-func noPorts(s *kube.Service)  { s.Ports = nil }
+func headless(s *kube.Service)      { s.Headless, s.ClusterIPs = true, nil }
+func headlessLabel(s *kube.Service) { s.HeadlessLabel = true }
+func noPorts(s *kube.Service)       { s.Ports = nil }
 func swapFamilies(s *kube.Service) {
 	s.ClusterIPs[0], s.ClusterIPs[1] = s.ClusterIPs[1], s.ClusterIPs[0]
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"gopkg.in/yaml.v3"
 )
@@ -112,6 +113,17 @@ func (f *Facts) netNAT(l Lines, o *yaml.Node) bool {
 	n := NAT{Name: Str(o, "Name"), Internal: Prefix(Str(o, "InternalIPInterfaceAddressPrefix")), Place: l.placeOf(o.Line)}
 	if a := Child(o, "Active"); a != nil {
 		n.Inactive = !Truth(a.Value)
+	}
+	for _, x := range natTimeouts {
+		text := Str(o, x.name)
+		if text == "" {
+			continue
+		}
+		if s, err := strconv.ParseUint(text, 10, 31); err != nil || s == 0 { // what 0 means nobody says
+			n.Unread = append(n.Unread, x.name+": "+text)
+		} else {
+			*x.of(&n.Timeouts) = time.Duration(s) * time.Second
+		}
 	}
 	if n.Internal.IsValid() {
 		f.NATs = append(f.NATs, n)

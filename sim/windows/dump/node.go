@@ -1,7 +1,9 @@
 package dump
 
 import (
+	"cmp"
 	"net/netip"
+	"time"
 
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -83,7 +85,34 @@ type NAT struct {
 	Internal netip.Prefix
 	// Inactive is set when Get-NetNat shows "Active : False".
 	Inactive bool
-	Place    Place
+	// Timeouts are when it forgets what is idle; 0 for one that is not shown.
+	Timeouts NATTimeouts
+	// Unread are the timeouts that are shown and not a number of seconds.
+	Unread []string
+	Place  Place
+}
+
+// NATTimeouts are TcpEstablishedConnectionTimeout, TcpTransientConnectionTimeout,
+// UdpIdleSessionTimeout and IcmpQueryTimeout of a NAT.
+type NATTimeouts struct{ Established, Transient, UDP, ICMP time.Duration }
+
+// natTimeouts are the names of timeouts in Get-NetNat, in the order in which it prints
+// them, with what Windows has unless somebody sets another.
+var natTimeouts = []struct {
+	name  string
+	usual time.Duration
+	of    func(*NATTimeouts) *time.Duration
+}{
+	{"IcmpQueryTimeout", 30 * time.Second, func(t *NATTimeouts) *time.Duration { return &t.ICMP }},
+	{"TcpEstablishedConnectionTimeout", 30 * time.Minute, func(t *NATTimeouts) *time.Duration { return &t.Established }},
+	{"TcpTransientConnectionTimeout", 2 * time.Minute, func(t *NATTimeouts) *time.Duration { return &t.Transient }},
+	{"UdpIdleSessionTimeout", 2 * time.Minute, func(t *NATTimeouts) *time.Duration { return &t.UDP }},
+}
+
+// seconds are the timeout's seconds as Get-NetNat shows them.
+func (t *NATTimeouts) seconds(i int) int {
+	x := natTimeouts[i]
+	return int(cmp.Or(*x.of(t), x.usual) / time.Second)
 }
 
 // PortRange is a range of ports with both ends. Protocol is "tcp" or "udp".

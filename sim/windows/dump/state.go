@@ -130,6 +130,10 @@ type netInterface struct {
 type netNAT struct {
 	Name                             string
 	InternalIPInterfaceAddressPrefix string
+	IcmpQueryTimeout                 int
+	TcpEstablishedConnectionTimeout  int
+	TcpTransientConnectionTimeout    int
+	UdpIdleSessionTimeout            int
 	Active                           bool
 }
 
@@ -157,7 +161,7 @@ func (s *State) facts() []document {
 		interfaces = append(interfaces, x)
 	}
 	for _, n := range s.NATs {
-		nats = append(nats, netNAT{n.Name, n.Internal.String(), true})
+		nats = append(nats, netNAT{n.Name, n.Internal.String(), n.Timeouts.seconds(0), n.Timeouts.seconds(1), n.Timeouts.seconds(2), n.Timeouts.seconds(3), !n.Inactive})
 	}
 	all := []document{{command: "Get-NetRoute", objects: routes},
 		{command: "Get-NetIPInterface | Select-Object InterfaceAlias,AddressFamily,Forwarding", objects: interfaces}}

@@ -170,8 +170,8 @@ func (s *State) netNATs(b *strings.Builder) {
 		if n.Inactive {
 			active = "False"
 		}
-		fmt.Fprintf(b, "\nName                             : %s\nExternalIPInterfaceAddressPrefix :\nInternalIPInterfaceAddressPrefix : %s\nIcmpQueryTimeout                 : 30\nTcpEstablishedConnectionTimeout  : 1800\nTcpTransientConnectionTimeout    : 120\nTcpFilteringBehavior             : AddressDependentFiltering\nUdpFilteringBehavior             : AddressDependentFiltering\nUdpIdleSessionTimeout            : 120\nUdpInboundRefresh                : False\nStore                            : Local\nActive                           : %s\n",
-			n.Name, n.Internal, active)
+		fmt.Fprintf(b, "\nName                             : %s\nExternalIPInterfaceAddressPrefix :\nInternalIPInterfaceAddressPrefix : %s\nIcmpQueryTimeout                 : %d\nTcpEstablishedConnectionTimeout  : %d\nTcpTransientConnectionTimeout    : %d\nTcpFilteringBehavior             : AddressDependentFiltering\nUdpFilteringBehavior             : AddressDependentFiltering\nUdpIdleSessionTimeout            : %d\nUdpInboundRefresh                : False\nStore                            : Local\nActive                           : %s\n",
+			n.Name, n.Internal, n.Timeouts.seconds(0), n.Timeouts.seconds(1), n.Timeouts.seconds(2), n.Timeouts.seconds(3), active)
 	}
 	b.WriteString("\n")
 }

@@ -80,6 +80,8 @@ func serviceObject(s *kube.Service) *corev1.Service {
 	}
 	if s.Headless {
 		o.Spec.ClusterIP, o.Spec.ClusterIPs = corev1.ClusterIPNone, []string{corev1.ClusterIPNone}
+	}
+	if s.Headless || s.HeadlessLabel {
 		o.Labels = map[string]string{corev1.IsHeadlessService: ""}
 	}
 	proxied(s, &o.ObjectMeta)
