@@ -58,7 +58,11 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			if strings.HasPrefix(filepath.Base(e.WorkDir), "script-live") {
-				e.Defer(func() { takeDown(filepath.Base(e.WorkDir)) })
+				// Names of labs that are up are those of a user: two runs of these tests at
+				// once need names of their own.
+				lab := fmt.Sprintf("%s-%d", filepath.Base(e.WorkDir), os.Getpid())
+				e.Setenv("LAB", lab)
+				e.Defer(func() { takeDown(lab) })
 			}
 			// A link and not 340 copies for each script: scripts only read them.
 			return os.Symlink(all, filepath.Join(e.WorkDir, "fixtures"))
@@ -78,7 +82,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// takeDown ends the lab of a script that failed: it has the script's name.
+// takeDown ends the lab of a script that failed.
 func takeDown(name string) {
 	names, _ := control.Names()
 	for _, n := range names {

@@ -157,10 +157,34 @@ func TestLinks(t *testing.T) {
 	if lost := n.Stats().Lost["dropped link-loss"]; lost == 0 {
 		t.Errorf("nothing was lost by chance: %v", n.Stats().Lost)
 	}
+	// A trace says what it does not follow of the links as they are now.
+	if got := slowLinks(t, n); got != "loss 20% of link segment/nodes" {
+		t.Errorf("a trace notes %q", got)
+	}
+	link(t, n, spec.Link{Of: "segment/nodes"})
+	if got := slowLinks(t, n); got != "" {
+		t.Errorf("with all links as they should be a trace notes %q", got)
+	}
 	err = n.Change(t.Context(), spec.Step{Links: []spec.Link{{Of: "segment/nope"}, {Of: "node/win1", Loss: "7"}}})
 	if err == nil || !strings.Contains(err.Error(), "no segment nope") || !strings.Contains(err.Error(), `"7" is not a share`) {
 		t.Errorf("bad links: %v", err)
 	}
+}
+
+// slowLinks are the notices of a trace that are about links.
+func slowLinks(t *testing.T, n *Net) string {
+	t.Helper()
+	tr, err := n.Trace(t.Context(), lab.Request{From: "pod/client", To: "pod/peer:80"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, x := range tr.NotModelled {
+		if strings.Contains(x.What, " of link ") {
+			all = append(all, x.What)
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // answer says something to a responder, which sends it back.

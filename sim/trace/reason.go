@@ -30,6 +30,7 @@ const (
 	TunnelPort           Reason = "tunnel-port-mismatch"
 	NotDecapsulated      Reason = "not-decapsulated"
 	NoTunnelEndpoint     Reason = "no-tunnel-endpoint"
+	TunnelMAC            Reason = "tunnel-mac-mismatch"
 	PortClosed           Reason = "port-closed"
 	ConnectionReset      Reason = "connection-reset"
 	NotMyAddress         Reason = "not-my-address"
@@ -96,6 +97,7 @@ var Reasons = []Explanation{
 	{TunnelPort, "the tunnel's UDP port is not the receiver's", "The outer UDP port is not the one that the receiver takes for VXLAN, so it was handled as ordinary UDP.", "Windows uses 4789; the Linux side's default may be 8472. Set the port in the plugin's configuration."},
 	{NotDecapsulated, "nobody opened the tunnel packet", "The tunnel packet reached the right machine on the right UDP port, but nothing there opened it: on Windows the rule that does is there only while the overlay network has an endpoint.", "Start a pod on the node, or look whether HNS lost the rule (vfpctrl /list-rule, layer DECAP_IN); a restart of HNS did that on some builds."},
 	{NoTunnelEndpoint, "the inner destination is not here", "The packet was decapsulated but no endpoint of the network has the inner destination address.", "A remote subnet route points to the wrong node, or the pod is gone."},
+	{TunnelMAC, "the frame in the tunnel is for another MAC address", "The receiving tunnel device has another MAC address than the frame that it has taken out of the tunnel, and the stack behind it drops such a frame.", "Compare the address of flannel.1 (ip link show flannel.1) with the DistributedRouterMacAddress of the node's RemoteSubnetRoute (Get-HnsNetwork) and with the VtepMAC of the node's annotation flannel.alpha.coreos.com/backend-data."},
 	{PortClosed, "nothing listens on the port", "The packet reached a stack that owns the address, and no program listens there.", "Check the listening port, targetPort and the address the program binds to."},
 	{ConnectionReset, "the connection was reset", "A connection that stood has ended: the packet reached a stack that knows no such connection, or the other end has reset it.", "Look for a pod or node that started again, and for a load balancer or a flow that sends the connection elsewhere than before."},
 	{NotMyAddress, "the receiver does not own the address", "The packet was delivered to a stack that neither owns the destination nor forwards.", "Wrong next hop, or an address that the node has lost."},

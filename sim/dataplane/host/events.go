@@ -254,6 +254,17 @@ type noPeer struct {
 
 func (e noPeer) Text() string { return "no peer of " + e.device + " has " + e.dst.String() }
 
+// forOther is a frame out of a tunnel that is not for the device behind it.
+type forOther struct {
+	to     packet.MAC
+	device string
+	has    packet.MAC
+}
+
+func (e forOther) Text() string {
+	return fmt.Sprintf("the frame in the tunnel is for %s, and %s has %s", e.to, e.device, e.has)
+}
+
 // wrongVNI is a tunnel packet whose identifier is not the device's.
 type wrongVNI struct {
 	tunnelEvent

@@ -15,6 +15,10 @@ var factVTEP = evidence.New("host.vtep", evidence.Stated,
 	"A Linux VXLAN device puts packets for a peer's prefix into UDP to the peer and opens those that carry its own VNI.",
 	"Linux kernel documentation, vxlan", "flannel-io/flannel Documentation/backends.md")
 
+var factInnerMAC = evidence.New("host.vtep-inner-mac", evidence.Code,
+	"A Linux VXLAN device takes a frame out of a tunnel as any device takes one: the IP stack drops it when it is for another MAC address than the device's.",
+	"Linux kernel drivers/net/vxlan/vxlan_core.c (vxlan_set_mac, eth_type_trans)", "Linux kernel net/ipv4/ip_input.c (ip_rcv_core, PACKET_OTHERHOST)", "flannel-io/flannel#1155", "flannel-io/flannel#1330")
+
 // VTEP is a tunnel device of a stack: packets routed to its link leave in a
 // tunnel, tunnel packets to its port arrive on the link.
 type VTEP struct {
@@ -116,10 +120,13 @@ func (v *VTEP) receive(sim *wire.Simulation, p *packet.Packet, vni uint32) {
 		s.drop(sim, p, trace.BadPacket, trace.Of(malformed{err}), factVTEP)
 		return
 	}
-	p.SetEthDst(v.Link.MAC)
 	if sim.Rec.On() {
 		s.step(sim, p, trace.Step{Action: trace.ActDecap, Event: trace.Of(decapsulated{v.event(), outer.Src}),
 			Changes: []trace.Change{{Field: "outer", Before: fmt.Sprintf("%s %s -> %s VNI %d", v.Kind, outer.Src, outer.Dst, outer.VNI)}}}, factVTEP)
+	}
+	if to := p.Headers().EthDst; to != v.Link.MAC && !to.IsMulticast() {
+		s.drop(sim, p, trace.TunnelMAC, trace.Of(forOther{to, v.Link.Name, v.Link.MAC}), factInnerMAC)
+		return
 	}
 	sim.Queue(func() { s.Input(sim, v.Link, p) })
 }

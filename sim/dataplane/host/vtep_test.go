@@ -23,17 +23,19 @@ func TestTunnelDevices(t *testing.T) {
 		name   string
 		vni    uint32
 		port   uint16
+		mac    byte // of b's device, as a has it
 		done   bool
 		reason trace.Reason
 	}{
-		{"both alike", 1, 8472, true, ""},
-		{"another identifier", 2, 8472, false, trace.UnknownVNI},
-		{"another port", 1, 4789, false, trace.TunnelPort},
+		{"both alike", 1, 8472, 2, true, ""},
+		{"another identifier", 2, 8472, 2, false, trace.UnknownVNI},
+		{"another port", 1, 4789, 2, false, trace.TunnelPort},
+		{"another MAC address", 1, 8472, 3, false, trace.TunnelMAC},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := newNetwork(t)
 			a, b := n.add("a", "lan 192.0.2.1/24"), n.add("b", "lan 192.0.2.2/24")
-			vtep(a, "192.0.2.1", c.vni, c.port, "10.244.1.0/32", "10.244.2.0/24", "192.0.2.2", 1, 2)
+			vtep(a, "192.0.2.1", c.vni, c.port, "10.244.1.0/32", "10.244.2.0/24", "192.0.2.2", 1, c.mac)
 			vtep(b, "192.0.2.2", 1, 8472, "10.244.2.0/32", "10.244.1.0/24", "192.0.2.1", 2, 1)
 			b.Listen(&Listener{Proto: packet.TCP, Port: 80})
 			out, rec := n.send(a, packet.TCP, "10.244.2.0:80", 64)

@@ -97,6 +97,9 @@ var (
 	_ = evidence.New("cni.flannel-vxlan-defaults", evidence.Code,
 		"A net-conf.json that does not say uses VNI 4096 and port 4789 on Windows, VNI 1 and port 8472 on Linux, so that the two do not meet.",
 		"flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go", "flannel-io/flannel pkg/backend/vxlan/vxlan.go", "flannel-io/flannel Documentation/backends.md")
+	_ = evidence.New("cni.flannel-mtu", evidence.Code,
+		"MTU of a VXLAN backend is that of the network below the tunnel, in the place of the NIC's: from 0.21.3 the tunnel device of a Linux node and its pods have 50 less. flanneld on Windows does not read it.",
+		"flannel-io/flannel PR 1736", "flannel-io/flannel pkg/backend/vxlan/vxlan.go parseVXLANConfig", "flannel-io/flannel pkg/backend/vxlan/vxlan_network_windows.go MTU")
 	_ = evidence.New("cni.flannel-remote-subnets", evidence.Code,
 		"flanneld gives the overlay network one RemoteSubnetRoute for each other node: its prefix, address, VNI and the MAC address of its VXLAN device.",
 		"flannel-io/flannel pkg/backend/vxlan/vxlan_network_windows.go")

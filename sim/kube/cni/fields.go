@@ -128,10 +128,9 @@ var fieldTables = map[string]fieldTable{
 		no("with which program Linux nodes write the same rules", "EnableNFTables"), but("the model of flannel has IPv4 and nothing else", "EnableIPv4"),
 		but(sixOnly, "EnableIPv6", "IPv6Network", "IPv6SubnetMin", "IPv6SubnetMax", "IPv6SubnetLen")),
 	"net-conf.json.host-gw": tableOf(is("Name", "Type", "DNSServerList"), but(readsNot, "VNI", "Port", "DirectRouting", "GBP", "MacPrefix", "Learning", "MTU", "Mac")),
-	"net-conf.json.vxlan": tableOf(is("Name", "Type", "VNI", "Port", "DirectRouting", "GBP"),
+	"net-conf.json.vxlan": tableOf(is("Name", "Type", "VNI", "Port", "DirectRouting", "GBP", "MTU"),
 		but("flanneld on Windows checks its form and uses it for nothing (flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go)", "MacPrefix"), but(readsNot, "DNSServerList"),
 		but("it is for the tunnel device of Linux nodes, which has its peers from flanneld here", "Learning"),
-		but("it is for the VXLAN device of Linux nodes, which has the MTU of the NIC less 50 here; write mtu at the nodes", "MTU"),
 		but("it is for Linux nodes; the MAC address of their tunnel device is vtepMAC", "Mac")),
 
 	"dns": is("nameservers", "domain", "search", "options"),

@@ -87,6 +87,11 @@ func newFlannel(o Options, b *base) (Plugin, error) {
 	if be.vni != nil {
 		p.vni, p.linuxVNI = uint32(*be.vni), uint32(*be.vni)
 	}
+	if be.mtu != 0 && v.atLeast(0, 21, 3) { // cni.flannel-mtu
+		p.linuxMTU = be.mtu
+	} else if be.mtu != 0 {
+		b.warnings = append(b.warnings, fmt.Sprintf("%s: MTU: flanneld reads it from 0.21.3 on, and this is %s", o.NetConf.file, v))
+	}
 	if be.port != nil && *be.port != 0 {
 		p.linuxPort = uint16(*be.port)
 	}

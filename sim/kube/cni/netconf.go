@@ -42,7 +42,9 @@ type Backend struct {
 	directRouting, gbp bool
 	macPrefix          string
 	dnsServerList      string
-	origin             *trace.Origin
+	// mtu is that of the network below the tunnel, 0 when the file leaves it out.
+	mtu    int
+	origin *trace.Origin
 
 	vniAt, portAt string
 }
@@ -79,6 +81,9 @@ func ParseNetConf(file string, data []byte) (*NetConf, error) {
 	return c, nil
 }
 
+// minUnderlayMTU leaves what IPv4 needs (RFC 791 section 3.2) above a VXLAN tunnel.
+const minUnderlayMTU = 68 + 50
+
 func (r *reader) backend(c *Backend, b *field) {
 	n := b.val
 	kind := r.text(n, "Type")
@@ -101,6 +106,11 @@ func (r *reader) backend(c *Backend, b *field) {
 	}
 	if v, ok := r.number(n, "Port", 65535); ok {
 		c.port, c.portAt = &v, r.place(n.get("Port").val.begin)
+	}
+	if v, ok := r.number(n, "MTU", 65535); ok && c.kind == vxlan {
+		if c.mtu = int(v); c.mtu < minUnderlayMTU {
+			r.errorf(n.get("MTU").val.begin, "MTU is %d; it is that of the network below the tunnel, which takes 50 bytes of it and must leave 68: at least %d", c.mtu, minUnderlayMTU)
+		}
 	}
 	c.directRouting = isTrue(r.flag(n, "DirectRouting"))
 	c.gbp = isTrue(r.flag(n, "GBP"))

@@ -128,7 +128,9 @@ type LinuxVXLAN struct {
 	Local   netip.Addr
 	Address netip.Prefix
 	MAC     packet.MAC
-	Peers   []VXLANPeer
+	// Underlay is the MTU of the network below it, 0 for that of the node's NIC.
+	Underlay int
+	Peers    []VXLANPeer
 }
 
 // VXLANPeer is another node as a tunnel device knows it.

@@ -30,6 +30,9 @@ type overlay struct {
 	vni       uint32
 	linuxVNI  uint32
 	linuxPort uint16
+	// linuxMTU is the MTU of the network below the tunnels of Linux nodes, 0 for that of
+	// their NIC.
+	linuxMTU  int
 	hostRoute bool
 	// masq is ipMasq as the plugin is called with it.
 	masq      bool
@@ -202,7 +205,7 @@ func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service
 
 func (o *overlay) Linux(c *kube.Cluster, n *kube.Node) LinuxSetup {
 	l := linuxBridge(c, n)
-	v := &LinuxVXLAN{VNI: o.linuxVNI, Port: o.linuxPort, Local: n.Address, MAC: n.VtepMAC}
+	v := &LinuxVXLAN{VNI: o.linuxVNI, Port: o.linuxPort, Local: n.Address, MAC: n.VtepMAC, Underlay: o.linuxMTU}
 	if l.Bridge.IsValid() {
 		v.Address = netip.PrefixFrom(l.Bridge.Masked().Addr(), 32)
 	}

@@ -86,6 +86,8 @@ type Cluster struct {
 	questions questions
 	// linkStates are the states of links that were ever said.
 	linkStates map[string]string
+	// slowLinks are those with something that a trace does not follow.
+	slowLinks []plan.Link
 	// b does the steps, done of the plan's; gone are the last addresses of pods
 	// and Services that were deleted.
 	b    *builder

@@ -10,6 +10,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // LinkState is what is wrong with a link, in words: "delay 20ms, loss 5%", "down"; "up"
@@ -31,6 +32,7 @@ func (c *Cluster) setLinks(links []plan.Link) {
 		c.linkStates = map[string]string{}
 	}
 	for _, l := range links {
+		c.slowLink(l)
 		if l.Kind == spec.SegmentLink {
 			c.Segment(l.Name).Line = lineOf(l, "segment "+l.Name)
 			c.linkStates[l.Of] = l.Text
@@ -48,6 +50,46 @@ func (c *Cluster) setLinks(links []plan.Link) {
 			}
 		}
 	}
+}
+
+// slowLink keeps what a trace does not follow of a link as it is now.
+func (c *Cluster) slowLink(l plan.Link) {
+	// What was said of a machine's cables says what each of them has now, and what is
+	// said of one cable leaves the notice of the others.
+	c.slowLinks = slices.DeleteFunc(c.slowLinks, func(x plan.Link) bool {
+		return x.Kind == l.Kind && x.Name == l.Name && (l.On == "" || x.On == l.On)
+	})
+	if l.Slow() {
+		c.slowLinks = append(c.slowLinks, l)
+	}
+}
+
+// Notices are what nothing follows from in the cluster as it is: links count as they are
+// now, and not as the lab or a step had them, and programs that have ended follow nothing.
+func (c *Cluster) Notices() []trace.Notice {
+	var was []trace.Notice
+	links := slices.Clone(c.Plan.Links)
+	for _, s := range c.Plan.Steps {
+		links = append(links, s.Links...)
+	}
+	for _, l := range links {
+		if n, slow := l.Notice(); slow {
+			was = append(was, n)
+		}
+	}
+	all := slices.DeleteFunc(slices.Clone(c.NotModelled), func(n trace.Notice) bool {
+		return slices.ContainsFunc(was, func(w trace.Notice) bool { return w.What == n.What && w.Why == n.Why })
+	})
+	for _, l := range c.slowLinks {
+		n, _ := l.Notice()
+		all = trace.AddNotice(all, n)
+	}
+	for _, p := range c.Programs() {
+		if p.Ended != "" {
+			all = trace.AddNotice(all, p.Notice())
+		}
+	}
+	return all
 }
 
 // lineOf is nil for a link without faults.

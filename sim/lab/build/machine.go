@@ -80,6 +80,8 @@ type Node struct {
 	// unprepared says that the node's network could not be set up, and why; "" where it
 	// was.
 	unprepared string
+	// tunnelMTU is that of a Linux node's tunnel device, 0 without one.
+	tunnelMTU int
 	// stopped says that kube-proxy does not run.
 	stopped bool
 	// synced is what the last sync of the model of kube-proxy did, nil where it did not

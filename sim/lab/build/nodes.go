@@ -232,7 +232,8 @@ func (b *builder) setUpLinux(n *Node, set cni.LinuxSetup) {
 		if n.Plan.VXLANPort != 0 {
 			vt.Port = n.Plan.VXLANPort
 		}
-		vt.Link.MTU = st.Links[0].MTU - host.VXLANOverhead
+		vt.Link.MTU = cmp.Or(v.Underlay, st.Links[0].MTU) - host.VXLANOverhead
+		n.tunnelMTU = vt.Link.MTU
 		vt.SpoilsChecksums = n.Plan.BrokenTunnelChecksums
 		for _, p := range v.Peers {
 			vt.Peers = append(vt.Peers, host.Peer{Prefix: p.Prefix, Addr: p.PA, MAC: p.MAC})

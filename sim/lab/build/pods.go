@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -227,15 +228,7 @@ func (b *builder) attachByLease(n *Node, p *pod) (attached, error) {
 
 // podMTU is the MTU of pods on a Linux node: that of the tunnel device, as flannel writes
 // it into subnet.env (FLANNEL_MTU), else that of the NIC.
-func (n *Node) podMTU() int {
-	mtu := n.Stack().Links[0].MTU
-	for _, l := range n.Stack().Links {
-		if l.MTU != 0 {
-			mtu = min(mtu, l.MTU)
-		}
-	}
-	return mtu
-}
+func (n *Node) podMTU() int { return cmp.Or(n.tunnelMTU, n.Stack().Links[0].MTU) }
 
 // attachToDocker attaches a pod of a Linux node to Docker's own bridge.
 func (n *Node) attachToDocker(p *pod, bridge netip.Prefix) (attached, error) {

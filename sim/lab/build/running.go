@@ -2,11 +2,14 @@ package build
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/real/components"
+	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/hcn"
 )
 
@@ -53,6 +56,13 @@ type Program struct {
 	Log string
 	// Ended says how it has ended by itself, "" for one that runs.
 	Ended string
+}
+
+// Notice says what does not happen any more since the program has ended by itself.
+func (p *Program) Notice() trace.Notice {
+	kind, _, _ := strings.Cut(p.Name, " ")
+	return trace.Notice{What: p.Name + " of node/" + p.Node, Why: fmt.Sprintf("it has ended by itself (%s): what it made in HNS stays, and it follows no change; winlab restart %s/%s starts it again, winlab logs %s/%s has its words",
+		p.Ended, kind, p.Node, kind, p.Node)}
 }
 
 // Programs are those that stay, in the order of the nodes. The caller holds the lock.

@@ -56,6 +56,7 @@ func (p *Ports) Trace(ctx context.Context, r Request, now time.Duration, listens
 		return nil, err
 	}
 	t.Lab.Live = r.Live
+	t.NotModelled = c.Notices()
 	answersHere(t)
 	return t, nil
 }

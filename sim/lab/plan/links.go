@@ -26,6 +26,12 @@ type Link struct {
 // that runs has.
 func (l *Link) Slow() bool { return l.Delay > 0 || l.Rate > 0 || l.Loss > 0 && l.Loss < 1 }
 
+// Notice says what a trace does not follow of the link.
+func (l *Link) Notice() (trace.Notice, bool) {
+	return trace.Notice{What: fmt.Sprintf("%s of link %s", l.Text, l.Of), At: l.Origin,
+		Why: "a trace takes no time and follows a packet that no link has lost by chance; programs of a lab that is up (winlab up) meet it"}, l.Slow()
+}
+
 // links reads what is wrong with links; path is where the list stands.
 func (p *Plan) links(s *spec.Spec, in []spec.Link, path ...any) ([]Link, error) {
 	var all []Link
@@ -42,9 +48,8 @@ func (p *Plan) links(s *spec.Spec, in []spec.Link, path ...any) ([]Link, error) 
 			errs = append(errs, err)
 			continue
 		}
-		if out.Slow() {
-			p.noticeAt(fmt.Sprintf("%s of link %s", out.Text, l.Of),
-				"a trace takes no time and follows a packet that no link has lost by chance; programs of a lab that is up (winlab up) meet it", out.Origin)
+		if n, ok := out.Notice(); ok {
+			p.NotModelled = trace.AddNotice(p.NotModelled, n)
 		}
 		all = append(all, out)
 	}

@@ -125,6 +125,9 @@ var (
 		"flannel-io/flannel#1394 (rule listing)")
 	factRemoteEndpoint = evidence.New("hns.remote-endpoint", evidence.Code,
 		"A remote endpoint with a provider address is a route for one address.", "kubernetes/kubernetes pkg/proxy/winkernel/hns.go", "flannel-io/flannel backend/vxlan/vxlan_windows.go")
+	_ = evidence.New("hns.remote-endpoint-router", evidence.Inferred,
+		"A frame to a remote endpoint in the prefix of a RemoteSubnetRoute is for the router of that route, not for the endpoint: kube-proxy makes up the MAC address of its remote endpoints (02-11 and the address), a Linux node drops a frame for an address that is not its tunnel device's, and Services with backends on Linux nodes work.",
+		"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go conjureMac", "flannel-io/flannel#1155", "flannel-io/flannel#1330")
 	factHostEncap = evidence.New("hns.host-encap-source", evidence.Inferred,
 		"On the host's port only packets with a source of the overlay are encapsulated: the load balancer's, not the node's own.",
 		"flannel-io/flannel#1096 (host to remote container fails)", "projectcalico/calico#8569")

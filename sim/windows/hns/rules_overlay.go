@@ -55,12 +55,24 @@ func (c *Compiler) encap(ls *layers, n *Network, host bool) {
 				// A node's own address: it is on the underlay.
 				continue
 			}
-			r := add(fmt.Sprintf("(remote endpoint %s)", a), vfp.Host(a), remote, vsid, mac(e.MacAddress), factRemoteEndpoint, e.Origin)
+			r := add(fmt.Sprintf("(remote endpoint %s)", a), vfp.Host(a), remote, vsid, n.routerFor(a, remote, mac(e.MacAddress)), factRemoteEndpoint, e.Origin)
 			if c.localAt(a) != nil {
 				r.Given = &vfp.Given{Question: questionTwoEndpoints, Answer: "remote"}
 			}
 		}
 	}
+}
+
+// routerFor is the MAC address that the inner frame to an address behind another node is
+// for: that of the route to its prefix by the same node, else the remote endpoint's own
+// (hns.remote-endpoint-router).
+func (n *Network) routerFor(a, provider netip.Addr, own packet.MAC) packet.MAC {
+	for _, r := range eachValue[RemoteSubnet](n.Policies) {
+		if r.Prefix.Contains(a) && r.Provider == provider && !r.router.IsZero() {
+			return r.router
+		}
+	}
+	return own
 }
 
 // decap compiles the opening of tunnel packets. No endpoint, no rule

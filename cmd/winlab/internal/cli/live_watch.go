@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -70,7 +71,8 @@ func (a *app) watchCmd() *cobra.Command {
 		Use:   "watch",
 		Short: "Show each new connection of a lab that is up, and the rule that decided",
 		Long: `Show each new connection of a lab that is up, with its verdict, the rule that decided,
-and the open questions whose first answer it rests on. The lab keeps the last connections
+and the open questions whose first answer it rests on, and which of the lab's own programs
+have ended by themselves (not with -o json). The lab keeps the last connections
 (winlab up --history): --last shows of those, and ends unless --follow is there, too.`,
 		Example: `  winlab watch
   winlab watch --verdict dropped --verdict no-reply
@@ -221,7 +223,13 @@ func (l *liveLab) watch(ctx context.Context, w io.Writer, o watchArgs) error {
 			return nil // the reader has gone
 		}
 	}
+	ended := endedPrograms{}
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
 	for o.Follow {
+		if !o.showEnded(w, ended.fresh(l.net.Programs())) {
+			return nil
+		}
 		all, to, lost, more := l.history.since(next)
 		next = to
 		if lost > 0 && o.Output != "json" {
@@ -241,9 +249,46 @@ func (l *liveLab) watch(ctx context.Context, w io.Writer, o watchArgs) error {
 		case <-l.down:
 			return nil
 		case <-more:
+		case <-look.C:
 		}
 	}
 	return nil
+}
+
+// endedPrograms are those that somebody has been told of.
+type endedPrograms map[int]bool
+
+// fresh are those of the programs that have ended by themselves and are new here.
+func (e endedPrograms) fresh(all []live.Program) []live.Program {
+	return slices.DeleteFunc(all, func(p live.Program) bool {
+		if p.Ended == "" || e[p.PID] {
+			return true
+		}
+		e[p.PID] = true
+		return false
+	})
+}
+
+// showEnded writes which programs have ended; false when nobody reads. JSON has
+// connections and nothing else.
+func (o *watchArgs) showEnded(w io.Writer, all []live.Program) bool {
+	for _, p := range all {
+		if o.Output == "json" {
+			continue
+		}
+		start := ""
+		if strings.HasPrefix(p.Key, "kube-proxy/") {
+			start = "; it follows no change until winlab restart " + p.Key
+		}
+		line := fmt.Sprintf("%s  %s on %s has ended by itself (%s): winlab logs %s%s", time.Now().Format("15:04:05.000"), p.Command, shortName(p.Machine), p.Ended, shortName(p.Key), start)
+		if o.summary {
+			line = "\r\033[K" + line
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // show writes a connection; false when nobody reads.
