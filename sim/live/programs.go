@@ -32,11 +32,16 @@ func (n *Net) DialFrom(ctx context.Context, from, network string, port uint16, t
 // Ping sends an echo request as a program of a machine and returns the round trip
 // time.
 func (n *Net) Ping(ctx context.Context, from string, to netip.Addr, timeout time.Duration) (time.Duration, error) {
+	return n.PingWith(ctx, from, to, netns.Echo{}, timeout)
+}
+
+// PingWith is Ping with a request of another size, or one that must not be cut.
+func (n *Net) PingWith(ctx context.Context, from string, to netip.Addr, e netns.Echo, timeout time.Duration) (time.Duration, error) {
 	s, err := n.find(from)
 	if err != nil {
 		return 0, err
 	}
-	return n.host.Ping(ctx, s.name, to, timeout)
+	return n.host.Ping(ctx, s.name, to, e, timeout)
 }
 
 // Listen listens as a program of a machine on a TCP address.

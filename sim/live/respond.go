@@ -232,8 +232,12 @@ func isHTTP(b []byte) bool {
 	return false
 }
 
+// EchoDatagram begins a datagram that a responder sends back as it is.
+const EchoDatagram = "echo\n"
+
 // answerAll answers datagrams: with what the simulated program says (a name
-// server), else with the machine's name, both addresses and the datagram.
+// server), else with the machine's name, both addresses and the datagram; one that
+// begins with EchoDatagram is sent back as it is.
 func (n *Net) answerAll(s *space, pc net.PacketConn, l *host.Listener) {
 	buf := make([]byte, 1<<16)
 	for {
@@ -251,6 +255,10 @@ func (n *Net) answerAll(s *space, pc net.PacketConn, l *host.Listener) {
 					_, _ = pc.WriteTo(a, from)
 				}
 			}()
+			continue
+		}
+		if bytes.HasPrefix(data, []byte(EchoDatagram)) {
+			_, _ = pc.WriteTo(data, from)
 			continue
 		}
 		_, _ = pc.WriteTo(append([]byte(greeting(s.name, pc.LocalAddr(), from)), data...), from)

@@ -51,13 +51,10 @@ const (
 	// No simulated stack would see the packet.
 	Loopback   Reason = "the kernel keeps loopback addresses"
 	Connection Reason = "connection with a name"
-	Meanwhile  Reason = "HNS calls in the middle"
 	ByAddress  Reason = "the sender is an address"
 	// It has no connection on which a second packet could be sent.
 	Idle      Reason = "echo request after a pause"
 	OpenNames Reason = "the look-up varies"
-	// What the socket of a program sends in one packet is the kernel's to say.
-	Sized Reason = "a flow with a size"
 	// A trace follows a packet that is not lost by chance.
 	Chance Reason = "a link of the lab loses frames by chance"
 )
@@ -84,43 +81,67 @@ const maxAtOnce = 256
 // Run makes flows on a cluster, which is the network's from then on. Where the lab has
 // steps, they are done, and each flow is made at its own. Flows with a pause come last
 // in their step, one after the other, and the simulation's clock goes on for them; all
-// others are made side by side. The results are in the order of the flows.
+// others are made side by side. A flow with calls to HNS between its packets is made on a
+// network of its own. The results are in the order of the flows.
 //
 // The error wraps [netns.ErrUnsupported] where this machine has no namespaces.
 func Run(ctx context.Context, c *lab.Cluster, flows []Flow, o Options) (_ []Result, err error) {
 	results := make([]Result, len(flows))
 	at := map[string][]int{}
+	var alone []int
 	for i := range flows {
 		results[i].NotMade = notMade(&flows[i])
 		if results[i].NotMade == "" && byChance(c) {
 			results[i].NotMade = Chance
 		}
-		if results[i].NotMade == "" {
+		switch {
+		case results[i].NotMade != "":
+		case len(flows[i].Meanwhile) > 0:
+			alone = append(alone, i)
+		default:
 			at[flows[i].At] = append(at[flows[i].At], i)
 		}
 	}
-	if len(at) == 0 {
-		return results, nil
+	if len(at) > 0 {
+		if err := together(ctx, c, flows, at, results, o); err != nil {
+			return nil, err
+		}
 	}
+	for _, i := range alone {
+		// The calls change HNS for all that comes after them.
+		own, err := lab.Build(ctx, c.Plan.File, lab.Options{Components: c.Options.Components, Keep: c.Options.Keep})
+		if err != nil {
+			return nil, err
+		}
+		if err := together(ctx, own, flows, map[string][]int{flows[i].At: {i}}, results, o); err != nil {
+			return nil, err
+		}
+	}
+	return results, ctx.Err()
+}
+
+// together makes flows on one network, each at its step.
+func together(ctx context.Context, c *lab.Cluster, flows []Flow, at map[string][]int, results []Result, o Options) error {
 	if err := c.GoTo(ctx, spec.Start); err != nil {
-		return nil, err
+		return errors.Join(err, c.Close())
 	}
 	n, err := live.Up(ctx, c, live.Options{Log: o.Log, NoRun: true})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer n.Close()
-	m := &maker{n: n}
+	m := &maker{n: n, observed: observe(n)}
+	defer m.observed.stop()
 	for _, step := range append([]string{""}, c.Plan.File.Lab.Spec.StepNames()...) {
 		if step != "" {
 			err := n.Do(func(c *lab.Cluster) error { return c.GoTo(ctx, cmp.Or(step, spec.Start)) })
 			if err := errors.Join(err, n.Sync(ctx)); err != nil {
-				return nil, fmt.Errorf("step %s of the live network: %w", step, err)
+				return fmt.Errorf("step %s of the live network: %w", step, err)
 			}
 		}
 		m.all(ctx, flows, at[step], results)
 	}
-	return results, ctx.Err()
+	return ctx.Err()
 }
 
 // byChance reports whether a link of the lab loses some of its frames.
@@ -165,8 +186,6 @@ func notMade(f *Flow) Reason {
 	switch {
 	case f.Connection != "":
 		return Connection
-	case len(f.Meanwhile) > 0:
-		return Meanwhile
 	case err == nil && t.Kind == spec.AddressTarget:
 		return ByAddress
 	case f.Lookup != nil && f.Lookup.Verdict == trace.Varies, f.Trace != nil && len(f.Trace.Names) > 0 && f.Trace.Names[0].Verdict == trace.Varies:
@@ -179,8 +198,6 @@ func notMade(f *Flow) Reason {
 		return NotSent
 	case loopback(f.Trace.Flow.Dst):
 		return Loopback
-	case f.Size != 0:
-		return Sized
 	case f.Idle != "" && f.Protocol == "ping":
 		return Idle
 	}

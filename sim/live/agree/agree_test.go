@@ -330,6 +330,50 @@ func TestDifferencesAreSeen(t *testing.T) {
 		t.Paths = append(t.Paths, more)
 	})
 	add(toService, "a backend that the trace has not", func(t *trace.Trace) { t.Paths = t.Paths[:1] })
+	ping := spec.Flow{From: "pod/client", To: "pod/neighbour", Protocol: "ping"}
+	add(ping, "", same)
+	add(ping, "an echo request from another source", func(t *trace.Trace) { t.Paths[0].Seen.Src = "10.9.9.9" })
+	nowhere := spec.Flow{From: "pod/client", To: "10.99.99.99:80"}
+	add(nowhere, "", same)
+	add(nowhere, "lost for another reason", func(t *trace.Trace) { t.Paths[0].Reason, t.Paths[0].Steps = trace.ACLBlock, nil })
+	large := ping
+	large.Size, large.DontFragment = 1450, true
+	add(large, "", same)
+	add(large, "a request that is too large", func(t *trace.Trace) { t.Paths[0].Verdict = trace.Delivered })
+	for _, proto := range []string{"tcp", "udp"} {
+		add(spec.Flow{From: "pod/client", To: "pod/neighbour:53", Protocol: "udp", Size: 1400}, "", same)
+		sized := spec.Flow{From: "pod/client", To: "pod/neighbour:80", Protocol: proto, Size: 1400}
+		if proto == "udp" {
+			sized.To, sized.Size, sized.DontFragment = "pod/neighbour:53", 1450, true
+		}
+		add(sized, "", same)
+		add(sized, "the size of "+proto, func(t *trace.Trace) {
+			t.Paths[0].Verdict = map[string]trace.Verdict{"tcp": trace.Dropped, "udp": trace.Delivered}[proto]
+		})
+	}
+	meanwhile := spec.Flow{From: "pod/client", To: "svc/win-webserver:80", Meanwhile: []spec.HNSCall{{Node: "win1", Delete: &spec.HNSSelector{Kind: "loadBalancer"}}}}
+	add(meanwhile, "", same)
+	add(meanwhile, "HNS called in the middle", func(t *trace.Trace) {
+		for i := range t.Paths {
+			if t.Paths[i].Verdict == trace.Delivered {
+				t.Paths[i].Verdict = trace.Dropped
+			} else {
+				t.Paths[i].Verdict = trace.Delivered
+			}
+		}
+	})
+	name := spec.Flow{From: "pod/linux-client", To: "name/win-webserver", Resolve: "linux"}
+	addName := func(differs string, edit func(*trace.Lookup)) {
+		r, err := c.Run(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit(r.Lookup)
+		want[len(traced)] = differs
+		traced = append(traced, Flow{Flow: name, Lookup: r.Lookup})
+	}
+	addName("", func(*trace.Lookup) {})
+	addName("another address", func(l *trace.Lookup) { l.Answers = []string{"10.9.9.9"} })
 	results, err := Run(t.Context(), other, traced, Options{})
 	if errors.Is(err, netns.ErrUnsupported) {
 		t.Skip(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/live"
+	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -36,7 +37,8 @@ const (
 
 // maker makes flows on a network.
 type maker struct {
-	n *live.Net
+	n        *live.Net
+	observed *observed
 	// more counts the connections that were made to see how a Service spreads them.
 	more atomic.Uint32
 }
@@ -94,6 +96,7 @@ func (m *maker) flow(ctx context.Context, f *Flow, number int) Result {
 			r.Differs = "no live flow: " + err.Error()
 			return r
 		}
+		m.observe(ctx, f, senderPort(f, number, k), netip.AddrPortFrom(dst, t.Flow.DstPort), s)
 		r.Verdict, r.Got = s.verdict, s.String()
 		_ = m.n.Do(func(c *lab.Cluster) error { r.Differs = differsFrom(c, paths, s); return nil })
 		if r.Differs != "" {
@@ -144,7 +147,7 @@ func (m *maker) spread(ctx context.Context, f *Flow, paths []*trace.Path, to net
 // different ports; none where one of them does not deliver, and where a client stays with
 // a backend or the Service has no other.
 func (m *maker) backends(f *Flow, paths []*trace.Path, to netip.AddrPort) (all []*trace.Path) {
-	if f.Connections > 1 || f.SourcePort != 0 || f.Idle != "" || f.Trace.Flow.Protocol == "ping" || to.Port() == dnsPort {
+	if f.Connections > 1 || f.SourcePort != 0 || f.Idle != "" || len(f.Meanwhile) > 0 || f.Size != 0 || f.Trace.Flow.Protocol == "ping" || to.Port() == dnsPort {
 		return nil
 	}
 	spreads := false
@@ -168,17 +171,7 @@ func (m *maker) backends(f *Flow, paths []*trace.Path, to netip.AddrPort) (all [
 // send makes one connection, datagram or echo request.
 func (m *maker) send(ctx context.Context, f *Flow, port uint16, to netip.AddrPort, wait time.Duration) (*seen, error) {
 	if f.Trace.Flow.Protocol == "ping" {
-		if _, err := m.n.Ping(ctx, f.From, to.Addr(), wait); err != nil {
-			return ended(err)
-		}
-		return &seen{verdict: trace.Delivered}, nil
-	}
-	var idle time.Duration
-	if f.Idle != "" {
-		var err error
-		if idle, err = time.ParseDuration(f.Idle); err != nil {
-			return nil, err
-		}
+		return m.ping(ctx, f, to, wait)
 	}
 	network := f.Trace.Flow.Protocol
 	c, err := m.n.DialFrom(ctx, f.From, network, port, to, wait)
@@ -186,8 +179,15 @@ func (m *maker) send(ctx context.Context, f *Flow, port uint16, to netip.AddrPor
 		return ended(err)
 	}
 	defer func() { _ = c.Close() }()
+	if err := fragments(c, f); err != nil {
+		return nil, err
+	}
 	talk := talkTCP
 	switch {
+	case f.Size != 0 && network == "udp":
+		talk = talkSized(append([]byte(live.EchoDatagram), payload(f.Size-len(live.EchoDatagram))...))
+	case f.Size != 0:
+		talk = talkSized(payload(f.Size))
 	case to.Port() == dnsPort && network == "udp":
 		talk = talkDNS
 	case to.Port() == dnsPort:
@@ -197,11 +197,47 @@ func (m *maker) send(ctx context.Context, f *Flow, port uint16, to netip.AddrPor
 	}
 	r := bufio.NewReader(c)
 	s, err := talk(c, r, wait)
-	if err != nil || idle == 0 || s.verdict != trace.Delivered {
+	if err != nil || !hasSecond(f) || s.verdict != trace.Delivered {
 		return s, err
 	}
-	m.n.Skip(idle)
+	if err := m.between(f); err != nil {
+		return nil, err
+	}
 	return talk(c, r, wait)
+}
+
+// hasSecond reports whether it is a later packet of the connection that is judged.
+func hasSecond(f *Flow) bool { return f.Idle != "" || len(f.Meanwhile) > 0 }
+
+// between does what a lab says for the time between the first and the judged packet.
+func (m *maker) between(f *Flow) error {
+	if f.Idle != "" {
+		idle, err := time.ParseDuration(f.Idle)
+		if err != nil {
+			return err
+		}
+		m.n.Skip(idle)
+	}
+	if len(f.Meanwhile) == 0 {
+		return nil
+	}
+	return m.n.Do(func(c *lab.Cluster) error { return c.Call(f.Meanwhile) })
+}
+
+// ping sends an echo request, and a second one when that is the one that is judged.
+func (m *maker) ping(ctx context.Context, f *Flow, to netip.AddrPort, wait time.Duration) (*seen, error) {
+	e := netns.Echo{Size: f.Size, DontFragment: f.DontFragment}
+	_, err := m.n.PingWith(ctx, f.From, to.Addr(), e, wait)
+	if err == nil && hasSecond(f) {
+		if err := m.between(f); err != nil {
+			return nil, err
+		}
+		_, err = m.n.PingWith(ctx, f.From, to.Addr(), e, wait)
+	}
+	if err != nil {
+		return ended(err)
+	}
+	return &seen{verdict: trace.Delivered}, nil
 }
 
 // dnsPort is where name servers of the model answer, with DNS messages only.
@@ -315,8 +351,10 @@ func ended(err error) (*seen, error) {
 		return &seen{verdict: trace.Rejected}, nil
 	case is(os.ErrDeadlineExceeded, context.DeadlineExceeded, syscall.ETIMEDOUT):
 		return &seen{verdict: trace.Dropped}, nil
+	case is(syscall.EMSGSIZE):
+		return &seen{verdict: trace.Dropped, lost: trace.PacketTooBig, unsent: true, note: "the kernel says: message too long"}, nil
 	case is(syscall.ENETUNREACH, syscall.EHOSTUNREACH):
-		return &seen{verdict: trace.Dropped, note: "the kernel says: unreachable"}, nil
+		return &seen{verdict: trace.Dropped, unsent: true, note: "the kernel says: unreachable"}, nil
 	case is(io.EOF, io.ErrUnexpectedEOF):
 		return &seen{verdict: trace.Dropped, note: "accepted, and closed without an answer"}, nil
 	}

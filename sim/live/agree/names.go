@@ -2,8 +2,12 @@ package agree
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/netip"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +16,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -55,7 +60,66 @@ func (m *maker) lookup(ctx context.Context, f *Flow, want *trace.Lookup) (trace.
 	if says != said {
 		return got.Verdict, said, "the trace's look-up says " + says + "; with real sockets: " + said
 	}
+	program, err := m.getent(ctx, f, want)
+	if err != nil {
+		return "", "", "no live look-up: " + err.Error()
+	}
+	if program != nil && !slices.Equal(program, answersOf(want)) {
+		return got.Verdict, said, fmt.Sprintf("the trace's look-up says %v; getent in the sender's network: %v", answersOf(want), program)
+	}
 	return got.Verdict, said, ""
+}
+
+// getent lets a program of a Linux machine resolve the name, through glibc and the
+// machine's resolv.conf, and returns the addresses. It is nil where there is no such
+// program, where the look-up is one of Windows, and where a query gets no answer: glibc
+// then waits ten seconds for each server.
+func (m *maker) getent(ctx context.Context, f *Flow, want *trace.Lookup) ([]string, error) {
+	path, err := exec.LookPath("getent")
+	if err != nil || dns.Tool(want.Tool) != dns.Linux || slices.ContainsFunc(want.Queries, func(q trace.Query) bool { return q.RCode == "" }) {
+		return nil, nil
+	}
+	linux := false
+	_ = m.n.Do(func(c *lab.Cluster) error {
+		x := find(c, f.From)
+		linux = x != nil && !x.Stack().Windows
+		return nil
+	})
+	if !linux {
+		return nil, nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	none, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	p, err := m.n.Start(ctx, f.From, netns.Command{Args: []string{path, "ahosts", want.Name}}, [3]*os.File{none, w, w})
+	_ = w.Close()
+	_ = none.Close()
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(r, 1<<16))
+	_, err2 := p.Wait(ctx)
+	all := []string{}
+	for line := range strings.Lines(string(text)) {
+		if a, _, _ := strings.Cut(line, " "); a != "" && !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	slices.Sort(all)
+	return all, errors.Join(err, err2)
+}
+
+// answersOf are the addresses that a look-up has found, each once.
+func answersOf(l *trace.Lookup) []string {
+	all := slices.Clone(l.Answers)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // saysOf puts a look-up into a line: what came of it and which queries it took.
@@ -76,6 +140,17 @@ func saysOf(l *trace.Lookup) string {
 		}
 	}
 	return b.String() + " (" + strings.Join(asked, ", ") + ")"
+}
+
+// machine is the name of a flow's sender as the network has it.
+func (m *maker) machine(name string) (full string) {
+	_ = m.n.Do(func(c *lab.Cluster) error {
+		if x := find(c, name); x != nil {
+			full = x.Ref.String()
+		}
+		return nil
+	})
+	return full
 }
 
 // find finds a machine by the name that a flow gives its sender.

@@ -19,6 +19,11 @@ type seen struct {
 	// another program answered.
 	machine        string
 	server, client netip.AddrPort
+	// lost is why the network let a packet go no further, "" where it does not say.
+	lost trace.Reason
+	why  string
+	// unsent says that the kernel sent nothing: it knows no way.
+	unsent bool
 	// note says more, for a reader.
 	note string
 }
@@ -35,6 +40,9 @@ func (s *seen) String() string {
 		b.WriteString("rejected")
 	default:
 		b.WriteString("nothing came back")
+	}
+	if s.lost != "" {
+		fmt.Fprintf(&b, " (%s: %s)", s.lost, s.why)
 	}
 	if s.note != "" {
 		b.WriteString(" (" + s.note + ")")
@@ -77,7 +85,7 @@ func answers(paths []*trace.Path) (n int) {
 func differsFrom(c *lab.Cluster, paths []*trace.Path, s *seen) string {
 	var says []string
 	for _, p := range paths {
-		if visible(p.Verdict) == s.verdict && (s.verdict != trace.Delivered || matches(c, p, s)) {
+		if visible(p.Verdict) == s.verdict && matches(c, p, s) {
 			return ""
 		}
 		if say := describe(p); !slices.Contains(says, say) {
@@ -98,12 +106,19 @@ func describe(p *trace.Path) string {
 	return say
 }
 
-// matches reports whether the responder that answered is the one of a path.
+// matches reports whether the responder that answered is the one of a path, and whether
+// what was lost was lost for its reason.
 func matches(c *lab.Cluster, p *trace.Path, s *seen) bool {
+	if s.verdict != trace.Delivered {
+		return s.lost == "" || s.lost == p.Reason || s.lost == lastReason(p)
+	}
 	if s.machine == "" || p.Seen == nil {
 		return true
 	}
 	to, err := netip.ParseAddrPort(p.Seen.Dst)
+	if a, err2 := netip.ParseAddr(p.Seen.Dst); err2 == nil { // an echo request
+		to, err = netip.AddrPortFrom(a, 0), nil
+	}
 	if err != nil || s.client.Addr().String() != p.Seen.Src || s.server.Port() != to.Port() {
 		return false
 	}
@@ -111,6 +126,18 @@ func matches(c *lab.Cluster, p *trace.Path, s *seen) bool {
 		return false
 	}
 	return owns(c, s.machine, to.Addr())
+}
+
+// lastReason is why the last packet of a path went no further. The reason of the path
+// itself can be a cause that lies further back: no-route is the end of a packet that
+// nothing has translated.
+func lastReason(p *trace.Path) trace.Reason {
+	for i := range slices.Backward(p.Steps) {
+		if r := p.Steps[i].Reason; r != "" && r != trace.OK {
+			return r
+		}
+	}
+	return ""
 }
 
 // owns reports whether a machine, named as in a lab, has an address.

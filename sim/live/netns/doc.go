@@ -102,6 +102,14 @@ type Command struct {
 	Terminal bool
 }
 
+// Echo is an echo request.
+type Echo struct {
+	// Size is its payload in bytes, 0 for a few.
+	Size int
+	// DontFragment lets nobody cut it, the kernel neither. Without it anybody may.
+	DontFragment bool
+}
+
 // Bound is a socket that waits: it listens (TCP), or takes datagrams of anybody (UDP).
 type Bound struct {
 	// Network is "tcp" or "udp".

@@ -360,7 +360,7 @@ func (h *Host) DialFrom(ctx context.Context, name, network string, port uint16, 
 
 // Ping sends one echo request in a namespace and waits for its reply. It returns
 // the round trip time.
-func (h *Host) Ping(ctx context.Context, name string, to netip.Addr, timeout time.Duration) (time.Duration, error) {
+func (h *Host) Ping(ctx context.Context, name string, to netip.Addr, e Echo, timeout time.Duration) (time.Duration, error) {
 	network := "ping4"
 	if to.Is6() {
 		network = "ping6"
@@ -375,7 +375,12 @@ func (h *Host) Ping(ctx context.Context, name string, to netip.Addr, timeout tim
 		return 0, err
 	}
 	defer func() { _ = c.Close() }()
-	return ping(ctx, c, to.Is6(), timeout)
+	if e != (Echo{}) {
+		if err := SetDontFragment(c, e.DontFragment); err != nil {
+			return 0, err
+		}
+	}
+	return ping(ctx, c, to.Is6(), e.Size, timeout)
 }
 
 func (h *Host) socket(ctx context.Context, q request) (*os.File, error) {

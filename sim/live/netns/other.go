@@ -79,9 +79,12 @@ func (h *Host) DialFrom(context.Context, string, string, uint16, netip.AddrPort,
 }
 
 // Ping returns an error.
-func (h *Host) Ping(context.Context, string, netip.Addr, time.Duration) (time.Duration, error) {
+func (h *Host) Ping(context.Context, string, netip.Addr, Echo, time.Duration) (time.Duration, error) {
 	return 0, errOther
 }
+
+// SetDontFragment returns an error.
+func SetDontFragment(net.Conn, bool) error { return errOther }
 
 // Process is a program in a namespace; there is none on this system.
 type Process struct{ PID int }
