@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/live"
@@ -62,15 +63,16 @@ type Cluster struct {
 	// Client is the administrator's.
 	Client *kubernetes.Clientset
 
-	o      Options
-	dir    string
-	pki    *pki
-	config *rest.Config
-	lab    *kube.Cluster
-	host   *kube.Node // of the control plane
-	life   context.Context
-	end    context.CancelFunc
-	work   sync.WaitGroup
+	o       Options
+	dir     string
+	pki     *pki
+	config  *rest.Config
+	lab     *kube.Cluster
+	forward []dns.Forward // of the cluster DNS
+	host    *kube.Node    // of the control plane
+	life    context.Context
+	end     context.CancelFunc
+	work    sync.WaitGroup
 
 	mu       sync.Mutex
 	programs []*program
@@ -111,7 +113,7 @@ func (c *Cluster) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.lab = b.Kube
+	c.lab, c.forward = b.Kube, b.Plan.Forward
 	for _, n := range c.lab.Nodes {
 		if n.Windows == nil && c.host == nil {
 			c.host = n
@@ -129,6 +131,9 @@ func (c *Cluster) up(ctx context.Context) error {
 	}
 	c.work.Go(c.podRanges)
 	c.work.Go(c.services)
+	if err := c.addons(ctx); err != nil {
+		return err
+	}
 	return c.nodes(ctx)
 }
 

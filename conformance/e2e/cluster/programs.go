@@ -14,7 +14,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/real/pinned"
 )
 
-// Programs are a cluster's programs: those of one release of Kubernetes, and etcd.
+// Programs are a cluster's programs: those of one release of Kubernetes, etcd, and CoreDNS.
 type Programs struct {
 	dirs []string
 	from string
@@ -45,7 +45,7 @@ func findPrograms(near, version string, from func(dir string) (*pinned.Binaries,
 		return nil, err
 	}
 	p := &Programs{from: root}
-	for _, of := range []struct{ program, version string }{{"kubernetes", version}, {"etcd", ""}} {
+	for _, of := range []struct{ program, version string }{{"kubernetes", version}, {"etcd", ""}, {"coredns", ""}} {
 		v, err := pick(root, of.program, of.version)
 		if err != nil {
 			return nil, err

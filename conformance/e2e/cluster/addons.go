@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"text/template"
+
+	"github.com/winlab-dev/winlab/sim/kube/dns"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+)
+
+// coreDNSImage is the image of the CoreDNS that fixtures/cluster-binaries pins.
+const coreDNSImage = "registry.k8s.io/coredns/coredns:v1.15.0"
+
+//go:embed addons
+var addonFiles embed.FS
+
+// addons applies what every cluster has beside its control plane: CoreDNS at the lab's
+// address of the cluster DNS. What it does not know it asks those that the lab's
+// dns.forward names; a lab without that line has no names outside.
+func (c *Cluster) addons(ctx context.Context) error {
+	if !c.lab.DNSIP.IsValid() {
+		return nil
+	}
+	type zone struct{ Zone, Servers string }
+	var forward []zone
+	for _, f := range c.forward {
+		forward = append(forward, zone{f.Zone, servers(f)})
+	}
+	return c.apply(ctx, "coredns.yaml", map[string]any{
+		"Domain": c.lab.Domain, "Address": c.lab.DNSIP.String(), "Image": coreDNSImage, "Forward": forward,
+	})
+}
+
+// servers are those of a forward line, as a Corefile writes them.
+func servers(f dns.Forward) string {
+	var all []string
+	for _, a := range f.Servers {
+		all = append(all, a.String())
+	}
+	return strings.Join(all, " ")
+}
+
+// apply fills in a file of addons and applies its objects on the server's side.
+func (c *Cluster) apply(ctx context.Context, file string, values any) error {
+	t, err := template.ParseFS(addonFiles, path.Join("addons", file))
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := t.Execute(&text, values); err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(c.config)
+	if err != nil {
+		return err
+	}
+	docs := yaml.NewYAMLOrJSONDecoder(&text, 4<<10)
+	for {
+		o := &unstructured.Unstructured{}
+		if err := docs.Decode(&o.Object); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
+		var r dynamic.ResourceInterface = client.Resource(resource)
+		if ns := o.GetNamespace(); ns != "" {
+			r = client.Resource(resource).Namespace(ns)
+		}
+		if _, err := r.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: "winlab-cluster", Force: true}); err != nil {
+			return fmt.Errorf("%s: %s %s: %w", file, o.GetKind(), o.GetName(), err)
+		}
+	}
+}
