@@ -251,7 +251,10 @@ func (h *helper) attributes(c *Command) *syscall.SysProcAttr {
 }
 
 // manyUsers reports whether more than one user exists in the present user namespace.
-func manyUsers() bool { return len(extents("uid")) > 0 && extents("uid")[0].Size > 1 }
+func manyUsers() bool {
+	all := extents("uid")
+	return len(all) > 1 || len(all) == 1 && all[0].Size > 1
+}
 
 // extents are the users or groups ("uid", "gid") of the present user namespace, each as
 // itself in one below (user_namespaces(7)).
@@ -269,6 +272,20 @@ func extents(kind string) (all []syscall.SysProcIDMap) {
 		}
 	}
 	return all
+}
+
+// apart gives the first user an extent of its own. One extent of all users is what the
+// initial user namespace has, and programs that see it take themselves for root of the
+// machine (github.com/moby/sys/userns, RunningInUserNS): the kubelet would set the
+// machine's kernel parameters.
+func apart(all []syscall.SysProcIDMap) []syscall.SysProcIDMap {
+	if len(all) != 1 || all[0].Size < 2 {
+		return all
+	}
+	first, rest := all[0], all[0]
+	first.Size = 1
+	rest.ContainerID, rest.HostID, rest.Size = rest.ContainerID+1, rest.HostID+1, rest.Size-1
+	return []syscall.SysProcIDMap{first, rest}
 }
 
 // enter brings the present thread into the file system and, for what it starts,

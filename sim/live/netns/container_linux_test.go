@@ -349,3 +349,32 @@ func TestContainersGo(t *testing.T) {
 		})
 	}
 }
+
+// TestSeesUserNamespace: programs can tell that they are not the machine's root, by the
+// way of github.com/moby/sys/userns: the first line of the map.
+func TestSeesUserNamespace(t *testing.T) {
+	h, err := Start(Options{})
+	if errors.Is(err, ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	tap, err := h.Add(t.Context(), spec("node", "10.1.2.3/24"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tap.Close() })
+	stdio, out := pipes(t)
+	p, err := h.Start(t.Context(), "node", Command{Args: []string{"head", "-1", "/proc/self/uid_map"}}, stdio)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if f := strings.Fields(out()); len(f) != 3 || f[0] != "0" || f[2] != "1" {
+		t.Errorf("uid_map begins with %v", f)
+	}
+}

@@ -79,7 +79,7 @@ func Start(o Options) (*Host, error) {
 		h.cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 		if uids, gids := extents("uid"), extents("gid"); os.Geteuid() == 0 && os.Getegid() == 0 && len(uids) > 0 && len(gids) > 0 {
 			// Root may hand all users on, so that containers can have them.
-			h.cmd.SysProcAttr.UidMappings, h.cmd.SysProcAttr.GidMappings, h.cmd.SysProcAttr.GidMappingsEnableSetgroups = uids, gids, true
+			h.cmd.SysProcAttr.UidMappings, h.cmd.SysProcAttr.GidMappings, h.cmd.SysProcAttr.GidMappingsEnableSetgroups = apart(uids), apart(gids), true
 		}
 	}
 	if err := h.cmd.Start(); err != nil {
