@@ -59,7 +59,9 @@ type Net struct {
 	// restarted are machines that started again since the last Sync: their programs
 	// end, those of pods by the pods' new stacks.
 	restarted map[string]bool
-	skipped   time.Duration // that the simulation's clock is ahead
+	// apis are the listeners of API servers on machines of the lab.
+	apis    []*apiListener
+	skipped time.Duration // that the simulation's clock is ahead
 
 	hnsMu sync.Mutex // around hns
 	hns   map[string]*nodeHNS
@@ -284,6 +286,9 @@ func (n *Net) sync(ctx context.Context) error {
 		if err := n.bring(ctx, name, want[name], known[name], specs[name]); err != nil {
 			return err
 		}
+	}
+	if err := n.listenAgain(ctx); err != nil {
+		return err
 	}
 	return n.Do(func(c *lab.Cluster) error { return c.Resume(ctx) })
 }

@@ -25,9 +25,37 @@ type place struct {
 
 func (n *Net) placeOf(node string) components.Place { return &place{n, node} }
 
-// Listen listens on the loopback of the namespace.
+// Listen listens for the API server on a Linux node of the lab, whose network is then
+// between it and the node's programs. Where there is no Linux node, or the node cannot
+// reach it from the beginning, it listens on the node's loopback: what a lab is about is
+// not what kept its kube-proxy from its Services.
 func (p *place) Listen(ctx context.Context) (net.Listener, error) {
+	p.n.mu.Lock()
+	on, at, ok := p.n.apiMachine()
+	p.n.mu.Unlock()
+	if ok {
+		l, err := p.n.listenAPI(ctx, on, at)
+		if err != nil {
+			return nil, err
+		}
+		if err = p.Reaches(ctx, l.at); err == nil {
+			return l, nil
+		}
+		p.n.o.Log(fmt.Sprintf("node/%s does not reach %s (%v): kube-proxy there asks an API server on its loopback", p.node, on, err))
+		if err := l.Close(); err != nil {
+			return nil, err
+		}
+	}
 	return p.n.Listen(ctx, "node/"+p.node, netip.MustParseAddrPort("127.0.0.1:0"))
+}
+
+// Reaches says why a program of the node does not reach an address, nil when it does.
+func (p *place) Reaches(ctx context.Context, a netip.AddrPort) error {
+	c, err := p.n.Dial(ctx, "node/"+p.node, "tcp", a, reachWithin)
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }
 
 // Start starts a program in the namespace, under Wine.

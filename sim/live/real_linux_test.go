@@ -5,13 +5,17 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // TestAStoryWithPrograms is the story with kube-proxy.exe and the plugin's program on the
@@ -54,6 +58,81 @@ func TestAStoryWithPrograms(t *testing.T) {
 	n.Close()
 	if _, err := os.Stat(log); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what a program wrote is still there: %s, %v", log, err)
+	}
+}
+
+// TestAPIServerInTheLab: kube-proxy.exe asks its API server through the lab's network. It
+// follows nothing while a cable is cut, all of it when the cable is joined, and the API
+// server of a node that has started again.
+func TestAPIServerInTheLab(t *testing.T) {
+	winetest.Need(t)
+	f, err := lab.Load("../../fixtures/labs/l2bridge-flannel-host-gw.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := lab.Build(t.Context(), f, lab.Options{Components: spec.Real, Keep: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := Up(t.Context(), c, Options{Log: func(s string) { t.Error(s) }})
+	if errors.Is(err, netns.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	has := func(node, vip string) (has bool) {
+		_ = n.Do(func(c *lab.Cluster) error {
+			has = len(c.HNS(node).ListLoadBalancers(func(l *hns.LoadBalancer) bool { return slices.Contains(l.FrontendVIPs, vip) })) > 0
+			return nil
+		})
+		return has
+	}
+	change := func(s spec.Step) {
+		t.Helper()
+		if err := n.Change(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add := func(name, vip string) {
+		t.Helper()
+		change(spec.Step{Objects: []map[string]any{{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": name},
+			"spec": map[string]any{"clusterIP": vip, "selector": map[string]any{"app": "win-webserver"}, "ports": []any{map[string]any{"port": 80}}}}}})
+	}
+	troubles := func(vip string) string {
+		var all []string
+		_ = n.Do(func(c *lab.Cluster) error {
+			for _, x := range c.Troubles(netip.MustParseAddrPort(vip+":80"), packet.TCP) {
+				all = append(all, x.Node+": "+x.Text)
+			}
+			return nil
+		})
+		return strings.Join(all, ", ")
+	}
+	change(spec.Step{Links: []spec.Link{{Of: "node/win1", Down: true}}})
+	add("one", "10.96.7.1")
+	if has("win1", "10.96.7.1") || !has("win2", "10.96.7.1") {
+		t.Errorf("win1, which is cut off, has it %v, and win2 has it %v", has("win1", "10.96.7.1"), has("win2", "10.96.7.1"))
+	}
+	if got := troubles("10.96.7.1"); !strings.Contains(got, "win1") || !strings.Contains(got, "the API server is not reached") || strings.Contains(got, "win2") {
+		t.Errorf("troubles: %s", got)
+	}
+	change(spec.Step{Links: []spec.Link{{Of: "node/win1"}}})
+	for end := time.Now().Add(2 * time.Minute); !has("win1", "10.96.7.1"); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("kube-proxy of win1 has not followed")
+		}
+	}
+	change(spec.Step{Restart: []string{"node/linux1"}})
+	add("two", "10.96.7.2")
+	for end := time.Now().Add(3 * time.Minute); !has("win1", "10.96.7.2") || !has("win2", "10.96.7.2"); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("kube-proxies have not followed the API server that has started again: %s", troubles("10.96.7.2"))
+		}
+	}
+	if got := troubles("10.96.7.1"); got != "" {
+		t.Errorf("troubles in the end: %s", got)
 	}
 }
 

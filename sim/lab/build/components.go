@@ -281,8 +281,9 @@ type runningProxy struct {
 	api  *apiserver.Server
 	node *Node
 	name string // with the version
-	// ended: it has ended by itself.
-	ended bool
+	// ended: it has ended by itself. cut: it did not reach the API server when there was
+	// something to follow.
+	ended, cut bool
 }
 
 // stop stops a kube-proxy, if it runs. It must be called outside.
@@ -385,6 +386,16 @@ func (r *real) waitSynced(all []*runningProxy, since time.Time) error {
 		if p.ended {
 			continue
 		}
+		reached := r.b.outside(func() error { return p.ReachesAPI(r.ctx) })
+		if p.cut = reached != nil; p.cut {
+			if err := r.ctx.Err(); err != nil {
+				return err
+			}
+			r.b.noTroubles(p.node, kubeProxy)
+			r.b.trouble(p.node, kubeProxy, "it follows no change now: the API server is not reached: "+reached.Error(), nil,
+				func(f kubeproxy.Frontend) bool { return !hasLoadBalancer(p.node.HNS, f) })
+			continue
+		}
 		err := r.b.outside(func() error { return p.synced(r.ctx, since) })
 		if errors.Is(err, components.ErrEnded) {
 			words, readErr := p.LastWords()
@@ -410,7 +421,7 @@ var factProxyEnds = evidence.New("lab.kube-proxy-ends", evidence.Code,
 // readErrors keeps what the programs complained about.
 func (r *real) readErrors(all []*runningProxy) error {
 	for _, p := range all {
-		if p.ended {
+		if p.ended || p.cut {
 			continue
 		}
 		errors, err := p.Errors()

@@ -53,9 +53,9 @@ func (b *builder) services(context.Context) error {
 // builtinServices are those that every cluster has.
 func (b *builder) builtinServices() []*kube.Service {
 	api := &kube.Service{Namespace: "default", Name: "kubernetes", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{b.Kube.ServiceCIDRs[0].Addr().Next()},
-		Ports: []kube.ServicePort{{Name: "https", Proto: packet.TCP, Port: 443, Target: apiPort}}, Origin: &trace.Origin{What: "Service kubernetes (of every cluster)"}}
+		Ports: []kube.ServicePort{{Name: "https", Proto: packet.TCP, Port: 443, Target: APIPort}}, Origin: &trace.Origin{What: "Service kubernetes (of every cluster)"}}
 	for _, n := range b.Nodes {
-		if slices.Contains(n.Plan.Listen, spec.ListenPort{Proto: packet.TCP, Port: apiPort}) {
+		if slices.Contains(n.Plan.Listen, spec.ListenPort{Proto: packet.TCP, Port: APIPort}) {
 			api.Endpoints = append(api.Endpoints, kube.Endpoint{Addr: n.Address, Ready: true, Serving: true})
 		}
 	}
@@ -86,8 +86,8 @@ func (p *pod) address(v6 bool) netip.Addr {
 	return p.given
 }
 
-// apiPort is where the API server listens on its node.
-const apiPort = 6443
+// APIPort is where the API server listens on its node.
+const APIPort = 6443
 
 // endpoint is a pod as a backend of a Service. For ports of the Service that name their
 // target it needs a container port of that name (EndpointSlice controller, FindPort).

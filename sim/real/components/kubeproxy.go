@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"regexp"
 	"slices"
@@ -43,8 +44,10 @@ type KubeProxy struct {
 type Place interface {
 	// Start starts a program; its error output goes to a file.
 	Start(ctx context.Context, c wine.Command) (p Process, stderr string, err error)
-	// Listen listens on the loopback of the place.
+	// Listen listens where programs of the place find the API server.
 	Listen(ctx context.Context) (net.Listener, error)
+	// Reaches says why a program of the place does not reach an address, nil when it does.
+	Reaches(ctx context.Context, a netip.AddrPort) error
 }
 
 // Process is a program that was started.
@@ -70,6 +73,8 @@ type RunningKubeProxy struct {
 	Since  time.Time
 
 	api     *apiserver.Server
+	place   Place          // nil for the node's host
+	at      netip.AddrPort // of the API server, in a place
 	calls   *hcn.Client
 	watched chan error
 	metrics string // where it answers /debug/pprof, "" in a network of its own
@@ -95,6 +100,7 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 		return nil, err
 	}
 	kubeconfig := c.API.Kubeconfig()
+	var at netip.AddrPort
 	if c.Place != nil {
 		l, err := c.Place.Listen(ctx)
 		if err != nil {
@@ -102,6 +108,9 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 		}
 		c.API.ServeOn(l)
 		kubeconfig = apiserver.KubeconfigFor("http://" + l.Addr().String())
+		if at, err = netip.ParseAddrPort(l.Addr().String()); err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
 	}
 	_, err = file.Write(kubeconfig)
 	if err := errors.Join(err, file.Close()); err != nil {
@@ -116,7 +125,7 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 	}
 	args := append([]string{"--proxy-mode=kernelspace", "--kubeconfig=" + wine.Path(file.Name()), "--hostname-override=" + c.Node,
 		"--healthz-bind-address=" + healthz, "--metrics-bind-address=" + metrics, "--profiling=true", "--v=3"}, c.Flags...)
-	k := &RunningKubeProxy{Since: time.Now(), api: c.API, watched: make(chan error, 1)}
+	k := &RunningKubeProxy{Since: time.Now(), api: c.API, place: c.Place, at: at, watched: make(chan error, 1)}
 	if c.Place == nil {
 		k.metrics = metrics
 	}
@@ -164,6 +173,17 @@ func (k *RunningKubeProxy) note(line []byte) bool {
 		k.lookup = k.last
 	}
 	return true
+}
+
+// ReachesAPI says why kube-proxy does not reach its API server, nil when it does.
+func (k *RunningKubeProxy) ReachesAPI(ctx context.Context) error {
+	if k.place == nil {
+		return nil
+	}
+	if err := k.place.Reaches(ctx, k.at); err != nil {
+		return fmt.Errorf("%s: %w", k.at, err)
+	}
+	return nil
 }
 
 // ErrEnded says that kube-proxy has ended by itself.
