@@ -33,8 +33,15 @@ func (c *Cluster) windowsNode(ctx context.Context, n *kube.Node) error {
 	if err != nil {
 		return err
 	}
+	// Some paths of kubelet.exe have no drive (/var/log/pods): as for a service of Windows,
+	// the drive it is on must be C.
+	drive, err := c.Net.NodePath(ctx, machine(n), `C:\`)
+	if err != nil {
+		return err
+	}
 	c.say("starting kubelet.exe on " + n.Name)
 	p, err := c.start(ctx, machine(n), "kubelet/"+n.Name, netns.Command{
+		Dir:  drive,
 		Args: append([]string{path}, kubeletFlags(n, wine.Path(config), wine.Path(c.kubeconfig(name)), `C:\var\lib\kubelet`)...),
 		Env:  []string{shims.UnixListeners},
 	})
