@@ -1,11 +1,13 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -43,6 +45,9 @@ type Container struct {
 
 	// The rest is for Linux.
 
+	// Processes is the name of another container of the machine whose processes it sees,
+	// and with which it ends at the latest; "" for its own PID namespace.
+	Processes string
 	// User is who it runs as, nil for user 0; see [netns.User] for what that is worth.
 	User                     *netns.User
 	ReadOnlyRoot, Privileged bool
@@ -222,10 +227,22 @@ func (h *ContainerHandle) env(given []string) []string {
 func (h *ContainerHandle) linux() netns.Container {
 	c := netns.Container{Name: h.c.Name, OwnRoot: true, ReadOnly: h.c.ReadOnlyRoot, Files: h.c.Files,
 		Privileged: h.c.Privileged, AddCaps: h.c.AddCaps, DropCaps: h.c.DropCaps, NoNewPrivileges: h.c.NoNewPrivileges}
-	for _, m := range h.c.Mounts {
+	c.Processes = h.c.Processes
+	for _, m := range h.mounts() {
 		c.Mounts = append(c.Mounts, netns.Mount{Source: m.Source, Target: m.Target, From: h.n.nodeOf(h.s), ReadOnly: m.ReadOnly})
 	}
 	return c
+}
+
+// mounts are the container's, those below others last, as containerd orders them
+// (internal/cri/opts/spec_opts.go, orderedMounts).
+func (h *ContainerHandle) mounts() []Mount {
+	depth := func(m Mount) int {
+		return strings.Count(filepath.Clean("/"+strings.ReplaceAll(m.Target, `\`, "/")), "/")
+	}
+	all := slices.Clone(h.c.Mounts)
+	slices.SortStableFunc(all, func(a, b Mount) int { return cmp.Compare(depth(a), depth(b)) })
+	return all
 }
 
 // nodeOf is the namespace of the node on which a machine is.
@@ -349,7 +366,11 @@ func (h *ContainerHandle) Usage(ctx context.Context) (netns.Usage, error) {
 	if !h.running() || !h.own {
 		return netns.Usage{}, fmt.Errorf("container %s: %w", h.c.Name, ErrNotRunning)
 	}
-	return h.n.host.Usage(ctx, h.s.name, h.c.Name)
+	u, err := h.n.host.Usage(ctx, h.s.name, h.c.Name)
+	if err == nil && h.windows != nil {
+		u.Disk, u.Inodes = h.windows.size()
+	}
+	return u, err
 }
 
 // Remove ends the container and takes away what was its own. Twice is no error.

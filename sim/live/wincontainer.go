@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,7 +59,7 @@ func (h *ContainerHandle) windowsContainer() (netns.Container, error) {
 	p := h.windows.copy
 	// The server comes first and alone, see startServer. It ends with the container.
 	c := netns.Container{Name: h.c.Name, Privileged: true, First: append(slices.Clone(p.Server), "-p")}
-	for _, m := range h.c.Mounts {
+	for _, m := range h.mounts() {
 		source := m.Source
 		if isDrivePath(source) {
 			var err error
@@ -73,6 +74,30 @@ func (h *ContainerHandle) windowsContainer() (netns.Container, error) {
 		c.Mounts = append(c.Mounts, netns.Mount{Source: source, Target: target, ReadOnly: m.ReadOnly})
 	}
 	return c, nil
+}
+
+// size is what the files of a prefix take, and their number. Mounts are seen in the
+// container only.
+func (w *windows) size() (disk, inodes uint64) {
+	w.mu.Lock()
+	dir := ""
+	if w.copy != nil {
+		dir = w.copy.Dir
+	}
+	w.mu.Unlock()
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // it has just gone
+		}
+		if i, err := d.Info(); err == nil {
+			inodes++
+			if i.Mode().IsRegular() {
+				disk += uint64(i.Size())
+			}
+		}
+		return nil
+	})
+	return disk, inodes
 }
 
 // windowsCommand makes the command that runs a program of a Windows container.

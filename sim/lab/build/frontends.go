@@ -59,6 +59,8 @@ func (c *Cluster) FrontendOn(node string, svc *kube.Service, a netip.Addr, port 
 		s.Because = "kube-proxy on " + node + ": " + c.troubles[stopped].Text
 	case svc != nil && kubeproxy.PassedOver(n.Version, svc) != "":
 		s.Because = kubeproxy.PassedOver(n.Version, svc)
+	case c.b.proxyOutside(n):
+		s.Because = "kube-proxy on " + node + ", which is no program of the lab, has made none"
 	case svc == nil || n.synced == nil:
 		// Where the program itself ran, only its log says why.
 	default:

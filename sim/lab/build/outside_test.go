@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 func outside(t *testing.T) *lab.Cluster {
@@ -113,5 +115,39 @@ func TestALabsOwnServices(t *testing.T) {
 	}
 	if s := c.Service("default", "win-webserver"); len(s.Endpoints) != before {
 		t.Errorf("%d endpoints, before %d", len(s.Endpoints), before)
+	}
+}
+
+// TestAdopt: a load balancer that a kube-proxy of somebody else has made is that of its
+// Service.
+func TestAdopt(t *testing.T) {
+	c := outside(t)
+	m, err := c.AddPod(t.Context(), podOn("win1", "one", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vip := plan.Nth(c.Kube.ServiceCIDRs[0].Addr(), 77)
+	svc := &kube.Service{Namespace: "default", Name: "web", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{vip}, Ports: []kube.ServicePort{{Proto: packet.TCP, Port: 80, Target: 80}}}
+	if err := c.SetServices(t.Context(), []*kube.Service{svc}); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.FrontendOn("win1", svc, vip, 80, packet.TCP); s.Made || !strings.Contains(s.Because, "no program of the lab") {
+		t.Errorf("%+v", s)
+	}
+	s := c.HNS("win1")
+	lb, err := s.CreateLoadBalancer(hns.LoadBalancer{HostComputeEndpoints: []string{m.Endpoint}, FrontendVIPs: []string{vip.String()}, PortMappings: []hns.LBPortMapping{{Protocol: 6, InternalPort: 80, ExternalPort: 80}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Adopt(); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range s.ListLoadBalancers(nil) {
+		if l.ID == lb.ID && (l.Origin == nil || l.Origin.What != "Service default/web") {
+			t.Errorf("the origin is %+v", l.Origin)
+		}
+	}
+	if s := c.FrontendOn("win1", svc, vip, 80, packet.TCP); !s.Made {
+		t.Errorf("%+v", s)
 	}
 }

@@ -20,6 +20,10 @@ type Container struct {
 	// Files are written into an OwnRoot, by their path. Those of the namespace
 	// (Spec.Files) are there already.
 	Files map[string]string
+	// Processes is a container of the same namespace whose PID namespace it shares: then
+	// its first process is not number 1, and it ends with the other at the latest. "" is a
+	// PID namespace of its own.
+	Processes string
 	// Mounts are made in their order.
 	Mounts []Mount
 	// First is a command that runs before the program in the container and must succeed:
@@ -64,4 +68,6 @@ type Usage struct {
 	Memory uint64
 	// Processes is how many there are.
 	Processes int
+	// Disk is what its files in an OwnRoot take in bytes, Inodes their number.
+	Disk, Inodes uint64
 }

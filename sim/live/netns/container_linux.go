@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,9 +23,12 @@ type container struct {
 	spec  *Container
 	pid   int
 	pidfd int
-	ns    uint64 // the inode of its PID namespace, 0 where /proc does not tell
-	spent uint64 // CPU time of programs in it that were started later and have ended
-	ended bool
+	ns    uint64 // the inode of its mount namespace, 0 where /proc does not tell
+	// shares says that its PID namespace is another's: its processes do not end with the
+	// first one by themselves.
+	shares bool
+	spent  uint64 // CPU time of programs in it that were started later and have ended
+	ended  bool
 }
 
 // child is a program that the helper has started.
@@ -107,12 +111,37 @@ func (h *helper) contain(q request, s *space, files []int) (pid int, err error) 
 	}
 	attr := h.attributes(q.Command)
 	attr.Cloneflags |= unix.CLONE_NEWPID | unix.CLONE_NEWNS
+	enter := s.enter
+	if c.Processes != "" {
+		if enter, err = h.sharing(s, made, c.Processes); err != nil {
+			return 0, err
+		}
+		attr.Cloneflags &^= unix.CLONE_NEWPID
+	}
 	attr.PidFD, attr.Credential = &made.pidfd, nil // it becomes the user when it has made the mounts
 	if len(attr.UidMappings) > 0 {
 		attr.AmbientCaps = privileges
 	}
-	pid, err = h.begin(q, made, &t, append(stdio, sources...), attr, s.enter)
+	pid, err = h.begin(q, made, &t, append(stdio, sources...), attr, enter)
 	return pid, err
+}
+
+// sharing prepares a container for the PID namespace of another, which must run.
+func (h *helper) sharing(s *space, made *container, with string) (enter func() error, err error) {
+	other, err := h.container(s, with)
+	if err == nil && mountNamespace(os.Getpid()) == 0 {
+		err = errors.New("this machine's /proc cannot be mounted in a PID namespace: containers cannot share one")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("processes of another container: %w", err)
+	}
+	made.shares = true
+	return func() error {
+		if err := s.enter(); err != nil {
+			return err
+		}
+		return unix.Setns(other.pidfd, unix.CLONE_NEWPID)
+	}, nil
 }
 
 // privileges are what a process needs to make itself a container. Any user but 0 would
@@ -189,7 +218,7 @@ func (h *helper) begin(q request, c *container, t *task, files []*os.File, sys *
 		h.running[pid] = &child{space: q.Name, container: c}
 		if !t.Exec {
 			c.pid = pid
-			c.ns = pidNamespace(pid)
+			c.ns = mountNamespace(pid)
 		}
 	}
 	h.mu.Unlock()
@@ -395,13 +424,16 @@ func (c *container) kill() {
 	}
 }
 
-// pidNamespace is the inode of a process' PID namespace, 0 where /proc does not show
-// the helper's processes.
-func pidNamespace(pid int) uint64 {
-	text, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/pid")
-	if err != nil {
-		return 0
+// sweep ends what a container that shares its PID namespace has left in it.
+func (c *container) sweep() {
+	for {
+		all, err := processes(c.ns)
+		if err != nil || len(all) == 0 || c.ns == 0 {
+			return
+		}
+		for _, pid := range all {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		time.Sleep(time.Millisecond) // until they have gone, and all that they have started
 	}
-	n, _ := strconv.ParseUint(strings.Trim(strings.TrimPrefix(text, "pid:"), "[]"), 10, 64)
-	return n
 }

@@ -159,6 +159,12 @@ func TestContainerMounts(t *testing.T) {
 		if got, err := os.ReadDir(dir + "/mnt/ro"); err != nil || len(got) != 0 {
 			t.Errorf("the mount is seen outside: %v, error %v", got, err)
 		}
+		// Where the root is read-only, there is room for a mount all the same.
+		text0, _ := contained(t, h, Container{Name: "deep", OwnRoot: true, Mounts: []Mount{{Source: dir + "/file", Target: "/usr/share/not/there/file"}, {Source: dir + "/folder", Target: "/usr/lib/nor/there"}}},
+			sh("cat /usr/share/not/there/file /usr/lib/nor/there/in; ls -d /usr/share/doc /usr/lib/os-release | wc -l"))
+		if text0 != "filein2\n" {
+			t.Errorf("%q", text0)
+		}
 		// What a program of another namespace mounts there, a container gets from there.
 		tap, err := h.Add(t.Context(), spec("node", "10.1.2.4/24"))
 		if err != nil {
@@ -249,6 +255,10 @@ func TestContainerExec(t *testing.T) {
 		if err != nil || u.Processes < 2 || u.Memory < 100<<10 {
 			t.Errorf("%+v, error %v", u, err)
 		}
+		_, _ = execIn(t, h, "a", sh("head -c 5000000 /dev/zero > /var/log/much"))
+		if more, err := h.Usage(t.Context(), "pod", "a"); err != nil || more.Disk < u.Disk+5000000 || more.Inodes != u.Inodes+1 {
+			t.Errorf("%+v after %+v, error %v", more, u, err)
+		}
 		_, _ = execIn(t, h, "a", sh("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"))
 		if later, err := h.Usage(t.Context(), "pod", "a"); err != nil || later.CPU < u.CPU+10e6 {
 			t.Errorf("%+v after %+v, error %v", later, u, err)
@@ -318,6 +328,40 @@ func TestContainerUsers(t *testing.T) {
 		}
 		if text, _ := contained(t, h, Container{Name: "c", OwnRoot: true, AddCaps: []string{"NET_ADMIN"}, DropCaps: []string{"ALL"}, NoNewPrivileges: true}, sh("grep -E 'CapEff|NoNew' /proc/self/status")); text != "CapEff:\t0000000000001000\nNoNewPrivs:\t1\n" {
 			t.Errorf("one capability: %s", text)
+		}
+	})
+}
+
+// TestSharedProcesses: a container sees the processes of another, and ends with it. What
+// it has left ends with itself.
+func TestSharedProcesses(t *testing.T) {
+	hosts(t, func(t *testing.T, h *Host) {
+		staying(t, h, Container{Name: "a", OwnRoot: true}, Command{Args: []string{"sleep", "1001"}, Env: []string{"PATH=/bin"}})
+		stdio, out := pipes(t)
+		p, err := h.StartContainer(t.Context(), "pod", Container{Name: "b", OwnRoot: true, Processes: "a"}, sh("tr '\\0' ' ' < /proc/1/cmdline; setsid sleep 1002 & sleep 0.1; test $$ != 1 && exit 4"), stdio)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err := p.Wait(t.Context()); err != nil || e.Code != 4 {
+			t.Errorf("%+v, error %v", e, err)
+		}
+		if got := out(); got != "sleep 1001 " { // read to the end: what was left has gone
+			t.Errorf("%q", got)
+		}
+		p = staying(t, h, Container{Name: "c", OwnRoot: true, Processes: "a"}, sh("sleep 1003"))
+		if u, err := h.Usage(t.Context(), "pod", "a"); err != nil || u.Processes != 1 {
+			t.Errorf("%+v, error %v", u, err)
+		}
+		if err := h.RemoveContainer(t.Context(), "pod", "a"); err != nil {
+			t.Fatal(err)
+		}
+		if e, err := p.Wait(t.Context()); err != nil || e.Signal != 9 {
+			t.Errorf("%+v, error %v", e, err)
+		}
+		stdio, out = pipes(t)
+		defer out()
+		if _, err := h.StartContainer(t.Context(), "pod", Container{Name: "d", OwnRoot: true, Processes: "a"}, sh("true"), stdio); err == nil || !strings.Contains(err.Error(), "does not run") {
+			t.Errorf("the processes of none: %v", err)
 		}
 	})
 }

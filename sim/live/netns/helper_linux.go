@@ -408,6 +408,9 @@ func (h *helper) reap() {
 		if c != nil && c.container != nil {
 			if c.container.pid == pid {
 				c.container.ended = true
+				if c.container.shares {
+					go c.container.sweep()
+				}
 			}
 			c.container.spent += uint64(used.Utime.Nano() + used.Stime.Nano())
 		}

@@ -114,22 +114,62 @@ func cloneTree(path string, readOnly bool) (int, error) {
 
 // putTree mounts an opened copy, and makes the file or folder for it.
 func putTree(fd int, at string, folder bool) error {
-	if folder {
-		if err := os.MkdirAll(at, 0o755); err != nil {
-			return err
+	err := makeTarget(at, folder)
+	if errors.Is(err, unix.EROFS) {
+		// In an image there would be such a place, or it could be made.
+		if err = openUp(at); err == nil {
+			err = makeTarget(at, folder)
 		}
-	} else if _, err := os.Stat(at); err != nil {
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			return err
-		}
-		f, err := os.OpenFile(at, os.O_CREATE|os.O_WRONLY, 0o644)
-		if err != nil {
-			return err
-		}
-		_ = f.Close()
+	}
+	if err != nil {
+		return err
 	}
 	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("mount at %s: %w", at, err)
+	}
+	return nil
+}
+
+// makeTarget makes a file or folder, if it is missing.
+func makeTarget(at string, folder bool) error {
+	if folder {
+		return os.MkdirAll(at, 0o755)
+	}
+	if _, err := os.Stat(at); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(at, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// openUp lays a file system in memory over the nearest folder above a path, which is
+// read-only: what was there is still seen, and more can be made.
+func openUp(path string) error {
+	dir := filepath.Dir(path)
+	for {
+		if i, err := os.Stat(dir); err == nil && i.IsDir() {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	const over = "/dev/shm" // a folder of the machine that nothing here needs
+	if err := unix.Mount("over", over, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+		return fmt.Errorf("mount a file system in memory: %w", err)
+	}
+	defer func() { _ = unix.Unmount(over, unix.MNT_DETACH) }() // the overlay keeps what it has of it
+	for _, d := range []string{"/upper", "/work"} {
+		if err := os.Mkdir(over+d, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := unix.Mount("overlay", dir, "overlay", unix.MS_NODEV, "userxattr,lowerdir="+dir+",upperdir="+over+"/upper,workdir="+over+"/work"); err != nil {
+		return fmt.Errorf("mount an overlay at %s: %w", dir, err)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // ticks is how many of /proc's clock ticks there are in a second: USER_HZ, which is 100
@@ -16,8 +18,9 @@ func (h *helper) usage(s *space, name string) (*Usage, error) {
 	h.mu.Lock()
 	c := s.containers[name]
 	var ns, spent uint64
+	var pid int
 	if c != nil {
-		ns, spent = c.ns, c.spent
+		ns, spent, pid = c.ns, c.spent, c.pid
 	}
 	h.mu.Unlock()
 	switch {
@@ -27,15 +30,15 @@ func (h *helper) usage(s *space, name string) (*Usage, error) {
 		return nil, errors.New("this machine's /proc cannot be mounted in a PID namespace: what a container uses is not known")
 	}
 	u := &Usage{CPU: spent}
-	all, err := os.ReadDir("/proc")
+	var fs unix.Statfs_t
+	if err := unix.Statfs("/proc/"+strconv.Itoa(pid)+"/root", &fs); err == nil && c.spec.OwnRoot {
+		u.Disk, u.Inodes = (fs.Blocks-fs.Bfree)*uint64(fs.Bsize), fs.Files-fs.Ffree
+	}
+	all, err := processes(ns)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range all {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pidNamespace(pid) != ns {
-			continue
-		}
+	for _, pid := range all {
 		cpu, ok := cpuOf(pid)
 		if !ok {
 			continue
@@ -45,6 +48,28 @@ func (h *helper) usage(s *space, name string) (*Usage, error) {
 		u.Processes++
 	}
 	return u, nil
+}
+
+// processes are those in a mount namespace, by the inode of that.
+func processes(ns uint64) (all []int, err error) {
+	entries, err := os.ReadDir("/proc")
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && mountNamespace(pid) == ns {
+			all = append(all, pid)
+		}
+	}
+	return all, err
+}
+
+// mountNamespace is the inode of a process' mount namespace, 0 where /proc does not show
+// the helper's processes.
+func mountNamespace(pid int) uint64 {
+	text, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/mnt")
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.ParseUint(strings.Trim(strings.TrimPrefix(text, "mnt:"), "[]"), 10, 64)
+	return n
 }
 
 // cpuOf is the time of a process and of the children that it has waited for, in
