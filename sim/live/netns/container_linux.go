@@ -29,6 +29,11 @@ type container struct {
 	shares bool
 	spent  uint64 // CPU time of programs in it that were started later and have ended
 	ended  bool
+
+	// mnt is its mount namespace, kept open while ns counts: the inode of one that has gone
+	// is the next one's. closed and sweeping say what still comes.
+	mnt              int
+	closed, sweeping bool
 }
 
 // child is a program that the helper has started.
@@ -88,7 +93,7 @@ func (h *helper) contain(q request, s *space, files []int) (pid int, err error) 
 	}
 	s.containers[c.Name] = nil // reserved
 	h.mu.Unlock()
-	made := &container{spec: c, pidfd: -1}
+	made := &container{spec: c, pidfd: -1, mnt: -1}
 	defer func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -218,7 +223,7 @@ func (h *helper) begin(q request, c *container, t *task, files []*os.File, sys *
 		h.running[pid] = &child{space: q.Name, container: c}
 		if !t.Exec {
 			c.pid = pid
-			c.ns = mountNamespace(pid)
+			c.keep()
 		}
 	}
 	h.mu.Unlock()
@@ -394,11 +399,53 @@ func (h *helper) container(s *space, name string) (*container, error) {
 	return nil, fmt.Errorf("container %s does not run", name)
 }
 
+// keep opens the mount namespace of a container that has just been started.
+func (c *container) keep() {
+	fd, err := unix.Open("/proc/"+strconv.Itoa(c.pid)+"/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return // this /proc does not show it
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		_ = unix.Close(fd)
+		return
+	}
+	c.mnt, c.ns = fd, st.Ino
+}
+
+// close says that nobody asks for the container any more. The helper's lock is held.
 func (c *container) close() {
+	c.closed = true
 	if c.pidfd >= 0 {
 		_ = unix.Close(c.pidfd)
 		c.pidfd = -1
 	}
+	c.settle()
+}
+
+// settle gives the mount namespace up when nothing needs it.
+func (c *container) settle() {
+	if c.ended && c.closed && !c.sweeping && c.mnt >= 0 {
+		_ = unix.Close(c.mnt)
+		c.mnt = -1
+	}
+}
+
+// ends notes that the first process has ended. The helper's lock is held.
+func (h *helper) ends(c *container) {
+	c.ended = true
+	if !c.shares {
+		c.settle()
+		return
+	}
+	c.sweeping = true
+	go func() {
+		c.sweep()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		c.sweeping = false
+		c.settle()
+	}()
 }
 
 // discard ends a container and forgets it. One that is not there is no error.

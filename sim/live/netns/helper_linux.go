@@ -407,10 +407,7 @@ func (h *helper) reap() {
 		delete(h.running, pid)
 		if c != nil && c.container != nil {
 			if c.container.pid == pid {
-				c.container.ended = true
-				if c.container.shares {
-					go c.container.sweep()
-				}
+				h.ends(c.container)
 			}
 			c.container.spent += uint64(used.Utime.Nano() + used.Stime.Nano())
 		}
