@@ -60,7 +60,9 @@ type Node struct {
 // Pod is one pod as a plugin sees it.
 type Pod struct {
 	Namespace, Name string
-	Node            string
+	// UID is that of its object, "" where nobody has given one.
+	UID  string
+	Node string
 	// Address asks for an address; the zero Addr leaves it to the IPAM.
 	Address   netip.Addr
 	HostPorts []HostPort

@@ -19,7 +19,8 @@ import (
 
 // Sandbox is a pod as a container runtime sees it: a network, in which containers run.
 type Sandbox struct {
-	// Namespace and Name are the pod's, UID that of its object; Node is where it is.
+	// Namespace and Name are the pod's, UID that of its object, which the plugin gets; Node
+	// is where it is.
 	Namespace, Name, UID, Node string
 	Labels                     map[string]string
 	// HostNetwork says that it has the network of its node and none of its own.
@@ -109,7 +110,7 @@ func (n *Net) within(ctx context.Context) (context.Context, context.CancelFunc) 
 
 // pod is the sandbox as a pod of the cluster.
 func (b *Sandbox) pod(c *lab.Cluster) *plan.Pod {
-	p := &plan.Pod{Pod: kube.Pod{Namespace: b.Namespace, Name: b.Name, Node: b.Node, HostPorts: slices.Clone(b.HostPorts), Labels: b.Labels},
+	p := &plan.Pod{Pod: kube.Pod{Namespace: b.Namespace, Name: b.Name, UID: b.UID, Node: b.Node, HostPorts: slices.Clone(b.HostPorts), Labels: b.Labels},
 		HostNetwork: b.HostNetwork, Ready: true, Hostname: b.Hostname}
 	if b.DNS != nil {
 		p.Resolver = c.ResolverOf(b.Namespace, b.DNS.Servers, b.DNS.Searches, b.DNS.ndots())

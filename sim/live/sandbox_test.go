@@ -267,3 +267,43 @@ func TestServicesFromOutside(t *testing.T) {
 		t.Error("a Service that has gone serves")
 	}
 }
+
+// TestANodeStartsAgain: its sandboxes are gone, and the runtime adds them again.
+func TestANodeStartsAgain(t *testing.T) {
+	n := upOutside(t, "l2bridge-flannel-host-gw.yaml", lab.Options{})
+	client, server := addPod(t, n, "client", "linux1"), addPod(t, n, "server", "win2")
+	h, err := n.CreateContainer(t.Context(), client.Machine, Container{Name: "a", Args: []string{"sleep", "1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdio, _ := outputs(t)
+	if err := h.Start(t.Context(), stdio); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range []string{"win2", "linux1"} {
+		if err := n.Change(t.Context(), spec.Step{Restart: []string{"node/" + node}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e, err := h.Wait(t.Context()); err != nil || e.Signal != 9 {
+		t.Errorf("%+v, error %v", e, err)
+	}
+	for _, a := range []Attached{client, server} {
+		if _, err := n.Listen(t.Context(), a.Machine, netip.MustParseAddrPort("127.0.0.1:0")); err == nil || !strings.Contains(err.Error(), "there is no "+a.Machine) {
+			t.Errorf("%s is there: %v", a.Machine, err)
+		}
+		if err := n.RemovePod(t.Context(), a.Machine); err != nil {
+			t.Error(err)
+		}
+	}
+	client, server = addPod(t, n, "client", "linux1"), addPod(t, n, "server", "win2")
+	echoOn(t, n, server.Machine, netip.AddrPortFrom(server.IPv4, 8080))
+	c, err := n.Dial(t.Context(), client.Machine, "tcp", netip.AddrPortFrom(server.IPv4, 8080), 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := says(c, bufio.NewReader(c), "hello"); err != nil {
+		t.Error(err)
+	}
+}

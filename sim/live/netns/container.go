@@ -5,8 +5,8 @@ package netns
 // container of containerd: the kernel ends all others with it, and a signal for which it
 // has no handler does nothing but SIGKILL.
 //
-// What it has not: its own IPC namespace, cgroups (so no limit of memory or CPU), a
-// seccomp filter.
+// The IPC namespace is that of its network namespace, as in a pod. What it has not:
+// cgroups (so no limit of memory or CPU), a seccomp filter, a terminal in its own /dev/pts.
 type Container struct {
 	// Name is its name in the namespace.
 	Name string

@@ -48,7 +48,7 @@ func (s *space) enter() error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return err
 	}
-	for _, n := range []struct{ fd, kind int }{{s.net, unix.CLONE_NEWNET}, {s.mnt, unix.CLONE_NEWNS}, {s.uts, unix.CLONE_NEWUTS}} {
+	for _, n := range []struct{ fd, kind int }{{s.net, unix.CLONE_NEWNET}, {s.mnt, unix.CLONE_NEWNS}, {s.uts, unix.CLONE_NEWUTS}, {s.ipc, unix.CLONE_NEWIPC}} {
 		if err := unix.Setns(n.fd, n.kind); err != nil {
 			return err
 		}

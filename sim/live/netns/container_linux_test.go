@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // hosts are the ways in which namespaces are made: in a user namespace, which root and
@@ -364,6 +366,71 @@ func TestSharedProcesses(t *testing.T) {
 		defer out()
 		if _, err := h.StartContainer(t.Context(), "pod", Container{Name: "d", OwnRoot: true, Processes: "a"}, sh("true"), stdio); err == nil || !strings.Contains(err.Error(), "does not run") {
 			t.Errorf("the processes of none: %v", err)
+		}
+	})
+}
+
+// TestContainerTerminal: standard input is the terminal that the program controls.
+func TestContainerTerminal(t *testing.T) {
+	hosts(t, func(t *testing.T, h *Host) {
+		master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+		if err != nil {
+			t.Skip(err)
+		}
+		defer master.Close()
+		n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+		if err == nil {
+			err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		slave, err := os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := sh("test -t 0 && test -t 1 && echo on a terminal; read line < /dev/tty; echo got $line")
+		c.Terminal = true
+		p, err := h.StartContainer(t.Context(), "pod", Container{Name: "a", OwnRoot: true}, c, [3]*os.File{slave, slave, slave})
+		slave.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(master, "a line\n"); err != nil {
+			t.Fatal(err)
+		}
+		if e, err := p.Wait(t.Context()); err != nil || e.Code != 0 {
+			t.Errorf("%+v, error %v", e, err)
+		}
+		text := make([]byte, 1000)
+		size := 0
+		for err == nil && !strings.Contains(string(text[:size]), "got a line") {
+			var more int
+			more, err = master.Read(text[size:])
+			size += more
+		}
+		if !strings.Contains(string(text[:size]), "on a terminal") || err != nil {
+			t.Errorf("%q, error %v", text[:size], err)
+		}
+	})
+}
+
+// TestPodsShareNoMemory: System V shared memory is one of a pod.
+func TestPodsShareNoMemory(t *testing.T) {
+	hosts(t, func(t *testing.T, h *Host) {
+		tap, err := h.Add(t.Context(), spec("other", "10.1.2.4/24"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tap.Close()
+		if text, e := contained(t, h, Container{Name: "a", OwnRoot: true}, sh("ipcmk -Q >/dev/null; ipcs -q | grep -c ^0x")); e.Code != 0 || text != "1\n" {
+			t.Errorf("%+v %q", e, text)
+		}
+		if text, _ := contained(t, h, Container{Name: "b", OwnRoot: true}, sh("ipcs -q | grep -c ^0x")); text != "1\n" {
+			t.Errorf("another container of the pod has %q", text)
+		}
+		if text, _ := output(t, h, "other", "sh", "-c", "ipcs -q | grep -c ^0x"); text != "0\n" {
+			t.Errorf("another pod has %q", text)
 		}
 	})
 }

@@ -56,10 +56,10 @@ type helper struct {
 
 // space is one namespace.
 type space struct {
-	net, mnt, uts int // descriptors of the namespaces
-	device        string
-	spec          *Spec
-	containers    map[string]*container // nil for one that is being started
+	net, mnt, uts, ipc int // descriptors of the namespaces
+	device             string
+	spec               *Spec
+	containers         map[string]*container // nil for one that is being started
 }
 
 // run works requests off until the parent has ended. With the first process the
@@ -228,10 +228,10 @@ func (h *helper) add(spec *Spec) ([]int, error) {
 	if h.space(spec.Name) != nil {
 		return nil, fmt.Errorf("there is a network namespace %s already", spec.Name)
 	}
-	s := &space{net: -1, mnt: -1, uts: -1, device: spec.Device, spec: spec}
+	s := &space{net: -1, mnt: -1, uts: -1, ipc: -1, device: spec.Device, spec: spec}
 	tap := -1
 	err := onThread(func() (err error) {
-		if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS); err != nil {
+		if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC); err != nil {
 			return fmt.Errorf("unshare: %w", err)
 		}
 		if tap, err = openTAP(spec); err != nil {
@@ -251,7 +251,7 @@ func (h *helper) add(spec *Spec) ([]int, error) {
 		for _, n := range []struct {
 			kind string
 			fd   *int
-		}{{"net", &s.net}, {"mnt", &s.mnt}, {"uts", &s.uts}} {
+		}{{"net", &s.net}, {"mnt", &s.mnt}, {"uts", &s.uts}, {"ipc", &s.ipc}} {
 			if *n.fd, err = unix.Open("/proc/thread-self/ns/"+n.kind, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 				return fmt.Errorf("open the namespace: %w", err)
 			}
@@ -272,7 +272,7 @@ func (h *helper) add(spec *Spec) ([]int, error) {
 }
 
 func (s *space) close() {
-	for _, fd := range []int{s.net, s.mnt, s.uts} {
+	for _, fd := range []int{s.net, s.mnt, s.uts, s.ipc} {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}

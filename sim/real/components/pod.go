@@ -147,9 +147,14 @@ func (n *Node) sandbox(c NetConf, container string) (netns string, end func() er
 	}, err
 }
 
-// args is CNI_ARGS. IP asks host-local for one address.
+// args is CNI_ARGS. IP asks host-local for one address. A pod of an API server has a UID,
+// which containerd hands on (internal/cri/server/sandbox_run.go, toCNILabels).
 func args(pod *kube.Pod) string {
-	return ipArg(pod.Address) + ";K8S_POD_NAMESPACE=" + pod.Namespace + ";K8S_POD_NAME=" + pod.Name
+	text := ipArg(pod.Address) + ";K8S_POD_NAMESPACE=" + pod.Namespace + ";K8S_POD_NAME=" + pod.Name
+	if pod.UID != "" {
+		text += ";K8S_POD_UID=" + pod.UID
+	}
+	return text
 }
 
 func ipArg(a netip.Addr) string {
