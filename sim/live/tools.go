@@ -16,7 +16,6 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	model "github.com/winlab-dev/winlab/sim/kube/dns"
-	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
@@ -72,7 +71,7 @@ func (n *Net) tool(s *space, words []string, p *printed) {
 	switch strings.TrimSuffix(name, ".exe") {
 	case "nslookup":
 		n.nslookup(s, words[1:], p)
-	case components.PowerShell:
+	case "powershell":
 		n.powershell(s, words[1:], p)
 	default:
 		p.fail(1, "%s: winlab has no such program", words[0])

@@ -39,10 +39,10 @@ func TestTools(t *testing.T) {
 		{"nslookup www.example.com 10.96.0.10", server + "Name:    www.example.com\r\nAddress:  203.0.113.10\r\n\r\n", "Non-authoritative answer:\r\n", 0},
 		{"nslookup a b c", "", "winlab: nslookup takes NAME [SERVER-ADDRESS] here\r\n", 1},
 		{"nslookup www.example.com dns", "", "*** Can't find server address for 'dns': \r\n", 1},
-		{"winlab-powershell.exe -NoProfile -Command Resolve-DnsName -Name win-webserver", head + "win-webserver.default.svc.cluster.local        A      30    Answer     10.96.0.50\r\n\r\n", "", 0},
-		{"winlab-powershell Resolve-DnsName nosuch", "", "Resolve-DnsName : nosuch : DNS name does not exist\r\n", 1},
-		{"winlab-powershell Resolve-DnsName nosuch -Type", "", "Resolve-DnsName : winlab: -Type is not known here\r\n", 1},
-		{"winlab-powershell Get-Foo", "", "winlab: powershell.exe here is only for Resolve-DnsName: powershell.exe -Command Resolve-DnsName NAME [-Server ADDRESS]\r\n", 1},
+		{"powershell.exe -NoProfile -Command Resolve-DnsName -Name win-webserver", head + "win-webserver.default.svc.cluster.local        A      30    Answer     10.96.0.50\r\n\r\n", "", 0},
+		{"powershell Resolve-DnsName nosuch", "", "Resolve-DnsName : nosuch : DNS name does not exist\r\n", 1},
+		{"powershell Resolve-DnsName nosuch -Type", "", "Resolve-DnsName : winlab: -Type is not known here\r\n", 1},
+		{"powershell Get-Foo", "", "winlab: powershell.exe here is only for Resolve-DnsName: powershell.exe -Command Resolve-DnsName NAME [-Server ADDRESS]\r\n", 1},
 		{"other", "", "other: winlab has no such program\r\n", 1},
 	} {
 		out, errs, code := tool(t, n, "pod/client", strings.Fields(c.words)...)
@@ -61,7 +61,7 @@ func TestTools(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, errs, _ := tool(t, n, "pod/client", "winlab-powershell", "Resolve-DnsName", name)
+		out, errs, _ := tool(t, n, "pod/client", "powershell", "Resolve-DnsName", name)
 		for _, a := range look.Answers {
 			if !strings.Contains(out, "     "+a+"\r\n") {
 				t.Errorf("%s: the model has %s, the tool printed\n%s%s", name, a, out, errs)

@@ -63,7 +63,7 @@ func (n *Net) wineCommand(ctx context.Context, s *space, c netns.Command) (netns
 	}
 	path := c.Args[0]
 	if strings.EqualFold(path, "powershell.exe") {
-		path = components.PowerShell + ".exe"
+		path = `C:\windows\system32\` + strings.ReplaceAll(components.PowerShell, "/", `\`)
 	}
 	if _, err := os.Stat(path); err != nil && !strings.Contains(path, `\`) {
 		path = `C:\windows\system32\` + path
@@ -132,7 +132,7 @@ func (n *Net) prefix(ctx context.Context, s *space, w *windows, b *builds.Build)
 	if err != nil {
 		return err
 	}
-	p, err := components.Copy(ctx, dir, b)
+	p, err := components.CopyAs(ctx, dir, b, look(s.name))
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
@@ -151,18 +151,35 @@ func (n *Net) startServer(ctx context.Context, s *space, p *wine.Copy) error {
 		return err
 	}
 	defer func() { _ = null.Close() }()
-	// It stays for some time after the last program, and a program in between starts
-	// faster.
-	server := append(p.Server, "-p60")
-	r, err := n.host.Start(ctx, s.name, netns.Command{Args: server, Env: p.Env, Dir: p.Dir}, [3]*os.File{null, null, null})
-	if err != nil {
-		return err
+	// It stays as long as the machine: a server takes 10 MB, and a program that has to start
+	// one takes longer.
+	for _, args := range [][]string{append(p.Server, "-p"), p.Boot} {
+		r, err := n.host.Start(ctx, s.name, netns.Command{Args: args, Env: p.Env, Dir: p.Dir}, [3]*os.File{null, null, null})
+		if err != nil {
+			return err
+		}
+		e, err := r.Wait(ctx)
+		if err == nil && e.Code != 0 {
+			err = fmt.Errorf("Wine does not start: %s: exit code %d", filepath.Base(args[0]), e.Code)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	e, err := r.Wait(ctx)
-	if err == nil && e.Code != 0 {
-		err = fmt.Errorf("the Wine server does not start: exit code %d", e.Code)
+	return nil
+}
+
+// look is what programs of a machine see as their machine and user: a pod's name is its
+// host name, and a container of Windows Server Core runs as ContainerAdministrator.
+func look(machine string) components.Look {
+	kind, name, _ := strings.Cut(machine, "/")
+	if at := strings.LastIndex(name, "/"); at >= 0 {
+		name = name[at+1:] // pod/NAMESPACE/NAME
 	}
-	return err
+	if kind == "node" {
+		return components.Look{HostName: name, User: "Administrator"}
+	}
+	return components.Look{HostName: name}
 }
 
 // close removes the prefix, after the machine's programs have ended.

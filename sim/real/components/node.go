@@ -44,16 +44,25 @@ func newHost(ctx context.Context, dir string, build *builds.Build) (*Host, error
 	if err != nil {
 		return nil, err
 	}
-	p, err := w.Prefix(ctx, wine.Config{Dir: dir, Build: build, DLLs: []string{dlls}})
+	p, err := w.Prefix(ctx, wine.Config{Dir: dir, Build: build, DLLs: []string{dlls}, Boot: filepath.Join(dlls, shims.Boot)})
 	if err != nil {
 		return nil, err
 	}
 	return &Host{p}, nil
 }
 
+// Look is what the programs of a prefix take for their machine's and their user's name; ""
+// is this machine's, and ContainerAdministrator.
+type Look struct{ HostName, User string }
+
 // Copy makes a Wine prefix with winlab's DLLs that looks like one Windows build, in which
 // nothing runs: others start its programs. The prefix is in dir; the caller must Close it.
 func Copy(ctx context.Context, dir string, build *builds.Build) (*wine.Copy, error) {
+	return CopyAs(ctx, dir, build, Look{})
+}
+
+// CopyAs is Copy with names.
+func CopyAs(ctx context.Context, dir string, build *builds.Build, look Look) (*wine.Copy, error) {
 	if err := Available(); err != nil {
 		return nil, err
 	}
@@ -65,38 +74,24 @@ func Copy(ctx context.Context, dir string, build *builds.Build) (*wine.Copy, err
 	if err != nil {
 		return nil, err
 	}
-	p, err := w.Copy(ctx, wine.Config{Dir: dir, Build: build, DLLs: []string{dlls}})
-	if err != nil {
-		return nil, err
-	}
+	c := wine.Config{Dir: dir, Build: build, DLLs: []string{dlls}, Boot: filepath.Join(dlls, shims.Boot),
+		Programs: map[string]string{}, HostName: look.HostName, User: look.User}
 	for _, name := range Tools {
-		to := filepath.Join(p.Dir, "drive_c", "windows", "system32", name+".exe")
-		_ = os.Remove(to) // Wine's own, which is a link
-		if err := copyFile(to, filepath.Join(dlls, shims.Tool)); err != nil {
-			return nil, errors.Join(err, p.Close())
-		}
+		c.Programs[name] = filepath.Join(dlls, shims.Tool)
 	}
-	return p, nil
+	return w.Copy(ctx, c)
 }
 
-// Tools are programs of Windows that Wine does not have: they ask the address in the
-// environment variable [ToolsAddress] what to print. Of powershell.exe Wine has a stub,
-// which it prefers to a file of that name.
-var Tools = []string{"nslookup", PowerShell}
+// Tools are programs of Windows that Wine does not have, or not as Windows has them, by
+// their place below system32: they ask the address in the environment variable
+// [ToolsAddress] what to print.
+var Tools = []string{"nslookup.exe", PowerShell}
 
-// PowerShell is the file name, without .exe, of what stands for powershell.exe.
-const PowerShell = "winlab-powershell"
+// PowerShell is where powershell.exe is.
+const PowerShell = "WindowsPowerShell/v1.0/powershell.exe"
 
 // ToolsAddress is set for the programs of [Tools]; package shims has the protocol.
 const ToolsAddress = "WINLAB_TOOLS"
-
-func copyFile(to, from string) error {
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, data, 0o755)
-}
 
 // NodeConfig is what each node has for itself.
 type NodeConfig struct {
@@ -200,6 +195,9 @@ func builtShims(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if err := shims.BuildTool(ctx, tmp); err != nil {
+		return "", err
+	}
+	if _, err := shims.BuildBoot(ctx, tmp); err != nil {
 		return "", err
 	}
 	// Another process may have been faster; its DLLs are the same.

@@ -27,7 +27,7 @@ func TestHelperDies(t *testing.T) {
 		return
 	}
 	w, dll, hello := need(t)
-	config := Config{Dir: os.Getenv("WINLAB_TEST_DIR"), Build: builds.MustLookup("2022"), DLLs: []string{dll}}
+	config := Config{Dir: os.Getenv("WINLAB_TEST_DIR"), Build: builds.MustLookup("2022"), DLLs: []string{dll}, Boot: booter(dll)}
 	if strings.HasPrefix(how, "interrupted") {
 		untilInterrupted(t, w, config, hello)
 		os.Exit(130)
@@ -101,7 +101,7 @@ func TestNothingIsLeft(t *testing.T) {
 						t.Fatalf("the program has ended before it was killed: %v", err)
 					}
 				}
-				if len(processesOf(prefix)) < 4 { // stubborn, its child, the keeper, the server
+				if len(processesOf(prefix)) < 3 { // stubborn, its child, the server
 					t.Errorf("only these run: %q", processesOf(prefix))
 				}
 			case "interrupted while Wine starts":

@@ -1,14 +1,17 @@
 package wine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -26,6 +29,19 @@ type Config struct {
 	// used instead of Wine's own. Wine's own NAME.dll is then wine_NAME.dll, so
 	// that a DLL may forward to it what it does not do itself.
 	DLLs []string
+	// Programs are files that take the place of Wine's own programs, by their path below
+	// system32: "whoami.exe".
+	Programs map[string]string
+	// Boot is a program that takes the place of Wine's wineboot.exe in the prefix, so
+	// that the first program starts as fast as others: wineboot.exe of package shims.
+	// Without it Wine starts its services with the first program.
+	Boot string
+	// HostName is the name of the machine that programs see, by default this one's.
+	HostName string
+	// User is what programs take for their user's name ([UserEnv]), by default
+	// ContainerAdministrator. For Windows' functions all of a prefix have one user,
+	// which is this machine's.
+	User string
 }
 
 // Prefix is a Wine prefix in which programs can be started. Its methods can be
@@ -38,8 +54,9 @@ type Prefix struct {
 	wine  *Wine
 	env   []string
 	guard *guard
-	// keeper is a program that waits for its input to end: while it runs, Wine's
-	// services stay up, and a program starts in a tenth of the time.
+	// keeper is there where Wine boots by itself: a program that waits for its input to
+	// end. While it runs, Wine's services stay up, and a program starts in a tenth of the
+	// time.
 	keeper      *exec.Cmd
 	keeperInput io.Closer
 	keeperDone  chan struct{}
@@ -57,7 +74,11 @@ func (w *Wine) Prefix(ctx context.Context, c Config) (*Prefix, error) {
 		return nil, err
 	}
 	p := &Prefix{Dir: still.Dir, logs: still.logs, wine: w, env: still.Env, guard: still.guard, running: map[*Process]bool{}}
-	if err := p.startServer(ctx); err != nil {
+	start := p.startServer
+	if c.Boot != "" {
+		start = func(ctx context.Context) error { return p.bootServer(ctx, still.Boot) }
+	}
+	if err := start(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
@@ -73,6 +94,10 @@ type Copy struct {
 	// Server is the command that starts Wine's server and returns. It comes before
 	// the first program.
 	Server []string
+	// Boot is a command that comes after the server and before the programs. Without it
+	// each program that is started while none runs takes longer. nil when
+	// [Config] has none.
+	Boot []string
 
 	loader, logs string
 	guard        *guard
@@ -100,7 +125,7 @@ func (w *Wine) Copy(ctx context.Context, c Config) (*Copy, error) {
 	if err != nil {
 		return nil, err
 	}
-	bare, err := w.template(ctx)
+	bare, err := w.template(ctx, c.Boot)
 	if err != nil {
 		return nil, err
 	}
@@ -114,19 +139,29 @@ func (w *Wine) Copy(ctx context.Context, c Config) (*Copy, error) {
 	if p.guard, err = w.guard(p.Dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(p.Dir))
 	}
-	if err := fill(p.Dir, bare, dlls, buildValues(c.Build)); err != nil {
+	values, err := nameValues(c.HostName)
+	if err == nil {
+		err = fill(p.Dir, bare, dlls, c.programs(), append(values, buildValues(c.Build)...))
+	}
+	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	var overrides []string
+	for _, name := range slices.Sorted(maps.Keys(c.programs())) {
+		overrides = append(overrides, strings.ToLower(filepath.Base(name))+"=n")
+	}
+	if c.Boot != "" {
+		p.Boot = p.Command(`C:\windows\system32\` + bootProgram)
+	}
 	for _, d := range dlls {
 		overrides = append(overrides, strings.TrimSuffix(strings.ToLower(filepath.Base(d)), ".dll")+"=n")
 	}
-	p.Env = w.env(p.Dir, overrides...)
+	p.Env = append(w.env(p.Dir, overrides...), UserEnv(cmp.Or(c.User, "ContainerAdministrator"))...)
 	return p, nil
 }
 
 // fill copies the bare prefix and makes it that of the build.
-func fill(dir, bare string, dlls []string, values []value) error {
+func fill(dir, bare string, dlls []string, programs map[string]string, values []value) error {
 	if err := clone(bare, dir); err != nil {
 		return fmt.Errorf("copying the bare Wine prefix: %w", err)
 	}
@@ -141,7 +176,28 @@ func fill(dir, bare string, dlls []string, values []value) error {
 			return err
 		}
 	}
+	for name, file := range programs {
+		to := filepath.Join(system32, filepath.FromSlash(name))
+		if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := copyFile(file, to, 0o755); err != nil {
+			return err
+		}
+	}
 	return setRegistry(dir, values)
+}
+
+// programs are all that take the place of Wine's.
+func (c *Config) programs() map[string]string {
+	all := maps.Clone(c.Programs)
+	if c.Boot != "" {
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[bootProgram] = c.Boot
+	}
+	return all
 }
 
 // findDLLs lists the files that Config.DLLs names.
@@ -168,7 +224,9 @@ func findDLLs(paths []string) ([]string, error) {
 	return all, nil
 }
 
-// clone copies a bare prefix: a few megabytes, most of it is links.
+// clone copies a bare prefix: a few megabytes, most of it is links. A link to Wine's own
+// file is shared, which costs an entry in a folder instead of a file, where both are on one
+// file system.
 func clone(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -183,6 +241,9 @@ func clone(from, to string) error {
 		case d.IsDir():
 			return os.Mkdir(dst, 0o755)
 		case d.Type() == fs.ModeSymlink:
+			if os.Link(path, dst) == nil {
+				return nil
+			}
 			target, err := os.Readlink(path)
 			if err != nil {
 				return err
@@ -195,19 +256,35 @@ func clone(from, to string) error {
 	})
 }
 
+// bootServer starts the Wine server for as long as the prefix is there, and boots.
+func (p *Prefix) bootServer(ctx context.Context, boot []string) error {
+	if err := p.runAlone(ctx, p.wine.server, "-p"); err != nil {
+		return fmt.Errorf("the Wine server does not start: %w", err)
+	}
+	if err := p.runAlone(ctx, boot...); err != nil {
+		return fmt.Errorf("Wine does not start: %w", err)
+	}
+	return nil
+}
+
+// runAlone runs a program of Wine that ends by itself. No pipe for its output: what goes on
+// in the background would keep it open.
+func (p *Prefix) runAlone(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env, cmd.Dir = p.env, p.Dir
+	ownGroup(cmd)
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
 // startServer starts the Wine server, and the keeper in it. The server comes first and
 // alone: programs that each start one at the same time disturb each other (on
 // Debian they fail, over the file that names the server's folder).
 func (p *Prefix) startServer(ctx context.Context) error {
-	server := exec.CommandContext(ctx, p.wine.server)
-	server.Env, server.Dir = p.env, p.Dir
-	ownGroup(server)
-	// No pipe for its output: the server goes on in the background and would keep
-	// it open.
-	if err := server.Run(); err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
+	if err := p.runAlone(ctx, p.wine.server); err != nil {
 		return fmt.Errorf("the Wine server does not start: %w", err)
 	}
 	cmd := exec.Command(p.wine.loader, "cmd.exe")

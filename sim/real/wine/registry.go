@@ -117,6 +117,15 @@ func (h *hive) section(key string) (first, last int) {
 	return len(h.lines), len(h.lines)
 }
 
+// remove takes a key's values out of the file.
+func (h *hive) remove(key string) {
+	if !h.has(key) {
+		return
+	}
+	first, last := h.section(key)
+	h.lines = slices.Delete(h.lines, first-1, last)
+}
+
 // has reports whether the file has a key, as it is written there.
 func (h *hive) has(key string) bool {
 	return slices.ContainsFunc(h.lines, func(l string) bool {

@@ -19,9 +19,20 @@ import (
 // template returns a bare prefix from the cache, as wineboot makes it. That takes
 // seconds and, as distributions package Wine, 700 MB of copies of its own files;
 // here these copies become links to the originals.
-func (w *Wine) template(ctx context.Context) (string, error) {
+//
+// With a program that takes the place of wineboot in copies, the template also has what
+// Wine's wineboot has found out about this machine, which lets the copies start fast.
+func (w *Wine) template(ctx context.Context, boot string) (string, error) {
 	k := &cache.Key{}
-	k.Add("format", "1") // raise when the way of making it changes
+	k.Add("format", "2") // raise when the way of making it changes
+	if boot != "" {
+		text, err := os.ReadFile(boot)
+		if err != nil {
+			return "", err
+		}
+		k.Add("boot", string(text))
+		k.Add("processor", processor())
+	}
 	k.Add("version", w.version)
 	k.Add("user", strconv.Itoa(os.Getuid())) // a prefix belongs to one user and has a folder of its name
 	for _, f := range []string{w.loader, w.server} {
@@ -31,7 +42,7 @@ func (w *Wine) template(ctx context.Context) (string, error) {
 		}
 		k.Add(f, fmt.Sprint(info.Size(), info.ModTime().UnixNano()))
 	}
-	dir, made, err := cache.Entry(ctx, "wine", "prefix-"+k.String(), func(tmp string) error { return w.boot(ctx, tmp) })
+	dir, made, err := cache.Entry(ctx, "wine", "prefix-"+k.String(), func(tmp string) error { return w.boot(ctx, tmp, boot) })
 	if made {
 		cache.RemoveUnused("wine")
 	}
@@ -39,7 +50,7 @@ func (w *Wine) template(ctx context.Context) (string, error) {
 }
 
 // boot makes a bare prefix.
-func (w *Wine) boot(ctx context.Context, dir string) error {
+func (w *Wine) boot(ctx context.Context, dir, program string) error {
 	if err := os.Mkdir(filepath.Join(dir, "home"), 0o755); err != nil {
 		return err
 	}
@@ -47,30 +58,35 @@ func (w *Wine) boot(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := w.wineboot(ctx, dir); err != nil {
+	if err := w.wineboot(ctx, dir, program); err != nil {
 		return errors.Join(err, g.release(false))
 	}
 	if err := g.release(false); err != nil {
 		return err
 	}
-	if _, err := readHive(filepath.Join(dir, "system.reg")); err != nil {
+	if err := prepareRegistry(dir, program != ""); err != nil {
 		return fmt.Errorf("wineboot has made no registry: %w", err)
 	}
 	// Wine must never bring the prefix up to date: it would write through the links.
 	if err := os.WriteFile(filepath.Join(dir, ".update-timestamp"), []byte("disable\n"), 0o644); err != nil {
 		return err
 	}
-	if err := ownFolders(filepath.Join(dir, "drive_c", "users")); err != nil {
+	users := filepath.Join(dir, "drive_c", "users")
+	if err := errors.Join(ownFolders(users), nameFolders(users)); err != nil {
 		return err
 	}
 	return w.linkCopies(ctx, dir)
 }
 
-func (w *Wine) wineboot(ctx context.Context, dir string) error {
+func (w *Wine) wineboot(ctx context.Context, dir, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
-	for _, c := range [][]string{{w.loader, "wineboot", "--init"}, {w.server, "-w"}} {
+	commands := [][]string{{w.loader, "wineboot", "--init"}}
+	if program != "" {
+		commands = append(commands, []string{w.loader, Path(program), "--save"})
+	}
+	for _, c := range append(commands, []string{w.server, "-w"}) {
 		cmd := exec.CommandContext(ctx, c[0], c[1:]...)
 		cmd.Env = w.env(dir)
 		cmd.Dir = dir

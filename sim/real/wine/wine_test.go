@@ -42,6 +42,9 @@ func need(t *testing.T) (w *Wine, dll, hello string) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := shims.BuildBoot(t.Context(), dir); err != nil {
+			t.Fatal(err)
+		}
 		dll = filepath.Join(dir, "bcryptprimitives.dll")
 	}
 	if hello = os.Getenv("WINLAB_TEST_HELLO"); hello == "" {
@@ -54,9 +57,19 @@ func need(t *testing.T) (w *Wine, dll, hello string) {
 	return w, dll, hello
 }
 
+// booter is the program beside the DLLs that takes the place of Wine's wineboot; "" for
+// none.
+func booter(dll string) string {
+	boot := filepath.Join(filepath.Dir(dll), shims.Boot)
+	if _, err := os.Stat(boot); err != nil {
+		return ""
+	}
+	return boot
+}
+
 func newPrefix(t *testing.T, w *Wine, dll, build string) *Prefix {
 	t.Helper()
-	p, err := w.Prefix(t.Context(), Config{Dir: t.TempDir(), Build: builds.MustLookup(build), DLLs: []string{dll}})
+	p, err := w.Prefix(t.Context(), Config{Dir: t.TempDir(), Build: builds.MustLookup(build), DLLs: []string{dll}, Boot: booter(dll)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,8 +2,10 @@
 // winlab's HNS service: computenetwork.dll and vmcompute.dll forward the calls of HCN
 // v2 and HNS v1 (and those with which a container is attached to an endpoint of the
 // latter), bcryptprimitives.dll gives Go programs the random bytes and the
-// UDP sockets that older Wine lacks, iphlpapi.dll shows the network adapters of a node instead of those of this
-// machine. For the kubelet, pdh.dll has its performance counters, and Go programs that
+// UDP sockets that older Wine lacks, iphlpapi.dll shows the network adapters of a node
+// instead of those of this machine, and nsi.dll starts Wine's services when a program asks
+// for network tables; wineboot.exe starts none. For the kubelet, pdh.dll has its
+// performance counters, and Go programs that
 // are started with [UnixListeners] can listen on AF_UNIX. tool.exe stands for programs of
 // Windows that winlab answers itself: it sends its arguments there and prints the answer.
 // The package must not know Wine, nor the programs; it needs the C compiler mingw-w64.
@@ -31,16 +33,18 @@ var sources embed.FS
 const Compiler = "x86_64-w64-mingw32-gcc"
 
 // dlls are the names of the libraries without ".dll".
-var dlls = []string{"bcryptprimitives", "computenetwork", "iphlpapi", "pdh", "vmcompute"}
+var dlls = []string{"bcryptprimitives", "computenetwork", "iphlpapi", "nsi", "pdh", "vmcompute"}
 
 // libraries are what a DLL is linked with, beside its one source.
 var libraries = map[string][]string{
 	"bcryptprimitives": {"-ladvapi32"},
 	"computenetwork":   {"-lws2_32", "-lole32"},
 	"iphlpapi":         {"iphlpapi.def", "-lws2_32"},
+	"nsi":              {"nsi.def"},
 	"pdh":              {"-liphlpapi"},
 	"vmcompute":        {"-lws2_32", "-lole32"},
 	"tool":             {"-lws2_32"},
+	"wineboot":         {"-nostdlib", "-ffreestanding", "-fno-builtin", "-mwindows", "-Wl,-e,start", "-lkernel32", "-lntdll"},
 }
 
 // UnixListeners is a variable of the environment with which Go programs can have listeners
@@ -72,6 +76,19 @@ const Tool = "tool.exe"
 func BuildTool(ctx context.Context, dir string) error {
 	_, err := compile(ctx, dir, []string{Tool})
 	return err
+}
+
+// Boot is the file name of the program that [BuildBoot] writes: it takes the place of
+// Wine's own in copies of a prefix.
+const Boot = "wineboot.exe"
+
+// BuildBoot writes [Boot] into a folder, which must exist, and returns its path.
+func BuildBoot(ctx context.Context, dir string) (string, error) {
+	all, err := compile(ctx, dir, []string{Boot})
+	if err != nil {
+		return "", err
+	}
+	return all[0], nil
 }
 
 // Build writes the DLLs into a folder, which must exist, and returns their
@@ -114,7 +131,8 @@ func compile(ctx context.Context, dir string, wanted []string) ([]string, error)
 	for _, file := range wanted {
 		name, ext, _ := strings.Cut(file, ".")
 		out := filepath.Join(dir, file)
-		args := []string{"-O2", "-Wall", "-Wextra", "-Werror", "-s", "-static-libgcc", "-o", out, name + ".c"}
+		// The same sources make the same bytes: what is built with them is cached by content.
+		args := []string{"-O2", "-Wall", "-Wextra", "-Werror", "-s", "-static-libgcc", "-Wl,--no-insert-timestamp", "-o", out, name + ".c"}
 		if ext == "dll" {
 			args = append(args, "-shared")
 		}
