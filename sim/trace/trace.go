@@ -357,6 +357,13 @@ func (r *Recorder) Describe(f Frame) string {
 	return r.lastText
 }
 
+// Reset forgets everything, and keeps the room for steps: those that Steps returned are
+// not valid any more.
+func (r *Recorder) Reset() {
+	clear(r.steps)
+	*r = Recorder{steps: r.steps[:0], last: r.last[:0]}
+}
+
 // On reports whether steps are being recorded.
 func (r *Recorder) On() bool { return r != nil }
 

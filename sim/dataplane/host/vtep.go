@@ -32,6 +32,8 @@ type VTEP struct {
 	// sends through this device.
 	SpoilsChecksums bool
 	stack           *Stack
+	// arrives takes what comes out of a tunnel.
+	arrives func(*wire.Simulation, *packet.Packet)
 }
 
 // Peer is the far end for a prefix.
@@ -45,6 +47,7 @@ type Peer struct {
 func (s *Stack) AddVTEP(v *VTEP) {
 	v.stack = s
 	v.Link.Send = v.send
+	v.arrives = func(sim *wire.Simulation, p *packet.Packet) { s.Input(sim, v.Link, p) }
 	v.Link.Resolve = func(ip netip.Addr) (packet.MAC, bool) {
 		if p := v.peer(ip); p != nil {
 			return p.MAC, true
@@ -128,7 +131,7 @@ func (v *VTEP) receive(sim *wire.Simulation, p *packet.Packet, vni uint32) {
 		s.drop(sim, p, trace.TunnelMAC, trace.Of(forOther{to, v.Link.Name, v.Link.MAC}), factInnerMAC)
 		return
 	}
-	sim.Queue(func() { s.Input(sim, v.Link, p) })
+	sim.Arrives(v.arrives, p)
 }
 
 // tunnelPorts are the UDP ports that tunnels use by default; a packet to one

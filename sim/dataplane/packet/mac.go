@@ -48,18 +48,21 @@ func (m *MAC) UnmarshalText(b []byte) error {
 // The two separators must not be mixed.
 func ParseMAC(s string) (MAC, error) {
 	var m MAC
-	bad := fmt.Errorf("%q is not a MAC address; write it like 00-15-5d-4a-01-04", s)
 	if len(s) != 17 || s[2] != '-' && s[2] != ':' {
-		return m, bad
+		return m, notMAC(s)
 	}
 	for i := range m {
 		hi, lo := unhex(s[3*i]), unhex(s[3*i+1])
 		if hi > 15 || lo > 15 || i < 5 && s[3*i+2] != s[2] {
-			return MAC{}, bad
+			return MAC{}, notMAC(s)
 		}
 		m[i] = hi<<4 | lo
 	}
 	return m, nil
+}
+
+func notMAC(s string) error {
+	return fmt.Errorf("%q is not a MAC address; write it like 00-15-5d-4a-01-04", s)
 }
 
 // unhex returns the value of a hexadecimal digit, or 255.

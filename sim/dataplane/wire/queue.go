@@ -1,6 +1,10 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+)
 
 // maxEvents bounds one run: more means that packets travel in circles that no
 // hop limit ends.
@@ -11,12 +15,26 @@ const maxEvents = 4096
 // that travels in a circle ends as an error and not as a stack overflow. The
 // zero EventQueue is empty and ready to use.
 type EventQueue struct {
-	waiting []func()
+	waiting []event
 	next    int // of waiting
 }
 
+// event is a function, or the arrival of a packet: most events are arrivals, and a closure
+// for each would be an allocation for each hop of each packet.
+type event struct {
+	f       func()
+	arrives func(*Simulation, *packet.Packet)
+	sim     *Simulation
+	p       *packet.Packet
+}
+
 // Queue schedules an event after all that are waiting.
-func (q *EventQueue) Queue(f func()) { q.waiting = append(q.waiting, f) }
+func (q *EventQueue) Queue(f func()) { q.waiting = append(q.waiting, event{f: f}) }
+
+// Arrives schedules the arrival of a packet after all that is waiting.
+func (sim *Simulation) Arrives(at func(*Simulation, *packet.Packet), p *packet.Packet) {
+	sim.waiting = append(sim.waiting, event{arrives: at, sim: sim, p: p})
+}
 
 // Run works the queue off, with the events that are queued meanwhile. It
 // returns an error when that does not end. The queue is empty afterwards.
@@ -29,9 +47,13 @@ func (q *EventQueue) Run() error {
 		if n == maxEvents {
 			return fmt.Errorf("more than %d events for one packet", maxEvents)
 		}
-		f := q.waiting[q.next]
+		e := q.waiting[q.next]
 		q.next++
-		f()
+		if e.f != nil {
+			e.f()
+		} else {
+			e.arrives(e.sim, e.p)
+		}
 	}
 	return nil
 }

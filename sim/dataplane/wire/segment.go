@@ -27,6 +27,8 @@ type NIC struct {
 	Promiscuous func(packet.MAC) bool
 	// Line, when set, is the cable between the interface and its segment.
 	Line Line
+
+	arrives func(*Simulation, *packet.Packet) // what its machine takes
 }
 
 // Line is a cable that is more than that: it holds frames up, or loses them.
@@ -40,7 +42,11 @@ type Line interface {
 // Hand gives a frame that has crossed the segment to the interface's machine.
 func (n *NIC) Hand(sim *Simulation, p *packet.Packet) {
 	if n.Line == nil {
-		sim.Queue(func() { n.Owner.Receive(sim, n, p) })
+		if n.arrives == nil { // attached to no segment
+			sim.Queue(func() { n.Owner.Receive(sim, n, p) })
+		} else {
+			sim.Arrives(n.arrives, p)
+		}
 		return
 	}
 	n.Line.Carry(sim, n, p, func(p *packet.Packet) { sim.Queue(func() { n.Owner.Receive(sim, n, p) }) })
@@ -87,6 +93,7 @@ func (s *Segment) object() string {
 // Attach plugs an interface in.
 func (s *Segment) Attach(n *NIC) {
 	n.Segment = s
+	n.arrives = func(sim *Simulation, p *packet.Packet) { n.Owner.Receive(sim, n, p) }
 	s.NICs = append(s.NICs, n)
 }
 

@@ -239,7 +239,11 @@ func (j *Injector) begin(e *Entry, now time.Duration) {
 	sim.AdvanceTo(now)
 	sim.Losses, sim.Made = wire.Losses{}, sim.Made[:0]
 	if sim.Rec != nil {
-		sim.Rec = &trace.Recorder{}
+		if j.live == nil {
+			sim.Rec = &trace.Recorder{}
+		} else {
+			sim.Rec.Reset() // who looks on has what it wants of the last packet
+		}
 		sim.Rec.Add(trace.Step{Place: e.Name, Action: trace.ActSend, Event: trace.Of(injected{}), Packet: j.p.String()})
 	}
 	j.sunk, j.to = 0, nil

@@ -28,6 +28,8 @@ type ports struct {
 	held    int            // packets that links hold up since the last Put or Resume
 	// acks are the last acknowledgements that programs sent, by their tuple.
 	acks map[packet.Tuple]uint32
+	// rec is used again for each packet that is recorded.
+	rec *trace.Recorder
 }
 
 // Arrival is a packet for the programs at an entry. It is valid until the next
@@ -76,6 +78,9 @@ func (w pace) Hold(until time.Duration, p *packet.Packet, on func(*packet.Packet
 	h := &Held{entry: l.entry, packet: p.Clone(), sent: p == l.sent, on: on, rec: w.j.sim.Rec}
 	if !l.wires.Hold(until, h) {
 		return false
+	}
+	if l.rec == h.rec {
+		l.rec = nil // it goes on with the packet
 	}
 	l.held++
 	return true
@@ -213,7 +218,10 @@ func (p *Ports) Put(e *Entry, frame []byte, parts Parts, now time.Duration, reco
 		j.p.Segment(h.Payload - h.L3 + parts.Segments)
 	}
 	if j.sim.Rec = nil; record {
-		j.sim.Rec = &trace.Recorder{}
+		if j.live.rec == nil {
+			j.live.rec = &trace.Recorder{}
+		}
+		j.sim.Rec = j.live.rec
 	}
 	j.begin(e, now)
 	j.live.begin(e, &j.p)

@@ -134,7 +134,19 @@ func (s *Service) newID(kind Kind) string {
 // normID brings an id to the form the tables use. HCN v2 prints lower case,
 // HNS v1 upper case; both take either, with or without braces.
 func normID(id string) string {
+	if isNormID(id) {
+		return id
+	}
 	return strings.ToLower(strings.Trim(strings.TrimSpace(id), "{}"))
+}
+
+func isNormID(id string) bool {
+	for i := range len(id) {
+		if c := id[i]; c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return true
 }
 
 // Network returns a network by id, or nil.
@@ -164,12 +176,22 @@ func (s *Service) EndpointsByAddress(a netip.Addr) []*Endpoint {
 	return all
 }
 
+// AttachedAt is the endpoint of a network that has an address and a port, nil for none.
+func (s *Service) AttachedAt(network string, a netip.Addr) *Endpoint {
+	for _, id := range s.byAddress[a] {
+		if e := s.endpoints.get(id); e.Attached() && strings.EqualFold(e.HostComputeNetwork, network) {
+			return e
+		}
+	}
+	return nil
+}
+
 // addEndpoint and removeEndpoint keep the indexes; an endpoint's addresses never
 // change while it lives.
 func (s *Service) addEndpoint(e *Endpoint) {
 	s.endpoints.put(e.ID, e)
 	for _, a := range e.Addresses() {
-		s.byAddress[a] = append(s.byAddress[a], e.ID)
+		s.byAddress[a] = append(s.byAddress[a], normID(e.ID))
 	}
 	s.usedMACs[e.MacAddress]++
 }
@@ -177,7 +199,7 @@ func (s *Service) addEndpoint(e *Endpoint) {
 func (s *Service) removeEndpoint(e *Endpoint) {
 	s.endpoints.remove(e.ID)
 	for _, a := range e.Addresses() {
-		ids := slices.DeleteFunc(s.byAddress[a], func(id string) bool { return id == e.ID })
+		ids := slices.DeleteFunc(s.byAddress[a], func(id string) bool { return id == normID(e.ID) })
 		if s.byAddress[a] = ids; len(ids) == 0 {
 			delete(s.byAddress, a)
 		}
@@ -243,6 +265,9 @@ func (s *Service) Restart() {
 // OutlivedRestart reports whether an endpoint is from before a restart of the service:
 // one of a container, which sources do not always have after it.
 func (s *Service) OutlivedRestart(id string) bool {
+	if len(s.outlived) == 0 { // for every packet of a container
+		return false
+	}
 	e := s.endpoints.get(id)
 	return e != nil && s.outlived[e.ID]
 }

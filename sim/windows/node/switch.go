@@ -67,7 +67,7 @@ func (n *Windows) send(sim *wire.Simulation, sw *vswitch, from *vfp.Port, p *pac
 	default:
 		to := out.To
 		sim.Taps.SeePort(n.name, to.Label, false, p)
-		sim.Queue(func() { sw.deliver[to](sim, p) })
+		sim.Arrives(sw.deliver[to], p)
 	}
 }
 

@@ -213,12 +213,7 @@ func (n *Windows) isHost(endpoint string) bool {
 
 // endpoint finds the attached local endpoint of a network with an address.
 func (n *Windows) endpoint(nw *hns.Network, ip netip.Addr) *hns.Endpoint {
-	for _, e := range n.hns.EndpointsByAddress(ip) {
-		if e.Attached() && strings.EqualFold(e.HostComputeNetwork, nw.ID) {
-			return e
-		}
-	}
-	return nil
+	return n.hns.AttachedAt(nw.ID, ip)
 }
 
 // resolve finds a neighbour for a link of this node: of a container (from is
