@@ -6,7 +6,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 )
 
-// fragments puts the IPv4 fragments of programs' datagrams together: the simulation takes
+// fragments puts the IP fragments of programs' datagrams together: the simulation takes
 // a datagram as one packet that remembers that it is not. The Net's lock is around it.
 type fragments struct {
 	open  map[fragmentKey]*datagram
@@ -15,15 +15,16 @@ type fragments struct {
 
 type fragmentKey struct {
 	from     *space
-	src, dst [4]byte
-	id       uint16
-	proto    byte
+	src, dst [16]byte // of IPv4 the first four bytes
+	id       uint32
+	proto    byte // of IPv4: those of IPv6 belong together by addresses and number
+	v6       bool
 }
 
 // datagram is what has come of one.
 type datagram struct {
 	first   []byte            // the frame of the first fragment, up to its payload
-	pieces  map[uint16][]byte // by their offset in bytes
+	pieces  map[uint16][]byte // by their offset in units of 8 bytes
 	total   int               // of the payload in bytes, 0 while the last has not come
 	largest int               // IP packet of a fragment, in bytes
 }
@@ -32,39 +33,97 @@ type datagram struct {
 // in a row.
 const maxDatagrams = 64
 
-// fragmentOf reports whether a frame is an IPv4 fragment: it has an offset, or more follow.
+// Lengths of headers, and the number of that of IPv6 fragments (RFC 8200 section 4.5).
+const (
+	ethernet        = 14
+	ipv6Header      = 40
+	fragmentHeader  = 8
+	fragmentHeading = 44
+)
+
+// fragmentOf reports whether a frame is a fragment: of IPv4 it has an offset, or more
+// follow; of IPv6 the header of fragments is the first behind that of the packet, as Linux
+// sends them.
 func fragmentOf(frame []byte) bool {
-	return len(frame) >= 34 && binary.BigEndian.Uint16(frame[12:]) == packet.EtherIPv4 && frame[14]>>4 == 4 && binary.BigEndian.Uint16(frame[20:])&0x3fff != 0
+	if len(frame) < ethernet+20 {
+		return false
+	}
+	ip := frame[ethernet:]
+	switch binary.BigEndian.Uint16(frame[12:]) {
+	case packet.EtherIPv4:
+		return ip[0]>>4 == 4 && binary.BigEndian.Uint16(ip[6:])&0x3fff != 0
+	case packet.EtherIPv6:
+		return len(ip) >= ipv6Header && ip[0]>>4 == 6 && ip[6] == fragmentHeading
+	}
+	return false
 }
 
-// fragment6Of reports whether a frame is an IPv6 fragment, where that is the first header.
-func fragment6Of(frame []byte) bool {
-	return len(frame) >= 54 && binary.BigEndian.Uint16(frame[12:]) == packet.EtherIPv6 && frame[20] == 44
+// fragment is what a frame says of its datagram.
+type fragment struct {
+	fragmentKey
+	head    []byte // of the frame, without a header of fragments
+	offset  int    // in bytes
+	more    bool
+	payload []byte
+	length  int // of the IP packet
+}
+
+// read4 and read6 take a frame of fragmentOf apart; ok is false for one that is cut off or
+// wrong.
+func read4(s *space, frame []byte) (f fragment, ok bool) {
+	ip := frame[ethernet:]
+	header, length := int(ip[0]&15)*4, int(binary.BigEndian.Uint16(ip[2:]))
+	if header < 20 || length < header || length > len(ip) {
+		return f, false
+	}
+	bits := binary.BigEndian.Uint16(ip[6:])
+	f = fragment{head: frame[:ethernet+header], offset: int(bits&0x1fff) * 8, more: bits&0x2000 != 0, payload: ip[header:length], length: length}
+	f.fragmentKey = fragmentKey{from: s, id: uint32(binary.BigEndian.Uint16(ip[4:])), proto: ip[9]}
+	copy(f.src[:], ip[12:16])
+	copy(f.dst[:], ip[16:20])
+	return f, true
+}
+
+func read6(s *space, frame []byte) (f fragment, ok bool) {
+	ip := frame[ethernet:]
+	length := ipv6Header + int(binary.BigEndian.Uint16(ip[4:]))
+	if length < ipv6Header+fragmentHeader || length > len(ip) {
+		return f, false
+	}
+	own := ip[ipv6Header : ipv6Header+fragmentHeader]
+	bits := binary.BigEndian.Uint16(own[2:])
+	f = fragment{offset: int(bits &^ 7), more: bits&1 != 0, payload: ip[ipv6Header+fragmentHeader : length], length: length}
+	f.head = append([]byte(nil), frame[:ethernet+ipv6Header]...)
+	f.head[ethernet+6] = own[0]
+	f.fragmentKey = fragmentKey{from: s, id: binary.BigEndian.Uint32(own[4:]), v6: true}
+	copy(f.src[:], ip[8:24])
+	copy(f.dst[:], ip[24:40])
+	return f, true
 }
 
 // add takes a fragment. Of the last that was missing it returns the whole frame, and the
 // length in bytes of the largest IP packet that it came in.
 func (f *fragments) add(s *space, frame []byte) (whole []byte, largest int) {
-	ip := frame[14:]
-	header, length := int(ip[0]&15)*4, int(binary.BigEndian.Uint16(ip[2:]))
-	if header < 20 || length < header || length > len(ip) {
+	read := read4
+	if frame[ethernet]>>4 == 6 {
+		read = read6
+	}
+	in, ok := read(s, frame)
+	if !ok || in.offset+len(in.payload) > 0xffff {
 		return nil, 0
 	}
-	k := fragmentKey{from: s, src: [4]byte(ip[12:16]), dst: [4]byte(ip[16:20]), id: binary.BigEndian.Uint16(ip[4:]), proto: ip[9]}
+	k := in.fragmentKey
 	d := f.open[k]
 	if d == nil {
 		d = f.start(k)
 	}
-	bits := binary.BigEndian.Uint16(ip[6:])
-	offset := int(bits&0x1fff) * 8
-	payload := append([]byte(nil), ip[header:length]...)
-	d.pieces[uint16(offset/8)] = payload
-	d.largest = max(d.largest, length)
-	if offset == 0 {
-		d.first = append([]byte(nil), frame[:14+header]...)
+	d.pieces[uint16(in.offset/8)] = append([]byte(nil), in.payload...)
+	d.largest = max(d.largest, in.length)
+	if in.offset == 0 {
+		d.first = append([]byte(nil), in.head...)
 	}
-	if bits&0x2000 == 0 {
-		d.total = offset + len(payload)
+	if !in.more {
+		d.total = in.offset + len(in.payload)
 	}
 	data := d.joined()
 	if data == nil {
@@ -72,12 +131,16 @@ func (f *fragments) add(s *space, frame []byte) (whole []byte, largest int) {
 	}
 	f.end(k)
 	whole = append(d.first, data...)
-	ip = whole[14:]
+	ip := whole[ethernet:]
+	if k.v6 {
+		binary.BigEndian.PutUint16(ip[4:], uint16(len(data)))
+		return whole, d.largest
+	}
 	binary.BigEndian.PutUint16(ip[2:], uint16(len(ip)))
 	binary.BigEndian.PutUint16(ip[6:], 0)
 	binary.BigEndian.PutUint16(ip[10:], 0)
 	sum := uint32(0)
-	for i := 0; i < len(d.first)-14; i += 2 {
+	for i := 0; i < len(d.first)-ethernet; i += 2 {
 		sum += uint32(binary.BigEndian.Uint16(ip[i:]))
 	}
 	sum = sum>>16 + sum&0xffff
@@ -112,7 +175,7 @@ func (f *fragments) end(k fragmentKey) {
 
 // joined is the payload when all of it is there, else nil.
 func (d *datagram) joined() []byte {
-	if d.total == 0 || d.first == nil || len(d.first)-14+d.total > 0xffff {
+	if d.total == 0 || d.first == nil || len(d.first)-ethernet+d.total > 0xffff {
 		return nil
 	}
 	data := make([]byte, 0, d.total)

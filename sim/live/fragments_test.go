@@ -27,6 +27,25 @@ func cutUp(frame []byte, n int) [][]byte {
 	return all
 }
 
+// cutUp6 makes IPv6 fragments of a frame with n bytes of payload each.
+func cutUp6(frame []byte, n int, id byte) [][]byte {
+	var all [][]byte
+	data := frame[54:]
+	for at := 0; at < len(data); at += n {
+		end := min(at+n, len(data))
+		bits := uint16(at)
+		if end < len(data) {
+			bits |= 1
+		}
+		f := append(bytes.Clone(frame[:54]), frame[20], 0, byte(bits>>8), byte(bits), 0, 0, 0, id)
+		f = append(f, data[at:end]...)
+		f[20] = 44
+		binary.BigEndian.PutUint16(f[18:], uint16(len(f)-54))
+		all = append(all, f)
+	}
+	return all
+}
+
 func datagramFrame(id uint16) []byte {
 	payload := make([]byte, 4000)
 	for i := range payload {
@@ -54,6 +73,27 @@ func TestFragmentsComeTogether(t *testing.T) {
 		}
 	}
 	if len(f.open) != 0 || len(f.order) != 0 {
+		t.Errorf("%d are left", len(f.open))
+	}
+}
+
+// The same of IPv6.
+func TestFragments6ComeTogether(t *testing.T) {
+	var f fragments
+	s := &space{}
+	spec := packet.Spec{Src: netip.MustParseAddr("fd00::1"), Dst: netip.MustParseAddr("fd00::2"), Proto: packet.UDP, SrcPort: 1, DstPort: 2, Payload: bytes.Repeat([]byte("winlab"), 700)}
+	frame := packet.Build(spec).Bytes()
+	a, b := cutUp6(frame, 1448, 1), cutUp6(frame, 1448, 2)
+	for i, in := range [][]byte{a[2], b[0], a[0], b[1], a[1], b[2]} {
+		if !fragmentOf(in) {
+			t.Fatal("no fragment")
+		}
+		whole, largest := f.add(s, in)
+		if done := i >= 4; (whole != nil) != done || done && (!bytes.Equal(whole, frame) || largest != 1496) {
+			t.Fatalf("after %d: %d bytes, largest %d", i, len(whole), largest)
+		}
+	}
+	if len(f.open) != 0 {
 		t.Errorf("%d are left", len(f.open))
 	}
 }
@@ -90,6 +130,9 @@ func FuzzFragments(f *testing.F) {
 	for _, in := range cutUp(datagramFrame(1), 1480) {
 		f.Add(in, in)
 	}
+	six := packet.Build(packet.Spec{Src: netip.MustParseAddr("fd00::1"), Dst: netip.MustParseAddr("fd00::2"), Proto: packet.UDP, SrcPort: 1, DstPort: 2, Payload: make([]byte, 2000)}).Bytes()
+	parts := cutUp6(six, 1448, 1)
+	f.Add(parts[0], parts[1])
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		var x fragments
 		s := &space{}

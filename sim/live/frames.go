@@ -43,14 +43,10 @@ func (n *Net) frame(s *space, frame []byte, o netns.Offload) {
 		frame = fill(frame)
 	}
 	parts := flow.Parts{Segments: int(o.SegmentSize)}
-	switch {
-	case fragmentOf(frame):
+	if fragmentOf(frame) {
 		if frame, parts.Fragments = n.fragments.add(s, frame); frame == nil {
 			return // more of it is to come
 		}
-	case fragment6Of(frame):
-		n.stats.Unknown["IPv6 fragments of programs"]++
-		return
 	}
 	f, arrived, err := n.put(s, frame, o, parts)
 	if err != nil {

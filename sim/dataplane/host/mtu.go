@@ -12,8 +12,8 @@ import (
 
 var (
 	factMTU = evidence.New("host.mtu", evidence.Stated,
-		"A stack sends no IP packet by an interface that is larger than its MTU. It cuts a packet without DF into fragments; one with DF it refuses its own program, and for others answers with ICMP fragmentation needed or packet too big, which say the MTU.",
-		"RFC 791 section 3.2", "RFC 1191 section 4", "RFC 8201 section 4")
+		"A stack sends no IP packet by an interface that is larger than its MTU. It cuts a packet without DF into fragments, of IPv6 its own programs' only; one with DF it refuses its own program, and for others answers with ICMP fragmentation needed or packet too big, which say the MTU.",
+		"RFC 791 section 3.2", "RFC 1191 section 4", "RFC 8200 section 4.5", "RFC 8201 section 4")
 	factPathMTU = evidence.New("host.path-mtu", evidence.Stated,
 		"TCP sends segments no larger than its own interface and the other end's MSS allow, and smaller ones when it is told so.",
 		"RFC 9293 section 3.7.1", "RFC 1191 section 6.3")
@@ -74,7 +74,7 @@ func (s *Stack) fits(sim *wire.Simulation, l *Link, p *packet.Packet, forwarded 
 		return true
 	}
 	fact := cmp.Or(l.MTUFact, factMTU)
-	if !p.DontFragment() {
+	if !p.DontFragment() || !forwarded && !s.outside && p.SenderCuts() {
 		p.Fragment(mtu)
 		s.step(sim, p, trace.Step{Action: trace.ActNote, Event: trace.Of(cut{size, mtu, l.Name})}, fact)
 		return true

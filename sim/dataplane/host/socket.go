@@ -170,6 +170,9 @@ func (k *Socket) Send(sim *wire.Simulation, payload []byte, ttl uint8) {
 	}
 	spec.DontFragment = k.DontFragment
 	p := k.segments(sim, packet.Build(spec))
+	if k.DontFragment {
+		p.KeepWhole() // of IPv6, which has no flag
+	}
 	k.stack.step(sim, p, trace.Step{Action: trace.ActSend, Event: trace.Of(messageOf(p))}, nil)
 	if !first || k.stack.admits(sim, p, true) {
 		k.stack.output(sim, p)

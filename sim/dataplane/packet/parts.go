@@ -11,6 +11,8 @@ type parts struct {
 	// fragmented says that the outermost packets are IP fragments, inner that those in
 	// the tunnel are.
 	fragmented, inner bool
+	// whole says that its sender wants it to go in one piece.
+	whole bool
 }
 
 // Size is the length of the IP packet in bytes, of the largest one where it stands for
@@ -55,6 +57,15 @@ func (p *Packet) Reassemble() bool {
 // the flag of IPv4, and every packet of IPv6.
 func (p *Packet) DontFragment() bool {
 	return p.h.IPVersion == 6 || p.h.IPVersion == 4 && p.Bytes()[p.h.L3+6]&0x40 != 0
+}
+
+// KeepWhole lets the sender's own stack not cut the packet either, which DF does for IPv4.
+func (p *Packet) KeepWhole() { p.parts.whole = true }
+
+// SenderCuts reports whether the sender's own stack may cut a packet that nobody else may:
+// one of IPv6 that is no segment of TCP (RFC 8200 section 4.5).
+func (p *Packet) SenderCuts() bool {
+	return p.h.IPVersion == 6 && p.h.Proto != TCP && !p.parts.whole
 }
 
 // encapsulated notes that n bytes were put around the IP packet.

@@ -66,6 +66,21 @@ func TestCutLinks(t *testing.T) {
 `)
 }
 
+// What a sender's stack cuts and what nobody cuts, in both families.
+func TestSizes(t *testing.T) {
+	held(t, `  base: l2bridge-azure-cni-dual-stack.yaml
+  flows:
+    - {from: node/linux1, to: host/lan, protocol: ping, size: 4000, expect: delivered, reason: ok}
+    - {from: node/linux1, to: host/lan, protocol: ping, size: 4000, dontFragment: true, expect: dropped, reason: packet-too-big}
+    - {from: node/linux1, to: host/lan, protocol: ping, family: ipv6, size: 4000, expect: delivered, reason: ok}
+    - {from: node/linux1, to: host/lan, protocol: ping, family: ipv6, size: 4000, dontFragment: true, expect: dropped, reason: packet-too-big}
+    - {from: node/linux1, to: host/lan, protocol: ping, family: ipv6, size: 1452, dontFragment: true, expect: delivered, reason: ok}
+    - {from: node/linux1, to: host/lan, protocol: ping, family: ipv6, size: 1453, dontFragment: true, expect: dropped, reason: packet-too-big}
+    - {from: node/linux1, to: "host/lan:53", protocol: udp, size: 3000, expect: delivered, reason: ok}
+    - {from: node/linux1, to: "host/lan:80", family: ipv6, size: 9000, expect: delivered, reason: ok}
+`)
+}
+
 // What depends on chance is not compared.
 func TestChanceIsNotCompared(t *testing.T) {
 	f, err := lab.Parse(fixtures+"/labs/x.yaml", []byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec: {base: l2bridge-flannel-host-gw.yaml, steps: [{name: later, links: [{of: segment/nodes, loss: 5%}]}]}\n"))
