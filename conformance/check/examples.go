@@ -134,6 +134,16 @@ func (r *rule) example(text string) (name string, data []byte, err error) {
 	return "example.yaml", data, err
 }
 
+// WholeExample is an example of a rule on Kubernetes objects as a manifest, for those who
+// send it to an API server.
+func WholeExample(r *claims.Rule, text string) ([]byte, error) {
+	if _, ok := exampleFiles[r.On]; ok || r.On == "setting" {
+		return nil, fmt.Errorf("the examples of a rule on %s are no manifests", r.On)
+	}
+	_, data, err := (&rule{Rule: r}).example(text)
+	return data, err
+}
+
 // complete merges a part of a manifest into a small whole one: maps key by
 // key, lists entry by entry. A text that has a kind is whole already.
 func complete(skeleton, part string) ([]byte, error) {

@@ -61,6 +61,39 @@ type Setting struct {
 	// and model, ObjectsApart are those that only one of them has.
 	Objects      int                `json:"objects,omitempty"`
 	ObjectsApart []ObjectDifference `json:"objectsApart,omitempty"`
+	// Cluster is the cluster behind the checks of level cluster.
+	Cluster *ClusterInfo `json:"cluster,omitempty"`
+}
+
+// ClusterInfo is a cluster as it was found.
+type ClusterInfo struct {
+	// Simulated is set when its Windows nodes are simulated: it is no evidence of what
+	// Windows does.
+	Simulated bool          `json:"simulated,omitempty"`
+	Provider  string        `json:"provider"`
+	Server    string        `json:"server"` // version of the API server
+	Nodes     []ClusterNode `json:"nodes"`
+	// Notes are what could not be found out.
+	Notes []string `json:"notes,omitempty"`
+	// NotTried are the specs that could not be tried here, with the reason.
+	NotTried []NotTried `json:"notTried,omitempty"`
+}
+
+// ClusterNode is a node of a cluster.
+type ClusterNode struct {
+	Name    string `json:"name"`
+	OS      string `json:"os"`
+	Build   string `json:"build,omitempty"` // of Windows, "10.0.20348.2340"
+	Kubelet string `json:"kubelet"`
+	Runtime string `json:"runtime"`
+	Image   string `json:"image,omitempty"` // the system's name of itself
+}
+
+// NotTried is a check that a cluster could not show.
+type NotTried struct {
+	Claim string `json:"claim"`
+	What  string `json:"what"`
+	Why   string `json:"why"`
 }
 
 // ObjectDifference is a field of an HNS object that only one level of evidence has.

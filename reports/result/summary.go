@@ -3,6 +3,8 @@ package result
 import (
 	"cmp"
 	"slices"
+
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // The outcomes of a cell.
@@ -139,6 +141,10 @@ func (c *Cell) Apart() [][2]Check {
 	var pairs [][2]Check
 	for _, k := range c.Checks {
 		k.Level = cmp.Or(k.Level, Model)
+		if k.Level == Cluster {
+			pairs = append(pairs, c.apartFromCluster(k)...)
+			continue
+		}
 		q := question{k.What, k.Expect}
 		f, ok := first[q]
 		if !ok {
@@ -148,6 +154,27 @@ func (c *Cell) Apart() [][2]Check {
 		}
 	}
 	return pairs
+}
+
+// apartFromCluster is the first other check of the same thing that says what programs
+// on the cluster would have seen differently. They cannot tell the reason, nor where a
+// packet was lost; and an expectation that ends with the documents goes on there.
+func (c *Cell) apartFromCluster(k Check) [][2]Check {
+	for _, f := range c.Checks {
+		if f.What == k.What && f.Level != Cluster && bySight(f.Got) != bySight(k.Got) {
+			return [][2]Check{{f, k}}
+		}
+	}
+	return nil
+}
+
+// bySight is a verdict as far as the sender can tell.
+func bySight(verdict string) string {
+	switch trace.Verdict(verdict) {
+	case trace.NoReply, trace.Looped:
+		return string(trace.Dropped)
+	}
+	return verdict
 }
 
 // Add puts the checks of another level of evidence beside those of the cell. The

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/kubernetes/test/utils/image"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/conformance/e2e/suite"
+)
+
+// flags are those of a run.
+type flags struct {
+	provider, kubeconfig, shard, images string
+	sel                                 suite.Selection
+	given                               suite.Given
+	o                                   suite.Options
+	list, dryRun, force                 bool
+}
+
+// internetOf are the machines outside that flows go to, by provider: Google's name server
+// as in Kubernetes' own tests for Windows, and the labs' machine.
+var internetOf = map[string]string{"kubeconfig": "8.8.8.8", "kind": "8.8.8.8", "simulated": "203.0.113.10"}
+
+func runCommand() *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "winlab-e2e",
+		Short: "Try the claims about Windows nodes on a cluster",
+		Long: `Try the claims of the ledger on a Kubernetes cluster with Windows nodes: flows and names
+of the network, what the API server refuses, and what only a cluster can show. What must
+come out is what the documents say about the versions and the network that are found.
+
+The results are written after each spec, into results.json (for winlab report), junit.xml
+and, with --sonobuoy, sonobuoy_results.yaml. The exit code is 0 when all is as documented,
+1 when something is not, 2 when the run could not be made, 3 when nothing was selected and
+4 when a claim is made for this cluster and no check of it could be tried.`,
+		Example: `  winlab-e2e --provider simulated --kubeconfig simulated.kubeconfig
+  winlab-e2e --kubeconfig ~/.kube/config --areas flows,dns --out results
+  winlab-e2e --list --claims 'controller-*'
+  winlab-e2e merge results-0 results-1 labs --out all`,
+		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.provider, "provider", "kubeconfig", "where the cluster comes from: simulated, kind or kubeconfig")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "the cluster's kubeconfig; default $KUBECONFIG, ~/.kube/config, or the pod's own account")
+	fs.StringSliceVar(&f.sel.Claims, "claims", nil, "only these claims (globs)")
+	fs.StringSliceVar(&f.sel.Areas, "areas", nil, "only these areas")
+	fs.StringSliceVar(&f.sel.Kinds, "kinds", nil, "only specs of these kinds: flow, resolve, rule, cluster")
+	fs.BoolVar(&f.sel.Disruptive, "disruptive", false, "also specs that disturb what else runs on the cluster")
+	fs.StringVar(&f.shard, "shard", "", "a part of the specs, i/n with i from 0")
+	fs.StringVar(&f.given.Network, "network", "", "the HNS network type, where it is not visible: l2bridge, l2tunnel, overlay, transparent, nat")
+	fs.StringVar(&f.given.Plugin, "plugin", "", "the network plugin, where it is not visible")
+	fs.StringVar(&f.given.Proxy, "proxy", "", "kernelspace, kernelspace-dsr or none, where it is not visible")
+	fs.StringVar(&f.images, "image-repo-list", "", "a file with mirrors of the image registries, as e2e.test takes it")
+	fs.StringVar(&f.o.Out, "out", "results", "the folder for the results")
+	fs.StringVar(&f.o.Internet, "internet", "", "the address of a machine outside that answers on TCP 443 and UDP 53")
+	fs.DurationVar(&f.o.PodStart, "pod-start", 5*time.Minute, "how long a pod may take to start")
+	fs.DurationVar(&f.o.Settle, "settle", time.Minute, "how long a cluster may take to program what must be delivered")
+	fs.BoolVar(&f.o.Sonobuoy, "sonobuoy", false, "also write results for Sonobuoy, and done at the end")
+	fs.BoolVar(&f.list, "list", false, "list the specs and what is documented, and stop; needs no cluster")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "find out about the cluster, list the specs that apply, and stop")
+	fs.BoolVar(&f.force, "skip-preflight", false, "run although the preflight finds something missing")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.run(cmd) }
+	return cmd
+}
+
+func (f *flags) run(cmd *cobra.Command) error {
+	internet, ok := internetOf[f.provider]
+	if !ok {
+		return exitf(notRun, "there is no provider %q; write simulated, kind or kubeconfig", f.provider)
+	}
+	if f.o.Internet == "" {
+		f.o.Internet = internet
+	}
+	var err error
+	if f.sel.Shard, f.sel.Shards, err = suite.ParseShard(f.shard); err != nil {
+		return exit{notRun, err}
+	}
+	if f.images != "" {
+		if _, err := os.Stat(f.images); err != nil {
+			return exitf(notRun, "--image-repo-list: %w", err)
+		}
+		image.Init(f.images)
+	}
+	ledger, err := claims.Load()
+	if err != nil {
+		return exit{notRun, err}
+	}
+	all, err := suite.Specs(ledger)
+	if err != nil {
+		return exit{notRun, err}
+	}
+	if f.list {
+		asked, _, err := suite.Select(all, f.sel, nil)
+		if err != nil {
+			return exit{notRun, err}
+		}
+		return f.print(cmd.OutOrStdout(), asked, nil)
+	}
+	return f.onCluster(cmd, ledger, all)
+}
+
+func (f *flags) onCluster(cmd *cobra.Command, ledger *claims.Ledger, all []suite.Spec) error {
+	ctx := cmd.Context()
+	config, path, err := f.config()
+	if err != nil {
+		return exit{notRun, err}
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return exit{notRun, err}
+	}
+	c, err := suite.Discover(ctx, client, f.provider, f.given)
+	if err != nil {
+		return exit{notRun, err}
+	}
+	describe(cmd.ErrOrStderr(), c)
+	asked, specs, err := suite.Select(all, f.sel, c.Targets())
+	switch {
+	case err != nil:
+		return exit{notRun, err}
+	case len(asked) == 0:
+		return exitf(nothingSelected, "nothing is selected: no spec is in all of what was asked for")
+	case len(specs) == 0:
+		return exitf(nothingSelected, "nothing is selected: no document says anything about this cluster that the %d specs asked for could show", len(asked))
+	}
+	apiOnly := true
+	for _, s := range specs {
+		apiOnly = apiOnly && s.Kind == suite.Refusals
+	}
+	missing, err := suite.Preflight(ctx, client, c, apiOnly)
+	if err != nil {
+		return exit{notRun, err}
+	}
+	if f.dryRun {
+		for _, m := range missing {
+			fmt.Fprintln(cmd.ErrOrStderr(), "missing: "+m)
+		}
+		return f.print(cmd.OutOrStdout(), specs, c)
+	}
+	if len(missing) > 0 && !f.force {
+		return exitf(notRun, "the cluster lacks what the specs need:\n  %s\nwinlab-e2e --skip-preflight runs all the same", strings.Join(missing, "\n  "))
+	}
+	f.o.Run, f.o.Command, f.o.Tool = fmt.Sprintf("%x", time.Now().UnixNano()), strings.Join(os.Args, " "), "winlab-e2e"
+	if f.o.Sonobuoy {
+		defer f.done()
+	}
+	o, err := suite.Run(ctx, config, path, ledger, c, specs, f.o)
+	if err != nil && o == nil {
+		return exit{notRun, err}
+	}
+	return f.sum(cmd.ErrOrStderr(), o, err)
+}
+
+// sum prints what came of a run and makes it an exit code.
+func (f *flags) sum(w io.Writer, o *suite.Outcome, err error) error {
+	fmt.Fprintf(w, "%d checks tried, %d failed, %d could not be tried; results in %s\n", o.Tried, o.Failed, len(o.NotTried), f.o.Out)
+	switch {
+	case o.Failed > 0:
+		return exitf(failures, "%d checks are not as documented", o.Failed)
+	case err != nil:
+		return exit{failures, err}
+	case len(o.Unshown) > 0:
+		return exitf(allSkipped, "of these claims no check could be tried: %s", strings.Join(o.Unshown, ", "))
+	}
+	return nil
+}
+
+// done tells Sonobuoy's worker which file has the results.
+func (f *flags) done() {
+	if name, err := filepath.Abs(filepath.Join(f.o.Out, "sonobuoy_results.yaml")); err == nil {
+		_ = os.WriteFile(filepath.Join(f.o.Out, "done"), []byte(name), 0o644)
+	}
+}
+
+// config is how to reach the cluster. The framework reads a file, so that the account of
+// a pod is written into one by it (path "").
+func (f *flags) config() (*rest.Config, string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		if clientcmd.IsEmptyConfig(err) {
+			err = errors.New("no cluster; give --kubeconfig FILE")
+		}
+		return nil, "", err
+	}
+	path := f.kubeconfig
+	if path == "" {
+		path = rules.GetDefaultFilename()
+	}
+	if _, err := os.Stat(path); err != nil {
+		path = ""
+	}
+	return config, path, nil
+}
+
+func describe(w io.Writer, c *suite.Cluster) {
+	what := "a cluster"
+	if c.Simulated {
+		what = "a simulated cluster: what it shows is no evidence of what Windows does"
+	}
+	fmt.Fprintf(w, "%s, Kubernetes %s, network %s, plugin %s, proxy %s\n", what, c.Server, or(c.Network), or(c.Plugin), or(c.Proxy))
+	for _, n := range c.Nodes {
+		fmt.Fprintf(w, "  %s: %s %s, kubelet %s, %s\n", n.Name, n.OS, n.Build, n.Kubelet, n.Runtime)
+	}
+	for _, n := range c.Notes {
+		fmt.Fprintln(w, "  note: "+n)
+	}
+}
+
+func or(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return s
+}
+
+func (f *flags) print(w io.Writer, specs []suite.Spec, c *suite.Cluster) error {
+	if len(specs) == 0 {
+		return exitf(nothingSelected, "nothing is selected")
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range specs {
+		var how []string
+		for i, is := range []bool{s.Serial, s.Slow, s.Disruptive} {
+			if is {
+				how = append(how, []string{"serial", "slow", "disruptive"}[i])
+			}
+		}
+		row := []string{s.Area, string(s.Kind), s.Name, strings.Join(how, ",")}
+		if c != nil {
+			d := s.Documented(c.Targets())
+			expect := d.Expect
+			if s.Kind == suite.Refusals {
+				expect = "refused"
+			}
+			row = append(row, or(d.Status), strings.Replace(or(expect), "unknown", "observe", 1))
+		}
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}

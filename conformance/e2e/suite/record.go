@@ -1,0 +1,245 @@
+package suite
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/reporters"
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/reports/result"
+)
+
+// recorder writes the results after each spec, so that those of a run that was killed
+// are valid and hold all that was finished.
+type recorder struct {
+	mu      sync.Mutex
+	o       Options
+	ledger  *claims.Ledger
+	targets []claims.Target
+	setting result.Setting
+	// specs by the name that Ginkgo reports, and of each claim.
+	specs   map[string]*Spec
+	ofClaim map[string][]*Spec
+	checks  map[string][]result.Check
+	// added are the specs that have a result of their own.
+	added   map[string]bool
+	reports types.SpecReports
+	failed  int
+	broken  error
+}
+
+func newRecorder(l *claims.Ledger, c *Cluster, specs []Spec, o Options) (*recorder, error) {
+	if err := os.MkdirAll(o.Out, 0o755); err != nil {
+		return nil, err
+	}
+	r := &recorder{o: o, ledger: l, targets: c.Targets(), setting: c.Setting(), specs: map[string]*Spec{}, ofClaim: map[string][]*Spec{}, checks: map[string][]result.Check{}, added: map[string]bool{}}
+	for i := range specs {
+		s := &specs[i]
+		r.specs[s.Name] = s
+		r.ofClaim[s.Claim.ID] = append(r.ofClaim[s.Claim.ID], s)
+	}
+	return r, r.write(nil)
+}
+
+// add notes what came of a spec.
+func (r *recorder) add(s *Spec, k result.Check) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.checks[s.Claim.ID] = append(r.checks[s.Claim.ID], k)
+	r.added[s.Name] = true
+}
+
+// after takes Ginkgo's report on a spec: one without a result could not be tried.
+func (r *recorder) after(report ginkgo.SpecReport) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.specs[report.LeafNodeText]
+	if s == nil {
+		return
+	}
+	r.reports = append(r.reports, report)
+	stopped := report.State == types.SpecStateInterrupted || report.State == types.SpecStateAborted
+	switch {
+	case r.added[s.Name]:
+		if report.Failed() {
+			r.failed++
+		}
+	case stopped, report.State == types.SpecStateSkipped, report.State == types.SpecStatePending:
+		why := report.Failure.Message
+		if stopped {
+			why = "the run was stopped"
+		} else if why == "" {
+			why = "the cluster is older than what it needs"
+		}
+		r.setting.Cluster.NotTried = append(r.setting.Cluster.NotTried, result.NotTried{Claim: s.Claim.ID, What: s.What, Why: oneLine(why)})
+	case report.Failed():
+		r.failed++
+		r.checks[s.Claim.ID] = append(r.checks[s.Claim.ID], result.Check{Level: result.Cluster, What: s.What, Expect: s.Documented(r.targets).Expect,
+			Got: "error", Summary: oneLine(report.Failure.Message), Command: "winlab-e2e --claims " + s.Claim.ID})
+	}
+	r.keep(r.write(nil))
+}
+
+// end takes the report of the whole suite.
+func (r *recorder) end(report ginkgo.Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep(r.write(&report))
+}
+
+func (r *recorder) keep(err error) {
+	if r.broken == nil {
+		r.broken = err
+	}
+}
+
+func (r *recorder) err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.broken
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// outcome sums up what was recorded.
+func (r *recorder) outcome() *Outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := &Outcome{Failed: r.failed, NotTried: r.setting.Cluster.NotTried}
+	for _, checks := range r.checks {
+		o.Tried += len(checks)
+	}
+	for _, n := range o.NotTried {
+		asks := slices.ContainsFunc(r.ofClaim[n.Claim], func(s *Spec) bool { return s.Documented(r.targets).Expect != "" || s.Kind == Refusals })
+		if len(r.checks[n.Claim]) == 0 && asks && !slices.Contains(o.Unshown, n.Claim) {
+			o.Unshown = append(o.Unshown, n.Claim)
+		}
+	}
+	slices.Sort(o.Unshown)
+	return o
+}
+
+// document is the results so far.
+func (r *recorder) document() *result.Document {
+	doc := &result.Document{Tool: r.o.Tool, Command: r.o.Command, Settings: []result.Setting{r.setting}, Areas: r.ledger.Areas(), Claims: r.ledger.Results()}
+	for _, c := range r.ledger.Claims() {
+		if checks := r.checks[c.ID]; len(checks) > 0 {
+			doc.Cells = append(doc.Cells, r.cell(c, checks))
+		}
+	}
+	result.Summarise(doc)
+	return doc
+}
+
+// cell is a claim's row in the column of the cluster.
+func (r *recorder) cell(c *claims.Claim, checks []result.Check) result.Cell {
+	cell := result.Cell{Claim: c.ID, Setting: r.setting.ID, Checks: checks, Documented: "silent", Outcome: result.Own}
+	works, fails, disputed := false, false, c.Disputed
+	for _, s := range r.ofClaim[c.ID] {
+		d := s.Documented(r.targets)
+		disputed = disputed || d.Disputed
+		if cell.Status == "" {
+			cell.Status = d.Status
+		}
+		if d.Expect == "" && s.Kind != Refusals {
+			continue
+		}
+		if cell.Basis == "" || d.Basis == "implied" {
+			cell.Basis = d.Basis
+		}
+		ok := d.Expect == "delivered" || d.Expect == claims.Works
+		works, fails = works || ok, fails || !ok
+	}
+	switch {
+	case disputed:
+		cell.Documented = "disputed"
+	case works && fails:
+		cell.Documented = "conditional"
+	case works:
+		cell.Documented = claims.Works
+	case fails:
+		cell.Documented = claims.Fails
+	}
+	for _, k := range checks {
+		cell.Outcome = graver(cell.Outcome, outcomeOf(k, disputed))
+	}
+	return cell
+}
+
+func outcomeOf(k result.Check, disputed bool) string {
+	switch {
+	case k.Got == "error":
+		return result.Failed
+	case !k.Pass && disputed:
+		return result.Disputed
+	case !k.Pass:
+		return result.Differs
+	case k.Expect == "":
+		return result.Own
+	}
+	return result.Agrees
+}
+
+// graver is the outcome that needs attention more; one check that asks for something
+// makes a cell that agrees.
+func graver(a, b string) string {
+	switch {
+	case a == result.Own:
+		return b
+	case b == result.Own:
+		return a
+	case slices.Index(result.Outcomes, b) < slices.Index(result.Outcomes, a):
+		return b
+	}
+	return a
+}
+
+// write writes all files of the run. Each appears at once or stays as it was.
+func (r *recorder) write(report *ginkgo.Report) error {
+	doc := r.document()
+	if err := whole(filepath.Join(r.o.Out, "results.json"), func(f *os.File) error { return result.Write(f, doc) }); err != nil {
+		return err
+	}
+	if report == nil {
+		report = &ginkgo.Report{SuiteDescription: "claims on a cluster with Windows nodes", SpecReports: r.reports}
+	}
+	junit := filepath.Join(r.o.Out, "junit.xml")
+	if err := reporters.GenerateJUnitReportWithConfig(*report, junit+".part", reporters.JunitReportConfig{OmitTimelinesForSpecState: types.SpecStatePassed | types.SpecStateSkipped}); err != nil {
+		return err
+	}
+	if err := os.Rename(junit+".part", junit); err != nil {
+		return err
+	}
+	if !r.o.Sonobuoy {
+		return nil
+	}
+	return whole(filepath.Join(r.o.Out, "sonobuoy_results.yaml"), func(f *os.File) error { return writeSonobuoy(f, doc) })
+}
+
+// whole writes a file beside its place and moves it there.
+func whole(name string, write func(*os.File) error) error {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone when it was renamed
+	if err := write(f); err != nil {
+		f.Close()
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := f.Chmod(0o644); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}

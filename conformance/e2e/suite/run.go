@@ -1,0 +1,222 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/kubernetes/test/e2e/framework"
+	admissionapi "k8s.io/pod-security-admission/api"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/reports/result"
+)
+
+// Options are how a run is made.
+type Options struct {
+	// Run names the run in labels of what it creates.
+	Run string
+	// Out is the folder of the results.
+	Out string
+	// Internet is the address of a machine outside, for flows to host/internet.
+	Internet string
+	// PodStart is how long a pod may take to start, Settle how long a cluster may take
+	// to program what must be delivered.
+	PodStart, Settle time.Duration
+	// Sonobuoy also writes results in the form of a Sonobuoy plugin.
+	Sonobuoy bool
+	// Command is what was typed, Tool the version of winlab.
+	Command, Tool string
+	// Log is where the framework and Ginkgo write.
+	Log io.Writer
+}
+
+// runLabel marks the namespaces of a run.
+const runLabel = "winlab.dev/run"
+
+// runner is one run.
+type runner struct {
+	o       *Options
+	c       *Cluster
+	targets []claims.Target
+	actors  *actors
+	dynamic dynamic.Interface
+	mapper  meta.RESTMapper
+	record  *recorder
+}
+
+// Run tries the specs, one after the other, and writes the results after each. Ginkgo
+// runs one suite in a process, so it can be called once. The error says that the run
+// could not be made; whether claims hold is in the outcome.
+func Run(ctx context.Context, config *rest.Config, kubeconfig string, ledger *claims.Ledger, c *Cluster, specs []Spec, o Options) (*Outcome, error) {
+	if o.PodStart == 0 {
+		o.PodStart = 5 * time.Minute
+	}
+	if o.Settle == 0 {
+		o.Settle = settle
+	}
+	r := &runner{o: &o, c: c, targets: c.Targets()}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	if r.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	groups, err := restmapper.GetAPIGroupResources(client.Discovery())
+	if err != nil {
+		return nil, fmt.Errorf("the API server's resources: %w", err)
+	}
+	r.mapper = restmapper.NewDiscoveryRESTMapper(groups)
+	r.actors = &actors{c: c, o: &o, client: client, pods: map[string]*actor{}}
+	if r.record, err = newRecorder(ledger, c, specs, o); err != nil {
+		return nil, err
+	}
+	if err := configure(kubeconfig, specs); err != nil {
+		return nil, err
+	}
+	for i := range specs {
+		r.register(&specs[i])
+	}
+	r.frame()
+	return r.runTree(ctx)
+}
+
+// configure is what e2e.test takes from its flags.
+func configure(kubeconfig string, specs []Spec) (err error) {
+	t := &framework.TestContext
+	t.KubeConfig, t.Provider, t.NodeOSDistro = kubeconfig, "skeleton", "windows"
+	t.DeleteNamespace, t.DeleteNamespaceOnFailure, t.DumpLogsOnFailure = true, true, false
+	t.VerifyServiceAccount = slices.ContainsFunc(specs, func(s Spec) bool { return s.Kind == InGo })
+	t.CloudConfig.Provider, err = framework.SetupProviderConfig(t.Provider)
+	gomega.RegisterFailHandler(framework.Fail)
+	return err
+}
+
+// frame registers what is around all specs.
+func (r *runner) frame() {
+	ginkgo.ReportAfterEach(func(report ginkgo.SpecReport) { r.record.after(report) })
+	ginkgo.AfterSuite(func(ctx context.Context) { framework.ExpectNoError(r.actors.remove(ctx)) }, ginkgo.NodeTimeout(2*time.Minute))
+	ginkgo.ReportAfterSuite("results", func(report ginkgo.Report) { r.record.end(report) })
+}
+
+// suiteT stands for the testing.T that Ginkgo wants; what failed is in the reports.
+type suiteT struct{}
+
+// Fail does nothing.
+func (suiteT) Fail() {}
+
+func (r *runner) runTree(ctx context.Context) (*Outcome, error) {
+	suite, reporter := ginkgo.GinkgoConfiguration()
+	suite.SemVerFilter = semVerFilter(r.targets)
+	suite.GracePeriod = 30 * time.Second
+	suite.Timeout = 24 * time.Hour
+	reporter.NoColor = true
+	passed := ginkgo.RunSpecs(suiteT{}, "claims on a cluster with Windows nodes", suite, reporter)
+	if err := r.record.err(); err != nil {
+		return nil, err
+	}
+	o := r.record.outcome()
+	if !passed && o.Failed == 0 {
+		return o, errors.New("the suite did not end as it should, though no claim failed: it was interrupted, or it could not clean up; see the report above")
+	}
+	return o, ctx.Err()
+}
+
+// semVerFilter are the versions of the cluster as Ginkgo filters specs by them: the
+// oldest of its nodes. The revision of a Windows build is no part of a semantic version
+// and is a component of its own.
+func semVerFilter(targets []claims.Target) string {
+	kube, build, revision := "", "", ""
+	for _, t := range targets {
+		if v := threeNumbers(t.Kubernetes); v != "" && (kube == "" || less(v, kube)) {
+			kube = v
+		}
+		numbers := strings.Split(t.Build, ".")
+		if len(numbers) < 3 {
+			continue
+		}
+		if b := strings.Join(numbers[:3], "."); build == "" || less(b, build) {
+			build, revision = b, ""
+			if len(numbers) > 3 {
+				revision = numbers[3] + ".0.0"
+			}
+		}
+	}
+	var parts []string
+	for _, p := range []struct{ component, version string }{{"", kube}, {"windows=", build}, {"windows-revision=", revision}} {
+		if p.version != "" {
+			parts = append(parts, p.component+p.version)
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// threeNumbers makes a semantic version of "1.36".
+func threeNumbers(v string) string {
+	if strings.Count(v, ".") == 1 {
+		v += ".0"
+	}
+	return v
+}
+
+func less(a, b string) bool {
+	x, err1 := claims.ParseVersion(a)
+	y, err2 := claims.ParseVersion(b)
+	return err1 == nil && err2 == nil && slices.Compare(x, y) < 0
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// register adds a spec to Ginkgo's tree.
+func (r *runner) register(s *Spec) {
+	limit := 10 * time.Minute
+	if s.Slow {
+		limit = 30 * time.Minute
+	}
+	args := []any{ginkgo.Label(s.labels()...), ginkgo.SpecTimeout(limit)}
+	if s.Serial || s.Disruptive {
+		args = append(args, ginkgo.Serial)
+	}
+	if s.Kubernetes != "" {
+		args = append(args, ginkgo.SemVerConstraint(">= "+threeNumbers(s.Kubernetes)))
+	}
+	if s.Windows != "" {
+		args = append(args, ginkgo.ComponentSemVerConstraint("windows", ">= "+s.Windows))
+	}
+	ginkgo.Describe("["+s.Area+"]", func() {
+		base := notInNames.ReplaceAllString("winlab-"+s.Claim.ID, "-")
+		f := framework.NewDefaultFramework(strings.TrimRight(base[:min(len(base), 40)], "-"))
+		f.NamespacePodSecurityLevel = admissionapi.LevelPrivileged
+		f.SkipNamespaceCreation = s.Kind != InGo
+		ginkgo.It(s.Name, append(args, func(ctx context.Context) {
+			k, err := r.attempt(ctx, &Env{Framework: f, C: r.c, Options: r.o}, s)
+			framework.ExpectNoError(err)
+			r.record.add(s, k)
+			if !k.Pass && !s.Documented(r.targets).Disputed {
+				framework.Failf("the documents ask for %q, and it is %q. %s", k.Expect, k.Got, k.Summary)
+			}
+		})...)
+	})
+}
+
+// Outcome sums a run up.
+type Outcome struct {
+	Tried, Failed int
+	// NotTried are specs that could not be tried; Unshown are claims of which none could
+	// be, although the documents ask for something on this cluster.
+	NotTried []result.NotTried
+	Unshown  []string
+}

@@ -1,0 +1,65 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/winlab-dev/winlab/conformance/claims"
+)
+
+// nodeSpecs look at nodes.
+var nodeSpecs = []written{
+	{name: "nodes-healthy", title: "all nodes are ready", claims: []string{"verify-nodes-healthy"}, try: nodesHealthy},
+	{name: "version-skew", title: "no Windows node's kubelet is newer than the API server, or too old for it", claims: []string{"version-skew"}, try: versionSkew},
+	{name: "node-log-query", title: "the kubelet answers a query for its own log", claims: []string{"node-log-query"}, kubernetes: "1.27", try: nodeLogQuery},
+}
+
+func nodesHealthy(ctx context.Context, e *Env) error {
+	list := must(e.ClientSet.CoreV1().Nodes().List(ctx, metav1.ListOptions{}))
+	var not []string
+	for i := range list.Items {
+		if !ready(&list.Items[i]) {
+			not = append(not, list.Items[i].Name)
+		}
+	}
+	if len(not) > 0 {
+		return fmt.Errorf("not ready: %s", strings.Join(not, ", "))
+	}
+	return nil
+}
+
+func versionSkew(_ context.Context, e *Env) error {
+	server, err := claims.ParseVersion(minorOf(e.C.Server))
+	if err != nil || len(server) < 2 {
+		skip("the API server's version %q is none", e.C.Server)
+	}
+	allowed := 2
+	for _, n := range e.C.Nodes {
+		if n.OS != "windows" {
+			continue
+		}
+		kubelet, err := claims.ParseVersion(minorOf(n.Kubelet))
+		if err != nil || len(kubelet) < 2 {
+			return fmt.Errorf("the kubelet of %s has the version %q", n.Name, n.Kubelet)
+		}
+		if kubelet[1] >= 25 {
+			allowed = 3
+		}
+		if behind := server[1] - kubelet[1]; behind < 0 || behind > allowed {
+			return fmt.Errorf("the kubelet of %s is %s and the API server %s: %d minor versions apart, and up to %d behind is allowed", n.Name, n.Kubelet, e.C.Server, behind, allowed)
+		}
+	}
+	return nil
+}
+
+func nodeLogQuery(ctx context.Context, e *Env) error {
+	node := e.needWindows(1)[0]
+	text, err := e.ClientSet.CoreV1().RESTClient().Get().Resource("nodes").Name(node.Name).SubResource("proxy").Suffix("logs/").Param("query", "kubelet").Param("tailLines", "5").DoRaw(ctx)
+	if err != nil {
+		return fmt.Errorf("the kubelet does not answer the query: %w (%.200s)", err, text)
+	}
+	return nil
+}
