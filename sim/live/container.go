@@ -168,6 +168,10 @@ func (h *ContainerHandle) Start(ctx context.Context, stdio [3]*os.File) error {
 	ctx, cancel := h.n.within(ctx)
 	defer cancel()
 	p, err := h.start(ctx, stdio)
+	if err != nil && ctx.Err() != nil && h.own {
+		// What nobody waits for any more may start all the same.
+		err = errors.Join(err, h.n.host.RemoveContainer(context.WithoutCancel(ctx), h.s.name, h.c.Name))
+	}
 	if err != nil {
 		return err
 	}

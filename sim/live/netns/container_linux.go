@@ -34,6 +34,9 @@ type container struct {
 	// is the next one's. closed and sweeping say what still comes.
 	mnt              int
 	closed, sweeping bool
+
+	// starting says that its program does not run yet, doomed that it was removed then.
+	starting, doomed bool
 }
 
 // child is a program that the helper has started.
@@ -75,35 +78,55 @@ func closeFiles(all []*os.File) {
 	}
 }
 
+// reserve takes the name of a container that is to be started, in the order of asking; nil
+// when it is taken.
+func (h *helper) reserve(q request) *container {
+	s := h.space(q.Name)
+	if s == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.containers[q.Container.Name] != nil {
+		return nil
+	}
+	if s.containers == nil {
+		s.containers = map[string]*container{}
+	}
+	made := &container{spec: q.Container, pidfd: -1, mnt: -1, starting: true}
+	s.containers[q.Container.Name] = made
+	return made
+}
+
 // contain starts a container in a namespace and waits until its program runs.
 func (h *helper) contain(q request, s *space, files []int) (pid int, err error) {
+	c, made := q.Container, q.made
+	if made == nil {
+		return 0, fmt.Errorf("there is a container %s in %s already", c.Name, q.Name)
+	}
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		made.starting = false
+		if err == nil && made.doomed {
+			err = errRemoved
+			if p := h.running[pid]; p != nil {
+				p.quiet = true
+			}
+			made.kill()
+		}
+		if err != nil {
+			if s.containers[c.Name] == made {
+				delete(s.containers, c.Name)
+			}
+			made.close()
+		}
+	}()
 	stdio, err := stdioOf(files)
 	if err != nil {
 		return 0, err
 	}
 	defer closeFiles(stdio)
-	c := q.Container
-	h.mu.Lock()
-	if _, taken := s.containers[c.Name]; taken {
-		h.mu.Unlock()
-		return 0, fmt.Errorf("there is a container %s in %s already", c.Name, q.Name)
-	}
-	if s.containers == nil {
-		s.containers = map[string]*container{}
-	}
-	s.containers[c.Name] = nil // reserved
-	h.mu.Unlock()
-	made := &container{spec: c, pidfd: -1, mnt: -1}
-	defer func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if err != nil {
-			delete(s.containers, c.Name)
-			made.close()
-			return
-		}
-		s.containers[c.Name] = made
-	}()
 	all := map[string]string{"/etc/hostname": s.spec.Hostname + "\n"}
 	maps.Copy(all, s.spec.Files)
 	maps.Copy(all, c.Files)
@@ -209,6 +232,9 @@ func (h *helper) begin(q request, c *container, t *task, files []*os.File, sys *
 	pid := 0
 	h.mu.Lock() // until the program is known to reap
 	err = onThread(func() error {
+		if c.doomed {
+			return errRemoved
+		}
 		if err := enter(); err != nil {
 			return err
 		}
@@ -393,7 +419,7 @@ func (h *helper) exec(q request, s *space, files []int) (int, error) {
 func (h *helper) container(s *space, name string) (*container, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c := s.containers[name]; c != nil && !c.ended {
+	if c := s.containers[name]; c != nil && !c.ended && !c.starting {
 		return c, nil
 	}
 	return nil, fmt.Errorf("container %s does not run", name)
@@ -452,21 +478,29 @@ func (h *helper) ends(c *container) {
 func (h *helper) discard(q request, s *space) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c, there := s.containers[q.Inside]
-	if there && c == nil {
-		return fmt.Errorf("container %s is being started", q.Inside)
-	}
-	if c != nil {
-		c.kill()
-		c.close()
+	if c := s.containers[q.Inside]; c != nil {
+		c.end()
 		delete(s.containers, q.Inside)
 	}
 	return nil
 }
 
+// errRemoved says that a container was removed before its program ran.
+var errRemoved = errors.New("the container was removed while it was being started")
+
+// end ends a container that is removed. The helper's lock is held.
+func (c *container) end() {
+	c.kill()
+	if c.starting {
+		c.doomed = true // and closed by whoever starts it
+		return
+	}
+	c.close()
+}
+
 // kill ends all processes of a container. The helper's lock is held.
 func (c *container) kill() {
-	if !c.ended {
+	if !c.ended && c.pidfd >= 0 {
 		_ = unix.PidfdSendSignal(c.pidfd, unix.SIGKILL, nil, 0)
 	}
 }

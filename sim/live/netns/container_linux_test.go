@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -431,6 +432,32 @@ func TestPodsShareNoMemory(t *testing.T) {
 		}
 		if text, _ := output(t, h, "other", "sh", "-c", "ipcs -q | grep -c ^0x"); text != "0\n" {
 			t.Errorf("another pod has %q", text)
+		}
+	})
+}
+
+// TestRemovedWhileStarting: at whatever moment a start is given up, nothing of it stays.
+func TestRemovedWhileStarting(t *testing.T) {
+	hosts(t, func(t *testing.T, h *Host) {
+		stdio, out := pipes(t)
+		for i := range 40 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond/2)
+			p, err := h.StartContainer(ctx, "pod", Container{Name: "a", OwnRoot: true}, sh("sleep 1000"), stdio)
+			cancel()
+			if err := h.RemoveContainer(t.Context(), "pod", "a"); err != nil {
+				t.Fatal(err)
+			}
+			if err == nil {
+				if e, err := p.Wait(t.Context()); err != nil || e.Signal != 9 {
+					t.Errorf("%+v, error %v", e, err)
+				}
+			} else if !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		}
+		out() // waits for all that have the pipe
+		if text, _ := contained(t, h, Container{Name: "a", OwnRoot: true}, sh("echo free")); text != "free\n" {
+			t.Errorf("%q", text)
 		}
 	})
 }

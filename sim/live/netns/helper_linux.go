@@ -59,7 +59,7 @@ type space struct {
 	net, mnt, uts, ipc int // descriptors of the namespaces
 	device             string
 	spec               *Spec
-	containers         map[string]*container // nil for one that is being started
+	containers         map[string]*container
 }
 
 // run works requests off until the parent has ended. With the first process the
@@ -79,6 +79,9 @@ func (h *helper) run() error {
 			return err
 		}
 		// A connection may take long; all else is done in the order of asking.
+		if q.Op == "contain" {
+			q.made = h.reserve(q)
+		}
 		if q.Op == "dial" || q.Op == "contain" || q.Op == "exec" || q.Op == "usage" {
 			go h.do(q, files)
 		} else {
@@ -316,10 +319,7 @@ func (h *helper) remove(name string, s *space) {
 		}
 	}
 	for _, c := range s.containers {
-		if c != nil {
-			c.kill()
-			c.close()
-		}
+		c.end()
 	}
 	delete(h.spaces, name)
 	s.close()

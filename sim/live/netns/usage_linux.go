@@ -19,6 +19,9 @@ func (h *helper) usage(s *space, name string) (*Usage, error) {
 	c := s.containers[name]
 	var ns, spent uint64
 	var pid int
+	if c != nil && c.starting {
+		c = nil
+	}
 	if c != nil {
 		ns, spent, pid = c.ns, c.spent, c.pid
 	}

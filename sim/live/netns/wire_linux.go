@@ -21,6 +21,7 @@ type request struct {
 	Command *Command   `json:",omitempty"`
 	// Container is one to start; Inside is the name of one.
 	Container *Container `json:",omitempty"`
+	made      *container // it, in the helper
 	Inside    string     `json:",omitempty"`
 	// Only sends a signal to one process, and not to its group.
 	Only   bool `json:",omitempty"`
