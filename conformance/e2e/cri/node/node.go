@@ -149,12 +149,10 @@ func (m *machine) CreateContainer(ctx context.Context, sandbox string, c cri.Con
 	if err != nil {
 		return nil, err
 	}
-	if c.TargetPID != "" {
-		m.log("container " + c.Name + ": it shares no processes with another; each container has its own")
-	}
 	l := live.Container{
 		Name: c.ID, Args: c.Process.Args, Env: m.env(c.Process, c.CredentialSpec), Dir: c.Process.Dir, Terminal: c.Process.Terminal, HostProcess: c.HostProcess,
 		ReadOnlyRoot: c.ReadOnly, Privileged: c.Privileged, AddCaps: c.AddCaps, DropCaps: c.DropCaps, NoNewPrivileges: c.NoNewPrivileges,
+		Processes: c.TargetPID,
 	}
 	for _, mount := range c.Mounts {
 		if c.HostProcess {
@@ -228,7 +226,7 @@ func exit(e netns.Exit, err error) (cri.Exit, error) {
 func (t *task) Usage(ctx context.Context) (cri.Usage, error) {
 	u, err := t.h.Usage(ctx)
 	// What is reserved is not measured, and what is resident is part of it.
-	return cri.Usage{At: time.Now(), CPU: time.Duration(u.CPU), Memory: u.Memory, Virtual: u.Memory, Processes: uint64(u.Processes)}, err
+	return cri.Usage{At: time.Now(), CPU: time.Duration(u.CPU), Memory: u.Memory, Virtual: u.Memory, Processes: uint64(u.Processes), Disk: u.Disk, Inodes: u.Inodes}, err
 }
 
 func (t *task) Remove(ctx context.Context) error { return t.h.Remove(ctx) }
