@@ -23,7 +23,7 @@ import (
 )
 
 // upOutside runs a lab whose pods and Services come from outside.
-func upOutside(t *testing.T, path string, o lab.Options) *Net {
+func upOutside(t testing.TB, path string, o lab.Options) *Net {
 	t.Helper()
 	f, err := lab.Load(filepath.Join("../../fixtures/labs", path))
 	if err != nil {
@@ -48,7 +48,7 @@ func upOutside(t *testing.T, path string, o lab.Options) *Net {
 	return n
 }
 
-func addPod(t *testing.T, n *Net, name, node string) Attached {
+func addPod(t testing.TB, n *Net, name, node string) Attached {
 	t.Helper()
 	a, err := n.AddPod(t.Context(), Sandbox{Namespace: "default", Name: name, UID: name, Node: node})
 	if err != nil {
