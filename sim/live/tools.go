@@ -73,6 +73,8 @@ func (n *Net) tool(s *space, words []string, p *printed) {
 		n.nslookup(s, words[1:], p)
 	case "powershell":
 		n.powershell(s, words[1:], p)
+	case "getaddrinfo":
+		n.getaddrinfo(s, words[1:], p)
 	default:
 		p.fail(1, "%s: winlab has no such program", words[0])
 	}
@@ -141,6 +143,26 @@ func (n *Net) askFrom(s *space, server netip.Addr, query []byte) []byte {
 		return nil
 	}
 	return buf[:size]
+}
+
+// getaddrinfo is what curl.exe asks: the addresses of a name, as programs on the machine get
+// them.
+func (n *Net) getaddrinfo(s *space, args []string, p *printed) {
+	if len(args) != 1 {
+		p.fail(1, "winlab: getaddrinfo takes a name")
+		return
+	}
+	l, err := n.lookUp(s, args[0], model.Ping)
+	switch {
+	case err != nil:
+		p.fail(1, "winlab: %v", err)
+	case l.Verdict != trace.Delivered:
+		p.fail(1, "%s", l.Summary)
+	default:
+		for _, a := range l.Answers {
+			p.line("%s", a)
+		}
+	}
 }
 
 // nslookup is nslookup.exe without its interactive mode: nslookup NAME [SERVER].

@@ -42,6 +42,8 @@ func TestTools(t *testing.T) {
 		{"powershell.exe -NoProfile -Command Resolve-DnsName -Name win-webserver", head + "win-webserver.default.svc.cluster.local        A      30    Answer     10.96.0.50\r\n\r\n", "", 0},
 		{"powershell Resolve-DnsName nosuch", "", "Resolve-DnsName : nosuch : DNS name does not exist\r\n", 1},
 		{"powershell Resolve-DnsName nosuch -Type", "", "Resolve-DnsName : winlab: -Type is not known here\r\n", 1},
+		{"getaddrinfo win-webserver", "10.96.0.50\r\n", "", 0},
+		{"getaddrinfo a b", "", "winlab: getaddrinfo takes a name\r\n", 1},
 		{"powershell Get-Foo", "", "winlab: powershell.exe here is only for Resolve-DnsName: powershell.exe -Command Resolve-DnsName NAME [-Server ADDRESS]\r\n", 1},
 		{"other", "", "other: winlab has no such program\r\n", 1},
 	} {

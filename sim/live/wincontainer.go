@@ -154,7 +154,7 @@ func windowsProgram(prefix, name string) (string, error) {
 		return path, nil // it may be below a mount
 	}
 	if strings.EqualFold(path, "powershell.exe") {
-		path = components.PowerShell + ".exe"
+		path = strings.ReplaceAll(components.PowerShell, "/", `\`)
 	}
 	for _, dir := range []string{`C:\windows\system32\`, `C:\`, `C:\windows\`} {
 		at, err := onDrive(prefix, dir+path)

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -26,6 +28,8 @@ type windows struct {
 	mu   sync.Mutex
 	dir  string
 	copy *wine.Copy
+	// services: Wine's services run.
+	services bool
 	// tools answers the programs that Wine lacks, see serveTools.
 	tools net.Listener
 }
@@ -80,20 +84,54 @@ func (n *Net) underWine(ctx context.Context, s *space, w *windows, path string, 
 			env = append(env, hnsAddress+"="+h.inside.Addr())
 		}
 	}
+	if !w.services && asksForDrives(path, c.Args[1:]) {
+		// When they do not start, the program says what it lacks.
+		w.services = n.runWine(ctx, s, w.copy, w.copy.Services) == nil
+	}
 	return netns.Command{Args: w.copy.Command(path, c.Args[1:]...), Env: env, Dir: c.Dir, Terminal: c.Terminal}
+}
+
+var drives = regexp.MustCompile(`(?i)\b(dir|vol|label)\b|\.(bat|cmd)\b`)
+
+// asksForDrives reports whether a program may ask Wine's services for drives: a console
+// does, to list a folder, and one may be typed into.
+func asksForDrives(path string, args []string) bool {
+	name := strings.ToLower(path[strings.LastIndexAny(path, `\/`)+1:])
+	if name != "cmd.exe" && name != "cmd" {
+		return false
+	}
+	line := strings.Join(args, " ")
+	return !strings.Contains(strings.ToLower(line), "/c") || drives.MatchString(line)
 }
 
 // env is the environment of a Windows program: Wine's, and what its user has set for
 // it. Names that mean something to Linux only are left out.
+//
+// A USERNAME among them brings the other variables of that user.
 func (w *windows) env(given []string) []string {
 	all := append([]string{}, w.copy.Env...)
+	set := func(kv string) { // of two, a program would see the first
+		name, _, _ := strings.Cut(kv, "=")
+		all = slices.DeleteFunc(all, func(old string) bool {
+			before, _, _ := strings.Cut(old, "=")
+			return strings.EqualFold(before, name)
+		})
+		all = append(all, kv)
+	}
+	for _, kv := range given {
+		if name, user, _ := strings.Cut(kv, "="); strings.EqualFold(name, "USERNAME") {
+			for _, own := range wine.UserEnv(user) {
+				set(own)
+			}
+		}
+	}
 	for _, kv := range given {
 		name, _, _ := strings.Cut(kv, "=")
 		switch {
 		case strings.HasPrefix(name, "WINE") && name != "WINEDEBUG", strings.HasPrefix(name, "LC_"), strings.HasPrefix(name, "XDG_"):
 		case name == "PATH", name == "HOME", name == "LANG", name == "TMPDIR", name == "DISPLAY", name == "SHELL", name == "_":
 		default:
-			all = append(all, kv)
+			set(kv)
 		}
 	}
 	return all
@@ -146,27 +184,32 @@ func (n *Net) prefix(ctx context.Context, s *space, w *windows, b *builds.Build)
 }
 
 func (n *Net) startServer(ctx context.Context, s *space, p *wine.Copy) error {
+	// It stays as long as the machine: a server takes 10 MB, and a program that has to start
+	// one takes longer.
+	for _, args := range [][]string{append(p.Server, "-p"), p.Boot} {
+		if err := n.runWine(ctx, s, p, args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runWine runs a program of Wine that ends by itself and prints nothing.
+func (n *Net) runWine(ctx context.Context, s *space, p *wine.Copy, args []string) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = null.Close() }()
-	// It stays as long as the machine: a server takes 10 MB, and a program that has to start
-	// one takes longer.
-	for _, args := range [][]string{append(p.Server, "-p"), p.Boot} {
-		r, err := n.host.Start(ctx, s.name, netns.Command{Args: args, Env: p.Env, Dir: p.Dir}, [3]*os.File{null, null, null})
-		if err != nil {
-			return err
-		}
-		e, err := r.Wait(ctx)
-		if err == nil && e.Code != 0 {
-			err = fmt.Errorf("Wine does not start: %s: exit code %d", filepath.Base(args[0]), e.Code)
-		}
-		if err != nil {
-			return err
-		}
+	r, err := n.host.Start(ctx, s.name, netns.Command{Args: args, Env: p.Env, Dir: p.Dir}, [3]*os.File{null, null, null})
+	if err != nil {
+		return err
 	}
-	return nil
+	e, err := r.Wait(ctx)
+	if err == nil && e.Code != 0 {
+		err = fmt.Errorf("Wine does not start: %s: exit code %d", filepath.Base(args[0]), e.Code)
+	}
+	return err
 }
 
 // look is what programs of a machine see as their machine and user: a pod's name is its
@@ -194,6 +237,6 @@ func (w *windows) discard() {
 		_ = w.tools.Close()
 		_ = w.copy.Close()
 		_ = os.RemoveAll(w.dir)
-		w.copy = nil
+		w.copy, w.services = nil, false
 	}
 }

@@ -11,10 +11,12 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/internal/cache"
+	"github.com/winlab-dev/winlab/sim/real/pinned"
 	"github.com/winlab-dev/winlab/sim/real/wine"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/hcn"
 	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
+	winprograms "github.com/winlab-dev/winlab/sim/windows/programs"
 )
 
 // Host is a Wine prefix that looks like one Windows build. Nodes of that build may
@@ -79,7 +81,41 @@ func CopyAs(ctx context.Context, dir string, build *builds.Build, look Look) (*w
 	for _, name := range Tools {
 		c.Programs[name] = filepath.Join(dlls, shims.Tool)
 	}
+	box, err := builtPrograms(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if box != "" {
+		for _, name := range winprograms.Places {
+			c.Programs[name] = box
+		}
+	}
 	return w.Copy(ctx, c)
+}
+
+// builtPrograms returns the file that stands for the programs of package programs, from the
+// cache; "" where there is no Go to build it with, and Wine's own programs have to do.
+func builtPrograms(ctx context.Context) (string, error) {
+	if _, err := exec.LookPath("go"); err != nil {
+		return "", nil
+	}
+	tmp, err := os.MkdirTemp("", "winlab-programs-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp)
+	dir := filepath.Join(tmp, "winbox")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", err
+	}
+	if err := winprograms.Write(dir); err != nil {
+		return "", err
+	}
+	b, err := pinned.Build(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	return b.Path(winprograms.File), nil
 }
 
 // Tools are programs of Windows that Wine does not have, or not as Windows has them, by

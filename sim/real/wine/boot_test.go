@@ -26,7 +26,7 @@ func TestServicesStartWhenNeeded(t *testing.T) {
 	defer p.Close()
 	running := func() (programs []string) {
 		for _, l := range processesOf(p.Dir) {
-			if _, name, _ := strings.Cut(l, " "); !strings.Contains(name, "wineserver") {
+			if _, name, _ := strings.Cut(l, " "); !strings.Contains(name, "wineserver") && !strings.Contains(name, "wineboot.exe --wait") {
 				programs = append(programs, strings.TrimSpace(name))
 			}
 		}

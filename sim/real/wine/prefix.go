@@ -98,6 +98,9 @@ type Copy struct {
 	// each program that is started while none runs takes longer. nil when
 	// [Config] has none.
 	Boot []string
+	// Services is a command that starts Wine's services, for programs that ask for drives
+	// (dir and vol of cmd.exe); others start them when they are needed. nil as Boot is.
+	Services []string
 
 	loader, logs string
 	guard        *guard
@@ -152,6 +155,7 @@ func (w *Wine) Copy(ctx context.Context, c Config) (*Copy, error) {
 	}
 	if c.Boot != "" {
 		p.Boot = p.Command(`C:\windows\system32\` + bootProgram)
+		p.Services = append(slices.Clone(p.Boot), "--services")
 	}
 	for _, d := range dlls {
 		overrides = append(overrides, strings.TrimSuffix(strings.ToLower(filepath.Base(d)), ".dll")+"=n")
@@ -181,11 +185,23 @@ func fill(dir, bare string, dlls []string, programs map[string]string, values []
 		if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err := copyFile(file, to, 0o755); err != nil {
+		if err := place(file, to); err != nil {
 			return err
 		}
 	}
 	return setRegistry(dir, values)
+}
+
+// place puts a program into a prefix: a large one as a link, as Wine's own are.
+func place(file, to string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	if info.Size() > 1<<20 {
+		return os.Symlink(file, to)
+	}
+	return copyFile(file, to, 0o755)
 }
 
 // programs are all that take the place of Wine's.

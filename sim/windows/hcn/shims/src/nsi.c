@@ -18,25 +18,30 @@ static BOOL up(void)
 	return TRUE;
 }
 
-/* Starts services.exe as Wine's wineboot does (programs/wineboot/wineboot.c,
- * start_services_process): it sets the event when its drivers are up. */
+/* Has services.exe started, as Wine's wineboot does (programs/wineboot/wineboot.c,
+ * start_services_process): it sets the event when its drivers are up. Where nobody waits
+ * for the wish (wineboot.c), it is this program's child. */
 static void services(void)
 {
 	STARTUPINFOW si = { .cb = sizeof si };
 	PROCESS_INFORMATION pi;
 	WCHAR path[] = L"C:\\windows\\system32\\services.exe";
-	HANDLE started = CreateEventW(NULL, TRUE, FALSE, L"__wine_SvcctlStarted"), all[2];
+	HANDLE started = CreateEventW(NULL, TRUE, FALSE, L"__wine_SvcctlStarted");
+	HANDLE wanted = OpenEventW(EVENT_MODIFY_STATE, FALSE, L"winlab-services-wanted");
 
-	if (!started)
-		return;
-	if (CreateProcessW(path, NULL, NULL, NULL, FALSE, DETACHED_PROCESS, NULL, NULL, &si, &pi)) {
-		all[0] = started;
-		all[1] = pi.hProcess;
+	if (wanted) {
+		SetEvent(wanted);
+		WaitForSingleObject(started, LIMIT_MS);
+		CloseHandle(wanted);
+	} else if (CreateProcessW(path, NULL, NULL, NULL, FALSE, DETACHED_PROCESS, NULL, NULL, &si, &pi)) {
+		HANDLE all[2] = { started, pi.hProcess };
+
 		WaitForMultipleObjects(2, all, FALSE, LIMIT_MS);
 		CloseHandle(pi.hThread);
 		CloseHandle(pi.hProcess);
 	}
-	CloseHandle(started);
+	if (started)
+		CloseHandle(started);
 }
 
 BOOL WINAPI DllMain(HINSTANCE dll, DWORD reason, LPVOID reserved)

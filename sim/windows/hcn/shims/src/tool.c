@@ -7,6 +7,8 @@
  */
 #include <winsock2.h>
 #include <ws2tcpip.h>
+#include <fcntl.h>
+#include <io.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +71,8 @@ int main(int argc, char **argv)
     while (n < (int)sizeof head - 1 && recv(s, head + n, 1, 0) == 1 && head[n] != '\n')
         n++;
     head[n] = 0;
+    _setmode(_fileno(stdout), _O_BINARY); /* the lines end as on Windows already */
+    _setmode(_fileno(stderr), _O_BINARY);
     if (sscanf(head, "%d %ld %ld", &code, &out, &err) != 3)
         return fail(argv[0], at);
     if (!copy(stdout, out) || !copy(stderr, err))

@@ -11,7 +11,13 @@
  *     wineboot.exe --init    takes it from there; starts no service (nsi.c does, when a
  *                            program asks for network tables)
  *     wineboot.exe           the same as the first program of a server: the event stays
- *                            until the server ends, so that no later program comes here
+ *                            until the server ends, so that no later program comes here;
+ *                            and starts the next
+ *     wineboot.exe --wait    starts the services when nsi.c asks for it. A program that
+ *                            started them itself would leave them its error output, and
+ *                            who reads that would never see its end
+ *
+ *     wineboot.exe --services   asks for them itself and waits until they are up
  *
  * It uses kernel32 and ntdll alone, which are in every process: loading more takes
  * longer than all it does. */
@@ -148,6 +154,56 @@ static void ready(BOOL lasting)
 	}
 }
 
+#define WANTED L"winlab-services-wanted"
+
+static BOOL run(WCHAR *line, BOOL inherit, HANDLE *process)
+{
+	STARTUPINFOW si = { .cb = sizeof si };
+	PROCESS_INFORMATION pi;
+
+	if (!CreateProcessW(NULL, line, NULL, NULL, inherit, DETACHED_PROCESS, NULL, NULL, &si, &pi))
+		return FALSE;
+	CloseHandle(pi.hThread);
+	*process = pi.hProcess;
+	return TRUE;
+}
+
+/* Leaves a process behind that waits for the event, which it inherits. */
+static void leave_waiting(void)
+{
+	SECURITY_ATTRIBUTES inherited = { sizeof inherited, NULL, TRUE };
+	WCHAR line[] = L"C:\\windows\\system32\\wineboot.exe --wait";
+	HANDLE process;
+
+	if (CreateEventW(&inherited, FALSE, FALSE, WANTED))
+		run(line, TRUE, &process);
+}
+
+/* Starts services.exe when it is wanted, again if it has ended. */
+static void wait_for_want(void)
+{
+	HANDLE wanted = CreateEventW(NULL, FALSE, FALSE, WANTED), process;
+
+	while (wanted && WaitForSingleObject(wanted, INFINITE) == WAIT_OBJECT_0) {
+		WCHAR line[] = L"C:\\windows\\system32\\services.exe";
+
+		if (run(line, FALSE, &process)) {
+			WaitForSingleObject(process, INFINITE);
+			CloseHandle(process);
+		}
+	}
+}
+
+/* Asks for the services. */
+static void want(void)
+{
+	HANDLE started = CreateEventW(NULL, TRUE, FALSE, L"__wine_SvcctlStarted");
+	HANDLE wanted = OpenEventW(EVENT_MODIFY_STATE, FALSE, WANTED);
+
+	if (started && wanted && SetEvent(wanted))
+		WaitForSingleObject(started, 60000);
+}
+
 /* has looks for an option in the command line. */
 static BOOL has(const WCHAR *line, const WCHAR *option)
 {
@@ -168,8 +224,16 @@ void start(void)
 
 	if (has(line, L" --save"))
 		ExitProcess(save() ? 0 : 1);
-	if (has(line, L" --init"))
+	if (has(line, L" --services")) {
+		want();
+	} else if (has(line, L" --wait")) {
+		wait_for_want();
+	} else if (has(line, L" --init")) {
 		restore();
-	ready(!has(line, L" --init"));
+		ready(FALSE);
+	} else {
+		ready(TRUE);
+		leave_waiting();
+	}
 	ExitProcess(0);
 }
