@@ -91,6 +91,9 @@ func read6(s *space, frame []byte) (f fragment, ok bool) {
 		return f, false
 	}
 	own := ip[ipv6Header : ipv6Header+fragmentHeader]
+	if own[0] == fragmentHeading { // a fragment of a fragment: no stack sends one
+		return f, false
+	}
 	bits := binary.BigEndian.Uint16(own[2:])
 	f = fragment{offset: int(bits &^ 7), more: bits&1 != 0, payload: ip[ipv6Header+fragmentHeader : length], length: length}
 	f.head = append([]byte(nil), frame[:ethernet+ipv6Header]...)

@@ -133,6 +133,8 @@ func FuzzFragments(f *testing.F) {
 	six := packet.Build(packet.Spec{Src: netip.MustParseAddr("fd00::1"), Dst: netip.MustParseAddr("fd00::2"), Proto: packet.UDP, SrcPort: 1, DstPort: 2, Payload: make([]byte, 2000)}).Bytes()
 	parts := cutUp6(six, 1448, 1)
 	f.Add(parts[0], parts[1])
+	nested := cutUp6(parts[0], 1448, 2)
+	f.Add(nested[0], nested[len(nested)-1])
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		var x fragments
 		s := &space{}

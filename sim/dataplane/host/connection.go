@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
@@ -48,6 +49,9 @@ const (
 	opening state = iota // a SYN, and no more than that
 	open
 	closing // one end has sent FIN
+	half    // and the other has acknowledged it
+	last    // both have sent FIN
+	waiting // and the last one is acknowledged
 	aborted // one end has sent RST
 )
 
@@ -56,6 +60,10 @@ type Timeouts struct {
 	// Open is for a TCP connection that stands, Opening for one that is not answered,
 	// Closing for one that an end has closed, Aborted for one that an end has reset.
 	Open, Opening, Closing, Aborted time.Duration
+	// Half is for one that an end has closed when the other has acknowledged that, and
+	// may go on sending (CLOSE_WAIT of netfilter); Last for one that both have closed
+	// (LAST_ACK). 0 is Closing.
+	Half, Last time.Duration
 	// UDP is for a conversation in which one end has spoken, Answered for one in which
 	// both have; other protocols but ICMP are like UDP.
 	UDP, Answered, ICMP time.Duration
@@ -74,13 +82,22 @@ func (t *Timeouts) touch(l *life, now time.Duration, h *packet.Headers, reply bo
 		case h.TCPFlags&packet.RST != 0:
 			l.state = aborted
 		case h.TCPFlags&packet.FIN != 0:
-			l.state = max(l.state, closing)
+			switch {
+			case l.state < closing:
+				l.state = closing
+			case l.state < waiting:
+				l.state = last // as netfilter has it, also where it is the same FIN again
+			}
 		case h.TCPFlags&(packet.SYN|packet.ACK) == packet.SYN:
 			l.state = opening
+		case l.state == closing:
+			l.state = half
+		case l.state == last:
+			l.state = waiting
 		case l.state == opening && (reply || h.TCPFlags&packet.SYN == 0):
 			l.state = open
 		}
-		keep = [...]time.Duration{opening: t.Opening, open: t.Open, closing: t.Closing, aborted: t.Aborted}[l.state]
+		keep = [...]time.Duration{opening: t.Opening, open: t.Open, closing: t.Closing, half: cmp.Or(t.Half, t.Closing), last: cmp.Or(t.Last, t.Closing), waiting: t.Closing, aborted: t.Aborted}[l.state]
 	case packet.ICMP, packet.ICMPv6:
 		keep = t.ICMP
 	default:

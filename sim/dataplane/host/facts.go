@@ -47,8 +47,8 @@ var (
 	factMasquerade = evidence.New("host.netfilter-nat", evidence.Stated,
 		"Netfilter translates the first packet of a connection by its rules and all others, replies included, by the connection's entry.", "Linux kernel documentation, netfilter NAT")
 	factConntrackTimeouts = evidence.New("host.conntrack-timeouts", evidence.Stated,
-		"Netfilter forgets a connection on which nothing was sent: TCP that stands after 5 days, TCP that opens or closes after 2 min, after a reset after 10 s; UDP after 30 s, or 2 min when it was answered; echo requests after 30 s. A segment in the middle of a connection that is not known begins one.",
-		"Linux kernel documentation, networking/nf_conntrack-sysctl", "Linux kernel net/netfilter/nf_conntrack_proto_tcp.c (tcp_timeouts)")
+		"Netfilter forgets a connection on which nothing was sent: TCP that stands after 5 days, TCP that opens or closes after 2 min, after 1 min where one end has closed and the other acknowledged that, after 30 s where both have closed and one is not acknowledged, after a reset after 10 s; UDP after 30 s, or 2 min when it was answered; echo requests after 30 s. A segment in the middle of a connection that is not known begins one.",
+		"Linux kernel documentation, networking/nf_conntrack-sysctl", "Linux kernel net/netfilter/nf_conntrack_proto_tcp.c (tcp_timeouts, tcp_conntracks)")
 	factWinNATTimeouts = evidence.New("host.winnat-timeouts", evidence.Stated,
 		"WinNAT forgets a connection on which nothing was sent: TCP that stands after 30 min, TCP that opens or closes after 2 min, UDP after 2 min, echo requests after 30 s (TcpEstablishedConnectionTimeout 1800, TcpTransientConnectionTimeout 120, UdpIdleSessionTimeout 120, IcmpQueryTimeout 30); Set-NetNat sets others, in seconds.",
 		"Microsoft documentation, Set-NetNat", "MicrosoftDocs/Virtualization-Documentation (New-NetNat and what it prints)")

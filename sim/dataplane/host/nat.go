@@ -88,7 +88,7 @@ type NATRule struct {
 // NewNetfilter returns an empty NAT with netfilter's names and the kernel's timeouts.
 func NewNetfilter() *NAT {
 	return &NAT{Name: "iptables", Fact: factMasquerade, Related: true, Loose: true, TimeoutFact: factConntrackTimeouts, Timeouts: Timeouts{
-		Open: 5 * 24 * time.Hour, Opening: 2 * time.Minute, Closing: 2 * time.Minute, Aborted: 10 * time.Second,
+		Open: 5 * 24 * time.Hour, Opening: 2 * time.Minute, Closing: 2 * time.Minute, Half: time.Minute, Last: 30 * time.Second, Aborted: 10 * time.Second,
 		UDP: 30 * time.Second, Answered: 2 * time.Minute, ICMP: 30 * time.Second}}
 }
 

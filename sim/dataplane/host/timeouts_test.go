@@ -125,7 +125,13 @@ func TestTimeouts(t *testing.T) {
 		{"netfilter", packet.TCP, ">SYN >SYN 2m <SYN+ACK", "not back"}, // sent again, it still opens
 		{"netfilter", packet.TCP, stands + ">FIN 1m59s <ACK", "back"},
 		{"netfilter", packet.TCP, stands + ">FIN 2m <ACK", "not back"},
-		{"netfilter", packet.TCP, stands + "<FIN >ACK 2m >FIN", "anew"},
+		{"netfilter", packet.TCP, stands + "<FIN >ACK 59s >FIN", "as before"}, // CLOSE_WAIT
+		{"netfilter", packet.TCP, stands + "<FIN >ACK 1m >FIN", "anew"},
+		{"netfilter", packet.TCP, stands + "<FIN >ACK >FIN 29s <ACK", "back"}, // LAST_ACK
+		{"netfilter", packet.TCP, stands + "<FIN >ACK >FIN 30s <ACK", "not back"},
+		{"netfilter", packet.TCP, stands + "<FIN >ACK >FIN <ACK 1m59s >ACK", "as before"}, // TIME_WAIT
+		{"netfilter", packet.TCP, stands + "<FIN >ACK >FIN <ACK >FIN 1m59s >ACK", "as before"},
+		{"netfilter", packet.TCP, stands + "<FIN >ACK >FIN <ACK 2m >ACK", "anew"},
 		{"netfilter", packet.TCP, stands + ">RST 9s <ACK", "back"},
 		{"netfilter", packet.TCP, stands + ">RST 10s <ACK", "not back"},
 		{"netfilter", packet.TCP, stands + ">FIN >RST >FIN 10s <ACK", "not back"},
@@ -145,6 +151,8 @@ func TestTimeouts(t *testing.T) {
 		{"WinNAT", packet.TCP, stands + "30m <ACK", "not back"},
 		{"WinNAT", packet.TCP, ">SYN 2m <SYN+ACK", "not back"},
 		{"WinNAT", packet.TCP, stands + ">FIN 2m <ACK", "not back"},
+		{"WinNAT", packet.TCP, stands + ">FIN <ACK 1m59s <FIN", "back"},
+		{"WinNAT", packet.TCP, stands + ">FIN <ACK <FIN 2m >ACK", "anew, unknown"},
 		{"WinNAT", packet.UDP, "> < 1m59s <", "back"},
 		{"WinNAT", packet.UDP, "> < 2m <", "not back"},
 		{"WinNAT", packet.ICMP, "> 30s <", "not back"},

@@ -35,9 +35,9 @@ var (
 		srcIptables)
 	_ = evidence.New("kubeproxy.iptables-session-affinity", evidence.Code,
 		"A connection gets a backend at random (the statistic module); with sessionAffinity ClientIP all connections of one client address get the backend of its first one, for a time (the recent module). A trace of one connection shows every backend; several connections are spread by a hash in the place of chance.", srcIptables)
-	_ = evidence.New("kubeproxy.conntrack-established", evidence.Code,
-		"kube-proxy on Linux sets the idle time of established connections to 24 h when it starts (--conntrack-tcp-timeout-established); nothing sets it back.",
-		"kubernetes/kubernetes cmd/kube-proxy/app/server_linux.go setupConntrack", "kubernetes/kubernetes pkg/proxy/apis/config/v1alpha1/defaults.go SetDefaults_KubeProxyConfiguration")
+	_ = evidence.New("kubeproxy.conntrack-timeouts", evidence.Code,
+		"kube-proxy on Linux sets two times of the kernel when it starts, and nothing sets them back: an established connection is idle for 24 h (--conntrack-tcp-timeout-established), one that an end has closed for 1 h (--conntrack-tcp-timeout-close-wait, from 1.5 on).",
+		"kubernetes/kubernetes PR 35919", "kubernetes/kubernetes cmd/kube-proxy/app/server_linux.go setupConntrack", "kubernetes/kubernetes pkg/proxy/apis/config/v1alpha1/defaults.go SetDefaults_KubeProxyConfiguration")
 	_ = evidence.New("kubeproxy.iptables-hairpin", evidence.Inferred,
 		"The mark of KUBE-SEP-... for a pod that reaches itself is set before the backend is known here, so winlab translates the source in POSTROUTING when source and destination are one pod.")
 )
@@ -230,5 +230,5 @@ func chainName(prefix string, svc *kube.Service, p kube.ServicePort) string {
 }
 
 // SetConntrack sets what kube-proxy sets of a Linux node's connection tracking when it
-// starts (kubeproxy.conntrack-established).
-func SetConntrack(n *host.NAT) { n.Timeouts.Open = 24 * time.Hour }
+// starts (kubeproxy.conntrack-timeouts).
+func SetConntrack(n *host.NAT) { n.Timeouts.Open, n.Timeouts.Half = 24*time.Hour, time.Hour }

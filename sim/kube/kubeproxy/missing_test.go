@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/kube"
@@ -102,5 +103,15 @@ func TestMissing(t *testing.T) {
 				t.Errorf("got  %q\nwant %q\n%s", got, c.want, r)
 			}
 		})
+	}
+}
+
+// What kube-proxy sets of a Linux node's connection tracking (kubeproxy.conntrack-timeouts).
+func TestSetConntrack(t *testing.T) {
+	n := host.NewNetfilter()
+	usual := n.Timeouts
+	SetConntrack(n)
+	if n.Timeouts.Open != 24*time.Hour || n.Timeouts.Half != time.Hour || n.Timeouts.Opening != usual.Opening || usual.Open != 5*24*time.Hour || usual.Half != time.Minute {
+		t.Errorf("%+v, and without kube-proxy %+v", n.Timeouts, usual)
 	}
 }
