@@ -89,6 +89,18 @@ type RunningKubeProxy struct {
 // a sync one call follows another.
 const quiet = 400 * time.Millisecond
 
+// quietInPlace is the same where a network is between kube-proxy and its API server:
+// frames take their turn with whatever else the machine does, and what was sent arrives
+// later than it was written.
+const quietInPlace = 3 * quiet
+
+func (k *RunningKubeProxy) quiet() time.Duration {
+	if k.place != nil {
+		return quietInPlace
+	}
+	return quiet
+}
+
 // StartKubeProxy starts kube-proxy in kernelspace mode. It is stopped with ctx.
 func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubeProxy, error) {
 	path := c.Binaries.Path("kube-proxy.exe")
@@ -202,7 +214,7 @@ func (k *RunningKubeProxy) WaitSynced(ctx context.Context, since time.Time) erro
 				from = since
 			}
 			k.mu.Lock()
-			done := k.lookup.After(from) && time.Since(k.last) > quiet
+			done := k.lookup.After(from) && time.Since(k.last) > k.quiet()
 			k.mu.Unlock()
 			if done {
 				return nil
