@@ -198,7 +198,7 @@ func (h *ContainerHandle) start(ctx context.Context, stdio [3]*os.File) (*netns.
 	if !h.own {
 		return h.n.host.Start(ctx, h.s.name, command, stdio)
 	}
-	c, err := h.windowsContainer()
+	c, err := h.windowsContainer(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (h *ContainerHandle) prepareWindows(ctx context.Context) error {
 
 // windowsContainer is a Windows container as one of Linux: all of Wine's processes for its
 // prefix are in its PID namespace, and its mounts are below the prefix.
-func (h *ContainerHandle) windowsContainer() (netns.Container, error) {
+func (h *ContainerHandle) windowsContainer(ctx context.Context) (netns.Container, error) {
 	p := h.windows.copy
 	// The server comes first and alone, see startServer. It ends with the container.
 	c := netns.Container{Name: h.c.Name, Privileged: true, First: append(slices.Clone(p.Server), "-p")}
@@ -63,7 +63,7 @@ func (h *ContainerHandle) windowsContainer() (netns.Container, error) {
 		source := m.Source
 		if isDrivePath(source) {
 			var err error
-			if source, err = h.n.NodePath(context.Background(), h.n.nodeOf(h.s), source); err != nil {
+			if source, err = h.n.NodePath(ctx, h.n.nodeOf(h.s), source); err != nil {
 				return c, fmt.Errorf("mount %s: %w", m.Target, err)
 			}
 		}
