@@ -26,6 +26,8 @@ var (
 	liveTmpl string
 	//go:embed components.tmpl
 	componentsTmpl string
+	//go:embed clusters.tmpl
+	clustersTmpl string
 	//go:embed pages.tmpl
 	pagesTmpl string
 	//go:embed trace.tmpl
@@ -45,7 +47,7 @@ var (
 )
 
 var (
-	reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl + componentsTmpl + liveTmpl))
+	reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl + componentsTmpl + liveTmpl + clustersTmpl))
 	tracePage  = template.Must(template.New("trace").Parse(traceTmpl))
 )
 

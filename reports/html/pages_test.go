@@ -251,3 +251,21 @@ func TestRealComponentsAreShown(t *testing.T) {
 		t.Errorf("a section without real components, or %v", err)
 	}
 }
+
+// TestClustersSayWhetherTheyAreSimulated: the page must not let a simulated cluster pass
+// for a real one.
+func TestClustersSayWhetherTheyAreSimulated(t *testing.T) {
+	doc := resulttest.Sample()
+	doc.Settings[0].Cluster = &result.ClusterInfo{Simulated: true, Provider: "kubeconfig", Server: "v1.37.0",
+		Nodes:    []result.ClusterNode{{Name: "win1", OS: "windows", Build: "10.0.20348.2340", Kubelet: "v1.37.0", Runtime: "containerd://2.1"}},
+		NotTried: []result.NotTried{{Claim: "icmp", What: "a ping", Why: "<no image>"}}}
+	page, err := Report(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"a simulated cluster: no evidence of what Windows does", "win1: windows 10.0.20348.2340", "&lt;no image&gt;"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}

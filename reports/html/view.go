@@ -46,6 +46,7 @@ type view struct {
 	Wide               int // columns of the matrix that are settings
 	Real               *real
 	Live               *live
+	Clusters           []cluster
 }
 
 // Differing counts the rows of the differences.
@@ -328,6 +329,7 @@ func newView(doc *result.Document) *view {
 	v.notices(doc)
 	v.components(doc)
 	v.live(doc)
+	v.clusters(doc)
 	return v
 }
 

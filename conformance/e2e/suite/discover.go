@@ -18,10 +18,10 @@ import (
 )
 
 // What a simulated cluster says of itself on its nodes, as labels or annotations:
-// that it is one (any value; the lab's name if it has one), and what a cluster cannot
-// tell by itself.
+// that it is one, of which lab, and what a cluster cannot tell by itself.
 const (
 	simulatedKey = "winlab.dev/simulated"
+	labKey       = "winlab.dev/lab"
 	networkKey   = "winlab.dev/network"
 	pluginKey    = "winlab.dev/plugin"
 	proxyKey     = "winlab.dev/proxy"
@@ -39,7 +39,11 @@ type Cluster struct {
 }
 
 // Given is what somebody says about a cluster that cannot be seen from outside.
-type Given struct{ Network, Plugin, Proxy string }
+type Given struct {
+	Network, Plugin, Proxy string
+	// Lab is that of a simulated cluster.
+	Lab string
+}
 
 // Discover looks at the nodes and at the configuration of the network plugin and of
 // kube-proxy, as far as they are visible. What it may not see it leaves open and notes.
@@ -59,11 +63,14 @@ func Discover(ctx context.Context, client kubernetes.Interface, provider string,
 		info := n.Status.NodeInfo
 		c.Nodes = append(c.Nodes, result.ClusterNode{Name: n.Name, OS: osOf(n), Build: buildOf(n), Kubelet: info.KubeletVersion, Runtime: info.ContainerRuntimeVersion, Image: info.OSImage})
 		for _, kv := range []map[string]string{n.Labels, n.Annotations} {
-			if lab, ok := kv[simulatedKey]; ok {
-				c.Simulated, c.Lab = true, cmp.Or(c.Lab, lab)
+			if _, ok := kv[simulatedKey]; ok {
+				c.Simulated, c.Lab = true, cmp.Or(c.Lab, kv[labKey], given.Lab)
 			}
 			c.Network, c.Plugin, c.Proxy = cmp.Or(c.Network, kv[networkKey]), cmp.Or(c.Plugin, kv[pluginKey]), cmp.Or(c.Proxy, kv[proxyKey])
 		}
+	}
+	if i := slices.IndexFunc(claims.Designs, func(d claims.Design) bool { return d.Name == c.Lab }); i >= 0 {
+		c.Network, c.Plugin = cmp.Or(c.Network, claims.Designs[i].Network), cmp.Or(c.Plugin, claims.Designs[i].Plugin)
 	}
 	c.plugin(ctx, client)
 	c.proxy(ctx, client)
@@ -233,17 +240,20 @@ func (c *Cluster) Setting() result.Setting {
 		}
 	}
 	s.Proxy = strings.Replace(s.Proxy, "-dsr", ", DSR", 1)
+	s.Title = "a cluster with Windows nodes (" + c.Provider + ")"
+	if c.Simulated {
+		s.Title = "a simulated cluster"
+		s.Design = cmp.Or(c.Lab, "simulated-cluster")
+		if c.Lab != "" {
+			s.File = "fixtures/labs/" + c.Lab + ".yaml"
+		}
+	}
 	s.ID = s.Design + "/" + s.Kubernetes
 	if len(s.Builds) > 0 {
 		s.ID += "-" + strings.TrimPrefix(s.Builds[0], "10.0.")
 	}
 	if strings.Contains(s.Proxy, "DSR") {
 		s.ID += "-dsr"
-	}
-	s.Title = "a cluster with Windows nodes (" + c.Provider + ")"
-	if c.Simulated {
-		s.Title = "a simulated cluster"
-		s.File = "fixtures/labs/" + c.Lab + ".yaml"
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/winlab-dev/winlab/reports/html"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -143,10 +144,17 @@ func onlyCluster(c *result.Cell) bool {
 	return !slices.ContainsFunc(c.Checks, func(k result.Check) bool { return k.Level != result.Cluster })
 }
 
-// WriteMerged writes a document as the results of a folder.
+// WriteMerged writes a document as the results of a folder, with the report.
 func WriteMerged(out string, doc *result.Document) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	return whole(filepath.Join(out, "results.json"), func(f *os.File) error { return result.Write(f, doc) })
+	if err := whole(filepath.Join(out, "results.json"), func(f *os.File) error { return result.Write(f, doc) }); err != nil {
+		return err
+	}
+	page, err := html.Report(doc)
+	if err != nil {
+		return err
+	}
+	return whole(filepath.Join(out, "report.html"), func(f *os.File) error { _, err := f.Write(page); return err })
 }

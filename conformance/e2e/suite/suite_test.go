@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -224,5 +225,46 @@ func TestImagesHaveTags(t *testing.T) {
 		if checkTags([]string{bad}) == nil {
 			t.Errorf("%s has no fixed tag", bad)
 		}
+	}
+}
+
+// resultsIn writes results of one cell into a folder.
+func resultsIn(t *testing.T, setting result.Setting, k result.Check) string {
+	t.Helper()
+	dir := t.TempDir()
+	doc := &result.Document{Settings: []result.Setting{setting}, Areas: []result.Area{{ID: "flows", Title: "Flows"}}, Claims: []result.Claim{{ID: "a", Area: "flows", Title: "a"}},
+		Cells: []result.Cell{{Claim: "a", Setting: setting.ID, Documented: "works", Outcome: result.Agrees, Checks: []result.Check{k}}}}
+	if err := WriteMerged(dir, doc); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestMerge: a run of labs and one of a cluster have one cell, with the model's check
+// first; what a program cannot tell is no difference.
+func TestMerge(t *testing.T) {
+	setting := result.Setting{ID: "l2bridge/1.37", Design: "l2bridge", Kubernetes: "1.37"}
+	onCluster := setting
+	onCluster.Cluster = &result.ClusterInfo{Simulated: true, Provider: "simulated", Server: "v1.37.0"}
+	real := setting
+	real.Cluster = &result.ClusterInfo{Provider: "kubeconfig", Server: "v1.37.0"}
+	model := result.Check{Level: result.Model, What: "ping", Got: "no-reply", Reason: "icmp-not-translated", Pass: true}
+	for _, c := range []struct {
+		got   string
+		apart int
+	}{{"dropped", 0}, {"delivered", 1}} {
+		doc, err := Merge([]string{
+			resultsIn(t, onCluster, result.Check{Level: result.Cluster, What: "ping", Expect: "no-reply", Got: c.got, Pass: true}),
+			resultsIn(t, setting, model),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(doc.Cells) != 1 || len(doc.Cells[0].Checks) != 2 || doc.Cells[0].Checks[0].Level != result.Model || doc.Summary.Apart != c.apart || !doc.Settings[0].Cluster.Simulated {
+			t.Errorf("%s: %+v %+v", c.got, doc.Cells, doc.Summary)
+		}
+	}
+	if _, err := Merge([]string{resultsIn(t, onCluster, model), resultsIn(t, real, model)}); err == nil || !strings.Contains(err.Error(), "simulated") {
+		t.Errorf("a simulated and a real cluster are one column: %v", err)
 	}
 }

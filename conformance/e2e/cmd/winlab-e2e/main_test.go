@@ -14,6 +14,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/yaml"
 
 	"github.com/winlab-dev/winlab/conformance/e2e/internal/testapi"
 	"github.com/winlab-dev/winlab/reports/result"
@@ -141,6 +145,7 @@ func TestAgainstAnAPIServer(t *testing.T) {
 			}
 		}
 	})
+	t.Run("the sample manifests", func(t *testing.T) { samples(t, s) })
 	node(t, s, windowsNode("win-a"))
 	tainted := windowsNode("win-b")
 	tainted.Spec.Taints = []v1.Taint{{Key: "team", Value: "a", Effect: v1.TaintEffectNoSchedule}}
@@ -158,4 +163,62 @@ func TestAgainstAnAPIServer(t *testing.T) {
 		out := t.TempDir()
 		expect(t, allSkipped, []string{"flow-external-load-balancer"}, append(admin, "--skip-preflight", "--network", "l2bridge", "--claims", "flow-external-load-balancer", "--pod-start", "1s", "--out", out)...)
 	})
+}
+
+// samples sends the manifests of deploy to the API server, which is asked to change
+// nothing; what needs a namespace gets it first.
+func samples(t *testing.T, s *testapi.Server) {
+	text, err := os.ReadFile("../../deploy/indexed-job.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := restmapper.GetAPIGroupResources(s.Client.Discovery())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper := restmapper.NewDiscoveryRESTMapper(groups)
+	client, err := dynamic.NewForConfig(s.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, part := range strings.Split(string(text), "\n---\n") {
+		u := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict([]byte(part), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		m, err := mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}}
+		if u.GetKind() == "Namespace" {
+			options.DryRun = nil
+		}
+		if _, err := client.Resource(m.Resource).Namespace(u.GetNamespace()).Create(t.Context(), u, options); err != nil {
+			t.Errorf("%s %s: %v", u.GetKind(), u.GetName(), err)
+		}
+		n++
+	}
+	if n != 5 {
+		t.Errorf("%d objects", n)
+	}
+	// A plugin of Sonobuoy is no object of the API: its pod and container are parts of one.
+	text, err = os.ReadFile("../../deploy/sonobuoy-plugin.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plugin struct {
+		PodSpec v1.PodSpec   `json:"podSpec"`
+		Spec    v1.Container `json:"spec"`
+	}
+	if err := yaml.Unmarshal(text, &plugin); err != nil {
+		t.Fatal(err)
+	}
+	plugin.PodSpec.Containers = []v1.Container{plugin.Spec}
+	plugin.PodSpec.Volumes = []v1.Volume{{Name: "results", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "plugin"}, Spec: plugin.PodSpec}
+	if _, err := s.Client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}); err != nil {
+		t.Error(err)
+	}
 }

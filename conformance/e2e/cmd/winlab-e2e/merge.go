@@ -14,7 +14,8 @@ func mergeCommand() *cobra.Command {
 		Use:   "merge DIR...",
 		Short: "Join the results of shards, clusters and labs",
 		Long: `Join results: those of the shards of one run, of several clusters, and of winlab run, whose
-cells then have the evidence of the model and of the cluster side by side.`,
+cells then have the evidence of the model and of the cluster side by side. The report of all is
+report.html.`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().StringVar(&out, "out", "merged", "the folder for the results")
@@ -26,7 +27,7 @@ cells then have the evidence of the model and of the cluster side by side.`,
 		if err := suite.WriteMerged(out, doc); err != nil {
 			return exit{notRun, err}
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%d settings, %d cells, in %s/results.json\n", len(doc.Settings), len(doc.Cells), out)
+		fmt.Fprintf(cmd.OutOrStdout(), "%d settings, %d cells, in %s: results.json and report.html\n", len(doc.Settings), len(doc.Cells), out)
 		if !doc.Summary.AsExpected {
 			return exitf(failures, "something is not as documented")
 		}

@@ -63,6 +63,7 @@ and, with --sonobuoy, sonobuoy_results.yaml. The exit code is 0 when all is as d
 	fs.StringVar(&f.given.Network, "network", "", "the HNS network type, where it is not visible: l2bridge, l2tunnel, overlay, transparent, nat")
 	fs.StringVar(&f.given.Plugin, "plugin", "", "the network plugin, where it is not visible")
 	fs.StringVar(&f.given.Proxy, "proxy", "", "kernelspace, kernelspace-dsr or none, where it is not visible")
+	fs.StringVar(&f.given.Lab, "lab", "", "the name of the lab of a simulated cluster, where its nodes do not say it; its results then stand beside those of winlab run")
 	fs.StringVar(&f.images, "image-repo-list", "", "a file with mirrors of the image registries, as e2e.test takes it")
 	fs.StringVar(&f.o.Out, "out", "results", "the folder for the results")
 	fs.StringVar(&f.o.Internet, "internet", "", "the address of a machine outside that answers on TCP 443 and UDP 53")

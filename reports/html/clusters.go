@@ -1,0 +1,56 @@
+package html
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/reports/clean"
+	"github.com/winlab-dev/winlab/reports/result"
+)
+
+// cluster is a column whose checks of level cluster come from one cluster.
+type cluster struct {
+	ID, Title, Provider, Server string
+	Simulated                   bool
+	Nodes, Notes                []string
+	Checks, Failed              int
+	NotTried                    []result.NotTried
+}
+
+// clusters lists the clusters of a run, so that nobody takes a simulated one for a real
+// one.
+func (v *view) clusters(doc *result.Document) {
+	for i := range doc.Settings {
+		s := &doc.Settings[i]
+		if s.Cluster == nil {
+			continue
+		}
+		c := cluster{ID: clean.Line(s.ID), Title: clean.Line(s.Title), Provider: clean.Line(s.Cluster.Provider), Server: clean.Line(s.Cluster.Server), Simulated: s.Cluster.Simulated}
+		for _, n := range s.Cluster.Nodes {
+			c.Nodes = append(c.Nodes, clean.Line(strings.Join(strings.Fields(fmt.Sprintf("%s: %s %s %s, kubelet %s, %s", n.Name, n.OS, n.Build, n.Image, n.Kubelet, n.Runtime)), " ")))
+		}
+		for _, n := range s.Cluster.Notes {
+			c.Notes = append(c.Notes, clean.Line(n))
+		}
+		for _, n := range s.Cluster.NotTried {
+			c.NotTried = append(c.NotTried, result.NotTried{Claim: clean.Line(n.Claim), What: clean.Line(n.What), Why: clean.Line(n.Why)})
+		}
+		slices.SortStableFunc(c.NotTried, func(a, b result.NotTried) int { return strings.Compare(a.Why, b.Why) })
+		for _, cell := range doc.Cells {
+			if cell.Setting != s.ID {
+				continue
+			}
+			for _, k := range cell.Checks {
+				if k.Level != result.Cluster {
+					continue
+				}
+				c.Checks++
+				if !k.Pass {
+					c.Failed++
+				}
+			}
+		}
+		v.Clusters = append(v.Clusters, c)
+	}
+}
