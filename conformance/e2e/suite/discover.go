@@ -100,7 +100,7 @@ func buildOf(n *v1.Node) string {
 	if osOf(n) != "windows" {
 		return ""
 	}
-	if v := n.Status.NodeInfo.KernelVersion; strings.HasPrefix(v, "10.0.") {
+	if v, _, _ := strings.Cut(n.Status.NodeInfo.KernelVersion, " "); strings.HasPrefix(v, "10.0.") {
 		return v
 	}
 	return n.Labels[v1.LabelWindowsBuild]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -191,8 +192,12 @@ func (o output) all() string { return strings.TrimSpace(o.stdout + "\n" + o.stde
 // exec runs a command in a container. An exit code is no error: only a command that
 // could not be run is.
 func (e *Env) exec(ctx context.Context, pod *v1.Pod, container string, command ...string) (output, error) {
-	stdout, stderr, err := e2epod.Exec(e.TContext(ctx), e2epod.ExecOptions{Command: command, Namespace: pod.Namespace, PodName: pod.Name, ContainerName: container,
-		CaptureStdout: true, CaptureStderr: true, Quiet: true})
+	options := e2epod.ExecOptions{Command: command, Namespace: pod.Namespace, PodName: pod.Name, ContainerName: container, CaptureStdout: true, CaptureStderr: true, Quiet: true}
+	stdout, stderr, err := e2epod.Exec(e.TContext(ctx), options)
+	// Nothing has run when the API server could not be reached: it may be asked again.
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" && ctx.Err() == nil {
+		stdout, stderr, err = e2epod.Exec(e.TContext(ctx), options)
+	}
 	o := output{stdout: stdout, stderr: stderr}
 	var exit utilexec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
