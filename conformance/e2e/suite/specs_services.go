@@ -66,7 +66,7 @@ func portForward(ctx context.Context, e *Env) error {
 	go func() { ended <- forwarder.ForwardPorts() }()
 	select {
 	case err := <-ended:
-		return fmt.Errorf("the forwarding ended: %w", err)
+		return fmt.Errorf("the forwarding has ended: %w", err)
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(time.Minute):
@@ -75,6 +75,12 @@ func portForward(ctx context.Context, e *Env) error {
 	}
 	ports := must(forwarder.GetPorts())
 	return eventually(ctx, e.Options.Settle, func(ctx context.Context) error {
+		select {
+		case err := <-ended:
+			ended <- err // the next attempt shall say the same
+			return fmt.Errorf("the forwarding has ended: %w", err)
+		default:
+		}
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/hostname", ports[0].Local), nil)
 		if err != nil {
 			return err
