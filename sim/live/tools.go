@@ -88,6 +88,9 @@ type looked struct {
 	// byName are the records of all answers.
 	records []dns.RR
 	client  model.Client
+	// noName and silent count the questions without an answer: for the server's own name,
+	// and others.
+	noName, silent int
 }
 
 // questionTimeout is how long the tools wait for an answer; nslookup prints it.
@@ -115,6 +118,13 @@ func (n *Net) lookUp(s *space, name string, tool model.Tool, servers ...netip.Ad
 	l.Lookup, _ = l.client.Resolve(tool, name, func(server netip.Addr, query []byte) model.Reply {
 		answer := n.askFrom(s, server, query)
 		l.server, l.last = server, nil
+		if answer == nil {
+			if q := new(dns.Msg); q.Unpack(query) == nil && len(q.Question) == 1 && q.Question[0].Qtype == dns.TypePTR {
+				l.noName++
+			} else {
+				l.silent++
+			}
+		}
 		if msg := new(dns.Msg); answer != nil && msg.Unpack(answer) == nil {
 			l.last = msg
 			l.records = append(l.records, msg.Answer...)
@@ -165,7 +175,11 @@ func (n *Net) getaddrinfo(s *space, args []string, p *printed) {
 	}
 }
 
-// nslookup is nslookup.exe without its interactive mode: nslookup NAME [SERVER].
+// nslookup is nslookup.exe without its interactive mode: nslookup NAME [SERVER]. The form
+// is that of posted output: rancher-sandbox/rancher-desktop#5239 (Name, Address, Aliases),
+// MicrosoftDocs/azure-docs articles/mysql (an unknown server), docker/for-win#5251 and
+// microsoft/Windows-Containers#606 (a server that is silent: the first time-out is that of
+// its own name).
 func (n *Net) nslookup(s *space, args []string, p *printed) {
 	if len(args) == 0 || len(args) > 2 || strings.HasPrefix(args[0], "-") {
 		p.fail(1, "winlab: nslookup takes NAME [SERVER-ADDRESS] here")
@@ -190,9 +204,16 @@ func (n *Net) nslookup(s *space, args []string, p *printed) {
 		return
 	}
 	server := serverName(l.records)
+	timedOut := func(n int) {
+		for range n {
+			fmt.Fprintf(&p.err, "DNS request timed out.\r\n    timeout was %d seconds.\r\n", int(questionTimeout.Seconds()))
+		}
+	}
+	timedOut(l.noName)
 	p.line("Server:  %s", server)
 	p.line("Address:  %s", l.client.Servers[0])
 	p.line("")
+	timedOut(l.silent)
 	name, addrs := answered(l.records)
 	switch {
 	case len(addrs) > 0:
@@ -215,7 +236,6 @@ func (n *Net) nslookup(s *space, args []string, p *printed) {
 		}
 		p.line("")
 	case l.last == nil:
-		fmt.Fprintf(&p.err, "DNS request timed out.\r\n    timeout was %d seconds.\r\n", int(questionTimeout.Seconds()))
 		p.fail(1, "*** Request to %s timed-out", server)
 	default:
 		p.fail(1, "*** %s can't find %s: %s", server, args[0], nslookupError(l.last.Rcode))
@@ -245,7 +265,8 @@ func serverName(records []dns.RR) string {
 	return "UnKnown"
 }
 
-// answered are the addresses in the answers, and the name that has them.
+// answered are the addresses in the answers, those of IPv6 first as Windows' programs print
+// them, and the name that has them.
 func answered(records []dns.RR) (name string, addrs []string) {
 	for _, r := range records {
 		a := addressIn(r)
@@ -254,7 +275,16 @@ func answered(records []dns.RR) (name string, addrs []string) {
 		}
 		name, addrs = strings.TrimSuffix(r.Header().Name, "."), append(addrs, a)
 	}
+	slices.SortStableFunc(addrs, func(a, b string) int { return familyOf(b) - familyOf(a) })
 	return name, addrs
+}
+
+// familyOf is 4 or 6.
+func familyOf(addr string) int {
+	if strings.Contains(addr, ":") {
+		return 6
+	}
+	return 4
 }
 
 func addressIn(r dns.RR) string {
@@ -328,7 +358,11 @@ func resolveArgs(words []string) (name string, servers []netip.Addr, err error) 
 	return name, servers, nil
 }
 
-// resolved writes records as Resolve-DnsName does: aliases first, each kind as a table.
+// resolved writes records as Resolve-DnsName does. PowerShell makes a table of the first
+// kind of objects, and a list of each that is of another: after aliases the addresses are
+// lists. (Posted output: MicrosoftDocs/azure-docs storage-files-networking-endpoints.md, and
+// MicrosoftDocs/SupportArticles-docs on the DNS client for a table of addresses. The
+// widths are those of a console with 120 columns.)
 func resolved(p *printed, records []dns.RR) {
 	type row struct{ name, kind, value string }
 	ttl := map[row]uint32{}
@@ -349,20 +383,37 @@ func resolved(p *printed, records []dns.RR) {
 			addrs = append(addrs, x)
 		}
 	}
-	for _, t := range []struct {
-		column string
-		rows   []row
-	}{{"NameHost", aliases}, {"IPAddress", addrs}} {
-		if len(t.rows) == 0 {
-			continue
-		}
-		const form = "%-46s %-6s %-5s %-10s %s"
+	slices.SortStableFunc(addrs, func(a, b row) int { return familyOf(b.value) - familyOf(a.value) })
+	table := func(width int, column string, rows []row) {
 		p.line("")
-		p.line(form, "Name", "Type", "TTL", "Section", t.column)
-		p.line(form, "----", "----", "---", "-------", strings.Repeat("-", len(t.column)))
-		for _, x := range t.rows {
-			p.line(form, x.name, x.kind, fmt.Sprint(ttl[x]), "Answer", x.value)
+		form := "%-" + fmt.Sprint(width) + "s %-6s %-5s %-10s %s"
+		p.line(form, "Name", "Type", "TTL", "Section", column)
+		p.line(form, "----", "----", "---", "-------", strings.Repeat("-", len(column)))
+		for _, x := range rows {
+			name, rest := x.name, ""
+			if len(name) > width {
+				name, rest = name[:width], name[width:]
+			}
+			p.line(form, name, x.kind, fmt.Sprint(ttl[x]), "Answer", x.value)
+			if rest != "" {
+				p.line("%s", rest)
+			}
 		}
+	}
+	if len(aliases) == 0 {
+		table(46, "IPAddress", addrs)
+		p.line("")
+		return
+	}
+	table(30, "NameHost", aliases)
+	for _, x := range addrs {
+		p.line("")
+		p.line("Name       : %s", x.name)
+		p.line("QueryType  : %s", x.kind)
+		p.line("TTL        : %d", ttl[x])
+		p.line("Section    : Answer")
+		p.line("IP%dAddress : %s", familyOf(x.value), x.value)
+		p.line("")
 	}
 	p.line("")
 }

@@ -54,7 +54,7 @@ func TestTools(t *testing.T) {
 	}
 	// Nobody answers there.
 	out, errs, code := tool(t, n, "pod/client", "nslookup", "www.example.com", "10.244.1.3")
-	if code != 1 || !strings.HasPrefix(out, "Server:  UnKnown\r\nAddress:  10.244.1.3") || !strings.HasSuffix(errs, "*** Request to UnKnown timed-out\r\n") && !strings.Contains(errs, "can't find") {
+	if code != 1 || !strings.HasPrefix(errs, "DNS request timed out.\r\n    timeout was 2 seconds.\r\n") || !strings.HasPrefix(out, "Server:  UnKnown\r\nAddress:  10.244.1.3") || !strings.HasSuffix(errs, "*** Request to UnKnown timed-out\r\n") && !strings.Contains(errs, "can't find") {
 		t.Errorf("a server that is none: code %d\n%q\n%q", code, out, errs)
 	}
 	// The same names, asked by the model.
@@ -86,16 +86,20 @@ func TestWhatResolveDnsNamePrints(t *testing.T) {
 		records = append(records, r)
 	}
 	resolved(&p, records)
-	var rows []string
-	for line := range strings.Lines(p.out.String()) {
-		if f := strings.Fields(line); len(f) == 5 && f[0] != "----" {
-			rows = append(rows, strings.Join(f, " "))
-		}
+	const want = "\r\nName                           Type   TTL   Section    NameHost\r\n" +
+		"----                           ----   ---   -------    --------\r\n" +
+		"www.a                          CNAME  5     Answer     b\r\n" +
+		"\r\nName       : b\r\nQueryType  : AAAA\r\nTTL        : 7\r\nSection    : Answer\r\nIP6Address : fd00::1\r\n\r\n" +
+		"\r\nName       : b\r\nQueryType  : A\r\nTTL        : 7\r\nSection    : Answer\r\nIP4Address : 10.0.0.1\r\n\r\n\r\n"
+	if got := p.out.String(); got != want {
+		t.Errorf("%q\nwant\n%q", got, want)
 	}
-	if got, want := strings.Join(rows, "; "), "Name Type TTL Section NameHost; www.a CNAME 5 Answer b; Name Type TTL Section IPAddress; b A 7 Answer 10.0.0.1; b AAAA 7 Answer fd00::1"; got != want {
-		t.Errorf("%s\nwant %s", got, want)
+	p = printed{}
+	resolved(&p, records[1:])
+	if rows := strings.Split(p.out.String(), "\r\n"); len(rows) != 7 || !strings.Contains(rows[3], "AAAA   7     Answer     fd00::1") || !strings.Contains(rows[4], "A      7     Answer     10.0.0.1") {
+		t.Errorf("%q", rows)
 	}
-	if name, addrs := answered(records); name != "b" || len(addrs) != 2 || !aliased(records) {
+	if name, addrs := answered(records); name != "b" || len(addrs) != 2 || addrs[0] != "fd00::1" || !aliased(records) {
 		t.Errorf("nslookup: %s %v", name, addrs)
 	}
 }
