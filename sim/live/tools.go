@@ -73,6 +73,8 @@ func (n *Net) tool(s *space, words []string, p *printed) {
 		n.nslookup(s, words[1:], p)
 	case "powershell":
 		n.powershell(s, words[1:], p)
+	case "ipconfig":
+		n.ipconfig(s, words[1:], p)
 	case "getaddrinfo":
 		n.getaddrinfo(s, words[1:], p)
 	default:

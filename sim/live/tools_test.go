@@ -52,6 +52,14 @@ func TestTools(t *testing.T) {
 			t.Errorf("%s: code %d, printed\n%q\n%q\nwant %d\n%q\n%q", c.words, code, out, errs, c.code, c.out, c.errs)
 		}
 	}
+	ipconfig, _, code := tool(t, n, "pod/client", "ipconfig", "/all")
+	for _, want := range []string{"\r\nWindows IP Configuration\r\n\r\n   Host Name . . . . . . . . . . . . : client\r\n",
+		"   IPv4 Address. . . . . . . . . . . : 10.244.1.4(Preferred)\r\n   Subnet Mask . . . . . . . . . . . : 255.255.255.0\r\n   Default Gateway . . . . . . . . . : 10.244.1.",
+		"   DNS Servers . . . . . . . . . . . : 10.96.0.10\r\n", "   Connection-specific DNS Suffix  . : ", "   DHCP Enabled. . . . . . . . . . . : No\r\n"} {
+		if code != 0 || !strings.Contains(ipconfig, want) {
+			t.Errorf("no %q in %s", want, ipconfig)
+		}
+	}
 	// Nobody answers there.
 	out, errs, code := tool(t, n, "pod/client", "nslookup", "www.example.com", "10.244.1.3")
 	if code != 1 || !strings.HasPrefix(errs, "DNS request timed out.\r\n    timeout was 2 seconds.\r\n") || !strings.HasPrefix(out, "Server:  UnKnown\r\nAddress:  10.244.1.3") || !strings.HasSuffix(errs, "*** Request to UnKnown timed-out\r\n") && !strings.Contains(errs, "can't find") {
