@@ -11,9 +11,8 @@ import (
 
 // ipconfig is ipconfig.exe: the adapters of the machine as the simulation has them. Wine's
 // own shows those of the Linux namespace, and no DNS server. The form is that of posted
-// output (docker/for-win#8150 for /all, and for the adapter of a container
-// microsoft/Windows-Containers); what the simulation does not have, such as DHCP, is as
-// in a container, which has none.
+// output (docker/for-win#8150, /all in a container); what the simulation does not have,
+// such as DHCP, is as there.
 func (n *Net) ipconfig(s *space, args []string, p *printed) {
 	all := false
 	for _, a := range args {
