@@ -140,6 +140,8 @@ func TestPowerShell(t *testing.T) {
 // A script that is nonsense is an error and no panic.
 func FuzzPowerShell(f *testing.F) {
 	f.Add(documentsServer)
+	f.Add(strings.Repeat(`a "$(`, 100)) // each word is read once
+	f.Add(strings.Repeat("(", 100000))
 	for _, s := range []string{"", "$x = @{a=1}", "foreach ($a in 1..3) { $a }", "\"$(1+2)\" -f 1,2", "& { } | % { $_ }", "[int]'5'", "a > b 2>&1", "if(1){}else{}"} {
 		f.Add(s)
 	}

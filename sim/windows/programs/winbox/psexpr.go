@@ -77,6 +77,7 @@ func (p *psParser) comma() node {
 }
 
 func (p *psParser) unary() node {
+	defer p.deeper()()
 	p.space(false)
 	switch {
 	case p.peek() == '!':

@@ -84,6 +84,15 @@ type psParser struct {
 	at   int
 	// oneValue: a comma parts the arguments of a method and makes no list.
 	oneValue bool
+	depth    int
+}
+
+// deeper guards against a script that is nothing but brackets.
+func (p *psParser) deeper() func() {
+	if p.depth++; p.depth > 200 {
+		p.fail("too deep")
+	}
+	return func() { p.depth-- }
 }
 
 type psError struct{ text string }
@@ -172,6 +181,7 @@ func isWord(c rune) bool { return c == '_' || unicode.IsLetter(c) || unicode.IsD
 
 // statements reads up to a closing rune, or the end.
 func (p *psParser) statements(end rune) (all []node) {
+	defer p.deeper()()
 	before := p.oneValue
 	p.oneValue = false
 	defer func() { p.oneValue = before }()
@@ -442,40 +452,54 @@ func (p *psParser) arguments() node {
 	return nList{append([]node{first}, all...)}
 }
 
-// argument is a quoted text, a value, or a word as it stands.
+// argument is a quoted text, a value, or a word as it stands, in which variables expand. What
+// is read is read once: a word can hold scripts that hold words.
 func (p *psParser) argument() node {
 	start := p.at
-	if strings.ContainsRune(`"'($@{`, p.peek()) {
-		x := p.postfix(p.primary())
-		if c := p.peek(); c == 0 || strings.ContainsRune(" \t\n;|)},>", c) {
-			return x
+	var parts []node
+	var b strings.Builder
+	add := func(x node) {
+		if b.Len() > 0 {
+			parts = append(parts, nLit{b.String()})
+			b.Reset()
 		}
-		p.at = start // the beginning of a longer word
+		if x != nil {
+			parts = append(parts, x)
+		}
 	}
 	for p.at < len(p.text) && !strings.ContainsRune(" \t\n;|)},", p.peek()) {
 		switch c := p.peek(); {
+		case strings.ContainsRune("(@{", c) && p.at == start:
+			add(p.postfix(p.primary()))
 		case c == '"' || c == '\'':
-			p.primary()
-		case c == '$' && p.ahead(1) == '(':
-			p.primary()
+			add(p.primary())
+		case c == '$' && (strings.ContainsRune("({?", p.ahead(1)) || isWord(p.ahead(1))):
+			add(p.postfix(p.primary()))
+		case c == '`' && p.ahead(1) != 0:
+			b.WriteRune(p.ahead(1))
+			p.at += 2
 		default:
+			b.WriteRune(c)
 			p.at++
 		}
 	}
-	if p.at == start {
+	add(nil)
+	switch {
+	case p.at == start:
 		p.fail("a value is expected")
+	case len(parts) == 0:
+		return nLit{""}
+	case len(parts) == 1:
+		return parts[0]
 	}
-	return p.bare(string(p.text[start:p.at]))
+	return nText{parts}
 }
 
-// bare is a word without quotes: it expands as in double quotes.
+// bare is the name of a command: variables in it expand.
 func (p *psParser) bare(word string) node {
-	if !strings.ContainsAny(word, "$`\"'") {
+	if !strings.ContainsAny(word, "$`") {
 		return nLit{word}
 	}
-	if len(word) > 1 && word[0] == '\'' && strings.Count(word, "'") == 2 && word[len(word)-1] == '\'' {
-		return nLit{word[1 : len(word)-1]}
-	}
-	q := &psParser{text: []rune(strings.ReplaceAll(word, `"`, "") + `"`)}
+	q := &psParser{text: []rune(word + `"`), depth: p.depth}
 	return q.expand()
 }
