@@ -111,8 +111,12 @@ func (p *psParser) near() string {
 func psParse(text string) (body []node, err error) {
 	p := &psParser{text: []rune(strings.ReplaceAll(text, "\r\n", "\n"))}
 	defer func() {
-		if e, ok := recover().(*psError); ok {
-			err = e
+		switch e := recover().(type) {
+		case nil:
+		case *psError:
+			body, err = nil, e
+		default:
+			panic(e)
 		}
 	}()
 	body = p.statements(0)
@@ -149,7 +153,7 @@ func (p *psParser) space(lines bool) {
 			for p.at < len(p.text) && !p.has("#>") {
 				p.at++
 			}
-			p.at += 2
+			p.at = min(p.at+2, len(p.text))
 		case c == '#':
 			for p.at < len(p.text) && p.peek() != '\n' {
 				p.at++
