@@ -14,7 +14,7 @@ GOCYCLO     = github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0
 COMPLEXITY ?= 24
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity e2e build install generate wine windows-binaries kube-proxy-differential dlls go
+.PHONY: help run test bench bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity cluster cluster-binaries build install generate wine windows-binaries kube-proxy-differential dlls go
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,7 @@ install: go ## install winlab into GOBIN
 test: lint wine ## lint and all tests, those with real Windows programs too
 	@$(GO) run ./sim/real/pinned/pinbuild -if-wine fixtures/windows-binaries/*/
 	$(GO) test -timeout 40m ./...
+	cd conformance/e2e && $(GO) test -timeout 20m ./...
 
 mutation: go ## what the tests of the packages MUTATED notice when their source is changed; MUTANTS of each (0: all)
 	@mkdir -p out
@@ -55,9 +56,11 @@ fmt: go
 vet: go
 	$(GO) vet ./...
 	GOOS=windows $(GO) vet ./...
+	cd conformance/e2e && $(GO) vet ./...
 
 staticcheck: go
 	$(GO) run $(STATICCHECK) ./...
+	cd conformance/e2e && $(GO) run $(STATICCHECK) ./...
 
 complexity: go
 	@$(GO) run $(GOCYCLO) -over $(COMPLEXITY) . || { echo "too complex: split these functions (cyclomatic complexity up to $(COMPLEXITY))" >&2; exit 1; }
@@ -83,8 +86,11 @@ fuzz: go ## run every fuzz target for FUZZTIME (60s), one after another
 	  done; \
 	done
 
-e2e: ## the suites for clusters (not part of this version)
-	@echo "make e2e: the suites for clusters are a module of their own, conformance/e2e, which is not part of this version yet" >&2; exit 2
+cluster: go ## build bin/winlab-cluster, a Kubernetes cluster with simulated Windows nodes
+	cd conformance/e2e && $(GO) build -o ../../bin/winlab-cluster ./cmd/winlab-cluster
+
+cluster-binaries: go ## build the pinned programs of a cluster into the cache (or take them from it); cold 20 minutes
+	@$(GO) run ./sim/real/pinned/pinbuild $(addprefix fixtures/cluster-binaries/,kubernetes-1.37.0 etcd-3.7.0 coredns-1.15.0)
 
 wine: ## install Wine and mingw where that can be done (Debian, Ubuntu)
 	@sim/real/wine/install.sh
