@@ -1,0 +1,122 @@
+// Command winlab-upstream runs the tests of SIG Windows, as Kubernetes has them, on a
+// cluster and holds the results against what is expected of them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/winlab-dev/winlab/conformance/e2e/upstream"
+	"github.com/winlab-dev/winlab/sim/real/pinned"
+)
+
+type options struct {
+	kubeconfig, kubectl, binaries, out, focus string
+	timeout                                   time.Duration
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var o options
+	c := &cobra.Command{
+		Use:   "winlab-upstream",
+		Short: "Run the tests of SIG Windows on a cluster, and compare with what is expected",
+		Long: `Run e2e.test of Kubernetes, built from a pinned module and unmodified, with the tests
+of SIG Windows, and hold its results against the table of conformance/e2e/upstream.
+Exit code 1 means that a test came to something else than expected, either way.`,
+		Example: `  winlab-cluster up -d conformance/e2e/labs/l2bridge.yaml
+  winlab-upstream --kubeconfig $(winlab-cluster kubeconfig --path)
+  winlab-upstream --focus 'Hybrid cluster network'`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(*cobra.Command, []string) error { return run(ctx, &o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "the cluster's administrator")
+	f.StringVar(&o.kubectl, "kubectl", "kubectl", "a `program`")
+	f.StringVar(&o.binaries, "e2e", "fixtures/cluster-binaries/e2e-1.37.0", "the `folder` that pins e2e.test")
+	f.StringVar(&o.out, "out", "out/upstream", "a `folder` for the log, JUnit XML and the table")
+	f.StringVar(&o.focus, "focus", "", "a regular expression: only tests whose name matches, too")
+	f.DurationVar(&o.timeout, "timeout", 2*time.Hour, "for all tests together")
+	if err := c.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "winlab-upstream:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o *options) error {
+	if o.kubeconfig == "" {
+		return errors.New("no cluster; write --kubeconfig FILE or set KUBECONFIG")
+	}
+	table, err := upstream.SIGWindows()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	fmt.Println("e2e.test: built, or taken from the cache; cold it takes 20 minutes")
+	b, err := pinned.Build(ctx, o.binaries)
+	if err != nil {
+		return err
+	}
+	focus := table.Focus
+	if o.focus != "" {
+		focus += ".*" + o.focus
+	}
+	log, err := os.Create(filepath.Join(o.out, "e2e.log"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	fmt.Printf("e2e.test runs; %s has what it says\n", log.Name())
+	cmd := exec.CommandContext(ctx, b.Path("e2e.test"), "--kubeconfig="+o.kubeconfig, "--kubectl-path="+o.kubectl, "--provider=skeleton", "--node-os-distro=windows",
+		"--non-blocking-taints=node-role.kubernetes.io/control-plane,node.kubernetes.io/os",
+		"--ginkgo.focus="+focus, "--ginkgo.timeout="+o.timeout.String(), "--ginkgo.no-color", "--ginkgo.v", "--report-dir="+o.out)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it cleans up
+	cmd.WaitDelay = time.Minute
+	ran := cmd.Run()
+	var exit *exec.ExitError
+	if ran != nil && !errors.As(ran, &exit) {
+		return ran
+	}
+	rows, differ, err := compare(table, filepath.Join(o.out, "junit_01.xml"), o.focus != "")
+	if err != nil {
+		return fmt.Errorf("e2e.test has written no results (%v); %s says why: %w", ran, log.Name(), err)
+	}
+	md, err := os.Create(filepath.Join(o.out, "table.md"))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(upstream.Markdown(io.MultiWriter(os.Stdout, md), rows), md.Close()); err != nil {
+		return err
+	}
+	return errors.Join(ctx.Err(), differ)
+}
+
+func compare(t *upstream.Table, file string, partly bool) (rows []upstream.Row, differ, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = f.Close() }()
+	results, err := upstream.Read(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, differ = upstream.Compare(t, results, partly)
+	return rows, differ, nil
+}
