@@ -13,6 +13,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/live"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -20,9 +21,11 @@ import (
 
 // Options say what to bring up.
 type Options struct {
-	// Lab is the lab; Variant is one of its variants, or "".
+	// Lab is the lab; Variant is one of its variants, or "". Setting replaces its versions;
+	// nil leaves them.
 	Lab     *lab.File
 	Variant string
+	Setting *spec.Setting
 	// Components is spec.Real for the network plugin's programs instead of their models;
 	// "" is what the lab says.
 	Components string
@@ -44,8 +47,6 @@ type Node struct {
 	Net *live.Net
 	// Machine is the node for package live: "node/win1".
 	Machine string
-	// Drive is the folder that programs of a Windows node see as drive C.
-	Drive string
 	// Dir is a folder for the node's files.
 	Dir string
 }
@@ -65,6 +66,7 @@ type Cluster struct {
 
 	o       Options
 	dir     string
+	lock    *os.File // of a folder that goes with the cluster
 	pki     *pki
 	config  *rest.Config
 	lab     *kube.Cluster
@@ -90,7 +92,7 @@ func Up(ctx context.Context, o Options) (_ *Cluster, err error) {
 	}
 	c := &Cluster{o: o, dir: o.Dir}
 	if c.dir == "" {
-		if c.dir, err = os.MkdirTemp("", "winlab-cluster-"); err != nil {
+		if c.dir, c.lock, err = newDir(); err != nil {
 			return nil, err
 		}
 	}
@@ -109,7 +111,7 @@ func (c *Cluster) up(ctx context.Context) error {
 		return err
 	}
 	c.say("building the lab")
-	b, err := lab.Build(ctx, c.o.Lab, lab.Options{Components: c.o.Components, Variant: c.o.Variant, Keep: true, Objects: build.Outside, Proxies: build.Outside})
+	b, err := lab.Build(ctx, c.o.Lab, lab.Options{Components: c.o.Components, Variant: c.o.Variant, Setting: c.o.Setting, Keep: true, Objects: build.Outside, Proxies: build.Outside})
 	if err != nil {
 		return err
 	}
@@ -126,7 +128,17 @@ func (c *Cluster) up(ctx context.Context) error {
 	if c.Net, err = live.Up(ctx, b, live.Options{Log: c.say}); err != nil {
 		return err
 	}
+	for _, n := range c.lab.Nodes {
+		if n.Windows != nil {
+			// Wine takes its time, beside the control plane. An error comes again at its first use.
+			c.say("making Windows of " + n.Name)
+			c.work.Go(func() { _, _ = c.Net.NodePath(ctx, machine(n), `C:\`) })
+		}
+	}
 	if err := c.control(ctx); err != nil {
+		return err
+	}
+	if err := c.expose(); err != nil {
 		return err
 	}
 	c.work.Go(c.podRanges)
@@ -197,7 +209,7 @@ func (c *Cluster) Close() error {
 		c.Net.Close()
 	}
 	if c.o.Dir == "" {
-		errs = append(errs, os.RemoveAll(c.dir))
+		errs = append(errs, os.RemoveAll(c.dir), c.lock.Close())
 	} else {
 		errs = append(errs, os.RemoveAll(filepath.Join(c.dir, "etcd")))
 	}

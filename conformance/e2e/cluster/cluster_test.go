@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -13,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/live"
@@ -77,9 +80,26 @@ func TestUp(t *testing.T) {
 		}
 	}
 	for _, p := range c.Programs() {
-		if p.Ended != "" {
-			t.Errorf("%+v", p)
+		var log strings.Builder
+		if err := c.WriteLog(&log, p.Name); p.Ended != "" || err != nil || log.Len() == 0 {
+			t.Errorf("%+v has written %d bytes, error %v", p, log.Len(), err)
 		}
+	}
+	if err := c.WriteLog(io.Discard, "kubelet/win9"); err == nil || !strings.Contains(err.Error(), "kubelet/win1") {
+		t.Error(err)
+	}
+	// From outside, with a client that knows nothing of the lab.
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dns, err := client.CoreV1().Services("kube-system").Get(t.Context(), "kube-dns", metav1.GetOptions{})
+	if err != nil || dns.Spec.ClusterIP != "10.96.0.10" {
+		t.Errorf("kube-dns is %v, error %v", dns.Spec.ClusterIP, err)
 	}
 }
 

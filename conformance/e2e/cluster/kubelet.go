@@ -45,6 +45,7 @@ func (c *Cluster) writeKubeletConfig(file string, n *kube.Node, runtime string, 
 	if n.Windows != nil {
 		empty := ""
 		k.ResolverConfig = &empty
+		k.VolumePluginDir = `C:\usr\libexec\kubernetes\kubelet-plugins\volume\exec`
 	} else {
 		dir := filepath.Dir(file)
 		k.FeatureGates = map[string]bool{"KubeletInUserNamespace": true}
@@ -61,11 +62,15 @@ func (c *Cluster) writeKubeletConfig(file string, n *kube.Node, runtime string, 
 	return os.WriteFile(file, text, 0o600)
 }
 
+// Simulated is the label of nodes that are none: whoever sees such a cluster shall not
+// take it for a real one.
+const Simulated = "winlab.dev/simulated"
+
 // kubeletFlags are those that the configuration file cannot say.
 func kubeletFlags(n *kube.Node, config, kubeconfig, root string) []string {
 	address := n.Address.String()
 	if n.Address6.IsValid() {
 		address += "," + n.Address6.String()
 	}
-	return []string{"--config=" + config, "--kubeconfig=" + kubeconfig, "--hostname-override=" + n.Name, "--node-ip=" + address, "--root-dir=" + root, "--v=2"}
+	return []string{"--config=" + config, "--kubeconfig=" + kubeconfig, "--hostname-override=" + n.Name, "--node-ip=" + address, "--root-dir=" + root, "--cert-dir=" + root + "/pki", "--node-labels=" + Simulated + "=true", "--v=2"}
 }

@@ -72,3 +72,41 @@ func (c *Cluster) nodeReady(ctx context.Context, kubelet *program, name string) 
 	}
 	return err
 }
+
+// Seen is a node as the API server has it.
+type Seen struct {
+	Name string `json:"name"`
+	// Ready is the condition's status: True, False or Unknown.
+	Ready    string   `json:"ready"`
+	Address  string   `json:"address"`
+	PodCIDRs []string `json:"podCIDRs"`
+	System   string   `json:"system"`
+	Kernel   string   `json:"kernel"`
+	Kubelet  string   `json:"kubelet"`
+	Runtime  string   `json:"runtime"`
+}
+
+// Nodes are those that the API server has.
+func (c *Cluster) Nodes(ctx context.Context) ([]Seen, error) {
+	list, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var all []Seen
+	for _, n := range list.Items {
+		i := n.Status.NodeInfo
+		s := Seen{Name: n.Name, Ready: string(corev1.ConditionUnknown), PodCIDRs: n.Spec.PodCIDRs, System: i.OSImage, Kernel: i.KernelVersion, Kubelet: i.KubeletVersion, Runtime: i.ContainerRuntimeVersion}
+		for _, k := range n.Status.Conditions {
+			if k.Type == corev1.NodeReady {
+				s.Ready = string(k.Status)
+			}
+		}
+		for _, a := range n.Status.Addresses {
+			if a.Type == corev1.NodeInternalIP && s.Address == "" {
+				s.Address = a.Address
+			}
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}

@@ -31,6 +31,9 @@ type program struct {
 	err     error
 }
 
+// programPath is where programs of Linux look for others.
+const programPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // Program is a program of the cluster as users see it.
 type Program struct {
 	// Name is "kube-apiserver", or "kubelet/win1" of those that each node has; Machine is
@@ -48,7 +51,7 @@ type Program struct {
 func (c *Cluster) start(ctx context.Context, machine, name string, command netns.Command) (*program, error) {
 	if command.Env == nil {
 		// Nothing of the user's own: a proxy or a KUBECONFIG of theirs is not for the cluster.
-		command.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + c.dir}
+		command.Env = []string{"PATH=" + programPath, "HOME=" + c.dir}
 	}
 	if command.Dir == "" {
 		command.Dir = c.dir
@@ -80,6 +83,33 @@ func (c *Cluster) start(ctx context.Context, machine, name string, command netns
 	defer c.mu.Unlock()
 	c.programs = append(c.programs, p)
 	return p, nil
+}
+
+// run runs a program of Linux on a node until its end.
+func (c *Cluster) run(ctx context.Context, machine string, args ...string) error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = null.Close() }()
+	out, err := os.CreateTemp(c.dir, "run-")
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = out.Close(), os.Remove(out.Name()) }()
+	p, err := c.Net.Start(ctx, machine, netns.Command{Args: args, Dir: c.dir, Env: []string{"PATH=" + programPath}}, [3]*os.File{null, out, out})
+	if err != nil {
+		return fmt.Errorf("%s on %s: %w", args[0], machine, err)
+	}
+	e, err := p.Wait(ctx)
+	if err == nil && e.Code != 0 {
+		text, _ := os.ReadFile(out.Name())
+		err = fmt.Errorf("exit code %d: %s", e.Code, strings.TrimSpace(string(text)))
+	}
+	if err != nil {
+		return fmt.Errorf("%s on %s: %w", strings.Join(args, " "), machine, err)
+	}
+	return nil
 }
 
 // ended says how a program has ended, "" for one that runs.

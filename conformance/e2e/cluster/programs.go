@@ -59,6 +59,16 @@ func findPrograms(near, version string, from func(dir string) (*pinned.Binaries,
 	return p, nil
 }
 
+// PinnedVersion is the version of Kubernetes that [BuildPrograms] builds for one, in full;
+// "" is the newest.
+func PinnedVersion(near, version string) (string, error) {
+	root, err := pinnedFolder(near)
+	if err != nil {
+		return "", err
+	}
+	return pick(root, "kubernetes", version)
+}
+
 // pick picks the folder of a program's version, the newest for "".
 func pick(root, program, version string) (string, error) {
 	all, err := filepath.Glob(filepath.Join(root, program+"-*"))
@@ -73,6 +83,11 @@ func pick(root, program, version string) (string, error) {
 		return all[len(all)-1], nil
 	}
 	if !slices.Contains(all, version) {
+		for _, v := range slices.Backward(all) { // "1.37" is its newest patch
+			if strings.HasPrefix(v, version+".") {
+				return v, nil
+			}
+		}
 		return "", fmt.Errorf("%s %s is not pinned in %s, which has %s", program, version, root, strings.Join(all, ", "))
 	}
 	return version, nil

@@ -39,11 +39,20 @@ func (c *Cluster) windowsNode(ctx context.Context, n *kube.Node) error {
 	if err != nil {
 		return err
 	}
+	// Wine takes a path that begins with a slash (/var/log/containers) for one of this machine
+	// (RtlGetFullPathName_U); in this namespace that is drive C, too.
+	logs := filepath.Join(drive, "var", "log")
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return err
+	}
+	if err := c.run(ctx, machine(n), "mount", "--bind", logs, "/var/log"); err != nil {
+		return err
+	}
 	c.say("starting kubelet.exe on " + n.Name)
 	p, err := c.start(ctx, machine(n), "kubelet/"+n.Name, netns.Command{
 		Dir:  drive,
 		Args: append([]string{path}, kubeletFlags(n, wine.Path(config), wine.Path(c.kubeconfig(name)), `C:\var\lib\kubelet`)...),
-		Env:  []string{shims.UnixListeners},
+		Env:  []string{shims.UnixListeners, shims.Symlinks},
 	})
 	if err != nil {
 		return err

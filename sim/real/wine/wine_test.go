@@ -237,6 +237,45 @@ func TestProgram(t *testing.T) {
 	})
 }
 
+// A Go program makes symbolic links, which Wine 8 only says that it does, when its
+// environment asks for it: as the kubelet does for a ConfigMap that changes.
+func TestSymlinks(t *testing.T) {
+	w, dll, hello := need(t)
+	p := newPrefix(t, w, dll, "2022")
+	at := filepath.Join(t.TempDir(), "links")
+	c := Command{Path: hello, Args: []string{"links", Path(at)}}
+	if r := run(t, p, c); strings.Contains(r.Stdout, "data -> one <nil>") {
+		t.Skip("this Wine makes links")
+	}
+	if err := os.RemoveAll(at); err != nil {
+		t.Fatal(err)
+	}
+	c.Env = []string{shims.Symlinks}
+	r := run(t, p, c)
+	want := fmt.Sprintf(`before: true
+no folder: true
+made: <nil> <nil> <nil>
+data -> one <nil>
+token -> data\token <nil>
+absolute -> %[1]s <nil>
+token: one <nil>
+again: true
+of a folder: true
+replaced: <nil> <nil>
+data -> two <nil>
+token -> data\token <nil>
+absolute -> %[1]s <nil>
+token: two <nil>
+removed: <nil> <nil>
+what it led to: <nil>
+all removed: <nil>
+gone: true
+`, Path(filepath.Join(at, "two")))
+	if got := strings.ReplaceAll(r.Stdout, "\r", ""); r.Code != 0 || got != want {
+		t.Errorf("code %d:\n%s%s\nwant\n%s", r.Code, got, r.Stderr, want)
+	}
+}
+
 // A Go program listens on AF_UNIX, which Wine 8 has not, when its environment asks for it.
 func TestUnixListeners(t *testing.T) {
 	w, dll, hello := need(t)

@@ -1,14 +1,14 @@
 // Package shims builds the DLLs through which Windows programs under Wine reach
 // winlab's HNS service: computenetwork.dll and vmcompute.dll forward the calls of HCN
 // v2 and HNS v1 (and those with which a container is attached to an endpoint of the
-// latter), bcryptprimitives.dll gives Go programs the random bytes and the
-// UDP sockets that older Wine lacks, iphlpapi.dll shows the network adapters of a node
-// instead of those of this machine, and nsi.dll starts Wine's services when a program asks
-// for network tables; wineboot.exe starts none. For the kubelet, pdh.dll has its
-// performance counters, and Go programs that
-// are started with [UnixListeners] can listen on AF_UNIX. tool.exe stands for programs of
-// Windows that winlab answers itself: it sends its arguments there and prints the answer.
-// The package must not know Wine, nor the programs; it needs the C compiler mingw-w64.
+// latter), bcryptprimitives.dll gives Go programs the random bytes and the UDP sockets
+// that older Wine lacks, iphlpapi.dll shows the network adapters of a node instead of
+// those of this machine, and nsi.dll starts Wine's services when a program asks for
+// network tables; wineboot.exe starts none. For the kubelet, pdh.dll has its performance
+// counters, and Go programs that are started with [UnixListeners] can listen on AF_UNIX,
+// with [Symlinks] they have symbolic links. tool.exe stands for programs of Windows that
+// winlab answers itself: it sends its arguments there and prints the answer. The package
+// must not know Wine, nor the programs; it needs the C compiler mingw-w64.
 package shims
 
 import (
@@ -50,6 +50,10 @@ var libraries = map[string][]string{
 // UnixListeners is a variable of the environment with which Go programs can have listeners
 // of family AF_UNIX, which older Wine lacks.
 const UnixListeners = "WINLAB_AF_UNIX=1"
+
+// Symlinks is a variable of the environment with which symbolic links of Go programs are
+// made, which older Wine only says that it does.
+const Symlinks = "WINLAB_SYMLINKS=1"
 
 // ErrNoCompiler says that there is no compiler for Windows.
 var ErrNoCompiler = errors.New("no " + Compiler + " (Debian, Ubuntu: apt-get install gcc-mingw-w64-x86-64)")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -51,6 +52,8 @@ func main() {
 		_, err = net.Dial("unix", os.Args[2])
 		fmt.Println("dial:", err)
 		fmt.Println("close:", l.Close())
+	case "links": // makes, reads, replaces and removes links in a folder, which must not exist
+		links(os.Args[2])
 	case "udp": // listens, and sends a datagram to itself
 		c, err := net.ListenPacket("udp4", "127.0.0.1:0")
 		if err != nil {
@@ -114,4 +117,36 @@ func value(path, name string) string {
 		return fmt.Sprint("number ", uint32(buf[0])|uint32(buf[1])<<16)
 	}
 	return fmt.Sprint("type ", kind)
+}
+
+func links(dir string) {
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, d := range []string{"one", "two"} {
+		os.MkdirAll(at(d), 0o755)
+		os.WriteFile(filepath.Join(at(d), "token"), []byte(d), 0o644)
+	}
+	_, err := os.Readlink(at("data"))
+	fmt.Println("before:", os.IsNotExist(err))
+	fmt.Println("no folder:", os.IsNotExist(os.Symlink("one", at("none/data"))))
+	fmt.Println("made:", os.Symlink("one", at("data")), os.Symlink(`data\token`, at("token")), os.Symlink(at("two"), at("absolute")))
+	show := func() {
+		for _, l := range []string{"data", "token", "absolute"} {
+			to, err := os.Readlink(at(l))
+			fmt.Println(l, "->", to, err)
+		}
+		text, err := os.ReadFile(at("token"))
+		fmt.Println("token:", string(text), err)
+	}
+	show()
+	fmt.Println("again:", os.IsExist(os.Symlink("two", at("data"))))
+	_, err = os.Readlink(at("one"))
+	fmt.Println("of a folder:", err != nil && !os.IsNotExist(err))
+	fmt.Println("replaced:", os.Remove(at("data")), os.Symlink("two", at("data")))
+	show()
+	fmt.Println("removed:", os.Remove(at("token")), os.RemoveAll(at("absolute")))
+	_, err = os.Stat(filepath.Join(at("two"), "token"))
+	fmt.Println("what it led to:", err)
+	fmt.Println("all removed:", os.RemoveAll(dir))
+	_, err = os.Stat(dir)
+	fmt.Println("gone:", os.IsNotExist(err))
 }

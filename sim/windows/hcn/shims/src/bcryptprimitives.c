@@ -2,6 +2,7 @@
  * before version 9 does not have. It is the first that a Go program calls, so what else
  * must happen before its own code happens here, too. */
 #include "afunix.h"
+#include "links.h"
 #include "udp.h"
 
 BOOLEAN NTAPI SystemFunction036(PVOID buffer, ULONG length); /* RtlGenRandom, in advapi32 */
@@ -18,12 +19,18 @@ static void sockets(void)
 	exports_done(&e);
 }
 
+static void before_main(void)
+{
+	sockets();
+	files();
+}
+
 __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE buffer, SIZE_T length)
 {
 	static LONG called;
 
 	if (InterlockedExchange(&called, 1) == 0)
-		sockets();
+		before_main();
 	while (length > 0) {
 		ULONG n = length > 1 << 20 ? 1 << 20 : (ULONG)length;
 

@@ -1,0 +1,329 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/winlab-dev/winlab/conformance/e2e/cluster"
+	"github.com/winlab-dev/winlab/sim/live/control"
+)
+
+// The verbs that a cluster has beside those of a lab that is up.
+const (
+	verbStatus     = "cluster-status"
+	verbKubeconfig = "cluster-kubeconfig"
+	verbLogs       = "cluster-logs"
+	verbExec       = "exec"
+	verbDown       = "down"
+)
+
+// handle does what another program asks for.
+func (r *running) handle(ctx context.Context, c control.Call) (int, error) {
+	if c.Verb == verbStatus {
+		var form string
+		if err := json.Unmarshal(c.Args, &form); err != nil {
+			return 2, err
+		}
+		return 0, r.status(ctx, c.Stdio[1], form)
+	}
+	select {
+	case <-r.up:
+	default:
+		if c.Verb == verbDown {
+			r.end()
+			return 0, nil
+		}
+		if c.Verb == verbLogs {
+			return 0, r.logs(c.Stdio[1], "")
+		}
+		return 2, errors.New("the cluster is not up yet; winlab-cluster status says how far it is")
+	}
+	switch c.Verb {
+	case verbKubeconfig:
+		var path bool
+		if err := json.Unmarshal(c.Args, &path); err != nil {
+			return 2, err
+		}
+		return 0, r.kubeconfig(c.Stdio[1], path)
+	case verbLogs:
+		var program string
+		if err := json.Unmarshal(c.Args, &program); err != nil {
+			return 2, err
+		}
+		return 0, r.logs(c.Stdio[1], program)
+	}
+	return r.lab.Handle(ctx, c)
+}
+
+func (r *running) kubeconfig(w io.Writer, path bool) error {
+	if path {
+		_, err := fmt.Fprintln(w, r.cluster.Kubeconfig())
+		return err
+	}
+	text, err := os.ReadFile(r.cluster.Kubeconfig())
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
+}
+
+func (r *running) logs(w io.Writer, program string) error {
+	if program != "" {
+		return r.cluster.WriteLog(w, program)
+	}
+	r.mu.Lock()
+	said := slices.Clone(r.said)
+	r.mu.Unlock()
+	for _, line := range said {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// status is what status prints as JSON.
+type status struct {
+	Cluster    string         `json:"cluster"`
+	Up         bool           `json:"up"`
+	Last       string         `json:"last,omitempty"` // what it does, when it is not up yet
+	Kubeconfig string         `json:"kubeconfig,omitempty"`
+	Nodes      []cluster.Seen `json:"nodes,omitempty"`
+	Programs   []program      `json:"programs,omitempty"`
+}
+
+type program struct {
+	Name    string    `json:"name"`
+	Machine string    `json:"machine"`
+	PID     int       `json:"pid"`
+	Since   time.Time `json:"since"`
+	Ended   string    `json:"ended,omitempty"`
+	Log     string    `json:"log"`
+}
+
+func (r *running) status(ctx context.Context, w io.Writer, form string) error {
+	s := status{Cluster: r.name}
+	select {
+	case <-r.up:
+		s.Up, s.Kubeconfig = true, r.cluster.Kubeconfig()
+		for _, p := range r.cluster.Programs() {
+			s.Programs = append(s.Programs, program{p.Name, p.Machine, p.PID, p.Since, p.Ended, p.Log})
+		}
+		var err error
+		if s.Nodes, err = r.cluster.Nodes(ctx); err != nil {
+			return err
+		}
+	default:
+		r.mu.Lock()
+		if len(r.said) > 0 {
+			s.Last = strings.TrimSpace(r.said[len(r.said)-1])
+		}
+		r.mu.Unlock()
+	}
+	if form == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(s)
+	}
+	if !s.Up {
+		_, err := fmt.Fprintf(w, "%s comes up: %s\n", s.Cluster, s.Last)
+		return err
+	}
+	fmt.Fprintf(w, "%s is up; export KUBECONFIG=%s\n\n", s.Cluster, s.Kubeconfig)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NODE\tREADY\tADDRESS\tPODS\tSYSTEM\tKERNEL\tKUBELET\tRUNTIME")
+	for _, n := range s.Nodes {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Ready, n.Address, strings.Join(n.PodCIDRs, ","), n.System, n.Kernel, n.Kubelet, n.Runtime)
+	}
+	fmt.Fprintln(t, "\nPROGRAM\tRUNNING\tPID\tMACHINE")
+	for _, p := range s.Programs {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\n", p.Name, cmp.Or(p.Ended, time.Since(p.Since).Round(time.Second).String()), p.PID, p.Machine)
+	}
+	return t.Flush()
+}
+
+// exactly wants arguments with these names.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return fmt.Errorf("write %s", strings.Join(append([]string{c.CommandPath()}, names...), " "))
+		}
+		return nil
+	}
+}
+
+// named is the cluster that a command is for: the one with the name, else the only one.
+func named(name string) (string, error) {
+	if name != "" {
+		return name, control.CheckName(name)
+	}
+	names, err := control.Names()
+	switch {
+	case err != nil:
+		return "", err
+	case len(names) == 0:
+		return "", errors.New("no cluster is up; winlab-cluster up LAB starts one")
+	case len(names) > 1:
+		return "", fmt.Errorf("several are up: %s; say which with --name", strings.Join(names, ", "))
+	}
+	return names[0], nil
+}
+
+func nameFlag(c *cobra.Command) *string {
+	return c.Flags().String("name", "", "the `cluster`, when several are up")
+}
+
+// call asks a cluster to do something.
+func call(ctx context.Context, name, verb string, args any) error {
+	name, err := named(name)
+	if err != nil {
+		return err
+	}
+	var signals chan os.Signal
+	if verb == verbExec {
+		signals = make(chan os.Signal, 8)
+		signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+		defer signal.Stop(signals)
+		ctx = context.WithoutCancel(ctx) // the program is told, and its end is ours
+	}
+	code, err := control.Do(ctx, name, verb, args, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, signals)
+	var remote *control.Remote
+	switch {
+	case errors.Is(err, control.ErrNone):
+		names, _ := control.Names()
+		return fmt.Errorf("no cluster named %s is up; there are %s", name, cmp.Or(strings.Join(names, ", "), "none"))
+	case errors.As(err, &remote):
+		return exitWith{max(code, 1), remote.Text}
+	case err != nil:
+		return err
+	case code != 0:
+		return exitWith{code: code}
+	}
+	return nil
+}
+
+func statusCommand() *cobra.Command {
+	c := &cobra.Command{Use: "status", Short: "Show the nodes and programs of a cluster, or how far it is", Args: exactly()}
+	name := nameFlag(c)
+	form := c.Flags().StringP("output", "o", "text", "text or json")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *form != "text" && *form != "json" {
+			return fmt.Errorf("--output %s: write text or json", *form)
+		}
+		return call(c.Context(), *name, verbStatus, *form)
+	}
+	return c
+}
+
+func kubeconfigCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "kubeconfig", Short: "Print the administrator's kubeconfig, or where it is", Args: exactly(),
+		Example: `  export KUBECONFIG=$(winlab-cluster kubeconfig --path)
+  winlab-cluster kubeconfig > kubeconfig.yaml`,
+	}
+	name := nameFlag(c)
+	path := c.Flags().Bool("path", false, "print the name of the file")
+	c.RunE = func(c *cobra.Command, _ []string) error { return call(c.Context(), *name, verbKubeconfig, *path) }
+	return c
+}
+
+func logsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "logs [PROGRAM]", Short: "Show what a program of a cluster has written, or what the cluster has noted", Args: cobra.MaximumNArgs(1),
+		Example: `  winlab-cluster logs
+  winlab-cluster logs kubelet/win1`,
+	}
+	name := nameFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return call(c.Context(), *name, verbLogs, strings.Join(args, ""))
+	}
+	return c
+}
+
+// execArgs are those of winlab exec.
+type execArgs struct {
+	Machine  string
+	Command  []string
+	Env      []string
+	Dir      string
+	Terminal bool
+}
+
+func execCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "exec MACHINE -- COMMAND [ARGUMENT...]", Short: "Run a program in the network of a node or pod of a cluster",
+		Long: `Run a program of this machine in the network of a node or pod of a cluster, as winlab exec
+does. What runs inside a container is for kubectl exec.`,
+		Example: `  winlab-cluster exec node/linux1 -- curl -sk https://10.96.0.1/version`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return errors.New("write winlab-cluster exec MACHINE -- COMMAND, such as winlab-cluster exec node/linux1 -- ip address")
+			}
+			return nil
+		},
+	}
+	name := nameFlag(c)
+	c.Flags().SetInterspersed(false)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		command := args[1:]
+		if command[0] == "--" {
+			command = command[1:]
+		}
+		if len(command) == 0 {
+			return errors.New("there is no command after --")
+		}
+		dir, _ := os.Getwd()
+		return call(c.Context(), *name, verbExec, execArgs{Machine: args[0], Command: command, Env: os.Environ(), Dir: dir})
+	}
+	return c
+}
+
+func downCommand() *cobra.Command {
+	c := &cobra.Command{Use: "down [NAME]", Short: "End a cluster with all its programs", Args: cobra.MaximumNArgs(1)}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		name, err := named(strings.Join(args, ""))
+		if err != nil {
+			return err
+		}
+		if err := call(c.Context(), name, verbDown, nil); err != nil {
+			return err
+		}
+		if err := gone(c.Context(), name); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.ErrOrStderr(), name+" is down")
+		return nil
+	}
+	return c
+}
+
+// gone waits until a cluster has ended.
+func gone(ctx context.Context, name string) error {
+	const within = 2 * time.Minute
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%s is still there after %s", name, within))
+	defer cancel()
+	for {
+		names, err := control.Names()
+		if err != nil || !slices.Contains(names, name) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

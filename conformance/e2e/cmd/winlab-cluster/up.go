@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/winlab-dev/winlab/cmd/winlab/serve"
+	"github.com/winlab-dev/winlab/conformance/e2e/cluster"
+	"github.com/winlab-dev/winlab/conformance/e2e/cri/node"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/live/control"
+)
+
+// upOptions are the flags of up.
+type upOptions struct {
+	name, variant, windows, kubernetes, components, dir string
+
+	detach bool
+}
+
+// readyEnv is set for a cluster in the background: the descriptor on which it says how
+// far it is. readyMark ends that.
+const (
+	readyEnv  = "WINLAB_READY_FD"
+	readyMark = "winlab-cluster: ready"
+)
+
+func upCommand() *cobra.Command {
+	var o upOptions
+	c := &cobra.Command{
+		Use:   "up LAB",
+		Short: "Bring a cluster up on a lab",
+		Long: `Bring a cluster up on a lab. The first Linux node has the control plane. Pods and Services
+of the lab's file are left out: they come from the API server.
+
+The first time, the programs of Kubernetes are built, which takes tens of minutes. In the
+foreground Ctrl-C ends the cluster; with -d it runs until winlab-cluster down.`,
+		Args: exactly("LAB"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.detach {
+				return detached(c.Context(), c.ErrOrStderr(), args[0], o)
+			}
+			return up(c.Context(), c.ErrOrStderr(), args[0], o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.name, "name", "", "the cluster's `name` (default: that of the lab)")
+	f.StringVar(&o.variant, "variant", "", "a `variant` of the lab")
+	f.StringVar(&o.kubernetes, "kubernetes", "", "the `version` of Kubernetes, as 1.37.0 (default: the newest that is pinned)")
+	f.StringVar(&o.windows, "windows", "", "the `build` of the lab's Windows nodes, as 10.0.20348.2762 (default: that of the lab)")
+	f.StringVar(&o.components, "components", "", "real for the network plugin's programs, model for their models (default: what the lab says)")
+	f.StringVar(&o.dir, "dir", "", "a `folder` for files and logs, which stay (default: one that goes with the cluster)")
+	f.BoolVarP(&o.detach, "detach", "d", false, "run in the background")
+	return c
+}
+
+// running is a cluster that is up or comes up, in the process that holds it.
+type running struct {
+	name string
+	end  context.CancelFunc
+	up   chan struct{} // closed when all below is there
+
+	mu      sync.Mutex
+	said    []string
+	cluster *cluster.Cluster
+	lab     *serve.Lab
+}
+
+// up holds a cluster until it is interrupted or somebody takes it down.
+func up(ctx context.Context, stderr io.Writer, path string, o upOptions) error {
+	start := time.Now()
+	say, ready := announce(stderr)
+	f, err := lab.Load(path)
+	if err != nil {
+		return err
+	}
+	setting, version, err := settingOf(f, o)
+	if err != nil {
+		return err
+	}
+	if o.name == "" {
+		o.name = f.Lab.Metadata.Name
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := &running{name: o.name, end: cancel, up: make(chan struct{})}
+	s, err := control.Listen(o.name, r.handle)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	log := func(line string) {
+		line = fmt.Sprintf("%6.1f s  %s", time.Since(start).Seconds(), line)
+		r.note(line)
+		say(line)
+	}
+	log("looking for the programs of Kubernetes " + version)
+	programs, err := cluster.BuildPrograms(ctx, filepath.Dir(path), version)
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	c, err := cluster.Up(ctx, cluster.Options{Lab: f, Variant: o.variant, Setting: setting, Components: o.components, Programs: programs, Dir: o.dir, Log: log,
+		Runtime: func(ctx context.Context, n cluster.Node) (cluster.Runtime, error) {
+			return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir, Programs: func(_ context.Context, name string) (string, error) { return programs.Path(name) },
+				Log: func(s string) { r.note(n.Name + ": " + s) }})
+		}})
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	r.mu.Lock()
+	r.cluster, r.lab = c, serve.New(o.name, path, c.Net, cancel)
+	r.mu.Unlock()
+	defer r.lab.Close()
+	close(r.up)
+	log(fmt.Sprintf("%s is up; export KUBECONFIG=%s", o.name, c.Kubeconfig()))
+	ready()
+	select {
+	case <-ctx.Done():
+		err = nil // Ctrl-C or down is how it ends
+	case <-c.Net.Done():
+		err = errors.New("the network of the cluster has ended")
+	}
+	return errors.Join(err, c.Close())
+}
+
+// interrupted is nil for what ended since somebody wanted it.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// note keeps a line for status and logs.
+func (r *running) note(line string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.said = append(r.said, line); len(r.said) > 10000 {
+		r.said = r.said[1:]
+	}
+	if r.lab != nil {
+		r.lab.Log(line)
+	}
+}
+
+// announce returns how to say what happens: to the user, or to the winlab-cluster that
+// waits for this one in the background.
+func announce(stderr io.Writer) (say func(string), ready func()) {
+	fd, err := strconv.Atoi(os.Getenv(readyEnv))
+	if err != nil {
+		return func(s string) { fmt.Fprintln(stderr, s) }, func() {}
+	}
+	_ = os.Unsetenv(readyEnv)
+	var mu sync.Mutex
+	f := os.NewFile(uintptr(fd), "ready")
+	return func(s string) {
+			mu.Lock()
+			defer mu.Unlock()
+			if f != nil {
+				fmt.Fprintln(f, s)
+			}
+		}, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintln(f, readyMark)
+			_ = f.Close()
+			f = nil
+		}
+}
+
+// detached starts another winlab-cluster and waits until its cluster is up.
+func detached(ctx context.Context, stderr io.Writer, path string, o upOptions) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	args := []string{"up", path}
+	for _, f := range [][2]string{{"name", o.name}, {"variant", o.variant}, {"windows", o.windows}, {"kubernetes", o.kubernetes}, {"components", o.components}, {"dir", o.dir}} {
+		if f[1] != "" {
+			args = append(args, "--"+f[0]+"="+f[1])
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), readyEnv+"=3")
+	cmd.ExtraFiles = []*os.File{w}
+	cmd.Stderr = w
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	_ = w.Close()
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(os.Interrupt) })
+	defer stop()
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		if lines.Text() == readyMark {
+			return cmd.Process.Release()
+		}
+		fmt.Fprintln(stderr, strings.TrimPrefix(lines.Text(), "winlab-cluster: "))
+	}
+	err = cmd.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exitWith{code: exit.ExitCode()}
+	}
+	return errors.Join(err, errors.New("the cluster ended before it was up"))
+}
