@@ -78,7 +78,9 @@ type Cluster struct {
 
 	mu       sync.Mutex
 	programs []*program
-	runtimes []Runtime
+	// controllers is the controller manager.
+	controllers *program
+	runtimes    []Runtime
 }
 
 // Up brings a cluster up. The error says what did not come up; nothing is left then. The
@@ -146,7 +148,10 @@ func (c *Cluster) up(ctx context.Context) error {
 	if err := c.addons(ctx); err != nil {
 		return err
 	}
-	return c.nodes(ctx)
+	if err := c.nodes(ctx); err != nil {
+		return err
+	}
+	return c.accounts(ctx)
 }
 
 // nodes starts what each node has, all nodes at once, and waits until they are Ready.

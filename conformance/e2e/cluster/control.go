@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/live/netns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/cert"
 )
@@ -171,7 +172,16 @@ func (c *Cluster) controllerManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.controllers = p
 	return p.ready(ctx, upWithin, c.get(c.host, "https://127.0.0.1:10257/healthz"))
+}
+
+// accounts waits for the service account without which no pod can be made.
+func (c *Cluster) accounts(ctx context.Context) error {
+	return c.controllers.ready(ctx, upWithin, func(ctx context.Context) error {
+		_, err := c.Client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
 }
 
 func (c *Cluster) scheduler(ctx context.Context) error {

@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/winlab-dev/winlab/conformance/e2e/cri/node"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/live/netns"
+)
+
+// TestPods: with a real runtime pods of both systems get their volumes, run, answer at their
+// addresses, and go.
+func TestPods(t *testing.T) {
+	p := need(t)
+	f, err := lab.Load("testdata/lab.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Up(t.Context(), Options{Lab: f, Programs: p, Log: func(s string) { t.Log(s) }, Runtime: func(ctx context.Context, n Node) (Runtime, error) {
+		return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir, Programs: func(_ context.Context, name string) (string, error) { return p.Path(name) }})
+	}})
+	if errors.Is(err, netns.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	core := c.Client.CoreV1()
+	if _, err := core.ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "say"}, Data: map[string]string{"word": "one"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, system := range []string{"linux", "windows"} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: system}, Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{corev1.LabelOSStable: system},
+			Containers: []corev1.Container{{Name: "main", Image: "registry.k8s.io/e2e-test-images/agnhost:2.53", Args: []string{"netexec", "--http-port=8080"},
+				VolumeMounts: []corev1.VolumeMount{{Name: "say", MountPath: "/say"}}}},
+			Volumes: []corev1.Volume{{Name: "say", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "say"}}}}},
+		}}
+		if _, err := core.Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until := func(what string, f func() error) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		defer cancel()
+		for {
+			err := f()
+			if err == nil {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				t.Fatalf("%s: %v", what, err)
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}
+	// The API server connects to the pod's own address.
+	ask := func(pod, path, want string) {
+		t.Helper()
+		until(path+" of "+pod, func() error {
+			b, err := core.RESTClient().Get().AbsPath("/api/v1/namespaces/default/pods", pod+":8080", "proxy", path).DoRaw(t.Context())
+			if err == nil && string(b) != want {
+				err = fmt.Errorf("it says %q, want %q", b, want)
+			}
+			return err
+		})
+	}
+	for _, pod := range []string{"linux", "windows"} {
+		ask(pod, "hostname", pod)
+		if err := core.Pods("default").Delete(t.Context(), pod, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		until("the end of "+pod, func() error {
+			if _, err := core.Pods("default").Get(t.Context(), pod, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("it is still there (error %v)", err)
+			}
+			return nil
+		})
+	}
+}
