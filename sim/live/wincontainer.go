@@ -120,7 +120,7 @@ func (h *ContainerHandle) windowsCommand(ctx context.Context, c netns.Command) (
 	if w.copy == nil {
 		return c, fmt.Errorf("container %s: %w", h.c.Name, ErrNotRunning)
 	}
-	path, err := windowsProgram(w.copy.Dir, c.Args[0])
+	path, err := windowsProgram(w.copy.Dir, c.Args[0], h.c.Mounts)
 	if err != nil {
 		return c, err
 	}
@@ -136,8 +136,9 @@ func (h *ContainerHandle) windowsCommand(ctx context.Context, c netns.Command) (
 
 // windowsProgram finds a program as CreateProcess does: a file of this machine, a path of
 // Windows, or a name, to which .exe is added when it has no extension and which is looked
-// for in system32.
-func windowsProgram(prefix, name string) (string, error) {
+// for in system32. A path must be there, or below a mount, which is seen in the container
+// only.
+func windowsProgram(prefix, name string, mounts []Mount) (string, error) {
 	if strings.HasPrefix(name, "/") {
 		if _, err := os.Stat(name); err == nil {
 			return name, nil
@@ -151,7 +152,13 @@ func windowsProgram(prefix, name string) (string, error) {
 		if !isDrivePath(path) {
 			path = `C:\` + strings.TrimPrefix(strings.TrimPrefix(path, `.`), `\`)
 		}
-		return path, nil // it may be below a mount
+		mounted := func(m Mount) bool { return isBelow(path, m.Target) }
+		if at, err := onDrive(prefix, path); err != nil {
+			return "", err
+		} else if _, err := os.Stat(at); err == nil || slices.ContainsFunc(mounts, mounted) {
+			return path, nil
+		}
+		return "", fmt.Errorf("%s: %w: the system cannot find the file specified", name, exec.ErrNotFound)
 	}
 	if strings.EqualFold(path, "powershell.exe") {
 		path = strings.ReplaceAll(components.PowerShell, "/", `\`)
@@ -171,6 +178,19 @@ func windowsProgram(prefix, name string) (string, error) {
 // isDrivePath reports whether a path begins with a drive: C:\data.
 func isDrivePath(p string) bool {
 	return len(p) >= 2 && p[1] == ':' && (p[0]|0x20) >= 'a' && (p[0]|0x20) <= 'z'
+}
+
+// isBelow reports whether a path of Windows is another one, or in the folder that it names.
+func isBelow(path, dir string) bool {
+	plain := func(p string) string {
+		p = strings.ToLower(strings.TrimRight(strings.ReplaceAll(p, "/", `\`), `\`))
+		if !isDrivePath(p) {
+			p = `c:\` + strings.TrimLeft(p, `\`)
+		}
+		return p
+	}
+	path, dir = plain(path), plain(dir)
+	return path == dir || strings.HasPrefix(path, dir+`\`)
 }
 
 // onDrive is where a path of Windows is in a prefix. Upper and lower case are the same

@@ -18,6 +18,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/live"
 	"github.com/winlab-dev/winlab/sim/live/netns"
+	"github.com/winlab-dev/winlab/sim/real/wine"
 )
 
 // machine is a [cri.Node] that is a machine of a lab.
@@ -150,7 +151,7 @@ func (m *machine) CreateContainer(ctx context.Context, sandbox string, c cri.Con
 		return nil, err
 	}
 	l := live.Container{
-		Name: c.ID, Args: c.Process.Args, Env: m.env(c.Process, c.CredentialSpec), Dir: c.Process.Dir, Terminal: c.Process.Terminal, HostProcess: c.HostProcess,
+		Name: c.ID, Args: c.Process.Args, Env: m.env(c.Process), Dir: c.Process.Dir, Terminal: c.Process.Terminal, HostProcess: c.HostProcess,
 		ReadOnlyRoot: c.ReadOnly, Privileged: c.Privileged, AddCaps: c.AddCaps, DropCaps: c.DropCaps, NoNewPrivileges: c.NoNewPrivileges,
 		Processes: c.TargetPID,
 	}
@@ -175,10 +176,10 @@ func (m *machine) CreateContainer(ctx context.Context, sandbox string, c cri.Con
 
 // env is the environment of a container's program. Windows programs are told their user
 // by it: Wine runs all of them as one.
-func (m *machine) env(p cri.Process, credentials string) []string {
+func (m *machine) env(p cri.Process) []string {
 	env := slices.Clone(p.Env)
 	if m.windows {
-		env = append(env, windowsEnv(p.User, credentials)...)
+		env = append(env, windowsEnv(p.User)...)
 	}
 	return env
 }
@@ -192,7 +193,7 @@ type task struct {
 func (t *task) Start(ctx context.Context, stdio [3]*os.File) error { return t.h.Start(ctx, stdio) }
 
 func (t *task) Exec(ctx context.Context, p cri.Process, stdio [3]*os.File) (cri.Execution, error) {
-	c := netns.Command{Args: p.Args, Env: t.m.env(p, ""), Dir: p.Dir, Terminal: p.Terminal}
+	c := netns.Command{Args: p.Args, Env: t.m.env(p), Dir: p.Dir, Terminal: p.Terminal}
 	if !t.m.windows {
 		var err error
 		if c.User, err = userOf(p); err != nil {
@@ -238,14 +239,14 @@ func (e execution) Wait(ctx context.Context) (cri.Exit, error) { return exit(e.p
 
 func (e execution) Kill(context.Context) error { return e.p.Signal(syscall.SIGKILL) }
 
-// windowsEnv are variables of a user of a Windows container.
-func windowsEnv(name, credentials string) []string {
+// windowsEnv are the variables by which programs of a Windows container know their user. Of
+// an account with a domain, NT AUTHORITY\NETWORK SERVICE, it is the name in it.
+func windowsEnv(name string) []string {
 	if name == "" {
 		name = "ContainerUser"
 	}
-	if _, after, ok := strings.Cut(name, `\`); ok {
-		name = after
+	if domain, after, ok := strings.Cut(name, `\`); ok {
+		return append(wine.UserEnv(after), "USERDOMAIN="+domain)
 	}
-	_ = credentials
-	return []string{"USERNAME=" + name}
+	return wine.UserEnv(name)
 }

@@ -323,13 +323,13 @@ func TestWindowsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	id := b.run(s, pod, "main", []string{"cmd", "/S", "/C", `type C:\v\key& type C:\text.txt& echo %COLOR%& exit 7`}, func(c *runtimeapi.ContainerConfig) {
+	id := b.run(s, pod, "main", []string{"cmd", "/S", "/C", `echo %username%& type C:\v\key& type C:\text.txt& echo %COLOR%& exit 7`}, func(c *runtimeapi.ContainerConfig) {
 		c.Mounts = []*runtimeapi.Mount{{HostPath: volume, ContainerPath: `C:\v`, Readonly: true}}
 		c.Envs = []*runtimeapi.KeyValue{{Key: "COLOR", Value: []byte("red")}}
 	})
 	st, log := b.ended(id)
 	t.Logf("the first Windows container took %v", time.Since(began))
-	for _, want := range []string{"value", "hello", "red"} {
+	for _, want := range []string{"stdout F ContainerUser\n", "value", "hello", "red"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %q in the log:\n%s", want, log)
 		}
@@ -337,8 +337,22 @@ func TestWindowsNode(t *testing.T) {
 	if st.ExitCode != 7 || ip == "" {
 		t.Errorf("%v, address %q", st, ip)
 	}
+	for _, none := range []string{`C:\no\such\program`, "nosuchprogram"} {
+		a, err := b.rt.CreateContainer(b.ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: s, SandboxConfig: pod, Config: &runtimeapi.ContainerConfig{
+			Metadata: &runtimeapi.ContainerMetadata{Name: "none"}, Image: &runtimeapi.ImageSpec{Image: b.img}, Command: []string{none},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = b.rt.StartContainer(b.ctx, &runtimeapi.StartContainerRequest{ContainerId: a.ContainerId}); err == nil || !strings.Contains(err.Error(), "cannot find the file") {
+			t.Errorf("%s: %v", none, err)
+		}
+		if _, err = b.rt.RemoveContainer(b.ctx, &runtimeapi.RemoveContainerRequest{ContainerId: a.ContainerId}); err != nil {
+			t.Error(err)
+		}
+	}
 	long := b.run(s, pod, "long", []string{"ping", "-n", "1000", "127.0.0.1"})
-	if out, code := b.exec(long, "cmd", "/c", "echo %COLOR%& exit 3"); out != "%COLOR%\n" || code != 3 {
+	if out, code := b.exec(long, "cmd", "/c", "echo %username%& exit 3"); out != "ContainerUser\n" || code != 3 {
 		st, err := b.rt.ContainerStatus(b.ctx, &runtimeapi.ContainerStatusRequest{ContainerId: long})
 		t.Errorf("exec: %q, exit code %d; the container: %v %v, log:\n%s", out, code, st, err, b.log(st.Status.LogPath))
 	}
