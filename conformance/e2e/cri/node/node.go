@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -150,8 +151,12 @@ func (m *machine) CreateContainer(ctx context.Context, sandbox string, c cri.Con
 	if err != nil {
 		return nil, err
 	}
+	domain, err := domainOf(c.CredentialSpec)
+	if err != nil {
+		return nil, err
+	}
 	l := live.Container{
-		Name: c.ID, Args: c.Process.Args, Env: m.env(c.Process), Dir: c.Process.Dir, Terminal: c.Process.Terminal, HostProcess: c.HostProcess,
+		Name: c.ID, Args: c.Process.Args, Env: m.env(c.Process, domain), Dir: c.Process.Dir, Terminal: c.Process.Terminal, HostProcess: c.HostProcess,
 		ReadOnlyRoot: c.ReadOnly, Privileged: c.Privileged, AddCaps: c.AddCaps, DropCaps: c.DropCaps, NoNewPrivileges: c.NoNewPrivileges,
 		Processes: c.TargetPID,
 	}
@@ -171,29 +176,33 @@ func (m *machine) CreateContainer(ctx context.Context, sandbox string, c cri.Con
 	if err != nil {
 		return nil, err
 	}
-	return &task{m: m, h: h}, nil
+	return &task{m: m, h: h, domain: domain}, nil
 }
 
 // env is the environment of a container's program. Windows programs are told their user
 // by it: Wine runs all of them as one.
-func (m *machine) env(p cri.Process) []string {
+func (m *machine) env(p cri.Process, domain string) []string {
 	env := slices.Clone(p.Env)
 	if m.windows {
 		env = append(env, windowsEnv(p.User)...)
+		if domain != "" {
+			env = append(env, "WINLAB_DOMAIN="+domain) // for nltest
+		}
 	}
 	return env
 }
 
 // task is a container.
 type task struct {
-	m *machine
-	h *live.ContainerHandle
+	m      *machine
+	h      *live.ContainerHandle
+	domain string // of its credential spec
 }
 
 func (t *task) Start(ctx context.Context, stdio [3]*os.File) error { return t.h.Start(ctx, stdio) }
 
 func (t *task) Exec(ctx context.Context, p cri.Process, stdio [3]*os.File) (cri.Execution, error) {
-	c := netns.Command{Args: p.Args, Env: t.m.env(p), Dir: p.Dir, Terminal: p.Terminal}
+	c := netns.Command{Args: p.Args, Env: t.m.env(p, t.domain), Dir: p.Dir, Terminal: p.Terminal}
 	if !t.m.windows {
 		var err error
 		if c.User, err = userOf(p); err != nil {
@@ -238,6 +247,19 @@ type execution struct{ p *netns.Process }
 func (e execution) Wait(ctx context.Context) (cri.Exit, error) { return exit(e.p.Wait(ctx)) }
 
 func (e execution) Kill(context.Context) error { return e.p.Signal(syscall.SIGKILL) }
+
+// domainOf is the domain of a credential spec, "" for none. The form is that of Microsoft's
+// documentation, "Create gMSAs for Windows containers".
+func domainOf(spec string) (string, error) {
+	if spec == "" {
+		return "", nil
+	}
+	var c struct{ DomainJoinConfig struct{ DnsName string } }
+	if err := json.Unmarshal([]byte(spec), &c); err != nil {
+		return "", fmt.Errorf("the credential spec is not JSON: %w", err)
+	}
+	return c.DomainJoinConfig.DnsName, nil
+}
 
 // windowsEnv are the variables by which programs of a Windows container know their user. Of
 // an account with a domain, NT AUTHORITY\NETWORK SERVICE, it is the name in it.

@@ -351,7 +351,12 @@ func TestWindowsNode(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	long := b.run(s, pod, "long", []string{"ping", "-n", "1000", "127.0.0.1"})
+	long := b.run(s, pod, "long", []string{"ping", "-n", "1000", "127.0.0.1"}, func(c *runtimeapi.ContainerConfig) {
+		c.Windows = &runtimeapi.WindowsContainerConfig{SecurityContext: &runtimeapi.WindowsContainerSecurityContext{CredentialSpec: `{"DomainJoinConfig":{"DnsName":"acme.com"}}`}}
+	})
+	if out, code := b.exec(long, "nltest", "/PARENTDOMAIN"); !strings.HasPrefix(out, "acme.com") || code != 0 {
+		t.Errorf("nltest: %q, exit code %d", out, code)
+	}
 	if out, code := b.exec(long, "cmd", "/c", "echo %username%& exit 3"); out != "ContainerUser\n" || code != 3 {
 		st, err := b.rt.ContainerStatus(b.ctx, &runtimeapi.ContainerStatusRequest{ContainerId: long})
 		t.Errorf("exec: %q, exit code %d; the container: %v %v, log:\n%s", out, code, st, err, b.log(st.Status.LogPath))
