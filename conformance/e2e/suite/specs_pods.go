@@ -51,6 +51,7 @@ func podContainers(ctx context.Context, e *Env) error {
 	pod.Spec.Volumes = []v1.Volume{{Name: "shared", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
 	pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "second", Image: agnhost(), Args: []string{"pause"}, VolumeMounts: []v1.VolumeMount{volume}})
 	pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{volume}
+	pod.Spec.Containers[0].ReadinessProbe = listens(8080)
 	p, err := e.run(ctx, pod)
 	if err != nil {
 		return orSkip(err)

@@ -22,12 +22,17 @@ var serviceSpecs = []written{
 	{name: "session-affinity", title: "with ClientIP a client's connections meet one pod", claims: []string{"dispute-session-affinity-build", "dispute-session-affinity-tests"}, try: sessionAffinity},
 }
 
+// listens is a probe of a port.
+func listens(port int32) *v1.Probe {
+	return &v1.Probe{PeriodSeconds: 1, ProbeHandler: v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(port)}}}
+}
+
 // serve makes a Service of pods that say their names on port 80.
 func (e *Env) serve(ctx context.Context, name string, backends int, change func(*v1.ServiceSpec)) (*v1.Service, error) {
 	for i := range backends {
 		pod := windowsPod(fmt.Sprintf("%s-%d", name, i), "netexec", "--http-port=80")
 		pod.Labels = map[string]string{"app": name}
-		pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{PeriodSeconds: 1, ProbeHandler: v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(80)}}}
+		pod.Spec.Containers[0].ReadinessProbe = listens(80)
 		must(e.create(ctx, pod))
 	}
 	if _, err := e.readyPods(ctx, name, backends); err != nil {
@@ -52,7 +57,10 @@ func serviceVariables(ctx context.Context, e *Env) error {
 
 func portForward(ctx context.Context, e *Env) error {
 	e.needWindows(1)
-	p, err := e.run(ctx, windowsPod("forward", "netexec", "--http-port=8080"))
+	pod := windowsPod("forward", "netexec", "--http-port=8080")
+	// The first connection that a program refuses ends the forwarding.
+	pod.Spec.Containers[0].ReadinessProbe = listens(8080)
+	p, err := e.run(ctx, pod)
 	if err != nil {
 		return orSkip(err)
 	}
