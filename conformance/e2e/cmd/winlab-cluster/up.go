@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/winlab-dev/winlab/cmd/winlab/serve"
 	"github.com/winlab-dev/winlab/conformance/e2e/cluster"
@@ -107,6 +108,10 @@ func up(ctx context.Context, stderr io.Writer, path string, o upOptions) error {
 		r.note(line)
 		say(line)
 	}
+	// What Kubernetes' libraries log, such as failed execs, is for winlab-cluster logs.
+	klog.LogToStderr(false)
+	klog.SetOutput(lines(r.note))
+	defer klog.Flush()
 	log("looking for the programs of Kubernetes " + version)
 	programs, err := cluster.BuildPrograms(ctx, filepath.Dir(path), version)
 	if err != nil {
@@ -144,6 +149,16 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
+// lines is a writer of whole lines.
+type lines func(string)
+
+func (l lines) Write(p []byte) (int, error) {
+	for line := range strings.Lines(string(p)) {
+		l(strings.TrimSuffix(line, "\n"))
+	}
+	return len(p), nil
+}
+
 // note keeps a line for status and logs.
 func (r *running) note(line string) {
 	r.mu.Lock()
@@ -178,6 +193,12 @@ func announce(stderr io.Writer) (say func(string), ready func()) {
 			fmt.Fprintln(f, readyMark)
 			_ = f.Close()
 			f = nil
+			// The standard error led to the one that waited, too: the first word of a library
+			// would end the cluster (SIGPIPE).
+			if null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0); err == nil {
+				_ = syscall.Dup3(int(null.Fd()), int(os.Stderr.Fd()), 0)
+				_ = null.Close()
+			}
 		}
 }
 
@@ -209,11 +230,11 @@ func detached(ctx context.Context, stderr io.Writer, path string, o upOptions) e
 	_ = w.Close()
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(os.Interrupt) })
 	defer stop()
-	for lines := bufio.NewScanner(r); lines.Scan(); {
-		if lines.Text() == readyMark {
+	for said := bufio.NewScanner(r); said.Scan(); {
+		if said.Text() == readyMark {
 			return cmd.Process.Release()
 		}
-		fmt.Fprintln(stderr, strings.TrimPrefix(lines.Text(), "winlab-cluster: "))
+		fmt.Fprintln(stderr, strings.TrimPrefix(said.Text(), "winlab-cluster: "))
 	}
 	err = cmd.Wait()
 	if ctx.Err() != nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,10 @@ func TestPowerShell(t *testing.T) {
 		return base64.StdEncoding.EncodeToString(raw)
 	}
 	host, _ := os.Hostname()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("g", link); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args      []string
 		out, errs string
@@ -119,6 +124,11 @@ func TestPowerShell(t *testing.T) {
 		{[]string{"iwr " + web.URL + "/missing"}, "", "Invoke-WebRequest : The remote server returned an error: (404) Not Found.\r\n", 1},
 		{[]string{"nosuchprogram.exe"}, "", "nosuchprogram.exe : The term 'nosuchprogram.exe' is not recognized", 1},
 		{[]string{"Get-Nothing; echo on"}, "on\r\n", "winlab: powershell.exe here does not know Get-Nothing\r\n", 0},
+		{[]string{"/c", "$ErrorActionPreference = 'Stop'; (Get-Item -Force -LiteralPath " + link + ").LinkType"}, "SymbolicLink\r\n", "", 0},
+		{[]string{"/c", "$ErrorActionPreference = 'Stop'; (Get-Item -Force -LiteralPath " + link + ").Target"}, "g\r\n", "", 0},
+		{[]string{"/c", "$ErrorActionPreference = 'Stop'; (Get-Item -Force -LiteralPath g).LinkType; (Get-Item g).Length"}, "11\r\n", "", 0},
+		{[]string{"$ErrorActionPreference = 'Stop'; Get-Item nosuch; echo on"}, "", "get-item : Cannot find path", 1},
+		{[]string{"$ErrorActionPreference = 'Stop'; Get-Nothing; echo on"}, "", "winlab: powershell.exe here does not know Get-Nothing\r\n", 1},
 		{[]string{"cat nosuch -ErrorAction SilentlyContinue; 'on'"}, "on\r\n", "", 0},
 		{[]string{"if ("}, "", "winlab: powershell.exe here cannot read the script", 1},
 		{[]string{"-Nothing"}, "", "winlab: powershell.exe here does not know -nothing\r\n", 1},

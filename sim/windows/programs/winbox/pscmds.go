@@ -48,7 +48,7 @@ func init() {
 	cmdlets = map[string]func(*psCall) error{
 		"start-sleep": sleepFor, "write-host": writeHost, "write-output": writeOutput, "write-error": writeError_, "out-null": func(*psCall) error { return nil },
 		"out-string": func(c *psCall) error { return c.emit(joined(c.input)) }, "out-file": outFile, "out-default": passOn, "format-list": passOn, "format-table": passOn,
-		"get-content": getContent, "set-content": setContent, "add-content": setContent, "get-childitem": children, "test-path": testPath,
+		"get-content": getContent, "set-content": setContent, "add-content": setContent, "get-childitem": children, "test-path": testPath, "get-item": item,
 		"new-item": newItem, "mkdir": makeFolder, "remove-item": removeItem, "copy-item": copyItem, "get-date": func(c *psCall) error { return c.emit(time.Now().Format("Monday, January 2, 2006 3:04:05 PM")) },
 		"foreach-object": forEachObject, "where-object": whereObject, "select-object": selectObject,
 		"start-job": startJob, "get-job": getJobs, "wait-job": waitJobs, "receive-job": passOn,
@@ -113,11 +113,15 @@ func (i *interp) failed(c *psCall, err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	if strings.EqualFold(show(c.named["-erroraction"]), "stop") {
+	action := c.named["-erroraction"]
+	if action == nil {
+		action = i.vars["erroractionpreference"] // about_Preference_Variables
+	}
+	if strings.EqualFold(show(action), "stop") {
 		return &flow{"throw", e.text}
 	}
 	i.ok = false
-	if !strings.EqualFold(show(c.named["-erroraction"]), "silentlycontinue") {
+	if !strings.EqualFold(show(action), "silentlycontinue") {
 		i.s.complain(0, "%s", e.text)
 	}
 	return nil

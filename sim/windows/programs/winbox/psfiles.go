@@ -58,6 +58,32 @@ func children(c *psCall) error {
 	return nil
 }
 
+// item is the object of a file or folder. LinkType and Target are what kubelet.exe asks for
+// (kubernetes/kubernetes pkg/volume/util/subpath/subpath_windows.go); of a file that is no
+// link they are null.
+func item(c *psCall) error {
+	file, err := c.path()
+	if err != nil {
+		return err
+	}
+	info, err := os.Lstat(file)
+	if err != nil {
+		return fileError(c, file, err)
+	}
+	r := &psRecord{order: []string{"FullName", "Name", "Exists", "LastWriteTime", "PSIsContainer", "LinkType", "Target"}, values: map[string]any{
+		"fullname": absolute(file), "name": info.Name(), "exists": true, "lastwritetime": info.ModTime().Format("1/2/2006 3:04:05 PM"),
+		"psiscontainer": info.IsDir(), "linktype": nil, "target": nil,
+	}}
+	if to, err := os.Readlink(file); err == nil {
+		r.values["linktype"], r.values["target"] = "SymbolicLink", to
+	}
+	if info.Mode().IsRegular() {
+		r.order = append(r.order, "Length")
+		r.values["length"] = info.Size()
+	}
+	return c.emit(r)
+}
+
 func testPath(c *psCall) error {
 	file, err := c.path()
 	if err != nil {
