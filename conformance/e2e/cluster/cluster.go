@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -200,7 +199,7 @@ func (c *Cluster) Close() error {
 	c.end()
 	c.work.Wait()
 	c.mu.Lock()
-	programs, runtimes := c.programs, c.runtimes
+	runtimes := c.runtimes
 	c.programs, c.runtimes = nil, nil
 	c.mu.Unlock()
 	var errs []error
@@ -209,7 +208,6 @@ func (c *Cluster) Close() error {
 	}
 	// With the network the kernel ends all programs. The data of none of them is kept, so
 	// none needs time to end.
-	_ = programs
 	if c.Net != nil {
 		c.Net.Close()
 	}
@@ -223,6 +221,3 @@ func (c *Cluster) Close() error {
 
 // machine is a node's name for package live.
 func machine(n *kube.Node) string { return build.Ref{Kind: build.NodeKind, Name: n.Name}.String() }
-
-// apiServer's address on its own node.
-var loopbackAPI = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), securePort)

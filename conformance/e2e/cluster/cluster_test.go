@@ -88,7 +88,12 @@ func TestUp(t *testing.T) {
 	if err := c.WriteLog(io.Discard, "kubelet/win9"); err == nil || !strings.Contains(err.Error(), "kubelet/win1") {
 		t.Error(err)
 	}
-	// From outside, with a client that knows nothing of the lab.
+	fromOutside(t, c)
+}
+
+// fromOutside asks with a client that knows nothing of the lab.
+func fromOutside(t *testing.T, c *Cluster) {
+	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)

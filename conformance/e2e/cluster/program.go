@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,7 +25,6 @@ type program struct {
 	mu      sync.Mutex
 	process *netns.Process
 	since   time.Time
-	stopped bool
 	exit    netns.Exit
 	err     error
 }
@@ -144,9 +142,9 @@ func (p *program) ready(ctx context.Context, within time.Duration, ask func(cont
 	defer cancel()
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
-	last := errors.New("it was not asked")
 	for {
-		if last = ask(ctx); last == nil {
+		last := ask(ctx)
+		if last == nil {
 			return nil
 		}
 		select {
@@ -169,23 +167,4 @@ func (p *program) tail() string {
 	}
 	all := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
-}
-
-// grace is how long a program may take to end by itself.
-const grace = 3 * time.Second
-
-// stop ends a program: by SIGINT, then by SIGKILL. Wine makes Ctrl-C of the first.
-func (p *program) stop() {
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
-		select {
-		case <-p.done:
-			return
-		default:
-		}
-		_ = p.process.Signal(s)
-		select {
-		case <-p.done:
-		case <-time.After(grace):
-		}
-	}
 }

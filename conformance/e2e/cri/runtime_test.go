@@ -74,6 +74,14 @@ func TestSandbox(t *testing.T) {
 	b.pull()
 	run := b.create(id, "web", "main", "sleep 1000")
 	b.begin(run)
+	sandboxStops(t, b, id, run)
+	sandboxGoes(t, b, id, run)
+	b.sandbox("web") // the name is free again
+}
+
+// sandboxStops stops a sandbox in which a container runs.
+func sandboxStops(t *testing.T, b *bed, id, run string) {
+	t.Helper()
 	for range 2 { // stopping twice is no error
 		if _, err := b.rt.StopPodSandbox(b.ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil {
 			t.Fatal(err)
@@ -89,25 +97,29 @@ func TestSandbox(t *testing.T) {
 			t.Errorf("filter %v: %v %v", f, l, err)
 		}
 	}
-	if s, err = b.rt.PodSandboxStatus(b.ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id[:13]}); err != nil || s.Status.State != runtimeapi.PodSandboxState_SANDBOX_NOTREADY || s.Status.Network.Ip != "" {
+	if s, err := b.rt.PodSandboxStatus(b.ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id[:13]}); err != nil || s.Status.State != runtimeapi.PodSandboxState_SANDBOX_NOTREADY || s.Status.Network.Ip != "" {
 		t.Errorf("%v %v", s, err)
 	}
-	_, err = b.rt.CreateContainer(b.ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: id, Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "late"}, Image: &runtimeapi.ImageSpec{Image: image}}})
+	_, err := b.rt.CreateContainer(b.ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: id, Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "late"}, Image: &runtimeapi.ImageSpec{Image: image}}})
 	if err == nil || !strings.Contains(err.Error(), "not ready") {
 		t.Errorf("a container in a stopped sandbox: %v", err)
 	}
+}
+
+// sandboxGoes removes a sandbox that is stopped.
+func sandboxGoes(t *testing.T, b *bed, id, run string) {
+	t.Helper()
 	for range 2 {
 		if _, err := b.rt.RemovePodSandbox(b.ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err = b.rt.PodSandboxStatus(b.ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id}); status.Code(err) != codes.NotFound {
+	if _, err := b.rt.PodSandboxStatus(b.ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id}); status.Code(err) != codes.NotFound {
 		t.Errorf("a sandbox that is removed: %v", err)
 	}
-	if _, err = b.rt.ContainerStatus(b.ctx, &runtimeapi.ContainerStatusRequest{ContainerId: run}); status.Code(err) != codes.NotFound {
+	if _, err := b.rt.ContainerStatus(b.ctx, &runtimeapi.ContainerStatusRequest{ContainerId: run}); status.Code(err) != codes.NotFound {
 		t.Errorf("its container: %v", err)
 	}
-	b.sandbox("web") // the name is free again
 }
 
 func TestSandboxRefused(t *testing.T) {
