@@ -76,6 +76,9 @@ func run(ctx context.Context, o *options) error {
 	if o.focus != "" {
 		focus += ".*" + o.focus
 	}
+	if err := taint(ctx, o); err != nil {
+		return err
+	}
 	log, err := os.Create(filepath.Join(o.out, "e2e.log"))
 	if err != nil {
 		return err
@@ -105,6 +108,17 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	return errors.Join(ctx.Err(), differ)
+}
+
+// taint keeps pods that name no system away from Linux nodes, as upstream's own clusters
+// do: several tests rely on it, and those that want Linux tolerate it.
+func taint(ctx context.Context, o *options) error {
+	out, err := exec.CommandContext(ctx, o.kubectl, "--kubeconfig="+o.kubeconfig, "taint", "nodes", "--overwrite", "-l", "kubernetes.io/os=linux", "node-role.kubernetes.io/control-plane=:NoSchedule").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s taint: %w\n%s", o.kubectl, err, out)
+	}
+	fmt.Println("Linux nodes have the taint of a control plane: upstream's tests count on it")
+	return nil
 }
 
 func compare(t *upstream.Table, file string, partly bool) (rows []upstream.Row, differ, err error) {
