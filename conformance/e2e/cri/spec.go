@@ -166,8 +166,9 @@ func (r *Runtime) mounts(ctx context.Context, c *container, im *images.Pulled) (
 			return nil, status.Errorf(codes.InvalidArgument, "mount %s of %s: %v", m.HostPath, m.ContainerPath, err)
 		}
 		if _, err := os.Stat(from); err != nil {
-			// containerd makes a folder for a source that is not there, but not on Windows.
-			if r.o.OS == "windows" || !os.IsNotExist(err) {
+			// containerd makes a folder for a source that is not there, on Windows, too
+			// (internal/cri/opts/spec_windows_opts.go, since 1.5).
+			if !os.IsNotExist(err) {
 				return nil, fmt.Errorf("failed to generate container %q spec: failed to stat %q: %w", c.id, m.HostPath, err)
 			}
 			if err := os.MkdirAll(from, 0o755); err != nil {
