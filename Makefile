@@ -75,7 +75,7 @@ live-programs: go wine ## every design and incident up with kube-proxy.exe and t
 	@$(GO) run ./sim/real/pinned/pinbuild -if-wine fixtures/windows-binaries/*/
 	$(GO) test -timeout 40m ./sim/live/agree -run '^TestPrograms' -all
 
-bench-live: build ## throughput and round trips of labs that are up, beside a Linux bridge and Open vSwitch
+bench-live: build ## throughput and round trips of labs that are up, beside a Linux bridge, Open vSwitch and mininet
 	internal/bench/live/run.sh bin/winlab
 
 fuzz: go ## run every fuzz target for FUZZTIME (60s), one after another

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Throughput, CPU time, HTTP requests and round trips of labs that are up, beside a Linux
-# bridge and Open vSwitch's user-space datapath, in one run on one machine: only the
+# bridge, Open vSwitch's user-space datapath and mininet, in one run on one machine: only the
 # ratios mean something.
-# Needs iperf3 and ping; ab and Open vSwitch are left out where they are not installed.
+# Needs iperf3 and ping; ab, Open vSwitch and mininet are left out where they are not installed.
 # usage: run.sh WINLAB [SECONDS]
 set -eu
 winlab=$(realpath "$1")
