@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -27,7 +28,7 @@ func (n *Net) placeOf(node string) components.Place { return &place{n, node} }
 
 // Listen listens for the API server on a Linux node of the lab, whose network is then
 // between it and the node's programs. Where there is no Linux node, or the node cannot
-// reach it from the beginning, it listens on the node's loopback: what a lab is about is
+// reach it from the beginning or gets only small answers, it listens on the node's loopback: what a lab is about is
 // not what kept its kube-proxy from its Services.
 func (p *place) Listen(ctx context.Context) (net.Listener, error) {
 	p.n.mu.Lock()
@@ -38,7 +39,7 @@ func (p *place) Listen(ctx context.Context) (net.Listener, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err = p.Reaches(ctx, l.at); err == nil {
+		if err = p.exchanges(ctx, l); err == nil {
 			return l, nil
 		}
 		p.n.o.Log(fmt.Sprintf("node/%s does not reach %s (%v): kube-proxy there asks an API server on its loopback", p.node, on, err))
@@ -56,6 +57,52 @@ func (p *place) Reaches(ctx context.Context, a netip.AddrPort) error {
 		return err
 	}
 	return c.Close()
+}
+
+// asMuch is what a client and the API server exchange in a trial, in bytes: more than
+// one segment of any MTU, since a network can carry a handshake and lose what is large.
+const asMuch = 64 << 10
+
+// exchanges says why a program of the node does not get answers from a listener that
+// nobody serves yet, nil when it does: each side sends asMuch to the other.
+func (p *place) exchanges(ctx context.Context, l net.Listener) error {
+	at, err := netip.ParseAddrPort(l.Addr().String())
+	if err != nil {
+		return err
+	}
+	client, err := p.n.Dial(ctx, "node/"+p.node, "tcp", at, reachWithin)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	server, err := l.Accept()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Close() }()
+	stop := context.AfterFunc(ctx, func() { _, _ = client.Close(), server.Close() })
+	defer stop()
+	deadline := time.Now().Add(reachWithin)
+	if err := errors.Join(client.SetDeadline(deadline), server.SetDeadline(deadline)); err != nil {
+		return err
+	}
+	answered := make(chan error, 1)
+	go func() {
+		_, err := io.CopyN(server, server, asMuch)
+		answered <- err
+	}()
+	sent := make(chan error, 1)
+	go func() {
+		_, err := client.Write(make([]byte, asMuch))
+		sent <- err
+	}()
+	_, err = io.CopyN(io.Discard, client, asMuch)
+	// Where that failed the others fail, too, when they have not: a deadline has passed.
+	others := errors.Join(<-sent, <-answered)
+	if err != nil {
+		return fmt.Errorf("the connection opens, and %d bytes and their echo do not pass: %w", asMuch, err)
+	}
+	return others
 }
 
 // Start starts a program in the namespace, under Wine.
