@@ -69,8 +69,9 @@ type Cluster struct {
 	pki     *pki
 	config  *rest.Config
 	lab     *kube.Cluster
-	forward []dns.Forward // of the cluster DNS
-	host    *kube.Node    // of the control plane
+	forward []dns.Forward     // of the cluster DNS
+	host    *kube.Node        // of the control plane
+	labels  map[string]string // of all nodes
 	life    context.Context
 	end     context.CancelFunc
 	work    sync.WaitGroup
@@ -116,7 +117,7 @@ func (c *Cluster) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.lab, c.forward = b.Kube, b.Plan.Forward
+	c.lab, c.forward, c.labels = b.Kube, b.Plan.Forward, labelsOf(b)
 	for _, n := range c.lab.Nodes {
 		if n.Windows == nil && c.host == nil {
 			c.host = n

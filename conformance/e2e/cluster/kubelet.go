@@ -3,10 +3,14 @@ package cluster
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/lab"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 )
@@ -62,15 +66,39 @@ func (c *Cluster) writeKubeletConfig(file string, n *kube.Node, runtime string, 
 	return os.WriteFile(file, text, 0o600)
 }
 
-// Simulated is the label of nodes that are none: whoever sees such a cluster shall not
-// take it for a real one.
-const Simulated = "winlab.dev/simulated"
+// What nodes say of themselves, as labels: that they are simulated, so that nobody takes
+// such a cluster for a real one; of which lab; and what of its network no program can see
+// from outside, as winlab run names it.
+const (
+	Simulated    = "winlab.dev/simulated"
+	labLabel     = "winlab.dev/lab"
+	networkLabel = "winlab.dev/network"
+	pluginLabel  = "winlab.dev/plugin"
+	proxyLabel   = "winlab.dev/proxy"
+)
+
+// labelsOf are the labels of the nodes of a lab. A name that is no value of a label is
+// left out.
+func labelsOf(l *lab.Cluster) map[string]string {
+	labels := map[string]string{Simulated: "true"}
+	for key, value := range map[string]string{
+		labLabel:     l.Plan.File.Lab.Metadata.Name,
+		networkLabel: l.Plan.Network.Type,
+		pluginLabel:  l.Plan.Network.Name,
+		proxyLabel:   strings.ReplaceAll(l.ProxyName(), ", DSR", "-dsr"),
+	} {
+		if value != "" && len(validation.IsValidLabelValue(value)) == 0 {
+			labels[key] = value
+		}
+	}
+	return labels
+}
 
 // kubeletFlags are those that the configuration file cannot say.
-func kubeletFlags(n *kube.Node, config, kubeconfig, root string) []string {
+func (c *Cluster) kubeletFlags(n *kube.Node, config, kubeconfig, root string) []string {
 	address := n.Address.String()
 	if n.Address6.IsValid() {
 		address += "," + n.Address6.String()
 	}
-	return []string{"--config=" + config, "--kubeconfig=" + kubeconfig, "--hostname-override=" + n.Name, "--node-ip=" + address, "--root-dir=" + root, "--cert-dir=" + root + "/pki", "--node-labels=" + Simulated + "=true", "--v=2"}
+	return []string{"--config=" + config, "--kubeconfig=" + kubeconfig, "--hostname-override=" + n.Name, "--node-ip=" + address, "--root-dir=" + root, "--cert-dir=" + root + "/pki", "--node-labels=" + labels.FormatLabels(c.labels), "--v=2"}
 }

@@ -44,7 +44,7 @@ func (c *Cluster) linuxNode(ctx context.Context, n *kube.Node) error {
 	}
 	c.say("starting kubelet on " + n.Name)
 	p, err := c.start(ctx, machine(n), "kubelet/"+n.Name, netns.Command{
-		Args: append([]string{"sh", "-c", private, path}, kubeletFlags(n, config, c.kubeconfig(name), filepath.Join(dir, "kubelet"))...),
+		Args: append([]string{"sh", "-c", private, path}, c.kubeletFlags(n, config, c.kubeconfig(name), filepath.Join(dir, "kubelet"))...),
 	})
 	if err != nil {
 		return err

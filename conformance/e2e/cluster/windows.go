@@ -51,7 +51,7 @@ func (c *Cluster) windowsNode(ctx context.Context, n *kube.Node) error {
 	c.say("starting kubelet.exe on " + n.Name)
 	p, err := c.start(ctx, machine(n), "kubelet/"+n.Name, netns.Command{
 		Dir:  drive,
-		Args: append([]string{path}, kubeletFlags(n, wine.Path(config), wine.Path(c.kubeconfig(name)), `C:\var\lib\kubelet`)...),
+		Args: append([]string{path}, c.kubeletFlags(n, wine.Path(config), wine.Path(c.kubeconfig(name)), `C:\var\lib\kubelet`)...),
 		Env:  []string{shims.UnixListeners, shims.Symlinks},
 	})
 	if err != nil {

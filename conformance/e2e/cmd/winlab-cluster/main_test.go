@@ -3,11 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/winlab-dev/winlab/sim/lab"
 )
 
 func TestMistakes(t *testing.T) {
@@ -31,31 +28,6 @@ func TestMistakes(t *testing.T) {
 		c.SetErr(&out)
 		if code := run(context.Background(), c); code != 2 || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: code %d, %s", line, code, out.String())
-		}
-	}
-}
-
-// TestSettingOf: the settings of a lab come with the release that is pinned.
-func TestSettingOf(t *testing.T) {
-	for _, c := range []struct {
-		lab, kubernetes, windows, version, build string
-		proxy                                    bool
-	}{
-		{"../../cluster/testdata/lab.yaml", "", "", "1.37.0", "", false},
-		{"../../../../fixtures/labs/l2bridge-flannel-host-gw.yaml", "", "", "1.37.0", "10.0.20348.2762", true},
-		{"../../../../fixtures/labs/l2bridge-flannel-host-gw.yaml", "1.33", "", "1.33.13", "", false},
-		{"../../../../fixtures/labs/l2bridge-flannel-host-gw.yaml", "1.37", "10.0.17763.1432", "1.37.0", "10.0.17763.1432", false},
-	} {
-		f, err := lab.Load(filepath.FromSlash(c.lab))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, version, err := settingOf(f, upOptions{kubernetes: c.kubernetes, windows: c.windows})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if version != c.version || s.Kubernetes != c.version || s.Build != c.build || (s.Proxy != nil) != c.proxy {
-			t.Errorf("%+v: %s, %+v", c, version, s)
 		}
 	}
 }

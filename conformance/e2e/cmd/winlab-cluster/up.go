@@ -88,7 +88,7 @@ func up(ctx context.Context, stderr io.Writer, path string, o upOptions) error {
 	if err != nil {
 		return err
 	}
-	setting, version, err := settingOf(f, o)
+	setting, version, err := cluster.SettingOf(f, o.kubernetes, o.windows)
 	if err != nil {
 		return err
 	}

@@ -1,35 +1,35 @@
-package main
+package cluster
 
 import (
 	"path/filepath"
 
-	"github.com/winlab-dev/winlab/conformance/e2e/cluster"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
-// settingOf decides on the versions of a cluster: that of Kubernetes is one whose programs
-// are pinned, and whatever the lab says for it (spec.settings) comes with it.
-func settingOf(f *lab.File, o upOptions) (*spec.Setting, string, error) {
-	version, err := cluster.PinnedVersion(filepath.Dir(f.Path), o.kubernetes)
+// SettingOf decides on the versions of a cluster: that of Kubernetes is one whose programs
+// are pinned ("" is the newest), and whatever the lab says for it (spec.settings) comes
+// with it; windows is the build of its Windows nodes, "" for the lab's own.
+func SettingOf(f *lab.File, kubernetes, windows string) (*spec.Setting, string, error) {
+	version, err := PinnedVersion(filepath.Dir(f.Path), kubernetes)
 	if err != nil {
 		return nil, "", err
 	}
 	s := &f.Lab.Spec
-	t := spec.Setting{Build: o.windows}
+	t := spec.Setting{Build: windows}
 	if !sameMinor(s.Kubernetes, version) {
 		for _, l := range s.Settings {
-			if sameMinor(l.Kubernetes, version) && (o.windows == "" || l.Build == o.windows) {
+			if sameMinor(l.Kubernetes, version) && (windows == "" || l.Build == windows) {
 				t = l
 				break
 			}
 		}
 	}
 	t.Kubernetes = version
-	if o.windows != "" {
-		b, err := builds.Parse(o.windows)
+	if windows != "" {
+		b, err := builds.Parse(windows)
 		if err == nil {
 			_, err = builds.Lookup(b)
 		}
