@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,8 +40,9 @@ type Container struct {
 	// Files are written into it, by their path.
 	Files map[string]string
 	// HostProcess runs it with the files and the registry of its Windows node, in the
-	// node's own network: there is nothing that is its own, and Mounts and Files must be
-	// empty.
+	// node's own network. Its mounts are below a folder of the node that an environment
+	// variable names, see [hostRootVariable]; there, other programs of the node see them,
+	// too, and all can be written to. Files must be empty.
 	HostProcess bool
 
 	// The rest is for Linux.
@@ -74,6 +76,8 @@ type ContainerHandle struct {
 	c       Container
 	windows *windows // the prefix of a Windows container
 	own     bool     // it has a PID namespace: it is no host process
+	// hostFolder is where the image and the volumes of a host process are.
+	hostFolder atomic.Pointer[string]
 
 	mu      sync.Mutex
 	process *netns.Process
@@ -407,6 +411,9 @@ func (h *ContainerHandle) Remove(ctx context.Context) error {
 	}
 	if h.windows != nil {
 		h.windows.close()
+	}
+	if at := h.hostFolder.Load(); at != nil {
+		err = errors.Join(err, os.RemoveAll(*at)) // its links, and not what they lead to
 	}
 	h.n.unregister(h)
 	return err

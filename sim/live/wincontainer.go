@@ -25,8 +25,8 @@ func (h *ContainerHandle) prepareWindows(ctx context.Context) error {
 		if !strings.HasPrefix(h.s.name, "node/") {
 			return errors.New("a host process is in the network of its node (hostNetwork)")
 		}
-		if len(h.c.Mounts)+len(h.c.Files) > 0 {
-			return errors.New("a host process has the files of its node, and no mounts or files of its own")
+		if len(h.c.Files) > 0 {
+			return errors.New("a host process has the files of its node and its mounts, and no files of its own")
 		}
 		h.own = false
 		return nil
@@ -120,7 +120,15 @@ func (h *ContainerHandle) windowsCommand(ctx context.Context, c netns.Command) (
 	if w.copy == nil {
 		return c, fmt.Errorf("container %s: %w", h.c.Name, ErrNotRunning)
 	}
-	path, err := windowsProgram(w.copy.Dir, c.Args[0], h.c.Mounts)
+	var own []string
+	if h.windows == nil {
+		var err error
+		if c, err = h.hostProcess(w.copy.Dir, c); err != nil {
+			return c, err
+		}
+		own = []string{h.hostRoot() + `\\`}
+	}
+	path, err := windowsProgram(w.copy.Dir, c.Args[0], h.c.Mounts, own...)
 	if err != nil {
 		return c, err
 	}
@@ -137,8 +145,8 @@ func (h *ContainerHandle) windowsCommand(ctx context.Context, c netns.Command) (
 // windowsProgram finds a program as CreateProcess does: a file of this machine, a path of
 // Windows, or a name, to which .exe is added when it has no extension and which is looked
 // for in system32. A path must be there, or below a mount, which is seen in the container
-// only.
-func windowsProgram(prefix, name string, mounts []Mount) (string, error) {
+// only. A name is looked for in further folders, too, which end with a backslash.
+func windowsProgram(prefix, name string, mounts []Mount, further ...string) (string, error) {
 	if strings.HasPrefix(name, "/") {
 		if _, err := os.Stat(name); err == nil {
 			return name, nil
@@ -163,7 +171,7 @@ func windowsProgram(prefix, name string, mounts []Mount) (string, error) {
 	if strings.EqualFold(path, "powershell.exe") {
 		path = strings.ReplaceAll(components.PowerShell, "/", `\`)
 	}
-	for _, dir := range []string{`C:\windows\system32\`, `C:\`, `C:\windows\`} {
+	for _, dir := range append([]string{`C:\windows\system32\`, `C:\`, `C:\windows\`}, further...) {
 		at, err := onDrive(prefix, dir+path)
 		if err != nil {
 			return "", err

@@ -161,10 +161,6 @@ func (m *machine) CreateContainer(ctx context.Context, sandbox string, c cri.Con
 		Processes: c.TargetPID,
 	}
 	for _, mount := range c.Mounts {
-		if c.HostProcess {
-			m.log(fmt.Sprintf("container %s: %s is not mounted; a host process has the files of its node only", c.Name, mount.Target))
-			continue
-		}
 		l.Mounts = append(l.Mounts, live.Mount{Source: mount.Source, Target: mount.Target, ReadOnly: mount.ReadOnly})
 	}
 	if !m.windows {

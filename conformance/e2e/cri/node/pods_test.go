@@ -23,7 +23,7 @@ func TestPods(t *testing.T) {
 	b := up(t)
 	for name, f := range map[string]func(*bed, *testing.T){
 		"web server": webServer, "ends": ends, "users": users, "volumes": volumes, "read-only": readOnly,
-		"lifecycle": lifecycle, "images": pulls, "init containers": initContainers, "host process": hostProcess, "statistics": statistics,
+		"lifecycle": lifecycle, "images": pulls, "init containers": initContainers, "host process": hostProcess, "statistics": statistics, "names": names,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -299,11 +299,41 @@ func initContainers(b *bed, t *testing.T) {
 	b.gone(p.Name)
 }
 
+// names: Windows completes a name without a dot, and takes one with a dot for complete,
+// whatever program asks.
+func names(b *bed, t *testing.T) {
+	p := pod("names", "win1", agnhost)
+	p.Spec.Containers[0].Args = []string{"pause"}
+	b.create(p)
+	b.wait(p.Name, ready)
+	deadline := time.Now().Add(2 * time.Minute)
+	for { // the name server is a pod, too
+		_, code := b.exec(p.Name, `C:\agnhost.exe`, "connect", "--timeout=10s", "kubernetes.default.svc.cluster.local:443")
+		if code == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the name of the API server is not found")
+		}
+		time.Sleep(time.Second)
+	}
+	for name, found := range map[string]bool{"kubernetes": true, "names": true, "10.96.0.1": true, "kubernetes.default": false, "kubernetes.default.svc": false} {
+		out, code := b.exec(p.Name, `C:\agnhost.exe`, "connect", "--timeout=10s", name+":443")
+		if strings.HasPrefix(out, "DNS:") == found || (code == 0) != (found && name != "names") {
+			t.Errorf("%s: exit code %d, %q", name, code, out)
+		}
+	}
+}
+
 // hostProcess: a program of the node itself.
 func hostProcess(b *bed, t *testing.T) {
 	yes := true
 	system := `NT AUTHORITY\SYSTEM`
-	p := pod("host-process", "win1", "mcr.microsoft.com/windows/nanoserver:ltsc2022", "cmd", "/c", `hostname& ipconfig& echo made> C:\host-file& ping -n 30 127.0.0.1`)
+	p := pod("host-process", "win1", agnhost, "cmd", "/c", `hostname& ipconfig& echo made> C:\host-file& type %CONTAINER_SANDBOX_MOUNT_POINT%\v\labels& cd& %CONTAINER_SANDBOX_MOUNT_POINT%\agnhost.exe pause`)
+	p.Labels = map[string]string{"of": "a-host-process"}
+	p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
+		Items: []corev1.DownwardAPIVolumeFile{{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}}}}}}}
+	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: `C:\v`}}
 	p.Spec.HostNetwork = true
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: &yes, RunAsUserName: &system}}
 	b.create(p)
@@ -311,11 +341,14 @@ func hostProcess(b *bed, t *testing.T) {
 		t.Errorf("its address is %s", ip)
 	}
 	deadline := time.Now().Add(time.Minute)
-	for !strings.Contains(b.log(p.Name, "main"), "192.168.1.11") && time.Now().Before(deadline) {
+	for !strings.Contains(b.log(p.Name, "main"), `C:\hpc`) && time.Now().Before(deadline) {
 		time.Sleep(100 * time.Millisecond)
 	}
-	if log := strings.ToLower(b.log(p.Name, "main")); !strings.HasPrefix(log, "win1\n") || !strings.Contains(log, "192.168.1.11") {
-		t.Errorf("%q", log)
+	log := strings.ToLower(b.log(p.Name, "main"))
+	for _, want := range []string{"192.168.1.11", `of="a-host-process"`, `c:\hpc\`} {
+		if !strings.HasPrefix(log, "win1\n") || !strings.Contains(log, want) {
+			t.Errorf("no %s in %q", want, log)
+		}
 	}
 	b.gone(p.Name)
 }
