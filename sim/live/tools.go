@@ -348,6 +348,8 @@ func resolveArgs(words []string) (name string, servers []netip.Addr, err error) 
 				return "", nil, fmt.Errorf("winlab: -Server takes an address here, not %s", words[i])
 			}
 			servers = append(servers, a)
+		case (strings.EqualFold(w, "-ErrorAction") || strings.EqualFold(w, "-EA")) && i+1 < len(words):
+			i++ // it fails as it does without
 		case strings.HasPrefix(w, "-") || name != "":
 			return "", nil, fmt.Errorf("winlab: %s is not known here", w)
 		default:

@@ -40,6 +40,7 @@ func TestTools(t *testing.T) {
 		{"nslookup a b c", "", "winlab: nslookup takes NAME [SERVER-ADDRESS] here\r\n", 1},
 		{"nslookup www.example.com dns", "", "*** Can't find server address for 'dns': \r\n", 1},
 		{"powershell.exe -NoProfile -Command Resolve-DnsName -Name win-webserver", head + "win-webserver.default.svc.cluster.local        A      30    Answer     10.96.0.50\r\n\r\n", "", 0},
+		{"powershell Resolve-DnsName -ErrorAction Stop nosuch", "", "Resolve-DnsName : nosuch : DNS name does not exist\r\n", 1},
 		{"powershell Resolve-DnsName nosuch", "", "Resolve-DnsName : nosuch : DNS name does not exist\r\n", 1},
 		{"powershell Resolve-DnsName nosuch -Type", "", "Resolve-DnsName : winlab: -Type is not known here\r\n", 1},
 		{"getaddrinfo win-webserver", "10.96.0.50\r\n", "", 0},

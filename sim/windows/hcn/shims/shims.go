@@ -2,7 +2,7 @@
 // winlab's HNS service: computenetwork.dll and vmcompute.dll forward the calls of HCN
 // v2 and HNS v1 (and those with which a container is attached to an endpoint of the
 // latter), bcryptprimitives.dll gives Go programs the random bytes and the UDP sockets
-// that older Wine lacks, iphlpapi.dll shows the network adapters of a node instead of
+// that older Wine lacks and has them look names up as Windows does, iphlpapi.dll shows the network adapters of a node instead of
 // those of this machine, and nsi.dll starts Wine's services when a program asks for
 // network tables; wineboot.exe starts none. For the kubelet, pdh.dll has its performance
 // counters, and Go programs that are started with [UnixListeners] can listen on AF_UNIX,

@@ -3,6 +3,7 @@
  * must happen before its own code happens here, too. */
 #include "afunix.h"
 #include "links.h"
+#include "names.h"
 #include "udp.h"
 
 BOOLEAN NTAPI SystemFunction036(PVOID buffer, ULONG length); /* RtlGenRandom, in advapi32 */
@@ -15,6 +16,7 @@ static void sockets(void)
 	if (!exports_of(&e, "ws2_32.dll"))
 		return;
 	real_ioctl = replace(&e, "WSAIoctl", (void *)ioctl_of);
+	look_up(&e);
 	unix_listeners(&e);
 	exports_done(&e);
 }

@@ -3,12 +3,13 @@
  * Go finds the functions of ws2_32.dll by name when it first needs one; so its table of
  * exports is changed before. The new functions are reached by a jump in the unused end of
  * its code's last page, since an entry of the table cannot lead out of the DLL. */
+#pragma once
 #include <stdio.h>
 #include <string.h>
 #include <windows.h>
 
 #define JUMP 16
-#define JUMPS 5 /* the most that are needed */
+#define JUMPS 6 /* the most that are needed */
 
 struct exports {
 	BYTE *base;
