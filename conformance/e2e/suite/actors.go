@@ -158,13 +158,17 @@ func (a *actors) start(ctx context.Context, e *Env, ref string, x *actor) error 
 }
 
 // asHost makes a pod one of HostProcess containers, which is in the network of its node.
-// The image's files are below a folder that a variable names.
+// The image's files are below a folder that a variable names; the runtime puts its value
+// into command lines (microsoft/hcsshim internal/jobcontainers, CreateProcess).
 func asHost(spec *v1.PodSpec) {
 	yes, system := true, `NT AUTHORITY\SYSTEM`
 	spec.HostNetwork = true
 	spec.SecurityContext = &v1.PodSecurityContext{WindowsOptions: &v1.WindowsSecurityContextOptions{HostProcess: &yes, RunAsUserName: &system}}
-	spec.Containers = []v1.Container{{Name: "shell", Image: agnhost(), Command: []string{"cmd.exe", "/c", `%CONTAINER_SANDBOX_MOUNT_POINT%\agnhost.exe pause`}}}
+	spec.Containers = []v1.Container{{Name: "shell", Image: agnhost(), Command: []string{hostAgnhost, "pause"}}}
 }
+
+// hostAgnhost are the test programs in a HostProcess container.
+const hostAgnhost = `%CONTAINER_SANDBOX_MOUNT_POINT%\agnhost.exe`
 
 // web makes the Service of the guides with its two pods.
 func (a *actors) web(ctx context.Context, e *Env) (*v1.Service, error) {

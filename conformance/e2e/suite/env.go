@@ -216,10 +216,11 @@ func (e *Env) logs(ctx context.Context, pod *v1.Pod, container string) (string, 
 	return strings.TrimSpace(string(text)), err
 }
 
-// eventually polls until try returns nil; the error is the last one.
+// eventually polls until try returns nil; the error is the last one. An attempt that has
+// begun is made to its end: one that is cut off would say nothing about what is tried.
 func eventually(ctx context.Context, within time.Duration, try func(ctx context.Context) error) error {
 	last := errors.New("it was not tried")
-	err := wait.PollUntilContextTimeout(ctx, time.Second, within, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, time.Second, within, true, func(context.Context) (bool, error) {
 		last = try(ctx)
 		return last == nil, nil
 	})

@@ -99,7 +99,7 @@ func (a *actors) ask(ctx context.Context, e *Env, from *actor, to place, f *clai
 // not at the root.
 func (x *actor) agnhost(args ...string) []string {
 	if x.windows && x.host {
-		return []string{"cmd.exe", "/c", `%CONTAINER_SANDBOX_MOUNT_POINT%\agnhost.exe ` + strings.Join(args, " ")}
+		return append([]string{hostAgnhost}, args...)
 	}
 	return append([]string{"/agnhost"}, args...)
 }
@@ -281,7 +281,7 @@ func (a *actors) serverCore(ctx context.Context, e *Env) (*actor, error) {
 	pod := on(windowsPod("server-core"), node)
 	pod.Namespace = ns
 	pod.Spec.Containers[0].Image, pod.Spec.Containers[0].Args = image, nil
-	pod.Spec.Containers[0].Command = []string{"cmd.exe", "/c", "ping -t 127.0.0.1 >NUL"}
+	pod.Spec.Containers[0].Command = []string{"cmd.exe", "/c", "ping -n 86400 127.0.0.1 >NUL"}
 	if x.pod, x.err = a.client.CoreV1().Pods(ns).Create(ctx, pod, metav1.CreateOptions{}); x.err == nil {
 		x.pod, x.err = e.await(ctx, x.pod, "ready", podReady)
 	}

@@ -118,9 +118,10 @@ func probes(ctx context.Context, e *Env) error {
 	e.needWindows(1)
 	ready := windowsPod("ready", "netexec", "--http-port=8080")
 	ready.Spec.Containers[0].ReadinessProbe = &v1.Probe{PeriodSeconds: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"cmd.exe", "/c", `if exist C:\gone exit 1`}}}}
-	live := windowsPod("live", "netexec", "--http-port=8080")
+	// It says that it is healthy for ten seconds, and no longer.
+	live := windowsPod("live", "liveness")
 	live.Spec.RestartPolicy = v1.RestartPolicyAlways
-	live.Spec.Containers[0].LivenessProbe = &v1.Probe{PeriodSeconds: 1, FailureThreshold: 3, ProbeHandler: v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: "/no-such-page", Port: intstr.FromInt32(8080)}}}
+	live.Spec.Containers[0].LivenessProbe = &v1.Probe{PeriodSeconds: 1, FailureThreshold: 3, ProbeHandler: v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}}
 	p, err := e.run(ctx, ready)
 	if err != nil {
 		return orSkip(err)
