@@ -15,6 +15,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/lab/flow"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/live/netns"
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // Sandbox is a pod as a container runtime sees it: a network, in which containers run.
@@ -192,4 +193,18 @@ func (n *Net) SetServices(ctx context.Context, list []*kube.Service) error {
 	n.changing.RLock()
 	defer n.changing.RUnlock()
 	return n.Do(func(c *lab.Cluster) error { return c.SetServices(ctx, list) })
+}
+
+// SetPolicies replaces the NetworkPolicies by those of an API server, see
+// [build.Cluster.SetPolicies]. The next packet meets them.
+func (n *Net) SetPolicies(ctx context.Context, p build.Policies) error {
+	n.changing.RLock()
+	defer n.changing.RUnlock()
+	return n.Do(func(c *lab.Cluster) error { return c.SetPolicies(ctx, p) })
+}
+
+// SetNotices says what objects of an API server ask for and nothing follows, see
+// [build.Cluster.SetNotices].
+func (n *Net) SetNotices(list []trace.Notice) error {
+	return n.Do(func(c *lab.Cluster) error { c.SetNotices(list); return nil })
 }

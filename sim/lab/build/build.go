@@ -150,6 +150,10 @@ type builder struct {
 	// whose network comes or goes while the plugin's program has the lock.
 	given    []*kube.Service
 	changing map[string]bool
+	// podsOf is what NetworkPolicies of an API server look at in its pods; ofServices and
+	// told are the notices of its Services and of its other objects.
+	podsOf           map[string]PolicyPod
+	ofServices, told []trace.Notice
 }
 
 func (b *builder) run(ctx context.Context) error {

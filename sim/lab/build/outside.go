@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/machine"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
@@ -94,6 +95,9 @@ func (c *Cluster) AddPod(ctx context.Context, p *plan.Pod) (*Machine, error) {
 	if q.given, q.given6 = m.Address, m.Stack().Address(true); p.HostNetwork {
 		q.given6 = n.Address6
 	}
+	if of, ok := b.podsOf[key]; ok {
+		q.Labels, q.Ports = of.Labels, of.Ports
+	}
 	b.pods = append(b.pods, q)
 	b.add(m)
 	b.sortPods()
@@ -101,10 +105,7 @@ func (c *Cluster) AddPod(ctx context.Context, p *plan.Pod) (*Machine, error) {
 	if b.dns != nil && !slices.Contains(b.dns.Namespaces, p.Namespace) {
 		b.dns.Namespaces = append(b.dns.Namespaces, p.Namespace)
 	}
-	if len(b.admit) > 0 {
-		return m, b.policies(ctx)
-	}
-	return m, nil
+	return m, b.enforce(ctx)
 }
 
 // RemovePod takes the network of a pod ("namespace/name") down that AddPod has made. One
@@ -126,7 +127,7 @@ func (c *Cluster) RemovePod(ctx context.Context, key string) error {
 	}
 	err := b.takeDown(p)
 	b.leave(podObject+key, p.given)
-	if err != nil {
+	if err = errors.Join(err, b.enforce(ctx)); err != nil {
 		return fmt.Errorf("pod %s on %s: %w", key, p.Node, err)
 	}
 	return nil
@@ -170,7 +171,8 @@ func (c *Cluster) ResolverOf(namespace string, servers []netip.Addr, search []st
 // but with Options.Proxies Outside), Open vSwitch's and the cluster DNS follow, and traces
 // know the Services. The caller holds the lock; the list is the cluster's afterwards.
 //
-// Hints of endpoints for zones are not in [kube.Endpoint], and no model follows them.
+// Hints of endpoints for zones are not in [kube.Endpoint], and no model follows them; see
+// [Cluster.SetNotices].
 func (c *Cluster) SetServices(ctx context.Context, list []*kube.Service) error {
 	b := c.b
 	if c.Options.Objects != Outside {
@@ -182,7 +184,112 @@ func (c *Cluster) SetServices(ctx context.Context, list []*kube.Service) error {
 			s.Origin = &trace.Origin{What: "Service " + s.Key()}
 		}
 	}
-	return errors.Join(b.services(ctx), b.names(ctx), b.sync(), b.adopt())
+	b.forget(b.ofServices)
+	before := len(b.NotModelled)
+	err := errors.Join(b.services(ctx), b.names(ctx), b.sync(), b.adopt())
+	b.nameServers()
+	b.unusedProxyName()
+	b.unusedHeadlessLabel()
+	b.ofServices = slices.Clone(b.NotModelled[before:])
+	return err
+}
+
+// nameServers lets traces through pods that the API server has as endpoints of the cluster
+// DNS go on with the answer of its model: what their program would say is not known. Where
+// a program listens there, packets of a live network are the program's all the same.
+func (b *builder) nameServers() {
+	for _, s := range b.given {
+		if !slices.Contains(s.ClusterIPs, b.Kube.DNSIP) {
+			continue
+		}
+		for _, e := range s.Endpoints {
+			p, m := b.pod(e.Pod), b.Machine(Ref{PodKind, e.Pod})
+			if p == nil || m == nil || p.HostNetwork || len(p.listened) > 0 {
+				continue
+			}
+			for _, port := range s.Ports {
+				if n := e.Port(port); n != 0 {
+					l := &host.Listener{Name: "the cluster DNS", Proto: port.Proto, Port: n, Origin: s.Origin, Answer: b.serveNames(m)}
+					p.listened = append(p.listened, l)
+					m.Stack().Listen(l)
+				}
+			}
+		}
+	}
+}
+
+// PolicyPod is what NetworkPolicies look at in a pod: its labels, and the numbers of the
+// ports that its containers give a name.
+type PolicyPod struct {
+	Labels map[string]string
+	Ports  map[string]uint16
+}
+
+// Policies are the NetworkPolicies of an API server, with the labels of namespaces by
+// name, and of pods by "namespace/name".
+type Policies struct {
+	List       []*spec.Policy
+	Namespaces map[string]map[string]string
+	Pods       map[string]PolicyPod
+}
+
+// SetPolicies replaces the NetworkPolicies by those that an API server has. They count as
+// those of a lab do: a connection that none of a pod's policies admits meets them, and goes
+// on where the network plugin is known to enforce none. Each has a notice. The caller holds
+// the lock.
+func (c *Cluster) SetPolicies(ctx context.Context, p Policies) error {
+	b := c.b
+	if c.Options.Objects != Outside {
+		return errors.New("this cluster has the NetworkPolicies of its lab; build it with Options.Objects build.Outside")
+	}
+	had := len(b.admit) > 0
+	b.podsOf = p.Pods
+	for _, q := range b.pods {
+		if of, ok := p.Pods[q.Key()]; ok && q.outside {
+			q.Labels, q.Ports = of.Labels, of.Ports
+		}
+	}
+	b.forget(b.policyNotices())
+	b.admit, b.namespaces = p.List, p.Namespaces
+	if !had {
+		return b.enforce(ctx)
+	}
+	return b.policies(ctx)
+}
+
+// enforce lets the NetworkPolicies of an API server, where there are any, follow the pods.
+func (b *builder) enforce(ctx context.Context) error {
+	if len(b.admit) == 0 {
+		return nil
+	}
+	b.forget(b.policyNotices())
+	return b.policies(ctx)
+}
+
+// policyNotices are those of the NetworkPolicies that there are.
+func (b *builder) policyNotices() []trace.Notice {
+	return slices.DeleteFunc(slices.Clone(b.NotModelled), func(n trace.Notice) bool {
+		return !slices.ContainsFunc(b.admit, func(p *spec.Policy) bool { return n.At == p.Origin })
+	})
+}
+
+// SetNotices replaces what was said in the last call of it: notices for what objects of an
+// API server say and nothing follows. The caller holds the lock.
+func (c *Cluster) SetNotices(list []trace.Notice) {
+	b := c.b
+	b.forget(b.told)
+	b.told = nil
+	for _, n := range list {
+		before := len(c.NotModelled)
+		if c.NotModelled = trace.AddNotice(c.NotModelled, n); len(c.NotModelled) > before {
+			b.told = append(b.told, n)
+		}
+	}
+}
+
+// forget takes notices back.
+func (b *builder) forget(list []trace.Notice) {
+	b.NotModelled = slices.DeleteFunc(slices.Clone(b.NotModelled), func(n trace.Notice) bool { return slices.Contains(list, n) })
 }
 
 // adopt notes which Service the load balancers belong to that a kube-proxy of somebody

@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/lab"
@@ -150,4 +154,172 @@ func TestAdopt(t *testing.T) {
 	if s := c.FrontendOn("win1", svc, vip, 80, packet.TCP); !s.Made {
 		t.Errorf("%+v", s)
 	}
+}
+
+// TestPoliciesOfAnAPIServer: they have notices that name the pods they select, their gates
+// are in traces and go with them, and labels and named ports are those of the API server.
+func TestPoliciesOfAnAPIServer(t *testing.T) {
+	for _, c := range []struct {
+		lab, says string
+		open      bool
+	}{
+		{"l2bridge-flannel-host-gw", "nothing in this cluster enforces it: flannel does not", true},
+		{"l2bridge-azure-cni", "who enforces it is not modelled", false},
+	} {
+		t.Run(c.lab, func(t *testing.T) {
+			f, err := lab.Load("../../../fixtures/labs/" + c.lab + ".yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			policiesOf(t, f, c.says, c.open)
+		})
+	}
+}
+
+func policiesOf(t *testing.T, f *lab.File, says string, open bool) {
+	cl, err := lab.Build(t.Context(), f, lab.Options{Components: spec.Model, Objects: build.Outside, Proxies: build.Outside})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for node, name := range map[string]string{"win1": "web", "win2": "client"} {
+		p := podOn(node, name, "")
+		p.Listen = []spec.ListenPort{{Proto: packet.TCP, Port: 80}}
+		if _, err := cl.AddPod(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "deny"}, Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+	set := func(labels map[string]string, ports map[string]uint16, policies ...*networkingv1.NetworkPolicy) {
+		t.Helper()
+		list, err := spec.PoliciesOf(policies)
+		if err == nil {
+			err = cl.SetPolicies(t.Context(), build.Policies{List: list, Pods: map[string]build.PolicyPod{"default/web": {Labels: labels, Ports: ports}}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	notice := func() string {
+		var all []string
+		for _, n := range cl.Notices() {
+			if strings.HasPrefix(n.What, "NetworkPolicy ") {
+				all = append(all, n.What+": "+n.Why)
+			}
+		}
+		return strings.Join(all, "\n")
+	}
+	meets := func() (met bool, verdict trace.Verdict) {
+		t.Helper()
+		tr, err := cl.Trace(t.Context(), lab.Request{From: "pod/client", To: "pod/web:80"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range tr.Paths {
+			for _, s := range p.Steps {
+				met = met || s.Event.Text() != "" && strings.Contains(s.Event.Text(), "NetworkPolicy default/deny admits no such connection")
+			}
+		}
+		return met, tr.Verdict
+	}
+	app := map[string]string{"app": "web"}
+	want := trace.Delivered
+	if !open {
+		want = trace.Unknown
+	}
+	set(nil, nil, policy)
+	if n := notice(); !strings.Contains(n, "NetworkPolicy default/deny: "+says) || !strings.Contains(n, "it selects no pod") {
+		t.Error(n)
+	}
+	if met, v := meets(); met || v != trace.Delivered {
+		t.Errorf("a pod that is not selected: %v, %s", met, v)
+	}
+	set(app, nil, policy)
+	if n := notice(); strings.Count(n, "\n") > 0 || !strings.Contains(n, "it selects pod/default/web") {
+		t.Error(n)
+	}
+	if met, v := meets(); !met || v != want {
+		t.Errorf("a pod that is selected: %v, %s", met, v)
+	}
+	http := intstr.FromString("http")
+	named := policy.DeepCopy()
+	named.Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{{Port: &http}}}}
+	set(app, map[string]uint16{"http": 80}, named)
+	if met, v := meets(); met || v != trace.Delivered {
+		t.Errorf("a port that is admitted by its name: %v, %s", met, v)
+	}
+	set(app, map[string]uint16{"http": 81}, named)
+	if met, _ := meets(); !met {
+		t.Error("another port has the name")
+	}
+	if err := cl.RemovePod(t.Context(), "default/web"); err != nil {
+		t.Fatal(err)
+	}
+	if n := notice(); !strings.Contains(n, "it selects no pod") {
+		t.Error(n)
+	}
+	p := podOn("win1", "web", "")
+	p.Listen = []spec.ListenPort{{Proto: packet.TCP, Port: 80}}
+	if _, err := cl.AddPod(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if met, _ := meets(); !met {
+		t.Error("the policy is not for a pod that came later")
+	}
+	set(app, nil)
+	if n := notice(); n != "" {
+		t.Error(n)
+	}
+	if met, v := meets(); met || v != trace.Delivered {
+		t.Errorf("after the policy has gone: %v, %s", met, v)
+	}
+}
+
+// TestNoticesOfAnAPIServer are replaced, and those of the lab stay.
+func TestNoticesOfAnAPIServer(t *testing.T) {
+	c := outside(t)
+	before := len(c.Notices())
+	a, b := trace.Notice{What: "a", Why: "x"}, trace.Notice{What: "b", Why: "x"}
+	c.SetNotices([]trace.Notice{a, b, c.Notices()[0]})
+	c.SetNotices([]trace.Notice{b})
+	if now := c.Notices(); len(now) != before+1 || now[before] != b {
+		t.Errorf("%+v", now)
+	}
+}
+
+// TestNamesOfAnAPIServer: its name servers are pods, and a trace knows what they answer.
+func TestNamesOfAnAPIServer(t *testing.T) {
+	c := outside(t)
+	for node, name := range map[string]string{"linux1": "coredns-x", "win1": "client"} {
+		if _, err := c.AddPod(t.Context(), podOn(node, name, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	web := &kube.Service{Namespace: "default", Name: "web", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{plan.Nth(c.Kube.ServiceCIDRs[0].Addr(), 77)}, Ports: []kube.ServicePort{{Proto: packet.TCP, Port: 80, Target: 80}}}
+	dns := &kube.Service{Namespace: "kube-system", Name: "kube-dns", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{c.Kube.DNSIP}, Ports: []kube.ServicePort{{Name: "dns", Proto: packet.UDP, Port: 53, Target: 53}},
+		Endpoints: []kube.Endpoint{{Addr: c.Machine(build.Ref{Kind: build.PodKind, Name: "default/coredns-x"}).Address, Pod: "default/coredns-x", Node: "linux1", Ready: true, Serving: true}}}
+	if err := c.SetServices(t.Context(), []*kube.Service{web, dns}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.HNS("win1").CreateLoadBalancer(hns.LoadBalancer{FrontendVIPs: []string{c.Kube.DNSIP.String()}, PortMappings: []hns.LBPortMapping{{Protocol: 17, InternalPort: 53, ExternalPort: 53}},
+		HostComputeEndpoints: []string{remoteEndpoint(t, c, dns.Endpoints[0].Addr)}}); err != nil {
+		t.Fatal(err)
+	}
+	tr, err := c.Trace(t.Context(), lab.Request{From: "pod/client", To: "name/web:80"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tr.Names) != 1 || tr.Names[0].Verdict != trace.Delivered || tr.Flow.Dst != web.ClusterIPs[0].String() {
+		t.Errorf("%+v", tr.Names)
+	}
+}
+
+// remoteEndpoint is one of win1 for an address of another node.
+func remoteEndpoint(t *testing.T, c *lab.Cluster, a netip.Addr) string {
+	t.Helper()
+	s := c.HNS("win1")
+	e, err := s.CreateEndpoint(hns.Endpoint{HostComputeNetwork: s.ListNetworks(nil)[0].ID, Flags: hns.EndpointRemote, IpConfigurations: []hns.IpConfig{{IpAddress: a.String()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.ID
 }

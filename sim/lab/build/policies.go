@@ -32,13 +32,22 @@ func (b *builder) policies(context.Context) error {
 	}
 	for _, p := range b.admit {
 		why := "who enforces it is not modelled: a connection that it does not admit is unknown"
-		if fact != factPolicy {
+		switch {
+		case fact != factPolicy && b.Options.Objects == Outside:
+			why = "nothing in this cluster enforces it: " + b.Plan.Network.Plugin + " does not; " + b.selected(p)
+		case fact != factPolicy:
 			why = "nothing in this lab enforces it: " + b.Plan.Network.Plugin + " does not; where another controller does (Calico, for example), give the ACLs that it makes to HNS with hns: addPolicy"
+		case b.Options.Objects == Outside:
+			why += ", and its packets do not pass; " + b.selected(p)
 		}
 		b.notice("NetworkPolicy "+p.Key(), why, p.Origin)
 	}
 	for _, p := range b.pods {
-		if m := b.Machine(Ref{PodKind, p.Key()}); !p.HostNetwork {
+		m := b.Machine(Ref{PodKind, p.Key()})
+		if m == nil {
+			continue // its network comes or goes
+		}
+		if !p.HostNetwork {
 			m.Stack().RemoveGates(func(g host.Gate) bool { _, ours := g.Event.Detail.(notAdmitted); return ours })
 		}
 		// What a dumped node enforces is among the ACLs of its dump.
@@ -47,6 +56,27 @@ func (b *builder) policies(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// named bounds the pods that a notice names.
+const named = 5
+
+// selected says which pods a policy selects.
+func (b *builder) selected(np *spec.Policy) string {
+	var all []string
+	for _, p := range b.pods {
+		if !p.HostNetwork && np.Selects(p.Namespace, p.Labels) {
+			all = append(all, p.object())
+		}
+	}
+	slices.Sort(all) // pods of a runtime are in the order in which they came
+	switch n := len(all); {
+	case n == 0:
+		return "it selects no pod"
+	case n > named:
+		return fmt.Sprintf("it selects %s and %d more", strings.Join(all[:named], ", "), n-named)
+	}
+	return "it selects " + strings.Join(all, ", ")
 }
 
 // gates adds the gates of one pod.

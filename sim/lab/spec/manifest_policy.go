@@ -78,6 +78,10 @@ func readPolicy(doc []byte, origin *trace.Origin) (*Policy, error) {
 	if err := sigsyaml.UnmarshalStrict(doc, &in); err != nil {
 		return nil, err
 	}
+	return policyOf(&in, origin)
+}
+
+func policyOf(in *networkingv1.NetworkPolicy, origin *trace.Origin) (*Policy, error) {
 	p := &Policy{Namespace: namespaceOr(in.Namespace), Name: in.Name, Origin: origin, RestrictsIn: len(in.Spec.PolicyTypes) == 0, RestrictsOut: len(in.Spec.PolicyTypes) == 0 && len(in.Spec.Egress) > 0}
 	for _, t := range in.Spec.PolicyTypes {
 		switch t {
