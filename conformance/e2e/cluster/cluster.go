@@ -14,6 +14,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/live"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -32,6 +33,9 @@ type Options struct {
 	Programs *Programs
 	// Runtime starts the container runtime of a node.
 	Runtime func(ctx context.Context, n Node) (Runtime, error)
+	// CanRun says why a node can run no containers, nil when it can. It is asked before
+	// anything starts; nil: all nodes can.
+	CanRun func(n *kube.Node) error
 	// Dir keeps the cluster's files and logs; "" is a folder that goes with the cluster.
 	Dir string
 	// Log gets progress and what goes wrong, a line each; nil: nobody.
@@ -72,9 +76,13 @@ type Cluster struct {
 	forward []dns.Forward     // of the cluster DNS
 	host    *kube.Node        // of the control plane
 	labels  map[string]string // of all nodes
-	life    context.Context
-	end     context.CancelFunc
-	work    sync.WaitGroup
+	// addresses are those of the lab's load balancers, by the Service in its file; toldOf is
+	// why a Service has none.
+	addresses map[string]string
+	toldOf    map[types.UID]string
+	life      context.Context
+	end       context.CancelFunc
+	work      sync.WaitGroup
 
 	mu       sync.Mutex
 	programs []*program
@@ -117,14 +125,19 @@ func (c *Cluster) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.lab, c.forward, c.labels = b.Kube, b.Plan.Forward, labelsOf(b)
+	c.lab, c.forward, c.labels, c.addresses = b.Kube, b.Plan.Forward, labelsOf(b), map[string]string{}
+	for _, s := range b.Plan.Services {
+		if len(s.IngressIPs) > 0 {
+			c.addresses[s.Key()] = s.IngressIPs[0].String()
+		}
+	}
 	for _, n := range c.lab.Nodes {
 		if n.Windows == nil && c.host == nil {
 			c.host = n
 		}
 	}
-	if c.host == nil {
-		return errors.Join(errors.New("the lab has no Linux node for the control plane; add {name: linux1, os: linux} to nodes"), b.Close())
+	if err := c.check(b.Plan); err != nil {
+		return errors.Join(err, b.Close())
 	}
 	c.say("making the network")
 	if c.Net, err = live.Up(ctx, b, live.Options{Log: c.say}); err != nil {
@@ -145,6 +158,7 @@ func (c *Cluster) up(ctx context.Context) error {
 	}
 	c.work.Go(c.podRanges)
 	c.work.Go(c.services)
+	c.work.Go(c.policies)
 	if err := c.addons(ctx); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,17 +29,38 @@ const (
 func (c *Cluster) services() {
 	f := informers.NewSharedInformerFactory(c.Client, 0)
 	services, endpoints := f.Core().V1().Services(), f.Discovery().V1().EndpointSlices()
-	changed := make(chan struct{}, 1)
+	c.follow(f, "Services of the lab", []cache.SharedIndexInformer{services.Informer(), endpoints.Informer()}, func() error {
+		all, err := services.Lister().List(labels.Everything())
+		slices, err2 := endpoints.Lister().List(labels.Everything())
+		if err := errors.Join(err, err2); err != nil {
+			return err
+		}
+		c.loadBalancers(all)
+		return c.setServices(c.life, all, slices)
+	}, func() error {
+		return c.Net.Do(func(l *lab.Cluster) error { return l.Adopt() })
+	})
+}
+
+// follow calls changed after each change of what the informers watch, and tick, when it is
+// not nil, every two seconds beside. It ends with the cluster; what names it in errors.
+func (c *Cluster) follow(f informers.SharedInformerFactory, what string, all []cache.SharedIndexInformer, changed, tick func() error) {
+	say := func(err error) {
+		if err != nil && c.life.Err() == nil {
+			c.say(what + ": " + err.Error())
+		}
+	}
+	news := make(chan struct{}, 1)
 	note := func() {
 		select {
-		case changed <- struct{}{}:
+		case news <- struct{}{}:
 		default:
 		}
 	}
 	h := cache.ResourceEventHandlerFuncs{AddFunc: func(any) { note() }, UpdateFunc: func(_, _ any) { note() }, DeleteFunc: func(any) { note() }}
-	for _, i := range []cache.SharedIndexInformer{services.Informer(), endpoints.Informer()} {
+	for _, i := range all {
 		if _, err := i.AddEventHandler(h); err != nil {
-			c.say("Services: " + err.Error())
+			say(err)
 			return
 		}
 	}
@@ -49,32 +71,27 @@ func (c *Cluster) services() {
 			return // the cluster has ended
 		}
 	}
-	tick := time.NewTicker(adopting)
-	defer tick.Stop()
+	var ticks <-chan time.Time
+	if tick != nil {
+		t := time.NewTicker(adopting)
+		defer t.Stop()
+		ticks = t.C
+	}
 	for {
 		select {
 		case <-c.life.Done():
 			return
-		case <-changed:
-		case <-tick.C:
-			if err := c.Net.Do(func(l *lab.Cluster) error { return l.Adopt() }); err != nil && c.life.Err() == nil {
-				c.say("load balancers: " + err.Error())
-			}
+		case <-ticks:
+			say(tick())
 			continue
+		case <-news:
 		}
 		select {
 		case <-c.life.Done():
 			return
 		case <-time.After(settle):
 		}
-		all, err1 := services.Lister().List(labels.Everything())
-		slices, err2 := endpoints.Lister().List(labels.Everything())
-		if err1 != nil || err2 != nil {
-			continue // listers of a cache do not fail
-		}
-		if err := c.setServices(c.life, all, slices); err != nil && c.life.Err() == nil {
-			c.say("Services of the lab: " + err.Error())
-		}
+		say(changed())
 	}
 }
 
@@ -83,5 +100,9 @@ func (c *Cluster) setServices(ctx context.Context, services []*corev1.Service, e
 	if err != nil {
 		c.say(fmt.Sprintf("not for the lab: %v", err))
 	}
-	return c.Net.SetServices(ctx, list)
+	notices, err := spec.NotFollowed(services, endpoints)
+	for i := range notices {
+		notices[i].Why += "; on Windows nodes kube-proxy.exe has it"
+	}
+	return errors.Join(err, c.Net.SetNotices(notices), c.Net.SetServices(ctx, list))
 }

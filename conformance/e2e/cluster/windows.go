@@ -71,7 +71,7 @@ func (c *Cluster) proxy(ctx context.Context, n *kube.Node) error {
 	err := c.Net.Do(func(l *lab.Cluster) error {
 		p := l.Plan.Node(n.Name)
 		if p.Proxy.Mode != kubeproxy.ModeKernelspace {
-			c.say(fmt.Sprintf("no kube-proxy.exe on %s: its mode in the lab is %s, and kube-proxy.exe has kernelspace only since 1.26", n.Name, p.Proxy.Mode))
+			c.say(fmt.Sprintf("no kube-proxy.exe on %s: proxy.mode of the lab is %s", n.Name, p.Proxy.Mode))
 			return nil
 		}
 		flags, network = append([]string{"--proxy-mode=kernelspace"}, p.ProxyFlags...), p.Proxy.NetworkName

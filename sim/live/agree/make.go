@@ -77,7 +77,7 @@ func (m *maker) flow(ctx context.Context, f *Flow, number int) Result {
 			return r
 		}
 	}
-	paths := ways(t)
+	paths := Ways(t)
 	wait := waitForEither
 	switch answers(paths) {
 	case 0:

@@ -50,9 +50,9 @@ func (s *seen) String() string {
 	return b.String()
 }
 
-// ways are the paths of a trace that a live network can take: it has the first answer
+// Ways are the paths of a trace that a live network can take: it has the first answer
 // to each question that no source decides.
-func ways(t *trace.Trace) []*trace.Path {
+func Ways(t *trace.Trace) []*trace.Path {
 	var all []*trace.Path
 	for i := range t.Paths {
 		p := &t.Paths[i]
@@ -63,8 +63,8 @@ func ways(t *trace.Trace) []*trace.Path {
 	return all
 }
 
-// visible is a verdict as a program can tell it.
-func visible(v trace.Verdict) trace.Verdict {
+// Visible is a verdict as a program can tell it.
+func Visible(v trace.Verdict) trace.Verdict {
 	if v == trace.Delivered || v == trace.Rejected {
 		return v
 	}
@@ -74,7 +74,7 @@ func visible(v trace.Verdict) trace.Verdict {
 // answers counts the ways on which a program gets an answer or a refusal.
 func answers(paths []*trace.Path) (n int) {
 	for _, p := range paths {
-		if visible(p.Verdict) != trace.Dropped {
+		if Visible(p.Verdict) != trace.Dropped {
 			n++
 		}
 	}
@@ -85,7 +85,7 @@ func answers(paths []*trace.Path) (n int) {
 func differsFrom(c *lab.Cluster, paths []*trace.Path, s *seen) string {
 	var says []string
 	for _, p := range paths {
-		if visible(p.Verdict) == s.verdict && matches(c, p, s) {
+		if Visible(p.Verdict) == s.verdict && matches(c, p, s) {
 			return ""
 		}
 		if say := describe(p); !slices.Contains(says, say) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/e2e/cluster"
 	"github.com/winlab-dev/winlab/sim/live/control"
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // The verbs that a cluster has beside those of a lab that is up.
@@ -103,6 +104,8 @@ type status struct {
 	Kubeconfig string         `json:"kubeconfig,omitempty"`
 	Nodes      []cluster.Seen `json:"nodes,omitempty"`
 	Programs   []program      `json:"programs,omitempty"`
+	// Notices are what objects of the API server and the lab say and nothing follows.
+	Notices []trace.Notice `json:"notModelled,omitempty"`
 }
 
 type program struct {
@@ -122,6 +125,7 @@ func (r *running) status(ctx context.Context, w io.Writer, form string) error {
 		for _, p := range r.cluster.Programs() {
 			s.Programs = append(s.Programs, program{p.Name, p.Machine, p.PID, p.Since, p.Ended, p.Log})
 		}
+		s.Notices = r.cluster.Notices()
 		var err error
 		if s.Nodes, err = r.cluster.Nodes(ctx); err != nil {
 			return err
@@ -152,7 +156,16 @@ func (r *running) status(ctx context.Context, w io.Writer, form string) error {
 	for _, p := range s.Programs {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\n", p.Name, cmp.Or(p.Ended, time.Since(p.Since).Round(time.Second).String()), p.PID, p.Machine)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || len(s.Notices) == 0 {
+		return err
+	}
+	fmt.Fprintln(w, "\nWITHOUT EFFECT")
+	for _, n := range s.Notices {
+		if _, err := fmt.Fprintf(w, "%s: %s\n", n.What, n.Why); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // exactly wants arguments with these names.

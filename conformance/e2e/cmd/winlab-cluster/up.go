@@ -117,7 +117,7 @@ func up(ctx context.Context, stderr io.Writer, path string, o upOptions) error {
 	if err != nil {
 		return interrupted(ctx, err)
 	}
-	c, err := cluster.Up(ctx, cluster.Options{Lab: f, Variant: o.variant, Setting: setting, Components: o.components, Programs: programs, Dir: o.dir, Log: log,
+	c, err := cluster.Up(ctx, cluster.Options{Lab: f, Variant: o.variant, Setting: setting, Components: o.components, Programs: programs, CanRun: node.CanRun, Dir: o.dir, Log: log,
 		Runtime: func(ctx context.Context, n cluster.Node) (cluster.Runtime, error) {
 			return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir, Programs: func(_ context.Context, name string) (string, error) { return programs.Path(name) },
 				Log: func(s string) { r.note(n.Name + ": " + s) }})

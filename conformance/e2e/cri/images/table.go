@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 
@@ -217,3 +218,24 @@ func (e Entry) image(r Reference, p Platform) (*Image, error) {
 }
 
 func digest(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }
+
+// Runs says why no image of the table runs on a platform, nil when one does.
+func (t *Table) Runs(p Platform) error {
+	all := map[int]bool{}
+	for _, e := range t.Images {
+		c := map[string]*Config{"linux": e.Linux, "windows": e.Windows}[p.OS]
+		switch {
+		case c == nil:
+			continue
+		case len(c.Builds) == 0 || p.Build == 0 || slices.ContainsFunc(c.Builds, func(b int) bool { return compatible(p.Build, b) }):
+			return nil
+		}
+		for _, b := range c.Builds {
+			all[b] = true
+		}
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("no image is for %s", p.OS)
+	}
+	return fmt.Errorf("no image runs on Windows %d: there are some for %v", p.Build, slices.Sorted(maps.Keys(all)))
+}

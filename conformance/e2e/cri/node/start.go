@@ -46,6 +46,22 @@ type Runtime struct {
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")
 
+// CanRun says why a node can run no container, nil when it can.
+func CanRun(n *kube.Node) error {
+	t, err := images.Builtin()
+	if err != nil {
+		return err
+	}
+	return t.Runs(platform(n))
+}
+
+func platform(n *kube.Node) images.Platform {
+	if n.Windows != nil {
+		return images.Platform{OS: "windows", Build: n.Windows.Version.Build}
+	}
+	return images.Platform{OS: "linux"}
+}
+
 // Start starts the runtime of a machine. Its kubelet finds it on the machine's loopback
 // address if the machine runs Windows, else on a Unix socket: kubelet.exe is given TCP,
 // because Wine has no AF_UNIX and named pipes lead to other programs of Wine only.
@@ -58,10 +74,7 @@ func Start(ctx context.Context, o Options) (_ *Runtime, err error) {
 			return nil, err
 		}
 	}
-	p := images.Platform{OS: "linux"}
-	if o.Node.Windows != nil {
-		p = images.Platform{OS: "windows", Build: o.Node.Windows.Version.Build}
-	}
+	p := platform(o.Node)
 	streams, err := o.Net.Listen(ctx, o.Machine, loopback)
 	if err != nil {
 		return nil, err

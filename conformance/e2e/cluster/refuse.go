@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/lab/plan"
+)
+
+// CannotBe says why no cluster can be made of a lab. Nothing was started.
+type CannotBe struct {
+	Lab     string
+	Reasons []string
+}
+
+func (e *CannotBe) Error() string {
+	return fmt.Sprintf("no cluster can be made of the lab %s: %s", e.Lab, strings.Join(e.Reasons, "; "))
+}
+
+// check looks for all that keeps a lab from being a cluster, before anything starts.
+func (c *Cluster) check(p *plan.Plan) error {
+	e := &CannotBe{Lab: p.File.Lab.Metadata.Name}
+	no := func(format string, args ...any) { e.Reasons = append(e.Reasons, fmt.Sprintf(format, args...)) }
+	if c.host == nil {
+		no("it has no Linux node for the control plane; add {name: linux1, os: linux} to nodes")
+	}
+	for _, n := range p.Nodes {
+		if n.Dump != nil {
+			no("node %s was read from a dump, and no network plugin runs there", n.Kube.Name)
+		}
+		if c.o.CanRun == nil {
+			continue
+		}
+		if err := c.o.CanRun(&n.Kube); err != nil {
+			no("node %s: %v", n.Kube.Name, err)
+		}
+	}
+	if len(e.Reasons) > 0 {
+		return e
+	}
+	return nil
+}
