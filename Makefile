@@ -14,7 +14,7 @@ GOCYCLO     = github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0
 COMPLEXITY ?= 24
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity cluster cluster-binaries build install generate wine windows-binaries kube-proxy-differential dlls go
+.PHONY: help run test bench bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity cluster cluster-binaries cluster-designs tutorial build install generate wine windows-binaries kube-proxy-differential dlls go
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,8 +89,14 @@ fuzz: go ## run every fuzz target for FUZZTIME (60s), one after another
 cluster: go ## build bin/winlab-cluster, a Kubernetes cluster with simulated Windows nodes
 	cd conformance/e2e && $(GO) build -o ../../bin/winlab-cluster ./cmd/winlab-cluster
 
-cluster-binaries: go ## build the pinned programs of a cluster into the cache (or take them from it); cold 20 minutes
-	@$(GO) run ./sim/real/pinned/pinbuild $(addprefix fixtures/cluster-binaries/,kubernetes-1.37.0 etcd-3.7.0 coredns-1.15.0)
+cluster-binaries: go ## build the pinned programs of a cluster into the cache (or take them from it), bin/kubectl too; cold 20 minutes
+	@$(GO) run ./sim/real/pinned/pinbuild -link bin/kubectl $(addprefix fixtures/cluster-binaries/,kubernetes-1.37.0 etcd-3.7.0 coredns-1.15.0)
+
+cluster-designs: go ## a cluster on every network design, and its flows made by real programs; DESIGNS="-components real -kubernetes 1.33.13"
+	cd conformance/e2e && $(GO) test -timeout 60m ./cluster -run '^TestDesigns$$' -v -args -designs $(DESIGNS)
+
+tutorial: go ## run the commands of docs/tutorial.md and compare what they print
+	cd conformance/e2e && $(GO) test -timeout 20m ./cmd/winlab-cluster -run '^TestTutorial$$' -v
 
 wine: ## install Wine and mingw where that can be done (Debian, Ubuntu)
 	@sim/real/wine/install.sh

@@ -7,11 +7,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -23,8 +26,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ifWine := flag.Bool("if-wine", false, "build only where Wine can run what is built, and say only what was built")
+	link := flag.String("link", "", "a `file` that becomes a link to the program with its name: bin/kubectl")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: pinbuild [-if-wine] FOLDER...; a folder holds go.mod, go.sum and binaries.yaml")
+		fmt.Fprintln(os.Stderr, "usage: pinbuild [-if-wine] [-link FILE] FOLDER...; a folder holds go.mod, go.sum and binaries.yaml")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -48,6 +52,12 @@ func main() {
 		case err != nil:
 			fmt.Fprintln(os.Stderr, err)
 			failed = true
+		case *link != "" && slices.Contains(b.Names, filepath.Base(*link)):
+			if err := linkTo(b.Path(filepath.Base(*link)), *link); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				failed = true
+			}
+			fallthrough
 		default:
 			say(filepath.Base(filepath.Clean(dir)), b, *ifWine)
 		}
@@ -55,6 +65,17 @@ func main() {
 	if failed {
 		os.Exit(1)
 	}
+}
+
+// linkTo makes a link, in place of one that is there.
+func linkTo(program, link string) error {
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Symlink(program, link)
 }
 
 // say prints what became of a folder; quiet leaves out what came from the cache.
