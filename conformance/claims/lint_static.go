@@ -176,7 +176,7 @@ func (n *linter) needs(c *Claim, say func(pos, string, ...any)) {
 	_, ok := Needs[c.Needs]
 	switch {
 	case c.Unchecked != "" && !ok:
-		say(c.pos, "needs is %q; write cluster, lab or nothing: what it would take to check it", c.Needs)
+		say(c.pos, "needs is %q; write cluster, node, lab or nothing: what it would take to check it", c.Needs)
 	case c.Unchecked == "" && c.Needs != "":
 		say(c.pos, "needs is for claims without checks")
 	}

@@ -129,7 +129,8 @@ type Trouble struct {
 
 // Needs are what a claim without checks would need, for coverage.
 var Needs = map[string]string{
-	"cluster": "a cluster with Windows nodes",
+	"cluster": "a cluster with Windows nodes; kubelet.exe and kube-proxy.exe of a simulated one can show it",
+	"node":    "a real Windows node: it is Windows, or its container runtime, that shows it",
 	"lab":     "a lab or a model that is not there yet",
 	"nothing": "nothing can be run: a statement about plans, licences, background or documents",
 }

@@ -269,6 +269,8 @@ func rowWords(cl *result.Claim, ks []result.Static) (text, class string) {
 			return "no setting of this run is in the range of its checks", "un"
 		case cl.Needs == "cluster", cl.Needs == "lab":
 			return "nothing checks it; it needs a " + cl.Needs, "un"
+		case cl.Needs == "node":
+			return "nothing checks it; it needs a real Windows node", "un"
 		}
 		return "nothing checks it", "un"
 	}

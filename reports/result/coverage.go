@@ -29,7 +29,8 @@ func (w Way) Checks(c *Claim) bool {
 // Needs are what claims without a check wait for, in the order of columns, with
 // what that means. A claim that does not say counts as "unsaid".
 var Needs = []struct{ ID, Means string }{
-	{"cluster", "a cluster with Windows nodes"},
+	{"cluster", "a cluster with Windows nodes; kubelet.exe and kube-proxy.exe of a simulated one can show it"},
+	{"node", "a real Windows node: it is Windows, or its container runtime, that shows it"},
 	{"lab", "a lab or a model that is not there yet"},
 	{"nothing", "nothing can be run: plans, licences, background"},
 	{"unsaid", "the claim does not say"},

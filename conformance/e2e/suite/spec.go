@@ -72,7 +72,7 @@ func Written() []claims.Spec {
 }
 
 func allWritten() []written {
-	all := slices.Concat(controllerSpecs, podSpecs, serviceSpecs, storageSpecs, securitySpecs, nodeSpecs, workloadSpecs)
+	all := slices.Concat(controllerSpecs, podSpecs, serviceSpecs, storageSpecs, securitySpecs, nodeSpecs, workloadSpecs, networkSpecs)
 	slices.SortFunc(all, func(a, b written) int { return strings.Compare(a.name, b.name) })
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
@@ -15,6 +16,57 @@ var nodeSpecs = []written{
 	{name: "nodes-healthy", title: "all nodes are ready", claims: []string{"verify-nodes-healthy"}, try: nodesHealthy},
 	{name: "version-skew", title: "no Windows node's kubelet is newer than the API server, or too old for it", claims: []string{"version-skew"}, try: versionSkew},
 	{name: "node-log-query", title: "the kubelet answers a query for its own log", claims: []string{"node-log-query"}, kubernetes: "1.27", try: nodeLogQuery},
+	{name: "node-programs", title: "each Windows node has a kubelet, a container runtime, and a kube-proxy that says that it is healthy", claims: []string{"processes-of-a-node"}, try: nodePrograms},
+	{name: "windows-only", title: "all nodes of the cluster have Windows", claims: []string{"no-windows-only-cluster"}, try: windowsOnly},
+	{name: "both-systems", title: "one image runs on Linux and on Windows nodes", claims: []string{"neutral-programs-on-both"}, try: bothSystems},
+}
+
+// proxyHealth is the port on which kube-proxy says that it is healthy, on all addresses of
+// its node unless somebody has changed that.
+const proxyHealth = 10256
+
+func nodePrograms(ctx context.Context, e *Env) error {
+	nodes := e.needWindows(1)
+	c, err := e.windowsClient(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		if info := n.Status.NodeInfo; info.KubeletVersion == "" || info.ContainerRuntimeVersion == "" {
+			return fmt.Errorf("node %s says that its kubelet is %q and its runtime %q", n.Name, info.KubeletVersion, info.ContainerRuntimeVersion)
+		}
+		if _, err := c.first(ctx, urlOf(nodeAddress(n), proxyHealth, "/healthz")); err != nil {
+			return fmt.Errorf("kube-proxy of node %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+func windowsOnly(ctx context.Context, e *Env) error {
+	list := must(e.ClientSet.CoreV1().Nodes().List(ctx, metav1.ListOptions{}))
+	if all := nodeSystems(list.Items); len(all) != 1 || all[0] != "windows" {
+		return fmt.Errorf("nodes have %s", strings.Join(all, " and "))
+	}
+	return nil
+}
+
+func bothSystems(ctx context.Context, e *Env) error {
+	e.needWindows(1)
+	if len(e.C.Linux()) == 0 {
+		skip("needs a Linux node beside the Windows nodes")
+	}
+	for _, system := range []string{"linux", "windows"} {
+		pod := windowsPod("on-"+system, "pause")
+		pod.Spec.NodeSelector = map[string]string{v1.LabelOSStable: system}
+		if system == "linux" {
+			pod.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
+		}
+		if _, err := e.run(ctx, pod); err != nil {
+			return orSkip(err)
+		}
+	}
+	return nil
 }
 
 func nodesHealthy(ctx context.Context, e *Env) error {

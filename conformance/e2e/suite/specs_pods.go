@@ -13,7 +13,7 @@ import (
 
 // podSpecs look at single pods: what is in their status and what their containers see.
 var podSpecs = []written{
-	{name: "pod-containers", title: "containers of a pod share their network and a volume, and not their processes' files", claims: []string{"several-containers-in-a-pod", "empty-dir"}, try: podContainers},
+	{name: "pod-containers", title: "containers of a pod share their network and a volume, and not their processes' files", claims: []string{"several-containers-in-a-pod", "empty-dir", "storage-volumes"}, try: podContainers},
 	{name: "pod-status", title: "phase, addresses and conditions of a pod are filled in", claims: []string{"pod-status-fields"}, try: podStatus},
 	{name: "probes", title: "a readiness probe takes a pod out, and a liveness probe restarts a container", claims: []string{"probes"}, try: probes},
 	{name: "lifecycle-hooks", title: "the hook after the start has run in a container", claims: []string{"lifecycle-events"}, try: hooks},
@@ -22,6 +22,7 @@ var podSpecs = []written{
 	{name: "pause-keeps-the-network", title: "a container restarts, and the pod keeps its address", claims: []string{"pause-keeps-the-network"}, try: restartKeepsAddress},
 	{name: "exec", title: "a command runs in a container, with its output and exit code", claims: []string{"kubectl-exec"}, try: execs},
 	{name: "termination-message", title: "the message that a container leaves at the default path is in its status", claims: []string{"dispute-termination-message"}, try: terminationMessage},
+	{name: "console-signal", title: "the control handler of a console program runs when its container is ended", claims: []string{"os-signals-console"}, try: consoleSignal},
 }
 
 // cmdPod is a pod whose container runs a line of cmd.exe.
@@ -256,6 +257,29 @@ func terminationMessage(ctx context.Context, e *Env) error {
 	if t := p.Status.ContainerStatuses[0].State.Terminated; t == nil || !strings.Contains(t.Message, "last-words") {
 		logs, _ := e.logs(deadline, p, "main")
 		return fmt.Errorf("the message is not in the status%s; the container wrote %q", ended(p), logs)
+	}
+	return nil
+}
+
+// consoleSignal has a container ended by a probe: it starts again, and how its program ended
+// stays to be seen. The program ends with 1 or 2 when its handler has been called.
+func consoleSignal(ctx context.Context, e *Env) error {
+	e.needWindows(1)
+	pod := windowsPod("handler", "pause")
+	pod.Spec.RestartPolicy, pod.Spec.TerminationGracePeriodSeconds = v1.RestartPolicyAlways, new(int64(30))
+	pod.Spec.Containers[0].LivenessProbe = &v1.Probe{InitialDelaySeconds: 5, PeriodSeconds: 5, FailureThreshold: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"cmd.exe", "/c", "exit 1"}}}}
+	p, err := e.create(ctx, pod)
+	if err != nil {
+		return err
+	}
+	p, err = e.await(ctx, p, "restarted", func(p *v1.Pod) bool {
+		return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].LastTerminationState.Terminated != nil
+	})
+	if err != nil {
+		return orSkip(err)
+	}
+	if t := p.Status.ContainerStatuses[0].LastTerminationState.Terminated; t.ExitCode != 1 && t.ExitCode != 2 {
+		return fmt.Errorf("the program ended with %d (%s), and not by its handler", t.ExitCode, t.Reason)
 	}
 	return nil
 }

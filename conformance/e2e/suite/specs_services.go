@@ -19,7 +19,7 @@ import (
 var serviceSpecs = []written{
 	{name: "service-variables", title: "a pod has the variables of a Service that was there before it", claims: []string{"service-environment-variables"}, try: serviceVariables},
 	{name: "port-forward", title: "a port of a pod is forwarded to this machine", claims: []string{"port-forward"}, try: portForward},
-	{name: "session-affinity", title: "with ClientIP a client's connections meet one pod", claims: []string{"dispute-session-affinity-build", "dispute-session-affinity-tests"}, try: sessionAffinity},
+	{name: "session-affinity", title: "with ClientIP a client's connections meet one pod", claims: []string{"session-affinity", "dispute-session-affinity-build", "dispute-session-affinity-tests"}, try: sessionAffinity},
 }
 
 // listens is a probe of a port.
