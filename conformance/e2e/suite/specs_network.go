@@ -26,7 +26,6 @@ var networkSpecs = []written{
 	{name: "session-affinity-timeout", title: "a client meets another pod once the time of its affinity is over", claims: []string{"session-affinity-timeout"}, try: affinityTimeout},
 	{name: "external-traffic-policy", title: "with externalTrafficPolicy Local a node port leads to pods of its node only, which see the client", claims: []string{"external-traffic-policy-local"}, try: externalPolicy},
 	{name: "internal-traffic-policy", title: "with internalTrafficPolicy Local a client meets pods of its node only", claims: []string{"dispute-internal-traffic-policy"}, kubernetes: "1.22", try: internalPolicy},
-	{name: "preserve-destination", title: "with the annotation a packet comes to a pod with the address of the load balancer, which is none of the pod's", claims: []string{"preserve-destination"}, try: preserveDestination},
 	{name: "many-backends", title: "a Service with 65 pods is served", claims: []string{"dispute-backend-limit"}, slow: true, try: manyBackends},
 	{name: "target-ports", title: "a named target port is each pod's own", claims: []string{"service-one-target-port"}, try: targetPorts},
 	{name: "network-policy", title: "a NetworkPolicy keeps connections from a Windows pod", claims: []string{"network-policy-plugins"}, try: networkPolicy},
@@ -287,48 +286,6 @@ func internalPolicy(ctx context.Context, e *Env) error {
 		err = fmt.Errorf("the client is on the node of on-0 and met %v", met)
 	}
 	return err
-}
-
-// noController is the class of load balancers of the suite: nobody makes them, and the suite
-// writes itself which address they have. What kube-proxy does with it is seen from inside.
-const noController = "winlab.dev/none"
-
-// balanced makes a Service of type LoadBalancer that has an address.
-func (e *Env) balanced(ctx context.Context, app, address string, change func(*v1.Service)) error {
-	s := must(e.service(ctx, app, func(s *v1.Service) {
-		s.Spec.Type, s.Spec.LoadBalancerClass = v1.ServiceTypeLoadBalancer, new(noController)
-		change(s)
-	}))
-	s.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: address}}
-	_, err := e.ClientSet.CoreV1().Services(e.ns()).UpdateStatus(ctx, s, metav1.UpdateOptions{})
-	return err
-}
-
-// preserveDestination looks at the address of a load balancer, since for no other does
-// kube-proxy look at the annotation (pkg/proxy/winkernel/proxier.go, syncProxyRules).
-func preserveDestination(ctx context.Context, e *Env) error {
-	e.needWindows(1)
-	if _, err := e.run(ctx, webPod("plain", "plain", nil)); err != nil {
-		return orSkip(err)
-	}
-	const kept, plain = "192.0.2.201", "192.0.2.202" // RFC 5737
-	must(e, e.balanced(ctx, "kept", kept, func(s *v1.Service) {
-		s.Annotations = map[string]string{"preserve-destination": "true"}
-		s.Spec.Selector["app"] = "plain"
-	}))
-	must(e, e.balanced(ctx, "plain", plain, func(*v1.Service) {}))
-	c, err := e.windowsClient(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if _, err := c.first(ctx, urlOf(plain, 80, "/hostname")); err != nil {
-		skip("the Service without the annotation does not answer at the address of its load balancer: %v", err)
-	}
-	// A pod takes no packet for an address that it has not.
-	if err := c.never(ctx, urlOf(kept, 80, "/hostname")); err != nil {
-		return fmt.Errorf("the pod got the packet by an address of its own: %w", err)
-	}
-	return nil
 }
 
 // backends are one more than HNS takes without DSR on older builds.
