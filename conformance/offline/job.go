@@ -191,6 +191,9 @@ func (j *job) into(doc *result.Document) {
 	doc.Flows = append(doc.Flows, j.flows...)
 	j.notModelled(doc)
 	for k, t := range j.traces {
+		if doc.Traces[k] != nil {
+			panic("offline: two jobs have a trace " + k) // a check would show that of another
+		}
 		doc.Traces[k] = t
 	}
 }

@@ -59,6 +59,37 @@ func TestRunAndSingleClaims(t *testing.T) {
 	}
 }
 
+// TestChecksHaveTheirTraces: what a check refers to is the trace of its own flow, also in
+// a design that has flows of its own beside the claims in it.
+func TestChecksHaveTheirTraces(t *testing.T) {
+	t.Parallel()
+	doc, err := Run(t.Context(), Options{Paths: []string{"../../fixtures/labs/l2bridge-azure-cni-dual-stack.yaml"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	same := func(what string, k result.Check) {
+		if k.Trace == "" || k.Command == "" {
+			return
+		}
+		n++
+		if of := doc.Traces[k.Trace]; of.Command != k.Command {
+			t.Errorf("%s: %q has the trace of %q", what, k.Command, of.Command)
+		}
+	}
+	for _, c := range doc.Cells {
+		for _, k := range c.Checks {
+			same(c.Claim+" in "+c.Setting, k)
+		}
+	}
+	for _, f := range doc.Flows {
+		same("flow "+f.Name, f.Check)
+	}
+	if n < 100 || len(doc.Flows) == 0 {
+		t.Errorf("%d checks with a trace, %d flows of the lab", n, len(doc.Flows))
+	}
+}
+
 // TestOutcome: the outcome of a cell is the gravest among its checks.
 func TestOutcome(t *testing.T) {
 	t.Parallel()

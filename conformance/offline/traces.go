@@ -9,9 +9,14 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
-// keep stores a trace and returns its key.
+// keep stores a trace and returns its key, which no other job has: a lab's own flows and
+// the claims in it are two jobs of the same name.
 func (j *job) keep(t *trace.Trace) string {
-	key := fmt.Sprintf("%s#%d", j.name(), len(j.traces)+1)
+	name := j.name()
+	if j.claims {
+		name += " claims"
+	}
+	key := fmt.Sprintf("%s#%d", name, len(j.traces)+1)
 	for i := range t.Paths {
 		slim(t.Paths[i].Steps)
 	}
