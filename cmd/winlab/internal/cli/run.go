@@ -15,6 +15,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/offline"
 	"github.com/winlab-dev/winlab/reports/clean"
+	"github.com/winlab-dev/winlab/reports/diff"
 	"github.com/winlab-dev/winlab/reports/html"
 	"github.com/winlab-dev/winlab/reports/junit"
 	"github.com/winlab-dev/winlab/reports/result"
@@ -125,7 +126,7 @@ func printFlows(w io.Writer, lines []flowLine) error {
 }
 
 func (a *app) runCmd() *cobra.Command {
-	var dir, kind string
+	var dir, kind, baseline string
 	var live bool
 	cmd := &cobra.Command{
 		Use:   "run [LAB | DIR]...",
@@ -147,6 +148,10 @@ network namespace with the simulated network behind it (winlab up), and what its
 program sees must be what the trace says: whether an answer comes, who answers, and
 which source the server saw. It needs Linux with user namespaces.
 
+With --baseline, what has changed since an earlier run is printed at the end, as winlab
+diff prints it, and the exit code is 1 when something has; the run itself may be as bad as
+the earlier one was.
+
 Of labs that are named, and not only their folders, every flow is printed with its
 verdict: by variant, and by step of a lab that has steps.
 
@@ -157,7 +162,8 @@ model does not know are shown; they do not fail a run.`,
   winlab run fixtures/labs/overlay-win-overlay.yaml -d /tmp/report
   winlab run fixtures/labs -o json
   winlab run fixtures/labs/l2bridge-flannel-host-gw.yaml --components both
-  winlab run fixtures/incidents --live`,
+  winlab run fixtures/incidents --live
+  winlab run --baseline main/results.json`,
 		ValidArgsFunction: files(true, labExts),
 	}
 	out := output(cmd, "text", "json")
@@ -165,6 +171,7 @@ model does not know are shown; they do not fail a run.`,
 	cmd.Flags().StringVar(&kind, "components", "", "what attaches pods and programs Services on Windows nodes: `model|real|both` (default: what each lab says)")
 	oneOf(cmd, "components", "--components", offline.ComponentKinds...)
 	cmd.Flags().BoolVar(&live, "live", false, "make every flow with real sockets as well")
+	cmd.Flags().StringVar(&baseline, "baseline", "", "an earlier run to compare with: its `folder`, or its results.json")
 	if err := cmd.MarkFlagDirname("dir"); err != nil {
 		panic(err)
 	}
@@ -175,6 +182,13 @@ model does not know are shown; they do not fail a run.`,
 				return usagef("there is no folder fixtures here; name labs or folders with labs, or run winlab in its repository")
 			}
 			paths = []string{"fixtures"}
+		}
+		var before *result.Document
+		if baseline != "" {
+			var err error
+			if before, err = readResult(baseline); err != nil {
+				return err
+			}
 		}
 		p := newProgress(a.err, a.errTerm)
 		typed := append([]string{"winlab", "run"}, args...)
@@ -198,12 +212,34 @@ model does not know are shown; they do not fail a run.`,
 		} else {
 			err = printRun(a.out, s, onlyFiles(args))
 		}
-		if err == nil && !s.AsExpected {
-			err = unexpected{}
+		if err != nil {
+			return err
 		}
-		return err
+		if before != nil {
+			return a.sinceBaseline(before, doc, baseline, dir, *out)
+		}
+		if !s.AsExpected {
+			return unexpected{}
+		}
+		return nil
 	}
 	return cmd
+}
+
+// sinceBaseline prints what has changed since an earlier run. The JSON form of a run is
+// one document: there the changes go to standard error.
+func (a *app) sinceBaseline(before, now *result.Document, baseline, dir, form string) error {
+	r, err := diff.Compare(before, now, diff.Options{NameA: baseline, NameB: dir})
+	if err != nil {
+		return err
+	}
+	b := *a
+	if form == "json" {
+		b.out = a.err
+	} else if _, err := fmt.Fprintln(a.out); err != nil {
+		return err
+	}
+	return b.printDiff(r, "text", false)
 }
 
 // nodesOf is the folder with folders taken from nodes, "" where there is none.
