@@ -61,6 +61,14 @@ type Runtime interface {
 	Close() error
 }
 
+// Server is a runtime that can stop serving, and serve again at the same place, while its
+// containers go on.
+type Server interface {
+	Runtime
+	Stop()
+	Restart(ctx context.Context) error
+}
+
 // Cluster is a cluster that is up.
 type Cluster struct {
 	Net *live.Net
@@ -69,7 +77,7 @@ type Cluster struct {
 
 	o       Options
 	dir     string
-	lock    *os.File // of a folder that goes with the cluster
+	folder  *folder // one that goes with the cluster, nil for Options.Dir
 	pki     *pki
 	config  *rest.Config
 	lab     *kube.Cluster
@@ -84,11 +92,13 @@ type Cluster struct {
 	end       context.CancelFunc
 	work      sync.WaitGroup
 
+	// acting is around what changes programs and nodes that are up: one change at a time.
+	acting sync.Mutex
+
 	mu       sync.Mutex
 	programs []*program
-	// controllers is the controller manager.
-	controllers *program
-	runtimes    []Runtime
+	runtimes map[string]Runtime // by node
+	off      map[string]bool    // nodes that are switched off
 }
 
 // Up brings a cluster up. The error says what did not come up; nothing is left then. The
@@ -100,11 +110,12 @@ func Up(ctx context.Context, o Options) (_ *Cluster, err error) {
 	if o.NodesWithin == 0 {
 		o.NodesWithin = 5 * time.Minute
 	}
-	c := &Cluster{o: o, dir: o.Dir}
+	c := &Cluster{o: o, dir: o.Dir, runtimes: map[string]Runtime{}, off: map[string]bool{}}
 	if c.dir == "" {
-		if c.dir, c.lock, err = newDir(); err != nil {
+		if c.folder, err = newFolder(); err != nil {
 			return nil, err
 		}
+		c.dir = c.folder.path
 	}
 	if c.dir, err = filepath.Abs(c.dir); err != nil {
 		return nil, err
@@ -118,6 +129,10 @@ func Up(ctx context.Context, o Options) (_ *Cluster, err error) {
 
 func (c *Cluster) up(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(c.dir, "logs"), 0o755); err != nil {
+		return err
+	}
+	// A cluster that was killed has left its objects in a folder that stays.
+	if err := c.removeData(); err != nil {
 		return err
 	}
 	c.say("building the lab")
@@ -149,6 +164,12 @@ func (c *Cluster) up(ctx context.Context) error {
 			c.say("making Windows of " + n.Name)
 			c.work.Go(func() { _, _ = c.Net.NodePath(ctx, machine(n), `C:\`) })
 		}
+	}
+	if err := c.issue(); err != nil {
+		return err
+	}
+	if err := c.connect(); err != nil {
+		return err
 	}
 	if err := c.control(ctx); err != nil {
 		return err
@@ -186,13 +207,6 @@ func (c *Cluster) nodes(ctx context.Context) error {
 	return all
 }
 
-func (c *Cluster) node(ctx context.Context, n *kube.Node) error {
-	if n.Windows != nil {
-		return c.windowsNode(ctx, n)
-	}
-	return c.linuxNode(ctx, n)
-}
-
 // Lab is the lab's cluster.
 func (c *Cluster) Lab() *kube.Cluster { return c.lab }
 
@@ -212,10 +226,12 @@ func (c *Cluster) say(s string) { c.o.Log(s) }
 // Close ends all programs, and takes the network and all files away.
 func (c *Cluster) Close() error {
 	c.end()
+	c.acting.Lock() // what somebody does to it ends with its life
+	defer c.acting.Unlock()
 	c.work.Wait()
 	c.mu.Lock()
 	runtimes := c.runtimes
-	c.programs, c.runtimes = nil, nil
+	c.programs, c.runtimes = nil, map[string]Runtime{}
 	c.mu.Unlock()
 	var errs []error
 	for _, r := range runtimes {
@@ -226,13 +242,16 @@ func (c *Cluster) Close() error {
 	if c.Net != nil {
 		c.Net.Close()
 	}
-	if c.o.Dir == "" {
-		errs = append(errs, os.RemoveAll(c.dir), c.lock.Close())
+	if c.folder != nil {
+		errs = append(errs, c.folder.remove())
 	} else {
-		errs = append(errs, os.RemoveAll(filepath.Join(c.dir, "etcd")))
+		errs = append(errs, c.removeData())
 	}
 	return errors.Join(errs...)
 }
+
+// removeData removes the objects of the API server from a folder that stays.
+func (c *Cluster) removeData() error { return os.RemoveAll(filepath.Join(c.dir, "etcd")) }
 
 // machine is a node's name for package live.
 func machine(n *kube.Node) string { return build.Ref{Kind: build.NodeKind, Name: n.Name}.String() }

@@ -27,9 +27,6 @@ const (
 // share its network, as on a control plane made by kubeadm, and talk to the API server
 // there on loopback; kubelets and kube-proxies use its address in the lab.
 func (c *Cluster) control(ctx context.Context) error {
-	if err := c.issue(); err != nil {
-		return err
-	}
 	for _, start := range []func(context.Context) error{c.etcd, c.apiServer} {
 		if err := start(ctx); err != nil {
 			return err
@@ -109,31 +106,38 @@ func (c *Cluster) kubeconfig(name string) string {
 	return filepath.Join(c.dir, "pki", name+".conf")
 }
 
-func (c *Cluster) onControlPlane(ctx context.Context, name string, args ...string) (*program, error) {
+// onControlPlane starts a component and waits until health says that it is well.
+func (c *Cluster) onControlPlane(ctx context.Context, health func(context.Context) error, name string, args ...string) error {
 	path, err := c.o.Programs.Path(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c.say("starting " + name)
-	return c.start(ctx, "node/"+c.host.Name, name, netns.Command{Args: append([]string{path}, args...)})
+	at := machine(c.host)
+	p, err := c.start(ctx, at, name, c.process(at, c.logFile(name), netns.Command{Args: append([]string{path}, args...)}, false), staticPods)
+	if err != nil {
+		return err
+	}
+	p.check(upWithin, health)
+	return p.well(ctx)
 }
 
 func (c *Cluster) etcd(ctx context.Context) error {
 	url := fmt.Sprintf("https://127.0.0.1:%d", etcdPort)
-	p, err := c.onControlPlane(ctx, "etcd", "--name=winlab", "--data-dir="+filepath.Join(c.dir, "etcd"),
+	return c.onControlPlane(ctx, c.get(c.host, "http://127.0.0.1:2381/readyz"), "etcd", "--name=winlab", "--data-dir="+filepath.Join(c.dir, "etcd"),
 		"--listen-client-urls="+url, "--advertise-client-urls="+url, "--listen-peer-urls=http://127.0.0.1:2380",
 		"--cert-file="+c.pki.crt("etcd"), "--key-file="+c.pki.keyOf("etcd"), "--trusted-ca-file="+c.pki.ca(), "--client-cert-auth",
 		"--listen-metrics-urls=http://127.0.0.1:2381",
 		// The data does not outlive the cluster.
 		"--unsafe-no-fsync")
-	if err != nil {
-		return err
-	}
-	return p.ready(ctx, upWithin, c.get(c.host, "http://127.0.0.1:2381/readyz"))
 }
 
 func (c *Cluster) apiServer(ctx context.Context) error {
-	p, err := c.onControlPlane(ctx, "kube-apiserver",
+	ready := func(ctx context.Context) error {
+		_, err := c.Client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		return err
+	}
+	return c.onControlPlane(ctx, ready, "kube-apiserver",
 		fmt.Sprintf("--etcd-servers=https://127.0.0.1:%d", etcdPort), "--etcd-cafile="+c.pki.ca(), "--etcd-certfile="+c.pki.crt("etcd"), "--etcd-keyfile="+c.pki.keyOf("etcd"),
 		"--bind-address=0.0.0.0", fmt.Sprintf("--secure-port=%d", securePort), "--advertise-address="+c.host.Address.String(),
 		"--tls-cert-file="+c.pki.crt("kube-apiserver"), "--tls-private-key-file="+c.pki.keyOf("kube-apiserver"), "--client-ca-file="+c.pki.ca(),
@@ -147,38 +151,27 @@ func (c *Cluster) apiServer(ctx context.Context) error {
 		"--requestheader-client-ca-file="+c.pki.ca(), "--requestheader-allowed-names=front-proxy-client", "--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file="+c.pki.crt("front-proxy"), "--proxy-client-key-file="+c.pki.keyOf("front-proxy"))
-	if err != nil {
-		return err
-	}
-	if err := c.connect(); err != nil {
-		return err
-	}
-	return p.ready(ctx, upWithin, func(ctx context.Context) error {
-		_, err := c.Client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
-		return err
-	})
 }
 
 func (c *Cluster) controllerManager(ctx context.Context) error {
 	const name = "kube-controller-manager"
 	config := c.kubeconfig(name)
-	p, err := c.onControlPlane(ctx, name, "--kubeconfig="+config, "--authentication-kubeconfig="+config, "--authorization-kubeconfig="+config,
+	return c.onControlPlane(ctx, c.get(c.host, "https://127.0.0.1:10257/healthz"), name, "--kubeconfig="+config, "--authentication-kubeconfig="+config, "--authorization-kubeconfig="+config,
 		"--bind-address=127.0.0.1", "--leader-elect=false", "--use-service-account-credentials=true", "--controllers=*,bootstrapsigner,tokencleaner",
 		"--client-ca-file="+c.pki.ca(), "--requestheader-client-ca-file="+c.pki.ca(), "--root-ca-file="+c.pki.ca(),
 		"--service-account-private-key-file="+c.pki.file("sa.key"), "--cluster-signing-cert-file="+c.pki.ca(), "--cluster-signing-key-file="+c.pki.file("ca.key"),
 		"--cluster-name=winlab", "--service-cluster-ip-range="+join(c.Lab().ServiceCIDRs), "--cluster-cidr="+join(c.Lab().ClusterCIDRs),
 		// The lab has given the nodes their ranges: see podRanges.
 		"--allocate-node-cidrs=false", "--tls-cert-file="+c.pki.crt(name), "--tls-private-key-file="+c.pki.keyOf(name))
-	if err != nil {
-		return err
-	}
-	c.controllers = p
-	return p.ready(ctx, upWithin, c.get(c.host, "https://127.0.0.1:10257/healthz"))
 }
 
 // accounts waits for the service account without which no pod can be made.
 func (c *Cluster) accounts(ctx context.Context) error {
-	return c.controllers.ready(ctx, upWithin, func(ctx context.Context) error {
+	p, err := c.named("kube-controller-manager")
+	if err != nil {
+		return err
+	}
+	return p.ready(ctx, upWithin, func(ctx context.Context) error {
 		_, err := c.Client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
@@ -187,12 +180,8 @@ func (c *Cluster) accounts(ctx context.Context) error {
 func (c *Cluster) scheduler(ctx context.Context) error {
 	const name = "kube-scheduler"
 	config := c.kubeconfig(name)
-	p, err := c.onControlPlane(ctx, name, "--kubeconfig="+config, "--authentication-kubeconfig="+config, "--authorization-kubeconfig="+config,
+	return c.onControlPlane(ctx, c.get(c.host, "https://127.0.0.1:10259/healthz"), name, "--kubeconfig="+config, "--authentication-kubeconfig="+config, "--authorization-kubeconfig="+config,
 		"--bind-address=127.0.0.1", "--leader-elect=false", "--tls-cert-file="+c.pki.crt(name), "--tls-private-key-file="+c.pki.keyOf(name))
-	if err != nil {
-		return err
-	}
-	return p.ready(ctx, upWithin, c.get(c.host, "https://127.0.0.1:10259/healthz"))
 }
 
 func join(all []netip.Prefix) string {

@@ -206,8 +206,9 @@ func (d *designed) objects() {
 		d.t.Fatal(err)
 	}
 	for _, m := range d.machines() {
-		_, err := d.c.start(d.t.Context(), m, "agnhost/"+m, netns.Command{Args: []string{path, "netexec", fmt.Sprintf("--http-port=%d", controlPort), fmt.Sprintf("--udp-port=%d", controlPort)}})
-		if err != nil {
+		serve := netns.Command{Args: []string{path, "netexec", fmt.Sprintf("--http-port=%d", controlPort), fmt.Sprintf("--udp-port=%d", controlPort)}}
+		name := "agnhost/" + m
+		if _, err := d.c.start(d.t.Context(), m, name, d.c.process(m, d.c.logFile(name), serve, false), services); err != nil {
 			d.t.Fatal(err)
 		}
 	}

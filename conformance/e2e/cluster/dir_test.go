@@ -4,8 +4,28 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"testing"
 )
+
+// TestFolder: the folder of a cluster is removed when the cluster closes it, by a process that
+// outlives one that is killed (cmd/winlab-cluster tries that).
+func TestFolder(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	f, err := newFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(f.path, "file"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.remove(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(f.path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
 
 func TestNewDir(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())

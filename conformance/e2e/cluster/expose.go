@@ -77,19 +77,18 @@ func pour(to, from net.Conn) {
 
 // WriteLog writes what a program has written so far.
 func (c *Cluster) WriteLog(w io.Writer, program string) error {
-	var names []string
-	for _, p := range c.Programs() {
-		if p.Name != program {
-			names = append(names, p.Name)
-			continue
-		}
-		f, err := os.Open(p.Log)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = f.Close() }()
-		_, err = io.Copy(w, f)
+	p, err := c.named(program)
+	if err != nil {
 		return err
 	}
-	return fmt.Errorf("the cluster has no program %s; there are %s", program, names)
+	if p.log == "" {
+		return fmt.Errorf("%s has no log of its own: it is a part of winlab-cluster, whose notes winlab-cluster logs shows", program)
+	}
+	f, err := os.Open(p.log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	_, err = io.Copy(w, f)
+	return err
 }

@@ -3,9 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,29 +46,6 @@ func (c *Cluster) podRanges() {
 	f.Start(c.life.Done())
 	<-c.life.Done()
 	f.Shutdown()
-}
-
-// nodeReady waits until a kubelet's Node is Ready.
-func (c *Cluster) nodeReady(ctx context.Context, kubelet *program, name string) error {
-	start := time.Now()
-	err := kubelet.ready(ctx, c.o.NodesWithin, func(ctx context.Context) error {
-		n, err := c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		for _, k := range n.Status.Conditions {
-			if k.Type == corev1.NodeReady && k.Status == corev1.ConditionTrue {
-				return nil
-			} else if k.Type == corev1.NodeReady {
-				return errors.New(k.Message)
-			}
-		}
-		return errors.New("its Node has no condition Ready yet")
-	})
-	if err == nil {
-		c.say(fmt.Sprintf("node %s is Ready after %v", name, time.Since(start).Round(100*time.Millisecond)))
-	}
-	return err
 }
 
 // Seen is a node as the API server has it.

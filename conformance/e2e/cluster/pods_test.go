@@ -16,11 +16,11 @@ import (
 	"github.com/winlab-dev/winlab/sim/live/netns"
 )
 
-// TestPods: with a real runtime pods of both systems get their volumes, run, answer at their
-// addresses, and go.
-func TestPods(t *testing.T) {
+// upWithPods brings a cluster up whose nodes have the real runtime.
+func upWithPods(t *testing.T, path string) *Cluster {
+	t.Helper()
 	p := need(t)
-	f, err := lab.Load("testdata/lab.yaml")
+	f, err := lab.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +38,31 @@ func TestPods(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return c
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, f func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: %v", what, err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// TestPods: with a real runtime pods of both systems get their volumes, run, answer at their
+// addresses, and go.
+func TestPods(t *testing.T) {
+	c := upWithPods(t, "testdata/lab.yaml")
 	core := c.Client.CoreV1()
 	if _, err := core.ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "say"}, Data: map[string]string{"word": "one"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -53,26 +78,10 @@ func TestPods(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	until := func(what string, f func() error) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-		defer cancel()
-		for {
-			err := f()
-			if err == nil {
-				return
-			}
-			select {
-			case <-ctx.Done():
-				t.Fatalf("%s: %v", what, err)
-			case <-time.After(200 * time.Millisecond):
-			}
-		}
-	}
 	// The API server connects to the pod's own address.
 	ask := func(pod, path, want string) {
 		t.Helper()
-		until(path+" of "+pod, func() error {
+		until(t, path+" of "+pod, func() error {
 			b, err := core.RESTClient().Get().AbsPath("/api/v1/namespaces/default/pods", pod+":8080", "proxy", path).DoRaw(t.Context())
 			if err == nil && string(b) != want {
 				err = fmt.Errorf("it says %q, want %q", b, want)
@@ -85,7 +94,7 @@ func TestPods(t *testing.T) {
 		if err := core.Pods("default").Delete(t.Context(), pod, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		until("the end of "+pod, func() error {
+		until(t, "the end of "+pod, func() error {
 			if _, err := core.Pods("default").Get(t.Context(), pod, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is still there (error %v)", err)
 			}

@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -14,53 +16,42 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
 )
 
-// windowsNode starts kubelet.exe and kube-proxy.exe, unmodified, in a node's namespace.
-func (c *Cluster) windowsNode(ctx context.Context, n *kube.Node) error {
-	dir := filepath.Join(c.dir, n.Name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	r, err := c.runtime(ctx, Node{Node: n, Net: c.Net, Machine: machine(n), Dir: dir})
-	if err != nil {
-		return err
-	}
-	name := "kubelet-" + n.Name
-	config := filepath.Join(dir, "kubelet.yaml")
-	if err := c.writeKubeletConfig(config, n, r.Endpoint(), wine.Path); err != nil {
-		return err
-	}
-	path, err := c.o.Programs.Path("kubelet.exe")
-	if err != nil {
-		return err
-	}
+// windowsKubelet is kubelet.exe, unmodified, for a node's namespace.
+func (c *Cluster) windowsKubelet(ctx context.Context, n *kube.Node, config, kubeconfig string) (launcher, error) {
 	// Some paths of kubelet.exe have no drive (/var/log/pods): as for a service of Windows,
 	// the drive it is on must be C.
 	drive, err := c.Net.NodePath(ctx, machine(n), `C:\`)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Wine takes a path that begins with a slash (/var/log/containers) for one of this machine
 	// (RtlGetFullPathName_U); in this namespace that is drive C, too.
 	logs := filepath.Join(drive, "var", "log")
 	if err := os.MkdirAll(logs, 0o755); err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.run(ctx, machine(n), "mount", "--bind", logs, "/var/log"); err != nil {
-		return err
+		return nil, err
 	}
-	c.say("starting kubelet.exe on " + n.Name)
-	p, err := c.start(ctx, machine(n), "kubelet/"+n.Name, netns.Command{
-		Dir:  drive,
-		Args: append([]string{path}, c.kubeletFlags(n, wine.Path(config), wine.Path(c.kubeconfig(name)), `C:\var\lib\kubelet`)...),
-		Env:  []string{shims.UnixListeners, shims.Symlinks},
-	})
+	path, err := c.o.Programs.Path("kubelet.exe")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := c.nodeReady(ctx, p, n.Name); err != nil {
-		return err
-	}
-	return c.proxy(ctx, n)
+	start := c.process(machine(n), c.logFile(kubeletOf+n.Name), netns.Command{
+		Dir:  drive,
+		Args: append([]string{path}, c.kubeletFlags(n, wine.Path(config), wine.Path(kubeconfig), `C:\var\lib\kubelet`)...),
+		Env:  []string{shims.UnixListeners, shims.Symlinks},
+	}, true)
+	socket := filepath.Join(drive, "var", "lib", "kubelet", "device-plugins", "kubelet.sock")
+	return func(ctx context.Context) (*run, error) {
+		// kubelet.exe removes the socket that an earlier one has left, if the file is one
+		// (pkg/kubelet/cm/devicemanager CleanupPluginDirectory). Wine has no reparse points,
+		// which say so on Windows.
+		if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		return start(ctx)
+	}, nil
 }
 
 // proxy starts kube-proxy.exe with the lab's flags for it. It is the only one that programs
@@ -95,24 +86,13 @@ func (c *Cluster) proxy(ctx context.Context, n *kube.Node) error {
 		return err
 	}
 	c.say("starting kube-proxy.exe on " + n.Name)
-	p, err := c.start(ctx, machine(n), "kube-proxy/"+n.Name, netns.Command{
+	p, err := c.start(ctx, machine(n), proxyOf+n.Name, c.process(machine(n), c.logFile(proxyOf+n.Name), netns.Command{
 		Args: append([]string{path, "--kubeconfig=" + wine.Path(c.kubeconfig("kube-proxy")), "--hostname-override=" + n.Name, "--v=2"}, flags...),
 		Env:  []string{"KUBE_NETWORK=" + network},
-	})
+	}, true), services)
 	if err != nil {
 		return err
 	}
-	return p.ready(ctx, upWithin, c.get(n, "http://127.0.0.1:10256/livez"))
-}
-
-// runtime starts the container runtime of a node.
-func (c *Cluster) runtime(ctx context.Context, n Node) (Runtime, error) {
-	r, err := c.o.Runtime(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.runtimes = append(c.runtimes, r)
-	return r, nil
+	p.check(upWithin, c.get(n, "http://127.0.0.1:10256/livez"))
+	return p.well(ctx)
 }

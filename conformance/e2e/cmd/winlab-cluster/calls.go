@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/conformance/e2e/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/live/control"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -28,7 +30,10 @@ const (
 	verbKubeconfig = "cluster-kubeconfig"
 	verbLogs       = "cluster-logs"
 	verbExec       = "exec"
+	verbAct        = "cluster-act"
 	verbDown       = "down"
+	// verbChange is that of winlab restart.
+	verbChange = "change"
 )
 
 // handle does what another program asks for.
@@ -65,8 +70,36 @@ func (r *running) handle(ctx context.Context, c control.Call) (int, error) {
 			return 2, err
 		}
 		return 0, r.logs(c.Stdio[1], program)
+	case verbAct:
+		var o actArgs
+		if err := json.Unmarshal(c.Args, &o); err != nil {
+			return 2, err
+		}
+		return r.act(ctx, c.Stdio[2], o)
+	case verbChange:
+		var o struct{ Step spec.Step }
+		if err := json.Unmarshal(c.Args, &o); err != nil {
+			return 2, err
+		}
+		if len(o.Step.Restart) > 0 { // the programs and nodes of a cluster are more than its network
+			return r.act(ctx, c.Stdio[2], actArgs{cluster.Restart, o.Step.Restart})
+		}
 	}
 	return r.lab.Handle(ctx, c)
+}
+
+// actArgs say what to do to which programs and nodes.
+type actArgs struct {
+	Action cluster.Action
+	Names  []string
+}
+
+func (r *running) act(ctx context.Context, w io.Writer, o actArgs) (int, error) {
+	if err := r.cluster.Act(ctx, o.Action, o.Names...); err != nil {
+		return 1, err
+	}
+	_, err := fmt.Fprintln(w, o.Action.Done()+" "+strings.Join(o.Names, ", "))
+	return 0, err
 }
 
 func (r *running) kubeconfig(w io.Writer, path bool) error {
@@ -98,7 +131,9 @@ func (r *running) logs(w io.Writer, program string) error {
 
 // status is what status prints as JSON.
 type status struct {
-	Cluster    string         `json:"cluster"`
+	Cluster string `json:"cluster"`
+	// PID is the process that holds the cluster, which ends with it.
+	PID        int            `json:"pid"`
 	Up         bool           `json:"up"`
 	Last       string         `json:"last,omitempty"` // what it does, when it is not up yet
 	Kubeconfig string         `json:"kubeconfig,omitempty"`
@@ -106,29 +141,40 @@ type status struct {
 	Programs   []program      `json:"programs,omitempty"`
 	// Notices are what objects of the API server and the lab say and nothing follows.
 	Notices []trace.Notice `json:"notModelled,omitempty"`
+	// Trouble says why there are no nodes.
+	Trouble string `json:"trouble,omitempty"`
 }
+
+// nodesWithin is how long the API server may take to answer.
+const nodesWithin = 10 * time.Second
 
 type program struct {
 	Name    string    `json:"name"`
 	Machine string    `json:"machine"`
 	PID     int       `json:"pid"`
 	Since   time.Time `json:"since"`
-	Ended   string    `json:"ended,omitempty"`
-	Log     string    `json:"log"`
+	// Ended says how it has ended and when it starts again.
+	Ended string `json:"ended,omitempty"`
+	// Restarts is how often it was started again.
+	Restarts int    `json:"restarts"`
+	Log      string `json:"log,omitempty"`
 }
 
 func (r *running) status(ctx context.Context, w io.Writer, form string) error {
-	s := status{Cluster: r.name}
+	s := status{Cluster: r.name, PID: os.Getpid()}
 	select {
 	case <-r.up:
 		s.Up, s.Kubeconfig = true, r.cluster.Kubeconfig()
 		for _, p := range r.cluster.Programs() {
-			s.Programs = append(s.Programs, program{p.Name, p.Machine, p.PID, p.Since, p.Ended, p.Log})
+			s.Programs = append(s.Programs, program(p))
 		}
 		s.Notices = r.cluster.Notices()
+		// Without the API server there are programs to show.
+		asked, cancel := context.WithTimeout(ctx, nodesWithin)
+		defer cancel()
 		var err error
-		if s.Nodes, err = r.cluster.Nodes(ctx); err != nil {
-			return err
+		if s.Nodes, err = r.cluster.Nodes(asked); err != nil {
+			s.Trouble = "the API server does not say which nodes there are: " + err.Error()
 		}
 	default:
 		r.mu.Lock()
@@ -147,14 +193,23 @@ func (r *running) status(ctx context.Context, w io.Writer, form string) error {
 		return err
 	}
 	fmt.Fprintf(w, "%s is up; export KUBECONFIG=%s\n\n", s.Cluster, s.Kubeconfig)
+	if s.Trouble != "" {
+		fmt.Fprintln(w, s.Trouble)
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NODE\tREADY\tADDRESS\tPODS\tSYSTEM\tKERNEL\tKUBELET\tRUNTIME")
+	if len(s.Nodes) > 0 {
+		fmt.Fprintln(t, "NODE\tREADY\tADDRESS\tPODS\tSYSTEM\tKERNEL\tKUBELET\tRUNTIME")
+	}
 	for _, n := range s.Nodes {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Ready, n.Address, strings.Join(n.PodCIDRs, ","), n.System, n.Kernel, n.Kubelet, n.Runtime)
 	}
-	fmt.Fprintln(t, "\nPROGRAM\tRUNNING\tPID\tMACHINE")
+	fmt.Fprintln(t, "\nPROGRAM\tRUNNING\tRESTARTS\tPID\tMACHINE")
 	for _, p := range s.Programs {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\n", p.Name, cmp.Or(p.Ended, time.Since(p.Since).Round(time.Second).String()), p.PID, p.Machine)
+		pid := "-"
+		if p.PID > 0 {
+			pid = strconv.Itoa(p.PID)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", p.Name, cmp.Or(p.Ended, time.Since(p.Since).Round(time.Second).String()), p.Restarts, pid, p.Machine)
 	}
 	if err := t.Flush(); err != nil || len(s.Notices) == 0 {
 		return err
@@ -302,6 +357,43 @@ does. What runs inside a container is for kubectl exec.`,
 		return call(c.Context(), *name, verbExec, execArgs{Machine: args[0], Command: command, Env: os.Environ(), Dir: dir})
 	}
 	return c
+}
+
+// actCommands are restart, stop, start and kill.
+func actCommands() (all []*cobra.Command) {
+	const what = `Programs are those that winlab-cluster status lists; hns/NODE is a node's HNS, which can be
+restarted only, and node/NODE is a node with all that runs on it.
+
+`
+	for _, a := range []struct {
+		action      cluster.Action
+		short, long string
+		example     string
+	}{
+		{cluster.Restart, "Restart programs or nodes of a cluster", `stop and start.`, "  winlab-cluster restart kubelet/win1 kube-apiserver\n  winlab-cluster restart hns/win1"},
+		{cluster.Stop, "Stop programs or nodes of a cluster", `A program is asked to end (SIGTERM, Ctrl-C on Windows), killed after ten seconds, and stays
+ended until start or restart. A node shuts down: its programs end, its pods are gone, its
+cable is dead.`, "  winlab-cluster stop kube-proxy/win1\n  winlab-cluster stop node/win2"},
+		{cluster.Start, "Start programs or nodes that were stopped", `It returns when a program answers, or a node is Ready. One that waits for its next start
+starts now.`, "  winlab-cluster start node/win2"},
+		{cluster.Kill, "Kill programs or nodes, as a fault does", `A program gets SIGKILL, and is started again as its node would: kubelets, kube-proxy.exe and
+runtimes after 10 seconds; the control plane at once, then after 10, 20, 40 ... seconds, 5
+minutes at most. A node loses its power: nobody is told, and it is off until start.`, "  winlab-cluster kill kubelet/win1\n  winlab-cluster kill node/win2"},
+	} {
+		c := &cobra.Command{Use: string(a.action) + " PROGRAM|NODE...", Short: a.short, Long: what + strings.ToUpper(a.long[:1]) + a.long[1:], Example: a.example,
+			Args: func(_ *cobra.Command, args []string) error {
+				if len(args) == 0 {
+					return fmt.Errorf("write winlab-cluster %s PROGRAM, such as kubelet/win1, or node/win1", a.action)
+				}
+				return nil
+			}}
+		name := nameFlag(c)
+		c.RunE = func(c *cobra.Command, args []string) error {
+			return call(c.Context(), *name, verbAct, actArgs{a.action, args})
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 func downCommand() *cobra.Command {

@@ -64,6 +64,7 @@ The commands of winlab (ps, watch, trace, capture, hns) look into a cluster that
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
+	c.AddCommand(actCommands()...)
 	c.AddCommand(upCommand(), statusCommand(), kubeconfigCommand(), logsCommand(), execCommand(), downCommand())
 	return c
 }

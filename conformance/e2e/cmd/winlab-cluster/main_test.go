@@ -9,15 +9,17 @@ import (
 
 func TestMistakes(t *testing.T) {
 	for line, want := range map[string]string{
-		"up":                    "write winlab-cluster up LAB",
-		"up no-such.yaml":       "no-such.yaml",
-		"status --name no-such": "no cluster named no-such is up",
-		"status -o yaml":        "write text or json",
-		"logs a b":              "accepts at most 1 arg",
-		"exec node/linux1":      "write winlab-cluster exec MACHINE -- COMMAND",
-		"exec node/linux1 --":   "there is no command after --",
-		"down no-such":          "no cluster named no-such is up",
-		"down NO":               "small letters",
+		"up":                               "write winlab-cluster up LAB",
+		"up no-such.yaml":                  "no-such.yaml",
+		"status --name no-such":            "no cluster named no-such is up",
+		"status -o yaml":                   "write text or json",
+		"logs a b":                         "accepts at most 1 arg",
+		"exec node/linux1":                 "write winlab-cluster exec MACHINE -- COMMAND",
+		"exec node/linux1 --":              "there is no command after --",
+		"down no-such":                     "no cluster named no-such is up",
+		"down NO":                          "small letters",
+		"kill":                             "write winlab-cluster kill PROGRAM",
+		"stop kubelet/win1 --name no-such": "no cluster named no-such is up",
 		"up ../../cluster/testdata/lab.yaml --kubernetes 1.5":   "1.37.0",
 		"up ../../cluster/testdata/lab.yaml --windows 10.0.1.1": "10.0.1.1",
 	} {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -110,6 +111,9 @@ func up(ctx context.Context, stderr io.Writer, path string, o upOptions) error {
 	}
 	// What Kubernetes' libraries log, such as failed execs, is for winlab-cluster logs.
 	klog.LogToStderr(false)
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	_ = flags.Set("one_output", "true") // else an error comes as a warning and as information, too
 	klog.SetOutput(lines(r.note))
 	defer klog.Flush()
 	log("looking for the programs of Kubernetes " + version)
