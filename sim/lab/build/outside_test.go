@@ -189,72 +189,41 @@ func policiesOf(t *testing.T, f *lab.File, says string, open bool) {
 		}
 	}
 	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "deny"}, Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
-	set := func(labels map[string]string, ports map[string]uint16, policies ...*networkingv1.NetworkPolicy) {
-		t.Helper()
-		list, err := spec.PoliciesOf(policies)
-		if err == nil {
-			err = cl.SetPolicies(t.Context(), build.Policies{List: list, Pods: map[string]build.PolicyPod{"default/web": {Labels: labels, Ports: ports}}})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	notice := func() string {
-		var all []string
-		for _, n := range cl.Notices() {
-			if strings.HasPrefix(n.What, "NetworkPolicy ") {
-				all = append(all, n.What+": "+n.Why)
-			}
-		}
-		return strings.Join(all, "\n")
-	}
-	meets := func() (met bool, verdict trace.Verdict) {
-		t.Helper()
-		tr, err := cl.Trace(t.Context(), lab.Request{From: "pod/client", To: "pod/web:80"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range tr.Paths {
-			for _, s := range p.Steps {
-				met = met || s.Event.Text() != "" && strings.Contains(s.Event.Text(), "NetworkPolicy default/deny admits no such connection")
-			}
-		}
-		return met, tr.Verdict
-	}
+	c := policed{t, cl}
 	app := map[string]string{"app": "web"}
 	want := trace.Delivered
 	if !open {
 		want = trace.Unknown
 	}
-	set(nil, nil, policy)
-	if n := notice(); !strings.Contains(n, "NetworkPolicy default/deny: "+says) || !strings.Contains(n, "it selects no pod") {
+	c.set(nil, nil, policy)
+	if n := c.notice(); !strings.Contains(n, "NetworkPolicy default/deny: "+says) || !strings.Contains(n, "it selects no pod") {
 		t.Error(n)
 	}
-	if met, v := meets(); met || v != trace.Delivered {
+	if met, v := c.meets(); met || v != trace.Delivered {
 		t.Errorf("a pod that is not selected: %v, %s", met, v)
 	}
-	set(app, nil, policy)
-	if n := notice(); strings.Count(n, "\n") > 0 || !strings.Contains(n, "it selects pod/default/web") {
+	c.set(app, nil, policy)
+	if n := c.notice(); strings.Count(n, "\n") > 0 || !strings.Contains(n, "it selects pod/default/web") {
 		t.Error(n)
 	}
-	if met, v := meets(); !met || v != want {
+	if met, v := c.meets(); !met || v != want {
 		t.Errorf("a pod that is selected: %v, %s", met, v)
 	}
 	http := intstr.FromString("http")
 	named := policy.DeepCopy()
 	named.Spec.Ingress = []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{{Port: &http}}}}
-	set(app, map[string]uint16{"http": 80}, named)
-	if met, v := meets(); met || v != trace.Delivered {
+	c.set(app, map[string]uint16{"http": 80}, named)
+	if met, v := c.meets(); met || v != trace.Delivered {
 		t.Errorf("a port that is admitted by its name: %v, %s", met, v)
 	}
-	set(app, map[string]uint16{"http": 81}, named)
-	if met, _ := meets(); !met {
+	c.set(app, map[string]uint16{"http": 81}, named)
+	if met, _ := c.meets(); !met {
 		t.Error("another port has the name")
 	}
 	if err := cl.RemovePod(t.Context(), "default/web"); err != nil {
 		t.Fatal(err)
 	}
-	if n := notice(); !strings.Contains(n, "it selects no pod") {
+	if n := c.notice(); !strings.Contains(n, "it selects no pod") {
 		t.Error(n)
 	}
 	p := podOn("win1", "web", "")
@@ -262,16 +231,57 @@ func policiesOf(t *testing.T, f *lab.File, says string, open bool) {
 	if _, err := cl.AddPod(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	if met, _ := meets(); !met {
+	if met, _ := c.meets(); !met {
 		t.Error("the policy is not for a pod that came later")
 	}
-	set(app, nil)
-	if n := notice(); n != "" {
+	c.set(app, nil)
+	if n := c.notice(); n != "" {
 		t.Error(n)
 	}
-	if met, v := meets(); met || v != trace.Delivered {
+	if met, v := c.meets(); met || v != trace.Delivered {
 		t.Errorf("after the policy has gone: %v, %s", met, v)
 	}
+}
+
+// policed is a cluster whose NetworkPolicies change.
+type policed struct {
+	t  *testing.T
+	cl *lab.Cluster
+}
+
+func (c policed) set(labels map[string]string, ports map[string]uint16, policies ...*networkingv1.NetworkPolicy) {
+	c.t.Helper()
+	list, err := spec.PoliciesOf(policies)
+	if err == nil {
+		err = c.cl.SetPolicies(c.t.Context(), build.Policies{List: list, Pods: map[string]build.PolicyPod{"default/web": {Labels: labels, Ports: ports}}})
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c policed) notice() string {
+	var all []string
+	for _, n := range c.cl.Notices() {
+		if strings.HasPrefix(n.What, "NetworkPolicy ") {
+			all = append(all, n.What+": "+n.Why)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+func (c policed) meets() (met bool, verdict trace.Verdict) {
+	c.t.Helper()
+	tr, err := c.cl.Trace(c.t.Context(), lab.Request{From: "pod/client", To: "pod/web:80"})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, p := range tr.Paths {
+		for _, s := range p.Steps {
+			met = met || s.Event.Text() != "" && strings.Contains(s.Event.Text(), "NetworkPolicy default/deny admits no such connection")
+		}
+	}
+	return met, tr.Verdict
 }
 
 // TestNoticesOfAnAPIServer are replaced, and those of the lab stay.
