@@ -41,7 +41,7 @@ func (n *Net) ipconfig(s *space, args []string, p *printed) {
 	}
 	p.line("\r\nWindows IP Configuration\r\n")
 	if all {
-		field("Host Name", "%s", look(s.name).HostName)
+		field("Host Name", "%s", hostName(s))
 		field("Primary Dns Suffix ", "")
 		field("Node Type", "Hybrid")
 		field("IP Routing Enabled", "%s", yesNo(stack.Forwarding))

@@ -77,6 +77,8 @@ func (n *Net) tool(s *space, words []string, p *printed) {
 		n.ipconfig(s, words[1:], p)
 	case "getaddrinfo":
 		n.getaddrinfo(s, words[1:], p)
+	case "resolver":
+		n.resolver(s, p)
 	default:
 		p.fail(1, "%s: winlab has no such program", words[0])
 	}
@@ -155,6 +157,28 @@ func (n *Net) askFrom(s *space, server netip.Addr, query []byte) []byte {
 		return nil
 	}
 	return buf[:size]
+}
+
+// resolver prints what programs that ask name servers by themselves find in Windows: the
+// servers, and the global list of suffixes.
+func (n *Net) resolver(s *space, p *printed) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := n.machine(s.entry)
+	if n.closed || m == nil {
+		p.fail(1, "winlab: the machine is gone")
+		return
+	}
+	c := n.c.Resolver(m)
+	if len(c.Servers) == 0 {
+		p.fail(1, "winlab: no name server: %s", c.Unknown)
+	}
+	for _, a := range c.Servers {
+		p.line("server %s", a)
+	}
+	for _, suffix := range c.GlobalSuffixes {
+		p.line("suffix %s", suffix)
+	}
 }
 
 // getaddrinfo is what curl.exe asks: the addresses of a name, as programs on the machine get

@@ -44,6 +44,8 @@ func TestTools(t *testing.T) {
 		{"powershell Resolve-DnsName nosuch", "", "Resolve-DnsName : nosuch : DNS name does not exist\r\n", 1},
 		{"powershell Resolve-DnsName nosuch -Type", "", "Resolve-DnsName : winlab: -Type is not known here\r\n", 1},
 		{"getaddrinfo win-webserver", "10.96.0.50\r\n", "", 0},
+		// The suffixes of the interface are none of the global list.
+		{"resolver", "server 10.96.0.10\r\n", "", 0},
 		{"getaddrinfo a b", "", "winlab: getaddrinfo takes a name\r\n", 1},
 		{"powershell Get-Foo", "", "winlab: powershell.exe here is only for Resolve-DnsName: powershell.exe -Command Resolve-DnsName NAME [-Server ADDRESS]\r\n", 1},
 		{"other", "", "other: winlab has no such program\r\n", 1},

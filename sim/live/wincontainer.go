@@ -128,7 +128,7 @@ func (h *ContainerHandle) windowsCommand(ctx context.Context, c netns.Command) (
 		}
 		own = []string{h.hostRoot() + `\\`}
 	}
-	path, err := windowsProgram(w.copy.Dir, c.Args[0], h.c.Mounts, own...)
+	path, err := windowsProgram(w.copy.Dir, c.Args[0], searchPath(c.Env), h.c.Mounts, own...)
 	if err != nil {
 		return c, err
 	}
@@ -142,45 +142,75 @@ func (h *ContainerHandle) windowsCommand(ctx context.Context, c netns.Command) (
 	return h.n.underWine(ctx, h.s, w, path, netns.Command{Args: c.Args, Env: c.Env, Dir: dir, Terminal: c.Terminal}), nil
 }
 
-// windowsProgram finds a program as CreateProcess does: a file of this machine, a path of
-// Windows, or a name, to which .exe is added when it has no extension and which is looked
-// for in system32. A path must be there, or below a mount, which is seen in the container
-// only. A name is looked for in further folders, too, which end with a backslash.
-func windowsProgram(prefix, name string, mounts []Mount, further ...string) (string, error) {
-	if strings.HasPrefix(name, "/") {
-		if _, err := os.Stat(name); err == nil {
-			return name, nil
-		}
-	}
+// windowsProgram finds a program as CreateProcess does in a container: a path of Windows,
+// or a name, which is looked for in system32, in the drive's root, in the windows folder and
+// then in the folders of PATH. .exe is added when there is no extension. A path that begins
+// with a slash is one of drive C and never one of this machine. A file must be there, or a
+// mount, which is seen in the container only. further are folders, with a
+// backslash at their end, that come before PATH, and before drive C for a path without a drive.
+func windowsProgram(prefix, name, searchPath string, mounts []Mount, further ...string) (string, error) {
 	path := strings.ReplaceAll(name, "/", `\`)
 	if filepath.Ext(path[strings.LastIndex(path, `\`)+1:]) == "" {
 		path += ".exe"
 	}
+	isThere := func(path string, mounted func(Mount) bool) (bool, error) {
+		at, err := onDrive(prefix, path)
+		if err != nil {
+			return false, err
+		}
+		_, err = os.Stat(at)
+		return err == nil || slices.ContainsFunc(mounts, mounted), nil
+	}
+	missing := fmt.Errorf("%s: %w: the system cannot find the file specified", name, exec.ErrNotFound)
 	if strings.Contains(path, `\`) {
 		if !isDrivePath(path) {
-			path = `C:\` + strings.TrimPrefix(strings.TrimPrefix(path, `.`), `\`)
+			rest := strings.TrimPrefix(strings.TrimPrefix(path, `.`), `\`)
+			for _, f := range further {
+				if at, err := onDrive(prefix, f+rest); err == nil {
+					if _, err := os.Stat(at); err == nil {
+						return f + rest, nil
+					}
+				}
+			}
+			path = `C:\` + rest
 		}
-		mounted := func(m Mount) bool { return isBelow(path, m.Target) }
-		if at, err := onDrive(prefix, path); err != nil {
-			return "", err
-		} else if _, err := os.Stat(at); err == nil || slices.ContainsFunc(mounts, mounted) {
-			return path, nil
+		// A mounted folder may have the file.
+		ok, err := isThere(path, func(m Mount) bool { return isBelow(path, m.Target) })
+		if !ok && err == nil {
+			err = missing
 		}
-		return "", fmt.Errorf("%s: %w: the system cannot find the file specified", name, exec.ErrNotFound)
+		return path, err
 	}
 	if strings.EqualFold(path, "powershell.exe") {
 		path = strings.ReplaceAll(components.PowerShell, "/", `\`)
 	}
-	for _, dir := range append([]string{`C:\windows\system32\`, `C:\`, `C:\windows\`}, further...) {
-		at, err := onDrive(prefix, dir+path)
-		if err != nil {
-			return "", err
-		}
-		if _, err := os.Stat(at); err == nil {
-			return dir + path, nil
+	folders := []string{`C:\windows\system32`, `C:`, `C:\windows`}
+	for _, f := range further {
+		folders = append(folders, strings.TrimRight(f, `\`))
+	}
+	for _, f := range strings.Split(searchPath, ";") {
+		if f = strings.TrimRight(strings.ReplaceAll(f, "/", `\`), `\`); isDrivePath(f) {
+			folders = append(folders, f)
 		}
 	}
-	return "", fmt.Errorf("%s: %w: the system cannot find the file specified", name, exec.ErrNotFound)
+	for _, f := range folders {
+		full := f + `\` + path
+		// An error is a drive that is not there.
+		if ok, err := isThere(full, func(m Mount) bool { return isBelow(full, m.Target) && isBelow(m.Target, full) }); ok && err == nil {
+			return full, nil
+		}
+	}
+	return "", missing
+}
+
+// searchPath is PATH of an environment; Windows does not mind its case.
+func searchPath(env []string) string {
+	for _, e := range slices.Backward(env) {
+		if name, value, _ := strings.Cut(e, "="); strings.EqualFold(name, "PATH") {
+			return value
+		}
+	}
+	return ""
 }
 
 // isDrivePath reports whether a path begins with a drive: C:\data.

@@ -170,7 +170,7 @@ func (n *Net) prefix(ctx context.Context, s *space, w *windows, b *builds.Build)
 	if err != nil {
 		return err
 	}
-	p, err := components.CopyAs(ctx, dir, b, look(s.name))
+	p, err := components.CopyAs(ctx, dir, b, n.look(s))
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
@@ -212,17 +212,29 @@ func (n *Net) runWine(ctx context.Context, s *space, p *wine.Copy, args []string
 	return err
 }
 
-// look is what programs of a machine see as their machine and user: a pod's name is its
-// host name, and a container of Windows Server Core runs as ContainerAdministrator.
-func look(machine string) components.Look {
-	kind, name, _ := strings.Cut(machine, "/")
-	if at := strings.LastIndex(name, "/"); at >= 0 {
-		name = name[at+1:] // pod/NAMESPACE/NAME
+// look is what programs of a machine see as their machine and user, and what the registry
+// says about name servers. A container of Windows Server Core runs as ContainerAdministrator.
+func (n *Net) look(s *space) components.Look {
+	l := components.Look{HostName: hostName(s)}
+	if strings.HasPrefix(s.name, "node/") {
+		l.User = "Administrator"
 	}
-	if kind == "node" {
-		return components.Look{HostName: name, User: "Administrator"}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if m := n.machine(s.entry); m != nil {
+		c := n.c.Resolver(m)
+		l.Resolver = wine.Resolver{Servers: c.Servers, Domain: c.ConnectionSuffix, Suffixes: c.InterfaceSuffixes, Global: c.GlobalSuffixes}
 	}
-	return components.Look{HostName: name}
+	return l
+}
+
+// hostName is the name of a machine that its programs see: what somebody has asked for, or
+// the last part of node/NAME, pod/NAME, pod/NAMESPACE/NAME.
+func hostName(s *space) string {
+	if s.spec.Hostname != "" {
+		return s.spec.Hostname
+	}
+	return s.name[strings.LastIndex(s.name, "/")+1:]
 }
 
 // close removes the prefix, after the machine's programs have ended.

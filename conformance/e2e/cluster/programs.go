@@ -12,9 +12,11 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/winlab-dev/winlab/sim/real/pinned"
+	winprograms "github.com/winlab-dev/winlab/sim/windows/programs"
 )
 
-// Programs are a cluster's programs: those of one release of Kubernetes, etcd, and CoreDNS.
+// Programs are a cluster's programs: those of one release of Kubernetes, etcd, CoreDNS, and
+// what test images for Windows have of Unix.
 type Programs struct {
 	dirs []string
 	from string
@@ -56,7 +58,29 @@ func findPrograms(near, version string, from func(dir string) (*pinned.Binaries,
 		}
 		p.dirs = append(p.dirs, b.Dir)
 	}
+	b, err := unixPrograms(from)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	p.dirs = append(p.dirs, b.Dir)
 	return p, nil
+}
+
+// unixPrograms has the programs of Unix in test images for Windows.
+func unixPrograms(from func(dir string) (*pinned.Binaries, error)) (*pinned.Binaries, error) {
+	tmp, err := os.MkdirTemp("", "winlab-unixbox-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	dir := filepath.Join(tmp, "unixbox") // the name is part of the cache's key
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := winprograms.WriteUnix(dir); err != nil {
+		return nil, err
+	}
+	return from(dir)
 }
 
 // PinnedVersion is the version of Kubernetes that [BuildPrograms] builds for one, in full;

@@ -142,7 +142,11 @@ func (r *Runtime) mounts(ctx context.Context, c *container, im *images.Pulled) (
 	}
 	i := 0
 	for to, f := range im.Config.Files {
-		if f.Text == "" {
+		text, ok, err := f.Content()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
 			continue
 		}
 		dir := filepath.Join(r.o.Scratch, c.id)
@@ -151,7 +155,7 @@ func (r *Runtime) mounts(ctx context.Context, c *container, im *images.Pulled) (
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(from, []byte(f.Text), 0o644); err != nil {
+		if err := os.WriteFile(from, text, 0o644); err != nil {
 			return nil, err
 		}
 		all = append(all, Mount{Source: from, Target: to, ReadOnly: true, Image: true})

@@ -55,7 +55,11 @@ func newHost(ctx context.Context, dir string, build *builds.Build) (*Host, error
 
 // Look is what the programs of a prefix take for their machine's and their user's name; ""
 // is this machine's, and ContainerAdministrator.
-type Look struct{ HostName, User string }
+type Look struct {
+	HostName, User string
+	// Resolver is what the registry says about name servers.
+	Resolver wine.Resolver
+}
 
 // Copy makes a Wine prefix with winlab's DLLs that looks like one Windows build, in which
 // nothing runs: others start its programs. The prefix is in dir; the caller must Close it.
@@ -77,7 +81,7 @@ func CopyAs(ctx context.Context, dir string, build *builds.Build, look Look) (*w
 		return nil, err
 	}
 	c := wine.Config{Dir: dir, Build: build, DLLs: []string{dlls}, Boot: filepath.Join(dlls, shims.Boot),
-		Programs: map[string]string{}, HostName: look.HostName, User: look.User}
+		Programs: map[string]string{}, HostName: look.HostName, User: look.User, Resolver: look.Resolver}
 	for _, name := range Tools {
 		c.Programs[name] = filepath.Join(dlls, shims.Tool)
 	}

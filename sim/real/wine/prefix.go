@@ -38,6 +38,8 @@ type Config struct {
 	Boot string
 	// HostName is the name of the machine that programs see, by default this one's.
 	HostName string
+	// Resolver is what the registry says about name servers.
+	Resolver Resolver
 	// User is what programs take for their user's name ([UserEnv]), by default
 	// ContainerAdministrator. For Windows' functions all of a prefix have one user,
 	// which is this machine's.
@@ -144,7 +146,7 @@ func (w *Wine) Copy(ctx context.Context, c Config) (*Copy, error) {
 	}
 	values, err := nameValues(c.HostName)
 	if err == nil {
-		err = fill(p.Dir, bare, dlls, c.programs(), append(values, buildValues(c.Build)...))
+		err = fill(p.Dir, bare, dlls, c.programs(), slices.Concat(values, c.Resolver.values(), buildValues(c.Build)))
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())

@@ -2,6 +2,7 @@ package images
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +10,24 @@ import (
 	"strings"
 	"testing"
 )
+
+// TestSelfSigned: the two files belong together.
+func TestSelfSigned(t *testing.T) {
+	c, ok, err := File{SelfSigned: certificate}.Content()
+	k, _, err2 := File{SelfSigned: key}.Content()
+	if err := errors.Join(err, err2); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if _, err := tls.X509KeyPair(c, k); err != nil {
+		t.Error(err)
+	}
+	if _, ok, _ := (File{Program: "x"}).Content(); ok {
+		t.Error("a program has content")
+	}
+	if _, err := ReadTable([]byte("images: [{repositories: [docker.io/x/y], tags: ['*'], linux: {files: {/a: {selfSigned: both}}}}]")); err == nil || !strings.Contains(err.Error(), "write certificate or key") {
+		t.Error(err)
+	}
+}
 
 func TestReference(t *testing.T) {
 	for s, want := range map[string]string{

@@ -114,7 +114,11 @@ func (s *Store) collect(ctx context.Context, c Config) (map[string]string, uint6
 				err = fmt.Errorf("this machine has no program %s; install the package %s", f.Machine, f.Package)
 			}
 		default:
-			size += uint64(len(f.Text))
+			text, _, err := f.Content()
+			if err != nil {
+				missing = append(missing, err)
+			}
+			size += uint64(len(text))
 			continue
 		}
 		if err != nil {

@@ -54,6 +54,9 @@ type File struct {
 	Package string `json:"package,omitempty"`
 	// Text is the content.
 	Text string `json:"text,omitempty"`
+	// SelfSigned is "certificate" or "key": those of a server that nobody else vouches
+	// for, the same pair in all images of this process.
+	SelfSigned string `json:"selfSigned,omitempty"`
 }
 
 // Entry is a row of the table.
@@ -122,13 +125,16 @@ func (e Entry) check() (all []error) {
 		}
 		for p, f := range c.Files {
 			n := 0
-			for _, s := range []string{f.Program, f.Machine, f.Text} {
+			for _, s := range []string{f.Program, f.Machine, f.Text, f.SelfSigned} {
 				if s != "" {
 					n++
 				}
 			}
 			if n != 1 {
-				all = append(all, fmt.Errorf("%s: file %s has %d of program, machine and text; write one", os, p, n))
+				all = append(all, fmt.Errorf("%s: file %s has %d of program, machine, text and selfSigned; write one", os, p, n))
+			}
+			if f.SelfSigned != "" && f.SelfSigned != certificate && f.SelfSigned != key {
+				all = append(all, fmt.Errorf("%s: file %s: selfSigned %q; write certificate or key", os, p, f.SelfSigned))
 			}
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/winlab-dev/winlab/sim/windows/programs/relay"
 )
 
 // try runs a program with names that resolve to 127.0.0.1, but for "nosuch".
@@ -24,7 +26,7 @@ func try(t *testing.T, in string, args ...string) (out, errs string, code int) {
 	s := &system{in: strings.NewReader(in), out: &o, err: &e, start: start, getenv: func(k string) string { return env[k] },
 		addresses: func(_ context.Context, name string) ([]netip.Addr, error) {
 			if name == "nosuch" {
-				return nil, errNoName
+				return nil, relay.ErrNoName
 			}
 			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 		}}

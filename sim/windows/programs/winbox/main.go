@@ -6,7 +6,7 @@
 //
 // It is built for Windows and runs under Wine; on Linux its tests run. It uses the standard
 // library alone, so that it builds without the network. It must not know the programs that
-// start it. Names are resolved by the machine that winlab simulates (resolve.go).
+// start it. Names are resolved by the machine that winlab simulates (package relay).
 package main
 
 import (
@@ -19,6 +19,8 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
+
+	"github.com/winlab-dev/winlab/sim/windows/programs/relay"
 )
 
 // system is what a program sees of the machine.
@@ -88,7 +90,7 @@ func start(ctx context.Context, s *system, args []string) (int, error) {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	s := &system{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, addresses: resolve, start: start}
+	s := &system{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, addresses: relay.Resolve, start: start}
 	code, known := run(ctx, s, os.Args)
 	if !known && len(os.Args) > 1 { // winbox curl ...
 		if code, known = run(ctx, s, os.Args[1:]); !known {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf16"
+
+	"github.com/winlab-dev/winlab/sim/windows/programs/relay"
 )
 
 // The web server of the documents (kubernetes.io, "Windows containers in Kubernetes"), as
@@ -37,7 +39,7 @@ func TestDocumentsWebServer(t *testing.T) {
 	var out, errs bytes.Buffer
 	ended := make(chan int)
 	go func() {
-		s := &system{in: strings.NewReader(""), out: &out, err: &errs, start: start, getenv: os.Getenv, addresses: resolve}
+		s := &system{in: strings.NewReader(""), out: &out, err: &errs, start: start, getenv: os.Getenv, addresses: relay.Resolve}
 		ended <- powershell(ctx, s, []string{"-command", strings.ReplaceAll(documentsServer, "PORT", port)})
 	}()
 	var last string

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/winlab-dev/winlab/sim/windows/programs/relay"
 )
 
 func children(c *psCall) error {
@@ -271,11 +273,11 @@ func waitJobs(c *psCall) error {
 
 // resolveDNSName is answered by winlab, which has the resolver's model.
 func resolveDNSName(c *psCall) error {
-	at := os.Getenv(relayAddress)
+	at := os.Getenv(relay.Address)
 	if at == "" {
 		return refuse("winlab: Resolve-DnsName is only for machines that winlab simulates")
 	}
-	code, out, errs, err := ask(c.i.ctx, at, append([]string{"powershell", "Resolve-DnsName"}, c.raw...)...)
+	code, out, errs, err := relay.Ask(c.i.ctx, at, append([]string{"powershell", "Resolve-DnsName"}, c.raw...)...)
 	if err != nil {
 		return refuse("Resolve-DnsName : %v", err)
 	}

@@ -1,4 +1,7 @@
-package main
+// Package relay asks the machine that winlab simulates what a program of a Windows container
+// cannot learn from Wine: the addresses of names, and the name servers. It uses the standard
+// library alone. It must not know the programs that ask.
+package relay
 
 import (
 	"bufio"
@@ -12,27 +15,27 @@ import (
 	"strings"
 )
 
-// relayAddress names the service that answers for the machine; package shims of winlab's
+// Address is the environment variable that names the service that answers for the machine; package shims of winlab's
 // sim/windows/hcn has the protocol (tool.c).
-const relayAddress = "WINLAB_TOOLS"
+const Address = "WINLAB_TOOLS"
 
-// errNoName says that a name has no address, errNoAnswer that nobody could be asked.
+// ErrNoName says that a name has no address, ErrNoAnswer that nobody could be asked.
 var (
-	errNoName   = errors.New("no such host is known")
-	errNoAnswer = errors.New("the name could not be asked for")
+	ErrNoName   = errors.New("no such host is known")
+	ErrNoAnswer = errors.New("the name could not be asked for")
 )
 
-// resolve asks hosts first, as the DNS client of Windows, then the machine's resolver: the
+// Resolve asks hosts first, as the DNS client of Windows, then the machine's resolver: the
 // model of it in winlab, whose questions are real datagrams. Outside of winlab it is the
 // system's getaddrinfo.
-func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
+func Resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 	if strings.EqualFold(name, "localhost") {
 		return []netip.Addr{netip.IPv6Loopback(), netip.MustParseAddr("127.0.0.1")}, nil
 	}
 	if all := inHosts(os.Getenv("SystemRoot")+`\system32\drivers\etc\hosts`, name); len(all) > 0 {
 		return all, nil
 	}
-	at := os.Getenv(relayAddress)
+	at := os.Getenv(Address)
 	if at == "" {
 		all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 		for i := range all {
@@ -40,12 +43,12 @@ func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 		}
 		return all, err
 	}
-	code, out, errText, err := ask(ctx, at, "getaddrinfo", name)
+	code, out, errText, err := Ask(ctx, at, "getaddrinfo", name)
 	if err != nil {
-		return nil, errors.Join(errNoAnswer, err)
+		return nil, errors.Join(ErrNoAnswer, err)
 	}
 	if code != 0 {
-		return nil, fmt.Errorf("%w: %s", errNoName, strings.TrimSpace(errText))
+		return nil, fmt.Errorf("%w: %s", ErrNoName, strings.TrimSpace(errText))
 	}
 	var all []netip.Addr
 	for _, f := range strings.Fields(out) {
@@ -54,13 +57,13 @@ func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, errNoName
+		return nil, ErrNoName
 	}
 	return all, nil
 }
 
-// ask sends words to the relay and returns what it says.
-func ask(ctx context.Context, at string, words ...string) (code int, out, errText string, err error) {
+// Ask sends words to the relay and returns what it says.
+func Ask(ctx context.Context, at string, words ...string) (code int, out, errText string, err error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", at)
 	if err != nil {
@@ -87,6 +90,35 @@ func ask(ctx context.Context, at string, words ...string) (code int, out, errTex
 		return 0, "", "", err
 	}
 	return code, string(text[:n]), string(text[n:]), nil
+}
+
+// Servers are the name servers of the machine in their order, and the suffixes of its global
+// search list, which is what the registry's SearchList has.
+func Servers(ctx context.Context) (servers []netip.Addr, suffixes []string, err error) {
+	at := os.Getenv(Address)
+	if at == "" {
+		return nil, nil, fmt.Errorf("%w: %s is not set", ErrNoAnswer, Address)
+	}
+	code, out, errText, err := Ask(ctx, at, "resolver")
+	if err == nil && code != 0 {
+		err = errors.New(strings.TrimSpace(errText))
+	}
+	if err != nil {
+		return nil, nil, errors.Join(ErrNoAnswer, err)
+	}
+	for line := range strings.Lines(out) {
+		switch what, value, _ := strings.Cut(strings.TrimSpace(line), " "); what {
+		case "server":
+			a, err := netip.ParseAddr(value)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%w: %w", ErrNoAnswer, err)
+			}
+			servers = append(servers, a)
+		case "suffix":
+			suffixes = append(suffixes, value)
+		}
+	}
+	return servers, suffixes, nil
 }
 
 // inHosts are the addresses of a name in a hosts file.
