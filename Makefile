@@ -14,7 +14,7 @@ GOCYCLO     = github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0
 COMPLEXITY ?= 24
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity cluster cluster-binaries cluster-designs tutorial build install generate wine windows-binaries kube-proxy-differential dlls go
+.PHONY: help run test bench bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity cluster upstream cluster-binaries cluster-designs tutorial build install generate wine windows-binaries kube-proxy-differential dlls go
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,13 @@ fuzz: go ## run every fuzz target for FUZZTIME (60s), one after another
 
 cluster: go ## build bin/winlab-cluster, a Kubernetes cluster with simulated Windows nodes
 	cd conformance/e2e && $(GO) build -o ../../bin/winlab-cluster ./cmd/winlab-cluster
+
+upstream: go ## Kubernetes' own tests of SIG Windows and SIG Network on a simulated cluster; some hours on two cores
+	cd conformance/e2e && $(GO) build -o ../../bin/ ./cmd/winlab-cluster ./cmd/winlab-upstream
+	bin/winlab-cluster up -d conformance/e2e/labs/l2bridge.yaml --name upstream
+	@kubeconfig=$$(bin/winlab-cluster kubeconfig --path --name upstream); code=0; \
+	for suite in sig-windows sig-network; do bin/winlab-upstream --suite $$suite --kubeconfig $$kubeconfig --out out/upstream/$$suite || code=1; done; \
+	bin/winlab-cluster down upstream; exit $$code
 
 cluster-binaries: go ## build the pinned programs of a cluster into the cache (or take them from it), bin/kubectl too; cold 20 minutes
 	@$(GO) run ./sim/real/pinned/pinbuild -link bin/kubectl $(addprefix fixtures/cluster-binaries/,kubernetes-1.37.0 etcd-3.7.0 coredns-1.15.0)

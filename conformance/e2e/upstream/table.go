@@ -28,8 +28,7 @@ const (
 type Expected struct {
 	// Test is the test's whole name without labels in brackets at its end.
 	Test string `json:"test"`
-	// Class is A for tests of the network, B for those of a node's contract with Kubernetes,
-	// C for those that need more of Windows than there is here.
+	// Class is one of the table's.
 	Class string `json:"class"`
 	// Want is the outcome; Why says why it is not Pass.
 	Want Outcome `json:"want"`
@@ -39,15 +38,27 @@ type Expected struct {
 // Table is what is expected of a suite.
 type Table struct {
 	// Focus is the regular expression that picks the suite's tests.
-	Focus string     `json:"focus"`
-	Tests []Expected `json:"tests"`
+	Focus string `json:"focus"`
+	// Skip is the one that leaves out some of these; "" leaves out none.
+	Skip string `json:"skip,omitempty"`
+	// Classes are the groups of tests. Where a table has none they are A for tests of the
+	// network, B for those of a node's contract with Kubernetes, C for those that need more
+	// of Windows than there is here.
+	Classes []string   `json:"classes,omitempty"`
+	Tests   []Expected `json:"tests"`
 }
 
 //go:embed sig-windows.yaml
 var sigWindows []byte
 
+//go:embed sig-network.yaml
+var sigNetwork []byte
+
 // SIGWindows is the table of the tests of SIG Windows.
 func SIGWindows() (*Table, error) { return ReadTable(sigWindows) }
+
+// SIGNetwork is the table of those tests of SIG Network that are also for Windows nodes.
+func SIGNetwork() (*Table, error) { return ReadTable(sigNetwork) }
 
 // ReadTable reads a table from YAML and names all mistakes in it.
 func ReadTable(text []byte) (*Table, error) {
@@ -60,6 +71,9 @@ func ReadTable(text []byte) (*Table, error) {
 	if t.Focus == "" {
 		bad("the table has no focus; write the regular expression that picks its tests")
 	}
+	if len(t.Classes) == 0 {
+		t.Classes = []string{"A", "B", "C"}
+	}
 	seen := map[string]bool{}
 	for _, e := range t.Tests {
 		switch {
@@ -67,8 +81,8 @@ func ReadTable(text []byte) (*Table, error) {
 			bad("a row has no test")
 		case seen[e.Test]:
 			bad("%s: it is there twice", e.Test)
-		case !slices.Contains([]string{"A", "B", "C"}, e.Class):
-			bad("%s: class %q; write A, B or C", e.Test, e.Class)
+		case !slices.Contains(t.Classes, e.Class):
+			bad("%s: class %q; write one of %s", e.Test, e.Class, strings.Join(t.Classes, ", "))
 		case !slices.Contains([]Outcome{Pass, Fail, Skip}, e.Want):
 			bad("%s: want %q; write pass, fail or skip", e.Test, e.Want)
 		case e.Want != Pass && e.Why == "":
@@ -206,12 +220,13 @@ func Markdown(w io.Writer, rows []Row) error {
 			passed[r.Class]++
 			why = ""
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Class, strings.TrimPrefix(r.Expected.Test, "[sig-windows] "), outcome, strings.ReplaceAll(why, "|", "\\|"))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Class, strings.TrimPrefix(strings.TrimPrefix(r.Expected.Test, "[sig-windows] "), "[sig-network] "), outcome, strings.ReplaceAll(why, "|", "\\|"))
 	}
 	b.WriteString("\n")
-	for _, c := range []string{"A", "B", "C"} {
-		if all[c] > 0 {
+	for _, r := range rows {
+		if c := r.Class; all[c] > 0 {
 			fmt.Fprintf(&b, "Class %s: %d of %d pass.\n", c, passed[c], all[c])
+			all[c] = 0
 		}
 	}
 	_, err := io.WriteString(w, b.String())

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -22,12 +23,29 @@ func TestSIGWindows(t *testing.T) {
 	}
 }
 
+func TestSIGNetwork(t *testing.T) {
+	table, err := SIGNetwork()
+	if err != nil {
+		t.Fatal(err)
+	}
+	focus, skip := regexp.MustCompile(table.Focus), regexp.MustCompile(table.Skip)
+	for _, e := range table.Tests {
+		if !focus.MatchString(e.Test) || skip.MatchString(e.Test) {
+			t.Errorf("the expressions do not pick %s", e.Test)
+		}
+	}
+	// e2e.test of 1.37.0 lists 249 tests of SIG Network; 115 have no label that the table skips.
+	if len(table.Tests) != 115 {
+		t.Errorf("%d tests", len(table.Tests))
+	}
+}
+
 func TestMistakesInATable(t *testing.T) {
 	for text, want := range map[string]string{
 		"tests: []": "no focus",
 		"focus: x\ntests: [{class: A, want: pass}]":                                           "has no test",
 		"focus: x\ntests: [{test: a, class: A, want: pass}, {test: a, class: A, want: pass}]": "twice",
-		"focus: x\ntests: [{test: a, class: D, want: pass}]":                                  "A, B or C",
+		"focus: x\ntests: [{test: a, class: D, want: pass}]":                                  "write one of A, B, C",
 		"focus: x\ntests: [{test: a, class: A, want: green}]":                                 "pass, fail or skip",
 		"focus: x\ntests: [{test: a, class: A, want: fail}]":                                  "write why",
 		"focus: x\ntest: []": "unknown field",

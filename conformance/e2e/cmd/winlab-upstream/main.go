@@ -1,4 +1,4 @@
-// Command winlab-upstream runs the tests of SIG Windows, as Kubernetes has them, on a
+// Command winlab-upstream runs tests of SIG Windows or SIG Network, as Kubernetes has them, on a
 // cluster and holds the results against what is expected of them.
 package main
 
@@ -21,8 +21,8 @@ import (
 )
 
 type options struct {
-	kubeconfig, kubectl, binaries, out, focus string
-	timeout                                   time.Duration
+	kubeconfig, kubectl, binaries, out, focus, suite string
+	timeout                                          time.Duration
 }
 
 func main() {
@@ -31,12 +31,13 @@ func main() {
 	var o options
 	c := &cobra.Command{
 		Use:   "winlab-upstream",
-		Short: "Run the tests of SIG Windows on a cluster, and compare with what is expected",
+		Short: "Run tests of SIG Windows or SIG Network on a cluster, and compare with what is expected",
 		Long: `Run e2e.test of Kubernetes, built from a pinned module and unmodified, with the tests
-of SIG Windows, and hold its results against the table of conformance/e2e/upstream.
+of SIG Windows or those of SIG Network for Windows nodes, and hold its results against the table of conformance/e2e/upstream.
 Exit code 1 means that a test came to something else than expected, either way.`,
 		Example: `  winlab-cluster up -d conformance/e2e/labs/l2bridge.yaml
   winlab-upstream --kubeconfig $(winlab-cluster kubeconfig --path)
+  winlab-upstream --suite sig-network --out out/sig-network
   winlab-upstream --focus 'Hybrid cluster network'`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
@@ -48,6 +49,7 @@ Exit code 1 means that a test came to something else than expected, either way.`
 	f.StringVar(&o.kubectl, "kubectl", "kubectl", "a `program`")
 	f.StringVar(&o.binaries, "e2e", "fixtures/cluster-binaries/e2e-1.37.0", "the `folder` that pins e2e.test")
 	f.StringVar(&o.out, "out", "out/upstream", "a `folder` for the log, JUnit XML and the table")
+	f.StringVar(&o.suite, "suite", "sig-windows", "the `table` of tests: sig-windows or sig-network")
 	f.StringVar(&o.focus, "focus", "", "a regular expression: only tests whose name matches, too")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Hour, "for all tests together")
 	if err := c.ExecuteContext(ctx); err != nil {
@@ -60,7 +62,12 @@ func run(ctx context.Context, o *options) error {
 	if o.kubeconfig == "" {
 		return errors.New("no cluster; write --kubeconfig FILE or set KUBECONFIG")
 	}
-	table, err := upstream.SIGWindows()
+	tables := map[string]func() (*upstream.Table, error){"sig-windows": upstream.SIGWindows, "sig-network": upstream.SIGNetwork}
+	of := tables[o.suite]
+	if of == nil {
+		return fmt.Errorf("--suite %s: write sig-windows or sig-network", o.suite)
+	}
+	table, err := of()
 	if err != nil {
 		return err
 	}
@@ -88,6 +95,9 @@ func run(ctx context.Context, o *options) error {
 	cmd := exec.CommandContext(ctx, b.Path("e2e.test"), "--kubeconfig="+o.kubeconfig, "--kubectl-path="+o.kubectl, "--provider=skeleton", "--node-os-distro=windows",
 		"--non-blocking-taints=node-role.kubernetes.io/control-plane,node.kubernetes.io/os",
 		"--ginkgo.focus="+focus, "--ginkgo.timeout="+o.timeout.String(), "--ginkgo.no-color", "--ginkgo.v", "--report-dir="+o.out)
+	if table.Skip != "" {
+		cmd.Args = append(cmd.Args, "--ginkgo.skip="+table.Skip)
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it cleans up
 	cmd.WaitDelay = time.Minute
