@@ -51,7 +51,7 @@ Exit code 1 means that a test came to something else than expected, either way.`
 	f.StringVar(&o.out, "out", "out/upstream", "a `folder` for the log, JUnit XML and the table")
 	f.StringVar(&o.suite, "suite", "sig-windows", "the `table` of tests: sig-windows or sig-network")
 	f.StringVar(&o.focus, "focus", "", "a regular expression: only tests whose name matches, too")
-	f.DurationVar(&o.timeout, "timeout", 2*time.Hour, "for all tests together")
+	f.DurationVar(&o.timeout, "timeout", 4*time.Hour, "for all tests together")
 	if err := c.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "winlab-upstream:", err)
 		os.Exit(1)
