@@ -13,12 +13,12 @@ import (
 
 // digOptions are those of dig.
 type digOptions struct {
-	name                       string
-	kind                       uint16
-	server                     string
-	port                       int
-	tcp, short, search         bool
-	nothing, answer, everybody bool
+	name               string
+	kind               uint16
+	server             string
+	port               int
+	tcp, short, search bool
+	answer, everybody  bool
 }
 
 // dig asks a name server: dig [@SERVER] [-p PORT] [-x ADDRESS] [NAME] [TYPE] [+OPTION...]

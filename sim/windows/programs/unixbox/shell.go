@@ -73,7 +73,8 @@ func (s *system) script(ctx context.Context, name, script string, params []strin
 		return s.fail(2, "%s: %v", name, err)
 	}
 	err = r.Run(ctx, file)
-	if code, ok := interp.IsExitStatus(err); ok {
+	var code interp.ExitStatus
+	if errors.As(err, &code) {
 		return int(code)
 	}
 	if err != nil {
@@ -126,6 +127,6 @@ func wait(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return errors.Join(ctx.Err())
+		return ctx.Err()
 	}
 }

@@ -267,66 +267,76 @@ func egrep(ctx context.Context, s *system, args []string) int {
 	return grep(ctx, s, append([]string{"-E"}, args...))
 }
 
-// grep prints the lines with a pattern: 0 is found, 1 not found, 2 an error.
-func grep(_ context.Context, s *system, args []string) int {
-	var invert, fold, quiet, count, fixed, extended, only bool
-	pattern, given, most := "", false, -1
+// grepOptions are those of grep.
+type grepOptions struct {
+	invert, fold, quiet, count, fixed, extended, only bool
+
+	pattern string
+	given   bool
+	most    int
+}
+
+// grepArgs reads the options; code is that of a mistake.
+func grepArgs(s *system, args []string) (o grepOptions, rest []string, code int) {
+	o.most = -1
+	flags := map[rune]*bool{'v': &o.invert, 'i': &o.fold, 'q': &o.quiet, 'c': &o.count, 'F': &o.fixed, 'E': &o.extended, 'o': &o.only}
 	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
 		a := args[0]
 		args = args[1:]
 		if a == "--" {
 			break
 		}
-		for i, o := range a[1:] {
-			switch o {
-			case 'v':
-				invert = true
-			case 'i':
-				fold = true
-			case 'q':
-				quiet = true
-			case 'c':
-				count = true
-			case 'F':
-				fixed = true
-			case 'E':
-				extended = true
-			case 'o':
-				only = true
-			case 'e', 'm':
-				if i != len(a)-2 || len(args) == 0 {
-					return s.unknown("grep", a)
-				}
-				if o == 'e' {
-					pattern, given = args[0], true
-				} else if n, err := strconv.Atoi(args[0]); err == nil {
-					most = n
-				} else {
-					return s.fail(2, "grep: invalid number '%s'", args[0])
-				}
-				args = args[1:]
-			default:
-				return s.unknown("grep", a)
+		for i, c := range a[1:] {
+			if f := flags[c]; f != nil {
+				*f = true
+				continue
+			}
+			if c != 'e' && c != 'm' || i != len(a)-2 || len(args) == 0 {
+				return o, nil, s.unknown("grep", a)
+			}
+			value := args[0]
+			args = args[1:]
+			if c == 'e' {
+				o.pattern, o.given = value, true
+			} else if n, err := strconv.Atoi(value); err == nil {
+				o.most = n
+			} else {
+				return o, nil, s.fail(2, "grep: invalid number '%s'", value)
 			}
 		}
 	}
-	if !given {
+	if !o.given {
 		if len(args) == 0 {
-			return s.fail(2, "grep: no pattern")
+			return o, nil, s.fail(2, "grep: no pattern")
 		}
-		pattern, args = args[0], args[1:]
+		o.pattern, args = args[0], args[1:]
 	}
-	if fixed {
-		pattern = regexp.QuoteMeta(pattern)
-	} else if !extended {
-		pattern = basic(pattern)
+	return o, args, 0
+}
+
+// expression is the pattern in Go's syntax.
+func (o *grepOptions) expression() (*regexp.Regexp, error) {
+	p := o.pattern
+	if o.fixed {
+		p = regexp.QuoteMeta(p)
+	} else if !o.extended {
+		p = basic(p)
 	}
-	if fold {
-		pattern = "(?i)" + pattern
+	if o.fold {
+		p = "(?i)" + p
 	}
-	re, err := regexp.Compile(pattern)
+	return regexp.Compile(p)
+}
+
+// grep prints the lines with a pattern: 0 is found, 1 not found, 2 an error.
+func grep(_ context.Context, s *system, args []string) int {
+	o, args, code := grepArgs(s, args)
+	if code != 0 {
+		return code
+	}
+	re, err := o.expression()
 	if err != nil {
-		return s.fail(2, "grep: bad regex '%s'", pattern)
+		return s.fail(2, "grep: bad regex '%s'", o.pattern)
 	}
 	found := 0
 	bad := s.files("grep", args, func(name string, r io.Reader) error {
@@ -336,15 +346,15 @@ func grep(_ context.Context, s *system, args []string) int {
 		}
 		in := bufio.NewScanner(r)
 		in.Buffer(nil, 1<<20)
-		for in.Scan() && found != most {
+		for in.Scan() && found != o.most {
 			line := strings.TrimSuffix(in.Text(), "\r")
-			if re.MatchString(line) == invert {
+			if re.MatchString(line) == o.invert {
 				continue
 			}
 			found++
 			switch {
-			case quiet, count:
-			case only:
+			case o.quiet, o.count:
+			case o.only:
 				for _, m := range re.FindAllString(line, -1) {
 					s.printf("%s%s\n", prefix, m)
 				}
@@ -354,11 +364,11 @@ func grep(_ context.Context, s *system, args []string) int {
 		}
 		return in.Err()
 	})
-	if count {
+	if o.count {
 		s.printf("%d\n", found)
 	}
 	switch {
-	case found > 0 && quiet, found > 0 && bad == 0:
+	case found > 0 && (o.quiet || bad == 0):
 		return 0
 	case bad != 0:
 		return 2
