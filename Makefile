@@ -14,7 +14,11 @@ GOCYCLO     = github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0
 COMPLEXITY ?= 24
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help run test bench bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity cluster upstream cluster-binaries cluster-designs tutorial build install generate wine windows-binaries kube-proxy-differential dlls go
+=======
+.PHONY: help run test bench bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity cluster cluster-binaries cluster-designs tutorial e2e build install generate wine windows-binaries kube-proxy-differential dlls go
+>>>>>>> db4751b (winlab-e2e: a cluster of its own for a run (simulated, kind), what is known and why, every evidence of a claim side by side in the report)
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +108,23 @@ cluster-designs: go ## a cluster on every network design, and its flows made by 
 
 tutorial: go ## run the commands of docs/tutorial.md and compare what they print
 	cd conformance/e2e && $(GO) test -timeout 20m ./cmd/winlab-cluster -run '^TestTutorial$$' -v
+
+# The lab and the folder of make e2e. LIVE is what the labs have beside their models: real
+# components and live flows where there is Wine, nothing where there is none.
+E2E_LAB ?= fixtures/labs/l2bridge-flannel-host-gw.yaml
+E2E_OUT ?= out/e2e
+E2E_FLAGS ?=
+LIVE ?= $(shell command -v wine >/dev/null 2>&1 && echo --components both --live)
+
+e2e: go build ## the suite on a simulated cluster, and all labs, in one report: out/e2e/report/report.html; some 30 minutes
+	@mkdir -p $(E2E_OUT)
+	cd conformance/e2e && $(GO) build -o ../../bin/winlab-e2e ./cmd/winlab-e2e
+	@echo "the labs: their models, $(if $(LIVE),real components and live flows,no Wine: no real components and no live flows)"
+	@bin/winlab run fixtures/labs $(LIVE) -d $(E2E_OUT)/labs > $(E2E_OUT)/labs.txt; echo $$? > $(E2E_OUT)/labs.code; tail -n 1 $(E2E_OUT)/labs.txt
+	@bin/winlab-e2e --provider simulated --lab $(E2E_LAB) --known conformance/e2e/known/simulated.yaml --out $(E2E_OUT)/cluster $(E2E_FLAGS) > $(E2E_OUT)/cluster.txt; echo $$? > $(E2E_OUT)/cluster.code
+	@bin/winlab-e2e merge $(E2E_OUT)/labs $(E2E_OUT)/cluster --out $(E2E_OUT)/report; code=$$?; \
+	echo "exit codes: labs $$(cat $(E2E_OUT)/labs.code), cluster $$(cat $(E2E_OUT)/cluster.code), together $$code"; \
+	[ "$$(cat $(E2E_OUT)/labs.code)$$(cat $(E2E_OUT)/cluster.code)$$code" = 000 ]
 
 wine: ## install Wine and mingw where that can be done (Debian, Ubuntu)
 	@sim/real/wine/install.sh

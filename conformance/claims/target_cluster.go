@@ -120,10 +120,20 @@ func MeetsSeen(expect string, got trace.Verdict) bool {
 // OldestKubernetes is the first version that one of the ranges has, "1.14"; "" when
 // one of them has no beginning.
 func OldestKubernetes(all []Where) string {
+	return oldest(all, func(w Where) string { return w.Kubernetes })
+}
+
+// OldestBuild is the first build of Windows that one of the ranges has,
+// "10.0.17763.1432"; "" when one of them has no beginning.
+func OldestBuild(all []Where) string {
+	return oldest(all, func(w Where) string { return w.Build })
+}
+
+func oldest(all []Where, of func(Where) string) string {
 	var oldest string
 	var low Version
 	for i, w := range all {
-		v := lowest(w.Kubernetes)
+		v := lowest(of(w))
 		if len(v) == 0 {
 			return ""
 		}

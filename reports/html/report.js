@@ -233,8 +233,39 @@ async function cellView(claim, setting) {
       h("p", {}, outWords[c.outcome] || c.outcome)),
     h("p", {class: "text"}, cl.text),
     h("p", {class: "meta"}, s.design + (s.variant ? " " + s.variant : "") + " · " + s.plugin + " on " + s.network + " · kube-proxy " + s.proxy + " · Windows " + (s.builds || []).join(", ") + (s.components ? " · real " + s.components.join(", ") : "") + " · ", h("code", {}, s.file)),
+    evidence(cl, checks, s),
     h("section", {}, h("h3", {}, checks.length > 1 ? checks.length + " checks" : "Check"), views, !checks.length && h("p", {class: "none"}, "No check was made.")),
     await staticSection(cl), across(cl, setting), sources(cl), historyOf(cl), systemsOf(cl), h("p", {class: "ident"}, "claim ", h("code", {}, cl.id))];
+}
+
+// evidence puts what each kind of evidence says of a check side by side: the model, live
+// flows, real components, a cluster. One kind alone needs no table.
+function evidence(cl, checks, s) {
+  const levels = ["model", "components", "cluster"], level = k => k.level || "model";
+  const not = ((s.cluster || {}).notTried || []).filter(n => n.claim === cl.id);
+  const kinds = [...levels.filter(l => checks.some(k => level(k) === l) || l === "cluster" && not.length)];
+  if (checks.some(k => k.live)) kinds.splice(kinds[0] === "model" ? 1 : 0, 0, "live");
+  if (kinds.length < 2) return null;
+  const said = k => [verdict(k.got, k.reason), !k.pass && h("span", {class: "badmark", title: "not as expected"}, " ≠")];
+  const lived = k => k.live.notMade ? h("small", {}, "not made: " + k.live.notMade) : [verdict(k.live.got), k.live.differs && h("span", {class: "badmark"}, " ≠ " + k.live.differs)];
+  const unique = list => list.filter((x, i) => list.findIndex(y => y.textContent === x.textContent) === i);
+  const all = [...new Set([...checks.map(k => k.what), ...not.map(n => n.what)])];
+  return h("section", {}, h("h3", {}, "What each evidence says"), h("div", {class: "wide"}, h("table", {class: "list evidence"},
+    h("thead", {}, h("tr", {}, ["Check", "Documents", ...kinds].map(x => h("th", {scope: "col"}, x === "cluster" && s.cluster && s.cluster.simulated ? "simulated cluster" : x)))),
+    h("tbody", {}, all.map(what => {
+      const mine = checks.filter(k => k.what === what), left = not.filter(n => n.what === what);
+      const known = [...new Set(mine.map(k => k.known).filter(Boolean))];
+      const asked = [...new Set(mine.map(k => k.expect).filter(Boolean))];
+      const sees = x => ({"no-reply": "dropped", looped: "dropped"}[x] || x);
+      const apart = new Set(mine.map(k => sees(k.got))).size > 1 || mine.some(k => !k.pass || k.live && k.live.differs);
+      return h("tr", {class: apart ? "differs" : undefined}, h("th", {scope: "row"}, what, known.map(x => h("small", {class: "known"}, "explained: " + x))), h("td", {}, asked.join(", ") || h("small", {}, "nothing")),
+        kinds.map(kind => {
+          const own = mine.filter(k => kind === "live" ? k.live : level(k) === kind);
+          const cells = unique(own.map(k => h("div", {}, kind === "live" ? lived(k) : said(k))));
+          const why = kind === "cluster" ? left.map(n => h("small", {}, "not tried: " + n.why, n.maySkip && " May go untried: " + n.maySkip)) : [];
+          return h("td", {}, cells, unique(why), !cells.length && !why.length && h("small", {}, "not asked"));
+        }));
+    })))));
 }
 
 async function checkView(k, open, several) {
@@ -243,6 +274,8 @@ async function checkView(k, open, several) {
     if (body.childNodes.length) return;
     try {
       body.append(h("dl", {class: "eg"}, h("div", {}, h("dt", {}, "expected"), h("dd", {}, k.expect ? h("b", {}, k.expect) : "nothing: it only observes")), h("div", {class: k.pass ? "" : "not"}, h("dt", {}, "got"), h("dd", {}, verdict(k.got, k.reason), !k.pass && h("span", {class: "badmark"}, " ≠ not as expected")))));
+      if (k.known) body.append(h("p", {class: "known"}, "explained: " + k.known));
+      if (k.live) body.append(h("p", {class: "sum"}, h("span", {class: "lab"}, "live"), " ", k.live.notMade ? "not made: " + k.live.notMade : [verdict(k.live.got), k.live.differs ? h("span", {class: "badmark"}, " ≠ " + k.live.differs) : " as in the trace"]));
       if (k.command) body.append(command(k.command));
       if (k.trace) body.append(await traceView(k.trace, {noCommand: !!k.command}));
       else if (k.summary) body.append(h("p", {class: "sum"}, k.summary), explain(k.reason) || "");

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -22,13 +23,14 @@ func (v *view) differences(doc *result.Document, cl *result.Claim, areaTitle str
 		for _, k := range c.Checks {
 			if d.Got == "" || !k.Pass {
 				d.Got, d.Reason, d.Why = clean.Line(k.Got), clean.Line(k.Reason), clean.Line(k.Summary)
+				d.Level, d.Known = clean.Line(string(cmp.Or(k.Level, result.Model))), clean.Line(k.Known)
 				if !k.Pass {
 					break
 				}
 			}
 		}
 		at := slices.IndexFunc(v.Differences[start:], func(o difference) bool {
-			return o.Documented == d.Documented && o.Got == d.Got && o.Reason == d.Reason && o.Outcome == d.Outcome
+			return o.Documented == d.Documented && o.Got == d.Got && o.Reason == d.Reason && o.Outcome == d.Outcome && o.Level == d.Level && o.Known == d.Known
 		})
 		if at < 0 {
 			v.Differences = append(v.Differences, d)

@@ -47,6 +47,8 @@ type view struct {
 	Real               *real
 	Live               *live
 	Clusters           []cluster
+	// Known counts the checks that differ and are explained.
+	Known int
 }
 
 // Differing counts the rows of the differences.
@@ -103,7 +105,9 @@ type difference struct {
 	Documented, Basis, Got string
 	Reason, Why            string
 	Outcome                string
-	Where                  []place
+	// Level is the evidence that differs, Known its explanation, where there is one.
+	Level, Known string
+	Where        []place
 }
 
 // fewPlaces is how many settings a row of the differences lists unfolded.
@@ -330,6 +334,7 @@ func newView(doc *result.Document) *view {
 	v.components(doc)
 	v.live(doc)
 	v.clusters(doc)
+	v.Known = doc.Summary.Known
 	return v
 }
 

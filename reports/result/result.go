@@ -94,6 +94,9 @@ type NotTried struct {
 	Claim string `json:"claim"`
 	What  string `json:"what"`
 	Why   string `json:"why"`
+	// MaySkip is why the claim may go untried on this cluster, in the words of whoever ran
+	// the suite; "" when nobody has said so.
+	MaySkip string `json:"maySkip,omitempty"`
 }
 
 // ObjectDifference is a field of an HNS object that only one level of evidence has.
@@ -255,6 +258,10 @@ type Check struct {
 	// Live is what programs with real sockets saw of the same flow; nil when none was
 	// asked for, or the check is no flow.
 	Live *Live `json:"live,omitempty"`
+	// Known says why the result is not that of the documents, or of another level of
+	// evidence: somebody has looked at the difference and written it down (winlab-e2e
+	// --known). It stays a difference, and does not fail a run; "" where nobody has.
+	Known string `json:"known,omitempty"`
 	// Millis is how long the check took, in milliseconds; 0 when not measured.
 	// It is left out of the JSON so that two runs give the same bytes.
 	Millis float64 `json:"-"`
@@ -330,6 +337,8 @@ type Summary struct {
 	FlowsOpen int `json:"flowsOpen,omitempty"`
 	// Apart counts the cells in which two levels of evidence do not say the same.
 	Apart int `json:"apart,omitempty"`
+	// Known counts the checks whose difference somebody has explained.
+	Known int `json:"known,omitempty"`
 	// ObjectsApart counts the fields of HNS objects that real components and their
 	// models made differently.
 	ObjectsApart int `json:"objectsApart,omitempty"`

@@ -32,7 +32,8 @@ func known(outcome string) bool { return slices.Contains(Outcomes, outcome) }
 
 // Summarise fills doc.Summary from the claims, cells and flows.
 //
-// A run is as expected when no cell differs or could not be checked, two levels of
+// A run is as expected when no cell differs or could not be checked, except by what is
+// known and explained ([Check.Known]), two levels of
 // evidence say the same wherever there are two, live flows are as in their traces, no check outside disputed and unknown cells failed,
 // and no flow and no static check failed. A disputed expectation and what the model does
 // not know are shown; they do not fail a run.
@@ -43,13 +44,22 @@ func Summarise(doc *Document) {
 	}
 	for _, c := range doc.Cells {
 		s.Outcomes[c.Outcome]++
-		if len(c.Apart()) > 0 {
+		for _, k := range c.Checks {
+			if k.Known != "" {
+				s.Known++
+			}
+		}
+		if pairs := c.Apart(); len(pairs) > 0 {
 			s.Apart++
-			s.AsExpected = false
+			if slices.ContainsFunc(pairs, func(p [2]Check) bool { return p[0].Known == "" && p[1].Known == "" }) {
+				s.AsExpected = false
+			}
 		}
 		switch c.Outcome {
 		case Differs, Failed:
-			s.AsExpected = false
+			if !c.allKnown() {
+				s.AsExpected = false
+			}
 		case Disputed, Unknown:
 		default:
 			if slices.ContainsFunc(c.Checks, func(k Check) bool { return !k.Pass }) {
@@ -113,6 +123,40 @@ func LiveChecks(doc *Document, f func(what string, k *Check)) {
 		}
 		once(what, &r.Check)
 	}
+}
+
+// allKnown reports whether every check that failed has an explanation. A cell of which
+// none failed has none.
+func (c *Cell) allKnown() bool {
+	failed := false
+	for _, k := range c.Checks {
+		if !k.Pass {
+			if k.Known == "" {
+				return false
+			}
+			failed = true
+		}
+	}
+	return failed
+}
+
+// ExplainsNothing lists the checks with an explanation that is not needed: they are as
+// documented, and another level of evidence that has made the same check says the same.
+// Where no other level has made it, the explanation may be for that one.
+func ExplainsNothing(doc *Document) []string {
+	var all []string
+	for i := range doc.Cells {
+		c := &doc.Cells[i]
+		apart := c.Apart()
+		for _, k := range c.Checks {
+			beside := slices.ContainsFunc(c.Checks, func(o Check) bool { return o.What == k.What && o.Level != k.Level })
+			differs := slices.ContainsFunc(apart, func(p [2]Check) bool { return p[0].What == k.What })
+			if k.Known != "" && k.Pass && (beside || k.Expect != "") && !differs {
+				all = append(all, c.Claim+" in "+c.Setting+": "+k.What)
+			}
+		}
+	}
+	return all
 }
 
 func liveSummary(doc *Document) *LiveSummary {

@@ -32,7 +32,11 @@ type recorder struct {
 	added   map[string]bool
 	reports types.SpecReports
 	failed  int
-	broken  error
+	// known counts the specs that failed as it is known; apart says that what is around
+	// the specs failed.
+	known  int
+	apart  bool
+	broken error
 }
 
 func newRecorder(l *claims.Ledger, c *Cluster, specs []Spec, o Options) (*recorder, error) {
@@ -54,6 +58,9 @@ func (r *recorder) add(s *Spec, k result.Check) {
 	defer r.mu.Unlock()
 	r.checks[s.Claim.ID] = append(r.checks[s.Claim.ID], k)
 	r.added[s.Name] = true
+	if !k.Pass && k.Known != "" {
+		r.known++
+	}
 }
 
 // after takes Ginkgo's report on a spec: one without a result could not be tried.
@@ -76,13 +83,18 @@ func (r *recorder) after(report ginkgo.SpecReport) {
 		if stopped {
 			why = "the run was stopped"
 		} else if why == "" {
-			why = "the cluster is older than what it needs"
+			why = tooOld(s)
 		}
-		r.setting.Cluster.NotTried = append(r.setting.Cluster.NotTried, result.NotTried{Claim: s.Claim.ID, What: s.What, Why: oneLine(why)})
+		r.setting.Cluster.NotTried = append(r.setting.Cluster.NotTried, result.NotTried{Claim: s.Claim.ID, What: s.What, Why: oneLine(why), MaySkip: r.o.Known.maySkip(s.Claim.ID)})
 	case report.Failed():
-		r.failed++
-		r.checks[s.Claim.ID] = append(r.checks[s.Claim.ID], result.Check{Level: result.Cluster, What: s.What, Expect: s.Documented(r.targets).Expect,
-			Got: "error", Summary: oneLine(report.Failure.Message), Command: "winlab-e2e --claims " + s.Claim.ID})
+		k := result.Check{Level: result.Cluster, What: s.What, Expect: s.Documented(r.targets).Expect,
+			Got: "error", Summary: oneLine(report.Failure.Message), Command: "winlab-e2e --claims " + s.Claim.ID, Known: r.o.Known.why(s, r.setting.ID, "error")}
+		if k.Known == "" {
+			r.failed++
+		} else {
+			r.known++
+		}
+		r.checks[s.Claim.ID] = append(r.checks[s.Claim.ID], k)
 	}
 	r.keep(r.write(nil))
 }
@@ -91,6 +103,10 @@ func (r *recorder) after(report ginkgo.SpecReport) {
 func (r *recorder) end(report ginkgo.Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.apart = len(report.SpecialSuiteFailureReasons) > 0
+	for _, s := range report.SpecReports {
+		r.apart = r.apart || s.Failed() && r.specs[s.LeafNodeText] == nil
+	}
 	r.keep(r.write(&report))
 }
 
@@ -106,24 +122,66 @@ func (r *recorder) err() error {
 	return r.broken
 }
 
+// tooOld says what a spec needs that Ginkgo has skipped for its versions.
+func tooOld(s *Spec) string {
+	var needs []string
+	if s.Kubernetes != "" {
+		needs = append(needs, "Kubernetes "+s.Kubernetes)
+	}
+	if s.Windows != "" {
+		needs = append(needs, "Windows "+s.Windows)
+	}
+	return "a node is older than what it needs: " + strings.Join(needs, ", ")
+}
+
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // outcome sums up what was recorded.
 func (r *recorder) outcome() *Outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o := &Outcome{Failed: r.failed, NotTried: r.setting.Cluster.NotTried}
+	o := &Outcome{Failed: r.failed, Known: r.known, NotTried: r.setting.Cluster.NotTried}
 	for _, checks := range r.checks {
 		o.Tried += len(checks)
 	}
 	for _, n := range o.NotTried {
 		asks := slices.ContainsFunc(r.ofClaim[n.Claim], func(s *Spec) bool { return s.Documented(r.targets).Expect != "" || s.Kind == Refusals })
-		if len(r.checks[n.Claim]) == 0 && asks && !slices.Contains(o.Unshown, n.Claim) {
+		if len(r.checks[n.Claim]) == 0 && asks && r.o.Known.maySkip(n.Claim) == "" && !slices.Contains(o.Unshown, n.Claim) {
 			o.Unshown = append(o.Unshown, n.Claim)
 		}
 	}
 	slices.Sort(o.Unshown)
+	o.NotSo = r.notSo()
 	return o
+}
+
+// notSo lists what is known and is not so: a claim that may go untried and was tried, and
+// a difference that there is none of. Entries on claims that this run was not asked for
+// are passed over, and so are those on specs that were not tried, which say why.
+func (r *recorder) notSo() (all []string) {
+	if r.o.Known == nil {
+		return nil
+	}
+	for _, u := range r.o.Known.Untried {
+		if n := len(r.checks[u.Claim]); n > 0 {
+			all = append(all, fmt.Sprintf("%s: %s may go untried, and %d of its checks were tried", u.at, u.Claim, n))
+		}
+	}
+	for _, d := range r.o.Known.Differences {
+		if !d.in(r.setting.ID) {
+			continue
+		}
+		for _, k := range r.checks[d.Claim] {
+			switch {
+			case k.What != d.Check:
+			case k.Got != d.Got:
+				all = append(all, fmt.Sprintf("%s: %s: %s should come out as %s, and is %s", d.at, d.Claim, d.Check, d.Got, k.Got))
+			case k.Pass && k.Expect != "":
+				all = append(all, fmt.Sprintf("%s: %s: %s is %s, as documented", d.at, d.Claim, d.Check, k.Got))
+			}
+		}
+	}
+	return all
 }
 
 // document is the results so far.

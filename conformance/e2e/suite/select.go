@@ -68,15 +68,20 @@ func Select(all []Spec, sel Selection, targets []claims.Target) (asked, apply []
 		}
 		asked = append(asked, s)
 	}
-	n := 0
+	// All specs of a claim are in one shard, which then knows whether any was tried.
+	number := map[string]int{}
 	for _, s := range asked {
 		if !s.Documented(targets).Applies {
 			continue
 		}
+		n, ok := number[s.Claim.ID]
+		if !ok {
+			n = len(number)
+			number[s.Claim.ID] = n
+		}
 		if sel.Shards == 0 || n%sel.Shards == sel.Shard {
 			apply = append(apply, s)
 		}
-		n++
 	}
 	return asked, apply, nil
 }

@@ -104,7 +104,7 @@ func Specs(l *claims.Ledger) ([]Spec, error) {
 				all = append(all, s)
 			}
 			if s.Kind != InGo {
-				all[at[id]].Kubernetes = claims.OldestKubernetes(ranges[id])
+				all[at[id]].Kubernetes, all[at[id]].Windows = claims.OldestKubernetes(ranges[id]), claims.OldestBuild(ranges[id])
 			}
 		}
 	}

@@ -3,11 +3,13 @@ package suite
 import (
 	"flag"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/ginkgo/v2/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
@@ -211,9 +213,42 @@ func TestShards(t *testing.T) {
 }
 
 func TestSemVerFilter(t *testing.T) {
-	got := semVerFilter([]claims.Target{{Kubernetes: "1.36.3", Build: "10.0.26100.1"}, {Kubernetes: "1.35", Build: "10.0.20348.2340"}})
-	if want := "1.35.0,windows=10.0.20348,windows-revision=2340.0.0"; got != want {
-		t.Errorf("%s, want %s", got, want)
+	for want, targets := range map[string][]claims.Target{
+		"1.35.0,windows=10.20348.2340":   {{Kubernetes: "1.36.3", Build: "10.0.26100.1"}, {Kubernetes: "1.35", Build: "10.0.20348.2340"}},
+		"1.36.3,windows=10.17763.999999": {{Kubernetes: "1.36.3", Build: "10.0.17763"}},
+		"1.36.3":                         {{Kubernetes: "1.36.3"}},
+	} {
+		if got := semVerFilter(targets); got != want {
+			t.Errorf("%v: %s, want %s", targets, got, want)
+		}
+	}
+}
+
+// TestOldestWindows: a spec of the ledger needs the first build that a document speaks
+// of, revision included, and Ginkgo leaves it out where a node is older.
+func TestOldestWindows(t *testing.T) {
+	found := false
+	for _, s := range specs(t) {
+		if s.Windows == "" {
+			continue
+		}
+		found = true
+		constraint := ">= " + semBuild(s.Windows, "0")
+		for _, c := range []struct {
+			build string
+			runs  bool
+		}{{s.Windows, true}, {"10.0.99999.1", true}, {"10.0.1.99999", false}} {
+			filter, err := types.ParseSemVerFilter(semVerFilter([]claims.Target{{Kubernetes: "1.36.0", Build: c.build}, {Kubernetes: "1.36.0", Build: "10.0.99999.1"}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := filter(windowsComponent, []string{constraint}); got != c.runs {
+				t.Errorf("%s needs %s; on a cluster whose oldest node is %s it runs: %v", s.Name, s.Windows, c.build, got)
+			}
+		}
+	}
+	if !found {
+		t.Error("no spec needs a build of Windows")
 	}
 }
 
@@ -266,5 +301,109 @@ func TestMerge(t *testing.T) {
 	}
 	if _, err := Merge([]string{resultsIn(t, onCluster, model), resultsIn(t, real, model)}); err == nil || !strings.Contains(err.Error(), "simulated") {
 		t.Errorf("a simulated and a real cluster are one column: %v", err)
+	}
+}
+
+// knownIn reads a file of what is known with this text.
+func knownIn(t *testing.T, text string, more ...string) (*Known, string, error) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "known.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	k, err := ReadKnown(name, more, specs(t))
+	return k, name, err
+}
+
+// TestKnownMistakes: all mistakes at once, with their places.
+func TestKnownMistakes(t *testing.T) {
+	_, name, err := knownIn(t, `untried:
+- {claim: flow-udb, why: no}
+- {claim: flow-udp}
+differences:
+- {claim: flow-pod-pod-same-node, check: ping, got: delivered, why: x}
+- {claim: port-forward, check: "on a cluster: port-forward", why: x, settings: "["}
+`, "no-such=why", "port-forward")
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		name + ":2:3: no claim with a spec is called \"flow-udb\"; did you mean \"flow-udp\"?", name + ":3:3: flow-udp has no reason",
+		name + ":5:3: flow-pod-pod-same-node has no check \"ping\"; it has \"pod/client -> pod/neighbour:80 (tcp)\"",
+		name + ":6:3: port-forward: on a cluster: port-forward: write what comes out", name + `:6:3: port-forward: settings: "[" is not a glob`,
+		`--may-skip: no claim with a spec is called "no-such"`, "--may-skip: port-forward has no reason",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in\n%v", want, err)
+		}
+	}
+	if _, name, err = knownIn(t, "untried:\n- {claim: port-forward, because: x}\n"); err == nil || !strings.Contains(err.Error(), name+":2:25: an entry of untried has no field") {
+		t.Errorf("%v", err)
+	}
+	if k, _, err := knownIn(t, ""); err != nil || len(k.Untried) > 0 {
+		t.Errorf("an empty file: %v", err)
+	}
+}
+
+// TestKnown: a difference that is known does not fail a run, one that is not so any more
+// does, and so does a claim that may go untried and was tried.
+func TestKnown(t *testing.T) {
+	l, err := claims.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var some []Spec
+	for _, s := range specs(t) {
+		if s.Claim.ID == "port-forward" || s.Claim.ID == "controller-job" {
+			some = append(some, s)
+		}
+	}
+	const text = "untried:\n- {claim: port-forward, why: no network}\ndifferences:\n- {claim: controller-job, check: \"on a cluster: controller-job\", got: fails, settings: \"cluster/*\", why: a bug of ours}\n"
+	for _, c := range []struct {
+		name, job string
+		tried     bool
+		failed    int
+		notSo     string
+	}{
+		{"as it is known", claims.Fails, false, 0, ""},
+		{"mended", claims.Works, false, 0, "should come out as fails, and is works"},
+		{"tried", claims.Fails, true, 0, "port-forward may go untried, and 1 of its checks were tried"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k, _, err := knownIn(t, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cl := &Cluster{ClusterInfo: result.ClusterInfo{Server: "v1.36.0", Nodes: []result.ClusterNode{{Name: "win1", OS: "windows", Build: "10.0.20348.1", Kubelet: "v1.36.0"}}}}
+			r, err := newRecorder(l, cl, some, Options{Out: t.TempDir(), Known: k})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range some {
+				s := &some[i]
+				if s.Claim.ID == "port-forward" && !c.tried {
+					r.after(types.SpecReport{LeafNodeText: s.Name, State: types.SpecStateSkipped, Failure: types.Failure{Message: "no"}})
+					continue
+				}
+				check := result.Check{Level: result.Cluster, What: s.What, Expect: claims.Works, Got: claims.Works, Pass: true}
+				if s.Claim.ID == "controller-job" && c.job == claims.Fails {
+					check.Got, check.Pass = c.job, false
+				}
+				check.Known = k.why(s, r.setting.ID, check.Got)
+				r.add(s, check)
+				r.after(types.SpecReport{LeafNodeText: s.Name, State: types.SpecStatePassed})
+			}
+			o := r.outcome()
+			if o.Failed != c.failed || len(o.Unshown) > 0 || !strings.Contains(strings.Join(o.NotSo, "\n"), c.notSo) || len(o.NotSo) > 0 != (c.notSo != "") {
+				t.Errorf("%+v", o)
+			}
+			doc := r.document()
+			if !doc.Summary.AsExpected || c.job == claims.Fails && (doc.Summary.Known != 1 || doc.Summary.Outcomes[result.Differs] != 1) {
+				t.Errorf("%+v", doc.Summary)
+			}
+			if !c.tried && r.setting.Cluster.NotTried[0].MaySkip != "no network" {
+				t.Errorf("%+v", r.setting.Cluster.NotTried)
+			}
+		})
 	}
 }
