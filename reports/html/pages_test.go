@@ -2,6 +2,7 @@ package html
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -266,6 +267,32 @@ func TestClustersSayWhetherTheyAreSimulated(t *testing.T) {
 	for _, want := range []string{"a simulated cluster: no evidence of what Windows does", "win1: windows 10.0.20348.2340", "&lt;no image&gt;"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+// TestClustersShowDifferences: each check of a cluster that differs is listed with its
+// explanation, or as one that has none.
+func TestClustersShowDifferences(t *testing.T) {
+	doc := resulttest.Sample()
+	doc.Settings[0].Cluster = &result.ClusterInfo{Simulated: true, Provider: "simulated", Server: "v1.37.0"}
+	at := slices.IndexFunc(doc.Cells, func(c result.Cell) bool { return c.Setting == doc.Settings[0].ID })
+	for _, c := range []struct{ known, want, not string }{
+		{"the resolver is that of Linux", "explained: the resolver is that of Linux", "not explained"},
+		{"", "not explained", "explained: "},
+	} {
+		k := result.Check{Level: result.Cluster, What: "a name with a dot", Expect: "unresolved", Got: "delivered", Known: c.known}
+		doc.Cells[at].Checks = append(doc.Cells[at].Checks[:1:1], k)
+		doc.Cells[at].Outcome = result.Differs
+		result.Summarise(doc)
+		page, err := Report(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, section, _ := strings.Cut(string(page), `id="clusters"`)
+		section, _, _ = strings.Cut(section, "</section>")
+		if !strings.Contains(section, "a name with a dot") || !strings.Contains(section, c.want) || strings.Contains(section, c.not) {
+			t.Errorf("%q: %s", c.known, section)
 		}
 	}
 }

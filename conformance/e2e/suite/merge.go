@@ -136,6 +136,11 @@ func joinCell(all *result.Document, c result.Cell) {
 	if onlyCluster(into) && !onlyCluster(&c) {
 		*into, c = c, *into
 	}
+	// Documents that end before the cluster's version are taken to hold on it, and are
+	// silent for the model: the cell shows what the cluster was held against.
+	if into.Documented == "silent" && c.Documented != "silent" {
+		into.Documented, into.Basis = c.Documented, c.Basis
+	}
 	into.Add(&c)
 	into.Outcome = outcome
 }

@@ -295,6 +295,9 @@ func TestMerge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if doc.Cells[0].Documented != "works" {
+			t.Errorf("%s: the documents are %s", c.got, doc.Cells[0].Documented)
+		}
 		if len(doc.Cells) != 1 || len(doc.Cells[0].Checks) != 2 || doc.Cells[0].Checks[0].Level != result.Model || doc.Summary.Apart != c.apart || !doc.Settings[0].Cluster.Simulated {
 			t.Errorf("%s: %+v %+v", c.got, doc.Cells, doc.Summary)
 		}
