@@ -410,3 +410,10 @@ func TestKnown(t *testing.T) {
 		})
 	}
 }
+
+// TestKnownOfSimulated: the table of make e2e names claims and checks that exist.
+func TestKnownOfSimulated(t *testing.T) {
+	if _, err := ReadKnown("../known/simulated.yaml", nil, specs(t)); err != nil {
+		t.Error(err)
+	}
+}
