@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,22 +16,21 @@ import (
 	"github.com/winlab-dev/winlab/reports/result"
 )
 
-// Examples tries every rule of the ledger on its own examples: the bad one
-// must be found, by this claim, in a setting that the rule is for; the good
-// one must not. A rule on the setting must hold in some setting.
-func Examples(ctx context.Context, l *claims.Ledger) ([]result.Static, error) {
-	rules, err := compile(l)
+// Compiles reads every rule of the ledger; the error names those that cannot be read.
+func Compiles(l *claims.Ledger) error {
+	_, err := compile(l)
+	return err
+}
+
+// Example tries a rule of the ledger on its own examples: the bad one must be found, by
+// this claim, in a setting that the rule is for; the good one must not. A rule on the
+// setting must hold in some setting.
+func Example(c *claims.Claim, k *claims.Check) result.Static {
+	r, err := newRule(c, k)
 	if err != nil {
-		return nil, err
+		return result.Static{Claim: c.ID, Kind: "rule", Where: k.Words(), Check: result.Check{Level: result.Model, What: k.Rule.String(), Expect: "found", Got: "error", Summary: oneLine(err)}}
 	}
-	var out []result.Static
-	for _, r := range rules {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		out = append(out, r.tryExamples())
-	}
-	return out, nil
+	return r.tryExamples()
 }
 
 func (r *rule) tryExamples() result.Static {
@@ -46,8 +46,7 @@ func (r *rule) tryExamples() result.Static {
 		return s
 	}
 	if r.On == "setting" {
-		s.Got, s.Pass = "found", true
-		s.Summary = "Holds in " + t.String() + "."
+		r.trySettings(&s.Check)
 		return s
 	}
 	bad, err := r.count(r.Bad, t)
@@ -73,6 +72,31 @@ func (r *rule) tryExamples() result.Static {
 	}
 	s.Pass = true
 	return s
+}
+
+// trySettings holds the settings that a rule on settings names against those that it is
+// for. They are written beside the range and not made from it, so that a wrong bound of
+// either is found.
+func (r *rule) trySettings(k *result.Check) {
+	bad, err1 := claims.ParseTargets(r.Bad)
+	good, err2 := claims.ParseTargets(r.Good)
+	if err := errors.Join(err1, err2); err != nil || len(bad) == 0 {
+		k.Got, k.Summary = "error", "The examples cannot be read or there is none: "+oneLine(cmp.Or(err, errNoExample))
+		return
+	}
+	for _, t := range bad {
+		if !r.check.Holds(t) {
+			k.Got, k.Summary = "not found", "It is not found in "+t.String()+"."
+			return
+		}
+	}
+	for _, t := range good {
+		if r.check.Holds(t) {
+			k.Got, k.Summary = "found in the counterexample", "It is found in "+t.String()+"."
+			return
+		}
+	}
+	k.Got, k.Pass, k.Summary = "found", true, fmt.Sprintf("Found in %d settings and not in %d others.", len(bad), len(good))
 }
 
 // count checks an example with this rule only and returns what it says.
@@ -294,3 +318,6 @@ func near(rng string) []string {
 	}
 	return out
 }
+
+// errNoExample is for a rule on settings without a setting.
+var errNoExample = errors.New("bad is empty")

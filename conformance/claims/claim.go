@@ -27,11 +27,8 @@ type Claim struct {
 	// Text says the claim in our own words.
 	Text    string     `yaml:"text"`
 	Sources []citation `yaml:"sources"`
-	// Disputed is set when sources contradict each other; each source then
-	// has its position in Says.
-	Disputed bool      `yaml:"disputed,omitempty"`
-	Support  []Support `yaml:"support"`
-	Checks   []Check   `yaml:"checks,omitempty"`
+	Support []Support  `yaml:"support"`
+	Checks  []Check    `yaml:"checks,omitempty"`
 	// Unchecked says why nothing checks the claim; required without checks.
 	// Needs then says what it would take, a key of [Needs].
 	Unchecked string `yaml:"unchecked,omitempty"`
@@ -109,9 +106,9 @@ type Check struct {
 	// Basis is "stated" when a document says so in these words, "implied" when
 	// we concluded it from what documents say. Required with Expect.
 	Basis string `yaml:"basis,omitempty"`
-	// Disputed marks an expectation that another source contradicts: a
-	// difference is shown, not counted as a failure.
-	Disputed bool `yaml:"disputed,omitempty"`
+	// Disputed is set when another source contradicts what this check asks for. It
+	// says nothing about the other checks of the claim.
+	Disputed *Dispute `yaml:"disputed,omitempty"`
 	// Condition says what the documents make the verdict depend on and Where
 	// cannot express. With Expect, the labs meet the condition; without, they
 	// cannot know it and the check observes.
@@ -119,6 +116,28 @@ type Check struct {
 
 	pos pos
 }
+
+// Dispute is a second position on what one check asks for. Both positions are held by
+// sources of the claim, given by their number in its list; the first is 1.
+type Dispute struct {
+	// By is the source that says what the check asks for, Against the one that says
+	// otherwise. Both have their position in Says.
+	By      int `yaml:"by"`
+	Against int `yaml:"against"`
+	// Otherwise is the verdict that Against asks for, and for resources the values; ""
+	// is anything but what the check asks for.
+	Otherwise string `yaml:"otherwise,omitempty"`
+	// Model says whom the model follows: [FollowsBy] or [FollowsAgainst]. A model that
+	// does something else, also what the check asks for, fails a run: then the ledger
+	// describes a dispute that is not there.
+	Model string `yaml:"model"`
+}
+
+// What [Dispute.Model] may be.
+const (
+	FollowsBy      = "by"
+	FollowsAgainst = "against"
+)
 
 // Flow is a flow as in a lab.
 //

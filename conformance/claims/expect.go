@@ -52,13 +52,13 @@ const (
 // silent when no check expects anything, and conditional when some flows work
 // and others do not.
 func (c *Claim) Documented(checks []Check) (says, basis string) {
-	works, fails, disputed, conditional := false, false, c.Disputed, false
+	works, fails, disputed, conditional := false, false, false, false
 	for _, k := range checks {
 		conditional = conditional || k.Condition != ""
 		if !k.Asks() {
 			continue
 		}
-		disputed = disputed || k.Disputed
+		disputed = disputed || k.Disputed != nil
 		if basis == "" || k.Basis == "implied" {
 			basis = k.Basis
 		}

@@ -25,7 +25,7 @@ func TestDocumented(t *testing.T) {
 	works := Check{Flow: flow, Expect: "delivered", Basis: "stated"}
 	fails := Check{Flow: flow, Expect: notDelivered, Basis: "stated"}
 	implied := Check{Flow: flow, Expect: "delivered", Basis: "implied"}
-	disputed := Check{Flow: flow, Expect: "delivered", Basis: "stated", Disputed: true}
+	disputed := Check{Flow: flow, Expect: "delivered", Basis: "stated", Disputed: &Dispute{By: 1, Against: 2, Model: FollowsBy}}
 	given := Check{Flow: flow, Expect: "delivered", Basis: "stated", Condition: "routes exist"}
 	observes := Check{Flow: flow}
 	for _, c := range []struct {
@@ -43,7 +43,7 @@ func TestDocumented(t *testing.T) {
 		{"a condition", Claim{}, []Check{given}, saysConditional, "stated"},
 		{"a condition without a verdict", Claim{}, []Check{{Flow: flow, Condition: "it depends"}}, saysConditional, ""},
 		{"a disputed check", Claim{}, []Check{works, disputed}, saysDisputed, "stated"},
-		{"a disputed claim", Claim{Disputed: true}, []Check{works}, saysDisputed, "stated"},
+		{"a disputed status says nothing about a check", Claim{Support: []Support{{Status: saysDisputed}}}, []Check{works}, saysWorks, "stated"},
 		{"a frame", Claim{}, []Check{{Wire: &Wire{Flow: *flow, At: "none"}, Basis: "implied"}}, saysWorks, "implied"},
 	} {
 		if says, basis := c.claim.Documented(c.checks); says != c.says || basis != c.basis {

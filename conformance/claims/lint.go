@@ -123,6 +123,7 @@ func (n *linter) claim(c *Claim) {
 		k := &c.Checks[i]
 		n.where(k.Where, k.pos, say)
 		n.check(k, func(format string, args ...any) { say(k.pos, format, args...) })
+		n.dispute(c, k, func(format string, args ...any) { say(k.pos, format, args...) })
 		n.specOf(c, k, say)
 	}
 }
@@ -140,12 +141,8 @@ func (n *linter) sources(c *Claim, say func(pos, string, ...any)) {
 	if len(c.Sources) == 0 {
 		say(c.pos, "no sources; a claim is what a document says")
 	}
-	if c.Disputed && positions < 2 {
+	if c.Disputed() && positions < 2 {
 		say(c.pos, "it is disputed, so at least two sources need says: with their positions")
-	}
-	disputedStatus := slices.ContainsFunc(c.Support, func(p Support) bool { return p.Status == "disputed" })
-	if disputedStatus && !c.Disputed {
-		say(c.pos, "a status is disputed but the claim is not; write disputed: true and what each source says")
 	}
 }
 

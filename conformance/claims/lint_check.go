@@ -62,8 +62,52 @@ func (n *linter) basis(k *Check, say func(string, ...any)) {
 		say("it asks for something, so it needs a basis: stated or implied")
 	case !k.Asks() && k.Basis != "":
 		say("a basis, but nothing is expected; remove it or write expect")
-	case !k.Asks() && k.Disputed:
+	case !k.Asks() && k.Disputed != nil:
 		say("disputed, but nothing is expected")
+	}
+}
+
+// dispute checks that there are two positions, each with a source of the claim that
+// says it, and that they exclude each other.
+func (n *linter) dispute(c *Claim, k *Check, say func(string, ...any)) {
+	d := k.Disputed
+	if d == nil {
+		return
+	}
+	ok := true
+	for _, p := range []struct {
+		name   string
+		number int
+	}{{"by", d.By}, {"against", d.Against}} {
+		switch {
+		case p.number < 1 || p.number > len(c.sources):
+			say("disputed: %s is %d; write the number of a source of the claim, 1 to %d", p.name, p.number, len(c.sources))
+			ok = false
+		case c.sources[p.number-1].Says == "":
+			say("disputed: source %d has no position; write in says what it says of this check", p.number)
+			ok = false
+		}
+	}
+	if ok && (d.By == d.Against || c.sources[d.By-1].Says == c.sources[d.Against-1].Says) {
+		say("disputed: by and against have one position; a dispute has two")
+	}
+	if d.Model != FollowsBy && d.Model != FollowsAgainst {
+		say("disputed: model is %q; write by or against: whom the model follows", d.Model)
+	}
+	n.otherwise(k, say)
+}
+
+// otherwise checks the verdict of the other source.
+func (n *linter) otherwise(k *Check, say func(string, ...any)) {
+	other := k.Disputed.Otherwise
+	switch {
+	case other == "", k.Resources != nil:
+	case k.Expect == "":
+		say("disputed: otherwise is for checks that expect a verdict")
+	case !slices.Contains(expects(), other):
+		say("disputed: otherwise %q%s", other, strict.DidYouMean(other, expects()))
+	case Meets(other, trace.Verdict(k.Expect)), Meets(k.Expect, trace.Verdict(other)), other == k.Expect:
+		say("disputed: otherwise %s does not exclude expect %s, so nothing is disputed", other, k.Expect)
 	}
 }
 

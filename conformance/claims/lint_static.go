@@ -29,8 +29,11 @@ func (n *linter) rule(r *Rule, say func(string, ...any)) {
 	ruleTexts(r, say)
 	vars := n.ruleCondition(r, say)
 	n.ruleUnless(r, say)
-	if r.On != "setting" && r.Bad == "" {
+	if r.Bad == "" {
 		say("the rule has no example; write one in bad: that it must find")
+	}
+	if r.On == "setting" {
+		settingExamples(r, say)
 	}
 	for _, text := range []string{r.Says, r.Write} {
 		for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
@@ -38,6 +41,18 @@ func (n *linter) rule(r *Rule, say func(string, ...any)) {
 				say("nothing fills {%s} in; there are %s", m[1], strings.Join(vars, ", "))
 			}
 		}
+	}
+}
+
+// settingExamples checks the settings in which a rule on settings is found, and in which not.
+func settingExamples(r *Rule, say func(string, ...any)) {
+	for _, text := range []string{r.Bad, r.Good} {
+		if _, err := ParseTargets(text); err != nil {
+			say("%v", err)
+		}
+	}
+	if r.Good == "" {
+		say("a rule on the setting needs good, too: settings just outside of its range")
 	}
 }
 
@@ -77,8 +92,8 @@ func (n *linter) ruleCondition(r *Rule, say func(string, ...any)) (vars []string
 	vars = []string{"value", "field", "container", "pod", "kubernetes", "windows", "build"}
 	switch {
 	case r.On == "setting":
-		if r.Field != "" || r.Test != "" || r.Bad != "" || r.Good != "" {
-			say("a rule on the setting has no field, test or example: its where is the condition")
+		if r.Field != "" || r.Test != "" {
+			say("a rule on the setting has no field and no test: its where is the condition")
 		}
 	case (r.Field == "") == (r.Test == ""):
 		say("a rule has a field or a test, and this one has both or neither")

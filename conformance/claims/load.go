@@ -186,7 +186,7 @@ func (l *Ledger) Results() []result.Claim {
 		for i := range f.Claims {
 			c := &f.Claims[i]
 			rows = append(rows, result.Claim{ID: c.ID, Area: f.Area, Title: c.Title, Text: c.Text, Sources: c.sources,
-				Disputed: c.Disputed, Unchecked: c.Unchecked, Needs: c.Needs, CheckedBy: c.CheckedBy(), Trouble: (*result.Trouble)(c.Trouble), History: c.History()})
+				Disputed: c.Disputed(), Unchecked: c.Unchecked, Needs: c.Needs, CheckedBy: c.CheckedBy(), Trouble: (*result.Trouble)(c.Trouble), History: c.History()})
 		}
 	}
 	return rows
@@ -227,7 +227,7 @@ func (c *Claim) ChecksAt(s result.Setting) []Check {
 // observing is a check that tries the same and asks for nothing; false for one
 // that cannot.
 func (k Check) observing() (Check, bool) {
-	k.Expect, k.Reason, k.Basis, k.Condition, k.Disputed = "", "", "", "", false
+	k.Expect, k.Reason, k.Basis, k.Condition, k.Disputed = "", "", "", "", nil
 	switch {
 	case k.Flow != nil:
 		flow := *k.Flow
@@ -239,6 +239,13 @@ func (k Check) observing() (Check, bool) {
 		k.HNS = &query
 	}
 	return k, k.Wire == nil // what a frame must look like is all that it asks
+}
+
+// Disputed reports whether sources of the claim contradict each other somewhere: in a
+// status, or in what a check asks for.
+func (c *Claim) Disputed() bool {
+	return slices.ContainsFunc(c.Support, func(p Support) bool { return p.Status == saysDisputed }) ||
+		slices.ContainsFunc(c.Checks, func(k Check) bool { return k.Disputed != nil })
 }
 
 // SupportAt returns the documented status in a setting and whether there is one.

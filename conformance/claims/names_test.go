@@ -121,7 +121,7 @@ claims:
     sources: [{source: behind}]
     support: [{kubernetes: ">=1.22", status: stable}]
     checks:
-      - {kubernetes: ">=1.22", flow: {from: pod/client, to: pod/peer:80, seenAs: pod/client}, expect: delivered, basis: stated, disputed: true}
+      - {kubernetes: ">=1.22", flow: {from: pod/client, to: pod/peer:80, seenAs: pod/client}, expect: delivered, basis: stated, disputed: {by: 1, against: 2, model: by}}
       - {kubernetes: ">=1.22 <=1.35", flow: {from: pod/peer, to: pod/client:80}, expect: delivered, basis: stated}
       - {kubernetes: ">=1.22", hns: {node: win1, query: networks.count, want: "1"}, basis: implied}
       - {kubernetes: ">=1.22", wire: {from: pod/client, to: pod/peer:80, at: none}, basis: stated}

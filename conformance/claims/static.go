@@ -41,7 +41,8 @@ type Rule struct {
 	// Bad is an example that the rule must find, Good one that it must not:
 	// documents as in a file. For a pod, a part of a manifest without kind is
 	// enough; it is merged into a small Windows pod, lists entry by entry.
-	// Required but for rules on the setting.
+	// For a rule on the setting they are settings with semicolons between them, just inside
+	// and just outside of its range: "kubernetes=1.20 windows=2019". See [ParseTargets].
 	Bad  string `yaml:"bad,omitempty"`
 	Good string `yaml:"good,omitempty"`
 }

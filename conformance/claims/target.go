@@ -3,6 +3,7 @@ package claims
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -145,6 +146,38 @@ func (t Target) String() string {
 		return "every setting"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// ParseTargets reads settings as examples of rules write them, with semicolons between them:
+// "kubernetes=1.20 windows=2019; kubernetes=1.5". The words are those of the JSON form.
+func ParseTargets(text string) ([]Target, error) {
+	var all []Target
+	for one := range strings.SplitSeq(text, ";") {
+		if one = strings.TrimSpace(one); one == "" {
+			continue
+		}
+		t, err := parseTarget(one)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+func parseTarget(text string) (Target, error) {
+	var t Target
+	fields := map[string]*string{"kubernetes": &t.Kubernetes, "windows": &t.Release, "build": &t.Build, "network": &t.Network, "plugin": &t.Plugin,
+		"pluginVersion": &t.PluginVersion, "proxy": &t.Proxy, "runtime": &t.Runtime, "runtimeVersion": &t.RuntimeVersion}
+	for _, word := range strings.Fields(text) {
+		name, value, _ := strings.Cut(word, "=")
+		f, ok := fields[name]
+		if !ok || value == "" {
+			return t, fmt.Errorf("the setting %q: %q is not NAME=VALUE with one of the names %s", text, word, strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+		}
+		*f = value
+	}
+	return t, nil
 }
 
 // Holds reports whether Where may hold in a target: every field that both of

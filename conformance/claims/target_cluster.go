@@ -34,7 +34,7 @@ const (
 // and for a flow the source that must be seen), where all the targets are: those of
 // the nodes of one cluster.
 func (c *Claim) DocumentedOn(what, seenAs string, targets []Target) Documented {
-	d, first := Documented{Disputed: c.Disputed}, true
+	d, first := Documented{}, true
 	for _, t := range targets {
 		for _, k := range c.Checks {
 			carried := false
@@ -48,7 +48,7 @@ func (c *Claim) DocumentedOn(what, seenAs string, targets []Target) Documented {
 				continue
 			}
 			d.Applies, d.CarriedOver = true, d.CarriedOver || carried
-			d.Disputed = d.Disputed || k.Disputed
+			d.Disputed = d.Disputed || k.Disputed != nil
 			expect, basis := k.Expect, k.Basis
 			if k.Cluster != "" {
 				expect = c.worksOn(t, &d)

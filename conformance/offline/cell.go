@@ -27,11 +27,11 @@ func (ch *checker) cell(ctx context.Context, cl *claims.Claim) (result.Cell, boo
 	if s, ok := cl.SupportAt(column); ok {
 		cell.Status = s.Status
 	}
-	all := tally{disputed: cl.Disputed}
+	var all tally
 	for _, k := range checks {
 		r, ok := ch.check(ctx, k)
 		cell.Checks = append(cell.Checks, r)
-		all.add(r, ok, k.Asks(), k.Disputed || cl.Disputed)
+		all.add(r, ok, k.Asks())
 	}
 	cell.Outcome = all.outcome()
 	return cell, true
@@ -42,13 +42,13 @@ type tally struct {
 	asks     bool // some check expects something
 	failed   bool // a check could not be tried
 	differs  bool // the model differs from what is expected
-	disputed bool // the claim is disputed, or the model differs where a check is
+	disputed bool // the model differs, and a dispute explains it
 	unknown  bool // the model does not know
 }
 
 // add counts a check. tried says that it could be tried, asks that it expects
-// something, disputed that a difference does not fail the run.
-func (t *tally) add(r result.Check, tried, asks, disputed bool) {
+// something.
+func (t *tally) add(r result.Check, tried, asks bool) {
 	switch {
 	case !tried:
 		t.failed = true
@@ -61,7 +61,7 @@ func (t *tally) add(r result.Check, tried, asks, disputed bool) {
 	case r.Pass:
 	case r.Got == string(trace.Unknown), len(r.Open) > 0:
 		t.unknown = true
-	case disputed:
+	case r.Explained:
 		t.disputed = true
 	default:
 		t.differs = true
@@ -83,6 +83,24 @@ func (t tally) outcome() string {
 		return result.Own
 	}
 	return result.Agrees
+}
+
+// positions notes who disputes what a check asks for. Where the ledger says that the model
+// follows the other source, a difference is explained if it is the one that this source
+// describes; and if there is none, the ledger is wrong and the check fails.
+func positions(r *result.Check, d *claims.Dispute, otherwise bool) {
+	if d == nil {
+		return
+	}
+	r.Dispute = &result.Dispute{By: d.By, Against: d.Against, Otherwise: d.Otherwise, Model: d.Model}
+	switch {
+	case d.Model != claims.FollowsAgainst:
+	case r.Pass:
+		r.Pass = false
+		r.Summary = fmt.Sprintf("The ledger says that the model follows source %d of the claim here, and it does what source %d says. %s", d.Against, d.By, r.Summary)
+	default:
+		r.Explained = otherwise && r.Got != string(trace.Unknown) && r.Got != "error" && len(r.Open) == 0
+	}
 }
 
 // flow runs one of the lab's own flows.

@@ -33,15 +33,27 @@ func (ch *checker) check(ctx context.Context, k claims.Check) (result.Check, boo
 	case k.Resolve != nil:
 		err = ch.resolve(ctx, &r, k)
 	case k.Wire != nil:
-		err = ch.wire(ctx, &r, k)
+		if err = ch.wire(ctx, &r, k); err == nil {
+			positions(&r, k.Disputed, true)
+		}
 	case k.HNS != nil:
-		err = ch.hns(&r, k)
+		if err = ch.hns(&r, k); err == nil {
+			positions(&r, k.Disputed, true)
+		}
 	}
 	if err != nil {
 		r.Got, r.Summary, r.Pass = "error", err.Error(), false
 		return r, false
 	}
 	return r, true
+}
+
+// otherwise is the verdict of the other source of a dispute, "" without one.
+func otherwise(k claims.Check) string {
+	if k.Disputed == nil {
+		return ""
+	}
+	return k.Disputed.Otherwise
 }
 
 func request(f claims.Flow) lab.Request {
@@ -79,9 +91,17 @@ func (ch *checker) flow(ctx context.Context, r *result.Check, k claims.Check, f 
 		r.Pass = false
 		r.Summary = fmt.Sprintf("The documents give the reason %s, the model %s. %s", k.Reason, t.Reason, r.Summary)
 	}
-	if f.SeenAs == "" || !r.Pass {
-		return nil
+	if f.SeenAs != "" && r.Pass {
+		if err := ch.seenAs(r, f, t); err != nil {
+			return err
+		}
 	}
+	positions(r, k.Disputed, claims.MeetsTrace(otherwise(k), t))
+	return nil
+}
+
+// seenAs asks whether the receiver saw the source that it should.
+func (ch *checker) seenAs(r *result.Check, f claims.Flow, t *trace.Trace) error {
 	for _, p := range t.Paths {
 		got, ok := "nothing", false
 		if p.Seen != nil {
@@ -120,6 +140,7 @@ func (ch *checker) resolve(ctx context.Context, r *result.Check, k claims.Check)
 	if k.Reason != "" && k.Reason != string(l.Reason) {
 		r.Pass = false
 	}
+	positions(r, k.Disputed, claims.Meets(otherwise(k), l.Verdict))
 	r.Trace = ch.job.keep(t)
 	ch.job.live.also(r.Trace, spec.Flow{From: k.Resolve.From, To: "name/" + k.Resolve.Name, Resolve: k.Resolve.Tool}, t, &l)
 	return nil

@@ -95,18 +95,19 @@ func TestOutcome(t *testing.T) {
 	t.Parallel()
 	const asks = true
 	pass, differs, unknown := result.Check{Pass: true}, result.Check{Got: "dropped"}, result.Check{Got: "unknown"}
+	explained := result.Check{Got: "dropped", Explained: true}
 	for _, c := range []struct {
 		name string
 		add  func(*tally)
 		want string
 	}{
-		{"nothing is asked for", func(t *tally) { t.add(differs, true, !asks, false) }, result.Own},
-		{"all pass", func(t *tally) { t.add(pass, true, asks, false) }, result.Agrees},
-		{"one differs", func(t *tally) { t.add(pass, true, asks, false); t.add(differs, true, asks, false) }, result.Differs},
-		{"one differs in a dispute", func(t *tally) { t.add(pass, true, asks, false); t.add(differs, true, asks, true) }, result.Disputed},
-		{"a dispute does not make the unknown known", func(t *tally) { t.add(unknown, true, asks, true) }, result.Unknown},
-		{"a difference counts more than the unknown", func(t *tally) { t.add(unknown, true, asks, false); t.add(differs, true, asks, false) }, result.Differs},
-		{"what could not be tried counts most", func(t *tally) { t.add(differs, true, asks, false); t.add(result.Check{}, false, asks, false) }, result.Failed},
+		{"nothing is asked for", func(t *tally) { t.add(differs, true, !asks) }, result.Own},
+		{"all pass", func(t *tally) { t.add(pass, true, asks) }, result.Agrees},
+		{"one differs", func(t *tally) { t.add(pass, true, asks); t.add(differs, true, asks) }, result.Differs},
+		{"one differs in a dispute", func(t *tally) { t.add(pass, true, asks); t.add(explained, true, asks) }, result.Disputed},
+		{"a dispute does not make the unknown known", func(t *tally) { t.add(unknown, true, asks); t.add(explained, true, asks) }, result.Unknown},
+		{"a difference counts more than the unknown", func(t *tally) { t.add(unknown, true, asks); t.add(differs, true, asks) }, result.Differs},
+		{"what could not be tried counts most", func(t *tally) { t.add(differs, true, asks); t.add(result.Check{}, false, asks) }, result.Failed},
 	} {
 		var all tally
 		c.add(&all)

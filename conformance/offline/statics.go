@@ -21,35 +21,51 @@ import (
 // examples, placements, resources, and the doctor on the folders below nodes.
 // With nodes "" the doctor's checks are left out.
 func Statics(ctx context.Context, l *claims.Ledger, nodes string) ([]result.Static, error) {
-	rules, err := check.Examples(ctx, l)
-	if err != nil {
+	if err := check.Compiles(l); err != nil {
 		return nil, err
-	}
-	byClaim := map[string][]result.Static{}
-	for _, s := range rules {
-		byClaim[s.Claim] = append(byClaim[s.Claim], s)
 	}
 	var out []result.Static
 	for _, c := range l.Claims() {
-		out = append(out, byClaim[c.ID]...)
-		for _, k := range c.Checks {
-			s := result.Static{Claim: c.ID, Disputed: k.Disputed || c.Disputed, Kind: k.Kind(), Where: k.Words(), Check: result.Check{Level: result.Model, What: k.String()}}
-			switch {
-			case k.Placement != nil:
-				s.Input = strings.TrimSpace(k.Placement.Pod)
-				place(&s, k)
-			case k.Resources != nil:
-				s.Input = inputOf(k.Resources)
-				allocate(&s, k)
-			case k.Doctor != nil && nodes != "":
-				diagnose(ctx, &s, l, nodes, k)
-			default:
-				continue
+		for _, rules := range []bool{true, false} { // rules first, as in the report
+			for i := range c.Checks {
+				if (c.Checks[i].Rule != nil) != rules {
+					continue
+				}
+				if s, ok := Static(ctx, l, c, &c.Checks[i], nodes); ok {
+					out = append(out, s)
+				}
 			}
-			out = append(out, s)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 	}
-	return out, ctx.Err()
+	return out, nil
+}
+
+// Static tries one check of a claim; false when it needs a lab or a cluster, or the
+// folders of nodes that are left out.
+func Static(ctx context.Context, l *claims.Ledger, c *claims.Claim, k *claims.Check, nodes string) (result.Static, bool) {
+	if k.Rule != nil {
+		s := check.Example(c, k)
+		positions(&s.Check, k.Disputed, false) // a rule is one position, and its examples are its own
+		return s, true
+	}
+	s := result.Static{Claim: c.ID, Kind: k.Kind(), Where: k.Words(), Check: result.Check{Level: result.Model, What: k.String()}}
+	switch {
+	case k.Placement != nil:
+		s.Input = strings.TrimSpace(k.Placement.Pod)
+		place(&s, *k)
+	case k.Resources != nil:
+		s.Input = inputOf(k.Resources)
+		allocate(&s, *k)
+	case k.Doctor != nil && nodes != "":
+		diagnose(ctx, &s, l, nodes, *k)
+	default:
+		return s, false
+	}
+	positions(&s.Check, k.Disputed, otherwise(*k) == "" || otherwise(*k) == s.Got)
+	return s, true
 }
 
 // versions are the Kubernetes versions that a check is for, oldest first.

@@ -81,7 +81,7 @@ func (v *view) disputes(doc *result.Document, cells map[string]map[string]*resul
 			switch k.Outcome() {
 			case result.Agrees:
 				x.Mark, x.Class = "✓", "okmark"
-			case result.Disputed:
+			case result.Disputed: // a difference that the other source explains
 				x.Mark, x.Class = "⇄", "dismark"
 			}
 			switch {

@@ -58,8 +58,8 @@ func TestSystemsSayWhatChecksThem(t *testing.T) {
 	}
 	want := map[string]string{
 		"Network designs/rras-l3":         "agrees 1, unchecked 1, by model 1",
-		"Network designs/l2bridge-hostgw": "differs 1, disputed 1, own 2, agrees 2, unchecked 1, by model 6",
-		"Network designs/overlay-flannel": "differs 1, disputed 1, own 1, agrees 2, by model 4, by rules 1, by doctor 1",
+		"Network designs/l2bridge-hostgw": "differs 1, own 2, agrees 3, unchecked 1, by model 6",
+		"Network designs/overlay-flannel": "differs 1, own 2, agrees 2, by model 4, by rules 1, by doctor 1",
 		"Runtimes/rt-hyperv":              "unchecked 1",
 		"Models without packets/sched":    "disputed 1, agrees 1, by small 2",
 		"Models without packets/linter":   "differs 1, agrees 2, by rules 3, by doctor 1",

@@ -1,6 +1,6 @@
 // The report: filters, the matrix as an ARIA grid, the panel and the addresses.
 const docWords = {works: "it works", fails: "it does not work", conditional: "it works under a condition", disputed: "sources contradict each other", silent: "nothing"};
-const outWords = {agrees: "as documented", differs: "differs from the documents", own: "documents are silent, the model's own verdict", disputed: "disputed", unknown: "the model does not know", error: "the check could not be done", unchecked: "nothing checks it here"};
+const outWords = {agrees: "as documented", differs: "differs from the documents", own: "documents are silent, the model's own verdict", disputed: "differs from this source, as another source says", unknown: "the model does not know", error: "the check could not be done", unchecked: "nothing checks it here"};
 const grid = $("#m"), form = $("#filters"), panel = $("#panel"), pbody = $("#p-body"), help = $("#help");
 const heads = $$("thead th[data-i]", grid);
 const bodies = $$("tbody", grid);

@@ -9,14 +9,14 @@ import (
 	"github.com/winlab-dev/winlab/reports/result"
 )
 
-// differences adds the cells of a claim that differ or could not be checked,
-// joined where documents, verdict and reason are the same.
+// differences adds the cells of a claim that differ, also where a dispute explains it, or
+// could not be checked, joined where documents, verdict and reason are the same.
 func (v *view) differences(doc *result.Document, cl *result.Claim, areaTitle string, cells map[string]*result.Cell) {
 	start := len(v.Differences)
 	for i := range doc.Settings {
 		s := &doc.Settings[i]
 		c := cells[s.ID]
-		if c == nil || (c.Outcome != result.Differs && c.Outcome != result.Failed) {
+		if c == nil || (c.Outcome != result.Differs && c.Outcome != result.Failed && c.Outcome != result.Disputed) {
 			continue
 		}
 		d := difference{Claim: clean.Line(cl.ID), Title: clean.Line(cl.Title), Area: areaTitle, Documented: c.Documented, Basis: c.Basis, Outcome: c.Outcome}
@@ -24,13 +24,14 @@ func (v *view) differences(doc *result.Document, cl *result.Claim, areaTitle str
 			if d.Got == "" || !k.Pass {
 				d.Got, d.Reason, d.Why = clean.Line(k.Got), clean.Line(k.Reason), clean.Line(k.Summary)
 				d.Level, d.Known = clean.Line(string(cmp.Or(k.Level, result.Model))), clean.Line(k.Known)
+				d.Expect, d.Says = clean.Line(k.Expect), clean.Line(otherSide(cl, k))
 				if !k.Pass {
 					break
 				}
 			}
 		}
 		at := slices.IndexFunc(v.Differences[start:], func(o difference) bool {
-			return o.Documented == d.Documented && o.Got == d.Got && o.Reason == d.Reason && o.Outcome == d.Outcome && o.Level == d.Level && o.Known == d.Known
+			return o.Documented == d.Documented && o.Expect == d.Expect && o.Got == d.Got && o.Reason == d.Reason && o.Outcome == d.Outcome && o.Level == d.Level && o.Known == d.Known
 		})
 		if at < 0 {
 			v.Differences = append(v.Differences, d)
@@ -39,6 +40,15 @@ func (v *view) differences(doc *result.Document, cl *result.Claim, areaTitle str
 		o := &v.Differences[start+at]
 		o.Where = append(o.Where, place{Link: link(cl.ID, s.ID), Label: label(s)})
 	}
+}
+
+// otherSide is what the other source of a dispute says, where it explains a difference.
+func otherSide(cl *result.Claim, k result.Check) string {
+	if !k.Explained || k.Dispute == nil || k.Dispute.Against < 1 || k.Dispute.Against > len(cl.Sources) {
+		return ""
+	}
+	s := cl.Sources[k.Dispute.Against-1]
+	return s.Doc + ": " + s.Says
 }
 
 func (v *view) tiles(doc *result.Document) {
@@ -53,7 +63,7 @@ func (v *view) tiles(doc *result.Document) {
 	for _, t := range []tile{
 		{ID: result.Differs, Label: "differ", Do: "Open each one: the documents, the model or our reading is wrong."},
 		{ID: result.Failed, Label: "failed to run", Do: "The check could not be done. Mend the lab or the claim."},
-		{ID: result.Disputed, Label: "disputed", Do: "Sources contradict each other. The model takes a side; a real node decides."},
+		{ID: result.Disputed, Label: "differ, another source agrees", Do: "The model does not do what one document says and does what another one says. A real node decides."},
 		{ID: result.Unknown, Label: "unknown", Do: "The model does not know, and names the missing fact. Evidence is welcome."},
 		{ID: result.Own, Label: "own verdict", Do: "The documents are silent. Trust it as far as its evidence goes."},
 		{ID: result.Agrees, Label: "as documented", Do: "Nothing to do."},

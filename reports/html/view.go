@@ -103,8 +103,11 @@ type levelWord struct{ Level, Word, Kind string }
 type difference struct {
 	Claim, Title, Area     string
 	Documented, Basis, Got string
-	Reason, Why            string
-	Outcome                string
+	// Expect is the verdict that was asked for, Says what another source says where that
+	// explains the difference.
+	Expect, Says string
+	Reason, Why  string
+	Outcome      string
 	// Level is the evidence that differs, Known its explanation, where there is one.
 	Level, Known string
 	Where        []place

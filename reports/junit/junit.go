@@ -95,8 +95,8 @@ func caseOf(cl *result.Claim, c result.Cell, k result.Check) *junitxml.Case {
 	case c.Outcome == result.Failed:
 		t.Error = &junitxml.Problem{Message: clean.Line(k.Summary), Type: "error", Text: text}
 	case k.Pass:
-	case c.Outcome == result.Disputed:
-		t.Skipped = &junitxml.Problem{Message: "disputed: " + headline(k), Text: text}
+	case k.Explained:
+		t.Skipped = &junitxml.Problem{Message: "differs, as another source says: " + headline(k), Text: text}
 	case c.Outcome == result.Unknown:
 		t.Skipped = &junitxml.Problem{Message: "the model does not know: " + headline(k), Text: text}
 	default:
@@ -175,7 +175,7 @@ func statics(ks []result.Static, claims map[string]*result.Claim) []*junitxml.Su
 		switch {
 		case k.Pass:
 		case k.Outcome() == result.Disputed:
-			t.Skipped = &junitxml.Problem{Message: "disputed: " + headline(k.Check), Text: staticReport(cl, k)}
+			t.Skipped = &junitxml.Problem{Message: "differs, as another source says: " + headline(k.Check), Text: staticReport(cl, k)}
 		case k.Got == "error":
 			t.Error = &junitxml.Problem{Message: clean.Line(k.Summary), Type: "error", Text: staticReport(cl, k)}
 		default:

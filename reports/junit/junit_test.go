@@ -119,7 +119,7 @@ func TestStaticChecksAreCases(t *testing.T) {
 	if c.Failure == nil || !strings.Contains(c.Failure.Text, "must be found:\nspec:\n  containers:") {
 		t.Errorf("a rule that does not find its example is not a failure, or does not show it: %+v", c.Failure)
 	}
-	if c := find(t, s, "static placement", "windows-build-label: a pod without"); c.Skipped == nil || c.Skipped.Message != "disputed: expected fits linux1, win2019, runs on linux1, got fits linux1, win2019, runs on linux1, win2019" {
+	if c := find(t, s, "static placement", "windows-build-label: a pod without"); c.Skipped == nil || c.Skipped.Message != "differs, as another source says: expected fits linux1, win2019, runs on linux1, got fits linux1, win2019, runs on linux1, win2019" {
 		t.Errorf("a disputed placement that comes out otherwise: %+v", c)
 	}
 	if c := find(t, s, "static doctor", "trouble-source-vip: "); c.Failure != nil {

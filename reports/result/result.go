@@ -162,9 +162,6 @@ type Static struct {
 	Kind string `json:"kind"`
 	// Where says in words for which settings it holds.
 	Where string `json:"where"`
-	// Disputed is set when another source contradicts what is expected: a
-	// difference is shown and does not fail a run.
-	Disputed bool `json:"disputed,omitempty"`
 	Check
 	// Input is what was tried, as text: the pod of a placement, the capacity and
 	// the kubelet's command line for resources. Rules have their examples.
@@ -249,6 +246,11 @@ type Check struct {
 	Summary string         `json:"summary,omitempty"`
 	Grade   evidence.Grade `json:"grade,omitempty"`
 	Pass    bool           `json:"pass"`
+	// Dispute is set where another source contradicts what is expected.
+	Dispute *Dispute `json:"dispute,omitempty"`
+	// Explained is set where the check does not pass, and came out as the other source
+	// of its dispute says: a difference all the same, that does not fail a run.
+	Explained bool `json:"explained,omitempty"`
 	// Open are the parameters of the questions that no source decides and that
 	// decide the verdict.
 	Open []string `json:"open,omitempty"`
@@ -265,6 +267,18 @@ type Check struct {
 	// Millis is how long the check took, in milliseconds; 0 when not measured.
 	// It is left out of the JSON so that two runs give the same bytes.
 	Millis float64 `json:"-"`
+}
+
+// Dispute is a second position on what is expected. By and Against are numbers of the
+// claim's sources, the first is 1.
+type Dispute struct {
+	// By is the source of what is expected, Against the one that says otherwise.
+	By      int `json:"by"`
+	Against int `json:"against"`
+	// Otherwise is the verdict that Against asks for, "" for anything else.
+	Otherwise string `json:"otherwise,omitempty"`
+	// Model says whom the model is known to follow: by or against.
+	Model string `json:"model"`
 }
 
 // Live is evidence of its own kind, beside that of the check's level: the flow was made
@@ -327,6 +341,10 @@ type Summary struct {
 	Claims   int            `json:"claims"`
 	Cells    int            `json:"cells"`
 	Outcomes map[string]int `json:"outcomes"`
+	// Differing counts the cells and the checks without a lab that are not as
+	// expected, Explained those of them that came out as another source says.
+	Differing int `json:"differing"`
+	Explained int `json:"explained"`
 	// Statics and StaticsFailed count the checks that need no lab.
 	Statics       int `json:"statics"`
 	StaticsFailed int `json:"staticsFailed"`

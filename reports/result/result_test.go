@@ -145,7 +145,7 @@ func TestSummarise(t *testing.T) {
 		{"all agree", result.Document{Cells: []result.Cell{{Outcome: result.Agrees, Checks: pass}}}, true},
 		{"one differs", result.Document{Cells: []result.Cell{{Outcome: result.Agrees, Checks: pass}, {Outcome: result.Differs, Checks: fail}}}, false},
 		{"a check could not be done", result.Document{Cells: []result.Cell{{Outcome: result.Failed}}}, false},
-		{"a disputed expectation is not met", result.Document{Cells: []result.Cell{{Outcome: result.Disputed, Checks: fail}}}, true},
+		{"a disputed expectation is not met", result.Document{Cells: []result.Cell{{Outcome: result.Disputed, Checks: []result.Check{{Explained: true}}}}}, true},
 		{"the model does not know", result.Document{Cells: []result.Cell{{Outcome: result.Unknown, Checks: fail}}}, true},
 		{"an agreeing cell with a failed check", result.Document{Cells: []result.Cell{{Outcome: result.Agrees, Checks: fail}}}, false},
 		{"a flow failed", result.Document{Flows: []result.FlowResult{{}}}, false},
@@ -169,7 +169,7 @@ func TestSummarise(t *testing.T) {
 		t.Errorf("%d outcomes for %d cells, %d flows failed", sum, len(doc.Cells), doc.Summary.FlowsFailed)
 	}
 	of := result.OfClaims(doc)
-	for claim, want := range map[string]string{"rras-forwarding": result.Unchecked, "pod-to-node": result.Disputed, "ping-outside": result.Own, "clusterip-split": result.Differs,
+	for claim, want := range map[string]string{"rras-forwarding": result.Unchecked, "pod-to-node": result.Own, "hairpin": result.Disputed, "ping-outside": result.Own, "clusterip-split": result.Differs,
 		"hostnetwork": result.Agrees, "readonly-rootfs": result.Differs, "allocatable": result.Agrees} {
 		if of[claim] != want {
 			t.Errorf("%s is %q, want %q", claim, of[claim], want)
@@ -187,7 +187,7 @@ func TestAClaimWithOnlyStaticChecksIsNotUnchecked(t *testing.T) {
 		Statics: []result.Static{
 			{Claim: "passes", Kind: "rule", Check: pass}, {Claim: "fails", Kind: "placement", Check: fail},
 			{Claim: "one of two", Check: pass}, {Claim: "one of two", Check: fail},
-			{Claim: "disputed", Check: pass}, {Claim: "broken dispute", Check: fail}, {Claim: "with an own cell", Check: pass},
+			{Claim: "disputed", Check: result.Check{Explained: true}}, {Claim: "broken dispute", Check: fail}, {Claim: "with an own cell", Check: pass},
 		},
 	}
 	want := map[string]string{"passes": result.Agrees, "fails": result.Differs, "one of two": result.Differs, "disputed": result.Disputed,

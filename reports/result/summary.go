@@ -13,7 +13,9 @@ const (
 	Differs = "differs"
 	// Failed: the check itself could not be done. The cell says "error".
 	Failed = "error"
-	// Disputed: sources contradict each other; the model sides with one of them.
+	// Disputed: a check found another thing than the documents state or imply, and the
+	// same as another source says, as the ledger tells beforehand. A difference all the
+	// same.
 	Disputed = "disputed"
 	// Unknown: the model does not know.
 	Unknown = "unknown"
@@ -35,8 +37,8 @@ func known(outcome string) bool { return slices.Contains(Outcomes, outcome) }
 // A run is as expected when no cell differs or could not be checked, except by what is
 // known and explained ([Check.Known]), two levels of
 // evidence say the same wherever there are two, live flows are as in their traces, no check outside disputed and unknown cells failed,
-// and no flow and no static check failed. A disputed expectation and what the model does
-// not know are shown; they do not fail a run.
+// and no flow and no static check failed. A difference that a dispute explains is counted and
+// listed, and so is what the model does not know; they do not fail a run.
 func Summarise(doc *Document) {
 	s := Summary{Claims: len(doc.Claims), Cells: len(doc.Cells), Flows: len(doc.Flows), Outcomes: map[string]int{}, AsExpected: true}
 	for _, o := range Outcomes {
@@ -44,6 +46,7 @@ func Summarise(doc *Document) {
 	}
 	for _, c := range doc.Cells {
 		s.Outcomes[c.Outcome]++
+		s.differs(c.Outcome)
 		for _, k := range c.Checks {
 			if k.Known != "" {
 				s.Known++
@@ -74,6 +77,7 @@ func Summarise(doc *Document) {
 	}
 	s.Statics = len(doc.Statics)
 	for _, k := range doc.Statics {
+		s.differs(k.Outcome())
 		if k.Outcome() == Differs {
 			s.StaticsFailed++
 			s.AsExpected = false
@@ -92,6 +96,17 @@ func Summarise(doc *Document) {
 		s.AsExpected = false
 	}
 	doc.Summary = s
+}
+
+// differs counts an outcome that is a difference.
+func (s *Summary) differs(outcome string) {
+	switch outcome {
+	case Disputed:
+		s.Explained++
+		s.Differing++
+	case Differs:
+		s.Differing++
+	}
 }
 
 // LiveChecks lists the checks and flows that have live evidence, with the claim and
@@ -233,13 +248,13 @@ func (c *Cell) Add(other *Cell) {
 	}
 }
 
-// Outcome is [Agrees] when the check passes, [Disputed] when it does not and
-// another source says otherwise too, [Differs] when it just does not.
+// Outcome is [Agrees] when the check passes, [Disputed] when it does not and came out
+// as another source says, [Differs] when it just does not.
 func (k Static) Outcome() string {
 	switch {
 	case k.Pass:
 		return Agrees
-	case k.Disputed && k.Got != "error":
+	case k.Explained:
 		return Disputed
 	}
 	return Differs
@@ -252,9 +267,6 @@ func OfClaims(doc *Document) map[string]string {
 	worst := make(map[string]string, len(doc.Claims))
 	for _, c := range doc.Claims {
 		worst[c.ID] = Unchecked
-		if c.Disputed {
-			worst[c.ID] = Disputed
-		}
 	}
 	rank := func(o string) int {
 		if i := slices.Index(Outcomes, o); i >= 0 {

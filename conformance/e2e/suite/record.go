@@ -199,7 +199,7 @@ func (r *recorder) document() *result.Document {
 // cell is a claim's row in the column of the cluster.
 func (r *recorder) cell(c *claims.Claim, checks []result.Check) result.Cell {
 	cell := result.Cell{Claim: c.ID, Setting: r.setting.ID, Checks: checks, Documented: "silent", Outcome: result.Own}
-	works, fails, disputed := false, false, c.Disputed
+	works, fails, disputed := false, false, false
 	for _, s := range r.ofClaim[c.ID] {
 		d := s.Documented(r.targets)
 		disputed = disputed || d.Disputed
@@ -226,7 +226,9 @@ func (r *recorder) cell(c *claims.Claim, checks []result.Check) result.Cell {
 		cell.Documented = claims.Fails
 	}
 	for _, k := range checks {
-		cell.Outcome = graver(cell.Outcome, outcomeOf(k, disputed))
+		// A dispute is one of a check: it excuses no other check of the claim.
+		i := slices.IndexFunc(r.ofClaim[c.ID], func(s *Spec) bool { return s.What == k.What })
+		cell.Outcome = graver(cell.Outcome, outcomeOf(k, i >= 0 && r.ofClaim[c.ID][i].Documented(r.targets).Disputed))
 	}
 	return cell
 }

@@ -322,6 +322,10 @@ func judge(c *result.Cell, k *result.Check, said byte, t *trace.Trace) {
 	case said == 'd':
 		c.Outcome, c.Status = result.Disputed, "disputed"
 		k.Expect, k.Pass = "delivered", works
+		k.Dispute, k.Explained = &result.Dispute{By: 1, Against: 2, Otherwise: "not-delivered", Model: "against"}, !works
+		if works {
+			c.Outcome, k.Dispute.Model = result.Agrees, "by"
+		}
 	case (said == '-') == works && said != 'c':
 		c.Outcome, k.Pass = result.Differs, false
 		k.Expect = "delivered"

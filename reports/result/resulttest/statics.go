@@ -41,7 +41,7 @@ func input(k result.Static, text string) result.Static {
 }
 
 func disputed(k result.Static) result.Static {
-	k.Disputed = true
+	k.Dispute, k.Explained = &result.Dispute{By: 1, Against: 2, Model: "against"}, !k.Pass
 	return k
 }
 

@@ -146,7 +146,7 @@ func areaIDs(l *claims.Ledger) []string {
 func list(l *claims.Ledger, t claims.Target) []listed {
 	out := []listed{}
 	for _, c := range l.Claims() {
-		x := listed{ID: c.ID, Area: l.AreaOf(c.ID), Title: c.Title, Disputed: c.Disputed, CheckedBy: []string{}, Unchecked: c.Unchecked, Needs: c.Needs}
+		x := listed{ID: c.ID, Area: l.AreaOf(c.ID), Title: c.Title, Disputed: c.Disputed(), CheckedBy: []string{}, Unchecked: c.Unchecked, Needs: c.Needs}
 		for _, s := range c.Support {
 			if !s.Holds(t) {
 				continue

@@ -105,8 +105,8 @@ func (p *claimPrinter) claim(s *shown) {
 }
 
 func (p *claimPrinter) sources(list []result.Source) {
-	for _, s := range list {
-		head := fmt.Sprintf("%s, %s", s.Doc, s.Version)
+	for i, s := range list {
+		head := fmt.Sprintf("%d. %s, %s", i+1, s.Doc, s.Version)
 		if s.Section != "" {
 			head += ": " + s.Section
 		}
@@ -118,6 +118,14 @@ func (p *claimPrinter) sources(list []result.Source) {
 			p.text(6, "says: "+s.Says)
 		}
 	}
+}
+
+// before puts a word before a text that is not empty.
+func before(word, text string) string {
+	if text == "" {
+		return ""
+	}
+	return word + text
 }
 
 func (p *claimPrinter) check(k shownCheck) {
@@ -136,8 +144,9 @@ func (p *claimPrinter) check(k shownCheck) {
 	if k.Condition != "" {
 		p.text(6, "condition: "+k.Condition)
 	}
-	if k.Disputed {
-		p.line(6, "another source contradicts: a difference is shown, not counted")
+	if d := k.Disputed; d != nil {
+		says := map[string]int{"by": d.By, "against": d.Against}
+		p.text(6, fmt.Sprintf("disputed: source %d says so, source %d says otherwise%s; the model follows source %d", d.By, d.Against, before(", that is ", d.Otherwise), says[d.Model]))
 	}
 	if k.Try != "" {
 		p.line(6, "try: %s", k.Try)

@@ -36,13 +36,14 @@ type shownCheck struct {
 	Kind string `json:"kind"`
 	// What is tried, Where in which settings, Wants what must come out; "" when
 	// the check only observes.
-	What      string `json:"what"`
-	Where     string `json:"where"`
-	Wants     string `json:"wants,omitempty"`
-	Reason    string `json:"reason,omitempty"`
-	Basis     string `json:"basis,omitempty"`
-	Disputed  bool   `json:"disputed,omitempty"`
-	Condition string `json:"condition,omitempty"`
+	What   string `json:"what"`
+	Where  string `json:"where"`
+	Wants  string `json:"wants,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	Basis  string `json:"basis,omitempty"`
+	// Disputed is set where another source contradicts what the check asks for.
+	Disputed  *result.Dispute `json:"disputed,omitempty"`
+	Condition string          `json:"condition,omitempty"`
 	// Try is a command that tries a check with packets in one of its labs.
 	Try string `json:"try,omitempty"`
 	// Rule is set for rules, Example for placements and resources: what they are
@@ -166,8 +167,16 @@ func show(l *claims.Ledger, c *claims.Claim) (*shown, error) {
 	return s, nil
 }
 
+func disputeOf(k claims.Check) *result.Dispute {
+	d := k.Disputed
+	if d == nil {
+		return nil
+	}
+	return &result.Dispute{By: d.By, Against: d.Against, Otherwise: d.Otherwise, Model: d.Model}
+}
+
 func showCheck(k claims.Check) shownCheck {
-	x := shownCheck{Kind: k.Kind(), What: k.String(), Where: k.Words(), Wants: k.Expect, Reason: k.Reason, Basis: k.Basis, Disputed: k.Disputed, Condition: k.Condition, Try: command(k)}
+	x := shownCheck{Kind: k.Kind(), What: k.String(), Where: k.Words(), Wants: k.Expect, Reason: k.Reason, Basis: k.Basis, Disputed: disputeOf(k), Condition: k.Condition, Try: command(k)}
 	switch {
 	case k.Flow != nil && k.Flow.SeenAs != "":
 		x.Wants = strings.TrimPrefix(x.Wants+", seen as "+k.Flow.SeenAs, ", ")

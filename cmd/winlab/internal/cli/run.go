@@ -31,12 +31,17 @@ type difference struct {
 	Reason  string `json:"reason,omitempty"`
 	Summary string `json:"summary,omitempty"`
 	Command string `json:"command,omitempty"`
+	// Says is what another source says, where that explains the difference.
+	Says string `json:"says,omitempty"`
 }
 
 // runSummary is the JSON form of what run prints.
 type runSummary struct {
 	result.Summary
+	// Differences are those that make the run not as expected. Explained are the others:
+	// the check came out as another source says, and the ledger tells so.
 	Differences []difference `json:"differences"`
+	ExplainedBy []difference `json:"explainedDifferences,omitempty"`
 	// FlowResults are the labs' own flows.
 	FlowResults []flowLine `json:"flowResults,omitempty"`
 	// NotModelled is what the labs say and the simulation does not follow.
@@ -127,7 +132,7 @@ func printFlows(w io.Writer, lines []flowLine) error {
 
 func (a *app) runCmd() *cobra.Command {
 	var dir, kind, baseline string
-	var live bool
+	var live, strict bool
 	cmd := &cobra.Command{
 		Use:   "run [LAB | DIR]...",
 		Short: "Simulate labs, check every claim and write the report",
@@ -156,8 +161,9 @@ Of labs that are named, and not only their folders, every flow is printed with i
 verdict: by variant, and by step of a lab that has steps.
 
 The exit code is 1 when a check differs from what the documents say, a flow from what
-its lab expects, real components from their models, or a live flow from its trace. Disputed claims and what the
-model does not know are shown; they do not fail a run.`,
+its lab expects, real components from their models, or a live flow from its trace. A
+difference that another source explains, as the ledger says beforehand, is counted and
+listed; it fails a run with --strict only. What the model does not know is shown and fails no run.`,
 		Example: `  winlab run
   winlab run fixtures/labs/overlay-win-overlay.yaml -d /tmp/report
   winlab run fixtures/labs -o json
@@ -172,6 +178,7 @@ model does not know are shown; they do not fail a run.`,
 	oneOf(cmd, "components", "--components", offline.ComponentKinds...)
 	cmd.Flags().BoolVar(&live, "live", false, "make every flow with real sockets as well")
 	cmd.Flags().StringVar(&baseline, "baseline", "", "an earlier run to compare with: its `folder`, or its results.json")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 also for differences that another source explains")
 	if err := cmd.MarkFlagDirname("dir"); err != nil {
 		panic(err)
 	}
@@ -198,6 +205,9 @@ model does not know are shown; they do not fail a run.`,
 		if live {
 			typed = append(typed, "--live")
 		}
+		if strict {
+			typed = append(typed, "--strict")
+		}
 		doc, err := offline.Run(cmd.Context(), offline.Options{Paths: paths, Components: kind, Live: live, Nodes: nodesOf(paths), Progress: p.event, Tool: currentVersion().String(), Command: strings.Join(typed, " ")})
 		p.end()
 		if err != nil {
@@ -218,7 +228,7 @@ model does not know are shown; they do not fail a run.`,
 		if before != nil {
 			return a.sinceBaseline(before, doc, baseline, dir, *out)
 		}
-		if !s.AsExpected {
+		if !s.AsExpected || strict && s.Summary.Explained > 0 {
 			return unexpected{}
 		}
 		return nil
@@ -255,7 +265,7 @@ func nodesOf(paths []string) string {
 
 // writeReport writes the three files of a run.
 func writeReport(dir string, doc *result.Document) (*runSummary, error) {
-	s := &runSummary{Summary: doc.Summary, FlowResults: flowLines(doc), Differences: differences(doc), NotModelled: doc.NotModelled, Report: filepath.Join(dir, "index.html"),
+	s := &runSummary{Summary: doc.Summary, FlowResults: flowLines(doc), Differences: differences(doc), ExplainedBy: explained(doc), NotModelled: doc.NotModelled, Report: filepath.Join(dir, "index.html"),
 		Results: filepath.Join(dir, "results.json"), JUnit: filepath.Join(dir, "junit.xml")}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -284,18 +294,18 @@ func writeReport(dir string, doc *result.Document) (*runSummary, error) {
 func differences(doc *result.Document) []difference {
 	ds := []difference{}
 	add := func(what string, k result.Check) {
-		ds = append(ds, difference{what, k.What, k.Expect, k.Got, k.Reason, k.Summary, k.Command})
+		ds = append(ds, difference{what, k.What, k.Expect, k.Got, k.Reason, k.Summary, k.Command, ""})
 	}
 	for _, c := range doc.Cells {
 		for _, pair := range c.Apart() {
 			m, k := pair[0], pair[1]
-			ds = append(ds, difference{c.Claim + " in " + c.Setting + ", level " + string(k.Level), k.What, m.Got + ", as at level " + string(m.Level), k.Got, k.Reason, k.Summary, k.Command})
+			ds = append(ds, difference{c.Claim + " in " + c.Setting + ", level " + string(k.Level), k.What, m.Got + ", as at level " + string(m.Level), k.Got, k.Reason, k.Summary, k.Command, ""})
 		}
 		if c.Outcome != result.Differs && c.Outcome != result.Failed {
 			continue
 		}
 		for _, k := range c.Checks {
-			if !k.Pass {
+			if !k.Pass && !k.Explained {
 				add(c.Claim+" in "+c.Setting, k)
 			}
 		}
@@ -330,6 +340,35 @@ func differences(doc *result.Document) []difference {
 	return ds
 }
 
+// explained lists the differences that the other source of a dispute explains.
+func explained(doc *result.Document) []difference {
+	sources := map[string][]result.Source{}
+	for _, c := range doc.Claims {
+		sources[c.ID] = c.Sources
+	}
+	var ds []difference
+	add := func(claim, where string, k result.Check) {
+		if !k.Explained || k.Dispute == nil {
+			return
+		}
+		d := difference{claim + " in " + where, k.What, k.Expect, k.Got, k.Reason, k.Summary, k.Command, ""}
+		if n := k.Dispute.Against; n >= 1 && n <= len(sources[claim]) {
+			s := sources[claim][n-1]
+			d.Says = s.Doc + ": " + s.Says
+		}
+		ds = append(ds, d)
+	}
+	for _, c := range doc.Cells {
+		for _, k := range c.Checks {
+			add(c.Claim, c.Setting, k)
+		}
+	}
+	for _, k := range doc.Statics {
+		add(k.Claim, k.Where, k.Check)
+	}
+	return ds
+}
+
 // onlyFiles reports whether labs were named, and no folders.
 func onlyFiles(args []string) bool {
 	return len(args) > 0 && !slices.ContainsFunc(args, func(p string) bool {
@@ -350,6 +389,7 @@ func printRun(w io.Writer, s *runSummary, flows bool) error {
 		return err
 	}
 	printDifferences(w, s)
+	printExplained(w, s)
 	for _, n := range s.NotModelled {
 		fmt.Fprintf(w, "not modelled: %s (%s)", n.What, strings.TrimSpace(n.Lab+" "+n.Variant))
 		if at := n.Place(); at != "" {
@@ -370,7 +410,7 @@ func printRun(w io.Writer, s *runSummary, flows bool) error {
 
 // printCounts prints how many came out how.
 func printCounts(w io.Writer, s *runSummary) error {
-	words := map[string]string{result.Differs: "differ from the documents", result.Failed: "could not be checked", result.Disputed: "disputed",
+	words := map[string]string{result.Differs: "differ from the documents", result.Failed: "could not be checked", result.Disputed: "differ from one source, another one agrees",
 		result.Unknown: "unknown to the model", result.Own: "the model's own, documents are silent", result.Agrees: "as documented"}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, o := range result.Outcomes {
@@ -401,6 +441,37 @@ func printCounts(w io.Writer, s *runSummary) error {
 		}
 	}
 	return t.Flush()
+}
+
+// printExplained prints the differences that another source explains, those of a claim
+// with one cause on one line, with the command of the first.
+func printExplained(w io.Writer, s *runSummary) {
+	type row struct {
+		first difference
+		n     int
+	}
+	var rows []row
+	at := map[string]int{}
+	for _, d := range s.ExplainedBy {
+		claim, _, _ := strings.Cut(d.What, " in ")
+		key := strings.Join([]string{claim, d.Check, d.Expect, d.Got, d.Says}, "\n")
+		if i, ok := at[key]; ok {
+			rows[i].n++
+			continue
+		}
+		at[key] = len(rows)
+		rows = append(rows, row{d, 1})
+	}
+	for _, r := range rows {
+		fmt.Fprintf(w, "difference that another source explains: %s", r.first.What)
+		if r.n > 1 {
+			fmt.Fprintf(w, " and %d more", r.n-1)
+		}
+		fmt.Fprintf(w, ": %s: expected %s, got %s\n    %s\n", r.first.Check, r.first.Expect, r.first.Got, r.first.Says)
+		if r.first.Command != "" {
+			fmt.Fprintf(w, "    %s\n", r.first.Command)
+		}
+	}
 }
 
 // printDifferences prints what is not as expected, with the command that shows it.
