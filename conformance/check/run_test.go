@@ -59,7 +59,7 @@ claims:
   sources: [{doc: d, version: "1"}]
   support: [{status: unsupported}]
   checks:
-  - {basis: stated, kubernetes: "1.14", releases: ["1803"], rule: {on: setting, level: error, effect: unlisted, says: "{kubernetes} is not for {windows}"}}
+  - {basis: stated, kubernetes: "1.14", releases: ["1803"], rule: {on: setting, bad: "kubernetes=1.14 windows=1803", good: "kubernetes=1.15 windows=1803; kubernetes=1.14 windows=1809", level: error, effect: unlisted, says: "{kubernetes} is not for {windows}"}}
 `
 
 func find(t *testing.T, text, system string, targets ...claims.Target) *findings.Document {

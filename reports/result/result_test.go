@@ -169,7 +169,7 @@ func TestSummarise(t *testing.T) {
 		t.Errorf("%d outcomes for %d cells, %d flows failed", sum, len(doc.Cells), doc.Summary.FlowsFailed)
 	}
 	of := result.OfClaims(doc)
-	for claim, want := range map[string]string{"rras-forwarding": result.Unchecked, "pod-to-node": result.Own, "hairpin": result.Disputed, "ping-outside": result.Own, "clusterip-split": result.Differs,
+	for claim, want := range map[string]string{"rras-forwarding": result.Unchecked, "pod-to-node": result.Own, "windows-build-label": result.Disputed, "ping-outside": result.Own, "clusterip-split": result.Differs,
 		"hostnetwork": result.Agrees, "readonly-rootfs": result.Differs, "allocatable": result.Agrees} {
 		if of[claim] != want {
 			t.Errorf("%s is %q, want %q", claim, of[claim], want)
