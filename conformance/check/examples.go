@@ -75,8 +75,8 @@ func (r *rule) tryExamples() result.Static {
 }
 
 // trySettings holds the settings that a rule on settings names against those that it is
-// for. They are written beside the range and not made from it, so that a wrong bound of
-// either is found.
+// for. They are written beside the range, so that a later change of either is found; the
+// first ones were taken from the ranges, so a range that was wrong then is not.
 func (r *rule) trySettings(k *result.Check) {
 	bad, err1 := claims.ParseTargets(r.Bad)
 	good, err2 := claims.ParseTargets(r.Good)
