@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ const (
 	Fail Outcome = "fail"
 	Skip Outcome = "skip" // it has skipped itself
 	None Outcome = ""
+	// Leave is only wanted: the test is not started.
+	Leave Outcome = "leave out"
 )
 
 // Expected is a row of the table.
@@ -83,14 +86,25 @@ func ReadTable(text []byte) (*Table, error) {
 			bad("%s: it is there twice", e.Test)
 		case !slices.Contains(t.Classes, e.Class):
 			bad("%s: class %q; write one of %s", e.Test, e.Class, strings.Join(t.Classes, ", "))
-		case !slices.Contains([]Outcome{Pass, Fail, Skip}, e.Want):
-			bad("%s: want %q; write pass, fail or skip", e.Test, e.Want)
+		case !slices.Contains([]Outcome{Pass, Fail, Skip, Leave}, e.Want):
+			bad("%s: want %q; write pass, fail, skip or leave out", e.Test, e.Want)
 		case e.Want != Pass && e.Why == "":
 			bad("%s: it is not wanted to pass; write why", e.Test)
 		}
 		seen[e.Test] = true
 	}
 	return t, errors.Join(errs...)
+}
+
+// LeftOut is a regular expression of the tests that are not to be started, "" for none.
+func (t *Table) LeftOut() string {
+	var all []string
+	for _, e := range t.Tests {
+		if e.Want == Leave {
+			all = append(all, regexp.QuoteMeta(e.Test))
+		}
+	}
+	return strings.Join(all, "|")
 }
 
 // Result is how a test ended.
@@ -184,11 +198,11 @@ func Compare(t *Table, results []Result, partly bool) ([]Row, error) {
 		delete(got, e.Test)
 		rows = append(rows, Row{e, r})
 		switch {
-		case r.Outcome == e.Want, r.Outcome == None && partly:
+		case r.Outcome == e.Want, r.Outcome == None && (partly || e.Want == Leave):
 		case r.Outcome == None:
 			errs = append(errs, fmt.Errorf("%s: it did not run", e.Test))
 		case r.Outcome == Pass:
-			errs = append(errs, fmt.Errorf("%s: it passes, and %s was expected (%s): change the table", e.Test, e.Want, e.Why))
+			errs = append(errs, fmt.Errorf("%s: it passes; expected was %s (%s): change the table", e.Test, e.Want, e.Why))
 		default:
 			errs = append(errs, fmt.Errorf("%s: %s instead of %s: %s", e.Test, r.Outcome, e.Want, r.Message))
 		}
@@ -209,7 +223,10 @@ func Markdown(w io.Writer, rows []Row) error {
 	passed, all := map[string]int{}, map[string]int{}
 	for _, r := range rows {
 		outcome := r.Outcome
-		if outcome == None {
+		switch {
+		case outcome == None && r.Want == Leave:
+			outcome = "left out"
+		case outcome == None:
 			outcome = "not run"
 		}
 		why := r.Why

@@ -46,13 +46,23 @@ func TestMistakesInATable(t *testing.T) {
 		"focus: x\ntests: [{class: A, want: pass}]":                                           "has no test",
 		"focus: x\ntests: [{test: a, class: A, want: pass}, {test: a, class: A, want: pass}]": "twice",
 		"focus: x\ntests: [{test: a, class: D, want: pass}]":                                  "write one of A, B, C",
-		"focus: x\ntests: [{test: a, class: A, want: green}]":                                 "pass, fail or skip",
+		"focus: x\ntests: [{test: a, class: A, want: green}]":                                 "pass, fail, skip or leave out",
 		"focus: x\ntests: [{test: a, class: A, want: fail}]":                                  "write why",
 		"focus: x\ntest: []": "unknown field",
 	} {
 		if _, err := ReadTable([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
+	}
+}
+
+func TestLeftOut(t *testing.T) {
+	table := &Table{Tests: []Expected{{Test: "a (b)", Want: Leave}, {Test: "c", Want: Pass}, {Test: "d", Want: Leave}}}
+	if got := table.LeftOut(); got != `a \(b\)|d` {
+		t.Errorf("%q", got)
+	}
+	if got := (&Table{}).LeftOut(); got != "" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -86,6 +96,8 @@ func TestCompare(t *testing.T) {
 		"nobody expects it":    {all[1:], false, "the table does not have it"},
 		"it did not run":       {append(all, row("other", Pass)), false, "did not run"},
 		"it did not need to":   {append(all, row("other", Pass)), true, ""},
+		"it was left out":      {append(all, row("other", Leave)), false, ""},
+		"it was not left out":  {[]Expected{all[0], row("fails", Leave), all[2]}, false, "fail instead of leave out"},
 		"not even when partly": {[]Expected{all[0], row("fails", Pass), all[2], row("other", Pass)}, true, "instead of"},
 	} {
 		rows, err := Compare(&Table{Tests: c.tests}, results, c.partly)

@@ -95,8 +95,10 @@ func run(ctx context.Context, o *options) error {
 	cmd := exec.CommandContext(ctx, b.Path("e2e.test"), "--kubeconfig="+o.kubeconfig, "--kubectl-path="+o.kubectl, "--provider=skeleton", "--node-os-distro=windows",
 		"--non-blocking-taints=node-role.kubernetes.io/control-plane,node.kubernetes.io/os",
 		"--ginkgo.focus="+focus, "--ginkgo.timeout="+o.timeout.String(), "--ginkgo.no-color", "--ginkgo.v", "--report-dir="+o.out)
-	if table.Skip != "" {
-		cmd.Args = append(cmd.Args, "--ginkgo.skip="+table.Skip)
+	for _, out := range []string{table.Skip, table.LeftOut()} {
+		if out != "" {
+			cmd.Args = append(cmd.Args, "--ginkgo.skip="+out)
+		}
 	}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it cleans up
