@@ -130,6 +130,11 @@ func (w *Wine) Copy(ctx context.Context, c Config) (*Copy, error) {
 	if err != nil {
 		return nil, err
 	}
+	words, err := w.withMessages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dlls = append(dlls, words)
 	bare, err := w.template(ctx, c.Boot)
 	if err != nil {
 		return nil, err
@@ -178,7 +183,7 @@ func fill(dir, bare string, dlls []string, programs map[string]string, values []
 		if err := os.Rename(to, filepath.Join(system32, "wine_"+name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err := copyFile(d, to, 0o755); err != nil {
+		if err := place(d, to); err != nil {
 			return err
 		}
 	}
