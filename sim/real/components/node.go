@@ -97,6 +97,19 @@ func CopyAs(ctx context.Context, dir string, build *builds.Build, look Look) (*w
 	return w.Copy(ctx, c)
 }
 
+// TestLimit is a program of winlab's that takes memory, as testlimit.exe of Sysinternals; it
+// must be started by that name.
+const TestLimit = "testlimit.exe"
+
+// TestLimitFile is where [TestLimit] is on this machine.
+func TestLimitFile(ctx context.Context) (string, error) {
+	box, err := builtPrograms(ctx)
+	if err == nil && box == "" {
+		err = errors.New("no Go to build it with")
+	}
+	return box, err
+}
+
 // builtPrograms returns the file that stands for the programs of package programs, from the
 // cache; "" where there is no Go to build it with, and Wine's own programs have to do.
 func builtPrograms(ctx context.Context) (string, error) {

@@ -6,7 +6,7 @@
 // those of this machine, and nsi.dll starts Wine's services when a program asks for
 // network tables; wineboot.exe starts none. For the kubelet, pdh.dll has its performance
 // counters, and Go programs that are started with [UnixListeners] can listen on AF_UNIX,
-// with [Symlinks] they have symbolic links. tool.exe stands for programs of Windows that
+// with [Symlinks] they have symbolic links, and with [Memory] the memory of a node. tool.exe stands for programs of Windows that
 // winlab answers itself: it sends its arguments there and prints the answer. The package
 // must not know Wine, nor the programs; it needs the C compiler mingw-w64.
 package shims
@@ -54,6 +54,11 @@ const UnixListeners = "WINLAB_AF_UNIX=1"
 // Symlinks is a variable of the environment with which symbolic links of Go programs are
 // made, which older Wine only says that it does.
 const Symlinks = "WINLAB_SYMLINKS=1"
+
+// Memory is a variable of the environment with which Go programs see the memory of a node
+// instead of this machine's: its value is the path of a file, as the program sees it, with
+// the whole and what is available in bytes, "TOTAL AVAILABLE".
+const Memory = "WINLAB_MEMORY"
 
 // ErrNoCompiler says that there is no compiler for Windows.
 var ErrNoCompiler = errors.New("no " + Compiler + " (Debian, Ubuntu: apt-get install gcc-mingw-w64-x86-64)")

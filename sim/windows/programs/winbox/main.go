@@ -1,6 +1,6 @@
 // Command winbox is the programs of a Windows container that Wine lacks or has otherwise
 // than Windows: curl.exe, powershell.exe, findstr.exe, hostname.exe, nltest.exe,
-// timeout.exe and whoami.exe in one file, which looks at the name by which it was started.
+// testlimit.exe, timeout.exe and whoami.exe in one file, which looks at the name by which it was started.
 // It has the forms that documents and test suites use, with the exit codes and messages of
 // the real programs; a form that it does not know is an error that begins with "winlab:".
 //
@@ -54,6 +54,7 @@ func init() {
 	programs["hostname"] = hostname
 	programs["nltest"] = nltest
 	programs["powershell"] = powershell
+	programs["testlimit"] = testLimit
 	programs["timeout"] = timeout
 	programs["whoami"] = whoami
 }

@@ -110,6 +110,8 @@ func TestPowerShell(t *testing.T) {
 		{[]string{"-EncodedCommand", encode("echo ü")}, "ü\r\n", "", 0},
 		{[]string{"exit 3"}, "", "", 3},
 		{[]string{"throw 'bad'"}, "", "bad\r\n", 1},
+		{[]string{"Get-Unknown x | Format-Table"}, "", "winlab: powershell.exe here does not know Get-Unknown\r\n", 1},
+		{[]string{"if (-not(Test-Path nosuch)) { 'none' }; if (-not $false) { 'not' }"}, "none\r\nnot\r\n", "", 0},
 		{[]string{"try { throw 'bad' } catch { echo \"caught $_\" } finally { echo end }"}, "caught bad\r\nend\r\n", "", 0},
 		{[]string{"$i = 0; while ($true) { $i++; if ($i -eq 2) { continue }; if ($i -gt 3) { break }; $i }"}, "1\r\n3\r\n", "", 0},
 		{[]string{"for ($i = 0; $i -lt 3; $i++) { Write-Host -NoNewline $i }"}, "012", "", 0},

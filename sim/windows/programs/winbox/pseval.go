@@ -305,7 +305,11 @@ func (i *interp) collect(body []node) (all []any, err error) {
 }
 
 func (i *interp) pipe(n nPipe, emit emitter) error {
-	input := []any(nil)
+	input, ok := []any(nil), true
+	if len(n.parts) > 1 {
+		// One that fails makes all of it fail ($?).
+		defer func() { i.ok = i.ok && ok }()
+	}
 	for k, part := range n.parts {
 		end := k == len(n.parts)-1
 		var out []any
@@ -324,6 +328,9 @@ func (i *interp) pipe(n nPipe, emit emitter) error {
 			err = run()
 		} else {
 			err = i.inside(run)
+		}
+		if _, is := part.(nCmd); is {
+			ok = ok && i.ok
 		}
 		if err != nil {
 			return err

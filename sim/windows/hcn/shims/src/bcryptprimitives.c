@@ -2,8 +2,10 @@
  * before version 9 does not have. It is the first that a Go program calls, so what else
  * must happen before its own code happens here, too. */
 #include "afunix.h"
+#include "memory.h"
 #include "links.h"
 #include "names.h"
+#include "paths.h"
 #include "udp.h"
 
 BOOLEAN NTAPI SystemFunction036(PVOID buffer, ULONG length); /* RtlGenRandom, in advapi32 */
@@ -24,6 +26,7 @@ static void sockets(void)
 static void before_main(void)
 {
 	sockets();
+	slashes();
 	files();
 }
 

@@ -9,7 +9,7 @@
 #include <windows.h>
 
 #define JUMP 16
-#define JUMPS 6 /* the most that are needed */
+#define JUMPS 7 /* the most that are needed */
 
 struct exports {
 	BYTE *base;

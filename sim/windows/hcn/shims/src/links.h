@@ -235,14 +235,10 @@ static NTSTATUS NTAPI set_of(HANDLE h, PIO_STATUS_BLOCK io, PVOID what, ULONG le
 }
 
 /* symbolic_links replaces what has to do with links. */
-static void symbolic_links(struct exports *nt)
+static void symbolic_links(struct exports *nt, struct exports *k)
 {
-	struct exports e;
-
-	if (!exports_of(&e, "kernel32.dll"))
-		return;
 	/* Functions of Wine's kernel32.dll may be those of another DLL. */
-	HMODULE kernel = (HMODULE)e.base;
+	HMODULE kernel = (HMODULE)k->base;
 	unix_name = (void *)GetProcAddress(kernel, "wine_get_unix_file_name");
 	windows_name = (void *)GetProcAddress(kernel, "wine_get_dos_file_name");
 	real_create = (void *)GetProcAddress(kernel, "CreateFileW");
@@ -251,27 +247,33 @@ static void symbolic_links(struct exports *nt)
 	real_remove = (void *)GetProcAddress(kernel, "RemoveDirectoryW");
 	real_open = (void *)GetProcAddress((HMODULE)nt->base, "NtOpenFile");
 	if (unix_name && windows_name && real_create && real_control && real_delete && real_remove && real_open) {
-		replace(&e, "CreateSymbolicLinkW", (void *)symlink_of);
-		replace(&e, "CreateFileW", (void *)create_of);
-		replace(&e, "DeviceIoControl", (void *)control_of);
-		replace(&e, "DeleteFileW", (void *)delete_of);
-		replace(&e, "RemoveDirectoryW", (void *)remove_of);
+		replace(k, "CreateSymbolicLinkW", (void *)symlink_of);
+		replace(k, "CreateFileW", (void *)create_of);
+		replace(k, "DeviceIoControl", (void *)control_of);
+		replace(k, "DeleteFileW", (void *)delete_of);
+		replace(k, "RemoveDirectoryW", (void *)remove_of);
 		replace(nt, "NtOpenFile", (void *)open_of);
 	}
-	exports_done(&e);
 }
+
+static BOOL is_set(const char *name) { return GetEnvironmentVariableA(name, NULL, 0) != 0; }
 
 /* files is called once, before the program's own code. */
 static void files(void)
 {
-	struct exports e;
-	char text[8];
+	struct exports e, k;
+	BOOL links = is_set("WINLAB_SYMLINKS"), memory = is_set("WINLAB_MEMORY");
 
 	if (!exports_of(&e, "ntdll.dll"))
 		return;
 	if ((real_set = (void *)GetProcAddress((HMODULE)e.base, "NtSetInformationFile")) != NULL)
 		replace(&e, "NtSetInformationFile", (void *)set_of);
-	if (GetEnvironmentVariableA("WINLAB_SYMLINKS", text, sizeof text) != 0)
-		symbolic_links(&e);
+	if ((links || memory) && exports_of(&k, "kernel32.dll")) {
+		if (links)
+			symbolic_links(&e, &k);
+		if (memory)
+			node_memory(&k);
+		exports_done(&k);
+	}
 	exports_done(&e);
 }
