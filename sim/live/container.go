@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,11 +38,19 @@ type Container struct {
 	Mounts   []Mount
 	// Files are written into it, by their path.
 	Files map[string]string
-	// HostProcess runs it with the files and the registry of its Windows node, in the
-	// node's own network. Its mounts are below a folder of the node that an environment
-	// variable names, see [hostRootVariable]; there, other programs of the node see them,
-	// too, and all can be written to. Files must be empty.
+	// HostProcess runs it with the files and in the network of its Windows node. Its own are
+	// Mounts, which nobody else sees, and Volume; there are no Files. On Windows it has the
+	// node's registry and named objects, too; here these are its own, as Wine's server has
+	// them, which also opens files.
 	HostProcess bool
+	// Volume is where a host process has a new folder of its own: C:\hpc. It is its working
+	// folder, too, if Dir is "".
+	Volume string
+
+	// Commit is the most memory that each program of a Windows container can commit, in
+	// bytes, 0 for no limit: more is refused to it, as by a job object with a limit. A job's
+	// limit is for all of its programs together, and programs that Exec starts have none here.
+	Commit uint64
 
 	// The rest is for Linux.
 
@@ -75,9 +82,8 @@ type ContainerHandle struct {
 	machine string
 	c       Container
 	windows *windows // the prefix of a Windows container
-	own     bool     // it has a PID namespace: it is no host process
-	// hostFolder is where the image and the volumes of a host process are.
-	hostFolder atomic.Pointer[string]
+	node    string   // the prefix of the node of a host process
+	volume  string   // the folder of a host process on this machine
 
 	mu      sync.Mutex
 	process *netns.Process
@@ -102,7 +108,7 @@ func (n *Net) CreateContainer(ctx context.Context, machine string, c Container) 
 	if c.Name == "" || len(c.Args) == 0 {
 		return nil, fmt.Errorf("a container on %s needs a name and a program", machine)
 	}
-	h := &ContainerHandle{n: n, s: s, machine: machine, c: c, own: true, done: make(chan struct{})}
+	h := &ContainerHandle{n: n, s: s, machine: machine, c: c, done: make(chan struct{})}
 	if err := n.register(h); err != nil {
 		return nil, err
 	}
@@ -172,7 +178,7 @@ func (h *ContainerHandle) Start(ctx context.Context, stdio [3]*os.File) error {
 	ctx, cancel := h.n.within(ctx)
 	defer cancel()
 	p, err := h.start(ctx, stdio)
-	if err != nil && ctx.Err() != nil && h.own {
+	if err != nil && ctx.Err() != nil {
 		// What nobody waits for any more may start all the same.
 		err = errors.Join(err, h.n.host.RemoveContainer(context.WithoutCancel(ctx), h.s.name, h.c.Name))
 	}
@@ -192,15 +198,12 @@ func (h *ContainerHandle) Start(ctx context.Context, stdio [3]*os.File) error {
 
 func (h *ContainerHandle) start(ctx context.Context, stdio [3]*os.File) (*netns.Process, error) {
 	command := netns.Command{Args: h.c.Args, Env: h.env(h.c.Env), Dir: h.c.Dir, Terminal: h.c.Terminal, User: h.c.User}
-	if h.windows == nil && !h.c.HostProcess {
+	if h.windows == nil {
 		return h.n.host.StartContainer(ctx, h.s.name, h.linux(), command, stdio)
 	}
 	command, err := h.windowsCommand(ctx, command)
 	if err != nil {
 		return nil, err
-	}
-	if !h.own {
-		return h.n.host.Start(ctx, h.s.name, command, stdio)
 	}
 	c, err := h.windowsContainer(ctx)
 	if err != nil {
@@ -215,7 +218,7 @@ func (h *ContainerHandle) env(given []string) []string {
 	has := func(name string) bool {
 		return slices.ContainsFunc(all, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
 	}
-	if h.windows != nil || h.c.HostProcess {
+	if h.windows != nil {
 		return all
 	}
 	if !has("PATH") {
@@ -282,14 +285,12 @@ func (h *ContainerHandle) Exec(ctx context.Context, c netns.Command, stdio [3]*o
 		c.User = h.c.User
 	}
 	c.Env = h.env(c.Env)
-	if h.windows != nil || h.c.HostProcess {
+	if h.windows != nil {
 		var err error
+		h.services(ctx, c.Args)
 		if c, err = h.windowsCommand(ctx, c); err != nil {
 			return nil, err
 		}
-	}
-	if !h.own {
-		return h.n.host.Start(ctx, h.s.name, c, stdio)
 	}
 	return h.n.host.ExecContainer(ctx, h.s.name, h.c.Name, c, stdio)
 }
@@ -331,7 +332,7 @@ func (h *ContainerHandle) Signal(s syscall.Signal) error {
 	if !h.running() {
 		return fmt.Errorf("container %s: %w", h.c.Name, ErrNotRunning)
 	}
-	if (h.windows != nil || h.c.HostProcess) && s == syscall.SIGTERM {
+	if h.windows != nil && s == syscall.SIGTERM {
 		s = syscall.SIGINT
 	}
 	return h.process.Signal(s)
@@ -368,14 +369,17 @@ func (h *ContainerHandle) Stop(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// Usage is what the container's processes use now. Host processes are not told apart from
-// the node's.
+// Usage is what the container's processes use now.
 func (h *ContainerHandle) Usage(ctx context.Context) (netns.Usage, error) {
-	if !h.running() || !h.own {
+	if !h.running() {
 		return netns.Usage{}, fmt.Errorf("container %s: %w", h.c.Name, ErrNotRunning)
 	}
 	u, err := h.n.host.Usage(ctx, h.s.name, h.c.Name)
-	if err == nil && h.windows != nil {
+	switch {
+	case err != nil || h.windows == nil:
+	case h.c.HostProcess:
+		u.Disk, u.Inodes = size(h.volume)
+	default:
 		u.Disk, u.Inodes = h.windows.size()
 	}
 	return u, err
@@ -392,14 +396,8 @@ func (h *ContainerHandle) Remove(ctx context.Context) error {
 	p := h.process
 	h.mu.Unlock()
 	var err error
-	switch {
-	case p == nil:
-	case h.own:
-		err = h.n.host.RemoveContainer(ctx, h.s.name, h.c.Name)
-	default:
-		err = p.Signal(syscall.SIGKILL)
-	}
 	if p != nil {
+		err = h.n.host.RemoveContainer(ctx, h.s.name, h.c.Name)
 		select {
 		case <-h.done:
 			err = nil // also when the sandbox has gone before
@@ -412,8 +410,8 @@ func (h *ContainerHandle) Remove(ctx context.Context) error {
 	if h.windows != nil {
 		h.windows.close()
 	}
-	if at := h.hostFolder.Load(); at != nil {
-		err = errors.Join(err, os.RemoveAll(*at)) // its links, and not what they lead to
+	if h.volume != "" {
+		err = errors.Join(err, os.RemoveAll(h.volume))
 	}
 	h.n.unregister(h)
 	return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/live/netns"
+	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 )
 
@@ -261,11 +262,89 @@ func TestWindowsContainers(t *testing.T) {
 	if _, e := ran(t, n, pod.Machine, Container{Name: "b", Args: []string{"cmd", "/c", "exit 5"}}); e.Code != 5 {
 		t.Errorf("%+v", e)
 	}
+	// A program that lists folders asks Wine's services, which are the container's.
+	if text, e := ran(t, n, pod.Machine, Container{Name: "d", Args: []string{"cmd", "/c", `dir C:\data & exit 6`}, Mounts: []Mount{{Source: dir, Target: `C:\data`}}}); e.Code != 6 || !strings.Contains(text, "in.txt") {
+		t.Errorf("%+v\n%s", e, text)
+	}
+	// What is more than the limit is refused to a program; Go ends with that.
+	limited := Container{Name: "e", Args: []string{`C:\testlimit.exe`, "-d", "400", "-c", "1"}, Mounts: []Mount{{Source: testLimit(t), Target: `C:\testlimit.exe`}}, Commit: 300 << 20}
+	if text, e := ran(t, n, pod.Machine, limited); e.Code == 0 || e.Signal != 0 || !strings.Contains(text, "failed to commit") {
+		t.Errorf("%+v\n%.500s", e, text)
+	}
 	h, err = n.CreateContainer(t.Context(), pod.Machine, Container{Name: "c", Args: []string{"no-such.exe"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Start(t.Context(), stdio2); !NotFound(err) {
 		t.Errorf("no such program: %v", err)
+	}
+}
+
+func testLimit(t *testing.T) string {
+	t.Helper()
+	file, err := components.TestLimitFile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestHostProcess: a program with the files of its node, and with mounts and a folder that
+// nobody else sees.
+func TestHostProcess(t *testing.T) {
+	winetest.Need(t)
+	n := upOutside(t, "l2bridge-flannel-host-gw.yaml", lab.Options{})
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/one.txt", []byte("one\r\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	drive, err := n.NodePath(t.Context(), "node/win1", `C:\`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := n.CreateContainer(t.Context(), "node/win1", Container{Name: "a", HostProcess: true, Volume: `C:\hpc`, Mounts: []Mount{{Source: dir, Target: `C:\data`, ReadOnly: true}},
+		Args: []string{"cmd", "/c", `cd & type C:\data\one.txt & echo mine> own.txt & echo node> C:\nodes.txt & hostname & ping -n 1000 127.0.0.1 >nul`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdio, text := outputs(t)
+	if err := h.Start(t.Context(), stdio); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if got, _ := os.ReadFile(filepath.Join(drive, "nodes.txt")); len(got) > 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the host process writes nothing on its node")
+		}
+	}
+	for _, name := range []string{"hpc/own.txt", "data/one.txt"} {
+		if _, err := os.Stat(filepath.Join(drive, name)); err == nil {
+			t.Errorf("the node sees %s", name)
+		}
+	}
+	if u, err := h.Usage(t.Context()); err != nil || u.Processes < 2 || u.Memory == 0 || u.Inodes < 2 {
+		t.Errorf("%+v, error %v", u, err)
+	}
+	stdio2, text2 := outputs(t)
+	p, err := h.Exec(t.Context(), netns.Command{Args: []string{"cmd", "/c", `type own.txt & exit 4`}}, stdio2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := p.Wait(t.Context()); err != nil || e.Code != 4 {
+		t.Errorf("%+v, error %v", e, err)
+	}
+	if got := text2(); !strings.Contains(got, "mine") {
+		t.Errorf("%q", got)
+	}
+	if err := h.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := text(); !strings.HasPrefix(got, "C:\\hpc\none\n") || !strings.Contains(got, "win1") {
+		t.Errorf("%q", got)
+	}
+	if _, err := os.Stat(h.volume); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its folder is left: %v", err)
 	}
 }

@@ -26,13 +26,24 @@ func (h *ContainerHandle) prepareWindows(ctx context.Context) error {
 			return errors.New("a host process is in the network of its node (hostNetwork)")
 		}
 		if len(h.c.Files) > 0 {
-			return errors.New("a host process has the files of its node and its mounts, and no files of its own")
+			return errors.New("a host process has the files of its node, and none of its own")
 		}
-		h.own = false
-		return nil
+		drive, err := h.n.NodePath(ctx, h.s.name, `C:\`)
+		if err != nil {
+			return err
+		}
+		h.node = filepath.Dir(drive)
+		if h.c.Volume != "" {
+			if h.volume, err = os.MkdirTemp("", "winlab-live-"); err != nil {
+				return err
+			}
+		}
 	}
 	w := &windows{}
 	if err := h.n.prefix(ctx, h.s, w, b); err != nil {
+		if h.volume != "" {
+			err = errors.Join(err, os.RemoveAll(h.volume))
+		}
 		return err
 	}
 	for path, text := range h.c.Files {
@@ -55,11 +66,23 @@ func (h *ContainerHandle) prepareWindows(ctx context.Context) error {
 
 // windowsContainer is a Windows container as one of Linux: all of Wine's processes for its
 // prefix are in its PID namespace, and its mounts are below the prefix.
+// A host process has the node's drive C instead of its own.
 func (h *ContainerHandle) windowsContainer(ctx context.Context) (netns.Container, error) {
 	p := h.windows.copy
 	// The server comes first and alone, see startServer. It ends with the container.
-	c := netns.Container{Name: h.c.Name, Privileged: true, First: append(slices.Clone(p.Server), "-p")}
-	for _, m := range h.mounts() {
+	c := netns.Container{Name: h.c.Name, Privileged: true, Data: h.c.Commit, First: append(slices.Clone(p.Server), "-p")}
+	if asksForDrives(h.c.Args[0], h.c.Args[1:]) {
+		// Wine ends its services when there is no other program: Boot leaves one.
+		c.First = []string{"/bin/sh", "-c", quoted(c.First) + "&& " + quoted(p.Boot) + "&& " + quoted(p.Services)}
+	}
+	all := h.mounts()
+	if h.c.HostProcess {
+		c.Mounts = append(c.Mounts, netns.Mount{Source: filepath.Join(h.node, "drive_c"), Target: filepath.Join(p.Dir, "drive_c")})
+	}
+	if h.volume != "" {
+		all = append([]Mount{{Source: h.volume, Target: h.c.Volume}}, all...)
+	}
+	for _, m := range all {
 		source := m.Source
 		if isDrivePath(source) {
 			var err error
@@ -67,13 +90,57 @@ func (h *ContainerHandle) windowsContainer(ctx context.Context) (netns.Container
 				return c, fmt.Errorf("mount %s: %w", m.Target, err)
 			}
 		}
-		target, err := onDrive(p.Dir, m.Target)
+		target, err := h.onDrive(m.Target)
 		if err != nil {
 			return c, fmt.Errorf("mount %s: %w", m.Target, err)
 		}
 		c.Mounts = append(c.Mounts, netns.Mount{Source: source, Target: target, ReadOnly: m.ReadOnly})
 	}
 	return c, nil
+}
+
+// quoted is a command for a shell.
+func quoted(words []string) string {
+	var b strings.Builder
+	for _, w := range words {
+		b.WriteString("'" + strings.ReplaceAll(w, "'", `'\''`) + "' ")
+	}
+	return b.String()
+}
+
+// services starts Wine's services in a container that runs, if a program asks for what they
+// have. When they do not start, the program says what it lacks.
+func (h *ContainerHandle) services(ctx context.Context, args []string) {
+	w := h.windows
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.services || w.copy == nil || !asksForDrives(args[0], args[1:]) {
+		return
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer func() { _ = null.Close() }()
+	p, err := h.n.host.ExecContainer(ctx, h.s.name, h.c.Name, netns.Command{Args: w.copy.Services, Env: w.copy.Env, Dir: w.copy.Dir}, [3]*os.File{null, null, null})
+	if err == nil {
+		_, err = p.Wait(ctx)
+	}
+	w.services = err == nil
+}
+
+// onDrive is where a path of Windows is in the container's prefix, as its programs see it.
+func (h *ContainerHandle) onDrive(path string) (string, error) {
+	own := h.windows.copy.Dir
+	if !h.c.HostProcess {
+		return onDrive(own, path)
+	}
+	at, err := onDrive(h.node, path)
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(h.node, at)
+	return filepath.Join(own, rel), err
 }
 
 // size is what the files of a prefix take, and their number. Mounts are seen in the
@@ -85,6 +152,11 @@ func (w *windows) size() (disk, inodes uint64) {
 		dir = w.copy.Dir
 	}
 	w.mu.Unlock()
+	return size(dir)
+}
+
+// size is what the files of a folder take, and their number.
+func size(dir string) (disk, inodes uint64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // it has just gone
@@ -103,39 +175,33 @@ func (w *windows) size() (disk, inodes uint64) {
 // windowsCommand makes the command that runs a program of a Windows container.
 func (h *ContainerHandle) windowsCommand(ctx context.Context, c netns.Command) (netns.Command, error) {
 	w := h.windows
-	if w == nil {
-		w = &h.s.windows
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if h.windows == nil {
-		b, err := h.n.buildOf(h.s)
-		if err == nil {
-			err = h.n.need(ctx, h.s, w, b)
-		}
-		if err != nil {
-			return c, err
-		}
-	}
 	if w.copy == nil {
 		return c, fmt.Errorf("container %s: %w", h.c.Name, ErrNotRunning)
 	}
-	var own []string
-	if h.windows == nil {
-		var err error
-		if c, err = h.hostProcess(w.copy.Dir, c); err != nil {
-			return c, err
+	mounts := h.c.Mounts
+	if h.c.Volume != "" {
+		mounts = append(slices.Clone(mounts), Mount{Target: h.c.Volume})
+		if c.Dir == "" {
+			c.Dir = h.c.Volume
 		}
-		own = []string{h.hostRoot() + `\\`}
 	}
-	path, err := windowsProgram(w.copy.Dir, c.Args[0], searchPath(c.Env), h.c.Mounts, own...)
+	files, further := w.copy.Dir, []string(nil)
+	if h.c.HostProcess {
+		files = h.node
+		if h.c.Volume != "" {
+			further = []string{h.c.Volume + `\`}
+		}
+	}
+	path, err := windowsProgram(files, c.Args[0], searchPath(c.Env), mounts, further...)
 	if err != nil {
 		return c, err
 	}
 	c.User = nil // Wine's processes are all of one user
 	dir := filepath.Join(w.copy.Dir, "drive_c")
 	if c.Dir != "" {
-		if dir, err = onDrive(w.copy.Dir, c.Dir); err != nil {
+		if dir, err = h.onDrive(c.Dir); err != nil {
 			return c, fmt.Errorf("working folder: %w", err)
 		}
 	}

@@ -72,6 +72,10 @@ func (n *Net) wineCommand(ctx context.Context, s *space, c netns.Command) (netns
 	if _, err := os.Stat(path); err != nil && !strings.Contains(path, `\`) {
 		path = `C:\windows\system32\` + path
 	}
+	if !w.services && asksForDrives(path, c.Args[1:]) {
+		// When they do not start, the program says what it lacks.
+		w.services = n.runWine(ctx, s, w.copy, w.copy.Services) == nil
+	}
 	return n.underWine(ctx, s, w, path, c), nil
 }
 
@@ -83,10 +87,6 @@ func (n *Net) underWine(ctx context.Context, s *space, w *windows, path string, 
 		if h, err := n.serveHNS(ctx, node); err == nil {
 			env = append(env, hnsAddress+"="+h.inside.Addr())
 		}
-	}
-	if !w.services && asksForDrives(path, c.Args[1:]) {
-		// When they do not start, the program says what it lacks.
-		w.services = n.runWine(ctx, s, w.copy, w.copy.Services) == nil
 	}
 	return netns.Command{Args: w.copy.Command(path, c.Args[1:]...), Env: env, Dir: c.Dir, Terminal: c.Terminal}
 }

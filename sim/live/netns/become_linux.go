@@ -126,6 +126,11 @@ func (t *task) execute() error {
 	if err := t.Container.confine(); err != nil {
 		return err
 	}
+	if most := t.Container.Data; most > 0 && !t.Exec {
+		if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+			return fmt.Errorf("limit of memory: %w", err)
+		}
+	}
 	if u := c.User; u != nil && t.Switch {
 		if err := u.become(); err != nil {
 			return err

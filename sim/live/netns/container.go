@@ -30,6 +30,11 @@ type Container struct {
 	// what it leaves running stays. Nil for none.
 	First []string
 
+	// Data is the most that each of its processes can have of memory that is its own and can
+	// be written (RLIMIT_DATA), in bytes; more is refused to it. 0 is no limit. First has
+	// none, nor what it leaves.
+	Data uint64
+
 	// Privileged leaves user 0 all capabilities. Else it has those that containerd
 	// gives, and AddCaps but not DropCaps, such as "NET_ADMIN" or "ALL".
 	Privileged        bool
