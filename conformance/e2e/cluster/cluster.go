@@ -36,6 +36,8 @@ type Options struct {
 	// CanRun says why a node can run no containers, nil when it can. It is asked before
 	// anything starts; nil: all nodes can.
 	CanRun func(n *kube.Node) error
+	// WindowsMemory is the memory of each Windows node in bytes, 0 for [WindowsMemory].
+	WindowsMemory uint64
 	// Dir keeps the cluster's files and logs; "" is a folder that goes with the cluster.
 	Dir string
 	// Log gets progress and what goes wrong, a line each; nil: nobody.
@@ -58,6 +60,8 @@ type Node struct {
 type Runtime interface {
 	// Endpoint is what the kubelet is given: tcp://127.0.0.1:PORT, or unix:///FILE.
 	Endpoint() string
+	// Memory is what the node's containers have in memory, in bytes.
+	Memory(context.Context) uint64
 	Close() error
 }
 
@@ -109,6 +113,9 @@ func Up(ctx context.Context, o Options) (_ *Cluster, err error) {
 	}
 	if o.NodesWithin == 0 {
 		o.NodesWithin = 5 * time.Minute
+	}
+	if o.WindowsMemory == 0 {
+		o.WindowsMemory = WindowsMemory
 	}
 	c := &Cluster{o: o, dir: o.Dir, runtimes: map[string]Runtime{}, off: map[string]bool{}}
 	if c.dir == "" {

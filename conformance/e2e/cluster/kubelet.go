@@ -36,6 +36,8 @@ func (c *Cluster) writeKubeletConfig(file string, n *kube.Node, runtime string, 
 		NodeStatusReportFrequency:   metav1.Duration{Duration: time.Minute},
 		FailSwapOn:                  &no,
 		ImageGCHighThresholdPercent: func() *int32 { all := int32(100); return &all }(),
+		// A node that had too little memory takes pods again after this time.
+		EvictionPressureTransitionPeriod: metav1.Duration{Duration: time.Minute},
 		EvictionHard: map[string]string{
 			// The disk is this machine's, and no concern of the cluster.
 			"memory.available": "100Mi",
@@ -49,6 +51,8 @@ func (c *Cluster) writeKubeletConfig(file string, n *kube.Node, runtime string, 
 	if n.Windows != nil {
 		empty := ""
 		k.ResolverConfig = &empty
+		k.EnableSystemLogQuery = &yes
+		k.FeatureGates = map[string]bool{"NodeLogQuery": true} // by itself since 1.36
 		k.VolumePluginDir = `C:\usr\libexec\kubernetes\kubelet-plugins\volume\exec`
 	} else {
 		dir := filepath.Dir(file)

@@ -16,7 +16,7 @@ import (
 )
 
 // Programs are a cluster's programs: those of one release of Kubernetes, etcd, CoreDNS, and
-// what test images for Windows have of Unix.
+// what images have.
 type Programs struct {
 	dirs []string
 	from string
@@ -47,12 +47,18 @@ func findPrograms(near, version string, from func(dir string) (*pinned.Binaries,
 		return nil, err
 	}
 	p := &Programs{from: root}
-	for _, of := range []struct{ program, version string }{{"kubernetes", version}, {"etcd", ""}, {"coredns", ""}} {
+	for _, of := range []struct {
+		program, version string
+		image            bool // a cluster comes up without it
+	}{{"kubernetes", version, false}, {"etcd", "", false}, {"coredns", "", false}, {"resource-consumer", "", true}} {
 		v, err := pick(root, of.program, of.version)
 		if err != nil {
 			return nil, err
 		}
 		b, err := from(filepath.Join(root, of.program+"-"+v))
+		if b == nil && err == nil && of.image {
+			continue
+		}
 		if b == nil || err != nil {
 			return nil, err
 		}

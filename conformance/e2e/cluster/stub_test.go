@@ -46,6 +46,8 @@ func stubRuntime(ctx context.Context, n Node) (Runtime, error) {
 func (s *stub) Endpoint() string { return s.endpoint }
 func (s *stub) Close() error     { s.server.Stop(); return nil }
 
+func (s *stub) Memory(context.Context) uint64 { return 0 }
+
 func (s *stub) Version(context.Context, *cri.VersionRequest) (*cri.VersionResponse, error) {
 	return &cri.VersionResponse{Version: "0.1.0", RuntimeName: "stub", RuntimeVersion: "1.7.0", RuntimeApiVersion: "v1"}, nil
 }

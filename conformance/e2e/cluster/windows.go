@@ -33,6 +33,15 @@ func (c *Cluster) windowsKubelet(ctx context.Context, n *kube.Node, config, kube
 	if err := c.run(ctx, machine(n), "mount", "--bind", logs, "/var/log"); err != nil {
 		return nil, err
 	}
+	memory := filepath.Join(filepath.Dir(config), "memory")
+	if err := c.memory(memory, n.Name); err != nil {
+		return nil, err
+	}
+	// Where log queries look for what a service has written (kubelet_server_journal.go,
+	// heuristicsCopyFileLogs).
+	if err := linkLog(c.logFile(kubeletOf+n.Name), filepath.Join(logs, "kubelet.log")); err != nil {
+		c.say(fmt.Sprintf("the log of kubelet.exe on %s cannot be asked for: %v", n.Name, err))
+	}
 	path, err := c.o.Programs.Path("kubelet.exe")
 	if err != nil {
 		return nil, err
@@ -40,7 +49,7 @@ func (c *Cluster) windowsKubelet(ctx context.Context, n *kube.Node, config, kube
 	start := c.process(machine(n), c.logFile(kubeletOf+n.Name), netns.Command{
 		Dir:  drive,
 		Args: append([]string{path}, c.kubeletFlags(n, wine.Path(config), wine.Path(kubeconfig), `C:\var\lib\kubelet`)...),
-		Env:  []string{shims.UnixListeners, shims.Symlinks},
+		Env:  []string{shims.UnixListeners, shims.Symlinks, shims.Memory + "=" + wine.Path(memory)},
 	}, true)
 	socket := filepath.Join(drive, "var", "lib", "kubelet", "device-plugins", "kubelet.sock")
 	return func(ctx context.Context) (*run, error) {
@@ -95,4 +104,19 @@ func (c *Cluster) proxy(ctx context.Context, n *kube.Node) error {
 	}
 	p.check(upWithin, c.get(n, "http://127.0.0.1:10256/livez"))
 	return p.well(ctx)
+}
+
+// linkLog gives a log, which is made if it is missing, another name.
+func linkLog(log, name string) error {
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Link(log, name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }

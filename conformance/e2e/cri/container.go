@@ -42,6 +42,7 @@ type container struct {
 	exit     int32
 	reason   string
 	message  string
+	tooLarge bool // it was ended for its memory
 	// resources are the limits, which can be changed.
 	resources *runtimeapi.ContainerResources
 }
@@ -181,6 +182,9 @@ func (r *Runtime) StartContainer(ctx context.Context, q *runtimeapi.StartContain
 		return nil, err
 	}
 	r.work.Go(func() { r.follow(c) })
+	if r.o.OS == "linux" {
+		r.work.Go(func() { r.limit(c) })
+	}
 	r.emit(c.id, c.sandbox, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return &runtimeapi.StartContainerResponse{}, nil
 }
@@ -221,7 +225,7 @@ func (r *Runtime) follow(c *container) {
 	switch {
 	case err != nil:
 		c.exit, c.reason, c.message = 255, "Unknown", "how the container has ended is not known: "+err.Error()
-	case e.OutOfMemory:
+	case e.OutOfMemory || c.tooLarge && e.Signal == syscall.SIGKILL:
 		c.exit, c.reason = e.code(), oomReason
 	case e.code() == 0:
 		c.reason = completedReason
@@ -232,6 +236,42 @@ func (r *Runtime) follow(c *container) {
 	_ = c.io.close()
 	close(c.done)
 	r.emit(c.id, c.sandbox, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+}
+
+// memoryEvery is how often the memory of a container with a limit is looked at.
+const memoryEvery = time.Second
+
+// limit ends a container that has more memory than its limit, as the kernel does with a
+// control group. Here it is noticed later: one that takes and returns memory between two
+// looks goes on.
+func (r *Runtime) limit(c *container) {
+	tick := time.NewTicker(memoryEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.done:
+			return
+		case <-r.life.Done():
+			return
+		case <-tick.C:
+		}
+		c.mu.Lock()
+		most := c.resources.GetLinux().GetMemoryLimitInBytes()
+		c.mu.Unlock()
+		if most <= 0 {
+			continue // it can be set later
+		}
+		u, err := c.task.Usage(r.life)
+		if err != nil || u.Memory <= uint64(most) {
+			continue
+		}
+		c.mu.Lock()
+		c.tooLarge = true
+		c.mu.Unlock()
+		if err := c.task.Signal(r.life, syscall.SIGKILL); err != nil {
+			r.o.Log("memory limit of container " + c.id + ": " + err.Error())
+		}
+	}
 }
 
 // StopContainer asks a container to end, and ends it after a time. One that does not run,

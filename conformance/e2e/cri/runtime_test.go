@@ -180,6 +180,28 @@ func TestContainerEnds(t *testing.T) {
 	}
 }
 
+// TestMemoryLimit: a Linux container that has more than its limit is ended, one with enough
+// goes on. Those of Windows are not ended: memory is refused to them.
+func TestMemoryLimit(t *testing.T) {
+	limit := func(bytes int64) func(*runtimeapi.ContainerConfig) {
+		return func(c *runtimeapi.ContainerConfig) {
+			c.Linux = &runtimeapi.LinuxContainerConfig{Resources: &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: bytes}}
+		}
+	}
+	b := start(t, "linux") // every container has 3 MiB
+	b.pull()
+	s := b.sandbox("web")
+	small, enough := b.create(s, "web", "small", "sleep 1000", limit(2<<20)), b.create(s, "web", "enough", "sleep 1000", limit(4<<20))
+	b.begin(small)
+	b.begin(enough)
+	if c := b.exited(small); c.Reason != "OOMKilled" || c.ExitCode != 137 {
+		t.Errorf("%+v", c)
+	}
+	if c := b.status(enough); c.State != runtimeapi.ContainerState_CONTAINER_RUNNING {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestStopContainer(t *testing.T) {
 	b := start(t, "linux")
 	b.pull()

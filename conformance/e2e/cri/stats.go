@@ -118,6 +118,20 @@ func (r *Runtime) windowsStats(c *container, u used) *runtimeapi.WindowsContaine
 	}
 }
 
+// Memory is what all containers that run have in memory, in bytes.
+func (r *Runtime) Memory(ctx context.Context) uint64 {
+	var sum uint64
+	for _, c := range r.allContainers() {
+		if c.current() != runtimeapi.ContainerState_CONTAINER_RUNNING {
+			continue
+		}
+		if u, err := c.task.Usage(ctx); err == nil { // else it has just ended
+			sum += u.Memory
+		}
+	}
+	return sum
+}
+
 // ContainerStats tells what one container takes.
 func (r *Runtime) ContainerStats(ctx context.Context, q *runtimeapi.ContainerStatsRequest) (*runtimeapi.ContainerStatsResponse, error) {
 	c, err := r.container(q.ContainerId)

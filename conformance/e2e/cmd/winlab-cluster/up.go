@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/klog/v2"
 
 	"github.com/winlab-dev/winlab/cmd/winlab/serve"
@@ -30,7 +31,8 @@ import (
 type upOptions struct {
 	name, variant, windows, kubernetes, components, dir string
 
-	detach bool
+	windowsMemory string
+	detach        bool
 }
 
 // readyEnv is set for a cluster in the background: the descriptor on which it says how
@@ -63,6 +65,7 @@ foreground Ctrl-C ends the cluster; with -d it runs until winlab-cluster down.`,
 	f.StringVar(&o.variant, "variant", "", "a `variant` of the lab")
 	f.StringVar(&o.kubernetes, "kubernetes", "", "the `version` of Kubernetes, as 1.37.0 (default: the newest that is pinned)")
 	f.StringVar(&o.windows, "windows", "", "the `build` of the lab's Windows nodes, as 10.0.20348.2762 (default: that of the lab)")
+	f.StringVar(&o.windowsMemory, "windows-memory", "4Gi", "the memory of each Windows node, as its kubelet.exe sees it")
 	f.StringVar(&o.components, "components", "", "real for the network plugin's programs, model for their models (default: what the lab says)")
 	f.StringVar(&o.dir, "dir", "", "a `folder` for files and logs, which stay (default: one that goes with the cluster)")
 	f.BoolVarP(&o.detach, "detach", "d", false, "run in the background")
@@ -93,6 +96,10 @@ func up(ctx context.Context, stderr io.Writer, path string, o upOptions) error {
 	if err != nil {
 		return err
 	}
+	memory, err := resource.ParseQuantity(o.windowsMemory)
+	if err != nil || memory.Value() < 1<<28 {
+		return fmt.Errorf("--windows-memory %q: write a quantity of at least 256Mi, as 4Gi", o.windowsMemory)
+	}
 	if o.name == "" {
 		o.name = f.Lab.Metadata.Name
 	}
@@ -121,7 +128,7 @@ func up(ctx context.Context, stderr io.Writer, path string, o upOptions) error {
 	if err != nil {
 		return interrupted(ctx, err)
 	}
-	c, err := cluster.Up(ctx, cluster.Options{Lab: f, Variant: o.variant, Setting: setting, Components: o.components, Programs: programs, CanRun: node.CanRun, Dir: o.dir, Log: log,
+	c, err := cluster.Up(ctx, cluster.Options{Lab: f, Variant: o.variant, Setting: setting, Components: o.components, Programs: programs, CanRun: node.CanRun, Dir: o.dir, WindowsMemory: uint64(memory.Value()), Log: log,
 		Runtime: func(ctx context.Context, n cluster.Node) (cluster.Runtime, error) {
 			return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir, Programs: func(_ context.Context, name string) (string, error) { return programs.Path(name) },
 				Log: func(s string) { r.note(n.Name + ": " + s) }})
@@ -214,7 +221,7 @@ func detached(ctx context.Context, stderr io.Writer, path string, o upOptions) e
 	}
 	defer func() { _ = r.Close() }()
 	args := []string{"up", path}
-	for _, f := range [][2]string{{"name", o.name}, {"variant", o.variant}, {"windows", o.windows}, {"kubernetes", o.kubernetes}, {"components", o.components}, {"dir", o.dir}} {
+	for _, f := range [][2]string{{"name", o.name}, {"variant", o.variant}, {"windows", o.windows}, {"kubernetes", o.kubernetes}, {"components", o.components}, {"dir", o.dir}, {"windows-memory", o.windowsMemory}} {
 		if f[1] != "" {
 			args = append(args, "--"+f[0]+"="+f[1])
 		}

@@ -160,8 +160,18 @@ func (m *machine) CreateContainer(ctx context.Context, sandbox string, c cri.Con
 		ReadOnlyRoot: c.ReadOnly, Privileged: c.Privileged, AddCaps: c.AddCaps, DropCaps: c.DropCaps, NoNewPrivileges: c.NoNewPrivileges,
 		Processes: c.TargetPID,
 	}
+	if m.windows {
+		l.Commit = uint64(max(c.Limits.Memory, 0))
+	}
+	if c.HostProcess {
+		l.Volume = hostVolume
+		l.Env = append(l.Env, volumeVariable+"="+hostVolume+`\`)
+		l.Args, l.Dir = inVolume(l.Args), inVolume([]string{l.Dir})[0]
+	}
 	for _, mount := range c.Mounts {
-		l.Mounts = append(l.Mounts, live.Mount{Source: mount.Source, Target: mount.Target, ReadOnly: mount.ReadOnly})
+		for _, target := range targets(mount, c.HostProcess) {
+			l.Mounts = append(l.Mounts, live.Mount{Source: mount.Source, Target: target, ReadOnly: mount.ReadOnly})
+		}
 	}
 	if !m.windows {
 		if l.User, err = userOf(c.Process); err != nil {
@@ -172,7 +182,43 @@ func (m *machine) CreateContainer(ctx context.Context, sandbox string, c cri.Con
 	if err != nil {
 		return nil, err
 	}
-	return &task{m: m, h: h, domain: domain}, nil
+	return &task{m: m, h: h, domain: domain, hostProcess: c.HostProcess}, nil
+}
+
+// Where a HostProcess container has the files of its image, and the variable that says so
+// (github.com/Microsoft/hcsshim internal/jobcontainers, with the bind filter).
+const (
+	hostVolume     = `C:\hpc`
+	volumeVariable = "CONTAINER_SANDBOX_MOUNT_POINT"
+)
+
+// targets are where a container sees a mount. A host process has the image's files below its
+// volume only, and what the pod mounts at its place and below the volume, too (setupMounts
+// there).
+func targets(m cri.Mount, hostProcess bool) []string {
+	if !hostProcess {
+		return []string{m.Target}
+	}
+	path := strings.ReplaceAll(m.Target, "/", `\`)
+	if len(path) > 1 && path[1] == ':' {
+		path = path[2:]
+	}
+	below := hostVolume + `\` + strings.TrimLeft(path, `\`)
+	if m.Image {
+		return []string{below}
+	}
+	return []string{m.Target, below}
+}
+
+// inVolume puts the volume's path in place of its variable, as hcsshim does before a
+// program starts.
+func inVolume(words []string) []string {
+	r := strings.NewReplacer("%"+volumeVariable+"%", hostVolume, "$env:"+volumeVariable, hostVolume)
+	var all []string
+	for _, w := range words {
+		all = append(all, r.Replace(w))
+	}
+	return all
 }
 
 // env is the environment of a container's program. Windows programs are told their user
@@ -193,12 +239,18 @@ type task struct {
 	m      *machine
 	h      *live.ContainerHandle
 	domain string // of its credential spec
+
+	hostProcess bool
 }
 
 func (t *task) Start(ctx context.Context, stdio [3]*os.File) error { return t.h.Start(ctx, stdio) }
 
 func (t *task) Exec(ctx context.Context, p cri.Process, stdio [3]*os.File) (cri.Execution, error) {
 	c := netns.Command{Args: p.Args, Env: t.m.env(p, t.domain), Dir: p.Dir, Terminal: p.Terminal}
+	if t.hostProcess {
+		c.Env = append(c.Env, volumeVariable+"="+hostVolume+`\`)
+		c.Args, c.Dir = inVolume(c.Args), inVolume([]string{c.Dir})[0]
+	}
 	if !t.m.windows {
 		var err error
 		if c.User, err = userOf(p); err != nil {

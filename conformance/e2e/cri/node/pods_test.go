@@ -23,7 +23,7 @@ func TestPods(t *testing.T) {
 	b := up(t)
 	for name, f := range map[string]func(*bed, *testing.T){
 		"web server": webServer, "ends": ends, "users": users, "volumes": volumes, "read-only": readOnly,
-		"lifecycle": lifecycle, "images": pulls, "init containers": initContainers, "host process": hostProcess, "statistics": statistics, "names": names,
+		"lifecycle": lifecycle, "images": pulls, "init containers": initContainers, "host process": hostProcess, "node logs": nodeLogs, "statistics": statistics, "names": names,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -236,8 +236,7 @@ func readOnly(b *bed, t *testing.T) {
 	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: `C:\v`, ReadOnly: true}}
 	b.create(p)
 	b.wait(p.Name, ready)
-	// Windows says "Access is denied.", Wine's cmd "Access denied.".
-	if out, code := b.exec(p.Name, "cmd.exe", "/c", `echo hello > C:\v\file`); !strings.Contains(out, "denied.") {
+	if out, code := b.exec(p.Name, "cmd.exe", "/c", `echo hello > C:\v\file`); strings.TrimSpace(out) != "Access is denied." {
 		t.Errorf("writing: exit code %d, %q", code, out)
 	}
 	if out, _ := b.exec(p.Name, "cmd.exe", "/c", `dir /b C:\v`); strings.Contains(out, "file") {
@@ -325,32 +324,56 @@ func names(b *bed, t *testing.T) {
 	}
 }
 
-// hostProcess: a program of the node itself.
+// hostProcess: a program of the node itself, with volumes of its own.
 func hostProcess(b *bed, t *testing.T) {
 	yes := true
 	system := `NT AUTHORITY\SYSTEM`
-	p := pod("host-process", "win1", agnhost, "cmd", "/c", `hostname& ipconfig& echo made> C:\host-file& type %CONTAINER_SANDBOX_MOUNT_POINT%\v\labels& cd& %CONTAINER_SANDBOX_MOUNT_POINT%\agnhost.exe pause`)
-	p.Labels = map[string]string{"of": "a-host-process"}
-	p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
-		Items: []corev1.DownwardAPIVolumeFile{{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}}}}}}}
-	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: `C:\v`}}
+	p := pod("host-process", "win1", agnhost, "cmd", "/c", `hostname& ipconfig& echo made> C:\host-file& dir /b C:\host-file& ping -n 60 127.0.0.1`)
 	p.Spec.HostNetwork = true
+	p.Labels = map[string]string{"a": "b"}
+	p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
+		{Path: "name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}}}}
+	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/etc/pod"}}
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: &yes, RunAsUserName: &system}}
 	b.create(p)
 	if ip := b.wait(p.Name, ready).Status.PodIP; ip != "192.168.1.11" {
 		t.Errorf("its address is %s", ip)
 	}
 	deadline := time.Now().Add(time.Minute)
-	for !strings.Contains(b.log(p.Name, "main"), `C:\hpc`) && time.Now().Before(deadline) {
+	for !strings.Contains(b.log(p.Name, "main"), "192.168.1.11") && time.Now().Before(deadline) {
 		time.Sleep(100 * time.Millisecond)
 	}
-	log := strings.ToLower(b.log(p.Name, "main"))
-	for _, want := range []string{"192.168.1.11", `of="a-host-process"`, `c:\hpc\`} {
-		if !strings.HasPrefix(log, "win1\n") || !strings.Contains(log, want) {
-			t.Errorf("no %s in %q", want, log)
+	if log := strings.ToLower(b.log(p.Name, "main")); !strings.HasPrefix(log, "win1\n") || !strings.Contains(log, "192.168.1.11") {
+		t.Errorf("%q", log)
+	}
+	// A volume is at its place and below the container's folder; the image is below that only.
+	for _, c := range []struct {
+		command []string
+		want    string
+	}{
+		{[]string{"cmd", "/c", `cd`}, `C:\hpc`},
+		{[]string{"cmd", "/c", `type C:\etc\pod\name`}, "host-process"},
+		{[]string{"cmd", "/c", `type C:\hpc\etc\pod\name`}, "host-process"},
+		{[]string{"powershell", "-c", `Get-Content $env:CONTAINER_SANDBOX_MOUNT_POINT\etc\pod\name`}, "host-process"},
+		{[]string{"powershell", "-c", `if (-not(Test-Path C:\host-file)) { throw 'no file of the node' }; echo there`}, "there"},
+		{[]string{`%CONTAINER_SANDBOX_MOUNT_POINT%\agnhost.exe`, "mounttest", "--file_content=/etc/pod/name"}, `content of file "/etc/pod/name": host-process`},
+	} {
+		if out, code := b.exec(p.Name, c.command...); code != 0 || strings.TrimSpace(out) != c.want {
+			t.Errorf("%q: exit code %d, %q, want %q", c.command, code, out, c.want)
 		}
 	}
+	if out, _ := b.exec(p.Name, "cmd", "/c", `C:\agnhost.exe --version`); strings.Contains(out, "agnhost version") {
+		t.Errorf("the image is on the node's drive: %q", out)
+	}
 	b.gone(p.Name)
+}
+
+// nodeLogs: what kubelet.exe has written can be asked for.
+func nodeLogs(b *bed, t *testing.T) {
+	text, err := b.c.Client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/win1/proxy/logs/").Param("query", "kubelet").DoRaw(b.ctx)
+	if err != nil || !strings.Contains(string(text), "Kubelet version") {
+		t.Errorf("%.500s, error %v", text, err)
+	}
 }
 
 // statistics of a node reach the API server.

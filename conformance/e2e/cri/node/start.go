@@ -14,6 +14,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/e2e/cri/images"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/live"
+	"github.com/winlab-dev/winlab/sim/real/components"
 )
 
 // Options of a node's runtime.
@@ -83,9 +84,15 @@ func Start(ctx context.Context, o Options) (_ *Runtime, err error) {
 	if r.dir, err = os.MkdirTemp(o.Dir, "cri-"); err != nil {
 		return nil, errors.Join(err, streams.Close())
 	}
+	programs := func(ctx context.Context, name string) (string, error) {
+		if name == components.TestLimit {
+			return components.TestLimitFile(ctx)
+		}
+		return o.Programs(ctx, name)
+	}
 	c := cri.Options{
 		Node: &machine{net: o.Net, node: o.Node.Name, windows: o.Node.Windows != nil, log: o.Log, sandboxes: map[string]attached{}},
-		OS:   p.OS, Images: images.NewStore(o.Table, p, o.Programs), Streaming: streams, Scratch: r.dir, Log: o.Log,
+		OS:   p.OS, Images: images.NewStore(o.Table, p, programs), Streaming: streams, Scratch: r.dir, Log: o.Log,
 	}
 	if o.Node.Windows != nil {
 		c.Path = func(ctx context.Context, path string) (string, error) { return o.Net.NodePath(ctx, o.Machine, path) }
