@@ -259,23 +259,30 @@ func TestWindowsContainers(t *testing.T) {
 			t.Errorf("removed with the container: %v", err)
 		}
 	}
-	if _, e := ran(t, n, pod.Machine, Container{Name: "b", Args: []string{"cmd", "/c", "exit 5"}}); e.Code != 5 {
+	windowsPrograms(t, n, pod.Machine, dir)
+}
+
+// windowsPrograms runs containers to their end, on a machine that has a folder with in.txt.
+func windowsPrograms(t *testing.T, n *Net, machine, dir string) {
+	t.Helper()
+	if _, e := ran(t, n, machine, Container{Name: "b", Args: []string{"cmd", "/c", "exit 5"}}); e.Code != 5 {
 		t.Errorf("%+v", e)
 	}
 	// A program that lists folders asks Wine's services, which are the container's.
-	if text, e := ran(t, n, pod.Machine, Container{Name: "d", Args: []string{"cmd", "/c", `dir C:\data & exit 6`}, Mounts: []Mount{{Source: dir, Target: `C:\data`}}}); e.Code != 6 || !strings.Contains(text, "in.txt") {
+	if text, e := ran(t, n, machine, Container{Name: "d", Args: []string{"cmd", "/c", `dir C:\data & exit 6`}, Mounts: []Mount{{Source: dir, Target: `C:\data`}}}); e.Code != 6 || !strings.Contains(text, "in.txt") {
 		t.Errorf("%+v\n%s", e, text)
 	}
 	// What is more than the limit is refused to a program; Go ends with that.
 	limited := Container{Name: "e", Args: []string{`C:\testlimit.exe`, "-d", "400", "-c", "1"}, Mounts: []Mount{{Source: testLimit(t), Target: `C:\testlimit.exe`}}, Commit: 300 << 20}
-	if text, e := ran(t, n, pod.Machine, limited); e.Code == 0 || e.Signal != 0 || !strings.Contains(text, "failed to commit") {
+	if text, e := ran(t, n, machine, limited); e.Code == 0 || e.Signal != 0 || !strings.Contains(text, "failed to commit") {
 		t.Errorf("%+v\n%.500s", e, text)
 	}
-	h, err = n.CreateContainer(t.Context(), pod.Machine, Container{Name: "c", Args: []string{"no-such.exe"}})
+	h, err := n.CreateContainer(t.Context(), machine, Container{Name: "c", Args: []string{"no-such.exe"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Start(t.Context(), stdio2); !NotFound(err) {
+	stdio, _ := outputs(t)
+	if err := h.Start(t.Context(), stdio); !NotFound(err) {
 		t.Errorf("no such program: %v", err)
 	}
 }
