@@ -30,15 +30,21 @@ const readyPrograms = "WINLAB_CLUSTER_BINARIES"
 // near or in one above it. Where the variable WINLAB_CLUSTER_BINARIES names a folder, they
 // are there. Cold, building takes tens of minutes.
 func BuildPrograms(ctx context.Context, near, version string) (*Programs, error) {
-	return findPrograms(near, version, func(dir string) (*pinned.Binaries, error) { return pinned.Build(ctx, dir) })
+	build := func(dir string) (*pinned.Binaries, error) { return pinned.Build(ctx, dir) }
+	return findPrograms(near, version, build, build)
 }
 
-// CachedPrograms is BuildPrograms without building; nil when that is needed.
+// CachedPrograms is BuildPrograms without building what takes long; nil when that is
+// needed. The programs of Unix are built, which takes seconds: they are this module's own,
+// and make cluster-binaries does not have them.
 func CachedPrograms(ctx context.Context, near, version string) (*Programs, error) {
-	return findPrograms(near, version, func(dir string) (*pinned.Binaries, error) { return pinned.Cached(ctx, dir) })
+	return findPrograms(near, version,
+		func(dir string) (*pinned.Binaries, error) { return pinned.Cached(ctx, dir) },
+		func(dir string) (*pinned.Binaries, error) { return pinned.Build(ctx, dir) })
 }
 
-func findPrograms(near, version string, from func(dir string) (*pinned.Binaries, error)) (*Programs, error) {
+// findPrograms gets pinned programs by from, and those of Unix by unix.
+func findPrograms(near, version string, from, unix func(dir string) (*pinned.Binaries, error)) (*Programs, error) {
 	if dir := os.Getenv(readyPrograms); dir != "" {
 		return &Programs{dirs: []string{dir}, from: readyPrograms}, nil
 	}
@@ -64,7 +70,7 @@ func findPrograms(near, version string, from func(dir string) (*pinned.Binaries,
 		}
 		p.dirs = append(p.dirs, b.Dir)
 	}
-	b, err := unixPrograms(from)
+	b, err := unixPrograms(unix)
 	if b == nil || err != nil {
 		return nil, err
 	}

@@ -37,6 +37,8 @@ type recorder struct {
 	known  int
 	apart  bool
 	broken error
+	// stopped is set when a spec was interrupted: those after it never began.
+	stopped bool
 }
 
 func newRecorder(l *claims.Ledger, c *Cluster, specs []Spec, o Options) (*recorder, error) {
@@ -79,12 +81,8 @@ func (r *recorder) after(report ginkgo.SpecReport) {
 			r.failed++
 		}
 	case stopped, report.State == types.SpecStateSkipped, report.State == types.SpecStatePending:
-		why := report.Failure.Message
-		if stopped {
-			why = "the run was stopped"
-		} else if why == "" {
-			why = tooOld(s)
-		}
+		r.stopped = r.stopped || stopped
+		why := whyNotTried(s, report.Failure.Message, stopped, r.stopped)
 		r.setting.Cluster.NotTried = append(r.setting.Cluster.NotTried, result.NotTried{Claim: s.Claim.ID, What: s.What, Why: oneLine(why), MaySkip: r.o.Known.maySkip(s.Claim.ID)})
 	case report.Failed():
 		k := result.Check{Level: result.Cluster, What: s.What, Expect: s.Documented(r.targets).Expect,
@@ -120,6 +118,21 @@ func (r *recorder) err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.broken
+}
+
+// whyNotTried says why a spec has no result: in the words of whoever skipped it, or by
+// whether it or one before it was stopped. What is left Ginkgo has skipped for versions,
+// without a word, if the spec asks for any.
+func whyNotTried(s *Spec, message string, stopped, before bool) string {
+	switch {
+	case stopped:
+		return "the run was stopped"
+	case message != "":
+		return message
+	case before || s.Kubernetes == "" && s.Windows == "":
+		return "the run ended before its turn"
+	}
+	return tooOld(s)
 }
 
 // tooOld says what a spec needs that Ginkgo has skipped for its versions.
