@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,6 +45,8 @@ type tally struct {
 	differs  bool // the model differs from what is expected
 	disputed bool // the model differs, and a dispute explains it
 	unknown  bool // the model does not know
+
+	notChecked bool // nothing reached what the check is about
 }
 
 // add counts a check. tried says that it could be tried, asks that it expects
@@ -52,6 +55,10 @@ func (t *tally) add(r result.Check, tried, asks bool) {
 	switch {
 	case !tried:
 		t.failed = true
+		return
+	case r.NotChecked != "":
+		t.notChecked = true
+		t.asks = t.asks || asks
 		return
 	case !asks:
 		return
@@ -79,6 +86,8 @@ func (t tally) outcome() string {
 		return result.Unknown
 	case t.disputed:
 		return result.Disputed
+	case t.notChecked:
+		return result.NotChecked
 	case !t.asks:
 		return result.Own
 	}
@@ -121,6 +130,7 @@ func (j *job) flow(ctx context.Context, c *lab.Cluster, f spec.Flow) {
 	}
 	if !o.Pass {
 		j.failed++
+		fr.Wanted, fr.Came = asked(f), fr.Got+": "+o.Why
 	}
 	t := o.Trace
 	if o.Lookup != nil {
@@ -227,6 +237,24 @@ func expected(f spec.Flow) string {
 		return f.Spread + " of the backends"
 	}
 	return ""
+}
+
+// asked is everything that a lab asks of a flow.
+func asked(f spec.Flow) string {
+	var parts []string
+	add := func(is bool, text string) {
+		if is {
+			parts = append(parts, text)
+		}
+	}
+	add(f.Expect != "", f.Expect)
+	add(f.Reason != "", "the reason "+f.Reason)
+	add(f.SeenAs != "", "the source "+f.SeenAs)
+	for _, b := range slices.Sorted(maps.Keys(f.Backends)) {
+		add(true, "backend "+b+": "+f.Backends[b])
+	}
+	add(f.Spread != "", f.Spread+" of the backends")
+	return strings.Join(parts, ", ")
 }
 
 func cond(is bool, text string) string {

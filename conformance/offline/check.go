@@ -87,17 +87,57 @@ func (ch *checker) flow(ctx context.Context, r *result.Check, k claims.Check, f 
 	for _, q := range t.Open {
 		r.Open = append(r.Open, q.Param)
 	}
-	if k.Reason != "" && k.Reason != string(t.Reason) && r.Pass {
-		r.Pass = false
-		r.Summary = fmt.Sprintf("The documents give the reason %s, the model %s. %s", k.Reason, t.Reason, r.Summary)
-	}
+	reason(r, k, t.Reason)
 	if f.SeenAs != "" && r.Pass {
 		if err := ch.seenAs(r, f, t); err != nil {
 			return err
 		}
 	}
 	positions(r, k.Disputed, claims.MeetsTrace(otherwise(k), t))
+	ch.reached(r, t)
 	return nil
+}
+
+// reason asks whether the reason is that of the documents, if they give one.
+func reason(r *result.Check, k claims.Check, got trace.Reason) {
+	if k.Reason == "" || k.Reason == string(got) || !r.Pass {
+		return
+	}
+	r.Pass = false
+	r.Summary = fmt.Sprintf("The documents give the reason %s, the model %s. %s", k.Reason, got, r.Summary)
+	r.Wanted, r.Came = said(k.Expect, "the reason "+k.Reason), said(r.Got, "the reason "+string(got))
+}
+
+// said is a verdict and what is said of it.
+func said(verdict, more string) string {
+	if verdict == "" {
+		return more
+	}
+	return verdict + ", " + more
+}
+
+// reached notes of a check that nothing went against whether a packet of the flow was on a
+// node at all. One that its sender refuses, or that is lost on its way to the nodes, says
+// nothing of what the claim is about. Where the check asks for more than a failure it has
+// not passed, and stays a difference.
+func (ch *checker) reached(r *result.Check, t *trace.Trace) {
+	if !r.Pass || t.Verdict == trace.Unknown || len(t.Names) > 0 && len(t.Paths) == 0 {
+		return
+	}
+	sent := false
+	for _, p := range t.Paths {
+		for _, s := range p.Steps {
+			sent = sent || s.Packet != ""
+			if sent && ch.c.IsNode(s.Place) {
+				return
+			}
+		}
+	}
+	if !sent {
+		r.NotChecked = "No packet is sent: " + t.Summary
+		return
+	}
+	r.NotChecked = "No packet comes to a node of the cluster: " + t.Summary
 }
 
 // seenAs asks whether the receiver saw the source that it should.
@@ -117,6 +157,7 @@ func (ch *checker) seenAs(r *result.Check, f claims.Flow, t *trace.Trace) error 
 		if !ok {
 			r.Pass = false
 			r.Summary = fmt.Sprintf("The receiver should see %s, but sees %s. %s", f.SeenAs, got, r.Summary)
+			r.Wanted, r.Came = said(r.Expect, "the source "+f.SeenAs), said(r.Got, "the source "+got)
 			return nil
 		}
 	}
@@ -137,9 +178,7 @@ func (ch *checker) resolve(ctx context.Context, r *result.Check, k claims.Check)
 		r.Summary = "Resolved to " + strings.Join(l.Answers, ", ") + "."
 	}
 	r.Pass = claims.Meets(k.Expect, l.Verdict)
-	if k.Reason != "" && k.Reason != string(l.Reason) {
-		r.Pass = false
-	}
+	reason(r, k, l.Reason)
 	positions(r, k.Disputed, claims.Meets(otherwise(k), l.Verdict))
 	r.Trace = ch.job.keep(t)
 	ch.job.live.also(r.Trace, spec.Flow{From: k.Resolve.From, To: "name/" + k.Resolve.Name, Resolve: k.Resolve.Tool}, t, &l)

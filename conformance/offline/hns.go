@@ -34,9 +34,10 @@ func (ch *checker) hns(r *result.Check, k claims.Check) error {
 	r.Summary = fmt.Sprintf("%s on %s: %s.", q.Query, q.Node, r.Got)
 	if q.Want != "" && !r.Pass {
 		r.Summary = fmt.Sprintf("%s on %s is %s, should be %s.", q.Query, q.Node, r.Got, q.Want)
+		r.Wanted, r.Came = q.Want, r.Got
 	}
 	r.Grade = evidence.Code
-	r.Command = fmt.Sprintf("winlab trace %s --from node/%s --to node/%s:10250", ch.c.Plan.File.Path, q.Node, q.Node)
+	r.Command = ch.c.ExportCommand(q.Node)
 	return nil
 }
 

@@ -195,8 +195,9 @@ func wrongIn(cell result.Cell) string {
 
 func wrongWith(k result.Check) string {
 	// The tests run in their own folder, the reader in the root.
-	command := strings.ReplaceAll(k.Command, "winlab trace ../../fixtures", "go run ./cmd/winlab trace fixtures")
-	return fmt.Sprintf("%s: expected %s, got %s %s: %s\n%s", k.What, k.Expect, k.Got, k.Reason, k.Summary, command)
+	command := strings.ReplaceAll(strings.ReplaceAll(k.Command, "winlab ", "go run ./cmd/winlab "), " ../../fixtures", " fixtures")
+	wanted, came := k.Words()
+	return fmt.Sprintf("%s: expected %s, got %s %s: %s\n%s", k.What, wanted, came, k.Reason, k.Summary, command)
 }
 
 // TestOffline makes the same into Ginkgo's specs, which have labels and a report:

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // frame is one frame as it left a machine.
@@ -41,11 +43,15 @@ func (ch *checker) wire(ctx context.Context, r *result.Check, k claims.Check) er
 		r.Summary = "No frame left the node."
 		if left != nil {
 			r.Summary = "A frame left the node: " + describe(left) + "."
+			r.Wanted, r.Came = "no frame leaves the node", "one does, "+describe(left)
+		} else if t.Verdict != trace.Delivered && t.Verdict != trace.Unknown {
+			r.NotChecked = "The flow fails on the node, so that no frame could leave it: " + t.Summary
 		}
 		return nil
 	}
 	if left == nil {
 		r.Pass, r.Summary = false, "No frame left the node."
+		r.Wanted, r.Came = "a frame leaves the node", "none does ("+string(t.Verdict)+")"
 		return nil
 	}
 	got, err := fields(left)
@@ -53,7 +59,7 @@ func (ch *checker) wire(ctx context.Context, r *result.Check, k claims.Check) er
 		return err
 	}
 	r.Pass, r.Summary = true, "On the wire: "+describe(left)+"."
-	var wrong []string
+	var wrong, wanted, came []string
 	for _, field := range slices.Sorted(maps.Keys(k.Wire.Frame)) {
 		want, err := ch.value(field, k.Wire.Frame[field], t.Flow.Node)
 		if err != nil {
@@ -61,11 +67,13 @@ func (ch *checker) wire(ctx context.Context, r *result.Check, k claims.Check) er
 		}
 		if got[field] != want {
 			wrong = append(wrong, fmt.Sprintf("%s is %s, should be %s", field, got[field], want))
+			wanted, came = append(wanted, field+" "+want), append(came, field+" "+cmp.Or(got[field], "none"))
 		}
 	}
 	if len(wrong) > 0 {
 		r.Pass = false
 		r.Summary = strings.Join(wrong, "; ") + ". " + r.Summary
+		r.Wanted, r.Came = "a frame with "+strings.Join(wanted, ", "), strings.Join(came, ", ")
 	}
 	return nil
 }

@@ -69,6 +69,8 @@ const (
 	Agrees Kind = "agrees-now"
 	// Works: not delivered before, and delivered now.
 	Works Kind = "works-now"
+	// Checked: a packet reaches what the check is about on one side only.
+	Checked Kind = "checked"
 	// Verdict: another verdict, and delivered in neither.
 	Verdict Kind = "verdict"
 	// Reason: the same verdict for another reason.
@@ -77,7 +79,7 @@ const (
 	Expected Kind = "expected"
 )
 
-var kinds = []Kind{Differs, Stopped, Agrees, Works, Verdict, Reason, Expected}
+var kinds = []Kind{Differs, Stopped, Agrees, Works, Checked, Verdict, Reason, Expected}
 
 // says has each kind in a few words.
 var says = map[Kind]string{
@@ -85,6 +87,7 @@ var says = map[Kind]string{
 	Stopped:  "not delivered any more",
 	Agrees:   "as expected now",
 	Works:    "delivered now",
+	Checked:  "reached by a packet on one side only",
 	Verdict:  "another verdict",
 	Reason:   "the same verdict for another reason",
 	Expected: "the same outcome, and documents say something else",
@@ -99,6 +102,8 @@ type Outcome struct {
 	Got    string `json:"got"`
 	Reason string `json:"reason,omitempty"`
 	Pass   bool   `json:"pass"`
+	// NotChecked says why the check says nothing here, "" when it was tried.
+	NotChecked string `json:"notChecked,omitempty"`
 	// Summary is what the trace says of it.
 	Summary string `json:"summary,omitempty"`
 	Command string `json:"command,omitempty"`
@@ -275,7 +280,7 @@ func collect(d *result.Document, whole bool, setting func(string) (string, bool)
 	}
 	newOne := func(c Check, k *result.Check) *one {
 		c.Level, c.What = string(k.Level), k.What
-		return &one{c, Outcome{k.Expect, k.Got, k.Reason, k.Pass, k.Summary, k.Command}, d.Traces[k.Trace]}
+		return &one{c, Outcome{k.Expect, k.Got, k.Reason, k.Pass, k.NotChecked, k.Summary, k.Command}, d.Traces[k.Trace]}
 	}
 	for i := range d.Cells {
 		c := &d.Cells[i]
@@ -317,6 +322,8 @@ func compare(x, y *one) (Kind, bool) {
 		return Agrees, true
 	case x.Got != y.Got && y.Got == delivered:
 		return Works, true
+	case (x.NotChecked == "") != (y.NotChecked == ""):
+		return Checked, true
 	case x.Got != y.Got:
 		return Verdict, true
 	case x.Reason != y.Reason:

@@ -24,6 +24,9 @@ func check(t *testing.T, what, text string) result.Check {
 	if expect != "silent" {
 		k.Expect = expect
 	}
+	if rest, ok := strings.CutSuffix(got, ", not checked"); ok {
+		got, k.NotChecked = rest, "no packet is sent"
+	}
 	k.Got, k.Reason, _ = strings.Cut(got, " ")
 	k.Pass = k.Expect == "" || k.Expect == k.Got
 	return k
@@ -56,6 +59,9 @@ func TestKinds(t *testing.T) {
 		{"delivered: delivered", "dropped: dropped no-route", "stopped"},
 		{"silent: dropped no-route", "silent: delivered", "works-now"},
 		{"silent: delivered", "delivered: dropped no-route", "stopped"},
+		{"dropped: dropped no-route", "dropped: dropped no-route, not checked", "checked"},
+		{"silent: dropped no-route, not checked", "silent: dropped acl-block", "checked"},
+		{"delivered: delivered", "delivered: dropped no-route, not checked", "differs-now"},
 		{"silent: dropped no-route", "silent: rejected port-closed", "verdict"},
 		{"silent: dropped no-route", "silent: dropped acl-block", "reason"},
 		{"delivered: delivered", "silent: delivered", "expected"},

@@ -187,10 +187,14 @@ func (o Outcome) expects() string {
 
 // Says is the outcome in a few words.
 func (o Outcome) Says() string {
-	if o.Reason == "" || o.Reason == "ok" {
-		return o.Got
+	says := o.Got
+	if o.Reason != "" && o.Reason != "ok" {
+		says += " " + o.Reason
 	}
-	return o.Got + " " + o.Reason
+	if o.NotChecked != "" {
+		says += " (not checked)"
+	}
+	return says
 }
 
 // Says names the check in one line.

@@ -45,6 +45,7 @@ type lab struct {
 // outcomeWords are the outcomes of a claim, the one that needs attention first.
 var outcomeWords = []count{
 	{ID: result.Differs, Title: "≠", Means: "differ"}, {ID: result.Failed, Title: "!", Means: "failed to run"}, {ID: result.Disputed, Title: "⇄", Means: "differ, another source agrees"}, {ID: result.Unknown, Title: "?", Means: "unknown to the model"},
+	{ID: result.NotChecked, Title: "∅", Means: "not reached by a packet"},
 	{ID: result.Own, Title: "·", Means: "the model's own verdict"}, {ID: result.Agrees, Title: "=", Means: "as documented"}, {ID: result.Unchecked, Title: "–", Means: "not checked here"},
 }
 

@@ -1,8 +1,8 @@
 // The parts of the report besides the matrix: systems, checks without a lab,
 // contradictions and coverage, and how the filters work on them. Long lists are
 // made from the index when they are opened.
-const outMark = {agrees: "=", differs: "≠", own: "·", disputed: "⇄", unknown: "?", error: "!", unchecked: "–"};
-const outShort = {agrees: "as documented", differs: "differs", own: "own verdict", disputed: "differs, another source agrees", unknown: "unknown", error: "failed to run", unchecked: "not checked here"};
+const outMark = {agrees: "=", differs: "≠", own: "·", disputed: "⇄", unknown: "?", "not-checked": "∅", error: "!", unchecked: "–"};
+const outShort = {agrees: "as documented", differs: "differs", own: "own verdict", disputed: "differs, another source agrees", unknown: "unknown", "not-checked": "not reached by a packet", error: "failed to run", unchecked: "not checked here"};
 const docGlyph = {works: "✓", fails: "✕", conditional: "◐", disputed: "⇄", silent: "·"};
 const docSays = {works: "it works", fails: "it does not work", conditional: "under a condition", disputed: "sources contradict each other", silent: "nothing"};
 const kindWords = {flow: "flows", resolve: "names", wire: "frames", hns: "HNS objects", rule: "rules", placement: "placements", resources: "resources", doctor: "doctor", cluster: "e2e"};

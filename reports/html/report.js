@@ -1,6 +1,6 @@
 // The report: filters, the matrix as an ARIA grid, the panel and the addresses.
 const docWords = {works: "it works", fails: "it does not work", conditional: "it works under a condition", disputed: "sources contradict each other", silent: "nothing"};
-const outWords = {agrees: "as documented", differs: "differs from the documents", own: "documents are silent, the model's own verdict", disputed: "differs from this source, as another source says", unknown: "the model does not know", error: "the check could not be done", unchecked: "nothing checks it here"};
+const outWords = {agrees: "as documented", differs: "differs from the documents", own: "documents are silent, the model's own verdict", disputed: "differs from this source, as another source says", unknown: "the model does not know", "not-checked": "no packet reached what the claim is about", error: "the check could not be done", unchecked: "nothing checks it here"};
 const grid = $("#m"), form = $("#filters"), panel = $("#panel"), pbody = $("#p-body"), help = $("#help");
 const heads = $$("thead th[data-i]", grid);
 const bodies = $$("tbody", grid);
@@ -111,7 +111,7 @@ function reveal(td) {
 const claimOf = td => index.claims[+td.parentElement.dataset.c];
 const headOf = td => heads[+td.dataset.s];
 function say(td) {
-  const doc = ($("i", td).className || "").slice(2), cls = ["differs", "error", "disputed", "unknown", "own", "agrees"].find(c => td.classList.contains(c));
+  const doc = ($("i", td).className || "").slice(2), cls = ["differs", "error", "disputed", "unknown", "not-checked", "own", "agrees"].find(c => td.classList.contains(c));
   return claimOf(td).title + ", " + headOf(td).dataset.title + ": documents say " + (docWords[doc] || doc) + "; found " + $$("b", td).map(b => b.textContent).join(" and ") + "; " + outWords[cls];
 }
 function move(td, dx, dy, far) {
@@ -224,7 +224,7 @@ async function cellView(claim, setting) {
   return [title(cl.title),
     h("div", {class: "versus " + c.outcome},
       h("div", {}, h("small", {}, "documents"), h("b", {class: "doc d-" + c.documented}, c.documented), c.basis && h("span", {}, c.basis), c.status && h("span", {class: "status st-" + c.status}, c.status)),
-      h("div", {class: "sign", "aria-hidden": "true"}, {differs: "≠", agrees: "=", disputed: "⇄", unknown: "?", error: "!", own: "·"}[c.outcome] || "·"),
+      h("div", {class: "sign", "aria-hidden": "true"}, {differs: "≠", agrees: "=", disputed: "⇄", unknown: "?", "not-checked": "∅", error: "!", own: "·"}[c.outcome] || "·"),
       ...["model", "components", "cluster"].map(l => {
         const ks = checks.filter(k => (k.level || "model") === l);
         const k = ks.find(x => !x.pass) || ks[0];

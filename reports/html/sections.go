@@ -65,6 +65,7 @@ func (v *view) tiles(doc *result.Document) {
 		{ID: result.Failed, Label: "failed to run", Do: "The check could not be done. Mend the lab or the claim."},
 		{ID: result.Disputed, Label: "differ, another source agrees", Do: "The model does not do what one document says and does what another one says. A real node decides."},
 		{ID: result.Unknown, Label: "unknown", Do: "The model does not know, and names the missing fact. Evidence is welcome."},
+		{ID: result.NotChecked, Label: "not reached", Do: "No packet reached what the claim is about. Each says why."},
 		{ID: result.Own, Label: "own verdict", Do: "The documents are silent. Trust it as far as its evidence goes."},
 		{ID: result.Agrees, Label: "as documented", Do: "Nothing to do."},
 		{ID: result.Unchecked, Label: "not checked here", Do: "Each says why, and what it would take."},

@@ -149,7 +149,7 @@ type uncheckedClaim struct{ ID, Title, AreaTitle, Area, Why string }
 var docMark = map[string]string{"works": "✓", "fails": "✕", "conditional": "◐", "disputed": "⇄", "silent": "·"}
 
 // outcomeMark is the glyph for what needs attention.
-var outcomeMark = map[string]string{result.Differs: "≠", result.Failed: "!", result.Disputed: "⇄", result.Unknown: "?"}
+var outcomeMark = map[string]string{result.Differs: "≠", result.Failed: "!", result.Disputed: "⇄", result.Unknown: "?", result.NotChecked: "∅"}
 
 // verdictWord is the short form of a verdict in a cell, and its kind.
 var verdictWord = map[string][2]string{

@@ -17,8 +17,8 @@ import (
 
 // Write writes the document as JUnit XML. The order is the document's. A check
 // that failed is a failure; one that could not be done an error; what the model does not
-// know and a disputed expectation that is not met are skipped, with the text, because
-// neither fails a run. Claims that nothing checks are skipped in a
+// know, a disputed expectation that is not met and a check that nothing reached are skipped,
+// with the text, because none of them fails a run. Claims that nothing checks are skipped in a
 // suite of their own. The time of a case is written only when it was measured.
 func Write(w io.Writer, doc *result.Document) error {
 	claims := map[string]*result.Claim{}
@@ -94,6 +94,8 @@ func caseOf(cl *result.Claim, c result.Cell, k result.Check) *junitxml.Case {
 	switch {
 	case c.Outcome == result.Failed:
 		t.Error = &junitxml.Problem{Message: clean.Line(k.Summary), Type: "error", Text: text}
+	case k.NotChecked != "":
+		t.Skipped = &junitxml.Problem{Message: clean.Line("not checked: " + k.NotChecked), Text: text}
 	case k.Pass:
 	case k.Explained:
 		t.Skipped = &junitxml.Problem{Message: "differs, as another source says: " + headline(k), Text: text}
@@ -126,9 +128,10 @@ func newCase(class, name string, k result.Check) *junitxml.Case {
 
 // headline is the difference on one line.
 func headline(k result.Check) string {
-	s := "got " + k.Got
-	if k.Expect != "" {
-		s = "expected " + k.Expect + ", got " + k.Got
+	wanted, came := k.Words()
+	s := "got " + came
+	if wanted != "" {
+		s = "expected " + wanted + ", got " + came
 	}
 	if k.Reason != "" {
 		s += " (" + k.Reason + ")"
@@ -147,8 +150,9 @@ func report(claim string, c result.Cell, k result.Check) string {
 	line("claim", claim)
 	line("documents", strings.TrimSpace(c.Documented+" "+c.Basis))
 	line("tried", k.What)
-	line("expected", k.Expect)
-	line("got", k.Got)
+	wanted, came := k.Words()
+	line("expected", wanted)
+	line("got", came)
 	line("reason", k.Reason)
 	line("because", k.Summary)
 	line("evidence", string(k.Grade))

@@ -230,7 +230,8 @@ type Cell struct {
 	// Status is the claim's documented maturity here (stable, alpha, ...).
 	Status string `json:"status,omitempty"`
 	// Outcome sums the checks up: "agrees", "differs", "own" (documents silent,
-	// the verdict is the model's own), "disputed", "unknown", "error".
+	// the verdict is the model's own), "disputed", "unknown", "not-checked" (nothing
+	// reached what the claim is about), "error".
 	Outcome string  `json:"outcome"`
 	Checks  []Check `json:"checks"`
 }
@@ -240,8 +241,13 @@ type Check struct {
 	Level Level  `json:"level"`
 	What  string `json:"what"` // "pod/client -> pod/peer:80 (tcp)"
 	// Expect is the verdict that the claim asks for, "" when it only observes.
-	Expect  string         `json:"expect,omitempty"`
-	Got     string         `json:"got"`
+	Expect string `json:"expect,omitempty"`
+	Got    string `json:"got"`
+	// Wanted and Came say in words what was asked for and what came, where that is more
+	// than Expect and Got tell: the reason, the source that the receiver saw, fields of a
+	// frame, objects of HNS. Only where the check does not pass.
+	Wanted  string         `json:"wanted,omitempty"`
+	Came    string         `json:"came,omitempty"`
 	Reason  string         `json:"reason,omitempty"`
 	Summary string         `json:"summary,omitempty"`
 	Grade   evidence.Grade `json:"grade,omitempty"`
@@ -251,6 +257,9 @@ type Check struct {
 	// Explained is set where the check does not pass, and came out as the other source
 	// of its dispute says: a difference all the same, that does not fail a run.
 	Explained bool `json:"explained,omitempty"`
+	// NotChecked says why a check that nothing went against says nothing all the same: no
+	// packet reached what it is about. "" when it was tried.
+	NotChecked string `json:"notChecked,omitempty"`
 	// Open are the parameters of the questions that no source decides and that
 	// decide the verdict.
 	Open []string `json:"open,omitempty"`

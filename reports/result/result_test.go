@@ -147,6 +147,8 @@ func TestSummarise(t *testing.T) {
 		{"a check could not be done", result.Document{Cells: []result.Cell{{Outcome: result.Failed}}}, false},
 		{"a disputed expectation is not met", result.Document{Cells: []result.Cell{{Outcome: result.Disputed, Checks: []result.Check{{Explained: true}}}}}, true},
 		{"the model does not know", result.Document{Cells: []result.Cell{{Outcome: result.Unknown, Checks: fail}}}, true},
+		{"no packet reached what the claim is about", result.Document{Cells: []result.Cell{{Outcome: result.NotChecked, Checks: pass}}}, true},
+		{"the same, and another check failed", result.Document{Cells: []result.Cell{{Outcome: result.NotChecked, Checks: fail}}}, false},
 		{"an agreeing cell with a failed check", result.Document{Cells: []result.Cell{{Outcome: result.Agrees, Checks: fail}}}, false},
 		{"a flow failed", result.Document{Flows: []result.FlowResult{{}}}, false},
 		{"real components have another verdict", result.Document{Cells: []result.Cell{{Outcome: result.Disputed, Checks: []result.Check{{What: "a", Got: "delivered", Pass: true}, {What: "a", Level: result.Components, Got: "dropped"}}}}}, false},

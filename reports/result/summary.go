@@ -19,6 +19,9 @@ const (
 	Disputed = "disputed"
 	// Unknown: the model does not know.
 	Unknown = "unknown"
+	// NotChecked: nothing reached what the claim is about, so that the verdict says nothing
+	// of it.
+	NotChecked = "not-checked"
 	// Own: the documents are silent; the verdict is the model's own.
 	Own = "own"
 	// Agrees: documents and check say the same.
@@ -28,7 +31,7 @@ const (
 )
 
 // Outcomes lists the outcomes of a cell, the one that needs attention most first.
-var Outcomes = []string{Differs, Failed, Disputed, Unknown, Own, Agrees}
+var Outcomes = []string{Differs, Failed, Disputed, Unknown, NotChecked, Own, Agrees}
 
 func known(outcome string) bool { return slices.Contains(Outcomes, outcome) }
 
@@ -38,7 +41,7 @@ func known(outcome string) bool { return slices.Contains(Outcomes, outcome) }
 // known and explained ([Check.Known]), two levels of
 // evidence say the same wherever there are two, live flows are as in their traces, no check outside disputed and unknown cells failed,
 // and no flow and no static check failed. A difference that a dispute explains is counted and
-// listed, and so is what the model does not know; they do not fail a run.
+// listed, and so are what the model does not know and what was not checked; they do not fail a run.
 func Summarise(doc *Document) {
 	s := Summary{Claims: len(doc.Claims), Cells: len(doc.Cells), Flows: len(doc.Flows), Outcomes: map[string]int{}, AsExpected: true}
 	for _, o := range Outcomes {
@@ -246,6 +249,12 @@ func (c *Cell) Add(other *Cell) {
 			return
 		}
 	}
+}
+
+// Words say what was asked for and what came: as verdicts where these tell, in words
+// where they do not.
+func (k *Check) Words() (wanted, came string) {
+	return cmp.Or(k.Wanted, k.Expect), cmp.Or(k.Came, k.Got)
 }
 
 // Outcome is [Agrees] when the check passes, [Disputed] when it does not and came out

@@ -141,8 +141,12 @@ func protoOf(name string, dst netip.Addr) packet.Proto {
 	return packet.TCP
 }
 
-// command is what reproduces a request.
+// command is what reproduces a request. What happens between two packets of a flow cannot
+// be said on a command line; the lab that says it can be run.
 func (c *Cluster) command(r Request) string {
+	if len(r.Meanwhile) > 0 && r.Live == "" {
+		return "winlab run " + c.Plan.File.Path
+	}
 	s := "winlab trace " + c.Plan.File.Path + c.choice()
 	if at := c.Step(); at != "" {
 		s += " --at " + quoted(at)
@@ -153,6 +157,15 @@ func (c *Cluster) command(r Request) string {
 	s += " --from " + r.From + " --to " + r.To
 	if r.Protocol == "udp" || r.Protocol == "ping" {
 		s += " --" + r.Protocol
+	}
+	if r.Tool != "" {
+		s += " --tool " + string(r.Tool)
+	}
+	if r.SrcPort != 0 {
+		s += fmt.Sprintf(" --source-port %d", r.SrcPort)
+	}
+	if r.TTL != 0 {
+		s += fmt.Sprintf(" --ttl %d", r.TTL)
 	}
 	if r.Size != 0 {
 		s += fmt.Sprintf(" --size %d", r.Size)

@@ -2,6 +2,7 @@ package flow
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -114,6 +115,16 @@ func (c *Cluster) Has(text string, a netip.Addr) (bool, error) {
 func (c *Cluster) ResolveCommand(from, name, tool string) string {
 	s := "winlab resolve " + c.Plan.File.Path + c.choice()
 	return s + " --from " + from + " " + strings.TrimPrefix(name, string(spec.NameTarget)+"/") + " --tool " + tool
+}
+
+// ExportCommand is what prints the HNS of a node.
+func (c *Cluster) ExportCommand(node string) string {
+	return "winlab hns export " + c.Plan.File.Path + c.choice() + " --node " + node + " --form v2"
+}
+
+// IsNode reports whether a place of a trace is a node of the cluster.
+func (c *Cluster) IsNode(place string) bool {
+	return slices.ContainsFunc(c.Machines(build.NodeKind), func(m *build.Machine) bool { return m.Name == place })
 }
 
 // choice are the flags that select this variant and setting.

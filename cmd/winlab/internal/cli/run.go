@@ -42,6 +42,8 @@ type runSummary struct {
 	// the check came out as another source says, and the ledger tells so.
 	Differences []difference `json:"differences"`
 	ExplainedBy []difference `json:"explainedDifferences,omitempty"`
+	// NotChecked are the checks that nothing reached, with why.
+	NotChecked []notChecked `json:"notChecked,omitempty"`
 	// FlowResults are the labs' own flows.
 	FlowResults []flowLine `json:"flowResults,omitempty"`
 	// NotModelled is what the labs say and the simulation does not follow.
@@ -49,6 +51,15 @@ type runSummary struct {
 	Report      string          `json:"report"`
 	Results     string          `json:"results"`
 	JUnit       string          `json:"junit"`
+}
+
+// notChecked is a check that no packet reached.
+type notChecked struct {
+	// What is the claim and setting.
+	What    string `json:"what"`
+	Check   string `json:"check"`
+	Why     string `json:"why"`
+	Command string `json:"command,omitempty"`
 }
 
 // flowLine is one flow of a lab with its outcome.
@@ -265,7 +276,7 @@ func nodesOf(paths []string) string {
 
 // writeReport writes the three files of a run.
 func writeReport(dir string, doc *result.Document) (*runSummary, error) {
-	s := &runSummary{Summary: doc.Summary, FlowResults: flowLines(doc), Differences: differences(doc), ExplainedBy: explained(doc), NotModelled: doc.NotModelled, Report: filepath.Join(dir, "index.html"),
+	s := &runSummary{Summary: doc.Summary, FlowResults: flowLines(doc), Differences: differences(doc), ExplainedBy: explained(doc), NotChecked: unreached(doc), NotModelled: doc.NotModelled, Report: filepath.Join(dir, "index.html"),
 		Results: filepath.Join(dir, "results.json"), JUnit: filepath.Join(dir, "junit.xml")}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -294,7 +305,8 @@ func writeReport(dir string, doc *result.Document) (*runSummary, error) {
 func differences(doc *result.Document) []difference {
 	ds := []difference{}
 	add := func(what string, k result.Check) {
-		ds = append(ds, difference{what, k.What, k.Expect, k.Got, k.Reason, k.Summary, k.Command, ""})
+		wanted, came := k.Words()
+		ds = append(ds, difference{what, k.What, wanted, came, k.Reason, k.Summary, k.Command, ""})
 	}
 	for _, c := range doc.Cells {
 		for _, pair := range c.Apart() {
@@ -351,7 +363,8 @@ func explained(doc *result.Document) []difference {
 		if !k.Explained || k.Dispute == nil {
 			return
 		}
-		d := difference{claim + " in " + where, k.What, k.Expect, k.Got, k.Reason, k.Summary, k.Command, ""}
+		wanted, came := k.Words()
+		d := difference{claim + " in " + where, k.What, wanted, came, k.Reason, k.Summary, k.Command, ""}
 		if n := k.Dispute.Against; n >= 1 && n <= len(sources[claim]) {
 			s := sources[claim][n-1]
 			d.Says = s.Doc + ": " + s.Says
@@ -367,6 +380,19 @@ func explained(doc *result.Document) []difference {
 		add(k.Claim, k.Where, k.Check)
 	}
 	return ds
+}
+
+// unreached lists the checks that no packet reached.
+func unreached(doc *result.Document) []notChecked {
+	var all []notChecked
+	for _, c := range doc.Cells {
+		for _, k := range c.Checks {
+			if k.NotChecked != "" {
+				all = append(all, notChecked{c.Claim + " in " + c.Setting, k.What, k.NotChecked, k.Command})
+			}
+		}
+	}
+	return all
 }
 
 // onlyFiles reports whether labs were named, and no folders.
@@ -390,6 +416,7 @@ func printRun(w io.Writer, s *runSummary, flows bool) error {
 	}
 	printDifferences(w, s)
 	printExplained(w, s)
+	printNotChecked(w, s)
 	for _, n := range s.NotModelled {
 		fmt.Fprintf(w, "not modelled: %s (%s)", n.What, strings.TrimSpace(n.Lab+" "+n.Variant))
 		if at := n.Place(); at != "" {
@@ -411,7 +438,7 @@ func printRun(w io.Writer, s *runSummary, flows bool) error {
 // printCounts prints how many came out how.
 func printCounts(w io.Writer, s *runSummary) error {
 	words := map[string]string{result.Differs: "differ from the documents", result.Failed: "could not be checked", result.Disputed: "differ from one source, another one agrees",
-		result.Unknown: "unknown to the model", result.Own: "the model's own, documents are silent", result.Agrees: "as documented"}
+		result.Unknown: "unknown to the model", result.NotChecked: "not checked, no packet reached what the claim is about", result.Own: "the model's own, documents are silent", result.Agrees: "as documented"}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, o := range result.Outcomes {
 		if n := s.Outcomes[o]; n > 0 || o == result.Differs {
@@ -471,6 +498,33 @@ func printExplained(w io.Writer, s *runSummary) {
 		if r.first.Command != "" {
 			fmt.Fprintf(w, "    %s\n", r.first.Command)
 		}
+	}
+}
+
+// printNotChecked prints the checks that no packet reached, those of a claim on one line with
+// the reason of the first.
+func printNotChecked(w io.Writer, s *runSummary) {
+	type row struct {
+		first notChecked
+		n     int
+	}
+	var rows []*row
+	at := map[string]*row{}
+	for _, c := range s.NotChecked {
+		claim, _, _ := strings.Cut(c.What, " in ")
+		key := claim + "\n" + c.Check
+		if at[key] == nil {
+			at[key] = &row{first: c}
+			rows = append(rows, at[key])
+		}
+		at[key].n++
+	}
+	for _, r := range rows {
+		fmt.Fprintf(w, "not checked: %s", r.first.What)
+		if r.n > 1 {
+			fmt.Fprintf(w, " and %d more", r.n-1)
+		}
+		fmt.Fprintf(w, ": %s\n    %s\n", r.first.Check, r.first.Why)
 	}
 }
 
