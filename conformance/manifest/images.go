@@ -25,6 +25,11 @@ type Image struct {
 	// MultiArch is set when the reference has entries for several systems or
 	// Windows builds, of which the node takes the one that fits.
 	MultiArch bool
+	// user is the account that the image runs as where nobody names another, "" when
+	// it is not known.
+	user string
+	// unix is set when the image brings programs of Unix, noUnix when it has none.
+	unix, noUnix bool
 	// why says what this was concluded from, "" when nothing is known.
 	why string
 }
@@ -40,6 +45,8 @@ type imageFact struct {
 	Multi bool     `yaml:"multi"`
 	Build string   `yaml:"build"`
 	Why   string   `yaml:"why"`
+	User  string   `yaml:"user"`
+	Unix  string   `yaml:"unix"`
 
 	tags *regexp.Regexp
 }
@@ -62,8 +69,8 @@ func readImageFacts(text []byte) ([]imageFact, error) {
 	}
 	for i := range facts {
 		f := &facts[i]
-		if !slices.Contains([]string{"windows", "linux", "any"}, f.OS) || f.Why == "" || len(f.Repos) == 0 {
-			return nil, fmt.Errorf("images.yaml: entry %d needs repos, os and why", i+1)
+		if !slices.Contains([]string{"windows", "linux", "any"}, f.OS) || f.Why == "" || len(f.Repos) == 0 || !slices.Contains([]string{"", "yes", "no"}, f.Unix) {
+			return nil, fmt.Errorf("images.yaml: entry %d needs repos, os and why; unix is yes or no", i+1)
 		}
 		if f.Tags != "" {
 			re, err := regexp.Compile(f.Tags)
@@ -84,7 +91,7 @@ func ImageOf(image string) Image {
 		if f.tags != nil && !f.tags.MatchString(tag) || !slices.ContainsFunc(f.Repos, func(g string) bool { return repoFits(g, repo) }) {
 			continue
 		}
-		i := Image{OS: f.OS, Build: f.Build, MultiArch: f.Multi, why: f.Why}
+		i := Image{OS: f.OS, Build: f.Build, MultiArch: f.Multi, why: f.Why, user: f.User, unix: f.Unix == "yes", noUnix: f.Unix == "no"}
 		switch f.OS {
 		case "any":
 			i.OS, i.MultiArch = "", true

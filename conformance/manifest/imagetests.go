@@ -49,6 +49,24 @@ var imageTests = []subject.Test{
 		},
 	},
 	{
+		On: []string{"pod"}, Name: "image-without-build",
+		Doc:  "an image of one Windows build whose tag does not say which",
+		Vars: []string{"container", "image"},
+		Find: func(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+			p, ok := s.Value.(*Pod)
+			if !ok {
+				return nil
+			}
+			var hits []subject.Hit
+			for _, u := range p.images() {
+				if u.OS == "windows" && u.Build == "" && !u.MultiArch && !strings.Contains(u.ref, "@") {
+					hits = append(hits, u.hit(s, map[string]string{}))
+				}
+			}
+			return hits
+		},
+	},
+	{
 		On: []string{"pod"}, Name: "images-of-both-systems",
 		Doc:  "a pod with an image that is for Windows only and one that is for Linux only",
 		Vars: []string{"container", "image", "other-container", "other-image"},

@@ -13,6 +13,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
 	nodev1beta1 "k8s.io/api/node/v1beta1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,7 +27,7 @@ var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, appsv1beta1.AddToScheme, appsv1beta2.AddToScheme, extensionsv1beta1.AddToScheme,
-		batchv1.AddToScheme, batchv1beta1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, nodev1beta1.AddToScheme, discoveryv1.AddToScheme,
+		batchv1.AddToScheme, batchv1beta1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, nodev1beta1.AddToScheme, discoveryv1.AddToScheme, storagev1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			panic(err) // two packages claim one kind: a fault of this list

@@ -120,13 +120,13 @@ spec: {capacity: {storage: 1Gi}, csi: {driver: c, volumeHandle: d}, claimRef: {n
   - {name: app, image: a, securityContext: {windowsOptions: {runAsUserName: CONTAINERADMINISTRATOR}}}
   - {name: free, image: a, securityContext: {runAsNonRoot: false, windowsOptions: {runAsUserName: ContainerAdministrator}}}
   - {name: silent, image: a}`),
-			[]string{"spec.containers[0].securityContext.windowsOptions.runAsUserName container=app user=CONTAINERADMINISTRATOR"}},
+			[]string{"spec.containers[0].securityContext.windowsOptions.runAsUserName container=app user=CONTAINERADMINISTRATOR image=a"}},
 		{"old kubelets compare exactly", "non-root-administrator", map[string]string{"case": "exact"}, windowsPod(`
   securityContext: {runAsNonRoot: true, windowsOptions: {runAsUserName: ContainerAdministrator}}
   containers:
   - {name: app, image: a, securityContext: {windowsOptions: {runAsUserName: containeradministrator}}}
   - {name: root, image: a}`),
-			[]string{"spec.securityContext.windowsOptions.runAsUserName container=root user=ContainerAdministrator"}},
+			[]string{"spec.securityContext.windowsOptions.runAsUserName container=root user=ContainerAdministrator image=a"}},
 		{"the container asks for HostProcess", "asks-for-host-process", nil,
 			windowsPod("  containers: [{name: a, image: a}, {name: b, image: a, securityContext: {windowsOptions: {hostProcess: true}}}]"),
 			[]string{"spec.containers[1].securityContext.windowsOptions.hostProcess"}},

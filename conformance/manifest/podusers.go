@@ -30,9 +30,13 @@ func (p *Pod) user(c *placed) (user *string, where string) {
 	return pod.RunAsUserName, "spec.securityContext.windowsOptions.runAsUserName"
 }
 
+// root is the account of containers that the kubelet takes for root.
+const root = "ContainerAdministrator"
+
 // nonRootAdministrators does what verifyRunAsNonRoot of
 // pkg/kubelet/kuberuntime/security_context_windows.go does with what the
-// manifest says. It does not know the user of the image.
+// manifest says; with user: image it looks at containers without one, whose image is known
+// to run as ContainerAdministrator.
 func nonRootAdministrators(p *Pod, at func(string) *yaml.Node, args map[string]string) []subject.Hit {
 	var hits []subject.Hit
 	for _, c := range p.placedContainers() {
@@ -41,12 +45,15 @@ func nonRootAdministrators(p *Pod, at func(string) *yaml.Node, args map[string]s
 			nonRoot = *p.Spec.SecurityContext.RunAsNonRoot
 		}
 		user, where := p.user(&c)
-		if !nonRoot || user == nil {
+		if !nonRoot || user == nil || args["user"] == "image" {
+			if image := ImageOf(c.Image); nonRoot && user == nil && args["user"] == "image" && image.user == root {
+				where = c.path + ".image"
+				hits = append(hits, subject.Hit{At: at(where), Field: where, Vars: map[string]string{"container": c.Name, "user": image.user, "image": c.Image}})
+			}
 			continue
 		}
-		const root = "ContainerAdministrator"
 		if *user == root || args["case"] != "exact" && strings.EqualFold(*user, root) {
-			hits = append(hits, subject.Hit{At: at(where), Field: where, Vars: map[string]string{"container": c.Name, "user": *user}})
+			hits = append(hits, subject.Hit{At: at(where), Field: where, Vars: map[string]string{"container": c.Name, "user": *user, "image": c.Image}})
 		}
 	}
 	return hits

@@ -13,10 +13,13 @@ import (
 
 var schedulingTests = []subject.Test{{
 	On: []string{"pod"}, Name: "no-system-selector",
-	Doc:  "Finds pods that no selector, affinity, node name or RuntimeClass keeps on nodes of one system, and that tolerate no taint of the key os.",
-	Vars: []string{"why"},
-	Find: func(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+	Doc:  "Finds pods that no selector, affinity, node name or RuntimeClass keeps on nodes of one system, and that tolerate no taint of the key os. said-by asks only for pods whose system is known by that: image, spec.os.name.",
+	Args: []string{"said-by"}, Vars: []string{"why"},
+	Find: func(_ *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
 		p := s.Value.(*Pod)
+		if by := args["said-by"]; by != "" && !strings.HasPrefix(p.why, by) {
+			return nil
+		}
 		if p.anchored() || osToleration(p.Spec.Tolerations) >= 0 {
 			return nil
 		}

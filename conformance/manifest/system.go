@@ -47,6 +47,9 @@ func Decide(all []*subject.Subject, o Options) {
 // has, its images, and last what the caller assumes.
 func (p *Pod) system(o Options) (os, why string) {
 	if p.Spec.OS != nil {
+		if o.OS == "linux" && p.Spec.OS.Name == corev1.Linux {
+			return "linux", "--os linux" // the caller vouches for Linux pods that do not select
+		}
 		return string(p.Spec.OS.Name), "spec.os.name"
 	}
 	for _, l := range osLabels {
@@ -82,6 +85,8 @@ func (p *Pod) system(o Options) (os, why string) {
 	switch {
 	case windows != "":
 		return "windows", "image " + windows
+	case linux != "" && o.OS == "linux":
+		return "linux", "--os linux"
 	case linux != "":
 		return "linux", "image " + linux
 	case o.OS != "":

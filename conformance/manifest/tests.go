@@ -9,5 +9,5 @@ import (
 // Tests returns the conditions on Kubernetes objects that a field alone cannot
 // say.
 func Tests() []subject.Test {
-	return slices.Concat(imageTests, podTests, resourceTests, schedulingTests, serviceTests)
+	return slices.Concat(imageTests, commandTests, fileSystemTests, podTests, resourceTests, schedulingTests, serviceTests)
 }
