@@ -1,5 +1,7 @@
 package claims
 
+import "github.com/winlab-dev/winlab/reports/result"
+
 // Design is a network design as far as a claim can select it.
 type Design struct {
 	// Name is the lab's name, Network the HNS network type, Plugin the plugin.
@@ -26,6 +28,15 @@ var Designs = []Design{
 	{"overlay-flannel-vxlan", "overlay", "flannel", ">=1.14", kernelspace},
 	{"transparent-ovn-kubernetes", "transparent", "ovn-kubernetes", ">=1.14", []string{"none"}},
 	{"nat-winnat", "nat", "nat", ">=1.14", append([]string{"none"}, kernelspace...)},
+}
+
+// ResultDesigns are the designs as results have them.
+func ResultDesigns() []result.Design {
+	all := make([]result.Design, len(Designs))
+	for i, d := range Designs {
+		all[i] = result.Design{Name: d.Name, Network: d.Network, Plugin: d.Plugin, Kubernetes: d.Kubernetes}
+	}
+	return all
 }
 
 // Actors are what every lab has, as flows name them. Ports are not part of it.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/winlab-dev/winlab/internal/versions"
 	"github.com/winlab-dev/winlab/reports/result"
 )
 
@@ -22,9 +23,28 @@ func (c *Claim) History() []result.Status {
 	history := make([]result.Status, 0, len(order))
 	for _, i := range order {
 		s := c.Support[i]
-		history = append(history, result.Status{Where: s.Words(), Status: s.Status, Says: s.Says})
+		history = append(history, result.Status{Where: s.Words(), Status: s.Status, Says: s.Says, Scope: s.Scope()})
 	}
 	return history
+}
+
+// Scope is the set of settings as results have it.
+func (w Where) Scope() *result.Scope {
+	return &result.Scope{Kubernetes: w.Kubernetes, Open: w.open, Build: w.Build, Releases: w.Releases, Designs: w.Designs, Networks: w.Networks,
+		Plugins: w.Plugins, PluginVersion: w.PluginVersion, Proxies: w.Proxies, Runtimes: w.Runtimes, RuntimeVersion: w.RuntimeVersion}
+}
+
+// asks are the claim's checks as results have them.
+func (c *Claim) asks() []result.Ask {
+	var all []result.Ask
+	for _, k := range c.Checks {
+		a := result.Ask{Scope: *k.Scope(), Kind: k.Kind(), What: k.String(), Expect: k.Expect, Basis: k.Basis, Condition: k.Condition}
+		if d := k.Disputed; d != nil {
+			a.Dispute = &result.Dispute{By: d.By, Against: d.Against, Otherwise: d.Otherwise, Model: d.Model}
+		}
+		all = append(all, a)
+	}
+	return all
 }
 
 // lowest is where a range begins, for sorting; ">1.20" begins after "1.20".
@@ -101,7 +121,7 @@ func rangeWords(what, s string) string {
 	return what + " " + strings.Join(alternatives, " or ")
 }
 
-func boundWords(bounds []bound) string {
+func boundWords(bounds []versions.Bound) string {
 	if len(bounds) == 2 && bounds[0].Op == ">=" && bounds[1].Op == "<=" {
 		return bounds[0].Text + " to " + bounds[1].Text
 	}

@@ -186,7 +186,7 @@ func (l *Ledger) Results() []result.Claim {
 		for i := range f.Claims {
 			c := &f.Claims[i]
 			rows = append(rows, result.Claim{ID: c.ID, Area: f.Area, Title: c.Title, Text: c.Text, Sources: c.sources,
-				Disputed: c.Disputed(), Unchecked: c.Unchecked, Needs: c.Needs, CheckedBy: c.CheckedBy(), Trouble: (*result.Trouble)(c.Trouble), History: c.History()})
+				Disputed: c.Disputed(), Unchecked: c.Unchecked, Needs: c.Needs, CheckedBy: c.CheckedBy(), Trouble: (*result.Trouble)(c.Trouble), History: c.History(), Asks: c.asks()})
 		}
 	}
 	return rows

@@ -12,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/internal/versions"
 	"github.com/winlab-dev/winlab/reports/result"
 )
 
@@ -265,7 +266,7 @@ func closed(rng, through string) string {
 	alternatives := strings.Split(rng, "||")
 	for i, bounds := range r {
 		alternatives[i] = strings.TrimSpace(alternatives[i])
-		if !slices.ContainsFunc(bounds, func(b bound) bool { return !strings.HasPrefix(b.Op, ">") }) {
+		if !slices.ContainsFunc(bounds, func(b versions.Bound) bool { return !strings.HasPrefix(b.Op, ">") }) {
 			alternatives[i] += " <=" + through
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/winlab-dev/winlab/internal/products"
 )
 
 // Target is a setting as somebody names it: which Kubernetes, on which
@@ -30,30 +32,11 @@ type Target struct {
 }
 
 // Release is one release of Windows Server.
-type Release struct {
-	// Name is what people type: "2019", "1809", "20H2".
-	Name  string
-	Title string
-	// Channel is LTSC (five years and more) or SAC and AC (18 to 24 months).
-	Channel string
-	Build   string
-}
+type Release = products.Release
 
 // Releases are those that documents about Kubernetes name, oldest first. 2019
 // and 1809 have one build and differ in their channel.
-var Releases = []Release{
-	{"2016", "Windows Server 2016", "LTSC", "10.0.14393"},
-	{"1709", "Windows Server, version 1709", "SAC", "10.0.16299"},
-	{"1803", "Windows Server, version 1803", "SAC", "10.0.17134"},
-	{"1809", "Windows Server, version 1809", "SAC", "10.0.17763"},
-	{"2019", "Windows Server 2019", "LTSC", "10.0.17763"},
-	{"1903", "Windows Server, version 1903", "SAC", "10.0.18362"},
-	{"1909", "Windows Server, version 1909", "SAC", "10.0.18363"},
-	{"2004", "Windows Server, version 2004", "SAC", "10.0.19041"},
-	{"20H2", "Windows Server, version 20H2", "SAC", "10.0.19042"},
-	{"2022", "Windows Server 2022", "LTSC", "10.0.20348"},
-	{"2025", "Windows Server 2025", "LTSC", "10.0.26100"},
-}
+var Releases = products.Releases()
 
 // Minors are the Kubernetes versions that the documents in the ledger are
 // about, oldest first. 1.6 to 1.13 have no edition here, and of the versions
@@ -100,27 +83,7 @@ func CarriedOver(targets []Target) string {
 
 // ReleaseNamed finds a release by a name that people use for it: "2019",
 // "ltsc2019", "Windows Server 2019", "10.0.17763" (the LTSC release of that build).
-func ReleaseNamed(s string) (Release, bool) {
-	name := strings.TrimSpace(strings.ToLower(s))
-	for _, prefix := range []string{"windows server", ", version", "version", "ltsc", "sac", "ws", "v"} {
-		name = strings.TrimSpace(strings.TrimPrefix(name, prefix))
-	}
-	i := slices.IndexFunc(Releases, func(r Release) bool { return strings.EqualFold(r.Name, name) })
-	if i >= 0 {
-		return Releases[i], true
-	}
-	var found []Release
-	for _, r := range Releases {
-		if name == r.Build || strings.HasPrefix(name, r.Build+".") {
-			found = append(found, r)
-		}
-	}
-	slices.SortStableFunc(found, func(a, b Release) int { return strings.Compare(a.Channel, b.Channel) })
-	if len(found) > 0 {
-		return found[0], true
-	}
-	return Release{}, false
-}
+func ReleaseNamed(s string) (Release, bool) { return products.ReleaseNamed(s) }
 
 // String is "Kubernetes 1.20, Windows Server 2019 (10.0.17763), overlay, docker".
 func (t Target) String() string {

@@ -141,7 +141,7 @@ func (o Options) runAll(ctx context.Context, jobs []*job, run func(*job)) {
 
 // document joins what the jobs have found.
 func (o Options) document(ctx context.Context, ledger *claims.Ledger, jobs []*job) (*result.Document, error) {
-	doc := &result.Document{Schema: result.Schema, Tool: o.Tool, Command: o.Command, Areas: ledger.Areas(), Claims: ledger.Results(), Traces: map[string]*trace.Trace{}}
+	doc := &result.Document{Schema: result.Schema, Tool: o.Tool, Command: o.Command, Versions: claims.Minors(), Designs: claims.ResultDesigns(), Areas: ledger.Areas(), Claims: ledger.Results(), Traces: map[string]*trace.Trace{}}
 	var errs []error
 	for _, j := range jobs {
 		errs = append(errs, j.err)

@@ -48,10 +48,11 @@ func Statics(ctx context.Context, l *claims.Ledger, nodes string) ([]result.Stat
 func Static(ctx context.Context, l *claims.Ledger, c *claims.Claim, k *claims.Check, nodes string) (result.Static, bool) {
 	if k.Rule != nil {
 		s := check.Example(c, k)
+		s.Scope = k.Scope()
 		positions(&s.Check, k.Disputed, false) // a rule is one position, and its examples are its own
 		return s, true
 	}
-	s := result.Static{Claim: c.ID, Kind: k.Kind(), Where: k.Words(), Check: result.Check{Level: result.Model, What: k.String()}}
+	s := result.Static{Claim: c.ID, Kind: k.Kind(), Where: k.Words(), Scope: k.Scope(), Check: result.Check{Level: result.Model, What: k.String()}}
 	switch {
 	case k.Placement != nil:
 		s.Input = strings.TrimSpace(k.Placement.Pod)

@@ -20,6 +20,10 @@ type Document struct {
 	Command string `json:"command"`
 	// Settings are the columns of the matrix: a design in one version.
 	Settings []Setting `json:"settings"`
+	// Versions are the versions of Kubernetes that the documents are about, oldest first,
+	// with those that no setting has; Designs are the designs that they describe.
+	Versions []string `json:"versions,omitempty"`
+	Designs  []Design `json:"designs,omitempty"`
 	// Areas order the claims.
 	Areas  []Area  `json:"areas"`
 	Claims []Claim `json:"claims"`
@@ -146,6 +150,8 @@ type Claim struct {
 	Trouble *Trouble `json:"trouble,omitempty"`
 	// History is the documented status over versions, in words.
 	History []Status `json:"history,omitempty"`
+	// Asks are its checks as the ledger has them.
+	Asks []Ask `json:"asks,omitempty"`
 }
 
 // Trouble is a symptom with its cause and cure.
@@ -162,6 +168,8 @@ type Static struct {
 	Kind string `json:"kind"`
 	// Where says in words for which settings it holds.
 	Where string `json:"where"`
+	// Scope is Where for programs; nil in a document that has only the words.
+	Scope *Scope `json:"scope,omitempty"`
 	Check
 	// Input is what was tried, as text: the pod of a placement, the capacity and
 	// the kubelet's command line for resources. Rules have their examples.
@@ -207,6 +215,8 @@ type Status struct {
 	Where  string `json:"where"`  // "Kubernetes 1.14 to 1.20, overlay"
 	Status string `json:"status"` // stable, beta, alpha, unsupported, undocumented, disputed
 	Says   string `json:"says,omitempty"`
+	// Scope is Where for programs; nil in a document that has only the words.
+	Scope *Scope `json:"scope,omitempty"`
 }
 
 // Level is where evidence for a cell comes from.

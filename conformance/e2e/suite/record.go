@@ -199,7 +199,7 @@ func (r *recorder) notSo() (all []string) {
 
 // document is the results so far.
 func (r *recorder) document() *result.Document {
-	doc := &result.Document{Tool: r.o.Tool, Command: r.o.Command, Settings: []result.Setting{r.setting}, Areas: r.ledger.Areas(), Claims: r.ledger.Results()}
+	doc := &result.Document{Tool: r.o.Tool, Command: r.o.Command, Settings: []result.Setting{r.setting}, Versions: claims.Minors(), Designs: claims.ResultDesigns(), Areas: r.ledger.Areas(), Claims: r.ledger.Results()}
 	for _, c := range r.ledger.Claims() {
 		if checks := r.checks[c.ID]; len(checks) > 0 {
 			doc.Cells = append(doc.Cells, r.cell(c, checks))

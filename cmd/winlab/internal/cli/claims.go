@@ -20,6 +20,7 @@ func (a *app) claimsCmd() *cobra.Command {
 which versions, where it was read, and what checks it.`,
 		Example: `  winlab claims list --kubernetes 1.20 --windows 2019 --network overlay
   winlab claims show icmp-outside-unsupported
+  winlab claims answer nodeport-from-own-node --kubernetes 1.33 --windows 2022
   winlab claims coverage
   winlab claims lint`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -31,7 +32,7 @@ which versions, where it was read, and what checks it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(a.claimsListCmd(), a.claimsShowCmd(), a.claimsCoverageCmd(), a.claimsLintCmd())
+	cmd.AddCommand(a.claimsListCmd(), a.claimsShowCmd(), a.claimsAnswerCmd(), a.claimsCoverageCmd(), a.claimsLintCmd())
 	return cmd
 }
 
