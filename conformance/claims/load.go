@@ -3,7 +3,9 @@ package claims
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +33,12 @@ type Ledger struct {
 
 	names names
 	byID  map[string]place
+	sum   string
 }
+
+// Sum is the SHA-256 of the ledger's files in the order of their names, in hexadecimal
+// digits; "" for a ledger that was parsed from memory.
+func (l *Ledger) Sum() string { return l.sum }
 
 type place struct{ file, claim int }
 
@@ -76,7 +83,20 @@ func LoadFS(fsys fs.FS, glob string) (*Ledger, error) {
 		})
 	}
 	wg.Wait()
-	return newLedger(files, declared, append(found, slices.Concat(mistakes...)...))
+	l, err := newLedger(files, declared, append(found, slices.Concat(mistakes...)...))
+	if err != nil {
+		return nil, err
+	}
+	h := sha256.New()
+	for _, name := range all {
+		text, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return nil, Mistakes{{File: name, Message: err.Error()}}
+		}
+		fmt.Fprintf(h, "%s %d\n%s", name, len(text), text)
+	}
+	l.sum = hex.EncodeToString(h.Sum(nil))
+	return l, nil
 }
 
 // Parse reads one file of claims, which may use the names of the program's

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/reports/result"
@@ -30,13 +31,18 @@ func (ch *checker) cell(ctx context.Context, cl *claims.Claim) (result.Cell, boo
 	}
 	var all tally
 	for _, k := range checks {
+		began := time.Now()
 		r, ok := ch.check(ctx, k)
+		r.Millis = millis(began)
 		cell.Checks = append(cell.Checks, r)
 		all.add(r, ok, k.Asks())
 	}
 	cell.Outcome = all.outcome()
 	return cell, true
 }
+
+// millis is the time since then in milliseconds.
+func millis(then time.Time) float64 { return float64(time.Since(then)) / float64(time.Millisecond) }
 
 // tally sums up the results of a cell's checks.
 type tally struct {
@@ -117,7 +123,9 @@ func (j *job) flow(ctx context.Context, c *lab.Cluster, f spec.Flow) {
 	fr := j.flowResult(f.At, flowName(f))
 	fr.Expected = f.Expects()
 	fr.Check = result.Check{Level: j.level, What: whatOf(f), Expect: expected(f)}
+	began := time.Now()
 	o, err := c.Run(ctx, f)
+	fr.Millis = millis(began)
 	if err != nil {
 		fr.Got, fr.Summary = "error", err.Error()
 		j.failed++

@@ -31,8 +31,8 @@ type Options struct {
 	// Progress, when set, is called after every lab in a setting or variant,
 	// from one goroutine at a time.
 	Progress func(Event)
-	// Tool and Command are noted in the document.
-	Tool, Command string
+	// Tool, Command and Date (RFC 3339) are noted in the document.
+	Tool, Command, Date string
 	// Nodes is the folder with folders taken from nodes that the ledger's doctor
 	// checks name; "" leaves these checks out.
 	Nodes string
@@ -141,7 +141,7 @@ func (o Options) runAll(ctx context.Context, jobs []*job, run func(*job)) {
 
 // document joins what the jobs have found.
 func (o Options) document(ctx context.Context, ledger *claims.Ledger, jobs []*job) (*result.Document, error) {
-	doc := &result.Document{Schema: result.Schema, Tool: o.Tool, Command: o.Command, Versions: claims.Minors(), Designs: claims.ResultDesigns(), Areas: ledger.Areas(), Claims: ledger.Results(), Traces: map[string]*trace.Trace{}}
+	doc := &result.Document{Schema: result.Schema, Tool: o.Tool, Command: o.Command, Date: o.Date, Versions: claims.Minors(), Designs: claims.ResultDesigns(), Areas: ledger.Areas(), Claims: ledger.Results(), Traces: map[string]*trace.Trace{}}
 	var errs []error
 	for _, j := range jobs {
 		errs = append(errs, j.err)
@@ -161,7 +161,30 @@ func (o Options) document(ctx context.Context, ledger *claims.Ledger, jobs []*jo
 			return nil, err
 		}
 	}
+	if err := inputs(doc, ledger, jobs); err != nil {
+		return nil, err
+	}
 	facts(doc)
 	result.Summarise(doc)
 	return doc, nil
+}
+
+// inputs notes what the run was given.
+func inputs(doc *result.Document, ledger *claims.Ledger, jobs []*job) error {
+	if sum := ledger.Sum(); sum != "" {
+		doc.Inputs = append(doc.Inputs, result.Input{Name: "ledger", SHA256: sum})
+	}
+	seen := map[string]bool{}
+	for _, j := range jobs {
+		if seen[j.file.Path] {
+			continue
+		}
+		seen[j.file.Path] = true
+		sum, err := j.file.Sum()
+		if err != nil {
+			return err
+		}
+		doc.Inputs = append(doc.Inputs, result.Input{Name: j.file.Path, SHA256: sum})
+	}
+	return nil
 }

@@ -32,6 +32,10 @@ type Report struct {
 	ExpectedElse int `json:"expectedElse,omitempty"`
 	// Inputs are what differs between the settings that were compared with each other.
 	Inputs []Input `json:"inputs,omitempty"`
+	// Files are what both runs read and what does not say the same in both: labs, with their
+	// bases and manifests, and "ledger" for the claims. Left out where settings of one run
+	// are compared.
+	Files []string `json:"files,omitempty"`
 	// Groups are the changes, those of verdicts first, each with one cause.
 	Groups []Group `json:"groups"`
 	// OnlyA and OnlyB are checks that one side does not have.
@@ -44,7 +48,10 @@ type Side struct {
 	Name     string   `json:"name"` // as it was typed
 	Tool     string   `json:"tool"`
 	Command  string   `json:"command"`
+	Date     string   `json:"date,omitempty"`
 	Settings []string `json:"settings"`
+	// NoTraces says why causes cannot be told from this side's traces, "" if they can.
+	NoTraces string `json:"noTraces,omitempty"`
 }
 
 // Input is a version or a choice that differs between compared settings.
@@ -189,6 +196,7 @@ func Compare(a, b *result.Document, o Options) (*Report, error) {
 	right := collect(b, whole, func(setting string) (string, bool) { return setting, fromA[setting] })
 	if whole {
 		r.alone(a, b, inB, fromA)
+		r.files(a, b)
 	}
 	groups := map[string]*Group{}
 	for _, k := range left.keys {
@@ -227,8 +235,21 @@ func Compare(a, b *result.Document, o Options) (*Report, error) {
 	return r, nil
 }
 
+// files notes what both sides have read, and what has changed in between.
+func (r *Report) files(a, b *result.Document) {
+	sums := map[string]string{}
+	for _, in := range a.Inputs {
+		sums[in.Name] = in.SHA256
+	}
+	for _, in := range b.Inputs {
+		if was, ok := sums[in.Name]; ok && was != in.SHA256 {
+			r.Files = append(r.Files, in.Name)
+		}
+	}
+}
+
 func side(d *result.Document, name string) Side {
-	return Side{Name: name, Tool: d.Tool, Command: d.Command, Settings: []string{}}
+	return Side{Name: name, Tool: d.Tool, Command: d.Command, Date: d.Date, NoTraces: d.NoTraces, Settings: []string{}}
 }
 
 func compareChecks(x, y Check) int {

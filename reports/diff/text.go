@@ -26,13 +26,23 @@ func WriteJSON(w io.Writer, r *Report) error {
 func WriteText(w io.Writer, r *Report, limit int) error {
 	var b bytes.Buffer
 	p := func(format string, a ...any) { b.WriteString(clean.Line(fmt.Sprintf(format, a...)) + "\n") }
-	p("A         %s  (%s; %s)", r.A.Name, r.A.Command, r.A.Tool)
-	p("B         %s  (%s; %s)", r.B.Name, r.B.Command, r.B.Tool)
+	for _, side := range []struct {
+		name string
+		Side
+	}{{"A", r.A}, {"B", r.B}} {
+		p("%-10s%s  (%s)", side.name, side.Name, side.origin())
+		if side.NoTraces != "" {
+			p("          without its traces no causes can be told: %s", side.NoTraces)
+		}
+	}
 	for _, s := range r.pairs() {
 		p("          %s", s)
 	}
 	for _, in := range r.Inputs {
 		p("differs   %s: %s > %s%s", in.What, orNone(in.A), orNone(in.B), ofPairs(in.Pairs, len(r.A.Settings)))
+	}
+	if len(r.Files) > 0 {
+		p("changed   %s", strings.Join(r.Files, ", "))
 	}
 	p("compared  %s", r.counts())
 	for i := range r.Groups {
@@ -71,6 +81,15 @@ func WriteText(w io.Writer, r *Report, limit int) error {
 	return err
 }
 
+// origin is how and when a side was made.
+func (s *Side) origin() string {
+	parts := []string{s.Command, s.Tool}
+	if s.Date != "" {
+		parts = append(parts, s.Date)
+	}
+	return strings.Join(parts, "; ")
+}
+
 // WriteMarkdown writes the report for a pull request, with at most limit checks of each
 // group; 0 is all.
 func WriteMarkdown(w io.Writer, r *Report, limit int) error {
@@ -78,7 +97,17 @@ func WriteMarkdown(w io.Writer, r *Report, limit int) error {
 	p := func(format string, a ...any) { fmt.Fprintf(&b, format+"\n", a...) }
 	p("### winlab: %s", r.counts())
 	p("")
-	p("A: %s (%s). B: %s (%s).", code(r.A.Name), code(r.A.Command), code(r.B.Name), code(r.B.Command))
+	p("A: %s (%s). B: %s (%s).", code(r.A.Name), code(r.A.origin()), code(r.B.Name), code(r.B.origin()))
+	if len(r.Files) > 0 {
+		p("")
+		p("Changed: %s.", code(strings.Join(r.Files, ", ")))
+	}
+	for _, side := range []Side{r.A, r.B} {
+		if side.NoTraces != "" {
+			p("")
+			p("Without the traces of %s no causes can be told: %s.", code(side.Name), md(side.NoTraces))
+		}
+	}
 	if pairs := r.pairs(); len(pairs) > 0 {
 		p("")
 		for _, s := range pairs {

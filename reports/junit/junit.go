@@ -30,7 +30,27 @@ func Write(w io.Writer, doc *result.Document) error {
 		return err
 	}
 	all := &junitxml.Suites{Name: "winlab", Suites: slices.Concat(matrix, statics(doc.Statics, claims), flows(doc.Flows), unchecked(doc.Claims))}
+	unique(all.Suites)
 	return all.Write(w)
+}
+
+// unique gives each case a name that no other one has: CI systems take cases of the same
+// class and name for one, and do not look at the suite. The class begins with the suite's
+// name; checks that are alike are numbered in the order of the document, which is the same
+// in every run.
+func unique(suites []*junitxml.Suite) {
+	type id struct{ class, name string }
+	seen := map[id]int{}
+	for _, su := range suites {
+		for _, c := range su.Cases {
+			c.Class = su.Name + "." + c.Class
+			k := id{c.Class, c.Name}
+			seen[k]++
+			if n := seen[k]; n > 1 {
+				c.Name += fmt.Sprintf(" (%d)", n)
+			}
+		}
+	}
 }
 
 // settings makes a suite for each setting, with the checks of its cells.

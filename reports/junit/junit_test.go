@@ -57,6 +57,25 @@ func TestEveryCheckAndFlowIsACase(t *testing.T) {
 	}
 }
 
+// TestNoTwoCasesAreCalledAlike: CI systems know a case by its class and name.
+func TestNoTwoCasesAreCalledAlike(t *testing.T) {
+	doc := resulttest.Sample()
+	for i := range doc.Cells {
+		doc.Cells[i].Checks = append(doc.Cells[i].Checks, doc.Cells[i].Checks...)
+	}
+	doc.Flows = append(doc.Flows, doc.Flows...)
+	seen := map[string]bool{}
+	for _, su := range write(t, doc).Suites {
+		for _, c := range su.Cases {
+			if name := c.Class + "\x00" + c.Name; seen[name] {
+				t.Errorf("class %q has two cases %q", c.Class, c.Name)
+			} else {
+				seen[name] = true
+			}
+		}
+	}
+}
+
 // A live flow that is not as in its trace fails, whatever the model's check says.
 func TestLiveDifferencesFail(t *testing.T) {
 	doc := resulttest.Sample()

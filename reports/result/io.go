@@ -7,10 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-
-	"github.com/winlab-dev/winlab/sim/trace"
-	"github.com/winlab-dev/winlab/sim/trace/evidence"
+	"strings"
 )
 
 // JSONSchema is the JSON Schema (2020-12) of [Document].
@@ -18,72 +15,46 @@ import (
 //go:embed schema.json
 var JSONSchema []byte
 
-// Write writes the document as JSON on one line with a final newline: a full run
-// has thousands of traces, and indentation would be a third of them. The same
-// document gives the same bytes: maps are sorted, lists that may not be absent
-// are written as [] when empty, and the order of lists is the caller's. An
-// empty Schema is filled in; another one than [Schema] is an error.
+// Write writes the document as JSON on one line with a final newline, its traces inside:
+// see [Save] for a file beside it. The same document gives the same bytes: maps are
+// sorted, lists that may not be absent are written as [] when empty, and the order of
+// lists is the caller's. Traces are written by the hash of what they hold, and only those
+// that a check refers to. An empty Schema is filled in; another one than [Schema] is an
+// error.
 func Write(w io.Writer, doc *Document) error {
+	out, traces, err := prepare(doc)
+	if err != nil {
+		return err
+	}
+	// The traces are JSON already.
+	full := struct {
+		*wireDocument
+		Traces map[string]json.RawMessage `json:"traces,omitempty"`
+	}{wireDocument: out, Traces: make(map[string]json.RawMessage, len(traces))}
+	for hash, b := range traces {
+		full.Traces[hash] = b
+	}
+	return writeLine(w, full)
+}
+
+func writeLine(w io.Writer, v any) error {
+	b, err := encode(v)
+	if err != nil {
+		return fmt.Errorf("results: %w", err)
+	}
+	_, err = w.Write(append(b, '\n'))
+	return err
+}
+
+func prepare(doc *Document) (*wireDocument, map[string][]byte, error) {
 	d := *doc
 	if d.Schema == "" {
 		d.Schema = Schema
 	}
 	if d.Schema != Schema {
-		return fmt.Errorf("results: schema is %q, this winlab writes %q", d.Schema, Schema)
+		return nil, nil, fmt.Errorf("results: schema is %q, this winlab writes %q", d.Schema, Schema)
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(normal(d)); err != nil {
-		return fmt.Errorf("results: %w", err)
-	}
-	_, err := w.Write(b.Bytes())
-	return err
-}
-
-// normal replaces nil by empty where the schema wants a list or a map. It
-// copies what it changes.
-func normal(d Document) Document {
-	d.Settings = each(d.Settings, func(s *Setting) { s.Builds = some(s.Builds) })
-	d.Areas = some(d.Areas)
-	d.Claims = each(d.Claims, func(c *Claim) { c.Sources = some(c.Sources) })
-	d.Cells = each(d.Cells, func(c *Cell) { c.Checks = some(c.Checks) })
-	if d.Summary.Outcomes == nil {
-		d.Summary.Outcomes = map[string]int{}
-	}
-	traces := make(map[string]*trace.Trace, len(d.Traces))
-	for k, t := range d.Traces {
-		if t == nil {
-			continue
-		}
-		c := *t
-		if c.Schema == "" {
-			c.Schema = trace.Schema
-		}
-		steps := func(p *trace.Path) { p.Steps = some(p.Steps) }
-		if c.Paths != nil {
-			c.Paths = each(c.Paths, steps)
-		}
-		if c.Names != nil {
-			c.Names = each(c.Names, func(l *trace.Lookup) {
-				if l.Queries == nil {
-					return
-				}
-				l.Queries = each(l.Queries, func(q *trace.Query) {
-					if q.Path != nil {
-						p := *q.Path
-						steps(&p)
-						q.Path = &p
-					}
-				})
-			})
-		}
-		traces[k] = &c
-	}
-	d.Traces = traces
-	d.Facts = maps.Clone(d.Facts)
-	maps.DeleteFunc(d.Facts, func(_ string, f *evidence.Fact) bool { return f == nil })
-	return d
+	return pack(&d)
 }
 
 func some[T any](s []T) []T {
@@ -103,35 +74,62 @@ func each[T any](s []T, f func(*T)) []T {
 
 // Read reads a document as [Write] wrote it. The error says what is wrong and
 // where: another schema, a syntax error with line and column, a field that this
-// version does not know, or references that lead nowhere (all of them).
+// version does not know, or references that lead nowhere (all of them). A document whose
+// traces are in a file of their own has none; [Load] finds them.
 func Read(r io.Reader) (*Document, error) {
+	w, err := readWire(r)
+	if err != nil {
+		return nil, err
+	}
+	return w.document(w.Traces, w.TraceFile == "")
+}
+
+func readWire(r io.Reader) (*wireDocument, error) {
 	b, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("results: %w", err)
 	}
 	var head struct {
 		Schema string `json:"schema"`
+		Tool   string `json:"tool"`
 	}
 	if err := json.Unmarshal(b, &head); err != nil {
 		return nil, locate(b, err)
+	}
+	by := ""
+	if head.Tool != "" {
+		by = fmt.Sprintf(" (written by winlab %s)", head.Tool)
 	}
 	switch head.Schema {
 	case Schema:
 	case "":
 		return nil, fmt.Errorf("results: not a results document: it has no \"schema\"; want %q", Schema)
 	default:
-		return nil, fmt.Errorf("results: schema is %q, this winlab reads %q; write the document again with `winlab run`", head.Schema, Schema)
+		return nil, fmt.Errorf("results: schema is %q%s, this winlab reads %q; write the document again with `winlab run` of this version, or read it with that one", head.Schema, by, Schema)
 	}
-	var doc Document
+	var doc wireDocument
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&doc); err != nil {
-		return nil, locate(b, err)
+		err = locate(b, err)
+		if strings.Contains(err.Error(), "unknown field") {
+			err = fmt.Errorf("%w: this winlab does not know it%s; write the document again with `winlab run` of this version, or read it with that one", err, by)
+		}
+		return nil, err
+	}
+	return &doc, nil
+}
+
+// document is the document with these traces, validated.
+func (w *wireDocument) document(traces map[string]*wireTrace, strict bool) (*Document, error) {
+	doc, err := w.unpack(traces, strict)
+	if err != nil {
+		return nil, err
 	}
 	if err := doc.Validate(); err != nil {
 		return nil, err
 	}
-	return &doc, nil
+	return doc, nil
 }
 
 // locate adds line and column to errors that know their offset.

@@ -10,7 +10,7 @@ import (
 )
 
 // Schema names the version of the document's JSON form.
-const Schema = "winlab.dev/results/v1alpha1"
+const Schema = "winlab.dev/results/v1alpha2"
 
 // Document is one run.
 type Document struct {
@@ -18,6 +18,10 @@ type Document struct {
 	// Tool is the version of winlab, Command what was typed.
 	Tool    string `json:"tool"`
 	Command string `json:"command"`
+	// Date is when the run began, in UTC and as RFC 3339 has it, "" when not noted.
+	Date string `json:"date,omitempty"`
+	// Inputs are what the run was given: the ledger of claims and each lab.
+	Inputs []Input `json:"inputs,omitempty"`
 	// Settings are the columns of the matrix: a design in one version.
 	Settings []Setting `json:"settings"`
 	// Versions are the versions of Kubernetes that the documents are about, oldest first,
@@ -38,11 +42,24 @@ type Document struct {
 	Flows []FlowResult `json:"flows,omitempty"`
 	// NotModelled is what the labs say and the simulation does not follow.
 	NotModelled []Notice `json:"notModelled,omitempty"`
-	// Traces has every trace once, by the key that cells and flows refer to.
-	Traces  map[string]*trace.Trace `json:"traces"`
-	Summary Summary                 `json:"summary"`
+	// Traces has every trace once, by the key that cells and flows refer to. The JSON form
+	// has them by what they hold: see [Write] and [Save].
+	Traces map[string]*trace.Trace `json:"-"`
+	// NoTraces says why a document that was read lacks traces that its run had, "" if it
+	// does not.
+	NoTraces string  `json:"-"`
+	Summary  Summary `json:"summary"`
 	// Facts are the facts that the traces' steps cite, by identifier.
 	Facts map[string]*evidence.Fact `json:"facts,omitempty"`
+}
+
+// Input is something that a run reads.
+type Input struct {
+	// Name is the lab's file, or "ledger" for the claims that the program has.
+	Name string `json:"name"`
+	// SHA256 is of all that it says, a lab's bases and manifests among it, in hexadecimal
+	// digits.
+	SHA256 string `json:"sha256"`
 }
 
 // Setting is one column: a network design with its versions.

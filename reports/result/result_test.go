@@ -1,9 +1,13 @@
 package result_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/json"
-	"reflect"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -54,7 +58,7 @@ func TestSchemaRefusesWhatIsNotADocument(t *testing.T) {
 }
 
 func TestSchemaHasEveryField(t *testing.T) {
-	schema := schematest.HasEveryField(t, result.JSONSchema, reflect.TypeFor[result.Document]())
+	schema := schematest.HasEveryField(t, result.JSONSchema, result.TypeOfJSON())
 	var verdicts []string
 	for _, v := range trace.Verdicts {
 		verdicts = append(verdicts, string(v.ID))
@@ -67,15 +71,202 @@ func TestSchemaHasEveryField(t *testing.T) {
 	}
 }
 
+// told is a document with the traces in the order in which its checks refer to them: their
+// keys are not kept.
+type told struct {
+	Doc    *result.Document
+	Traces []*trace.Trace
+}
+
+func tell(doc *result.Document) told {
+	d := *doc
+	out := told{Doc: &d}
+	take := func(k *result.Check) {
+		if k.Trace != "" {
+			out.Traces = append(out.Traces, d.Traces[k.Trace])
+			k.Trace = "set"
+		}
+	}
+	d.Cells, d.Statics, d.Flows = slices.Clone(d.Cells), slices.Clone(d.Statics), slices.Clone(d.Flows)
+	for i := range d.Cells {
+		d.Cells[i].Checks = slices.Clone(d.Cells[i].Checks)
+		for j := range d.Cells[i].Checks {
+			take(&d.Cells[i].Checks[j])
+		}
+	}
+	for i := range d.Statics {
+		take(&d.Statics[i].Check)
+	}
+	for i := range d.Flows {
+		take(&d.Flows[i].Check)
+	}
+	d.Traces = nil
+	return out
+}
+
 func TestWriteThenReadKeepsEverything(t *testing.T) {
-	doc := resulttest.Sample()
-	got, err := result.Read(bytes.NewReader(write(t, doc)))
+	shared := resulttest.Sample()
+	// The same trace in another lab, and with another command than its check.
+	c := &shared.Cells[0].Checks[0]
+	twin := *shared.Traces[c.Trace]
+	twin.Lab.Step = "after"
+	twin.Command += " --again"
+	shared.Traces["twin"] = &twin
+	k := *c
+	k.Trace, k.What = "twin", k.What+" again"
+	shared.Cells[0].Checks = append(shared.Cells[0].Checks, k)
+	for name, doc := range map[string]*result.Document{"sample": resulttest.Sample(), "shared": shared, "small": resulttest.Small()} {
+		inside, err := result.Read(bytes.NewReader(write(t, doc)))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		dir := t.TempDir()
+		if err := result.Save(dir, doc); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		beside, err := result.Load(dir)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, result.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schematest.Validate(t, result.JSONSchema, b); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for form, got := range map[string]*result.Document{"Write and Read": inside, "Save and Load": beside} {
+			if d := cmp.Diff(tell(doc), tell(got), cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("%s, %s (-written +read):\n%s", name, form, d)
+			}
+		}
+	}
+}
+
+// TestATraceIsKeptOnce: what differs in nothing but lab and command is one entry.
+func TestATraceIsKeptOnce(t *testing.T) {
+	doc := resulttest.Small()
+	c := &doc.Cells[slices.IndexFunc(doc.Cells, func(c result.Cell) bool { return len(c.Checks) > 0 && c.Checks[0].Trace != "" })]
+	entries := func() int {
+		dir := t.TempDir()
+		if err := result.Save(dir, doc); err != nil {
+			t.Fatal(err)
+		}
+		z, err := zip.OpenReader(filepath.Join(dir, result.TraceFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer z.Close()
+		return len(z.File)
+	}
+	before := entries()
+	twin := *doc.Traces[c.Checks[0].Trace]
+	twin.Lab.Kubernetes, twin.Command = "1.99", "winlab trace another"
+	doc.Traces["twin"] = &twin
+	k := c.Checks[0]
+	k.Trace, k.Command, k.What = "twin", twin.Command, "another"
+	c.Checks = append(c.Checks, k)
+	if after := entries(); after != before {
+		t.Errorf("%d entries, and %d with the same trace in another lab", before, after)
+	}
+	twin.Flow.DstPort++
+	if after := entries(); after != before+1 {
+		t.Errorf("%d entries, and %d with another trace", before, after)
+	}
+}
+
+// TestLoadWithoutItsTraces: a document alone can be read, and says what it lacks; a file of
+// traces that is damaged is an error.
+func TestLoadWithoutItsTraces(t *testing.T) {
+	save := func() (dir, zipped string) {
+		dir = t.TempDir()
+		if err := result.Save(dir, resulttest.Small()); err != nil {
+			t.Fatal(err)
+		}
+		return dir, filepath.Join(dir, result.TraceFile)
+	}
+	dir, zipped := save()
+	if err := os.Remove(zipped); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := result.Load(filepath.Join(dir, result.File))
+	if err != nil || doc.NoTraces != "traces.zip is not beside results.json" || len(doc.Traces) != 0 {
+		t.Errorf("no file: %v, %q, %d traces", err, doc.NoTraces, len(doc.Traces))
+	}
+
+	dir, zipped = save()
+	var other bytes.Buffer
+	z := zip.NewWriter(&other)
+	if err := errors.Join(z.Close(), os.WriteFile(zipped, other.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if doc, err = result.Load(dir); err != nil || !strings.Contains(doc.NoTraces, "of another run") {
+		t.Errorf("of another run: %v, %q", err, doc.NoTraces)
+	}
+
+	dir, zipped = save()
+	b, err := os.ReadFile(zipped)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(doc, got, cmpopts.EquateEmpty()); d != "" {
-		t.Errorf("(-written +read):\n%s", d)
+	for _, c := range []struct {
+		name, want string
+		file       []byte
+	}{
+		{"cut", "not a valid zip", b[:len(b)/2]},
+		{"no zip", "not a valid zip", []byte("{}")},
+		{"other contents under a name", "damaged", renamed(t, b)},
+	} {
+		if err := os.WriteFile(zipped, c.file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := result.Load(dir); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "traces.zip") {
+			t.Errorf("%s: %v; want %q", c.name, err, c.want)
+		}
 	}
+
+	text, err := os.ReadFile(filepath.Join(dir, result.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := bytes.Replace(text, []byte(`"traceFile":"traces.zip"`), []byte(`"traceFile":"../traces.zip"`), 1)
+	if err := os.WriteFile(filepath.Join(dir, result.File), out, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := result.Load(dir); err == nil || !strings.Contains(err.Error(), "in the same folder") {
+		t.Errorf("a file elsewhere: %v", err)
+	}
+}
+
+// renamed is a zip file whose first two entries have each other's names.
+func renamed(t *testing.T, b []byte) []byte {
+	t.Helper()
+	r, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for i, f := range r.File {
+		if i < 2 {
+			f = r.File[1-i]
+		}
+		in, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := w.Create(r.File[i].Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(e, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }
 
 func TestWriteIsStableAndLeavesTheDocumentAlone(t *testing.T) {

@@ -19,7 +19,7 @@ func Merge(paths []string) (*result.Document, error) {
 	var docs []*result.Document
 	var errs []error
 	for _, p := range paths {
-		doc, err := readResults(p)
+		doc, err := result.Load(p)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -46,24 +46,6 @@ func Merge(paths []string) (*result.Document, error) {
 	}
 	result.Summarise(all)
 	return all, all.Validate()
-}
-
-func readResults(path string) (*result.Document, error) {
-	if info, err := os.Stat(path); err != nil {
-		return nil, err
-	} else if info.IsDir() {
-		path = filepath.Join(path, "results.json")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	doc, err := result.Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return doc, nil
 }
 
 // join adds what a document has to another one.
@@ -154,7 +136,7 @@ func WriteMerged(out string, doc *result.Document) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	if err := whole(filepath.Join(out, "results.json"), func(f *os.File) error { return result.Write(f, doc) }); err != nil {
+	if err := result.Save(out, doc); err != nil {
 		return err
 	}
 	page, err := html.Report(doc)

@@ -277,7 +277,7 @@ func graver(a, b string) string {
 // write writes all files of the run. Each appears at once or stays as it was.
 func (r *recorder) write(report *ginkgo.Report) error {
 	doc := r.document()
-	if err := whole(filepath.Join(r.o.Out, "results.json"), func(f *os.File) error { return result.Write(f, doc) }); err != nil {
+	if err := result.Save(r.o.Out, doc); err != nil {
 		return err
 	}
 	if report == nil {

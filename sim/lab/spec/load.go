@@ -2,6 +2,8 @@ package spec
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -52,6 +54,26 @@ func Parse(path string, data []byte) (*File, error) {
 		return nil, found.AsError()
 	}
 	return finishAll(path, node, found)
+}
+
+// Sum is the SHA-256 of all that the lab says, in hexadecimal digits: its file merged over
+// its bases, and the manifests that it names. It fails when a manifest cannot be read.
+func (f *File) Sum() (string, error) {
+	text, err := yaml.Marshal(f.node)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", f.Path, err)
+	}
+	h := sha256.New()
+	h.Write(text)
+	for _, name := range f.Lab.Spec.Manifests {
+		data, err := os.ReadFile(f.PathOf(name))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "\x00%s\x00", name)
+		h.Write(data)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // finishAll finishes a lab and checks all of its variants too.

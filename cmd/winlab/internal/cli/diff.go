@@ -1,13 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -98,33 +93,11 @@ func readResults(paths []string) ([]*result.Document, error) {
 	var all []*result.Document
 	var errs []error
 	for _, p := range paths {
-		d, err := readResult(p)
+		d, err := result.Load(p)
 		if err != nil {
 			errs = append(errs, err)
 		}
 		all = append(all, d)
 	}
 	return all, errors.Join(errs...)
-}
-
-func readResult(path string) (*result.Document, error) {
-	file := path
-	if i, err := os.Stat(path); err == nil && i.IsDir() {
-		file = filepath.Join(path, "results.json")
-	}
-	b, err := os.ReadFile(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && file != path:
-		return nil, fmt.Errorf("%s has no results.json: it is no folder of winlab run", path)
-	case err != nil:
-		return nil, err
-	}
-	if ext := strings.ToLower(filepath.Ext(file)); ext == ".html" || ext == ".xml" || ext == ".yaml" {
-		return nil, fmt.Errorf("%s: give the results.json beside it, or the folder", path)
-	}
-	d, err := result.Read(bytes.NewReader(b))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return d, nil
 }

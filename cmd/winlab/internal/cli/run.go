@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -148,8 +150,8 @@ func (a *app) runCmd() *cobra.Command {
 		Use:   "run [LAB | DIR]...",
 		Short: "Simulate labs, check every claim and write the report",
 		Long: `Simulate labs in all their versions, check every claim that applies and every flow
-whose outcome the labs state, and write the report: index.html, results.json
-and junit.xml. Without an argument, all labs in fixtures/ are run. With the labs of
+whose outcome the labs state, and write the report: index.html, results.json with
+traces.zip (winlab diff reads them) and junit.xml. Without an argument, all labs in fixtures/ are run. With the labs of
 the documents' designs, claims that need no lab are checked too: rules on manifests and
 node configuration, placements, resources, folders taken from nodes.
 
@@ -204,7 +206,7 @@ listed; it fails a run with --strict only. What the model does not know is shown
 		var before *result.Document
 		if baseline != "" {
 			var err error
-			if before, err = readResult(baseline); err != nil {
+			if before, err = result.Load(baseline); err != nil {
 				return err
 			}
 		}
@@ -219,7 +221,7 @@ listed; it fails a run with --strict only. What the model does not know is shown
 		if strict {
 			typed = append(typed, "--strict")
 		}
-		doc, err := offline.Run(cmd.Context(), offline.Options{Paths: paths, Components: kind, Live: live, Nodes: nodesOf(paths), Progress: p.event, Tool: currentVersion().String(), Command: strings.Join(typed, " ")})
+		doc, err := offline.Run(cmd.Context(), offline.Options{Paths: paths, Components: kind, Live: live, Nodes: nodesOf(paths), Progress: p.event, Tool: currentVersion().String(), Command: strings.Join(typed, " "), Date: began()})
 		p.end()
 		if err != nil {
 			return err
@@ -245,6 +247,16 @@ listed; it fails a run with --strict only. What the model does not know is shown
 		return nil
 	}
 	return cmd
+}
+
+// began is the time of now as a run notes it. SOURCE_DATE_EPOCH, as for reproducible
+// builds, is taken instead, so that two runs can give the same bytes.
+func began() string {
+	now := time.Now()
+	if s, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+		now = time.Unix(s, 0)
+	}
+	return now.UTC().Format(time.RFC3339)
 }
 
 // sinceBaseline prints what has changed since an earlier run. The JSON form of a run is
@@ -274,10 +286,10 @@ func nodesOf(paths []string) string {
 	return ""
 }
 
-// writeReport writes the three files of a run.
+// writeReport writes the files of a run.
 func writeReport(dir string, doc *result.Document) (*runSummary, error) {
 	s := &runSummary{Summary: doc.Summary, FlowResults: flowLines(doc), Differences: differences(doc), ExplainedBy: explained(doc), NotChecked: unreached(doc), NotModelled: doc.NotModelled, Report: filepath.Join(dir, "index.html"),
-		Results: filepath.Join(dir, "results.json"), JUnit: filepath.Join(dir, "junit.xml")}
+		Results: filepath.Join(dir, result.File), JUnit: filepath.Join(dir, "junit.xml")}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -285,10 +297,12 @@ func writeReport(dir string, doc *result.Document) (*runSummary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the HTML report: %w", err)
 	}
+	if err := result.Save(dir, doc); err != nil {
+		return nil, err
+	}
 	for name, write := range map[string]func(io.Writer) error{
-		s.Report:  func(w io.Writer) error { _, err := w.Write(page); return err },
-		s.Results: func(w io.Writer) error { return result.Write(w, doc) },
-		s.JUnit:   func(w io.Writer) error { return junit.Write(w, doc) },
+		s.Report: func(w io.Writer) error { _, err := w.Write(page); return err },
+		s.JUnit:  func(w io.Writer) error { return junit.Write(w, doc) },
 	} {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {

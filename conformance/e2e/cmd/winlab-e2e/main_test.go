@@ -118,12 +118,7 @@ func windowsNode(name string) *v1.Node {
 
 func results(t *testing.T, dir string) *result.Document {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dir, "results.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	doc, err := result.Read(f)
+	doc, err := result.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,222 @@
+package result
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	// File is the name of a document in the folder of a run, TraceFile that of its traces.
+	File      = "results.json"
+	TraceFile = "traces.zip"
+
+	// traceLimit and tracesLimit are how much JSON one trace and all traces of a file may
+	// unpack to, in bytes: the file may come from somebody else. The largest trace of
+	// winlab's own labs has 200 kB, all of them have 27 MB.
+	traceLimit  = 64 << 20
+	tracesLimit = 4 << 30
+)
+
+// Save writes a document into a folder: results.json without its traces, and traces.zip
+// with them, an entry HASH.json for each. Both are written whole or not at all, the traces
+// first. The same document gives the same bytes.
+func Save(dir string, doc *Document) error {
+	out, traces, err := prepare(doc)
+	if err != nil {
+		return err
+	}
+	zipped := filepath.Join(dir, TraceFile)
+	if len(traces) > 0 {
+		out.TraceFile = TraceFile
+		if err := whole(zipped, func(w io.Writer) error { return writeTraces(w, traces) }); err != nil {
+			return err
+		}
+	} else if err := os.Remove(zipped); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return whole(filepath.Join(dir, File), func(w io.Writer) error { return writeLine(w, out) })
+}
+
+// SaveWithoutTraces writes results.json only, for a history of runs.
+func SaveWithoutTraces(file string, doc *Document) error {
+	out, traces, err := prepare(doc)
+	if err != nil {
+		return err
+	}
+	if len(traces) > 0 {
+		out.TraceFile = TraceFile
+	}
+	return whole(file, func(w io.Writer) error { return writeLine(w, out) })
+}
+
+// whole writes a file beside its place and moves it there.
+func whole(file string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return os.Rename(f.Name(), file)
+}
+
+func writeTraces(w io.Writer, traces map[string][]byte) error {
+	z := zip.NewWriter(w)
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestSpeed) })
+	for _, hash := range slices.Sorted(maps.Keys(traces)) {
+		e, err := z.CreateHeader(&zip.FileHeader{Name: hash + ".json", Method: zip.Deflate})
+		if err != nil {
+			return err
+		}
+		if _, err := e.Write(traces[hash]); err != nil {
+			return err
+		}
+	}
+	return z.Close()
+}
+
+// Load reads a document from the folder of a run, or from its results.json, with the
+// traces of the file beside it. Where that file is not there or lacks some, the document
+// has the others, and NoTraces says why. Errors are those of [Read], with the name of the
+// file.
+func Load(path string) (*Document, error) {
+	file := path
+	if i, err := os.Stat(path); err == nil && i.IsDir() {
+		file = filepath.Join(path, File)
+	}
+	if ext := strings.ToLower(filepath.Ext(file)); ext == ".html" || ext == ".xml" || ext == ".yaml" || ext == ".zip" {
+		return nil, fmt.Errorf("%s: give the results.json beside it, or the folder", path)
+	}
+	b, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && file != path:
+		return nil, fmt.Errorf("%s has no %s: it is no folder of winlab run", path, File)
+	case err != nil:
+		return nil, err
+	}
+	doc, err := load(file, b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return doc, nil
+}
+
+func load(file string, b []byte) (*Document, error) {
+	w, err := readWire(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	if w.TraceFile == "" {
+		return w.document(w.Traces, true)
+	}
+	if w.TraceFile != filepath.Base(w.TraceFile) || w.TraceFile == ".." || strings.ContainsAny(w.TraceFile, `/\`) {
+		return nil, fmt.Errorf("results: traceFile is %q; want the name of a file in the same folder", w.TraceFile)
+	}
+	zipped := filepath.Join(filepath.Dir(file), w.TraceFile)
+	traces, err := readTraces(zipped, w.hashes())
+	if errors.Is(err, fs.ErrNotExist) {
+		doc, err := w.document(nil, false)
+		if doc != nil {
+			doc.NoTraces = fmt.Sprintf("%s is not beside %s", w.TraceFile, filepath.Base(file))
+		}
+		return doc, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc, err := w.document(traces, false)
+	if lost := len(w.hashes()) - len(traces); doc != nil && lost > 0 {
+		doc.NoTraces = fmt.Sprintf("%s is of another run: it lacks %d of %d traces", w.TraceFile, lost, len(w.hashes()))
+	}
+	return doc, err
+}
+
+// hashes are the hashes of traces that checks refer to.
+func (w *wireDocument) hashes() map[string]bool {
+	all := map[string]bool{}
+	add := func(k *Check) {
+		if k.Trace != "" {
+			all[k.Trace] = true
+		}
+	}
+	for i := range w.Cells {
+		for j := range w.Cells[i].Checks {
+			add(&w.Cells[i].Checks[j].Check)
+		}
+	}
+	for i := range w.Statics {
+		add(&w.Statics[i].Check)
+	}
+	for i := range w.Flows {
+		add(&w.Flows[i].Check)
+	}
+	return all
+}
+
+// readTraces reads those traces of a file that are wanted, and checks that each is what
+// its name says.
+func readTraces(file string, wanted map[string]bool) (map[string]*wireTrace, error) {
+	z, err := zip.OpenReader(file)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	defer z.Close()
+	traces := map[string]*wireTrace{}
+	left := int64(tracesLimit)
+	var errs []error
+	for _, e := range z.File {
+		hash, ok := strings.CutSuffix(e.Name, ".json")
+		if !ok || !wanted[hash] || traces[hash] != nil {
+			continue
+		}
+		t, n, err := readTrace(e, hash, min(traceLimit, left))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w", file, e.Name, err))
+			continue
+		}
+		left -= n
+		traces[hash] = t
+	}
+	return traces, errors.Join(errs...)
+}
+
+func readTrace(e *zip.File, hash string, limit int64) (*wireTrace, int64, error) {
+	r, err := e.Open()
+	if err != nil {
+		return nil, 0, err
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case int64(len(b)) > limit:
+		return nil, 0, fmt.Errorf("unpacks to more than %d bytes", limit)
+	case hashOf(b) != hash:
+		return nil, 0, fmt.Errorf("holds %s: the file is damaged", hashOf(b))
+	}
+	var t wireTrace
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&t); err != nil {
+		return nil, 0, err
+	}
+	return &t, int64(len(b)), nil
+}
