@@ -64,7 +64,7 @@ what else was tried are held against them.`,
 		}
 		doc := &result.Document{Schema: result.Schema, Versions: claims.Minors(), Designs: claims.ResultDesigns(), Areas: l.Areas(), Claims: l.Results()}
 		if results != "" {
-			if doc, err = readResult(results); err != nil {
+			if doc, err = result.Load(results); err != nil {
 				return err
 			}
 		}
