@@ -12,6 +12,7 @@ import (
 
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/reports/support"
 	"github.com/winlab-dev/winlab/reports/svg"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -207,7 +208,12 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 		result.Cell
 		Checks []check `json:"checks"`
 	}
-	words := newScoper(doc.Settings)
+	words := newScoper(doc)
+	ans := &answers{m: support.New(doc)}
+	staticsOf := map[string][]result.Static{}
+	for _, k := range doc.Statics {
+		staticsOf[k.Claim] = append(staticsOf[k.Claim], k)
+	}
 	of := result.OfClaims(doc)
 	number := map[string]int{}
 	type claim struct {
@@ -215,11 +221,18 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 		Cells   ref     `json:"cells"` // an object, by setting
 		Outcome string  `json:"outcome"`
 		Scopes  []scope `json:"scopes,omitempty"` // of History
+		// Asks are in the item of the answers, as far as the page shows them.
+		Asks    *int   `json:"asks,omitempty"`
+		Grids   []int  `json:"grids"` // by release
+		Answers ref    `json:"answers"`
+		Find    string `json:"find"`
 		tally
 	}
 	var claims []claim
 	for i, cl := range doc.Claims {
 		number[cl.ID] = i
+	}
+	for _, cl := range doc.Claims {
 		cells := map[string]cell{}
 		x := claim{Claim: cl, Outcome: of[cl.ID]}
 		for _, c := range byClaim[cl.ID] {
@@ -239,6 +252,15 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 			return nil, err
 		}
 		x.Cells = r
+		x.History = slices.Clone(cl.History)
+		for j := range x.History {
+			x.History[j].Scope = nil // the page has the words
+		}
+		t := ans.m.Table(cl.ID)
+		x.Grids, x.Find = ans.gridNumbers(t), findText(&cl, staticsOf[cl.ID])
+		if x.Answers, err = p.add(ans.item(t, number)); err != nil {
+			return nil, err
+		}
 		for _, h := range cl.History {
 			x.Scopes = append(x.Scopes, words.of(h.Where))
 		}
@@ -266,7 +288,7 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 	for _, t := range doc.Traces {
 		used = append(used, t)
 	}
-	return encode(map[string]any{"settings": doc.Settings, "areas": doc.Areas, "claims": claims, "flows": flows, "statics": statics, "systems": systemClaims(doc, number), "effects": effects, "facts": cited(doc.Facts, used...), "reasons": reasons(), "verdicts": verdicts()})
+	return encode(map[string]any{"support": ans.axes(doc), "settings": doc.Settings, "areas": doc.Areas, "claims": claims, "flows": flows, "statics": statics, "systems": systemClaims(doc, number), "effects": effects, "facts": cited(doc.Facts, used...), "reasons": reasons(), "verdicts": verdicts()})
 }
 
 // cited returns the facts that the traces cite.

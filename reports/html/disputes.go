@@ -57,7 +57,7 @@ func (v *view) disputes(doc *result.Document, cells map[string]map[string]*resul
 	for _, a := range doc.Areas {
 		areas[a.ID] = clean.Line(a.Title)
 	}
-	words := newScoper(doc.Settings)
+	words := newScoper(doc)
 	for i := range doc.Claims {
 		cl := &doc.Claims[i]
 		disputed := cl.Disputed

@@ -42,6 +42,10 @@ var (
 	reportJS string
 	//go:embed pages.js
 	pagesJS string
+	//go:embed answers.js
+	answersJS string
+	//go:embed answers.css
+	answersCSS string
 	//go:embed trace.js
 	traceJS string
 )
@@ -72,7 +76,7 @@ type frame struct {
 func newFrame(title, js string, index []byte, parts []part) frame {
 	sum := sha256.Sum256([]byte(js))
 	return frame{
-		Title: clean.Line(title), CSS: template.CSS(styleCSS + pagesCSS + svg.CSS), JS: template.JS(js),
+		Title: clean.Line(title), CSS: template.CSS(styleCSS + pagesCSS + answersCSS + svg.CSS), JS: template.JS(js),
 		Policy: "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
 		Index:  template.JS(index), Parts: parts,
 	}
@@ -96,7 +100,7 @@ func Report(doc *result.Document) ([]byte, error) {
 		return nil, err
 	}
 	v := newView(doc)
-	v.frame = newFrame("winlab: compatibility of Windows nodes", viewJS+pagesJS+reportJS, index, parts)
+	v.frame = newFrame("winlab: compatibility of Windows nodes", viewJS+pagesJS+answersJS+reportJS, index, parts)
 	var b bytes.Buffer
 	if err := reportPage.Execute(&b, v); err != nil {
 		return nil, fmt.Errorf("html: %w", err)

@@ -30,10 +30,8 @@ function inScope(cl, f) {
   const all = [...(cl.scopes || []), ...staticsOf(cl)];
   return !all.length || all.some(s => holds(s, f));
 }
-const texts = new Map();
 function claimText(cl) {
-  if (!texts.has(cl)) texts.set(cl, (cl.id + " " + cl.title + " " + cl.text).toLowerCase());
-  return texts.get(cl);
+  return cl.find || "";
 }
 const says = (text, words) => words.every(w => text.includes(w));
 const matches = (cl, f) => (!f.area || cl.area === f.area) && (!f.outcome || cl.outcome === f.outcome) && says(claimText(cl), f.words) && inScope(cl, f);

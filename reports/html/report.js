@@ -9,7 +9,7 @@ const colStyle = document.head.appendChild(h("style"));
 let hiddenCols = new Set();
 
 // --- Address: #cell=claim/setting&k8s=1.20&q=text ---------------------------
-const filterKeys = ["q", "k8s", "build", "net", "area", "outcome"];
+const filterKeys = ["q", "k8s", "build", "net", "area", "outcome", "state"];
 function address() {
   const out = {};
   for (const p of location.hash.slice(1).split("&")) {
@@ -23,15 +23,28 @@ function hashOf(open) {
   for (const k of filterKeys) if (form.elements[k].value) list.push(k + "=" + enc(form.elements[k].value));
   return "#" + list.join("&");
 }
-const opened = a => a.cell ? {cell: a.cell} : a.flow ? {flow: a.flow} : a.claim ? {claim: a.claim} : {};
+const opened = a => a.answer ? {answer: a.answer} : a.cell ? {cell: a.cell} : a.flow ? {flow: a.flow} : a.claim ? {claim: a.claim} : {};
 
 // --- Filters ----------------------------------------------------------------
+let unknownVersion = ""; // a version of the address that no document is about
+const filterValues = () => ({...Object.fromEntries(filterKeys.map(k => [k, form.elements[k].value.trim()])), unknownVersion});
+const ordinal = v => v.split(".").reduce((n, x) => n * 1000 + +x, 0);
+const tried = [...new Set(heads.map(th => th.dataset.k8s))].sort((a, b) => ordinal(a) - ordinal(b));
+// columnsFor are the versions of the columns for a version: itself, or where nothing was run
+// with it, its neighbours.
+function columnsFor(v) {
+  if (!v || tried.includes(v)) return v ? [v] : tried;
+  return [tried.findLast(x => ordinal(x) < ordinal(v)), tried.find(x => ordinal(x) > ordinal(v))].filter(Boolean);
+}
+const onBuild = (builds, b) => !b || builds.split(" ").some(x => b.startsWith("r:") ? x.startsWith((sup.releases.find(r => r.name === b.slice(2)) || {build: "?"}).build + ".") : x === b);
 function filter() {
-  const f = Object.fromEntries(filterKeys.map(k => [k, form.elements[k].value.trim()]));
+  const f = filterValues(), versions = columnsFor(f.k8s);
+  $("#between").hidden = !f.k8s || tried.includes(f.k8s);
+  $("#between").textContent = "Nothing was run with Kubernetes " + f.k8s + ": the matrix has its neighbours " + versions.join(" and ") + ". What works answers for " + f.k8s + " by the ranges of the documents.";
   hiddenCols = new Set();
   for (const th of heads) {
     const d = th.dataset;
-    const ok = (!f.k8s || d.k8s === f.k8s) && (!f.build || d.builds.split(" ").includes(f.build)) &&
+    const ok = versions.includes(d.k8s) && onBuild(d.builds, f.build) &&
       (!f.net || (f.net.startsWith("n:") ? d.net : d.design) === f.net.slice(2));
     if (!ok) hiddenCols.add(+d.i);
   }
@@ -46,7 +59,7 @@ function filter() {
   for (const b of bodies) {
     let any = false;
     for (const tr of $$("tr[data-c]", b)) {
-      let ok = (!f.area || b.dataset.area === f.area) && words.every(w => tr.dataset.find.includes(w));
+      let ok = (!f.area || b.dataset.area === f.area) && (!words.length || says(claimText(index.claims[+tr.dataset.c]), words));
       const cl = index.claims[+tr.dataset.c];
       if (tr.classList.contains("no")) ok = ok && (!f.outcome || cl.outcome === f.outcome) && inScope(cl, f);
       else if (ok && f.outcome) ok = [...tr.getElementsByClassName(f.outcome)].some(td => !hiddenCols.has(+td.dataset.s)) || cl.outcome === f.outcome && f.outcome === "differs" && staticsOf(cl).some(s => s.o === "differs");
@@ -59,11 +72,18 @@ function filter() {
   for (const t of $$(".tile")) t.setAttribute("aria-pressed", t.dataset.outcome === f.outcome);
   $("#shown").textContent = shown + " of " + rows.length + " claims, " + (heads.length - hiddenCols.size) + " of " + heads.length + " settings";
   filterPages(f);
+  filterAnswers({...f, words});
   ensureStop();
 }
 function filterChanged() {
-  filter();
-  history.replaceState(null, "", hashOf(opened(address())));
+  const open = opened(address());
+  history.replaceState(null, "", hashOf(open));
+  unknownVersion = "";
+  $("#no-version").hidden = true;
+  // On the page of a feature versions, Windows and networks ask another question; words and
+  // areas look for another feature.
+  if (open.answer && form.elements.q.value + form.elements.area.value + form.elements.state.value !== "") history.replaceState(null, "", hashOf({}));
+  if (open.answer) route(); else filter();
 }
 form.addEventListener("input", filterChanged);
 form.addEventListener("submit", e => { e.preventDefault(); focusFirst(); });
@@ -159,15 +179,31 @@ let turn = 0;
 async function route() {
   const a = address(), mine = ++turn;
   for (const k of filterKeys) if (a[k] !== undefined && form.elements[k].value !== a[k]) form.elements[k].value = a[k];
+  const asked = (a.k8s || "").replace(/^v/, "").split(".").slice(0, 2).join(".");
+  if (asked && form.elements.k8s.value !== a.k8s) form.elements.k8s.value = asked;
+  unknownVersion = asked && form.elements.k8s.value !== asked ? a.k8s : "";
+  if (a.build && !form.elements.build.value) addBuild(a.build);
+  $("#no-version").hidden = !unknownVersion;
+  $("#no-version").textContent = "No document here is about Kubernetes " + unknownVersion + ". There are " + sup.versions.join(", ") + ".";
   filter();
   $$("td.open", grid).forEach(td => td.classList.remove("open"));
   const what = opened(a);
-  if (!Object.keys(what).length) {
+  let back = "";
+  if (what.answer) {
+    const fill = await showAnswer(index.claims.find(c => c.id === what.answer));
+    if (mine !== turn) return;
+    back = answerBox.hidden ? "" : (document.activeElement.getAttribute && document.activeElement.getAttribute("aria-label")) || "";
+    const first = answerBox.hidden || answerBox.dataset.claim !== what.answer;
+    fill();
+    answerBox.dataset.claim = what.answer;
+    if (first) { scrollTo(0, 0); $("#h-answer")?.focus({preventScroll: true}); } else if (back) $$("button", answerBox).find(b => b.getAttribute("aria-label") === back)?.focus({preventScroll: true});
+  } else if (!a.cell && !a.flow && !a.claim || !answerBox || answerBox.hidden) hideAnswer();
+  if (what.answer || !Object.keys(what).length) {
     const was = !panel.hidden;
     panel.hidden = true;
     document.body.classList.remove("with-panel");
-    if (was) (from && from.isConnected ? from : stop)?.focus?.({preventScroll: true});
-    openTarget();
+    if (was && !what.answer) (from && from.isConnected ? from : stop)?.focus?.({preventScroll: true});
+    if (!what.answer) openTarget();
     document.documentElement.dataset.ready = "";
     return;
   }
@@ -190,6 +226,13 @@ async function route() {
   document.documentElement.dataset.ready = "";
 }
 
+// addBuild offers a build that no column has, if it is one of a release.
+function addBuild(b) {
+  if (!/^10\.0\.\d+\.\d+$/.test(b) || !sup.releases.some(r => b.startsWith(r.build + "."))) return;
+  form.elements.build.append(h("option", {value: b}, b));
+  form.elements.build.value = b;
+}
+
 const missing = what => [h("h2", {id: "p-title"}, "Not here"), h("p", {}, "This report has no such " + what + ". It may come from another run.")];
 const webURL = u => /^https?:\/\//.test(u || "") ? u : undefined;
 const sources = cl => cl.sources && cl.sources.length > 0 && h("section", {}, h("h3", {}, "Sources"), h("ul", {class: "sources"}, cl.sources.map(s => h("li", {},
@@ -207,7 +250,7 @@ const title = (text, extra) => h("h2", {id: "p-title"}, text, extra);
 async function claimView(cl) {
   if (!cl) return missing("claim");
   $("#p-where").textContent = areaTitle(cl);
-  return [title(cl.title), h("p", {class: "state"}, outcomeChip(cl.outcome), " ", (cl.checkedBy || []).length > 0 && h("span", {class: "dim"}, "checked by "), (cl.checkedBy || []).length > 0 && checkedBy(cl)),
+  return [title(cl.title), h("p", {}, h("a", {href: answerLink(cl)}, "Does it work? The answer by version, Windows and network ›")), h("p", {class: "state"}, outcomeChip(cl.outcome), " ", (cl.checkedBy || []).length > 0 && h("span", {class: "dim"}, "checked by "), (cl.checkedBy || []).length > 0 && checkedBy(cl)),
     h("p", {class: "text"}, cl.text), notChecked(cl), troubleSection(cl), await staticSection(cl), across(cl), sources(cl), historyOf(cl), systemsOf(cl), h("p", {class: "ident"}, "claim ", h("code", {}, cl.id))];
 }
 const areaTitle = cl => (index.areas.find(a => a.id === cl.area) || {}).title || cl.area;
@@ -231,7 +274,7 @@ async function cellView(claim, setting) {
         return k && h("div", {}, h("small", {}, l), verdict(k.got, k.reason), grade(k.grade));
       }),
       h("p", {}, outWords[c.outcome] || c.outcome)),
-    h("p", {class: "text"}, cl.text),
+    h("p", {class: "text"}, cl.text), h("p", {}, h("a", {href: answerLink(cl, {k8s: s.kubernetes, net: "d:" + s.design})}, "Does it work? The answer by version, Windows and network ›")),
     h("p", {class: "meta"}, s.design + (s.variant ? " " + s.variant : "") + " · " + s.plugin + " on " + s.network + " · kube-proxy " + s.proxy + " · Windows " + (s.builds || []).join(", ") + (s.components ? " · real " + s.components.join(", ") : "") + " · ", h("code", {}, s.file)),
     evidence(cl, checks, s),
     h("section", {}, h("h3", {}, checks.length > 1 ? checks.length + " checks" : "Check"), views, !checks.length && h("p", {class: "none"}, "No check was made.")),

@@ -28,9 +28,12 @@ type scope struct {
 // nowhere is the version list of what holds in no version of this run.
 const nowhere = "-"
 
-func newScoper(settings []result.Setting) *scoper {
+func newScoper(doc *result.Document) *scoper {
 	s := &scoper{designs: map[string]bool{}}
-	for _, x := range settings {
+	for _, v := range doc.Versions {
+		addNew(&s.versions, v)
+	}
+	for _, x := range doc.Settings {
 		addNew(&s.versions, x.Kubernetes)
 		addNew(&s.networks, x.Network)
 		s.designs[x.Design] = true

@@ -12,7 +12,7 @@ func TestScope(t *testing.T) {
 	for _, v := range []string{"1.5", "1.14", "1.19", "1.20", "1.36"} {
 		settings = append(settings, result.Setting{Kubernetes: v, Network: "overlay", Design: "overlay-win-overlay"}, result.Setting{Kubernetes: v, Network: "l2bridge", Design: "l2bridge-azure-cni"})
 	}
-	s := newScoper(settings)
+	s := newScoper(&result.Document{Settings: settings})
 	for where, want := range map[string]scope{
 		"everywhere":                                    {},
 		"Kubernetes 1.14":                               {V: "1.14"},

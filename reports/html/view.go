@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/winlab-dev/winlab/internal/products"
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/result"
 )
@@ -30,23 +31,27 @@ type view struct {
 	Unknown, Contested int
 	Claims, Cells      int
 	Versions           []string
-	Builds             []string
-	Networks           []string
-	Unchecked          []needGroup
-	UncheckedTotal     int
-	Systems            []systemGroup
-	SystemsTotal       int
-	StaticKinds        []staticKind
-	StaticsTotal       int
-	StaticDiffs        []staticDiff
-	Coverage           []coverageRow
-	CoverageTotal      coverageRow
-	Ways, Needs        []count
-	Notices            []notice
-	Wide               int // columns of the matrix that are settings
-	Real               *real
-	Live               *live
-	Clusters           []cluster
+	// AllVersions, AllDesigns and Releases are what can be asked for, also without a column.
+	AllVersions    []string
+	AllDesigns     []designName
+	Releases       []products.Release
+	Builds         []string
+	Networks       []string
+	Unchecked      []needGroup
+	UncheckedTotal int
+	Systems        []systemGroup
+	SystemsTotal   int
+	StaticKinds    []staticKind
+	StaticsTotal   int
+	StaticDiffs    []staticDiff
+	Coverage       []coverageRow
+	CoverageTotal  coverageRow
+	Ways, Needs    []count
+	Notices        []notice
+	Wide           int // columns of the matrix that are settings
+	Real           *real
+	Live           *live
+	Clusters       []cluster
 	// Known counts the checks that differ and are explained.
 	Known int
 }
@@ -82,7 +87,6 @@ type area struct {
 type rowView struct {
 	I         int
 	ID, Title string
-	Find      string
 	// What says what checks a claim that has no cell; Class its outcome.
 	What, Class string
 	Cells       []cellView
@@ -305,7 +309,7 @@ func newView(doc *result.Document) *view {
 	for i := range doc.Claims {
 		cl := &doc.Claims[i]
 		a := areaOf(cl.Area)
-		row := rowView{I: i, ID: clean.Line(cl.ID), Title: clean.Line(cl.Title), Find: strings.ToLower(clean.Line(cl.ID + " " + cl.Title + " " + cl.Text))}
+		row := rowView{I: i, ID: clean.Line(cl.ID), Title: clean.Line(cl.Title)}
 		if len(cells[cl.ID]) == 0 {
 			row.What, row.Class = rowWords(cl, statics[cl.ID])
 			if row.Class == result.Differs {
@@ -338,6 +342,7 @@ func newView(doc *result.Document) *view {
 	v.live(doc)
 	v.clusters(doc)
 	v.Known = doc.Summary.Known
+	v.axes(doc)
 	return v
 }
 

@@ -22,6 +22,8 @@ type Table struct {
 	// -1 where the documents do not describe the design.
 	Answers []Answer
 	Cells   [][][]int
+	// Feature is what the checks try that is the feature itself.
+	Feature []string
 	// Related are claims that try one of the same things.
 	Related []string
 }
@@ -36,6 +38,11 @@ func (m *Matrix) Table(id string) *Table {
 		return nil
 	}
 	t := &Table{Claim: id, Windows: append(slices.Clone(c.windows), Windows{Release: AnyWindows, Title: anyTitle}), Related: m.related(c)}
+	for _, a := range c.Asks {
+		if c.polarity[a.What] == 1 {
+			addNew(&t.Feature, a.What)
+		}
+	}
 	b := builder{m: m, c: c, t: t, known: map[string]int{}, near: map[string][]*run{}}
 	b.classes()
 	for w := range c.windows {
@@ -383,4 +390,29 @@ func (t *Table) windows(name string) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("%q is no build of %s", name, r.Title)
+}
+
+// Through is the newest version whose documents were read: the last in which more claims
+// have a status of its own than one that is carried over.
+func (m *Matrix) Through() string {
+	for v := len(m.versions) - 1; v >= 0; v-- {
+		own, over := 0, 0
+		for _, c := range m.claims {
+			for i := range c.support {
+				switch c.support[i].v[v] {
+				case inside:
+					own++
+				case carried:
+					over++
+				}
+			}
+		}
+		if own > over {
+			return m.Versions[v]
+		}
+	}
+	if len(m.Versions) > 0 {
+		return m.Versions[len(m.Versions)-1]
+	}
+	return ""
 }
