@@ -97,6 +97,7 @@ func (n *linter) claim(c *Claim) {
 		say(c.pos, "title and text are required")
 	}
 	n.sources(c, say)
+	n.ranges(c, say)
 	n.needs(c, say)
 	switch {
 	case len(c.Checks) == 0 && c.Unchecked == "":

@@ -29,6 +29,7 @@ func (n *linter) rule(r *Rule, say func(string, ...any)) {
 	ruleTexts(r, say)
 	vars := n.ruleCondition(r, say)
 	n.ruleUnless(r, say)
+	n.ruleValues(r, say)
 	if r.Bad == "" {
 		say("the rule has no example; write one in bad: that it must find")
 	}

@@ -75,6 +75,9 @@ type citation struct {
 	At  string `yaml:"at,omitempty"`
 	// Says is the position of this source in our words, where sources differ.
 	Says string `yaml:"says,omitempty"`
+	// Covers is a range of versions of Kubernetes that the place speaks of beyond those of
+	// its edition: ">=1.15" where it says "since v1.15".
+	Covers string `yaml:"covers,omitempty"`
 
 	pos pos
 }

@@ -40,14 +40,14 @@ claims:
   - id: behind
     title: x
     text: x
-    sources: [{source: behind}, {source: pages, version: "1.22-1.24"}]
+    sources: [{source: behind, covers: ">=1.21"}, {source: pages, version: "1.22-1.24"}]
     support: [{kubernetes: ">1.20", status: stable}]
     needs: nothing
     unchecked: an example
   - id: silent
     title: x
     text: x
-    sources: [{source: guide-1.14}]
+    sources: [{source: guide-1.14, covers: ">=1.14 <=1.20"}]
     support: [{kubernetes: ">=1.14 <=1.20", status: stable}, {kubernetes: ">1.20", status: undocumented}]
     needs: nothing
     unchecked: an example
@@ -227,8 +227,8 @@ func TestMistakesInNames(t *testing.T) {
 			`designs.yaml:2:5: set bridges: no design is called "l2tunel-azure-cni"; did you mean "l2tunnel-azure-cni"?`},
 		{"an empty set", "", "sets: [{name: bridges, designs: []}]\n", "", "designs.yaml:1:8: set bridges: it has no designs"},
 		{"a malformed set", "", testDesigns + "  - {name: Bridges!, designs: [ovs-l3]}\n", "", `designs.yaml:3:5: name "Bridges!": write lower case letters, digits, dots and dashes`},
-		{"an edition that is cited twice in place", "", "", edit(testArea, "{source: guide-1.14}]", `{source: guide-1.14}, {doc: A thread, version: "2020", url: "https://example.org/thread#2"}]`),
-			`area.yaml:26:37: claim silent: claim open cites this edition of "A thread", too; declare it in sources.yaml`},
+		{"an edition that is cited twice in place", "", "", edit(testArea, `<=1.20"}]`, `<=1.20"}, {doc: A thread, version: "2020", url: "https://example.org/thread#2"}]`),
+			`area.yaml:26:62: claim silent: claim open cites this edition of "A thread", too; declare it in sources.yaml`},
 		{"a field that is not there", "", "sets: [{name: bridges, design: []}]\n", "", `designs.yaml:1:24: an entry of sets has no field "design"`},
 	} {
 		t.Run(c.what, func(t *testing.T) {

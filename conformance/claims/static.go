@@ -45,6 +45,11 @@ type Rule struct {
 	// and just outside of its range: "kubernetes=1.20 windows=2019". See [ParseTargets].
 	Bad  string `yaml:"bad,omitempty"`
 	Good string `yaml:"good,omitempty"`
+	// Found and NotFound are values of the field just inside and just outside of the
+	// condition. A condition with a number or a version needs them: they must tell it from
+	// every other one that is a step away.
+	Found    []string `yaml:"found,omitempty"`
+	NotFound []string `yaml:"notFound,omitempty"`
 }
 
 // Subjects are what a rule can look at.
