@@ -135,6 +135,9 @@ func (n *linter) sources(c *Claim, say func(pos, string, ...any)) {
 		if s.Doc == "" || s.Version == "" {
 			say(c.pos, "source %d needs doc and version", i+1)
 		}
+		if s.Certainty != "" && !slices.Contains(Certainties, s.Certainty) {
+			say(c.Sources[i].pos, "certainty %q%s", s.Certainty, strict.DidYouMean(s.Certainty, Certainties))
+		}
 		if s.Says != "" {
 			positions++
 		}

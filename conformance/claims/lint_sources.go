@@ -104,7 +104,12 @@ func versionsIn(rng string, last int) []int {
 func (n *linter) ranges(c *Claim, say func(pos, string, ...any)) {
 	all := n.spans(c, say)
 	whole := span{1 << 30, -1}
-	for _, s := range all {
+	stated := false
+	for i, s := range all {
+		if c.sources[i].Certainty != "" {
+			continue // what may be, what is to come and what we conclude make no status
+		}
+		stated = true
 		if s == nil {
 			whole = span{0, 1 << 30}
 			break
@@ -112,7 +117,12 @@ func (n *linter) ranges(c *Claim, say func(pos, string, ...any)) {
 		whole = span{min(whole.first, s.first), max(whole.last, s.last)}
 	}
 	for _, p := range c.Support {
-		if out := without([]span{whole}, p.Where, n.ledger.names.through); out != "" && p.Status != "undocumented" {
+		out := without([]span{whole}, p.Where, n.ledger.names.through)
+		switch {
+		case p.Status == "undocumented", out == "":
+		case !stated && len(all) > 0:
+			say(p.pos, "no source states it, they are %s; write undocumented, or cite one that does", certaintiesOf(c))
+		default:
 			say(p.pos, "no source speaks of Kubernetes %s; narrow the range, cite the edition, or write at a source in covers of which versions it speaks", out)
 		}
 	}
@@ -133,6 +143,17 @@ func (n *linter) ranges(c *Claim, say func(pos, string, ...any)) {
 			}
 		}
 	}
+}
+
+// certaintiesOf lists the certainties of a claim's sources.
+func certaintiesOf(c *Claim) string {
+	var all []string
+	for _, s := range c.sources {
+		if s.Certainty != "" && !slices.Contains(all, s.Certainty) {
+			all = append(all, s.Certainty)
+		}
+	}
+	return orList(all)
 }
 
 // position are the spans of the sources that say the same as the one with a number. A

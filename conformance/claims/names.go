@@ -78,9 +78,18 @@ type citation struct {
 	// Covers is a range of versions of Kubernetes that the place speaks of beyond those of
 	// its edition: ">=1.15" where it says "since v1.15".
 	Covers string `yaml:"covers,omitempty"`
+	// Certainty is one of [Certainties]; "" for a source that states it.
+	Certainty string `yaml:"certainty,omitempty"`
 
 	pos pos
 }
+
+// Certainties are what the certainty of a source may be, but for "": it states it.
+//
+//	hedged      it may be so: "may fail", "in some cases"
+//	announced   it is to come: "is being addressed with", "will be available"
+//	own         the source has the facts, and the conclusion is ours
+var Certainties = []string{"hedged", "announced", "own"}
 
 // names are the declared names of a ledger.
 type names struct {
@@ -196,7 +205,7 @@ func (n *names) place(c citation) (s result.Source, through, wrong string) {
 	if c.Version != "" || c.From != "" {
 		d.Version, d.From = c.Version, c.From
 	}
-	s = result.Source{Doc: d.Doc, Section: c.Section, Version: d.Version, URL: d.URL + c.At, Says: c.Says}
+	s = result.Source{Doc: d.Doc, Section: c.Section, Version: d.Version, URL: d.URL + c.At, Says: c.Says, Certainty: c.Certainty}
 	if d.From != "" {
 		through = cmp.Or(d.DocumentedThrough, n.through)
 		s.Version = d.From

@@ -69,7 +69,7 @@ func (v *view) disputes(doc *result.Document, cells map[string]map[string]*resul
 		}
 		d := dispute{ID: clean.Line(cl.ID), Title: clean.Line(cl.Title), Text: clean.Line(cl.Text), Area: cl.Area, AreaTitle: areas[cl.Area]}
 		for _, s := range cl.Sources {
-			d.Sources = append(d.Sources, result.Source{Doc: clean.Line(s.Doc), Section: clean.Line(s.Section), Version: clean.Line(s.Version), URL: s.URL, Says: clean.Line(s.Says)})
+			d.Sources = append(d.Sources, result.Source{Doc: clean.Line(s.Doc), Section: clean.Line(s.Section), Version: clean.Line(s.Version), URL: s.URL, Says: clean.Line(s.Position())})
 		}
 		for _, h := range cl.History {
 			if h.Status == result.Disputed || h.Says != "" {

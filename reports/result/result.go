@@ -145,6 +145,20 @@ type Source struct {
 	URL     string `json:"url,omitempty" yaml:"url,omitempty"`
 	// Says is the position of this source in our words, where sources differ.
 	Says string `json:"says,omitempty" yaml:"says,omitempty"`
+	// Certainty is how sure the source is of it: "" states that it is so, "hedged" that it
+	// may be, "announced" that it is to come; "own" is what we concluded from it ourselves.
+	Certainty string `json:"certainty,omitempty" yaml:"certainty,omitempty"`
+}
+
+// CertaintyWords are what a source's certainty means, for a reader; stating is silent.
+var CertaintyWords = map[string]string{"hedged": "it says that it may be so", "announced": "it announces it", "own": "our own conclusion from it"}
+
+// Position is what the source says, with its certainty where it does not state it.
+func (s *Source) Position() string {
+	if w := CertaintyWords[s.Certainty]; w != "" {
+		return s.Says + " (" + w + ")"
+	}
+	return s.Says
 }
 
 // Claim is one row of the matrix.

@@ -115,7 +115,9 @@ func (p *claimPrinter) sources(list []result.Source) {
 			p.line(6, "%s", s.URL)
 		}
 		if s.Says != "" {
-			p.text(6, "says: "+s.Says)
+			p.text(6, "says: "+s.Position())
+		} else if s.Certainty != "" {
+			p.text(6, result.CertaintyWords[s.Certainty])
 		}
 	}
 }

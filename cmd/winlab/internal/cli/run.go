@@ -381,7 +381,7 @@ func explained(doc *result.Document) []difference {
 		d := difference{claim + " in " + where, k.What, wanted, came, k.Reason, k.Summary, k.Command, ""}
 		if n := k.Dispute.Against; n >= 1 && n <= len(sources[claim]) {
 			s := sources[claim][n-1]
-			d.Says = s.Doc + ": " + s.Says
+			d.Says = s.Doc + ": " + s.Position()
 		}
 		ds = append(ds, d)
 	}
