@@ -144,7 +144,7 @@ func (j *job) flow(ctx context.Context, c *lab.Cluster, f spec.Flow) {
 	if o.Lookup != nil {
 		t = lookupTrace(c, f.From, f.To, *o.Lookup)
 	}
-	fr.Grade, fr.Command = t.Grade, t.Command
+	fr.Grade, fr.Command, fr.Ways = t.Grade, t.Command, ways(t)
 	fr.Trace = j.keep(t)
 	j.live.also(fr.Trace, f, t, o.Lookup)
 	j.flows = append(j.flows, fr)

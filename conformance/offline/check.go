@@ -83,6 +83,7 @@ func (ch *checker) flow(ctx context.Context, r *result.Check, k claims.Check, f 
 		return err
 	}
 	r.Got, r.Reason, r.Summary, r.Grade, r.Trace, r.Command = string(t.Verdict), string(t.Reason), t.Summary, t.Grade, key, t.Command
+	r.Ways = ways(t)
 	r.Pass = claims.MeetsTrace(k.Expect, t)
 	for _, q := range t.Open {
 		r.Open = append(r.Open, q.Param)
@@ -173,6 +174,11 @@ func (ch *checker) resolve(ctx context.Context, r *result.Check, k claims.Check)
 	r.Got, r.Reason, r.Summary, r.Grade, r.Command = string(l.Verdict), string(l.Reason), l.Summary, t.Grade, t.Command
 	for _, q := range l.Open {
 		r.Open = append(r.Open, q.Param)
+	}
+	if l.Verdict == trace.Varies {
+		// A look-up whose ways end differently has found an address on one and none on
+		// another.
+		r.Ways = []string{string(trace.Delivered), string(trace.Unresolved)}
 	}
 	if l.Verdict == trace.Delivered {
 		r.Summary = "Resolved to " + strings.Join(l.Answers, ", ") + "."

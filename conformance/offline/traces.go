@@ -2,6 +2,7 @@ package offline
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/lab"
@@ -69,6 +70,19 @@ func facts(doc *result.Document) {
 			}
 		}
 	}
+}
+
+// ways are the verdicts of a trace's paths, sorted; nil where they are all the same.
+func ways(t *trace.Trace) []string {
+	var all []string
+	for _, p := range t.Paths {
+		all = append(all, string(p.Verdict))
+	}
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) < 2 {
+		return nil
+	}
+	return all
 }
 
 // lookupTrace makes a trace of a name resolution, so that a report can show it.

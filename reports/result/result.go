@@ -304,6 +304,9 @@ type Check struct {
 	// Open are the parameters of the questions that no source decides and that
 	// decide the verdict.
 	Open []string `json:"open,omitempty"`
+	// Ways are the verdicts of the flow's ways where they are not all the same: those that
+	// somebody can see who tries it.
+	Ways []string `json:"ways,omitempty"`
 	// Trace is a key of Document.Traces, Command repeats the check.
 	Trace   string `json:"trace,omitempty"`
 	Command string `json:"command,omitempty"`

@@ -220,10 +220,14 @@ func (c *Cell) Apart() [][2]Check {
 
 // apartFromCluster is the first other check of the same thing that says what programs
 // on the cluster would have seen differently. They cannot tell the reason, nor where a
-// packet was lost; and an expectation that ends with the documents goes on there.
+// packet was lost; and an expectation that ends with the documents goes on there. Where
+// the other check has several ways, they may see any of these.
 func (c *Cell) apartFromCluster(k Check) [][2]Check {
 	for _, f := range c.Checks {
-		if f.What == k.What && f.Level != Cluster && bySight(f.Got) != bySight(k.Got) {
+		if f.What != k.What || f.Level == Cluster || bySight(f.Got) == bySight(k.Got) {
+			continue
+		}
+		if !slices.ContainsFunc(f.Ways, func(way string) bool { return bySight(way) == bySight(k.Got) }) {
 			return [][2]Check{{f, k}}
 		}
 	}

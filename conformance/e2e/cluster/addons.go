@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -26,8 +28,8 @@ const coreDNSImage = "registry.k8s.io/coredns/coredns:v1.15.0"
 var addonFiles embed.FS
 
 // addons applies what every cluster has beside its control plane: CoreDNS at the lab's
-// address of the cluster DNS. What it does not know it asks those that the lab's
-// dns.forward names; a lab without that line has no names outside.
+// address of the cluster DNS. The names outside that the lab gives to the cluster DNS itself are
+// in its hosts file; what it does not know it asks those that dns.forward names.
 func (c *Cluster) addons(ctx context.Context) error {
 	if !c.lab.DNSIP.IsValid() {
 		return nil
@@ -38,8 +40,22 @@ func (c *Cluster) addons(ctx context.Context) error {
 		forward = append(forward, zone{f.Zone, servers(f)})
 	}
 	return c.apply(ctx, "coredns.yaml", map[string]any{
-		"Domain": c.lab.Domain, "Address": c.lab.DNSIP.String(), "Image": coreDNSImage, "Forward": forward,
+		"Domain": c.lab.Domain, "Address": c.lab.DNSIP.String(), "Image": coreDNSImage, "Forward": forward, "Hosts": c.hosts(),
 	})
+}
+
+// hosts are the lines of the cluster DNS's hosts file. A hosts file has no aliases and no
+// error codes: a lab that gives such answers is told so.
+func (c *Cluster) hosts() []string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(c.records)) {
+		if a := c.records[name]; a.Addr.IsValid() {
+			lines = append(lines, a.Addr.String()+" "+name)
+		} else {
+			c.say("the cluster DNS does not know " + name + ": it can have an address, and neither an alias nor an error")
+		}
+	}
+	return lines
 }
 
 // servers are those of a forward line, as a Corefile writes them.

@@ -86,6 +86,7 @@ type Cluster struct {
 	config  *rest.Config
 	lab     *kube.Cluster
 	forward []dns.Forward     // of the cluster DNS
+	records dns.Records       // names outside of the cluster that the cluster DNS has itself
 	host    *kube.Node        // of the control plane
 	labels  map[string]string // of all nodes
 	// addresses are those of the lab's load balancers, by the Service in its file; toldOf is
@@ -147,7 +148,7 @@ func (c *Cluster) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.lab, c.forward, c.labels, c.addresses = b.Kube, b.Plan.Forward, labelsOf(b), map[string]string{}
+	c.lab, c.forward, c.records, c.labels, c.addresses = b.Kube, b.Plan.Forward, b.Plan.Records, labelsOf(b), map[string]string{}
 	for _, s := range b.Plan.Services {
 		if len(s.IngressIPs) > 0 {
 			c.addresses[s.Key()] = s.IngressIPs[0].String()

@@ -302,6 +302,17 @@ func TestMerge(t *testing.T) {
 			t.Errorf("%s: %+v %+v", c.got, doc.Cells, doc.Summary)
 		}
 	}
+	// Where the model has several ways, a cluster may show any of them, and nothing else.
+	open := result.Check{Level: result.Model, What: "tcp", Got: "varies", Reason: "open-question", Ways: []string{"delivered", "no-reply"}}
+	for got, apart := range map[string]int{"delivered": 0, "dropped": 0, "rejected": 1} {
+		doc, err := Merge([]string{resultsIn(t, setting, open), resultsIn(t, onCluster, result.Check{Level: result.Cluster, What: "tcp", Got: got})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if doc.Summary.Apart != apart {
+			t.Errorf("%s beside %v: %d apart", got, open.Ways, doc.Summary.Apart)
+		}
+	}
 	if _, err := Merge([]string{resultsIn(t, onCluster, model), resultsIn(t, real, model)}); err == nil || !strings.Contains(err.Error(), "simulated") {
 		t.Errorf("a simulated and a real cluster are one column: %v", err)
 	}

@@ -1,6 +1,6 @@
 // Command winbox is the programs of a Windows container that Wine lacks or has otherwise
 // than Windows: curl.exe, powershell.exe, findstr.exe, hostname.exe, nltest.exe,
-// testlimit.exe, timeout.exe and whoami.exe in one file, which looks at the name by which it was started.
+// ping.exe, testlimit.exe, timeout.exe and whoami.exe in one file, which looks at the name by which it was started.
 // It has the forms that documents and test suites use, with the exit codes and messages of
 // the real programs; a form that it does not know is an error that begins with "winlab:".
 //
@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/winlab-dev/winlab/sim/windows/programs/relay"
 )
@@ -30,6 +31,8 @@ type system struct {
 	getenv   func(string) string
 	// addresses resolves a name as getaddrinfo of Windows does.
 	addresses func(ctx context.Context, name string) ([]netip.Addr, error)
+	// echo sends an echo request and waits for the answer.
+	echo func(to netip.Addr, size, ttl int, wait time.Duration) (echo, error)
 	// start runs another program with the given input and output and returns its code.
 	start func(ctx context.Context, s *system, args []string) (int, error)
 }
@@ -53,6 +56,7 @@ func init() {
 	programs["findstr"] = findstr
 	programs["hostname"] = hostname
 	programs["nltest"] = nltest
+	programs["ping"] = ping
 	programs["powershell"] = powershell
 	programs["testlimit"] = testLimit
 	programs["timeout"] = timeout
@@ -91,7 +95,7 @@ func start(ctx context.Context, s *system, args []string) (int, error) {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	s := &system{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, addresses: relay.Resolve, start: start}
+	s := &system{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, addresses: relay.Resolve, echo: sendEcho, start: start}
 	code, known := run(ctx, s, os.Args)
 	if !known && len(os.Args) > 1 { // winbox curl ...
 		if code, known = run(ctx, s, os.Args[1:]); !known {
