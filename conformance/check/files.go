@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,11 +40,15 @@ type Input struct {
 var extensions = []string{".yaml", ".yml", ".json", ".conf", ".conflist", ".env", ".ps1", ".psm1", ".cmd", ".bat", ".txt"}
 
 // Inputs turns arguments into files: "-" is stdin, folders are walked, hidden
-// ones left out. All that does not exist is reported at once; what is in a
-// folder and cannot be opened is an input whose Open says so.
-func Inputs(args []string, stdin io.Reader) ([]Input, error) {
+// ones left out, and what a pattern of exclude fits. All that does not exist is reported at
+// once; what is in a folder and cannot be opened is an input whose Open says so.
+func Inputs(args []string, stdin io.Reader, exclude ...string) ([]Input, error) {
 	var inputs []Input
 	var errs []error
+	out, err := excluders(exclude)
+	if err != nil {
+		return nil, err
+	}
 	for _, a := range args {
 		if a == "-" {
 			inputs = append(inputs, Input{name: "-", listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil }})
@@ -58,7 +63,11 @@ func Inputs(args []string, stdin io.Reader) ([]Input, error) {
 			inputs = append(inputs, file(a, true))
 			continue
 		}
-		found := folder(a)
+		found := folder(a, out)
+		if len(found) == 0 && len(out) > 0 {
+			errs = append(errs, fmt.Errorf("%s: no file in it ends in one of %s and is not excluded", a, strings.Join(extensions, " ")))
+			continue
+		}
 		if len(found) == 0 {
 			errs = append(errs, fmt.Errorf("%s: no file in it ends in one of %s; name the files themselves", a, strings.Join(extensions, " ")))
 		}
@@ -69,7 +78,7 @@ func Inputs(args []string, stdin io.Reader) ([]Input, error) {
 
 // folder looks for files in a folder and those below it. Links to files are
 // followed, as a mounted ConfigMap has nothing else; links to folders are not.
-func folder(root string) []Input {
+func folder(root string, out []excluder) []Input {
 	var inputs []Input
 	patches := map[string]bool{}
 	cannot := func(path string, err error) {
@@ -84,6 +93,10 @@ func folder(root string) []Input {
 		switch {
 		case err != nil:
 			cannot(path, err)
+		case path != start && excluded(out, start, path):
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
 		case d.IsDir() && path != start && strings.HasPrefix(name, "."):
 			return filepath.SkipDir
 		case d.IsDir() && (name == "templates" || name == "charts") && exists(filepath.Join(filepath.Dir(path), "Chart.yaml")):
@@ -158,6 +171,10 @@ type read struct {
 	documents int
 	passed    map[string]int
 	mistakes  strict.Mistakes
+	// unparsed is set when some document is no YAML.
+	unparsed bool
+	// ignores are the suppressions in its comments.
+	ignores []*Suppression
 	// foreign is set when nothing in the file was recognised.
 	foreign bool
 }
@@ -166,9 +183,47 @@ var looksLikeManifest = regexp.MustCompile(`(?m)^\s*"?(apiVersion|kind)"?\s*:`)
 
 // readInput reads a file as what it is. A file that is larger than one
 // document may be is read as a stream of manifests.
-func readInput(ctx context.Context, in Input, o manifest.Options) (r read) {
+func readInput(ctx context.Context, in Input, o manifest.Options) read {
+	r, text := readFile(ctx, in, o)
+	ignores, mistakes := inComments(in.name, 1, text)
+	r.ignores, r.mistakes = append(r.ignores, ignores...), append(r.mistakes, mistakes...)
+	if r.isTemplate(text) {
+		// Everything else that is said of a template follows from its being one.
+		first := slices.MinFunc(r.mistakes, func(a, b strict.Mistake) int { return cmp.Compare(a.Line, b.Line) })
+		r = read{documents: 1, mistakes: strict.Mistakes{{File: in.name, Line: first.Line, Column: first.Column, Message: renderFirst(in.name)}}}
+	}
+	return r
+}
+
+// templateAction is an action of Go templates as charts have them.
+var templateAction = regexp.MustCompile(`\{\{-?\s*[\w.$/(]`)
+
+// isTemplate reports whether a text is no YAML because it is a template of YAML: there are
+// actions in it, and it cannot be parsed, or an action stands where something is wrong. A
+// ConfigMap may have templates of its own, which harm nobody.
+func (r *read) isTemplate(text []byte) bool {
+	if len(r.mistakes) == 0 || !templateAction.Match(text) {
+		return false
+	}
+	lines := bytes.Split(text, []byte("\n"))
+	return r.unparsed || slices.ContainsFunc(r.mistakes, func(m strict.Mistake) bool {
+		return m.Line > 0 && m.Line <= len(lines) && bytes.Contains(lines[m.Line-1], []byte("{{"))
+	})
+}
+
+// renderFirst says what to do with a template.
+func renderFirst(name string) string {
+	chart := "CHART"
+	if dir := filepath.Dir(name); filepath.Base(dir) == "templates" {
+		chart = filepath.Dir(dir)
+	}
+	return fmt.Sprintf("this is a template ({{ ... }}) and no manifest yet; render it first, a Helm chart with: helm template %s | winlab check -", chart)
+}
+
+// readFile reads a file; the text is that of a file that is one document at most in size.
+func readFile(ctx context.Context, in Input, o manifest.Options) (r read, text []byte) {
 	if in.patch {
-		return read{documents: 1, passed: map[string]int{"patch of a kustomization": 1}}
+		return read{documents: 1, passed: map[string]int{"patch of a kustomization": 1}}, nil
 	}
 	f, err := in.open()
 	if err != nil {
@@ -176,29 +231,29 @@ func readInput(ctx context.Context, in Input, o manifest.Options) (r read) {
 			err = at.Err // the message begins with the file
 		}
 		r.mistakes = strict.Mistakes{{File: in.name, Message: oneLine(err)}}
-		return r
+		return r, text
 	}
 	defer f.Close()
 	all := ctxio.Reader(ctx, f) // a pipe blocks for as long as nobody writes
 	head, err := io.ReadAll(io.LimitReader(all, source.MaxDocument+1))
 	if err != nil {
 		r.mistakes = strict.Mistakes{{File: in.name, Message: oneLine(err)}}
-		return r
+		return r, text
 	}
 	if len(head) > source.MaxDocument {
-		return readManifests(in.name, io.MultiReader(bytes.NewReader(head), all), o)
+		return readManifests(in.name, io.MultiReader(bytes.NewReader(head), all), o), nil
 	}
-	text := source.Text(head)
+	text = source.Text(head)
 	if len(bytes.TrimSpace(text)) == 0 {
 		r.foreign = true
 		if in.listed {
 			r.mistakes = strict.Mistakes{{File: in.name, Line: 1, Column: 1, Message: "the file is empty"}}
 		}
-		return r
+		return r, text
 	}
 	if looksLikeManifest.Match(text) {
 		if r = readManifests(in.name, bytes.NewReader(text), o); !r.foreign {
-			return r
+			return r, text
 		}
 	}
 	c := read{documents: 1}
@@ -207,7 +262,7 @@ func readInput(ctx context.Context, in Input, o manifest.Options) (r read) {
 		if len(c.subjects)+len(c.mistakes) == 0 { // a script that starts nothing of Kubernetes, a configuration for Linux
 			c.foreign, c.passed = true, map[string]int{"text without a command line or configuration of a Windows node": 1}
 		}
-		return c
+		return c, text
 	}
 	if r.mistakes == nil {
 		r = readManifests(in.name, bytes.NewReader(text), o)
@@ -219,16 +274,22 @@ func readInput(ctx context.Context, in Input, o manifest.Options) (r read) {
 	default:
 		r.mistakes = strict.Mistakes{{File: in.name, Line: 1, Column: 1, Message: "this is neither a Kubernetes manifest nor a configuration that winlab knows: a CNI configuration, net-conf.json, subnet.env, or command lines of kubelet, kube-proxy, flanneld, nssm or sc"}}
 	}
-	return r
+	return r, text
 }
 
 func readManifests(name string, in io.Reader, o manifest.Options) (r read) {
 	docs, mistakes := source.Read(name, in)
-	r.documents = len(docs)
+	r.documents, r.unparsed = len(docs), len(mistakes) > 0
 	var rest []source.Doc
 	var more strict.Mistakes
 	r.subjects, rest, r.passed, more = manifest.Read(docs, o)
 	r.mistakes = append(mistakes, more...)
+	if _, file := in.(*bytes.Reader); !file {
+		for _, d := range docs { // a stream: nobody has the whole text
+			ignores, bad := inComments(name, d.Line, d.Text)
+			r.ignores, r.mistakes = append(r.ignores, ignores...), append(r.mistakes, bad...)
+		}
+	}
 	for _, d := range rest {
 		// Configuration among manifests; the blank lines keep its places.
 		text := append(bytes.Repeat([]byte("\n"), d.Line-1), d.Text...)

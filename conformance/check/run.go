@@ -35,12 +35,16 @@ type Options struct {
 	Ledger *claims.Ledger
 	// Tool and Command are noted in the document.
 	Tool, Command string
-	// Progress, when set, is called after each file that was read.
-	Progress func(done, total int, name string)
+	// Ignore are suppressions besides those in the files.
+	Ignore []Suppression
+	// Progress, when set, is called after each file that was read, and then after each
+	// setting that was checked; what is the file's name or the setting.
+	Progress func(done, total int, what string)
 }
 
 // Run checks files. What cannot be read is among the document's mistakes; the
-// error is about the ledger or the context.
+// error is about the ledger or the context. When the context ends while settings are
+// checked, the document is about those that were, and says so; there is no error then.
 func Run(ctx context.Context, inputs []Input, o Options) (*findings.Document, error) {
 	l := o.Ledger
 	if l == nil {
@@ -88,6 +92,7 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 	}
 	doc := &findings.Document{Schema: findings.Schema, Tool: o.Tool, Command: o.Command, Assumed: o.Assumed, CarriedOver: claims.CarriedOver(o.Targets), Findings: []findings.Finding{}, Passed: map[string]int{}}
 	var all []*subject.Subject
+	var ignores []*Suppression
 	for i, r := range reads {
 		if r.foreign && !inputs[i].listed && len(r.mistakes) == 0 {
 			continue
@@ -96,6 +101,7 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 		doc.Read = append(doc.Read, inputs[i].name)
 		doc.Documents += r.documents
 		all = append(all, r.subjects...)
+		ignores = append(ignores, r.ignores...)
 		for kind, n := range r.passed {
 			doc.Passed[kind] += n
 		}
@@ -105,23 +111,43 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 	}
 	manifest.Decide(all, manifest.Options{OS: o.OS}) // RuntimeClasses may be in other files
 	all = append(all, componentsIn(all)...)
-	e := &evaluation{rules: rules, all: all, targets: o.Targets, seen: map[key]*groupedFinding{}, fields: map[asked][]subject.Hit{}, memo: map[any]any{}}
+	e := &evaluation{rules: rules, all: all, targets: o.Targets, seen: map[key]*groupedFinding{}, answers: map[asked]*answer{}, memo: map[any]any{}, buildAssumed: slices.Contains(o.Assumed, "--windows")}
 	if !o.NetworkGiven {
 		e.networks = networksOf(all)
 	}
 	if e.networks[""].Network != "" {
 		doc.Assumed = slices.DeleteFunc(slices.Clone(doc.Assumed), func(f string) bool { return f == "--network" })
 	}
-	for _, t := range e.settings() {
-		doc.Settings = append(doc.Settings, t.String())
+	inAnnotation, bad := inAnnotations(all)
+	for _, m := range bad {
+		doc.Mistakes = append(doc.Mistakes, findings.Mistake{File: m.File, Line: m.Line, Column: m.Column, Message: m.Message})
 	}
 	for i, t := range o.Targets {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			if i == 0 {
+				return nil, err
+			}
+			doc.Interrupted = fmt.Sprintf("interrupted: checked in %d of %d settings", i, len(o.Targets))
+			e.targets = o.Targets[:i]
+			break
 		}
 		e.target(i, t)
+		if o.Progress != nil && len(o.Targets) > 1 {
+			o.Progress(i+1, len(o.Targets), t.String())
+		}
+	}
+	for _, t := range e.settings() {
+		doc.Settings = append(doc.Settings, t.String())
 	}
 	doc.Findings = append(doc.Findings, e.findings()...)
+	if n := manifest.ImagesOfSomeBuild(all); e.buildAssumed && n > 0 {
+		doc.NotExamined = append(doc.NotExamined, fmt.Sprintf("whether %d images that name a build of Windows fit the nodes: nobody says which Windows these have; name it with --windows", n))
+	}
+	ignores = append(ignores, inAnnotation...)
+	for _, s := range o.Ignore {
+		ignores = append(ignores, &s)
+	}
+	suppress(doc, ignores)
 	return doc, nil
 }
 
@@ -183,30 +209,40 @@ type evaluation struct {
 	// say together.
 	networks map[string]claims.Target
 	seen     map[key]*groupedFinding
-	// fields keeps what rules on fields found: it is the same in every setting.
-	fields map[asked][]subject.Hit
-	memo   map[any]any
+	// answers keeps what rules found that is the same in every setting.
+	answers map[asked]*answer
+	memo    map[any]any
+	// buildAssumed is set when nobody said which Windows the nodes have.
+	buildAssumed bool
 }
 
-// asked is a rule on a field and the subject that it was evaluated on.
+// asked is a rule and the subject that it was evaluated on.
 type asked struct {
 	rule    *rule
 	subject *subject.Subject
 }
 
-// ask evaluates a rule on a subject; rules on fields are evaluated once for all
-// settings.
-func (e *evaluation) ask(c *subject.Context, r *rule, s *subject.Subject) []subject.Hit {
-	if r.test != nil || len(e.targets) == 1 {
-		return r.hits(c, s)
-	}
+// answer is what a rule found on a subject, the same in every setting, and the findings
+// that it became where the words are the same, too.
+type answer struct {
+	hits     []subject.Hit
+	findings []*groupedFinding
+}
+
+// ask evaluates a rule on a subject; one that did not ask for the setting is evaluated
+// once for all settings.
+func (e *evaluation) ask(c *subject.Context, r *rule, s *subject.Subject) *answer {
 	k := asked{r, s}
-	hits, ok := e.fields[k]
-	if !ok {
-		hits = r.hits(c, s)
-		e.fields[k] = hits
+	if a, ok := e.answers[k]; ok {
+		return a
 	}
-	return hits
+	a := &answer{}
+	depends := c.Depends(func() { a.hits = r.hits(c, s) })
+	a.findings = make([]*groupedFinding, len(a.hits))
+	if !depends && len(e.targets) > 1 {
+		e.answers[k] = a
+	}
+	return a
 }
 
 // settings are the targets, with the network that the configuration files name.
@@ -241,7 +277,8 @@ func (e *evaluation) target(index int, t claims.Target) {
 		here := e.at(t, s.File)
 		g := groups[here]
 		if g == nil {
-			g = &group{c: &subject.Context{Target: here, All: e.all, Memo: e.memo}, on: map[string][]*rule{}}
+			g = &group{c: subject.NewContext(here, e.all, e.memo), on: map[string][]*rule{}}
+			g.c.BuildAssumed = e.buildAssumed
 			for _, r := range e.rules {
 				if r.On != "setting" && r.check.Applies(here) {
 					g.on[r.On] = append(g.on[r.On], r)
@@ -253,8 +290,15 @@ func (e *evaluation) target(index int, t claims.Target) {
 			if !r.applies(s) {
 				continue
 			}
-			for _, h := range e.ask(g.c, r, s) {
-				e.add(index, here, r, s, h)
+			a := e.ask(g.c, r, s)
+			for i, h := range a.hits {
+				if old := a.findings[i]; old != nil {
+					old.holds(index)
+					continue
+				}
+				if f := e.add(index, here, r, s, h); r.fixed {
+					a.findings[i] = f
+				}
 			}
 		}
 	}
@@ -266,7 +310,14 @@ func (e *evaluation) target(index int, t claims.Target) {
 	}
 }
 
-func (e *evaluation) add(index int, t claims.Target, r *rule, s *subject.Subject, h subject.Hit) {
+// holds notes that the finding holds in a setting, too.
+func (f *groupedFinding) holds(index int) {
+	if f.in[len(f.in)-1] != index {
+		f.in = append(f.in, index)
+	}
+}
+
+func (e *evaluation) add(index int, t claims.Target, r *rule, s *subject.Subject, h subject.Hit) *groupedFinding {
 	release, _ := claims.ReleaseNamed(t.Release)
 	fixed := map[string]string{"kubernetes": t.Kubernetes, "windows": release.Title, "build": cmp.Or(t.Build, release.Build), "field": h.Field}
 	if s != nil {
@@ -275,10 +326,8 @@ func (e *evaluation) add(index int, t claims.Target, r *rule, s *subject.Subject
 	message, replacement := fill(r.Says, h.Vars, fixed), fill(r.Write, h.Vars, fixed)
 	k := key{r.claim, s, h.At, r.Level, r.Effect, message, replacement}
 	if old := e.seen[k]; old != nil {
-		if old.in[len(old.in)-1] != index {
-			old.in = append(old.in, index)
-		}
-		return
+		old.holds(index)
+		return old
 	}
 	f := findings.Finding{Field: h.Field, Level: findings.Level(r.Level), Claim: r.claim.ID, ClaimTitle: r.claim.Title, Effect: r.Effect, EffectWords: claims.Effects[r.Effect],
 		Message: message, Write: replacement}
@@ -294,6 +343,7 @@ func (e *evaluation) add(index int, t claims.Target, r *rule, s *subject.Subject
 		at.shown = shown{says: r.Says, write: r.Write, vars: fixed}
 	}
 	e.seen[k] = at
+	return at
 }
 
 // findings are all of them in the order of files and places; those that hold in

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/winlab-dev/winlab/internal/products"
 )
@@ -69,17 +70,68 @@ func (t Target) ofNoRelease() bool {
 }
 
 // CarriedOver says, of the first of the targets for which it is so, that its rules
-// are taken from documents of an older version; "" when there is none.
+// are taken from documents of an older version, that no release has its build, and that no
+// source names its build's revision; "" when there is nothing to say.
 func CarriedOver(targets []Target) string {
+	var parts []string
 	if i := slices.IndexFunc(targets, Target.ofNoRelease); i >= 0 {
-		return fmt.Sprintf("no document covers Windows %s: no release of Windows Server has this build, and rules for a release do not apply to it", targets[i].Build)
+		parts = append(parts, fmt.Sprintf("no document covers Windows %s: no release of Windows Server has this build, and rules for a release do not apply to it", targets[i].Build))
 	}
-	i := slices.IndexFunc(targets, Target.AfterDocuments)
-	if i < 0 {
+	if i := slices.IndexFunc(targets, func(t Target) bool { return t.newerRevision() != "" }); i >= 0 {
+		parts = append(parts, fmt.Sprintf("no source names Windows %s: the newest revision of this build that one names is %s, and what holds from that one on is taken to hold", targets[i].Build, targets[i].newerRevision()))
+	}
+	if i := slices.IndexFunc(targets, Target.AfterDocuments); i >= 0 {
+		parts = append(parts, fmt.Sprintf("the documents were read up to Kubernetes %s: what they say is taken to hold in %s, too", Newest(), targets[i].Kubernetes))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// newerRevision is the newest revision of the target's build that a range of the ledger
+// names, when the target's is newer; "" otherwise, and when the ledger names none.
+func (t Target) newerRevision() string {
+	v, err := ParseVersion(t.Build)
+	if err != nil || len(v) != 4 {
 		return ""
 	}
-	return fmt.Sprintf("the documents were read up to Kubernetes %s: what they say is taken to hold in %s, too", Newest(), targets[i].Kubernetes)
+	var newest Version
+	for _, known := range revisions() {
+		if slices.Equal(known[:3], v[:3]) && (newest == nil || known[3] > newest[3]) {
+			newest = known
+		}
+	}
+	if newest == nil || newest[3] >= v[3] {
+		return ""
+	}
+	return newest.String()
 }
+
+// revisions are the builds with a revision that the ranges of the program's ledger name.
+var revisions = sync.OnceValue(func() []Version {
+	var all []Version
+	add := func(w Where) {
+		r, _ := ParseRange(w.Build) // the linter has read it
+		for _, bounds := range r {
+			for _, b := range bounds {
+				if len(b.Version) == 4 {
+					all = append(all, b.Version)
+				}
+			}
+		}
+	}
+	l, err := Load()
+	if err != nil {
+		return nil // whoever checks something is told so
+	}
+	for _, c := range l.Claims() {
+		for i := range c.Support {
+			add(c.Support[i].Where)
+		}
+		for i := range c.Checks {
+			add(c.Checks[i].Where)
+		}
+	}
+	return all
+})
 
 // ReleaseNamed finds a release by a name that people use for it: "2019",
 // "ltsc2019", "Windows Server 2019", "10.0.17763" (the LTSC release of that build).

@@ -146,21 +146,44 @@ func (p *Pod) isolation(t claims.Target) string {
 }
 
 // host is the Windows build of the nodes on which the pod can land: the one
-// that its selectors name, or else that of the setting; "" when neither says.
-func (p *Pod) host(t claims.Target) string {
+// that its selectors name, or else that of the setting, if somebody said it; "" when neither says.
+func (p *Pod) host(c *subject.Context) string {
+	if b := p.selectedBuild(); b != "" {
+		return b
+	}
+	if c.BuildAssumed {
+		return ""
+	}
+	return targetBuild(c.Setting())
+}
+
+// selectedBuild is the Windows build that the pod or its RuntimeClass selects.
+func (p *Pod) selectedBuild() string {
 	if b := p.Spec.NodeSelector[corev1.LabelWindowsBuild]; b != "" {
 		return b
 	}
 	if p.class != nil && p.class.Scheduling != nil {
-		if b := p.class.Scheduling.NodeSelector[corev1.LabelWindowsBuild]; b != "" {
-			return b
+		return p.class.Scheduling.NodeSelector[corev1.LabelWindowsBuild]
+	}
+	return ""
+}
+
+// ImagesOfSomeBuild counts the images of Windows pods whose references name a build of
+// Windows that nothing in the files can be held against: the pods select none.
+func ImagesOfSomeBuild(all []*subject.Subject) int {
+	n := 0
+	for _, s := range all {
+		p, ok := s.Value.(*Pod)
+		if !ok || s.Pods != "windows" || p.selectedBuild() != "" {
+			continue
+		}
+		for _, u := range p.images() {
+			if u.OS == "windows" && u.Build != "" {
+				n++
+			}
 		}
 	}
-	if t.Build != "" {
-		return t.Build
-	}
-	r, _ := claims.ReleaseNamed(t.Release)
-	return r.Build
+	return n
 }
 
 // onHost asks about every container whose Windows build is known.
@@ -169,7 +192,7 @@ func onHost(c *subject.Context, s *subject.Subject, bad func(isolation, image, h
 	if !ok {
 		return nil
 	}
-	isolation, host := p.isolation(c.Target), p.host(c.Target)
+	isolation, host := p.isolation(c.Setting()), p.host(c)
 	if isolation == "" || host == "" {
 		return nil
 	}

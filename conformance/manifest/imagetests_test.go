@@ -31,7 +31,7 @@ func imageHits(t *testing.T, name string, target claims.Target, text string) []s
 		if s.On != "pod" {
 			continue
 		}
-		for _, h := range imageTests[i].Find(&subject.Context{Target: target, All: all}, s, nil) {
+		for _, h := range imageTests[i].Find(subject.NewContext(target, all, nil), s, nil) {
 			if h.At == nil || h.At.Line == 0 {
 				t.Errorf("%s: the hit has no place", name)
 			}

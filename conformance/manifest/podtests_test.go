@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
 )
@@ -30,7 +31,7 @@ func podHits(t *testing.T, test string, args map[string]string, text string) []s
 		if s.On != "pod" {
 			continue
 		}
-		for _, h := range podTests[i].Find(&subject.Context{All: all}, s, args) {
+		for _, h := range podTests[i].Find(subject.NewContext(claims.Target{}, all, nil), s, args) {
 			if h.At == nil || h.At.Line == 0 {
 				t.Errorf("%s: the hit at %s has no place", test, h.Field)
 			}

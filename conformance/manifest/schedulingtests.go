@@ -103,7 +103,10 @@ var schedulingTests = []subject.Test{{
 	Doc:  "Finds pods that select a Windows build by its label, themselves or by their RuntimeClass, which the nodes of the setting do not have.",
 	Vars: []string{"value", "nodes"},
 	Find: func(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-		nodes := threeParts(targetBuild(c.Target))
+		if c.BuildAssumed {
+			return nil
+		}
+		nodes := threeParts(targetBuild(c.Setting()))
 		var found []labelled
 		builds := buildsOf(s)
 		if class := s.Value.(*Pod).class; class != nil && class.Scheduling != nil && class.Scheduling.NodeSelector[buildLabel] != "" {

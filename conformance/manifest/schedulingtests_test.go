@@ -29,7 +29,7 @@ func found(t *testing.T, name string, args map[string]string, text string) []str
 	if i < 0 {
 		t.Fatalf("there is no test %s", name)
 	}
-	c := &subject.Context{Target: claims.Target{Kubernetes: "1.36", Release: "2022"}, All: all}
+	c := subject.NewContext(claims.Target{Kubernetes: "1.36", Release: "2022"}, all, nil)
 	var lines []string
 	for _, s := range all {
 		if !slices.Contains(tests[i].On, s.On) {

@@ -204,15 +204,15 @@ func isFor(c *subject.Context, s *subject.Subject, network string) bool {
 		}
 		own = cmd.network(s.Root)
 	}
-	if own != "" && own != c.Target.Network {
+	if own != "" && own != c.Setting().Network {
 		for _, o := range c.All {
-			if other, ok := o.Value.(*commandLine); ok && o != s && o.On == s.On && other.network(o.Root) == c.Target.Network {
+			if other, ok := o.Value.(*commandLine); ok && o != s && o.On == s.On && other.network(o.Root) == c.Setting().Network {
 				return own == network
 			}
 		}
 	}
-	if c.Target.Network != "" {
-		return c.Target.Network == network
+	if c.Setting().Network != "" {
+		return c.Setting().Network == network
 	}
 	return own == network
 }

@@ -95,7 +95,7 @@ func sourceVIPOutside(c *subject.Context, s *subject.Subject, _ map[string]strin
 // gateOn reports whether a gate is on in the version of the setting.
 func (p proxyConf) gateOn(c *subject.Context, name string) bool {
 	g := gates[name]
-	v := minor(c.Target.Kubernetes)
+	v := minor(c.Setting().Kubernetes)
 	if g.locked > 0 && v >= g.locked {
 		return true // gate-unknown reports whoever turns it off
 	}

@@ -127,7 +127,7 @@ func unknownFlags(_ *subject.Context, s *subject.Subject, _ map[string]string) [
 }
 
 func otherVersion(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
-	v := minor(c.Target.Kubernetes)
+	v := minor(c.Setting().Kubernetes)
 	if v < 14 {
 		return nil // the command lines of 1.5 were not compared flag by flag
 	}
@@ -188,7 +188,7 @@ func missingFlag(c *subject.Context, s *subject.Subject, args map[string]string)
 }
 
 func gateMistakes(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
-	v := minor(c.Target.Kubernetes)
+	v := minor(c.Setting().Kubernetes)
 	node := func(string) *yaml.Node { return at(s, "--feature-gates") }
 	values := gateValues(text(at(s, "--feature-gates")))
 	if list := at(s, "featureGates"); strings.HasSuffix(s.On, "-config") {

@@ -17,7 +17,7 @@ import (
 // try asks every test about every subject, in several settings.
 func try(subjects []*subject.Subject) {
 	for _, target := range []claims.Target{{}, {Kubernetes: "1.14", Network: "overlay"}, {Kubernetes: "1.36", Network: "l2bridge"}} {
-		c := &subject.Context{Target: target, All: subjects}
+		c := subject.NewContext(target, subjects, nil)
 		for _, s := range subjects {
 			for _, t := range Tests() {
 				if slices.Contains(t.On, s.On) {
@@ -35,7 +35,7 @@ func find(t *testing.T, name, file, text string, target claims.Target, args map[
 	if !ok || mistakes != nil {
 		t.Fatalf("%v %v", ok, mistakes)
 	}
-	c := &subject.Context{Target: target, All: subjects}
+	c := subject.NewContext(target, subjects, nil)
 	var got []string
 	asked := false
 	for _, s := range subjects {
@@ -164,7 +164,7 @@ func TestGoodFixtures(t *testing.T) {
 			}
 			all = append(all, subjects...)
 		}
-		c := &subject.Context{Target: target, All: all}
+		c := subject.NewContext(target, all, nil)
 		for _, s := range all {
 			for _, test := range Tests() {
 				if !slices.Contains(test.On, s.On) || strings.HasPrefix(test.Name, "reserved") || test.Name == "priority-not-raised" {
@@ -197,7 +197,7 @@ func TestContainerArguments(t *testing.T) {
 	if got, want := show([]*subject.Subject{s}), "kube-proxy \"kube-proxy\" 3:3\n  --proxy-mode: 4:3 kernelspace\n  --v: 5:3 4\n  --kubeconfig: 7:3 /x\n  --hostname-override: 7:3 $(NODE)\n"; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	c := &subject.Context{All: []*subject.Subject{s}}
+	c := subject.NewContext(claims.Target{}, []*subject.Subject{s}, nil)
 	if hits := missingFlag(c, s, map[string]string{"flag": "--network-name $KUBE_NETWORK"}); hits != nil {
 		t.Error("a container's environment is not seen")
 	}

@@ -38,13 +38,40 @@ type Hit struct {
 
 // Context is what a test may look at besides its subject.
 type Context struct {
-	// Target is the setting, complete but for what cannot be known.
-	Target claims.Target
+	target claims.Target
+	// asked is set when a test has asked for the setting.
+	asked bool
+	// BuildAssumed is set when nobody said which Windows the nodes have, and the setting
+	// has one by default: nothing that a manifest says can be held against it.
+	BuildAssumed bool
 	// All are the subjects of all files of the run.
 	All []*Subject
 	// Memo keeps what tests derive from All, for all targets of a run; see
 	// [Derive].
 	Memo map[any]any
+}
+
+// NewContext is what tests look at in a setting that is complete but for what cannot be
+// known. The memo may be nil.
+func NewContext(setting claims.Target, all []*Subject, memo map[any]any) *Context {
+	return &Context{target: setting, All: all, Memo: memo}
+}
+
+// Setting is the setting that is asked about. A test that does not ask for it finds the
+// same in every setting, and is evaluated once.
+func (c *Context) Setting() claims.Target {
+	c.asked = true
+	return c.target
+}
+
+// Depends calls find and reports whether it asked for the setting.
+func (c *Context) Depends(find func()) bool {
+	before := c.asked
+	c.asked = false
+	find()
+	depends := c.asked
+	c.asked = before || depends
+	return depends
 }
 
 // Derive returns what make makes of all subjects, made once in a run. The key

@@ -35,6 +35,17 @@ type Document struct {
 	// NotUnderstood names the files that were not understood, with the reason (doctor):
 	// "winevt/System.evtx: binary".
 	NotUnderstood []string `json:"notUnderstood,omitempty"`
+	// Suppressed are findings that somebody said to ignore, with the reason. NeedlessIgnores
+	// names what says so of nothing: "pod.yaml:7: storage-no-subpath".
+	Suppressed      []Suppressed `json:"suppressed,omitempty"`
+	NeedlessIgnores []string     `json:"needlessIgnores,omitempty"`
+	// Baseline counts what an earlier run had found; nil without one.
+	Baseline *Baseline `json:"baseline,omitempty"`
+	// NotShown counts, by claim, findings that the profile leaves out.
+	NotShown map[string]int `json:"notShown,omitempty"`
+	// Interrupted says how far a run came that was ended early: the document is about that
+	// much; "" for one that was not.
+	Interrupted string `json:"interrupted,omitempty"`
 	// Healthy lists in words what was looked at and found in order (doctor).
 	Healthy []string `json:"healthy,omitempty"`
 	// NotExamined lists what could not be looked at and what to take for it

@@ -22,10 +22,12 @@ var Levels = []Level{Error, Warning, Info}
 // Sort orders findings by file, line, column and claim, and mistakes by place.
 // All forms write this order, so that the same document gives the same bytes.
 func (d *Document) Sort() {
-	slices.SortStableFunc(d.Findings, func(a, b Finding) int {
+	compare := func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
 			strings.Compare(a.Claim, b.Claim), strings.Compare(a.Subject, b.Subject), strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))
-	})
+	}
+	slices.SortStableFunc(d.Findings, compare)
+	slices.SortStableFunc(d.Suppressed, func(a, b Suppressed) int { return compare(a.Finding, b.Finding) })
 	slices.SortStableFunc(d.Mistakes, func(a, b Mistake) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Message, b.Message))
 	})
@@ -36,6 +38,7 @@ func (d *Document) sorted() *Document {
 	c := *d
 	c.Findings = slices.Clone(d.Findings)
 	c.Mistakes = slices.Clone(d.Mistakes)
+	c.Suppressed = slices.Clone(d.Suppressed)
 	c.Sort()
 	return &c
 }

@@ -54,6 +54,12 @@ func SARIF(w io.Writer, doc *Document) error {
 		}
 		run.AddResult(s.result(f))
 	}
+	for i := range d.Suppressed {
+		if f := &d.Suppressed[i]; f.Finding.File != "" {
+			kind := map[bool]string{true: "external", false: "inSource"}[f.By == "flag"]
+			run.AddResult(s.result(&f.Finding).WithSuppressions([]*sarif.Suppression{sarif.NewSuppression().WithKind(kind).WithJustification(clean.Line(f.Reason))}))
+		}
+	}
 	for _, m := range d.Mistakes {
 		n := sarif.NewNotification().WithLevel("error").WithMessage(message(clean.Text(m.Message)))
 		inv.AddToolExecutionNotification(n.WithLocations([]*sarif.Location{location(m.File, m.Line, m.Column)}))
@@ -99,6 +105,10 @@ func (s *sarifWriter) rules() []*sarif.ReportingDescriptor {
 	of := map[string][]*Finding{}
 	for i := range s.d.Findings {
 		f := &s.d.Findings[i]
+		of[f.Claim] = append(of[f.Claim], f)
+	}
+	for i := range s.d.Suppressed {
+		f := &s.d.Suppressed[i].Finding
 		of[f.Claim] = append(of[f.Claim], f)
 	}
 	rules := []*sarif.ReportingDescriptor{}

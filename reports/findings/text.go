@@ -34,13 +34,70 @@ func Text(w io.Writer, d *Document, o TextOptions) error {
 			mistakes = mistakes[1:]
 		}
 	}
+	repeats := repeated(d.Findings)
 	for i := range d.Findings {
+		again, first := repeats[i]
+		if !first {
+			continue
+		}
 		until(&d.Findings[i])
 		p.finding(&d.Findings[i])
+		p.named("also", again)
 	}
 	until(nil)
 	p.summary()
 	return p.w.Flush()
+}
+
+// repeated finds, by the index of the first, findings that are the same in all but their
+// place, and says where else they are; "" for a finding that is alone. What the doctor finds has
+// its own evidence and is never joined.
+func repeated(all []Finding) map[int]string {
+	type words struct{ claim, level, effect, message, write, in string }
+	first := map[words]int{}
+	others := map[int][]int{}
+	out := map[int]string{}
+	for i, f := range all {
+		k := words{f.Claim, string(f.Level), f.Effect, f.Message, f.Write, strings.Join(f.Settings, "\n")}
+		j, seen := first[k]
+		if !seen || f.Cause != "" || f.File == "" {
+			first[k] = i
+			out[i] = ""
+			continue
+		}
+		others[j] = append(others[j], i)
+	}
+	for i, list := range others {
+		out[i] = elsewhere(all, i, list)
+	}
+	return out
+}
+
+// mostPlaces is how many further places of a repeated finding are named.
+const mostPlaces = 3
+
+// elsewhere names the further places: "the same in 12 other files: b.yaml:7, c.yaml:9 and 11 more places".
+func elsewhere(all []Finding, first int, list []int) string {
+	files := map[string]bool{}
+	var places []string
+	for _, i := range list {
+		f := &all[i]
+		if f.File != all[first].File {
+			files[f.File] = true
+		}
+		if len(places) < mostPlaces {
+			places = append(places, place(f.File, f.Line, 0))
+		}
+	}
+	words := "the same in this file: "
+	if n := len(files); n > 0 {
+		words = "the same in " + plural(n, "other file", "other files") + ": "
+	}
+	words += strings.Join(places, ", ")
+	if n := len(list) - len(places); n > 0 {
+		words += " and " + plural(n, "more place", "more places")
+	}
+	return words
 }
 
 func newPrinter(w io.Writer, d *Document, o TextOptions) *printer {
@@ -142,6 +199,7 @@ func (p *printer) summary() {
 		fmt.Fprintf(p.w, " in %d settings, %s", n, clean.Line(settingsWords(d.Settings)))
 	}
 	p.w.WriteByte('\n')
+	p.taken()
 	if n := len(d.Assumed); n > 0 {
 		flags := clean.Line(d.Assumed[n-1])
 		if n > 1 {
@@ -173,6 +231,40 @@ func (p *printer) summary() {
 		for _, s := range d.NotExamined {
 			fmt.Fprintf(p.w, "        %s\n", clean.Line(s))
 		}
+	}
+}
+
+// taken says what is not among the findings, and why.
+func (p *printer) taken() {
+	d := p.d
+	if d.Interrupted != "" {
+		fmt.Fprintln(p.w, p.paint(levelColour[Warning], clean.Line(d.Interrupted)))
+	}
+	if len(d.NotShown) > 0 {
+		claims := slices.SortedFunc(maps.Keys(d.NotShown), func(a, b string) int {
+			return cmp.Or(cmp.Compare(d.NotShown[b], d.NotShown[a]), strings.Compare(a, b))
+		})
+		n := 0
+		var words []string
+		for i, c := range claims {
+			n += d.NotShown[c]
+			if i < mostPlaces {
+				words = append(words, fmt.Sprintf("%d %s", d.NotShown[c], clean.Line(c)))
+			}
+		}
+		if len(claims) > mostPlaces {
+			words = append(words, "...")
+		}
+		fmt.Fprintf(p.w, "%s not shown (%s); --profile all shows them\n", plural(n, "remark that breaks or changes nothing is", "remarks that break or change nothing are"), strings.Join(words, ", "))
+	}
+	if n := len(d.Suppressed); n > 0 {
+		fmt.Fprintf(p.w, "%s to be ignored, as somebody said with a reason; -o json has them\n", plural(n, "finding is", "findings are"))
+	}
+	for _, s := range d.NeedlessIgnores {
+		fmt.Fprintf(p.w, "        %s: there is nothing to ignore\n", clean.Line(s))
+	}
+	if b := d.Baseline; b != nil {
+		fmt.Fprintf(p.w, "%s known from the baseline, %d of it not found any more\n", plural(b.Known, "finding is", "findings are"), b.Gone)
 	}
 }
 

@@ -45,7 +45,8 @@ var failOn = []string{"error", "warning", "info", "never"}
 
 func (a *app) checkCmd() *cobra.Command {
 	var s settingFlags
-	var system, fail string
+	var chosen selectFlags
+	var system string
 	cmd := &cobra.Command{
 		Use:   "check FILE | DIR | - ...",
 		Short: "Check manifests and node configuration against the support matrix",
@@ -61,13 +62,22 @@ A pod counts as a Windows pod by its spec.os.name, node selector, affinity, Runt
 Windows options or image. If none of them says which, only the missing selector is
 reported; --os makes such pods Windows or Linux pods.
 
+Findings that break or change what happens are shown; what is only good to know is counted,
+and shown with --profile all. A finding that has to stay is suppressed where it is, with the
+reason: by a comment (# winlab:ignore CLAIM REASON, at the line or above it, winlab:ignore-file
+for the whole file), by the annotation winlab.dev/ignore: "CLAIM: REASON" of the object, or
+with --ignore CLAIM=REASON. With --baseline only what an earlier run did not find counts.
+
 Exit codes: 0 nothing found at the level of --fail-on or above, 1 something found,
-2 a document could not be read, or wrong usage.`,
+2 a document could not be read, or wrong usage, 130 interrupted: what was printed is about
+the settings that were checked until then, and says so.`,
 		Example: `  winlab check fixtures/manifests/win-webserver.yaml
   winlab check --kubernetes 1.20 --windows 2019 --network overlay pod.yaml
   helm template my-chart | winlab check --os linux -
   kubectl kustomize overlays/production | winlab check --all -
-  winlab check -o sarif deploy/ C:/k/cni.conf > findings.sarif`,
+  winlab check --write sarif=findings.sarif --exclude '*-linux.yaml' deploy/
+  winlab check --ignore storage-no-subpath="one mount only" pod.yaml
+  winlab check -o json deploy/ > baseline.json; winlab check --baseline baseline.json deploy/`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("no file to check; name files or folders, or - for standard input")
@@ -79,22 +89,22 @@ Exit codes: 0 nothing found at the level of --fail-on or above, 1 something foun
 		},
 		ValidArgsFunction: files(true, []string{"yaml", "yml", "json", "conf", "conflist", "env", "ps1", "cmd", "bat", "txt"}),
 	}
-	out := output(cmd, "text", "json", "sarif", "junit")
+	out := output(cmd, findingForms...)
 	s.add(cmd)
+	chosen.add(cmd)
 	f := cmd.Flags()
 	f.BoolVarP(&s.All, "all", "a", false, "check against every documented pair of Kubernetes and Windows from 1.14 on, the first stable version (-k all has 1.5 too)")
 	f.StringVar(&system, "os", "auto", "the operating system of pods that do not say which they need: auto, windows or linux")
-	f.StringVar(&fail, "fail-on", "error", "the lowest level of a finding that sets the exit code to 1: "+strings.Join(failOn, ", "))
 	fixed(cmd, "os", "auto", "windows", "linux")
-	fixed(cmd, "fail-on", failOn...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains([]string{"auto", "windows", "linux"}, system) {
 			return usagef("--os %s: write auto, windows or linux", system)
 		}
-		if !slices.Contains(failOn, fail) {
-			return usagef("--fail-on %s: write one of %s", fail, strings.Join(failOn, ", "))
-		}
 		l, err := claims.Load()
+		if err != nil {
+			return err
+		}
+		sel, err := chosen.read(cmd, l)
 		if err != nil {
 			return err
 		}
@@ -102,44 +112,44 @@ Exit codes: 0 nothing found at the level of --fail-on or above, 1 something foun
 		if err != nil {
 			return usageError{err}
 		}
-		inputs, err := check.Inputs(args, cmd.InOrStdin())
+		inputs, err := check.Inputs(args, cmd.InOrStdin(), chosen.exclude...)
 		if err != nil {
 			return err
 		}
 		p := newProgress(a.err, a.errTerm)
 		doc, err := check.Run(cmd.Context(), inputs, check.Options{Targets: targets, Assumed: assumed, NetworkGiven: s.Network != "", OS: strings.TrimPrefix(system, "auto"),
-			Ledger: l, Tool: currentVersion().String(), Command: a.command(),
-			Progress: func(done, total int, name string) {
-				if a.errTerm && total > 20 {
-					p.event(offline.Event{Done: done, Total: total, What: name})
+			Ledger: l, Ignore: sel.ignore, Tool: currentVersion().String(), Command: a.command(),
+			Progress: func(done, total int, what string) {
+				if a.errTerm && total > 20 || total > manySettings {
+					p.event(offline.Event{Done: done, Total: total, What: what})
 				}
 			}})
 		p.end()
 		if err != nil {
 			return err
 		}
-		return a.found(doc, *out, fail)
+		check.Select(doc, sel.baseline, chosen.profile)
+		if err := sel.put(doc); err != nil {
+			return err
+		}
+		if err := a.found(doc, *out, chosen.fail); err != nil || doc.Interrupted == "" {
+			return err
+		}
+		return cmd.Context().Err()
 	}
 	return cmd
 }
+
+// manySettings is how many files or settings take so long that their progress is shown in a
+// log, too.
+const manySettings = 300
 
 // command is what was typed.
 func (a *app) command() string { return strings.Join(append([]string{"winlab"}, a.args...), " ") }
 
 // found prints findings and chooses the exit code.
 func (a *app) found(doc *findings.Document, form, fail string) error {
-	var err error
-	switch form {
-	case "json":
-		err = findings.JSON(a.out, doc)
-	case "sarif":
-		err = findings.SARIF(a.out, doc)
-	case "junit":
-		err = findings.JUnit(a.out, doc)
-	default:
-		err = findings.Text(a.out, doc, findings.TextOptions{Color: a.colour()})
-	}
-	if err != nil {
+	if err := writeFindings(a.out, doc, form, a.colour()); err != nil {
 		return err
 	}
 	if doc.CarriedOver != "" {
