@@ -85,6 +85,9 @@ type Support struct {
 // Check is something to try in every setting that Where selects.
 type Check struct {
 	Where `yaml:",inline"`
+	// Lab is one of [Labs], where the designs lack what the check needs: it is tried there
+	// and nowhere else, and Where selects among the versions of that lab.
+	Lab string `yaml:"lab,omitempty"`
 	// Exactly one of these says what is tried.
 	Flow    *Flow    `yaml:"flow,omitempty"`
 	Resolve *Resolve `yaml:"resolve,omitempty"`

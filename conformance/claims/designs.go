@@ -1,6 +1,10 @@
 package claims
 
-import "github.com/winlab-dev/winlab/reports/result"
+import (
+	"slices"
+
+	"github.com/winlab-dev/winlab/reports/result"
+)
 
 // Design is a network design as far as a claim can select it.
 type Design struct {
@@ -37,6 +41,42 @@ func ResultDesigns() []result.Design {
 		all[i] = result.Design{Name: d.Name, Network: d.Network, Plugin: d.Plugin, Kubernetes: d.Kubernetes}
 	}
 	return all
+}
+
+// Lab is a lab that has what the designs lack and some claim needs. It is no design of the
+// documents: only checks that name it are tried there.
+type Lab struct {
+	// Name is the lab's name, Of the design that it is but for what it adds.
+	Name, Of string
+}
+
+// Labs are in fixtures/labs/for-claims.
+var Labs = []Lab{
+	{"routed-flannel-vxlan", "overlay-flannel-vxlan"}, // nodes on two segments, and a route to pods from outside of the overlay
+	{"security-rule-azure-cni", "l2tunnel-azure-cni"}, // a rule of the virtual network
+}
+
+// labNamed returns one of [Labs].
+func labNamed(name string) (Lab, bool) {
+	i := slices.IndexFunc(Labs, func(l Lab) bool { return l.Name == name })
+	if i < 0 {
+		return Lab{}, false
+	}
+	return Labs[i], true
+}
+
+// IsLab reports whether a name is one of [Labs].
+func IsLab(name string) bool {
+	_, ok := labNamed(name)
+	return ok
+}
+
+// Matches reports whether the check is tried in a setting, [Where.Matches]; in a setting of
+// one of [Labs] only a check that names it.
+func (k Check) Matches(s result.Setting) bool { return k.inLab(s) && k.Where.Matches(s) }
+
+func (k Check) inLab(s result.Setting) bool {
+	return k.Lab == s.Design || k.Lab == "" && !IsLab(s.Design)
 }
 
 // Actors are what every lab has, as flows name them. Ports are not part of it.

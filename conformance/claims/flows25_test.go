@@ -252,6 +252,12 @@ func TestEveryCheckIsTriedSomewhere(t *testing.T) {
 			}
 		}
 	}
+	for _, l := range Labs {
+		for _, s := range settingsOf(t, l.Of) {
+			s.Design = l.Name
+			settings = append(settings, s)
+		}
+	}
 	for _, c := range l.Claims() {
 		for _, k := range c.Checks {
 			if !k.Static() && !slices.ContainsFunc(settings, k.Matches) {

@@ -19,6 +19,9 @@ func (n *linter) check(k *Check, say func(string, ...any)) {
 		say("a check has exactly one of %s; this one has %d", strings.Join(CheckKinds, ", "), len(kinds))
 		return
 	}
+	if k.Lab != "" {
+		n.lab(k, say)
+	}
 	n.expectation(k, say)
 	n.basis(k, say)
 	switch {
@@ -34,6 +37,22 @@ func (n *linter) check(k *Check, say func(string, ...any)) {
 		n.spec(k, say)
 	default:
 		n.static(k, say)
+	}
+}
+
+// lab checks that the lab of a check is there, and that the check needs one.
+func (n *linter) lab(k *Check, say func(string, ...any)) {
+	names := make([]string, len(Labs))
+	for i, d := range Labs {
+		names[i] = d.Name
+	}
+	switch {
+	case !slices.Contains(names, k.Lab):
+		say("there is no lab %q for checks%s", k.Lab, strict.DidYouMean(k.Lab, names))
+	case k.Static() || k.Cluster != "":
+		say("a %s needs no lab", k.Kind())
+	case len(k.Designs)+len(k.Networks)+len(k.Plugins) > 0:
+		say("the lab says which design it is; leave designs, networks and plugins out")
 	}
 }
 

@@ -235,7 +235,7 @@ func (c *Claim) ChecksAt(s result.Setting) []Check {
 		case k.Static(), k.Cluster != "":
 		case k.Matches(s):
 			checks = append(checks, k)
-		case k.open != "" && k.further().Matches(s):
+		case k.open != "" && k.inLab(s) && k.further().Matches(s):
 			if k, ok := k.observing(); ok {
 				checks = append(checks, k)
 			}
@@ -270,6 +270,9 @@ func (c *Claim) Disputed() bool {
 
 // SupportAt returns the documented status in a setting and whether there is one.
 func (c *Claim) SupportAt(s result.Setting) (Support, bool) {
+	if l, ok := labNamed(s.Design); ok {
+		s.Design = l.Of
+	}
 	for _, p := range c.Support {
 		if p.Matches(s) {
 			return p, true

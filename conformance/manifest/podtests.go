@@ -1,7 +1,9 @@
 package manifest
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -29,6 +31,9 @@ var podTests = []subject.Test{
 	{On: []string{"pod"}, Name: "non-root-administrator", Args: []string{"case", "user"}, Vars: []string{"container", "user", "image"},
 		Doc:  "A container that must not run as root and is to run as ContainerAdministrator; case: exact compares as kubelets before 1.22 do. user: image asks for images that run as that account where nobody names another.",
 		Find: podTest(nonRootAdministrators)},
+	{On: []string{"pod"}, Name: "containers-above", Args: []string{"number"}, Vars: []string{"containers"},
+		Doc:  "More containers than a number; init containers, which end before, are not counted.",
+		Find: podTest(containersAbove)},
 	{On: []string{"pod"}, Name: "asks-for-host-process",
 		Doc:  "The first place where a pod asks to be a HostProcess pod.",
 		Find: podTest(hostProcessPlace)},
@@ -38,6 +43,16 @@ var podTests = []subject.Test{
 	{On: []string{"pod"}, Name: "host-process-without-user", Vars: []string{"container"},
 		Doc:  "A HostProcess container for which neither it nor the pod names a user.",
 		Find: podTest(hostProcessWithoutUser)},
+}
+
+// containersAbove finds the first container that is one too many.
+func containersAbove(p *Pod, at func(string) *yaml.Node, args map[string]string) []subject.Hit {
+	number, err := strconv.Atoi(args["number"])
+	if err != nil || number < 0 || len(p.Spec.Containers) <= number {
+		return nil
+	}
+	field := fmt.Sprintf("spec.containers[%d]", number)
+	return []subject.Hit{{At: at(field), Field: field, Vars: map[string]string{"containers": strconv.Itoa(len(p.Spec.Containers))}}}
 }
 
 // podTest adapts a condition that needs the pod alone.

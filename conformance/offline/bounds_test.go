@@ -116,7 +116,7 @@ func edgesOf(cl *claims.Claim, d claims.Design, settings []spec.Setting) []edge 
 		}
 	}
 	for _, k := range cl.Checks {
-		if k.Static() || k.Cluster != "" || !k.Asks() || !k.Holds(claims.Target{Network: d.Network, Plugin: d.Plugin}) {
+		if k.Static() || k.Cluster != "" || k.Lab != "" || !k.Asks() || !k.Holds(claims.Target{Network: d.Network, Plugin: d.Plugin}) {
 			continue
 		}
 		for _, v := range minorEdges(k.Kubernetes) {

@@ -90,7 +90,7 @@ func plan(files []string, kind string) ([]*job, error) {
 func jobsOf(f *lab.File) []*job {
 	var jobs []*job
 	l := f.Lab
-	isDesign := slices.ContainsFunc(claims.Designs, func(d claims.Design) bool { return d.Name == l.Metadata.Name })
+	isDesign := slices.ContainsFunc(claims.Designs, func(d claims.Design) bool { return d.Name == l.Metadata.Name }) || claims.IsLab(l.Metadata.Name)
 	if isDesign {
 		if len(l.Spec.Settings) == 0 {
 			jobs = append(jobs, &job{file: f, claims: true})

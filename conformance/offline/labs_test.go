@@ -1,9 +1,11 @@
 package offline
 
 import (
+	"github.com/winlab-dev/winlab/conformance/claims"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -39,6 +41,42 @@ func TestFind(t *testing.T) {
 		}
 		if got, err := find(paths); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%v: %v %v, want %v", c.paths, got, err, want)
+		}
+	}
+}
+
+// TestLabsForClaims: each lab for claims is in its folder, is tried in several versions, and
+// has a check that names it; and only such checks are tried there.
+func TestLabsForClaims(t *testing.T) {
+	tried := map[string]map[string]bool{}
+	for _, one := range suiteOf(t).designs {
+		s := one.ch.job.column
+		if !claims.IsLab(s.Design) {
+			continue
+		}
+		if tried[s.Design] == nil {
+			tried[s.Design] = map[string]bool{}
+		}
+		tried[s.Design][s.Kubernetes] = true
+		if !s.ForClaims || !strings.Contains(s.File, "/for-claims/") {
+			t.Errorf("%s: %s is in %s", s.ID, s.Design, s.File)
+		}
+		for _, cl := range suiteOf(t).ledger.Claims() {
+			for _, k := range cl.ChecksAt(s) {
+				if k.Lab != s.Design {
+					t.Errorf("%s: %s is tried there, and does not name it", s.ID, cl.ID)
+				}
+			}
+		}
+	}
+	for _, l := range claims.Labs {
+		if len(tried[l.Name]) < 3 {
+			t.Errorf("%s is tried in %d versions", l.Name, len(tried[l.Name]))
+		}
+		if !slices.ContainsFunc(suiteOf(t).ledger.Claims(), func(c *claims.Claim) bool {
+			return slices.ContainsFunc(c.Checks, func(k claims.Check) bool { return k.Lab == l.Name })
+		}) {
+			t.Errorf("no check names %s", l.Name)
 		}
 	}
 }

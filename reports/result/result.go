@@ -66,10 +66,13 @@ type Input struct {
 type Setting struct {
 	ID string `json:"id"` // "l2bridge-flannel-host-gw/1.20"
 	// Design is the lab's name, Title a few words, File the lab.
-	Design     string   `json:"design"`
-	Title      string   `json:"title"`
-	File       string   `json:"file"`
-	Variant    string   `json:"variant,omitempty"`
+	Design  string `json:"design"`
+	Title   string `json:"title"`
+	File    string `json:"file"`
+	Variant string `json:"variant,omitempty"`
+	// ForClaims is set for a lab that has what some claim needs and the designs of the
+	// documents lack. It is no design, and few claims are tried there.
+	ForClaims  bool     `json:"forClaims,omitempty"`
 	Network    string   `json:"network"` // HNS network type: l2bridge, l2tunnel, overlay, transparent, nat
 	Plugin     string   `json:"plugin"`
 	Proxy      string   `json:"proxy"` // "kernelspace", "kernelspace, DSR", "userspace", "none"

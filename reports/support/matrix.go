@@ -103,7 +103,8 @@ func New(doc *result.Document) *Matrix {
 	}
 	for i := range doc.Settings {
 		s := &doc.Settings[i]
-		if v, err := versions.Parse(s.Kubernetes); err == nil {
+		// A lab for some claims is no design, and answers nothing about one.
+		if v, err := versions.Parse(s.Kubernetes); err == nil && !s.ForClaims {
 			r := run{setting: s, version: minorOf(v), cells: cells[s.ID]}
 			for _, text := range s.Builds {
 				if b, err := versions.Parse(text); err == nil && len(b) >= 3 {
@@ -191,7 +192,7 @@ func (m *Matrix) axes() {
 			names = append(names, minorOf(v).String())
 		}
 		at := slices.IndexFunc(m.Designs, func(d result.Design) bool { return d.Name == s.Design })
-		if at < 0 {
+		if at < 0 && !s.ForClaims {
 			plugin, _, _ := strings.Cut(s.Plugin, " ")
 			m.Designs = append(m.Designs, result.Design{Name: s.Design, Network: s.Network, Plugin: plugin})
 		}
