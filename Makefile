@@ -97,7 +97,7 @@ upstream: go ## Kubernetes' own tests of SIG Windows and SIG Network on a simula
 	bin/winlab-cluster down upstream; exit $$code
 
 cluster-binaries: go ## build the pinned programs of a cluster into the cache (or take them from it), bin/kubectl too; cold 20 minutes
-	@$(GO) run ./sim/real/pinned/pinbuild -link bin/kubectl $(addprefix fixtures/cluster-binaries/,kubernetes-1.37.0 etcd-3.7.0 coredns-1.15.0)
+	@$(GO) run ./sim/real/pinned/pinbuild -link bin/kubectl $(addprefix fixtures/cluster-binaries/,kubernetes-1.37.0 etcd-3.7.0 coredns-1.15.0 metrics-server-0.9.0 kwok-0.8.0)
 
 cluster-designs: go ## a cluster on every network design, and its flows made by real programs; DESIGNS="-components real -kubernetes 1.33.13"
 	cd conformance/e2e && $(GO) test -timeout 60m ./cluster -run '^TestDesigns$$' -v -args -designs $(DESIGNS)

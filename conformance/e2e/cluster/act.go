@@ -220,6 +220,9 @@ func (c *Cluster) switchOn(ctx context.Context, n *kube.Node) error {
 		if err := c.control(ctx); err != nil {
 			return err
 		}
+		if err := c.hollow(ctx); err != nil {
+			return err
+		}
 	}
 	if err := c.node(ctx, n); err != nil {
 		return err

@@ -21,16 +21,25 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// coreDNSImage is the image of the CoreDNS that fixtures/cluster-binaries pins.
-const coreDNSImage = "registry.k8s.io/coredns/coredns:v1.15.0"
+// The images of what fixtures/cluster-binaries pins.
+const (
+	coreDNSImage       = "registry.k8s.io/coredns/coredns:v1.15.0"
+	metricsServerImage = "registry.k8s.io/metrics-server/metrics-server:v0.9.0"
+)
 
 //go:embed addons
 var addonFiles embed.FS
 
-// addons applies what every cluster has beside its control plane: CoreDNS at the lab's
-// address of the cluster DNS. The names outside that the lab gives to the cluster DNS itself are
-// in its hosts file; what it does not know it asks those that dns.forward names.
+// addons applies what every cluster has beside its control plane: CoreDNS and the metrics
+// server.
 func (c *Cluster) addons(ctx context.Context) error {
+	return errors.Join(c.coreDNS(ctx), c.metricsServer(ctx))
+}
+
+// coreDNS is at the lab's address of the cluster DNS. The names outside that the lab gives to
+// the cluster DNS itself are in its hosts file; what it does not know it asks those that
+// dns.forward names.
+func (c *Cluster) coreDNS(ctx context.Context) error {
 	if !c.lab.DNSIP.IsValid() {
 		return nil
 	}
@@ -56,6 +65,16 @@ func (c *Cluster) hosts() []string {
 		}
 	}
 	return lines
+}
+
+// metricsServer answers kubectl top and the autoscaler. An aggregated API that nobody
+// serves would keep namespaces from being deleted, so there is none without its program.
+func (c *Cluster) metricsServer(ctx context.Context) error {
+	if _, err := c.o.Programs.Path("metrics-server"); err != nil {
+		c.say("no metrics server: " + err.Error())
+		return nil
+	}
+	return c.apply(ctx, "metrics-server.yaml", map[string]any{"Image": metricsServerImage, "Nodes": HollowLabel + "!=true"})
 }
 
 // servers are those of a forward line, as a Corefile writes them.

@@ -38,6 +38,8 @@ type Options struct {
 	CanRun func(n *kube.Node) error
 	// WindowsMemory is the memory of each Windows node in bytes, 0 for [WindowsMemory].
 	WindowsMemory uint64
+	// Hollow are nodes beside those of the lab, for questions of scheduling.
+	Hollow []Hollow
 	// Dir keeps the cluster's files and logs; "" is a folder that goes with the cluster.
 	Dir string
 	// Log gets progress and what goes wrong, a line each; nil: nobody.
@@ -189,6 +191,9 @@ func (c *Cluster) up(ctx context.Context) error {
 	c.work.Go(c.services)
 	c.work.Go(c.policies)
 	if err := c.addons(ctx); err != nil {
+		return err
+	}
+	if err := c.hollow(ctx); err != nil {
 		return err
 	}
 	if err := c.nodes(ctx); err != nil {

@@ -24,12 +24,21 @@ import (
 
 func up(t *testing.T) *Cluster {
 	t.Helper()
-	p := need(t)
-	f, err := lab.Load("testdata/lab.yaml")
+	return upOn(t, "testdata/lab.yaml", func(o *Options) { o.Runtime = stubRuntime })
+}
+
+// upOn brings a cluster up on a lab with what options say, and wants nothing to be left of
+// it at the end.
+func upOn(t *testing.T, path string, options func(*Options)) *Cluster {
+	t.Helper()
+	o := Options{Programs: need(t), Log: func(s string) { t.Log(s) }}
+	f, err := lab.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Up(t.Context(), Options{Lab: f, Programs: p, Runtime: stubRuntime, Log: func(s string) { t.Log(s) }})
+	o.Lab = f
+	options(&o)
+	c, err := Up(t.Context(), o)
 	if errors.Is(err, netns.ErrUnsupported) {
 		t.Skip(err)
 	}

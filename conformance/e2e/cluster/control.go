@@ -67,6 +67,9 @@ func (c *Cluster) issue() (err error) {
 		{"kube-proxy", "system:kube-proxy", nil, cert.AltNames{}, true},
 	}
 	users[2].groups = []string{"system:masters"}
+	if len(c.o.Hollow) > 0 {
+		users = append(users, user{kwok, "kwok-controller", nil, loopback, true})
+	}
 	for _, n := range c.Lab().Nodes {
 		users = append(users, user{"kubelet-" + n.Name, "system:node:" + n.Name, []string{"system:nodes"},
 			cert.AltNames{DNSNames: []string{n.Name}, IPs: ips("127.0.0.1", n.Address.String(), n.Address6.String())}, true})

@@ -59,6 +59,8 @@ type Seen struct {
 	Kernel   string   `json:"kernel"`
 	Kubelet  string   `json:"kubelet"`
 	Runtime  string   `json:"runtime"`
+	// Hollow nodes have no kubelet: kwok says that they are Ready.
+	Hollow bool `json:"hollow,omitempty"`
 }
 
 // Nodes are those that the API server has.
@@ -68,20 +70,25 @@ func (c *Cluster) Nodes(ctx context.Context) ([]Seen, error) {
 		return nil, err
 	}
 	var all []Seen
-	for _, n := range list.Items {
-		i := n.Status.NodeInfo
-		s := Seen{Name: n.Name, Ready: string(corev1.ConditionUnknown), PodCIDRs: n.Spec.PodCIDRs, System: i.OSImage, Kernel: i.KernelVersion, Kubelet: i.KubeletVersion, Runtime: i.ContainerRuntimeVersion}
-		for _, k := range n.Status.Conditions {
-			if k.Type == corev1.NodeReady {
-				s.Ready = string(k.Status)
-			}
-		}
-		for _, a := range n.Status.Addresses {
-			if a.Type == corev1.NodeInternalIP && s.Address == "" {
-				s.Address = a.Address
-			}
-		}
-		all = append(all, s)
+	for i := range list.Items {
+		all = append(all, seen(&list.Items[i]))
 	}
 	return all, nil
+}
+
+func seen(n *corev1.Node) Seen {
+	i := n.Status.NodeInfo
+	s := Seen{Name: n.Name, Ready: string(corev1.ConditionUnknown), PodCIDRs: n.Spec.PodCIDRs, System: i.OSImage, Kernel: i.KernelVersion, Kubelet: i.KubeletVersion, Runtime: i.ContainerRuntimeVersion,
+		Hollow: n.Labels[HollowLabel] == "true"}
+	for _, k := range n.Status.Conditions {
+		if k.Type == corev1.NodeReady {
+			s.Ready = string(k.Status)
+		}
+	}
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP && s.Address == "" {
+			s.Address = a.Address
+		}
+	}
+	return s
 }

@@ -2,43 +2,29 @@ package cluster
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/winlab-dev/winlab/conformance/e2e/cri/node"
-	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/live/netns"
 )
 
 // upWithPods brings a cluster up whose nodes have the real runtime.
 func upWithPods(t *testing.T, path string) *Cluster {
 	t.Helper()
-	p := need(t)
-	f, err := lab.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Up(t.Context(), Options{Lab: f, Programs: p, Log: func(s string) { t.Log(s) }, Runtime: func(ctx context.Context, n Node) (Runtime, error) {
-		return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir, Programs: func(_ context.Context, name string) (string, error) { return p.Path(name) }})
-	}})
-	if errors.Is(err, netns.ErrUnsupported) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
+	return upOn(t, path, func(o *Options) {
+		p := o.Programs
+		o.Runtime = func(ctx context.Context, n Node) (Runtime, error) {
+			return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir, Programs: func(_ context.Context, name string) (string, error) { return p.Path(name) }})
 		}
 	})
-	return c
 }
 
 // until waits for a condition.
@@ -60,7 +46,7 @@ func until(t *testing.T, what string, f func() error) {
 }
 
 // TestPods: with a real runtime pods of both systems get their volumes, run, answer at their
-// addresses, and go.
+// addresses, are measured, and go.
 func TestPods(t *testing.T) {
 	c := upWithPods(t, "testdata/lab.yaml")
 	core := c.Client.CoreV1()
@@ -91,12 +77,56 @@ func TestPods(t *testing.T) {
 	}
 	for _, pod := range []string{"linux", "windows"} {
 		ask(pod, "hostname", pod)
+	}
+	metrics(t, c)
+	for _, pod := range []string{"linux", "windows"} {
 		if err := core.Pods("default").Delete(t.Context(), pod, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		until(t, "the end of "+pod, func() error {
 			if _, err := core.Pods("default").Get(t.Context(), pod, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is still there (error %v)", err)
+			}
+			return nil
+		})
+	}
+}
+
+// metrics: the metrics server has nodes and pods of both systems, each with CPU and memory.
+func metrics(t *testing.T, c *Cluster) {
+	t.Helper()
+	if _, err := c.o.Programs.Path("metrics-server"); err != nil {
+		t.Log("not measured, as metrics-server is not built: make cluster-binaries")
+		return
+	}
+	type usage struct{ CPU, Memory resource.Quantity }
+	for path, want := range map[string][]string{"nodes": {"linux1", "win1"}, "namespaces/default/pods": {"linux", "windows"}} {
+		until(t, "the metrics of "+path, func() error {
+			b, err := c.Client.RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/" + path).DoRaw(t.Context())
+			if err != nil {
+				return err
+			}
+			var list struct {
+				Items []struct {
+					Metadata   metav1.ObjectMeta
+					Usage      usage
+					Containers []struct{ Usage usage }
+				}
+			}
+			if err := json.Unmarshal(b, &list); err != nil {
+				return err
+			}
+			var have []string
+			for _, i := range list.Items {
+				for _, c := range i.Containers {
+					i.Usage = c.Usage
+				}
+				if i.Usage.Memory.Value() > 1<<20 && i.Usage.CPU.Sign() > 0 {
+					have = append(have, i.Metadata.Name)
+				}
+			}
+			if slices.Sort(have); !slices.Equal(have, want) {
+				return fmt.Errorf("there are those of %v in %s", have, b)
 			}
 			return nil
 		})

@@ -46,6 +46,8 @@ type run struct {
 	since time.Time
 	// signal asks it to end, politely or not.
 	signal func(kill bool) error
+	// memory is what it has in memory, in bytes; nil for one without a process of its own.
+	memory func(context.Context) (uint64, error)
 	done   chan struct{} // closed when it has ended, how says how
 	how    string
 }
@@ -98,7 +100,7 @@ func (c *Cluster) process(machine, log string, command netns.Command, windows bo
 		if err != nil {
 			return nil, err
 		}
-		r := &run{pid: p.PID, since: time.Now(), done: make(chan struct{}), signal: func(kill bool) error {
+		r := &run{pid: p.PID, since: time.Now(), done: make(chan struct{}), memory: p.Memory, signal: func(kill bool) error {
 			if kill {
 				return p.Signal(syscall.SIGKILL)
 			}

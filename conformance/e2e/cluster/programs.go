@@ -55,14 +55,14 @@ func findPrograms(near, version string, from, unix func(dir string) (*pinned.Bin
 	p := &Programs{from: root}
 	for _, of := range []struct {
 		program, version string
-		image            bool // a cluster comes up without it
-	}{{"kubernetes", version, false}, {"etcd", "", false}, {"coredns", "", false}, {"resource-consumer", "", true}} {
+		spare            bool // a cluster comes up without it
+	}{{"kubernetes", version, false}, {"etcd", "", false}, {"coredns", "", false}, {"metrics-server", "", true}, {"kwok", "", true}, {"resource-consumer", "", true}} {
 		v, err := pick(root, of.program, of.version)
 		if err != nil {
 			return nil, err
 		}
 		b, err := from(filepath.Join(root, of.program+"-"+v))
-		if b == nil && err == nil && of.image {
+		if b == nil && err == nil && of.spare {
 			continue
 		}
 		if b == nil || err != nil {

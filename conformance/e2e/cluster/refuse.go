@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/lab/plan"
@@ -23,6 +24,9 @@ func (c *Cluster) check(p *plan.Plan) error {
 	no := func(format string, args ...any) { e.Reasons = append(e.Reasons, fmt.Sprintf(format, args...)) }
 	if c.host == nil {
 		no("it has no Linux node for the control plane; add {name: linux1, os: linux} to nodes")
+	}
+	if c.windowsBuild() == nil && slices.ContainsFunc(c.o.Hollow, func(h Hollow) bool { return h.Build == nil }) {
+		no("it has no Windows node whose build hollow nodes could have; write it, as --hollow-nodes 300:10.0.20348.2762")
 	}
 	for _, n := range p.Nodes {
 		if n.Dump != nil {

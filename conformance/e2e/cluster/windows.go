@@ -34,7 +34,7 @@ func (c *Cluster) windowsKubelet(ctx context.Context, n *kube.Node, config, kube
 		return nil, err
 	}
 	memory := filepath.Join(filepath.Dir(config), "memory")
-	if err := c.memory(memory, n.Name); err != nil {
+	if err := c.memory(memory, n); err != nil {
 		return nil, err
 	}
 	// Where log queries look for what a service has written (kubelet_server_journal.go,

@@ -21,6 +21,7 @@ import (
 // that it is one, of which lab, and what a cluster cannot tell by itself.
 const (
 	simulatedKey = "winlab.dev/simulated"
+	hollowKey    = "winlab.dev/hollow"
 	labKey       = "winlab.dev/lab"
 	networkKey   = "winlab.dev/network"
 	pluginKey    = "winlab.dev/plugin"
@@ -176,6 +177,11 @@ func (c *Cluster) Linux() []v1.Node { return c.of("linux") }
 
 func (c *Cluster) of(os string) []v1.Node {
 	return slices.DeleteFunc(slices.Clone(c.nodes), func(n v1.Node) bool { return osOf(&n) != os || n.Spec.Unschedulable || !ready(&n) })
+}
+
+// hollow reports whether a node has no kubelet: kwok says of its pods that they run.
+func hollow(n *v1.Node) bool {
+	return n.Labels[hollowKey] == "true" || n.Annotations["kwok.x-k8s.io/node"] != "" || n.Labels["type"] == "kwok"
 }
 
 func ready(n *v1.Node) bool {

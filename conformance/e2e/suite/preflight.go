@@ -56,9 +56,13 @@ func Preflight(ctx context.Context, client kubernetes.Interface, c *Cluster, api
 // missingNodes says why no pod of a spec could run.
 func (c *Cluster) missingNodes() []string {
 	var missing []string
-	windows := 0
+	windows, hollows := 0, 0
 	for i := range c.nodes {
 		n := &c.nodes[i]
+		if hollow(n) {
+			hollows++
+			continue
+		}
 		if osOf(n) != "windows" {
 			continue
 		}
@@ -74,6 +78,9 @@ func (c *Cluster) missingNodes() []string {
 				missing = append(missing, fmt.Sprintf("node %s has the taint %s, which the specs' pods do not tolerate: kubectl taint node %s %s-", n.Name, t.ToString(), n.Name, t.ToString()))
 			}
 		}
+	}
+	if hollows > 0 {
+		missing = append(missing, fmt.Sprintf("%d of the nodes are hollow (kwok), and say of every pod that it runs: try the specs on a cluster without them", hollows))
 	}
 	if windows == 0 {
 		missing = append([]string{fmt.Sprintf("no Windows node among %d nodes: join one, or try what needs none with --areas or --claims", len(c.nodes))}, missing...)

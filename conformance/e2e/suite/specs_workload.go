@@ -20,7 +20,8 @@ var workloadSpecs = []written{
 	{name: "quota", title: "a quota of a namespace refuses one Windows pod too many", claims: []string{"resource-quotas"}, try: quota},
 	{name: "preemption", title: "a pod of a higher priority takes the place of another one", claims: []string{"scheduler-preemption"}, serial: true, try: preemption},
 	{name: "pod-metrics", title: "the kubelet measures CPU and memory of a Windows pod", claims: []string{"pod-metrics"}, try: podMetrics},
-	{name: "autoscaling", title: "the autoscaler makes more Windows pods when they are busy", claims: []string{"horizontal-autoscaling"}, slow: true, try: autoscale},
+	{name: "autoscaling", title: "the autoscaler makes more Windows pods when they are busy", claims: []string{"horizontal-autoscaling"}, slow: true, try: autoscaleCPU},
+	{name: "autoscaling-memory", title: "the autoscaler makes more Windows pods when they have much memory", claims: []string{"horizontal-autoscaling"}, slow: true, try: autoscaleMemory},
 }
 
 func quota(ctx context.Context, e *Env) error {
@@ -121,29 +122,66 @@ func podMetrics(ctx context.Context, e *Env) error {
 	})
 }
 
-func autoscale(ctx context.Context, e *Env) error {
+// autoscaleCPU has a pod that takes all the CPU it gets, which is more than a fifth of a
+// tenth of a processor.
+func autoscaleCPU(ctx context.Context, e *Env) error {
+	return e.autoscale(ctx, func(c *v1.Container) {
+		c.Image, c.Args = busybox(), nil
+		c.Command = []string{"cmd.exe", "/c", "for /L %i in (0,0,1) do @rem"}
+		c.Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}
+	}, autoscaling.ResourceMetricSource{Name: v1.ResourceCPU, Target: autoscaling.MetricTarget{Type: autoscaling.UtilizationMetricType, AverageUtilization: new(int32(20))}})
+}
+
+// autoscaleMemory has a pod with more than 64 KiB in memory, as any process of Windows has.
+func autoscaleMemory(ctx context.Context, e *Env) error {
+	return e.autoscale(ctx, func(*v1.Container) {},
+		autoscaling.ResourceMetricSource{Name: v1.ResourceMemory, Target: autoscaling.MetricTarget{Type: autoscaling.AverageValueMetricType, AverageValue: resource.NewQuantity(64<<10, resource.BinarySI)}})
+}
+
+// autoscale wants the autoscaler to make a second pod of a Deployment that is above the
+// target of a metric.
+func (e *Env) autoscale(ctx context.Context, change func(*v1.Container), metric autoscaling.ResourceMetricSource) error {
 	e.needWindows(1)
 	if _, err := e.ClientSet.Discovery().ServerResourcesForGroupVersion("metrics.k8s.io/v1beta1"); err != nil {
 		skip("the cluster has no metrics API, which the autoscaler asks: %v", err)
 	}
-	t, selector := template("busy")
-	t.Spec.Containers[0].Image = busybox()
-	t.Spec.Containers[0].Args = nil
-	t.Spec.Containers[0].Command = []string{"cmd.exe", "/c", "for /L %i in (0,0,1) do @rem"}
-	t.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}
-	must(e.ClientSet.AppsV1().Deployments(e.ns()).Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "busy"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: selector, Template: t}}, metav1.CreateOptions{}))
-	if _, err := e.readyPods(ctx, "busy", 1); err != nil {
+	const name = "busy"
+	t, selector := template(name)
+	change(&t.Spec.Containers[0])
+	must(e.ClientSet.AppsV1().Deployments(e.ns()).Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: selector, Template: t}}, metav1.CreateOptions{}))
+	if _, err := e.readyPods(ctx, name, 1); err != nil {
 		return orSkip(err)
 	}
-	must(e.ClientSet.AutoscalingV2().HorizontalPodAutoscalers(e.ns()).Create(ctx, &autoscaling.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "busy"},
-		Spec: autoscaling.HorizontalPodAutoscalerSpec{MaxReplicas: 2, ScaleTargetRef: autoscaling.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "busy"},
-			Metrics: []autoscaling.MetricSpec{{Type: autoscaling.ResourceMetricSourceType, Resource: &autoscaling.ResourceMetricSource{Name: v1.ResourceCPU,
-				Target: autoscaling.MetricTarget{Type: autoscaling.UtilizationMetricType, AverageUtilization: new(int32(20))}}}}}}, metav1.CreateOptions{}))
-	return eventually(ctx, 3*e.Options.PodStart, func(ctx context.Context) error {
-		d, err := e.ClientSet.AppsV1().Deployments(e.ns()).Get(ctx, "busy", metav1.GetOptions{})
-		if err == nil && (d.Spec.Replicas == nil || *d.Spec.Replicas < 2) {
-			err = fmt.Errorf("the Deployment still has one replica")
+	scalers := e.ClientSet.AutoscalingV2().HorizontalPodAutoscalers(e.ns())
+	must(scalers.Create(ctx, &autoscaling.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: autoscaling.HorizontalPodAutoscalerSpec{MaxReplicas: 2, ScaleTargetRef: autoscaling.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name},
+			Metrics: []autoscaling.MetricSpec{{Type: autoscaling.ResourceMetricSourceType, Resource: &metric}}}}, metav1.CreateOptions{}))
+	if err := eventually(ctx, 3*e.Options.PodStart, func(ctx context.Context) error {
+		d, err := e.ClientSet.AppsV1().Deployments(e.ns()).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
+		if d.Spec.Replicas == nil || *d.Spec.Replicas < 2 {
+			return fmt.Errorf("the Deployment still has one replica%s", saysOf(ctx, scalers.Get, name))
+		}
+		return nil
+	}); err != nil {
 		return err
-	})
+	}
+	_, err := e.readyPods(ctx, name, 2)
+	return orSkip(err)
+}
+
+// saysOf is what the autoscaler says in its conditions of why it does nothing.
+func saysOf(ctx context.Context, get func(context.Context, string, metav1.GetOptions) (*autoscaling.HorizontalPodAutoscaler, error), name string) string {
+	h, err := get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	for _, c := range h.Status.Conditions {
+		if c.Status == v1.ConditionFalse {
+			return ": " + c.Message
+		}
+	}
+	return ""
 }

@@ -82,7 +82,7 @@ func (h *helper) run() error {
 		if q.Op == "contain" {
 			q.made = h.reserve(q)
 		}
-		if q.Op == "dial" || q.Op == "contain" || q.Op == "exec" || q.Op == "usage" {
+		if q.Op == "dial" || q.Op == "contain" || q.Op == "exec" || q.Op == "usage" || q.Op == "memory" {
 			go h.do(q, files)
 		} else {
 			h.do(q, files)
@@ -145,6 +145,9 @@ func (h *helper) answer(q request, files []int) (a answer, out []int, err error)
 	case "add":
 		out, err = h.add(q.Spec)
 		return a, out, err
+	case "memory":
+		a.Usage = &Usage{Memory: memoryOf(q.PID)}
+		return a, nil, nil
 	case "signal":
 		to := -q.PID
 		if q.Only {

@@ -451,6 +451,16 @@ func (p *Process) Wait(ctx context.Context) (Exit, error) {
 	}
 }
 
+// Memory is the resident memory of the program in bytes, with what processes share divided
+// among them, and without programs that it has started; 0 when it has ended.
+func (p *Process) Memory(ctx context.Context) (uint64, error) {
+	r, err := p.h.ask(ctx, request{Op: "memory", PID: p.PID})
+	if err != nil {
+		return 0, err
+	}
+	return r.Usage.Memory, nil
+}
+
 // Signal sends a signal to the program and all that it has started; to the first program
 // of a container alone, whose end is theirs.
 func (p *Process) Signal(s syscall.Signal) error {

@@ -113,5 +113,8 @@ func (h *Host) Usage(context.Context, string, string) (Usage, error) { return Us
 // Wait returns an error.
 func (p *Process) Wait(context.Context) (Exit, error) { return Exit{}, errOther }
 
+// Memory returns an error.
+func (p *Process) Memory(context.Context) (uint64, error) { return 0, errOther }
+
 // Signal returns an error.
 func (p *Process) Signal(syscall.Signal) error { return errOther }

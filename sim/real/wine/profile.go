@@ -17,11 +17,6 @@ func buildValues(b *builds.Build) []value {
 	)
 	v := b.Version
 	number := strconv.Itoa(v.Build)
-	// A semi-annual release does not have its number in the product's name.
-	product := "Windows Server Datacenter"
-	if b.Channel == "LTSC" {
-		product = b.Product + " Datacenter"
-	}
 	values := []value{
 		{current, "CurrentMajorVersionNumber", uint32(v.Major)},
 		{current, "CurrentMinorVersionNumber", uint32(v.Minor)},
@@ -33,7 +28,7 @@ func buildValues(b *builds.Build) []value {
 		// nothing else reads it.
 		{current, "CurrentVersion", fmt.Sprintf("%d.%d", v.Major, v.Minor)},
 		{current, "CSDVersion", ""},
-		{current, "ProductName", product},
+		{current, "ProductName", ProductName(b)},
 		{current, "EditionID", "ServerDatacenter"},
 		{current, "InstallationType", "Server Core"},
 		{current, "ReleaseId", releaseID(b)},
@@ -48,6 +43,15 @@ func buildValues(b *builds.Build) []value {
 		values = append(values, value{current, "DisplayVersion", b.Name})
 	}
 	return values
+}
+
+// ProductName is what a build calls itself: "Windows Server 2022 Datacenter". A
+// semi-annual release does not have its number there.
+func ProductName(b *builds.Build) string {
+	if b.Channel == "LTSC" {
+		return b.Product + " Datacenter"
+	}
+	return "Windows Server Datacenter"
 }
 
 // releaseID is what ReleaseId holds: the release's name until 2004, then always

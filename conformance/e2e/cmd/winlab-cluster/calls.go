@@ -200,8 +200,18 @@ func (r *running) status(ctx context.Context, w io.Writer, form string) error {
 	if len(s.Nodes) > 0 {
 		fmt.Fprintln(t, "NODE\tREADY\tADDRESS\tPODS\tSYSTEM\tKERNEL\tKUBELET\tRUNTIME")
 	}
+	hollow, ready := 0, 0
 	for _, n := range s.Nodes {
+		if n.Hollow {
+			if hollow++; n.Ready == "True" {
+				ready++
+			}
+			continue
+		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Ready, n.Address, strings.Join(n.PodCIDRs, ","), n.System, n.Kernel, n.Kubelet, n.Runtime)
+	}
+	if hollow > 0 {
+		fmt.Fprintf(t, "%d hollow nodes, of which %d are Ready: kubectl get nodes -l %s\n", hollow, ready, cluster.HollowLabel)
 	}
 	fmt.Fprintln(t, "\nPROGRAM\tRUNNING\tRESTARTS\tPID\tMACHINE")
 	for _, p := range s.Programs {

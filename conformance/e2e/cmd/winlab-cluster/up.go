@@ -32,6 +32,7 @@ type upOptions struct {
 	name, variant, windows, kubernetes, components, dir string
 
 	windowsMemory string
+	hollow        []string
 	detach        bool
 }
 
@@ -66,6 +67,7 @@ foreground Ctrl-C ends the cluster; with -d it runs until winlab-cluster down.`,
 	f.StringVar(&o.kubernetes, "kubernetes", "", "the `version` of Kubernetes, as 1.37.0 (default: the newest that is pinned)")
 	f.StringVar(&o.windows, "windows", "", "the `build` of the lab's Windows nodes, as 10.0.20348.2762 (default: that of the lab)")
 	f.StringVar(&o.windowsMemory, "windows-memory", "4Gi", "the memory of each Windows node, as its kubelet.exe sees it")
+	f.StringArrayVar(&o.hollow, "hollow-nodes", nil, "`N` Windows nodes beside those of the lab that exist for the scheduler only, or N:BUILD; can be given several times")
 	f.StringVar(&o.components, "components", "", "real for the network plugin's programs, model for their models (default: what the lab says)")
 	f.StringVar(&o.dir, "dir", "", "a `folder` for files and logs, which stay (default: one that goes with the cluster)")
 	f.BoolVarP(&o.detach, "detach", "d", false, "run in the background")
@@ -100,6 +102,10 @@ func up(ctx context.Context, stderr io.Writer, path string, o upOptions) error {
 	if err != nil || memory.Value() < 1<<28 {
 		return fmt.Errorf("--windows-memory %q: write a quantity of at least 256Mi, as 4Gi", o.windowsMemory)
 	}
+	hollow, err := hollowNodes(o.hollow)
+	if err != nil {
+		return err
+	}
 	if o.name == "" {
 		o.name = f.Lab.Metadata.Name
 	}
@@ -128,7 +134,7 @@ func up(ctx context.Context, stderr io.Writer, path string, o upOptions) error {
 	if err != nil {
 		return interrupted(ctx, err)
 	}
-	c, err := cluster.Up(ctx, cluster.Options{Lab: f, Variant: o.variant, Setting: setting, Components: o.components, Programs: programs, CanRun: node.CanRun, Dir: o.dir, WindowsMemory: uint64(memory.Value()), Log: log,
+	c, err := cluster.Up(ctx, cluster.Options{Lab: f, Variant: o.variant, Setting: setting, Components: o.components, Programs: programs, CanRun: node.CanRun, Dir: o.dir, WindowsMemory: uint64(memory.Value()), Hollow: hollow, Log: log,
 		Runtime: func(ctx context.Context, n cluster.Node) (cluster.Runtime, error) {
 			return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir, Programs: func(_ context.Context, name string) (string, error) { return programs.Path(name) },
 				Log: func(s string) { r.note(n.Name + ": " + s) }})
@@ -150,6 +156,18 @@ func up(ctx context.Context, stderr io.Writer, path string, o upOptions) error {
 		err = errors.New("the network of the cluster has ended")
 	}
 	return errors.Join(err, c.Close())
+}
+
+// hollowNodes reads the values of --hollow-nodes.
+func hollowNodes(texts []string) (all []cluster.Hollow, err error) {
+	for _, text := range texts {
+		h, e := cluster.ParseHollow(text)
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("--hollow-nodes %w", e))
+		}
+		all = append(all, h)
+	}
+	return all, err
 }
 
 // interrupted is nil for what ended since somebody wanted it.
@@ -225,6 +243,9 @@ func detached(ctx context.Context, stderr io.Writer, path string, o upOptions) e
 		if f[1] != "" {
 			args = append(args, "--"+f[0]+"="+f[1])
 		}
+	}
+	for _, h := range o.hollow {
+		args = append(args, "--hollow-nodes="+h)
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -162,8 +162,11 @@ func TestAgainstAnAPIServer(t *testing.T) {
 	tainted := windowsNode("win-b")
 	tainted.Spec.Taints = []v1.Taint{{Key: "team", Value: "a", Effect: v1.TaintEffectNoSchedule}}
 	node(t, s, tainted)
-	t.Run("a taint", func(t *testing.T) {
-		expect(t, notRun, []string{"node win-b has the taint team=a:NoSchedule"}, append(admin, "--out", t.TempDir())...)
+	hollow := windowsNode("hollow1")
+	hollow.Labels["winlab.dev/hollow"] = "true"
+	node(t, s, hollow)
+	t.Run("a taint and a hollow node", func(t *testing.T) {
+		expect(t, notRun, []string{"node win-b has the taint team=a:NoSchedule", "1 of the nodes are hollow (kwok)"}, append(admin, "--out", t.TempDir())...)
 	})
 	t.Run("what applies", func(t *testing.T) {
 		out := expect(t, allPassed, []string{"10.0.20348.2340", "flow-pod-pod-same-node", "note: the network mode is not visible"}, append(admin, "--dry-run", "--areas", "flows")...)
