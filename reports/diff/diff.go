@@ -138,6 +138,9 @@ type Group struct {
 	// different ways; nil where there is no trace, or it has ended.
 	StepA *Step `json:"stepA,omitempty"`
 	StepB *Step `json:"stepB,omitempty"`
+	// TraceA and TraceB are the traces of the first change, nil where there is none.
+	TraceA *trace.Trace `json:"-"`
+	TraceB *trace.Trace `json:"-"`
 	// Changes are the checks.
 	Changes []Check `json:"changes"`
 }
@@ -368,7 +371,7 @@ func group(groups map[string]*Group, kind Kind, x, y *one) {
 	k := strings.Join(key, "\x00")
 	g := groups[k]
 	if g == nil {
-		g = &Group{Kind: kind, A: x.Outcome, B: y.Outcome, StepA: step(a), StepB: step(b)}
+		g = &Group{Kind: kind, A: x.Outcome, B: y.Outcome, StepA: step(a), StepB: step(b), TraceA: x.trace, TraceB: y.trace}
 		groups[k] = g
 	}
 	g.Changes = append(g.Changes, x.check)

@@ -30,12 +30,12 @@ func WriteText(w io.Writer, r *Report, limit int) error {
 		name string
 		Side
 	}{{"A", r.A}, {"B", r.B}} {
-		p("%-10s%s  (%s)", side.name, side.Name, side.origin())
+		p("%-10s%s  (%s)", side.name, side.Name, side.Origin())
 		if side.NoTraces != "" {
 			p("          without its traces no causes can be told: %s", side.NoTraces)
 		}
 	}
-	for _, s := range r.pairs() {
+	for _, s := range r.Pairs() {
 		p("          %s", s)
 	}
 	for _, in := range r.Inputs {
@@ -44,11 +44,11 @@ func WriteText(w io.Writer, r *Report, limit int) error {
 	if len(r.Files) > 0 {
 		p("changed   %s", strings.Join(r.Files, ", "))
 	}
-	p("compared  %s", r.counts())
+	p("compared  %s", r.Counts())
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		p("")
-		p("%d  %s", i+1, g.head())
+		p("%d  %s", i+1, g.Head())
 		if g.Kind == Differs || g.Kind == Agrees {
 			p("   expected  A: %s   B: %s", g.A.expects(), g.B.expects())
 		}
@@ -81,8 +81,8 @@ func WriteText(w io.Writer, r *Report, limit int) error {
 	return err
 }
 
-// origin is how and when a side was made.
-func (s *Side) origin() string {
+// Origin is how and when a side was made.
+func (s *Side) Origin() string {
 	parts := []string{s.Command, s.Tool}
 	if s.Date != "" {
 		parts = append(parts, s.Date)
@@ -95,9 +95,9 @@ func (s *Side) origin() string {
 func WriteMarkdown(w io.Writer, r *Report, limit int) error {
 	var b bytes.Buffer
 	p := func(format string, a ...any) { fmt.Fprintf(&b, format+"\n", a...) }
-	p("### winlab: %s", r.counts())
+	p("### winlab: %s", r.Counts())
 	p("")
-	p("A: %s (%s). B: %s (%s).", code(r.A.Name), code(r.A.origin()), code(r.B.Name), code(r.B.origin()))
+	p("A: %s (%s). B: %s (%s).", code(r.A.Name), code(r.A.Origin()), code(r.B.Name), code(r.B.Origin()))
 	if len(r.Files) > 0 {
 		p("")
 		p("Changed: %s.", code(strings.Join(r.Files, ", ")))
@@ -108,7 +108,7 @@ func WriteMarkdown(w io.Writer, r *Report, limit int) error {
 			p("Without the traces of %s no causes can be told: %s.", code(side.Name), md(side.NoTraces))
 		}
 	}
-	if pairs := r.pairs(); len(pairs) > 0 {
+	if pairs := r.Pairs(); len(pairs) > 0 {
 		p("")
 		for _, s := range pairs {
 			p("- %s", code(s))
@@ -124,7 +124,7 @@ func WriteMarkdown(w io.Writer, r *Report, limit int) error {
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		p("")
-		p("#### %d. %s", i+1, md(sentence(g.head())))
+		p("#### %d. %s", i+1, md(sentence(g.Head())))
 		p("")
 		for _, side := range []struct {
 			name string
@@ -161,8 +161,8 @@ func WriteMarkdown(w io.Writer, r *Report, limit int) error {
 	return err
 }
 
-// counts says in one line how much changed.
-func (r *Report) counts() string {
+// Counts says in one line how much changed.
+func (r *Report) Counts() string {
 	s := plural(r.Compared, "check", "checks") + " in " + plural(len(r.A.Settings), "setting", "settings")
 	if r.Changed == 0 {
 		s += ", none changed"
@@ -187,8 +187,8 @@ func (r *Report) counts() string {
 	return s
 }
 
-// pairs lists the settings that were compared under different names.
-func (r *Report) pairs() []string {
+// Pairs lists the settings that were compared under different names.
+func (r *Report) Pairs() []string {
 	var all []string
 	for i, a := range r.A.Settings {
 		if b := r.B.Settings[i]; a != b {
@@ -199,7 +199,8 @@ func (r *Report) pairs() []string {
 }
 
 // head says what the group is.
-func (g *Group) head() string {
+// Head says in a sentence how the checks of the group changed.
+func (g *Group) Head() string {
 	n := plural(len(g.Changes), "check", "checks")
 	if g.Kind == Expected {
 		return fmt.Sprintf("%s: %s > %s, in %s", g.Kind.Says(), g.A.expects(), g.B.expects(), n)

@@ -51,7 +51,7 @@ var (
 )
 
 var (
-	reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl + componentsTmpl + liveTmpl + clustersTmpl))
+	reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl + componentsTmpl + liveTmpl + clustersTmpl + changesTmpl))
 	tracePage  = template.Must(template.New("trace").Parse(traceTmpl))
 )
 

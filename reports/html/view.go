@@ -15,18 +15,21 @@ import (
 type view struct {
 	frame
 	Tool, Command string
-	Tiles         []tile
-	Groups        []group
-	Settings      []setting
-	Columns       int
-	Areas         []area
-	Differences   []difference
-	Disputes      []dispute
-	Incidents     []incident
-	Flows         []flowRow // of labs that are not incidents, the failed ones first
-	FlowsFailed   int
-	FlowsTotal    int
-	AsExpected    bool
+	// Date is when the run began.
+	Date        string
+	Changes     *changes
+	Tiles       []tile
+	Groups      []group
+	Settings    []setting
+	Columns     int
+	Areas       []area
+	Differences []difference
+	Disputes    []dispute
+	Incidents   []incident
+	Flows       []flowRow // of labs that are not incidents, the failed ones first
+	FlowsFailed int
+	FlowsTotal  int
+	AsExpected  bool
 	// Unknown and Contested count the cells that neither confirm nor contradict.
 	Unknown, Contested int
 	Claims, Cells      int
@@ -261,7 +264,7 @@ func small(s *result.Setting) string {
 }
 
 func newView(doc *result.Document) *view {
-	v := &view{Tool: clean.Line(doc.Tool), Command: clean.Line(doc.Command), Columns: len(doc.Settings) + 1, Claims: len(doc.Claims), Cells: len(doc.Cells)}
+	v := &view{Tool: clean.Line(doc.Tool), Command: clean.Line(doc.Command), Date: clean.Line(doc.Date), Changes: changesOf(doc), Columns: len(doc.Settings) + 1, Claims: len(doc.Claims), Cells: len(doc.Cells)}
 	index := map[string]int{}
 	for i := range doc.Settings {
 		s := &doc.Settings[i]

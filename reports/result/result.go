@@ -49,6 +49,10 @@ type Document struct {
 	// does not.
 	NoTraces string  `json:"-"`
 	Summary  Summary `json:"summary"`
+	// Since is what changed since an earlier run, if this one was compared with it.
+	Since *Since `json:"since,omitempty"`
+	// History are the earlier runs that were kept, the oldest first, and this one.
+	History []Point `json:"history,omitempty"`
 	// Facts are the facts that the traces' steps cite, by identifier.
 	Facts map[string]*evidence.Fact `json:"facts,omitempty"`
 }
@@ -60,6 +64,53 @@ type Input struct {
 	// SHA256 is of all that it says, a lab's bases and manifests among it, in hexadecimal
 	// digits.
 	SHA256 string `json:"sha256"`
+}
+
+// Since is what changed since an earlier run, as package diff of reports finds it.
+type Since struct {
+	// Name is the earlier run as it was named, Tool and Date are its own.
+	Name string `json:"name"`
+	Tool string `json:"tool"`
+	Date string `json:"date,omitempty"`
+	// Compared counts the checks that both runs have, Changed those with another verdict,
+	// reason or agreement; Added are new, Removed are gone.
+	Compared int `json:"compared"`
+	Changed  int `json:"changed"`
+	Added    int `json:"added"`
+	Removed  int `json:"removed"`
+	// Groups are the changes, each with one cause, the gravest first.
+	Groups []Change `json:"groups,omitempty"`
+}
+
+// Change are checks that changed in the same way.
+type Change struct {
+	// Kind is how, in a word of package diff; Says is it in a sentence with both outcomes.
+	Kind string `json:"kind"`
+	Says string `json:"says"`
+	// Claims are those of the checks, Flows the flows of labs among them.
+	Claims []string `json:"claims,omitempty"`
+	Flows  []string `json:"flows,omitempty"`
+	Checks int      `json:"checks"`
+}
+
+// Point is one run of a history.
+type Point struct {
+	// File is the run's document in the folder of the history.
+	File string `json:"file"`
+	Date string `json:"date"`
+	Tool string `json:"tool"`
+	// Claims, Cells, Outcomes, StaticsFailed and FlowsFailed are as in Summary.
+	Claims        int            `json:"claims"`
+	Cells         int            `json:"cells"`
+	Outcomes      map[string]int `json:"outcomes"`
+	StaticsFailed int            `json:"staticsFailed"`
+	FlowsFailed   int            `json:"flowsFailed"`
+	AsExpected    bool           `json:"asExpected"`
+	// Changed counts the checks with another outcome than in the run before, nil for the
+	// first run; Added are new, Removed are gone.
+	Changed *int `json:"changed,omitempty"`
+	Added   int  `json:"added,omitempty"`
+	Removed int  `json:"removed,omitempty"`
 }
 
 // Setting is one column: a network design with its versions.

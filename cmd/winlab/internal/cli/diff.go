@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/reports/diff"
+	"github.com/winlab-dev/winlab/reports/html"
 	"github.com/winlab-dev/winlab/reports/result"
 )
 
@@ -28,11 +29,12 @@ The exit code is 1 when something changed.`,
 		Example: `  winlab diff before/ after/
   winlab diff out/report --from kubernetes=1.20 --to kubernetes=1.37
   winlab diff out/report --from kubernetes=1.20,build=10.0.17763 --to kubernetes=1.20,build=10.0.19041
-  winlab diff main.json branch.json -o markdown`,
+  winlab diff main branch -o markdown
+  winlab diff main branch -o html > diff.html`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: files(true, []string{"json"}),
 	}
-	out := output(cmd, "text", "markdown", "json")
+	out := output(cmd, "text", "markdown", "html", "json")
 	cmd.Flags().StringVar(&from, "from", "", "`settings` of A: attributes and values, as in kubernetes=1.20,build=10.0.17763")
 	cmd.Flags().StringVar(&to, "to", "", "`settings` of B")
 	cmd.Flags().BoolVar(&all, "all", false, fmt.Sprintf("name every check; otherwise %d of each group", diff.Shown))
@@ -77,6 +79,11 @@ func (a *app) printDiff(r *diff.Report, form string, all bool) error {
 	switch form {
 	case "json":
 		err = diff.WriteJSON(a.out, r)
+	case "html":
+		var page []byte
+		if page, err = html.Diff(r); err == nil {
+			_, err = a.out.Write(page)
+		}
 	case "markdown":
 		err = diff.WriteMarkdown(a.out, r, limit)
 	default:

@@ -132,7 +132,7 @@ type liveLab struct {
 	once       sync.Once
 	log        *ring
 	// history has its connections, nil where none are kept.
-	history *history
+	history *connections
 
 	mu       sync.Mutex
 	programs map[int]*liveProgram

@@ -114,8 +114,8 @@ have ended by themselves (not with -o json). The lab keeps the last connections
 	return cmd
 }
 
-// history keeps the last connections of a lab that is up, and counts all.
-type history struct {
+// connections keeps the last connections of a lab that is up, and counts all.
+type connections struct {
 	mu    sync.Mutex
 	max   int
 	last  []live.Connection
@@ -127,12 +127,12 @@ type history struct {
 	missed    uint64
 }
 
-func newHistory(size int) *history {
-	return &history{max: size, added: make(chan struct{}), byVerdict: map[string]int{}}
+func newHistory(size int) *connections {
+	return &connections{max: size, added: make(chan struct{}), byVerdict: map[string]int{}}
 }
 
 // keep follows a network until it is down.
-func (h *history) keep(ctx context.Context, n *live.Net) {
+func (h *connections) keep(ctx context.Context, n *live.Net) {
 	events, missed, stop := n.Watch()
 	defer stop()
 	for {
@@ -148,7 +148,7 @@ func (h *history) keep(ctx context.Context, n *live.Net) {
 	}
 }
 
-func (h *history) add(c live.Connection, missed uint64) {
+func (h *connections) add(c live.Connection, missed uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = append(h.last, c)
@@ -168,7 +168,7 @@ func (h *history) add(c live.Connection, missed uint64) {
 
 // since returns the connections from a number on that are kept, the number of the next
 // one, and what is closed when there is one.
-func (h *history) since(from uint64) (all []live.Connection, next uint64, lost uint64, more <-chan struct{}) {
+func (h *connections) since(from uint64) (all []live.Connection, next uint64, lost uint64, more <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if from < h.first {
@@ -178,7 +178,7 @@ func (h *history) since(from uint64) (all []live.Connection, next uint64, lost u
 }
 
 // summary counts in a line: "12 connections: 10 delivered, 2 dropped no-route".
-func (h *history) summary() string {
+func (h *connections) summary() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	total := 0

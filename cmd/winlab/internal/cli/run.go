@@ -18,6 +18,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/offline"
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/diff"
+	"github.com/winlab-dev/winlab/reports/history"
 	"github.com/winlab-dev/winlab/reports/html"
 	"github.com/winlab-dev/winlab/reports/junit"
 	"github.com/winlab-dev/winlab/reports/result"
@@ -144,7 +145,7 @@ func printFlows(w io.Writer, lines []flowLine) error {
 }
 
 func (a *app) runCmd() *cobra.Command {
-	var dir, kind, baseline string
+	var dir, kind, baseline, past string
 	var live, strict bool
 	cmd := &cobra.Command{
 		Use:   "run [LAB | DIR]...",
@@ -166,6 +167,9 @@ network namespace with the simulated network behind it (winlab up), and what its
 program sees must be what the trace says: whether an answer comes, who answers, and
 which source the server saw. It needs Linux with user namespaces.
 
+With --history, results.json is kept in a folder of runs under its date (winlab history
+shows them), and the report has a line for each.
+
 With --baseline, what has changed since an earlier run is printed at the end, as winlab
 diff prints it, and the exit code is 1 when something has; the run itself may be as bad as
 the earlier one was.
@@ -182,7 +186,8 @@ listed; it fails a run with --strict only. What the model does not know is shown
   winlab run fixtures/labs -o json
   winlab run fixtures/labs/l2bridge-flannel-host-gw.yaml --components both
   winlab run fixtures/incidents --live
-  winlab run --baseline main/results.json`,
+  winlab run --baseline main/results.json
+  winlab run --history nightly`,
 		ValidArgsFunction: files(true, labExts),
 	}
 	out := output(cmd, "text", "json")
@@ -191,6 +196,10 @@ listed; it fails a run with --strict only. What the model does not know is shown
 	oneOf(cmd, "components", "--components", offline.ComponentKinds...)
 	cmd.Flags().BoolVar(&live, "live", false, "make every flow with real sockets as well")
 	cmd.Flags().StringVar(&baseline, "baseline", "", "an earlier run to compare with: its `folder`, or its results.json")
+	cmd.Flags().StringVar(&past, "history", "", "a `folder` of runs: the results are kept there, too, and the report shows how they went on")
+	if err := cmd.MarkFlagDirname("history"); err != nil {
+		panic(err)
+	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 also for differences that another source explains")
 	if err := cmd.MarkFlagDirname("dir"); err != nil {
 		panic(err)
@@ -226,6 +235,18 @@ listed; it fails a run with --strict only. What the model does not know is shown
 		if err != nil {
 			return err
 		}
+		var since *diff.Report
+		if before != nil {
+			if since, err = diff.Compare(before, doc, diff.Options{NameA: baseline, NameB: dir}); err != nil {
+				return err
+			}
+			doc.Since = since.Since()
+		}
+		if past != "" {
+			if doc.History, err = history.Add(past, doc); err != nil {
+				return err
+			}
+		}
 		s, err := writeReport(dir, doc)
 		if err != nil {
 			return err
@@ -238,8 +259,8 @@ listed; it fails a run with --strict only. What the model does not know is shown
 		if err != nil {
 			return err
 		}
-		if before != nil {
-			return a.sinceBaseline(before, doc, baseline, dir, *out)
+		if since != nil {
+			return a.sinceBaseline(since, *out)
 		}
 		if !s.AsExpected || strict && s.Summary.Explained > 0 {
 			return unexpected{}
@@ -261,11 +282,7 @@ func began() string {
 
 // sinceBaseline prints what has changed since an earlier run. The JSON form of a run is
 // one document: there the changes go to standard error.
-func (a *app) sinceBaseline(before, now *result.Document, baseline, dir, form string) error {
-	r, err := diff.Compare(before, now, diff.Options{NameA: baseline, NameB: dir})
-	if err != nil {
-		return err
-	}
+func (a *app) sinceBaseline(r *diff.Report, form string) error {
 	b := *a
 	if form == "json" {
 		b.out = a.err
