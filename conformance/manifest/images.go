@@ -131,8 +131,12 @@ func splitImage(image string) (repo, tag string) {
 }
 
 // repoFits compares a repository with a pattern, of which only the end may be
-// open: "mcr.microsoft.com/windows/**", "docker.io/microsoft/dotnet-*".
+// open, "mcr.microsoft.com/windows/**", "docker.io/microsoft/dotnet-*", or only the
+// beginning: "**/busybox".
 func repoFits(pattern, repo string) bool {
+	if suffix, ok := strings.CutPrefix(pattern, "**/"); ok {
+		return strings.HasSuffix(repo, "/"+suffix)
+	}
 	if prefix, ok := strings.CutSuffix(pattern, "**"); ok {
 		return strings.HasPrefix(repo, prefix)
 	}

@@ -38,9 +38,9 @@ var schedulingTests = []subject.Test{{
 	},
 }, {
 	On: []string{"pod", "runtimeclass"}, Name: "os-toleration-mismatch",
-	Doc:  "Finds tolerations of the key os that are meant for the taint os=windows:NoSchedule and do not match it: another spelling of the value, or another effect.",
-	Vars: []string{"value", "because"},
-	Find: func(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
+	Doc:  "Finds tolerations of the key os that are meant for the taint os=windows:NoSchedule and do not match it: another spelling of the value (of: value), or another effect (of: effect).",
+	Args: []string{"of"}, Vars: []string{"value", "because"},
+	Find: func(_ *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
 		list, at := tolerationsOf(s)
 		var hits []subject.Hit
 		for i, t := range list {
@@ -49,9 +49,9 @@ var schedulingTests = []subject.Test{{
 			switch {
 			case t.Key != "os" || !exists && !strings.EqualFold(t.Value, "windows"):
 				continue
-			case !exists && t.Value != "windows":
+			case !exists && t.Value != "windows" && args["of"] != "effect":
 				because = "the taint's value is windows, in lower case"
-			case t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule && !tolerated(list):
+			case (exists || t.Value == "windows") && args["of"] != "value" && t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule && !tolerated(list):
 				because = "the taint's effect is NoSchedule, and this one is for " + string(t.Effect)
 			default:
 				continue
