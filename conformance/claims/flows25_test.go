@@ -46,7 +46,7 @@ var flowTable = []struct {
 	// contradicts the list here.
 	{"flow-node-local-pod", [8]string{"?", "ok*", "ok", "ok", "ok", "cond", "ok", "?"}},
 	{"flow-node-remote-pod", [8]string{"?", "ok*", "ok", "ok", "disputed", "no", "ok", "?"}},
-	{"flow-pod-node", [8]string{"?", "?", "ok", "ok", "disputed", "disputed", "ok", "?"}},
+	{"flow-pod-node", [8]string{"?", "?", "ok", "ok", "ok", "disputed", "ok", "?"}},
 	// A later document of the vendor says that KB4571748 lifts the limit; before
 	// it all sources say no (TestOwnNodePortBeforeTheUpdate).
 	{"flow-node-own-nodeport", [8]string{"?", "?", "disputed", "disputed", "disputed", "disputed", "no", "?"}},
