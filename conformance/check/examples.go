@@ -40,8 +40,8 @@ func (r *rule) tryExamples() result.Static {
 		s.Rule.Field = r.Test
 	}
 	s.Check = result.Check{Level: result.Model, What: r.Rule.String(), Expect: "found"}
-	t, ok := representative(r.check.Where)
-	if !ok {
+	targets := ends(r.check.Where)
+	if len(targets) == 0 {
 		s.Got, s.Summary = "error", "No documented setting is one that the rule is for."
 		return s
 	}
@@ -49,29 +49,40 @@ func (r *rule) tryExamples() result.Static {
 		r.trySettings(&s.Check)
 		return s
 	}
+	s.Pass = true
+	for _, t := range slices.Backward(targets) { // the newest decides what is said
+		if r.tryIn(&s.Check, t); !s.Pass {
+			return s
+		}
+	}
+	return s
+}
+
+// tryIn tries both examples in one setting.
+func (r *rule) tryIn(k *result.Check, t claims.Target) {
+	k.Pass = false
 	bad, err := r.count(r.Bad, t)
-	if err != nil {
-		s.Got, s.Summary = "error", "The example cannot be read: "+oneLine(err)
-		return s
+	switch {
+	case err != nil:
+		k.Got, k.Summary = "error", "The example cannot be read: "+oneLine(err)
+		return
+	case len(bad) == 0:
+		k.Got, k.Summary = "not found", "The example is not found in "+t.String()+"."
+		return
 	}
-	if len(bad) == 0 {
-		s.Got, s.Summary = "not found", "The example is not found in "+t.String()+"."
-		return s
-	}
-	s.Got, s.Summary = "found", bad[0]
+	k.Got, k.Summary = "found", bad[0]
 	if r.Good != "" {
 		good, err := r.count(r.Good, t)
-		if err != nil {
-			s.Got, s.Summary = "error", "The counterexample cannot be read: "+oneLine(err)
-			return s
-		}
-		if len(good) > 0 {
-			s.Got, s.Summary = "found in the counterexample", good[0]
-			return s
+		switch {
+		case err != nil:
+			k.Got, k.Summary = "error", "The counterexample cannot be read: "+oneLine(err)
+			return
+		case len(good) > 0:
+			k.Got, k.Summary = "found in the counterexample", "In "+t.String()+": "+good[0]
+			return
 		}
 	}
-	s.Pass = true
-	return s
+	k.Pass = true
 }
 
 // trySettings holds the settings that a rule on settings names against those that it is
@@ -240,6 +251,29 @@ func merge(base, part *yaml.Node) {
 	default:
 		*base = *part
 	}
+}
+
+// ends are settings that Where selects: one in its newest version of Kubernetes, and one in
+// its oldest where that is another. What a rule looks at can depend on the version.
+func ends(w claims.Where) []claims.Target {
+	newest, ok := representative(w)
+	if !ok {
+		return nil
+	}
+	all := []claims.Target{newest}
+	for _, minor := range claims.Minors() {
+		if minor == newest.Kubernetes {
+			break
+		}
+		if (claims.Where{Kubernetes: w.Kubernetes}).Holds(claims.Target{Kubernetes: minor}) {
+			old := w
+			old.Kubernetes = minor
+			if t, ok := representative(old); ok {
+				return append(all, t)
+			}
+		}
+	}
+	return all
 }
 
 // representative returns a setting that Where selects, the newest one.
