@@ -25,6 +25,9 @@ func (c *claim) look(runs []*run) map[result.Level]*found {
 			continue
 		}
 		for _, k := range cell.Checks {
+			if k.NotChecked != "" {
+				continue // its verdict says nothing about the claim
+			}
 			level := cmp.Or(k.Level, result.Model)
 			f := all[level]
 			if f == nil {

@@ -53,6 +53,13 @@ func tried(version, expect, got string) result.Cell {
 		Checks: []result.Check{{Level: result.Model, What: flow, Expect: expect, Got: got, Pass: pass}}}
 }
 
+// unreached is a cell whose packet was never sent.
+func unreached(version string) result.Cell {
+	c := tried(version, "not-delivered", "dropped")
+	c.Outcome, c.Checks[0].NotChecked = result.NotChecked, "No packet is sent."
+	return c
+}
+
 func one(history []result.Status, asks ...result.Ask) []result.Claim {
 	return []result.Claim{{ID: "c", Area: "a", Title: "C", History: history, Asks: asks, CheckedBy: []string{"flow"}}}
 }
@@ -97,6 +104,7 @@ func TestStates(t *testing.T) {
 		{"a flow that must fail where the feature works is not the feature", one(stable, ask(">=1.14", "not-delivered")),
 			[]result.Cell{tried("1.36", "not-delivered", "delivered")}, "1.36", Works, true, Contradicts, "see the claim"},
 		{"the model does not know", one(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "unknown")}, "1.36", Works, false, Unclear, "the documents say so"},
+		{"what no packet reached is no evidence", one(unsupported, ask(">=1.14", "not-delivered")), []result.Cell{unreached("1.36")}, "1.36", DoesNot, false, None, "the documents say so"},
 		{"documents contradict each other, the model decides", one(disputed, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "delivered")}, "1.36", Works, true, Own, "contradict each other; the model says that it works"},
 		{"documents contradict each other, and nothing was tried", one(disputed, ask(">=1.14", "delivered")), nil, "1.33", Unknown, true, None, "contradict each other"},
 		{"another source contradicts what a check asks for", one(unsupported, contradicted(">=1.14", "not-delivered")), nil, "1.33", Unknown, true, None, "contradict each other"},
