@@ -94,6 +94,9 @@ func Items() []Item {
 			{ID: "dynamic-range-node-ports", says: "the dynamic ports overlap those of node ports", Level: "warning", Effect: "risk", look: dynamicNodePorts},
 			{ID: "port-blocks-scarce", says: "few blocks of 64 dynamic ports are free", Level: "warning", Effect: "risk", look: portBlocksScarce},
 		}},
+		{id: "hns-errors", Title: "Did HNS refuse calls?", Claim: "trouble-hns-errors", Causes: []Cause{
+			{ID: "hns-call-refused", says: "a log has a code with which HNS refused a call", Level: "warning", Effect: "fails", look: hnsRefused},
+		}},
 		{id: "vfp", Title: "Does VFP have the rules of HNS's objects?", Claim: "trouble-vfp", Causes: []Cause{
 			{ID: "vfp-rule-stale", says: "a rule of VFP serves something that HNS has no more", Level: "error", Effect: "fails", look: vfpRuleStale},
 			{ID: "vfp-rule-missing", says: "a port of the switch misses the rule of a load balancer", Level: "error", Effect: "fails", look: vfpRuleMissing},

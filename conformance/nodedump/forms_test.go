@@ -305,3 +305,28 @@ func TestCutOff(t *testing.T) {
 		}
 	}
 }
+
+// TestHNSErrors: codes of HNS are found with the call and the place, once for a line, and
+// codes of other programs are not.
+func TestHNSErrors(t *testing.T) {
+	log := strings.Join([]string{
+		`E0412 08:11:02 1 proxier.go:1] err="hcnCreateLoadBalancer failed in Win32: The specified port already exists. (0x803b0013) {"ErrorCode":2151350291}" again (0x803B0013)`,
+		`E0412 08:11:03 1 proxier.go:1] err="hcnCreateLoadBalancer failed in Win32: The specified port already exists. (0x803b0013)"`,
+		`E0412 08:11:04 1 proxier.go:1] err="hcnOpenEndpoint failed in Win32: Element not found. (0x490)"`,
+		`E0412 08:11:05 1 x.go:1] err="hcs::System failed in Win32: Element not found. (0x490)"`,
+		`E0412 08:11:06 1 x.go:1] "exit" code=0x490`,
+		strings.Repeat("x", 70<<10) + " 0x803b0001",
+	}, "\n")
+	n := ReadFS(fstest.MapFS{"kube-proxy.log": {Data: []byte(log)}})
+	var got []string
+	for _, e := range n.HNSErrors() {
+		got = append(got, fmt.Sprintf("%s 0x%x %s %d line %d", e.Op, e.Code, e.Name, e.Count, e.Places[0].Line))
+	}
+	want := "hcnCreateLoadBalancer 0x803b0013 HCN_E_PORT_ALREADY_EXISTS 2 line 1; hcnOpenEndpoint 0x490 ERROR_NOT_FOUND 1 line 3"
+	if strings.Join(got, "; ") != want {
+		t.Errorf("found %s\nwant  %s", strings.Join(got, "; "), want)
+	}
+	if len(n.Cut) != 1 || !strings.Contains(n.Cut[0].Value, "line 6 has 71691 characters") {
+		t.Errorf("of a line that is too long it is not said: %+v", n.Cut)
+	}
+}

@@ -42,6 +42,7 @@ type Node struct {
 	Variables  []Variable
 	Trials     []Trial
 	signs      []Sign
+	hnsErrors  []HNSError
 	Commands   []Command
 	// HostName and Build are the node's own, as its files say, each with its place.
 	HostName Text

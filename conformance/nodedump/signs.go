@@ -1,10 +1,11 @@
 package nodedump
 
 import (
-	"github.com/winlab-dev/winlab/sim/windows/dump"
-
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
 // sign is a line that is worth remembering.
@@ -49,13 +50,23 @@ var signs = []sign{
 // and need no further look.
 var triggers = []string{"waiting ", "watching ", "running backend", "subnet", "wincat", "operating system", "manifest", "forwarding", "specified port", "0xc0370101", "pull", "endpoint", "network"}
 
+// maxLine is how many bytes of a line are looked at: JSON in a log is long.
+const maxLine = 64 << 10
+
 // signs looks for known lines.
 func (r *reader) findSigns(l dump.Lines) {
 	for i, text := range l.Text {
 		if len(text) < 10 {
 			continue
 		}
-		low := strings.ToLower(text[:min(len(text), 4096)])
+		if len(text) > maxLine {
+			r.node.Cut = append(r.node.Cut, Text{Value: fmt.Sprintf("line %d has %d characters; messages were looked for in the first %d", l.First+i, len(text), maxLine), Place: l.Place(i)})
+			text = text[:maxLine]
+		}
+		low := strings.ToLower(text)
+		if mayHaveHNSErrors(low) {
+			r.findHNSErrors(l.First+i, text)
+		}
 		if !dump.HasAny(low, triggers...) {
 			continue
 		}

@@ -94,6 +94,18 @@ var (
 	ErrNotImplemented   = &Error{Code: 0x80004001, Name: "E_NOTIMPL", Text: "Not implemented"}
 )
 
+// ErrorWithCode finds the error with a code.
+func ErrorWithCode(code uint32) (*Error, bool) {
+	for _, e := range []*Error{ErrNetworkNotFound, ErrEndpointNotFound, ErrPortNotFound, ErrPolicyNotFound, ErrInvalidNetwork, ErrInvalidNetworkType, ErrInvalidEndpoint, ErrInvalidPolicy,
+		ErrInvalidPolicyType, ErrInvalidRemoteEndpointOp, ErrNetworkAlreadyExists, ErrPortAlreadyExists, ErrEndpointAlreadyAttached, ErrRequestUnsupported, ErrInvalidJSON, ErrInvalidIP,
+		ErrAddressInvalidReserved, ErrInvalidPrefix, ErrOutOfMemory, ErrInvalidParam, ErrAlreadyExists, ErrSharingViolation, ErrObjectExists, ErrElementNotFound, ErrNotImplemented} {
+		if e.Code == code {
+			return e, true
+		}
+	}
+	return nil, false
+}
+
 // mistakes collects what is wrong with one object. The first code that was
 // added is the one the call fails with; the texts of all are reported.
 type mistakes struct {
