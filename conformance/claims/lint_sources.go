@@ -97,8 +97,9 @@ func versionsIn(rng string, last int) []int {
 	return all
 }
 
-// ranges holds what a claim says against the editions of its sources: a status and a
-// position of a dispute cannot be about versions of which no source of theirs speaks. A
+// ranges holds what a claim says against the editions of its sources: a status, a check
+// that is stated, and a position of a dispute cannot be about versions of which no source
+// of theirs speaks. A
 // claim with a source that has versions of its own, such as a plugin's, is not held, and
 // neither is a status that says that nobody says anything.
 func (n *linter) ranges(c *Claim, say func(pos, string, ...any)) {
@@ -128,6 +129,9 @@ func (n *linter) ranges(c *Claim, say func(pos, string, ...any)) {
 	}
 	for i := range c.Checks {
 		k := &c.Checks[i]
+		if out := without([]span{whole}, k.Where, n.ledger.names.through); out != "" && k.Basis == "stated" && k.Cluster == "" && k.Kubernetes != "" {
+			say(k.pos, "basis stated, and no source speaks of Kubernetes %s; narrow the range, cite the edition, write it in covers, or write implied", out)
+		}
 		if k.Disputed == nil {
 			continue
 		}
