@@ -57,7 +57,7 @@ func (c *claim) documented(p place) documents {
 		disputed++
 		for _, n := range []int{a.Dispute.By, a.Dispute.Against} {
 			if n >= 1 && n <= len(c.Sources) && c.Sources[n-1].Says != "" {
-				addNew(&d.notes, c.Sources[n-1].Doc+": "+c.Sources[n-1].Says)
+				addNew(&d.notes, c.Sources[n-1].Doc+": "+c.Sources[n-1].Position())
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -25,28 +26,7 @@ var labSettings = []struct{ kubernetes, build, proxy, flags string }{
 // labs that it selects; "" when no lab shows it. Conditions on versions of
 // plugins are left to the reader.
 func command(k claims.Check) string {
-	lab := ""
-	for _, set := range labSettings {
-		v, _ := claims.ParseVersion(set.kubernetes)
-		for _, d := range claims.Designs {
-			r, err := claims.ParseRange(d.Kubernetes)
-			if err != nil || !r.Holds(v) {
-				continue
-			}
-			t := claims.Target{Kubernetes: set.kubernetes, Build: set.build, Network: d.Network, Plugin: d.Plugin}
-			// A lab without kube-proxy is another design, which the check names.
-			if slices.ContainsFunc(k.Proxies, func(p string) bool { return strings.HasPrefix(p, "kernelspace") }) {
-				t.Proxy = set.proxy
-			}
-			if k.Holds(t) {
-				lab = "fixtures/labs/" + d.Name + ".yaml" + set.flags
-				break
-			}
-		}
-		if lab != "" {
-			break
-		}
-	}
+	lab := labOf(k)
 	f := k.Flow
 	if k.Wire != nil {
 		f = &k.Wire.Flow
@@ -69,6 +49,35 @@ func command(k claims.Check) string {
 			s += " --ipv6"
 		}
 		return strings.TrimSpace(s)
+	}
+	return ""
+}
+
+// labOf is a lab in which the check is tried, with the flags of a setting that it is for;
+// "" when there is none.
+func labOf(k claims.Check) string {
+	folder, name, of := "fixtures/labs/", "", ""
+	for _, l := range claims.Labs {
+		if l.Name == k.Lab {
+			folder, name, of = "fixtures/labs/for-claims/", l.Name, l.Of
+		}
+	}
+	for _, set := range labSettings {
+		v, _ := claims.ParseVersion(set.kubernetes)
+		for _, d := range claims.Designs {
+			r, err := claims.ParseRange(d.Kubernetes)
+			if err != nil || !r.Holds(v) || of != "" && d.Name != of {
+				continue
+			}
+			t := claims.Target{Kubernetes: set.kubernetes, Build: set.build, Network: d.Network, Plugin: d.Plugin}
+			// A lab without kube-proxy is another design, which the check names.
+			if slices.ContainsFunc(k.Proxies, func(p string) bool { return strings.HasPrefix(p, "kernelspace") }) {
+				t.Proxy = set.proxy
+			}
+			if k.Holds(t) {
+				return folder + cmp.Or(name, d.Name) + ".yaml" + set.flags
+			}
+		}
 	}
 	return ""
 }

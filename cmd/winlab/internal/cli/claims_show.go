@@ -177,6 +177,9 @@ func disputeOf(k claims.Check) *result.Dispute {
 
 func showCheck(k claims.Check) shownCheck {
 	x := shownCheck{Kind: k.Kind(), What: k.String(), Where: k.Words(), Wants: k.Expect, Reason: k.Reason, Basis: k.Basis, Disputed: disputeOf(k), Condition: k.Condition, Try: command(k)}
+	if k.Lab != "" {
+		x.Where += ", in the lab " + k.Lab
+	}
 	switch {
 	case k.Flow != nil && k.Flow.SeenAs != "":
 		x.Wants = strings.TrimPrefix(x.Wants+", seen as "+k.Flow.SeenAs, ", ")
