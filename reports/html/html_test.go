@@ -234,7 +234,7 @@ func TestThreadURL(t *testing.T) {
 		"a/b#c":                                   "",
 		"":                                        "",
 	} {
-		if got := threadURL(in); got != want {
+		if got := ThreadURL(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

@@ -94,7 +94,7 @@ func (v *view) flows(doc *result.Document) {
 			if title == "" {
 				title = row.Lab
 			}
-			v.Incidents = append(v.Incidents, incident{Lab: row.Lab, Title: title, Incident: clean.Line(f.Incident), URL: threadURL(f.Incident), File: clean.Line(f.File)})
+			v.Incidents = append(v.Incidents, incident{Lab: row.Lab, Title: title, Incident: clean.Line(f.Incident), URL: ThreadURL(f.Incident), File: clean.Line(f.File)})
 			at = len(v.Incidents) - 1
 		}
 		v.Incidents[at].Rows = append(v.Incidents[at].Rows, row)
@@ -125,8 +125,8 @@ func (v *view) notices(doc *result.Document) {
 	}
 }
 
-// threadURL returns the address of "owner/repo#number", or "".
-func threadURL(s string) string {
+// ThreadURL returns the address of "owner/repo#number", or "".
+func ThreadURL(s string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(s), " ")
 	if strings.HasPrefix(first, "https://") {
 		return first

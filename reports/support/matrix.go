@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/winlab-dev/winlab/internal/products"
 	"github.com/winlab-dev/winlab/internal/versions"
@@ -33,6 +34,9 @@ type Matrix struct {
 	trying map[string][]string
 	// named caches what [Matrix.Node] says.
 	named map[[2]string]State
+
+	mu   sync.Mutex
+	last *Table // that [Matrix.Ask] made last
 }
 
 // Windows is a release of Windows Server, or a part of its updates.

@@ -303,7 +303,7 @@ type Reply struct {
 // leaves open, versions joined where the answer is the same. Windows is the name of a release
 // in any form, or a build with a revision.
 func (m *Matrix) Ask(id string, q Question) ([]Reply, error) {
-	t := m.Table(id)
+	t := m.asked(id)
 	if t == nil {
 		return nil, fmt.Errorf("no claim is called %q", id)
 	}
@@ -349,6 +349,16 @@ func (m *Matrix) Ask(id string, q Question) ([]Reply, error) {
 		return nil, fmt.Errorf("no design fits: %s", cmp.Or(q.Design, "the documents describe none in that version"))
 	}
 	return replies, nil
+}
+
+// asked is the table of the claim that was asked about last: many questions are about one.
+func (m *Matrix) asked(id string) *Table {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.last == nil || m.last.Claim != id {
+		m.last = m.Table(id)
+	}
+	return m.last
 }
 
 // segment is the stretch of versions around one that has its state.

@@ -124,7 +124,7 @@ Exit codes: 0 as expected, 1 not as expected, 2 bad input or usage, 130 interrup
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(a.runCmd(), a.diffCmd(), a.historyCmd(), a.traceCmd(), a.upCmd(), a.execCmd(), a.watchCmd(), a.psCmd(), a.logsCmd(), a.applyCmd(), a.deleteCmd(), a.restartCmd(), a.linkCmd(), a.captureCmd(), a.downCmd(), a.replayCmd(), a.resolveCmd(), a.explainCmd(), a.checkCmd(), a.doctorCmd(), a.claimsCmd(), a.hnsCmd(), a.versionCmd())
+	root.AddCommand(a.runCmd(), a.diffCmd(), a.historyCmd(), a.siteCmd(), a.traceCmd(), a.upCmd(), a.execCmd(), a.watchCmd(), a.psCmd(), a.logsCmd(), a.applyCmd(), a.deleteCmd(), a.restartCmd(), a.linkCmd(), a.captureCmd(), a.downCmd(), a.replayCmd(), a.resolveCmd(), a.explainCmd(), a.checkCmd(), a.doctorCmd(), a.claimsCmd(), a.hnsCmd(), a.versionCmd())
 	return root
 }
 
