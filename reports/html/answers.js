@@ -163,7 +163,9 @@ async function answerView(cl) {
   answerNow = numberOf.get(cl.id);
   const at = chosen(f), w = windowsAt(x, f.build), version = at.version < 0 ? sup.versions.indexOf(sup.through) : at.version;
   const exists = d => x.rows[x.grid[w][d]][version] >= 0;
-  let design = at.designs.find(exists);
+  // Without a network, one where it was tried, or that the run has.
+  const there = at.designs.filter(exists), answerAt = i => x.answers[x.rows[x.grid[w][i]][version]];
+  let design = there.find(i => ["model", "components", "cluster"].some(l => (answerAt(i)[l].settings || []).length)) ?? there.find(i => sup.designs[i].run) ?? there[0];
   if (design === undefined) design = sup.designs.findIndex((d, i) => exists(i));
   const d = sup.designs[design], win = x.windows[w], n = d ? x.rows[x.grid[w][design]][version] : -1, a = x.answers[n];
   const areas = areaName[cl.area] || cl.area;

@@ -70,7 +70,7 @@ func TestBrowserMatrix(t *testing.T) {
 		t.Errorf("%d cells, want %d", n, len(doc.Cells))
 	}
 	want(t, dom, "47 of 47 claims, 9 of 9 settings", `tabindex="0"`)
-	if !regexp.MustCompile(`<aside id="panel"[^>]*hidden`).MatchString(dom) {
+	if !regexp.MustCompile(`<div id="panel"[^>]*hidden`).MatchString(dom) {
 		t.Error("the panel is open without an address")
 	}
 }
@@ -78,7 +78,7 @@ func TestBrowserMatrix(t *testing.T) {
 func TestBrowserOpensTheCellOfTheAddress(t *testing.T) {
 	dom := open(t, []byte(report(t, resulttest.Sample())), "#cell=clusterip-split/overlay-win-overlay/1.20")
 	want(t, dom, "differs from the documents", `role="tab"`, "10.244.2.9:80", `class="wcross"`, "ENCAP_10.244.3.0/24", "winlab trace fixtures/labs/overlay-win-overlay.yaml", "read in code", "RemoteSubnetRoute 10.244.3.0/24")
-	if regexp.MustCompile(`<aside id="panel"[^>]*hidden`).MatchString(dom) {
+	if regexp.MustCompile(`<div id="panel"[^>]*hidden`).MatchString(dom) {
 		t.Error("the panel is not open")
 	}
 }

@@ -7,7 +7,7 @@ const docGlyph = {works: "✓", fails: "✕", conditional: "◐", disputed: "⇄
 const docSays = {works: "it works", fails: "it does not work", conditional: "under a condition", disputed: "sources contradict each other", silent: "nothing"};
 const kindWords = {flow: "flows", resolve: "names", wire: "frames", hns: "HNS objects", rule: "rules", placement: "placements", resources: "resources", doctor: "doctor", cluster: "e2e"};
 const needWords = {cluster: "a cluster with Windows nodes", lab: "a lab or a model that is not there yet", nothing: "nothing: there is nothing to run"};
-const enc = s => encodeURIComponent(s).replace(/%2F/g, "/");
+const enc = s => encodeURIComponent(s).replace(/%2F/g, "/").replace(/%3A/g, ":");
 const claimLink = (cl, ...text) => h("a", {href: "#claim=" + enc(cl.id)}, text.length ? text : cl.title);
 const netOf = Object.fromEntries((index.settings || []).map(s => [s.design, s.network]));
 const areaName = Object.fromEntries((index.areas || []).map(a => [a.id, a.title]));
@@ -211,5 +211,5 @@ const place = () => {
   set("--top", topBar);
   set("--filters", $("#filters"));
 };
-addEventListener("resize", place);
+for (const bar of [topBar, $("#filters")]) new ResizeObserver(place).observe(bar);
 place();

@@ -69,6 +69,8 @@ function filter() {
     b.hidden = !any;
   }
   grid.dataset.only = f.outcome;
+  // A matrix of many columns fits no paper.
+  document.body.classList.toggle("many", heads.length - hiddenCols.size > 12);
   for (const t of $$(".tile")) t.setAttribute("aria-pressed", t.dataset.outcome === f.outcome);
   $("#shown").textContent = shown + " of " + rows.length + " claims, " + (heads.length - hiddenCols.size) + " of " + heads.length + " settings";
   filterPages(f);
@@ -179,6 +181,8 @@ let turn = 0;
 async function route() {
   const a = address(), mine = ++turn;
   for (const k of filterKeys) if (a[k] !== undefined && form.elements[k].value !== a[k]) form.elements[k].value = a[k];
+  // What was looked for is not part of the question on the page of a feature.
+  if (a.answer) for (const k of ["q", "area", "outcome", "state"]) if (a[k] === undefined) form.elements[k].value = "";
   const asked = (a.k8s || "").replace(/^v/, "").split(".").slice(0, 2).join(".");
   if (asked && form.elements.k8s.value !== a.k8s) form.elements.k8s.value = asked;
   unknownVersion = asked && form.elements.k8s.value !== asked ? a.k8s : "";
