@@ -80,6 +80,8 @@ type citation struct {
 	Covers string `yaml:"covers,omitempty"`
 	// Certainty is one of [Certainties]; "" for a source that states it.
 	Certainty string `yaml:"certainty,omitempty"`
+	// Edit is what we would propose to its authors, where it is wrong.
+	Edit string `yaml:"edit,omitempty"`
 
 	pos pos
 }
@@ -205,7 +207,7 @@ func (n *names) place(c citation) (s result.Source, through, wrong string) {
 	if c.Version != "" || c.From != "" {
 		d.Version, d.From = c.Version, c.From
 	}
-	s = result.Source{Doc: d.Doc, Section: c.Section, Version: d.Version, URL: d.URL + c.At, Says: c.Says, Certainty: c.Certainty}
+	s = result.Source{Doc: d.Doc, Section: c.Section, Version: d.Version, URL: d.URL + c.At, Says: c.Says, Certainty: c.Certainty, Edit: c.Edit}
 	if d.From != "" {
 		through = cmp.Or(d.DocumentedThrough, n.through)
 		s.Version = d.From

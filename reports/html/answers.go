@@ -231,6 +231,7 @@ func findText(cl *result.Claim, statics []result.Static) string {
 // axes fills in what can be asked for.
 func (v *view) axes(doc *result.Document) {
 	m := support.New(doc)
+	v.wrongs(doc, m)
 	v.AllVersions, v.Releases = m.Versions, products.Releases()
 	for _, d := range m.Designs {
 		v.AllDesigns = append(v.AllDesigns, designName{Name: clean.Line(d.Name), Title: clean.Line(m.Titles[d.Name])})

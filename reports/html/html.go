@@ -28,6 +28,8 @@ var (
 	componentsTmpl string
 	//go:embed clusters.tmpl
 	clustersTmpl string
+	//go:embed wrong.tmpl
+	wrongTmpl string
 	//go:embed pages.tmpl
 	pagesTmpl string
 	//go:embed trace.tmpl
@@ -51,7 +53,7 @@ var (
 )
 
 var (
-	reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl + componentsTmpl + liveTmpl + clustersTmpl + changesTmpl))
+	reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl + wrongTmpl + componentsTmpl + liveTmpl + clustersTmpl + changesTmpl))
 	tracePage  = template.Must(template.New("trace").Parse(traceTmpl))
 )
 

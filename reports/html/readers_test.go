@@ -169,6 +169,12 @@ func (r *reader) search(words string) {
 	r.act(chromedp.Evaluate(`document.querySelector("#q").focus()`, nil), chromedp.KeyEvent(words))
 }
 
+// goTo follows a link within the page.
+func (r *reader) goTo(fragment string) {
+	r.t.Helper()
+	r.act(chromedp.Evaluate(`location.hash = `+quote(fragment), nil))
+}
+
 // eval is the value of an expression, as text.
 func (r *reader) eval(js string) string {
 	r.t.Helper()
@@ -246,17 +252,27 @@ func TestAManagerLooks(t *testing.T) {
 	r.within()
 }
 
+// TestAWriterLooksForWhatToMend: the place, who says otherwise, what was found, and the edit.
+func TestAWriterLooksForWhatToMend(t *testing.T) {
+	r := read(t, "", 1280)
+	r.click(`nav a[href="#wrong"]`)
+	r.within()
+	r.sees("#wrong .card", "Network", "1.22-1.36", "against it", "Kubernetes on Windows common problems", "model", "delivered", "not tried with real programs", "say that it failed before KB4571748")
+}
+
 // TestSearchFindsWhatPeopleType.
 func TestSearchFindsWhatPeopleType(t *testing.T) {
+	r := read(t, "", 1280)
 	for words, want := range map[string]string{"KB4571748": "NodePort", "hostport": "ost", "ltsc2022": "2022", "Server 2022": "2022", "20348": "2022", "source vip": "source VIP"} {
-		r := read(t, "", 1280)
+		r.do(chromedp.Evaluate(`document.querySelector("#q").value = ""`, nil))
 		r.search(words)
 		r.sees("#a-list", want)
 		if n := r.eval(`document.querySelectorAll("#a-list li").length`); n == "0" || n == "40" {
 			t.Errorf("%q finds %s features", words, n)
 		}
 	}
-	r := read(t, "#q=xyzzy", 1280)
+	r.do(chromedp.Evaluate(`document.querySelector("#q").value = ""`, nil))
+	r.search("xyzzy")
 	r.sees("#a-none", "No feature is found")
 }
 
@@ -267,9 +283,9 @@ func TestVersionsOfTheAddress(t *testing.T) {
 	r.sees("#a-place", "Kubernetes 1.33")
 	r.sees("#between", "Nothing was run with Kubernetes 1.33", "1.20 and 1.36")
 	r.sees("#shown", "6 of 16 settings")
-	r = read(t, "#k8s=1.33.4", 1280)
+	r.goTo("#k8s=1.33.4")
 	r.sees("#a-place", "Kubernetes 1.33")
-	r = read(t, "#k8s=1.99", 1280)
+	r.goTo("#k8s=1.99")
 	r.sees("#no-version", "No document here is about Kubernetes 1.99", "1.37")
 }
 
@@ -311,15 +327,17 @@ func TestKeysAlone(t *testing.T) {
 // pages are what layout and accessibility are held to.
 var pages = map[string]string{
 	"first": "", "search": "#q=nodeport", "answer": "#answer=nodeport-from-own-node&k8s=1.33&build=r:2022", "static": "#answer=readonly-rootfs",
-	"cell": "#cell=icmp-outside-unsupported/overlay-flannel-vxlan/1.20-17763.1432", "claim": "#claim=dispute-vip-from-nodes",
+	"cell": "#cell=icmp-outside-unsupported/overlay-flannel-vxlan/1.20-17763.1432", "claim": "#claim=dispute-vip-from-nodes", "wrong": "#wrong",
 }
 
 // TestNothingGoesSideways: no page is wider than its window, and no card; tables and drawings
 // scroll in boxes of their own.
 func TestNothingGoesSideways(t *testing.T) {
-	for name, fragment := range pages {
+	r := read(t, "", 390)
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		r.goTo(pages[name])
 		for _, width := range []int64{390, 820, 1280, 1920} {
-			r := read(t, fragment, width)
+			r.act(emulation.SetDeviceMetricsOverride(width, 900, 1, false))
 			if wide := r.eval(`document.documentElement.scrollWidth`); wide != fmt.Sprint(width) {
 				t.Errorf("%s at %d px is %s px wide: %s", name, width, wide, r.eval(`[...document.querySelectorAll("body *")].filter(e => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".wide,.scroll,.draw,pre,.strip-box")).slice(0, 5).map(e => e.tagName + "." + e.className).join(" ")`))
 			}
@@ -329,8 +347,9 @@ func TestNothingGoesSideways(t *testing.T) {
 
 // TestPrintFits: nothing is cut off on paper, and an answer has few pages.
 func TestPrintFits(t *testing.T) {
+	r := read(t, "", 1040)
 	for _, name := range []string{"first", "answer"} {
-		r := read(t, pages[name], 1040)
+		r.goTo(pages[name])
 		r.do(emulation.SetEmulatedMedia().WithMedia("print"))
 		if wide := r.eval(`document.documentElement.scrollWidth <= 1040`); wide != "true" {
 			t.Errorf("%s is %s px wide on paper", name, r.eval(`document.documentElement.scrollWidth`))
@@ -362,11 +381,11 @@ func TestAccessibility(t *testing.T) {
 		} `json:"nodes"`
 	}
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
-		fragment := pages[name]
+		r := read(t, pages[name], 1280)
+		// The rows of the matrix are alike: those of three areas stand for all.
+		r.do(chromedp.Evaluate(`bodies.slice(3).forEach(b => b.remove())`, nil), chromedp.Evaluate(string(axe), nil))
 		for _, theme := range []string{"light", "dark"} {
-			r := read(t, fragment, 1280)
-			// The rows of the matrix are alike: those of three areas stand for all.
-			r.do(chromedp.Evaluate(`document.documentElement.dataset.theme = "`+theme+`"; bodies.slice(3).forEach(b => b.remove())`, nil), chromedp.Evaluate(string(axe), nil))
+			r.do(chromedp.Evaluate(`document.documentElement.dataset.theme = "`+theme+`"`, nil))
 			var found []violation
 			r.await(`axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations)`, &found)
 			for _, v := range found {
@@ -380,8 +399,9 @@ func TestAccessibility(t *testing.T) {
 
 // TestHeadingsAreNotUnderTheBar: a link to a section shows its heading.
 func TestHeadingsAreNotUnderTheBar(t *testing.T) {
+	r := read(t, "", 390)
 	for _, width := range []int64{390, 1280} {
-		r := read(t, "", width)
+		r.act(emulation.SetDeviceMetricsOverride(width, 900, 1, false))
 		for _, id := range strings.Fields(r.eval(`[...document.querySelectorAll("nav a")].map(a => a.hash.slice(1)).join(" ")`)) {
 			r.act(chromedp.Evaluate(`document.documentElement.style.scrollBehavior = "auto"; document.querySelector('nav a[href="#`+id+`"]').click()`, nil))
 			if ok := r.eval(`(() => { const h = document.querySelector("#` + id + ` h2").getBoundingClientRect(), bars = [...document.querySelectorAll(".top,#filters")].filter(e => getComputedStyle(e).position === "sticky").map(e => e.getBoundingClientRect().bottom); return h.top >= Math.max(0, ...bars) - 1 && h.bottom <= innerHeight || scrollY + innerHeight >= document.documentElement.scrollHeight - 2; })()`); ok != "true" {

@@ -25,6 +25,7 @@ type view struct {
 	Areas       []area
 	Differences []difference
 	Disputes    []dispute
+	Wrong       []wrong
 	Incidents   []incident
 	Flows       []flowRow // of labs that are not incidents, the failed ones first
 	FlowsFailed int

@@ -202,6 +202,8 @@ type Source struct {
 	// Certainty is how sure the source is of it: "" states that it is so, "hedged" that it
 	// may be, "announced" that it is to come; "own" is what we concluded from it ourselves.
 	Certainty string `json:"certainty,omitempty" yaml:"certainty,omitempty"`
+	// Edit is what we would propose to its authors, where it is wrong.
+	Edit string `json:"edit,omitempty" yaml:"edit,omitempty"`
 }
 
 // CertaintyWords are what a source's certainty means, for a reader; stating is silent.
