@@ -106,6 +106,9 @@ func up(ctx context.Context, stderr io.Writer, path string, o upOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := cluster.CheckMachine(f, o.dir); err != nil {
+		return err
+	}
 	if o.name == "" {
 		o.name = f.Lab.Metadata.Name
 	}

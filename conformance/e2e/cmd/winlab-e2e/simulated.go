@@ -61,6 +61,9 @@ func bringUp(ctx context.Context, o simulatedOptions) (_ *simulated, err error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := cluster.CheckMachine(f, ""); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(o.logs, 0o755); err != nil {
 		return nil, err
 	}
