@@ -2,6 +2,7 @@ package suite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
@@ -28,8 +30,6 @@ type actors struct {
 	ns      string
 	pods    map[string]*actor
 	service *v1.Service
-	// serviceErr is why the Service is not there.
-	serviceErr error
 }
 
 // actor is a pod that commands are run in.
@@ -40,6 +40,8 @@ type actor struct {
 	// host is set for a pod that stands for its node.
 	host bool
 	err  error
+	// tries is how often its pod was made.
+	tries int
 }
 
 // errLacks says that the cluster has nothing that could play a part.
@@ -56,6 +58,13 @@ func (a *actors) namespace(ctx context.Context) (string, error) {
 		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "privileged", runLabel: a.o.Run}}}, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("the namespace of the flows' pods: %w", err)
+	}
+	// Without this account, which a controller makes, no pod is taken.
+	if err := eventually(ctx, a.o.PodStart, func(ctx context.Context) error {
+		_, err := a.client.CoreV1().ServiceAccounts(ns.Name).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	}); err != nil {
+		return "", errors.Join(fmt.Errorf("the namespace of the flows' pods has no service account: %w", err), a.client.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}))
 	}
 	a.ns = ns.Name
 	return a.ns, nil
@@ -100,15 +109,40 @@ func (a *actors) of(ctx context.Context, e *Env, ref string) (*actor, error) {
 }
 
 func (a *actors) locked(ctx context.Context, e *Env, ref string) (*actor, error) {
-	if x, ok := a.pods[ref]; ok {
-		return x, x.err
+	old := a.pods[ref]
+	if old != nil && !a.again(ctx, old) {
+		return old, old.err
 	}
-	x := &actor{}
+	x := &actor{tries: 1}
+	if old != nil {
+		x.tries = old.tries + 1
+	}
 	x.err = a.start(ctx, e, ref, x)
 	if ctx.Err() == nil {
 		a.pods[ref] = x
 	}
 	return x, x.err
+}
+
+// actorTries is how often the pod of an actor is made, when it does not start or has gone
+// with its node. Each time costs the time that pods have to start.
+const actorTries = 3
+
+// again reports whether an actor is to be made again: its pod could not be made or has not
+// started, for another reason than that the cluster has nothing for it, or it has gone.
+func (a *actors) again(ctx context.Context, x *actor) bool {
+	var lacks errLacks
+	switch {
+	case x.tries >= actorTries, errors.As(x.err, &lacks), errors.Is(x.err, errNotPulled):
+		return false
+	case x.err != nil:
+		return true
+	}
+	p, err := a.client.CoreV1().Pods(x.pod.Namespace).Get(ctx, x.pod.Name, metav1.GetOptions{})
+	if err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return p.DeletionTimestamp != nil || podFinished(p)
 }
 
 func (a *actors) start(ctx context.Context, e *Env, ref string, x *actor) error {
@@ -131,6 +165,9 @@ func (a *actors) start(ctx context.Context, e *Env, ref string, x *actor) error 
 	x.windows, x.container, x.host = osOf(node) == "windows", "shell", kind == "node"
 	pod := on(windowsPod(strings.ReplaceAll(ref, "/", "-")), node)
 	pod.Namespace = ns
+	if x.tries > 1 { // the one before may still be there
+		pod.Name += fmt.Sprintf("-%d", x.tries)
+	}
 	pod.Labels = map[string]string{"actor": name}
 	if strings.HasPrefix(name, "win-webserver") {
 		pod.Labels["app"] = "win-webserver"
@@ -174,41 +211,44 @@ const hostAgnhost = `%CONTAINER_SANDBOX_MOUNT_POINT%\agnhost.exe`
 func (a *actors) web(ctx context.Context, e *Env) (*v1.Service, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.service != nil || a.serviceErr != nil {
-		return a.service, a.serviceErr
-	}
-	s, err := a.startWeb(ctx, e)
-	if ctx.Err() == nil {
-		a.service, a.serviceErr = s, err
-	}
-	return s, err
+	err := a.startWeb(ctx, e)
+	return a.service, err
 }
 
-func (a *actors) startWeb(ctx context.Context, e *Env) (*v1.Service, error) {
+// startWeb makes what is not there yet, and pods again that have gone.
+func (a *actors) startWeb(ctx context.Context, e *Env) error {
 	backends := 0
 	for _, name := range []string{"pod/win-webserver-0", "pod/win-webserver-1"} {
 		_, err := a.locked(ctx, e, name)
 		if _, lacks := err.(errLacks); lacks && backends > 0 {
 			continue // one Windows node: one backend
 		} else if err != nil {
-			return nil, err
+			return err
 		}
 		backends++
 	}
+	services := a.client.CoreV1().Services(a.ns)
 	make := func(name string, t v1.ServiceType) (*v1.Service, error) {
-		return a.client.CoreV1().Services(a.ns).Create(ctx, &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
+		s, err := services.Create(ctx, &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: v1.ServiceSpec{Type: t, Selector: map[string]string{"app": "win-webserver"}, Ports: []v1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}}}}, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return services.Get(ctx, name, metav1.GetOptions{})
+		}
+		return s, err
 	}
-	s, err := make("win-webserver", v1.ServiceTypeNodePort)
-	if err != nil {
-		return nil, err
+	if a.service == nil {
+		// The documents ask for "kubernetes" from the namespace that has it.
+		if _, err := make("kubernetes", v1.ServiceTypeClusterIP); err != nil {
+			return err
+		}
+		s, err := make("win-webserver", v1.ServiceTypeNodePort)
+		if err != nil {
+			return err
+		}
+		a.service = s
 	}
-	// The documents ask for "kubernetes" from the namespace that has it.
-	if _, err := make("kubernetes", v1.ServiceTypeClusterIP); err != nil {
-		return nil, err
-	}
-	return s, eventually(ctx, e.Options.PodStart, func(ctx context.Context) error {
-		list, err := a.client.DiscoveryV1().EndpointSlices(a.ns).List(ctx, metav1.ListOptions{LabelSelector: discovery.LabelServiceName + "=" + s.Name})
+	return eventually(ctx, e.Options.PodStart, func(ctx context.Context) error {
+		list, err := a.client.DiscoveryV1().EndpointSlices(a.ns).List(ctx, metav1.ListOptions{LabelSelector: discovery.LabelServiceName + "=" + a.service.Name})
 		if err != nil {
 			return err
 		}
@@ -217,7 +257,7 @@ func (a *actors) startWeb(ctx context.Context, e *Env) (*v1.Service, error) {
 			n += len(slice.Endpoints)
 		}
 		if n < backends {
-			return fmt.Errorf("the Service %s has %d endpoints of %d", s.Name, n, backends)
+			return fmt.Errorf("the Service %s has %d endpoints of %d", a.service.Name, n, backends)
 		}
 		return nil
 	})

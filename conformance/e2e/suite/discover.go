@@ -134,14 +134,22 @@ func (c *Cluster) plugin(ctx context.Context, client kubernetes.Interface) {
 	for _, ns := range []string{"kube-flannel", "kube-system"} {
 		if m := backendType.FindStringSubmatch(c.text(ctx, client, ns, "kube-flannel-cfg")); m != nil {
 			c.Plugin = "flannel"
-			c.Network = cmp.Or(c.Network, map[string]string{"vxlan": "overlay", "host-gw": "l2bridge"}[m[1]])
+			c.Network = cmp.Or(c.Network, networkOfBackend[m[1]])
+			return
+		}
+	}
+	for _, find := range []func() (string, string){
+		c.ofNodes,
+		func() (string, string) { return calico(ctx, client) },
+		func() (string, string) { return amazon(ctx, client) },
+	} {
+		if plugin, network := find(); plugin != "" {
+			c.Plugin, c.Network = plugin, cmp.Or(c.Network, network)
 			return
 		}
 	}
 	for _, known := range []struct{ namespace, name, plugin, network string }{
 		{"kube-system", "azure-cns", "azure-vnet", ""},
-		{"calico-system", "calico-node-windows", "calico", ""},
-		{"kube-system", "calico-node-windows", "calico", ""},
 		{"ovn-kubernetes", "ovnkube-node", "ovn-kubernetes", "transparent"},
 	} {
 		if _, err := client.AppsV1().DaemonSets(known.namespace).Get(ctx, known.name, metav1.GetOptions{}); err == nil {

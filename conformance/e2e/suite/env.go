@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	utilexec "k8s.io/client-go/util/exec"
@@ -124,8 +124,11 @@ func (e *Env) await(ctx context.Context, pod *v1.Pod, what string, holds func(*v
 	var stuck error
 	err := wait.PollUntilContextTimeout(ctx, time.Second, e.Options.PodStart, true, func(ctx context.Context) (bool, error) {
 		p, err := e.ClientSet.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-		if err != nil {
+		if apierrors.IsNotFound(err) {
 			return false, err
+		}
+		if err != nil { // the API server may come back
+			return false, nil
 		}
 		last = p
 		if holds(p) {
@@ -193,12 +196,11 @@ func (o output) all() string { return strings.TrimSpace(o.stdout + "\n" + o.stde
 // could not be run is.
 func (e *Env) exec(ctx context.Context, pod *v1.Pod, container string, command ...string) (output, error) {
 	options := e2epod.ExecOptions{Command: command, Namespace: pod.Namespace, PodName: pod.Name, ContainerName: container, CaptureStdout: true, CaptureStderr: true, Quiet: true}
-	stdout, stderr, err := e2epod.Exec(e.TContext(ctx), options)
-	// Nothing has run when the API server could not be reached: it may be asked again.
-	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" && ctx.Err() == nil {
-		stdout, stderr, err = e2epod.Exec(e.TContext(ctx), options)
-	}
-	o := output{stdout: stdout, stderr: stderr}
+	var o output
+	err := patiently(ctx, func() (err error) {
+		o.stdout, o.stderr, err = e2epod.Exec(e.TContext(ctx), options)
+		return err
+	})
 	var exit utilexec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
 		o.code = exit.ExitStatus()
@@ -216,15 +218,16 @@ func (e *Env) logs(ctx context.Context, pod *v1.Pod, container string) (string, 
 	return strings.TrimSpace(string(text)), err
 }
 
-// eventually polls until try returns nil; the error is the last one. An attempt that has
+// eventually polls until try returns nil; the error is the last one. It does not wait for an
+// image that cannot be pulled. An attempt that has
 // begun is made to its end: one that is cut off would say nothing about what is tried.
 func eventually(ctx context.Context, within time.Duration, try func(ctx context.Context) error) error {
 	last := errors.New("it was not tried")
 	err := wait.PollUntilContextTimeout(ctx, time.Second, within, true, func(context.Context) (bool, error) {
 		last = try(ctx)
-		return last == nil, nil
+		return last == nil || errors.Is(last, errNotPulled), nil
 	})
-	if err != nil {
+	if err != nil || errors.Is(last, errNotPulled) {
 		return last
 	}
 	return nil

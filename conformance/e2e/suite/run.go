@@ -54,6 +54,7 @@ type runner struct {
 	dynamic dynamic.Interface
 	mapper  meta.RESTMapper
 	record  *recorder
+	config  *rest.Config
 }
 
 // Run tries the specs, one after the other, and writes the results after each. Ginkgo
@@ -66,7 +67,8 @@ func Run(ctx context.Context, config *rest.Config, kubeconfig string, ledger *cl
 	if o.Settle == 0 {
 		o.Settle = settle
 	}
-	r := &runner{o: &o, c: c, targets: c.Targets()}
+	config = patient(config)
+	r := &runner{o: &o, c: c, targets: c.Targets(), config: config}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -213,6 +215,9 @@ func (r *runner) register(s *Spec) {
 		f.NamespacePodSecurityLevel = admissionapi.LevelPrivileged
 		f.SkipNamespaceCreation = s.Kind != InGo
 		ginkgo.It(s.Name, append(args, func(ctx context.Context) {
+			var err error
+			f.ClientSet, err = kubernetes.NewForConfig(r.config)
+			framework.ExpectNoError(err)
 			k, err := r.attempt(ctx, &Env{Framework: f, C: r.c, Options: r.o}, s)
 			framework.ExpectNoError(err)
 			k.Known = r.o.Known.why(s, r.record.setting.ID, k.Got)

@@ -38,18 +38,21 @@ func (e *Env) readyPods(ctx context.Context, app string, n int) ([]v1.Pod, error
 			return err
 		}
 		pods = pods[:0]
-		why := ""
+		var why error
 		for _, p := range list.Items {
 			if podReady(&p) && p.DeletionTimestamp == nil {
 				pods = append(pods, p)
 			} else if err := notStarting(&p); err != nil {
-				why = ": " + err.Error()
+				why = err
 			}
 		}
-		if len(pods) != n {
-			return fmt.Errorf("%d of %d pods are ready%s", len(pods), n, why)
+		switch {
+		case len(pods) == n:
+			return nil
+		case why != nil:
+			return fmt.Errorf("%d of %d pods are ready: %w", len(pods), n, why)
 		}
-		return nil
+		return fmt.Errorf("%d of %d pods are ready", len(pods), n)
 	})
 	return pods, err
 }

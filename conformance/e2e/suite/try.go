@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/winlab-dev/winlab/conformance/check"
@@ -22,7 +25,57 @@ import (
 
 // attempt tries a spec and holds what came out against the documents. It skips what the
 // cluster cannot show; an error says that it could not be tried.
+//
+// What comes out otherwise than documented while a node was not Ready is an error, too: it
+// says nothing about the claim.
 func (r *runner) attempt(ctx context.Context, e *Env, s *Spec) (result.Check, error) {
+	start := time.Now()
+	k, err := r.tryOut(ctx, e, s)
+	if err == nil && k.Pass || ctx.Err() != nil {
+		return k, err
+	}
+	if why := r.c.trouble(ctx, r.actors.client, start); why != "" {
+		return k, fmt.Errorf("the cluster was not well meanwhile: %s; what came out: %s", why, strings.TrimSpace(k.Got+" "+k.Summary+" "+text(err)))
+	}
+	return k, err
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// trouble says which of the nodes that were Ready when the run began were not since a time,
+// or are not there any more; "" when all were.
+func (c *Cluster) trouble(ctx context.Context, client kubernetes.Interface, since time.Time) string {
+	var all []string
+	for i := range c.nodes {
+		if !ready(&c.nodes[i]) {
+			continue
+		}
+		name := c.nodes[i].Name
+		n, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			all = append(all, fmt.Sprintf("node %s: %v", name, err))
+			continue
+		}
+		for _, k := range n.Status.Conditions {
+			switch {
+			case k.Type != v1.NodeReady:
+			case k.Status != v1.ConditionTrue:
+				all = append(all, fmt.Sprintf("node %s is not Ready: %s", name, k.Message))
+			case k.LastTransitionTime.After(since):
+				all = append(all, fmt.Sprintf("node %s is Ready again since %s", name, k.LastTransitionTime.Format(time.TimeOnly)))
+			}
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// tryOut tries a spec.
+func (r *runner) tryOut(ctx context.Context, e *Env, s *Spec) (result.Check, error) {
 	d := s.Documented(r.targets)
 	k := result.Check{Level: result.Cluster, What: s.What, Expect: d.Expect, Command: "winlab-e2e --claims " + s.Claim.ID}
 	var err error
@@ -42,8 +95,9 @@ func (r *runner) attempt(ctx context.Context, e *Env, s *Spec) (result.Check, er
 	case InGo:
 		k.Got = claims.Works
 		if why := s.try(ctx, e); why != nil {
-			if ctx.Err() != nil {
-				return k, why
+			if ctx.Err() != nil || away(why) || errors.Is(why, errNotPulled) {
+				err = why // of the cluster, and not of the claim
+				break
 			}
 			k.Got, k.Summary = claims.Fails, why.Error()
 		}

@@ -228,6 +228,13 @@ func (f *flags) onCluster(cmd *cobra.Command, ledger *claims.Ledger, all []suite
 	case len(specs) == 0:
 		return exitf(nothingSelected, "nothing is selected: no document says anything about this cluster that the %d specs asked for could show", len(asked))
 	}
+	specs, left := c.LeaveOut(specs)
+	if left != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+left)
+	}
+	if len(specs) == 0 {
+		return exitf(nothingSelected, "nothing is selected: %s", left)
+	}
 	apiOnly := true
 	for _, s := range specs {
 		apiOnly = apiOnly && s.Kind == suite.Refusals
