@@ -36,3 +36,14 @@ func TestAfterDocuments(t *testing.T) {
 		}
 	}
 }
+
+// TestALabIsNoCluster: what a check asks of a lab of its own is asked of no cluster.
+func TestALabIsNoCluster(t *testing.T) {
+	c := loadLedger(t).Claim("azure-cni-joins-the-vnet")
+	for _, k := range c.Checks {
+		d := c.DocumentedOn(k.String(), "", []Target{{Kubernetes: "1.36", Release: "2022", Network: "l2tunnel", Plugin: "azure-vnet"}})
+		if k.Lab == "" || d.Applies {
+			t.Errorf("%s is asked of a cluster: %+v", k, d)
+		}
+	}
+}

@@ -116,6 +116,8 @@ func specOf(l *claims.Ledger, c *claims.Claim, k claims.Check, inGo map[string]w
 	s := Spec{Claim: c, Area: l.AreaOf(c.ID), What: k.String(), Check: k}
 	s.Name = c.ID + ": " + s.What
 	switch {
+	case k.Lab != "":
+		return s, false, nil // a cluster has not what that lab has
 	case k.Flow != nil:
 		s.Kind = Packets
 		if k.Flow.SeenAs != "" {

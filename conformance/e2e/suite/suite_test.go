@@ -77,6 +77,9 @@ func TestEachCheckIsOneSpec(t *testing.T) {
 	names := map[string]int{}
 	used := map[string]bool{}
 	for _, s := range specs(t) {
+		if s.Check.Lab != "" {
+			t.Errorf("%s is for the lab %s, and no cluster has what that has", s.Name, s.Check.Lab)
+		}
 		names[s.Name]++
 		used[s.Check.Cluster] = true
 		if s.Area == "" || s.What == "" {
