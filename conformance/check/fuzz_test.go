@@ -70,3 +70,23 @@ func FuzzRun(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSuppressions: comments and patterns of any kind are read or refused, and never more is
+// suppressed than one line, one object or one file.
+func FuzzSuppressions(f *testing.F) {
+	for _, s := range []string{"a: b # winlab:ignore claim why", "# winlab:ignore-file x\n", "REM winlab:ignore", "**/[a", ":: winlab:ignore-file a: b;\r\n\r\n# c"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		found, _ := inComments("f", 1, []byte(text))
+		for _, s := range found {
+			if s.Claim == "" || s.Reason == "" || s.file != "f" || s.line < 0 || s.line > strings.Count(text, "\n")+1 {
+				t.Errorf("%q suppresses %+v", text, s)
+			}
+		}
+		if all, err := excluders([]string{text}); err == nil {
+			excluded(all, ".", "a/b.yaml")
+		}
+		_, _ = ParseSuppression(text)
+	})
+}

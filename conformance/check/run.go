@@ -62,6 +62,43 @@ func Run(ctx context.Context, inputs []Input, o Options) (*findings.Document, er
 
 // run checks files with some rules.
 func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findings.Document, error) {
+	reads := readAll(ctx, inputs, o)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	doc := &findings.Document{Schema: findings.Schema, Tool: o.Tool, Command: o.Command, Assumed: o.Assumed, CarriedOver: claims.CarriedOver(o.Targets), Findings: []findings.Finding{}, Passed: map[string]int{}}
+	all, ignores := collect(doc, inputs, reads)
+	manifest.Decide(all, manifest.Options{OS: o.OS}) // RuntimeClasses may be in other files
+	all = append(all, componentsIn(all)...)
+	inAnnotation, bad := inAnnotations(all)
+	noteMistakes(doc, bad)
+	ignores = append(ignores, inAnnotation...)
+	for _, s := range o.Ignore {
+		ignores = append(ignores, &s)
+	}
+	e := &evaluation{rules: rules, all: all, targets: o.Targets, seen: map[key]*groupedFinding{}, answers: map[asked]*answer{}, memo: map[any]any{}, buildAssumed: slices.Contains(o.Assumed, "--windows")}
+	if !o.NetworkGiven {
+		e.networks = networksOf(all)
+	}
+	if e.networks[""].Network != "" {
+		doc.Assumed = slices.DeleteFunc(slices.Clone(doc.Assumed), func(f string) bool { return f == "--network" })
+	}
+	if err := e.inTargets(ctx, doc, o); err != nil {
+		return nil, err
+	}
+	for _, t := range e.settings() {
+		doc.Settings = append(doc.Settings, t.String())
+	}
+	doc.Findings = append(doc.Findings, e.findings()...)
+	if n := manifest.ImagesOfSomeBuild(all); e.buildAssumed && n > 0 {
+		doc.NotExamined = append(doc.NotExamined, fmt.Sprintf("whether %d images that name a build of Windows fit the nodes: nobody says which Windows these have; name it with --windows", n))
+	}
+	suppress(doc, ignores)
+	return doc, nil
+}
+
+// readAll reads the files side by side; when the context ends, those that are left are not.
+func readAll(ctx context.Context, inputs []Input, o Options) []read {
 	reads := make([]read, len(inputs))
 	work := make(chan int)
 	var wg sync.WaitGroup
@@ -87,12 +124,11 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 	}
 	close(work)
 	wg.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	doc := &findings.Document{Schema: findings.Schema, Tool: o.Tool, Command: o.Command, Assumed: o.Assumed, CarriedOver: claims.CarriedOver(o.Targets), Findings: []findings.Finding{}, Passed: map[string]int{}}
-	var all []*subject.Subject
-	var ignores []*Suppression
+	return reads
+}
+
+// collect notes in the document what was read, and returns what there is to check and to suppress.
+func collect(doc *findings.Document, inputs []Input, reads []read) (all []*subject.Subject, ignores []*Suppression) {
 	for i, r := range reads {
 		if r.foreign && !inputs[i].listed && len(r.mistakes) == 0 {
 			continue
@@ -105,50 +141,35 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 		for kind, n := range r.passed {
 			doc.Passed[kind] += n
 		}
-		for _, m := range r.mistakes {
-			doc.Mistakes = append(doc.Mistakes, findings.Mistake{File: m.File, Line: m.Line, Column: m.Column, Message: clip(m.Message)})
-		}
+		noteMistakes(doc, r.mistakes)
 	}
-	manifest.Decide(all, manifest.Options{OS: o.OS}) // RuntimeClasses may be in other files
-	all = append(all, componentsIn(all)...)
-	e := &evaluation{rules: rules, all: all, targets: o.Targets, seen: map[key]*groupedFinding{}, answers: map[asked]*answer{}, memo: map[any]any{}, buildAssumed: slices.Contains(o.Assumed, "--windows")}
-	if !o.NetworkGiven {
-		e.networks = networksOf(all)
+	return all, ignores
+}
+
+func noteMistakes(doc *findings.Document, all strict.Mistakes) {
+	for _, m := range all {
+		doc.Mistakes = append(doc.Mistakes, findings.Mistake{File: m.File, Line: m.Line, Column: m.Column, Message: clip(m.Message)})
 	}
-	if e.networks[""].Network != "" {
-		doc.Assumed = slices.DeleteFunc(slices.Clone(doc.Assumed), func(f string) bool { return f == "--network" })
-	}
-	inAnnotation, bad := inAnnotations(all)
-	for _, m := range bad {
-		doc.Mistakes = append(doc.Mistakes, findings.Mistake{File: m.File, Line: m.Line, Column: m.Column, Message: m.Message})
-	}
+}
+
+// inTargets evaluates the rules in all settings, or in those that there is time for: the error
+// is the context's when there was none for even one.
+func (e *evaluation) inTargets(ctx context.Context, doc *findings.Document, o Options) error {
 	for i, t := range o.Targets {
 		if err := ctx.Err(); err != nil {
 			if i == 0 {
-				return nil, err
+				return err
 			}
 			doc.Interrupted = fmt.Sprintf("interrupted: checked in %d of %d settings", i, len(o.Targets))
 			e.targets = o.Targets[:i]
-			break
+			return nil
 		}
 		e.target(i, t)
 		if o.Progress != nil && len(o.Targets) > 1 {
 			o.Progress(i+1, len(o.Targets), t.String())
 		}
 	}
-	for _, t := range e.settings() {
-		doc.Settings = append(doc.Settings, t.String())
-	}
-	doc.Findings = append(doc.Findings, e.findings()...)
-	if n := manifest.ImagesOfSomeBuild(all); e.buildAssumed && n > 0 {
-		doc.NotExamined = append(doc.NotExamined, fmt.Sprintf("whether %d images that name a build of Windows fit the nodes: nobody says which Windows these have; name it with --windows", n))
-	}
-	ignores = append(ignores, inAnnotation...)
-	for _, s := range o.Ignore {
-		ignores = append(ignores, &s)
-	}
-	suppress(doc, ignores)
-	return doc, nil
+	return nil
 }
 
 // componentsIn finds the command lines of a node's components in Windows pods:
