@@ -174,17 +174,22 @@ func inputs(doc *result.Document, ledger *claims.Ledger, jobs []*job) error {
 	if sum := ledger.Sum(); sum != "" {
 		doc.Inputs = append(doc.Inputs, result.Input{Name: "ledger", SHA256: sum})
 	}
-	seen := map[string]bool{}
+	labs, seen := map[string]bool{}, map[string]bool{}
 	for _, j := range jobs {
-		if seen[j.file.Path] {
+		if labs[j.file.Path] {
 			continue
 		}
-		seen[j.file.Path] = true
-		sum, err := j.file.Sum()
+		labs[j.file.Path] = true
+		files, err := j.file.Inputs()
 		if err != nil {
 			return err
 		}
-		doc.Inputs = append(doc.Inputs, result.Input{Name: j.file.Path, SHA256: sum})
+		for _, f := range files {
+			if !seen[f.Path] {
+				seen[f.Path] = true
+				doc.Inputs = append(doc.Inputs, result.Input{Name: f.Path, SHA256: f.SHA256})
+			}
+		}
 	}
 	return nil
 }

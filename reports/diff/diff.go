@@ -32,8 +32,8 @@ type Report struct {
 	ExpectedElse int `json:"expectedElse,omitempty"`
 	// Inputs are what differs between the settings that were compared with each other.
 	Inputs []Input `json:"inputs,omitempty"`
-	// Files are what both runs read and what does not say the same in both: labs, with their
-	// bases and manifests, and "ledger" for the claims. Left out where settings of one run
+	// Files are what both runs read and what does not say the same in both: labs with their
+	// bases, files that they name, and "ledger" for the claims. Left out where settings of one run
 	// are compared.
 	Files []string `json:"files,omitempty"`
 	// Groups are the changes, those of verdicts first, each with one cause.

@@ -20,7 +20,7 @@ type Document struct {
 	Command string `json:"command"`
 	// Date is when the run began, in UTC and as RFC 3339 has it, "" when not noted.
 	Date string `json:"date,omitempty"`
-	// Inputs are what the run was given: the ledger of claims and each lab.
+	// Inputs are what the run was given: the ledger of claims, each lab and the files that it names.
 	Inputs []Input `json:"inputs,omitempty"`
 	// Settings are the columns of the matrix: a design in one version.
 	Settings []Setting `json:"settings"`
@@ -59,10 +59,10 @@ type Document struct {
 
 // Input is something that a run reads.
 type Input struct {
-	// Name is the lab's file, or "ledger" for the claims that the program has.
+	// Name is the file of a lab or one that a lab names, or "ledger" for the claims that the
+	// program has.
 	Name string `json:"name"`
-	// SHA256 is of all that it says, a lab's bases and manifests among it, in hexadecimal
-	// digits.
+	// SHA256 is of what it says, of a lab with its bases, in hexadecimal digits.
 	SHA256 string `json:"sha256"`
 }
 

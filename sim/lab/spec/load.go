@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -56,24 +57,52 @@ func Parse(path string, data []byte) (*File, error) {
 	return finishAll(path, node, found)
 }
 
-// Sum is the SHA-256 of all that the lab says, in hexadecimal digits: its file merged over
-// its bases, and the manifests that it names. It fails when a manifest cannot be read.
-func (f *File) Sum() (string, error) {
+// Input is a file that a lab reads.
+type Input struct {
+	// Path is its name as PathOf has it, SHA256 the hash of what it says in hexadecimal
+	// digits; that of the lab itself is the hash of its file merged over its bases.
+	Path, SHA256 string
+}
+
+// Inputs are the lab and the files that it names: manifests, configuration of plugins,
+// objects and dumps of nodes. A value is a file's name where there is such a file. It fails
+// when one cannot be read.
+func (f *File) Inputs() ([]Input, error) {
 	text, err := yaml.Marshal(f.node)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", f.Path, err)
+		return nil, fmt.Errorf("%s: %w", f.Path, err)
 	}
-	h := sha256.New()
-	h.Write(text)
-	for _, name := range f.Lab.Spec.Manifests {
-		data, err := os.ReadFile(f.PathOf(name))
-		if err != nil {
-			return "", err
+	all := []Input{{f.Path, sum(text)}}
+	names := map[string]bool{}
+	scalars(f.node, func(value string) {
+		path := f.PathOf(value)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			names[path] = true
 		}
-		fmt.Fprintf(h, "\x00%s\x00", name)
-		h.Write(data)
+	})
+	for _, path := range slices.Sorted(maps.Keys(names)) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Input{path, sum(data)})
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return all, nil
+}
+
+func sum(data []byte) string {
+	s := sha256.Sum256(data)
+	return hex.EncodeToString(s[:])
+}
+
+// scalars calls f with every text of a document that could name a file.
+func scalars(n *yaml.Node, f func(string)) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && strings.Contains(n.Value, ".") && !strings.ContainsAny(n.Value, "\n\x00") {
+		f(n.Value)
+	}
+	for _, c := range n.Content {
+		scalars(c, f)
+	}
 }
 
 // finishAll finishes a lab and checks all of its variants too.
