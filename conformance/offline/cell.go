@@ -153,11 +153,19 @@ func (j *job) flow(ctx context.Context, c *lab.Cluster, f spec.Flow) {
 // flowResult is the head of a flow's result.
 func (j *job) flowResult(step, name string) result.FlowResult {
 	meta := j.file.Lab.Metadata
-	fr := result.FlowResult{Lab: meta.Name, File: j.file.Path, Title: meta.Title, Variant: j.variant, Incident: meta.Incident, Step: step, Name: name, VariantTitle: j.variantTitle(j.file)}
+	fr := result.FlowResult{Lab: meta.Name, File: j.file.Path, Title: meta.Title, Variant: j.variant, Incident: meta.Incident, Story: story(meta), Step: step, Name: name, VariantTitle: j.variantTitle(j.file)}
 	if j.setting != nil {
 		_, fr.Setting, _ = strings.Cut(j.column.ID, "/")
 	}
 	return fr
+}
+
+// story is that of an incident.
+func story(m spec.Metadata) string {
+	if m.Incident == "" {
+		return ""
+	}
+	return strings.TrimSpace(m.Story)
 }
 
 // tryFlows judges the lab's flows step by step. A step that cannot be done is a

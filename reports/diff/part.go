@@ -25,6 +25,13 @@ func part(a, b *trace.Trace) (x, y *trace.Step) {
 	return nil, nil
 }
 
+// Part finds the first steps at which two traces of one flow go different ways; nil where
+// one has ended, and both nil where they are alike.
+func Part(a, b *trace.Trace) (x, y *Step) {
+	s, t := part(a, b)
+	return step(s), step(t)
+}
+
 // steps are those of the path that carries the verdict, or, where paths end in different
 // ways, of the first that ends in another way than the other trace. Steps that change
 // nothing are left out: which layers a packet passes unchanged depends on the build.

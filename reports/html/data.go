@@ -273,6 +273,7 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 	type flow struct {
 		result.FlowResult
 		ID    string `json:"id"`
+		Twins []twin `json:"twins,omitempty"`
 		Trace *ref   `json:"trace,omitempty"`
 	}
 	var flows []flow
@@ -282,7 +283,7 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		flows = append(flows, flow{f, ids[i], k.Trace})
+		flows = append(flows, flow{f, ids[i], twins(doc, i), k.Trace})
 	}
 	used := make([]*trace.Trace, 0, len(doc.Traces))
 	for _, t := range doc.Traces {

@@ -44,6 +44,8 @@ var (
 	reportJS string
 	//go:embed pages.js
 	pagesJS string
+	//go:embed incident.js
+	incidentJS string
 	//go:embed answers.js
 	answersJS string
 	//go:embed answers.css
@@ -102,7 +104,7 @@ func Report(doc *result.Document) ([]byte, error) {
 		return nil, err
 	}
 	v := newView(doc)
-	v.frame = newFrame("winlab: compatibility of Windows nodes", viewJS+pagesJS+answersJS+reportJS, index, parts)
+	v.frame = newFrame("winlab: compatibility of Windows nodes", viewJS+pagesJS+answersJS+incidentJS+reportJS, index, parts)
 	var b bytes.Buffer
 	if err := reportPage.Execute(&b, v); err != nil {
 		return nil, fmt.Errorf("html: %w", err)

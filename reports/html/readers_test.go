@@ -1,9 +1,11 @@
 package html
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -20,6 +22,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/google/gopacket/pcapgo"
 
 	"github.com/winlab-dev/winlab/conformance/offline"
 )
@@ -186,7 +189,15 @@ func (r *reader) eval(js string) string {
 // sees wants texts in what an element shows.
 func (r *reader) sees(sel string, texts ...string) {
 	r.t.Helper()
-	shown := r.eval(`(e => e && e.checkVisibility() ? e.innerText : "not visible")(document.querySelector(` + quote(sel) + `))`)
+	// What is unpacked when it is opened may take its time.
+	var shown string
+	for range 100 {
+		shown = r.eval(`(e => e && e.checkVisibility() ? e.innerText : "not visible")(document.querySelector(` + quote(sel) + `))`)
+		if !slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(shown, s) }) {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 	for _, s := range texts {
 		if !strings.Contains(shown, s) {
 			r.t.Errorf("%s does not show %q but %q", sel, s, shown[:min(len(shown), 600)])
@@ -258,6 +269,46 @@ func TestAWriterLooksForWhatToMend(t *testing.T) {
 	r.click(`nav a[href="#wrong"]`)
 	r.within()
 	r.sees("#wrong .card", "Network", "1.22-1.36", "against it", "Kubernetes on Windows common problems", "model", "delivered", "not tried with real programs", "say that it failed before KB4571748")
+}
+
+// TestSomebodyOnCallReadsAnIncident: broken and fixed side by side with the step at which they
+// part, and the frames in a form that other programs read.
+func TestSomebodyOnCallReadsAnIncident(t *testing.T) {
+	r := read(t, "", 1280)
+	r.click(`#incidents a[href^="#flow=overlay-remote-backends/broken"]`)
+	r.sees("#p-body", "side by side")
+	r.click(`#p-body details.fold summary`)
+	r.within()
+	r.sees("#p-body .both", "broken", "fixed", "They part at step", "parts here")
+	if n := r.eval(`document.querySelectorAll("#p-body .step.parted").length`); n == "0" {
+		t.Error("no step is marked")
+	}
+	capture := r.eval(`atob(document.querySelector('#p-body a[download$=".pcapng"]').href.split(",")[1])`)
+	if len(capture) < 100 || !strings.HasPrefix(capture, "\n\r\r\n") {
+		t.Errorf("the capture begins with %q", capture[:min(len(capture), 20)])
+	}
+	b := make([]byte, 0, len(capture))
+	for _, c := range capture { // the script's letters are bytes
+		b = append(b, byte(c))
+	}
+	got, err := pcapgo.NewNgReader(bytes.NewReader(b), pcapgo.DefaultNgReaderOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for {
+		frame, _, err := got.ReadPacketData()
+		if err == io.EOF {
+			break
+		}
+		if err != nil || len(frame) < 42 {
+			t.Fatalf("frame %d has %d bytes, %v", n, len(frame), err)
+		}
+		n++
+	}
+	if n == 0 {
+		t.Error("the capture has no frame")
+	}
 }
 
 // TestSearchFindsWhatPeopleType.

@@ -180,6 +180,7 @@ const findCell = (claim, setting) => {
 let turn = 0;
 async function route() {
   const a = address(), mine = ++turn;
+  delete document.documentElement.dataset.ready;
   for (const k of filterKeys) if (a[k] !== undefined && form.elements[k].value !== a[k]) form.elements[k].value = a[k];
   // What was looked for is not part of the question on the page of a feature.
   if (a.answer) for (const k of ["q", "area", "outcome", "state"]) if (a[k] === undefined) form.elements[k].value = "";
@@ -339,6 +340,7 @@ async function flowView(f) {
   $("#p-where").textContent = [f.incident, f.lab, f.variant].filter(Boolean).join(" · ");
   const twins = index.flows.filter(x => x.lab === f.lab && x.file === f.file && x.name === f.name && x.variant !== f.variant);
   return [title(f.title || f.name, f.variant && h("span", {class: "variant v-" + f.variant}, f.variant)), h("p", {class: "meta"}, f.name + " · ", h("code", {}, f.file)),
+    f.story && h("p", {class: "text story"}, f.story), await sideBySide(f), f.trace && await takeAway(f),
     twins.length > 0 && h("p", {}, twins.map(x => h("a", {class: "chip", href: "#flow=" + enc(x.id)}, "compare: " + x.variant + ", " + x.got))), await checkView(f, true, false)];
 }
 

@@ -414,6 +414,8 @@ type FlowResult struct {
 	Setting string `json:"setting,omitempty"`
 	// Incident is the public thread that the lab retells, if it does.
 	Incident string `json:"incident,omitempty"`
+	// Story tells the incident, "" elsewhere.
+	Story string `json:"story,omitempty"`
 	// Step is the step of the lab after which the flow was judged, "" before the
 	// first.
 	Step string `json:"step,omitempty"`
