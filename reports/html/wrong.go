@@ -119,20 +119,7 @@ func (v *view) wrong(m *support.Matrix, cl *result.Claim, k result.Check, at pla
 	}
 	_, until, _ := strings.Cut(x.Place.Version, "-")
 	x.Living = cmp.Or(until, x.Place.Version) == m.Through() || slices.ContainsFunc(x.Also, func(s result.Source) bool { return strings.HasSuffix(s.Version, "-"+m.Through()) })
-	same := slices.IndexFunc(v.Wrong, func(o wrong) bool {
-		return o.Place.Doc == x.Place.Doc && o.Place.Section == x.Place.Section && o.Place.Says == x.Place.Says
-	})
-	if same < 0 {
-		v.Wrong = append(v.Wrong, x)
-		same = len(v.Wrong) - 1
-	}
-	o := &v.Wrong[same]
-	o.Edit = cmp.Or(o.Edit, x.Edit)
-	for _, s := range x.Counter {
-		if !slices.ContainsFunc(o.Counter, func(c result.Source) bool { return c.Doc == s.Doc && c.Says == s.Says }) {
-			o.Counter = append(o.Counter, s)
-		}
-	}
+	o := v.placeOf(x)
 	i := slices.IndexFunc(o.Claims, func(c wrongClaim) bool { return c.ID == clean.Line(cl.ID) })
 	if i < 0 {
 		o.Claims = append(o.Claims, wrongClaim{ID: clean.Line(cl.ID), Title: clean.Line(cl.Title)})
@@ -151,6 +138,25 @@ func (v *view) wrong(m *support.Matrix, cl *result.Claim, k result.Check, at pla
 	if at.Link != "" {
 		c.Found[n].Where = append(c.Found[n].Where, at)
 	}
+}
+
+// placeOf is the list's entry of a place, with what another finding says of it.
+func (v *view) placeOf(x wrong) *wrong {
+	same := slices.IndexFunc(v.Wrong, func(o wrong) bool {
+		return o.Place.Doc == x.Place.Doc && o.Place.Section == x.Place.Section && o.Place.Says == x.Place.Says
+	})
+	if same < 0 {
+		v.Wrong = append(v.Wrong, x)
+		same = len(v.Wrong) - 1
+	}
+	o := &v.Wrong[same]
+	o.Edit = cmp.Or(o.Edit, x.Edit)
+	for _, s := range x.Counter {
+		if !slices.ContainsFunc(o.Counter, func(c result.Source) bool { return c.Doc == s.Doc && c.Says == s.Says }) {
+			o.Counter = append(o.Counter, s)
+		}
+	}
+	return o
 }
 
 // Components reports whether real components found any of it.

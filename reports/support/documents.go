@@ -44,7 +44,34 @@ func (c *claim) documented(p place) documents {
 		return d
 	}
 	d.carried = best == carried
-	disputed, undisputed := 0, 0
+	disputed, undisputed := c.disputes(p, &d)
+	d.contested = disputed > 0
+	states, restricted := c.statuses(p, best, &d)
+	switch {
+	case len(states) == 0:
+		return d
+	case slices.Contains(states, Unknown), disputed > 0 && undisputed == 0:
+		d.state = Unknown
+		return d
+	case len(states) > 1, restricted && states[0] == Works:
+		d.state = Conditions
+	default:
+		d.state = states[0]
+	}
+	for i := range c.asks {
+		if k := c.Asks[i].Condition; k != "" && c.asks[i].at(p) != outside {
+			addNew(&d.notes, k)
+			if d.state == Works {
+				d.state = Conditions
+			}
+		}
+	}
+	return d
+}
+
+// disputes counts the checks of the feature itself in a place, with a dispute and without
+// one, and notes the positions.
+func (c *claim) disputes(p place, d *documents) (disputed, undisputed int) {
 	for i := range c.asks {
 		a := &c.Asks[i]
 		if c.asks[i].at(p) == outside || a.Expect == "" || c.polarity[a.What] != 1 {
@@ -61,9 +88,12 @@ func (c *claim) documented(p place) documents {
 			}
 		}
 	}
-	d.contested = disputed > 0
-	var states []State
-	restricted := false
+	return disputed, undisputed
+}
+
+// statuses reads the statuses that hold in a place as well as any: their states, and whether
+// one is for something beside the place only.
+func (c *claim) statuses(p place, best fit, d *documents) (states []State, restricted bool) {
 	for i := range c.support {
 		s := &c.support[i]
 		if s.at(p) != best {
@@ -85,26 +115,7 @@ func (c *claim) documented(p place) documents {
 	} else if slices.Contains(d.statuses, "beta") {
 		addNew(&d.notes, "documented as beta")
 	}
-	switch {
-	case len(states) == 0:
-		return d
-	case slices.Contains(states, Unknown), disputed > 0 && undisputed == 0:
-		d.state = Unknown
-		return d
-	case len(states) > 1, restricted && states[0] == Works:
-		d.state = Conditions
-	default:
-		d.state = states[0]
-	}
-	for i := range c.asks {
-		if k := c.Asks[i].Condition; k != "" && c.asks[i].at(p) != outside {
-			addNew(&d.notes, k)
-			if d.state == Works {
-				d.state = Conditions
-			}
-		}
-	}
-	return d
+	return states, restricted
 }
 
 // note is a reservation of a status: "containerd >=1.6: unsupported".

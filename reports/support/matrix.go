@@ -97,6 +97,20 @@ type static struct {
 func New(doc *result.Document) *Matrix {
 	m := &Matrix{doc: doc, Titles: map[string]string{}, exists: map[string][]bool{}, claims: map[string]*claim{}, nodes: map[string]string{}}
 	m.axes()
+	m.readRuns()
+	m.readClaims()
+	for _, r := range products.Releases() {
+		if m.claims[r.Claim] != nil {
+			m.nodes[r.Name] = r.Claim
+		}
+	}
+	m.indexes()
+	return m
+}
+
+// readRuns reads what was found in each setting.
+func (m *Matrix) readRuns() {
+	doc := m.doc
 	cells := map[string]map[string]*result.Cell{}
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
@@ -118,6 +132,11 @@ func New(doc *result.Document) *Matrix {
 			m.runs = append(m.runs, r)
 		}
 	}
+}
+
+// readClaims reads the ranges of statuses and checks.
+func (m *Matrix) readClaims() {
+	doc := m.doc
 	for i := range doc.Claims {
 		c := &claim{Claim: &doc.Claims[i]}
 		for _, h := range c.History {
@@ -150,11 +169,10 @@ func New(doc *result.Document) *Matrix {
 		}
 		c.polarities()
 	}
-	for _, r := range products.Releases() {
-		if m.claims[r.Claim] != nil {
-			m.nodes[r.Name] = r.Claim
-		}
-	}
+}
+
+// indexes makes what questions are answered from.
+func (m *Matrix) indexes() {
 	m.runsAt = make([][][]*run, len(m.Designs))
 	for d := range m.Designs {
 		m.runsAt[d] = make([][]*run, len(m.versions))
@@ -167,8 +185,8 @@ func New(doc *result.Document) *Matrix {
 		}
 	}
 	m.trying = map[string][]string{}
-	for i := range doc.Claims {
-		c := m.claims[doc.Claims[i].ID]
+	for i := range m.doc.Claims {
+		c := m.claims[m.doc.Claims[i].ID]
 		for what, p := range c.polarity {
 			if p == 1 {
 				m.trying[what] = append(m.trying[what], c.ID)
@@ -181,7 +199,6 @@ func New(doc *result.Document) *Matrix {
 			m.named[[2]string{r.Name, v}] = m.node(r.Name, v)
 		}
 	}
-	return m
 }
 
 // minorOf is a version without its patch: what ranges of documents look at.

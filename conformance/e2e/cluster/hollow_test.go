@@ -107,6 +107,17 @@ func TestHollow(t *testing.T) {
 		}
 		return fmt.Errorf("%+v", l.Items)
 	})
+	hollowNodes(t, c, all)
+	if err := c.Act(t.Context(), Kill, kwok); err != nil {
+		t.Fatal(err)
+	}
+	deployment("more", pods/2, corev1.Toleration{Key: "os", Operator: corev1.TolerationOpExists})
+	running(pods)
+}
+
+// hollowNodes: all hollow nodes are ready, and are shown as what they stand for.
+func hollowNodes(t *testing.T, c *Cluster, all int) {
+	t.Helper()
 	nodes, err := c.Nodes(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -123,9 +134,4 @@ func TestHollow(t *testing.T) {
 	if hollow != all {
 		t.Errorf("%d of %d nodes are hollow", hollow, len(nodes))
 	}
-	if err := c.Act(t.Context(), Kill, kwok); err != nil {
-		t.Fatal(err)
-	}
-	deployment("more", pods/2, corev1.Toleration{Key: "os", Operator: corev1.TolerationOpExists})
-	running(pods)
 }
