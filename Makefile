@@ -102,6 +102,9 @@ cluster-binaries: go ## build the pinned programs of a cluster into the cache (o
 cluster-designs: go ## a cluster on every network design, and its flows made by real programs; DESIGNS="-components real -kubernetes 1.33.13"
 	cd conformance/e2e && $(GO) test -timeout 60m ./cluster -run '^TestDesigns$$' -v -args -designs $(DESIGNS)
 
+cluster-faults: go ## let programs, images and a node fail while winlab-e2e runs; four minutes
+	cd conformance/e2e && $(GO) test -timeout 20m ./cmd/winlab-e2e -run '^TestFaults$$' -v -args -faults
+
 tutorial: go ## run the commands of docs/tutorial.md and compare what they print
 	cd conformance/e2e && $(GO) test -timeout 20m ./cmd/winlab-cluster -run '^TestTutorial$$' -v
 

@@ -143,6 +143,7 @@ func TestBrowserKeys(t *testing.T) {
 		key("Escape"); await wait();
 		key("/"); note("slash");
 		document.activeElement.value = "nslookup"; document.activeElement.dispatchEvent(new Event("input", {bubbles: true}));
+		await new Promise(then => setTimeout(then, 400)); // the tables wait for a pause in the typing
 		log.push("found=" + document.querySelector("#shown").textContent + " " + location.hash);
 		key("Enter");
 		document.querySelector("#filters").requestSubmit(); note("submit");

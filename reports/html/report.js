@@ -87,8 +87,17 @@ function filterChanged() {
   if (open.answer && form.elements.q.value + form.elements.area.value + form.elements.state.value !== "") history.replaceState(null, "", hashOf({}));
   if (open.answer) route(); else filter();
 }
-form.addEventListener("input", filterChanged);
-form.addEventListener("submit", e => { e.preventDefault(); focusFirst(); });
+// Each key filters the list of features at once, and the long tables when the typing pauses.
+let pause = 0;
+const settle = () => { if (pause) { clearTimeout(pause); pause = 0; filterChanged(); } };
+form.addEventListener("input", e => {
+  if (e.target.name !== "q" || opened(address()).answer) { settle(); filterChanged(); return; }
+  const f = filterValues();
+  filterAnswers({...f, words: f.q.toLowerCase().split(/\s+/).filter(Boolean)});
+  clearTimeout(pause);
+  pause = setTimeout(settle, 150);
+});
+form.addEventListener("submit", e => { e.preventDefault(); settle(); focusFirst(); });
 form.addEventListener("reset", () => setTimeout(filterChanged));
 for (const t of $$(".tile")) t.addEventListener("click", () => {
   const s = form.elements.outcome;

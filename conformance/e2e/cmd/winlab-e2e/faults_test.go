@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"os/exec"
@@ -19,9 +20,14 @@ import (
 	"github.com/winlab-dev/winlab/sim/live/netns"
 )
 
+var allFaults = flag.Bool("faults", false, "let parts of a cluster fail while specs run")
+
 // TestFaults: parts of a cluster fail while specs run. Each spec has one result, none is
 // taken for a claim that does not hold, nothing hangs, and the exit code says what came out.
 func TestFaults(t *testing.T) {
+	if !*allFaults {
+		t.Skip("four minutes: make cluster-faults runs it")
+	}
 	needPrograms(t)
 	c := upInside(t)
 	f := &faulty{T: t, c: c}

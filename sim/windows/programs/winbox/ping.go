@@ -106,6 +106,9 @@ func (f *pingFlags) resolve(ctx context.Context, s *system) (to netip.Addr, show
 		return a, a.String(), nil
 	}
 	all, err := s.addresses(ctx, f.target)
+	if err != nil { // nobody could be asked, or there is no such name: ping says the same of both
+		all = nil
+	}
 	for _, a := range all {
 		if a.Is4() && !f.v6 {
 			return a, fmt.Sprintf("%s [%s]", f.target, a), nil
@@ -114,7 +117,6 @@ func (f *pingFlags) resolve(ctx context.Context, s *system) (to netip.Addr, show
 	if len(all) > 0 && !f.v4 {
 		return to, "", errors.New("winlab: ping here has no IPv6")
 	}
-	// Nobody could be asked, or there is no such name: ping says the same of both.
 	return to, "", fmt.Errorf("Ping request could not find host %s. Please check the name and try again.", f.target)
 }
 
