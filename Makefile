@@ -14,7 +14,7 @@ GOCYCLO     = github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0
 COMPLEXITY ?= 24
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity cluster upstream e2e cluster-binaries cluster-designs tutorial build install generate wine windows-binaries kube-proxy-differential dlls go
+.PHONY: help run test bench bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity cluster upstream e2e cluster-binaries cluster-designs cluster-faults tutorial build install generate wine windows-binaries kube-proxy-differential dlls go
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

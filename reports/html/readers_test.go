@@ -25,6 +25,8 @@ import (
 	"github.com/google/gopacket/pcapgo"
 
 	"github.com/winlab-dev/winlab/conformance/offline"
+	"github.com/winlab-dev/winlab/reports/diff"
+	"github.com/winlab-dev/winlab/reports/result"
 )
 
 // reportFile is the report of two designs and of all incidents, made once: real data, because
@@ -80,6 +82,12 @@ type reader struct {
 // the test.
 func read(t *testing.T, fragment string, width int64) *reader {
 	t.Helper()
+	return readPage(t, func() (string, error) { made = true; return reportFile() }, fragment, width)
+}
+
+// readPage is read for another page than the report.
+func readPage(t *testing.T, page func() (string, error), fragment string, width int64) *reader {
+	t.Helper()
 	bin, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("needs chromium on the PATH to read the report as its readers do")
@@ -87,8 +95,7 @@ func read(t *testing.T, fragment string, width int64) *reader {
 	if testing.Short() {
 		t.Skip("runs labs and a browser")
 	}
-	made = true
-	file, err := reportFile()
+	file, err := page()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -470,5 +477,58 @@ func TestPagesAreAllTried(t *testing.T) {
 	r := read(t, "", 1280)
 	if ids := strings.Fields(r.eval(`[...document.querySelectorAll("nav a")].map(a => a.hash.slice(1)).join(" ")`)); !slices.Contains(ids, "answers") || len(ids) < 8 {
 		t.Errorf("the head leads to %v", ids)
+	}
+}
+
+// TestPluginAuthor: somebody has changed the configuration of a plugin, and asks what broke,
+// and by which rule.
+func TestPluginAuthor(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "fixtures"), os.DirFS("../../fixtures")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	run := func() *result.Document {
+		t.Helper()
+		doc, err := offline.Run(t.Context(), offline.Options{Paths: []string{"fixtures/labs/l2bridge-flannel-host-gw.yaml"}, Tool: "winlab test", Command: "winlab run"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return doc
+	}
+	before := run()
+	const conf = "fixtures/cni/flannel-host-gw.conf"
+	text, err := os.ReadFile(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	less := bytes.Replace(text, []byte(`"10.244.0.0/16", `), nil, 1)
+	if bytes.Equal(less, text) {
+		t.Fatal("the configuration has no exception for pods any more")
+	}
+	if err := os.WriteFile(conf, less, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r, err := diff.Compare(before, run(), diff.Options{NameA: "main", NameB: "branch"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := Diff(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "diff.html")
+	if err := os.WriteFile(file, page, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, width := range []int64{390, 1280} {
+		reader := readPage(t, func() (string, error) { return file, nil }, "", width)
+		reader.sees("#main", "changed", conf, "not as expected any more", "OutBoundNAT", "flannel-host-gw.conf:")
+		reader.click("#g1 details.fold summary")
+		reader.sees("#g1 .traces", "parts here")
+		if wide := reader.eval("document.documentElement.scrollWidth > innerWidth"); wide != "false" {
+			t.Errorf("%d px: the page is wider than the window", width)
+		}
+		reader.within()
 	}
 }

@@ -87,6 +87,64 @@ function origin(o) {
   return h("div", {class: "from"}, h("span", {class: "lab"}, "from"), o.what, at && h("code", {}, at));
 }
 
+// frameFields decodes a frame: its headers from the outside in, each with its fields in the
+// order of the bytes. What is cut off or unknown ends as so many bytes.
+function frameFields(b64) {
+  const bin = atob(b64), b = Uint8Array.from(bin, c => c.charCodeAt(0)), out = [];
+  const u16 = i => b[i] << 8 | b[i + 1], u32 = i => u16(i) * 65536 + u16(i + 2);
+  const hex = (n, w) => "0x" + n.toString(16).padStart(w, "0");
+  const mac = i => [...b.slice(i, i + 6)].map(x => x.toString(16).padStart(2, "0")).join("-");
+  const v4 = i => b.slice(i, i + 4).join(".");
+  const v6 = i => {
+    const g = [0, 2, 4, 6, 8, 10, 12, 14].map(k => u16(i + k).toString(16));
+    let at = -1, n = 1;
+    for (let k = 0; k < 8; k++) { let j = k; while (j < 8 && g[j] === "0") j++; if (j - k > n) { at = k; n = j - k; } }
+    return at < 0 ? g.join(":") : g.slice(0, at).join(":") + "::" + g.slice(at + n).join(":");
+  };
+  const rest = i => { if (i < b.length) out.push(["payload", [["bytes", b.length - i]]]); };
+  const enough = (i, n) => i + n <= b.length || (rest(i), false);
+  const names = (n, list) => list.filter((_, k) => n >> k & 1).join(" ") || "none";
+  function ethernet(i) {
+    if (!enough(i, 14)) return;
+    out.push(["Ethernet", [["destination", mac(i)], ["source", mac(i + 6)], ["type", hex(u16(i + 12), 4)]]]);
+    const next = {0x800: ip4, 0x86dd: ip6}[u16(i + 12)];
+    next ? next(i + 14) : rest(i + 14);
+  }
+  function ip4(i) {
+    const size = (b[i] & 15) * 4;
+    if (!enough(i, 20) || size < 20 || !enough(i, size)) return;
+    out.push(["IPv4", [["header length", size], ["total length", u16(i + 2)], ["identification", hex(u16(i + 4), 4)], ["flags", names(b[i + 6] >> 5, ["MF", "DF"])], ["fragment offset", (u16(i + 6) & 0x1fff) * 8],
+      ["TTL", b[i + 8]], ["protocol", b[i + 9]], ["checksum", hex(u16(i + 10), 4)], ["source", v4(i + 12)], ["destination", v4(i + 16)]]]);
+    u16(i + 6) & 0x1fff ? rest(i + size) : transport(b[i + 9], i + size);
+  }
+  function ip6(i) {
+    if (!enough(i, 40)) return;
+    out.push(["IPv6", [["payload length", u16(i + 4)], ["next header", b[i + 6]], ["hop limit", b[i + 7]], ["source", v6(i + 8)], ["destination", v6(i + 24)]]]);
+    transport(b[i + 6], i + 40);
+  }
+  function transport(protocol, i) {
+    if (protocol === 6) {
+      const size = (b[i + 12] >> 4) * 4;
+      if (!enough(i, 20) || size < 20 || !enough(i, size)) return;
+      out.push(["TCP", [["source port", u16(i)], ["destination port", u16(i + 2)], ["sequence", u32(i + 4)], ["acknowledgement", u32(i + 8)], ["header length", size], ["flags", names(b[i + 13], ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"])], ["window", u16(i + 14)], ["checksum", hex(u16(i + 16), 4)]]]);
+      rest(i + size);
+    } else if (protocol === 17) {
+      if (!enough(i, 8)) return;
+      out.push(["UDP", [["source port", u16(i)], ["destination port", u16(i + 2)], ["length", u16(i + 4)], ["checksum", hex(u16(i + 6), 4)]]]);
+      if (![4789, 8472].includes(u16(i + 2)) || !(b[i + 8] & 8)) { rest(i + 8); return; } // no VXLAN
+      if (!enough(i + 8, 8)) return;
+      out.push(["VXLAN", [["flags", hex(b[i + 8], 2)], ["VNI", u32(i + 12) >>> 8]]]);
+      ethernet(i + 16);
+    } else if (protocol === 1 || protocol === 58) {
+      if (!enough(i, 8)) return;
+      out.push([protocol === 1 ? "ICMP" : "ICMPv6", [["type", b[i]], ["code", b[i + 1]], ["checksum", hex(u16(i + 2), 4)], ["identifier", u16(i + 4)], ["sequence", u16(i + 6)]]]);
+      rest(i + 8);
+    } else rest(i);
+  }
+  ethernet(0);
+  return out;
+}
+
 function hexdump(b64) {
   const bin = atob(b64);
   const rows = [];
@@ -95,7 +153,9 @@ function hexdump(b64) {
     const hex = [...chunk].map(c => c.charCodeAt(0).toString(16).padStart(2, "0")).join(" ");
     rows.push(i.toString(16).padStart(4, "0") + "  " + hex.padEnd(48) + "  " + chunk.replace(/[^\x20-\x7e]/g, "."));
   }
-  return h("details", {class: "hex"}, h("summary", {}, "frame, " + bin.length + " bytes"), h("pre", {}, rows.join("\n")));
+  const tree = frameFields(b64).map(([layer, fields]) => h("details", {class: "layer"}, h("summary", {}, layer, h("small", {}, " " + fields.filter(([k]) => /source|destination|VNI|bytes/.test(k)).map(([, v]) => v).join(" > "))),
+    h("dl", {}, fields.map(([k, v]) => h("div", {}, h("dt", {}, k), h("dd", {}, v))))));
+  return h("details", {class: "hex"}, h("summary", {}, "frame, " + bin.length + " bytes"), tree, h("pre", {}, rows.join("\n")));
 }
 
 // step lists one step; before is the packet of the step before it.
