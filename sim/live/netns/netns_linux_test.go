@@ -186,7 +186,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			if _, err := io.ReadFull(r, make([]byte, 3)); err != nil {
 				t.Fatal(err)
 			}
-			if m, err := p.Memory(t.Context()); err != nil || m < 100<<10 || m > 100<<20 {
+			if m, err := p.Memory(t.Context()); err != nil || m < 16<<10 || m > 100<<20 {
 				t.Errorf("a shell has %d bytes in memory, %v", m, err)
 			}
 			c.end(h)
