@@ -126,11 +126,12 @@ func (f *flags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return exit{notRun, err}
 	}
+	// Before a cluster comes up: what is asked for may not exist.
+	asked, _, err := suite.Select(all, f.sel, nil)
+	if err != nil {
+		return exit{notRun, err}
+	}
 	if f.list {
-		asked, _, err := suite.Select(all, f.sel, nil)
-		if err != nil {
-			return exit{notRun, err}
-		}
 		return f.print(cmd.OutOrStdout(), asked, nil)
 	}
 	if f.o.Known, err = suite.ReadKnown(f.known, f.maySkip, all); err != nil {
