@@ -219,6 +219,15 @@ listed; it fails a run with --strict only. What the model does not know is shown
 				return err
 			}
 		}
+		// Before the work: a folder that cannot be written to is found now.
+		for _, d := range []string{dir, past} {
+			if d == "" {
+				continue
+			}
+			if err := os.MkdirAll(d, 0o755); err != nil {
+				return err
+			}
+		}
 		p := newProgress(a.err, a.errTerm)
 		typed := append([]string{"winlab", "run"}, args...)
 		if kind != "" {
