@@ -143,6 +143,17 @@ func suppress(doc *findings.Document, all []*Suppression) {
 	}
 }
 
+// Ignore moves the findings that suppressions of flags cover to the document's suppressed
+// ones, and notes suppressions that cover nothing.
+func Ignore(doc *findings.Document, list []Suppression) {
+	all := make([]*Suppression, len(list))
+	for i := range list {
+		s := list[i]
+		all[i] = &s
+	}
+	suppress(doc, all)
+}
+
 // Profiles are the choices of which findings are shown: those that break something or change
 // what it does, or all.
 var Profiles = []string{"default", "all"}

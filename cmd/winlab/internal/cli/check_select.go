@@ -42,12 +42,18 @@ func (s *selectFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.fail, "fail-on", "error", "the lowest level of a finding that sets the exit code to 1: "+strings.Join(failOn, ", "))
 	f.StringVar(&s.profile, "profile", "default", "which findings to show: default, what breaks or changes what happens, or all, also what is good to know (errors and warnings, or info too)")
-	f.StringArrayVar(&s.ignore, "ignore", nil, "a claim whose findings stay, with the reason: `CLAIM=REASON`; may be repeated")
-	f.StringVar(&s.baseline, "baseline", "", "findings of an earlier run, a `file` made with -o json: what it has is not shown and does not fail")
 	f.StringArrayVar(&s.exclude, "exclude", nil, "files and folders to leave out of folders: a `pattern` such as vendor, '*-linux.yaml' or 'charts/**'; may be repeated")
-	f.StringArrayVar(&s.write, "write", nil, "write the findings to a file, too: `FORM=FILE`, such as sarif=findings.sarif; may be repeated")
 	fixed(cmd, "fail-on", failOn...)
 	fixed(cmd, "profile", check.Profiles...)
+	s.addKnown(cmd)
+}
+
+// addKnown adds the flags about findings that are known, and where they are written.
+func (s *selectFlags) addKnown(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVar(&s.ignore, "ignore", nil, "a claim whose findings stay, with the reason: `CLAIM=REASON`; may be repeated")
+	f.StringVar(&s.baseline, "baseline", "", "findings of an earlier run, a `file` made with -o json: what it has is not shown and does not fail")
+	f.StringArrayVar(&s.write, "write", nil, "write the findings to a file, too: `FORM=FILE`, such as sarif=findings.sarif; may be repeated")
 	complete(cmd, "ignore", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		var all []string
 		for _, id := range claimIDs() {
@@ -95,7 +101,7 @@ func (s *selectFlags) read(cmd *cobra.Command, l *claims.Ledger) (*selection, er
 	if s.baseline != "" {
 		f, err := os.Open(s.baseline)
 		if err != nil {
-			return nil, usagef("--baseline %s: there is no such file; make one with: winlab check -o json ... > %s", s.baseline, s.baseline)
+			return nil, usagef("--baseline %s: there is no such file; make one with: %s -o json ... > %s", s.baseline, cmd.CommandPath(), s.baseline)
 		}
 		defer f.Close()
 		if out.baseline, err = findings.Read(f); err != nil {

@@ -3,11 +3,11 @@ package cli
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/winlab-dev/winlab/conformance/check"
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/conformance/doctor"
 	"github.com/winlab-dev/winlab/conformance/nodedump"
@@ -15,7 +15,7 @@ import (
 
 func (a *app) doctorCmd() *cobra.Command {
 	var s targetFlags
-	var fail string
+	chosen := selectFlags{profile: "all"}
 	var list, report bool
 	cmd := &cobra.Command{
 		Use:   "doctor DIR",
@@ -30,6 +30,9 @@ take such a folder.
 Each finding has the symptom, the cause with the lines that show it, and the cure.
 What is in order is counted. What could not be examined is listed with the command
 that makes the missing file.
+
+What is known is suppressed with --ignore CLAIM=REASON; with --baseline only what an earlier
+run did not find counts.
 
 Exit codes: 0 nothing found at the level of --fail-on or above, 1 a cause was found,
 2 a file could not be read, or wrong usage.`,
@@ -49,20 +52,22 @@ Exit codes: 0 nothing found at the level of --fail-on or above, 1 a cause was fo
 	}
 	out := output(cmd, "text", "json", "sarif", "junit")
 	s.add(cmd)
-	cmd.Flags().StringVar(&fail, "fail-on", "warning", "the lowest level of a finding that sets the exit code to 1: "+strings.Join(failOn, ", "))
+	chosen.addKnown(cmd)
+	cmd.Flags().StringVar(&chosen.fail, "fail-on", "warning", "the lowest level of a finding that sets the exit code to 1: "+strings.Join(failOn, ", "))
 	cmd.Flags().BoolVar(&list, "list", false, "list what the doctor looks for, and nothing else")
 	cmd.Flags().BoolVar(&report, "bug-report", false, "print what a bug report to SIG Windows asks for, as Markdown, as far as the folder has the answers")
 	fixed(cmd, "fail-on", failOn...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !slices.Contains(failOn, fail) {
-			return usagef("--fail-on %s: write one of %s", fail, strings.Join(failOn, ", "))
-		}
-		if list {
-			return a.causes(*out)
-		}
 		l, err := claims.Load()
 		if err != nil {
 			return err
+		}
+		sel, err := chosen.read(cmd, l)
+		if err != nil {
+			return err
+		}
+		if list {
+			return a.causes(*out)
 		}
 		t, err := s.target()
 		if err != nil {
@@ -81,7 +86,12 @@ Exit codes: 0 nothing found at the level of --fail-on or above, 1 a cause was fo
 		}
 		doc := doctor.Examine(n, t, l)
 		doc.Tool, doc.Command = currentVersion().String(), a.command()
-		return a.found(doc, *out, fail)
+		check.Ignore(doc, sel.ignore)
+		check.Select(doc, sel.baseline, chosen.profile)
+		if err := sel.put(doc); err != nil {
+			return err
+		}
+		return a.found(doc, *out, chosen.fail)
 	}
 	return cmd
 }
