@@ -276,7 +276,7 @@ func TestAWriterLooksForWhatToMend(t *testing.T) {
 	r := read(t, "", 1280)
 	r.click(`nav a[href="#wrong"]`)
 	r.within()
-	r.sees("#wrong .card", "Network", "1.22-1.36", "against it", "Kubernetes on Windows common problems", "model", "delivered", "not tried with real programs", "say that it failed before KB4571748")
+	r.sees("#wrong", "Network", "1.22-1.36", "against it", "Kubernetes on Windows common problems", "model", "delivered", "not tried with real programs", "say that it failed before KB4571748")
 }
 
 // TestSomebodyOnCallReadsAnIncident: broken and fixed side by side with the step at which they
