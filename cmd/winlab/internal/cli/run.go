@@ -220,13 +220,8 @@ listed; it fails a run with --strict only. What the model does not know is shown
 			}
 		}
 		// Before the work: a folder that cannot be written to is found now.
-		for _, d := range []string{dir, past} {
-			if d == "" {
-				continue
-			}
-			if err := os.MkdirAll(d, 0o755); err != nil {
-				return err
-			}
+		if err := makeFolders(dir, past); err != nil {
+			return err
 		}
 		p := newProgress(a.err, a.errTerm)
 		typed := append([]string{"winlab", "run"}, args...)
@@ -277,6 +272,19 @@ listed; it fails a run with --strict only. What the model does not know is shown
 		return nil
 	}
 	return cmd
+}
+
+// makeFolders makes folders that are not there; "" is none.
+func makeFolders(dirs ...string) error {
+	for _, d := range dirs {
+		if d == "" {
+			continue
+		}
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // began is the time of now as a run notes it. SOURCE_DATE_EPOCH, as for reproducible
