@@ -1,7 +1,6 @@
 package nodeconf
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
 )
 
@@ -39,7 +39,7 @@ type Problem struct {
 var pluginNetworks = map[string]string{
 	string(cni.PluginWinBridge): "l2bridge", string(cni.PluginWinOverlay): "overlay", string(cni.PluginNAT): "nat", string(cni.PluginFlannel): "", string(cni.PluginAzure): "",
 	string(cni.PluginSDNBridge): "l2bridge", "wincni": "l2bridge", "sdnoverlay": "overlay", "ovn-k8s-cni-overlay": "transparent",
-	"calico": "", "antrea": "", "vpc-bridge": "l2bridge", "azure-vnet-ipam": "",
+	string(cni.PluginCalico): "", "antrea": "", string(cni.PluginVPCBridge): "l2bridge", "vpc-shared-eni": "l2bridge", "azure-vnet-ipam": "",
 }
 
 // linuxPlugins are plugins that exist for Linux only.
@@ -131,6 +131,13 @@ func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Proble
 	switch cni.Name(c.Type) {
 	case cni.PluginFlannel:
 		c.Network = pluginNetworks[c.delegate]
+	case cni.PluginCalico:
+		switch mode := text(source.Child(tree, "mode")); {
+		case mode == "vxlan":
+			c.Network = "overlay"
+		case mode == "windows-bgp":
+			c.Network = "l2bridge"
+		}
 	case cni.PluginAzure:
 		c.ignored = nil // it has more fields than are modelled
 		c.Network = "l2bridge"
@@ -179,7 +186,7 @@ func tryCNI(s *input) (refused, ignored []Problem) {
 	return nil, ignored
 }
 
-var placed = regexp.MustCompile(`^f:(\d+):(\d+): (.*)$`)
+var placed = lazyregexp.New(`^f:(\d+):(\d+): (.*)$`)
 
 // problem reads "f:1:2: message".
 func (s *input) problem(line string) (Problem, bool) {

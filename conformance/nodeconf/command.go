@@ -1,13 +1,13 @@
 package nodeconf
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // commandLine is the typed form of a command line.
@@ -45,7 +45,7 @@ type arg struct {
 // programs are the components whose command lines are read.
 var programs = []string{"kubelet", "kube-proxy", "flanneld"}
 
-var programWord = regexp.MustCompile(`(?i)^(.*[\\/ "'])?(kubelet|kube-proxy|flanneld)(\.exe)?[)"']*$`)
+var programWord = lazyregexp.New(`(?i)^(.*[\\/ "'])?(kubelet|kube-proxy|flanneld)(\.exe)?[)"']*$`)
 
 // programOf says which component a word calls.
 func programOf(w string) (program string, exe bool) {
@@ -85,10 +85,10 @@ func init() {
 
 // A flag begins with one or two dashes; PowerShell's own parameters have a
 // capital letter.
-var flagWord = regexp.MustCompile(`^--?[a-z][A-Za-z0-9._-]*(=|$)`)
+var flagWord = lazyregexp.New(`^--?[a-z][A-Za-z0-9._-]*(=|$)`)
 
 // glue finds a flag that begins in the middle of a value.
-var glue = regexp.MustCompile(`[^\s,;=]--([a-z][a-z-]+[a-z])(=|$)`)
+var glue = lazyregexp.New(`[^\s,;=]--([a-z][a-z-]+[a-z])(=|$)`)
 
 // arguments reads flags out of words.
 func arguments(words []word) []arg {

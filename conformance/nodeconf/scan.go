@@ -1,8 +1,9 @@
 package nodeconf
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // dialect is the language of a script, as far as words and statements go.
@@ -266,7 +267,7 @@ func (s *scanner) comment(rest string) bool {
 }
 
 // placeholder is what documents write where a reader puts a value.
-var placeholder = regexp.MustCompile(`^<[A-Za-z][A-Za-z0-9_ ./-]{0,40}>`)
+var placeholder = lazyregexp.New(`^<[A-Za-z][A-Za-z0-9_ ./-]{0,40}>`)
 
 // word reads one word.
 func (s *scanner) word() {

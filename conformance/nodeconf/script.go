@@ -2,11 +2,11 @@ package nodeconf
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // envVar is a variable of a process's environment.
@@ -73,7 +73,7 @@ func (s *input) script(d dialect) []*subject.Subject {
 	return all
 }
 
-var scalarSet = regexp.MustCompile(`(?i)\$([a-z_][a-z0-9_]*)\s*=\s*(?:"([^"$` + "`" + `\n]*)"|'([^'\n]*)')`)
+var scalarSet = lazyregexp.New(`(?i)\$([a-z_][a-z0-9_]*)\s*=\s*(?:"([^"$` + "`" + `\n]*)"|'([^'\n]*)')`)
 
 // scalars are the variables that a PowerShell script gives a plain text, once.
 func scalars(text string) map[string]string {
@@ -92,7 +92,7 @@ func scalars(text string) map[string]string {
 	return values
 }
 
-var variableIn = regexp.MustCompile(`(?i)\$\{?([a-z_][a-z0-9_]*)\}?|\$\(\$([a-z_][a-z0-9_]*)\)`)
+var variableIn = lazyregexp.New(`(?i)\$\{?([a-z_][a-z0-9_]*)\}?|\$\(\$([a-z_][a-z0-9_]*)\)`)
 
 // resolve puts the values of plain variables into a text.
 func (r *script) resolve(text string) string {
@@ -121,10 +121,10 @@ func (r *script) hereString(w word) []*subject.Subject {
 }
 
 var (
-	assignment = regexp.MustCompile(`^(\$[A-Za-z_][\w.:]*)\s*(\+?=)?(.*)$`)
-	wholeName  = regexp.MustCompile(`^[$@][A-Za-z_][\w.:\[\]]*$`)
-	setEnv     = regexp.MustCompile(`(?i)^\[(system\.)?environment\]::setenvironmentvariable$`)
-	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	assignment = lazyregexp.New(`^(\$[A-Za-z_][\w.:]*)\s*(\+?=)?(.*)$`)
+	wholeName  = lazyregexp.New(`^[$@][A-Za-z_][\w.:\[\]]*$`)
+	setEnv     = lazyregexp.New(`(?i)^\[(system\.)?environment\]::setenvironmentvariable$`)
+	envName    = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // say are commands that only print what follows.

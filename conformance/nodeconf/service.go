@@ -1,13 +1,13 @@
 package nodeconf
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // service is the typed form of a subject "service-manager": what nssm or sc.exe
@@ -54,7 +54,7 @@ var scriptParameters = []string{
 	"-KubeletSvc", "-KubeProxySvc", "-FlanneldSvc", "-KubeletFeatureGates",
 }
 
-var nssmWord = regexp.MustCompile(`(?i)^(.*[\\/$.])?nssm(exe)?(\.exe)?["')]*$`)
+var nssmWord = lazyregexp.New(`(?i)^(.*[\\/$.])?nssm(exe)?(\.exe)?["')]*$`)
 
 // manager reads a line of nssm, sc.exe, New-Service or of a known script.
 func (r *script) manager(st statement) bool {

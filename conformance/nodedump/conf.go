@@ -3,7 +3,6 @@ package nodedump
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/nodeconf"
 	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
@@ -133,7 +133,7 @@ func line(n *yaml.Node, other int) int {
 
 // flagForm is how the components log the flags that they run with, at
 // verbosity 1 and above (k8s.io/component-base cli/flag PrintFlags).
-var flagForm = regexp.MustCompile(`\] (?:"?FLAG: )(--[a-z0-9\-]+)=(\S.*)$`)
+var flagForm = lazyregexp.New(`\] (?:"?FLAG: )(--[a-z0-9\-]+)=(\S.*)$`)
 
 // flagLines makes a command line of the flags that a component logged. It
 // counts only where the folder has no command line of that component.

@@ -1,15 +1,15 @@
 package nodedump
 
 import (
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 
-	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 )
 
-var setForm = regexp.MustCompile(`^([A-Za-z_][\w().\-]*)=(.*)$`)
+var setForm = lazyregexp.New(`^([A-Za-z_][\w().\-]*)=(.*)$`)
 
 // setList reads what set prints in cmd.exe. A list of variables has several
 // that every Windows has; other files have lines of the same form.
@@ -67,9 +67,9 @@ func (r *reader) envTable(rows []*yaml.Node) bool {
 }
 
 var (
-	winhttpForm = regexp.MustCompile(`^\s+Proxy Server\(s\)\s*:\s*(\S+)`)
-	buildForm   = regexp.MustCompile(`(?i)(?:OS Version:|Version|OsBuildNumber|BuildLabEx|WindowsBuildLabEx)\D{0,40}?(10\.0\.\d{5}(?:\.\d+)?)`)
-	sandboxForm = regexp.MustCompile(`^\s*sandbox(?:_image)?\s*=\s*["']([^"']+)["']`)
+	winhttpForm = lazyregexp.New(`^\s+Proxy Server\(s\)\s*:\s*(\S+)`)
+	buildForm   = lazyregexp.New(`(?i)(?:OS Version:|Version|OsBuildNumber|BuildLabEx|WindowsBuildLabEx)\D{0,40}?(10\.0\.\d{5}(?:\.\d+)?)`)
+	sandboxForm = lazyregexp.New(`^\s*sandbox(?:_image)?\s*=\s*["']([^"']+)["']`)
 )
 
 // small reads the facts that are one line each: netsh winhttp show proxy,

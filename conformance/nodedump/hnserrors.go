@@ -1,11 +1,11 @@
 package nodedump
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
@@ -29,16 +29,16 @@ func (n *Node) HNSErrors() []HNSError { return n.hnsErrors }
 var (
 	// A code of HNS itself says what it is; one of Win32 may be anybody's, so that the line
 	// must be in hcsshim's form: "hcnCreateEndpoint failed in Win32: Element not found. (0x490)".
-	hnsCode   = regexp.MustCompile(`(?i)\b0x(803b[0-9a-f]{4})\b`)
-	win32Code = regexp.MustCompile(`(?i)failed in Win32: [^(]*\(0x([0-9a-f]{1,8})\)`)
-	hcnCall   = regexp.MustCompile(`\bhcn[A-Z]\w+`)
+	hnsCode   = lazyregexp.New(`(?i)\b0x(803b[0-9a-f]{4})\b`)
+	win32Code = lazyregexp.New(`(?i)failed in Win32: [^(]*\(0x([0-9a-f]{1,8})\)`)
+	hcnCall   = lazyregexp.New(`\bhcn[A-Z]\w+`)
 )
 
 // findHNSErrors looks for codes of HNS in a line. The same words may be in a line twice, as
 // one program quotes another; that is one refusal.
 func (r *reader) findHNSErrors(line int, text string) {
 	var codes []string
-	for _, re := range []*regexp.Regexp{hnsCode, win32Code} {
+	for _, re := range []*lazyregexp.Regexp{hnsCode, win32Code} {
 		for _, m := range re.FindAllStringSubmatch(text, -1) {
 			codes = append(codes, strings.ToLower(m[1]))
 		}

@@ -1,10 +1,10 @@
 package nodedump
 
 import (
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 
 	"net/netip"
-	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -107,8 +107,8 @@ func (r *reader) machineObject(o *yaml.Node) Machine {
 }
 
 var (
-	describeField = regexp.MustCompile(`^( *)([A-Z][A-Za-z ]*?):\s*(.*?)\s*$`)
-	readyRow      = regexp.MustCompile(`^\s+Ready\s+(True|False|Unknown)\s+(.*)$`)
+	describeField = lazyregexp.New(`^( *)([A-Z][A-Za-z ]*?):\s*(.*?)\s*$`)
+	readyRow      = lazyregexp.New(`^\s+Ready\s+(True|False|Unknown)\s+(.*)$`)
 )
 
 // describe reads kubectl describe node and kubectl describe pod.

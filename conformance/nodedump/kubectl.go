@@ -1,15 +1,15 @@
 package nodedump
 
 import (
-	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
-var headForm = regexp.MustCompile(`^[A-Z][A-Z0-9\-]*(?: [A-Z][A-Z0-9\-]*)*(?:\s{2,}[A-Z][A-Z0-9\-()/]*(?: [A-Z][A-Z0-9\-()/]*)*)+\s*$`)
+var headForm = lazyregexp.New(`^[A-Z][A-Z0-9\-]*(?: [A-Z][A-Z0-9\-]*)*(?:\s{2,}[A-Z][A-Z0-9\-()/]*(?: [A-Z][A-Z0-9\-()/]*)*)+\s*$`)
 
 // kubectlTables reads what kubectl get prints: headings in capitals, two blanks
 // and more between the columns, which begin where their headings begin.

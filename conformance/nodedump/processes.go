@@ -1,9 +1,9 @@
 package nodedump
 
 import (
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 
-	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -63,9 +63,9 @@ func (r *reader) running(o *yaml.Node) bool {
 }
 
 var (
-	scName  = regexp.MustCompile(`^SERVICE_NAME:\s*(\S.*?)\s*$`)
-	scState = regexp.MustCompile(`^\s+STATE\s+:\s*(\d)\s+(\w+)`)
-	scPath  = regexp.MustCompile(`^\s+BINARY_PATH_NAME\s+:\s*(\S.*?)\s*$`)
+	scName  = lazyregexp.New(`^SERVICE_NAME:\s*(\S.*?)\s*$`)
+	scState = lazyregexp.New(`^\s+STATE\s+:\s*(\d)\s+(\w+)`)
+	scPath  = lazyregexp.New(`^\s+BINARY_PATH_NAME\s+:\s*(\S.*?)\s*$`)
 )
 
 // scQuery reads sc query and sc qc.

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
@@ -307,7 +307,7 @@ func (r *reader) text(c *Command, l dump.Lines) {
 	}
 }
 
-var typedForm = regexp.MustCompile(`(?i)^\s*(?:\.\\|[a-z]:\\\S*\\)?(start|start-kubelet|start-kubeproxy|install)\.ps1\s+-\w+`)
+var typedForm = lazyregexp.New(`(?i)^\s*(?:\.\\|[a-z]:\\\S*\\)?(start|start-kubelet|start-kubeproxy|install)\.ps1\s+-\w+`)
 
 // typed finds the commands that start a node where they are without a
 // prompt, as people write them down.
@@ -339,7 +339,7 @@ func (r *reader) empty(s dump.Section) {
 	}
 }
 
-var klogForm = regexp.MustCompile(`^(?:[IWEF]\d{4} \d\d:\d\d:\d\d|time="?\d{4}-|\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d)`)
+var klogForm = lazyregexp.New(`^(?:[IWEF]\d{4} \d\d:\d\d:\d\d|time="?\d{4}-|\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d)`)
 
 func isLog(l dump.Lines) bool {
 	n := 0
@@ -351,7 +351,7 @@ func isLog(l dump.Lines) bool {
 	return n >= 2
 }
 
-var yamlForm = regexp.MustCompile(`(?m)^(?:- )?apiVersion: \S`)
+var yamlForm = lazyregexp.New(`(?m)^(?:- )?apiVersion: \S`)
 
 func isYAML(text string) bool { return yamlForm.MatchString(text[:min(len(text), 64<<10)]) }
 

@@ -1,29 +1,29 @@
 package nodedump
 
 import (
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 
 	"net/url"
-	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 )
 
 var (
-	pingForm    = regexp.MustCompile(`^Pinging (\S+?)(?: \[([^\]]+)\])?(?: from \S+)? with \d+ bytes of data`)
-	pingLoss    = regexp.MustCompile(`Packets: Sent = (\d+), Received = (\d+), Lost = (\d+)`)
-	pingNoHost  = regexp.MustCompile(`^Ping request could not find host (\S+?)\.? `)
-	curlRefused = regexp.MustCompile(`^curl(?:\.exe)?: \(\d+\) (?:Failed to connect to|Could not connect to server|connect to) ?(\S+)? port (\d+)`)
-	curlFailed  = regexp.MustCompile(`^curl(?:\.exe)?: \((?:[235678]|28|35|52|56)\)`) // curl's codes for what it did not reach
-	curlNoHost  = regexp.MustCompile(`^curl(?:\.exe)?: \(6\) Could not resolve host: (\S+)`)
-	urlForm     = regexp.MustCompile(`(?i)\bhttps?://[^\s'"<>]+`)
-	hostPort    = regexp.MustCompile(`(?:^|\s)((?:\d{1,3}\.){3}\d{1,3})(?::(\d+))?(?:/\S*)?(?:\s|$)`)
-	tncWarning  = regexp.MustCompile(`^WARNING: TCP connect to \(?(\S+?)\s*:\s*(\d+)\)? failed`)
-	webFailed   = regexp.MustCompile(`^(?:Invoke-WebRequest|iwr|wget|curl|Invoke-RestMethod) : (?:Unable to connect|The operation has timed out|The remote name could not be resolved)`)
-	nsMissing   = regexp.MustCompile(`^\*\*\* \S+ can't find (\S+?): (.*)$`)
-	nsTimeout   = regexp.MustCompile(`^\*\*\* Request to \S+ timed-out`)
-	dnsMissing  = regexp.MustCompile(`^(?:Resolve-DnsName : )?(\S+) : (?:DNS name does not exist|DNS server failure|This operation returned because the timeout period expired)`)
+	pingForm    = lazyregexp.New(`^Pinging (\S+?)(?: \[([^\]]+)\])?(?: from \S+)? with \d+ bytes of data`)
+	pingLoss    = lazyregexp.New(`Packets: Sent = (\d+), Received = (\d+), Lost = (\d+)`)
+	pingNoHost  = lazyregexp.New(`^Ping request could not find host (\S+?)\.? `)
+	curlRefused = lazyregexp.New(`^curl(?:\.exe)?: \(\d+\) (?:Failed to connect to|Could not connect to server|connect to) ?(\S+)? port (\d+)`)
+	curlFailed  = lazyregexp.New(`^curl(?:\.exe)?: \((?:[235678]|28|35|52|56)\)`) // curl's codes for what it did not reach
+	curlNoHost  = lazyregexp.New(`^curl(?:\.exe)?: \(6\) Could not resolve host: (\S+)`)
+	urlForm     = lazyregexp.New(`(?i)\bhttps?://[^\s'"<>]+`)
+	hostPort    = lazyregexp.New(`(?:^|\s)((?:\d{1,3}\.){3}\d{1,3})(?::(\d+))?(?:/\S*)?(?:\s|$)`)
+	tncWarning  = lazyregexp.New(`^WARNING: TCP connect to \(?(\S+?)\s*:\s*(\d+)\)? failed`)
+	webFailed   = lazyregexp.New(`^(?:Invoke-WebRequest|iwr|wget|curl|Invoke-RestMethod) : (?:Unable to connect|The operation has timed out|The remote name could not be resolved)`)
+	nsMissing   = lazyregexp.New(`^\*\*\* \S+ can't find (\S+?): (.*)$`)
+	nsTimeout   = lazyregexp.New(`^\*\*\* Request to \S+ timed-out`)
+	dnsMissing  = lazyregexp.New(`^(?:Resolve-DnsName : )?(\S+) : (?:DNS name does not exist|DNS server failure|This operation returned because the timeout period expired)`)
 )
 
 // trials reads what ping, curl, Invoke-WebRequest, nslookup and Resolve-DnsName
@@ -76,7 +76,7 @@ func (r *reader) trial(c *Command, t Trial, at Place) {
 // that fits counts; try returns a trial without a host when the line does not say whom
 // it tried.
 var failures = []struct {
-	form *regexp.Regexp
+	form *lazyregexp.Regexp
 	try  func(c *Command, text string, m []string) Trial
 }{
 	{pingNoHost, func(_ *Command, _ string, m []string) Trial { return Trial{Tool: "ping", Host: m[1]} }},
@@ -125,7 +125,7 @@ func nslookupTrial(c *Command) Trial {
 	return Trial{Tool: "nslookup", Host: f[len(f)-1]}
 }
 
-var regexpCurl = regexp.MustCompile(`(?i)\b(curl(\.exe)?|iwr|Invoke-WebRequest)\b`)
+var regexpCurl = lazyregexp.New(`(?i)\b(curl(\.exe)?|iwr|Invoke-WebRequest)\b`)
 
 func answered(l dump.Lines) bool {
 	for _, t := range l.Text {

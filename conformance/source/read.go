@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -14,6 +13,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/internal/strict"
 )
 
@@ -202,7 +202,7 @@ type splitter struct {
 	found       strict.Mistakes
 }
 
-var separator = regexp.MustCompile(`^(---|\.\.\.)(\s|$)`)
+var separator = lazyregexp.New(`^(---|\.\.\.)(\s|$)`)
 
 // onlyDirectives reports whether a text holds nothing but comments and
 // directives of YAML.

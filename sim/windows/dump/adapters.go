@@ -2,11 +2,12 @@ package dump
 
 import (
 	"net/netip"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // Adapter is a network adapter of the host with its addresses, as one tool shows
@@ -33,11 +34,11 @@ type Text struct {
 var (
 	// adapterForm is a heading of ipconfig: "Ethernet adapter vEthernet (Ethernet):".
 	// The words before the name are translated; "adapter" is in most languages.
-	adapterForm = regexp.MustCompile(`^(\S.*?)\b[Aa]da?pt[a-zé]*\.? (.+):\s*$`)
+	adapterForm = lazyregexp.New(`^(\S.*?)\b[Aa]da?pt[a-zé]*\.? (.+):\s*$`)
 	// ipconfigField is "   IPv4 Address. . . . . . . . . . . : 192.168.1.11(Preferred)".
-	ipconfigField = regexp.MustCompile(`^\s+(\S.*?)[ .]*(?:\. )*\s?: ?(.*)$`)
+	ipconfigField = lazyregexp.New(`^\s+(\S.*?)[ .]*(?:\. )*\s?: ?(.*)$`)
 	// compartmentForm is a heading of ipconfig /allcompartments; 1 is the host.
-	compartmentForm = regexp.MustCompile(`^Network Information for Compartment (\d+)`)
+	compartmentForm = lazyregexp.New(`^Network Information for Compartment (\d+)`)
 )
 
 // gateways are the words for a gateway that ipconfig uses in some languages.

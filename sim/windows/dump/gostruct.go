@@ -1,19 +1,20 @@
 package dump
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // goField is the name of a field as fmt's %+v writes it.
-var goField = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*:`)
+var goField = lazyregexp.New(`^[A-Z][A-Za-z0-9]*:`)
 
 // nextField finds where a value without brackets ends: at the next field, or at the end of
 // its struct.
-var nextField = regexp.MustCompile(` [A-Z][A-Za-z0-9]*:|\}`)
+var nextField = lazyregexp.New(` [A-Z][A-Za-z0-9]*:|\}`)
 
 // goStructs reads the structs that a program in Go wrote with %+v: kube-proxy 1.23 to
 // 1.25 logs load balancers so (kubernetes/kubernetes pkg/proxy/winkernel/hns.go, with the

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"sort"
 	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
@@ -141,7 +141,7 @@ func (r *reader) take(t hns.DumpText) {
 	}
 }
 
-var placeForm = regexp.MustCompile(`^(.*?):(\d+):(\d+): (?s:(.*))$`)
+var placeForm = lazyregexp.New(`^(.*?):(\d+):(\d+): (?s:(.*))$`)
 
 // mistakes takes the mistakes of a parser apart.
 func (n *Node) mistakes(file string, err error) {

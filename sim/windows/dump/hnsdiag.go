@@ -1,8 +1,9 @@
 package dump
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // Item is an object as hnsdiag list all shows it: without most of its fields.
@@ -20,9 +21,9 @@ type Item struct {
 }
 
 var (
-	diagItem = regexp.MustCompile(`^(Network|Endpoint|Namespace|Load ?Balancer)\s+:\s*([0-9A-Fa-f-]{36})\s*$`)
+	diagItem = lazyregexp.New(`^(Network|Endpoint|Namespace|Load ?Balancer)\s+:\s*([0-9A-Fa-f-]{36})\s*$`)
 	diagHead = map[string]string{"Networks:": "Network", "Endpoints:": "Endpoint", "Namespaces:": "Namespace", "LoadBalancers:": "LoadBalancer"}
-	guidEnd  = regexp.MustCompile(`[0-9A-Fa-f]{8}-[0-9A-Fa-f-]{27}`)
+	guidEnd  = lazyregexp.New(`[0-9A-Fa-f]{8}-[0-9A-Fa-f-]{27}`)
 )
 
 // Hnsdiag reads hnsdiag list all, of which two forms are known: sections with

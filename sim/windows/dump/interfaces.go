@@ -1,12 +1,13 @@
 package dump
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // Kinds of facts that [Facts.ReadObject] and [Facts.ReadText] name.
@@ -83,9 +84,9 @@ func (f *Facts) netInterface(l Lines, o *yaml.Node) bool {
 var (
 	// netshInterface is the heading of netsh int ipv4 show interface NUMBER, which
 	// collectlogs.ps1 saves for each adapter.
-	netshInterface = regexp.MustCompile(`^\s*Interface (.+) Parameters\s*$`)
-	netshSwitch    = regexp.MustCompile(`^\s*Forwarding\s+:\s*(enabled|disabled)\s*$`)
-	netshIndex     = regexp.MustCompile(`^\s*IfIndex\s+:\s*(\d{1,9})\s*$`)
+	netshInterface = lazyregexp.New(`^\s*Interface (.+) Parameters\s*$`)
+	netshSwitch    = lazyregexp.New(`^\s*Forwarding\s+:\s*(enabled|disabled)\s*$`)
+	netshIndex     = lazyregexp.New(`^\s*IfIndex\s+:\s*(\d{1,9})\s*$`)
 )
 
 // netshInterfaces reads the parameters of interfaces as netsh shows them.
@@ -132,11 +133,11 @@ func (f *Facts) netNAT(l Lines, o *yaml.Node) bool {
 }
 
 var (
-	portHeading = regexp.MustCompile(`(?i)\b(tcp|udp)\b`)
-	portRow     = regexp.MustCompile(`^\s*(\d{1,5})\s+(\d{1,5})\s*(\*?)\s*$`)
-	portField   = regexp.MustCompile(`^[^:]+:\s*(\d{1,5})\s*$`)
-	portRule    = regexp.MustCompile(`^-{5,}\s+-{3,}\s*$`)
-	wholeRule   = regexp.MustCompile(`^-{10,}\s*$`)
+	portHeading = lazyregexp.New(`(?i)\b(tcp|udp)\b`)
+	portRow     = lazyregexp.New(`^\s*(\d{1,5})\s+(\d{1,5})\s*(\*?)\s*$`)
+	portField   = lazyregexp.New(`^[^:]+:\s*(\d{1,5})\s*$`)
+	portRule    = lazyregexp.New(`^-{5,}\s+-{3,}\s*$`)
+	wholeRule   = lazyregexp.New(`^-{10,}\s*$`)
 )
 
 // portRanges reads netsh int ipv4 show excludedportrange and show dynamicport.

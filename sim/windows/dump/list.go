@@ -1,15 +1,16 @@
 package dump
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // fieldForm is a line of Format-List: the key, blanks up to the column, " : ".
-var fieldForm = regexp.MustCompile(`^([A-Za-z_][\w.\-() ]{0,60}?)\s*:(?: (.*)|\s*)$`)
+var fieldForm = lazyregexp.New(`^([A-Za-z_][\w.\-() ]{0,60}?)\s*:(?: (.*)|\s*)$`)
 
 // ListObjects reads what Format-List prints, which is also how Get-HnsNetwork
 // and Get-HnsEndpoint print by default: "Key : value" with the colons in one

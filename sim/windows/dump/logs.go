@@ -3,13 +3,13 @@ package dump
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"strings"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-var klogForm = regexp.MustCompile(`^(?:[IWEF]\d{4} \d\d:\d\d:\d\d|time="?\d{4}-|\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d)`)
+var klogForm = lazyregexp.New(`^(?:[IWEF]\d{4} \d\d:\d\d:\d\d|time="?\d{4}-|\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d)`)
 
 // isLog reports whether a file is a log.
 func isLog(l Lines) bool {
@@ -31,7 +31,7 @@ var hnsInLog = []string{"Hns loadbalancer policy resource", "Hns Endpoint resour
 // goneInLog are texts before an object that kube-proxy is about to delete.
 var goneInLog = []string{"Removing Policy", "Remove Policy"}
 
-var deletedLB = regexp.MustCompile(`(?i)deleted\s+Hns\s+loadbalancer.*?"?([0-9a-f]{8}-[0-9a-f-]{27})`)
+var deletedLB = lazyregexp.New(`(?i)deleted\s+Hns\s+loadbalancer.*?"?([0-9a-f]{8}-[0-9a-f-]{27})`)
 
 // log takes the objects that a log shows HNS to have answered with. A log says
 // what was at some time: an object that it shows later replaces one with the

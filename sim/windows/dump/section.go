@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"regexp"
 	"strings"
+
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // Command is a line that somebody typed, as a transcript shows it.
@@ -23,15 +24,15 @@ type Section struct {
 }
 
 // prompts of PowerShell and cmd.exe: "PS C:\k> ipconfig", "C:\>ping 1.1.1.1".
-var promptForm = regexp.MustCompile(`^\s*(?:\[[^\]]{1,80}\]: )?(?:PS )?[A-Za-z]:\\[^<>|"]{0,200}>\s?(.*)$`)
+var promptForm = lazyregexp.New(`^\s*(?:\[[^\]]{1,80}\]: )?(?:PS )?[A-Za-z]:\\[^<>|"]{0,200}>\s?(.*)$`)
 
 // headingForm is what scripts that gather logs write above the output of a command:
 // "Command: ipconfig /all" (microsoft/wcnscripts scripts/collectlogs).
-var headingForm = regexp.MustCompile(`^Command: ((?:[A-Z][a-z]+-[A-Za-z]+|netsh|ipconfig|route|arp|tasklist|(?i:hnsdiag|vfpctrl)(?:\.exe)?)\b.*?)(?: \(FAILED\))?\s*$`)
+var headingForm = lazyregexp.New(`^Command: ((?:[A-Z][a-z]+-[A-Za-z]+|netsh|ipconfig|route|arp|tasklist|(?i:hnsdiag|vfpctrl)(?:\.exe)?)\b.*?)(?: \(FAILED\))?\s*$`)
 
 // enters are commands after which one types inside of a container.
-var entersForm = regexp.MustCompile(`(?i)\b(kubectl|docker|crictl|ctr|nerdctl)(\.exe)?\b.*\bexec\b`)
-var shellForm = regexp.MustCompile(`(?i)\b(powershell|pwsh|cmd)(\.exe)?\s*$`)
+var entersForm = lazyregexp.New(`(?i)\b(kubectl|docker|crictl|ctr|nerdctl)(\.exe)?\b.*\bexec\b`)
+var shellForm = lazyregexp.New(`(?i)\b(powershell|pwsh|cmd)(\.exe)?\s*$`)
 
 // Sections cuts a transcript at its prompts. A file without prompts is one
 // section.

@@ -1,15 +1,16 @@
 package dump
 
 import (
-	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // ruleForm is the line below the headings of Format-Table ("---- ---") and of
 // tasklist ("==== ===").
-var ruleForm = regexp.MustCompile(`^\s*(?:-{2,}|={2,})(?:\s+(?:-{2,}|={2,}))+\s*$`)
+var ruleForm = lazyregexp.New(`^\s*(?:-{2,}|={2,})(?:\s+(?:-{2,}|={2,}))+\s*$`)
 
 // Tables reads what Format-Table and tasklist print: headings, a line of
 // dashes, rows until an empty line.

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // Port is what vfpctrl shows of one port of a switch.
@@ -50,12 +51,12 @@ type Rule struct {
 type RuleCounts struct{ Matched, Dropped, Bytes uint64 }
 
 var (
-	portName  = regexp.MustCompile(`(?i)^\s*Port name\s*:\s*(\S.*?)\s*$`)
-	policyFor = regexp.MustCompile(`(?i)^\s*(?:Policy|Get-port-counter|Dumping vfp rules) for port\s*:\s*(\S*)\s*$`)
-	vfpItem   = regexp.MustCompile(`^\s*(LAYER|GROUP|RULE)\s*:\s*(.*?)\s*$`)
-	vfpField  = regexp.MustCompile(`^\s*([A-Za-z][A-Za-z ]*?)\s*:\s*(.*?)\s*$`)
-	dipForm   = regexp.MustCompile(`^\s*\{\s*(\S+?)(?:\s*-\s*\S+)?\s*:\s*\d+\s*\}\s*$`)
-	vfpFlag   = regexp.MustCompile(`(?i)/(port|layer|group)[\s:]\s*"?\{?([^\s"{}]+)`)
+	portName  = lazyregexp.New(`(?i)^\s*Port name\s*:\s*(\S.*?)\s*$`)
+	policyFor = lazyregexp.New(`(?i)^\s*(?:Policy|Get-port-counter|Dumping vfp rules) for port\s*:\s*(\S*)\s*$`)
+	vfpItem   = lazyregexp.New(`^\s*(LAYER|GROUP|RULE)\s*:\s*(.*?)\s*$`)
+	vfpField  = lazyregexp.New(`^\s*([A-Za-z][A-Za-z ]*?)\s*:\s*(.*?)\s*$`)
+	dipForm   = lazyregexp.New(`^\s*\{\s*(\S+?)(?:\s*-\s*\S+)?\s*:\s*\d+\s*\}\s*$`)
+	vfpFlag   = lazyregexp.New(`(?i)/(port|layer|group)[\s:]\s*"?\{?([^\s"{}]+)`)
 )
 
 // vfpParser reads what vfpctrl prints: /list-vmswitch-port, /list-layer,

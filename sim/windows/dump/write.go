@@ -209,9 +209,7 @@ func (s *State) writeFolder() map[string][]byte {
 	s.routePrint(&routes)
 	s.netsh(&interfaces)
 	var ports strings.Builder
-	for _, p := range s.Ports {
-		fmt.Fprintf(&ports, "Port name             : %s\nPort Friendly name    : %s\nMAC address           : %s\n\n", p.Name, p.Friendly, p.MAC)
-	}
+	s.switchPorts(&ports)
 	var ranges, excluded, ip strings.Builder
 	s.ranges(&ranges)
 	s.excluded(&excluded)

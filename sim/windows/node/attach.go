@@ -92,6 +92,7 @@ func (n *Windows) Attach(object, endpointID string, gateway netip.Addr) (*machin
 	c := machine.NewCompartment(&host.Stack{Place: n.name, Object: object, Windows: true}, e.Address(false))
 	l.Send = func(sim *wire.Simulation, p *packet.Packet) { n.sendFrom(sim, c, id, p) }
 	l.Resolve = func(ip netip.Addr) (packet.MAC, bool) {
+		n.Refresh()
 		nw := n.hns.Network(e.HostComputeNetwork)
 		sw := n.switchOf(nw)
 		if sw == nil {

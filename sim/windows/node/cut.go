@@ -24,6 +24,7 @@ type cut struct {
 // noteChange notes a change of HNS while the ports still have their old rules.
 func (n *Windows) noteChange(c hns.Change) {
 	n.dirty = true
+	n.stack.Use() // there may be cuts to forget
 	switch {
 	case c.Kind == hns.KindService && c.What == hns.Restarted:
 		n.restarted = true

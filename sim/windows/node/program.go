@@ -24,8 +24,9 @@ func (n *Windows) program() {
 	for _, sw := range n.switches {
 		sw.KeepLoopback = n.options.KeepLoopback
 		if sw.external != nil {
-			sw.external.SetLayers(n.broken(ExternalPort, n.compiler.External(sw.networks)))
-			sw.host.SetLayers(n.broken(HostPort, n.compiler.Host(sw.networks)))
+			networks := sw.networks
+			n.setLayers(sw.external, func() []*vfp.Layer { return n.broken(ExternalPort, n.compiler.External(networks)) })
+			n.setLayers(sw.host, func() []*vfp.Layer { return n.broken(HostPort, n.compiler.Host(networks)) })
 		}
 		live := map[string]bool{}
 		sw.Unbind()
@@ -100,11 +101,23 @@ func (n *Windows) podPort(sw *vswitch, e *hns.Endpoint, id string) {
 			}
 		}
 	}
-	layers := n.compiler.Endpoint(e)
-	if c := n.compartments[id]; c != nil {
-		layers = n.broken(c.Stack().Object, layers)
+	n.setLayers(port, func() []*vfp.Layer {
+		layers := n.compiler.Endpoint(e)
+		if c := n.compartments[id]; c != nil {
+			layers = n.broken(c.Stack().Object, layers)
+		}
+		return layers
+	})
+}
+
+// setLayers compiles a port's rules when they are needed: at the first packet, for most
+// ports. Faults are injected at once, because their author is told what they meet.
+func (n *Windows) setLayers(port *vfp.Port, compile func() []*vfp.Layer) {
+	if n.options.Broken != nil {
+		port.SetLayers(compile())
+		return
 	}
-	port.SetLayers(layers)
+	port.SetLayersLater(compile)
 }
 
 // broken is what the faults of the node make of the layers of a port.

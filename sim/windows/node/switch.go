@@ -40,11 +40,13 @@ func (sw *vswitch) environment(sim *wire.Simulation, place string) *vfp.Env {
 		}
 	}
 	sw.env.Now, sw.env.Rec, sw.env.Place, sw.env.Journal = sim.Now(), sim.Rec, place, sim.Journal
+	sw.env.Path = sim.Path
 	return &sw.env
 }
 
 // send takes a packet into a switch and delivers it at the other side.
 func (n *Windows) send(sim *wire.Simulation, sw *vswitch, from *vfp.Port, p *packet.Packet) {
+	n.stack.Use()
 	sim.Taps.SeePort(n.name, from.Label, true, p)
 	if p.Fragmented() {
 		n.fragments(sim, sw, from, p)
@@ -114,6 +116,7 @@ func (n *Windows) adapterFor(nw *hns.Network) *adapter {
 // Refresh brings the switches in line with HNS. It does nothing when HNS has
 // not changed.
 func (n *Windows) Refresh() {
+	n.hns.Settle()
 	if !n.dirty {
 		return
 	}

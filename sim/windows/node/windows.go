@@ -170,6 +170,9 @@ func (n *Windows) Receive(sim *wire.Simulation, nic *wire.NIC, p *packet.Packet)
 // containers': with the host's MAC address on l2bridge and l2tunnel, with
 // their own on transparent networks.
 func (n *Windows) ARP(nic *wire.NIC, ip netip.Addr) (packet.MAC, bool) {
+	if !n.mayAnswer(ip) {
+		return packet.MAC{}, false
+	}
 	n.Refresh()
 	for _, a := range n.nics {
 		if a.nic != nic {
@@ -194,6 +197,18 @@ func (n *Windows) ARP(nic *wire.NIC, ip netip.Addr) (packet.MAC, bool) {
 		}
 	}
 	return packet.MAC{}, false
+}
+
+// mayAnswer is false where no link of the host and no endpoint has an address. Whoever
+// asks for a neighbour asks every node; those that do not have it need no rules. What
+// waits in HNS attaches no endpoint.
+func (n *Windows) mayAnswer(ip netip.Addr) bool {
+	for _, l := range n.stack.Links {
+		if l.Owns(ip) {
+			return true
+		}
+	}
+	return n.hns.Has(ip)
 }
 
 // hostLink is the host's virtual NIC on a switch that has an address, or nil.

@@ -1,0 +1,192 @@
+package importer
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// Drift is where Kubernetes says one thing and HNS of a node another.
+type Drift struct {
+	Node string `json:"node"`
+	// Kubernetes and HNS are what each says, with their places; "" where one says nothing.
+	Kubernetes string `json:"kubernetes"`
+	HNS        string `json:"hns"`
+	// Means is what follows.
+	Means string `json:"means"`
+}
+
+// drift compares a node's HNS with the objects of Kubernetes. Both were taken at some time, and
+// not at the same one.
+func (im *importing) drift(n *labNode) {
+	if n.got == nil || n.got.why != "" || len(im.pods) == 0 {
+		return
+	}
+	d := n.got.dump.HNS
+	local := map[netip.Addr]*hns.Endpoint{}
+	byID := map[string]*hns.Endpoint{}
+	for i := range d.Endpoints {
+		e := &d.Endpoints[i]
+		byID[strings.ToLower(e.ID)] = e
+		for _, a := range e.Addresses() {
+			if !e.Remote() {
+				local[a] = e
+			}
+		}
+	}
+	pods := map[netip.Addr]*kubePod{}
+	for i := range im.pods {
+		p := &im.pods[i]
+		if a, err := netip.ParseAddr(p.Status.PodIP); err == nil && running(p) && !p.Spec.HostNetwork {
+			pods[a] = p
+		}
+	}
+	add := func(k, h, means string) {
+		im.r.Drift = append(im.r.Drift, Drift{n.name, k, h, means})
+	}
+	for _, a := range sortedAddrs(pods) {
+		if p := pods[a]; p.Spec.NodeName == n.name && local[a] == nil {
+			add(fmt.Sprintf("pod %s/%s has %s on %s (%s:%d)", p.Namespace, p.Name, a, n.name, p.at.File, p.at.Line), "no endpoint has "+a.String(), "nothing reaches the pod; it is not in the lab")
+		}
+	}
+	own := n.got.own()
+	for _, a := range sortedAddrs(local) {
+		if pods[a] == nil && !own[a] {
+			add("no pod that runs has "+a.String(), fmt.Sprintf("endpoint %s has it%s", comment(local[a].Name), place(local[a])), "the endpoint is left over, or its pod is not in what was taken")
+		}
+	}
+	im.driftOfServices(n, byID, add)
+}
+
+func running(p *kubePod) bool {
+	return p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+}
+
+// own are the addresses of the host's own interfaces.
+func (c *collected) own() map[netip.Addr]bool {
+	own := map[netip.Addr]bool{}
+	for _, a := range c.dump.Adapters {
+		for _, p := range a.Addresses {
+			own[p.Addr()] = true
+		}
+	}
+	return own
+}
+
+func place(e *hns.Endpoint) string {
+	if e.Origin == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s:%d)", e.Origin.File, e.Origin.Line)
+}
+
+// driftOfServices compares what kube-proxy is to make of a Service's ClusterIP with the load
+// balancers that are there: one for each port that has a backend that is ready, with all of them
+// (pkg/proxy/winkernel proxier.go syncProxyRules). Services with session affinity, and those with
+// internalTrafficPolicy Local, have other backends and are left out.
+func (im *importing) driftOfServices(n *labNode, byID map[string]*hns.Endpoint, add func(k, h, means string)) {
+	d := n.got.dump.HNS
+	if len(d.LoadBalancers) == 0 {
+		return // no kube-proxy has run there, or its lists were not taken
+	}
+	for _, o := range im.services {
+		var s corev1.Service
+		if json.Unmarshal(o.raw, &s) != nil || len(s.Spec.Selector) == 0 || s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal {
+			continue
+		}
+		vip, err := netip.ParseAddr(s.Spec.ClusterIP)
+		if err != nil {
+			continue // None
+		}
+		want := im.ready(&s)
+		for _, port := range s.Spec.Ports {
+			says := fmt.Sprintf("Service %s/%s port %d has %s (%s:%d)", s.Namespace, s.Name, port.Port, backends(want), o.File, o.Line)
+			lb := balancer(d, vip, port)
+			switch {
+			case lb == nil && len(want) > 0:
+				add(says, fmt.Sprintf("no load balancer has %s port %d", vip, port.Port), "packets to the Service's address are not translated on this node")
+			case lb != nil:
+				have, gone := behind(lb, byID)
+				if !slices.Equal(have, want) || len(gone) > 0 {
+					h := fmt.Sprintf("load balancer %s has %s", strings.ToLower(lb.ID), backends(have))
+					if len(gone) > 0 {
+						h += ", and endpoints that are not there: " + strings.Join(gone, ", ")
+					}
+					add(says, h, "connections go to other backends than the Service has")
+				}
+			}
+		}
+	}
+}
+
+// ready are the addresses of a Service's pods that are ready.
+func (im *importing) ready(s *corev1.Service) (all []netip.Addr) {
+	of := labels.SelectorFromSet(s.Spec.Selector)
+	for i := range im.pods {
+		p := &im.pods[i]
+		a, err := netip.ParseAddr(p.Status.PodIP)
+		if err == nil && p.Namespace == s.Namespace && running(p) && p.DeletionTimestamp == nil && (ready(&p.Pod) || s.Spec.PublishNotReadyAddresses) && of.Matches(labels.Set(p.Labels)) {
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return all
+}
+
+// behind are the addresses behind a load balancer, and the ids of endpoints that are not there.
+func behind(lb *hns.LoadBalancer, byID map[string]*hns.Endpoint) (have []netip.Addr, gone []string) {
+	for _, id := range lb.HostComputeEndpoints {
+		if e := byID[strings.ToLower(id)]; e != nil && e.Address(false).IsValid() {
+			have = append(have, e.Address(false))
+		} else {
+			gone = append(gone, id)
+		}
+	}
+	slices.SortFunc(have, netip.Addr.Compare)
+	return have, gone
+}
+
+// backends writes addresses.
+func backends(all []netip.Addr) string {
+	if len(all) == 0 {
+		return "no backend"
+	}
+	var s []string
+	for _, a := range all {
+		s = append(s, a.String())
+	}
+	return "the backends " + strings.Join(s, ", ")
+}
+
+// balancer finds the load balancer of a ClusterIP and a port.
+func balancer(d *hns.Dump, vip netip.Addr, port corev1.ServicePort) *hns.LoadBalancer {
+	proto := uint32(6)
+	if port.Protocol == corev1.ProtocolUDP {
+		proto = 17
+	}
+	for i := range d.LoadBalancers {
+		lb := &d.LoadBalancers[i]
+		if slices.Contains(lb.FrontendVIPs, vip.String()) && slices.ContainsFunc(lb.PortMappings, func(m hns.LBPortMapping) bool {
+			return uint32(m.Protocol) == proto && int32(m.ExternalPort) == port.Port
+		}) {
+			return lb
+		}
+	}
+	return nil
+}
+
+func sortedAddrs[T any](m map[netip.Addr]T) []netip.Addr {
+	var all []netip.Addr
+	for a := range m {
+		all = append(all, a)
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return all
+}

@@ -1,0 +1,150 @@
+package importer
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/winlab-dev/winlab/conformance/bundle"
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+)
+
+// importing is a bundle while it is read.
+type importing struct {
+	b     *bundle.Bundle
+	r     *Result
+	nodes []*collected
+	kube  []kubeNode
+	pods  []kubePod
+	// services, slices and others are objects that go into the lab's manifest.
+	services, slices, others []object
+	config                   []object // ConfigMaps
+	// cluster are the files with objects of Kubernetes.
+	cluster map[string]bool
+	read    map[string]*dump.Node
+	// ref is how the lab names a file of the bundle, and beside how one of [Result.Extra].
+	ref, beside func(string) string
+}
+
+type (
+	kubeNode struct {
+		corev1.Node
+		at object
+	}
+	kubePod struct {
+		corev1.Pod
+		at object
+	}
+)
+
+// Import makes a lab of a bundle. name is the lab's, ref how the lab file names a file of the
+// bundle (a path relative to the lab's folder, or absolute), and beside one of [Result.Extra]. The error is about the bundle as a
+// whole; what of it could not be read is in the result.
+func Import(ctx context.Context, b *bundle.Bundle, name string, ref, beside func(string) string) (*Result, error) {
+	im := &importing{b: b, r: &Result{Extra: map[string][]byte{}}, cluster: map[string]bool{}, read: map[string]*dump.Node{}, ref: ref, beside: beside}
+	for _, n := range b.Notices {
+		im.r.LeftOut = append(im.r.LeftOut, n.Path+": "+n.Why)
+	}
+	if b.Manifest != nil {
+		for _, s := range b.Manifest.Steps {
+			if s.Error != "" {
+				im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s: step %s of node %s failed: %s", bundle.Name, s.Name, s.Node, comment(s.Error)))
+			}
+		}
+	}
+	for _, f := range b.Files {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		im.clusterFile(f)
+	}
+	im.nodeFolders()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(im.nodes) == 0 && len(im.kube) == 0 {
+		return nil, fmt.Errorf("%s has neither objects of HNS nor nodes of Kubernetes; take it with winlab.exe collect on a node, or give the output of: kubectl get nodes,pods,services,endpointslices -A -o json", b.Path)
+	}
+	return im.r, im.lab(name)
+}
+
+// clusterFile takes the objects of Kubernetes out of a file.
+func (im *importing) clusterFile(f string) {
+	if e := path.Ext(f); e != ".json" && e != ".yaml" && e != ".yml" {
+		return
+	}
+	if m, ok := im.b.Manifest.Find(f); ok && m.Node != "" {
+		return
+	}
+	data, err := im.b.Read(f)
+	if err != nil {
+		im.r.LeftOut = append(im.r.LeftOut, f+": "+comment(err.Error()))
+		return
+	}
+	all, found := objects(im.b.Shown(f), data)
+	if len(all) == 0 {
+		return // what a node prints, perhaps
+	}
+	im.cluster[f] = true
+	im.r.mistakes(found)
+	for _, m := range found {
+		im.r.miss("objects of "+m.File, "the file cannot be read from line "+fmt.Sprint(m.Line)+" on: pods, Services or nodes may be missing from the lab", "kubectl get nodes,pods,services,endpointslices,networkpolicies -A -o json")
+	}
+	for _, o := range all {
+		im.take(o)
+	}
+}
+
+// take keeps an object.
+func (im *importing) take(o object) {
+	bad := func(err error) {
+		im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: a %s that cannot be read: %s", o.File, o.Line, o.Kind, comment(err.Error())))
+	}
+	switch o.Kind {
+	case "Node":
+		n := kubeNode{at: o}
+		if err := json.Unmarshal(o.raw, &n.Node); err != nil {
+			bad(err)
+			return
+		}
+		im.kube = append(im.kube, n)
+	case "Pod":
+		p := kubePod{at: o}
+		if err := json.Unmarshal(o.raw, &p.Pod); err != nil {
+			bad(err)
+			return
+		}
+		im.pods = append(im.pods, p)
+	case "Service":
+		im.services = append(im.services, o)
+	case "EndpointSlice":
+		var s discoveryv1.EndpointSlice
+		if err := json.Unmarshal(o.raw, &s); err != nil {
+			bad(err)
+			return
+		}
+		if s.Labels[discoveryv1.LabelManagedBy] != "endpointslice-controller.k8s.io" {
+			im.slices = append(im.slices, o)
+		}
+	case "NetworkPolicy", "Namespace", "Ingress":
+		im.others = append(im.others, o)
+	case "ConfigMap":
+		im.config = append(im.config, o)
+	}
+}
+
+// sorted puts what was read into an order that does not depend on the files'.
+func (im *importing) sorted() {
+	slices.SortStableFunc(im.kube, func(a, b kubeNode) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(im.pods, func(a, b kubePod) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	slices.SortStableFunc(im.nodes, func(a, b *collected) int { return strings.Compare(a.name, b.name) })
+}

@@ -1,0 +1,187 @@
+package importer
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/winlab-dev/winlab/sim/kube/cni"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
+)
+
+// known are the plugins that a lab can have.
+var known = []string{string(cni.PluginFlannel), string(cni.PluginWinBridge), string(cni.PluginWinOverlay), string(cni.PluginAzure), string(cni.PluginSDNBridge), string(cni.PluginNAT)}
+
+// network says which plugin the cluster has. Nodes that were collected have what their HNS has,
+// whatever it is; it decides about Linux nodes, and about Windows nodes that were not.
+func (im *importing) network(s tree, nodes []*labNode) string {
+	t := newTree()
+	plugin, conf, from := im.plugin(nodes)
+	t.set("plugin", plugin, from)
+	if conf != "" {
+		t.set("conf", conf, "")
+	}
+	if plugin == string(cni.PluginFlannel) {
+		if name, at := im.netConf(); name != "" {
+			t.set("netConf", name, at)
+		}
+	}
+	var pods []netip.Prefix
+	for _, n := range nodes {
+		if n.kube != nil {
+			if p, err := netip.ParsePrefix(n.kube.Spec.PodCIDR); err == nil && p.Addr().Is4() {
+				pods = append(pods, p)
+			}
+		}
+	}
+	im.clusterCIDR(t, pods)
+	var services []netip.Prefix
+	dns := ""
+	for _, o := range im.services {
+		var v corev1.Service
+		if json.Unmarshal(o.raw, &v) != nil {
+			continue
+		}
+		if a, err := netip.ParseAddr(v.Spec.ClusterIP); err == nil && a.Is4() {
+			services = append(services, netip.PrefixFrom(a, 32))
+			if v.Labels["k8s-app"] == "kube-dns" {
+				dns = a.String()
+			}
+		}
+	}
+	if c := around(services, 12); c.IsValid() {
+		t.set("serviceCIDR", c.String(), im.r.conclude("serviceCIDR", c.String(), "the ClusterIPs are in it"))
+	}
+	if dns != "" {
+		t.set("dnsIP", dns, "")
+	}
+	s.set("network", t, "")
+	return plugin
+}
+
+// around is a prefix that holds all others, with bits at most; invalid for none.
+func around(all []netip.Prefix, bits int) netip.Prefix {
+	if len(all) == 0 {
+		return netip.Prefix{}
+	}
+	for ; bits >= 8; bits-- {
+		p, err := all[0].Addr().Prefix(bits)
+		if err == nil && !slices.ContainsFunc(all, func(o netip.Prefix) bool { return !p.Contains(o.Addr()) }) {
+			return p
+		}
+	}
+	return netip.Prefix{}
+}
+
+// plugin finds the plugin and its configuration.
+func (im *importing) plugin(nodes []*labNode) (name, conf, from string) {
+	for _, n := range im.nodes {
+		if n.conf == "" {
+			continue
+		}
+		data, _ := im.b.Read(n.conf)
+		p := pluginOf(data)
+		if slices.Contains(known, p) {
+			return p, im.ref(n.conf), im.r.fact("network plugin", p, im.b.Shown(n.conf), 1)
+		}
+		im.r.conclude("network plugin", p, "an import uses no model of "+p+" yet: collected nodes are what their HNS has, other nodes what a plugin with such a network makes")
+	}
+	for _, n := range nodes {
+		if n.got == nil || n.got.why != "" {
+			continue
+		}
+		for i := range n.got.dump.HNS.Networks {
+			if x := &n.got.dump.HNS.Networks[i]; !x.Is(hns.NAT) || len(n.got.dump.HNS.Networks) == 1 {
+				return im.byType(n, x)
+			}
+		}
+	}
+	im.r.miss("the network plugin", "nodes of which there are no files are as flannel with host-gw makes them", `the configuration in C:\etc\cni\net.d or C:\k\cni\config`)
+	return im.made("win-bridge", "cbr0", "")
+}
+
+// byType concludes the plugin from a network of HNS.
+func (im *importing) byType(n *labNode, x *hns.Network) (name, conf, from string) {
+	because := fmt.Sprintf("network %s of %s is of type %s, and no configuration of a plugin is there", x.Name, n.name, x.Type)
+	plugin := "win-bridge"
+	switch {
+	case x.Is(hns.Overlay):
+		plugin = "win-overlay"
+	case x.Is(hns.NAT):
+		plugin = "nat"
+	case x.Is(hns.L2Tunnel), strings.HasPrefix(strings.ToLower(x.Name), "azure"):
+		plugin = "azure-vnet"
+	}
+	im.r.miss("the configuration of the network plugin", "Linux nodes, and Windows nodes of which there are no files, are as "+plugin+" makes them", `the files in C:\etc\cni\net.d or C:\k\cni\config`)
+	return im.made(plugin, x.Name, im.r.conclude("network plugin", plugin, because))
+}
+
+// made writes a configuration that says as little as possible.
+func (im *importing) made(plugin, network, from string) (string, string, string) {
+	v := map[string]any{"cniVersion": "0.3.0", "name": network, "type": plugin, "ipam": map[string]any{"type": "host-local"}}
+	switch plugin {
+	case "azure-vnet":
+		v = map[string]any{"cniVersion": "0.3.0", "name": network, "plugins": []any{map[string]any{"type": plugin, "mode": "bridge", "bridge": "azure0", "ipam": map[string]any{"type": "azure-vnet-ipam"}}}}
+	case "nat":
+		v["ipam"] = map[string]any{"subnet": "172.20.0.0/16"}
+	}
+	data, _ := json.MarshalIndent(v, "", "  ") // maps of texts
+	im.r.Extra["cni.conf"] = append(data, '\n')
+	return plugin, im.beside("cni.conf"), from
+}
+
+// netConf is flannel's own configuration: of its ConfigMap, or of a node.
+func (im *importing) netConf() (name, from string) {
+	for _, o := range im.config {
+		var c corev1.ConfigMap
+		if json.Unmarshal(o.raw, &c) == nil && c.Data["net-conf.json"] != "" {
+			im.r.Extra["net-conf.json"] = []byte(c.Data["net-conf.json"])
+			return im.beside("net-conf.json"), im.r.fact("net-conf.json of flannel", "as it is", o.File, o.Line)
+		}
+	}
+	for _, f := range im.b.Files {
+		if strings.HasPrefix(path.Base(f), "net-conf") && path.Ext(f) == ".json" {
+			return im.ref(f), im.r.fact("net-conf.json of flannel", "as it is", im.b.Shown(f), 1)
+		}
+	}
+	im.r.miss("net-conf.json of flannel", "the backend of flannel is not known", "kubectl get configmap -n kube-flannel kube-flannel-cfg -o json")
+	return "", ""
+}
+
+// clusterCIDR is what kube-proxy has for it, which decides whose connections to a Service it
+// masquerades.
+func (im *importing) clusterCIDR(t tree, pods []netip.Prefix) {
+	for _, o := range im.config {
+		var c corev1.ConfigMap
+		var conf struct {
+			ClusterCIDR string `json:"clusterCIDR"`
+		}
+		if json.Unmarshal(o.raw, &c) != nil || yaml.Unmarshal([]byte(c.Data["config.conf"]), &conf) != nil {
+			continue
+		}
+		first, _, _ := strings.Cut(conf.ClusterCIDR, ",")
+		if p, err := netip.ParsePrefix(first); err == nil {
+			t.set("clusterCIDR", p.String(), im.r.fact("clusterCIDR of kube-proxy", conf.ClusterCIDR, o.File, o.Line))
+			return
+		}
+	}
+	because := "the nodes' podCIDRs are in it"
+	if len(pods) == 0 {
+		because = "the pods' addresses are in it"
+		for i := range im.pods {
+			if a, err := netip.ParseAddr(im.pods[i].Status.PodIP); err == nil && a.Is4() && !im.pods[i].Spec.HostNetwork {
+				pods = append(pods, netip.PrefixFrom(a, 32))
+			}
+		}
+	}
+	if c := around(pods, 16); c.IsValid() {
+		t.set("clusterCIDR", c.String(), im.r.conclude("clusterCIDR", c.String(), because))
+		im.r.miss("--cluster-cidr of kube-proxy", "whose connections to a Service Linux nodes masquerade follows from the range that was concluded", "kubectl get configmap -n kube-system kube-proxy -o json")
+	}
+}

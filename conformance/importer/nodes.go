@@ -1,0 +1,322 @@
+package importer
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/internal/utf"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+)
+
+// collected is a Windows node of which the bundle has files.
+type collected struct {
+	name string
+	// files are those that a lab loads, paths below the bundle; all those of the node.
+	files, all       []string
+	dump             *dump.Node
+	build, buildFrom string
+	conf             string // a CNI configuration, path below the bundle
+	why              string // why the node cannot be imported, "" when it can
+}
+
+// nodeFolders finds the nodes that the bundle has files of.
+func (im *importing) nodeFolders() {
+	by := map[string]*collected{}
+	for _, f := range im.b.Files {
+		name := ""
+		if m, ok := im.b.Manifest.Find(f); ok {
+			name = m.Node
+		} else if rest, ok := strings.CutPrefix(f, "nodes/"); ok && im.b.Manifest == nil {
+			name, _, _ = strings.Cut(rest, "/")
+		}
+		if name == "" {
+			continue
+		}
+		if by[name] == nil {
+			by[name] = &collected{name: name}
+			im.nodes = append(im.nodes, by[name])
+		}
+		by[name].all = append(by[name].all, f)
+	}
+	if len(im.nodes) == 0 {
+		im.plainFolders()
+	}
+	for _, n := range im.nodes {
+		im.readNode(n)
+	}
+}
+
+// plainFolders takes folders that somebody put together: one for each node, or one node alone.
+func (im *importing) plainFolders() {
+	by := map[string][]string{}
+	for _, f := range im.b.Files {
+		if im.cluster[f] {
+			continue
+		}
+		top, _, ok := strings.Cut(f, "/")
+		if !ok {
+			top = ""
+		}
+		by[top] = append(by[top], f)
+	}
+	var tops []string
+	for top, files := range by {
+		if top != "" && slices.ContainsFunc(files, im.showsHNS) {
+			tops = append(tops, top)
+		}
+	}
+	slices.Sort(tops)
+	if slices.ContainsFunc(by[""], im.showsHNS) || len(tops) < 1 {
+		n := &collected{}
+		for _, f := range im.b.Files {
+			if !im.cluster[f] {
+				n.all = append(n.all, f)
+			}
+		}
+		if slices.ContainsFunc(n.all, im.showsHNS) {
+			im.nodes = append(im.nodes, n)
+		}
+		im.cutFiles()
+		return
+	}
+	for _, top := range tops {
+		im.nodes = append(im.nodes, &collected{name: strings.ToLower(top), all: by[top]})
+	}
+	im.cutFiles()
+}
+
+// cutFiles notes JSON that is cut in the middle and belongs to no node: it may be why.
+func (im *importing) cutFiles() {
+	of := map[string]bool{}
+	for _, n := range im.nodes {
+		for _, f := range n.all {
+			of[f] = true
+		}
+	}
+	for _, f := range im.b.Files {
+		if !of[f] && !im.cluster[f] {
+			im.r.mistakes(im.cutJSON(f))
+		}
+	}
+}
+
+// showsHNS reports whether a file may have objects of HNS.
+func (im *importing) showsHNS(f string) bool {
+	n := im.dumped(f)
+	return n != nil && n.HNS != nil
+}
+
+// dumped reads a file as what a Windows node prints; nil when nothing of it is understood.
+func (im *importing) dumped(f string) *dump.Node {
+	if n, ok := im.read[f]; ok {
+		return n
+	}
+	var n *dump.Node
+	if data, err := im.b.Read(f); err == nil && int64(len(data)) <= 64<<20 {
+		n, _ = dump.ReadFile(im.b.Shown(f), data)
+		if n != nil && (len(n.Files) == 0 || len(n.Files[0].As) == 0) {
+			n.HNS = nil
+		}
+	}
+	im.read[f] = n
+	return n
+}
+
+// hostNetworkOnly are files of a bundle that say nothing that a lab loads.
+var hostNetworkOnly = []string{"host.json", "services.json", "processes.json", "variables.txt", "net/neighbours.json"}
+
+// readNode reads the files of a node.
+func (im *importing) readNode(n *collected) {
+	var paths []string
+	for _, f := range n.all {
+		if slices.ContainsFunc(hostNetworkOnly, func(s string) bool { return strings.HasSuffix(f, "/"+s) || f == s }) {
+			im.host(n, f)
+			continue
+		}
+		if conf := im.cniConf(f); conf {
+			n.conf = cmp.Or(n.conf, f)
+			continue
+		}
+		if strings.Contains(f, "/etc/") || strings.Contains(f, "/logs/") && im.b.Manifest != nil || strings.Contains(f, "/vfp/counters-") {
+			continue
+		}
+		d := im.dumped(f)
+		switch {
+		case d == nil:
+			im.r.LeftOut = append(im.r.LeftOut, im.b.Shown(f)+": not read")
+			continue
+		case len(d.Mistakes) > 0 && !onlyNothing(d):
+			im.r.mistakes(d.Mistakes)
+			n.why = "a file of it cannot be read: " + d.Mistakes[0].String()
+			continue
+		case len(d.Files) == 0 || len(d.Files[0].As) == 0:
+			continue // an empty list, or a text that says nothing
+		}
+		if bad := im.cutJSON(f); len(bad) > 0 {
+			im.r.mistakes(bad)
+			n.why = "a file of it cannot be read: " + bad[0].String()
+			continue
+		}
+		n.files = append(n.files, f)
+		paths = append(paths, im.b.File(f))
+	}
+	if len(paths) > 0 {
+		d, err := dump.Read(paths...)
+		n.dump = d
+		if err != nil && n.why == "" {
+			n.why = "its files contradict each other, or lack something: " + err.Error()
+		}
+	}
+	if n.why == "" && (n.dump == nil || n.dump.HNS == nil) {
+		n.why = "no file shows objects of HNS"
+	}
+	if n.name == "" {
+		n.name = im.guessName(n)
+	}
+}
+
+// onlyNothing reports whether all that is wrong with a file is that nothing was understood.
+func onlyNothing(d *dump.Node) bool {
+	return len(d.Mistakes) == 1 && strings.HasPrefix(d.Mistakes[0].Message, "nothing in it is understood")
+}
+
+// host takes the build out of host.json.
+func (im *importing) host(n *collected, f string) {
+	if path.Base(f) != "host.json" {
+		return
+	}
+	data, err := im.b.Read(f)
+	var h struct{ OsVersion string }
+	if err != nil || json.Unmarshal(data, &h) != nil {
+		return
+	}
+	n.build = h.OsVersion
+	n.buildFrom = fmt.Sprintf("%s:%d", im.b.Shown(f), bytes.Count(data[:max(bytes.Index(data, []byte("OsVersion")), 0)], []byte("\n"))+1)
+}
+
+// cniConf reports whether a file is the configuration of a network plugin.
+func (im *importing) cniConf(f string) bool {
+	if e := path.Ext(f); e != ".conf" && e != ".conflist" {
+		return false
+	}
+	data, err := im.b.Read(f)
+	return err == nil && pluginOf(data) != ""
+}
+
+// pluginOf is the type of a CNI configuration, "" for another file.
+func pluginOf(data []byte) string {
+	var c struct {
+		CNIVersion, Name, Type string
+		Plugins                []struct{ Type string }
+	}
+	if json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &c) != nil {
+		return ""
+	}
+	if c.Type == "" && len(c.Plugins) > 0 {
+		return c.Plugins[0].Type
+	}
+	return c.Type
+}
+
+// guessName finds the name of a node whose folder does not say it.
+func (im *importing) guessName(n *collected) string {
+	if n.dump != nil {
+		for i := range im.kube {
+			a := internalIP(&im.kube[i].Node)
+			if n.dump.HNS != nil && a.IsValid() && slices.ContainsFunc(managementIPs(n.dump), func(m netip.Addr) bool { return m == a }) {
+				return im.kube[i].Name
+			}
+		}
+	}
+	return "win1"
+}
+
+func managementIPs(d *dump.Node) []netip.Addr {
+	var all []netip.Addr
+	for _, x := range d.HNS.Networks {
+		if x.ManagementIP.IsValid() {
+			all = append(all, x.ManagementIP)
+		}
+	}
+	for _, a := range d.Adapters {
+		for _, p := range a.Addresses {
+			all = append(all, p.Addr())
+		}
+	}
+	return all
+}
+
+func internalIP(n *corev1.Node) netip.Addr {
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			if v, err := netip.ParseAddr(a.Address); err == nil && v.Is4() {
+				return v
+			}
+		}
+	}
+	return netip.Addr{}
+}
+
+// knownBuild is a build as the lab can have it, "" for one that is none.
+func knownBuild(text string) string {
+	v, err := builds.Parse(strings.TrimSpace(text))
+	if err != nil {
+		return ""
+	}
+	if _, err := builds.Lookup(v); err != nil {
+		return ""
+	}
+	return strings.TrimSpace(text)
+}
+
+// cutJSON is the mistake of a file that begins with JSON and is not JSON to its end: readers of
+// what nodes print take the rest for text.
+func (im *importing) cutJSON(f string) strict.Mistakes {
+	raw, err := im.b.Read(f)
+	if err != nil {
+		return nil
+	}
+	text, _ := utf.Decode(raw)
+	if s := strings.TrimSpace(text); !strings.HasPrefix(s, "{") && !strings.HasPrefix(s, "[") {
+		return nil
+	}
+	dec := json.NewDecoder(strings.NewReader(text))
+	for {
+		var v json.RawMessage
+		before := dec.InputOffset()
+		err := dec.Decode(&v)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return strict.Mistakes{mistakeAt(im.b.Shown(f), text, int64(len(text)), "the file ends in the middle of its JSON")}
+		case err != nil:
+			var syntax *json.SyntaxError
+			if errors.As(err, &syntax) && before > 0 && syntax.Offset-before < 3 {
+				return nil // another text follows
+			}
+			at := before
+			if syntax != nil {
+				at = syntax.Offset - 1
+			}
+			return strict.Mistakes{mistakeAt(im.b.Shown(f), text, at, "not JSON: "+err.Error())}
+		}
+	}
+}
+
+func mistakeAt(file, text string, offset int64, message string) strict.Mistake {
+	before := text[:max(0, min(int(offset), len(text)))]
+	return strict.Mistake{File: file, Line: strings.Count(before, "\n") + 1, Column: len(before) - strings.LastIndexByte(before, '\n'), Message: message}
+}

@@ -1,0 +1,77 @@
+package importer
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/winlab-dev/winlab/internal/strict"
+)
+
+// Fact is a value of the lab that was read.
+type Fact struct {
+	// What is what it is of: "build of win1".
+	What  string `json:"what"`
+	Value string `json:"value"`
+	// From is the file and the line.
+	From string `json:"from"`
+}
+
+// Conclusion is a value of the lab that stands nowhere.
+type Conclusion struct {
+	What    string `json:"what"`
+	Value   string `json:"value"`
+	Because string `json:"because"`
+}
+
+// Missing is what the bundle does not say.
+type Missing struct {
+	What string `json:"what"`
+	// Leaves says what is open without it, Settle the command that would say it.
+	Leaves string `json:"leaves"`
+	Settle string `json:"settle,omitempty"`
+}
+
+// Result is a lab with where it comes from.
+type Result struct {
+	// Lab is the lab file, and Extra are files that it names, by their names beside it.
+	Lab       []byte            `json:"-"`
+	Extra     map[string][]byte `json:"-"`
+	Facts     []Fact            `json:"facts"`
+	Concluded []Conclusion      `json:"concluded"`
+	Missing   []Missing         `json:"missing"`
+	// Drift is where Kubernetes and a node's HNS differ.
+	Drift []Drift `json:"drift,omitempty"`
+	// LeftOut is what could not be read, and what the bundle's reader left out.
+	LeftOut []string `json:"leftOut,omitempty"`
+}
+
+func (r *Result) fact(what, value, file string, line int) string {
+	from := fmt.Sprintf("%s:%d", file, line)
+	r.Facts = append(r.Facts, Fact{what, value, from})
+	return from
+}
+
+func (r *Result) conclude(what, value, because string) string {
+	r.Concluded = append(r.Concluded, Conclusion{what, value, because})
+	return "concluded: " + because
+}
+
+func (r *Result) miss(what, leaves, settle string) {
+	r.Missing = append(r.Missing, Missing{what, leaves, settle})
+}
+
+func (r *Result) mistakes(all strict.Mistakes) {
+	for _, m := range all {
+		r.LeftOut = append(r.LeftOut, m.String())
+	}
+}
+
+// comment makes one line of a text that may hold anything.
+func comment(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0x2028 || r == 0x2029 || r == 0x85 {
+			return ' '
+		}
+		return r
+	}, s)
+}
