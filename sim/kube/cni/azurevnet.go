@@ -1,7 +1,6 @@
 package cni
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -12,13 +11,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// azureMaxPods is how many addresses a node holds for pods (AKS's default of
-// 30 pods for each node with Azure CNI).
-const azureMaxPods = 30
-
 // azure is azure-vnet: pods have addresses of the node's own subnet.
 type azure struct {
-	*base
+	inSubnet
 	// hostPortFlags are those of PortMapping policies (cni.azure-host-port).
 	hostPortFlags hns.NatFlags
 	// hostPort6: a hostPort gets a PortMapping policy for IPv6 as well
@@ -44,7 +39,15 @@ func (r *reader) azureConf(c *Conf, n *node) {
 		r.fields("windowsSettings", "azure-vnet.windowsSettings", f.val)
 	}
 	r.dns(c, n)
-	r.ipam(c, n, PluginAzure, "azure-vnet-ipam")
+	follows := "azure-vnet-ipam"
+	if f := n.get("ipam"); f != nil && f.val.kind == '{' {
+		if c.ipam.mode = r.text(f.val, "mode"); c.azureOverlay() {
+			follows = "azure-cns" // which is the only one that has the mode
+		}
+	}
+	mode := c.ipam.mode
+	r.ipam(c, n, PluginAzure, follows)
+	c.ipam.mode = mode
 	if f := n.get("AdditionalArgs"); f != nil {
 		// azure-vnet reads policies in the form of v1 and writes them in that of
 		// the API that it calls (network/policy/policy_windows.go).
@@ -61,7 +64,7 @@ func newAzure(o Options, b *base) (Plugin, error) {
 	if d := o.Conf.dns; (len(d.Search) == 0) != (len(d.Nameservers) == 0) {
 		return nil, fmt.Errorf("%s: Wrong DNS configuration: dns must have both nameservers and search, or neither", o.Conf.file)
 	}
-	a := &azure{base: b}
+	a := &azure{inSubnet: inSubnet{b}}
 	if v.atLeast(1, 5, 0) {
 		a.hostPortFlags = hns.NatFlagLocalRoutedVIP
 	}
@@ -77,16 +80,37 @@ func (a *azure) NetworkType() hns.NetworkType {
 	return hns.L2Bridge
 }
 
+// azureOverlay reports whether pods have addresses of their own range, which the platform
+// routes (cni.azure-overlay).
+func (c *Conf) azureOverlay() bool {
+	return slices.Contains([]string{"overlay", "v4overlay", "dualStackOverlay"}, c.ipam.mode)
+}
+
+// overlayRange is the node's range of pods with azureOverlay, and its gateway.
+func (a *azure) overlayRange(n *kube.Node) (netip.Prefix, netip.Addr, error) {
+	p := podPrefix4(n)
+	if !p.IsValid() {
+		return p, netip.Addr{}, fmt.Errorf("node %s has no podCIDR; with ipam mode %s azure-vnet gives pods addresses of it", n.Name, a.o.Conf.ipam.mode)
+	}
+	return p, nth(p, 1), nil
+}
+
 // Prepare makes the network that the plugin itself makes at its first ADD.
 func (a *azure) Prepare(_ *kube.Cluster, n *kube.Node, s *hns.Service) (Host, error) {
-	if err := azureNode(n); err != nil {
+	subnet, gateway := n.Subnet.Masked(), n.Gateway
+	if a.o.Conf.azureOverlay() {
+		var err error
+		if subnet, gateway, err = a.overlayRange(n); err != nil {
+			return Host{}, err
+		}
+	} else if err := a.check(n); err != nil {
 		return Host{}, err
 	}
 	name := a.o.Conf.name
 	if nw := s.NetworkByName(name); nw != nil {
 		return Host{Network: nw.ID}, nil
 	}
-	ipams := []hns.Ipam{static(n.Subnet.Masked(), n.Gateway)}
+	ipams := []hns.Ipam{static(subnet, gateway)}
 	six := a.prefix6(n)
 	if six.IsValid() { // one address space with both subnets
 		ipams[0].Subnets = append(ipams[0].Subnets, static(six, nth(six, 1)).Subnets...)
@@ -109,7 +133,7 @@ func (a *azure) Prepare(_ *kube.Cluster, n *kube.Node, s *hns.Service) (Host, er
 // (cni.azure-ipv6-range).
 func (a *azure) prefix6(n *kube.Node) netip.Prefix {
 	six := podPrefix6(n)
-	if a.o.Conf.ipv6Mode == "" || !six.IsValid() || six.Bits() > azureRange6 {
+	if a.o.Conf.azureOverlay() || a.o.Conf.ipv6Mode == "" || !six.IsValid() || six.Bits() > azureRange6 {
 		return netip.Prefix{}
 	}
 	return netip.PrefixFrom(six.Addr(), azureRange6)
@@ -124,78 +148,25 @@ const azureRange6 = 120
 
 // WhyNoIPv6 says what the configuration lacks.
 func (a *azure) WhyNoIPv6() (string, *evidence.Fact) {
+	if a.o.Conf.azureOverlay() {
+		return "the model of azure-vnet's overlay modes has IPv4 only", factAzureOverlay
+	}
 	if a.o.Conf.ipv6Mode == "" {
 		return "the configuration of azure-vnet has no ipv6Mode", factAzureIPv6
 	}
 	return "", nil
 }
 
-func azureNode(n *kube.Node) error {
-	switch {
-	case !n.Subnet.IsValid() || !n.Subnet.Contains(n.Address):
-		return fmt.Errorf("node %s: its address %s must be in a subnet; azure-vnet gives pods addresses of it", n.Name, n.Address)
-	case !n.Gateway.IsValid():
-		return fmt.Errorf("node %s has no gateway; azure-vnet gives it to pods", n.Name)
-	}
-	return nil
-}
-
-// pool is the block of addresses after the node's own, without those of other nodes
-// (cni.azure-addresses). Blocks may overlap; lease gives no address twice.
-func (a *azure) pool(c *kube.Cluster, n *kube.Node) (*pool, error) {
-	if p := a.pools[n.Name]; p != nil {
-		return p, nil
-	}
-	if err := azureNode(n); err != nil {
-		return nil, err
-	}
-	others := map[netip.Addr]bool{}
-	for _, other := range c.Nodes {
-		others[other.Address] = true
-	}
-	end := last(n.Subnet)
-	first, to := n.Address.Next(), netip.Addr{}
-	for a, i := first, 0; i < azureMaxPods && a != end && n.Subnet.Contains(a); a = a.Next() {
-		if !others[a] {
-			to = a
-			i++
-		}
-	}
-	if !to.IsValid() {
-		return nil, errors.New("node " + n.Name + ": its subnet has no address after its own that no other node has, so it has none for pods")
-	}
-	p := newPool("node "+n.Name, netip.PrefixFrom(n.Subnet.Addr(), n.Subnet.Bits()), first, to, n.Gateway)
-	p.reserve("the gateway", n.Gateway)
-	for _, other := range c.Nodes {
-		p.reserve("node "+other.Name, other.Address)
-	}
-	p.reserve("reserved", a.o.Reserved...)
-	a.pools[n.Name] = p
-	return p, nil
-}
-
-// lease refuses an address that another node gave out already.
+// lease is that of the subnet, with an IPv6 address where the node has a range.
 func (a *azure) lease(c *kube.Cluster, n *kube.Node, p *kube.Pod, taken func(netip.Addr) bool) (Lease, error) {
-	pl, err := a.pool(c, n)
-	if err != nil {
-		return Lease{}, err
-	}
-	elsewhere := func(addr netip.Addr) string {
-		for _, other := range c.Nodes {
-			if q := a.pools[other.Name]; q != nil && q != pl && q.used[addr] != "" {
-				return q.used[addr]
-			}
+	if a.o.Conf.azureOverlay() {
+		prefix, gateway, err := a.overlayRange(n)
+		if err != nil {
+			return Lease{}, err
 		}
-		return ""
+		return a.hostLocal(n, prefix, gateway).lease(owner(p), p.Address, taken)
 	}
-	if p.Address.IsValid() {
-		if by := elsewhere(p.Address); by != "" {
-			return Lease{}, fmt.Errorf("pod %s: requested IP address %s is not available: it is taken by %s", owner(p), p.Address, by)
-		}
-	}
-	l, err := pl.lease(owner(p), p.Address, func(addr netip.Addr) bool {
-		return elsewhere(addr) != "" || taken != nil && taken(addr)
-	})
+	l, err := a.inSubnet.lease(c, n, p, taken)
 	six := a.prefix6(n)
 	if err != nil || !six.IsValid() {
 		return l, err
@@ -242,26 +213,21 @@ func (a *azure) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) 
 
 // Linux follows cni.azure-linux.
 func (a *azure) Linux(c *kube.Cluster, n *kube.Node) LinuxSetup {
-	not := notMasqueraded(c.ClusterCIDRs)
-	if n.Subnet.IsValid() {
-		not = append([]netip.Prefix{n.Subnet.Masked()}, not...)
-	}
+	var six []netip.Prefix
 	if a.prefix6(n).IsValid() {
 		for _, p := range append(slices.Clone(c.ClusterCIDRs), n.Subnet6) {
 			if p.IsValid() && p.Addr().Is6() {
-				not = append(not, p)
+				six = append(six, p)
 			}
 		}
 	}
-	return LinuxSetup{Forwarding: true, PodsInNodeSubnet: true, MasqueradeNot: dedupe(not)}
+	return a.linux(c, n, six...)
 }
 
-func dedupe(ps []netip.Prefix) []netip.Prefix {
-	var all []netip.Prefix
-	for _, p := range ps {
-		if !slices.Contains(all, p) {
-			all = append(all, p)
-		}
-	}
-	return all
-}
+var factAzureOverlay = evidence.New("cni.azure-overlay", evidence.Code,
+	"With ipam mode overlay (v4overlay, dualStackOverlay) azure-vnet takes a pod's address from azure-cns, out of the node's own range, and makes its l2bridge network with that range; without a gateway from azure-cns it takes the range's first address.",
+	"Azure/azure-container-networking cni/network/invoker_cns.go configureDefaultAddResult", "Azure/azure-container-networking cni/network/network.go addSubnetToEndpointInfo",
+	"Azure/azure-container-networking cni/network/network_windows.go getOverlayGateway")
+
+var _ = evidence.New("cni.azure-overlay-range", evidence.Inferred,
+	"The node's range of azure-cns is its podCIDR. The platform routes it to the node, which winlab's lab writes as user-defined routes with IP forwarding.")

@@ -180,11 +180,14 @@ func namespace(p *kube.Pod) string {
 	return p.Namespace
 }
 
-// dns is what a pod's interface gets: cni.plugin-dns for win-bridge and win-overlay,
+// dns is what a pod's interface gets: cni.plugin-dns for win-bridge, win-overlay and calico,
 // cni.one-dns-suffix for the others.
 func (b *base) dns(c *kube.Cluster, conf *Conf, p *kube.Pod) hns.DNS {
+	if conf.Type == PluginVPCBridge {
+		return conf.vpcDNS(p)
+	}
 	d := hns.DNS{Domain: conf.dns.Domain, Search: slices.Clone(conf.dns.Search), ServerList: slices.Clone(conf.dns.Nameservers), Options: slices.Clone(conf.dns.Options)}
-	if conf.Type.hasProgram() {
+	if conf.Type.hasProgram() || conf.Type == PluginCalico {
 		if k := KubeletDNS(c, p); conf.Capabilities["dns"] && len(k.Nameservers) > 0 {
 			d.Search, d.ServerList = k.Search, k.Nameservers
 		}

@@ -115,6 +115,10 @@ func plugins(t *testing.T) map[string]Options {
 		"azure-l2tunnel":  {Plugin: PluginAzure, Conf: conf(t, "azure-vnet-l2tunnel.conflist")},
 		"nat":             {Plugin: PluginNAT, Conf: conf(t, "nat.conf")},
 		"sdnbridge-dual":  {Plugin: PluginSDNBridge, Conf: conf(t, "sdnbridge.conf")},
+		"vpc-bridge":      {Plugin: PluginVPCBridge, Conf: conf(t, "vpc-bridge.conf")},
+		"calico-vxlan":    {Plugin: PluginCalico, Conf: conf(t, "calico-vxlan.conf")},
+		"calico-bgp":      {Plugin: PluginCalico, Conf: conf(t, "calico-bgp.conf")},
+		"overlay-azure":   {Plugin: PluginAzure, Conf: conf(t, "azure-vnet-overlay.conflist")},
 		"azure-dual":      {Plugin: PluginAzure, Conf: conf(t, "azure-vnet-dual-stack.conflist")},
 	}
 }
@@ -277,8 +281,10 @@ func TestHost(t *testing.T) {
 			c := cluster(false, "10.0.17763.1432")
 			s, h, _ := setUp(t, p, c)
 			var routes []string
-			for _, r := range h.Routes {
-				routes = append(routes, r.To.String()+" "+r.Via.String())
+			if h.Routes != nil {
+				for _, r := range h.Routes() {
+					routes = append(routes, r.To.String()+" "+r.Via.String())
+				}
 			}
 			if h.Forwarding != tc.forwarding || !slices.Equal(routes, tc.routes) {
 				t.Errorf("forwarding %v, routes %v; want %v, %v", h.Forwarding, routes, tc.forwarding, tc.routes)

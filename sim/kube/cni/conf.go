@@ -50,6 +50,10 @@ type Conf struct {
 	mode, ipv6Mode string
 	// sdn are the optionalFlags of sdnbridge.
 	sdn sdnFlags
+	// vpc are the fields of vpc-bridge.
+	vpc vpcConf
+	// calico are the fields of calico.
+	calico calicoFields
 	// master is the adapter under a nat network.
 	master string
 	// origin is the file and the line of the network's name.
@@ -77,6 +81,8 @@ type DNSConf struct {
 type ipamConf struct {
 	subnet netip.Prefix
 	origin *trace.Origin // of subnet
+	// mode is azure-vnet's.
+	mode string
 	// gateway is the GW of the first route.
 	gateway netip.Addr
 }

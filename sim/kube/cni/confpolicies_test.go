@@ -21,6 +21,7 @@ func TestConfPolicies(t *testing.T) {
 		port = `PortMapping {"Protocol":6,"InternalPort":80,"ExternalPort":8080}`
 		self = `OutBoundNAT {"Destinations":["10.244.1.3"]}`
 		pa   = `ProviderAddress {"ProviderAddress":"192.168.1.11"}`
+		vpc  = `"eniMACAddress": "0e:1a:2b:3c:4d:5f", "eniIPAddresses": ["{{managementIP}}/24"], "gatewayIPAddress": "192.168.1.1"`
 		own  = `OutBoundNAT {"Exceptions":["10.244.1.0/24"]}`
 	)
 	for _, c := range []struct {
@@ -59,6 +60,13 @@ func TestConfPolicies(t *testing.T) {
 		{"ipMasq excepts the node's own prefix", "win-overlay", `"ipMasq": true`, "", "2022", []string{pa, own}},
 		{"v1: loopbackDSR at the end", "win-overlay", `"ipMasq": true, "loopbackDSR": true`, "", "2022", []string{pa, own, self}},
 		{"v2: loopbackDSR at the beginning", "win-overlay", `"apiVersion": 2, "ipMasq": true, "loopbackDSR": true`, "", "2022", []string{self, pa, own}},
+		{"vpc-bridge: the VPC and Services are exceptions, then hostPorts, then routes", "vpc-bridge", vpc + `, "vpcCIDRs": ["192.168.0.0/16", "10.7.1.1/16"], "serviceCIDR": "10.96.0.0/12", "capabilities": {"portMappings": true}`, "", "2022", []string{
+			`OutBoundNAT {"Exceptions":["192.168.0.0/16","10.7.0.0/16","10.96.0.0/12"]}`, `PortMapping {"Protocol":6,"InternalPort":80,"ExternalPort":8080,"Flags":1}`,
+			`SDNRoute {"DestinationPrefix":"10.96.0.0/12","NeedEncap":true}`, `SDNRoute {"DestinationPrefix":"192.168.1.11/32","NeedEncap":true}`}},
+		{"vpc-bridge without the VPC's ranges: the interface's subnet", "vpc-bridge", vpc + `, "serviceCIDR": "10.96.0.0/12"`, "", "2022", []string{
+			`OutBoundNAT {"Exceptions":["192.168.1.0/24","10.96.0.0/12"]}`,
+			`SDNRoute {"DestinationPrefix":"10.96.0.0/12","NeedEncap":true}`, `SDNRoute {"DestinationPrefix":"192.168.1.11/32","NeedEncap":true}`}},
+		{"vpc-bridge with no ranges at all, as an empty list says", "vpc-bridge", vpc + `, "vpcCIDRs": []`, "", "2022", []string{`OutBoundNAT {"Exceptions":["192.168.1.0/24"]}`}},
 		{"win-overlay knows no hostPorts", "win-overlay", `"capabilities": {"portMappings": true}`, "", "2022", []string{pa}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -17,9 +17,11 @@
 // # The plugins
 //
 //	azure-vnet   azurevnet.go
+//	calico       calico.go; its agent for policies is calicopolicy.go
 //	flannel      flannel.go, with win-bridge (host-gw) or win-overlay (vxlan) as its delegate
 //	nat          nat.go
 //	sdnbridge    sdnbridge.go
+//	vpc-bridge   vpcbridge.go
 //	win-bridge   winbridge.go
 //	win-overlay  winoverlay.go
 //

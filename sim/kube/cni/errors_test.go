@@ -35,7 +35,7 @@ func TestParseConfErrors(t *testing.T) {
 		{"cut off", "{\n  \"name\": \"x\"", []string{"a.conf:2:", "ends in the middle"}},
 		{"two objects", "{\"name\": \"x\", \"type\": \"nat\"}\n{}", []string{"a.conf:2:", "more text after the end"}},
 		{"not an object", "[1]", []string{"a.conf:1:1", "it must be an object"}},
-		{"no name, other type", "{\n  \"type\": \"calico\"\n}", []string{"a.conf:2:11", "winlab models flannel", "has no name"}},
+		{"no name, other type", "{\n  \"type\": \"cilium\"\n}", []string{"a.conf:2:11", "winlab models flannel", "has no name"}},
 		{"token", `{"name": "{{nodeName}}"}`, []string{"a.conf:1:11", "{{managementIP}}"}},
 		{"several mistakes at once", `{
   "name": "x", "type": "win-bridge",
@@ -144,7 +144,7 @@ func TestNewErrors(t *testing.T) {
 		{"no net-conf.json", Options{Plugin: PluginFlannel, Conf: vxlan}, []string{"net-conf.json"}},
 		{"no conf", Options{Plugin: PluginNAT}, []string{"needs its CNI configuration"}},
 		{"conf of another plugin", Options{Plugin: PluginWinBridge, Conf: vxlan}, []string{"flannel-vxlan.conf:3", `type is "flannel"`}},
-		{"unknown plugin", Options{Plugin: "calico"}, []string{"azure-vnet, flannel, nat, sdnbridge, win-bridge, win-overlay"}},
+		{"unknown plugin", Options{Plugin: "cilium"}, []string{"azure-vnet, calico, flannel, nat, sdnbridge, vpc-bridge, win-bridge, win-overlay"}},
 		{"version", Options{Plugin: PluginFlannel, Conf: vxlan, NetConf: netConf(t, "net-conf-vxlan.json"), Version: "new"}, []string{`version "new"`}},
 		{"VNI of win-overlay", Options{Plugin: PluginWinOverlay, Conf: conf(t, "win-overlay.conf"), VNI: 5}, []string{"VNI 5"}},
 	} {

@@ -19,6 +19,9 @@ var partFiles = map[string]string{
 	"nat.ipam":                   `{"name": "x", "type": "nat", "ipam": {%s}}`,
 	"azure-vnet":                 `{"name": "x", "type": "azure-vnet", %s}`,
 	"sdnbridge":                  `{"name": "x", "type": "sdnbridge", %s}`,
+	"calico":                     `{"name": "x", "type": "calico", %s}`,
+	"calico.ipam":                `{"name": "x", "type": "calico", "ipam": {%s}}`,
+	"vpc-bridge":                 `{"name": "x", "type": "vpc-bridge", "eniName": "eth1", %s}`,
 	"sdnbridge.optionalFlags":    `{"name": "x", "type": "sdnbridge", "optionalFlags": {%s}}`,
 	"sdnbridge.ipam":             `{"name": "x", "type": "sdnbridge", "ipam": {%s}}`,
 	"azure-vnet.windowsSettings": `{"name": "x", "type": "azure-vnet", "windowsSettings": {%s}}`,
@@ -62,7 +65,7 @@ func TestFieldsAreWarnedOf(t *testing.T) {
 			}
 			var got []string
 			var err error
-			for _, value := range []string{`"1"`, `1`, `true`, `[]`, `"10.0.0.0/8"`, `{}`} { // the first that the reader takes
+			for _, value := range []string{`"1"`, `1`, `true`, `[]`, `"10.0.0.0/8"`, `"L2"`, `"tap"`, `{}`} { // the first that the reader takes
 				if got, err = warnings(fmt.Sprintf(file, fmt.Sprintf("%q: %s", name, value)), part); err == nil {
 					break
 				}

@@ -23,7 +23,10 @@ type Host struct {
 	// Forwarding is set when it turns on IP forwarding for the node's
 	// interfaces.
 	Forwarding bool
-	Routes     []HostRoute
+	// Routes, when set, makes its routes to the other nodes: there are as many as nodes.
+	Routes func() []HostRoute
+	// Peers, when set, tells HNS the ways to the other nodes; see [Deferring].
+	Peers func() error
 	// Links are prefixes that the node reaches on the link of its adapter.
 	Links []netip.Prefix
 	// HostEndpoints are the ids of the HNS endpoints that it attaches to the
@@ -31,6 +34,13 @@ type Host struct {
 	HostEndpoints []string
 	// Network is the id of the HNS network that pods are put on.
 	Network string
+}
+
+// Deferring is a plugin whose agent tells HNS of every other node. PrepareLater is its
+// Prepare without that, which is Host.Peers: nothing else that the plugin does depends on
+// it, and most nodes of a large cluster are never used.
+type Deferring interface {
+	PrepareLater(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, error)
 }
 
 // Result is what CNI ADD answers.

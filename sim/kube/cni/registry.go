@@ -17,6 +17,8 @@ const (
 	PluginAzure      Name = "azure-vnet"
 	PluginSDNBridge  Name = "sdnbridge"
 	PluginNAT        Name = "nat"
+	PluginVPCBridge  Name = "vpc-bridge"
+	PluginCalico     Name = "calico"
 )
 
 // registry is every plugin that this package models. There is no other list.
@@ -28,6 +30,8 @@ func registry() []entry {
 		{PluginAzure, (*reader).azureConf, newAzure, false},
 		{PluginSDNBridge, (*reader).sdnBridgeConf, newSDNBridge, false},
 		{PluginNAT, (*reader).natConf, newNAT, false},
+		{PluginVPCBridge, (*reader).vpcBridgeConf, newVPCBridge, false},
+		{PluginCalico, (*reader).calicoConf, newCalico, false},
 	}
 }
 

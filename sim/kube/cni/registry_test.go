@@ -53,7 +53,8 @@ func TestFieldsAreSpelled(t *testing.T) {
 		}
 		for _, conf := range confs {
 			end := strings.Repeat("}", strings.Count(conf, "{"))
-			c, err := cni.ParseConf("x.conf", []byte(`{"cniVersion": "0.3.0", "name": "net", `+conf+`"xyz": 1}`+end))
+			must := map[string]string{string(cni.PluginVPCBridge): `"eniName": "eth1", `}[name]
+			c, err := cni.ParseConf("x.conf", []byte(`{"cniVersion": "0.3.0", "name": "net", `+conf+must+`"xyz": 1}`+end))
 			if err != nil {
 				t.Fatal(err)
 			}

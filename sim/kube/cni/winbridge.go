@@ -88,7 +88,7 @@ func (b *bridge) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, e
 	}
 	h.HostEndpoints = []string{e.ID}
 	if b.peerRoutes {
-		h.Routes = b.routes(c, n)
+		h.Routes = func() []HostRoute { return b.routes(c, n) }
 	}
 	return h, nil
 }

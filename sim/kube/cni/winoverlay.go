@@ -76,6 +76,19 @@ func (o *overlay) NetworkType() hns.NetworkType { return hns.Overlay }
 // other node (flannel pkg/backend/vxlan/device_windows.go and
 // vxlan_network_windows.go).
 func (o *overlay) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, error) {
+	h, err := o.PrepareLater(c, n, s)
+	if err == nil {
+		err = h.Peers()
+	}
+	if err != nil {
+		return Host{}, err
+	}
+	h.Peers = nil
+	return h, nil
+}
+
+// PrepareLater leaves the routes to the caller.
+func (o *overlay) PrepareLater(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, error) {
 	if !s.Build().Has(builds.RemoteSubnet) {
 		return Host{}, fmt.Errorf("node %s: platform does not support Remote Subnet policy: %s", n.Name, s.Build())
 	}
@@ -89,17 +102,20 @@ func (o *overlay) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, 
 			return Host{}, fmt.Errorf("node %s: network %s: %w", n.Name, o.network, err)
 		}
 	}
-	var add []hns.Policy
 	if o.hostRoute && s.Build().Has(builds.HostRoute) && len(hns.PoliciesOf(nw.Policies, hns.PolicyHostRoute)) == 0 {
-		add = append(add, hns.NewPolicy(hns.HostRouteSettings{}).From(o.origin))
-	}
-	add = append(add, o.remoteSubnets(c, n, nw)...)
-	if len(add) > 0 {
-		if err := s.AddNetworkPolicies(nw.ID, add...); err != nil {
+		if err := s.AddNetworkPolicies(nw.ID, hns.NewPolicy(hns.HostRouteSettings{}).From(o.origin)); err != nil {
 			return Host{}, fmt.Errorf("node %s: network %s: %w", n.Name, o.network, err)
 		}
 	}
-	return Host{Network: nw.ID}, nil
+	id := nw.ID
+	return Host{Network: id, Peers: func() error {
+		if add := o.remoteSubnets(c, n, s.Network(id)); len(add) > 0 {
+			if err := s.AddNetworkPolicies(id, add...); err != nil {
+				return fmt.Errorf("node %s: network %s: %w", n.Name, o.network, err)
+			}
+		}
+		return nil
+	}}, nil
 }
 
 func (o *overlay) newNetwork(n *kube.Node, prefix netip.Prefix) hns.Network {

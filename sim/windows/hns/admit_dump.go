@@ -18,6 +18,7 @@ import (
 // port blocks. A dump with one network may leave the network's id out of its
 // endpoints.
 func (s *Service) Load(d *Dump) error {
+	s.Settle()
 	var errs []error
 	bad := func(o fmt.Stringer, format string, args ...any) {
 		err := fmt.Errorf(format, args...)

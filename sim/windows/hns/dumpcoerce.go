@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // PowerShell does not write all values as HNS gave them. A listing has text only.
@@ -18,7 +19,7 @@ import (
 // as {"value":[...],"Count":n}.
 
 // cutForm is a value of which nothing but the type is left.
-var cutForm = regexp.MustCompile(`^(?:System\.(?:Object|String|Collections)[\w.\[\]+` + "`" + `]*|System\.Management\.Automation\.PSCustomObject|@\{.*\.\.\.|\.\.\.)$`)
+var cutForm = lazyregexp.New(`^(?:System\.(?:Object|String|Collections)[\w.\[\]+` + "`" + `]*|System\.Management\.Automation\.PSCustomObject|@\{.*\.\.\.|\.\.\.)$`)
 
 // isCut reports whether a text stands for something that was not written out.
 func isCut(s string) bool { return cutForm.MatchString(strings.TrimSpace(s)) }

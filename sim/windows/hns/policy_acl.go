@@ -53,8 +53,12 @@ type acl struct {
 	allow, pass, in   bool
 	protos            []packet.Proto
 	local, remote     aclSide
-	// namesSet is set when an address field names a set instead of addresses.
-	namesSet bool
+	// namesSet is set when an address field names a set instead of addresses; then
+	// localSets and remoteSets are the fields' texts.
+	namesSet              bool
+	localSets, remoteSets string
+	// bySets is set when the addresses are those of sets.
+	bySets bool
 }
 
 // aclSide is one end of the packets that an ACL is about; empty means any.
@@ -76,7 +80,7 @@ func (s ACLSettings) parse() (any, bool) {
 		protos:   protoList(s.Protocols),
 		local:    aclSide{local, portList(s.LocalPorts)},
 		remote:   aclSide{remote, portList(s.RemotePorts)},
-		namesSet: !okLocal || !okRemote,
+		namesSet: !okLocal || !okRemote, localSets: s.LocalAddresses, remoteSets: s.RemoteAddresses,
 	}, true
 }
 

@@ -105,6 +105,7 @@ func (s *Service) reservePorts(owner string) (PortBlock, error) {
 // pools, lowest first. netsh shows them among the excluded ranges, without the mark of
 // those that somebody excluded.
 func (s *Service) PortBlocks() []PortBlock {
+	s.Settle()
 	var all []PortBlock
 	for i, o := range s.pool.owner {
 		if o != "" {

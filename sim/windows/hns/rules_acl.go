@@ -17,6 +17,10 @@ func (c *Compiler) acls(ls *layers, n *Network, e *Endpoint) {
 		if !ok {
 			continue
 		}
+		a, some := a.resolved(n)
+		if !some {
+			continue
+		}
 		for _, r := range a.rules(i+1, dual) {
 			r.Origin = p.Origin
 			ls.acl(a.in, dual, r)
@@ -137,11 +141,14 @@ func (a acl) rule(number int) *vfp.Rule {
 		notModelled(r, "the ACL action Pass leads to the next tier of rules, which winlab does not model", factTierACL)
 	}
 	if a.namesSet {
-		notModelled(r, "the ACL names an address set, which winlab does not model", factSetPolicy)
+		notModelled(r, "the ACL names an address set that its network does not have, or addresses beside a set", factSetUnknown)
 	}
 	src, dst := a.local, a.remote
 	if a.in {
 		src, dst = a.remote, a.local
+	}
+	if a.bySets {
+		r.Fact = factSetPolicy
 	}
 	if haveHostBits(slices.Concat(src.addresses, dst.addresses)) {
 		notModelled(r, "an address of the ACL is a prefix with host bits, and what HNS makes of it is not public", factOddPrefix)

@@ -163,8 +163,14 @@ var (
 		"MicrosoftDocs/Virtualization-Documentation api/hcn/HNS_Schema.md (VLAN)")
 	factTierACL = evidence.New("hns.tier-acl", evidence.Unknown,
 		"How tiers of ACL rules are laid out in VFP is not public.")
-	factSetPolicy = evidence.New("hns.acl-address-set", evidence.Unknown,
-		"An ACL address field that names a set refers to a SetPolicy of the network; winlab does not model sets.")
+	factSetPolicy = evidence.New("hns.acl-address-set", evidence.Stated,
+		"An address field of an ACL can name sets, SetPolicies of the network by their Ids, and matches what is in all of them. With sets LocalAddresses is the source and RemoteAddresses the destination in both directions; ports are those of the direction.",
+		"Azure/azure-container-networking npm/pkg/dataplane/policies/policy_windows.go convertToAclSettings")
+	factSetUnknown = evidence.New("hns.acl-unknown-set", evidence.Unknown,
+		"What an ACL does that names a set which is not there, sets within nested sets, or sets beside addresses, no source says.")
+	_ = evidence.New("hns.nested-set-depth", evidence.Inferred,
+		"A NESTEDIPSET has the members of the sets that its Values name, by their Ids.",
+		"Azure/azure-container-networking npm/pkg/dataplane/ipsets/ipsetmanager_windows.go")
 )
 
 // FactPort is what a node follows when an endpoint has no port.

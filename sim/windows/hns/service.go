@@ -50,6 +50,8 @@ type Service struct {
 	loadBalancers table[LoadBalancer]
 	routes        table[Route]
 
+	later func() // see Later
+
 	pool        *portPool
 	sharedPools map[string]PortBlock // by SourceVIP
 	listeners   []*func(Change)
@@ -93,6 +95,7 @@ func NewService(b *builds.Build, opts Options) *Service {
 		freeOf:      map[string]*freeAddresses{},
 		compartment: 1,
 	}
+	s.networks.of, s.endpoints.of, s.namespaces.of, s.loadBalancers.of, s.routes.of = s, s, s, s, s
 	if s.opts.HostMAC == "" {
 		h := sha1.Sum([]byte("mac/" + opts.Seed + "/" + opts.Node))
 		s.opts.HostMAC = fmt.Sprintf("00-15-5D-%02X-%02X-%02X", h[0], h[1], h[2])
@@ -169,6 +172,7 @@ func (s *Service) EndpointByName(name string) *Endpoint {
 // EndpointsByAddress returns all endpoints with the address. HNS allows a local
 // and a remote one with the same.
 func (s *Service) EndpointsByAddress(a netip.Addr) []*Endpoint {
+	s.Settle()
 	var all []*Endpoint
 	for _, id := range s.byAddress[a] {
 		all = append(all, s.endpoints.get(id))
@@ -178,6 +182,7 @@ func (s *Service) EndpointsByAddress(a netip.Addr) []*Endpoint {
 
 // AttachedAt is the endpoint of a network that has an address and a port, nil for none.
 func (s *Service) AttachedAt(network string, a netip.Addr) *Endpoint {
+	s.Settle()
 	for _, id := range s.byAddress[a] {
 		if e := s.endpoints.get(id); e.Attached() && strings.EqualFold(e.HostComputeNetwork, network) {
 			return e
@@ -244,6 +249,24 @@ func (s *Service) ListLoadBalancers(keep func(*LoadBalancer) bool) []*LoadBalanc
 	return s.loadBalancers.list(keep)
 }
 
+// LoadBalancersAt returns the load balancers whose first port mapping has a protocol and
+// external port and, where vip is not "", of which one serves that address: at most one.
+func (s *Service) LoadBalancersAt(vip string, protocol uint32, port uint16) []*LoadBalancer {
+	at := func(lb *LoadBalancer) bool {
+		return len(lb.PortMappings) > 0 && lb.PortMappings[0].Protocol == protocol && lb.PortMappings[0].ExternalPort == port
+	}
+	if vip == "" {
+		return s.loadBalancers.list(at)
+	}
+	s.Settle()
+	for _, f := range frontendKeys(&LoadBalancer{FrontendVIPs: []string{vip}, PortMappings: []LBPortMapping{{Protocol: protocol, ExternalPort: port}}}) {
+		if lb := s.loadBalancers.get(s.frontends[f]); lb != nil && at(lb) {
+			return []*LoadBalancer{lb}
+		}
+	}
+	return nil
+}
+
 // ListRoutes is ListNetworks for routes.
 func (s *Service) ListRoutes(keep func(*Route) bool) []*Route { return s.routes.list(keep) }
 
@@ -253,6 +276,7 @@ func (s *Service) ListRoutes(keep func(*Route) bool) []*Route { return s.routes.
 // decapsulation rules. The compiler sees that by the Change and the counter restarts.
 // Backends that no longer exist are not made again.
 func (s *Service) Restart() {
+	s.Settle()
 	s.restarts++
 	s.stale, s.unseen = nil, nil
 	s.outlived = map[string]bool{}
@@ -275,6 +299,7 @@ func (s *Service) OutlivedRestart(id string) bool {
 // Boot starts the service with its machine: as after a restart VFP holds nothing, and
 // what a bug of an earlier restart has lost is there again.
 func (s *Service) Boot() {
+	s.Settle()
 	s.restarts = 0
 	s.stale, s.unseen, s.outlived = nil, nil, nil
 	s.changed(Change{Kind: KindService, What: Restarted})

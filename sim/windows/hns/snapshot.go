@@ -52,6 +52,7 @@ type EndpointSnapshot struct {
 // Snapshot returns what the service holds. It shares memory with the service's
 // objects, which never change once they are handed out.
 func (s *Service) Snapshot() *Snapshot {
+	s.Settle()
 	p := &Snapshot{Counter: s.counter, Compartment: s.compartment, Restarts: s.restarts, ManagementMACs: s.managementMACs}
 	for _, n := range s.networks.list(nil) {
 		p.Networks = append(p.Networks, NetworkSnapshot{*n, n.ManagementIP, n.DNSServerCompartment, s.macs[n.ID]})
@@ -82,6 +83,7 @@ func (s *Service) Snapshot() *Snapshot {
 // Restore puts a snapshot into a service that holds nothing. Objects that do
 // not fit together are an error, as with [Service.Load].
 func (s *Service) Restore(p *Snapshot) error {
+	s.Settle()
 	if len(s.networks.ids)+len(s.endpoints.ids)+len(s.namespaces.ids)+len(s.loadBalancers.ids)+len(s.routes.ids) > 0 {
 		return fmt.Errorf("a snapshot can only be restored into a service without objects")
 	}

@@ -8,11 +8,16 @@ import (
 type table[T any] struct {
 	byID map[string]*T
 	ids  []string
+	of   *Service
 }
 
-func (t *table[T]) get(id string) *T { return t.byID[normID(id)] }
+func (t *table[T]) get(id string) *T {
+	t.of.Settle()
+	return t.byID[normID(id)]
+}
 
 func (t *table[T]) put(id string, v *T) {
+	t.of.Settle()
 	if t.byID == nil {
 		t.byID = map[string]*T{}
 	}
@@ -24,6 +29,7 @@ func (t *table[T]) put(id string, v *T) {
 }
 
 func (t *table[T]) remove(id string) {
+	t.of.Settle()
 	id = normID(id)
 	delete(t.byID, id)
 	if i := slices.Index(t.ids, id); i >= 0 {
@@ -32,6 +38,7 @@ func (t *table[T]) remove(id string) {
 }
 
 func (t *table[T]) list(keep func(*T) bool) []*T {
+	t.of.Settle()
 	var all []*T
 	for _, id := range t.ids {
 		if v := t.byID[id]; keep == nil || keep(v) {

@@ -1,0 +1,41 @@
+package hns
+
+import "net/netip"
+
+// Later lets calls wait that programs of the node have made: f makes them. It runs before
+// somebody else reads or changes the service's objects, so that nobody can tell; where
+// nobody does, as on most nodes of a large cluster, it never runs. Of several the first
+// comes first.
+func (s *Service) Later(f func()) {
+	before := s.later
+	s.later = func() {
+		if before != nil {
+			before()
+		}
+		f()
+	}
+}
+
+// Settle makes the calls that wait now.
+func (s *Service) Settle() {
+	if s == nil || s.later == nil {
+		return
+	}
+	f := s.later
+	s.later = nil
+	f()
+}
+
+// Waits reports whether calls wait.
+func (s *Service) Waits() bool { return s.later != nil }
+
+// AsIs runs f, which only reads, without the calls that wait.
+func (s *Service) AsIs(f func()) {
+	later := s.later
+	s.later = nil
+	defer func() { s.later = later }()
+	f()
+}
+
+// Has reports whether an endpoint has an address, without the calls that wait.
+func (s *Service) Has(a netip.Addr) bool { return len(s.byAddress[a]) > 0 }
