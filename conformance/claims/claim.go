@@ -5,7 +5,12 @@
 // from the verdicts and reason codes of its trace.
 package claims
 
-import "github.com/winlab-dev/winlab/reports/result"
+import (
+	"fmt"
+
+	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
 
 // File is one YAML file of the ledger: one area.
 type File struct {
@@ -132,8 +137,25 @@ type Dispute struct {
 	Otherwise string `yaml:"otherwise,omitempty"`
 	// Model says whom the model follows: [FollowsBy] or [FollowsAgainst]. A model that
 	// does something else, also what the check asks for, fails a run: then the ledger
-	// describes a dispute that is not there.
-	Model string `yaml:"model"`
+	// describes a dispute that is not there. "" for a spec, which real programs answer.
+	Model string `yaml:"model,omitempty"`
+}
+
+// OtherSide is what the other source of a dispute says, in words.
+func (c *Claim) OtherSide(d *Dispute) string {
+	if d == nil || d.Against < 1 || d.Against > len(c.sources) {
+		return ""
+	}
+	return fmt.Sprintf("As %s says: %s.", c.sources[d.Against-1].Doc, c.sources[d.Against-1].Says)
+}
+
+// Explains reports whether what came out on a cluster, other than the check asks for, is
+// what Against says.
+func (d *Dispute) Explains(got string) bool {
+	if d == nil {
+		return false
+	}
+	return d.Otherwise == "" || MeetsSeen(d.Otherwise, trace.Verdict(got))
 }
 
 // What [Dispute.Model] may be.
@@ -173,7 +195,8 @@ type Resolve struct {
 type Wire struct {
 	Flow `yaml:",inline"`
 	// Where the frame is looked at: "fabric" (first frame that leaves the
-	// sender's node) or "none" (it must not leave the node).
+	// sender's node), "pod" (the frame that the pod gets at which the request ends,
+	// whether or not it has a use for it) or "none" (it must not leave the node).
 	At string `yaml:"at"`
 	// Frame maps a field to what it must be: srcMAC, dstMAC, src, dst,
 	// outerSrc, outerDst, udpPort, vni, tunnel (none, vxlan, geneve), overhead.

@@ -52,8 +52,9 @@ type Lab struct {
 
 // Labs are in fixtures/labs/for-claims.
 var Labs = []Lab{
-	{"routed-flannel-vxlan", "overlay-flannel-vxlan"}, // nodes on two segments, and a route to pods from outside of the overlay
-	{"security-rule-azure-cni", "l2tunnel-azure-cni"}, // a rule of the virtual network
+	{"preserve-destination", "l2bridge-flannel-host-gw"}, // a Service with the annotation
+	{"routed-flannel-vxlan", "overlay-flannel-vxlan"},    // nodes on two segments, and a route to pods from outside of the overlay
+	{"security-rule-azure-cni", "l2tunnel-azure-cni"},    // a rule of the virtual network
 }
 
 // labNamed returns one of [Labs].

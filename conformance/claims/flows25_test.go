@@ -258,6 +258,9 @@ func TestEveryCheckIsTriedSomewhere(t *testing.T) {
 			settings = append(settings, s)
 		}
 	}
+	first := setting(t, "l2bridge-flannel-host-gw", "1.20", "10.0.18362.1256") // the first build with preserve-destination
+	first.Design, first.Proxy = "preserve-destination", "kernelspace, DSR"
+	settings = append(settings, first)
 	for _, c := range l.Claims() {
 		for _, k := range c.Checks {
 			if !k.Static() && !slices.ContainsFunc(settings, k.Matches) {

@@ -3,10 +3,10 @@ package claims
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/internal/strict"
 )
 
@@ -56,7 +56,7 @@ func (n *linter) add(p pos, format string, args ...any) {
 	n.found = append(n.found, Mistake{File: n.name, Line: p.line, Column: p.column, Message: fmt.Sprintf(format, args...)})
 }
 
-var idForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var idForm = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 func (n *linter) file(i int) {
 	f := &n.ledger.Files[i]
@@ -193,7 +193,7 @@ func (n *linter) where(w Where, p pos, say func(pos, string, ...any)) {
 // whereWords checks names that do not depend on the designs.
 func whereWords(w Where, p pos, say func(pos, string, ...any)) {
 	for _, r := range w.Releases {
-		if !slices.ContainsFunc(Releases, func(x Release) bool { return x.Name == r }) {
+		if !slices.ContainsFunc(Releases(), func(x Release) bool { return x.Name == r }) {
 			say(p, "no release of Windows Server is called %q here", r)
 		}
 	}

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"maps"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/trace"
 
 	"github.com/winlab-dev/winlab/internal/strict"
@@ -110,7 +110,14 @@ func (n *linter) dispute(c *Claim, k *Check, say func(string, ...any)) {
 	if ok && (d.By == d.Against || c.sources[d.By-1].Says == c.sources[d.Against-1].Says) {
 		say("disputed: by and against have one position; a dispute has two")
 	}
-	if d.Model != FollowsBy && d.Model != FollowsAgainst {
+	switch {
+	case k.Cluster != "":
+		// Real programs answer on a cluster, and each of the two answers is one source's.
+		if d.Model != "" || d.Otherwise != "" {
+			say("disputed: a spec has neither model nor otherwise: no model answers on a cluster, and it works or fails")
+		}
+		return
+	case d.Model != FollowsBy && d.Model != FollowsAgainst:
 		say("disputed: model is %q; write by or against: whom the model follows", d.Model)
 	}
 	n.otherwise(k, say)
@@ -216,16 +223,16 @@ var frameFields = []string{"srcMAC", "dstMAC", "src", "dst", "outerSrc", "outerD
 func (n *linter) wire(w *Wire, say func(string, ...any)) {
 	n.flow(w.Flow, say)
 	switch w.At {
-	case "fabric":
+	case "fabric", "pod":
 		if len(w.Frame) == 0 {
-			say("a wire check at the fabric needs a frame: what its fields must be")
+			say("a wire check at the %s needs a frame: what its fields must be", w.At)
 		}
 	case "none":
 		if len(w.Frame) > 0 {
 			say("no frame leaves the node (at: none), so there is no frame to look at")
 		}
 	default:
-		say("at %q; write fabric or none", w.At)
+		say("at %q; write fabric, pod or none", w.At)
 	}
 	for _, field := range slices.Sorted(maps.Keys(w.Frame)) {
 		n.frameField(field, w.Frame[field], say)
@@ -259,7 +266,7 @@ func (n *linter) frameField(field, v string, say func(string, ...any)) {
 // hnsQueries are the words of HNS.Query; POD is a pod's name.
 var hnsQueries = []string{"networks.type", "networks.count", "vswitch.type", "endpoints.count", "endpoint(POD).policies", "loadBalancers.count"}
 
-var endpointQuery = regexp.MustCompile(`^endpoint\(([^()]+)\)\.policies$`)
+var endpointQuery = lazyregexp.New(`^endpoint\(([^()]+)\)\.policies$`)
 
 func (n *linter) hns(k *Check, say func(string, ...any)) {
 	n.actor("hns node", "node/"+cmp.Or(k.HNS.Node, "?"), say)

@@ -293,8 +293,11 @@ func (k Check) String() string {
 		}
 		return s
 	case k.Wire != nil:
-		if k.Wire.At == "none" {
+		switch k.Wire.At {
+		case "none":
 			return k.Wire.String() + " stays on the node"
+		case "pod":
+			return k.Wire.String() + " as a pod gets it"
 		}
 		return k.Wire.String() + " on the wire"
 	case k.HNS != nil:

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/reports/result"
 )
@@ -88,7 +88,7 @@ func decode(name string, text []byte, into any) Mistakes {
 	return nil
 }
 
-var rowForm = regexp.MustCompile(`^S\d{3}$`)
+var rowForm = lazyregexp.New(`^S\d{3}$`)
 
 // JoinRows checks the list of rows against the ledger: every number from S001
 // to the last occurs once, and leads to a claim or has a reason. The error,

@@ -37,7 +37,7 @@ type Release = products.Release
 
 // Releases are those that documents about Kubernetes name, oldest first. 2019
 // and 1809 have one build and differ in their channel.
-var Releases = products.Releases()
+func Releases() []Release { return products.Releases() }
 
 // Minors are the Kubernetes versions that the documents in the ledger are
 // about, oldest first. 1.6 to 1.13 have no edition here, and of the versions

@@ -12,10 +12,13 @@ type Documented struct {
 	Applies bool
 	// Expect is a verdict for packets and names, "works" or "fails" for a spec; ""
 	// when the documents are silent or do not agree with each other.
-	Expect   string
-	Basis    string
-	Status   string
+	Expect string
+	Basis  string
+	Status string
+	// Disputed is set when sources contradict each other, Dispute when they do about what
+	// is expected.
 	Disputed bool
+	Dispute  *Dispute
 	// CarriedOver is set where the version is newer than the documents that were
 	// read: what they say is taken to hold still.
 	CarriedOver bool
@@ -59,10 +62,13 @@ func (c *Claim) DocumentedOn(what, seenAs string, targets []Target) Documented {
 				basis = ""
 			}
 			if !first && expect != d.Expect {
-				d.Expect, d.Basis, d.Open = "", "", "what the documents expect depends on something that is not known of this cluster, or is not the same on all its nodes; see winlab claims show "+c.ID
+				d.Expect, d.Basis, d.Dispute, d.Open = "", "", nil, "what the documents expect depends on something that is not known of this cluster, or is not the same on all its nodes; see winlab claims show "+c.ID
 				return d
 			}
 			d.Expect, d.Basis, first = expect, basis, false
+			if k.Disputed != nil && expect != "" {
+				d.Dispute = k.Disputed
+			}
 		}
 	}
 	if s, _, ok := c.statusOn(targets); ok && d.Status == "" {

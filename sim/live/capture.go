@@ -67,20 +67,14 @@ func (n *Net) Capture(machine string) (packets <-chan Captured, missed func() ui
 }
 
 // hop sees every frame at every hop.
-func (n *Net) hop(place, name string, entering bool, frame []byte) {
+func (n *Net) hop(at *flow.Boundary, frame []byte) {
 	if n.o.Hop != nil {
-		n.o.Hop(place, name, entering, frame)
+		n.o.Hop(at, frame)
 	}
 	if len(n.captures.to) == 0 {
 		return
 	}
-	text := place + " " + name
-	switch {
-	case place == "":
-		text = "wire " + name
-	case entering:
-		text += " into switch"
-	}
+	text := at.String()
 	n.captures.hops = append(n.captures.hops, CapturedFrame{text, bytes.Clone(frame)})
 }
 

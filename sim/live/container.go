@@ -326,14 +326,15 @@ func (h *ContainerHandle) Wait(ctx context.Context) (netns.Exit, error) {
 }
 
 // Signal sends a signal to the container's program, which is process 1 there: without
-// a handler for it only SIGKILL has an effect. A Windows program gets Ctrl-C for SIGTERM,
-// since Wine ends a program at once with that.
+// a handler for it only SIGKILL has an effect. The program of a Windows container gets
+// CTRL_SHUTDOWN_EVENT for SIGTERM, as runhcs sends it (microsoft/hcsshim internal/signals,
+// ValidateWCOW): programs of Go see it as SIGTERM, and without a handler it ends the program.
 func (h *ContainerHandle) Signal(s syscall.Signal) error {
 	if !h.running() {
 		return fmt.Errorf("container %s: %w", h.c.Name, ErrNotRunning)
 	}
 	if h.windows != nil && s == syscall.SIGTERM {
-		s = syscall.SIGINT
+		return h.shutdownEvent()
 	}
 	return h.process.Signal(s)
 }

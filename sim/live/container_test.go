@@ -7,12 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/real/components"
+	"github.com/winlab-dev/winlab/sim/real/pinned"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 )
 
@@ -260,6 +262,95 @@ func TestWindowsContainers(t *testing.T) {
 		}
 	}
 	windowsPrograms(t, n, pod.Machine, dir)
+	asked(t, n, pod.Machine, Container{Name: "f"})
+}
+
+// asked asks a Windows program to end: Go gives it CTRL_SHUTDOWN_EVENT as SIGTERM, and it
+// ends when it has done what it has to. One without a handler ends at once. A child of the
+// same program gets nothing, and goes with the container.
+func asked(t *testing.T, n *Net, machine string, c Container) {
+	t.Helper()
+	b, err := pinned.Build(t.Context(), "../real/wine/testdata/hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const program = `C:\hello.exe`
+	c.Mounts = []Mount{{Source: b.Path("hello.exe"), Target: program}}
+	for _, mode := range []string{"graceful", "sleep"} {
+		c.Args = []string{program, mode}
+		h, err := n.CreateContainer(t.Context(), machine, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdio, text := saidIn(t)
+		if err := h.Start(t.Context(), stdio); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, mode, text, "asleep")
+		childs, childText := saidIn(t)
+		child, err := h.Exec(t.Context(), netns.Command{Args: []string{program, "sleep"}}, childs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait(t, "its child", childText, "asleep")
+		prefix := h.windows.dir
+		if err := h.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		e, err := h.Wait(t.Context())
+		if err != nil || e.Signal != 0 || (e.Code == 7) != (mode == "graceful") {
+			t.Errorf("%s: %+v, error %v", mode, e, err)
+		}
+		if err := h.Remove(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := child.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := text(); strings.Contains(got, "got terminated\ntidied up") != (mode == "graceful") {
+			t.Errorf("%s: %q", mode, got)
+		}
+		if left := using(prefix); len(left) > 0 {
+			t.Errorf("%s: these are left: %q", mode, left)
+		}
+	}
+}
+
+// saidIn is an output that can be read while programs write it.
+func saidIn(t *testing.T) (stdio [3]*os.File, text func() string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "said"))
+	null, err2 := os.Open(os.DevNull)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = f.Close(), null.Close() })
+	return [3]*os.File{null, f, f}, func() string {
+		all, _ := os.ReadFile(f.Name())
+		return strings.ReplaceAll(string(all), "\r\n", "\n")
+	}
+}
+
+func wait(t *testing.T, what string, text func() string, want string) {
+	t.Helper()
+	for !strings.Contains(text(), want) {
+		if t.Context().Err() != nil {
+			t.Fatalf("%s says %q", what, text())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// using lists the processes of a Wine prefix. A process that waits for its parent is none.
+func using(prefix string) (all []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, f := range files {
+		if text, err := os.ReadFile(f); err == nil && strings.Contains(string(text), prefix) {
+			name, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "cmdline"))
+			all = append(all, strings.ReplaceAll(string(name), "\x00", " "))
+		}
+	}
+	return all
 }
 
 // windowsPrograms runs containers to their end, on a machine that has a folder with in.txt.
@@ -345,6 +436,10 @@ func TestHostProcess(t *testing.T) {
 	if got := text2(); !strings.Contains(got, "mine") {
 		t.Errorf("%q", got)
 	}
+	prefix := h.windows.dir
+	if len(using(prefix)) < 2 {
+		t.Errorf("its processes are not found: %q", using(prefix))
+	}
 	if err := h.Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -354,4 +449,8 @@ func TestHostProcess(t *testing.T) {
 	if _, err := os.Stat(h.volume); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its folder is left: %v", err)
 	}
+	if left := using(prefix); len(left) > 0 {
+		t.Errorf("these are left: %q", left)
+	}
+	asked(t, n, "node/win1", Container{Name: "b", HostProcess: true, Volume: `C:\hpc`})
 }

@@ -124,6 +124,7 @@ func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
 	n.life, n.end = context.WithCancel(context.WithoutCancel(ctx))
 	n.checksums = slices.ContainsFunc(c.Nodes, func(node *build.Node) bool { return node.Plan.BrokenTunnelChecksums })
 	n.wires = newWires(func() time.Duration { return time.Since(n.start) })
+	c.SettleAll()
 	n.ports = c.OpenPorts(n.hop, n.wires)
 	n.watch.init()
 	n.mu.After = func() {

@@ -75,6 +75,8 @@ func (n *Net) tool(s *space, words []string, p *printed) {
 		n.powershell(s, words[1:], p)
 	case "ipconfig":
 		n.ipconfig(s, words[1:], p)
+	case "netsh", "vfpctrl", "get-netnat":
+		n.hostTool(s, strings.TrimSuffix(name, ".exe"), words[1:], p)
 	case "getaddrinfo":
 		n.getaddrinfo(s, words[1:], p)
 	case "resolver":

@@ -19,7 +19,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab"
-
+	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -27,13 +27,15 @@ import (
 // of what holds it. Maps are compared by their content.
 type state map[string]string
 
-// scratch are fields that belong to the packet under way and mean nothing after it.
+// scratch are fields that belong to the packet under way and mean nothing after it, and
+// those that say who has something to forget or where something is found.
 var scratch = map[reflect.Type][]string{
-	reflect.TypeFor[vfp.Port]():        {"spare", "passage"},
+	reflect.TypeFor[vfp.Port]():        {"spare", "passage", "used"},
+	reflect.TypeFor[build.Cluster]():   {"index", "used"},
 	reflect.TypeFor[dns.Cluster]():     {"Upstream"},
 	reflect.TypeFor[vfp.Env]():         nil, // all
 	reflect.TypeFor[wire.Simulation](): nil,
-	reflect.TypeFor[host.Stack]():      {"Outside"},
+	reflect.TypeFor[host.Stack]():      {"Outside", "used"},
 }
 
 // still are packages whose values do not change while a cluster runs: what was read and
@@ -155,6 +157,9 @@ func undisturbed(t *testing.T, n *Net, r lab.Request) *trace.Trace {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	for _, x := range n.c.Nodes {
+		_, _ = x.State() // makes the rules that are made when somebody needs them
+	}
 	before := stateOf(n.c, n.stats, n.watch.pending, n.turns)
 	tr, err := n.trace(t.Context(), r)
 	after := stateOf(n.c, n.stats, n.watch.pending, n.turns)

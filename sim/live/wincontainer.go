@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/real/components"
+	"github.com/winlab-dev/winlab/sim/windows/programs"
 )
 
 // prepareWindows makes the prefix of a Windows container.
@@ -206,6 +209,37 @@ func (h *ContainerHandle) windowsCommand(ctx context.Context, c netns.Command) (
 		}
 	}
 	return h.n.underWine(ctx, h.s, w, path, netns.Command{Args: c.Args, Env: c.Env, Dir: dir, Terminal: c.Terminal}), nil
+}
+
+// eventWithin is how long the program that sends an event may take, on a busy machine.
+const eventWithin = 20 * time.Second
+
+// shutdownEvent asks the container's own program to end. Where the event cannot be sent,
+// since there was no Go to build the program that does, it gets Ctrl-C.
+func (h *ContainerHandle) shutdownEvent() error {
+	ctx, cancel := context.WithTimeout(context.Background(), eventWithin)
+	defer cancel()
+	image := h.c.Args[0]
+	image = image[strings.LastIndexAny(image, `\/`)+1:]
+	if filepath.Ext(image) == "" {
+		image += ".exe"
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = null.Close() }()
+	p, err := h.Exec(ctx, netns.Command{Args: []string{programs.Ctrl, image}, Env: []string{}}, [3]*os.File{null, null, null})
+	if err == nil {
+		var e netns.Exit
+		if e, err = p.Wait(ctx); err == nil && e.Code == 0 && e.Signal == 0 {
+			return nil
+		}
+	}
+	if !h.running() {
+		return nil
+	}
+	return errors.Join(ctx.Err(), h.process.Signal(syscall.SIGINT))
 }
 
 // windowsProgram finds a program as CreateProcess does in a container: a path of Windows,

@@ -9,11 +9,11 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/real/components"
@@ -91,7 +91,7 @@ func (n *Net) underWine(ctx context.Context, s *space, w *windows, path string, 
 	return netns.Command{Args: w.copy.Command(path, c.Args[1:]...), Env: env, Dir: c.Dir, Terminal: c.Terminal}
 }
 
-var drives = regexp.MustCompile(`(?i)\b(dir|vol|label)\b|\.(bat|cmd)\b`)
+var drives = lazyregexp.New(`(?i)\b(dir|vol|label)\b|\.(bat|cmd)\b`)
 
 // asksForDrives reports whether a program may ask Wine's services for drives: a console
 // does, to list a folder, and one may be typed into.

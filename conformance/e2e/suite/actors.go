@@ -227,21 +227,12 @@ func (a *actors) startWeb(ctx context.Context, e *Env) error {
 		}
 		backends++
 	}
-	services := a.client.CoreV1().Services(a.ns)
-	make := func(name string, t v1.ServiceType) (*v1.Service, error) {
-		s, err := services.Create(ctx, &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: v1.ServiceSpec{Type: t, Selector: map[string]string{"app": "win-webserver"}, Ports: []v1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}}}}, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			return services.Get(ctx, name, metav1.GetOptions{})
-		}
-		return s, err
-	}
 	if a.service == nil {
 		// The documents ask for "kubernetes" from the namespace that has it.
-		if _, err := make("kubernetes", v1.ServiceTypeClusterIP); err != nil {
+		if _, err := a.webService(ctx, "kubernetes", v1.ServiceTypeClusterIP); err != nil {
 			return err
 		}
-		s, err := make("win-webserver", v1.ServiceTypeNodePort)
+		s, err := a.webService(ctx, "win-webserver", v1.ServiceTypeNodePort)
 		if err != nil {
 			return err
 		}
@@ -252,15 +243,29 @@ func (a *actors) startWeb(ctx context.Context, e *Env) error {
 		if err != nil {
 			return err
 		}
-		n := 0
+		n := map[discovery.AddressType]int{}
 		for _, slice := range list.Items {
-			n += len(slice.Endpoints)
+			n[slice.AddressType] += len(slice.Endpoints)
 		}
-		if n < backends {
-			return fmt.Errorf("the Service %s has %d endpoints of %d", a.service.Name, n, backends)
+		for _, family := range a.service.Spec.IPFamilies { // an address type has the name of its family
+			if n[discovery.AddressType(family)] < backends {
+				return fmt.Errorf("the Service %s has %d %s endpoints of %d", a.service.Name, n[discovery.AddressType(family)], family, backends)
+			}
 		}
 		return nil
 	})
+}
+
+// webService makes a Service of the web server's pods, if it is not there. It has addresses
+// of both families where the cluster has.
+func (a *actors) webService(ctx context.Context, name string, t v1.ServiceType) (*v1.Service, error) {
+	services, families := a.client.CoreV1().Services(a.ns), v1.IPFamilyPolicyPreferDualStack
+	s, err := services.Create(ctx, &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1.ServiceSpec{Type: t, IPFamilyPolicy: &families, Selector: map[string]string{"app": "win-webserver"}, Ports: []v1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}}}}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return services.Get(ctx, name, metav1.GetOptions{})
+	}
+	return s, err
 }
 
 // place is an address that a program is given, and how it was found.
@@ -312,8 +317,12 @@ func (a *actors) find(ctx context.Context, e *Env, to, family string) (place, er
 }
 
 func (a *actors) findService(ctx context.Context, e *Env, name, port, family string) (place, error) {
-	if name != "win-webserver" {
-		return place{}, errLacks{"the suite makes no load balancer outside the cluster"}
+	switch name {
+	case "win-webserver":
+	case "win-webserver-lb":
+		return a.loadBalancer(ctx, e, port, family)
+	default:
+		return place{}, errLacks{"nothing on a cluster can be svc/" + name}
 	}
 	s, err := a.web(ctx, e)
 	if err != nil {

@@ -77,6 +77,10 @@ func on(pod *v1.Pod, node *v1.Node) *v1.Pod {
 // errNotPulled says that an image is not to be had, which no claim is about.
 var errNotPulled = errors.New("the image cannot be pulled")
 
+// errNotScheduled says that no node takes a pod, which is the cluster's affair: the claims
+// are about pods that run.
+var errNotScheduled = errors.New("no node takes the pod")
+
 // must ends the spec with a failure of the cluster, not of the claim.
 func must[T any](v T, err error) T {
 	if errors.Is(err, errNotPulled) {
@@ -141,18 +145,26 @@ func (e *Env) await(ctx context.Context, pod *v1.Pod, what string, holds func(*v
 	case last != nil && holds(last):
 		return last, nil
 	case stuck != nil:
-		return last, fmt.Errorf("pod %s is not %s: %w", pod.Name, what, stuck)
+		return last, fmt.Errorf("pod %s is not %s: %w%s", pod.Name, what, stuck, e.lastEvent(ctx, pod))
 	case err == nil:
 		return last, fmt.Errorf("pod %s is not %s: its phase is %s%s", pod.Name, what, last.Status.Phase, ended(last))
 	}
 	return last, fmt.Errorf("pod %s is not %s: %w%s", pod.Name, what, err, e.lastEvent(ctx, pod))
 }
 
-// notStarting is why the containers of a pod wait, nil when they do not or just start.
+// notStarting is why a pod has no node or its containers wait, nil when they do not or just
+// start.
 func notStarting(p *v1.Pod) error {
+	for _, c := range p.Status.Conditions {
+		if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse && c.Reason == v1.PodReasonUnschedulable {
+			return fmt.Errorf("%w: %s", errNotScheduled, c.Message)
+		}
+	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		w := s.State.Waiting
 		switch {
+		case s.State.Running != nil && !s.Ready && s.Started != nil && *s.Started:
+			return fmt.Errorf("container %s runs and is not ready", s.Name)
 		case w == nil || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing":
 		case slices.Contains([]string{"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}, w.Reason):
 			return fmt.Errorf("%w: %s: %s", errNotPulled, s.Image, w.Message)

@@ -33,7 +33,7 @@ type seen struct {
 // flow makes a flow of the ledger and says what came of it. The error says why it could
 // not be made.
 func (a *actors) flow(ctx context.Context, e *Env, f *claims.Flow, expect string) (seen, error) {
-	from, err := a.of(ctx, e, f.From)
+	try, err := a.sender(ctx, e, f)
 	if err != nil {
 		return seen{}, err
 	}
@@ -43,7 +43,7 @@ func (a *actors) flow(ctx context.Context, e *Env, f *claims.Flow, expect string
 	}
 	var last seen
 	ask := func(ctx context.Context) error {
-		if last, err = a.ask(ctx, e, from, to, f); err != nil {
+		if last, err = try(ctx, to); err != nil {
 			return err
 		}
 		if last.verdict != trace.Delivered {
@@ -65,7 +65,7 @@ func (a *actors) flow(ctx context.Context, e *Env, f *claims.Flow, expect string
 		n = balancedTries
 	}
 	for range n - 1 {
-		again, err := a.ask(ctx, e, from, to, f)
+		again, err := try(ctx, to)
 		if err != nil {
 			return seen{}, err
 		}

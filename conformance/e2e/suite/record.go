@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/reporters"
@@ -39,6 +40,9 @@ type recorder struct {
 	broken error
 	// stopped is set when a spec was interrupted: those after it never began.
 	stopped bool
+	// trouble says what of the cluster was not well since a time, "" for nothing; nil is
+	// nobody to ask.
+	trouble func(since time.Time) string
 }
 
 func newRecorder(l *claims.Ledger, c *Cluster, specs []Spec, o Options) (*recorder, error) {
@@ -86,7 +90,7 @@ func (r *recorder) after(report ginkgo.SpecReport) {
 		r.setting.Cluster.NotTried = append(r.setting.Cluster.NotTried, result.NotTried{Claim: s.Claim.ID, What: s.What, Why: oneLine(why), MaySkip: r.o.Known.maySkip(s.Claim.ID)})
 	case report.Failed():
 		k := result.Check{Level: result.Cluster, What: s.What, Expect: s.Documented(r.targets).Expect,
-			Got: "error", Summary: oneLine(report.Failure.Message), Command: "winlab-e2e --claims " + s.Claim.ID, Known: r.o.Known.why(s, r.setting.ID, "error")}
+			Got: "error", Summary: oneLine(r.reason(report)), Command: "winlab-e2e --claims " + s.Claim.ID, Known: r.o.Known.why(s, r.setting.ID, "error")}
 		if k.Known == "" {
 			r.failed++
 		} else {
@@ -95,6 +99,19 @@ func (r *recorder) after(report ginkgo.SpecReport) {
 		r.checks[s.Claim.ID] = append(r.checks[s.Claim.ID], k)
 	}
 	r.keep(r.write(nil))
+}
+
+// reason is why a spec failed, with what of the cluster was not well: the framework fails,
+// too, without a word of that, when it makes a namespace.
+func (r *recorder) reason(report ginkgo.SpecReport) string {
+	why := report.Failure.Message
+	if r.trouble == nil || strings.Contains(why, notWell) {
+		return why
+	}
+	if t := r.trouble(report.StartTime); t != "" {
+		return unwell(t, why).Error()
+	}
+	return why
 }
 
 // end takes the report of the whole suite.
@@ -239,18 +256,16 @@ func (r *recorder) cell(c *claims.Claim, checks []result.Check) result.Cell {
 		cell.Documented = claims.Fails
 	}
 	for _, k := range checks {
-		// A dispute is one of a check: it excuses no other check of the claim.
-		i := slices.IndexFunc(r.ofClaim[c.ID], func(s *Spec) bool { return s.What == k.What })
-		cell.Outcome = graver(cell.Outcome, outcomeOf(k, i >= 0 && r.ofClaim[c.ID][i].Documented(r.targets).Disputed))
+		cell.Outcome = graver(cell.Outcome, outcomeOf(k))
 	}
 	return cell
 }
 
-func outcomeOf(k result.Check, disputed bool) string {
+func outcomeOf(k result.Check) string {
 	switch {
 	case k.Got == "error":
 		return result.Failed
-	case !k.Pass && disputed:
+	case !k.Pass && k.Explained:
 		return result.Disputed
 	case !k.Pass:
 		return result.Differs

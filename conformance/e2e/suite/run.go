@@ -31,6 +31,9 @@ type Options struct {
 	Out string
 	// Internet is the address of a machine outside, for flows to host/internet.
 	Internet string
+	// Outside opens connections from a machine outside of the cluster, in the network of its
+	// nodes, for flows from host/lan; nil where there is none.
+	Outside Dialer
 	// PodStart is how long a pod may take to start, Settle how long a cluster may take
 	// to program what must be delivered.
 	PodStart, Settle time.Duration
@@ -84,6 +87,11 @@ func Run(ctx context.Context, config *rest.Config, kubeconfig string, ledger *cl
 	r.actors = &actors{c: c, o: &o, client: client, pods: map[string]*actor{}}
 	if r.record, err = newRecorder(ledger, c, specs, o); err != nil {
 		return nil, err
+	}
+	r.record.trouble = func(since time.Time) string {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		return c.trouble(ctx, client, since)
 	}
 	if err := configure(kubeconfig, specs); err != nil {
 		return nil, err
@@ -224,7 +232,7 @@ func (r *runner) register(s *Spec) {
 			r.record.add(s, k)
 			if !k.Pass && k.Known != "" {
 				ginkgo.AddReportEntry("a known difference", k.Known, ginkgo.ReportEntryVisibilityFailureOrVerbose)
-			} else if !k.Pass && !s.Documented(r.targets).Disputed {
+			} else if !k.Pass && !k.Explained {
 				framework.Failf("the documents ask for %q, and it is %q. %s", k.Expect, k.Got, k.Summary)
 			}
 		})...)

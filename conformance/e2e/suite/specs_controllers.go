@@ -32,6 +32,7 @@ func template(name string) (v1.PodTemplateSpec, *metav1.LabelSelector) {
 // readyPods waits until so many pods of an app are ready, and no other is left.
 func (e *Env) readyPods(ctx context.Context, app string, n int) ([]v1.Pod, error) {
 	var pods []v1.Pod
+	var waits *v1.Pod
 	err := eventually(ctx, e.Options.PodStart, func(ctx context.Context) error {
 		list, err := e.ClientSet.CoreV1().Pods(e.ns()).List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
 		if err != nil {
@@ -43,7 +44,7 @@ func (e *Env) readyPods(ctx context.Context, app string, n int) ([]v1.Pod, error
 			if podReady(&p) && p.DeletionTimestamp == nil {
 				pods = append(pods, p)
 			} else if err := notStarting(&p); err != nil {
-				why = err
+				why, waits = err, &p
 			}
 		}
 		switch {
@@ -54,6 +55,9 @@ func (e *Env) readyPods(ctx context.Context, app string, n int) ([]v1.Pod, error
 		}
 		return fmt.Errorf("%d of %d pods are ready", len(pods), n)
 	})
+	if err != nil && waits != nil {
+		err = fmt.Errorf("%w%s", err, e.lastEvent(ctx, waits))
+	}
 	return pods, err
 }
 

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -17,6 +18,7 @@ var nodeSpecs = []written{
 	{name: "version-skew", title: "no Windows node's kubelet is newer than the API server, or too old for it", claims: []string{"version-skew"}, try: versionSkew},
 	{name: "node-log-query", title: "the kubelet answers a query for its own log", claims: []string{"node-log-query"}, kubernetes: "1.27", try: nodeLogQuery},
 	{name: "node-programs", title: "each Windows node has a kubelet, a container runtime, and a kube-proxy that says that it is healthy", claims: []string{"processes-of-a-node"}, try: nodePrograms},
+	{name: "pid-pressure", title: "a Windows node counts its processes, of which PIDPressure is made", claims: []string{"pid-pressure-condition"}, kubernetes: "1.31", try: pidPressure},
 	{name: "windows-only", title: "all nodes of the cluster have Windows", claims: []string{"no-windows-only-cluster"}, try: windowsOnly},
 	{name: "both-systems", title: "one image runs on Linux and on Windows nodes", claims: []string{"neutral-programs-on-both"}, try: bothSystems},
 }
@@ -39,6 +41,30 @@ func nodePrograms(ctx context.Context, e *Env) error {
 		if _, err := c.first(ctx, urlOf(nodeAddress(n), proxyHealth, "/healthz")); err != nil {
 			return fmt.Errorf("kube-proxy of node %s: %w", n.Name, err)
 		}
+	}
+	return nil
+}
+
+// pidPressure wants what the kubelet judges the condition by: without the number of its
+// processes and how many there may be, the condition never becomes true
+// (pkg/kubelet/eviction/helpers.go of Kubernetes, makeSignalObservations).
+func pidPressure(ctx context.Context, e *Env) error {
+	node := e.needWindows(1)[0]
+	text, err := e.ClientSet.CoreV1().RESTClient().Get().Resource("nodes").Name(node.Name).SubResource("proxy").Suffix("stats/summary").DoRaw(ctx)
+	if err != nil {
+		return fmt.Errorf("the kubelet's summary: %w", err)
+	}
+	var summary struct {
+		Node struct {
+			NodeName string
+			Rlimit   *struct{ MaxPID, CurProc *int64 }
+		}
+	}
+	if err := json.Unmarshal(text, &summary); err != nil || summary.Node.NodeName == "" {
+		skip("the summary of %s cannot be read (%v): %.200s", node.Name, err, text)
+	}
+	if r := summary.Node.Rlimit; r == nil || r.MaxPID == nil || r.CurProc == nil {
+		return fmt.Errorf("the kubelet of %s does not say how many processes there are and may be", node.Name)
 	}
 	return nil
 }

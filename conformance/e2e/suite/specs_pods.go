@@ -3,6 +3,7 @@ package suite
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 // podSpecs look at single pods: what is in their status and what their containers see.
 var podSpecs = []written{
+	{name: "address-first", title: "the first container of a pod has the address that the pod keeps", claims: []string{"pause-container-first"}, try: addressFirst},
 	{name: "pod-containers", title: "containers of a pod share their network and a volume, and not their processes' files", claims: []string{"several-containers-in-a-pod", "empty-dir", "storage-volumes"}, try: podContainers},
 	{name: "pod-status", title: "phase, addresses and conditions of a pod are filled in", claims: []string{"pod-status-fields"}, try: podStatus},
 	{name: "probes", title: "a readiness probe takes a pod out, and a liveness probe restarts a container", claims: []string{"probes"}, try: probes},
@@ -88,6 +90,26 @@ func orSkip(err error) error {
 		skip("%v", err)
 	}
 	return err
+}
+
+// addressFirst looks at the address of a pod in its init container, before any other has
+// begun: who holds it must have been there before.
+func addressFirst(ctx context.Context, e *Env) error {
+	e.needWindows(1)
+	pod := windowsPod("address", "pause")
+	pod.Spec.InitContainers = []v1.Container{{Name: "early", Image: agnhost(), Command: []string{"cmd", "/c", "ipconfig"}}}
+	p, err := e.run(ctx, pod)
+	if err != nil {
+		return orSkip(err)
+	}
+	text, err := e.logs(ctx, p, "early")
+	if err != nil {
+		return fmt.Errorf("the log of the init container: %w", err)
+	}
+	if !slices.Contains(strings.Fields(text), p.Status.PodIP) {
+		return fmt.Errorf("the pod has %s, and its init container had: %s", p.Status.PodIP, text)
+	}
+	return nil
 }
 
 func podStatus(ctx context.Context, e *Env) error {

@@ -3,6 +3,7 @@ package suite
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	autoscaling "k8s.io/api/autoscaling/v2"
@@ -77,7 +78,9 @@ func preemption(ctx context.Context, e *Env) error {
 	}
 	high := asks("high")
 	high.Spec.PriorityClassName = class.Name
-	if _, err := e.run(ctx, high); err != nil {
+	if _, err := e.run(ctx, high); errors.Is(err, errNotScheduled) {
+		return fmt.Errorf("the pod of the higher priority: %v", err) // that is what the claim is about
+	} else if err != nil {
 		return orSkip(err)
 	}
 	p, err := e.ClientSet.CoreV1().Pods(e.ns()).Get(ctx, low.Name, metav1.GetOptions{})

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -103,6 +104,43 @@ func target(kubernetes, build, network, plugin string) []claims.Target {
 	return []claims.Target{{Kubernetes: kubernetes, Build: build, Release: r.Name, Network: network, Plugin: plugin, Runtime: "containerd"}}
 }
 
+// proxied is a target with another way of kube-proxy.
+func proxied(proxy, build string) []claims.Target {
+	t := target("1.36.0", build, "l2bridge", "azure-vnet")
+	t[0].Proxy = proxy
+	return t
+}
+
+// TestDisputed: what comes out otherwise than documented is told as what the other source
+// says, and only that.
+func TestDisputed(t *testing.T) {
+	all := specs(t)
+	s := &all[slices.IndexFunc(all, func(s Spec) bool { return s.Claim.ID == "external-traffic-policy-local" })]
+	d := s.Documented(proxied("kernelspace", "10.0.20348.1"))
+	for _, c := range []struct {
+		name      string
+		d         claims.Documented
+		got       string
+		err       error
+		explained bool
+		outcome   string
+	}{
+		{"as documented", d, claims.Fails, nil, false, result.Agrees},
+		{"as the other source says", d, claims.Works, nil, true, result.Disputed},
+		{"an error is no answer", d, "error", errors.New("no node"), false, result.Failed},
+		{"where nobody disputes it", claims.Documented{Expect: claims.Fails}, claims.Works, nil, false, result.Differs},
+		{"a third verdict", claims.Documented{Expect: "delivered", Dispute: &claims.Dispute{By: 1, Against: 2, Otherwise: "rejected"}}, "dropped", nil, false, result.Differs},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := result.Check{What: s.What, Expect: c.d.Expect, Got: c.got, Pass: c.got == c.d.Expect}
+			s.dispute(&k, c.d, c.err)
+			if k.Explained != c.explained || outcomeOf(k) != c.outcome || strings.Contains(k.Summary, "newServiceInfo") || c.explained != strings.Contains(k.Summary, "whether or not kube-proxy has the flag") {
+				t.Errorf("%+v is %s", k, outcomeOf(k))
+			}
+		})
+	}
+}
+
 // TestDocumented: what must come out is the ledger's for the setting that was found.
 func TestDocumented(t *testing.T) {
 	all := specs(t)
@@ -117,6 +155,9 @@ func TestDocumented(t *testing.T) {
 		{"controller-job: on a cluster: controller-job", target("1.36.1", "10.0.20348.1", "overlay", ""), claims.Documented{Applies: true, Expect: claims.Works, Basis: "stated", Status: "stable"}},
 		{"port-forward: on a cluster: port-forward", target("1.14.0", "10.0.17763.1", "overlay", ""), claims.Documented{Applies: true, Expect: claims.Fails, Basis: "stated", Status: "unsupported"}},
 		{"port-forward: on a cluster: port-forward", target("1.36.0", "10.0.20348.1", "overlay", ""), claims.Documented{Applies: true}},
+		{"external-traffic-policy-local: on a cluster: external-traffic-policy", proxied("kernelspace-dsr", "10.0.20348.1"), claims.Documented{Applies: true, Expect: claims.Works, Basis: "stated", Status: "stable"}},
+		{"external-traffic-policy-local: on a cluster: external-traffic-policy", proxied("kernelspace", "10.0.17763.1"), claims.Documented{Status: "unsupported"}},
+		{"external-traffic-policy-local: on a cluster: external-traffic-policy", proxied("kernelspace", "10.0.20348.1"), claims.Documented{Applies: true, Expect: claims.Fails, Basis: "stated", Status: "unsupported", Disputed: true, Dispute: &claims.Dispute{By: 2, Against: 3}}},
 		{"dispute-session-affinity-tests: on a cluster: session-affinity", target("1.36.0", "10.0.20348.1", "overlay", ""), claims.Documented{Applies: true, Status: "disputed", Disputed: true}},
 	} {
 		i := slices.IndexFunc(all, func(s Spec) bool { return s.Name == c.spec })

@@ -35,9 +35,16 @@ func (r *runner) attempt(ctx context.Context, e *Env, s *Spec) (result.Check, er
 		return k, err
 	}
 	if why := r.c.trouble(ctx, r.actors.client, start); why != "" {
-		return k, fmt.Errorf("the cluster was not well meanwhile: %s; what came out: %s", why, strings.TrimSpace(k.Got+" "+k.Summary+" "+text(err)))
+		return k, unwell(why, strings.TrimSpace(k.Got+" "+k.Summary+" "+text(err)))
 	}
 	return k, err
+}
+
+// notWell begins what says that what came out says nothing of the claim.
+const notWell = "the cluster was not well meanwhile: "
+
+func unwell(why, what string) error {
+	return fmt.Errorf("%s%s; what came out: %s", notWell, why, what)
 }
 
 func text(err error) string {
@@ -57,6 +64,10 @@ func (c *Cluster) trouble(ctx context.Context, client kubernetes.Interface, sinc
 		}
 		name := c.nodes[i].Name
 		n, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		var status apierrors.APIStatus
+		if err != nil && !errors.As(err, &status) {
+			return strings.Join(append(all, "the API server does not answer: "+err.Error()), "; ")
+		}
 		if err != nil {
 			all = append(all, fmt.Sprintf("node %s: %v", name, err))
 			continue
@@ -95,7 +106,7 @@ func (r *runner) tryOut(ctx context.Context, e *Env, s *Spec) (result.Check, err
 	case InGo:
 		k.Got = claims.Works
 		if why := s.try(ctx, e); why != nil {
-			if ctx.Err() != nil || away(why) || errors.Is(why, errNotPulled) {
+			if ctx.Err() != nil || away(why) || errors.Is(why, errNotPulled) || errors.Is(why, errNotScheduled) {
 				err = why // of the cluster, and not of the claim
 				break
 			}
@@ -107,6 +118,7 @@ func (r *runner) tryOut(ctx context.Context, e *Env, s *Spec) (result.Check, err
 	if errors.As(err, &lacks) || errors.Is(err, errNotPulled) {
 		skip("%v", err)
 	}
+	s.dispute(&k, d, err)
 	if d.CarriedOver && k.Expect != "" {
 		k.Summary = strings.TrimSpace("The documents were read up to Kubernetes " + claims.Newest() + "; what they say is taken to hold. " + k.Summary)
 	}
@@ -114,6 +126,20 @@ func (r *runner) tryOut(ctx context.Context, e *Env, s *Spec) (result.Check, err
 		k.Summary = strings.TrimSpace(d.Open + ". " + k.Summary)
 	}
 	return k, err
+}
+
+// dispute notes the other source of what is expected. What came out as that one says is a
+// difference that fails no run.
+func (s *Spec) dispute(k *result.Check, d claims.Documented, err error) {
+	p := d.Dispute
+	if p == nil {
+		return
+	}
+	k.Dispute = &result.Dispute{By: p.By, Against: p.Against, Otherwise: p.Otherwise, Model: p.Model}
+	if err == nil && !k.Pass && p.Explains(k.Got) {
+		k.Explained = true
+		k.Summary = strings.TrimSpace(s.Claim.OtherSide(p) + " " + k.Summary)
+	}
 }
 
 func (r *runner) packets(ctx context.Context, e *Env, s *Spec, k *result.Check) error {

@@ -12,7 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
+
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // Call is what another process asks for.
@@ -34,7 +35,7 @@ type Handler func(ctx context.Context, c Call) (code int, err error)
 // ErrNone says that no network of that name runs.
 var ErrNone = errors.New("no such network runs")
 
-var goodName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?$`)
+var goodName = lazyregexp.New(`^[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?$`)
 
 // CheckName says what is wrong with the name of a network.
 func CheckName(name string) error {

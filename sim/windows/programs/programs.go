@@ -26,8 +26,12 @@ const (
 // Places are the names by which winbox is started, below system32.
 var Places = []string{
 	"curl.exe", "findstr.exe", "hostname.exe", "nltest.exe", "ping.exe", "timeout.exe", "whoami.exe",
-	"WindowsPowerShell/v1.0/powershell.exe",
+	"WindowsPowerShell/v1.0/powershell.exe", Ctrl,
 }
+
+// Ctrl is the program that asks a container's program to end, with its image as argument. It
+// is none of Windows.
+const Ctrl = "winlab-ctrl.exe"
 
 // module is the path of the modules: that of this package, so that the programs' imports of
 // each other are the same here and there.

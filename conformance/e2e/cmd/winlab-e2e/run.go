@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,7 +31,7 @@ type flags struct {
 	sel                                 suite.Selection
 	given                               suite.Given
 	o                                   suite.Options
-	list, dryRun, force                 bool
+	list, dryRun, force, outsideHere    bool
 }
 
 // publicInternet is the machine outside that flows go to: Google's name server, as in
@@ -94,6 +95,7 @@ and the exit code is that of the rest. What is known and is not so any more fail
 	fs.StringVar(&f.images, "image-repo-list", "", "a file with mirrors of the image registries, as e2e.test takes it")
 	fs.StringVar(&f.o.Out, "out", "results", "the folder for the results")
 	fs.StringVar(&f.o.Internet, "internet", "", "the address of a machine outside that answers on TCP 443 and UDP 53")
+	fs.BoolVar(&f.outsideHere, "outside-here", false, "this machine is outside of the cluster and in the network of its nodes: flows from outside are made here")
 	fs.DurationVar(&f.o.PodStart, "pod-start", 5*time.Minute, "how long a pod may take to start")
 	fs.DurationVar(&f.o.Settle, "settle", time.Minute, "how long a cluster may take to program what must be delivered")
 	fs.BoolVar(&f.o.Sonobuoy, "sonobuoy", false, "also write results for Sonobuoy, and done at the end")
@@ -134,6 +136,9 @@ func (f *flags) run(cmd *cobra.Command) error {
 	if f.list {
 		return f.print(cmd.OutOrStdout(), asked, nil)
 	}
+	if f.outsideHere {
+		f.o.Outside = &net.Dialer{}
+	}
 	if f.o.Known, err = suite.ReadKnown(f.known, f.maySkip, all); err != nil {
 		return exit{notRun, err}
 	}
@@ -160,6 +165,8 @@ func (f *flags) checkProvider() error {
 		return exitf(notRun, "--name and --kubernetes are for a cluster that is brought up: write --provider simulated or kind")
 	case f.provider != fromLab && (f.windows != "" || f.components != ""):
 		return exitf(notRun, "--windows and --components are for a simulated cluster: write --provider simulated")
+	case f.provider == fromLab && f.outsideHere:
+		return exitf(notRun, "--outside-here is for a cluster that this machine reaches; a simulated one has a machine outside in its lab, host/lan")
 	case f.provider == fromKind && f.given.Lab != "":
 		return exitf(notRun, "a cluster of kind has no lab; leave --lab out")
 	}
@@ -187,6 +194,7 @@ func (f *flags) bringUp(cmd *cobra.Command) (end func() error, err error) {
 		if f.o.Internet == "" {
 			f.o.Internet = s.internet
 		}
+		f.o.Outside = s.dialer
 		return s.Close, nil
 	case fromKind:
 		k, err := kind.Up(cmd.Context(), kind.Options{Name: f.name, Kubernetes: f.kubernetes, Log: cmd.ErrOrStderr()})

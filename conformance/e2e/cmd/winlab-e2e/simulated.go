@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,7 +20,9 @@ import (
 	"github.com/winlab-dev/winlab/cmd/winlab/serve"
 	"github.com/winlab-dev/winlab/conformance/e2e/cluster"
 	crinode "github.com/winlab-dev/winlab/conformance/e2e/cri/node"
+	"github.com/winlab-dev/winlab/conformance/e2e/suite"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/live"
 	"github.com/winlab-dev/winlab/sim/live/control"
 )
 
@@ -35,6 +39,7 @@ type simulated struct {
 	logs    string // where the logs stay
 	// internet is a machine of the lab that answers on TCP 443 and UDP 53, "" for none.
 	internet string
+	dialer   suite.Dialer
 
 	mu  sync.Mutex
 	log io.WriteCloser
@@ -113,6 +118,7 @@ func bringUp(ctx context.Context, o simulatedOptions) (_ *simulated, err error) 
 		return nil, err
 	}
 	s.lab = serve.New(o.name, o.file, s.cluster.Net, interrupt)
+	s.dialer = s.outside(f)
 	close(up)
 	// What Kubernetes' libraries log is for the cluster's log.
 	klog.LogToStderr(false)
@@ -175,6 +181,37 @@ func (s *simulated) keepLog(program string) error {
 		return err
 	}
 	return errors.Join(s.cluster.WriteLog(f, program), f.Close())
+}
+
+// outside dials from the lab's machine outside of the cluster, in the network of its nodes;
+// nil when the lab has none.
+func (s *simulated) outside(f *lab.File) suite.Dialer {
+	for _, h := range f.Lab.Spec.Hosts {
+		if h.Name == "lan" {
+			return machineDialer{s.cluster.Net, "host/lan"}
+		}
+	}
+	return nil
+}
+
+// machineDialer opens connections as a program of a simulated machine. It takes addresses,
+// and no names.
+type machineDialer struct {
+	net     *live.Net
+	machine string
+}
+
+// DialContext implements [suite.Dialer].
+func (d machineDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, err
+	}
+	left := 30 * time.Second
+	if end, ok := ctx.Deadline(); ok {
+		left = time.Until(end)
+	}
+	return d.net.Dial(ctx, d.machine, network, to, left)
 }
 
 // internetOfLab is the address of the machine of a lab that stands for the internet: it

@@ -11,11 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/conformance/e2e/cluster"
+	"github.com/winlab-dev/winlab/conformance/e2e/internal/testcluster"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/live/control"
 	"github.com/winlab-dev/winlab/sim/live/netns"
-	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 )
 
 const labFile = "../../../../fixtures/labs/l2bridge-flannel-host-gw.yaml"
@@ -24,14 +23,7 @@ const labFile = "../../../../fixtures/labs/l2bridge-flannel-host-gw.yaml"
 // run.
 func needPrograms(t *testing.T) {
 	t.Helper()
-	winetest.Need(t)
-	p, err := cluster.CachedPrograms(t.Context(), labFile, "")
-	switch {
-	case err != nil:
-		t.Fatal(err)
-	case p == nil:
-		t.Skip("the programs of a cluster are not built; make cluster-binaries builds them")
-	}
+	testcluster.Programs(t, labFile, "")
 }
 
 // onLab is the program with a simulated cluster of its own, with this machine's caches.

@@ -1,6 +1,7 @@
 // Command winbox is the programs of a Windows container that Wine lacks or has otherwise
 // than Windows: curl.exe, powershell.exe, findstr.exe, hostname.exe, nltest.exe,
-// ping.exe, testlimit.exe, timeout.exe and whoami.exe in one file, which looks at the name by which it was started.
+// ping.exe, testlimit.exe, timeout.exe and whoami.exe in one file, which looks at the name by which it was started;
+// and winlab-ctrl.exe, by which a container's program is asked to end.
 // It has the forms that documents and test suites use, with the exit codes and messages of
 // the real programs; a form that it does not know is an error that begins with "winlab:".
 //
@@ -33,6 +34,10 @@ type system struct {
 	addresses func(ctx context.Context, name string) ([]netip.Addr, error)
 	// echo sends an echo request and waits for the answer.
 	echo func(to netip.Addr, size, ttl int, wait time.Duration) (echo, error)
+	// processes lists the container's, and shutdownEvent tells one of them that the system
+	// shuts down.
+	processes     func() ([]proc, error)
+	shutdownEvent func(id uint32) error
 	// start runs another program with the given input and output and returns its code.
 	start func(ctx context.Context, s *system, args []string) (int, error)
 }
@@ -61,6 +66,7 @@ func init() {
 	programs["testlimit"] = testLimit
 	programs["timeout"] = timeout
 	programs["whoami"] = whoami
+	programs["winlab-ctrl"] = ctrlEvent
 }
 
 // run runs the program with a name; known is false for none of these.
@@ -95,7 +101,7 @@ func start(ctx context.Context, s *system, args []string) (int, error) {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	s := &system{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, addresses: relay.Resolve, echo: sendEcho, start: start}
+	s := &system{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, addresses: relay.Resolve, echo: sendEcho, processes: processes, shutdownEvent: shutdownEvent, start: start}
 	code, known := run(ctx, s, os.Args)
 	if !known && len(os.Args) > 1 { // winbox curl ...
 		if code, known = run(ctx, s, os.Args[1:]); !known {

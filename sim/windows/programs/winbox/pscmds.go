@@ -52,7 +52,7 @@ func init() {
 		"new-item": newItem, "mkdir": makeFolder, "remove-item": removeItem, "copy-item": copyItem, "get-date": func(c *psCall) error { return c.emit(time.Now().Format("Monday, January 2, 2006 3:04:05 PM")) },
 		"foreach-object": forEachObject, "where-object": whereObject, "select-object": selectObject,
 		"start-job": startJob, "get-job": getJobs, "wait-job": waitJobs, "receive-job": passOn,
-		"new-object": newObject, "invoke-webrequest": webRequest, "resolve-dnsname": resolveDNSName, "test-netconnection": testConnection,
+		"new-object": newObject, "invoke-webrequest": webRequest, "resolve-dnsname": asked("Resolve-DnsName", "powershell", "Resolve-DnsName"), "get-netnat": asked("Get-NetNat", "get-netnat"), "test-netconnection": testConnection,
 		"get-netadapter": adapters, "get-netipaddress": netAddresses, "set-location": setLocation, "get-location": func(c *psCall) error { return c.emit(c.i.variable("pwd")) },
 		"get-host": func(c *psCall) error { return nil },
 	}

@@ -271,27 +271,29 @@ func waitJobs(c *psCall) error {
 	return nil
 }
 
-// resolveDNSName is answered by winlab, which has the resolver's model.
-func resolveDNSName(c *psCall) error {
-	at := os.Getenv(relay.Address)
-	if at == "" {
-		return refuse("winlab: Resolve-DnsName is only for machines that winlab simulates")
-	}
-	code, out, errs, err := relay.Ask(c.i.ctx, at, append([]string{"powershell", "Resolve-DnsName"}, c.raw...)...)
-	if err != nil {
-		return refuse("Resolve-DnsName : %v", err)
-	}
-	fmt.Fprint(c.i.s.err, errs)
-	c.i.ok = code == 0
-	for line := range strings.SplitSeq(strings.TrimSuffix(strings.ReplaceAll(out, "\r\n", "\n"), "\n"), "\n") {
-		if code != 0 && line == "" {
-			continue
+// asked is a cmdlet that winlab answers, which has the model of what it shows.
+func asked(cmdlet string, tool ...string) func(*psCall) error {
+	return func(c *psCall) error {
+		at := os.Getenv(relay.Address)
+		if at == "" {
+			return refuse("winlab: %s is only for machines that winlab simulates", cmdlet)
 		}
-		if err := c.emit(line); err != nil {
-			return err
+		code, out, errs, err := relay.Ask(c.i.ctx, at, append(slices.Clone(tool), c.raw...)...)
+		if err != nil {
+			return refuse("%s : %v", cmdlet, err)
 		}
+		fmt.Fprint(c.i.s.err, errs)
+		c.i.ok = code == 0
+		for line := range strings.SplitSeq(strings.TrimSuffix(strings.ReplaceAll(out, "\r\n", "\n"), "\n"), "\n") {
+			if line == "" && (code != 0 || out == "") {
+				continue
+			}
+			if err := c.emit(line); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return nil
 }
 
 // testConnection is Test-NetConnection NAME -Port N (the form is that of Microsoft's page
