@@ -295,7 +295,7 @@ func every(w claims.Where) func(func(claims.Target) bool) {
 	minors := claims.Minors()
 	slices.Reverse(minors)
 	minors = append(minors, near(w.Kubernetes)...)
-	releases := slices.Clone(claims.Releases)
+	releases := slices.Clone(claims.Releases())
 	slices.Reverse(releases)
 	releases = append(releases, claims.Release{}) // a build of no release here
 	return func(yield func(claims.Target) bool) {

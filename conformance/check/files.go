@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
 	"github.com/winlab-dev/winlab/internal/ctxio"
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/internal/strict"
 )
 
@@ -179,7 +179,7 @@ type read struct {
 	foreign bool
 }
 
-var looksLikeManifest = regexp.MustCompile(`(?m)^\s*"?(apiVersion|kind)"?\s*:`)
+var looksLikeManifest = lazyregexp.New(`(?m)^\s*"?(apiVersion|kind)"?\s*:`)
 
 // readInput reads a file as what it is. A file that is larger than one
 // document may be is read as a stream of manifests.
@@ -196,7 +196,7 @@ func readInput(ctx context.Context, in Input, o manifest.Options) read {
 }
 
 // templateAction is an action of Go templates as charts have them.
-var templateAction = regexp.MustCompile(`\{\{-?\s*[\w.$/(]`)
+var templateAction = lazyregexp.New(`\{\{-?\s*[\w.$/(]`)
 
 // isTemplate reports whether a text is no YAML because it is a template of YAML: there are
 // actions in it, and it cannot be parsed, or an action stands where something is wrong. A

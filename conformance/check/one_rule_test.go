@@ -26,7 +26,7 @@ func TestOneRuleForOneThing(t *testing.T) {
 		minors = append(minors, fmt.Sprintf("1.%d", newest[1]+more), fmt.Sprintf("1.%d.7", newest[1]+more))
 	}
 	windows := []claims.Target{{Build: "10.0.25398"}, {Build: "10.0.29999.1"}, {Build: "10.0.14393"}, {Build: "10.0.19045.99999"}}
-	for _, r := range claims.Releases {
+	for _, r := range claims.Releases() {
 		windows = append(windows, claims.Target{Release: r.Name}, claims.Target{Release: r.Name, Build: r.Build + ".1"}, claims.Target{Release: r.Name, Build: r.Build + ".99999"})
 	}
 	type thing struct{ claim, on, pods, field, when, unless, test, with string }

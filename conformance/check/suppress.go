@@ -3,7 +3,6 @@ package check
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/reports/findings"
 )
@@ -49,7 +49,7 @@ func ParseSuppression(s string) (Suppression, error) {
 }
 
 // ignoreComment is a comment of YAML, PowerShell, subnet.env or a batch file.
-var ignoreComment = regexp.MustCompile(`(?i)(?:^|\s)(?:#|//|REM\s|::)\s*winlab:ignore(-file)?(?:[ \t]+(\S*)[ \t]*(.*))?$`)
+var ignoreComment = lazyregexp.New(`(?i)(?:^|\s)(?:#|//|REM\s|::)\s*winlab:ignore(-file)?(?:[ \t]+(\S*)[ \t]*(.*))?$`)
 
 // inComments finds the suppressions in the comments of a text that begins at a line of a file.
 func inComments(file string, first int, text []byte) (found []*Suppression, mistakes strict.Mistakes) {

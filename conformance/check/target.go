@@ -32,7 +32,7 @@ var Proxies = []string{"kernelspace", "kernelspace-dsr", "userspace", "none"}
 // of Kubernetes, oldest first: those of area os-versions that are stable.
 func pairs(l *claims.Ledger, minor string) []claims.Release {
 	var out []claims.Release
-	for _, r := range claims.Releases {
+	for _, r := range claims.Releases() {
 		t := claims.Target{Kubernetes: minor, Release: r.Name}
 		for i := range l.Files {
 			if l.Files[i].Area != "os-versions" {
@@ -175,7 +175,7 @@ func (c Choice) releases(l *claims.Ledger, minor string) ([]named, error) {
 		return out, nil
 	case c.Windows == "":
 		if len(listed) == 0 {
-			return []named{{release: claims.Releases[len(claims.Releases)-1].Name}}, nil
+			return []named{{release: claims.Releases()[len(claims.Releases())-1].Name}}, nil
 		}
 		// The newest with long-term servicing: the others were out of support after
 		// 18 months.
@@ -196,14 +196,14 @@ func (c Choice) releases(l *claims.Ledger, minor string) ([]named, error) {
 				continue
 			}
 			var known []string
-			for _, r := range claims.Releases {
+			for _, r := range claims.Releases() {
 				known = append(known, r.Build)
 			}
 			return nil, fmt.Errorf("no document covers Windows %s: no release of Windows Server has that build; there are %s", s, strings.Join(slices.Compact(known), ", "))
 		}
 		if !ok {
 			var names []string
-			for _, r := range claims.Releases {
+			for _, r := range claims.Releases() {
 				names = append(names, r.Name)
 			}
 			return nil, fmt.Errorf("no release of Windows Server is called %q here (a build such as 10.0.17763.1432 is accepted too)%s", s, strict.DidYouMean(s, names))

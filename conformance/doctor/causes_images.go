@@ -2,11 +2,11 @@ package doctor
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/nodedump"
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // pauseImages are those that the node is configured to use.
@@ -20,7 +20,7 @@ func (x *nodeFacts) pauseImages() []nodedump.Text {
 	return append(out, x.n.Pause...)
 }
 
-var tagRelease = regexp.MustCompile(`(?i)(?:^|[-_])(?:windows-?)?(ltsc2016|ltsc2019|ltsc2022|ltsc2025|1709|1803|1809|1903|1909|2004|20h2)(?:$|[-_])`)
+var tagRelease = lazyregexp.New(`(?i)(?:^|[-_])(?:windows-?)?(ltsc2016|ltsc2019|ltsc2022|ltsc2025|1709|1803|1809|1903|1909|2004|20h2)(?:$|[-_])`)
 
 // tagBuilds are the builds that release names in image tags mean.
 var tagBuilds = map[string]string{"ltsc2016": "14393", "1709": "16299", "1803": "17134", "1809": "17763", "ltsc2019": "17763", "1903": "18362", "1909": "18363",

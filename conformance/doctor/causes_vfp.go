@@ -3,12 +3,12 @@ package doctor
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/nodedump"
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
@@ -29,7 +29,7 @@ func (b balanced) String() string {
 // the internal port, the protocol and the beginning of an id (microsoft/wcnscripts
 // scripts/mitigation-scripts/cleanup-orphan-rules.ps1 Get-ExpectedVfpRuleIds). networkhealth.ps1
 // of microsoft/SDN has the id behind LB_DSR.
-var dsrName = regexp.MustCompile(`^LB_DSR_(?:[0-9A-Fa-f]{5}_)?([0-9A-Fa-f.:]+)_([0-9A-Fa-f.:]+)_(\d{1,5})_(\d{1,5})_(\d{1,3})(?:_|$)`)
+var dsrName = lazyregexp.New(`^LB_DSR_(?:[0-9A-Fa-f]{5}_)?([0-9A-Fa-f.:]+)_([0-9A-Fa-f.:]+)_(\d{1,5})_(\d{1,5})_(\d{1,3})(?:_|$)`)
 
 // dsrRule takes the name of a rule apart.
 func dsrRule(r dump.Rule) (balanced, bool) {

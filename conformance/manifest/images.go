@@ -7,10 +7,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // Image is what is known of a container image by its reference alone. The
@@ -51,14 +53,14 @@ type imageFact struct {
 	tags *regexp.Regexp
 }
 
-// imageFacts is the table. A fault in it is a fault of this package.
-var imageFacts = func() []imageFact {
+// imageFacts is the table, read when it is asked for. A fault in it is a fault of this package.
+var imageFacts = sync.OnceValue(func() []imageFact {
 	facts, err := readImageFacts(imageData)
 	if err != nil {
 		panic(err)
 	}
 	return facts
-}()
+})
 
 func readImageFacts(text []byte) ([]imageFact, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -87,7 +89,7 @@ func readImageFacts(text []byte) ([]imageFact, error) {
 // digest alone, or of a repository that the table does not have, says nothing.
 func ImageOf(image string) Image {
 	repo, tag := splitImage(image)
-	for _, f := range imageFacts {
+	for _, f := range imageFacts() {
 		if f.tags != nil && !f.tags.MatchString(tag) || !slices.ContainsFunc(f.Repos, func(g string) bool { return repoFits(g, repo) }) {
 			continue
 		}
@@ -158,8 +160,8 @@ var releaseTokens = map[string]string{
 }
 
 var (
-	buildInTag = regexp.MustCompile(`(?:^|[^0-9.])(10\.0\.\d{5})(?:\.\d+)?(?:$|[^0-9.])`)
-	wordsOfTag = regexp.MustCompile(`[0-9a-z]+`)
+	buildInTag = lazyregexp.New(`(?:^|[^0-9.])(10\.0\.\d{5})(?:\.\d+)?(?:$|[^0-9.])`)
+	wordsOfTag = lazyregexp.New(`[0-9a-z]+`)
 )
 
 // releaseOf finds build and release in the tag of a Windows image. The last

@@ -3,7 +3,6 @@ package manifest
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/kube/schedule"
 )
 
@@ -114,8 +114,8 @@ func hyperVAnnotation(p *Pod) bool { return p.Meta.Annotations[hyperVAnnotationK
 // The handlers of containerd on Windows are runhcs-wcow-process and
 // runhcs-wcow-hypervisor (kubernetes: test/e2e/windows/hyperv.go).
 var (
-	hyperVHandler  = regexp.MustCompile(`(?i)hyper-?v`)
-	processHandler = regexp.MustCompile(`(?i)wcow-process`)
+	hyperVHandler  = lazyregexp.New(`(?i)hyper-?v`)
+	processHandler = lazyregexp.New(`(?i)wcow-process`)
 )
 
 // isolation is how the pod is kept apart from its node, "" when that cannot be

@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"sync"
+
 	"gopkg.in/yaml.v3"
 	appsv1 "k8s.io/api/apps/v1"
 	appsv1beta1 "k8s.io/api/apps/v1beta1"
@@ -22,8 +24,8 @@ import (
 )
 
 // scheme holds the types of all kinds that rules look at, in every API version
-// that Kubernetes 1.5 to today served them in.
-var scheme = func() *runtime.Scheme {
+// that Kubernetes 1.5 to today served them in. It is made when the first object is read.
+var scheme = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, appsv1beta1.AddToScheme, appsv1beta2.AddToScheme, extensionsv1beta1.AddToScheme,
@@ -34,7 +36,7 @@ var scheme = func() *runtime.Scheme {
 		}
 	}
 	return s
-}()
+})
 
 // kinds are those that rules look at, in their newest version.
 var kinds = []schema.GroupVersionKind{
@@ -54,7 +56,7 @@ func newObject(apiVersion, kind string) runtime.Object {
 	if err != nil {
 		return nil
 	}
-	o, err := scheme.New(gv.WithKind(kind))
+	o, err := scheme().New(gv.WithKind(kind))
 	if err != nil {
 		return nil
 	}

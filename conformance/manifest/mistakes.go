@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/winlab-dev/winlab/conformance/source"
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/internal/strict"
 )
 
@@ -52,7 +52,7 @@ func shape(d *source.Doc) *strict.Mistake {
 // anybody's.
 func wrongKind(root *yaml.Node, o *object) (at *yaml.Node, message string) {
 	gv, err := schema.ParseGroupVersion(o.apiVersion)
-	if err != nil || !scheme.IsVersionRegistered(gv) {
+	if err != nil || !scheme().IsVersionRegistered(gv) {
 		return nil, ""
 	}
 	for _, k := range kinds {
@@ -60,7 +60,7 @@ func wrongKind(root *yaml.Node, o *object) (at *yaml.Node, message string) {
 			continue
 		}
 		right, version := k.GroupVersion().String(), source.Child(root, "apiVersion")
-		if k.GroupVersion() == gv || k.Kind != o.kind && scheme.Recognizes(gv.WithKind(k.Kind)) {
+		if k.GroupVersion() == gv || k.Kind != o.kind && scheme().Recognizes(gv.WithKind(k.Kind)) {
 			return source.Child(root, "kind"), fmt.Sprintf("%s has no kind %s; write %s", o.apiVersion, o.kind, k.Kind)
 		}
 		return version, fmt.Sprintf("%s has no kind %s; write apiVersion: %s", o.apiVersion, o.kind, right)
@@ -68,10 +68,10 @@ func wrongKind(root *yaml.Node, o *object) (at *yaml.Node, message string) {
 	return nil, ""
 }
 
-var unknown = regexp.MustCompile(`^(unknown|duplicate) field "(.*)"$`)
+var unknown = lazyregexp.New(`^(unknown|duplicate) field "(.*)"$`)
 
 // directive is a field by which kubectl and kustomize know what a patch does.
-var directive = regexp.MustCompile(`(^|\.)\$(patch|retainKeys|setElementOrder|deleteFromPrimitiveList)[^.]*$`)
+var directive = lazyregexp.New(`(^|\.)\$(patch|retainKeys|setElementOrder|deleteFromPrimitiveList)[^.]*$`)
 
 // isPatch reports whether an error of the strict decoder is about a field of
 // patches.
@@ -102,7 +102,7 @@ func unknownField(file string, root *yaml.Node, name string, err error) strict.M
 	return m
 }
 
-var goField = regexp.MustCompile(`^json: cannot unmarshal (object|array|string|number|bool)[^ ]*(?: .*)? into Go struct field \w+\.(\S+) of type (\S+)$`)
+var goField = lazyregexp.New(`^json: cannot unmarshal (object|array|string|number|bool)[^ ]*(?: .*)? into Go struct field \w+\.(\S+) of type (\S+)$`)
 
 // kindsOfNode are the nodes that JSON's words mean.
 var kindsOfNode = map[string]yaml.Kind{"object": yaml.MappingNode, "array": yaml.SequenceNode}

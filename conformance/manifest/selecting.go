@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/conformance/source"
 	"github.com/winlab-dev/winlab/conformance/subject"
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 const buildLabel = corev1.LabelWindowsBuild
@@ -126,7 +126,7 @@ func tolerationsOf(s *subject.Subject) ([]corev1.Toleration, func(int) string) {
 
 // buildForm is the form of the label's value: the kubelet writes the first
 // three numbers of the version (kubernetes: pkg/kubelet/winstats/version.go).
-var buildForm = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
+var buildForm = lazyregexp.New(`^\d+\.\d+\.\d+$`)
 
 func threeParts(build string) string {
 	parts := strings.Split(build, ".")
@@ -181,7 +181,7 @@ func buildsOf(s *subject.Subject) []labelled {
 	return found
 }
 
-var classForWindows = regexp.MustCompile(`(?i)(^|[^a-z])win(dows)?([^a-z]|$)`)
+var classForWindows = lazyregexp.New(`(?i)(^|[^a-z])win(dows)?([^a-z]|$)`)
 
 // windowsClass says what makes a RuntimeClass one for Windows, "" when nothing
 // does.

@@ -77,7 +77,7 @@ func buildBefore(v claims.Version) string {
 		return before.String()
 	}
 	last := ""
-	for _, r := range claims.Releases {
+	for _, r := range claims.Releases() {
 		if b, err := claims.ParseVersion(r.Build); err == nil && slices.Compare(b, v[:3]) < 0 {
 			last = r.Build
 		}

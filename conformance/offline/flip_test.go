@@ -52,7 +52,9 @@ func flips(k claims.Check) []flip {
 	case k.Wire != nil && k.Wire.At == "none":
 		add("at", func(f *claims.Check) { w := *k.Wire; w.At = "fabric"; f.Wire = &w })
 	case k.Wire != nil:
-		add("at", func(f *claims.Check) { w := *k.Wire; w.At, w.Frame = "none", nil; f.Wire = &w })
+		if k.Wire.At == "fabric" { // at a pod the sender need not be on a node, which a frame could leave
+			add("at", func(f *claims.Check) { w := *k.Wire; w.At, w.Frame = "none", nil; f.Wire = &w })
+		}
 		for _, field := range slices.Sorted(maps.Keys(k.Wire.Frame)) {
 			add("frame."+field, func(f *claims.Check) {
 				w := *k.Wire

@@ -49,16 +49,43 @@ func (ch *checker) wire(ctx context.Context, r *result.Check, k claims.Check) er
 		}
 		return nil
 	}
+	if k.Wire.At == "pod" {
+		return ch.atPods(r, k, t)
+	}
 	if left == nil {
 		r.Pass, r.Summary = false, "No frame left the node."
 		r.Wanted, r.Came = "a frame leaves the node", "none does ("+string(t.Verdict)+")"
 		return nil
 	}
-	got, err := fields(left)
+	return ch.compare(r, k, t, left, "On the wire")
+}
+
+// atPods looks at the frame with which the request ends at a pod, on each way that it can
+// take. Whether the pod has a use for it is another question.
+func (ch *checker) atPods(r *result.Check, k claims.Check, t *trace.Trace) error {
+	r.Pass = len(t.Paths) > 0
+	for _, p := range t.Paths {
+		a := p.Arrived
+		if a == nil || !strings.HasPrefix(a.Object, "pod/") {
+			r.Pass, r.Summary = false, "No frame reached a pod."
+			r.Wanted, r.Came = "a frame reaches a pod", "none does ("+string(p.Verdict)+")"
+		} else if err := ch.compare(r, k, t, a.Frame, "At "+a.Object); err != nil {
+			return err
+		}
+		if !r.Pass {
+			return nil
+		}
+	}
+	return nil
+}
+
+// compare holds a frame against what its fields must be.
+func (ch *checker) compare(r *result.Check, k claims.Check, t *trace.Trace, data []byte, where string) error {
+	got, err := fields(data)
 	if err != nil {
 		return err
 	}
-	r.Pass, r.Summary = true, "On the wire: "+describe(left)+"."
+	r.Pass, r.Summary = true, where+": "+describe(data)+"."
 	var wrong, wanted, came []string
 	for _, field := range slices.Sorted(maps.Keys(k.Wire.Frame)) {
 		want, err := ch.value(field, k.Wire.Frame[field], t.Flow.Node)

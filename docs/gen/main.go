@@ -39,7 +39,7 @@ import (
 // pages maps a file under docs/ to its text.
 func pages() map[string][]byte {
 	return map[string][]byte{
-		"fidelity.md": fidelity(evidence.All(), spec.Params),
+		"fidelity.md": fidelity(evidence.All(), spec.Params()),
 		"verdicts.md": verdicts(trace.Reasons),
 	}
 }

@@ -45,6 +45,14 @@ type Reader struct {
 	names   []string // of the interfaces of the current section
 	packets int
 	err     error // the error that ended the reading
+
+	// order is that of the numbers in the file, nil where it is not known any more: then
+	// pcapgo reads every packet. ticks are the interfaces' units of time, and snap is
+	// the longest packet of a pcap file.
+	order binary.ByteOrder
+	ticks []uint64
+	nanos bool
+	snap  uint32
 }
 
 // counter counts the bytes that were read from r.
@@ -77,8 +85,14 @@ func Open(r io.Reader) (*Reader, error) {
 	}
 	switch m := binary.BigEndian.Uint32(magic); m {
 	case 0x0a0d0d0a:
+		if head, _ := c.buf.Peek(12); len(head) == 12 && binary.LittleEndian.Uint32(head[8:]) == 0x1a2b3c4d {
+			c.order = binary.LittleEndian
+		}
 		err = c.openNg()
 	case 0xa1b2c3d4, 0xd4c3b2a1, 0xa1b23c4d, 0x4d3cb2a1:
+		if m == 0xd4c3b2a1 || m == 0x4d3cb2a1 {
+			c.order, c.nanos = binary.LittleEndian, m == 0x4d3cb2a1
+		}
 		err = c.openPcap()
 	default:
 		err = unknownFormat(m)
@@ -116,14 +130,16 @@ func (r *Reader) openPcap() error {
 	}
 	// The reader believes a snap length from the file up to 4 GiB.
 	p.SetSnaplen(min(p.Snaplen(), maxPacket))
-	r.pcap = p
+	r.pcap, r.snap = p, p.Snaplen()
 	return nil
 }
 
 func (r *Reader) openNg() error {
 	n, err := pcapgo.NewNgReader(r.buf, pcapgo.NgReaderOptions{
-		WantMixedLinkType:  true, // so that another link type is an error, not silence
-		SectionEndCallback: func([]pcapgo.NgInterface, pcapgo.NgSectionInfo) { r.names = r.names[:0] },
+		WantMixedLinkType: true, // so that another link type is an error, not silence
+		SectionEndCallback: func([]pcapgo.NgInterface, pcapgo.NgSectionInfo) {
+			r.names, r.order = r.names[:0], nil // the next section may have another byte order
+		},
 	})
 	if err != nil {
 		return headError("pcapng", err)
@@ -154,6 +170,11 @@ func (r *Reader) Next() (data []byte, info Info, err error) {
 		return nil, Info{}, r.err
 	}
 	start := r.offset()
+	if data, info, ok := r.quick(); ok {
+		r.packets++
+		info.Number = r.packets
+		return data, info, nil
+	}
 	if r.pcap != nil {
 		data, info, err = r.nextPcap()
 		if err == io.EOF && r.offset() > start {

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 )
@@ -20,7 +20,10 @@ const maxComment = math.MaxUint16
 // Writer writes a pcapng file of Ethernet frames. The file depends only on what
 // is written: it names no machine and has no clock.
 type Writer struct {
+	// pcapgo writes the head and the interfaces, and this package the packets, of
+	// which there are millions, into the same buffer.
 	w      *pcapgo.NgWriter
+	buf    *bufio.Writer
 	ifaces int
 }
 
@@ -32,7 +35,8 @@ func NewWriter(w io.Writer, ifaces ...string) (*Writer, error) {
 		return nil, errors.New("a pcapng file needs at least one interface")
 	}
 	// pcapgo uses a bufio.Writer that it is given.
-	ng, err := pcapgo.NewNgWriterInterface(bufio.NewWriterSize(w, bufferSize), iface(ifaces[0]),
+	buf := bufio.NewWriterSize(w, bufferSize)
+	ng, err := pcapgo.NewNgWriterInterface(buf, iface(ifaces[0]),
 		pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "winlab"}})
 	if err != nil {
 		return nil, err
@@ -42,7 +46,7 @@ func NewWriter(w io.Writer, ifaces ...string) (*Writer, error) {
 			return nil, err
 		}
 	}
-	return &Writer{w: ng, ifaces: len(ifaces)}, nil
+	return &Writer{w: ng, buf: buf, ifaces: len(ifaces)}, nil
 }
 
 // AddInterface adds an interface for packets that are written from now on and
@@ -69,24 +73,78 @@ func cut(s string) string {
 	return s
 }
 
+// Comment is a comment as a file has it, made once for all packets that get it. The
+// zero Comment is none.
+type Comment struct{ options []byte }
+
+// NewComment makes a comment. One longer than 65535 bytes is cut; "" is none.
+func NewComment(text string) Comment {
+	if text == "" {
+		return Comment{}
+	}
+	text = cut(text)
+	le := binary.LittleEndian
+	b := le.AppendUint16(make([]byte, 0, len(text)+12), optionComment)
+	b = le.AppendUint16(b, uint16(len(text)))
+	b = append(b, text...)
+	b = append(b, zeros[:padding(len(text))]...)
+	return Comment{append(b, zeros[:]...)} // and the end of the options
+}
+
+// Of the pcapng format (draft-ietf-opsawg-pcapng), sizes in bytes.
+const (
+	blockEnhancedPacket = 6
+	optionComment       = 1
+	packetHead          = 28 // of an enhanced packet block, before the data
+	blockTail           = 4
+)
+
+var zeros [4]byte
+
+// padding is how many bytes fill n up to a multiple of four.
+func padding(n int) int { return -n & 3 }
+
 // Write adds a frame. The zero time is the start of 1970; times that 64 bits of
 // nanoseconds after that cannot hold are an error. A comment longer than 65535
 // bytes is cut; "" writes none.
 func (w *Writer) Write(iface int, ts time.Time, frame []byte, comment string) error {
+	return w.WriteWith(iface, ts, frame, NewComment(comment))
+}
+
+// WriteWith is [Writer.Write] with a comment that is there already.
+func (w *Writer) WriteWith(iface int, ts time.Time, frame []byte, comment Comment) error {
 	if iface < 0 || iface >= w.ifaces {
 		return fmt.Errorf("interface %d is not one of the %d of the file", iface, w.ifaces)
 	}
-	if ts.IsZero() {
-		ts = time.Unix(0, 0)
+	var at uint64
+	if !ts.IsZero() {
+		if s := ts.Unix(); s < 0 || s >= math.MaxInt64/int64(time.Second) {
+			return fmt.Errorf("time %v does not fit into the file", ts)
+		}
+		at = uint64(ts.UnixNano())
 	}
-	if s := ts.Unix(); s < 0 || s >= math.MaxInt64/int64(time.Second) {
-		return fmt.Errorf("time %v does not fit into the file", ts)
+	n := len(frame)
+	length := uint32(packetHead + n + padding(n) + len(comment.options) + blockTail)
+	if w.buf.Available() < int(length) {
+		if err := w.buf.Flush(); err != nil {
+			return err
+		}
 	}
-	ci := gopacket.CaptureInfo{Timestamp: ts, CaptureLength: len(frame), Length: len(frame), InterfaceIndex: iface}
-	if comment == "" {
-		return w.w.WritePacket(ci, frame)
-	}
-	return w.w.WritePacketWithOptions(ci, frame, pcapgo.NgPacketOptions{Comments: []string{cut(comment)}})
+	le := binary.LittleEndian
+	b := w.buf.AvailableBuffer()
+	b = le.AppendUint32(b, blockEnhancedPacket)
+	b = le.AppendUint32(b, length)
+	b = le.AppendUint32(b, uint32(iface))
+	b = le.AppendUint32(b, uint32(at>>32))
+	b = le.AppendUint32(b, uint32(at))
+	b = le.AppendUint32(b, uint32(n))
+	b = le.AppendUint32(b, uint32(n))
+	b = append(b, frame...)
+	b = append(b, zeros[:padding(n)]...)
+	b = append(b, comment.options...)
+	b = le.AppendUint32(b, length)
+	_, err := w.buf.Write(b)
+	return err
 }
 
 // Close writes out what is buffered. It does not close the underlying writer.

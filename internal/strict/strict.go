@@ -9,13 +9,14 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
 // maxDepth bounds the nesting of a file; the deepest type here needs a dozen levels.
@@ -235,7 +236,7 @@ func distance(a, b string) int {
 }
 
 // yamlLine finds the line in an error of the YAML parser.
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+var yamlLine = lazyregexp.New(`^yaml: (?:line (\d+): )?(.*)$`)
 
 // SyntaxMistake turns an error of the YAML parser into a mistake. The parser
 // gives the line only.

@@ -5,6 +5,7 @@
 package clean
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -75,47 +76,65 @@ func escape(r rune) string {
 // document, also those that are added later.
 func JSON(b []byte) []byte {
 	out := make([]byte, 0, len(b)+len(b)/64)
-	in := false // inside a string
 	for i := 0; i < len(b); {
-		c := b[i]
-		switch {
-		case !in:
-			in = c == '"'
-			out = append(out, c)
-			i++
-		case c == '"':
-			in = false
-			out = append(out, c)
-			i++
-		case c == '\\' && i+1 < len(b):
-			n, r := unescape(b[i:])
-			if r != '\n' && Hidden(r) {
-				// The escape is in a JSON string: its backslash is doubled.
-				out = append(out, '\\')
-				out = append(out, escape(r)...)
-			} else {
-				out = append(out, b[i:i+n]...)
-			}
-			i += n
-		case c < utf8.RuneSelf:
-			if c == 0x7f {
-				out = append(out, `\\x7f`...)
-			} else {
-				out = append(out, c)
-			}
-			i++
-		default:
-			r, n := utf8.DecodeRune(b[i:])
-			if Hidden(r) {
-				out = append(out, '\\')
-				out = append(out, escape(r)...)
-			} else {
-				out = append(out, b[i:i+n]...)
-			}
-			i += n
+		// What is between strings has nothing to hide.
+		n := bytes.IndexByte(b[i:], '"')
+		if n < 0 {
+			return append(out, b[i:]...)
 		}
+		out = append(out, b[i:i+n+1]...)
+		out, i = quoted(out, b, i+n+1)
 	}
 	return out
+}
+
+// looked has the bytes within a string of which something may come: the quote that ends it,
+// escapes, DEL, and characters of several bytes.
+var looked = func() (at [256]bool) {
+	at['"'], at['\\'], at[0x7f] = true, true, true
+	for c := utf8.RuneSelf; c < 256; c++ {
+		at[c] = true
+	}
+	return at
+}()
+
+// quoted appends the rest of a string that begins before b[i], its quote included, and returns
+// where it ends.
+func quoted(out, b []byte, i int) ([]byte, int) {
+	for {
+		from := i
+		for i < len(b) && !looked[b[i]] {
+			i++
+		}
+		out = append(out, b[from:i]...)
+		if i == len(b) {
+			return out, i
+		}
+		var r rune
+		n := 1
+		switch c := b[i]; {
+		case c == '"':
+			return append(out, c), i + 1
+		case c == '\\' && i+1 < len(b):
+			if n, r = unescape(b[i:]); r == '\n' {
+				r = 'n' // stays
+			}
+		case c == 0x7f:
+			r = rune(c)
+		case c < utf8.RuneSelf:
+			r = 'x'
+		default:
+			r, n = utf8.DecodeRune(b[i:])
+		}
+		if Hidden(r) {
+			// The escape is in a JSON string: its backslash is doubled.
+			out = append(out, '\\')
+			out = append(out, escape(r)...)
+		} else {
+			out = append(out, b[i:i+n]...)
+		}
+		i += n
+	}
 }
 
 // unescape returns the length of the JSON escape at the start of b and the
@@ -134,11 +153,26 @@ func unescape(b []byte) (int, rune) {
 		return 2, '\f'
 	case 'u':
 		if len(b) >= 6 {
-			var r rune
-			if _, err := fmt.Sscanf(string(b[2:6]), "%04x", &r); err == nil {
+			if r, ok := hex(b[2:6]); ok {
 				return 6, r
 			}
 		}
 	}
 	return 2, 'x'
+}
+
+// hex reads a number of hexadecimal digits.
+func hex(b []byte) (rune, bool) {
+	var r rune
+	for _, c := range b {
+		switch {
+		case c >= '0' && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			r = r<<4 | rune(c|0x20-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
 }

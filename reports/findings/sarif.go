@@ -8,13 +8,13 @@ import (
 	"io"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/reports/clean"
 )
 
@@ -193,7 +193,7 @@ func (s *sarifWriter) result(f *Finding) *sarif.Result {
 }
 
 // evidenceForm is "ipconfig.txt:12: ...".
-var evidenceForm = regexp.MustCompile(`^([^\s:][^:]*):(\d{1,9}):(?:\d+:)?\s+(.+)$`)
+var evidenceForm = lazyregexp.New(`^([^\s:][^:]*):(\d{1,9}):(?:\d+:)?\s+(.+)$`)
 
 // text is all that a reader of the result sees.
 func text(f *Finding) string {
@@ -241,7 +241,7 @@ func location(file string, line, column int) *sarif.Location {
 	return sarif.NewLocationWithPhysicalLocation(p.WithRegion(r))
 }
 
-var drive = regexp.MustCompile(`^[A-Za-z]:[\\/]`)
+var drive = lazyregexp.New(`^[A-Za-z]:[\\/]`)
 
 // fileURI is the address of a file: relative to the folder that winlab was run
 // in when the name is, with the slashes and escapes of a URI.

@@ -11,10 +11,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/reports/diff"
 	"github.com/winlab-dev/winlab/reports/result"
 )
@@ -121,7 +121,7 @@ func Read(dir string) ([]result.Point, error) {
 }
 
 // runFile is the name of a run: its date, and a number for others of the same second.
-var runFile = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d{6}Z(_\d{3})?\.json$`)
+var runFile = lazyregexp.New(`^\d{4}-\d\d-\d\dT\d{6}Z(_\d{3})?\.json$`)
 
 // filesOf are the names of the runs of a folder: dates, so that their order is that of time.
 // Other files are left alone.

@@ -54,11 +54,11 @@ func letters(a *support.Answer) string {
 	}
 	e := byte('d')
 	switch {
-	case tried(a.Components), tried(a.Cluster):
+	case tried(a.Components), tried(a.Cluster), tried(a.Simulated):
 		e = 'r'
 	case tried(a.Model):
 		e = 'm'
-	case a.Model.Relation == support.Near, a.Components.Relation == support.Near, a.Cluster.Relation == support.Near:
+	case a.Model.Relation == support.Near, a.Components.Relation == support.Near, a.Cluster.Relation == support.Near, a.Simulated.Relation == support.Near:
 		e = 'o'
 	}
 	return string([]byte{s, e})

@@ -5,7 +5,7 @@ const sup = index.support || {versions: [], designs: [], releases: [], rows: [],
 const stateWord = {w: "works", c: "under conditions", n: "does not work", u: "unknown"};
 const stateMark = {w: "✓", c: "◐", n: "✕", u: "?"};
 const letterOf = {works: "w", conditions: "c", "does-not": "n", unknown: "u"};
-const levelName = {documents: "documents", model: "model", components: "real components", cluster: "cluster"};
+const levelName = {documents: "documents", model: "model", components: "real components", cluster: "cluster", simulated: "simulated cluster"};
 const ANY = sup.releases.length; // the number of "any Windows" among the grids of a claim
 const designAt = new Map(sup.designs.map((d, i) => [d.name, i]));
 
@@ -109,17 +109,17 @@ const answerLink = (cl, change = {}) => { const rest = hashWith({q: "", area: ""
 // --- The page of one feature ---------------------------------------------------------------
 const answerBox = $("#answer");
 const relationWord = {agrees: ["=", "agrees with the documents"], contradicts: ["≠", "contradicts the documents"], unclear: ["?", "was tried, and leaves it open"], near: ["~", "not tried here, but where the documents say just the same"], none: ["–", "not tried"]};
-// evidenceMarks are the four kinds of evidence of an answer, small, in one order.
+// evidenceMarks are the kinds of evidence of an answer, small, in one order.
 function evidenceMarks(a) {
   const doc = {works: ["✓", "say that it works"], conditions: ["◐", "say that it works under conditions"], "does-not": ["✕", "say that it does not work"], unknown: ["⇄", "contradict each other"]}[a.documents] || ["·", "say nothing"];
   const own = e => e.relation === "own" ? (e.says ? [stateMark[letterOf[e.says]], "says that it " + stateWord[letterOf[e.says]].replace("under", "works under")] : ["?", "was tried, and decides nothing"]) : relationWord[e.relation];
-  const kinds = [["documents", doc], ["model", own(a.model)], ["components", own(a.components)], ["cluster", own(a.cluster)]];
+  const kinds = [["documents", doc], ["model", own(a.model)], ["components", own(a.components)], ["cluster", own(a.cluster)], ["simulated", own(a.simulated)]].filter(([k]) => k !== "simulated" || a[k].relation !== "none");
   return h("ul", {class: "marks", "aria-label": "Evidence"}, kinds.map(([k, [mark, text]]) => h("li", {class: "m-" + (k === "documents" ? "doc" : a[k].relation)},
-    h("i", {"aria-hidden": "true"}, mark), h("b", {}, k === "cluster" && a.simulated ? "simulated cluster" : levelName[k]), " ", text, k === "documents" && a.carriedOver && " (read for older versions only)")));
+    h("i", {"aria-hidden": "true"}, mark), h("b", {}, levelName[k]), " ", text, k === "documents" && a.carriedOver && " (read for older versions only)")));
 }
 const settingAt = id => index.settings.find(s => s.id === id);
 function triedIn(cl, a) {
-  const ids = [...new Set(["cluster", "components", "model"].flatMap(l => a[l].settings || []))];
+  const ids = [...new Set(["cluster", "components", "simulated", "model"].flatMap(l => a[l].settings || []))];
   return ids.length > 0 && h("p", {class: "tried"}, h("span", {class: "dim"}, a.model.relation === "near" ? "tried in " : "look at the packets: "), ids.map(id => settingAt(id)).filter(Boolean).map(s => [h("a", {class: "chip", href: "#cell=" + enc(cl.id + "/" + s.id)}, (s.title || s.design) + " " + s.kubernetes + ", Windows " + (s.builds || []).join(", ").replaceAll("10.0.", "")), " "]));
 }
 // segments joins versions with the same state and reservation.
@@ -165,7 +165,7 @@ async function answerView(cl) {
   const exists = d => x.rows[x.grid[w][d]][version] >= 0;
   // Without a network, one where it was tried, or that the run has.
   const there = at.designs.filter(exists), answerAt = i => x.answers[x.rows[x.grid[w][i]][version]];
-  let design = there.find(i => ["model", "components", "cluster"].some(l => (answerAt(i)[l].settings || []).length)) ?? there.find(i => sup.designs[i].run) ?? there[0];
+  let design = there.find(i => ["model", "components", "simulated", "cluster"].some(l => (answerAt(i)[l].settings || []).length)) ?? there.find(i => sup.designs[i].run) ?? there[0];
   if (design === undefined) design = sup.designs.findIndex((d, i) => exists(i));
   const d = sup.designs[design], win = x.windows[w], n = d ? x.rows[x.grid[w][design]][version] : -1, a = x.answers[n];
   const areas = areaName[cl.area] || cl.area;

@@ -1,49 +1,75 @@
 package html
 
 import (
-	"bytes"
 	"context"
+	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/reports/result/resulttest"
 )
 
 // open loads a page in headless Chromium from a file and returns its DOM after
-// the scripts ran. An error on the console fails the test.
-func open(t *testing.T, page []byte, fragment string, flags ...string) string {
+// the scripts ran. An error on the console fails the test. The browser is the one of all tests,
+// and the page's clock is one that jumps from timer to timer: 20 s of it pass in a moment.
+func open(t *testing.T, doc []byte, fragment string) string {
 	t.Helper()
-	bin, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("needs chromium on the PATH to look at the page in a browser")
-	}
-	dir := t.TempDir()
-	file := filepath.Join(dir, "page.html")
-	if err := os.WriteFile(file, page, 0o644); err != nil {
+	ctx := newTab(t)
+	file := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(file, doc, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // only so that a hanging browser ends
-	defer cancel()
-	args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-		"--user-data-dir=" + filepath.Join(dir, "profile"), "--enable-logging=stderr", "--virtual-time-budget=20000", "--window-size=1400,900", "--dump-dom"}, flags...)
-	cmd := exec.CommandContext(ctx, bin, append(args, "file://"+file+fragment)...)
-	var out, log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &log
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("chromium: %v\n%s", err, log.String())
-	}
-	for _, line := range strings.Split(log.String(), "\n") {
-		if strings.Contains(line, "CONSOLE") {
-			t.Errorf("on the console: %s", line)
+	passed := make(chan struct{}, 1)
+	chromedp.ListenTarget(ctx, func(e any) {
+		if _, ok := e.(*emulation.EventVirtualTimeBudgetExpired); ok {
+			passed <- struct{}{}
+		}
+	})
+	pass := func(ctx context.Context) error {
+		if _, err := emulation.SetVirtualTimePolicy(emulation.VirtualTimePolicyPauseIfNetworkFetchesPending).WithBudget(20000).Do(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-passed:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
-	dom := out.String()
+	var dom string
+	err := chromedp.Run(ctx,
+		emulation.SetDeviceMetricsOverride(1400, 900, 1, false),
+		chromedp.ActionFunc(func(ctx context.Context) error {
+			if _, err := emulation.SetVirtualTimePolicy(emulation.VirtualTimePolicyPause).Do(ctx); err != nil {
+				return err
+			}
+			_, _, _, _, err := page.Navigate((&url.URL{Scheme: "file", Path: file}).String() + fragment).Do(ctx)
+			return err
+		}),
+		chromedp.ActionFunc(func(ctx context.Context) error {
+			// The clock does not wait for the parser: 20 s may be over before the page is there.
+			for loaded := ""; loaded != "complete"; {
+				if err := pass(ctx); err != nil {
+					return err
+				}
+				if err := chromedp.Evaluate("document.readyState", &loaded).Do(ctx); err != nil {
+					return err
+				}
+			}
+			return pass(ctx)
+		}),
+		chromedp.Evaluate("document.documentElement.outerHTML", &dom))
+	if err != nil {
+		t.Fatalf("chromium: %v", err)
+	}
 	if !strings.Contains(dom, `data-ready=""`) {
 		t.Errorf("the script did not finish")
 	}

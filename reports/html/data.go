@@ -42,18 +42,25 @@ type packer struct {
 	parts [][]byte // JSON arrays without the closing bracket
 	count []int
 	seen  map[[32]byte]ref
+	// paths are those that have been drawn, by what they hold.
+	paths map[[32]byte]ref
 }
 
-func newPacker() *packer { return &packer{seen: map[[32]byte]ref{}} }
+func newPacker() *packer { return &packer{seen: map[[32]byte]ref{}, paths: map[[32]byte]ref{}} }
 
 func (p *packer) add(v any) (ref, error) {
 	b, err := encode(v)
 	if err != nil {
 		return ref{}, err
 	}
+	return p.addJSON(b), nil
+}
+
+// addJSON is add for what is encoded.
+func (p *packer) addJSON(b []byte) ref {
 	sum := sha256.Sum256(b)
 	if r, ok := p.seen[sum]; ok {
-		return r, nil
+		return r
 	}
 	n := len(p.parts) - 1
 	if n < 0 || len(p.parts[n]) > partSize {
@@ -68,31 +75,46 @@ func (p *packer) add(v any) (ref, error) {
 	r := ref{n, p.count[n]}
 	p.count[n]++
 	p.seen[sum] = r
-	return r, nil
+	return r
 }
 
-// path stores a path with its drawing.
+// path stores a path with its drawing. A path that is already there is not drawn again: drawing
+// takes longer than encoding.
 func (p *packer) path(path *trace.Path) (ref, error) {
+	b, err := encode(path)
+	if err != nil {
+		return ref{}, err
+	}
+	sum := sha256.Sum256(b)
+	if r, ok := p.paths[sum]; ok {
+		return r, nil
+	}
 	type turn struct {
 		From  int `json:"from"`
 		Len   int `json:"len"`
 		Times int `json:"times"`
 	}
-	out := struct {
-		*trace.Path
+	var drawing struct {
 		SVG string `json:"svg"`
 		// Turn is the stretch of steps that a loop repeats; the page folds it.
 		Turn *turn `json:"turn,omitempty"`
-	}{Path: path}
+	}
 	drawn := path
 	if t, ok := trace.FindTurn(path.Steps); ok {
-		out.Turn = &turn{t.From, t.Len, t.Times}
+		drawing.Turn = &turn{t.From, t.Len, t.Times}
 		once := *path
 		once.Steps = slices.Concat(path.Steps[:t.From+t.Len], path.Steps[t.From+t.Len*t.Times:])
 		drawn = &once
 	}
-	out.SVG = string(svg.Draw(drawn))
-	return p.add(out)
+	drawing.SVG = string(svg.Draw(drawn))
+	more, err := encode(drawing)
+	if err != nil {
+		return ref{}, err
+	}
+	// One object of both: the path's fields come first.
+	b = append(append(b[:len(b)-1], ','), more[1:]...)
+	p.paths[sum] = p.addJSON(b)
+	return p.paths[sum], nil
 }
 
 // trace stores a trace with references instead of its paths.
@@ -142,17 +164,20 @@ func (p *packer) finish() ([]part, error) {
 		total += len(b)
 	}
 	var out []part
-	for _, b := range p.parts {
+	z := new(bytes.Buffer)
+	w, err := gzip.NewWriterLevel(z, gzip.BestCompression)
+	if err != nil {
+		return nil, fmt.Errorf("html: %w", err)
+	}
+	for i, b := range p.parts {
+		p.parts[i] = nil // packed, it is a tenth
 		b = append(b, ']')
 		if total <= plainLimit {
 			out = append(out, part{JSON: template.JS(b)})
 			continue
 		}
-		var z bytes.Buffer
-		w, err := gzip.NewWriterLevel(&z, gzip.BestCompression)
-		if err != nil {
-			return nil, fmt.Errorf("html: %w", err)
-		}
+		z.Reset()
+		w.Reset(z)
 		if _, err := w.Write(b); err != nil {
 			return nil, fmt.Errorf("html: %w", err)
 		}

@@ -1,9 +1,9 @@
 package html
 
 import (
-	"regexp"
 	"slices"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/reports/result"
 )
 
@@ -75,7 +75,7 @@ func packStatics(p *packer, doc *result.Document, number map[string]int, words *
 	return out, nil
 }
 
-var variable = regexp.MustCompile(`\{([A-Za-z][A-Za-z0-9-]*)\}`)
+var variable = lazyregexp.New(`\{([A-Za-z][A-Za-z0-9-]*)\}`)
 
 // ruleText is what a rule says: in its example where it was found there, else with
 // names instead of what it would fill in.

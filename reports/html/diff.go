@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
+	"sync"
 
 	"github.com/winlab-dev/winlab/reports/diff"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -20,7 +21,7 @@ var (
 	diffJS string
 )
 
-var diffPage = template.Must(template.New("diff").Parse(diffTmpl))
+var diffPage = sync.OnceValue(func() *template.Template { return template.Must(template.New("diff").Parse(diffTmpl)) })
 
 // Diff returns the page of a comparison: what was compared, and each change with the two
 // traces of its first check side by side, the steps marked at which they part. It
@@ -71,7 +72,7 @@ func Diff(r *diff.Report) ([]byte, error) {
 	f := newFrame("winlab diff: "+r.A.Name+" and "+r.B.Name, viewJS+diffJS, index, parts)
 	f.CSS += template.CSS(diffCSS)
 	var b bytes.Buffer
-	if err := diffPage.Execute(&b, f); err != nil {
+	if err := diffPage().Execute(&b, f); err != nil {
 		return nil, fmt.Errorf("html: %w", err)
 	}
 	return b.Bytes(), nil

@@ -11,6 +11,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"sync"
 
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/result"
@@ -55,8 +56,10 @@ var (
 )
 
 var (
-	reportPage = template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl + wrongTmpl + componentsTmpl + liveTmpl + clustersTmpl + changesTmpl))
-	tracePage  = template.Must(template.New("trace").Parse(traceTmpl))
+	reportPage = sync.OnceValue(func() *template.Template {
+		return template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl + wrongTmpl + componentsTmpl + liveTmpl + clustersTmpl + changesTmpl))
+	})
+	tracePage = sync.OnceValue(func() *template.Template { return template.Must(template.New("trace").Parse(traceTmpl)) })
 )
 
 func plural(n int, one, many string) string {
@@ -106,7 +109,7 @@ func Report(doc *result.Document) ([]byte, error) {
 	v := newView(doc)
 	v.frame = newFrame("winlab: compatibility of Windows nodes", viewJS+pagesJS+answersJS+incidentJS+reportJS, index, parts)
 	var b bytes.Buffer
-	if err := reportPage.Execute(&b, v); err != nil {
+	if err := reportPage().Execute(&b, v); err != nil {
 		return nil, fmt.Errorf("html: %w", err)
 	}
 	return b.Bytes(), nil
@@ -137,7 +140,7 @@ func Trace(t *trace.Trace) ([]byte, error) {
 	}
 	f := newFrame("winlab trace: "+t.Flow.From+" to "+t.Flow.To+" in "+t.Lab.Name, viewJS+traceJS, index, parts)
 	var b bytes.Buffer
-	if err := tracePage.Execute(&b, f); err != nil {
+	if err := tracePage().Execute(&b, f); err != nil {
 		return nil, fmt.Errorf("html: %w", err)
 	}
 	return b.Bytes(), nil

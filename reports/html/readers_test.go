@@ -61,15 +61,51 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// browser is one for all readers; each has a tab.
+// browser is one for all tests; each has a tab.
 var (
 	window       sync.Once
+	windowErr    error
 	browser      context.Context
 	closeBrowser context.CancelFunc
 )
 
 // made is set when a test has asked for the report.
 var made bool
+
+// newTab is an empty tab of the browser that all tests share: starting a browser takes a second
+// and more. An exception or an error on the console fails the test. Without a browser the test
+// is skipped.
+func newTab(t *testing.T) context.Context {
+	t.Helper()
+	bin, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("needs chromium on the PATH to look at the page in a browser")
+	}
+	window.Do(func() {
+		opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(bin), chromedp.NoSandbox, chromedp.Flag("disable-quic", true))
+		allocator, _ := chromedp.NewExecAllocator(context.Background(), opts...)
+		browser, closeBrowser = chromedp.NewContext(allocator)
+		windowErr = chromedp.Run(browser)
+	})
+	if windowErr != nil {
+		t.Fatal(windowErr)
+	}
+	ctx, cancel := chromedp.NewContext(browser)
+	t.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute) // only so that a hanging browser ends
+	t.Cleanup(cancel)
+	chromedp.ListenTarget(ctx, func(e any) {
+		switch e := e.(type) {
+		case *runtime.EventExceptionThrown:
+			t.Errorf("exception: %s", e.ExceptionDetails.Error())
+		case *runtime.EventConsoleAPICalled:
+			t.Errorf("on the console: %s", e.Type)
+		case *cdplog.EventEntryAdded:
+			t.Errorf("on the console: %s", e.Entry.Text)
+		}
+	})
+	return ctx
+}
 
 // reader is a browser with the report, and counts what its reader does.
 type reader struct {
@@ -88,41 +124,14 @@ func read(t *testing.T, fragment string, width int64) *reader {
 // readPage is read for another page than the report.
 func readPage(t *testing.T, page func() (string, error), fragment string, width int64) *reader {
 	t.Helper()
-	bin, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("needs chromium on the PATH to read the report as its readers do")
-	}
 	if testing.Short() {
 		t.Skip("runs labs and a browser")
 	}
+	r := &reader{t: t, ctx: newTab(t)}
 	file, err := page()
 	if err != nil {
 		t.Fatal(err)
 	}
-	window.Do(func() {
-		opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(bin), chromedp.NoSandbox, chromedp.Flag("disable-quic", true))
-		allocator, _ := chromedp.NewExecAllocator(context.Background(), opts...)
-		browser, closeBrowser = chromedp.NewContext(allocator)
-		err = chromedp.Run(browser)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := chromedp.NewContext(browser)
-	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute) // only so that a hanging browser ends
-	t.Cleanup(cancel)
-	chromedp.ListenTarget(ctx, func(e any) {
-		switch e := e.(type) {
-		case *runtime.EventExceptionThrown:
-			t.Errorf("exception: %s", e.ExceptionDetails.Error())
-		case *cdplog.EventEntryAdded:
-			if e.Entry.Level == cdplog.LevelError {
-				t.Errorf("on the console: %s", e.Entry.Text)
-			}
-		}
-	})
-	r := &reader{t: t, ctx: ctx}
 	r.do(emulation.SetDeviceMetricsOverride(width, 900, 1, false), chromedp.Navigate("file://"+file+fragment))
 	r.settle()
 	return r

@@ -76,7 +76,16 @@ func whole(file string, write func(io.Writer) error) error {
 
 func writeTraces(w io.Writer, traces map[string][]byte) error {
 	z := zip.NewWriter(w)
-	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestSpeed) })
+	// One compressor for all entries, which follow each other: its tables are a megabyte.
+	var one *flate.Writer
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (_ io.WriteCloser, err error) {
+		if one == nil {
+			one, err = flate.NewWriter(w, flate.BestSpeed)
+			return one, err
+		}
+		one.Reset(w)
+		return one, nil
+	})
 	for _, hash := range slices.Sorted(maps.Keys(traces)) {
 		e, err := z.CreateHeader(&zip.FileHeader{Name: hash + ".json", Method: zip.Deflate})
 		if err != nil {

@@ -386,7 +386,8 @@ type Dispute struct {
 	Against int `json:"against"`
 	// Otherwise is the verdict that Against asks for, "" for anything else.
 	Otherwise string `json:"otherwise,omitempty"`
-	// Model says whom the model is known to follow: by or against.
+	// Model says whom the model is known to follow: by or against; "" where no model
+	// answers, but real programs on a cluster.
 	Model string `json:"model"`
 }
 

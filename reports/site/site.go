@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/html"
@@ -39,7 +40,9 @@ const ReportFile = "report.html"
 // marker is in the folder of a site, so that no other folder is taken for one.
 const marker = "winlab-site.txt"
 
-var pages = template.Must(template.New("site").Funcs(template.FuncMap{"word": support.Heading, "mark": mark}).Parse(pagesTmpl))
+var pages = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("site").Funcs(template.FuncMap{"word": support.Heading, "mark": mark}).Parse(pagesTmpl))
+})
 
 // marks are a sign for each state, beside its words: colour alone says nothing to some.
 var marks = map[support.State]string{support.Works: "✓", support.Conditions: "◐", support.DoesNot: "✕", support.Unknown: "?"}
@@ -61,7 +64,7 @@ func Write(dir string, doc *result.Document) (int, error) {
 	files := map[string][]byte{ReportFile: report, "style.css": styleCSS, "search.js": searchJS, marker: []byte("This folder was written by winlab site, and is written anew by it.\n")}
 	add := func(name, kind string, data any) error {
 		var b bytes.Buffer
-		if err := pages.ExecuteTemplate(&b, kind, data); err != nil {
+		if err := pages().ExecuteTemplate(&b, kind, data); err != nil {
 			return fmt.Errorf("site: %s: %w", name, err)
 		}
 		files[name] = b.Bytes()
@@ -336,7 +339,7 @@ func (s *site) ask(m *support.Matrix, id, windows string, designs map[string]*de
 		for _, e := range []struct {
 			name string
 			support.Evidence
-		}{{"model", r.Model}, {"real components", r.Components}, {"cluster", r.Cluster}} {
+		}{{"model", r.Model}, {"real components", r.Components}, {"simulated cluster", r.Simulated}, {"cluster", r.Cluster}} {
 			if w := relations[e.Relation]; w != "" {
 				a.Level = append(a.Level, e.name+": "+w)
 			}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/winlab-dev/winlab/reports/result"
 )
 
 // near are runs of the same design in which the documents say just what they say in a
@@ -17,15 +15,15 @@ type near struct {
 }
 
 // answer joins the documents, what was found in a place, and what was found near it.
-func (c *claim) answer(d documents, here map[result.Level]*found, n near) Answer {
+func (c *claim) answer(d documents, here map[kind]*found, n near) Answer {
 	a := Answer{Documents: d.state, Statuses: d.statuses, Notes: slices.Clone(d.notes), CarriedOver: d.carried, Contested: d.contested}
 	elsewhere := c.look(n.runs)
-	for _, l := range levels {
-		e := a.of(l)
+	for _, k := range kinds {
+		e := a.of(k)
 		e.Relation = None
-		if f := here[l]; f != nil {
+		if f := here[k]; f != nil {
 			*e = f.evidence(d)
-		} else if f := elsewhere[l]; f != nil {
+		} else if f := elsewhere[k]; f != nil {
 			*e = Evidence{Relation: Near, Says: f.state(), Settings: f.settings}
 		}
 	}
@@ -38,71 +36,74 @@ func (c *claim) answer(d documents, here map[result.Level]*found, n near) Answer
 	return a
 }
 
-// definite is for places of which the documents say one thing.
-func (c *claim) definite(a *Answer, elsewhere map[result.Level]*found, n near) {
+// definite is for places of which the documents say one thing. The kinds of evidence of the
+// highest rank that was tried decide; where they do not agree among themselves, the
+// documents stand.
+func (c *claim) definite(a *Answer, elsewhere map[kind]*found, n near) {
 	a.State = a.Documents
 	a.Why = "the documents say so"
 	if a.CarriedOver {
 		a.Why = "older documents say so and name no end; those of this version were not read"
 	}
-	var confirm, against []string
-	for _, l := range levels {
-		switch e := a.of(l); e.Relation {
-		case Agrees:
-			confirm = append(confirm, levelWords[l])
-		case Contradicts:
-			against = append(against, levelWords[l])
-		}
-	}
+	confirm, against := a.with(Agrees), a.with(Contradicts)
 	if len(against) == 0 {
 		if len(confirm) > 0 {
 			a.Why += ", and " + join(confirm) + " " + verb(confirm, "agrees", "agree")
-		} else if l, f := contradicting(elsewhere, documents{state: a.Documents}); f != nil {
-			c.notHere(a, l, f, n)
+		} else if k, f := contradicting(elsewhere, documents{state: a.Documents}); f != nil {
+			c.notHere(a, k, f, n)
 		}
 		return
 	}
 	a.Contested = true
-	l, says := a.strongest(Contradicts)
+	k, says := a.strongest(Contradicts)
 	if says == Nowhere || says == a.Documents {
 		a.Why = join(against) + " " + verb(against, "contradicts", "contradict") + " what the documents say; see the claim for what it is about"
 		return
 	}
 	a.State = says
-	a.Why = fmt.Sprintf("a document says that it %s; %s %s that it %s", words(a.Documents), join(against), verb(against, "says", "say"), words(says))
+	a.Why = fmt.Sprintf("a document says that it %s; %s contradict it, and not in the same way", words(a.Documents), join(against))
+	if says != Unknown {
+		against = slices.DeleteFunc(against, func(k kind) bool { return a.of(k).Says != says })
+		a.Why = fmt.Sprintf("a document says that it %s; %s %s that it %s", words(a.Documents), join(against), verb(against, "says", "say"), words(says))
+	}
 	if len(confirm) > 0 {
 		a.Why += fmt.Sprintf(", and %s %s with the document", join(confirm), verb(confirm, "agrees", "agree"))
-		if l == result.Model {
+		if confirm[0].rank() <= k.rank() {
 			a.State = a.Documents
 		}
 	}
 }
 
+// with are the kinds of evidence that have a relation, those of the highest rank first.
+func (a *Answer) with(r Relation) []kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return a.of(k).Relation != r })
+}
+
 // notHere is for places where nothing was tried, and something contradicts the documents
 // where they say just the same.
-func (c *claim) notHere(a *Answer, l result.Level, f *found, n near) {
+func (c *claim) notHere(a *Answer, k kind, f *found, n near) {
 	a.Contested = true
 	says := f.state()
 	switch {
 	case says == Nowhere || f.passed > 0:
-		a.Why += "; not tried here, and " + levelWords[l] + " contradicts them where it was"
+		a.Why += "; not tried here, and " + k.String() + " " + verb([]kind{k}, "contradicts", "contradict") + " them where it was"
 	case n.around:
 		a.State = says
-		a.Why = fmt.Sprintf("a document says that it %s; %s says that it %s, in the versions before and after this one, between which no document knows of a change", words(a.Documents), levelWords[l], words(says))
+		a.Why = fmt.Sprintf("a document says that it %s; %s %s that it %s, in the versions before and after this one, between which no document knows of a change", words(a.Documents), k, verb([]kind{k}, "says", "say"), words(says))
 	default:
 		a.State = Unknown
-		a.Why = fmt.Sprintf("a document says that it %s; %s says that it %s in other versions, and none so old or so new was tried", words(a.Documents), levelWords[l], words(says))
+		a.Why = fmt.Sprintf("a document says that it %s; %s %s that it %s in other versions, and none so old or so new was tried", words(a.Documents), k, verb([]kind{k}, "says", "say"), words(says))
 	}
 }
 
-// contradicting is the strongest level that contradicts the documents.
-func contradicting(all map[result.Level]*found, d documents) (result.Level, *found) {
-	for _, l := range levels {
-		if f := all[l]; f != nil && f.evidence(d).Relation == Contradicts {
-			return l, f
+// contradicting is the strongest kind that contradicts the documents.
+func contradicting(all map[kind]*found, d documents) (kind, *found) {
+	for _, k := range kinds {
+		if f := all[k]; f != nil && f.evidence(d).Relation == Contradicts {
+			return k, f
 		}
 	}
-	return "", nil
+	return model, nil
 }
 
 // open is for places of which the documents say nothing, or contradict each other.
@@ -112,21 +113,27 @@ func (c *claim) open(a *Answer, d documents, n near) {
 		silent = "the documents contradict each other"
 		a.Contested = true
 	}
-	if l, says := a.strongest(Own); says != Nowhere {
+	if k, says := a.strongest(Own); says != Nowhere {
 		a.State = says
-		a.Why = silent + "; " + levelWords[l] + " says that it " + words(says)
+		a.Why = silent + "; " + k.String() + verb([]kind{k}, " says", " say") + " that it " + words(says)
+		if says == Unknown {
+			a.Why = silent + ", and " + join(a.with(Own)) + " do not agree"
+		}
+		if c.assumed && says != Unknown {
+			addNew(&a.Notes, "no document says whether the feature is that the packet arrives; it is taken for it")
+		}
 		return
 	}
 	a.State = Unknown
-	l, says := a.strongest(Near)
+	k, says := a.strongest(Near)
 	switch {
-	case slices.ContainsFunc(levels, func(l result.Level) bool { r := a.of(l).Relation; return r == Own || r == Unclear }):
+	case slices.ContainsFunc(kinds, func(k kind) bool { r := a.of(k).Relation; return r == Own || r == Unclear }):
 		a.Why = silent + ", and what was tried does not decide it; see the claim"
 	case says != Nowhere && d.state == Unknown && n.around:
 		a.State = says
-		a.Why = fmt.Sprintf("%s, in the same way as in the versions before and after this one; there %s says that it %s", silent, levelWords[l], words(says))
+		a.Why = fmt.Sprintf("%s, in the same way as in the versions before and after this one; there %s %s that it %s", silent, k, verb([]kind{k}, "says", "say"), words(says))
 	case says != Nowhere:
-		a.Why = fmt.Sprintf("%s, and it was not tried here; elsewhere %s says that it %s", silent, levelWords[l], words(says))
+		a.Why = fmt.Sprintf("%s, and it was not tried here; elsewhere %s %s that it %s", silent, k, verb([]kind{k}, "says", "say"), words(says))
 	case len(c.CheckedBy) == 0:
 		a.Why = silent + ", and nothing checks it"
 	default:
@@ -134,14 +141,21 @@ func (c *claim) open(a *Answer, d documents, n near) {
 	}
 }
 
-// strongest is the strongest level with a relation that says something.
-func (a *Answer) strongest(r Relation) (result.Level, State) {
-	for _, l := range levels {
-		if e := a.of(l); e.Relation == r && e.Says != Nowhere {
-			return l, e.Says
+// strongest is the strongest kind with a relation that says something. Where kinds of one
+// rank say different things, that is [Unknown].
+func (a *Answer) strongest(r Relation) (kind, State) {
+	first, says := model, Nowhere
+	for _, k := range kinds {
+		e := a.of(k)
+		switch {
+		case e.Relation != r || e.Says == Nowhere:
+		case says == Nowhere:
+			first, says = k, e.Says
+		case k.rank() == first.rank() && e.Says != says:
+			says = Unknown
 		}
 	}
-	return "", Nowhere
+	return first, says
 }
 
 // words are a state as the end of "it ...".
@@ -157,15 +171,20 @@ func words(s State) string {
 	return "is open"
 }
 
-func join(list []string) string {
-	if len(list) < 2 {
-		return strings.Join(list, "")
+func join(list []kind) string {
+	var names []string
+	for _, k := range list {
+		names = append(names, k.String())
 	}
-	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-func verb(list []string, one, many string) string {
-	if len(list) == 1 {
+// verb agrees with the names in number: "the real Windows programs" are many.
+func verb(list []kind, one, many string) string {
+	if len(list) == 1 && list[0] != components {
 		return one
 	}
 	return many

@@ -168,6 +168,7 @@ func (c *claim) polarities() {
 	if against {
 		return
 	}
+	c.assumed = len(c.polarity) == 0
 	for what := range asked {
 		c.polarity[what] = 1
 	}

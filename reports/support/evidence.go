@@ -1,24 +1,23 @@
 package support
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// found is what one level of evidence found in some runs.
+// found is what one kind of evidence found in some runs.
 type found struct {
 	settings                []string
 	passed, failed, unclear int // checks that ask for something
 	says                    []State
 }
 
-// look reads the checks of a claim in runs, by level. A check that asks for something of
+// look reads the checks of a claim in runs, by kind of evidence. A check that asks for something of
 // which the level does not know the verdict is unclear, also when it fails.
-func (c *claim) look(runs []*run) map[result.Level]*found {
-	all := map[result.Level]*found{}
+func (c *claim) look(runs []*run) map[kind]*found {
+	all := map[kind]*found{}
 	for _, r := range runs {
 		cell := r.cells[c.ID]
 		if cell == nil {
@@ -28,11 +27,11 @@ func (c *claim) look(runs []*run) map[result.Level]*found {
 			if k.NotChecked != "" {
 				continue // its verdict says nothing about the claim
 			}
-			level := cmp.Or(k.Level, result.Model)
-			f := all[level]
+			kind := kindOf(k.Level, r.setting)
+			f := all[kind]
 			if f == nil {
 				f = &found{}
-				all[level] = f
+				all[kind] = f
 			}
 			addNew(&f.settings, r.setting.ID)
 			f.add(k, c.polarity[k.What])

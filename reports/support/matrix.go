@@ -84,6 +84,7 @@ type claim struct {
 	asks     []scope
 	statics  []static
 	polarity map[string]int // by what is tried: see polarities
+	assumed  bool           // no status decides what the feature is: see polarities
 	windows  []Windows
 }
 

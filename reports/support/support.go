@@ -60,23 +60,72 @@ type Answer struct {
 	CarriedOver bool     `json:"carriedOver,omitempty"`
 	Model       Evidence `json:"model"`
 	Components  Evidence `json:"components"`
-	// Cluster is evidence of clusters; Simulated says that none of them has real Windows nodes.
+	// Cluster is evidence of clusters with real Windows nodes, Simulated of those whose
+	// Windows nodes are simulated.
 	Cluster   Evidence `json:"cluster"`
-	Simulated bool     `json:"simulated,omitempty"`
+	Simulated Evidence `json:"simulated"`
 }
 
-// levels are the kinds of evidence of a run, the strongest first.
-var levels = []result.Level{result.Cluster, result.Components, result.Model}
+// kind is a kind of evidence of a run.
+type kind int
 
-func (a *Answer) of(l result.Level) *Evidence {
-	switch l {
-	case result.Cluster:
+// The kinds.
+const (
+	realCluster kind = iota
+	components
+	simulated
+	model
+)
+
+// kinds are all of them, in the order in which a sentence names them.
+var kinds = []kind{realCluster, components, simulated, model}
+
+// rank says how much a kind counts, 0 the most. On a simulated cluster real programs use the
+// model's data plane, as in components: neither can overrule the other.
+func (k kind) rank() int {
+	switch k {
+	case realCluster:
+		return 0
+	case components, simulated:
+		return 1
+	}
+	return 2
+}
+
+// kindOf is the kind of a check of a setting.
+func kindOf(l result.Level, s *result.Setting) kind {
+	switch {
+	case l == result.Components:
+		return components
+	case l != result.Cluster:
+		return model
+	case s.Cluster != nil && !s.Cluster.Simulated:
+		return realCluster
+	}
+	return simulated
+}
+
+func (a *Answer) of(k kind) *Evidence {
+	switch k {
+	case realCluster:
 		return &a.Cluster
-	case result.Components:
+	case components:
 		return &a.Components
+	case simulated:
+		return &a.Simulated
 	}
 	return &a.Model
 }
 
-// levelWords are the kinds of evidence in a sentence.
-var levelWords = map[result.Level]string{result.Model: "the model", result.Components: "the real Windows programs", result.Cluster: "a cluster"}
+// String is the kind in a sentence.
+func (k kind) String() string {
+	switch k {
+	case realCluster:
+		return "a cluster"
+	case components:
+		return "the real Windows programs"
+	case simulated:
+		return "a simulated cluster"
+	}
+	return "the model"
+}

@@ -144,6 +144,63 @@ func TestComponentsComeBeforeTheModel(t *testing.T) {
 	}
 }
 
+// TestKindsOfEvidence: a cluster with real nodes decides, components and a simulated cluster
+// are of one rank, and the model comes last.
+func TestKindsOfEvidence(t *testing.T) {
+	stable := []result.Status{{Status: "stable", Scope: kubernetes(">=1.14")}}
+	const yes, no = "delivered", "dropped"
+	for _, c := range []struct {
+		name                               string
+		status                             []result.Status
+		real, simulated, components, model string // verdicts; "" is not tried
+		want                               State
+		contested                          bool
+		why                                string
+	}{
+		{"a simulated cluster alone", stable, "", no, "", "", DoesNot, true, "a simulated cluster says that it does not work"},
+		{"against components, the documents stand", stable, "", no, yes, yes, Works, true, "the real Windows programs and the model agree with the document"},
+		{"and the other way", stable, "", yes, no, "", Works, true, "the real Windows programs say that it does not work, and a simulated cluster agrees"},
+		{"both against the model", stable, "", no, no, yes, DoesNot, true, "the real Windows programs and a simulated cluster say that it does not work, and the model agrees with the document"},
+		{"a real cluster overrules", stable, no, yes, yes, yes, DoesNot, true, "a cluster says that it does not work"},
+		{"a real cluster stands", stable, yes, no, no, no, Works, true, "a cluster agrees with the document"},
+		{"silence, and they differ", nil, "", no, yes, "", Unknown, false, "the real Windows programs and a simulated cluster do not agree"},
+		{"silence, and a real cluster", nil, yes, no, no, "", Works, false, "a cluster says that it works"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			doc := document(one(c.status, ask(">=1.14", yes)))
+			if c.status == nil {
+				doc = document(one(nil, ask("1.19", yes)))
+			}
+			last := doc.Settings[len(doc.Settings)-2] // overlay-y/1.36
+			add := func(id, got string, level result.Level, cluster *result.ClusterInfo) {
+				if got == "" {
+					return
+				}
+				s := last
+				s.ID, s.Cluster = id, cluster
+				doc.Settings = append(doc.Settings, s)
+				cell := tried("1.36", yes, got)
+				cell.Setting, cell.Checks[0].Level = id, level
+				if c.status == nil {
+					cell.Checks[0].Expect, cell.Checks[0].Pass = "", true
+				}
+				doc.Cells = append(doc.Cells, cell)
+			}
+			add("model", c.model, result.Model, nil)
+			add("components", c.components, result.Components, nil)
+			add("simulated", c.simulated, result.Cluster, &result.ClusterInfo{Simulated: true})
+			add("real", c.real, result.Cluster, &result.ClusterInfo{})
+			r := asked(t, doc, Question{Design: "overlay-y", Kubernetes: "1.36", Windows: "Windows Server 2022"})
+			if r.State != c.want || r.Contested != c.contested || !strings.Contains(r.Why, c.why) {
+				t.Errorf("%s, contested %v: %s", r.State, r.Contested, r.Why)
+			}
+			if assumed := slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "taken for it") }); assumed != (c.status == nil && c.want != Unknown) {
+				t.Errorf("notes: %q", r.Notes)
+			}
+		})
+	}
+}
+
 // TestUpdatesPartARelease: where the documents name a revision, the release has two rows,
 // and without a Windows the answer is that it depends.
 func TestUpdatesPartARelease(t *testing.T) {

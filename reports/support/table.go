@@ -117,23 +117,16 @@ func (b *builder) cell(p place) int {
 		return at
 	}
 	found := b.c.look(tried)
-	if f := b.c.staticsAt(p, found[result.Model]); f != nil {
-		found[result.Model] = f
+	if f := b.c.staticsAt(p, found[model]); f != nil {
+		found[model] = f
 	}
-	a := b.c.answer(b.c.documented(p), found, n)
-	a.Simulated = a.Cluster.Relation != None && !slices.ContainsFunc(a.Cluster.Settings, b.m.real)
-	return b.add(key.String(), a)
+	return b.add(key.String(), b.c.answer(b.c.documented(p), found, n))
 }
 
 func (b *builder) add(key string, a Answer) int {
 	b.t.Answers = append(b.t.Answers, a)
 	b.known[key] = len(b.t.Answers) - 1
 	return b.known[key]
-}
-
-// real reports whether the setting has a cluster with real Windows nodes.
-func (m *Matrix) real(setting string) bool {
-	return slices.ContainsFunc(m.doc.Settings, func(s result.Setting) bool { return s.ID == setting && s.Cluster != nil && !s.Cluster.Simulated })
 }
 
 // around reports whether runs are on both sides of a place, or at it, in versions and builds.
@@ -237,10 +230,10 @@ func (m *Matrix) AnyTitle() string { return anyTitle }
 // weight is how much an answer rests on: what was tried here comes first.
 func (a *Answer) weight() int {
 	n := 0
-	for i, l := range levels {
-		switch a.of(l).Relation {
+	for _, k := range kinds {
+		switch a.of(k).Relation {
 		case Agrees, Contradicts, Own:
-			n += 8 >> i * 4
+			n += 32 >> (2 * k.rank())
 		case Unclear, Near:
 			n++
 		}

@@ -268,6 +268,7 @@ func (c *effectCase) observe(t *testing.T, path string) (o outcome) {
 	for _, n := range cl.NotModelled {
 		o.notices = append(o.notices, n.What+": "+n.Why)
 	}
+	cl.SettleAll()
 	for _, l := range cl.Log {
 		add("log %s", l)
 	}
@@ -592,7 +593,7 @@ func TestEveryFeatureHasACase(t *testing.T) {
 func TestEveryParameterHasACase(t *testing.T) {
 	t.Parallel()
 	var items []string
-	for _, p := range spec.Params {
+	for _, p := range spec.Params() {
 		items = append(items, "param."+p.Name)
 	}
 	covered(t, "the parameter", items)

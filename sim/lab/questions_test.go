@@ -12,7 +12,7 @@ import (
 // that the code knows, and every parameter that says it is open is a question.
 func TestQuestionsAreParameters(t *testing.T) {
 	params := map[string]spec.Param{}
-	for _, p := range spec.Params {
+	for _, p := range spec.Params() {
 		params[p.Name] = p
 		if p.Open && evidence.QuestionOf(p.Name) == nil {
 			t.Errorf("parameter %s says that it is open, and no question has it", p.Name)

@@ -92,6 +92,7 @@ func TestNodeThatCannotBeSetUp(t *testing.T) {
 		t.Errorf("%+v", no)
 	}
 	var log []string
+	c.SettleAll()
 	for _, l := range c.Log {
 		if strings.Contains(l, "on win1") && !strings.Contains(l, "pod ") {
 			log = append(log, l)

@@ -146,6 +146,16 @@ type Path struct {
 	Steps  []Step         `json:"steps"`
 	// Seen is the request as the receiver saw it, nil when it never arrived.
 	Seen *Seen `json:"seen,omitempty"`
+	// Arrived is the last frame of the request that a stack has taken from its link, also
+	// where the stack then had no use for it; nil for none.
+	Arrived *Arrival `json:"-"`
+}
+
+// Arrival is a frame at the stack that took it.
+type Arrival struct {
+	// Place and Object are as those of a [Step].
+	Place, Object string
+	Frame         []byte
 }
 
 // Choice is one pick among several that a real system may make.
@@ -329,6 +339,8 @@ type Recorder struct {
 	leg   Leg
 	steps []Step
 	seen  *Seen
+	// arrived is the last frame of the request at a stack.
+	arrived Arrival
 
 	last     []byte // the frame that lastText describes
 	lastText string
@@ -361,7 +373,7 @@ func (r *Recorder) Describe(f Frame) string {
 // not valid any more.
 func (r *Recorder) Reset() {
 	clear(r.steps)
-	*r = Recorder{steps: r.steps[:0], last: r.last[:0]}
+	*r = Recorder{steps: r.steps[:0], last: r.last[:0], arrived: Arrival{Frame: r.arrived.Frame[:0]}}
 }
 
 // On reports whether steps are being recorded.
@@ -390,6 +402,24 @@ func (r *Recorder) Add(s Step) {
 		s.Leg = Request
 	}
 	r.steps = append(r.steps, s)
+}
+
+// Arrive notes that a stack has taken a frame of the request from its link. The last call
+// wins.
+func (r *Recorder) Arrive(place, object string, frame []byte) {
+	if r != nil && r.leg != Reply {
+		r.arrived = Arrival{place, object, append(r.arrived.Frame[:0], frame...)}
+	}
+}
+
+// Arrived returns what Arrive noted last, nil for nothing. It stays as it is.
+func (r *Recorder) Arrived() *Arrival {
+	if r == nil || len(r.arrived.Frame) == 0 {
+		return nil
+	}
+	a := r.arrived
+	a.Frame = bytes.Clone(a.Frame)
+	return &a
 }
 
 // See notes how the receiver saw the request. The first call wins.

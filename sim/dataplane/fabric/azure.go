@@ -40,7 +40,10 @@ func (a Azure) Attach(s *wire.Segment) {
 	n := &virtualNetwork{Azure: a, segment: s, allowed: map[packet.Tuple]bool{}}
 	s.AnswersAll = hostMAC
 	s.Cut = func(sim *wire.Simulation, p *packet.Packet) bool { return cut(sim, p, s.MTU) }
-	s.Forget = func() { clear(n.allowed) }
+	s.Forget = func() {
+		n.forgotten++
+		clear(n.allowed)
+	}
 	s.Policy = func(sim *wire.Simulation, from *wire.NIC, p *packet.Packet) bool {
 		if p.Headers().IPVersion != 0 {
 			n.send(sim, from, p)
@@ -66,6 +69,8 @@ type virtualNetwork struct {
 	Azure
 	segment *wire.Segment
 	allowed map[packet.Tuple]bool // flows that the security rules let through
+	// forgotten counts when these were forgotten; otherwise there are only ever more.
+	forgotten uint32
 }
 
 // send checks a packet's source, then the security rules, and routes it by its
@@ -88,6 +93,9 @@ func (n *virtualNetwork) send(sim *wire.Simulation, from *wire.NIC, p *packet.Pa
 	udr := n.userRoute(h.Dst)
 	w, to := n.wayTo(from, h.Dst, udr)
 	if to == nil {
+		if n.segment.Unknown != "" {
+			sim.RecordUnknown(n.segment.Unknown)
+		}
 		n.drop(sim, p, trace.Step{Reason: trace.NoRoute, Event: trace.Of(unassigned{w.dst})}, factHost)
 		return
 	}
@@ -143,10 +151,12 @@ func (n *virtualNetwork) isFloating(nic *wire.NIC, a netip.Addr) bool {
 // a flow that was let through pass.
 func (n *virtualNetwork) denied(sim *wire.Simulation, h *packet.Headers) *Rule {
 	t := h.Tuple()
+	sim.Path.Rests(&n.forgotten)
 	if n.allowed[t.Reverse()] {
 		return nil
 	}
 	if r := denying(sim, n.Rules, h); r != nil {
+		sim.Path.GiveUp() // the next one may be the reply of a flow that passes
 		return r
 	}
 	journal.KeepKey(sim.Journal, n.allowed, t)

@@ -17,6 +17,8 @@ type Firewall struct {
 	place, object string
 	rules         []Rule
 	known         map[packet.Tuple]bool
+	// forgotten counts when known was forgotten; otherwise there are only ever more.
+	forgotten uint32
 }
 
 // NewFirewall returns a firewall that names place and object in its steps.
@@ -25,12 +27,16 @@ func NewFirewall(place, object string, rules []Rule) *Firewall {
 }
 
 // Forget makes the firewall forget the connections that it has seen.
-func (f *Firewall) Forget() { clear(f.known) }
+func (f *Firewall) Forget() {
+	f.forgotten++
+	clear(f.known)
+}
 
 // Pass reports whether a packet may go on, and records why not.
 func (f *Firewall) Pass(sim *wire.Simulation, p *packet.Packet) bool {
 	h := p.Headers()
 	t := h.Tuple()
+	sim.Path.Rests(&f.forgotten)
 	if f.known[t] || f.known[t.Reverse()] {
 		return true
 	}
@@ -48,6 +54,7 @@ func (f *Firewall) Pass(sim *wire.Simulation, p *packet.Packet) bool {
 }
 
 func (f *Firewall) drop(sim *wire.Simulation, p *packet.Packet, st trace.Step) {
+	sim.Path.GiveUp() // the next one may be of a connection that passes
 	sim.RecordLoss(f.place, f.object, st.Reason)
 	if sim.Rec.On() {
 		st.Action, st.Place, st.Object, st.Packet = trace.ActDrop, f.place, f.object, sim.Rec.Describe(p)

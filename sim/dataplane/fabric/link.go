@@ -37,6 +37,9 @@ const queued = 1000 * 1500
 
 // Carry implements [wire.Line].
 func (l *Link) Carry(sim *wire.Simulation, to *wire.NIC, p *packet.Packet, on func(p *packet.Packet)) {
+	if sim.Pace != nil {
+		sim.Path.GiveUp()
+	}
 	switch {
 	case l.Down:
 		l.drop(sim, p, trace.LinkDown, trace.Note("the link is cut"))

@@ -24,6 +24,8 @@ type connection struct {
 	// reply is set on the direction that answers, and forward is its other one.
 	reply   bool
 	forward *connection
+	// gone says that the table has it no more under the tuple of its packets.
+	gone bool
 }
 
 // translated is what a packet of this direction is after all translation.
@@ -113,6 +115,7 @@ func (t *Timeouts) touch(l *life, now time.Duration, h *packet.Headers, reply bo
 func (l *life) expired(now time.Duration) bool { return l.until != 0 && now >= l.until }
 
 func (n *NAT) reset() {
+	n.changes++
 	clear(n.table)
 	n.nextPort, n.nextID, n.sweepAt = 0, 0, firstSweep
 	clear(n.sticky)
@@ -139,8 +142,7 @@ func (n *NAT) forget(e *connection, undo *journal.Journal) {
 	}
 	for _, t := range []packet.Tuple{e.first, e.result.Reverse()} {
 		if k := n.table[t]; k != nil && k.life == e.life {
-			journal.KeepKey(undo, n.table, t)
-			delete(n.table, t)
+			n.put(t, nil, undo)
 		}
 	}
 }
@@ -156,7 +158,7 @@ func (n *NAT) sweep(sim *wire.Simulation) {
 	}
 	for t, e := range n.table {
 		if e.expired(sim.Now()) {
-			delete(n.table, t)
+			n.put(t, nil, nil)
 		}
 	}
 	n.sweepAt = 2 * len(n.table)
@@ -175,6 +177,8 @@ func (n *NAT) Bridged(s *Stack, sim *wire.Simulation, p *packet.Packet) {
 		n.related(s, sim, p)
 	} else if e := n.known(s, sim, p); e != nil && e.reply {
 		n.translateKnown(s, sim, p)
+	} else {
+		n.passedBy(sim.Path, p.Tuple(), e, false)
 	}
 }
 
@@ -185,8 +189,11 @@ func (n *NAT) translateKnown(s *Stack, sim *wire.Simulation, p *packet.Packet) b
 	if e == nil {
 		return false
 	}
+	if sim.Path.On() {
+		sim.Path.Follows(&followed{nat: n, e: e, changes: n.changes, tunnelled: sim.Path.Edits.InTunnel()})
+	}
 	before := *p.Headers()
-	if d := n.Timeouts.Doubt; d != 0 && e.state == open && sim.Now()-e.last >= d {
+	if n.doubts(e, sim.Now()) {
 		sim.RecordUnknown(s.Place + ": whether a NAT still knows a connection that was idle for so long")
 	}
 	journal.Keep(sim.Journal, e.life)
@@ -208,8 +215,7 @@ func (n *NAT) remember(sim *wire.Simulation, first packet.Tuple, p *packet.Packe
 		n.table = map[packet.Tuple]*connection{}
 	}
 	n.sweep(sim)
-	journal.KeepKey(sim.Journal, n.table, e.result.Reverse())
-	delete(n.table, e.result.Reverse()) // as it was before more of it was translated
+	n.put(e.result.Reverse(), nil, sim.Journal) // as it was before more of it was translated
 	if e.life == nil {
 		e.life = &life{}
 		n.Timeouts.touch(e.life, sim.Now(), p.Headers(), false)
@@ -228,10 +234,29 @@ func (n *NAT) remember(sim *wire.Simulation, first packet.Tuple, p *packet.Packe
 		b.icmpID = first.ICMPID
 	}
 	e.first, e.result = first, now
-	journal.KeepKey(sim.Journal, n.table, first)
-	journal.KeepKey(sim.Journal, n.table, now.Reverse())
-	n.table[first] = e
-	n.table[now.Reverse()] = b
+	n.put(first, e, sim.Journal)
+	n.put(now.Reverse(), b, sim.Journal)
+}
+
+// put keeps a direction of a connection under a tuple, nil none.
+func (n *NAT) put(t packet.Tuple, e *connection, undo *journal.Journal) {
+	journal.KeepKey(undo, n.table, t)
+	old := n.table[t]
+	if old != nil && old != e {
+		journal.Keep(undo, &old.gone)
+		old.gone = true
+	}
+	if e == nil {
+		delete(n.table, t)
+		return
+	}
+	if old == nil {
+		c := &n.added[natBucket(&t)]
+		journal.Keep(undo, c)
+		*c++
+	}
+	e.gone = false
+	n.table[t] = e
 }
 
 // byResult finds the connection whose first packet looks like this after its

@@ -25,6 +25,9 @@ func (s *Stack) local(sim *wire.Simulation, p *packet.Packet, inside bool) {
 	if h.Proto == packet.UDP && s.fromTunnel(sim, p) {
 		return
 	}
+	if len(s.gates) > 0 {
+		sim.Path.GiveUp() // who has talked is noted there
+	}
 	if len(s.gates) > 0 && h.Opens() && s.sockets[p.Tuple()] == nil && !s.talked[p.Tuple()] && !s.admits(sim, p, false) {
 		return
 	}
@@ -110,6 +113,9 @@ func (s *Stack) udp(sim *wire.Simulation, p *packet.Packet, inside bool) {
 func (s *Stack) closed(sim *wire.Simulation, p *packet.Packet, inside bool) {
 	h := p.Headers()
 	port := closedPort{h.Proto, h.DstPort}
+	if s.PortsUnknown != "" {
+		sim.RecordUnknown(s.PortsUnknown)
+	}
 	if h.Dst.IsMulticast() {
 		s.drop(sim, p, trace.PortClosed, trace.Of(toMany(port)), factToMany)
 		return

@@ -13,7 +13,7 @@ import (
 // rule here applies: a NetworkPolicy whose enforcement nobody models, a bug of a
 // build without a description. A connection that would pass it in any case is not
 // affected; any other one is unknown from there on, or passes with a remark where a
-// fact says that the gate has no effect.
+// fact says that the gate has no effect, or is dropped where one says that it is.
 //
 // Answers of a connection that is known do not meet gates.
 type Gate struct {
@@ -26,9 +26,9 @@ type Gate struct {
 	Event  trace.Event
 	Origin *trace.Origin
 	// Fact is the evidence: that nobody knows what it does, or with Open that it
-	// lets everything pass.
-	Fact *evidence.Fact
-	Open bool
+	// lets everything pass, with Closed that it drops all else.
+	Fact         *evidence.Fact
+	Open, Closed bool
 	// Question, when set, is asked of a connection that would meet the gate, about
 	// the stack's machine; the gate is there with Answer.
 	Question *evidence.Question
@@ -52,6 +52,10 @@ func (s *Stack) admits(sim *wire.Simulation, p *packet.Packet, out bool) bool {
 		if g.Open {
 			s.step(sim, p, trace.Step{Action: trace.ActNote, Event: g.Event, From: g.Origin}, g.Fact)
 			continue
+		}
+		if g.Closed {
+			s.step(sim, p, trace.Step{Action: trace.ActDrop, Reason: trace.ACLBlock, Event: g.Event, From: g.Origin}, g.Fact)
+			return false
 		}
 		sim.RecordUnknown(g.Event.Text())
 		s.step(sim, p, trace.Step{Action: trace.ActUnknown, Reason: trace.ModelHole, Event: g.Event, From: g.Origin}, g.Fact)

@@ -67,10 +67,15 @@ func (s *Stack) LinkMTU(l *Link, pinned map[string]string) int {
 func (s *Stack) fits(sim *wire.Simulation, l *Link, p *packet.Packet, forwarded bool) bool {
 	size := p.Size()
 	if size <= EthernetMTU && l.MTU == 0 && !s.Windows {
+		sim.Path.Fits(EthernetMTU - size)
 		return true
 	}
 	mtu := s.mtu(sim, l, size)
 	if size <= mtu {
+		if l.MTU == 0 && size <= windowsMTU {
+			mtu = min(mtu, windowsMTU) // a larger one asks
+		}
+		sim.Path.Fits(mtu - size)
 		return true
 	}
 	fact := cmp.Or(l.MTUFact, factMTU)

@@ -47,6 +47,11 @@ type NAT struct {
 	sticky   map[stuck]int
 	nextPort uint16
 	nextID   uint16
+
+	// changes counts when all connections were forgotten, added for each bucket of tuples
+	// those that came; see path.Record.
+	changes uint32
+	added   [natBuckets]uint32
 }
 
 // NATRule is one rule. Empty conditions match everything.
@@ -148,6 +153,7 @@ func (n *NAT) destination(s *Stack, sim *wire.Simulation, p *packet.Packet, c Ch
 
 // firstPacket applies the rules of a chain to the first packet of a connection.
 func (n *NAT) firstPacket(s *Stack, sim *wire.Simulation, p *packet.Packet, c Chain) bool {
+	sim.Path.GiveUp() // the next packet goes another way, by what this one leaves
 	first := p.Tuple()
 	e := &connection{}
 	for i := range n.Rules {
@@ -216,8 +222,10 @@ func (n *NAT) source(s *Stack, sim *wire.Simulation, p *packet.Packet, out *Link
 	t := p.Tuple()
 	e := n.byResult(t)
 	if e == nil || e.sourceDone {
+		n.passedBy(sim.Path, t.Reverse(), n.table[t.Reverse()], true)
 		return true
 	}
+	sim.Path.GiveUp()
 	journal.Keep(sim.Journal, e)
 	e.sourceDone = true
 	for i := range n.Rules {

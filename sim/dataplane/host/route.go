@@ -28,18 +28,46 @@ type Route struct {
 // AddRoute adds a route; when Link is nil it is the one on which Via lies.
 func (s *Stack) AddRoute(r Route) error {
 	if r.Link == nil {
-		for _, l := range s.Links {
-			if slices.ContainsFunc(l.Addrs, func(p netip.Prefix) bool { return p.Masked().Contains(r.Via) }) {
-				r.Link = l
-				break
-			}
-		}
+		r.Link = s.LinkTo(r.Via)
 	}
 	if r.Link == nil {
 		return fmt.Errorf("route to %s via %s: no interface of %s is on the next hop's network", r.To, r.Via, s.Place)
 	}
 	s.Routes = append(s.Routes, r)
 	return nil
+}
+
+// LinkTo is the link on whose network a neighbour is, nil for none.
+func (s *Stack) LinkTo(a netip.Addr) *Link {
+	for _, l := range s.Links {
+		if slices.ContainsFunc(l.Addrs, func(p netip.Prefix) bool { return p.Masked().Contains(a) }) {
+			return l
+		}
+	}
+	return nil
+}
+
+// Unowned is how many routes there are that no program replaces with [Stack.SetRoutes].
+func (s *Stack) Unowned() int {
+	n := 0
+	for i := range s.Routes {
+		if s.Routes[i].owner == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// InsertRoutes adds routes behind the first n of those that no program replaces with
+// [Stack.SetRoutes]: where they would be if they had been added when there were n.
+func (s *Stack) InsertRoutes(n int, routes []Route) {
+	at := 0
+	for ; at < len(s.Routes) && n > 0; at++ {
+		if s.Routes[at].owner == "" {
+			n--
+		}
+	}
+	s.Routes = slices.Insert(s.Routes, at, routes...)
 }
 
 // lookup returns the route for an address: of several that are equally good the

@@ -91,6 +91,7 @@ func (k *Socket) transmit(sim *wire.Simulation, spec packet.Spec) {
 
 // Reset forgets all sockets and translations.
 func (s *Stack) Reset() {
+	s.used = false
 	clear(s.sockets)
 	clear(s.talked)
 	s.nextPort, s.opened = 0, 0
@@ -117,6 +118,7 @@ func (s *Stack) Open(proto packet.Proto, src netip.Addr, port uint16, dst netip.
 
 // OpenNoted is Open for a simulation whose changes are noted.
 func (s *Stack) OpenNoted(j *journal.Journal, proto packet.Proto, src netip.Addr, port uint16, dst netip.AddrPort) *Socket {
+	s.Use()
 	journal.Keep(j, &s.nextPort)
 	if !src.IsValid() {
 		src = s.Source(dst.Addr())

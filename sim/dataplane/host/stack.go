@@ -31,7 +31,12 @@ type Link struct {
 
 // Owns reports whether the link has the address.
 func (l *Link) Owns(a netip.Addr) bool {
-	return slices.ContainsFunc(l.Addrs, func(p netip.Prefix) bool { return p.Addr() == a })
+	for _, p := range l.Addrs { // every machine of a segment is asked for a neighbour
+		if p.Addr() == a {
+			return true
+		}
+	}
+	return false
 }
 
 // address returns the first address of the family, the zero Addr for none.
@@ -55,6 +60,9 @@ type Stack struct {
 	// packet that it would have to pass on is then unknown. "" with Forwarding off
 	// is known to be off.
 	ForwardingUnknown string
+	// PortsUnknown says why it is not known who listens, besides those that are known: what
+	// becomes of a packet to another port is unknown. "" where all are known.
+	PortsUnknown string
 	// RoutesUnknown says why the routes of the stack are not all known; a packet that
 	// would leave by the default route, or has no route, is then unknown.
 	RoutesUnknown string
@@ -79,6 +87,11 @@ type Stack struct {
 	// the simulated ones answer in its place. Without such a program the port is closed.
 	Outside func(proto packet.Proto, at netip.AddrPort) bool
 
+	// OnUse, when set, is called when a program of the stack sends, or a packet comes to
+	// it, for the first time since the last Reset: then there may be something to forget.
+	OnUse func()
+
+	used      bool
 	vteps     []*VTEP
 	gates     []Gate
 	listeners []*Listener
@@ -124,9 +137,19 @@ func (s *Stack) AddLink(l *Link) {
 	}
 }
 
+// Use notes that the stack, or what its machine does besides it, changes now.
+func (s *Stack) Use() {
+	if s.used || s.OnUse == nil {
+		return
+	}
+	s.used = true
+	s.OnUse()
+}
+
 // output sends a packet that a program of this stack made. The MAC addresses
 // are filled in here.
 func (s *Stack) output(sim *wire.Simulation, p *packet.Packet) {
+	s.Use()
 	if r := s.refused(p.Headers().Proto); r != nil {
 		s.drop(sim, p, trace.ProtocolNotSupported, trace.Note(r.Text), r.Fact)
 		return
@@ -203,6 +226,7 @@ type Firewall interface {
 
 // Input takes a frame that arrived on a link.
 func (s *Stack) Input(sim *wire.Simulation, l *Link, p *packet.Packet) {
+	s.Use()
 	h := p.Headers()
 	if h.EtherType == packet.EtherARP {
 		s.arp(sim, l, p)
@@ -210,6 +234,9 @@ func (s *Stack) Input(sim *wire.Simulation, l *Link, p *packet.Packet) {
 	}
 	if h.IPVersion == 0 || l.Down || h.EthDst != l.MAC && !h.EthDst.IsMulticast() {
 		return
+	}
+	if sim.Rec.On() {
+		sim.Rec.Arrive(s.Place, s.Object, p.Bytes())
 	}
 	// A reply's source is translated back after routing (nf_nat_packet: the source
 	// is that of POSTROUTING and LOCAL_IN), so the filter sees the one on the wire.

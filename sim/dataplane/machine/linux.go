@@ -97,6 +97,7 @@ func (n *Linux) AddBridge(name string, addr netip.Prefix, more ...netip.Prefix) 
 		// br_netfilter: bridged packets of known connections are translated
 		// too, so replies inside one machine keep the translated address.
 		if n.stack.NAT != nil && n.bridgeLink != nil && p.Headers().EthDst != n.bridgeLink.MAC {
+			n.stack.Use()
 			n.stack.NAT.Bridged(n.stack, sim, p)
 		}
 		return false

@@ -13,6 +13,8 @@ import (
 type conntrack struct {
 	nat     map[ctKey]*ctEntry
 	allowed map[ctKey]bool
+	// changes counts what came, went or became another; see path.Record.
+	changes uint32
 }
 
 type ctKey struct {
@@ -28,6 +30,7 @@ type ctEntry struct {
 }
 
 func (c *conntrack) reset() {
+	c.changes++
 	clear(c.nat)
 	clear(c.allowed)
 }
@@ -40,10 +43,18 @@ func (c *conntrack) commit(undo *journal.Journal, zone, rule string, first, now 
 	if c.nat == nil {
 		c.nat = map[ctKey]*ctEntry{}
 	}
-	journal.KeepKey(undo, c.nat, ctKey{zone, first})
-	journal.KeepKey(undo, c.nat, ctKey{zone, now.Reverse()})
-	c.nat[ctKey{zone, first}] = &ctEntry{rewrite: between(first, now), rule: rule}
-	c.nat[ctKey{zone, now.Reverse()}] = &ctEntry{rewrite: between(now.Reverse(), first.Reverse()), reply: true, rule: rule}
+	c.put(undo, ctKey{zone, first}, ctEntry{rewrite: between(first, now), rule: rule})
+	c.put(undo, ctKey{zone, now.Reverse()}, ctEntry{rewrite: between(now.Reverse(), first.Reverse()), reply: true, rule: rule})
+}
+
+// put keeps an entry, unless it is there already.
+func (c *conntrack) put(undo *journal.Journal, k ctKey, e ctEntry) {
+	if old := c.nat[k]; old == nil || *old != e {
+		journal.Keep(undo, &c.changes)
+		journal.KeepKey(undo, c.nat, k)
+		c.changes++
+		c.nat[k] = &e
+	}
 }
 
 // between is the rewrite that turns a into b.
@@ -102,10 +113,14 @@ func (c *conntrack) allow(undo *journal.Journal, zone string, t packet.Tuple) {
 	if c.allowed == nil {
 		c.allowed = map[ctKey]bool{}
 	}
-	journal.KeepKey(undo, c.allowed, ctKey{zone, t})
-	journal.KeepKey(undo, c.allowed, ctKey{zone, t.Reverse()})
-	c.allowed[ctKey{zone, t}] = true
-	c.allowed[ctKey{zone, t.Reverse()}] = true
+	for _, k := range []ctKey{{zone, t}, {zone, t.Reverse()}} {
+		if !c.allowed[k] {
+			journal.Keep(undo, &c.changes)
+			journal.KeepKey(undo, c.allowed, k)
+			c.changes++
+			c.allowed[k] = true
+		}
+	}
 }
 
 func (c *conntrack) established(zone string, t packet.Tuple) bool { return c.allowed[ctKey{zone, t}] }

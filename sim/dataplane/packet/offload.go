@@ -5,6 +5,7 @@ package packet
 // bytes begin in the frame and how far after that the field stands. It reports false
 // for a packet without such a checksum: no TCP or UDP header, or a fragment.
 func (p *Packet) LeaveChecksum() (start, offset int, ok bool) {
+	p.edits.inexact()
 	h := &p.h
 	if h.L4 == 0 || h.Fragment {
 		return 0, 0, false
@@ -25,6 +26,7 @@ func (p *Packet) LeaveChecksum() (start, offset int, ok bool) {
 // FillChecksum computes the transport checksum anew. A packet without one, or a
 // fragment, stays as it is.
 func (p *Packet) FillChecksum() {
+	p.edits.inexact()
 	h := &p.h
 	if h.L4 == 0 || h.Fragment {
 		return

@@ -13,6 +13,7 @@ type Packet struct {
 	h        Headers
 	parts    parts
 	mss      int
+	edits    *Edits // nil when nobody notes them
 }
 
 // New copies a frame into a new Packet. The Packet is usable even with an
@@ -36,7 +37,7 @@ func (p *Packet) Load(frame []byte) error {
 	}
 	p.buf = p.buf[:cap(p.buf)]
 	p.off, p.end = headroom, n
-	p.parts, p.mss = parts{}, 0
+	p.parts, p.mss, p.edits = parts{}, 0, nil
 	copy(p.buf[headroom:n], frame)
 	return parse(p.buf[headroom:n:n], &p.h)
 }
@@ -62,6 +63,7 @@ func (p *Packet) Payload() []byte {
 
 // Clone returns an independent copy of p.
 func (p *Packet) Clone() *Packet {
+	p.edits.inexact() // the copy goes a way of its own
 	c := &Packet{off: headroom, end: headroom + p.Len(), h: p.h, parts: p.parts, mss: p.mss}
 	c.buf = make([]byte, max(c.end, 256))
 	copy(c.buf[c.off:], p.Bytes())

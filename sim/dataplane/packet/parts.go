@@ -31,12 +31,14 @@ func (p *Packet) Size() int {
 // packets of at most size bytes. A size that is no less than its own changes nothing.
 func (p *Packet) Segment(size int) {
 	if size > 0 && size < p.Size() {
+		p.edits.inexact()
 		p.parts.size, p.parts.overhead = size, 0
 	}
 }
 
 // Fragment makes the packet stand for the IP fragments of it, of at most size bytes.
 func (p *Packet) Fragment(size int) {
+	p.edits.inexact()
 	p.parts.size, p.parts.overhead, p.parts.fragmented = size, 0, true
 }
 
@@ -49,6 +51,7 @@ func (p *Packet) Reassemble() bool {
 	if !p.parts.fragmented {
 		return false
 	}
+	p.edits.inexact()
 	p.parts.fragmented, p.parts.size, p.parts.overhead = false, 0, 0
 	return true
 }
@@ -60,7 +63,10 @@ func (p *Packet) DontFragment() bool {
 }
 
 // KeepWhole lets the sender's own stack not cut the packet either, which DF does for IPv4.
-func (p *Packet) KeepWhole() { p.parts.whole = true }
+func (p *Packet) KeepWhole() {
+	p.edits.inexact()
+	p.parts.whole = true
+}
 
 // SenderCuts reports whether the sender's own stack may cut a packet that nobody else may:
 // one of IPv6 that is no segment of TCP (RFC 8200 section 4.5).
@@ -86,7 +92,10 @@ func (p *parts) decapsulated(n int) {
 
 // AnnounceMSS notes the largest segment that the sender of a SYN takes, in bytes of
 // payload. It stands beside the frame: the frames of this package have no options.
-func (p *Packet) AnnounceMSS(n int) { p.mss = n }
+func (p *Packet) AnnounceMSS(n int) {
+	p.edits.inexact()
+	p.mss = n
+}
 
 // MSS is what AnnounceMSS has noted, 0 for nothing.
 func (p *Packet) MSS() int { return p.mss }

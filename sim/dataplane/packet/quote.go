@@ -8,6 +8,7 @@ package packet
 // The quote has a whole IP header, of the family of t, and after it the ports of TCP
 // and UDP, or an echo message's first 8 bytes. An IPv6 header has no extensions.
 func (p *Packet) SetQuoted(t Tuple) {
+	p.edits.inexact()
 	q := p.Payload()
 	h := Headers{IPVersion: q[0] >> 4, Proto: t.Proto, L4: ipv6HeaderLen}
 	if h.IPVersion == 4 {

@@ -32,6 +32,7 @@ type Rewrite struct {
 // Apply rewrites the outermost headers of p in one pass.
 func (p *Packet) Apply(r *Rewrite) {
 	f, h, m := p.buf[p.off:p.end], &p.h, r.Set
+	p.edits.rewrite(r)
 	if m&(RwEthSrc|RwEthDst) != 0 && len(f) >= ethHeaderLen {
 		h.applyMAC(f, r)
 	}

@@ -14,6 +14,9 @@ import "net/netip"
 // SetEthSrc sets the source MAC address.
 func (p *Packet) SetEthSrc(m MAC) {
 	if p.Len() >= ethHeaderLen {
+		if p.edits != nil {
+			p.edits.rewrite(&Rewrite{Set: RwEthSrc, EthSrc: m})
+		}
 		copy(p.buf[p.off+6:], m[:])
 		p.h.EthSrc = m
 	}
@@ -22,6 +25,9 @@ func (p *Packet) SetEthSrc(m MAC) {
 // SetEthDst sets the destination MAC address.
 func (p *Packet) SetEthDst(m MAC) {
 	if p.Len() >= ethHeaderLen {
+		if p.edits != nil {
+			p.edits.rewrite(&Rewrite{Set: RwEthDst, EthDst: m})
+		}
 		copy(p.buf[p.off:], m[:])
 		p.h.EthDst = m
 	}
@@ -75,6 +81,7 @@ func (p *Packet) SetSrcPort(port uint16) bool {
 	if !h.hasPorts() {
 		return false
 	}
+	p.edits.rewrite(&Rewrite{Set: RwSrcPort, SrcPort: port})
 	f := p.Bytes()
 	be.PutUint16(f[h.L4:], port)
 	h.fixL4(f, 0, swap16(h.SrcPort, port))
@@ -88,6 +95,7 @@ func (p *Packet) SetDstPort(port uint16) bool {
 	if !h.hasPorts() {
 		return false
 	}
+	p.edits.rewrite(&Rewrite{Set: RwDstPort, DstPort: port})
 	f := p.Bytes()
 	be.PutUint16(f[h.L4+2:], port)
 	h.fixL4(f, 0, swap16(h.DstPort, port))
@@ -101,6 +109,7 @@ func (p *Packet) SetSeq(seq uint32) bool {
 	if h.L4 == 0 || h.Proto != TCP {
 		return false
 	}
+	p.edits.inexact()
 	f := p.Bytes()
 	be.PutUint32(f[h.L4+4:], seq)
 	h.fixL4(f, 0, swap32(h.Seq, seq))
@@ -114,6 +123,7 @@ func (p *Packet) SetICMPID(id uint16) bool {
 	if !h.hasICMPID() {
 		return false
 	}
+	p.edits.rewrite(&Rewrite{Set: RwICMPID, ICMPID: id})
 	f := p.Bytes()
 	be.PutUint16(f[h.L4+4:], id)
 	h.fixL4(f, 0, swap16(h.ICMPID, id))
@@ -136,6 +146,7 @@ func (h *Headers) setTTL(f []byte, ttl uint8) {
 // returns 0.
 func (p *Packet) DecTTL() (left uint8) {
 	if p.h.TTL > 0 {
+		p.edits.ttl()
 		p.h.setTTL(p.Bytes(), p.h.TTL-1)
 	}
 	return p.h.TTL

@@ -121,6 +121,7 @@ func (p *Packet) Encap(o Outer) error {
 		o.TTL = defaultTTL
 	}
 
+	p.edits.encap(&o)
 	p.push(ethHeaderLen + ipLen + udpHeaderLen + shim)
 	f := p.Bytes()
 	l4 := ethHeaderLen + ipLen
@@ -209,6 +210,7 @@ func (h *Headers) tunnel(f []byte, kind Tunnel) (vni uint32, options []byte, inn
 // frame. Whether the UDP port is one that the receiver listens on is the
 // caller's question. With an error, a *[ParseError], p is unchanged.
 func (p *Packet) Decap(kind Tunnel) (Outer, error) {
+	p.edits.looksInside()
 	f, h := p.Bytes(), &p.h
 	vni, options, inner, err := h.tunnel(f, kind)
 	if err != nil {
@@ -223,6 +225,7 @@ func (p *Packet) Decap(kind Tunnel) (Outer, error) {
 		SrcPort: h.SrcPort, DstPort: h.DstPort, VNI: vni, TTL: h.TTL,
 		Kind: kind, Options: options,
 	}
+	p.edits.decap(kind)
 	outer := h.End - h.L3
 	p.end = p.off + h.End
 	p.off += inner
@@ -235,6 +238,7 @@ func (p *Packet) Decap(kind Tunnel) (Outer, error) {
 // Inner returns the headers inside a tunnel and its VNI, without taking the
 // tunnel off. The offsets count from the start of the outer frame.
 func (p *Packet) Inner(kind Tunnel) (h Headers, vni uint32, err error) {
+	p.edits.looksInside()
 	f := p.Bytes()
 	vni, _, inner, err := p.h.tunnel(f, kind)
 	if err == nil {

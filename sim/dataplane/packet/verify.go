@@ -87,6 +87,7 @@ func (h *Headers) tunnelKind() (Tunnel, bool) {
 // TransportChecksumWrong reports whether the outermost TCP or UDP checksum is
 // wrong, where the frame has one that can be checked.
 func (p *Packet) TransportChecksumWrong() bool {
+	p.edits.inexact()
 	h, f := &p.h, p.Bytes()
 	if h.L4 == 0 || h.Fragment || h.Proto != TCP && h.Proto != UDP {
 		return false
@@ -100,6 +101,7 @@ func (p *Packet) TransportChecksumWrong() bool {
 // offloads it and does not know the tunnel around it. Other packets stay as they
 // are.
 func (p *Packet) SpoilChecksum() {
+	p.edits.inexact()
 	h, f := &p.h, p.Bytes()
 	if h.L4 == 0 || h.Fragment || h.Proto != TCP && h.Proto != UDP {
 		return

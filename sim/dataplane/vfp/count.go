@@ -37,7 +37,7 @@ func (u *unified) settle() {
 func (ps *passage) count(res Result, size int) {
 	u := ps.unified
 	u.packets, u.bytes = 1, uint64(size)
-	if res.Pass && !u.uncacheable {
+	if res.Pass && !u.uncacheable && !u.inside {
 		return // the unified flow is kept, and goes on counting
 	}
 	u.settle()

@@ -271,6 +271,8 @@ type contest struct {
 	now       time.Duration
 	seen, out [][]byte // frames that went in and that came out
 	packets   int
+	paths     map[wayKey]*way
+	followed  int // packets that a path took
 }
 
 // run plays the bytes.
@@ -278,8 +280,9 @@ func run(t testing.TB, data []byte) (packets int) {
 	t.Helper()
 	c := &contest{
 		d:     &dice{data},
-		ports: []*Port{{MAC: worldMACs[0]}, {MAC: worldMACs[0]}, {MAC: worldMACs[0]}},
-		pools: [][]*Pool{newPools(), newPools(), newPools(), newPools()},
+		ports: []*Port{{MAC: worldMACs[0]}, {MAC: worldMACs[0]}, {MAC: worldMACs[0]}, {MAC: worldMACs[0]}},
+		pools: [][]*Pool{newPools(), newPools(), newPools(), newPools(), newPools()},
+		paths: map[wayKey]*way{},
 		ref:   &refPort{mac: worldMACs[0]},
 	}
 	c.program()
@@ -306,16 +309,16 @@ func (c *contest) program() {
 	for i, pt := range c.ports {
 		pt.SetLayers((&dice{bytes}).layers(c.pools[i]))
 	}
-	c.ref.setLayers((&dice{bytes}).layers(c.pools[3]))
+	c.ref.setLayers((&dice{bytes}).layers(c.pools[4]))
 }
 
 func (c *contest) flush(t testing.TB, layer string) {
 	t.Helper()
-	var cut [3]string
+	var cut [4]string
 	for i, pt := range c.ports {
 		cut[i] = fmt.Sprint(pt.Flush(layer))
 	}
-	if cut[0] != cut[1] || cut[1] != cut[2] {
+	if cut[0] != cut[1] || cut[1] != cut[2] || cut[2] != cut[3] {
 		t.Fatalf("Flush(%s) cut %v", layer, cut)
 	}
 	c.ref.flush(layer)
@@ -340,16 +343,21 @@ func (c *contest) packet(t testing.TB) {
 	if c.d.chance(70) {
 		mixed = nil
 	}
-	for i, rec := range []*trace.Recorder{nil, {}, mixed} {
+	for i, rec := range []*trace.Recorder{nil, {}, mixed, nil} {
 		got, _ := packet.New(frame)
-		res := c.ports[i].Process(got, dir, &Env{Now: c.now, Rec: rec})
+		var res Result
+		if i < 3 {
+			res = c.ports[i].Process(got, dir, &Env{Now: c.now, Rec: rec})
+		} else {
+			res = c.byPath(c.ports[i], got, dir)
+		}
 		// What a dropped packet looks like, and the text about what is not
 		// modelled, does not matter.
 		same := !res.Pass || bytes.Equal(got.Bytes(), want.Bytes())
 		bothUnknown := res.Unknown != "" && wantRes.Unknown != ""
 		if res != wantRes && !bothUnknown || !same {
 			in, _ := packet.New(frame)
-			t.Fatalf("packet %d, %s, at %v, port %d of {unified, recorded, mixed}\nin:        %v\nport:      %v %+v\nreference: %v %+v",
+			t.Fatalf("packet %d, %s, at %v, port %d of {unified, recorded, mixed, path}\nin:        %v\nport:      %v %+v\nreference: %v %+v",
 				c.packets, dir, c.now, i, in, got, res, want, wantRes)
 		}
 	}

@@ -3,7 +3,6 @@ package vfp
 import (
 	"net/netip"
 
-	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -183,9 +182,7 @@ func (ps *passage) bindSource(pool *Pool, c *conn, rw *packet.Rewrite) (ok bool)
 		return false
 	}
 	if sw := ps.port.sw; sw != nil {
-		b := binding{pool.Addr, proto, port}
-		journal.KeepKey(ps.env.Journal, sw.bindings, b)
-		sw.bindings[b] = ps.port
+		sw.bind(binding{pool.Addr, proto, port}, ps.port, ps.env.Journal)
 	}
 	rw.Set |= packet.RwSrc | packet.RwSrcPort
 	rw.Src, rw.SrcPort = pool.Addr, port

@@ -50,9 +50,22 @@ func (pt *Port) visitLayers(p *packet.Packet, k unifiedKey, env *Env) Result {
 		ps.count(res, size)
 	}
 	ps.packet, ps.env, ps.unified = nil, nil, nil // the port must not keep them
-	if res.Pass && !u.uncacheable && !env.Journal.On() {
+	switch {
+	case !res.Pass || env.Journal.On():
+		env.Path.GiveUp()
+	case u.uncacheable:
+		env.Path.GiveUp()
+	case u.inside:
+		if env.Path.On() {
+			pt.spare = nil
+			pt.record(env.Path, u, size)
+		}
+	default:
 		pt.spare = nil
 		pt.keep(k, u, env.Now)
+		if env.Path.On() {
+			pt.record(env.Path, u, size)
+		}
 	}
 	return res
 }
@@ -66,9 +79,9 @@ func (ps *passage) run() Result {
 		if ps.dir == In {
 			l = layers[len(layers)-1-i]
 		}
-		if !u.uncacheable && len(l.tunnelPorts) != 0 && slices.Contains(l.tunnelPorts, p.Headers().DstPort) {
+		if !u.inside && len(l.tunnelPorts) != 0 && slices.Contains(l.tunnelPorts, p.Headers().DstPort) {
 			// The tuple does not say what is in a tunnel packet.
-			u.uncacheable = true
+			u.inside = true
 		}
 		res := ps.visit(l)
 		if !res.Pass {

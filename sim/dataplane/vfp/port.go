@@ -6,6 +6,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/path"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
@@ -30,6 +31,8 @@ type Env struct {
 	Lifted func(rule string, from *trace.Origin) bool
 	// Journal notes what the passage changes, to be undone; nil when it stays.
 	Journal *journal.Journal
+	// Path records on what the packet's way through the switch rests; nil records none.
+	Path *path.Record
 }
 
 // answer is what Ask says.
@@ -69,10 +72,16 @@ type Port struct {
 	now     time.Duration
 	sw      *Switch
 	pools   []*Pool // of all rules, for Reset
+	// later makes the layers when the port is first used, nil when they are there; see
+	// SetLayersLater. used: a packet has come to the port since the last Reset.
+	later   func() []*Layer
+	used    bool
+	changes uint32 // of the layers, see path.Record
 }
 
 // Layers are the port's layers in the order of the way out.
 func (pt *Port) Layers() []*Layer {
+	pt.ready()
 	var all []*Layer
 	for _, st := range pt.layers {
 		all = append(all, st.Layer)
@@ -80,9 +89,32 @@ func (pt *Port) Layers() []*Layer {
 	return all
 }
 
+// SetLayersLater is SetLayers with what f returns. A port that no packet has come to
+// since the last Reset calls f when the first one comes, or when somebody asks for its
+// layers: most ports of a large cluster are never asked. With a packet it has flows, and
+// f is called at once. f must give the same until the next call for the port.
+func (pt *Port) SetLayersLater(f func() []*Layer) {
+	if pt.used {
+		pt.later = nil
+		pt.SetLayers(f())
+		return
+	}
+	pt.later = f
+	pt.changes++
+}
+
+// ready makes the layers that somebody needs now.
+func (pt *Port) ready() {
+	if f := pt.later; f != nil {
+		pt.later = nil
+		pt.SetLayers(f())
+	}
+}
+
 // SetLayers replaces the port's rules. Flows survive if their layer and rule
 // are still there under the same names; the unified flows do not.
 func (pt *Port) SetLayers(layers []*Layer) {
+	pt.later = nil
 	slices.SortStableFunc(layers, func(a, b *Layer) int { return int(a.Priority) - int(b.Priority) })
 	pt.Count()
 	old, before := pt.layers, slices.Clone(pt.layers)
@@ -104,7 +136,11 @@ func (pt *Port) SetLayers(layers []*Layer) {
 	}
 	keepCounts(before, pt.layers)
 	pt.pools = pools(layers)
+	for _, u := range pt.unified {
+		u.gone = true
+	}
 	pt.unified, pt.sweepAt = map[unifiedKey]*unified{}, firstSweep
+	pt.changes++
 }
 
 // pools lists the pools of the layers' rules, each once.
@@ -182,6 +218,10 @@ func (pt *Port) Flush(layer string) []packet.Tuple {
 
 // Reset forgets all flows and counts, and frees the ports that they had in NAT pools.
 func (pt *Port) Reset() {
+	if !pt.used {
+		return
+	}
+	pt.used = false
 	pt.clearUnified()
 	for _, st := range pt.layers {
 		st.kill()
@@ -199,6 +239,10 @@ func (pt *Port) Reset() {
 // is but could not be parsed is dropped, as no rule can judge it.
 func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	h := p.Headers()
+	if pt.used = true; pt.later != nil {
+		pt.ready()
+	}
+	env.Path.Rests(&pt.changes)
 	if len(pt.layers) == 0 {
 		return Result{Pass: true}
 	}
@@ -219,6 +263,9 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	}
 	u.packets++
 	u.bytes += uint64(p.Len())
+	if env.Path.On() {
+		pt.record(env.Path, u, p.Len())
+	}
 	for i := range u.ops {
 		o := &u.ops[i]
 		p.Apply(&o.rewrite)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 
+	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -22,6 +23,11 @@ type Switch struct {
 	bindings map[binding]*Port // by the flows of NAT pools
 	static   map[binding]*Port // by Bind
 	byMAC    map[packet.MAC]*Port
+
+	// changes counts changes of ports and of bindings that are taken away or fixed, bound
+	// for each bucket of bindings those that flows made; see path.Record.
+	changes uint32
+	bound   [boundBuckets]uint32
 }
 
 // binding is a source address and port that some port's NAT pool has taken.
@@ -29,6 +35,26 @@ type binding struct {
 	addr  netip.Addr
 	proto packet.Proto
 	port  uint16
+}
+
+// boundBuckets is how many buckets there are for bindings. A path that rests on there
+// being none looks at one of them.
+const boundBuckets = 1 << 8
+
+func (b *binding) bucket() int {
+	a := b.addr.As16()
+	return int(uint16(a[14])<<8|uint16(a[15])^b.port^uint16(b.proto)) % boundBuckets
+}
+
+// bind hands packets to a port that a flow of one of its NAT pools has bound.
+func (s *Switch) bind(b binding, to *Port, undo *journal.Journal) {
+	journal.KeepKey(undo, s.bindings, b)
+	if s.bindings[b] != to {
+		n := &s.bound[b.bucket()]
+		journal.Keep(undo, n)
+		*n++
+	}
+	s.bindings[b] = to
 }
 
 // NewSwitch returns a switch without ports.
@@ -39,6 +65,7 @@ func NewSwitch(name, kind string) *Switch {
 // AddPort plugs a port in.
 func (s *Switch) AddPort(p *Port) {
 	p.sw = s
+	s.changes++
 	s.Ports = append(s.Ports, p)
 	if !p.External {
 		s.byMAC[p.MAC] = p
@@ -47,6 +74,8 @@ func (s *Switch) AddPort(p *Port) {
 
 // RemovePort unplugs a port and forgets its flows and what its pools had bound.
 func (s *Switch) RemovePort(p *Port) {
+	s.changes++
+	p.changes++
 	for i, q := range s.Ports {
 		if q == p {
 			s.Ports = append(s.Ports[:i:i], s.Ports[i+1:]...)
@@ -71,11 +100,15 @@ func (s *Switch) RemovePort(p *Port) {
 // Bind hands packets to an address and port to a port of the switch, as a NAT
 // rule of that port needs it.
 func (s *Switch) Bind(addr netip.Addr, proto packet.Proto, port uint16, to *Port) {
+	s.changes++
 	s.static[binding{addr, proto, port}] = to
 }
 
 // Unbind forgets all that Bind set.
-func (s *Switch) Unbind() { clear(s.static) }
+func (s *Switch) Unbind() {
+	s.changes++
+	clear(s.static)
+}
 
 // external returns the port to the physical NIC, or nil.
 func (s *Switch) external() *Port {
@@ -89,6 +122,7 @@ func (s *Switch) external() *Port {
 
 // Reset forgets all flows and bindings.
 func (s *Switch) Reset() {
+	s.changes++
 	clear(s.bindings)
 	for _, p := range s.Ports {
 		p.Reset()
@@ -125,6 +159,7 @@ const maxHairpins = 4
 // that it leaves through. The packet is then the caller's to deliver. Frames to
 // a group address are not for Send; see Flood.
 func (s *Switch) Send(from *Port, p *packet.Packet, env *Env) Outcome {
+	env.Path.Rests(&s.changes)
 	for range maxHairpins {
 		r := from.Process(p, from.enter(), env)
 		if !r.Pass {
@@ -191,6 +226,7 @@ func (s *Switch) steer(from *Port, p *packet.Packet, env *Env) *Port {
 		return nil
 	}
 	b := binding{h.Dst, h.Proto, h.DstPort}
+	env.Path.Rests(&s.bound[b.bucket()])
 	to := s.bindings[b]
 	if to == nil {
 		to = s.static[b]

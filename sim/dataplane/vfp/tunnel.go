@@ -85,7 +85,7 @@ func (Decap) translates() bool { return false }
 func (Decap) keepsFlows() bool { return false }
 
 func (a Decap) apply(ps *passage) Result {
-	ps.unified.uncacheable = true // what comes out of the tunnel is not in the key
+	ps.unified.inside = true // what comes out of the tunnel is not in the key
 	outer, err := ps.packet.Decap(a.Kind)
 	if err != nil {
 		return ps.drop(trace.BadPacket, badPacket{err}, nil)

@@ -18,6 +18,11 @@ type unified struct {
 	// uncacheable is set when the outcome rests on more of the packet than the
 	// key has, so that it says nothing about the next packet.
 	uncacheable bool
+	// inside is set when it rests on what is in a tunnel. Then it says nothing about
+	// other packets of the port, but it does about those of a path that put on the tunnel.
+	inside bool
+	// gone is set when the port has forgotten it.
+	gone bool
 	// used is when its last packet came.
 	used time.Duration
 	// rules decided about the flow's packets; packets and bytes are those that they do
@@ -95,6 +100,7 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 		for k, u := range pt.unified {
 			if now-u.used >= maxUnused || !u.valid(now) {
 				u.settle()
+				u.gone = true
 				delete(pt.unified, k)
 			}
 		}
@@ -106,6 +112,7 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 	u.used = now
 	if old := pt.unified[k]; old != nil {
 		old.settle()
+		old.gone = true
 	}
 	pt.unified[k] = u
 }
@@ -114,6 +121,9 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 // packet of each flow visits every layer again.
 func (pt *Port) clearUnified() {
 	pt.Count()
+	for _, u := range pt.unified {
+		u.gone = true
+	}
 	clear(pt.unified)
 }
 

@@ -60,8 +60,12 @@ type Segment struct {
 	Place string
 	// AnswersAll, when set, answers every ARP request with this address.
 	AnswersAll packet.MAC
-	NICs       []*NIC
-	Policy     func(sim *Simulation, from *NIC, p *packet.Packet) (handled bool)
+	// Unknown says why not all machines on it are known, "" where they are: then somebody may
+	// answer for an address that no interface here has, and what becomes of a frame to them is
+	// unknown.
+	Unknown string
+	NICs    []*NIC
+	Policy  func(sim *Simulation, from *NIC, p *packet.Packet) (handled bool)
 	// Line, when set, is crossed by every frame of the segment, before Policy.
 	Line Line
 	// MTU is the largest IP packet that it carries in bytes, 0 for no bound. Cut, when
@@ -127,8 +131,11 @@ func (s *Segment) cross(sim *Simulation, from *NIC, p *packet.Packet) {
 }
 
 func (s *Segment) decide(sim *Simulation, from *NIC, p *packet.Packet) {
-	if s.MTU > 0 && p.Size() > s.MTU && !s.tooBig(sim, p) {
-		return
+	if s.MTU > 0 {
+		if p.Size() > s.MTU && !s.tooBig(sim, p) {
+			return
+		}
+		sim.Path.Fits(max(s.MTU-p.Size(), 0))
 	}
 	if s.Policy == nil || !s.Policy(sim, from, p) {
 		s.deliver(sim, from, p)
@@ -166,12 +173,22 @@ func (s *Segment) deliver(sim *Simulation, from *NIC, p *packet.Packet) {
 			return
 		}
 	}
+	if s.Unknown != "" {
+		sim.RecordUnknown(s.Unknown)
+	}
 	sim.RecordLoss(s.place(), s.Name, trace.NoNeighbour)
 	if sim.Rec.On() {
+		what := trace.Of(nobodyHas{dst})
+		if s.Unknown != "" {
+			what = trace.Note("to a machine that is not in the lab, if there is one")
+		}
 		sim.Rec.Add(trace.Step{Place: s.place(), Object: s.object(), Action: trace.ActDrop, Reason: trace.NoNeighbour,
-			Event: trace.Of(nobodyHas{dst}), Packet: sim.Rec.Describe(p)}.Cite(factWire))
+			Event: what, Packet: sim.Rec.Describe(p)}.Cite(factWire))
 	}
 }
+
+// unknownMAC stands for the address of a machine that may be on a segment.
+var unknownMAC = packet.MAC{0x02}
 
 // Resolve asks all machines on the segment who has an address, as ARP or
 // neighbour discovery does.
@@ -186,6 +203,9 @@ func (s *Segment) Resolve(from *NIC, ip netip.Addr) (packet.MAC, bool) {
 		if mac, ok := n.Owner.ARP(n, ip); ok {
 			return mac, true
 		}
+	}
+	if s.Unknown != "" {
+		return unknownMAC, true
 	}
 	return packet.MAC{}, false
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/path"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
@@ -40,6 +41,9 @@ type Simulation struct {
 	Journal *journal.Journal
 	// Rec records the steps; nil records none.
 	Rec *trace.Recorder
+	// Path records the way of the packet, to be kept for those that follow; nil records
+	// none. Whoever visits a packet says there on what the way rests.
+	Path *path.Record
 }
 
 // Pace is the time that lines take, and their chance.

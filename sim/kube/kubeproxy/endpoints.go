@@ -77,9 +77,9 @@ func (k *known) find(id string, a netip.Addr) *hns.Endpoint {
 			return e
 		}
 	}
-	for _, e := range k.p.hns.EndpointsOf(k.p.network.ID) {
-		as := e.Addresses()
-		if i := slices.Index(as, a); i >= 0 && i < 2 {
+	// The endpoints with an address are in the order of creation, as HNS's list is.
+	for _, e := range k.p.hns.EndpointsByAddress(a) {
+		if i := slices.Index(e.Addresses(), a); i < 2 && e.HostComputeNetwork == k.p.network.ID {
 			return e
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/kube"
@@ -22,6 +23,23 @@ type Kernelspace struct {
 	families []*proxier
 	// modify: the build changes load balancers in place.
 	modify bool
+	// subnets are the remote subnets of a network, by prefix and by node.
+	subnets remoteSubnets
+}
+
+// remoteSubnets find the remote subnet of an address; of several the last, by its place
+// in the list.
+type remoteSubnets struct {
+	of       *hns.Network
+	policies int
+	lengths  []int
+	prefixes map[netip.Prefix]remoteSubnet
+	nodes    map[netip.Addr]remoteSubnet
+}
+
+type remoteSubnet struct {
+	provider netip.Addr
+	place    int
 }
 
 // NewKernelspace starts kube-proxy on a node whose networks exist. Like the real one it
@@ -241,11 +259,48 @@ func (k *Kernelspace) sourceVIP(r *Report) error {
 // an address, or the address itself when it is a node's; the zero Addr when
 // neither. The last policy that fits wins (findRemoteSubnetProviderAddress).
 func (k *Kernelspace) remoteSubnetPA(a netip.Addr) netip.Addr {
-	var found netip.Addr
-	for r := range k.network.RemoteSubnets() {
-		if r.Prefix.Contains(a) || a == r.Provider {
-			found = r.Provider
+	s := k.remoteSubnets()
+	found := s.nodes[a]
+	for _, bits := range s.lengths {
+		if p, err := a.Prefix(bits); err == nil {
+			if r := s.prefixes[p]; r.place > found.place {
+				found = r
+			}
 		}
 	}
-	return found
+	return found.provider
 }
+
+// remoteSubnets is the index of the network's. HNS makes a new network of one whose
+// policies change.
+func (k *Kernelspace) remoteSubnets() *remoteSubnets {
+	s := &k.subnets
+	if s.of == k.network && s.policies == len(k.network.Policies) {
+		return s
+	}
+	*s = remoteSubnets{of: k.network, policies: len(k.network.Policies), prefixes: map[netip.Prefix]remoteSubnet{}, nodes: map[netip.Addr]remoteSubnet{}}
+	place := 0
+	for r := range k.network.RemoteSubnets() {
+		place++
+		s.prefixes[r.Prefix], s.nodes[r.Provider] = remoteSubnet{r.Provider, place}, remoteSubnet{r.Provider, place}
+		if !slices.Contains(s.lengths, r.Prefix.Bits()) {
+			s.lengths = append(s.lengths, r.Prefix.Bits())
+		}
+	}
+	return s
+}
+
+// Distinct reports whether all load balancers that it asks for have a frontend of their
+// own, given that no two ports of the Services want the same one.
+func (k *Kernelspace) Distinct(services []*kube.Service) bool {
+	if !k.cfg.forwardHealthCheckVIP && (len(k.families) < 2 || k.b.vipsByFamily) {
+		return true
+	}
+	// The ports of a Service share its health check, and before 1.35 both families serve
+	// all external addresses.
+	return !slices.ContainsFunc(services, func(s *kube.Service) bool { return len(s.ExternalIPs)+len(s.IngressIPs) > 0 })
+}
+
+// DeletesPods reports whether following a change can delete endpoints of the node's own
+// pods (kubeproxy.stale-remote-endpoints).
+func (k *Kernelspace) DeletesPods() bool { return k.b.deletesLocal }

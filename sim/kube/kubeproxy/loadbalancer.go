@@ -116,7 +116,8 @@ func (p *proxier) existing(s *portState, w *wanted, l listed) string {
 	if p.b.recognise != recogniseLive {
 		return l[id]
 	}
-	for _, lb := range p.hns.ListLoadBalancers(nil) {
+	candidates := p.hns.LoadBalancersAt(w.vipText(), uint32(s.port.Proto), w.external)
+	for _, lb := range candidates {
 		have := p.identityOf(lb)
 		if p.b.wildcardVIP && id.vip == "" {
 			have.vip = ""

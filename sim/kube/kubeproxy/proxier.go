@@ -85,32 +85,40 @@ func (p *proxier) update(services []*kube.Service, r *Report) {
 			wanted = append(wanted, svc)
 		}
 	}
-	var states []*serviceState
-	for _, old := range p.services {
-		if !slices.ContainsFunc(wanted, func(s *kube.Service) bool { return s.Key() == old.key }) {
-			p.forget(old, r)
+	states := make([]*serviceState, 0, len(wanted))
+	keys, byKey := make([]string, len(wanted)), make(map[string]*kube.Service, len(wanted))
+	for i, svc := range wanted {
+		keys[i] = svc.Key()
+		if byKey[keys[i]] == nil {
+			byKey[keys[i]] = svc
 		}
 	}
-	for _, svc := range wanted {
-		i := slices.IndexFunc(p.services, func(s *serviceState) bool { return s.key == svc.Key() })
-		fingerprint := serviceFingerprint(svc)
+	before := make(map[string]*serviceState, len(p.services))
+	for _, old := range p.services {
+		if byKey[old.key] == nil {
+			p.forget(old, r)
+		}
+		if before[old.key] == nil {
+			before[old.key] = old
+		}
+	}
+	for i, svc := range wanted {
+		old, fingerprint := before[keys[i]], serviceFingerprint(svc)
 		switch {
-		case i < 0:
-			states = append(states, &serviceState{key: svc.Key(), fingerprint: fingerprint, ports: p.newPorts(svc)})
+		case old == nil:
+			states = append(states, &serviceState{key: keys[i], fingerprint: fingerprint, ports: p.newPorts(svc)})
 			continue
-		case p.services[i].fingerprint != fingerprint:
-			old := p.services[i]
+		case old.fingerprint != fingerprint:
 			for _, port := range old.ports {
 				p.cleanup(port, old.backends[port.port.Name], false, r)
 			}
 			old.fingerprint, old.ports = fingerprint, p.newPorts(svc)
 		}
-		states = append(states, p.services[i])
+		states = append(states, old)
 	}
 	p.services = states
 	for _, s := range p.services {
-		svc := wanted[slices.IndexFunc(wanted, func(w *kube.Service) bool { return w.Key() == s.key })]
-		p.updateEndpoints(s, svc, r)
+		p.updateEndpoints(s, byKey[s.key], r)
 	}
 }
 

@@ -41,25 +41,41 @@ type Troubles struct{ all []Trouble }
 // Note takes in the report of the next sync: what succeeds now is no trouble any more, and
 // neither is what a Service wanted that is gone.
 func (ts *Troubles) Note(r Report) {
-	programmed := func(t Trouble) bool {
-		return slices.ContainsFunc(r.entries, func(e Entry) bool { return e.service == t.Service && e.role.isLoadBalancer() && e.what != kept })
+	programmed, there := map[string]bool{}, map[string]bool{}
+	if len(ts.all) > 0 {
+		for _, e := range r.entries {
+			if e.role.isLoadBalancer() && e.what != kept {
+				programmed[e.service] = true
+			}
+		}
+		for _, s := range r.services {
+			there[s] = true
+		}
 	}
 	ts.all = slices.DeleteFunc(ts.all, func(t Trouble) bool {
-		return t.backend && programmed(t) || t.Service != "" && !slices.Contains(r.services, t.Service)
+		return t.backend && programmed[t.Service] || t.Service != "" && !there[t.Service]
 	})
+	// of are the Services that may have a trouble: most have none to look for.
+	of := map[string]bool{}
+	for _, t := range ts.all {
+		of[t.Service] = true
+	}
 	for _, e := range r.entries {
-		t := Trouble{Service: e.service, Frontends: e.frontends, Text: e.String(), Fact: e.fact, backend: e.role == roleBackend}
+		t := Trouble{Service: e.service, Frontends: e.frontends, Fact: e.fact, backend: e.role == roleBackend}
 		about := func(u Trouble) bool {
 			return !u.backend && u.Service == e.service && slices.ContainsFunc(u.Frontends, func(f Frontend) bool { return slices.Contains(e.frontends, f) })
 		}
-		switch {
-		case len(e.frontends) == 0:
-		case t.backend:
-			ts.all = append(ts.all, t)
-		case e.what == failed, e.what == skipped, e.what == deleted:
-			ts.all = append(slices.DeleteFunc(ts.all, about), t)
-		default:
+		bad := t.backend || e.what == failed || e.what == skipped || e.what == deleted
+		if len(e.frontends) == 0 || !bad && !of[e.service] {
+			continue
+		}
+		if !t.backend && of[e.service] {
 			ts.all = slices.DeleteFunc(ts.all, about)
+		}
+		if bad {
+			t.Text = e.String()
+			ts.all = append(ts.all, t)
+			of[e.service] = true
 		}
 	}
 }

@@ -43,6 +43,9 @@ type Options struct {
 	// an API server: the lab's own are left out, with a notice. See [Cluster.AddPod] and
 	// [Cluster.SetServices].
 	Objects string
+	// Eager makes everything at once, on nodes that nobody uses, too: the reference for
+	// tests of what waits.
+	Eager bool
 	// Proxies is [Outside] where kube-proxy of the Windows nodes is a program that the
 	// caller starts: the model then leaves their HNS alone.
 	Proxies string
@@ -74,10 +77,16 @@ type Cluster struct {
 
 	// plugin is the model of the network plugin, nil where there is none.
 	plugin cni.Plugin
+	// agent enforces NetworkPolicies, nil where nobody is known to.
+	agent cni.PolicyAgent
 	// machines are routers, hosts and nodes in the lab's order, then the pods by
-	// name.
+	// name; index finds them.
 	machines []*Machine
-	dns      *dns.Cluster
+	index    index
+	// used are the machines that have something to forget: packets or programs used them
+	// since the last Reset. Those of always may have it without telling.
+	used, always []*Machine
+	dns          *dns.Cluster
 	// troubles are what programs of nodes could not do, without the pods that the plugin
 	// refused.
 	troubles []Trouble
@@ -93,6 +102,10 @@ type Cluster struct {
 	b    *builder
 	done int
 	gone map[string]netip.Addr
+	// epoch is that of the configuration; see Epoch.
+	epoch uint64
+	// settled counts nodes that did what waited.
+	settled int
 }
 
 // New builds a cluster. It can be interrupted: real components take seconds.
@@ -114,6 +127,7 @@ func New(ctx context.Context, p *plan.Plan, o Options) (*Cluster, error) {
 		return nil, p.Wrap(err)
 	}
 	c.b = b
+	c.unuse()
 	return c, nil
 }
 
@@ -123,14 +137,20 @@ func (c *Cluster) Rebuild(ctx context.Context) (*Cluster, error) { return New(ct
 
 // Reset forgets all flows, sockets and translations, not the configuration.
 func (c *Cluster) Reset() {
+	c.changes()
 	for _, s := range c.Segments {
 		if s.Forget != nil {
 			s.Forget()
 		}
 	}
-	for _, m := range c.machines {
+	for _, m := range c.always {
 		m.Reset()
 	}
+	for _, m := range c.used {
+		m.Reset()
+	}
+	clear(c.used)
+	c.used = c.used[:0]
 }
 
 // builder carries what is needed while building, and for the steps of a lab.
@@ -157,7 +177,7 @@ type builder struct {
 }
 
 func (b *builder) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{b.fabric, b.hosts, b.network, b.nodes, b.prepare, b.links, b.startReal, b.attachPods, b.policies, b.services, b.proxies, b.names, b.gatewayResolvers, b.compareVFP, b.calls, b.unused} {
+	for _, step := range []func(context.Context) error{b.fabric, b.hosts, b.network, b.nodes, b.prepare, b.links, b.startReal, b.attachPods, b.policies, b.services, b.proxies, b.arm, b.names, b.gatewayResolvers, b.compareVFP, b.calls, b.unused} {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -179,6 +199,7 @@ func (b *builder) network(context.Context) error {
 		if b.plugin, err = cni.New(p.Network.CNI); err != nil {
 			return err
 		}
+		b.agent = cni.NewPolicyAgent(p.Network.PolicyAgent, p.Network.CNI.Plugin)
 		for _, w := range b.plugin.Warnings() {
 			b.warned(w)
 		}

@@ -25,6 +25,8 @@ func wanted(call plan.Call) string {
 // Call makes calls to the HNS of nodes, in order. A call that must fail with
 // an error code and does not is an error, and the other way round.
 func (c *Cluster) Call(calls []plan.Call) error {
+	c.changes()
+	defer c.changes()
 	for i, call := range calls {
 		svc := c.HNS(call.Node)
 		if svc == nil {
@@ -48,7 +50,7 @@ func (c *Cluster) Call(calls []plan.Call) error {
 		c.Log = append(c.Log, fmt.Sprintf("HNS of %s, as expected: %v", call.Node, err))
 	}
 	for _, n := range c.Nodes {
-		if n.windows != nil {
+		if n.windows != nil && !n.HNS.Waits() {
 			n.windows.Refresh()
 		}
 	}

@@ -3,9 +3,9 @@ package build
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
@@ -87,7 +87,7 @@ func (b *builder) comparePort(n *Node, theirs, ours dump.Port, at *trace.Origin)
 
 // generated are the parts of rule names that HNS makes up: a tag of a load
 // balancer's id, the number of an OutBoundNAT rule.
-var generated = regexp.MustCompile(`(^|_)[0-9A-Fa-f]{5}_|OUTBOUNDNAT_\d+_`)
+var generated = lazyregexp.New(`(^|_)[0-9A-Fa-f]{5}_|OUTBOUNDNAT_\d+_`)
 
 // ruleKey is what two listings of the same rule have in common; "" for rules that
 // only winlab has a name for.

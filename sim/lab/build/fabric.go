@@ -17,7 +17,7 @@ import (
 // fabric builds segments and routers.
 func (b *builder) fabric(context.Context) error {
 	for _, g := range b.Plan.Segments {
-		seg := &wire.Segment{Name: g.Name, MTU: cmp.Or(g.MTU, host.EthernetMTU)}
+		seg := &wire.Segment{Name: g.Name, Unknown: g.Unknown, MTU: cmp.Or(g.MTU, host.EthernetMTU)}
 		b.Segments = append(b.Segments, seg)
 		switch {
 		case g.Azure:
@@ -37,6 +37,9 @@ func (b *builder) fabric(context.Context) error {
 func (b *builder) router(r plan.Router) error {
 	m := machine.NewRouter(r.Name, wire.Fabric)
 	st := m.Stack()
+	if r.Unknown != "" {
+		st.Forwarding, st.ForwardingUnknown, st.PortsUnknown = false, r.Unknown, r.Unknown
+	}
 	links := map[string]*host.Link{}
 	for _, f := range r.Interfaces {
 		links[f.Segment] = m.AddAdapter(f.Segment, f.MAC, b.Segment(f.Segment), valid(f.Address, f.Address6)...)

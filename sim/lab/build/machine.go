@@ -8,6 +8,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/machine"
+	"github.com/winlab-dev/winlab/sim/dataplane/ovs"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/kube"
@@ -80,6 +81,12 @@ type Node struct {
 	// unprepared says that the node's network could not be set up, and why; "" where it
 	// was.
 	unprepared string
+	// later: what only a packet to or from the node needs waits for one. peers then tells
+	// it of the other nodes, and states are the Services that kube-proxy is to follow; see
+	// wait.go.
+	later  bool
+	peers  func() error
+	states [][]*kube.Service
 	// tunnelMTU is that of a Linux node's tunnel device, 0 without one.
 	tunnelMTU int
 	// stopped says that kube-proxy does not run.
@@ -95,31 +102,24 @@ type Node struct {
 func (n *Node) Stack() *host.Stack { return n.machine.Stack() }
 
 // add adds a machine to the cluster.
-func (c *Cluster) add(m *Machine) { c.machines = append(c.machines, m) }
-
-// Machine finds a machine; nil for none.
-func (c *Cluster) Machine(r Ref) *Machine {
-	for _, m := range c.machines {
-		if m.Ref == r {
-			return m
+func (c *Cluster) add(m *Machine) {
+	c.machines = append(c.machines, m)
+	c.index.forget()
+	if _, ok := m.Machine.(*ovs.Node); ok {
+		c.always = append(c.always, m)
+	} else if st := m.Stack(); st.OnUse == nil { // a pod can share the stack of its node
+		st.OnUse = func() {
+			c.used = append(c.used, m)
+			if m.Kind == NodeKind {
+				m.Node.settle()
+			}
 		}
 	}
-	return nil
-}
-
-// Machines lists all machines of a kind: pods by name, others in the lab's order.
-func (c *Cluster) Machines(k Kind) []*Machine {
-	var all []*Machine
-	for _, m := range c.machines {
-		if m.Kind == k {
-			all = append(all, m)
-		}
-	}
-	return all
 }
 
 // sortPods puts the pods in order. They come last.
 func (c *Cluster) sortPods() {
+	c.index.forget()
 	slices.SortStableFunc(c.machines, func(a, b *Machine) int {
 		if a.Kind != PodKind || b.Kind != PodKind {
 			return cmp.Compare(btoi(a.Kind == PodKind), btoi(b.Kind == PodKind))
@@ -136,14 +136,7 @@ func btoi(b bool) int {
 }
 
 // node finds a node by its name, nil for none.
-func (c *Cluster) node(name string) *Node {
-	for _, n := range c.Nodes {
-		if n.Name == name {
-			return n
-		}
-	}
-	return nil
-}
+func (c *Cluster) node(name string) *Node { return c.index.node(c.Nodes, name) }
 
 // Segment finds a segment by its name, nil for none.
 func (c *Cluster) Segment(name string) *wire.Segment {
@@ -157,30 +150,21 @@ func (c *Cluster) Segment(name string) *wire.Segment {
 
 // Service finds a Service, nil for none.
 func (c *Cluster) Service(ns, name string) *kube.Service {
-	for _, s := range c.Kube.Services {
-		if s.Namespace == ns && s.Name == name {
-			return s
-		}
-	}
-	return nil
+	return c.index.servicesOf(c.Kube.Services).named[ns+"/"+name]
 }
 
 // Frontend is the Service that an address and port belong to, nil for none.
 func (c *Cluster) Frontend(a netip.Addr, port uint16, proto packet.Proto) *kube.Service {
-	for _, s := range c.Kube.Services {
-		for _, p := range s.Ports {
-			if p.Proto != proto {
-				continue
-			}
-			if p.Port == port && (slices.Contains(s.ClusterIPs, a) || slices.Contains(s.ExternalIPs, a) || slices.Contains(s.IngressIPs, a)) {
-				return s
-			}
-			if p.NodePort != 0 && p.NodePort == port && slices.ContainsFunc(c.Kube.Nodes, func(n *kube.Node) bool { return n.Address == a || n.Address6 == a }) {
-				return s
-			}
-		}
+	s := c.index.servicesOf(c.Kube.Services)
+	first := s.frontends[kubeproxy.Frontend{Addr: a, Port: port, Proto: proto}]
+	if at := s.frontends[kubeproxy.Frontend{Port: port, Proto: proto}]; at != nil && (first == nil || at.order < first.order) &&
+		slices.ContainsFunc(c.Kube.Nodes, func(n *kube.Node) bool { return n.Address == a || n.Address6 == a }) {
+		first = at
 	}
-	return nil
+	if first == nil {
+		return nil
+	}
+	return first.Service
 }
 
 // SwitchKind is the kind of the virtual switch below a network of a node:
@@ -203,7 +187,7 @@ func (c *Cluster) HNS(node string) *hns.Service {
 // Cut ends the connections whose ACLs were applied again since the last call.
 func (c *Cluster) Cut(sim *wire.Simulation) {
 	for _, n := range c.Nodes {
-		if n.windows != nil {
+		if n.windows != nil && !n.HNS.Waits() {
 			n.windows.Cut(sim)
 		}
 	}

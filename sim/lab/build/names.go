@@ -110,20 +110,29 @@ func (b *builder) gatewayResolvers(context.Context) error {
 		if n.HNS == nil {
 			continue
 		}
-		served := map[netip.Addr]bool{}
-		for _, e := range n.HNS.ListEndpoints(nil) {
-			gw, ok := internalDNS(n, e)
-			if !ok || served[gw] {
-				continue
-			}
-			served[gw] = true
-			servers, err := b.behind(gw, e)
-			if err != nil {
-				return fmt.Errorf("node %s: %w", n.Name, err)
-			}
-			f := &dns.Forwarder{Servers: servers, Upstream: b.upstream(Ref{NodeKind, n.Name})}
-			n.machine.Stack().Listen(&host.Listener{Name: "the resolver of Docker", Proto: packet.UDP, Addr: gw, Port: 53, Answer: f.Answer, Origin: e.Origin})
+		var err error
+		n.HNS.AsIs(func() { err = b.gatewayResolver(n) }) // what waits brings no such endpoint
+		if err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
+	}
+	return nil
+}
+
+func (b *builder) gatewayResolver(n *Node) error {
+	served := map[netip.Addr]bool{}
+	for _, e := range n.HNS.ListEndpoints(nil) {
+		gw, ok := internalDNS(n, e)
+		if !ok || served[gw] {
+			continue
+		}
+		served[gw] = true
+		servers, err := b.behind(gw, e)
+		if err != nil {
+			return err
+		}
+		f := &dns.Forwarder{Servers: servers, Upstream: b.upstream(Ref{NodeKind, n.Name})}
+		n.machine.Stack().Listen(&host.Listener{Name: "the resolver of Docker", Proto: packet.UDP, Addr: gw, Port: 53, Answer: f.Answer, Origin: e.Origin})
 	}
 	return nil
 }

@@ -118,6 +118,7 @@ func (b *builder) windowsNode(n *Node) error {
 	p := b.Plan
 	n.HNS = hns.NewService(n.Windows, hns.Options{Node: n.Name, ManagementIP: n.Address, ManagementIP6: n.Address6, HostMAC: n.MAC.String(), Seed: p.File.Lab.Metadata.Name,
 		PortRangeFirst: n.Plan.PortFirst, PortRangeLast: n.Plan.PortLast, SharePortPools: p.Params.SharePortPools, Pinned: p.Params.Pinned, ExcludedPorts: append(excluded(n.Plan.Excluded), dumpExcluded(n.Plan.Dump)...)})
+	n.HNS.OnChange(func(hns.Change) { b.changes() })
 	w := node.NewWindows(n.Name, n.HNS, node.Options{KeepLoopback: p.Params.KeepLoopback, Broken: n.broken(), Dumped: n.Plan.Dump != nil})
 	n.windows, n.machine = w, w
 	w.AddAdapter("Ethernet", n.MAC, b.Segment(n.Plan.Segment), hostAddresses(n.Node)...)
@@ -140,6 +141,7 @@ func (b *builder) prepare(context.Context) error {
 		if b.plugin == nil || n.windows == nil || n.Plan.Dump != nil {
 			continue
 		}
+		n.later = b.canWait(n)
 		if err := b.prepareNode(n); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name, err)
 		}
@@ -151,7 +153,11 @@ func (b *builder) prepare(context.Context) error {
 // has no network for pods.
 
 func (b *builder) prepareNode(n *Node) error {
-	h, err := b.plugin.Prepare(b.Kube, n.Node, n.HNS)
+	prepare := b.plugin.Prepare
+	if d, ok := b.plugin.(cni.Deferring); ok && n.later {
+		prepare = d.PrepareLater
+	}
+	h, err := prepare(b.Kube, n.Node, n.HNS)
 	n.unprepared = ""
 	if err != nil {
 		b.unprepared(n, err)
@@ -168,19 +174,44 @@ func (b *builder) prepareNode(n *Node) error {
 	for _, p := range h.Links {
 		st.Routes = append(st.Routes, host.Route{To: p, Link: st.Links[0], Origin: &trace.Origin{What: "route of " + b.Plan.Network.Name}})
 	}
-	for _, r := range h.Routes {
-		rt := host.Route{To: r.To, Via: r.Via, Origin: r.Origin}
-		if err := st.AddRoute(rt); err != nil {
-			// The agent names the interface itself, so Windows takes a next hop
-			// that is on no network of the node (flannel-io/flannel
-			// pkg/backend/route_network_windows.go).
-			rt.Link = st.Links[0]
-			if err := st.AddRoute(rt); err != nil {
+	peers := b.peers(n, h)
+	if peers == nil {
+		return nil
+	}
+	if n.later {
+		n.peers = peers
+		return nil
+	}
+	return peers()
+}
+
+// peers tells a node the ways to the others, nil where there is nothing to tell.
+func (b *builder) peers(n *Node, h cni.Host) func() error {
+	if h.Routes == nil && h.Peers == nil {
+		return nil
+	}
+	st := n.windows.Stack()
+	before := st.Unowned()
+	return func() error {
+		if h.Peers != nil {
+			if err := h.Peers(); err != nil {
 				return err
 			}
 		}
+		if h.Routes == nil {
+			return nil
+		}
+		all := h.Routes()
+		routes := make([]host.Route, len(all))
+		for i, r := range all {
+			// The agent names the interface itself, so Windows takes a next hop
+			// that is on no network of the node (flannel-io/flannel
+			// pkg/backend/route_network_windows.go).
+			routes[i] = host.Route{To: r.To, Via: r.Via, Origin: r.Origin, Link: cmp.Or(st.LinkTo(r.Via), st.Links[0])}
+		}
+		st.InsertRoutes(before, routes)
+		return nil
 	}
-	return nil
 }
 
 func (b *builder) linuxNode(n *Node) error {
@@ -199,7 +230,7 @@ func (b *builder) linuxNode(n *Node) error {
 	n.attach = func(p *pod) (attached, error) { return b.attachByLease(n, p) }
 	if bridge := b.Plan.Network.Bridge; bridge.IsValid() {
 		set = cni.LinuxSetup{Forwarding: true, Bridge: bridge, MasqueradeNot: []netip.Prefix{bridge.Masked()}}
-		n.attach = func(p *pod) (attached, error) { return n.attachToDocker(p, bridge) }
+		n.attach = func(p *pod) (attached, error) { return b.attachToDocker(n, p, bridge) }
 	}
 	b.setUpLinux(n, set)
 	if len(set.MasqueradeNot) > 0 {

@@ -55,6 +55,8 @@ func (b *builder) leaveObjects() {
 // The caller holds the lock. While the plugin's program runs, others may have it, also to
 // add or remove another pod.
 func (c *Cluster) AddPod(ctx context.Context, p *plan.Pod) (*Machine, error) {
+	c.changes()
+	defer c.changes()
 	b := c.b
 	key := p.Key()
 	n := b.node(p.Node)
@@ -112,6 +114,8 @@ func (c *Cluster) AddPod(ctx context.Context, p *plan.Pod) (*Machine, error) {
 // that is not there is no error: a runtime may ask twice. After an error of the plugin the
 // pod is gone all the same. The lock is as for AddPod.
 func (c *Cluster) RemovePod(ctx context.Context, key string) error {
+	c.changes()
+	defer c.changes()
 	b := c.b
 	p := b.pod(key)
 	if p == nil || b.changing[key] {
@@ -174,6 +178,8 @@ func (c *Cluster) ResolverOf(namespace string, servers []netip.Addr, search []st
 // Hints of endpoints for zones are not in [kube.Endpoint], and no model follows them; see
 // [Cluster.SetNotices].
 func (c *Cluster) SetServices(ctx context.Context, list []*kube.Service) error {
+	c.changes()
+	defer c.changes()
 	b := c.b
 	if c.Options.Objects != Outside {
 		return errors.New("this cluster has the Services of its lab; change them with a step, or build it with Options.Objects build.Outside")
@@ -238,6 +244,8 @@ type Policies struct {
 // on where the network plugin is known to enforce none. Each has a notice. The caller holds
 // the lock.
 func (c *Cluster) SetPolicies(ctx context.Context, p Policies) error {
+	c.changes()
+	defer c.changes()
 	b := c.b
 	if c.Options.Objects != Outside {
 		return errors.New("this cluster has the NetworkPolicies of its lab; build it with Options.Objects build.Outside")
@@ -257,9 +265,10 @@ func (c *Cluster) SetPolicies(ctx context.Context, p Policies) error {
 	return b.policies(ctx)
 }
 
-// enforce lets the NetworkPolicies of an API server, where there are any, follow the pods.
+// enforce lets the NetworkPolicies of an API server, where there are any, and an agent that
+// has rules for every pod follow the pods.
 func (b *builder) enforce(ctx context.Context) error {
-	if len(b.admit) == 0 {
+	if len(b.admit) == 0 && b.agent == nil {
 		return nil
 	}
 	b.forget(b.policyNotices())
@@ -312,6 +321,8 @@ func (b *builder) adopt() error {
 // Adopt is for after calls to HNS by programs that winlab did not start: traces then name
 // the Services of their load balancers. The caller holds the lock.
 func (c *Cluster) Adopt() error {
+	c.changes()
+	defer c.changes()
 	if c.b == nil {
 		return nil
 	}

@@ -179,6 +179,7 @@ func (b *builder) refusals() []host.Refusal {
 
 // start runs a pod's programs.
 func (b *builder) start(m *Machine, p *pod) {
+	m.Stack().PortsUnknown = p.PortsUnknown
 	for _, l := range p.Listen {
 		h := &host.Listener{Name: p.Name, Proto: l.Proto, Port: l.Port, Origin: p.Origin}
 		if p.ServesDNS() {
@@ -231,9 +232,15 @@ func (b *builder) attachByLease(n *Node, p *pod) (attached, error) {
 func (n *Node) podMTU() int { return cmp.Or(n.tunnelMTU, n.Stack().Links[0].MTU) }
 
 // attachToDocker attaches a pod of a Linux node to Docker's own bridge.
-func (n *Node) attachToDocker(p *pod, bridge netip.Prefix) (attached, error) {
-	n.leases++
-	addr := plan.Nth(bridge.Addr(), n.leases)
+func (b *builder) attachToDocker(n *Node, p *pod, bridge netip.Prefix) (attached, error) {
+	addr := p.Address
+	for !addr.IsValid() {
+		n.leases++
+		next := plan.Nth(bridge.Addr(), n.leases)
+		if !slices.ContainsFunc(b.Plan.Pods, func(o *plan.Pod) bool { return o.Node == n.Name && o.Address == next }) {
+			addr = next
+		}
+	}
 	c, err := n.linux.Attach(p.object(), netip.PrefixFrom(addr, bridge.Bits()), bridge.Addr(), false)
 	return attached{Compartment: c}, err
 }

@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -20,10 +21,14 @@ var factPolicy = evidence.New("lab.network-policy-enforcement", evidence.Unknown
 	"What enforces NetworkPolicies in this cluster, and how, is not modelled; a connection that a policy admits passes in any case.",
 	"Kubernetes documentation, Network Policies, prerequisites")
 
-// policies puts a gate before the connections of every pod that NetworkPolicies
-// select: those that the policies admit pass, for all others it matters who
+// policies lets whoever enforces NetworkPolicies do its work: on Windows nodes an agent
+// with a model programs HNS. Elsewhere every pod that policies select gets a gate before
+// its connections: those that the policies admit pass, for all others it matters who
 // enforces them.
 func (b *builder) policies(context.Context) error {
+	if b.agent != nil {
+		return b.enforced()
+	}
 	fact := factPolicy
 	if b.Plan.Network.Design == plan.CNI {
 		if f := cni.EnforcesNoPolicy(b.Plan.Network.CNI.Plugin); f != nil {
@@ -43,19 +48,99 @@ func (b *builder) policies(context.Context) error {
 		b.notice("NetworkPolicy "+p.Key(), why, p.Origin)
 	}
 	for _, p := range b.pods {
-		m := b.Machine(Ref{PodKind, p.Key()})
-		if m == nil {
-			continue // its network comes or goes
+		if b.Machine(Ref{PodKind, p.Key()}) == nil || p.HostNetwork {
+			continue // its network comes or goes, or is the node's
 		}
-		if !p.HostNetwork {
-			m.Stack().RemoveGates(func(g host.Gate) bool { _, ours := g.Event.Detail.(notAdmitted); return ours })
-		}
+		b.ungated(p)
 		// What a dumped node enforces is among the ACLs of its dump.
-		if !p.HostNetwork && b.node(p.Node).Plan.Dump == nil {
-			b.gates(p, fact)
+		if b.node(p.Node).Plan.Dump == nil {
+			b.gates(p, enforcement{fact: fact, open: fact != factPolicy})
 		}
 	}
 	return nil
+}
+
+// ungated takes the gates of a pod away.
+func (b *builder) ungated(p *pod) {
+	b.Machine(Ref{PodKind, p.Key()}).Stack().RemoveGates(func(g host.Gate) bool { _, ours := g.Event.Detail.(notAdmitted); return ours })
+}
+
+// enforced lets the cluster's agent enforce the policies on every node.
+func (b *builder) enforced() error {
+	var errs []error
+	fact, nodeOut := b.agent.Linux()
+	for _, p := range b.pods {
+		n := b.node(p.Node)
+		m := b.Machine(Ref{PodKind, p.Key()})
+		if m == nil || p.HostNetwork || n.Plan.Dump != nil {
+			continue
+		}
+		if n.HNS == nil {
+			b.ungated(p)
+			b.gates(p, enforcement{fact: fact, closed: true, nodeIn: true, nodeOut: nodeOut})
+			continue
+		}
+		skipped, err := b.agent.Apply(n.HNS, n.Node, m.Endpoint, b.meaning(p))
+		errs = append(errs, err)
+		for _, s := range skipped {
+			b.notice("NetworkPolicy "+s.Policy, s.Why, s.Origin)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// meaning is what the policies mean for a pod.
+func (b *builder) meaning(p *pod) cni.PodPolicies {
+	m := cni.PodPolicies{Namespace: p.Namespace, Name: p.Name}
+	admit := slices.Clone(b.admit)
+	slices.SortFunc(admit, func(x, y *spec.Policy) int { return strings.Compare(x.Key(), y.Key()) })
+	for _, np := range admit {
+		if !np.Selects(p.Namespace, p.Labels) {
+			continue
+		}
+		if np.RestrictsIn {
+			m.RestrictedIn = true
+			m.In = append(m.In, b.resolved(np, np.In))
+		}
+		if np.RestrictsOut {
+			m.RestrictedOut = true
+			m.Out = append(m.Out, b.resolved(np, np.Out))
+		}
+	}
+	return m
+}
+
+// resolved is one direction of a policy with its selectors as addresses.
+func (b *builder) resolved(np *spec.Policy, rules []spec.PolicyRule) cni.PodPolicy {
+	out := cni.PodPolicy{Namespace: np.Namespace, Name: np.Name, Origin: np.Origin}
+	for _, r := range rules {
+		var nr cni.PolicyRule
+		for _, port := range r.Ports {
+			nr.Ports = append(nr.Ports, cni.PolicyPort(port))
+		}
+		for _, peer := range r.Peers {
+			to := cni.PolicyPeer{Block: peer.Block, Except: peer.Except}
+			for _, q := range b.pods {
+				if !peer.Block.IsValid() && !q.HostNetwork && q.given.IsValid() && peer.Picks(np.Namespace, q.Namespace, q.Labels, b.namespaces) {
+					to.Pods = append(to.Pods, q.given)
+				}
+			}
+			slices.SortFunc(to.Pods, netip.Addr.Compare)
+			nr.Peers = append(nr.Peers, to)
+		}
+		out.Rules = append(out.Rules, nr)
+	}
+	return out
+}
+
+// enforcement is what the gates of a pod do to connections that no policy admits: they
+// pass with a remark (open), are dropped (closed), or are unknown.
+type enforcement struct {
+	fact         *evidence.Fact
+	open, closed bool
+	// nodeIn: what comes from the pod's own node passes; nodeOut: what goes there meets the
+	// policies as well.
+	nodeIn, nodeOut bool
 }
 
 // named bounds the pods that a notice names.
@@ -80,7 +165,7 @@ func (b *builder) selected(np *spec.Policy) string {
 }
 
 // gates adds the gates of one pod.
-func (b *builder) gates(p *pod, fact *evidence.Fact) {
+func (b *builder) gates(p *pod, how enforcement) {
 	var in, out []*spec.Policy
 	for _, np := range b.admit {
 		if !np.Selects(p.Namespace, p.Labels) {
@@ -101,17 +186,33 @@ func (b *builder) gates(p *pod, fact *evidence.Fact) {
 		n := m.Node
 		passes := func(h *packet.Headers) bool {
 			peer := h.Src
+			own := func() bool { return peer == n.Address || peer == n.Address6 || n.machine.Stack().Owns(peer) }
 			if outbound {
 				// "Traffic to and from the node where a Pod is running is always
 				// allowed" (Kubernetes documentation, Network Policies). What comes
 				// with the node's address may have been translated to it on the way.
-				if peer = h.Dst; peer == n.Address || peer == n.Address6 {
+				if peer = h.Dst; !how.nodeOut && own() {
 					return true
 				}
+			} else if how.nodeIn && own() {
+				return true
 			}
 			return slices.ContainsFunc(admitted, func(a admission) bool { return a.holds(peer, h) })
 		}
-		m.Stack().AddGate(host.Gate{Out: outbound, Passes: passes, Event: trace.Of(notAdmitted{policyNames(list), outbound, fact != factPolicy}), Origin: list[0].Origin, Fact: fact, Open: fact != factPolicy})
+		g := host.Gate{Out: outbound, Passes: passes, Origin: list[0].Origin, Fact: how.fact, Open: how.open, Closed: how.closed}
+		if how.closed && outbound {
+			// The node translates addresses of Services before its rules look.
+			toService := func(h *packet.Headers) bool {
+				return slices.ContainsFunc(b.Plan.ServiceCIDRs, func(p netip.Prefix) bool { return p.Contains(h.Dst) })
+			}
+			behind := g
+			behind.Closed, behind.Fact, behind.Event = false, factPolicy, trace.Of(notAdmitted{policyNames(list), outbound, ""})
+			behind.Passes = func(h *packet.Headers) bool { return !toService(h) || passes(h) }
+			m.Stack().AddGate(behind)
+			g.Passes = func(h *packet.Headers) bool { return toService(h) || passes(h) }
+		}
+		g.Event = trace.Of(notAdmitted{policyNames(list), outbound, how.word()})
+		m.Stack().AddGate(g)
 	}
 	add(in, false, b.admissions(p, in, func(np *spec.Policy) []spec.PolicyRule { return np.In }, false))
 	add(out, true, b.admissions(p, out, func(np *spec.Policy) []spec.PolicyRule { return np.Out }, true))
@@ -125,11 +226,28 @@ func policyNames(list []*spec.Policy) string {
 	return strings.Join(names, ", ")
 }
 
-// notAdmitted is a connection that no policy of a pod admits.
+// What happens to a connection that no policy admits.
+const (
+	isIgnored = "ignored"
+	isDropped = "dropped"
+)
+
+func (e enforcement) word() string {
+	switch {
+	case e.open:
+		return isIgnored
+	case e.closed:
+		return isDropped
+	}
+	return ""
+}
+
+// notAdmitted is a connection that no policy of a pod admits; end is what happens to it,
+// "" where nobody knows.
 type notAdmitted struct {
 	policies string
 	out      bool
-	ignored  bool
+	end      string
 }
 
 func (e notAdmitted) Text() string {
@@ -138,8 +256,11 @@ func (e notAdmitted) Text() string {
 		way = "to this peer"
 	}
 	s := fmt.Sprintf("NetworkPolicy %s admits no such connection %s", e.policies, way)
-	if e.ignored {
+	switch e.end {
+	case isIgnored:
 		return s + ", and nothing enforces it"
+	case isDropped:
+		return s + ", and the node drops it"
 	}
 	return s + ", and who enforces it is not modelled"
 }

@@ -96,6 +96,8 @@ func (c *Cluster) ServiceOf(node string) *hcn.Service {
 // Move lets kube-proxy of each node run in another place from now on: where it runs it
 // ends, and starts there, as after a restart. The caller holds the lock.
 func (c *Cluster) Move(ctx context.Context, to func(node string) components.Place) error {
+	c.changes()
+	defer c.changes()
 	if c.b.real == nil || c.b.real.stopped || !c.b.real.proxy {
 		return nil
 	}
@@ -116,6 +118,8 @@ func (c *Cluster) Move(ctx context.Context, to func(node string) components.Plac
 // Resume starts kube-proxy on nodes that have started again, when their places are
 // there. The caller holds the lock.
 func (c *Cluster) Resume(ctx context.Context) error {
+	c.changes()
+	defer c.changes()
 	if c.b.real == nil {
 		return nil
 	}

@@ -20,19 +20,21 @@ import (
 // services makes what proxies and the DNS see of the Services: those that every
 // cluster has, then the lab's own, all with their endpoints.
 func (b *builder) services(context.Context) error {
+	defer b.index.forgetServices()
 	if b.Options.Objects == Outside {
 		b.Kube.Services = b.given
 		return nil
 	}
 	b.Kube.Services = b.builtinServices()
+	selectable := b.podsByLabel()
 	for _, s := range b.lists {
 		k := s.Service
 		for _, v6 := range []bool{false, true} {
 			if !s.HasFamily(v6) {
 				continue
 			}
-			for _, p := range b.pods {
-				if a := p.address(v6); !p.late && !p.outside && s.Selects(p.Namespace, p.Labels) && (a.IsValid() || !v6) {
+			for _, p := range selectable.candidates(s) {
+				if a := p.address(v6); s.Selects(p.Namespace, p.Labels) && (a.IsValid() || !v6) {
 					k.Endpoints = append(k.Endpoints, b.endpoint(p, s, a))
 				}
 			}
@@ -48,6 +50,39 @@ func (b *builder) services(context.Context) error {
 		b.Kube.Services = append(b.Kube.Services, &k)
 	}
 	return nil
+}
+
+// label is one label of a pod in a namespace.
+type label struct{ namespace, key, value string }
+
+// podsByLabel are the pods that Services select by labels, each list in the order of all
+// pods.
+type podsByLabel map[label][]*pod
+
+func (b *builder) podsByLabel() podsByLabel {
+	all := podsByLabel{}
+	for _, p := range b.pods {
+		if p.late || p.outside {
+			continue
+		}
+		for k, v := range p.Labels {
+			l := label{p.Namespace, k, v}
+			all[l] = append(all[l], p)
+		}
+	}
+	return all
+}
+
+// candidates are the pods with the label of a Service's selector that the fewest have.
+func (all podsByLabel) candidates(s *spec.Service) []*pod {
+	var least []*pod
+	first := true
+	for k, v := range s.Selector {
+		if ps := all[label{s.Namespace, k, v}]; first || len(ps) < len(least) {
+			least, first = ps, false
+		}
+	}
+	return least
 }
 
 // builtinServices are those that every cluster has.
@@ -156,6 +191,7 @@ func (b *builder) startProxy(n *Node) (err error) {
 	if n.Plan.Proxy.Mode != kubeproxy.ModeKernelspace || n.Plan.Dump != nil || b.Options.Proxies == Outside || b.real != nil && b.real.proxy {
 		return nil
 	}
+	n.HNS.Settle()
 	n.troubles = kubeproxy.Troubles{}
 	if n.proxy, err = kubeproxy.NewKernelspace(n.Plan.Proxy, n.Node, n.HNS); err != nil {
 		n.proxy = nil
@@ -199,20 +235,28 @@ func (b *builder) syncNode(n *Node) error {
 		kubeproxy.SetConntrack(nat)
 	case n.Plan.Proxy.Mode == kubeproxy.ModeUserspace:
 		return b.userspace(n)
+	case n.proxy != nil && b.proxyCanWait(n):
+		b.wait(n)
 	case n.proxy != nil:
-		rep, err := n.proxy.Sync(b.Kube.Services)
-		n.troubles.Note(rep)
-		b.noTroubles(n, kubeProxy)
-		if err != nil {
-			b.trouble(n, kubeProxy, "it programs nothing: "+oneLine(n, err), nil, nil)
-			return nil
-		}
-		n.synced = &rep
-		for _, t := range n.troubles.All() {
-			b.trouble(n, kubeProxy, t.Text, t.Fact, t.About)
-		}
+		b.catchUpNow(n)
+		b.syncKernelspace(n, b.Kube.Services)
 	}
 	return nil
+}
+
+// syncKernelspace lets the model of kube-proxy in kernelspace mode follow Services.
+func (b *builder) syncKernelspace(n *Node, services []*kube.Service) {
+	rep, err := n.proxy.Sync(services)
+	n.troubles.Note(rep)
+	b.noTroubles(n, kubeProxy)
+	if err != nil {
+		b.trouble(n, kubeProxy, "it programs nothing: "+oneLine(n, err), nil, nil)
+		return
+	}
+	n.synced = &rep
+	for _, t := range n.troubles.All() {
+		b.trouble(n, kubeProxy, t.Text, t.Fact, t.About)
+	}
 }
 
 const kubeProxy = "kube-proxy"

@@ -16,6 +16,7 @@ func (n *Node) State() (*dump.State, error) {
 	if !n.Plan.Windows() {
 		return nil, fmt.Errorf("node %s runs Linux; the forms are those of Windows nodes", n.Name)
 	}
+	n.settle()
 	st := n.machine.Stack()
 	s := &dump.State{Name: n.Name}
 	for i, l := range st.Links {

@@ -53,6 +53,8 @@ func (c *Cluster) Done() int { return c.done }
 // Advance does the next step of the plan. Time passes for whoever has a clock; a
 // cluster has none.
 func (c *Cluster) Advance(ctx context.Context) error {
+	c.changes()
+	defer c.changes()
 	s := c.Plan.Steps[c.done]
 	if err := c.b.step(ctx, s); err != nil {
 		return c.Plan.Wrap(&StepError{Step: s.Name, Err: err})
@@ -64,6 +66,8 @@ func (c *Cluster) Advance(ctx context.Context) error {
 // Follow does the step that a plan has after those that were done: the plan is that of
 // the cluster, with one more step. The plan is the cluster's from then on.
 func (c *Cluster) Follow(ctx context.Context, p *plan.Plan) error {
+	c.changes()
+	defer c.changes()
 	s := p.Steps[c.done]
 	for _, q := range slices.Concat(s.Stop, s.Restart) {
 		if c.node(q.Node) == nil {
@@ -218,6 +222,7 @@ func (b *builder) takeDown(p *pod) error {
 	n := b.node(p.Node)
 	b.pods = slices.DeleteFunc(b.pods, func(o *pod) bool { return o == p })
 	b.machines = slices.DeleteFunc(b.machines, func(m *Machine) bool { return m.Ref == Ref{PodKind, p.Key()} })
+	b.index.forget()
 	if p.HostNetwork {
 		n.machine.Stack().Unlisten(p.listened...)
 		return nil
@@ -332,6 +337,7 @@ func (b *builder) restart(ctx context.Context, s *plan.Step) error {
 
 // restartProxy starts kube-proxy again: it knows nothing of what it did before.
 func (b *builder) restartProxy(n *Node) error {
+	n.settle()
 	n.stopped = false
 	if b.hasRealProxy(n) {
 		return b.real.restartProxy(n)
@@ -344,6 +350,7 @@ func (b *builder) restartProxy(n *Node) error {
 
 // stopProxy stops kube-proxy on a node.
 func (b *builder) stopProxy(n *Node) error {
+	n.settle()
 	n.stopped = true
 	if b.hasRealProxy(n) {
 		return b.real.halt(n)
@@ -414,6 +421,7 @@ func (b *builder) restartNode(ctx context.Context, n *Node) error {
 // restartWindows lets HNS and the plugin's agent of a node start again: networks
 // that do not persist are gone (hcn.non-persistent), and the agent makes them anew.
 func (b *builder) restartWindows(n *Node) error {
+	n.later = false
 	n.windows.DetachHost()
 	for _, nw := range n.HNS.ListNetworks(func(nw *hns.Network) bool { return nw.Flags&hns.NetworkNonPersistent != 0 }) {
 		if err := n.HNS.DeleteNetwork(nw.ID); err != nil {

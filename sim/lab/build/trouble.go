@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -46,6 +47,10 @@ func (c *Cluster) Troubles(to netip.AddrPort, proto packet.Proto) []Trouble {
 			all = append(all, t)
 		}
 	}
+	// A node's kube-proxy is done when the node is used; the list does not tell when.
+	slices.SortStableFunc(all, func(a, b Trouble) int {
+		return cmp.Or(cmp.Compare(btoi(a.Program == kubeProxy), btoi(b.Program == kubeProxy)), cmp.Compare(c.index.place(c.Nodes, a.Node), c.index.place(c.Nodes, b.Node)))
+	})
 	return all
 }
 
@@ -62,17 +67,5 @@ func serves(lb *hns.LoadBalancer, f kubeproxy.Frontend) bool {
 
 // isFrontend reports whether a Service has a frontend.
 func (c *Cluster) isFrontend(f kubeproxy.Frontend) bool {
-	for _, s := range c.Kube.Services {
-		own := !f.Addr.IsValid() || slices.Contains(s.ClusterIPs, f.Addr) || slices.Contains(s.ExternalIPs, f.Addr) || slices.Contains(s.IngressIPs, f.Addr)
-		for _, p := range s.Ports {
-			port := p.Port
-			if !f.Addr.IsValid() {
-				port = p.NodePort
-			}
-			if own && p.Proto == f.Proto && port == f.Port && port != 0 {
-				return true
-			}
-		}
-	}
-	return false
+	return f.Port != 0 && c.index.servicesOf(c.Kube.Services).frontends[f] != nil
 }

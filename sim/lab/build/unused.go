@@ -3,11 +3,11 @@ package build
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -71,7 +71,14 @@ func (b *builder) unusedProxyName() {
 // it (feature OverlayNetwork): how it fails there nobody says, so the model has it work.
 func (b *builder) oldOverlay() {
 	for i, n := range b.Nodes {
-		if n.HNS == nil || n.Windows.Has(builds.OverlayNetwork) || len(n.HNS.ListNetworks(func(w *hns.Network) bool { return w.Is(hns.Overlay) })) == 0 {
+		if n.HNS == nil || n.Windows.Has(builds.OverlayNetwork) {
+			continue
+		}
+		overlay := false
+		n.HNS.AsIs(func() {
+			overlay = len(n.HNS.ListNetworks(func(w *hns.Network) bool { return w.Is(hns.Overlay) })) > 0
+		})
+		if !overlay {
 			continue
 		}
 		b.notice("an overlay network on "+n.Name, builds.OverlayNetwork.Fact().Says+" How it fails before is not simulated.", b.Plan.File.Origin("build", "spec", "nodes", i, "build"))
@@ -128,7 +135,7 @@ func (b *builder) unusedIPv6() {
 }
 
 // warning is a plugin's remark with its place.
-var warning = regexp.MustCompile(`^(.+?):(\d+):(?:\d+:)? (.+)$`)
+var warning = lazyregexp.New(`^(.+?):(\d+):(?:\d+:)? (.+)$`)
 
 // warned notes what a plugin says of its configuration: what it or its model does not
 // read.

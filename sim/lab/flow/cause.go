@@ -35,7 +35,7 @@ type knowledge interface {
 func (c *Cluster) cluster() *kube.Cluster { return c.Kube }
 
 func (c *Cluster) whose(a netip.Addr) (build.Ref, bool) {
-	if m := c.owner(a); m != nil {
+	if m := c.Owner(a); m != nil {
 		return m.Ref, true
 	}
 	return build.Ref{}, false
@@ -198,7 +198,7 @@ func (l *loss) notServed() (cause, bool) {
 	_, in := l.inRange(l.dst.Addr())
 	node, isNode := l.ownedByNode(l.dst.Addr())
 	switch {
-	case redirected(l.path.Steps) || svc == nil && !in:
+	case redirected(l.path.Steps) || balanced(l.path.Steps) || svc == nil && !in:
 		return cause{}, false
 	case isNode && svc != nil:
 		if l.last.Place != node || !l.stuck() && l.path.Reason != trace.PortClosed {

@@ -35,7 +35,7 @@ func (c *Cluster) ingressNamed(name string) *spec.Ingress {
 // served reports whether a packet to an address of an Ingress gets to somebody: a
 // Service or a machine of the lab has it.
 func (c *Cluster) served(a netip.Addr) bool {
-	if c.owner(a) != nil {
+	if c.Owner(a) != nil {
 		return true
 	}
 	for _, s := range c.Kube.Services {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/path"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
@@ -33,6 +34,20 @@ type Injector struct {
 	wires  map[*wire.Segment]*Entry
 	stacks map[[2]string]*host.Stack
 	hops   map[nextKey]nextHop
+	// routesOf is the configuration's epoch for which hops were found.
+	routesOf uint64
+
+	hop        Hop
+	boundaries map[Boundary]*Boundary
+	crossed    int  // boundaries, by the last frame
+	followed   bool // the last frame went along a path that was kept
+	outcomes   map[Outcome]*Outcome
+
+	paths        pathTable
+	rec          path.Record
+	passing      path.Passing // kept, so that a packet costs no allocation
+	way          []crossing   // of the frame that is recorded
+	size, length int          // of it, when it was put in
 	// live is set when programs outside the simulation answer; see OpenPorts.
 	live *ports
 }
@@ -73,10 +88,27 @@ type Outcome struct {
 	Readdressed bool
 }
 
-// Hop is called with every frame that crosses a boundary: a segment ("wire
-// nodes") or a port of a virtual switch ("win1 endpoint client"). Entering is
-// set for frames on their way into a switch. The frame is valid until it returns.
-type Hop func(place, name string, entering bool, frame []byte)
+// Boundary is what frames cross: a segment ("wire nodes") or a port of a virtual switch
+// ("win1 endpoint client"). Entering is set for frames on their way into a switch.
+type Boundary struct {
+	Place, Name string
+	Entering    bool
+}
+
+// String is "wire nodes", "win1 bridge cni0", "win1 endpoint client into switch".
+func (b *Boundary) String() string {
+	switch {
+	case b.Place == "":
+		return "wire " + b.Name
+	case b.Entering:
+		return b.Place + " " + b.Name + " into switch"
+	}
+	return b.Place + " " + b.Name
+}
+
+// Hop is called with every frame that crosses a boundary. The frame is valid until it
+// returns. One Injector gives a boundary by the same pointer each time.
+type Hop func(at *Boundary, frame []byte)
 
 // nobody is the machine behind a wire that a capture is played onto: it answers
 // nothing.
@@ -91,15 +123,16 @@ func (nobody) ARP(*wire.NIC, netip.Addr) (packet.MAC, bool)        { return pack
 func (c *Cluster) NewInjector(hop Hop, record bool) *Injector {
 	c.Reset()
 	j := &Injector{c: c, byMAC: map[packet.MAC]*Entry{}, byAddr: map[netip.Addr]*Entry{}, ports: map[string]*Entry{},
-		wires: map[*wire.Segment]*Entry{}, stacks: map[[2]string]*host.Stack{}, hops: map[nextKey]nextHop{}}
+		wires: map[*wire.Segment]*Entry{}, stacks: map[[2]string]*host.Stack{}, hops: map[nextKey]nextHop{},
+		hop: hop, boundaries: map[Boundary]*Boundary{}, outcomes: map[Outcome]*Outcome{}}
 	if record {
 		j.sim.Rec = &trace.Recorder{}
 	}
 	j.sim.Sink = j.sink
 	j.sim.Pinned = c.Plan.Params.Pinned
-	if hop != nil {
-		j.sim.Taps.Segment = func(s *wire.Segment, _ *wire.NIC, p *packet.Packet) { hop(s.Place, s.Name, false, p.Bytes()) }
-		j.sim.Taps.Port = func(place, port string, entering bool, p *packet.Packet) { hop(place, port, entering, p.Bytes()) }
+	j.sim.Taps.Segment = func(s *wire.Segment, _ *wire.NIC, p *packet.Packet) { j.crosses(Boundary{s.Place, s.Name, false}, p) }
+	j.sim.Taps.Port = func(place, port string, entering bool, p *packet.Packet) {
+		j.crosses(Boundary{place, port, entering}, p)
 	}
 	j.findEntries()
 	for _, s := range c.Segments {
@@ -108,6 +141,32 @@ func (c *Cluster) NewInjector(hop Hop, record bool) *Injector {
 	}
 	return j
 }
+
+// crosses takes a frame at a boundary.
+func (j *Injector) crosses(b Boundary, p *packet.Packet) {
+	j.crossed++
+	if j.hop == nil && !j.sim.Path.On() {
+		return
+	}
+	at := j.boundaries[b]
+	if at == nil {
+		at = &b
+		j.boundaries[b] = at
+	}
+	if j.sim.Path.On() {
+		if p != &j.p {
+			j.sim.Path.GiveUp() // a second packet
+		}
+		j.way = append(j.way, crossing{at, j.rec.Edits.Len()})
+	}
+	if j.hop != nil {
+		j.hop(at, p.Bytes())
+	}
+}
+
+// Crossed is how many boundaries the last frame crossed, with all that was made of it on
+// its way.
+func (j *Injector) Crossed() int { return j.crossed }
 
 // findEntries makes the entries of all machines with programs.
 func (j *Injector) findEntries() {
@@ -209,11 +268,44 @@ func onSegment(s *wire.Segment, m packet.MAC) *wire.NIC {
 
 // Inject puts a frame in and follows it to its end. A nil entry is the one of
 // [Injector.Find]. The time is that since the first frame; it does not run
-// backwards. The error is a *packet.ParseError of a frame that was not put in.
-func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (Outcome, error) {
+// backwards. Equal outcomes are the same pointer. The error is a *packet.ParseError of a
+// frame that was not put in.
+func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (*Outcome, error) {
+	j.crossed, j.followed = 0, false
 	if err := j.p.Load(frame); err != nil {
-		return Outcome{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture"}, err
+		return j.same(Outcome{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture"}), err
 	}
+	k, ok := pathKey{}, false
+	if j.keepsPaths() {
+		if k, ok = keyOf(e, &j.p); ok {
+			if o, followed := j.follow(&k, now); followed {
+				return o, nil
+			}
+		}
+	}
+	o := j.walk(e, now, ok)
+	if ok {
+		j.keepPath(&k, o)
+	}
+	return o, nil
+}
+
+// same is the one pointer for an outcome. There are as many as a lab has places and
+// reasons, but for what is unknown, which may name more.
+func (j *Injector) same(o Outcome) *Outcome {
+	p := j.outcomes[o]
+	if p == nil {
+		if len(j.outcomes) >= maxHops {
+			clear(j.outcomes)
+		}
+		p = &o
+		j.outcomes[o] = p
+	}
+	return p
+}
+
+// walk sends the loaded frame from machine to machine.
+func (j *Injector) walk(e *Entry, now time.Duration, record bool) *Outcome {
 	h := j.p.Headers()
 	if e == nil {
 		e = j.Find(h)
@@ -224,10 +316,13 @@ func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (Outcome, e
 		j.p.Segment(smallSegment)
 	}
 	j.begin(e, now)
+	if record {
+		j.recordPath()
+	}
 	changed := j.send(e)
 	f := j.outcome(j.sim.Run())
 	f.Readdressed = changed
-	return f, nil
+	return j.same(f)
 }
 
 // smallSegment fits every link, in bytes (RFC 791).
@@ -295,9 +390,14 @@ func (j *Injector) known(s *wire.Segment, from *wire.NIC, m packet.MAC) bool {
 }
 
 func (j *Injector) nextHop(e *Entry, dst netip.Addr) nextHop {
+	if now := j.c.Epoch(); now != j.routesOf {
+		clear(j.hops)
+		j.routesOf = now
+	}
 	k := nextKey{e, dst}
 	n, ok := j.hops[k]
 	if !ok {
+		e.stack.Use()
 		if hop, reason := e.stack.NextHop(dst); reason == "" {
 			n = nextHop{hop.Link, hop.MAC}
 		}
@@ -318,6 +418,9 @@ func (j *Injector) sink(place, object string, p *packet.Packet) bool {
 		return false
 	}
 	j.sunk++
+	if p != &j.p {
+		j.sim.Path.GiveUp()
+	}
 	if j.to == nil {
 		j.to, j.place, j.where = j.stacks[[2]string{place, object}], place, object
 		h := p.Headers()

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -124,7 +123,7 @@ func (c *Cluster) ExportCommand(node string) string {
 
 // IsNode reports whether a place of a trace is a node of the cluster.
 func (c *Cluster) IsNode(place string) bool {
-	return slices.ContainsFunc(c.Machines(build.NodeKind), func(m *build.Machine) bool { return m.Name == place })
+	return c.Machine(build.Ref{Kind: build.NodeKind, Name: place}) != nil
 }
 
 // choice are the flags that select this variant and setting.

@@ -19,7 +19,7 @@ import (
 // place where the path ended.
 func (f *flow) judge(k knowledge, r *run) trace.Path {
 	steps, said := f.withTroubles(r.steps)
-	p := trace.Path{Choices: r.choices, Steps: steps, Seen: r.seen, Grade: trace.Weakest(steps)}
+	p := trace.Path{Choices: r.choices, Steps: steps, Seen: r.seen, Arrived: r.arrived, Grade: trace.Weakest(steps)}
 	last := lastReason(p.Steps)
 	switch {
 	case r.unknown != "":
@@ -63,8 +63,12 @@ func (f *flow) judge(k knowledge, r *run) trace.Path {
 // destination is still the one that was asked for. It returns the first of them, too.
 func (f *flow) withTroubles(steps []trace.Step) ([]trace.Step, *build.Trouble) {
 	var first *build.Trouble
-	for i := range f.troubles {
-		t := &f.troubles[i]
+	if f.troubles == nil {
+		return steps, nil
+	}
+	troubles := f.troubles()
+	for i := range troubles {
+		t := &troubles[i]
 		at := -1
 		for j, s := range steps {
 			if s.Leg != trace.Request || changes(s, diff.Destination) {
@@ -158,7 +162,7 @@ func (f *flow) requestLost(p *trace.Path, last *trace.Step) trace.Reason {
 // no node has had in its hands nobody could have encapsulated.
 func (f *flow) bareForPod(steps []trace.Step, last *trace.Step) bool {
 	if !f.overlay || last.Place != wire.Fabric || !slices.ContainsFunc(steps, func(s trace.Step) bool {
-		return s.Leg == last.Leg && s.N < last.N && slices.Contains(f.nodes, s.Place)
+		return s.Leg == last.Leg && s.N < last.N && f.isNode(s.Place)
 	}) {
 		return false
 	}
@@ -167,7 +171,7 @@ func (f *flow) bareForPod(steps []trace.Step, last *trace.Step) bool {
 			continue
 		}
 		p, err := packet.New(slices.Clone(steps[i].Frame))
-		return err == nil && slices.Contains(f.pods, p.Headers().Dst)
+		return err == nil && f.isPod(p.Headers().Dst)
 	}
 	return false
 }
@@ -210,6 +214,12 @@ func replyTranslated(steps []trace.Step) bool {
 // redirected reports whether the request's destination was translated.
 func redirected(steps []trace.Step) bool {
 	return slices.ContainsFunc(steps, func(s trace.Step) bool { return s.Leg == trace.Request && changes(s, diff.Destination) })
+}
+
+// balanced reports whether a load balancer's rule took the request, also one that keeps the
+// destination.
+func balanced(steps []trace.Step) bool {
+	return slices.ContainsFunc(steps, func(s trace.Step) bool { return s.Leg == trace.Request && s.RuleType == "lbnat" })
 }
 
 // changes reports whether a step changed a field.

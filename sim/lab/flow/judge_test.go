@@ -56,7 +56,7 @@ func TestVerdictFollowsFromSteps(t *testing.T) {
 	missedByProtocol := step(trace.Request, "win1", trace.ActNoMatch, "")
 	missedByProtocol.Nearest = []trace.Miss{{Field: "protocol"}}
 	onNode := step(trace.Request, "win1", trace.ActForward, "")
-	overlay := flow{overlay: true, nodes: []string{"win1", "win2"}, pods: []netip.Addr{pod}}
+	overlay := flow{overlay: true, isNode: func(n string) bool { return n == "win1" || n == "win2" }, isPod: func(a netip.Addr) bool { return a == pod }}
 	replySNAT := step(trace.Reply, "win2", trace.ActRewrite, "")
 	replySNAT.RuleType, replySNAT.Changes = "dynnat", []trace.Change{{Field: diff.Source}}
 	noRoute := step(trace.Request, wire.Fabric, trace.ActDrop, trace.NoRoute)
@@ -81,7 +81,7 @@ func TestVerdictFollowsFromSteps(t *testing.T) {
 		{"overlay, pod address bare on the wire", overlay, run{steps: []trace.Step{onNode, onTheWire(pod), noRoute}}, trace.Dropped, trace.NotEncapsulated},
 		{"overlay, from outside", overlay, run{steps: []trace.Step{onTheWire(pod), noRoute}}, trace.Dropped, trace.NoRoute},
 		{"overlay, another address", overlay, run{steps: []trace.Step{onNode, onTheWire(client), noRoute}}, trace.Dropped, trace.NoRoute},
-		{"l2bridge, pod address on the wire", flow{nodes: overlay.nodes, pods: overlay.pods}, run{steps: []trace.Step{onNode, onTheWire(pod), noRoute}}, trace.Dropped, trace.NoRoute},
+		{"l2bridge, pod address on the wire", flow{isNode: overlay.isNode, isPod: overlay.isPod}, run{steps: []trace.Step{onNode, onTheWire(pod), noRoute}}, trace.Dropped, trace.NoRoute},
 		{"overlay, lost on a node", overlay, run{steps: []trace.Step{onNode, onTheWire(pod), step(trace.Request, "win2", trace.ActDrop, trace.NoRoute)}}, trace.Dropped, trace.NoRoute},
 		{"overlay, the reply bare on the wire", overlay, run{seen: seen, steps: []trace.Step{onNode, step(trace.Reply, "win1", trace.ActForward, ""), replyTo(pod), replyNoRoute}}, trace.NoReply, trace.NotEncapsulated},
 		{"overlay, the reply of a machine outside", overlay, run{seen: seen, steps: []trace.Step{onNode, replyTo(pod), replyNoRoute}}, trace.NoReply, trace.NoWayBack},

@@ -48,14 +48,14 @@ type flow struct {
 	tap                func(segment string, from string, frame []byte)
 
 	// What judging needs to know about the cluster: the sender's node ("" for none),
-	// the names of all nodes, whether pods need encapsulation between nodes, and
+	// which names are those of nodes, whether pods need encapsulation between nodes, and
 	// which addresses are those of pods.
 	node    string
-	nodes   []string
+	isNode  func(name string) bool
 	overlay bool
-	pods    []netip.Addr
-	// troubles are what programs could not do for the destination.
-	troubles []build.Trouble
+	isPod   func(netip.Addr) bool
+	// troubles are what programs could not do for the destination; nil for nothing.
+	troubles func() []build.Trouble
 }
 
 // endpoint is an end of a flow on the way to being resolved.
@@ -191,15 +191,16 @@ func (c *Cluster) describe(f *flow) {
 	if n := c.Machine(f.from).Node; n != nil {
 		f.node = n.Name
 	}
-	f.nodes = c.names(build.NodeKind)
+	f.isNode, f.isPod = c.IsNode, c.isPodAddress
 	f.overlay = c.Plan.Network.Type == "overlay"
-	f.troubles = c.Troubles(f.dst, f.proto)
-	for _, p := range c.Machines(build.PodKind) {
-		f.pods = append(f.pods, p.Address)
-		if a := p.Stack().Address(true); a.IsValid() && isPod(p) {
-			f.pods = append(f.pods, a)
-		}
-	}
+	f.troubles = func() []build.Trouble { return c.Troubles(f.dst, f.proto) }
+}
+
+// isPodAddress reports whether an address is a pod's first one, or the first IPv6 one of
+// a pod with a network of its own.
+func (c *Cluster) isPodAddress(a netip.Addr) bool {
+	m := c.Owner(a)
+	return m != nil && m.Kind == build.PodKind && (m.Address == a || isPod(m) && m.Stack().Address(true) == a)
 }
 
 // label names the sender in steps: as the request does, but not by an address.
@@ -269,11 +270,11 @@ func (c *Cluster) source(text string, v6 bool) (endpoint, error) {
 		return endpoint{}, err
 	}
 	if t.Kind == spec.AddressTarget {
-		m := c.owner(t.Addr)
+		m := c.Owner(t.Addr)
 		if m == nil {
 			return endpoint{}, fmt.Errorf("nobody in this lab has the address %s", t.Addr)
 		}
-		return endpointOf(m, t.Addr.Is6()), nil
+		return c.endpointOf(m, t.Addr.Is6()), nil
 	}
 	return c.named(t, v6)
 }
@@ -298,7 +299,7 @@ func (c *Cluster) named(t spec.Target, v6 bool) (endpoint, error) {
 	if m == nil {
 		return endpoint{}, fmt.Errorf("there is no %s %s in this lab; there are %s", t.Kind, ref.Name, strings.Join(c.names(ref.Kind), ", "))
 	}
-	return endpointOf(m, v6), nil
+	return c.endpointOf(m, v6), nil
 }
 
 // names are the names of all machines of a kind.
@@ -310,8 +311,12 @@ func (c *Cluster) names(k build.Kind) []string {
 	return all
 }
 
-// endpointOf is a machine with its address of a family.
-func endpointOf(m *build.Machine, v6 bool) endpoint {
+// endpointOf is a machine with its address of a family. What waits on its node is done:
+// a packet will come there.
+func (c *Cluster) endpointOf(m *build.Machine, v6 bool) endpoint {
+	if m.Node != nil {
+		c.Settle(m.Node)
+	}
 	e := endpoint{machine: m, addr: m.Address}
 	switch {
 	case v6 && m.Kind == build.NodeKind:
@@ -320,26 +325,6 @@ func endpointOf(m *build.Machine, v6 bool) endpoint {
 		e.addr = m.Stack().Address(true)
 	}
 	return e
-}
-
-// owner is the machine that has an address: pods before nodes before hosts.
-func (c *Cluster) owner(a netip.Addr) *build.Machine {
-	for _, m := range c.Machines(build.PodKind) {
-		if m.Stack().Owns(a) {
-			return m
-		}
-	}
-	for _, m := range c.Machines(build.NodeKind) {
-		if m.Node.Address == a || m.Node.Address6 == a {
-			return m
-		}
-	}
-	for _, m := range c.Machines(build.HostKind) {
-		if m.Stack().Owns(a) {
-			return m
-		}
-	}
-	return nil
 }
 
 // target finds the address that a target means. A name that does not resolve
@@ -649,6 +634,9 @@ func (a *asking) send(m *build.Machine, server netip.Addr, query []byte, forced 
 	var reply dns.Reply
 	var picks []trace.Choice
 	for range maxForwards {
+		if m.Node != nil {
+			a.c.Settle(m.Node)
+		}
 		f := &flow{from: m.Ref, proto: packet.UDP, src: m.Stack().Source(server), dst: netip.AddrPortFrom(server, 53), ttl: defaultTTL, payload: query}
 		a.c.describe(f)
 		s := a.c.start(f, forced)

@@ -20,6 +20,7 @@ type run struct {
 	choices []trace.Choice
 	steps   []trace.Step
 	seen    *trace.Seen
+	arrived *trace.Arrival
 	// before are the steps of the first packet, when a second one is judged.
 	before []trace.Step
 	// out is how the sender's program fared, unknown the first behaviour on the
@@ -173,7 +174,7 @@ func (s *sending) send() {
 }
 
 func (s *sending) result() run {
-	return run{choices: s.sim.Made, steps: s.sim.Rec.Steps(), seen: s.sim.Rec.Seen(), out: s.socket.Outcome, unknown: s.sim.Unknown, endless: s.err}
+	return run{choices: s.sim.Made, steps: s.sim.Rec.Steps(), seen: s.sim.Rec.Seen(), arrived: s.sim.Rec.Arrived(), out: s.socket.Outcome, unknown: s.sim.Unknown, endless: s.err}
 }
 
 // sendAll sends a flow: its first packet and, when something comes after that, a

@@ -427,7 +427,7 @@ func newOf(before, after []*host.Socket, as packet.Tuple) *host.Socket {
 
 func (r *replay) result() run {
 	o := r.open[r.of]
-	return run{choices: r.choices.Made, steps: r.sim.Rec.Steps(), seen: r.sim.Rec.Seen(), before: slices.Clip(r.before),
+	return run{choices: r.choices.Made, steps: r.sim.Rec.Steps(), seen: r.sim.Rec.Seen(), arrived: r.sim.Rec.Arrived(), before: slices.Clip(r.before),
 		out: o.socket.Outcome, unknown: r.sim.Unknown, endless: r.err}
 }
 

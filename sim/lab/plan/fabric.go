@@ -23,6 +23,8 @@ type Segment struct {
 	Azure  bool
 	Rules  []fabric.Rule
 	Routes []fabric.Route
+	// Unknown says why not all machines on it are known, "" where they are.
+	Unknown string
 }
 
 // Router connects segments.
@@ -34,6 +36,8 @@ type Router struct {
 	Forward    []Forward
 	// Rules are those of a stateful firewall; nil: it is none.
 	Rules []fabric.Rule
+	// Unknown says why it is not known what it passes on, "" where that is known.
+	Unknown string
 }
 
 // Interface is one leg of a router.
@@ -133,7 +137,7 @@ func router6(s *spec.Spec, segment string) (netip.Addr, error) {
 func (p *Plan) fabric(s *spec.Spec) error {
 	var r reader
 	for i, g := range s.Fabric.Segments {
-		seg := Segment{Name: g.Name, MTU: g.MTU, Azure: g.Azure, Subnet: r.prefix(g.Subnet), Rules: p.rules(&r, "segments", i, g.Rules)}
+		seg := Segment{Name: g.Name, Unknown: g.Unknown, MTU: g.MTU, Azure: g.Azure, Subnet: r.prefix(g.Subnet), Rules: p.rules(&r, "segments", i, g.Rules)}
 		var err error
 		seg.Subnet6, err = subnet6(s, g.Name)
 		r.note(err)
@@ -168,7 +172,7 @@ func (p *Plan) rules(r *reader, list string, i int, rules []spec.FabricRule) []f
 
 // router reads router i.
 func (p *Plan) router(r *reader, i int, in spec.Router) Router {
-	m := Router{Name: in.Name, Rules: p.rules(r, "routers", i, in.Rules)}
+	m := Router{Name: in.Name, Unknown: in.Unknown, Rules: p.rules(r, "routers", i, in.Rules)}
 	origin := func(what, list string, j int) *trace.Origin {
 		return p.File.Origin(what+" of router "+in.Name, "spec", "fabric", "routers", i, list, j)
 	}

@@ -31,6 +31,8 @@ type Network struct {
 	// Name is the plugin with its version: "flannel 0.12.0". Type is the HNS
 	// network type, in lower case.
 	Name, Type string
+	// PolicyAgent enforces NetworkPolicies, "" for the plugin's own agent or nobody.
+	PolicyAgent cni.Agent
 	// CNI is what the plugin is made of, for design CNI.
 	CNI cni.Options
 	// Bridge is where Linux containers are on a node without a plugin there, the
@@ -41,7 +43,7 @@ type Network struct {
 // design says how the pod network is made.
 func (p *Plan) design(s *spec.Spec) error {
 	in := s.Network
-	p.Network = Network{Design: OVS, Plugin: in.Plugin, Version: in.Version, Name: in.Plugin, Type: "transparent"}
+	p.Network = Network{Design: OVS, Plugin: in.Plugin, Version: in.Version, Name: in.Plugin, Type: "transparent", PolicyAgent: cni.Agent(in.PolicyAgent)}
 	switch {
 	case hasModel(in.Plugin):
 		p.Network.Design = CNI

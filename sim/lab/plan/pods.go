@@ -19,6 +19,8 @@ type Pod struct {
 	kube.Pod
 	HostNetwork bool
 	Listen      []spec.ListenPort
+	// PortsUnknown says why it is not known on which other ports it listens.
+	PortsUnknown string
 	// Ports are the named ports of its containers.
 	Ports                    map[string]uint16
 	Ready, Terminating, Late bool
@@ -160,6 +162,7 @@ func (p *Pod) pin(r *reader, in spec.Pod) {
 	if in.Ready != nil {
 		p.Ready = *in.Ready
 	}
+	p.PortsUnknown = in.PortsUnknown
 	p.Terminating, p.Late, p.DNS = in.Terminating, in.Late, in.DNS
 	if in.Run != nil {
 		p.Run = in.Run

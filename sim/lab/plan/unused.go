@@ -35,8 +35,8 @@ func (p *Plan) unused(s *spec.Spec) error {
 // unusedRange notes a pod range of the CNI configuration that is not the node's.
 func (p *Plan) unusedRange() {
 	conf := p.Network.CNI.Conf
-	if conf == nil || p.Network.CNI.Plugin == cni.PluginNAT || p.Network.CNI.Plugin == cni.PluginAzure {
-		return // nat takes it; the reader has a warning for azure-vnet
+	if conf == nil || slices.Contains([]cni.Name{cni.PluginNAT, cni.PluginAzure, cni.PluginVPCBridge}, p.Network.CNI.Plugin) {
+		return // nat takes it; the reader has a warning for the others
 	}
 	prefix, at := conf.PodRange()
 	if !prefix.IsValid() {

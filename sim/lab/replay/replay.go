@@ -42,13 +42,17 @@ func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Opt
 	if err != nil {
 		return nil, err
 	}
-	p := &player{sum: newSummary(), outcomes: map[flow.Outcome]*Count{}, hops: map[hop]int{}}
+	p := &player{sum: newSummary(), counts: map[flow.Outcome]*Count{}, outcomes: map[*flow.Outcome]*Count{}, hops: map[*flow.Boundary]int{}}
 	if out != nil {
 		if p.w, err = capture.NewWriter(out, inputInterface); err != nil {
 			return nil, err
 		}
 	}
-	j := c.NewInjector(p.crosses, o.Record)
+	hop := p.crosses
+	if out == nil {
+		hop = nil // nobody looks at the frames
+	}
+	j := c.NewInjector(hop, o.Record)
 	var entry *flow.Entry
 	if o.Port != "" {
 		if entry, err = j.Entry(o.Port); err != nil {
@@ -103,15 +107,9 @@ func damaged(err error) bool {
 	return errors.As(err, &cut) || errors.As(err, &bad)
 }
 
-// hop is a boundary that frames cross.
-type hop struct {
-	place, name string
-	entering    bool
-}
-
-// seen is a frame at a hop, a part of the player's buffer.
+// seen is a frame at a boundary, a part of the player's buffer.
 type seen struct {
-	hop      hop
+	at       *flow.Boundary
 	from, to int
 }
 
@@ -119,20 +117,19 @@ type seen struct {
 type player struct {
 	w        *capture.Writer
 	sum      *Summary
-	outcomes map[flow.Outcome]*Count
-	hops     map[hop]int // interface of the output
+	counts   map[flow.Outcome]*Count
+	outcomes map[*flow.Outcome]*Count // the same counts
+	hops     map[*flow.Boundary]int   // interface of the output
 	buf      []byte
 	seen     []seen
 	start    time.Time
-	last     hop
-	iface    int
 }
 
 // crosses notes a frame at a hop until the packet's verdict is known.
-func (p *player) crosses(place, name string, entering bool, frame []byte) {
+func (p *player) crosses(at *flow.Boundary, frame []byte) {
 	n := len(p.buf)
 	p.buf = append(p.buf, frame...)
-	p.seen = append(p.seen, seen{hop{place, name, entering}, n, len(p.buf)})
+	p.seen = append(p.seen, seen{at, n, len(p.buf)})
 }
 
 // play sends one packet through the cluster and writes it.
@@ -143,54 +140,66 @@ func (p *player) play(j *flow.Injector, e *flow.Entry, data []byte, info capture
 	if p.start.IsZero() {
 		p.start = info.Time
 	}
-	var became flow.Outcome
+	became := &partOnly
 	var err error
 	if len(data) < info.Length {
 		s.CutShort++
-		became = flow.Outcome{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture",
-			Object: "not played: the capture holds only a part of the packet"}
-	} else if became, err = j.Inject(e, data, info.Time.Sub(p.start)); err != nil {
-		s.Malformed++
-		if s.firstBad == "" {
-			s.firstBad = fmt.Sprintf("packet %d: %v", info.Number, err)
+	} else {
+		if became, err = j.Inject(e, data, info.Time.Sub(p.start)); err != nil {
+			s.Malformed++
+			if s.firstBad == "" {
+				s.firstBad = fmt.Sprintf("packet %d: %v", info.Number, err)
+			}
 		}
+		s.Frames += j.Crossed()
 	}
 	if became.Readdressed {
 		s.Readdressed++
-		became.Readdressed = false
 	}
-	c := p.outcomes[became]
-	if c == nil {
-		c = &Count{Verdict: became.Verdict, Reason: became.Reason, Where: became.Where(), comment: comment(became)}
-		p.outcomes[became] = c
-	}
+	c := p.count(became)
 	c.Packets++
-	s.Frames += len(p.seen)
 	if p.w == nil {
 		return nil
 	}
-	if err := p.w.Write(0, info.Time, data, c.comment); err != nil {
+	if err := p.w.WriteWith(0, info.Time, data, c.comment); err != nil {
 		return fmt.Errorf("packet %d: %w", info.Number, err)
 	}
 	for i := range p.seen {
 		f := &p.seen[i]
-		n, err := p.interfaceOf(f.hop)
+		n, err := p.interfaceOf(f.at)
 		if err != nil {
 			return err
 		}
-		if err := p.w.Write(n, info.Time, p.buf[f.from:f.to], c.comment); err != nil {
+		if err := p.w.WriteWith(n, info.Time, p.buf[f.from:f.to], c.comment); err != nil {
 			return fmt.Errorf("packet %d: %w", info.Number, err)
 		}
 	}
 	return nil
 }
 
+// partOnly is what becomes of a packet that is not all in the capture.
+var partOnly = flow.Outcome{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture",
+	Object: "not played: the capture holds only a part of the packet"}
+
+// count is what counts the packets with an outcome.
+func (p *player) count(o *flow.Outcome) *Count {
+	if c := p.outcomes[o]; c != nil {
+		return c
+	}
+	became := *o
+	became.Readdressed = false
+	c := p.counts[became]
+	if c == nil {
+		c = &Count{Verdict: became.Verdict, Reason: became.Reason, Where: became.Where(), comment: capture.NewComment(comment(became))}
+		p.counts[became] = c
+	}
+	p.outcomes[o] = c
+	return c
+}
+
 // interfaceOf is the interface of the output for a hop; it is added
 // when the first frame crosses the hop.
-func (p *player) interfaceOf(h hop) (int, error) {
-	if h == p.last {
-		return p.iface, nil
-	}
+func (p *player) interfaceOf(h *flow.Boundary) (int, error) {
 	n, ok := p.hops[h]
 	if !ok {
 		var err error
@@ -200,19 +209,7 @@ func (p *player) interfaceOf(h hop) (int, error) {
 		p.hops[h] = n
 		p.sum.Hops = append(p.sum.Hops, h.String())
 	}
-	p.last, p.iface = h, n
 	return n, nil
-}
-
-// String names a hop: "wire nodes", "win1 bridge cni0", "win1 endpoint client into switch".
-func (h hop) String() string {
-	switch {
-	case h.place == "":
-		return "wire " + h.name
-	case h.entering:
-		return h.place + " " + h.name + " into switch"
-	}
-	return h.place + " " + h.name
 }
 
 // comment is the comment of a packet: what became of it.

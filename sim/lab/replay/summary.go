@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/winlab-dev/winlab/internal/capture"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -39,7 +40,7 @@ type Count struct {
 	Where   string        `json:"where,omitempty"`
 	Packets int           `json:"packets"`
 
-	comment string
+	comment capture.Comment
 }
 
 func newSummary() *Summary { return &Summary{Outcomes: []Count{}, Hops: []string{}} }
@@ -47,7 +48,7 @@ func newSummary() *Summary { return &Summary{Outcomes: []Count{}, Hops: []string
 // finish sorts the counts and says in words what was skipped.
 func (p *player) finish() {
 	s := p.sum
-	for _, c := range p.outcomes {
+	for _, c := range p.counts {
 		s.Outcomes = append(s.Outcomes, *c)
 	}
 	slices.SortFunc(s.Outcomes, func(a, b Count) int {

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 )
@@ -88,7 +89,7 @@ func (s *Spec) defaultNode(i int) {
 	set(&n.Address, fmt.Sprintf("192.168.1.%d", 10+i))
 	set(&n.Segment, "nodes")
 	// Pods live in the node's own network there.
-	inNodeNetwork := s.Network.Plugin == "azure-vnet" || s.Network.Plugin == "nat"
+	inNodeNetwork := slices.Contains([]string{"azure-vnet", "nat", "vpc-bridge"}, s.Network.Plugin)
 	cluster, err := netip.ParsePrefix(s.Network.ClusterCIDR)
 	if err == nil && !inNodeNetwork && cluster.Addr().Is4() && cluster.Bits() <= 16 && i < 256 {
 		b := cluster.Addr().As4()

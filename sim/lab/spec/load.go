@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"gopkg.in/yaml.v3"
 
@@ -28,6 +29,9 @@ type File struct {
 	Lab  *Lab
 	node *yaml.Node
 	dir  string
+	// man is what was read to check the lab, for whoever asks for it first: it is
+	// changed by its reader. Copies with other versions or steps have the same.
+	man *atomic.Pointer[Manifests]
 }
 
 // maxSize bounds a lab file: a hostile one must not fill the memory.
@@ -134,7 +138,7 @@ func finishAll(path string, node *yaml.Node, found strict.Mistakes) (*File, erro
 // are in found already; the rest of such a document is still checked, so that
 // all mistakes are reported at once.
 func finish(path string, node *yaml.Node, found strict.Mistakes) (*File, error) {
-	f := &File{Path: path, node: node, dir: filepath.Dir(path), Lab: new(Lab)}
+	f := &File{Path: path, node: node, dir: filepath.Dir(path), Lab: new(Lab), man: new(atomic.Pointer[Manifests])}
 	if len(found) > 0 {
 		node = withoutDuplicates(node)
 	}

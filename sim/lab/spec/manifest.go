@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -105,6 +104,22 @@ type Manifests struct {
 	Namespaces map[string]map[string]string
 	// NotModelled are objects of which nothing follows in the simulation.
 	NotModelled []trace.Notice
+	noted       map[noticed]bool
+}
+
+// noticed tells notices apart.
+type noticed struct{ what, why, place string }
+
+// note adds a notice unless there is the same.
+func (m *Manifests) note(n trace.Notice) {
+	if m.noted == nil {
+		m.noted = map[noticed]bool{}
+	}
+	key := noticed{n.What, n.Why, n.Place()}
+	if !m.noted[key] {
+		m.noted[key] = true
+		m.NotModelled = append(m.NotModelled, n)
+	}
 }
 
 // maxReplicas bounds the pods of one workload: a node has room for some 100.
@@ -113,6 +128,15 @@ const maxReplicas = 1000
 // Manifests reads all manifests of the lab. Other kinds are skipped; an object
 // that cannot be read is an error.
 func (f *File) Manifests() (*Manifests, error) {
+	if f.man != nil {
+		if m := f.man.Swap(nil); m != nil {
+			return m, nil
+		}
+	}
+	return f.readManifests()
+}
+
+func (f *File) readManifests() (*Manifests, error) {
 	m := &Manifests{}
 	var found strict.Mistakes
 	for _, name := range f.Lab.Spec.Manifests {
@@ -139,7 +163,10 @@ func (m *Manifests) read(file string) strict.Mistakes {
 		if err != nil {
 			return append(found, strict.Mistake{File: file, Line: line, Column: 1, Message: err.Error()})
 		}
-		if err := m.add(file, line, doc); err != nil {
+		var placed strict.Mistakes
+		if err := m.add(file, line, doc); errors.As(err, &placed) {
+			found = append(found, placed...)
+		} else if err != nil {
 			found = append(found, strict.Mistake{File: file, Line: line, Column: 1, Message: err.Error()})
 		}
 		line += strings.Count(string(doc), "\n") + 1
@@ -152,7 +179,7 @@ func (m *Manifests) add(file string, line int, doc []byte) error {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
 	}
-	if err := sigsyaml.Unmarshal(doc, &head); err != nil {
+	if err := decode(doc, &head); err != nil {
 		return fmt.Errorf("not a Kubernetes object: %w", err)
 	}
 	origin := &trace.Origin{What: head.Kind + " " + head.Name, File: file, Line: line}
@@ -168,7 +195,7 @@ func (m *Manifests) add(file string, line int, doc []byte) error {
 		m.Services = append(m.Services, s)
 	case "Pod":
 		var p corev1.Pod
-		if err := sigsyaml.UnmarshalStrict(doc, &p); err != nil {
+		if err := decodeStrict(doc, &p); err != nil {
 			return fmt.Errorf("pod %s: %w", head.Name, err)
 		}
 		w := newWorkload(p.Namespace, p.Name, p.Labels, &p.Spec, origin)
@@ -220,7 +247,7 @@ func (m *Manifests) add(file string, line int, doc []byte) error {
 		}
 		if why := withoutEffect(head.APIVersion, head.Kind); why != "" {
 			what := strings.TrimSpace(head.Kind + " " + namespaceOr(head.Namespace) + "/" + head.Name)
-			m.NotModelled = trace.AddNotice(m.NotModelled, trace.Notice{What: what, Why: why, At: &trace.Origin{What: what, File: file, Line: line}})
+			m.note(trace.Notice{What: what, Why: why, At: &trace.Origin{What: what, File: file, Line: line}})
 		}
 	}
 	return nil
@@ -230,7 +257,7 @@ func (m *Manifests) add(file string, line int, doc []byte) error {
 // that matter are the same in all four.
 func readReplicas(doc []byte, origin *trace.Origin) ([]*Workload, error) {
 	var d appsv1.Deployment
-	if err := sigsyaml.Unmarshal(doc, &d); err != nil {
+	if err := decode(doc, &d); err != nil {
 		return nil, err
 	}
 	template, replicas := d.Spec.Template, 1
@@ -259,7 +286,7 @@ func readReplicas(doc []byte, origin *trace.Origin) ([]*Workload, error) {
 			// The controller gives the pod its name as hostname, and the governing
 			// Service as subdomain.
 			var s appsv1.StatefulSet
-			if err := sigsyaml.Unmarshal(doc, &s); err != nil {
+			if err := decode(doc, &s); err != nil {
 				return nil, err
 			}
 			w.Hostname, w.Subdomain = w.Name, s.Spec.ServiceName
@@ -271,21 +298,23 @@ func readReplicas(doc []byte, origin *trace.Origin) ([]*Workload, error) {
 
 // list adds the objects of a List.
 func (m *Manifests) list(file string, line int, doc []byte) error {
-	var l struct {
-		Items []any `json:"items"`
-	}
-	if err := sigsyaml.Unmarshal(doc, &l); err != nil {
+	all, err := items(doc, line)
+	if err != nil {
 		return err
 	}
 	var errs []error
-	for i, item := range l.Items {
-		text, err := sigsyaml.Marshal(item)
+	var placed strict.Mistakes
+	for i, o := range all {
+		err := m.add(file, o.line, o.text)
 		if err == nil {
-			err = m.add(file, line, text)
+			continue
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("object %d of the list: %w", i+1, err))
-		}
+		err = fmt.Errorf("object %d of the list: %w", i+1, err)
+		errs = append(errs, err)
+		placed = append(placed, strict.Mistake{File: file, Line: o.line, Column: 1, Message: err.Error()})
+	}
+	if slices.ContainsFunc(all, func(o item) bool { return o.line != line }) && len(placed) > 0 {
+		return placed
 	}
 	return errors.Join(errs...)
 }
@@ -403,7 +432,7 @@ func (w *Workload) readDNS(spec *corev1.PodSpec) error {
 // readService copies what matters of a Service.
 func readService(doc []byte, origin *trace.Origin) (*Service, error) {
 	var in corev1.Service
-	if err := sigsyaml.UnmarshalStrict(doc, &in); err != nil {
+	if err := decodeStrict(doc, &in); err != nil {
 		return nil, err
 	}
 	return serviceOf(&in, origin)

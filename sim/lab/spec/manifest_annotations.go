@@ -18,11 +18,11 @@ var podAnnotations = map[string]string{
 	"kubernetes.io/egress-bandwidth":                    "the runtime hands it to plugins with the capability bandwidth; how fast packets go is not simulated",
 	"k8s.v1.cni.cncf.io/":                               "Multus reads it: the pod has the network of the lab's plugin and no other",
 	"v1.multus-cni.io/":                                 "Multus reads it: the pod has the network of the lab's plugin and no other",
-	"cni.projectcalico.org/":                            "Calico's plugin reads it, and it is none of a lab's plugins; pin an address with pods: {address}",
+	"cni.projectcalico.org/":                            "Calico's plugin reads it, and its model does not; pin an address with pods: {address}",
 	"k8s.ovn.org/":                                      "ovn-kubernetes reads it, and its model does not",
 	"ovn.kubernetes.io/":                                "Kube-OVN reads it, and it is none of a lab's plugins; pin an address with pods: {address}",
 	"ipam.antrea.io/":                                   "Antrea reads it, and it is none of a lab's plugins; pin an address with pods: {address}",
-	"vpc.amazonaws.com/":                                "the plugin of Amazon's VPC reads it, and it is none of a lab's plugins; pin an address with pods: {address}",
+	"vpc.amazonaws.com/":                                "the VPC resource controller writes the pod's address there and vpc-bridge reads it; a lab gives addresses itself: pin one with pods: {address}",
 	"sidecar.istio.io/":                                 "a proxy in the pod may take its connections; such proxies are not simulated",
 	"traffic.sidecar.istio.io/":                         "a proxy in the pod may take its connections; such proxies are not simulated",
 	"linkerd.io/":                                       "a proxy in the pod may take its connections; such proxies are not simulated",
@@ -52,7 +52,7 @@ func (m *Manifests) annotated(metadata any, origin *trace.Origin) {
 		return slices.Sorted(maps.Keys(set))
 	}
 	note := func(what, why string) {
-		m.NotModelled = trace.AddNotice(m.NotModelled, trace.Notice{What: what + " of " + origin.What, Why: why, At: origin})
+		m.note(trace.Notice{What: what + " of " + origin.What, Why: why, At: origin})
 	}
 	for _, key := range keys("annotations") {
 		if !slices.Contains(annotations, key) && !isSilent(key) {
@@ -75,7 +75,7 @@ func (m *Manifests) podAnnotated(metadata any, origin *trace.Origin) {
 				why = reads
 			}
 		}
-		m.NotModelled = trace.AddNotice(m.NotModelled, trace.Notice{What: "annotation " + key + " of " + origin.What, Why: why, At: origin})
+		m.note(trace.Notice{What: "annotation " + key + " of " + origin.What, Why: why, At: origin})
 	}
 }
 

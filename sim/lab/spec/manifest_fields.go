@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	sigsyaml "sigs.k8s.io/yaml"
-
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -122,7 +120,7 @@ func (m *Manifests) notFollowed(part string, fields any, origin *trace.Origin) {
 				continue
 			}
 			what := fmt.Sprintf("%s of %s", name, origin.What)
-			m.NotModelled = trace.AddNotice(m.NotModelled, trace.Notice{What: what, Why: u.why, At: origin})
+			m.note(trace.Notice{What: what, Why: u.why, At: origin})
 		}
 	}
 }
@@ -155,8 +153,11 @@ func at(v any, path ...string) any {
 
 // fields notes what is not followed in an object.
 func (m *Manifests) fields(kind string, doc []byte, origin *trace.Origin) {
+	if kind == "List" {
+		return // its objects come one by one
+	}
 	var o map[string]any
-	if err := sigsyaml.Unmarshal(doc, &o); err != nil {
+	if err := decode(doc, &o); err != nil {
 		return // the reader of the kind says so
 	}
 	m.notFollowed(kind, any(o), origin)
@@ -179,12 +180,12 @@ func (m *Manifests) fields(kind string, doc []byte, origin *trace.Origin) {
 		m.podAnnotated(podMeta, origin)
 	}
 	m.nodeSelectors(at(pod, "nodeSelector"), origin)
-	slices.SortStableFunc(m.NotModelled, func(a, b trace.Notice) int {
-		if a.Place() != b.Place() {
-			return 0
-		}
-		return strings.Compare(a.What, b.What)
-	})
+	// Those of one place are in order.
+	first := len(m.NotModelled)
+	for first > 0 && m.NotModelled[first-1].Place() == m.NotModelled[len(m.NotModelled)-1].Place() {
+		first--
+	}
+	slices.SortStableFunc(m.NotModelled[first:], func(a, b trace.Notice) int { return strings.Compare(a.What, b.What) })
 }
 
 func splitPath(path string) []string {
@@ -198,7 +199,7 @@ func (m *Manifests) nodeSelectors(selector any, origin *trace.Origin) {
 		switch key {
 		case "kubernetes.io/os", "beta.kubernetes.io/os":
 		default:
-			m.NotModelled = trace.AddNotice(m.NotModelled, trace.Notice{What: "nodeSelector " + key + " of " + origin.What, Why: "nodes of a lab have no such label: " + placed, At: origin})
+			m.note(trace.Notice{What: "nodeSelector " + key + " of " + origin.What, Why: "nodes of a lab have no such label: " + placed, At: origin})
 		}
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	sigsyaml "sigs.k8s.io/yaml"
-
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -51,7 +49,7 @@ func readIngress(doc []byte, origin *trace.Origin) (*Ingress, error) {
 			}
 		}
 	}
-	if err := sigsyaml.Unmarshal(doc, &o); err != nil {
+	if err := decode(doc, &o); err != nil {
 		return nil, err
 	}
 	in := &Ingress{Namespace: namespaceOr(o.Metadata.Namespace), Name: o.Metadata.Name, Origin: origin}

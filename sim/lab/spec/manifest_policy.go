@@ -10,7 +10,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -75,7 +74,7 @@ func (p PolicyPeer) Picks(policy, pod string, podLabels map[string]string, names
 // readPolicy reads a NetworkPolicy.
 func readPolicy(doc []byte, origin *trace.Origin) (*Policy, error) {
 	var in networkingv1.NetworkPolicy
-	if err := sigsyaml.UnmarshalStrict(doc, &in); err != nil {
+	if err := decodeStrict(doc, &in); err != nil {
 		return nil, err
 	}
 	return policyOf(&in, origin)

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
@@ -54,7 +53,7 @@ func (s *Slice) Of(svc *kube.Service) []kube.Endpoint {
 // readSlice reads an EndpointSlice.
 func readSlice(doc []byte, origin *trace.Origin) (*Slice, error) {
 	var in discoveryv1.EndpointSlice
-	if err := sigsyaml.UnmarshalStrict(doc, &in); err != nil {
+	if err := decodeStrict(doc, &in); err != nil {
 		return nil, err
 	}
 	return sliceOf(&in, origin)
@@ -139,7 +138,7 @@ func endpointAddr(text string, v6 bool) (netip.Addr, error) {
 func readEndpoints(doc []byte, origin *trace.Origin) ([]*Slice, error) {
 	//lint:ignore SA1019 clusters still have it, and people post it
 	var in corev1.Endpoints
-	if err := sigsyaml.UnmarshalStrict(doc, &in); err != nil {
+	if err := decodeStrict(doc, &in); err != nil {
 		return nil, err
 	}
 	var all []*Slice

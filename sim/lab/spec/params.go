@@ -1,6 +1,11 @@
 package spec
 
-import "github.com/winlab-dev/winlab/sim/windows/builds"
+import (
+	"slices"
+	"sync"
+
+	"github.com/winlab-dev/winlab/sim/windows/builds"
+)
 
 // Param is a behaviour that no source decides.
 type Param struct {
@@ -45,7 +50,7 @@ const (
 )
 
 // Params lists every parameter of a lab.
-var Params = append(params, quirkParams()...)
+var Params = sync.OnceValue(func() []Param { return append(slices.Clip(params), quirkParams()...) })
 
 // quirkParams are the questions whether a Windows build has a bug.
 func quirkParams() []Param {
@@ -109,7 +114,7 @@ func (s *Spec) Param(name string) string {
 	if v, ok := s.Params[name]; ok {
 		return v
 	}
-	for _, d := range Params {
+	for _, d := range Params() {
 		if d.Name == name {
 			return d.Default
 		}
@@ -121,7 +126,7 @@ func (s *Spec) Param(name string) string {
 // parameter.
 func (s *Spec) Pinned() map[string]string {
 	pins := map[string]string{}
-	for _, d := range Params {
+	for _, d := range Params() {
 		if v, ok := s.Params[d.Name]; ok && d.Open {
 			pins[d.Name] = v
 		}

@@ -15,7 +15,7 @@ func TestFactsNameParametersThatExist(t *testing.T) {
 		if f.Param == "" || strings.HasPrefix(f.Param, "nodes[].") {
 			continue
 		}
-		if !slices.ContainsFunc(Params, func(p Param) bool { return p.Name == f.Param }) {
+		if !slices.ContainsFunc(Params(), func(p Param) bool { return p.Name == f.Param }) {
 			t.Errorf("fact %s names the parameter %q, which no lab can set", f.ID, f.Param)
 		}
 	}

@@ -72,8 +72,8 @@ type Spec struct {
 
 // Network is the pod network.
 type Network struct {
-	// Plugin is what programs it: win-bridge, win-overlay, flannel, azure-vnet,
-	// ovn-kubernetes, nat, ovs-l3 or rras.
+	// Plugin is what programs it: win-bridge, win-overlay, flannel, azure-vnet, calico,
+	// vpc-bridge, sdnbridge, ovn-kubernetes, nat, ovs-l3 or rras.
 	Plugin string `yaml:"plugin,omitempty"`
 	// Conf is the plugin's own configuration file as it is on a Windows node.
 	Conf string `yaml:"conf,omitempty"`
@@ -82,6 +82,9 @@ type Network struct {
 	// Version is the plugin's version where behaviour depends on it ("0.12.0" for
 	// flannel). flannel's delegate is always the newest release.
 	Version string `yaml:"version,omitempty"`
+	// PolicyAgent enforces NetworkPolicies beside a plugin that does not: calico. The
+	// plugin calico has its own.
+	PolicyAgent string `yaml:"policyAgent,omitempty"`
 	// Components is model or real: whether the plugin's model attaches the pods of
 	// Windows nodes or its program itself, under Wine.
 	Components  string `yaml:"components,omitempty"`
@@ -140,6 +143,9 @@ type Segment struct {
 	// interfaces of routers and hosts on it have the same; those of nodes do not know.
 	// What is larger is lost; on Azure, what may be cut is cut into fragments.
 	MTU int `yaml:"mtu,omitempty"`
+	// Unknown says why not all machines on it are known: what becomes of a packet to another
+	// one is unknown, for this reason. A lab that was made of a real cluster has such segments.
+	Unknown string `yaml:"unknown,omitempty"`
 	// Azure makes the segment a virtual network's subnet: every frame goes to
 	// the virtualisation host, which routes by address, checks sources and
 	// applies Rules.
@@ -176,6 +182,10 @@ type Router struct {
 	// connection, and a TCP segment of a connection whose SYN it has not seen is
 	// dropped, as when the reply takes another way than the request.
 	Rules []FabricRule `yaml:"rules,omitempty"`
+	// Unknown says why nobody knows what the router does: it is there, and what became of
+	// a packet that it would have to pass on is unknown, for this reason. A lab that was
+	// made of a real cluster has such routers.
+	Unknown string `yaml:"unknown,omitempty"`
 }
 
 // RouterForward is destination translation at the edge of a network.
@@ -340,6 +350,10 @@ type Pod struct {
 	Labels  map[string]string `yaml:"labels,omitempty"`
 	// Listen are the ports it serves: "tcp/80", "udp/53".
 	Listen []string `yaml:"listen,omitempty"`
+	// PortsUnknown says why nobody knows on which other ports it listens: what becomes of a
+	// packet to one is unknown, for this reason. In a lab that was made of a real cluster,
+	// declared ports are all that is known.
+	PortsUnknown string `yaml:"portsUnknown,omitempty"`
 	// HostPorts are the container's hostPort mappings: "tcp/8080:80".
 	HostPorts   []string `yaml:"hostPorts,omitempty"`
 	Ready       *bool    `yaml:"ready,omitempty"`

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
@@ -20,7 +22,7 @@ import (
 const PluginRRAS = "rras"
 
 // Plugins are the network plugins a lab can name.
-var Plugins = []string{"azure-vnet", "flannel", "nat", "ovn-kubernetes", "ovs-l3", "rras", "sdnbridge", "win-bridge", "win-overlay"}
+var Plugins = []string{"azure-vnet", "calico", "flannel", "nat", "ovn-kubernetes", "ovs-l3", "rras", "sdnbridge", "vpc-bridge", "win-bridge", "win-overlay"}
 
 // otherPlugins are network plugins for Windows that no design of winlab stands for, with
 // what is not modelled about them.
@@ -41,7 +43,7 @@ type validator struct {
 	// is not reported again.
 	form map[position]bool
 	// who is there, for the names in flows; nil while it is not known.
-	names map[string][]string
+	names func() map[string][]string
 }
 
 // position is a place in a file.
@@ -55,7 +57,7 @@ func newValidator(f *File, root *yaml.Node, form strict.Mistakes) *validator {
 	for _, m := range form {
 		v.form[position{m.File, m.Line, m.Column}] = true
 	}
-	v.names = f.names()
+	v.names = sync.OnceValue(f.names)
 	return v
 }
 
@@ -140,6 +142,12 @@ func (v *validator) network(s *Spec) {
 		v.add(p("network", "plugin"), "plugin %q is not modelled: %s", s.Network.Plugin, why)
 	} else {
 		v.oneOf(p("network", "plugin"), "plugin", s.Network.Plugin, Plugins)
+	}
+	if a := s.Network.PolicyAgent; a != "" {
+		v.oneOf(p("network", "policyAgent"), "agent for policies", a, cni.Agents())
+		if !slices.Contains(cni.Names(), s.Network.Plugin) {
+			v.add(p("network", "policyAgent"), "what enforces policies beside plugin %s is not modelled; a policyAgent is for %s", s.Network.Plugin, strings.Join(cni.Names(), ", "))
+		}
 	}
 	v.prefix(p("network", "clusterCIDR"), s.Network.ClusterCIDR)
 	v.prefix(p("network", "serviceCIDR"), s.Network.ServiceCIDR)
@@ -473,7 +481,7 @@ func (s *Spec) nodeNames() []string {
 }
 
 func (v *validator) param(name, value string) {
-	for _, d := range Params {
+	for _, d := range Params() {
 		if d.Name != name {
 			continue
 		}
@@ -488,7 +496,7 @@ func (v *validator) param(name, value string) {
 		return
 	}
 	var names []string
-	for _, d := range Params {
+	for _, d := range Params() {
 		names = append(names, d.Name)
 	}
 	v.add(p("params", name), "there is no parameter %q%s", name, strict.DidYouMean(name, names))

@@ -22,11 +22,12 @@ func (f *File) names() map[string][]string {
 	for _, h := range s.Hosts {
 		m["host"] = append(m["host"], h.Name)
 	}
-	man, err := f.Manifests()
+	man, err := f.readManifests()
 	if err != nil {
 		// Build reports it with the manifest's own lines.
 		return m
 	}
+	f.man.Store(man)
 	m["svc"] = []string{"default/kubernetes"}
 	if !s.DNS.Off {
 		m["pod"] = []string{"kube-system/coredns-0"}
@@ -56,7 +57,7 @@ func (v *validator) target(path []any, text string) {
 		v.add(path, "%v", err)
 		return
 	}
-	all, known := v.names[string(t.Kind)]
+	all, known := v.names()[string(t.Kind)]
 	name := strings.TrimPrefix(t.Namespace+"/"+t.Name, "/")
 	if !known && t.Kind != HostTarget || t.Kind == AddressTarget || t.Kind == LocalhostTarget || slices.Contains(all, name) {
 		return
@@ -180,7 +181,7 @@ var hnsKinds = []string{"network", "endpoint", "loadBalancer"}
 func (v *validator) calls(path []any, cs []HNSCall) {
 	for i, c := range cs {
 		at := sub(path, i)
-		v.oneOf(sub(at, "node"), "node", c.Node, v.names["node"])
+		v.oneOf(sub(at, "node"), "node", c.Node, v.lab.Spec.nodeNames())
 		n := 0
 		for _, set := range []bool{c.Delete != nil, c.RemovePolicy != nil, c.AddPolicy != nil, c.UpdatePolicy != nil, c.Create != nil, c.Restart} {
 			if set {

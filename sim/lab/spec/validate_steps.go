@@ -85,7 +85,7 @@ func (v *validator) programs(path []any, texts []string, known ...string) {
 			continue
 		}
 		v.oneOf(sub(path, i), "program", program, known)
-		v.oneOf(sub(path, i), "node", node, v.names["node"])
+		v.oneOf(sub(path, i), "node", node, v.lab.Spec.nodeNames())
 	}
 }
 

@@ -10,12 +10,12 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/sim/real/components/apiserver"
 	"github.com/winlab-dev/winlab/sim/real/pinned"
 	"github.com/winlab-dev/winlab/sim/real/wine"
@@ -335,7 +335,7 @@ func (k *RunningKubeProxy) LastWords() (string, error) {
 }
 
 // errorLine is a line of klog with severity error or fatal.
-var errorLine = regexp.MustCompile(`^[EF]\d{4} \S+ +\d+ ([^\]]+)\] (.*)$`)
+var errorLine = lazyregexp.New(`^[EF]\d{4} \S+ +\d+ ([^\]]+)\] (.*)$`)
 
 // Errors are the errors that it has logged, each once, in the order of the log.
 func (k *RunningKubeProxy) Errors() ([]string, error) {

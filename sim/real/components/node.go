@@ -138,7 +138,7 @@ func builtPrograms(ctx context.Context) (string, error) {
 // Tools are programs of Windows that Wine does not have, or not as Windows has them, by
 // their place below system32: they ask the address in the environment variable
 // [ToolsAddress] what to print.
-var Tools = []string{"ipconfig.exe", "nslookup.exe", PowerShell}
+var Tools = []string{"ipconfig.exe", "netsh.exe", "nslookup.exe", "vfpctrl.exe", PowerShell}
 
 // PowerShell is where powershell.exe is.
 const PowerShell = "WindowsPowerShell/v1.0/powershell.exe"

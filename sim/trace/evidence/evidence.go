@@ -102,8 +102,31 @@ func add(f *Fact) *Fact {
 	return f
 }
 
+// later are the functions of [Later].
+var later []func()
+
+// Later has load called before somebody looks into the register: packages whose facts are in a
+// table read that when a program needs it, and not at the start of every program. load may be
+// called at any time and more than once.
+func Later(load func()) {
+	mu.Lock()
+	defer mu.Unlock()
+	later = append(later, load)
+}
+
+// loaded calls the functions of [Later], without the lock: they register facts.
+func loaded() {
+	mu.Lock()
+	todo := later
+	mu.Unlock()
+	for _, load := range todo {
+		load()
+	}
+}
+
 // All returns every registered fact, sorted by identifier.
 func All() []*Fact {
+	loaded()
 	mu.Lock()
 	defer mu.Unlock()
 	facts := make([]*Fact, 0, len(register))
@@ -116,6 +139,7 @@ func All() []*Fact {
 
 // Lookup returns the fact with that identifier, or nil.
 func Lookup(id string) *Fact {
+	loaded()
 	mu.Lock()
 	defer mu.Unlock()
 	return register[id]

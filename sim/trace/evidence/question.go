@@ -49,6 +49,7 @@ var questions = map[string]*Question{}
 
 // Questions returns every registered question, sorted by parameter.
 func Questions() []*Question {
+	loaded()
 	mu.Lock()
 	defer mu.Unlock()
 	all := make([]*Question, 0, len(questions))
@@ -61,6 +62,7 @@ func Questions() []*Question {
 
 // QuestionOf returns the question that a parameter pins, or nil.
 func QuestionOf(param string) *Question {
+	loaded()
 	mu.Lock()
 	defer mu.Unlock()
 	return questions[param]

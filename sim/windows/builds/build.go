@@ -41,7 +41,7 @@ type Build struct {
 }
 
 // Features lists what builds can do, sorted.
-func Features() []Feature { return slices.Sorted(maps.Keys(table.features)) }
+func Features() []Feature { return slices.Sorted(maps.Keys(table().features)) }
 
 // Has reports whether the build has the feature.
 func (b *Build) Has(f Feature) bool { return b.features[f] }
@@ -55,7 +55,7 @@ func (b *Build) May(q Quirk) *evidence.Question {
 	if !b.open[q] {
 		return nil
 	}
-	return table.quirks[q].question
+	return table().quirks[q].question
 }
 
 // Quirks returns the build's bugs, sorted.
@@ -76,7 +76,7 @@ func (b *Build) WithQuirks(on, off []string) (*Build, error) {
 	c := *b
 	c.quirks, c.open = maps.Clone(b.quirks), maps.Clone(b.open)
 	for _, id := range slices.Concat(on, off) {
-		if table.quirks[Quirk(id)] == nil {
+		if table().quirks[Quirk(id)] == nil {
 			return nil, fmt.Errorf("no quirk %q; known are %s", id, strings.Join(QuirkIDs(), ", "))
 		}
 		delete(c.open, Quirk(id))
@@ -95,12 +95,12 @@ func (b *Build) WithQuirks(on, off []string) (*Build, error) {
 // means the newest revision in the table.
 func Parse(s string) (Version, error) {
 	name := strings.ToLower(strings.TrimSpace(s))
-	if v, ok := table.names[name]; ok {
+	if v, ok := table().names[name]; ok {
 		return v, nil
 	}
 	for _, prefix := range []string{"windows server, version ", "windows server ", "windows-", "windows", "ltsc", "sac", "ws", "version "} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
-			if v, ok := table.names[strings.TrimLeft(rest, " -")]; ok {
+			if v, ok := table().names[strings.TrimLeft(rest, " -")]; ok {
 				return v, nil
 			}
 		}
@@ -111,7 +111,7 @@ func Parse(s string) (Version, error) {
 			s, strings.Join(Names(), ", "))
 	}
 	if !hasUBR {
-		if row := table.row(v.Build); row != nil && v.Major == 10 && v.Minor == 0 {
+		if row := table().row(v.Build); row != nil && v.Major == 10 && v.Minor == 0 {
 			v.UBR = row.Newest
 		}
 	}
@@ -121,7 +121,7 @@ func Parse(s string) (Version, error) {
 // Names returns the names that Parse takes, in the order of the builds.
 func Names() []string {
 	var names []string
-	for _, r := range table.rows {
+	for _, r := range table().rows {
 		names = append(names, r.Names...)
 		names = append(names, r.Version)
 	}
@@ -131,10 +131,10 @@ func Names() []string {
 // Lookup returns what is known about a version. A build that the table does not
 // list is an error: nothing is guessed from its neighbours.
 func Lookup(v Version) (*Build, error) {
-	row := table.row(v.Build)
+	row := table().row(v.Build)
 	if row == nil || v.Major != 10 || v.Minor != 0 {
 		var known []string
-		for _, r := range table.rows {
+		for _, r := range table().rows {
 			known = append(known, fmt.Sprintf("%d (%s)", r.Build, r.Product))
 		}
 		return nil, fmt.Errorf("winlab knows nothing about Windows %s; it knows %s", v, strings.Join(known, ", "))
@@ -148,12 +148,12 @@ func Lookup(v Version) (*Build, error) {
 			b.HNSVersion = h.parsed
 		}
 	}
-	for id, f := range table.features {
+	for id, f := range table().features {
 		if f.supports(v, b.HNSVersion) {
 			b.features[id] = true
 		}
 	}
-	for id, q := range table.quirks {
+	for id, q := range table().quirks {
 		if q.applies(v, b.HNSVersion) {
 			b.quirks[id] = true
 		} else if q.question != nil && q.may.Contains(v) {
@@ -161,7 +161,7 @@ func Lookup(v Version) (*Build, error) {
 		}
 	}
 	value := map[string]int{}
-	for _, l := range table.limits {
+	for _, l := range table().limits {
 		if l.builds.Contains(v) {
 			value[l.Name] = l.Value
 		}
@@ -193,7 +193,7 @@ func MustLookup(s string) *Build {
 
 // Fact returns the evidence behind a feature.
 func (f Feature) Fact() *evidence.Fact {
-	if row := table.features[f]; row != nil {
+	if row := table().features[f]; row != nil {
 		return row.fact
 	}
 	return nil

@@ -245,7 +245,7 @@ func TestConstantsMatchData(t *testing.T) {
 		declared = append(declared, m[1])
 	}
 	var rows []string
-	for f := range table.features {
+	for f := range table().features {
 		rows = append(rows, string(f))
 		if f.Fact() == nil || evidence.Lookup("windows."+string(f)) != f.Fact() {
 			t.Errorf("feature %s has no fact", f)
@@ -273,14 +273,14 @@ func TestQuirksAreAskedFor(t *testing.T) {
 	asked := map[Quirk]bool{}
 	for _, m := range regexp.MustCompile(`(\w+) +Quirk = "([\w-]+)"`).FindAllStringSubmatch(string(src), -1) {
 		id := Quirk(m[2])
-		if table.quirks[id] == nil {
+		if table().quirks[id] == nil {
 			t.Errorf("quirk.go declares %s, which has no row in quirks.yaml", id)
 		}
 		if asked[id] = regexp.MustCompile(`[qQ]uirk\(builds\.` + m[1] + `[,)]`).MatchString(code); !asked[id] {
 			t.Errorf("quirk.go declares %s, and nobody asks Quirk(builds.%s): ask, or set notModelled in quirks.yaml", id, m[1])
 		}
 	}
-	for id, q := range table.quirks {
+	for id, q := range table().quirks {
 		if q.fact == nil || id.Fact() != q.fact {
 			t.Errorf("quirk %s has no fact", id)
 		}

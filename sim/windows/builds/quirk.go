@@ -62,8 +62,8 @@ const quirkParam = "quirk-"
 // which no source says in which updates they are, sorted.
 func OpenQuirks() []*evidence.Question {
 	var qs []*evidence.Question
-	for _, id := range slices.Sorted(maps.Keys(table.quirks)) {
-		if q := table.quirks[id].question; q != nil {
+	for _, id := range slices.Sorted(maps.Keys(table().quirks)) {
+		if q := table().quirks[id].question; q != nil {
 			qs = append(qs, q)
 		}
 	}
@@ -72,7 +72,7 @@ func OpenQuirks() []*evidence.Question {
 
 // Fact returns the evidence behind a bug, or nil.
 func (q Quirk) Fact() *evidence.Fact {
-	if row := table.quirks[q]; row != nil {
+	if row := table().quirks[q]; row != nil {
 		return row.fact
 	}
 	return nil
@@ -80,14 +80,14 @@ func (q Quirk) Fact() *evidence.Fact {
 
 // NotModelled reports whether nothing in the model follows from a bug.
 func (q Quirk) NotModelled() bool {
-	row := table.quirks[q]
+	row := table().quirks[q]
 	return row != nil && row.notModelled
 }
 
 // QuirkIDs returns all known bugs, sorted.
 func QuirkIDs() []string {
 	var ids []string
-	for _, q := range slices.Sorted(maps.Keys(table.quirks)) {
+	for _, q := range slices.Sorted(maps.Keys(table().quirks)) {
 		ids = append(ids, string(q))
 	}
 	return ids

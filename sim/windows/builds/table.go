@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"gopkg.in/yaml.v3"
@@ -21,9 +22,12 @@ var featuresYAML []byte
 //go:embed quirks.yaml
 var quirksYAML []byte
 
-// table is the data, read once. A mistake in it panics at start: it is part of
-// the program, and every test would show it.
-var table = mustLoad()
+// table is the data, read when somebody first asks for a build. A mistake in it panics: it is
+// part of the program, and every test would show it.
+var table = sync.OnceValue(mustLoad)
+
+// The facts of the table are in the register when somebody looks there.
+func init() { evidence.Later(func() { table() }) }
 
 type data struct {
 	rows     []*row

@@ -27,7 +27,7 @@ func (s *settingFlags) add(cmd *cobra.Command) {
 	slices.Reverse(minors)
 	fixed(cmd, "kubernetes", append(minors, "all")...)
 	var releases []string
-	for _, r := range slices.Backward(claims.Releases) {
+	for _, r := range slices.Backward(claims.Releases()) {
 		releases = append(releases, r.Name)
 	}
 	fixed(cmd, "windows", append(releases, "all")...)

@@ -147,8 +147,11 @@ func (p *claimPrinter) check(k shownCheck) {
 		p.text(6, "condition: "+k.Condition)
 	}
 	if d := k.Disputed; d != nil {
-		says := map[string]int{"by": d.By, "against": d.Against}
-		p.text(6, fmt.Sprintf("disputed: source %d says so, source %d says otherwise%s; the model follows source %d", d.By, d.Against, before(", that is ", d.Otherwise), says[d.Model]))
+		model := ""
+		if n := map[string]int{"by": d.By, "against": d.Against}[d.Model]; n > 0 {
+			model = fmt.Sprintf("; the model follows source %d", n)
+		}
+		p.text(6, fmt.Sprintf("disputed: source %d says so, source %d says otherwise%s%s", d.By, d.Against, before(", that is ", d.Otherwise), model))
 	}
 	if k.Try != "" {
 		p.line(6, "try: %s", k.Try)

@@ -34,7 +34,7 @@ var runtimeNames = []string{"docker", "containerd"}
 
 func releaseNames() []string {
 	var names []string
-	for _, r := range claims.Releases {
+	for _, r := range claims.Releases() {
 		names = append(names, r.Name)
 	}
 	return names

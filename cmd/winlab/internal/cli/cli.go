@@ -53,6 +53,7 @@ func (a *app) run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	collectLate()
 	root := a.root()
 	root.SetArgs(a.args)
 	root.SetOut(a.out)
@@ -124,8 +125,55 @@ Exit codes: 0 as expected, 1 not as expected, 2 bad input or usage, 130 interrup
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(a.runCmd(), a.diffCmd(), a.historyCmd(), a.siteCmd(), a.traceCmd(), a.upCmd(), a.execCmd(), a.watchCmd(), a.psCmd(), a.logsCmd(), a.applyCmd(), a.deleteCmd(), a.restartCmd(), a.linkCmd(), a.captureCmd(), a.downCmd(), a.replayCmd(), a.resolveCmd(), a.explainCmd(), a.checkCmd(), a.doctorCmd(), a.claimsCmd(), a.hnsCmd(), a.versionCmd())
+	root.AddCommand(a.verbs()...)
 	return root
+}
+
+// verbs are the commands of the program: the one that the arguments begin with, or all where
+// they begin with something else. Flags of verbs offer versions and names that are read from
+// tables, for which nobody should wait who asks for another verb.
+func (a *app) verbs() []*cobra.Command {
+	of := []struct {
+		name string
+		make func() *cobra.Command
+	}{
+		{"run", a.runCmd},
+		{"diff", a.diffCmd},
+		{"history", a.historyCmd},
+		{"site", a.siteCmd},
+		{"trace", a.traceCmd},
+		{"up", a.upCmd},
+		{"exec", a.execCmd},
+		{"watch", a.watchCmd},
+		{"ps", a.psCmd},
+		{"logs", a.logsCmd},
+		{"apply", a.applyCmd},
+		{"delete", a.deleteCmd},
+		{"restart", a.restartCmd},
+		{"link", a.linkCmd},
+		{"capture", a.captureCmd},
+		{"down", a.downCmd},
+		{"replay", a.replayCmd},
+		{"resolve", a.resolveCmd},
+		{"explain", a.explainCmd},
+		{"check", a.checkCmd},
+		{"collect", a.collectCmd},
+		{"import", a.importCmd},
+		{"doctor", a.doctorCmd},
+		{"claims", a.claimsCmd},
+		{"hns", a.hnsCmd},
+		{"version", a.versionCmd},
+	}
+	var all []*cobra.Command
+	for _, v := range of {
+		if len(a.args) > 0 && a.args[0] == v.name {
+			return []*cobra.Command{v.make()}
+		}
+	}
+	for _, v := range of {
+		all = append(all, v.make())
+	}
+	return all
 }
 
 // noCommand is the error for a command that does not exist below cmd.

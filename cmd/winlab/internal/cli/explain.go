@@ -154,7 +154,7 @@ func verdictInfos() []verdictInfo {
 // params lists the parameters of labs and those of Open vSwitch designs.
 func params() []paramInfo {
 	var ps []paramInfo
-	for _, p := range spec.Params {
+	for _, p := range spec.Params() {
 		ps = append(ps, paramInfo{p.Name, p.Values, p.Default, p.Means, p.Open})
 	}
 	for _, p := range ovs.Params {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 
@@ -18,10 +19,12 @@ type labOptions struct {
 	variant, kubernetes, windows, components string
 	// keep lets real components stay when the cluster is built.
 	keep bool
+	// warn gets what a bundle in the place of a lab does not say.
+	warn io.Writer
 }
 
 func (a *app) labFlags(cmd *cobra.Command) *labOptions {
-	o := new(labOptions)
+	o := &labOptions{warn: a.err}
 	f := cmd.Flags()
 	f.StringVar(&o.variant, "variant", "", "a variant of the lab (spec.variants)")
 	f.StringVar(&o.kubernetes, "kubernetes", "", "another Kubernetes `version`; if spec.settings has an entry for it, with the kube-proxy flags given there")
@@ -56,10 +59,11 @@ func settings(s *spec.Spec, value func(spec.Setting) string) []string {
 
 // build loads a lab and builds its cluster.
 func (o *labOptions) build(ctx context.Context, path string) (*lab.Cluster, error) {
-	f, err := lab.Load(path)
+	f, done, err := loadLab(ctx, path, o.warn)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 	set, err := o.setting(&f.Lab.Spec)
 	if err != nil {
 		return nil, err

@@ -132,7 +132,9 @@ func (a *app) execTerminal(ctx context.Context, name string, o execArgs) error {
 
 // exec runs a program until it ends or its caller goes.
 func (l *liveLab) exec(ctx context.Context, c control.Call, o execArgs) (int, error) {
-	p, err := l.net.Start(ctx, o.Machine, netns.Command{Args: o.Command, Env: o.Env, Dir: o.Dir, Terminal: o.Terminal}, c.Stdio)
+	// A program of a node looks at the node's network, not at the namespace that it runs in.
+	env := append(l.net.HostVariables(o.Machine), o.Env...)
+	p, err := l.net.Start(ctx, o.Machine, netns.Command{Args: o.Command, Env: env, Dir: o.Dir, Terminal: o.Terminal}, c.Stdio)
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
 		return 127, err // as shells have it

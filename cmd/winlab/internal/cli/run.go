@@ -289,12 +289,14 @@ func makeFolders(dirs ...string) error {
 
 // began is the time of now as a run notes it. SOURCE_DATE_EPOCH, as for reproducible
 // builds, is taken instead, so that two runs can give the same bytes.
-func began() string {
-	now := time.Now()
+func began() string { return beganAt().Format(time.RFC3339) }
+
+// beganAt is the time as of now, or what SOURCE_DATE_EPOCH says, in UTC.
+func beganAt() time.Time {
 	if s, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
-		now = time.Unix(s, 0)
+		return time.Unix(s, 0).UTC()
 	}
-	return now.UTC().Format(time.RFC3339)
+	return time.Now().UTC()
 }
 
 // sinceBaseline prints what has changed since an earlier run. The JSON form of a run is

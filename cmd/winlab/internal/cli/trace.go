@@ -185,16 +185,16 @@ func (a *app) trace(ctx context.Context, path string, o *traceOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.verbose {
-		for _, l := range c.Log {
-			fmt.Fprintln(a.err, "note:", l)
-		}
-	}
 	var t *trace.Trace
 	if o.connection != "" {
 		t, err = c.TraceConnection(ctx, o.connection, r.At)
 	} else {
 		t, err = c.Trace(ctx, r)
+	}
+	if o.verbose { // also of nodes that the packet was the first to come to
+		for _, l := range c.Log {
+			fmt.Fprintln(a.err, "note:", l)
+		}
 	}
 	if err != nil {
 		return err

@@ -182,7 +182,7 @@ func (r *resource) empty() runtime.Object {
 	if r.of != "" {
 		v = "v1"
 	}
-	o, err := scheme.New(schema.GroupVersionKind{Group: r.group, Version: v, Kind: r.kind})
+	o, err := scheme().New(schema.GroupVersionKind{Group: r.group, Version: v, Kind: r.kind})
 	if err != nil {
 		panic(err) // the table of resources and the scheme are of this package
 	}
@@ -225,7 +225,7 @@ func (s *Server) create(w http.ResponseWriter, h *http.Request, q *request) erro
 		return apierrors.NewBadRequest(err.Error())
 	}
 	// JSON or protobuf, by the first bytes.
-	o, kind, err := codecs.UniversalDeserializer().Decode(body, &schema.GroupVersionKind{Group: q.resource.group, Version: q.resource.version, Kind: q.resource.kind}, nil)
+	o, kind, err := codecs().UniversalDeserializer().Decode(body, &schema.GroupVersionKind{Group: q.resource.group, Version: q.resource.version, Kind: q.resource.kind}, nil)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -74,22 +75,26 @@ var resources = []*resource{
 	{group: "networking.k8s.io", version: "v1", kind: "ServiceCIDR", plural: "servicecidrs"},
 }
 
+// scheme has the types of the resources; codecs reads and writes them. They are made when a
+// server is asked first: only labs with real components have one.
 var (
-	scheme = runtime.NewScheme()
-	codecs = serializer.NewCodecFactory(scheme)
+	scheme = sync.OnceValue(newScheme)
+	codecs = sync.OnceValue(func() serializer.CodecFactory { return serializer.NewCodecFactory(scheme()) })
 )
 
-func init() {
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, discoveryv1beta1.AddToScheme,
 		eventsv1.AddToScheme, networkingv1.AddToScheme} {
 		utilruntime.Must(add(scheme))
 	}
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	return scheme
 }
 
 // resourceOf returns the resource that holds objects of this type.
 func resourceOf(o runtime.Object) (*resource, error) {
-	kinds, _, err := scheme.ObjectKinds(o)
+	kinds, _, err := scheme().ObjectKinds(o)
 	if err != nil {
 		return nil, err
 	}

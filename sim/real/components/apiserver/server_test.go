@@ -212,12 +212,12 @@ func TestForgottenVersions(t *testing.T) {
 func TestEvents(t *testing.T) {
 	s := start(t)
 	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "win1.1"}, Reason: "Starting", Count: 1}
-	info, ok := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	info, ok := runtime.SerializerInfoForMediaType(codecs().SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	if !ok {
 		t.Fatal("no protobuf")
 	}
 	var b bytes.Buffer
-	if err := codecs.EncoderForVersion(info.Serializer, schema.GroupVersion{Version: "v1"}).Encode(e, &b); err != nil {
+	if err := codecs().EncoderForVersion(info.Serializer, schema.GroupVersion{Version: "v1"}).Encode(e, &b); err != nil {
 		t.Fatal(err)
 	}
 	const all = "/api/v1/namespaces/default/events"

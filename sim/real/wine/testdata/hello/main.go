@@ -76,6 +76,14 @@ func main() {
 		fmt.Println("asleep")
 		fmt.Println("got", <-c)
 		os.Exit(7)
+	case "graceful": // takes its time when it is asked to end
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+		fmt.Println("asleep")
+		fmt.Println("got", <-c)
+		time.Sleep(200 * time.Millisecond)
+		fmt.Println("tidied up")
+		os.Exit(7)
 	case "stubborn": // ignores Ctrl-C, and has a child
 		signal.Ignore(os.Interrupt)
 		child := exec.Command(os.Args[0], "sleep")

@@ -3,9 +3,18 @@
  *
  *     NAME|MAC|ADDRESS/BITS,ADDRESS/BITS;NAME|...      Ethernet|00-15-5D-01-02-03|192.168.1.11/24
  *
- * and adds the loopback adapter. Without the variable it is Wine's, which shows the
- * adapters of the machine; so are all other functions (iphlpapi.def): of this
- * library, Go programs ask GetAdaptersAddresses only (net/interface_windows.go).
+ * and adds the loopback adapter; GetUnicastIpAddressTable shows the same addresses.
+ * GetIpForwardTable2 answers from WINLAB_ROUTES, with the numbers that the adapters
+ * have there, from 2 on, and the next hop 0.0.0.0 for what is on the link:
+ *
+ *     PREFIX|NEXT HOP|ADAPTER|METRIC;...               0.0.0.0/0|192.168.1.1|2|256
+ *
+ * GetIpInterfaceTable answers from WINLAB_FORWARDING, which for IPv4 has 1 for each
+ * adapter that forwards and 0 for one that does not: "1,1,0".
+ *
+ * Without its variable a function is Wine's, which shows what the machine has; so
+ * are all other functions (iphlpapi.def): of this library, Go programs themselves ask
+ * GetAdaptersAddresses only (net/interface_windows.go).
  *
  * Wine's own library is wine_iphlpapi.dll (sim/real/wine puts it there). */
 #define WIN32_LEAN_AND_MEAN
@@ -13,6 +22,7 @@
 #include <ws2tcpip.h>
 #include <windows.h>
 #include <iphlpapi.h>
+#include <netioapi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,24 +172,30 @@ static BOOL add_adapter(struct block *b, PIP_ADAPTER_ADDRESSES **next, ULONG ind
 	return TRUE;
 }
 
+/* A function of Wine's. */
+static void *of_wine(const char *name)
+{
+	HMODULE dll = LoadLibraryA("wine_iphlpapi.dll");
+
+	return dll ? (void *)GetProcAddress(dll, name) : NULL;
+}
+
 /* Calls Wine's function of the same name. */
 static ULONG wine(ULONG family, ULONG flags, PVOID reserved, PIP_ADAPTER_ADDRESSES out, PULONG size)
 {
-	HMODULE dll = LoadLibraryA("wine_iphlpapi.dll");
-	ULONG(WINAPI *f)(ULONG, ULONG, PVOID, PIP_ADAPTER_ADDRESSES, PULONG);
+	ULONG(WINAPI *f)(ULONG, ULONG, PVOID, PIP_ADAPTER_ADDRESSES, PULONG) = of_wine("GetAdaptersAddresses");
 
-	f = dll ? (void *)GetProcAddress(dll, "GetAdaptersAddresses") : NULL;
 	return f ? f(family, flags, reserved, out, size) : ERROR_NOT_SUPPORTED;
 }
 
-/* WINLAB_ADAPTERS as UTF-8, from HeapAlloc; NULL when there is none. */
-static char *variable(void)
+/* A variable as UTF-8, from HeapAlloc; NULL when there is none. */
+static char *variable(const WCHAR *name)
 {
-	DWORD units = GetEnvironmentVariableW(L"WINLAB_ADAPTERS", NULL, 0);
+	DWORD units = GetEnvironmentVariableW(name, NULL, 0);
 	WCHAR *w = units ? HeapAlloc(GetProcessHeap(), 0, units * sizeof *w) : NULL;
 	char *text = w ? HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, units * 3) : NULL;
 
-	if (text && GetEnvironmentVariableW(L"WINLAB_ADAPTERS", w, units))
+	if (text && GetEnvironmentVariableW(name, w, units))
 		WideCharToMultiByte(CP_UTF8, 0, w, -1, text, (int)units * 3, NULL, NULL);
 	HeapFree(GetProcessHeap(), 0, w);
 	return text;
@@ -187,7 +203,7 @@ static char *variable(void)
 
 ULONG WINAPI GetAdaptersAddresses(ULONG family, ULONG flags, PVOID reserved, PIP_ADAPTER_ADDRESSES out, PULONG size)
 {
-	char loopback[] = "Loopback Pseudo-Interface 1||127.0.0.1/8,::1/128", *list = variable(), *rest = list;
+	char loopback[] = "Loopback Pseudo-Interface 1||127.0.0.1/8,::1/128", *list = variable(L"WINLAB_ADAPTERS"), *rest = list;
 	PIP_ADAPTER_ADDRESSES none, *next = &none;
 	struct block b = { (char *)out, 0, 0 };
 	ULONG index = 1;
@@ -208,4 +224,153 @@ ULONG WINAPI GetAdaptersAddresses(ULONG family, ULONG flags, PVOID reserved, PIP
 		return ERROR_INVALID_DATA; /* WINLAB_ADAPTERS is not in the form above */
 	*size = (ULONG)b.size;
 	return b.size <= b.room ? ERROR_SUCCESS : ERROR_BUFFER_OVERFLOW;
+}
+
+/* Calls Wine's function that makes a table. */
+static ULONG wine_table(const char *name, ADDRESS_FAMILY family, void **table)
+{
+	ULONG(WINAPI *f)(ADDRESS_FAMILY, void **) = of_wine(name);
+
+	return f ? f(family, table) : ERROR_NOT_SUPPORTED;
+}
+
+/* An address, or a prefix when bits is not NULL. */
+static BOOL read_address(char *text, SOCKADDR_INET *out, UINT8 *bits)
+{
+	char *length = text, *host = part(&length, '/'), *end;
+	BOOL six = strchr(host, ':') != NULL;
+	unsigned long n;
+
+	memset(out, 0, sizeof *out);
+	out->si_family = six ? AF_INET6 : AF_INET;
+	if (inet_pton(out->si_family, host, six ? (void *)&out->Ipv6.sin6_addr : (void *)&out->Ipv4.sin_addr) != 1)
+		return FALSE;
+	if (!bits)
+		return *length == 0;
+	n = strtoul(length, &end, 10);
+	*bits = (UINT8)n;
+	return end != length && !*end && n <= (six ? 128 : 32);
+}
+
+/* How many parts a list has at most. */
+static size_t count(const char *list, char separator)
+{
+	size_t n = 1;
+
+	for (; *list; list++)
+		n += *list == separator;
+	return n;
+}
+
+static void set_luid(NET_LUID *luid, ULONG index)
+{
+	luid->Value = 0;
+	luid->Info.IfType = index == 1 ? IF_TYPE_SOFTWARE_LOOPBACK : IF_TYPE_ETHERNET_CSMACD;
+	luid->Info.NetLuidIndex = index;
+}
+
+/* The tables are on the heap of the process, where FreeMibTable of Wine looks for them. */
+static void *new_table(size_t head, size_t row, size_t rows)
+{
+	return HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, head + row * rows);
+}
+
+NETIO_STATUS WINAPI GetIpForwardTable2(ADDRESS_FAMILY family, PMIB_IPFORWARD_TABLE2 *out)
+{
+	char *list = variable(L"WINLAB_ROUTES"), *rest = list;
+	PMIB_IPFORWARD_TABLE2 t;
+	BOOL ok = TRUE;
+
+	if (!list)
+		return wine_table("GetIpForwardTable2", family, (void **)out);
+	t = new_table(sizeof *t, sizeof t->Table[0], count(list, ';'));
+	while (t && ok && *rest) {
+		char *text = part(&rest, ';'), *prefix = part(&text, '|'), *hop = part(&text, '|'), *index = part(&text, '|');
+		PMIB_IPFORWARD_ROW2 r = &t->Table[t->NumEntries];
+
+		ok = read_address(prefix, &r->DestinationPrefix.Prefix, &r->DestinationPrefix.PrefixLength) && read_address(hop, &r->NextHop, NULL);
+		r->InterfaceIndex = strtoul(index, NULL, 10);
+		set_luid(&r->InterfaceLuid, r->InterfaceIndex);
+		r->Metric = strtoul(text, NULL, 10);
+		r->Protocol = MIB_IPPROTO_NETMGMT;
+		r->ValidLifetime = r->PreferredLifetime = 0xffffffff;
+		if (family == AF_UNSPEC || family == r->DestinationPrefix.Prefix.si_family)
+			t->NumEntries++;
+		else
+			memset(r, 0, sizeof *r);
+	}
+	HeapFree(GetProcessHeap(), 0, list);
+	if (!t || !ok) {
+		HeapFree(GetProcessHeap(), 0, t);
+		return t ? ERROR_INVALID_DATA : ERROR_NOT_ENOUGH_MEMORY;
+	}
+	*out = t;
+	return NO_ERROR;
+}
+
+NETIO_STATUS WINAPI GetIpInterfaceTable(ADDRESS_FAMILY family, PMIB_IPINTERFACE_TABLE *out)
+{
+	char *list = variable(L"WINLAB_FORWARDING"), *rest = list;
+	PMIB_IPINTERFACE_TABLE t;
+	ULONG index = 1;
+
+	if (!list)
+		return wine_table("GetIpInterfaceTable", family, (void **)out);
+	t = new_table(sizeof *t, sizeof t->Table[0], count(list, ','));
+	while (t && family != AF_INET6 && *rest) {
+		PMIB_IPINTERFACE_ROW r = &t->Table[t->NumEntries++];
+
+		r->ForwardingEnabled = *part(&rest, ',') == '1';
+		r->Family = AF_INET;
+		r->InterfaceIndex = ++index;
+		set_luid(&r->InterfaceLuid, index);
+		r->NlMtu = 1500;
+		r->Connected = TRUE;
+	}
+	HeapFree(GetProcessHeap(), 0, list);
+	if (!t)
+		return ERROR_NOT_ENOUGH_MEMORY;
+	*out = t;
+	return NO_ERROR;
+}
+
+NETIO_STATUS WINAPI GetUnicastIpAddressTable(ADDRESS_FAMILY family, PMIB_UNICASTIPADDRESS_TABLE *out)
+{
+	char *list = variable(L"WINLAB_ADAPTERS"), *rest = list;
+	PMIB_UNICASTIPADDRESS_TABLE t;
+	ULONG index = 1;
+	BOOL ok = TRUE;
+
+	if (!list)
+		return wine_table("GetUnicastIpAddressTable", family, (void **)out);
+	t = new_table(sizeof *t, sizeof t->Table[0], count(list, ';') + count(list, ','));
+	while (t && ok && *rest) {
+		char *text = part(&rest, ';');
+
+		part(&text, '|');
+		part(&text, '|');
+		index++;
+		while (ok && *text) {
+			PMIB_UNICASTIPADDRESS_ROW r = &t->Table[t->NumEntries];
+
+			ok = read_address(part(&text, ','), &r->Address, &r->OnLinkPrefixLength);
+			r->InterfaceIndex = index;
+			set_luid(&r->InterfaceLuid, index);
+			r->PrefixOrigin = IpPrefixOriginManual;
+			r->SuffixOrigin = IpSuffixOriginManual;
+			r->DadState = IpDadStatePreferred;
+			r->ValidLifetime = r->PreferredLifetime = 0xffffffff;
+			if (family == AF_UNSPEC || family == r->Address.si_family)
+				t->NumEntries++;
+			else
+				memset(r, 0, sizeof *r);
+		}
+	}
+	HeapFree(GetProcessHeap(), 0, list);
+	if (!t || !ok) {
+		HeapFree(GetProcessHeap(), 0, t);
+		return t ? ERROR_INVALID_DATA : ERROR_NOT_ENOUGH_MEMORY;
+	}
+	*out = t;
+	return NO_ERROR;
 }

@@ -1,0 +1,258 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/winlab-dev/winlab/internal/bench/plain"
+	"github.com/winlab-dev/winlab/internal/capture"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/replay"
+	"github.com/winlab-dev/winlab/sim/lab/replay/replaytest"
+)
+
+const labFile = "fixtures/labs/l2bridge-flannel-host-gw.yaml"
+
+// bench is what works share.
+type bench struct {
+	dir, winlab string
+	capture     string // a file
+	packets     int
+	cluster     *lab.Cluster
+	ovs         *sandbox // nil without Open vSwitch
+}
+
+func newBench(ctx context.Context, winlab string, packets int) (b *bench, err error) {
+	if _, err := os.Stat(labFile); err != nil {
+		return nil, fmt.Errorf("run this in the root of the repository: %w", err)
+	}
+	if winlab, err = filepath.Abs(winlab); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(winlab); err != nil {
+		return nil, fmt.Errorf("%w; build it with make build", err)
+	}
+	b = &bench{winlab: winlab, packets: packets}
+	if b.dir, err = os.MkdirTemp("", "winlab-bench-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			b.close()
+		}
+	}()
+	f, err := lab.Load(labFile)
+	if err != nil {
+		return nil, err
+	}
+	if b.cluster, err = lab.Build(ctx, f, lab.Options{}); err != nil {
+		return nil, err
+	}
+	if err := b.writeCapture(); err != nil {
+		return nil, err
+	}
+	if _, err := exec.LookPath("ovs-vswitchd"); err == nil {
+		if b.ovs, err = startOVS(ctx, filepath.Join(b.dir, "ovs")); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+func (b *bench) close() {
+	if b.ovs != nil {
+		b.ovs.close()
+	}
+	_ = os.RemoveAll(b.dir)
+}
+
+// writeCapture makes the capture: 2,000 flows between pods, to a Service and to outside.
+func (b *bench) writeCapture() error {
+	var errs []error
+	at := func(name string) netip.Addr {
+		a, err := b.cluster.Address(name)
+		errs = append(errs, err)
+		return a
+	}
+	vip := netip.Addr{}
+	for _, s := range b.cluster.Kube.Services {
+		if s.Key() == "default/win-webserver" {
+			vip = s.ClusterIPs[0]
+		}
+	}
+	to := netip.AddrPortFrom
+	t := replaytest.Traffic{Packets: b.packets, Flows: min(2000, b.packets), Seed: 1,
+		Sources: []netip.Addr{at("pod/client"), at("pod/neighbour"), at("pod/peer"), at("pod/linux-client")},
+		Targets: []netip.AddrPort{to(at("pod/peer"), 80), to(vip, 80), to(at("host/internet"), 443), to(at("pod/neighbour"), 53), to(at("host/lan"), 80), to(at("host/internet"), 0), to(at("pod/client"), 9)}}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	b.capture = filepath.Join(b.dir, "million.pcapng")
+	f, err := os.Create(b.capture)
+	if err != nil {
+		return err
+	}
+	return errors.Join(t.Write(f), f.Close())
+}
+
+func (b *bench) works(context.Context) []work {
+	rewrite, ovsLibrary, ovsCommand := b.tcprewrite, b.ovsTraces, b.ovsAppctl
+	if _, err := exec.LookPath("tcprewrite"); err != nil {
+		rewrite = nil
+	}
+	if b.ovs == nil {
+		ovsLibrary, ovsCommand = nil, nil
+	}
+	trace := []string{"trace", labFile, "--from", "pod/client", "--to", "host/internet:443", "-o", "summary"}
+	return []work{
+		{name: "replay, all hops", unit: "a packet", winlab: b.replay(false), peer: rewrite, peerName: "tcprewrite", budget: 0.25, goal: 2,
+			not: "winlab: nothing is written; every hop of the path and the flows on it are worked. tcprewrite: one rewrite, written; no state, no path"},
+		{name: "replay, all hops", unit: "a packet", winlab: b.replay(false), peer: b.plain, peerName: "by hand in Go", budget: 20, goal: 4, atMost: true,
+			not: "by hand: read, one map of flows, one rewrite; nothing written"},
+		{name: "replay, written at every hop", unit: "a frame written", winlab: b.replay(true), peer: rewrite, peerName: "tcprewrite", budget: 0.6, goal: 2,
+			not: "winlab writes pcapng with a comment at each hop, tcprewrite pcap"},
+		{name: "one trace, library", unit: "", winlab: b.traces, peer: ovsLibrary, peerName: "ofproto/trace", budget: 0.4, goal: 5,
+			not: "winlab: there and back over two machines, every step kept, not put into words. Open vSwitch: one bridge, four tables, one direction, put into words and sent"},
+		{name: "one trace, command", unit: "", winlab: b.command(trace...), peer: ovsCommand, peerName: "ovs-appctl", budget: 6, goal: 2, atMost: true,
+			not: "winlab reads and builds the lab first; ovs-appctl asks a switch that runs, whose time is counted"},
+		{name: "run of all fixtures", unit: "", winlab: b.command("run", "-d", filepath.Join(b.dir, "report")), peer: b.plain1M, peerName: "a million packets by hand", budget: 90, goal: 20, atMost: true, peak: 1000 << 20,
+			not: "report, traces, drawings and JUnit are written"},
+	}
+}
+
+// self measures work in this process; the garbage that it leaves is collected in its time.
+func self(units func() (int, error)) (cost, error) {
+	runtime.GC()
+	before := usage(syscall.RUSAGE_SELF)
+	n, err := units()
+	runtime.GC()
+	return cost{cpu: usage(syscall.RUSAGE_SELF) - before, units: n}, err
+}
+
+func usage(who int) time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(who, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func (b *bench) replay(write bool) func(context.Context) (cost, error) {
+	return func(ctx context.Context) (cost, error) {
+		in, err := os.Open(b.capture)
+		if err != nil {
+			return cost{}, err
+		}
+		defer in.Close()
+		var out io.Writer
+		if write {
+			null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+			if err != nil {
+				return cost{}, err
+			}
+			defer null.Close()
+			out = null
+		}
+		return self(func() (int, error) {
+			s, err := replay.Run(ctx, b.cluster, in, out, replay.Options{})
+			if err != nil {
+				return 0, err
+			}
+			if s.Packets != b.packets || s.Frames < b.packets {
+				return 0, fmt.Errorf("%d of %d packets crossed %d hops", s.Packets, b.packets, s.Frames)
+			}
+			if write {
+				return s.Frames + s.Packets, nil // the packets as they were are written, too
+			}
+			return s.Packets, nil
+		})
+	}
+}
+
+// plain is the capture rewritten by hand.
+func (b *bench) plain(context.Context) (cost, error) {
+	in, err := os.Open(b.capture)
+	if err != nil {
+		return cost{}, err
+	}
+	defer in.Close()
+	return self(func() (int, error) {
+		r, err := capture.Open(in)
+		if err != nil {
+			return 0, err
+		}
+		w := plain.New([4]byte{192, 168, 1, 11})
+		for n := 0; ; n++ {
+			data, _, err := r.Next()
+			if err == io.EOF {
+				return n, nil
+			}
+			if err != nil {
+				return 0, err
+			}
+			if !w.Rewrite(data) {
+				return 0, fmt.Errorf("packet %d is not rewritten", n+1)
+			}
+		}
+	})
+}
+
+// plain1M is what a million of these would cost.
+func (b *bench) plain1M(ctx context.Context) (cost, error) {
+	c, err := b.plain(ctx)
+	c.cpu, c.units = time.Duration(c.each()*1e6), 1
+	return c, err
+}
+
+func (b *bench) tcprewrite(ctx context.Context) (cost, error) {
+	c, err := b.child(ctx, "tcprewrite", "--infile="+b.capture, "--outfile="+filepath.Join(b.dir, "rewritten.pcap"),
+		"--srcipmap=10.244.0.0/16:192.168.0.0/16", "--enet-dmac=02:00:00:00:00:09", "--enet-smac=02:00:00:00:00:08")
+	c.units = b.packets
+	return c, err
+}
+
+// command runs winlab.
+func (b *bench) command(args ...string) func(context.Context) (cost, error) {
+	return func(ctx context.Context) (cost, error) { return b.child(ctx, b.winlab, args...) }
+}
+
+// child runs a program and measures it as a whole.
+func (b *bench) child(ctx context.Context, name string, args ...string) (cost, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	if b.ovs != nil {
+		cmd.Env = b.ovs.env
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return cost{}, fmt.Errorf("%s: %w: %s", name, err, out[max(0, len(out)-500):])
+	}
+	u := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	return cost{cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), units: 1, peak: u.Maxrss << 10}, nil
+}
+
+func (b *bench) traces(ctx context.Context) (cost, error) {
+	const n = 5000
+	return self(func() (int, error) {
+		for range n {
+			t, err := b.cluster.Trace(ctx, lab.Request{From: "pod/client", To: "pod/peer:80"})
+			if err != nil {
+				return 0, err
+			}
+			if t.Verdict != "delivered" {
+				return 0, fmt.Errorf("the packet was not delivered: %s", t.Verdict)
+			}
+		}
+		return n, nil
+	})
+}

@@ -1,0 +1,89 @@
+package host
+
+import (
+	"testing"
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/path"
+	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+)
+
+// TestWhatEndsAPath records a packet's way through a NAT and changes something.
+func TestWhatEndsAPath(t *testing.T) {
+	data := packet.Spec{Src: client, Dst: server, Proto: packet.TCP, SrcPort: 40000, DstPort: 80, TCPFlags: packet.ACK}
+	other := data
+	other.SrcPort = 40001
+	for _, c := range []struct {
+		name   string
+		kind   string
+		change func(x *idleNAT)
+		at     time.Duration
+		holds  bool
+	}{
+		{"nothing", "netfilter", func(*idleNAT) {}, time.Second, true},
+		{"another connection", "netfilter", func(x *idleNAT) { x.pass(other) }, time.Second, true},
+		{"all forgotten", "netfilter", func(x *idleNAT) { x.reset() }, time.Second, false},
+		{"a reset, and time", "netfilter", func(x *idleNAT) {
+			rst := data
+			rst.TCPFlags = packet.RST
+			x.pass(rst)
+		}, 11 * time.Second, false},
+		{"days", "netfilter", func(*idleNAT) {}, 6 * 24 * time.Hour, false},
+		{"so long that nobody knows", "router", func(*idleNAT) {}, 5 * time.Minute, false},
+		{"the connection is forgotten", "netfilter", func(x *idleNAT) {
+			for _, e := range x.table {
+				x.forget(e, nil)
+			}
+		}, time.Second, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := newIdleNAT(c.kind)
+			x.sim.Rec = nil
+			record := func(spec packet.Spec) *path.Record {
+				r := &path.Record{}
+				x.sim.Path = r
+				defer func() { x.sim.Path = nil }()
+				x.pass(spec)
+				return r
+			}
+			syn := data
+			syn.TCPFlags = packet.SYN
+			if record(syn).Keepable() {
+				t.Error("the way of the first packet is kept: the second one takes another")
+			}
+			record(data)
+			r := record(data)
+			if !r.Keepable() {
+				t.Fatal("the way of a known connection is not kept")
+			}
+			f := r.Flow()
+			c.change(x)
+			if f.Holds(c.at) != c.holds {
+				t.Errorf("the path holds: %v", !c.holds)
+			}
+		})
+	}
+}
+
+// A packet on a bridge that is no reply of a known connection passes; once there is such a
+// connection, it is translated.
+func TestBridgedPathEndsWithAConnection(t *testing.T) {
+	x := newIdleNAT("netfilter")
+	x.sim = &wire.Simulation{}
+	reply := packet.Spec{Src: server, Dst: outside, Proto: packet.UDP, SrcPort: 53, DstPort: 40000}
+	r := &path.Record{}
+	x.sim.Path = r
+	x.Bridged(x.s, x.sim, packet.Build(reply))
+	x.sim.Path = nil
+	f := r.Flow()
+	if !r.Keepable() || !f.Holds(0) {
+		t.Fatal("the way past the NAT is not kept")
+	}
+	now := packet.Build(packet.Spec{Src: outside, Dst: server, Proto: packet.UDP, SrcPort: 40000, DstPort: 53})
+	first := packet.Tuple{Src: client, Dst: server, Proto: packet.UDP, SrcPort: 40000, DstPort: 53}
+	x.remember(x.sim, first, now, &connection{})
+	if f.Holds(0) {
+		t.Error("the path holds, though the packet is the reply of a connection now")
+	}
+}

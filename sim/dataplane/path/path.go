@@ -1,0 +1,165 @@
+// Package path keeps what one packet did on its whole way through a simulation, so that
+// the packets of the flow that follow need not visit the machines again: the path flow,
+// which is to a network what the unified flow is to a port of VFP (decision 40).
+//
+// A [Record] is filled in while a packet goes its way. Every device that the packet
+// visits says on what the way rests: on counters that count changes, and on flows and
+// translations that have an age and live on when a packet follows them. What it does to
+// the packet, the packet notes itself ([packet.Edits]). A device that cannot say gives
+// the record up ([Record.GiveUp]), and each packet of the flow visits the devices.
+//
+// The package knows packets, counters and times. It must not know what devices there
+// are, and it decides nothing about a packet: there is one data plane.
+package path
+
+import (
+	"time"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+)
+
+// Record is what is being noted of one packet's way. A nil Record notes nothing.
+type Record struct {
+	// Edits are what was done to the packet.
+	Edits packet.Edits
+	// Len is the length of the frame in bytes at the beginning of the way.
+	Len int
+
+	rests  []rest
+	states []State
+	given  bool
+	// full is how many bytes less than maxRoom the packet could have been longer.
+	full int
+}
+
+// maxRoom is the room of a way on which nobody looked at the packet's size, in bytes.
+const maxRoom = 1 << 16
+
+// rest is a counter that must not have changed.
+type rest struct {
+	counter *uint32
+	was     uint32
+}
+
+// State is something on the way that ages, or that packets change: a flow, a
+// translation.
+type State interface {
+	// Holds reports whether a packet at that time would find the state as the packet of
+	// the record did.
+	Holds(now time.Duration) bool
+	// Pass does to the state what a packet does that comes by. It is called when all
+	// states of the way hold.
+	Pass(by *Passing)
+}
+
+// Passing is a packet that goes a way that was recorded.
+type Passing struct {
+	// Now is the time on the virtual clock.
+	Now time.Duration
+	// Headers are those with which the packet began its way. In a tunnel the packet has
+	// others; the State knows that.
+	Headers *packet.Headers
+	// Len is the length of the frame in bytes at the beginning.
+	Len int
+}
+
+// On reports whether somebody records.
+func (r *Record) On() bool { return r != nil }
+
+// Rests notes that the way would be the same as long as a counter is what it is now.
+func (r *Record) Rests(counter *uint32) {
+	if r != nil {
+		r.rests = append(r.rests, rest{counter, *counter})
+	}
+}
+
+// Follows notes a state that the packet has followed.
+func (r *Record) Follows(s State) {
+	if r != nil {
+		r.states = append(r.states, s)
+	}
+}
+
+// Fits notes that the packet could have been longer by a number of bytes at a place where
+// its size decides; 0 where the next byte could make a difference.
+func (r *Record) Fits(room int) {
+	if r != nil {
+		r.full = max(r.full, maxRoom-room)
+	}
+}
+
+// Room is how much longer, in bytes, a packet can be that goes the same way.
+func (r *Record) Room() int { return maxRoom - r.full }
+
+// GiveUp notes that the way cannot be kept: the packet has met something of which nobody
+// says when it changes.
+func (r *Record) GiveUp() {
+	if r != nil {
+		r.given = true
+	}
+}
+
+// Keepable reports whether the way can be kept.
+func (r *Record) Keepable() bool { return !r.given && r.Edits.Exact() }
+
+// Reset makes the record ready for another packet.
+func (r *Record) Reset() {
+	r.Edits.Reset()
+	clear(r.states)
+	r.rests, r.states, r.given, r.full = r.rests[:0], r.states[:0], false, 0
+}
+
+// Flow is a way that was kept.
+type Flow struct {
+	edits  packet.Edits
+	rests  []rest
+	states []State
+}
+
+// Flow is the recorded way, independent of the record. A counter that changed after a
+// device had noted it, by the packet itself or by what it started, makes the flow one
+// that does not hold.
+func (r *Record) Flow() *Flow {
+	return &Flow{edits: r.Edits.Clone(), rests: unique(r.rests), states: append([]State(nil), r.states...)}
+}
+
+// unique leaves out what is there twice.
+func unique(all []rest) []rest {
+	var once []rest
+next:
+	for _, r := range all {
+		for _, o := range once {
+			if o == r {
+				continue next
+			}
+		}
+		once = append(once, r)
+	}
+	return once
+}
+
+// Holds reports whether a packet at that time would go the same way.
+func (f *Flow) Holds(now time.Duration) bool {
+	for i := range f.rests {
+		if r := &f.rests[i]; *r.counter != r.was {
+			return false
+		}
+	}
+	for _, s := range f.states {
+		if !s.Holds(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// Pass notes a packet at every state of the way.
+func (f *Flow) Pass(by *Passing) {
+	for _, s := range f.states {
+		s.Pass(by)
+	}
+}
+
+// Redo does to a packet what is done to it between two places of the way, given as
+// [packet.Edits.Len] said them.
+func (f *Flow) Redo(p *packet.Packet, from, to int) error { return f.edits.Redo(p, from, to) }

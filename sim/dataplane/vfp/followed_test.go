@@ -1,0 +1,112 @@
+package vfp
+
+import (
+	"testing"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/path"
+)
+
+// way is what a packet did at one port, and for which packets that was found.
+type way struct {
+	*path.Flow
+	edits, len int
+	res        Result
+}
+
+type wayKey struct {
+	packet.Headers
+	dir Direction
+}
+
+// wayOf is a packet's key: its headers without what no rule looks at. TCP segments that
+// open, end or reset have none, nor have fragments and ICMP but pings.
+func wayOf(h *packet.Headers, dir Direction) (k wayKey, ok bool) {
+	k = wayKey{*h, dir}
+	k.Seq, k.Ack, k.IPID, k.ICMPSeq, k.TOS, k.End, k.Payload, k.TCPFlags = 0, 0, 0, 0, 0, 0, 0, 0
+	switch {
+	case h.IPVersion == 0 || h.Fragment || h.L4 == 0:
+		return k, false
+	case h.Proto == packet.TCP:
+		return k, h.TCPFlags&(packet.SYN|packet.FIN|packet.RST) == 0
+	}
+	return k, h.Proto == packet.UDP || h.ICMPType == 8 || h.ICMPType == 128
+}
+
+// byPath processes a packet by what an earlier one of the flow did at the port, where that
+// holds, and keeps what it does otherwise.
+func (c *contest) byPath(pt *Port, p *packet.Packet, dir Direction) Result {
+	k, ok := wayOf(p.Headers(), dir)
+	if w := c.paths[k]; ok && w != nil && p.Len() <= w.len && w.Holds(c.now) {
+		c.followed++
+		h := *p.Headers()
+		n := p.Len()
+		if err := w.Redo(p, 0, w.edits); err != nil {
+			panic(err)
+		}
+		w.Pass(&path.Passing{Now: c.now, Headers: &h, Len: n})
+		return w.res
+	}
+	r := &path.Record{Len: p.Len()}
+	if ok {
+		p.Note(&r.Edits)
+	}
+	res := pt.Process(p, dir, &Env{Now: c.now, Path: r})
+	p.Note(nil)
+	if ok && r.Keepable() {
+		c.paths[k] = &way{r.Flow(), r.Edits.Len(), r.Len, res}
+	}
+	return res
+}
+
+// TestPathsAreTaken holds that the contest between the ways to process a packet has one
+// with paths: a test that compares a way with itself shows nothing.
+func TestPathsAreTaken(t *testing.T) {
+	pt := port(layer("L", 1, []*Rule{{ID: "a", Action: Allow{}, Priority: 1, Flags: Stateful}}, nil))
+	c := &contest{paths: map[wayKey]*way{}}
+	c.byPath(pt, parse(t, "udp 10.0.0.1:1 > 10.0.0.2:2"), Out)
+	c.byPath(pt, parse(t, "udp 10.0.0.1:1 > 10.0.0.2:2"), Out)
+	pt.Count()
+	if n := pt.Layers()[0].Groups[0].Rules[0].Counts().Packets; c.followed != 1 || n != 2 {
+		t.Errorf("%d packets by path, want the second one; the rule has counted %d", c.followed, n)
+	}
+}
+
+// TestWhatEndsAPath records a packet's way through a switch and changes something: the way
+// must hold no more, or still.
+func TestWhatEndsAPath(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(s *Switch, from, to *Port)
+		holds  bool
+	}{
+		{"nothing", func(*Switch, *Port, *Port) {}, true},
+		{"other rules", func(_ *Switch, from, _ *Port) { from.SetLayers(nil) }, false},
+		{"a port more", func(s *Switch, _, _ *Port) { s.AddPort(&Port{MAC: gwMAC}) }, false},
+		{"a port less", func(s *Switch, _, to *Port) { s.RemovePort(to) }, false},
+		{"a fixed binding", func(s *Switch, from, _ *Port) { s.Bind(addr("10.0.0.2"), packet.UDP, 2, from) }, false},
+		{"fixed bindings gone", func(s *Switch, _, _ *Port) { s.Unbind() }, false},
+		{"a flow's binding", func(s *Switch, from, _ *Port) { s.bind(binding{addr("10.0.0.2"), packet.UDP, 2}, from, nil) }, false},
+		{"the binding of another port number", func(s *Switch, from, _ *Port) { s.bind(binding{addr("10.0.0.2"), packet.UDP, 3}, from, nil) }, true},
+		{"all forgotten", func(s *Switch, _, _ *Port) { s.Reset() }, false},
+		{"the port forgot", func(_ *Switch, from, _ *Port) { from.clearUnified() }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := NewSwitch("s", "external")
+			from, to := port(layer("L", 1, []*Rule{{ID: "a", Action: Allow{}, Priority: 1, Flags: Stateful}}, nil)), &Port{ID: "to", MAC: gwMAC}
+			s.AddPort(from)
+			s.AddPort(to)
+			p := parse(t, "udp 10.0.0.1:1 > 10.0.0.2:2")
+			r := &path.Record{Len: p.Len()}
+			p.Note(&r.Edits)
+			if o := s.Send(from, p, &Env{Path: r}); o.To != to || !r.Keepable() {
+				t.Fatalf("%+v, keepable %v", o, r.Keepable())
+			}
+			f := r.Flow()
+			c.change(s, from, to)
+			if f.Holds(0) != c.holds {
+				t.Errorf("the path holds: %v", !c.holds)
+			}
+		})
+	}
+}

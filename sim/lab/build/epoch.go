@@ -1,0 +1,10 @@
+package build
+
+// Epoch counts changes of the cluster's configuration: of pods, Services, policies, HNS,
+// routes, links, and of what was sent, when that is forgotten ([Cluster.Reset]). What was
+// found out in one epoch about the way of a packet says nothing in the next.
+func (c *Cluster) Epoch() uint64 { return c.epoch }
+
+// changes begins a new epoch. It is called before the change and after it where packets
+// can be sent meanwhile.
+func (c *Cluster) changes() { c.epoch++ }
