@@ -47,6 +47,9 @@ type Container struct {
 	// folder, too, if Dir is "".
 	Volume string
 
+	// CPU is the most that its processes together can use of processors, in thousandths of
+	// one; 0 is no limit.
+	CPU int64
 	// Commit is the most memory that each program of a Windows container can commit, in
 	// bytes, 0 for no limit: more is refused to it, as by a job object with a limit. A job's
 	// limit is for all of its programs together, and programs that Exec starts have none here.
@@ -237,7 +240,7 @@ func (h *ContainerHandle) env(given []string) []string {
 // linux is the container of a Linux machine.
 func (h *ContainerHandle) linux() netns.Container {
 	c := netns.Container{Name: h.c.Name, OwnRoot: true, ReadOnly: h.c.ReadOnlyRoot, Files: h.c.Files,
-		Privileged: h.c.Privileged, AddCaps: h.c.AddCaps, DropCaps: h.c.DropCaps, NoNewPrivileges: h.c.NoNewPrivileges}
+		CPU: h.c.CPU, Privileged: h.c.Privileged, AddCaps: h.c.AddCaps, DropCaps: h.c.DropCaps, NoNewPrivileges: h.c.NoNewPrivileges}
 	c.Processes = h.c.Processes
 	for _, m := range h.mounts() {
 		c.Mounts = append(c.Mounts, netns.Mount{Source: m.Source, Target: m.Target, From: h.n.nodeOf(h.s), ReadOnly: m.ReadOnly})

@@ -73,7 +73,7 @@ func (h *ContainerHandle) prepareWindows(ctx context.Context) error {
 func (h *ContainerHandle) windowsContainer(ctx context.Context) (netns.Container, error) {
 	p := h.windows.copy
 	// The server comes first and alone, see startServer. It ends with the container.
-	c := netns.Container{Name: h.c.Name, Privileged: true, Data: h.c.Commit, First: append(slices.Clone(p.Server), "-p")}
+	c := netns.Container{Name: h.c.Name, Privileged: true, Data: h.c.Commit, CPU: h.c.CPU, First: append(slices.Clone(p.Server), "-p")}
 	if asksForDrives(h.c.Args[0], h.c.Args[1:]) {
 		// Wine ends its services when there is no other program: Boot leaves one.
 		c.First = []string{"/bin/sh", "-c", quoted(c.First) + "&& " + quoted(p.Boot) + "&& " + quoted(p.Services)}

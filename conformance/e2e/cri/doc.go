@@ -23,4 +23,5 @@
 //
 // Seccomp, AppArmor and SELinux profiles, sysctls, devices, CPU and memory
 // limits, credential specs: they come back in the status, and a Node may obey them.
+// Limits that are changed later (UpdateContainerResources) come back and are not held.
 package cri

@@ -6,7 +6,7 @@ package netns
 // has no handler does nothing but SIGKILL.
 //
 // The IPC namespace is that of its network namespace, as in a pod. What it has not:
-// cgroups (so no limit of memory or CPU), a seccomp filter, a terminal in its own /dev/pts.
+// cgroups (so limits of memory and CPU are held from outside), a seccomp filter, a terminal in its own /dev/pts.
 type Container struct {
 	// Name is its name in the namespace.
 	Name string
@@ -34,6 +34,12 @@ type Container struct {
 	// be written (RLIMIT_DATA), in bytes; more is refused to it. 0 is no limit. First has
 	// none, nor what it leaves.
 	Data uint64
+
+	// CPU is the most that its processes together can use of processors, in thousandths of
+	// one; 0 is no limit. They are stopped (SIGSTOP) while they have used more, over some
+	// tenths of a second: who asks sees the state T. What one of them has stopped itself
+	// runs on with the others.
+	CPU int64
 
 	// Privileged leaves user 0 all capabilities. Else it has those that containerd
 	// gives, and AddCaps but not DropCaps, such as "NET_ADMIN" or "ALL".

@@ -149,7 +149,9 @@ func (h *helper) contain(q request, s *space, files []int) (pid int, err error) 
 	if len(attr.UidMappings) > 0 {
 		attr.AmbientCaps = privileges
 	}
-	pid, err = h.begin(q, made, &t, append(stdio, sources...), attr, enter)
+	if pid, err = h.begin(q, made, &t, append(stdio, sources...), attr, enter); err == nil && c.CPU > 0 && made.ns != 0 {
+		go h.throttle(made)
+	}
 	return pid, err
 }
 

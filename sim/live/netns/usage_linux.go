@@ -82,18 +82,11 @@ func cpuOf(pid int) (uint64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	// The second field is the program's name in parentheses, with whatever is in it.
-	i := strings.LastIndexByte(string(data), ')')
-	f := strings.Fields(string(data[i+1:]))
-	if i < 0 || len(f) < 15 || f[0] == "Z" {
+	f := statFields(data)
+	if len(f) < 15 || f[0] == "Z" {
 		return 0, false
 	}
-	var sum uint64
-	for _, text := range f[11:15] {
-		n, _ := strconv.ParseUint(text, 10, 64)
-		sum += n
-	}
-	return sum * (1e9 / ticks), true
+	return uint64(tickTime(f[11:15]...)), true
 }
 
 // memoryOf is the proportional set size of a process in bytes, its resident set where the

@@ -158,7 +158,7 @@ func (m *machine) CreateContainer(ctx context.Context, sandbox string, c cri.Con
 	l := live.Container{
 		Name: c.ID, Args: c.Process.Args, Env: m.env(c.Process, domain), Dir: c.Process.Dir, Terminal: c.Process.Terminal, HostProcess: c.HostProcess,
 		ReadOnlyRoot: c.ReadOnly, Privileged: c.Privileged, AddCaps: c.AddCaps, DropCaps: c.DropCaps, NoNewPrivileges: c.NoNewPrivileges,
-		Processes: c.TargetPID,
+		Processes: c.TargetPID, CPU: c.Limits.CPU,
 	}
 	if m.windows {
 		l.Commit = uint64(max(c.Limits.Memory, 0))
