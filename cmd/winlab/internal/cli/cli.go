@@ -142,6 +142,7 @@ func (a *app) verbs() []*cobra.Command {
 		{"history", a.historyCmd},
 		{"site", a.siteCmd},
 		{"trace", a.traceCmd},
+		{"reach", a.reachCmd},
 		{"up", a.upCmd},
 		{"exec", a.execCmd},
 		{"watch", a.watchCmd},

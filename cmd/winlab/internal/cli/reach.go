@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/winlab-dev/winlab/conformance/reach"
+	doc "github.com/winlab-dev/winlab/reports/reach"
+	"github.com/winlab-dev/winlab/sim/lab"
+)
+
+func (a *app) reachCmd() *cobra.Command {
+	var o reach.Options
+	cmd := &cobra.Command{
+		Use:   "reach LAB|BUNDLE",
+		Short: "Say who reaches whom on which port in a lab, and why not",
+		Long: `Say who reaches whom on which port in a lab, and why not: from pods, nodes and hosts to pods,
+Services, node ports and hosts.
+
+Pods that are equal but for their names and addresses are one class: the plan of the lab and
+what the network plugin made in HNS say the same of them. One flow is sent for each two
+classes and each way in which they lie to each other (on one node, on two), and what becomes
+of it holds for all such pairs. Flows that fail name the policy, rule or setting that decides;
+where no source says what happens, the question that is open.
+
+Pods, nodes and hosts are asked for on the ports on which they listen; --port asks for others.
+--from and --to take patterns, each as often as needed. A pattern that chooses a part of a
+class has the answer for that part.`,
+		Example: `  winlab reach fixtures/labs/l2bridge-flannel-host-gw.yaml
+  winlab reach fixtures/plugins/overlay-calico-vxlan.yaml --variant policies --from "pod/*" --to pod/peer
+  winlab reach fixtures/labs/overlay-flannel-vxlan.yaml --to "svc/*" --windows 10.0.17763.1217
+  winlab reach bundle.zip --from "node/*" --to "pod/shop/*" --port 443 --port udp/53
+  winlab reach fixtures/labs/l2bridge-azure-cni.yaml -o json`,
+		Args:              exactly("LAB"),
+		ValidArgsFunction: files(false, labExts),
+	}
+	l := a.labFlags(cmd)
+	out := output(cmd, "text", "json")
+	a.reachFlags(cmd, &o, l)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkPorts(o.Ports); err != nil {
+			return err
+		}
+		c, err := l.build(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		r, err := reach.Run(cmd.Context(), c, o)
+		if err != nil {
+			return reachError(err)
+		}
+		if *out == "json" {
+			return doc.WriteJSON(a.out, r.Matrix)
+		}
+		return doc.WriteText(a.out, r.Matrix, a.width())
+	}
+	return cmd
+}
+
+// reachFlags are the flags that choose which flows are asked for.
+func (a *app) reachFlags(cmd *cobra.Command, o *reach.Options, l *labOptions) {
+	f := cmd.Flags()
+	f.StringSliceVar(&o.From, "from", nil, "only flows from these `ends`: pod/NAME, pod/NAMESPACE/NAME, node/NAME or host/NAME, with *, ? and [a-z]")
+	f.StringSliceVar(&o.To, "to", nil, "only flows to these `ends`: as --from, and svc/NAME")
+	f.StringSliceVar(&o.Ports, "port", nil, "ask pods, nodes and hosts for this `port` instead of those on which they listen: 80, tcp/80 or udp/53")
+	f.BoolVar(&o.Ping, "ping", false, "ask for an ICMP echo reply, too")
+	a.fromLab(cmd, "from", l, func(c *lab.Cluster) []string { from, _ := c.Names(); return from })
+	a.fromLab(cmd, "to", l, func(c *lab.Cluster) []string { _, to := c.Names(); return to })
+}
+
+func checkPorts(ports []string) error {
+	var errs []error
+	for _, text := range ports {
+		if err := reach.CheckPort(text); err != nil {
+			errs = append(errs, fmt.Errorf("--port: %w", err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// reachError makes a mistake in a pattern one of usage.
+func reachError(err error) error {
+	var bad reach.BadPattern
+	if errors.As(err, &bad) {
+		return usageError{err}
+	}
+	return err
+}
