@@ -1,6 +1,10 @@
 package lab
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/winlab-dev/winlab/sim/lab/labtest"
+)
 
 // BenchmarkTraceLab is a flow from a pod to a pod on another node, there and
 // back, with every step recorded.
@@ -19,6 +23,51 @@ func BenchmarkTraceLab(b *testing.B) {
 		t, err := c.Trace(b.Context(), Request{From: "pod/client", To: "pod/peer:80"})
 		if err != nil || t.Verdict != "delivered" {
 			b.Fatal(t, err)
+		}
+	}
+}
+
+// BenchmarkTraceLarge is such a flow in clusters of other sizes, to a pod and to a Service.
+func BenchmarkTraceLarge(b *testing.B) {
+	for _, bc := range []struct {
+		name string
+		size labtest.Size
+	}{
+		{"10-nodes-100-Services", labtest.Size{Nodes: 10, Pods: 30, Services: 100}},
+		{"10-nodes-10000-Services", labtest.Size{Nodes: 10, Pods: 30, Services: 10000, DSR: true}},
+		{"1000-nodes-100-Services", labtest.Size{Nodes: 1000, Pods: 30, Services: 100}},
+		{"100-nodes-100-Services-vxlan", labtest.Size{Nodes: 100, Pods: 30, Services: 100, VXLAN: true}},
+		{"10-nodes-1000-policies", labtest.Size{Nodes: 10, Pods: 30, Services: 100, Policies: 1000}},
+	} {
+		path, err := labtest.Write(b.TempDir(), bc.size)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var c *Cluster
+		for _, to := range []string{"pod/" + labtest.PodName(bc.size.Nodes-1, 0) + ":80", "svc/" + labtest.ServiceName(7) + ":80"} {
+			b.Run(bc.name+"/"+to[:3], func(b *testing.B) {
+				if c == nil {
+					f, err := Load(path)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if c, err = Build(b.Context(), f, Options{}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				send := func() {
+					if _, err := c.Trace(b.Context(), Request{From: "pod/" + labtest.PodName(0, 0), To: to}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				for range 8 { // the first ones make what is kept
+					send()
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					send()
+				}
+			})
 		}
 	}
 }

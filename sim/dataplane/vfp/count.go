@@ -16,16 +16,17 @@ func (r *Rule) Counts() Counts { return r.counts }
 // packets itself, and its rules get them here, or when it is forgotten.
 func (pt *Port) Count() {
 	for _, u := range pt.unified {
-		u.settle()
+		pt.settle(u)
 	}
 }
 
 // settle gives a unified flow's packets to its rules.
-func (u *unified) settle() {
+func (pt *Port) settle(u *unified) {
 	if u.packets == 0 {
 		return
 	}
 	for _, r := range u.rules {
+		pt.counts(r)
 		r.counts.Packets += u.packets
 		r.counts.Bytes += u.bytes
 	}
@@ -40,15 +41,24 @@ func (ps *passage) count(res Result, size int) {
 	if res.Pass && !u.uncacheable && !u.inside {
 		return // the unified flow is kept, and goes on counting
 	}
-	u.settle()
+	ps.port.settle(u)
 	if !res.Pass && res.Unknown == "" && ps.rule != nil {
+		ps.port.counts(ps.rule)
 		ps.rule.counts.Dropped++
+	}
+}
+
+// counts notes that a rule is about to count, so that a Reset need not look at all rules.
+func (pt *Port) counts(r *Rule) {
+	if r.counts == (Counts{}) {
+		pt.counted = append(pt.counted, r)
 	}
 }
 
 // keepCounts lets rules go on counting that were put on the port again under the same
 // name.
-func keepCounts(old, now []*layerState) {
+func (pt *Port) keepCounts(old, now []*layerState) {
+	pt.counted = pt.counted[:0]
 	type name struct {
 		layer, group, rule string
 		dir                Direction
@@ -63,20 +73,30 @@ func keepCounts(old, now []*layerState) {
 			}
 		}
 	}
-	each(old, func(n name, r *Rule) { counts[n] = r.counts })
+	each(old, func(n name, r *Rule) {
+		if r.counts != (Counts{}) {
+			counts[n] = r.counts
+		} else {
+			delete(counts, n)
+		}
+	})
 	each(now, func(n name, r *Rule) {
-		r.counts = counts[n]
+		if r.counts = (Counts{}); len(counts) == 0 {
+			return
+		}
+		if n, there := counts[n]; there {
+			r.counts = n
+			pt.counted = append(pt.counted, r)
+		}
 		delete(counts, n) // of two with one name the first
 	})
 }
 
 // forgetCounts sets all counts to 0.
 func (pt *Port) forgetCounts() {
-	for _, l := range pt.layers {
-		for _, g := range l.Groups {
-			for _, r := range g.Rules {
-				r.counts = Counts{}
-			}
-		}
+	for _, r := range pt.counted {
+		r.counts = Counts{}
 	}
+	clear(pt.counted)
+	pt.counted = pt.counted[:0]
 }

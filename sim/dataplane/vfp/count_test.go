@@ -68,6 +68,14 @@ func TestCounts(t *testing.T) {
 			t.Errorf("%s: the fast way counted %+v, the slow one %+v", id, got[id], want[id])
 		}
 	}
+	for _, pt := range []*Port{fast, slow} {
+		pt.Reset()
+		for id, n := range countsOf(pt) {
+			if n != (Counts{}) {
+				t.Errorf("%s has %+v after the reset", id, n)
+			}
+		}
+	}
 }
 
 // Rules that are put on the port again go on counting, others and a reset begin anew.

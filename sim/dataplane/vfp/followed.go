@@ -42,7 +42,7 @@ func (f *followed) Pass(by *path.Passing) {
 	u.packets++
 	u.bytes += uint64(by.Len + f.more)
 	if u.inside {
-		u.settle() // the port does not know of it
+		f.port.settle(u) // the port does not know of it
 	}
 }
 

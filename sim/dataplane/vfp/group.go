@@ -71,6 +71,9 @@ func (l *Layer) seal() {
 	slices.SortStableFunc(l.Groups, func(a, b *Group) int { return int(a.Priority) - int(b.Priority) })
 	for _, g := range l.Groups {
 		slices.SortStableFunc(g.Rules, func(a, b *Rule) int { return int(a.Priority) - int(b.Priority) })
+		for i, r := range g.Rules {
+			r.group, r.at = g, i
+		}
 		g.index = newIndex(g.Rules)
 		g.ties = nil
 		if g.Tie != nil {
@@ -98,8 +101,7 @@ func (g *Group) match(p *packet.Packet, h *packet.Headers, env *Env) *Rule {
 	if r == nil || r.Given == nil && g.ties == nil {
 		return r
 	}
-	at := slices.Index(g.Rules, r)
-	if r = g.holding(at, p, h, env); r != nil && g.ties[r.Priority] {
+	if r = g.holding(r.at, p, h, env); r != nil && g.ties[r.Priority] {
 		return g.breakTie(r, p, h, env)
 	}
 	return r
@@ -115,7 +117,7 @@ func (e *Env) lifts(r *Rule) bool {
 // for none.
 func (g *Group) behind(r *Rule, p *packet.Packet, h *packet.Headers, env *Env) *Rule {
 	for r != nil && env.lifts(r) {
-		r = g.holding(slices.Index(g.Rules, r)+1, p, h, env)
+		r = g.holding(r.at+1, p, h, env)
 	}
 	return r
 }
@@ -132,7 +134,7 @@ func (g *Group) holding(at int, p *packet.Packet, h *packet.Headers, env *Env) *
 
 // breakTie returns the rule that wins among those of r's priority.
 func (g *Group) breakTie(r *Rule, p *packet.Packet, h *packet.Headers, env *Env) *Rule {
-	for i := slices.Index(g.Rules, r) + 1; i < len(g.Rules) && g.Rules[i].Priority == r.Priority; i++ {
+	for i := r.at + 1; i < len(g.Rules) && g.Rules[i].Priority == r.Priority; i++ {
 		other := g.holding(i, p, h, env)
 		if other == nil || other.Priority != r.Priority {
 			return r

@@ -2,6 +2,7 @@ package vfp
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -9,14 +10,21 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
+// groupOf is the group of the layer that has a rule, nil for none.
 func groupOf(l *Layer, r *Rule) *Group {
-	for _, g := range l.Groups {
+	if slices.Contains(l.Groups, r.group) {
+		return r.group
+	}
+	for _, g := range l.Groups { // the rule may be in another version of the layer, too
 		if slices.Contains(g.Rules, r) {
 			return g
 		}
 	}
 	return nil
 }
+
+// shownNear is how many rules nearest returns.
+const shownNear = 3
 
 // nearest returns up to three rules of the layer that fail in one predicate and
 // meet at least one other: rules that would have changed the packet come before
@@ -29,34 +37,193 @@ func nearest(l *Layer, p *packet.Packet, dir Direction) []trace.Miss {
 		if !g.serves(dir, h.IPVersion) {
 			continue
 		}
-		for _, r := range g.Rules {
-			// Most rules fail in two predicates: they are skipped before any text
-			// is made.
-			if r.Cond.failsTwice(h) || r.Cond.predicates() < 2 {
-				continue
-			}
-			m := r.misses(p, h)
-			if len(m) != 1 {
-				continue
-			}
-			m[0].Rule, m[0].From = r.ID, r.Origin
-			if r.Action.Type() == (Allow{}).Type() {
-				passing = append(passing, m[0])
-			} else {
-				changing = append(changing, m[0])
-			}
+		c, a := g.index.nearest(p, h)
+		for _, pos := range c.all() {
+			changing = append(changing, g.Rules[pos].miss(p, h))
+		}
+		if len(changing) >= shownNear {
+			return changing[:shownNear]
+		}
+		for _, pos := range a.all() {
+			passing = append(passing, g.Rules[pos].miss(p, h))
 		}
 	}
 	ms := append(changing, passing...)
-	return ms[:min(len(ms), 3)]
+	return ms[:min(len(ms), shownNear)]
 }
+
+// miss is the one predicate that a packet fails.
+func (r *Rule) miss(p *packet.Packet, h *packet.Headers) trace.Miss {
+	m := r.misses(p, h)[0]
+	m.Rule, m.From = r.ID, r.Origin
+	return m
+}
+
+// isNear reports whether a packet fails exactly one of several predicates.
+func (r *Rule) isNear(p *packet.Packet, h *packet.Headers) bool {
+	// Most rules fail in two predicates: they are skipped before any text is made.
+	return !r.Cond.failsTwice(h) && r.Cond.predicates() >= 2 && len(r.misses(p, h)) == 1
+}
+
+// positions are the first ones of rules that were found, ascending.
+type positions struct {
+	at [shownNear]int32
+	n  int
+}
+
+func (ps *positions) all() []int32 { return ps.at[:ps.n] }
+
+// full reports whether a position could no longer be one of the first.
+func (ps *positions) full(pos int32) bool { return ps.n == shownNear && pos >= ps.at[shownNear-1] }
+
+// add adds a position, which may be there.
+func (ps *positions) add(pos int32) {
+	at, there := slices.BinarySearch(ps.all(), pos)
+	if there || at == shownNear {
+		return
+	}
+	ps.n = min(ps.n+1, shownNear)
+	copy(ps.at[at+1:ps.n], ps.at[at:])
+	ps.at[at] = pos
+}
+
+var (
+	// minNear is the number of rules from which nearest uses an index, and scansFirst how
+	// often it tries them all before: to make the index takes as long as some scans.
+	minNear    = 64
+	scansFirst = 4
+)
+
+// nearest returns the first rules that fail in exactly one predicate, those that would
+// have changed the packet and those that would have let it pass.
+func (ix *index) nearest(p *packet.Packet, h *packet.Headers) (changing, passing positions) {
+	try := func(pos int32, found *positions) {
+		if ix.tried++; ix.rules[pos].isNear(p, h) {
+			found.add(pos)
+		}
+	}
+	each := func(pos int32) {
+		if !ix.rules[pos].passes() {
+			try(pos, &changing)
+		} else if !passing.full(pos) {
+			try(pos, &passing)
+		}
+	}
+	if !ix.near {
+		for pos := range int32(len(ix.rules)) {
+			if each(pos); changing.n == shownNear {
+				return changing, passing
+			}
+		}
+		ix.scans++
+		ix.near = len(ix.rules) >= minNear && ix.scans >= scansFirst
+		return changing, passing
+	}
+	for _, pos := range ix.rest {
+		each(pos)
+	}
+	for _, sp := range ix.spaces {
+		v, never := sp.of(h)
+		sp.without(never, h, func(by fields) {
+			t := ix.table(sp, by)
+			v := v.only(by)
+			for _, found := range [...]*positions{&changing, &passing} {
+				for _, pos := range t[v] {
+					if found.full(pos) {
+						break
+					}
+					try(pos, found)
+				}
+				v.passes = true
+			}
+		})
+	}
+	return changing, passing
+}
+
+// without calls f with the fields by which the rules of a space can be found that fail in
+// one predicate: all but one. In never the packet can match none of them.
+func (s *shape) without(never fields, h *packet.Headers, f func(fields)) {
+	if ports := s.by & byPorts; ports != 0 && !hasPorts(h) {
+		// Without ports it fails in its protocol alone, see misses.
+		if never &^= byPorts; never == 0 {
+			f(s.by &^ (byPorts | byProto))
+		}
+		return
+	}
+	if never != 0 {
+		if never&(never-1) == 0 {
+			f(s.by &^ never)
+		}
+		return
+	}
+	// Each of these tables has the rules that match in all fields, too.
+	for one := byProto; one <= byDstPort; one <<= 1 {
+		if s.by&one != 0 {
+			f(s.by &^ one)
+		}
+	}
+}
+
+// only are the values of some fields.
+func (v values) only(by fields) values {
+	if by&byProto == 0 {
+		v.proto = 0
+	}
+	if by&bySrc == 0 {
+		v.src = netip.Addr{}
+	}
+	if by&byDst == 0 {
+		v.dst = netip.Addr{}
+	}
+	if by&bySrcPort == 0 {
+		v.srcPort = 0
+	}
+	if by&byDstPort == 0 {
+		v.dstPort = 0
+	}
+	return v
+}
+
+// table finds the rules of a space by some of its fields.
+func (ix *index) table(sp *space, by fields) map[values][]int32 {
+	if t, ok := sp.tables[by]; ok {
+		return t
+	}
+	t := map[values][]int32{}
+	for i, r := range ix.rules {
+		passes := r.passes()
+		r.Cond.each(func(s shape, v values) {
+			if s == sp.shape {
+				v = v.only(by)
+				v.passes = passes
+				add(t, v, int32(i))
+			}
+		})
+	}
+	if sp.tables == nil {
+		sp.tables = map[fields]map[values][]int32{}
+	}
+	sp.tables[by] = t
+	return t
+}
+
+// passes reports whether the rule lets its packets pass unchanged.
+func (r *Rule) passes() bool { return r.Action.Type() == (Allow{}).Type() }
 
 // failsTwice reports whether at least two of the plain predicates fail.
 func (c *Cond) failsTwice(h *packet.Headers) bool {
-	n := 0
-	for _, met := range [...]bool{c.matchProto(h), matchAddr(c.Src, h.Src), matchAddr(c.Dst, h.Dst)} {
+	n, rightProto := 0, c.matchProto(h)
+	for _, met := range [...]bool{rightProto, matchAddr(c.Src, h.Src), matchAddr(c.Dst, h.Dst)} {
 		if !met {
 			n++
+		}
+	}
+	if n < 2 && (rightProto || hasPorts(h)) {
+		for _, met := range [...]bool{matchPort(c.SrcPorts, h, h.SrcPort), matchPort(c.DstPorts, h, h.DstPort)} {
+			if !met {
+				n++
+			}
 		}
 	}
 	return n > 1

@@ -72,6 +72,7 @@ type Port struct {
 	now     time.Duration
 	sw      *Switch
 	pools   []*Pool // of all rules, for Reset
+	counted []*Rule // those that have counted packets, for Reset
 	// later makes the layers when the port is first used, nil when they are there; see
 	// SetLayersLater. used: a packet has come to the port since the last Reset.
 	later   func() []*Layer
@@ -134,7 +135,7 @@ func (pt *Port) SetLayers(layers []*Layer) {
 			st.kill()
 		}
 	}
-	keepCounts(before, pt.layers)
+	pt.keepCounts(before, pt.layers)
 	pt.pools = pools(layers)
 	for _, u := range pt.unified {
 		u.gone = true

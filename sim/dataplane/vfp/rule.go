@@ -69,6 +69,8 @@ type Rule struct {
 	Fact   *evidence.Fact
 
 	counts Counts
+	group  *Group // where it is, at position at, since the group was sealed
+	at     int
 }
 
 // Given is one answer to a question.

@@ -99,7 +99,7 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 	if len(pt.unified) >= pt.sweepAt {
 		for k, u := range pt.unified {
 			if now-u.used >= maxUnused || !u.valid(now) {
-				u.settle()
+				pt.settle(u)
 				u.gone = true
 				delete(pt.unified, k)
 			}
@@ -111,7 +111,7 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 	}
 	u.used = now
 	if old := pt.unified[k]; old != nil {
-		old.settle()
+		pt.settle(old)
 		old.gone = true
 	}
 	pt.unified[k] = u

@@ -126,7 +126,10 @@ func (c *Compiler) hostLoadBalancers(ls *layers, networks []*Network) {
 	seen := map[*LoadBalancer]bool{}
 	for _, n := range networks {
 		c.twoEndpoints(ls, n)
-		c.frontends(ls, n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) { c.dsrHost(ls, n, lb, m, vip) })
+		own := c.ownAddresses(n)
+		c.frontends(ls, n, true, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
+			c.dsrHost(ls, n, lb, m, vip, ofFamily(own, vip.Is6()))
+		})
 		c.frontends(ls, n, false, func(lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
 			if len(lb.FrontendVIPs) == 0 && !c.hasContainer(networks) {
 				return

@@ -53,7 +53,9 @@ func (c *Compiler) backendRules(ls *layers, n *Network, self *Endpoint) {
 	})
 }
 
-func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
+// dsrHost compiles rows 4 and 5: the node's own side. own are its addresses of the
+// family of the frontend.
+func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMapping, vip netip.Addr, own []netip.Prefix) {
 	local := c.backends(lb, m, backend.isLocal)
 	all := c.backends(lb, m, nil)
 	if len(local) > 0 {
@@ -75,16 +77,16 @@ func (c *Compiler) dsrHost(ls *layers, n *Network, lb *LoadBalancer, m LBPortMap
 	}
 	// The rule is for what the node itself sends: a packet from elsewhere that
 	// the hairpin rule sends back passes the port on its way out too.
-	if r.Cond.Src = c.ownAddresses(n, vip); len(r.Cond.Src) == 0 {
+	if r.Cond.Src = own; len(own) == 0 {
 		return
 	}
 	r.Given = &vfp.Given{Question: questionHostDSR, Answer: "translated"}
 	ls.add(layer, group, vfp.Out, r)
 }
 
-// ownAddresses are the node's addresses of the family of another: that of the
-// network and those of endpoints in the host's own compartment.
-func (c *Compiler) ownAddresses(n *Network, like netip.Addr) []netip.Prefix {
+// ownAddresses are the node's addresses: those of the network and of endpoints in the
+// host's own compartment.
+func (c *Compiler) ownAddresses(n *Network) []netip.Prefix {
 	own := []netip.Prefix{vfp.Host(c.management(n))}
 	if a := c.managementOf(n, true); a.IsValid() {
 		own = append(own, vfp.Host(a))
@@ -96,5 +98,5 @@ func (c *Compiler) ownAddresses(n *Network, like netip.Addr) []netip.Prefix {
 			}
 		}
 	}
-	return ofFamily(own, like.Is6())
+	return own
 }
