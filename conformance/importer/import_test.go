@@ -117,6 +117,41 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// TestBuild: what is known of a node's build is in the lab, and no default is.
+func TestBuild(t *testing.T) {
+	for _, tt := range []struct{ kernel, label, image, want, missing string }{
+		{"10.0.20348.2582", "10.0.17763", "Windows Server 2019 Datacenter", "build: 10.0.20348.2582 # ", ""},
+		{"10.0.20348", "10.0.17763", "", "builds: [10.0.20348]", "the revision of the build of Windows of node win1"},
+		{"", "10.0.17763", "", "builds: [10.0.17763]", "the revision of the build of Windows of node win1"},
+		{"", "", "Windows Server 2019 Datacenter", "builds: [10.0.17763]", "the revision of the build of Windows of node win1"},
+		{"", "", "Windows Server Datacenter", "build: unknown # nothing", "the build of Windows of node win1"},
+		{"", "", "", "build: unknown # nothing", "the build of Windows of node win1"},
+		{"10.0.25398.1", "10.0.25398", "", "build: unknown # nothing", `the build of Windows of node win1 ("10.0.25398.1" is none that winlab knows)`},
+	} {
+		r, c, err := imported(t, node+strings.Replace(strings.Replace(objects, `"kernelVersion": "10.0.20348.2582"`, `"kernelVersion": "`+tt.kernel+`", "osImage": "`+tt.image+`"`, 1),
+			`"labels": {`, `"labels": {"node.kubernetes.io/windows-build": "`+tt.label+`", `, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing := ""
+		for _, m := range r.Missing {
+			if strings.Contains(m.What, "build of Windows") {
+				missing = m.What
+			}
+		}
+		if lab := strings.ReplaceAll(string(r.Lab), "\n      builds:", " builds:"); !strings.Contains(lab, tt.want) && !strings.Contains(strings.ReplaceAll(lab, `"`, ""), tt.want) || missing != tt.missing {
+			t.Errorf("%+v: missing %q\n%s", tt, missing, r.Lab)
+		}
+		want := "unknown "
+		if missing == "" || strings.Contains(tt.want, "17763") {
+			want = "delivered " // on every revision of that
+		}
+		if got := verdict(t, c, "pod/web/b", "pod/web/a:8080"); !strings.HasPrefix(got, want) && !strings.HasPrefix(got, "varies ") {
+			t.Errorf("%+v: %s", tt, got)
+		}
+	}
+}
+
 // TestDrift: where Kubernetes and HNS differ, both are quoted with their places.
 func TestDrift(t *testing.T) {
 	balancers := `-- win1/lb.json --

@@ -15,6 +15,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
@@ -249,26 +250,33 @@ func (im *importing) windows(n *labNode) {
 	}
 }
 
-// build says which build of Windows a node has.
+// build says which build of Windows a node has, or what is known of it.
 func (im *importing) build(n *labNode) {
-	text, from := "", ""
-	if n.got != nil {
-		text, from = n.got.build, n.got.buildFrom
-	}
-	if text == "" && n.kube != nil {
-		// The kubelet writes it so on Windows: "10.0.17763.1432".
-		text, from = n.kube.Status.NodeInfo.KernelVersion, fmt.Sprintf("%s:%d", n.kube.at.File, n.kube.at.Line)
-	}
-	if b := knownBuild(text); b != "" {
-		im.r.Facts = append(im.r.Facts, Fact{"build of " + n.name, b, from})
-		n.tree.set("build", b, from)
+	what, leaves := "the build of Windows of node "+n.name, "a flow that comes to the node is followed on every build that it may have, and unknown where they differ"
+	settle := "kubectl get node " + n.name + " -o jsonpath='{.status.nodeInfo.kernelVersion}', or on the node: cmd /c ver; then --windows BUILD, or build: in the lab"
+	var strange string
+	for _, s := range buildSources(n) {
+		text := strings.TrimSpace(s.text)
+		all, err := builds.Candidates([]string{text})
+		switch {
+		case err != nil:
+			strange = cmp.Or(strange, text)
+			continue
+		case len(all) == 1 && all[0].Build.Version == all[0].Last:
+			im.r.Facts = append(im.r.Facts, Fact{"build of " + n.name, text, s.from})
+			n.tree.set("build", text, s.from)
+		default:
+			im.r.Facts = append(im.r.Facts, Fact{"build of " + n.name + " without its revision", text, s.from})
+			n.tree.set("builds", []string{text}, s.from+", without the revision")
+			im.r.miss("the revision of "+what, leaves, settle)
+		}
 		return
 	}
-	what := "the build of Windows of node " + n.name
-	if text != "" {
-		what += fmt.Sprintf(" (%q is none that winlab knows)", text)
+	if strange != "" {
+		what += fmt.Sprintf(" (%q is none that winlab knows)", strange)
 	}
-	im.r.miss(what, "rules that depend on it are those of winlab's default build; compare with --windows", `reg query "HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion" /v UBR, and cmd /c ver`)
+	n.tree.set("build", builds.Unknown, "nothing in the bundle says it")
+	im.r.miss(what, leaves, settle)
 }
 
 // network4 finds a node's network and its gateway.

@@ -269,16 +269,28 @@ func internalIP(n *corev1.Node) netip.Addr {
 	return netip.Addr{}
 }
 
-// knownBuild is a build as the lab can have it, "" for one that is none.
-func knownBuild(text string) string {
-	v, err := builds.Parse(strings.TrimSpace(text))
-	if err != nil {
-		return ""
+// windowsBuild is the label in which the kubelet says the build without its revision
+// (kubernetes/api core/v1/well_known_labels.go LabelWindowsBuild).
+const windowsBuild = "node.kubernetes.io/windows-build"
+
+// buildSource is something that says the build of a node, whole or in part.
+type buildSource struct{ text, from string }
+
+// buildSources are what says the build of a node, the most exact first.
+func buildSources(n *labNode) []buildSource {
+	var all []buildSource
+	if n.got != nil {
+		all = append(all, buildSource{n.got.build, n.got.buildFrom})
 	}
-	if _, err := builds.Lookup(v); err != nil {
-		return ""
+	if n.kube != nil {
+		from := fmt.Sprintf("%s:%d", n.kube.at.File, n.kube.at.Line)
+		// The kubelet writes it so on Windows: "10.0.17763.1432".
+		all = append(all, buildSource{n.kube.Status.NodeInfo.KernelVersion, from}, buildSource{n.kube.Labels[windowsBuild], from})
+		for _, b := range builds.OfProduct(n.kube.Status.NodeInfo.OSImage) {
+			all = append(all, buildSource{b, from})
+		}
 	}
-	return strings.TrimSpace(text)
+	return slices.DeleteFunc(all, func(s buildSource) bool { return strings.TrimSpace(s.text) == "" })
 }
 
 // cutJSON is the mistake of a file that begins with JSON and is not JSON to its end: readers of

@@ -161,7 +161,7 @@ func column(c *lab.Cluster) result.Setting {
 		if n.Windows == nil {
 			continue
 		}
-		if b := c.Plan.File.Lab.Spec.Nodes[i].Build; !slices.Contains(s.Builds, b) {
+		if b := c.Plan.Nodes[i].Build; !slices.Contains(s.Builds, b) {
 			s.Builds = append(s.Builds, b)
 		}
 	}

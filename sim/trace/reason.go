@@ -59,6 +59,7 @@ const (
 	AliasDangling        Reason = "alias-without-address"
 	SplitVerdict         Reason = "depends-on-backend"
 	DecidedByQuestion    Reason = "open-question"
+	MissingFact          Reason = "missing-fact"
 	ModelHole            Reason = "model-hole"
 	BadPacket            Reason = "bad-packet"
 	BadChecksum          Reason = "bad-checksum"
@@ -126,6 +127,7 @@ var Reasons = []Explanation{
 	{NameServerSilent, "the name server did not answer", "The query or its answer was lost on the way; the trace of the query says where.", "Trace the query itself: --to the cluster DNS address, port 53, --udp."},
 	{SplitVerdict, "the outcome depends on the backend", "The load balancer may pick among several backends, and they do not all work.", "Look at the paths that fail: mostly they differ in the node they lead to."},
 	{DecidedByQuestion, "an open question decides", "No source says what this system does at one place, the answers lead to different ends, and winlab does not guess.", "The summary names what decides: look it up on the node, and pin it in the lab with spec.params."},
+	{MissingFact, "what nobody said of this cluster decides", "The lab does not know a fact of the cluster that the verdict depends on, such as the build of Windows of a node, and every value that it can have was tried.", "The summary says what follows from which value, the hint how to find out which it is."},
 	{ModelHole, "the model does not know", "No source says what this build does here, so winlab gives no verdict.", "The last step names the missing fact. Evidence is welcome."},
 	{BadChecksum, "the checksum is wrong", "The packet arrived with a wrong TCP or UDP checksum and was dropped without an answer, mostly because a NIC offloads checksums and does not know the tunnel.", "Turn the offload off on the sender: ethtool -K flannel.1 tx-checksum-ip-generic off; on VMware look for the vmxnet3 fix."},
 	{BadPacket, "the packet is malformed", "The frame could not be parsed as far as the rule needs.", "Look at the capture with tshark."},

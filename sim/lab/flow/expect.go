@@ -199,6 +199,9 @@ func (c *Cluster) spread(ctx context.Context, f spec.Flow) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.OneBuild(); err != nil {
+		return nil, err
+	}
 	c.Reset()
 	st := from.machine.Stack()
 	var reached []string

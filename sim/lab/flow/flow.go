@@ -31,6 +31,8 @@ type Cluster struct {
 	// at is after how many steps flows are sent.
 	at   int
 	info trace.Lab
+	// builds are clusters with other builds of Windows, where the lab does not know them.
+	builds map[string]*Cluster
 	// run is set while a flow is traced in a cluster with programs outside.
 	run *running
 }
@@ -51,6 +53,9 @@ func (c *Cluster) rebuildChanged(ctx context.Context) error {
 // cluster is built again. A call that must fail and does not is an error, and
 // the other way round.
 func (c *Cluster) Call(calls []spec.HNSCall) error {
+	if err := c.OneBuild(); err != nil {
+		return err
+	}
 	planned, err := plan.Calls(calls)
 	if err != nil {
 		return err
@@ -102,24 +107,29 @@ func (c *Cluster) Trace(ctx context.Context, r Request) (*trace.Trace, error) {
 			return nil, err
 		}
 	}
+	return c.settled(ctx, func(ctx context.Context, c *Cluster) (sent, error) { return c.send(ctx, r) })
+}
+
+// send sends a request, and leaves it to the caller to sum up. The error is never
+// together with a trace.
+func (c *Cluster) send(ctx context.Context, r Request) (s sent, err error) {
 	if err := c.rebuildChanged(ctx); err != nil {
-		return nil, err
+		return s, err
 	}
 	t := &trace.Trace{Schema: trace.Schema, Lab: c.Info(), NotModelled: c.NotModelled, Flow: trace.Flow{From: r.From, To: r.To, Protocol: r.Protocol}, Command: c.command(r)}
 	f, err := c.resolve(ctx, t, r)
 	switch {
 	case err != nil:
-		return nil, err
+		return s, err
 	case f == nil:
 		// There is nothing to send, and the trace says why.
-		return t, nil
+		return sent{t, true}, nil
 	}
-	var complete bool
-	if t.Paths, complete, err = c.explore(ctx, f); err != nil {
-		return nil, err
+	s.t = t
+	if t.Paths, s.complete, err = c.explore(ctx, f); err != nil {
+		return sent{}, err
 	}
-	summarise(t, complete)
-	return t, nil
+	return s, nil
 }
 
 func family(v6 bool) string {

@@ -464,6 +464,9 @@ func weakestOf(look *trace.Lookup) evidence.Grade {
 
 // Resolve resolves a name from a pod, node or host with a tool.
 func (c *Cluster) Resolve(ctx context.Context, from, name string, tool dns.Tool) (trace.Lookup, error) {
+	if err := c.OneBuild(); err != nil {
+		return trace.Lookup{}, err
+	}
 	if err := c.rebuildChanged(ctx); err != nil {
 		return trace.Lookup{}, err
 	}

@@ -121,9 +121,13 @@ func (c *Cluster) TraceConnection(ctx context.Context, name, step string) (*trac
 // judges that one. Every way that the connection can take is followed from its
 // beginning.
 func (c *Cluster) traceConnection(ctx context.Context, f spec.Flow) (*trace.Trace, error) {
+	return c.settled(ctx, func(ctx context.Context, c *Cluster) (sent, error) { return c.sendConnection(ctx, f) })
+}
+
+func (c *Cluster) sendConnection(ctx context.Context, f spec.Flow) (s sent, err error) {
 	life, err := c.life(f)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	first := life[slices.IndexFunc(life, func(p packetOf) bool { return p.Connection == f.Connection })]
 	t := &trace.Trace{Schema: trace.Schema, Lab: c.Info(), Flow: trace.Flow{From: first.From, To: first.To, Protocol: first.Protocol},
@@ -139,14 +143,13 @@ func (c *Cluster) traceConnection(ctx context.Context, f spec.Flow) (*trace.Trac
 	for len(todo) > 0 && len(t.Paths) < maxPaths {
 		r := &replay{c: c, of: f.Connection, life: life, t: t}
 		if err := r.run(ctx, todo[0]); err != nil || t.Verdict != "" {
-			return t, err
+			return sent{t, true}, err
 		}
 		todo = append(todo[1:], alternatives(r.choices.Made, len(todo[0]))...)
 		result := r.result()
 		t.Paths = append(t.Paths, r.flow.judge(c, &result))
 	}
-	summarise(t, len(todo) == 0)
-	return t, nil
+	return sent{t, len(todo) == 0}, nil
 }
 
 // opened is a connection during a replay.

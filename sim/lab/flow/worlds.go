@@ -229,7 +229,18 @@ func decide(t *trace.Trace, qs []question, ws []world, ends []ending) {
 		t.Reason = ends[0].reason // the cause is known, only the form of the failure is open
 	}
 	deciding := decidingOf(qs, ws, ends)
+	if len(buildsIn(qs, deciding)) > 0 && !t.Fails() {
+		// Sources are clear, and the lab is not: nothing holds of this cluster.
+		t.Verdict, t.Reason = trace.Unknown, trace.MissingFact
+	}
 	t.Summary = sentence(condition(qs, deciding, ws, ends))
+	onBuilds := buildsIn(qs, deciding)
+	if len(onBuilds) > 0 && len(t.Summary) > longCondition {
+		t.Summary = fmt.Sprintf("The verdict depends on the build of Windows of %s, which is not known: it is %s, by the build.", strings.Join(onBuilds, " and that of "), verdictsIn(ends))
+	}
+	for _, n := range onBuilds {
+		t.Summary += " " + askBuild(n) + "."
+	}
 	if cause := t.Paths[0].Cause; cause != "" && !slices.ContainsFunc(t.Paths, func(p trace.Path) bool { return p.Cause != cause }) {
 		t.Summary = cause + " " + t.Summary
 	}
@@ -243,8 +254,36 @@ func decide(t *trace.Trace, qs []question, ws []world, ends []ending) {
 			}
 		}
 		t.Open = append(t.Open, o)
+		if q.param == buildParam {
+			t.Hints = append(t.Hints, fmt.Sprintf("say which build %s has: --windows BUILD, or build: at the node in the lab", q.about))
+			continue
+		}
 		t.Hints = append(t.Hints, fmt.Sprintf("winlab cannot know which; pin it in the lab with spec.params %s: %s", q.param, strings.Join(q.values, " or ")))
 	}
+}
+
+// longCondition is the length from on which nobody reads a condition to its end.
+const longCondition = 600
+
+// buildsIn are the nodes whose builds are among questions.
+func buildsIn(qs []question, of []int) (nodes []string) {
+	for _, i := range of {
+		if qs[i].param == buildParam {
+			nodes = append(nodes, qs[i].about)
+		}
+	}
+	return nodes
+}
+
+// verdictsIn lists the verdicts of worlds, in their order of first appearance.
+func verdictsIn(ends []ending) string {
+	var all []string
+	for _, e := range ends {
+		if !slices.Contains(all, string(e.verdict)) {
+			all = append(all, string(e.verdict))
+		}
+	}
+	return strings.Join(all, " or ")
 }
 
 // decidingOf are the questions whose answer alone changes how the flow ends in

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -18,10 +19,13 @@ type Node struct {
 	// Kube is the node as programs see it; see [Plan.Kube].
 	Kube kube.Node
 	// Build is the Windows build as the lab writes it, "" on Linux.
-	Build   string
-	Segment string
-	Routes  []Route
-	Listen  []spec.ListenPort
+	Build string
+	// Candidates are the builds that the node may have where the lab does not know which:
+	// Kube then has the first. See [Plan.WithBuilds].
+	Candidates []builds.Candidate
+	Segment    string
+	Routes     []Route
+	Listen     []spec.ListenPort
 	// Dump replaces the plugin's and the proxy's work by what files taken from a
 	// real node say; nil: there is none.
 	Dump *dump.Node
@@ -86,8 +90,7 @@ func (p *Plan) node(s *spec.Spec, in spec.Node) (*Node, error) {
 		n.Routes = append(n.Routes, Route{r.prefix(rt.To), r.addr(rt.Via), p.File.Origin("route of node "+in.Name, "spec", "nodes")})
 	}
 	if in.OS == "windows" {
-		n.Build = in.Build
-		k.Windows, err = build(in)
+		k.Windows, err = n.readBuild(in)
 		r.note(err)
 		for _, q := range in.Quirks {
 			if b := builds.Quirk(q); b.NotModelled() {
@@ -105,17 +108,67 @@ func (p *Plan) node(s *spec.Spec, in spec.Node) (*Node, error) {
 	return n, r.err()
 }
 
-// build finds a node's build with its quirks.
-func build(in spec.Node) (*builds.Build, error) {
-	v, err := builds.Parse(in.Build)
-	if err != nil {
+// readBuild finds a node's build with its quirks, and those that it may have.
+func (n *Node) readBuild(in spec.Node) (*builds.Build, error) {
+	known := in.Builds
+	if in.Build == builds.Unknown {
+		known = []string{builds.Unknown}
+	}
+	if n.Build = in.Build; len(known) == 0 {
+		v, err := builds.Parse(in.Build)
+		if err != nil {
+			return nil, err
+		}
+		b, err := builds.Lookup(v)
+		if err != nil || len(in.Quirks) == 0 {
+			return b, err
+		}
+		return b.WithQuirks(in.Quirks, nil)
+	}
+	var err error
+	if n.Candidates, err = builds.Candidates(known); err != nil {
 		return nil, err
 	}
-	b, err := builds.Lookup(v)
-	if err != nil || len(in.Quirks) == 0 {
-		return b, err
+	for i := range n.Candidates {
+		if len(in.Quirks) > 0 {
+			if n.Candidates[i].Build, err = n.Candidates[i].Build.WithQuirks(in.Quirks, nil); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return b.WithQuirks(in.Quirks, nil)
+	first := n.Candidates[0]
+	if n.Build = strings.Join(known, " or "); len(n.Candidates) == 1 && first.Build.Version == first.Last {
+		n.Build, n.Candidates = first.Last.String(), nil // it is known after all
+	}
+	return first.Build, nil
+}
+
+// OpenBuilds are the nodes of which the lab does not know the build.
+func (p *Plan) OpenBuilds() []*Node {
+	var all []*Node
+	for _, n := range p.Nodes {
+		if len(n.Candidates) > 0 {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// WithBuilds is the plan with one of the candidates of each node: that of chosen by the
+// node's name, else the first.
+func (p *Plan) WithBuilds(chosen map[string]int) *Plan {
+	w := *p
+	w.Nodes = slices.Clone(p.Nodes)
+	for i, n := range p.Nodes {
+		if len(n.Candidates) == 0 {
+			continue
+		}
+		b := n.Candidates[chosen[n.Kube.Name]].Build
+		m := *n
+		m.Build, m.Candidates, m.Kube.Windows = b.Version.String(), nil, b
+		w.Nodes[i] = &m
+	}
+	return &w
 }
 
 // readWindows reads what only Windows nodes have; i is the node's place in the lab.

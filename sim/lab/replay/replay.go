@@ -38,6 +38,9 @@ const inputInterface = "capture"
 // was skipped in a damaged capture is in the summary. The context ends it between
 // two packets, also while it waits for the next one.
 func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Options) (*Summary, error) {
+	if err := c.OneBuild(); err != nil {
+		return nil, err
+	}
 	r, err := capture.Open(ctxio.Reader(ctx, in))
 	if err != nil {
 		return nil, err

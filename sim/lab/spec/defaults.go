@@ -83,7 +83,7 @@ func defaultMode(plugin string) kubeproxy.Mode {
 func (s *Spec) defaultNode(i int) {
 	n := &s.Nodes[i]
 	set(&n.OS, "windows")
-	if n.OS == "windows" {
+	if n.OS == "windows" && len(n.Builds) == 0 {
 		set(&n.Build, defaultBuild)
 	}
 	set(&n.Address, fmt.Sprintf("192.168.1.%d", 10+i))

@@ -17,7 +17,7 @@ func applySetting(s Spec, set *Setting) Spec {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
 		if set.Build != "" && s.Nodes[i].OS == "windows" {
-			s.Nodes[i].Build = set.Build
+			s.Nodes[i].Build, s.Nodes[i].Builds = set.Build, nil
 		}
 		s.Nodes[i].Kubernetes = ""
 	}

@@ -226,9 +226,14 @@ type Route struct {
 type Node struct {
 	Name string `yaml:"name"`
 	OS   string `yaml:"os,omitempty"` // windows or linux
-	// Build is the Windows build with its revision, "10.0.17763.1432".
-	Build   string `yaml:"build,omitempty"`
-	Address string `yaml:"address,omitempty"`
+	// Build is the Windows build with its revision, "10.0.17763.1432". "unknown" says that
+	// nobody knows it: flows are followed on every build.
+	Build string `yaml:"build,omitempty"`
+	// Builds are what is known of the build where it is not known whole; the node has one of
+	// them. Each is a build, one without its revision ("10.0.17763": any revision), or
+	// comparisons (">=10.0.17763.1432 <10.0.17763.2000"). A flow is followed on all of them.
+	Builds  []string `yaml:"builds,omitempty"`
+	Address string   `yaml:"address,omitempty"`
 	// Quirks are bugs of some builds that no source dates; the node has those
 	// named here besides those its build is known to have.
 	Quirks  []string `yaml:"quirks,omitempty"`

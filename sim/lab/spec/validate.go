@@ -364,10 +364,25 @@ func (v *validator) nodes(s *Spec) {
 // system complains about what a node runs.
 func (v *validator) system(at []any, n Node) {
 	v.oneOf(sub(at, "os"), "operating system", n.OS, []string{"windows", "linux"})
-	if n.OS == "windows" {
+	switch {
+	case n.OS != "windows":
+		if n.Build != "" {
+			v.add(sub(at, "build"), "a Linux node has no Windows build")
+		}
+		if len(n.Builds) > 0 {
+			v.add(sub(at, "builds"), "a Linux node has no Windows build")
+		}
+	case len(n.Builds) > 0:
+		if n.Build != "" {
+			v.add(sub(at, "builds"), "node %s has a build, and builds that it may have; write one of the two", n.Name)
+		}
+		for j := range n.Builds {
+			if _, err := builds.Candidates(n.Builds[j : j+1]); err != nil {
+				v.add(sub(at, "builds", j), "%v", err)
+			}
+		}
+	case n.Build != builds.Unknown:
 		v.build(sub(at, "build"), n.Build)
-	} else if n.Build != "" {
-		v.add(sub(at, "build"), "a Linux node has no Windows build")
 	}
 	for j, q := range n.Quirks {
 		v.oneOf(sub(at, "quirks", j), "quirk", q, builds.QuirkIDs())

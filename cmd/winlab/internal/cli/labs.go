@@ -17,6 +17,8 @@ import (
 // labOptions choose a state and versions of a lab.
 type labOptions struct {
 	variant, kubernetes, windows, components string
+	// anyBuild takes a lab that does not know the build of some node; else that is an error.
+	anyBuild bool
 	// keep lets real components stay when the cluster is built.
 	keep bool
 	// warn gets what a bundle in the place of a lab does not say.
@@ -68,7 +70,11 @@ func (o *labOptions) build(ctx context.Context, path string) (*lab.Cluster, erro
 	if err != nil {
 		return nil, err
 	}
-	return lab.Build(ctx, f, lab.Options{Variant: o.variant, Setting: set, Components: o.components, Keep: o.keep, Later: o.keep})
+	c, err := lab.Build(ctx, f, lab.Options{Variant: o.variant, Setting: set, Components: o.components, Keep: o.keep, Later: o.keep})
+	if err != nil || o.anyBuild {
+		return c, err
+	}
+	return c, c.OneBuild()
 }
 
 // setting finds the entry of spec.settings that --kubernetes and --windows ask

@@ -181,6 +181,7 @@ func (a *app) trace(ctx context.Context, path string, o *traceOptions) error {
 	if err != nil {
 		return err
 	}
+	o.anyBuild = true
 	c, err := o.build(ctx, path)
 	if err != nil {
 		return err
