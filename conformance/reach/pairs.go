@@ -61,7 +61,7 @@ func (g *group) request() lab.Request {
 		r.To = g.via.ref
 	}
 	if g.port != 0 {
-		r.To += ":" + strconv.Itoa(int(g.port))
+		r.To += ":" + itoa(g.port)
 	}
 	return r
 }
@@ -439,3 +439,5 @@ func portsOf(list []spec.ListenPort) []port {
 	}
 	return all
 }
+
+func itoa(n uint16) string { return strconv.Itoa(int(n)) }

@@ -77,3 +77,20 @@ func step(s *trace.Step) *Step {
 	return &Step{N: s.N, Place: strings.TrimSpace(s.Place + " " + cmp.Or(s.Port, s.Object)), Text: s.Text(),
 		Rule: strings.TrimSpace(s.Layer + " " + s.Rule), From: s.From.String(), Fact: s.Evidence}
 }
+
+// Parting is where two traces of one flow go different ways: the first step of each that
+// the other has not, nil where that one has ended; and what kind of steps they are, which
+// is the same for flows that part for one cause.
+type Parting struct {
+	A, B  *trace.Step
+	Cause string
+}
+
+// PartingOf finds where two traces part. All is empty where they are alike.
+func PartingOf(a, b *trace.Trace) Parting {
+	x, y := part(a, b)
+	if x == nil && y == nil {
+		return Parting{}
+	}
+	return Parting{x, y, signature(x) + "\x00\x00" + signature(y)}
+}

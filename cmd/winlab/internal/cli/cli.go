@@ -143,6 +143,7 @@ func (a *app) verbs() []*cobra.Command {
 		{"site", a.siteCmd},
 		{"trace", a.traceCmd},
 		{"reach", a.reachCmd},
+		{"whatif", a.whatifCmd},
 		{"up", a.upCmd},
 		{"exec", a.execCmd},
 		{"watch", a.watchCmd},
