@@ -65,14 +65,14 @@ func TestDocumentedChanges(t *testing.T) {
 		// Without DSR in HNS kube-proxy that was told to use it ends, and there are no Services:
 		// KB4571748 and 19041 bring it.
 		{"17763.1217 to 19041 with DSR", overlay, set("1.20", "10.0.17763.1217", gated...), set("1.20", "10.0.19041.1", gated...), []group{
-				{diff.Works, "varies", "delivered", "no-load-balancer", "hns.lb-non-dsr", " through node/"},
-				{diff.Works, "dropped", "delivered", "no-load-balancer", "hns.lb-dsr-client", " > svc/"},
-				{diff.Works, "dropped", "delivered", "no-load-balancer", "hns.lb-dsr-client", " > svc/"},
-				{diff.Works, "dropped", "delivered", "host-traffic-not-switched", "node.local-routed-vip", " through node/"},
-				{diff.Works, "dropped", "delivered", "no-load-balancer", "hns.lb-non-dsr", " > svc/"},
-				{diff.Verdict, "dropped", "varies", "no-load-balancer", "hns.lb-dsr-client", " > svc/"},
-				{diff.Verdict, "dropped", "varies", "no-load-balancer", "hns.lb-dsr-client", "node/"},
-				{diff.Reason, "dropped", "dropped", "no-load-balancer", "", ""}}},
+			{diff.Works, "varies", "delivered", "no-load-balancer", "hns.lb-non-dsr", " through node/"},
+			{diff.Works, "dropped", "delivered", "no-load-balancer", "hns.lb-dsr-client", " > svc/"},
+			{diff.Works, "dropped", "delivered", "no-load-balancer", "hns.lb-dsr-client", " > svc/"},
+			{diff.Works, "dropped", "delivered", "host-traffic-not-switched", "node.local-routed-vip", " through node/"},
+			{diff.Works, "dropped", "delivered", "no-load-balancer", "hns.lb-non-dsr", " > svc/"},
+			{diff.Verdict, "dropped", "varies", "no-load-balancer", "hns.lb-dsr-client", " > svc/"},
+			{diff.Verdict, "dropped", "varies", "no-load-balancer", "hns.lb-dsr-client", "pod/win-webserver"},
+			{diff.Reason, "dropped", "dropped", "no-load-balancer", "", ""}}},
 		// Windows Server 2022 broke node ports to Windows backends on overlays, and no source
 		// names the update that mends it.
 		{"20348.2762 to 20348.350", overlay, set("1.36", "10.0.20348.2762"), set("1.36", "10.0.20348.350"),
