@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -97,6 +98,9 @@ func bringUp(ctx context.Context, o simulatedOptions) (_ *simulated, err error) 
 	s.server, err = control.Listen(o.name, func(ctx context.Context, c control.Call) (int, error) {
 		select {
 		case <-up:
+			if c.Verb == verbKubeconfig {
+				return s.kubeconfig(c)
+			}
 			return s.lab.Handle(ctx, c)
 		default:
 		}
@@ -125,6 +129,25 @@ func bringUp(ctx context.Context, o simulatedOptions) (_ *simulated, err error) 
 	klog.SetOutput(noteWriter(s.note))
 	log(fmt.Sprintf("%s is up; logs in %s", o.name, o.logs))
 	return s, nil
+}
+
+// verbKubeconfig is what winlab-cluster kubeconfig asks for: kubectl can look on.
+const verbKubeconfig = "cluster-kubeconfig"
+
+func (s *simulated) kubeconfig(c control.Call) (int, error) {
+	var path bool
+	if err := json.Unmarshal(c.Args, &path); err != nil {
+		return notRun, err
+	}
+	text := []byte(s.cluster.Kubeconfig() + "\n")
+	if !path {
+		var err error
+		if text, err = os.ReadFile(s.cluster.Kubeconfig()); err != nil {
+			return notRun, err
+		}
+	}
+	_, err := c.Stdio[1].Write(text)
+	return 0, err
 }
 
 // note keeps a line in the cluster's log.
