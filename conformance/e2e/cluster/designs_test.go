@@ -159,15 +159,8 @@ func (d *designed) policy() {
 	if !met {
 		d.t.Errorf("the trace does not meet the NetworkPolicy: %s", tr.Summary)
 	}
-	says := ways(tr, d.pods)
-	seen, text, err := d.try(labFlow{r.From, r.To, "tcp", ""}, tr.Flow.Dst, tr.Flow.DstPort)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	for _, what := range seen {
-		if !says[what] {
-			d.t.Errorf("with a NetworkPolicy the trace says %s; agnhost: %s (%s)", strings.Join(keys(says), " or "), what, text)
-		}
+	if _, wrong := d.tries(labFlow{r.From, r.To, "tcp", ""}, tr, ways(tr, d.pods)); wrong != "" {
+		d.t.Error("with a NetworkPolicy: " + wrong)
 	}
 }
 
@@ -221,11 +214,15 @@ func (d *designed) attempts(from string, port uint16, since time.Time) (all []li
 	return all
 }
 
-// slow reports whether a program gave up although the network had brought its packets and the
-// answers to them: it was out of time on a busy machine, and what it says decides nothing.
+// slow reports whether a program gave up, or did not get the address of a name, although the
+// network has lost none of its packets nor of the answers: the other end, or the program, was
+// out of time on a busy machine, and what it says decides nothing.
 func slow(said string, all []live.Connection) bool {
-	return said == string(trace.Dropped) && len(all) > 0 &&
-		!slices.ContainsFunc(all, func(c live.Connection) bool { return c.Verdict != trace.Delivered || c.Took == 0 })
+	return (said == string(trace.Dropped) || said == string(trace.Unresolved)) && len(all) > 0 &&
+		!slices.ContainsFunc(all, func(c live.Connection) bool {
+			silent := c.Verdict == trace.NoReply && c.To != "" && c.Where == ""
+			return c.Verdict != trace.Delivered && !silent
+		})
 }
 
 // control is the port of agnhost on nodes, where other ports are for programs of nodes.
@@ -430,7 +427,9 @@ func (d *designed) flows() {
 }
 
 // flow makes a flow until all that its trace says has been seen, and holds what came of it
-// against the trace; the trace is held against that of the lab alone.
+// against the trace; the trace is held against that of the lab alone. When they differ and
+// the cluster has changed since the trace (kube-proxy.exe makes a load balancer anew for each
+// endpoint that comes), it is made again.
 func (d *designed) flow(f labFlow) {
 	r := lab.Request{From: f.from, To: f.to, Protocol: f.protocol, IPv6: f.family == "ipv6"}
 	want, err := d.inTheLab(r)
@@ -438,53 +437,37 @@ func (d *designed) flow(f labFlow) {
 		d.t.Errorf("%s: the lab alone: %v", f, err)
 		return
 	}
-	got, err := d.settled(r, verdicts(want))
-	if err != nil {
-		d.t.Errorf("%s: trace --live: %v", f, err)
-		return
-	}
-	if a, b := verdicts(want), verdicts(got); a != b {
-		d.t.Errorf("%s: in the lab alone %s, in the cluster %s", f, a, b)
-	}
-	if got.Flow.Dst == "" || len(got.Paths) == 0 {
-		return // no address of the family, or a name that does not resolve
-	}
-	says := ways(got, d.pods)
-	missing := map[string]bool{}
-	for k := range says {
-		missing[k] = true
-	}
-	host, port := got.Flow.Dst, got.Flow.DstPort
-	if name, ok := strings.CutPrefix(f.to, "name/"); ok {
-		host, _, _ = strings.Cut(name, ":")
-	}
-	tries := 0
-	for limit := max(2, 20*(len(missing)-1)); tries < limit && (tries < 2 || len(missing) > 0); tries++ {
-		since := time.Now()
-		seen, text, err := d.try(f, host, port)
+	for changes := 0; ; changes++ {
+		got, err := d.settled(r, want)
 		if err != nil {
-			d.t.Errorf("%s: %v", f, err)
+			d.t.Errorf("%s: trace --live: %v", f, err)
 			return
 		}
-		for _, what := range seen {
-			if !says[what] {
-				network := d.attempts(f.from, port, since)
-				words := fmt.Sprintf("%s: the trace says %s; agnhost: %s (%s); the network: %+v", f, strings.Join(keys(says), " or "), what, text, network)
-				if slow(what, network) && d.again() {
-					d.t.Log(words)
-					continue
-				}
-				d.t.Error(words)
-				return
-			}
-			delete(missing, what)
+		if a, b := shape(want), shape(got); a != b {
+			d.t.Errorf("%s: in the lab alone %s, in the cluster %s", f, a, b)
 		}
+		if got.Flow.Dst == "" || len(got.Paths) == 0 {
+			return // no address of the family, or a name that does not resolve
+		}
+		says := ways(got, d.pods)
+		tries, wrong := d.tries(f, got, says)
+		if wrong == "" {
+			d.made(f, got, tries, strings.Join(keys(says), " or ")+"  (lab: "+shape(want)+")")
+			return
+		}
+		now, err := d.c.Net.Trace(d.t.Context(), r)
+		if err != nil || changes == 3 || maps.Equal(ways(now, d.pods), says) {
+			d.t.Error(wrong)
+			return
+		}
+		d.t.Logf("%s; now the trace says %s", wrong, strings.Join(keys(ways(now, d.pods)), " or "))
 	}
-	if len(missing) > 0 {
-		d.t.Errorf("%s: the trace says %s, too; in %d tries this did not come", f, strings.Join(keys(missing), " and "), tries)
-	}
+}
+
+// made counts a flow.
+func (d *designed) made(f labFlow, got *trace.Trace, tries int, text string) {
 	if *verbose {
-		d.t.Logf("%-45s %s  (lab: %s)", f, strings.Join(keys(says), " or "), verdicts(want))
+		d.t.Logf("%-45s %s", f, text)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -495,6 +478,43 @@ func (d *designed) flow(f labFlow) {
 	}
 }
 
+// tries makes a flow until all that its trace says has been seen, and returns how often, and
+// what came that the trace does not say.
+func (d *designed) tries(f labFlow, got *trace.Trace, says map[string]bool) (n int, wrong string) {
+	missing := maps.Clone(says)
+	host, port := got.Flow.Dst, got.Flow.DstPort
+	if name, ok := strings.CutPrefix(f.to, "name/"); ok {
+		host, _, _ = strings.Cut(name, ":")
+	}
+	for limit := max(2, 20*(len(missing)-1)); n < limit && (n < 2 || len(missing) > 0); n++ {
+		since := time.Now()
+		seen, text, err := d.try(f, host, port)
+		if err != nil {
+			return n, fmt.Sprintf("%s: %v", f, err)
+		}
+		for _, what := range seen {
+			if says[what] {
+				delete(missing, what)
+				continue
+			}
+			if what == string(trace.Unresolved) {
+				port = 53
+			}
+			network := d.attempts(f.from, port, since)
+			port = got.Flow.DstPort
+			wrong = fmt.Sprintf("%s: the trace says %s; agnhost: %s (%s); the network: %+v", f, strings.Join(keys(says), " or "), what, text, network)
+			if !slow(what, network) || !d.again() {
+				return n, wrong
+			}
+			d.t.Log(wrong)
+		}
+	}
+	if len(missing) > 0 {
+		return n, fmt.Sprintf("%s: the trace says %s, too; in %d tries this did not come", f, strings.Join(keys(missing), " and "), n)
+	}
+	return n, ""
+}
+
 // again counts a program that was too slow, and reports whether there were few of them.
 func (d *designed) again() bool {
 	d.mu.Lock()
@@ -503,13 +523,14 @@ func (d *designed) again() bool {
 	return d.count.slow <= 3
 }
 
-// settled traces in the cluster until the verdict is the one that is wanted, or for a
-// while: on a busy machine CoreDNS, which has a probe, can be without endpoints at times.
-func (d *designed) settled(r lab.Request, want string) (*trace.Trace, error) {
+// settled traces in the cluster until there are as many ways as in the lab alone, with the
+// same verdicts, or for a while: on a busy machine CoreDNS, which has a probe, can be without
+// endpoints at times, and kube-proxy.exe needs its time for the endpoints of a Service.
+func (d *designed) settled(r lab.Request, want *trace.Trace) (*trace.Trace, error) {
 	end := time.Now().Add(time.Minute)
 	for {
 		got, err := d.c.Net.Trace(d.t.Context(), r)
-		if err != nil || verdicts(got) == want || time.Now().After(end) {
+		if err != nil || shape(got) == shape(want) || time.Now().After(end) {
 			return got, err
 		}
 		time.Sleep(time.Second)
@@ -523,13 +544,11 @@ func (d *designed) inTheLab(r lab.Request) (*trace.Trace, error) {
 	return d.alone.Trace(d.t.Context(), r)
 }
 
-// verdicts says what becomes of a flow: its verdicts and the reasons of its ways.
-func verdicts(t *trace.Trace) string {
+// shape says what becomes of a flow: its verdict, and those of its ways with their reasons.
+func shape(t *trace.Trace) string {
 	all := []string{string(t.Verdict)}
 	for _, p := range agree.Ways(t) {
-		if s := string(p.Verdict) + " (" + string(p.Reason) + ")"; !slices.Contains(all, s) {
-			all = append(all, s)
-		}
+		all = append(all, string(p.Verdict)+" ("+string(p.Reason)+")")
 	}
 	slices.Sort(all[1:])
 	return strings.Join(all, " ")
@@ -572,6 +591,9 @@ func (d *designed) try(f labFlow, host string, port uint16) (seen []string, text
 		}
 		var a struct{ Responses, Errors []string }
 		if err := json.Unmarshal(body, &a); err != nil {
+			if v, err := failed(string(body)); err == nil { // of the name, before any connection
+				return append(seen, string(v)), string(body), nil
+			}
 			return nil, "", fmt.Errorf("agnhost of %s says %q", f.from, body)
 		}
 		text = strings.Join(a.Errors, "; ")
@@ -630,6 +652,9 @@ func TestSlow(t *testing.T) {
 		{"dropped", []live.Connection{answered, answered}, true},
 		{"dropped", nil, false}, // no packet was sent at all
 		{"dropped", []live.Connection{answered, {Verdict: trace.NoReply}}, false},
+		{"dropped", []live.Connection{{Verdict: trace.NoReply, To: "pod/b"}}, true},                 // its kernel or its program is silent
+		{"dropped", []live.Connection{{Verdict: trace.NoReply, To: "pod/b", Where: "win1"}}, false}, // the answer was lost
+		{"unresolved", []live.Connection{{Verdict: trace.NoReply, To: "pod/coredns"}}, true},
 		{"dropped", []live.Connection{{Verdict: trace.Dropped}}, false},
 		{"rejected", []live.Connection{answered}, false},
 		{"seen as 10.0.0.1", []live.Connection{answered}, false},
