@@ -2,6 +2,7 @@ package reach
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -42,6 +43,10 @@ type space struct {
 type node struct {
 	*build.Machine
 	text string
+	// number is the same for nodes with the same text.
+	number int
+	// read are the strings of its endpoints whose prefixes are known.
+	read map[string]bool
 	// carries are the texts of its pods that take ports or the network of the node itself.
 	carries []string
 }
@@ -58,8 +63,14 @@ type pod struct {
 
 // nets finds the prefixes that contain an address.
 type nets struct {
-	of   map[netip.Prefix][]string
+	of   map[netip.Prefix]owned
 	bits map[int]bool
+}
+
+// owned says who has a prefix: the first, and whether there are others.
+type owned struct {
+	first  string
+	others bool
 }
 
 func (n *nets) add(p netip.Prefix, who string) {
@@ -67,13 +78,15 @@ func (n *nets) add(p netip.Prefix, who string) {
 		return // a single address is found by itself
 	}
 	if n.of == nil {
-		n.of, n.bits = map[netip.Prefix][]string{}, map[int]bool{}
+		n.of, n.bits = map[netip.Prefix]owned{}, map[int]bool{}
 	}
 	p = p.Masked()
-	if !slices.Contains(n.of[p], who) {
-		n.of[p] = append(n.of[p], who)
+	switch of, ok := n.of[p]; {
+	case !ok:
+		n.of[p], n.bits[p.Bits()] = owned{first: who}, true
+	case of.first != who && !of.others:
+		n.of[p] = owned{of.first, true}
 	}
-	n.bits[p.Bits()] = true
 }
 
 // holding are the prefixes with an address, but those of own that only who has.
@@ -84,7 +97,7 @@ func (n *nets) holding(a netip.Addr, who string, own []netip.Prefix) []string {
 		if err != nil {
 			continue
 		}
-		if of := n.of[p]; len(of) > 0 && (len(of) > 1 || of[0] != who || !slices.Contains(own, p)) {
+		if of, ok := n.of[p]; ok && (of.others || of.first != who || !slices.Contains(own, p)) {
 			all = append(all, p.String())
 		}
 	}
@@ -99,7 +112,7 @@ var decided = []string{"/File", "/Variant", "/Setting", "/macs", "/scheduled", "
 func newSpace(c *lab.Cluster) *space {
 	s := &space{c: c, words: map[string]bool{}, at: map[any][]string{}, nodes: map[string]*node{}, pods: map[string]*pod{}, owners: map[netip.Addr]*pod{}, names: map[string]bool{}}
 	for _, m := range c.Machines(build.NodeKind) {
-		s.nodes[m.Name], s.names[m.Name] = &node{Machine: m}, true
+		s.nodes[m.Name], s.names[m.Name] = &node{Machine: m, read: map[string]bool{}}, true
 	}
 	for _, p := range c.Plan.Pods {
 		q := &pod{plan: p, on: s.nodes[p.Node], machine: c.Machine(build.Ref{Kind: build.PodKind, Name: p.Key()})}
@@ -133,7 +146,15 @@ func (s *space) read() {
 	}
 	for _, p := range s.pods {
 		s.compiled(p, func(e *hns.Endpoint) {
-			w := walk{leaf: func(_ []byte, v any) { s.within(v, p.plan.Node, &s.ofNodes) }}
+			w := walk{leaf: func(_ []byte, v any) {
+				if text, ok := v.(string); ok {
+					if p.on.read[text] {
+						return
+					}
+					p.on.read[text] = true
+				}
+				s.within(v, p.plan.Node, &s.ofNodes)
+			}}
 			w.visit(*e)
 		})
 	}
@@ -151,8 +172,7 @@ func (s *space) mention(path string, v any, own string, in *nets) {
 	case netip.Addr:
 		note(x)
 	case netip.Prefix:
-		note(x)
-		note(x.Addr())
+		s.notePrefix(x, note)
 	case string:
 		s.words[x] = true
 		for word := range strings.FieldsFuncSeq(x, func(r rune) bool { return r > 127 || !inWord(byte(r)) }) {
@@ -165,10 +185,16 @@ func (s *space) mention(path string, v any, own string, in *nets) {
 			if a, err := netip.ParseAddr(word); err == nil {
 				note(a)
 			} else if p, err := netip.ParsePrefix(word); err == nil {
-				note(p)
-				note(p.Addr())
+				s.notePrefix(p, note)
 			}
 		}
+	}
+}
+
+// notePrefix notes a prefix, and the address of one that names an address in its network.
+func (s *space) notePrefix(p netip.Prefix, note func(any)) {
+	if note(p); p != p.Masked() || p.IsSingleIP() {
+		note(p.Addr())
 	}
 }
 
@@ -209,20 +235,26 @@ func (s *space) compiled(p *pod, f func(*hns.Endpoint)) {
 func (s *space) describe() {
 	for _, key := range slices.Sorted(maps.Keys(s.pods)) {
 		p := s.pods[key]
-		if p.text = s.podText(p); p.plan.HostNetwork || len(p.plan.HostPorts) > 0 {
-			p.on.carries = append(p.on.carries, p.text)
+		text := s.podText(p)
+		p.text = digest(text)
+		if p.plan.HostNetwork || len(p.plan.HostPorts) > 0 {
+			p.on.carries = append(p.on.carries, text)
 		}
 	}
+	numbers := map[string]int{}
 	for _, n := range s.c.Plan.Nodes {
-		s.nodes[n.Kube.Name].text = s.nodeText(n)
-	}
-	for _, p := range s.pods {
-		p.text += "\non " + p.on.text
+		x := s.nodes[n.Kube.Name]
+		x.text = digest(s.nodeText(n))
+		if _, ok := numbers[x.text]; !ok {
+			numbers[x.text] = len(numbers)
+		}
+		x.number = numbers[x.text]
 	}
 	// What HNS says of a pod names others, in rules of policies. Each is told by its class,
 	// until that tells no more apart.
-	plain := map[*pod]string{}
+	plain := make(map[*pod]string, len(s.pods))
 	for _, p := range s.pods {
+		p.text = digest(p.text + "\non " + strconv.Itoa(p.on.number))
 		plain[p] = p.text
 	}
 	for before := 0; ; {
@@ -232,9 +264,15 @@ func (s *space) describe() {
 		}
 		before = n
 		for _, p := range s.pods {
-			p.text = plain[p] + "\nclass " + strconv.Itoa(p.class) + "\n" + s.compiledText(p)
+			p.text = digest(plain[p] + "\nclass " + strconv.Itoa(p.class) + "\n" + s.compiledText(p))
 		}
 	}
+}
+
+// digest stands for a text that is only compared: those of 150,000 pods would fill the memory.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return string(sum[:])
 }
 
 // number numbers the texts of pods in the order of names, and returns how many there are.
@@ -332,11 +370,9 @@ func (s *space) nodeText(n *plan.Node) string {
 		fmt.Fprintln(&b, "named at", at)
 	}
 	for i, p := range n.Kube.PodCIDRs {
-		for _, what := range []any{p, p.Addr()} {
-			for _, at := range s.at[what] {
-				if !strings.HasPrefix(at, "/Nodes/"+n.Kube.Name+"/") {
-					fmt.Fprintln(&b, "prefix", i, "at", at)
-				}
+		for _, at := range s.at[p] {
+			if !strings.HasPrefix(at, "/Nodes/"+n.Kube.Name+"/") {
+				fmt.Fprintln(&b, "prefix", i, "at", at)
 			}
 		}
 		addrs = append(addrs, p.Addr())
