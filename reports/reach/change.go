@@ -78,13 +78,7 @@ type Outcome struct {
 	Open    []trace.OpenQuestion `json:"open,omitempty"`
 }
 
-func (o *Outcome) head() string {
-	s := string(o.Verdict)
-	if o.Reason != "" && o.Reason != trace.OK {
-		s += " " + string(o.Reason)
-	}
-	return s
-}
+func (o *Outcome) head() string { return ending(o.Verdict, o.Reason) }
 
 // Group are changes with one cause.
 type Group struct {

@@ -17,6 +17,8 @@ type Row struct {
 	To      string // the title of a class, "svc/web through node/n* (2)" for a node port
 	Port    string // "tcp/80", "ping"
 	Endings []Ending
+
+	cells []*Cell
 }
 
 // Ending is one way in which flows to a destination end, and for whom.
@@ -49,7 +51,7 @@ func (m *Matrix) Rows() []Row {
 	}
 	var rows []Row
 	for _, d := range order {
-		r := Row{To: titles[d.to], Port: d.port}
+		r := Row{To: titles[d.to], Port: d.port, cells: cells[d]}
 		if d.entry != "" {
 			r.To += " through " + titles[d.entry]
 		}
@@ -166,11 +168,7 @@ func WriteText(w io.Writer, m *Matrix, width int) error {
 	for _, r := range m.Rows() {
 		fmt.Fprintf(&b, "\nto %s %s\n", r.To, r.Port)
 		for _, e := range r.Endings {
-			says := string(e.Verdict)
-			if e.Reason != "" && e.Reason != trace.OK {
-				says += " " + string(e.Reason)
-			}
-			list(&b, fmt.Sprintf("  %-28s ", says), e.Senders, width)
+			list(&b, fmt.Sprintf("  %-28s ", ending(e.Verdict, e.Reason)), e.Senders, width)
 			if e.Verdict != trace.Delivered {
 				if e.Why != "" {
 					fmt.Fprintf(&b, "  %-28s %s\n", "", e.Why)

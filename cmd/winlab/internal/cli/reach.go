@@ -32,12 +32,12 @@ class has the answer for that part.`,
   winlab reach fixtures/plugins/overlay-calico-vxlan.yaml --variant policies --from "pod/*" --to pod/peer
   winlab reach fixtures/labs/overlay-flannel-vxlan.yaml --to "svc/*" --windows 10.0.17763.1217
   winlab reach bundle.zip --from "node/*" --to "pod/shop/*" --port 443 --port udp/53
-  winlab reach fixtures/labs/l2bridge-azure-cni.yaml -o json`,
+  winlab reach fixtures/labs/l2bridge-azure-cni.yaml -o html > reach.html`,
 		Args:              exactly("LAB"),
 		ValidArgsFunction: files(false, labExts),
 	}
 	l := a.labFlags(cmd)
-	out := output(cmd, "text", "json")
+	out := output(cmd, "text", "json", "html")
 	a.reachFlags(cmd, &o, l)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkPorts(o.Ports); err != nil {
@@ -51,8 +51,11 @@ class has the answer for that part.`,
 		if err != nil {
 			return reachError(err)
 		}
-		if *out == "json" {
+		switch *out {
+		case "json":
 			return doc.WriteJSON(a.out, r.Matrix)
+		case "html":
+			return doc.WriteHTML(a.out, r.Matrix)
 		}
 		return doc.WriteText(a.out, r.Matrix, a.width())
 	}
