@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -28,7 +29,7 @@ type Writer struct {
 // Create begins a bundle: a .zip when the name ends so, else a folder, which must not be there
 // or be empty.
 func Create(name, tool string, made time.Time) (*Writer, error) {
-	w := &Writer{manifest: Manifest{APIVersion: APIVersion, Kind: Kind, Tool: tool, Made: made.UTC(), Files: []File{}}, seen: map[string]bool{}}
+	w := newWriter(tool, made)
 	if strings.EqualFold(filepath.Ext(name), ".zip") {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, fs.ErrExist) {
@@ -51,6 +52,17 @@ func Create(name, tool string, made time.Time) (*Writer, error) {
 	}
 	w.dir = name
 	return w, nil
+}
+
+// Stream begins a bundle that is written as a .zip to a pipe.
+func Stream(out io.Writer, tool string, made time.Time) *Writer {
+	w := newWriter(tool, made)
+	w.zip = zip.NewWriter(out)
+	return w
+}
+
+func newWriter(tool string, made time.Time) *Writer {
+	return &Writer{manifest: Manifest{APIVersion: APIVersion, Kind: Kind, Tool: tool, Made: made.UTC(), Files: []File{}}, seen: map[string]bool{}}
 }
 
 // Add adds a file; its size and its sum are filled in.
@@ -99,7 +111,10 @@ func (w *Writer) Close() error {
 		err = w.write(Name, append(data, '\n'))
 	}
 	if w.zip != nil {
-		err = errors.Join(err, w.zip.Close(), w.file.Close())
+		err = errors.Join(err, w.zip.Close())
+	}
+	if w.file != nil {
+		err = errors.Join(err, w.file.Close())
 	}
 	return err
 }

@@ -1,5 +1,5 @@
-// Package collect takes a bundle (package bundle) from a Windows node, or from the API server of
-// a cluster: what decides about packets there, as it is, for somebody who looks at it elsewhere.
+// Package collect takes a bundle (package bundle) from a Windows node: what decides about packets
+// there, as it is, for somebody who looks at it elsewhere.
 //
 // It reads only. Each [Step] says what it reads and how; one that fails is noted in the bundle,
 // and the others go on. HNS is asked through its own API, and its answers are kept as JSON as

@@ -20,6 +20,7 @@ var (
 	// --name value.
 	secretName = `[\w.-]*(?:passw(?:or)?d|passphrase|\bpwd|secret|token|api[_.-]?key|access[_.-]?key|account[_.-]?key|storage[_.-]?key|shared[_.-]?key|private[_.-]?key|key[_.-]?data|cert[\w.-]*-data|credential|connection[_.-]?string|\bauth\b|\bsig\b|\bsas\b|cookie)[\w.-]*`
 	named      = lazyregexp.New(`(?i)(` + secretName + `)(["']?\s*[:=]\s*)("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s,;&}\]"']+)`)
+	wholeName  = lazyregexp.New(`(?i)^` + secretName + `$`)
 	flagged    = lazyregexp.New(`(?i)(--?` + secretName + `)(\s+)("[^"\n]*"|[^\s"-][^\s]*)`)
 )
 
@@ -103,4 +104,28 @@ func Variables(env []string) (text string, redacted int) {
 		b.WriteString(name + "=" + value + "\r\n")
 	}
 	return b.String(), redacted
+}
+
+// PublicVariable reports whether the value of a variable of the environment may be kept.
+func PublicVariable(name string) bool { return publicVariables[strings.ToUpper(name)] }
+
+// SecretName reports whether a value is a secret by the name of its field, or of its annotation.
+func SecretName(name, value string) bool {
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	return wholeName.MatchString(name) && !harmless(name, value)
+}
+
+// RedactArguments is [Redact] for the words of a command line: a value may be the word behind
+// the flag that says what it is.
+func RedactArguments(words []string) (redacted []string, n int) {
+	for i, w := range words {
+		text, count := Redact(w)
+		if i > 0 && count == 0 && strings.HasPrefix(words[i-1], "-") && !strings.ContainsAny(words[i-1], "= \t\n") && !strings.HasPrefix(w, "-") {
+			if SecretName(strings.TrimLeft(words[i-1], "-"), w) {
+				text, count = Redacted, 1
+			}
+		}
+		redacted, n = append(redacted, text), n+count
+	}
+	return redacted, n
 }

@@ -54,7 +54,9 @@ func Import(ctx context.Context, b *bundle.Bundle, name string, ref, beside func
 	}
 	if b.Manifest != nil {
 		for _, s := range b.Manifest.Steps {
-			if s.Error != "" {
+			if s.Error != "" && s.Node == "" {
+				im.notRead(s)
+			} else if s.Error != "" {
 				im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s: step %s of node %s failed: %s", bundle.Name, s.Name, s.Node, comment(s.Error)))
 			}
 		}
@@ -73,6 +75,20 @@ func Import(ctx context.Context, b *bundle.Bundle, name string, ref, beside func
 		return nil, fmt.Errorf("%s has neither objects of HNS nor nodes of Kubernetes; take it with winlab.exe collect on a node, or give the output of: kubectl get nodes,pods,services,endpointslices -A -o json", b.Path)
 	}
 	return im.r, im.lab(name)
+}
+
+// notRead notes what could not be read of the cluster. The lab has nothing of it, which is not
+// the same as that the cluster has none.
+func (im *importing) notRead(s bundle.Step) {
+	settle := "winlab collect --cluster, by somebody who may read it"
+	switch s.Name {
+	case "pods", "remove", "events", "version", "runtimeclasses": // of Windows nodes, which say themselves what is missing, or nothing that a lab has
+		im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s: step %s failed: %s", bundle.Name, s.Name, comment(s.Error)))
+		if s.Name != "pods" {
+			return
+		}
+	}
+	im.r.miss(s.What, "step "+s.Name+" failed ("+comment(s.Error)+"): the lab has nothing of it, and a verdict is as if the cluster had none", settle)
 }
 
 // clusterFile takes the objects of Kubernetes out of a file.
