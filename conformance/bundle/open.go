@@ -58,9 +58,13 @@ type Bundle struct {
 	Files []string
 	// Notices say what was left out.
 	Notices []Notice
-	// unpacked is the folder to remove, "" for none.
-	unpacked string
+	// parts are the .zip files of which the bundle is made: itself, or those in a folder.
+	parts []part
 }
+
+// part is a .zip that was unpacked into a folder of its own. Its files are those of the bundle
+// whose paths begin with prefix.
+type part struct{ prefix, dir, name string }
 
 // Is reports whether a path may be a bundle: a folder, or a file whose name or beginning is that
 // of a .zip.
@@ -72,6 +76,11 @@ func Is(path string) bool {
 	if i.IsDir() {
 		return true
 	}
+	return isZip(path)
+}
+
+// isZip reports whether a file may be a .zip.
+func isZip(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -83,7 +92,8 @@ func Is(path string) bool {
 }
 
 // Open opens a folder or a .zip. A .zip is unpacked into a new folder, which [Bundle.Close]
-// removes. Links are not followed.
+// removes; so are those that lie in a folder, each as a folder of its name: what was taken on
+// several nodes. A .zip in a .zip is a file like others. Links are not followed.
 func Open(ctx context.Context, path string, l Limits) (*Bundle, error) {
 	l = l.filled()
 	i, err := os.Stat(path)
@@ -94,7 +104,8 @@ func Open(ctx context.Context, path string, l Limits) (*Bundle, error) {
 	if i.IsDir() {
 		err = b.folder(ctx, l)
 	} else {
-		err = b.unpack(ctx, l)
+		err = (&unpacking{b: b, l: l}).unpack(ctx, path, "")
+		slices.Sort(b.Files)
 	}
 	if err == nil {
 		err = b.manifest()
@@ -107,31 +118,49 @@ func Open(ctx context.Context, path string, l Limits) (*Bundle, error) {
 
 // Close removes what Open has unpacked.
 func (b *Bundle) Close() error {
-	dir := b.unpacked
-	b.unpacked = ""
-	if dir == "" {
-		return nil
+	var errs []error
+	for _, p := range b.parts {
+		errs = append(errs, os.RemoveAll(p.dir))
 	}
-	return os.RemoveAll(dir)
+	b.parts = nil
+	return errors.Join(errs...)
 }
 
 // Unpacked reports whether the files go with [Bundle.Close].
-func (b *Bundle) Unpacked() bool { return b.unpacked != "" }
+func (b *Bundle) Unpacked() bool { return len(b.parts) > 0 }
+
+// place is the folder in which a file of the bundle is, its path there, and how the folder is
+// shown.
+func (b *Bundle) place(path string) (dir, rel, shown string) {
+	for _, p := range b.parts {
+		if rel, ok := strings.CutPrefix(path, p.prefix); ok {
+			return p.dir, rel, p.name
+		}
+	}
+	return b.Dir, path, b.Path
+}
 
 // File is where a file of the bundle is on this machine.
-func (b *Bundle) File(path string) string { return filepath.Join(b.Dir, filepath.FromSlash(path)) }
+func (b *Bundle) File(path string) string {
+	dir, rel, _ := b.place(path)
+	return filepath.Join(dir, filepath.FromSlash(rel))
+}
 
 // Shown is how a file of the bundle is named to people: below what they gave.
-func (b *Bundle) Shown(path string) string { return filepath.ToSlash(filepath.Join(b.Path, path)) }
+func (b *Bundle) Shown(path string) string {
+	_, rel, shown := b.place(path)
+	return filepath.ToSlash(filepath.Join(shown, rel))
+}
 
 // Read reads a file.
 func (b *Bundle) Read(path string) ([]byte, error) {
-	root, err := os.OpenRoot(b.Dir)
+	dir, rel, _ := b.place(path)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	return root.ReadFile(filepath.FromSlash(path))
+	return root.ReadFile(filepath.FromSlash(rel))
 }
 
 func (b *Bundle) notice(path, format string, args ...any) {
@@ -140,9 +169,9 @@ func (b *Bundle) notice(path, format string, args ...any) {
 
 // folder lists a folder.
 func (b *Bundle) folder(ctx context.Context, l Limits) error {
-	var total int64
-	count := 0
-	return filepath.WalkDir(b.Dir, func(name string, d fs.DirEntry, err error) error {
+	u := &unpacking{b: b, l: l}
+	var zips []string
+	err := filepath.WalkDir(b.Dir, func(name string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -167,7 +196,7 @@ func (b *Bundle) folder(ctx context.Context, l Limits) error {
 		case d.IsDir():
 			return nil
 		}
-		if count++; count > l.Files {
+		if u.count++; u.count > l.Files {
 			return fmt.Errorf("%s has more than %d files; name a folder with a bundle", b.Path, l.Files)
 		}
 		info, err := d.Info()
@@ -185,50 +214,79 @@ func (b *Bundle) folder(ctx context.Context, l Limits) error {
 			b.notice(clean, "left out: it has %d bytes; up to %d are read", info.Size(), l.File)
 			return nil
 		}
-		if total += info.Size(); total > l.Total {
+		if !strings.Contains(clean, "/") && isZip(name) {
+			zips = append(zips, clean)
+			return nil
+		}
+		if u.total += info.Size(); u.total > l.Total {
 			return fmt.Errorf("%s has more than %d bytes", b.Path, l.Total)
 		}
 		b.Files = append(b.Files, clean)
 		return nil
 	})
+	for _, name := range zips {
+		prefix := strings.TrimSuffix(name, path.Ext(name)) + "/"
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(b.Files, func(f string) bool { return strings.HasPrefix(f, prefix) }) {
+			b.notice(name, "left out: the folder %s is there already", prefix)
+			continue
+		}
+		if e := u.unpack(ctx, filepath.Join(b.Dir, name), prefix); errors.Is(e, errNotZip) {
+			b.notice(name, "left out: %v", e)
+		} else {
+			err = e
+		}
+	}
+	slices.Sort(b.Files)
+	return err
 }
 
-// unpack unpacks a .zip.
-func (b *Bundle) unpack(ctx context.Context, l Limits) (err error) {
-	z, err := zip.OpenReader(b.Path)
+var errNotZip = errors.New("not a folder and not a .zip that can be read")
+
+// unpacking is the state of unpack: total counts bytes and count files of all that is read, root,
+// prefix and seen are of the .zip that is being unpacked; seen has its names without case.
+type unpacking struct {
+	b      *Bundle
+	l      Limits
+	total  int64
+	count  int
+	root   *os.Root
+	prefix string
+	seen   map[string]string
+}
+
+// unpack unpacks a .zip as the files below prefix.
+func (u *unpacking) unpack(ctx context.Context, name, prefix string) (err error) {
+	z, err := zip.OpenReader(name)
 	if err != nil {
-		return fmt.Errorf("%s: not a folder and not a .zip that can be read: %w", b.Path, err)
+		return fmt.Errorf("%s: %w: %w", name, errNotZip, err)
 	}
 	defer func() { err = errors.Join(err, z.Close()) }()
-	if len(z.File) > l.Files {
-		return fmt.Errorf("%s has %d files; up to %d are read", b.Path, len(z.File), l.Files)
+	if u.count += len(z.File); u.count > u.l.Files {
+		return fmt.Errorf("%s has %d files; up to %d are read", name, u.count, u.l.Files)
 	}
-	if b.Dir, err = os.MkdirTemp("", "winlab-bundle-"); err != nil {
+	dir, err := os.MkdirTemp("", "winlab-bundle-")
+	if err != nil {
 		return err
 	}
-	b.unpacked = b.Dir
-	root, err := os.OpenRoot(b.Dir)
+	u.b.parts = append(u.b.parts, part{prefix, dir, name})
+	if prefix == "" {
+		u.b.Dir = dir
+	}
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	u := unpacking{b: b, l: l, root: root, seen: map[string]string{}}
+	u.root, u.prefix, u.seen = root, prefix, map[string]string{}
 	for _, f := range z.File {
 		if err := u.file(ctx, f); err != nil {
 			return err
 		}
 	}
-	slices.Sort(b.Files)
 	return nil
-}
-
-// unpacking is the state of unpack: total counts bytes, seen has the names without case.
-type unpacking struct {
-	b     *Bundle
-	l     Limits
-	root  *os.Root
-	total int64
-	seen  map[string]string
 }
 
 // file unpacks one file; an error ends the unpacking, anything else is a notice.
@@ -239,7 +297,7 @@ func (u *unpacking) file(ctx context.Context, f *zip.File) error {
 	b := u.b
 	name, err := cleanName(f.Name)
 	if err != nil {
-		b.notice(quote(f.Name), "left out: %v", err)
+		b.notice(u.prefix+quote(f.Name), "left out: %v", err)
 		return nil
 	}
 	mode := f.Mode()
@@ -247,35 +305,35 @@ func (u *unpacking) file(ctx context.Context, f *zip.File) error {
 		return nil
 	}
 	if other, ok := u.seen[strings.ToLower(name)]; ok {
-		b.notice(name, "left out: %s is there already, and Windows takes both for one file", other)
+		b.notice(u.prefix+name, "left out: %s is there already, and Windows takes both for one file", other)
 		return nil
 	}
 	switch {
 	case mode&fs.ModeSymlink != 0:
-		b.notice(name, "left out: a link, and links are not followed")
+		b.notice(u.prefix+name, "left out: a link, and links are not followed")
 		return nil
 	case !mode.IsRegular():
-		b.notice(name, "left out: not a regular file")
+		b.notice(u.prefix+name, "left out: not a regular file")
 		return nil
 	case f.UncompressedSize64 > uint64(u.l.File):
-		b.notice(name, "left out: it says that it has %d bytes; up to %d are unpacked", f.UncompressedSize64, u.l.File)
+		b.notice(u.prefix+name, "left out: it says that it has %d bytes; up to %d are unpacked", f.UncompressedSize64, u.l.File)
 		return nil
 	}
 	in, err := f.Open()
 	if err != nil {
-		b.notice(name, "cannot be unpacked: %v", err)
+		b.notice(u.prefix+name, "cannot be unpacked: %v", err)
 		return nil
 	}
 	defer func() { _ = in.Close() }()
 	if dir := path.Dir(name); dir != "." {
 		if err := u.root.MkdirAll(filepath.FromSlash(dir), 0o700); err != nil {
-			b.notice(name, "left out: %v", err) // a file is where it needs a folder
+			b.notice(u.prefix+name, "left out: %v", err) // a file is where it needs a folder
 			return nil
 		}
 	}
 	out, err := u.root.OpenFile(filepath.FromSlash(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		b.notice(name, "left out: a folder with that name is there already")
+		b.notice(u.prefix+name, "left out: a folder with that name is there already")
 		return nil
 	}
 	if err != nil {
@@ -287,10 +345,10 @@ func (u *unpacking) file(ctx context.Context, f *zip.File) error {
 	}
 	u.seen[strings.ToLower(name)] = name
 	if why != "" {
-		b.notice(name, "%s", why)
+		b.notice(u.prefix+name, "%s", why)
 		return u.root.Remove(filepath.FromSlash(name))
 	}
-	b.Files = append(b.Files, name)
+	b.Files = append(b.Files, u.prefix+name)
 	return nil
 }
 
@@ -401,12 +459,13 @@ func (b *Bundle) join(m *Manifest, folder string) {
 }
 
 func (b *Bundle) digest(path string) (string, error) {
-	root, err := os.OpenRoot(b.Dir)
+	dir, rel, _ := b.place(path)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = root.Close() }()
-	f, err := root.Open(filepath.FromSlash(path))
+	f, err := root.Open(filepath.FromSlash(rel))
 	if err != nil {
 		return "", err
 	}

@@ -351,3 +351,70 @@ func FuzzName(f *testing.F) {
 		}
 	})
 }
+
+// TestZipsInFolder: what was taken on several nodes lies as .zip files in a folder. A .zip in one
+// of them is a file like others, and one that is none is said to be.
+func TestZipsInFolder(t *testing.T) {
+	dir := t.TempDir()
+	for _, node := range []string{"win1", "win2"} {
+		w, err := Create(filepath.Join(dir, node+".ZIP"), "test", time.Unix(0, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"hns.json", "inner.zip"} {
+			if err := w.Add(File{Path: "nodes/" + node + "/" + name, Node: node}, []byte(node)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"nodes.json": "{}", "bad.zip": "no zip", "sub/deep.zip": "PK\x03\x04"} {
+		at := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := Open(t.Context(), dir, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"nodes.json", "sub/deep.zip", "win1/nodes/win1/hns.json", "win1/nodes/win1/inner.zip", "win2/nodes/win2/hns.json", "win2/nodes/win2/inner.zip"}
+	if !slices.Equal(b.Files, want) {
+		t.Errorf("%q", b.Files)
+	}
+	m, ok := b.Manifest.Find("win2/nodes/win2/hns.json")
+	if data, err := b.Read(m.Path); !ok || m.Node != "win2" || err != nil || string(data) != "win2" {
+		t.Errorf("%v %+v %q %v", ok, m, data, err)
+	}
+	if got := b.Shown(m.Path); got != filepath.ToSlash(dir)+"/win2.ZIP/nodes/win2/hns.json" {
+		t.Errorf("shown as %s", got)
+	}
+	if data, err := os.ReadFile(b.File(m.Path)); err != nil || string(data) != "win2" || !b.Unpacked() {
+		t.Errorf("%q %v", data, err)
+	}
+	var notes []string
+	for _, n := range b.Notices {
+		notes = append(notes, n.Path+": "+n.Why)
+	}
+	if all := strings.Join(notes, "\n"); !strings.Contains(all, "bad.zip: left out: ") || strings.Contains(all, "SHA-256") {
+		t.Errorf("%s", all)
+	}
+	at := b.File(m.Path)
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(at); !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", at, err)
+	}
+	// The limits are of all together.
+	for _, l := range []Limits{{Files: 6}, {Total: 12}} {
+		if b, err := Open(t.Context(), dir, l); err == nil {
+			t.Errorf("%+v: %d files are read", l, len(b.Files))
+		}
+	}
+}

@@ -139,7 +139,7 @@ var hostNetworkOnly = []string{"host.json", "services.json", "processes.json", "
 
 // readNode reads the files of a node.
 func (im *importing) readNode(n *collected) {
-	var paths []string
+	var paths, nothing []string
 	for _, f := range n.all {
 		if slices.ContainsFunc(hostNetworkOnly, func(s string) bool { return strings.HasSuffix(f, "/"+s) || f == s }) {
 			im.host(n, f)
@@ -162,7 +162,13 @@ func (im *importing) readNode(n *collected) {
 			n.why = "a file of it cannot be read: " + d.Mistakes[0].String()
 			continue
 		case len(d.Files) == 0 || len(d.Files[0].As) == 0:
+			nothing = append(nothing, f)
 			continue // an empty list, or a text that says nothing
+		case slices.Contains(d.Files[0].As, "a log"):
+			// It says what HNS had when a line was written: an object that has gone since would be
+			// there again.
+			nothing = append(nothing, f)
+			continue
 		}
 		if bad := im.cutJSON(f); len(bad) > 0 {
 			im.r.mistakes(bad)
@@ -182,13 +188,27 @@ func (im *importing) readNode(n *collected) {
 	if n.why == "" && (n.dump == nil || n.dump.HNS == nil) {
 		n.why = "no file shows objects of HNS"
 	}
-	if n.name == "" {
-		n.name = im.guessName(n)
+	if n.name == "" || im.b.Manifest == nil && !im.knows(n.name) {
+		n.name = cmp.Or(im.guessName(n), n.name, "win1")
+	}
+	if len(nothing) > 0 && im.b.Manifest == nil {
+		im.r.LeftOut = append(im.r.LeftOut, "node "+n.name+": nothing was taken from "+comment(strings.Join(nothing, ", ")))
 	}
 }
 
-// onlyNothing reports whether all that is wrong with a file is that nothing was understood.
+// knows reports whether Kubernetes has a node of that name.
+func (im *importing) knows(name string) bool {
+	return slices.ContainsFunc(im.kube, func(k kubeNode) bool { return strings.EqualFold(k.Name, name) })
+}
+
+// onlyNothing reports whether all that is wrong with a file is that nothing was understood: a text,
+// or JSON that is whole and about something else, such as AKS' kubeclusterconfig.json.
 func onlyNothing(d *dump.Node) bool {
+	if len(d.Files) > 0 && len(d.Files[0].As) == 0 && !slices.ContainsFunc(d.Mistakes, func(m strict.Mistake) bool {
+		return !strings.Contains(m.Message, "this object is not an HNS network")
+	}) {
+		return true
+	}
 	return len(d.Mistakes) == 1 && strings.HasPrefix(d.Mistakes[0].Message, "nothing in it is understood")
 }
 
@@ -230,7 +250,8 @@ func pluginOf(data []byte) string {
 	return c.Type
 }
 
-// guessName finds the name of a node whose folder does not say it.
+// guessName finds the name of a node whose folder does not say it by its addresses, "" where no
+// node of Kubernetes has one of them.
 func (im *importing) guessName(n *collected) string {
 	if n.dump != nil {
 		for i := range im.kube {
@@ -240,7 +261,7 @@ func (im *importing) guessName(n *collected) string {
 			}
 		}
 	}
-	return "win1"
+	return ""
 }
 
 func managementIPs(d *dump.Node) []netip.Addr {

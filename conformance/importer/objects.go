@@ -31,7 +31,8 @@ type head struct {
 }
 
 // objects reads the objects of a file of JSON or YAML: single ones, and Lists as kubectl get -o
-// json prints them. A file that is cut in the middle of a List gives those before the cut and a
+// json prints them, or typed ones (PodList) as kubectl cluster-info dump and the API server write
+// them, whose items do not say what they are. A file that is cut in the middle of a List gives those before the cut and a
 // mistake there.
 func objects(file string, data []byte) ([]object, strict.Mistakes) {
 	text, _ := utf.Decode(data)
@@ -99,7 +100,7 @@ func jsonObjects(file string, data []byte) (all []object, found strict.Mistakes)
 			}
 			if key == "items" && (h.Kind == "" || strings.HasSuffix(h.Kind, "List")) {
 				plain = false
-				more, err := items(dec, count, file)
+				more, err := items(dec, count, file, h)
 				all = append(all, more...)
 				if err != nil {
 					return all, mistake(err)
@@ -126,9 +127,11 @@ func jsonObjects(file string, data []byte) (all []object, found strict.Mistakes)
 	}
 }
 
-// items reads the items of a List. The decoder is behind the key.
-func items(dec *json.Decoder, count *lines, file string) ([]object, error) {
+// items reads the items of a List. The decoder is behind the key. list is what was read of the
+// List: its kind stands before its items in what programs write.
+func items(dec *json.Decoder, count *lines, file string, list head) ([]object, error) {
 	var all []object
+	of := strings.TrimSuffix(list.Kind, "List")
 	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
 		return nil, err // null
 	}
@@ -139,12 +142,33 @@ func items(dec *json.Decoder, count *lines, file string) ([]object, error) {
 		}
 		line := count.of(dec.InputOffset() - int64(len(v)))
 		var h head
-		if json.Unmarshal(v, &h) == nil && h.Kind != "" {
+		if json.Unmarshal(v, &h) != nil {
+			continue
+		}
+		if h.Kind == "" && of != "" && list.APIVersion != "" {
+			h.Kind, v = of, withHead(v, head{list.APIVersion, of})
+		}
+		if h.Kind != "" {
 			all = append(all, object{file, line, h.Kind, v})
 		}
 	}
 	_, err := dec.Token()
 	return all, err
+}
+
+// withHead writes what an object is into it.
+func withHead(v json.RawMessage, h head) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(v, &fields) != nil || fields == nil {
+		return v
+	}
+	fields["kind"], _ = json.Marshal(h.Kind)
+	fields["apiVersion"], _ = json.Marshal(h.APIVersion)
+	out, err := json.Marshal(fields)
+	if err != nil {
+		return v
+	}
+	return out
 }
 
 // maxYAML bounds a document of YAML in bytes: JSON is what programs write.

@@ -59,9 +59,9 @@ func small(_ context.Context, _ io.Reader, out io.Writer, words string) error {
 	switch {
 	case words == "get nodes -o json":
 		text = twoNodes
-	case strings.HasPrefix(words, "get configmap kube-proxy "):
+	case strings.HasPrefix(words, "get configmaps --namespace kube-system kube-proxy "):
 		text = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kube-proxy"}, "data": {"config.conf": "clusterCIDR: 10.244.0.0/16\ntoken: abcdef\n"}}`
-	case strings.HasPrefix(words, "get configmap "):
+	case strings.HasPrefix(words, "get configmaps "):
 		text = ""
 	}
 	_, err := io.WriteString(out, text)
@@ -119,7 +119,7 @@ func TestTake(t *testing.T) {
 	want := []string{
 		"version: cluster/version.json", "nodes: cluster/nodes.json", "namespaces: cluster/namespaces.json", "services: the answer is no object: the answer ends in the middle",
 		"endpointslices: cluster/endpointslices.json", "pods: no answer after 50ms", "networkpolicies: kubectl get networkpolicies --all-namespaces -o json: Error from server (Forbidden): networkpolicies is forbidden",
-		"runtimeclasses: cluster/runtimeclasses.json", "events: cluster/events.json", "configmaps: cluster/configmaps/kube-system.kube-proxy.json",
+		"runtimeclasses: cluster/runtimeclasses.json", "events: cluster/events.json", "configmaps: cluster/configmaps/kube-system.json",
 	}
 	for i := range steps {
 		steps[i] = strings.ReplaceAll(steps[i], "unexpected EOF", "EOF")
@@ -127,7 +127,7 @@ func TestTake(t *testing.T) {
 	if d := cmp.Diff(want, steps); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	m, _ := b.Manifest.Find("cluster/configmaps/kube-system.kube-proxy.json")
+	m, _ := b.Manifest.Find("cluster/configmaps/kube-system.json")
 	data, err := b.Read(m.Path)
 	if err != nil || m.Redacted != 1 || strings.Contains(string(data), "abcdef") || !strings.Contains(string(data), `clusterCIDR: 10.244.0.0/16\n`) {
 		t.Errorf("%+v %v\n%s", m, err, data)
@@ -148,7 +148,7 @@ func TestTakeUnreachable(t *testing.T) {
 	for _, c := range []struct {
 		text  string
 		asked int
-	}{{"Unable to connect to the server: dial tcp 127.0.0.1:1: connect: connection refused", 1}, {"Error from server (Forbidden): no", 27}} {
+	}{{"Unable to connect to the server: dial tcp 127.0.0.1:1: connect: connection refused", 1}, {"Error from server (Forbidden): no", 12}} {
 		f := &fake{say: func(context.Context, io.Reader, io.Writer, string) error { return answer{c.text, errors.New("1")} }}
 		_, steps, err := takenFrom(t, f, t.Context(), Options{})
 		if err != nil || len(steps) != len(Steps(Options{})) || len(f.asked) != c.asked {

@@ -37,11 +37,16 @@ type Options struct {
 // sig-windows-tools hostprocess/flannel, projectcalico/calico manifests, tigera/operator
 // pkg/render/node.go (calico-system/cni-config), aws/amazon-vpc-cni-k8s config, antrea-io/antrea
 // build/yamls, Azure/ip-masq-agent-v2.
-var configMaps = []string{
-	"kube-system/kube-proxy", "kube-system/kube-proxy-windows", "kube-system/kubeadm-config", "kube-system/kubelet-config", "kube-system/coredns",
-	"kube-flannel/kube-flannel-cfg", "kube-system/kube-flannel-cfg", "kube-flannel/kube-flannel-windows-cfg", "kube-system/kube-flannel-windows-cfg",
-	"kube-system/calico-config", "kube-system/calico-windows-config", "calico-system/cni-config", "calico-system/calico-windows-config",
-	"kube-system/amazon-vpc-cni", "kube-system/antrea-config", "kube-system/antrea-windows-config", "kube-system/azure-ip-masq-agent-config", "kube-system/azure-ip-masq-agent-config-reconciled",
+var configMaps = []struct {
+	namespace string
+	names     []string
+}{
+	{"kube-system", []string{
+		"kube-proxy", "kube-proxy-windows", "kubeadm-config", "kubelet-config", "coredns", "kube-flannel-cfg", "kube-flannel-windows-cfg", "calico-config", "calico-windows-config",
+		"amazon-vpc-cni", "antrea-config", "antrea-windows-config", "azure-ip-masq-agent-config", "azure-ip-masq-agent-config-reconciled",
+	}},
+	{"kube-flannel", []string{"kube-flannel-cfg", "kube-flannel-windows-cfg"}},
+	{"calico-system", []string{"cni-config", "calico-windows-config"}},
 }
 
 // kind is a kind of objects of which all are read.
@@ -78,15 +83,15 @@ func Steps(o Options) []Step {
 		steps = append(steps, Step{Name: k.resource, What: k.what, How: []string{o.Client.Shown(k.args()...)}, run: k.read})
 	}
 	var how []string
-	for _, name := range configMaps {
-		how = append(how, o.Client.Shown(configMapArgs(name)...))
+	for _, c := range configMaps {
+		how = append(how, o.Client.Shown(configMapArgs(c.namespace, c.names)...))
 	}
 	return append(steps, Step{Name: "configmaps", What: "ConfigMaps of network plugins, kube-proxy, kubelet and CoreDNS, by name", How: how, run: configuration})
 }
 
-func configMapArgs(name string) []string {
-	namespace, name, _ := strings.Cut(name, "/")
-	return []string{"get", "configmap", name, "--namespace", namespace, "--ignore-not-found", "-o", "json"}
+// configMapArgs ask for all of a namespace at once: programs that log in take seconds.
+func configMapArgs(namespace string, names []string) []string {
+	return append(append([]string{"get", "configmaps", "--namespace", namespace}, names...), "--ignore-not-found", "-o", "json")
 }
 
 // taking is a step while it is done: its files go into the bundle when it has ended.
@@ -206,17 +211,18 @@ func (k kind) read(ctx context.Context, t *taking) error {
 
 func configuration(ctx context.Context, t *taking) error {
 	var errs []error
-	for _, name := range configMaps {
-		args := configMapArgs(name)
+	for _, c := range configMaps {
+		args := configMapArgs(c.namespace, c.names)
 		data, err := t.kubectl.output(ctx, args...)
 		if ctx.Err() != nil {
 			return errors.Join(append(errs, ctx.Err())...)
 		}
-		if err == nil && len(bytes.TrimSpace(data)) > 0 {
-			err = t.add("configmaps/"+strings.ReplaceAll(name, "/", "."), "ConfigMap "+name, data, args)
+		// One that may not be read does not keep the others back.
+		if len(bytes.TrimSpace(data)) > 0 {
+			err = errors.Join(err, t.add("configmaps/"+c.namespace, "ConfigMaps of "+c.namespace, data, args))
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			errs = append(errs, fmt.Errorf("of %s: %w", c.namespace, err))
 		}
 	}
 	if len(t.files) == 0 && len(errs) == 0 {
