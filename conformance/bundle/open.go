@@ -163,6 +163,32 @@ func (b *Bundle) Read(path string) ([]byte, error) {
 	return root.ReadFile(filepath.FromSlash(rel))
 }
 
+// Size is how many bytes a file has, and Head its beginning: what is large is not read to learn
+// that it is nothing to be read.
+func (b *Bundle) Size(path string) int64 {
+	i, err := os.Lstat(b.File(path))
+	if err != nil {
+		return 0
+	}
+	return i.Size()
+}
+
+// Head is the beginning of a file, up to max bytes.
+func (b *Bundle) Head(path string, max int64) ([]byte, error) {
+	dir, rel, _ := b.place(path)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	f, err := root.Open(filepath.FromSlash(rel))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, max))
+}
+
 func (b *Bundle) notice(path, format string, args ...any) {
 	b.Notices = append(b.Notices, Notice{path, fmt.Sprintf(format, args...)})
 }
@@ -384,6 +410,9 @@ func (u *unpacking) copy(ctx context.Context, out io.Writer, in io.Reader, packe
 	}
 }
 
+// maxManifest is enough for some hundred thousand files.
+const maxManifest = 64 << 20
+
 // manifest reads the manifest, if there is one, and holds it against the files.
 func (b *Bundle) manifest() error {
 	var at []string
@@ -400,6 +429,9 @@ func (b *Bundle) manifest() error {
 		return nil
 	}
 	for _, name := range at {
+		if size := b.Size(name); size > maxManifest {
+			return fmt.Errorf("%s: it has %d bytes; a manifest of up to %d is read", b.Shown(name), size, maxManifest)
+		}
 		data, err := b.Read(name)
 		if err != nil {
 			return err

@@ -124,7 +124,11 @@ func (im *importing) dumped(f string) *dump.Node {
 		return n
 	}
 	var n *dump.Node
-	if data, err := im.b.Read(f); err == nil && int64(len(data)) <= 64<<20 {
+	if im.b.Size(f) > maxNodeFile {
+		im.read[f] = nil
+		return nil
+	}
+	if data, err := im.b.Read(f); err == nil {
 		n, _ = dump.ReadFile(im.b.Shown(f), data)
 		if n != nil && (len(n.Files) == 0 || len(n.Files[0].As) == 0) {
 			n.HNS = nil
@@ -133,6 +137,10 @@ func (im *importing) dumped(f string) *dump.Node {
 	im.read[f] = n
 	return n
 }
+
+// maxNodeFile is how large a file of a node may be that is read: HNS of thousands of endpoints has
+// some ten megabytes, and what is larger is a log or a trace.
+const maxNodeFile = 64 << 20
 
 // hostNetworkOnly are files of a bundle that say nothing that a lab loads.
 var hostNetworkOnly = []string{"host.json", "services.json", "processes.json", "variables.txt", "net/neighbours.json"}
@@ -155,7 +163,7 @@ func (im *importing) readNode(n *collected) {
 		d := im.dumped(f)
 		switch {
 		case d == nil:
-			im.r.LeftOut = append(im.r.LeftOut, im.b.Shown(f)+": not read")
+			im.r.LeftOut = append(im.r.LeftOut, im.tooLarge(n, f))
 			continue
 		case len(d.Mistakes) > 0 && !onlyNothing(d):
 			im.r.mistakes(d.Mistakes)
@@ -199,6 +207,23 @@ func (im *importing) readNode(n *collected) {
 // knows reports whether Kubernetes has a node of that name.
 func (im *importing) knows(name string) bool {
 	return slices.ContainsFunc(im.kube, func(k kubeNode) bool { return strings.EqualFold(k.Name, name) })
+}
+
+// tooLarge says of a file that it was not read. One that may be JSON may be the HNS of the node,
+// which then is not known whole.
+func (im *importing) tooLarge(n *collected, f string) string {
+	size := im.b.Size(f)
+	if head, err := im.b.Head(f, 512); err == nil && size > maxNodeFile && mayBeJSON(head) {
+		n.why = fmt.Sprintf("%s has %d bytes; up to %d are read", im.b.Shown(f), size, maxNodeFile)
+	}
+	return fmt.Sprintf("%s: not read; it has %d bytes", im.b.Shown(f), size)
+}
+
+// mayBeJSON reports whether a text begins as JSON does, in any encoding of Windows.
+func mayBeJSON(head []byte) bool {
+	text, _ := utf.Decode(head)
+	s := strings.TrimSpace(text)
+	return strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[")
 }
 
 // onlyNothing reports whether all that is wrong with a file is that nothing was understood: a text,
@@ -317,14 +342,14 @@ func buildSources(n *labNode) []buildSource {
 // cutJSON is the mistake of a file that begins with JSON and is not JSON to its end: readers of
 // what nodes print take the rest for text.
 func (im *importing) cutJSON(f string) strict.Mistakes {
+	if head, err := im.b.Head(f, 512); err != nil || !mayBeJSON(head) {
+		return nil
+	}
 	raw, err := im.b.Read(f)
 	if err != nil {
 		return nil
 	}
 	text, _ := utf.Decode(raw)
-	if s := strings.TrimSpace(text); !strings.HasPrefix(s, "{") && !strings.HasPrefix(s, "[") {
-		return nil
-	}
 	dec := json.NewDecoder(strings.NewReader(text))
 	for {
 		var v json.RawMessage
