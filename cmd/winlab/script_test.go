@@ -37,7 +37,8 @@ var update = flag.Bool("update", false, "write what the program prints into the 
 const fixtures = "../../fixtures"
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"winlab": func() { os.Exit(cli.Main()) }})
+	main := func() { os.Exit(cli.Main()) }
+	testscript.Main(m, map[string]func(){"winlab": main, "kubectl-winlab": main})
 }
 
 // TestScripts runs every scenario of the command line: testdata/script/*.txtar.

@@ -145,7 +145,7 @@ the settings that were checked until then, and says so.`,
 const manySettings = 300
 
 // command is what was typed.
-func (a *app) command() string { return strings.Join(append([]string{"winlab"}, a.args...), " ") }
+func (a *app) command() string { return strings.Join(append([]string{a.name}, a.args...), " ") }
 
 // found prints findings and chooses the exit code.
 func (a *app) found(doc *findings.Document, form, fail string) error {

@@ -40,13 +40,28 @@ type app struct {
 	outTerm, errTerm bool
 	getenv           func(string) string
 	args             []string
+	// name is how the program is called: winlab, or kubectl winlab where it runs as a plugin.
+	name string
 }
 
 // Main runs the program with the arguments of the process and returns its exit
 // code.
 func Main() int {
-	a := &app{out: os.Stdout, err: os.Stderr, outTerm: terminal(os.Stdout), errTerm: terminal(os.Stderr), getenv: os.Getenv, args: os.Args[1:]}
+	a := &app{out: os.Stdout, err: os.Stderr, outTerm: terminal(os.Stdout), errTerm: terminal(os.Stderr), getenv: os.Getenv, args: os.Args[1:], name: calledAs(os.Args[0])}
 	return a.run()
+}
+
+// pluginName is how people call the program when kubectl starts it: its file is kubectl-winlab
+// then (https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/).
+const pluginName = "kubectl winlab"
+
+// calledAs is the name of the program by its file.
+func calledAs(file string) string {
+	base := file[strings.LastIndexAny(file, `/\`)+1:]
+	if base = strings.ToLower(base); strings.TrimSuffix(base, ".exe") == "kubectl-winlab" {
+		return pluginName
+	}
+	return "winlab"
 }
 
 func (a *app) run() int {
@@ -67,11 +82,11 @@ func (a *app) run() int {
 		return exitOK
 	case errors.As(err, &exit):
 		if exit.text != "" {
-			fmt.Fprintln(a.err, "winlab: "+exit.text)
+			fmt.Fprintln(a.err, a.name+": "+exit.text)
 		}
 		return exit.code
 	case ctx.Err() != nil:
-		fmt.Fprintln(a.err, "winlab: interrupted")
+		fmt.Fprintln(a.err, a.name+": interrupted")
 		return exitInterrupted
 	case errors.As(err, &u):
 		if u.text != "" {
@@ -82,10 +97,10 @@ func (a *app) run() int {
 		// The messages begin with file and line, for editors.
 		fmt.Fprintln(a.err, err)
 		if n := strings.Count(err.Error(), "\n") + 1; n > 1 {
-			fmt.Fprintf(a.err, "winlab: %d mistakes\n", n)
+			fmt.Fprintf(a.err, "%s: %d mistakes\n", a.name, n)
 		}
 	default:
-		fmt.Fprintf(a.err, "winlab: %v\n", err)
+		fmt.Fprintf(a.err, "%s: %v\n", a.name, err)
 		var use usageError
 		if errors.As(err, &use) {
 			fmt.Fprintf(a.err, "try: %s --help\n", cmd.CommandPath())
@@ -126,7 +141,23 @@ Exit codes: 0 as expected, 1 not as expected, 2 bad input or usage, 130 interrup
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(a.verbs()...)
+	if a.name == pluginName {
+		asPlugin(root)
+	}
 	return root
+}
+
+// asPlugin shows the commands as they are typed when kubectl starts the program.
+func asPlugin(root *cobra.Command) {
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginName}
+	var show func(*cobra.Command)
+	show = func(c *cobra.Command) {
+		c.Example = strings.ReplaceAll("\n"+c.Example, "\n  winlab ", "\n  "+pluginName+" ")[1:]
+		for _, sub := range c.Commands() {
+			show(sub)
+		}
+	}
+	show(root)
 }
 
 // verbs are the commands of the program: the one that the arguments begin with, or all where
@@ -180,8 +211,8 @@ func (a *app) verbs() []*cobra.Command {
 
 // noCommand is the error for a command that does not exist below cmd.
 func noCommand(cmd *cobra.Command, name string) error {
-	_, parents, _ := strings.Cut(cmd.CommandPath()+" ", " ")
-	text := fmt.Sprintf("there is no command %q", parents+name)
+	parents := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().DisplayName())
+	text := fmt.Sprintf("there is no command %q", strings.TrimPrefix(parents+" "+name, " "))
 	if s := cmd.SuggestionsFor(name); len(s) > 0 {
 		text += "; did you mean " + s[0] + "?"
 	}

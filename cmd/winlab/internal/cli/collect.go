@@ -37,12 +37,12 @@ func (a *app) collectCmd() *cobra.Command {
 .zip, or - for a .zip on standard output. bundle.json in it says what each file is and
 what could not be read.
 
-From outside, with --cluster, --kubeconfig or --context: nodes, pods, Services,
-EndpointSlices, NetworkPolicies, namespaces, RuntimeClasses, events, and ConfigMaps of
-network plugins and kube-proxy by name. winlab asks with kubectl. --nodes also runs
-winlab.exe collect on the Windows nodes, each in a HostProcess pod that is removed again;
-winlab.exe is copied into the pods (--exe), or is in the root of an image that you name
-(--image).
+From outside, with --cluster, --kubeconfig or --context, or as kubectl winlab:
+nodes, pods, Services, EndpointSlices, NetworkPolicies, namespaces, RuntimeClasses, events,
+and ConfigMaps of network plugins and kube-proxy by name. winlab asks with kubectl. --nodes
+also runs winlab.exe collect on the Windows nodes, each in a HostProcess pod that is removed
+again; winlab.exe is copied into the pods (--exe), or is in the root of an image that you
+name (--image).
 
 On a Windows node, as administrator (winlab.exe; GOOS=windows go build ./cmd/winlab): the
 objects of HNS as HNS itself returns them, the host's adapters, routes and reserved ports,
@@ -89,6 +89,7 @@ Exit codes: 0 all was read that is there, 1 a step failed (the others are in the
 		panic(err) // the flag does not exist: any test finds it
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.fromCluster = o.fromCluster || a.name == pluginName && !cmd.Flags().Changed("node")
 		if err := o.check(cmd); err != nil {
 			return err
 		}

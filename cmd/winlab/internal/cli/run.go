@@ -224,7 +224,7 @@ listed; it fails a run with --strict only. What the model does not know is shown
 			return err
 		}
 		p := newProgress(a.err, a.errTerm)
-		typed := append([]string{"winlab", "run"}, args...)
+		typed := append([]string{a.name, "run"}, args...)
 		if kind != "" {
 			typed = append(typed, "--components", kind)
 		}
