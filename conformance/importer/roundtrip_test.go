@@ -168,20 +168,7 @@ func collectOn(t *testing.T, n *live.Net, node, conf, to string) {
 		t.Fatal(err)
 	}
 	built = true
-	at, err := n.NodePath(t.Context(), "node/"+node, `C:\k\cni\config\cni.conf`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(conf)
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(at), 0o755)
-	}
-	if err == nil {
-		err = os.WriteFile(at, data, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	putConf(t, n, node, conf)
 	said, err := os.Create(filepath.Join(t.TempDir(), "said"))
 	if err != nil {
 		t.Fatal(err)
@@ -216,6 +203,25 @@ func collectOn(t *testing.T, n *live.Net, node, conf, to string) {
 		if _, err := said.Seek(0, 0); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// putConf puts the plugin's configuration on a node's drive C.
+func putConf(t *testing.T, n *live.Net, node, conf string) {
+	t.Helper()
+	at, err := n.NodePath(t.Context(), "node/"+node, `C:\k\cni\config\cni.conf`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(conf)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(at), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(at, data, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -76,7 +76,7 @@ func takenFrom(t *testing.T, f *fake, ctx context.Context, o Options) (*bundle.B
 	if err != nil {
 		t.Fatal(err)
 	}
-	takeErr := take(ctx, w, f.run, o)
+	takeErr := TakeBy(ctx, w, f.run, o)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

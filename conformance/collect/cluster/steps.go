@@ -118,10 +118,11 @@ func Take(ctx context.Context, w *bundle.Writer, o Options) error {
 	if err != nil {
 		return err
 	}
-	return take(ctx, w, kubectl, o)
+	return TakeBy(ctx, w, kubectl, o)
 }
 
-func take(ctx context.Context, w *bundle.Writer, kubectl Kubectl, o Options) error {
+// TakeBy is [Take] with a kubectl that is given.
+func TakeBy(ctx context.Context, w *bundle.Writer, kubectl Kubectl, o Options) error {
 	if o.Timeout == 0 {
 		o.Timeout = time.Minute
 	}
