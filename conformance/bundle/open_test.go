@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 	"unicode"
 
@@ -370,14 +371,8 @@ func TestZipsInFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, text := range map[string]string{"nodes.json": "{}", "bad.zip": "no zip", "sub/deep.zip": "PK\x03\x04"} {
-		at := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.CopyFS(dir, fstest.MapFS{"nodes.json": {Data: []byte("{}")}, "bad.zip": {Data: []byte("no zip")}, "sub/deep.zip": {Data: []byte("PK\x03\x04")}}); err != nil {
+		t.Fatal(err)
 	}
 	b, err := Open(t.Context(), dir, Limits{})
 	if err != nil {
@@ -404,17 +399,23 @@ func TestZipsInFolder(t *testing.T) {
 	if all := strings.Join(notes, "\n"); !strings.Contains(all, "bad.zip: left out: ") || strings.Contains(all, "SHA-256") {
 		t.Errorf("%s", all)
 	}
-	at := b.File(m.Path)
-	if err := b.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(at); !os.IsNotExist(err) {
-		t.Errorf("%s is left: %v", at, err)
-	}
+	closes(t, b, m.Path)
 	// The limits are of all together.
 	for _, l := range []Limits{{Files: 6}, {Total: 12}} {
 		if b, err := Open(t.Context(), dir, l); err == nil {
 			t.Errorf("%+v: %d files are read", l, len(b.Files))
 		}
+	}
+}
+
+// closes closes a bundle, of which a file is not there any more then.
+func closes(t *testing.T, b *Bundle, path string) {
+	t.Helper()
+	at := b.File(path)
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(at); !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", at, err)
 	}
 }

@@ -148,6 +148,7 @@ var hostNetworkOnly = []string{"host.json", "services.json", "processes.json", "
 // readNode reads the files of a node.
 func (im *importing) readNode(n *collected) {
 	var paths, nothing []string
+	inLog := false
 	for _, f := range n.all {
 		if slices.ContainsFunc(hostNetworkOnly, func(s string) bool { return strings.HasSuffix(f, "/"+s) || f == s }) {
 			im.host(n, f)
@@ -157,34 +158,17 @@ func (im *importing) readNode(n *collected) {
 			n.conf = cmp.Or(n.conf, f)
 			continue
 		}
-		if strings.Contains(f, "/etc/") || strings.Contains(f, "/logs/") && im.b.Manifest != nil || strings.Contains(f, "/vfp/counters-") {
+		if im.noState(f) {
 			continue
 		}
-		d := im.dumped(f)
-		switch {
-		case d == nil:
-			im.r.LeftOut = append(im.r.LeftOut, im.tooLarge(n, f))
-			continue
-		case len(d.Mistakes) > 0 && !onlyNothing(d):
-			im.r.mistakes(d.Mistakes)
-			n.why = "a file of it cannot be read: " + d.Mistakes[0].String()
-			continue
-		case len(d.Files) == 0 || len(d.Files[0].As) == 0:
+		switch taken, said := im.stateFile(n, f); {
+		case taken:
+			n.files = append(n.files, f)
+			paths = append(paths, im.b.File(f))
+		case !said:
 			nothing = append(nothing, f)
-			continue // an empty list, or a text that says nothing
-		case slices.Contains(d.Files[0].As, "a log"):
-			// It says what HNS had when a line was written: an object that has gone since would be
-			// there again.
-			nothing = append(nothing, f)
-			continue
+			inLog = inLog || slices.Contains(im.read[f].Files[0].As, "objects of HNS")
 		}
-		if bad := im.cutJSON(f); len(bad) > 0 {
-			im.r.mistakes(bad)
-			n.why = "a file of it cannot be read: " + bad[0].String()
-			continue
-		}
-		n.files = append(n.files, f)
-		paths = append(paths, im.b.File(f))
 	}
 	if len(paths) > 0 {
 		d, err := dump.Read(paths...)
@@ -199,9 +183,51 @@ func (im *importing) readNode(n *collected) {
 	if n.name == "" || im.b.Manifest == nil && !im.knows(n.name) {
 		n.name = cmp.Or(im.guessName(n), n.name, "win1")
 	}
+	im.onlyInLog(n, inLog)
 	if len(nothing) > 0 && im.b.Manifest == nil {
 		im.r.LeftOut = append(im.r.LeftOut, "node "+n.name+": nothing was taken from "+comment(strings.Join(nothing, ", ")))
 	}
+}
+
+// noState reports whether a file of a bundle is known to say nothing of a node's state.
+func (im *importing) noState(f string) bool {
+	return strings.Contains(f, "/etc/") || strings.Contains(f, "/logs/") && im.b.Manifest != nil || strings.Contains(f, "/vfp/counters-")
+}
+
+// onlyInLog says of a node that its lists show no load balancer, and its logs objects of HNS.
+func (im *importing) onlyInLog(n *collected, inLog bool) {
+	if inLog && n.why == "" && len(n.dump.HNS.LoadBalancers) == 0 {
+		im.r.miss("load balancers of node "+n.name, "only a log shows objects of HNS beside the lists, and a log says what was: flows to Services are as if HNS had no load balancer", "Get-HnsPolicyList | ConvertTo-Json -Depth 20")
+	}
+}
+
+// stateFile reports whether a file shows the state of a node, and when it does not, whether that
+// has been said.
+func (im *importing) stateFile(n *collected, f string) (taken, said bool) {
+	d := im.dumped(f)
+	switch {
+	case d == nil:
+		im.r.LeftOut = append(im.r.LeftOut, im.tooLarge(n, f))
+		return false, true
+	case len(d.Mistakes) > 0 && !onlyNothing(d):
+		im.r.mistakes(d.Mistakes)
+		n.why = "a file of it cannot be read: " + d.Mistakes[0].String()
+		return false, true
+	case len(d.Files) == 0:
+		return false, true
+	case len(d.Files[0].As) == 0:
+		return false, false // an empty list, or a text that says nothing
+	case slices.Contains(d.Files[0].As, "a log"):
+		// It says what HNS had when a line was written: an object that has gone since would be
+		// there again.
+		return false, false
+	}
+	if bad := im.cutJSON(f); len(bad) > 0 {
+		im.r.mistakes(bad)
+		n.why = "a file of it cannot be read: " + bad[0].String()
+		return false, true
+	}
+	return true, false
 }
 
 // knows reports whether Kubernetes has a node of that name.

@@ -192,6 +192,48 @@ func nodeBundle(t *testing.T, out io.Writer, files ...bundle.File) {
 	}
 }
 
+type sayFunc = func(context.Context, io.Reader, io.Writer, string) error
+
+// mine is a file of a node.
+func mine(node string) bundle.File {
+	return bundle.File{Path: "nodes/" + node + "/hns/networks.json", What: "networks", Node: node}
+}
+
+// twoPods is a cluster in whose pods winlab.exe runs; win1 is what it does on that node.
+func twoPods(t *testing.T, win1 func(out io.Writer) error) sayFunc {
+	return func(ctx context.Context, in io.Reader, out io.Writer, words string) error {
+		switch {
+		case strings.HasPrefix(words, "create"):
+			data, _ := io.ReadAll(in)
+			for _, node := range []string{"win1", "win2"} {
+				if strings.Contains(string(data), fmt.Sprintf("\"nodeName\": %q", node)) {
+					fmt.Fprintf(out, "pod/winlab-collect-%s\n", node)
+				}
+			}
+			return nil
+		case strings.HasPrefix(words, "exec -i "):
+			r := tar.NewReader(in)
+			h, err := r.Next()
+			if err != nil || h.Name != "winlab.exe" || h.Size != 2000 {
+				t.Errorf("%v %+v", err, h)
+			}
+			_, err = io.Copy(io.Discard, in)
+			return err
+		case strings.HasPrefix(words, "exec ") && strings.Contains(words, "pod/winlab-collect-win1 "):
+			return win1(out)
+		case strings.HasPrefix(words, "exec "):
+			nodeBundle(t, out, mine("win2"))
+			return answer{"1 of 12 steps failed", errors.New("exit status 1")}
+		case strings.HasPrefix(words, "get --namespace"):
+			_, err := io.WriteString(out, `{"status": {"containerStatuses": [{"state": {"waiting": {"reason": "ErrImagePull", "message": "no route"}}}]}}`)
+			return err
+		case strings.HasPrefix(words, "wait"), strings.HasPrefix(words, "delete"):
+			return nil
+		}
+		return small(ctx, in, out, words)
+	}
+}
+
 // TestNodes: each node has a pod, into which winlab.exe is copied, and what that writes is in the
 // bundle. What fails on a node, or is not of it, is noted. The pods are removed, whatever happens.
 func TestNodes(t *testing.T) {
@@ -199,42 +241,7 @@ func TestNodes(t *testing.T) {
 	if err := os.WriteFile(program, bytes.Repeat([]byte("MZ"), 1000), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	mine := func(node string) bundle.File {
-		return bundle.File{Path: "nodes/" + node + "/hns/networks.json", What: "networks", Node: node}
-	}
-	good := func(win1 func(out io.Writer) error) func(context.Context, io.Reader, io.Writer, string) error {
-		return func(ctx context.Context, in io.Reader, out io.Writer, words string) error {
-			switch {
-			case strings.HasPrefix(words, "create"):
-				data, _ := io.ReadAll(in)
-				for _, node := range []string{"win1", "win2"} {
-					if strings.Contains(string(data), fmt.Sprintf("\"nodeName\": %q", node)) {
-						fmt.Fprintf(out, "pod/winlab-collect-%s\n", node)
-					}
-				}
-				return nil
-			case strings.HasPrefix(words, "exec -i "):
-				r := tar.NewReader(in)
-				h, err := r.Next()
-				if err != nil || h.Name != "winlab.exe" || h.Size != 2000 {
-					t.Errorf("%v %+v", err, h)
-				}
-				_, err = io.Copy(io.Discard, in)
-				return err
-			case strings.HasPrefix(words, "exec ") && strings.Contains(words, "pod/winlab-collect-win1 "):
-				return win1(out)
-			case strings.HasPrefix(words, "exec "):
-				nodeBundle(t, out, mine("win2"))
-				return answer{"1 of 12 steps failed", errors.New("exit status 1")}
-			case strings.HasPrefix(words, "get --namespace"):
-				_, err := io.WriteString(out, `{"status": {"containerStatuses": [{"state": {"waiting": {"reason": "ErrImagePull", "message": "no route"}}}]}}`)
-				return err
-			case strings.HasPrefix(words, "wait"), strings.HasPrefix(words, "delete"):
-				return nil
-			}
-			return small(ctx, in, out, words)
-		}
-	}
+	good := func(win1 func(out io.Writer) error) sayFunc { return twoPods(t, win1) }
 	for name, c := range map[string]struct {
 		win1 func(out io.Writer) error
 		want string // of win1
@@ -264,9 +271,14 @@ func TestNodes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNodesFail: a pod that does not start is a step that failed, with what it waits for; pods are
+// removed also after an interruption; a node that is not there has none.
+func TestNodesFail(t *testing.T) {
 	t.Run("no pod", func(t *testing.T) {
 		f := &fake{}
-		ok := good(nil)
+		ok := twoPods(t, nil)
 		f.say = func(ctx context.Context, in io.Reader, out io.Writer, words string) error {
 			if strings.HasPrefix(words, "wait") {
 				return answer{"timed out waiting", errors.New("1")}
@@ -280,8 +292,8 @@ func TestNodes(t *testing.T) {
 	})
 	t.Run("interrupted", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		f := &fake{say: good(func(io.Writer) error { cancel(); return context.Canceled })}
-		_, _, err := takenFrom(t, f, ctx, Options{Nodes: &Nodes{Program: program}})
+		f := &fake{say: twoPods(t, func(io.Writer) error { cancel(); return context.Canceled })}
+		_, _, err := takenFrom(t, f, ctx, Options{Nodes: &Nodes{}})
 		if !errors.Is(err, context.Canceled) || f.has("delete") != 1 {
 			t.Errorf("%v\n%s", err, strings.Join(f.asked, "\n"))
 		}
