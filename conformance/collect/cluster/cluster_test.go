@@ -29,6 +29,9 @@ type fake struct {
 
 func (f *fake) run(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
 	words := strings.Join(args, " ")
+	if ctx.Err() != nil {
+		return ctx.Err() // no program is started
+	}
 	f.mu.Lock()
 	f.asked = append(f.asked, words)
 	f.mu.Unlock()
