@@ -222,6 +222,9 @@ func (h *ContainerHandle) env(given []string) []string {
 		return slices.ContainsFunc(all, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
 	}
 	if h.windows != nil {
+		if h.c.CPU > 0 {
+			all = unpreempted(all)
+		}
 		return all
 	}
 	if !has("PATH") {
@@ -235,6 +238,21 @@ func (h *ContainerHandle) env(given []string) []string {
 		all = append(all, "HOME="+home)
 	}
 	return all
+}
+
+// unpreempted tells Go's runtime to suspend no threads for preemption: with Wine 8.0 all
+// threads of a program wait for each other in the end when the program is stopped and
+// continued meanwhile, as one with a limit of CPU is (seen after 10 seconds of CPU time; with
+// this, none in minutes).
+func unpreempted(env []string) []string {
+	const off = "asyncpreemptoff=1"
+	for i, kv := range env {
+		if value, ok := strings.CutPrefix(kv, "GODEBUG="); ok {
+			env[i] = "GODEBUG=" + strings.TrimPrefix(value+","+off, ",")
+			return env
+		}
+	}
+	return append(env, "GODEBUG="+off)
 }
 
 // linux is the container of a Linux machine.

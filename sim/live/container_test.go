@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -453,4 +454,18 @@ func TestHostProcess(t *testing.T) {
 		t.Errorf("these are left: %q", left)
 	}
 	asked(t, n, "node/win1", Container{Name: "b", HostProcess: true, Volume: `C:\hpc`})
+}
+
+// TestUnpreempted: what a container says of GODEBUG stays.
+func TestUnpreempted(t *testing.T) {
+	for _, c := range []struct{ env, want []string }{
+		{nil, []string{"GODEBUG=asyncpreemptoff=1"}},
+		{[]string{"A=b"}, []string{"A=b", "GODEBUG=asyncpreemptoff=1"}},
+		{[]string{"GODEBUG=gctrace=1", "A=b"}, []string{"GODEBUG=gctrace=1,asyncpreemptoff=1", "A=b"}},
+		{[]string{"GODEBUG="}, []string{"GODEBUG=asyncpreemptoff=1"}},
+	} {
+		if got := unpreempted(slices.Clone(c.env)); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v", c.env, got)
+		}
+	}
 }
