@@ -71,6 +71,8 @@ func TestGrowth(t *testing.T) {
 		{"nodes, vxlan", labtest.Size{Nodes: 12, Pods: 4, Services: 24, Backends: 2, VXLAN: true}, func(s *labtest.Size) { s.Nodes *= by }},
 		{"pods", base, func(s *labtest.Size) { s.Pods *= by }},
 		{"Services", base, func(s *labtest.Size) { s.Services *= by }},
+		{"policies", labtest.Size{Nodes: 12, Pods: 4, Services: 24, Backends: 2, Policies: 24}, func(s *labtest.Size) { s.Policies *= by }},
+		{"pods with policies", labtest.Size{Nodes: 12, Pods: 4, Services: 24, Backends: 2, Policies: 24}, func(s *labtest.Size) { s.Pods *= by; s.Policies *= by }},
 		{"all", base, func(s *labtest.Size) { s.Nodes *= by; s.Services *= by }},
 	} {
 		small, large := tc.of, tc.of

@@ -101,7 +101,7 @@ func printAddresses(l *host.Link, all bool, field func(name, format string, args
 
 // gateway is the router of a link's default routes, "" for none.
 func gateway(s *host.Stack, l *host.Link) string {
-	for _, r := range s.Routes {
+	for _, r := range s.Routes() {
 		if r.To.Bits() == 0 && r.Via.IsValid() && (r.Link == l || r.Link == nil && onLink(l, r.Via)) {
 			return r.Via.String()
 		}

@@ -50,7 +50,7 @@ func (n *Net) specOf(e *flow.Entry) netns.Spec {
 func routesOf(st *host.Stack, pod bool) []netns.Route {
 	var all []netns.Route
 	metrics := map[netip.Prefix]int{}
-	for _, r := range st.Routes {
+	for _, r := range st.Routes() {
 		if r.Link == nil || r.Link.Down {
 			continue
 		}

@@ -270,7 +270,7 @@ func TestErrorsThatPassUntranslated(t *testing.T) {
 		{"with too little of the packet", "udp 10.0.1.2:40000 > 192.0.2.2:53", "udp 192.0.2.1:50000 > 192.0.2.2:53", 2},
 	} {
 		s, sent := translator(t, "-A POSTROUTING -s 10.0.1.0/24 -o out -j MASQUERADE")
-		s.Routes = append(s.Routes, Route{To: netip.MustParsePrefix("10.0.9.0/24"), Link: s.Links[0]})
+		s.AppendRoutes(Route{To: netip.MustParsePrefix("10.0.9.0/24"), Link: s.Links[0]})
 		in, out := s.Links[0], s.Links[1]
 		s.Input(&wire.Simulation{}, in, packetOf(t, in, c.known))
 		known := len(s.NAT.table)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -33,9 +34,22 @@ func (s *Stack) AddRoute(r Route) error {
 	if r.Link == nil {
 		return fmt.Errorf("route to %s via %s: no interface of %s is on the next hop's network", r.To, r.Via, s.Place)
 	}
-	s.Routes = append(s.Routes, r)
+	s.AppendRoutes(r)
 	return nil
 }
+
+// Routes are the entries of the route table, in the order in which they were added. The
+// list is the stack's own: do not change it.
+func (s *Stack) Routes() []Route { return s.routes }
+
+// AppendRoutes adds routes that have a link.
+func (s *Stack) AppendRoutes(routes ...Route) { s.setRoutes(append(s.routes, routes...)) }
+
+// DeleteRoutes takes routes away.
+func (s *Stack) DeleteRoutes(gone func(Route) bool) { s.setRoutes(slices.DeleteFunc(s.routes, gone)) }
+
+// setRoutes is the one place where the list changes.
+func (s *Stack) setRoutes(routes []Route) { s.routes, s.table = routes, nil }
 
 // LinkTo is the link on whose network a neighbour is, nil for none.
 func (s *Stack) LinkTo(a netip.Addr) *Link {
@@ -50,8 +64,8 @@ func (s *Stack) LinkTo(a netip.Addr) *Link {
 // Unowned is how many routes there are that no program replaces with [Stack.SetRoutes].
 func (s *Stack) Unowned() int {
 	n := 0
-	for i := range s.Routes {
-		if s.Routes[i].owner == "" {
+	for i := range s.routes {
+		if s.routes[i].owner == "" {
 			n++
 		}
 	}
@@ -62,28 +76,93 @@ func (s *Stack) Unowned() int {
 // [Stack.SetRoutes]: where they would be if they had been added when there were n.
 func (s *Stack) InsertRoutes(n int, routes []Route) {
 	at := 0
-	for ; at < len(s.Routes) && n > 0; at++ {
-		if s.Routes[at].owner == "" {
+	for ; at < len(s.routes) && n > 0; at++ {
+		if s.routes[at].owner == "" {
 			n--
 		}
 	}
-	s.Routes = slices.Insert(s.Routes, at, routes...)
+	s.setRoutes(slices.Insert(s.routes, at, routes...))
 }
 
 // lookup returns the route for an address: of several that are equally good the
 // first.
 func (s *Stack) lookup(dst netip.Addr) (Route, bool) {
-	best := -1
-	for i := range s.Routes {
-		r := &s.Routes[i]
-		if r.To.Contains(dst) && !r.Link.Down && (best < 0 || r.before(&s.Routes[best])) {
-			best = i
+	if len(s.routes) >= minTable {
+		return s.inTable(dst)
+	}
+	var best *Route
+	for i := range s.routes {
+		if r := &s.routes[i]; r.To.Contains(dst) && !r.Link.Down && (best == nil || r.before(best)) {
+			best = r
 		}
 	}
-	if best < 0 {
+	if best == nil {
 		return Route{}, false
 	}
-	return s.Routes[best], true
+	return *best, true
+}
+
+// minTable is the number of routes from which a table finds them: a node of host-gw has
+// one for every other node.
+const minTable = 16
+
+// table finds routes by prefix. Links that go down stay in it.
+type table struct {
+	// bits are the lengths of prefixes that there are, by family, the longest first.
+	bits [2][]int
+	// at are the positions of the routes to a prefix, the best first.
+	at map[netip.Prefix][]int
+}
+
+func newTable(routes []Route) *table {
+	t := &table{at: make(map[netip.Prefix][]int, len(routes))}
+	for i := range routes {
+		to := routes[i].To.Masked()
+		if !to.IsValid() {
+			continue
+		}
+		bits := &t.bits[family(to.Addr())]
+		if !slices.Contains(*bits, to.Bits()) {
+			*bits = append(*bits, to.Bits())
+		}
+		t.at[to] = append(t.at[to], i)
+	}
+	for i := range t.bits {
+		slices.SortFunc(t.bits[i], func(a, b int) int { return b - a })
+	}
+	for _, at := range t.at {
+		slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(routes[a].Metric, routes[b].Metric) })
+	}
+	return t
+}
+
+func family(a netip.Addr) int {
+	if a.Is6() {
+		return 1
+	}
+	return 0
+}
+
+// inTable is lookup in many routes.
+func (s *Stack) inTable(dst netip.Addr) (Route, bool) {
+	if s.table == nil {
+		s.table = newTable(s.routes)
+	}
+	if !dst.IsValid() || dst.Zone() != "" { // no prefix contains it
+		return Route{}, false
+	}
+	for _, bits := range s.table.bits[family(dst)] {
+		p, err := dst.Prefix(bits)
+		if err != nil {
+			continue
+		}
+		for _, i := range s.table.at[p] {
+			if r := &s.routes[i]; !r.Link.Down {
+				return *r, true
+			}
+		}
+	}
+	return Route{}, false
 }
 
 // before reports whether a route is better than another for the same address:
@@ -180,9 +259,9 @@ func Everywhere(family netip.Addr) netip.Prefix {
 // SetRoutes replaces the routes that a program gave the stack by an earlier
 // call with the same owner. Other routes stay as they are.
 func (s *Stack) SetRoutes(owner string, routes []Route) {
-	s.Routes = slices.DeleteFunc(s.Routes, func(r Route) bool { return r.owner == owner })
+	s.DeleteRoutes(func(r Route) bool { return r.owner == owner })
 	for _, r := range routes {
 		r.owner = owner
-		s.Routes = append(s.Routes, r)
+		s.AppendRoutes(r)
 	}
 }

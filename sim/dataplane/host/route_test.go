@@ -1,6 +1,8 @@
 package host
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -96,8 +98,8 @@ func TestNextHop(t *testing.T) {
 func TestARouteNeedsALink(t *testing.T) {
 	s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
 	err := s.AddRoute(Route{To: netip.MustParsePrefix("10.9.0.0/16"), Via: netip.MustParseAddr("172.16.0.1")})
-	if err == nil || !strings.Contains(err.Error(), "10.9.0.0/16 via 172.16.0.1") || len(s.Routes) != 1 {
-		t.Errorf("error %v, %d routes", err, len(s.Routes))
+	if err == nil || !strings.Contains(err.Error(), "10.9.0.0/16 via 172.16.0.1") || len(s.Routes()) != 1 {
+		t.Errorf("error %v, %d routes", err, len(s.Routes()))
 	}
 }
 
@@ -117,7 +119,7 @@ func TestSetRoutes(t *testing.T) {
 	} {
 		s.SetRoutes(c.owner, c.routes)
 		var got []string
-		for _, r := range s.Routes {
+		for _, r := range s.Routes() {
 			got = append(got, r.To.String())
 		}
 		if strings.Join(got, " ") != c.want {
@@ -251,7 +253,7 @@ func TestOwnAddressWithARoute(t *testing.T) {
 		s := stackOf(t, []string{"eth0 10.0.1.2/24", "eth1 10.0.2.2/24"}, nil)
 		sent := 0
 		s.Links[1].Send = func(*wire.Simulation, *packet.Packet) { sent++ }
-		s.Routes = append(s.Routes, Route{To: netip.MustParsePrefix(c.to), Link: s.Links[1], Own: c.own})
+		s.AppendRoutes(Route{To: netip.MustParsePrefix(c.to), Link: s.Links[1], Own: c.own})
 		sim := &wire.Simulation{}
 		s.output(sim, packetOf(t, s.Links[0], "tcp 10.0.1.2:1 > 10.0.1.2:80 S"))
 		if sent != c.want {
@@ -274,5 +276,64 @@ func TestRoutesUnknown(t *testing.T) {
 				t.Errorf("to %s with %v: unknown %v", to, routes, got)
 			}
 		}
+	}
+}
+
+// TestTable compares the table of many routes with trying them all, while routes come and
+// go and links go down.
+func TestTable(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	s := &Stack{Place: "n"}
+	for i := range 3 {
+		s.AddLink(&Link{Name: fmt.Sprint(i)})
+	}
+	address := func() netip.Addr {
+		if r.IntN(4) == 0 {
+			return netip.AddrFrom16([16]byte{0xfd, 15: byte(r.IntN(6)), 14: byte(r.IntN(2))})
+		}
+		return netip.AddrFrom4([4]byte{10, 0, byte(r.IntN(2)), byte(r.IntN(6))})
+	}
+	route := func() Route {
+		a := address()
+		return Route{To: netip.PrefixFrom(a, []int{0, 8, a.BitLen() - 8, a.BitLen() - 2, a.BitLen()}[r.IntN(5)]), Link: s.Links[r.IntN(3)], Metric: r.IntN(3), Via: address()}
+	}
+	scan := func(dst netip.Addr) (best Route, ok bool) {
+		for _, x := range s.Routes() {
+			if x.To.Contains(dst) && !x.Link.Down && (!ok || x.before(&best)) {
+				best, ok = x, true
+			}
+		}
+		return best, ok
+	}
+	tables := 0
+	for step := range 6000 {
+		switch r.IntN(12) {
+		case 0:
+			s.AppendRoutes(route(), route())
+		case 1:
+			to := route().To
+			s.DeleteRoutes(func(x Route) bool { return x.To.Masked() == to.Masked() })
+		case 2:
+			s.SetRoutes("program", []Route{route(), route(), route()})
+		case 3:
+			s.InsertRoutes(r.IntN(5), []Route{route()})
+		case 4:
+			l := s.Links[r.IntN(3)]
+			l.Down = !l.Down
+		}
+		dst := address()
+		if r.IntN(50) == 0 {
+			dst = netip.Addr{}
+		}
+		got, ok := s.lookup(dst)
+		if want, there := scan(dst); got != want || ok != there {
+			t.Fatalf("step %d: to %s by %+v %v, want %+v %v", step, dst, got, ok, want, there)
+		}
+		if s.table != nil {
+			tables++
+		}
+	}
+	if tables < 1000 || tables == 6000 {
+		t.Errorf("%d look-ups used a table", tables)
 	}
 }

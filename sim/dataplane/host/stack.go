@@ -71,7 +71,6 @@ type Stack struct {
 	// stack would not reach by the link that it came in on asks.
 	ReversePathOpen bool
 	Links           []*Link
-	Routes          []Route
 	// Refuse lists protocols that programs on this stack cannot use.
 	Refuse []Refusal
 	// Firewall, when set, decides about the packets that the stack passes on for
@@ -91,6 +90,8 @@ type Stack struct {
 	// it, for the first time since the last Reset: then there may be something to forget.
 	OnUse func()
 
+	routes    []Route
+	table     *table // of routes, nil until it is needed
 	used      bool
 	vteps     []*VTEP
 	gates     []Gate
@@ -132,7 +133,7 @@ func (s *Stack) AddLink(l *Link) {
 	s.Links = append(s.Links, l)
 	for _, p := range l.Addrs {
 		if !p.IsSingleIP() {
-			s.Routes = append(s.Routes, Route{To: p.Masked(), Link: l})
+			s.AppendRoutes(Route{To: p.Masked(), Link: l})
 		}
 	}
 }

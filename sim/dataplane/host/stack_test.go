@@ -119,8 +119,8 @@ func TestTheLinkOfARoute(t *testing.T) {
 		if c.link >= 0 {
 			r.Link = s.Links[c.link]
 		}
-		if err := s.AddRoute(r); err != nil || s.Routes[3].Link.Name != c.want {
-			t.Errorf("%+v: %v (%v)", c, s.Routes, err)
+		if err := s.AddRoute(r); err != nil || s.Routes()[3].Link.Name != c.want {
+			t.Errorf("%+v: %v (%v)", c, s.Routes(), err)
 		}
 	}
 }

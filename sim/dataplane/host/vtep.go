@@ -56,7 +56,7 @@ func (s *Stack) AddVTEP(v *VTEP) {
 	}
 	s.AddLink(v.Link)
 	for _, p := range v.Peers {
-		s.Routes = append(s.Routes, Route{To: p.Prefix, Link: v.Link})
+		s.AppendRoutes(Route{To: p.Prefix, Link: v.Link})
 	}
 	s.vteps = append(s.vteps, v)
 }

@@ -217,7 +217,7 @@ func TestTunnelPeers(t *testing.T) {
 	if _, ok := l.Resolve(netip.MustParseAddr("10.244.3.9")); ok {
 		t.Error("an address of no peer answers")
 	}
-	a.Routes = append(a.Routes, Route{To: netip.MustParsePrefix("10.244.3.0/24"), Via: netip.MustParseAddr("10.244.2.1"), Link: l})
+	a.AppendRoutes(Route{To: netip.MustParsePrefix("10.244.3.0/24"), Via: netip.MustParseAddr("10.244.2.1"), Link: l})
 	if out, rec := n.send(a, packet.TCP, "10.244.3.1:80", 64); out.Done || reasonOf(rec) != trace.NoTunnelEndpoint {
 		t.Errorf("no peer has it: %+v, %s", out, reasonOf(rec))
 	}

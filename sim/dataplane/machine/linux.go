@@ -143,10 +143,10 @@ func (n *Linux) Attach(object string, addr netip.Prefix, gateway netip.Addr, inS
 		return n.bridge.Resolve(nic, ip)
 	}
 	c.stack.AddLink(l)
-	c.stack.Routes = append(c.stack.Routes, host.Route{To: host.Everywhere(addr.Addr()), Via: gateway, Link: l})
+	c.stack.AppendRoutes(host.Route{To: host.Everywhere(addr.Addr()), Via: gateway, Link: l})
 	if inSubnet {
 		n.proxyARP = append(n.proxyARP, addr.Addr())
-		n.stack.Routes = append(n.stack.Routes, host.Route{To: netip.PrefixFrom(addr.Addr(), addr.Addr().BitLen()), Link: n.bridgeLink})
+		n.stack.AppendRoutes(host.Route{To: netip.PrefixFrom(addr.Addr(), addr.Addr().BitLen()), Link: n.bridgeLink})
 	}
 	n.compartments = append(n.compartments, c)
 	return c, nil
@@ -157,10 +157,10 @@ func (n *Linux) Attach(object string, addr netip.Prefix, gateway netip.Addr, inS
 func (n *Linux) AddAddress(c *Compartment, addr netip.Prefix, gateway netip.Addr) {
 	l := c.stack.Links[0]
 	if !slices.ContainsFunc(n.bridgeLink.Addrs, func(p netip.Prefix) bool { return p.Masked() == addr.Masked() }) {
-		n.stack.Routes = append(n.stack.Routes, host.Route{To: netip.PrefixFrom(addr.Addr(), addr.Addr().BitLen()), Link: n.bridgeLink})
+		n.stack.AppendRoutes(host.Route{To: netip.PrefixFrom(addr.Addr(), addr.Addr().BitLen()), Link: n.bridgeLink})
 	}
 	l.Addrs = append(l.Addrs, addr)
-	c.stack.Routes = append(c.stack.Routes, host.Route{To: addr.Masked(), Link: l}, host.Route{To: host.Everywhere(addr.Addr()), Via: gateway, Link: l})
+	c.stack.AppendRoutes(host.Route{To: addr.Masked(), Link: l}, host.Route{To: host.Everywhere(addr.Addr()), Via: gateway, Link: l})
 }
 
 // Detach takes a compartment off the machine's bridge.
@@ -168,10 +168,10 @@ func (n *Linux) Detach(c *Compartment) {
 	if n.bridge == nil {
 		return
 	}
-	n.bridge.NICs = slices.DeleteFunc(n.bridge.NICs, func(nic *wire.NIC) bool { return nic.Owner == wire.Device(port{c}) })
+	n.bridge.Detach(func(nic *wire.NIC) bool { return nic.Owner == wire.Device(port{c}) })
 	n.compartments = slices.DeleteFunc(n.compartments, func(o *Compartment) bool { return o == c })
 	n.proxyARP = slices.DeleteFunc(n.proxyARP, func(a netip.Addr) bool { return a == c.Address })
-	n.stack.Routes = slices.DeleteFunc(n.stack.Routes, func(r host.Route) bool {
+	n.stack.DeleteRoutes(func(r host.Route) bool {
 		return r.Link == n.bridgeLink && r.To.IsSingleIP() && c.stack.Owns(r.To.Addr())
 	})
 }

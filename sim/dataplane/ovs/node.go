@@ -65,7 +65,7 @@ func newNode(n *Network, o NodeOptions, seg *wire.Segment, subnet netip.Prefix) 
 	x.uplink.Resolve = func(ip netip.Addr) (packet.MAC, bool) { return x.nic.Segment.Resolve(x.nic, ip) }
 	x.stack.AddLink(x.uplink)
 	if o.Gateway.IsValid() {
-		x.stack.Routes = append(x.stack.Routes, host.Route{To: anywhere, Via: o.Gateway, Link: x.uplink})
+		x.stack.AppendRoutes(host.Route{To: anywhere, Via: o.Gateway, Link: x.uplink})
 	}
 	return x
 }
@@ -81,10 +81,10 @@ func (x *Node) addHost() {
 	x.plug(&port{name: "k8s-" + x.name, kind: management, mac: x.mgmt.MAC, addr: addr}, x.mgmt, x.stack)
 	x.stack.AddLink(x.mgmt)
 	if c := x.net.o.ClusterCIDR; c.IsValid() {
-		x.stack.Routes = append(x.stack.Routes, host.Route{To: c, Via: gw, Link: x.mgmt, Metric: 2, Fact: factManagement})
+		x.stack.AppendRoutes(host.Route{To: c, Via: gw, Link: x.mgmt, Metric: 2, Fact: factManagement})
 	}
 	if s := x.net.o.ServiceCIDR; s.IsValid() && x.net.param(paramServiceRoute) != "no" {
-		x.stack.Routes = append(x.stack.Routes, host.Route{To: s, Via: gw, Link: x.mgmt, Metric: 2, Fact: factServiceRoute})
+		x.stack.AppendRoutes(host.Route{To: s, Via: gw, Link: x.mgmt, Metric: 2, Fact: factServiceRoute})
 	}
 }
 
@@ -130,7 +130,7 @@ func (x *Node) Attach(object, portName string, wish netip.Addr) (*machine.Compar
 	l := &host.Link{Name: link, MAC: macOf(addr), Addrs: []netip.Prefix{prefix}, MTU: tunnelMTU}
 	x.plug(&port{name: portName, kind: vif, mac: l.MAC, addr: prefix}, l, st)
 	st.AddLink(l)
-	st.Routes = append(st.Routes, host.Route{To: anywhere, Via: nth(x.subnet, 1), Link: l})
+	st.AppendRoutes(host.Route{To: anywhere, Via: nth(x.subnet, 1), Link: l})
 	c := machine.NewCompartment(st, addr)
 	x.compartments = append(x.compartments, c)
 	return c, nil

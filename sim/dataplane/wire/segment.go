@@ -2,6 +2,7 @@ package wire
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -75,6 +76,67 @@ type Segment struct {
 	Cut func(sim *Simulation, p *packet.Packet) (goesOn bool)
 	// Forget, when set, makes Policy forget the flows that it has seen.
 	Forget func()
+	// Epoch, when set, counts changes of what machines answer and which frames they take:
+	// as long as it stays the same, they are asked once. Without it they are always asked.
+	Epoch func() uint64
+
+	known known
+}
+
+// known is what a segment has found out about its machines in one epoch.
+type known struct {
+	epoch   uint64
+	answers map[netip.Addr]firsts
+	takers  map[packet.MAC]firsts
+}
+
+// firsts are the first two machines that answer for an address, or take its frames; nil
+// for none. One of them may be the one that asks.
+type firsts [2]struct {
+	nic *NIC
+	mac packet.MAC
+}
+
+// other is the first that is not the one who asks.
+func (f *firsts) other(from *NIC) (*NIC, packet.MAC) {
+	for _, x := range f {
+		if x.nic != nil && x.nic != from {
+			return x.nic, x.mac
+		}
+	}
+	return nil, packet.MAC{}
+}
+
+// maxKnown bounds what is remembered of a segment: a hostile capture must not fill the
+// memory.
+const maxKnown = 1 << 16
+
+// in returns what is known in this epoch, nil where everybody is to be asked.
+func (s *Segment) in() *known {
+	if s.Epoch == nil {
+		return nil
+	}
+	k := &s.known
+	if now := s.Epoch(); k.answers == nil || k.epoch != now || len(k.answers)+len(k.takers) >= maxKnown {
+		*k = known{now, map[netip.Addr]firsts{}, map[packet.MAC]firsts{}}
+	}
+	return k
+}
+
+// first asks machines in turn, and returns the first two of whom f says yes.
+func (s *Segment) first(f func(*NIC) (packet.MAC, bool)) (found firsts) {
+	n := 0
+	for _, nic := range s.NICs {
+		mac, ok := f(nic)
+		if !ok {
+			continue
+		}
+		found[n].nic, found[n].mac = nic, mac
+		if n++; n == len(found) {
+			break
+		}
+	}
+	return found
 }
 
 // Fabric is the place in traces of everything between the machines.
@@ -99,6 +161,13 @@ func (s *Segment) Attach(n *NIC) {
 	n.Segment = s
 	n.arrives = func(sim *Simulation, p *packet.Packet) { n.Owner.Receive(sim, n, p) }
 	s.NICs = append(s.NICs, n)
+	s.known = known{}
+}
+
+// Detach takes interfaces away.
+func (s *Segment) Detach(gone func(*NIC) bool) {
+	s.NICs = slices.DeleteFunc(s.NICs, gone)
+	s.known = known{}
 }
 
 var factWire = evidence.New("wire.ethernet", evidence.Stated,
@@ -167,11 +236,9 @@ func (s *Segment) deliver(sim *Simulation, from *NIC, p *packet.Packet) {
 		}
 		return
 	}
-	for _, n := range s.NICs {
-		if n != from && (n.MAC == dst || n.Promiscuous != nil && n.Promiscuous(dst)) {
-			n.Hand(sim, p)
-			return
-		}
+	if n := s.Taker(from, dst); n != nil {
+		n.Hand(sim, p)
+		return
 	}
 	if s.Unknown != "" {
 		sim.RecordUnknown(s.Unknown)
@@ -187,6 +254,34 @@ func (s *Segment) deliver(sim *Simulation, from *NIC, p *packet.Packet) {
 	}
 }
 
+// Taker is the first interface that takes frames to a MAC address, nil for none.
+func (s *Segment) Taker(from *NIC, dst packet.MAC) *NIC {
+	k := s.in()
+	if k == nil {
+		for _, n := range s.NICs {
+			if n != from && n.takes(dst) {
+				return n
+			}
+		}
+		return nil
+	}
+	found, ok := k.takers[dst]
+	if !ok {
+		epoch := k.epoch
+		found = s.first(func(n *NIC) (packet.MAC, bool) { return dst, n.takes(dst) })
+		if k = s.in(); k.epoch == epoch {
+			k.takers[dst] = found
+		}
+	}
+	n, _ := found.other(from)
+	return n
+}
+
+// takes reports whether the interface takes frames to a MAC address.
+func (n *NIC) takes(dst packet.MAC) bool {
+	return n.MAC == dst || n.Promiscuous != nil && n.Promiscuous(dst)
+}
+
 // unknownMAC stands for the address of a machine that may be on a segment.
 var unknownMAC = packet.MAC{0x02}
 
@@ -196,16 +291,37 @@ func (s *Segment) Resolve(from *NIC, ip netip.Addr) (packet.MAC, bool) {
 	if !s.AnswersAll.IsZero() {
 		return s.AnswersAll, true
 	}
-	for _, n := range s.NICs {
-		if n == from {
-			continue
-		}
-		if mac, ok := n.Owner.ARP(n, ip); ok {
-			return mac, true
-		}
+	if mac, ok := s.ask(from, ip); ok {
+		return mac, true
 	}
 	if s.Unknown != "" {
 		return unknownMAC, true
 	}
 	return packet.MAC{}, false
+}
+
+// ask asks the machines for an address.
+func (s *Segment) ask(from *NIC, ip netip.Addr) (packet.MAC, bool) {
+	k := s.in()
+	if k == nil {
+		for _, n := range s.NICs {
+			if n == from {
+				continue
+			}
+			if mac, ok := n.Owner.ARP(n, ip); ok {
+				return mac, true
+			}
+		}
+		return packet.MAC{}, false
+	}
+	found, ok := k.answers[ip]
+	if !ok {
+		epoch := k.epoch
+		found = s.first(func(n *NIC) (packet.MAC, bool) { return n.Owner.ARP(n, ip) })
+		if k = s.in(); k.epoch == epoch { // else a machine has done only now what waited
+			k.answers[ip] = found
+		}
+	}
+	n, mac := found.other(from)
+	return mac, n != nil
 }

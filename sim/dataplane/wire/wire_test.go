@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -213,5 +214,97 @@ func TestTheFirstUnknownAndTheLastLossAreNoted(t *testing.T) {
 	want := Losses{Unknown: "first", Lost: Loss{"win2", "pod/default/web", trace.PortClosed}}
 	if sim.Losses != want {
 		t.Errorf("noted %+v, want %+v", sim.Losses, want)
+	}
+}
+
+// counting is a machine that counts how often it is asked, and knows what it may take.
+type counting struct {
+	box
+	asked *int
+}
+
+func (c *counting) ARP(n *NIC, ip netip.Addr) (packet.MAC, bool) {
+	*c.asked++
+	return c.box.ARP(n, ip)
+}
+
+// TestKnown changes who has an address and who takes frames, and asks segments that
+// remember in between: they answer as one that asks everybody, and ask once an epoch.
+func TestKnown(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var epoch uint64
+	asked, unasked := 0, 0
+	fast, slow := &Segment{Name: "s", Epoch: func() uint64 { return epoch }}, &Segment{Name: "s"}
+	machines := map[*Segment][]*counting{}
+	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}) }
+	attach := func(i int) {
+		for s, n := range map[*Segment]*int{fast: &asked, slow: &unasked} {
+			c := &counting{asked: n}
+			c.addr = address(i % 5)
+			machines[s] = append(machines[s], c)
+			s.Attach(&NIC{Name: fmt.Sprint(i), MAC: packet.MAC{0, byte(i % 7)}, Owner: c})
+		}
+	}
+	for i := range 8 {
+		attach(i)
+	}
+	for step := range 20000 {
+		switch what := r.IntN(200); {
+		case what == 0:
+			epoch++
+			i, a := r.IntN(8), address(r.IntN(6))
+			machines[fast][i].addr, machines[slow][i].addr = a, a
+		case what == 1:
+			epoch++
+			i, m := r.IntN(len(fast.NICs)), byte(r.IntN(7))
+			for _, s := range []*Segment{fast, slow} {
+				s.NICs[i].Promiscuous = func(x packet.MAC) bool { return x[1] == m }
+			}
+		case what == 2 && len(fast.NICs) < 30:
+			attach(step)
+		case what == 3 && len(fast.NICs) > 8:
+			name := fast.NICs[8].Name
+			for _, s := range []*Segment{fast, slow} {
+				s.Detach(func(n *NIC) bool { return n.Name == name })
+			}
+		}
+		i, a, m := r.IntN(len(fast.NICs)), address(r.IntN(7)), packet.MAC{0, byte(r.IntN(8))}
+		gotMAC, got := fast.Resolve(fast.NICs[i], a)
+		wantMAC, want := slow.Resolve(slow.NICs[i], a)
+		if got != want || gotMAC != wantMAC {
+			t.Fatalf("step %d: %s is at %s %v, want %s %v", step, a, gotMAC, got, wantMAC, want)
+		}
+		name := func(n *NIC) string {
+			if n == nil {
+				return ""
+			}
+			return n.Name
+		}
+		if got, want := name(fast.Taker(fast.NICs[i], m)), name(slow.Taker(slow.NICs[i], m)); got != want {
+			t.Fatalf("step %d: %s takes frames to %s, want %s", step, got, m, want)
+		}
+	}
+	if asked*2 > unasked {
+		t.Errorf("machines were asked %d times, %d without memory", asked, unasked)
+	}
+}
+
+// TestAskedOnce: with many machines on a segment, each is asked once for an address.
+func TestAskedOnce(t *testing.T) {
+	asked := 0
+	s := &Segment{Name: "s", Epoch: func() uint64 { return 7 }}
+	for i := range 1000 {
+		c := &counting{asked: &asked}
+		c.addr = netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})
+		s.Attach(&NIC{MAC: packet.MAC{1, 0, 0, 0, byte(i >> 8), byte(i)}, Owner: c})
+	}
+	for range 50 {
+		if mac, ok := s.Resolve(s.NICs[3], netip.AddrFrom4([4]byte{10, 0, 3, 200})); !ok || mac != s.NICs[968].MAC {
+			t.Fatal(mac, ok)
+		}
+		s.Resolve(s.NICs[3], netip.AddrFrom4([4]byte{10, 0, 9, 9})) // nobody
+	}
+	if asked > 2*len(s.NICs) {
+		t.Errorf("1,000 machines were asked %d times for two addresses", asked)
 	}
 }

@@ -102,8 +102,9 @@ type Cluster struct {
 	b    *builder
 	done int
 	gone map[string]netip.Addr
-	// epoch is that of the configuration; see Epoch.
-	epoch uint64
+	// epoch is that of the configuration and of what was sent, config of the first alone;
+	// see Epoch.
+	epoch, config uint64
 	// settled counts nodes that did what waited.
 	settled int
 }
@@ -128,6 +129,7 @@ func New(ctx context.Context, p *plan.Plan, o Options) (*Cluster, error) {
 	}
 	c.b = b
 	c.unuse()
+	c.learn()
 	return c, nil
 }
 
@@ -137,7 +139,7 @@ func (c *Cluster) Rebuild(ctx context.Context) (*Cluster, error) { return New(ct
 
 // Reset forgets all flows, sockets and translations, not the configuration.
 func (c *Cluster) Reset() {
-	c.changes()
+	c.epoch++
 	for _, s := range c.Segments {
 		if s.Forget != nil {
 			s.Forget()

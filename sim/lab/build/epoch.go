@@ -7,4 +7,18 @@ func (c *Cluster) Epoch() uint64 { return c.epoch }
 
 // changes begins a new epoch. It is called before the change and after it where packets
 // can be sent meanwhile.
-func (c *Cluster) changes() { c.epoch++ }
+func (c *Cluster) changes() {
+	c.epoch++
+	c.config++
+}
+
+// learn lets segments remember who answers for which address, until the configuration
+// changes: that a [Cluster.Reset] forgets packets changes no answer.
+func (c *Cluster) learn() {
+	if c.Options.Eager {
+		return
+	}
+	for _, s := range c.Segments {
+		s.Epoch = func() uint64 { return c.config }
+	}
+}

@@ -172,7 +172,7 @@ func (b *builder) prepareNode(n *Node) error {
 		}
 	}
 	for _, p := range h.Links {
-		st.Routes = append(st.Routes, host.Route{To: p, Link: st.Links[0], Origin: &trace.Origin{What: "route of " + b.Plan.Network.Name}})
+		st.AppendRoutes(host.Route{To: p, Link: st.Links[0], Origin: &trace.Origin{What: "route of " + b.Plan.Network.Name}})
 	}
 	peers := b.peers(n, h)
 	if peers == nil {

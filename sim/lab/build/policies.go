@@ -47,6 +47,7 @@ func (b *builder) policies(context.Context) error {
 		}
 		b.notice("NetworkPolicy "+p.Key(), why, p.Origin)
 	}
+	match := b.matching()
 	for _, p := range b.pods {
 		if b.Machine(Ref{PodKind, p.Key()}) == nil || p.HostNetwork {
 			continue // its network comes or goes, or is the node's
@@ -54,7 +55,7 @@ func (b *builder) policies(context.Context) error {
 		b.ungated(p)
 		// What a dumped node enforces is among the ACLs of its dump.
 		if b.node(p.Node).Plan.Dump == nil {
-			b.gates(p, enforcement{fact: fact, open: fact != factPolicy})
+			b.gates(match, p, enforcement{fact: fact, open: fact != factPolicy})
 		}
 	}
 	return nil
@@ -69,6 +70,7 @@ func (b *builder) ungated(p *pod) {
 func (b *builder) enforced() error {
 	var errs []error
 	fact, nodeOut := b.agent.Linux()
+	match := b.matching()
 	for _, p := range b.pods {
 		n := b.node(p.Node)
 		m := b.Machine(Ref{PodKind, p.Key()})
@@ -77,10 +79,10 @@ func (b *builder) enforced() error {
 		}
 		if n.HNS == nil {
 			b.ungated(p)
-			b.gates(p, enforcement{fact: fact, closed: true, nodeIn: true, nodeOut: nodeOut})
+			b.gates(match, p, enforcement{fact: fact, closed: true, nodeIn: true, nodeOut: nodeOut})
 			continue
 		}
-		skipped, err := b.agent.Apply(n.HNS, n.Node, m.Endpoint, b.meaning(p))
+		skipped, err := b.agent.Apply(n.HNS, n.Node, m.Endpoint, match.meaning(p))
 		errs = append(errs, err)
 		for _, s := range skipped {
 			b.notice("NetworkPolicy "+s.Policy, s.Why, s.Origin)
@@ -90,39 +92,36 @@ func (b *builder) enforced() error {
 }
 
 // meaning is what the policies mean for a pod.
-func (b *builder) meaning(p *pod) cni.PodPolicies {
-	m := cni.PodPolicies{Namespace: p.Namespace, Name: p.Name}
-	admit := slices.Clone(b.admit)
-	slices.SortFunc(admit, func(x, y *spec.Policy) int { return strings.Compare(x.Key(), y.Key()) })
-	for _, np := range admit {
-		if !np.Selects(p.Namespace, p.Labels) {
-			continue
-		}
+func (m *matching) meaning(p *pod) cni.PodPolicies {
+	all := cni.PodPolicies{Namespace: p.Namespace, Name: p.Name}
+	for _, np := range byName(m.of(p)) {
 		if np.RestrictsIn {
-			m.RestrictedIn = true
-			m.In = append(m.In, b.resolved(np, np.In))
+			all.RestrictedIn = true
+			all.In = append(all.In, m.resolved(np, false, np.In))
 		}
 		if np.RestrictsOut {
-			m.RestrictedOut = true
-			m.Out = append(m.Out, b.resolved(np, np.Out))
+			all.RestrictedOut = true
+			all.Out = append(all.Out, m.resolved(np, true, np.Out))
 		}
 	}
-	return m
+	return all
 }
 
 // resolved is one direction of a policy with its selectors as addresses.
-func (b *builder) resolved(np *spec.Policy, rules []spec.PolicyRule) cni.PodPolicy {
+func (m *matching) resolved(np *spec.Policy, outbound bool, rules []spec.PolicyRule) cni.PodPolicy {
 	out := cni.PodPolicy{Namespace: np.Namespace, Name: np.Name, Origin: np.Origin}
-	for _, r := range rules {
+	for i, r := range rules {
 		var nr cni.PolicyRule
 		for _, port := range r.Ports {
 			nr.Ports = append(nr.Ports, cni.PolicyPort(port))
 		}
-		for _, peer := range r.Peers {
+		for j, peer := range r.Peers {
 			to := cni.PolicyPeer{Block: peer.Block, Except: peer.Except}
-			for _, q := range b.pods {
-				if !peer.Block.IsValid() && !q.HostNetwork && q.given.IsValid() && peer.Picks(np.Namespace, q.Namespace, q.Labels, b.namespaces) {
-					to.Pods = append(to.Pods, q.given)
+			if !peer.Block.IsValid() {
+				for _, q := range m.picked(peerKey{np, outbound, i, j}, &r.Peers[j]) {
+					if !q.HostNetwork && q.given.IsValid() {
+						to.Pods = append(to.Pods, q.given)
+					}
 				}
 			}
 			slices.SortFunc(to.Pods, netip.Addr.Compare)
@@ -165,12 +164,9 @@ func (b *builder) selected(np *spec.Policy) string {
 }
 
 // gates adds the gates of one pod.
-func (b *builder) gates(p *pod, how enforcement) {
+func (b *builder) gates(match *matching, p *pod, how enforcement) {
 	var in, out []*spec.Policy
-	for _, np := range b.admit {
-		if !np.Selects(p.Namespace, p.Labels) {
-			continue
-		}
+	for _, np := range match.of(p) {
 		if np.RestrictsIn {
 			in = append(in, np)
 		}
@@ -214,8 +210,8 @@ func (b *builder) gates(p *pod, how enforcement) {
 		g.Event = trace.Of(notAdmitted{policyNames(list), outbound, how.word()})
 		m.Stack().AddGate(g)
 	}
-	add(in, false, b.admissions(p, in, func(np *spec.Policy) []spec.PolicyRule { return np.In }, false))
-	add(out, true, b.admissions(p, out, func(np *spec.Policy) []spec.PolicyRule { return np.Out }, true))
+	add(in, false, match.admissions(p, in, false))
+	add(out, true, match.admissions(p, out, true))
 }
 
 func policyNames(list []*spec.Policy) string {
@@ -263,89 +259,4 @@ func (e notAdmitted) Text() string {
 		return s + ", and the node drops it"
 	}
 	return s + ", and who enforces it is not modelled"
-}
-
-// admission is one way in which a policy admits connections.
-type admission struct {
-	peers  []netip.Prefix // nil: all
-	except []netip.Prefix
-	proto  packet.Proto // 0: all
-	lo, hi uint16       // 0: all
-}
-
-func (a admission) holds(peer netip.Addr, h *packet.Headers) bool {
-	in := func(ps []netip.Prefix) bool {
-		return slices.ContainsFunc(ps, func(p netip.Prefix) bool { return p.Contains(peer) })
-	}
-	switch {
-	case a.peers != nil && (!in(a.peers) || in(a.except)):
-		return false
-	case a.proto != 0 && h.Proto != a.proto:
-		return false
-	}
-	return a.lo == 0 || h.DstPort >= a.lo && h.DstPort <= a.hi
-}
-
-// admissions lists what policies of a pod admit.
-func (b *builder) admissions(p *pod, policies []*spec.Policy, rules func(*spec.Policy) []spec.PolicyRule, out bool) []admission {
-	var all []admission
-	for _, np := range policies {
-		for _, r := range rules(np) {
-			peers := r.Peers
-			if len(peers) == 0 {
-				peers = []spec.PolicyPeer{{}}
-			}
-			ports := r.Ports
-			if len(ports) == 0 {
-				ports = []spec.PolicyPort{{}}
-			}
-			for _, peer := range peers {
-				for _, port := range ports {
-					all = append(all, b.admitted(p, np, peer, len(r.Peers) == 0, port, out)...)
-				}
-			}
-		}
-	}
-	return all
-}
-
-// admitted is what one peer and one port of a rule admit. A named port is that of
-// the pod which the connection goes to.
-func (b *builder) admitted(p *pod, np *spec.Policy, peer spec.PolicyPeer, anyone bool, port spec.PolicyPort, out bool) []admission {
-	a := admission{proto: port.Proto, lo: port.Lo, hi: port.Hi, except: peer.Except}
-	if port.Name != "" && !out {
-		a.lo, a.hi = p.Ports[port.Name], p.Ports[port.Name]
-		if a.lo == 0 {
-			return nil
-		}
-	}
-	switch {
-	case anyone && (port.Name == "" || !out):
-		return []admission{a}
-	case peer.Block.IsValid():
-		a.peers = []netip.Prefix{peer.Block}
-		if port.Name != "" && out {
-			return nil // a name belongs to pods
-		}
-		return []admission{a}
-	}
-	var all []admission
-	for _, q := range b.pods {
-		if !anyone && !peer.Picks(np.Namespace, q.Namespace, q.Labels, b.namespaces) || !q.given.IsValid() {
-			continue
-		}
-		one := a
-		one.peers = []netip.Prefix{netip.PrefixFrom(q.given, q.given.BitLen())}
-		if q.given6.IsValid() {
-			one.peers = append(one.peers, netip.PrefixFrom(q.given6, q.given6.BitLen()))
-		}
-		if port.Name != "" && out {
-			if one.lo = q.Ports[port.Name]; one.lo == 0 {
-				continue
-			}
-			one.hi = one.lo
-		}
-		all = append(all, one)
-	}
-	return all
 }

@@ -26,14 +26,14 @@ func (n *Node) State() (*dump.State, error) {
 		for _, x := range l.Addrs {
 			s.Routes = append(s.Routes, dump.Route{To: x.Masked(), Interface: l.Name}.At(x.Addr()))
 		}
-		for _, r := range st.Routes {
+		for _, r := range st.Routes() {
 			if r.Link == l && r.To.Bits() == 0 && r.Via.IsValid() {
 				a.Gateways = append(a.Gateways, r.Via)
 			}
 		}
 		s.Adapters = append(s.Adapters, a)
 	}
-	for _, r := range st.Routes {
+	for _, r := range st.Routes() {
 		if r.Via.IsValid() {
 			s.Routes = append(s.Routes, dump.Route{To: r.To, Via: r.Via, Interface: r.Link.Name, Metric: r.Metric}.At(addressOf(r.Link, r.To.Addr().Is6())))
 		}

@@ -37,11 +37,16 @@ func (c *Cluster) noTroubles(n *Node, program string) {
 // Troubles are those that concern a connection to an address, by node: the address is
 // one of a Service, or the node's own and the port a node port.
 func (c *Cluster) Troubles(to netip.AddrPort, proto packet.Proto) []Trouble {
+	whole := kubeproxy.Frontend{Addr: to.Addr(), Port: to.Port(), Proto: proto}
+	port := kubeproxy.Frontend{Port: to.Port(), Proto: proto}
+	if len(c.troubles) == 0 || !c.isFrontend(whole) && !c.isFrontend(port) {
+		return nil
+	}
 	var all []Trouble
 	for _, t := range c.troubles {
-		f := kubeproxy.Frontend{Addr: to.Addr(), Port: to.Port(), Proto: proto}
-		if n := c.Kube.Node(t.Node); n != nil && (n.Address == f.Addr || n.Address6 == f.Addr) {
-			f.Addr = netip.Addr{}
+		f := whole
+		if n := c.node(t.Node); n != nil && (n.Address == f.Addr || n.Address6 == f.Addr) {
+			f = port
 		}
 		if c.isFrontend(f) && (t.about == nil || t.about(f)) {
 			all = append(all, t)

@@ -381,12 +381,7 @@ func (j *Injector) known(s *wire.Segment, from *wire.NIC, m packet.MAC) bool {
 	if m.IsMulticast() || m == s.AnswersAll && !m.IsZero() {
 		return true
 	}
-	for _, n := range s.NICs {
-		if n != from && (n.MAC == m || n.Promiscuous != nil && n.Promiscuous(m)) {
-			return true
-		}
-	}
-	return false
+	return s.Taker(from, m) != nil
 }
 
 func (j *Injector) nextHop(e *Entry, dst netip.Addr) nextHop {

@@ -10,6 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -69,6 +70,24 @@ func (p PolicyPeer) Picks(policy, pod string, podLabels map[string]string, names
 		return false
 	}
 	return p.Pods == nil || p.Pods.Matches(labels.Set(podLabels))
+}
+
+// RequiredLabel is a label that every pod has which a selector selects, where it asks for
+// one with one value. The selector may be nil.
+func RequiredLabel(s labels.Selector) (key, value string, ok bool) {
+	if s == nil {
+		return "", "", false
+	}
+	all, _ := s.Requirements()
+	for i := range all {
+		switch all[i].Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			if vs := all[i].ValuesUnsorted(); len(vs) == 1 {
+				return all[i].Key(), vs[0], true
+			}
+		}
+	}
+	return "", "", false
 }
 
 // readPolicy reads a NetworkPolicy.

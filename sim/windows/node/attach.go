@@ -103,7 +103,7 @@ func (n *Windows) Attach(object, endpointID string, gateway netip.Addr) (*machin
 	c.Stack().AddLink(l)
 	for _, g := range []netip.Addr{gateway, e.Gateway(true)} {
 		if g.IsValid() {
-			c.Stack().Routes = append(c.Stack().Routes, host.Route{To: host.Everywhere(g), Via: g, Link: l})
+			c.Stack().AppendRoutes(host.Route{To: host.Everywhere(g), Via: g, Link: l})
 		}
 	}
 	n.compartments[id] = c
@@ -127,7 +127,7 @@ func (n *Windows) DetachHost() {
 			continue
 		}
 		n.stack.Links = slices.DeleteFunc(n.stack.Links, func(l *host.Link) bool { return l == v.link })
-		n.stack.Routes = slices.DeleteFunc(n.stack.Routes, func(r host.Route) bool { return r.Link == v.link })
+		n.stack.DeleteRoutes(func(r host.Route) bool { return r.Link == v.link })
 		for _, sw := range n.switches {
 			for _, p := range slices.Clone(sw.Ports) {
 				if p.Host && p.MAC == v.link.MAC && p.Label == v.link.Name {

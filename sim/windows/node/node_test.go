@@ -136,8 +136,8 @@ func TestSwitchesFollowHNS(t *testing.T) {
 
 func TestContainersAreReachedFromTheSegment(t *testing.T) {
 	o := newNode(t, hns.L2Bridge)
-	o.pod.Stack().Routes = nil
-	o.pod.Stack().Routes = append(o.pod.Stack().Routes, host.Route{To: netip.MustParsePrefix("0.0.0.0/0"), Link: o.pod.Stack().Links[0]})
+	o.pod.Stack().DeleteRoutes(func(host.Route) bool { return true })
+	o.pod.Stack().AppendRoutes(host.Route{To: netip.MustParsePrefix("0.0.0.0/0"), Link: o.pod.Stack().Links[0]})
 	out, rec := o.send()
 	if out.Verdict != trace.Delivered || rec.Seen() == nil || rec.Seen().Src != "192.0.2.50" {
 		t.Errorf("%+v, seen %+v", out, rec.Seen())
