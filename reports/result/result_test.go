@@ -143,6 +143,22 @@ func TestWriteThenReadKeepsEverything(t *testing.T) {
 	}
 }
 
+// TestCommandsShareTheirBeginning: what the commands of a setting's traces have in common
+// up to the sender is written once.
+func TestCommandsShareTheirBeginning(t *testing.T) {
+	doc := resulttest.Sample()
+	doc.Cells = doc.Cells[:1]
+	k := doc.Cells[0].Checks[0]
+	k.Command = "winlab trace lab.yaml --kubernetes 1.36 --from pod/a --to pod/b:80"
+	doc.Cells[0].Checks = []result.Check{k}
+	text := string(write(t, doc))
+	for _, want := range []string{`"command":"winlab trace lab.yaml --kubernetes 1.36 --from"`, `"args":"pod/a --to pod/b:80"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is not in what was written", want)
+		}
+	}
+}
+
 // TestATraceIsKeptOnce: what differs in nothing but lab and command is one entry.
 func TestATraceIsKeptOnce(t *testing.T) {
 	doc := resulttest.Small()

@@ -170,12 +170,14 @@ func (p *packer) settings() {
 	}
 }
 
-// cutCommand cuts a command before the flags that say which flow it is about.
+// cutCommand cuts a command before what says which flow it is about: its sender.
 func cutCommand(command string) (head, args string, ok bool) {
-	i := strings.Index(command, " --from ")
+	const from = " --from"
+	i := strings.Index(command, from+" ")
 	if i < 0 {
 		return "", "", false
 	}
+	i += len(from)
 	return command[:i], command[i+1:], true
 }
 
