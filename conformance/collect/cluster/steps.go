@@ -36,7 +36,8 @@ type Options struct {
 // those of the plugins: flannel-io/flannel Documentation/kube-flannel.yml, kubernetes-sigs/
 // sig-windows-tools hostprocess/flannel, projectcalico/calico manifests, tigera/operator
 // pkg/render/node.go (calico-system/cni-config), aws/amazon-vpc-cni-k8s config, antrea-io/antrea
-// build/yamls, Azure/ip-masq-agent-v2.
+// build/yamls (without the suffix that its older manifests have), Azure/ip-masq-agent-v2. One
+// that a cluster lacks is no failure.
 var configMaps = []struct {
 	namespace string
 	names     []string
