@@ -97,6 +97,8 @@ type reader struct {
 	file  string
 	all   dump.Lines
 	kinds []string
+	// whole says that JSON which is cut in the file is a mistake that nobody has noted.
+	whole bool
 	// flags are the flags that components logged.
 	flags []*subject.Subject
 	// seen are the command lines that were read already.
@@ -191,6 +193,9 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 	if isYAML(text) {
 		return nil, r.yaml(name, text, known)
 	}
+	broken := dump.BrokenJSON(r.all)
+	r.node.Mistakes = append(r.node.Mistakes, broken...)
+	r.whole = len(broken) == 0 && !isLog(r.all)
 	for _, s := range dump.Sections(r.all) {
 		if s.Command != nil {
 			r.node.Commands = append(r.node.Commands, *s.Command)
@@ -199,7 +204,7 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 		}
 		r.section(s)
 	}
-	if head := strings.TrimSpace(text[:min(len(text), 4096)]); len(r.kinds) == 0 && !known && head != "" && (head[0] == '{' || head[0] == '[') {
+	if head := strings.TrimSpace(text[:min(len(text), 4096)]); len(broken) == 0 && len(r.kinds) == 0 && !known && head != "" && (head[0] == '{' || head[0] == '[') {
 		if _, err := dump.JSONTrees(r.all); err != nil {
 			r.mistake(name, 1, fmt.Sprintf("not JSON: %v; take it again, for example with Get-HnsNetwork | ConvertTo-Json -Depth 20", err))
 		}
@@ -222,6 +227,9 @@ func (r *reader) section(s dump.Section) {
 		if p.JSON {
 			r.json(s.Command, p.Lines)
 			continue
+		}
+		if r.whole {
+			r.node.Mistakes = append(r.node.Mistakes, dump.CutPart(p)...)
 		}
 		r.text(s.Command, p.Lines)
 	}

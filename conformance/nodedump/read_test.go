@@ -107,7 +107,7 @@ func TestBadFiles(t *testing.T) {
 		t.Error("subnet.env was not read")
 	}
 	want := map[string]string{
-		"a.json": "a.json:1:1: not JSON", "e.json": "e.json:1:1: not JSON", "g.json": "g.json:1:1: not JSON",
+		"a.json": "a.json:2:10: not JSON", "e.json": "e.json:1:1: not JSON", "g.json": "g.json:5001:1: the file ends in the middle of its JSON",
 		"huge.log": "the file has 104857600 bytes", "SourceVip": "has neither an address nor a subnet", "nodes.yaml": "nodes.yaml:6:", "cni/cni.con": "not JSON",
 	}
 	for file, text := range want {

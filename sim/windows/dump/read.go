@@ -167,6 +167,8 @@ type reader struct {
 	// inLog is set in the lines of a log that are not of the log itself: only what is
 	// certainly of HNS or of the host counts there.
 	inLog bool
+	// broken says that the file's JSON is known to be damaged.
+	broken bool
 }
 
 func (r *reader) as(kind string) {
@@ -196,8 +198,11 @@ func (n *Node) read(name string, data []byte) bool {
 		r.json(whole)
 		return len(r.f.As) > 0
 	}
+	broken := BrokenJSON(all)
+	n.Mistakes = append(n.Mistakes, broken...)
+	r.broken = len(broken) > 0
 	r.sections(all)
-	if head := strings.TrimSpace(text); len(r.f.As) == 0 && (strings.HasPrefix(head, "{") || strings.HasPrefix(head, "[")) {
+	if head := strings.TrimSpace(text); len(broken) == 0 && len(r.f.As) == 0 && (strings.HasPrefix(head, "{") || strings.HasPrefix(head, "[")) {
 		r.take(hns.DumpText{Name: name, JSON: []byte(text)}) // for its mistakes
 	}
 	return len(r.f.As) > 0
@@ -213,9 +218,12 @@ func (r *reader) sections(all Lines) {
 		for _, p := range Parts(s.Lines) {
 			if p.JSON {
 				r.json(p.Lines)
-			} else {
-				r.text(p.Lines)
+				continue
 			}
+			if !r.inLog && !r.broken {
+				r.n.Mistakes = append(r.n.Mistakes, CutPart(p)...)
+			}
+			r.text(p.Lines)
 		}
 	}
 }

@@ -82,6 +82,9 @@ func Sections(l Lines) []Section {
 // Part is a piece of a section that is either JSON or text.
 type Part struct {
 	JSON bool
+	// Cut is the number of the line at which a JSON value begins that does not end in the
+	// section: it was cut when it was taken. 0 for none. The part is text.
+	Cut int
 	Lines
 }
 
@@ -91,9 +94,10 @@ type Part struct {
 func Parts(l Lines) []Part {
 	var out []Part
 	begin := 0
+	cut := 0
 	flush := func(to int) {
 		if to > begin {
-			out = append(out, Part{false, l.Sub(begin, to)})
+			out = append(out, Part{Cut: cut, Lines: l.Sub(begin, to)})
 		}
 	}
 	// Texts that only look like JSON cost what is read of them in vain.
@@ -106,13 +110,14 @@ func Parts(l Lines) []Part {
 		n, read, unfinished := jsonLines(l.Text[i:])
 		budget -= read
 		if unfinished {
+			cut = l.First + i
 			break
 		}
 		if n == 0 {
 			continue
 		}
 		flush(i)
-		out = append(out, Part{true, l.Sub(i, i+n)})
+		out = append(out, Part{JSON: true, Lines: l.Sub(i, i+n)})
 		i += n - 1
 		begin = i + 1
 	}

@@ -3,8 +3,11 @@ package dump
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
+
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // wholeJSON returns a file that is JSON from its beginning to its end: one value
@@ -59,4 +62,69 @@ func unwrap(l Lines) Lines {
 		}
 	}
 	return out
+}
+
+// BrokenJSON is what is wrong with a file that begins with JSON and goes on as none: it was
+// cut when it was taken, or a value in it is damaged. What is read of such a file is a part
+// of what the node has. Another text may follow on a whole value. A file that a console has
+// broken into lines is whole.
+func BrokenJSON(l Lines) strict.Mistakes {
+	text := l.Join()
+	if s := strings.TrimSpace(text); !strings.HasPrefix(s, "{") && !strings.HasPrefix(s, "[") {
+		return nil
+	}
+	if _, whole := wholeJSON(l); whole {
+		return nil
+	}
+	dec := json.NewDecoder(strings.NewReader(text))
+	for {
+		var v json.RawMessage
+		before := dec.InputOffset()
+		err := dec.Decode(&v)
+		var syntax *json.SyntaxError
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, io.EOF), otherText(text[before:]):
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return strict.Mistakes{l.mistake(text, int64(len(text)), "the file ends in the middle of its JSON, so what it lists may not be all; take it again")}
+		case !errors.As(err, &syntax):
+			return strict.Mistakes{l.mistake(text, before, "not JSON: "+err.Error())}
+		}
+		return strict.Mistakes{l.mistake(text, syntax.Offset-1, "not JSON: "+err.Error())}
+	}
+}
+
+// otherText reports whether what follows is no damaged value but another text: it does not
+// begin as an object or a list of such. "[12:30:01]" is a line of a log.
+func otherText(rest string) bool {
+	rest = strings.TrimLeft(rest, " \t\r\n")
+	second := ""
+	if rest != "" {
+		second = strings.TrimLeft(rest[1:], " \t\r\n")
+	}
+	switch {
+	case rest == "" || second == "":
+		return true
+	case rest[0] == '{':
+		return second[0] != '"' && second[0] != '}'
+	case rest[0] == '[':
+		return second[0] != '{' && second[0] != ']'
+	}
+	return true
+}
+
+// mistake is one at a byte of the lines' text.
+func (l Lines) mistake(text string, offset int64, message string) strict.Mistake {
+	before := text[:max(0, min(int(offset), len(text)))]
+	return strict.Mistake{File: l.File, Line: l.First + strings.Count(before, "\n"), Column: len(before) - strings.LastIndexByte(before, '\n'), Message: message}
+}
+
+// CutPart is what is wrong with a part in which a JSON value begins and does not end.
+func CutPart(p Part) strict.Mistakes {
+	if p.Cut == 0 {
+		return nil
+	}
+	return strict.Mistakes{{File: p.File, Line: p.First + len(p.Text) - 1, Column: 1, Message: fmt.Sprintf("the JSON that begins in line %d ends in the middle here, so what it lists may not be all; take it again", p.Cut)}}
 }
