@@ -33,6 +33,17 @@ type Layer struct {
 	// Block makes the layer's default a block; otherwise it is allow.
 	Block  bool
 	Groups []*Group
+	// Behind, when set, leaves open where the layer stands: by its priority, or on the way
+	// out directly behind another layer.
+	Behind *Behind
+}
+
+// Behind is the answer to a question with which a layer stands behind another one on the
+// way out, and before it on the way in.
+type Behind struct {
+	Layer    string
+	Question *evidence.Question
+	Answer   string
 }
 
 // Group returns the group with that name and direction, adding it when it is

@@ -74,11 +74,16 @@ func (pt *Port) visitLayers(p *packet.Packet, k unifiedKey, env *Env) Result {
 func (ps *passage) run() Result {
 	p, u, layers := ps.packet, ps.unified, ps.port.layers
 	u.uncacheable = p.Headers().Fragment
+	order, swapped := &ps.port.order, false
 	for i := range layers {
-		l := layers[i]
+		at, asked := i, order.first
 		if ps.dir == In {
-			l = layers[len(layers)-1-i]
+			at, asked = len(layers)-1-i, order.then
 		}
+		if order.behind != nil && at == asked {
+			swapped = ps.swaps(order)
+		}
+		l := layers[order.at(at, swapped)]
 		if !u.inside && len(l.tunnelPorts) != 0 && slices.Contains(l.tunnelPorts, p.Headers().DstPort) {
 			// The tuple does not say what is in a tunnel packet.
 			u.inside = true

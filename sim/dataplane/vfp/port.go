@@ -65,6 +65,7 @@ type Port struct {
 	Label string
 
 	layers  []*layerState // in outbound order
+	order   openOrder     // of two of them
 	unified map[unifiedKey]*unified
 	sweepAt int      // number of unified flows at which to look for invalid ones
 	spare   *unified // one that was not kept, to use again
@@ -135,6 +136,7 @@ func (pt *Port) SetLayers(layers []*Layer) {
 			st.kill()
 		}
 	}
+	pt.order = findOpenOrder(pt.layers)
 	pt.keepCounts(before, pt.layers)
 	pt.pools = pools(layers)
 	for _, u := range pt.unified {

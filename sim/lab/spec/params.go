@@ -22,6 +22,7 @@ type Param struct {
 const (
 	ParamHostDSR         = "host-to-dsr-service"
 	ParamACLTie          = "acl-equal-priority"
+	ParamLayerOrder      = "acl-and-load-balancer"
 	ParamNATACL          = "acl-on-nat-network"
 	ParamTwoEndpoints    = "remote-and-local-endpoint"
 	ParamExcludedPort    = "node-port-in-excluded-range"
@@ -67,6 +68,8 @@ var params = []Param{
 		Means: "what a DSR load balancer does with packets of the Windows node itself"},
 	{Name: ParamACLTie, Values: []string{"block", "allow"}, Open: true,
 		Means: "which of two ACLs with equal priority wins"},
+	{Name: ParamLayerOrder, Values: []string{"acl-first", "load-balancer-first"}, Open: true,
+		Means: "whether ACLs of a container see the address of a Service or the backend that a load balancer with DSR has picked"},
 	{Name: ParamNATACL, Values: []string{"enforced", "ignored"}, Open: true,
 		Means: "whether ACLs of endpoints on nat networks are enforced, on builds of which no source says it"},
 	{Name: ParamTwoEndpoints, Values: []string{"local", "remote"}, Open: true,

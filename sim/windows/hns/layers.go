@@ -76,7 +76,11 @@ func NewLayer(name string) *vfp.Layer {
 func LayerNames() []string { return slices.Sorted(maps.Keys(layerOrder)) }
 
 func newLayer(name string) *vfp.Layer {
-	return &vfp.Layer{Name: name, Priority: layerOrder[name], Stateful: !slices.Contains(stateless, name)}
+	l := &vfp.Layer{Name: name, Priority: layerOrder[name], Stateful: !slices.Contains(stateless, name)}
+	if name == layerACL {
+		l.Behind = &vfp.Behind{Layer: layerLBDSR, Question: questionLayerOrder, Answer: balancersFirst}
+	}
+	return l
 }
 
 // layers collects rules by layer and group.

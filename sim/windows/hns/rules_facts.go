@@ -2,11 +2,17 @@ package hns
 
 import "github.com/winlab-dev/winlab/sim/trace/evidence"
 
+// balancersFirst is the answer to questionLayerOrder that is not the order of the layers'
+// priorities.
+const balancersFirst = "load-balancer-first"
+
 var (
-	// No single rule cites the order or the names; the facts are here so that they are
-	// listed.
-	_ = evidence.New("hns.layer-order", evidence.Inferred,
-		"Container ports have the layers ACL, LB_DSR, SLB_NAT, routes, encapsulation, PA_ROUTE on the way out and the opposite order on the way in. The real order and priorities are not public.")
+	// No single rule cites the order or the names.
+	factLayerOrder = evidence.NewParam("acl-and-load-balancer", "hns.layer-order", evidence.Inferred,
+		"Container ports have the layers ACL, LB_DSR, SLB_NAT, routes, encapsulation, PA_ROUTE on the way out and the opposite order on the way in. The real order and priorities are not public. Whether ACLs come before load balancers with DSR decides whether they see the address of a Service or that of a backend.")
+	questionLayerOrder = evidence.NewQuestion("acl-and-load-balancer", factLayerOrder,
+		evidence.Answer{Value: "acl-first", Means: "ACLs of a container see the address of a Service, before a load balancer with DSR has picked a backend"},
+		evidence.Answer{Value: balancersFirst, Means: "ACLs of a container see the backend that a load balancer with DSR has picked, and not the address of the Service"})
 	factOutboundNAT = evidence.New("hns.outboundnat-tcp-udp", evidence.Code,
 		"OutBoundNAT becomes one dynnat rule for TCP and one for UDP in SLB_NAT_LAYER; there is none for ICMP.",
 		"microsoft/wcnscripts rule counter metrics (SNAT_TCP_OUTBOUNDNAT_..., SNAT_UDP_OUTBOUNDNAT_...)", "MicrosoftDocs Kubernetes on Windows, common problems")
