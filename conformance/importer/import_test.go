@@ -241,6 +241,77 @@ func TestImportPart(t *testing.T) {
 	}
 }
 
+// TestImportFailedStep: of a node whose collector could not list HNS whole, nothing is taken as
+// all that it has.
+func TestImportFailedStep(t *testing.T) {
+	manifest := `-- win1/bundle.json --
+{"apiVersion": "winlab.dev/bundle/v1alpha1", "kind": "Bundle", "tool": "winlab", "made": "2026-01-01T00:00:00Z",
+ "files": [{"path": "hns.json", "node": "win1", "what": "HNS", "bytes": 1, "sha256": ""}, {"path": "routes.txt", "node": "win1", "what": "routes", "bytes": 1, "sha256": ""}],
+ "steps": [{"name": "STEP", "what": "objects", "node": "win1", "files": ["hns.json"], "error": "HcnQuery 22222222: 0x803b0001"}]}
+`
+	for step, whole := range map[string]bool{"hns-v1": false, "hns-v2": false, "vfp": true, "host-network": true} {
+		r, c, err := imported(t, strings.Replace(manifest, "STEP", step, 1)+node+strings.Replace(objects, "20348.2582", "20348.2762", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(r.Lab), "hnsDump"); got != whole {
+			t.Errorf("step %s failed, and the node's HNS is imported: %v\n%s%v", step, got, r.Lab, r.LeftOut)
+		}
+		if got := verdict(t, c, "pod/web/b", "pod/web/a:8080"); strings.HasPrefix(got, "delivered ") != whole || !whole && !strings.Contains(got, "step "+step+" of the collector failed there (HcnQuery") {
+			t.Errorf("step %s: %s", step, got)
+		}
+	}
+}
+
+// TestImportNotSeen: a verdict that rests on a node at which nobody looked says so, and one
+// that does not is as before.
+func TestImportNotSeen(t *testing.T) {
+	more := strings.Replace(objects, `"items": [`, `"items": [
+ {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "win2"}, "spec": {"podCIDR": "10.244.2.0/24"}, "status": {"addresses": [{"type": "InternalIP", "address": "192.168.1.12"}],
+  "nodeInfo": {"operatingSystem": "windows", "kernelVersion": "10.0.20348.2762", "kubeletVersion": "v1.30.4"}}},
+ {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "lin1", "labels": {"kubernetes.io/os": "linux"}}, "spec": {"podCIDR": "10.244.3.0/24"}, "status": {"addresses": [{"type": "InternalIP", "address": "192.168.1.13"}]}},
+ {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "what1"}, "spec": {"podCIDR": "10.244.4.0/24"}, "status": {"addresses": [{"type": "InternalIP", "address": "192.168.1.14"}]}},
+ {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "web", "name": "far"}, "spec": {"nodeName": "win2", "containers": [{"name": "c", "ports": [{"containerPort": 8080}]}]},
+  "status": {"phase": "Running", "podIP": "10.244.2.7", "conditions": [{"type": "Ready", "status": "True"}]}},
+ {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "web", "name": "lost"}, "spec": {"nodeName": "what1", "containers": [{"name": "c", "ports": [{"containerPort": 8080}]}]},
+  "status": {"phase": "Running", "podIP": "10.244.4.7", "conditions": [{"type": "Ready", "status": "True"}]}},`, 1)
+	r, c, err := imported(t, node+strings.Replace(more, "20348.2582", "20348.2762", 1))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.Lab)
+	}
+	for flow, want := range map[string]string{
+		"pod/web/b -> pod/web/a:8080":  "delivered ok; ",
+		"node/win1 -> node/lin1:10250": "varies missing-fact; lin1 is as its network plugin and kube-proxy make it",
+		"node/lin1 -> node/win2:10250": "varies missing-fact; lin1, win2 are as their network plugin and kube-proxy make them",
+		"pod/web/b -> 192.168.1.14:80": "unknown model-hole; ", // nobody says whether it has Windows
+	} {
+		from, to, _ := strings.Cut(flow, " -> ")
+		tr, err := c.Trace(t.Context(), lab.Request{From: from, To: to})
+		if err != nil {
+			t.Errorf("%s: %v", flow, err)
+			continue
+		}
+		got := string(tr.Verdict) + " " + string(tr.Reason) + "; "
+		for _, o := range tr.Open {
+			if o.Param == "assumed-nodes" {
+				got += o.Means[0]
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %s (%s), want %s", flow, got, tr.Summary, want)
+		}
+		if strings.Contains(want, "missing-fact") && !strings.Contains(tr.Summary, "unknown if not") {
+			t.Errorf("%s: %s", flow, tr.Summary)
+		}
+	}
+	if strings.Contains(string(r.Lab), "name: what1") {
+		t.Errorf("a node without an operating system has one:\n%s", r.Lab)
+	}
+	if all := strings.Join(r.LeftOut, "\n"); !strings.Contains(all, "node what1: nothing says which operating system it has") || !strings.Contains(all, "pod web/lost is on node what1, which is not in the lab") {
+		t.Errorf("left out: %s", all)
+	}
+}
+
 // FuzzImport: no file of a bundle makes the import panic or write a lab that is not YAML.
 func FuzzImport(f *testing.F) {
 	f.Add("cluster/all.json", objects[strings.Index(objects, "\n")+1:])

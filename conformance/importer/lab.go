@@ -63,6 +63,8 @@ type labNode struct {
 	prefix   netip.Prefix // of its segment
 	gateway  netip.Addr
 	tree     tree
+	// doubts are why nobody knows that the node is as the lab makes it.
+	doubts []string
 }
 
 // lab writes the lab.
@@ -120,14 +122,14 @@ func (im *importing) labNodes() []*labNode {
 	taken := map[*collected]bool{}
 	for i := range im.kube {
 		k := &im.kube[i]
-		n := &labNode{name: k.Name, os: k.Status.NodeInfo.OperatingSystem, kube: k, address: internalIP(&k.Node)}
-		if n.os == "" {
-			n.os = k.Labels["kubernetes.io/os"]
-		}
+		n := &labNode{name: k.Name, os: systemOf(&k.Node), kube: k, address: internalIP(&k.Node)}
 		for _, c := range im.nodes {
 			if !taken[c] && strings.EqualFold(c.name, k.Name) {
 				n.got, taken[c] = c, true
 			}
+		}
+		if n.os == "" && n.got != nil {
+			n.os = "windows" // only nodes with Windows are collected
 		}
 		all = append(all, n)
 	}
@@ -140,6 +142,12 @@ func (im *importing) labNodes() []*labNode {
 	return all
 }
 
+// systemOf is the operating system of a node as its kubelet says it, in the node's status or in
+// its labels; "" where neither says it.
+func systemOf(n *corev1.Node) string {
+	return strings.ToLower(cmp.Or(n.Status.NodeInfo.OperatingSystem, n.Labels[corev1.LabelOSStable], n.Labels["beta.kubernetes.io/os"]))
+}
+
 // node fills a node in, and reports whether the lab can have it.
 func (im *importing) node(n *labNode) bool {
 	n.tree = newTree()
@@ -150,7 +158,16 @@ func (im *importing) node(n *labNode) bool {
 		return im.r.fact(what+" of "+n.name, value, n.kube.at.File, n.kube.at.Line)
 	}
 	n.tree.set("name", n.name, at("name", n.name))
-	n.tree.set("os", cmp.Or(n.os, "windows"), "")
+	if n.os != "windows" && n.os != "linux" {
+		said := "nothing says"
+		if n.os != "" {
+			said = fmt.Sprintf("%q says", n.os)
+		}
+		im.r.miss("the operating system of node "+n.name, said+" whether it has Windows or Linux: the node and its pods are not in the lab, and flows to its address are unknown", "kubectl get node "+n.name+" -o jsonpath='{.status.nodeInfo.operatingSystem}'")
+		im.r.LeftOut = append(im.r.LeftOut, "node "+n.name+": "+said+" which operating system it has")
+		return false
+	}
+	n.tree.set("os", n.os, "")
 	from := ""
 	switch {
 	case n.address.IsValid():
@@ -177,10 +194,14 @@ func (im *importing) node(n *labNode) bool {
 			ports = append(ports, "tcp/10250")
 		}
 		n.tree.set("listen", ports, "")
+		n.doubts = append(n.doubts, "no bundle has the state of a node with Linux")
 		im.network4(n)
-		return true
+	} else {
+		im.windows(n)
 	}
-	im.windows(n)
+	if len(n.doubts) > 0 {
+		n.tree.set("assumed", strings.Join(n.doubts, "; "), "")
+	}
 	return true
 }
 
@@ -231,7 +252,8 @@ func (im *importing) windows(n *labNode) {
 		if n.got != nil {
 			why = n.got.why
 		}
-		im.r.miss("HNS of node "+n.name, why+": it is taken to be as its plugin and kube-proxy make it, so verdicts of flows that meet it are those of a node in order", "winlab.exe collect "+n.name+".zip, on the node")
+		n.doubts = append(n.doubts, comment(why))
+		im.r.miss("HNS of node "+n.name, why+": it is taken to be as its plugin and kube-proxy make it, and a verdict of a flow that meets it says so", "winlab.exe collect "+n.name+".zip, on the node")
 		return
 	}
 	var refs []string
@@ -274,6 +296,7 @@ func (im *importing) build(n *labNode) {
 	}
 	if strange != "" {
 		what += fmt.Sprintf(" (%q is none that winlab knows)", strange)
+		n.doubts = append(n.doubts, fmt.Sprintf("its build %s is none that winlab knows, and is taken to do what those do that it knows", comment(strange)))
 	}
 	n.tree.set("build", builds.Unknown, "nothing in the bundle says it")
 	im.r.miss(what, leaves, settle)

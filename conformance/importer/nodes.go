@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"path"
 	"slices"
@@ -73,7 +71,8 @@ func (im *importing) plainFolders() {
 	}
 	var tops []string
 	for top, files := range by {
-		if top != "" && slices.ContainsFunc(files, im.showsHNS) {
+		damaged := func(f string) bool { return len(im.brokenJSON(f)) > 0 }
+		if top != "" && (slices.ContainsFunc(files, im.showsHNS) || im.knows(top) && slices.ContainsFunc(files, damaged)) {
 			tops = append(tops, top)
 		}
 	}
@@ -107,7 +106,7 @@ func (im *importing) cutFiles() {
 	}
 	for _, f := range im.b.Files {
 		if !of[f] && !im.cluster[f] {
-			im.r.mistakes(im.cutJSON(f))
+			im.r.mistakes(im.brokenJSON(f))
 		}
 	}
 }
@@ -180,6 +179,9 @@ func (im *importing) readNode(n *collected) {
 	if n.why == "" && (n.dump == nil || n.dump.HNS == nil) {
 		n.why = "no file shows objects of HNS"
 	}
+	if n.why == "" {
+		n.why = im.failedStep(n.name)
+	}
 	if n.name == "" || im.b.Manifest == nil && !im.knows(n.name) {
 		n.name = cmp.Or(im.guessName(n), n.name, "win1")
 	}
@@ -222,7 +224,7 @@ func (im *importing) stateFile(n *collected, f string) (taken, said bool) {
 		// there again.
 		return false, false
 	}
-	if bad := im.cutJSON(f); len(bad) > 0 {
+	if bad := im.brokenJSON(f); len(bad) > 0 {
 		im.r.mistakes(bad)
 		n.why = "a file of it cannot be read: " + bad[0].String()
 		return false, true
@@ -250,6 +252,23 @@ func mayBeJSON(head []byte) bool {
 	text, _ := utf.Decode(head)
 	s := strings.TrimSpace(text)
 	return strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[")
+}
+
+// needed are the steps of the collector whose lists a lab takes as all that the node has.
+var needed = []string{"hns-v1", "hns-v2"}
+
+// failedStep says that a step of the collector failed whose files would then be a part of what
+// the node has; "" for none. A step that wrote nothing is a kind of objects that nobody saw.
+func (im *importing) failedStep(node string) string {
+	if im.b.Manifest == nil {
+		return ""
+	}
+	for _, s := range im.b.Manifest.Steps {
+		if s.Error != "" && s.Node == node && slices.Contains(needed, s.Name) {
+			return fmt.Sprintf("step %s of the collector failed there (%s), so what it lists may not be all", s.Name, comment(s.Error))
+		}
+	}
+	return ""
 }
 
 // onlyNothing reports whether all that is wrong with a file is that nothing was understood: a text,
@@ -365,9 +384,8 @@ func buildSources(n *labNode) []buildSource {
 	return slices.DeleteFunc(all, func(s buildSource) bool { return strings.TrimSpace(s.text) == "" })
 }
 
-// cutJSON is the mistake of a file that begins with JSON and is not JSON to its end: readers of
-// what nodes print take the rest for text.
-func (im *importing) cutJSON(f string) strict.Mistakes {
+// brokenJSON is what is wrong with a file that begins with JSON and goes on as none.
+func (im *importing) brokenJSON(f string) strict.Mistakes {
 	if head, err := im.b.Head(f, 512); err != nil || !mayBeJSON(head) {
 		return nil
 	}
@@ -375,32 +393,6 @@ func (im *importing) cutJSON(f string) strict.Mistakes {
 	if err != nil {
 		return nil
 	}
-	text, _ := utf.Decode(raw)
-	dec := json.NewDecoder(strings.NewReader(text))
-	for {
-		var v json.RawMessage
-		before := dec.InputOffset()
-		err := dec.Decode(&v)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case errors.Is(err, io.ErrUnexpectedEOF):
-			return strict.Mistakes{mistakeAt(im.b.Shown(f), text, int64(len(text)), "the file ends in the middle of its JSON")}
-		case err != nil:
-			var syntax *json.SyntaxError
-			if errors.As(err, &syntax) && before > 0 && syntax.Offset-before < 3 {
-				return nil // another text follows
-			}
-			at := before
-			if syntax != nil {
-				at = syntax.Offset - 1
-			}
-			return strict.Mistakes{mistakeAt(im.b.Shown(f), text, at, "not JSON: "+err.Error())}
-		}
-	}
-}
-
-func mistakeAt(file, text string, offset int64, message string) strict.Mistake {
-	before := text[:max(0, min(int(offset), len(text)))]
-	return strict.Mistake{File: file, Line: strings.Count(before, "\n") + 1, Column: len(before) - strings.LastIndexByte(before, '\n'), Message: message}
+	text, _ := dump.Decode(raw)
+	return dump.BrokenJSON(dump.Split(im.b.Shown(f), text))
 }

@@ -81,6 +81,9 @@ type buildWorld struct {
 func (c *Cluster) settled(ctx context.Context, send sender) (*trace.Trace, error) {
 	if len(c.Plan.OpenBuilds()) == 0 {
 		s, err := send(ctx, c)
+		if err == nil {
+			c.assumed(&s)
+		}
 		if err == nil && len(s.t.Paths) > 0 && !s.decided() {
 			summarise(s.t, s.complete)
 		}
@@ -122,6 +125,7 @@ func (c *Cluster) onBuilds(ctx context.Context, chosen map[string]int, send send
 	if err != nil {
 		return err
 	}
+	w.assumed(&s)
 	var open []string
 	for _, n := range c.Plan.OpenBuilds() {
 		if _, ok := chosen[n.Kube.Name]; !ok && w.concerns(s.t, n.Kube.Name) {

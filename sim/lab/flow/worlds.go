@@ -241,6 +241,9 @@ func decide(t *trace.Trace, qs []question, ws []world, ends []ending) {
 	for _, n := range onBuilds {
 		t.Summary += " " + askBuild(n) + "."
 	}
+	if t.Reason == trace.DecidedByQuestion && slices.ContainsFunc(deciding, func(i int) bool { return qs[i].param == assumedParam }) {
+		t.Reason = trace.MissingFact
+	}
 	if cause := t.Paths[0].Cause; cause != "" && !slices.ContainsFunc(t.Paths, func(p trace.Path) bool { return p.Cause != cause }) {
 		t.Summary = cause + " " + t.Summary
 	}
@@ -254,6 +257,10 @@ func decide(t *trace.Trace, qs []question, ws []world, ends []ending) {
 			}
 		}
 		t.Open = append(t.Open, o)
+		if q.param == assumedParam {
+			t.Hints = append(t.Hints, "look at the nodes: winlab.exe collect BUNDLE on those with Windows, iptables-save, ip route and ip neigh on those with Linux; assumed: of a node in the lab says why it is not known")
+			continue
+		}
 		if q.param == buildParam {
 			t.Hints = append(t.Hints, fmt.Sprintf("say which build %s has: --windows BUILD, or build: at the node in the lab", q.about))
 			continue

@@ -29,6 +29,8 @@ type Node struct {
 	// Dump replaces the plugin's and the proxy's work by what files taken from a
 	// real node say; nil: there is none.
 	Dump *dump.Node
+	// Assumed is why nobody knows that the node is as it is made; "" where that is given.
+	Assumed string
 	// PortFirst and PortLast are the dynamic port range, 0 for Windows' own.
 	PortFirst, PortLast uint16
 	// Excluded are ranges of TCP ports that the lab excludes, first and last.
@@ -100,7 +102,7 @@ func (p *Plan) node(s *spec.Spec, in spec.Node) (*Node, error) {
 		r.note(n.readWindows(p.File, len(p.Nodes), in))
 	}
 	n.VXLANPort, n.BrokenTunnelChecksums, n.MTU = in.VXLANPort, in.BrokenTunnelChecksums, in.MTU
-	n.ForwardingSet = in.Forwarding
+	n.ForwardingSet, n.Assumed = in.Forwarding, in.Assumed
 	n.Kube = k
 	if in.RRAS != nil && s.Network.Plugin != spec.PluginRRAS {
 		p.notice("rras of node "+in.Name, "RRAS between two NICs is a part of the design of plugin "+spec.PluginRRAS+"; the network of this lab is made by "+s.Network.Plugin, "spec", "nodes", len(p.Nodes), "rras")

@@ -259,6 +259,10 @@ type Node struct {
 	// Forwarding says whether a node with an hnsDump forwards packets between its
 	// interfaces, where the dump does not.
 	Forwarding *bool `yaml:"forwarding,omitempty"`
+	// Assumed says why nobody knows that the node is as the models of its network plugin and
+	// of kube-proxy make it. What becomes of a packet that comes to it holds only if it is,
+	// and the verdict says so. A lab that was made of a real cluster has such nodes.
+	Assumed string `yaml:"assumed,omitempty"`
 	// VTEPMAC is the MAC address of the node's tunnel device or distributed
 	// router, where a dump of another node names it.
 	VTEPMAC string `yaml:"vtepMAC,omitempty"`

@@ -1,0 +1,88 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// A lab of a real cluster has nodes at which nobody looked. They are as the models of
+// their plugin and of kube-proxy make them, and a real one may have drifted from that. So
+// what becomes of a packet there is the answer to a question: if the nodes are as they are
+// made, what the models say, and if not, nobody knows. See decision 45.
+
+// assumedParam is the question whether nodes at which nobody looked are as they are made.
+const assumedParam = "assumed-nodes"
+
+// The answers.
+const (
+	asMade    = "as-made"
+	notAsMade = "otherwise"
+)
+
+// assumed splits the ways of a flow that come to nodes at which nobody looked. What is
+// unknown anyway stays so.
+func (c *Cluster) assumed(s *sent) {
+	var nodes []string
+	rests := func(p *trace.Path) (first int, ok bool) {
+		first = -1
+		for i := range p.Steps {
+			place := p.Steps[i].Place
+			if n := c.Plan.Node(place); n == nil || n.Assumed == "" {
+				continue
+			}
+			if first < 0 {
+				first = i
+			}
+			if !slices.Contains(nodes, place) {
+				nodes = append(nodes, place)
+			}
+		}
+		return first, first >= 0 && p.Verdict != trace.Unknown
+	}
+	if s.decided() && len(s.t.Paths) == 0 {
+		return
+	}
+	first := make([]int, len(s.t.Paths))
+	any := false
+	for i := range s.t.Paths {
+		at, ok := rests(&s.t.Paths[i])
+		if first[i] = at; !ok {
+			first[i] = -1
+		}
+		any = any || ok
+	}
+	if !any {
+		return
+	}
+	slices.Sort(nodes)
+	which := strings.Join(nodes, ", ")
+	var all []trace.Path
+	for i := range s.t.Paths {
+		p := s.t.Paths[i]
+		if first[i] < 0 {
+			all = append(all, p)
+			continue
+		}
+		choice := trace.Choice{Of: 2, Param: assumedParam, Value: asMade, Label: which + " is as its network plugin and kube-proxy make it"}
+		if len(nodes) > 1 {
+			choice.Label = which + " are as their network plugin and kube-proxy make them"
+		}
+		other := p
+		p.Choices = append(slices.Clone(p.Choices), choice)
+		choice.Pick, choice.Value, choice.Label = 1, notAsMade, "not"
+		node := c.Plan.Node(p.Steps[first[i]].Place)
+		why := fmt.Sprintf("nobody looked at %s: %s", node.Kube.Name, node.Assumed)
+		other.Choices = append(slices.Clone(other.Choices), choice)
+		other.Verdict, other.Reason, other.Summary = trace.Unknown, trace.MissingFact, sentence(why)
+		other.Cause, other.Causes, other.Seen, other.Arrived = "", nil, nil, nil
+		other.Steps = append(slices.Clone(other.Steps[:first[i]]), trace.Step{N: first[i] + 1, Leg: p.Steps[first[i]].Leg, Place: node.Kube.Name, Action: trace.ActUnknown, Reason: trace.MissingFact, Event: trace.Note(why)})
+		all = append(all, p, other)
+	}
+	s.t.Paths = all
+	if s.decided() { // by the models
+		s.t.Verdict, s.t.Reason, s.t.Summary = "", "", ""
+	}
+}
