@@ -15,13 +15,30 @@ import (
 
 // Drift is where Kubernetes says one thing and HNS of a node another.
 type Drift struct {
+	// ID is the kind of difference: [NoEndpoint], [LeftOver], [NoLoadBalancer] or [OtherBackends].
+	ID   string `json:"id"`
 	Node string `json:"node"`
+	// To is an end of a flow that meets it, as a lab writes it; "" where there is none. File and
+	// Line are where Kubernetes, or else HNS, says it.
+	To   string `json:"to,omitempty"`
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
 	// Kubernetes and HNS are what each says, with their places; "" where one says nothing.
 	Kubernetes string `json:"kubernetes"`
 	HNS        string `json:"hns"`
 	// Means is what follows.
 	Means string `json:"means"`
 }
+
+// The kinds of difference.
+const (
+	NoEndpoint     = "pod-without-endpoint"
+	LeftOver       = "endpoint-without-pod"
+	NoLoadBalancer = "load-balancer-missing"
+	OtherBackends  = "load-balancer-backends"
+	OtherRoute     = "route-to-pods"
+	OtherTunnel    = "remote-subnet"
+)
 
 // drift compares a node's HNS with the objects of Kubernetes. Both were taken at some time, and
 // not at the same one.
@@ -48,30 +65,57 @@ func (im *importing) drift(n *labNode) {
 			pods[a] = p
 		}
 	}
-	add := func(k, h, means string) {
-		im.r.Drift = append(im.r.Drift, Drift{n.name, k, h, means})
+	add := func(d Drift) {
+		d.Node = n.name
+		im.r.Drift = append(im.r.Drift, d)
 	}
 	for _, a := range sortedAddrs(pods) {
 		if p := pods[a]; p.Spec.NodeName == n.name && local[a] == nil {
-			add(fmt.Sprintf("pod %s/%s has %s on %s (%s:%d)", p.Namespace, p.Name, a, n.name, p.at.File, p.at.Line), "no endpoint has "+a.String(), "nothing reaches the pod; it is not in the lab")
+			add(Drift{ID: NoEndpoint, File: p.at.File, Line: p.at.Line, Kubernetes: fmt.Sprintf("pod %s/%s has %s on %s (%s:%d)", p.Namespace, p.Name, a, n.name, p.at.File, p.at.Line),
+				HNS: "no endpoint has " + a.String(), Means: "nothing reaches the pod; it is not in the lab"})
 		}
 	}
 	own := n.got.own()
 	for _, a := range sortedAddrs(local) {
 		if pods[a] == nil && !own[a] {
-			add("no pod that runs has "+a.String(), fmt.Sprintf("endpoint %s has it%s", comment(local[a].Name), place(local[a])), "the endpoint is left over, or its pod is not in what was taken")
+			d := Drift{ID: LeftOver, Kubernetes: "no pod that runs has " + a.String(), HNS: fmt.Sprintf("endpoint %s has it%s", comment(local[a].Name), place(local[a])),
+				Means: "the endpoint is left over, or its pod is not in what was taken"}
+			if o := local[a].Origin; o != nil {
+				d.File, d.Line = o.File, o.Line
+			}
+			add(d)
 		}
 	}
 	im.driftOfServices(n, byID, add)
+	im.driftOfWays(n, add)
 }
 
 func running(p *kubePod) bool {
 	return p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
-// own are the addresses of the host's own interfaces.
+// own are the addresses of the host's own interfaces, of endpoints that are its interfaces
+// ("vEthernet (cbr0_ep)"), and the source addresses of load balancers.
 func (c *collected) own() map[netip.Addr]bool {
 	own := map[netip.Addr]bool{}
+	interfaces := map[string]bool{}
+	for _, r := range c.dump.Routes {
+		interfaces[r.Interface] = true
+	}
+	for _, i := range c.dump.Interfaces {
+		interfaces[i.Name] = true
+	}
+	for i := range c.dump.HNS.Endpoints {
+		e := &c.dump.HNS.Endpoints[i]
+		for _, a := range e.Addresses() {
+			own[a] = own[a] || interfaces["vEthernet ("+e.Name+")"]
+		}
+	}
+	for i := range c.dump.HNS.LoadBalancers {
+		if a, err := netip.ParseAddr(c.dump.HNS.LoadBalancers[i].SourceVIP); err == nil {
+			own[a] = true
+		}
+	}
 	for _, a := range c.dump.Adapters {
 		for _, p := range a.Addresses {
 			own[p.Addr()] = true
@@ -91,11 +135,12 @@ func place(e *hns.Endpoint) string {
 // balancers that are there: one for each port that has a backend that is ready, with all of them
 // (pkg/proxy/winkernel proxier.go syncProxyRules). Services with session affinity, and those with
 // internalTrafficPolicy Local, have other backends and are left out.
-func (im *importing) driftOfServices(n *labNode, byID map[string]*hns.Endpoint, add func(k, h, means string)) {
+func (im *importing) driftOfServices(n *labNode, byID map[string]*hns.Endpoint, add func(Drift)) {
 	d := n.got.dump.HNS
 	if len(d.LoadBalancers) == 0 {
 		return // no kube-proxy has run there, or its lists were not taken
 	}
+	told := map[string]bool{}
 	for _, o := range im.services {
 		var s corev1.Service
 		if json.Unmarshal(o.raw, &s) != nil || len(s.Spec.Selector) == 0 || s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal {
@@ -109,21 +154,45 @@ func (im *importing) driftOfServices(n *labNode, byID map[string]*hns.Endpoint, 
 		for _, port := range s.Spec.Ports {
 			says := fmt.Sprintf("Service %s/%s port %d has %s (%s:%d)", s.Namespace, s.Name, port.Port, backends(want), o.File, o.Line)
 			lb := balancer(d, vip, port)
+			differs := Drift{Kubernetes: says, File: o.File, Line: o.Line, To: fmt.Sprintf("svc/%s/%s:%d", s.Namespace, s.Name, port.Port)}
 			switch {
 			case lb == nil && len(want) > 0:
-				add(says, fmt.Sprintf("no load balancer has %s port %d", vip, port.Port), "packets to the Service's address are not translated on this node")
+				differs.ID, differs.HNS = NoLoadBalancer, fmt.Sprintf("no load balancer has %s port %d", vip, port.Port)
+				differs.Means = "packets to the Service's address are not translated on this node"
+				add(differs)
 			case lb != nil:
+				told[lb.ID] = true
 				have, gone := behind(lb, byID)
 				if !slices.Equal(have, want) || len(gone) > 0 {
 					h := fmt.Sprintf("load balancer %s has %s", strings.ToLower(lb.ID), backends(have))
 					if len(gone) > 0 {
 						h += ", and endpoints that are not there: " + strings.Join(gone, ", ")
 					}
-					add(says, h, "connections go to other backends than the Service has")
+					differs.ID, differs.HNS, differs.Means = OtherBackends, h, "connections go to other backends than the Service has"
+					add(differs)
 				}
 			}
 		}
 	}
+	for i := range d.LoadBalancers {
+		lb := &d.LoadBalancers[i]
+		if _, gone := behind(lb, byID); len(gone) > 0 && !told[lb.ID] {
+			add(Drift{ID: OtherBackends, Kubernetes: "nothing of this one", Means: "connections that get such a backend go to an address that nobody has",
+				HNS: fmt.Sprintf("load balancer %s, of %s, names endpoints that are not there: %s", strings.ToLower(lb.ID), frontends(lb), strings.Join(gone, ", "))})
+		}
+	}
+}
+
+// frontends are the addresses and ports that a load balancer serves.
+func frontends(lb *hns.LoadBalancer) string {
+	at := strings.Join(lb.FrontendVIPs, ", ")
+	if at == "" {
+		at = "the node"
+	}
+	for _, m := range lb.PortMappings {
+		at += fmt.Sprintf(" port %d", m.ExternalPort)
+	}
+	return at
 }
 
 // ready are the addresses of a Service's pods that are ready.

@@ -67,6 +67,7 @@ func Import(ctx context.Context, b *bundle.Bundle, name string, ref, beside func
 		}
 		im.clusterFile(f)
 	}
+	im.r.HasCluster = len(im.kube)+len(im.pods) > 0
 	im.nodeFolders()
 	if err := ctx.Err(); err != nil {
 		return nil, err

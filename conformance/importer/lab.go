@@ -77,6 +77,7 @@ func (im *importing) lab(name string) error {
 	s := newTree()
 	im.version(s, nodes)
 	plugin := im.network(s, nodes)
+	im.r.plugin = plugin
 	im.fabric(s, nodes, plugin)
 	var list []tree
 	for _, n := range nodes {

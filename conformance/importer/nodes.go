@@ -52,8 +52,27 @@ func (im *importing) nodeFolders() {
 		im.plainFolders()
 	}
 	for _, n := range im.nodes {
+		folder := ""
+		if n.name != "" { // else the bundle is the folder of one node
+			folder = folderOf(n.all)
+		}
 		im.readNode(n)
+		im.r.Nodes = append(im.r.Nodes, Node{n.name, folder, n.why})
 	}
+}
+
+// folderOf is the folder that has all files.
+func folderOf(files []string) string {
+	dir := ""
+	for i, f := range files {
+		if d := path.Dir(f); i == 0 {
+			dir = d
+		}
+		for dir != "." && !strings.HasPrefix(f, dir+"/") {
+			dir = path.Dir(dir)
+		}
+	}
+	return strings.TrimPrefix(dir, ".")
 }
 
 // plainFolders takes folders that somebody put together: one for each node, or one node alone.

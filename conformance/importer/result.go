@@ -31,6 +31,15 @@ type Missing struct {
 	Settle string `json:"settle,omitempty"`
 }
 
+// Node is a Windows node of which there are files.
+type Node struct {
+	Name string `json:"name"`
+	// Folder is the one with all its files, below the bundle; "" for the bundle itself.
+	Folder string `json:"folder,omitempty"`
+	// Why says why its HNS is not in the lab; "" where it is.
+	Why string `json:"why,omitempty"`
+}
+
 // Result is a lab with where it comes from.
 type Result struct {
 	// Lab is the lab file, and Extra are files that it names, by their names beside it.
@@ -39,10 +48,16 @@ type Result struct {
 	Facts     []Fact            `json:"facts"`
 	Concluded []Conclusion      `json:"concluded"`
 	Missing   []Missing         `json:"missing"`
+	// Nodes are the Windows nodes of which there are files.
+	Nodes []Node `json:"nodes,omitempty"`
 	// Drift is where Kubernetes and a node's HNS differ.
 	Drift []Drift `json:"drift,omitempty"`
 	// LeftOut is what could not be read, and what the bundle's reader left out.
 	LeftOut []string `json:"leftOut,omitempty"`
+	// HasCluster says that the bundle has nodes or pods of Kubernetes.
+	HasCluster bool `json:"-"`
+	// plugin is that of the lab.
+	plugin string
 }
 
 func (r *Result) fact(what, value, file string, line int) string {

@@ -1,16 +1,21 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/winlab-dev/winlab/conformance/bundle"
 	"github.com/winlab-dev/winlab/conformance/check"
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/conformance/diagnose"
 	"github.com/winlab-dev/winlab/conformance/doctor"
 	"github.com/winlab-dev/winlab/conformance/nodedump"
+	"github.com/winlab-dev/winlab/reports/findings"
 )
 
 func (a *app) doctorCmd() *cobra.Command {
@@ -18,14 +23,20 @@ func (a *app) doctorCmd() *cobra.Command {
 	chosen := selectFlags{profile: "all"}
 	var list, report bool
 	cmd := &cobra.Command{
-		Use:   "doctor DIR",
-		Short: "Look for known causes of trouble in a folder taken from a Windows node",
+		Use:   "doctor DIR|BUNDLE",
+		Short: "Look for causes of trouble in a folder taken from a Windows node, or in a bundle",
 		Long: `Look in a folder of files taken from a Windows node for the causes of trouble that
 the documents describe: lists of HNS networks and endpoints (Get-HnsNetwork,
 Get-HnsEndpoint, hnsdiag list all), ipconfig and route tables, adapters, services and
 processes, CNI configurations, command lines, logs, descriptions of nodes and pods.
 Files are recognised by their content; fixtures/nodes/README.md has the commands that
 take such a folder.
+
+In a bundle of winlab collect (a folder or a .zip), or a folder with HNS of nodes and
+objects of Kubernetes, it also looks for differences between the two: load balancers and
+endpoints that are missing, left over or other than Kubernetes asks for, and ways to other
+nodes' pods that flanneld would make otherwise. A lab is made of it, packets between pods
+and to Services are sent, and those that certainly die are findings with the place.
 
 Each finding has the symptom, the cause with the lines that show it, and the cure.
 What is in order is counted. What could not be examined is listed with the command
@@ -39,12 +50,14 @@ Exit codes: 0 nothing found at the level of --fail-on or above, 1 a cause was fo
 		Example: `  winlab doctor fixtures/nodes/subnet-env-missing
   winlab doctor --kubernetes 1.20 --windows 2019 ./win1
   winlab doctor --bug-report ./win1 > report.md
+  winlab doctor win1.zip
+  winlab doctor bundles        # of several nodes, with cluster.json of kubectl beside them
   winlab doctor --list`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if list {
 				return exactly()(cmd, args)
 			}
-			return exactly("DIR")(cmd, args)
+			return exactly("DIR|BUNDLE")(cmd, args)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
@@ -73,18 +86,10 @@ Exit codes: 0 nothing found at the level of --fail-on or above, 1 a cause was fo
 		if err != nil {
 			return err
 		}
-		if i, err := os.Stat(args[0]); err != nil || !i.IsDir() {
-			return usagef("%s is not a folder; name the folder with the files that were taken from the node", args[0])
-		}
-		n, err := nodedump.Read(cmd.Context(), args[0])
-		if err != nil {
+		doc, err := a.examine(cmd.Context(), args[0], t, l, report)
+		if err != nil || doc == nil {
 			return err
 		}
-		if report {
-			_, err := fmt.Fprint(a.out, doctor.BugReport(n, t))
-			return err
-		}
-		doc := doctor.Examine(n, t, l)
 		doc.Tool, doc.Command = currentVersion().String(), a.command()
 		check.Ignore(doc, sel.ignore)
 		check.Select(doc, sel.baseline, chosen.profile)
@@ -94,6 +99,35 @@ Exit codes: 0 nothing found at the level of --fail-on or above, 1 a cause was fo
 		return a.found(doc, *out, chosen.fail)
 	}
 	return cmd
+}
+
+// examine looks into a folder or a bundle. With report it prints a bug report, and the
+// document is nil.
+func (a *app) examine(ctx context.Context, path string, t claims.Target, l *claims.Ledger, report bool) (doc *findings.Document, err error) {
+	whole, err := diagnose.Is(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if whole && !report {
+		b, err := bundle.Open(ctx, path, bundle.Limits{})
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, b.Close()) }()
+		return diagnose.Bundle(ctx, b, t, l)
+	}
+	if i, err := os.Stat(path); err != nil || !i.IsDir() {
+		return nil, usagef("%s is not a folder; name the folder with the files that were taken from the node, or a bundle of winlab collect", path)
+	}
+	n, err := nodedump.Read(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if report {
+		_, err := fmt.Fprint(a.out, doctor.BugReport(n, t))
+		return nil, err
+	}
+	return doctor.Examine(n, t, l), nil
 }
 
 // causes prints what the doctor looks for.

@@ -1,0 +1,351 @@
+package diagnose
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/conformance/bundle"
+	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/conformance/doctor"
+	"github.com/winlab-dev/winlab/conformance/importer"
+	"github.com/winlab-dev/winlab/conformance/nodedump"
+	"github.com/winlab-dev/winlab/reports/findings"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// The claims that a cluster breaks in which a Service or a pod is not reached.
+const (
+	claimService = "service-cluster-ip"
+	claimPods    = "verify-pod-to-pod"
+)
+
+// maxServices bounds the Services that are tried from each node.
+const maxServices = 100
+
+// Is reports whether a path is a bundle that says more than the files of one node do: a .zip,
+// a folder that winlab collect has written or that holds such, or one with HNS of nodes and
+// objects of Kubernetes.
+func Is(ctx context.Context, path string) (bool, error) {
+	if !bundle.Is(path) {
+		return false, nil
+	}
+	b, err := bundle.Open(ctx, path, bundle.Limits{})
+	if err != nil {
+		return false, err
+	}
+	is := b.Unpacked() || b.Manifest != nil
+	if !is {
+		r, err := importer.Import(ctx, b, "bundle", func(f string) string { return b.File(f) }, func(s string) string { return s })
+		is = err == nil && len(r.Nodes) > 0 && r.HasCluster
+	}
+	return is, errors.Join(ctx.Err(), b.Close())
+}
+
+// Bundle says what is wrong in a bundle. What t leaves open is taken from each node's files.
+// The error is about the bundle as a whole.
+func Bundle(ctx context.Context, b *bundle.Bundle, t claims.Target, l *claims.Ledger) (d *findings.Document, err error) {
+	base, err := filepath.Abs(b.Dir) // the lab is in another folder
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "winlab-doctor-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	r, err := importer.Import(ctx, b, "bundle", func(f string) string { return filepath.Join(base, filepath.FromSlash(f)) }, func(s string) string { return s })
+	if err != nil {
+		return nil, err
+	}
+	d = &findings.Document{Schema: findings.Schema}
+	for _, n := range r.Nodes {
+		got, err := nodedump.Read(ctx, b.File(n.Folder))
+		if err != nil {
+			return nil, err
+		}
+		add(d, doctor.Examine(got, t, l), n.Folder)
+	}
+	for _, lo := range r.LeftOut {
+		d.NotExamined = append(d.NotExamined, lo)
+	}
+	for _, n := range r.Nodes {
+		if n.Why != "" {
+			d.NotExamined = append(d.NotExamined, fmt.Sprintf("packets on node %s: %s", n.Name, n.Why))
+		}
+	}
+	x := &tries{d: d, l: l, found: map[string]bool{}}
+	if x.c, err = cluster(ctx, dir, r); err != nil {
+		d.NotExamined = append(d.NotExamined, "packets: the lab of the bundle cannot be built: "+err.Error())
+	}
+	for _, dr := range r.Drift {
+		if err := x.drift(ctx, dr); err != nil {
+			return nil, err
+		}
+	}
+	if x.c != nil {
+		err = x.packets(ctx, r)
+	}
+	return d, err
+}
+
+// add adds what the doctor found in a folder.
+func add(d, of *findings.Document, folder string) {
+	in := func(f string) string {
+		if folder == "" || f == "" {
+			return f
+		}
+		return path.Join(folder, f)
+	}
+	d.Files, d.Documents = d.Files+of.Files, d.Documents+of.Documents
+	d.CarriedOver = cmp.Or(d.CarriedOver, of.CarriedOver)
+	for _, s := range of.Settings {
+		if !slices.Contains(d.Settings, s) {
+			d.Settings = append(d.Settings, s)
+		}
+	}
+	for _, f := range of.Read {
+		d.Read = append(d.Read, in(f))
+	}
+	for _, f := range of.Findings {
+		f.File = in(f.File)
+		for i := range f.Evidence {
+			f.Evidence[i] = in(f.Evidence[i])
+		}
+		d.Findings = append(d.Findings, f)
+	}
+	for _, m := range of.Mistakes {
+		m.File = in(m.File)
+		d.Mistakes = append(d.Mistakes, m)
+	}
+	for k, n := range of.Passed {
+		if d.Passed == nil {
+			d.Passed = map[string]int{}
+		}
+		d.Passed[k] += n
+	}
+	for _, s := range of.NotUnderstood {
+		d.NotUnderstood = append(d.NotUnderstood, in(s))
+	}
+	for _, s := range of.Healthy {
+		if !slices.Contains(d.Healthy, s) {
+			d.Healthy = append(d.Healthy, s)
+		}
+	}
+	d.NotExamined = append(d.NotExamined, of.NotExamined...)
+}
+
+// cluster builds the lab of an import.
+func cluster(ctx context.Context, dir string, r *importer.Result) (*lab.Cluster, error) {
+	for name, data := range r.Extra {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	f, err := lab.Parse(filepath.Join(dir, "bundle.yaml"), r.Lab)
+	if err != nil {
+		return nil, err
+	}
+	return lab.Build(ctx, f, lab.Options{})
+}
+
+// tries are packets that are sent through the lab of a bundle.
+type tries struct {
+	c *lab.Cluster // nil where it cannot be built
+	d *findings.Document
+	l *claims.Ledger
+	// found are the reasons and places at which packets died so far.
+	found map[string]bool
+}
+
+func (x *tries) finding(claim string, f findings.Finding) {
+	f.Claim = claim
+	if c := x.l.Claim(claim); c != nil {
+		f.ClaimTitle = c.Title
+	}
+	f.Level = cmp.Or(f.Level, "error")
+	f.Effect = cmp.Or(f.Effect, "fails")
+	f.EffectWords = claims.Effects[f.Effect]
+	x.d.Findings = append(x.d.Findings, f)
+}
+
+// drift reports a difference between Kubernetes and HNS, with the packet that dies of it
+// where there is one.
+func (x *tries) drift(ctx context.Context, d importer.Drift) error {
+	f := findings.Finding{File: d.File, Line: d.Line, Subject: d.Node, CauseID: d.ID, Message: d.Kubernetes + "; on " + d.Node + " " + d.HNS,
+		Cause: d.HNS, Evidence: []string{"Kubernetes: " + d.Kubernetes, "HNS of " + d.Node + ": " + d.HNS}, Symptom: d.Means}
+	claim := claimService
+	switch d.ID {
+	case importer.NoEndpoint:
+		claim, f.Write = claimPods, "delete the pod, so that its network is made anew"
+	case importer.LeftOver:
+		claim, f.Level, f.Effect, f.Write = claimPods, "warning", "risk", "if no pod has the address, remove the endpoint: Get-HnsEndpoint | ? IPAddress -eq ADDRESS | Remove-HnsEndpoint"
+	case importer.OtherRoute, importer.OtherTunnel:
+		claim, f.Write = claimPods, "restart flanneld on the node: it makes its routes again; then compare the node's address and annotations in Kubernetes with those of the machine"
+	default:
+		f.Write = "restart kube-proxy on the node: it makes its load balancers again"
+	}
+	if from := x.podOn(d.Node); from != "" && d.To != "" {
+		t, err := x.trace(ctx, from, d.To)
+		if err != nil {
+			return err
+		}
+		if way := dies(t); way != nil {
+			x.found[key(way)] = true
+			f.Evidence = append(f.Evidence, packet(t, way))
+		}
+	}
+	x.finding(claim, f)
+	return nil
+}
+
+// packets sends a packet from a pod of each node that was seen to a pod of each node and to
+// each Service. One that certainly dies is a finding, unless a policy has blocked it.
+func (x *tries) packets(ctx context.Context, r *importer.Result) error {
+	var to []string
+	for _, n := range x.c.Nodes {
+		if p := x.servesOn(n.Name); p != "" {
+			to = append(to, p)
+		}
+	}
+	for i, s := range x.c.Plan.Services {
+		if k := x.c.Service(s.Namespace, s.Name); i < maxServices && k != nil && len(k.Ports) > 0 && len(k.ClusterIPs) > 0 {
+			to = append(to, fmt.Sprintf("svc/%s/%s:%d", s.Namespace, s.Name, k.Ports[0].Port))
+		}
+	}
+	tried := 0
+	for _, n := range r.Nodes {
+		from := x.podOn(n.Name)
+		if n.Why != "" || from == "" {
+			continue
+		}
+		for _, end := range to {
+			if strings.HasPrefix(end, from+":") {
+				continue
+			}
+			t, err := x.trace(ctx, from, end)
+			if err != nil {
+				return err
+			}
+			if t == nil {
+				continue
+			}
+			if tried++; dies(t) != nil {
+				x.died(n.Name, t, dies(t))
+			}
+		}
+	}
+	if tried > 0 && len(x.found) == 0 {
+		x.d.Healthy = append(x.d.Healthy, fmt.Sprintf("of %d packets between pods and to Services in the lab of the bundle none certainly dies", tried))
+	}
+	return nil
+}
+
+// died reports a packet, once for each reason and place.
+func (x *tries) died(node string, t *trace.Trace, p *trace.Path) {
+	if x.found[key(p)] {
+		return
+	}
+	x.found[key(p)] = true
+	f := findings.Finding{Subject: node, CauseID: "packet-" + string(p.Reason), Message: packet(t, p), Cause: cmp.Or(p.Cause, p.Summary)}
+	e, _ := trace.Explain(p.Reason)
+	f.Symptom, f.Write = e.Means, e.Look
+	if last := len(p.Steps) - 1; last >= 0 {
+		f.Subject = p.Steps[last].Place
+		for i := last; i >= 0 && len(f.Evidence) < 3; i-- {
+			if o := p.Steps[i].From; o != nil && o.File != "" {
+				f.Evidence = append(f.Evidence, o.String())
+				f.File, f.Line = o.File, o.Line
+			}
+		}
+	}
+	claim := claimPods
+	if strings.HasPrefix(t.Flow.To, "svc/") {
+		claim = claimService
+	}
+	x.finding(claim, f)
+}
+
+// trace sends a packet; nil where there is no lab, or a name in it is not there.
+func (x *tries) trace(ctx context.Context, from, to string) (*trace.Trace, error) {
+	if x.c == nil {
+		return nil, nil
+	}
+	t, err := x.c.Trace(ctx, lab.Request{From: from, To: to})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		x.d.NotExamined = append(x.d.NotExamined, fmt.Sprintf("the packet %s -> %s: %v", from, to, err))
+		return nil, nil
+	}
+	return t, nil
+}
+
+// dies is the way of a packet on which it dies, nil where it certainly does on none: a way
+// that rests on an answer which nobody knows is none. What a policy blocks does not count.
+func dies(t *trace.Trace) *trace.Path {
+	if t == nil {
+		return nil
+	}
+	for i := range t.Paths {
+		p := &t.Paths[i]
+		switch {
+		case p.Verdict == trace.Delivered || p.Verdict == trace.Unknown || p.Reason == trace.ACLBlock || p.Reason == trace.FabricPolicy:
+		case slices.ContainsFunc(p.Choices, func(c trace.Choice) bool { return c.Param != "" }) && !t.Fails():
+		default:
+			return p
+		}
+	}
+	return nil
+}
+
+// key is the same for packets that die of one thing.
+func key(p *trace.Path) string {
+	s := string(p.Reason)
+	if last := len(p.Steps) - 1; last >= 0 {
+		s += " " + p.Steps[last].Place + " " + p.Steps[last].Rule
+	}
+	return s
+}
+
+// packet says in a line what became of a packet.
+func packet(t *trace.Trace, p *trace.Path) string {
+	return fmt.Sprintf("packet %s -> %s: %s (%s): %s", t.Flow.From, t.Flow.To, p.Verdict, p.Reason, p.Summary)
+}
+
+// podOn is a pod of a node, "" for none.
+func (x *tries) podOn(node string) string {
+	if x.c == nil {
+		return ""
+	}
+	for _, m := range x.c.Machines(build.PodKind) {
+		if m.Node.Name == node {
+			return "pod/" + m.Ref.Name
+		}
+	}
+	return ""
+}
+
+// servesOn is a pod of a node with a TCP port that it serves, "" for none.
+func (x *tries) servesOn(node string) string {
+	for _, p := range x.c.Plan.Pods {
+		if p.Node != node {
+			continue
+		}
+		for _, l := range p.Listen {
+			if l.Proto == 6 {
+				return fmt.Sprintf("pod/%s:%d", p.Key(), l.Port)
+			}
+		}
+	}
+	return ""
+}
