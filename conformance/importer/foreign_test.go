@@ -117,7 +117,7 @@ func foreign(t *testing.T, design, form string) {
 		t.Error("a log counts as the state of a node")
 	}
 	put(t, out, r.Extra)
-	again, err := lab.Parse(filepath.Join(out, "lab.yaml"), r.Lab)
+	again, err := lab.Parse(filepath.Join(out, "lab.yaml"), assumedLine.ReplaceAll(r.Lab, nil))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, r.Lab)
 	}
