@@ -74,9 +74,7 @@ func Bundle(ctx context.Context, b *bundle.Bundle, t claims.Target, l *claims.Le
 		}
 		add(d, doctor.Examine(got, t, l), n.Folder)
 	}
-	for _, lo := range r.LeftOut {
-		d.NotExamined = append(d.NotExamined, lo)
-	}
+	d.NotExamined = append(d.NotExamined, r.LeftOut...)
 	for _, n := range r.Nodes {
 		if n.Why != "" {
 			d.NotExamined = append(d.NotExamined, fmt.Sprintf("packets on node %s: %s", n.Name, n.Why))

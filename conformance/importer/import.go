@@ -29,6 +29,9 @@ type importing struct {
 	// cluster are the files with objects of Kubernetes.
 	cluster map[string]bool
 	read    map[string]*dump.Node
+	// guess says that nothing in the bundle says which network plugin there is, "" where
+	// something does.
+	guess string
 	// ref is how the lab names a file of the bundle, and beside how one of [Result.Extra].
 	ref, beside func(string) string
 }

@@ -281,8 +281,8 @@ func TestImportNotSeen(t *testing.T) {
 	}
 	for flow, want := range map[string]string{
 		"pod/web/b -> pod/web/a:8080":  "delivered ok; ",
-		"node/win1 -> node/lin1:10250": "varies missing-fact; lin1 is as its network plugin and kube-proxy make it",
-		"node/lin1 -> node/win2:10250": "varies missing-fact; lin1, win2 are as their network plugin and kube-proxy make them",
+		"node/win1 -> node/lin1:10250": "varies missing-fact; lin1 is as win-bridge and kube-proxy make it",
+		"node/lin1 -> node/win2:10250": "varies missing-fact; lin1, win2 are as win-bridge and kube-proxy make them",
 		"pod/web/b -> 192.168.1.14:80": "unknown model-hole; ", // nobody says whether it has Windows
 	} {
 		from, to, _ := strings.Cut(flow, " -> ")
@@ -344,4 +344,35 @@ func FuzzImport(f *testing.F) {
 			t.Errorf("%v\n%s", err, r.Lab)
 		}
 	})
+}
+
+// TestImportPlugin: which plugin a cluster has is seen by what it leaves in objects; else
+// verdicts that rest on it say that it is a guess.
+func TestImportPlugin(t *testing.T) {
+	with := func(annotation string) string {
+		return strings.Replace(strings.Replace(objects, "20348.2582", "20348.2762", 1), `"metadata": {"name": "win1", `, `"metadata": {"name": "win1", "annotations": {`+annotation+`}, `, 1)
+	}
+	for _, c := range []struct{ name, files, plugin, guess, means string }{
+		{"nothing", with(""), "win-bridge", "nothing in the bundle says which network plugin the cluster has: taken for win-bridge", "win1 is as win-bridge and kube-proxy make it"},
+		{"host-gw", with(`"flannel.alpha.coreos.com/backend-type": "host-gw"`), "flannel", "taken for one without policies", "win1 is as flannel and kube-proxy make it"},
+		{"vxlan", with(`"flannel.alpha.coreos.com/backend-type": "vxlan"`), "flannel", "taken for one without policies", "win1 is as flannel and kube-proxy make it"},
+		{"Calico", with(`"projectcalico.org/IPv4Address": "192.168.1.11/24"`), "win-bridge", "Calico is there (annotation projectcalico.org/IPv4Address of node win1), and an import has no model of what it makes on Windows nodes: taken for win-bridge", "win1 is as win-bridge and kube-proxy make it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, lab1, err := imported(t, c.files)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, r.Lab)
+			}
+			if !strings.Contains(string(r.Lab), "plugin: "+c.plugin) || !strings.Contains(string(r.Lab), c.guess) {
+				t.Errorf("not %s, %q:\n%s", c.plugin, c.guess, r.Lab)
+			}
+			tr, err := lab1.Trace(t.Context(), lab.Request{From: "pod/web/b", To: "pod/web/a:8080"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tr.Verdict != "varies" || len(tr.Open) != 1 || tr.Open[0].Means[0] != c.means {
+				t.Errorf("%s %+v", tr.Verdict, tr.Open)
+			}
+		})
+	}
 }

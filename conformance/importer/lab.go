@@ -81,6 +81,12 @@ func (im *importing) lab(name string) error {
 	im.fabric(s, nodes, plugin)
 	var list []tree
 	for _, n := range nodes {
+		if len(n.doubts) > 0 {
+			if im.guess != "" {
+				n.doubts = append(n.doubts, im.guess)
+			}
+			n.tree.set("assumed", strings.Join(n.doubts, "; "), "")
+		}
 		list = append(list, n.tree)
 		im.drift(n)
 	}
@@ -199,9 +205,6 @@ func (im *importing) node(n *labNode) bool {
 		im.network4(n)
 	} else {
 		im.windows(n)
-	}
-	if len(n.doubts) > 0 {
-		n.tree.set("assumed", strings.Join(n.doubts, "; "), "")
 	}
 	return true
 }

@@ -27,11 +27,6 @@ func (im *importing) network(s tree, nodes []*labNode) string {
 	if conf != "" {
 		t.set("conf", conf, "")
 	}
-	if plugin == string(cni.PluginFlannel) {
-		if name, at := im.netConf(); name != "" {
-			t.set("netConf", name, at)
-		}
-	}
 	var pods []netip.Prefix
 	for _, n := range nodes {
 		if n.kube != nil {
@@ -40,7 +35,12 @@ func (im *importing) network(s tree, nodes []*labNode) string {
 			}
 		}
 	}
-	im.clusterCIDR(t, pods)
+	cluster := im.clusterCIDR(t, pods)
+	if plugin == string(cni.PluginFlannel) {
+		if name, at := im.netConf(cluster); name != "" {
+			t.set("netConf", name, at)
+		}
+	}
 	var services []netip.Prefix
 	dns := ""
 	for _, o := range im.services {
@@ -102,8 +102,63 @@ func (im *importing) plugin(nodes []*labNode) (name, conf, from string) {
 			}
 		}
 	}
-	im.r.miss("the network plugin", "nodes of which there are no files are as flannel with host-gw makes them", `the configuration in C:\etc\cni\net.d or C:\k\cni\config`)
-	return im.made("win-bridge", "cbr0", "")
+	if name, conf, from, ok := im.flannel(); ok {
+		return name, conf, from
+	}
+	plugin, why := "win-bridge", "nothing in the bundle says which network plugin the cluster has"
+	if other, from := im.otherPlugin(); other != "" {
+		why = other + " is there (" + from + "), and an import has no model of what it makes on Windows nodes"
+	}
+	im.guess = why + ": taken for " + plugin
+	im.r.miss("the network plugin", why+": nodes of which there are no files are as "+plugin+" makes them, and verdicts of flows that meet one say so", `the configuration in C:\etc\cni\net.d or C:\k\cni\config`)
+	return im.made(plugin, "cbr0", "")
+}
+
+// The annotations by which a node shows flannel's backend, and Calico (flannel-io/flannel
+// pkg/subnet/kube/annotations.go; projectcalico/calico libcalico-go/lib/backend/k8s/conversion).
+const (
+	flannelBackend = "flannel.alpha.coreos.com/backend-type"
+	calicoAddress  = "projectcalico.org/IPv4Address"
+)
+
+// flannel finds flannel by the annotations of nodes. Its configuration for Windows nodes is in
+// no object of Kubernetes as nodes have it: kube-flannel-windows-cfg of sig-windows-tools is a
+// form that a script on each node fills in.
+func (im *importing) flannel() (name, conf, from string, ok bool) {
+	backend, from := im.backend()
+	plugin := map[string]string{"host-gw": "win-bridge", "vxlan": "win-overlay"}[backend]
+	if plugin == "" {
+		return "", "", "", false
+	}
+	im.guess = "nothing in the bundle has flannel's configuration for Windows nodes: taken for one without policies"
+	im.r.miss("flannel's configuration for Windows nodes", "nodes of which there are no files have endpoints without policies: no address translation and no routes of it", `the files in C:\etc\cni\net.d or C:\k\cni\config`)
+	data, _ := json.MarshalIndent(map[string]any{"cniVersion": "0.3.0", "name": "cbr0", "type": "flannel", "delegate": map[string]any{"type": plugin}}, "", "  ")
+	im.r.Extra["cni.conf"] = append(data, '\n')
+	return string(cni.PluginFlannel), im.beside("cni.conf"), from, true
+}
+
+// otherPlugin recognises plugins that an import has no model of by what they leave in a cluster.
+func (im *importing) otherPlugin() (name, from string) {
+	for i := range im.kube {
+		if n := &im.kube[i]; n.Annotations[calicoAddress] != "" {
+			return "Calico", "annotation " + calicoAddress + " of node " + comment(n.Name)
+		}
+	}
+	for _, o := range im.config {
+		var c corev1.ConfigMap
+		if json.Unmarshal(o.raw, &c) != nil {
+			continue
+		}
+		switch {
+		case c.Name == "amazon-vpc-cni" && c.Data["enable-windows-ipam"] == "true":
+			return "Amazon's vpc-bridge", "ConfigMap amazon-vpc-cni"
+		case strings.HasPrefix(c.Name, "antrea-windows-config"):
+			return "Antrea", "ConfigMap " + comment(c.Name)
+		case c.Name == "calico-windows-config":
+			return "Calico", "ConfigMap calico-windows-config"
+		}
+	}
+	return "", ""
 }
 
 // byType concludes the plugin from a network of HNS.
@@ -136,8 +191,9 @@ func (im *importing) made(plugin, network, from string) (string, string, string)
 	return plugin, im.beside("cni.conf"), from
 }
 
-// netConf is flannel's own configuration: of its ConfigMap, or of a node.
-func (im *importing) netConf() (name, from string) {
+// netConf is flannel's own configuration: of its ConfigMap, or of a node, or what follows from
+// the annotations of nodes and the range of pods.
+func (im *importing) netConf(cluster netip.Prefix) (name, from string) {
 	for _, o := range im.config {
 		var c corev1.ConfigMap
 		if json.Unmarshal(o.raw, &c) == nil && c.Data["net-conf.json"] != "" {
@@ -150,13 +206,32 @@ func (im *importing) netConf() (name, from string) {
 			return im.ref(f), im.r.fact("net-conf.json of flannel", "as it is", im.b.Shown(f), 1)
 		}
 	}
-	im.r.miss("net-conf.json of flannel", "the backend of flannel is not known", "kubectl get configmap -n kube-flannel kube-flannel-cfg -o json")
+	const settle = "kubectl get configmap -n kube-flannel kube-flannel-cfg -o json"
+	backend, from := im.backend()
+	if backend == "" || !cluster.IsValid() {
+		im.r.miss("net-conf.json of flannel", "the backend of flannel is not known", settle)
+		return "", ""
+	}
+	im.r.miss("net-conf.json of flannel", "its backend is "+backend+" by the annotations of nodes, the rest (the range of pods, VNI, port) is as nobody asked for another", settle)
+	data, _ := json.MarshalIndent(map[string]any{"Network": cluster.String(), "Backend": map[string]any{"Type": backend}}, "", "  ")
+	im.r.Extra["net-conf.json"] = append(data, '\n')
+	return im.beside("net-conf.json"), from
+}
+
+// backend is flannel's by the annotations of nodes, "" where none has any.
+func (im *importing) backend() (name, from string) {
+	for i := range im.kube {
+		if n := &im.kube[i]; n.Annotations[flannelBackend] != "" {
+			name = strings.ToLower(n.Annotations[flannelBackend])
+			return name, im.r.fact("backend of flannel", name, n.at.File, n.at.Line)
+		}
+	}
 	return "", ""
 }
 
 // clusterCIDR is what kube-proxy has for it, which decides whose connections to a Service it
 // masquerades.
-func (im *importing) clusterCIDR(t tree, pods []netip.Prefix) {
+func (im *importing) clusterCIDR(t tree, pods []netip.Prefix) netip.Prefix {
 	for _, o := range im.config {
 		var c corev1.ConfigMap
 		var conf struct {
@@ -168,7 +243,7 @@ func (im *importing) clusterCIDR(t tree, pods []netip.Prefix) {
 		first, _, _ := strings.Cut(conf.ClusterCIDR, ",")
 		if p, err := netip.ParsePrefix(first); err == nil {
 			t.set("clusterCIDR", p.String(), im.r.fact("clusterCIDR of kube-proxy", conf.ClusterCIDR, o.File, o.Line))
-			return
+			return p
 		}
 	}
 	because := "the nodes' podCIDRs are in it"
@@ -180,8 +255,10 @@ func (im *importing) clusterCIDR(t tree, pods []netip.Prefix) {
 			}
 		}
 	}
-	if c := around(pods, 16); c.IsValid() {
+	c := around(pods, 16)
+	if c.IsValid() {
 		t.set("clusterCIDR", c.String(), im.r.conclude("clusterCIDR", c.String(), because))
 		im.r.miss("--cluster-cidr of kube-proxy", "whose connections to a Service Linux nodes masquerade follows from the range that was concluded", "kubectl get configmap -n kube-system kube-proxy -o json")
 	}
+	return c
 }

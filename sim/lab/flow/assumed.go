@@ -58,7 +58,7 @@ func (c *Cluster) assumed(s *sent) {
 		return
 	}
 	slices.Sort(nodes)
-	which := strings.Join(nodes, ", ")
+	which, plugin := strings.Join(nodes, ", "), c.Plan.Network.Plugin
 	var all []trace.Path
 	for i := range s.t.Paths {
 		p := s.t.Paths[i]
@@ -66,9 +66,9 @@ func (c *Cluster) assumed(s *sent) {
 			all = append(all, p)
 			continue
 		}
-		choice := trace.Choice{Of: 2, Param: assumedParam, Value: asMade, Label: which + " is as its network plugin and kube-proxy make it"}
+		choice := trace.Choice{Of: 2, Param: assumedParam, Value: asMade, Label: which + " is as " + plugin + " and kube-proxy make it"}
 		if len(nodes) > 1 {
-			choice.Label = which + " are as their network plugin and kube-proxy make them"
+			choice.Label = which + " are as " + plugin + " and kube-proxy make them"
 		}
 		other := p
 		p.Choices = append(slices.Clone(p.Choices), choice)
