@@ -67,14 +67,17 @@ func Bundle(ctx context.Context, b *bundle.Bundle, t claims.Target, l *claims.Le
 		return nil, err
 	}
 	d = &findings.Document{Schema: findings.Schema}
+	notExamined := notExamined{}
 	for _, n := range r.Nodes {
 		got, err := nodedump.Read(ctx, b.File(n.Folder))
 		if err != nil {
 			return nil, err
 		}
-		add(d, doctor.Examine(got, t, l), n.Folder)
+		of := doctor.Examine(got, t, l)
+		add(d, of, n.Folder)
+		notExamined.add(n.Name, of.NotExamined)
 	}
-	d.NotExamined = append(d.NotExamined, r.LeftOut...)
+	d.NotExamined = append(notExamined.list(), r.LeftOut...)
 	for _, n := range r.Nodes {
 		if n.Why != "" {
 			d.NotExamined = append(d.NotExamined, fmt.Sprintf("packets on node %s: %s", n.Name, n.Why))
@@ -138,7 +141,34 @@ func add(d, of *findings.Document, folder string) {
 			d.Healthy = append(d.Healthy, s)
 		}
 	}
-	d.NotExamined = append(d.NotExamined, of.NotExamined...)
+}
+
+// notExamined is what could not be looked at, of which nodes.
+type notExamined struct {
+	order []string
+	nodes map[string][]string
+}
+
+func (x *notExamined) add(node string, all []string) {
+	if x.nodes == nil {
+		x.nodes = map[string][]string{}
+	}
+	for _, what := range all {
+		if x.nodes[what] == nil {
+			x.order = append(x.order, what)
+		}
+		if !slices.Contains(x.nodes[what], node) {
+			x.nodes[what] = append(x.nodes[what], node)
+		}
+	}
+}
+
+// list has each once, with its nodes.
+func (x *notExamined) list() (all []string) {
+	for _, what := range x.order {
+		all = append(all, strings.Join(x.nodes[what], ", ")+": "+what)
+	}
+	return all
 }
 
 // cluster builds the lab of an import.
@@ -218,6 +248,9 @@ func (x *tries) packets(ctx context.Context, r *importer.Result) error {
 		if k := x.c.Service(s.Namespace, s.Name); i < maxServices && k != nil && len(k.Ports) > 0 && len(k.ClusterIPs) > 0 {
 			to = append(to, fmt.Sprintf("svc/%s/%s:%d", s.Namespace, s.Name, k.Ports[0].Port))
 		}
+	}
+	if n := len(x.c.Plan.Services); n > maxServices {
+		x.d.NotExamined = append(x.d.NotExamined, fmt.Sprintf("packets to %d of %d Services: only the first %d are tried; ask with: winlab trace BUNDLE --from pod/NAME --to svc/NAME:PORT", n-maxServices, n, maxServices))
 	}
 	tried := 0
 	for _, n := range r.Nodes {

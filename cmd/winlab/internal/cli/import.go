@@ -184,7 +184,9 @@ func loadLab(ctx context.Context, path string, warn io.Writer) (f *lab.File, don
 		var r *importer.Result
 		if r, err = writeLab(ctx, b, at); err == nil {
 			notKnown(warn, r)
-			f, err = lab.Load(at)
+			if f, err = lab.Load(at); err == nil {
+				f.Path = path // what commands to repeat something name: the other is removed
+			}
 		}
 	}
 	if err != nil {
