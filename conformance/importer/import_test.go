@@ -376,3 +376,21 @@ func TestImportPlugin(t *testing.T) {
 		})
 	}
 }
+
+// TestImportDelegate: without net-conf.json the backend of flannel follows from the plugin that
+// its CNI plugin delegates to, and the lab can be built.
+func TestImportDelegate(t *testing.T) {
+	conf := `-- win1/cni.conf --
+{"cniVersion": "0.2.0", "name": "cbr0", "type": "flannel", "delegate": {"type": "win-bridge"}}
+`
+	r, c, err := imported(t, conf+node+strings.Replace(objects, "20348.2582", "20348.2762", 1))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.Lab)
+	}
+	if got := string(r.Extra["net-conf.json"]); !strings.Contains(got, `"host-gw"`) || !strings.Contains(string(r.Lab), "plugin: flannel") {
+		t.Errorf("%s\n%s", got, r.Lab)
+	}
+	if got := verdict(t, c, "pod/web/b", "pod/web/a:8080"); !strings.HasPrefix(got, "delivered ") {
+		t.Error(got)
+	}
+}

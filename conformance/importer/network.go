@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -212,18 +213,32 @@ func (im *importing) netConf(cluster netip.Prefix) (name, from string) {
 		im.r.miss("net-conf.json of flannel", "the backend of flannel is not known", settle)
 		return "", ""
 	}
-	im.r.miss("net-conf.json of flannel", "its backend is "+backend+" by the annotations of nodes, the rest (the range of pods, VNI, port) is as nobody asked for another", settle)
+	im.r.miss("net-conf.json of flannel", "its backend is "+backend+", the rest (the range of pods, VNI, port) is as nobody asked for another", settle)
 	data, _ := json.MarshalIndent(map[string]any{"Network": cluster.String(), "Backend": map[string]any{"Type": backend}}, "", "  ")
 	im.r.Extra["net-conf.json"] = append(data, '\n')
 	return im.beside("net-conf.json"), from
 }
 
-// backend is flannel's by the annotations of nodes, "" where none has any.
+// delegates are flannel's backends by the plugin that its CNI plugin delegates to on Windows
+// (kubernetes-sigs/sig-windows-tools hostprocess/flannel: vxlan with win-overlay or sdnoverlay;
+// host-gw networks are l2bridge, those of win-bridge and sdnbridge).
+var delegates = map[string]string{"win-bridge": "host-gw", "sdnbridge": "host-gw", "win-overlay": "vxlan", "sdnoverlay": "vxlan"}
+
+// backend is flannel's by the annotations of nodes, else by the configuration of its CNI
+// plugin, "" where neither says it.
 func (im *importing) backend() (name, from string) {
 	for i := range im.kube {
 		if n := &im.kube[i]; n.Annotations[flannelBackend] != "" {
 			name = strings.ToLower(n.Annotations[flannelBackend])
 			return name, im.r.fact("backend of flannel", name, n.at.File, n.at.Line)
+		}
+	}
+	for _, n := range im.nodes {
+		data, _ := im.b.Read(n.conf)
+		var c struct{ Delegate struct{ Type string } }
+		if n.conf != "" && json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &c) == nil && delegates[c.Delegate.Type] != "" {
+			name = delegates[c.Delegate.Type]
+			return name, im.r.conclude("backend of flannel", name, "its CNI plugin on "+comment(n.name)+" delegates to "+c.Delegate.Type)
 		}
 	}
 	return "", ""
