@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -12,7 +13,9 @@ import (
 
 // page is a matrix as a page: a table of destinations and senders, and below it each
 // destination with what decides. It needs no script and nothing from elsewhere.
-var page = template.Must(template.New("reach").Parse(`<!DOCTYPE html>
+// It is parsed when the first matrix is written: other verbs must not wait for it.
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("reach").Parse(`<!DOCTYPE html>
 <html lang="en">
 <meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{{.Title}}: who reaches whom</title>
@@ -42,6 +45,7 @@ h2{font-size:1.1rem;margin:2rem 0 .5rem}dt{margin-top:.6rem}dt span{border-radiu
 {{if .NotAsked}}<h2>Not asked</h2><ul>{{range .NotAsked}}<li>{{.}}</li>{{end}}</ul>{{end}}
 </html>
 `))
+})
 
 type pageCell struct{ Class, Mark, Says string }
 
@@ -91,7 +95,7 @@ func WriteHTML(w io.Writer, m *Matrix) error {
 	for _, n := range m.NotAsked {
 		p.NotAsked = append(p.NotAsked, clean.Line(n))
 	}
-	return page.Execute(w, p)
+	return page().Execute(w, p)
 }
 
 // senders are the classes from which flows go.
