@@ -36,7 +36,12 @@ var scratch = map[reflect.Type][]string{
 	reflect.TypeFor[vfp.Env]():         nil, // all
 	reflect.TypeFor[wire.Simulation](): nil,
 	reflect.TypeFor[host.Stack]():      {"Outside", "used"},
+	reflect.TypeFor[wire.Segment]():    {"known"}, // who answers, of one epoch
 }
+
+// searched are fields of types without a name outside of their package that count and prepare
+// searches: of rules, which stay as they are.
+var searched = map[string][]string{"vfp.index": {"tried", "scans", "near"}, "vfp.space": {"tables"}}
 
 // still are packages whose values do not change while a cluster runs: what was read and
 // planned, rules, facts; and the lock on which programs wait.
@@ -103,6 +108,9 @@ func (s state) fields(at string, v reflect.Value, seen map[uintptr]bool) {
 		return
 	}
 	skip, scratched := scratch[v.Type()]
+	if names, ok := searched[v.Type().String()]; ok {
+		skip, scratched = names, true
+	}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		if scratched && (skip == nil || slices.Contains(skip, f.Name)) || f.Name == "envOf" {
