@@ -14,7 +14,7 @@ GOCYCLO     = github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0
 COMPLEXITY ?= 24
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity cluster upstream e2e cluster-binaries cluster-designs cluster-faults tutorial build install generate wine windows-binaries kube-proxy-differential dlls go
+.PHONY: help run test bench bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity cluster upstream e2e cluster-binaries cluster-designs cluster-faults tutorial build install generate wine windows-binaries kube-proxy-differential dlls cross go
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,6 +108,12 @@ cluster-designs: go ## a cluster on every network design, and its flows made by 
 
 cluster-faults: go ## let programs, images, pods and nodes fail while winlab-e2e runs; seven minutes
 	cd conformance/e2e && $(GO) test -timeout 20m ./cmd/winlab-e2e -run '^TestFaults$$' -v -args -faults
+
+cross: go ## build winlab and winlab-e2e for macOS and Windows into out/cross; cold ten minutes
+	@for os in darwin windows; do \
+	  GOOS=$$os CGO_ENABLED=0 $(GO) build -o out/cross/$$os/ ./cmd/winlab && \
+	  (cd conformance/e2e && GOOS=$$os CGO_ENABLED=0 $(GO) build -o ../../out/cross/$$os/ ./cmd/winlab-e2e) || exit 1; \
+	done; ls out/cross/*
 
 tutorial: go ## run the commands of docs/tutorial.md and compare what they print
 	cd conformance/e2e && $(GO) test -timeout 20m ./cmd/winlab-cluster -run '^TestTutorial$$' -v

@@ -236,6 +236,16 @@ func TestWindowsContainers(t *testing.T) {
 	if got := text2(); !strings.Contains(got, "new") || !strings.Contains(got, "10.0.17763") {
 		t.Errorf("exec: %q", got)
 	}
+	// The container's own program asks for no services of Wine; who lists a folder needs them.
+	stdio3, text3 := outputs(t)
+	if p, err = h.Exec(t.Context(), netns.Command{Args: []string{"cmd.exe", "/c", `dir C:\data`}}, stdio3); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := p.Wait(t.Context()); err != nil || e.Code != 0 {
+		t.Errorf("dir: %+v, error %v: %s", e, err, text3())
+	} else if got := text3(); !strings.Contains(got, "new.txt") {
+		t.Errorf("dir: %q", got)
+	}
 	u, err := h.Usage(t.Context())
 	if err != nil || u.Processes < 2 {
 		t.Errorf("%+v, error %v", u, err)

@@ -190,12 +190,12 @@ func (f *flags) bringUp(cmd *cobra.Command) (end func() error, err error) {
 		if err != nil {
 			return nil, err
 		}
-		f.kubeconfig = s.cluster.Kubeconfig()
+		f.kubeconfig = s.kubeconfig
 		if f.o.Internet == "" {
 			f.o.Internet = s.internet
 		}
-		f.o.Outside = s.dialer
-		return s.Close, nil
+		f.o.Outside = s.outside
+		return s.end, nil
 	case fromKind:
 		k, err := kind.Up(cmd.Context(), kind.Options{Name: f.name, Kubernetes: f.kubernetes, Log: cmd.ErrOrStderr()})
 		if err != nil {

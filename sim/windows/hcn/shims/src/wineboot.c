@@ -17,7 +17,8 @@
  *                            started them itself would leave them its error output, and
  *                            who reads that would never see its end
  *
- *     wineboot.exe --services   asks for them itself and waits until they are up
+ *     wineboot.exe --services   asks for them itself and waits until they are up; its output
+ *                               should be nobody's, since it may leave --wait behind
  *
  * It uses kernel32 and ntdll alone, which are in every process: loading more takes
  * longer than all it does. */
@@ -194,14 +195,25 @@ static void wait_for_want(void)
 	}
 }
 
-/* Asks for the services. */
+/* Asks for the services. Where the first program of the server was another, nobody waits for
+ * the wish yet. The mutex is nsi.c's: of two that ask at once, one starts them. */
 static void want(void)
 {
 	HANDLE started = CreateEventW(NULL, TRUE, FALSE, L"__wine_SvcctlStarted");
-	HANDLE wanted = OpenEventW(EVENT_MODIFY_STATE, FALSE, WANTED);
+	HANDLE one = CreateMutexW(NULL, FALSE, L"winlab-services"), wanted;
 
-	if (started && wanted && SetEvent(wanted))
-		WaitForSingleObject(started, 60000);
+	if (!started || !one || WaitForSingleObject(one, 60000) == WAIT_TIMEOUT)
+		return;
+	if (WaitForSingleObject(started, 0) != WAIT_OBJECT_0) {
+		wanted = OpenEventW(EVENT_MODIFY_STATE, FALSE, WANTED);
+		if (!wanted) {
+			leave_waiting();
+			wanted = OpenEventW(EVENT_MODIFY_STATE, FALSE, WANTED);
+		}
+		if (wanted && SetEvent(wanted))
+			WaitForSingleObject(started, 60000);
+	}
+	ReleaseMutex(one);
 }
 
 /* has looks for an option in the command line. */
