@@ -93,11 +93,13 @@ fuzz: go ## run every fuzz target for FUZZTIME (60s), one after another
 cluster: go ## build bin/winlab-cluster, a Kubernetes cluster with simulated Windows nodes
 	cd conformance/e2e && $(GO) build -o ../../bin/winlab-cluster ./cmd/winlab-cluster
 
-upstream: go ## Kubernetes' own tests of SIG Windows and SIG Network on a simulated cluster; some hours on two cores
+upstream: cluster-binaries ## Kubernetes' own tests of SIG Windows and SIG Network on a simulated cluster; some hours on two cores
+	@for p in nginx busybox nc; do command -v $$p >/dev/null || missing="$$missing $$p"; done; [ -z "$$missing" ] || { \
+	  echo "pods of upstream's tests run these programs of this machine, and they are missing:$$missing (Debian, Ubuntu: nginx-light busybox-static netcat-openbsd)" >&2; exit 2; }
 	cd conformance/e2e && $(GO) build -o ../../bin/ ./cmd/winlab-cluster ./cmd/winlab-upstream
 	bin/winlab-cluster up -d conformance/e2e/labs/l2bridge.yaml --name upstream
 	@kubeconfig=$$(bin/winlab-cluster kubeconfig --path --name upstream); code=0; \
-	for suite in sig-windows sig-network; do bin/winlab-upstream --suite $$suite --kubeconfig $$kubeconfig --out out/upstream/$$suite || code=1; done; \
+	for suite in sig-windows sig-network; do bin/winlab-upstream --suite $$suite --kubeconfig $$kubeconfig --kubectl bin/kubectl --out out/upstream/$$suite || code=1; done; \
 	bin/winlab-cluster down upstream; exit $$code
 
 cluster-binaries: go ## build the pinned programs of a cluster into the cache (or take them from it), bin/kubectl too; cold 20 minutes
