@@ -26,7 +26,10 @@ func hnsRefused(x *nodeFacts) look {
 			times = fmt.Sprintf(", %d times", e.Count)
 		}
 		says := fmt.Sprintf("HNS refused %s with 0x%x (%s: %s)%s", call, e.Code, e.Name, e.Text, times)
-		if e.Name == "" {
+		switch {
+		case e.Code == 0:
+			says = fmt.Sprintf("HNS refused %s: %s%s", call, e.Text, times)
+		case e.Name == "":
 			says = fmt.Sprintf("HNS refused %s with 0x%x, a code that no source explains%s", call, e.Code, times)
 		}
 		out.hits = append(out.hits, hit{says: says, evidence: e.Places})

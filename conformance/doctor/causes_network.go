@@ -136,7 +136,7 @@ func sourceVIPStale(x *nodeFacts) look {
 	case len(vips) == 0:
 		return look{}
 	case !x.subnet.prefix.IsValid():
-		return lacks("There is a source VIP, but not the node's subnet to compare it with; take C:\\run\\flannel\\subnet.env and Get-HnsNetwork | ConvertTo-Json -Depth 20")
+		return lacks("There is a source VIP, or a request for one, but not the node's subnet to compare it with; take C:\\run\\flannel\\subnet.env and Get-HnsNetwork | ConvertTo-Json -Depth 20")
 	}
 	for _, v := range vips {
 		if !x.subnet.contains(v.addr) {
@@ -245,6 +245,9 @@ func noNetwork(x *nodeFacts) look {
 	case len(x.pods) > 0:
 		return healthy(fmt.Sprintf("HNS has the network %s for pods", x.pods[0].Name))
 	}
+	if of := unlisted(x.n); of != "" {
+		return lacks("The list of HNS networks is not whole: " + of + "; take it again with: Get-HnsNetwork | ConvertTo-Json -Depth 20")
+	}
 	var names []string
 	for _, n := range x.n.Networks {
 		if !slices.Contains(names, n.Name) {
@@ -255,6 +258,25 @@ func noNetwork(x *nodeFacts) look {
 		place.Text = "HNS networks: " + strings.Join(names, ", ")
 	}
 	return found("HNS has no network for pods", place)
+}
+
+// unlisted names an object whose network is not in the list of networks, "" for none.
+func unlisted(n *nodedump.Node) string {
+	there := map[string]bool{}
+	for _, x := range n.Networks {
+		there[strings.ToLower(x.ID)], there[strings.ToLower(x.Name)] = true, true
+	}
+	for _, e := range n.Endpoints {
+		if e.Network != "" && !there[strings.ToLower(e.Network)] {
+			return fmt.Sprintf("endpoint %s is of network %s (%s:%d)", e.Name, e.Network, e.Place.File, e.Place.Line)
+		}
+	}
+	for _, l := range n.OfNetworks {
+		if !there[strings.ToLower(l.Value)] {
+			return fmt.Sprintf("a policy list is of network %s (%s:%d)", l.Value, l.Place.File, l.Place.Line)
+		}
+	}
+	return ""
 }
 
 func isVEthernet(name string) bool {

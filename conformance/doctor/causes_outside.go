@@ -51,8 +51,20 @@ func exceptionCovers(x *nodeFacts) look {
 				break
 			}
 		}
+		if len(out.hits) == 0 && len(list) > 0 && !slices.ContainsFunc(x.n.Trials, x.fromPod) {
+			out.lacks = fmt.Sprintf("The ExceptionList holds %s: packets there keep the pod's address, and what is in these ranges and has no route to the pods cannot answer. No trial from a pod says whether that matters; make one in a pod: Test-NetConnection ADDRESS -Port PORT", texts(list))
+		}
 	}
 	return out
+}
+
+// texts writes ranges.
+func texts(all []known) string {
+	var s []string
+	for _, k := range all {
+		s = append(s, k.prefix.String())
+	}
+	return strings.Join(s, ", ")
 }
 
 // added are the ranges that the plugins put among the exceptions themselves:

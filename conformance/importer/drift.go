@@ -137,7 +137,7 @@ func place(e *hns.Endpoint) string {
 // internalTrafficPolicy Local, have other backends and are left out.
 func (im *importing) driftOfServices(n *labNode, byID map[string]*hns.Endpoint, add func(Drift)) {
 	d := n.got.dump.HNS
-	if len(d.LoadBalancers) == 0 {
+	if len(d.LoadBalancers) == 0 || im.backendsUnknown() != "" {
 		return // no kube-proxy has run there, or its lists were not taken
 	}
 	told := map[string]bool{}

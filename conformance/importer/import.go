@@ -32,6 +32,8 @@ type importing struct {
 	// guess says that nothing in the bundle says which network plugin there is, "" where
 	// something does.
 	guess string
+	// unlabelled is where a table shows pods without their labels, if one does.
+	unlabelled object
 	// ref is how the lab names a file of the bundle, and beside how one of [Result.Extra].
 	ref, beside func(string) string
 }
@@ -44,6 +46,8 @@ type (
 	kubePod struct {
 		corev1.Pod
 		at object
+		// table says that it is known from a table of kubectl, which shows no ports.
+		table bool
 	}
 )
 
@@ -70,13 +74,19 @@ func Import(ctx context.Context, b *bundle.Bundle, name string, ref, beside func
 		}
 		im.clusterFile(f)
 	}
+	for _, f := range b.Files {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		im.tables(f)
+	}
 	im.r.HasCluster = len(im.kube)+len(im.pods) > 0
 	im.nodeFolders()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if len(im.nodes) == 0 && len(im.kube) == 0 {
-		return nil, fmt.Errorf("%s has neither objects of HNS nor nodes of Kubernetes; take it with winlab.exe collect on a node, or give the output of: kubectl get nodes,pods,services,endpointslices -A -o json", b.Path)
+		return nil, fmt.Errorf("%s has neither objects of HNS nor nodes of Kubernetes; take it with winlab.exe collect on a node, or give the output of: kubectl get nodes,pods,services,endpointslices -A -o json%s", b.Path, im.there())
 	}
 	return im.r, im.lab(name)
 }

@@ -72,7 +72,7 @@ func (im *importing) lab(name string) error {
 	im.sorted()
 	nodes := im.labNodes()
 	if len(nodes) == 0 {
-		return fmt.Errorf("%s has no node that can be imported: %s", im.b.Path, strings.Join(im.r.LeftOut, "; "))
+		return fmt.Errorf("%s has no node that can be imported: %s%s", im.b.Path, strings.Join(im.r.LeftOut, "; "), im.there())
 	}
 	s := newTree()
 	im.version(s, nodes)
@@ -184,7 +184,7 @@ func (im *importing) node(n *labNode) bool {
 	}
 	if !n.address.IsValid() {
 		im.r.miss("the address of node "+n.name, "the node is not in the lab", "kubectl get nodes -o json")
-		im.r.LeftOut = append(im.r.LeftOut, "node "+n.name+": no address of it is known")
+		im.r.LeftOut = append(im.r.LeftOut, "node "+n.name+": no address of it is known; take one with: kubectl get nodes -o json, or ipconfig /all and Get-HnsNetwork on the node")
 		return false
 	}
 	n.tree.set("address", n.address.String(), from)
@@ -467,6 +467,10 @@ func (im *importing) manifest(s tree) error {
 		if v.Namespace == "default" && v.Name == "kubernetes" {
 			continue // every lab has it
 		}
+		if why := im.backendsUnknown(); why != "" && len(v.Spec.Selector) > 0 {
+			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: Service %s/%s: which pods are behind it is not known: %s", o.File, o.Line, v.Namespace, v.Name, why))
+			continue
+		}
 		selectors[v.Namespace+"/"+v.Name] = len(v.Spec.Selector) > 0
 		im.r.fact("Service "+v.Namespace+"/"+v.Name, v.Spec.ClusterIP, o.File, o.Line)
 		if err := add(o, "status"); err != nil {
@@ -477,6 +481,9 @@ func (im *importing) manifest(s tree) error {
 		if err := add(o, "addressType", "endpoints", "ports", "subsets", "status"); err != nil {
 			return err
 		}
+	}
+	if why := im.backendsUnknown(); why != "" && len(im.services) > 0 {
+		im.r.miss("the pods behind Services", why+": Services that choose pods by them are not in the lab", "kubectl get pods -A -o json")
 	}
 	if out.Len() > 0 {
 		im.r.Extra["cluster.yaml"] = out.Bytes()

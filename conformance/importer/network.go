@@ -24,10 +24,6 @@ var known = []string{string(cni.PluginFlannel), string(cni.PluginWinBridge), str
 func (im *importing) network(s tree, nodes []*labNode) string {
 	t := newTree()
 	plugin, conf, from := im.plugin(nodes)
-	t.set("plugin", plugin, from)
-	if conf != "" {
-		t.set("conf", conf, "")
-	}
 	var pods []netip.Prefix
 	for _, n := range nodes {
 		if n.kube != nil {
@@ -36,11 +32,21 @@ func (im *importing) network(s tree, nodes []*labNode) string {
 			}
 		}
 	}
-	cluster := im.clusterCIDR(t, pods)
+	ranges := newTree()
+	cluster := im.clusterCIDR(ranges, pods)
+	netConf, at := "", ""
 	if plugin == string(cni.PluginFlannel) {
-		if name, at := im.netConf(cluster); name != "" {
-			t.set("netConf", name, at)
+		if netConf, at = im.netConf(cluster); netConf == "" {
+			plugin, conf, from = im.withoutNetConf(nodes)
 		}
+	}
+	t.set("plugin", plugin, from)
+	if conf != "" {
+		t.set("conf", conf, "")
+	}
+	t.n.Content = append(t.n.Content, ranges.n.Content...)
+	if netConf != "" {
+		t.set("netConf", netConf, at)
 	}
 	var services []netip.Prefix
 	dns := ""
@@ -82,14 +88,11 @@ func around(all []netip.Prefix, bits int) netip.Prefix {
 
 // plugin finds the plugin and its configuration.
 func (im *importing) plugin(nodes []*labNode) (name, conf, from string) {
-	for _, n := range im.nodes {
-		if n.conf == "" {
-			continue
-		}
-		data, _ := im.b.Read(n.conf)
+	for _, f := range im.confs() {
+		data, _ := im.b.Read(f)
 		p := pluginOf(data)
 		if slices.Contains(known, p) {
-			return p, im.ref(n.conf), im.r.fact("network plugin", p, im.b.Shown(n.conf), 1)
+			return p, im.ref(f), im.r.fact("network plugin", p, im.b.Shown(f), 1)
 		}
 		im.r.conclude("network plugin", p, "an import uses no model of "+p+" yet: collected nodes are what their HNS has, other nodes what a plugin with such a network makes")
 	}
@@ -113,6 +116,41 @@ func (im *importing) plugin(nodes []*labNode) (name, conf, from string) {
 	im.guess = why + ": taken for " + plugin
 	im.r.miss("the network plugin", why+": nodes of which there are no files are as "+plugin+" makes them, and verdicts of flows that meet one say so", `the configuration in C:\etc\cni\net.d or C:\k\cni\config`)
 	return im.made(plugin, "cbr0", "")
+}
+
+// confs are the CNI configurations of the bundle: those of nodes first, then those that stand alone.
+func (im *importing) confs() (all []string) {
+	for _, n := range im.nodes {
+		if n.conf != "" {
+			all = append(all, n.conf)
+		}
+	}
+	for _, f := range im.b.Files {
+		if !slices.Contains(all, f) && im.cniConf(f) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// withoutNetConf is what stands for flannel where nothing says its backend: no lab of it can be made.
+// The network that HNS has says what kind it is.
+func (im *importing) withoutNetConf(nodes []*labNode) (name, conf, from string) {
+	const why = "flannel is there, and nothing says its backend"
+	for _, n := range nodes {
+		if n.got == nil || n.got.why != "" {
+			continue
+		}
+		for i := range n.got.dump.HNS.Networks {
+			if x := &n.got.dump.HNS.Networks[i]; x.Is(hns.Overlay) || x.Is(hns.L2Bridge) {
+				name, conf, from = im.byType(n, x)
+				im.guess = why + ": taken for " + name
+				return name, conf, from
+			}
+		}
+	}
+	im.guess = why + ": taken for win-bridge"
+	return im.made("win-bridge", "cbr0", "")
 }
 
 // The annotations by which a node shows flannel's backend, and Calico (flannel-io/flannel
@@ -233,15 +271,32 @@ func (im *importing) backend() (name, from string) {
 			return name, im.r.fact("backend of flannel", name, n.at.File, n.at.Line)
 		}
 	}
-	for _, n := range im.nodes {
-		data, _ := im.b.Read(n.conf)
-		var c struct{ Delegate struct{ Type string } }
-		if n.conf != "" && json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &c) == nil && delegates[c.Delegate.Type] != "" {
-			name = delegates[c.Delegate.Type]
-			return name, im.r.conclude("backend of flannel", name, "its CNI plugin on "+comment(n.name)+" delegates to "+c.Delegate.Type)
+	for _, f := range im.confs() {
+		data, _ := im.b.Read(f)
+		if to := delegateOf(data); delegates[to] != "" {
+			name = delegates[to]
+			return name, im.r.conclude("backend of flannel", name, "its CNI plugin delegates to "+to+" ("+comment(im.b.Shown(f))+")")
 		}
 	}
 	return "", ""
+}
+
+// delegateOf is the plugin that a CNI configuration delegates to, "" for none.
+func delegateOf(conf []byte) string {
+	type delegating struct{ Delegate struct{ Type string } }
+	var c struct {
+		delegating
+		Plugins []delegating
+	}
+	if json.Unmarshal(bytes.TrimPrefix(conf, []byte("\xef\xbb\xbf")), &c) != nil {
+		return ""
+	}
+	for _, p := range append([]delegating{c.delegating}, c.Plugins...) {
+		if p.Delegate.Type != "" {
+			return p.Delegate.Type
+		}
+	}
+	return ""
 }
 
 // clusterCIDR is what kube-proxy has for it, which decides whose connections to a Service it

@@ -81,7 +81,14 @@ func (im *importing) pod(p *kubePod, a netip.Addr) tree {
 	if len(host) > 0 {
 		t.set("hostPorts", host, "")
 	}
-	t.set("portsUnknown", fmt.Sprintf("pod %s/%s declares the ports %s; on which others its programs listen nobody said; ask with: kubectl exec -n %s %s -- netstat -an", p.Namespace, p.Name, strings.Join(listen, ", "), p.Namespace, p.Name), "")
+	declares := "declares the ports " + strings.Join(listen, ", ")
+	switch {
+	case p.table:
+		declares = "is known from a table, which shows no ports"
+	case len(listen) == 0:
+		declares = "declares no port"
+	}
+	t.set("portsUnknown", fmt.Sprintf("pod %s/%s %s; on which others its programs listen nobody said; ask with: kubectl exec -n %s %s -- netstat -an", p.Namespace, p.Name, declares, p.Namespace, p.Name), "")
 	if !ready(&p.Pod) {
 		t.set("ready", false, "")
 	}

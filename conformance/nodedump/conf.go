@@ -90,6 +90,13 @@ func componentOf(on string) bool {
 
 // sourceVIP takes the two files that start.ps1 keeps for overlay networks.
 func (r *reader) sourceVIP(o *yaml.Node) bool {
+	if strings.Contains(strings.ToLower(path.Base(r.file)), "sourcevip") && dump.Has(o, "code") && dump.Has(o, "msg") {
+		// An error of a CNI plugin (containernetworking/cni pkg/types Error): no address was given.
+		r.node.Mistakes = append(r.node.Mistakes, strict.Mistake{File: r.file, Line: o.Line, Column: 1,
+			Message: "the plugin that gives the source VIP answered with an error, so kube-proxy has none: " + dump.Str(o, "msg")})
+		r.as(listSourceVIP)
+		return true
+	}
 	if !dump.Has(o, "cniVersion") || dump.Child(o, "type", "plugins") != nil {
 		return false
 	}

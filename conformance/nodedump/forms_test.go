@@ -316,13 +316,19 @@ func TestHNSErrors(t *testing.T) {
 		`E0412 08:11:05 1 x.go:1] err="hcs::System failed in Win32: Element not found. (0x490)"`,
 		`E0412 08:11:06 1 x.go:1] "exit" code=0x490`,
 		strings.Repeat("x", 70<<10) + " 0x803b0001",
+		`Invoke-HnsRequest : @{Error=An adapter was not found. ; ErrorCode=2151350278; Success=False}`,
+		`Invoke-HnsRequest : @{Error=The parameter is incorrect. ; ErrorCode=2147942487; Success=False}`,
+		`Invoke-HnsRequest : @{Output=; ErrorCode=0; Success=True}`,
+		`E0402 14:16:04.3 5968 proxier.go:997] Remote endpoint creation failed: HNS failed with error : The switch-port was not found.`,
+		`E0402 14:16:05.3 5968 proxier.go:997] HNS failed with error : Something that nobody has written down.`,
 	}, "\n")
 	n := ReadFS(fstest.MapFS{"kube-proxy.log": {Data: []byte(log)}})
 	var got []string
 	for _, e := range n.HNSErrors() {
 		got = append(got, fmt.Sprintf("%s 0x%x %s %d line %d", e.Op, e.Code, e.Name, e.Count, e.Places[0].Line))
 	}
-	want := "hcnCreateLoadBalancer 0x803b0013 HCN_E_PORT_ALREADY_EXISTS 2 line 1; hcnOpenEndpoint 0x490 ERROR_NOT_FOUND 1 line 3"
+	want := "hcnCreateLoadBalancer 0x803b0013 HCN_E_PORT_ALREADY_EXISTS 2 line 1; hcnOpenEndpoint 0x490 ERROR_NOT_FOUND 1 line 3; " +
+		"Invoke-HnsRequest 0x803b0006 HCN_E_ADAPTER_NOT_FOUND 1 line 7; Invoke-HnsRequest 0x57 ERROR_INVALID_PARAMETER 1 line 8;  0x803b0007 HCN_E_PORT_NOT_FOUND 1 line 10;  0x0  1 line 11"
 	if strings.Join(got, "; ") != want {
 		t.Errorf("found %s\nwant  %s", strings.Join(got, "; "), want)
 	}

@@ -112,6 +112,9 @@ func (r *reader) parsed(o *yaml.Node) *hns.Dump {
 
 // loadBalancer takes what Get-HnsPolicyList and HCN v2 show.
 func (r *reader) loadBalancer(o *yaml.Node) {
+	if c := dump.Child(o, "HostComputeNetwork"); c != nil && c.Value != "" {
+		r.node.OfNetworks = append(r.node.OfNetworks, Text{Value: c.Value, Place: r.at(c.Line)})
+	}
 	for _, x := range r.parsed(o).LoadBalancers {
 		l := LoadBalancer{ID: x.ID, DSR: x.DSR(), Place: r.at(o.Line)}
 		for _, v := range x.FrontendVIPs {

@@ -13,7 +13,8 @@ import (
 // HNSError is a code with which HNS refused a call, as logs have it.
 type HNSError struct {
 	// Code is the HRESULT or Win32 code, Name its symbol and Text what Windows says for it;
-	// both "" for a code of HNS that nothing here knows.
+	// both "" for a code of HNS that nothing here knows. Code is 0 where a line has words only
+	// that belong to no code.
 	Code       uint32
 	Name, Text string
 	// Op is the call, "hcnCreateLoadBalancer", "" where no line names it.
@@ -31,7 +32,12 @@ var (
 	// must be in hcsshim's form: "hcnCreateEndpoint failed in Win32: Element not found. (0x490)".
 	hnsCode   = lazyregexp.New(`(?i)\b0x(803b[0-9a-f]{4})\b`)
 	win32Code = lazyregexp.New(`(?i)failed in Win32: [^(]*\(0x([0-9a-f]{1,8})\)`)
-	hcnCall   = lazyregexp.New(`\bhcn[A-Z]\w+`)
+	hcnCall   = lazyregexp.New(`\b(?:hcn[A-Z]\w+|Invoke-HnsRequest\b)`)
+	// hns.psm1 of microsoft/SDN shows the answer of HNS as PowerShell shows an object, with the
+	// code in decimal: "@{Error=An adapter was not found. ; ErrorCode=2151350278; Success=False}".
+	answerCode = lazyregexp.New(`(?i)\bErrorCode=(\d{1,10})\b[^}]*\bSuccess=False`)
+	// hcsshim before HCN v2 printed the words only (hnsCallRawResponse).
+	answerText = lazyregexp.New(`(?i)\bHNS failed with error : ([^"\\]{5,200})`)
 )
 
 // findHNSErrors looks for codes of HNS in a line. The same words may be in a line twice, as
@@ -43,8 +49,16 @@ func (r *reader) findHNSErrors(line int, text string) {
 			codes = append(codes, strings.ToLower(m[1]))
 		}
 	}
+	for _, m := range answerCode.FindAllStringSubmatch(text, -1) {
+		if n, err := strconv.ParseUint(m[1], 10, 32); err == nil {
+			codes = append(codes, strconv.FormatUint(win32(n), 16))
+		}
+	}
 	slices.Sort(codes)
 	op := hcnCall.FindString(text)
+	if m := answerText.FindStringSubmatch(text); m != nil && len(codes) == 0 {
+		r.hnsWords(strings.TrimSpace(m[1]), op, r.at(line))
+	}
 	for _, c := range slices.Compact(codes) {
 		n, err := strconv.ParseUint(c, 16, 32)
 		if err != nil || n>>16 != 0x803b && op == "" {
@@ -52,6 +66,31 @@ func (r *reader) findHNSErrors(line int, text string) {
 		}
 		r.hnsError(uint32(n), op, r.at(line))
 	}
+}
+
+// win32 is the Win32 code that an HRESULT stands for, or the code itself (winerror.h
+// HRESULT_FROM_WIN32).
+func win32(code uint64) uint64 {
+	if code>>16 == 0x8007 {
+		return code & 0xffff
+	}
+	return code
+}
+
+// hnsWords takes a refusal of which only the words are there.
+func (r *reader) hnsWords(words, op string, p Place) {
+	if known, ok := hns.ErrorWithText(words); ok {
+		r.hnsError(known.Code, op, p)
+		return
+	}
+	r.as("error codes of HNS")
+	for i := range r.node.hnsErrors {
+		if e := &r.node.hnsErrors[i]; e.Code == 0 && e.Text == words && e.Op == op {
+			e.Count++
+			return
+		}
+	}
+	r.node.hnsErrors = append(r.node.hnsErrors, HNSError{Text: words, Op: op, Count: 1, Places: []Place{p}})
 }
 
 func (r *reader) hnsError(code uint32, op string, p Place) {
@@ -75,4 +114,6 @@ func (r *reader) hnsError(code uint32, op string, p Place) {
 }
 
 // mayHaveHNSErrors is a quick look; line is in lower case.
-func mayHaveHNSErrors(line string) bool { return dump.HasAny(line, "0x803b", "failed in win32") }
+func mayHaveHNSErrors(line string) bool {
+	return dump.HasAny(line, "0x803b", "failed in win32", "errorcode=", "hns failed with error")
+}

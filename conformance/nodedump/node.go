@@ -51,6 +51,8 @@ type Node struct {
 	dump.Facts
 	// LoadBalancers are those of HNS.
 	LoadBalancers []LoadBalancer
+	// OfNetworks are the ids of networks that HNS's load balancers name.
+	OfNetworks []Text
 	// Cut says what of HNS's objects was cut off, by ConvertTo-Json's depth for example,
 	// and how to take it.
 	Cut []Text

@@ -277,7 +277,7 @@ func (r *reader) text(c *Command, l dump.Lines) {
 			r.object(c, o)
 		}
 	}
-	for _, o := range kubectlTables(l) {
+	for _, o := range dump.CapitalTables(l, "NAME", "REASON") {
 		r.kubectlRow(o)
 	}
 	r.trials(c, l)

@@ -182,7 +182,7 @@ func target(c *Command) (host string, port int) {
 
 // from says where a trial was made, by what was typed, else by the file's name.
 func (r *reader) from(c *Command) string {
-	if c != nil {
+	if c != nil && c.From != "" {
 		return c.From
 	}
 	name := strings.ToLower(r.file)

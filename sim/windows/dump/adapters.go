@@ -60,10 +60,21 @@ func IPConfig(l Lines) (host Text, all []Adapter, ok bool) {
 		}
 	}
 	p.end()
-	if len(p.all) == 0 || strings.HasPrefix(p.all[0].Name, "vEthernet (cid-") {
+	if len(p.all) == 0 || ofContainer(&p.all[0]) {
 		return Text{}, nil, false
 	}
 	return p.host, p.all, true
+}
+
+// podAdapter are names of adapters that runtimes and plugins give the endpoint of a container,
+// with the id of its sandbox: "cid-ID" (Docker, vpc-bridge), "ID_NETWORK" (win-bridge, win-overlay,
+// Calico), "ID-eth0" (azure-vnet).
+var podAdapter = lazyregexp.New(`^vEthernet \((?:cid-|[0-9a-f]{12,64}_|[0-9a-f]{8,64}-eth\d+\))`)
+
+// ofContainer reports whether an adapter is the one of a container: ipconfig ran in it, and its
+// host, adapters and gateways are not the node's. The node's own compartment shows no such adapter.
+func ofContainer(a *Adapter) bool {
+	return podAdapter.MatchString(a.Name) || strings.Contains(a.Description, "Virtual Ethernet Container Adapter")
 }
 
 // IsIPConfig reports whether a text may be the output of ipconfig.

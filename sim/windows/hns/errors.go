@@ -103,7 +103,64 @@ func ErrorWithCode(code uint32) (*Error, bool) {
 			return e, true
 		}
 	}
+	for _, e := range documented() {
+		if e.Code == code {
+			return e, true
+		}
+	}
 	return nil, false
+}
+
+// ErrorWithText finds the error that Windows describes with a text, however it ends: what
+// hcsshim printed of HNS v1 before it printed codes.
+func ErrorWithText(text string) (*Error, bool) {
+	plain := func(s string) string { return strings.TrimRight(strings.TrimSpace(s), ". ") }
+	for code := uint32(0x803b0001); code <= lastDocumented; code++ {
+		if e, ok := ErrorWithCode(code); ok && strings.EqualFold(plain(e.Text), plain(text)) {
+			return e, true
+		}
+	}
+	return nil, false
+}
+
+// lastDocumented is the highest of [documented].
+const lastDocumented = 0x803b0037
+
+// documented are the codes that no call here answers with, and that logs of nodes have
+// (MicrosoftDocs/Virtualization-Documentation, HCN Error Code).
+func documented() []*Error {
+	return []*Error{
+		{Code: 0x803b0003, Name: "HCN_E_LAYER_NOT_FOUND", Text: "The network's underlying layer was not found."},
+		{Code: 0x803b0004, Name: "HCN_E_SWITCH_NOT_FOUND", Text: "The virtual switch was not found."},
+		{Code: 0x803b0005, Name: "HCN_E_SUBNET_NOT_FOUND", Text: "The network does not have a subnet for this endpoint."},
+		{Code: 0x803b0006, Name: "HCN_E_ADAPTER_NOT_FOUND", Text: "An adapter was not found."},
+		{Code: 0x803b0009, Name: "HCN_E_VFP_PORTSETTING_NOT_FOUND", Text: "A required VFP port setting was not found."},
+		{Code: 0x803b0011, Name: "HCN_E_LAYER_ALREADY_EXISTS", Text: "The layer already exists."},
+		{Code: 0x803b0012, Name: "HCN_E_POLICY_ALREADY_EXISTS", Text: "Policy information already exists on this object."},
+		{Code: 0x803b0016, Name: "HCN_E_MAPPING_NOT_SUPPORTED", Text: "Port mapping is not supported on the given network."},
+		{Code: 0x803b0017, Name: "HCN_E_DEGRADED_OPERATION", Text: "There was an operation attempted on a degraded object."},
+		{Code: 0x803b0018, Name: "HCN_E_SHARED_SWITCH_MODIFICATION", Text: "Cannot modify a switch shared by multiple networks."},
+		{Code: 0x803b0019, Name: "HCN_E_GUID_CONVERSION_FAILURE", Text: "Failed to interpret a parameter as a GUID."},
+		{Code: 0x803b001a, Name: "HCN_E_REGKEY_FAILURE", Text: "Failed to process registry key."},
+		{Code: 0x803b001c, Name: "HCN_E_INVALID_JSON_REFERENCE", Text: "The reference is invalid in the JSON document."},
+		{Code: 0x803b001d, Name: "HCN_E_ENDPOINT_SHARING_DISABLED", Text: "Endpoint sharing is disabled."},
+		{Code: 0x803b001f, Name: "HCN_E_SWITCH_EXTENSION_NOT_FOUND", Text: "The specified switch extension does not exist on this switch."},
+		{Code: 0x803b0020, Name: "HCN_E_MANAGER_STOPPED", Text: "Operation cannot be performed while service is stopping."},
+		{Code: 0x803b0027, Name: "GCN_E_NETCOMPARTMENT_NOT_FOUND", Text: "Network compartment not found for the given id."},
+		{Code: 0x803b0028, Name: "GCN_E_NETINTERFACE_NOT_FOUND", Text: "Network interface not found for the given id."},
+		{Code: 0x803b002a, Name: "HCN_E_ICS_DISABLED", Text: "Internet Connection Sharing service (SharedAccess) is disabled and cannot be started."},
+		{Code: 0x803b002b, Name: "HCN_E_ENDPOINT_NAMESPACE_ALREADY_EXISTS", Text: "This requested operation is invalid as endpoint is already part of a network namespace."},
+		{Code: 0x803b002c, Name: "HCN_E_ENTITY_HAS_REFERENCES", Text: "The specified entity cannot be removed while it still has references."},
+		{Code: 0x803b002d, Name: "HCN_E_INVALID_INTERNAL_PORT", Text: "The internal port must exist and cannot be zero."},
+		{Code: 0x803b002e, Name: "HCN_E_NAMESPACE_ATTACH_FAILED", Text: "The requested operation for attach namespace failed."},
+		{Code: 0x803b0031, Name: "HCN_E_OBJECT_USED_AFTER_UNLOAD", Text: "A call was performed against an object that was torn down."},
+		{Code: 0x803b0032, Name: "HCN_E_INVALID_SUBNET", Text: "The provided subnet configuration is invalid or missing parameters."},
+		{Code: 0x803b0033, Name: "HCN_E_INVALID_IP_SUBNET", Text: "The provided IP subnet configuration is invalid or missing parameters."},
+		{Code: 0x803b0034, Name: "HCN_E_ENDPOINT_NOT_ATTACHED", Text: "The endpoint must be attached to complete the operation."},
+		{Code: 0x803b0035, Name: "HCN_E_ENDPOINT_NOT_LOCAL", Text: "The endpoint must be local to complete the operation."},
+		{Code: 0x803b0036, Name: "HCN_INTERFACEPARAMETERS_ALREADY_APPLIED", Text: "Cannot apply more than one InterfaceParameters policy."},
+		{Code: lastDocumented, Name: "HCN_E_VFP_NOT_ALLOWED", Text: "A network of this type can not be created because VFP is not available."},
+	}
 }
 
 // mistakes collects what is wrong with one object. The first code that was

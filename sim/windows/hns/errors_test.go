@@ -2,6 +2,7 @@ package hns
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -53,5 +54,32 @@ func TestErrorCodes(t *testing.T) {
 	}
 	if errors.Is(ErrInvalidParam, errors.New("x")) {
 		t.Error("any error is ErrInvalidParam")
+	}
+}
+
+// TestDocumentedCodes: every code of HCN's page has one error, found by its code and by its words,
+// unless another has the same words.
+func TestDocumentedCodes(t *testing.T) {
+	seen := map[string]uint32{}
+	for code := uint32(0x803b0001); code <= lastDocumented; code++ {
+		e, ok := ErrorWithCode(code)
+		if !ok {
+			if code < 0x803b0021 || code > 0x803b0029 { // GCN_E_: what a guest's agent answers
+				t.Errorf("0x%x has no name", code)
+			}
+			continue
+		}
+		if e.Code != code || e.Name == "" || e.Text == "" {
+			t.Errorf("0x%x is %+v", code, e)
+		}
+		if seen[e.Text] == 0 {
+			seen[e.Text] = code
+		}
+		if by, ok := ErrorWithText(" " + strings.TrimSuffix(e.Text, ".") + ". "); !ok || by.Code != seen[e.Text] {
+			t.Errorf("0x%x by its words: %+v", code, by)
+		}
+	}
+	if _, ok := ErrorWithText("nothing of the kind"); ok {
+		t.Error("words of no code have one")
 	}
 }

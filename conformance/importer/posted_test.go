@@ -1,0 +1,111 @@
+package importer_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// wide is what kubectl prints of the cluster of [node].
+const wide = `-- nodes.txt --
+$ kubectl get nodes -o wide
+NAME     STATUS   ROLES           AGE   VERSION   INTERNAL-IP    EXTERNAL-IP   OS-IMAGE                         KERNEL-VERSION    CONTAINER-RUNTIME
+master   Ready    control-plane   9d    v1.30.4   192.168.1.10   <none>        Ubuntu 22.04.4 LTS               5.15.0-100        containerd://1.7.1
+win1     Ready    <none>          9d    v1.30.4   192.168.1.11   <none>        Windows Server 2022 Datacenter   10.0.20348.2762   containerd://1.7.1
+what     Ready    <none>          9d    v1.30.4   192.168.1.13   <none>        <unknown>                        <unknown>         <unknown>
+-- pods.txt --
+NAMESPACE   NAME   READY   STATUS      RESTARTS      AGE   IP           NODE     NOMINATED NODE   READINESS GATES
+web         a      1/1     Running     3 (2d ago)    9d    10.244.1.7   win1     <none>           <none>
+web         b      0/1     Running     0             9d    10.244.1.8   win1     <none>           <none>
+web         old    0/1     Completed   0             9d    10.244.1.9   win1     <none>           <none>
+`
+
+// TestImportTables: nodes and pods are taken from the tables of kubectl get -o wide; what a table
+// does not show (ports, labels, ranges) is nobody's guess.
+func TestImportTables(t *testing.T) {
+	service := `-- services.yaml --
+apiVersion: v1
+kind: Service
+metadata: {namespace: web, name: a}
+spec: {clusterIP: 10.96.0.50, selector: {app: a}, ports: [{port: 80}]}
+`
+	r, c, err := imported(t, node+wide+service)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.Lab)
+	}
+	got := string(r.Lab)
+	for _, want := range []string{"name: win1 # ", "nodes.txt:4", "os: linux", "build: 10.0.20348.2762", "name: a # ", "pods.txt:2", "is known from a table, which shows no ports", "tcp/6443"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	for _, gone := range []string{"name: old", "name: what"} {
+		if strings.Contains(got, gone) {
+			t.Errorf("%q in\n%s", gone, got)
+		}
+	}
+	if all := strings.Join(r.LeftOut, "\n"); !strings.Contains(all, "Service web/a: which pods are behind it is not known: the table of pods at") {
+		t.Errorf("left out: %s", all)
+	}
+	for _, d := range r.Drift {
+		t.Errorf("drift: %+v", d)
+	}
+	if got := verdict(t, c, "pod/web/b", "pod/web/a:8080"); !strings.HasPrefix(got, "unknown ") {
+		t.Error(got)
+	}
+	// With their labels the pods behind a Service are known, and an object counts more than a table.
+	labelled := strings.NewReplacer("READINESS GATES", "READINESS GATES   LABELS", "<none>           <none>\nweb", "<none>           <none>            app=a\nweb").Replace(wide)
+	r, _, err = imported(t, node+labelled+service+strings.Replace(objects, "20348.2582", "20348.2700", 1))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.Lab)
+	}
+	if !strings.Contains(string(r.Lab), "build: 10.0.20348.2700") || strings.Contains(string(r.Lab), "which shows no ports") {
+		t.Errorf("the table counts more than the objects:\n%s", r.Lab)
+	}
+}
+
+// TestImportThere: of a bundle that is too little for a lab it is said what is there, and what each
+// file lacks.
+func TestImportThere(t *testing.T) {
+	for name, c := range map[string]struct{ files, want string }{
+		"names":    {"-- hnsdiag.txt --\nNetworks:\nName             ID\nnat              FD741616-F4D9-40F2-8090-D280C3B15D69\n", "shown without their fields; take it again with: hnsdiag list all -d"},
+		"conf":     {"-- 10-flannel.conflist --\n{\"cniVersion\": \"0.3.0\", \"name\": \"cbr0\", \"plugins\": [{\"type\": \"flannel\", \"delegate\": {\"type\": \"win-bridge\"}}]}\n", "10-flannel.conflist is the configuration of flannel, which delegates to win-bridge; what it made is not there"},
+		"objects":  {"-- pods.txt --\nNAMESPACE   NAME   READY   STATUS\nweb         a      1/1     Running\n-- s.yaml --\napiVersion: v1\nkind: Service\nmetadata: {name: a}\n", "s.yaml has objects of Kubernetes, and no node among them; nothing that a lab has was found in "},
+		"endpoint": {"-- e.json --\n" + strings.ReplaceAll(node[strings.Index(node, "[{\"ID\":\"2222"):strings.Index(node, "-- win1/routes")], "10.244.1.2", "10.244.1.1"), "e.json has endpoints of HNS and not their networks; add the output of: Get-HnsNetwork"},
+	} {
+		_, _, err := imported(t, c.files)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestImportConfAlone: a configuration that belongs to no node with HNS says which plugin the
+// cluster has; flannel of which nothing says the backend makes a lab that can be built.
+func TestImportConfAlone(t *testing.T) {
+	kube := strings.Replace(objects, "20348.2582", "20348.2762", 1)
+	r, c, err := imported(t, "-- notes/cni.conf --\n{\"cniVersion\": \"0.3.0\", \"name\": \"cbr0\", \"type\": \"flannel\", \"delegate\": {\"type\": \"win-bridge\"}}\n"+kube)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.Lab)
+	}
+	if !strings.Contains(string(r.Lab), "plugin: flannel") || !strings.Contains(string(r.Extra["net-conf.json"]), "host-gw") {
+		t.Errorf("%s\n%s", r.Extra["net-conf.json"], r.Lab)
+	}
+	if got := verdict(t, c, "pod/web/b", "pod/web/a:8080"); !strings.HasPrefix(got, "varies ") {
+		t.Error(got)
+	}
+	unknown := "-- win1/cni.conf --\n{\"cniVersion\": \"0.3.0\", \"name\": \"cbr0\", \"type\": \"flannel\"}\n"
+	r, _, err = imported(t, unknown+node+kube)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.Lab)
+	}
+	if !strings.Contains(string(r.Lab), "plugin: win-bridge # concluded: network cbr0 of win1 is of type L2Bridge") {
+		t.Errorf("%s", r.Lab)
+	}
+	r, _, err = imported(t, unknown+kube)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.Lab)
+	}
+	if !strings.Contains(string(r.Lab), "flannel is there, and nothing says its backend: taken for win-bridge") {
+		t.Errorf("%s", r.Lab)
+	}
+}

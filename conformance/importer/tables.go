@@ -1,0 +1,125 @@
+package importer
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+)
+
+// maxTable bounds a file in which tables are looked for, in bytes: kubectl prints some hundred
+// bytes for a pod.
+const maxTable = 32 << 20
+
+// tables takes nodes and pods out of what kubectl get -o wide prints. Objects count more: what
+// one says is not taken from a table.
+func (im *importing) tables(f string) {
+	if e := strings.ToLower(path.Ext(f)); e != ".txt" && e != "" || im.b.Size(f) > maxTable {
+		return
+	}
+	if m, ok := im.b.Manifest.Find(f); ok && m.Node != "" {
+		return
+	}
+	data, err := im.b.Read(f)
+	if err != nil {
+		return // whoever reads it next says so
+	}
+	text, ok := dump.Decode(data)
+	if !ok {
+		return
+	}
+	taken := false
+	for _, row := range dump.CapitalTables(dump.Split(im.b.Shown(f), text), "NAME") {
+		at := object{File: im.b.Shown(f), Line: row.Line}
+		taken = im.nodeRow(row, at) || im.podRow(row, at) || taken
+	}
+	if taken && !im.showsHNS(f) {
+		im.cluster[f] = true
+	}
+}
+
+// nodeRow takes a row of kubectl get nodes -o wide.
+func (im *importing) nodeRow(row *yaml.Node, at object) bool {
+	name := dump.Str(row, "NAME")
+	if !dump.Has(row, "NAME", "STATUS", "ROLES", "VERSION", "INTERNAL-IP") {
+		return false
+	}
+	if im.knows(name) {
+		return true
+	}
+	n := kubeNode{at: at}
+	n.Name = name
+	n.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: dump.Str(row, "VERSION"), OSImage: dump.Str(row, "OS-IMAGE"), KernelVersion: dump.Str(row, "KERNEL-VERSION")}
+	if a := dump.Str(row, "INTERNAL-IP"); a != "<none>" {
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: a}}
+	}
+	if strings.Contains(dump.Str(row, "ROLES"), "control-plane") {
+		n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""}
+	}
+	switch image := n.Status.NodeInfo.OSImage; {
+	case strings.Contains(image, "Windows"):
+		n.Status.NodeInfo.OperatingSystem = "windows"
+	case image != "" && !strings.HasPrefix(image, "<"):
+		n.Status.NodeInfo.OperatingSystem = "linux"
+	}
+	im.kube = append(im.kube, n)
+	return true
+}
+
+// podRow takes a row of kubectl get pods -o wide. It shows no ports, and no labels unless
+// --show-labels asked for them.
+func (im *importing) podRow(row *yaml.Node, at object) bool {
+	if !dump.Has(row, "NAME", "READY", "STATUS", "IP", "NODE") {
+		return false
+	}
+	p := kubePod{at: at, table: true}
+	p.Name, p.Namespace = dump.Str(row, "NAME"), dump.Str(row, "NAMESPACE")
+	if p.Namespace == "" {
+		p.Namespace = "default"
+		im.r.conclude("namespace of pod "+comment(p.Name), p.Namespace, "the table of kubectl has no column NAMESPACE")
+	}
+	for i := range im.pods {
+		if o := &im.pods[i]; o.Name == p.Name && o.Namespace == p.Namespace {
+			return true
+		}
+	}
+	p.Spec.NodeName, p.Status.PodIP = dump.Str(row, "NODE"), dump.Str(row, "IP")
+	if p.Spec.NodeName == "<none>" {
+		p.Spec.NodeName = ""
+	}
+	ready, all, _ := strings.Cut(dump.Str(row, "READY"), "/")
+	switch dump.Str(row, "STATUS") {
+	case "Completed", "Succeeded":
+		p.Status.Phase = corev1.PodSucceeded
+	default:
+		p.Status.Phase = corev1.PodRunning
+	}
+	if ready == all && ready != "0" && ready != "" {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	}
+	if dump.Has(row, "LABELS") {
+		p.Labels = map[string]string{}
+		for _, pair := range strings.Split(dump.Str(row, "LABELS"), ",") {
+			if k, v, ok := strings.Cut(pair, "="); ok {
+				p.Labels[k] = v
+			}
+		}
+	} else {
+		im.unlabelled = at
+	}
+	im.pods = append(im.pods, p)
+	return true
+}
+
+// backendsUnknown says, of a Service that chooses pods by labels, why nobody knows which: "" where
+// the labels of all pods are there.
+func (im *importing) backendsUnknown() string {
+	if im.unlabelled.File == "" {
+		return ""
+	}
+	return fmt.Sprintf("the table of pods at %s:%d does not show their labels", im.unlabelled.File, im.unlabelled.Line)
+}
