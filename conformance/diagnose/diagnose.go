@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path"
 	"path/filepath"
@@ -28,8 +29,8 @@ const (
 	claimPods    = "verify-pod-to-pod"
 )
 
-// maxServices bounds the Services that are tried from each node.
-const maxServices = 100
+// maxPorts bounds the ports of Services that are tried from each node.
+const maxPorts = 100
 
 // Is reports whether a path is a bundle that says more than the files of one node do: a .zip,
 // a folder that winlab collect has written or that holds such, or one with HNS of nodes and
@@ -84,8 +85,9 @@ func Bundle(ctx context.Context, b *bundle.Bundle, t claims.Target, l *claims.Le
 		}
 	}
 	x := &tries{d: d, l: l, found: map[string]bool{}}
-	if x.c, err = cluster(ctx, dir, r); err != nil {
-		d.NotExamined = append(d.NotExamined, "packets: the lab of the bundle cannot be built: "+err.Error())
+	c, bad := cluster(ctx, dir, r)
+	if x.c = c; bad != nil { // the findings so far stand
+		d.NotExamined = append(d.NotExamined, "packets: the lab of the bundle cannot be built: "+strings.ReplaceAll(bad.Error(), dir+string(filepath.Separator), ""))
 	}
 	for _, dr := range r.Drift {
 		if err := x.drift(ctx, dr); err != nil {
@@ -222,7 +224,7 @@ func (x *tries) drift(ctx context.Context, d importer.Drift) error {
 		f.Write = "restart kube-proxy on the node: it makes its load balancers again"
 	}
 	if from := x.podOn(d.Node); from != "" && d.To != "" {
-		t, err := x.trace(ctx, from, d.To)
+		t, err := x.trace(ctx, from, d.To, "")
 		if err != nil {
 			return err
 		}
@@ -235,23 +237,41 @@ func (x *tries) drift(ctx context.Context, d importer.Drift) error {
 	return nil
 }
 
-// packets sends a packet from a pod of each node that was seen to a pod of each node and to
-// each Service. One that certainly dies is a finding, unless a policy has blocked it.
-func (x *tries) packets(ctx context.Context, r *importer.Result) error {
-	var to []string
+// end is where a packet goes.
+type end struct{ to, protocol string }
+
+// ends are a pod with a port on each node, and the ports of Services, up to [maxPorts].
+func (x *tries) ends() (all []end) {
 	for _, n := range x.c.Nodes {
 		if p := x.servesOn(n.Name); p != "" {
-			to = append(to, p)
+			all = append(all, end{p, ""})
 		}
 	}
-	for i, s := range x.c.Plan.Services {
-		if k := x.c.Service(s.Namespace, s.Name); i < maxServices && k != nil && len(k.Ports) > 0 && len(k.ClusterIPs) > 0 {
-			to = append(to, fmt.Sprintf("svc/%s/%s:%d", s.Namespace, s.Name, k.Ports[0].Port))
+	tried, more := 0, 0
+	for _, s := range x.c.Plan.Services {
+		k := x.c.Service(s.Namespace, s.Name)
+		if k == nil || !slices.ContainsFunc(k.ClusterIPs, netip.Addr.Is4) {
+			continue
+		}
+		for _, p := range k.Ports {
+			if tried == maxPorts {
+				more++
+				continue
+			}
+			tried++
+			all = append(all, end{fmt.Sprintf("svc/%s/%s:%d", s.Namespace, s.Name, p.Port), strings.ToLower(p.Proto.String())})
 		}
 	}
-	if n := len(x.c.Plan.Services); n > maxServices {
-		x.d.NotExamined = append(x.d.NotExamined, fmt.Sprintf("packets to %d of %d Services: only the first %d are tried; ask with: winlab trace BUNDLE --from pod/NAME --to svc/NAME:PORT", n-maxServices, n, maxServices))
+	if more > 0 {
+		x.d.NotExamined = append(x.d.NotExamined, fmt.Sprintf("packets to %d of %d ports of Services: only the first %d are tried; ask with: winlab trace BUNDLE --from pod/NAME --to svc/NAME:PORT", more, more+tried, tried))
 	}
+	return all
+}
+
+// packets sends a packet from a pod of each node that was seen to a pod of each node and to
+// each port of a Service. One that certainly dies is a finding, unless a policy has blocked it.
+func (x *tries) packets(ctx context.Context, r *importer.Result) error {
+	to := x.ends()
 	tried := 0
 	for _, n := range r.Nodes {
 		from := x.podOn(n.Name)
@@ -259,10 +279,10 @@ func (x *tries) packets(ctx context.Context, r *importer.Result) error {
 			continue
 		}
 		for _, end := range to {
-			if strings.HasPrefix(end, from+":") {
+			if strings.HasPrefix(end.to, from+":") {
 				continue
 			}
-			t, err := x.trace(ctx, from, end)
+			t, err := x.trace(ctx, from, end.to, end.protocol)
 			if err != nil {
 				return err
 			}
@@ -306,11 +326,11 @@ func (x *tries) died(node string, t *trace.Trace, p *trace.Path) {
 }
 
 // trace sends a packet; nil where there is no lab, or a name in it is not there.
-func (x *tries) trace(ctx context.Context, from, to string) (*trace.Trace, error) {
+func (x *tries) trace(ctx context.Context, from, to, protocol string) (*trace.Trace, error) {
 	if x.c == nil {
 		return nil, nil
 	}
-	t, err := x.c.Trace(ctx, lab.Request{From: from, To: to})
+	t, err := x.c.Trace(ctx, lab.Request{From: from, To: to, Protocol: protocol})
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/winlab-dev/winlab/conformance/bundle"
 	"github.com/winlab-dev/winlab/conformance/claims"
@@ -100,7 +100,7 @@ func TestThreads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+	if diff := gocmp.Diff(string(want), b.String()); diff != "" {
 		t.Errorf("differs from %s (go test ./conformance/diagnose -run TestThreads -update writes it); judge it in docs/posted-bundles.md:\n%s", file, diff)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // Drift is where Kubernetes says one thing and HNS of a node another.
 type Drift struct {
-	// ID is the kind of difference: [NoEndpoint], [LeftOver], [NoLoadBalancer] or [OtherBackends].
+	// ID is the kind of difference: [NoEndpoint], [LeftOver], [NoLoadBalancer] and the like.
 	ID   string `json:"id"`
 	Node string `json:"node"`
 	// To is an end of a flow that meets it, as a lab writes it; "" where there is none. File and
@@ -36,6 +36,7 @@ const (
 	LeftOver       = "endpoint-without-pod"
 	NoLoadBalancer = "load-balancer-missing"
 	OtherBackends  = "load-balancer-backends"
+	OtherPort      = "load-balancer-port"
 	OtherRoute     = "route-to-pods"
 	OtherTunnel    = "remote-subnet"
 )
@@ -61,7 +62,10 @@ func (im *importing) drift(n *labNode) {
 	pods := map[netip.Addr]*kubePod{}
 	for i := range im.pods {
 		p := &im.pods[i]
-		if a, err := netip.ParseAddr(p.Status.PodIP); err == nil && running(p) && !p.Spec.HostNetwork {
+		if !running(p) || p.Spec.HostNetwork {
+			continue
+		}
+		for _, a := range addresses(p) {
 			pods[a] = p
 		}
 	}
@@ -70,10 +74,16 @@ func (im *importing) drift(n *labNode) {
 		im.r.Drift = append(im.r.Drift, d)
 	}
 	for _, a := range sortedAddrs(pods) {
-		if p := pods[a]; p.Spec.NodeName == n.name && local[a] == nil {
-			add(Drift{ID: NoEndpoint, File: p.at.File, Line: p.at.Line, Kubernetes: fmt.Sprintf("pod %s/%s has %s on %s (%s:%d)", p.Namespace, p.Name, a, n.name, p.at.File, p.at.Line),
-				HNS: "no endpoint has " + a.String(), Means: "nothing reaches the pod; it is not in the lab"})
+		p := pods[a]
+		if p.Spec.NodeName != n.name || local[a] != nil {
+			continue
 		}
+		means := "nothing reaches the pod; it is not in the lab"
+		if slices.ContainsFunc(addresses(p), func(o netip.Addr) bool { return local[o] != nil }) {
+			means = "nothing reaches the pod at this address"
+		}
+		add(Drift{ID: NoEndpoint, File: p.at.File, Line: p.at.Line, Kubernetes: fmt.Sprintf("pod %s/%s has %s on %s (%s:%d)", p.Namespace, p.Name, a, n.name, p.at.File, p.at.Line),
+			HNS: "no endpoint has " + a.String(), Means: means})
 	}
 	own := n.got.own()
 	for _, a := range sortedAddrs(local) {
@@ -88,6 +98,16 @@ func (im *importing) drift(n *labNode) {
 	}
 	im.driftOfServices(n, byID, add)
 	im.driftOfWays(n, add)
+}
+
+// addresses are all that a pod has: those of both families where the API server shows them.
+func addresses(p *kubePod) (all []netip.Addr) {
+	for _, ip := range append([]corev1.PodIP{{IP: p.Status.PodIP}}, p.Status.PodIPs...) {
+		if a, err := netip.ParseAddr(ip.IP); err == nil && !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	return all
 }
 
 func running(p *kubePod) bool {
@@ -146,41 +166,80 @@ func (im *importing) driftOfServices(n *labNode, byID map[string]*hns.Endpoint, 
 		if json.Unmarshal(o.raw, &s) != nil || len(s.Spec.Selector) == 0 || s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal {
 			continue
 		}
-		vip, err := netip.ParseAddr(s.Spec.ClusterIP)
-		if err != nil {
-			continue // None
-		}
-		want := im.ready(&s)
-		for _, port := range s.Spec.Ports {
-			says := fmt.Sprintf("Service %s/%s port %d has %s (%s:%d)", s.Namespace, s.Name, port.Port, backends(want), o.File, o.Line)
-			lb := balancer(d, vip, port)
-			differs := Drift{Kubernetes: says, File: o.File, Line: o.Line, To: fmt.Sprintf("svc/%s/%s:%d", s.Namespace, s.Name, port.Port)}
-			switch {
-			case lb == nil && len(want) > 0:
-				differs.ID, differs.HNS = NoLoadBalancer, fmt.Sprintf("no load balancer has %s port %d", vip, port.Port)
-				differs.Means = "packets to the Service's address are not translated on this node"
-				add(differs)
-			case lb != nil:
-				told[lb.ID] = true
-				have, gone := behind(lb, byID)
-				if !slices.Equal(have, want) || len(gone) > 0 {
-					h := fmt.Sprintf("load balancer %s has %s", strings.ToLower(lb.ID), backends(have))
-					if len(gone) > 0 {
-						h += ", and endpoints that are not there: " + strings.Join(gone, ", ")
-					}
-					differs.ID, differs.HNS, differs.Means = OtherBackends, h, "connections go to other backends than the Service has"
-					add(differs)
-				}
+		for _, text := range slices.Compact(append([]string{s.Spec.ClusterIP}, s.Spec.ClusterIPs...)) {
+			if vip, err := netip.ParseAddr(text); err == nil { // else None
+				im.driftOfAddress(d, byID, &s, o, vip, told, add)
 			}
 		}
 	}
 	for i := range d.LoadBalancers {
 		lb := &d.LoadBalancers[i]
-		if _, gone := behind(lb, byID); len(gone) > 0 && !told[lb.ID] {
+		if _, gone := behind(lb, byID, of6(lb)); len(gone) > 0 && !told[lb.ID] {
 			add(Drift{ID: OtherBackends, Kubernetes: "nothing of this one", Means: "connections that get such a backend go to an address that nobody has",
 				HNS: fmt.Sprintf("load balancer %s, of %s, names endpoints that are not there: %s", strings.ToLower(lb.ID), frontends(lb), strings.Join(gone, ", "))})
 		}
 	}
+}
+
+// driftOfAddress compares one address of a Service. A pod without an address of its family is no
+// backend of it (k8s.io/endpointslice getEndpointAddresses).
+func (im *importing) driftOfAddress(d *hns.Dump, byID map[string]*hns.Endpoint, s *corev1.Service, o object, vip netip.Addr, told map[string]bool, add func(Drift)) {
+	want := im.ready(s, vip.Is6())
+	for _, port := range s.Spec.Ports {
+		says := fmt.Sprintf("Service %s/%s port %d has %s (%s:%d)", s.Namespace, s.Name, port.Port, backends(want), o.File, o.Line)
+		lb := balancer(d, vip, port)
+		differs := Drift{Kubernetes: says, File: o.File, Line: o.Line}
+		if vip.Is4() {
+			differs.To = fmt.Sprintf("svc/%s/%s:%d", s.Namespace, s.Name, port.Port)
+		}
+		switch {
+		case lb == nil && len(want) > 0:
+			differs.ID, differs.HNS = NoLoadBalancer, fmt.Sprintf("no load balancer has %s port %d", vip, port.Port)
+			differs.Means = "packets to the Service's address are not translated on this node"
+			add(differs)
+		case lb != nil:
+			told[lb.ID] = true
+			have, gone := behind(lb, byID, vip.Is6())
+			if !slices.Equal(have, want) || len(gone) > 0 {
+				h := fmt.Sprintf("load balancer %s has %s", strings.ToLower(lb.ID), backends(have))
+				if len(gone) > 0 {
+					h += ", and endpoints that are not there: " + strings.Join(gone, ", ")
+				}
+				differs.ID, differs.HNS, differs.Means = OtherBackends, h, "connections go to other backends than the Service has"
+				add(differs)
+				continue
+			}
+			if to, want := inside(lb, port), port.TargetPort.IntValue(); to != 0 && want != 0 && to != want {
+				differs.Kubernetes = fmt.Sprintf("Service %s/%s port %d has the target port %d (%s:%d)", s.Namespace, s.Name, port.Port, want, o.File, o.Line)
+				differs.ID, differs.HNS = OtherPort, fmt.Sprintf("load balancer %s sends it to port %d", strings.ToLower(lb.ID), to)
+				differs.Means = "connections go to a port of the pods on which they need not listen"
+				add(differs)
+			}
+		}
+	}
+}
+
+// inside is the port of the backends to which a load balancer sends a port of a Service, 0 where it
+// does not say. kube-proxy takes the Service's target port for it (pkg/proxy/winkernel proxier.go); one
+// with a name may be another in each pod, and is not compared.
+func inside(lb *hns.LoadBalancer, port corev1.ServicePort) int {
+	for _, m := range lb.PortMappings {
+		if int32(m.ExternalPort) == port.Port {
+			return int(m.InternalPort)
+		}
+	}
+	return 0
+}
+
+// of6 reports whether a load balancer has IPv6 addresses. One of a node port shows none; that it is
+// for IPv6 stands in its flags (pkg/proxy/winkernel hns.go LoadBalancerFlagsIPv6).
+func of6(lb *hns.LoadBalancer) bool {
+	for _, v := range lb.FrontendVIPs {
+		if a, err := netip.ParseAddr(v); err == nil {
+			return a.Is6()
+		}
+	}
+	return lb.IPv6()
 }
 
 // frontends are the addresses and ports that a load balancer serves.
@@ -195,27 +254,31 @@ func frontends(lb *hns.LoadBalancer) string {
 	return at
 }
 
-// ready are the addresses of a Service's pods that are ready.
-func (im *importing) ready(s *corev1.Service) (all []netip.Addr) {
+// ready are the addresses of one family of a Service's pods that are ready.
+func (im *importing) ready(s *corev1.Service, six bool) (all []netip.Addr) {
 	of := labels.SelectorFromSet(s.Spec.Selector)
 	for i := range im.pods {
 		p := &im.pods[i]
-		a, err := netip.ParseAddr(p.Status.PodIP)
-		if err == nil && p.Namespace == s.Namespace && running(p) && p.DeletionTimestamp == nil && (ready(&p.Pod) || s.Spec.PublishNotReadyAddresses) && of.Matches(labels.Set(p.Labels)) {
-			all = append(all, a)
+		if p.Namespace != s.Namespace || !running(p) || p.DeletionTimestamp != nil || !ready(&p.Pod) && !s.Spec.PublishNotReadyAddresses || !of.Matches(labels.Set(p.Labels)) {
+			continue
+		}
+		if i := slices.IndexFunc(addresses(p), func(a netip.Addr) bool { return a.Is6() == six }); i >= 0 {
+			all = append(all, addresses(p)[i])
 		}
 	}
 	slices.SortFunc(all, netip.Addr.Compare)
 	return all
 }
 
-// behind are the addresses behind a load balancer, and the ids of endpoints that are not there.
-func behind(lb *hns.LoadBalancer, byID map[string]*hns.Endpoint) (have []netip.Addr, gone []string) {
+// behind are the addresses of one family behind a load balancer, and the ids of endpoints that are not
+// there. An endpoint without an address of the family is there, and no backend.
+func behind(lb *hns.LoadBalancer, byID map[string]*hns.Endpoint, six bool) (have []netip.Addr, gone []string) {
 	for _, id := range lb.HostComputeEndpoints {
-		if e := byID[strings.ToLower(id)]; e != nil && e.Address(false).IsValid() {
-			have = append(have, e.Address(false))
-		} else {
+		switch e := byID[strings.ToLower(id)]; {
+		case e == nil || len(e.Addresses()) == 0:
 			gone = append(gone, id)
+		case e.Address(six).IsValid():
+			have = append(have, e.Address(six))
 		}
 	}
 	slices.SortFunc(have, netip.Addr.Compare)

@@ -60,6 +60,7 @@ type labNode struct {
 	address  netip.Addr
 	kube     *kubeNode
 	got      *collected
+	pods     string       // its podCIDR, "" for none
 	prefix   netip.Prefix // of its segment
 	gateway  netip.Addr
 	tree     tree
@@ -188,8 +189,8 @@ func (im *importing) node(n *labNode) bool {
 		return false
 	}
 	n.tree.set("address", n.address.String(), from)
-	if n.kube != nil && n.kube.Spec.PodCIDR != "" {
-		n.tree.set("podCIDR", n.kube.Spec.PodCIDR, at("podCIDR", n.kube.Spec.PodCIDR))
+	if n.pods = im.podCIDR(n); n.pods != "" {
+		n.tree.set("podCIDR", n.pods, at("podCIDR", n.pods))
 	}
 	im.vtep(n)
 	if n.os == "linux" {
@@ -207,6 +208,34 @@ func (im *importing) node(n *labNode) bool {
 		im.windows(n)
 	}
 	return true
+}
+
+// podCIDR is the IPv4 range of a node's pods, "" where it has none, and where its pods have addresses
+// of another: the controller manager gives nodes ranges that plugins with addresses of their own
+// (Amazon's, Azure's, Calico's IPAM) do not use.
+func (im *importing) podCIDR(n *labNode) string {
+	if n.kube == nil {
+		return ""
+	}
+	var found netip.Prefix
+	for _, text := range append([]string{n.kube.Spec.PodCIDR}, n.kube.Spec.PodCIDRs...) {
+		if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() && !found.IsValid() {
+			found = p
+		}
+	}
+	for i := range im.pods {
+		p := &im.pods[i]
+		a, err := netip.ParseAddr(p.Status.PodIP)
+		if err != nil || !a.Is4() || p.Spec.NodeName != n.name || p.Spec.HostNetwork || !running(p) || !found.IsValid() || found.Contains(a) {
+			continue
+		}
+		im.r.conclude("podCIDR of "+n.name, "none", fmt.Sprintf("pod %s/%s has %s there, outside of the node's %s (%s:%d)", p.Namespace, p.Name, a, found, p.at.File, p.at.Line))
+		return ""
+	}
+	if !found.IsValid() {
+		return ""
+	}
+	return found.String()
 }
 
 // backendData is the annotation in which flanneld says the MAC address of a node's tunnel device
@@ -379,7 +408,8 @@ func (im *importing) fabric(s tree, nodes []*labNode, plugin string) {
 		im.r.conclude("network of "+n.name, n.prefix.String(), "nothing says how long it is; most are /24")
 	}
 	var segments, routers []tree
-	if plugin == string(cni.PluginAzure) {
+	azure := plugin == string(cni.PluginAzure) && !im.azureOverlay()
+	if azure {
 		im.r.conclude("the nodes' network", "a virtual network of Azure", "azure-vnet gives pods addresses of one")
 		im.r.miss("security groups and user-defined routes of the virtual network", "the network carries everything, and routes by address", "az network nsg list, az network route-table list")
 	}
@@ -393,7 +423,7 @@ func (im *importing) fabric(s tree, nodes []*labNode, plugin string) {
 		g.set("name", names[p], "")
 		g.set("subnet", p.String(), "")
 		g.set("unknown", "the bundle does not say what else is in the network "+p.String()+" of the nodes; collect on the node that has the address, or ask who runs the network", "")
-		if plugin == string(cni.PluginAzure) {
+		if azure {
 			g.set("azure", true, "concluded: azure-vnet gives pods addresses of a virtual network of Azure")
 		}
 		segments = append(segments, g)

@@ -27,7 +27,7 @@ func (im *importing) network(s tree, nodes []*labNode) string {
 	var pods []netip.Prefix
 	for _, n := range nodes {
 		if n.kube != nil {
-			if p, err := netip.ParsePrefix(n.kube.Spec.PodCIDR); err == nil && p.Addr().Is4() {
+			if p, err := netip.ParsePrefix(n.pods); err == nil {
 				pods = append(pods, p)
 			}
 		}
@@ -279,6 +279,30 @@ func (im *importing) backend() (name, from string) {
 		}
 	}
 	return "", ""
+}
+
+// azureOverlay reports whether azure-vnet gives pods addresses that are none of the virtual network
+// (Azure/azure-container-networking cni/network, ipam mode): what that network does with them is set
+// outside of the cluster.
+func (im *importing) azureOverlay() bool {
+	for _, f := range im.confs() {
+		data, _ := im.b.Read(f)
+		var c struct {
+			Plugins []struct {
+				Type string
+				IPAM struct{ Mode string } `json:"ipam"`
+			}
+		}
+		if json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &c) != nil {
+			continue
+		}
+		for _, p := range c.Plugins {
+			if p.Type == string(cni.PluginAzure) && strings.Contains(strings.ToLower(p.IPAM.Mode), "overlay") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // delegateOf is the plugin that a CNI configuration delegates to, "" for none.
