@@ -72,7 +72,8 @@ func vfpRuleStale(x *nodeFacts) look {
 				out.hits = append(out.hits, hit{says: fmt.Sprintf("the rule %s serves %s, which no load balancer of HNS has any more", r.Name, b), evidence: []nodedump.Place{r.Place}})
 				continue
 			}
-			for _, a := range r.Backends {
+			for _, b := range r.Backends {
+				a := b.Addr()
 				if endpoints && !slices.ContainsFunc(x.n.Endpoints, func(e nodedump.Endpoint) bool { return e.Address == a }) && !x.hasIPv6Only(a) {
 					out.hits = append(out.hits, hit{says: fmt.Sprintf("the rule %s sends to %s, and no endpoint of HNS has that address", r.Name, a), evidence: []nodedump.Place{r.Place}})
 				}

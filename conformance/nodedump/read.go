@@ -193,6 +193,9 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 	if isYAML(text) {
 		return nil, r.yaml(name, text, known)
 	}
+	if dump.OnlyPackets(r.all) {
+		return nil, "packets that pktmon saw, which winlab compare reads"
+	}
 	broken := dump.BrokenJSON(r.all)
 	r.node.Mistakes = append(r.node.Mistakes, broken...)
 	r.whole = len(broken) == 0 && !isLog(r.all)

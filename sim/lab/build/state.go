@@ -88,11 +88,26 @@ func port(p *vfp.Port) dump.Port {
 		for _, g := range l.Groups {
 			for _, r := range g.Rules {
 				n := r.Counts()
-				out.Rules = append(out.Rules, dump.Rule{Counts: &dump.RuleCounts{Matched: n.Packets, Dropped: n.Dropped, Bytes: n.Bytes}, Layer: l.Name, Group: g.Name, Name: r.ID, Priority: int(r.Priority), Type: r.Action.Type(), Conditions: conditions(r.Cond)})
+				out.Rules = append(out.Rules, dump.Rule{Backends: backends(r.Action), Counts: &dump.RuleCounts{Matched: n.Packets, Dropped: n.Dropped, Bytes: n.Bytes}, Layer: l.Name, Group: g.Name, Name: r.ID, Priority: int(r.Priority), Type: r.Action.Type(), Conditions: conditions(r.Cond)})
 			}
 		}
 	}
 	return out
+}
+
+// backends are what a load balancing rule may pick.
+func backends(a vfp.Action) []netip.AddrPort {
+	lb, ok := a.(vfp.LBNAT)
+	if !ok {
+		return nil
+	}
+	var all []netip.AddrPort
+	for _, t := range lb.Targets {
+		if t.Addr.IsValid() {
+			all = append(all, netip.AddrPortFrom(t.Addr, t.Port))
+		}
+	}
+	return all
 }
 
 // conditions writes what a rule matches in the words of vfpctrl.

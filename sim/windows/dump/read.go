@@ -188,6 +188,10 @@ func (n *Node) read(name string, data []byte) bool {
 		return false
 	}
 	all := Split(name, text)
+	if OnlyPackets(all) {
+		r.f.Skipped = "packets that pktmon saw, which winlab compare reads"
+		return false
+	}
 	if isLog(all) {
 		r.log(all)
 		r.inLog = true

@@ -38,8 +38,8 @@ type Rule struct {
 	Type     string
 	// Conditions are as they stand there: "Destination IP : 10.244.4.0-10.244.4.255".
 	Conditions []string
-	// Backends are the addresses of the DIP ranges of an lbnat rule.
-	Backends []netip.Addr
+	// Backends are the DIP ranges of an lbnat rule.
+	Backends []netip.AddrPort
 	// Counts are nil where they were not asked for.
 	Counts *RuleCounts
 	Place  Place
@@ -55,7 +55,7 @@ var (
 	policyFor = lazyregexp.New(`(?i)^\s*(?:Policy|Get-port-counter|Dumping vfp rules) for port\s*:\s*(\S*)\s*$`)
 	vfpItem   = lazyregexp.New(`^\s*(LAYER|GROUP|RULE)\s*:\s*(.*?)\s*$`)
 	vfpField  = lazyregexp.New(`^\s*([A-Za-z][A-Za-z ]*?)\s*:\s*(.*?)\s*$`)
-	dipForm   = lazyregexp.New(`^\s*\{\s*(\S+?)(?:\s*-\s*\S+)?\s*:\s*\d+\s*\}\s*$`)
+	dipForm   = lazyregexp.New(`^\s*\{\s*(\S+?)(?:\s*-\s*\S+)?\s*:\s*(\d+)\s*\}\s*$`)
 	vfpFlag   = lazyregexp.New(`(?i)/(port|layer|group)[\s:]\s*"?\{?([^\s"{}]+)`)
 )
 
@@ -174,8 +174,8 @@ func (p *vfpParser) line(text string, at Place) {
 	}
 	if p.rule != nil && p.dips {
 		if m := dipForm.FindStringSubmatch(text); m != nil {
-			if a := Addr(m[1]); a.IsValid() {
-				p.rule.Backends = append(p.rule.Backends, a)
+			if port, err := strconv.ParseUint(m[2], 10, 16); err == nil && Addr(m[1]).IsValid() {
+				p.rule.Backends = append(p.rule.Backends, netip.AddrPortFrom(Addr(m[1]), uint16(port)))
 			}
 			return
 		}

@@ -364,6 +364,12 @@ func (s *State) vfpListing(counters bool) []byte {
 				continue
 			}
 			b.WriteString("        Flow TTL: 0\n        Rule Data:\n")
+			if len(r.Backends) > 0 {
+				b.WriteString("        DIP Range:\n")
+			}
+			for _, x := range r.Backends {
+				fmt.Fprintf(&b, "            { %s : %d }\n", x.Addr(), x.Port())
+			}
 		}
 		b.WriteByte('\n')
 	}

@@ -193,6 +193,7 @@ func (a *app) verbs() []*cobra.Command {
 		{"collect", a.collectCmd},
 		{"import", a.importCmd},
 		{"doctor", a.doctorCmd},
+		{"compare", a.compareCmd},
 		{"claims", a.claimsCmd},
 		{"hns", a.hnsCmd},
 		{"version", a.versionCmd},

@@ -18,6 +18,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/text"
+	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
 // traceOptions are the flags of trace.
@@ -155,9 +156,9 @@ func (o *traceOptions) request() (lab.Request, error) {
 	}
 	switch {
 	case o.tuple != "":
-		t, err := parseTuple(o.tuple)
+		t, err := dump.ParseTuple(o.tuple)
 		errs = append(errs, err)
-		r.From, r.To, r.Protocol, r.SrcPort = t.Src.Addr().String(), t.Dst.String(), t.protocol(), t.Src.Port()
+		r.From, r.To, r.Protocol, r.SrcPort = t.Src.Addr().String(), t.Dst.String(), t.Protocol(), t.Src.Port()
 		r.IPv6 = t.Src.Addr().Is6()
 		if r.Protocol == "ping" {
 			r.To = t.Dst.Addr().String()

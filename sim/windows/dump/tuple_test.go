@@ -1,4 +1,4 @@
-package cli
+package dump
 
 import (
 	"strings"
@@ -21,7 +21,7 @@ func TestParseTuple(t *testing.T) {
 		{"6 10.244.1.4 1 10.96.0.10 80 sideways 1", "!write in or out"},
 		{"6 fe80::1%eth0 1 fe80::2 80 out 1", "!not an address"},
 	} {
-		got, err := parseTuple(tt.in)
+		got, err := ParseTuple(tt.in)
 		if want, bad := strings.CutPrefix(tt.want, "!"); bad {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: error %v, want %q in it", tt.in, err, want)
@@ -40,14 +40,14 @@ func FuzzTuple(f *testing.F) {
 	f.Add("0 17 10.244.1.4 40000 10.96.0.10 53 in 0x0")
 	f.Add("58 fd00::4 0 ::ffff:1.2.3.4 0 out 0")
 	f.Fuzz(func(t *testing.T, s string) {
-		a, err := parseTuple(s)
+		a, err := ParseTuple(s)
 		if err != nil {
 			if !strings.Contains(err.Error(), "write") && !strings.Contains(err.Error(), "have different address families") {
 				t.Errorf("%q: the error does not say what to write: %v", s, err)
 			}
 			return
 		}
-		if b, err := parseTuple(a.String()); err != nil || a != b {
+		if b, err := ParseTuple(a.String()); err != nil || a != b {
 			t.Errorf("%q is read as %q, and that as %q, %v", s, a, b, err)
 		}
 	})

@@ -1,4 +1,4 @@
-package cli
+package dump
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 )
 
-// tuple is a packet in the argument order of `vfpctrl /process-tuples`.
-type tuple struct {
+// Tuple is a packet in the argument order of `vfpctrl /process-tuples`.
+type Tuple struct {
 	Proto    packet.Proto
 	Src, Dst netip.AddrPort
 	// In says that the packet comes to the port from the switch.
@@ -22,26 +22,26 @@ type tuple struct {
 // tupleForm says how a tuple is written.
 const tupleForm = `write "[ENCAP] PROTO SRC SPORT DST DPORT in|out FLAGS", for example "6 10.244.1.4 40000 10.96.0.10 80 out 1" (6 TCP, 17 UDP, 1 ICMP; flags 1 is SYN)`
 
-// parseTuple reads "6 10.244.1.4 40000 10.96.0.10 80 out 1", with or without the
+// ParseTuple reads "6 10.244.1.4 40000 10.96.0.10 80 out 1", with or without the
 // number of encapsulations in front. All mistakes are in the error.
-func parseTuple(s string) (tuple, error) {
+func ParseTuple(s string) (Tuple, error) {
 	f := strings.Fields(s)
 	if len(f) == 8 {
 		if f[0] != "0" {
-			return tuple{}, fmt.Errorf("the tuple has the encapsulation count %q, and only 0 can be traced; leave it out and write the inner packet: %s", f[0], tupleForm)
+			return Tuple{}, fmt.Errorf("the tuple has the encapsulation count %q, and only 0 can be traced; leave it out and write the inner packet: %s", f[0], tupleForm)
 		}
 		f = f[1:]
 	}
 	if len(f) != 7 {
-		return tuple{}, fmt.Errorf("a tuple has 7 fields, or 8 with the encapsulation count in front; here are %d; %s", len(strings.Fields(s)), tupleForm)
+		return Tuple{}, fmt.Errorf("a tuple has 7 fields, or 8 with the encapsulation count in front; here are %d; %s", len(strings.Fields(s)), tupleForm)
 	}
 	var p tupleParser
-	t := tuple{Proto: p.proto(f[0]), Src: p.endpoint(f[1], f[2]), Dst: p.endpoint(f[3], f[4])}
+	t := Tuple{Proto: p.proto(f[0]), Src: p.endpoint(f[1], f[2]), Dst: p.endpoint(f[3], f[4])}
 	p.addresses(t)
 	t.In = p.direction(f[5])
 	t.Flags = p.flags(f[6], t.Proto)
 	if p.bad != nil {
-		return tuple{}, fmt.Errorf("tuple: %s", strings.Join(p.bad, "; "))
+		return Tuple{}, fmt.Errorf("tuple: %s", strings.Join(p.bad, "; "))
 	}
 	return t, nil
 }
@@ -80,7 +80,7 @@ func (p *tupleParser) endpoint(addr, port string) netip.AddrPort {
 }
 
 // addresses checks that the addresses agree with each other and with the protocol.
-func (p *tupleParser) addresses(t tuple) {
+func (p *tupleParser) addresses(t Tuple) {
 	a, b := t.Src.Addr(), t.Dst.Addr()
 	switch {
 	case a.IsValid() && b.IsValid() && a.Is4() != b.Is4():
@@ -115,8 +115,8 @@ func (p *tupleParser) flags(s string, proto packet.Proto) uint8 {
 	return uint8(n)
 }
 
-// String writes a tuple so that parseTuple reads it.
-func (t tuple) String() string {
+// String writes a tuple so that ParseTuple reads it.
+func (t Tuple) String() string {
 	dir := "out"
 	if t.In {
 		dir = "in"
@@ -124,8 +124,8 @@ func (t tuple) String() string {
 	return fmt.Sprintf("%d %s %d %s %d %s %d", t.Proto, t.Src.Addr(), t.Src.Port(), t.Dst.Addr(), t.Dst.Port(), dir, t.Flags)
 }
 
-// protocol is the word for the protocol in a request.
-func (t tuple) protocol() string {
+// Protocol is the word for the protocol in a request.
+func (t Tuple) Protocol() string {
 	switch t.Proto {
 	case packet.TCP:
 		return "tcp"

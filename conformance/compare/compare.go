@@ -1,0 +1,133 @@
+package compare
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/winlab-dev/winlab/conformance/bundle"
+	"github.com/winlab-dev/winlab/conformance/importer"
+	doc "github.com/winlab-dev/winlab/reports/compare"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/trace"
+)
+
+// maxFlows bounds the flows of a bundle that are sent through the model.
+const maxFlows = 500
+
+// Bundle compares what a bundle shows of its nodes with the model. The error is about the bundle
+// as a whole.
+func Bundle(ctx context.Context, b *bundle.Bundle) (d *doc.Document, err error) {
+	base, err := filepath.Abs(b.Dir) // the lab is in another folder
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "winlab-compare-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	r, err := importer.Import(ctx, b, "bundle", func(f string) string { return filepath.Join(base, filepath.FromSlash(f)) }, func(s string) string { return s })
+	if err != nil {
+		return nil, err
+	}
+	for name, data := range r.Extra {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	f, err := lab.Parse(filepath.Join(dir, "bundle.yaml"), r.Lab)
+	if err != nil {
+		return nil, err
+	}
+	c, err := lab.Build(ctx, f, lab.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return Cluster(ctx, c, b, r.Nodes)
+}
+
+// Cluster compares what a bundle shows with a cluster; nodes are the Windows nodes of which it
+// has files.
+func Cluster(ctx context.Context, c *lab.Cluster, b *bundle.Bundle, nodes []importer.Node) (*doc.Document, error) {
+	info := c.Info()
+	x := &comparison{c: c, b: b, nodes: nodes, doc: &doc.Document{
+		Schema: doc.Schema, Kubernetes: info.Kubernetes, Network: info.Network,
+		Read: []doc.Read{}, Ports: []doc.Port{}, Flows: []doc.Flow{},
+	}}
+	e, err := x.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		if ports := e.ports[n.Name]; len(ports) > 0 {
+			x.ports(n, ports)
+		}
+	}
+	if err := x.flows(ctx, e.sightings); err != nil {
+		return nil, err
+	}
+	for _, t := range e.tuples {
+		if err := x.tuple(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range x.doc.Ports {
+		x.doc.Differences += len(p.Diffs)
+	}
+	for _, f := range x.doc.Flows {
+		if f.Result == doc.Differs {
+			x.doc.Differences++
+		}
+	}
+	return x.doc, nil
+}
+
+// comparison is one that is being made.
+type comparison struct {
+	c     *lab.Cluster
+	b     *bundle.Bundle
+	nodes []importer.Node
+	doc   *doc.Document
+}
+
+// nodeOf is the node in whose folder a file is, "" where that is not known.
+func (x *comparison) nodeOf(file string) string {
+	best, name := -1, ""
+	for _, n := range x.nodes {
+		if in := n.Folder == "" || strings.HasPrefix(file, n.Folder+"/"); in && len(n.Folder) > best {
+			best, name = len(n.Folder), n.Name
+		}
+	}
+	if name == "" && len(x.nodes) == 1 {
+		return x.nodes[0].Name
+	}
+	return name
+}
+
+// machine finds the node of the lab with a name.
+func (x *comparison) machine(name string) *build.Machine {
+	all := x.c.Machines(build.NodeKind)
+	if i := slices.IndexFunc(all, func(m *build.Machine) bool { return m.Node.Name == name }); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+func (x *comparison) notRead(file string, line int, node, why string) {
+	x.doc.NotRead = append(x.doc.NotRead, doc.NotRead{Place: x.place(file, line), Node: doc.Name(node), Why: why})
+}
+
+func (x *comparison) place(file string, line int) doc.Place {
+	return doc.Place{File: doc.Name(file), Line: line}
+}
+
+// endOf is how a path ends, in the words of a document.
+func endOf(p *trace.Path) (verdict, reason string) {
+	return string(p.Verdict), cmp.Or(string(p.Reason), "ok")
+}

@@ -1,0 +1,235 @@
+package compare
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/winlab-dev/winlab/conformance/bundle"
+	doc "github.com/winlab-dev/winlab/reports/compare"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/dump"
+)
+
+const (
+	labs    = "../../fixtures/labs/"
+	objects = "../../fixtures/bundles/load-balancer-gone/"
+)
+
+// simulated is a bundle of a simulated cluster: what winlab says of each Windows node, as text,
+// with the listings of VFP.
+type simulated struct {
+	c   *lab.Cluster
+	dir string
+}
+
+func simulate(t testing.TB) *simulated {
+	t.Helper()
+	f, err := lab.Load(labs + "l2bridge-flannel-host-gw.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := lab.Build(t.Context(), f, lab.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &simulated{c: c, dir: t.TempDir()}
+	copyTo := func(from, to string) {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.write(t, to, string(data))
+	}
+	copyTo(objects+"cluster.json", "cluster.json")
+	for _, m := range c.Machines(build.NodeKind) {
+		if !m.Node.Plan.Windows() {
+			continue
+		}
+		name := m.Node.Name
+		copyTo(objects+name+"/cni.conf", name+"/cni.conf")
+		st, err := m.Node.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range []string{"v1", "vfp", "port-ranges"} {
+			files, err := dump.Write(form, st)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, file := range slices.Sorted(maps.Keys(files)) {
+				s.write(t, fmt.Sprintf("%s/%s-%d.txt", name, form, i), string(files[file]))
+			}
+		}
+	}
+	return s
+}
+
+func (s *simulated) write(t testing.TB, name, text string) {
+	t.Helper()
+	at := filepath.Join(s.dir, name)
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *simulated) edit(t testing.TB, name string, edit func(string) string) {
+	t.Helper()
+	at := filepath.Join(s.dir, name)
+	data, err := os.ReadFile(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := edit(string(data))
+	if after == string(data) {
+		t.Fatalf("nothing of %s was changed", name)
+	}
+	s.write(t, name, after)
+}
+
+func (s *simulated) compare(t testing.TB) *doc.Document {
+	t.Helper()
+	b, err := bundle.Open(t.Context(), s.dir, bundle.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close() }()
+	d, err := Bundle(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func text(t testing.TB, d *doc.Document) string {
+	t.Helper()
+	var b strings.Builder
+	if err := d.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// path is the first path of a flow on which every part is.
+func (s *simulated) path(t testing.TB, r lab.Request, parts ...string) *trace.Path {
+	t.Helper()
+	tr, err := s.c.Trace(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range tr.Paths {
+		p := &tr.Paths[i]
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(fmt.Sprintf("%+v", p.Choices), part) }) {
+			return p
+		}
+	}
+	t.Fatalf("no path of %+v has %q", r, parts)
+	return nil
+}
+
+// pktmon is what pktmon would print of a path on a node: each form of the packet where a switch or
+// a stack has it.
+func pktmon(p *trace.Path, node string, group uint64) string {
+	var b strings.Builder
+	n, leg := 0, trace.Leg("")
+	for _, s := range p.Steps {
+		l, ok := packet.ReadLine(s.Packet)
+		if !ok || s.Place != node || l.SrcMAC == (packet.MAC{}) || l.Proto != packet.TCP {
+			continue
+		}
+		if s.Leg != leg {
+			leg, n, group = s.Leg, 0, group+1
+		}
+		n++
+		flags := "Flags [S], seq 1995496356, win 64240"
+		if leg == trace.Reply {
+			flags = "Flags [S.], seq 77, ack 1995496357, win 64240"
+		}
+		fmt.Fprintf(&b, "[01]36E0.37B0::2024-04-02 10:26:54.059070900 [Microsoft-Windows-PktMon] PktGroupId %d, PktNumber 1, Appearance %d, Direction Tx , Type Ethernet , Component %d, Edge 1, Filter 1, OriginalSize 66, LoggedSize 66 \n", group, n, 50+n)
+		fmt.Fprintf(&b, "\t%s > %s, ethertype IPv4 (0x0800), length 66: %s.%d > %s.%d: %s, length 0\n", strings.ToUpper(l.SrcMAC.String()), strings.ToUpper(l.DstMAC.String()), l.Src.Addr(), l.Src.Port(), l.Dst.Addr(), l.Dst.Port(), flags)
+	}
+	return b.String()
+}
+
+var toService = lab.Request{From: "pod/client", To: "svc/win-webserver:80"}
+
+// Without a fault nothing differs, and each planted difference is named.
+func TestPlanted(t *testing.T) {
+	s := simulate(t)
+	local := s.path(t, toService, "10.244.1.3:80")
+	s.write(t, "win1/pktmon.txt", pktmon(local, "win1", 281474976710694))
+	d := s.compare(t)
+	if d.Differences != 0 || len(d.Ports) < 6 || len(d.Flows) != 1 || d.Flows[0].Result != doc.Agrees || d.Flows[0].Theirs != doc.Answered {
+		t.Fatal(text(t, d))
+	}
+	for _, p := range d.Ports {
+		if p.Same != p.Theirs || p.Theirs != p.Ours {
+			t.Errorf("port %s: %+v", p.Port, p)
+		}
+	}
+	for _, tt := range []struct {
+		name, file string
+		edit       func(string) string
+		want       []string
+	}{
+		{"a rule is missing", "win1/vfp-0.txt", func(s string) string { return cut(s, "SNAT_TCP_OUTBOUNDNAT") }, []string{"the model makes SNAT_TCP_OUTBOUNDNAT", "the node does not have it"}},
+		{"a rule too many", "win1/vfp-0.txt", func(s string) string {
+			return strings.Replace(s, "    RULE : \r\n        Friendly name : SNAT_TCP", "    RULE : \r\n        Friendly name : BLOCK_ALL\r\n        Priority : 1\r\n        Type : block\r\n        Conditions:\r\n            Source IP : 10.244.9.9\r\n        Flow TTL: 0\r\n        Rule Data:\r\n\r\n    RULE : \r\n        Friendly name : SNAT_TCP", 1)
+		}, []string{"the node has BLOCK_ALL", "the model does not make it"}},
+		{"another backend", "win1/vfp-0.txt", func(s string) string { return strings.Replace(s, "{ 10.244.1.3 : 80 }", "{ 10.244.1.9 : 80 }", 1) }, []string{"backends of (LB_", "10.244.1.9:80"}},
+		{"another type", "win1/vfp-0.txt", func(s string) string { return strings.Replace(s, "Type : dynnat", "Type : allow", 1) }, []string{"type of SNAT_", "node allow, model dynnat"}},
+		{"another condition", "win1/vfp-0.txt", func(s string) string {
+			return strings.Replace(s, "Protocols : 6\r\n", "Protocols : 17\r\n", 1)
+		}, []string{"conditions of "}},
+		{"another backend was picked", "win1/pktmon.txt", func(s string) string { return strings.ReplaceAll(s, "10.244.1.3.80", "10.244.1.9.80") }, []string{"flow", ": differs", "a form of the packet was seen that the model does not have"}},
+		{"the source was kept", "win1/pktmon.txt", func(s string) string { return strings.ReplaceAll(s, "192.168.1.11.49344", "10.244.1.4.40000") }, []string{": differs", "a form of the packet was seen"}},
+		{"another way", "win1/pktmon.txt", func(s string) string {
+			return strings.Replace(s, "> 00-15-5D-00-00-03, ethertype IPv4 (0x0800), length 66: 10.244.1.4.40000", "> 00-15-5D-00-00-99, ethertype IPv4 (0x0800), length 66: 10.244.1.4.40000", 1)
+		}, []string{": differs", "other MAC addresses"}},
+		{"dropped", "win1/pktmon.txt", func(s string) string {
+			lines := strings.SplitAfter(s, "\n")
+			return strings.Join(lines[:2], "") + strings.Replace(strings.Replace(lines[2], "PktGroupId", "Drop: PktGroupId", 1), "Filter 1,", "Filter 1, DropReason INET: accept inspection , DropLocation 0xE0004503,", 1) + strings.Replace(lines[3], "\t", "\tDrop: ", 1)
+		}, []string{": differs; node: dropped for INET: accept inspection at 0xE0004503, model: delivered", "the node dropped it, and the model passes it on"}},
+		{"sent again", "win1/pktmon.txt", func(s string) string {
+			lines := strings.SplitAfter(s, "\n")
+			return lines[0] + lines[1] + strings.Replace(lines[0], "281474976710695", "281474976710777", 1) + lines[1]
+		}, []string{": differs; node: unanswered", "got no answer and sent again"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			at := filepath.Join(s.dir, tt.file)
+			before, err := os.ReadFile(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.write(t, tt.file, string(before))
+			s.edit(t, tt.file, tt.edit)
+			d := s.compare(t)
+			got := text(t, d)
+			if d.Differences == 0 {
+				t.Errorf("nothing differs\n%s", got)
+			}
+			for _, part := range tt.want {
+				if !strings.Contains(got, part) {
+					t.Errorf("%q is missing in\n%s", part, got)
+				}
+			}
+		})
+	}
+}
+
+// cut takes the first rule out of a listing whose name has a part.
+func cut(s, part string) string {
+	rules := strings.SplitAfter(s, "\r\n\r\n")
+	i := slices.IndexFunc(rules, func(r string) bool { return strings.Contains(r, "Friendly name : "+part) })
+	return strings.Join(slices.Delete(rules, i, i+1), "")
+}
