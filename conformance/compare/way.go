@@ -69,7 +69,7 @@ type way struct {
 	found, wrong, beyond int
 	// end is the last form of a path that ends so, nil for others.
 	end *hop
-	why          string // of the first that is wrong
+	why string // of the first that is wrong
 }
 
 func (w *way) differs(why string) {
@@ -155,7 +155,7 @@ func (o *seen) leg(w *way, leg trace.Leg, all []*hop, list []*sighting) {
 // node compares the forms on one node, in their order: each that was seen must come at or after
 // the one before it.
 func (o *seen) node(w *way, leg trace.Leg, model []*hop, list []*sighting) {
-	at := 0
+	at, hit := 0, -1
 	shown := 0 // of the model
 	show := func(to int) {
 		for ; shown < to; shown++ {
@@ -167,7 +167,7 @@ func (o *seen) node(w *way, leg trace.Leg, model []*hop, list []*sighting) {
 		for i < len(model) && !o.same(leg, s, model[i]) {
 			i++
 		}
-		if i == len(model) && w.ends(leg, model, at) {
+		if i == len(model) && w.ends(leg, model, hit) {
 			w.beyond++
 			w.steps = append(w.steps, stepOf(leg, s, nil))
 			continue
@@ -190,13 +190,14 @@ func (o *seen) node(w *way, leg trace.Leg, model []*hop, list []*sighting) {
 			shown++
 		}
 		w.found++
-		at = i
+		at, hit = i, i
 	}
 	show(len(model))
 }
 
-// ends reports whether the model does not know what comes after a place among its forms on a node.
-func (w *way) ends(leg trace.Leg, model []*hop, at int) bool {
+// ends reports whether the model does not know what comes after the last of its forms on a node
+// that was seen.
+func (w *way) ends(leg trace.Leg, model []*hop, hit int) bool {
 	switch {
 	case w.end == nil:
 		return false
@@ -205,7 +206,7 @@ func (w *way) ends(leg trace.Leg, model []*hop, at int) bool {
 	case len(model) == 0: // another node than those that the packet came to
 		return w.end.leg == leg
 	}
-	return model[len(model)-1] == w.end && at >= len(model)-1
+	return model[len(model)-1] == w.end && hit == len(model)-1
 }
 
 // same reports whether a sighting is a packet of the model in a form.
