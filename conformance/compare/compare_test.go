@@ -1,13 +1,20 @@
 package compare
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/winlab-dev/winlab/conformance/bundle"
 	doc "github.com/winlab-dev/winlab/reports/compare"
@@ -232,4 +239,131 @@ func cut(s, part string) string {
 	rules := strings.SplitAfter(s, "\r\n\r\n")
 	i := slices.IndexFunc(rules, func(r string) bool { return strings.Contains(r, "Friendly name : "+part) })
 	return strings.Join(slices.Delete(rules, i, i+1), "")
+}
+
+// frames are the packets of a path on a node, with the places where the model has them.
+func frames(t testing.TB, p *trace.Path, node string) (all [][]byte, objects []string, legs []trace.Leg) {
+	t.Helper()
+	build := func(l *packet.Line, leg trace.Leg) *packet.Packet {
+		spec := packet.Spec{EthSrc: l.SrcMAC, EthDst: l.DstMAC, Src: l.Src.Addr(), Dst: l.Dst.Addr(), Proto: l.Proto, SrcPort: l.Src.Port(), DstPort: l.Dst.Port(), TCPFlags: packet.SYN, Seq: 1995496356}
+		if leg == trace.Reply {
+			spec.TCPFlags, spec.Seq, spec.Ack = packet.SYN|packet.ACK, 77, 1995496357
+		}
+		if l.Proto == packet.ICMP {
+			spec.ICMPType, spec.ICMPID, spec.ICMPSeq, spec.Payload = 8, 1, 759, []byte("abcdefgh")
+			if leg == trace.Reply {
+				spec.ICMPType = 0
+			}
+		}
+		return packet.Build(spec)
+	}
+	for _, s := range p.Steps {
+		l, ok := packet.ReadLine(s.Packet)
+		if !ok || s.Place != node || l.SrcMAC == (packet.MAC{}) {
+			continue
+		}
+		f := build(&l, s.Leg)
+		if in := l.Inner; in != nil {
+			f = build(in, s.Leg)
+			if err := f.Encap(packet.Outer{EthSrc: l.SrcMAC, EthDst: l.DstMAC, Src: l.Src.Addr(), Dst: l.Dst.Addr(), SrcPort: l.Src.Port(), DstPort: l.Dst.Port(), VNI: l.VNI}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, objects, legs = append(all, f.Bytes()), append(objects, s.Object), append(legs, s.Leg)
+	}
+	return all, objects, legs
+}
+
+// pcapng is a capture of some of the packets, one interface for each place; with ids as
+// etl2pcapng writes one.
+func pcapng(t testing.TB, all [][]byte, objects []string, legs []trace.Leg, ids bool, want func(object string) bool) string {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := pcapgo.NewNgWriterInterface(&b, pcapgo.NgInterface{Name: "none", LinkType: layers.LinkTypeEthernet}, pcapgo.NgWriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]int{}
+	for i, f := range all {
+		if !want(objects[i]) {
+			continue
+		}
+		on, ok := known[objects[i]]
+		if !ok {
+			if on, err = w.AddInterface(pcapgo.NgInterface{Name: objects[i], LinkType: layers.LinkTypeEthernet}); err != nil {
+				t.Fatal(err)
+			}
+			known[objects[i]] = on
+		}
+		o := pcapgo.NgPacketOptions{}
+		if id := map[trace.Leg]uint64{trace.Request: 7, trace.Reply: 8}[legs[i]]; ids {
+			o.PacketID = &id
+		}
+		ci := gopacket.CaptureInfo{Timestamp: time.Unix(1712053614, int64(i)*1000), CaptureLength: len(f), Length: len(f), InterfaceIndex: on}
+		if err := w.WritePacketWithOptions(ci, f, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A capture at two places, and one of all components, agree with the model; a frame that the
+// model does not have is found.
+func TestCaptures(t *testing.T) {
+	s := simulate(t)
+	everywhere := func(string) bool { return true }
+	for _, tt := range []struct {
+		name string
+		flow lab.Request
+		pick []string
+	}{
+		{"a Service", toService, []string{"10.244.1.3:80"}},
+		{"a Service, other node", toService, []string{"10.244.2.3:80"}},
+		{"a pod", lab.Request{From: "pod/client", To: "pod/peer:80"}, nil},
+		{"a ping", lab.Request{From: "pod/client", To: "pod/peer", Protocol: "ping"}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			all, objects, legs := frames(t, s.path(t, tt.flow, tt.pick...), "win1")
+			one := func(want string, files map[string]string) doc.Flow {
+				t.Helper()
+				for name, data := range files {
+					s.write(t, "win1/"+name, data)
+					defer func() { _ = os.Remove(filepath.Join(s.dir, "win1", name)) }()
+				}
+				d := s.compare(t)
+				if len(d.Flows) != 1 || d.Flows[0].Result != want {
+					t.Errorf("%d flows, want one that %s\n%s", len(d.Flows), want, text(t, d))
+				}
+				return d.Flows[0]
+			}
+			one(doc.Agrees, map[string]string{"all.pcapng": pcapng(t, all, objects, legs, false, everywhere)})
+			one(doc.Agrees, map[string]string{"all.pcapng": pcapng(t, all, objects, legs, true, everywhere)})
+			last := objects[slices.Index(legs, trace.Reply)-1]
+			f := one(doc.Agrees, map[string]string{ // named so that the second place comes first
+				"b-before.pcapng": pcapng(t, all, objects, legs, false, func(o string) bool { return o == objects[0] }),
+				"a-after.pcapng":  pcapng(t, all, objects, legs, false, func(o string) bool { return o == last }),
+			})
+			if f.From != "pod/default/client" {
+				t.Errorf("it is from %s", f.From)
+			}
+			// The last form of the request goes to another machine.
+			i := slices.Index(legs, trace.Reply) - 1
+			p, err := packet.New(bytes.Clone(all[i]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := packet.Rewrite{Set: packet.RwDst, Dst: netip.MustParseAddr("10.244.7.7")}
+			p.Apply(&other)
+			wrong := slices.Clone(all)
+			wrong[i] = p.Bytes()
+			one(doc.Differs, map[string]string{"all.pcapng": pcapng(t, wrong, objects, legs, true, everywhere)})
+		})
+	}
+	s.write(t, "win1/cut.pcapng", pcapng(t, nil, nil, nil, false, everywhere)[:20])
+	if got := text(t, s.compare(t)); !strings.Contains(got, "not read   win1/cut.pcapng: it is no capture of Ethernet frames that can be read") {
+		t.Error(got)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	doc "github.com/winlab-dev/winlab/reports/compare"
@@ -47,13 +48,17 @@ func (x *comparison) read(ctx context.Context) (*evidence, error) {
 		}
 		node := x.nodeOf(file)
 		if large := x.b.Size(file) > maxFile; large {
-			if bytes.Contains(head, []byte("PktGroupId")) || bytes.Contains(head, []byte("RULE :")) {
+			if isCapture(head) || bytes.Contains(head, []byte("PktGroupId")) || bytes.Contains(head, []byte("RULE :")) {
 				x.notRead(file, 0, node, "it has more than 64 MiB; filter it, and convert a part")
 			}
 			continue
 		}
 		data, err := x.b.Read(file)
 		if err != nil {
+			continue
+		}
+		if isCapture(head) {
+			x.capture(e, file, node, data)
 			continue
 		}
 		text, ok := dump.Decode(data)
@@ -168,12 +173,22 @@ func (x *comparison) packetLog(e *evidence, file, node string, log *dump.PacketL
 	for i := range log.Sightings {
 		s := &log.Sightings[i]
 		e.sightings = append(e.sightings, &sighting{
-			node: node, file: file, line: s.Place.Line, component: names[s.Component],
+			node: node, file: file, line: s.Place.Line, time: clock(s.Time), component: names[s.Component],
 			packet:  packetID{file: file, group: s.Group, number: s.Number},
 			header:  headerOf(&s.Header),
 			dropped: s.Dropped, reason: s.DropReason, code: hexCode(s.DropCode),
 		})
 	}
+}
+
+// clock is a time as pktmon prints it, with a date or without; zero for none.
+func clock(s string) time.Time {
+	for _, form := range []string{"2006-01-02 15:04:05.999999999", "15:04:05.999999999"} {
+		if t, err := time.Parse(form, s); err == nil {
+			return t
+		}
+	}
+	return time.Time{}
 }
 
 // hexCode is a code as pktmon writes it, "" for anything else.
@@ -246,8 +261,12 @@ type packetID struct {
 type sighting struct {
 	node, file, component string
 	line                  int
+	time                  time.Time // zero where nothing says it
 	packet                packetID
 	header
 	dropped      bool
 	reason, code string
+	// mark is what no translation changes of a packet that carries no number of its own: the
+	// sequence number of an echo, and the payload; "" where the packet has its group.
+	mark string
 }

@@ -1,6 +1,10 @@
 package compare
 
-import "net/netip"
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
 
 // exchange is a first packet that was seen, and its answer.
 type exchange struct {
@@ -10,7 +14,14 @@ type exchange struct {
 	request, reply []*sighting
 	// sent counts how often the request was sent.
 	sent int
-	id   uint16 // of the echo request where it was first seen
+	// times counts how often a place saw it in one form, for captures that do not say which of
+	// these are one packet.
+	times map[timesKey]int
+}
+
+type timesKey struct {
+	file, component, macs string
+	form                  form
 }
 
 // exchanges sorts sightings into connections. Two sightings are of one packet when the one who
@@ -72,11 +83,15 @@ func (x *sorting) add(s *sighting) {
 	if of == nil {
 		return
 	}
-	if !of.reply {
-		of.e.sent++
-	}
-	if s.packet.group != 0 {
+	switch k := (timesKey{s.file, s.component, s.srcMAC + s.dstMAC, s.form}); {
+	case s.packet.group != 0:
 		x.byID[s.packet] = of
+		if !of.reply {
+			of.e.sent++
+		}
+	case !of.reply:
+		of.e.times[k]++
+		of.e.sent = max(of.e.sent, of.e.times[k])
 	}
 	of.add(s)
 }
@@ -112,10 +127,19 @@ func (x *sorting) belongs(s *sighting) *sorted {
 		for _, r := range e.request {
 			switch {
 			case r.onlyOuter():
+			case s.mark != "" && r.mark == s.mark && (r.src.Addr() == s.src.Addr() || r.dst.Addr() == s.dst.Addr()):
+				return &sorted{e, false}
 			case r.src == s.dst && r.dst == s.src && !s.echo && (s.proto != "icmp" || r.seq == s.seq):
 				return &sorted{e, true}
 			case r.src == s.src && r.dst == s.dst && s.proto == "icmp" && s.echo && r.seq == s.seq, s.proto == "udp" && r.src == s.src && r.dst == s.dst:
 				return &sorted{e, false}
+			}
+		}
+	}
+	for _, e := range x.list { // an answer in a form that the request was not seen in
+		for _, r := range e.reply {
+			if s.mark != "" && r.mark == s.mark && (r.src.Addr() == s.src.Addr() || r.dst.Addr() == s.dst.Addr()) {
+				return &sorted{e, true}
 			}
 		}
 	}
@@ -126,25 +150,26 @@ func (x *sorting) belongs(s *sighting) *sorted {
 }
 
 func (x *sorting) begin(s *sighting) *exchange {
-	e := &exchange{proto: s.proto, id: s.id}
+	e := &exchange{proto: s.proto, times: map[timesKey]int{}}
 	x.list = append(x.list, e)
 	return e
 }
 
-// inOrder leaves sightings in the order of their files and lines. Files keep the order in which
-// they were read.
+// inOrder sorts sightings by time, and by file and line where one has none.
 func inOrder(all []*sighting) {
 	first := map[string]int{}
+	timed := true
 	for _, s := range all {
 		if _, ok := first[s.file]; !ok {
 			first[s.file] = len(first)
 		}
+		timed = timed && !s.time.IsZero()
 	}
-	sortStable(all, func(a, b *sighting) int {
-		if d := first[a.file] - first[b.file]; d != 0 {
-			return d
+	slices.SortStableFunc(all, func(a, b *sighting) int {
+		if c := a.time.Compare(b.time); c != 0 && timed {
+			return c
 		}
-		return a.line - b.line
+		return cmp.Or(cmp.Compare(first[a.file], first[b.file]), cmp.Compare(a.line, b.line))
 	})
 }
 

@@ -14,8 +14,6 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
-func sortStable(all []*sighting, by func(a, b *sighting) int) { slices.SortStableFunc(all, by) }
-
 // flows compares the connections that were seen.
 func (x *comparison) flows(ctx context.Context, all []*sighting) error {
 	list := exchanges(all)

@@ -34,6 +34,12 @@ type Info struct {
 	Name string
 	// Comment holds the packet's comments, one on each line.
 	Comment string
+	// ID is the packet's own, the same wherever it was seen, 0 where the file has none: etl2pcapng
+	// writes the group of pktmon as epb_packetid.
+	ID uint64
+	// Dropped says that the packet was dropped where it was seen: etl2pcapng writes that as
+	// an epb_verdict of XDP, XDP_DROP (microsoft/etl2pcapng src/main.c).
+	Dropped bool
 }
 
 // Reader reads the packets of a capture in the order of the file.
@@ -225,6 +231,9 @@ func (r *Reader) nextNg() ([]byte, Info, error) {
 	return data, r.ngInfo(ci, opts), nil
 }
 
+// xdpDrop is XDP_DROP of linux/bpf.h in the order of little endian, in which Windows writes.
+const xdpDrop = 1
+
 func (r *Reader) ngInfo(ci gopacket.CaptureInfo, opts pcapgo.NgPacketOptions) Info {
 	for len(r.names) <= ci.InterfaceIndex {
 		i, err := r.ng.Interface(len(r.names))
@@ -236,6 +245,14 @@ func (r *Reader) ngInfo(ci gopacket.CaptureInfo, opts pcapgo.NgPacketOptions) In
 	info := Info{Time: ci.Timestamp, Length: ci.Length}
 	if ci.InterfaceIndex < len(r.names) {
 		info.Name = r.names[ci.InterfaceIndex]
+	}
+	if opts.PacketID != nil {
+		info.ID = *opts.PacketID
+	}
+	for _, v := range opts.Verdicts {
+		if v.Type == pcapgo.NgEpbVerdictTypeLinuxeBPFXDP && len(v.Data) > 0 && v.Data[0] == xdpDrop {
+			info.Dropped = true
+		}
 	}
 	if len(opts.Comments) != 0 {
 		info.Comment = strings.Join(opts.Comments, "\n")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/rand"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,9 @@ Read from the bundle are:
   pktmon's text       pktmon etl2txt PktMon.etl: the first packet of each connection and its
                       answer, in each form in which it was seen on a node, against the model's
                       forms there, in their order; where it was dropped
+  captures            pcap and pcapng of Ethernet frames, of one place or several. etl2pcapng 1.12
+                      and newer keeps pktmon's components, packets and drops; of pktmon etl2pcap
+                      the place is the file
   tuples              tuples.txt, a line for each packet to try in the words of vfpctrl
                       /process-tuples, and such commands in a transcript: what the model does.
                       What /process-tuples prints is not read: no public example is known
@@ -32,13 +36,20 @@ What a load balancer picks, and a port that a translation picks, is no differenc
 Put what was taken on a node into the folder with its other files (nodes/NAME in a bundle of
 winlab collect).
 
+With --anonymous the result has neither names nor addresses of the cluster. Addresses that share a
+prefix still do, and a name has the same other one everywhere; ports, protocols, versions and the
+words of VFP stay. Look through it before you send it.
+
 Exit codes: 0 no difference, 1 a difference was found, 2 wrong usage or not readable.`,
 		Example: `  winlab compare bundle
-  winlab compare win1.zip -o json > compare.json`,
+  winlab compare win1.zip -o json > compare.json
+  winlab compare --anonymous win1.zip > report.txt`,
 		Args:              exactly("BUNDLE"),
 		ValidArgsFunction: files(false, []string{"zip"}),
 	}
 	out := output(cmd, "text", "json")
+	var anonymous bool
+	cmd.Flags().BoolVar(&anonymous, "anonymous", false, "other names and addresses, the same ones in all places, so that the result can be sent to others")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		b, err := bundle.Open(cmd.Context(), args[0], bundle.Limits{})
 		if err != nil {
@@ -50,6 +61,13 @@ Exit codes: 0 no difference, 1 a difference was found, 2 wrong usage or not read
 			return err
 		}
 		d.Tool = currentVersion().String()
+		if anonymous {
+			var key [32]byte
+			if _, err := rand.Read(key[:]); err != nil {
+				return err
+			}
+			d = d.Anonymous(key)
+		}
 		if *out == "json" {
 			err = d.WriteJSON(a.out)
 		} else {
