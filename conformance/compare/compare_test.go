@@ -249,6 +249,9 @@ func frames(t testing.TB, p *trace.Path, node string) (all [][]byte, objects []s
 		if leg == trace.Reply {
 			spec.TCPFlags, spec.Seq, spec.Ack = packet.SYN|packet.ACK, 77, 1995496357
 		}
+		if l.Proto == packet.UDP {
+			spec.Payload = []byte("what is web" + string(leg))
+		}
 		if l.Proto == packet.ICMP {
 			spec.ICMPType, spec.ICMPID, spec.ICMPSeq, spec.Payload = 8, 1, 759, []byte("abcdefgh")
 			if leg == trace.Reply {
@@ -323,6 +326,7 @@ func TestCaptures(t *testing.T) {
 		{"a Service", toService, []string{"10.244.1.3:80"}},
 		{"a Service, other node", toService, []string{"10.244.2.3:80"}},
 		{"a pod", lab.Request{From: "pod/client", To: "pod/peer:80"}, nil},
+		{"a datagram to a Service", lab.Request{From: "pod/client", To: "svc/kube-system/kube-dns:53", Protocol: "udp"}, nil},
 		{"a ping", lab.Request{From: "pod/client", To: "pod/peer", Protocol: "ping"}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // exchange is a first packet that was seen, and its answer.
@@ -27,7 +28,7 @@ type timesKey struct {
 // exchanges sorts sightings into connections. Two sightings are of one packet when the one who
 // saw them says so, or when they are a SYN with the same number, which no translation changes.
 func exchanges(all []*sighting) (list []*exchange) {
-	x := sorting{byID: map[packetID]*sorted{}, bySYN: map[synKey]*exchange{}}
+	x := sorting{byID: map[packetID]*sorted{}, bySYN: map[uint32]*exchange{}}
 	var tunnels []*sighting
 	for _, s := range all {
 		if s.onlyOuter() {
@@ -49,11 +50,6 @@ func exchanges(all []*sighting) (list []*exchange) {
 	return x.list
 }
 
-type synKey struct {
-	seq   uint32
-	reply bool
-}
-
 // sorted is where the sightings of a packet belong.
 type sorted struct {
 	e     *exchange
@@ -71,7 +67,7 @@ func (o *sorted) add(s *sighting) {
 type sorting struct {
 	list  []*exchange
 	byID  map[packetID]*sorted
-	bySYN map[synKey]*exchange
+	bySYN map[uint32]*exchange // by the number of the SYN
 }
 
 func (x *sorting) add(s *sighting) {
@@ -99,54 +95,80 @@ func (x *sorting) add(s *sighting) {
 // belongs finds the exchange of the first sighting of a packet, or begins one; nil is for packets
 // in the middle of a connection.
 func (x *sorting) belongs(s *sighting) *sorted {
-	switch s.proto {
-	case "tcp":
-		switch {
-		case s.syn && !s.isAck:
-			e := x.bySYN[synKey{s.seq, false}]
-			if e == nil {
-				e = x.begin(s)
-				x.bySYN[synKey{s.seq, false}] = e
-			}
-			return &sorted{e, false}
-		case s.syn:
-			if e := x.bySYN[synKey{s.ack - 1, false}]; e != nil {
-				return &sorted{e, true}
-			}
-		}
+	switch {
+	case s.proto == "tcp":
+		return x.tcp(s)
+	case s.proto == "icmp" && !s.echo && !s.echoReply:
 		return nil
-	case "icmp":
-		if !s.echo && !s.echoReply {
-			return nil
-		}
 	}
-	for _, e := range x.list { // the last packets of a long capture find theirs at once
+	for _, e := range x.list {
 		if e.proto != s.proto {
 			continue
 		}
-		for _, r := range e.request {
-			switch {
-			case r.onlyOuter():
-			case s.mark != "" && r.mark == s.mark && (r.src.Addr() == s.src.Addr() || r.dst.Addr() == s.dst.Addr()):
-				return &sorted{e, false}
-			case r.src == s.dst && r.dst == s.src && !s.echo && (s.proto != "icmp" || r.seq == s.seq):
-				return &sorted{e, true}
-			case r.src == s.src && r.dst == s.dst && s.proto == "icmp" && s.echo && r.seq == s.seq, s.proto == "udp" && r.src == s.src && r.dst == s.dst:
-				return &sorted{e, false}
-			}
-		}
-	}
-	for _, e := range x.list { // an answer in a form that the request was not seen in
-		for _, r := range e.reply {
-			if s.mark != "" && r.mark == s.mark && (r.src.Addr() == s.src.Addr() || r.dst.Addr() == s.dst.Addr()) {
-				return &sorted{e, true}
-			}
+		if of := e.takes(s); of != nil {
+			return of
 		}
 	}
 	if s.echoReply {
 		return nil
 	}
 	return &sorted{x.begin(s), false}
+}
+
+// tcp finds the exchange of a SYN or of the answer to one.
+func (x *sorting) tcp(s *sighting) *sorted {
+	switch {
+	case !s.syn:
+		return nil
+	case s.isAck:
+		if e := x.bySYN[s.ack-1]; e != nil {
+			return &sorted{e, true}
+		}
+		return nil
+	}
+	e := x.bySYN[s.seq]
+	if e == nil {
+		e = x.begin(s)
+		x.bySYN[s.seq] = e
+	}
+	return &sorted{e, false}
+}
+
+// takes says as what a datagram or an echo belongs to the exchange, nil for not at all.
+func (e *exchange) takes(s *sighting) *sorted {
+	for _, r := range e.request {
+		switch {
+		case sameMark(r, s), s.sends() && r.src == s.src && r.dst == s.dst && r.seq == s.seq:
+			return &sorted{e, false}
+		case r.src == s.dst && r.dst == s.src && !s.echo && r.seq == s.seq:
+			return &sorted{e, true}
+		}
+	}
+	for _, r := range e.reply { // in a form that is not the request's backwards
+		if sameMark(r, s) {
+			return &sorted{e, true}
+		}
+	}
+	return nil
+}
+
+// sends reports whether a datagram or an echo may be the first of an exchange.
+func (s *sighting) sends() bool { return s.proto == "udp" || s.echo }
+
+// oneMoment is the time within which two datagrams with one payload are one datagram. A resolver
+// asks again after a second at the soonest.
+const oneMoment = time.Second
+
+// sameMark reports whether two sightings are of one packet by what no translation changes. A load
+// balancer can change both ends of a datagram; nothing does that to an echo.
+func sameMark(a, b *sighting) bool {
+	switch {
+	case b.mark == "" || a.mark != b.mark:
+		return false
+	case a.src.Addr() == b.src.Addr() || a.dst.Addr() == b.dst.Addr():
+		return true
+	}
+	return b.proto == "udp" && !a.time.IsZero() && !b.time.IsZero() && a.time.Sub(b.time).Abs() < oneMoment
 }
 
 func (x *sorting) begin(s *sighting) *exchange {

@@ -155,13 +155,12 @@ func sighting(text string, i int, at Place) *Sighting {
 		head = after
 	}
 	s.Time = clock(head)
-	known := false
-	last := (*string)(nil)
+	known, inReason := false, false
 	for _, field := range strings.Split(text[i:], ", ") {
 		key, value, _ := strings.Cut(strings.TrimSpace(field), " ")
 		value = strings.TrimSpace(value)
 		n, err := strconv.ParseUint(value, 10, 64)
-		last, known = nil, err == nil || known
+		known = known || err == nil
 		switch key {
 		case "PktGroupId":
 			s.Group = n
@@ -174,13 +173,12 @@ func sighting(text string, i int, at Place) *Sighting {
 		case "Component":
 			s.Component = int(min(n, 1<<30))
 		case "DropReason":
-			s.DropReason = value
-			last = &s.DropReason
+			s.DropReason, inReason = value, true
 		case "DropLocation":
-			s.DropCode = value
+			s.DropCode, inReason = value, false
 		default:
-			if last != nil { // a reason with a comma
-				*last += ", " + strings.TrimSpace(field)
+			if inReason { // one with a comma
+				s.DropReason += ", " + strings.TrimSpace(field)
 			}
 		}
 	}
