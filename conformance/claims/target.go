@@ -42,14 +42,17 @@ func Releases() []Release { return products.Releases() }
 // Minors are the Kubernetes versions that the documents in the ledger are
 // about, oldest first. 1.6 to 1.13 have no edition here, and of the versions
 // after [Newest] only some documents were read.
-func Minors() []string {
+func Minors() []string { return slices.Clone(minors()) }
+
+// minors are made once: whoever tries the examples of a rule asks for them hundreds of times.
+var minors = sync.OnceValue(func() []string {
 	program, _ := builtin()
-	minors := []string{"1.5"}
+	all := []string{"1.5"}
 	for m := 14; m <= minorOf(program.newest()); m++ {
-		minors = append(minors, fmt.Sprintf("1.%d", m))
+		all = append(all, fmt.Sprintf("1.%d", m))
 	}
-	return minors
-}
+	return all
+})
 
 // Newest is the newest Kubernetes version that the ledger's documents cover as
 // a whole.

@@ -73,8 +73,12 @@ func escape(r rune) string {
 
 // JSON applies Line to every string of a JSON text as encoding/json writes it,
 // keeping line feeds as they are. Working on the text covers every field of a
-// document, also those that are added later.
+// document, also those that are added later. A text with nothing to hide is returned as
+// it is.
 func JSON(b []byte) []byte {
+	if shown(b) {
+		return b
+	}
 	out := make([]byte, 0, len(b)+len(b)/64)
 	for i := 0; i < len(b); {
 		// What is between strings has nothing to hide.
@@ -86,6 +90,32 @@ func JSON(b []byte) []byte {
 		out, i = quoted(out, b, i+n+1)
 	}
 	return out
+}
+
+// shown reports whether a JSON text certainly hides nothing: no character in it is
+// hidden, written out or as an escape. One that cannot be told is taken as hidden.
+func shown(b []byte) bool {
+	for i := 0; i < len(b); {
+		switch c := b[i]; {
+		case !looked[c] || c == '"':
+			i++
+		case c == '\\' && i+1 < len(b):
+			n, r := unescape(b[i:])
+			if Hidden(r) && r != '\n' {
+				return false
+			}
+			i += n
+		case c < utf8.RuneSelf:
+			return false
+		default:
+			r, n := utf8.DecodeRune(b[i:])
+			if Hidden(r) {
+				return false
+			}
+			i += n
+		}
+	}
+	return true
 }
 
 // looked has the bytes within a string of which something may come: the quote that ends it,

@@ -39,11 +39,18 @@ type part struct {
 // packer lays items into parts. An item that is already there is not stored
 // again: settings that differ in nothing that a packet sees share their paths.
 type packer struct {
-	parts [][]byte // JSON arrays without the closing bracket
+	// parts are JSON arrays without the closing bracket, nil where done has the part packed.
+	parts [][]byte
+	done  []part
 	count []int
+	// total is the length of all items.
+	total int
 	seen  map[[32]byte]ref
 	// paths are those that have been drawn, by what they hold.
 	paths map[[32]byte]ref
+
+	z bytes.Buffer
+	w *gzip.Writer
 }
 
 func newPacker() *packer { return &packer{seen: map[[32]byte]ref{}, paths: map[[32]byte]ref{}} }
@@ -64,7 +71,14 @@ func (p *packer) addJSON(b []byte) ref {
 	}
 	n := len(p.parts) - 1
 	if n < 0 || len(p.parts[n]) > partSize {
-		p.parts, p.count = append(p.parts, nil), append(p.count, 0)
+		if p.total > plainLimit {
+			p.packAll() // no item comes to these parts, and packed they are a tenth
+		}
+		var room []byte
+		if n >= 0 {
+			room = make([]byte, 0, partSize+len(b)) // this page has large parts
+		}
+		p.parts, p.done, p.count = append(p.parts, room), append(p.done, part{}), append(p.count, 0)
 		n++
 	}
 	sep := byte(',')
@@ -74,6 +88,7 @@ func (p *packer) addJSON(b []byte) ref {
 	p.parts[n] = append(append(p.parts[n], sep), b...)
 	r := ref{n, p.count[n]}
 	p.count[n]++
+	p.total += len(b) + 1
 	p.seen[sum] = r
 	return r
 }
@@ -157,36 +172,36 @@ func (p *packer) trace(t *trace.Trace) (ref, error) {
 	return p.add(out)
 }
 
-// finish closes the parts and packs them when they are many.
-func (p *packer) finish() ([]part, error) {
-	total := 0
-	for _, b := range p.parts {
-		total += len(b)
-	}
-	var out []part
-	z := new(bytes.Buffer)
-	w, err := gzip.NewWriterLevel(z, gzip.BestCompression)
-	if err != nil {
-		return nil, fmt.Errorf("html: %w", err)
+// packAll packs the parts that are there and not packed yet.
+func (p *packer) packAll() {
+	if p.w == nil {
+		// The highest level takes twice as long and saves a twentieth of the page.
+		p.w = gzip.NewWriter(&p.z)
 	}
 	for i, b := range p.parts {
-		p.parts[i] = nil // packed, it is a tenth
-		b = append(b, ']')
-		if total <= plainLimit {
-			out = append(out, part{JSON: template.JS(b)})
+		if b == nil {
 			continue
 		}
-		z.Reset()
-		w.Reset(z)
-		if _, err := w.Write(b); err != nil {
-			return nil, fmt.Errorf("html: %w", err)
-		}
-		if err := w.Close(); err != nil {
-			return nil, fmt.Errorf("html: %w", err)
-		}
-		out = append(out, part{Packed: true, Gzip: template.HTML(base64.StdEncoding.EncodeToString(z.Bytes()))})
+		p.z.Reset()
+		p.w.Reset(&p.z)
+		// A buffer takes everything.
+		_, _ = p.w.Write(b)
+		_, _ = p.w.Write([]byte{']'})
+		_ = p.w.Close()
+		p.parts[i], p.done[i] = nil, part{Packed: true, Gzip: template.HTML(base64.StdEncoding.EncodeToString(p.z.Bytes()))}
 	}
-	return out, nil
+}
+
+// finish closes the parts and packs them when they are many.
+func (p *packer) finish() []part {
+	if p.total > plainLimit {
+		p.packAll()
+		return p.done
+	}
+	for i, b := range p.parts {
+		p.done[i] = part{JSON: template.JS(append(b, ']'))}
+	}
+	return p.done
 }
 
 // encode returns v as JSON that is safe in a script element (encoding/json

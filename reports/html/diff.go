@@ -65,10 +65,7 @@ func Diff(r *diff.Report) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, err := p.finish()
-	if err != nil {
-		return nil, err
-	}
+	parts := p.finish()
 	f := newFrame("winlab diff: "+r.A.Name+" and "+r.B.Name, viewJS+diffJS, index, parts)
 	f.CSS += template.CSS(diffCSS)
 	var b bytes.Buffer

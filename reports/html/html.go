@@ -89,6 +89,15 @@ func newFrame(title, js string, index []byte, parts []part) frame {
 	}
 }
 
+// size is the length of the frame's data, in bytes.
+func (f *frame) size() int {
+	n := len(f.Index) + len(f.JS) + len(f.CSS)
+	for _, p := range f.Parts {
+		n += len(p.JSON) + len(p.Gzip)
+	}
+	return n
+}
+
 // Report returns the page of a run: counts, differences, systems, the matrix,
 // checks without a lab, contradictions, coverage and incidents, with every
 // cell's evidence behind it. The same document gives
@@ -102,13 +111,11 @@ func Report(doc *result.Document) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, err := p.finish()
-	if err != nil {
-		return nil, err
-	}
+	parts := p.finish()
 	v := newView(doc)
 	v.frame = newFrame("winlab: compatibility of Windows nodes", viewJS+pagesJS+answersJS+incidentJS+reportJS, index, parts)
 	var b bytes.Buffer
+	b.Grow(v.frame.size() + 1<<20)
 	if err := reportPage().Execute(&b, v); err != nil {
 		return nil, fmt.Errorf("html: %w", err)
 	}
@@ -134,10 +141,7 @@ func Trace(t *trace.Trace) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, err := p.finish()
-	if err != nil {
-		return nil, err
-	}
+	parts := p.finish()
 	f := newFrame("winlab trace: "+t.Flow.From+" to "+t.Flow.To+" in "+t.Lab.Name, viewJS+traceJS, index, parts)
 	var b bytes.Buffer
 	if err := tracePage().Execute(&b, f); err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/winlab-dev/winlab/internal/products"
@@ -43,7 +42,7 @@ func (m *Matrix) Table(id string) *Table {
 			addNew(&t.Feature, a.What)
 		}
 	}
-	b := builder{m: m, c: c, t: t, known: map[string]int{}, near: map[string][]*run{}}
+	b := builder{m: m, c: c, t: t, known: map[string]int{}, near: map[classAt][]*run{}}
 	b.classes()
 	for w := range c.windows {
 		var rows [][]int
@@ -66,7 +65,16 @@ type builder struct {
 	c     *claim
 	t     *Table
 	known map[string]int
-	near  map[string][]*run // by design and class
+	near  map[classAt][]*run
+	// key, tried and room have room for those of one cell: a table has hundreds.
+	key         []byte
+	tried, room []*run
+}
+
+// classAt is a class of places of one design.
+type classAt struct {
+	d     int
+	class string
 }
 
 // classes notes of every run what the documents have in its place.
@@ -80,7 +88,7 @@ func (b *builder) classes() {
 		v := slices.IndexFunc(b.m.versions, func(v versions.Version) bool { return slices.Equal(v, r.version) })
 		for w := range b.c.windows {
 			if r.on(b.c.windows[w]) {
-				key := strconv.Itoa(d) + " " + b.c.class(place{d, v, w})
+				key := classAt{d, b.c.class(place{d, v, w})}
 				if !slices.Contains(b.near[key], r) {
 					b.near[key] = append(b.near[key], r)
 				}
@@ -95,32 +103,42 @@ func (b *builder) cell(p place) int {
 	}
 	class := b.c.class(p)
 	here := b.m.here(b.c, p)
-	tried := slices.DeleteFunc(slices.Clone(here), func(r *run) bool { return r.cells[b.c.ID] == nil })
-	n := near{runs: slices.DeleteFunc(slices.Clone(b.near[strconv.Itoa(p.d)+" "+class]), func(r *run) bool { return slices.Contains(here, r) })}
+	b.tried, b.room = b.tried[:0], b.room[:0]
+	for _, r := range here {
+		if r.cells[b.c.ID] != nil {
+			b.tried = append(b.tried, r)
+		}
+	}
+	for _, r := range b.near[classAt{p.d, class}] {
+		if !slices.Contains(here, r) {
+			b.room = append(b.room, r)
+		}
+	}
+	tried, n := b.tried, near{runs: b.room}
 	n.around = b.around(p, n.runs)
-	var key strings.Builder
-	key.WriteString(class)
+	key := append(b.key[:0], class...)
 	for _, list := range [][]*run{tried, n.runs} {
 		for _, r := range list {
-			key.WriteString(r.setting.ID)
-			key.WriteByte(' ')
+			key = append(append(key, r.setting.ID...), ' ')
 		}
-		key.WriteByte('/')
+		key = append(key, '/')
 	}
 	for i := range b.c.statics {
-		key.WriteByte('0' + byte(b.c.statics[i].at(p)))
+		key = append(key, '0'+byte(b.c.statics[i].at(p)))
 	}
 	if n.around {
-		key.WriteByte('a')
+		key = append(key, 'a')
 	}
-	if at, ok := b.known[key.String()]; ok {
+	b.key = key
+	if at, ok := b.known[string(key)]; ok {
 		return at
 	}
+	tried, n.runs = slices.Clone(tried), slices.Clone(n.runs) // an answer may keep them
 	found := b.c.look(tried)
 	if f := b.c.staticsAt(p, found[model]); f != nil {
 		found[model] = f
 	}
-	return b.add(key.String(), b.c.answer(b.c.documented(p), found, n))
+	return b.add(string(key), b.c.answer(b.c.documented(p), found, n))
 }
 
 func (b *builder) add(key string, a Answer) int {
