@@ -56,7 +56,7 @@ func TestCommandsRepeatTheirChecks(t *testing.T) {
 		if tried[kind]++; tried[kind] > ofEachKind {
 			return
 		}
-		t.Run(kind, func(t *testing.T) { repeat(t, where, k, doc.Traces[k.Trace]) })
+		t.Run(kind, func(t *testing.T) { repeat(t, where, k, doc.Traces.Get(k.Trace)) })
 	}
 	for i := range doc.Cells {
 		for j := range doc.Cells[i].Checks {

@@ -14,7 +14,6 @@ import (
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
-	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
@@ -190,7 +189,7 @@ func tryEdges(t *testing.T, ledger *claims.Ledger, j *job, d claims.Design) {
 	for _, e := range order {
 		s := *e.of
 		s.Kubernetes, s.Build = e.kubernetes, e.build
-		one := &job{file: j.file, setting: &s, claims: true, traces: map[string]*trace.Trace{}, level: result.Model}
+		one := &job{file: j.file, setting: &s, claims: true, traces: result.NewTraces(), level: result.Model}
 		c, err := one.build(context.Background(), nil)
 		if err != nil {
 			t.Errorf("%s, Windows %s: %v", e.kubernetes, e.build, err)
@@ -200,7 +199,7 @@ func tryEdges(t *testing.T, ledger *claims.Ledger, j *job, d claims.Design) {
 		if impossible(c) {
 			continue
 		}
-		ch := &checker{c: c, job: one, seen: map[string]string{}}
+		ch := &checker{c: c, job: one, seen: map[string]seen{}}
 		for _, cl := range of[e] {
 			cell, ok := ch.cell(t.Context(), cl)
 			if !ok {

@@ -14,12 +14,18 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
+// seen is a flow that was tried: its trace as the simulator made it, and the key of what is kept.
+type seen struct {
+	trace *trace.Trace
+	key   string
+}
+
 // checker tries checks in one cluster. Flows that several claims ask for are
 // run once.
 type checker struct {
 	c    *lab.Cluster
 	job  *job
-	seen map[string]string // flow to trace key
+	seen map[string]seen // by flow
 }
 
 // check tries one check. It returns false when the check itself failed: the
@@ -65,7 +71,7 @@ func (ch *checker) trace(ctx context.Context, f claims.Flow) (*trace.Trace, stri
 	r := request(f)
 	key := fmt.Sprint(r.From, "|", r.To, "|", r.Protocol, "|", r.IPv6)
 	if k, ok := ch.seen[key]; ok {
-		return ch.job.traces[k], k, nil
+		return k.trace, k.key, nil
 	}
 	t, err := ch.c.Trace(ctx, r)
 	if err != nil {
@@ -73,7 +79,7 @@ func (ch *checker) trace(ctx context.Context, f claims.Flow) (*trace.Trace, stri
 	}
 	k := ch.job.keep(t)
 	ch.job.live.also(k, spec.Flow{From: f.From, To: f.To, Protocol: f.Protocol, Family: f.Family}, t, nil)
-	ch.seen[key] = k
+	ch.seen[key] = seen{t, k}
 	return t, k, nil
 }
 

@@ -40,7 +40,11 @@ type job struct {
 	column result.Setting
 	cells  []result.Cell
 	flows  []result.FlowResult
-	traces map[string]*trace.Trace
+	// traces are those of the document, for all jobs; kept counts this job's, and cited are
+	// the facts that they cite.
+	traces *result.Traces
+	kept   int
+	cited  map[string]bool
 	// notices are what the cluster could not follow.
 	notices []trace.Notice
 	// objects are for a comparison of two jobs; nil without one.
@@ -90,7 +94,6 @@ func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.P
 	if j.model != nil && len(c.Components) == 0 {
 		return // no real component ran: the results would be the model's again
 	}
-	j.traces = map[string]*trace.Trace{}
 	j.column, j.notices = column(c), c.NotModelled
 	j.level = result.Model
 	if len(c.Components) > 0 {
@@ -100,7 +103,7 @@ func (j *job) run(ctx context.Context, ledger *claims.Ledger, pool *components.P
 		j.objects = objectsOf(c)
 	}
 	if j.claims {
-		j.tryClaims(ctx, &checker{c: c, job: j, seen: map[string]string{}}, ledger)
+		j.tryClaims(ctx, &checker{c: c, job: j, seen: map[string]seen{}}, ledger)
 	} else {
 		j.tryFlows(ctx, c)
 	}
@@ -190,12 +193,7 @@ func (j *job) into(doc *result.Document) {
 	}
 	doc.Flows = append(doc.Flows, j.flows...)
 	j.notModelled(doc)
-	for k, t := range j.traces {
-		if doc.Traces[k] != nil {
-			panic("offline: two jobs have a trace " + k) // a check would show that of another
-		}
-		doc.Traces[k] = t
-	}
+	facts(doc, j.cited)
 }
 
 // notModelled adds the job's notices to the document: one for each lab and variant,

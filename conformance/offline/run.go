@@ -13,7 +13,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/live/agree"
 	"github.com/winlab-dev/winlab/sim/real/components"
-	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // Event is the progress of a run.
@@ -93,11 +93,15 @@ func Run(ctx context.Context, o Options) (_ *result.Document, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
+	traces := result.NewTraces()
+	for _, j := range jobs {
+		j.traces = traces
+	}
 	o.runAll(ctx, jobs, func(j *job) { j.run(ctx, ledger, pool) })
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return o.document(ctx, ledger, jobs)
+	return o.document(ctx, ledger, jobs, traces)
 }
 
 // real reports whether real components run.
@@ -140,8 +144,8 @@ func (o Options) runAll(ctx context.Context, jobs []*job, run func(*job)) {
 }
 
 // document joins what the jobs have found.
-func (o Options) document(ctx context.Context, ledger *claims.Ledger, jobs []*job) (*result.Document, error) {
-	doc := &result.Document{Schema: result.Schema, Tool: o.Tool, Command: o.Command, Date: o.Date, Versions: claims.Minors(), Designs: claims.ResultDesigns(), Areas: ledger.Areas(), Claims: ledger.Results(), Traces: map[string]*trace.Trace{}}
+func (o Options) document(ctx context.Context, ledger *claims.Ledger, jobs []*job, traces *result.Traces) (*result.Document, error) {
+	doc := &result.Document{Schema: result.Schema, Tool: o.Tool, Command: o.Command, Date: o.Date, Versions: claims.Minors(), Designs: claims.ResultDesigns(), Areas: ledger.Areas(), Claims: ledger.Results(), Traces: traces, Facts: map[string]*evidence.Fact{}}
 	var errs []error
 	for _, j := range jobs {
 		errs = append(errs, j.err)
@@ -164,7 +168,6 @@ func (o Options) document(ctx context.Context, ledger *claims.Ledger, jobs []*jo
 	if err := inputs(doc, ledger, jobs); err != nil {
 		return nil, err
 	}
-	facts(doc)
 	result.Summarise(doc)
 	return doc, nil
 }

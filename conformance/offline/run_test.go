@@ -9,7 +9,6 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/reports/result"
-	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // TestRunAndSingleClaims: what a run says about a claim is what the claim says
@@ -40,8 +39,8 @@ func TestRunAndSingleClaims(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j.traces, j.column, j.level = map[string]*trace.Trace{}, column(c), result.Model
-		ch := &checker{c: c, job: j, seen: map[string]string{}}
+		j.traces, j.column, j.level = result.NewTraces(), column(c), result.Model
+		ch := &checker{c: c, job: j, seen: map[string]seen{}}
 		var cells []result.Cell
 		for _, cl := range slices.Backward(ledger.Claims()) {
 			if cell, ok := ch.cell(t.Context(), cl); ok {
@@ -73,7 +72,7 @@ func TestChecksHaveTheirTraces(t *testing.T) {
 			return
 		}
 		n++
-		if of := doc.Traces[k.Trace]; of.Command != k.Command {
+		if of := doc.Traces.Get(k.Trace); of.Command != k.Command {
 			t.Errorf("%s: %q has the trace of %q", what, k.Command, of.Command)
 		}
 	}

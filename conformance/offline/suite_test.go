@@ -12,7 +12,6 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/reports/result"
-	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // suite has every lab, built. Building them takes a fraction of a second; what
@@ -69,8 +68,8 @@ func newSuite() (*suite, error) {
 		if err != nil {
 			return nil, err
 		}
-		j.traces, j.column, j.level = map[string]*trace.Trace{}, column(c), result.Model
-		one := &trial{ch: &checker{c: c, job: j, seen: map[string]string{}}, cells: map[string]result.Cell{}}
+		j.traces, j.column, j.level = result.NewTraces(), column(c), result.Model
+		one := &trial{ch: &checker{c: c, job: j, seen: map[string]seen{}}, cells: map[string]result.Cell{}}
 		if j.claims {
 			s.designs = append(s.designs, one)
 		} else {

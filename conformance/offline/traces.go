@@ -17,7 +17,11 @@ func (j *job) keep(t *trace.Trace) string {
 	if j.claims {
 		name += " claims"
 	}
-	key := fmt.Sprintf("%s#%d", name, len(j.traces)+1)
+	j.kept++
+	key := fmt.Sprintf("%s#%d", name, j.kept)
+	if j.traces.Has(key) {
+		panic("offline: two jobs have a trace " + key) // a check would show that of another
+	}
 	for i := range t.Paths {
 		slim(t.Paths[i].Steps)
 	}
@@ -28,7 +32,11 @@ func (j *job) keep(t *trace.Trace) string {
 			}
 		}
 	}
-	j.traces[key] = t
+	if j.cited == nil {
+		j.cited = map[string]bool{}
+	}
+	cite(j.cited, t)
+	j.traces.Put(key, t)
 	return key
 }
 
@@ -45,29 +53,31 @@ func slim(steps []trace.Step) {
 	}
 }
 
-// facts collects what the traces cite.
-func facts(doc *result.Document) {
-	doc.Facts = map[string]*evidence.Fact{}
-	add := func(id string) {
-		if f := evidence.Lookup(id); f != nil {
-			doc.Facts[id] = f
+// cite notes the facts that a trace cites.
+func cite(cited map[string]bool, t *trace.Trace) {
+	path := func(p *trace.Path) {
+		for i := range p.Steps {
+			cited[p.Steps[i].Evidence] = true
 		}
 	}
-	for _, t := range doc.Traces {
-		for _, p := range t.Paths {
-			for _, s := range p.Steps {
-				add(s.Evidence)
+	for i := range t.Paths {
+		path(&t.Paths[i])
+	}
+	for _, n := range t.Names {
+		for _, q := range n.Queries {
+			cited[q.Evidence] = true
+			if q.Path != nil {
+				path(q.Path)
 			}
 		}
-		for _, n := range t.Names {
-			for _, q := range n.Queries {
-				add(q.Evidence)
-				if q.Path != nil {
-					for _, s := range q.Path.Steps {
-						add(s.Evidence)
-					}
-				}
-			}
+	}
+}
+
+// facts adds facts to the document.
+func facts(doc *result.Document, cited map[string]bool) {
+	for id := range cited {
+		if f := evidence.Lookup(id); f != nil {
+			doc.Facts[id] = f
 		}
 	}
 }

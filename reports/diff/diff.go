@@ -173,7 +173,8 @@ type Options struct {
 type one struct {
 	check Check
 	Outcome
-	trace *trace.Trace
+	traces *result.Traces
+	key    string
 }
 
 // Compare compares two documents; they may be the same one.
@@ -304,7 +305,7 @@ func collect(d *result.Document, whole bool, setting func(string) (string, bool)
 	}
 	newOne := func(c Check, k *result.Check) *one {
 		c.Level, c.What = string(k.Level), k.What
-		return &one{c, Outcome{k.Expect, k.Got, k.Reason, k.Pass, k.NotChecked, k.Summary, k.Command}, d.Traces[k.Trace]}
+		return &one{c, Outcome{k.Expect, k.Got, k.Reason, k.Pass, k.NotChecked, k.Summary, k.Command}, d.Traces, k.Trace}
 	}
 	for i := range d.Cells {
 		c := &d.Cells[i]
@@ -364,14 +365,16 @@ func compare(x, y *one) (Kind, bool) {
 func group(groups map[string]*Group, kind Kind, x, y *one) {
 	key := []string{string(kind), x.Expect, y.Expect}
 	var a, b *trace.Step
+	var ta, tb *trace.Trace
 	if kind != Expected {
-		a, b = part(x.trace, y.trace)
+		ta, tb = x.traces.Get(x.key), y.traces.Get(y.key)
+		a, b = part(ta, tb)
 		key = []string{string(kind), x.Got, x.Reason, y.Got, y.Reason, signature(a), signature(b)}
 	}
 	k := strings.Join(key, "\x00")
 	g := groups[k]
 	if g == nil {
-		g = &Group{Kind: kind, A: x.Outcome, B: y.Outcome, StepA: step(a), StepB: step(b), TraceA: x.trace, TraceB: y.trace}
+		g = &Group{Kind: kind, A: x.Outcome, B: y.Outcome, StepA: step(a), StepB: step(b), TraceA: x.traces.Get(x.key), TraceB: y.traces.Get(y.key)}
 		groups[k] = g
 	}
 	g.Changes = append(g.Changes, x.check)

@@ -156,15 +156,15 @@ func TestCauses(t *testing.T) {
 	texts := map[string][]string{s.ID: {"silent: delivered", "silent: delivered", "silent: delivered"}}
 	gone := map[string][]string{s.ID: {"silent: dropped no-route", "silent: dropped no-route", "silent: dropped no-route"}}
 	a, b := document(t, []result.Setting{s}, texts), document(t, []result.Setting{s}, gone)
-	a.Traces, b.Traces = map[string]*trace.Trace{}, map[string]*trace.Trace{}
+	a.Traces, b.Traces = result.NewTraces(), result.NewTraces()
 	for i, node := range []string{"win1", "win2", "win3"} {
 		fact := "one"
 		if i == 2 {
 			fact = "two"
 		}
 		a.Cells[0].Checks[i].Trace, b.Cells[0].Checks[i].Trace = node, node
-		a.Traces[node] = flow(trace.Delivered, step(node, trace.ActSend, "s"), step(node, trace.ActRewrite, fact), step(node, trace.ActDeliver, ""))
-		b.Traces[node] = flow(trace.Dropped, step(node, trace.ActSend, "s"), step(node, trace.ActNoMatch, ""), step(node, trace.ActDrop, "d"))
+		a.Traces.Put(node, flow(trace.Delivered, step(node, trace.ActSend, "s"), step(node, trace.ActRewrite, fact), step(node, trace.ActDeliver, "")))
+		b.Traces.Put(node, flow(trace.Dropped, step(node, trace.ActSend, "s"), step(node, trace.ActNoMatch, ""), step(node, trace.ActDrop, "d")))
 	}
 	r, err := Compare(a, b, Options{})
 	if err != nil {

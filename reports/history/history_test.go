@@ -72,8 +72,8 @@ func TestRunsGoOn(t *testing.T) {
 		t.Errorf("made again (-before +after):\n%s", d)
 	}
 	doc, err := result.Load(filepath.Join(dir, points[0].File))
-	if err != nil || len(doc.Traces) != 0 || doc.NoTraces == "" {
-		t.Errorf("%v, traces %d, %q", err, len(doc.Traces), doc.NoTraces)
+	if err != nil || doc.Traces.Len() != 0 || doc.NoTraces == "" {
+		t.Errorf("%v, traces %d, %q", err, doc.Traces.Len(), doc.NoTraces)
 	}
 	// So can a run: the index is made again.
 	if err := os.Remove(filepath.Join(dir, points[1].File)); err != nil {

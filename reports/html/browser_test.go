@@ -198,7 +198,7 @@ func TestBrowserKeys(t *testing.T) {
 }
 
 func TestBrowserTrace(t *testing.T) {
-	tr := resulttest.Sample().Traces["l2bridge-flannel-host-gw/1.20 pod/client host/internet ping"]
+	tr := resulttest.Sample().Traces.Get("l2bridge-flannel-host-gw/1.20 pod/client host/internet ping")
 	b, err := Trace(tr)
 	if err != nil {
 		t.Fatal(err)

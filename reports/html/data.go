@@ -46,14 +46,20 @@ type packer struct {
 	// total is the length of all items.
 	total int
 	seen  map[[32]byte]ref
-	// paths are those that have been drawn, by what they hold.
+	// paths are those that have been drawn, by what they hold; heads are traces of documents
+	// without lab and command, by content.
 	paths map[[32]byte]ref
+	heads map[string]*traceItem
+	// cited are the facts that traces cite.
+	cited map[string]bool
 
 	z bytes.Buffer
 	w *gzip.Writer
 }
 
-func newPacker() *packer { return &packer{seen: map[[32]byte]ref{}, paths: map[[32]byte]ref{}} }
+func newPacker() *packer {
+	return &packer{seen: map[[32]byte]ref{}, paths: map[[32]byte]ref{}, heads: map[string]*traceItem{}, cited: map[string]bool{}}
+}
 
 func (p *packer) add(v any) (ref, error) {
 	b, err := encode(v)
@@ -93,17 +99,24 @@ func (p *packer) addJSON(b []byte) ref {
 	return r
 }
 
-// path stores a path with its drawing. A path that is already there is not drawn again: drawing
-// takes longer than encoding.
-func (p *packer) path(path *trace.Path) (ref, error) {
-	b, err := encode(path)
-	if err != nil {
-		return ref{}, err
-	}
-	sum := sha256.Sum256(b)
+// path stores a path, in JSON, with its drawing. A path that is already there is not read and
+// drawn again.
+func (p *packer) path(text json.RawMessage) (ref, error) {
+	sum := sha256.Sum256(text)
 	if r, ok := p.paths[sum]; ok {
 		return r, nil
 	}
+	path := new(trace.Path)
+	if err := json.Unmarshal(text, path); err != nil {
+		return ref{}, fmt.Errorf("html: %w", err)
+	}
+	for i := range path.Steps {
+		p.cited[path.Steps[i].Evidence] = true
+	}
+	var safe bytes.Buffer
+	safe.Grow(len(text) + len(text)/8)
+	json.HTMLEscape(&safe, text)
+	b := clean.JSON(safe.Bytes())
 	type turn struct {
 		From  int `json:"from"`
 		Len   int `json:"len"`
@@ -132,36 +145,57 @@ func (p *packer) path(path *trace.Path) (ref, error) {
 	return p.paths[sum], nil
 }
 
-// trace stores a trace with references instead of its paths.
-func (p *packer) trace(t *trace.Trace) (ref, error) {
-	type query struct {
-		trace.Query
-		Path *ref `json:"path,omitempty"`
+// traceItem is a trace with references instead of its paths.
+type traceItem struct {
+	trace.Trace
+	Names []lookupItem `json:"names,omitempty"`
+	Paths []ref        `json:"paths,omitempty"`
+}
+
+type lookupItem struct {
+	trace.Lookup
+	Queries []queryItem `json:"queries,omitempty"`
+}
+
+type queryItem struct {
+	trace.Query
+	Path *ref `json:"path,omitempty"`
+}
+
+// item reads a trace in JSON, and stores its paths.
+func (p *packer) item(text []byte) (*traceItem, error) {
+	// Paths stay JSON: most are there already.
+	var in struct {
+		trace.Trace
+		Names []struct {
+			trace.Lookup
+			Queries []struct {
+				trace.Query
+				Path json.RawMessage `json:"path"`
+			} `json:"queries"`
+		} `json:"names"`
+		Paths []json.RawMessage `json:"paths"`
 	}
-	type lookup struct {
-		trace.Lookup
-		Queries []query `json:"queries,omitempty"`
+	if err := json.Unmarshal(text, &in); err != nil {
+		return nil, fmt.Errorf("html: %w", err)
 	}
-	out := struct {
-		*trace.Trace
-		Names []lookup `json:"names,omitempty"`
-		Paths []ref    `json:"paths,omitempty"`
-	}{Trace: t}
-	for i := range t.Paths {
-		r, err := p.path(&t.Paths[i])
+	out := &traceItem{Trace: in.Trace}
+	for _, text := range in.Paths {
+		r, err := p.path(text)
 		if err != nil {
-			return ref{}, err
+			return nil, err
 		}
 		out.Paths = append(out.Paths, r)
 	}
-	for _, n := range t.Names {
-		l := lookup{Lookup: n}
+	for _, n := range in.Names {
+		l := lookupItem{Lookup: n.Lookup}
 		for _, q := range n.Queries {
-			x := query{Query: q}
-			if q.Path != nil {
+			x := queryItem{Query: q.Query}
+			p.cited[q.Evidence] = true
+			if len(q.Path) > 0 {
 				r, err := p.path(q.Path)
 				if err != nil {
-					return ref{}, err
+					return nil, err
 				}
 				x.Path = &r
 			}
@@ -169,7 +203,35 @@ func (p *packer) trace(t *trace.Trace) (ref, error) {
 		}
 		out.Names = append(out.Names, l)
 	}
-	return p.add(out)
+	return out, nil
+}
+
+// one stores a trace that is in no document.
+func (p *packer) one(t *trace.Trace) (ref, error) {
+	text, err := json.Marshal(t)
+	if err != nil {
+		return ref{}, fmt.Errorf("html: %w", err)
+	}
+	item, err := p.item(text)
+	if err != nil {
+		return ref{}, err
+	}
+	return p.add(item)
+}
+
+// trace stores a trace of a document.
+func (p *packer) trace(raw *result.Raw) (ref, error) {
+	item := p.heads[raw.Content]
+	if item == nil {
+		var err error
+		if item, err = p.item(raw.JSON()); err != nil {
+			return ref{}, err
+		}
+		p.heads[raw.Content] = item
+	}
+	full := *item
+	full.Lab, full.Command = raw.Lab, raw.Command
+	return p.add(full)
 }
 
 // packAll packs the parts that are there and not packed yet.
@@ -231,8 +293,9 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 		}
 		r, ok := traces[k.Trace]
 		if !ok {
+			raw, _ := doc.Traces.Raw(k.Trace) // there is one: the document is valid
 			var err error
-			if r, err = p.trace(doc.Traces[k.Trace]); err != nil {
+			if r, err = p.trace(&raw); err != nil {
 				return c, err
 			}
 			traces[k.Trace] = r
@@ -325,42 +388,27 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 		}
 		flows = append(flows, flow{f, ids[i], twins(doc, i), k.Trace})
 	}
-	used := make([]*trace.Trace, 0, len(doc.Traces))
-	for _, t := range doc.Traces {
-		used = append(used, t)
-	}
-	return encode(map[string]any{"support": ans.axes(doc), "settings": doc.Settings, "areas": doc.Areas, "claims": claims, "flows": flows, "statics": statics, "systems": systemClaims(doc, number), "effects": effects, "facts": cited(doc.Facts, used...), "reasons": reasons(), "verdicts": verdicts()})
+	return encode(map[string]any{"support": ans.axes(doc), "settings": doc.Settings, "areas": doc.Areas, "claims": claims, "flows": flows, "statics": statics, "systems": systemClaims(doc, number), "effects": effects, "facts": p.facts(doc.Facts), "reasons": reasons(), "verdicts": verdicts()})
 }
 
-// cited returns the facts that the traces cite.
-func cited(facts map[string]*evidence.Fact, ts ...*trace.Trace) map[string]*evidence.Fact {
+// facts returns those of the facts that the traces stored so far cite.
+func (p *packer) facts(all map[string]*evidence.Fact) map[string]*evidence.Fact {
 	out := map[string]*evidence.Fact{}
-	steps := func(p *trace.Path) {
-		for i := range p.Steps {
-			if f := facts[p.Steps[i].Evidence]; f != nil {
-				out[f.ID] = f
-			}
-		}
-	}
-	for _, t := range ts {
-		if t == nil {
-			continue
-		}
-		for i := range t.Paths {
-			steps(&t.Paths[i])
-		}
-		for _, n := range t.Names {
-			for _, q := range n.Queries {
-				if f := facts[q.Evidence]; f != nil {
-					out[f.ID] = f
-				}
-				if q.Path != nil {
-					steps(q.Path)
-				}
-			}
+	for id, f := range all {
+		if f != nil && p.cited[id] {
+			out[id] = f
 		}
 	}
 	return out
+}
+
+// registered are the facts of this program.
+func registered() map[string]*evidence.Fact {
+	all := map[string]*evidence.Fact{}
+	for _, f := range evidence.All() {
+		all[f.ID] = f
+	}
+	return all
 }
 
 func reasons() map[string]trace.Explanation {

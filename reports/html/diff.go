@@ -9,7 +9,6 @@ import (
 
 	"github.com/winlab-dev/winlab/reports/diff"
 	"github.com/winlab-dev/winlab/sim/trace"
-	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 var (
@@ -36,13 +35,11 @@ func Diff(r *diff.Report) ([]byte, error) {
 		TraceB *ref   `json:"traceB,omitempty"`
 	}
 	var groups []group
-	var used []*trace.Trace
 	pack := func(t *trace.Trace) (*ref, error) {
 		if t == nil {
 			return nil, nil
 		}
-		used = append(used, t)
-		at, err := p.trace(t)
+		at, err := p.one(t)
 		return &at, err
 	}
 	for i := range r.Groups {
@@ -56,12 +53,8 @@ func Diff(r *diff.Report) ([]byte, error) {
 		}
 		groups = append(groups, g)
 	}
-	facts := map[string]*evidence.Fact{}
-	for _, f := range evidence.All() {
-		facts[f.ID] = f
-	}
 	index, err := encode(map[string]any{"report": r, "groups": groups, "counts": r.Counts(), "pairs": r.Pairs(), "originA": r.A.Origin(), "originB": r.B.Origin(),
-		"facts": cited(facts, used...), "reasons": reasons(), "verdicts": verdicts()})
+		"facts": p.facts(registered()), "reasons": reasons(), "verdicts": verdicts()})
 	if err != nil {
 		return nil, err
 	}

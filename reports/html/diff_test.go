@@ -19,7 +19,7 @@ func compared(t *testing.T) (*diff.Report, *result.Document) {
 	for i := range b.Cells {
 		for j := range b.Cells[i].Checks {
 			k := &b.Cells[i].Checks[j]
-			tr := b.Traces[k.Trace]
+			tr := b.Traces.Get(k.Trace)
 			if tr == nil || tr.Verdict != trace.Delivered || len(tr.Paths) != 1 {
 				continue
 			}
@@ -29,7 +29,7 @@ func compared(t *testing.T) (*diff.Report, *result.Document) {
 			p.Verdict, p.Reason = lost.Verdict, lost.Reason
 			p.Steps = append(append([]trace.Step{}, p.Steps[:3]...), trace.Step{N: p.Steps[2].N + 1, Place: p.Steps[2].Place, Leg: p.Steps[2].Leg, Object: "acl", Action: trace.ActDrop, Event: trace.Note("lost <here>")})
 			lost.Paths = []trace.Path{p}
-			b.Traces["lost"] = &lost
+			b.Traces.Put("lost", &lost)
 			k.Trace, k.Got, k.Reason, k.Pass = "lost", string(lost.Verdict), string(lost.Reason), false
 			r, err := diff.Compare(a, b, diff.Options{NameA: "before", NameB: "after</script>"})
 			if err != nil {

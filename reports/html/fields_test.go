@@ -22,7 +22,7 @@ func frames(t *testing.T) [][]byte {
 	t.Helper()
 	var all [][]byte
 	seen := map[string]bool{}
-	for _, tr := range resulttest.Sample().Traces {
+	for _, tr := range resulttest.Sample().Traces.All() {
 		for _, p := range tr.Paths {
 			for _, s := range p.Steps {
 				if len(s.Frame) > 0 && !seen[string(s.Frame)] {
@@ -125,7 +125,7 @@ func TestFieldsOfAFrame(t *testing.T) {
 	}
 	defer func(js string) { traceJS = js }(traceJS)
 	traceJS += "\ndocument.body.append(h('pre', {id: 'fields'}, JSON.stringify(" + string(list) + ".map(frameFields))));"
-	page, err := Trace(resulttest.Small().Traces["overlay-flannel-vxlan/1.20 pod/client svc/win-webserver:80 tcp 2"])
+	page, err := Trace(resulttest.Small().Traces.Get("overlay-flannel-vxlan/1.20 pod/client svc/win-webserver:80 tcp 2"))
 	if err != nil {
 		t.Fatal(err)
 	}

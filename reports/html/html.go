@@ -17,7 +17,6 @@ import (
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/reports/svg"
 	"github.com/winlab-dev/winlab/sim/trace"
-	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 var (
@@ -129,15 +128,11 @@ func Trace(t *trace.Trace) ([]byte, error) {
 		return nil, fmt.Errorf("html: no trace")
 	}
 	p := newPacker()
-	ref, err := p.trace(t)
+	ref, err := p.one(t)
 	if err != nil {
 		return nil, err
 	}
-	facts := map[string]*evidence.Fact{}
-	for _, f := range evidence.All() {
-		facts[f.ID] = f
-	}
-	index, err := encode(map[string]any{"trace": ref, "facts": cited(facts, t), "reasons": reasons(), "verdicts": verdicts()})
+	index, err := encode(map[string]any{"trace": ref, "facts": p.facts(registered()), "reasons": reasons(), "verdicts": verdicts()})
 	if err != nil {
 		return nil, err
 	}

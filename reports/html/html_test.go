@@ -32,7 +32,7 @@ func report(t testing.TB, doc *result.Document) string {
 
 func TestGolden(t *testing.T) {
 	small := resulttest.Small()
-	tr, err := Trace(small.Traces["overlay-flannel-vxlan/1.20 pod/client svc/win-webserver:80 tcp 2"])
+	tr, err := Trace(small.Traces.Get("overlay-flannel-vxlan/1.20 pod/client svc/win-webserver:80 tcp 2"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestTextFromLabsIsText(t *testing.T) {
 	doc.Claims[2].Trouble = &result.Trouble{Symptom: evil, Cause: evil, Cure: evil}
 	doc.Claims[2].Needs = evil
 	doc.Areas[0].Title = evil
-	for _, tr := range doc.Traces {
+	for key, tr := range doc.Traces.All() {
 		tr.Summary, tr.Flow.From, tr.Command = evil, evil, evil
 		for i := range tr.Paths {
 			for j := range tr.Paths[i].Steps {
@@ -114,6 +114,7 @@ func TestTextFromLabsIsText(t *testing.T) {
 				s.Event, s.Object, s.Place, s.Rule, s.Packet = trace.Note(evil), evil, evil, evil, evil
 			}
 		}
+		doc.Traces.Put(key, tr)
 		b, err := Trace(tr)
 		if err != nil {
 			t.Fatal(err)
@@ -191,12 +192,12 @@ func TestDifferencesNameEverySetting(t *testing.T) {
 func TestEqualPathsAreStoredOnce(t *testing.T) {
 	doc := resulttest.Small()
 	n := strings.Count(report(t, doc), `"svg":`)
-	for k, tr := range resulttest.Small().Traces {
+	for k, tr := range resulttest.Small().Traces.All() {
 		tr.Lab.Kubernetes = "9.9"
-		doc.Traces[k+" again"] = tr
+		doc.Traces.Put(k+" again", tr)
 	}
 	doc.Flows = append(doc.Flows, result.FlowResult{Lab: "x", Name: "x", Check: result.Check{Got: "delivered", Pass: true}})
-	for k := range doc.Traces {
+	for k := range doc.Traces.All() {
 		if strings.HasSuffix(k, " again") {
 			f := doc.Flows[len(doc.Flows)-1]
 			f.Trace = k
@@ -244,7 +245,7 @@ func TestThreadURL(t *testing.T) {
 func TestSize(t *testing.T) {
 	doc := resulttest.Big(2000)
 	s := report(t, doc)
-	t.Logf("%d traces, %d cells, %d settings: %.1f MB", len(doc.Traces), len(doc.Cells), len(doc.Settings), float64(len(s))/1e6)
+	t.Logf("%d traces, %d cells, %d settings: %.1f MB", doc.Traces.Len(), len(doc.Cells), len(doc.Settings), float64(len(s))/1e6)
 	if len(s) > 6<<20 {
 		t.Errorf("%d bytes, want less than 6 MB", len(s))
 	}
@@ -255,7 +256,7 @@ func TestSize(t *testing.T) {
 			}
 		}
 		for name, key := range map[string]string{"trace-varies": "overlay-win-overlay/1.14 pod/client svc/win-webserver:80 tcp 2", "trace-ping": "l2bridge-flannel-host-gw/1.20 pod/client host/internet ping", "trace-name": "overlay-win-overlay/1.20 pod/client name/win-webserver.default:80 tcp"} {
-			b, err := Trace(resulttest.Sample().Traces[key])
+			b, err := Trace(resulttest.Sample().Traces.Get(key))
 			if err != nil {
 				t.Fatal(key, err)
 			}

@@ -201,7 +201,7 @@ func TestLiveFlowsAreShown(t *testing.T) {
 		t.Fatalf("a section without live flows, or %v", err)
 	}
 	for _, key := range []string{"flow 1", "flow 2", "flow 3"} {
-		doc.Traces[key] = &trace.Trace{}
+		doc.Traces.Put(key, &trace.Trace{})
 	}
 	doc.Flows[0].Trace, doc.Flows[0].Live = "flow 1", &result.Live{Got: "rejected", Differs: "the trace says <delivered>"}
 	doc.Flows[1].Trace, doc.Flows[1].Live = "flow 2", &result.Live{Got: "delivered"}

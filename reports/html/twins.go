@@ -23,7 +23,7 @@ func twins(doc *result.Document, i int) []twin {
 			continue
 		}
 		x := twin{Flow: j}
-		a, b := diff.Part(doc.Traces[f.Trace], doc.Traces[o.Trace])
+		a, b := diff.Part(doc.Traces.Get(f.Trace), doc.Traces.Get(o.Trace))
 		if a != nil {
 			x.Here = a.N
 		}

@@ -1,18 +1,13 @@
 package result
 
 import (
-	"archive/zip"
 	"bytes"
-	"compress/flate"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -74,30 +69,6 @@ func whole(file string, write func(io.Writer) error) error {
 	return os.Rename(f.Name(), file)
 }
 
-func writeTraces(w io.Writer, traces map[string][]byte) error {
-	z := zip.NewWriter(w)
-	// One compressor for all entries, which follow each other: its tables are a megabyte.
-	var one *flate.Writer
-	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (_ io.WriteCloser, err error) {
-		if one == nil {
-			one, err = flate.NewWriter(w, flate.BestSpeed)
-			return one, err
-		}
-		one.Reset(w)
-		return one, nil
-	})
-	for _, hash := range slices.Sorted(maps.Keys(traces)) {
-		e, err := z.CreateHeader(&zip.FileHeader{Name: hash + ".json", Method: zip.Deflate})
-		if err != nil {
-			return err
-		}
-		if _, err := e.Write(traces[hash]); err != nil {
-			return err
-		}
-	}
-	return z.Close()
-}
-
 // Load reads a document from the folder of a run, or from its results.json, with the
 // traces of the file beside it. Where that file is not there or lacks some, the document
 // has the others, and NoTraces says why. Errors are those of [Read], with the name of the
@@ -130,7 +101,7 @@ func load(file string, b []byte) (*Document, error) {
 		return nil, err
 	}
 	if w.TraceFile == "" {
-		return w.document(w.Traces, true)
+		return w.document(w.inside(), true)
 	}
 	if w.TraceFile != filepath.Base(w.TraceFile) || w.TraceFile == ".." || strings.ContainsAny(w.TraceFile, `/\`) {
 		return nil, fmt.Errorf("results: traceFile is %q; want the name of a file in the same folder", w.TraceFile)
@@ -174,58 +145,4 @@ func (w *wireDocument) hashes() map[string]bool {
 		add(&w.Flows[i].Check)
 	}
 	return all
-}
-
-// readTraces reads those traces of a file that are wanted, and checks that each is what
-// its name says.
-func readTraces(file string, wanted map[string]bool) (map[string]*wireTrace, error) {
-	z, err := zip.OpenReader(file)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	defer z.Close()
-	traces := map[string]*wireTrace{}
-	left := int64(tracesLimit)
-	var errs []error
-	for _, e := range z.File {
-		hash, ok := strings.CutSuffix(e.Name, ".json")
-		if !ok || !wanted[hash] || traces[hash] != nil {
-			continue
-		}
-		t, n, err := readTrace(e, hash, min(traceLimit, left))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %s: %w", file, e.Name, err))
-			continue
-		}
-		left -= n
-		traces[hash] = t
-	}
-	return traces, errors.Join(errs...)
-}
-
-func readTrace(e *zip.File, hash string, limit int64) (*wireTrace, int64, error) {
-	r, err := e.Open()
-	if err != nil {
-		return nil, 0, err
-	}
-	defer r.Close()
-	b, err := io.ReadAll(io.LimitReader(r, limit+1))
-	switch {
-	case err != nil:
-		return nil, 0, err
-	case int64(len(b)) > limit:
-		return nil, 0, fmt.Errorf("unpacks to more than %d bytes", limit)
-	case hashOf(b) != hash:
-		return nil, 0, fmt.Errorf("holds %s: the file is damaged", hashOf(b))
-	}
-	var t wireTrace
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&t); err != nil {
-		return nil, 0, err
-	}
-	return &t, int64(len(b)), nil
 }

@@ -26,13 +26,13 @@ func Write(w io.Writer, doc *Document) error {
 	if err != nil {
 		return err
 	}
-	// The traces are JSON already.
+	// What a trace holds is JSON already.
 	full := struct {
 		*wireDocument
 		Traces map[string]json.RawMessage `json:"traces,omitempty"`
 	}{wireDocument: out, Traces: make(map[string]json.RawMessage, len(traces))}
-	for hash, b := range traces {
-		full.Traces[hash] = b
+	for hash, c := range traces {
+		full.Traces[hash] = c.json()
 	}
 	return writeLine(w, full)
 }
@@ -46,7 +46,7 @@ func writeLine(w io.Writer, v any) error {
 	return err
 }
 
-func prepare(doc *Document) (*wireDocument, map[string][]byte, error) {
+func prepare(doc *Document) (*wireDocument, map[string]*content, error) {
 	d := *doc
 	if d.Schema == "" {
 		d.Schema = Schema
@@ -81,7 +81,7 @@ func Read(r io.Reader) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.document(w.Traces, w.TraceFile == "")
+	return w.document(w.inside(), w.TraceFile == "")
 }
 
 func readWire(r io.Reader) (*wireDocument, error) {
@@ -121,8 +121,11 @@ func readWire(r io.Reader) (*wireDocument, error) {
 }
 
 // document is the document with these traces, validated.
-func (w *wireDocument) document(traces map[string]*wireTrace, strict bool) (*Document, error) {
+func (w *wireDocument) document(traces map[string]*readTrace, strict bool) (*Document, error) {
 	doc, err := w.unpack(traces, strict)
+	if err == nil {
+		err = doc.Traces.err
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +210,7 @@ func ids[T any](v *validator, what string, list []T, id func(T) string) map[stri
 
 // trace looks for a trace that something refers to.
 func (v *validator) trace(key, format string, a ...any) {
-	if key != "" && v.doc.Traces[key] == nil {
+	if key != "" && !v.doc.Traces.Has(key) {
 		v.bad("%s: trace %q is not in traces", fmt.Sprintf(format, a...), key)
 	}
 }

@@ -44,7 +44,7 @@ type Document struct {
 	NotModelled []Notice `json:"notModelled,omitempty"`
 	// Traces has every trace once, by the key that cells and flows refer to. The JSON form
 	// has them by what they hold: see [Write] and [Save].
-	Traces map[string]*trace.Trace `json:"-"`
+	Traces *Traces `json:"-"`
 	// NoTraces says why a document that was read lacks traces that its run had, "" if it
 	// does not.
 	NoTraces string  `json:"-"`

@@ -34,7 +34,7 @@ func TestWhatIsWrittenMatchesTheSchema(t *testing.T) {
 	for name, doc := range map[string]*result.Document{
 		"sample":       resulttest.Sample(),
 		"empty":        {},
-		"nil lists":    {Settings: []result.Setting{{ID: "a"}}, Traces: map[string]*trace.Trace{"t": {Verdict: trace.Unknown, Paths: []trace.Path{{Verdict: trace.Unknown}}}}},
+		"nil lists":    {Settings: []result.Setting{{ID: "a"}}, Traces: result.TracesOf(map[string]*trace.Trace{"t": {Verdict: trace.Unknown, Paths: []trace.Path{{Verdict: trace.Unknown}}}})},
 		"no trace set": {Claims: []result.Claim{{ID: "x"}}},
 	} {
 		if err := schematest.Validate(t, result.JSONSchema, write(t, doc)); err != nil {
@@ -71,19 +71,20 @@ func TestSchemaHasEveryField(t *testing.T) {
 	}
 }
 
-// told is a document with the traces in the order in which its checks refer to them: their
-// keys are not kept.
+// told is a document with the traces, as JSON, in the order in which its checks refer to them:
+// their keys are not kept.
 type told struct {
 	Doc    *result.Document
-	Traces []*trace.Trace
+	Traces []string
 }
 
-func tell(doc *result.Document) told {
+func tell(t *testing.T, doc *result.Document) told {
+	t.Helper()
 	d := *doc
 	out := told{Doc: &d}
 	take := func(k *result.Check) {
 		if k.Trace != "" {
-			out.Traces = append(out.Traces, d.Traces[k.Trace])
+			out.Traces = append(out.Traces, asJSON(t, d.Traces.Get(k.Trace)))
 			k.Trace = "set"
 		}
 	}
@@ -108,10 +109,10 @@ func TestWriteThenReadKeepsEverything(t *testing.T) {
 	shared := resulttest.Sample()
 	// The same trace in another lab, and with another command than its check.
 	c := &shared.Cells[0].Checks[0]
-	twin := *shared.Traces[c.Trace]
+	twin := *shared.Traces.Get(c.Trace)
 	twin.Lab.Step = "after"
 	twin.Command += " --again"
-	shared.Traces["twin"] = &twin
+	shared.Traces.Put("twin", &twin)
 	k := *c
 	k.Trace, k.What = "twin", k.What+" again"
 	shared.Cells[0].Checks = append(shared.Cells[0].Checks, k)
@@ -136,7 +137,7 @@ func TestWriteThenReadKeepsEverything(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for form, got := range map[string]*result.Document{"Write and Read": inside, "Save and Load": beside} {
-			if d := cmp.Diff(tell(doc), tell(got), cmpopts.EquateEmpty()); d != "" {
+			if d := cmp.Diff(tell(t, doc), tell(t, got), cmpopts.EquateEmpty()); d != "" {
 				t.Errorf("%s, %s (-written +read):\n%s", name, form, d)
 			}
 		}
@@ -176,9 +177,9 @@ func TestATraceIsKeptOnce(t *testing.T) {
 		return len(z.File)
 	}
 	before := entries()
-	twin := *doc.Traces[c.Checks[0].Trace]
+	twin := *doc.Traces.Get(c.Checks[0].Trace)
 	twin.Lab.Kubernetes, twin.Command = "1.99", "winlab trace another"
-	doc.Traces["twin"] = &twin
+	doc.Traces.Put("twin", &twin)
 	k := c.Checks[0]
 	k.Trace, k.Command, k.What = "twin", twin.Command, "another"
 	c.Checks = append(c.Checks, k)
@@ -186,6 +187,7 @@ func TestATraceIsKeptOnce(t *testing.T) {
 		t.Errorf("%d entries, and %d with the same trace in another lab", before, after)
 	}
 	twin.Flow.DstPort++
+	doc.Traces.Put("twin", &twin)
 	if after := entries(); after != before+1 {
 		t.Errorf("%d entries, and %d with another trace", before, after)
 	}
@@ -206,8 +208,8 @@ func TestLoadWithoutItsTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc, err := result.Load(filepath.Join(dir, result.File))
-	if err != nil || doc.NoTraces != "traces.zip is not beside results.json" || len(doc.Traces) != 0 {
-		t.Errorf("no file: %v, %q, %d traces", err, doc.NoTraces, len(doc.Traces))
+	if err != nil || doc.NoTraces != "traces.zip is not beside results.json" || doc.Traces.Len() != 0 {
+		t.Errorf("no file: %v, %q, %d traces", err, doc.NoTraces, doc.Traces.Len())
 	}
 
 	dir, zipped = save()
@@ -416,7 +418,7 @@ func TestSampleHasEveryVerdictAndAction(t *testing.T) {
 		t.Error(err)
 	}
 	have := map[trace.Verdict]bool{}
-	for _, tr := range doc.Traces {
+	for _, tr := range doc.Traces.All() {
 		have[tr.Verdict] = true
 	}
 	for _, v := range trace.Verdicts {

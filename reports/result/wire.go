@@ -3,8 +3,6 @@ package result
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,32 +79,23 @@ type wireTrace struct {
 	Lab *trace.Lab `json:"lab,omitempty"`
 }
 
-// content is a trace in its JSON form.
-type content struct {
-	hash string
-	json []byte
-}
-
-// hashOf names what a trace holds: 16 hexadecimal digits of its SHA-256. At 100,000 traces
-// two of one name are less likely than one in a thousand million.
-func hashOf(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:8])
-}
-
 // packer turns a document into its JSON form.
 type packer struct {
 	doc      *Document
 	out      wireDocument
-	labs     map[string]int
-	contents map[string]content // by key of Document.Traces and command
-	distinct map[string][]byte  // JSON by hash
-	err      error
+	labs     map[string]int      // by their JSON
+	distinct map[string]*content // by hash
+	// commanded has those contents that say their command, as one key of [Traces] each.
+	commanded *Traces
+	err       error
 }
 
 // pack returns the JSON form of a document, without its traces, and the traces by hash.
-func pack(doc *Document) (*wireDocument, map[string][]byte, error) {
-	p := &packer{doc: doc, labs: map[string]int{}, contents: map[string]content{}, distinct: map[string][]byte{}}
+func pack(doc *Document) (*wireDocument, map[string]*content, error) {
+	p := &packer{doc: doc, labs: map[string]int{}, distinct: map[string]*content{}, commanded: NewTraces()}
+	if doc.Traces != nil {
+		p.err = doc.Traces.err
+	}
 	d := *doc
 	d.Areas = some(d.Areas)
 	d.Claims = each(d.Claims, func(c *Claim) { c.Sources = some(c.Sources) })
@@ -184,9 +173,9 @@ func cutCommand(command string) (head, args string, ok bool) {
 // check puts hashes and numbers in the place of what is said elsewhere. set is nil for
 // checks of no setting.
 func (p *packer) check(k *Check, w *wireCheck, set *wireSetting) {
-	if t := p.doc.Traces[k.Trace]; k.Trace != "" && t != nil {
-		k.Trace = p.trace(k.Trace, t, k.Command)
-		lab := p.lab(t.Lab)
+	if raw, ok := p.doc.Traces.Raw(k.Trace); k.Trace != "" && ok {
+		k.Trace = p.trace(k.Trace, &raw, k.Command)
+		lab := p.lab(raw.Lab)
 		at, ok := 0, false
 		if set != nil {
 			if at, ok = set.Labs[k.Level]; !ok {
@@ -222,30 +211,25 @@ func (p *packer) lab(l trace.Lab) int {
 	return i
 }
 
-// trace keeps a trace that a check with this command refers to, and returns its hash.
-func (p *packer) trace(key string, t *trace.Trace, command string) string {
-	if t.Command != command {
-		key += "\x00" + t.Command
+// trace notes a trace that a check with this command refers to, and returns its hash.
+func (p *packer) trace(key string, raw *Raw, command string) string {
+	if raw.Command != command {
+		// Its command is in the trace: the check has another one.
+		if !p.commanded.Has(key) {
+			b, err := contentOf(p.doc.Traces.Get(key), raw.Command)
+			if err == nil {
+				err = p.commanded.put(key, hashOf(b), b, nil, &raw.Lab, raw.Command)
+			}
+			if err != nil {
+				p.fail(err)
+				return ""
+			}
+		}
+		other, _ := p.commanded.Raw(key)
+		raw = &other
 	}
-	if c, ok := p.contents[key]; ok {
-		return c.hash
-	}
-	w := wireTrace{Trace: *t}
-	w.Trace.Lab = trace.Lab{}
-	if t.Command == command {
-		w.Command = ""
-	}
-	if w.Schema == "" {
-		w.Schema = trace.Schema
-	}
-	normalTrace(&w.Trace)
-	b, err := encode(w)
-	if err != nil {
-		p.fail(err)
-	}
-	c := content{hashOf(b), b}
-	p.contents[key], p.distinct[c.hash] = c, b
-	return c.hash
+	p.distinct[raw.Content] = raw.content
+	return raw.Content
 }
 
 func (p *packer) fail(err error) {
@@ -289,9 +273,9 @@ func normalTrace(t *trace.Trace) {
 // unpack is the opposite of pack. Traces of the document get keys of their own: two checks
 // share one where hash, lab and command are the same. Of a hash that has no trace the
 // check says so, where strict, and has none otherwise.
-func (w *wireDocument) unpack(traces map[string]*wireTrace, strict bool) (*Document, error) {
+func (w *wireDocument) unpack(traces map[string]*readTrace, strict bool) (*Document, error) {
 	d := w.Document
-	d.Traces = map[string]*trace.Trace{}
+	d.Traces = NewTraces()
 	u := &unpacker{wire: w, traces: traces, strict: strict, doc: &d}
 	of := map[string]*wireSetting{}
 	for i := range w.Settings {
@@ -319,7 +303,7 @@ func (w *wireDocument) unpack(traces map[string]*wireTrace, strict bool) (*Docum
 
 type unpacker struct {
 	wire   *wireDocument
-	traces map[string]*wireTrace
+	traces map[string]*readTrace
 	strict bool
 	doc    *Document
 	errs   []error
@@ -351,35 +335,55 @@ func (u *unpacker) check(k Check, w wireCheck, set *wireSetting, where string, a
 		k.Trace = ""
 		return k
 	}
-	full := t.Trace
 	lab, said := 0, w.TraceLab != nil
 	if said {
 		lab = *w.TraceLab
 	} else if set != nil {
 		lab, said = set.Labs[k.Level], has(set.Labs, k.Level)
 	}
+	of, command := trace.Lab{}, k.Command
 	switch {
-	case t.Lab != nil:
-		full.Lab = *t.Lab
+	case t.full != nil && t.full.Lab != nil:
+		of = *t.full.Lab
 	case !said:
 		u.bad(where, a, "trace %q has no lab: neither the check nor its setting names one", k.Trace)
 	case lab < 0 || lab >= len(u.wire.Labs):
 		u.bad(where, a, "lab %d, and labs has %d", lab, len(u.wire.Labs))
 	default:
-		full.Lab = u.wire.Labs[lab]
+		of = u.wire.Labs[lab]
 	}
-	if full.Command == "" {
-		full.Command = k.Command
+	if t.full != nil && t.full.Command != "" {
+		command = t.full.Command
 	}
-	about, err := encode(full.Lab)
+	about, err := encode(of)
 	if err != nil {
 		u.bad(where, a, "%w", err)
 	}
-	k.Trace += "-" + hashOf(append(about, full.Command...))
-	if u.doc.Traces[k.Trace] == nil {
-		u.doc.Traces[k.Trace] = &full
+	hash := k.Trace
+	k.Trace += "-" + hashOf(append(about, command...))
+	switch {
+	case u.doc.Traces.Has(k.Trace):
+	case t.full != nil:
+		full := t.full.Trace
+		full.Lab, full.Command = of, command
+		u.doc.Traces.Put(k.Trace, &full)
+	default:
+		if err := u.doc.Traces.put(k.Trace, hash, nil, t.content, &of, command); err != nil {
+			u.bad(where, a, "%w", err)
+		}
 	}
 	return k
+}
+
+// inside are the traces that the document itself has.
+func (w *wireDocument) inside() map[string]*readTrace {
+	all := map[string]*readTrace{}
+	for hash, t := range w.Traces {
+		if t != nil {
+			all[hash] = &readTrace{full: t}
+		}
+	}
+	return all
 }
 
 func has[K comparable, V any](m map[K]V, k K) bool {

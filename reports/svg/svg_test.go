@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sort"
 	"strings"
 	"testing"
 
@@ -22,15 +21,10 @@ var update = flag.Bool("update", false, "write the golden files")
 func sample(t *testing.T) map[string]*trace.Path {
 	t.Helper()
 	doc := resulttest.Sample()
-	keys := make([]string, 0, len(doc.Traces))
-	for k := range doc.Traces {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
 	out := map[string]*trace.Path{}
-	for _, k := range keys {
-		for i := range doc.Traces[k].Paths {
-			p := &doc.Traces[k].Paths[i]
+	for _, tr := range doc.Traces.All() {
+		for i := range tr.Paths {
+			p := &tr.Paths[i]
 			name := string(p.Verdict) + "-" + string(p.Reason)
 			for _, s := range p.Steps {
 				if s.Action == trace.ActEncap {
@@ -184,7 +178,7 @@ func TestOddPaths(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, t := range resulttest.Small().Traces {
+	for _, t := range resulttest.Small().Traces.All() {
 		for _, p := range t.Paths {
 			for _, s := range p.Steps {
 				if s.Frame != nil {

@@ -345,7 +345,7 @@ func (o *outcome) run(t *testing.T, path string) {
 	}
 	for _, f := range doc.Flows {
 		o.lines = append(o.lines, fmt.Sprintf("run %s %s %s %s %s %s %s: %s, expected %q, pass %v, %s %s", f.Lab, f.Title, f.Incident, f.Variant, f.VariantTitle, f.Setting, f.Name, f.Got, f.Expect, f.Pass, f.Reason, f.Summary))
-		if tr := doc.Traces[f.Trace]; tr != nil {
+		if tr := doc.Traces.Get(f.Trace); tr != nil {
 			o.lines = append(o.lines, fmt.Sprintf("  in Kubernetes %s, proxy %s, Windows %v, %s", tr.Lab.Kubernetes, tr.Lab.Proxy, tr.Lab.Builds, tr.Lab.Network))
 			o.trace("  "+f.Name, tr)
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/winlab-dev/winlab/reports/html"
 	"github.com/winlab-dev/winlab/reports/result"
-	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
@@ -34,7 +33,7 @@ func Merge(paths []string) (*result.Document, error) {
 	}
 	all := docs[0]
 	if all.Traces == nil {
-		all.Traces = map[string]*trace.Trace{}
+		all.Traces = result.NewTraces()
 	}
 	if all.Facts == nil {
 		all.Facts = map[string]*evidence.Fact{}
@@ -65,9 +64,7 @@ func join(all, doc *result.Document) error {
 	for _, c := range doc.Cells {
 		joinCell(all, c)
 	}
-	for key, t := range doc.Traces {
-		all.Traces[key] = t
-	}
+	all.Traces.Join(doc.Traces)
 	for key, f := range doc.Facts {
 		all.Facts[key] = f
 	}

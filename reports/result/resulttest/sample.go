@@ -122,7 +122,7 @@ func Small() *result.Document {
 		"hostnetwork": true, "trouble-source-vip": true, "windows-build-label": true}
 	var claims []result.Claim
 	var cells []result.Cell
-	used := map[string]*trace.Trace{}
+	used := result.NewTraces()
 	for _, c := range d.Claims {
 		if keep[c.ID] {
 			claims = append(claims, c)
@@ -135,13 +135,13 @@ func Small() *result.Document {
 		cells = append(cells, c)
 		for _, k := range c.Checks {
 			if k.Trace != "" {
-				used[k.Trace] = d.Traces[k.Trace]
+				used.Put(k.Trace, d.Traces.Get(k.Trace))
 			}
 		}
 	}
 	d.Flows = d.Flows[:2]
 	for _, f := range d.Flows {
-		used[f.Trace] = d.Traces[f.Trace]
+		used.Put(f.Trace, d.Traces.Get(f.Trace))
 	}
 	d.Statics = slices.DeleteFunc(d.Statics, func(k result.Static) bool { return !keep[k.Claim] })
 	d.Systems = slices.Clone(d.Systems)
@@ -162,11 +162,11 @@ func Big(n int) *result.Document {
 			d.node = map[string]string{"win1": fmt.Sprintf("192.168.%d.11", i+1), "win2": fmt.Sprintf("192.168.%d.12", i+1)}
 			ds = append(ds, d)
 		}
-		if doc := build(ds); len(doc.Traces) >= n {
+		if doc := build(ds); doc.Traces.Len() >= n {
 			return doc
 		}
 		if i == 0 {
-			one := len(build(ds).Traces)
+			one := build(ds).Traces.Len()
 			for i = 1; i < n/one; i++ {
 				for _, d := range designs[1:6] {
 					d.name = fmt.Sprintf("%s-%d", d.name, i)
@@ -179,7 +179,7 @@ func Big(n int) *result.Document {
 }
 
 func build(ds []design) *result.Document {
-	doc := &result.Document{Schema: result.Schema, Tool: "winlab v0.1.0-sample", Command: "winlab run", Areas: areas, Traces: map[string]*trace.Trace{}, Facts: facts}
+	doc := &result.Document{Schema: result.Schema, Tool: "winlab v0.1.0-sample", Command: "winlab run", Areas: areas, Traces: result.NewTraces(), Facts: facts}
 	for _, d := range ds {
 		for _, k := range d.k8s {
 			doc.Settings = append(doc.Settings, result.Setting{ID: d.name + "/" + k, Design: d.name, Title: d.title, File: "fixtures/labs/" + d.name + ".yaml",
@@ -300,10 +300,10 @@ func checkOf(doc *result.Document, s spec, d design, k8s string) (result.Check, 
 	f := flows[s.flow]
 	t := newTrace(d, k8s, f.from, f.to, f.proto, f.paths(d, k8s))
 	key := d.name + "/" + k8s + " " + f.from + " " + f.to + " " + f.proto
-	for i, first := 2, key; doc.Traces[key] != nil && doc.Traces[key].Verdict != t.Verdict; i++ {
+	for i, first := 2, key; doc.Traces.Has(key) && doc.Traces.Get(key).Verdict != t.Verdict; i++ {
 		key = fmt.Sprintf("%s %d", first, i)
 	}
-	doc.Traces[key] = t
+	doc.Traces.Put(key, t)
 	k := result.Check{Level: result.Model, What: f.from + " -> " + f.to + " (" + f.proto + ")", Got: string(t.Verdict), Reason: string(t.Reason), Summary: t.Summary, Grade: t.Grade, Pass: true, Trace: key, Command: t.Command}
 	if s.flow == "wire" {
 		k.What, k.Got, k.Expect, k.Reason, k.Summary = "first frame on the fabric: tunnel, vni, udpPort", "vxlan 4096 4789", "vxlan 4096 4789", "", ""
@@ -409,7 +409,7 @@ func incidents(doc *result.Document, ds []design) {
 		t.Lab.Name, t.Lab.File, t.Lab.Variant = lab, "fixtures/incidents/"+lab+".yaml", variant
 		t.Command = "winlab trace " + t.Lab.File + " --variant " + variant + " --from pod/client --to svc/win-webserver:80"
 		key := lab + "/" + variant + " " + name
-		doc.Traces[key] = t
+		doc.Traces.Put(key, t)
 		doc.Flows = append(doc.Flows, result.FlowResult{Lab: lab, File: t.Lab.File, Title: title, Variant: variant, Incident: incident, Name: name, Expected: expect != "",
 			Check: result.Check{Level: result.Model, What: "pod/client -> svc/win-webserver:80 (tcp)", Expect: expect, Got: string(t.Verdict), Reason: string(t.Reason), Summary: t.Summary, Grade: t.Grade, Pass: expect == string(t.Verdict), Trace: key, Command: t.Command}})
 	}
@@ -420,9 +420,10 @@ func incidents(doc *result.Document, ds []design) {
 	add("l2bridge-flannel-host-gw", "", "", "", "client to peer", "delivered", ok(over, "tcp"))
 	policy := trace.Notice{What: "NetworkPolicy default/deny-all", Why: "objects of this kind are not simulated", At: &trace.Origin{What: "NetworkPolicy default/deny-all", File: "fixtures/manifests/policy.yaml", Line: 12}}
 	doc.NotModelled = append(doc.NotModelled, result.Notice{Lab: over.name, Settings: []string{doc.Settings[0].ID}, Notice: policy}, result.Notice{Lab: "i-31-acl-priority", Variant: "broken", Notice: policy})
-	for key, t := range doc.Traces {
+	for key, t := range doc.Traces.All() {
 		if strings.HasPrefix(key, "i-31-acl-priority/broken") {
 			t.NotModelled = []trace.Notice{policy}
+			doc.Traces.Put(key, t)
 		}
 	}
 }
