@@ -37,23 +37,25 @@ func Minor(minor int) Version {
 // patch after a "-" or "+" is the vendor's and has no meaning here. Without a patch it
 // is the newest one that is known of the minor version.
 func ParseVersion(s string) (Version, error) {
-	bad := fmt.Errorf("there is no Kubernetes version %q; write one such as 1.20 or 1.20.15", s)
+	bad := func() error {
+		return fmt.Errorf("there is no Kubernetes version %q; write one such as 1.20 or 1.20.15", s)
+	}
 	number, _, _ := strings.Cut(strings.TrimPrefix(s, "v"), "+")
 	number, _, _ = strings.Cut(number, "-")
 	parts := strings.Split(number, ".")
 	if len(parts) < 2 || len(parts) > 3 {
-		return Version{}, bad
+		return Version{}, bad()
 	}
 	var n [3]int
 	for i, part := range parts {
 		v, err := strconv.ParseUint(part, 10, 16)
 		if err != nil {
-			return Version{}, bad
+			return Version{}, bad()
 		}
 		n[i] = int(v)
 	}
 	if n[0] != 1 {
-		return Version{}, bad
+		return Version{}, bad()
 	}
 	if len(parts) == 2 {
 		return Minor(n[1]), nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
@@ -124,8 +125,14 @@ type library struct {
 // span is one item of change.landed.
 type span struct{ from, to kube.Version }
 
+// spansOf has the spans of each text that was read: whoever builds a node asks for all of them.
+var spansOf sync.Map // of string to []span
+
 // spans reads change.landed. The text is the program's own, and a test reads it all.
 func (c change) spans() []span {
+	if all, ok := spansOf.Load(c.landed); ok {
+		return all.([]span)
+	}
 	var all []span
 	for item := range strings.FieldsSeq(c.landed) {
 		from, to, found := strings.Cut(item, "..")
@@ -134,6 +141,7 @@ func (c change) spans() []span {
 		}
 		all = append(all, span{mustVersion(from), mustVersion(to)})
 	}
+	spansOf.Store(c.landed, all)
 	return all
 }
 

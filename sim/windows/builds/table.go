@@ -3,6 +3,7 @@ package builds
 import (
 	"bytes"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,17 +11,24 @@ import (
 	"sync"
 
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
-	"gopkg.in/yaml.v3"
 )
 
-//go:embed builds.yaml
-var buildsYAML []byte
+// builds.yaml, features.yaml and quirks.yaml are what people write. Every command that builds a
+// node reads them, and JSON is read in a tenth of the time that YAML takes, so the program has
+// this copy: go test -update writes it, and a test holds that both say the same.
+//
+//go:embed tables.json
+var tablesJSON []byte
 
-//go:embed features.yaml
-var featuresYAML []byte
-
-//go:embed quirks.yaml
-var quirksYAML []byte
+// tables are the files by name, without their ending.
+type tables struct {
+	Builds struct {
+		Builds []*row
+		Limits []*limit
+	}
+	Features map[Feature]featureRow
+	Quirks   map[string]quirkRow
+}
 
 // table is the data, read when somebody first asks for a build. A mistake in it panics: it is
 // part of the program, and every test would show it.
@@ -60,7 +68,7 @@ type cited struct {
 }
 
 type limit struct {
-	cited  `yaml:",inline"`
+	cited
 	Name   string
 	Value  int
 	Builds string
@@ -102,7 +110,11 @@ func (d *data) row(build int) *row {
 
 func mustLoad() *data {
 	d := &data{names: map[string]Version{}, features: map[Feature]*feature{}, quirks: map[Quirk]*quirk{}}
-	for _, err := range []error{d.loadBuilds(), d.loadFeatures(), d.loadQuirks()} {
+	var file tables
+	if err := decode(tablesJSON, &file); err != nil {
+		panic("builds: tables.json: " + err.Error())
+	}
+	for _, err := range []error{d.loadBuilds(&file), d.loadFeatures(file.Features), d.loadQuirks(file.Quirks)} {
 		if err != nil {
 			panic("builds: " + err.Error())
 		}
@@ -111,20 +123,13 @@ func mustLoad() *data {
 }
 
 func decode(text []byte, into any) error {
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
 	return dec.Decode(into)
 }
 
-func (d *data) loadBuilds() error {
-	var file struct {
-		Builds []*row
-		Limits []*limit
-	}
-	if err := decode(buildsYAML, &file); err != nil {
-		return fmt.Errorf("builds.yaml: %w", err)
-	}
-	d.rows, d.limits = file.Builds, file.Limits
+func (d *data) loadBuilds(file *tables) error {
+	d.rows, d.limits = file.Builds.Builds, file.Builds.Limits
 	for _, r := range d.rows {
 		newest := Version{10, 0, r.Build, r.Newest}
 		for _, n := range append(slices.Clone(r.Names), r.Version) {
@@ -154,15 +159,13 @@ func (d *data) loadBuilds() error {
 	return nil
 }
 
-func (d *data) loadFeatures() error {
-	var file map[Feature]struct {
-		cited  `yaml:",inline"`
-		HNS    []string
-		Builds []string
-	}
-	if err := decode(featuresYAML, &file); err != nil {
-		return fmt.Errorf("features.yaml: %w", err)
-	}
+type featureRow struct {
+	cited
+	HNS    []string
+	Builds []string
+}
+
+func (d *data) loadFeatures(file map[Feature]featureRow) error {
 	for _, id := range slices.Sorted(maps.Keys(file)) {
 		in, f := file[id], &feature{}
 		for _, s := range in.HNS {
@@ -185,21 +188,19 @@ func (d *data) loadFeatures() error {
 	return nil
 }
 
-func (d *data) loadQuirks() error {
-	var file map[string]struct {
-		cited  `yaml:",inline"`
-		Builds string
-		HNS    []string
-		Select bool
-		May    string
-		Since  string
-		Fixed  string
-		// NotModelled says that the bug is known and nothing in the model shows it.
-		NotModelled bool `yaml:"notModelled"`
-	}
-	if err := decode(quirksYAML, &file); err != nil {
-		return fmt.Errorf("quirks.yaml: %w", err)
-	}
+type quirkRow struct {
+	cited
+	Builds string
+	HNS    []string
+	Select bool
+	May    string
+	Since  string
+	Fixed  string
+	// NotModelled says that the bug is known and nothing in the model shows it.
+	NotModelled bool
+}
+
+func (d *data) loadQuirks(file map[string]quirkRow) error {
 	for _, id := range slices.Sorted(maps.Keys(file)) {
 		in, q := file[id], &quirk{sel: file[id].Select, notModelled: file[id].NotModelled}
 		var err error
