@@ -42,7 +42,64 @@ type Result struct {
 
 // Run asks a cluster.
 func Run(ctx context.Context, c *lab.Cluster, o Options) (*Result, error) {
-	q, err := ask(o, look(c))
+	v := alone(c)
+	few, err := o.few(v)
+	if err != nil {
+		return nil, err
+	}
+	if !few {
+		v = look(c)
+	}
+	return run(ctx, c, o, v)
+}
+
+// perFlow is how many pods are compared in the time of a flow, about: in a cluster of 5,000 nodes
+// and 10,000 Services comparing takes 0.2 ms a pod, and the first flow of a node, which programs
+// all Services there, 250 ms (CPU time).
+const perFlow = 1000
+
+// few reports whether so few flows are asked for that sending each costs less than finding out
+// which of them are equal.
+func (o Options) few(v *view) (bool, error) {
+	from, to, err := o.filters(v)
+	if err != nil || from == nil || to == nil {
+		return false, err
+	}
+	limit := len(v.c.Plan.Pods) / perFlow
+	sources, nodes := 0, 0
+	for _, ref := range v.refs {
+		e := v.ends[ref]
+		if e.kind == doc.Node {
+			nodes++
+		}
+		if e.kind != doc.Service && from(e) {
+			sources++
+		}
+	}
+	flows := 0
+	for _, ref := range v.refs {
+		e := v.ends[ref]
+		if !to(e) {
+			continue
+		}
+		flows += sources * len(o.ports(&class{kind: e.kind, members: []*end{e}}))
+		if e.service != nil {
+			for _, p := range e.service.Ports {
+				if p.NodePort != 0 {
+					flows += sources * nodes
+				}
+			}
+		}
+		if flows > limit {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// run asks a cluster as it is seen.
+func run(ctx context.Context, c *lab.Cluster, o Options, v *view) (*Result, error) {
+	q, err := ask(o, v)
 	if err != nil {
 		return nil, err
 	}

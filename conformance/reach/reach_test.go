@@ -145,6 +145,73 @@ func TestClassesAreTheirMembers(t *testing.T) {
 	}
 }
 
+// TestFewFlowsAreSentEach: in a large cluster a question about few flows is answered without
+// finding out what is equal, and the answers are those of the classes.
+func TestFewFlowsAreSentEach(t *testing.T) {
+	t.Parallel()
+	path, err := labtest.Write(t.TempDir(), labtest.Size{Nodes: 67, Linux: 1, Pods: 30, Services: 4, NodePorts: 1, Policies: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := built(t, path, "", nil)
+	refs := alone(c).refs
+	var pods, services, nodePort []string
+	for _, ref := range refs {
+		switch e := alone(c).ends[ref]; {
+		case e.kind == doc.Pod:
+			pods = append(pods, ref)
+		case e.kind == doc.Service && e.name == "kubernetes":
+		case e.kind == doc.Service && !slices.ContainsFunc(e.service.Ports, func(p kube.ServicePort) bool { return p.NodePort != 0 }):
+			services = append(services, ref)
+		case e.kind == doc.Service:
+			nodePort = append(nodePort, ref)
+		}
+	}
+	for _, q := range []struct {
+		from, to []string
+		few      bool
+	}{
+		{pods[:1], services[:1], true},
+		{pods[:1], services[:2], true},
+		{pods[5:7], pods[900:901], true},
+		{pods[:1], services[:3], false},
+		{pods[:1], nodePort[:1], false}, // and 68 nodes
+		{nil, services[:1], false},
+		{pods[:1], nil, false},
+	} {
+		o := Options{From: q.from, To: q.to}
+		few, err := o.few(alone(c))
+		if err != nil || few != q.few {
+			t.Errorf("%v to %v: few is %v, %v", q.from, q.to, few, err)
+		}
+		if !q.few {
+			continue
+		}
+		got, err := Run(t.Context(), c, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := run(t.Context(), c, o, look(c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Pairs != want.Pairs || got.Traced != got.Pairs || got.Pairs != len(q.from)*len(q.to) {
+			t.Errorf("%v to %v: %d flows, %d traced; by classes %d", q.from, q.to, got.Pairs, got.Traced, want.Pairs)
+		}
+		// A class of which a part was asked for is named by that part.
+		for _, a := range got.Cells {
+			if !slices.ContainsFunc(want.Cells, func(b doc.Cell) bool {
+				return a.Verdict == b.Verdict && a.Reason == b.Reason && a.Where == b.Where && a.Port == b.Port && (a.From == b.From || len(q.from) > 1) && a.To == b.To
+			}) {
+				t.Errorf("%s to %s: %+v, by classes %+v", a.From, a.To, a, want.Cells)
+			}
+		}
+	}
+	if _, err := (Options{From: []string{"pod/nobody"}, To: pods[:1]}).few(alone(c)); err == nil {
+		t.Error("a pattern that chooses nothing is no mistake")
+	}
+}
+
 // TestClassesWithPolicies does the same where an agent makes ACLs of policies: pods of
 // random labels, in a random order, on the nodes of a lab with Calico.
 func TestClassesWithPolicies(t *testing.T) {

@@ -33,7 +33,7 @@ type end struct {
 // view is a cluster with what tells its machines apart.
 type view struct {
 	c    *lab.Cluster
-	s    *space
+	s    *space          // nil for a cluster alone
 	ends map[string]*end // by ref
 	// refs are those of machines, then of Services, in order.
 	refs []string
@@ -55,14 +55,26 @@ type backends struct {
 // ways are tried, also with several questions on the way.
 const fewBackends = 64
 
+// look finds which ends of a cluster are equal.
 func look(c *lab.Cluster) *view {
-	v := &view{c: c, s: newSpace(c), ends: map[string]*end{}, backends: map[string]*backends{}}
-	v.s.describe()
+	s := newSpace(c)
+	s.describe()
+	return newView(c, s)
+}
+
+// alone is a cluster of which nobody asked which ends are equal: each equals itself only.
+func alone(c *lab.Cluster) *view { return newView(c, nil) }
+
+func newView(c *lab.Cluster, s *space) *view {
+	v := &view{c: c, s: s, ends: map[string]*end{}, backends: map[string]*backends{}}
+	systems := map[string]string{}
+	for _, m := range c.Machines(build.NodeKind) {
+		systems[m.Name] = cmp.Or(m.Node.Plan.Build, "linux")
+	}
 	for _, p := range c.Plan.Pods {
-		q := v.s.pods[p.Key()]
-		e := &end{kind: doc.Pod, ref: "pod/" + p.Key(), namespace: p.Namespace, name: p.Name, node: p.Node, key: "pod " + strconv.Itoa(q.class), listen: p.Listen}
-		if e.system = cmp.Or(q.on.Node.Plan.Build, "linux"); p.PortsUnknown != "" {
-			e.why = p.PortsUnknown
+		e := &end{kind: doc.Pod, ref: "pod/" + p.Key(), namespace: p.Namespace, name: p.Name, node: p.Node, system: systems[p.Node], listen: p.Listen, why: p.PortsUnknown}
+		if e.key = e.ref; s != nil {
+			e.key = "pod " + strconv.Itoa(s.pods[p.Key()].class)
 		}
 		v.add(e)
 	}
@@ -74,8 +86,11 @@ func look(c *lab.Cluster) *view {
 		return strconv.Itoa(numbers[text])
 	}
 	for _, m := range c.Machines(build.NodeKind) {
-		v.add(&end{kind: doc.Node, ref: "node/" + m.Name, name: m.Name, node: m.Name, key: "node " + number(v.s.nodes[m.Name].text),
-			listen: m.Node.Plan.Listen, system: cmp.Or(m.Node.Plan.Build, "linux")})
+		e := &end{kind: doc.Node, ref: "node/" + m.Name, name: m.Name, node: m.Name, listen: m.Node.Plan.Listen, system: systems[m.Name]}
+		if e.key = e.ref; s != nil {
+			e.key = "node " + number(s.nodes[m.Name].text)
+		}
+		v.add(e)
 	}
 	for _, h := range c.Plan.Hosts {
 		v.add(&end{kind: doc.Host, ref: "host/" + h.Name, name: h.Name, key: "host " + h.Name, listen: h.Listen})
@@ -103,11 +118,14 @@ func (v *view) services(number func(string) string) {
 	at := len(v.refs)
 	for _, s := range v.c.Kube.Services {
 		e := &end{kind: doc.Service, ref: "svc/" + s.Key(), namespace: s.Namespace, name: s.Name, service: s}
-		text := v.s.service(s)
-		if slices.ContainsFunc(frontendsOf(s), func(f string) bool { return shared[f] > 1 }) {
-			text += "\nshares a frontend: " + s.Key() // who gets it depends on the order
+		if e.key = e.ref; v.s != nil {
+			text := v.s.service(s)
+			if slices.ContainsFunc(frontendsOf(s), func(f string) bool { return shared[f] > 1 }) {
+				text += "\nshares a frontend: " + s.Key() // who gets it depends on the order
+			}
+			e.key = "svc " + number(text)
 		}
-		if e.key = "svc " + number(text); len(s.ClusterIPs) == 0 {
+		if len(s.ClusterIPs) == 0 {
 			e.why = "it has no address of its own"
 		}
 		for _, p := range s.Ports {
@@ -115,7 +133,10 @@ func (v *view) services(number func(string) string) {
 		}
 		b := &backends{on: map[string][]string{}, pods: map[string]string{}}
 		for _, x := range s.Endpoints {
-			text := v.s.backend(x)
+			text := x.Pod + " " + x.Addr.String()
+			if v.s != nil {
+				text = v.s.backend(x)
+			}
 			b.all = append(b.all, text)
 			b.on[x.Node] = append(b.on[x.Node], text)
 			if x.Pod != "" {
