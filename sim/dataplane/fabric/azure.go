@@ -7,6 +7,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/path"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -41,6 +42,7 @@ func (a Azure) Attach(s *wire.Segment) {
 	s.AnswersAll = hostMAC
 	s.Cut = func(sim *wire.Simulation, p *packet.Packet) bool { return cut(sim, p, s.MTU) }
 	s.Forget = func() {
+		n.ways.Changed()
 		n.forgotten++
 		clear(n.allowed)
 	}
@@ -71,6 +73,7 @@ type virtualNetwork struct {
 	allowed map[packet.Tuple]bool // flows that the security rules let through
 	// forgotten counts when these were forgotten; otherwise there are only ever more.
 	forgotten uint32
+	ways      *path.Ways
 }
 
 // send checks a packet's source, then the security rules, and routes it by its
@@ -151,7 +154,7 @@ func (n *virtualNetwork) isFloating(nic *wire.NIC, a netip.Addr) bool {
 // a flow that was let through pass.
 func (n *virtualNetwork) denied(sim *wire.Simulation, h *packet.Headers) *Rule {
 	t := h.Tuple()
-	sim.Path.Rests(&n.forgotten)
+	sim.Path.Rests(&n.forgotten, &n.ways)
 	if n.allowed[t.Reverse()] {
 		return nil
 	}

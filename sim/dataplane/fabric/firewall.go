@@ -3,6 +3,7 @@ package fabric
 import (
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/path"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -19,6 +20,7 @@ type Firewall struct {
 	known         map[packet.Tuple]bool
 	// forgotten counts when known was forgotten; otherwise there are only ever more.
 	forgotten uint32
+	ways      *path.Ways
 }
 
 // NewFirewall returns a firewall that names place and object in its steps.
@@ -28,6 +30,7 @@ func NewFirewall(place, object string, rules []Rule) *Firewall {
 
 // Forget makes the firewall forget the connections that it has seen.
 func (f *Firewall) Forget() {
+	f.ways.Changed()
 	f.forgotten++
 	clear(f.known)
 }
@@ -36,7 +39,7 @@ func (f *Firewall) Forget() {
 func (f *Firewall) Pass(sim *wire.Simulation, p *packet.Packet) bool {
 	h := p.Headers()
 	t := h.Tuple()
-	sim.Path.Rests(&f.forgotten)
+	sim.Path.Rests(&f.forgotten, &f.ways)
 	if f.known[t] || f.known[t.Reverse()] {
 		return true
 	}

@@ -74,29 +74,30 @@ type Timeouts struct {
 	Doubt time.Duration
 }
 
-// touch notes a packet of a connection.
-func (t *Timeouts) touch(l *life, now time.Duration, h *packet.Headers, reply bool) {
-	l.last, l.answered = now, l.answered || reply
+// touch notes a packet of a connection. Those that took the same way as others are told
+// of later, and not in the order in which they came.
+func (t *Timeouts) touch(l *life, now time.Duration, proto packet.Proto, flags uint8, reply bool) {
+	l.last, l.answered = max(l.last, now), l.answered || reply
 	keep := t.UDP
-	switch h.Proto {
+	switch proto {
 	case packet.TCP:
 		switch {
-		case h.TCPFlags&packet.RST != 0:
+		case flags&packet.RST != 0:
 			l.state = aborted
-		case h.TCPFlags&packet.FIN != 0:
+		case flags&packet.FIN != 0:
 			switch {
 			case l.state < closing:
 				l.state = closing
 			case l.state < waiting:
 				l.state = last // as netfilter has it, also where it is the same FIN again
 			}
-		case h.TCPFlags&(packet.SYN|packet.ACK) == packet.SYN:
+		case flags&(packet.SYN|packet.ACK) == packet.SYN:
 			l.state = opening
 		case l.state == closing:
 			l.state = half
 		case l.state == last:
 			l.state = waiting
-		case l.state == opening && (reply || h.TCPFlags&packet.SYN == 0):
+		case l.state == opening && (reply || flags&packet.SYN == 0):
 			l.state = open
 		}
 		keep = [...]time.Duration{opening: t.Opening, open: t.Open, closing: t.Closing, half: cmp.Or(t.Half, t.Closing), last: cmp.Or(t.Last, t.Closing), waiting: t.Closing, aborted: t.Aborted}[l.state]
@@ -108,13 +109,14 @@ func (t *Timeouts) touch(l *life, now time.Duration, h *packet.Headers, reply bo
 		}
 	}
 	if l.until = 0; keep != 0 {
-		l.until = now + keep
+		l.until = l.last + keep
 	}
 }
 
 func (l *life) expired(now time.Duration) bool { return l.until != 0 && now >= l.until }
 
 func (n *NAT) reset() {
+	n.ways.Changed()
 	n.changes++
 	clear(n.table)
 	n.nextPort, n.nextID, n.sweepAt = 0, 0, firstSweep
@@ -190,14 +192,16 @@ func (n *NAT) translateKnown(s *Stack, sim *wire.Simulation, p *packet.Packet) b
 		return false
 	}
 	if sim.Path.On() {
-		sim.Path.Follows(&followed{nat: n, e: e, changes: n.changes, tunnelled: sim.Path.Edits.InTunnel()})
+		sim.Path.Follows(&followed{nat: n, e: e, changes: n.changes, tunnelled: sim.Path.Edits.InTunnel()}, &n.ways)
 	}
 	before := *p.Headers()
 	if n.doubts(e, sim.Now()) {
 		sim.RecordUnknown(s.Place + ": whether a NAT still knows a connection that was idle for so long")
 	}
 	journal.Keep(sim.Journal, e.life)
-	n.Timeouts.touch(e.life, sim.Now(), &before, e.reply)
+	if n.touch(e, sim.Now(), before.Proto, before.TCPFlags) {
+		n.ways.Changed()
+	}
 	p.Apply(&e.rewrite)
 	if e.icmpID != 0 {
 		p.SetICMPID(e.icmpID)
@@ -206,6 +210,14 @@ func (n *NAT) translateKnown(s *Stack, sim *wire.Simulation, p *packet.Packet) b
 		n.step(s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, Event: trace.Of(knownConnection{e.reply}), Changes: natChanges(&before, p)})
 	}
 	return true
+}
+
+// touch notes a packet of a connection, and reports whether more has changed than how long
+// it is kept: then it may be kept less long than before.
+func (n *NAT) touch(e *connection, now time.Duration, proto packet.Proto, flags uint8) bool {
+	before := *e.life
+	n.Timeouts.touch(e.life, now, proto, flags, e.reply)
+	return e.state != before.state || e.answered != before.answered
 }
 
 // remember keeps a connection whose first packet came as first and leaves as p is
@@ -218,7 +230,8 @@ func (n *NAT) remember(sim *wire.Simulation, first packet.Tuple, p *packet.Packe
 	n.put(e.result.Reverse(), nil, sim.Journal) // as it was before more of it was translated
 	if e.life == nil {
 		e.life = &life{}
-		n.Timeouts.touch(e.life, sim.Now(), p.Headers(), false)
+		h := p.Headers()
+		n.Timeouts.touch(e.life, sim.Now(), h.Proto, h.TCPFlags, false)
 	}
 	now := p.Tuple()
 	b := &connection{reply: true, rule: e.rule, forward: e, life: e.life}
@@ -240,6 +253,7 @@ func (n *NAT) remember(sim *wire.Simulation, first packet.Tuple, p *packet.Packe
 
 // put keeps a direction of a connection under a tuple, nil none.
 func (n *NAT) put(t packet.Tuple, e *connection, undo *journal.Journal) {
+	n.ways.Changed()
 	journal.KeepKey(undo, n.table, t)
 	old := n.table[t]
 	if old != nil && old != e {

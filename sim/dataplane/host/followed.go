@@ -33,20 +33,34 @@ func (f *followed) Holds(now time.Duration) bool {
 	return f.idle || !f.nat.doubts(f.e, now)
 }
 
-// Pass implements [path.State]: what translateKnown does for a packet.
+// Until implements [path.State].
+func (f *followed) Until() time.Duration {
+	until := path.Forever
+	if f.forgotten {
+		return until
+	}
+	if f.e.until != 0 {
+		until = f.e.until
+	}
+	if d := f.nat.Timeouts.Doubt; d != 0 && f.e.state == open && !f.idle {
+		until = min(until, f.e.last+d)
+	}
+	return until
+}
+
+// Pass implements [path.State]: what translateKnown does for packets.
 func (f *followed) Pass(by *path.Passing) {
 	if f.idle {
 		return
 	}
-	h := by.Headers
+	proto := by.Proto
 	if f.tunnelled {
-		h = &aTunnel
+		proto = packet.UDP
 	}
-	f.nat.Timeouts.touch(f.e.life, by.Now, h, f.e.reply)
+	if f.nat.touch(f.e, by.Now, proto, by.TCPFlags) {
+		by.Changes()
+	}
 }
-
-// aTunnel has what a connection looks at in the headers of a tunnel packet.
-var aTunnel = packet.Headers{Proto: packet.UDP}
 
 // doubts reports whether nobody knows if the NAT still knows a connection.
 func (n *NAT) doubts(e *connection, now time.Duration) bool {
@@ -69,8 +83,8 @@ func (n *NAT) passedBy(r *path.Record, t packet.Tuple, e *connection, forgotten 
 	switch {
 	case !r.On():
 	case e != nil:
-		r.Follows(&followed{nat: n, e: e, changes: n.changes, idle: true, forgotten: forgotten})
+		r.Follows(&followed{nat: n, e: e, changes: n.changes, idle: true, forgotten: forgotten}, &n.ways)
 	default:
-		r.Rests(&n.added[natBucket(&t)])
+		r.Rests(&n.added[natBucket(&t)], &n.ways)
 	}
 }

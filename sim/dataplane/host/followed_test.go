@@ -27,6 +27,7 @@ func TestWhatEndsAPath(t *testing.T) {
 		{"a reset, and time", "netfilter", func(x *idleNAT) {
 			rst := data
 			rst.TCPFlags = packet.RST
+			x.ways.Settle() // as whoever sends a packet from machine to machine does
 			x.pass(rst)
 		}, 11 * time.Second, false},
 		{"days", "netfilter", func(*idleNAT) {}, 6 * 24 * time.Hour, false},
@@ -40,8 +41,9 @@ func TestWhatEndsAPath(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			x := newIdleNAT(c.kind)
 			x.sim.Rec = nil
+			ways := path.NewWays()
 			record := func(spec packet.Spec) *path.Record {
-				r := &path.Record{}
+				r := &path.Record{Ways: ways}
 				x.sim.Path = r
 				defer func() { x.sim.Path = nil }()
 				x.pass(spec)
@@ -58,9 +60,18 @@ func TestWhatEndsAPath(t *testing.T) {
 				t.Fatal("the way of a known connection is not kept")
 			}
 			f := r.Flow()
+			by := func(at time.Duration) *path.Passing {
+				return &path.Passing{Now: at, Proto: packet.TCP, TCPFlags: packet.ACK, Packets: 1, Bytes: 60}
+			}
+			if !f.Take(by(0)) || !f.Take(by(0)) {
+				t.Fatal("the path does not hold before anything has changed")
+			}
 			c.change(x)
 			if f.Holds(c.at) != c.holds {
 				t.Errorf("the path holds: %v", !c.holds)
+			}
+			if f.Take(by(c.at)) != c.holds {
+				t.Errorf("the path takes a packet: %v", !c.holds)
 			}
 		})
 	}

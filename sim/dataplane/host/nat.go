@@ -8,6 +8,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
+	"github.com/winlab-dev/winlab/sim/dataplane/path"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -52,6 +53,7 @@ type NAT struct {
 	// those that came; see path.Record.
 	changes uint32
 	added   [natBuckets]uint32
+	ways    *path.Ways
 }
 
 // NATRule is one rule. Empty conditions match everything.

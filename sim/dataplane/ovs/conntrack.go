@@ -6,6 +6,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/path"
 )
 
 // conntrack is the connection table of one chassis. Zones keep the connections
@@ -15,6 +16,7 @@ type conntrack struct {
 	allowed map[ctKey]bool
 	// changes counts what came, went or became another; see path.Record.
 	changes uint32
+	ways    *path.Ways
 }
 
 type ctKey struct {
@@ -30,6 +32,7 @@ type ctEntry struct {
 }
 
 func (c *conntrack) reset() {
+	c.ways.Changed()
 	c.changes++
 	clear(c.nat)
 	clear(c.allowed)
@@ -50,6 +53,7 @@ func (c *conntrack) commit(undo *journal.Journal, zone, rule string, first, now 
 // put keeps an entry, unless it is there already.
 func (c *conntrack) put(undo *journal.Journal, k ctKey, e ctEntry) {
 	if old := c.nat[k]; old == nil || *old != e {
+		c.ways.Changed()
 		journal.Keep(undo, &c.changes)
 		journal.KeepKey(undo, c.nat, k)
 		c.changes++
@@ -115,6 +119,7 @@ func (c *conntrack) allow(undo *journal.Journal, zone string, t packet.Tuple) {
 	}
 	for _, k := range []ctKey{{zone, t}, {zone, t.Reverse()}} {
 		if !c.allowed[k] {
+			c.ways.Changed()
 			journal.Keep(undo, &c.changes)
 			journal.KeepKey(undo, c.allowed, k)
 			c.changes++

@@ -98,7 +98,7 @@ func (x *Node) plug(p *port, l *host.Link, s *host.Stack) {
 		if x.losesFragments(sim, q) {
 			return
 		}
-		sim.Path.Rests(&x.ct.changes)
+		sim.Path.Rests(&x.ct.changes, &x.ct.ways)
 		pl := &pipeline{x: x, sim: sim, p: q, dp: x.sw}
 		if p.kind == management && x.net.o.ServiceCIDR.Contains(q.Headers().Dst) && x.net.param(paramServiceRoute) == "unknown" {
 			pl.unknown("", trace.Note("whether this node's own packets to a Service address reach OVN is not known"), factServiceRoute)
@@ -184,7 +184,7 @@ func (x *Node) losesFragments(sim *wire.Simulation, p *packet.Packet) bool {
 
 // Receive takes a frame from the wire.
 func (x *Node) Receive(sim *wire.Simulation, _ *wire.NIC, p *packet.Packet) {
-	sim.Path.Rests(&x.ct.changes)
+	sim.Path.Rests(&x.ct.changes, &x.ct.ways)
 	if x.losesFragments(sim, p) {
 		return
 	}

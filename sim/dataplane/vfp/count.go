@@ -15,6 +15,7 @@ func (r *Rule) Counts() Counts { return r.counts }
 // Count brings the counts of the port's rules up to date. A unified flow counts its
 // packets itself, and its rules get them here, or when it is forgotten.
 func (pt *Port) Count() {
+	pt.ways.Settle()
 	for _, u := range pt.unified {
 		pt.settle(u)
 	}

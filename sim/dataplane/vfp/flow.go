@@ -38,7 +38,9 @@ type flow struct {
 
 func (f *flow) expired(now time.Duration) bool { return f.replaced || f.conn.expired(now) }
 
-func (f *flow) touch(now time.Duration) { f.conn.until = now + f.conn.ttl }
+// touch notes a packet. Those that took the same way as others are told of later, and not
+// in the order in which they came.
+func (f *flow) touch(now time.Duration) { f.conn.until = max(f.conn.until, now+f.conn.ttl) }
 
 type flowKey struct {
 	tuple packet.Tuple
@@ -98,6 +100,7 @@ func (st *layerState) put(k flowKey, f *flow, now time.Duration, undo *journal.J
 		}
 		st.sweepAt = max(firstSweep, 2*len(st.flows))
 	}
+	f.conn.port.ways.Changed()
 	if old := st.flows[k]; old != nil {
 		journal.Keep(undo, &old.replaced)
 		old.replaced = true

@@ -21,30 +21,36 @@ type followed struct {
 // record notes that a packet, of a length in bytes as it came to the port, has followed
 // a unified flow.
 func (pt *Port) record(r *path.Record, u *unified, size int) {
-	r.Follows(&followed{port: pt, u: u, more: size - r.Len, tunnelled: r.Edits.InTunnel()})
+	r.Follows(&followed{port: pt, u: u, more: size - r.Len, tunnelled: r.Edits.InTunnel()}, &pt.ways)
 }
 
 // Holds implements [path.State].
 func (f *followed) Holds(now time.Duration) bool { return !f.u.gone && f.u.valid(now) }
 
-// Pass implements [path.State]: what [Port.Process] does for a packet of a unified flow.
-func (f *followed) Pass(by *path.Passing) {
-	u, h := f.u, by.Headers
-	if f.tunnelled {
-		h = &aTunnel
+// Until implements [path.State].
+func (f *followed) Until() time.Duration {
+	until := path.Forever
+	for _, f := range f.u.flows {
+		until = min(until, f.conn.until)
 	}
-	f.port.now = by.Now
-	u.used = by.Now
+	return until
+}
+
+// Pass implements [path.State]: what [Port.Process] does for packets of a unified flow.
+func (f *followed) Pass(by *path.Passing) {
+	u, proto := f.u, by.Proto
+	if f.tunnelled {
+		proto = packet.UDP
+	}
+	f.port.now = max(f.port.now, by.Now)
+	u.used = max(u.used, by.Now)
 	for _, f := range u.flows {
 		f.touch(by.Now)
-		f.carry(h)
+		f.carry(proto, by.TCPFlags)
 	}
-	u.packets++
-	u.bytes += uint64(by.Len + f.more)
+	u.packets += by.Packets
+	u.bytes += by.Bytes + by.Packets*uint64(f.more)
 	if u.inside {
 		f.port.settle(u) // the port does not know of it
 	}
 }
-
-// aTunnel has what a flow looks at in the headers of a tunnel packet.
-var aTunnel = packet.Headers{Proto: packet.UDP}

@@ -2,6 +2,7 @@ package vfp
 
 import (
 	"testing"
+	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/path"
@@ -33,21 +34,25 @@ func wayOf(h *packet.Headers, dir Direction) (k wayKey, ok bool) {
 	return k, h.Proto == packet.UDP || h.ICMPType == 8 || h.ICMPType == 128
 }
 
+// passing is a packet as a flow takes it.
+func passing(p *packet.Packet, now time.Duration) *path.Passing {
+	h := p.Headers()
+	return &path.Passing{Now: now, Proto: h.Proto, TCPFlags: h.TCPFlags, Packets: 1, Bytes: uint64(p.Len())}
+}
+
 // byPath processes a packet by what an earlier one of the flow did at the port, where that
 // holds, and keeps what it does otherwise.
 func (c *contest) byPath(pt *Port, p *packet.Packet, dir Direction) Result {
 	k, ok := wayOf(p.Headers(), dir)
-	if w := c.paths[k]; ok && w != nil && p.Len() <= w.len && w.Holds(c.now) {
+	if w := c.paths[k]; ok && w != nil && p.Len() <= w.len && w.Take(passing(p, c.now)) {
 		c.followed++
-		h := *p.Headers()
-		n := p.Len()
 		if err := w.Redo(p, 0, w.edits); err != nil {
 			panic(err)
 		}
-		w.Pass(&path.Passing{Now: c.now, Headers: &h, Len: n})
 		return w.res
 	}
-	r := &path.Record{Len: p.Len()}
+	c.ways.Settle()
+	r := &path.Record{Len: p.Len(), Ways: c.ways}
 	if ok {
 		p.Note(&r.Edits)
 	}
@@ -63,7 +68,7 @@ func (c *contest) byPath(pt *Port, p *packet.Packet, dir Direction) Result {
 // with paths: a test that compares a way with itself shows nothing.
 func TestPathsAreTaken(t *testing.T) {
 	pt := port(layer("L", 1, []*Rule{{ID: "a", Action: Allow{}, Priority: 1, Flags: Stateful}}, nil))
-	c := &contest{paths: map[wayKey]*way{}}
+	c := &contest{paths: map[wayKey]*way{}, ways: path.NewWays()}
 	c.byPath(pt, parse(t, "udp 10.0.0.1:1 > 10.0.0.2:2"), Out)
 	c.byPath(pt, parse(t, "udp 10.0.0.1:1 > 10.0.0.2:2"), Out)
 	pt.Count()
@@ -97,15 +102,22 @@ func TestWhatEndsAPath(t *testing.T) {
 			s.AddPort(from)
 			s.AddPort(to)
 			p := parse(t, "udp 10.0.0.1:1 > 10.0.0.2:2")
-			r := &path.Record{Len: p.Len()}
+			r := &path.Record{Len: p.Len(), Ways: path.NewWays()}
+			by := passing(p, 0)
 			p.Note(&r.Edits)
 			if o := s.Send(from, p, &Env{Path: r}); o.To != to || !r.Keepable() {
 				t.Fatalf("%+v, keepable %v", o, r.Keepable())
 			}
 			f := r.Flow()
+			if !f.Take(by) || !f.Take(by) {
+				t.Fatal("the path does not hold before anything has changed")
+			}
 			c.change(s, from, to)
 			if f.Holds(0) != c.holds {
 				t.Errorf("the path holds: %v", !c.holds)
+			}
+			if f.Take(by) != c.holds {
+				t.Errorf("the path takes a packet: %v", !c.holds)
 			}
 		})
 	}

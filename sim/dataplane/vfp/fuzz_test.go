@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/path"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -272,6 +273,7 @@ type contest struct {
 	seen, out [][]byte // frames that went in and that came out
 	packets   int
 	paths     map[wayKey]*way
+	ways      *path.Ways
 	followed  int // packets that a path took
 }
 
@@ -283,6 +285,7 @@ func run(t testing.TB, data []byte) (packets int) {
 		ports: []*Port{{MAC: worldMACs[0]}, {MAC: worldMACs[0]}, {MAC: worldMACs[0]}, {MAC: worldMACs[0]}},
 		pools: [][]*Pool{newPools(), newPools(), newPools(), newPools(), newPools()},
 		paths: map[wayKey]*way{},
+		ways:  path.NewWays(),
 		ref:   &refPort{mac: worldMACs[0]},
 	}
 	c.program()

@@ -167,7 +167,7 @@ func (ps *passage) stays(f *flow) bool {
 	if f.conn.orphan {
 		f.conn.orphan = false
 		if ps.asks(f, questionOrphan) == flowForgotten {
-			f.conn.dead = true
+			ps.end(f.conn)
 			return false
 		}
 	}
@@ -175,24 +175,32 @@ func (ps *passage) stays(f *flow) bool {
 	if h.Proto != packet.TCP {
 		return true
 	}
-	if f.carry(h); !opens(h) {
+	if f.carry(h.Proto, h.TCPFlags); !opens(h) {
 		return true
 	}
 	if f.conn.carried && ps.asks(f, questionSYN) == synByRules {
-		f.conn.dead = true
+		ps.end(f.conn)
 		return false
 	}
 	return true
 }
 
-// opens reports whether a TCP segment asks for a new connection.
-func opens(h *packet.Headers) bool {
-	return h.Proto == packet.TCP && h.TCPFlags&(packet.SYN|packet.ACK) == packet.SYN
+// end ends a connection.
+func (ps *passage) end(c *conn) {
+	ps.port.ways.Changed()
+	c.dead = true
 }
 
+// opens reports whether a TCP segment asks for a new connection.
+func opens(h *packet.Headers) bool {
+	return h.Proto == packet.TCP && asksToOpen(h.TCPFlags)
+}
+
+func asksToOpen(f uint8) bool { return f&(packet.SYN|packet.ACK) == packet.SYN }
+
 // carry notes that a packet of a connection, not only its SYN, has taken the flow.
-func (f *flow) carry(h *packet.Headers) {
-	if h.Proto == packet.TCP && !opens(h) {
+func (f *flow) carry(proto packet.Proto, flags uint8) {
+	if proto == packet.TCP && !asksToOpen(flags) {
 		f.conn.carried = true
 	}
 }

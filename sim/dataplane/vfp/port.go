@@ -79,6 +79,7 @@ type Port struct {
 	later   func() []*Layer
 	used    bool
 	changes uint32 // of the layers, see path.Record
+	ways    *path.Ways
 }
 
 // Layers are the port's layers in the order of the way out.
@@ -101,6 +102,7 @@ func (pt *Port) SetLayersLater(f func() []*Layer) {
 		pt.SetLayers(f())
 		return
 	}
+	pt.ways.Changed()
 	pt.later = f
 	pt.changes++
 }
@@ -117,6 +119,7 @@ func (pt *Port) ready() {
 // are still there under the same names; the unified flows do not.
 func (pt *Port) SetLayers(layers []*Layer) {
 	pt.later = nil
+	pt.ways.Changed()
 	slices.SortStableFunc(layers, func(a, b *Layer) int { return int(a.Priority) - int(b.Priority) })
 	pt.Count()
 	old, before := pt.layers, slices.Clone(pt.layers)
@@ -210,6 +213,7 @@ func (st *layerState) kill() {
 // and returns the outbound tuples of the TCP connections that were cut, sorted.
 // The unified flows that rest on them are no longer valid.
 func (pt *Port) Flush(layer string) []packet.Tuple {
+	pt.ways.Changed()
 	cut := pt.Connections(layer)
 	for _, st := range pt.layers {
 		if st.Name == layer {
@@ -224,6 +228,7 @@ func (pt *Port) Reset() {
 	if !pt.used {
 		return
 	}
+	pt.ways.Changed()
 	pt.used = false
 	pt.clearUnified()
 	for _, st := range pt.layers {
@@ -245,7 +250,7 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	if pt.used = true; pt.later != nil {
 		pt.ready()
 	}
-	env.Path.Rests(&pt.changes)
+	env.Path.Rests(&pt.changes, &pt.ways)
 	if len(pt.layers) == 0 {
 		return Result{Pass: true}
 	}
@@ -262,7 +267,7 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	u.used = env.Now
 	for _, f := range u.flows {
 		f.touch(env.Now)
-		f.carry(h)
+		f.carry(h.Proto, h.TCPFlags)
 	}
 	u.packets++
 	u.bytes += uint64(p.Len())

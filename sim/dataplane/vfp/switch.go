@@ -6,6 +6,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/path"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
@@ -28,6 +29,7 @@ type Switch struct {
 	// for each bucket of bindings those that flows made; see path.Record.
 	changes uint32
 	bound   [boundBuckets]uint32
+	ways    *path.Ways
 }
 
 // binding is a source address and port that some port's NAT pool has taken.
@@ -48,6 +50,7 @@ func (b *binding) bucket() int {
 
 // bind hands packets to a port that a flow of one of its NAT pools has bound.
 func (s *Switch) bind(b binding, to *Port, undo *journal.Journal) {
+	s.ways.Changed()
 	journal.KeepKey(undo, s.bindings, b)
 	if s.bindings[b] != to {
 		n := &s.bound[b.bucket()]
@@ -65,6 +68,7 @@ func NewSwitch(name, kind string) *Switch {
 // AddPort plugs a port in.
 func (s *Switch) AddPort(p *Port) {
 	p.sw = s
+	s.ways.Changed()
 	s.changes++
 	s.Ports = append(s.Ports, p)
 	if !p.External {
@@ -74,6 +78,7 @@ func (s *Switch) AddPort(p *Port) {
 
 // RemovePort unplugs a port and forgets its flows and what its pools had bound.
 func (s *Switch) RemovePort(p *Port) {
+	s.ways.Changed()
 	s.changes++
 	p.changes++
 	for i, q := range s.Ports {
@@ -100,12 +105,14 @@ func (s *Switch) RemovePort(p *Port) {
 // Bind hands packets to an address and port to a port of the switch, as a NAT
 // rule of that port needs it.
 func (s *Switch) Bind(addr netip.Addr, proto packet.Proto, port uint16, to *Port) {
+	s.ways.Changed()
 	s.changes++
 	s.static[binding{addr, proto, port}] = to
 }
 
 // Unbind forgets all that Bind set.
 func (s *Switch) Unbind() {
+	s.ways.Changed()
 	s.changes++
 	clear(s.static)
 }
@@ -122,6 +129,7 @@ func (s *Switch) external() *Port {
 
 // Reset forgets all flows and bindings.
 func (s *Switch) Reset() {
+	s.ways.Changed()
 	s.changes++
 	clear(s.bindings)
 	for _, p := range s.Ports {
@@ -159,7 +167,7 @@ const maxHairpins = 4
 // that it leaves through. The packet is then the caller's to deliver. Frames to
 // a group address are not for Send; see Flood.
 func (s *Switch) Send(from *Port, p *packet.Packet, env *Env) Outcome {
-	env.Path.Rests(&s.changes)
+	env.Path.Rests(&s.changes, &s.ways)
 	for range maxHairpins {
 		r := from.Process(p, from.enter(), env)
 		if !r.Pass {
@@ -226,7 +234,7 @@ func (s *Switch) steer(from *Port, p *packet.Packet, env *Env) *Port {
 		return nil
 	}
 	b := binding{h.Dst, h.Proto, h.DstPort}
-	env.Path.Rests(&s.bound[b.bucket()])
+	env.Path.Rests(&s.bound[b.bucket()], &s.ways)
 	to := s.bindings[b]
 	if to == nil {
 		to = s.static[b]

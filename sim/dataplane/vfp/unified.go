@@ -99,6 +99,7 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 	if len(pt.unified) >= pt.sweepAt {
 		for k, u := range pt.unified {
 			if now-u.used >= maxUnused || !u.valid(now) {
+				pt.ways.Changed()
 				pt.settle(u)
 				u.gone = true
 				delete(pt.unified, k)
@@ -111,6 +112,7 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 	}
 	u.used = now
 	if old := pt.unified[k]; old != nil {
+		pt.ways.Changed()
 		pt.settle(old)
 		old.gone = true
 	}
@@ -120,6 +122,7 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 // clearUnified forgets the unified flows, not the flows of the layers: the next
 // packet of each flow visits every layer again.
 func (pt *Port) clearUnified() {
+	pt.ways.Changed()
 	pt.Count()
 	for _, u := range pt.unified {
 		u.gone = true

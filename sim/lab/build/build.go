@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/ovs"
+	"github.com/winlab-dev/winlab/sim/dataplane/path"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
@@ -105,6 +106,7 @@ type Cluster struct {
 	// epoch is that of the configuration and of what was sent, config of the first alone;
 	// see Epoch.
 	epoch, config uint64
+	ways          *path.Ways
 	// settled counts nodes that did what waited.
 	settled int
 }
@@ -115,7 +117,7 @@ func New(ctx context.Context, p *plan.Plan, o Options) (*Cluster, error) {
 		o.Lock = &Lock{}
 		o.Lock.Lock()
 	}
-	c := &Cluster{Plan: p, Options: o, Kube: p.Kube(), NotModelled: slices.Clone(p.NotModelled), Ingresses: slices.Clone(p.Ingresses)}
+	c := &Cluster{Plan: p, Options: o, ways: path.NewWays(), Kube: p.Kube(), NotModelled: slices.Clone(p.NotModelled), Ingresses: slices.Clone(p.Ingresses)}
 	b := &builder{Cluster: c, lists: p.Services, admit: p.Policies, slices: p.Slices, namespaces: p.Namespaces}
 	if o.Objects == Outside {
 		b.leaveObjects()
@@ -139,6 +141,7 @@ func (c *Cluster) Rebuild(ctx context.Context) (*Cluster, error) { return New(ct
 
 // Reset forgets all flows, sockets and translations, not the configuration.
 func (c *Cluster) Reset() {
+	c.ways.Changed()
 	c.epoch++
 	for _, s := range c.Segments {
 		if s.Forget != nil {

@@ -1,13 +1,20 @@
 package build
 
+import "github.com/winlab-dev/winlab/sim/dataplane/path"
+
 // Epoch counts changes of the cluster's configuration: of pods, Services, policies, HNS,
 // routes, links, and of what was sent, when that is forgotten ([Cluster.Reset]). What was
 // found out in one epoch about the way of a packet says nothing in the next.
 func (c *Cluster) Epoch() uint64 { return c.epoch }
 
+// Ways are the ways of packets that are kept on the cluster. Whoever sends a packet from
+// machine to machine lets it tell the machines of the packets before ([path.Ways.Settle]).
+func (c *Cluster) Ways() *path.Ways { return c.ways }
+
 // changes begins a new epoch. It is called before the change and after it where packets
 // can be sent meanwhile.
 func (c *Cluster) changes() {
+	c.ways.Changed()
 	c.epoch++
 	c.config++
 }

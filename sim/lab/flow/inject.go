@@ -315,6 +315,7 @@ func (j *Injector) walk(e *Entry, now time.Duration, record bool) *Outcome {
 		// the capture does not say.
 		j.p.Segment(smallSegment)
 	}
+	j.c.Ways().Settle()
 	j.begin(e, now)
 	if record {
 		j.recordPath()

@@ -96,24 +96,32 @@ func (k *pathKey) hash() uint64 {
 	return x ^ x>>32
 }
 
-// pathTable keeps paths. Each key has two places; a path that is kept takes that of the
+// pathTable keeps paths. Each key has some places; a path that is kept takes that of the
 // one that was kept first, so that no capture can fill the memory.
 type pathTable struct {
-	sets  [][2]*pathFlow
+	sets  [][pathWays]pathPlace
 	epoch uint64 // of the cluster's configuration, when the paths were found
 }
 
-// pathSets is a power of two.
-const pathSets = 1 << 14
+// pathPlace is a path, and the hash of its key.
+type pathPlace struct {
+	hash uint64
+	flow *pathFlow
+}
+
+// pathSets is a power of two, pathWays how many places a key has: with two, a few thousand
+// flows have some that take each other's place all the time.
+const pathSets, pathWays = 1 << 13, 4
 
 func (t *pathTable) find(k *pathKey) *pathFlow {
 	if t.sets == nil {
 		return nil
 	}
-	set := &t.sets[k.hash()%pathSets]
-	for _, f := range set {
-		if f != nil && f.key == *k {
-			return f
+	hash := k.hash()
+	set := &t.sets[hash%pathSets]
+	for i := range set {
+		if p := &set[i]; p.hash == hash && p.flow != nil && p.flow.key == *k {
+			return p.flow
 		}
 	}
 	return nil
@@ -121,13 +129,19 @@ func (t *pathTable) find(k *pathKey) *pathFlow {
 
 func (t *pathTable) keep(f *pathFlow) {
 	if t.sets == nil {
-		t.sets = make([][2]*pathFlow, pathSets)
+		t.sets = make([][pathWays]pathPlace, pathSets)
 	}
-	set := &t.sets[f.key.hash()%pathSets]
-	if set[0] != nil && set[0].key != f.key {
-		set[1] = set[0]
+	hash := f.key.hash()
+	set := &t.sets[hash%pathSets]
+	at := len(set) - 1 // the place that becomes free, its own or the oldest
+	for i := range set {
+		if p := &set[i]; p.flow == nil || p.hash == hash && p.flow.key == f.key {
+			at = i
+			break
+		}
 	}
-	set[0] = f
+	copy(set[1:at+1], set[:at])
+	set[0] = pathPlace{hash, f}
 }
 
 // keepsPaths reports whether the Injector keeps paths: not when every step is recorded,
@@ -147,12 +161,12 @@ func (j *Injector) follow(k *pathKey, now time.Duration) (*Outcome, bool) {
 		return nil, false
 	}
 	now = max(now, j.sim.Now())
-	if j.p.Size() > f.size || j.p.Len() > f.length || !f.Holds(now) {
+	h := j.p.Headers()
+	j.passing = path.Passing{Now: now, Proto: h.Proto, TCPFlags: h.TCPFlags, Packets: 1, Bytes: uint64(j.p.Len())}
+	if j.p.Size() > f.size || j.p.Len() > f.length || !f.Take(&j.passing) {
 		return nil, false
 	}
 	j.sim.AdvanceTo(now)
-	j.passing = path.Passing{Now: now, Headers: j.p.Headers(), Len: j.p.Len()}
-	f.Pass(&j.passing)
 	j.crossed, j.followed = len(f.crossings), true
 	if j.hop == nil {
 		return f.outcome, true
@@ -174,7 +188,7 @@ func (j *Injector) follow(k *pathKey, now time.Duration) (*Outcome, bool) {
 // recordPath makes the devices note the way of the loaded frame.
 func (j *Injector) recordPath() {
 	j.rec.Reset()
-	j.rec.Len = j.p.Len()
+	j.rec.Len, j.rec.Ways = j.p.Len(), j.c.Ways()
 	j.way = j.way[:0]
 	j.size, j.length = j.p.Size(), j.p.Len()
 	j.p.Note(&j.rec.Edits)
