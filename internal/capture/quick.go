@@ -13,22 +13,31 @@ import (
 // unusual about it: bytes in the order of nearly all machines, no options, a length that
 // can be. It takes nothing out of the buffer otherwise, and pcapgo reads the packet, or
 // says what is wrong with it.
-func (r *Reader) quick() ([]byte, Info, bool) {
+func (r *Reader) quick(info *Info) ([]byte, bool) {
 	switch {
 	case r.order == nil:
-		return nil, Info{}, false
+		return nil, false
 	case r.pcap != nil:
-		return r.quickPcap()
+		return r.quickPcap(info)
 	}
-	return r.quickNg()
+	return r.quickNg(info)
 }
 
-func (r *Reader) quickPcap() ([]byte, Info, bool) {
+// rest gives the buffer back to pcapgo, without what quick has taken of it.
+func (r *Reader) rest() {
+	_, _ = r.buf.Discard(r.taken)
+	r.window, r.taken = nil, 0
+}
+
+// refill lets quick take what is in the buffer.
+func (r *Reader) refill() { r.window, _ = r.buf.Peek(r.buf.Buffered()) }
+
+func (r *Reader) quickPcap(info *Info) ([]byte, bool) {
 	const head = 16
 	le := binary.LittleEndian
-	h, err := r.buf.Peek(min(head, r.buf.Buffered()))
-	if err != nil || len(h) < head {
-		return nil, Info{}, false
+	h := r.window[r.taken:]
+	if len(h) < head {
+		return nil, false
 	}
 	n, length := le.Uint32(h[8:]), le.Uint32(h[12:])
 	frac := int64(le.Uint32(h[4:]))
@@ -36,34 +45,38 @@ func (r *Reader) quickPcap() ([]byte, Info, bool) {
 		frac *= 1000
 	}
 	// What pcapgo makes of these is for it to say.
-	if n > r.snap || n > length || head+int(n) > r.buf.Buffered() || frac >= int64(time.Second) {
-		return nil, Info{}, false
+	if n > r.snap || n > length || head+int(n) > len(h) || frac >= int64(time.Second) {
+		return nil, false
 	}
-	at := time.Unix(int64(le.Uint32(h)), frac).UTC()
-	b, _ := r.buf.Peek(head + int(n))
-	_, _ = r.buf.Discard(len(b)) // it stays where it is until the next read
-	return b[head:len(b):len(b)], Info{Time: at, Length: int(length)}, true
+	info.Time, info.Length = time.Unix(int64(le.Uint32(h)), frac).UTC(), int(length)
+	end := head + int(n)
+	r.taken += end
+	return h[head:end:end], true
 }
 
-func (r *Reader) quickNg() ([]byte, Info, bool) {
+func (r *Reader) quickNg(info *Info) ([]byte, bool) {
 	le := binary.LittleEndian
-	h, err := r.buf.Peek(min(packetHead, r.buf.Buffered()))
-	if err != nil || len(h) < packetHead || le.Uint32(h) != blockEnhancedPacket {
-		return nil, Info{}, false
+	h := r.window[r.taken:]
+	if len(h) < packetHead || le.Uint32(h) != blockEnhancedPacket {
+		return nil, false
 	}
 	size, on, n := le.Uint32(h[4:]), le.Uint32(h[8:]), le.Uint32(h[20:])
-	if n > maxPacket || size != packetHead+n+uint32(padding(int(n)))+blockTail || int(size) > r.buf.Buffered() || !r.interfaceKnown(int(on)) {
-		return nil, Info{}, false
+	if n > maxPacket || size != packetHead+n+uint32(padding(int(n)))+blockTail || int(size) > len(h) || int(on) >= len(r.ticks) && !r.interfaceKnown(int(on)) {
+		return nil, false
 	}
 	tick := r.ticks[on]
 	at := uint64(le.Uint32(h[12:]))<<32 | uint64(le.Uint32(h[16:]))
-	if tick == 0 {
-		return nil, Info{}, false
+	switch tick {
+	case 0:
+		return nil, false
+	case uint64(time.Second): // a division by a constant is a multiplication
+		info.Time = time.Unix(int64(at/uint64(time.Second)), int64(at%uint64(time.Second))).UTC()
+	default:
+		info.Time = time.Unix(int64(at/tick), int64(at%tick*(uint64(time.Second)/tick))).UTC()
 	}
-	b, _ := r.buf.Peek(int(size))
-	_, _ = r.buf.Discard(len(b)) // it stays where it is until the next read
-	info := Info{Time: time.Unix(int64(at/tick), int64(at%tick*(uint64(time.Second)/tick))).UTC(), Length: int(le.Uint32(h[24:])), Name: r.names[on]}
-	return b[packetHead : packetHead+n : packetHead+n], info, true
+	info.Length, info.Name = int(le.Uint32(h[24:])), r.names[on]
+	r.taken += int(size)
+	return h[packetHead : packetHead+n : packetHead+n], true
 }
 
 // interfaceKnown looks up the names and the units of time of interfaces up to i.

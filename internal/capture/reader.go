@@ -52,6 +52,10 @@ type Reader struct {
 	packets int
 	err     error // the error that ended the reading
 
+	// window is what is in buf, as far as quick may read it, taken what it has read.
+	window []byte
+	taken  int
+
 	// order is that of the numbers in the file, nil where it is not known any more: then
 	// pcapgo reads every packet. ticks are the interfaces' units of time, and snap is
 	// the longest packet of a pcap file.
@@ -166,7 +170,7 @@ func linkType(l layers.LinkType) string {
 }
 
 // offset returns the byte of the file that is read next.
-func (r *Reader) offset() int64 { return r.count.n - int64(r.buf.Buffered()) }
+func (r *Reader) offset() int64 { return r.count.n - int64(r.buf.Buffered()) + int64(r.taken) }
 
 // Next returns the next packet. The data is valid until the next call. At the
 // end of the file the error is io.EOF; a *[TruncatedError] when the file ends
@@ -175,12 +179,13 @@ func (r *Reader) Next() (data []byte, info Info, err error) {
 	if r.err != nil {
 		return nil, Info{}, r.err
 	}
-	start := r.offset()
-	if data, info, ok := r.quick(); ok {
+	if data, ok := r.quick(&info); ok {
 		r.packets++
 		info.Number = r.packets
 		return data, info, nil
 	}
+	r.rest()
+	start := r.offset()
 	if r.pcap != nil {
 		data, info, err = r.nextPcap()
 		if err == io.EOF && r.offset() > start {
@@ -193,6 +198,7 @@ func (r *Reader) Next() (data []byte, info Info, err error) {
 		r.err = r.explain(err, start)
 		return nil, Info{}, r.err
 	}
+	r.refill()
 	r.packets++
 	info.Number = r.packets
 	return data, info, nil

@@ -14,30 +14,35 @@ func Reader(ctx context.Context, r io.Reader) io.Reader {
 	if ctx.Done() == nil {
 		return r
 	}
-	return &reader{ctx, r}
+	return &reader{ctx: ctx, r: r, done: make(chan result, 1)}
 }
 
 type reader struct {
-	ctx context.Context
-	r   io.Reader
+	ctx  context.Context
+	r    io.Reader
+	own  []byte // what the last Read had; after one that ended early no other begins
+	done chan result
+}
+
+type result struct {
+	n   int
+	err error
 }
 
 func (c *reader) Read(p []byte) (int, error) {
 	if err := c.ctx.Err(); err != nil {
 		return 0, err
 	}
-	type result struct {
-		n   int
-		err error
+	if len(c.own) < len(p) {
+		c.own = make([]byte, len(p)) // p is the caller's again when Read returns early
 	}
-	own := make([]byte, len(p)) // p is the caller's again when Read returns early
-	done := make(chan result, 1)
+	own := c.own[:len(p)]
 	go func() {
 		n, err := c.r.Read(own)
-		done <- result{n, err}
+		c.done <- result{n, err}
 	}()
 	select {
-	case got := <-done:
+	case got := <-c.done:
 		copy(p, own[:got.n])
 		return got.n, got.err
 	case <-c.ctx.Done():

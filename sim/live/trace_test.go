@@ -30,7 +30,7 @@ type state map[string]string
 // scratch are fields that belong to the packet under way and mean nothing after it, and
 // those that say who has something to forget or where something is found.
 var scratch = map[reflect.Type][]string{
-	reflect.TypeFor[vfp.Port]():        {"spare", "passage", "used"},
+	reflect.TypeFor[vfp.Port]():        {"spare", "passage", "used", "happened", "near"},
 	reflect.TypeFor[build.Cluster]():   {"index", "used"},
 	reflect.TypeFor[dns.Cluster]():     {"Upstream"},
 	reflect.TypeFor[vfp.Env]():         nil, // all

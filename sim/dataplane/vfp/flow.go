@@ -40,7 +40,7 @@ func (f *flow) expired(now time.Duration) bool { return f.replaced || f.conn.exp
 
 // touch notes a packet. Those that took the same way as others are told of later, and not
 // in the order in which they came.
-func (f *flow) touch(now time.Duration) { f.conn.until = max(f.conn.until, now+f.conn.ttl) }
+func (c *conn) touch(now time.Duration) { c.until = max(c.until, now+c.ttl) }
 
 type flowKey struct {
 	tuple packet.Tuple
@@ -100,7 +100,7 @@ func (st *layerState) put(k flowKey, f *flow, now time.Duration, undo *journal.J
 		}
 		st.sweepAt = max(firstSweep, 2*len(st.flows))
 	}
-	f.conn.port.ways.Changed()
+	f.conn.port.changed()
 	if old := st.flows[k]; old != nil {
 		journal.Keep(undo, &old.replaced)
 		old.replaced = true

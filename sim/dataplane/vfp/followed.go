@@ -29,11 +29,7 @@ func (f *followed) Holds(now time.Duration) bool { return !f.u.gone && f.u.valid
 
 // Until implements [path.State].
 func (f *followed) Until() time.Duration {
-	until := path.Forever
-	for _, f := range f.u.flows {
-		until = min(until, f.conn.until)
-	}
-	return until
+	return f.u.end()
 }
 
 // Pass implements [path.State]: what [Port.Process] does for packets of a unified flow.
@@ -43,13 +39,7 @@ func (f *followed) Pass(by *path.Passing) {
 		proto = packet.UDP
 	}
 	f.port.now = max(f.port.now, by.Now)
-	u.used = max(u.used, by.Now)
-	for _, f := range u.flows {
-		f.touch(by.Now)
-		f.carry(proto, by.TCPFlags)
-	}
-	u.packets += by.Packets
-	u.bytes += by.Bytes + by.Packets*uint64(f.more)
+	u.pass(by.Now, proto, by.TCPFlags, by.Packets, by.Bytes+by.Packets*uint64(f.more))
 	if u.inside {
 		f.port.settle(u) // the port does not know of it
 	}

@@ -175,7 +175,7 @@ func (ps *passage) stays(f *flow) bool {
 	if h.Proto != packet.TCP {
 		return true
 	}
-	if f.carry(h.Proto, h.TCPFlags); !opens(h) {
+	if f.conn.carry(h.Proto, h.TCPFlags); !opens(h) {
 		return true
 	}
 	if f.conn.carried && ps.asks(f, questionSYN) == synByRules {
@@ -187,7 +187,7 @@ func (ps *passage) stays(f *flow) bool {
 
 // end ends a connection.
 func (ps *passage) end(c *conn) {
-	ps.port.ways.Changed()
+	ps.port.changed()
 	c.dead = true
 }
 
@@ -199,9 +199,9 @@ func opens(h *packet.Headers) bool {
 func asksToOpen(f uint8) bool { return f&(packet.SYN|packet.ACK) == packet.SYN }
 
 // carry notes that a packet of a connection, not only its SYN, has taken the flow.
-func (f *flow) carry(proto packet.Proto, flags uint8) {
+func (c *conn) carry(proto packet.Proto, flags uint8) {
 	if proto == packet.TCP && !asksToOpen(flags) {
-		f.conn.carried = true
+		c.carried = true
 	}
 }
 
@@ -219,9 +219,9 @@ func (ps *passage) asks(f *flow, q *evidence.Question) string {
 // follow applies an existing flow.
 func (ps *passage) follow(f *flow) Result {
 	now := ps.env.Now
-	f.touch(now)
+	f.conn.touch(now)
 	u := ps.unified
-	u.flows = append(u.flows, f)
+	u.addFlow(f)
 	u.addRewrite(&f.rewrite)
 	u.rules = append(u.rules, f.rule)
 	if !ps.env.Rec.On() {
@@ -324,7 +324,7 @@ const firstOwnPort = 1024
 func (ps *passage) withOwnPort(port uint16, taken *flow) Result {
 	c := &conn{port: ps.port, ttl: taken.conn.ttl}
 	c.forward = flow{conn: c, rule: taken.rule}
-	c.forward.touch(ps.env.Now)
+	c.touch(ps.env.Now)
 	ps.rule = taken.rule
 	return ps.rewrite(c, &rewriting{set: packet.Rewrite{Set: packet.RwSrcPort, SrcPort: port}, what: trace.ActRewrite, detail: sourceTranslated{}, fact: factTaken})
 }
@@ -352,7 +352,7 @@ func (ps *passage) connection() (c *conn, ok bool) {
 	}
 	c = &conn{port: ps.port, ttl: ps.rule.ttl()}
 	c.forward = flow{conn: c, rule: ps.rule}
-	c.forward.touch(ps.env.Now)
+	c.touch(ps.env.Now)
 	return c, true
 }
 
@@ -385,7 +385,7 @@ func (ps *passage) rewrite(c *conn, rw *rewriting) Result {
 	if c != nil {
 		c.forward.rewrite, c.forward.hairpin = rw.set, rw.hairpin
 		ps.layer.remember(c, ps.key, p, cameFrom, ps.env)
-		ps.unified.flows = append(ps.unified.flows, &c.forward)
+		ps.unified.addFlow(&c.forward)
 	}
 	if recording {
 		if rw.hairpin {

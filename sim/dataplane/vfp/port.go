@@ -80,6 +80,9 @@ type Port struct {
 	used    bool
 	changes uint32 // of the layers, see path.Record
 	ways    *path.Ways
+	// happened counts what unified flows rest on, near finds them.
+	happened uint64
+	near     near
 }
 
 // Layers are the port's layers in the order of the way out.
@@ -102,7 +105,7 @@ func (pt *Port) SetLayersLater(f func() []*Layer) {
 		pt.SetLayers(f())
 		return
 	}
-	pt.ways.Changed()
+	pt.changed()
 	pt.later = f
 	pt.changes++
 }
@@ -119,7 +122,7 @@ func (pt *Port) ready() {
 // are still there under the same names; the unified flows do not.
 func (pt *Port) SetLayers(layers []*Layer) {
 	pt.later = nil
-	pt.ways.Changed()
+	pt.changed()
 	slices.SortStableFunc(layers, func(a, b *Layer) int { return int(a.Priority) - int(b.Priority) })
 	pt.Count()
 	old, before := pt.layers, slices.Clone(pt.layers)
@@ -145,7 +148,7 @@ func (pt *Port) SetLayers(layers []*Layer) {
 	for _, u := range pt.unified {
 		u.gone = true
 	}
-	pt.unified, pt.sweepAt = map[unifiedKey]*unified{}, firstSweep
+	pt.unified, pt.near, pt.sweepAt = map[unifiedKey]*unified{}, nil, firstSweep
 	pt.changes++
 }
 
@@ -213,7 +216,7 @@ func (st *layerState) kill() {
 // and returns the outbound tuples of the TCP connections that were cut, sorted.
 // The unified flows that rest on them are no longer valid.
 func (pt *Port) Flush(layer string) []packet.Tuple {
-	pt.ways.Changed()
+	pt.changed()
 	cut := pt.Connections(layer)
 	for _, st := range pt.layers {
 		if st.Name == layer {
@@ -228,7 +231,7 @@ func (pt *Port) Reset() {
 	if !pt.used {
 		return
 	}
-	pt.ways.Changed()
+	pt.changed()
 	pt.used = false
 	pt.clearUnified()
 	for _, st := range pt.layers {
@@ -260,17 +263,14 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	journal.Keep(env.Journal, &pt.now)
 	pt.now = env.Now
 	k := unifiedKey{h.Tuple(), h.EthDst, dir}
-	u := pt.unified[k]
-	if u == nil || env.Rec != nil || env.Journal != nil || h.Fragment || p.Len() > maxFast || !u.valid(env.Now) {
+	if env.Rec != nil || env.Journal != nil || h.Fragment || p.Len() > maxFast {
 		return pt.visitLayers(p, k, env)
 	}
-	u.used = env.Now
-	for _, f := range u.flows {
-		f.touch(env.Now)
-		f.carry(h.Proto, h.TCPFlags)
+	u := pt.find(&k, h, p)
+	if u == nil || !pt.holds(u, env.Now) {
+		return pt.visitLayers(p, k, env)
 	}
-	u.packets++
-	u.bytes += uint64(p.Len())
+	u.pass(env.Now, h.Proto, h.TCPFlags, 1, uint64(p.Len()))
 	if env.Path.On() {
 		pt.record(env.Path, u, p.Len())
 	}

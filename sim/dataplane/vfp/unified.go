@@ -1,9 +1,13 @@
 package vfp
 
 import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/path"
 )
 
 // unified is what all layers of a port together do to the packets of one flow
@@ -11,27 +15,36 @@ import (
 // not change, all flows that it rests on live, and no flow appears where it
 // rests on there being none.
 type unified struct {
-	ops      []op
+	// What every packet looks at comes first.
+	key unifiedKey
+	// gone is set when the port has forgotten it.
+	gone    bool
+	hairpin bool
+	// seen is what the port's count of changes was when it was last found to be valid;
+	// it is valid until the time until if that is what it is still.
+	seen  uint64
+	until time.Duration
+	// used is when its last packet came.
+	used time.Duration
+	// packets and bytes are those of which its rules do not know yet.
+	packets, bytes uint64
+	ops            []op
+	conns          []*conn // of its flows, each once
+
 	flows    []*flow
 	absences []absence
-	hairpin  bool
 	// uncacheable is set when the outcome rests on more of the packet than the
 	// key has, so that it says nothing about the next packet.
 	uncacheable bool
 	// inside is set when it rests on what is in a tunnel. Then it says nothing about
 	// other packets of the port, but it does about those of a path that put on the tunnel.
 	inside bool
-	// gone is set when the port has forgotten it.
-	gone bool
-	// used is when its last packet came.
-	used time.Duration
-	// rules decided about the flow's packets; packets and bytes are those that they do
-	// not know of yet.
-	rules          []*Rule
-	packets, bytes uint64
+	// rules decided about the flow's packets.
+	rules []*Rule
 
 	// Room for what most flows need, to save allocations.
 	opRoom      [1]op
+	connRoom    [2]*conn
 	flowRoom    [2]*flow
 	absenceRoom [2]absence
 	ruleRoom    [4]*Rule
@@ -75,7 +88,99 @@ const (
 
 func (u *unified) init() {
 	*u = unified{}
-	u.ops, u.flows, u.absences, u.rules = u.opRoom[:0], u.flowRoom[:0], u.absenceRoom[:0], u.ruleRoom[:0]
+	u.ops, u.conns, u.flows, u.absences, u.rules = u.opRoom[:0], u.connRoom[:0], u.flowRoom[:0], u.absenceRoom[:0], u.ruleRoom[:0]
+}
+
+// addFlow notes that u rests on a flow.
+func (u *unified) addFlow(f *flow) {
+	u.flows = append(u.flows, f)
+	if !slices.Contains(u.conns, f.conn) {
+		u.conns = append(u.conns, f.conn)
+	}
+}
+
+// pass notes packets, the last one of them at that time.
+func (u *unified) pass(now time.Duration, proto packet.Proto, flags uint8, packets, bytes uint64) {
+	u.used = max(u.used, now)
+	for _, c := range u.conns {
+		c.touch(now)
+		c.carry(proto, flags)
+	}
+	u.packets += packets
+	u.bytes += bytes
+}
+
+// holds is valid for a port's packets, which need not look at all of it as long as nothing
+// has changed at the port.
+func (pt *Port) holds(u *unified, now time.Duration) bool {
+	if u.seen == pt.happened && now < u.until {
+		return true
+	}
+	if !u.valid(now) {
+		return false
+	}
+	u.seen, u.until = pt.happened, u.end()
+	return true
+}
+
+// end is when the first of its flows expires if no packet comes any more.
+func (u *unified) end() time.Duration {
+	end := path.Forever
+	for _, c := range u.conns {
+		end = min(end, c.until)
+	}
+	return end
+}
+
+// near is a table of a port's unified flows, for most packets the only one: four places for
+// each hash of a packet, which are one line of a processor's cache.
+type near [][4]nearPlace
+
+type nearPlace struct {
+	hash uint64
+	u    *unified
+}
+
+// hash spreads packets that have different unified flows.
+func (k *unifiedKey) hash(h *packet.Headers, frame []byte) uint64 {
+	be := binary.BigEndian
+	x := uint64(h.SrcPort)<<40 | uint64(h.DstPort)<<24 | uint64(h.ICMPID)<<8 | uint64(k.dir)
+	if f := frame[h.L3:]; h.IPVersion == 4 {
+		x ^= be.Uint64(f[12:])
+	} else {
+		x ^= be.Uint64(f[8:]) ^ be.Uint64(f[16:])*3 ^ be.Uint64(f[24:])*5 ^ be.Uint64(f[32:])*7
+	}
+	x = (x ^ x>>32) * 0x9e3779b97f4a7c15
+	return x ^ x>>29
+}
+
+// find returns the port's unified flow for a packet, or nil.
+func (pt *Port) find(k *unifiedKey, h *packet.Headers, p *packet.Packet) *unified {
+	if 2*len(pt.near) < len(pt.unified) { // at least half of the places are free
+		pt.near = make(near, 1<<bits.Len(uint(len(pt.unified))/2))
+	}
+	if len(pt.near) == 0 {
+		return nil
+	}
+	hash := k.hash(h, p.Bytes())
+	set := &pt.near[hash&uint64(len(pt.near)-1)]
+	for i := range set {
+		if n := &set[i]; n.hash == hash && n.u != nil && !n.u.gone && n.u.key == *k {
+			return n.u
+		}
+	}
+	u := pt.unified[*k]
+	if u != nil {
+		copy(set[1:], set[:])
+		set[0] = nearPlace{hash, u}
+	}
+	return u
+}
+
+// changed notes that a flow comes or ends, or that the port changes.
+func (pt *Port) changed() {
+	pt.ways.Changed()
+	pt.happened++
 }
 
 // valid reports whether nothing has changed that u rests on.
@@ -99,7 +204,7 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 	if len(pt.unified) >= pt.sweepAt {
 		for k, u := range pt.unified {
 			if now-u.used >= maxUnused || !u.valid(now) {
-				pt.ways.Changed()
+				pt.changed()
 				pt.settle(u)
 				u.gone = true
 				delete(pt.unified, k)
@@ -110,9 +215,9 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 		}
 		pt.sweepAt = max(firstSweep, 2*len(pt.unified))
 	}
-	u.used = now
+	u.used, u.key = now, k
 	if old := pt.unified[k]; old != nil {
-		pt.ways.Changed()
+		pt.changed()
 		pt.settle(old)
 		old.gone = true
 	}
@@ -122,12 +227,13 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 // clearUnified forgets the unified flows, not the flows of the layers: the next
 // packet of each flow visits every layer again.
 func (pt *Port) clearUnified() {
-	pt.ways.Changed()
+	pt.changed()
 	pt.Count()
 	for _, u := range pt.unified {
 		u.gone = true
 	}
 	clear(pt.unified)
+	pt.near = nil
 }
 
 // op is one thing that a unified flow does to a packet: rewrite its headers,

@@ -45,7 +45,7 @@ func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Opt
 	if err != nil {
 		return nil, err
 	}
-	p := &player{sum: newSummary(), counts: map[flow.Outcome]*Count{}, outcomes: map[*flow.Outcome]*Count{}, hops: map[*flow.Boundary]int{}}
+	p := &player{sum: newSummary(), counts: map[flow.Outcome]*Count{}, outcomes: map[*flow.Outcome]*Count{}, hops: map[*flow.Boundary]int{}, few: make([]fewCount, 0, 16)}
 	if out != nil {
 		if p.w, err = capture.NewWriter(out, inputInterface); err != nil {
 			return nil, err
@@ -116,12 +116,19 @@ type seen struct {
 	from, to int
 }
 
+// fewCount is what counts an outcome.
+type fewCount struct {
+	outcome *flow.Outcome
+	count   *Count
+}
+
 // player holds what one replay needs.
 type player struct {
 	w        *capture.Writer
 	sum      *Summary
 	counts   map[flow.Outcome]*Count
 	outcomes map[*flow.Outcome]*Count // the same counts
+	few      []fewCount               // the first of them, which are looked at in turn
 	hops     map[*flow.Boundary]int   // interface of the output
 	buf      []byte
 	seen     []seen
@@ -186,6 +193,11 @@ var partOnly = flow.Outcome{Verdict: trace.Dropped, Reason: trace.BadPacket, Pla
 
 // count is what counts the packets with an outcome.
 func (p *player) count(o *flow.Outcome) *Count {
+	for i := range p.few {
+		if p.few[i].outcome == o {
+			return p.few[i].count
+		}
+	}
 	if c := p.outcomes[o]; c != nil {
 		return c
 	}
@@ -197,6 +209,9 @@ func (p *player) count(o *flow.Outcome) *Count {
 		p.counts[became] = c
 	}
 	p.outcomes[o] = c
+	if len(p.few) < cap(p.few) {
+		p.few = append(p.few, fewCount{o, c})
+	}
 	return c
 }
 
