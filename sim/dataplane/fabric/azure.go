@@ -191,13 +191,8 @@ func (n *virtualNetwork) wayTo(from *wire.NIC, dst netip.Addr, udr *Route) (way,
 	if udr != nil {
 		w.dst, w.route = udr.Via, udr.To
 	}
-	for _, nic := range n.segment.NICs {
-		if n.owns(nic, w.dst) {
-			return w, nic
-		}
-	}
 	if n.contains(w.dst) {
-		return w, nil
+		return w, n.segment.Owner(w.dst) // see owns
 	}
 	for _, nic := range n.segment.NICs {
 		if nic != from && isGateway(nic) {

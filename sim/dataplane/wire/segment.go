@@ -314,6 +314,25 @@ func (s *Segment) ask(from *NIC, ip netip.Addr) (packet.MAC, bool) {
 		}
 		return packet.MAC{}, false
 	}
+	found := s.answering(k, ip)
+	n, mac := found.other(from)
+	return mac, n != nil
+}
+
+// Owner is the first interface whose machine answers for an address, nil for none.
+func (s *Segment) Owner(ip netip.Addr) *NIC {
+	var found firsts
+	if k := s.in(); k != nil {
+		found = s.answering(k, ip)
+	} else {
+		found = s.first(func(n *NIC) (packet.MAC, bool) { return n.Owner.ARP(n, ip) })
+	}
+	n, _ := found.other(nil)
+	return n
+}
+
+// answering asks the machines for an address that nobody has asked for in this epoch.
+func (s *Segment) answering(k *known, ip netip.Addr) firsts {
 	found, ok := k.answers[ip]
 	if !ok {
 		epoch := k.epoch
@@ -322,6 +341,5 @@ func (s *Segment) ask(from *NIC, ip netip.Addr) (packet.MAC, bool) {
 			k.answers[ip] = found
 		}
 	}
-	n, mac := found.other(from)
-	return mac, n != nil
+	return found
 }

@@ -48,6 +48,9 @@ func TestSegmentsRemember(t *testing.T) {
 				}
 				plain := wire.Segment{AnswersAll: s.AnswersAll, Unknown: s.Unknown, NICs: s.NICs}
 				for _, a := range addrs {
+					if got, want := s.Owner(a), plain.Owner(a); got != want {
+						t.Fatalf("%s: %s: %s is an address of %v, want %v", name, after, a, got, want)
+					}
 					got, ok := s.Resolve(from, a)
 					want, wanted := plain.Resolve(from, a)
 					if got != want || ok != wanted {

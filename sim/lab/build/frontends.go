@@ -116,8 +116,14 @@ func (n *Node) owns(a netip.Addr) bool { return a == n.Address || a == n.Address
 // HostPort is the first pod of a node that asks for a hostPort, "" for none, and whether
 // its endpoint publishes it. Only nodes with HNS are asked.
 func (c *Cluster) HostPort(node string, port uint16, proto packet.Proto) (pod string, published bool) {
+	asks := map[string]bool{}
+	for _, p := range c.b.pods {
+		if slices.ContainsFunc(p.HostPorts, func(h kube.HostPort) bool { return h.Proto == proto && h.HostPort == port }) {
+			asks[p.Key()] = true
+		}
+	}
 	for _, m := range c.Machines(PodKind) {
-		if m.Node.Name != node || m.Node.HNS == nil || !m.asksFor(c, port, proto) {
+		if m.Node.Name != node || m.Node.HNS == nil || !asks[m.Name] {
 			continue
 		}
 		e := m.Node.HNS.Endpoint(m.Endpoint)
@@ -127,11 +133,4 @@ func (c *Cluster) HostPort(node string, port uint16, proto packet.Proto) (pod st
 		pod = cmp.Or(pod, m.Name)
 	}
 	return pod, false
-}
-
-// asksFor reports whether a pod asks for a hostPort.
-func (m *Machine) asksFor(c *Cluster, port uint16, proto packet.Proto) bool {
-	return slices.ContainsFunc(c.b.pods, func(p *pod) bool {
-		return p.Key() == m.Name && slices.ContainsFunc(p.HostPorts, func(h kube.HostPort) bool { return h.Proto == proto && h.HostPort == port })
-	})
 }
