@@ -1,12 +1,14 @@
 package host
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/path"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // TestWhatEndsAPath records a packet's way through a NAT and changes something.
@@ -96,5 +98,27 @@ func TestBridgedPathEndsWithAConnection(t *testing.T) {
 	x.remember(x.sim, first, now, &connection{})
 	if f.Holds(0) {
 		t.Error("the path holds, though the packet is the reply of a connection now")
+	}
+}
+
+// A stack with gates keeps no path: what a connection has said decides there about the next
+// packet.
+func TestGatesKeepNoPath(t *testing.T) {
+	for _, gates := range []int{0, 1} {
+		n := newNetwork(t)
+		a, b := n.add("a", "lan 192.0.2.1/24"), n.add("b", "lan 192.0.2.2/24")
+		if gates > 0 {
+			b.AddGate(Gate{Open: true, Event: trace.Note("a policy"), Fact: factTestGate})
+		}
+		r := &path.Record{}
+		sim := &wire.Simulation{Path: r, Sink: func(string, string, *packet.Packet) bool { return true }}
+		p := packet.Build(packet.Spec{EthSrc: a.Links[0].MAC, EthDst: b.Links[0].MAC, Src: client, Dst: netip.MustParseAddr("192.0.2.2"), Proto: packet.UDP, SrcPort: 40000, DstPort: 53})
+		b.Input(sim, b.Links[0], p)
+		if err := sim.Run(); err != nil || sim.Lost != (wire.Loss{}) {
+			t.Fatal(err, sim.Lost)
+		}
+		if kept := r.Keepable(); kept != (gates == 0) {
+			t.Errorf("with %d gates the way is kept: %v", gates, kept)
+		}
 	}
 }

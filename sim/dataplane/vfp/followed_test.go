@@ -94,6 +94,32 @@ func TestWhatEndsAPath(t *testing.T) {
 		{"a flow's binding", func(s *Switch, from, _ *Port) { s.bind(binding{addr("10.0.0.2"), packet.UDP, 2}, from, nil) }, false},
 		{"the binding of another port number", func(s *Switch, from, _ *Port) { s.bind(binding{addr("10.0.0.2"), packet.UDP, 3}, from, nil) }, true},
 		{"all forgotten", func(s *Switch, _, _ *Port) { s.Reset() }, false},
+		{"rules for a port that had none, made when they are needed", func(_ *Switch, _, to *Port) {
+			to.Reset()
+			to.SetLayersLater(func() []*Layer { return []*Layer{layer("L", 1, nil, nil)} })
+		}, false},
+		{"a flow with the packet's key", func(_ *Switch, from, _ *Port) {
+			st := from.layers[0]
+			for k, f := range st.flows {
+				c := &conn{port: from, ttl: DefaultTTL, until: DefaultTTL}
+				c.forward = flow{conn: c, rule: f.rule}
+				st.put(k, &c.forward, 0, nil)
+			}
+		}, false},
+		{"a flow with another key", func(_ *Switch, from, _ *Port) {
+			st := from.layers[0]
+			c := &conn{port: from, ttl: DefaultTTL, until: DefaultTTL}
+			c.forward = flow{conn: c}
+			st.put(flowKey{packet.Tuple{Src: addr("10.0.0.9")}, Out}, &c.forward, 0, nil)
+		}, true},
+		{"the layer's flows are cut", func(_ *Switch, from, _ *Port) { from.Flush("L") }, false},
+		{"another unified flow in its place", func(_ *Switch, from, _ *Port) {
+			for k := range from.unified {
+				u := new(unified)
+				u.init()
+				from.keep(k, u, 0)
+			}
+		}, false},
 		{"the port forgot", func(_ *Switch, from, _ *Port) { from.clearUnified() }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
