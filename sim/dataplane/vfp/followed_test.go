@@ -148,3 +148,54 @@ func TestWhatEndsAPath(t *testing.T) {
 		})
 	}
 }
+
+// A port without rules has nothing to forget: a way through it holds after that, until the
+// port gets rules, also when they are made only when somebody needs them.
+func TestRulesMadeLaterEndAPath(t *testing.T) {
+	pt := &Port{ID: "bare", MAC: gwMAC}
+	p := parse(t, "udp 10.0.0.1:1 > 10.0.0.2:2")
+	r := &path.Record{Len: p.Len(), Ways: path.NewWays()}
+	p.Note(&r.Edits)
+	if !pt.Process(p, Out, &Env{Path: r}).Pass || !r.Keepable() {
+		t.Fatal("the way through a port without rules is not kept")
+	}
+	f, by := r.Flow(), passing(p, 0)
+	if pt.Reset(); !f.Take(by) || !f.Take(by) {
+		t.Fatal("the path does not hold, though nothing has changed")
+	}
+	pt.SetLayersLater(func() []*Layer { return []*Layer{layer("L", 1, nil, nil)} })
+	if f.Take(by) {
+		t.Error("the path takes a packet past the new rules")
+	}
+}
+
+// A unified flow without packets is forgotten when there are many, also one that rests on
+// no flow: a path on it would count packets that no rule hears of.
+func TestSweptUnifiedFlowEndsAPath(t *testing.T) {
+	pt := port(layer("L", 1, []*Rule{{ID: "a", Action: Allow{}, Priority: 1}}, nil))
+	p := parse(t, "udp 10.0.0.1:1 > 10.0.0.2:2")
+	r := &path.Record{Len: p.Len(), Ways: path.NewWays()}
+	p.Note(&r.Edits)
+	if !pt.Process(p, Out, &Env{Path: r}).Pass || !r.Keepable() {
+		t.Fatal("the way is not kept")
+	}
+	f, by := r.Flow(), passing(p, 0)
+	if !f.Take(by) || !f.Take(by) {
+		t.Fatal("the path does not hold before anything has changed")
+	}
+	r.Ways.Settle()
+	pt.Process(parse(t, "udp 10.0.0.1:1 > 10.0.0.2:2"), Out, &Env{}) // finds it near
+	pt.sweepAt = 1
+	pt.Process(parse(t, "udp 10.0.0.3:1 > 10.0.0.2:2"), Out, &Env{Now: maxUnused})
+	if len(pt.unified) != 1 {
+		t.Fatal(len(pt.unified), "unified flows, want that of the last packet alone")
+	}
+	if by.Now = maxUnused; f.Holds(maxUnused) || f.Take(by) {
+		t.Error("the path holds, though the port has forgotten its unified flow")
+	}
+	pt.Process(parse(t, "udp 10.0.0.1:1 > 10.0.0.2:2"), Out, &Env{Now: maxUnused})
+	pt.Count()
+	if n := pt.Layers()[0].Groups[0].Rules[0].Counts().Packets; n != 6 {
+		t.Errorf("the rule has counted %d packets, want 6: four of a unified flow that is gone, one of another, one of a new one", n)
+	}
+}

@@ -231,7 +231,6 @@ func (pt *Port) Reset() {
 	if !pt.used {
 		return
 	}
-	pt.changed()
 	pt.used = false
 	pt.clearUnified()
 	for _, st := range pt.layers {
