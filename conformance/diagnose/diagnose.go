@@ -74,6 +74,10 @@ func Bundle(ctx context.Context, b *bundle.Bundle, t claims.Target, l *claims.Le
 		if err != nil {
 			return nil, err
 		}
+		got.Known = n.Name
+		if n.Folder != "" { // else it has read the file itself
+			machines(got, r.Kube)
+		}
 		of := doctor.Examine(got, t, l)
 		add(d, of, n.Folder)
 		notExamined.add(n.Name, of.NotExamined)
@@ -100,9 +104,27 @@ func Bundle(ctx context.Context, b *bundle.Bundle, t claims.Target, l *claims.Le
 	return d, err
 }
 
+// outside begins the names of files that are none of the node's own.
+const outside = "\x00"
+
+// machines tells the doctor of the nodes of the cluster, which other files of the bundle have.
+func machines(n *nodedump.Node, all []importer.KubeNode) {
+	for _, k := range all {
+		m := nodedump.Machine{Name: k.Name, Version: k.Version, Kernel: k.Kernel, OS: k.System, Ready: k.Ready, Reason: k.Reason, PodCIDRs: k.Pods,
+			Place: nodedump.Place{File: outside + k.File, Line: k.Line, Text: "node " + k.Name}}
+		if k.Address.IsValid() {
+			m.Addresses = []netip.Addr{k.Address}
+		}
+		n.AddMachine(m)
+	}
+}
+
 // add adds what the doctor found in a folder.
 func add(d, of *findings.Document, folder string) {
 	in := func(f string) string {
+		if rest, ok := strings.CutPrefix(f, outside); ok {
+			return rest
+		}
 		if folder == "" || f == "" {
 			return f
 		}

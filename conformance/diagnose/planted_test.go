@@ -422,6 +422,11 @@ func TestPlanted(t *testing.T) {
 			for _, m := range d.Mistakes {
 				t.Errorf("%+v", m)
 			}
+			for _, n := range d.NotExamined {
+				if strings.Contains(n, "not in a list of the cluster's nodes") {
+					t.Errorf("the bundle has the nodes: %s", n)
+				}
+			}
 			hits, all := 0, 0
 			for _, x := range append(slices.Clone(own), everywhere...) {
 				s := healthy.copyOf(t)

@@ -49,6 +49,11 @@ func newNodeFacts(n *nodedump.Node, t claims.Target) *nodeFacts {
 func (x *nodeFacts) findMe() *nodedump.Machine {
 	var windows []*nodedump.Machine
 	for i := range x.n.Machines {
+		if m := &x.n.Machines[i]; x.n.Known != "" && m.Name == x.n.Known {
+			return x.fullest(m)
+		}
+	}
+	for i := range x.n.Machines {
 		m := &x.n.Machines[i]
 		if x.n.HostName.Value != "" && strings.EqualFold(m.Name, x.n.HostName.Value) {
 			return x.fullest(m)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -32,6 +33,9 @@ type importing struct {
 	// guess says that nothing in the bundle says which network plugin there is, "" where
 	// something does.
 	guess string
+	// noPolicies says why nobody read NetworkPolicies, "" where somebody has: the ACLs of nodes that
+	// were seen are theirs, those of others are not known.
+	noPolicies string
 	// unlabelled is where a table shows pods without their labels, if one does.
 	unlabelled object
 	// ref is how the lab names a file of the bundle, and beside how one of [Result.Extra].
@@ -81,6 +85,7 @@ func Import(ctx context.Context, b *bundle.Bundle, name string, ref, beside func
 		im.tables(f)
 	}
 	im.r.HasCluster = len(im.kube)+len(im.pods) > 0
+	im.kubeNodes()
 	im.nodeFolders()
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -89,6 +94,25 @@ func Import(ctx context.Context, b *bundle.Bundle, name string, ref, beside func
 		return nil, fmt.Errorf("%s has neither objects of HNS nor nodes of Kubernetes; take it with winlab.exe collect on a node, or give the output of: kubectl get nodes,pods,services,endpointslices -A -o json%s", b.Path, im.there())
 	}
 	return im.r, im.lab(name)
+}
+
+// kubeNodes tells the result which nodes Kubernetes has.
+func (im *importing) kubeNodes() {
+	for i := range im.kube {
+		k := &im.kube[i]
+		n := KubeNode{Name: k.Name, System: systemOf(&k.Node), Kernel: k.Status.NodeInfo.KernelVersion, Version: k.Status.NodeInfo.KubeletVersion, Address: internalIP(&k.Node), File: k.at.File, Line: k.at.Line}
+		for _, text := range append([]string{k.Spec.PodCIDR}, k.Spec.PodCIDRs...) {
+			if p, err := netip.ParsePrefix(text); err == nil && !slices.Contains(n.Pods, p) {
+				n.Pods = append(n.Pods, p)
+			}
+		}
+		for _, c := range k.Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				n.Ready, n.Reason = string(c.Status), strings.TrimSuffix(c.Reason+": "+c.Message, ": ")
+			}
+		}
+		im.r.Kube = append(im.r.Kube, n)
+	}
 }
 
 // notRead notes what could not be read of the cluster. The lab has nothing of it, which is not
@@ -101,6 +125,9 @@ func (im *importing) notRead(s bundle.Step) {
 		if s.Name != "pods" {
 			return
 		}
+	}
+	if s.Name == "networkpolicies" {
+		im.noPolicies = "NetworkPolicies could not be read (" + comment(s.Error) + "), and what they block there is not known"
 	}
 	im.r.miss(s.What, "step "+s.Name+" failed ("+comment(s.Error)+"): the lab has nothing of it, and a verdict is as if the cluster had none", settle)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
@@ -85,6 +86,9 @@ func (im *importing) lab(name string) error {
 		if len(n.doubts) > 0 {
 			if im.guess != "" {
 				n.doubts = append(n.doubts, im.guess)
+			}
+			if im.noPolicies != "" {
+				n.doubts = append(n.doubts, im.noPolicies)
 			}
 			n.tree.set("assumed", strings.Join(n.doubts, "; "), "")
 		}
@@ -297,6 +301,7 @@ func (im *importing) windows(n *labNode) {
 		}
 	}
 	n.tree.set("hnsDump", refs, "")
+	im.noBalancers(n)
 	if len(n.got.dump.Routes) == 0 || n.got.dump.OnlyGateways {
 		im.r.miss("routes of node "+n.name, "packets that its own stack passes on have the ways that follow from its addresses", "route print")
 	}
@@ -331,8 +336,46 @@ func (im *importing) build(n *labNode) {
 		what += fmt.Sprintf(" (%q is none that winlab knows)", strange)
 		n.doubts = append(n.doubts, fmt.Sprintf("its build %s is none that winlab knows, and is taken to do what those do that it knows", comment(strange)))
 	}
-	n.tree.set("build", builds.Unknown, "nothing in the bundle says it")
+	if at := hcnV2(n); at != nil && strange == "" {
+		because := fmt.Sprintf("HNS shows objects of the HCN v2 API (%s:%d), which Windows Server 2019 is the first to have", at.File, at.Line)
+		n.tree.set("builds", []string{">=10.0.17763"}, im.r.conclude("build of "+n.name, ">=10.0.17763", because))
+	} else {
+		n.tree.set("build", builds.Unknown, "nothing in the bundle says it")
+	}
 	im.r.miss(what, leaves, settle)
+}
+
+// noBalancers says of a node whose load balancers no file shows that nobody knows whether it has some:
+// what one script lists and another does not looks alike. The collector lists them always.
+func (im *importing) noBalancers(n *labNode) {
+	if len(n.got.dump.HNS.LoadBalancers) > 0 || len(im.services) == 0 || im.b.Manifest != nil {
+		return
+	}
+	const settle = "Get-HnsPolicyList | ConvertTo-Json -Depth 20"
+	n.doubts = append(n.doubts, "no file shows a load balancer of it, and whether it has none is not said; take: "+settle)
+	if !slices.ContainsFunc(im.r.Missing, func(m Missing) bool { return m.What == "load balancers of node "+n.name }) {
+		im.r.miss("load balancers of node "+n.name, "no file shows one: either it has none, or nobody listed them; verdicts of flows that come to the node say so", settle)
+	}
+}
+
+// hcnV2 is where a node's files show an object that HCN v2 made, nil where they show none: HNS v1 writes no
+// version of a schema with a major number of 2 (microsoft/hcsshim hcn/hcnglobals.go V2ApiSupport).
+func hcnV2(n *labNode) *trace.Origin {
+	if n.got == nil || n.got.dump == nil || n.got.dump.HNS == nil {
+		return nil
+	}
+	d := n.got.dump.HNS
+	for i := range d.Endpoints {
+		if e := &d.Endpoints[i]; e.SchemaVersion.Major == 2 && e.Origin != nil {
+			return e.Origin
+		}
+	}
+	for i := range d.Networks {
+		if x := &d.Networks[i]; x.SchemaVersion.Major == 2 && x.Origin != nil {
+			return x.Origin
+		}
+	}
+	return nil
 }
 
 // network4 finds a node's network and its gateway.

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/winlab-dev/winlab/internal/strict"
@@ -40,6 +41,18 @@ type Node struct {
 	Why string `json:"why,omitempty"`
 }
 
+// KubeNode is a node as Kubernetes has it.
+type KubeNode struct {
+	Name, System, Kernel, Version string
+	Address                       netip.Addr
+	Pods                          []netip.Prefix
+	// Ready is "True", "False", "Unknown", or "" where nothing says it; Reason is why it is not.
+	Ready, Reason string
+	// File and Line are where it stands.
+	File string
+	Line int
+}
+
 // Result is a lab with where it comes from.
 type Result struct {
 	// Lab is the lab file, and Extra are files that it names, by their names beside it.
@@ -56,6 +69,8 @@ type Result struct {
 	LeftOut []string `json:"leftOut,omitempty"`
 	// HasCluster says that the bundle has nodes or pods of Kubernetes.
 	HasCluster bool `json:"-"`
+	// Kube are the nodes of Kubernetes.
+	Kube []KubeNode `json:"-"`
 	// plugin is that of the lab.
 	plugin string
 }

@@ -43,6 +43,12 @@ func (r *reader) kubectlRow(o *yaml.Node) bool {
 	return true
 }
 
+// AddMachine adds a node of the cluster that another file than the node's own shows.
+func (n *Node) AddMachine(m Machine) {
+	n.list(listMachines, m.Place)
+	n.Machines = append(n.Machines, m)
+}
+
 func (r *reader) machine(m Machine) {
 	r.node.list(listMachines, m.Place)
 	r.node.Machines = append(r.node.Machines, m)

@@ -21,6 +21,8 @@ type (
 type Node struct {
 	// folder is its name as it was given.
 	folder string
+	// Known is the name by which the cluster has the node, where somebody else than its files says it.
+	Known string
 	// Files are all files with what they were read as.
 	Files []File
 	// Mistakes are what could not be read.
