@@ -1,8 +1,12 @@
 package importer_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/winlab-dev/winlab/sim/lab"
 )
 
 // TestImportNoBalancers: where no file shows a load balancer of a node and the cluster has Services,
@@ -71,5 +75,40 @@ func TestImportPoliciesNotRead(t *testing.T) {
 	}
 	if got := verdict(t, c, "pod/web/b", "pod/web/a:8080"); !strings.HasPrefix(got, "varies ") {
 		t.Error(got)
+	}
+}
+
+// TestAssumedNodesPinned: whoever has looked can say so for all such nodes at once, and who wants to
+// know what does not rest on them can take them for unknown.
+func TestAssumedNodesPinned(t *testing.T) {
+	r, _, err := imported(t, strings.Replace(objects, "20348.2582", "20348.2762", 1))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.Lab)
+	}
+	for answer, want := range map[string]string{"as-made": "delivered ", "otherwise": "unknown "} {
+		dir := t.TempDir()
+		for name, data := range r.Extra {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, err := lab.Parse(filepath.Join(dir, "lab.yaml"), []byte(strings.Replace(string(r.Lab), "\nspec:\n", "\nspec:\n  params: {assumed-nodes: "+answer+"}\n", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := lab.Build(t.Context(), f, lab.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr, err := c.Trace(t.Context(), lab.Request{From: "pod/web/b", To: "pod/web/a:8080"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(tr.Verdict)+" ", want) || len(tr.Open) != 0 {
+			t.Errorf("%s: %s %s (%s), open %+v", answer, tr.Verdict, tr.Reason, tr.Summary, tr.Open)
+		}
+		if answer == "otherwise" && (tr.Reason != "missing-fact" || !strings.Contains(tr.Summary, "obody looked at win1")) {
+			t.Errorf("%s: %s (%s)", answer, tr.Reason, tr.Summary)
+		}
 	}
 }

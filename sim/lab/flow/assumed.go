@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -13,18 +14,21 @@ import (
 // what becomes of a packet there is the answer to a question: if the nodes are as they are
 // made, what the models say, and if not, nobody knows. See decision 45.
 
-// assumedParam is the question whether nodes at which nobody looked are as they are made.
-const assumedParam = "assumed-nodes"
-
-// The answers.
+// assumedParam is the question whether nodes at which nobody looked are as they are made; a lab can pin
+// its answer.
 const (
-	asMade    = "as-made"
-	notAsMade = "otherwise"
+	assumedParam = spec.ParamAssumedNodes
+	asMade       = spec.AssumedAsMade
+	notAsMade    = spec.AssumedOtherwise
 )
 
 // assumed splits the ways of a flow that come to nodes at which nobody looked. What is
 // unknown anyway stays so.
 func (c *Cluster) assumed(s *sent) {
+	pinned := c.Plan.Params.Pinned[assumedParam]
+	if pinned == asMade {
+		return
+	}
 	var nodes []string
 	rests := func(p *trace.Path) (first int, ok bool) {
 		first = -1
@@ -79,6 +83,11 @@ func (c *Cluster) assumed(s *sent) {
 		other.Verdict, other.Reason, other.Summary = trace.Unknown, trace.MissingFact, sentence(why)
 		other.Cause, other.Causes, other.Seen, other.Arrived = "", nil, nil, nil
 		other.Steps = append(slices.Clone(other.Steps[:first[i]]), trace.Step{N: first[i] + 1, Leg: p.Steps[first[i]].Leg, Place: node.Kube.Name, Action: trace.ActUnknown, Reason: trace.MissingFact, Event: trace.Note(why)})
+		if pinned == notAsMade {
+			other.Choices = other.Choices[:len(other.Choices)-1] // nothing is asked
+			all = append(all, other)
+			continue
+		}
 		all = append(all, p, other)
 	}
 	s.t.Paths = all

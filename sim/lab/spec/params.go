@@ -48,6 +48,13 @@ const (
 	paramSuffixFailure   = "windows-dns-suffix-failure"
 	paramTakenFrontend   = "hns-code-taken-frontend"
 	paramTakenHostPort   = "hns-code-taken-host-port"
+	ParamAssumedNodes    = "assumed-nodes"
+)
+
+// The answers to [ParamAssumedNodes].
+const (
+	AssumedAsMade    = "as-made"
+	AssumedOtherwise = "otherwise"
 )
 
 // Params lists every parameter of a lab.
@@ -99,6 +106,8 @@ var params = []Param{
 		Means: "with which code HNS refuses a load balancer whose frontend is taken; no flow follows from it"},
 	{Name: paramTakenHostPort, Values: []string{"0x803b0013", "0x20"}, Open: true,
 		Means: "with which code HNS refuses a port of the node that another endpoint of a nat network publishes; no flow follows from it"},
+	{Name: ParamAssumedNodes, Values: []string{AssumedAsMade, AssumedOtherwise}, Open: true,
+		Means: "whether nodes at which nobody looked (assumed:) are as their plugin and kube-proxy make them; what happens at one that is not is unknown"},
 	{Name: ParamIPForwarding, Values: []string{"off", "on"}, Default: "off", Means: "whether the NICs of an Azure segment may send and receive for addresses that are not assigned to them"},
 	{Name: ParamReversePath, Values: []string{"off", "strict"}, Open: true,
 		Means: "whether Linux nodes drop a packet whose source they would not reach by the link that it came in on"},
