@@ -78,11 +78,16 @@ func folderOf(files []string) string {
 // plainFolders takes folders that somebody put together: one for each node, or one node alone.
 func (im *importing) plainFolders() {
 	by := map[string][]string{}
+	// Who packs a folder packs its name as well.
+	within := folderOf(im.b.Files)
+	if within != "" {
+		within += "/"
+	}
 	for _, f := range im.b.Files {
 		if im.cluster[f] {
 			continue
 		}
-		top, _, ok := strings.Cut(f, "/")
+		top, _, ok := strings.Cut(strings.TrimPrefix(f, within), "/")
 		if !ok {
 			top = ""
 		}

@@ -109,3 +109,22 @@ func TestImportConfAlone(t *testing.T) {
 		t.Errorf("%s", r.Lab)
 	}
 }
+
+// TestImportPackedFolder: the nodes of a folder that was packed with its name are found as in the folder.
+func TestImportPackedFolder(t *testing.T) {
+	second := strings.NewReplacer("-- win1/", "-- win2/", "192.168.1.11", "192.168.1.12", "10.244.1.", "10.244.2.", "1111-1111-1111", "1111-1111-2222", "2222-2222-2222", "2222-2222-9999", "3333-3333-3333", "3333-3333-9999").Replace(node)
+	packed := strings.ReplaceAll(node+second+objects, "-- ", "-- prod/")
+	both := strings.Replace(packed, `"items": [`, `"items": [
+ {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "win2"}, "spec": {"podCIDR": "10.244.2.0/24"}, "status": {"addresses": [{"type": "InternalIP", "address": "192.168.1.12"}], "nodeInfo": {"operatingSystem": "windows", "kernelVersion": "10.0.20348.2762"}}},`, 1)
+	r, _, err := imported(t, both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, n := range r.Nodes {
+		names = append(names, n.Name+" "+n.Folder+" "+n.Why)
+	}
+	if got := strings.Join(names, "; "); got != "win1 prod/win1 ; win2 prod/win2 " {
+		t.Errorf("%q", got)
+	}
+}
