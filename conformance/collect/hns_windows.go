@@ -32,12 +32,15 @@ func text(p *uint16) string {
 	return windows.UTF16PtrToString(p)
 }
 
+// errNotImplemented is E_NOTIMPL: Windows Server 2016 has HNS v1 alone.
+const errNotImplemented = syscall.Errno(0x80004001)
+
 // failed is the error of a call: a HRESULT, and what HNS says.
 func failed(name string, hr uintptr, said string) error {
 	if int32(hr) >= 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: 0x%08x: %s %s", name, uint32(hr), syscall.Errno(hr), strings.TrimSpace(said))
+	return fmt.Errorf("%s: 0x%08x: %w %s", name, uint32(hr), syscall.Errno(hr), strings.TrimSpace(said))
 }
 
 func hnsV1(ctx context.Context, n *node) error {
@@ -96,6 +99,9 @@ func hnsV2(ctx context.Context, n *node) error {
 		{"LoadBalancer", "LoadBalancers", "loadbalancers", "load balancers"}, {"SdnRoute", "SdnRoutes", "sdnroutes", "routes"},
 	} {
 		all, err := v2(ctx, k.one, k.many)
+		if errors.Is(err, errNotImplemented) && k.one == "Network" {
+			return absent{"no HCN v2: " + err.Error()}
+		}
 		errs = append(errs, err)
 		if all != nil {
 			n.add("hcn/"+k.file+".json", "HCN "+k.what+" (v2)", "HcnEnumerate"+k.many+", HcnQuery"+k.one+"Properties", indented("["+strings.Join(all, ",")+"]"))

@@ -424,6 +424,12 @@ func (im *importing) version(s tree, nodes []*labNode) {
 			n.tree.set("kubernetes", v, im.r.fact("kubelet of "+n.name, n.kube.Status.NodeInfo.KubeletVersion, n.kube.at.File, n.kube.at.Line))
 		}
 	}
+	if first == "1.5" || first == "1.6" || first == "1.7" {
+		// pkg/proxy/winkernel is in kubernetes/kubernetes since 1.8.
+		p := newTree()
+		p.set("mode", "userspace", "")
+		s.set("proxy", p, im.r.conclude("mode of kube-proxy", "userspace", "on Windows kube-proxy "+first+" has no other"))
+	}
 	if first == "" {
 		im.r.miss("the version of Kubernetes", "it is winlab's default; HNS objects of nodes are as they are, whatever the version", "kubectl get nodes -o json")
 	}

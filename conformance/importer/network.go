@@ -209,12 +209,20 @@ func (im *importing) byType(n *labNode, x *hns.Network) (name, conf, from string
 		plugin = "win-overlay"
 	case x.Is(hns.NAT):
 		plugin = "nat"
+	case x.Is(hns.Transparent) && n.kube != nil && oldRouting(n.kube.Status.NodeInfo.KubeletVersion):
+		// Two guides of Kubernetes 1.5 are for Windows; the other one, Open vSwitch, has its
+		// adapters in a bridge of its own, which is not in HNS.
+		im.r.miss("the configuration of the network plugin", "nodes of which there are no files have routes as the guide of Kubernetes 1.5 for RRAS makes them", "route print on each node")
+		return "rras", "", im.r.conclude("network plugin", "rras", because+", and Kubernetes 1.5 has guides for RRAS and Open vSwitch alone")
 	case x.Is(hns.L2Tunnel), strings.HasPrefix(strings.ToLower(x.Name), "azure"):
 		plugin = "azure-vnet"
 	}
 	im.r.miss("the configuration of the network plugin", "Linux nodes, and Windows nodes of which there are no files, are as "+plugin+" makes them", `the files in C:\etc\cni\net.d or C:\k\cni\config`)
 	return im.made(plugin, x.Name, im.r.conclude("network plugin", plugin, because))
 }
+
+// oldRouting reports whether a version is the one of the guides without a network plugin.
+func oldRouting(kubelet string) bool { return strings.HasPrefix(kubelet, "v1.5.") }
 
 // made writes a configuration that says as little as possible.
 func (im *importing) made(plugin, network, from string) (string, string, string) {
