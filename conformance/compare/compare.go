@@ -60,6 +60,7 @@ func Cluster(ctx context.Context, c *lab.Cluster, b *bundle.Bundle, nodes []impo
 		Schema: doc.Schema, Kubernetes: info.Kubernetes, Network: info.Network,
 		Read: []doc.Read{}, Ports: []doc.Port{}, Flows: []doc.Flow{},
 	}}
+	x.doc.Hidden = x.names()
 	e, err := x.read(ctx)
 	if err != nil {
 		return nil, err
@@ -86,6 +87,37 @@ func Cluster(ctx context.Context, c *lab.Cluster, b *bundle.Bundle, nodes []impo
 		}
 	}
 	return x.doc, nil
+}
+
+// names are all names of the cluster.
+func (x *comparison) names() (all []doc.Name) {
+	add := func(names ...string) {
+		for _, n := range names {
+			all = append(all, doc.Name(n))
+		}
+	}
+	for _, k := range []build.Kind{build.NodeKind, build.PodKind, build.HostKind, build.RouterKind} {
+		for _, m := range x.c.Machines(k) {
+			add(m.Name)
+		}
+	}
+	for _, s := range x.c.Plan.Services {
+		add(s.Namespace, s.Name)
+	}
+	for _, n := range x.nodes {
+		add(n.Name)
+		if h := x.c.HNS(n.Name); h != nil {
+			for _, w := range h.ListNetworks(nil) {
+				if w.Name != "nat" { // Windows' own
+					add(w.Name)
+				}
+			}
+			for _, e := range h.ListEndpoints(nil) {
+				add(e.Name)
+			}
+		}
+	}
+	return all
 }
 
 // comparison is one that is being made.

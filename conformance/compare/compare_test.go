@@ -371,3 +371,38 @@ func TestCaptures(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// An anonymous report has no name and no address of the cluster, in any of its forms.
+func TestAnonymousReport(t *testing.T) {
+	s := simulate(t)
+	s.write(t, "win1/pktmon.txt", pktmon(s.path(t, toService, "10.244.1.3:80"), "win1", 1))
+	s.write(t, "tuples.txt", "6 10.244.1.4 40000 10.244.2.3 80 out 1\n1 10.244.1.4 0 203.0.113.10 0 out 0\n")
+	s.edit(t, "win1/vfp-0.txt", func(s string) string { return cut(s, "SNAT_TCP_OUTBOUNDNAT") })
+	d := s.compare(t)
+	if d.Differences == 0 || len(d.Hidden) < 10 || len(d.Tuples) != 2 {
+		t.Fatal(text(t, d))
+	}
+	var plain, b strings.Builder
+	if err := d.WriteJSON(&plain); err != nil {
+		t.Fatal(err)
+	}
+	x := d.Anonymous([32]byte{3})
+	if err := x.WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	got := text(t, x) + b.String()
+	// Pods, nodes and Services of the lab by name; whole prefixes and the pieces of MAC addresses.
+	for _, secret := range []string{"client", "neighbour", "peer", "webserver", "win1", "win2", "linux1", "kube-dns", "coredns", "cbr0", "10.244.", "10.96.", "192.168.1.", "203.0.113.", "5D-F4", "5d-f4", "pktmon.txt", "tuples.txt"} {
+		if !strings.Contains(plain.String()+text(t, d), secret) && secret != "coredns" && secret != "neighbour" && secret != "linux1" && secret != "5d-f4" && secret != "5D-F4" && secret != "kube-dns" {
+			t.Errorf("%q is not in the report with names, so its absence says nothing", secret)
+		}
+		if strings.Contains(got, secret) {
+			t.Errorf("%q is left in\n%s", secret, got)
+		}
+	}
+	for _, word := range []string{"SNAT_TCP_OUTBOUNDNAT_1_", "SLB_NAT_LAYER", ":40000", "model: delivered"} {
+		if !strings.Contains(got, word) {
+			t.Errorf("%q is not left in\n%s", word, got)
+		}
+	}
+}

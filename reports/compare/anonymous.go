@@ -21,7 +21,10 @@ import (
 // The first 16 bits of IPv6 addresses stay, and so do multicast, loopback and the unspecified
 // address.
 func (d *Document) Anonymous(key [32]byte) *Document {
-	a := &anonymizer{names: map[string]string{}, words: map[string]string{}, macs: map[string]string{}, given: map[netip.Addr]bool{}}
+	a := &anonymizer{names: map[string]string{}, words: map[string]string{}, macs: map[string]string{}, given: map[netip.Addr]bool{}, never: map[string]bool{}}
+	for _, n := range d.Hidden {
+		a.hide(string(n))
+	}
 	each(reflect.ValueOf(d).Elem(), a.collect)
 	for n := uint32(0); ; n++ { // no address may be one of the cluster's by chance
 		a.key, a.done = key, map[netip.Addr]netip.Addr{}
@@ -34,7 +37,7 @@ func (d *Document) Anonymous(key [32]byte) *Document {
 	out.Set(copied(reflect.ValueOf(d).Elem()))
 	each(out, a.replace)
 	x := out.Addr().Interface().(*Document)
-	x.IsAnonymous = true
+	x.IsAnonymous, x.Hidden = true, nil
 	return x
 }
 
@@ -97,10 +100,34 @@ type anonymizer struct {
 	// given are the addresses of the document, done what stands for them with the key.
 	given map[netip.Addr]bool
 	done  map[netip.Addr]netip.Addr
+	// never are the words of names, in upper case.
+	never map[string]bool
 }
 
-// collect notes the addresses in a string.
+// kinds are what a [Ref] begins with.
+var kinds = map[string]bool{"pod": true, "node": true, "svc": true, "host": true, "router": true}
+
+// hide keeps the words of a name out, but for the numbers in it, which may be ports elsewhere.
+func (a *anonymizer) hide(name string) {
+	for _, p := range pieces(name) {
+		if p.word {
+			a.never[strings.ToUpper(p.text)] = true
+		}
+	}
+}
+
+// stays reports whether a word is VFP's and no name of the cluster has it.
+func (a *anonymizer) stays(word string) bool {
+	word = strings.ToUpper(word)
+	return vocabulary[word] && !a.never[word]
+}
+
+// collect notes the addresses in a string, and the words of names.
 func (a *anonymizer) collect(v reflect.Value) {
+	if v.Type() == refType {
+		_, name, _ := strings.Cut(v.String(), "/")
+		a.hide(name)
+	}
 	switch v.Type() {
 	case nameType, refType, addrType, foreignType:
 		for _, p := range pieces(v.String()) {
@@ -131,17 +158,29 @@ func (a *anonymizer) replace(v reflect.Value) {
 		v.SetString(number(a.names, s, "name-"))
 	case refType:
 		kind, name, ok := strings.Cut(s, "/")
-		if !ok || !vocabulary[strings.ToUpper(kind)] {
+		if !ok || !kinds[kind] {
 			kind, name = "name", s
 		}
-		parts := strings.Split(name, "/")
-		for i := range parts {
-			parts[i] = number(a.names, parts[i], "name-")
+		v.SetString(a.ref(kind, name))
+	case foreignType:
+		// A machine stands in a text as in a Ref.
+		if kind, name, ok := strings.Cut(s, "/"); ok && kinds[kind] && name != "" && !strings.ContainsAny(name, " ()") {
+			v.SetString(a.ref(kind, name))
+			return
 		}
-		v.SetString(kind + "/" + strings.Join(parts, "/"))
-	case addrType, foreignType:
-		v.SetString(a.text(s, v.Type() == addrType))
+		v.SetString(a.text(s, false))
+	case addrType:
+		v.SetString(a.text(s, true))
 	}
+}
+
+// ref is a machine with other names.
+func (a *anonymizer) ref(kind, name string) string {
+	parts := strings.Split(name, "/")
+	for i := range parts {
+		parts[i] = number(a.names, parts[i], "name-")
+	}
+	return kind + "/" + strings.Join(parts, "/")
 }
 
 // number is what stands for a text: a prefix and the next number.
@@ -169,7 +208,7 @@ func (a *anonymizer) text(s string, address bool) string {
 				a.macs[strings.ToUpper(p.text)] = fmt.Sprintf("02-00-00-%02X-%02X-%02X", n>>16&255, n>>8&255, n&255)
 			}
 			b.WriteString(a.macs[strings.ToUpper(p.text)])
-		case !p.word || number16(p.text) || !address && vocabulary[strings.ToUpper(p.text)]:
+		case !p.word || number16(p.text) || !address && a.stays(p.text):
 			b.WriteString(p.text)
 		default:
 			b.WriteString(number(a.words, p.text, "x"))

@@ -43,6 +43,9 @@ type Document struct {
 	Tuples  []Tuple   `json:"tuples,omitempty"`
 	// Differences counts the differences in ports and flows.
 	Differences int `json:"differences"`
+	// Hidden are all names of the cluster: of pods, nodes, Services, networks, endpoints. No word of
+	// them stays in an anonymous document, also where it is one of VFP's.
+	Hidden []Name `json:"-"`
 }
 
 // Place is a line of a file, or a packet of a capture.

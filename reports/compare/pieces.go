@@ -120,18 +120,20 @@ func hexDigit(c byte) bool {
 }
 
 // vocabulary are the words that stay in an anonymous document: those of which VFP, vfpctrl and
-// the model make names, and those of pktmon's reasons. None is chosen by people of a cluster.
+// the model make names, and those of pktmon's reasons. Words that people
+// also give to pods and Services, such as client, are not among them, and none stays that is in a
+// name of the cluster.
 var vocabulary = words(`
-	acl adapter all allow any backend block bridge bridged cni client conditions decap default
-	destination dsr dynnat encap endpoint exception external fabric firewall flow forward forwarding
+	acl allow block bridge bridged cni conditions decap 
+	destination dsr dynnat encap endpoint exception external firewall forward forwarding
 	from gateway group hairpin host icmp icmpv6 in inbound inboundnat inspection inet internal ip
-	ipv4 ipv6 l2 l4 layer lb lbnat link local mac machine map mapping metering nat node of on
-	out outbound outboundnat own pa packet paroute peer pod pool port ports priority
-	protocol protocols proxy qos remote rewrite route routeencap router rule sdn segment service
+	ipv4 ipv6 l2 l4 layer lb lbnat mac nat node of on
+	out outbound outboundnat pa packet paroute pod port ports priority
+	protocol protocols rewrite route routeencap router rule sdn 
 	slb snat dnat source subnet svc switch tcp the to transposition udp vfp vip vni vnet vnic
 	vswitch vxlan wire accept address dropped transport was not found no such
-	receive send reason invalid checksum filter ndis vmswitch tcpip sys protection
-	none any unknown`)
+	invalid checksum filter ndis vmswitch tcpip sys protection
+	unknown`)
 
 func words(s string) map[string]bool {
 	m := map[string]bool{}
