@@ -406,3 +406,24 @@ func TestAnonymousReport(t *testing.T) {
 		}
 	}
 }
+
+// A flow decides a question when, with the same picks, only some of its answers agree.
+func TestDecided(t *testing.T) {
+	way := func(pick, answer string) trace.Path {
+		return trace.Path{Choices: []trace.Choice{{Where: "LB_80", Label: pick}, {Where: "win1", Param: "acl-equal-priority", Value: answer}, {Param: assumed, Value: "as-made"}}}
+	}
+	paths := []trace.Path{way("a", "block"), way("a", "allow"), way("b", "allow")}
+	for _, tt := range []struct {
+		agree []bool
+		want  string
+	}{
+		{[]bool{true, false, false}, "[{acl-equal-priority win1 [block] [allow]}]"},
+		{[]bool{true, true, false}, "[]"},
+		{[]bool{false, false, true}, "[]"}, // the other answer was not tried with this pick
+		{[]bool{false, false, false}, "[]"},
+	} {
+		if got := fmt.Sprint(decided(paths, tt.agree)); got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.agree, got, tt.want)
+		}
+	}
+}
