@@ -47,6 +47,8 @@ type work struct {
 	// peak is the memory that is allowed, in bytes; 0 where nobody asks. What the system says of
 	// a short program is rather what this one has: it is begun as a copy.
 	peak int64
+	// large is set for what takes minutes, and is asked for with -envelope.
+	large bool
 	// not says what the peer or winlab does not do.
 	not string
 }
@@ -55,6 +57,7 @@ func main() {
 	rounds := flag.Int("rounds", 3, "how often each pair is measured; the median counts")
 	packets := flag.Int("packets", 1_000_000, "packets of the capture")
 	winlab := flag.String("winlab", "bin/winlab", "the winlab to measure as a program")
+	envelope := flag.Bool("envelope", false, "also the size for which Kubernetes is tested: minutes, and gigabytes")
 	only := flag.String("only", "", "only works whose name contains this")
 	flag.Parse()
 	if *rounds < 1 || *packets < 1 || flag.NArg() > 0 {
@@ -62,7 +65,7 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	over, err := measure(ctx, *winlab, *packets, *rounds, *only)
+	over, err := measure(ctx, *winlab, *packets, *rounds, *only, *envelope)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
@@ -73,7 +76,7 @@ func main() {
 	}
 }
 
-func measure(ctx context.Context, winlab string, packets, rounds int, only string) (over int, err error) {
+func measure(ctx context.Context, winlab string, packets, rounds int, only string, envelope bool) (over int, err error) {
 	b, err := newBench(ctx, winlab, packets)
 	if err != nil {
 		return 0, err
@@ -82,7 +85,7 @@ func measure(ctx context.Context, winlab string, packets, rounds int, only strin
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "work\twinlab\tpeer\t\tratio\tbudget\tgoal\t\twhat is not done")
 	for _, w := range b.works(ctx) {
-		if !strings.Contains(w.name, only) {
+		if !strings.Contains(w.name, only) || w.large && !envelope {
 			continue
 		}
 		if w.peer == nil {

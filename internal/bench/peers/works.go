@@ -18,6 +18,7 @@ import (
 	"github.com/winlab-dev/winlab/internal/bench/plain"
 	"github.com/winlab-dev/winlab/internal/capture"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/labtest"
 	"github.com/winlab-dev/winlab/sim/lab/replay"
 	"github.com/winlab-dev/winlab/sim/lab/replay/replaytest"
 )
@@ -126,9 +127,85 @@ func (b *bench) works(context.Context) []work {
 			not: "winlab: there and back over two machines, every step kept, not put into words. Open vSwitch: one bridge, four tables, one direction, put into words and sent"},
 		{name: "one trace, command", unit: "", winlab: b.command(trace...), peer: ovsCommand, peerName: "ovs-appctl", budget: 6, goal: 2, atMost: true,
 			not: "winlab reads and builds the lab first; ovs-appctl asks a switch that runs, whose time is counted"},
-		{name: "run of all fixtures", unit: "", winlab: b.command("run", "-d", filepath.Join(b.dir, "report")), peer: b.plain1M, peerName: "a million packets by hand", budget: 90, goal: 20, atMost: true, peak: 1000 << 20,
+		{name: "run of all fixtures", unit: "", winlab: b.command("run", "-d", filepath.Join(b.dir, "report")), peer: b.plain1M, peerName: hand, budget: 90, goal: 20, atMost: true, peak: 300 << 20,
 			not: "report, traces, drawings and JUnit are written"},
+		{name: "1,000 nodes of 30 pods, 100 Services, host-gw", winlab: b.large(labtest.Size{Nodes: 1000, Pods: 30, Services: 100}, "trace"), peer: b.plain1M, peerName: hand, budget: 60, goal: 30, atMost: true, peak: 500 << 20,
+			not: built},
+		{name: "100 nodes of 30 pods, 100 Services, vxlan", winlab: b.large(labtest.Size{Nodes: 100, Pods: 30, Services: 100, VXLAN: true}, "trace"), peer: b.plain1M, peerName: hand, budget: 8, goal: 3, atMost: true, peak: 200 << 20,
+			not: built},
+		{name: "10 nodes, 10,000 Services, DSR", winlab: b.large(labtest.Size{Nodes: 10, Pods: 30, Services: 10_000, DSR: true}, "trace"), peer: b.plain1M, peerName: hand, budget: 30, goal: 30, atMost: true, peak: 500 << 20,
+			not: built},
+		{name: "15,000 pods, 1,000 Services: reach of one flow", winlab: b.large(labtest.Size{Nodes: 500, Pods: 30, Services: 1000}, "reach"), peer: b.plain1M, peerName: hand, budget: 30, goal: 10, atMost: true, peak: 500 << 20,
+			not: built},
+		{name: "all pairs of 400 pods, each traced", unit: "a pair", winlab: b.pairs, peer: b.plain, peerName: "a packet by hand", budget: 1200, goal: 120, atMost: true,
+			not: "the lab is built; every step is kept; winlab reach asks by classes and sends few of these"},
+		{name: "envelope: 5,000 nodes, 150,000 pods, 10,000 Services", winlab: b.large(labtest.Size{Nodes: 5000, Pods: 30, Services: 10_000}, "trace"), peer: b.plain1M, peerName: hand, budget: 450, goal: 375, atMost: true, peak: 4 << 30, large: true,
+			not: built},
+		{name: "envelope: reach of one flow", winlab: b.large(labtest.Size{Nodes: 5000, Pods: 30, Services: 10_000}, "reach"), peer: b.plain1M, peerName: hand, budget: 450, goal: 375, atMost: true, peak: 4 << 30, large: true,
+			not: built},
 	}
+}
+
+const (
+	hand  = "a million packets by hand"
+	built = "winlab reads the lab, builds it and sends one flow to a Service, as a command; the peer knows no cluster"
+)
+
+// large is a command on a lab of a size: trace or reach of one flow to a Service. The lab is
+// written once.
+func (b *bench) large(s labtest.Size, verb string) func(context.Context) (cost, error) {
+	return func(ctx context.Context) (cost, error) {
+		dir := filepath.Join(b.dir, fmt.Sprintf("%d-%d-%d", s.Nodes, s.Pods, s.Services))
+		file := filepath.Join(dir, "lab.yaml")
+		if _, err := os.Stat(file); err != nil {
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				return cost{}, err
+			}
+			if file, err = labtest.Write(dir, s); err != nil {
+				return cost{}, err
+			}
+		}
+		to := "svc/s00001"
+		if verb == "trace" {
+			to += ":80"
+		}
+		return b.child(ctx, b.winlab, verb, file, "--from", "pod/"+labtest.PodName(0, 0), "--to", to)
+	}
+}
+
+// pairs traces all pairs of 400 pods on eight nodes.
+func (b *bench) pairs(ctx context.Context) (cost, error) {
+	dir := filepath.Join(b.dir, "pairs")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return cost{}, err
+	}
+	file, err := labtest.Write(dir, labtest.Size{Nodes: 8, Pods: 50, Services: 50, Backends: 8})
+	if err != nil {
+		return cost{}, err
+	}
+	f, err := lab.Load(file)
+	if err != nil {
+		return cost{}, err
+	}
+	c, err := lab.Build(ctx, f, lab.Options{})
+	if err != nil {
+		return cost{}, err
+	}
+	return self(func() (n int, err error) {
+		for i := range 400 {
+			for j := range 400 {
+				t, err := c.Trace(ctx, lab.Request{From: "pod/" + labtest.PodName(i/50, i%50), To: "pod/" + labtest.PodName(j/50, j%50) + ":80"})
+				if err != nil {
+					return n, err
+				}
+				if t.Verdict != "delivered" {
+					return n, fmt.Errorf("%s to %s is %s", t.Flow.From, t.Flow.To, t.Verdict)
+				}
+				n++
+			}
+		}
+		return n, nil
+	})
 }
 
 // self measures work in this process; the garbage that it leaves is collected in its time.
