@@ -122,3 +122,56 @@ func TestGatesKeepNoPath(t *testing.T) {
 		}
 	}
 }
+
+// What follows a connection can make it end sooner: an acknowledgement after a FIN. Another
+// path that rests on the connection must hear of it, and of the last packet, whichever path
+// took it.
+func TestFollowersOfOneConnection(t *testing.T) {
+	x := newIdleNAT("netfilter")
+	x.sim = &wire.Simulation{}
+	ways := path.NewWays()
+	data := packet.Spec{Src: client, Dst: server, Proto: packet.TCP, SrcPort: 40000, DstPort: 80, TCPFlags: packet.SYN}
+	x.pass(data)
+	data.TCPFlags = packet.ACK
+	keep := func(send func()) *path.Flow {
+		r := &path.Record{Ways: ways}
+		x.sim.Path = r
+		send()
+		x.sim.Path = nil
+		if !r.Keepable() {
+			t.Fatal("the way is not kept")
+		}
+		return r.Flow()
+	}
+	follows, again := keep(func() { x.pass(data) }), keep(func() { x.pass(data) })
+	past := keep(func() { x.Bridged(x.s, x.sim, packet.Build(data)) }) // rests on the connection and is none of it
+	take := func(f *path.Flow, at time.Duration) bool {
+		return f.Take(&path.Passing{Now: at, Proto: packet.TCP, TCPFlags: packet.ACK, Packets: 1, Bytes: 60})
+	}
+	const s = time.Second
+	for _, f := range []*path.Flow{follows, again, follows, again, past} {
+		if !take(f, s) {
+			t.Fatal("a path does not hold")
+		}
+	}
+	take(follows, 2*s)
+	take(again, 3*s)
+	take(follows, 4*s)
+	ways.Settle()
+	for _, e := range x.table {
+		if e.last != 4*s || e.until != 4*s+x.Timeouts.Open {
+			t.Errorf("the connection's last packet is of %v and it lives until %v", e.last, e.until)
+		}
+	}
+	fin := data
+	fin.TCPFlags |= packet.FIN
+	x.sim.AdvanceTo(5 * s)
+	x.pass(fin) // two minutes from now on
+	if !take(past, 6*s) || !take(follows, 7*s) {
+		t.Fatal("a path does not hold")
+	}
+	// The acknowledgement has left it one minute.
+	if take(past, 100*s) {
+		t.Error("a path holds that rests on a connection that has expired")
+	}
+}

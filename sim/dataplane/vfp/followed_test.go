@@ -199,3 +199,45 @@ func TestSweptUnifiedFlowEndsAPath(t *testing.T) {
 		t.Errorf("the rule has counted %d packets, want 6: four of a unified flow that is gone, one of another, one of a new one", n)
 	}
 }
+
+// Packets that followed a path are told of together: the connection lives from the last of
+// them on, whichever flow it was of, and the rule has counted them all, with what they were
+// longer at the port.
+func TestFollowersAreToldTogether(t *testing.T) {
+	pt := port(layer("L", 1, []*Rule{{ID: "a", Action: Allow{}, Priority: 1, Flags: Stateful}}, nil))
+	ways := path.NewWays()
+	const longer = 50
+	keep := func(text string, dir Direction) *path.Flow {
+		p := parse(t, text)
+		r := &path.Record{Len: p.Len() - longer, Ways: ways}
+		p.Note(&r.Edits)
+		if !pt.Process(p, dir, &Env{Path: r}).Pass || !r.Keepable() {
+			t.Fatal("the way is not kept")
+		}
+		return r.Flow()
+	}
+	request, reply := keep("udp 10.0.0.1:1 > 10.0.0.2:2", Out), keep("udp 10.0.0.2:2 > 10.0.0.1:1", In)
+	pt.Count()
+	rule := pt.Layers()[0].Groups[0].Rules[0]
+	before := rule.Counts()
+	take := func(f *path.Flow, at time.Duration) {
+		t.Helper()
+		if !f.Take(&path.Passing{Now: at, Proto: packet.UDP, Packets: 1, Bytes: 100}) {
+			t.Fatal("the path does not hold at", at)
+		}
+	}
+	for _, at := range []time.Duration{0, 5} {
+		take(request, at)
+		take(reply, at+2)
+	}
+	take(request, 9)
+	pt.Count()
+	if n := rule.Counts(); n.Packets-before.Packets != 5 || n.Bytes-before.Bytes != 5*(100+longer) {
+		t.Errorf("the rule has counted %+v, before %+v", n, before)
+	}
+	for _, f := range pt.layers[0].flows {
+		if f.conn.until != 9+f.conn.ttl {
+			t.Errorf("the connection lives until %v, want %v", f.conn.until, 9+f.conn.ttl)
+		}
+	}
+}
