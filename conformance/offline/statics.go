@@ -50,18 +50,6 @@ type folders struct {
 	read map[string]*nodedump.Node
 }
 
-// node reads a folder.
-func (f *folders) node(ctx context.Context, name string) (*nodedump.Node, error) {
-	if n := f.read[name]; n != nil {
-		return n, nil
-	}
-	n, err := nodedump.Read(ctx, filepath.Join(f.dir, name))
-	if err == nil {
-		f.read[name] = n
-	}
-	return n, err
-}
-
 // tryStatic tries one check of a claim; false when it needs a lab or a cluster, or the
 // folders of nodes that are left out.
 func tryStatic(ctx context.Context, l *claims.Ledger, c *claims.Claim, k *claims.Check, nodes *folders) (result.Static, bool) {

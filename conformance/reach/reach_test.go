@@ -145,18 +145,10 @@ func TestClassesAreTheirMembers(t *testing.T) {
 	}
 }
 
-// TestFewFlowsAreSentEach: in a large cluster a question about few flows is answered without
-// finding out what is equal, and the answers are those of the classes.
-func TestFewFlowsAreSentEach(t *testing.T) {
-	t.Parallel()
-	path, err := labtest.Write(t.TempDir(), labtest.Size{Nodes: 67, Linux: 1, Pods: 30, Services: 4, NodePorts: 1, Policies: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := built(t, path, "", nil)
-	refs := alone(c).refs
-	var pods, services, nodePort []string
-	for _, ref := range refs {
+// endsOf are a cluster's pods, and its Services but that of the API server, without and with
+// node ports.
+func endsOf(c *lab.Cluster) (pods, services, nodePort []string) {
+	for _, ref := range alone(c).refs {
 		switch e := alone(c).ends[ref]; {
 		case e.kind == doc.Pod:
 			pods = append(pods, ref)
@@ -167,6 +159,19 @@ func TestFewFlowsAreSentEach(t *testing.T) {
 			nodePort = append(nodePort, ref)
 		}
 	}
+	return pods, services, nodePort
+}
+
+// TestFewFlowsAreSentEach: in a large cluster a question about few flows is answered without
+// finding out what is equal, and the answers are those of the classes.
+func TestFewFlowsAreSentEach(t *testing.T) {
+	t.Parallel()
+	path, err := labtest.Write(t.TempDir(), labtest.Size{Nodes: 67, Linux: 1, Pods: 30, Services: 4, NodePorts: 1, Policies: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := built(t, path, "", nil)
+	pods, services, nodePort := endsOf(c)
 	for _, q := range []struct {
 		from, to []string
 		few      bool

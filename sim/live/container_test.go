@@ -192,6 +192,22 @@ func TestOnDrive(t *testing.T) {
 	}
 }
 
+// listsFolder lists a folder in a container whose own program asks for no services of Wine:
+// who lists a folder needs them.
+func listsFolder(t *testing.T, h *ContainerHandle) {
+	t.Helper()
+	stdio, text := outputs(t)
+	p, err := h.Exec(t.Context(), netns.Command{Args: []string{"cmd.exe", "/c", `dir C:\data`}}, stdio)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := p.Wait(t.Context()); err != nil || e.Code != 0 {
+		t.Errorf("dir: %+v, error %v: %s", e, err, text())
+	} else if got := text(); !strings.Contains(got, "new.txt") {
+		t.Errorf("dir: %q", got)
+	}
+}
+
 // TestWindowsContainers: a Wine prefix per container, with mounts on its drive C, and two of
 // one pod that share its network and nothing else.
 func TestWindowsContainers(t *testing.T) {
@@ -236,16 +252,7 @@ func TestWindowsContainers(t *testing.T) {
 	if got := text2(); !strings.Contains(got, "new") || !strings.Contains(got, "10.0.17763") {
 		t.Errorf("exec: %q", got)
 	}
-	// The container's own program asks for no services of Wine; who lists a folder needs them.
-	stdio3, text3 := outputs(t)
-	if p, err = h.Exec(t.Context(), netns.Command{Args: []string{"cmd.exe", "/c", `dir C:\data`}}, stdio3); err != nil {
-		t.Fatal(err)
-	}
-	if e, err := p.Wait(t.Context()); err != nil || e.Code != 0 {
-		t.Errorf("dir: %+v, error %v: %s", e, err, text3())
-	} else if got := text3(); !strings.Contains(got, "new.txt") {
-		t.Errorf("dir: %q", got)
-	}
+	listsFolder(t, h)
 	u, err := h.Usage(t.Context())
 	if err != nil || u.Processes < 2 {
 		t.Errorf("%+v, error %v", u, err)

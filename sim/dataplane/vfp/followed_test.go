@@ -135,7 +135,7 @@ func TestWhatEndsAPath(t *testing.T) {
 				t.Fatalf("%+v, keepable %v", o, r.Keepable())
 			}
 			f := r.Flow()
-			if !f.Take(by) || !f.Take(by) {
+			if !takesTwo(f, by) {
 				t.Fatal("the path does not hold before anything has changed")
 			}
 			c.change(s, from, to)
@@ -160,7 +160,7 @@ func TestRulesMadeLaterEndAPath(t *testing.T) {
 		t.Fatal("the way through a port without rules is not kept")
 	}
 	f, by := r.Flow(), passing(p, 0)
-	if pt.Reset(); !f.Take(by) || !f.Take(by) {
+	if pt.Reset(); !takesTwo(f, by) {
 		t.Fatal("the path does not hold, though nothing has changed")
 	}
 	pt.SetLayersLater(func() []*Layer { return []*Layer{layer("L", 1, nil, nil)} })
@@ -180,7 +180,7 @@ func TestSweptUnifiedFlowEndsAPath(t *testing.T) {
 		t.Fatal("the way is not kept")
 	}
 	f, by := r.Flow(), passing(p, 0)
-	if !f.Take(by) || !f.Take(by) {
+	if !takesTwo(f, by) {
 		t.Fatal("the path does not hold before anything has changed")
 	}
 	r.Ways.Settle()
@@ -240,4 +240,10 @@ func TestFollowersAreToldTogether(t *testing.T) {
 			t.Errorf("the connection lives until %v, want %v", f.conn.until, 9+f.conn.ttl)
 		}
 	}
+}
+
+// takesTwo sends two packets by a path: the first may be one that it looks at more closely.
+func takesTwo(f *path.Flow, by *path.Passing) bool {
+	first := f.Take(by)
+	return f.Take(by) && first
 }
