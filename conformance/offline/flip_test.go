@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
-	"github.com/winlab-dev/winlab/conformance/nodedump"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -276,7 +275,7 @@ func TestEveryExpectationCanFail(t *testing.T) {
 // although the model decides it.
 func (s *suite) turned(ctx context.Context, cl *claims.Claim, k *claims.Check, undecided map[string]bool) (red int, green []string) {
 	if k.Static() {
-		st, _ := tryStatic(ctx, s.ledger, cl, k, &folders{dir: "../../fixtures/nodes", read: map[string]*nodedump.Node{}})
+		st, _ := tryStatic(ctx, s.ledger, cl, k, "../../fixtures/nodes")
 		if st.Outcome() != result.Differs {
 			return 0, []string{"its examples"}
 		}

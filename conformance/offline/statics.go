@@ -25,14 +25,13 @@ func Statics(ctx context.Context, l *claims.Ledger, nodes string) ([]result.Stat
 		return nil, err
 	}
 	var out []result.Static
-	from := &folders{dir: nodes, read: map[string]*nodedump.Node{}}
 	for _, c := range l.Claims() {
 		for _, rules := range []bool{true, false} { // rules first, as in the report
 			for i := range c.Checks {
 				if (c.Checks[i].Rule != nil) != rules {
 					continue
 				}
-				if s, ok := tryStatic(ctx, l, c, &c.Checks[i], from); ok {
+				if s, ok := tryStatic(ctx, l, c, &c.Checks[i], nodes); ok {
 					out = append(out, s)
 				}
 			}
@@ -44,15 +43,9 @@ func Statics(ctx context.Context, l *claims.Ledger, nodes string) ([]result.Stat
 	return out, nil
 }
 
-// folders are those that were taken from nodes: each is read once, many checks are about one.
-type folders struct {
-	dir  string // "" for none
-	read map[string]*nodedump.Node
-}
-
 // tryStatic tries one check of a claim; false when it needs a lab or a cluster, or the
 // folders of nodes that are left out.
-func tryStatic(ctx context.Context, l *claims.Ledger, c *claims.Claim, k *claims.Check, nodes *folders) (result.Static, bool) {
+func tryStatic(ctx context.Context, l *claims.Ledger, c *claims.Claim, k *claims.Check, nodes string) (result.Static, bool) {
 	if k.Rule != nil {
 		s := check.Example(c, k)
 		s.Scope = k.Scope()
@@ -67,7 +60,7 @@ func tryStatic(ctx context.Context, l *claims.Ledger, c *claims.Claim, k *claims
 	case k.Resources != nil:
 		s.Input = inputOf(k.Resources)
 		allocate(&s, *k)
-	case k.Doctor != nil && nodes.dir != "":
+	case k.Doctor != nil && nodes != "":
 		diagnose(ctx, &s, l, nodes, *k)
 	default:
 		return s, false
@@ -159,12 +152,12 @@ func inputOf(r *claims.Resources) string {
 
 // diagnose lets the doctor look at a folder. The Kubernetes version is that of the
 // check's own range; the rest of the setting is what the folder says.
-func diagnose(ctx context.Context, s *result.Static, l *claims.Ledger, nodes *folders, k claims.Check) {
-	s.Expect, s.Command = "finds nothing of it", "winlab doctor "+path.Join(nodes.dir, k.Doctor.Node)
+func diagnose(ctx context.Context, s *result.Static, l *claims.Ledger, nodes string, k claims.Check) {
+	s.Expect, s.Command = "finds nothing of it", "winlab doctor "+path.Join(nodes, k.Doctor.Node)
 	if k.Doctor.Finds != "" {
 		s.Expect = "finds " + k.Doctor.Finds
 	}
-	n, err := nodedump.Read(ctx, filepath.Join(nodes.dir, k.Doctor.Node))
+	n, err := nodedump.Read(ctx, filepath.Join(nodes, k.Doctor.Node))
 	if err != nil {
 		s.Got, s.Summary = "error", err.Error()
 		return

@@ -32,7 +32,8 @@ func TestWhatEndsAPath(t *testing.T) {
 		r := &path.Record{Ways: path.NewWays()}
 		r.Rests(&ct.changes, &ct.ways)
 		f, by := r.Flow(), &path.Passing{Proto: packet.TCP, TCPFlags: packet.ACK, Packets: 1, Bytes: 60}
-		if !f.Take(by) || !f.Take(by) {
+		first := f.Take(by) // may be one that the path looks at more closely
+		if !f.Take(by) || !first {
 			t.Fatal("the path does not hold before anything has changed")
 		}
 		c.do()
