@@ -425,7 +425,7 @@ func (im *importing) version(s tree, nodes []*labNode) {
 		}
 	}
 	if first == "1.5" || first == "1.6" || first == "1.7" {
-		// pkg/proxy/winkernel is in kubernetes/kubernetes since 1.8.
+		// pkg/proxy/winkernel is in kubernetes/kubernetes since 1.8 (pull request 51064).
 		p := newTree()
 		p.set("mode", "userspace", "")
 		s.set("proxy", p, im.r.conclude("mode of kube-proxy", "userspace", "on Windows kube-proxy "+first+" has no other"))
