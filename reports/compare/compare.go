@@ -48,6 +48,20 @@ type Document struct {
 	Hidden []Name `json:"-"`
 }
 
+// Compared is how many rules and flows of the nodes stand beside the model's. A document with
+// neither says nothing about the model.
+func (d *Document) Compared() (rules, flows int) {
+	for _, p := range d.Ports {
+		rules += p.Theirs
+	}
+	for _, f := range d.Flows {
+		if f.Result != NotCompared {
+			flows++
+		}
+	}
+	return rules, flows
+}
+
 // Place is a line of a file, or a packet of a capture.
 type Place struct {
 	File Name `json:"file"`

@@ -28,18 +28,15 @@ func (d *Document) WriteText(w io.Writer) error {
 	for i := range d.Tuples {
 		d.Tuples[i].text(&b)
 	}
-	compared, agree := 0, 0
+	rules, compared := d.Compared()
+	agree, same := 0, 0
 	for _, f := range d.Flows {
-		if f.Result != NotCompared {
-			compared++
-		}
 		if f.Result == Agrees {
 			agree++
 		}
 	}
-	rules, same := 0, 0
 	for _, p := range d.Ports {
-		rules, same = rules+p.Theirs, same+p.Same
+		same += p.Same
 	}
 	fmt.Fprintf(&b, "%d of %d rules on %d ports are the same, %d of %d flows agree, %d were not compared; %d differences\n", same, rules, len(d.Ports), agree, compared, len(d.Flows)-compared, d.Differences)
 	_, err := io.WriteString(w, b.String())

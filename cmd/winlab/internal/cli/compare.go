@@ -3,6 +3,7 @@ package cli
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +41,8 @@ With --anonymous the result has neither names nor addresses of the cluster. Addr
 prefix still do, and a name has the same other one everywhere; ports, protocols, versions and the
 words of VFP stay. Look through it before you send it.
 
-Exit codes: 0 no difference, 1 a difference was found, 2 wrong usage or not readable.`,
+Exit codes: 0 no difference, 1 a difference was found, 2 wrong usage, not readable, or nothing
+to compare.`,
 		Example: `  winlab compare bundle
   winlab compare win1.zip -o json > compare.json
   winlab compare --anonymous win1.zip > report.txt`,
@@ -75,6 +77,9 @@ Exit codes: 0 no difference, 1 a difference was found, 2 wrong usage or not read
 		}
 		if err == nil && d.Differences > 0 {
 			return unexpected{}
+		}
+		if rules, flows := d.Compared(); err == nil && rules+flows+len(d.Tuples) == 0 {
+			err = fmt.Errorf("nothing in %s could be compared: put listings of vfpctrl, the text of pktmon etl2txt, a capture or tuples.txt into the folder of a node (winlab compare --help)", args[0])
 		}
 		return err
 	}
