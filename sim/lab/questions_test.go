@@ -9,13 +9,17 @@ import (
 )
 
 // Every question that no source decides can be pinned in a lab, with the values
-// that the code knows, and every parameter that says it is open is a question.
+// that the code knows, and every parameter that says it is open is a question, or a fact that
+// nobody has looked at.
 func TestQuestionsAreParameters(t *testing.T) {
 	params := map[string]spec.Param{}
 	for _, p := range spec.Params() {
 		params[p.Name] = p
-		if p.Open && evidence.QuestionOf(p.Name) == nil {
-			t.Errorf("parameter %s says that it is open, and no question has it", p.Name)
+		if p.Open && p.Fact == (evidence.QuestionOf(p.Name) != nil) {
+			t.Errorf("parameter %s is open: it must be either a question or a fact", p.Name)
+		}
+		if p.Fact && !p.Open {
+			t.Errorf("parameter %s is a fact, and not open", p.Name)
 		}
 	}
 	for _, q := range evidence.Questions() {

@@ -16,6 +16,9 @@ type Param struct {
 	// Open says that this is a question that no source decides. Left out of a lab,
 	// a flow that meets it is followed with every value.
 	Open bool
+	// Fact says of an open one that it is no question about Windows: somebody can look at the
+	// cluster, and nobody has.
+	Fact bool
 }
 
 // The names of the parameters of a lab.
@@ -106,7 +109,7 @@ var params = []Param{
 		Means: "with which code HNS refuses a load balancer whose frontend is taken; no flow follows from it"},
 	{Name: paramTakenHostPort, Values: []string{"0x803b0013", "0x20"}, Open: true,
 		Means: "with which code HNS refuses a port of the node that another endpoint of a nat network publishes; no flow follows from it"},
-	{Name: ParamAssumedNodes, Values: []string{AssumedAsMade, AssumedOtherwise}, Open: true,
+	{Name: ParamAssumedNodes, Values: []string{AssumedAsMade, AssumedOtherwise}, Open: true, Fact: true,
 		Means: "whether nodes at which nobody looked (assumed:) are as their plugin and kube-proxy make them; what happens at one that is not is unknown"},
 	{Name: ParamIPForwarding, Values: []string{"off", "on"}, Default: "off", Means: "whether the NICs of an Azure segment may send and receive for addresses that are not assigned to them"},
 	{Name: ParamReversePath, Values: []string{"off", "strict"}, Open: true,

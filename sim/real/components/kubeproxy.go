@@ -203,8 +203,8 @@ var ErrEnded = errors.New("kube-proxy has ended")
 
 // WaitSynced returns when kube-proxy has brought HNS in line with what the API server
 // had at the time since; for the first sync that is the zero time. It must have been
-// sent all Services and endpoints, have begun a sync after that, and make no
-// call any more. An error has the end of its log; it is [ErrEnded] when kube-proxy ended.
+// sent all Services and endpoints, have begun a sync after that, make no call any more, and
+// have no goroutine that syncs: on a busy machine a call can be long in coming. An error has the end of its log; it is [ErrEnded] when kube-proxy ended.
 func (k *RunningKubeProxy) WaitSynced(ctx context.Context, since time.Time) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -214,9 +214,9 @@ func (k *RunningKubeProxy) WaitSynced(ctx context.Context, since time.Time) erro
 				from = since
 			}
 			k.mu.Lock()
-			done := k.lookup.After(from) && time.Since(k.last) > k.quiet()
+			begun, silent := k.lookup.After(from), time.Since(k.last)
 			k.mu.Unlock()
-			if done {
+			if begun && silent > k.quiet() && !k.syncs(ctx, silent) {
 				return nil
 			}
 		}
@@ -251,23 +251,31 @@ func (k *RunningKubeProxy) condition() string {
 	return last + "; process: " + k.State() + "; it says\n" + k.logEnd() + "\nand works at\n" + k.goroutines()
 }
 
+// syncs reports whether a kube-proxy that has made no call for a while is in a sync all the
+// same. Where it cannot be asked, it is for as long as in a network of its own.
+func (k *RunningKubeProxy) syncs(ctx context.Context, silent time.Duration) bool {
+	if k.metrics == "" {
+		return false
+	}
+	text, err := k.stacks(ctx)
+	if err != nil {
+		return silent <= quietInPlace
+	}
+	return strings.Contains(text, ").syncProxyRules(")
+}
+
 // goroutines are the stacks of kube-proxy's goroutines that sync or are in the library
 // of HNS.
 func (k *RunningKubeProxy) goroutines() string {
 	if k.metrics == "" {
 		return "(not asked: it is in a network of its own)"
 	}
-	client := http.Client{Timeout: 10 * time.Second}
-	r, err := client.Get("http://" + k.metrics + "/debug/pprof/goroutine?debug=2")
+	text, err := k.stacks(context.Background())
 	if err != nil {
 		return err.Error()
 	}
-	text, err := io.ReadAll(r.Body)
-	if err := errors.Join(err, r.Body.Close()); err != nil {
-		return err.Error()
-	}
 	var all []string
-	for g := range strings.SplitSeq(string(text), "\n\n") {
+	for g := range strings.SplitSeq(text, "\n\n") {
 		if strings.Contains(g, "pkg/proxy/winkernel.") || strings.Contains(g, "hcsshim") || strings.Contains(g, "hnslib") {
 			all = append(all, g)
 		}
@@ -276,6 +284,28 @@ func (k *RunningKubeProxy) goroutines() string {
 		return "no goroutine that has to do with HNS"
 	}
 	return strings.Join(all, "\n\n")
+}
+
+// stacks are those of all its goroutines, as it says itself.
+func (k *RunningKubeProxy) stacks(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+k.metrics+"/debug/pprof/goroutine?debug=2", nil)
+	if err != nil {
+		return "", err
+	}
+	r, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(r.Body)
+	if err := errors.Join(err, r.Body.Close()); err != nil {
+		return "", err
+	}
+	if r.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s: %s", req.URL, r.Status)
+	}
+	return string(text), nil
 }
 
 // informed returns when it had been sent both the Services and their endpoints;

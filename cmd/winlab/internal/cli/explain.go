@@ -29,7 +29,7 @@ type paramInfo struct {
 	Values  []string `json:"values,omitempty"` // empty: any value
 	Default string   `json:"default"`
 	Means   string   `json:"means,omitempty"`
-	// Open says that no source decides, and that every value is tried.
+	// Open says that every value is tried.
 	Open bool `json:"open,omitempty"`
 }
 
@@ -186,7 +186,7 @@ func printParams(w io.Writer, ps []paramInfo) error {
 		if values == "" {
 			values = "any"
 		}
-		fmt.Fprintf(w, "\n%s\n  %s\n  values   %s\n  default  %s\n", p.Name, p.Means, values, cmp.Or(p.Default, map[bool]string{true: "open: no source decides, and every value is tried"}[p.Open], "depends on the design"))
+		fmt.Fprintf(w, "\n%s\n  %s\n  values   %s\n  default  %s\n", p.Name, p.Means, values, cmp.Or(p.Default, map[bool]string{true: "open: every value is tried"}[p.Open], "depends on the design"))
 	}
 	return nil
 }
