@@ -36,14 +36,14 @@ var passing = []error{
 	syscall.ECONNABORTED, syscall.ECONNRESET, syscall.EPROTO, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTUNREACH,
 }
 
-// accept returns the next client. An error that passes, such as a process out of
+// accept returns the next client of a listener. An error that passes, such as a process out of
 // file descriptors (EMFILE) or a client that went away in the queue (ECONNABORTED),
 // is not the end of the service: it is logged, and tried again after a pause. An
 // error means that the listener is gone.
-func (v *Server) accept() (net.Conn, error) {
+func (v *Server) accept(l net.Listener) (net.Conn, error) {
 	var pause time.Duration
 	for {
-		c, err := v.listener.Accept()
+		c, err := l.Accept()
 		if err == nil {
 			if pause > 0 {
 				v.service.log.Printf("clients are accepted again")
@@ -75,7 +75,7 @@ func (v *Server) admit(c net.Conn) bool {
 	switch {
 	case v.done:
 	case len(v.conns) >= v.limits.conns:
-		v.service.log.Printf("%s: %d clients are connected, and no more are taken; the connection is closed", c.RemoteAddr(), len(v.conns))
+		v.service.log.Printf("%s: %d clients are connected, and no more are taken; the connection is closed", from(c), len(v.conns))
 	default:
 		v.conns[c] = true
 		v.wg.Add(1)

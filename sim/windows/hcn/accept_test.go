@@ -24,7 +24,10 @@ func serveWith(t *testing.T, l limits, through func(net.Listener) net.Listener) 
 	v = must(Listen(s, "127.0.0.1:0"))(t)
 	v.limits = l
 	if through != nil {
-		v.listener = through(v.listener)
+		for _, near := range v.listeners[1:] {
+			must(0, near.Close())(t)
+		}
+		v.listeners = []net.Listener{through(v.listeners[0])}
 	}
 	done = make(chan error, 1)
 	go func() { done <- v.Serve(t.Context()) }()

@@ -48,15 +48,20 @@ func (e *CallError) Error() string {
 }
 
 // Dial connects to a server at "127.0.0.1:PORT". The name appears in its log. When
-// ctx ends, the connection ends, and so does a call or a Watch that is under way.
+// ctx ends, the connection ends, and so does a call or a Watch that is under way. Where
+// the server listens on a Unix socket beside that address, Dial takes that: the kernel
+// needs less than half of the time for a call, as there is no TCP between the two.
 func Dial(ctx context.Context, address, name string) (*Client, error) {
 	if _, err := loopback(address); err != nil {
 		return nil, err
 	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp4", address)
-	if err != nil {
-		return nil, err
+	conn := dialNear(ctx, address)
+	if conn == nil {
+		var d net.Dialer
+		var err error
+		if conn, err = d.DialContext(ctx, "tcp4", address); err != nil {
+			return nil, err
+		}
 	}
 	c := &Client{conn: conn, ended: ctx.Err, r: bufio.NewReaderSize(conn, 64<<10)}
 	c.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })

@@ -18,8 +18,9 @@ import (
 
 // Server answers the wire protocol on a loopback address.
 type Server struct {
-	service  *Service
-	listener net.Listener
+	service *Service
+	// listeners are that of TCP, and the one beside it, see listenNear.
+	listeners []net.Listener
 
 	limits  limits
 	closing chan struct{} // closed by Close
@@ -40,7 +41,15 @@ func Listen(s *Service, address string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return On(s, l), nil
+	near, err := listenNear(l.Addr().String())
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	v := On(s, l)
+	if near != nil {
+		v.listeners = append(v.listeners, near)
+	}
+	return v, nil
 }
 
 // On serves on a listener of the caller's, for example one in a network namespace. It
@@ -48,7 +57,7 @@ func Listen(s *Service, address string) (*Server, error) {
 // it.
 func On(s *Service, l net.Listener) *Server {
 	s.started()
-	return &Server{service: s, listener: l, limits: defaultLimits, closing: make(chan struct{}), conns: map[net.Conn]bool{}}
+	return &Server{service: s, listeners: []net.Listener{l}, limits: defaultLimits, closing: make(chan struct{}), conns: map[net.Conn]bool{}}
 }
 
 func loopback(address string) (netip.AddrPort, error) {
@@ -60,24 +69,36 @@ func loopback(address string) (netip.AddrPort, error) {
 }
 
 // Addr returns where the server listens, "127.0.0.1:40123".
-func (v *Server) Addr() string { return v.listener.Addr().String() }
+func (v *Server) Addr() string { return v.listeners[0].Addr().String() }
 
 // Serve accepts clients until ctx ends or Close is called; then all connections
 // are closed. It returns nil when that is how it ended.
 func (v *Server) Serve(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = v.Close() })
 	defer stop()
+	ended := make(chan error, len(v.listeners))
+	for _, l := range v.listeners {
+		go func() { ended <- v.acceptAll(l) }()
+	}
+	err := <-ended
+	v.mu.Lock()
+	if v.done {
+		err = nil
+	}
+	v.mu.Unlock()
+	err = errors.Join(err, v.Close())
+	for range v.listeners[1:] {
+		<-ended // by Close
+	}
+	v.wg.Wait()
+	return err
+}
+
+// acceptAll serves the clients of a listener until that is gone.
+func (v *Server) acceptAll(l net.Listener) error {
 	for {
-		c, err := v.accept()
+		c, err := v.accept(l)
 		if err != nil {
-			v.mu.Lock()
-			done := v.done
-			v.mu.Unlock()
-			if done {
-				err = nil
-			}
-			err = errors.Join(err, v.Close())
-			v.wg.Wait()
 			return err
 		}
 		if !v.admit(c) {
@@ -100,12 +121,16 @@ func (v *Server) Close() error {
 	for c := range v.conns {
 		_ = c.Close()
 	}
-	return v.listener.Close()
+	var errs []error
+	for _, l := range v.listeners {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func (v *Server) serve(c net.Conn) {
 	defer v.wg.Done()
-	name := c.RemoteAddr().String()
+	name := from(c)
 	err := v.converse(c, &name)
 	v.mu.Lock()
 	delete(v.conns, c)
@@ -115,6 +140,14 @@ func (v *Server) serve(c net.Conn) {
 	if err != nil && !errors.Is(err, io.EOF) && !done {
 		v.service.log.Printf("%s: %v; the connection is closed", name, err)
 	}
+}
+
+// from is where a client is, until it says its name.
+func from(c net.Conn) string {
+	if a := c.RemoteAddr(); a.Network() == "tcp" {
+		return a.String()
+	}
+	return "a program of this machine"
 }
 
 // converse speaks with one client until it ends or errs.
