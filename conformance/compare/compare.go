@@ -23,23 +23,14 @@ const maxFlows = 500
 // Bundle compares what a bundle shows of its nodes with the model. The error is about the bundle
 // as a whole.
 func Bundle(ctx context.Context, b *bundle.Bundle) (d *doc.Document, err error) {
-	base, err := filepath.Abs(b.Dir) // the lab is in another folder
-	if err != nil {
-		return nil, err
-	}
 	dir, err := os.MkdirTemp("", "winlab-compare-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	r, err := importer.Import(ctx, b, "bundle", func(f string) string { return filepath.Join(base, filepath.FromSlash(f)) }, func(s string) string { return s })
+	r, err := importer.In(ctx, b, dir)
 	if err != nil {
 		return nil, err
-	}
-	for name, data := range r.Extra {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			return nil, err
-		}
 	}
 	f, err := lab.Parse(filepath.Join(dir, "bundle.yaml"), r.Lab)
 	if err != nil {

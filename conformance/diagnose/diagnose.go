@@ -54,16 +54,12 @@ func Is(ctx context.Context, path string) (bool, error) {
 // Bundle says what is wrong in a bundle. What t leaves open is taken from each node's files.
 // The error is about the bundle as a whole.
 func Bundle(ctx context.Context, b *bundle.Bundle, t claims.Target, l *claims.Ledger) (d *findings.Document, err error) {
-	base, err := filepath.Abs(b.Dir) // the lab is in another folder
-	if err != nil {
-		return nil, err
-	}
 	dir, err := os.MkdirTemp("", "winlab-doctor-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	r, err := importer.Import(ctx, b, "bundle", func(f string) string { return filepath.Join(base, filepath.FromSlash(f)) }, func(s string) string { return s })
+	r, err := importer.In(ctx, b, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -197,11 +193,6 @@ func (x *notExamined) list() (all []string) {
 
 // cluster builds the lab of an import.
 func cluster(ctx context.Context, dir string, r *importer.Result) (*lab.Cluster, error) {
-	for name, data := range r.Extra {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			return nil, err
-		}
-	}
 	f, err := lab.Parse(filepath.Join(dir, "bundle.yaml"), r.Lab)
 	if err != nil {
 		return nil, err

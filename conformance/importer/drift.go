@@ -66,7 +66,9 @@ func (im *importing) drift(n *labNode) {
 			continue
 		}
 		for _, a := range addresses(p) {
-			pods[a] = p
+			if pods[a] == nil || p.unsure == "" {
+				pods[a] = p
+			}
 		}
 	}
 	add := func(d Drift) {
@@ -75,7 +77,7 @@ func (im *importing) drift(n *labNode) {
 	}
 	for _, a := range sortedAddrs(pods) {
 		p := pods[a]
-		if p.Spec.NodeName != n.name || local[a] != nil {
+		if p.Spec.NodeName != n.name || local[a] != nil || p.unsure != "" {
 			continue
 		}
 		means := "nothing reaches the pod; it is not in the lab"
@@ -157,11 +159,15 @@ func place(e *hns.Endpoint) string {
 // internalTrafficPolicy Local, have other backends and are left out.
 func (im *importing) driftOfServices(n *labNode, byID map[string]*hns.Endpoint, add func(Drift)) {
 	d := n.got.dump.HNS
-	if len(d.LoadBalancers) == 0 || im.backendsUnknown() != "" {
+	if len(d.LoadBalancers) == 0 {
 		return // no kube-proxy has run there, or its lists were not taken
 	}
 	told := map[string]bool{}
-	for _, o := range im.services {
+	says, services := "nothing of this one", im.services
+	if why := im.backendsUnknown(); why != "" {
+		says, services = why, nil
+	}
+	for _, o := range services {
 		var s corev1.Service
 		if json.Unmarshal(o.raw, &s) != nil || len(s.Spec.Selector) == 0 || s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal {
 			continue
@@ -175,7 +181,7 @@ func (im *importing) driftOfServices(n *labNode, byID map[string]*hns.Endpoint, 
 	for i := range d.LoadBalancers {
 		lb := &d.LoadBalancers[i]
 		if _, gone := behind(lb, byID, of6(lb)); len(gone) > 0 && !told[lb.ID] {
-			add(Drift{ID: OtherBackends, Kubernetes: "nothing of this one", Means: "connections that get such a backend go to an address that nobody has",
+			add(Drift{ID: OtherBackends, Kubernetes: says, Means: "connections that get such a backend go to an address that nobody has",
 				HNS: fmt.Sprintf("load balancer %s, of %s, names endpoints that are not there: %s", strings.ToLower(lb.ID), frontends(lb), strings.Join(gone, ", "))})
 		}
 	}

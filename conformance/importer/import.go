@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -36,8 +38,6 @@ type importing struct {
 	// noPolicies says why nobody read NetworkPolicies, "" where somebody has: the ACLs of nodes that
 	// were seen are theirs, those of others are not known.
 	noPolicies string
-	// unlabelled is where a table shows pods without their labels, if one does.
-	unlabelled object
 	// ref is how the lab names a file of the bundle, and beside how one of [Result.Extra].
 	ref, beside func(string) string
 }
@@ -50,8 +50,12 @@ type (
 	kubePod struct {
 		corev1.Pod
 		at object
-		// table says that it is known from a table of kubectl, which shows no ports.
-		table bool
+		// table says that it is known from a table of kubectl, which shows no ports, unlabelled that
+		// no table showed its labels either.
+		table, unlabelled bool
+		// unsure is a STATUS of a table that pods have which run and pods which never will again: ""
+		// where the phase is known.
+		unsure string
 	}
 )
 
@@ -84,6 +88,7 @@ func Import(ctx context.Context, b *bundle.Bundle, name string, ref, beside func
 		}
 		im.tables(f)
 	}
+	im.podsOfHosts()
 	im.r.HasCluster = len(im.kube)+len(im.pods) > 0
 	im.kubeNodes()
 	im.nodeFolders()
@@ -94,6 +99,25 @@ func Import(ctx context.Context, b *bundle.Bundle, name string, ref, beside func
 		return nil, fmt.Errorf("%s has neither objects of HNS nor nodes of Kubernetes; take it with winlab.exe collect on a node, or give the output of: kubectl get nodes,pods,services,endpointslices -A -o json%s", b.Path, im.there())
 	}
 	return im.r, im.lab(name)
+}
+
+// In makes a lab of a bundle for somebody who reads it at once: files of the bundle are named where they
+// are, and those of [Result.Extra] are written into dir, a folder that is there.
+func In(ctx context.Context, b *bundle.Bundle, dir string) (*Result, error) {
+	base, err := filepath.Abs(b.Dir) // the lab is in another folder
+	if err != nil {
+		return nil, err
+	}
+	r, err := Import(ctx, b, "bundle", func(f string) string { return filepath.Join(base, filepath.FromSlash(f)) }, func(s string) string { return s })
+	if err != nil {
+		return nil, err
+	}
+	for name, data := range r.Extra {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 // kubeNodes tells the result which nodes Kubernetes has.

@@ -230,7 +230,7 @@ func (im *importing) podCIDR(n *labNode) string {
 	for i := range im.pods {
 		p := &im.pods[i]
 		a, err := netip.ParseAddr(p.Status.PodIP)
-		if err != nil || !a.Is4() || p.Spec.NodeName != n.name || p.Spec.HostNetwork || !running(p) || !found.IsValid() || found.Contains(a) {
+		if err != nil || !a.Is4() || p.Spec.NodeName != n.name || p.Spec.HostNetwork || !running(p) || p.unsure != "" || !found.IsValid() || found.Contains(a) {
 			continue
 		}
 		im.r.conclude("podCIDR of "+n.name, "none", fmt.Sprintf("pod %s/%s has %s there, outside of the node's %s (%s:%d)", p.Namespace, p.Name, a, found, p.at.File, p.at.Line))
@@ -562,7 +562,7 @@ func (im *importing) manifest(s tree) error {
 		}
 	}
 	if why := im.backendsUnknown(); why != "" && len(im.services) > 0 {
-		im.r.miss("the pods behind Services", why+": Services that choose pods by them are not in the lab", "kubectl get pods -A -o json")
+		im.r.miss("the pods behind Services", why+": Services that choose pods by them are not in the lab, and their load balancers are not compared with them", "kubectl get pods -A -o json")
 	}
 	if out.Len() > 0 {
 		im.r.Extra["cluster.yaml"] = out.Bytes()

@@ -25,6 +25,9 @@ func (im *importing) labPods(s tree, nodes []*labNode) {
 		switch {
 		case p.Status.Phase == corev1.PodSucceeded, p.Status.Phase == corev1.PodFailed, p.Spec.HostNetwork:
 			continue
+		case p.unsure != "":
+			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: pod %s/%s: a pod with the status %s may have its address or not; it is not in the lab, and not compared with HNS (kubectl get pod -n %s %s -o json says its phase)", p.at.File, p.at.Line, p.Namespace, p.Name, comment(p.unsure), p.Namespace, p.Name))
+			continue
 		case err != nil || p.Spec.NodeName == "":
 			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: pod %s/%s has no address (%s)", p.at.File, p.at.Line, p.Namespace, p.Name, p.Status.Phase))
 			continue

@@ -1,8 +1,11 @@
 package importer_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/winlab-dev/winlab/conformance/importer"
 )
 
 // wide is what kubectl prints of the cluster of [node].
@@ -18,6 +21,46 @@ web         a      1/1     Running     3 (2d ago)    9d    10.244.1.7   win1    
 web         b      0/1     Running     0             9d    10.244.1.8   win1     <none>           <none>
 web         old    0/1     Completed   0             9d    10.244.1.9   win1     <none>           <none>
 `
+
+// TestStatusOfTables: the column STATUS decides whether a pod is in the lab and has to have an endpoint.
+// A pod with a status that says neither is left out by name, and is no difference; nor is one that has
+// its node's own address.
+func TestStatusOfTables(t *testing.T) {
+	for status, want := range map[string]string{
+		"Running": "lab", "CrashLoopBackOff": "lab", "Init:0/1": "lab", "Terminating": "terminating",
+		"Completed": "", "Evicted": "", "Failed": "",
+		"Error": "left out", "OOMKilled": "left out", "Unknown": "left out", "ExitCode:3221225477": "left out",
+	} {
+		nodes, _, _ := strings.Cut(wide, "-- pods.txt --")
+		pods := "-- pods.txt --\n"
+		for _, row := range [][]any{{"NAMESPACE", "NAME", "READY", "STATUS", "IP", "NODE"}, {"web", "a", "1/1", "Running", "10.244.1.7", "win1"},
+			{"web", "b", "0/1", status, "10.244.1.8", "win1"}, {"web", "host", "1/1", "Running", "192.168.1.11", "win1"}} {
+			pods += fmt.Sprintf("%-12s%-8s%-8s%-20s%-14s%s\n", row...)
+		}
+		r, _, err := imported(t, node+nodes+pods)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", status, err, r.Lab)
+		}
+		lab, out := string(r.Lab), strings.Join(r.LeftOut, "\n")
+		if got := strings.Contains(lab, "name: b # "); got != (want == "lab" || want == "terminating") {
+			t.Errorf("%s: in the lab: %v\n%s", status, got, lab)
+		}
+		if got := strings.Contains(lab, "terminating: true"); got != (want == "terminating") {
+			t.Errorf("%s: terminating: %v", status, got)
+		}
+		if got := strings.Contains(out, "pod web/b: a pod with the status "+status+" may have its address or not"); got != (want == "left out") {
+			t.Errorf("%s: left out: %s", status, out)
+		}
+		for _, d := range r.Drift {
+			if want != "" || d.ID != importer.LeftOver || !strings.HasPrefix(d.HNS, "endpoint b_") {
+				t.Errorf("%s: drift: %+v", status, d)
+			}
+		}
+		if want == "" && len(r.Drift) != 1 {
+			t.Errorf("%s: its endpoint is left over: %+v", status, r.Drift)
+		}
+	}
+}
 
 // TestImportTables: nodes and pods are taken from the tables of kubectl get -o wide; what a table
 // does not show (ports, labels, ranges) is nobody's guess.

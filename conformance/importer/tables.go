@@ -7,6 +7,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
@@ -76,14 +77,25 @@ func (im *importing) podRow(row *yaml.Node, at object) bool {
 	if !dump.Has(row, "NAME", "READY", "STATUS", "IP", "NODE") {
 		return false
 	}
-	p := kubePod{at: at, table: true}
+	p := kubePod{at: at, table: true, unlabelled: !dump.Has(row, "LABELS")}
 	p.Name, p.Namespace = dump.Str(row, "NAME"), dump.Str(row, "NAMESPACE")
 	if p.Namespace == "" {
 		p.Namespace = "default"
 		im.r.conclude("namespace of pod "+comment(p.Name), p.Namespace, "the table of kubectl has no column NAMESPACE")
 	}
+	if !p.unlabelled {
+		p.Labels = map[string]string{}
+		for _, pair := range strings.Split(dump.Str(row, "LABELS"), ",") {
+			if k, v, ok := strings.Cut(pair, "="); ok {
+				p.Labels[k] = v
+			}
+		}
+	}
 	for i := range im.pods {
 		if o := &im.pods[i]; o.Name == p.Name && o.Namespace == p.Namespace {
+			if o.unlabelled && !p.unlabelled {
+				o.Labels, o.unlabelled = p.Labels, false
+			}
 			return true
 		}
 	}
@@ -92,34 +104,67 @@ func (im *importing) podRow(row *yaml.Node, at object) bool {
 		p.Spec.NodeName = ""
 	}
 	ready, all, _ := strings.Cut(dump.Str(row, "READY"), "/")
-	switch dump.Str(row, "STATUS") {
-	case "Completed", "Succeeded":
-		p.Status.Phase = corev1.PodSucceeded
-	default:
-		p.Status.Phase = corev1.PodRunning
+	p.Status.Phase, p.unsure = phase(dump.Str(row, "STATUS"))
+	if dump.Str(row, "STATUS") == "Terminating" {
+		p.DeletionTimestamp = &metav1.Time{} // a table does not show when
 	}
 	if ready == all && ready != "0" && ready != "" {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	}
-	if dump.Has(row, "LABELS") {
-		p.Labels = map[string]string{}
-		for _, pair := range strings.Split(dump.Str(row, "LABELS"), ",") {
-			if k, v, ok := strings.Cut(pair, "="); ok {
-				p.Labels[k] = v
-			}
-		}
-	} else {
-		im.unlabelled = at
 	}
 	im.pods = append(im.pods, p)
 	return true
 }
 
+// phase is what the column STATUS says of a pod's phase. It shows the phase, the reason of the pod's
+// status, or that of a container that waits or has ended (k8s.io/kubernetes
+// pkg/printers/internalversion/printers.go printPod). A container that waits has a pod that goes on.
+// One that has ended, as in "Error" or "OOMKilled", may be started again or not, and a pod of which
+// nobody hears is "Unknown": then unsure is the text.
+func phase(status string) (p corev1.PodPhase, unsure string) {
+	switch status {
+	case "Completed", "Succeeded":
+		return corev1.PodSucceeded, ""
+	case "Failed", "Evicted", "NodeAffinity", "NodeShutdown", "Preempting", "OutOfcpu", "OutOfmemory", "OutOfpods", "UnexpectedAdmissionError":
+		return corev1.PodFailed, ""
+	case "Pending", "SchedulingGated":
+		return corev1.PodPending, ""
+	case "Running", "NotReady", "Terminating", "ContainerCreating", "PodInitializing",
+		"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable",
+		"CreateContainerConfigError", "CreateContainerError", "PreStartHookError", "PostStartHookError", "RunContainerError":
+		return corev1.PodRunning, ""
+	}
+	if strings.HasPrefix(status, "Init:") {
+		return corev1.PodPending, ""
+	}
+	if status == "" {
+		status = "none"
+	}
+	return "", status
+}
+
+// podsOfHosts marks the pods of tables that have their node's own address: a table does not show
+// hostNetwork.
+func (im *importing) podsOfHosts() {
+	for i := range im.pods {
+		p := &im.pods[i]
+		if !p.table {
+			continue
+		}
+		for j := range im.kube {
+			if k := &im.kube[j]; k.Name == p.Spec.NodeName && p.Status.PodIP != "" && internalIP(&k.Node).String() == p.Status.PodIP {
+				p.Spec.HostNetwork = true
+			}
+		}
+	}
+}
+
 // backendsUnknown says, of a Service that chooses pods by labels, why nobody knows which: "" where
 // the labels of all pods are there.
 func (im *importing) backendsUnknown() string {
-	if im.unlabelled.File == "" {
-		return ""
+	for i := range im.pods {
+		if p := &im.pods[i]; p.unlabelled {
+			return fmt.Sprintf("the table of pods at %s:%d does not show their labels", p.at.File, p.at.Line)
+		}
 	}
-	return fmt.Sprintf("the table of pods at %s:%d does not show their labels", im.unlabelled.File, im.unlabelled.Line)
+	return ""
 }

@@ -57,6 +57,11 @@ func BenchmarkContainer(b *testing.B) {
 	})
 	b.Run("exec", func(b *testing.B) {
 		h := begin("stays", "sleep", "10000")
+		defer func() { // a second round of the benchmark begins with the same name
+			if err := h.Remove(b.Context()); err != nil {
+				b.Error(err)
+			}
+		}()
 		for b.Loop() {
 			p, err := h.Exec(b.Context(), netns.Command{Args: []string{"true"}}, stdio)
 			if err != nil {
