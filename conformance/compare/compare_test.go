@@ -150,7 +150,7 @@ func pktmon(p *trace.Path, node string, group uint64) string {
 	var b strings.Builder
 	n, leg := 0, trace.Leg("")
 	for _, s := range p.Steps {
-		l, ok := packet.ReadLine(s.Packet)
+		l, ok := packet.ReadLine(s.Packet.String())
 		if !ok || s.Place != node || l.SrcMAC == (packet.MAC{}) || l.Proto != packet.TCP {
 			continue
 		}
@@ -261,7 +261,7 @@ func frames(t testing.TB, p *trace.Path, node string) (all [][]byte, objects []s
 		return packet.Build(spec)
 	}
 	for _, s := range p.Steps {
-		l, ok := packet.ReadLine(s.Packet)
+		l, ok := packet.ReadLine(s.Packet.String())
 		if !ok || s.Place != node || l.SrcMAC == (packet.MAC{}) {
 			continue
 		}

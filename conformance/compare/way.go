@@ -29,7 +29,7 @@ func hops(p *trace.Path) (all []*hop) {
 		if s.Rule != "" && (s.Action == trace.ActRewrite || s.Action == trace.ActEncap || s.Action == trace.ActDecap) {
 			rule = s
 		}
-		l, ok := packet.ReadLine(s.Packet)
+		l, ok := packet.ReadLine(s.Packet.String())
 		if !ok {
 			continue
 		}
@@ -272,7 +272,7 @@ func rulesOn(p *trace.Path) (all []doc.Step) {
 			continue
 		}
 		out := doc.Step{Leg: string(s.Leg), Node: doc.Name(s.Place), Object: doc.Foreign(s.Object), Layer: doc.Foreign(s.Layer), Rule: doc.Foreign(s.Rule), Action: string(s.Action), Evidence: s.Evidence}
-		if l, ok := packet.ReadLine(s.Packet); ok {
+		if l, ok := packet.ReadLine(s.Packet.String()); ok {
 			out.Ours = shownForm(formOf(&l))
 		}
 		all = append(all, out)

@@ -134,7 +134,7 @@ func (ch *checker) reached(r *result.Check, t *trace.Trace) {
 	sent := false
 	for _, p := range t.Paths {
 		for _, s := range p.Steps {
-			sent = sent || s.Packet != ""
+			sent = sent || !s.Packet.IsZero()
 			if sent && ch.c.IsNode(s.Place) {
 				return
 			}

@@ -43,10 +43,10 @@ func (j *job) keep(t *trace.Trace) string {
 // slim leaves out the picture of the packet where the step before has the same:
 // a document holds thousands of traces.
 func slim(steps []trace.Step) {
-	last := ""
+	var last trace.Line
 	for i := range steps {
-		if steps[i].Packet == last {
-			steps[i].Packet = ""
+		if steps[i].Packet.Equal(last) {
+			steps[i].Packet = trace.Line{}
 		} else {
 			last = steps[i].Packet
 		}

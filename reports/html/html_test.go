@@ -111,7 +111,7 @@ func TestTextFromLabsIsText(t *testing.T) {
 		for i := range tr.Paths {
 			for j := range tr.Paths[i].Steps {
 				s := &tr.Paths[i].Steps[j]
-				s.Event, s.Object, s.Place, s.Rule, s.Packet = trace.Note(evil), evil, evil, evil, evil
+				s.Event, s.Object, s.Place, s.Rule, s.Packet = trace.Note(evil), evil, evil, evil, trace.Says(evil)
 			}
 		}
 		doc.Traces.Put(key, tr)

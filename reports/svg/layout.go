@@ -137,9 +137,9 @@ func (d *dealer) encapsulation(s *trace.Step) {
 		for _, ch := range s.Changes {
 			switch ch.Field {
 			case "vni":
-				d.tunnel = "VNI " + clean.Line(ch.After)
+				d.tunnel = "VNI " + clean.Line(ch.After.String())
 			case "outer":
-				d.outer = strings.ReplaceAll(clean.Line(ch.After), "->", "→")
+				d.outer = strings.ReplaceAll(clean.Line(ch.After.String()), "->", "→")
 			}
 		}
 	case trace.ActDecap:
@@ -156,8 +156,8 @@ func (d *dealer) packet(s *trace.Step) {
 		if h.tunnel != "" {
 			d.tunnel, d.outer = h.tunnel+" · VNI "+h.vni, h.outer
 		}
-	} else if s.Packet != "" {
-		d.shown = strings.ReplaceAll(clean.Line(s.Packet), "->", "→")
+	} else if !s.Packet.IsZero() {
+		d.shown = strings.ReplaceAll(clean.Line(s.Packet.String()), "->", "→")
 	}
 	if !d.encapsulated {
 		d.tunnel, d.outer = "", ""
@@ -232,12 +232,12 @@ func changes(cs []trace.Change) []string {
 		}
 	}
 	for _, c := range cs {
-		field, before, after := c.Field, clean.Line(c.Before), clean.Line(c.After)
+		field, before, after := c.Field, clean.Line(c.Before.String()), clean.Line(c.After.String())
 		if side, ok := strings.CutSuffix(field, " port"); ok && addr[side] {
 			continue
 		}
 		if p, ok := port[field]; ok {
-			before, after = before+":"+clean.Line(p.Before), after+":"+clean.Line(p.After)
+			before, after = before+":"+clean.Line(p.Before.String()), after+":"+clean.Line(p.After.String())
 		}
 		one := fmt.Sprintf("%s %s → %s", field, before, after)
 		switch {

@@ -251,7 +251,7 @@ func as(t *testing.T, n *Net, r lab.Request, tr *trace.Trace) net.Conn {
 	}
 	server, client := field(text, "server "), field(text, "client ")
 	for _, p := range tr.Paths {
-		if p.Verdict == trace.Delivered && p.Seen != nil && p.Seen.Dst == server && slices.ContainsFunc(p.Steps, func(s trace.Step) bool { return strings.Contains(s.Packet, client+" > "+server) }) {
+		if p.Verdict == trace.Delivered && p.Seen != nil && p.Seen.Dst == server && slices.ContainsFunc(p.Steps, func(s trace.Step) bool { return strings.Contains(s.Packet.String(), client+" > "+server) }) {
 			return c
 		}
 	}

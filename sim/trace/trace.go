@@ -7,7 +7,6 @@
 package trace
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -272,18 +271,10 @@ type Step struct {
 	// Reason is set on the step that ends a leg badly.
 	Reason Reason `json:"reason,omitempty"`
 	// Packet is one line of text about the packet after the step.
-	Packet string `json:"packet,omitempty"`
+	Packet Line `json:"packet,omitzero"`
 	// Frame is the packet after the step, whole, where it crosses a boundary
 	// (a vSwitch port or a wire); nil elsewhere.
 	Frame []byte `json:"frame,omitempty"`
-}
-
-// Change is one header field before and after.
-type Change struct {
-	// Field is "src", "dst", "src MAC", "dst MAC", "src port", "dst port", "vni", "outer".
-	Field  string `json:"field"`
-	Before string `json:"before,omitempty"`
-	After  string `json:"after,omitempty"`
 }
 
 // Miss is a rule that came close.
@@ -322,127 +313,6 @@ func (o *Origin) Place() string {
 		return o.File
 	}
 	return fmt.Sprintf("%s:%d", o.File, o.Line)
-}
-
-// Cite fills Evidence and Grade of a step from a fact and returns the step.
-func (s Step) Cite(f *evidence.Fact) Step {
-	if f != nil {
-		s.Evidence, s.Grade = f.ID, f.Grade
-	}
-	return s
-}
-
-// Recorder collects the steps of one path. A nil Recorder records nothing, so
-// the hot path passes nil and formats nothing: guard every call that builds
-// strings with On.
-type Recorder struct {
-	leg   Leg
-	steps []Step
-	seen  *Seen
-	// arrived is the last frame of the request at a stack.
-	arrived Arrival
-
-	last     []byte // the frame that lastText describes
-	lastText string
-}
-
-// typicalSteps is the length of most paths; making room for them at once saves
-// copying the steps.
-const typicalSteps = 32
-
-// Frame is what Describe can write as text.
-type Frame interface {
-	Bytes() []byte
-	String() string
-}
-
-// Describe returns f.String(), remembering it while the frame stays the same:
-// most steps do not change the packet. On a nil Recorder it returns "".
-func (r *Recorder) Describe(f Frame) string {
-	if r == nil {
-		return ""
-	}
-	if b := f.Bytes(); !bytes.Equal(b, r.last) || r.lastText == "" {
-		r.last = append(r.last[:0], b...)
-		r.lastText = f.String()
-	}
-	return r.lastText
-}
-
-// Reset forgets everything, and keeps the room for steps: those that Steps returned are
-// not valid any more.
-func (r *Recorder) Reset() {
-	clear(r.steps)
-	*r = Recorder{steps: r.steps[:0], last: r.last[:0], arrived: Arrival{Frame: r.arrived.Frame[:0]}}
-}
-
-// On reports whether steps are being recorded.
-func (r *Recorder) On() bool { return r != nil }
-
-// SetLeg sets the leg that the following steps belong to.
-func (r *Recorder) SetLeg(l Leg) {
-	if r != nil {
-		r.leg = l
-	}
-}
-
-// Add appends a step and numbers it.
-func (r *Recorder) Add(s Step) {
-	if r == nil {
-		return
-	}
-	if r.steps == nil {
-		r.steps = make([]Step, 0, typicalSteps)
-	}
-	s.N = len(r.steps) + 1
-	if s.Leg == "" {
-		s.Leg = r.leg
-	}
-	if s.Leg == "" {
-		s.Leg = Request
-	}
-	r.steps = append(r.steps, s)
-}
-
-// Arrive notes that a stack has taken a frame of the request from its link. The last call
-// wins.
-func (r *Recorder) Arrive(place, object string, frame []byte) {
-	if r != nil && r.leg != Reply {
-		r.arrived = Arrival{place, object, append(r.arrived.Frame[:0], frame...)}
-	}
-}
-
-// Arrived returns what Arrive noted last, nil for nothing. It stays as it is.
-func (r *Recorder) Arrived() *Arrival {
-	if r == nil || len(r.arrived.Frame) == 0 {
-		return nil
-	}
-	a := r.arrived
-	a.Frame = bytes.Clone(a.Frame)
-	return &a
-}
-
-// See notes how the receiver saw the request. The first call wins.
-func (r *Recorder) See(s Seen) {
-	if r != nil && r.seen == nil {
-		r.seen = &s
-	}
-}
-
-// Steps returns what was recorded.
-func (r *Recorder) Steps() []Step {
-	if r == nil {
-		return nil
-	}
-	return r.steps
-}
-
-// Seen returns how the receiver saw the request, or nil.
-func (r *Recorder) Seen() *Seen {
-	if r == nil {
-		return nil
-	}
-	return r.seen
 }
 
 // Weakest returns the weakest grade among steps.

@@ -21,8 +21,8 @@ type walk struct {
 
 func (w *walk) add(s trace.Step, fact string) *trace.Step {
 	s.N, s.Leg = len(w.steps)+1, w.leg
-	if s.Packet == "" {
-		s.Packet = w.p.String()
+	if s.Packet.IsZero() {
+		s.Packet = trace.Says(w.p.String())
 	}
 	if f := facts[fact]; f != nil {
 		s = s.Cite(f)
@@ -63,12 +63,12 @@ func (w *walk) leave(node, pod string, nat bool) {
 		}
 		w.wire(trace.Step{Place: node, Object: "vSwitch " + w.d.network, Port: "external", Dir: "out", Layer: "VNET_LAYER", Group: "VNET_GROUP_ENCAP_IPv4_OUT", Rule: "ENCAP_10.244.2.0/24", RuleType: "routeencap", Action: trace.ActEncap,
 			Event: trace.Note(fmt.Sprintf("VXLAN to %s, VNI %d, UDP 4789", w.p.outDst, w.d.vni)), From: w.from("RemoteSubnetRoute 10.244.2.0/24"),
-			Changes: []trace.Change{{Field: "outer", After: w.p.outerSrc + " -> " + w.p.outDst}, {Field: "vni", After: strconv.Itoa(int(w.d.vni))}}}, "hns.remote-subnet-route")
+			Changes: []trace.Change{{Field: "outer", After: trace.Written(w.p.outerSrc + " -> " + w.p.outDst)}, {Field: "vni", After: trace.Written(strconv.Itoa(int(w.d.vni)))}}}, "hns.remote-subnet-route")
 		return
 	}
 	w.p.smac = "00:15:5d:00:01:0b"
 	w.wire(trace.Step{Place: node, Object: "vSwitch " + w.d.network, Port: "external", Dir: "out", Action: trace.ActRewrite, Event: trace.Note("source MAC becomes the host's"),
-		Changes: []trace.Change{{Field: "src MAC", Before: "00-15-5d-4a-01-04", After: "00-15-5d-00-01-0b"}}}, "hns.l2bridge-mac-rewrite")
+		Changes: []trace.Change{{Field: "src MAC", Before: trace.Written("00-15-5d-4a-01-04"), After: trace.Written("00-15-5d-00-01-0b")}}}, "hns.l2bridge-mac-rewrite")
 }
 
 func (w *walk) nat(node, pod string) {
@@ -76,7 +76,7 @@ func (w *walk) nat(node, pod string) {
 	w.p.src, w.p.sport = w.d.node[node], 50048
 	w.add(trace.Step{Place: node, Object: "endpoint " + pod, Port: "4fd72ab0", Dir: "out", Layer: "SLB_NAT_LAYER", Group: "SLB_GROUP_NAT_IPv4_OUT", Rule: "SNAT_TCP_OUTBOUNDNAT_1_" + w.d.node[node], RuleType: "dynnat", Action: trace.ActRewrite,
 		Event: trace.Note("source address and port translated"), From: w.from("OutBoundNAT of endpoint " + pod),
-		Changes: []trace.Change{{Field: "src", Before: before.src, After: w.p.src}, {Field: "src port", Before: strconv.Itoa(int(before.sport)), After: "50048"}}}, "vfp.dynnat-blocks-of-64")
+		Changes: []trace.Change{{Field: "src", Before: trace.Written(before.src), After: trace.Written(w.p.src)}, {Field: "src port", Before: trace.Written(strconv.Itoa(int(before.sport))), After: trace.Written("50048")}}}, "vfp.dynnat-blocks-of-64")
 }
 
 func (w *walk) fabric(text string) {
@@ -88,7 +88,7 @@ func (w *walk) enter(node, pod string) {
 		vni := w.p.vni
 		w.p.vni = 0
 		w.wire(trace.Step{Place: node, Object: "vSwitch " + w.d.network, Port: "external", Dir: "in", Layer: "VNET_LAYER", Group: "VNET_GROUP_DECAP_IPv4_IN", Rule: fmt.Sprintf("DECAP_%d", vni), RuleType: "decap", Action: trace.ActDecap,
-			Event: trace.Note("outer header removed"), Changes: []trace.Change{{Field: "vni", Before: strconv.Itoa(int(vni))}}}, "hns.vni-must-be-known")
+			Event: trace.Note("outer header removed"), Changes: []trace.Change{{Field: "vni", Before: trace.Written(strconv.Itoa(int(vni)))}}}, "hns.vni-must-be-known")
 	}
 	w.acl(node, pod, "in")
 }
@@ -147,7 +147,7 @@ func outside(d design) []trace.Path {
 	before := w.p.dst
 	w.p.dst, w.p.dport = "10.244.1.4", 49158
 	w.add(trace.Step{Place: "win1", Object: "endpoint client", Port: "4fd72ab0", Dir: "in", Layer: "SLB_NAT_LAYER", Group: "SLB_GROUP_NAT_IPv4_IN", Rule: "(unified flow)", Action: trace.ActRewrite, Event: trace.Note("the flow's way back"),
-		Changes: []trace.Change{{Field: "dst", Before: before, After: "10.244.1.4"}, {Field: "dst port", Before: "50048", After: "49158"}}}, "vfp.unified-flow-reverses")
+		Changes: []trace.Change{{Field: "dst", Before: trace.Written(before), After: trace.Written("10.244.1.4")}, {Field: "dst port", Before: trace.Written("50048"), After: trace.Written("49158")}}}, "vfp.unified-flow-reverses")
 	w.deliver("win1", "pod/default/client", "the reply reached its socket")
 	p := w.path(trace.Delivered, trace.OK, "Translated to the node's address; the reply came back.")
 	p.Seen = &trace.Seen{Where: "host/internet", Src: hostPort(d.node["win1"], 50048), Dst: "203.0.113.10:443"}
@@ -183,7 +183,7 @@ func service(d design, bad bool) []trace.Path {
 		w.p.dst, w.p.src, w.p.sport = b.addr, "10.244.1.2", 50048
 		w.add(trace.Step{Place: "win1", Object: "endpoint client", Port: "4fd72ab0", Dir: "out", Layer: "SLB_NAT_LAYER", Group: "SLB_GROUP_LB_IPv4_OUT", Rule: "LB_DEFAULT_10.96.0.50_80_80_6", RuleType: "lbnat", Action: trace.ActRewrite,
 			Event: trace.Note(fmt.Sprintf("backend %d of 2; source becomes the source VIP", i+1)), From: &trace.Origin{What: "Service default/win-webserver", File: "fixtures/manifests/win-webserver.yaml", Line: 24},
-			Changes: []trace.Change{{Field: "dst", Before: before.dst, After: b.addr}, {Field: "src", Before: before.src, After: w.p.src}, {Field: "src port", Before: "49158", After: "50048"}}}, "kubeproxy.non-dsr-uses-source-vip")
+			Changes: []trace.Change{{Field: "dst", Before: trace.Written(before.dst), After: trace.Written(b.addr)}, {Field: "src", Before: trace.Written(before.src), After: trace.Written(w.p.src)}, {Field: "src port", Before: trace.Written("49158"), After: trace.Written("50048")}}}, "kubeproxy.non-dsr-uses-source-vip")
 		choice := []trace.Choice{{Where: "LB_DEFAULT_10.96.0.50_80_80_6", Pick: i, Of: 2, Label: hostPort(b.addr, 80)}}
 		if b.node == "win1" {
 			w.add(trace.Step{Place: "win1", Object: "vSwitch " + d.network, Action: trace.ActForward, Event: trace.Note("port of endpoint " + b.pod)}, "")
@@ -218,7 +218,7 @@ func service(d design, bad bool) []trace.Path {
 		now := w.p
 		w.p.src, w.p.dst, w.p.dport = "10.96.0.50", "10.244.1.4", 49158
 		w.add(trace.Step{Place: "win1", Object: "endpoint client", Port: "4fd72ab0", Dir: "in", Layer: "SLB_NAT_LAYER", Group: "SLB_GROUP_LB_IPv4_IN", Rule: "(unified flow)", Action: trace.ActRewrite, Event: trace.Note("the flow's way back"),
-			Changes: []trace.Change{{Field: "src", Before: now.src, After: "10.96.0.50"}, {Field: "dst", Before: now.dst, After: "10.244.1.4"}, {Field: "dst port", Before: "50048", After: "49158"}}}, "vfp.unified-flow-reverses")
+			Changes: []trace.Change{{Field: "src", Before: trace.Written(now.src), After: trace.Written("10.96.0.50")}, {Field: "dst", Before: trace.Written(now.dst), After: trace.Written("10.244.1.4")}, {Field: "dst port", Before: trace.Written("50048"), After: trace.Written("49158")}}}, "vfp.unified-flow-reverses")
 		w.deliver("win1", "pod/default/client", "the reply reached its socket")
 		p := w.path(trace.Delivered, trace.OK, "Backend "+b.addr+" answered.")
 		p.Choices = choice

@@ -35,7 +35,7 @@ func record(sim *wire.Simulation, object string, p *packet.Packet, st trace.Step
 		sim.RecordLoss("fabric", object, st.Reason)
 	}
 	if sim.Rec.On() {
-		st.Place, st.Object, st.Packet = "fabric", object, p.String()
+		st.Place, st.Object, st.Packet = "fabric", object, sim.Rec.Describe(p)
 		sim.Rec.Add(st)
 	}
 }

@@ -207,7 +207,7 @@ func (n *NAT) translateKnown(s *Stack, sim *wire.Simulation, p *packet.Packet) b
 		p.SetICMPID(e.icmpID)
 	}
 	if sim.Rec.On() && (e.rewrite.Set != 0 || e.icmpID != 0) {
-		n.step(s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, Event: trace.Of(knownConnection{e.reply}), Changes: natChanges(&before, p)})
+		n.step(s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, Event: trace.Of(knownConnection{e.reply}), Changes: natChanges(sim.Rec, &before, p)})
 	}
 	return true
 }

@@ -50,7 +50,7 @@ func TestConnectionsAreKnown(t *testing.T) {
 		sim := send(client.Open(packet.TCP, netip.Addr{}, 0, netip.MustParseAddrPort("10.96.0.50:8080")), 0)
 		for _, s := range sim.Rec.Steps() {
 			if s.Text() == "source translated" {
-				ports[s.Changes[1].After] = true
+				ports[s.Changes[1].After.String()] = true
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func TestEchoIdentifiers(t *testing.T) {
 		for _, s := range rec.Steps() {
 			for _, ch := range s.Changes {
 				if ch.Field == "ICMP id" {
-					ids = append(ids, ch.Before+" to "+ch.After)
+					ids = append(ids, ch.Before.String()+" to "+ch.After.String())
 				}
 			}
 		}

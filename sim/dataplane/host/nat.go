@@ -213,7 +213,7 @@ func (n *NAT) pickTarget(s *Stack, sim *wire.Simulation, p *packet.Packet, e *co
 	p.Apply(&e.rewrite)
 	if sim.Rec.On() {
 		n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, Event: trace.Of(backendChosen{pick, len(r.Targets), e.marked}),
-			From: r.Origin, Changes: natChanges(&before, p)})
+			From: r.Origin, Changes: natChanges(sim.Rec, &before, p)})
 	}
 }
 
@@ -293,7 +293,7 @@ func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, 
 	}
 	n.remember(sim, e.first, p, e)
 	if sim.Rec.On() {
-		n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: natChanges(&before, p)})
+		n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: natChanges(sim.Rec, &before, p)})
 	}
 	return true
 }
@@ -328,8 +328,8 @@ func (n *NAT) stepOf(r *NATRule, s *Stack, sim *wire.Simulation, p *packet.Packe
 }
 
 // natChanges lists the fields that a translation changed.
-func natChanges(before *packet.Headers, p *packet.Packet) []trace.Change {
-	return diff.Headers(before, p.Headers(), diff.Address|diff.ICMPID)
+func natChanges(rec *trace.Recorder, before *packet.Headers, p *packet.Packet) []trace.Change {
+	return diff.Headers(rec, before, p.Headers(), diff.Address|diff.ICMPID)
 }
 
 // matches reports whether a rule is about a packet. Out is the link that it

@@ -337,7 +337,7 @@ func TestTheStepOfARelatedError(t *testing.T) {
 			!strings.HasSuffix(st.Text(), "quotes UDP 10.0.1.2:40000 > 192.0.2.2:53") {
 			t.Errorf("%s: %+v, %q", c.name, st, st.Text())
 		}
-		if len(st.Changes) != 1 || st.Changes[0].Before != "192.0.2.1" || st.Changes[0].After != "10.0.1.2" {
+		if len(st.Changes) != 1 || st.Changes[0].Before.String() != "192.0.2.1" || st.Changes[0].After.String() != "10.0.1.2" {
 			t.Errorf("%s: changes %+v", c.name, st.Changes)
 		}
 	}

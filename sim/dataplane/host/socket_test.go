@@ -461,7 +461,7 @@ func TestWhatTheProxySends(t *testing.T) {
 		for _, st := range sim.Rec.Steps() {
 			if st.Evidence == "host.userspace-proxy" {
 				got = append(got, string(st.Action)+" "+st.Text())
-				if st.Action == trace.ActCallProxy && (st.From != origin || st.Packet == "") {
+				if st.Action == trace.ActCallProxy && (st.From != origin || st.Packet.IsZero()) {
 					t.Errorf("%s: %+v", proto, st)
 				}
 			}

@@ -207,7 +207,7 @@ func (s *Stack) route(sim *wire.Simulation, p *packet.Packet, verb string) {
 			f = factRoute
 		}
 		s.step(sim, p, trace.Step{Action: trace.ActForward, Event: trace.Of(routed{verb, hop}), From: hop.route.Origin,
-			Changes: diff.Headers(&before, p.Headers(), diff.MAC)}, f)
+			Changes: diff.Headers(sim.Rec, &before, p.Headers(), diff.MAC)}, f)
 	}
 	if s.fits(sim, hop.Link, p, verb != sentVerb) {
 		hop.Link.Send(sim, p)

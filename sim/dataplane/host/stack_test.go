@@ -101,7 +101,7 @@ func TestStepsNameTheRoute(t *testing.T) {
 		sim := &wire.Simulation{Rec: &trace.Recorder{}}
 		s.Input(sim, s.Links[0], packetOf(t, s.Links[0], "udp 10.0.1.2:1 > 10.9.0.1:53"))
 		st := sim.Rec.Steps()
-		if len(st) != 1 || st[0].From != origin || st[0].Evidence != want.ID || st[0].Action != trace.ActForward || st[0].Place != "m" || st[0].Object != "stack" || !strings.Contains(st[0].Packet, "10.9.0.1:53") {
+		if len(st) != 1 || st[0].From != origin || st[0].Evidence != want.ID || st[0].Action != trace.ActForward || st[0].Place != "m" || st[0].Object != "stack" || !strings.Contains(st[0].Packet.String(), "10.9.0.1:53") {
 			t.Errorf("steps %+v", st)
 		}
 	}

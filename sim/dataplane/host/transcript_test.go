@@ -117,7 +117,7 @@ func transcript(n *network, say func(string, ...any), from *machine, proto packe
 		for _, c := range s.Changes {
 			say("  %s: %s -> %s", c.Field, c.Before, c.After)
 		}
-		if s.Packet != "" {
+		if !s.Packet.IsZero() {
 			say("  packet %s", s.Packet)
 		}
 	}

@@ -1,11 +1,11 @@
 package host
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -89,7 +89,7 @@ func (v *VTEP) send(sim *wire.Simulation, p *packet.Packet) {
 	}
 	if sim.Rec.On() {
 		s.step(sim, p, trace.Step{Action: trace.ActEncap, Event: trace.Of(encapsulated{v.event(), peer.Addr, v.Port}),
-			Changes: []trace.Change{{Field: "outer", After: fmt.Sprintf("%s %s -> %s VNI %d", v.Kind, v.Local, peer.Addr, v.VNI)}}}, factVTEP)
+			Changes: []trace.Change{{Field: diff.Outer, After: diff.Tunnel(v.Kind, v.Local, peer.Addr, v.VNI)}}}, factVTEP)
 	}
 	s.output(sim, p) // Linux: iptunnel_xmit, ip_local_out
 }
@@ -125,7 +125,7 @@ func (v *VTEP) receive(sim *wire.Simulation, p *packet.Packet, vni uint32) {
 	}
 	if sim.Rec.On() {
 		s.step(sim, p, trace.Step{Action: trace.ActDecap, Event: trace.Of(decapsulated{v.event(), outer.Src}),
-			Changes: []trace.Change{{Field: "outer", Before: fmt.Sprintf("%s %s -> %s VNI %d", v.Kind, outer.Src, outer.Dst, outer.VNI)}}}, factVTEP)
+			Changes: []trace.Change{{Field: diff.Outer, Before: diff.Tunnel(v.Kind, outer.Src, outer.Dst, outer.VNI)}}}, factVTEP)
 	}
 	if to := p.Headers().EthDst; to != v.Link.MAC && !to.IsMulticast() {
 		s.drop(sim, p, trace.TunnelMAC, trace.Of(forOther{to, v.Link.Name, v.Link.MAC}), factInnerMAC)

@@ -55,6 +55,6 @@ func (x *Node) toOVN(sim *wire.Simulation, p *packet.Packet) {
 
 func (x *Node) bridgeStep(sim *wire.Simulation, p *packet.Packet, table, rule, text string) {
 	if sim.Rec.On() {
-		sim.Rec.Add(trace.Step{Place: x.name, Object: "bridge " + x.bridge, Layer: table, Group: x.bridge, Rule: rule, Action: trace.ActForward, Event: trace.Note(text), Packet: p.String()}.Cite(factBridge))
+		sim.Rec.Add(trace.Step{Place: x.name, Object: "bridge " + x.bridge, Layer: table, Group: x.bridge, Rule: rule, Action: trace.ActForward, Event: trace.Note(text), Packet: sim.Rec.Describe(p)}.Cite(factBridge))
 	}
 }

@@ -65,7 +65,7 @@ func (pl *pipeline) add(st trace.Step, fact *evidence.Fact) {
 	if st.Group == "" && pl.dp != nil {
 		st.Group = pl.dp.name
 	}
-	st.Packet = pl.p.String()
+	st.Packet = pl.sim.Rec.Describe(pl.p)
 	pl.sim.Rec.Add(st.Cite(fact))
 }
 
@@ -90,5 +90,5 @@ func (pl *pipeline) changes(before *packet.Headers) []trace.Change {
 	if !pl.sim.Rec.On() {
 		return nil
 	}
-	return diff.Headers(before, pl.p.Headers(), diff.MAC|diff.Address|diff.ICMPID|diff.TTL)
+	return diff.Headers(pl.sim.Rec, before, pl.p.Headers(), diff.MAC|diff.Address|diff.ICMPID|diff.TTL)
 }

@@ -2,9 +2,9 @@ package ovs
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -64,7 +64,7 @@ func (pl *pipeline) tunnel() {
 	}
 	pl.add(trace.Step{Rule: "outport == " + quote(pl.out.name), Action: trace.ActEncap,
 		Event:   trace.Of(tunnelled{toChassis(to.name), pl.dp.key, pl.dp.name, pl.in.name, pl.out.name}),
-		Changes: []trace.Change{{Field: "outer", After: fmt.Sprintf("Geneve %s -> %s VNI %d", x.address, to.address, pl.dp.key)}}}, factGeneve)
+		Changes: []trace.Change{{Field: diff.Outer, After: diff.Tunnel(packet.Geneve, x.address, to.address, pl.dp.key)}}}, factGeneve)
 	x.nic.Segment.Send(pl.sim, x.nic, pl.p)
 }
 
@@ -103,7 +103,7 @@ func (x *Node) fromTunnel(sim *wire.Simulation, p *packet.Packet) bool {
 	}
 	pl.add(trace.Step{Action: trace.ActDecap, Rule: "outport == " + quote(pl.out.name),
 		Event:   trace.Of(tunnelled{fromAddress(outer.Src), outer.VNI, pl.dp.name, pl.in.name, pl.out.name}),
-		Changes: []trace.Change{{Field: "outer", Before: fmt.Sprintf("Geneve %s -> %s VNI %d", outer.Src, outer.Dst, outer.VNI)}}}, factTunnelIn)
+		Changes: []trace.Change{{Field: diff.Outer, Before: diff.Tunnel(packet.Geneve, outer.Src, outer.Dst, outer.VNI)}}}, factTunnelIn)
 	pl.egress()
 	return true
 }

@@ -44,6 +44,9 @@ func FuzzLoad(f *testing.F) {
 				}
 			}
 		}
+		if later := p.Words()(bytes.Clone(p.Bytes())); later != p.String() {
+			t.Fatalf("said later: %s\nwant        %s", later, p)
+		}
 		q, err2 := New(p.Bytes())
 		if *q.Headers() != *p.Headers() {
 			t.Fatalf("%v\n got %+v\nwant %+v", err2, *p.Headers(), *q.Headers())

@@ -127,6 +127,9 @@ func TestEncapDecap(t *testing.T) {
 		if !bytes.Equal(p.Bytes(), f) {
 			t.Fatalf("\n got %x\nwant %x", p.Bytes(), f)
 		}
+		if later := p.Words()(f); later != p.String() {
+			t.Fatalf("said later: %s\nwant        %s", later, p)
+		}
 		if q, _ := New(f); *q.Headers() != *p.Headers() {
 			t.Fatalf("headers\n got %+v\nwant %+v", *p.Headers(), *q.Headers())
 		}

@@ -17,6 +17,15 @@ func (p *Packet) String() string {
 	return string(p.h.append(make([]byte, 0, 128), p.Bytes(), maxTunnels))
 }
 
+// Words returns a function that says of a frame what String says of a packet.
+func (p *Packet) Words() func(frame []byte) string { return words }
+
+func words(frame []byte) string {
+	p := Packet{buf: frame, end: len(frame)}
+	_ = parse(frame, &p.h) // what could be parsed is said
+	return p.String()
+}
+
 func (h *Headers) append(b, f []byte, depth int) []byte {
 	b = h.EthSrc.append(b)
 	b = append(b, " > "...)

@@ -1,7 +1,6 @@
 package vfp
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -252,20 +251,19 @@ func innerOf(p *packet.Packet, t *Tunnel) *packet.Headers {
 
 // encapStep describes a packet that was just encapsulated; before are the
 // headers that it had.
-func encapStep(p *packet.Packet, t *Tunnel, before *packet.Headers) trace.Step {
+func encapStep(rec *trace.Recorder, p *packet.Packet, t *Tunnel, before *packet.Headers) trace.Step {
 	return trace.Step{
-		Action: trace.ActEncap, Packet: p.String(),
-		Event: trace.Of(encapsulated{t.Kind, t.Dst, t.VNI, p.Headers().DstPort}),
-		Changes: append(diff.Headers(before, innerOf(p, t), shownChanges), trace.Change{
-			Field: "outer", After: fmt.Sprintf("%s %s -> %s VNI %d", t.Kind, t.Src, t.Dst, t.VNI)}),
+		Action: trace.ActEncap, Packet: rec.Describe(p),
+		Event:   trace.Of(encapsulated{t.Kind, t.Dst, t.VNI, p.Headers().DstPort}),
+		Changes: diff.Headers(rec, before, innerOf(p, t), shownChanges, trace.Change{Field: diff.Outer, After: diff.Tunnel(t.Kind, t.Src, t.Dst, t.VNI)}),
 	}
 }
 
 // decapStep describes a packet that was just taken out of a tunnel.
-func decapStep(p *packet.Packet, o *packet.Outer) trace.Step {
+func decapStep(rec *trace.Recorder, p *packet.Packet, o *packet.Outer) trace.Step {
 	return trace.Step{
-		Action: trace.ActDecap, Packet: p.String(),
+		Action: trace.ActDecap, Packet: rec.Describe(p),
 		Event:   trace.Of(decapsulated{o.Kind, o.Src, o.VNI}),
-		Changes: []trace.Change{{Field: "outer", Before: fmt.Sprintf("%s %s -> %s VNI %d", o.Kind, o.Src, o.Dst, o.VNI)}},
+		Changes: []trace.Change{{Field: diff.Outer, Before: diff.Tunnel(o.Kind, o.Src, o.Dst, o.VNI)}},
 	}
 }

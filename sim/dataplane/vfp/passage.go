@@ -230,7 +230,7 @@ func (ps *passage) follow(f *flow) Result {
 	}
 	before := *ps.packet.Headers()
 	ps.packet.Apply(&f.rewrite)
-	s := trace.Step{Action: trace.ActAllow, Changes: diff.Headers(&before, ps.packet.Headers(), shownChanges),
+	s := trace.Step{Action: trace.ActAllow, Changes: diff.Headers(ps.env.Rec, &before, ps.packet.Headers(), shownChanges),
 		Event: trace.Of(flowFollowed{reverse: f.reverse, translated: f.rewrite.Set != 0, hairpin: f.hairpin})}
 	if f.rewrite.Set != 0 {
 		s.Action = trace.ActRewrite
@@ -391,7 +391,7 @@ func (ps *passage) rewrite(c *conn, rw *rewriting) Result {
 		if rw.hairpin {
 			rw.detail = sentBack{rw.detail}
 		}
-		ps.record(trace.Step{Action: rw.what, Event: trace.Event{Detail: rw.detail}, Changes: diff.Headers(&before, h, shownChanges), Packet: ps.env.Rec.Describe(p)}.Cite(rw.fact))
+		ps.record(trace.Step{Action: rw.what, Event: trace.Event{Detail: rw.detail}, Changes: diff.Headers(ps.env.Rec, &before, h, shownChanges), Packet: ps.env.Rec.Describe(p)}.Cite(rw.fact))
 	}
 	return Result{Pass: true, Hairpin: rw.hairpin}
 }

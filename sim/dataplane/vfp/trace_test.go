@@ -153,7 +153,7 @@ func TestChangesOfStep(t *testing.T) {
 		if text := strings.Join(got, ", "); text != tc.want {
 			t.Errorf("%s\n got %s\nwant %s", tc.policy, text, tc.want)
 		}
-		if s.Packet != p.String() {
+		if s.Packet.String() != p.String() {
 			t.Errorf("%s: shows the packet %s, not %s", tc.policy, s.Packet, p)
 		}
 	}
@@ -178,7 +178,7 @@ func TestStepsOfSwitch(t *testing.T) {
 		if got := stepText(s); got != tc.want {
 			t.Errorf("%s\n got %s\nwant %s", tc.packet, got, tc.want)
 		}
-		if s.Place != "win1" || s.Object != "vSwitch vSwitch" || s.Packet == "" && s.Reason != trace.TTLExceeded {
+		if s.Place != "win1" || s.Object != "vSwitch vSwitch" || s.Packet.IsZero() && s.Reason != trace.TTLExceeded {
 			t.Errorf("%s: happened at %s, %s, packet %q", tc.packet, s.Place, s.Object, s.Packet)
 		}
 	}

@@ -44,7 +44,7 @@ func (a RouteEncap) apply(ps *passage) Result {
 	}
 	ps.unified.addTunnel(t, srcPort)
 	if recording {
-		ps.record(encapStep(p, t, &before))
+		ps.record(encapStep(ps.env.Rec, p, t, &before))
 	}
 	return Result{Pass: true}
 }
@@ -91,7 +91,7 @@ func (a Decap) apply(ps *passage) Result {
 		return ps.drop(trace.BadPacket, badPacket{err}, nil)
 	}
 	if ps.env.Rec.On() {
-		ps.record(decapStep(ps.packet, &outer))
+		ps.record(decapStep(ps.env.Rec, ps.packet, &outer))
 	}
 	return Result{Pass: true}
 }

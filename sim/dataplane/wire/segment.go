@@ -181,7 +181,7 @@ func (s *Segment) Send(sim *Simulation, from *NIC, p *packet.Packet) {
 	sim.Taps.seeSegment(s, from, p)
 	if sim.Rec.On() {
 		sim.Rec.Add(trace.Step{Place: s.place(), Object: s.object(), Action: trace.ActForward,
-			Event: trace.Note("on the wire"), Packet: sim.Rec.Describe(p), Frame: append([]byte(nil), p.Bytes()...)}.Cite(factWire))
+			Event: trace.Note("on the wire"), Packet: sim.Rec.Describe(p), Frame: sim.Rec.Copy(p)}.Cite(factWire))
 	}
 	if from.Line == nil {
 		s.cross(sim, from, p)

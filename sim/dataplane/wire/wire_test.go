@@ -89,7 +89,7 @@ func TestHowTracesNameASegment(t *testing.T) {
 			t.Fatalf("%s: steps %+v", c.name, steps)
 		}
 		for _, st := range steps {
-			if st.Place != c.wantPlace || st.Object != c.wantObject || st.Evidence != "wire.ethernet" || st.Packet == "" {
+			if st.Place != c.wantPlace || st.Object != c.wantObject || st.Evidence != "wire.ethernet" || st.Packet.IsZero() {
 				t.Errorf("%s: the step is %+v", c.name, st)
 			}
 		}

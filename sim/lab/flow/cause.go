@@ -131,7 +131,7 @@ func translatedTo(steps []trace.Step) netip.Addr {
 	for _, s := range slices.Backward(steps) {
 		for _, ch := range s.Changes {
 			if s.Leg == trace.Request && ch.Field == diff.Destination {
-				a, _ := netip.ParseAddr(ch.After)
+				a, _ := netip.ParseAddr(ch.After.String())
 				return a
 			}
 		}

@@ -71,7 +71,7 @@ func TestCause(t *testing.T) {
 	on := func(node string) trace.Step { return step(trace.Request, node, trace.ActForward, "") }
 	to := func(addr string) trace.Step {
 		s := on("win1")
-		s.Changes = []trace.Change{{Field: diff.Destination, Before: "10.96.0.50", After: addr}}
+		s.Changes = []trace.Change{{Field: diff.Destination, Before: trace.Written("10.96.0.50"), After: trace.Written(addr)}}
 		return s
 	}
 	refused := host.Outcome{Done: true, Verdict: trace.Rejected, Reason: trace.PortClosed, Event: trace.Note("refused")}

@@ -340,7 +340,7 @@ func (j *Injector) begin(e *Entry, now time.Duration) {
 		} else {
 			sim.Rec.Reset() // who looks on has what it wants of the last packet
 		}
-		sim.Rec.Add(trace.Step{Place: e.Name, Action: trace.ActSend, Event: trace.Of(injected{}), Packet: j.p.String()})
+		sim.Rec.Add(trace.Step{Place: e.Name, Action: trace.ActSend, Event: trace.Of(injected{}), Packet: sim.Rec.Describe(&j.p)})
 	}
 	j.sunk, j.to = 0, nil
 }

@@ -128,7 +128,7 @@ func common(a, b []trace.Step) int {
 func sameStep(a, b *trace.Step) bool {
 	return a.Leg == b.Leg && a.Place == b.Place && a.Object == b.Object && a.Port == b.Port && a.Dir == b.Dir &&
 		a.Layer == b.Layer && a.Group == b.Group && a.Rule == b.Rule && a.Action == b.Action &&
-		a.Text() == b.Text() && a.Reason == b.Reason && slices.Equal(a.Changes, b.Changes)
+		a.Text() == b.Text() && a.Reason == b.Reason && slices.EqualFunc(a.Changes, b.Changes, trace.Change.Equal)
 }
 
 // layout holds the columns of one path.

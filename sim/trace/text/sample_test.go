@@ -29,8 +29,8 @@ func delivered() *trace.Trace {
 	allow := out("ACL_ENDPOINT_LAYER", "ACL_GROUP_OUT")
 	allow.Action, allow.Event, allow.Grade, allow.Evidence = trace.ActAllow, trace.Note("allow, no policy set"), evidence.Stated, "vfp.acl-default-allow"
 	mac := trace.Step{Place: "win1", Object: "l2bridge", Dir: "out", Action: trace.ActForward, Event: trace.Note("to the wire"), Grade: evidence.Stated,
-		Evidence: "hns.l2bridge-rewrites-mac", Packet: "TCP 10.244.1.4:49158 -> 10.244.2.7:80 S", Frame: []byte("\x00\x15\x5d\x00\x01\x0c\x00\x15\x5d\x00\x01\x0b\x08\x00\x45\x00\x00\x28"),
-		Changes: []trace.Change{{Field: "src MAC", Before: "00-15-5d-4a-01-04", After: "00-15-5d-00-01-0b"}, {Field: "dst MAC", Before: "00-15-5d-4a-01-01", After: "00-15-5d-00-01-0c"}}}
+		Evidence: "hns.l2bridge-rewrites-mac", Packet: trace.Says("TCP 10.244.1.4:49158 -> 10.244.2.7:80 S"), Frame: []byte("\x00\x15\x5d\x00\x01\x0c\x00\x15\x5d\x00\x01\x0b\x08\x00\x45\x00\x00\x28"),
+		Changes: []trace.Change{{Field: "src MAC", Before: trace.Written("00-15-5d-4a-01-04"), After: trace.Written("00-15-5d-00-01-0b")}, {Field: "dst MAC", Before: trace.Written("00-15-5d-4a-01-01"), After: trace.Written("00-15-5d-00-01-0c")}}}
 	in := trace.Step{Place: "win2", Object: "endpoint peer_cbr0", Port: "91c0de77", Dir: "in", Layer: "ACL_ENDPOINT_LAYER", Action: trace.ActAllow, Event: trace.Note("allow, no policy set"), Grade: evidence.Stated}
 	listen := trace.Step{Place: "win2", Object: "pod/default/peer", Action: trace.ActDeliver, Event: trace.Note("delivered to TCP 80"), Grade: evidence.Code}
 	back := trace.Step{Leg: trace.Reply, Place: "win2", Object: "pod/default/peer", Action: trace.ActAnswer, Event: trace.Note("SYN-ACK 10.244.2.7:80 -> 10.244.1.4:49158"), Grade: evidence.Code}
@@ -51,9 +51,9 @@ func balanced() *trace.Trace {
 	lb := func(backend string) trace.Step {
 		s := out("SLB_NAT_LAYER", "SLB_GROUP_NAT_IPv4_OUT")
 		s.Action, s.Rule, s.RuleType, s.Event = trace.ActRewrite, "LB_10.96.0.50_10.244.1.2_80_80_6", "lbnat", trace.Note("load balancer picks "+backend)
-		s.Changes = []trace.Change{{Field: "dst", Before: "10.96.0.50", After: backend}, {Field: "src", Before: "10.244.1.4", After: "192.168.1.11"}, {Field: "src port", Before: "49158", After: "50048"}}
+		s.Changes = []trace.Change{{Field: "dst", Before: trace.Written("10.96.0.50"), After: trace.Written(backend)}, {Field: "src", Before: trace.Written("10.244.1.4"), After: trace.Written("192.168.1.11")}, {Field: "src port", Before: trace.Written("49158"), After: trace.Written("50048")}}
 		s.From = &trace.Origin{What: "Service default/win-webserver", File: "fixtures/manifests/win-webserver.yaml", Line: 3}
-		s.Grade, s.Evidence, s.Packet = evidence.Code, "kubeproxy.lb-source-vip", "TCP 192.168.1.11:50048 -> "+backend+":80 S"
+		s.Grade, s.Evidence, s.Packet = evidence.Code, "kubeproxy.lb-source-vip", trace.Says("TCP 192.168.1.11:50048 -> "+backend+":80 S")
 		return s
 	}
 	first := out("ACL_ENDPOINT_LAYER", "")
@@ -63,7 +63,7 @@ func balanced() *trace.Trace {
 			{Place: node, Object: "pod/default/" + name, Action: trace.ActDeliver, Event: trace.Note("delivered to " + name + " as from 192.168.1.11"), Grade: evidence.Code},
 			{Leg: trace.Reply, Place: node, Object: "pod/default/" + name, Action: trace.ActAnswer, Event: trace.Note("SYN-ACK to 192.168.1.11:50048"), Grade: evidence.Code},
 			{Leg: trace.Reply, Place: "win1", Object: "endpoint client_cbr0", Port: "4fd72ab0", Dir: "in", Layer: "SLB_NAT_LAYER", Group: "SLB_GROUP_NAT_IPv4_IN", Action: trace.ActRewrite, Event: trace.Note("flow of step 2, reversed"), Grade: evidence.Stated,
-				Changes: []trace.Change{{Field: "src", Before: addr, After: "10.96.0.50"}, {Field: "dst", Before: "192.168.1.11", After: "10.244.1.4"}, {Field: "dst port", Before: "50048", After: "49158"}}},
+				Changes: []trace.Change{{Field: "src", Before: trace.Written(addr), After: trace.Written("10.96.0.50")}, {Field: "dst", Before: trace.Written("192.168.1.11"), After: trace.Written("10.244.1.4")}, {Field: "dst port", Before: trace.Written("50048"), After: trace.Written("49158")}}},
 			{Leg: trace.Reply, Place: "win1", Object: "pod/default/client", Action: trace.ActDeliver, Event: trace.Note("reply delivered"), Grade: evidence.Code},
 		}
 	}
@@ -100,11 +100,11 @@ func many(n int) *trace.Trace {
 
 func overlay() *trace.Trace {
 	encap := trace.Step{Place: "win1", Object: "endpoint client_vxlan0", Port: "aa10", Dir: "out", Layer: "VNET_ENCAP_LAYER", Group: "VNET_GROUP_ENCAP_IPV4_OUT", Rule: "ENCAP_10.244.2.0_24", RuleType: "routeencap", Action: trace.ActEncap,
-		Event: trace.Note("VXLAN to 192.168.1.12, VNI 4096"), Changes: []trace.Change{{Field: "outer", After: "192.168.1.11 -> 192.168.1.12 UDP 4789"}, {Field: "vni", After: "4096"}, {Field: "dst MAC", Before: "00-15-5d-aa-00-01", After: "0e-2a-0a-f4-02-07"}},
+		Event: trace.Note("VXLAN to 192.168.1.12, VNI 4096"), Changes: []trace.Change{{Field: "outer", After: trace.Written("192.168.1.11 -> 192.168.1.12 UDP 4789")}, {Field: "vni", After: trace.Written("4096")}, {Field: "dst MAC", Before: trace.Written("00-15-5d-aa-00-01"), After: trace.Written("0e-2a-0a-f4-02-07")}},
 		From: &trace.Origin{What: "RemoteSubnetRoute of vxlan0", File: "fixtures/cni/net-conf.json", Line: 7}, Grade: evidence.Code}
 	wire := trace.Step{Place: "fabric", Object: "segment lan", Action: trace.ActForward, Event: trace.Note("192.168.1.11 -> 192.168.1.12 on the link"), Grade: evidence.Code}
 	decap := trace.Step{Place: "win2", Object: "host vNIC", Port: "bb20", Dir: "in", Layer: "VNET_DECAP_LAYER", Rule: "DECAP_IN", RuleType: "decap", Action: trace.ActDecap, Event: trace.Note("VXLAN header removed"),
-		Changes: []trace.Change{{Field: "outer", Before: "192.168.1.11 -> 192.168.1.12 UDP 4789"}, {Field: "vni", Before: "4096"}}, Grade: evidence.Stated}
+		Changes: []trace.Change{{Field: "outer", Before: trace.Written("192.168.1.11 -> 192.168.1.12 UDP 4789")}, {Field: "vni", Before: trace.Written("4096")}}, Grade: evidence.Stated}
 	deliver := trace.Step{Place: "win2", Object: "pod/default/peer", Action: trace.ActDeliver, Event: trace.Note("delivered to TCP 80"), Grade: evidence.Code}
 	back := trace.Step{Leg: trace.Reply, Place: "win2", Object: "endpoint peer_vxlan0", Port: "bb21", Dir: "out", Layer: "VNET_ENCAP_LAYER", Action: trace.ActEncap, Event: trace.Note("VXLAN to 192.168.1.11, VNI 4096"), Grade: evidence.Code}
 	steps, seen := record(&trace.Seen{Where: "pod/default/peer", Src: "10.244.1.4:49158", Dst: "10.244.2.7:80"}, encap, wire, decap, deliver, back)
@@ -124,7 +124,7 @@ func noReply() *trace.Trace {
 		{Rule: "SNAT_UDP_OUTBOUNDNAT_2_192.168.1.11", Field: "protocol", Got: "ICMP", Want: "UDP"}}
 	nat.From = &trace.Origin{What: "OutBoundNAT of client_cbr0", File: "fixtures/cni/flannel-host-gw.conf", Line: 14}
 	bridge := trace.Step{Place: "win1", Object: "l2bridge", Dir: "out", Action: trace.ActRewrite, Event: trace.Note("src MAC 00-15-5d-4a-01-04 -> 00-15-5d-00-01-0b (win1)"), Grade: evidence.Stated,
-		Changes: []trace.Change{{Field: "src MAC", Before: "00-15-5d-4a-01-04", After: "00-15-5d-00-01-0b"}}}
+		Changes: []trace.Change{{Field: "src MAC", Before: trace.Written("00-15-5d-4a-01-04"), After: trace.Written("00-15-5d-00-01-0b")}}}
 	gw := trace.Step{Place: "fabric", Object: "router gw", Action: trace.ActForward, Event: trace.Note("203.0.113.0/24 via isp; source stays 10.244.1.4"), Grade: evidence.Code}
 	answer := trace.Step{Leg: trace.Reply, Place: "host/internet", Action: trace.ActAnswer, Event: trace.Note("echo reply 203.0.113.10 -> 10.244.1.4"), Grade: evidence.Code}
 	drop := trace.Step{Leg: trace.Reply, Place: "fabric", Object: "router isp", Action: trace.ActDrop, Event: trace.Note("no route to 10.244.1.4"), Reason: trace.ICMPNotTranslated, Grade: evidence.Code}
@@ -175,8 +175,8 @@ func unknown() *trace.Trace {
 func hostile() *trace.Trace {
 	evil := "x\x1b]0;owned\x07\r\n\u202ey\xff\u200b"
 	s := trace.Step{Place: evil, Object: evil, Port: evil, Dir: evil, Layer: evil, Group: evil, Rule: evil, RuleType: evil, Action: trace.ActDrop, Event: trace.Note(evil),
-		Changes: []trace.Change{{Field: evil, Before: evil, After: evil + evil}}, Nearest: []trace.Miss{{Rule: evil, Field: evil, Want: evil, Got: evil, From: &trace.Origin{What: evil, File: evil, Line: 1}}},
-		From: &trace.Origin{What: evil, File: evil, Line: 2}, Evidence: evil, Grade: evidence.Grade(evil), Reason: trace.Reason(evil), Packet: evil, Frame: []byte(evil)}
+		Changes: []trace.Change{{Field: evil, Before: trace.Written(evil), After: trace.Written(evil + evil)}}, Nearest: []trace.Miss{{Rule: evil, Field: evil, Want: evil, Got: evil, From: &trace.Origin{What: evil, File: evil, Line: 1}}},
+		From: &trace.Origin{What: evil, File: evil, Line: 2}, Evidence: evil, Grade: evidence.Grade(evil), Reason: trace.Reason(evil), Packet: trace.Says(evil), Frame: []byte(evil)}
 	steps, seen := record(&trace.Seen{Where: evil, Src: evil, Dst: evil}, s)
 	p := trace.Path{Choices: []trace.Choice{{Where: evil, Label: evil}}, Verdict: trace.Verdict(evil), Reason: trace.Reason(evil), Summary: evil, Steps: steps, Seen: seen}
 	return &trace.Trace{Verdict: trace.Verdict(evil), Reason: trace.Reason(evil), Summary: evil, Grade: evidence.Grade(evil),

@@ -166,19 +166,20 @@ func joinChanges(cs []trace.Change) string {
 	}
 	var out []string
 	for _, c := range cs {
+		before, after := c.Before.String(), c.After.String()
 		switch c.Field {
 		case "src MAC", "dst MAC", "ttl":
 			continue
 		case "src", "dst":
 			if port := find(c.Field + " port"); port != nil {
-				c.Before, c.After = c.Before+":"+port.Before, c.After+":"+port.After
+				before, after = before+":"+port.Before.String(), after+":"+port.After.String()
 			}
 		case "src port", "dst port":
 			if find(strings.TrimSuffix(c.Field, " port")) != nil {
 				continue
 			}
 		}
-		out = append(out, sideName(c.Field)+" "+changeText(c))
+		out = append(out, sideName(c.Field)+" "+betweenText(before, after))
 	}
 	return strings.Join(out, ", ")
 }

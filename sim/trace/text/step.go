@@ -118,8 +118,8 @@ func (p *printer) stepDetails(s *trace.Step, indent int) {
 	if s.Evidence != "" && (p.o.Detail >= Verbose || s.Action == trace.ActUnknown) {
 		detail("fact", dim, s.Evidence)
 	}
-	if s.Packet != "" && p.o.Detail >= Verbose {
-		detail("packet", dim, s.Packet)
+	if !s.Packet.IsZero() && p.o.Detail >= Verbose {
+		detail("packet", dim, s.Packet.String())
 	}
 	if p.o.Hex {
 		p.hex(s.Frame, indent)
@@ -129,13 +129,17 @@ func (p *printer) stepDetails(s *trace.Step, indent int) {
 // changeText says a field before and after; one of them is empty where a
 // header was added or removed.
 func changeText(c trace.Change) string {
+	return betweenText(c.Before.String(), c.After.String())
+}
+
+func betweenText(before, after string) string {
 	switch {
-	case c.Before == "":
-		return "set to " + c.After
-	case c.After == "":
-		return c.Before + " removed"
+	case before == "":
+		return "set to " + after
+	case after == "":
+		return before + " removed"
 	}
-	return c.Before + " -> " + c.After
+	return before + " -> " + after
 }
 
 // missText says which predicate of a rule failed.

@@ -159,6 +159,6 @@ func (n *Windows) sendFrom(sim *wire.Simulation, c *machine.Compartment, id stri
 	sim.RecordLoss(n.name, object, trace.PortNotReady)
 	if sim.Rec.On() {
 		sim.Rec.Add(trace.Step{Place: n.name, Object: object, Action: trace.ActDrop, Reason: trace.PortNotReady,
-			Event: trace.Of(noPort{}), Packet: p.String()}.Cite(hns.FactPort))
+			Event: trace.Of(noPort{}), Packet: sim.Rec.Describe(p)}.Cite(hns.FactPort))
 	}
 }

@@ -68,7 +68,7 @@ func (n *Windows) reset(sim *wire.Simulation, sw *vswitch, port *vfp.Port, insid
 	p.SetEthDst(hop.MAC)
 	if sim.Rec.On() {
 		sim.Rec.Add(trace.Step{Place: n.name, Object: port.Label, Layer: hns.LayerACL, Action: trace.ActNote,
-			Event: trace.Of(connectionReset{t}), Packet: p.String()}.Cite(factACLCut))
+			Event: trace.Of(connectionReset{t}), Packet: sim.Rec.Describe(p)}.Cite(factACLCut))
 	}
 	if out := sw.Inject(port, hns.LayerACL, p, sw.environment(sim, n.name)); out.To != nil {
 		sim.Queue(func() { sw.deliver[out.To](sim, p) })
@@ -93,7 +93,7 @@ func (n *Windows) severed(sim *wire.Simulation, c *machine.Compartment, endpoint
 	sim.RecordLoss(n.name, c.Stack().Object, trace.PortNotReady)
 	if sim.Rec.On() {
 		sim.Rec.Add(trace.Step{Place: n.name, Object: c.Stack().Object, Action: trace.ActDrop, Reason: trace.PortNotReady,
-			Event: event, Packet: p.String()}.Cite(bug.Fact()))
+			Event: event, Packet: sim.Rec.Describe(p)}.Cite(bug.Fact()))
 	}
 	return true
 }

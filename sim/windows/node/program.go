@@ -97,7 +97,7 @@ func (n *Windows) podPort(sw *vswitch, e *hns.Endpoint, id string) {
 			sim.RecordLoss(n.name, port.Label, trace.PortNotReady)
 			if sim.Rec.On() {
 				sim.Rec.Add(trace.Step{Place: n.name, Object: port.Label, Action: trace.ActDrop, Reason: trace.PortNotReady,
-					Event: trace.Of(noCompartment{}), Packet: p.String()}.Cite(hns.FactPort))
+					Event: trace.Of(noCompartment{}), Packet: sim.Rec.Describe(p)}.Cite(hns.FactPort))
 			}
 		}
 	}

@@ -5,6 +5,9 @@
 package diff
 
 import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
 	"strconv"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -29,26 +32,41 @@ const (
 	TTL
 )
 
-// Headers lists the fields of the set that differ. A MAC address that was not filled in
-// before is not listed: the packet was not on a link yet. Values become text only where
-// they differ.
-func Headers(before, after *packet.Headers, fields Fields) []trace.Change {
-	var cs []trace.Change
+// most is how many fields there are, and one that a step adds.
+const most = 9
+
+// Headers lists the fields of the set that differ, and more behind them. A MAC address
+// that was not filled in before is not listed: the packet was not on a link yet. The list
+// is rec's, and nil where that is nil. Values become text when somebody reads them.
+func Headers(rec *trace.Recorder, before, after *packet.Headers, fields Fields, more ...trace.Change) []trace.Change {
+	if rec == nil {
+		return nil
+	}
+	var room [most]trace.Change
+	cs := room[:0]
 	if fields&MAC != 0 {
 		cs = appendMAC(cs, "src MAC", before.EthSrc, after.EthSrc)
 		cs = appendMAC(cs, "dst MAC", before.EthDst, after.EthDst)
 	}
-	if before.IPVersion == 0 || after.IPVersion == 0 {
-		return cs
+	if before.IPVersion != 0 && after.IPVersion != 0 {
+		cs = appendIP(cs, before, after, fields)
 	}
+	return rec.Changes(append(cs, more...))
+}
+
+// Outer is the field of a step that puts a packet into a tunnel, or takes it out.
+const Outer = "outer"
+
+// Tunnel is the value of [Outer]: what kind of tunnel it is, between which addresses.
+func Tunnel(kind packet.Tunnel, src, dst netip.Addr, vni uint32) trace.Value {
+	return trace.Text(func() string { return fmt.Sprintf("%s %s -> %s VNI %d", kind, src, dst, vni) })
+}
+
+func appendIP(cs []trace.Change, before, after *packet.Headers, fields Fields) []trace.Change {
 	if fields&Address != 0 {
-		if before.Src != after.Src {
-			cs = append(cs, trace.Change{Field: Source, Before: before.Src.String(), After: after.Src.String()})
-		}
+		cs = appendAddr(cs, Source, before.Src, after.Src)
 		cs = appendNumber(cs, "src port", int(before.SrcPort), int(after.SrcPort))
-		if before.Dst != after.Dst {
-			cs = append(cs, trace.Change{Field: Destination, Before: before.Dst.String(), After: after.Dst.String()})
-		}
+		cs = appendAddr(cs, Destination, before.Dst, after.Dst)
 		cs = appendNumber(cs, "dst port", int(before.DstPort), int(after.DstPort))
 	}
 	if fields&ICMPID != 0 {
@@ -64,12 +82,47 @@ func appendMAC(cs []trace.Change, field string, before, after packet.MAC) []trac
 	if before == after || before.IsZero() {
 		return cs
 	}
-	return append(cs, trace.Change{Field: field, Before: before.String(), After: after.String()})
+	return append(cs, trace.Change{Field: field, Before: mac(before), After: mac(after)})
+}
+
+func appendAddr(cs []trace.Change, field string, before, after netip.Addr) []trace.Change {
+	if before == after {
+		return cs
+	}
+	return append(cs, trace.Change{Field: field, Before: addr(before), After: addr(after)})
 }
 
 func appendNumber(cs []trace.Change, field string, before, after int) []trace.Change {
 	if before == after {
 		return cs
 	}
-	return append(cs, trace.Change{Field: field, Before: strconv.Itoa(before), After: strconv.Itoa(after)})
+	return append(cs, trace.Change{Field: field, Before: trace.Bits(uint64(before), numberText), After: trace.Bits(uint64(after), numberText)})
 }
+
+func mac(m packet.MAC) trace.Value {
+	var b [8]byte
+	copy(b[2:], m[:])
+	return trace.Bits(binary.BigEndian.Uint64(b[:]), macText)
+}
+
+func macText(bits uint64) string {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], bits)
+	return packet.MAC(b[2:]).String()
+}
+
+func addr(a netip.Addr) trace.Value {
+	if !a.Is4() {
+		return trace.Text(a.String)
+	}
+	b := a.As4()
+	return trace.Bits(uint64(binary.BigEndian.Uint32(b[:])), ipv4Text)
+}
+
+func ipv4Text(bits uint64) string {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], uint32(bits))
+	return netip.AddrFrom4(b).String()
+}
+
+func numberText(bits uint64) string { return strconv.FormatUint(bits, 10) }

@@ -23,13 +23,13 @@ func TestHeaders(t *testing.T) {
 	arp := before
 	arp.IPVersion = 0
 
-	mac := []trace.Change{{Field: "src MAC", Before: "02-00-00-00-00-01", After: "02-00-00-00-00-03"}, {Field: "dst MAC", Before: "02-00-00-00-00-02", After: "02-00-00-00-00-04"}}
+	mac := []trace.Change{{Field: "src MAC", Before: trace.Written("02-00-00-00-00-01"), After: trace.Written("02-00-00-00-00-03")}, {Field: "dst MAC", Before: trace.Written("02-00-00-00-00-02"), After: trace.Written("02-00-00-00-00-04")}}
 	address := []trace.Change{
-		{Field: "src", Before: "10.0.0.1", After: "10.0.0.3"}, {Field: "src port", Before: "1000", After: "1001"},
-		{Field: "dst", Before: "10.0.0.2", After: "10.0.0.4"}, {Field: "dst port", Before: "80", After: "81"},
+		{Field: "src", Before: trace.Written("10.0.0.1"), After: trace.Written("10.0.0.3")}, {Field: "src port", Before: trace.Written("1000"), After: trace.Written("1001")},
+		{Field: "dst", Before: trace.Written("10.0.0.2"), After: trace.Written("10.0.0.4")}, {Field: "dst port", Before: trace.Written("80"), After: trace.Written("81")},
 	}
-	id := []trace.Change{{Field: "ICMP id", Before: "7", After: "8"}}
-	ttl := []trace.Change{{Field: "TTL", Before: "64", After: "63"}}
+	id := []trace.Change{{Field: "ICMP id", Before: trace.Written("7"), After: trace.Written("8")}}
+	ttl := []trace.Change{{Field: "TTL", Before: trace.Written("64"), After: trace.Written("63")}}
 
 	for _, tt := range []struct {
 		name          string
@@ -46,7 +46,7 @@ func TestHeaders(t *testing.T) {
 		{"a frame without IP", arp, all, MAC | Address | ICMPID | TTL, mac},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Headers(&tt.before, &tt.after, tt.fields); !slices.Equal(got, tt.want) {
+			if got := Headers(&trace.Recorder{}, &tt.before, &tt.after, tt.fields); !slices.EqualFunc(got, tt.want, trace.Change.Equal) {
 				t.Errorf("got  %v\nwant %v", got, tt.want)
 			}
 		})
