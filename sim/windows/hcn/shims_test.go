@@ -31,9 +31,21 @@ type probed struct {
 	prefix  *wine.Prefix
 	program string
 	build   *builds.Build
+	env     []string // of all programs
 }
 
-func probe(t *testing.T) *probed {
+// eachSocket tries both kinds of socket of sockets.h.
+func (p *probed) eachSocket(t *testing.T, test func(t *testing.T)) {
+	for _, c := range []struct {
+		name string
+		env  []string
+	}{{"Linux", nil}, {"winsock", []string{"WINLAB_WINSOCK=1"}}} {
+		p.env = c.env
+		t.Run(c.name, test)
+	}
+}
+
+func probe(t testing.TB) *probed {
 	t.Helper()
 	w := winetest.Need(t)
 	dlls := t.TempDir()
@@ -54,11 +66,11 @@ func probe(t *testing.T) *probed {
 			t.Error(err)
 		}
 	})
-	return &probed{prefix, bin.Path("probe.exe"), b}
+	return &probed{prefix: prefix, program: bin.Path("probe.exe"), build: b}
 }
 
 // run runs the probe and returns its lines.
-func (p *probed) run(t *testing.T, address string, args ...string) []string {
+func (p *probed) run(t testing.TB, address string, args ...string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -69,9 +81,9 @@ func (p *probed) run(t *testing.T, address string, args ...string) []string {
 	return p.runWith(t, ctx, env, args...)
 }
 
-func (p *probed) runWith(t *testing.T, ctx context.Context, env []string, args ...string) []string {
+func (p *probed) runWith(t testing.TB, ctx context.Context, env []string, args ...string) []string {
 	t.Helper()
-	res, err := p.prefix.Run(ctx, wine.Command{Path: p.program, Args: args, Env: env})
+	res, err := p.prefix.Run(ctx, wine.Command{Path: p.program, Args: args, Env: append(env, p.env...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +94,7 @@ func (p *probed) runWith(t *testing.T, ctx context.Context, env []string, args .
 }
 
 // startServer starts a service on an address; stop waits for its end.
-func (p *probed) startServer(t *testing.T, address string, calls io.Writer) (at string, stop func()) {
+func (p *probed) startServer(t testing.TB, address string, calls io.Writer) (at string, stop func()) {
 	t.Helper()
 	s, err := hcn.Start(p.build, hns.Options{Node: "n1"}, hcn.Options{CallLog: calls, Log: log.New(t.Output(), "", 0)})
 	if err != nil {
@@ -105,6 +117,10 @@ func (p *probed) startServer(t *testing.T, address string, calls io.Writer) (at 
 // or of another kind, NULL where an address is wanted.
 func TestDLLs(t *testing.T) {
 	p := probe(t)
+	p.eachSocket(t, p.talks)
+}
+
+func (p *probed) talks(t *testing.T) {
 	at, stop := p.startServer(t, "127.0.0.1:0", nil)
 	defer stop()
 	got := p.run(t, at, "talk")
@@ -130,6 +146,10 @@ func TestDLLs(t *testing.T) {
 // TestDLLsWithoutService: what programs meet while HNS does not run.
 func TestDLLsWithoutService(t *testing.T) {
 	p := probe(t)
+	p.eachSocket(t, p.alone)
+}
+
+func (p *probed) alone(t *testing.T) {
 	at, stop := p.startServer(t, "127.0.0.1:0", nil)
 	stop()
 	for _, address := range []string{"", at, "192.168.1.1:80", "127.0.0.1:", "127.0.0.1:99999", "localhost:80"} {
@@ -158,6 +178,10 @@ func (o *on) Write(line []byte) (int, error) {
 // where its handles are unknown.
 func TestDLLsWhenTheServiceRestarts(t *testing.T) {
 	p := probe(t)
+	p.eachSocket(t, p.restarts)
+}
+
+func (p *probed) restarts(t *testing.T) {
 	asked := make(chan struct{})
 	at, stop := p.startServer(t, "127.0.0.1:0", &on{"/probe/restart", func() { close(asked) }})
 	again := make(chan func())
@@ -182,6 +206,10 @@ func TestDLLsWhenTheServiceRestarts(t *testing.T) {
 // TestDLLsManyThreads: the threads of a program share one connection.
 func TestDLLsManyThreads(t *testing.T) {
 	p := probe(t)
+	p.eachSocket(t, p.manyThreads)
+}
+
+func (p *probed) manyThreads(t *testing.T) {
 	at, stop := p.startServer(t, "127.0.0.1:0", nil)
 	defer stop()
 	calls := "4000"
@@ -195,6 +223,24 @@ func TestDLLsManyThreads(t *testing.T) {
 		}
 		t.Logf("%s threads: %s", threads, got[0])
 	}
+}
+
+// BenchmarkCallsWine is one enumeration by a Windows program that makes them one after the
+// other. What it takes to start the program is not in its figure, but waiting is.
+func BenchmarkCallsWine(b *testing.B) {
+	p := probe(b)
+	at, stop := p.startServer(b, "127.0.0.1:0", nil)
+	defer stop()
+	var perSecond float64
+	for b.Loop() {
+		const calls = 4000
+		got := p.run(b, at, "bench", fmt.Sprint(calls), "1")
+		if _, err := fmt.Sscanf(got[0], fmt.Sprint(calls, " calls %f/s"), &perSecond); err != nil {
+			b.Fatalf("%q: %v", got, err)
+		}
+	}
+	b.ReportMetric(perSecond, "calls/s")
+	b.ReportMetric(1e9/perSecond, "ns/op")
 }
 
 // TestAdapters: programs see the adapters of WINLAB_ADAPTERS and loopback, without

@@ -10,6 +10,8 @@
 #include <objbase.h>
 #include <string.h>
 
+#include "sockets.h"
+
 enum { ENUMERATE = 1, CREATE, OPEN, MODIFY, QUERY, DELETE_, CLOSE, HNSCALL };
 enum { NONE, NETWORK, ENDPOINT, NAMESPACE, LOADBALANCER, SDNROUTE, COMPUTESYSTEM };
 
@@ -30,13 +32,11 @@ struct reply {
 };
 
 static SRWLOCK lock = SRWLOCK_INIT;
-static SOCKET conn = INVALID_SOCKET;
-
 
 static BOOL send_all(const char *p, size_t n)
 {
 	while (n > 0) {
-		int sent = send(conn, p, n > 1 << 20 ? 1 << 20 : (int)n, 0);
+		int sent = send_some(p, n > 1 << 20 ? 1 << 20 : (int)n);
 		if (sent <= 0)
 			return FALSE;
 		p += sent;
@@ -45,8 +45,7 @@ static BOOL send_all(const char *p, size_t n)
 	return TRUE;
 }
 
-/* Bytes that have come, guarded by the lock. One recv mostly brings a whole
- * response: under Wine each costs a call to another process. */
+/* Bytes that have come, guarded by the lock. One receive mostly brings a whole response. */
 static char input[64 << 10];
 static size_t input_at, input_end;
 
@@ -64,7 +63,7 @@ static BOOL recv_all(char *p, size_t n)
 			n -= have;
 			continue;
 		}
-		got = recv(conn, input, sizeof input, 0);
+		got = receive_some(input, sizeof input);
 		if (got <= 0)
 			return FALSE;
 		input_at = 0;
@@ -75,9 +74,7 @@ static BOOL recv_all(char *p, size_t n)
 
 static void hang_up(void)
 {
-	if (conn != INVALID_SOCKET)
-		closesocket(conn);
-	conn = INVALID_SOCKET;
+	close_socket();
 	input_at = input_end = 0;
 }
 
@@ -130,31 +127,24 @@ static int name(char *p, int room)
 
 static BOOL dial(void)
 {
-	static BOOL started;
 	struct sockaddr_in to;
 	char hello[8 + 200] = "WHCN\1\0";
-	int one = 1, n;
-	DWORD limit = HELLO_MS, none = 0;
-	WSADATA data;
+	int n;
 
-	if (!started && WSAStartup(MAKEWORD(2, 2), &data) != 0)
-		return FALSE;
-	started = TRUE;
 	if (!address(&to))
-		return FALSE;
-	conn = socket(AF_INET, SOCK_STREAM, IPPROTO_TCP);
-	if (conn == INVALID_SOCKET)
 		return FALSE;
 	n = name(hello + 8, 200);
 	hello[6] = (char)n;
-	setsockopt(conn, IPPROTO_TCP, TCP_NODELAY, (char *)&one, sizeof one);
-	setsockopt(conn, SOL_SOCKET, SO_RCVTIMEO, (char *)&limit, sizeof limit);
-	if (connect(conn, (struct sockaddr *)&to, sizeof to) != 0 || !send_all(hello, 8 + n) ||
-	    !recv_all(hello, 8) || memcmp(hello, "WHCN\1\0\0\0", 8) != 0) {
+	if (!connect_to(&to)) {
 		hang_up();
 		return FALSE;
 	}
-	setsockopt(conn, SOL_SOCKET, SO_RCVTIMEO, (char *)&none, sizeof none);
+	limit(HELLO_MS);
+	if (!send_all(hello, 8 + n) || !recv_all(hello, 8) || memcmp(hello, "WHCN\1\0\0\0", 8) != 0) {
+		hang_up();
+		return FALSE;
+	}
+	limit(0);
 	return TRUE;
 }
 
