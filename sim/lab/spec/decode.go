@@ -6,33 +6,61 @@ import (
 	"reflect"
 	"unicode/utf8"
 
-	kjson "sigs.k8s.io/json"
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// decode reads an object of a manifest. What kubectl get -o json writes is YAML, too, but
-// a reader of JSON is many times faster, and the objects of a large cluster come that
-// way. Whatever does not fit there goes to the reader of YAML: it takes a number for a
-// text, and the words of its errors are those that people know.
-func decode(doc []byte, v any) error {
-	if looksLikeJSON(doc) {
-		if json.Unmarshal(doc, v) == nil {
+// object is a document of a manifest.
+type object struct {
+	text []byte
+	// json says the same as the text, nil where that is not sure: JSON is read many times
+	// faster than YAML, and what kubectl get -o json writes is JSON, too.
+	json []byte
+}
+
+// newObject is the object of a text. YAML is read once, and not for each type that looks at
+// it; keys that are there twice are for YAML's reader.
+func newObject(text []byte) *object {
+	if looksLikeJSON(text) {
+		return &object{text, text}
+	}
+	if j, err := sigsyaml.YAMLToJSONStrict(text); err == nil {
+		return &object{text, j}
+	}
+	return &object{text: text}
+}
+
+// The reader of encoding/json learns all types below the one that it reads, Kubernetes' own in
+// milliseconds; this one, of which the next encoding/json is made, learns those that a text
+// has. It reads as encoding/json does, and refuses keys that are there twice.
+var (
+	loose = jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsontext.AllowDuplicateNames(false))
+	rigid = jsonv2.JoinOptions(loose, jsonv2.RejectUnknownMembers(true))
+)
+
+// decode reads an object. Whatever does not fit in JSON goes to the reader of YAML: it takes
+// a number for a text, and the words of its errors are those that people know.
+func (o *object) decode(v any) error {
+	if o.json != nil {
+		if jsonv2.Unmarshal(o.json, v, loose) == nil {
 			return nil
 		}
 		reflect.ValueOf(v).Elem().SetZero()
 	}
-	return sigsyaml.Unmarshal(doc, v)
+	return sigsyaml.Unmarshal(o.text, v)
 }
 
 // decodeStrict is decode for objects whose unknown and repeated fields are mistakes.
-func decodeStrict(doc []byte, v any) error {
-	if looksLikeJSON(doc) {
-		if unfit, err := kjson.UnmarshalStrict(doc, v); err == nil && len(unfit) == 0 {
+func (o *object) decodeStrict(v any) error {
+	if o.json != nil {
+		if jsonv2.Unmarshal(o.json, v, rigid) == nil {
 			return nil
 		}
 		reflect.ValueOf(v).Elem().SetZero()
 	}
-	return sigsyaml.UnmarshalStrict(doc, v)
+	return sigsyaml.UnmarshalStrict(o.text, v)
 }
 
 // looksLikeJSON reports whether a document may be read as JSON: where it is JSON it means

@@ -174,19 +174,20 @@ func (m *Manifests) read(file string) strict.Mistakes {
 }
 
 // add adds one document.
-func (m *Manifests) add(file string, line int, doc []byte) error {
+func (m *Manifests) add(file string, line int, text []byte) error {
+	doc := newObject(text)
 	var head struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
 	}
-	if err := decode(doc, &head); err != nil {
+	if err := doc.decode(&head); err != nil {
 		return fmt.Errorf("not a Kubernetes object: %w", err)
 	}
 	origin := &trace.Origin{What: head.Kind + " " + head.Name, File: file, Line: line}
 	m.fields(head.Kind, doc, origin)
 	switch head.Kind {
 	case "List":
-		return m.list(file, line, doc)
+		return m.list(file, line, text)
 	case "Service":
 		s, err := readService(doc, origin)
 		if err != nil {
@@ -195,7 +196,7 @@ func (m *Manifests) add(file string, line int, doc []byte) error {
 		m.Services = append(m.Services, s)
 	case "Pod":
 		var p corev1.Pod
-		if err := decodeStrict(doc, &p); err != nil {
+		if err := doc.decodeStrict(&p); err != nil {
 			return fmt.Errorf("pod %s: %w", head.Name, err)
 		}
 		w := newWorkload(p.Namespace, p.Name, p.Labels, &p.Spec, origin)
@@ -255,9 +256,9 @@ func (m *Manifests) add(file string, line int, doc []byte) error {
 
 // readReplicas makes the pods of a Deployment or of a kind like it: the fields
 // that matter are the same in all four.
-func readReplicas(doc []byte, origin *trace.Origin) ([]*Workload, error) {
+func readReplicas(doc *object, origin *trace.Origin) ([]*Workload, error) {
 	var d appsv1.Deployment
-	if err := decode(doc, &d); err != nil {
+	if err := doc.decode(&d); err != nil {
 		return nil, err
 	}
 	template, replicas := d.Spec.Template, 1
@@ -286,7 +287,7 @@ func readReplicas(doc []byte, origin *trace.Origin) ([]*Workload, error) {
 			// The controller gives the pod its name as hostname, and the governing
 			// Service as subdomain.
 			var s appsv1.StatefulSet
-			if err := decode(doc, &s); err != nil {
+			if err := doc.decode(&s); err != nil {
 				return nil, err
 			}
 			w.Hostname, w.Subdomain = w.Name, s.Spec.ServiceName
@@ -430,9 +431,9 @@ func (w *Workload) readDNS(spec *corev1.PodSpec) error {
 }
 
 // readService copies what matters of a Service.
-func readService(doc []byte, origin *trace.Origin) (*Service, error) {
+func readService(doc *object, origin *trace.Origin) (*Service, error) {
 	var in corev1.Service
-	if err := decodeStrict(doc, &in); err != nil {
+	if err := doc.decodeStrict(&in); err != nil {
 		return nil, err
 	}
 	return serviceOf(&in, origin)

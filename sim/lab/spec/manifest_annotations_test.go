@@ -22,7 +22,7 @@ func TestAnnotationsOfPods(t *testing.T) {
 	}
 	notices := func(kind, annotation string) []trace.Notice {
 		m := &Manifests{}
-		m.fields(kind, fmt.Appendf(nil, kinds[kind], annotation), &trace.Origin{What: kind + " a"})
+		m.fields(kind, newObject(fmt.Appendf(nil, kinds[kind], annotation)), &trace.Origin{What: kind + " a"})
 		return m.NotModelled
 	}
 	for kind := range kinds {

@@ -152,12 +152,12 @@ func at(v any, path ...string) any {
 }
 
 // fields notes what is not followed in an object.
-func (m *Manifests) fields(kind string, doc []byte, origin *trace.Origin) {
+func (m *Manifests) fields(kind string, doc *object, origin *trace.Origin) {
 	if kind == "List" {
 		return // its objects come one by one
 	}
 	var o map[string]any
-	if err := decode(doc, &o); err != nil {
+	if err := doc.decode(&o); err != nil {
 		return // the reader of the kind says so
 	}
 	m.notFollowed(kind, any(o), origin)

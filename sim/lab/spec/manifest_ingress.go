@@ -36,7 +36,7 @@ func (i *Ingress) Serves(name string) bool {
 }
 
 // readIngress reads an Ingress of any API version: the fields here are the same in all.
-func readIngress(doc []byte, origin *trace.Origin) (*Ingress, error) {
+func readIngress(doc *object, origin *trace.Origin) (*Ingress, error) {
 	var o struct {
 		Metadata struct{ Name, Namespace string }
 		Spec     struct {
@@ -49,7 +49,7 @@ func readIngress(doc []byte, origin *trace.Origin) (*Ingress, error) {
 			}
 		}
 	}
-	if err := decode(doc, &o); err != nil {
+	if err := doc.decode(&o); err != nil {
 		return nil, err
 	}
 	in := &Ingress{Namespace: namespaceOr(o.Metadata.Namespace), Name: o.Metadata.Name, Origin: origin}

@@ -91,9 +91,9 @@ func RequiredLabel(s labels.Selector) (key, value string, ok bool) {
 }
 
 // readPolicy reads a NetworkPolicy.
-func readPolicy(doc []byte, origin *trace.Origin) (*Policy, error) {
+func readPolicy(doc *object, origin *trace.Origin) (*Policy, error) {
 	var in networkingv1.NetworkPolicy
-	if err := decodeStrict(doc, &in); err != nil {
+	if err := doc.decodeStrict(&in); err != nil {
 		return nil, err
 	}
 	return policyOf(&in, origin)

@@ -51,9 +51,9 @@ func (s *Slice) Of(svc *kube.Service) []kube.Endpoint {
 }
 
 // readSlice reads an EndpointSlice.
-func readSlice(doc []byte, origin *trace.Origin) (*Slice, error) {
+func readSlice(doc *object, origin *trace.Origin) (*Slice, error) {
 	var in discoveryv1.EndpointSlice
-	if err := decodeStrict(doc, &in); err != nil {
+	if err := doc.decodeStrict(&in); err != nil {
 		return nil, err
 	}
 	return sliceOf(&in, origin)
@@ -135,10 +135,10 @@ func endpointAddr(text string, v6 bool) (netip.Addr, error) {
 }
 
 // readEndpoints reads an Endpoints object as the slices that Kubernetes makes of it.
-func readEndpoints(doc []byte, origin *trace.Origin) ([]*Slice, error) {
+func readEndpoints(doc *object, origin *trace.Origin) ([]*Slice, error) {
 	//lint:ignore SA1019 clusters still have it, and people post it
 	var in corev1.Endpoints
-	if err := decodeStrict(doc, &in); err != nil {
+	if err := doc.decodeStrict(&in); err != nil {
 		return nil, err
 	}
 	var all []*Slice

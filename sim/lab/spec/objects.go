@@ -87,7 +87,7 @@ func NotFollowed(services []*corev1.Service, endpoints []*discoveryv1.EndpointSl
 			errs = append(errs, err)
 			return
 		}
-		m.fields(kind, text, &trace.Origin{What: kind + " " + namespace + "/" + name})
+		m.fields(kind, newObject(text), &trace.Origin{What: kind + " " + namespace + "/" + name})
 	}
 	for _, in := range services {
 		in = in.DeepCopy()

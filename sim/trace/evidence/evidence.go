@@ -9,6 +9,7 @@ package evidence
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -72,12 +73,33 @@ func (f *Fact) String() string {
 }
 
 var (
-	mu       sync.Mutex
-	register = map[string]*Fact{}
+	mu sync.Mutex
+	// declared are facts that are not in the register yet: every program declares hundreds
+	// before main, and few look for one.
+	declared = make([]*Fact, 0, 1024)
+	// register is for [registered].
+	register map[string]*Fact
 )
 
-// New registers a fact and returns it. It panics when the identifier is taken
-// or the fact is incomplete: both are programming errors caught by any test.
+// registered is the register with all that is declared. It panics when an identifier is
+// taken. The caller holds mu.
+func registered() map[string]*Fact {
+	if register == nil {
+		register = make(map[string]*Fact, len(declared))
+	}
+	for _, f := range declared {
+		if register[f.ID] != nil {
+			panic(fmt.Sprintf("evidence: fact %q is declared twice", f.ID))
+		}
+		register[f.ID] = f
+	}
+	declared = nil
+	return register
+}
+
+// New registers a fact and returns it. It panics when the fact is incomplete, and somebody who
+// looks into the register sees it panic when the identifier is taken: both are programming
+// errors caught by any test.
 func New(id string, grade Grade, says string, sources ...string) *Fact {
 	return add(&Fact{ID: id, Grade: grade, Says: says, Sources: sources})
 }
@@ -93,12 +115,10 @@ func add(f *Fact) *Fact {
 	switch {
 	case f.ID == "" || f.Says == "":
 		panic(fmt.Sprintf("evidence: fact %q says nothing", f.ID))
-	case register[f.ID] != nil:
-		panic(fmt.Sprintf("evidence: fact %q is declared twice", f.ID))
 	case (f.Grade == Code || f.Grade == Stated) && len(f.Sources) == 0:
 		panic(fmt.Sprintf("evidence: fact %q is %s but names no source", f.ID, f.Grade))
 	}
-	register[f.ID] = f
+	declared = append(declared, f)
 	return f
 }
 
@@ -129,10 +149,7 @@ func All() []*Fact {
 	loaded()
 	mu.Lock()
 	defer mu.Unlock()
-	facts := make([]*Fact, 0, len(register))
-	for _, f := range register {
-		facts = append(facts, f)
-	}
+	facts := slices.Collect(maps.Values(registered()))
 	slices.SortFunc(facts, func(a, b *Fact) int { return strings.Compare(a.ID, b.ID) })
 	return facts
 }
@@ -142,5 +159,5 @@ func Lookup(id string) *Fact {
 	loaded()
 	mu.Lock()
 	defer mu.Unlock()
-	return register[id]
+	return registered()[id]
 }
