@@ -140,7 +140,7 @@ func (r *Recorder) Reset() {
 	r.frames.again()
 	r.lines.again()
 	r.changes.again()
-	*r = Recorder{steps: r.steps[:0], arrived: Arrival{Frame: r.arrived.Frame[:0]}, frames: r.frames, lines: r.lines, changes: r.changes}
+	*r = Recorder{steps: r.steps[:0], frames: r.frames, lines: r.lines, changes: r.changes}
 }
 
 // On reports whether steps are being recorded.
@@ -176,19 +176,18 @@ func (r *Recorder) Put(s *Step) {
 
 // Arrive notes that a stack has taken a frame of the request from its link. The last call
 // wins.
-func (r *Recorder) Arrive(place, object string, frame []byte) {
+func (r *Recorder) Arrive(place, object string, f Frame) {
 	if r != nil && r.leg != Reply {
-		r.arrived = Arrival{place, object, append(r.arrived.Frame[:0], frame...)}
+		r.arrived = Arrival{place, object, r.Copy(f)}
 	}
 }
 
-// Arrived returns what Arrive noted last, nil for nothing. It stays as it is.
+// Arrived returns what Arrive noted last, nil for nothing. It stays as it is until Reset.
 func (r *Recorder) Arrived() *Arrival {
 	if r == nil || len(r.arrived.Frame) == 0 {
 		return nil
 	}
 	a := r.arrived
-	a.Frame = bytes.Clone(a.Frame)
 	return &a
 }
 

@@ -108,7 +108,7 @@ func TestResetRecorder(t *testing.T) {
 	for range 5 {
 		r.Add(Step{Packet: r.Describe(f), Changes: r.Changes([]Change{{Field: "old"}})})
 	}
-	r.Arrive("here", "", f.bytes)
+	r.Arrive("here", "", f)
 	r.See(Seen{Where: "here"})
 	r.Reset()
 	if len(r.Steps()) != 0 || r.Seen() != nil || r.Arrived() != nil {

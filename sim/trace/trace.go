@@ -318,8 +318,8 @@ func (o *Origin) Place() string {
 // Weakest returns the weakest grade among steps.
 func Weakest(steps []Step) evidence.Grade {
 	g := evidence.Code
-	for _, s := range steps {
-		if s.Grade.Weaker(g) {
+	for i := range steps { // a step is large to copy
+		if s := &steps[i]; s.Grade.Weaker(g) {
 			g = s.Grade
 		}
 	}

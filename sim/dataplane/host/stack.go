@@ -237,7 +237,7 @@ func (s *Stack) Input(sim *wire.Simulation, l *Link, p *packet.Packet) {
 		return
 	}
 	if sim.Rec.On() {
-		sim.Rec.Arrive(s.Place, s.Object, p.Bytes())
+		sim.Rec.Arrive(s.Place, s.Object, p)
 	}
 	// A reply's source is translated back after routing (nf_nat_packet: the source
 	// is that of POSTROUTING and LOCAL_IN), so the filter sees the one on the wire.
@@ -317,7 +317,8 @@ func (s *Stack) step(sim *wire.Simulation, p *packet.Packet, st trace.Step, f *e
 	if p != nil {
 		st.Packet = sim.Rec.Describe(p)
 	}
-	sim.Rec.Add(st.Cite(f))
+	st.Rest(f)
+	sim.Rec.Put(&st)
 }
 
 func (s *Stack) drop(sim *wire.Simulation, p *packet.Packet, reason trace.Reason, e trace.Event, f *evidence.Fact) {

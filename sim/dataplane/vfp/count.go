@@ -35,12 +35,12 @@ func (pt *Port) settle(u *unified) {
 }
 
 // count counts a packet that has visited the layers, of a size in bytes before they
-// changed it.
-func (ps *passage) count(res Result, size int) {
+// changed it; kept says that its unified flow is kept, and goes on counting.
+func (ps *passage) count(res Result, size int, kept bool) {
 	u := ps.unified
 	u.packets, u.bytes = 1, uint64(size)
-	if res.Pass && !u.uncacheable && !u.inside {
-		return // the unified flow is kept, and goes on counting
+	if kept {
+		return
 	}
 	ps.port.settle(u)
 	if !res.Pass && res.Unknown == "" && ps.rule != nil {

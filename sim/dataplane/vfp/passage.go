@@ -46,8 +46,11 @@ func (pt *Port) visitLayers(p *packet.Packet, k unifiedKey, env *Env) Result {
 	ps.port, ps.packet, ps.dir, ps.env, ps.unified = pt, p, k.dir, env, u
 	size := p.Len()
 	res := ps.run()
+	// With a recorder each packet visits the layers: it would be kept for nobody but
+	// those that come later without one, who make it again.
+	kept := res.Pass && !u.uncacheable && !u.inside && (env.Rec == nil || env.Path.On())
 	if !env.Journal.On() {
-		ps.count(res, size)
+		ps.count(res, size, kept)
 	}
 	ps.packet, ps.env, ps.unified = nil, nil, nil // the port must not keep them
 	switch {
@@ -60,7 +63,7 @@ func (pt *Port) visitLayers(p *packet.Packet, k unifiedKey, env *Env) Result {
 			pt.spare = nil
 			pt.record(env.Path, u, size)
 		}
-	default:
+	case kept:
 		pt.spare = nil
 		pt.keep(k, u, env.Now)
 		if env.Path.On() {
@@ -154,7 +157,7 @@ func (ps *passage) flow() *flow {
 	}
 	if ps.env.Rec.On() {
 		ps.rule = f.rule
-		ps.record(trace.Step{Action: trace.ActNote, Event: trace.Of(flowExpired{f.conn.ttl})}.Cite(factTTL))
+		ps.record(&trace.Step{Action: trace.ActNote, Event: trace.Of(flowExpired{f.conn.ttl})}, factTTL)
 		ps.rule = nil
 	}
 	delete(ps.layer.flows, ps.key)
@@ -210,7 +213,7 @@ func (ps *passage) asks(f *flow, q *evidence.Question) string {
 	value := ps.env.answer(q, "")
 	if ps.env.Rec.On() {
 		ps.rule = f.rule
-		ps.record(trace.Step{Action: trace.ActNote, Event: trace.Of(taken{q, value})}.Cite(q.Fact))
+		ps.record(&trace.Step{Action: trace.ActNote, Event: trace.Of(taken{q, value})}, q.Fact)
 		ps.rule = nil
 	}
 	return value
@@ -236,7 +239,7 @@ func (ps *passage) follow(f *flow) Result {
 		s.Action = trace.ActRewrite
 	}
 	ps.rule = f.rule
-	ps.record(s.Cite(factFlow))
+	ps.record(&s, factFlow)
 	return Result{Pass: true, Hairpin: f.hairpin}
 }
 
@@ -273,8 +276,8 @@ func (ps *passage) byDefault(h *packet.Headers) Result {
 	recording := ps.env.Rec.On()
 	if l.Block {
 		if recording {
-			ps.record(trace.Step{Action: trace.ActDrop, Event: trace.Of(blocked{byDefault: true}), Reason: trace.ACLBlock,
-				Nearest: nearest(l.Layer, ps.packet, ps.dir)})
+			ps.record(&trace.Step{Action: trace.ActDrop, Event: trace.Of(blocked{byDefault: true}), Reason: trace.ACLBlock,
+				Nearest: nearest(l.Layer, ps.packet, ps.dir)}, nil)
 		}
 		return drop(trace.ACLBlock)
 	}
@@ -285,9 +288,9 @@ func (ps *passage) byDefault(h *packet.Headers) Result {
 	if recording && l.has(ps.dir, h.IPVersion) {
 		s := trace.Step{Action: trace.ActNoMatch, Event: trace.Of(noMatch{}), Nearest: nearest(l.Layer, ps.packet, ps.dir)}
 		if isICMP(h) {
-			s = s.Cite(factICMPKey)
+			s.Rest(factICMPKey)
 		}
-		ps.record(s)
+		ps.record(&s, nil)
 	}
 	return Result{Pass: true}
 }
@@ -391,7 +394,7 @@ func (ps *passage) rewrite(c *conn, rw *rewriting) Result {
 		if rw.hairpin {
 			rw.detail = sentBack{rw.detail}
 		}
-		ps.record(trace.Step{Action: rw.what, Event: trace.Event{Detail: rw.detail}, Changes: diff.Headers(ps.env.Rec, &before, h, shownChanges), Packet: ps.env.Rec.Describe(p)}.Cite(rw.fact))
+		ps.record(&trace.Step{Action: rw.what, Event: trace.Event{Detail: rw.detail}, Changes: diff.Headers(ps.env.Rec, &before, h, shownChanges), Packet: ps.env.Rec.Describe(p)}, rw.fact)
 	}
 	return Result{Pass: true, Hairpin: rw.hairpin}
 }
@@ -413,7 +416,7 @@ func dropOtherFamily(rw *packet.Rewrite, h *packet.Headers) {
 // the fact; nil is the rule's own.
 func (ps *passage) drop(reason trace.Reason, detail trace.Detail, fact *evidence.Fact) Result {
 	if ps.env.Rec.On() {
-		ps.record(trace.Step{Action: trace.ActDrop, Reason: reason, Event: trace.Of(detail)}.Cite(fact))
+		ps.record(&trace.Step{Action: trace.ActDrop, Reason: reason, Event: trace.Of(detail)}, fact)
 	}
 	return drop(reason)
 }
@@ -422,7 +425,7 @@ func (ps *passage) drop(reason trace.Reason, detail trace.Detail, fact *evidence
 // step cites the fact; nil is the rule's own.
 func (ps *passage) unknown(why string, fact *evidence.Fact) Result {
 	if ps.env.Rec.On() {
-		ps.record(trace.Step{Action: trace.ActUnknown, Event: trace.Of(notModelled{why}), Reason: trace.ModelHole}.Cite(fact))
+		ps.record(&trace.Step{Action: trace.ActUnknown, Event: trace.Of(notModelled{why}), Reason: trace.ModelHole}, fact)
 	}
 	return Result{Unknown: why}
 }
@@ -432,7 +435,8 @@ const shownChanges = diff.MAC | diff.Address
 
 // record adds a step at the place where the packet is. A step without a fact
 // gets that of its rule.
-func (ps *passage) record(s trace.Step) {
+func (ps *passage) record(s *trace.Step, fact *evidence.Fact) {
+	s.Rest(fact)
 	pt := ps.port
 	s.Place, s.Object, s.Port, s.Dir, s.Layer = ps.env.Place, pt.Label, pt.ID, ps.dir.String(), ps.layer.Name
 	g := ps.group
@@ -442,14 +446,14 @@ func (ps *passage) record(s trace.Step) {
 			g = groupOf(ps.layer.Layer, r)
 		}
 		if s.Evidence == "" {
-			s = s.Cite(r.Fact)
+			s.Rest(r.Fact)
 		}
 	}
 	if g != nil {
 		s.Group = g.Name
 	}
 	if s.Evidence == "" {
-		s = s.Cite(factPipeline)
+		s.Rest(factPipeline)
 	}
-	ps.env.Rec.Add(s)
+	ps.env.Rec.Put(s)
 }

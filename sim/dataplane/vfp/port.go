@@ -78,7 +78,8 @@ type Port struct {
 	// SetLayersLater. used: a packet has come to the port since the last Reset.
 	later   func() []*Layer
 	used    bool
-	changes uint32 // of the layers, see path.Record
+	bridged trace.Event // see bridgedTo
+	changes uint32      // of the layers, see path.Record
 	ways    *path.Ways
 	// happened counts what unified flows rest on, near finds them.
 	happened uint64

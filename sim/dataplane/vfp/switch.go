@@ -21,6 +21,7 @@ type Switch struct {
 	// equal source and destination. The default drops them.
 	KeepLoopback bool
 
+	object   string            // how steps name it
 	bindings map[binding]*Port // by the flows of NAT pools
 	static   map[binding]*Port // by Bind
 	byMAC    map[packet.MAC]*Port
@@ -62,7 +63,7 @@ func (s *Switch) bind(b binding, to *Port, undo *journal.Journal) {
 
 // NewSwitch returns a switch without ports.
 func NewSwitch(name, kind string) *Switch {
-	return &Switch{Name: name, Kind: kind, bindings: map[binding]*Port{}, static: map[binding]*Port{}, byMAC: map[packet.MAC]*Port{}}
+	return &Switch{Name: name, Kind: kind, object: "vSwitch " + name, bindings: map[binding]*Port{}, static: map[binding]*Port{}, byMAC: map[packet.MAC]*Port{}}
 }
 
 // AddPort plugs a port in.
@@ -187,7 +188,7 @@ func (s *Switch) Send(from *Port, p *packet.Packet, env *Env) Outcome {
 		from = to
 	}
 	if env.Rec.On() {
-		s.record(env, nil, trace.Step{Action: trace.ActDrop, Event: trace.Of(hairpinLimit{}), Reason: trace.TTLExceeded}, factBridge)
+		s.record(env, nil, &trace.Step{Action: trace.ActDrop, Event: trace.Of(hairpinLimit{}), Reason: trace.TTLExceeded}, factBridge)
 	}
 	return Outcome{Result: drop(trace.TTLExceeded)}
 }
@@ -215,12 +216,12 @@ func (s *Switch) forward(from *Port, p *packet.Packet, env *Env) (*Port, trace.R
 	}
 	if ext := s.external(); ext != nil && ext != from {
 		if env.Rec.On() {
-			s.record(env, p, trace.Step{Action: trace.ActForward, Event: trace.Of(toExternal{})}, factBridge)
+			s.record(env, p, &trace.Step{Action: trace.ActForward, Event: trace.Of(toExternal{})}, factBridge)
 		}
 		return ext, ""
 	}
 	if env.Rec.On() {
-		s.record(env, p, trace.Step{Action: trace.ActDrop, Reason: trace.NoNeighbour, Event: trace.Of(noSuchMAC{h.EthDst})}, factBridge)
+		s.record(env, p, &trace.Step{Action: trace.ActDrop, Reason: trace.NoNeighbour, Event: trace.Of(noSuchMAC{h.EthDst})}, factBridge)
 	}
 	return nil, trace.NoNeighbour
 }
@@ -244,7 +245,7 @@ func (s *Switch) steer(from *Port, p *packet.Packet, env *Env) *Port {
 	}
 	p.SetEthDst(to.MAC)
 	if env.Rec.On() {
-		s.record(env, p, trace.Step{Action: trace.ActForward, Event: trace.Of(steered{to.name(), netip.AddrPortFrom(h.Dst, h.DstPort)})}, factSteer)
+		s.record(env, p, &trace.Step{Action: trace.ActForward, Event: trace.Of(steered{to.name(), netip.AddrPortFrom(h.Dst, h.DstPort)})}, factSteer)
 	}
 	return to
 }
@@ -255,12 +256,12 @@ func (s *Switch) bridge(from, to *Port, p *packet.Packet, env *Env) (*Port, trac
 	h := p.Headers()
 	if to == from && !to.Host && h.Src == h.Dst && !s.KeepLoopback {
 		if env.Rec.On() {
-			s.record(env, p, trace.Step{Action: trace.ActDrop, Reason: trace.HairpinToSelf, Event: trace.Of(loopbackDropped{to.name(), h.Src})}, factLoopback)
+			s.record(env, p, &trace.Step{Action: trace.ActDrop, Reason: trace.HairpinToSelf, Event: trace.Of(loopbackDropped{to.name(), h.Src})}, factLoopback)
 		}
 		return nil, trace.HairpinToSelf
 	}
 	if env.Rec.On() {
-		s.record(env, p, trace.Step{Action: trace.ActForward, Event: trace.Of(bridged{to.name()})}, factBridge)
+		s.record(env, p, &trace.Step{Action: trace.ActForward, Event: to.bridgedTo()}, factBridge)
 	}
 	return to, ""
 }
@@ -273,10 +274,20 @@ func (p *Port) name() string {
 }
 
 // record adds a step of the switch; p is nil when the step shows no packet.
-func (s *Switch) record(env *Env, p *packet.Packet, step trace.Step, fact *evidence.Fact) {
-	step.Place, step.Object = env.Place, "vSwitch "+s.Name
+func (s *Switch) record(env *Env, p *packet.Packet, step *trace.Step, fact *evidence.Fact) {
+	step.Place, step.Object = env.Place, s.object
 	if p != nil {
 		step.Packet = env.Rec.Describe(p)
 	}
-	env.Rec.Add(step.Cite(fact))
+	step.Rest(fact)
+	env.Rec.Put(step)
+}
+
+// bridgedTo is the event of a packet that is bridged to the port. It is the same for
+// all of them, and kept.
+func (p *Port) bridgedTo() trace.Event {
+	if e, ok := p.bridged.Detail.(bridged); !ok || e.to != p.name() {
+		p.bridged = trace.Of(bridged{p.name()})
+	}
+	return p.bridged
 }

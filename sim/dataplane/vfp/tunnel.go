@@ -44,7 +44,8 @@ func (a RouteEncap) apply(ps *passage) Result {
 	}
 	ps.unified.addTunnel(t, srcPort)
 	if recording {
-		ps.record(encapStep(ps.env.Rec, p, t, &before))
+		s := encapStep(ps.env.Rec, p, t, &before)
+		ps.record(&s, nil)
 	}
 	return Result{Pass: true}
 }
@@ -91,7 +92,8 @@ func (a Decap) apply(ps *passage) Result {
 		return ps.drop(trace.BadPacket, badPacket{err}, nil)
 	}
 	if ps.env.Rec.On() {
-		ps.record(decapStep(ps.env.Rec, ps.packet, &outer))
+		s := decapStep(ps.env.Rec, ps.packet, &outer)
+		ps.record(&s, nil)
 	}
 	return Result{Pass: true}
 }

@@ -40,7 +40,7 @@ func (sim *Simulation) Arrives(at func(*Simulation, *packet.Packet), p *packet.P
 // returns an error when that does not end. The queue is empty afterwards.
 func (q *EventQueue) Run() error {
 	defer func() {
-		clear(q.waiting)
+		clear(q.waiting[:cap(q.waiting)])
 		q.waiting, q.next = q.waiting[:0], 0
 	}()
 	for n := 0; q.next < len(q.waiting); n++ {
@@ -48,7 +48,9 @@ func (q *EventQueue) Run() error {
 			return fmt.Errorf("more than %d events for one packet", maxEvents)
 		}
 		e := q.waiting[q.next]
-		q.next++
+		if q.next++; q.next == len(q.waiting) { // most often only one event waits
+			q.waiting, q.next = q.waiting[:0], 0
+		}
 		if e.f != nil {
 			e.f()
 		} else {

@@ -81,6 +81,8 @@ type Segment struct {
 	Epoch func() uint64
 
 	known known
+	// said is how steps name the segment while its name is what named says.
+	named, said string
 }
 
 // known is what a segment has found out about its machines in one epoch.
@@ -153,7 +155,10 @@ func (s *Segment) object() string {
 	if s.Place != "" {
 		return s.Name
 	}
-	return "segment " + s.Name
+	if s.named != s.Name || s.said == "" {
+		s.named, s.said = s.Name, "segment "+s.Name
+	}
+	return s.said
 }
 
 // Attach plugs an interface in.

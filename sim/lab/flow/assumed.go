@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -26,7 +27,7 @@ const (
 // unknown anyway stays so.
 func (c *Cluster) assumed(s *sent) {
 	pinned := c.Plan.Params.Pinned[assumedParam]
-	if pinned == asMade {
+	if pinned == asMade || !slices.ContainsFunc(c.Plan.Nodes, func(n *plan.Node) bool { return n.Assumed != "" }) {
 		return
 	}
 	var nodes []string

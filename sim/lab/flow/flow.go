@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -31,6 +32,8 @@ type Cluster struct {
 	// at is after how many steps flows are sent.
 	at   int
 	info trace.Lab
+	// steps is how many the last path had.
+	steps int
 	// builds are clusters with other builds of Windows, where the lab does not know them.
 	builds map[string]*Cluster
 	// run is set while a flow is traced in a cluster with programs outside.
@@ -157,14 +160,14 @@ func (c *Cluster) command(r Request) string {
 	if len(r.Meanwhile) > 0 && r.Live == "" {
 		return "winlab run " + c.Plan.File.Path
 	}
-	s := "winlab trace " + c.Plan.File.Path + c.choice()
+	of, choice := c.Plan.File.Path, c.choice()
 	if at := c.Step(); at != "" {
-		s += " --at " + quoted(at)
+		choice += " --at " + quoted(at)
 	}
 	if r.Live != "" {
-		s = "winlab trace --live " + r.Live
+		of, choice = "--live "+r.Live, ""
 	}
-	s += " --from " + r.From + " --to " + r.To
+	s := "winlab trace " + of + choice + " --from " + r.From + " --to " + r.To
 	if r.Protocol == "udp" || r.Protocol == "ping" {
 		s += " --" + r.Protocol
 	}
@@ -192,18 +195,22 @@ func (c *Cluster) command(r Request) string {
 	return s
 }
 
+// mostAssumed is how many defaults assume notes of most flows.
+const mostAssumed = 3
+
 // assume notes every default that the caller did not choose.
 func (f *flow) assume(t *trace.Trace, r Request, firstPort uint16) {
-	add := func(what string, value any, flag string) {
-		t.Assumed = append(t.Assumed, trace.Assumption{What: what, Value: fmt.Sprint(value), Flag: flag})
+	t.Assumed = make([]trace.Assumption, 0, mostAssumed)
+	add := func(what, value, flag string) {
+		t.Assumed = append(t.Assumed, trace.Assumption{What: what, Value: value, Flag: flag})
 	}
 	if r.TTL == 0 {
-		add("ttl", defaultTTL, "--ttl")
+		add("ttl", strconv.Itoa(defaultTTL), "--ttl")
 	}
 	if f.proto == packet.TCP || f.proto == packet.UDP {
 		if r.SrcPort == 0 {
 			t.Flow.SrcPort = firstPort
-			add("source port", firstPort, "--source-port")
+			add("source port", strconv.Itoa(int(firstPort)), "--source-port")
 		} else {
 			t.Flow.SrcPort = r.SrcPort
 		}

@@ -27,11 +27,10 @@ func (f *flow) judge(k knowledge, r *run) trace.Path {
 		p.Grade = evidence.Unknown
 	case r.endless != nil:
 		p.Verdict, p.Reason, p.Summary = trace.Looped, trace.TTLExceeded, sentence(r.endless.Error())
+	case r.out.Done && p.Seen != nil && r.out.Verdict == trace.Delivered:
+		p.Verdict, p.Reason, p.Summary = r.out.Verdict, r.out.Reason, "Delivered; "+p.Seen.Where+" saw the source "+p.Seen.Src+"."
 	case r.out.Done:
 		p.Verdict, p.Reason, p.Summary = r.out.Verdict, r.out.Reason, sentence(r.out.Event.Text())
-		if p.Seen != nil && r.out.Verdict == trace.Delivered {
-			p.Summary = fmt.Sprintf("Delivered; %s saw the source %s.", p.Seen.Where, p.Seen.Src)
-		}
 	case last == nil:
 		// Every loss is a step. A loss without a step is a bug of winlab and says
 		// nothing about the network.
@@ -63,10 +62,10 @@ func (f *flow) judge(k knowledge, r *run) trace.Path {
 // destination is still the one that was asked for. It returns the first of them, too.
 func (f *flow) withTroubles(steps []trace.Step) ([]trace.Step, *build.Trouble) {
 	var first *build.Trouble
-	if f.troubles == nil {
+	if f.around == nil {
 		return steps, nil
 	}
-	troubles := f.troubles()
+	troubles := f.around.Troubles(f.dst, f.proto)
 	for i := range troubles {
 		t := &troubles[i]
 		at := -1
@@ -162,7 +161,7 @@ func (f *flow) requestLost(p *trace.Path, last *trace.Step) trace.Reason {
 // no node has had in its hands nobody could have encapsulated.
 func (f *flow) bareForPod(steps []trace.Step, last *trace.Step) bool {
 	if !f.overlay || last.Place != wire.Fabric || !slices.ContainsFunc(steps, func(s trace.Step) bool {
-		return s.Leg == last.Leg && s.N < last.N && f.isNode(s.Place)
+		return s.Leg == last.Leg && s.N < last.N && f.around.IsNode(s.Place)
 	}) {
 		return false
 	}
@@ -171,7 +170,7 @@ func (f *flow) bareForPod(steps []trace.Step, last *trace.Step) bool {
 			continue
 		}
 		p, err := packet.New(slices.Clone(steps[i].Frame))
-		return err == nil && f.isPod(p.Headers().Dst)
+		return err == nil && f.around.isPodAddress(p.Headers().Dst)
 	}
 	return false
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -51,12 +52,19 @@ func replyTo(dst netip.Addr) trace.Step {
 	return s
 }
 
+// twoNodes is a cluster of two nodes and one pod.
+type twoNodes struct{}
+
+func (twoNodes) IsNode(n string) bool                                  { return n == "win1" || n == "win2" }
+func (twoNodes) isPodAddress(a netip.Addr) bool                        { return a == pod }
+func (twoNodes) Troubles(netip.AddrPort, packet.Proto) []build.Trouble { return nil }
+
 func TestVerdictFollowsFromSteps(t *testing.T) {
 	t.Parallel()
 	missedByProtocol := step(trace.Request, "win1", trace.ActNoMatch, "")
 	missedByProtocol.Nearest = []trace.Miss{{Field: "protocol"}}
 	onNode := step(trace.Request, "win1", trace.ActForward, "")
-	overlay := flow{overlay: true, isNode: func(n string) bool { return n == "win1" || n == "win2" }, isPod: func(a netip.Addr) bool { return a == pod }}
+	overlay := flow{overlay: true, around: twoNodes{}}
 	replySNAT := step(trace.Reply, "win2", trace.ActRewrite, "")
 	replySNAT.RuleType, replySNAT.Changes = "dynnat", []trace.Change{{Field: diff.Source}}
 	noRoute := step(trace.Request, wire.Fabric, trace.ActDrop, trace.NoRoute)
@@ -81,7 +89,7 @@ func TestVerdictFollowsFromSteps(t *testing.T) {
 		{"overlay, pod address bare on the wire", overlay, run{steps: []trace.Step{onNode, onTheWire(pod), noRoute}}, trace.Dropped, trace.NotEncapsulated},
 		{"overlay, from outside", overlay, run{steps: []trace.Step{onTheWire(pod), noRoute}}, trace.Dropped, trace.NoRoute},
 		{"overlay, another address", overlay, run{steps: []trace.Step{onNode, onTheWire(client), noRoute}}, trace.Dropped, trace.NoRoute},
-		{"l2bridge, pod address on the wire", flow{isNode: overlay.isNode, isPod: overlay.isPod}, run{steps: []trace.Step{onNode, onTheWire(pod), noRoute}}, trace.Dropped, trace.NoRoute},
+		{"l2bridge, pod address on the wire", flow{around: overlay.around}, run{steps: []trace.Step{onNode, onTheWire(pod), noRoute}}, trace.Dropped, trace.NoRoute},
 		{"overlay, lost on a node", overlay, run{steps: []trace.Step{onNode, onTheWire(pod), step(trace.Request, "win2", trace.ActDrop, trace.NoRoute)}}, trace.Dropped, trace.NoRoute},
 		{"overlay, the reply bare on the wire", overlay, run{seen: seen, steps: []trace.Step{onNode, step(trace.Reply, "win1", trace.ActForward, ""), replyTo(pod), replyNoRoute}}, trace.NoReply, trace.NotEncapsulated},
 		{"overlay, the reply of a machine outside", overlay, run{seen: seen, steps: []trace.Step{onNode, replyTo(pod), replyNoRoute}}, trace.NoReply, trace.NoWayBack},

@@ -48,14 +48,20 @@ type flow struct {
 	tap                func(segment string, from string, frame []byte)
 
 	// What judging needs to know about the cluster: the sender's node ("" for none),
-	// which names are those of nodes, whether pods need encapsulation between nodes, and
-	// which addresses are those of pods.
+	// whether pods need encapsulation between nodes, and who is who.
 	node    string
-	isNode  func(name string) bool
 	overlay bool
-	isPod   func(netip.Addr) bool
-	// troubles are what programs could not do for the destination; nil for nothing.
-	troubles func() []build.Trouble
+	around  surroundings
+}
+
+// surroundings are what judging asks of the cluster.
+type surroundings interface {
+	// IsNode reports whether a name is that of a node, isPodAddress whether an address is
+	// that of a pod.
+	IsNode(name string) bool
+	isPodAddress(a netip.Addr) bool
+	// Troubles are what programs could not do for a destination.
+	Troubles(to netip.AddrPort, proto packet.Proto) []build.Trouble
 }
 
 // endpoint is an end of a flow on the way to being resolved.
@@ -191,9 +197,7 @@ func (c *Cluster) describe(f *flow) {
 	if n := c.Machine(f.from).Node; n != nil {
 		f.node = n.Name
 	}
-	f.isNode, f.isPod = c.IsNode, c.isPodAddress
-	f.overlay = c.Plan.Network.Type == "overlay"
-	f.troubles = func() []build.Trouble { return c.Troubles(f.dst, f.proto) }
+	f.overlay, f.around = c.Plan.Network.Type == "overlay", c
 }
 
 // isPodAddress reports whether an address is a pod's first one, or the first IPv6 one of

@@ -64,6 +64,9 @@ const maxCauses = 4
 // rules of the network, can be left out: nobody can say what a packet would meet
 // behind a route that is not there.
 func (c *Cluster) further(ctx context.Context, f *flow, forced []int, p *trace.Path) error {
+	if _, blocked := blockedBy(p); !blocked {
+		return nil
+	}
 	defer func() { f.lifted = nil }()
 	at, all := p, []string{causeOf(p)}
 	for len(all) < maxCauses {
@@ -124,7 +127,8 @@ func alternatives(made []trace.Choice, first int) [][]int {
 type sending struct {
 	c      *Cluster
 	f      *flow
-	sim    *wire.Simulation
+	sim    wire.Simulation
+	rec    trace.Recorder // of the first packet
 	socket *host.Socket
 	err    error
 }
@@ -135,7 +139,9 @@ func (c *Cluster) start(f *flow, forced []int) *sending {
 	if c.run == nil {
 		c.Reset()
 	}
-	s := &sending{c: c, f: f, sim: &wire.Simulation{Rec: &trace.Recorder{}, Choices: wire.Choices{Forced: forced, Explore: true, Pinned: c.Plan.Params.Pinned}}}
+	s := &sending{c: c, f: f, sim: wire.Simulation{Choices: wire.Choices{Forced: forced, Explore: true, Pinned: c.Plan.Params.Pinned}}}
+	s.rec.Expect(c.steps)
+	s.sim.Rec = &s.rec
 	if c.run != nil {
 		c.run.journal.Undo()
 		s.sim.Journal = c.run.journal
@@ -169,12 +175,14 @@ func (f *flow) again() trace.Event {
 // send sends the flow's packet and lets the simulation run to its end.
 func (s *sending) send() {
 	s.sim.Rec.SetLeg(trace.Request)
-	s.socket.Send(s.sim, s.f.payload, s.f.ttl)
+	s.socket.Send(&s.sim, s.f.payload, s.f.ttl)
 	s.err = s.sim.Run()
 }
 
 func (s *sending) result() run {
-	return run{choices: s.sim.Made, steps: s.sim.Rec.Steps(), seen: s.sim.Rec.Seen(), arrived: s.sim.Rec.Arrived(), out: s.socket.Outcome, unknown: s.sim.Unknown, endless: s.err}
+	steps := s.sim.Rec.Steps()
+	s.c.steps = len(steps) // the next flow is often as long
+	return run{choices: s.sim.Made, steps: steps, seen: s.sim.Rec.Seen(), arrived: s.sim.Rec.Arrived(), out: s.socket.Outcome, unknown: s.sim.Unknown, endless: s.err}
 }
 
 // sendAll sends a flow: its first packet and, when something comes after that, a
@@ -215,7 +223,7 @@ func (s *sending) meanwhile() error {
 	if err := s.c.Cluster.Call(s.f.meanwhile); err != nil {
 		return fmt.Errorf("meanwhile: %w", err)
 	}
-	s.c.Cut(s.sim)
+	s.c.Cut(&s.sim)
 	s.err = s.sim.Run()
 	return nil
 }

@@ -117,11 +117,11 @@ func endingIn(w world, qs []question, paths []trace.Path) ending {
 // summarise sets the verdict of a trace from its paths; complete says that no path was
 // left out.
 func summarise(t *trace.Trace, complete bool) {
-	first := t.Paths[0]
+	first := &t.Paths[0]
 	t.Verdict, t.Reason, t.Summary = first.Verdict, first.Reason, first.Summary
-	for _, p := range t.Paths {
-		if p.Grade.Weaker(t.Grade) {
-			t.Grade = p.Grade
+	for i := range t.Paths {
+		if g := t.Paths[i].Grade; g.Weaker(t.Grade) {
+			t.Grade = g
 		}
 	}
 	qs := questionsOf(t.Paths)
@@ -166,9 +166,13 @@ func summarise(t *trace.Trace, complete bool) {
 // nameCauses names all causes where paths of one world fail for different ones. What
 // differs by the answer to an open question is no cause beside another.
 func nameCauses(t *trace.Trace, w world, qs []question) {
-	paths := slices.DeleteFunc(slices.Clone(t.Paths), func(p trace.Path) bool { return !w.holds(qs, &p) })
-	if t.Causes = causesOf(paths); len(t.Causes) < 2 || len(t.Paths) == 1 {
+	if len(t.Paths) == 1 {
+		t.Causes = causesOf(t.Paths)
 		return // a single path has its causes in its summary
+	}
+	paths := slices.DeleteFunc(slices.Clone(t.Paths), func(p trace.Path) bool { return !w.holds(qs, &p) })
+	if t.Causes = causesOf(paths); len(t.Causes) < 2 {
+		return
 	}
 	if t.Verdict != trace.Varies {
 		t.Summary = fmt.Sprintf("All %d ways were tried, and all fail.", len(t.Paths))

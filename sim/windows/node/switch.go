@@ -11,6 +11,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -25,7 +26,7 @@ type vswitch struct {
 	deliver  map[*vfp.Port]func(sim *wire.Simulation, p *packet.Packet)
 
 	// env is filled in for every packet and kept, so that a packet costs no
-	// allocation; envOf is the simulation that its Choose belongs to.
+	// allocation; envOf is the simulation whose choices it makes.
 	env   vfp.Env
 	envOf *wire.Simulation
 }
@@ -33,8 +34,14 @@ type vswitch struct {
 // environment is what a packet's passage through the switch needs. It is valid
 // until the next call.
 func (sw *vswitch) environment(sim *wire.Simulation, place string) *vfp.Env {
+	if sw.env.Choose == nil {
+		sw.env.Choose = func(where string, n, def int, label func(int) string) int {
+			return sw.envOf.Choose(where, n, def, label)
+		}
+		sw.env.Ask = func(q *evidence.Question, about string) string { return sw.envOf.Ask(q, about) }
+	}
 	if sw.envOf != sim {
-		sw.envOf, sw.env.Choose, sw.env.Ask, sw.env.Lifted = sim, sim.Choose, sim.Ask, nil
+		sw.envOf, sw.env.Lifted = sim, nil
 		if len(sim.Lifted) > 0 {
 			sw.env.Lifted = func(rule string, from *trace.Origin) bool { return sim.Lifted[wire.LiftOf(rule, from)] }
 		}
