@@ -65,6 +65,7 @@ const maxTalked = 1 << 16
 
 // talk remembers a conversation whose packets meet no gate.
 func (s *Stack) talk(t packet.Tuple) {
+	s.Use()
 	if s.talked == nil {
 		s.talked = map[packet.Tuple]bool{}
 	}

@@ -89,9 +89,13 @@ func (k *Socket) transmit(sim *wire.Simulation, spec packet.Spec) {
 	k.stack.output(sim, p)
 }
 
-// Reset forgets all sockets and translations.
+// Reset forgets all sockets and translations. A stack that was not used has none: on a
+// node with a hundred pods few are used by a packet.
 func (s *Stack) Reset() {
-	s.used = false
+	if !s.touched {
+		return
+	}
+	s.touched, s.used = false, false
 	clear(s.sockets)
 	clear(s.talked)
 	s.nextPort, s.opened = 0, 0

@@ -92,7 +92,8 @@ type Stack struct {
 
 	routes    []Route
 	table     *table // of routes, nil until it is needed
-	used      bool
+	used      bool   // since the last Reset; touched also where nobody asks
+	touched   bool
 	vteps     []*VTEP
 	gates     []Gate
 	listeners []*Listener
@@ -140,6 +141,7 @@ func (s *Stack) AddLink(l *Link) {
 
 // Use notes that the stack, or what its machine does besides it, changes now.
 func (s *Stack) Use() {
+	s.touched = true
 	if s.used || s.OnUse == nil {
 		return
 	}

@@ -29,8 +29,7 @@ func (pt *Port) Connections(layer string) []packet.Tuple {
 // Inject sends a packet that a layer of a port made itself on its way out: the
 // layers below it see the packet, the layer and those above do not.
 func (s *Switch) Inject(from *Port, layer string, p *packet.Packet, env *Env) Outcome {
-	from.used = true
-	from.ready()
+	from.use()
 	u := new(unified)
 	u.init()
 	ps := passage{port: from, packet: p, dir: from.enter(), env: env, unified: u}

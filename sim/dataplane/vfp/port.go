@@ -244,15 +244,25 @@ func (pt *Port) Reset() {
 	pt.now = 0
 }
 
+// use notes that there is something to forget from now on, and makes the layers.
+func (pt *Port) use() {
+	if pt.used {
+		return
+	}
+	pt.used = true
+	if pt.sw != nil {
+		pt.sw.used = append(pt.sw.used, pt)
+	}
+	pt.ready()
+}
+
 // Process sends a packet through the port's layers. It changes the packet in
 // place. With a recorder it explains every layer and does not use the unified
 // flow; the outcome is the same. A frame that is not IP passes; one that says it
 // is but could not be parsed is dropped, as no rule can judge it.
 func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	h := p.Headers()
-	if pt.used = true; pt.later != nil {
-		pt.ready()
-	}
+	pt.use()
 	env.Path.Rests(&pt.changes, &pt.ways)
 	if len(pt.layers) == 0 {
 		return Result{Pass: true}

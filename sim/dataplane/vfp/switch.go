@@ -25,6 +25,7 @@ type Switch struct {
 	bindings map[binding]*Port // by the flows of NAT pools
 	static   map[binding]*Port // by Bind
 	byMAC    map[packet.MAC]*Port
+	used     []*Port // those that packets came to since the last Reset
 
 	// changes counts changes of ports and of bindings that are taken away or fixed, bound
 	// for each bucket of bindings those that flows made; see path.Record.
@@ -69,6 +70,9 @@ func NewSwitch(name, kind string) *Switch {
 // AddPort plugs a port in.
 func (s *Switch) AddPort(p *Port) {
 	p.sw = s
+	if p.used {
+		s.used = append(s.used, p)
+	}
 	s.ways.Changed()
 	s.changes++
 	s.Ports = append(s.Ports, p)
@@ -133,9 +137,11 @@ func (s *Switch) Reset() {
 	s.ways.Changed()
 	s.changes++
 	clear(s.bindings)
-	for _, p := range s.Ports {
+	for _, p := range s.used {
 		p.Reset()
 	}
+	clear(s.used)
+	s.used = s.used[:0]
 }
 
 // Outcome is what became of a packet in the switch.
