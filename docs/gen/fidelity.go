@@ -35,6 +35,7 @@ var areas = map[string]string{
 	"kubeproxy": "What kube-proxy programs",
 	"node":      "One machine put together",
 	"ovs":       "Open vSwitch and OVN",
+	"antrea":    "Open vSwitch as Antrea programs it",
 	"vfp":       "The Virtual Filtering Platform",
 	"windows":   "What each Windows build can do",
 	"wire":      "Segments",

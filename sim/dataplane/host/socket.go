@@ -262,3 +262,6 @@ func (k *Socket) finish(sim *wire.Simulation, p *packet.Packet, v trace.Verdict,
 		k.done(sim)
 	}
 }
+
+// HasSocket reports whether a program of the stack has a socket that sends this flow.
+func (s *Stack) HasSocket(t packet.Tuple) bool { return s.sockets[t.Reverse()] != nil }

@@ -29,6 +29,8 @@ type ctEntry struct {
 	rewrite packet.Rewrite
 	reply   bool
 	rule    string
+	// mark is what Antrea notes of the connection, for both directions.
+	mark ctMark
 }
 
 func (c *conntrack) reset() {
@@ -43,11 +45,16 @@ func (c *conntrack) lookup(zone string, t packet.Tuple) *ctEntry { return c.nat[
 
 // commit keeps a connection that the packet first started and that leaves as now.
 func (c *conntrack) commit(undo *journal.Journal, zone, rule string, first, now packet.Tuple) {
+	c.commitMarked(undo, zone, rule, first, now, 0)
+}
+
+// commitMarked is commit with a mark.
+func (c *conntrack) commitMarked(undo *journal.Journal, zone, rule string, first, now packet.Tuple, m ctMark) {
 	if c.nat == nil {
 		c.nat = map[ctKey]*ctEntry{}
 	}
-	c.put(undo, ctKey{zone, first}, ctEntry{rewrite: between(first, now), rule: rule})
-	c.put(undo, ctKey{zone, now.Reverse()}, ctEntry{rewrite: between(now.Reverse(), first.Reverse()), reply: true, rule: rule})
+	c.put(undo, ctKey{zone, first}, ctEntry{rewrite: between(first, now), rule: rule, mark: m})
+	c.put(undo, ctKey{zone, now.Reverse()}, ctEntry{rewrite: between(now.Reverse(), first.Reverse()), reply: true, rule: rule, mark: m})
 }
 
 // put keeps an entry, unless it is there already.
@@ -133,20 +140,26 @@ func (c *conntrack) established(zone string, t packet.Tuple) bool { return c.all
 // related reports whether a packet is an ICMP error about a connection of the
 // zone: the error quotes the packet that it is about.
 func (c *conntrack) related(zone string, p *packet.Packet) bool {
+	t, ok := quoted(p)
+	return ok && c.lookup(zone, t.Reverse()) != nil
+}
+
+// quoted is the flow of the packet that an ICMP error is about, false for other packets.
+func quoted(p *packet.Packet) (t packet.Tuple, ok bool) {
 	h := p.Headers()
 	if h.Proto != packet.ICMP || h.ICMPType != 3 && h.ICMPType != 11 {
-		return false
+		return t, false
 	}
 	q := p.Payload()
 	if len(q) < 28 || q[0] != 0x45 {
-		return false
+		return t, false
 	}
-	t := packet.Tuple{Src: netip.AddrFrom4([4]byte(q[12:16])), Dst: netip.AddrFrom4([4]byte(q[16:20])), Proto: packet.Proto(q[9])}
+	t = packet.Tuple{Src: netip.AddrFrom4([4]byte(q[12:16])), Dst: netip.AddrFrom4([4]byte(q[16:20])), Proto: packet.Proto(q[9])}
 	switch t.Proto {
 	case packet.TCP, packet.UDP:
 		t.SrcPort, t.DstPort = binary.BigEndian.Uint16(q[20:]), binary.BigEndian.Uint16(q[22:])
 	case packet.ICMP:
 		t.ICMPType, t.ICMPID = q[20], binary.BigEndian.Uint16(q[24:])
 	}
-	return c.lookup(zone, t.Reverse()) != nil
+	return t, true
 }

@@ -3,7 +3,10 @@
 // ovn-northd compiles into logical flows, and the Geneve tunnels between the
 // machines.
 //
-// It serves two designs: the ovn-kubernetes network of Kubernetes 1.14-1.20
+// Antrea's pipeline, one flat list of tables on each machine, is in the files antrea*.go
+// and shares nothing with OVN but the table of connections.
+//
+// OVN serves two designs: the ovn-kubernetes network of Kubernetes 1.14-1.20
 // (HNS transparent network with the OVS extension) and the OVN cluster of the
 // Kubernetes 1.5 guide. Steps carry OVN's own names: the table is the layer, the
 // logical datapath the group, the match the rule. The package must not know VFP,

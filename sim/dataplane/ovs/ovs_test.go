@@ -26,9 +26,11 @@ type rig struct {
 	net  *Network
 	seg  *wire.Segment
 	node map[string]*Node
-	pod  map[string]*machine.Compartment
-	out  *machine.Linux // 203.0.113.10, behind the router
-	gw   *machine.Linux
+	// antrea are the machines of a rig with Antrea, which has no node.
+	antrea map[string]*AntreaNode
+	pod    map[string]*machine.Compartment
+	out    *machine.Linux // 203.0.113.10, behind the router
+	gw     *machine.Linux
 }
 
 func newRig(t *testing.T, o Options) *rig {
@@ -37,7 +39,45 @@ func newRig(t *testing.T, o Options) *rig {
 		o.Name = "ovn-kubernetes"
 	}
 	o.ClusterCIDR, o.ServiceCIDR = prefix("10.244.0.0/16"), prefix("10.96.0.0/12")
-	r := &rig{t: t, net: NewNetwork(o), seg: &wire.Segment{Name: "lan"}, node: map[string]*Node{}, pod: map[string]*machine.Compartment{}}
+	r := newWires(t)
+	r.net = NewNetwork(o)
+	for i, name := range []string{"lin1", "win1", "win2"} {
+		x, err := r.net.AddNode(chassisOf(name, byte(i)), r.seg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.node[name] = x
+	}
+	for _, p := range podsOfRig {
+		pod, err := r.node[p.node].Attach("pod/default/"+p.name, "default_"+p.name, netip.Addr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.add(p.name, pod)
+	}
+	return r
+}
+
+// podsOfRig are the pods of every rig.
+var podsOfRig = []struct{ name, node string }{{"client", "win1"}, {"near", "win1"}, {"far", "win2"}, {"lin", "lin1"}}
+
+// chassisOf is machine i of a rig.
+func chassisOf(name string, i byte) NodeOptions {
+	return NodeOptions{Name: name, Windows: name != "lin1", NIC: "Ethernet", Address: netip.AddrFrom4([4]byte{192, 168, 1, 10 + i}), Subnet: prefix("192.168.1.0/24"),
+		Gateway: ip("192.168.1.1"), MAC: packet.MAC{0, 0x15, 0x5d, 0, 0, 10 + i}, Compartments: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, i + 1, 0}), 24)}
+}
+
+// add starts a pod's programs.
+func (r *rig) add(name string, pod *machine.Compartment) {
+	r.pod[name] = pod
+	for _, proto := range []packet.Proto{packet.TCP, packet.UDP} {
+		pod.Stack().Listen(&host.Listener{Name: name, Proto: proto, Port: 80})
+	}
+}
+
+// newWires is a rig without nodes.
+func newWires(t *testing.T) *rig {
+	r := &rig{t: t, seg: &wire.Segment{Name: "lan"}, node: map[string]*Node{}, antrea: map[string]*AntreaNode{}, pod: map[string]*machine.Compartment{}}
 	inet := &wire.Segment{Name: "internet"}
 	r.gw = machine.NewLinux("gw", "router gw")
 	r.gw.Stack().Forwarding = true
@@ -47,25 +87,6 @@ func newRig(t *testing.T, o Options) *rig {
 	r.out.AddAdapter("eth0", packet.MAC{2, 0, 0, 0, 1, 10}, inet, prefix("203.0.113.10/24"))
 	if err := r.out.Stack().AddRoute(host.Route{To: anywhere, Via: ip("203.0.113.1")}); err != nil {
 		t.Fatal(err)
-	}
-	for i, name := range []string{"lin1", "win1", "win2"} {
-		last := byte(10 + i)
-		x, err := r.net.AddNode(NodeOptions{Name: name, Windows: name != "lin1", NIC: "Ethernet", Address: netip.AddrFrom4([4]byte{192, 168, 1, last}), Subnet: prefix("192.168.1.0/24"),
-			Gateway: ip("192.168.1.1"), MAC: packet.MAC{0, 0x15, 0x5d, 0, 0, last}, Compartments: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i + 1), 0}), 24)}, r.seg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.node[name] = x
-	}
-	for _, p := range []struct{ name, node string }{{"client", "win1"}, {"near", "win1"}, {"far", "win2"}, {"lin", "lin1"}} {
-		pod, err := r.node[p.node].Attach("pod/default/"+p.name, "default_"+p.name, netip.Addr{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.pod[p.name] = pod
-		for _, proto := range []packet.Proto{packet.TCP, packet.UDP} {
-			pod.Stack().Listen(&host.Listener{Name: p.name, Proto: proto, Port: 80})
-		}
 	}
 	r.out.Stack().Listen(&host.Listener{Name: "site", Proto: packet.TCP, Port: 443})
 	return r
@@ -85,6 +106,9 @@ type result struct {
 
 func (r *rig) reset() {
 	for _, x := range r.node {
+		x.Reset()
+	}
+	for _, x := range r.antrea {
 		x.Reset()
 	}
 	r.gw.Reset()

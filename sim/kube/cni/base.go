@@ -187,7 +187,7 @@ func (b *base) dns(c *kube.Cluster, conf *Conf, p *kube.Pod) hns.DNS {
 		return conf.vpcDNS(p)
 	}
 	d := hns.DNS{Domain: conf.dns.Domain, Search: slices.Clone(conf.dns.Search), ServerList: slices.Clone(conf.dns.Nameservers), Options: slices.Clone(conf.dns.Options)}
-	if conf.Type.hasProgram() || conf.Type == PluginCalico {
+	if conf.Type.hasProgram() || conf.Type == PluginCalico || conf.Type == PluginAntrea {
 		if k := KubeletDNS(c, p); conf.Capabilities["dns"] && len(k.Nameservers) > 0 {
 			d.Search, d.ServerList = k.Search, k.Nameservers
 		}

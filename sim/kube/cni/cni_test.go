@@ -116,6 +116,7 @@ func plugins(t *testing.T) map[string]Options {
 		"nat":             {Plugin: PluginNAT, Conf: conf(t, "nat.conf")},
 		"sdnbridge-dual":  {Plugin: PluginSDNBridge, Conf: conf(t, "sdnbridge.conf")},
 		"vpc-bridge":      {Plugin: PluginVPCBridge, Conf: conf(t, "vpc-bridge.conf")},
+		"antrea":          {Plugin: PluginAntrea, Conf: conf(t, "antrea.conflist")},
 		"calico-vxlan":    {Plugin: PluginCalico, Conf: conf(t, "calico-vxlan.conf")},
 		"calico-bgp":      {Plugin: PluginCalico, Conf: conf(t, "calico-bgp.conf")},
 		"overlay-azure":   {Plugin: PluginAzure, Conf: conf(t, "azure-vnet-overlay.conflist")},

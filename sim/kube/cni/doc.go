@@ -16,6 +16,7 @@
 //
 // # The plugins
 //
+//	antrea       antrea.go; what its agent is told is antreaagent.go
 //	azure-vnet   azurevnet.go
 //	calico       calico.go; its agent for policies is calicopolicy.go
 //	flannel      flannel.go, with win-bridge (host-gw) or win-overlay (vxlan) as its delegate

@@ -122,6 +122,11 @@ var fieldTables = map[string]fieldTable{
 	"sdnbridge.ipam": tableOf(no(checkedType, "type"), but(podRange, "subnet", "ranges", "rangeStart", "rangeEnd"),
 		but("the gateway of pods is the node's endpoint", "routes", "gateway", "environment"), but("the pod's name servers are those of dns", "resolvConf"), no(ownFiles, "dataDir")),
 
+	"antrea": tableOf(is("type", "capabilities"), no("the network has one name whatever the configuration's is", "name"), no("what is in it has its own reasons", "ipam"),
+		no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig", "prevResult"), no("it is for Linux nodes", "mtu"),
+		but("the pod's name servers are those that the kubelet asks for", "dns")),
+	"antrea.ipam": tableOf(no(checkedType, "type"), but(podRange, "subnet", "ranges", "rangeStart", "rangeEnd", "ippools"),
+		but("the gateway of pods is that of the node's range", "routes", "gateway", "environment"), but("the pod's name servers are those that the kubelet asks for", "resolvConf"), no(ownFiles, "dataDir")),
 	"calico": tableOf(is("name", "type", "mode", "dns", "policies", "capabilities", "vxlan_mac_prefix", "vxlan_vni", "windows_use_single_network", "windows_loopback_DSR",
 		"windows_disable_default_deny_all_policy"),
 		no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig", "prevResult"), no("what is in it has its own reasons", "ipam"),

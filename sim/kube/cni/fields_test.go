@@ -19,6 +19,8 @@ var partFiles = map[string]string{
 	"nat.ipam":                   `{"name": "x", "type": "nat", "ipam": {%s}}`,
 	"azure-vnet":                 `{"name": "x", "type": "azure-vnet", %s}`,
 	"sdnbridge":                  `{"name": "x", "type": "sdnbridge", %s}`,
+	"antrea":                     `{"name": "x", "type": "antrea", %s}`,
+	"antrea.ipam":                `{"name": "x", "type": "antrea", "ipam": {%s}}`,
 	"calico":                     `{"name": "x", "type": "calico", %s}`,
 	"calico.ipam":                `{"name": "x", "type": "calico", "ipam": {%s}}`,
 	"vpc-bridge":                 `{"name": "x", "type": "vpc-bridge", "eniName": "eth1", %s}`,

@@ -164,6 +164,8 @@ type Options struct {
 	Conf *Conf
 	// NetConf is flannel's net-conf.json.
 	NetConf *NetConf
+	// Agent is antrea-agent.conf; nil is that without a setting.
+	Agent *AntreaAgent
 	// IPMasq is flanneld's --ip-masq; nil is on, as the start scripts have it.
 	IPMasq *bool
 	// VNI is the virtual network of win-overlay without flannel, which its

@@ -19,6 +19,7 @@ const (
 	PluginNAT        Name = "nat"
 	PluginVPCBridge  Name = "vpc-bridge"
 	PluginCalico     Name = "calico"
+	PluginAntrea     Name = "antrea"
 )
 
 // registry is every plugin that this package models. There is no other list.
@@ -32,6 +33,7 @@ func registry() []entry {
 		{PluginNAT, (*reader).natConf, newNAT, false},
 		{PluginVPCBridge, (*reader).vpcBridgeConf, newVPCBridge, false},
 		{PluginCalico, (*reader).calicoConf, newCalico, false},
+		{PluginAntrea, (*reader).antreaConf, newAntrea, false},
 	}
 }
 

@@ -168,9 +168,12 @@ type builder struct {
 	slices     []*spec.Slice
 	namespaces map[string]map[string]string
 
-	ovs  *ovs.Network
-	real *real // nil without real components
-	pods []*pod
+	ovs *ovs.Network
+	// antrea are the bridges of the plugin antrea, and antreaAgent what its agents are told.
+	antrea      *ovs.Antrea
+	antreaAgent *cni.AntreaAgent
+	real        *real // nil without real components
+	pods        []*pod
 	// given are the Services of an API server; changing are pods, by namespace and name,
 	// whose network comes or goes while the plugin's program has the lock.
 	given    []*kube.Service
@@ -205,6 +208,9 @@ func (b *builder) network(context.Context) error {
 			return err
 		}
 		b.agent = cni.NewPolicyAgent(p.Network.PolicyAgent, p.Network.CNI.Plugin)
+		if p.Network.CNI.Plugin == cni.PluginAntrea {
+			b.newAntrea()
+		}
 		for _, w := range b.plugin.Warnings() {
 			b.warned(w)
 		}

@@ -30,7 +30,7 @@ type FrontendState struct {
 func (c *Cluster) FrontendOn(node string, svc *kube.Service, a netip.Addr, port uint16, proto packet.Proto) FrontendState {
 	n := c.node(node)
 	switch {
-	case n == nil || svc == nil && n.HNS == nil:
+	case n == nil || svc == nil && n.HNS == nil || n.antrea != nil:
 		return FrontendState{}
 	case n.linux != nil:
 		because := kubeproxy.PassedOver(n.Version, svc)

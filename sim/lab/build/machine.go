@@ -67,6 +67,7 @@ type Node struct {
 	machine machine.Machine
 	windows *node.Windows // nil without HNS
 	linux   *machine.Linux
+	antrea  *ovs.AntreaNode // nil with other plugins
 	// attach gives a pod its network; leases counts the addresses given where no
 	// plugin does.
 	attach func(*pod) (attached, error)
@@ -105,7 +106,8 @@ func (n *Node) Stack() *host.Stack { return n.machine.Stack() }
 func (c *Cluster) add(m *Machine) {
 	c.machines = append(c.machines, m)
 	c.index.forget()
-	if _, ok := m.Machine.(*ovs.Node); ok {
+	_, ovn := m.Machine.(*ovs.Node)
+	if _, antrea := m.Machine.(*ovs.AntreaNode); ovn || antrea {
 		c.always = append(c.always, m)
 	} else if st := m.Stack(); st.OnUse == nil { // a pod can share the stack of its node
 		st.OnUse = func() {

@@ -27,6 +27,8 @@ func (b *builder) nodes(context.Context) error {
 		switch {
 		case b.ovs != nil:
 			err = b.ovsNode(n)
+		case b.antrea != nil && p.Dump == nil:
+			err = b.antreaNode(n)
 		case p.Windows():
 			err = b.windowsNode(n)
 		default:
@@ -98,11 +100,7 @@ func ownAddresses(k *kube.Node) []netip.Prefix {
 }
 
 func (b *builder) ovsNode(n *Node) error {
-	o := ovs.NodeOptions{Name: n.Name, Windows: n.Plan.Windows(), NIC: "Ethernet", MAC: n.MAC, Address: n.Address, Subnet: n.Subnet, Gateway: n.Gateway}
-	if len(n.PodCIDRs) > 0 {
-		o.Compartments = n.PodCIDRs[0]
-	}
-	x, err := b.ovs.AddNode(o, b.Segment(n.Plan.Segment))
+	x, err := b.ovs.AddNode(b.chassis(n), b.Segment(n.Plan.Segment))
 	if err != nil {
 		return err
 	}
@@ -114,10 +112,25 @@ func (b *builder) ovsNode(n *Node) error {
 	return nil
 }
 
+// chassis describes a node with Open vSwitch.
+func (b *builder) chassis(n *Node) ovs.NodeOptions {
+	o := ovs.NodeOptions{Name: n.Name, Windows: n.Plan.Windows(), NIC: "Ethernet", MAC: n.MAC, Address: n.Address, Subnet: n.Subnet, Gateway: n.Gateway}
+	if len(n.PodCIDRs) > 0 {
+		o.Compartments = n.PodCIDRs[0]
+	}
+	return o
+}
+
+// newHNS is the HNS of a Windows node.
+func (b *builder) newHNS(n *Node) *hns.Service {
+	p := b.Plan
+	return hns.NewService(n.Windows, hns.Options{Node: n.Name, ManagementIP: n.Address, ManagementIP6: n.Address6, HostMAC: n.MAC.String(), Seed: p.File.Lab.Metadata.Name,
+		PortRangeFirst: n.Plan.PortFirst, PortRangeLast: n.Plan.PortLast, SharePortPools: p.Params.SharePortPools, Pinned: p.Params.Pinned, ExcludedPorts: append(excluded(n.Plan.Excluded), dumpExcluded(n.Plan.Dump)...)})
+}
+
 func (b *builder) windowsNode(n *Node) error {
 	p := b.Plan
-	n.HNS = hns.NewService(n.Windows, hns.Options{Node: n.Name, ManagementIP: n.Address, ManagementIP6: n.Address6, HostMAC: n.MAC.String(), Seed: p.File.Lab.Metadata.Name,
-		PortRangeFirst: n.Plan.PortFirst, PortRangeLast: n.Plan.PortLast, SharePortPools: p.Params.SharePortPools, Pinned: p.Params.Pinned, ExcludedPorts: append(excluded(n.Plan.Excluded), dumpExcluded(n.Plan.Dump)...)})
+	n.HNS = b.newHNS(n)
 	n.HNS.OnChange(func(hns.Change) { b.changes() })
 	w := node.NewWindows(n.Name, n.HNS, node.Options{KeepLoopback: p.Params.KeepLoopback, Broken: n.broken(), Dumped: n.Plan.Dump != nil})
 	n.windows, n.machine = w, w
@@ -138,6 +151,9 @@ func (b *builder) windowsNode(n *Node) error {
 // agent on each knows all peers.
 func (b *builder) prepare(context.Context) error {
 	for _, n := range b.Nodes {
+		if n.antrea != nil && n.HNS != nil {
+			b.antreaPrepared(n)
+		}
 		if b.plugin == nil || n.windows == nil || n.Plan.Dump != nil {
 			continue
 		}

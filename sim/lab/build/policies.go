@@ -26,6 +26,10 @@ var factPolicy = evidence.New("lab.network-policy-enforcement", evidence.Unknown
 // its connections: those that the policies admit pass, for all others it matters who
 // enforces them.
 func (b *builder) policies(context.Context) error {
+	if b.antrea != nil {
+		b.antreaPolicies()
+		return nil
+	}
 	if b.agent != nil {
 		return b.enforced()
 	}

@@ -177,7 +177,7 @@ func (b *builder) proxies(ctx context.Context) error {
 // startProxy starts the model of kube-proxy in kernelspace mode on a Windows node,
 // where there is no dump of what it did and the program itself will not do it.
 func (b *builder) startProxy(n *Node) (err error) {
-	if b.ovs != nil {
+	if b.ovs != nil || n.antrea != nil {
 		b.Proxy = kubeproxy.Config{Mode: kubeproxy.ModeNone}
 		return nil
 	}
@@ -211,6 +211,9 @@ func (b *builder) sync() error {
 		b.ovs.SetServices(ovnServices(b.Kube.Services, b.Plan.Network.Plugin == ovnKubernetes))
 		return nil
 	}
+	if b.antrea != nil {
+		b.antrea.SetServices(b.antreaServices())
+	}
 	for _, n := range b.Nodes {
 		if n.stopped {
 			continue
@@ -230,7 +233,7 @@ func (b *builder) syncNode(n *Node) error {
 	case b.proxyOutside(n):
 	case !n.Plan.Windows():
 		// kube-proxy's rules come before the plugin's masquerading.
-		nat, rules := n.linux.Stack().NAT, kubeproxy.Iptables(b.Kube, n.Node, b.Kube.Services)
+		nat, rules := n.machine.Stack().NAT, kubeproxy.Iptables(b.Kube, n.Node, b.Kube.Services)
 		nat.Rules, n.iptables = append(rules, nat.Rules[n.iptables:]...), len(rules)
 		kubeproxy.SetConntrack(nat)
 	case n.Plan.Proxy.Mode == kubeproxy.ModeUserspace:

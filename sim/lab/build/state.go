@@ -40,6 +40,9 @@ func (n *Node) State() (*dump.State, error) {
 	}
 	if n.HNS == nil || n.windows == nil {
 		s.WithoutHNS = "node " + n.Name + " has no HNS in the model: its switch is Open vSwitch, whose bridges, ports and flows ovs-vsctl and ovs-ofctl show, and those are not exported"
+		if n.antrea != nil {
+			s.WithoutHNS, s.HNS = "", n.HNS
+		}
 		return s, nil
 	}
 	s.HNS = n.HNS

@@ -233,6 +233,9 @@ func (b *builder) takeDown(p *pod) error {
 // detach undoes what attach did for a pod.
 func (b *builder) detach(n *Node, p *pod) error {
 	switch at := p.in; {
+	case n.antrea != nil:
+		n.antrea.Detach(at.Compartment)
+		return b.plugin.Del(n.Node, &p.Pod.Pod, n.HNS)
 	case n.windows != nil:
 		n.windows.Detach(at.endpoint)
 		switch {
@@ -388,6 +391,10 @@ func (b *builder) restartNode(ctx context.Context, n *Node) error {
 	n.machine.Reset()
 	if n.windows != nil && b.plugin != nil && n.Plan.Dump == nil {
 		if err := b.restartWindows(n); err != nil {
+			return err
+		}
+	} else if n.antrea != nil && n.HNS != nil {
+		if err := b.antreaRestart(n); err != nil {
 			return err
 		}
 	} else if n.HNS != nil {

@@ -91,7 +91,11 @@ func (p *Plan) cni(in spec.Network) error {
 	if o.Conf, err = readConf(p.File.PathOf(in.Conf), cni.ParseConf); err != nil {
 		return err
 	}
-	if in.NetConf != "" {
+	if in.NetConf != "" && o.Plugin == cni.PluginAntrea {
+		if o.Agent, err = readConf(p.File.PathOf(in.NetConf), cni.ParseAntreaAgent); err != nil {
+			return err
+		}
+	} else if in.NetConf != "" {
 		if o.NetConf, err = readConf(p.File.PathOf(in.NetConf), cni.ParseNetConf); err != nil {
 			return err
 		}

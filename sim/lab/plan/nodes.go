@@ -8,6 +8,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
@@ -247,6 +248,10 @@ func (p *Plan) proxies(s *spec.Spec) error {
 	for i, n := range p.Nodes {
 		var err error
 		px := s.ProxyOn(s.Nodes[i])
+		if p.Network.Plugin == string(cni.PluginAntrea) && n.Windows() && px.Mode != kubeproxy.ModeNone {
+			p.notice("kube-proxy in mode "+string(px.Mode)+" on "+n.Kube.Name, "AntreaProxy serves Services there, and kube-proxy beside it is not modelled; it does not run", "spec", "proxy")
+			px.Mode, px.Flags = kubeproxy.ModeNone, nil
+		}
 		n.ProxyFlags = n.proxyFlags(px.Flags)
 		if n.Proxy, err = kubeproxy.ParseFlags(px.Mode, n.ProxyFlags, n.Kube.Version); err != nil && n.Windows() {
 			o := p.File.Origin("kube-proxy", "spec", "proxy")

@@ -17,8 +17,8 @@ func (p *Plan) unused(s *spec.Spec) error {
 	if design.Design != CNI && net.Conf != "" {
 		p.notice("conf "+net.Conf, "the design "+net.Plugin+" reads no CNI configuration", "spec", "network", "conf")
 	}
-	if net.Plugin != string(cni.PluginFlannel) && net.NetConf != "" {
-		p.notice("netConf "+net.NetConf, "only flannel reads net-conf.json; the plugin is "+net.Plugin, "spec", "network", "netConf")
+	if net.Plugin != string(cni.PluginFlannel) && net.Plugin != string(cni.PluginAntrea) && net.NetConf != "" {
+		p.notice("netConf "+net.NetConf, "only flannel and antrea read such a file; the plugin is "+net.Plugin, "spec", "network", "netConf")
 	}
 	if net.Version != "" && (design.Design != CNI || net.Plugin == string(cni.PluginNAT)) {
 		p.notice("version "+net.Version+" of "+net.Plugin, "the model does not tell its versions apart", "spec", "network", "version")

@@ -71,7 +71,7 @@ func set(field *string, value string) {
 // defaultMode is how kube-proxy runs in a design.
 func defaultMode(plugin string) kubeproxy.Mode {
 	switch plugin {
-	case "ovn-kubernetes", "ovs-l3", "nat":
+	case "ovn-kubernetes", "ovs-l3", "nat", "antrea":
 		return kubeproxy.ModeNone
 	case PluginRRAS:
 		return kubeproxy.ModeUserspace

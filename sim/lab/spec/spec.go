@@ -73,11 +73,11 @@ type Spec struct {
 // Network is the pod network.
 type Network struct {
 	// Plugin is what programs it: win-bridge, win-overlay, flannel, azure-vnet, calico,
-	// vpc-bridge, sdnbridge, ovn-kubernetes, nat, ovs-l3 or rras.
+	// vpc-bridge, sdnbridge, antrea, ovn-kubernetes, nat, ovs-l3 or rras.
 	Plugin string `yaml:"plugin,omitempty"`
 	// Conf is the plugin's own configuration file as it is on a Windows node.
 	Conf string `yaml:"conf,omitempty"`
-	// NetConf is flannel's net-conf.json.
+	// NetConf is flannel's net-conf.json, and antrea-agent.conf of Antrea.
 	NetConf string `yaml:"netConf,omitempty"`
 	// Version is the plugin's version where behaviour depends on it ("0.12.0" for
 	// flannel). flannel's delegate is always the newest release.

@@ -22,13 +22,7 @@ import (
 const PluginRRAS = "rras"
 
 // Plugins are the network plugins a lab can name.
-var Plugins = []string{"azure-vnet", "calico", "flannel", "nat", "ovn-kubernetes", "ovs-l3", "rras", "sdnbridge", "vpc-bridge", "win-bridge", "win-overlay"}
-
-// otherPlugins are network plugins for Windows that no design of winlab stands for, with
-// what is not modelled about them.
-var otherPlugins = map[string]string{
-	"antrea": "Antrea programs Open vSwitch on Windows by OpenFlow (pod traffic, Services by AntreaProxy, policies) and HNS only for the transparent network and its endpoints; winlab has none of its flow tables. ovn-kubernetes, the other plugin here with Open vSwitch, does not stand in for it",
-}
+var Plugins = []string{"antrea", "azure-vnet", "calico", "flannel", "nat", "ovn-kubernetes", "ovs-l3", "rras", "sdnbridge", "vpc-bridge", "win-bridge", "win-overlay"}
 
 // proxyModes are the modes of kube-proxy a lab can name.
 var proxyModes = []string{"kernelspace", "userspace", "none"}
@@ -138,11 +132,7 @@ func (v *validator) version(path []any, text string) {
 }
 
 func (v *validator) network(s *Spec) {
-	if why := otherPlugins[strings.ToLower(s.Network.Plugin)]; why != "" {
-		v.add(p("network", "plugin"), "plugin %q is not modelled: %s", s.Network.Plugin, why)
-	} else {
-		v.oneOf(p("network", "plugin"), "plugin", s.Network.Plugin, Plugins)
-	}
+	v.oneOf(p("network", "plugin"), "plugin", s.Network.Plugin, Plugins)
 	if a := s.Network.PolicyAgent; a != "" {
 		v.oneOf(p("network", "policyAgent"), "agent for policies", a, cni.Agents())
 		if !slices.Contains(cni.Names(), s.Network.Plugin) {
