@@ -1,37 +1,28 @@
 package reach
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/labtest"
 )
 
-// withAgent writes a lab whose NetworkPolicies Calico's agent enforces.
-func withAgent(b *testing.B, dir string, s labtest.Size) string {
+// large builds a lab of a size.
+func large(b *testing.B, s labtest.Size) *lab.Cluster {
 	b.Helper()
-	path, err := labtest.Write(dir, s)
+	path, err := labtest.Write(b.TempDir(), s)
 	if err != nil {
 		b.Fatal(err)
 	}
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = os.WriteFile(path, []byte(strings.Replace(string(text), "network: {plugin: flannel,", "network: {policyAgent: calico, plugin: flannel,", 1)), 0o644)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	return path
+	return built(b, path, "", nil)
 }
 
-// size400 are 400 pods in 50 groups of equal pods, with a policy each.
-var size400 = labtest.Size{Nodes: 8, Pods: 50, Backends: 8, Policies: 50}
+// size400 are 400 pods in 50 groups of equal pods, with a policy each that an agent enforces.
+var size400 = labtest.Size{Nodes: 8, Pods: 50, Backends: 8, Policies: 50, Agent: "calico"}
 
 // BenchmarkReach asks who reaches whom among 400 pods with 50 policies.
 func BenchmarkReach(b *testing.B) {
-	c := built(b, withAgent(b, b.TempDir(), size400), "", nil)
+	c := large(b, size400)
 	for b.Loop() {
 		r, err := Run(b.Context(), c, Options{From: []string{"pod/*"}, To: []string{"pod/*"}})
 		if err != nil {
@@ -44,7 +35,7 @@ func BenchmarkReach(b *testing.B) {
 
 // BenchmarkPairwise traces a hundred of these flows one by one, the measure for the one above.
 func BenchmarkPairwise(b *testing.B) {
-	c := built(b, withAgent(b, b.TempDir(), size400), "", nil)
+	c := large(b, size400)
 	for b.Loop() {
 		for i := range 100 {
 			r := lab.Request{From: "pod/" + labtest.PodName(i%8, i%50), To: "pod/" + labtest.PodName(i*7%8, i*13%50) + ":80"}

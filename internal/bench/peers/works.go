@@ -115,6 +115,10 @@ func (b *bench) works(context.Context) []work {
 	if b.ovs == nil {
 		ovsLibrary, ovsCommand = nil, nil
 	}
+	analyzer := b.analyzer
+	if _, err := exec.LookPath("netpol-analyzer"); err != nil {
+		analyzer = nil
+	}
 	trace := []string{"trace", labFile, "--from", "pod/client", "--to", "host/internet:443", "-o", "summary"}
 	return []work{
 		{name: "replay, all hops", unit: "a packet", winlab: b.replay(false), peer: rewrite, peerName: "tcprewrite", budget: 0.25, goal: 2,
@@ -139,6 +143,8 @@ func (b *bench) works(context.Context) []work {
 			not: built},
 		{name: "all pairs of 400 pods, each traced", unit: "a pair", winlab: b.pairs, peer: b.plain, peerName: "a packet by hand", budget: 1200, goal: 120, atMost: true,
 			not: "the lab is built; every step is kept; winlab reach asks by classes and sends few of these"},
+		{name: "reach: who reaches whom of 400 pods, 50 policies", winlab: b.large(policies, "reach-all"), peer: analyzer, peerName: "netpol-analyzer", budget: 10, goal: 100,
+			not: "winlab reads the lab, builds it with the ACLs of Calico's agent and asks by classes for the ports that pods declare; netpol-analyzer knows policies and no network, and lists connections of all ports"},
 		{name: "envelope: 5,000 nodes, 150,000 pods, 10,000 Services", winlab: b.large(labtest.Size{Nodes: 5000, Pods: 30, Services: 10_000}, "trace"), peer: b.plain1M, peerName: hand, budget: 450, goal: 375, atMost: true, peak: 4 << 30, large: true,
 			not: built},
 		{name: "envelope: reach of one flow", winlab: b.large(labtest.Size{Nodes: 5000, Pods: 30, Services: 10_000}, "reach"), peer: b.plain1M, peerName: hand, budget: 450, goal: 375, atMost: true, peak: 4 << 30, large: true,
@@ -151,8 +157,30 @@ const (
 	built = "winlab reads the lab, builds it and sends one flow to a Service, as a command; the peer knows no cluster"
 )
 
-// large is a command on a lab of a size: trace or reach of one flow to a Service. The lab is
-// written once.
+// policies are 400 pods in 50 groups, with a NetworkPolicy each.
+var policies = labtest.Size{Nodes: 8, Pods: 50, Backends: 8, Policies: 50, Agent: "calico"}
+
+// analyzer lists the connections among the pods of [policies].
+func (b *bench) analyzer(ctx context.Context) (cost, error) {
+	dir := filepath.Join(b.dir, "analyzer")
+	if _, err := os.Stat(dir); err != nil {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return cost{}, err
+		}
+		if _, err := labtest.Write(dir, policies); err != nil {
+			return cost{}, err
+		}
+		for _, name := range []string{"lab.yaml", "hostgw.conf", "net-conf.json"} { // no objects of Kubernetes
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				return cost{}, err
+			}
+		}
+	}
+	return b.child(ctx, "netpol-analyzer", "list", "-q", "--dirpath", dir)
+}
+
+// large is a command on a lab of a size: trace or reach of one flow to a Service, or reach-all of
+// all pods. The lab is written once.
 func (b *bench) large(s labtest.Size, verb string) func(context.Context) (cost, error) {
 	return func(ctx context.Context) (cost, error) {
 		dir := filepath.Join(b.dir, fmt.Sprintf("%d-%d-%d", s.Nodes, s.Pods, s.Services))
@@ -165,11 +193,14 @@ func (b *bench) large(s labtest.Size, verb string) func(context.Context) (cost, 
 				return cost{}, err
 			}
 		}
-		to := "svc/s00001"
-		if verb == "trace" {
-			to += ":80"
+		args := []string{verb, file, "--from", "pod/" + labtest.PodName(0, 0), "--to", "svc/s00001"}
+		switch verb {
+		case "trace":
+			args[len(args)-1] += ":80"
+		case "reach-all":
+			args = []string{"reach", file, "--from", "pod/*", "--to", "pod/*"}
 		}
-		return b.child(ctx, b.winlab, verb, file, "--from", "pod/"+labtest.PodName(0, 0), "--to", to)
+		return b.child(ctx, b.winlab, args...)
 	}
 }
 

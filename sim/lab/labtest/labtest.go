@@ -31,6 +31,8 @@ type Size struct {
 	// VXLAN chooses flannel's vxlan in place of host-gw, DSR load balancers with
 	// direct server return.
 	VXLAN, DSR bool
+	// Agent is who enforces NetworkPolicies, as a lab names it; "" for nobody.
+	Agent string
 	// Kubernetes is the version, "" is 1.36; Build that of Windows, "" is Server 2022's.
 	Kubernetes, Build string
 	// Seed shuffles which pods are behind which Service; 0 leaves them in order.
@@ -71,6 +73,10 @@ func Write(dir string, s Size) (string, error) {
 	if s.DSR {
 		flags += `, "--enable-dsr=true"`
 	}
+	agent := ""
+	if s.Agent != "" {
+		agent = "policyAgent: " + s.Agent + ", "
+	}
 	delegate := fmt.Sprintf(`{"cniVersion": "0.2.0", "name": %q, "type": "flannel", "capabilities": {"portMappings": true, "dns": true},
   "delegate": {"type": %q, "dns": {"nameservers": ["10.96.0.10"], "search": ["svc.cluster.local"]}, "policies": [
     {"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "ExceptionList": ["10.128.0.0/9", "10.96.0.0/12", "172.16.0.0/16"]}},
@@ -83,14 +89,14 @@ kind: Lab
 metadata: {name: large}
 spec:
   kubernetes: %q
-  network: {plugin: flannel, version: 0.13.0, conf: %s, netConf: net-conf.json, clusterCIDR: 10.128.0.0/9}
+  network: {%splugin: flannel, version: 0.13.0, conf: %s, netConf: net-conf.json, clusterCIDR: 10.128.0.0/9}
   proxy: {mode: kernelspace, flags: ["--network-name=%s", "--hostname-override={{nodeName}}"%s]}
   dns: {off: true}
   fabric:
     segments: [{name: nodes, subnet: 172.16.0.0/16}]
     routers: [{name: gw, interfaces: [{segment: nodes, address: 172.16.0.1/16}]}]
   manifests: [objects.json]
-`, s.Kubernetes, conf, network, flags)
+`, s.Kubernetes, agent, conf, network, flags)
 	lab.WriteString(s.Steps)
 	lab.WriteString("  nodes:\n")
 	for i := range s.Nodes + s.Linux {
