@@ -12,10 +12,10 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// Truth tables of NetworkPolicies as Calico enforces them on Windows nodes: who reaches whom
-// on which port, for policies drawn at random, against what Kubernetes documents about them,
-// computed here by hand and without the model. What Felix leaves out on Windows, a block
-// with except, is left out of the table, too (cni.felix-skips).
+// Truth tables of NetworkPolicies as Calico and Antrea enforce them on Windows nodes: who
+// reaches whom on which port, for policies drawn at random, against what Kubernetes documents
+// about them, computed here by hand and without the model. What Felix leaves out on Windows, a
+// block with except, is left out of its tables, too (cni.felix-skips).
 
 // truthPod is a pod of the tables.
 type truthPod struct{ name, namespace, app, node string }
@@ -43,8 +43,9 @@ func (p truthPolicy) selects(q truthPod) bool {
 	return p.namespace == q.namespace && (p.app == "" || p.app == q.app)
 }
 
-// admits is what Kubernetes documents, on Windows without what Felix passes over.
-func (r truthRule) admits(namespace string, at, peer truthPod, port int, udp bool) bool {
+// admits is what Kubernetes documents, on Windows without what Felix passes over where it is
+// the one who enforces.
+func (r truthRule) admits(felix bool, namespace string, at, peer truthPod, port int, udp bool) bool {
 	if r.port != 0 && (r.port != port || r.udp != udp) {
 		return false
 	}
@@ -52,7 +53,7 @@ func (r truthRule) admits(namespace string, at, peer truthPod, port int, udp boo
 		other, all := strings.CutPrefix(p, "ns:")
 		switch {
 		case p == "hole":
-			return at.node == "linux1" // the hole has no pod
+			return !felix || at.node == "linux1" // the hole has no pod
 		case p == "cidr":
 			return true
 		case all:
@@ -63,7 +64,7 @@ func (r truthRule) admits(namespace string, at, peer truthPod, port int, udp boo
 }
 
 // reaches is the table's answer.
-func reaches(policies []truthPolicy, from, to truthPod, port int, udp bool) bool {
+func reaches(felix bool, policies []truthPolicy, from, to truthPod, port int, udp bool) bool {
 	one := func(at, peer truthPod, restricts func(truthPolicy) bool, rules func(truthPolicy) []truthRule) bool {
 		restricted, admitted := false, false
 		for _, p := range policies {
@@ -71,7 +72,7 @@ func reaches(policies []truthPolicy, from, to truthPod, port int, udp bool) bool
 				continue
 			}
 			restricted = true
-			admitted = admitted || slices.ContainsFunc(rules(p), func(r truthRule) bool { return r.admits(p.namespace, at, peer, port, udp) })
+			admitted = admitted || slices.ContainsFunc(rules(p), func(r truthRule) bool { return r.admits(felix, p.namespace, at, peer, port, udp) })
 		}
 		return !restricted || admitted
 	}
@@ -133,7 +134,7 @@ func (p truthPolicy) yaml(i int) string {
 	return s + strings.Join(types, ", ") + "]\n" + strings.Join(body, "")
 }
 
-func TestFelixTruthTables(t *testing.T) {
+func TestTruthTables(t *testing.T) {
 	t.Parallel()
 	pods := []truthPod{
 		{"a1", "default", "a", "win1"}, {"a2", "default", "a", "win2"}, {"b1", "default", "b", "win1"},
@@ -149,7 +150,7 @@ func TestFelixTruthTables(t *testing.T) {
 	}
 	dropped := 0
 	for seed := range uint64(rounds) {
-		for _, design := range []string{"overlay-calico-vxlan", "l2bridge-calico-bgp"} {
+		for _, design := range []string{"overlay-calico-vxlan", "l2bridge-calico-bgp", "transparent-antrea"} {
 			for _, build := range []string{"10.0.17763.1432", "10.0.20348.2762", "10.0.26100.1"} {
 				r := rand.New(rand.NewPCG(seed, 7))
 				policies := randomPolicies(r)
@@ -182,7 +183,7 @@ func TestFelixTruthTables(t *testing.T) {
 								t.Fatal(err)
 							}
 							want, reason := trace.Delivered, trace.OK
-							if !reaches(policies, from, to, port.n, port.udp) {
+							if !reaches(design != "transparent-antrea", policies, from, to, port.n, port.udp) {
 								want, reason = trace.Dropped, trace.ACLBlock
 								dropped++
 							}
