@@ -16,9 +16,7 @@ func (r *Rule) Counts() Counts { return r.counts }
 // packets itself, and its rules get them here, or when it is forgotten.
 func (pt *Port) Count() {
 	pt.ways.Settle()
-	for _, u := range pt.unified {
-		pt.settle(u)
-	}
+	pt.unified.all(pt.settle)
 }
 
 // settle gives a unified flow's packets to its rules.

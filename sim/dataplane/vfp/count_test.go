@@ -105,7 +105,7 @@ func TestCountsLive(t *testing.T) {
 func TestCountsOfATrace(t *testing.T) {
 	pt := port(policy(t, counted)...)
 	traffic(t, pt, &Env{})
-	before, flows := countsOf(pt), len(pt.layers[0].flows)
+	before, flows := countsOf(pt), pt.layers[0].flows.n
 	env := &Env{Now: time.Hour, Rec: &trace.Recorder{}, Journal: &journal.Journal{}}
 	for i := range 10 {
 		pt.Process(parse(t, fmt.Sprintf("tcp 10.0.0.1:%d > 10.244.1.4:80 syn", 5000+i)), In, env)
@@ -117,7 +117,7 @@ func TestCountsOfATrace(t *testing.T) {
 			t.Errorf("%s: %+v before, %+v after", id, before[id], n)
 		}
 	}
-	if now := len(pt.layers[0].flows); now != flows || pt.now >= time.Hour {
+	if now := pt.layers[0].flows.n; now != flows || pt.now >= time.Hour {
 		t.Errorf("%d flows, then %d; it is %s", flows, now, pt.now)
 	}
 }

@@ -16,11 +16,11 @@ func (pt *Port) Connections(layer string) []packet.Tuple {
 		if st.Name != layer {
 			continue
 		}
-		for k, f := range st.flows {
-			if k.dir == Out && k.tuple.Proto == packet.TCP && !f.expired(pt.now) {
+		st.flows.all(func(f *flow) {
+			if k := &f.key; k.dir == Out && k.tuple.Proto == packet.TCP && !f.expired(pt.now) {
 				all = append(all, k.tuple)
 			}
-		}
+		})
 	}
 	slices.SortFunc(all, func(a, b packet.Tuple) int { return strings.Compare(a.String(), b.String()) })
 	return all

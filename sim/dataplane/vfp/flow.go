@@ -12,9 +12,9 @@ import (
 // that opened it and the flow of the replies, which live and die together.
 type conn struct {
 	port             *Port
-	forward, reverse flow
 	until            time.Duration // on the virtual clock
 	ttl              time.Duration
+	forward, reverse flow
 	dead             bool
 	// orphan says that its rule was taken away since its last packet, carried that
 	// it had a TCP segment without SYN.
@@ -25,6 +25,9 @@ func (c *conn) expired(now time.Duration) bool { return c.dead || now >= c.until
 
 // flow is one direction of a connection.
 type flow struct {
+	// key is where its layer has it, hash that of the key.
+	key     flowKey
+	hash    uint64
 	conn    *conn
 	rule    *Rule
 	rewrite packet.Rewrite
@@ -58,7 +61,9 @@ func flowTuple(h *packet.Headers) packet.Tuple {
 // layerState is a layer of a port together with its flows.
 type layerState struct {
 	*Layer
-	flows map[flowKey]*flow
+	flows table[flow]
+	// ages are the connections, by how long they live without a packet: a rule can say.
+	ages []*aging[conn]
 	// insertions counts, for each bucket of keys, the flows that were put in. A
 	// unified flow that rests on there being no flow for a key looks here
 	// whether one can have been put in since; when another key of the bucket got
@@ -68,12 +73,69 @@ type layerState struct {
 	makesFlows bool
 	// tunnelPorts are the UDP ports of tunnels that conditions look into.
 	tunnelPorts []uint16
-	// sweepAt is the number of flows at which to look for expired ones.
-	sweepAt int
+}
+
+// flow returns the flow with a key, or nil.
+func (st *layerState) flow(k *flowKey, hash uint64) *flow {
+	t := &st.flows
+	if t.n == 0 {
+		return nil
+	}
+	for i := t.at(hash); ; i = t.next(i) {
+		switch p := &t.places[i]; {
+		case p.v == nil:
+			return nil
+		case p.hash == hash && p.v.key == *k:
+			return p.v
+		}
+	}
+}
+
+// keepFlow notes how to undo what follows to the flow with a key; f is the one that it has.
+func (st *layerState) keepFlow(undo *journal.Journal, k flowKey, hash uint64, f *flow) {
+	st.flows.keep(undo, hash, f, func() *flow { return st.flow(&k, hash) })
+}
+
+// age puts a connection where it is looked at when it can be over.
+func (st *layerState) age(c *conn) {
+	for _, a := range st.ages {
+		if a.lives == c.ttl {
+			a.push(c.until, c, (*conn).gone)
+			return
+		}
+	}
+	a := &aging[conn]{lives: c.ttl}
+	st.ages = append(st.ages, a)
+	a.push(c.until, c, (*conn).gone)
+}
+
+// gone reports whether no flow of the connection can be found any more, or none is of use.
+func (c *conn) gone() bool {
+	return c.dead || c.forward.replaced && (c.reverse.conn == nil || c.reverse.replaced)
+}
+
+// forget takes out the flows that are over.
+func (st *layerState) forget(now time.Duration) {
+	for _, a := range st.ages {
+		for {
+			c, due := a.pop(now)
+			if !due {
+				break
+			}
+			if !c.expired(now) {
+				if !c.gone() {
+					a.push(c.until, c, (*conn).gone)
+				}
+				continue
+			}
+			st.flows.remove(c.forward.hash, &c.forward)
+			st.flows.remove(c.reverse.hash, &c.reverse)
+		}
+	}
 }
 
 func newLayerState(l *Layer) *layerState {
-	st := &layerState{Layer: l, flows: map[flowKey]*flow{}, sweepAt: firstSweep}
+	st := &layerState{Layer: l}
 	for _, g := range l.Groups {
 		for _, r := range g.Rules {
 			st.makesFlows = st.makesFlows || l.Stateful && r.keepsFlows()
@@ -85,29 +147,29 @@ func newLayerState(l *Layer) *layerState {
 	return st
 }
 
-// firstSweep is the number of flows in a layer above which it looks for expired
-// ones to forget. After a sweep the number is twice what is left, so that a
-// packet pays for it only a constant share.
-const firstSweep = 1024
+// firstSweep is the number of flows in a layer, and of unified flows, from which on those
+// that are over are forgotten. Below that they stay, for a trace to say that they are over.
+// Tests change it.
+var firstSweep = 1024
 
-// put adds a flow under a key. One that will be undone leaves expired flows alone.
-func (st *layerState) put(k flowKey, f *flow, now time.Duration, undo *journal.Journal) {
-	if len(st.flows) >= st.sweepAt && !undo.On() {
-		for k, f := range st.flows {
-			if f.expired(now) {
-				delete(st.flows, k)
-			}
-		}
-		st.sweepAt = max(firstSweep, 2*len(st.flows))
+// put adds a flow, which has its key. One that will be undone leaves expired flows alone.
+func (st *layerState) put(f *flow, now time.Duration, undo *journal.Journal) {
+	if st.flows.n >= firstSweep && !undo.On() {
+		st.forget(now)
 	}
 	f.conn.port.changed()
-	if old := st.flows[k]; old != nil {
+	old := st.flow(&f.key, f.hash)
+	if undo.On() {
+		st.keepFlow(undo, f.key, f.hash, old)
+	}
+	if old != nil {
 		journal.Keep(undo, &old.replaced)
 		old.replaced = true
+		st.flows.swap(f.hash, old, f)
+	} else {
+		st.flows.add(f.hash, f)
 	}
-	journal.KeepKey(undo, st.flows, k)
-	st.flows[k] = f
-	n := &st.insertions[bucketOf(&k)]
+	n := &st.insertions[bucketOf(f.hash)]
 	journal.Keep(undo, n)
 	*n++
 }
@@ -116,7 +178,10 @@ func (st *layerState) put(k flowKey, f *flow, now time.Duration, undo *journal.J
 // bucket is the first ten bits of a hash.
 const buckets = 1 << 10
 
-func bucketOf(k *flowKey) uint16 {
+func bucketOf(hash uint64) uint16 { return uint16(hash >> (64 - 10)) }
+
+// spread is the hash of the key.
+func (k *flowKey) spread() uint64 {
 	t := &k.tuple
 	src, dst := t.Src.As16(), t.Dst.As16()
 	le := binary.LittleEndian
@@ -124,17 +189,16 @@ func bucketOf(k *flowKey) uint16 {
 	for _, w := range [...]uint64{le.Uint64(src[:]), le.Uint64(src[8:]), le.Uint64(dst[:]), le.Uint64(dst[8:])} {
 		x = (x ^ x>>29 ^ w) * 0xbf58476d1ce4e5b9
 	}
-	return uint16(x >> (64 - 10))
+	return x ^ x>>32 // places of a table go by the last bits
 }
 
 // remember keeps a new connection: the flow of the packet that opened it, which
-// came from a MAC address with key k and now is p, and the flow of the replies.
+// came from a MAC address with the flow's key and now is p, and the flow of the replies.
 // The replies to a hairpin come in at the same side as the requests, all others
 // at the opposite side.
-func (st *layerState) remember(c *conn, k flowKey, p *packet.Packet, cameFrom packet.MAC, env *Env) {
-	rw := &c.forward.rewrite
-	rev := &c.reverse
-	*rev = flow{conn: c, rule: c.forward.rule, hairpin: c.forward.hairpin, reverse: true}
+func (st *layerState) remember(c *conn, p *packet.Packet, cameFrom packet.MAC, env *Env) {
+	k, rw, rev := &c.forward.key, &c.forward.rewrite, &c.reverse
+	rev.conn, rev.rule, rev.hairpin, rev.reverse = c, c.forward.rule, c.forward.hairpin, true
 	if rw.Set&(packet.RwDst|packet.RwDstPort) != 0 {
 		rev.rewrite.Set |= packet.RwSrc | packet.RwSrcPort
 		rev.rewrite.Src, rev.rewrite.SrcPort = k.tuple.Dst, k.tuple.DstPort
@@ -149,9 +213,15 @@ func (st *layerState) remember(c *conn, k flowKey, p *packet.Packet, cameFrom pa
 		rev.rewrite.Set |= packet.RwEthDst | packet.RwEthSrc
 		rev.rewrite.EthDst, rev.rewrite.EthSrc = cameFrom, c.port.MAC
 	}
-	st.put(k, &c.forward, env.Now, env.Journal)
+	st.put(&c.forward, env.Now, env.Journal)
 	// A packet from an address to itself is its own reply.
-	if rk := (flowKey{flowTuple(p.Headers()).Reverse(), dir}); rk != k {
-		st.put(rk, rev, env.Now, env.Journal)
+	if rev.key = (flowKey{flowTuple(p.Headers()).Reverse(), dir}); rev.key != *k {
+		rev.hash = rev.key.spread()
+		st.put(rev, env.Now, env.Journal)
+	} else {
+		rev.replaced = true
+	}
+	if !env.Journal.On() {
+		st.age(c)
 	}
 }

@@ -100,24 +100,19 @@ func TestWhatEndsAPath(t *testing.T) {
 		}, false},
 		{"a flow with the packet's key", func(_ *Switch, from, _ *Port) {
 			st := from.layers[0]
-			for k, f := range st.flows {
-				c := &conn{port: from, ttl: DefaultTTL, until: DefaultTTL}
-				c.forward = flow{conn: c, rule: f.rule}
-				st.put(k, &c.forward, 0, nil)
+			for _, f := range valuesOf(&st.flows) {
+				st.put(flowAt(from, f.key), 0, nil)
 			}
 		}, false},
 		{"a flow with another key", func(_ *Switch, from, _ *Port) {
-			st := from.layers[0]
-			c := &conn{port: from, ttl: DefaultTTL, until: DefaultTTL}
-			c.forward = flow{conn: c}
-			st.put(flowKey{packet.Tuple{Src: addr("10.0.0.9")}, Out}, &c.forward, 0, nil)
+			from.layers[0].put(flowAt(from, flowKey{packet.Tuple{Src: addr("10.0.0.9")}, Out}), 0, nil)
 		}, true},
 		{"the layer's flows are cut", func(_ *Switch, from, _ *Port) { from.Flush("L") }, false},
 		{"another unified flow in its place", func(_ *Switch, from, _ *Port) {
-			for k := range from.unified {
+			for _, old := range valuesOf(&from.unified) {
 				u := new(unified)
 				u.init()
-				from.keep(k, u, 0)
+				from.keep(&old.key, old.hash, u, 0)
 			}
 		}, false},
 		{"the port forgot", func(_ *Switch, from, _ *Port) { from.clearUnified() }, false},
@@ -185,10 +180,10 @@ func TestSweptUnifiedFlowEndsAPath(t *testing.T) {
 	}
 	r.Ways.Settle()
 	pt.Process(parse(t, "udp 10.0.0.1:1 > 10.0.0.2:2"), Out, &Env{}) // finds it near
-	pt.sweepAt = 1
+	forgetsEarly(t, 1)
 	pt.Process(parse(t, "udp 10.0.0.3:1 > 10.0.0.2:2"), Out, &Env{Now: maxUnused})
-	if len(pt.unified) != 1 {
-		t.Fatal(len(pt.unified), "unified flows, want that of the last packet alone")
+	if pt.unified.n != 1 {
+		t.Fatal(pt.unified.n, "unified flows, want that of the last packet alone")
 	}
 	if by.Now = maxUnused; f.Holds(maxUnused) || f.Take(by) {
 		t.Error("the path holds, though the port has forgotten its unified flow")
@@ -235,11 +230,31 @@ func TestFollowersAreToldTogether(t *testing.T) {
 	if n := rule.Counts(); n.Packets-before.Packets != 5 || n.Bytes-before.Bytes != 5*(100+longer) {
 		t.Errorf("the rule has counted %+v, before %+v", n, before)
 	}
-	for _, f := range pt.layers[0].flows {
+	for _, f := range valuesOf(&pt.layers[0].flows) {
 		if f.conn.until != 9+f.conn.ttl {
 			t.Errorf("the connection lives until %v, want %v", f.conn.until, 9+f.conn.ttl)
 		}
 	}
+}
+
+// forgetsEarly makes ports forget what is over when they hold that many flows.
+func forgetsEarly(t testing.TB, flows int) {
+	before := firstSweep
+	firstSweep = flows
+	t.Cleanup(func() { firstSweep = before })
+}
+
+// flowAt is a flow of a new connection.
+func flowAt(pt *Port, k flowKey) *flow {
+	c := &conn{port: pt, ttl: DefaultTTL, until: DefaultTTL}
+	c.forward = flow{conn: c, key: k, hash: k.spread()}
+	return &c.forward
+}
+
+func valuesOf[V any](t *table[V]) []*V {
+	var all []*V
+	t.all(func(v *V) { all = append(all, v) })
+	return all
 }
 
 // takesTwo sends two packets by a path: the first may be one that it looks at more closely.

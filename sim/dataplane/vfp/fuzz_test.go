@@ -288,6 +288,9 @@ func run(t testing.TB, data []byte) (packets int) {
 		ways:  path.NewWays(),
 		ref:   &refPort{mac: worldMACs[0]},
 	}
+	if c.d.chance(50) {
+		forgetsEarly(t, c.d.roll(8))
+	}
 	c.program()
 	for len(c.d.data) > 0 {
 		switch what := c.d.roll(40); {

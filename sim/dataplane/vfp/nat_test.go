@@ -338,18 +338,18 @@ func TestMemoryIsBounded(t *testing.T) {
 		burst.Process(p, Out, &Env{Now: now / 10000})
 		if n%200 == 0 {
 			stateless.Process(bytesOf(t, often), Out, &Env{Now: now})
-			if stateless.unified[kept] == nil {
+			if !slices.ContainsFunc(valuesOf(&stateless.unified), func(u *unified) bool { return u.key == kept }) {
 				t.Fatalf("at %v a unified flow is forgotten that has a packet every 200 s", now)
 			}
 		}
 	}
 	// 240 connections are alive, or were used.
 	for name, pt := range map[string]*Port{"with flows": stateful, "without flows": stateless} {
-		if n, u := len(pt.layers[0].flows), len(pt.unified); n > 2*firstSweep || u > 2*firstSweep {
+		if n, u := pt.layers[0].flows.n, pt.unified.n; n > 2*firstSweep || u > 2*firstSweep {
 			t.Errorf("%s: %d flows and %d unified flows for 240 living connections", name, n, u)
 		}
 	}
-	if n := len(burst.unified); n == 0 || n > maxUnified {
+	if n := burst.unified.n; n == 0 || n > maxUnified {
 		t.Errorf("%d unified flows, all just used", n)
 	}
 }

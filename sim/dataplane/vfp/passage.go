@@ -2,6 +2,7 @@ package vfp
 
 import (
 	"slices"
+	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -21,19 +22,21 @@ type passage struct {
 
 	// The layer that the packet is in, and the rule that matched there with its
 	// group; the rule is nil before one has, and the group is nil for the rule
-	// of a flow. key is the packet's flow key, set in a stateful layer only.
+	// of a flow. key is the packet's flow key with its hash, set in a layer that has or
+	// makes flows only.
 	layer *layerState
 	group *Group
 	rule  *Rule
 	key   flowKey
+	hash  uint64
 }
 
 // drop is the result of a packet that goes no further.
 func drop(reason trace.Reason) Result { return Result{Reason: reason} }
 
 // visitLayers sends a packet through every layer and keeps the unified flow that
-// comes of it.
-func (pt *Port) visitLayers(p *packet.Packet, k unifiedKey, env *Env) Result {
+// comes of it, by a key with its hash.
+func (pt *Port) visitLayers(p *packet.Packet, k *unifiedKey, hash uint64, env *Env) Result {
 	u := pt.spare
 	if u == nil {
 		u = new(unified)
@@ -65,7 +68,7 @@ func (pt *Port) visitLayers(p *packet.Packet, k unifiedKey, env *Env) Result {
 		}
 	case kept:
 		pt.spare = nil
-		pt.keep(k, u, env.Now)
+		pt.keep(k, hash, u, env.Now)
 		if env.Path.On() {
 			pt.record(env.Path, u, size)
 		}
@@ -109,9 +112,10 @@ func (ps *passage) visit(l *layerState) Result {
 	ps.layer, ps.group, ps.rule = l, nil, nil
 	h := ps.packet.Headers()
 	if l.Stateful {
-		flows := l.makesFlows || len(l.flows) != 0
+		flows := l.makesFlows || l.flows.n != 0
 		if flows {
 			ps.key.tuple, ps.key.dir = flowTuple(h), ps.dir
+			ps.hash = ps.key.spread()
 		}
 		if laterFragment(h) {
 			if ps.rule, ps.group = l.fragmentRule(ps.dir, h); ps.rule != nil {
@@ -143,24 +147,25 @@ func (ps *passage) visit(l *layerState) Result {
 // flow returns the flow that the packet belongs to, or nil. One that has been
 // idle for too long is forgotten.
 func (ps *passage) flow() *flow {
-	f := ps.layer.flows[ps.key]
-	if f != nil {
-		journal.KeepKey(ps.env.Journal, ps.layer.flows, ps.key)
-		journal.Keep(ps.env.Journal, f.conn)
-	}
-	if f == nil || !f.expired(ps.env.Now) {
-		if f == nil || ps.stays(f) {
-			return f
-		}
-		delete(ps.layer.flows, ps.key)
+	st := ps.layer
+	f := st.flow(&ps.key, ps.hash)
+	if f == nil {
 		return nil
 	}
-	if ps.env.Rec.On() {
+	if undo := ps.env.Journal; undo.On() {
+		st.keepFlow(undo, ps.key, ps.hash, f)
+		journal.Keep(undo, f.conn)
+	}
+	if !f.expired(ps.env.Now) {
+		if ps.stays(f) {
+			return f
+		}
+	} else if ps.env.Rec.On() {
 		ps.rule = f.rule
 		ps.record(&trace.Step{Action: trace.ActNote, Event: trace.Of(flowExpired{f.conn.ttl})}, factTTL)
 		ps.rule = nil
 	}
-	delete(ps.layer.flows, ps.key)
+	st.flows.remove(ps.hash, f)
 	return nil
 }
 
@@ -300,11 +305,11 @@ func (ps *passage) byDefault(h *packet.Headers) Result {
 // (questionTaken). The flow is nil otherwise.
 func (ps *passage) tupleTaken(h *packet.Headers) (port uint16, f *flow) {
 	l := ps.layer
-	if !l.Stateful || len(l.flows) == 0 || h.Proto != packet.UDP && !opens(h) {
+	if !l.Stateful || l.flows.n == 0 || h.Proto != packet.UDP && !opens(h) {
 		return 0, nil
 	}
 	reply := flowKey{flowTuple(h).Reverse(), ps.dir.opposite()}
-	f = l.flows[reply]
+	f = l.flow(&reply, reply.spread())
 	// What a hairpin sent back passes the port again, behind the translation: it is the
 	// flow's own connection.
 	if f == nil || !f.reverse || f.hairpin || f.expired(ps.env.Now) || ps.asks(f, questionTaken) != ownPort {
@@ -312,7 +317,10 @@ func (ps *passage) tupleTaken(h *packet.Headers) (port uint16, f *flow) {
 	}
 	for range 1 << 16 {
 		reply.tuple.DstPort++
-		if g := l.flows[reply]; reply.tuple.DstPort >= firstOwnPort && (g == nil || g.expired(ps.env.Now)) {
+		if reply.tuple.DstPort < firstOwnPort {
+			continue
+		}
+		if g := l.flow(&reply, reply.spread()); g == nil || g.expired(ps.env.Now) {
 			return reply.tuple.DstPort, f
 		}
 	}
@@ -325,9 +333,7 @@ const firstOwnPort = 1024
 // withOwnPort gives a connection the source port in place of its own, for the sake of
 // the flow that has its 5-tuple.
 func (ps *passage) withOwnPort(port uint16, taken *flow) Result {
-	c := &conn{port: ps.port, ttl: taken.conn.ttl}
-	c.forward = flow{conn: c, rule: taken.rule}
-	c.touch(ps.env.Now)
+	c := ps.newConn(taken.rule, taken.conn.ttl)
 	ps.rule = taken.rule
 	return ps.rewrite(c, &rewriting{set: packet.Rewrite{Set: packet.RwSrcPort, SrcPort: port}, what: trace.ActRewrite, detail: sourceTranslated{}, fact: factTaken})
 }
@@ -336,7 +342,7 @@ func (ps *passage) withOwnPort(port uint16, taken *flow) Result {
 // in the layer. A layer that cannot have one needs no note.
 func (ps *passage) restsOnNoFlow() {
 	if ps.layer.makesFlows {
-		ps.unified.addAbsence(ps.layer, &ps.key)
+		ps.unified.addAbsence(ps.layer, ps.hash)
 	}
 }
 
@@ -353,10 +359,16 @@ func (ps *passage) connection() (c *conn, ok bool) {
 		ps.drop(trace.NoFlow, noFlow{}, factNoFlow)
 		return nil, false
 	}
-	c = &conn{port: ps.port, ttl: ps.rule.ttl()}
-	c.forward = flow{conn: c, rule: ps.rule}
+	return ps.newConn(ps.rule, ps.rule.ttl()), true
+}
+
+// newConn is a connection of the packet that begins now.
+func (ps *passage) newConn(r *Rule, ttl time.Duration) *conn {
+	c := &conn{port: ps.port, ttl: ttl}
+	f := &c.forward
+	f.key, f.hash, f.conn, f.rule = ps.key, ps.hash, c, r
 	c.touch(ps.env.Now)
-	return c, true
+	return c
 }
 
 // rewriting is what an action decided to do to a packet's headers.
@@ -387,7 +399,7 @@ func (ps *passage) rewrite(c *conn, rw *rewriting) Result {
 	}
 	if c != nil {
 		c.forward.rewrite, c.forward.hairpin = rw.set, rw.hairpin
-		ps.layer.remember(c, ps.key, p, cameFrom, ps.env)
+		ps.layer.remember(c, p, cameFrom, ps.env)
 		ps.unified.addFlow(&c.forward)
 	}
 	if recording {

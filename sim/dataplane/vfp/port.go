@@ -66,10 +66,10 @@ type Port struct {
 
 	layers  []*layerState // in outbound order
 	order   openOrder     // of two of them
-	unified map[unifiedKey]*unified
-	sweepAt int      // number of unified flows at which to look for invalid ones
-	spare   *unified // one that was not kept, to use again
-	passage passage  // of the packet that is visiting the layers
+	unified table[unified]
+	unused  aging[unified] // when to look whether one is used
+	spare   *unified       // one that was not kept, to use again
+	passage passage        // of the packet that is visiting the layers
 	now     time.Duration
 	sw      *Switch
 	pools   []*Pool // of all rules, for Reset
@@ -81,9 +81,8 @@ type Port struct {
 	bridged trace.Event // see bridgedTo
 	changes uint32      // of the layers, see path.Record
 	ways    *path.Ways
-	// happened counts what unified flows rest on, near finds them.
+	// happened counts what unified flows rest on.
 	happened uint64
-	near     near
 }
 
 // Layers are the port's layers in the order of the way out.
@@ -146,10 +145,7 @@ func (pt *Port) SetLayers(layers []*Layer) {
 	pt.order = findOpenOrder(pt.layers)
 	pt.keepCounts(before, pt.layers)
 	pt.pools = pools(layers)
-	for _, u := range pt.unified {
-		u.gone = true
-	}
-	pt.unified, pt.near, pt.sweepAt = map[unifiedKey]*unified{}, nil, firstSweep
+	pt.dropUnified()
 	pt.changes++
 }
 
@@ -183,9 +179,9 @@ func (st *layerState) inherit(old *layerState) {
 			}
 		}
 	}
-	for k, f := range old.flows {
+	old.flows.all(func(f *flow) {
 		if f.conn.dead {
-			continue
+			return
 		}
 		n := name{rule: f.rule.ID}
 		if g := groupOf(old.Layer, f.rule); g != nil {
@@ -196,21 +192,22 @@ func (st *layerState) inherit(old *layerState) {
 			f.rule = r
 		case poolOf(f.rule.Action) != nil:
 			f.conn.dead = true
-			continue
+			return
 		default:
 			f.conn.orphan = true
 		}
-		st.flows[k] = f
-	}
-	st.sweepAt = max(firstSweep, 2*len(st.flows))
+		st.flows.add(f.hash, f)
+	})
+	st.ages = old.ages
 }
 
 // kill forgets all flows.
 func (st *layerState) kill() {
-	for _, f := range st.flows {
-		f.conn.dead = true
+	st.flows.all(func(f *flow) { f.conn.dead = true })
+	st.flows.clear()
+	for _, a := range st.ages {
+		a.clear()
 	}
-	clear(st.flows)
 }
 
 // Flush forgets the flows of the named layer, as replacing its policies does,
@@ -273,12 +270,13 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	journal.Keep(env.Journal, &pt.now)
 	pt.now = env.Now
 	k := unifiedKey{h.Tuple(), h.EthDst, dir}
+	hash := k.hash(h, p.Bytes())
 	if env.Rec != nil || env.Journal != nil || h.Fragment || p.Len() > maxFast {
-		return pt.visitLayers(p, k, env)
+		return pt.visitLayers(p, &k, hash, env)
 	}
-	u := pt.find(&k, h, p)
+	u := pt.find(&k, hash)
 	if u == nil || !pt.holds(u, env.Now) {
-		return pt.visitLayers(p, k, env)
+		return pt.visitLayers(p, &k, hash, env)
 	}
 	u.pass(env.Now, h.Proto, h.TCPFlags, 1, uint64(p.Len()))
 	if env.Path.On() {

@@ -24,8 +24,8 @@ func TestResetForgetsWhoeverWasUsed(t *testing.T) {
 			t.Fatalf("%s: the port was not used", name)
 		}
 		s.Reset()
-		if pt.used || len(pt.unified) != 0 || len(pt.Connections("FW")) != 0 {
-			t.Errorf("%s: after Reset the port has %d unified flows and connections %v", name, len(pt.unified), pt.Connections("FW"))
+		if pt.used || pt.unified.n != 0 || len(pt.Connections("FW")) != 0 {
+			t.Errorf("%s: after Reset the port has %d unified flows and connections %v", name, pt.unified.n, pt.Connections("FW"))
 		}
 	}
 }

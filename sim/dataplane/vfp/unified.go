@@ -2,7 +2,6 @@ package vfp
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -16,7 +15,8 @@ import (
 // rests on there being none.
 type unified struct {
 	// What every packet looks at comes first.
-	key unifiedKey
+	key  unifiedKey
+	hash uint64
 	// gone is set when the port has forgotten it.
 	gone    bool
 	hairpin bool
@@ -58,9 +58,9 @@ type absence struct {
 	insertions uint32
 }
 
-// addAbsence notes that u rests on there being no flow with a key.
-func (u *unified) addAbsence(l *layerState, k *flowKey) {
-	b := bucketOf(k)
+// addAbsence notes that u rests on there being no flow with a key of that hash.
+func (u *unified) addAbsence(l *layerState, hash uint64) {
+	b := bucketOf(hash)
 	u.absences = append(u.absences, absence{l, b, l.insertions[b]})
 }
 
@@ -132,15 +132,6 @@ func (u *unified) end() time.Duration {
 	return end
 }
 
-// near is a table of a port's unified flows, for most packets the only one: four places for
-// each hash of a packet, which are one line of a processor's cache.
-type near [][4]nearPlace
-
-type nearPlace struct {
-	hash uint64
-	u    *unified
-}
-
 // hash spreads packets that have different unified flows.
 func (k *unifiedKey) hash(h *packet.Headers, frame []byte) uint64 {
 	be := binary.BigEndian
@@ -155,26 +146,19 @@ func (k *unifiedKey) hash(h *packet.Headers, frame []byte) uint64 {
 }
 
 // find returns the port's unified flow for a packet, or nil.
-func (pt *Port) find(k *unifiedKey, h *packet.Headers, p *packet.Packet) *unified {
-	if 2*len(pt.near) < len(pt.unified) { // at least half of the places are free
-		pt.near = make(near, 1<<bits.Len(uint(len(pt.unified))/2))
-	}
-	if len(pt.near) == 0 {
+func (pt *Port) find(k *unifiedKey, hash uint64) *unified {
+	t := &pt.unified
+	if t.n == 0 {
 		return nil
 	}
-	hash := k.hash(h, p.Bytes())
-	set := &pt.near[hash&uint64(len(pt.near)-1)]
-	for i := range set {
-		if n := &set[i]; n.hash == hash && n.u != nil && !n.u.gone && n.u.key == *k {
-			return n.u
+	for i := t.at(hash); ; i = t.next(i) {
+		switch p := &t.places[i]; {
+		case p.v == nil:
+			return nil
+		case p.hash == hash && p.v.key == *k:
+			return p.v
 		}
 	}
-	u := pt.unified[*k]
-	if u != nil {
-		copy(set[1:], set[:])
-		set[0] = nearPlace{hash, u}
-	}
-	return u
 }
 
 // changed notes that a flow comes or ends, or that the port changes.
@@ -199,29 +183,47 @@ func (u *unified) valid(now time.Duration) bool {
 	return true
 }
 
-// keep stores a unified flow that was just made.
-func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
-	if len(pt.unified) >= pt.sweepAt {
-		for k, u := range pt.unified {
-			if now-u.used >= maxUnused || !u.valid(now) {
-				pt.changed()
-				pt.settle(u)
-				u.gone = true
-				delete(pt.unified, k)
-			}
-		}
-		if len(pt.unified) >= maxUnified {
-			pt.clearUnified()
-		}
-		pt.sweepAt = max(firstSweep, 2*len(pt.unified))
+// keep stores a unified flow that was just made, by its key and the hash of that.
+func (pt *Port) keep(k *unifiedKey, hash uint64, u *unified, now time.Duration) {
+	if pt.unified.n >= firstSweep {
+		pt.forget(now)
 	}
-	u.used, u.key = now, k
-	if old := pt.unified[k]; old != nil {
+	u.used, u.key, u.hash = now, *k, hash
+	if old := pt.find(k, hash); old != nil {
 		pt.changed()
 		pt.settle(old)
 		old.gone = true
+		pt.unified.swap(hash, old, u)
+	} else {
+		pt.unified.add(hash, u)
 	}
-	pt.unified[k] = u
+	pt.unused.push(now+maxUnused, u, (*unified).isGone)
+}
+
+func (u *unified) isGone() bool { return u.gone }
+
+// forget takes out the unified flows that had no packet for long, and all when there are
+// too many.
+func (pt *Port) forget(now time.Duration) {
+	for {
+		u, due := pt.unused.pop(now)
+		if !due {
+			break
+		}
+		switch {
+		case u.gone:
+		case now-u.used < maxUnused && u.valid(now):
+			pt.unused.push(u.used+maxUnused, u, (*unified).isGone)
+		default:
+			pt.changed()
+			pt.settle(u)
+			u.gone = true
+			pt.unified.remove(u.hash, u)
+		}
+	}
+	if pt.unified.n >= maxUnified {
+		pt.clearUnified()
+	}
 }
 
 // clearUnified forgets the unified flows, not the flows of the layers: the next
@@ -229,11 +231,14 @@ func (pt *Port) keep(k unifiedKey, u *unified, now time.Duration) {
 func (pt *Port) clearUnified() {
 	pt.changed()
 	pt.Count()
-	for _, u := range pt.unified {
-		u.gone = true
-	}
-	clear(pt.unified)
-	pt.near = nil
+	pt.dropUnified()
+}
+
+// dropUnified forgets the unified flows, which have told their rules of their packets.
+func (pt *Port) dropUnified() {
+	pt.unified.all(func(u *unified) { u.gone = true })
+	pt.unified.clear()
+	pt.unused.clear()
 }
 
 // op is one thing that a unified flow does to a packet: rewrite its headers,
