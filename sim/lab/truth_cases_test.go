@@ -38,7 +38,7 @@ type tableCase struct {
 	// allows is what Kubernetes documents. A node lets in what comes from itself; nodes are
 	// in no table.
 	allows func(conn) bool
-	// uses are words for what a plugin may not do: "except", "named".
+	// uses are words for what a plugin may not do: "except", "named", "negative".
 	uses string
 	// guarded are the pods that a policy with such a word selects, and in says the direction.
 	guarded func(tablePod) bool
@@ -113,7 +113,7 @@ var tableCases = []tableCase{
 			return (!isXA(c.from) || c.to.ns == "y") && (c.to != tablePod{"y", "b"} || c.from.ns == "x" && c.port == 80 && !c.udp)
 		}},
 	{name: "pods not of a label", policies: []string{"podSelector: {matchExpressions: [{key: pod, operator: NotIn, values: [b, c]}]}, policyTypes: [Ingress]"},
-		allows: ingressTo(isXA, func(conn) bool { return false })},
+		allows: ingressTo(isXA, func(conn) bool { return false }), uses: "negative", guarded: isXA, in: true},
 }
 
 // tableDesign is who is tried, and how it differs from what is documented.
@@ -130,10 +130,20 @@ func felixDiffers(c *tableCase, k conn, want bool) bool {
 	if c.in {
 		at = k.to
 	}
-	if c.uses != "" && c.guarded(at) && at.windows() {
+	if (c.uses == "except" || c.uses == "named") && c.guarded(at) && at.windows() {
 		return false
 	}
 	return want
+}
+
+// npmDiffers: a policy with one of the three is not there at all on a Windows node
+// (cni.npm-refuses), so that its pod is open.
+func npmDiffers(c *tableCase, k conn, want bool) bool {
+	at := k.from
+	if c.in {
+		at = k.to
+	}
+	return want || c.uses != "" && c.guarded(at) && at.windows()
 }
 
 func tableDesigns() []tableDesign {
@@ -148,6 +158,9 @@ func tableDesigns() []tableDesign {
 		}
 		for _, base := range []string{"overlay-calico-vxlan", "l2bridge-calico-bgp"} {
 			all = append(all, tableDesign{base + " " + build, "../plugins/" + base, builds(build, old), felixDiffers})
+		}
+		if old == "" { // cni.npm-build
+			all = append(all, tableDesign{"azure-npm " + build, "../plugins/l2bridge-azure-cni-overlay", builds(build, "  network: {policyAgent: azure-npm}\n"), npmDiffers})
 		}
 		// Antrea does all that is documented (antrea.network-policy).
 		all = append(all, tableDesign{"antrea " + build, "../plugins/transparent-antrea", builds(build, old), nil})

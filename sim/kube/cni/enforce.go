@@ -34,10 +34,12 @@ const (
 	// AgentCalico is Calico's Felix, with Calico's own networking or for policies only
 	// beside another plugin.
 	AgentCalico Agent = "calico"
+	// AgentNPM is Azure NPM, beside azure-vnet.
+	AgentNPM Agent = "azure-npm"
 )
 
 // Agents lists the agents with a model, sorted.
-func Agents() []string { return []string{string(AgentCalico)} }
+func Agents() []string { return []string{string(AgentNPM), string(AgentCalico)} }
 
 // PolicyAgent enforces NetworkPolicies. One agent is for all nodes of a cluster; it
 // remembers what it has applied, and is not safe for concurrent use.
@@ -54,6 +56,9 @@ type PolicyAgent interface {
 
 // NewPolicyAgent makes the model of an agent, nil for "": then the plugin's own.
 func NewPolicyAgent(a Agent, plugin Name) PolicyAgent {
+	if a == AgentNPM {
+		return newNPM()
+	}
 	if a == AgentCalico || a == "" && plugin == PluginCalico {
 		return newFelix()
 	}
@@ -74,7 +79,9 @@ type PodPolicies struct {
 type PodPolicy struct {
 	Namespace, Name string
 	Rules           []PolicyRule
-	Origin          *trace.Origin
+	// Negative: a selector of the policy has NotIn or DoesNotExist.
+	Negative bool
+	Origin   *trace.Origin
 }
 
 // PolicyRule allows connections with one of the peers to one of the ports.
@@ -90,6 +97,8 @@ type PolicyPeer struct {
 	// Pods are the addresses of the pods that the selector picks, sorted, without pods in
 	// the node's network.
 	Pods []netip.Addr
+	// NegativeNamespaces: its namespaceSelector has NotIn or DoesNotExist.
+	NegativeNamespaces bool
 }
 
 // PolicyPort is a range of ports or the name of one.

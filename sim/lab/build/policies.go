@@ -113,14 +113,14 @@ func (m *matching) meaning(p *pod) cni.PodPolicies {
 
 // resolved is one direction of a policy with its selectors as addresses.
 func (m *matching) resolved(np *spec.Policy, outbound bool, rules []spec.PolicyRule) cni.PodPolicy {
-	out := cni.PodPolicy{Namespace: np.Namespace, Name: np.Name, Origin: np.Origin}
+	out := cni.PodPolicy{Namespace: np.Namespace, Name: np.Name, Origin: np.Origin, Negative: np.Negative()}
 	for i, r := range rules {
 		var nr cni.PolicyRule
 		for _, port := range r.Ports {
 			nr.Ports = append(nr.Ports, cni.PolicyPort(port))
 		}
 		for j, peer := range r.Peers {
-			to := cni.PolicyPeer{Block: peer.Block, Except: peer.Except}
+			to := cni.PolicyPeer{Block: peer.Block, Except: peer.Except, NegativeNamespaces: spec.Negative(peer.Namespaces)}
 			if !peer.Block.IsValid() {
 				for _, q := range m.picked(peerKey{np, outbound, i, j}, &r.Peers[j]) {
 					if !q.HostNetwork && q.given.IsValid() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -88,6 +89,25 @@ func RequiredLabel(s labels.Selector) (key, value string, ok bool) {
 		}
 	}
 	return "", "", false
+}
+
+// Negative reports whether a selector of the policy is negative.
+func (p *Policy) Negative() bool {
+	return Negative(p.Pods) || slices.ContainsFunc(slices.Concat(p.In, p.Out), func(r PolicyRule) bool {
+		return slices.ContainsFunc(r.Peers, func(q PolicyPeer) bool { return Negative(q.Pods) || Negative(q.Namespaces) })
+	})
+}
+
+// Negative reports whether a selector asks that a label is not there, or has none of some
+// values.
+func Negative(s labels.Selector) bool {
+	if s == nil {
+		return false
+	}
+	all, _ := s.Requirements()
+	return slices.ContainsFunc(all, func(r labels.Requirement) bool {
+		return slices.Contains([]selection.Operator{selection.NotIn, selection.DoesNotExist, selection.NotEquals}, r.Operator())
+	})
 }
 
 // readPolicy reads a NetworkPolicy.

@@ -82,7 +82,8 @@ type Network struct {
 	// Version is the plugin's version where behaviour depends on it ("0.12.0" for
 	// flannel). flannel's delegate is always the newest release.
 	Version string `yaml:"version,omitempty"`
-	// PolicyAgent enforces NetworkPolicies beside a plugin that does not: calico. The
+	// PolicyAgent enforces NetworkPolicies beside a plugin that does not: calico, or
+	// azure-npm beside azure-vnet. The
 	// plugin calico has its own.
 	PolicyAgent string `yaml:"policyAgent,omitempty"`
 	// Components is model or real: whether the plugin's model attaches the pods of

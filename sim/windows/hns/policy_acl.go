@@ -189,7 +189,7 @@ type SetPolicySettings struct {
 
 // Values of SetPolicySettings.PolicyType.
 const (
-	setOfAddresses = "IPSET"
+	SetOfAddresses = "IPSET"
 	setOfSets      = "NESTEDIPSET"
 )
 
@@ -202,7 +202,7 @@ func (s SetPolicySettings) check(c *policyCheck, at string) {
 		c.bad(at, "Id must be given")
 	case s.PolicyType == setOfSets && !c.build.Has(builds.NestedIpSet):
 		c.m.add(ErrNotImplemented, "%s: %s has no nested sets", at, c.build)
-	case s.PolicyType != setOfAddresses && s.PolicyType != setOfSets:
+	case s.PolicyType != SetOfAddresses && s.PolicyType != setOfSets:
 		c.bad(at, "PolicyType is %q; it must be IPSET or NESTEDIPSET", s.PolicyType)
 	}
 }
