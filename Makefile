@@ -33,10 +33,10 @@ run: build ## simulate all labs, check every claim, write out/report
 	bin/winlab run
 
 build: go ## build bin/winlab
-	$(GO) build -o bin/winlab ./cmd/winlab
+	CGO_ENABLED=0 $(GO) build -o bin/winlab ./cmd/winlab
 
 install: go ## install winlab into GOBIN
-	$(GO) install ./cmd/winlab
+	CGO_ENABLED=0 $(GO) install ./cmd/winlab
 
 test: lint wine ## lint and all tests, those with real Windows programs too
 	@$(GO) run ./sim/real/pinned/pinbuild -if-wine fixtures/windows-binaries/*/
