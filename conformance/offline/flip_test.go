@@ -275,7 +275,7 @@ func TestEveryExpectationCanFail(t *testing.T) {
 // although the model decides it.
 func (s *suite) turned(ctx context.Context, cl *claims.Claim, k *claims.Check, undecided map[string]bool) (red int, green []string) {
 	if k.Static() {
-		st, _ := tryStatic(ctx, s.ledger, cl, k, "../../fixtures/nodes")
+		st, _ := tryStatic(ctx, s.ledger, cl, k, newFolders("../../fixtures/nodes"))
 		if st.Outcome() != result.Differs {
 			return 0, []string{"its examples"}
 		}

@@ -25,13 +25,14 @@ func Statics(ctx context.Context, l *claims.Ledger, nodes string) ([]result.Stat
 		return nil, err
 	}
 	var out []result.Static
+	folders := newFolders(nodes)
 	for _, c := range l.Claims() {
 		for _, rules := range []bool{true, false} { // rules first, as in the report
 			for i := range c.Checks {
 				if (c.Checks[i].Rule != nil) != rules {
 					continue
 				}
-				if s, ok := tryStatic(ctx, l, c, &c.Checks[i], nodes); ok {
+				if s, ok := tryStatic(ctx, l, c, &c.Checks[i], folders); ok {
 					out = append(out, s)
 				}
 			}
@@ -45,7 +46,7 @@ func Statics(ctx context.Context, l *claims.Ledger, nodes string) ([]result.Stat
 
 // tryStatic tries one check of a claim; false when it needs a lab or a cluster, or the
 // folders of nodes that are left out.
-func tryStatic(ctx context.Context, l *claims.Ledger, c *claims.Claim, k *claims.Check, nodes string) (result.Static, bool) {
+func tryStatic(ctx context.Context, l *claims.Ledger, c *claims.Claim, k *claims.Check, nodes *folders) (result.Static, bool) {
 	if k.Rule != nil {
 		s := check.Example(c, k)
 		s.Scope = k.Scope()
@@ -60,7 +61,7 @@ func tryStatic(ctx context.Context, l *claims.Ledger, c *claims.Claim, k *claims
 	case k.Resources != nil:
 		s.Input = inputOf(k.Resources)
 		allocate(&s, *k)
-	case k.Doctor != nil && nodes != "":
+	case k.Doctor != nil && nodes.dir != "":
 		diagnose(ctx, &s, l, nodes, *k)
 	default:
 		return s, false
@@ -150,14 +151,36 @@ func inputOf(r *claims.Resources) string {
 	return strings.Join(lines, "\n")
 }
 
+// folders are folders taken from nodes, each read once: the ledger looks at a healthy one for
+// every cause that must not be found there. Nobody changes what was read.
+type folders struct {
+	dir  string
+	read map[string]*nodedump.Node // by name below dir
+}
+
+func newFolders(dir string) *folders {
+	return &folders{dir: dir, read: map[string]*nodedump.Node{}}
+}
+
+func (f *folders) node(ctx context.Context, name string) (*nodedump.Node, error) {
+	if n := f.read[name]; n != nil {
+		return n, nil
+	}
+	n, err := nodedump.Read(ctx, filepath.Join(f.dir, name))
+	if err == nil {
+		f.read[name] = n
+	}
+	return n, err
+}
+
 // diagnose lets the doctor look at a folder. The Kubernetes version is that of the
 // check's own range; the rest of the setting is what the folder says.
-func diagnose(ctx context.Context, s *result.Static, l *claims.Ledger, nodes string, k claims.Check) {
-	s.Expect, s.Command = "finds nothing of it", "winlab doctor "+path.Join(nodes, k.Doctor.Node)
+func diagnose(ctx context.Context, s *result.Static, l *claims.Ledger, nodes *folders, k claims.Check) {
+	s.Expect, s.Command = "finds nothing of it", "winlab doctor "+path.Join(nodes.dir, k.Doctor.Node)
 	if k.Doctor.Finds != "" {
 		s.Expect = "finds " + k.Doctor.Finds
 	}
-	n, err := nodedump.Read(ctx, filepath.Join(nodes, k.Doctor.Node))
+	n, err := nodes.node(ctx, k.Doctor.Node)
 	if err != nil {
 		s.Got, s.Summary = "error", err.Error()
 		return

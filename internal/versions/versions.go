@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Version is a version as a list of numbers: 1.20, 0.12.0, 10.0.17763.1432.
@@ -126,12 +127,45 @@ func InRange(rng, version string) bool {
 	if rng == "" {
 		return true
 	}
-	r, err := ParseRange(rng)
+	r, err := known(rng)
 	if err != nil {
 		return false
 	}
 	v, err := Parse(version)
 	return err == nil && r.Holds(v)
+}
+
+// knownMost bounds how many ranges are remembered. The ledger has some hundreds.
+const knownMost = 4096
+
+// knownRanges are ranges that were read before, by their text: a run over all labs asks a
+// hundred thousand times whether a version is in one of the ledger's.
+var knownRanges = struct {
+	sync.RWMutex
+	of map[string]parsed
+}{of: map[string]parsed{}}
+
+// parsed is what [ParseRange] returns.
+type parsed struct {
+	r   Range
+	err error
+}
+
+// known is ParseRange for who does not change what it returns.
+func known(s string) (Range, error) {
+	knownRanges.RLock()
+	k, ok := knownRanges.of[s]
+	knownRanges.RUnlock()
+	if ok {
+		return k.r, k.err
+	}
+	k.r, k.err = ParseRange(s)
+	knownRanges.Lock()
+	defer knownRanges.Unlock()
+	if len(knownRanges.of) < knownMost {
+		knownRanges.of[s] = k
+	}
+	return k.r, k.err
 }
 
 // Overlaps reports whether some version is in both ranges.

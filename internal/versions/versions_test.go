@@ -1,6 +1,9 @@
 package versions
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestRangeHolds(t *testing.T) {
 	for _, c := range []struct {
@@ -81,5 +84,28 @@ func TestRangesOverlap(t *testing.T) {
 		if got := b.Overlaps(a); got != c.want {
 			t.Errorf("%q and %q: got %v, want %v", c.b, c.a, got, c.want)
 		}
+	}
+}
+
+// What is remembered of ranges says what reading them again does, also beyond as many as are
+// remembered, and of ranges that cannot be read.
+func TestInRangeAgain(t *testing.T) {
+	texts := []string{"", ">=1.14 <=1.20", "1.5 || >=1.14", ">1.20", "<1.20 >1.30", "x", "1.2 ||", ">=10.0.17763.1432"}
+	for i := range knownMost + 10 {
+		texts = append(texts, fmt.Sprintf(">=1.%d", i))
+	}
+	for range 2 {
+		for _, rng := range texts {
+			for _, version := range []string{"1.5", "1.14.1", "1.20.4", "10.0.17763.2000", "y"} {
+				r, err := ParseRange(rng)
+				v, bad := Parse(version)
+				if got, want := InRange(rng, version), rng == "" || err == nil && bad == nil && r.Holds(v); got != want {
+					t.Errorf("%s in %q: %v, want %v", version, rng, got, want)
+				}
+			}
+		}
+	}
+	if n := len(knownRanges.of); n > knownMost {
+		t.Errorf("%d ranges are remembered, more than %d", n, knownMost)
 	}
 }

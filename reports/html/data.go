@@ -10,6 +10,9 @@ import (
 	"html/template"
 	"slices"
 
+	// It reads as encoding/json does, once where that goes through the text twice.
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/reports/support"
@@ -107,7 +110,7 @@ func (p *packer) path(text json.RawMessage) (ref, error) {
 		return r, nil
 	}
 	path := new(trace.Path)
-	if err := json.Unmarshal(text, path); err != nil {
+	if err := jsonv1.Unmarshal(text, path); err != nil {
 		return ref{}, fmt.Errorf("html: %w", err)
 	}
 	for i := range path.Steps {
@@ -176,7 +179,7 @@ func (p *packer) item(text []byte) (*traceItem, error) {
 		} `json:"names"`
 		Paths []json.RawMessage `json:"paths"`
 	}
-	if err := json.Unmarshal(text, &in); err != nil {
+	if err := jsonv1.Unmarshal(text, &in); err != nil {
 		return nil, fmt.Errorf("html: %w", err)
 	}
 	out := &traceItem{Trace: in.Trace}
@@ -380,13 +383,13 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 		Trace *ref   `json:"trace,omitempty"`
 	}
 	var flows []flow
-	ids := flowIDs(doc.Flows)
+	ids, others := flowIDs(doc.Flows), &pairs{doc: doc}
 	for i, f := range doc.Flows {
 		k, err := checkOf(f.Check)
 		if err != nil {
 			return nil, err
 		}
-		flows = append(flows, flow{f, ids[i], twins(doc, i), k.Trace})
+		flows = append(flows, flow{f, ids[i], others.of(i), k.Trace})
 	}
 	return encode(map[string]any{"support": ans.axes(doc), "settings": doc.Settings, "areas": doc.Areas, "claims": claims, "flows": flows, "statics": statics, "systems": systemClaims(doc, number), "effects": effects, "facts": p.facts(doc.Facts), "reasons": reasons(), "verdicts": verdicts()})
 }

@@ -3,6 +3,7 @@ package html
 import (
 	"github.com/winlab-dev/winlab/reports/diff"
 	"github.com/winlab-dev/winlab/reports/result"
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // twin is the same flow in another variant of its lab, with the numbers of the steps at which
@@ -13,9 +14,29 @@ type twin struct {
 	There int `json:"there,omitempty"`
 }
 
-// twins finds those of one flow.
-func twins(doc *result.Document, i int) []twin {
-	f := &doc.Flows[i]
+// pairs finds twins. Traces of the lab at which it looks are read once: each flow of a variant
+// is compared with each of the others.
+type pairs struct {
+	doc    *result.Document
+	lab    string
+	traces map[string]*trace.Trace
+}
+
+func (p *pairs) trace(key string) *trace.Trace {
+	t, ok := p.traces[key]
+	if !ok {
+		t = p.doc.Traces.Get(key)
+		p.traces[key] = t
+	}
+	return t
+}
+
+// of finds the twins of one flow.
+func (p *pairs) of(i int) []twin {
+	doc, f := p.doc, &p.doc.Flows[i]
+	if p.traces == nil || p.lab != f.Lab {
+		p.lab, p.traces = f.Lab, map[string]*trace.Trace{}
+	}
 	var all []twin
 	for j := range doc.Flows {
 		o := &doc.Flows[j]
@@ -23,7 +44,7 @@ func twins(doc *result.Document, i int) []twin {
 			continue
 		}
 		x := twin{Flow: j}
-		a, b := diff.Part(doc.Traces.Get(f.Trace), doc.Traces.Get(o.Trace))
+		a, b := diff.Part(p.trace(f.Trace), p.trace(o.Trace))
 		if a != nil {
 			x.Here = a.N
 		}

@@ -3,7 +3,6 @@ package result
 import (
 	"archive/zip"
 	"bytes"
-	"compress/flate"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -16,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/klauspost/compress/flate"
 
 	"github.com/winlab-dev/winlab/sim/trace"
 )
