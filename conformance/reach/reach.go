@@ -104,19 +104,26 @@ func run(ctx context.Context, c *lab.Cluster, o Options, v *view) (*Result, erro
 		return nil, err
 	}
 	r := &Result{Matrix: &doc.Matrix{Schema: doc.Schema, Lab: c.Info(), Classes: q.document(), NotAsked: q.skipped}, asked: q, cells: map[*group]*doc.Cell{}}
-	for _, g := range q.list {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	if len(q.list) > 0 {
+		r.Cells = make([]doc.Cell, len(q.list))
+	}
+	err = c.TraceAll(ctx, len(q.list), func(i int) lab.Request { return q.list[i].request() }, func(i int, t *trace.Trace, err error) error {
+		g := q.list[i]
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return fmt.Errorf("%s to %s: %w", g.a.ref, g.request().To, err)
 		}
-		t, err := c.Trace(ctx, g.request())
-		if err != nil {
-			return nil, fmt.Errorf("%s to %s: %w", g.a.ref, g.request().To, err)
-		}
-		r.Cells = append(r.Cells, cellOf(g, t))
-		r.Pairs += g.pairs
-		r.Traced++
+		r.Cells[i] = cellOf(g, t)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	for i, g := range q.list {
+		r.Pairs += g.pairs
+		r.Traced++
 		r.cells[g] = &r.Cells[i]
 	}
 	r.NotModelled = c.NotModelled

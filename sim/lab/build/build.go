@@ -106,6 +106,9 @@ type Cluster struct {
 	// epoch is that of the configuration and of what was sent, config of the first alone;
 	// see Epoch.
 	epoch, config uint64
+	// waited are those changes of the configuration that nodes had put off, built those that
+	// were made while the cluster was built; see AsBuilt.
+	waited, built uint64
 	ways          *path.Ways
 	// settled counts nodes that did what waited.
 	settled int
@@ -132,7 +135,23 @@ func New(ctx context.Context, p *plan.Plan, o Options) (*Cluster, error) {
 	c.b = b
 	c.unuse()
 	c.learn()
+	c.built = c.config - c.waited
 	return c, nil
+}
+
+// AsBuilt reports whether another cluster of the same plan would be the same one: no step
+// was done, nobody has called HNS or changed pods, Services or policies, and no program
+// ran in place of its model.
+func (c *Cluster) AsBuilt() bool {
+	o := &c.Options
+	return c.done == 0 && c.config-c.waited == c.built && len(c.Components) == 0 && !o.Keep && o.Objects == "" && o.Proxies == ""
+}
+
+// Twin returns another cluster of the same plan, which can be used beside this one.
+func (c *Cluster) Twin(ctx context.Context) (*Cluster, error) {
+	o := c.Options
+	o.Lock = nil
+	return New(ctx, c.Plan, o)
 }
 
 // Rebuild returns another cluster of the same plan, without what was called or

@@ -43,6 +43,8 @@ func (b *builder) wait(n *Node) {
 
 // catchUp does what waits on a node.
 func (b *builder) catchUp(n *Node) {
+	before := b.config
+	defer func() { b.waited += b.config - before }()
 	peers, states := n.peers, n.states
 	n.peers, n.states = nil, nil
 	if peers != nil {

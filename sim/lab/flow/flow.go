@@ -34,6 +34,9 @@ type Cluster struct {
 	info trace.Lab
 	// steps is how many the last path had.
 	steps int
+	// again is what sent the flows of the trace before, to be used for the next one; nil
+	// where traces are kept. See TraceAll.
+	again *reused
 	// builds are clusters with other builds of Windows, where the lab does not know them.
 	builds map[string]*Cluster
 	// run is set while a flow is traced in a cluster with programs outside.

@@ -139,7 +139,8 @@ func (c *Cluster) start(f *flow, forced []int) *sending {
 	if c.run == nil {
 		c.Reset()
 	}
-	s := &sending{c: c, f: f, sim: wire.Simulation{Choices: wire.Choices{Forced: forced, Explore: true, Pinned: c.Plan.Params.Pinned}}}
+	s := c.again.sending()
+	s.c, s.f, s.sim.Choices = c, f, wire.Choices{Forced: forced, Explore: true, Pinned: c.Plan.Params.Pinned}
 	s.rec.Expect(c.steps)
 	s.sim.Rec = &s.rec
 	if c.run != nil {

@@ -40,10 +40,11 @@ func (sw *vswitch) environment(sim *wire.Simulation, place string) *vfp.Env {
 		}
 		sw.env.Ask = func(q *evidence.Question, about string) string { return sw.envOf.Ask(q, about) }
 	}
-	if sw.envOf != sim {
-		sw.envOf, sw.env.Lifted = sim, nil
-		if len(sim.Lifted) > 0 {
-			sw.env.Lifted = func(rule string, from *trace.Origin) bool { return sim.Lifted[wire.LiftOf(rule, from)] }
+	sw.envOf = sim
+	if lifts := len(sim.Lifted) > 0; lifts != (sw.env.Lifted != nil) {
+		sw.env.Lifted = nil
+		if lifts {
+			sw.env.Lifted = func(rule string, from *trace.Origin) bool { return sw.envOf.Lifted[wire.LiftOf(rule, from)] }
 		}
 	}
 	sw.env.Now, sw.env.Rec, sw.env.Place, sw.env.Journal = sim.Now(), sim.Rec, place, sim.Journal
