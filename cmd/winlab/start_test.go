@@ -15,8 +15,8 @@ import (
 // somebody asks for them. Allocations are counted, not time: they are the same on every machine.
 func TestStart(t *testing.T) {
 	const (
-		one = 340  // of one package of winlab: its facts, and nothing that is decoded
-		all = 1700 // of all of them
+		one = 300  // of one package of winlab: its facts, and nothing that is decoded
+		all = 1600 // of all of them
 	)
 	winlab, err := exec.LookPath("winlab")
 	if err != nil {

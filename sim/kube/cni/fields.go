@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // What is made of the fields of a configuration file. A plugin does not read a field
@@ -76,102 +77,110 @@ const (
 )
 
 // windowsFields are those that win-bridge, win-overlay and nat have in common.
-var windowsFields = tableOf(
-	is("name", "type", "dns", "policies", "apiVersion", "capabilities", "AdditionalArgs"),
-	no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig", "prevResult"), no(oneAdapter, "master"),
-	but("what plugins get as CNI arguments is not simulated", "args"),
-)
-
-// fieldTables are the objects of configuration files: the plugin, and below it the
-// field. "flannel/win-bridge" is the delegate of flannel.
-var fieldTables = map[string]fieldTable{
-	"conflist": tableOf(is("name", "plugins"), no("the protocol between runtime and plugin", "cniVersion", "cniVersions", "disableCheck", "disableGC"), no(oneAdapter, "adapterName")),
-
-	"win-bridge": tableOf(windowsFields, is("ipam", "loopbackDSR", "ipMasqNetwork", "HcnPolicyArgs")),
-	// Of the delegate flannel refuses name and ipam (flannel.go), and capabilities have a
-	// warning of their own (confread.go).
-	"flannel/win-bridge": tableOf(windowsFields, is("loopbackDSR"), no("flannel's win-bridge is one of those that pass over it, and there is a warning", "HcnPolicyArgs"), but(writes, "ipMasq", "ipMasqNetwork"), delegateFields),
-	"win-bridge.ipam":    hostLocalFields,
-
-	"win-overlay":         tableOf(windowsFields, is("ipam", "loopbackDSR", "ipMasq", "endpointMacPrefix")),
-	"flannel/win-overlay": tableOf(windowsFields, is("loopbackDSR", "endpointMacPrefix"), but(writes, "ipMasq", "ipMasqNetwork"), delegateFields),
-	"win-overlay.ipam":    hostLocalFields,
-
-	"nat": tableOf(windowsFields, is("ipam"),
-		but("what the plugin nat makes of it is not simulated", "loopbackDSR", "ipMasq", "optionalFlags")),
-	"nat.ipam": tableOf(is("subnet", "routes"), no(checkedType, "type"), but("the model of nat takes subnet and the GW of the first route", "environment", "ranges", "rangeStart", "rangeEnd", "gateway", "resolvConf"),
-		no(ownFiles, "dataDir")),
-
-	"azure-vnet": tableOf(
-		is("name", "type", "mode", "dns", "windowsSettings", "AdditionalArgs", "capabilities", "ipv6Mode"),
-		no("what is in it has its own reasons", "ipam"),
-		no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig"), no(oneAdapter, "master", "adapterName"),
-		no("the name of a bridge on Linux nodes", "bridge"), no("logs", "logLevel", "logTarget"), no("a lock of Linux nodes", "disableIPTableLock"),
-		no("how the plugin reaches the program that gives addresses", "cnsurl"),
-		but("when the endpoints of deleted pods go is not simulated: they go at once", "disableAsyncDelete"),
-		but(noEffect, "infraVnetAddressSpace", "serviceCidrs", "vnetCidrs", "podNamespaceForDualNetwork", "ipsToRouteViaHost", "multiTenancy",
-			"enableSnatOnHost", "enableExactMatchForPodName", "disableHairpinOnHostInterface", "executionMode", "wireServerIP")),
-	"azure-vnet.windowsSettings": tableOf(is("enableLoopbackDSR"), no("how long the plugin waits for HNS", "hnsTimeoutDurationInSeconds")),
-	"azure-vnet.ipam":            tableOf(is("mode"), no(checkedType, "type"), but("pods get the addresses that follow the node's own", "environment", "subnet", "ipAddress", "queryInterval", "addressSpace", "poolId", "routes")),
-
-	"sdnbridge": tableOf(is("name", "type", "dns", "capabilities", "optionalFlags", "AdditionalArgs"),
-		no("what is in it has its own reasons", "ipam"), no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig"), no(oneAdapter, "master"),
-		but("the gateway of pods is the node's endpoint", "additionalRoutes")),
-	"sdnbridge.optionalFlags": tableOf(is("enableDualStack", "localRoutedPortMapping", "allowAclPortMapping", "loopbackDSR"),
-		but("the gateway of pods is the node's endpoint", "forceBridgeGateway", "gatewayFromAdditionalRoutes")),
-	"sdnbridge.ipam": tableOf(no(checkedType, "type"), but(podRange, "subnet", "ranges", "rangeStart", "rangeEnd"),
-		but("the gateway of pods is the node's endpoint", "routes", "gateway", "environment"), but("the pod's name servers are those of dns", "resolvConf"), no(ownFiles, "dataDir")),
-
-	"antrea": tableOf(is("type", "capabilities"), no("the network has one name whatever the configuration's is", "name"), no("what is in it has its own reasons", "ipam"),
-		no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig", "prevResult"), no("it is for Linux nodes", "mtu"),
-		but("the pod's name servers are those that the kubelet asks for", "dns")),
-	"antrea.ipam": tableOf(no(checkedType, "type"), but(podRange, "subnet", "ranges", "rangeStart", "rangeEnd", "ippools"),
-		but("the gateway of pods is that of the node's range", "routes", "gateway", "environment"), but("the pod's name servers are those that the kubelet asks for", "resolvConf"), no(ownFiles, "dataDir")),
-	"calico": tableOf(is("name", "type", "mode", "dns", "policies", "capabilities", "vxlan_mac_prefix", "vxlan_vni", "windows_use_single_network", "windows_loopback_DSR",
-		"windows_disable_default_deny_all_policy"),
-		no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig", "prevResult"), no("what is in it has its own reasons", "ipam"),
-		no("how the plugin reaches the API server or etcd", "datastore_type", "etcd_endpoints", "etcd_discovery_srv", "etcd_scheme", "etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file", "kubernetes", "qps", "burst"),
-		no("under which name the node is known", "nodename", "nodename_file", "nodename_file_optional"),
-		no("logs", "log_level", "log_file_path", "log_file_max_size", "log_file_max_age", "log_file_max_count"),
-		no(ownFiles, "ipam_lock_file"), no("policies are those of Kubernetes in any case", "policy"),
-		no("it is for Linux nodes", "mtu", "num_queues", "device_type", "container_settings", "include_default_routes", "dataplane_options"),
-		but("when a pod's network goes is not simulated: at once", "windows_pod_deletion_timestamp_timeout"),
-		but("pods start when their network is there", "readiness_gates", "policy_setup_timeout_seconds", "endpoint_status_dir"),
-		but("what it allows to ask for is not simulated", "feature_control", "args")),
-	"calico.ipam": tableOf(no("both give addresses of the node's block, which is its podCIDR here", "type", "subnet", "name"), but(podRange, "assign_ipv4", "assign_ipv6", "ipv4_pools", "ipv6_pools", "ranges")),
-
-	"vpc-bridge": tableOf(is("name", "type", "capabilities", "dns", "eniMACAddress", "eniIPAddresses", "vpcCIDRs", "gatewayIPAddress", "serviceCIDR"),
-		no("the protocol between runtime and plugin", "cniVersion", "disableCheck"), no(ofRuntime, "runtimeConfig", "prevResult"), no(oneAdapter, "eniName"),
-		no("on Windows the plugin reads it and uses it for nothing (aws/amazon-vpc-cni-plugins plugins/vpc-bridge/network/bridge_windows.go)", "bridgeType", "interfaceType", "tapUserID"),
-		but("pods get the addresses that follow the node's own, as a cluster gives them", "ipAddresses"),
-		but("on Windows the plugin refuses another network namespace than the node's", "bridgeNetNSPath"),
-		but("the plugin reads it and uses it for nothing", "ipam")),
-
-	"flannel": tableOf(is("name", "type", "delegate", "capabilities"), no("the protocol between runtime and plugin", "cniVersion"),
-		no(ownFiles, "subnetFile", "dataDir"), no(ofRuntime, "runtimeConfig"), but("flannel on Windows writes ipam itself (flannel-io/cni-plugin flannel_windows.go)", "ipam")),
-	"net-conf.json": tableOf(is("Network", "Backend"), but(podRange+", as with flanneld's --kube-subnet-mgr", "SubnetMin", "SubnetMax", "SubnetLen"),
-		no("with which program Linux nodes write the same rules", "EnableNFTables"), but("the model of flannel has IPv4 and nothing else", "EnableIPv4"),
-		but(sixOnly, "EnableIPv6", "IPv6Network", "IPv6SubnetMin", "IPv6SubnetMax", "IPv6SubnetLen")),
-	"net-conf.json.host-gw": tableOf(is("Name", "Type", "DNSServerList"), but(readsNot, "VNI", "Port", "DirectRouting", "GBP", "MacPrefix", "Learning", "MTU", "Mac")),
-	"net-conf.json.vxlan": tableOf(is("Name", "Type", "VNI", "Port", "DirectRouting", "GBP", "MTU"),
-		but("flanneld on Windows checks its form and uses it for nothing (flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go)", "MacPrefix"), but(readsNot, "DNSServerList"),
-		but("it is for the tunnel device of Linux nodes, which has its peers from flanneld here", "Learning"),
-		but("it is for Linux nodes; the MAC address of their tunnel device is vtepMAC", "Mac")),
-
-	"dns": is("nameservers", "domain", "search", "options"),
+func windowsFields() fieldTable {
+	return tableOf(
+		is("name", "type", "dns", "policies", "apiVersion", "capabilities", "AdditionalArgs"),
+		no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig", "prevResult"), no(oneAdapter, "master"),
+		but("what plugins get as CNI arguments is not simulated", "args"),
+	)
 }
 
+// fieldTables, made when somebody first asks, are the objects of configuration files: the
+// plugin, and below it the field. "flannel/win-bridge" is the delegate of flannel.
+var fieldTables = sync.OnceValue(func() map[string]fieldTable {
+	return map[string]fieldTable{
+		"conflist": tableOf(is("name", "plugins"), no("the protocol between runtime and plugin", "cniVersion", "cniVersions", "disableCheck", "disableGC"), no(oneAdapter, "adapterName")),
+
+		"win-bridge": tableOf(windowsFields(), is("ipam", "loopbackDSR", "ipMasqNetwork", "HcnPolicyArgs")),
+		// Of the delegate flannel refuses name and ipam (flannel.go), and capabilities have a
+		// warning of their own (confread.go).
+		"flannel/win-bridge": tableOf(windowsFields(), is("loopbackDSR"), no("flannel's win-bridge is one of those that pass over it, and there is a warning", "HcnPolicyArgs"), but(writes, "ipMasq", "ipMasqNetwork"), delegateFields()),
+		"win-bridge.ipam":    hostLocalFields(),
+
+		"win-overlay":         tableOf(windowsFields(), is("ipam", "loopbackDSR", "ipMasq", "endpointMacPrefix")),
+		"flannel/win-overlay": tableOf(windowsFields(), is("loopbackDSR", "endpointMacPrefix"), but(writes, "ipMasq", "ipMasqNetwork"), delegateFields()),
+		"win-overlay.ipam":    hostLocalFields(),
+
+		"nat": tableOf(windowsFields(), is("ipam"),
+			but("what the plugin nat makes of it is not simulated", "loopbackDSR", "ipMasq", "optionalFlags")),
+		"nat.ipam": tableOf(is("subnet", "routes"), no(checkedType, "type"), but("the model of nat takes subnet and the GW of the first route", "environment", "ranges", "rangeStart", "rangeEnd", "gateway", "resolvConf"),
+			no(ownFiles, "dataDir")),
+
+		"azure-vnet": tableOf(
+			is("name", "type", "mode", "dns", "windowsSettings", "AdditionalArgs", "capabilities", "ipv6Mode"),
+			no("what is in it has its own reasons", "ipam"),
+			no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig"), no(oneAdapter, "master", "adapterName"),
+			no("the name of a bridge on Linux nodes", "bridge"), no("logs", "logLevel", "logTarget"), no("a lock of Linux nodes", "disableIPTableLock"),
+			no("how the plugin reaches the program that gives addresses", "cnsurl"),
+			but("when the endpoints of deleted pods go is not simulated: they go at once", "disableAsyncDelete"),
+			but(noEffect, "infraVnetAddressSpace", "serviceCidrs", "vnetCidrs", "podNamespaceForDualNetwork", "ipsToRouteViaHost", "multiTenancy",
+				"enableSnatOnHost", "enableExactMatchForPodName", "disableHairpinOnHostInterface", "executionMode", "wireServerIP")),
+		"azure-vnet.windowsSettings": tableOf(is("enableLoopbackDSR"), no("how long the plugin waits for HNS", "hnsTimeoutDurationInSeconds")),
+		"azure-vnet.ipam":            tableOf(is("mode"), no(checkedType, "type"), but("pods get the addresses that follow the node's own", "environment", "subnet", "ipAddress", "queryInterval", "addressSpace", "poolId", "routes")),
+
+		"sdnbridge": tableOf(is("name", "type", "dns", "capabilities", "optionalFlags", "AdditionalArgs"),
+			no("what is in it has its own reasons", "ipam"), no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig"), no(oneAdapter, "master"),
+			but("the gateway of pods is the node's endpoint", "additionalRoutes")),
+		"sdnbridge.optionalFlags": tableOf(is("enableDualStack", "localRoutedPortMapping", "allowAclPortMapping", "loopbackDSR"),
+			but("the gateway of pods is the node's endpoint", "forceBridgeGateway", "gatewayFromAdditionalRoutes")),
+		"sdnbridge.ipam": tableOf(no(checkedType, "type"), but(podRange, "subnet", "ranges", "rangeStart", "rangeEnd"),
+			but("the gateway of pods is the node's endpoint", "routes", "gateway", "environment"), but("the pod's name servers are those of dns", "resolvConf"), no(ownFiles, "dataDir")),
+
+		"antrea": tableOf(is("type", "capabilities"), no("the network has one name whatever the configuration's is", "name"), no("what is in it has its own reasons", "ipam"),
+			no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig", "prevResult"), no("it is for Linux nodes", "mtu"),
+			but("the pod's name servers are those that the kubelet asks for", "dns")),
+		"antrea.ipam": tableOf(no(checkedType, "type"), but(podRange, "subnet", "ranges", "rangeStart", "rangeEnd", "ippools"),
+			but("the gateway of pods is that of the node's range", "routes", "gateway", "environment"), but("the pod's name servers are those that the kubelet asks for", "resolvConf"), no(ownFiles, "dataDir")),
+		"calico": tableOf(is("name", "type", "mode", "dns", "policies", "capabilities", "vxlan_mac_prefix", "vxlan_vni", "windows_use_single_network", "windows_loopback_DSR",
+			"windows_disable_default_deny_all_policy"),
+			no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig", "prevResult"), no("what is in it has its own reasons", "ipam"),
+			no("how the plugin reaches the API server or etcd", "datastore_type", "etcd_endpoints", "etcd_discovery_srv", "etcd_scheme", "etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file", "kubernetes", "qps", "burst"),
+			no("under which name the node is known", "nodename", "nodename_file", "nodename_file_optional"),
+			no("logs", "log_level", "log_file_path", "log_file_max_size", "log_file_max_age", "log_file_max_count"),
+			no(ownFiles, "ipam_lock_file"), no("policies are those of Kubernetes in any case", "policy"),
+			no("it is for Linux nodes", "mtu", "num_queues", "device_type", "container_settings", "include_default_routes", "dataplane_options"),
+			but("when a pod's network goes is not simulated: at once", "windows_pod_deletion_timestamp_timeout"),
+			but("pods start when their network is there", "readiness_gates", "policy_setup_timeout_seconds", "endpoint_status_dir"),
+			but("what it allows to ask for is not simulated", "feature_control", "args")),
+		"calico.ipam": tableOf(no("both give addresses of the node's block, which is its podCIDR here", "type", "subnet", "name"), but(podRange, "assign_ipv4", "assign_ipv6", "ipv4_pools", "ipv6_pools", "ranges")),
+
+		"vpc-bridge": tableOf(is("name", "type", "capabilities", "dns", "eniMACAddress", "eniIPAddresses", "vpcCIDRs", "gatewayIPAddress", "serviceCIDR"),
+			no("the protocol between runtime and plugin", "cniVersion", "disableCheck"), no(ofRuntime, "runtimeConfig", "prevResult"), no(oneAdapter, "eniName"),
+			no("on Windows the plugin reads it and uses it for nothing (aws/amazon-vpc-cni-plugins plugins/vpc-bridge/network/bridge_windows.go)", "bridgeType", "interfaceType", "tapUserID"),
+			but("pods get the addresses that follow the node's own, as a cluster gives them", "ipAddresses"),
+			but("on Windows the plugin refuses another network namespace than the node's", "bridgeNetNSPath"),
+			but("the plugin reads it and uses it for nothing", "ipam")),
+
+		"flannel": tableOf(is("name", "type", "delegate", "capabilities"), no("the protocol between runtime and plugin", "cniVersion"),
+			no(ownFiles, "subnetFile", "dataDir"), no(ofRuntime, "runtimeConfig"), but("flannel on Windows writes ipam itself (flannel-io/cni-plugin flannel_windows.go)", "ipam")),
+		"net-conf.json": tableOf(is("Network", "Backend"), but(podRange+", as with flanneld's --kube-subnet-mgr", "SubnetMin", "SubnetMax", "SubnetLen"),
+			no("with which program Linux nodes write the same rules", "EnableNFTables"), but("the model of flannel has IPv4 and nothing else", "EnableIPv4"),
+			but(sixOnly, "EnableIPv6", "IPv6Network", "IPv6SubnetMin", "IPv6SubnetMax", "IPv6SubnetLen")),
+		"net-conf.json.host-gw": tableOf(is("Name", "Type", "DNSServerList"), but(readsNot, "VNI", "Port", "DirectRouting", "GBP", "MacPrefix", "Learning", "MTU", "Mac")),
+		"net-conf.json.vxlan": tableOf(is("Name", "Type", "VNI", "Port", "DirectRouting", "GBP", "MTU"),
+			but("flanneld on Windows checks its form and uses it for nothing (flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go)", "MacPrefix"), but(readsNot, "DNSServerList"),
+			but("it is for the tunnel device of Linux nodes, which has its peers from flanneld here", "Learning"),
+			but("it is for Linux nodes; the MAC address of their tunnel device is vtepMAC", "Mac")),
+
+		"dns": is("nameservers", "domain", "search", "options"),
+	}
+})
+
 // delegateFields are those that do not count in a delegate.
-var delegateFields = tableOf(no("flannel refuses it", "name"), no("the runtime reads it beside type flannel; there is a warning", "capabilities"))
+func delegateFields() fieldTable {
+	return tableOf(no("flannel refuses it", "name"), no("the runtime reads it beside type flannel; there is a warning", "capabilities"))
+}
 
 // hostLocalFields are what ipam has for win-bridge and win-overlay.
-var hostLocalFields = tableOf(is("subnet"), no(checkedType, "type"), but(podRange, "ranges", "rangeStart", "rangeEnd"),
-	but("the gateway of pods is the one that the plugin sets", "routes", "gateway", "environment"), but("the pod's name servers are those of dns", "resolvConf"), no(ownFiles, "dataDir"))
+func hostLocalFields() fieldTable {
+	return tableOf(is("subnet"), no(checkedType, "type"), but(podRange, "ranges", "rangeStart", "rangeEnd"),
+		but("the gateway of pods is the one that the plugin sets", "routes", "gateway", "environment"), but("the pod's name servers are those of dns", "resolvConf"), no(ownFiles, "dataDir"))
+}
 
 // fields warns of what nothing follows from: fields that the plugin does not read,
 // so that a misspelt one is not missed, and those that its model does not follow.
 func (r *reader) fields(what, part string, n *node) {
-	t := fieldTables[part]
+	t := fieldTables()[part]
 	for _, f := range n.fields {
 		u, ok := t.look(f.name)
 		switch {
@@ -194,7 +203,7 @@ func (r *reader) addressPlugin(ipam *node, follows ...string) {
 // "azure-vnet.mode".
 func Fields() []string {
 	var all []string
-	for part, t := range fieldTables {
+	for part, t := range fieldTables() {
 		for name, u := range t {
 			if u.counts {
 				all = append(all, part+"."+name)

@@ -52,7 +52,7 @@ func TestFieldsAreWarnedOf(t *testing.T) {
 		}
 		return c.Warnings, nil
 	}
-	for part, table := range fieldTables {
+	for part, table := range fieldTables() {
 		file := partFiles[part]
 		if file == "" {
 			t.Errorf("no file for %s", part)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -63,47 +64,49 @@ func table(parts ...map[string]fieldUse) map[string]fieldUse {
 
 const placed = "where pods are placed does not follow it; pin the pod with pods: {node}"
 
-var objectFields = map[string]map[string]fieldUse{
-	"Service.spec": table(
-		is("ports", "selector", "clusterIP", "clusterIPs", "type", "externalIPs", "sessionAffinity", "loadBalancerIP", "externalName", "externalTrafficPolicy",
-			"healthCheckNodePort", "publishNotReadyAddresses", "internalTrafficPolicy", "allocateLoadBalancerNodePorts", "ipFamilies", "ipFamilyPolicy"),
-		but("loadBalancerSourceRanges", "kube-proxy on Windows does not read it, and what Linux nodes and the load balancer outside the cluster make of it is not simulated; write it as rules of a segment",
-			"sessionAffinityConfig", "how long a client stays with a backend is not simulated",
-			"trafficDistribution", "backends are not preferred by their zone"),
-		no("it picks the program that makes the load balancer outside the cluster", "loadBalancerClass"),
-	),
-	"Service.spec.ports": table(is("name", "protocol", "port", "targetPort", "nodePort"), no("a hint for programs above TCP", "appProtocol")),
-	"Service.status.loadBalancer.ingress": table(is("ip"),
-		but("hostname", "which addresses the name has is not known; give them with dns: records", "ipMode", "kube-proxy is taken to serve the address, as with VIP"),
-		no("a report", "ports")),
-	"EndpointSlice":                      table(is("addressType", "endpoints", "ports")),
-	"EndpointSlice.endpoints":            table(is("addresses", "conditions", "hostname", "targetRef", "nodeName"), no("kube-proxy reads nodeName instead", "deprecatedTopology"), but("zone", "backends are not preferred by their zone", "hints", "backends are not preferred by their zone")),
-	"EndpointSlice.endpoints.conditions": is("ready", "serving", "terminating"),
-	"EndpointSlice.ports":                table(is("name", "protocol", "port"), no("a hint for programs above TCP", "appProtocol")),
-	"Endpoints.subsets":                  is("addresses", "notReadyAddresses", "ports"),
-	"Endpoints.subsets.addresses":        is("ip", "hostname", "nodeName", "targetRef"),
-	"Endpoints.subsets.ports":            table(is("name", "protocol", "port"), no("a hint for programs above TCP", "appProtocol")),
-	"Deployment.spec": table(is("replicas", "selector", "template"),
-		no("how pods are replaced", "strategy", "minReadySeconds", "revisionHistoryLimit", "paused", "progressDeadlineSeconds")),
-	"ReplicaSet.spec": table(is("replicas", "selector", "template"), no("how pods are replaced", "minReadySeconds")),
-	"DaemonSet.spec":  table(is("selector", "template"), no("how pods are replaced", "updateStrategy", "minReadySeconds", "revisionHistoryLimit")),
-	"StatefulSet.spec": table(is("replicas", "selector", "template", "serviceName"), but("ordinals", "pods are numbered from 0"),
-		no("how pods are replaced and what they store", "volumeClaimTemplates", "podManagementPolicy", "updateStrategy", "revisionHistoryLimit", "minReadySeconds", "persistentVolumeClaimRetentionPolicy")),
-	"Pod.spec": table(is("containers", "nodeSelector", "nodeName", "hostNetwork", "hostname", "subdomain", "os", "initContainers", "dnsPolicy", "dnsConfig"),
-		but("affinity", placed, "schedulerName", placed, "tolerations", placed, "topologySpreadConstraints", placed, "schedulingGates", "the pod is taken to run", "readinessGates", "the pod is taken to be ready; write pods: {ready: false}",
-			"hostAliases", "names in the hosts file of a pod are not looked up", "setHostnameAsFQDN", "the pod's name is not looked up by the pod itself", "hostnameOverride", "the pod's name is not looked up by the pod itself",
-			"ephemeralContainers", "programs in them do not listen", "runtimeClassName", "containers are taken to be process-isolated; Hyper-V isolation is not simulated"),
-		no("storage", "volumes", "resourceClaims"), no("rights at the API server", "serviceAccountName", "serviceAccount", "automountServiceAccountToken", "imagePullSecrets"),
-		no("when a pod ends", "restartPolicy", "terminationGracePeriodSeconds", "activeDeadlineSeconds", "evictionResponders"),
-		no("what processes see of each other", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers", "securityContext"),
-		no("the order in which pods are placed", "priorityClassName", "priority", "preemptionPolicy", "overhead", "resources", "schedulingGroup"),
-		no("variables of programs", "enableServiceLinks")),
-	"Pod.spec.containers": table(is("ports"),
-		no("what the program is and does", "name", "image", "command", "args", "workingDir", "envFrom", "env", "imagePullPolicy", "stdin", "stdinOnce", "tty", "terminationMessagePath", "terminationMessagePolicy"),
-		no("amounts of resources and storage", "resources", "resizePolicy", "volumeMounts", "volumeDevices", "securityContext"),
-		no("the pod is ready unless the lab says otherwise", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "restartPolicy", "restartPolicyRules")),
-	"Pod.spec.containers.ports": is("name", "hostPort", "containerPort", "protocol", "hostIP"),
-}
+var objectFields = sync.OnceValue(func() map[string]map[string]fieldUse {
+	return map[string]map[string]fieldUse{
+		"Service.spec": table(
+			is("ports", "selector", "clusterIP", "clusterIPs", "type", "externalIPs", "sessionAffinity", "loadBalancerIP", "externalName", "externalTrafficPolicy",
+				"healthCheckNodePort", "publishNotReadyAddresses", "internalTrafficPolicy", "allocateLoadBalancerNodePorts", "ipFamilies", "ipFamilyPolicy"),
+			but("loadBalancerSourceRanges", "kube-proxy on Windows does not read it, and what Linux nodes and the load balancer outside the cluster make of it is not simulated; write it as rules of a segment",
+				"sessionAffinityConfig", "how long a client stays with a backend is not simulated",
+				"trafficDistribution", "backends are not preferred by their zone"),
+			no("it picks the program that makes the load balancer outside the cluster", "loadBalancerClass"),
+		),
+		"Service.spec.ports": table(is("name", "protocol", "port", "targetPort", "nodePort"), no("a hint for programs above TCP", "appProtocol")),
+		"Service.status.loadBalancer.ingress": table(is("ip"),
+			but("hostname", "which addresses the name has is not known; give them with dns: records", "ipMode", "kube-proxy is taken to serve the address, as with VIP"),
+			no("a report", "ports")),
+		"EndpointSlice":                      table(is("addressType", "endpoints", "ports")),
+		"EndpointSlice.endpoints":            table(is("addresses", "conditions", "hostname", "targetRef", "nodeName"), no("kube-proxy reads nodeName instead", "deprecatedTopology"), but("zone", "backends are not preferred by their zone", "hints", "backends are not preferred by their zone")),
+		"EndpointSlice.endpoints.conditions": is("ready", "serving", "terminating"),
+		"EndpointSlice.ports":                table(is("name", "protocol", "port"), no("a hint for programs above TCP", "appProtocol")),
+		"Endpoints.subsets":                  is("addresses", "notReadyAddresses", "ports"),
+		"Endpoints.subsets.addresses":        is("ip", "hostname", "nodeName", "targetRef"),
+		"Endpoints.subsets.ports":            table(is("name", "protocol", "port"), no("a hint for programs above TCP", "appProtocol")),
+		"Deployment.spec": table(is("replicas", "selector", "template"),
+			no("how pods are replaced", "strategy", "minReadySeconds", "revisionHistoryLimit", "paused", "progressDeadlineSeconds")),
+		"ReplicaSet.spec": table(is("replicas", "selector", "template"), no("how pods are replaced", "minReadySeconds")),
+		"DaemonSet.spec":  table(is("selector", "template"), no("how pods are replaced", "updateStrategy", "minReadySeconds", "revisionHistoryLimit")),
+		"StatefulSet.spec": table(is("replicas", "selector", "template", "serviceName"), but("ordinals", "pods are numbered from 0"),
+			no("how pods are replaced and what they store", "volumeClaimTemplates", "podManagementPolicy", "updateStrategy", "revisionHistoryLimit", "minReadySeconds", "persistentVolumeClaimRetentionPolicy")),
+		"Pod.spec": table(is("containers", "nodeSelector", "nodeName", "hostNetwork", "hostname", "subdomain", "os", "initContainers", "dnsPolicy", "dnsConfig"),
+			but("affinity", placed, "schedulerName", placed, "tolerations", placed, "topologySpreadConstraints", placed, "schedulingGates", "the pod is taken to run", "readinessGates", "the pod is taken to be ready; write pods: {ready: false}",
+				"hostAliases", "names in the hosts file of a pod are not looked up", "setHostnameAsFQDN", "the pod's name is not looked up by the pod itself", "hostnameOverride", "the pod's name is not looked up by the pod itself",
+				"ephemeralContainers", "programs in them do not listen", "runtimeClassName", "containers are taken to be process-isolated; Hyper-V isolation is not simulated"),
+			no("storage", "volumes", "resourceClaims"), no("rights at the API server", "serviceAccountName", "serviceAccount", "automountServiceAccountToken", "imagePullSecrets"),
+			no("when a pod ends", "restartPolicy", "terminationGracePeriodSeconds", "activeDeadlineSeconds", "evictionResponders"),
+			no("what processes see of each other", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers", "securityContext"),
+			no("the order in which pods are placed", "priorityClassName", "priority", "preemptionPolicy", "overhead", "resources", "schedulingGroup"),
+			no("variables of programs", "enableServiceLinks")),
+		"Pod.spec.containers": table(is("ports"),
+			no("what the program is and does", "name", "image", "command", "args", "workingDir", "envFrom", "env", "imagePullPolicy", "stdin", "stdinOnce", "tty", "terminationMessagePath", "terminationMessagePolicy"),
+			no("amounts of resources and storage", "resources", "resizePolicy", "volumeMounts", "volumeDevices", "securityContext"),
+			no("the pod is ready unless the lab says otherwise", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "restartPolicy", "restartPolicyRules")),
+		"Pod.spec.containers.ports": is("name", "hostPort", "containerPort", "protocol", "hostIP"),
+	}
+})
 
 // notFollowed gives a notice for every field of a part of an object of which nothing
 // follows.
@@ -115,7 +118,7 @@ func (m *Manifests) notFollowed(part string, fields any, origin *trace.Origin) {
 	for _, e := range list {
 		set, _ := e.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(set)) {
-			u := objectFields[part][name]
+			u := objectFields()[part][name]
 			if u.use != unused || set[name] == nil {
 				continue
 			}
@@ -165,7 +168,7 @@ func (m *Manifests) fields(kind string, doc *object, origin *trace.Origin) {
 	if kind == "Pod" {
 		pod, podMeta = o["spec"], o["metadata"]
 	}
-	for part := range objectFields {
+	for part := range objectFields() {
 		if path, ok := strings.CutPrefix(part, kind+"."); ok && kind != "Pod" {
 			m.notFollowed(part, at(o, strings.Split(path, ".")...), origin)
 		}
@@ -208,7 +211,7 @@ func (m *Manifests) nodeSelectors(selector any, origin *trace.Origin) {
 // "Service.spec.ports.nodePort".
 func ManifestFields() []string {
 	var all []string
-	for part, fields := range objectFields {
+	for part, fields := range objectFields() {
 		for name, u := range fields {
 			if u.use == counts {
 				all = append(all, part+"."+name)

@@ -40,7 +40,7 @@ var manifestParts = map[string]reflect.Type{
 func TestFieldsOfKubernetes(t *testing.T) {
 	t.Parallel()
 	for part, typ := range manifestParts {
-		fields := objectFields[part]
+		fields := objectFields()[part]
 		var names []string
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
@@ -69,7 +69,7 @@ func TestFieldsOfKubernetes(t *testing.T) {
 			}
 		}
 	}
-	for part := range objectFields {
+	for part := range objectFields() {
 		if manifestParts[part] == nil {
 			t.Errorf("there is no type for %s", part)
 		}
