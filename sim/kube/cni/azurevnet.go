@@ -8,6 +8,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
+	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -43,6 +44,8 @@ func (r *reader) azureConf(c *Conf, n *node) {
 	if f := n.get("ipam"); f != nil && f.val.kind == '{' {
 		if c.ipam.mode = r.text(f.val, "mode"); c.azureOverlay() {
 			follows = "azure-cns" // which is the only one that has the mode
+		} else if r.text(f.val, "type") == "azure-cns" && r.text(n, "executionMode") == "v4swift" {
+			c.podSubnet, follows = true, "azure-cns"
 		}
 	}
 	mode := c.ipam.mode
@@ -95,12 +98,47 @@ func (a *azure) overlayRange(n *kube.Node) (netip.Prefix, netip.Addr, error) {
 	return p, nth(p, 1), nil
 }
 
+// subnetOfPods is the subnet that a node's block of addresses is of, its gateway, and the
+// block, with podSubnet.
+func (a *azure) subnetOfPods(c *kube.Cluster, n *kube.Node) (subnet netip.Prefix, gateway netip.Addr, block netip.Prefix, err error) {
+	block = podPrefix4(n)
+	for _, p := range c.ClusterCIDRs {
+		if block.IsValid() && p.Bits() < block.Bits() && p.Contains(block.Addr()) {
+			return p.Masked(), nth(p, 1), block, nil
+		}
+	}
+	return subnet, gateway, block, fmt.Errorf("node %s has no podCIDR inside clusterCIDR, which is the subnet of pods; with executionMode v4swift azure-cns gives pods addresses of that subnet", n.Name)
+}
+
+// podSubnetLease gives a pod an address of its node's block, whose first two are not for
+// pods (cni.azure-pod-subnet-block).
+func (a *azure) podSubnetLease(c *kube.Cluster, n *kube.Node, p *kube.Pod, taken func(netip.Addr) bool) (Lease, error) {
+	subnet, gateway, block, err := a.subnetOfPods(c, n)
+	if err != nil {
+		return Lease{}, err
+	}
+	pl := a.pools[n.Name]
+	if pl == nil {
+		pl = newPool("node "+n.Name, subnet, nth(block, 2), last(block).Prev(), gateway)
+		pl.reserve("the gateway", gateway)
+		pl.reserve("the primary address of the block", nth(block, 1))
+		pl.reserve("reserved", a.o.Reserved...)
+		a.pools[n.Name] = pl
+	}
+	return pl.lease(owner(p), p.Address, taken)
+}
+
 // Prepare makes the network that the plugin itself makes at its first ADD.
-func (a *azure) Prepare(_ *kube.Cluster, n *kube.Node, s *hns.Service) (Host, error) {
+func (a *azure) Prepare(c *kube.Cluster, n *kube.Node, s *hns.Service) (Host, error) {
 	subnet, gateway := n.Subnet.Masked(), n.Gateway
 	if a.o.Conf.azureOverlay() {
 		var err error
 		if subnet, gateway, err = a.overlayRange(n); err != nil {
+			return Host{}, err
+		}
+	} else if a.o.Conf.podSubnet {
+		var err error
+		if subnet, gateway, _, err = a.subnetOfPods(c, n); err != nil {
 			return Host{}, err
 		}
 	} else if err := a.check(n); err != nil {
@@ -133,7 +171,7 @@ func (a *azure) Prepare(_ *kube.Cluster, n *kube.Node, s *hns.Service) (Host, er
 // (cni.azure-ipv6-range).
 func (a *azure) prefix6(n *kube.Node) netip.Prefix {
 	six := podPrefix6(n)
-	if a.o.Conf.azureOverlay() || a.o.Conf.ipv6Mode == "" || !six.IsValid() || six.Bits() > azureRange6 {
+	if a.o.Conf.azureOverlay() || a.o.Conf.podSubnet || a.o.Conf.ipv6Mode == "" || !six.IsValid() || six.Bits() > azureRange6 {
 		return netip.Prefix{}
 	}
 	return netip.PrefixFrom(six.Addr(), azureRange6)
@@ -142,6 +180,12 @@ func (a *azure) prefix6(n *kube.Node) netip.Prefix {
 // azureIPv6NAT is the ipv6Mode in which pods reach what is outside with the node's
 // address.
 const azureIPv6NAT = "ipv6nat"
+
+// The addresses of the platform that pods of a subnet of their own are translated for.
+const (
+	azureDNS      = "168.63.129.16"
+	azureMetadata = "169.254.169.254"
+)
 
 // azureRange6 is the prefix length of a node's IPv6 range.
 const azureRange6 = 120
@@ -165,6 +209,9 @@ func (a *azure) lease(c *kube.Cluster, n *kube.Node, p *kube.Pod, taken func(net
 			return Lease{}, err
 		}
 		return a.hostLocal(n, prefix, gateway).lease(owner(p), p.Address, taken)
+	}
+	if a.o.Conf.podSubnet {
+		return a.podSubnetLease(c, n, p, taken)
 	}
 	l, err := a.inSubnet.lease(c, n, p, taken)
 	six := a.prefix6(n)
@@ -204,6 +251,10 @@ func (a *azure) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) 
 		ps.ports6(p, hns.NatFlagIPv6, func(hp kube.HostPort) bool { return !hp.HostIP.IsValid() })
 	}
 	ps.loopback(s.Build(), l.Prefix.Addr())
+	if conf.podSubnet && s.Build().Has(builds.NATDestinations) {
+		ps.add(hns.OutBoundNATSettings{VirtualIP: nth(podPrefix4(n), 1).String(), Destinations: []string{azureDNS}}, "executionMode")
+		ps.add(hns.OutBoundNATSettings{Destinations: []string{azureMetadata}}, "executionMode")
+	}
 	r, err := a.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "-eth0", mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
 	if err != nil {
 		a.release4and6(n, p)
@@ -228,6 +279,14 @@ var factAzureOverlay = evidence.New("cni.azure-overlay", evidence.Code,
 	"With ipam mode overlay (v4overlay, dualStackOverlay) azure-vnet takes a pod's address from azure-cns, out of the node's own range, and makes its l2bridge network with that range; without a gateway from azure-cns it takes the range's first address.",
 	"Azure/azure-container-networking cni/network/invoker_cns.go configureDefaultAddResult", "Azure/azure-container-networking cni/network/network.go addSubnetToEndpointInfo",
 	"Azure/azure-container-networking cni/network/network_windows.go getOverlayGateway")
+
+var (
+	_ = evidence.New("cni.azure-pod-subnet", evidence.Code,
+		"With ipam type azure-cns, executionMode v4swift and no overlay mode azure-vnet takes a pod's address, its prefix length and its gateway from azure-cns, which has them of a subnet for pods, makes its l2bridge network with that subnet, and from Windows version 1903 on adds two OutBoundNAT policies: to the platform's DNS with the primary address of the node's addresses, and to the metadata service.",
+		"Azure/azure-container-networking cni/network/invoker_cns.go configureDefaultAddResult", "Azure/azure-container-networking cni/network/network_windows.go getNATInfo", "Azure/azure-container-networking network/policy/policy_windows.go GetHcnEndpointPolicies")
+	_ = evidence.New("cni.azure-pod-subnet-block", evidence.Inferred,
+		"The subnet for pods is the cluster's range, and azure-cns has the node's podCIDR of it, with the second address as the primary one. The platform delivers such addresses to the node's adapter, which winlab's lab writes as user-defined routes with IP forwarding.")
+)
 
 var _ = evidence.New("cni.azure-overlay-range", evidence.Inferred,
 	"The node's range of azure-cns is its podCIDR. The platform routes it to the node, which winlab's lab writes as user-defined routes with IP forwarding.")

@@ -54,7 +54,7 @@ func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 // clusterFor is the cluster that a case of plugins is tried in.
 func clusterFor(name string) *kube.Cluster {
 	build := "10.0.17763.1432"
-	if strings.HasSuffix(name, "-dual") {
+	if strings.HasSuffix(name, "-dual") || strings.HasSuffix(name, "-pod-subnet") {
 		build = "10.0.20348.2762"
 	}
 	c := cluster(strings.HasPrefix(name, "azure"), build)
@@ -107,20 +107,21 @@ func service(n *kube.Node) *hns.Service {
 func plugins(t *testing.T) map[string]Options {
 	t.Helper()
 	return map[string]Options{
-		"flannel-host-gw": {Plugin: PluginFlannel, Conf: conf(t, "flannel-host-gw.conf"), NetConf: netConf(t, "net-conf-host-gw.json")},
-		"flannel-vxlan":   {Plugin: PluginFlannel, Conf: conf(t, "flannel-vxlan.conf"), NetConf: netConf(t, "net-conf-vxlan.json")},
-		"win-bridge":      {Plugin: PluginWinBridge, Conf: conf(t, "win-bridge.conf")},
-		"win-overlay":     {Plugin: PluginWinOverlay, Conf: conf(t, "win-overlay.conf")},
-		"azure-l2bridge":  {Plugin: PluginAzure, Conf: conf(t, "azure-vnet.conflist")},
-		"azure-l2tunnel":  {Plugin: PluginAzure, Conf: conf(t, "azure-vnet-l2tunnel.conflist")},
-		"nat":             {Plugin: PluginNAT, Conf: conf(t, "nat.conf")},
-		"sdnbridge-dual":  {Plugin: PluginSDNBridge, Conf: conf(t, "sdnbridge.conf")},
-		"vpc-bridge":      {Plugin: PluginVPCBridge, Conf: conf(t, "vpc-bridge.conf")},
-		"antrea":          {Plugin: PluginAntrea, Conf: conf(t, "antrea.conflist")},
-		"calico-vxlan":    {Plugin: PluginCalico, Conf: conf(t, "calico-vxlan.conf")},
-		"calico-bgp":      {Plugin: PluginCalico, Conf: conf(t, "calico-bgp.conf")},
-		"overlay-azure":   {Plugin: PluginAzure, Conf: conf(t, "azure-vnet-overlay.conflist")},
-		"azure-dual":      {Plugin: PluginAzure, Conf: conf(t, "azure-vnet-dual-stack.conflist")},
+		"flannel-host-gw":          {Plugin: PluginFlannel, Conf: conf(t, "flannel-host-gw.conf"), NetConf: netConf(t, "net-conf-host-gw.json")},
+		"flannel-vxlan":            {Plugin: PluginFlannel, Conf: conf(t, "flannel-vxlan.conf"), NetConf: netConf(t, "net-conf-vxlan.json")},
+		"win-bridge":               {Plugin: PluginWinBridge, Conf: conf(t, "win-bridge.conf")},
+		"win-overlay":              {Plugin: PluginWinOverlay, Conf: conf(t, "win-overlay.conf")},
+		"azure-l2bridge":           {Plugin: PluginAzure, Conf: conf(t, "azure-vnet.conflist")},
+		"azure-l2tunnel":           {Plugin: PluginAzure, Conf: conf(t, "azure-vnet-l2tunnel.conflist")},
+		"nat":                      {Plugin: PluginNAT, Conf: conf(t, "nat.conf")},
+		"sdnbridge-dual":           {Plugin: PluginSDNBridge, Conf: conf(t, "sdnbridge.conf")},
+		"vpc-bridge":               {Plugin: PluginVPCBridge, Conf: conf(t, "vpc-bridge.conf")},
+		"antrea":                   {Plugin: PluginAntrea, Conf: conf(t, "antrea.conflist")},
+		"calico-vxlan":             {Plugin: PluginCalico, Conf: conf(t, "calico-vxlan.conf")},
+		"calico-bgp":               {Plugin: PluginCalico, Conf: conf(t, "calico-bgp.conf")},
+		"overlay-azure":            {Plugin: PluginAzure, Conf: conf(t, "azure-vnet-overlay.conflist")},
+		"overlay-azure-pod-subnet": {Plugin: PluginAzure, Conf: conf(t, "azure-vnet-pod-subnet.conflist")},
+		"azure-dual":               {Plugin: PluginAzure, Conf: conf(t, "azure-vnet-dual-stack.conflist")},
 	}
 }
 

@@ -48,6 +48,8 @@ type Conf struct {
 	endpointMacPrefix string
 	// mode is azure-vnet's: "bridge" or "tunnel"; ipv6Mode "" or "ipv6nat".
 	mode, ipv6Mode string
+	// podSubnet: azure-vnet's pods have addresses of a subnet of their own (cni.azure-pod-subnet).
+	podSubnet bool
 	// sdn are the optionalFlags of sdnbridge.
 	sdn sdnFlags
 	// vpc are the fields of vpc-bridge.

@@ -15,7 +15,7 @@ func TestDel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := clusterFor(name)
 			if !strings.HasSuffix(name, "-dual") {
-				c = cluster(o.Plugin == PluginAzure && !o.Conf.azureOverlay(), "2022")
+				c = cluster(o.Plugin == PluginAzure && !o.Conf.azureOverlay() && !o.Conf.podSubnet, "2022")
 			}
 			n, p := c.Node("win1"), mustNew(t, o)
 			s := service(n)

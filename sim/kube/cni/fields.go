@@ -107,14 +107,14 @@ var fieldTables = sync.OnceValue(func() map[string]fieldTable {
 			no(ownFiles, "dataDir")),
 
 		"azure-vnet": tableOf(
-			is("name", "type", "mode", "dns", "windowsSettings", "AdditionalArgs", "capabilities", "ipv6Mode"),
+			is("name", "type", "mode", "dns", "windowsSettings", "AdditionalArgs", "capabilities", "ipv6Mode", "executionMode"),
 			no("what is in it has its own reasons", "ipam"),
 			no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig"), no(oneAdapter, "master", "adapterName"),
 			no("the name of a bridge on Linux nodes", "bridge"), no("logs", "logLevel", "logTarget"), no("a lock of Linux nodes", "disableIPTableLock"),
 			no("how the plugin reaches the program that gives addresses", "cnsurl"),
 			but("when the endpoints of deleted pods go is not simulated: they go at once", "disableAsyncDelete"),
 			but(noEffect, "infraVnetAddressSpace", "serviceCidrs", "vnetCidrs", "podNamespaceForDualNetwork", "ipsToRouteViaHost", "multiTenancy",
-				"enableSnatOnHost", "enableExactMatchForPodName", "disableHairpinOnHostInterface", "executionMode", "wireServerIP")),
+				"enableSnatOnHost", "enableExactMatchForPodName", "disableHairpinOnHostInterface", "wireServerIP")),
 		"azure-vnet.windowsSettings": tableOf(is("enableLoopbackDSR"), no("how long the plugin waits for HNS", "hnsTimeoutDurationInSeconds")),
 		"azure-vnet.ipam":            tableOf(is("mode"), no(checkedType, "type"), but("pods get the addresses that follow the node's own", "environment", "subnet", "ipAddress", "queryInterval", "addressSpace", "poolId", "routes")),
 

@@ -18,6 +18,7 @@ const (
 	SessionAffinity          Feature = "SessionAffinity"
 	IPv6DualStack            Feature = "IPv6DualStack"
 	SetPolicy                Feature = "SetPolicy"
+	NATDestinations          Feature = "NATDestinations"
 	VxlanPort                Feature = "VxlanPort"
 	L4Proxy                  Feature = "L4Proxy"
 	L4WfpProxy               Feature = "L4WfpProxy"
