@@ -550,6 +550,10 @@ func (im *importing) manifest(s tree) error {
 			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: Service %s/%s: which pods are behind it is not known: %s", o.File, o.Line, v.Namespace, v.Name, why))
 			continue
 		}
+		if p, name := im.unnamed(&v); p != nil {
+			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: Service %s/%s: its targetPort is %s, and the table of pods at %s:%d does not show which port of pod %s that is; take: kubectl get pods -A -o json", o.File, o.Line, v.Namespace, v.Name, comment(name), p.at.File, p.at.Line, p.Name))
+			continue
+		}
 		selectors[v.Namespace+"/"+v.Name] = len(v.Spec.Selector) > 0
 		im.r.fact("Service "+v.Namespace+"/"+v.Name, v.Spec.ClusterIP, o.File, o.Line)
 		if err := add(o, "status"); err != nil {

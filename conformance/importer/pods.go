@@ -61,8 +61,12 @@ func (im *importing) pod(p *kubePod, a netip.Addr) tree {
 		t.set("labels", p.Labels, "")
 	}
 	var listen, host []string
+	names := map[string]int32{}
 	for _, c := range p.Spec.Containers {
 		for _, port := range c.Ports {
+			if _, ok := names[port.Name]; !ok && port.Name != "" {
+				names[port.Name] = port.ContainerPort
+			}
 			proto := strings.ToLower(string(port.Protocol))
 			if proto == "" {
 				proto = "tcp"
@@ -83,6 +87,9 @@ func (im *importing) pod(p *kubePod, a netip.Addr) tree {
 	}
 	if len(host) > 0 {
 		t.set("hostPorts", host, "")
+	}
+	if len(names) > 0 {
+		t.set("ports", names, "")
 	}
 	declares := "declares the ports " + strings.Join(listen, ", ")
 	switch {

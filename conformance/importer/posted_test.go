@@ -106,6 +106,39 @@ spec: {clusterIP: 10.96.0.50, selector: {app: a}, ports: [{port: 80}]}
 	}
 }
 
+// TestNamedPorts: a Service may ask for a port by its name, which containers give. Objects show the names;
+// a table does not, and then the Service is left out by name.
+func TestNamedPorts(t *testing.T) {
+	service := `-- services.yaml --
+apiVersion: v1
+kind: Service
+metadata: {namespace: web, name: a}
+spec: {clusterIP: 10.96.0.50, selector: {app: a}, ports: [{port: 80, targetPort: http}]}
+`
+	named := strings.NewReplacer(`"name": "a"}`, `"name": "a", "labels": {"app": "a"}}`, `{"containerPort": 8080}`, `{"name": "http", "containerPort": 8080}`).Replace(objects)
+	r, c, err := imported(t, node+named+service)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.Lab)
+	}
+	if !strings.Contains(string(r.Lab), "http: 8080") {
+		t.Errorf("no name of a port in\n%s", r.Lab)
+	}
+	for _, n := range c.NotModelled {
+		t.Errorf("%s: %s", n.What, n.Why)
+	}
+	nodes, _, _ := strings.Cut(wide, "-- pods.txt --")
+	r, _, err = imported(t, node+nodes+`-- pods.txt --
+NAMESPACE   NAME   READY   STATUS    RESTARTS   AGE   IP           NODE   NOMINATED NODE   READINESS GATES   LABELS
+web         a      1/1     Running   0          9d    10.244.1.7   win1   <none>           <none>            app=a
+`+service)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.Lab)
+	}
+	if all := strings.Join(r.LeftOut, "\n"); !strings.Contains(all, "Service web/a: its targetPort is http, and the table of pods at") {
+		t.Errorf("left out: %s", all)
+	}
+}
+
 // TestImportThere: of a bundle that is too little for a lab it is said what is there, and what each
 // file lacks.
 func TestImportThere(t *testing.T) {

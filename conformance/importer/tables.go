@@ -8,6 +8,8 @@ import (
 	"gopkg.in/yaml.v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
@@ -156,6 +158,27 @@ func (im *importing) podsOfHosts() {
 			}
 		}
 	}
+}
+
+// unnamed is a pod behind a Service of which only a table is known, where the Service asks for a port
+// by its name; nil where there is none.
+func (im *importing) unnamed(s *corev1.Service) (*kubePod, string) {
+	if len(s.Spec.Selector) == 0 {
+		return nil, ""
+	}
+	of := labels.SelectorFromSet(s.Spec.Selector)
+	for i := range im.pods {
+		p := &im.pods[i]
+		if !p.table || p.Namespace != s.Namespace || !running(p) || !of.Matches(labels.Set(p.Labels)) {
+			continue
+		}
+		for _, port := range s.Spec.Ports {
+			if port.TargetPort.Type == intstr.String {
+				return p, port.TargetPort.StrVal
+			}
+		}
+	}
+	return nil, ""
 }
 
 // backendsUnknown says, of a Service that chooses pods by labels, why nobody knows which: "" where

@@ -180,6 +180,9 @@ func (o *Options) onNodes(ctx context.Context, w *bundle.Writer, kubectl Kubectl
 		note(bundle.Step{Name: "pods", What: "pods on Windows nodes", Absent: "the cluster has no Windows node"})
 		return nil
 	}
+	if o.Waits != nil {
+		o.Waits(fmt.Sprintf("%-14s %s: each may take %s to start", "pods", strings.Join(names, ", "), o.Nodes.start()))
+	}
 	run := strings.ToLower(rand.Text()[:10])
 	defer func() {
 		// Also when the context has ended: nothing of this stays in the cluster.

@@ -29,6 +29,8 @@ type Options struct {
 	Nodes *Nodes
 	// Progress, when set, gets each step when it is done.
 	Progress func(bundle.Step)
+	// Waits, when set, gets a line before something that may take minutes.
+	Waits func(text string)
 }
 
 // configMaps are those that say how the network is made. kube-system/kube-proxy, kubeadm-config

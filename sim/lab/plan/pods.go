@@ -163,6 +163,15 @@ func (p *Pod) pin(r *reader, in spec.Pod) {
 		p.Ready = *in.Ready
 	}
 	p.PortsUnknown = in.PortsUnknown
+	if len(in.Ports) > 0 {
+		named := maps.Clone(in.Ports) // what a workload says is not changed
+		for name, port := range p.Ports {
+			if _, ok := named[name]; !ok {
+				named[name] = port
+			}
+		}
+		p.Ports = named
+	}
 	p.Terminating, p.Late, p.DNS = in.Terminating, in.Late, in.DNS
 	if in.Run != nil {
 		p.Run = in.Run

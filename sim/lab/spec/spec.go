@@ -360,6 +360,8 @@ type Pod struct {
 	Labels  map[string]string `yaml:"labels,omitempty"`
 	// Listen are the ports it serves: "tcp/80", "udp/53".
 	Listen []string `yaml:"listen,omitempty"`
+	// Ports are the names of its containers' ports, by which Services and policies may ask.
+	Ports map[string]uint16 `yaml:"ports,omitempty"`
 	// PortsUnknown says why nobody knows on which other ports it listens: what becomes of a
 	// packet to one is unknown, for this reason. In a lab that was made of a real cluster,
 	// declared ports are all that is known.

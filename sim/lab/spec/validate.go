@@ -438,6 +438,11 @@ func (v *validator) pods(s *Spec) {
 			v.podAddress(sub(at, "address"), pod, s)
 		}
 		v.listen(sub(at, "listen"), pod.Listen)
+		for _, name := range slices.Sorted(maps.Keys(pod.Ports)) {
+			if pod.Ports[name] == 0 {
+				v.add(sub(at, "ports", name), "a port is a number from 1 to 65535")
+			}
+		}
 		for j, h := range pod.HostPorts {
 			hp, err := ParseHostPort(h)
 			if err != nil {

@@ -25,7 +25,7 @@ const (
 
 // Places are the names by which winbox is started, below system32.
 var Places = []string{
-	"curl.exe", "findstr.exe", "hostname.exe", "nltest.exe", "ping.exe", "timeout.exe", "whoami.exe",
+	"curl.exe", "findstr.exe", "hostname.exe", "nltest.exe", "ping.exe", "tar.exe", "timeout.exe", "whoami.exe",
 	"WindowsPowerShell/v1.0/powershell.exe", Ctrl,
 }
 

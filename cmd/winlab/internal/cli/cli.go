@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -67,7 +68,9 @@ func calledAs(file string) string {
 func (a *app) run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	// A second Ctrl-C ends the program at once; but timeout of GNU coreutils sends one signal to the
+	// program and one to its group in the same instant, and what was begun is to be undone then.
+	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
 	collectLate()
 	root := a.root()
 	root.SetArgs(a.args)

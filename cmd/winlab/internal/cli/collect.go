@@ -185,6 +185,7 @@ func (a *app) collect(cmd *cobra.Command, to string, o *collectOptions) error {
 	var err error
 	if o.fromCluster {
 		o.cluster.Progress = progress
+		o.cluster.Waits = func(text string) { fmt.Fprintln(a.err, text) }
 		err = cluster.Take(cmd.Context(), w, o.cluster)
 	} else {
 		o.node.Progress = progress

@@ -1,6 +1,6 @@
 // Command winbox is the programs of a Windows container that Wine lacks or has otherwise
 // than Windows: curl.exe, powershell.exe, findstr.exe, hostname.exe, nltest.exe,
-// ping.exe, testlimit.exe, timeout.exe and whoami.exe in one file, which looks at the name by which it was started;
+// ping.exe, tar.exe, testlimit.exe, timeout.exe and whoami.exe in one file, which looks at the name by which it was started;
 // and winlab-ctrl.exe, by which a container's program is asked to end.
 // It has the forms that documents and test suites use, with the exit codes and messages of
 // the real programs; a form that it does not know is an error that begins with "winlab:".
@@ -63,6 +63,7 @@ func init() {
 	programs["nltest"] = nltest
 	programs["ping"] = ping
 	programs["powershell"] = powershell
+	programs["tar"] = untar
 	programs["testlimit"] = testLimit
 	programs["timeout"] = timeout
 	programs["whoami"] = whoami
