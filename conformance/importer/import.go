@@ -211,7 +211,8 @@ func (im *importing) take(o object) {
 			bad(err)
 			return
 		}
-		if s.Labels[discoveryv1.LabelManagedBy] != "endpointslice-controller.k8s.io" {
+		// That of the API server itself is part of every lab, as its Service is.
+		if own := s.Namespace == "default" && s.Labels[discoveryv1.LabelServiceName] == "kubernetes"; !own && s.Labels[discoveryv1.LabelManagedBy] != "endpointslice-controller.k8s.io" {
 			im.slices = append(im.slices, o)
 		}
 	case "NetworkPolicy", "Namespace", "Ingress":
