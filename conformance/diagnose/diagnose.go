@@ -236,6 +236,10 @@ func (x *tries) drift(ctx context.Context, d importer.Drift) error {
 	default:
 		f.Write = "restart kube-proxy on the node: it makes its load balancers again"
 	}
+	if d.Moving != "" {
+		f.Level, f.Effect = "warning", "risk"
+		f.Evidence, f.Write = append(f.Evidence, d.Moving), "take the bundle again; if it is still so, "+f.Write
+	}
 	if from := x.podOn(d.Node); from != "" && d.To != "" {
 		t, err := x.trace(ctx, from, d.To, "")
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -28,6 +29,9 @@ type Drift struct {
 	HNS        string `json:"hns"`
 	// Means is what follows.
 	Means string `json:"means"`
+	// Moving says why the two may only have been looked at while one followed the other; "" where
+	// nothing says so.
+	Moving string `json:"moving,omitempty"`
 }
 
 // The kinds of difference.
@@ -194,7 +198,7 @@ func (im *importing) driftOfAddress(d *hns.Dump, byID map[string]*hns.Endpoint, 
 	for _, port := range s.Spec.Ports {
 		says := fmt.Sprintf("Service %s/%s port %d has %s (%s:%d)", s.Namespace, s.Name, port.Port, backends(want), o.File, o.Line)
 		lb := balancer(d, vip, port)
-		differs := Drift{Kubernetes: says, File: o.File, Line: o.Line}
+		differs := Drift{Kubernetes: says, File: o.File, Line: o.Line, Moving: im.moving(s)}
 		if vip.Is4() {
 			differs.To = fmt.Sprintf("svc/%s/%s:%d", s.Namespace, s.Name, port.Port)
 		}
@@ -223,6 +227,45 @@ func (im *importing) driftOfAddress(d *hns.Dump, byID map[string]*hns.Endpoint, 
 			}
 		}
 	}
+}
+
+// settled is how long before a bundle was begun a pod must have changed last, for its Service to be
+// compared without a doubt. The collector reads the objects of Kubernetes first and the nodes after
+// them, one step after another of up to a minute each; kube-proxy waits a second at least between two
+// rounds, and what has just become ready or not may change again.
+const settled = 2 * time.Minute
+
+// moving says that a pod that a Service selects has begun, ended or become ready or not shortly before
+// the bundle was begun, or since, by the clock of its node: HNS may have been read on the other side
+// of that.
+func (im *importing) moving(s *corev1.Service) string {
+	if im.b.Manifest == nil || im.b.Manifest.Made.IsZero() {
+		return ""
+	}
+	of := labels.SelectorFromSet(s.Spec.Selector)
+	for i := range im.pods {
+		p := &im.pods[i]
+		if p.Namespace != s.Namespace || !of.Matches(labels.Set(p.Labels)) {
+			continue
+		}
+		last, what := p.CreationTimestamp.Time, "was made"
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodReady && c.LastTransitionTime.After(last) {
+				last, what = c.LastTransitionTime.Time, map[bool]string{true: "became ready", false: "became not ready"}[c.Status == corev1.ConditionTrue]
+			}
+		}
+		if p.DeletionTimestamp != nil && p.DeletionTimestamp.After(last) {
+			last, what = p.DeletionTimestamp.Time, "was to end"
+		}
+		if before := im.b.Manifest.Made.Sub(last); !last.IsZero() && before < settled {
+			when := fmt.Sprintf("%s before", before.Round(time.Second))
+			if before < 0 {
+				when = fmt.Sprintf("%s after", (-before).Round(time.Second))
+			}
+			return fmt.Sprintf("pod %s/%s %s %s the bundle was begun (%s:%d), and HNS was read after the pods: the node may have been following; take the bundle again", p.Namespace, p.Name, what, when, p.at.File, p.at.Line)
+		}
+	}
+	return ""
 }
 
 // inside is the port of the backends to which a load balancer sends a port of a Service, 0 where it
