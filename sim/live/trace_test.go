@@ -35,8 +35,10 @@ var scratch = map[reflect.Type][]string{
 	reflect.TypeFor[dns.Cluster]():     {"Upstream"},
 	reflect.TypeFor[vfp.Env]():         nil, // all
 	reflect.TypeFor[wire.Simulation](): nil,
-	reflect.TypeFor[host.Stack]():      {"Outside", "used"},
-	reflect.TypeFor[wire.Segment]():    {"known"}, // who answers, of one epoch
+	reflect.TypeFor[host.Stack]():      {"Outside", "used", "touched"},
+	reflect.TypeFor[vfp.Switch]():      {"used"},
+	reflect.TypeFor[wire.Segment]():    {"known", "named", "said"}, // who answers, of one epoch; its name in words
+	reflect.TypeFor[lab.Cluster]():     {"steps"},                  // of the last trace, for room for the next one's
 }
 
 // searched are fields of types without a name outside of their package that count and prepare
@@ -69,6 +71,10 @@ func (s state) walk(at string, v reflect.Value, seen map[uintptr]bool) {
 			s.walk(at+"("+v.Elem().Type().String()+")", v.Elem(), seen)
 		}
 	case reflect.Struct:
+		if strings.HasPrefix(v.Type().String(), "vfp.table[") {
+			s.table(at, v, seen)
+			return
+		}
 		s.fields(at, v, seen)
 	case reflect.Slice, reflect.Array:
 		if k := v.Type().Elem().Kind(); k == reflect.Uint32 || k == reflect.Uint8 {
@@ -99,6 +105,16 @@ func (s state) walk(at string, v reflect.Value, seen map[uintptr]bool) {
 		s[at] = fmt.Sprint(v.Uint())
 	case reflect.Func, reflect.Chan:
 		s[at] = fmt.Sprint(v.IsNil())
+	}
+}
+
+// table walks the values of a table of flows, as those of a map: its empty places are room.
+func (s state) table(at string, v reflect.Value, seen map[uintptr]bool) {
+	places := v.FieldByName("places")
+	for i := range places.Len() {
+		if x := places.Index(i).FieldByName("v"); !x.IsNil() {
+			s.walk(fmt.Sprintf("%s[%x]", at, x.Pointer()), x, seen)
+		}
 	}
 }
 
