@@ -131,7 +131,8 @@ type things struct {
 	folders []string
 }
 
-var ownFolder = regexp.MustCompile(`/tmp/(winlab-[a-z]+-[0-9]+|wine-[A-Za-z0-9]{6})\b`)
+// ownFolder finds folders of a cluster: winlab's are where temporary files are, Wine's in /tmp.
+var ownFolder = regexp.MustCompile(`(` + regexp.QuoteMeta(filepath.Clean(os.TempDir())) + `/winlab-[a-z]+-[0-9]+|/tmp/wine-[A-Za-z0-9]{6})\b`)
 
 // family is a process with all its descendants, their PIDs with the time of their start,
 // and the folders that these name.
