@@ -132,7 +132,7 @@ func (b *bench) works(context.Context) []work {
 			not: "winlab: there and back over two machines, every step kept, not put into words. Open vSwitch: one bridge, four tables, one direction, put into words and sent"},
 		{name: "one trace, command", unit: "", winlab: b.command(command...), peer: ovsCommand, peerName: "ovs-appctl", budget: 6, goal: 2, atMost: true,
 			not: "winlab reads and builds the lab first; ovs-appctl asks a switch that runs, whose time is counted"},
-		{name: "run of all fixtures", unit: "", winlab: b.command("run", "-d", filepath.Join(b.dir, "report")), peer: b.plain1M, peerName: hand, budget: 90, goal: 20, atMost: true, peak: 300 << 20,
+		{name: "run of all fixtures", unit: "", winlab: b.command("run", "-d", filepath.Join(b.dir, "report")), peer: b.plain1M, peerName: hand, budget: 150, goal: 20, atMost: true, peak: 300 << 20,
 			not: "report, traces, drawings and JUnit are written"},
 		{name: "1,000 nodes of 30 pods, 100 Services, host-gw", winlab: b.large(labtest.Size{Nodes: 1000, Pods: 30, Services: 100}, "trace"), peer: b.plain1M, peerName: hand, budget: 60, goal: 30, atMost: true, peak: 500 << 20,
 			not: built},
