@@ -238,7 +238,7 @@ func (x *tries) drift(ctx context.Context, d importer.Drift) error {
 	}
 	if d.Moving != "" {
 		f.Level, f.Effect = "warning", "risk"
-		f.Evidence, f.Write = append(f.Evidence, d.Moving), "take the bundle again; if it is still so, "+f.Write
+		f.Evidence, f.Write = append(f.Evidence, d.Moving), "take the bundle again when nothing changes; if it is still so, "+f.Write
 	}
 	if from := x.podOn(d.Node); from != "" && d.To != "" {
 		t, err := x.trace(ctx, from, d.To, "")

@@ -88,7 +88,13 @@ func (im *importing) drift(n *labNode) {
 		if slices.ContainsFunc(addresses(p), func(o netip.Addr) bool { return local[o] != nil }) {
 			means = "nothing reaches the pod at this address"
 		}
-		add(Drift{ID: NoEndpoint, File: p.at.File, Line: p.at.Line, Kubernetes: fmt.Sprintf("pod %s/%s has %s on %s (%s:%d)", p.Namespace, p.Name, a, n.name, p.at.File, p.at.Line),
+		moving := ""
+		if p.DeletionTimestamp != nil {
+			// The kubelet takes a pod's sandbox, and so its endpoint, down before the object goes
+			// (k8s.io/kubernetes pkg/kubelet/pod_workers.go SyncTerminatingPod, SyncTerminatedPod).
+			moving = fmt.Sprintf("pod %s/%s ends (%s:%d), and its endpoint goes before it does", p.Namespace, p.Name, p.at.File, p.at.Line)
+		}
+		add(Drift{ID: NoEndpoint, Moving: moving, File: p.at.File, Line: p.at.Line, Kubernetes: fmt.Sprintf("pod %s/%s has %s on %s (%s:%d)", p.Namespace, p.Name, a, n.name, p.at.File, p.at.Line),
 			HNS: "no endpoint has " + a.String(), Means: means})
 	}
 	own := n.got.own()

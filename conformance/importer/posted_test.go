@@ -106,6 +106,24 @@ spec: {clusterIP: 10.96.0.50, selector: {app: a}, ports: [{port: 80}]}
 	}
 }
 
+// TestEndingPod: a pod that ends and has no endpoint any more is a difference that its end explains; one
+// that runs has no such excuse.
+func TestEndingPod(t *testing.T) {
+	for ending, want := range map[string]string{"": "", `, "deletionTimestamp": "2026-11-23T22:03:31Z"`: "pod web/lost ends ("} {
+		pods := strings.Replace(objects, `{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "web", "name": "b"}`,
+			`{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "web", "name": "lost"`+ending+`}, "spec": {"nodeName": "win1", "containers": [{"name": "c"}]},
+  "status": {"phase": "Running", "podIP": "10.244.1.99"}},
+ {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "web", "name": "b"}`, 1)
+		r, _, err := imported(t, node+pods)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, r.Lab)
+		}
+		if len(r.Drift) != 1 || r.Drift[0].ID != importer.NoEndpoint || (r.Drift[0].Moving == "") != (want == "") || !strings.HasPrefix(r.Drift[0].Moving, want) {
+			t.Errorf("%q: %+v", ending, r.Drift)
+		}
+	}
+}
+
 // TestNamedPorts: a Service may ask for a port by its name, which containers give. Objects show the names;
 // a table does not, and then the Service is left out by name.
 func TestNamedPorts(t *testing.T) {
