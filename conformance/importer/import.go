@@ -16,6 +16,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/winlab-dev/winlab/conformance/bundle"
+	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
@@ -29,11 +30,20 @@ type importing struct {
 	// services, slices and others are objects that go into the lab's manifest.
 	services, slices, others []object
 	config                   []object // ConfigMaps
+	calico                   calicoObjects
+	// agent is antrea-agent.conf.
+	agent *cni.AntreaAgent
+	// prefixes are the networks of the nodes.
+	prefixes []netip.Prefix
+	// vni is the virtual network that HNS of a node has in an overlay, with its place, and tunnelPort
+	// its port where that is not the usual one.
+	vni        uint32
+	vniFrom    string
+	tunnelPort uint16
 	// cluster are the files with objects of Kubernetes.
 	cluster map[string]bool
 	read    map[string]*dump.Node
-	// guess says that nothing in the bundle says which network plugin there is, "" where
-	// something does.
+	// guess says what of the network plugin nothing in the bundle says, "" where all is there.
 	guess string
 	// noPolicies says why nobody read NetworkPolicies, "" where somebody has: the ACLs of nodes that
 	// were seen are theirs, those of others are not known.
@@ -219,6 +229,8 @@ func (im *importing) take(o object) {
 		im.others = append(im.others, o)
 	case "ConfigMap":
 		im.config = append(im.config, o)
+	default:
+		im.takeCalico(o, bad)
 	}
 }
 

@@ -356,7 +356,7 @@ func TestImportPlugin(t *testing.T) {
 		{"nothing", with(""), "win-bridge", "nothing in the bundle says which network plugin the cluster has: taken for win-bridge", "win1 is as win-bridge and kube-proxy make it"},
 		{"host-gw", with(`"flannel.alpha.coreos.com/backend-type": "host-gw"`), "flannel", "taken for one without policies", "win1 is as flannel and kube-proxy make it"},
 		{"vxlan", with(`"flannel.alpha.coreos.com/backend-type": "vxlan"`), "flannel", "taken for one without policies", "win1 is as flannel and kube-proxy make it"},
-		{"Calico", with(`"projectcalico.org/IPv4Address": "192.168.1.11/24"`), "win-bridge", "Calico is there (annotation projectcalico.org/IPv4Address of node win1), and an import has no model of what it makes on Windows nodes: taken for win-bridge", "win1 is as win-bridge and kube-proxy make it"},
+		{"Calico", with(`"projectcalico.org/IPv4Address": "192.168.1.11/24"`), "win-bridge", "Calico is there (annotation projectcalico.org/IPv4Address of node win1), and nothing in the bundle says what it makes on Windows nodes: taken for win-bridge", "win1 is as win-bridge and kube-proxy make it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, lab1, err := imported(t, c.files)

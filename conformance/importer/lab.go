@@ -65,6 +65,9 @@ type labNode struct {
 	prefix   netip.Prefix // of its segment
 	gateway  netip.Addr
 	tree     tree
+	// loaded says that its HNS is that of its files, vtep is the MAC address of its tunnel device.
+	loaded bool
+	vtep   string
 	// doubts are why nobody knows that the node is as the lab makes it.
 	doubts []string
 }
@@ -193,10 +196,14 @@ func (im *importing) node(n *labNode) bool {
 		return false
 	}
 	n.tree.set("address", n.address.String(), from)
-	if n.pods = im.podCIDR(n); n.pods != "" {
+	if p, from := im.block(n); p.IsValid() {
+		n.pods = p.String()
+		n.tree.set("podCIDR", n.pods, from)
+	} else if n.pods = im.podCIDR(n); n.pods != "" {
 		n.tree.set("podCIDR", n.pods, at("podCIDR", n.pods))
 	}
 	im.vtep(n)
+	im.vpcSubnet(n)
 	if n.os == "linux" {
 		var ports []string
 		if _, ok := n.kube.Labels["node-role.kubernetes.io/control-plane"]; ok {
@@ -250,6 +257,7 @@ const backendData = "flannel.alpha.coreos.com/backend-data"
 func (im *importing) vtep(n *labNode) {
 	var d struct{ VtepMAC string }
 	if n.kube != nil && json.Unmarshal([]byte(n.kube.Annotations[backendData]), &d) == nil && d.VtepMAC != "" {
+		n.vtep = d.VtepMAC
 		n.tree.set("vtepMAC", d.VtepMAC, im.r.fact("VtepMAC of "+n.name, d.VtepMAC, n.kube.at.File, n.kube.at.Line))
 	}
 }
@@ -293,6 +301,10 @@ func (im *importing) windows(n *labNode) {
 		im.r.miss("HNS of node "+n.name, why+": it is taken to be as its plugin and kube-proxy make it, and a verdict of a flow that meets it says so", "winlab.exe collect "+n.name+".zip, on the node")
 		return
 	}
+	if im.openVSwitch(n) {
+		return
+	}
+	n.loaded = true
 	var refs []string
 	for _, f := range n.got.files {
 		refs = append(refs, im.ref(f))
@@ -435,9 +447,8 @@ func (im *importing) version(s tree, nodes []*labNode) {
 	}
 }
 
-// fabric writes the segments of the nodes, and their gateways as routers that nobody looked at.
-func (im *importing) fabric(s tree, nodes []*labNode, plugin string) {
-	var prefixes []netip.Prefix
+// subnets finds the networks of nodes.
+func (im *importing) subnets(nodes []*labNode) (prefixes []netip.Prefix) {
 	for _, n := range nodes {
 		if n.prefix.IsValid() && !slices.Contains(prefixes, n.prefix) {
 			prefixes = append(prefixes, n.prefix)
@@ -456,11 +467,20 @@ func (im *importing) fabric(s tree, nodes []*labNode, plugin string) {
 		prefixes = append(prefixes, n.prefix)
 		im.r.conclude("network of "+n.name, n.prefix.String(), "nothing says how long it is; most are /24")
 	}
+	return prefixes
+}
+
+// fabric writes the segments of the nodes, and their gateways as routers that nobody looked at.
+func (im *importing) fabric(s tree, nodes []*labNode, plugin string) {
+	prefixes := im.prefixes
 	var segments, routers []tree
 	azure := plugin == string(cni.PluginAzure) && !im.azureOverlay()
 	if azure {
 		im.r.conclude("the nodes' network", "a virtual network of Azure", "azure-vnet gives pods addresses of one")
 		im.r.miss("security groups and user-defined routes of the virtual network", "the network carries everything, and routes by address", "az network nsg list, az network route-table list")
+	}
+	if plugin == string(cni.PluginVPCBridge) {
+		im.r.miss("security groups and route tables of the VPC", "the network carries everything, and no node's source addresses are checked", "aws ec2 describe-security-groups, describe-route-tables")
 	}
 	names := map[netip.Prefix]string{}
 	for i, p := range prefixes {

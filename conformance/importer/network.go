@@ -13,17 +13,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/winlab-dev/winlab/sim/kube/cni"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
-
-// known are the plugins that a lab can have.
-var known = []string{string(cni.PluginFlannel), string(cni.PluginWinBridge), string(cni.PluginWinOverlay), string(cni.PluginAzure), string(cni.PluginSDNBridge), string(cni.PluginNAT)}
 
 // network says which plugin the cluster has. Nodes that were collected have what their HNS has,
 // whatever it is; it decides about Linux nodes, and about Windows nodes that were not.
 func (im *importing) network(s tree, nodes []*labNode) string {
 	t := newTree()
-	plugin, conf, from := im.plugin(nodes)
+	im.prefixes = im.subnets(nodes)
+	c := im.plugin(nodes)
 	var pods []netip.Prefix
 	for _, n := range nodes {
 		if n.kube != nil {
@@ -34,42 +33,39 @@ func (im *importing) network(s tree, nodes []*labNode) string {
 	}
 	ranges := newTree()
 	cluster := im.clusterCIDR(ranges, pods)
-	netConf, at := "", ""
-	if plugin == string(cni.PluginFlannel) {
-		if netConf, at = im.netConf(cluster); netConf == "" {
-			plugin, conf, from = im.withoutNetConf(nodes)
+	switch c.name {
+	case string(cni.PluginFlannel):
+		if c.netConf, c.netFrom = im.netConf(cluster); c.netConf == "" {
+			c = im.withoutNetConf(nodes)
 		}
+	case string(cni.PluginCalico):
+		im.calicoRest(cluster)
+	case string(cni.PluginVPCBridge):
+		im.vpcGateways(nodes)
 	}
-	t.set("plugin", plugin, from)
-	if conf != "" {
-		t.set("conf", conf, "")
+	t.set("plugin", c.name, c.from)
+	if c.conf != "" {
+		t.set("conf", c.conf, "")
 	}
 	t.n.Content = append(t.n.Content, ranges.n.Content...)
-	if netConf != "" {
-		t.set("netConf", netConf, at)
+	if c.netConf != "" {
+		t.set("netConf", c.netConf, c.netFrom)
 	}
-	var services []netip.Prefix
-	dns := ""
-	for _, o := range im.services {
-		var v corev1.Service
-		if json.Unmarshal(o.raw, &v) != nil {
-			continue
-		}
-		if a, err := netip.ParseAddr(v.Spec.ClusterIP); err == nil && a.Is4() {
-			services = append(services, netip.PrefixFrom(a, 32))
-			if v.Labels["k8s-app"] == "kube-dns" {
-				dns = a.String()
-			}
-		}
-	}
-	if c := around(services, 12); c.IsValid() {
-		t.set("serviceCIDR", c.String(), im.r.conclude("serviceCIDR", c.String(), "the ClusterIPs are in it"))
+	services, dns := im.serviceRange()
+	if services.IsValid() {
+		t.set("serviceCIDR", services.String(), im.r.conclude("serviceCIDR", services.String(), "the ClusterIPs are in it"))
 	}
 	if dns != "" {
 		t.set("dnsIP", dns, "")
 	}
 	s.set("network", t, "")
-	return plugin
+	im.ways(nodes, c.name)
+	if im.vni != 0 {
+		p := newTree()
+		p.set(spec.ParamVNI, fmt.Sprint(im.vni), im.vniFrom)
+		s.set("params", p, "")
+	}
+	return c.name
 }
 
 // around is a prefix that holds all others, with bits at most; invalid for none.
@@ -86,15 +82,19 @@ func around(all []netip.Prefix, bits int) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// plugin finds the plugin and its configuration.
-func (im *importing) plugin(nodes []*labNode) (name, conf, from string) {
+// plugin finds the plugin and its configuration: in a file, in objects of Kubernetes, in HNS.
+func (im *importing) plugin(nodes []*labNode) chosen {
 	for _, f := range im.confs() {
-		data, _ := im.b.Read(f)
-		p := pluginOf(data)
-		if slices.Contains(known, p) {
-			return p, im.ref(f), im.r.fact("network plugin", p, im.b.Shown(f), 1)
+		if c, ok := im.given(f, nodes); ok {
+			return c
 		}
-		im.r.conclude("network plugin", p, "an import uses no model of "+p+" yet: collected nodes are what their HNS has, other nodes what a plugin with such a network makes")
+	}
+	for _, find := range []func([]*labNode) (chosen, bool){im.antrea, im.calicoNetwork, im.vpcBridge} {
+		before := im.guess
+		if c, ok := find(nodes); ok {
+			return c
+		}
+		im.guess = before
 	}
 	for _, n := range nodes {
 		if n.got == nil || n.got.why != "" {
@@ -106,14 +106,14 @@ func (im *importing) plugin(nodes []*labNode) (name, conf, from string) {
 			}
 		}
 	}
-	if name, conf, from, ok := im.flannel(); ok {
-		return name, conf, from
+	if c, ok := im.flannel(); ok {
+		return c
 	}
 	plugin, why := "win-bridge", "nothing in the bundle says which network plugin the cluster has"
 	if other, from := im.otherPlugin(); other != "" {
-		why = other + " is there (" + from + "), and an import has no model of what it makes on Windows nodes"
+		why = other + " is there (" + from + "), and nothing in the bundle says what it makes on Windows nodes"
 	}
-	im.guess = why + ": taken for " + plugin
+	im.doubt(why + ": taken for " + plugin)
 	im.r.miss("the network plugin", why+": nodes of which there are no files are as "+plugin+" makes them, and verdicts of flows that meet one say so", `the configuration in C:\etc\cni\net.d or C:\k\cni\config`)
 	return im.made(plugin, "cbr0", "")
 }
@@ -135,7 +135,7 @@ func (im *importing) confs() (all []string) {
 
 // withoutNetConf is what stands for flannel where nothing says its backend: no lab of it can be made.
 // The network that HNS has says what kind it is.
-func (im *importing) withoutNetConf(nodes []*labNode) (name, conf, from string) {
+func (im *importing) withoutNetConf(nodes []*labNode) chosen {
 	const why = "flannel is there, and nothing says its backend"
 	for _, n := range nodes {
 		if n.got == nil || n.got.why != "" {
@@ -143,65 +143,53 @@ func (im *importing) withoutNetConf(nodes []*labNode) (name, conf, from string) 
 		}
 		for i := range n.got.dump.HNS.Networks {
 			if x := &n.got.dump.HNS.Networks[i]; x.Is(hns.Overlay) || x.Is(hns.L2Bridge) {
-				name, conf, from = im.byType(n, x)
-				im.guess = why + ": taken for " + name
-				return name, conf, from
+				c := im.byType(n, x)
+				im.doubt(why + ": taken for " + c.name)
+				return c
 			}
 		}
 	}
-	im.guess = why + ": taken for win-bridge"
+	im.doubt(why + ": taken for win-bridge")
 	return im.made("win-bridge", "cbr0", "")
 }
 
-// The annotations by which a node shows flannel's backend, and Calico (flannel-io/flannel
-// pkg/subnet/kube/annotations.go; projectcalico/calico libcalico-go/lib/backend/k8s/conversion).
-const (
-	flannelBackend = "flannel.alpha.coreos.com/backend-type"
-	calicoAddress  = "projectcalico.org/IPv4Address"
-)
+// flannelBackend is the annotation by which a node shows flannel's backend (flannel-io/flannel
+// pkg/subnet/kube/annotations.go).
+const flannelBackend = "flannel.alpha.coreos.com/backend-type"
 
 // flannel finds flannel by the annotations of nodes. Its configuration for Windows nodes is in
 // no object of Kubernetes as nodes have it: kube-flannel-windows-cfg of sig-windows-tools is a
 // form that a script on each node fills in.
-func (im *importing) flannel() (name, conf, from string, ok bool) {
+func (im *importing) flannel() (c chosen, ok bool) {
 	backend, from := im.backend()
 	plugin := map[string]string{"host-gw": "win-bridge", "vxlan": "win-overlay"}[backend]
 	if plugin == "" {
-		return "", "", "", false
+		return c, false
 	}
-	im.guess = "nothing in the bundle has flannel's configuration for Windows nodes: taken for one without policies"
+	im.doubt("nothing in the bundle has flannel's configuration for Windows nodes: taken for one without policies")
 	im.r.miss("flannel's configuration for Windows nodes", "nodes of which there are no files have endpoints without policies: no address translation and no routes of it", `the files in C:\etc\cni\net.d or C:\k\cni\config`)
 	data, _ := json.MarshalIndent(map[string]any{"cniVersion": "0.3.0", "name": "cbr0", "type": "flannel", "delegate": map[string]any{"type": plugin}}, "", "  ")
-	im.r.Extra["cni.conf"] = append(data, '\n')
-	return string(cni.PluginFlannel), im.beside("cni.conf"), from, true
+	return chosen{name: string(cni.PluginFlannel), conf: im.beside(im.extra("cni.conf", data)), from: from}, true
 }
 
-// otherPlugin recognises plugins that an import has no model of by what they leave in a cluster.
+// otherPlugin recognises plugins of whose configuration nothing usable is there by what they leave in
+// a cluster.
 func (im *importing) otherPlugin() (name, from string) {
 	for i := range im.kube {
 		if n := &im.kube[i]; n.Annotations[calicoAddress] != "" {
 			return "Calico", "annotation " + calicoAddress + " of node " + comment(n.Name)
 		}
 	}
-	for _, o := range im.config {
-		var c corev1.ConfigMap
-		if json.Unmarshal(o.raw, &c) != nil {
-			continue
-		}
-		switch {
-		case c.Name == "amazon-vpc-cni" && c.Data["enable-windows-ipam"] == "true":
-			return "Amazon's vpc-bridge", "ConfigMap amazon-vpc-cni"
-		case strings.HasPrefix(c.Name, "antrea-windows-config"):
-			return "Antrea", "ConfigMap " + comment(c.Name)
-		case c.Name == "calico-windows-config":
-			return "Calico", "ConfigMap calico-windows-config"
+	for _, name := range []struct{ configMap, plugin string }{{antreaConfig, "Antrea"}, {"calico-windows-config", "Calico"}} {
+		if m, _ := im.configMap(name.configMap); m != nil {
+			return name.plugin, "ConfigMap " + comment(m.Name)
 		}
 	}
 	return "", ""
 }
 
 // byType concludes the plugin from a network of HNS.
-func (im *importing) byType(n *labNode, x *hns.Network) (name, conf, from string) {
+func (im *importing) byType(n *labNode, x *hns.Network) chosen {
 	because := fmt.Sprintf("network %s of %s is of type %s, and no configuration of a plugin is there", x.Name, n.name, x.Type)
 	plugin := "win-bridge"
 	switch {
@@ -213,9 +201,11 @@ func (im *importing) byType(n *labNode, x *hns.Network) (name, conf, from string
 		// Two guides of Kubernetes 1.5 are for Windows; the other one, Open vSwitch, has its
 		// adapters in a bridge of its own, which is not in HNS.
 		im.r.miss("the configuration of the network plugin", "nodes of which there are no files have routes as the guide of Kubernetes 1.5 for RRAS makes them", "route print on each node")
-		return "rras", "", im.r.conclude("network plugin", "rras", because+", and Kubernetes 1.5 has guides for RRAS and Open vSwitch alone")
+		return chosen{name: "rras", from: im.r.conclude("network plugin", "rras", because+", and Kubernetes 1.5 has guides for RRAS and Open vSwitch alone")}
 	case x.Is(hns.L2Tunnel), strings.HasPrefix(strings.ToLower(x.Name), "azure"):
 		plugin = "azure-vnet"
+	case !x.Is(hns.L2Bridge):
+		im.doubt(because + ": taken for " + plugin)
 	}
 	im.r.miss("the configuration of the network plugin", "Linux nodes, and Windows nodes of which there are no files, are as "+plugin+" makes them", `the files in C:\etc\cni\net.d or C:\k\cni\config`)
 	return im.made(plugin, x.Name, im.r.conclude("network plugin", plugin, because))
@@ -225,7 +215,7 @@ func (im *importing) byType(n *labNode, x *hns.Network) (name, conf, from string
 func oldRouting(kubelet string) bool { return strings.HasPrefix(kubelet, "v1.5.") }
 
 // made writes a configuration that says as little as possible.
-func (im *importing) made(plugin, network, from string) (string, string, string) {
+func (im *importing) made(plugin, network, from string) chosen {
 	v := map[string]any{"cniVersion": "0.3.0", "name": network, "type": plugin, "ipam": map[string]any{"type": "host-local"}}
 	switch plugin {
 	case "azure-vnet":
@@ -234,8 +224,7 @@ func (im *importing) made(plugin, network, from string) (string, string, string)
 		v["ipam"] = map[string]any{"subnet": "172.20.0.0/16"}
 	}
 	data, _ := json.MarshalIndent(v, "", "  ") // maps of texts
-	im.r.Extra["cni.conf"] = append(data, '\n')
-	return plugin, im.beside("cni.conf"), from
+	return chosen{name: plugin, conf: im.beside(im.extra("cni.conf", data)), from: from}
 }
 
 // netConf is flannel's own configuration: of its ConfigMap, or of a node, or what follows from
@@ -346,6 +335,13 @@ func (im *importing) clusterCIDR(t tree, pods []netip.Prefix) netip.Prefix {
 		if p, err := netip.ParsePrefix(first); err == nil {
 			t.set("clusterCIDR", p.String(), im.r.fact("clusterCIDR of kube-proxy", conf.ClusterCIDR, o.File, o.Line))
 			return p
+		}
+	}
+	if pools := im.calicoPools(); len(pools) == 1 {
+		if p, err := netip.ParsePrefix(pools[0].Spec.CIDR); err == nil {
+			t.set("clusterCIDR", p.Masked().String(), im.r.fact("IP pool of Calico", p.Masked().String(), pools[0].at.File, pools[0].at.Line))
+			im.r.miss("--cluster-cidr of kube-proxy", "whose connections to a Service Linux nodes masquerade follows from the IP pool of Calico", "kubectl get configmap -n kube-system kube-proxy -o json")
+			return p.Masked()
 		}
 	}
 	because := "the nodes' podCIDRs are in it"

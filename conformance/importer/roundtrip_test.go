@@ -344,6 +344,13 @@ func objectsOf(t *testing.T, c *lab.Cluster, f *lab.File, dir string) {
 		ns, name, _ := strings.Cut(m.Ref.Name, "/")
 		o := corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 		o.Spec.NodeName, o.Status.PodIP, o.Status.Phase = m.Node.Name, m.Address.String(), corev1.PodRunning
+		for _, l := range m.Stack().Links {
+			for _, p := range l.Addrs {
+				if a := p.Addr(); a.IsGlobalUnicast() {
+					o.Status.PodIPs = append(o.Status.PodIPs, corev1.PodIP{IP: a.String()})
+				}
+			}
+		}
 		o.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		i := slices.IndexFunc(c.Plan.Pods, func(p *plan.Pod) bool { return p.Key() == m.Ref.Name })
 		o.Labels = c.Plan.Pods[i].Labels
@@ -378,7 +385,11 @@ func objectsOf(t *testing.T, c *lab.Cluster, f *lab.File, dir string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		add(corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "kube-flannel", Name: "kube-flannel-cfg"}, Data: map[string]string{"net-conf.json": string(data)}})
+		if f.Lab.Spec.Network.Plugin == "antrea" {
+			add(corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "antrea-windows-config"}, Data: map[string]string{"antrea-agent.conf": string(data)}})
+		} else {
+			add(corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "kube-flannel", Name: "kube-flannel-cfg"}, Data: map[string]string{"net-conf.json": string(data)}})
+		}
 	}
 	add(corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}, Data: map[string]string{"config.conf": "kind: KubeProxyConfiguration\nclusterCIDR: " + f.Lab.Spec.Network.ClusterCIDR + "\n"}})
 	data, err := json.MarshalIndent(list, "", "    ")

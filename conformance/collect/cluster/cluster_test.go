@@ -66,6 +66,8 @@ func small(_ context.Context, _ io.Reader, out io.Writer, words string) error {
 		text = `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kube-proxy"}, "data": {"config.conf": "clusterCIDR: 10.244.0.0/16\ntoken: abcdef\n"}}`
 	case strings.HasPrefix(words, "get configmaps "):
 		text = ""
+	case strings.HasPrefix(words, "get ippools.crd.projectcalico.org "):
+		return answer{`error: the server doesn't have a resource type "ippools"`, errors.New("exit status 1")}
 	}
 	_, err := io.WriteString(out, text)
 	return err
@@ -122,7 +124,7 @@ func TestTake(t *testing.T) {
 	want := []string{
 		"version: cluster/version.json", "nodes: cluster/nodes.json", "namespaces: cluster/namespaces.json", "services: the answer is no object: the answer ends in the middle",
 		"endpointslices: cluster/endpointslices.json", "pods: no answer after 50ms", "networkpolicies: kubectl get networkpolicies --all-namespaces -o json: Error from server (Forbidden): networkpolicies is forbidden",
-		"runtimeclasses: cluster/runtimeclasses.json", "events: cluster/events.json", "configmaps: cluster/configmaps/kube-system.json",
+		"runtimeclasses: cluster/runtimeclasses.json", "events: cluster/events.json", "calico: the cluster has no objects of Calico", "configmaps: cluster/configmaps/kube-system.json",
 	}
 	for i := range steps {
 		steps[i] = strings.ReplaceAll(steps[i], "unexpected EOF", "EOF")
@@ -151,7 +153,7 @@ func TestTakeUnreachable(t *testing.T) {
 	for _, c := range []struct {
 		text  string
 		asked int
-	}{{"Unable to connect to the server: dial tcp 127.0.0.1:1: connect: connection refused", 1}, {"Error from server (Forbidden): no", 12}} {
+	}{{"Unable to connect to the server: dial tcp 127.0.0.1:1: connect: connection refused", 1}, {"Error from server (Forbidden): no", 13}} {
 		f := &fake{say: func(context.Context, io.Reader, io.Writer, string) error { return answer{c.text, errors.New("1")} }}
 		_, steps, err := takenFrom(t, f, t.Context(), Options{})
 		if err != nil || len(steps) != len(Steps(Options{})) || len(f.asked) != c.asked {
@@ -162,6 +164,26 @@ func TestTakeUnreachable(t *testing.T) {
 				t.Errorf("%s does not say why", s)
 			}
 		}
+	}
+}
+
+// TestTakeCalico: the objects of Calico are taken where the cluster has them, with its operator or
+// without.
+func TestTakeCalico(t *testing.T) {
+	f := &fake{}
+	f.say = func(ctx context.Context, in io.Reader, out io.Writer, words string) error {
+		switch {
+		case strings.HasPrefix(words, "get installations.operator.tigera.io "):
+			return answer{`error: the server doesn't have a resource type "installations"`, errors.New("exit status 1")}
+		case strings.Contains(words, ".crd.projectcalico.org "):
+			_, err := io.WriteString(out, empty)
+			return err
+		}
+		return small(ctx, in, out, words)
+	}
+	_, steps, err := takenFrom(t, f, t.Context(), Options{})
+	if want := "calico: cluster/calico/ippools.json cluster/calico/blockaffinities.json cluster/calico/felixconfigurations.json"; err != nil || !slices.Contains(steps, want) {
+		t.Errorf("%v\n%s", err, strings.Join(steps, "\n"))
 	}
 }
 

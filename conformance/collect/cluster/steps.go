@@ -49,8 +49,13 @@ var configMaps = []struct {
 		"amazon-vpc-cni", "antrea-config", "antrea-windows-config", "azure-ip-masq-agent-config", "azure-ip-masq-agent-config-reconciled",
 	}},
 	{"kube-flannel", []string{"kube-flannel-cfg", "kube-flannel-windows-cfg"}},
-	{"calico-system", []string{"cni-config", "calico-windows-config"}},
+	{"calico-system", []string{"cni-config", "cni-config-windows", "calico-windows-config"}},
 }
+
+// calico are the objects of Calico that say which addresses pods have and how they are reached
+// (projectcalico/calico manifests/crds.yaml, tigera/operator api/v1). A cluster without the first has no
+// Calico whose data is in Kubernetes.
+var calico = []string{"ippools.crd.projectcalico.org", "blockaffinities.crd.projectcalico.org", "felixconfigurations.crd.projectcalico.org", "installations.operator.tigera.io"}
 
 // kind is a kind of objects of which all are read.
 type kind struct{ resource, what string }
@@ -89,6 +94,11 @@ func Steps(o Options) []Step {
 	for _, c := range configMaps {
 		how = append(how, o.Client.Shown(configMapArgs(c.namespace, c.names)...))
 	}
+	var ofCalico []string
+	for _, r := range calico {
+		ofCalico = append(ofCalico, o.Client.Shown("get", r, "-o", "json"))
+	}
+	steps = append(steps, Step{Name: "calico", What: "IP pools, blocks of addresses and settings of Calico, where it is there", How: ofCalico, run: calicoObjects})
 	return append(steps, Step{Name: "configmaps", What: "ConfigMaps of network plugins, kube-proxy, kubelet and CoreDNS, by name", How: how, run: configuration})
 }
 
@@ -211,6 +221,26 @@ func (k kind) read(ctx context.Context, t *taking) error {
 		return fmt.Errorf("%s: %w", t.client.Shown(k.args()...), err)
 	}
 	return t.add(k.resource, k.resource, data, k.args())
+}
+
+func calicoObjects(ctx context.Context, t *taking) error {
+	for i, r := range calico {
+		args := []string{"get", r, "-o", "json"}
+		data, err := t.kubectl.output(ctx, args...)
+		switch {
+		case err != nil && strings.Contains(err.Error(), "doesn't have a resource type") && i == 0:
+			return absent{"the cluster has no objects of Calico"}
+		case err != nil && strings.Contains(err.Error(), "doesn't have a resource type"):
+			continue // Calico without its operator
+		case err != nil:
+			return fmt.Errorf("%s: %w", t.client.Shown(args...), err)
+		}
+		name, _, _ := strings.Cut(r, ".")
+		if err := t.add("calico/"+name, name+" of Calico", data, args); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func configuration(ctx context.Context, t *taking) error {

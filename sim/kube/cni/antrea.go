@@ -60,7 +60,8 @@ func (a *antrea) Prepare(_ *kube.Cluster, n *kube.Node, s *hns.Service) (Host, e
 	}
 	nw, err := s.CreateNetwork(hns.Network{
 		Name: antreaNetwork, Type: hns.Transparent, ManagementIP: n.Address, Flags: hns.NetworkNonPersistent,
-		Ipams: []hns.Ipam{static(prefix, nth(prefix, 1))}, Origin: a.o.Conf.origin,
+		Extensions: []hns.SwitchExtension{{ID: hns.OpenVSwitchExtension, IsEnabled: true, Name: "Open vSwitch Extension"}},
+		Ipams:      []hns.Ipam{static(prefix, nth(prefix, 1))}, Origin: a.o.Conf.origin,
 	})
 	if err != nil {
 		return Host{}, fmt.Errorf("node %s: network %s: %w", n.Name, antreaNetwork, err)

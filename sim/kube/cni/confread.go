@@ -52,9 +52,9 @@ func (r *reader) listed(c *Conf, f *field) *node {
 			return nil
 		}
 		switch typ := r.text(p, "type"); {
-		case first == nil && typeOf(typ) != "":
+		case first == nil && TypeOf(typ) != "":
 			first = p
-		case typeOf(typ) == "" && len(f.val.items) > 1:
+		case TypeOf(typ) == "" && len(f.val.items) > 1:
 			r.warnf(p.begin, "plugin %q of the list is not modelled", typ)
 		}
 	}

@@ -29,7 +29,7 @@ func (r *reader) flannelConf(c *Conf, n *node) {
 		}
 	}
 	if g := d.get("type"); g != nil {
-		switch typ := typeOf(r.text(d, "type")); typ {
+		switch typ := TypeOf(r.text(d, "type")); typ {
 		case PluginWinBridge, PluginWinOverlay:
 			c.delegate = typ
 		default:

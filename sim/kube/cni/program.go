@@ -69,7 +69,7 @@ func (c *Conf) raw(n *kube.Node) (root, body map[string]any, err error) {
 	body = root
 	if list, ok := root["plugins"].([]any); ok {
 		for _, item := range list {
-			if p, ok := item.(map[string]any); ok && typeOf(fmt.Sprint(p["type"])) == c.Type {
+			if p, ok := item.(map[string]any); ok && TypeOf(fmt.Sprint(p["type"])) == c.Type {
 				body = p
 				break
 			}

@@ -64,9 +64,9 @@ func lookup(typ string) (entry, bool) {
 	return entry{}, false
 }
 
-// typeOf is the plugin that a configuration's type means, "" for one that is not
+// TypeOf is the plugin that a configuration's type means, "" for one that is not
 // modelled.
-func typeOf(typ string) Name {
+func TypeOf(typ string) Name {
 	e, _ := lookup(typ)
 	return e.name
 }

@@ -54,6 +54,9 @@ func (b *builder) finish(n *Node) error {
 	if n.Plan.Dump != nil && n.HNS != nil && len(n.Plan.Routes) == 0 && (!shown || n.Plan.Dump.OnlyGateways) {
 		st.RoutesUnknown = "the dump of " + n.Name + " does not show the node's routes, and other nodes' pods may have some; add the output of: route print, or say them with routes at the node"
 	}
+	if n.Plan.RoutesUnknown != "" {
+		st.RoutesUnknown = n.Plan.RoutesUnknown
+	}
 	if shown {
 		// the table has a default route or none
 	} else if n.Gateway.IsValid() {

@@ -32,6 +32,8 @@ type Node struct {
 	Dump *dump.Node
 	// Assumed is why nobody knows that the node is as it is made; "" where that is given.
 	Assumed string
+	// RoutesUnknown is why its ways to the pods of other nodes are not known, "" where they are.
+	RoutesUnknown string
 	// PortFirst and PortLast are the dynamic port range, 0 for Windows' own.
 	PortFirst, PortLast uint16
 	// Excluded are ranges of TCP ports that the lab excludes, first and last.
@@ -103,7 +105,7 @@ func (p *Plan) node(s *spec.Spec, in spec.Node) (*Node, error) {
 		r.note(n.readWindows(p.File, len(p.Nodes), in))
 	}
 	n.VXLANPort, n.BrokenTunnelChecksums, n.MTU = in.VXLANPort, in.BrokenTunnelChecksums, in.MTU
-	n.ForwardingSet, n.Assumed = in.Forwarding, in.Assumed
+	n.ForwardingSet, n.Assumed, n.RoutesUnknown = in.Forwarding, in.Assumed, in.RoutesUnknown
 	n.Kube = k
 	if in.RRAS != nil && s.Network.Plugin != spec.PluginRRAS {
 		p.notice("rras of node "+in.Name, "RRAS between two NICs is a part of the design of plugin "+spec.PluginRRAS+"; the network of this lab is made by "+s.Network.Plugin, "spec", "nodes", len(p.Nodes), "rras")

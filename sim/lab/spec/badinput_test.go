@@ -97,6 +97,7 @@ func TestMistakesAreFound(t *testing.T) {
 		{"a zero byte in a program", strings.Replace(right, "node: win1}\n  hosts", "node: win1, run: [a, \"b\\0\"]}\n  hosts", 1), "x.yaml:10:43: an argument of a program has no zero byte"},
 		{"run in a step", right + "  steps: [{name: s, pods: [{name: b, node: linux1, run: [a.exe]}]}]\n", "x.yaml:13:57: a.exe is a program of Windows"},
 		{"pod ranges overlap", strings.Replace(right, "- {name: win1}", "- {name: win1, podCIDR: 10.244.0.0/23}", 1), "x.yaml:8:29: the pod range 10.244.0.0/23 of win1 overlaps 10.244.0.0/24 of linux1"},
+		{"HNS of a node of Antrea", strings.Replace(strings.Replace(right, "ovn-kubernetes", "antrea", 1), "- {name: win1}", "- {name: win1, hnsDump: [x.yaml]}", 1), "x.yaml:8:29: on a node of Antrea the flows of Open vSwitch decide about packets"},
 		{"route without a next hop", strings.Replace(right, "- {name: win1}", "- {name: win1, routes: [{to: 10.0.0.0/8}]}", 1), "x.yaml:8:29: the route of win1 needs the next hop"},
 		{"host twice", right + "    - {name: lan, address: 192.168.1.51}\n", `x.yaml:13:7: a host needs a name of its own; "lan" is empty or taken`},
 		{"unknown Service in a flow", right + "  flows: [{from: pod/client, to: svc/kubernets}]\n", `x.yaml:13:34: svc/kubernets: there is no Service default/kubernets in this lab; did you mean "default/kubernetes"?`},

@@ -264,6 +264,9 @@ type Node struct {
 	// of kube-proxy make it. What becomes of a packet that comes to it holds only if it is,
 	// and the verdict says so. A lab that was made of a real cluster has such nodes.
 	Assumed string `yaml:"assumed,omitempty"`
+	// RoutesUnknown says why nobody knows which ways the node has to the pods of other nodes:
+	// what would take its default route, or has no route at all, is unknown there.
+	RoutesUnknown string `yaml:"routesUnknown,omitempty"`
 	// VTEPMAC is the MAC address of the node's tunnel device or distributed
 	// router, where a dump of another node names it.
 	VTEPMAC string `yaml:"vtepMAC,omitempty"`

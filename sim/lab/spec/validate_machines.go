@@ -36,6 +36,9 @@ func (v *validator) files(s *Spec) {
 		exists(p("manifests", i), "manifest", m)
 	}
 	for i, n := range s.Nodes {
+		if len(n.HNSDump) > 0 && s.Network.Plugin == string(cni.PluginAntrea) {
+			v.add(p("nodes", i, "hnsDump"), "on a node of Antrea the flows of Open vSwitch decide about packets, and its HNS does not; leave hnsDump out")
+		}
 		for j, d := range n.HNSDump {
 			exists(p("nodes", i, "hnsDump", j), "hnsDump", d)
 		}

@@ -92,6 +92,9 @@ func (c *Compiler) Endpoint(e *Endpoint) []*vfp.Layer {
 		return nil
 	}
 	ls := &layers{}
+	if extended(ls, n) {
+		return ls.all
+	}
 	if !n.Is(L2Bridge, L2Tunnel, Overlay) {
 		c.withoutPolicies(ls, n, e)
 		return ls.all
@@ -115,6 +118,9 @@ func (c *Compiler) Endpoint(e *Endpoint) []*vfp.Layer {
 // Host compiles the rules of the host vNIC's port on a switch with these networks.
 func (c *Compiler) Host(networks []*Network) []*vfp.Layer {
 	ls := &layers{}
+	if extended(ls, networks...) {
+		return ls.all
+	}
 	for _, n := range networks {
 		if n.Is(Overlay) && len(c.local(n)) > 0 {
 			c.encap(ls, n, true)

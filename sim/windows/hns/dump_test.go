@@ -96,7 +96,10 @@ func TestFlannelDump(t *testing.T) {
 	if !ok || v != (RemoteSubnetRouteSettings{"10.244.0.0/24", 4096, "192.168.79.39", "ba:c1:6f:91:17:c7"}) {
 		t.Errorf("remote subnet %+v, %v", v, ok)
 	}
-	for _, f := range []string{"network.Extensions", "network.Health", "network.LayeredOn"} {
+	if x := n.Extension("F74F241B-440F-4433-BB28-00F89EAD20D8"); x == nil || !x.IsEnabled || n.OtherExtension() != nil || n.Extension(OpenVSwitchExtension) != nil {
+		t.Errorf("extensions %+v", n.Extensions)
+	}
+	for _, f := range []string{"network.Health", "network.LayeredOn"} {
 		if !slices.Contains(d.Ignored, f) {
 			t.Errorf("%s is not named among the ignored %v", f, d.Ignored)
 		}

@@ -69,6 +69,9 @@ func (m merger) network(n Network) {
 	if old.DNSServerCompartment == 0 {
 		old.DNSServerCompartment = n.DNSServerCompartment
 	}
+	if len(old.Extensions) == 0 {
+		old.Extensions = n.Extensions
+	}
 	whole := len(old.NotShown) > 0 && len(n.NotShown) == 0 && len(n.Ipams) > 0
 	if len(old.Ipams) == 0 || whole {
 		old.Ipams, old.NotShown = n.Ipams, n.NotShown

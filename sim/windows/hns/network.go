@@ -138,6 +138,8 @@ type Network struct {
 	ManagementIP netip.Addr `json:"-"`
 	// NotShown names the fields that a dump does not show because they were cut off.
 	NotShown []string `json:"-"`
+	// Extensions are those of the network's switch. Only HNS v1 shows them.
+	Extensions []SwitchExtension `json:"-"`
 	// DNSServerCompartment is a field of HNS v1.
 	DNSServerCompartment uint32 `json:"-"`
 	// Origin is the configuration behind the network.
@@ -199,6 +201,7 @@ func (n *Network) vxlanPort() uint16 {
 func (n Network) clone() *Network {
 	n.Policies = slices.Clone(n.Policies)
 	n.MacPool.Ranges = slices.Clone(n.MacPool.Ranges)
+	n.Extensions = slices.Clone(n.Extensions)
 	n.Dns = n.Dns.clone()
 	n.Ipams = slices.Clone(n.Ipams)
 	for i := range n.Ipams {

@@ -32,6 +32,7 @@ type V1Network struct {
 	AutomaticDNS         bool              `json:"AutomaticDNS,omitempty"`
 	DrMacAddress         string            `json:"DrMacAddress,omitempty"`
 	Flags                NetworkFlags      `json:"Flags,omitempty"`
+	Extensions           switchExtensions  `json:"Extensions,omitempty"`
 }
 
 // V1Endpoint is an endpoint as HNS v1 and Get-HnsEndpoint show it.
@@ -121,6 +122,7 @@ func FromNetworkV1(v V1Network) (Network, error) {
 		n.Type = t
 	}
 	n.ManagementIP, _ = netip.ParseAddr(v.ManagementIP)
+	n.Extensions = slices.Clone([]SwitchExtension(v.Extensions))
 	n.MacPool.Ranges = slices.Clone(v.MacPools)
 	n.Dns = DNS{Search: list(v.DNSSuffix), ServerList: list(v.DNSServerList)}
 	var err error
@@ -173,7 +175,7 @@ func NetworkV1(n *Network) V1Network {
 	v := V1Network{
 		ID: strings.ToUpper(n.ID), Name: n.Name, Type: n.Type, Flags: n.Flags, DNSServerCompartment: n.DNSServerCompartment,
 		MacPools: slices.Clone(n.MacPool.Ranges), DNSSuffix: strings.Join(n.Dns.Search, ","), DNSServerList: strings.Join(n.Dns.ServerList, ","),
-		DrMacAddress: n.drMacAddress(),
+		DrMacAddress: n.drMacAddress(), Extensions: switchExtensions(slices.Clone(n.Extensions)),
 	}
 	if n.ManagementIP.IsValid() {
 		v.ManagementIP = n.ManagementIP.String()
