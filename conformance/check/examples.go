@@ -136,7 +136,7 @@ func (r *rule) count(text string, t claims.Target) ([]string, error) {
 
 // files are the names that examples of node configuration have.
 var exampleFiles = map[string]string{
-	"cni": "cni.conf", "net-conf": "net-conf.json", "subnet-env": "subnet.env", "kubelet": "start.ps1", "kube-proxy": "start.ps1", "flanneld": "start.ps1",
+	"cni": "cni.conf", "net-conf": "net-conf.json", "subnet-env": "subnet.env", "antrea-agent": "antrea-agent.conf", "kubelet": "start.ps1", "kube-proxy": "start.ps1", "flanneld": "start.ps1",
 	"service-manager": "services.ps1", "kubelet-config": "kubelet.yaml", "kube-proxy-config": "kube-proxy.yaml",
 }
 

@@ -41,6 +41,7 @@ func (im *importing) given(f string, nodes []*labNode) (c chosen, ok bool) {
 	}
 	c = chosen{name: string(p), from: im.b.Shown(f) + ":1"}
 	if p == cni.PluginAntrea && !im.withAgent(&c) || !im.taken(p, im.b.Shown(f), data, c) {
+		im.doubt("the configuration of " + string(p) + " in " + comment(im.b.Shown(f)) + " is refused, by the plugin or by winlab's model of it")
 		return c, false
 	}
 	im.r.fact("network plugin", string(p), im.b.Shown(f), 1)

@@ -16,6 +16,7 @@
 //	                   each plugin, into which cniVersion and name of the list are put
 //	                   as a runtime does. Value is *CNI.
 //	net-conf           Root is the file, keys as flannel's documentation has them.
+//	antrea-agent       Root is antrea-agent.conf of Windows nodes. Value is *Agent.
 //	subnet-env         Root is a map of the keys: {"FLANNEL_NETWORK": ...}.
 //	kubelet, kube-proxy, flanneld
 //	                   Root is a map of flags and variables: {"--v": "4", "$NODE_NAME": "win1"}.

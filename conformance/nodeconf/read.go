@@ -75,6 +75,8 @@ func (s *input) read(name string, embedded bool) ([]*subject.Subject, bool) {
 	head := strings.TrimSpace(s.text)
 	ending := strings.ToLower(path.Ext(name))
 	switch {
+	case name == antreaAgentFile && !strings.HasPrefix(head, "{"):
+		return s.antreaAgent()
 	case strings.HasPrefix(head, "{") || jsonEnding(ending) && !strings.Contains(head[:min(len(head), 4000)], "apiVersion:"):
 		return s.jsonConf(name, head, embedded)
 	case name == "subnet.env" || ending != ".ps1" && isSubnetEnv(head) && !strings.Contains(head, "apiVersion:"):

@@ -14,7 +14,7 @@ import (
 // Tests are the conditions on node configuration that a field and a word
 // cannot express.
 func Tests() []subject.Test {
-	return slices.Concat(commandTests, proxyTests, cniTests, agreementTests, reservedTests)
+	return slices.Concat(commandTests, proxyTests, cniTests, agreementTests, reservedTests, agentTests)
 }
 
 var components = []string{"kubelet", "kube-proxy", "flanneld"}

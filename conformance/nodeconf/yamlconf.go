@@ -61,6 +61,9 @@ func Embedded(file string, data []byte, doc *yaml.Node) ([]*subject.Subject, str
 		if value.Kind != yaml.ScalarNode || strings.TrimSpace(value.Value) == "" || len(value.Value) > maxSize {
 			continue
 		}
+		if path.Base(key.Value) == antreaAgentFile && !strings.Contains(text(source.Child(source.Child(doc, "metadata"), "name")), "windows") {
+			continue // antrea-config is of Linux nodes
+		}
 		s := newInput(file, value.Value)
 		s.place = placeIn(value, lines)
 		subjects, ok := s.read(path.Base(key.Value), true)
