@@ -41,6 +41,10 @@ type Request = flow.Request
 // file, line and column.
 func Load(path string) (*File, error) { return spec.Load(path) }
 
+// LoadShown is [Load] for a lab that was made of something else, which the origins of its objects
+// name.
+func LoadShown(path string, shown spec.Shown) (*File, error) { return spec.LoadShown(path, shown) }
+
 // Parse reads a lab from memory; path is its name, and names of files in the lab
 // are relative to its folder.
 func Parse(path string, data []byte) (*File, error) { return spec.Parse(path, data) }

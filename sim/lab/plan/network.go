@@ -88,15 +88,15 @@ func (p *Plan) cni(in spec.Network) error {
 	masq, route := p.Params.IPMasq, p.Params.HostRoute
 	o := cni.Options{Plugin: cni.Name(in.Plugin), Version: in.Version, IPMasq: &masq, HostRoute: &route, VNI: p.Params.VNI}
 	var err error
-	if o.Conf, err = readConf(p.File.PathOf(in.Conf), cni.ParseConf); err != nil {
+	if o.Conf, err = readConf(p.File, in.Conf, cni.ParseConf); err != nil {
 		return err
 	}
 	if in.NetConf != "" && o.Plugin == cni.PluginAntrea {
-		if o.Agent, err = readConf(p.File.PathOf(in.NetConf), cni.ParseAntreaAgent); err != nil {
+		if o.Agent, err = readConf(p.File, in.NetConf, cni.ParseAntreaAgent); err != nil {
 			return err
 		}
 	} else if in.NetConf != "" {
-		if o.NetConf, err = readConf(p.File.PathOf(in.NetConf), cni.ParseNetConf); err != nil {
+		if o.NetConf, err = readConf(p.File, in.NetConf, cni.ParseNetConf); err != nil {
 			return err
 		}
 	}
@@ -127,10 +127,11 @@ func (p *Plan) dockerBridges() {
 	}
 }
 
-func readConf[T any](file string, parse func(string, []byte) (*T, error)) (*T, error) {
-	data, err := os.ReadFile(file)
+func readConf[T any](f *spec.File, name string, parse func(string, []byte) (*T, error)) (*T, error) {
+	path := f.PathOf(name)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return parse(file, data)
+	return parse(f.Shown(path), data)
 }

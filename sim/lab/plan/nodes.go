@@ -202,19 +202,20 @@ func (n *Node) readDump(f *spec.File, in spec.Node) error {
 	if len(in.HNSDump) == 0 {
 		return nil
 	}
-	var paths []string
+	var paths, shown []string
 	for _, name := range in.HNSDump {
 		paths = append(paths, f.PathOf(name))
+		shown = append(shown, f.Shown(f.PathOf(name)))
 	}
-	d, err := dump.Read(paths...)
+	d, err := dump.ReadShown(f.Shown, paths...)
 	if err != nil {
 		return err
 	}
 	if d.HNS == nil {
-		return fmt.Errorf("none of the files in hnsDump shows objects of HNS: %s; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20", strings.Join(paths, ", "))
+		return fmt.Errorf("none of the files in hnsDump shows objects of HNS: %s; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20", strings.Join(shown, ", "))
 	}
 	if len(d.HNS.LoadBalancers) > 0 && len(d.HNS.Endpoints) == 0 {
-		return fmt.Errorf("of HNS the files in hnsDump show load balancers and no endpoints: %s; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20; Get-HnsEndpoint | ConvertTo-Json -Depth 20", strings.Join(paths, ", "))
+		return fmt.Errorf("of HNS the files in hnsDump show load balancers and no endpoints: %s; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20; Get-HnsEndpoint | ConvertTo-Json -Depth 20", strings.Join(shown, ", "))
 	}
 	for _, r := range d.Dynamic {
 		if in.DynamicPorts == "" && !r.IPv6 && r.Protocol == "tcp" && r.First > 0 && r.Last <= 65535 && r.First < r.Last {

@@ -65,7 +65,7 @@ func TestMistakesInJSON(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		err := new(Manifests).read(path).AsError()
+		err := new(Manifests).read(path, path).AsError()
 		if err == nil {
 			t.Errorf("no mistake in %s", text)
 			continue
@@ -85,7 +85,7 @@ func readText(t *testing.T, text string) *Manifests {
 		t.Fatal(err)
 	}
 	m := &Manifests{}
-	if err := m.read(path).AsError(); err != nil {
+	if err := m.read(path, path).AsError(); err != nil {
 		t.Fatal(err)
 	}
 	return m

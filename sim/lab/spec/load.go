@@ -29,6 +29,8 @@ type File struct {
 	Lab  *Lab
 	node *yaml.Node
 	dir  string
+	// shown names files of a lab that was made in a moment, nil for one that somebody wrote.
+	shown *Shown
 	// man is what was read to check the lab, for whoever asks for it first: it is
 	// changed by its reader. Copies with other versions or steps have the same.
 	man *atomic.Pointer[Manifests]
@@ -52,7 +54,35 @@ func Load(path string) (*File, error) {
 	if node == nil {
 		return nil, found.AsError()
 	}
-	return finishAll(path, node, found)
+	return finishAll(place{path, filepath.Dir(path), nil}, node, found)
+}
+
+// Shown says how the files of a lab are named to people where the lab was made of something
+// else, in a folder that is removed again.
+type Shown struct {
+	// Lab is what the lab was made of. It stands for the lab file, whose lines nobody can look at.
+	Lab string
+	// Files has the names of the files that the lab reads, by their paths as [File.PathOf] has
+	// them. Those that it lacks keep their path.
+	Files map[string]string
+}
+
+// LoadShown is [Load] for a lab that was made of something else, which the origins of its objects
+// name.
+func LoadShown(path string, shown Shown) (*File, error) {
+	var found strict.Mistakes
+	node := read(path, &found, nil)
+	if node == nil {
+		return nil, found.AsError()
+	}
+	return finishAll(place{shown.Lab, filepath.Dir(path), &shown}, node, found)
+}
+
+// place is where a lab is: its name, the folder that names of files are relative to, and how
+// those are shown.
+type place struct {
+	path, dir string
+	shown     *Shown
 }
 
 // Parse reads a lab from memory; path is its name and place.
@@ -62,12 +92,12 @@ func Parse(path string, data []byte) (*File, error) {
 	if node == nil {
 		return nil, found.AsError()
 	}
-	return finishAll(path, node, found)
+	return finishAll(place{path, filepath.Dir(path), nil}, node, found)
 }
 
 // Input is a file that a lab reads.
 type Input struct {
-	// Path is its name as PathOf has it, SHA256 the hash of what it says in hexadecimal
+	// Path is its name as Shown has it, SHA256 the hash of what it says in hexadecimal
 	// digits; that of the lab itself is the hash of its file merged over its bases.
 	Path, SHA256 string
 }
@@ -93,7 +123,7 @@ func (f *File) Inputs() ([]Input, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Input{path, sum(data)})
+		all = append(all, Input{f.Shown(path), sum(data)})
 	}
 	return all, nil
 }
@@ -114,8 +144,8 @@ func scalars(n *yaml.Node, f func(string)) {
 }
 
 // finishAll finishes a lab and checks all of its variants too.
-func finishAll(path string, node *yaml.Node, found strict.Mistakes) (*File, error) {
-	f, err := finish(path, node, found)
+func finishAll(at place, node *yaml.Node, found strict.Mistakes) (*File, error) {
+	f, err := finish(at, node, found)
 	if err != nil {
 		return nil, err
 	}
@@ -141,15 +171,15 @@ func finishAll(path string, node *yaml.Node, found strict.Mistakes) (*File, erro
 // finish turns a document into a lab and validates its values. Mistakes of form
 // are in found already; the rest of such a document is still checked, so that
 // all mistakes are reported at once.
-func finish(path string, node *yaml.Node, found strict.Mistakes) (*File, error) {
-	f := &File{Path: path, node: node, dir: filepath.Dir(path), Lab: new(Lab), man: new(atomic.Pointer[Manifests])}
+func finish(at place, node *yaml.Node, found strict.Mistakes) (*File, error) {
+	f := &File{Path: at.path, node: node, dir: at.dir, shown: at.shown, Lab: new(Lab), man: new(atomic.Pointer[Manifests])}
 	if len(found) > 0 {
 		node = withoutDuplicates(node)
 	}
 	if err := node.Decode(f.Lab); err != nil {
 		var partly *yaml.TypeError
 		if len(found) == 0 {
-			return nil, strict.Mistakes{{File: path, Message: err.Error()}}.AsError()
+			return nil, strict.Mistakes{{File: at.path, Message: err.Error()}}.AsError()
 		}
 		if !errors.As(err, &partly) {
 			return nil, found.AsError()
@@ -497,7 +527,7 @@ func (f *File) overlaid(variant *yaml.Node) (*File, error) {
 	root := *f.node
 	root.Content = append([]*yaml.Node(nil), f.node.Content...)
 	root.Content[keyIndex(&root, "spec")+1] = &over
-	return finish(f.Path, &root, nil)
+	return finish(place{f.Path, f.dir, f.shown}, &root, nil)
 }
 
 // PathOf makes a file name of the lab usable from the working folder.
@@ -506,6 +536,16 @@ func (f *File) PathOf(name string) string {
 		return name
 	}
 	return filepath.Join(f.dir, name)
+}
+
+// Shown is how a file that PathOf gave is named to people.
+func (f *File) Shown(path string) string {
+	if f.shown != nil {
+		if s := f.shown.Files[path]; s != "" {
+			return s
+		}
+	}
+	return path
 }
 
 // Dir is the folder of the lab file.
@@ -527,7 +567,7 @@ func (f *File) Origin(what string, path ...any) *trace.Origin {
 			}
 		}
 	}
-	if n == nil {
+	if n == nil || f.shown != nil {
 		return &trace.Origin{What: what, File: f.Path}
 	}
 	return &trace.Origin{What: what, File: n.HeadComment, Line: n.Line}

@@ -140,15 +140,15 @@ func (f *File) readManifests() (*Manifests, error) {
 	m := &Manifests{}
 	var found strict.Mistakes
 	for _, name := range f.Lab.Spec.Manifests {
-		found = append(found, m.read(f.PathOf(name))...)
+		found = append(found, m.read(f.PathOf(name), f.Shown(f.PathOf(name)))...)
 	}
 	m.daemons(f.Lab.Spec.Nodes)
 	return m, found.AsError()
 }
 
-// read adds all documents of a file.
-func (m *Manifests) read(file string) strict.Mistakes {
-	data, err := os.ReadFile(file)
+// read adds all documents of a file; file is how it is named to people.
+func (m *Manifests) read(path, file string) strict.Mistakes {
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return strict.Mistakes{{File: file, Message: err.Error()}}
 	}

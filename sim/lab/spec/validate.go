@@ -29,6 +29,7 @@ var proxyModes = []string{"kernelspace", "userspace", "none"}
 
 // validator checks the values of a lab, and remembers where each was written.
 type validator struct {
+	of    *File
 	file  string
 	root  *yaml.Node
 	lab   *Lab
@@ -47,7 +48,7 @@ type position struct {
 }
 
 func newValidator(f *File, root *yaml.Node, form strict.Mistakes) *validator {
-	v := &validator{file: f.Path, root: root, lab: f.Lab, form: map[position]bool{}}
+	v := &validator{of: f, file: f.Path, root: root, lab: f.Lab, form: map[position]bool{}}
 	for _, m := range form {
 		v.form[position{m.File, m.Line, m.Column}] = true
 	}

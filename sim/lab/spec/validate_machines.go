@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,12 +18,11 @@ import (
 
 // files complains about files that the lab names and that are not there.
 func (v *validator) files(s *Spec) {
-	f := File{Path: v.file, dir: filepath.Dir(v.file)}
 	exists := func(path []any, what, name string) {
 		if name == "" {
 			return
 		}
-		if info, err := os.Stat(f.PathOf(name)); err != nil {
+		if info, err := os.Stat(v.of.PathOf(name)); err != nil {
 			v.add(path, "%s %s: there is no such file; paths are relative to the lab file", what, name)
 		} else if info.IsDir() && what != "hnsDump" {
 			v.add(path, "%s %s is a folder; name a file", what, name)

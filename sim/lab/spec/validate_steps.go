@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,7 +19,7 @@ func (f *File) StepManifests(step int) (*Manifests, error) {
 	var found strict.Mistakes
 	s := f.Lab.Spec.Steps[step]
 	for _, name := range s.Apply {
-		found = append(found, m.read(f.PathOf(name))...)
+		found = append(found, m.read(f.PathOf(name), f.Shown(f.PathOf(name)))...)
 	}
 	for i, o := range s.Objects {
 		at := f.Origin("", "spec", "steps", step, "objects", i)
@@ -102,9 +101,8 @@ func (v *validator) deleted(path []any, text string) {
 }
 
 func (v *validator) applied(at []any, t Step) {
-	f := File{Path: v.file, dir: filepath.Dir(v.file)}
 	for j, name := range t.Apply {
-		if info, err := os.Stat(f.PathOf(name)); err != nil || info.IsDir() {
+		if info, err := os.Stat(v.of.PathOf(name)); err != nil || info.IsDir() {
 			v.add(sub(at, "apply", j), "%s: there is no such file; write the path of a file with manifests, relative to the lab file", name)
 		}
 	}

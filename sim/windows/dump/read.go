@@ -25,6 +25,12 @@ const maxFiles = 5000
 // named must say something that is understood; in a folder, files that are not
 // understood are listed. The error holds every mistake with its place.
 func Read(paths ...string) (*Node, error) {
+	return ReadShown(func(path string) string { return path }, paths...)
+}
+
+// ReadShown is Read where files have other names for people than their paths: shown says which.
+// Files in folders keep theirs.
+func ReadShown(shown func(path string) string, paths ...string) (*Node, error) {
 	n := &Node{}
 	for _, p := range paths {
 		info, err := os.Stat(p)
@@ -39,8 +45,9 @@ func Read(paths ...string) (*Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		if before := len(n.Mistakes); !n.read(p, data) && len(n.Mistakes) == before {
-			n.mistake(p, 1, "nothing in it is understood; take it for example with: Get-HnsNetwork | ConvertTo-Json -Depth 20")
+		name := shown(p)
+		if before := len(n.Mistakes); !n.read(name, data) && len(n.Mistakes) == before {
+			n.mistake(name, 1, "nothing in it is understood; take it for example with: Get-HnsNetwork | ConvertTo-Json -Depth 20")
 		}
 	}
 	n.finish()

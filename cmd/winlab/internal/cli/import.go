@@ -14,6 +14,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/bundle"
 	"github.com/winlab-dev/winlab/conformance/importer"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/spec"
 )
 
 func (a *app) importCmd() *cobra.Command {
@@ -52,7 +53,7 @@ winlab trace and the other commands that take a lab take a bundle as well.`,
 			return err
 		}
 		defer func() { err = errors.Join(err, b.Close()) }()
-		r, err := writeLab(cmd.Context(), b, out)
+		r, _, err := writeLab(cmd.Context(), b, out)
 		if err != nil {
 			return err
 		}
@@ -105,14 +106,23 @@ func leftOut(w io.Writer, r *importer.Result) error {
 }
 
 // writeLab makes a lab of a bundle and writes it. Files of a bundle in a folder stay where they
-// are; those of a .zip are copied beside the lab.
-func writeLab(ctx context.Context, b *bundle.Bundle, out string) (*importer.Result, error) {
+// are; those of a .zip are copied beside the lab. shown has the names of both in the bundle, by
+// their paths as the lab has them.
+func writeLab(ctx context.Context, b *bundle.Bundle, out string) (r *importer.Result, shown map[string]string, err error) {
 	dir := filepath.Dir(out)
 	name := strings.TrimSuffix(filepath.Base(out), filepath.Ext(out))
 	beside := name + ".files"
 	var copies []string
 	unpacked := b.Unpacked()
-	r, err := importer.Import(ctx, b, labName(name), func(file string) string {
+	shown = map[string]string{}
+	r, err = importer.Import(ctx, b, labName(name), func(file string) (rel string) {
+		defer func() {
+			path := filepath.FromSlash(rel)
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(dir, path)
+			}
+			shown[path] = b.Shown(file)
+		}()
 		if unpacked {
 			copies = append(copies, file)
 			return filepath.ToSlash(filepath.Join(beside, "bundle", file))
@@ -128,7 +138,7 @@ func writeLab(ctx context.Context, b *bundle.Bundle, out string) (*importer.Resu
 		return at
 	}, func(extra string) string { return beside + "/" + extra })
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	put := func(name string, data []byte) error {
 		at := filepath.Join(dir, filepath.FromSlash(name))
@@ -139,8 +149,9 @@ func writeLab(ctx context.Context, b *bundle.Bundle, out string) (*importer.Resu
 	}
 	for extra, data := range r.Extra {
 		if err := put(beside+"/"+extra, data); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		shown[filepath.Join(dir, beside, extra)] = extra + " of " + b.Path
 	}
 	for _, file := range copies {
 		data, err := b.Read(file)
@@ -148,10 +159,10 @@ func writeLab(ctx context.Context, b *bundle.Bundle, out string) (*importer.Resu
 			err = put(beside+"/bundle/"+file, data)
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return r, put(filepath.Base(out), r.Lab)
+	return r, shown, put(filepath.Base(out), r.Lab)
 }
 
 // labName is a name that a lab can have.
@@ -185,11 +196,10 @@ func loadLab(ctx context.Context, path string, warn io.Writer) (f *lab.File, don
 	if err == nil {
 		at := filepath.Join(dir, labName(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))+".yaml")
 		var r *importer.Result
-		if r, err = writeLab(ctx, b, at); err == nil {
+		var files map[string]string
+		if r, files, err = writeLab(ctx, b, at); err == nil {
 			notKnown(warn, r)
-			if f, err = lab.Load(at); err == nil {
-				f.Path = path // what commands to repeat something name: the other is removed
-			}
+			f, err = lab.LoadShown(at, spec.Shown{Lab: path, Files: files})
 		}
 	}
 	if err != nil {

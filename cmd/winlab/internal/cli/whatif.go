@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -104,7 +105,11 @@ func (o *whatifOptions) both(ctx context.Context, args []string) (a, b *lab.Clus
 	if a, err = o.build(ctx, args[0]); err != nil {
 		return nil, nil, err
 	}
-	f, done, err := loadLab(ctx, args[len(args)-1], o.warn)
+	warn := o.warn
+	if len(args) == 1 {
+		warn = io.Discard // the same bundle: it was said
+	}
+	f, done, err := loadLab(ctx, args[len(args)-1], warn)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -151,12 +156,12 @@ func (o *whatifOptions) after(f *lab.File) (variant string, set *spec.Setting, e
 			_, err := kube.ParseVersion(v)
 			errs = append(errs, prefixed("--set kubernetes", err))
 			next.Kubernetes, changed = v, true
-		case k == "windows":
+		case k == "windows" || k == "build":
 			build, err := builds.Parse(v)
 			if err == nil {
 				_, err = builds.Lookup(build)
 			}
-			errs = append(errs, prefixed("--set windows", err))
+			errs = append(errs, prefixed("--set "+k, err))
 			next.Build, changed = v, true
 		default:
 			errs = append(errs, fmt.Errorf("--set %s: %q is not to be set; write windows=BUILD, kubernetes=VERSION or variant=NAME", text, k))
