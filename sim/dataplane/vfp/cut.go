@@ -11,15 +11,14 @@ import (
 // Connections returns the outbound tuples of the TCP connections that the named
 // layer has flows for, sorted.
 func (pt *Port) Connections(layer string) []packet.Tuple {
-	pt.tell()
 	var all []packet.Tuple
 	for _, st := range pt.layers {
 		if st.Name != layer {
 			continue
 		}
 		st.flows.all(func(f *flow) {
-			if k := &f.key; k.dir() == Out && k.proto() == packet.TCP && !f.expired(pt.now) {
-				all = append(all, k.tuple())
+			if k := &f.key; k.dir == Out && k.tuple.Proto == packet.TCP && !f.expired(pt.now) {
+				all = append(all, k.tuple)
 			}
 		})
 	}
@@ -31,7 +30,6 @@ func (pt *Port) Connections(layer string) []packet.Tuple {
 // layers below it see the packet, the layer and those above do not.
 func (s *Switch) Inject(from *Port, layer string, p *packet.Packet, env *Env) Outcome {
 	from.use()
-	from.tell()
 	u := new(unified)
 	u.init()
 	ps := passage{port: from, packet: p, dir: from.enter(), env: env, unified: u}

@@ -1,6 +1,7 @@
 package vfp
 
 import (
+	"encoding/binary"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
@@ -14,19 +15,10 @@ type conn struct {
 	until            time.Duration // on the virtual clock
 	ttl              time.Duration
 	forward, reverse flow
-	// rewrite is what happens to the packets that go the way of the first one; the replies
-	// get the opposite, which is made when there is one.
-	rewrite packet.Rewrite
-	// cameFrom is the MAC address that sent the first packet, of a hairpin.
-	cameFrom packet.MAC
-	hairpin  bool
-	dead     bool
+	dead             bool
 	// orphan says that its rule was taken away since its last packet, carried that
 	// it had a TCP segment without SYN.
 	orphan, carried bool
-	// replaced says of the forward and the reverse flow that another connection has taken
-	// the key.
-	replaced [2]bool
 }
 
 func (c *conn) expired(now time.Duration) bool { return c.dead || now >= c.until }
@@ -34,63 +26,42 @@ func (c *conn) expired(now time.Duration) bool { return c.dead || now >= c.until
 // flow is one direction of a connection.
 type flow struct {
 	// key is where its layer has it, hash that of the key.
-	key  key
-	hash uint64
-	conn *conn
-	rule *Rule
+	key     flowKey
+	hash    uint64
+	conn    *conn
+	rule    *Rule
+	rewrite packet.Rewrite
+	hairpin bool
+	// reverse says that this is the direction of the replies, which undoes what
+	// the other one does.
+	reverse bool
+	// replaced says that another connection has taken the flow's key.
+	replaced bool
 }
 
-func (f *flow) name() *key { return &f.key }
-
-// isReverse reports whether this is the direction of the replies, which undoes what the
-// other one does.
-func (f *flow) isReverse() bool { return f == &f.conn.reverse }
-
-// replaced says that another connection has taken the flow's key.
-func (f *flow) replaced() *bool {
-	if f.isReverse() {
-		return &f.conn.replaced[1]
-	}
-	return &f.conn.replaced[0]
-}
-
-func (f *flow) expired(now time.Duration) bool { return *f.replaced() || f.conn.expired(now) }
-
-// rewrite is what happens to the flow's packets; room is where it may be written.
-func (f *flow) rewrite(room *packet.Rewrite) *packet.Rewrite {
-	if !f.isReverse() {
-		return &f.conn.rewrite
-	}
-	*room = f.conn.undoing()
-	return room
-}
-
-// undoing is the rewrite of the replies.
-func (c *conn) undoing() (rev packet.Rewrite) {
-	k, rw := &c.forward.key, &c.rewrite
-	if rw.Set&(packet.RwDst|packet.RwDstPort) != 0 {
-		rev.Set |= packet.RwSrc | packet.RwSrcPort
-		rev.Src, rev.SrcPort = k.destination(), k.dstPort()
-	}
-	if rw.Set&(packet.RwSrc|packet.RwSrcPort) != 0 {
-		rev.Set |= packet.RwDst | packet.RwDstPort
-		rev.Dst, rev.DstPort = k.source(), k.srcPort()
-	}
-	if c.hairpin {
-		rev.Set |= packet.RwEthDst | packet.RwEthSrc
-		rev.EthDst, rev.EthSrc = c.cameFrom, c.port.MAC
-	}
-	return rev
-}
+func (f *flow) expired(now time.Duration) bool { return f.replaced || f.conn.expired(now) }
 
 // touch notes a packet. Those that took the same way as others are told of later, and not
 // in the order in which they came.
 func (c *conn) touch(now time.Duration) { c.until = max(c.until, now+c.ttl) }
 
+type flowKey struct {
+	tuple packet.Tuple
+	dir   Direction
+}
+
+// flowTuple is a packet's part of the key of a flow as VFP sees it: ICMP by
+// type, not by identifier (vfp.icmp-flow-key).
+func flowTuple(h *packet.Headers) packet.Tuple {
+	t := h.Tuple()
+	t.ICMPID = 0
+	return t
+}
+
 // layerState is a layer of a port together with its flows.
 type layerState struct {
 	*Layer
-	flows table[flow, *flow]
+	flows table[flow]
 	// ages are the connections, by how long they live without a packet: a rule can say.
 	ages []*aging[conn]
 	// insertions counts, for each bucket of keys, the flows that were put in. A
@@ -102,6 +73,27 @@ type layerState struct {
 	makesFlows bool
 	// tunnelPorts are the UDP ports of tunnels that conditions look into.
 	tunnelPorts []uint16
+}
+
+// flow returns the flow with a key, or nil.
+func (st *layerState) flow(k *flowKey, hash uint64) *flow {
+	t := &st.flows
+	if t.n == 0 {
+		return nil
+	}
+	for i := t.at(hash); ; i = t.next(i) {
+		switch p := &t.places[i]; {
+		case p.v == nil:
+			return nil
+		case p.hash == hash && p.v.key == *k:
+			return p.v
+		}
+	}
+}
+
+// keepFlow notes how to undo what follows to the flow with a key; f is the one that it has.
+func (st *layerState) keepFlow(undo *journal.Journal, k flowKey, hash uint64, f *flow) {
+	st.flows.keep(undo, hash, f, func() *flow { return st.flow(&k, hash) })
 }
 
 // age puts a connection where it is looked at when it can be over.
@@ -119,7 +111,7 @@ func (st *layerState) age(c *conn) {
 
 // gone reports whether no flow of the connection can be found any more, or none is of use.
 func (c *conn) gone() bool {
-	return c.dead || c.replaced[0] && (c.reverse.conn == nil || c.replaced[1])
+	return c.dead || c.forward.replaced && (c.reverse.conn == nil || c.reverse.replaced)
 }
 
 // forget takes out the flows that are over.
@@ -166,11 +158,13 @@ func (st *layerState) put(f *flow, now time.Duration, undo *journal.Journal) {
 		st.forget(now)
 	}
 	f.conn.port.changed()
-	old := st.flows.get(&f.key, f.hash)
-	st.flows.keep(undo, f.key, f.hash, old)
+	old := st.flow(&f.key, f.hash)
+	if undo.On() {
+		st.keepFlow(undo, f.key, f.hash, old)
+	}
 	if old != nil {
-		journal.Keep(undo, old.replaced())
-		*old.replaced() = true
+		journal.Keep(undo, &old.replaced)
+		old.replaced = true
 		st.flows.swap(f.hash, old, f)
 	} else {
 		st.flows.add(f.hash, f)
@@ -186,25 +180,46 @@ const buckets = 1 << 10
 
 func bucketOf(hash uint64) uint16 { return uint16(hash >> (64 - 10)) }
 
+// spread is the hash of the key.
+func (k *flowKey) spread() uint64 {
+	t := &k.tuple
+	src, dst := t.Src.As16(), t.Dst.As16()
+	le := binary.LittleEndian
+	x := uint64(t.SrcPort)<<48 | uint64(t.DstPort)<<32 | uint64(t.ICMPType)<<16 | uint64(t.Proto)<<8 | uint64(k.dir)
+	for _, w := range [...]uint64{le.Uint64(src[:]), le.Uint64(src[8:]), le.Uint64(dst[:]), le.Uint64(dst[8:])} {
+		x = (x ^ x>>29 ^ w) * 0xbf58476d1ce4e5b9
+	}
+	return x ^ x>>32 // places of a table go by the last bits
+}
+
 // remember keeps a new connection: the flow of the packet that opened it, which
 // came from a MAC address with the flow's key and now is p, and the flow of the replies.
 // The replies to a hairpin come in at the same side as the requests, all others
 // at the opposite side.
 func (st *layerState) remember(c *conn, p *packet.Packet, cameFrom packet.MAC, env *Env) {
-	k, rev := &c.forward.key, &c.reverse
-	rev.conn, rev.rule = c, c.forward.rule
-	dir := k.dir().opposite()
-	if c.hairpin {
-		dir, c.cameFrom = k.dir(), cameFrom
+	k, rw, rev := &c.forward.key, &c.forward.rewrite, &c.reverse
+	rev.conn, rev.rule, rev.hairpin, rev.reverse = c, c.forward.rule, c.forward.hairpin, true
+	if rw.Set&(packet.RwDst|packet.RwDstPort) != 0 {
+		rev.rewrite.Set |= packet.RwSrc | packet.RwSrcPort
+		rev.rewrite.Src, rev.rewrite.SrcPort = k.tuple.Dst, k.tuple.DstPort
+	}
+	if rw.Set&(packet.RwSrc|packet.RwSrcPort) != 0 {
+		rev.rewrite.Set |= packet.RwDst | packet.RwDstPort
+		rev.rewrite.Dst, rev.rewrite.DstPort = k.tuple.Src, k.tuple.SrcPort
+	}
+	dir := k.dir.opposite()
+	if rev.hairpin {
+		dir = k.dir
+		rev.rewrite.Set |= packet.RwEthDst | packet.RwEthSrc
+		rev.rewrite.EthDst, rev.rewrite.EthSrc = cameFrom, c.port.MAC
 	}
 	st.put(&c.forward, env.Now, env.Journal)
 	// A packet from an address to itself is its own reply.
-	now := keyOf(p, k.dir())
-	if rev.key = now.reversed(dir); rev.key != *k {
+	if rev.key = (flowKey{flowTuple(p.Headers()).Reverse(), dir}); rev.key != *k {
 		rev.hash = rev.key.spread()
 		st.put(rev, env.Now, env.Journal)
 	} else {
-		*rev.replaced() = true
+		rev.replaced = true
 	}
 	if !env.Journal.On() {
 		st.age(c)

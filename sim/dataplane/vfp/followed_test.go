@@ -105,7 +105,7 @@ func TestWhatEndsAPath(t *testing.T) {
 			}
 		}, false},
 		{"a flow with another key", func(_ *Switch, from, _ *Port) {
-			from.layers[0].put(flowAt(from, key{src: [2]uint64{0, 9}}), 0, nil)
+			from.layers[0].put(flowAt(from, flowKey{packet.Tuple{Src: addr("10.0.0.9")}, Out}), 0, nil)
 		}, true},
 		{"the layer's flows are cut", func(_ *Switch, from, _ *Port) { from.Flush("L") }, false},
 		{"another unified flow in its place", func(_ *Switch, from, _ *Port) {
@@ -245,13 +245,13 @@ func forgetsEarly(t testing.TB, flows int) {
 }
 
 // flowAt is a flow of a new connection.
-func flowAt(pt *Port, k key) *flow {
+func flowAt(pt *Port, k flowKey) *flow {
 	c := &conn{port: pt, ttl: DefaultTTL, until: DefaultTTL}
 	c.forward = flow{conn: c, key: k, hash: k.spread()}
 	return &c.forward
 }
 
-func valuesOf[V any, P keyed[V]](t *table[V, P]) []*V {
+func valuesOf[V any](t *table[V]) []*V {
 	var all []*V
 	t.all(func(v *V) { all = append(all, v) })
 	return all

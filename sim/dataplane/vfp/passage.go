@@ -27,10 +27,8 @@ type passage struct {
 	layer *layerState
 	group *Group
 	rule  *Rule
-	key   key
+	key   flowKey
 	hash  uint64
-	// undoes is room for the rewrite of a flow of replies.
-	undoes packet.Rewrite
 }
 
 // drop is the result of a packet that goes no further.
@@ -38,8 +36,7 @@ func drop(reason trace.Reason) Result { return Result{Reason: reason} }
 
 // visitLayers sends a packet through every layer and keeps the unified flow that
 // comes of it, by a key with its hash.
-func (pt *Port) visitLayers(p *packet.Packet, k *key, hash uint64, env *Env) Result {
-	pt.tell()
+func (pt *Port) visitLayers(p *packet.Packet, k *unifiedKey, hash uint64, env *Env) Result {
 	u := pt.spare
 	if u == nil {
 		u = new(unified)
@@ -49,7 +46,7 @@ func (pt *Port) visitLayers(p *packet.Packet, k *key, hash uint64, env *Env) Res
 	// The passage is part of the port because it would not stay on the stack:
 	// actions see it through an interface.
 	ps := &pt.passage
-	ps.port, ps.packet, ps.dir, ps.env, ps.unified = pt, p, k.dir(), env, u
+	ps.port, ps.packet, ps.dir, ps.env, ps.unified = pt, p, k.dir, env, u
 	size := p.Len()
 	res := ps.run()
 	// With a recorder each packet visits the layers: it would be kept for nobody but
@@ -117,7 +114,7 @@ func (ps *passage) visit(l *layerState) Result {
 	if l.Stateful {
 		flows := l.makesFlows || l.flows.n != 0
 		if flows {
-			ps.key = keyOf(ps.packet, ps.dir)
+			ps.key.tuple, ps.key.dir = flowTuple(h), ps.dir
 			ps.hash = ps.key.spread()
 		}
 		if laterFragment(h) {
@@ -151,12 +148,12 @@ func (ps *passage) visit(l *layerState) Result {
 // idle for too long is forgotten.
 func (ps *passage) flow() *flow {
 	st := ps.layer
-	f := st.flows.get(&ps.key, ps.hash)
+	f := st.flow(&ps.key, ps.hash)
 	if f == nil {
 		return nil
 	}
 	if undo := ps.env.Journal; undo.On() {
-		st.flows.keep(undo, ps.key, ps.hash, f)
+		st.keepFlow(undo, ps.key, ps.hash, f)
 		journal.Keep(undo, f.conn)
 	}
 	if !f.expired(ps.env.Now) {
@@ -211,13 +208,10 @@ func asksToOpen(f uint8) bool { return f&(packet.SYN|packet.ACK) == packet.SYN }
 
 // carry notes that a packet of a connection, not only its SYN, has taken the flow.
 func (c *conn) carry(proto packet.Proto, flags uint8) {
-	if carries(proto, flags) {
+	if proto == packet.TCP && !asksToOpen(flags) {
 		c.carried = true
 	}
 }
-
-// carries reports whether a packet is a TCP segment of a connection that is open.
-func carries(proto packet.Proto, flags uint8) bool { return proto == packet.TCP && !asksToOpen(flags) }
 
 // asks asks a question about a flow and records the answer.
 func (ps *passage) asks(f *flow, q *evidence.Question) string {
@@ -236,23 +230,22 @@ func (ps *passage) follow(f *flow) Result {
 	f.conn.touch(now)
 	u := ps.unified
 	u.addFlow(f)
-	rw, hairpin := f.rewrite(&ps.undoes), f.conn.hairpin
-	u.addRewrite(rw)
+	u.addRewrite(&f.rewrite)
 	u.rules = append(u.rules, f.rule)
 	if !ps.env.Rec.On() {
-		ps.packet.Apply(rw)
-		return Result{Pass: true, Hairpin: hairpin}
+		ps.packet.Apply(&f.rewrite)
+		return Result{Pass: true, Hairpin: f.hairpin}
 	}
 	before := *ps.packet.Headers()
-	ps.packet.Apply(rw)
+	ps.packet.Apply(&f.rewrite)
 	s := trace.Step{Action: trace.ActAllow, Changes: diff.Headers(ps.env.Rec, &before, ps.packet.Headers(), shownChanges),
-		Event: trace.Of(flowFollowed{reverse: f.isReverse(), translated: rw.Set != 0, hairpin: hairpin})}
-	if rw.Set != 0 {
+		Event: trace.Of(flowFollowed{reverse: f.reverse, translated: f.rewrite.Set != 0, hairpin: f.hairpin})}
+	if f.rewrite.Set != 0 {
 		s.Action = trace.ActRewrite
 	}
 	ps.rule = f.rule
 	ps.record(&s, factFlow)
-	return Result{Pass: true, Hairpin: hairpin}
+	return Result{Pass: true, Hairpin: f.hairpin}
 }
 
 // fragmentRule returns the rule that leaves open what happens to a fragment
@@ -315,20 +308,20 @@ func (ps *passage) tupleTaken(h *packet.Headers) (port uint16, f *flow) {
 	if !l.Stateful || l.flows.n == 0 || h.Proto != packet.UDP && !opens(h) {
 		return 0, nil
 	}
-	k := keyOf(ps.packet, ps.dir)
-	reply := k.reversed(ps.dir.opposite())
-	f = l.flows.get(&reply, reply.spread())
+	reply := flowKey{flowTuple(h).Reverse(), ps.dir.opposite()}
+	f = l.flow(&reply, reply.spread())
 	// What a hairpin sent back passes the port again, behind the translation: it is the
 	// flow's own connection.
-	if f == nil || !f.isReverse() || f.conn.hairpin || f.expired(ps.env.Now) || ps.asks(f, questionTaken) != ownPort {
+	if f == nil || !f.reverse || f.hairpin || f.expired(ps.env.Now) || ps.asks(f, questionTaken) != ownPort {
 		return 0, nil
 	}
 	for range 1 << 16 {
-		if reply.setDstPort(reply.dstPort() + 1); reply.dstPort() < firstOwnPort {
+		reply.tuple.DstPort++
+		if reply.tuple.DstPort < firstOwnPort {
 			continue
 		}
-		if g := l.flows.get(&reply, reply.spread()); g == nil || g.expired(ps.env.Now) {
-			return reply.dstPort(), f
+		if g := l.flow(&reply, reply.spread()); g == nil || g.expired(ps.env.Now) {
+			return reply.tuple.DstPort, f
 		}
 	}
 	return 0, nil
@@ -405,7 +398,7 @@ func (ps *passage) rewrite(c *conn, rw *rewriting) Result {
 		ps.unified.addRewrite(&rw.set)
 	}
 	if c != nil {
-		c.rewrite, c.hairpin = rw.set, rw.hairpin
+		c.forward.rewrite, c.forward.hairpin = rw.set, rw.hairpin
 		ps.layer.remember(c, p, cameFrom, ps.env)
 		ps.unified.addFlow(&c.forward)
 	}

@@ -66,9 +66,8 @@ type Port struct {
 
 	layers  []*layerState // in outbound order
 	order   openOrder     // of two of them
-	unified table[unified, *unified]
+	unified table[unified]
 	unused  aging[unified] // when to look whether one is used
-	due     []*unified     // those with packets that connections do not know of
 	spare   *unified       // one that was not kept, to use again
 	passage passage        // of the packet that is visiting the layers
 	now     time.Duration
@@ -270,16 +269,16 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	}
 	journal.Keep(env.Journal, &pt.now)
 	pt.now = env.Now
-	k := unifiedKeyOf(p, dir)
-	hash := k.spread()
+	k := unifiedKey{h.Tuple(), h.EthDst, dir}
+	hash := k.hash(h, p.Bytes())
 	if env.Rec != nil || env.Journal != nil || h.Fragment || p.Len() > maxFast {
 		return pt.visitLayers(p, &k, hash, env)
 	}
-	u := pt.unified.get(&k, hash)
+	u := pt.find(&k, hash)
 	if u == nil || !pt.holds(u, env.Now) {
 		return pt.visitLayers(p, &k, hash, env)
 	}
-	pt.follows(u, env.Now, h.Proto, h.TCPFlags, p.Len())
+	u.pass(env.Now, h.Proto, h.TCPFlags, 1, uint64(p.Len()))
 	if env.Path.On() {
 		pt.record(env.Path, u, p.Len())
 	}

@@ -8,16 +8,10 @@ import (
 
 // table finds values by the hash of a key that each value holds itself: places in one
 // array, taken in turn from the one that a hash names. Beside a map it saves a copy of every
-// key, and whoever looks up, puts and takes out computes one hash.
-type table[V any, P keyed[V]] struct {
+// key, and whoever looks up, puts and takes out computes one hash. The user compares keys.
+type table[V any] struct {
 	places []place[V] // a power of two of them
 	n      int
-}
-
-// keyed is a value of a table: it has its key.
-type keyed[V any] interface {
-	*V
-	name() *key
 }
 
 type place[V any] struct {
@@ -27,14 +21,14 @@ type place[V any] struct {
 
 // at is the first place for a hash, next the one after a place. A place without a value
 // ends the search. The table must not be empty.
-func (t *table[V, P]) at(hash uint64) int { return int(hash) & (len(t.places) - 1) }
-func (t *table[V, P]) next(i int) int     { return (i + 1) & (len(t.places) - 1) }
+func (t *table[V]) at(hash uint64) int { return int(hash) & (len(t.places) - 1) }
+func (t *table[V]) next(i int) int     { return (i + 1) & (len(t.places) - 1) }
 
 // firstPlaces is how many places there are in the smallest table that has one.
 const firstPlaces = 16
 
 // add puts a value in. None with its key is there.
-func (t *table[V, P]) add(hash uint64, v *V) {
+func (t *table[V]) add(hash uint64, v *V) {
 	if 8*t.n >= 5*len(t.places) { // from there on searches become long
 		old := t.places
 		t.places = make([]place[V], max(firstPlaces, 2*len(old)))
@@ -48,7 +42,7 @@ func (t *table[V, P]) add(hash uint64, v *V) {
 	t.put(place[V]{hash, v})
 }
 
-func (t *table[V, P]) put(p place[V]) {
+func (t *table[V]) put(p place[V]) {
 	i := t.at(p.hash)
 	for t.places[i].v != nil {
 		i = t.next(i)
@@ -56,23 +50,8 @@ func (t *table[V, P]) put(p place[V]) {
 	t.places[i] = p
 }
 
-// get is the value with a key, of which hash is the hash; nil when there is none.
-func (t *table[V, P]) get(k *key, hash uint64) *V {
-	if t.n == 0 {
-		return nil
-	}
-	for i := t.at(hash); ; i = t.next(i) {
-		switch p := &t.places[i]; {
-		case p.v == nil:
-			return nil
-		case p.hash == hash && *P(p.v).name() == *k:
-			return p.v
-		}
-	}
-}
-
-// place is the place of a value; ok is false when it is not there.
-func (t *table[V, P]) place(hash uint64, v *V) (i int, ok bool) {
+// find is the place of a value; ok is false when it is not there.
+func (t *table[V]) find(hash uint64, v *V) (i int, ok bool) {
 	if t.n == 0 {
 		return 0, false
 	}
@@ -85,16 +64,16 @@ func (t *table[V, P]) place(hash uint64, v *V) (i int, ok bool) {
 }
 
 // swap puts a value in the place of another with the same key.
-func (t *table[V, P]) swap(hash uint64, old, v *V) {
-	if i, ok := t.place(hash, old); ok {
+func (t *table[V]) swap(hash uint64, old, v *V) {
+	if i, ok := t.find(hash, old); ok {
 		t.places[i].v = v
 	}
 }
 
 // remove takes a value out, if it is there. Values behind its place move up, or a search
 // for them would end there.
-func (t *table[V, P]) remove(hash uint64, v *V) {
-	i, ok := t.place(hash, v)
+func (t *table[V]) remove(hash uint64, v *V) {
+	i, ok := t.find(hash, v)
 	if !ok {
 		return
 	}
@@ -110,16 +89,13 @@ func (t *table[V, P]) remove(hash uint64, v *V) {
 }
 
 // keep notes how to undo what follows to the values of one key: before is the value that it
-// has now, nil for none.
-func (t *table[V, P]) keep(j *journal.Journal, k key, hash uint64, before *V) {
-	if j.On() {
-		t.keepNoted(j, k, hash, before)
+// has now, nil for none, and now finds the one that it has then.
+func (t *table[V]) keep(j *journal.Journal, hash uint64, before *V, now func() *V) {
+	if !j.On() {
+		return
 	}
-}
-
-func (t *table[V, P]) keepNoted(j *journal.Journal, k key, hash uint64, before *V) {
 	j.Add(func() {
-		if v := t.get(&k, hash); v != nil {
+		if v := now(); v != nil {
 			t.remove(hash, v)
 		}
 		if before != nil {
@@ -129,7 +105,7 @@ func (t *table[V, P]) keepNoted(j *journal.Journal, k key, hash uint64, before *
 }
 
 // all calls f with every value. f must not change the table.
-func (t *table[V, P]) all(f func(*V)) {
+func (t *table[V]) all(f func(*V)) {
 	for i := range t.places {
 		if v := t.places[i].v; v != nil {
 			f(v)
@@ -138,7 +114,7 @@ func (t *table[V, P]) all(f func(*V)) {
 }
 
 // clear takes all values out.
-func (t *table[V, P]) clear() {
+func (t *table[V]) clear() {
 	clear(t.places)
 	t.n = 0
 }

@@ -12,27 +12,28 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// numbered is a value whose key is a number.
-type numbered struct{ key, hash uint64 }
-
-func (v *numbered) name() *key { return keyNo(v.key) }
-
-func keyNo(n uint64) *key { return &key{src: [2]uint64{0, n}} }
-
 // A table holds what a map holds, also where many keys have one hash, and undone changes
 // leave what was there.
 func TestTableIsAMap(t *testing.T) {
+	type value struct{ key, hash uint64 }
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, keys := range []uint64{3, 40, 1000} {
 		for _, hashes := range []uint64{1, 7, 1 << 40} {
-			var tab table[numbered, *numbered]
-			want := map[uint64]*numbered{}
-			get := func(n uint64) *numbered { return tab.get(keyNo(n), n%hashes) }
+			var tab table[value]
+			want := map[uint64]*value{}
+			get := func(key uint64) *value {
+				for i := tab.at(key % hashes); tab.n > 0 && tab.places[i].v != nil; i = tab.next(i) {
+					if v := tab.places[i].v; v.key == key {
+						return v
+					}
+				}
+				return nil
+			}
 			change := func(j *journal.Journal) {
-				v := &numbered{key: rng.Uint64N(keys)}
+				v := &value{key: rng.Uint64N(keys)}
 				v.hash = v.key % hashes
 				old := want[v.key]
-				tab.keep(j, *keyNo(v.key), v.hash, old)
+				tab.keep(j, v.hash, old, func() *value { return get(v.key) })
 				journal.KeepKey(j, want, v.key)
 				switch {
 				case old == nil:
@@ -59,8 +60,8 @@ func TestTableIsAMap(t *testing.T) {
 					tab.clear()
 					clear(want)
 				}
-				got := map[uint64]*numbered{}
-				tab.all(func(v *numbered) { got[v.key] = v })
+				got := map[uint64]*value{}
+				tab.all(func(v *value) { got[v.key] = v })
 				if key := rng.Uint64N(keys); tab.n != len(want) || get(key) != want[key] || n%20 == 0 && !maps.Equal(got, want) {
 					t.Fatalf("%d keys, %d hashes, change %d: %d values, want %d; %d is %v, want %v", keys, hashes, n, tab.n, len(want), key, get(key), want[key])
 				}

@@ -1,6 +1,8 @@
 package vfp
 
 import (
+	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -13,8 +15,11 @@ import (
 // rests on there being none.
 type unified struct {
 	// What every packet looks at comes first.
-	key  key
+	key  unifiedKey
 	hash uint64
+	// gone is set when the port has forgotten it.
+	gone    bool
+	hairpin bool
 	// seen is what the port's count of changes was when it was last found to be valid;
 	// it is valid until the time until if that is what it is still.
 	seen  uint64
@@ -24,27 +29,22 @@ type unified struct {
 	// packets and bytes are those of which its rules do not know yet.
 	packets, bytes uint64
 	ops            []op
-	hairpin        bool
-	// due says that its connections do not know of its last packets (see [Port.tell]), and
-	// carried that there was a TCP segment without SYN among them.
-	due, carried bool
-	// gone is set when the port has forgotten it.
-	gone bool
+	conns          []*conn // of its flows, each once
+
+	flows    []*flow
+	absences []absence
 	// uncacheable is set when the outcome rests on more of the packet than the
 	// key has, so that it says nothing about the next packet.
 	uncacheable bool
 	// inside is set when it rests on what is in a tunnel. Then it says nothing about
 	// other packets of the port, but it does about those of a path that put on the tunnel.
 	inside bool
-
-	// Room for what most flows need, to save allocations.
-	opRoom [1]op
-
-	flows    []*flow
-	absences []absence
 	// rules decided about the flow's packets.
 	rules []*Rule
 
+	// Room for what most flows need, to save allocations.
+	opRoom      [1]op
+	connRoom    [2]*conn
 	flowRoom    [2]*flow
 	absenceRoom [2]absence
 	ruleRoom    [4]*Rule
@@ -64,6 +64,16 @@ func (u *unified) addAbsence(l *layerState, hash uint64) {
 	u.absences = append(u.absences, absence{l, b, l.insertions[b]})
 }
 
+// unifiedKey is everything of a packet that a rule or flow can look at. What is
+// not in it, a tunnel's inside and the fragment offset, sends a packet through
+// the layers. TCP flags are not in it because they only decide whether a flow is
+// made: with a flow they do not matter, and a refusal is not remembered.
+type unifiedKey struct {
+	tuple  packet.Tuple
+	ethDst packet.MAC
+	dir    Direction
+}
+
 const (
 	// maxUnified bounds a port's unified flows: at the limit the cache is cleared.
 	maxUnified = 1 << 16
@@ -76,52 +86,28 @@ const (
 	maxFast = 60000
 )
 
-func (u *unified) name() *key { return &u.key }
-
 func (u *unified) init() {
 	*u = unified{}
-	u.ops, u.flows, u.absences, u.rules = u.opRoom[:0], u.flowRoom[:0], u.absenceRoom[:0], u.ruleRoom[:0]
+	u.ops, u.conns, u.flows, u.absences, u.rules = u.opRoom[:0], u.connRoom[:0], u.flowRoom[:0], u.absenceRoom[:0], u.ruleRoom[:0]
 }
 
 // addFlow notes that u rests on a flow.
-func (u *unified) addFlow(f *flow) { u.flows = append(u.flows, f) }
+func (u *unified) addFlow(f *flow) {
+	u.flows = append(u.flows, f)
+	if !slices.Contains(u.conns, f.conn) {
+		u.conns = append(u.conns, f.conn)
+	}
+}
 
-// pass notes packets, the last one of them at that time. The connections are told at once.
+// pass notes packets, the last one of them at that time.
 func (u *unified) pass(now time.Duration, proto packet.Proto, flags uint8, packets, bytes uint64) {
 	u.used = max(u.used, now)
-	for _, f := range u.flows {
-		f.conn.touch(now)
-		f.conn.carry(proto, flags)
+	for _, c := range u.conns {
+		c.touch(now)
+		c.carry(proto, flags)
 	}
 	u.packets += packets
 	u.bytes += bytes
-}
-
-// follows notes a packet, which only moves the ends of connections on: they are told of it
-// later, together with those that follow.
-func (pt *Port) follows(u *unified, now time.Duration, proto packet.Proto, flags uint8, bytes int) {
-	u.used = max(u.used, now)
-	u.packets++
-	u.bytes += uint64(bytes)
-	u.carried = u.carried || carries(proto, flags)
-	if !u.due {
-		u.due = true
-		pt.due = append(pt.due, u)
-	}
-}
-
-// tell tells the connections of the packets that have followed unified flows. It comes before
-// everything that asks a connection of the port how long it lives, or what it has carried.
-func (pt *Port) tell() {
-	for i, u := range pt.due {
-		for _, f := range u.flows {
-			f.conn.touch(u.used)
-			f.conn.carried = f.conn.carried || u.carried
-		}
-		u.due, u.carried = false, false
-		pt.due[i] = nil
-	}
-	pt.due = pt.due[:0]
 }
 
 // holds is valid for a port's packets, which need not look at all of it as long as nothing
@@ -130,7 +116,7 @@ func (pt *Port) holds(u *unified, now time.Duration) bool {
 	if u.seen == pt.happened && now < u.until {
 		return true
 	}
-	if pt.tell(); !u.valid(now) {
+	if !u.valid(now) {
 		return false
 	}
 	u.seen, u.until = pt.happened, u.end()
@@ -140,10 +126,39 @@ func (pt *Port) holds(u *unified, now time.Duration) bool {
 // end is when the first of its flows expires if no packet comes any more.
 func (u *unified) end() time.Duration {
 	end := path.Forever
-	for _, f := range u.flows {
-		end = min(end, f.conn.until)
+	for _, c := range u.conns {
+		end = min(end, c.until)
 	}
 	return end
+}
+
+// hash spreads packets that have different unified flows.
+func (k *unifiedKey) hash(h *packet.Headers, frame []byte) uint64 {
+	be := binary.BigEndian
+	x := uint64(h.SrcPort)<<40 | uint64(h.DstPort)<<24 | uint64(h.ICMPID)<<8 | uint64(k.dir)
+	if f := frame[h.L3:]; h.IPVersion == 4 {
+		x ^= be.Uint64(f[12:])
+	} else {
+		x ^= be.Uint64(f[8:]) ^ be.Uint64(f[16:])*3 ^ be.Uint64(f[24:])*5 ^ be.Uint64(f[32:])*7
+	}
+	x = (x ^ x>>32) * 0x9e3779b97f4a7c15
+	return x ^ x>>29
+}
+
+// find returns the port's unified flow for a packet, or nil.
+func (pt *Port) find(k *unifiedKey, hash uint64) *unified {
+	t := &pt.unified
+	if t.n == 0 {
+		return nil
+	}
+	for i := t.at(hash); ; i = t.next(i) {
+		switch p := &t.places[i]; {
+		case p.v == nil:
+			return nil
+		case p.hash == hash && p.v.key == *k:
+			return p.v
+		}
+	}
 }
 
 // changed notes that a flow comes or ends, or that the port changes.
@@ -169,12 +184,12 @@ func (u *unified) valid(now time.Duration) bool {
 }
 
 // keep stores a unified flow that was just made, by its key and the hash of that.
-func (pt *Port) keep(k *key, hash uint64, u *unified, now time.Duration) {
+func (pt *Port) keep(k *unifiedKey, hash uint64, u *unified, now time.Duration) {
 	if pt.unified.n >= firstSweep {
 		pt.forget(now)
 	}
 	u.used, u.key, u.hash = now, *k, hash
-	if old := pt.unified.get(k, hash); old != nil {
+	if old := pt.find(k, hash); old != nil {
 		pt.changed()
 		pt.settle(old)
 		old.gone = true
