@@ -156,27 +156,36 @@ func (im *importing) block(n *labNode) (netip.Prefix, string) {
 		if c.why != "" || c.dump == nil || c.dump.HNS == nil {
 			continue
 		}
-		own := strings.EqualFold(c.name, n.name)
-		for i := range c.dump.HNS.Networks {
-			x := &c.dump.HNS.Networks[i]
-			if x.Origin == nil {
-				continue
-			}
-			for _, s := range x.Subnets() {
-				if p := s.Prefix(); own && x.Is(hns.Overlay, hns.L2Bridge) && p.IsValid() && p.Addr().Is4() && !p.Contains(n.address) {
-					return p, im.r.fact("range of pods of "+n.name, p.String(), x.Origin.File, x.Origin.Line)
-				}
-			}
-			for s := range hns.EachSettings[hns.RemoteSubnetRouteSettings](x.Policies) {
-				if p, err := netip.ParsePrefix(s.DestinationPrefix); err == nil && s.ProviderAddress == n.address.String() && !own {
-					return p.Masked(), im.r.fact("range of pods of "+n.name, p.String(), x.Origin.File, x.Origin.Line)
-				}
+		if p, from := im.blockSeen(c, n); p.IsValid() {
+			return p, from
+		}
+	}
+	return netip.Prefix{}, ""
+}
+
+// blockSeen is a node's block as HNS and the routes of a node show it, its own or another; invalid where
+// they do not.
+func (im *importing) blockSeen(c *collected, n *labNode) (netip.Prefix, string) {
+	own := strings.EqualFold(c.name, n.name)
+	for i := range c.dump.HNS.Networks {
+		x := &c.dump.HNS.Networks[i]
+		if x.Origin == nil {
+			continue
+		}
+		for _, s := range x.Subnets() {
+			if p := s.Prefix(); own && x.Is(hns.Overlay, hns.L2Bridge) && p.IsValid() && p.Addr().Is4() && !p.Contains(n.address) {
+				return p, im.r.fact("range of pods of "+n.name, p.String(), x.Origin.File, x.Origin.Line)
 			}
 		}
-		for _, r := range c.dump.Routes {
-			if !own && r.Via == n.address && r.To.Bits() >= 16 && r.To.Bits() < 32 {
-				return r.To.Masked(), im.r.fact("range of pods of "+n.name, r.To.Masked().String(), r.Place.File, r.Place.Line)
+		for s := range hns.EachSettings[hns.RemoteSubnetRouteSettings](x.Policies) {
+			if p, err := netip.ParsePrefix(s.DestinationPrefix); err == nil && s.ProviderAddress == n.address.String() && !own {
+				return p.Masked(), im.r.fact("range of pods of "+n.name, p.String(), x.Origin.File, x.Origin.Line)
 			}
+		}
+	}
+	for _, r := range c.dump.Routes {
+		if !own && r.Via == n.address && r.To.Bits() >= 16 && r.To.Bits() < 32 {
+			return r.To.Masked(), im.r.fact("range of pods of "+n.name, r.To.Masked().String(), r.Place.File, r.Place.Line)
 		}
 	}
 	return netip.Prefix{}, ""

@@ -114,8 +114,18 @@ func ParseAntreaAgent(file string, data []byte) (*AntreaAgent, error) {
 	if f.EnableIPSecTunnel {
 		bad("enableIPSecTunnel", "with enableIPSecTunnel antrea-agent does not start on Windows; leave it out")
 	}
-	for _, gate := range slices.Sorted(maps.Keys(f.FeatureGates)) {
-		switch on := f.FeatureGates[gate]; {
+	a.gates(file, f.FeatureGates, bad)
+	if f.NodePortLocal.Enable {
+		a.Warnings = append(a.Warnings, file+": nodePortLocal: ports of a node for each pod are not simulated")
+	}
+	a.unread(file, &root)
+	return a, errors.Join(errs...)
+}
+
+// gates reads the feature gates.
+func (a *AntreaAgent) gates(file string, gates map[string]bool, bad func(field, format string, args ...any)) {
+	for _, gate := range slices.Sorted(maps.Keys(gates)) {
+		switch on := gates[gate]; {
 		case gate == "AntreaProxy" && !on:
 			bad("featureGates", "the feature AntreaProxy is off; it must be on for Windows nodes (docs/feature-gates.md of antrea-io/antrea), and winlab has no model without it")
 		case on && slices.Contains(notOnWindows, gate):
@@ -124,9 +134,10 @@ func ParseAntreaAgent(file string, data []byte) (*AntreaAgent, error) {
 			a.Warnings = append(a.Warnings, fmt.Sprintf("%s: nothing follows from the feature %s: what it does to packets is not simulated", file, gate))
 		}
 	}
-	if f.NodePortLocal.Enable {
-		a.Warnings = append(a.Warnings, file+": nodePortLocal: ports of a node for each pod are not simulated")
-	}
+}
+
+// unread warns of the fields from which nothing follows.
+func (a *AntreaAgent) unread(file string, root *yaml.Node) {
 	if len(root.Content) > 0 && root.Content[0].Kind == yaml.MappingNode {
 		list := root.Content[0].Content
 		for i := 0; i+1 < len(list); i += 2 {
@@ -136,7 +147,6 @@ func ParseAntreaAgent(file string, data []byte) (*AntreaAgent, error) {
 			}
 		}
 	}
-	return a, errors.Join(errs...)
 }
 
 // yamlKey is the place of a field of the file itself, nil where it is not there.
