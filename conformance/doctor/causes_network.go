@@ -257,7 +257,15 @@ func noNetwork(x *nodeFacts) look {
 	if len(names) > 0 {
 		place.Text = "HNS networks: " + strings.Join(names, ", ")
 	}
-	return found("HNS has no network for pods", place)
+	h := hit{says: "HNS has no network for pods", evidence: []nodedump.Place{place}}
+	if x.n.Printed && len(noVEthernet(x).hits) == 0 { // the adapters say so, too
+		h.says, h.level = "the list of HNS networks has none for pods: if it is whole, HNS has none", "warning"
+	}
+	if !x.flannel() {
+		// What the documents say is for flannel's start.ps1.
+		h.write = "the network plugin, or what installs it, makes the network: read what it printed when it started; start.ps1 of flannel takes the adapter's name as -InterfaceName"
+	}
+	return look{hits: []hit{h}}
 }
 
 // unlisted names an object whose network is not in the list of networks, "" for none.

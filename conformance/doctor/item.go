@@ -127,6 +127,13 @@ func Items() []Item {
 			{ID: "no-vethernet", says: "no adapter is called vEthernet (...)", Level: "error", Effect: "fails", look: noVEthernet},
 			{ID: "interface-name", says: "start.ps1 looks for an adapter of another name", Level: "error", Effect: "fails", look: interfaceName},
 		}},
+		{id: "proxy-network", Title: "Are the pods on kube-proxy's network?", Claim: "trouble-proxy-network", Causes: []Cause{
+			{ID: "pods-on-other-network", says: "pods are on another HNS network than the one that kube-proxy uses", Level: "error", Effect: "fails", look: otherNetwork},
+		}},
+		{id: "cni-configuration", Title: "Are the ranges of the CNI configuration ranges?", Claim: "trouble-cni-configuration", Causes: []Cause{
+			{ID: "cni-configuration", says: "the CNI configuration has a value that its plugin cannot use", Level: "error", Effect: "fails", look: cniConfiguration},
+			{ID: "hns-request-range", says: "HNS was given something that is no range of addresses", Level: "error", Effect: "fails", look: requestRange},
+		}},
 		{id: "pause-image", Title: "Does the pause image fit the host?", Claim: "trouble-pause-image", Causes: []Cause{
 			{ID: "pause-image-build", says: "the pause image is for another build of Windows", Level: "error", Effect: "fails", look: pauseImage},
 		}},

@@ -1,6 +1,7 @@
 package nodeconf
 
 import (
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,10 @@ type Problem struct {
 	line, column int
 	message      string
 }
+
+// Line is the line of the file, from 1, Message the remark.
+func (p Problem) Line() int       { return p.line }
+func (p Problem) Message() string { return p.message }
 
 // pluginNetworks are the plugins that exist for Windows, with the HNS network
 // that they use where they use one only.
@@ -145,9 +150,8 @@ func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Proble
 			c.Network = "l2tunnel"
 		}
 	}
-	if _, known := pluginNetworks[c.Type]; !known || strings.ContainsAny(s.text, "$<") {
-		// What sim/kube/cni says about a plugin that it does not model is not a finding, nor
-		// what a script still has to fill in.
+	if _, known := pluginNetworks[c.Type]; !known {
+		// What sim/kube/cni says about a plugin that it does not model is not a finding.
 		c.Refused, c.ignored = nil, nil
 	}
 	name := "CNI configuration " + text(source.Child(tree, "name"))
@@ -196,10 +200,29 @@ func (s *input) problem(line string) (Problem, bool) {
 	}
 	l, _ := strconv.Atoi(m[1])
 	c, _ := strconv.Atoi(m[2])
+	if s.filledInLater(l) {
+		return Problem{}, false
+	}
 	if s.place != nil {
 		l, c = s.place(l, c)
 	}
 	return Problem{l, c, m[3]}, true
+}
+
+// filledInLater reports whether a line, from 1, has something that is written before a node gets
+// the file: a variable of a shell anywhere, a placeholder of a document only in what is a part of
+// a script or of a document, or is called a template. In a file of its own it was forgotten.
+func (s *input) filledInLater(line int) bool {
+	if line < 1 || line > len(s.lines) {
+		return false
+	}
+	end := len(s.text)
+	if line < len(s.lines) {
+		end = s.lines[line]
+	}
+	text := s.text[s.lines[line-1]:end]
+	part := s.place != nil || s.embedded || strings.Contains(strings.ToLower(path.Base(s.file)), "templ")
+	return strings.Contains(text, "$") || part && strings.Contains(text, "<")
 }
 
 // netConfSubject makes the subject of a net-conf.json.

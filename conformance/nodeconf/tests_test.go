@@ -112,6 +112,13 @@ func TestTests(t *testing.T) {
 		{"version-with-check", "a.conf", `{"cniVersion": "0.4.0", "name": "a", "type": "flannel", "delegate": {"type": "win-overlay"}}`, k("1.20"), nil, []string{"1 0.4.0 win-overlay"}},
 		{"version-with-check", "a.conf", `{"cniVersion": "0.3.1", "name": "a", "type": "win-bridge"}`, k("1.20"), nil, nil},
 		{"refused-by-plugin", "a.conf", `{"cniVersion": "0.2.0", "type": "win-bridge"}`, k("1.20"), nil, []string{"1 the configuration has no name; the HNS network is found by it"}},
+		// A placeholder was forgotten in a file of its own; elsewhere somebody fills it in.
+		{"refused-by-plugin", "a.conf", list(`"<service cidr>"`, ""), k("1.20"), nil, []string{`1 ExceptionList holds "<service cidr>", which is not a prefix such as 10.244.0.0/16`}},
+		{"refused-by-plugin", "a.conf.template", list(`"<service cidr>"`, ""), k("1.20"), nil, nil},
+		{"refused-by-plugin", "a.ps1", here(list(`"<service cidr>"`, "")), k("1.20"), nil, nil},
+		{"refused-by-plugin", "a.conf", list(`"$service"`, ""), k("1.20"), nil, nil},
+		// A variable hides no mistake of another line.
+		{"refused-by-plugin", "a.conf", list(`"$service",`+"\n"+`"10.96.0.0/33"`, ""), k("1.20"), nil, []string{`2 ExceptionList holds "10.96.0.0/33", which is not a prefix such as 10.244.0.0/16`}},
 		{"ignored-by-plugin", "a.conf", `{"cniVersion": "0.2.0", "name": "a", "type": "win-bridge", "policys": []}`, k("1.20"), nil, []string{`1 win-bridge ignores "policys"`}},
 		{"exceptions-lack", "a.conf", list(`"10.96.0.0/12"`, `"ipam": {"subnet": "10.244.1.0/24"}, `), k("1.20"), map[string]string{"range": "cluster"}, []string{"1 10.244.1.0/24 cni ipam.subnet"}},
 		{"exceptions-lack", "a.conf", list(`"10.96.0.0/12", "10.244.0.0/16"`, `"ipam": {"subnet": "10.244.1.0/24"}, `), k("1.20"), map[string]string{"range": "cluster"}, nil},

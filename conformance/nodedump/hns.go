@@ -1,6 +1,7 @@
 package nodedump
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -174,6 +175,7 @@ func (r *reader) network(o *yaml.Node) {
 }
 
 func (r *reader) addNetwork(n Network) {
+	r.node.Printed = r.printed && n.complete && (r.node.Printed || len(r.node.Networks) == 0)
 	r.node.list(ListNetworks, n.Place)
 	r.node.Networks = append(r.node.Networks, n)
 	r.as(ListNetworks)
@@ -204,6 +206,7 @@ func (r *reader) endpoint(o *yaml.Node) {
 				}
 			}
 		}
+		r.ranges(cmp.Or(e.Name, e.ID), false, x.Policies, e.Place)
 		r.addEndpoint(e)
 	}
 }

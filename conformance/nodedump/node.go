@@ -53,6 +53,14 @@ type Node struct {
 	dump.Facts
 	// LoadBalancers are those of HNS.
 	LoadBalancers []LoadBalancer
+	// Printed is set where networks of HNS were shown in full as text, and in no other form:
+	// whoever copies such a list may leave a part of it out.
+	Printed bool
+	// NotRanges are values that stand in endpoints of HNS, or were asked for one, where a range
+	// of addresses belongs.
+	NotRanges []NotRange
+	// NotOnNetwork are endpoints that kube-proxy looked for, by its log.
+	NotOnNetwork []NotOnNetwork
 	// OfNetworks are the ids of networks that HNS's load balancers name.
 	OfNetworks []Text
 	// Cut says what of HNS's objects was cut off, by ConvertTo-Json's depth for example,
@@ -246,6 +254,10 @@ type Variable struct {
 	name, value string
 	Place       Place
 }
+
+// Name is the variable's name as it is written, Value its value.
+func (v Variable) Name() string  { return v.name }
+func (v Variable) Value() string { return v.value }
 
 // Variable finds a variable without regard to case.
 func (n *Node) Variable(name string) (Variable, bool) {

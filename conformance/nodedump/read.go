@@ -99,6 +99,8 @@ type reader struct {
 	kinds []string
 	// whole says that JSON which is cut in the file is a mistake that nobody has noted.
 	whole bool
+	// printed is set in a part of a file that is text, and no JSON.
+	printed bool
 	// flags are the flags that components logged.
 	flags []*subject.Subject
 	// seen are the command lines that were read already.
@@ -227,6 +229,7 @@ func (r *reader) section(s dump.Section) {
 		return
 	}
 	for _, p := range dump.Parts(s.Lines) {
+		r.printed = !p.JSON
 		if p.JSON {
 			r.json(s.Command, p.Lines)
 			continue

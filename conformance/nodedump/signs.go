@@ -67,6 +67,12 @@ func (r *reader) findSigns(l dump.Lines) {
 		if mayHaveHNSErrors(low) {
 			r.findHNSErrors(l.First+i, text)
 		}
+		if strings.Contains(low, createEndpoint) {
+			r.request(l.First+i, text)
+		}
+		if strings.Contains(low, "not found on network") {
+			r.findNotOnNetwork(l.First+i, text)
+		}
 		if !dump.HasAny(low, triggers...) {
 			continue
 		}

@@ -165,6 +165,10 @@ var (
 		"sdnbridge with enableDualStack gives an endpoint the first IPv4 and the first IPv6 address of the IPAM, with a default route of each family, and takes a network of type l2bridge that must be there already. HNS fills in the prefix lengths.",
 		"microsoft/windows-container-networking common/core/network.go (Add, allocateIpam)", "microsoft/windows-container-networking network/endpoint.go GetHostComputeEndpoint",
 		"microsoft/windows-container-networking PR 61")
+	_ = evidence.New("cni.sdnbridge-ipam", evidence.Code,
+		"Without enableDualStack sdnbridge writes the configuration for the IPAM program anew from the fields that it knows: type, environment, addressSpace, subnet, ipAddress, queryInterval and routes. ranges, rangeStart and rangeEnd are lost, and host-local without a range ends with \"no IP ranges specified\".",
+		"microsoft/windows-container-networking cni/cni.go IpamConfig", "microsoft/windows-container-networking common/core/network.go allocateIpam (commit b96345f)",
+		"microsoft/windows-container-networking issue 64")
 	_ = evidence.New("cni.sdnbridge-network", evidence.Code,
 		"The network of a dual-stack sdnbridge has a subnet of each family, and an endpoint of the node with an address of each, that forwards both.",
 		"microsoft/windows-container-networking test/utilities/connectivity_testing.go (GetDefaultIpv6Ipams, CreateGatewayEp)")

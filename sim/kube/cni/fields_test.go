@@ -25,7 +25,7 @@ var partFiles = map[string]string{
 	"calico.ipam":                `{"name": "x", "type": "calico", "ipam": {%s}}`,
 	"vpc-bridge":                 `{"name": "x", "type": "vpc-bridge", "eniName": "eth1", %s}`,
 	"sdnbridge.optionalFlags":    `{"name": "x", "type": "sdnbridge", "optionalFlags": {%s}}`,
-	"sdnbridge.ipam":             `{"name": "x", "type": "sdnbridge", "ipam": {%s}}`,
+	"sdnbridge.ipam":             `{"name": "x", "type": "sdnbridge", "optionalFlags": {"enableDualStack": true}, "ipam": {%s}}`,
 	"azure-vnet.windowsSettings": `{"name": "x", "type": "azure-vnet", "windowsSettings": {%s}}`,
 	"azure-vnet.ipam":            `{"name": "x", "type": "azure-vnet", "ipam": {%s}}`,
 	"flannel":                    `{"name": "x", "type": "flannel", %s}`,

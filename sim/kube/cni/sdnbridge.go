@@ -37,8 +37,21 @@ func (r *reader) sdnBridgeConf(c *Conf, n *node) {
 	}
 	r.dns(c, n)
 	r.ipam(c, n, PluginSDNBridge, "host-local")
+	if !c.sdn.dualStack {
+		r.handedOn(n.get("ipam"))
+	}
 	if f := n.get("AdditionalArgs"); f != nil {
 		r.policies(c, f, 2)
+	}
+}
+
+// handedOn follows cni.sdnbridge-ipam.
+func (r *reader) handedOn(ipam *field) {
+	if ipam == nil || ipam.val.kind != '{' {
+		return
+	}
+	if f := ipam.val.get("ranges"); f != nil && f.val.kind != '0' && r.text(ipam.val, "subnet") == "" {
+		r.errorf(f.at, "sdnbridge does not hand ranges on to the program that gives addresses, which fails with \"no IP ranges specified\"; write the range as subnet, or set enableDualStack among optionalFlags")
 	}
 }
 
