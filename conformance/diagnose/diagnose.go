@@ -97,6 +97,9 @@ func Bundle(ctx context.Context, b *bundle.Bundle, t claims.Target, l *claims.Le
 	if x.c != nil {
 		err = x.packets(ctx, r)
 	}
+	if err == nil {
+		err = x.configured(ctx, dir, r)
+	}
 	return d, err
 }
 
@@ -232,7 +235,7 @@ func (x *tries) drift(ctx context.Context, d importer.Drift) error {
 	case importer.LeftOver:
 		claim, f.Level, f.Effect, f.Write = claimPods, "warning", "risk", "if no pod has the address, remove the endpoint: Get-HnsEndpoint | ? IPAddress -eq ADDRESS | Remove-HnsEndpoint"
 	case importer.OtherRoute, importer.OtherTunnel:
-		claim, f.Write = claimPods, "restart flanneld on the node: it makes its routes again; then compare the node's address and annotations in Kubernetes with those of the machine"
+		claim, f.Write = claimPods, "restart "+d.Maker+" on the node: it makes its routes again; then compare the node's address and annotations in Kubernetes with those of the machine"
 	default:
 		f.Write = "restart kube-proxy on the node: it makes its load balancers again"
 	}

@@ -3,6 +3,7 @@
 // Services die in the lab that the bundle makes, with the place. Doctor and importer know
 // nothing of each other; here they meet.
 //
-// It must know no HNS object and no rule: the importer compares, the doctor looks for
-// causes, and the lab says what becomes of packets.
+// It must know no rule: the importer compares with Kubernetes, the doctor looks for causes, and
+// the lab says what becomes of packets, and what a plugin makes of its configuration. Of HNS it
+// knows the policies of endpoints that are compared with that.
 package diagnose

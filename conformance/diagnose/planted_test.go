@@ -31,6 +31,8 @@ type object = map[string]any
 type state struct {
 	nodes   map[string][][]object
 	objects []object
+	// files are others of win1, by their names.
+	files map[string]string
 }
 
 func stateOf(t *testing.T, c *lab.Cluster) state {
@@ -62,6 +64,10 @@ func stateOf(t *testing.T, c *lab.Cluster) state {
 		for _, p := range k.PodCIDRs {
 			podCIDRs = append(podCIDRs, p.String())
 			podCIDR = podCIDRs[0]
+		}
+		if c.Plan.File.Lab.Spec.Network.Plugin == "calico" {
+			s.objects = append(s.objects, object{"apiVersion": "crd.projectcalico.org/v1", "kind": "BlockAffinity", "metadata": object{"name": k.Name},
+				"spec": object{"cidr": podCIDR, "node": k.Name, "state": "confirmed", "deleted": "false"}})
 		}
 		s.objects = append(s.objects, object{"apiVersion": "v1", "kind": "Node",
 			"metadata": object{"name": k.Name, "annotations": object{"flannel.alpha.coreos.com/backend-data": fmt.Sprintf(`{"VNI":4096,"VtepMAC":%q}`, k.VtepMAC)}},
@@ -155,6 +161,11 @@ func (s state) write(t *testing.T, c *lab.Cluster) string {
 			}
 		}
 	}
+	for name, text := range s.files {
+		if err := os.WriteFile(filepath.Join(dir, "win1", name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	put("cluster.json", object{"apiVersion": "v1", "kind": "List", "items": s.objects})
 	return dir
 }
@@ -167,6 +178,7 @@ const (
 	balancers
 	routes
 	interfaces
+	nats
 )
 
 // edit changes documents of win1 as text, and reports whether that changed anything.
@@ -326,8 +338,8 @@ var everywhere = []fault{
 		}
 		return gone
 	}, "pod-without-endpoint"},
-	{"the ExceptionList lacks a range", func(s *state) bool { return withoutFirstException(*s) }, packetDies + " exception-misses-range exception-of-old-endpoint"},
-	{"an endpoint has no OutBoundNAT", func(s *state) bool { return edit(*s, endpoints, `"Type":"OutBoundNAT"`, `"Type":"QOS"`, -1) }, "outbound-nat-missing " + packetDies},
+	{"the ExceptionList lacks a range", func(s *state) bool { return withoutFirstException(*s) }, packetDies + " exception-misses-range exception-of-old-endpoint endpoint-not-as-configured"},
+	{"an endpoint has no OutBoundNAT", func(s *state) bool { return edit(*s, endpoints, `"Type":"OutBoundNAT"`, `"Type":"QOS"`, -1) }, "outbound-nat-missing endpoint-not-as-configured " + packetDies},
 	{"the list of networks was not taken", func(s *state) bool { s.nodes["win1"][networks] = []object{}; return withoutPod(s, "neighbour") }, "endpoint-without-pod"},
 	{"HNS has lost all that it had", func(s *state) bool {
 		for _, doc := range []int{networks, endpoints, namespaces, balancers} {
@@ -338,11 +350,7 @@ var everywhere = []fault{
 }
 
 // notFound are planted faults that nothing finds, with why.
-var notFound = map[string]string{
-	"l2bridge-vpc-bridge: the ExceptionList lacks a range":                  "pods have addresses of the VPC, which the rest of it reaches translated or not; what its router does nobody says",
-	"l2bridge-vpc-bridge: an endpoint has no OutBoundNAT":                   "as above",
-	"l2bridge-flannel-host-gw: pods have no route for Services to the host": "the packet leaves by the gateway, and what that does nobody says; no cause compares an endpoint's routes with the plugin's configuration",
-}
+var notFound = map[string]string{}
 
 var planted = map[string][]fault{
 	"l2bridge-flannel-host-gw": {
@@ -353,7 +361,7 @@ var planted = map[string][]fault{
 		{"the host's interfaces do not forward", func(s *state) bool { return edit(*s, interfaces, `"Forwarding":1`, `"Forwarding":0`, -1) }, "forwarding-off " + packetDies},
 		{"pods have no route for Services to the host", func(s *state) bool {
 			return edit(*s, endpoints, `"DestinationPrefix":"10.96.0.0/12"`, `"DestinationPrefix":"10.112.0.0/12"`, -1)
-		}, packetDies},
+		}, "endpoint-not-as-configured"},
 	},
 	"overlay-flannel-vxlan": {
 		{"the remote subnet has the address of no node", func(s *state) bool {
@@ -368,9 +376,38 @@ var planted = map[string][]fault{
 		}, packetDies + " remote-subnet"},
 	},
 	"l2bridge-azure-cni": nil, "l2bridge-azure-cni-dual-stack": nil, "l2bridge-sdnbridge": nil, "l2bridge-win-bridge-udr": nil,
-	"l2tunnel-azure-cni": nil, "nat-winnat": nil, "overlay-win-overlay": nil,
-	"../plugins/l2bridge-azure-cni-overlay": nil, "../plugins/l2bridge-calico-bgp": nil, "../plugins/overlay-calico-vxlan": nil,
-	"../plugins/l2bridge-vpc-bridge": nil, "../plugins/transparent-antrea": nil,
+	"l2tunnel-azure-cni": nil, "overlay-win-overlay": nil,
+	"nat-winnat": {
+		{"the NAT is not active", func(s *state) bool { return edit(*s, nats, `"Active":true`, `"Active":false`, 1) }, "nat-missing " + packetDies},
+		{"WinNAT has another range", func(s *state) bool { return edit(*s, nats, `172.20.`, `172.30.`, -1) }, "nat-missing " + packetDies},
+	},
+	"../plugins/l2bridge-azure-cni-overlay": nil, "../plugins/l2bridge-vpc-bridge": nil,
+	"../plugins/l2bridge-calico-bgp": {
+		{"the route to the other node's block is gone", func(s *state) bool { return without(*s, routes, `"10.244.2.0/24"`) }, "route-to-pods"},
+		{"the route to the other node's block leads to a third machine", func(s *state) bool {
+			return edit(*s, routes, `"NextHop":"192.168.1.12"`, `"NextHop":"192.168.1.10"`, 1)
+		}, "route-to-pods"},
+	},
+	"../plugins/overlay-calico-vxlan": {
+		{"the remote subnet has the address of no node", func(s *state) bool {
+			return edit(*s, networks, `"ProviderAddress":"192.168.1.12"`, `"ProviderAddress":"192.168.1.99"`, 1)
+		}, "remote-subnet"},
+		{"the remote subnet is that of another node", func(s *state) bool {
+			return edit(*s, networks, `"DestinationPrefix":"10.244.2.0/24"`, `"DestinationPrefix":"10.244.9.0/24"`, 1)
+		}, "remote-subnet"},
+		{"the remote subnet has another VNI", func(s *state) bool { return edit(*s, networks, `"IsolationId":4096`, `"IsolationId":4097`, 2) }, "remote-subnet"},
+	},
+	"../plugins/transparent-antrea": {
+		{"the extension of Open vSwitch is off", func(s *state) bool {
+			s.files = map[string]string{"hnsnetwork.json": `[{"ID": "7cabd69c-8287-5cf0-9143-ee2a75484d6b", "Name": "antrea-hnsnetwork", "Type": "Transparent", "ManagementIP": "192.168.1.11",
+				"Extensions": [{"Id": "583CC151-73EC-4A6A-8B47-578297AD7623", "IsEnabled": false, "Name": "Open vSwitch Extension"}]}]`}
+			return true
+		}, "ovs-extension-off"},
+		{"the service of Open vSwitch is stopped", func(s *state) bool {
+			s.files = map[string]string{"services.txt": "Status   Name               DisplayName\n------   ----               -----------\nRunning  hns                Host Network Service\nStopped  ovs-vswitchd       Open vSwitch\n"}
+			return true
+		}, "plugin-service-stopped"},
+	},
 }
 
 var ledger = sync.OnceValues(claims.Load)
@@ -452,7 +489,7 @@ func TestPlanted(t *testing.T) {
 					t.Errorf("%s: found %q, want one of %q (%s)", x.name, got, x.finds, why)
 				}
 			}
-			if all < 10 && path.Base(design) != "nat-winnat" && path.Base(design) != "transparent-antrea" {
+			if all < 10 {
 				t.Errorf("only %d faults are planted", all)
 			}
 			t.Logf("%d of %d planted faults found", hits, all)

@@ -117,6 +117,31 @@ func cniConfiguration(x *nodeFacts) look {
 	return out
 }
 
+// ofPlugins are services of network plugins: Antrea's and those of Open vSwitch
+// (antrea-io/antrea docs/windows.md), Calico's (projectcalico/calico node/windows-packaging
+// CalicoWindows/libs/calico/calico.psm1; CalicoConfd is for BGP only, and stopped otherwise).
+var ofPlugins = []string{"antrea-agent", "ovsdb-server", "ovs-vswitchd", "CalicoNode", "CalicoFelix"}
+
+func pluginServices(x *nodeFacts) look { return x.stopped(ofPlugins) }
+
+// ovsPlugins are those whose packets Open vSwitch forwards on Windows.
+var ovsPlugins = []string{"antrea", "ovn-k8s-cni-overlay"}
+
+func ovsExtension(x *nodeFacts) look {
+	var out look
+	for _, n := range x.pods {
+		switch {
+		case n.OVSOff && (slices.Contains(ovsPlugins, x.plugin) || x.runs("antrea-agent", "ovnkube")):
+			p := n.Place
+			p.Text = "the extension of Open vSwitch is not enabled on the switch of the network " + n.Name
+			out.hits = append(out.hits, hit{says: p.Text, evidence: []nodedump.Place{p}, subject: "network " + n.Name})
+		case n.OVSOff:
+			out.lacks = "Open vSwitch is installed and not enabled on the switch of the network " + n.Name + ", and nothing says whether the plugin needs it; take the CNI configuration, or: tasklist"
+		}
+	}
+	return out
+}
+
 func requestRange(x *nodeFacts) look {
 	var out look
 	for _, r := range x.n.NotRanges {

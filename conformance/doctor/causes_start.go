@@ -72,9 +72,13 @@ func serviceStopped(x *nodeFacts) look {
 	if _, ok := x.n.Listed(nodedump.ListServices); !ok {
 		return lacks("No list of services; take one with: Get-Service")
 	}
-	var out look
+	return x.stopped(components)
+}
+
+// stopped finds services among those of some names that are registered and do not run.
+func (x *nodeFacts) stopped(names []string) (out look) {
 	var fine []string
-	for _, name := range components {
+	for _, name := range names {
 		s := x.serviceNamed(name)
 		switch {
 		case s == nil:

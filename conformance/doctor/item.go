@@ -134,6 +134,10 @@ func Items() []Item {
 			{ID: "cni-configuration", says: "the CNI configuration has a value that its plugin cannot use", Level: "error", Effect: "fails", look: cniConfiguration},
 			{ID: "hns-request-range", says: "HNS was given something that is no range of addresses", Level: "error", Effect: "fails", look: requestRange},
 		}},
+		{id: "plugin-parts", Title: "Do the network plugin's own parts run?", Claim: "trouble-plugin-parts", Causes: []Cause{
+			{ID: "plugin-service-stopped", says: "a service of the network plugin is registered and does not run", Level: "error", Effect: "fails", look: pluginServices},
+			{ID: "ovs-extension-off", says: "the extension of Open vSwitch is not enabled on the switch of the pods", Level: "error", Effect: "fails", look: ovsExtension},
+		}},
 		{id: "pause-image", Title: "Does the pause image fit the host?", Claim: "trouble-pause-image", Causes: []Cause{
 			{ID: "pause-image-build", says: "the pause image is for another build of Windows", Level: "error", Effect: "fails", look: pauseImage},
 		}},

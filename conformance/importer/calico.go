@@ -52,6 +52,12 @@ type calicoBlock struct {
 	at object
 }
 
+// prefix is the block's range; ok is false where the node does not have it, or it is none of IPv4.
+func (b *calicoBlock) prefix() (p netip.Prefix, ok bool) {
+	p, err := netip.ParsePrefix(b.Spec.CIDR)
+	return p.Masked(), err == nil && p.Addr().Is4() && b.Spec.State == "confirmed" && fmt.Sprint(b.Spec.Deleted) != "true"
+}
+
 type calicoFelix struct {
 	Metadata struct {
 		Name string `json:"name"`
@@ -139,8 +145,8 @@ func (im *importing) block(n *labNode) (netip.Prefix, string) {
 	var found netip.Prefix
 	from := ""
 	for _, b := range im.calico.blocks {
-		p, err := netip.ParsePrefix(b.Spec.CIDR)
-		if err != nil || !p.Addr().Is4() || b.Spec.Node != n.name || b.Spec.State != "confirmed" || fmt.Sprint(b.Spec.Deleted) == "true" {
+		p, ok := b.prefix()
+		if !ok || b.Spec.Node != n.name {
 			continue
 		}
 		if found.IsValid() {

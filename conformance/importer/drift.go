@@ -27,6 +27,8 @@ type Drift struct {
 	// Kubernetes and HNS are what each says, with their places; "" where one says nothing.
 	Kubernetes string `json:"kubernetes"`
 	HNS        string `json:"hns"`
+	// Maker is who makes what HNS lacks, where it is a way to pods of another node.
+	Maker string `json:"maker,omitempty"`
 	// Means is what follows.
 	Means string `json:"means"`
 	// Moving says why the two may only have been looked at while one followed the other; "" where

@@ -57,7 +57,7 @@ func (im *importing) nodeFolders() {
 			folder = folderOf(n.all)
 		}
 		im.readNode(n)
-		im.r.Nodes = append(im.r.Nodes, Node{n.name, folder, n.why})
+		im.r.Nodes = append(im.r.Nodes, Node{Name: n.name, Folder: folder, Why: n.why})
 	}
 }
 

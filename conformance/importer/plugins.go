@@ -46,7 +46,35 @@ func (im *importing) given(f string, nodes []*labNode) (c chosen, ok bool) {
 	}
 	im.r.fact("network plugin", string(p), im.b.Shown(f), 1)
 	c.conf = im.forAll(f, data, nodes)
+	im.configured(f, data, nodes)
 	return c, true
+}
+
+// configured notes which nodes have the configuration that was taken.
+func (im *importing) configured(f string, data []byte, nodes []*labNode) {
+	own := func(n *labNode, data []byte) []byte {
+		if !n.address.IsValid() {
+			return data
+		}
+		return replaceAddress(data, n.address, cni.ManagementIPToken)
+	}
+	for _, n := range nodes {
+		if n.got != nil && n.got.conf == f {
+			im.r.Config, im.r.ConfigFrom = own(n, data), im.b.Shown(f)
+		}
+	}
+	for _, n := range nodes {
+		if n.got == nil || n.got.conf == "" || im.r.Config == nil {
+			continue
+		}
+		raw, _ := im.b.Read(n.got.conf)
+		same := bytes.Equal(own(n, bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))), im.r.Config)
+		for i := range im.r.Nodes {
+			if x := &im.r.Nodes[i]; x.Name == n.name {
+				x.Configured = same
+			}
+		}
+	}
 }
 
 // taken reports whether a configuration is one that the plugin takes and winlab has a model of.

@@ -39,6 +39,8 @@ type Node struct {
 	Folder string `json:"folder,omitempty"`
 	// Why says why its HNS is not in the lab; "" where it is.
 	Why string `json:"why,omitempty"`
+	// Configured says that the node has the CNI configuration of [Result.Config].
+	Configured bool `json:"-"`
 }
 
 // KubeNode is a node as Kubernetes has it.
@@ -71,6 +73,10 @@ type Result struct {
 	HasCluster bool `json:"-"`
 	// Kube are the nodes of Kubernetes.
 	Kube []KubeNode `json:"-"`
+	// Config is the CNI configuration of the lab where a node's files have it, with a token in the
+	// place of the node's own address, and ConfigFrom the file; nil where it was concluded.
+	Config     []byte `json:"-"`
+	ConfigFrom string `json:"-"`
 	// plugin is that of the lab.
 	plugin string
 }

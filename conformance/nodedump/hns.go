@@ -151,6 +151,9 @@ func switchPort(o *yaml.Node) string {
 func (r *reader) network(o *yaml.Node) {
 	for _, x := range r.parsed(o).Networks {
 		n := Network{ID: x.ID, Name: x.Name, Type: strings.ToLower(string(x.Type)), managementIP: x.ManagementIP, NATName: dump.Str(o, "NatName"), complete: true, Place: r.at(o.Line)}
+		if ext := x.Extension(hns.OpenVSwitchExtension); ext != nil {
+			n.OVSOff = !ext.IsEnabled
+		}
 		for _, s := range x.Subnets() {
 			if p := dump.Prefix(s.IpAddressPrefix); p.IsValid() {
 				n.Subnets = append(n.Subnets, p)

@@ -131,6 +131,8 @@ type Network struct {
 	// NATName is the WinNAT instance of a nat network; "ICS..." is Internet Connection
 	// Sharing, which Get-NetNat does not show.
 	NATName string
+	// OVSOff is set where the switch has the extension of Open vSwitch, and it is not enabled.
+	OVSOff bool
 	// adapter is the network adapter that carries it: "Ethernet".
 	adapter string
 	Subnets []netip.Prefix

@@ -63,6 +63,35 @@ func TestDumpedNATTimeouts(t *testing.T) {
 	}
 }
 
+// A NAT that Get-NetNat shows as not active translates nothing, also that of HNS's own network.
+func TestDumpedNATInactive(t *testing.T) {
+	t.Parallel()
+	r := &roundTrip{name: "nat-winnat", orig: built(t, design(t, "nat-winnat"))}
+	for active, want := range map[string]bool{"True": true, "False": false} {
+		d, err := r.reread(t, "win1", "text", func(dir string) {
+			at := filepath.Join(dir, ".txt")
+			data, err := os.ReadFile(at)
+			const usual = "Active                           : True"
+			if err != nil || strings.Count(string(data), usual) != 1 {
+				t.Fatalf("%v\n%s", err, data)
+			}
+			if err := os.WriteFile(at, []byte(strings.Replace(string(data), usual, usual[:len(usual)-4]+active, 1)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := d.Trace(t.Context(), Request{From: "pod/client", To: "host/internet:443"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if delivered := got.Verdict == "delivered"; delivered != want || !delivered && !strings.Contains(got.Summary, "no way back") {
+			t.Errorf("Active %s: %s, want delivered %v", active, got.Summary, want)
+		}
+	}
+}
+
 // kube-proxy on Linux shortens what the kernel keeps of an idle connection to a day.
 func TestIdleOnLinux(t *testing.T) {
 	t.Parallel()

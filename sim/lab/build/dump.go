@@ -157,7 +157,10 @@ func (b *builder) dumpNAT(n *Node) {
 		if slices.ContainsFunc(n.HNS.ListNetworks(nil), func(nw *hns.Network) bool {
 			return nw.Is(hns.NAT) && slices.ContainsFunc(nw.Subnets(), func(s hns.Subnet) bool { return s.Prefix() == x.Internal.Masked() })
 		}) {
-			if st.NAT != nil {
+			if x.Inactive {
+				st.NAT = nil
+				b.notice("NAT "+x.Name, "Get-NetNat shows it as not active, so it translates nothing", at)
+			} else if st.NAT != nil {
 				setTimeouts(&st.NAT.Timeouts, x.Timeouts)
 			}
 			continue
