@@ -12,14 +12,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
-
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/reports/clean"
 )
 
 // home is where SARIF viewers send readers who want to know the tool.
 const home = "https://github.com/winlab-dev/winlab"
+
+const sarifSchema = "https://raw.githubusercontent.com/oasis-tcs/sarif-spec/main/sarif-2.1/schema/sarif-schema-2.1.0.json"
 
 // GitHub code scanning cuts rule texts at 1,024 characters.
 // https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning
@@ -39,44 +39,55 @@ const mostText = 1024
 func SARIF(w io.Writer, doc *Document) error {
 	d := doc.sorted()
 	s := &sarifWriter{d: d, index: map[string]int{}, seen: map[string]int{}}
-	run := sarif.NewRunWithInformationURI("winlab", home).WithColumnKind("unicodeCodePoints").WithResults([]*sarif.Result{})
-	run.Tool.Driver.WithLanguage("en").WithRules(s.rules())
+	rules := s.rules()
+	driver := sarifDriver{Contents: []string{"localizedData", "nonLocalizedData"}, InformationURI: home, Language: "en", Name: "winlab", Rules: rules}
 	if d.Tool != "" {
-		run.Tool.Driver.WithFullName(clean.Line(d.Tool))
+		driver.FullName = clean.Line(d.Tool)
 	}
-	inv := sarif.NewInvocation().WithExecutionSuccessful(len(d.Mistakes) == 0).WithCommandLine(clean.Line(d.Command))
+	inv := sarifInvocation{CommandLine: clean.Line(d.Command), ExecutionSuccessful: len(d.Mistakes) == 0,
+		ToolConfigurationNotifications: []sarifNotification{}, ToolExecutionNotifications: []sarifNotification{}}
+	results := []sarifResult{}
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		if f.File == "" {
-			ref := sarif.NewReportingDescriptorReference().WithID(clean.Line(f.Claim)).WithIndex(s.index[f.Claim])
-			inv.AddToolConfigurationNotification(sarif.NewNotification().WithLevel(sarifLevel(f.Level)).WithMessage(message(text(f))).WithAssociatedRule(ref))
+			inv.ToolConfigurationNotifications = append(inv.ToolConfigurationNotifications, sarifNotification{
+				AssociatedRule: &sarifRuleReference{ID: clean.Line(f.Claim), Index: s.index[f.Claim]},
+				Level:          sarifLevel(f.Level), Locations: []sarifLocation{}, Message: sarifMessage{Text: text(f)},
+			})
 			continue
 		}
-		run.AddResult(s.result(f))
+		results = append(results, s.result(f))
 	}
 	for i := range d.Suppressed {
 		if f := &d.Suppressed[i]; f.Finding.File != "" {
 			kind := map[bool]string{true: "external", false: "inSource"}[f.By == "flag"]
-			run.AddResult(s.result(&f.Finding).WithSuppressions([]*sarif.Suppression{sarif.NewSuppression().WithKind(kind).WithJustification(clean.Line(f.Reason))}))
+			r := s.result(&f.Finding)
+			r.Suppressions = []sarifSuppression{{Kind: kind, Justification: clean.Line(f.Reason)}}
+			results = append(results, r)
 		}
 	}
+	execution := func(level, text string, at ...sarifLocation) {
+		inv.ToolExecutionNotifications = append(inv.ToolExecutionNotifications,
+			sarifNotification{Level: level, Locations: append([]sarifLocation{}, at...), Message: sarifMessage{Text: text}})
+	}
 	for _, m := range d.Mistakes {
-		n := sarif.NewNotification().WithLevel("error").WithMessage(message(clean.Text(m.Message)))
-		inv.AddToolExecutionNotification(n.WithLocations([]*sarif.Location{location(m.File, m.Line, m.Column)}))
+		execution("error", clean.Text(m.Message), location(m.File, m.Line, m.Column))
 	}
 	for _, what := range d.NotExamined {
-		inv.AddToolExecutionNotification(sarif.NewNotification().WithLevel("note").WithMessage(message("not examined: " + clean.Line(what))))
+		execution("note", "not examined: "+clean.Line(what))
 	}
-	run.AddInvocation(inv)
-	bag := sarif.NewPropertyBag().Add("settings", lines(d.Settings))
+	var bag properties
+	bag.add("settings", lines(d.Settings))
 	if len(d.Assumed) > 0 {
-		bag.Add("assumed", lines(d.Assumed))
+		bag.add("assumed", lines(d.Assumed))
 	}
 	if d.CarriedOver != "" {
-		bag.Add("carriedOver", clean.Line(d.CarriedOver))
+		bag.add("carriedOver", clean.Line(d.CarriedOver))
 	}
-	run.WithProperties(bag)
-	b, err := json.MarshalIndent(sarif.NewReport().AddRun(run), "", " ")
+	b, err := json.MarshalIndent(sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{{
+		ColumnKind: "unicodeCodePoints", Invocations: []sarifInvocation{inv}, Language: "en-US", NewlineSequences: []string{"\r\n", "\n"},
+		Properties: bag, Results: results, Tool: sarifTool{Driver: driver},
+	}}}, "", " ")
 	if err != nil {
 		return fmt.Errorf("findings: %w", err)
 	}
@@ -101,7 +112,7 @@ func sarifLevel(level Level) string {
 
 // rules are the claims behind the findings. A rule's level is the gravest that
 // one of its findings has.
-func (s *sarifWriter) rules() []*sarif.ReportingDescriptor {
+func (s *sarifWriter) rules() []sarifRule {
 	of := map[string][]*Finding{}
 	for i := range s.d.Findings {
 		f := &s.d.Findings[i]
@@ -111,7 +122,7 @@ func (s *sarifWriter) rules() []*sarif.ReportingDescriptor {
 		f := &s.d.Suppressed[i].Finding
 		of[f.Claim] = append(of[f.Claim], f)
 	}
-	rules := []*sarif.ReportingDescriptor{}
+	rules := []sarifRule{}
 	for _, id := range slices.Sorted(maps.Keys(of)) {
 		s.index[id] = len(rules)
 		fs := of[id]
@@ -133,21 +144,20 @@ func (s *sarifWriter) rules() []*sarif.ReportingDescriptor {
 			help += "\n\nOn Windows: " + strings.Join(effects, "; ") + "."
 		}
 		show := "winlab claims show " + clean.Line(id)
-		r := sarif.NewRule(clean.Line(id)).WithShortDescription(multi(title)).WithFullDescription(multi(title))
-		r.WithHelp(sarif.NewMultiformatMessageString().WithText(cut(help + "\n\nSources and history: " + show)).WithMarkdown(cut(help + "\n\nSources and history: `" + show + "`")))
-		r.WithDefaultConfiguration(sarif.NewReportingConfiguration().WithLevel(level))
 		severity := map[string]string{"error": "error", "warning": "warning", "note": "recommendation"}[level]
-		r.WithProperties(sarif.NewPropertyBag().Add("problem.severity", severity).WithTags([]string{"kubernetes", "windows"}))
-		rules = append(rules, r)
+		bag := properties{tags: []string{"kubernetes", "windows"}}
+		bag.add("problem.severity", severity)
+		rules = append(rules, sarifRule{
+			DefaultConfiguration: sarifConfiguration{Level: level},
+			FullDescription:      sarifText{Text: cut(title)},
+			Help:                 sarifText{Text: cut(help + "\n\nSources and history: " + show), Markdown: cut(help + "\n\nSources and history: `" + show + "`")},
+			ID:                   clean.Line(id),
+			Properties:           bag,
+			ShortDescription:     sarifText{Text: cut(title)},
+		})
 	}
 	return rules
 }
-
-func multi(s string) *sarif.MultiformatMessageString {
-	return sarif.NewMultiformatMessageString().WithText(cut(s))
-}
-
-func message(s string) *sarif.Message { return sarif.NewTextMessage(s) }
 
 // cut shortens s to what GitHub shows.
 func cut(s string) string {
@@ -157,37 +167,46 @@ func cut(s string) string {
 	return s
 }
 
-func (s *sarifWriter) result(f *Finding) *sarif.Result {
-	id := clean.Line(f.Claim)
-	r := sarif.NewResult().WithRuleID(id).WithRuleIndex(s.index[f.Claim]).WithLevel(sarifLevel(f.Level)).WithMessage(message(text(f)))
+func (s *sarifWriter) result(f *Finding) sarifResult {
 	at := location(f.File, f.Line, f.Column)
 	if f.Subject != "" || f.Field != "" {
 		name := clean.Line(strings.TrimSpace(f.Subject + " " + f.Field))
-		at.AddLogicalLocation(sarif.NewLogicalLocation().WithFullyQualifiedName(name))
+		at.LogicalLocations = append(at.LogicalLocations, sarifLogicalLocation{FullyQualifiedName: name})
 	}
-	r.AddLocation(at)
+	related := []sarifLocation{}
 	for _, e := range f.Evidence {
 		if m := evidenceForm.FindStringSubmatch(e); m != nil {
 			line, _ := strconv.Atoi(m[2])
-			r.AddRelatedLocation(location(m[1], line, 0).WithMessage(message(clean.Line(m[3]))).WithID(len(r.RelatedLocations) + 1))
+			l := location(m[1], line, 0)
+			l.ID, l.Message = len(related)+1, &sarifMessage{Text: clean.Line(m[3])}
+			related = append(related, l)
 		}
 	}
 	sum := sha256.Sum256([]byte(strings.Join([]string{f.File, f.Claim, f.Subject, f.Field}, "\x00")))
 	print := hex.EncodeToString(sum[:8])
 	s.seen[print]++
-	r.PartialFingerprints = map[string]string{"winlabFinding/v1": fmt.Sprintf("%s:%d", print, s.seen[print])}
-	bag := sarif.NewPropertyBag()
+	var bag properties
 	if f.Effect != "" {
-		bag.Add("effect", clean.Line(f.Effect))
+		bag.add("effect", clean.Line(f.Effect))
 	}
 	if f.CauseID != "" {
-		bag.Add("cause", clean.Line(f.CauseID))
+		bag.add("cause", clean.Line(f.CauseID))
 	}
 	if len(f.Settings) > 0 {
-		bag.Add("settings", lines(f.Settings))
+		bag.add("settings", lines(f.Settings))
 	}
-	if len(bag.Properties) > 0 {
-		r.WithProperties(bag)
+	r := sarifResult{
+		PartialFingerprints: map[string]string{"winlabFinding/v1": fmt.Sprintf("%s:%d", print, s.seen[print])},
+		Kind:                "fail",
+		Level:               sarifLevel(f.Level),
+		Locations:           []sarifLocation{at},
+		Message:             sarifMessage{Text: text(f)},
+		RelatedLocations:    related,
+		RuleID:              clean.Line(f.Claim),
+		RuleIndex:           s.index[f.Claim],
+	}
+	if len(bag.values) > 0 {
+		r.Properties = &bag
 	}
 	return r
 }
@@ -226,19 +245,20 @@ func lines(list []string) []string {
 	return out
 }
 
-func location(file string, line, column int) *sarif.Location {
+// location is a place that no other place of its result refers to: its identifier is -1.
+func location(file string, line, column int) sarifLocation {
 	uri, relative := fileURI(file)
-	a := sarif.NewSimpleArtifactLocation(uri)
+	l := sarifLocation{ID: -1, LogicalLocations: []sarifLogicalLocation{}}
+	l.PhysicalLocation.ArtifactLocation.URI = uri
 	if relative {
-		a.WithURIBaseID("%SRCROOT%")
+		l.PhysicalLocation.ArtifactLocation.URIBaseID = "%SRCROOT%"
 	}
-	p := sarif.NewPhysicalLocation().WithArtifactLocation(a)
 	// GitHub shows a result at its line only; a whole file is its first line.
-	r := sarif.NewRegion().WithStartLine(max(line, 1))
+	l.PhysicalLocation.Region.StartLine = max(line, 1)
 	if line > 0 && column > 0 {
-		r.WithStartColumn(column)
+		l.PhysicalLocation.Region.StartColumn = column
 	}
-	return sarif.NewLocationWithPhysicalLocation(p.WithRegion(r))
+	return l
 }
 
 var drive = lazyregexp.New(`^[A-Za-z]:[\\/]`)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"sync"
 
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -64,7 +65,12 @@ type Conf struct {
 	Warnings []string
 
 	data []byte
+	// nodes is the file as it is on nodes: every pod of a node asks for it.
+	nodes sync.Map // of tokenValues to *Conf
 }
+
+// tokenValues is what tokens are replaced by.
+type tokenValues struct{ v4, v6 netip.Addr }
 
 // confPolicy is one endpoint policy of a configuration file, in the form of HCN v2.
 type confPolicy struct {
@@ -98,7 +104,8 @@ func (c *Conf) hasToken() bool {
 	return bytes.Contains(c.data, []byte(ManagementIPToken)) || bytes.Contains(c.data, []byte(ManagementIP6Token))
 }
 
-// forNode returns the configuration as it is on a node.
+// forNode returns the configuration as it is on a node. It is read once for each node's
+// addresses, and nobody may change it.
 func (c *Conf) forNode(n *kube.Node) (*Conf, error) {
 	if !c.hasToken() {
 		return c, nil
@@ -106,14 +113,23 @@ func (c *Conf) forNode(n *kube.Node) (*Conf, error) {
 	if !n.Address6.IsValid() && bytes.Contains(c.data, []byte(ManagementIP6Token)) {
 		return nil, fmt.Errorf("%s: %s: node %s has no IPv6 address (ipv6Address)", c.file, ManagementIP6Token, n.Name)
 	}
-	return parseConf(c.file, c.data, n)
+	key := tokenValues{n.Address, n.Address6}
+	if known, ok := c.nodes.Load(key); ok {
+		return known.(*Conf), nil
+	}
+	of, err := parseConf(c.file, c.data, n)
+	if err != nil {
+		return nil, err
+	}
+	known, _ := c.nodes.LoadOrStore(key, of)
+	return known.(*Conf), nil
 }
 
 // ParseConf reads a CNI configuration file of a Windows node, a conf or a
 // conflist. It refuses what the plugins refuse, with all mistakes at once; what
 // they ignore is in Warnings.
 func ParseConf(file string, data []byte) (*Conf, error) {
-	return parseConf(file, data, anyNode)
+	return parseConf(file, bytes.Clone(data), anyNode)
 }
 
 func parseConf(file string, template []byte, of *kube.Node) (*Conf, error) {
@@ -127,7 +143,7 @@ func parseConf(file string, template []byte, of *kube.Node) (*Conf, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.place(at), err)
 	}
-	c := &Conf{file: file, data: bytes.Clone(template)}
+	c := &Conf{file: file, data: template}
 	r.conf(c, root)
 	c.Warnings = r.warnings
 	if err := r.err(); err != nil {

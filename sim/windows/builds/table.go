@@ -1,11 +1,7 @@
 package builds
 
 import (
-	"bytes"
-	_ "embed"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,21 +9,19 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
-// builds.yaml, features.yaml and quirks.yaml are what people write. Every command that builds a
-// node reads them, and JSON is read in a tenth of the time that YAML takes, so the program has
-// this copy: go test -update writes it, and a test holds that both say the same.
-//
-//go:embed tables.json
-var tablesJSON []byte
-
-// tables are the files by name, without their ending.
+// tables are what builds.yaml, features.yaml and quirks.yaml say, which people write. Every command
+// that builds a node needs them, and reading them would be a twentieth of a trace on the command
+// line, so the program has them as Go values that the compiler lays out (written, in tables.go):
+// go test -update writes these, and a test holds that they say what the files say.
 type tables struct {
-	Builds struct {
-		Builds []*row
-		Limits []*limit
-	}
-	Features map[Feature]featureRow
-	Quirks   map[string]quirkRow
+	Builds   buildTable
+	Features []featureRow
+	Quirks   []quirkRow
+}
+
+type buildTable struct {
+	Builds []*row
+	Limits []*limit
 }
 
 // table is the data, read when somebody first asks for a build. A mistake in it panics: it is
@@ -110,22 +104,12 @@ func (d *data) row(build int) *row {
 
 func mustLoad() *data {
 	d := &data{names: map[string]Version{}, features: map[Feature]*feature{}, quirks: map[Quirk]*quirk{}}
-	var file tables
-	if err := decode(tablesJSON, &file); err != nil {
-		panic("builds: tables.json: " + err.Error())
-	}
-	for _, err := range []error{d.loadBuilds(&file), d.loadFeatures(file.Features), d.loadQuirks(file.Quirks)} {
+	for _, err := range []error{d.loadBuilds(&written), d.loadFeatures(written.Features), d.loadQuirks(written.Quirks)} {
 		if err != nil {
 			panic("builds: " + err.Error())
 		}
 	}
 	return d
-}
-
-func decode(text []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	return dec.Decode(into)
 }
 
 func (d *data) loadBuilds(file *tables) error {
@@ -160,14 +144,16 @@ func (d *data) loadBuilds(file *tables) error {
 }
 
 type featureRow struct {
+	ID Feature
 	cited
 	HNS    []string
 	Builds []string
 }
 
-func (d *data) loadFeatures(file map[Feature]featureRow) error {
-	for _, id := range slices.Sorted(maps.Keys(file)) {
-		in, f := file[id], &feature{}
+func (d *data) loadFeatures(file []featureRow) error {
+	for i := range file {
+		in, f := &file[i], &feature{}
+		id := in.ID
 		for _, s := range in.HNS {
 			r, err := parseHNSRange(s)
 			if err != nil {
@@ -189,6 +175,7 @@ func (d *data) loadFeatures(file map[Feature]featureRow) error {
 }
 
 type quirkRow struct {
+	ID string
 	cited
 	Builds string
 	HNS    []string
@@ -200,9 +187,10 @@ type quirkRow struct {
 	NotModelled bool
 }
 
-func (d *data) loadQuirks(file map[string]quirkRow) error {
-	for _, id := range slices.Sorted(maps.Keys(file)) {
-		in, q := file[id], &quirk{sel: file[id].Select, notModelled: file[id].NotModelled}
+func (d *data) loadQuirks(file []quirkRow) error {
+	for i := range file {
+		in, q := &file[i], &quirk{sel: file[i].Select, notModelled: file[i].NotModelled}
+		id := in.ID
 		var err error
 		if q.builds, err = parseRange(in.Builds); err != nil {
 			return fmt.Errorf("quirks.yaml: %s: %w", id, err)
@@ -221,7 +209,7 @@ func (d *data) loadQuirks(file map[string]quirkRow) error {
 			}
 			q.sel = true
 		}
-		sources := in.Sources
+		sources := slices.Clone(in.Sources)
 		if in.Since != "" {
 			sources = append(sources, "since "+in.Since)
 		}
