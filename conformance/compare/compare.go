@@ -15,6 +15,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/build"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
 // maxFlows bounds the flows of a bundle that are sent through the model.
@@ -47,7 +48,7 @@ func Bundle(ctx context.Context, b *bundle.Bundle) (d *doc.Document, err error) 
 // has files.
 func Cluster(ctx context.Context, c *lab.Cluster, b *bundle.Bundle, nodes []importer.Node) (*doc.Document, error) {
 	info := c.Info()
-	x := &comparison{c: c, b: b, nodes: nodes, doc: &doc.Document{
+	x := &comparison{c: c, b: b, nodes: nodes, counted: map[ruleAt]counted{}, doc: &doc.Document{
 		Schema: doc.Schema, Kubernetes: info.Kubernetes, Network: info.Network,
 		Read: []doc.Read{}, Ports: []doc.Port{}, Flows: []doc.Flow{},
 	}}
@@ -117,6 +118,17 @@ type comparison struct {
 	b     *bundle.Bundle
 	nodes []importer.Node
 	doc   *doc.Document
+	// counted are the rules of nodes whose counters were listed, by the model's names for them.
+	counted map[ruleAt]counted
+}
+
+// ruleAt is a rule of a port of a node in the model.
+type ruleAt struct{ node, port, rule string }
+
+// counted is such a rule as the node lists it. A name that two rules of a port share is none.
+type counted struct {
+	rule *dump.Rule
+	port doc.Name
 }
 
 // nodeOf is the node in whose folder a file is, "" where that is not known.

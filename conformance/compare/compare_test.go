@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -195,6 +196,7 @@ func TestPlanted(t *testing.T) {
 		}, []string{"the node has BLOCK_ALL", "the model does not make it"}},
 		{"another backend", "win1/vfp-0.txt", func(s string) string { return strings.Replace(s, "{ 10.244.1.3 : 80 }", "{ 10.244.1.9 : 80 }", 1) }, []string{"backends of (LB_", "10.244.1.9:80"}},
 		{"another type", "win1/vfp-0.txt", func(s string) string { return strings.Replace(s, "Type : dynnat", "Type : allow", 1) }, []string{"type of SNAT_", "node allow, model dynnat"}},
+		{"another priority", "win1/vfp-0.txt", func(s string) string { return strings.Replace(s, "Priority : ", "Priority : 7", 1) }, []string{"priority of ", "node 7", ", model "}},
 		{"another condition", "win1/vfp-0.txt", func(s string) string {
 			return strings.Replace(s, "Protocols : 6\r\n", "Protocols : 17\r\n", 1)
 		}, []string{"conditions of "}},
@@ -233,6 +235,48 @@ func TestPlanted(t *testing.T) {
 		})
 	}
 }
+
+// TestCounters: what a packet matches in the model has a counter above 0 on a node that saw it, and a
+// counter of 0 is a difference.
+func TestCounters(t *testing.T) {
+	s := simulate(t)
+	s.write(t, "win1/pktmon.txt", pktmon(s.path(t, toService, "10.244.1.3:80"), "win1", 281474976710694))
+	for _, m := range s.c.Machines(build.NodeKind) {
+		if m.Node.Name != "win1" {
+			continue
+		}
+		st, err := m.Node.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := dump.Write("vfp-counters", st)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, file := range slices.Sorted(maps.Keys(files)) {
+			s.write(t, fmt.Sprintf("win1/counters-%d.txt", i), matched.ReplaceAllString(string(files[file]), "${1}5"))
+		}
+	}
+	d := s.compare(t)
+	if d.Differences != 0 || len(d.Flows) != 1 || d.Flows[0].Counted < 2 || !strings.Contains(text(t, d), fmt.Sprintf("counters of %d rules that it meets are above 0", d.Flows[0].Counted)) {
+		t.Fatal(text(t, d))
+	}
+	s.edit(t, "win1/counters-0.txt", func(in string) string {
+		rules := strings.SplitAfter(in, "RULE : ")
+		for i, r := range rules {
+			if strings.Contains(r, "Friendly name : (LB_") {
+				rules[i] = matched.ReplaceAllString(r, "${1}0")
+			}
+		}
+		return strings.Join(rules, "")
+	})
+	d = s.compare(t)
+	if got := text(t, d); d.Differences == 0 || !strings.Contains(got, "counter  0 of (LB_") || !strings.Contains(got, "has a counter of 0 on the node") {
+		t.Error(got)
+	}
+}
+
+var matched = regexp.MustCompile(`(Matched packets\s*:\s*)\d+`)
 
 // cut takes the first rule out of a listing whose name has a part.
 func cut(s, part string) string {

@@ -37,7 +37,7 @@ func (x *comparison) flows(ctx context.Context, all []*sighting) error {
 func (x *comparison) flow(ctx context.Context, e *exchange) (doc.Flow, error) {
 	s := e.first(x.ownerNode)
 	f := doc.Flow{Protocol: e.proto, Src: addr(s.src), Dst: addr(s.dst), At: x.place(s.file, s.line), Result: doc.NotCompared}
-	o := seen{e: e, first: s}
+	o := seen{x: x, e: e, first: s}
 	f.Theirs, f.Reason, f.Code = o.end()
 	from := x.c.Owner(s.src.Addr())
 	switch {
@@ -87,6 +87,7 @@ func addr(a netip.AddrPort) doc.Addr {
 
 // seen is what was seen of an exchange.
 type seen struct {
+	x     *comparison
 	e     *exchange
 	first *sighting
 }
@@ -144,7 +145,7 @@ func (o *seen) judge(x *comparison, f *doc.Flow, t *trace.Trace) {
 		}
 	}
 	f.Verdict, f.OurReason = endOf(best.path)
-	f.Steps = best.steps
+	f.Steps, f.Counted, f.Uncounted = best.steps, best.counted, best.uncounted
 	f.Result, f.Why = doc.Agrees, ""
 	if best.wrong > 0 {
 		f.Result, f.Why = doc.Differs, best.why

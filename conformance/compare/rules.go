@@ -46,6 +46,7 @@ func (x *comparison) port(m *build.Machine, theirs, ours *dump.Port) doc.Port {
 		At: x.place(theirs.Place.File, theirs.Place.Line), Theirs: len(theirs.Rules), Ours: len(ours.Rules),
 	}
 	x.doc.Read = append(x.doc.Read, doc.Read{Place: out.At, Node: out.Node, What: "rules of a port", Count: out.Theirs})
+	x.count(m.Node.Name, theirs, ours, out.Port)
 	diffs, same := dump.DiffRules(*theirs, *ours)
 	out.Same = same
 	for _, d := range diffs {
@@ -60,6 +61,21 @@ func (x *comparison) port(m *build.Machine, theirs, ours *dump.Port) doc.Port {
 		}
 	}
 	return out
+}
+
+// count keeps the counters of a listing that has some.
+func (x *comparison) count(node string, theirs, ours *dump.Port, name doc.Name) {
+	if !slices.ContainsFunc(theirs.Rules, func(r dump.Rule) bool { return r.Counts != nil }) {
+		return
+	}
+	for j, r := range dump.SameRules(*theirs, *ours) {
+		at := ruleAt{node, ours.Name, ours.Rules[j].Name}
+		if _, twice := x.counted[at]; twice || r == nil || r.Counts == nil {
+			x.counted[at] = counted{}
+			continue
+		}
+		x.counted[at] = counted{r, name}
+	}
 }
 
 // owner is whose port it is.
@@ -121,7 +137,7 @@ func rule(r *dump.Rule) *doc.Rule {
 	if r == nil {
 		return nil
 	}
-	out := &doc.Rule{Layer: doc.Foreign(r.Layer), Group: doc.Foreign(r.Group), Name: doc.Foreign(r.Name), Type: doc.Foreign(r.Type), Line: r.Place.Line}
+	out := &doc.Rule{Priority: r.Priority, Layer: doc.Foreign(r.Layer), Group: doc.Foreign(r.Group), Name: doc.Foreign(r.Name), Type: doc.Foreign(r.Type), Line: r.Place.Line}
 	for _, c := range r.Conditions {
 		out.Conditions = append(out.Conditions, doc.Foreign(strings.TrimSpace(c)))
 	}

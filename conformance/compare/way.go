@@ -70,6 +70,10 @@ type way struct {
 	// end is the last form of a path that ends so, nil for others.
 	end *hop
 	why string // of the first that is wrong
+	// counted counts rules of the way whose counters say that packets matched, uncounted are
+	// those that say that none did.
+	counted   int
+	uncounted []doc.Uncounted
 }
 
 func (w *way) differs(why string) {
@@ -93,6 +97,7 @@ func (o *seen) along(f *doc.Flow, p *trace.Path) *way {
 		}
 		o.leg(w, leg, all, list)
 	}
+	o.counters(w)
 	failed := p.Verdict != trace.Delivered && p.Verdict != trace.Unknown && p.Verdict != trace.Varies
 	switch {
 	case f.Theirs == doc.Answered && failed:
@@ -107,6 +112,26 @@ func (o *seen) along(f *doc.Flow, p *trace.Path) *way {
 		}
 	}
 	return w
+}
+
+// counters looks at the counters of the rules that the request meets on nodes that saw it. What they
+// count beside it is unknown; but a rule that it matched has matched once.
+func (o *seen) counters(w *way) {
+	for i := range w.path.Steps {
+		s := &w.path.Steps[i]
+		if s.Leg != trace.Request || s.Rule == "" || s.Port == "" || !slices.ContainsFunc(o.e.request, func(at *sighting) bool { return at.node == s.Place }) {
+			continue
+		}
+		c := o.x.counted[ruleAt{s.Place, s.Port, s.Rule}]
+		switch {
+		case c.rule == nil:
+		case c.rule.Counts.Matched > 0:
+			w.counted++
+		default:
+			w.differs("a rule that the packet matches in the model has a counter of 0 on the node, or the counters were read before the packet came")
+			w.uncounted = append(w.uncounted, doc.Uncounted{Node: doc.Name(s.Place), Port: c.port, Ours: doc.Foreign(s.Rule), Rule: *rule(c.rule)})
+		}
+	}
 }
 
 // sameEnd reports whether a path ends where a node dropped the packet: on this node, in this form.

@@ -94,7 +94,7 @@ func TestAnonymous(t *testing.T) {
 	addrs := []string{"10.244.1.4:40000", "10.96.0.50", "[fd00:10:244::4]:80", "00-15-5D-F4-01-04", "10.244.1.3:80"}
 	texts := []string{"LB_24A19_10.96.0.50_80_80_6", "Destination IP : 10.244.1.0-10.244.1.255,10.244.2.0-10.244.2.255", "(to web-0_cbr0)", "(exception 10.96.0.0/12)",
 		"SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11", "vSwitch (Ethernet Büro)", "INET: accept inspection", "fe80::215:5dff:fef4:104", "10.244.1.4-10.244.1.7", "10.244.1.4-10.244.1.6", "pod/shop/web-0", "endpoint route_client", "INBOUNDNAT"}
-	d := filled(3, names, addrs, texts)
+	d := filled(5, names, addrs, texts)
 	x := d.Anonymous([32]byte{1})
 	if y := d.Anonymous([32]byte{1}); !reflect.DeepEqual(x, y) {
 		t.Error("the same key gives another document")

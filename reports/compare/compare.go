@@ -118,6 +118,7 @@ type Rule struct {
 	Group      Foreign   `json:"group,omitempty"`
 	Name       Foreign   `json:"name"`
 	Type       Foreign   `json:"type,omitempty"`
+	Priority   int       `json:"priority,omitempty"`
 	Conditions []Foreign `json:"conditions,omitempty"`
 	Backends   []Addr    `json:"backends,omitempty"`
 	Line       int       `json:"line,omitempty"`
@@ -163,8 +164,21 @@ type Flow struct {
 	Verdict   string `json:"verdict,omitempty"`
 	OurReason string `json:"reason,omitempty"`
 	Steps     []Step `json:"steps,omitempty"`
+	// Counted counts the rules of that way whose counters on the node say that packets matched
+	// them; Uncounted are those whose counters say that none did.
+	Counted   int         `json:"counted,omitempty"`
+	Uncounted []Uncounted `json:"uncounted,omitempty"`
 	// Decided are the questions that no source answers, and that this flow does.
 	Decided []Decided `json:"decided,omitempty"`
+}
+
+// Uncounted is a rule that a packet matches in the model, and none on the node.
+type Uncounted struct {
+	Node Name `json:"node"`
+	Port Name `json:"port"`
+	// Ours is what the model calls the rule.
+	Ours Foreign `json:"ours"`
+	Rule Rule    `json:"rule"`
 }
 
 // Step is a form in which a packet was seen, or should have been.

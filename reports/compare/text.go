@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -105,6 +106,8 @@ func (r *Rule) field(kind string) string {
 		return string(r.Layer)
 	case "type":
 		return string(r.Type)
+	case "priority":
+		return strconv.Itoa(r.Priority)
 	case "conditions":
 		for _, c := range r.Conditions {
 			all = append(all, string(c))
@@ -129,6 +132,12 @@ func (f *Flow) text(b *strings.Builder) {
 	fmt.Fprintf(b, "; node: %s%s%s, model: %s %s\n", f.Theirs, of(" for ", string(f.Reason)), of(" at ", f.Code), f.Verdict, f.OurReason)
 	if f.Why != "" {
 		fmt.Fprintf(b, "  differs  %s\n", f.Why)
+	}
+	for _, u := range f.Uncounted {
+		fmt.Fprintf(b, "  counter  0 of %s on port %s of %s\n", u.Rule.text(), u.Port, u.Node)
+	}
+	if f.Counted > 0 {
+		fmt.Fprintf(b, "  counters of %d rules that it meets are above 0\n", f.Counted)
 	}
 	for _, d := range f.Decided {
 		fmt.Fprintf(b, "  decides  %s%s is %s, and not %s\n", d.Param, of(" of ", string(d.About)), strings.Join(d.Is, " or "), strings.Join(d.IsNot, " or "))

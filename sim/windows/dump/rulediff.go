@@ -24,9 +24,11 @@ const (
 	// OnlyTheirs is a rule that the second listing has not, OnlyOurs one that the first has not.
 	OnlyTheirs RuleDiffKind = "only-theirs"
 	OnlyOurs   RuleDiffKind = "only-ours"
-	// OtherLayer, OtherType, OtherConditions and OtherBackends are of a rule that both have.
+	// OtherLayer, OtherType, OtherPriority, OtherConditions and OtherBackends are of a rule that
+	// both have.
 	OtherLayer      RuleDiffKind = "layer"
 	OtherType       RuleDiffKind = "type"
+	OtherPriority   RuleDiffKind = "priority"
 	OtherConditions RuleDiffKind = "conditions"
 	OtherBackends   RuleDiffKind = "backends"
 	// SameByContent is no difference: the two rules have other names and the same layer, type,
@@ -43,25 +45,7 @@ const (
 // they match. What a form does not show
 // (/get-rule-counter has no conditions) is not compared. Same counts the rules that both have.
 func DiffRules(theirs, ours Port) (diffs []RuleDiff, same int) {
-	m := matching{theirs: theirs.Rules, ours: ours.Rules, used: make([]bool, len(ours.Rules)), found: make([]int, len(theirs.Rules))}
-	for i := range m.found {
-		m.found[i] = -1
-	}
-	m.match(func(r *Rule) string { // names, on the same layer
-		if k := RuleKey(r.Name); k != "" {
-			return k + "\x00" + layerKey(r.Layer)
-		}
-		return ""
-	})
-	m.match(func(r *Rule) string { return RuleKey(r.Name) })
-	m.match(func(r *Rule) string { // of nodes that winlab simulates
-		if strings.HasPrefix(r.Name, "(") {
-			return r.Layer + "\x00" + r.Name
-		}
-		return ""
-	})
-	m.only = func(r *Rule) bool { return RuleKey(r.Name) == "" }
-	m.match(contentKey)
+	m := matchRules(theirs, ours)
 	for i, j := range m.found {
 		r := &theirs.Rules[i]
 		if j < 0 {
@@ -85,6 +69,42 @@ func DiffRules(theirs, ours Port) (diffs []RuleDiff, same int) {
 		}
 	}
 	return diffs, same
+}
+
+// SameRules finds for each rule of ours the one of theirs that is the same, by index as
+// [DiffRules] finds it; nil for none.
+func SameRules(theirs, ours Port) []*Rule {
+	m := matchRules(theirs, ours)
+	all := make([]*Rule, len(ours.Rules))
+	for i, j := range m.found {
+		if j >= 0 {
+			all[j] = &theirs.Rules[i]
+		}
+	}
+	return all
+}
+
+func matchRules(theirs, ours Port) *matching {
+	m := &matching{theirs: theirs.Rules, ours: ours.Rules, used: make([]bool, len(ours.Rules)), found: make([]int, len(theirs.Rules))}
+	for i := range m.found {
+		m.found[i] = -1
+	}
+	m.match(func(r *Rule) string { // names, on the same layer
+		if k := RuleKey(r.Name); k != "" {
+			return k + "\x00" + layerKey(r.Layer)
+		}
+		return ""
+	})
+	m.match(func(r *Rule) string { return RuleKey(r.Name) })
+	m.match(func(r *Rule) string { // of nodes that winlab simulates
+		if strings.HasPrefix(r.Name, "(") {
+			return r.Layer + "\x00" + r.Name
+		}
+		return ""
+	})
+	m.only = func(r *Rule) bool { return RuleKey(r.Name) == "" }
+	m.match(contentKey)
+	return m
 }
 
 // matching finds for each rule of a listing the same one in another.
@@ -124,6 +144,9 @@ func differ(theirs, ours *Rule) (diffs []RuleDiff) {
 	}
 	if theirs.Type != "" && ours.Type != "" && !strings.EqualFold(theirs.Type, ours.Type) {
 		add(OtherType)
+	}
+	if theirs.Priority != 0 && ours.Priority != 0 && theirs.Priority != ours.Priority {
+		add(OtherPriority)
 	}
 	if theirs.Type != "" && !slices.Equal(conditionSet(theirs.Conditions), conditionSet(ours.Conditions)) {
 		add(OtherConditions)

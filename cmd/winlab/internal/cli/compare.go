@@ -20,6 +20,8 @@ func (a *app) compareCmd() *cobra.Command {
 Read from the bundle are:
   listings of rules   vfpctrl /port PORT /list-rule, /get-rule-counter, /format 1: each rule
                       of a port against those that the model makes of the same HNS
+  counters of rules   in such a listing: a rule that a packet below matches in the model must have
+                      a counter above 0 on the node; read them after the packets came
   pktmon's text       pktmon etl2txt PktMon.etl: the first packet of each connection and its
                       answer, in each form in which it was seen on a node, against the model's
                       forms there, in their order; where it was dropped
