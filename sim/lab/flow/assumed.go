@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -71,10 +72,7 @@ func (c *Cluster) assumed(s *sent) {
 			all = append(all, p)
 			continue
 		}
-		choice := trace.Choice{Of: 2, Param: assumedParam, Value: asMade, Label: which + " is as " + plugin + " and kube-proxy make it"}
-		if len(nodes) > 1 {
-			choice.Label = which + " are as " + plugin + " and kube-proxy make them"
-		}
+		choice := trace.Choice{Of: 2, Param: assumedParam, Value: asMade, Label: asMadeBy(which, len(nodes), plugin, c.Proxy.Mode != kubeproxy.ModeNone)}
 		other := p
 		p.Choices = append(slices.Clone(p.Choices), choice)
 		choice.Pick, choice.Value, choice.Label = 1, notAsMade, "not"
@@ -95,4 +93,17 @@ func (c *Cluster) assumed(s *sent) {
 	if s.decided() { // by the models
 		s.t.Verdict, s.t.Reason, s.t.Summary = "", "", ""
 	}
+}
+
+// asMadeBy says that nodes are as their plugin makes them, and kube-proxy where the plugin does
+// not take its place.
+func asMadeBy(which string, nodes int, plugin string, proxy bool) string {
+	is, it, makes := "is", "it", plugin+" makes"
+	if nodes > 1 {
+		is, it = "are", "them"
+	}
+	if proxy {
+		makes = plugin + " and kube-proxy make"
+	}
+	return which + " " + is + " as " + makes + " " + it
 }
