@@ -34,7 +34,7 @@ func Line(s string) string { return text(s, false) }
 func Text(s string) string { return text(s, true) }
 
 func text(s string, lines bool) string {
-	if !strings.ContainsFunc(s, Hidden) && utf8.ValidString(s) {
+	if printable(s) || !strings.ContainsFunc(s, Hidden) && utf8.ValidString(s) {
 		return s
 	}
 	var b strings.Builder
@@ -51,6 +51,16 @@ func text(s string, lines bool) string {
 		}
 	}
 	return b.String()
+}
+
+// printable reports whether s is printable ASCII and nothing else, as most text is.
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 func escape(r rune) string {

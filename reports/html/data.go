@@ -2,16 +2,17 @@ package html
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"html/template"
 	"slices"
+	"unicode/utf8"
 
 	// It reads as encoding/json does, once where that goes through the text twice.
 	jsonv1 "github.com/go-json-experiment/json/v1"
+	"github.com/klauspost/compress/gzip"
 
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/result"
@@ -110,7 +111,8 @@ func (p *packer) path(text json.RawMessage) (ref, error) {
 		return r, nil
 	}
 	path := new(trace.Path)
-	if err := jsonv1.Unmarshal(text, path); err != nil {
+	err := jsonv1.Unmarshal(text, path)
+	if err != nil {
 		return ref{}, fmt.Errorf("html: %w", err)
 	}
 	for i := range path.Steps {
@@ -120,16 +122,7 @@ func (p *packer) path(text json.RawMessage) (ref, error) {
 	safe.Grow(len(text) + len(text)/8)
 	json.HTMLEscape(&safe, text)
 	b := clean.JSON(safe.Bytes())
-	type turn struct {
-		From  int `json:"from"`
-		Len   int `json:"len"`
-		Times int `json:"times"`
-	}
-	var drawing struct {
-		SVG string `json:"svg"`
-		// Turn is the stretch of steps that a loop repeats; the page folds it.
-		Turn *turn `json:"turn,omitempty"`
-	}
+	var drawing drawing
 	drawn := path
 	if t, ok := trace.FindTurn(path.Steps); ok {
 		drawing.Turn = &turn{t.From, t.Len, t.Times}
@@ -138,14 +131,71 @@ func (p *packer) path(text json.RawMessage) (ref, error) {
 		drawn = &once
 	}
 	drawing.SVG = string(svg.Draw(drawn))
-	more, err := encode(drawing)
-	if err != nil {
+	// One object of both: the path's fields come first.
+	if b, err = drawing.append(append(b[:len(b)-1], ',')); err != nil {
 		return ref{}, err
 	}
-	// One object of both: the path's fields come first.
-	b = append(append(b[:len(b)-1], ','), more[1:]...)
 	p.paths[sum] = p.addJSON(b)
 	return p.paths[sum], nil
+}
+
+// drawing is what a path has in the page beside its own fields.
+type drawing struct {
+	SVG string `json:"svg"`
+	// Turn is the stretch of steps that a loop repeats; the page folds it.
+	Turn *turn `json:"turn,omitempty"`
+}
+
+type turn struct {
+	From  int `json:"from"`
+	Len   int `json:"len"`
+	Times int `json:"times"`
+}
+
+// append appends the members of the drawing's JSON object and the bracket that closes it: just
+// what [encode] makes of it, where one look at the SVG is enough for that. Drawings are half of
+// the page.
+func (d *drawing) append(b []byte) ([]byte, error) {
+	if d.Turn == nil {
+		if all, ok := appendQuoted(append(b, `"svg":`...), d.SVG); ok {
+			return append(all, '}'), nil
+		}
+	}
+	more, err := encode(d)
+	if err != nil {
+		return nil, err
+	}
+	return append(b, more[1:]...), nil
+}
+
+// appendQuoted appends s as [encode] writes it, and false for a string with characters that are
+// rare in drawings.
+func appendQuoted(b []byte, s string) ([]byte, bool) {
+	b = append(b, '"')
+	done := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == '"' || c == '\\':
+			b = append(append(b, s[done:i]...), '\\', c)
+		case c == '<' || c == '>' || c == '&':
+			const hex = "0123456789abcdef"
+			b = append(append(b, s[done:i]...), '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		case c >= ' ' && c <= '~':
+			i++
+			continue
+		default:
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if n == 1 || clean.Hidden(r) {
+				return nil, false
+			}
+			i += n
+			continue
+		}
+		i++
+		done = i
+	}
+	return append(append(b, s[done:]...), '"'), true
 }
 
 // traceItem is a trace with references instead of its paths.
@@ -240,8 +290,9 @@ func (p *packer) trace(raw *result.Raw) (ref, error) {
 // packAll packs the parts that are there and not packed yet.
 func (p *packer) packAll() {
 	if p.w == nil {
-		// The highest level takes twice as long and saves a twentieth of the page.
-		p.w = gzip.NewWriter(&p.z)
+		// The standard library's needs more than twice the time of this one, and saves a
+		// twentieth of the page (decision 62).
+		p.w, _ = gzip.NewWriterLevel(&p.z, 6) // the error is of levels that there are not
 	}
 	for i, b := range p.parts {
 		if b == nil {

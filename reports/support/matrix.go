@@ -71,6 +71,7 @@ type place struct{ d, v, w int }
 
 // run is a setting in which something was tried.
 type run struct {
+	number  int // in the matrix
 	setting *result.Setting
 	version versions.Version
 	builds  []versions.Version
@@ -86,6 +87,8 @@ type claim struct {
 	polarity map[string]int // by what is tried: see polarities
 	assumed  bool           // no status decides what the feature is: see polarities
 	windows  []Windows
+	// ran says of each of windows which runs were on it alone, by their number.
+	ran [][]bool
 }
 
 type static struct {
@@ -124,7 +127,7 @@ func (m *Matrix) readRuns() {
 		s := &doc.Settings[i]
 		// A lab for some claims is no design, and answers nothing about one.
 		if v, err := versions.Parse(s.Kubernetes); err == nil && !s.ForClaims {
-			r := run{setting: s, version: minorOf(v), cells: cells[s.ID]}
+			r := run{number: len(m.runs), setting: s, version: minorOf(v), cells: cells[s.ID]}
 			for _, text := range s.Builds {
 				if b, err := versions.Parse(text); err == nil && len(b) >= 3 {
 					r.builds = append(r.builds, b)
@@ -157,8 +160,24 @@ func (m *Matrix) readClaims() {
 			c.statics = append(c.statics, static{newScope(*k.Scope), k})
 		}
 	}
+	// Few documents part a release: most claims have the same Windows.
+	type part struct {
+		build        string
+		from, before int
+	}
+	ran := map[part][]bool{}
 	for _, c := range m.claims {
 		c.windows = windowsOf(c)
+		for _, w := range c.windows {
+			key := part{w.Build, w.From, w.Before}
+			if ran[key] == nil {
+				ran[key] = make([]bool, len(m.runs))
+				for i := range m.runs {
+					ran[key][i] = m.runs[i].on(w)
+				}
+			}
+			c.ran = append(c.ran, ran[key])
+		}
 		for i := range c.support {
 			c.support[i].on(m, c.windows)
 		}
@@ -294,11 +313,10 @@ func windowsOf(c *claim) []Windows {
 	return all
 }
 
-// here are the runs in a place.
-func (m *Matrix) here(c *claim, p place) []*run {
-	var in []*run
+// here appends the runs in a place.
+func (m *Matrix) here(in []*run, c *claim, p place) []*run {
 	for _, r := range m.runsAt[p.d][p.v] {
-		if r.on(c.windows[p.w]) {
+		if c.ran[p.w][r.number] {
 			in = append(in, r)
 		}
 	}

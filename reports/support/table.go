@@ -45,8 +45,14 @@ func (m *Matrix) Table(id string) *Table {
 	b := builder{m: m, c: c, t: t, known: map[string]int{}, near: map[classAt][]*run{}}
 	b.classes()
 	for w := range c.windows {
+		node := make([]bool, len(m.versions))
+		for v := range m.versions {
+			node[v] = m.Node(c.windows[w].Release, m.Versions[v]) == Works
+		}
+		b.node, b.ran = append(b.node, node), append(b.ran, make([][]bool, len(m.Designs)))
 		var rows [][]int
 		for d := range m.Designs {
+			b.ran[w][d] = make([]bool, len(m.versions))
 			row := make([]int, len(m.versions))
 			for v := range m.versions {
 				row[v] = b.cell(place{d, v, w})
@@ -67,8 +73,12 @@ type builder struct {
 	known map[string]int
 	near  map[classAt][]*run
 	// key, tried and room have room for those of one cell: a table has hundreds.
-	key         []byte
-	tried, room []*run
+	key               []byte
+	here, tried, room []*run
+	// ran says by Windows, design and version whether there was a run; node by Windows and
+	// version whether the documents have it as a node.
+	ran  [][][]bool
+	node [][]bool
 }
 
 // classAt is a class of places of one design.
@@ -87,7 +97,7 @@ func (b *builder) classes() {
 		d := slices.IndexFunc(b.m.Designs, func(d result.Design) bool { return d.Name == r.setting.Design })
 		v := slices.IndexFunc(b.m.versions, func(v versions.Version) bool { return slices.Equal(v, r.version) })
 		for w := range b.c.windows {
-			if r.on(b.c.windows[w]) {
+			if b.c.ran[w][r.number] {
 				key := classAt{d, b.c.class(place{d, v, w})}
 				if !slices.Contains(b.near[key], r) {
 					b.near[key] = append(b.near[key], r)
@@ -102,7 +112,9 @@ func (b *builder) cell(p place) int {
 		return -1
 	}
 	class := b.c.class(p)
-	here := b.m.here(b.c, p)
+	b.here = b.m.here(b.here[:0], b.c, p)
+	here := b.here
+	b.ran[p.w][p.d][p.v] = len(here) > 0
 	b.tried, b.room = b.tried[:0], b.room[:0]
 	for _, r := range here {
 		if r.cells[b.c.ID] != nil {
@@ -187,9 +199,9 @@ func (b *builder) join(d, v int) int {
 			continue
 		}
 		all = append(all, w)
-		node := b.m.Node(b.c.windows[w].Release, b.m.Versions[v]) == Works
+		node := b.node[w][v]
 		named = named || node
-		if node || len(b.m.here(b.c, place{d, v, w})) > 0 {
+		if node || b.ran[w][d][v] {
 			in = append(in, w)
 		}
 	}
