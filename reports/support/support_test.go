@@ -294,3 +294,23 @@ func TestEveryProductIsThere(t *testing.T) {
 		}
 	}
 }
+
+// Where the documents name one Windows as a node, the answer for any of them counts another one
+// on which something was tried, too, and in versions in which nothing was tried it does not.
+func TestAnyCountsWhatWasTried(t *testing.T) {
+	var node string
+	for _, r := range products.Releases() {
+		if r.Name == "2019" {
+			node = r.Claim
+		}
+	}
+	claims := append(one(nil, ask(">=1.14", ""), ask("1.19", "delivered")), result.Claim{ID: node, Area: "a", Title: "N", History: []result.Status{{Status: "stable", Scope: kubernetes(">=1.14")}}})
+	doc := document(claims, tried("1.36", "", "delivered")) // on 2022
+	r := asked(t, doc, Question{Design: "overlay-y", Kubernetes: "1.36"})
+	if r.State != Conditions || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, "works: ") && strings.Contains(n, "2022") }) {
+		t.Errorf("1.36: %s, %q", r.State, r.Notes)
+	}
+	if r := asked(t, doc, Question{Design: "overlay-y", Kubernetes: "1.33"}); r.State != Unknown {
+		t.Errorf("1.33: %s, %q", r.State, r.Notes)
+	}
+}
