@@ -160,8 +160,8 @@ func (im *importing) notRead(s bundle.Step) {
 			return
 		}
 	}
-	if s.Name == "networkpolicies" {
-		im.noPolicies = "NetworkPolicies could not be read (" + comment(s.Error) + "), and what they block there is not known"
+	if s.Name == "networkpolicies" || s.Name == "adminpolicies" {
+		im.noPolicies = s.What + " could not be read (" + comment(s.Error) + "), and what they block there is not known"
 	}
 	im.r.miss(s.What, "step "+s.Name+" failed ("+comment(s.Error)+"): the lab has nothing of it, and a verdict is as if the cluster had none", settle)
 }
@@ -229,6 +229,11 @@ func (im *importing) take(o object) {
 		im.others = append(im.others, o)
 	case "ConfigMap":
 		im.config = append(im.config, o)
+	case "AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy":
+		var group head
+		if json.Unmarshal(o.raw, &group) == nil && strings.HasPrefix(group.APIVersion, "policy.networking.k8s.io/") {
+			im.others = append(im.others, o)
+		}
 	default:
 		im.takeCalico(o, bad)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -226,10 +228,14 @@ func TestClassesWithPolicies(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 12))
 		base := []string{"overlay-calico-vxlan.yaml", "l2bridge-calico-bgp.yaml"}[seed%2]
 		var b strings.Builder
-		fmt.Fprintf(&b, "apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: random}\nspec:\n  base: %s\n  manifests: [policies.yaml, ../manifests/win-webserver.yaml]\n  pods:\n", base)
+		admin := filepath.Join(t.TempDir(), "admin.yaml")
+		if err := os.WriteFile(admin, []byte(adminPolicies), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: random}\nspec:\n  base: %s\n  manifests: [policies.yaml, ../manifests/win-webserver.yaml, %s]\n  pods:\n", base, admin)
 		for i := range 10 + r.IntN(8) {
 			app := []string{"client", "peer", "closed", "caller", "hole", "ranged", "free"}[r.IntN(7)]
-			fmt.Fprintf(&b, "    - {name: p%d, node: %s, labels: {app: %s, number: n%d}, listen: [tcp/80, tcp/82]}\n", i, []string{"win1", "win1", "win2", "linux1"}[r.IntN(4)], app, i)
+			fmt.Fprintf(&b, "    - {name: p%d, node: %s, labels: {app: %s, number: n%d, grade: g%d}, listen: [tcp/80, tcp/82]}\n", i, []string{"win1", "win1", "win2", "linux1"}[r.IntN(4)], app, i, r.IntN(3))
 		}
 		t.Run(fmt.Sprint(seed, " ", base), func(t *testing.T) {
 			f, err := lab.Parse("../../fixtures/plugins/random.yaml", []byte(b.String()))
@@ -249,6 +255,17 @@ func TestClassesWithPolicies(t *testing.T) {
 		t.Errorf("%d traces for %d flows: classes save too little to be any", traced, pairs)
 	}
 }
+
+// adminPolicies choose by a label that nothing else has.
+const adminPolicies = `apiVersion: policy.networking.k8s.io/v1alpha1
+kind: AdminNetworkPolicy
+metadata: {name: grades}
+spec:
+  priority: 10
+  subject: {pods: {namespaceSelector: {}, podSelector: {matchLabels: {grade: g0}}}}
+  ingress:
+  - {action: Deny, from: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {grade: g1}}}}], ports: [{portNumber: {protocol: TCP, port: 82}}]}
+`
 
 // TestEveryFieldOfAPodCounts changes each field of a pod, and sees its text change: a field
 // that somebody adds tells pods apart until somebody says that it must not.

@@ -68,6 +68,8 @@ func small(_ context.Context, _ io.Reader, out io.Writer, words string) error {
 		text = ""
 	case strings.HasPrefix(words, "get ippools.crd.projectcalico.org "):
 		return answer{`error: the server doesn't have a resource type "ippools"`, errors.New("exit status 1")}
+	case strings.Contains(words, ".policy.networking.k8s.io "):
+		return answer{`error: the server doesn't have a resource type`, errors.New("exit status 1")}
 	}
 	_, err := io.WriteString(out, text)
 	return err
@@ -124,7 +126,7 @@ func TestTake(t *testing.T) {
 	want := []string{
 		"version: cluster/version.json", "nodes: cluster/nodes.json", "namespaces: cluster/namespaces.json", "services: the answer is no object: the answer ends in the middle",
 		"endpointslices: cluster/endpointslices.json", "pods: no answer after 50ms", "networkpolicies: kubectl get networkpolicies --all-namespaces -o json: Error from server (Forbidden): networkpolicies is forbidden",
-		"runtimeclasses: cluster/runtimeclasses.json", "events: cluster/events.json", "calico: the cluster has no objects of Calico", "configmaps: cluster/configmaps/kube-system.json",
+		"runtimeclasses: cluster/runtimeclasses.json", "events: cluster/events.json", "calico: the cluster has no objects of Calico", "adminpolicies: the cluster has no AdminNetworkPolicies and no kind like it", "configmaps: cluster/configmaps/kube-system.json",
 	}
 	for i := range steps {
 		steps[i] = strings.ReplaceAll(steps[i], "unexpected EOF", "EOF")
@@ -153,7 +155,7 @@ func TestTakeUnreachable(t *testing.T) {
 	for _, c := range []struct {
 		text  string
 		asked int
-	}{{"Unable to connect to the server: dial tcp 127.0.0.1:1: connect: connection refused", 1}, {"Error from server (Forbidden): no", 13}} {
+	}{{"Unable to connect to the server: dial tcp 127.0.0.1:1: connect: connection refused", 1}, {"Error from server (Forbidden): no", 14}} {
 		f := &fake{say: func(context.Context, io.Reader, io.Writer, string) error { return answer{c.text, errors.New("1")} }}
 		_, steps, err := takenFrom(t, f, t.Context(), Options{})
 		if err != nil || len(steps) != len(Steps(Options{})) || len(f.asked) != c.asked {
@@ -183,6 +185,22 @@ func TestTakeCalico(t *testing.T) {
 	}
 	_, steps, err := takenFrom(t, f, t.Context(), Options{})
 	if want := "calico: cluster/calico/ippools.json cluster/calico/blockaffinities.json cluster/calico/felixconfigurations.json"; err != nil || !slices.Contains(steps, want) {
+		t.Errorf("%v\n%s", err, strings.Join(steps, "\n"))
+	}
+}
+
+// TestTakeAdminPolicies: of the kinds of policies for whole clusters those are taken that there are.
+func TestTakeAdminPolicies(t *testing.T) {
+	f := &fake{}
+	f.say = func(ctx context.Context, in io.Reader, out io.Writer, words string) error {
+		if strings.HasPrefix(words, "get clusternetworkpolicies.policy.networking.k8s.io ") {
+			_, err := io.WriteString(out, empty)
+			return err
+		}
+		return small(ctx, in, out, words)
+	}
+	_, steps, err := takenFrom(t, f, t.Context(), Options{})
+	if want := "adminpolicies: cluster/adminpolicies/clusternetworkpolicies.json"; err != nil || !slices.Contains(steps, want) {
 		t.Errorf("%v\n%s", err, strings.Join(steps, "\n"))
 	}
 }

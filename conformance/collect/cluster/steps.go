@@ -52,10 +52,24 @@ var configMaps = []struct {
 	{"calico-system", []string{"cni-config", "cni-config-windows", "calico-windows-config"}},
 }
 
-// calico are the objects of Calico that say which addresses pods have and how they are reached
-// (projectcalico/calico manifests/crds.yaml, tigera/operator api/v1). A cluster without the first has no
-// Calico whose data is in Kubernetes.
-var calico = []string{"ippools.crd.projectcalico.org", "blockaffinities.crd.projectcalico.org", "felixconfigurations.crd.projectcalico.org", "installations.operator.tigera.io"}
+// optional are resources of which a cluster may have none. first says that one without the first
+// has none of them.
+type optional struct {
+	name, what, folder, of, none string
+	resources                    []string
+	first                        bool
+}
+
+// optionals are the objects of Calico that say which addresses pods have and how they are reached
+// (projectcalico/calico manifests/crds.yaml, tigera/operator api/v1), and policies for whole clusters
+// (kubernetes-sigs/network-policy-api config/crd). A cluster without IP pools has no Calico whose data
+// is in Kubernetes.
+var optionals = []optional{
+	{name: "calico", what: "IP pools, blocks of addresses and settings of Calico, where it is there", folder: "calico", of: " of Calico", none: "the cluster has no objects of Calico", first: true,
+		resources: []string{"ippools.crd.projectcalico.org", "blockaffinities.crd.projectcalico.org", "felixconfigurations.crd.projectcalico.org", "installations.operator.tigera.io"}},
+	{name: "adminpolicies", what: "AdminNetworkPolicies and their like, where the cluster has such kinds", folder: "adminpolicies", none: "the cluster has no AdminNetworkPolicies and no kind like it",
+		resources: []string{"adminnetworkpolicies.policy.networking.k8s.io", "baselineadminnetworkpolicies.policy.networking.k8s.io", "clusternetworkpolicies.policy.networking.k8s.io"}},
+}
 
 // kind is a kind of objects of which all are read.
 type kind struct{ resource, what string }
@@ -94,11 +108,13 @@ func Steps(o Options) []Step {
 	for _, c := range configMaps {
 		how = append(how, o.Client.Shown(configMapArgs(c.namespace, c.names)...))
 	}
-	var ofCalico []string
-	for _, r := range calico {
-		ofCalico = append(ofCalico, o.Client.Shown("get", r, "-o", "json"))
+	for _, x := range optionals {
+		var how []string
+		for _, r := range x.resources {
+			how = append(how, o.Client.Shown("get", r, "-o", "json"))
+		}
+		steps = append(steps, Step{Name: x.name, What: x.what, How: how, run: x.read})
 	}
-	steps = append(steps, Step{Name: "calico", What: "IP pools, blocks of addresses and settings of Calico, where it is there", How: ofCalico, run: calicoObjects})
 	return append(steps, Step{Name: "configmaps", What: "ConfigMaps of network plugins, kube-proxy, kubelet and CoreDNS, by name", How: how, run: configuration})
 }
 
@@ -223,22 +239,26 @@ func (k kind) read(ctx context.Context, t *taking) error {
 	return t.add(k.resource, k.resource, data, k.args())
 }
 
-func calicoObjects(ctx context.Context, t *taking) error {
-	for i, r := range calico {
+// read takes what of the resources the cluster has.
+func (o optional) read(ctx context.Context, t *taking) error {
+	for i, r := range o.resources {
 		args := []string{"get", r, "-o", "json"}
 		data, err := t.kubectl.output(ctx, args...)
 		switch {
-		case err != nil && strings.Contains(err.Error(), "doesn't have a resource type") && i == 0:
-			return absent{"the cluster has no objects of Calico"}
+		case err != nil && strings.Contains(err.Error(), "doesn't have a resource type") && i == 0 && o.first:
+			return absent{o.none}
 		case err != nil && strings.Contains(err.Error(), "doesn't have a resource type"):
-			continue // Calico without its operator
+			continue
 		case err != nil:
 			return fmt.Errorf("%s: %w", t.client.Shown(args...), err)
 		}
 		name, _, _ := strings.Cut(r, ".")
-		if err := t.add("calico/"+name, name+" of Calico", data, args); err != nil {
+		if err := t.add(o.folder+"/"+name, name+o.of, data, args); err != nil {
 			return err
 		}
+	}
+	if len(t.files) == 0 {
+		return absent{o.none}
 	}
 	return nil
 }

@@ -30,23 +30,35 @@ type Gate struct {
 	Fact         *evidence.Fact
 	Open, Closed bool
 	// Question, when set, is asked of a connection that would meet the gate, about
-	// the stack's machine; the gate is there with Answer.
-	Question *evidence.Question
-	Answer   string
+	// the stack's machine, or with OfCluster about all of them at once; the gate is there
+	// with Answer.
+	Question  *evidence.Question
+	OfCluster bool
+	Answer    string
 }
 
 // RemoveGates takes those gates away that match.
 func (s *Stack) RemoveGates(match func(Gate) bool) { s.gates = slices.DeleteFunc(s.gates, match) }
 
-// AddGate adds a gate.
+// AddGate adds a gate behind those that are there.
 func (s *Stack) AddGate(g Gate) { s.gates = append(s.gates, g) }
+
+// AddGateFirst adds a gate before those that are there.
+func (s *Stack) AddGateFirst(g Gate) { s.gates = slices.Insert(s.gates, 0, g) }
+
+func (s *Stack) about(g *Gate) string {
+	if g.OfCluster {
+		return ""
+	}
+	return s.Place
+}
 
 // admits lets a packet that opens a connection meet the stack's gates; false when
 // nobody knows how it goes on.
 func (s *Stack) admits(sim *wire.Simulation, p *packet.Packet, out bool) bool {
 	for i := range s.gates {
 		g := &s.gates[i]
-		if g.Out != out || g.Passes != nil && g.Passes(p.Headers()) || g.Question != nil && sim.Ask(g.Question, s.Place) != g.Answer {
+		if g.Out != out || g.Passes != nil && g.Passes(p.Headers()) || g.Question != nil && sim.Ask(g.Question, s.about(g)) != g.Answer {
 			continue
 		}
 		if g.Open {

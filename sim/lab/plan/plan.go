@@ -46,6 +46,8 @@ type Plan struct {
 	Pods     []*Pod
 	Services []*spec.Service
 	Policies []*spec.Policy
+	// AdminPolicies are AdminNetworkPolicies and their like.
+	AdminPolicies []*spec.AdminPolicy
 	// Slices are endpoints that somebody wrote, for Services of the lab.
 	Slices []*spec.Slice
 	// Ingresses are those of the manifests; nothing serves them.

@@ -31,12 +31,13 @@ type Step struct {
 	Services []*spec.Service
 	// Slices are endpoints that somebody wrote; Policies and Namespaces are those
 	// that the step's manifests describe.
-	Slices     []*spec.Slice
-	Policies   []*spec.Policy
-	Ingresses  []*spec.Ingress
-	Namespaces map[string]map[string]string
-	Calls      []Call
-	Origin     *trace.Origin
+	Slices        []*spec.Slice
+	Policies      []*spec.Policy
+	AdminPolicies []*spec.AdminPolicy
+	Ingresses     []*spec.Ingress
+	Namespaces    map[string]map[string]string
+	Calls         []Call
+	Origin        *trace.Origin
 	// Does says in words what happens.
 	Does []string
 }
@@ -189,6 +190,7 @@ func (st *story) apply(s *spec.Spec, out *Step, i int) error {
 	}
 	out.Slices = st.slices(man.Slices, st.live)
 	out.Policies, out.Namespaces, out.Ingresses = man.Policies, man.Namespaces, man.Ingresses
+	out.AdminPolicies = man.AdminPolicies
 	for _, n := range man.NotModelled {
 		st.NotModelled = trace.AddNotice(st.NotModelled, n)
 	}
@@ -389,6 +391,9 @@ func (s *Step) describe() {
 	}
 	for _, np := range s.Policies {
 		add("NetworkPolicy %s is applied", np.Key())
+	}
+	for _, p := range s.AdminPolicies {
+		add("%s is applied", p.Key())
 	}
 	for _, p := range s.Pods {
 		switch {

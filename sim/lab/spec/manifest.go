@@ -97,7 +97,9 @@ type Manifests struct {
 	Owners   []string
 	Services []*Service
 	Policies []*Policy
-	Slices   []*Slice
+	// AdminPolicies are those of whoever administers the cluster.
+	AdminPolicies []*AdminPolicy
+	Slices        []*Slice
 	// Ingresses are objects that nothing here serves, so that a flow to one is known.
 	Ingresses []*Ingress
 	// Namespaces are the labels of namespaces that a manifest describes.
@@ -239,6 +241,14 @@ func (m *Manifests) add(file string, line int, text []byte) error {
 		}
 		m.Namespaces[head.Name] = head.Labels
 	default:
+		if isAdminPolicy(head.APIVersion, head.Kind) {
+			p, err := readAdminPolicy(doc, origin)
+			if err != nil {
+				return fmt.Errorf("%s %s: %w", head.Kind, head.Name, err)
+			}
+			m.AdminPolicies = append(m.AdminPolicies, p)
+			return nil
+		}
 		if head.Kind == "Ingress" {
 			in, err := readIngress(doc, origin)
 			if err != nil {

@@ -52,6 +52,7 @@ const (
 	paramTakenFrontend   = "hns-code-taken-frontend"
 	paramTakenHostPort   = "hns-code-taken-host-port"
 	ParamAssumedNodes    = "assumed-nodes"
+	ParamAdminPolicy     = "admin-network-policy"
 )
 
 // The answers to [ParamAssumedNodes].
@@ -111,6 +112,8 @@ var params = []Param{
 		Means: "with which code HNS refuses a port of the node that another endpoint of a nat network publishes; no flow follows from it"},
 	{Name: ParamAssumedNodes, Values: []string{AssumedAsMade, AssumedOtherwise}, Open: true, Fact: true,
 		Means: "whether nodes at which nobody looked (assumed:) are as their plugin and kube-proxy make them; what happens at one that is not is unknown"},
+	{Name: ParamAdminPolicy, Values: []string{"enforced", "ignored"}, Open: true,
+		Means: "whether this cluster enforces AdminNetworkPolicies, BaselineAdminNetworkPolicies and ClusterNetworkPolicies on its nodes, which depends on the plugin's release and on feature gates of its controller"},
 	{Name: ParamIPForwarding, Values: []string{"off", "on"}, Default: "off", Means: "whether the NICs of an Azure segment may send and receive for addresses that are not assigned to them"},
 	{Name: ParamReversePath, Values: []string{"off", "strict"}, Open: true,
 		Means: "whether Linux nodes drop a packet whose source they would not reach by the link that it came in on"},
