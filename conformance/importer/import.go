@@ -160,7 +160,7 @@ func (im *importing) notRead(s bundle.Step) {
 			return
 		}
 	}
-	if s.Name == "networkpolicies" || s.Name == "adminpolicies" {
+	if s.Name == "networkpolicies" || s.Name == "otherpolicies" {
 		im.noPolicies = s.What + " could not be read (" + comment(s.Error) + "), and what they block there is not known"
 	}
 	im.r.miss(s.What, "step "+s.Name+" failed ("+comment(s.Error)+"): the lab has nothing of it, and a verdict is as if the cluster had none", settle)
@@ -225,15 +225,10 @@ func (im *importing) take(o object) {
 		if own := s.Namespace == "default" && s.Labels[discoveryv1.LabelServiceName] == "kubernetes"; !own && s.Labels[discoveryv1.LabelManagedBy] != "endpointslice-controller.k8s.io" {
 			im.slices = append(im.slices, o)
 		}
-	case "NetworkPolicy", "Namespace", "Ingress":
+	case "NetworkPolicy", "Namespace", "Ingress", "AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy", "GlobalNetworkPolicy":
 		im.others = append(im.others, o)
 	case "ConfigMap":
 		im.config = append(im.config, o)
-	case "AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy":
-		var group head
-		if json.Unmarshal(o.raw, &group) == nil && strings.HasPrefix(group.APIVersion, "policy.networking.k8s.io/") {
-			im.others = append(im.others, o)
-		}
 	default:
 		im.takeCalico(o, bad)
 	}

@@ -68,7 +68,7 @@ func small(_ context.Context, _ io.Reader, out io.Writer, words string) error {
 		text = ""
 	case strings.HasPrefix(words, "get ippools.crd.projectcalico.org "):
 		return answer{`error: the server doesn't have a resource type "ippools"`, errors.New("exit status 1")}
-	case strings.Contains(words, ".policy.networking.k8s.io "):
+	case strings.Contains(words, "networkpolicies.") || strings.Contains(words, ".policy.networking.k8s.io "):
 		return answer{`error: the server doesn't have a resource type`, errors.New("exit status 1")}
 	}
 	_, err := io.WriteString(out, text)
@@ -108,7 +108,7 @@ func TestTake(t *testing.T) {
 	f := &fake{}
 	f.say = func(ctx context.Context, in io.Reader, out io.Writer, words string) error {
 		switch {
-		case strings.HasPrefix(words, "get networkpolicies"):
+		case strings.HasPrefix(words, "get networkpolicies "):
 			return answer{"Error from server (Forbidden): networkpolicies is forbidden", errors.New("exit status 1")}
 		case strings.HasPrefix(words, "get pods"):
 			<-ctx.Done()
@@ -126,7 +126,7 @@ func TestTake(t *testing.T) {
 	want := []string{
 		"version: cluster/version.json", "nodes: cluster/nodes.json", "namespaces: cluster/namespaces.json", "services: the answer is no object: the answer ends in the middle",
 		"endpointslices: cluster/endpointslices.json", "pods: no answer after 50ms", "networkpolicies: kubectl get networkpolicies --all-namespaces -o json: Error from server (Forbidden): networkpolicies is forbidden",
-		"runtimeclasses: cluster/runtimeclasses.json", "events: cluster/events.json", "calico: the cluster has no objects of Calico", "adminpolicies: the cluster has no AdminNetworkPolicies and no kind like it", "configmaps: cluster/configmaps/kube-system.json",
+		"runtimeclasses: cluster/runtimeclasses.json", "events: cluster/events.json", "calico: the cluster has no objects of Calico", "otherpolicies: the cluster has no kinds of policies beside NetworkPolicy", "configmaps: cluster/configmaps/kube-system.json",
 	}
 	for i := range steps {
 		steps[i] = strings.ReplaceAll(steps[i], "unexpected EOF", "EOF")
@@ -189,8 +189,8 @@ func TestTakeCalico(t *testing.T) {
 	}
 }
 
-// TestTakeAdminPolicies: of the kinds of policies for whole clusters those are taken that there are.
-func TestTakeAdminPolicies(t *testing.T) {
+// TestTakeOtherPolicies: of the kinds of policies for whole clusters those are taken that there are.
+func TestTakeOtherPolicies(t *testing.T) {
 	f := &fake{}
 	f.say = func(ctx context.Context, in io.Reader, out io.Writer, words string) error {
 		if strings.HasPrefix(words, "get clusternetworkpolicies.policy.networking.k8s.io ") {
@@ -200,7 +200,7 @@ func TestTakeAdminPolicies(t *testing.T) {
 		return small(ctx, in, out, words)
 	}
 	_, steps, err := takenFrom(t, f, t.Context(), Options{})
-	if want := "adminpolicies: cluster/adminpolicies/clusternetworkpolicies.json"; err != nil || !slices.Contains(steps, want) {
+	if want := "otherpolicies: cluster/otherpolicies/clusternetworkpolicies.policy.networking.k8s.io.json"; err != nil || !slices.Contains(steps, want) {
 		t.Errorf("%v\n%s", err, strings.Join(steps, "\n"))
 	}
 }

@@ -67,8 +67,8 @@ type optional struct {
 var optionals = []optional{
 	{name: "calico", what: "IP pools, blocks of addresses and settings of Calico, where it is there", folder: "calico", of: " of Calico", none: "the cluster has no objects of Calico", first: true,
 		resources: []string{"ippools.crd.projectcalico.org", "blockaffinities.crd.projectcalico.org", "felixconfigurations.crd.projectcalico.org", "installations.operator.tigera.io"}},
-	{name: "adminpolicies", what: "AdminNetworkPolicies and their like, where the cluster has such kinds", folder: "adminpolicies", none: "the cluster has no AdminNetworkPolicies and no kind like it",
-		resources: []string{"adminnetworkpolicies.policy.networking.k8s.io", "baselineadminnetworkpolicies.policy.networking.k8s.io", "clusternetworkpolicies.policy.networking.k8s.io"}},
+	{name: "otherpolicies", what: "AdminNetworkPolicies and their like, policies of Calico's and Antrea's own kinds, where the cluster has such kinds", folder: "otherpolicies", none: "the cluster has no kinds of policies beside NetworkPolicy",
+		resources: []string{"networkpolicies.crd.projectcalico.org", "globalnetworkpolicies.crd.projectcalico.org", "networkpolicies.crd.antrea.io", "clusternetworkpolicies.crd.antrea.io", "adminnetworkpolicies.policy.networking.k8s.io", "baselineadminnetworkpolicies.policy.networking.k8s.io", "clusternetworkpolicies.policy.networking.k8s.io"}},
 }
 
 // kind is a kind of objects of which all are read.
@@ -252,8 +252,12 @@ func (o optional) read(ctx context.Context, t *taking) error {
 		case err != nil:
 			return fmt.Errorf("%s: %w", t.client.Shown(args...), err)
 		}
-		name, _, _ := strings.Cut(r, ".")
-		if err := t.add(o.folder+"/"+name, name+o.of, data, args); err != nil {
+		name, group, _ := strings.Cut(r, ".")
+		file := o.folder + "/" + name
+		if !o.first {
+			file += "." + group // several groups have kinds of one name
+		}
+		if err := t.add(file, name+o.of, data, args); err != nil {
 			return err
 		}
 	}

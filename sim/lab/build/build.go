@@ -121,7 +121,7 @@ func New(ctx context.Context, p *plan.Plan, o Options) (*Cluster, error) {
 		o.Lock.Lock()
 	}
 	c := &Cluster{Plan: p, Options: o, ways: path.NewWays(), Kube: p.Kube(), NotModelled: slices.Clone(p.NotModelled), Ingresses: slices.Clone(p.Ingresses)}
-	b := &builder{Cluster: c, lists: p.Services, admit: p.Policies, admins: p.AdminPolicies, slices: p.Slices, namespaces: p.Namespaces}
+	b := &builder{Cluster: c, lists: p.Services, admit: p.Policies, admins: p.AdminPolicies, owns: p.OwnPolicies, slices: p.Slices, namespaces: p.Namespaces}
 	if o.Objects == Outside {
 		b.leaveObjects()
 	}
@@ -184,7 +184,8 @@ type builder struct {
 	lists []*spec.Service
 	// admit are its NetworkPolicies, slices endpoints that somebody wrote, namespaces the labels of namespaces.
 	admit []*spec.Policy
-	// admins are AdminNetworkPolicies and their like.
+	// owns are policies of plugins' own kinds, admins AdminNetworkPolicies and their like.
+	owns       []*spec.OwnPolicy
 	admins     []*spec.AdminPolicy
 	slices     []*spec.Slice
 	namespaces map[string]map[string]string

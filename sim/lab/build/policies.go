@@ -26,6 +26,7 @@ var factPolicy = evidence.New("lab.network-policy-enforcement", evidence.Unknown
 // its connections: those that the policies admit pass, for all others it matters who
 // enforces them.
 func (b *builder) policies(context.Context) error {
+	defer b.ownPolicies()
 	defer b.adminPolicies()
 	if b.antrea != nil {
 		b.antreaPolicies()

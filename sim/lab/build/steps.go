@@ -262,7 +262,7 @@ func (b *builder) change(ctx context.Context, s *plan.Step) error {
 	for _, in := range s.Ingresses {
 		b.Ingresses = append(slices.DeleteFunc(b.Ingresses, func(o *spec.Ingress) bool { return o.Key() == in.Key() }), in)
 	}
-	if len(s.Services) == 0 && len(s.Pods) == 0 && len(s.Policies) == 0 && len(s.AdminPolicies) == 0 && len(s.Namespaces) == 0 && len(s.Slices) == 0 {
+	if len(s.Services) == 0 && len(s.Pods) == 0 && len(s.Policies) == 0 && len(s.AdminPolicies)+len(s.OwnPolicies) == 0 && len(s.Namespaces) == 0 && len(s.Slices) == 0 {
 		return nil
 	}
 	for _, sl := range s.Slices {
@@ -272,6 +272,9 @@ func (b *builder) change(ctx context.Context, s *plan.Step) error {
 	}
 	for _, np := range s.Policies {
 		b.admit = append(slices.DeleteFunc(slices.Clone(b.admit), func(o *spec.Policy) bool { return o.Key() == np.Key() }), np)
+	}
+	for _, p := range s.OwnPolicies {
+		b.owns = append(slices.DeleteFunc(slices.Clone(b.owns), func(o *spec.OwnPolicy) bool { return o.Key() == p.Key() }), p)
 	}
 	for _, p := range s.AdminPolicies {
 		b.admins = append(slices.DeleteFunc(slices.Clone(b.admins), func(o *spec.AdminPolicy) bool { return o.Key() == p.Key() }), p)

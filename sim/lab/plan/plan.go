@@ -48,6 +48,8 @@ type Plan struct {
 	Policies []*spec.Policy
 	// AdminPolicies are AdminNetworkPolicies and their like.
 	AdminPolicies []*spec.AdminPolicy
+	// OwnPolicies are those of a plugin's own kinds.
+	OwnPolicies []*spec.OwnPolicy
 	// Slices are endpoints that somebody wrote, for Services of the lab.
 	Slices []*spec.Slice
 	// Ingresses are those of the manifests; nothing serves them.

@@ -53,7 +53,7 @@ func (p *Plan) pods(s *spec.Spec) error {
 		return err
 	}
 	p.Services, p.Policies, p.Namespaces, p.Ingresses = man.Services, man.Policies, man.Namespaces, man.Ingresses
-	p.AdminPolicies = man.AdminPolicies
+	p.AdminPolicies, p.OwnPolicies = man.AdminPolicies, man.OwnPolicies
 	p.Slices = p.slices(man.Slices, man.Services)
 	p.NotModelled = append(p.NotModelled, man.NotModelled...)
 	for _, w := range man.Workloads {

@@ -34,6 +34,7 @@ type Step struct {
 	Slices        []*spec.Slice
 	Policies      []*spec.Policy
 	AdminPolicies []*spec.AdminPolicy
+	OwnPolicies   []*spec.OwnPolicy
 	Ingresses     []*spec.Ingress
 	Namespaces    map[string]map[string]string
 	Calls         []Call
@@ -190,7 +191,7 @@ func (st *story) apply(s *spec.Spec, out *Step, i int) error {
 	}
 	out.Slices = st.slices(man.Slices, st.live)
 	out.Policies, out.Namespaces, out.Ingresses = man.Policies, man.Namespaces, man.Ingresses
-	out.AdminPolicies = man.AdminPolicies
+	out.AdminPolicies, out.OwnPolicies = man.AdminPolicies, man.OwnPolicies
 	for _, n := range man.NotModelled {
 		st.NotModelled = trace.AddNotice(st.NotModelled, n)
 	}
@@ -393,6 +394,9 @@ func (s *Step) describe() {
 		add("NetworkPolicy %s is applied", np.Key())
 	}
 	for _, p := range s.AdminPolicies {
+		add("%s is applied", p.Key())
+	}
+	for _, p := range s.OwnPolicies {
 		add("%s is applied", p.Key())
 	}
 	for _, p := range s.Pods {

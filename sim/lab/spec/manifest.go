@@ -99,7 +99,9 @@ type Manifests struct {
 	Policies []*Policy
 	// AdminPolicies are those of whoever administers the cluster.
 	AdminPolicies []*AdminPolicy
-	Slices        []*Slice
+	// OwnPolicies are those of a plugin's own kinds.
+	OwnPolicies []*OwnPolicy
+	Slices      []*Slice
 	// Ingresses are objects that nothing here serves, so that a flow to one is known.
 	Ingresses []*Ingress
 	// Namespaces are the labels of namespaces that a manifest describes.
@@ -186,6 +188,9 @@ func (m *Manifests) add(file string, line int, text []byte) error {
 		return fmt.Errorf("not a Kubernetes object: %w", err)
 	}
 	origin := &trace.Origin{What: head.Kind + " " + head.Name, File: file, Line: line}
+	if done, err := m.otherPolicy(head.APIVersion, head.Kind, head.Name, doc, origin); done {
+		return err
+	}
 	m.fields(head.Kind, doc, origin)
 	switch head.Kind {
 	case "List":
@@ -241,14 +246,6 @@ func (m *Manifests) add(file string, line int, text []byte) error {
 		}
 		m.Namespaces[head.Name] = head.Labels
 	default:
-		if isAdminPolicy(head.APIVersion, head.Kind) {
-			p, err := readAdminPolicy(doc, origin)
-			if err != nil {
-				return fmt.Errorf("%s %s: %w", head.Kind, head.Name, err)
-			}
-			m.AdminPolicies = append(m.AdminPolicies, p)
-			return nil
-		}
 		if head.Kind == "Ingress" {
 			in, err := readIngress(doc, origin)
 			if err != nil {
@@ -262,6 +259,27 @@ func (m *Manifests) add(file string, line int, text []byte) error {
 		}
 	}
 	return nil
+}
+
+// otherPolicy reads a policy that is no NetworkPolicy of Kubernetes; done says that the object is one.
+func (m *Manifests) otherPolicy(apiVersion, kind, name string, doc *object, origin *trace.Origin) (done bool, err error) {
+	if plugin := ownKind(apiVersion, kind); plugin != "" {
+		p, err := readOwnPolicy(plugin, doc, origin)
+		if err != nil {
+			return true, fmt.Errorf("%s of %s %s: %w", kind, plugin, name, err)
+		}
+		m.OwnPolicies = append(m.OwnPolicies, p)
+		return true, nil
+	}
+	if !isAdminPolicy(apiVersion, kind) {
+		return false, nil
+	}
+	p, err := readAdminPolicy(doc, origin)
+	if err != nil {
+		return true, fmt.Errorf("%s %s: %w", kind, name, err)
+	}
+	m.AdminPolicies = append(m.AdminPolicies, p)
+	return true, nil
 }
 
 // readReplicas makes the pods of a Deployment or of a kind like it: the fields

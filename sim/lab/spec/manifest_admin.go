@@ -148,6 +148,28 @@ func readAdminPolicy(doc *object, origin *trace.Origin) (*AdminPolicy, error) {
 	}
 	r := &adminReader{kind: in.Kind}
 	p := &AdminPolicy{Kind: in.Kind, Name: in.Name, Baseline: in.Kind == kindBaseline, Origin: origin}
+	r.head(&in, p)
+	for i := range in.Spec.Ingress {
+		x := &in.Spec.Ingress[i]
+		for j := range x.From {
+			if f := &x.From[j]; f.outside() {
+				r.note(fmt.Errorf("ingress %d: from has namespaces or pods, and nothing else", i+1))
+			}
+		}
+		p.In = append(p.In, r.rule(fmt.Sprintf("ingress %d", i+1), &x.adminRule, x.From, p.Baseline))
+	}
+	for i := range in.Spec.Egress {
+		x := &in.Spec.Egress[i]
+		p.Out = append(p.Out, r.rule(fmt.Sprintf("egress %d", i+1), &x.adminRule, x.To, p.Baseline))
+	}
+	return p, errors.Join(r.mistakes...)
+}
+
+// outside reports whether a peer is none of pods.
+func (p *adminPeer) outside() bool { return len(p.Networks)+len(p.DomainNames) > 0 || p.Nodes != nil }
+
+// head reads what is not of a rule.
+func (r *adminReader) head(in *adminObject, p *AdminPolicy) {
 	switch {
 	case in.Kind == kindBaseline && in.Name != "default":
 		r.note(fmt.Errorf("its name is %q; a cluster has one, which is called default", in.Name))
@@ -165,7 +187,7 @@ func readAdminPolicy(doc *object, origin *trace.Origin) (*AdminPolicy, error) {
 	case v != nil:
 		p.Priority = *v
 	}
-	if s := in.Spec.Subject; len(s.Networks)+len(s.DomainNames) > 0 || s.Nodes != nil {
+	if in.Spec.Subject.outside() {
 		r.note(errors.New("subject has namespaces or pods, and nothing else"))
 	}
 	if all := r.peer(&in.Spec.Subject); len(all) == 1 {
@@ -174,20 +196,6 @@ func readAdminPolicy(doc *object, origin *trace.Origin) (*AdminPolicy, error) {
 	if n := max(len(in.Spec.Ingress), len(in.Spec.Egress)); n > maxAdminRules {
 		r.note(fmt.Errorf("%d rules in a direction; the API takes %d", n, maxAdminRules))
 	}
-	for i := range in.Spec.Ingress {
-		x := &in.Spec.Ingress[i]
-		for j := range x.From {
-			if f := &x.From[j]; len(f.Networks)+len(f.DomainNames) > 0 || f.Nodes != nil {
-				r.note(fmt.Errorf("ingress %d: from has namespaces or pods, and nothing else", i+1))
-			}
-		}
-		p.In = append(p.In, r.rule(fmt.Sprintf("ingress %d", i+1), &x.adminRule, x.From, p.Baseline))
-	}
-	for i := range in.Spec.Egress {
-		x := &in.Spec.Egress[i]
-		p.Out = append(p.Out, r.rule(fmt.Sprintf("egress %d", i+1), &x.adminRule, x.To, p.Baseline))
-	}
-	return p, errors.Join(r.mistakes...)
 }
 
 type adminReader struct {
