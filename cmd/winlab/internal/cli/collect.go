@@ -38,7 +38,7 @@ func (a *app) collectCmd() *cobra.Command {
 what could not be read.
 
 From outside, with --cluster, --kubeconfig or --context, or as kubectl winlab:
-nodes, pods, Services, EndpointSlices, NetworkPolicies, namespaces, RuntimeClasses, events,
+nodes, pods, Services, EndpointSlices, policies of all kinds, namespaces, RuntimeClasses, events,
 and ConfigMaps of network plugins and kube-proxy by name. winlab asks with kubectl. --nodes
 also runs winlab.exe collect on the Windows nodes, each in a HostProcess pod that is removed
 again; winlab.exe is copied into the pods (--exe), or is in the root of an image that you
