@@ -23,8 +23,9 @@
 //
 // # The wire protocol, version 1
 //
-// One TCP connection to 127.0.0.1 per process, or on Linux one to the Unix socket with the
-// abstract name "winlab-hcn-127.0.0.1:PORT" beside it, where there is one. All numbers are little-endian,
+// One TCP connection to 127.0.0.1 per process. A client in Go on Linux takes the Unix socket with the
+// abstract name "winlab-hcn-127.0.0.1:PORT" beside it, where there is one; the DLLs under Wine take
+// TCP always, by system calls of Linux where Wine lets them. All numbers are little-endian,
 // all text is UTF-8. The client begins:
 //
 //	"WHCN"  version u16  length u16  name of the client
