@@ -28,8 +28,8 @@ web         old    0/1     Completed   0             9d    10.244.1.9   win1    
 func TestStatusOfTables(t *testing.T) {
 	for status, want := range map[string]string{
 		"Running": "lab", "CrashLoopBackOff": "lab", "Init:0/1": "lab", "Terminating": "terminating",
-		"Completed": "", "Evicted": "", "Failed": "",
-		"Error": "left out", "OOMKilled": "left out", "Unknown": "left out", "ExitCode:3221225477": "left out",
+		"Succeeded": "", "Evicted": "", "Failed": "",
+		"Completed": "left out", "Error": "left out", "OOMKilled": "left out", "Unknown": "left out", "ExitCode:3221225477": "left out",
 	} {
 		nodes, _, _ := strings.Cut(wide, "-- pods.txt --")
 		pods := "-- pods.txt --\n"

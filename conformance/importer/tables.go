@@ -120,11 +120,12 @@ func (im *importing) podRow(row *yaml.Node, at object) bool {
 // phase is what the column STATUS says of a pod's phase. It shows the phase, the reason of the pod's
 // status, or that of a container that waits or has ended (k8s.io/kubernetes
 // pkg/printers/internalversion/printers.go printPod). A container that waits has a pod that goes on.
-// One that has ended, as in "Error" or "OOMKilled", may be started again or not, and a pod of which
-// nobody hears is "Unknown": then unsure is the text.
+// One that has ended, as in "Completed", "Error" or "OOMKilled", may be started again or not, by its
+// restartPolicy, which no table shows; and a pod of which nobody hears is "Unknown": then unsure is
+// the text.
 func phase(status string) (p corev1.PodPhase, unsure string) {
 	switch status {
-	case "Completed", "Succeeded":
+	case "Succeeded":
 		return corev1.PodSucceeded, ""
 	case "Failed", "Evicted", "NodeAffinity", "NodeShutdown", "Preempting", "OutOfcpu", "OutOfmemory", "OutOfpods", "UnexpectedAdmissionError":
 		return corev1.PodFailed, ""

@@ -107,3 +107,25 @@ func asMadeBy(which string, nodes int, plugin string, proxy bool) string {
 	}
 	return which + " " + is + " as " + makes + " " + it
 }
+
+// Assumptions say what answers about packets at single nodes depend on where no question is asked,
+// as in a replay or a running lab: a sentence for each node at which nobody looked. There are none
+// where the lab says that such nodes are as they are made.
+func (c *Cluster) Assumptions() []string {
+	pinned := c.Plan.Params.Pinned[assumedParam]
+	if pinned == asMade {
+		return nil
+	}
+	var said []string
+	for _, n := range c.Plan.Nodes {
+		if n.Assumed == "" {
+			continue
+		}
+		here := "this takes it that " + asMadeBy(n.Kube.Name, 1, c.Plan.Network.Plugin, c.Proxy.Mode != kubeproxy.ModeNone)
+		if pinned == notAsMade {
+			here = "the lab says that it is not as it would be made, so what packets do there is unknown, whatever is said here"
+		}
+		said = append(said, fmt.Sprintf("nobody looked at %s (%s): %s", n.Kube.Name, n.Assumed, here))
+	}
+	return said
+}

@@ -71,6 +71,7 @@ func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Opt
 		}
 	}
 	p.finish()
+	p.sum.Assumed = c.Assumptions()
 	return p.sum, nil
 }
 

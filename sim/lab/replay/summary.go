@@ -27,6 +27,9 @@ type Summary struct {
 	// those whose headers cannot be parsed. Neither was played.
 	CutShort  int `json:"cutShort,omitempty"`
 	Malformed int `json:"malformed,omitempty"`
+	// Assumed says at which nodes nobody looked, and that packets there are taken to do what the
+	// models say, see [flow.Cluster.Assumptions].
+	Assumed []string `json:"assumed,omitempty"`
 	// Skipped says what was left out, in words.
 	Skipped []string `json:"skipped,omitempty"`
 

@@ -141,6 +141,9 @@ func (a *app) up(ctx context.Context, path string, o *upOptions) error {
 	}
 	close(up)
 	say("%s is up: %s (%.1f s); winlab exec MACHINE -- COMMAND runs a program", o.name, count(c), time.Since(l.since).Seconds())
+	for _, k := range c.Assumptions() {
+		say("note: %s", k)
+	}
 	ready()
 	return l.show(ctx, a, o)
 }

@@ -119,6 +119,9 @@ func printReplay(w io.Writer, s *replay.Summary, to string) error {
 	if s.Readdressed > 0 {
 		fmt.Fprintf(w, "note: the MAC addresses of %d packets are not the lab's and were replaced\n", s.Readdressed)
 	}
+	for _, k := range s.Assumed {
+		fmt.Fprintf(w, "note: %s\n", k)
+	}
 	for _, k := range s.Skipped {
 		fmt.Fprintf(w, "skipped: %s\n", k)
 	}
