@@ -107,27 +107,35 @@ func run(ctx context.Context, c *lab.Cluster, o Options, v *view) (*Result, erro
 	if len(q.list) > 0 {
 		r.Cells = make([]doc.Cell, len(q.list))
 	}
-	err = c.TraceAll(ctx, len(q.list), func(i int) lab.Request { return q.list[i].request() }, func(i int, t *trace.Trace, err error) error {
-		g := q.list[i]
+	for i, g := range q.list {
+		r.Pairs += g.pairs
+		r.cells[g] = &r.Cells[i]
+	}
+	kinds, first := v.shares(q.list)
+	if err := r.trace(ctx, c, first); err != nil {
+		return nil, err
+	}
+	if err := r.trace(ctx, c, v.shareOut(kinds, r.cells)); err != nil {
+		return nil, err
+	}
+	r.NotModelled = c.NotModelled
+	return r, nil
+}
+
+// trace traces a flow of each group.
+func (r *Result) trace(ctx context.Context, c *lab.Cluster, list []*group) error {
+	r.Traced += len(list)
+	return c.TraceAll(ctx, len(list), func(i int) lab.Request { return list[i].request() }, func(i int, t *trace.Trace, err error) error {
+		g := list[i]
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
 			return fmt.Errorf("%s to %s: %w", g.a.ref, g.request().To, err)
 		}
-		r.Cells[i] = cellOf(g, t)
+		*r.cells[g] = cellOf(g, t)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	for i, g := range q.list {
-		r.Pairs += g.pairs
-		r.Traced++
-		r.cells[g] = &r.Cells[i]
-	}
-	r.NotModelled = c.NotModelled
-	return r, nil
 }
 
 // document lists the classes.

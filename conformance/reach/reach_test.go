@@ -277,7 +277,7 @@ func TestEveryFieldOfAPodCounts(t *testing.T) {
 	before := s.podText(of)
 	not := map[string]string{
 		"Name": "names are not compared", "UID": "identity", "Address": "the address that it got is compared", "Origin": "where it is written",
-		"Labels": "see selectable",
+		"Labels": "see labelsText",
 	}
 	var fields func(v reflect.Value)
 	fields = func(v reflect.Value) {

@@ -23,8 +23,9 @@ import (
 // and addresses stand, and in which prefixes their addresses are.
 type space struct {
 	c *lab.Cluster
-	// words are all strings of the plan but those of pods, and the words in them.
-	words map[string]bool
+	// words are all strings of the plan but those of pods, and the words in them; otherWords
+	// those that stand elsewhere than in NetworkPolicies.
+	words, otherWords map[string]bool
 	// at are the places of the plan at which a name, an address or a prefix stands.
 	at map[any][]string
 	// prefixes are those of the plan and of what was compiled, but of nodes: nodes have
@@ -37,6 +38,10 @@ type space struct {
 	// names are those of nodes, pods and Services.
 	names  map[string]bool
 	owners map[netip.Addr]*pod
+	// marked are the pods by the number of their mark.
+	marked []*pod
+	// called are the names of pods that share answers.
+	called called
 }
 
 // node is a machine of the cluster with what tells it from others.
@@ -59,6 +64,23 @@ type pod struct {
 	addrs   []netip.Addr
 	text    string
 	class   int
+	// mark is the number of its mark, 1 for the first; 0 for none.
+	mark int
+	// endpoint is what HNS says of it.
+	endpoint endpoint
+	// alone is what is said of it but for what NetworkPolicies make of it; "" where they act on
+	// it by other things than ACLs of its endpoint.
+	alone string
+	// towards are its ACLs as flows with others meet them, see [space.share]; called are its names.
+	towards *towards
+	called  []int32
+}
+
+// endpoint is what HNS says of a pod's endpoint, its ACLs apart, with marks for other pods.
+type endpoint struct {
+	text string
+	acls []string
+	hns  *hns.Endpoint
 }
 
 // nets finds the prefixes that contain an address.
@@ -110,7 +132,7 @@ var decided = []string{"/File", "/Variant", "/Setting", "/macs", "/scheduled", "
 
 // newSpace reads a cluster.
 func newSpace(c *lab.Cluster) *space {
-	s := &space{c: c, words: map[string]bool{}, at: map[any][]string{}, nodes: map[string]*node{}, pods: map[string]*pod{}, owners: map[netip.Addr]*pod{}, names: map[string]bool{}}
+	s := &space{c: c, words: map[string]bool{}, otherWords: map[string]bool{}, at: map[any][]string{}, nodes: map[string]*node{}, pods: map[string]*pod{}, owners: map[netip.Addr]*pod{}, names: map[string]bool{}}
 	for _, m := range c.Machines(build.NodeKind) {
 		s.nodes[m.Name], s.names[m.Name] = &node{Machine: m, read: map[string]bool{}}, true
 	}
@@ -174,9 +196,15 @@ func (s *space) mention(path string, v any, own string, in *nets) {
 	case netip.Prefix:
 		s.notePrefix(x, note)
 	case string:
-		s.words[x] = true
+		other := !strings.HasPrefix(path, "/Policies/")
+		said := func(word string) {
+			if s.words[word] = true; other {
+				s.otherWords[word] = true
+			}
+		}
+		said(x)
 		for word := range strings.FieldsFuncSeq(x, func(r rune) bool { return r > 127 || !inWord(byte(r)) }) {
-			s.words[word] = true
+			said(word)
 			for part := range strings.FieldsFuncSeq(word, func(r rune) bool { return r == '/' || r == '_' || r == ':' }) {
 				if part != own && s.names[part] {
 					note(part)
@@ -233,10 +261,15 @@ func (s *space) compiled(p *pod, f func(*hns.Endpoint)) {
 // one class when all that the plan and HNS say of them is the same, once each one's own
 // name, addresses and node have the same words in both.
 func (s *space) describe() {
+	sharing := s.sharing()
 	for _, key := range slices.Sorted(maps.Keys(s.pods)) {
 		p := s.pods[key]
-		text := s.podText(p)
+		plain := s.podText(p)
+		text := plain + labelsText(p, s.words)
 		p.text = digest(text)
+		if sharing && s.owns(p) && s.c.PoliciesInACLs(build.Ref{Kind: build.PodKind, Name: key}) {
+			p.alone = plain + labelsText(p, s.otherWords)
+		}
 		if p.plan.HostNetwork || len(p.plan.HostPorts) > 0 {
 			p.on.carries = append(p.on.carries, text)
 		}
@@ -254,8 +287,13 @@ func (s *space) describe() {
 	// until that tells no more apart.
 	plain := make(map[*pod]string, len(s.pods))
 	for _, p := range s.pods {
-		p.text = digest(p.text + "\non " + strconv.Itoa(p.on.number))
+		on := "\non " + strconv.Itoa(p.on.number)
+		p.text = digest(p.text + on)
 		plain[p] = p.text
+		p.endpoint = s.endpointOf(p)
+		if p.alone != "" {
+			p.alone = digest(p.alone + on + s.raw(p.endpoint.text))
+		}
 	}
 	for before := 0; ; {
 		n := s.number()
@@ -264,9 +302,14 @@ func (s *space) describe() {
 		}
 		before = n
 		for _, p := range s.pods {
-			p.text = digest(plain[p] + "\nclass " + strconv.Itoa(p.class) + "\n" + s.compiledText(p))
+			p.text = digest(plain[p] + "\nclass " + strconv.Itoa(p.class) + "\n" + s.named(p.endpoint.text) + s.named(strings.Join(p.endpoint.acls, "")))
 		}
 	}
+}
+
+// owns reports whether a pod's addresses are nobody else's.
+func (s *space) owns(p *pod) bool {
+	return !slices.ContainsFunc(p.addrs, func(a netip.Addr) bool { return s.owners[a] != p })
 }
 
 // digest stands for a text that is only compared: those of 150,000 pods would fill the memory.
@@ -288,12 +331,12 @@ func (s *space) number() int {
 	return len(numbers)
 }
 
-// podText is what the plan says of a pod, without its node.
+// podText is what the plan says of a pod, without its node and its labels.
 func (s *space) podText(p *pod) string {
 	one := *p.plan
 	own := names{words: map[string]string{one.Name: "(pod)", one.Node: "(node)"}, addr: func(a netip.Addr) string { return a.String() }}
 	one.Name, one.Address, one.UID = "", netip.Addr{}, ""
-	one.Labels = s.selectable(p)
+	one.Labels = nil // see labelsText
 	var b strings.Builder
 	writeText(&b, &own, one)
 	if p.machine == nil {
@@ -309,22 +352,22 @@ func (s *space) podText(p *pod) string {
 	return b.String()
 }
 
-// selectable are the labels of a pod by which something of the plan could tell it from
-// another: one whose key stands nowhere is left out, and so is the value where only the key
+// labelsText are the labels of a pod by which something could tell it from another that says
+// these words: one whose key stands nowhere is left out, and so is the value where only the key
 // stands somewhere. The cluster DNS is found by labels that no plan has.
-func (s *space) selectable(p *pod) map[string]string {
+func labelsText(p *pod, words map[string]bool) string {
 	all := map[string]string{}
 	for k, v := range p.plan.Labels {
 		switch {
 		case p.plan.ServesDNS():
 			all[k] = v
-		case s.words[k] && s.words[v]:
+		case words[k] && words[v]:
 			all[k] = v
-		case s.words[k]:
+		case words[k]:
 			all[k] = "(a value that stands nowhere)"
 		}
 	}
-	return all
+	return fmt.Sprintf("labels %q\n", all) // in the order of the keys
 }
 
 // around says in which prefixes addresses are, and where the plan has them.
@@ -443,38 +486,55 @@ func offset(first, a netip.Addr) int {
 	return n
 }
 
-// compiledText is the endpoint that a pod's plugin made.
-func (s *space) compiledText(p *pod) string {
-	var b strings.Builder
+// endpointOf is the endpoint that a pod's plugin made.
+func (s *space) endpointOf(p *pod) (all endpoint) {
 	s.compiled(p, func(e *hns.Endpoint) {
-		n := p.on.Node.Plan
-		words := nodeWords(n)
-		words[p.plan.Name], words[p.plan.Key()] = "(pod)", "(pod)"
-		for what, id := range map[string]string{"(endpoint)": e.ID, "(namespace)": e.HostComputeNamespace} {
-			for _, form := range []string{id, strings.ToLower(id), strings.ToUpper(id)} {
-				words[form] = what
-			}
-		}
-		delete(words, "")
-		if m, err := packet.ParseMAC(e.MacAddress); err == nil {
-			addMAC(words, "(pod's MAC)", m)
-		}
-		one := *e
-		if nw := p.on.Node.HNS.Network(e.HostComputeNetwork); nw != nil && n.Dump == nil {
+		own, one := s.ownNames(p, e), *e
+		one.Policies = slices.DeleteFunc(slices.Clone(e.Policies), isACL)
+		if nw := p.on.Node.HNS.Network(e.HostComputeNetwork); nw != nil && p.on.Node.Plan.Dump == nil {
 			one.HostComputeNetwork = nw.Name
 		}
-		own := names{words: words, prefixes: nodePrefixes(n), addr: func(a netip.Addr) string {
-			if i := slices.Index(p.addrs, a); i >= 0 {
-				return fmt.Sprintf("(pod %d)", i)
+		var b strings.Builder
+		writeText(&b, own, one)
+		all.text = b.String()
+		for i, x := range e.Policies {
+			if isACL(x) { // where it stands among all policies counts
+				b.Reset()
+				fmt.Fprintln(&b, "ACL", i)
+				writeText(&b, own, x)
+				all.acls = append(all.acls, b.String())
 			}
-			if q := s.owners[a]; q != nil {
-				return fmt.Sprintf("(class %d)", q.class)
-			}
-			return nodeAddr(n, a)
-		}}
-		writeText(&b, &own, one)
+		}
+		all.hns = e
 	})
-	return b.String()
+	return all
+}
+
+func isACL(p hns.Policy) bool { return p.Is(hns.PolicyACL) }
+
+// ownNames are the names of a pod and its endpoint, with marks for other pods.
+func (s *space) ownNames(p *pod, e *hns.Endpoint) *names {
+	n := p.on.Node.Plan
+	words := nodeWords(n)
+	words[p.plan.Name], words[p.plan.Key()] = "(pod)", "(pod)"
+	for what, id := range map[string]string{"(endpoint)": e.ID, "(namespace)": e.HostComputeNamespace} {
+		for _, form := range []string{id, strings.ToLower(id), strings.ToUpper(id)} {
+			words[form] = what
+		}
+	}
+	delete(words, "")
+	if m, err := packet.ParseMAC(e.MacAddress); err == nil {
+		addMAC(words, "(pod's MAC)", m)
+	}
+	return &names{words: words, prefixes: nodePrefixes(n), addr: func(a netip.Addr) string {
+		if i := slices.Index(p.addrs, a); i >= 0 {
+			return fmt.Sprintf("(pod %d)", i)
+		}
+		if q := s.owners[a]; q != nil {
+			return s.markOf(q, slices.Index(q.addrs, a))
+		}
+		return nodeAddr(n, a)
+	}}
 }
 
 // service is what tells Services from each other, with their backends by class.

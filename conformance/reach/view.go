@@ -40,6 +40,7 @@ type view struct {
 	// backends are the descriptions of a Service's backends by node, and of pods by name.
 	backends map[string]*backends
 	memo     map[seenAt][2]string
+	buf      []int32
 }
 
 // backends are those of one Service: what they are, by the node they are on. The set of

@@ -7,10 +7,12 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"unsafe"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // walk visits every value that can be reached from one: all fields, exported or not. What
@@ -30,7 +32,12 @@ var (
 	typeAddr   = reflect.TypeFor[netip.Addr]()
 	typePrefix = reflect.TypeFor[netip.Prefix]()
 	typeMAC    = reflect.TypeFor[packet.MAC]()
+	typePolicy = reflect.TypeFor[hns.Policy]()
 )
+
+// made are the fields of a policy of HNS that are made of its type and text, which are
+// visited; TestPoliciesAreTheirText holds that.
+var made = []string{"settings", "value"}
 
 // visit walks through v.
 func (w *walk) visit(v any) {
@@ -64,9 +71,13 @@ func (w *walk) value(v reflect.Value) {
 	case reflect.Pointer, reflect.Interface:
 		w.behind(v)
 	case reflect.Struct:
+		of := v.Type()
 		for i := range v.NumField() {
-			f := v.Field(i)
-			w.at(v.Type().Field(i).Name, reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem())
+			f, name := v.Field(i), of.Field(i).Name
+			if of == typePolicy && slices.Contains(made, name) {
+				continue
+			}
+			w.at(name, reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem())
 		}
 	case reflect.Slice, reflect.Array:
 		if v.Type().Elem().Kind() == reflect.Uint8 && v.Kind() == reflect.Slice {
@@ -163,6 +174,9 @@ func (n *names) prefix(p netip.Prefix) string {
 // text replaces whole words of a text: letters, digits, and what stands between them in
 // names and addresses.
 func (n *names) text(s string) string {
+	if strings.ContainsAny(s, string([]rune{markBegins, markEnds, listBegins, listEnds})) {
+		s = strconv.Quote(s) // nobody's name has such characters, and they are marks here
+	}
 	var out, list []string
 	for len(s) > 0 {
 		end := 0
@@ -189,8 +203,11 @@ func (n *names) text(s string) string {
 }
 
 // flush are the addresses of a list in order: the order in which HNS has them is that of
-// the addresses.
+// the addresses. A list with pods that are yet to be named ([space.markOf]) is put into order then.
 func flush(list []string) []string {
+	if slices.ContainsFunc(list, isMarked) {
+		return []string{string(listBegins), strings.Join(list, ","), string(listEnds)}
+	}
 	slices.Sort(list)
 	for i := range list {
 		list[i] += ","

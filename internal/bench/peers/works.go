@@ -144,7 +144,7 @@ func (b *bench) works(context.Context) []work {
 			not: built},
 		{name: "all pairs of 400 pods, each traced", unit: "a pair", winlab: b.pairs, peer: b.plain, peerName: "a packet by hand", budget: 1200, goal: 120, atMost: true,
 			not: "the lab is built; every step is recorded, in memory that the next flow uses again; winlab reach asks by classes and sends few of these"},
-		{name: "reach: who reaches whom of 400 pods, 50 policies", winlab: b.large(policies, "reach-all"), peer: analyzer, peerName: "netpol-analyzer", budget: 10, goal: 100,
+		{name: "reach: who reaches whom of 400 pods, 50 policies", winlab: b.large(policies, "reach-all"), peer: analyzer, peerName: "netpol-analyzer", budget: 50, goal: 100,
 			not: "winlab reads the lab, builds it with the ACLs of Calico's agent and asks by classes for the ports that pods declare; netpol-analyzer knows policies and no network, and lists connections of all ports"},
 		{name: "envelope: 5,000 nodes, 150,000 pods, 10,000 Services", winlab: b.large(labtest.Size{Nodes: 5000, Pods: 30, Services: 10_000}, "trace"), peer: b.plain1M, peerName: hand, budget: 450, goal: 375, atMost: true, peak: 4 << 30, large: true,
 			not: built},

@@ -37,6 +37,9 @@ type Gate struct {
 	Answer    string
 }
 
+// HasGates reports whether there is one.
+func (s *Stack) HasGates() bool { return len(s.gates) > 0 }
+
 // RemoveGates takes those gates away that match.
 func (s *Stack) RemoveGates(match func(Gate) bool) { s.gates = slices.DeleteFunc(s.gates, match) }
 

@@ -36,6 +36,9 @@ const (
 // Linux follows cni.felix-linux.
 func (f *felix) Linux() (*evidence.Fact, bool) { return factFelixLinux, true }
 
+// InACLs follows cni.felix-conversion.
+func (*felix) InACLs() bool { return true }
+
 // Apply follows cni.felix-rules.
 func (f *felix) Apply(s *hns.Service, n *kube.Node, endpoint string, p PodPolicies) ([]Skipped, error) {
 	in, skippedIn := f.direction(true, p.RestrictedIn, p.In, p)

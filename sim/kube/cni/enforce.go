@@ -52,6 +52,9 @@ type PolicyAgent interface {
 	// documents; NodeOut reports whether its rules on what a pod sends are for its own node
 	// as well.
 	Linux() (fact *evidence.Fact, nodeOut bool)
+	// InACLs reports whether all that Apply does is to give the endpoint ACLs in which peers stand
+	// by their addresses.
+	InACLs() bool
 }
 
 // NewPolicyAgent makes the model of an agent, nil for "": then the plugin's own.

@@ -46,6 +46,9 @@ const npmNetwork = "azure"
 // Linux follows cni.npm-linux.
 func (*npm) Linux() (*evidence.Fact, bool) { return factNPMLinux, false }
 
+// InACLs follows cni.npm-sets: the addresses are in sets of the network.
+func (*npm) InACLs() bool { return false }
+
 // Apply follows cni.npm-rules.
 func (m *npm) Apply(s *hns.Service, n *kube.Node, endpoint string, p PodPolicies) ([]Skipped, error) {
 	nw := s.NetworkByName(npmNetwork)

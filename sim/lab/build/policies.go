@@ -97,6 +97,16 @@ func (b *builder) enforced() error {
 	return errors.Join(errs...)
 }
 
+// PoliciesInACLs reports whether NetworkPolicies act on a pod by the ACLs of its endpoint in HNS
+// and by nothing else, and other pods stand in these by their addresses.
+func (c *Cluster) PoliciesInACLs(pod Ref) bool {
+	m := c.Machine(pod)
+	if c.agent == nil || !c.agent.InACLs() || m == nil || m.Endpoint == "" || m.Node == nil {
+		return false
+	}
+	return m.Node.HNS != nil && m.Node.Plan.Dump == nil && m.Stack() != m.Node.Stack() && !m.Stack().HasGates()
+}
+
 // meaning is what the policies mean for a pod.
 func (m *matching) meaning(p *pod) cni.PodPolicies {
 	all := cni.PodPolicies{Namespace: p.Namespace, Name: p.Name}
