@@ -14,6 +14,7 @@ const (
 	markEnds   = '\x02'
 	listBegins = '\x03'
 	listEnds   = '\x04'
+	marks      = "\x01\x02\x03\x04"
 )
 
 func isMarked(s string) bool { return strings.IndexByte(s, markBegins) >= 0 }

@@ -172,12 +172,14 @@ func (n *names) prefix(p netip.Prefix) string {
 }
 
 // text replaces whole words of a text: letters, digits, and what stands between them in
-// names and addresses.
+// names and addresses. The addresses of a list are put into order: the order in which HNS has them
+// is that of the addresses.
 func (n *names) text(s string) string {
-	if strings.ContainsAny(s, string([]rune{markBegins, markEnds, listBegins, listEnds})) {
+	if strings.ContainsAny(s, marks) {
 		s = strconv.Quote(s) // nobody's name has such characters, and they are marks here
 	}
-	var out, list []string
+	b := make([]byte, 0, len(s)+len(s)/4)
+	var list []string
 	for len(s) > 0 {
 		end := 0
 		for end < len(s) && inWord(s[end]) {
@@ -185,8 +187,8 @@ func (n *names) text(s string) string {
 		}
 		if end == 0 {
 			if s[0] != ',' || len(list) == 0 {
-				out, list = append(out, flush(list)...), nil
-				out = append(out, s[:1])
+				b, list = appendList(b, list), list[:0]
+				b = append(b, s[0])
 			}
 			s = s[1:]
 			continue
@@ -197,34 +199,30 @@ func (n *names) text(s string) string {
 			list = append(list, word)
 			continue
 		}
-		out, list = append(append(out, flush(list)...), word), nil
+		b, list = appendList(b, list), list[:0]
+		b = append(b, word...)
 	}
-	return join(append(out, flush(list)...))
+	return string(appendList(b, list))
 }
 
-// flush are the addresses of a list in order: the order in which HNS has them is that of
-// the addresses. A list with pods that are yet to be named ([space.markOf]) is put into order then.
-func flush(list []string) []string {
+// appendList writes the addresses of a list in order. A list with pods that are yet to be named
+// ([space.markOf]) is put into order then.
+func appendList(b []byte, list []string) []byte {
 	if slices.ContainsFunc(list, isMarked) {
-		return []string{string(listBegins), strings.Join(list, ","), string(listEnds)}
+		b = append(b, listBegins)
+		for i, x := range list {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, x...)
+		}
+		return append(b, listEnds)
 	}
 	slices.Sort(list)
-	for i := range list {
-		list[i] += ","
+	for _, x := range list {
+		b = append(append(b, x...), ',')
 	}
-	return list
-}
-
-func join(parts []string) string {
-	n := 0
-	for _, p := range parts {
-		n += len(p)
-	}
-	b := make([]byte, 0, n)
-	for _, p := range parts {
-		b = append(b, p...)
-	}
-	return string(b)
+	return b
 }
 
 func inWord(c byte) bool {

@@ -19,11 +19,11 @@ import (
 // felix is Calico's agent on Windows nodes (projectcalico/calico felix/dataplane/windows):
 // the policies of a pod become one list of ACLs of its endpoint.
 type felix struct {
-	// applied is the list that an endpoint has, by its id (cni.felix-unchanged).
-	applied map[string]string
+	// applied are the ACLs that an endpoint has, by its id (cni.felix-unchanged).
+	applied map[string][]hns.ACLSettings
 }
 
-func newFelix() *felix { return &felix{map[string]string{}} }
+func newFelix() *felix { return &felix{map[string][]hns.ACLSettings{}} }
 
 // Priorities of Felix's rules, and how many addresses or ports one rule has at most.
 const (
@@ -49,14 +49,14 @@ func (f *felix) Apply(s *hns.Service, n *kube.Node, endpoint string, p PodPolici
 	}}}
 	list = append(append(list, in...), out...)
 	var ps []hns.Policy
-	var text strings.Builder
+	var acls []hns.ACLSettings
 	for _, r := range list {
 		origin := r.origin
 		if origin == nil {
 			origin = &trace.Origin{What: "Felix on " + n.Name}
 		}
 		ps = append(ps, hns.NewPolicy(r.acl).From(origin))
-		fmt.Fprintf(&text, "%+v\n", r.acl)
+		acls = append(acls, r.acl)
 	}
 	skipped := append(skippedIn, skippedOut...)
 	e := s.Endpoint(endpoint)
@@ -64,13 +64,13 @@ func (f *felix) Apply(s *hns.Service, n *kube.Node, endpoint string, p PodPolici
 		return skipped, fmt.Errorf("node %s: Felix: pod %s/%s has no endpoint %s", n.Name, p.Namespace, p.Name, endpoint)
 	}
 	// An endpoint that was made again has the list of its plugin only.
-	if f.applied[endpoint] == text.String() && len(hns.PoliciesOf(e.Policies, hns.PolicyACL)) == len(ps) {
+	if slices.Equal(f.applied[endpoint], acls) && len(hns.PoliciesOf(e.Policies, hns.PolicyACL)) == len(ps) {
 		return skipped, nil
 	}
 	if err := s.UpdateEndpointPolicies(endpoint, ps...); err != nil {
 		return skipped, fmt.Errorf("node %s: Felix: the rules of pod %s/%s: %w", n.Name, p.Namespace, p.Name, err)
 	}
-	f.applied[endpoint] = text.String()
+	f.applied[endpoint] = acls
 	return skipped, nil
 }
 
