@@ -231,7 +231,7 @@ func TestTowards(t *testing.T) {
 		{`"RemoteAddresses":"` + a + `/32,` + self + `/32"`, "named", "named", "none"},
 		{`"RemoteAddresses":"10.0.0.0/8,` + a + `/32"`, "named", "all", "all"},
 		{`"RemoteAddresses":"` + even(q.addrs[0]) + `/31"`, "all", "all", "all"}, // who is in it is said of each pod
-		{`"RemoteAddresses":"` + a + `/24"`, "named", "all", "all"}, // a range that is written as one of its addresses
+		{`"RemoteAddresses":"` + a + `/24"`, "named", "all", "all"},              // a range that is written as one of its addresses
 		{`"RemoteAddresses":"` + a + `/32","LocalAddresses":"` + b + `/32"`, "named", "all", "named"},
 		{`"LocalAddresses":"` + a + `/32"`, "named", "all", "all"},
 		{`"RemoteAddresses":"` + a + `/32","RemoteAddresses":"` + b + `/32"`, "named", "all", "named"},
