@@ -1,12 +1,14 @@
 package reach
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 
 	doc "github.com/winlab-dev/winlab/reports/reach"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // Pods of different classes share answers where all that tells the classes apart are ACLs of
@@ -60,7 +62,8 @@ func (s *space) share(p *pod) *towards {
 		}
 		text, id := withoutID(p.endpoint.acls[n])
 		n++
-		a := s.towardsOf(text, p)
+		took, _ := hns.SettingsOf[hns.ACLSettings](x)
+		a := s.towardsOf(text, p, took.RemoteAddresses)
 		a.names = []int32{s.called.number(x.Origin.String()), s.called.number(id)}
 		for q := range a.named {
 			t.named[q] = true
@@ -82,15 +85,18 @@ func withoutID(text string) (rest, id string) {
 	return before + begins + `"` + behind, id
 }
 
-// towardsOf reads a text with marks of an ACL of a pod.
-func (s *space) towardsOf(text string, p *pod) towardsACL {
+// towardsOf reads a text with marks of an ACL of a pod. took are the remote addresses that HNS took
+// from it: JSON may have the key twice, also in other letters, and the last one counts.
+func (s *space) towardsOf(text string, p *pod, took string) towardsACL {
 	a := towardsACL{named: map[*pod]string{}}
 	before, rest, ok := strings.Cut(text, remote+string(listBegins))
 	list, behind, closed := strings.Cut(rest, string(listEnds)+`"`)
 	if ok && closed && !isMarked(before) && !isMarked(behind) {
-		for _, word := range strings.Split(list, ",") {
-			q := s.single(word, p)
-			if q == nil {
+		words, addresses := strings.Split(list, ","), strings.Split(took, ",")
+		ok = len(words) == len(addresses)
+		for i := 0; ok && i < len(words); i++ {
+			q := s.single(words[i], p)
+			if q == nil || !isAddress(addresses[i], q.addrs[0]) {
 				ok = false
 				break
 			}
@@ -105,6 +111,15 @@ func (s *space) towardsOf(text string, p *pod) towardsACL {
 		a.named[q] = a.text + "the other is " + q.plan.Key()
 	}
 	return a
+}
+
+// isAddress reports whether a text is an address, or the prefix that has no other.
+func isAddress(text string, a netip.Addr) bool {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p == netip.PrefixFrom(a, a.BitLen())
+	}
+	is, err := netip.ParseAddr(text)
+	return err == nil && is == a
 }
 
 // single is the pod of which a word in a text of p is the only address, and nothing else; nil for

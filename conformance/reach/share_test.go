@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -235,10 +236,18 @@ func TestTowards(t *testing.T) {
 		{`"RemoteAddresses":"` + a + `/32","LocalAddresses":"` + b + `/32"`, "named", "all", "named"},
 		{`"LocalAddresses":"` + a + `/32"`, "named", "all", "all"},
 		{`"RemoteAddresses":"` + a + `/32","RemoteAddresses":"` + b + `/32"`, "named", "all", "named"},
+		{`"RemoteAddresses":"` + a + `/32","remoteAddresses":"10.0.0.0/8"`, "named", "all", "all"}, // the second key counts
+		{`"RemoteAddresses":"` + a + `/32","remote\u0041ddresses":"10.0.0.0/8"`, "named", "all", "all"},
+		{`"remoteaddresses":"10.0.0.0/8","RemoteAddresses":"` + a + `/32"`, "named", "none", "none"},
 		{`"RemoteAddresses":"10.0.0.0/8"`, "all", "all", "all"},
 		{`"RemotePorts":"80"`, "all", "all", "all"},
 	} {
-		acl := s.towardsOf(own.text("{"+x.acl+",\"Priority\":1}"), p)
+		settings := "{" + x.acl + ",\"Priority\":1}"
+		took, ok := hns.SettingsOf[hns.ACLSettings](hns.ParsePolicy(hns.PolicyACL, json.RawMessage(settings)))
+		if !ok {
+			t.Fatalf("%s: HNS takes it for no ACL", x.acl)
+		}
+		acl := s.towardsOf(own.text(settings), p, took.RemoteAddresses)
 		one := func(r *pod) string {
 			text, named := acl.named[r]
 			switch {
