@@ -108,24 +108,39 @@ func asMadeBy(which string, nodes int, plugin string, proxy bool) string {
 	return which + " " + is + " as " + makes + " " + it
 }
 
+// AsMade is an error where the lab says that nodes at which nobody looked are not as they would be
+// made: what packets do there is unknown then, and what follows packets one by one, such as a replay
+// or a running lab, has no answer that says so.
+func (c *Cluster) AsMade() error {
+	if c.Plan.Params.Pinned[assumedParam] != notAsMade {
+		return nil
+	}
+	var nodes []string
+	for _, n := range c.Plan.Nodes {
+		if n.Assumed != "" {
+			nodes = append(nodes, n.Kube.Name)
+		}
+	}
+	if len(nodes) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the lab says %s: %s of %s, at which nobody looked, so what packets do there is unknown, and this follows packets as the models do; write %s: %s in params, or take the line out. winlab trace answers with it",
+		assumedParam, notAsMade, strings.Join(nodes, ", "), assumedParam, asMade)
+}
+
 // Assumptions say what answers about packets at single nodes depend on where no question is asked,
 // as in a replay or a running lab: a sentence for each node at which nobody looked. There are none
-// where the lab says that such nodes are as they are made.
+// where the lab says that such nodes are as they are made; where it says that they are not,
+// [Cluster.AsMade] is an error.
 func (c *Cluster) Assumptions() []string {
-	pinned := c.Plan.Params.Pinned[assumedParam]
-	if pinned == asMade {
+	if c.Plan.Params.Pinned[assumedParam] == asMade {
 		return nil
 	}
 	var said []string
 	for _, n := range c.Plan.Nodes {
-		if n.Assumed == "" {
-			continue
+		if n.Assumed != "" {
+			said = append(said, fmt.Sprintf("nobody looked at %s (%s): this takes it that %s", n.Kube.Name, n.Assumed, asMadeBy(n.Kube.Name, 1, c.Plan.Network.Plugin, c.Proxy.Mode != kubeproxy.ModeNone)))
 		}
-		here := "this takes it that " + asMadeBy(n.Kube.Name, 1, c.Plan.Network.Plugin, c.Proxy.Mode != kubeproxy.ModeNone)
-		if pinned == notAsMade {
-			here = "the lab says that it is not as it would be made, so what packets do there is unknown, whatever is said here"
-		}
-		said = append(said, fmt.Sprintf("nobody looked at %s (%s): %s", n.Kube.Name, n.Assumed, here))
 	}
 	return said
 }

@@ -41,6 +41,9 @@ func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Opt
 	if err := c.OneBuild(); err != nil {
 		return nil, err
 	}
+	if err := c.AsMade(); err != nil {
+		return nil, err
+	}
 	r, err := capture.Open(ctxio.Reader(ctx, in))
 	if err != nil {
 		return nil, err
