@@ -78,7 +78,7 @@ func (a *antrea) Lease(_ *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error
 	if pl == nil { // the gateway is the only address that is not a pod's
 		pl = newPool("node "+n.Name, prefix, nth(prefix, 2), last(prefix).Prev(), nth(prefix, 1))
 		pl.reserve("the gateway", nth(prefix, 1))
-		pl.reserve("reserved", a.o.Reserved...)
+		pl.reserved = a.reserved
 		a.pools[n.Name] = pl
 	}
 	return pl.lease(owner(p), p.Address, nil)

@@ -122,7 +122,7 @@ func (a *azure) podSubnetLease(c *kube.Cluster, n *kube.Node, p *kube.Pod, taken
 		pl = newPool("node "+n.Name, subnet, nth(block, 2), last(block).Prev(), gateway)
 		pl.reserve("the gateway", gateway)
 		pl.reserve("the primary address of the block", nth(block, 1))
-		pl.reserve("reserved", a.o.Reserved...)
+		pl.reserved = a.reserved
 		a.pools[n.Name] = pl
 	}
 	return pl.lease(owner(p), p.Address, taken)

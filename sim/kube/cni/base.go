@@ -21,6 +21,28 @@ type base struct {
 	pools    map[string]*pool // by node
 	pools6   map[string]*pool // those of IPv6
 	made     map[string]madePod
+	reserved map[netip.Addr]bool // o.Reserved
+	nodes    nodesAt
+}
+
+// nodesAt are the nodes of a cluster by their addresses.
+type nodesAt struct {
+	of    *kube.Cluster
+	count int
+	at    map[netip.Addr]string
+}
+
+// addressesOfNodes are the names of a cluster's nodes by address: the same map for all nodes.
+func (b *base) addressesOfNodes(c *kube.Cluster) map[netip.Addr]string {
+	if b.nodes.of != c || b.nodes.count != len(c.Nodes) {
+		b.nodes = nodesAt{c, len(c.Nodes), make(map[netip.Addr]string, len(c.Nodes))}
+		for _, n := range c.Nodes {
+			if b.nodes.at[n.Address] == "" {
+				b.nodes.at[n.Address] = n.Name
+			}
+		}
+	}
+	return b.nodes.at
 }
 
 // madePod is what add has made for a pod.
@@ -30,7 +52,11 @@ type madePod struct {
 }
 
 func newBase(o Options) *base {
-	return &base{o: o, pools: map[string]*pool{}, pools6: map[string]*pool{}, made: map[string]madePod{}}
+	b := &base{o: o, pools: map[string]*pool{}, pools6: map[string]*pool{}, made: map[string]madePod{}, reserved: map[netip.Addr]bool{}}
+	for _, a := range o.Reserved {
+		b.reserved[a] = true
+	}
+	return b
 }
 
 func podKey(n *kube.Node, p *kube.Pod) string { return n.Name + "/" + owner(p) }
@@ -153,7 +179,7 @@ func (b *base) hostLocal(n *kube.Node, prefix netip.Prefix, gateway netip.Addr) 
 	p := newPool("node "+n.Name, prefix, nth(prefix, 1), end, gateway)
 	p.reserve("the gateway", nth(prefix, 1))
 	p.reserve("the node's endpoint", nth(prefix, 2))
-	p.reserve("reserved", b.o.Reserved...)
+	p.reserved = b.reserved
 	pools[n.Name] = p
 	return p
 }

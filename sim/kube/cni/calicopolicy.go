@@ -77,8 +77,9 @@ func (f *felix) Apply(s *hns.Service, n *kube.Node, endpoint string, p PodPolici
 // nodeAddresses are those of the node's own interfaces, sorted as text.
 func nodeAddresses(s *hns.Service, n *kube.Node) []string {
 	all := []string{n.Address.String() + "/32"}
-	for _, e := range s.ListEndpoints(nil) {
-		if e.Remote() || e.HostComputeNamespace != s.HostNamespace().ID {
+	for _, id := range s.HostNamespace().Endpoints() {
+		e := s.Endpoint(id)
+		if e == nil || e.Remote() {
 			continue
 		}
 		if a := e.Address(false); a.IsValid() {

@@ -37,14 +37,11 @@ func (a inSubnet) pool(c *kube.Cluster, n *kube.Node) (*pool, error) {
 	if err := a.check(n); err != nil {
 		return nil, err
 	}
-	others := map[netip.Addr]bool{}
-	for _, other := range c.Nodes {
-		others[other.Address] = true
-	}
+	others := a.addressesOfNodes(c)
 	end := last(n.Subnet)
 	first, to := n.Address.Next(), netip.Addr{}
 	for a, i := first, 0; i < maxPodsInSubnet && a != end && n.Subnet.Contains(a); a = a.Next() {
-		if !others[a] {
+		if others[a] == "" {
 			to = a
 			i++
 		}
@@ -54,10 +51,8 @@ func (a inSubnet) pool(c *kube.Cluster, n *kube.Node) (*pool, error) {
 	}
 	p := newPool("node "+n.Name, netip.PrefixFrom(n.Subnet.Addr(), n.Subnet.Bits()), first, to, n.Gateway)
 	p.reserve("the gateway", n.Gateway)
-	for _, other := range c.Nodes {
-		p.reserve("node "+other.Name, other.Address)
-	}
-	p.reserve("reserved", a.o.Reserved...)
+	p.nodes = others
+	p.reserved = a.reserved
 	a.pools[n.Name] = p
 	return p, nil
 }

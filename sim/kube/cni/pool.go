@@ -14,8 +14,12 @@ type pool struct {
 	from, to netip.Addr
 	gateway  netip.Addr
 	used     map[netip.Addr]string
-	byOwner  map[string]netip.Addr
-	last     netip.Addr
+	// reserved are addresses that nobody gets, the same ones for the pools of all nodes.
+	reserved map[netip.Addr]bool
+	// nodes are addresses of nodes, where pods have some of the same subnet.
+	nodes   map[netip.Addr]string
+	byOwner map[string]netip.Addr
+	last    netip.Addr
 }
 
 func newPool(who string, prefix netip.Prefix, from, to, gateway netip.Addr) *pool {
@@ -23,6 +27,19 @@ func newPool(who string, prefix netip.Prefix, from, to, gateway netip.Addr) *poo
 		who: who, prefix: prefix, from: from, to: to, gateway: gateway,
 		used: map[netip.Addr]string{}, byOwner: map[string]netip.Addr{},
 	}
+}
+
+// by says who has an address; "" for nobody.
+func (p *pool) by(a netip.Addr) string {
+	switch by := p.used[a]; {
+	case by != "":
+		return by
+	case p.nodes[a] != "":
+		return "node " + p.nodes[a]
+	case p.reserved[a]:
+		return "reserved"
+	}
+	return ""
 }
 
 // reserve keeps addresses from being given out.
@@ -58,7 +75,7 @@ func (p *pool) lease(owner string, want netip.Addr, taken func(netip.Addr) bool)
 
 // check refuses an address that somebody wants and cannot have.
 func (p *pool) check(owner string, want netip.Addr) error {
-	switch by := p.used[want]; {
+	switch by := p.by(want); {
 	case !p.prefix.Contains(want):
 		return fmt.Errorf("pod %s: requested IP address %s is not available in range set %s-%s (%s)", owner, want, p.from, p.to, p.who)
 	case by != "":
@@ -76,7 +93,7 @@ func (p *pool) next(taken func(netip.Addr) bool) (netip.Addr, bool) {
 		start = p.last.Next()
 	}
 	for a, first := start, true; first || a != start; first = false {
-		if p.used[a] == "" && (taken == nil || !taken(a)) {
+		if p.by(a) == "" && (taken == nil || !taken(a)) {
 			return a, true
 		}
 		if a = a.Next(); p.to.Less(a) {

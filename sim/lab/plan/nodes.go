@@ -62,12 +62,16 @@ func (n *Node) Windows() bool { return n.Kube.Windows != nil }
 
 // nodes reads the machines of the cluster.
 func (p *Plan) nodes(s *spec.Spec) error {
+	p.byName = make(map[string]*Node, len(s.Nodes))
 	for _, in := range s.Nodes {
 		n, err := p.node(s, in)
 		if err != nil {
 			return fmt.Errorf("node %s: %w", in.Name, err)
 		}
 		p.Nodes = append(p.Nodes, n)
+		if p.byName[n.Kube.Name] == nil {
+			p.byName[n.Kube.Name] = n
+		}
 	}
 	return nil
 }

@@ -35,6 +35,8 @@ type Plan struct {
 	DNSIP                      netip.Addr
 	ClusterCIDRs, ServiceCIDRs []netip.Prefix
 
+	byName map[string]*Node // Nodes
+
 	Params   Params
 	Network  Network
 	Segments []Segment
@@ -129,14 +131,7 @@ func (p *Plan) Kube() *kube.Cluster {
 }
 
 // Node finds a node by its name, nil for none.
-func (p *Plan) Node(name string) *Node {
-	for _, n := range p.Nodes {
-		if n.Kube.Name == name {
-			return n
-		}
-	}
-	return nil
-}
+func (p *Plan) Node(name string) *Node { return p.byName[name] }
 
 // cluster reads what is the same for all nodes.
 func (p *Plan) cluster(s *spec.Spec) error {

@@ -314,7 +314,7 @@ func (v *validator) nodes(s *Spec) {
 	if len(s.Nodes) == 0 {
 		v.add(p(), "the lab has no nodes; write nodes: [{name: win1}, ...]")
 	}
-	names, addrs, addrs6, ranges := map[string]bool{}, map[string]string{}, map[netip.Addr]string{}, map[string]netip.Prefix{}
+	names, addrs, addrs6, ranges := map[string]bool{}, map[string]string{}, map[netip.Addr]string{}, &podRanges{}
 	for i, n := range s.Nodes {
 		at := p("nodes", i)
 		if n.Name == "" || names[n.Name] {
@@ -382,7 +382,7 @@ func (v *validator) system(at []any, n Node) {
 
 // podRange complains about a node's pod range; ranges are those of the nodes
 // before, by their names.
-func (v *validator) podRange(path []any, n Node, s *Spec, ranges map[string]netip.Prefix) {
+func (v *validator) podRange(path []any, n Node, s *Spec, ranges *podRanges) {
 	if n.PodCIDR == "" {
 		return
 	}
@@ -394,12 +394,49 @@ func (v *validator) podRange(path []any, n Node, s *Spec, ranges map[string]neti
 	if cc, err := netip.ParsePrefix(s.Network.ClusterCIDR); err == nil && !cc.Overlaps(pc) && s.Network.Plugin != "nat" {
 		v.add(path, "the pod range %s of %s is outside the cluster's %s", pc, n.Name, cc)
 	}
-	for _, other := range slices.Sorted(maps.Keys(ranges)) {
-		if ranges[other].Overlaps(pc) {
-			v.add(path, "the pod range %s of %s overlaps %s of %s", pc, n.Name, ranges[other], other)
+	for _, other := range ranges.overlapping(pc) {
+		v.add(path, "the pod range %s of %s overlaps %s of %s", pc, n.Name, ranges.of[other], other)
+	}
+	ranges.add(n.Name, pc)
+}
+
+// podRanges are the pod ranges of nodes.
+type podRanges struct {
+	of map[string]netip.Prefix
+	// within has, for each range, those in which it lies, itself with them: few, as ranges of real
+	// clusters overlap nowhere, and a thousand nodes need not be compared with each other.
+	within map[netip.Prefix]bool
+	ranges map[netip.Prefix]bool
+}
+
+func (r *podRanges) add(node string, p netip.Prefix) {
+	if r.of == nil {
+		r.of, r.within, r.ranges = map[string]netip.Prefix{}, map[netip.Prefix]bool{}, map[netip.Prefix]bool{}
+	}
+	r.of[node] = p
+	r.ranges[p.Masked()] = true
+	for bits := range p.Bits() + 1 {
+		r.within[netip.PrefixFrom(p.Addr(), bits).Masked()] = true
+	}
+}
+
+// overlapping are the nodes with a range that has an address of p, in order of their names.
+func (r *podRanges) overlapping(p netip.Prefix) []string {
+	overlaps := r.within[p.Masked()]
+	for bits := range p.Bits() + 1 {
+		overlaps = overlaps || r.ranges[netip.PrefixFrom(p.Addr(), bits).Masked()]
+	}
+	if !overlaps {
+		return nil
+	}
+	var all []string
+	for node, other := range r.of {
+		if other.Overlaps(p) {
+			all = append(all, node)
 		}
 	}
-	ranges[n.Name] = pc
+	slices.Sort(all)
+	return all
 }
 
 func segmentNames(s *Spec) []string {

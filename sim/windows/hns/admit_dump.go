@@ -203,7 +203,7 @@ func (s *Service) loadBalancer(l *LoadBalancer, bad func(fmt.Stringer, string, .
 	}
 	s.loadBalancers.put(l.ID, l)
 	for _, f := range frontendKeys(l) {
-		s.frontends[f] = l.ID
+		s.addFrontend(f, l.ID)
 	}
 	s.changed(Change{Kind: KindLoadBalancer, ID: l.ID, What: Created})
 }

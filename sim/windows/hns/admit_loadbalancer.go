@@ -30,7 +30,7 @@ func (s *Service) CreateLoadBalancer(in LoadBalancer) (*LoadBalancer, error) {
 	}
 	s.loadBalancers.put(l.ID, l)
 	for _, f := range frontendKeys(l) {
-		s.frontends[f] = l.ID
+		s.addFrontend(f, l.ID)
 	}
 	s.changed(Change{Kind: KindLoadBalancer, ID: l.ID, What: Created})
 	return l, nil
@@ -111,10 +111,10 @@ func (s *Service) UpdateLoadBalancer(id string, in LoadBalancer) (*LoadBalancer,
 		}
 	}
 	for _, f := range frontendKeys(old) {
-		delete(s.frontends, f)
+		s.removeFrontend(f)
 	}
 	for _, f := range frontendKeys(l) {
-		s.frontends[f] = l.ID
+		s.addFrontend(f, l.ID)
 	}
 	s.loadBalancers.put(l.ID, l)
 	s.forgetStale()
@@ -130,7 +130,7 @@ func (s *Service) DeleteLoadBalancer(id string) error {
 	}
 	for _, f := range frontendKeys(l) {
 		if s.frontends[f] == l.ID {
-			delete(s.frontends, f)
+			s.removeFrontend(f)
 		}
 	}
 	s.pool.release(blockOwner(l))

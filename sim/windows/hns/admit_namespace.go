@@ -57,7 +57,13 @@ func (s *Service) addNamespace(n *Namespace) *Namespace {
 // HostNamespace returns the namespace of the node itself (compartment 1), which
 // every node has. Host endpoints such as flannel's cbr0_ep are attached to it.
 func (s *Service) HostNamespace() *Namespace {
+	if s.hostNamespace != "" { // the first one, as long as it is there
+		if n := s.namespaces.get(s.hostNamespace); n != nil && n.Type == NamespaceHostDefault {
+			return n
+		}
+	}
 	if n := first(s.namespaces.list(func(n *Namespace) bool { return n.Type == NamespaceHostDefault })); n != nil {
+		s.hostNamespace = n.ID
 		return n
 	}
 	return s.addNamespace(&Namespace{Type: NamespaceHostDefault})

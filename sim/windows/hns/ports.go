@@ -24,6 +24,7 @@ type portPool struct {
 	first, last, size int
 	starts            []int    // of the blocks
 	owner             []string // by block number; "" is free
+	full              int      // no block before this one is free
 }
 
 // newPortPool cuts a range into blocks. A block is of consecutive ports of which none
@@ -52,8 +53,14 @@ func (p *portPool) block(i int) PortBlock {
 // take reserves the lowest free block for owner. A block with a port that published
 // says is the node's is not free.
 func (p *portPool) take(owner string, published func(PortBlock) bool) (PortBlock, bool) {
-	for i, o := range p.owner {
-		if b := p.block(i); o == "" && !published(b) {
+	for p.full < len(p.owner) && p.owner[p.full] != "" {
+		p.full++
+	}
+	for i := p.full; i < len(p.owner); i++ {
+		if p.owner[i] != "" {
+			continue
+		}
+		if b := p.block(i); !published(b) {
 			p.owner[i] = owner
 			return b, true
 		}
@@ -76,6 +83,7 @@ func (p *portPool) release(owner string) {
 	for i, o := range p.owner {
 		if o == owner {
 			p.owner[i] = ""
+			p.full = min(p.full, i)
 		}
 	}
 }
@@ -118,12 +126,32 @@ func (s *Service) PortBlocks() []PortBlock {
 // publishes reports whether a load balancer of the node's own address has a port of a
 // block.
 func (s *Service) publishes(b PortBlock) bool {
-	for f := range s.frontends {
-		if f.vip == "" && b.Contains(f.port) {
+	if len(s.hostPorts) == 0 {
+		return false
+	}
+	for port := int(b.First); port <= int(b.Last); port++ {
+		if s.hostPorts[uint16(port)] > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// addFrontend and removeFrontend keep who serves an address and port.
+func (s *Service) addFrontend(f frontendKey, id string) {
+	if _, ok := s.frontends[f]; !ok && f.vip == "" {
+		s.hostPorts[f.port]++
+	}
+	s.frontends[f] = id
+}
+
+func (s *Service) removeFrontend(f frontendKey) {
+	if _, ok := s.frontends[f]; ok && f.vip == "" {
+		if s.hostPorts[f.port]--; s.hostPorts[f.port] == 0 {
+			delete(s.hostPorts, f.port)
+		}
+	}
+	delete(s.frontends, f)
 }
 
 // excluded reports whether a port is in a range that the node excludes.

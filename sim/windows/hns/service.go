@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
@@ -60,8 +61,11 @@ type Service struct {
 	restarts    int
 	outlived    map[string]bool // the endpoints at the last restart
 	compartment uint32
-	frontends   map[frontendKey]string // load balancer id
-	macs        map[string]uint64      // next MAC by network id
+	// hostNamespace is the id of the first namespace of the node itself; "" until somebody asks.
+	hostNamespace string
+	frontends     map[frontendKey]string // load balancer id
+	hostPorts     map[uint16]int         // how many of these are of the node's own address, by port
+	macs          map[string]uint64      // next MAC by network id
 	// managementMACs are never changed in place: a Snapshot shares them.
 	managementMACs []string
 
@@ -71,6 +75,7 @@ type Service struct {
 	// Endpoints by address and the MAC addresses in use: a node may hold a remote
 	// endpoint for every container of a large cluster.
 	byAddress map[netip.Addr][]string
+	byName    map[string][]string // by folded
 	usedMACs  map[string]int
 	freeOf    map[string]*freeAddresses // by network id
 }
@@ -89,8 +94,10 @@ func NewService(b *builds.Build, opts Options) *Service {
 		pool:        newPortPool(first, last, b.Limits.PortBlockSize, opts.ExcludedPorts),
 		sharedPools: map[string]PortBlock{},
 		frontends:   map[frontendKey]string{},
+		hostPorts:   map[uint16]int{},
 		macs:        map[string]uint64{},
 		byAddress:   map[netip.Addr][]string{},
+		byName:      map[string][]string{},
 		usedMACs:    map[string]int{},
 		freeOf:      map[string]*freeAddresses{},
 		compartment: 1,
@@ -166,7 +173,11 @@ func (s *Service) Endpoint(id string) *Endpoint { return s.endpoints.get(id) }
 // EndpointByName returns the first endpoint with that name, without regard to
 // case, or nil.
 func (s *Service) EndpointByName(name string) *Endpoint {
-	return first(s.endpoints.list(func(e *Endpoint) bool { return strings.EqualFold(e.Name, name) }))
+	s.Settle()
+	if ids := s.byName[folded(name)]; len(ids) > 0 {
+		return s.endpoints.get(ids[0])
+	}
+	return nil
 }
 
 // EndpointsByAddress returns all endpoints with the address. HNS allows a local
@@ -191,13 +202,26 @@ func (s *Service) AttachedAt(network string, a netip.Addr) *Endpoint {
 	return nil
 }
 
-// addEndpoint and removeEndpoint keep the indexes; an endpoint's addresses never
+// folded is the same for texts that differ only in case, as [strings.EqualFold] has it.
+func folded(s string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, s)
+}
+
+// addEndpoint and removeEndpoint keep the indexes; an endpoint's name and addresses never
 // change while it lives.
 func (s *Service) addEndpoint(e *Endpoint) {
 	s.endpoints.put(e.ID, e)
 	for _, a := range e.Addresses() {
 		s.byAddress[a] = append(s.byAddress[a], normID(e.ID))
 	}
+	name := folded(e.Name)
+	s.byName[name] = append(s.byName[name], normID(e.ID))
 	s.usedMACs[e.MacAddress]++
 }
 
@@ -209,6 +233,11 @@ func (s *Service) removeEndpoint(e *Endpoint) {
 			delete(s.byAddress, a)
 		}
 		s.giveBack(normID(e.HostComputeNetwork), a)
+	}
+	name := folded(e.Name)
+	names := slices.DeleteFunc(s.byName[name], func(id string) bool { return id == normID(e.ID) })
+	if s.byName[name] = names; len(names) == 0 {
+		delete(s.byName, name)
 	}
 	if s.usedMACs[e.MacAddress]--; s.usedMACs[e.MacAddress] <= 0 {
 		delete(s.usedMACs, e.MacAddress)

@@ -102,6 +102,7 @@ func (s *Service) Restore(p *Snapshot) error {
 		return err
 	}
 	clear(s.pool.owner)
+	s.pool.full = 0
 	for i, owner := range p.PortOwners {
 		if i < 0 || i >= len(s.pool.owner) {
 			return fmt.Errorf("port block %d of the snapshot is outside the node's port range of %d blocks", i, len(s.pool.owner))
@@ -119,7 +120,7 @@ func (s *Service) Restore(p *Snapshot) error {
 		v.Ports = l.Ports
 		s.loadBalancers.put(v.ID, v)
 		for _, f := range frontendKeys(v) {
-			s.frontends[f] = v.ID
+			s.addFrontend(f, v.ID)
 		}
 		s.changed(Change{Kind: KindLoadBalancer, ID: v.ID, What: Created})
 	}
