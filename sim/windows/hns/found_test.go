@@ -12,10 +12,11 @@ import (
 // TestFound holds what is found by index against a search through everything, while objects come and go.
 func TestFound(t *testing.T) {
 	s, n, _ := bridge(t, "20348.2762")
+	s.pool = newPortPool(49152, 49152+16*64-1, 64, nil)
 	r := rand.New(rand.NewPCG(1, 2))
 	names := []string{"a", "A", "k", "K", "\u212a", "ſ", "s", "", "ep-1", "EP-1"}
 	var endpoints, balancers []string
-	for i := range 400 {
+	for i := range 2000 {
 		switch r.IntN(5) {
 		case 0, 1:
 			a := netip.AddrFrom4([4]byte{11, 0, byte(i >> 8), byte(i)}).String()
@@ -30,7 +31,7 @@ func TestFound(t *testing.T) {
 				endpoints = slices.Delete(endpoints, k, k+1)
 			}
 		case 3:
-			f := frontendKey{"", r.IntN(2) == 0, 6, uint16(49152 + r.IntN(400))}
+			f := frontendKey{"", r.IntN(2) == 0, 6, uint16(49152 + 150*r.IntN(7))}
 			if r.IntN(3) == 0 {
 				f.vip = "10.96.0.1"
 			}
