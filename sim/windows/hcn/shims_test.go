@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,15 +33,17 @@ type probed struct {
 	program string
 	build   *builds.Build
 	env     []string // of all programs
+	far     bool     // the service has no Unix socket
 }
 
-// eachSocket tries both kinds of socket of sockets.h.
+// eachSocket tries all three kinds of socket of sockets.h; under Wine 10 all are winsock's.
 func (p *probed) eachSocket(t *testing.T, test func(t *testing.T)) {
 	for _, c := range []struct {
 		name string
 		env  []string
-	}{{"Linux", nil}, {"winsock", []string{"WINLAB_WINSOCK=1"}}} {
-		p.env = c.env
+		far  bool
+	}{{"Unix", nil, false}, {"TCP", nil, true}, {"winsock", []string{"WINLAB_WINSOCK=1"}, false}} {
+		p.env, p.far = c.env, c.far
 		t.Run(c.name, test)
 	}
 }
@@ -100,8 +103,14 @@ func (p *probed) startServer(t testing.TB, address string, calls io.Writer) (at 
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := hcn.Listen(s, address)
-	if err != nil {
+	var v *hcn.Server
+	if p.far {
+		l, err := net.Listen("tcp4", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v = hcn.On(s, l)
+	} else if v, err = hcn.Listen(s, address); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
@@ -140,6 +149,79 @@ func (p *probed) talks(t *testing.T) {
 	}
 	if !strings.Contains(got[1], `"Name":"Nätz-網-😀"`) {
 		t.Errorf("text was changed on its way: %s", got[1])
+	}
+}
+
+// counted is a listener that counts its clients.
+type counted struct {
+	net.Listener
+	clients atomic.Int32
+}
+
+func (l *counted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.clients.Add(1)
+	}
+	return c, err
+}
+
+// TestDLLsTakeTheSocket: which of the sockets of sockets.h a program's connection is.
+func TestDLLsTakeTheSocket(t *testing.T) {
+	p := probe(t)
+	version := p.run(t, "", "wine")[0]
+	for _, c := range []struct {
+		name      string
+		env       []string
+		near      bool // the service has a Unix socket
+		unix, tcp int32
+	}{
+		{"a Unix socket is there", nil, true, 1, 0},
+		{"there is none", nil, false, 0, 1},
+		{"winsock is asked for", []string{"WINLAB_WINSOCK=1"}, true, 0, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if len(version) < 2 || version[1] != '.' { // Wine 10 and later: winsock always
+				c.unix, c.tcp = 0, 1
+			}
+			s, err := hcn.Start(p.build, hns.Options{Node: "n1"}, hcn.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := net.Listen("tcp4", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			tcp, unix := &counted{Listener: l}, &counted{}
+			servers := []*hcn.Server{hcn.On(s, tcp)}
+			if c.near {
+				if unix.Listener, err = net.Listen("unix", "@winlab-hcn-"+l.Addr().String()); err != nil {
+					t.Fatal(err)
+				}
+				servers = append(servers, hcn.On(s, unix))
+			}
+			ended := make(chan error, len(servers))
+			for _, v := range servers {
+				go func() { ended <- v.Serve(t.Context()) }()
+			}
+			p.env = c.env
+			if got := p.run(t, l.Addr().String(), "bench", "10", "2"); !strings.HasPrefix(got[0], "10 calls ") {
+				t.Errorf("got %q", got)
+			}
+			for _, v := range servers {
+				if err := v.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			for range servers {
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}
+			if a, b := unix.clients.Load(), tcp.clients.Load(); a != c.unix || b != c.tcp {
+				t.Errorf("Wine %s: %d connections by the Unix socket and %d by TCP; want %d and %d", version, a, b, c.unix, c.tcp)
+			}
+		})
 	}
 }
 

@@ -1,5 +1,7 @@
 /* The socket to the service. Under Wine before version 10 it is one of Linux, used by system
- * calls: a Windows program under Wine is a process of Linux. Each send or receive of
+ * calls: a Windows program under Wine is a process of Linux. It is the Unix socket beside the
+ * service's address (near_linux.go of the service), which spares TCP, and where there is
+ * none TCP. Each send or receive of
  * Wine's winsock asks its server once or twice, another process (Wine 8:
  * dlls/ntdll/unix/socket.c sock_send, sock_recv), so that a call to HNS meant some ten
  * changes between processes of which two were to the service.
@@ -10,6 +12,7 @@
 #ifndef WINLAB_SOCKETS_H
 #define WINLAB_SOCKETS_H
 
+#include <string.h>
 #include <winsock2.h>
 #include <windows.h>
 
@@ -55,24 +58,57 @@ static void limit(DWORD ms)
 		setsockopt(conn, SOL_SOCKET, SO_RCVTIMEO, (char *)&ms, sizeof ms);
 }
 
+static void close_socket(void)
+{
+	if (conn == INVALID_SOCKET)
+		return;
+	if (direct)
+		linux_call(SYS_CLOSE, conn, NULL, 0, 0, NULL);
+	else
+		closesocket(conn);
+	conn = INVALID_SOCKET;
+}
+
+/* Connects a socket of Linux. */
+static BOOL connect_direct(int family, int protocol, const void *to, int length)
+{
+	int one = 1;
+	long long result = linux_call(SYS_SOCKET, family, (void *)(SOCK_STREAM | LINUX_CLOEXEC), protocol, 0, NULL);
+
+	if (result < 0)
+		return FALSE;
+	conn = (SOCKET)result;
+	if (protocol == IPPROTO_TCP)
+		linux_call(SYS_SETSOCKOPT, conn, (void *)IPPROTO_TCP, TCP_NODELAY, (long long)(ULONG_PTR)&one, (void *)sizeof one);
+	result = linux_call(SYS_CONNECT, conn, to, length, 0, NULL);
+	if (result == 0 || result == -LINUX_EISCONN) /* the latter after a signal */
+		return TRUE;
+	close_socket();
+	return FALSE;
+}
+
+/* Connects to the Unix socket beside a loopback address. Its name is no file: it begins with
+ * a zero and ends where the length says (unix(7): abstract). */
+static BOOL connect_near(const struct sockaddr_in *to)
+{
+	struct {
+		unsigned short family;
+		char name[108];
+	} at = { AF_UNIX, "" };
+	int n = wsprintfA(at.name + 1, "winlab-hcn-127.0.0.1:%u", (unsigned)ntohs(to->sin_port));
+
+	return connect_direct(AF_UNIX, 0, &at, (int)sizeof at.family + 1 + n);
+}
+
 static BOOL connect_to(const struct sockaddr_in *to)
 {
 	static BOOL started;
 	WSADATA data;
 	int one = 1;
-	long long result;
 
 	direct = linux_below();
-	if (direct) {
-		conn = (SOCKET)linux_call(SYS_SOCKET, AF_INET, (void *)(SOCK_STREAM | LINUX_CLOEXEC), IPPROTO_TCP, 0, NULL);
-		if ((long long)conn < 0) {
-			conn = INVALID_SOCKET;
-			return FALSE;
-		}
-		linux_call(SYS_SETSOCKOPT, conn, (void *)IPPROTO_TCP, TCP_NODELAY, (long long)(ULONG_PTR)&one, (void *)sizeof one);
-		result = linux_call(SYS_CONNECT, conn, to, sizeof *to, 0, NULL);
-		return result == 0 || result == -LINUX_EISCONN; /* the latter after a signal */
-	}
+	if (direct)
+		return connect_near(to) || connect_direct(AF_INET, IPPROTO_TCP, to, sizeof *to);
 	if (!started && WSAStartup(MAKEWORD(2, 2), &data) != 0)
 		return FALSE;
 	started = TRUE;
@@ -91,17 +127,6 @@ static int send_some(const char *p, int n)
 static int receive_some(char *p, int n)
 {
 	return direct ? (int)linux_call(SYS_RECVFROM, conn, p, n, 0, NULL) : recv(conn, p, n, 0);
-}
-
-static void close_socket(void)
-{
-	if (conn == INVALID_SOCKET)
-		return;
-	if (direct)
-		linux_call(SYS_CLOSE, conn, NULL, 0, 0, NULL);
-	else
-		closesocket(conn);
-	conn = INVALID_SOCKET;
 }
 
 #endif

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -71,6 +72,12 @@ func main() {
 		restart()
 	case "bench":
 		bench()
+	case "wine":
+		version, _, _ := syscall.NewLazyDLL("ntdll.dll").NewProc("wine_get_version").Call()
+		var text [64]byte
+		syscall.NewLazyDLL("kernel32.dll").NewProc("lstrcpynA").Call(ptr(&text), version, uintptr(len(text)))
+		name, _, _ := strings.Cut(string(text[:]), "\x00")
+		say("%s", name)
 	case "adapters":
 		adapters()
 	}
