@@ -88,18 +88,26 @@ func (v *Server) admit(c net.Conn) bool {
 // never reads would hold its goroutine for ever.
 type bounded struct {
 	net.Conn
+	turns  *turns // nil where there are none
 	answer time.Duration
 }
 
+// Write sets a deadline for what does not go out at once.
 func (b bounded) Write(p []byte) (int, error) {
-	if err := b.SetWriteDeadline(time.Now().Add(b.answer)); err != nil {
-		return 0, err
+	now := 0
+	if b.turns != nil {
+		if now = b.turns.writeNow(p); now == len(p) {
+			return now, nil
+		}
 	}
-	n, err := b.Conn.Write(p)
+	if err := b.SetWriteDeadline(time.Now().Add(b.answer)); err != nil {
+		return now, err
+	}
+	n, err := b.Conn.Write(p[now:])
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("the client has not read its answers for %v: %w", b.answer, err)
 	}
-	return n, err
+	return now + n, err
 }
 
 // within calls read, which must end in time. what is what it reads, for the error.

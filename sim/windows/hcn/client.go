@@ -1,8 +1,6 @@
 package hcn
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,9 +21,9 @@ type Client struct {
 	// the connection from it.
 	ended func() error
 	stop  func() bool
-	r     *bufio.Reader
+	turns *turns // nil where there are none
 	seq   uint32
-	in    bytes.Buffer
+	in    frames
 	out   []byte
 }
 
@@ -63,12 +61,12 @@ func Dial(ctx context.Context, address, name string) (*Client, error) {
 			return nil, err
 		}
 	}
-	c := &Client{conn: conn, ended: ctx.Err, r: bufio.NewReaderSize(conn, 64<<10)}
+	c := &Client{conn: conn, ended: ctx.Err, turns: turnsOf(conn), in: frames{most: maxResponse}}
 	c.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
 	if _, err := conn.Write(appendHello(nil, name)); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	version, _, err := readHello(c.r)
+	version, _, err := readHello(conn)
 	if err == nil && version != wireVersion {
 		err = fmt.Errorf("%s speaks version %d of the protocol, this winlab %d", address, version, wireVersion)
 	}
@@ -95,37 +93,56 @@ func (c *Client) Close() error {
 func (c *Client) call(r request) (*response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err := c.send(&r)
-	var res *response
-	if err == nil {
-		res, err = c.receive()
-	}
+	res, err := c.exchange(&r)
 	if err != nil && c.ended() != nil {
 		err = c.ended()
 	}
 	return res, err
 }
 
-func (c *Client) send(r *request) error {
+// exchange sends a request and reads its answer.
+func (c *Client) exchange(r *request) (*response, error) {
 	c.seq++
 	r.Seq = c.seq
 	c.out = appendRequest(c.out[:0], r)
-	_, err := c.conn.Write(c.out)
-	return err
+	wrote := 0
+	if c.turns != nil && !c.in.begun() {
+		n, read, err := 0, 0, error(nil)
+		if n, read, err = c.turns.ask(c.out, c.in.room()); err != nil {
+			return nil, c.broken(err)
+		}
+		wrote = n
+		c.in.came(read)
+	}
+	if wrote < len(c.out) {
+		if _, err := c.conn.Write(c.out[wrote:]); err != nil {
+			return nil, err
+		}
+	}
+	if cap(c.out) > keptRoom {
+		c.out = nil
+	}
+	return c.receive()
 }
 
 func (c *Client) receive() (*response, error) {
-	if err := readFrame(c.r, &c.in, maxResponse); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = errors.New("the HNS service has closed the connection")
-		}
-		return nil, err
+	body, err := c.in.read(c.conn)
+	if err != nil {
+		return nil, c.broken(err)
 	}
-	res, err := parseResponse(c.in.Bytes())
+	res, err := parseResponse(body)
 	if err == nil && res.Seq != c.seq {
 		err = fmt.Errorf("%w: answer %d to request %d", errMalformed, res.Seq, c.seq)
 	}
 	return res, err
+}
+
+// broken is the error of a connection that ended when an answer was wanted.
+func (c *Client) broken(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errors.New("the HNS service has closed the connection")
+	}
+	return err
 }
 
 // do makes a call and turns a refusal into a *CallError.
@@ -274,23 +291,21 @@ func (c *Client) HNSCall(method, path, body string) (json.RawMessage, error) {
 func (c *Client) Watch(begun func(), f func(line []byte) bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.send(&request{Verb: verbWatch}); err != nil {
-		return err
-	}
-	if _, err := c.receive(); err != nil {
+	if _, err := c.exchange(&request{Verb: verbWatch}); err != nil {
 		return err
 	}
 	if begun != nil {
 		begun()
 	}
 	for {
-		if err := readFrame(c.r, &c.in, maxResponse); err != nil {
+		body, err := c.in.read(c.conn)
+		if err != nil {
 			if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 				return nil
 			}
 			return err
 		}
-		res, err := parseResponse(c.in.Bytes())
+		res, err := parseResponse(body)
 		if err != nil {
 			return err
 		}

@@ -27,15 +27,14 @@ func TestNearIsTheSameService(t *testing.T) {
 			t.Fatal(err)
 		}
 		var all []byte
+		in := frames{most: maxResponse}
 		for i, req := range []request{
 			{Verb: verbEnumerate, Kind: Network, Texts: []string{""}}, {Verb: verbEnumerate, Kind: Network, Texts: []string{"no JSON"}},
 			{Verb: verbHNSCall, Texts: []string{"GET", "/networks/", ""}}, {Verb: verbSnapshot}, {Verb: verbQuery, Kind: Network, Handle: 7},
 		} {
 			req.Seq = uint32(i)
 			must(c.Write(appendRequest(nil, &req)))(t)
-			var in bytes.Buffer
-			must(0, readFrame(r, &in, maxResponse))(t)
-			all = append(all, in.Bytes()...)
+			all = append(all, must(in.read(r))(t)...)
 		}
 		return all
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -152,8 +151,8 @@ func from(c net.Conn) string {
 
 // converse speaks with one client until it ends or errs.
 func (v *Server) converse(conn net.Conn, name *string) error {
-	c := bounded{conn, v.limits.answer}
-	r := bufio.NewReaderSize(c, 64<<10)
+	c := bounded{conn, turnsOf(conn), v.limits.answer}
+	r := bufio.NewReader(c)
 	var version uint16
 	var given string
 	err := within(c, v.limits.hello, "the hello", func() (err error) {
@@ -174,36 +173,14 @@ func (v *Server) converse(conn net.Conn, name *string) error {
 	}
 	session := v.service.session(*name)
 	defer session.close()
-	w := bufio.NewWriterSize(c, 64<<10)
-	var in bytes.Buffer
-	var out []byte
-	for {
-		if err := v.next(c, r, &in); err != nil {
-			return err
-		}
-		req, err := parseRequest(in.Bytes())
-		if err != nil {
-			return err
-		}
-		if in.Cap() > 1<<20 {
-			in = bytes.Buffer{} // one long request must not hold its memory until the end
-		}
-		if req.Verb == verbWatch {
-			return v.watch(c, r, w, req.Seq)
-		}
-		out = appendResponse(out[:0], session.call(req))
-		if _, err := w.Write(out); err != nil {
-			return err
-		}
-		if cap(out) > 1<<20 {
-			out = nil
-		}
-		if r.Buffered() == 0 { // requests sent ahead are answered together
-			if err := w.Flush(); err != nil {
-				return err
-			}
-		}
+	t := talk{server: v, conn: c, session: session, in: frames{most: maxRequest}}
+	begun, _ := r.Peek(r.Buffered()) // what the client sent behind its hello
+	for len(begun) > 0 {
+		n := copy(t.in.room(), begun)
+		t.in.came(n)
+		begun = begun[n:]
 	}
+	return t.run()
 }
 
 // printable returns a client's name for logs: it must not make lines of its own there.
@@ -216,40 +193,19 @@ func printable(name string) string {
 	}, name)
 }
 
-// next reads the next request, whenever it begins; once it has, it must come whole
-// in time.
-func (v *Server) next(c net.Conn, r *bufio.Reader, in *bytes.Buffer) error {
-	if _, err := r.Peek(1); err != nil {
-		return err
-	}
-	read := func() error { return readFrame(r, in, maxRequest) }
-	if whole(r) {
-		return read()
-	}
-	return within(c, v.limits.request, "a request", read)
-}
-
-// whole reports whether the reader holds the next frame already.
-func whole(r *bufio.Reader) bool {
-	head, err := r.Peek(min(4, r.Buffered()))
-	return err == nil && len(head) == 4 && uint64(r.Buffered()) >= 4+uint64(binary.LittleEndian.Uint32(head))
-}
-
 // watch sends entries of the call log until the client ends. The first response
 // is empty: from then on nothing is missed.
-func (v *Server) watch(c net.Conn, r io.Reader, w *bufio.Writer, seq uint32) error {
+func (v *Server) watch(c net.Conn, seq uint32) error {
 	entries, stop := v.service.watch()
 	defer stop()
 	go func() { // notices that the client has gone; it has nothing more to say
-		_, _ = io.Copy(io.Discard, r)
+		_, _ = io.Copy(io.Discard, c)
 		_ = c.Close()
 		stop()
 	}()
 	send := func(line []byte) error {
-		if _, err := w.Write(appendResponse(nil, &response{Seq: seq, Output: string(line)})); err != nil {
-			return err
-		}
-		return w.Flush()
+		_, err := c.Write(appendResponse(nil, &response{Seq: seq, Output: string(line)}))
+		return err
 	}
 	err := send(nil)
 	for line := range entries {

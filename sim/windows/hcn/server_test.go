@@ -138,12 +138,9 @@ func TestRequestsSentAheadAreAnsweredInOrder(t *testing.T) {
 	if _, _, err := readHello(c); err != nil {
 		t.Fatal(err)
 	}
-	var buf bytes.Buffer
+	in := frames{most: maxResponse}
 	for i := range uint32(100) {
-		if err := readFrame(c, &buf, maxResponse); err != nil {
-			t.Fatal(err)
-		}
-		if r, err := parseResponse(buf.Bytes()); err != nil || r.Seq != i || r.Output != "[]" {
+		if r, err := parseResponse(must(in.read(c))(t)); err != nil || r.Seq != i || r.Output != "[]" {
 			t.Fatalf("answer %d: %+v, %v", i, r, err)
 		}
 	}

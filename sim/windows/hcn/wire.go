@@ -1,7 +1,6 @@
 package hcn
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -185,24 +184,6 @@ func parseTexts(b []byte) ([]string, error) {
 		return nil, fmt.Errorf("%w: %d bytes after the last text", errMalformed, len(b))
 	}
 	return texts, nil
-}
-
-// readFrame reads one frame into buf. It takes memory only for bytes that have
-// come, so a wrong length costs nothing.
-func readFrame(r io.Reader, buf *bytes.Buffer, most uint32) error {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return err
-	}
-	n := binary.LittleEndian.Uint32(head[:])
-	if n > most {
-		return fmt.Errorf("%w: %d bytes; at most %d are taken", errMalformed, n, most)
-	}
-	buf.Reset()
-	if _, err := io.CopyN(buf, r, int64(n)); err != nil {
-		return unexpectedEOF(err)
-	}
-	return nil
 }
 
 func unexpectedEOF(err error) error {

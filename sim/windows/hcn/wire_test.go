@@ -3,9 +3,11 @@ package hcn
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -48,12 +50,9 @@ func TestFramesComeBack(t *testing.T) {
 		stream = appendRequest(stream, r)
 	}
 	in := bytes.NewReader(stream)
-	var buf bytes.Buffer
+	come := frames{most: maxRequest}
 	for _, want := range requests {
-		if err := readFrame(in, &buf, maxRequest); err != nil {
-			t.Fatal(err)
-		}
-		got, err := parseRequest(buf.Bytes())
+		got, err := parseRequest(must(come.read(in))(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +60,7 @@ func TestFramesComeBack(t *testing.T) {
 			t.Errorf("request (-sent +read):\n%s", d)
 		}
 	}
-	if err := readFrame(in, &buf, maxRequest); err != io.EOF {
+	if _, err := come.read(in); err != io.EOF {
 		t.Errorf("after the last frame: %v", err)
 	}
 	want := &response{Seq: 9, HResult: 0x803b0001, Handle: 8, Output: "out", Record: "record"}
@@ -87,12 +86,12 @@ func TestMalformedFrames(t *testing.T) {
 			t.Errorf("%s: read as %+v", name, r)
 		}
 	}
-	var buf bytes.Buffer
-	if err := readFrame(strings.NewReader("\xff\xff\xff\xff"), &buf, maxRequest); err == nil {
+	if _, err := (&frames{most: maxRequest}).read(strings.NewReader("\xff\xff\xff\xff")); err == nil {
 		t.Error("a frame of 4 GiB was begun")
 	}
-	if err := readFrame(strings.NewReader("\x00\x00\x00\x01abc"), &buf, maxRequest); err != io.ErrUnexpectedEOF || buf.Cap() > 1<<16 {
-		t.Errorf("a frame that ends early: %v, %d bytes taken", err, buf.Cap())
+	in := frames{most: maxRequest}
+	if _, err := in.read(strings.NewReader("\x00\x00\x00\x01abc")); err != io.ErrUnexpectedEOF || len(in.buf) > 1<<16 {
+		t.Errorf("a frame that ends early: %v, %d bytes taken", err, len(in.buf))
 	}
 }
 
@@ -107,11 +106,15 @@ func FuzzWire(f *testing.F) {
 		if _, name, err := readHello(bytes.NewReader(data)); err == nil && len(name) > maxName {
 			t.Errorf("a name of %d bytes", len(name))
 		}
-		var buf bytes.Buffer
-		if readFrame(bytes.NewReader(data), &buf, maxRequest) != nil {
+		body, err := (&frames{most: maxRequest}).read(bytes.NewReader(data))
+		// Bytes that come one by one are the same frame.
+		again, slow := (&frames{most: maxRequest}).read(iotest.OneByteReader(bytes.NewReader(data)))
+		if !bytes.Equal(body, again) || fmt.Sprint(err) != fmt.Sprint(slow) {
+			t.Errorf("% x, %v; byte by byte % x, %v", body, err, again, slow)
+		}
+		if err != nil {
 			return
 		}
-		body := buf.Bytes()
 		if r, err := parseRequest(body); err == nil && !bytes.Equal(appendRequest(nil, r)[4:], body) {
 			t.Errorf("request %+v is not written again as % x", r, body)
 		}
