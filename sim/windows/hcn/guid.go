@@ -1,6 +1,7 @@
 package hcn
 
 import (
+	"encoding/hex"
 	"fmt"
 	"strings"
 )
@@ -12,12 +13,12 @@ type GUID [16]byte
 // ParseGUID reads "{6f5c4a4e-...}", with or without braces, in any case.
 func ParseGUID(s string) (GUID, error) {
 	var g GUID
-	hex := strings.ReplaceAll(strings.Trim(strings.TrimSpace(s), "{}"), "-", "")
-	if len(hex) != 32 {
+	digits := strings.ReplaceAll(strings.Trim(strings.TrimSpace(s), "{}"), "-", "")
+	if len(digits) != 32 {
 		return g, fmt.Errorf("%q is not a GUID", s)
 	}
 	for i := range g {
-		hi, lo := unhex(hex[2*i]), unhex(hex[2*i+1])
+		hi, lo := unhex(digits[2*i]), unhex(digits[2*i+1])
 		if hi < 0 || lo < 0 {
 			return GUID{}, fmt.Errorf("%q is not a GUID", s)
 		}
@@ -50,5 +51,14 @@ func (g GUID) String() string {
 		return ""
 	}
 	b := g.swap()
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:16])
+	var text [36]byte
+	at := 0
+	for i, end := range []int{4, 6, 8, 10, 16} {
+		if i > 0 {
+			text[at] = '-'
+			at++
+		}
+		at += hex.Encode(text[at:], b[(at-i)/2:end])
+	}
+	return string(text[:])
 }
