@@ -5,7 +5,7 @@
 //
 // A call passes through three stages, and none calls one before it:
 //
-//  1. The wire (server.go, wire.go): a frame becomes a request, a response a frame.
+//  1. The wire (server.go, talk.go, wire.go): a frame becomes a request, a response a frame.
 //  2. The session (session.go): a handle becomes the id of its object, and the
 //     request an operation. What comes of it becomes a response: an HRESULT, a new
 //     handle, JSON.
@@ -23,10 +23,11 @@
 //
 // # The wire protocol, version 1
 //
-// One TCP connection to 127.0.0.1 per process. A client in Go on Linux takes the Unix socket with the
-// abstract name "winlab-hcn-127.0.0.1:PORT" beside it, where there is one; the DLLs under Wine take
-// TCP always, by system calls of Linux where Wine lets them. All numbers are little-endian,
-// all text is UTF-8. The client begins:
+// One connection per process. A client in Go on Linux takes the Unix socket with the abstract name
+// "winlab-hcn-127.0.0.1:PORT" beside the loopback address, where there is one, and TCP otherwise. So
+// do the DLLs under Wine before version 10, by system calls of Linux; where these are not Linux's
+// (Wine 10 and later, Windows) or WINLAB_WINSOCK is set, they take TCP by winsock. All numbers are
+// little-endian, all text is UTF-8. The client begins:
 //
 //	"WHCN"  version u16  length u16  name of the client
 //
@@ -49,6 +50,6 @@
 // call log for every call, until the connection ends. A request longer than
 // [maxRequest], not of this form, or not whole a minute after its first byte ends the
 // connection, and with it the client's handles; so do answers that are not read. A
-// client may be silent between requests for as long as it likes. The service's log says
-// why a connection was closed.
+// client may be silent between requests for as long as it likes. An answer does not wait
+// for a request that has only begun. The service's log says why a connection was closed.
 package hcn
