@@ -17,8 +17,8 @@ func (pt *Port) Connections(layer string) []packet.Tuple {
 			continue
 		}
 		st.flows.all(func(f *flow) {
-			if k := &f.key; k.dir == Out && k.tuple.Proto == packet.TCP && !f.expired(pt.now) {
-				all = append(all, k.tuple)
+			if k := &f.key; k.dir() == Out && k.proto() == packet.TCP && !f.expired(pt.now) {
+				all = append(all, k.tuple())
 			}
 		})
 	}

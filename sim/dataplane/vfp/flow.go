@@ -1,7 +1,6 @@
 package vfp
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
@@ -25,9 +24,7 @@ func (c *conn) expired(now time.Duration) bool { return c.dead || now >= c.until
 
 // flow is one direction of a connection.
 type flow struct {
-	// key is where its layer has it, hash that of the key.
-	key     flowKey
-	hash    uint64
+	key     key // where its layer has it
 	conn    *conn
 	rule    *Rule
 	rewrite packet.Rewrite
@@ -44,19 +41,6 @@ func (f *flow) expired(now time.Duration) bool { return f.replaced || f.conn.exp
 // touch notes a packet. Those that took the same way as others are told of later, and not
 // in the order in which they came.
 func (c *conn) touch(now time.Duration) { c.until = max(c.until, now+c.ttl) }
-
-type flowKey struct {
-	tuple packet.Tuple
-	dir   Direction
-}
-
-// flowTuple is a packet's part of the key of a flow as VFP sees it: ICMP by
-// type, not by identifier (vfp.icmp-flow-key).
-func flowTuple(h *packet.Headers) packet.Tuple {
-	t := h.Tuple()
-	t.ICMPID = 0
-	return t
-}
 
 // layerState is a layer of a port together with its flows.
 type layerState struct {
@@ -76,7 +60,7 @@ type layerState struct {
 }
 
 // flow returns the flow with a key, or nil.
-func (st *layerState) flow(k *flowKey, hash uint64) *flow {
+func (st *layerState) flow(k *key, hash uint64) *flow {
 	t := &st.flows
 	if t.n == 0 {
 		return nil
@@ -85,14 +69,14 @@ func (st *layerState) flow(k *flowKey, hash uint64) *flow {
 		switch p := &t.places[i]; {
 		case p.v == nil:
 			return nil
-		case p.hash == hash && p.v.key == *k:
+		case p.hash == hash && p.v.key.is(k):
 			return p.v
 		}
 	}
 }
 
 // keepFlow notes how to undo what follows to the flow with a key; f is the one that it has.
-func (st *layerState) keepFlow(undo *journal.Journal, k flowKey, hash uint64, f *flow) {
+func (st *layerState) keepFlow(undo *journal.Journal, k key, hash uint64, f *flow) {
 	st.flows.keep(undo, hash, f, func() *flow { return st.flow(&k, hash) })
 }
 
@@ -128,8 +112,8 @@ func (st *layerState) forget(now time.Duration) {
 				}
 				continue
 			}
-			st.flows.remove(c.forward.hash, &c.forward)
-			st.flows.remove(c.reverse.hash, &c.reverse)
+			st.flows.remove(c.forward.key.hash(), &c.forward)
+			st.flows.remove(c.reverse.key.hash(), &c.reverse)
 		}
 	}
 }
@@ -152,24 +136,24 @@ func newLayerState(l *Layer) *layerState {
 // Tests change it.
 var firstSweep = 1024
 
-// put adds a flow, which has its key. One that will be undone leaves expired flows alone.
-func (st *layerState) put(f *flow, now time.Duration, undo *journal.Journal) {
+// put adds a flow, which has its key, by the hash of that. One that will be undone leaves expired flows alone.
+func (st *layerState) put(f *flow, hash uint64, now time.Duration, undo *journal.Journal) {
 	if st.flows.n >= firstSweep && !undo.On() {
 		st.forget(now)
 	}
 	f.conn.port.changed()
-	old := st.flow(&f.key, f.hash)
+	old := st.flow(&f.key, hash)
 	if undo.On() {
-		st.keepFlow(undo, f.key, f.hash, old)
+		st.keepFlow(undo, f.key, hash, old)
 	}
 	if old != nil {
 		journal.Keep(undo, &old.replaced)
 		old.replaced = true
-		st.flows.swap(f.hash, old, f)
+		st.flows.swap(hash, old, f)
 	} else {
-		st.flows.add(f.hash, f)
+		st.flows.add(hash, f)
 	}
-	n := &st.insertions[bucketOf(f.hash)]
+	n := &st.insertions[bucketOf(hash)]
 	journal.Keep(undo, n)
 	*n++
 }
@@ -180,44 +164,33 @@ const buckets = 1 << 10
 
 func bucketOf(hash uint64) uint16 { return uint16(hash >> (64 - 10)) }
 
-// spread is the hash of the key.
-func (k *flowKey) spread() uint64 {
-	t := &k.tuple
-	src, dst := t.Src.As16(), t.Dst.As16()
-	le := binary.LittleEndian
-	x := uint64(t.SrcPort)<<48 | uint64(t.DstPort)<<32 | uint64(t.ICMPType)<<16 | uint64(t.Proto)<<8 | uint64(k.dir)
-	for _, w := range [...]uint64{le.Uint64(src[:]), le.Uint64(src[8:]), le.Uint64(dst[:]), le.Uint64(dst[8:])} {
-		x = (x ^ x>>29 ^ w) * 0xbf58476d1ce4e5b9
-	}
-	return x ^ x>>32 // places of a table go by the last bits
-}
-
 // remember keeps a new connection: the flow of the packet that opened it, which
-// came from a MAC address with the flow's key and now is p, and the flow of the replies.
+// came from a MAC address with the flow's key and the hash of that and now is p, and the
+// flow of the replies.
 // The replies to a hairpin come in at the same side as the requests, all others
 // at the opposite side.
-func (st *layerState) remember(c *conn, p *packet.Packet, cameFrom packet.MAC, env *Env) {
+func (st *layerState) remember(c *conn, hash uint64, p *packet.Packet, cameFrom packet.MAC, env *Env) {
 	k, rw, rev := &c.forward.key, &c.forward.rewrite, &c.reverse
 	rev.conn, rev.rule, rev.hairpin, rev.reverse = c, c.forward.rule, c.forward.hairpin, true
 	if rw.Set&(packet.RwDst|packet.RwDstPort) != 0 {
 		rev.rewrite.Set |= packet.RwSrc | packet.RwSrcPort
-		rev.rewrite.Src, rev.rewrite.SrcPort = k.tuple.Dst, k.tuple.DstPort
+		rev.rewrite.Src, rev.rewrite.SrcPort = k.destination(), k.dstPort()
 	}
 	if rw.Set&(packet.RwSrc|packet.RwSrcPort) != 0 {
 		rev.rewrite.Set |= packet.RwDst | packet.RwDstPort
-		rev.rewrite.Dst, rev.rewrite.DstPort = k.tuple.Src, k.tuple.SrcPort
+		rev.rewrite.Dst, rev.rewrite.DstPort = k.source(), k.srcPort()
 	}
-	dir := k.dir.opposite()
+	dir := k.dir().opposite()
 	if rev.hairpin {
-		dir = k.dir
+		dir = k.dir()
 		rev.rewrite.Set |= packet.RwEthDst | packet.RwEthSrc
 		rev.rewrite.EthDst, rev.rewrite.EthSrc = cameFrom, c.port.MAC
 	}
-	st.put(&c.forward, env.Now, env.Journal)
+	st.put(&c.forward, hash, env.Now, env.Journal)
 	// A packet from an address to itself is its own reply.
-	if rev.key = (flowKey{flowTuple(p.Headers()).Reverse(), dir}); rev.key != *k {
-		rev.hash = rev.key.spread()
-		st.put(rev, env.Now, env.Journal)
+	now := keyOf(p, k.dir())
+	if rev.key = now.reversed(dir); !rev.key.is(k) {
+		st.put(rev, rev.key.hash(), env.Now, env.Journal)
 	} else {
 		rev.replaced = true
 	}

@@ -271,7 +271,8 @@ func TestBucketOf(t *testing.T) {
 	seen := map[uint16]int{}
 	for n := range 4 * buckets {
 		p := parse(t, fmt.Sprintf("udp 10.244.1.4:%d > 10.0.0.1:53", n+1))
-		seen[bucketOf((&flowKey{flowTuple(p.Headers()), Out}).spread())]++
+		k := keyOf(p, Out)
+		seen[bucketOf(k.hash())]++
 	}
 	most := 0
 	for _, n := range seen {
@@ -280,10 +281,10 @@ func TestBucketOf(t *testing.T) {
 	if len(seen) < buckets*9/10 || most > 20 {
 		t.Errorf("%d of %d buckets used, the fullest by %d of %d flows", len(seen), buckets, most, 4*buckets)
 	}
-	k := flowKey{flowTuple(parse(t, "tcp 10.244.1.4:1 > 10.0.0.1:2").Headers()), Out}
+	k := keyOf(parse(t, "tcp 10.244.1.4:1 > 10.0.0.1:2"), Out)
 	in := k
-	in.dir = In
-	if k.tuple.Proto != packet.TCP || bucketOf(k.spread()) == bucketOf(in.spread()) {
+	in.way |= dirIn
+	if k.proto() != packet.TCP || bucketOf(k.hash()) == bucketOf(in.hash()) {
 		t.Error("both directions are in one bucket")
 	}
 }

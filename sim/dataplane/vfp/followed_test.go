@@ -101,18 +101,19 @@ func TestWhatEndsAPath(t *testing.T) {
 		{"a flow with the packet's key", func(_ *Switch, from, _ *Port) {
 			st := from.layers[0]
 			for _, f := range valuesOf(&st.flows) {
-				st.put(flowAt(from, f.key), 0, nil)
+				st.put(flowAt(from, f.key), f.key.hash(), 0, nil)
 			}
 		}, false},
 		{"a flow with another key", func(_ *Switch, from, _ *Port) {
-			from.layers[0].put(flowAt(from, flowKey{packet.Tuple{Src: addr("10.0.0.9")}, Out}), 0, nil)
+			k := key{src: [2]uint64{0, 9}}
+			from.layers[0].put(flowAt(from, k), k.hash(), 0, nil)
 		}, true},
 		{"the layer's flows are cut", func(_ *Switch, from, _ *Port) { from.Flush("L") }, false},
 		{"another unified flow in its place", func(_ *Switch, from, _ *Port) {
 			for _, old := range valuesOf(&from.unified) {
 				u := new(unified)
 				u.init()
-				from.keep(&old.key, old.hash, u, 0)
+				from.keep(&old.key, old.key.hash(), u, 0)
 			}
 		}, false},
 		{"the port forgot", func(_ *Switch, from, _ *Port) { from.clearUnified() }, false},
@@ -245,9 +246,9 @@ func forgetsEarly(t testing.TB, flows int) {
 }
 
 // flowAt is a flow of a new connection.
-func flowAt(pt *Port, k flowKey) *flow {
+func flowAt(pt *Port, k key) *flow {
 	c := &conn{port: pt, ttl: DefaultTTL, until: DefaultTTL}
-	c.forward = flow{conn: c, key: k, hash: k.spread()}
+	c.forward = flow{conn: c, key: k}
 	return &c.forward
 }
 

@@ -327,7 +327,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	stateful := port(acl(t, "allow out 1 any"))
 	burst := port(layer("L2", 1, []*Rule{{ID: "mac", Action: &Transpose{packet.Rewrite{Set: packet.RwEthDst, EthDst: gwMAC}}}}, nil))
 	p, often := parse(t, "udp 10.244.1.4:0 > 203.0.113.10:53"), parse(t, "udp 10.244.1.5:1 > 203.0.113.10:53")
-	kept := unifiedKey{often.Headers().Tuple(), often.Headers().EthDst, Out}
+	kept := keyOf(often, Out)
+	kept.unify(often)
 	var now time.Duration
 	for n := range maxUnified + 5000 {
 		p.SetSrcPort(uint16(n))

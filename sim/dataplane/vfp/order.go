@@ -47,8 +47,8 @@ func (o *openOrder) at(i int, swapped bool) int {
 func (ps *passage) swaps(o *openOrder) bool {
 	other := ps.port.layers[o.then]
 	h := ps.packet.Headers()
-	k := flowKey{flowTuple(h), ps.dir}
-	concerns := other.flows.n != 0 && other.flow(&k, k.spread()) != nil
+	k := keyOf(ps.packet, ps.dir)
+	concerns := other.flows.n != 0 && other.flow(&k, k.hash()) != nil
 	for _, g := range other.Groups {
 		concerns = concerns || g.serves(ps.dir, h.IPVersion) && slices.ContainsFunc(g.Rules, func(r *Rule) bool { return r.matches(ps.packet, h) })
 	}

@@ -27,7 +27,7 @@ type passage struct {
 	layer *layerState
 	group *Group
 	rule  *Rule
-	key   flowKey
+	key   key
 	hash  uint64
 }
 
@@ -36,7 +36,7 @@ func drop(reason trace.Reason) Result { return Result{Reason: reason} }
 
 // visitLayers sends a packet through every layer and keeps the unified flow that
 // comes of it, by a key with its hash.
-func (pt *Port) visitLayers(p *packet.Packet, k *unifiedKey, hash uint64, env *Env) Result {
+func (pt *Port) visitLayers(p *packet.Packet, k *key, hash uint64, env *Env) Result {
 	u := pt.spare
 	if u == nil {
 		u = new(unified)
@@ -46,7 +46,7 @@ func (pt *Port) visitLayers(p *packet.Packet, k *unifiedKey, hash uint64, env *E
 	// The passage is part of the port because it would not stay on the stack:
 	// actions see it through an interface.
 	ps := &pt.passage
-	ps.port, ps.packet, ps.dir, ps.env, ps.unified = pt, p, k.dir, env, u
+	ps.port, ps.packet, ps.dir, ps.env, ps.unified = pt, p, k.dir(), env, u
 	size := p.Len()
 	res := ps.run()
 	// With a recorder each packet visits the layers: it would be kept for nobody but
@@ -114,8 +114,8 @@ func (ps *passage) visit(l *layerState) Result {
 	if l.Stateful {
 		flows := l.makesFlows || l.flows.n != 0
 		if flows {
-			ps.key.tuple, ps.key.dir = flowTuple(h), ps.dir
-			ps.hash = ps.key.spread()
+			ps.key = keyOf(ps.packet, ps.dir)
+			ps.hash = ps.key.hash()
 		}
 		if laterFragment(h) {
 			if ps.rule, ps.group = l.fragmentRule(ps.dir, h); ps.rule != nil {
@@ -308,20 +308,20 @@ func (ps *passage) tupleTaken(h *packet.Headers) (port uint16, f *flow) {
 	if !l.Stateful || l.flows.n == 0 || h.Proto != packet.UDP && !opens(h) {
 		return 0, nil
 	}
-	reply := flowKey{flowTuple(h).Reverse(), ps.dir.opposite()}
-	f = l.flow(&reply, reply.spread())
+	k := keyOf(ps.packet, ps.dir)
+	reply := k.reversed(ps.dir.opposite())
+	f = l.flow(&reply, reply.hash())
 	// What a hairpin sent back passes the port again, behind the translation: it is the
 	// flow's own connection.
 	if f == nil || !f.reverse || f.hairpin || f.expired(ps.env.Now) || ps.asks(f, questionTaken) != ownPort {
 		return 0, nil
 	}
 	for range 1 << 16 {
-		reply.tuple.DstPort++
-		if reply.tuple.DstPort < firstOwnPort {
+		if reply.setDstPort(reply.dstPort() + 1); reply.dstPort() < firstOwnPort {
 			continue
 		}
-		if g := l.flow(&reply, reply.spread()); g == nil || g.expired(ps.env.Now) {
-			return reply.tuple.DstPort, f
+		if g := l.flow(&reply, reply.hash()); g == nil || g.expired(ps.env.Now) {
+			return reply.dstPort(), f
 		}
 	}
 	return 0, nil
@@ -366,7 +366,7 @@ func (ps *passage) connection() (c *conn, ok bool) {
 func (ps *passage) newConn(r *Rule, ttl time.Duration) *conn {
 	c := &conn{port: ps.port, ttl: ttl}
 	f := &c.forward
-	f.key, f.hash, f.conn, f.rule = ps.key, ps.hash, c, r
+	f.key, f.conn, f.rule = ps.key, c, r
 	c.touch(ps.env.Now)
 	return c
 }
@@ -399,7 +399,7 @@ func (ps *passage) rewrite(c *conn, rw *rewriting) Result {
 	}
 	if c != nil {
 		c.forward.rewrite, c.forward.hairpin = rw.set, rw.hairpin
-		ps.layer.remember(c, p, cameFrom, ps.env)
+		ps.layer.remember(c, ps.hash, p, cameFrom, ps.env)
 		ps.unified.addFlow(&c.forward)
 	}
 	if recording {

@@ -196,7 +196,7 @@ func (st *layerState) inherit(old *layerState) {
 		default:
 			f.conn.orphan = true
 		}
-		st.flows.add(f.hash, f)
+		st.flows.add(f.key.hash(), f)
 	})
 	st.ages = old.ages
 }
@@ -269,8 +269,9 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	}
 	journal.Keep(env.Journal, &pt.now)
 	pt.now = env.Now
-	k := unifiedKey{h.Tuple(), h.EthDst, dir}
-	hash := k.hash(h, p.Bytes())
+	k := keyOf(p, dir)
+	k.unify(p)
+	hash := k.hash()
 	if env.Rec != nil || env.Journal != nil || h.Fragment || p.Len() > maxFast {
 		return pt.visitLayers(p, &k, hash, env)
 	}

@@ -1,7 +1,6 @@
 package vfp
 
 import (
-	"encoding/binary"
 	"slices"
 	"time"
 
@@ -15,8 +14,7 @@ import (
 // rests on there being none.
 type unified struct {
 	// What every packet looks at comes first.
-	key  unifiedKey
-	hash uint64
+	key key
 	// gone is set when the port has forgotten it.
 	gone    bool
 	hairpin bool
@@ -62,16 +60,6 @@ type absence struct {
 func (u *unified) addAbsence(l *layerState, hash uint64) {
 	b := bucketOf(hash)
 	u.absences = append(u.absences, absence{l, b, l.insertions[b]})
-}
-
-// unifiedKey is everything of a packet that a rule or flow can look at. What is
-// not in it, a tunnel's inside and the fragment offset, sends a packet through
-// the layers. TCP flags are not in it because they only decide whether a flow is
-// made: with a flow they do not matter, and a refusal is not remembered.
-type unifiedKey struct {
-	tuple  packet.Tuple
-	ethDst packet.MAC
-	dir    Direction
 }
 
 const (
@@ -132,21 +120,8 @@ func (u *unified) end() time.Duration {
 	return end
 }
 
-// hash spreads packets that have different unified flows.
-func (k *unifiedKey) hash(h *packet.Headers, frame []byte) uint64 {
-	be := binary.BigEndian
-	x := uint64(h.SrcPort)<<40 | uint64(h.DstPort)<<24 | uint64(h.ICMPID)<<8 | uint64(k.dir)
-	if f := frame[h.L3:]; h.IPVersion == 4 {
-		x ^= be.Uint64(f[12:])
-	} else {
-		x ^= be.Uint64(f[8:]) ^ be.Uint64(f[16:])*3 ^ be.Uint64(f[24:])*5 ^ be.Uint64(f[32:])*7
-	}
-	x = (x ^ x>>32) * 0x9e3779b97f4a7c15
-	return x ^ x>>29
-}
-
 // find returns the port's unified flow for a packet, or nil.
-func (pt *Port) find(k *unifiedKey, hash uint64) *unified {
+func (pt *Port) find(k *key, hash uint64) *unified {
 	t := &pt.unified
 	if t.n == 0 {
 		return nil
@@ -155,7 +130,7 @@ func (pt *Port) find(k *unifiedKey, hash uint64) *unified {
 		switch p := &t.places[i]; {
 		case p.v == nil:
 			return nil
-		case p.hash == hash && p.v.key == *k:
+		case p.hash == hash && p.v.key.is(k):
 			return p.v
 		}
 	}
@@ -184,11 +159,11 @@ func (u *unified) valid(now time.Duration) bool {
 }
 
 // keep stores a unified flow that was just made, by its key and the hash of that.
-func (pt *Port) keep(k *unifiedKey, hash uint64, u *unified, now time.Duration) {
+func (pt *Port) keep(k *key, hash uint64, u *unified, now time.Duration) {
 	if pt.unified.n >= firstSweep {
 		pt.forget(now)
 	}
-	u.used, u.key, u.hash = now, *k, hash
+	u.used, u.key = now, *k
 	if old := pt.find(k, hash); old != nil {
 		pt.changed()
 		pt.settle(old)
@@ -218,7 +193,7 @@ func (pt *Port) forget(now time.Duration) {
 			pt.changed()
 			pt.settle(u)
 			u.gone = true
-			pt.unified.remove(u.hash, u)
+			pt.unified.remove(u.key.hash(), u)
 		}
 	}
 	if pt.unified.n >= maxUnified {

@@ -1,0 +1,78 @@
+package vfp
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+)
+
+// A key says of a packet what its tuple says, in both directions, and two keys are the
+// same where the tuples, the destinations of the frames and the directions are.
+func TestKeyIsATuple(t *testing.T) {
+	type what struct {
+		packet.Tuple
+		mac packet.MAC
+		dir Direction
+	}
+	data := make([]byte, 1<<16)
+	rng := rand.New(rand.NewPCG(1, 3))
+	for i := range data {
+		data[i] = byte(rng.Uint32())
+	}
+	d := &dice{data}
+	names, keys, hashes := map[what]key{}, map[key]what{}, map[uint64]key{}
+	var seen [][]byte
+	packets := 0
+	for len(d.data) > 100 {
+		frame := d.packet(seen, seen)
+		seen = append(seen, frame)
+		p, _ := packet.New(frame)
+		h, dir := p.Headers(), Direction(d.roll(2))
+		if h.IPVersion == 0 {
+			continue
+		}
+		packets++
+		of := h.Tuple()
+		of.ICMPID = 0
+		k := keyOf(p, dir)
+		if k.tuple() != of || k.dir() != dir {
+			t.Fatalf("the key of %v, %s, says %v, %s", p, dir, k.tuple(), k.dir())
+		}
+		r := k.reversed(dir.opposite())
+		if r.tuple() != of.Reverse() || r.dir() == dir || r.reversed(dir) != k {
+			t.Fatalf("the key of replies to %v, %s, says %v, %s", p, dir, r.tuple(), r.dir())
+		}
+		r.setDstPort(7)
+		if to := of.Reverse(); r.dstPort() != 7 || r.srcPort() != to.SrcPort || r.tuple().Dst != to.Dst {
+			t.Fatalf("with port 7 it says %v", r.tuple())
+		}
+		k.unify(p)
+		w := what{h.Tuple(), h.EthDst, dir}
+		if k.tuple() != w.Tuple || k.dir() != dir {
+			t.Fatalf("the key of %v, %s, and its identifier says %v, %s", p, dir, k.tuple(), k.dir())
+		}
+		if was, there := names[w]; there && (was != k || !was.is(&k)) {
+			t.Fatalf("%+v has the keys %x and %x", w, was, k)
+		}
+		if was, there := keys[k]; there && was != w {
+			t.Fatalf("%+v and %+v have the key %x", was, w, k)
+		}
+		if was, there := hashes[k.hash()]; there && was != k {
+			t.Fatalf("%x and %x have one hash", was, k)
+		}
+		names[w], keys[k], hashes[k.hash()] = k, w, k
+	}
+	if packets < 1000 || len(keys) < 100 {
+		t.Errorf("%d packets with %d keys show little", packets, len(keys))
+	}
+	// One bit of one word makes another key.
+	var k key
+	for i, w := range []*uint64{&k.src[0], &k.src[1], &k.dst[0], &k.dst[1], &k.ports, &k.way} {
+		*w = 1 << 40
+		if (&key{}).is(&k) || !k.is(&k) {
+			t.Errorf("word %d is not compared", i)
+		}
+		*w = 0
+	}
+}
