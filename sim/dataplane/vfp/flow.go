@@ -10,33 +10,75 @@ import (
 // conn is a connection in one stateful layer of a port: the flow of the packet
 // that opened it and the flow of the replies, which live and die together.
 type conn struct {
-	port             *Port
-	until            time.Duration // on the virtual clock
-	ttl              time.Duration
-	forward, reverse flow
-	dead             bool
+	until time.Duration // on the virtual clock
+	ttl   time.Duration
+	dead  bool
 	// orphan says that its rule was taken away since its last packet, carried that
 	// it had a TCP segment without SYN.
 	orphan, carried bool
+	// replaced says of the forward and the reverse flow that another connection has taken
+	// the key.
+	replaced [2]bool
+	hairpin  bool
+	// cameFrom is the MAC address that sent the first packet, of a hairpin.
+	cameFrom         packet.MAC
+	port             *Port
+	forward, reverse flow
+	// rewrite is what happens to the packets that go the way of the first one. Replies get
+	// the opposite, which is made when there is one: most connections of a scan or a flood
+	// have none.
+	rewrite packet.Rewrite
 }
 
 func (c *conn) expired(now time.Duration) bool { return c.dead || now >= c.until }
 
 // flow is one direction of a connection.
 type flow struct {
-	key     key // where its layer has it
-	conn    *conn
-	rule    *Rule
-	rewrite packet.Rewrite
-	hairpin bool
-	// reverse says that this is the direction of the replies, which undoes what
-	// the other one does.
-	reverse bool
-	// replaced says that another connection has taken the flow's key.
-	replaced bool
+	key  key // where its layer has it
+	conn *conn
+	rule *Rule
 }
 
-func (f *flow) expired(now time.Duration) bool { return f.replaced || f.conn.expired(now) }
+// isReverse reports whether this is the direction of the replies, which undoes what the
+// other one does.
+func (f *flow) isReverse() bool { return f == &f.conn.reverse }
+
+// replaced says that another connection has taken the flow's key.
+func (f *flow) replaced() *bool {
+	if f.isReverse() {
+		return &f.conn.replaced[1]
+	}
+	return &f.conn.replaced[0]
+}
+
+func (f *flow) expired(now time.Duration) bool { return *f.replaced() || f.conn.expired(now) }
+
+// rewrite is what happens to the flow's packets; room is where it may be written.
+func (f *flow) rewrite(room *packet.Rewrite) *packet.Rewrite {
+	if !f.isReverse() {
+		return &f.conn.rewrite
+	}
+	*room = f.conn.undoing()
+	return room
+}
+
+// undoing is the rewrite of the replies.
+func (c *conn) undoing() (rev packet.Rewrite) {
+	k, set := &c.forward.key, c.rewrite.Set
+	if set&(packet.RwDst|packet.RwDstPort) != 0 {
+		rev.Set |= packet.RwSrc | packet.RwSrcPort
+		rev.Src, rev.SrcPort = k.destination(), k.dstPort()
+	}
+	if set&(packet.RwSrc|packet.RwSrcPort) != 0 {
+		rev.Set |= packet.RwDst | packet.RwDstPort
+		rev.Dst, rev.DstPort = k.source(), k.srcPort()
+	}
+	if c.hairpin {
+		rev.Set |= packet.RwEthDst | packet.RwEthSrc
+		rev.EthDst, rev.EthSrc = c.cameFrom, c.port.MAC
+	}
+	return rev
+}
 
 // touch notes a packet. Those that took the same way as others are told of later, and not
 // in the order in which they came.
@@ -95,7 +137,7 @@ func (st *layerState) age(c *conn) {
 
 // gone reports whether no flow of the connection can be found any more, or none is of use.
 func (c *conn) gone() bool {
-	return c.dead || c.forward.replaced && (c.reverse.conn == nil || c.reverse.replaced)
+	return c.dead || c.replaced[0] && (c.reverse.conn == nil || c.replaced[1])
 }
 
 // forget takes out the flows that are over.
@@ -147,8 +189,8 @@ func (st *layerState) put(f *flow, hash uint64, now time.Duration, undo *journal
 		st.keepFlow(undo, f.key, hash, old)
 	}
 	if old != nil {
-		journal.Keep(undo, &old.replaced)
-		old.replaced = true
+		journal.Keep(undo, old.replaced())
+		*old.replaced() = true
 		st.flows.swap(hash, old, f)
 	} else {
 		st.flows.add(hash, f)
@@ -170,21 +212,11 @@ func bucketOf(hash uint64) uint16 { return uint16(hash >> (64 - 10)) }
 // The replies to a hairpin come in at the same side as the requests, all others
 // at the opposite side.
 func (st *layerState) remember(c *conn, hash uint64, p *packet.Packet, cameFrom packet.MAC, env *Env) {
-	k, rw, rev := &c.forward.key, &c.forward.rewrite, &c.reverse
-	rev.conn, rev.rule, rev.hairpin, rev.reverse = c, c.forward.rule, c.forward.hairpin, true
-	if rw.Set&(packet.RwDst|packet.RwDstPort) != 0 {
-		rev.rewrite.Set |= packet.RwSrc | packet.RwSrcPort
-		rev.rewrite.Src, rev.rewrite.SrcPort = k.destination(), k.dstPort()
-	}
-	if rw.Set&(packet.RwSrc|packet.RwSrcPort) != 0 {
-		rev.rewrite.Set |= packet.RwDst | packet.RwDstPort
-		rev.rewrite.Dst, rev.rewrite.DstPort = k.source(), k.srcPort()
-	}
+	k, rev := &c.forward.key, &c.reverse
+	rev.conn, rev.rule = c, c.forward.rule
 	dir := k.dir().opposite()
-	if rev.hairpin {
-		dir = k.dir()
-		rev.rewrite.Set |= packet.RwEthDst | packet.RwEthSrc
-		rev.rewrite.EthDst, rev.rewrite.EthSrc = cameFrom, c.port.MAC
+	if c.hairpin {
+		dir, c.cameFrom = k.dir(), cameFrom
 	}
 	st.put(&c.forward, hash, env.Now, env.Journal)
 	// A packet from an address to itself is its own reply.
@@ -192,7 +224,7 @@ func (st *layerState) remember(c *conn, hash uint64, p *packet.Packet, cameFrom 
 	if rev.key = now.reversed(dir); !rev.key.is(k) {
 		st.put(rev, rev.key.hash(), env.Now, env.Journal)
 	} else {
-		rev.replaced = true
+		c.replaced[1] = true
 	}
 	if !env.Journal.On() {
 		st.age(c)

@@ -29,6 +29,8 @@ type passage struct {
 	rule  *Rule
 	key   key
 	hash  uint64
+	// undoes is room for the rewrite of a flow of replies.
+	undoes packet.Rewrite
 }
 
 // drop is the result of a packet that goes no further.
@@ -230,22 +232,23 @@ func (ps *passage) follow(f *flow) Result {
 	f.conn.touch(now)
 	u := ps.unified
 	u.addFlow(f)
-	u.addRewrite(&f.rewrite)
+	rw, hairpin := f.rewrite(&ps.undoes), f.conn.hairpin
+	u.addRewrite(rw)
 	u.rules = append(u.rules, f.rule)
 	if !ps.env.Rec.On() {
-		ps.packet.Apply(&f.rewrite)
-		return Result{Pass: true, Hairpin: f.hairpin}
+		ps.packet.Apply(rw)
+		return Result{Pass: true, Hairpin: hairpin}
 	}
 	before := *ps.packet.Headers()
-	ps.packet.Apply(&f.rewrite)
+	ps.packet.Apply(rw)
 	s := trace.Step{Action: trace.ActAllow, Changes: diff.Headers(ps.env.Rec, &before, ps.packet.Headers(), shownChanges),
-		Event: trace.Of(flowFollowed{reverse: f.reverse, translated: f.rewrite.Set != 0, hairpin: f.hairpin})}
-	if f.rewrite.Set != 0 {
+		Event: trace.Of(flowFollowed{reverse: f.isReverse(), translated: rw.Set != 0, hairpin: hairpin})}
+	if rw.Set != 0 {
 		s.Action = trace.ActRewrite
 	}
 	ps.rule = f.rule
 	ps.record(&s, factFlow)
-	return Result{Pass: true, Hairpin: f.hairpin}
+	return Result{Pass: true, Hairpin: hairpin}
 }
 
 // fragmentRule returns the rule that leaves open what happens to a fragment
@@ -313,7 +316,7 @@ func (ps *passage) tupleTaken(h *packet.Headers) (port uint16, f *flow) {
 	f = l.flow(&reply, reply.hash())
 	// What a hairpin sent back passes the port again, behind the translation: it is the
 	// flow's own connection.
-	if f == nil || !f.reverse || f.hairpin || f.expired(ps.env.Now) || ps.asks(f, questionTaken) != ownPort {
+	if f == nil || !f.isReverse() || f.conn.hairpin || f.expired(ps.env.Now) || ps.asks(f, questionTaken) != ownPort {
 		return 0, nil
 	}
 	for range 1 << 16 {
@@ -398,7 +401,7 @@ func (ps *passage) rewrite(c *conn, rw *rewriting) Result {
 		ps.unified.addRewrite(&rw.set)
 	}
 	if c != nil {
-		c.forward.rewrite, c.forward.hairpin = rw.set, rw.hairpin
+		c.rewrite, c.hairpin = rw.set, rw.hairpin
 		ps.layer.remember(c, ps.hash, p, cameFrom, ps.env)
 		ps.unified.addFlow(&c.forward)
 	}
