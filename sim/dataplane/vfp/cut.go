@@ -11,6 +11,7 @@ import (
 // Connections returns the outbound tuples of the TCP connections that the named
 // layer has flows for, sorted.
 func (pt *Port) Connections(layer string) []packet.Tuple {
+	pt.tell()
 	var all []packet.Tuple
 	for _, st := range pt.layers {
 		if st.Name != layer {
@@ -30,6 +31,7 @@ func (pt *Port) Connections(layer string) []packet.Tuple {
 // layers below it see the packet, the layer and those above do not.
 func (s *Switch) Inject(from *Port, layer string, p *packet.Packet, env *Env) Outcome {
 	from.use()
+	from.tell()
 	u := new(unified)
 	u.init()
 	ps := passage{port: from, packet: p, dir: from.enter(), env: env, unified: u}

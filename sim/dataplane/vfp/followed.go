@@ -25,9 +25,12 @@ func (pt *Port) record(r *path.Record, u *unified, size int) {
 }
 
 // Holds implements [path.State].
-func (f *followed) Holds(now time.Duration) bool { return !f.u.gone && f.u.valid(now) }
+func (f *followed) Holds(now time.Duration) bool {
+	f.port.tell()
+	return !f.u.gone && f.u.valid(now)
+}
 
-// Until implements [path.State].
+// Until implements [path.State]. Connections that are not told yet live longer.
 func (f *followed) Until() time.Duration {
 	return f.u.end()
 }

@@ -39,6 +39,7 @@ func drop(reason trace.Reason) Result { return Result{Reason: reason} }
 // visitLayers sends a packet through every layer and keeps the unified flow that
 // comes of it, by a key with its hash.
 func (pt *Port) visitLayers(p *packet.Packet, k *key, hash uint64, env *Env) Result {
+	pt.tell()
 	u := pt.spare
 	if u == nil {
 		u = new(unified)
@@ -210,10 +211,13 @@ func asksToOpen(f uint8) bool { return f&(packet.SYN|packet.ACK) == packet.SYN }
 
 // carry notes that a packet of a connection, not only its SYN, has taken the flow.
 func (c *conn) carry(proto packet.Proto, flags uint8) {
-	if proto == packet.TCP && !asksToOpen(flags) {
+	if carries(proto, flags) {
 		c.carried = true
 	}
 }
+
+// carries reports whether a packet is a TCP segment that does not open a connection.
+func carries(proto packet.Proto, flags uint8) bool { return proto == packet.TCP && !asksToOpen(flags) }
 
 // asks asks a question about a flow and records the answer.
 func (ps *passage) asks(f *flow, q *evidence.Question) string {

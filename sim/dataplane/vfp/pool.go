@@ -3,6 +3,7 @@ package vfp
 import (
 	"maps"
 	"net/netip"
+	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -44,7 +45,7 @@ func (p *Pool) bind(proto packet.Proto, c *conn, env *Env) (uint16, bool) {
 			i := p.next % n
 			p.next++
 			k := portKey{proto, p.Blocks[i/blockSize] + uint16(i%blockSize)}
-			if old := p.used[k]; old == nil || old.expired(env.Now) {
+			if old := p.used[k]; old == nil || old.over(env.Now) {
 				journal.KeepKey(env.Journal, p.used, k)
 				p.used[k] = c
 				return k.port, true
@@ -66,6 +67,14 @@ func (p *Pool) bind(proto packet.Proto, c *conn, env *Env) (uint16, bool) {
 		p.next = len(p.Blocks) * blockSize
 		p.Blocks = append(p.Blocks, first)
 	}
+}
+
+// over is expired for somebody who is not at the connection's port.
+func (c *conn) over(now time.Duration) bool {
+	if c.port != nil && c.expired(now) {
+		c.port.tell()
+	}
+	return c.expired(now)
 }
 
 // release frees what a port's connections have bound. A pool that nothing uses

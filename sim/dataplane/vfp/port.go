@@ -68,6 +68,7 @@ type Port struct {
 	order   openOrder     // of two of them
 	unified table[unified]
 	unused  aging[unified] // when to look whether one is used
+	due     []*unified     // those with packets of which connections do not know
 	spare   *unified       // one that was not kept, to use again
 	passage passage        // of the packet that is visiting the layers
 	now     time.Duration
@@ -279,7 +280,7 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	if u == nil || !pt.holds(u, env.Now) {
 		return pt.visitLayers(p, &k, hash, env)
 	}
-	u.pass(env.Now, h.Proto, h.TCPFlags, 1, uint64(p.Len()))
+	pt.follow(u, env.Now, h, p.Len())
 	if env.Path.On() {
 		pt.record(env.Path, u, p.Len())
 	}

@@ -18,6 +18,9 @@ type unified struct {
 	// gone is set when the port has forgotten it.
 	gone    bool
 	hairpin bool
+	// due says that its connections do not know of its last packets ([Port.tell]), and
+	// carried that there was a TCP segment without SYN among these.
+	due, carried bool
 	// seen is what the port's count of changes was when it was last found to be valid;
 	// it is valid until the time until if that is what it is still.
 	seen  uint64
@@ -87,7 +90,7 @@ func (u *unified) addFlow(f *flow) {
 	}
 }
 
-// pass notes packets, the last one of them at that time.
+// pass notes packets, the last one of them at that time, and tells the connections.
 func (u *unified) pass(now time.Duration, proto packet.Proto, flags uint8, packets, bytes uint64) {
 	u.used = max(u.used, now)
 	for _, c := range u.conns {
@@ -98,13 +101,42 @@ func (u *unified) pass(now time.Duration, proto packet.Proto, flags uint8, packe
 	u.bytes += bytes
 }
 
+// follow notes a packet. It moves the ends of connections on and does nothing else to them,
+// so they are told of it together with those that follow: they are other memory than the
+// unified flow.
+func (pt *Port) follow(u *unified, now time.Duration, h *packet.Headers, bytes int) {
+	u.used = max(u.used, now)
+	u.packets++
+	u.bytes += uint64(bytes)
+	u.carried = u.carried || carries(h.Proto, h.TCPFlags)
+	if !u.due {
+		u.due = true
+		pt.due = append(pt.due, u)
+	}
+}
+
+// tell tells the connections of the packets that have followed unified flows. It comes
+// before everything that asks a connection of the port how long it lives, or what it has
+// carried.
+func (pt *Port) tell() {
+	for i, u := range pt.due {
+		for _, c := range u.conns {
+			c.touch(u.used)
+			c.carried = c.carried || u.carried
+		}
+		u.due, u.carried = false, false
+		pt.due[i] = nil
+	}
+	pt.due = pt.due[:0]
+}
+
 // holds is valid for a port's packets, which need not look at all of it as long as nothing
 // has changed at the port.
 func (pt *Port) holds(u *unified, now time.Duration) bool {
 	if u.seen == pt.happened && now < u.until {
 		return true
 	}
-	if !u.valid(now) {
+	if pt.tell(); !u.valid(now) {
 		return false
 	}
 	u.seen, u.until = pt.happened, u.end()
@@ -211,6 +243,7 @@ func (pt *Port) clearUnified() {
 
 // dropUnified forgets the unified flows, which have told their rules of their packets.
 func (pt *Port) dropUnified() {
+	pt.tell()
 	pt.unified.all(func(u *unified) { u.gone = true })
 	pt.unified.clear()
 	pt.unused.clear()
