@@ -34,9 +34,9 @@ func (c *conn) expired(now time.Duration) bool { return c.dead || now >= c.until
 
 // flow is one direction of a connection.
 type flow struct {
-	key  key // where its layer has it
 	conn *conn
 	rule *Rule
+	key  key // where its layer has it
 }
 
 // isReverse reports whether this is the direction of the replies, which undoes what the

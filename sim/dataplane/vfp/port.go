@@ -284,8 +284,8 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	if env.Path.On() {
 		pt.record(env.Path, u, p.Len())
 	}
-	for i := range u.ops {
-		o := &u.ops[i]
+	for i := range u.does {
+		o := u.op(i)
 		p.Apply(&o.rewrite)
 		if o.tunnel == nil {
 			continue

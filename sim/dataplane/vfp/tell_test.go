@@ -30,7 +30,7 @@ func untold(t *testing.T) (pt *Port, u *unified) {
 		}
 	}
 	i := slices.IndexFunc(pt.due, func(u *unified) bool { return u.key.proto() == packet.TCP })
-	if i < 0 || pt.now != 12*time.Second || pt.due[i].used != 8*time.Second || pt.due[i].conns[0].until != 11*time.Second {
+	if i < 0 || pt.now != 12*time.Second || pt.due[i].used != 8*time.Second || pt.due[i].flows[0].conn.until != 11*time.Second {
 		t.Fatal("the connection was told at once: the rest of the test shows nothing")
 	}
 	return pt, pt.due[i]
@@ -88,7 +88,7 @@ func TestConnectionsAreToldInTime(t *testing.T) {
 		for _, p := range []string{tellOpen, tellOpen, tellOpen, tellMore} {
 			send(t, pt, Out, p, at(0))
 		}
-		c := pt.due[0].conns[0]
+		c := pt.due[0].flows[0].conn
 		if c.carried {
 			t.Fatal("the connection was told at once: the rest of the test shows nothing")
 		}

@@ -1,7 +1,6 @@
 package vfp
 
 import (
-	"slices"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -13,14 +12,10 @@ import (
 // not change, all flows that it rests on live, and no flow appears where it
 // rests on there being none.
 type unified struct {
-	// What every packet looks at comes first.
+	// What every packet looks at and changes comes first and lies together, in two lines of
+	// cache and, with the first thing that it does to a packet, in three. What is not there
+	// is for packets that visit the layers.
 	key key
-	// gone is set when the port has forgotten it.
-	gone    bool
-	hairpin bool
-	// due says that its connections do not know of its last packets ([Port.tell]), and
-	// carried that there was a TCP segment without SYN among these.
-	due, carried bool
 	// seen is what the port's count of changes was when it was last found to be valid;
 	// it is valid until the time until if that is what it is still.
 	seen  uint64
@@ -29,23 +24,29 @@ type unified struct {
 	used time.Duration
 	// packets and bytes are those of which its rules do not know yet.
 	packets, bytes uint64
-	ops            []op
-	conns          []*conn // of its flows, each once
-
-	flows    []*flow
-	absences []absence
+	// due says that its connections do not know of its last packets ([Port.tell]), and
+	// carried that there was a TCP segment without SYN among these.
+	due, carried bool
+	hairpin      bool
+	// gone is set when the port has forgotten it.
+	gone bool
 	// uncacheable is set when the outcome rests on more of the packet than the
 	// key has, so that it says nothing about the next packet.
 	uncacheable bool
 	// inside is set when it rests on what is in a tunnel. Then it says nothing about
 	// other packets of the port, but it does about those of a path that put on the tunnel.
 	inside bool
+	// does is how many things it does to a packet: first, then more.
+	does  uint16
+	first op
+	more  []op
+
+	flows    []*flow
+	absences []absence
 	// rules decided about the flow's packets.
 	rules []*Rule
 
 	// Room for what most flows need, to save allocations.
-	opRoom      [1]op
-	connRoom    [2]*conn
 	flowRoom    [2]*flow
 	absenceRoom [2]absence
 	ruleRoom    [4]*Rule
@@ -79,23 +80,18 @@ const (
 
 func (u *unified) init() {
 	*u = unified{}
-	u.ops, u.conns, u.flows, u.absences, u.rules = u.opRoom[:0], u.connRoom[:0], u.flowRoom[:0], u.absenceRoom[:0], u.ruleRoom[:0]
+	u.flows, u.absences, u.rules = u.flowRoom[:0], u.absenceRoom[:0], u.ruleRoom[:0]
 }
 
 // addFlow notes that u rests on a flow.
-func (u *unified) addFlow(f *flow) {
-	u.flows = append(u.flows, f)
-	if !slices.Contains(u.conns, f.conn) {
-		u.conns = append(u.conns, f.conn)
-	}
-}
+func (u *unified) addFlow(f *flow) { u.flows = append(u.flows, f) }
 
 // pass notes packets, the last one of them at that time, and tells the connections.
 func (u *unified) pass(now time.Duration, proto packet.Proto, flags uint8, packets, bytes uint64) {
 	u.used = max(u.used, now)
-	for _, c := range u.conns {
-		c.touch(now)
-		c.carry(proto, flags)
+	for _, f := range u.flows {
+		f.conn.touch(now)
+		f.conn.carry(proto, flags)
 	}
 	u.packets += packets
 	u.bytes += bytes
@@ -120,9 +116,9 @@ func (pt *Port) follow(u *unified, now time.Duration, h *packet.Headers, bytes i
 // carried.
 func (pt *Port) tell() {
 	for i, u := range pt.due {
-		for _, c := range u.conns {
-			c.touch(u.used)
-			c.carried = c.carried || u.carried
+		for _, f := range u.flows {
+			f.conn.touch(u.used)
+			f.conn.carried = f.conn.carried || u.carried
 		}
 		u.due, u.carried = false, false
 		pt.due[i] = nil
@@ -146,8 +142,8 @@ func (pt *Port) holds(u *unified, now time.Duration) bool {
 // end is when the first of its flows expires if no packet comes any more.
 func (u *unified) end() time.Duration {
 	end := path.Forever
-	for _, c := range u.conns {
-		end = min(end, c.until)
+	for _, f := range u.flows {
+		end = min(end, f.conn.until)
 	}
 	return end
 }
@@ -258,23 +254,47 @@ type op struct {
 	srcPort uint16
 }
 
+// op is the i-th thing that u does.
+func (u *unified) op(i uint16) *op {
+	if i == 0 {
+		return &u.first
+	}
+	return &u.more[i-1]
+}
+
+// last is what u does last so far, nil for nothing.
+func (u *unified) last() *op {
+	if u.does == 0 {
+		return nil
+	}
+	return u.op(u.does - 1)
+}
+
+// add adds one thing, which does nothing yet.
+func (u *unified) add() *op {
+	if u.does++; u.does > 1 {
+		u.more = append(u.more, op{})
+	}
+	return u.last()
+}
+
 // addRewrite notes a header rewrite, joining it with one right before it.
 func (u *unified) addRewrite(rw *packet.Rewrite) {
 	if rw.IsZero() {
 		return
 	}
-	if n := len(u.ops); n > 0 && u.ops[n-1].tunnel == nil {
-		u.ops[n-1].rewrite = u.ops[n-1].rewrite.Then(*rw)
+	if o := u.last(); o != nil && o.tunnel == nil {
+		o.rewrite = o.rewrite.Then(*rw)
 		return
 	}
-	u.ops = append(u.ops, op{rewrite: *rw})
+	u.add().rewrite = *rw
 }
 
 // addTunnel notes an encapsulation.
 func (u *unified) addTunnel(t *Tunnel, srcPort uint16) {
-	if n := len(u.ops); n == 0 || u.ops[n-1].tunnel != nil {
-		u.ops = append(u.ops, op{})
+	o := u.last()
+	if o == nil || o.tunnel != nil {
+		o = u.add()
 	}
-	o := &u.ops[len(u.ops)-1]
 	o.tunnel, o.srcPort = t, srcPort
 }
