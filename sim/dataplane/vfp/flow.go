@@ -87,6 +87,7 @@ func (c *conn) touch(now time.Duration) { c.until = max(c.until, now+c.ttl) }
 // layerState is a layer of a port together with its flows.
 type layerState struct {
 	*Layer
+	at    uint16 // its place among the port's layers
 	flows table[flow]
 	// ages are the connections, by how long they live without a packet: a rule can say.
 	ages []*aging[conn]

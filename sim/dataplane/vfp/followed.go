@@ -27,7 +27,7 @@ func (pt *Port) record(r *path.Record, u *unified, size int) {
 // Holds implements [path.State].
 func (f *followed) Holds(now time.Duration) bool {
 	f.port.tell()
-	return !f.u.gone && f.u.valid(now)
+	return !f.u.gone && f.port.valid(f.u, now)
 }
 
 // Until implements [path.State]. Connections that are not told yet live longer.

@@ -131,6 +131,7 @@ func (pt *Port) SetLayers(layers []*Layer) {
 	for i, l := range layers {
 		l.seal()
 		st := newLayerState(l)
+		st.at = uint16(i)
 		pt.layers[i] = st
 		at := slices.IndexFunc(old, func(o *layerState) bool { return o != nil && o.Name == l.Name })
 		if at >= 0 {
@@ -284,13 +285,8 @@ func (pt *Port) Process(p *packet.Packet, dir Direction, env *Env) Result {
 	if env.Path.On() {
 		pt.record(env.Path, u, p.Len())
 	}
-	for i := range u.does {
-		o := u.op(i)
-		p.Apply(&o.rewrite)
-		if o.tunnel == nil {
-			continue
-		}
-		if err := o.tunnel.wrap(p, o.srcPort); err != nil {
+	if u.how != nothing && (u.how != patched || !p.Patch(&u.patch)) {
+		if err := u.apply(p); err != nil {
 			return Result{Reason: trace.BadPacket}
 		}
 	}

@@ -2,6 +2,7 @@ package vfp
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -124,5 +125,16 @@ func TestPoolAsksTheOtherPort(t *testing.T) {
 		if r := b.Process(p, Out, &Env{Now: 12 * time.Second}); r.Pass && p.Headers().SrcPort == 50048 {
 			t.Fatal("the port of a connection that lives was given away")
 		}
+	}
+}
+
+// What a packet of a known flow needs is in two lines of cache, and a unified flow begins
+// with one: the sizes of which the allocator makes such are multiples of the line's.
+func TestUnifiedFlowFitsLines(t *testing.T) {
+	const line = 64
+	u := reflect.TypeFor[unified]()
+	patch, _ := u.FieldByName("patch")
+	if end := patch.Offset + patch.Type.Size(); end > 2*line || u.Size()%line != 0 {
+		t.Errorf("the patch ends at byte %d of %d", end, u.Size())
 	}
 }

@@ -13,8 +13,8 @@ import (
 // rests on there being none.
 type unified struct {
 	// What every packet looks at and changes comes first and lies together, in two lines of
-	// cache and, with the first thing that it does to a packet, in three. What is not there
-	// is for packets that visit the layers.
+	// cache. What is not there is for packets that visit the layers, or are of IPv6 or put
+	// into a tunnel.
 	key key
 	// seen is what the port's count of changes was when it was last found to be valid;
 	// it is valid until the time until if that is what it is still.
@@ -28,6 +28,12 @@ type unified struct {
 	// carried that there was a TCP segment without SYN among these.
 	due, carried bool
 	hairpin      bool
+	// how says what to do to packets, and patch is what, where it is no more than that.
+	how   doing
+	patch packet.Patch
+
+	// ops are what it does to packets.
+	ops []op
 	// gone is set when the port has forgotten it.
 	gone bool
 	// uncacheable is set when the outcome rests on more of the packet than the
@@ -36,10 +42,6 @@ type unified struct {
 	// inside is set when it rests on what is in a tunnel. Then it says nothing about
 	// other packets of the port, but it does about those of a path that put on the tunnel.
 	inside bool
-	// does is how many things it does to a packet: first, then more.
-	does  uint16
-	first op
-	more  []op
 
 	flows    []*flow
 	absences []absence
@@ -47,6 +49,7 @@ type unified struct {
 	rules []*Rule
 
 	// Room for what most flows need, to save allocations.
+	opRoom      [1]op
 	flowRoom    [2]*flow
 	absenceRoom [2]absence
 	ruleRoom    [4]*Rule
@@ -55,7 +58,7 @@ type unified struct {
 // absence is a look-up in a stateful layer that found no flow. It is out of
 // date when a flow was put into the bucket of its key since.
 type absence struct {
-	layer      *layerState
+	layer      uint16 // of the port
 	bucket     uint16
 	insertions uint32
 }
@@ -63,7 +66,7 @@ type absence struct {
 // addAbsence notes that u rests on there being no flow with a key of that hash.
 func (u *unified) addAbsence(l *layerState, hash uint64) {
 	b := bucketOf(hash)
-	u.absences = append(u.absences, absence{l, b, l.insertions[b]})
+	u.absences = append(u.absences, absence{l.at, b, l.insertions[b]})
 }
 
 const (
@@ -80,7 +83,7 @@ const (
 
 func (u *unified) init() {
 	*u = unified{}
-	u.flows, u.absences, u.rules = u.flowRoom[:0], u.absenceRoom[:0], u.ruleRoom[:0]
+	u.ops, u.flows, u.absences, u.rules = u.opRoom[:0], u.flowRoom[:0], u.absenceRoom[:0], u.ruleRoom[:0]
 }
 
 // addFlow notes that u rests on a flow.
@@ -132,10 +135,13 @@ func (pt *Port) holds(u *unified, now time.Duration) bool {
 	if u.seen == pt.happened && now < u.until {
 		return true
 	}
-	if pt.tell(); !u.valid(now) {
+	if pt.tell(); !pt.valid(u, now) {
 		return false
 	}
 	u.seen, u.until = pt.happened, u.end()
+	if u.how == untried {
+		u.prepare()
+	}
 	return true
 }
 
@@ -170,8 +176,9 @@ func (pt *Port) changed() {
 	pt.happened++
 }
 
-// valid reports whether nothing has changed that u rests on.
-func (u *unified) valid(now time.Duration) bool {
+// valid reports whether nothing has changed that u rests on, which the port has not
+// forgotten: the layers are those with which it was made.
+func (pt *Port) valid(u *unified, now time.Duration) bool {
 	for _, f := range u.flows {
 		if f.expired(now) {
 			return false
@@ -179,7 +186,7 @@ func (u *unified) valid(now time.Duration) bool {
 	}
 	for i := range u.absences {
 		a := &u.absences[i]
-		if a.layer.insertions[a.bucket] != a.insertions {
+		if pt.layers[a.layer].insertions[a.bucket] != a.insertions {
 			return false
 		}
 	}
@@ -215,7 +222,7 @@ func (pt *Port) forget(now time.Duration) {
 		}
 		switch {
 		case u.gone:
-		case now-u.used < maxUnused && u.valid(now):
+		case now-u.used < maxUnused && pt.valid(u, now):
 			pt.unused.push(u.used+maxUnused, u, (*unified).isGone)
 		default:
 			pt.changed()
@@ -254,28 +261,48 @@ type op struct {
 	srcPort uint16
 }
 
-// op is the i-th thing that u does.
-func (u *unified) op(i uint16) *op {
-	if i == 0 {
-		return &u.first
+// doing is how a unified flow changes packets.
+type doing uint8
+
+const (
+	// untried: no packet has followed it yet.
+	untried doing = iota
+	nothing
+	patched
+	// byOps: one after another does all that is in ops.
+	byOps
+)
+
+// prepare finds the shortest way to do what the unified flow does. Many flows have one
+// packet each way only, so it waits for the first that follows.
+func (u *unified) prepare() {
+	switch {
+	case len(u.ops) == 0:
+		u.how = nothing
+		return
+	case len(u.ops) == 1 && u.ops[0].tunnel == nil:
+		var ok bool
+		if u.patch, ok = u.ops[0].rewrite.Patch(u.key.tuple()); ok {
+			u.how = patched
+			return
+		}
 	}
-	return &u.more[i-1]
+	u.how = byOps
 }
 
-// last is what u does last so far, nil for nothing.
-func (u *unified) last() *op {
-	if u.does == 0 {
-		return nil
+// apply does to a packet what is in ops.
+func (u *unified) apply(p *packet.Packet) error {
+	for i := range u.ops {
+		o := &u.ops[i]
+		p.Apply(&o.rewrite)
+		if o.tunnel == nil {
+			continue
+		}
+		if err := o.tunnel.wrap(p, o.srcPort); err != nil {
+			return err
+		}
 	}
-	return u.op(u.does - 1)
-}
-
-// add adds one thing, which does nothing yet.
-func (u *unified) add() *op {
-	if u.does++; u.does > 1 {
-		u.more = append(u.more, op{})
-	}
-	return u.last()
+	return nil
 }
 
 // addRewrite notes a header rewrite, joining it with one right before it.
@@ -283,18 +310,18 @@ func (u *unified) addRewrite(rw *packet.Rewrite) {
 	if rw.IsZero() {
 		return
 	}
-	if o := u.last(); o != nil && o.tunnel == nil {
-		o.rewrite = o.rewrite.Then(*rw)
+	if n := len(u.ops); n > 0 && u.ops[n-1].tunnel == nil {
+		u.ops[n-1].rewrite = u.ops[n-1].rewrite.Then(*rw)
 		return
 	}
-	u.add().rewrite = *rw
+	u.ops = append(u.ops, op{rewrite: *rw})
 }
 
 // addTunnel notes an encapsulation.
 func (u *unified) addTunnel(t *Tunnel, srcPort uint16) {
-	o := u.last()
-	if o == nil || o.tunnel != nil {
-		o = u.add()
+	if n := len(u.ops); n == 0 || u.ops[n-1].tunnel != nil {
+		u.ops = append(u.ops, op{})
 	}
+	o := &u.ops[len(u.ops)-1]
 	o.tunnel, o.srcPort = t, srcPort
 }
