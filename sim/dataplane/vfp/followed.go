@@ -21,6 +21,7 @@ type followed struct {
 // record notes that a packet, of a length in bytes as it came to the port, has followed
 // a unified flow.
 func (pt *Port) record(r *path.Record, u *unified, size int) {
+	u.onPath = true
 	r.Follows(&followed{port: pt, u: u, more: size - r.Len, tunnelled: r.Edits.InTunnel()}, &pt.ways)
 }
 

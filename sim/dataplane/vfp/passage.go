@@ -40,12 +40,7 @@ func drop(reason trace.Reason) Result { return Result{Reason: reason} }
 // comes of it, by a key with its hash.
 func (pt *Port) visitLayers(p *packet.Packet, k *key, hash uint64, env *Env) Result {
 	pt.tell()
-	u := pt.spare
-	if u == nil {
-		u = new(unified)
-	}
-	pt.spare = u
-	u.init()
+	u := pt.take()
 	// The passage is part of the port because it would not stay on the stack:
 	// actions see it through an interface.
 	ps := &pt.passage
@@ -66,16 +61,16 @@ func (pt *Port) visitLayers(p *packet.Packet, k *key, hash uint64, env *Env) Res
 		env.Path.GiveUp()
 	case u.inside:
 		if env.Path.On() {
-			pt.spare = nil
 			pt.record(env.Path, u, size)
 		}
 	case kept:
-		pt.spare = nil
 		pt.keep(k, hash, u, env.Now)
 		if env.Path.On() {
 			pt.record(env.Path, u, size)
 		}
+		return res
 	}
+	pt.giveBack(u)
 	return res
 }
 

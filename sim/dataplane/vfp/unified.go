@@ -42,6 +42,8 @@ type unified struct {
 	// inside is set when it rests on what is in a tunnel. Then it says nothing about
 	// other packets of the port, but it does about those of a path that put on the tunnel.
 	inside bool
+	// onPath says that a path may have it, which asks it whether it is gone.
+	onPath bool
 
 	flows    []*flow
 	absences []absence
@@ -212,6 +214,30 @@ func (pt *Port) keep(k *key, hash uint64, u *unified, now time.Duration) {
 
 func (u *unified) isGone() bool { return u.gone }
 
+// maxSpare is how many unified flows a port has for new ones. Where connections come and go
+// at a pace, one is forgotten for each that is made.
+const maxSpare = 64
+
+// take is a unified flow that says nothing yet.
+func (pt *Port) take() (u *unified) {
+	if n := len(pt.spare); n > 0 {
+		u = pt.spare[n-1]
+		pt.spare = pt.spare[:n-1]
+	} else {
+		u = new(unified)
+	}
+	u.init()
+	return u
+}
+
+// giveBack keeps a unified flow for another, when nobody has it: it is not in the table nor
+// among those to look at later, its connections were told, and no path has it.
+func (pt *Port) giveBack(u *unified) {
+	if !u.onPath && len(pt.spare) < maxSpare {
+		pt.spare = append(pt.spare, u)
+	}
+}
+
 // forget takes out the unified flows that had no packet for long, and all when there are
 // too many.
 func (pt *Port) forget(now time.Duration) {
@@ -222,6 +248,7 @@ func (pt *Port) forget(now time.Duration) {
 		}
 		switch {
 		case u.gone:
+			pt.giveBack(u)
 		case now-u.used < maxUnused && pt.valid(u, now):
 			pt.unused.push(u.used+maxUnused, u, (*unified).isGone)
 		default:
@@ -229,6 +256,7 @@ func (pt *Port) forget(now time.Duration) {
 			pt.settle(u)
 			u.gone = true
 			pt.unified.remove(u.key.hash(), u)
+			pt.giveBack(u)
 		}
 	}
 	if pt.unified.n >= maxUnified {
@@ -280,7 +308,7 @@ func (u *unified) prepare() {
 	case len(u.ops) == 0:
 		u.how = nothing
 		return
-	case len(u.ops) == 1 && u.ops[0].tunnel == nil:
+	case u.ops[0].tunnel == nil: // then it is the last one: rewrites are joined
 		var ok bool
 		if u.patch, ok = u.ops[0].rewrite.Patch(u.key.tuple()); ok {
 			u.how = patched
