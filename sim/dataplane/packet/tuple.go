@@ -94,8 +94,7 @@ var (
 // Hash spreads connections: tuples that differ in anything have unrelated hashes, also in
 // the lowest bits. It stands for choices at random, and for hashes that are not published.
 func (t Tuple) Hash() uint32 {
-	x := mix(fnvBasis, t.Src.As16())
-	x = mix(x, t.Dst.As16())
+	x := mix(mix(fnvBasis, t.Src), t.Dst)
 	for _, b := range [...]byte{byte(t.SrcPort >> 8), byte(t.SrcPort), byte(t.DstPort >> 8), byte(t.DstPort), byte(t.Proto)} {
 		x = (x ^ uint32(b)) * fnvPrime
 	}
@@ -106,10 +105,23 @@ func (t Tuple) Hash() uint32 {
 	return x ^ x>>16
 }
 
-const fnvBasis, fnvPrime = 2166136261, 16777619
+const (
+	fnvBasis, fnvPrime = 2166136261, 16777619
+	// fnvZeros is what ten bytes of 0 do: the prime to the power of ten, in 32 bits.
+	fnvZeros = 1485291145
+)
 
-func mix(x uint32, bs [16]byte) uint32 {
-	for _, b := range bs {
+// mix takes in the sixteen bytes of an address, of which one of IPv4 has twelve in common
+// with all others.
+func mix(x uint32, a netip.Addr) uint32 {
+	if a.Is4() {
+		x = ((x*fnvZeros^0xff)*fnvPrime ^ 0xff) * fnvPrime
+		for _, b := range a.As4() {
+			x = (x ^ uint32(b)) * fnvPrime
+		}
+		return x
+	}
+	for _, b := range a.As16() {
 		x = (x ^ uint32(b)) * fnvPrime
 	}
 	return x

@@ -25,3 +25,15 @@ func TestHashSpreads(t *testing.T) {
 		}
 	}
 }
+
+// An address of IPv4 is taken into a hash as the same address in sixteen bytes.
+func TestHashOfIPv4(t *testing.T) {
+	for n := range uint32(1000) {
+		n *= 0x9e3779b1
+		a := netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+		six := netip.AddrFrom16(a.As16())
+		if got, want := (packet.Tuple{Src: a, Dst: a}).Hash(), (packet.Tuple{Src: six, Dst: six}).Hash(); got != want {
+			t.Fatalf("%v: %x, want %x", a, got, want)
+		}
+	}
+}
