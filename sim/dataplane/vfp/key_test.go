@@ -39,14 +39,7 @@ func TestKeyIsATuple(t *testing.T) {
 		if k.tuple() != of || k.dir() != dir {
 			t.Fatalf("the key of %v, %s, says %v, %s", p, dir, k.tuple(), k.dir())
 		}
-		r := k.reversed(dir.opposite())
-		if r.tuple() != of.Reverse() || r.dir() == dir || r.reversed(dir) != k {
-			t.Fatalf("the key of replies to %v, %s, says %v, %s", p, dir, r.tuple(), r.dir())
-		}
-		r.setDstPort(7)
-		if to := of.Reverse(); r.dstPort() != 7 || r.srcPort() != to.SrcPort || r.tuple().Dst != to.Dst {
-			t.Fatalf("with port 7 it says %v", r.tuple())
-		}
+		reverses(t, k, of)
 		k.unify(p)
 		w := what{h.Tuple(), h.EthDst, dir}
 		if k.tuple() != w.Tuple || k.dir() != dir {
@@ -66,7 +59,23 @@ func TestKeyIsATuple(t *testing.T) {
 	if packets < 1000 || len(keys) < 100 {
 		t.Errorf("%d packets with %d keys show little", packets, len(keys))
 	}
-	// One bit of one word makes another key.
+}
+
+// reverses holds that a key, of packets with that tuple, turns round as the tuple does.
+func reverses(t *testing.T, k key, of packet.Tuple) {
+	t.Helper()
+	r := k.reversed(k.dir().opposite())
+	if r.tuple() != of.Reverse() || r.dir() == k.dir() || r.reversed(k.dir()) != k {
+		t.Fatalf("the key of replies to %v, %s, says %v, %s", of, k.dir(), r.tuple(), r.dir())
+	}
+	r.setDstPort(7)
+	if to := of.Reverse(); r.dstPort() != 7 || r.srcPort() != to.SrcPort || r.tuple().Dst != to.Dst {
+		t.Fatalf("with port 7 it says %v", r.tuple())
+	}
+}
+
+// One bit of one word makes another key.
+func TestKeysDiffer(t *testing.T) {
 	var k key
 	for i, w := range []*uint64{&k.src[0], &k.src[1], &k.dst[0], &k.dst[1], &k.ports, &k.way} {
 		*w = 1 << 40
