@@ -175,6 +175,12 @@ func (ps *passage) bindSource(pool *Pool, c *conn, rw *packet.Rewrite) (ok bool)
 		ps.unified.uncacheable = true
 		c = &conn{dead: true}
 	}
+	if _, ok := ps.port.bound[pool]; !ok {
+		if ps.port.bound == nil {
+			ps.port.bound = map[*Pool]struct{}{}
+		}
+		ps.port.bound[pool] = struct{}{}
+	}
 	proto := ps.packet.Headers().Proto
 	port, ok := pool.bind(proto, c, ps.env)
 	if !ok {

@@ -73,7 +73,10 @@ type Port struct {
 	passage passage        // of the packet that is visiting the layers
 	now     time.Duration
 	sw      *Switch
-	pools   []*Pool // of all rules, for Reset
+	pools   map[*Pool]bool // of all rules
+	// bound are the pools of which a connection has taken a port, for Reset: a node has one for
+	// each Service, and a packet uses one or two.
+	bound   map[*Pool]struct{}
 	counted []*Rule // those that have counted packets, for Reset
 	// later makes the layers when the port is first used, nil when they are there; see
 	// SetLayersLater. used: a packet has come to the port since the last Reset.
@@ -151,16 +154,14 @@ func (pt *Port) SetLayers(layers []*Layer) {
 	pt.changes++
 }
 
-// pools lists the pools of the layers' rules, each once.
-func pools(layers []*Layer) []*Pool {
-	var ps []*Pool
-	seen := map[*Pool]bool{}
+// pools are those of the layers' rules.
+func pools(layers []*Layer) map[*Pool]bool {
+	ps := map[*Pool]bool{}
 	for _, l := range layers {
 		for _, g := range l.Groups {
 			for _, r := range g.Rules {
-				if p := poolOf(r.Action); p != nil && !seen[p] {
-					seen[p] = true
-					ps = append(ps, p)
+				if p := poolOf(r.Action); p != nil {
+					ps[p] = true
 				}
 			}
 		}
@@ -236,8 +237,11 @@ func (pt *Port) Reset() {
 	for _, st := range pt.layers {
 		st.kill()
 	}
-	for _, p := range pt.pools {
-		p.release(pt)
+	for p := range pt.bound {
+		if pt.pools[p] { // another version of the layers may have it again
+			p.release(pt)
+			delete(pt.bound, p)
+		}
 	}
 	pt.forgetCounts()
 	pt.now = 0
