@@ -110,12 +110,12 @@ func TestBrowserOpensTheCellOfTheAddress(t *testing.T) {
 }
 
 func TestBrowserUnpacksALargeReport(t *testing.T) {
-	dom := open(t, []byte(report(t, resulttest.Big(300))), "#cell=pod-to-pod-cross-node/overlay-win-overlay-1/1.20")
+	dom := open(t, []byte(report(t, resulttest.Big(1000))), "#cell=pod-to-pod-cross-node/overlay-win-overlay-1/1.20")
 	want(t, dom, "VXLAN · VNI 4096", "reply received")
 }
 
 func TestBrowserSaysWhenItCannotUnpack(t *testing.T) {
-	page := report(t, resulttest.Big(300))
+	page := report(t, resulttest.Big(1000))
 	// A browser without DecompressionStream, made by asking for another name.
 	page = strings.ReplaceAll(page, "DecompressionStream", "DecompressionStreaX")
 	page = regexp.MustCompile(`<meta http-equiv="Content-Security-Policy"[^>]*>`).ReplaceAllString(page, "") // it holds the script's hash

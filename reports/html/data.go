@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"html/template"
 	"slices"
-	"unicode/utf8"
 
 	// It reads as encoding/json does, once where that goes through the text twice.
 	jsonv1 "github.com/go-json-experiment/json/v1"
@@ -17,7 +16,6 @@ import (
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/reports/support"
-	"github.com/winlab-dev/winlab/reports/svg"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
@@ -50,10 +48,13 @@ type packer struct {
 	// total is the length of all items.
 	total int
 	seen  map[[32]byte]ref
-	// paths are those that have been drawn, by what they hold; heads are traces of documents
-	// without lab and command, by content.
+	// paths are those that are there, by what they hold; heads are traces of documents without
+	// lab and command, by content.
 	paths map[[32]byte]ref
-	heads map[string]*traceItem
+	heads map[string]ref
+	// labs are those of traces of documents, labAt has where, by their numbers in the document.
+	labs  []trace.Lab
+	labAt map[int]int
 	// cited are the facts that traces cite.
 	cited map[string]bool
 
@@ -62,7 +63,7 @@ type packer struct {
 }
 
 func newPacker() *packer {
-	return &packer{seen: map[[32]byte]ref{}, paths: map[[32]byte]ref{}, heads: map[string]*traceItem{}, cited: map[string]bool{}}
+	return &packer{seen: map[[32]byte]ref{}, paths: map[[32]byte]ref{}, heads: map[string]ref{}, labAt: map[int]int{}, cited: map[string]bool{}}
 }
 
 func (p *packer) add(v any) (ref, error) {
@@ -103,99 +104,35 @@ func (p *packer) addJSON(b []byte) ref {
 	return r
 }
 
-// path stores a path, in JSON, with its drawing. A path that is already there is not read and
-// drawn again.
-func (p *packer) path(text json.RawMessage) (ref, error) {
+// path stores a path, in JSON. One that is already there is not looked at again. The page
+// draws it when somebody opens it (draw.js).
+func (p *packer) path(text json.RawMessage) ref {
 	sum := sha256.Sum256(text)
 	if r, ok := p.paths[sum]; ok {
-		return r, nil
+		return r
 	}
-	path := new(trace.Path)
-	err := jsonv1.Unmarshal(text, path)
-	if err != nil {
-		return ref{}, fmt.Errorf("html: %w", err)
-	}
-	for i := range path.Steps {
-		p.cited[path.Steps[i].Evidence] = true
-	}
+	p.cite(text)
 	var safe bytes.Buffer
 	safe.Grow(len(text) + len(text)/8)
 	json.HTMLEscape(&safe, text)
-	b := clean.JSON(safe.Bytes())
-	var drawing drawing
-	drawn := path
-	if t, ok := trace.FindTurn(path.Steps); ok {
-		drawing.Turn = &turn{t.From, t.Len, t.Times}
-		once := *path
-		once.Steps = slices.Concat(path.Steps[:t.From+t.Len], path.Steps[t.From+t.Len*t.Times:])
-		drawn = &once
-	}
-	drawing.SVG = string(svg.Draw(drawn))
-	// One object of both: the path's fields come first.
-	if b, err = drawing.append(append(b[:len(b)-1], ',')); err != nil {
-		return ref{}, err
-	}
-	p.paths[sum] = p.addJSON(b)
-	return p.paths[sum], nil
+	p.paths[sum] = p.addJSON(clean.JSON(safe.Bytes()))
+	return p.paths[sum]
 }
 
-// drawing is what a path has in the page beside its own fields.
-type drawing struct {
-	SVG string `json:"svg"`
-	// Turn is the stretch of steps that a loop repeats; the page folds it.
-	Turn *turn `json:"turn,omitempty"`
-}
-
-type turn struct {
-	From  int `json:"from"`
-	Len   int `json:"len"`
-	Times int `json:"times"`
-}
-
-// append appends the members of the drawing's JSON object and the bracket that closes it: just
-// what [encode] makes of it, where one look at the SVG is enough for that. Drawings are half of
-// the page.
-func (d *drawing) append(b []byte) ([]byte, error) {
-	if d.Turn == nil {
-		if all, ok := appendQuoted(append(b, `"svg":`...), d.SVG); ok {
-			return append(all, '}'), nil
+// cite notes the facts that the steps of a path cite. A quote within a string of JSON has a
+// backslash before it, so the key is found nowhere else.
+func (p *packer) cite(text []byte) {
+	key := []byte(`"evidence":"`)
+	for {
+		i := bytes.Index(text, key)
+		if i < 0 {
+			return
+		}
+		text = text[i+len(key):]
+		if n := bytes.IndexByte(text, '"'); n >= 0 && !p.cited[string(text[:n])] {
+			p.cited[string(text[:n])] = true
 		}
 	}
-	more, err := encode(d)
-	if err != nil {
-		return nil, err
-	}
-	return append(b, more[1:]...), nil
-}
-
-// appendQuoted appends s as [encode] writes it, and false for a string with characters that are
-// rare in drawings.
-func appendQuoted(b []byte, s string) ([]byte, bool) {
-	b = append(b, '"')
-	done := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		switch {
-		case c == '"' || c == '\\':
-			b = append(append(b, s[done:i]...), '\\', c)
-		case c == '<' || c == '>' || c == '&':
-			const hex = "0123456789abcdef"
-			b = append(append(b, s[done:i]...), '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		case c >= ' ' && c <= '~':
-			i++
-			continue
-		default:
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if n == 1 || clean.Hidden(r) {
-				return nil, false
-			}
-			i += n
-			continue
-		}
-		i++
-		done = i
-	}
-	return append(append(b, s[done:]...), '"'), true
 }
 
 // traceItem is a trace with references instead of its paths.
@@ -213,6 +150,12 @@ type lookupItem struct {
 type queryItem struct {
 	trace.Query
 	Path *ref `json:"path,omitempty"`
+}
+
+// head is what traces share that differ in lab and command, which are not in it.
+type head struct {
+	*traceItem
+	Lab *trace.Lab `json:"lab,omitempty"`
 }
 
 // item reads a trace in JSON, and stores its paths.
@@ -234,11 +177,7 @@ func (p *packer) item(text []byte) (*traceItem, error) {
 	}
 	out := &traceItem{Trace: in.Trace}
 	for _, text := range in.Paths {
-		r, err := p.path(text)
-		if err != nil {
-			return nil, err
-		}
-		out.Paths = append(out.Paths, r)
+		out.Paths = append(out.Paths, p.path(text))
 	}
 	for _, n := range in.Names {
 		l := lookupItem{Lookup: n.Lookup}
@@ -246,10 +185,7 @@ func (p *packer) item(text []byte) (*traceItem, error) {
 			x := queryItem{Query: q.Query}
 			p.cited[q.Evidence] = true
 			if len(q.Path) > 0 {
-				r, err := p.path(q.Path)
-				if err != nil {
-					return nil, err
-				}
+				r := p.path(q.Path)
 				x.Path = &r
 			}
 			l.Queries = append(l.Queries, x)
@@ -274,17 +210,27 @@ func (p *packer) one(t *trace.Trace) (ref, error) {
 
 // trace stores a trace of a document.
 func (p *packer) trace(raw *result.Raw) (ref, error) {
-	item := p.heads[raw.Content]
-	if item == nil {
-		var err error
-		if item, err = p.item(raw.JSON()); err != nil {
+	of, ok := p.heads[raw.Content]
+	if !ok {
+		item, err := p.item(raw.JSON())
+		if err != nil {
 			return ref{}, err
 		}
-		p.heads[raw.Content] = item
+		if of, err = p.add(head{traceItem: item}); err != nil {
+			return ref{}, err
+		}
+		p.heads[raw.Content] = of
 	}
-	full := *item
-	full.Lab, full.Command = raw.Lab, raw.Command
-	return p.add(full)
+	lab, ok := p.labAt[raw.LabAt]
+	if !ok {
+		lab = len(p.labs)
+		p.labs, p.labAt[raw.LabAt] = append(p.labs, raw.Lab), lab
+	}
+	return p.add(struct {
+		Of      ref    `json:"of"`
+		Lab     int    `json:"lab"` // among the labs of the index
+		Command string `json:"command,omitempty"`
+	}{of, lab, raw.Command})
 }
 
 // packAll packs the parts that are there and not packed yet.
@@ -442,7 +388,7 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 		}
 		flows = append(flows, flow{f, ids[i], others.of(i), k.Trace})
 	}
-	return encode(map[string]any{"support": ans.axes(doc), "settings": doc.Settings, "areas": doc.Areas, "claims": claims, "flows": flows, "statics": statics, "systems": systemClaims(doc, number), "effects": effects, "facts": p.facts(doc.Facts), "reasons": reasons(), "verdicts": verdicts()})
+	return encode(map[string]any{"support": ans.axes(doc), "settings": doc.Settings, "labs": p.labs, "areas": doc.Areas, "claims": claims, "flows": flows, "statics": statics, "systems": systemClaims(doc, number), "effects": effects, "facts": p.facts(doc.Facts), "reasons": reasons(), "verdicts": verdicts()})
 }
 
 // facts returns those of the facts that the traces stored so far cite.

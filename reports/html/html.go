@@ -15,7 +15,6 @@ import (
 
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/result"
-	"github.com/winlab-dev/winlab/reports/svg"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -38,6 +37,10 @@ var (
 	styleCSS string
 	//go:embed pages.css
 	pagesCSS string
+	//go:embed draw.css
+	drawCSS string
+	//go:embed draw.js
+	drawJS string
 	//go:embed view.js
 	viewJS string
 	//go:embed report.js
@@ -80,9 +83,10 @@ type frame struct {
 }
 
 func newFrame(title, js string, index []byte, parts []part) frame {
+	js = drawJS + js
 	sum := sha256.Sum256([]byte(js))
 	return frame{
-		Title: clean.Line(title), CSS: template.CSS(styleCSS + pagesCSS + answersCSS + svg.CSS), JS: template.JS(js),
+		Title: clean.Line(title), CSS: template.CSS(styleCSS + pagesCSS + answersCSS + drawCSS), JS: template.JS(js),
 		Policy: "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
 		Index:  template.JS(index), Parts: parts,
 	}

@@ -62,7 +62,7 @@ func TestSameDocumentSameBytes(t *testing.T) {
 	if a, b := report(t, resulttest.Sample()), report(t, resulttest.Sample()); a != b {
 		t.Error("two reports of one document differ")
 	}
-	big := resulttest.Big(300)
+	big := resulttest.Big(1000)
 	if a, b := report(t, big), report(t, big); a != b {
 		t.Error("two packed reports of one document differ")
 	}
@@ -191,7 +191,7 @@ func TestDifferencesNameEverySetting(t *testing.T) {
 
 func TestEqualPathsAreStoredOnce(t *testing.T) {
 	doc := resulttest.Small()
-	n := strings.Count(report(t, doc), `"svg":`)
+	n := strings.Count(report(t, doc), `"steps":`)
 	for k, tr := range resulttest.Small().Traces.All() {
 		tr.Lab.Kubernetes = "9.9"
 		doc.Traces.Put(k+" again", tr)
@@ -204,8 +204,8 @@ func TestEqualPathsAreStoredOnce(t *testing.T) {
 			doc.Flows = append(doc.Flows, f)
 		}
 	}
-	if again := strings.Count(report(t, doc), `"svg":`); again != n {
-		t.Errorf("%d drawings, then %d", n, again)
+	if again := strings.Count(report(t, doc), `"steps":`); again != n {
+		t.Errorf("%d paths, then %d", n, again)
 	}
 }
 

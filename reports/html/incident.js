@@ -39,12 +39,12 @@ const base64 = bytes => { let s = ""; for (const b of bytes) s += String.fromCha
 
 // takeAway has the links to both files; they are in the address of the link itself.
 async function takeAway(f) {
-  const t = await item(f.trace), paths = await Promise.all((t.paths || []).map(item));
+  const t = await traceItem(f.trace), paths = await Promise.all((t.paths || []).map(item));
   const name = [f.lab, f.variant, f.name].filter(Boolean).join("-").replace(/[^A-Za-z0-9]+/g, "-");
   const links = paths.flatMap((p, i) => {
     const at = paths.length > 1 ? " of path " + (i + 1) : "", frames = (p.steps || []).filter(s => s.frame), file = name + (paths.length > 1 ? "-" + (i + 1) : "");
     return [frames.length > 0 && h("a", {class: "chip", download: file + ".pcapng", href: "data:application/octet-stream;base64," + base64(pcapng(frames))}, frames.length + " frames" + at + " (.pcapng)"),
-      p.svg && h("a", {class: "chip", download: file + ".svg", href: "data:image/svg+xml;base64," + base64(new TextEncoder().encode(p.svg))}, "drawing" + at + " (.svg)")];
+      h("a", {class: "chip", download: file + ".svg", href: "data:image/svg+xml;base64," + base64(new TextEncoder().encode(drawing(p, findTurn(p.steps || []))))}, "drawing" + at + " (.svg)")];
   }).filter(Boolean);
   return links.length > 0 && h("p", {class: "take"}, h("span", {class: "dim"}, "take away: "), links.map(l => [l, " "]));
 }

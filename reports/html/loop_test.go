@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -23,25 +25,33 @@ func looped(n int) *trace.Trace {
 	return &trace.Trace{Schema: trace.Schema, Verdict: p.Verdict, Reason: p.Reason, Paths: []trace.Path{p}}
 }
 
-// The page has a loop for one turn, and the drawing does not grow with the others.
+// A drawing has a loop for one turn, and does not grow with the others. The page finds the
+// same loops as the text of a trace.
 func TestALoopIsFolded(t *testing.T) {
-	size := func(n int) (page string, drawn int) {
-		b, err := Trace(looped(n))
-		if err != nil {
-			t.Fatal(err)
+	var turns []int
+	var paths []*trace.Path
+	for _, n := range []int{60, 3, 2, 0} {
+		turns = append(turns, n)
+		paths = append(paths, &looped(n).Paths[0])
+	}
+	odd := looped(4).Paths[0]
+	odd.Steps[6].Rule = "another" // three turns are left
+	paths, turns = append(paths, &odd), append(turns, 4)
+	got := draw(t, paths...)
+	for i, p := range paths {
+		var want *found
+		if f, ok := trace.FindTurn(p.Steps); ok {
+			want = &found{f.From, f.Len, f.Times}
 		}
-		page = string(b)
-		return page, strings.Count(page, "data-n=")
+		if d := cmp.Diff(want, got[i].Turn); d != "" {
+			t.Errorf("%d turns: %s", turns[i], d)
+		}
 	}
-	page, drawn := size(60)
-	if !strings.Contains(page, `"turn":{"from":1,"len":2,"times":60}`) {
-		t.Error("the page does not say which steps repeat")
+	if got[0].Turn == nil || got[2].Turn != nil {
+		t.Error("60 turns are a loop, and two are none")
 	}
-	if _, few := size(3); drawn != few {
-		t.Errorf("%d drawn steps with 60 turns, %d with 3", drawn, few)
-	}
-	if page, _ := size(2); strings.Contains(page, `"turn"`) {
-		t.Error("two turns are no loop")
+	if many, few := strings.Count(got[0].SVG, "data-n="), strings.Count(got[1].SVG, "data-n="); many != few {
+		t.Errorf("%d drawn steps with 60 turns, %d with 3", many, few)
 	}
 }
 

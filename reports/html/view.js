@@ -1,7 +1,7 @@
 "use strict";
 // Shared by the report and the trace page: data, small helpers, and the view of
 // a trace. Text goes into the page through text nodes only; the one exception
-// are the drawings, which the generator has escaped.
+// are the drawings, which draw.js has escaped.
 const $ = (s, root = document) => root.querySelector(s);
 const $$ = (s, root = document) => [...root.querySelectorAll(s)];
 
@@ -38,6 +38,12 @@ async function unpack(el) {
   return JSON.parse(await new Response(stream).text());
 }
 const item = async ref => ref && (await load(ref[0]))[ref[1]];
+// traceItem is a trace with references to its paths. Traces that differ in lab and command
+// share the rest.
+async function traceItem(ref) {
+  const t = await item(ref);
+  return t && t.of ? {...await item(t.of), lab: index.labs[t.lab], command: t.command} : t;
+}
 
 const gradeWords = {code: "read in code", stated: "stated", inferred: "inferred", unknown: "unknown"};
 const kinds = {delivered: "ok", varies: "mid", unknown: "hole", error: "err"};
@@ -95,12 +101,7 @@ function frameFields(b64) {
   const hex = (n, w) => "0x" + n.toString(16).padStart(w, "0");
   const mac = i => [...b.slice(i, i + 6)].map(x => x.toString(16).padStart(2, "0")).join("-");
   const v4 = i => b.slice(i, i + 4).join(".");
-  const v6 = i => {
-    const g = [0, 2, 4, 6, 8, 10, 12, 14].map(k => u16(i + k).toString(16));
-    let at = -1, n = 1;
-    for (let k = 0; k < 8; k++) { let j = k; while (j < 8 && g[j] === "0") j++; if (j - k > n) { at = k; n = j - k; } }
-    return at < 0 ? g.join(":") : g.slice(0, at).join(":") + "::" + g.slice(at + n).join(":");
-  };
+  const v6 = i => ipv6(b, i);
   const rest = i => { if (i < b.length) out.push(["payload", [["bytes", b.length - i]]]); };
   const enough = (i, n) => i + n <= b.length || (rest(i), false);
   const names = (n, list) => list.filter((_, k) => n >> k & 1).join(" ") || "none";
@@ -178,16 +179,15 @@ function step(s, before) {
 
 // pathView draws one path and lists its steps.
 function pathView(p, said) {
-  const draw = h("div", {class: "draw", tabindex: "0", role: "group", "aria-label": "The path, drawn; scrolls sideways"});
-  draw.innerHTML = p.svg;
+  const art = h("div", {class: "draw", tabindex: "0", role: "group", "aria-label": "The path, drawn; scrolls sideways"});
+  const steps = p.steps || [], turn = findTurn(steps);
+  art.innerHTML = drawing(p, turn);
   // A wide drawing may shrink to fit, but only as far as it can be read.
-  const art = $("svg", draw);
-  if (art) art.style.minWidth = Math.round(art.getAttribute("width") * 0.82) + "px";
+  const svg = $("svg", art);
+  svg.style.minWidth = Math.round(svg.getAttribute("width") * 0.82) + "px";
   const list = h("div", {class: "steps"});
   let leg = "", place = "", ol = null, packet = "";
-  const steps = p.steps || [];
   // A loop is shown for one turn; the others are behind a fold.
-  const turn = p.turn;
   let into = list;
   for (const [i, s] of steps.entries()) {
     if (turn && i === turn.from + turn.len) {
@@ -211,12 +211,12 @@ function pathView(p, said) {
   const box = h("div", {class: "path"},
     p.summary && p.summary !== said && h("p", {class: "sum"}, verdict(p.verdict, p.reason), " ", p.summary),
     p.seen && h("p", {class: "seen"}, p.seen.where + " sees ", h("code", {}, p.seen.src + " → " + p.seen.dst)),
-    steps.length > 0 && draw, list);
+    steps.length > 0 && art, list);
   for (const t of ["mouseover", "mouseout"]) box.addEventListener(t, e => {
     const n = e.target.closest("[data-n]");
     if (n) mark(n.dataset.n, t === "mouseover");
   });
-  draw.addEventListener("click", e => {
+  art.addEventListener("click", e => {
     const n = e.target.closest("[data-n]");
     const li = n && $('.step[data-n="' + n.dataset.n + '"]', box);
     if (li) li.scrollIntoView({block: "center", behavior: "smooth"});
@@ -250,7 +250,7 @@ function tabView(label, entries) {
 
 // traceView resolves the references of a trace and shows all of it.
 async function traceView(ref, opts = {}) {
-  const t = await item(ref);
+  const t = await traceItem(ref);
   const paths = await Promise.all((t.paths || []).map(item));
   const names = await Promise.all((t.names || []).map(async n => ({...n, queries: await Promise.all((n.queries || []).map(async q => ({...q, path: await item(q.path)})))})));
   const f = t.flow, addr = (a, p) => a && (p ? (a.includes(":") ? "[" + a + "]" : a) + ":" + p : a);

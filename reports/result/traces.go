@@ -162,6 +162,8 @@ type Raw struct {
 	// the same JSON.
 	Content string
 	Lab     trace.Lab
+	// LabAt numbers the labs of a set of traces.
+	LabAt   int
 	Command string
 
 	content *content
@@ -181,7 +183,7 @@ func (t *Traces) Raw(key string) (Raw, bool) {
 	if !ok {
 		return Raw{}, false
 	}
-	return Raw{k.hash, t.labs[k.lab], k.command, t.contents[k.hash]}, true
+	return Raw{k.hash, t.labs[k.lab], k.lab, k.command, t.contents[k.hash]}, true
 }
 
 // Has reports whether there is a trace under a key.
