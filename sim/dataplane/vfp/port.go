@@ -156,11 +156,14 @@ func (pt *Port) SetLayers(layers []*Layer) {
 
 // pools are those of the layers' rules.
 func pools(layers []*Layer) map[*Pool]bool {
-	ps := map[*Pool]bool{}
+	var ps map[*Pool]bool
 	for _, l := range layers {
 		for _, g := range l.Groups {
 			for _, r := range g.Rules {
 				if p := poolOf(r.Action); p != nil {
+					if ps == nil {
+						ps = map[*Pool]bool{}
+					}
 					ps[p] = true
 				}
 			}
