@@ -89,11 +89,14 @@ type Stack struct {
 	// OnUse, when set, is called when a program of the stack sends, or a packet comes to
 	// it, for the first time since the last Reset: then there may be something to forget.
 	OnUse func()
+	// In, when set, is told of the same, besides.
+	In *Used
 
 	routes    []Route
 	table     *table // of routes, nil until it is needed
 	used      bool   // since the last Reset; touched also where nobody asks
 	touched   bool
+	in        bool // In has it
 	vteps     []*VTEP
 	gates     []Gate
 	listeners []*Listener
@@ -142,11 +145,28 @@ func (s *Stack) AddLink(l *Link) {
 // Use notes that the stack, or what its machine does besides it, changes now.
 func (s *Stack) Use() {
 	s.touched = true
+	if s.In != nil && !s.in {
+		s.in, s.In.stacks = true, append(s.In.stacks, s)
+	}
 	if s.used || s.OnUse == nil {
 		return
 	}
 	s.used = true
 	s.OnUse()
+}
+
+// Used are the stacks of a machine's compartments that were used since the last Reset: of a hundred
+// pods on a node few are.
+type Used struct{ stacks []*Stack }
+
+// Reset resets them.
+func (u *Used) Reset() {
+	for _, s := range u.stacks {
+		s.Reset()
+		s.in = false
+	}
+	clear(u.stacks)
+	u.stacks = u.stacks[:0]
 }
 
 // output sends a packet that a program of this stack made. The MAC addresses

@@ -12,11 +12,11 @@ import (
 
 // Linux is a Linux machine: a node, a router or a host.
 type Linux struct {
-	name         string
-	stack        *host.Stack
-	nics         []adapter
-	compartments []*Compartment
-	router       bool
+	name   string
+	stack  *host.Stack
+	nics   []adapter
+	used   host.Used // of its compartments
+	router bool
 
 	bridge     *wire.Segment
 	bridgeLink *host.Link
@@ -130,7 +130,7 @@ func (n *Linux) Attach(object string, addr netip.Prefix, gateway netip.Addr, inS
 		return nil, fmt.Errorf("%s has no bridge for %s", n.name, object)
 	}
 	mac := bridgeMAC(addr.Addr())
-	c := NewCompartment(&host.Stack{Place: n.name, Object: object}, addr.Addr())
+	c := NewCompartment(&host.Stack{Place: n.name, Object: object, In: &n.used}, addr.Addr())
 	nic := &wire.NIC{Name: object, MAC: mac, Owner: port{c}}
 	n.bridge.Attach(nic)
 	l := &host.Link{Name: "eth0", MAC: mac, Addrs: []netip.Prefix{addr}}
@@ -148,7 +148,6 @@ func (n *Linux) Attach(object string, addr netip.Prefix, gateway netip.Addr, inS
 		n.proxyARP = append(n.proxyARP, addr.Addr())
 		n.stack.AppendRoutes(host.Route{To: netip.PrefixFrom(addr.Addr(), addr.Addr().BitLen()), Link: n.bridgeLink})
 	}
-	n.compartments = append(n.compartments, c)
 	return c, nil
 }
 
@@ -169,7 +168,6 @@ func (n *Linux) Detach(c *Compartment) {
 		return
 	}
 	n.bridge.Detach(func(nic *wire.NIC) bool { return nic.Owner == wire.Device(port{c}) })
-	n.compartments = slices.DeleteFunc(n.compartments, func(o *Compartment) bool { return o == c })
 	n.proxyARP = slices.DeleteFunc(n.proxyARP, func(a netip.Addr) bool { return a == c.Address })
 	n.stack.DeleteRoutes(func(r host.Route) bool {
 		return r.Link == n.bridgeLink && r.To.IsSingleIP() && c.stack.Owns(r.To.Addr())
@@ -186,7 +184,5 @@ func bridgeMAC(a netip.Addr) packet.MAC {
 // Reset forgets all sockets and translations.
 func (n *Linux) Reset() {
 	n.stack.Reset()
-	for _, c := range n.compartments {
-		c.Reset()
-	}
+	n.used.Reset()
 }

@@ -20,6 +20,11 @@ type index struct {
 	// that are in none, ascending.
 	spaces []*space
 	rest   []int32
+	// several are the positions of rules with two conditions or more, ascending: only these can
+	// fail in one alone and meet another.
+	several []int32
+	// restNear are those of them that are in no space.
+	restNear []int32
 	// near says that nearest uses the index; scans are how often it did without.
 	near  bool
 	scans int
@@ -80,9 +85,15 @@ func newIndex(rules []*Rule) *index {
 	spaces := map[shape]*space{}
 	for i, r := range rules {
 		pos, common := int32(i), false
+		if r.Cond.predicates() >= 2 {
+			ix.several = append(ix.several, pos)
+		}
 		r.Cond.each(func(s shape, _ values) { common = common || s.by != 0 && size[s] >= minSpace })
 		if !common {
 			ix.rest = append(ix.rest, pos)
+			if r.Cond.predicates() >= 2 {
+				ix.restNear = append(ix.restNear, pos)
+			}
 			continue
 		}
 		r.Cond.each(func(s shape, v values) {

@@ -61,7 +61,7 @@ func (r *Rule) miss(p *packet.Packet, h *packet.Headers) trace.Miss {
 // isNear reports whether a packet fails exactly one of several predicates.
 func (r *Rule) isNear(p *packet.Packet, h *packet.Headers) bool {
 	// Most rules fail in two predicates: they are skipped before any text is made.
-	return !r.Cond.failsTwice(h) && r.Cond.predicates() >= 2 && len(r.misses(p, h)) == 1
+	return r.Cond.predicates() >= 2 && !r.Cond.failsTwice(h) && len(r.misses(p, h)) == 1
 }
 
 // positions are the first ones of rules that were found, ascending.
@@ -109,16 +109,16 @@ func (ix *index) nearest(p *packet.Packet, h *packet.Headers) (changing, passing
 		}
 	}
 	if !ix.near {
-		for pos := range int32(len(ix.rules)) {
+		for _, pos := range ix.several {
 			if each(pos); changing.n == shownNear {
 				return changing, passing
 			}
 		}
 		ix.scans++
-		ix.near = len(ix.rules) >= minNear && ix.scans >= scansFirst
+		ix.near = len(ix.several) >= minNear && ix.scans >= scansFirst
 		return changing, passing
 	}
-	for _, pos := range ix.rest {
+	for _, pos := range ix.restNear {
 		each(pos)
 	}
 	for _, sp := range ix.spaces {
@@ -190,13 +190,14 @@ func (ix *index) table(sp *space, by fields) map[values][]int32 {
 		return t
 	}
 	t := map[values][]int32{}
-	for i, r := range ix.rules {
+	for _, i := range ix.several {
+		r := ix.rules[i]
 		passes := r.passes()
 		r.Cond.each(func(s shape, v values) {
 			if s == sp.shape {
 				v = v.only(by)
 				v.passes = passes
-				add(t, v, int32(i))
+				add(t, v, i)
 			}
 		})
 	}

@@ -90,8 +90,9 @@ type Cluster struct {
 	dns          *dns.Cluster
 	// troubles are what programs of nodes could not do, without the pods that the plugin
 	// refused.
-	troubles []Trouble
-	without  []*leftOut
+	troubles   []Trouble
+	troublesOf troublesOf
+	without    []*leftOut
 	// questions are those of the look-up under way.
 	questions questions
 	// linkStates are the states of links that were ever said.

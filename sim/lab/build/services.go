@@ -258,7 +258,7 @@ func (b *builder) syncKernelspace(n *Node, services []*kube.Service) {
 	}
 	n.synced = &rep
 	for _, t := range n.troubles.All() {
-		b.trouble(n, kubeProxy, t.Text, t.Fact, t.About)
+		b.addTrouble(Trouble{n.Name, kubeProxy, t.Text, t.Fact, t.About, t.Frontends})
 	}
 }
 

@@ -21,17 +21,50 @@ type Trouble struct {
 	Fact *evidence.Fact
 
 	about func(kubeproxy.Frontend) bool
+	// frontends are all that it can be about; none are all of all Services.
+	frontends []kubeproxy.Frontend
+}
+
+// troublesOf finds the troubles with a frontend: where HNS has no ports left a node has one for each of
+// thousands of Services.
+type troublesOf struct {
+	made bool
+	by   map[kubeproxy.Frontend][]int32
+	any  []int32 // those that may be about every frontend
+}
+
+// those are the places in all of the troubles that may be about one of two frontends, ascending.
+func (x *troublesOf) those(all []Trouble, a, b kubeproxy.Frontend) []int32 {
+	if !x.made {
+		*x = troublesOf{made: true, by: map[kubeproxy.Frontend][]int32{}}
+		for i, t := range all {
+			if t.about == nil || len(t.frontends) == 0 {
+				x.any = append(x.any, int32(i))
+			}
+			for _, f := range t.frontends {
+				x.by[f] = append(x.by[f], int32(i))
+			}
+		}
+	}
+	list := slices.Concat(x.any, x.by[a], x.by[b])
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // trouble notes a trouble with some frontends, or with all for nil.
 func (c *Cluster) trouble(n *Node, program, text string, f *evidence.Fact, about func(kubeproxy.Frontend) bool) {
-	c.troubles = append(c.troubles, Trouble{n.Name, program, text, f, about})
-	c.log(program + " on " + n.Name + ": " + text)
+	c.addTrouble(Trouble{Node: n.Name, Program: program, Text: text, Fact: f, about: about})
+}
+
+func (c *Cluster) addTrouble(t Trouble) {
+	c.troubles, c.troublesOf = append(c.troubles, t), troublesOf{}
+	c.log(t.Program + " on " + t.Node + ": " + t.Text)
 }
 
 // noTroubles forgets those of a program, which has tried again.
 func (c *Cluster) noTroubles(n *Node, program string) {
 	c.troubles = slices.DeleteFunc(c.troubles, func(t Trouble) bool { return t.Node == n.Name && t.Program == program })
+	c.troublesOf = troublesOf{}
 }
 
 // Troubles are those that concern a connection to an address, by node: the address is
@@ -43,8 +76,8 @@ func (c *Cluster) Troubles(to netip.AddrPort, proto packet.Proto) []Trouble {
 		return nil
 	}
 	var all []Trouble
-	for _, t := range c.troubles {
-		f := whole
+	for _, i := range c.troublesOf.those(c.troubles, whole, port) {
+		t, f := c.troubles[i], whole
 		if n := c.node(t.Node); n != nil && (n.Address == f.Addr || n.Address6 == f.Addr) {
 			f = port
 		}

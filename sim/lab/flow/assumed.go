@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
-	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -28,7 +27,7 @@ const (
 // unknown anyway stays so.
 func (c *Cluster) assumed(s *sent) {
 	pinned := c.Plan.Params.Pinned[assumedParam]
-	if pinned == asMade || !slices.ContainsFunc(c.Plan.Nodes, func(n *plan.Node) bool { return n.Assumed != "" }) {
+	if pinned == asMade || len(c.Plan.AssumedNodes()) == 0 {
 		return
 	}
 	var nodes []string
@@ -116,10 +115,8 @@ func (c *Cluster) AsMade() error {
 		return nil
 	}
 	var nodes []string
-	for _, n := range c.Plan.Nodes {
-		if n.Assumed != "" {
-			nodes = append(nodes, n.Kube.Name)
-		}
+	for _, n := range c.Plan.AssumedNodes() {
+		nodes = append(nodes, n.Kube.Name)
 	}
 	if len(nodes) == 0 {
 		return nil
@@ -137,10 +134,8 @@ func (c *Cluster) Assumptions() []string {
 		return nil
 	}
 	var said []string
-	for _, n := range c.Plan.Nodes {
-		if n.Assumed != "" {
-			said = append(said, fmt.Sprintf("nobody looked at %s (%s): this takes it that %s", n.Kube.Name, n.Assumed, asMadeBy(n.Kube.Name, 1, c.Plan.Network.Plugin, c.Proxy.Mode != kubeproxy.ModeNone)))
-		}
+	for _, n := range c.Plan.AssumedNodes() {
+		said = append(said, fmt.Sprintf("nobody looked at %s (%s): this takes it that %s", n.Kube.Name, n.Assumed, asMadeBy(n.Kube.Name, 1, c.Plan.Network.Plugin, c.Proxy.Mode != kubeproxy.ModeNone)))
 	}
 	return said
 }

@@ -62,17 +62,14 @@ func (n *Node) Windows() bool { return n.Kube.Windows != nil }
 
 // nodes reads the machines of the cluster.
 func (p *Plan) nodes(s *spec.Spec) error {
-	p.byName = make(map[string]*Node, len(s.Nodes))
 	for _, in := range s.Nodes {
 		n, err := p.node(s, in)
 		if err != nil {
 			return fmt.Errorf("node %s: %w", in.Name, err)
 		}
 		p.Nodes = append(p.Nodes, n)
-		if p.byName[n.Kube.Name] == nil {
-			p.byName[n.Kube.Name] = n
-		}
 	}
+	p.found = findNodes(p.Nodes)
 	return nil
 }
 
@@ -152,16 +149,34 @@ func (n *Node) readBuild(in spec.Node) (*builds.Build, error) {
 	return first.Build, nil
 }
 
-// OpenBuilds are the nodes of which the lab does not know the build.
-func (p *Plan) OpenBuilds() []*Node {
-	var all []*Node
-	for _, n := range p.Nodes {
+// foundNodes are the nodes that are asked for with each flow, so that a thousand need not be looked
+// at each time.
+type foundNodes struct {
+	named         map[string]*Node
+	open, assumed []*Node
+}
+
+func findNodes(all []*Node) foundNodes {
+	f := foundNodes{named: make(map[string]*Node, len(all))}
+	for _, n := range all {
+		if f.named[n.Kube.Name] == nil {
+			f.named[n.Kube.Name] = n
+		}
 		if len(n.Candidates) > 0 {
-			all = append(all, n)
+			f.open = append(f.open, n)
+		}
+		if n.Assumed != "" {
+			f.assumed = append(f.assumed, n)
 		}
 	}
-	return all
+	return f
 }
+
+// OpenBuilds are the nodes of which the lab does not know the build. The list must not be changed.
+func (p *Plan) OpenBuilds() []*Node { return p.found.open }
+
+// AssumedNodes are those at which nobody looked. The list must not be changed.
+func (p *Plan) AssumedNodes() []*Node { return p.found.assumed }
 
 // WithBuilds is the plan with one of the candidates of each node: that of chosen by the
 // node's name, else the first.
@@ -177,6 +192,7 @@ func (p *Plan) WithBuilds(chosen map[string]int) *Plan {
 		m.Build, m.Candidates, m.Kube.Windows = b.Version.String(), nil, b
 		w.Nodes[i] = &m
 	}
+	w.found = findNodes(w.Nodes)
 	return &w
 }
 

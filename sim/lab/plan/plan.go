@@ -35,7 +35,7 @@ type Plan struct {
 	DNSIP                      netip.Addr
 	ClusterCIDRs, ServiceCIDRs []netip.Prefix
 
-	byName map[string]*Node // Nodes
+	found foundNodes // of Nodes
 
 	Params   Params
 	Network  Network
@@ -131,7 +131,7 @@ func (p *Plan) Kube() *kube.Cluster {
 }
 
 // Node finds a node by its name, nil for none.
-func (p *Plan) Node(name string) *Node { return p.byName[name] }
+func (p *Plan) Node(name string) *Node { return p.found.named[name] }
 
 // cluster reads what is the same for all nodes.
 func (p *Plan) cluster(s *spec.Spec) error {

@@ -89,7 +89,7 @@ func (n *Windows) Attach(object, endpointID string, gateway netip.Addr) (*machin
 		l.Addrs = append(l.Addrs, c.Prefix())
 	}
 	id := normal(e.ID)
-	c := machine.NewCompartment(&host.Stack{Place: n.name, Object: object, Windows: true}, e.Address(false))
+	c := machine.NewCompartment(&host.Stack{Place: n.name, Object: object, Windows: true, In: &n.used}, e.Address(false))
 	l.Send = func(sim *wire.Simulation, p *packet.Packet) { n.sendFrom(sim, c, id, p) }
 	l.Resolve = func(ip netip.Addr) (packet.MAC, bool) {
 		n.Refresh()

@@ -39,6 +39,7 @@ type Windows struct {
 	// compartments are the containers' by endpoint id, vnics the host's own
 	// links on switches in the order in which they were plugged in.
 	compartments map[string]*machine.Compartment
+	used         host.Used // of them
 	vnics        []vnic
 	// dirty is set when HNS has changed since the switches were programmed,
 	// restarted when HNS restarted, so that VFP has lost its flows.
@@ -317,9 +318,7 @@ func (n *Windows) Reset() {
 	for _, sw := range n.switches {
 		sw.Reset()
 	}
-	for _, c := range n.compartments {
-		c.Reset()
-	}
+	n.used.Reset()
 }
 
 // SwitchKind is the kind of the switch below a network, "" when there is none.
