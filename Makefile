@@ -73,7 +73,7 @@ bench: build ## measure beside tcprewrite and Open vSwitch, and print tables of 
 	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -count $(BENCHCOUNT) ./internal/bench/... ./sim/lab ./sim/lab/flow ./sim/windows/hcn ./internal/capture ./sim/dataplane/packet ./reports/clean > out/bench.txt || { cat out/bench.txt; exit 1; }
 	@$(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -count $(BENCHCOUNT) ./sim/lab/replay ./sim/lab/spec ./sim/lab/build ./conformance/check ./reports/html ./sim/live >> out/bench.txt || { cat out/bench.txt; exit 1; }
 	@$(GO) build -o bin/winlab-peers ./internal/bench/peers
-	@code=0; $(GO) run ./internal/bench/benchtable < out/bench.txt || code=1; echo; bin/winlab-peers -rounds $(BENCHCOUNT) || code=1; exit $$code
+	@code=0; $(GO) run ./internal/bench/benchtable < out/bench.txt || code=1; echo; $(GO) run ./internal/bench/growth/table || code=1; echo; bin/winlab-peers -rounds $(BENCHCOUNT) || code=1; exit $$code
 
 live-programs: go wine ## every design and incident up with kube-proxy.exe and the plugins that stay; some minutes
 	@$(GO) run ./sim/real/pinned/pinbuild -if-wine fixtures/windows-binaries/*/

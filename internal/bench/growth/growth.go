@@ -93,28 +93,30 @@ func (c Counts) total(phase string) (n float64) {
 	return n
 }
 
-// Run does the work on a lab of a size. dir is an empty folder of its own.
-func (p *Program) Run(ctx context.Context, s labtest.Size, dir string) (Counts, error) {
+// Run does the work on a lab of a size, and says what became of its packets. dir is an empty folder
+// of its own.
+func (p *Program) Run(ctx context.Context, s labtest.Size, dir string) (c Counts, became string, err error) {
 	file, err := labtest.Write(dir, s)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	cmd := exec.CommandContext(ctx, p.path, file, dir, "pod/"+labtest.PodName(0, 0), "pod/"+labtest.PodName(s.Nodes-1, 0), "svc/"+labtest.ServiceName(1))
 	cmd.Env = append(os.Environ(), "GOCOVERDIR="+dir)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, out)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: %s", err, out)
 	}
 	counts := Counts{}
 	for _, ph := range phases {
 		text := filepath.Join(dir, "counts.txt")
 		if out, err := exec.CommandContext(ctx, "go", "tool", "covdata", "textfmt", "-i", filepath.Join(dir, ph.name), "-o", text).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("go tool covdata: %w: %s", err, out)
+			return nil, "", fmt.Errorf("go tool covdata: %w: %s", err, out)
 		}
 		if counts[ph.name], err = p.read(text); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
-	return counts, nil
+	return counts, string(out), nil
 }
 
 // read sums up a file of blocks: "FILE:LINE.COLUMN,LINE.COLUMN STATEMENTS COUNT".
@@ -263,14 +265,14 @@ func Print(w io.Writer, rows []Row) (over int, err error) {
 // Scale is by how much labs differ, and how large the smaller one is.
 type Scale struct {
 	By   int
-	Base labtest.Size
+	Base labtest.Size // with Backends
 }
 
 // Small is a scale that takes seconds. The envelope of Kubernetes, 5,000 nodes with 150,000 pods and
 // 10,000 Services, is [Envelope]'s larger lab.
 var (
-	Small    = Scale{4, labtest.Size{Nodes: 16, Pods: 6, Services: 32, Backends: 2}}
-	Envelope = Scale{4, labtest.Size{Nodes: 1250, Pods: 30, Services: 2500}}
+	Small    = Scale{4, labtest.Size{Nodes: 70, Pods: 20, Services: 100, Backends: 4}}
+	Envelope = Scale{4, labtest.Size{Nodes: 1250, Pods: 30, Services: 2500, Backends: 15}}
 )
 
 // Grow runs labs of a scale that differ in one thing, and in several, and compares them. dir is a
@@ -281,7 +283,8 @@ func (p *Program) Grow(ctx context.Context, dir string, s Scale, only string) ([
 		change(&x)
 		return x
 	}
-	policies := func(x *labtest.Size) { x.Policies, x.Agent = x.Services, "calico" }
+	// Each pod has a policy, so that more of them change no verdict.
+	policies := func(x *labtest.Size) { x.Policies, x.Agent = x.Nodes*x.Pods/x.Backends, "calico" }
 	var rows []Row
 	for i, g := range []struct {
 		name string
@@ -303,15 +306,19 @@ func (p *Program) Grow(ctx context.Context, dir string, s Scale, only string) ([
 		large := g.base
 		g.more(&large)
 		var counts [2]Counts
+		var became [2]string
 		for k, size := range []labtest.Size{g.base, large} {
 			sub := filepath.Join(dir, fmt.Sprintf("%d-%d", i, k))
 			err := os.Mkdir(sub, 0o755)
 			if err == nil {
-				counts[k], err = p.Run(ctx, size, sub)
+				counts[k], became[k], err = p.Run(ctx, size, sub)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", g.name, err)
 			}
+		}
+		if became[0] != became[1] {
+			return nil, fmt.Errorf("%s: packets are %sin the small lab and %sin the large one, which cannot be compared", g.name, became[0], became[1])
 		}
 		rows = append(rows, Compare(g.name, float64(s.By), counts[0], counts[1])...)
 	}

@@ -1,5 +1,5 @@
 // Command work does what people do with a lab, one thing after another, and writes after each
-// how often every statement ran. internal/bench/growth builds it with counters and reads them; it
+// how often every statement ran; it prints what became of the packets. internal/bench/growth builds it with counters and reads them; it
 // is of no use without.
 package main
 
@@ -30,11 +30,12 @@ func work(args []string) error {
 	ctx := context.Background()
 	var f *lab.File
 	var c *lab.Cluster
+	verdicts := map[string]trace.Verdict{}
 	send := func(to string) func() error {
 		return func() error {
 			t, err := c.Trace(ctx, lab.Request{From: args[2], To: to + ":80"})
-			if err == nil && t.Verdict != trace.Delivered {
-				err = fmt.Errorf("%s to %s is %s: what is to be counted is a flow that arrives", args[2], to, t.Verdict)
+			if err == nil {
+				verdicts[to] = t.Verdict
 			}
 			return err
 		}
@@ -87,5 +88,6 @@ func work(args []string) error {
 			return err
 		}
 	}
+	fmt.Printf("%s to a pod, %s to a Service\n", verdicts[args[3]], verdicts[args[4]])
 	return nil
 }
