@@ -92,7 +92,12 @@ type Cluster struct {
 	// refused.
 	troubles   []Trouble
 	troublesOf troublesOf
-	without    []*leftOut
+	// logged are the lines of Log, seen of them; a node can say a line for each of ten thousand Services.
+	logged struct {
+		lines map[string]bool
+		seen  int
+	}
+	without []*leftOut
 	// questions are those of the look-up under way.
 	questions questions
 	// linkStates are the states of links that were ever said.

@@ -3,12 +3,15 @@ package build
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
+	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -159,5 +162,59 @@ func TestWhatOVNIsAskedFor(t *testing.T) {
 	}
 	if want := []netip.AddrPort{netip.MustParseAddrPort("10.244.1.3:8080"), netip.MustParseAddrPort("10.244.1.5:81")}; !slices.Equal(got[0].Backends, want) {
 		t.Errorf("backends %v, want %v", got[0].Backends, want)
+	}
+}
+
+// TestTroublesOfAFrontend holds the troubles that are found by frontend against asking each, while
+// programs try again.
+func TestTroublesOfAFrontend(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 1))
+	frontend := func() kubeproxy.Frontend {
+		f := kubeproxy.Frontend{Port: uint16(80 + r.IntN(3)), Proto: packet.TCP}
+		if r.IntN(3) > 0 {
+			f.Addr = netip.AddrFrom4([4]byte{10, 96, 0, byte(r.IntN(4))})
+		}
+		return f
+	}
+	c := &Cluster{}
+	nodes := []*Node{{Node: &kube.Node{Name: "a"}}, {Node: &kube.Node{Name: "b"}}}
+	found := 0
+	for i := range 300 {
+		n := nodes[r.IntN(2)]
+		switch r.IntN(8) {
+		case 0:
+			c.noTroubles(n, kubeProxy)
+		case 1:
+			c.trouble(n, kubeProxy, fmt.Sprint(i), nil, nil)
+		case 2:
+			odd := func(f kubeproxy.Frontend) bool { return f.Port%2 == 1 }
+			c.trouble(n, kubeProxy, fmt.Sprint(i), nil, odd)
+		default:
+			tr := kubeproxy.Trouble{Text: fmt.Sprint(i)}
+			for range r.IntN(3) {
+				tr.Frontends = append(tr.Frontends, frontend())
+			}
+			c.addTrouble(Trouble{n.Name, kubeProxy, tr.Text, nil, tr.About, tr.Frontends})
+		}
+		about := func(tr Trouble, f kubeproxy.Frontend) bool { return tr.about == nil || tr.about(f) }
+		x, y := frontend(), frontend()
+		var want, got []string
+		for _, tr := range c.troubles {
+			if about(tr, x) || about(tr, y) {
+				want = append(want, tr.Text)
+			}
+		}
+		for _, k := range c.troublesOf.those(c.troubles, x, y) {
+			if tr := c.troubles[k]; about(tr, x) || about(tr, y) {
+				got = append(got, tr.Text)
+			}
+		}
+		if found += len(got); !slices.Equal(got, want) {
+			t.Fatalf("step %d: %v %v: %v, want %v", i, x, y, got, want)
+		}
+	}
+	if found < 100 {
+		t.Errorf("only %d troubles were found", found)
 	}
 }

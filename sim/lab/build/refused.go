@@ -90,7 +90,13 @@ func (b *builder) pluginName() string {
 
 // log adds a line for people, once.
 func (c *Cluster) log(line string) {
-	if !slices.Contains(c.Log, line) {
+	if c.logged.lines == nil {
+		c.logged.lines = map[string]bool{}
+	}
+	for ; c.logged.seen < len(c.Log); c.logged.seen++ {
+		c.logged.lines[c.Log[c.logged.seen]] = true
+	}
+	if !c.logged.lines[line] {
 		c.Log = append(c.Log, line)
 	}
 }
