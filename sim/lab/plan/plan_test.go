@@ -183,3 +183,37 @@ func TestCalls(t *testing.T) {
 		}
 	}
 }
+
+// A plan with one of the builds that a node may have finds that node, and has none open.
+func TestBuildsOfAPlanAreFound(t *testing.T) {
+	t.Parallel()
+	f, err := spec.New("small", spec.Spec{Network: spec.Network{Plugin: "ovn-kubernetes"},
+		Nodes: []spec.Node{{Name: "linux1", OS: "linux", Assumed: "nobody looked"}, {Name: "win1", Builds: []string{"10.0.17763"}}, {Name: "win2"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(f, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := p.WithBuilds(map[string]int{"win1": 1})
+	if open := p.OpenBuilds(); len(open) != 1 || open[0] != p.Node("win1") || len(open[0].Candidates) < 2 {
+		t.Errorf("open: %v", open)
+	}
+	if len(w.OpenBuilds()) != 0 || len(w.Node("win1").Candidates) != 0 || w.Node("win1").Build == p.Node("win1").Build && p.Node("win1") == w.Node("win1") {
+		t.Errorf("%d are open, and win1 is %s", len(w.OpenBuilds()), w.Node("win1").Build)
+	}
+	for _, x := range []*Plan{p, w} {
+		for _, n := range x.Nodes {
+			if x.Node(n.Kube.Name) != n {
+				t.Errorf("%s is another node", n.Kube.Name)
+			}
+		}
+		if a := x.AssumedNodes(); len(a) != 1 || a[0] != x.Node("linux1") {
+			t.Errorf("assumed: %v", a)
+		}
+	}
+	if p.Node("win9") != nil {
+		t.Error("a node that is not there")
+	}
+}
