@@ -129,7 +129,7 @@ func (n *nets) holding(a netip.Addr, who string, own []netip.Prefix) []string {
 
 // decided are fields of a plan that say nothing of a cluster that is not elsewhere: the file
 // that was read, what was counted while the plan was made, and what has no effect.
-var decided = []string{"/File", "/Variant", "/Setting", "/macs", "/scheduled", "/given", "/NotModelled", "/Pods", "/Nodes"}
+var decided = []string{"/File", "/Variant", "/Setting", "/macs", "/scheduled", "/given", "/NotModelled", "/Pods", "/Nodes", "/found"}
 
 // newSpace reads a cluster.
 func newSpace(c *lab.Cluster) *space {

@@ -30,12 +30,13 @@ type state map[string]string
 // scratch are fields that belong to the packet under way and mean nothing after it, and
 // those that say who has something to forget or where something is found.
 var scratch = map[reflect.Type][]string{
-	reflect.TypeFor[vfp.Port]():        {"spare", "passage", "used", "happened", "near"},
+	reflect.TypeFor[vfp.Port]():        {"spare", "passage", "used", "happened", "near", "bound"},
 	reflect.TypeFor[build.Cluster]():   {"index", "used"},
 	reflect.TypeFor[dns.Cluster]():     {"Upstream"},
 	reflect.TypeFor[vfp.Env]():         nil, // all
 	reflect.TypeFor[wire.Simulation](): nil,
-	reflect.TypeFor[host.Stack]():      {"Outside", "used", "touched"},
+	reflect.TypeFor[host.Stack]():      {"Outside", "used", "touched", "in"},
+	reflect.TypeFor[host.Used]():       nil,
 	reflect.TypeFor[vfp.Switch]():      {"used"},
 	reflect.TypeFor[wire.Segment]():    {"known", "named", "said"}, // who answers, of one epoch; its name in words
 	reflect.TypeFor[lab.Cluster]():     {"steps"},                  // of the last trace, for room for the next one's
@@ -43,7 +44,7 @@ var scratch = map[reflect.Type][]string{
 
 // searched are fields of types without a name outside of their package that count and prepare
 // searches: of rules, which stay as they are.
-var searched = map[string][]string{"vfp.index": {"tried", "scans", "near"}, "vfp.space": {"tables"}}
+var searched = map[string][]string{"vfp.index": {"tried", "scans", "near"}, "vfp.space": {"tables"}, "hns.portPool": {"full"}}
 
 // still are packages whose values do not change while a cluster runs: what was read and
 // planned, rules, facts; and the lock on which programs wait.
@@ -61,6 +62,10 @@ func (s state) walk(at string, v reflect.Value, seen map[uintptr]bool) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		p := v.Pointer()
+		if p != 0 && v.Type() == reflect.TypeFor[*vfp.Port]() {
+			// Connections are told of packets that follow unified flows when somebody asks.
+			(*vfp.Port)(v.UnsafePointer()).Connections("")
+		}
 		s[at] = fmt.Sprintf("%x", p)
 		if p != 0 && !seen[p] {
 			seen[p] = true
@@ -184,6 +189,7 @@ func undisturbed(t *testing.T, n *Net, r lab.Request) *trace.Trace {
 	for _, x := range n.c.Nodes {
 		_, _ = x.State() // makes the rules that are made when somebody needs them
 	}
+	stateOf(n.c, n.stats, n.watch.pending, n.turns) // asks all ports
 	before := stateOf(n.c, n.stats, n.watch.pending, n.turns)
 	tr, err := n.trace(t.Context(), r)
 	after := stateOf(n.c, n.stats, n.watch.pending, n.turns)
