@@ -13,7 +13,7 @@ import (
 // TestGrowth holds how work grows with nodes, pods, Services and policies. It counts statements that ran.
 func TestGrowth(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a program with counters")
+		t.Skip("-short: this builds winlab a second time, with counters, and takes a minute or more")
 	}
 	p, err := Build(t.Context(), "../../..", t.TempDir())
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	envelope := flag.Bool("envelope", false, "up to the size for which Kubernetes is tested: half an hour, and gigabytes")
+	envelope := flag.Bool("envelope", false, "up to the size for which Kubernetes is tested: long, and gigabytes")
 	only := flag.String("only", "", "only what grows whose name contains this")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
