@@ -69,20 +69,18 @@ func TracesOf(all map[string]*trace.Trace) *Traces {
 
 // Put keeps a trace as it is now under a key, in the place of one that is there.
 func (t *Traces) Put(key string, tr *trace.Trace) {
-	text := texts.Get().(*[]byte)
-	defer texts.Put(text)
-	*text = appendContent((*text)[:0], tr, "")
-	if err := t.put(key, hashOf(*text), *text, nil, &tr.Lab, tr.Command); err != nil {
+	b, err := contentOf(tr, "")
+	if err == nil {
+		err = t.put(key, hashOf(b), b, nil, &tr.Lab, tr.Command)
+	}
+	if err != nil {
 		t.mu.Lock()
 		t.err = errors.Join(t.err, fmt.Errorf("results: trace %q: %w", key, err))
 		t.mu.Unlock()
 	}
 }
 
-// texts are for traces in JSON, of which most are there already.
-var texts = sync.Pool{New: func() any { return new([]byte) }}
-
-// put keeps a trace whose content is JSON, or packed already. It does not keep b.
+// put keeps a trace whose content is JSON, or packed already.
 func (t *Traces) put(key, hash string, b []byte, c *content, lab *trace.Lab, command string) error {
 	about, err := json.Marshal(lab)
 	if err != nil {
@@ -236,16 +234,15 @@ func (t *Traces) Join(o *Traces) {
 	}
 }
 
-// appendContent appends a trace in its JSON form without lab, and with this command.
-func appendContent(b []byte, t *trace.Trace, command string) []byte {
-	w := *t
-	w.Command = command
+// contentOf is a trace in its JSON form without lab, and with this command.
+func contentOf(t *trace.Trace, command string) ([]byte, error) {
+	w := wireTrace{Trace: *t}
+	w.Trace.Lab, w.Command = trace.Lab{}, command
 	if w.Schema == "" {
 		w.Schema = trace.Schema
 	}
-	a := appender{b}
-	a.trace(&w)
-	return a.b
+	normalTrace(&w.Trace)
+	return encode(w)
 }
 
 // hashOf names what a trace holds: 16 hexadecimal digits of its SHA-256. At 100,000 traces

@@ -216,8 +216,11 @@ func (p *packer) trace(key string, raw *Raw, command string) string {
 	if raw.Command != command {
 		// Its command is in the trace: the check has another one.
 		if !p.commanded.Has(key) {
-			b := appendContent(nil, p.doc.Traces.Get(key), raw.Command)
-			if err := p.commanded.put(key, hashOf(b), b, nil, &raw.Lab, raw.Command); err != nil {
+			b, err := contentOf(p.doc.Traces.Get(key), raw.Command)
+			if err == nil {
+				err = p.commanded.put(key, hashOf(b), b, nil, &raw.Lab, raw.Command)
+			}
+			if err != nil {
 				p.fail(err)
 				return ""
 			}
@@ -242,6 +245,29 @@ func encode(v any) ([]byte, error) {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// normalTrace replaces nil by empty where the schema wants a list. It copies what it
+// changes.
+func normalTrace(t *trace.Trace) {
+	steps := func(p *trace.Path) { p.Steps = some(p.Steps) }
+	if t.Paths != nil {
+		t.Paths = each(t.Paths, steps)
+	}
+	if t.Names != nil {
+		t.Names = each(t.Names, func(l *trace.Lookup) {
+			if l.Queries == nil {
+				return
+			}
+			l.Queries = each(l.Queries, func(q *trace.Query) {
+				if q.Path != nil {
+					p := *q.Path
+					steps(&p)
+					q.Path = &p
+				}
+			})
+		})
+	}
 }
 
 // unpack is the opposite of pack. Traces of the document get keys of their own: two checks
