@@ -44,8 +44,8 @@ func TestGrowth(t *testing.T) {
 func TestCompare(t *testing.T) {
 	small, large := Counts{}, Counts{}
 	for _, ph := range phases {
-		small[ph.name] = map[string]float64{"p linear": 1e6, "p square": 300, "p rare": 3}
-		large[ph.name] = map[string]float64{"p linear": 4e6, "p square": 4800, "p rare": 48}
+		small[ph.name] = map[string]float64{"p linear": 1e6, "p square": 300, "p rare": 3, "p begins": 66}
+		large[ph.name] = map[string]float64{"p linear": 4e6, "p square": 4800, "p rare": 48, "p begins": 6114}
 	}
 	rows := Compare("nodes", 4, small, large)
 	if r := rows[0]; r.Phase != "read" || !r.Over() || len(r.Steep) != 1 || r.Steep[0].Name != "p square" || r.Steep[0].Exponent != 2 {

@@ -70,13 +70,13 @@ func (s *Service) Load(d *Dump) error {
 }
 
 func (s *Service) loadEndpoint(e *Endpoint, bad func(fmt.Stringer, string, ...any)) {
-	if e.HostComputeNetwork == "" && len(s.networks.ids) == 1 {
-		e.HostComputeNetwork = s.networks.ids[0]
+	if e.HostComputeNetwork == "" && s.networks.len() == 1 {
+		e.HostComputeNetwork = normID(first(s.networks.list(nil)).ID)
 	}
 	n := s.Network(e.HostComputeNetwork)
 	switch {
 	case n == nil && e.HostComputeNetwork == "":
-		bad(e.Origin, "the endpoint names no network, and the dump holds %d: add the output of Get-HnsNetwork", len(s.networks.ids))
+		bad(e.Origin, "the endpoint names no network, and the dump holds %d: add the output of Get-HnsNetwork", s.networks.len())
 		return
 	case n == nil:
 		bad(e.Origin, "network %s of the endpoint is not in the dump: add the output of Get-HnsNetwork", e.HostComputeNetwork)

@@ -327,7 +327,7 @@ func checkRestored(t *testing.T, s *Service, build *builds.Build) {
 		t.Errorf("the restored service differs: %s", firstDifference(a, b))
 	}
 	want := map[Kind]int{}
-	for kind, n := range map[Kind]int{KindNetwork: len(s.networks.ids), KindEndpoint: len(s.endpoints.ids), KindNamespace: len(s.namespaces.ids), KindLoadBalancer: len(s.loadBalancers.ids), KindRoute: len(s.routes.ids)} {
+	for kind, n := range map[Kind]int{KindNetwork: s.networks.len(), KindEndpoint: s.endpoints.len(), KindNamespace: s.namespaces.len(), KindLoadBalancer: s.loadBalancers.len(), KindRoute: s.routes.len()} {
 		if n > 0 {
 			want[kind] = n
 		}

@@ -15,15 +15,21 @@ func TestFound(t *testing.T) {
 	s.pool = newPortPool(49152, 49152+16*64-1, 64, nil)
 	r := rand.New(rand.NewPCG(1, 2))
 	names := []string{"a", "A", "k", "K", "\u212a", "ſ", "s", "", "ep-1", "EP-1"}
-	var endpoints, balancers []string
+	var before, endpoints, balancers []string
+	for _, e := range s.endpoints.list(nil) {
+		before = append(before, e.ID)
+	}
 	for i := range 2000 {
 		switch r.IntN(5) {
 		case 0, 1:
+			if i/300%2 == 1 && r.IntN(2) == 0 {
+				continue
+			}
 			a := netip.AddrFrom4([4]byte{11, 0, byte(i >> 8), byte(i)}).String()
 			e := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, Name: names[r.IntN(len(names))], Flags: EndpointRemote, MacAddress: "02-11-0A-00-00-01", IpConfigurations: []IpConfig{{IpAddress: a}}})
 			endpoints = append(endpoints, e.ID)
 		case 2:
-			if len(endpoints) > 0 && r.IntN(2) == 0 {
+			if len(endpoints) > 0 && (i/300%2 == 1 || r.IntN(2) == 0) { // more go than come in every other 300
 				k := r.IntN(len(endpoints))
 				if err := s.DeleteEndpoint(endpoints[k]); err != nil {
 					t.Fatal(err)
@@ -60,6 +66,13 @@ func TestFound(t *testing.T) {
 				t.Fatalf("step %d: block %v %v, want number %d", i, got, ok, want)
 			}
 			balancers = append(balancers, owner)
+		}
+		var inOrder []string
+		for _, e := range s.endpoints.list(nil) {
+			inOrder = append(inOrder, e.ID)
+		}
+		if !slices.Equal(inOrder, slices.Concat(before, endpoints)) || s.endpoints.len() != len(inOrder) {
+			t.Fatalf("step %d: %d endpoints %v, want %v and %v", i, s.endpoints.len(), inOrder, before, endpoints)
 		}
 		for _, name := range names {
 			want := first(s.endpoints.list(func(e *Endpoint) bool { return strings.EqualFold(e.Name, name) }))

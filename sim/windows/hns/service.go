@@ -75,7 +75,7 @@ type Service struct {
 	// Endpoints by address and the MAC addresses in use: a node may hold a remote
 	// endpoint for every container of a large cluster.
 	byAddress map[netip.Addr][]string
-	byName    map[string][]string // by folded
+	byName    map[string][]string // by folded; what has no name is not in it
 	usedMACs  map[string]int
 	freeOf    map[string]*freeAddresses // by network id
 }
@@ -174,6 +174,9 @@ func (s *Service) Endpoint(id string) *Endpoint { return s.endpoints.get(id) }
 // case, or nil.
 func (s *Service) EndpointByName(name string) *Endpoint {
 	s.Settle()
+	if name == "" {
+		return first(s.endpoints.list(func(e *Endpoint) bool { return e.Name == "" }))
+	}
 	if ids := s.byName[folded(name)]; len(ids) > 0 {
 		return s.endpoints.get(ids[0])
 	}
@@ -220,27 +223,32 @@ func (s *Service) addEndpoint(e *Endpoint) {
 	for _, a := range e.Addresses() {
 		s.byAddress[a] = append(s.byAddress[a], normID(e.ID))
 	}
-	name := folded(e.Name)
-	s.byName[name] = append(s.byName[name], normID(e.ID))
+	if e.Name != "" { // kube-proxy's have none
+		name := folded(e.Name)
+		s.byName[name] = append(s.byName[name], normID(e.ID))
+	}
 	s.usedMACs[e.MacAddress]++
 }
 
 func (s *Service) removeEndpoint(e *Endpoint) {
 	s.endpoints.remove(e.ID)
 	for _, a := range e.Addresses() {
-		ids := slices.DeleteFunc(s.byAddress[a], func(id string) bool { return id == normID(e.ID) })
-		if s.byAddress[a] = ids; len(ids) == 0 {
-			delete(s.byAddress, a)
-		}
+		without(s.byAddress, a, normID(e.ID))
 		s.giveBack(normID(e.HostComputeNetwork), a)
 	}
-	name := folded(e.Name)
-	names := slices.DeleteFunc(s.byName[name], func(id string) bool { return id == normID(e.ID) })
-	if s.byName[name] = names; len(names) == 0 {
-		delete(s.byName, name)
+	if e.Name != "" {
+		without(s.byName, folded(e.Name), normID(e.ID))
 	}
 	if s.usedMACs[e.MacAddress]--; s.usedMACs[e.MacAddress] <= 0 {
 		delete(s.usedMACs, e.MacAddress)
+	}
+}
+
+// without takes an id out of an index.
+func without[K comparable](index map[K][]string, key K, id string) {
+	ids := slices.DeleteFunc(index[key], func(other string) bool { return other == id })
+	if index[key] = ids; len(ids) == 0 {
+		delete(index, key)
 	}
 }
 

@@ -84,7 +84,7 @@ func (s *Service) Snapshot() *Snapshot {
 // not fit together are an error, as with [Service.Load].
 func (s *Service) Restore(p *Snapshot) error {
 	s.Settle()
-	if len(s.networks.ids)+len(s.endpoints.ids)+len(s.namespaces.ids)+len(s.loadBalancers.ids)+len(s.routes.ids) > 0 {
+	if s.networks.len()+s.endpoints.len()+s.namespaces.len()+s.loadBalancers.len()+s.routes.len() > 0 {
 		return fmt.Errorf("a snapshot can only be restored into a service without objects")
 	}
 	d := &Dump{Namespaces: p.Namespaces, Routes: p.Routes}

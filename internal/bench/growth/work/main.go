@@ -1,6 +1,6 @@
 // Command work does what people do with a lab, one thing after another, and writes after each
-// how often every statement ran; it prints what became of the packets. internal/bench/growth builds it with counters and reads them; it
-// is of no use without.
+// how often every statement ran; it prints what became of the packets. internal/bench/growth builds it
+// with counters and reads them; it is of no use without.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/reach"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/trace"
+	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // usage: work LAB FOLDER FROM POD SERVICE.
@@ -67,6 +68,7 @@ func work(args []string) error {
 			_, err := reach.Run(ctx, c, reach.Options{From: args[2:3], To: args[3:4]})
 			return err
 		}},
+		{"taken away", func() error { return takeAway(c) }},
 	} {
 		if err := coverage.ClearCounters(); err != nil {
 			return err
@@ -90,4 +92,27 @@ func work(args []string) error {
 	}
 	fmt.Printf("%s to a pod, %s to a Service\n", verdicts[args[3]], verdicts[args[4]])
 	return nil
+}
+
+// takeAway deletes what kube-proxy made on the first Windows node: all load balancers, then the
+// endpoints of other nodes' pods, one call each.
+func takeAway(c *lab.Cluster) error {
+	for _, n := range c.Nodes {
+		s := c.HNS(n.Name)
+		if s == nil {
+			continue // not Windows
+		}
+		for _, lb := range s.ListLoadBalancers(nil) {
+			if err := s.DeleteLoadBalancer(lb.ID); err != nil {
+				return err
+			}
+		}
+		for _, e := range s.ListEndpoints((*hns.Endpoint).Remote) {
+			if err := s.DeleteEndpoint(e.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("no node has an HNS")
 }
