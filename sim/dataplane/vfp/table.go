@@ -113,8 +113,13 @@ func (t *table[V]) all(f func(*V)) {
 	}
 }
 
-// clear takes all values out.
+// clear takes all values out. Room for many more than there were is given back: who goes through
+// a table goes through its room, and a port is reset for every trace, also after a capture with
+// thousands of flows.
 func (t *table[V]) clear() {
+	if len(t.places) > firstPlaces && 16*t.n < len(t.places) {
+		t.places = nil
+	}
 	clear(t.places)
 	t.n = 0
 }
