@@ -14,7 +14,7 @@ GOCYCLO     = github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0
 COMPLEXITY ?= 24
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity cluster upstream e2e cluster-binaries cluster-designs cluster-faults tutorial build install generate wine windows-binaries kube-proxy-differential dlls cross go
+.PHONY: help run test bench bench-envelope bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity cluster upstream e2e cluster-binaries cluster-designs cluster-faults tutorial build install generate wine windows-binaries kube-proxy-differential dlls cross go
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,15 @@ bench: build ## measure beside tcprewrite and Open vSwitch, and print tables of 
 	@$(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -count $(BENCHCOUNT) ./sim/lab/replay ./sim/lab/spec ./sim/lab/build ./conformance/check ./reports/html ./sim/live >> out/bench.txt || { cat out/bench.txt; exit 1; }
 	@$(GO) build -o bin/winlab-peers ./internal/bench/peers
 	@code=0; $(GO) run ./internal/bench/benchtable < out/bench.txt || code=1; echo; $(GO) run ./internal/bench/growth/table || code=1; echo; bin/winlab-peers -rounds $(BENCHCOUNT) || code=1; exit $$code
+
+# The size for which Kubernetes is tested: 5,000 nodes, 150,000 pods, 10,000 Services.
+bench-envelope: build ## time and memory of a lab of 5,000 nodes and 10,000 Services, with profiles, in out/; growth up to it; minutes, and gigabytes
+	@mkdir -p out
+	$(GO) test -run '^$$' -bench '^BenchmarkEnvelope$$' -benchtime 1x -o out/envelope.test -outputdir out -cpuprofile envelope-cpu.pprof ./internal/bench -args -envelope -heap $(CURDIR)/out/envelope-heap.pprof
+	$(GO) tool pprof -top -cum -nodecount 40 -show 'winlab|YAMLReader|json' out/envelope.test out/envelope-cpu.pprof
+	$(GO) tool pprof -top -nodecount 25 -sample_index inuse_space out/envelope.test out/envelope-heap.pprof
+	@$(GO) build -o bin/winlab-peers ./internal/bench/peers
+	@code=0; bin/winlab-peers -rounds 1 -envelope -only envelope || code=1; echo; $(GO) run ./internal/bench/growth/table -envelope || code=1; exit $$code
 
 live-programs: go wine ## every design and incident up with kube-proxy.exe and the plugins that stay; some minutes
 	@$(GO) run ./sim/real/pinned/pinbuild -if-wine fixtures/windows-binaries/*/

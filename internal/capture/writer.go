@@ -35,7 +35,7 @@ func NewWriter(w io.Writer, ifaces ...string) (*Writer, error) {
 		return nil, errors.New("a pcapng file needs at least one interface")
 	}
 	// pcapgo uses a bufio.Writer that it is given.
-	buf := bufio.NewWriterSize(w, bufferSize)
+	buf := bufio.NewWriterSize(w, writeBuffer)
 	ng, err := pcapgo.NewNgWriterInterface(buf, iface(ifaces[0]),
 		pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "winlab"}})
 	if err != nil {

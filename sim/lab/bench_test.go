@@ -1,9 +1,11 @@
 package lab
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/lab/labtest"
+	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // BenchmarkTraceLab is a flow from a pod to a pod on another node, there and
@@ -69,5 +71,34 @@ func BenchmarkTraceLarge(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkTraceAll is one of all pairs of 400 pods on eight nodes.
+func BenchmarkTraceAll(b *testing.B) {
+	const pods = 400
+	path, err := labtest.Write(b.TempDir(), labtest.Size{Nodes: 8, Pods: 50, Services: 50, Backends: 8})
+	if err != nil {
+		b.Fatal(err)
+	}
+	f, err := Load(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := Build(b.Context(), f, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	name := func(i int) string { return "pod/" + labtest.PodName(i/50, i%50) }
+	request := func(i int) Request { return Request{From: name(i / pods % pods), To: name(i%pods) + ":80"} }
+	b.ReportAllocs()
+	b.ResetTimer()
+	if err := c.TraceAll(b.Context(), b.N, request, func(_ int, t *trace.Trace, err error) error {
+		if err == nil && t.Verdict != trace.Delivered {
+			err = fmt.Errorf("%s to %s is %s", t.Flow.From, t.Flow.To, t.Verdict)
+		}
+		return err
+	}); err != nil {
+		b.Fatal(err)
 	}
 }

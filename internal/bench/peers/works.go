@@ -122,33 +122,35 @@ func (b *bench) works(context.Context) []work {
 	}
 	command := []string{"trace", labFile, "--from", "pod/client", "--to", "host/internet:443", "-o", "summary"}
 	return []work{
-		{name: "replay, all hops", unit: "a packet", winlab: b.replay(false), peer: rewrite, peerName: "tcprewrite", budget: 0.25, goal: 2,
+		{name: "replay, one port", unit: "a packet", winlab: b.onePort, peer: rewrite, peerName: "tcprewrite", budget: 4, goal: 8,
+			not: "winlab: nothing is written; parse, look up and rewrite at one port of two stateful layers. tcprewrite: one rewrite, written; no state"},
+		{name: "replay, all hops", unit: "a packet", winlab: b.replay(false), peer: rewrite, peerName: "tcprewrite", budget: 1.8, goal: 2,
 			not: "winlab: nothing is written; every hop of the path and the flows on it are worked. tcprewrite: one rewrite, written; no state, no path"},
 		{name: "replay, all hops", unit: "a packet", winlab: b.replay(false), peer: b.plain, peerName: "by hand in Go", budget: 20, goal: 4, atMost: true,
 			not: "by hand: read, one map of flows, one rewrite; nothing written"},
-		{name: "replay, written at every hop", unit: "a frame written", winlab: b.replay(true), peer: rewrite, peerName: "tcprewrite", budget: 0.6, goal: 2,
+		{name: "replay, written at every hop", unit: "a frame written", winlab: b.replay(true), peer: rewrite, peerName: "tcprewrite", budget: 3, goal: 2,
 			not: "winlab writes pcapng with a comment at each hop, tcprewrite pcap"},
-		{name: "one trace, library", unit: "", winlab: b.traces, peer: ovsLibrary, peerName: "ofproto/trace", budget: 0.4, goal: 5,
+		{name: "one trace, library", unit: "", winlab: b.traces, peer: ovsLibrary, peerName: "ofproto/trace", budget: 1, within: 20 * time.Microsecond,
 			not: "winlab: there and back over two machines, every step kept, not put into words. Open vSwitch: one bridge, four tables, one direction, put into words and sent"},
-		{name: "one trace, command", unit: "", winlab: b.command(command...), peer: ovsCommand, peerName: "ovs-appctl", budget: 6, goal: 2, atMost: true,
+		{name: "one trace, command", unit: "", winlab: b.command(command...), peer: ovsCommand, peerName: "ovs-appctl", budget: 6, within: 8 * time.Millisecond, atMost: true,
 			not: "winlab reads and builds the lab first; ovs-appctl asks a switch that runs, whose time is counted"},
-		{name: "run of all fixtures", unit: "", winlab: b.command("run", "-d", filepath.Join(b.dir, "report")), peer: b.plain1M, peerName: hand, budget: 150, goal: 20, atMost: true, peak: 300 << 20,
+		{name: "run of all fixtures", unit: "", winlab: b.command("run", "-d", filepath.Join(b.dir, "report")), peer: b.plain1M, peerName: hand, budget: 150, within: 3 * time.Second, atMost: true, peak: 200 << 20,
 			not: "report, traces, drawings and JUnit are written"},
-		{name: "1,000 nodes of 30 pods, 100 Services, host-gw", winlab: b.large(labtest.Size{Nodes: 1000, Pods: 30, Services: 100}, "trace"), peer: b.plain1M, peerName: hand, budget: 60, goal: 30, atMost: true, peak: 500 << 20,
+		{name: "1,000 nodes of 30 pods, 100 Services, host-gw", winlab: b.large(labtest.Size{Nodes: 1000, Pods: 30, Services: 100}, "trace"), peer: b.plain1M, peerName: hand, budget: 110, within: 5 * time.Second, atMost: true, peak: 500 << 20,
 			not: built},
-		{name: "100 nodes of 30 pods, 100 Services, vxlan", winlab: b.large(labtest.Size{Nodes: 100, Pods: 30, Services: 100, VXLAN: true}, "trace"), peer: b.plain1M, peerName: hand, budget: 8, goal: 3, atMost: true, peak: 200 << 20,
+		{name: "100 nodes of 30 pods, 100 Services, vxlan", winlab: b.large(labtest.Size{Nodes: 100, Pods: 30, Services: 100, VXLAN: true}, "trace"), peer: b.plain1M, peerName: hand, budget: 14, within: 500 * time.Millisecond, atMost: true, peak: 200 << 20,
 			not: built},
-		{name: "10 nodes, 10,000 Services, DSR", winlab: b.large(labtest.Size{Nodes: 10, Pods: 30, Services: 10_000, DSR: true}, "trace"), peer: b.plain1M, peerName: hand, budget: 30, goal: 30, atMost: true, peak: 500 << 20,
+		{name: "10 nodes, 10,000 Services, DSR", winlab: b.large(labtest.Size{Nodes: 10, Pods: 30, Services: 10_000, DSR: true}, "trace"), peer: b.plain1M, peerName: hand, budget: 60, within: 5 * time.Second, atMost: true, peak: 500 << 20,
 			not: built},
-		{name: "15,000 pods, 1,000 Services: reach of one flow", winlab: b.large(labtest.Size{Nodes: 500, Pods: 30, Services: 1000}, "reach"), peer: b.plain1M, peerName: hand, budget: 30, goal: 10, atMost: true, peak: 500 << 20,
+		{name: "15,000 pods, 1,000 Services: reach of one flow", winlab: b.large(labtest.Size{Nodes: 500, Pods: 30, Services: 1000}, "reach"), peer: b.plain1M, peerName: hand, budget: 60, within: 1600 * time.Millisecond, atMost: true, peak: 500 << 20,
 			not: built},
-		{name: "all pairs of 400 pods, each traced", unit: "a pair", winlab: b.pairs, peer: b.plain, peerName: "a packet by hand", budget: 1200, goal: 120, atMost: true,
+		{name: "all pairs of 400 pods, each traced", unit: "a pair", winlab: b.pairs, peer: b.plain, peerName: "a packet by hand", budget: 1200, within: 18750 * time.Nanosecond, atMost: true,
 			not: "the lab is built; every step is recorded, in memory that the next flow uses again; winlab reach asks by classes and sends few of these"},
 		{name: "reach: who reaches whom of 400 pods, 50 policies", winlab: b.large(policies, "reach-all"), peer: analyzer, peerName: "netpol-analyzer", budget: 50, goal: 100,
 			not: "winlab reads the lab, builds it with the ACLs of Calico's agent and asks by classes for the ports that pods declare; netpol-analyzer knows policies and no network, and lists connections of all ports"},
-		{name: "envelope: 5,000 nodes, 150,000 pods, 10,000 Services", winlab: b.large(labtest.Size{Nodes: 5000, Pods: 30, Services: 10_000}, "trace"), peer: b.plain1M, peerName: hand, budget: 450, goal: 375, atMost: true, peak: 4 << 30, large: true,
+		{name: "envelope: 5,000 nodes, 150,000 pods, 10,000 Services", winlab: b.large(labtest.Size{Nodes: 5000, Pods: 30, Services: 10_000}, "trace"), peer: b.plain1M, peerName: hand, budget: 900, within: 60 * time.Second, atMost: true, peak: 4 << 30, large: true,
 			not: built},
-		{name: "envelope: reach of one flow", winlab: b.large(labtest.Size{Nodes: 5000, Pods: 30, Services: 10_000}, "reach"), peer: b.plain1M, peerName: hand, budget: 450, goal: 375, atMost: true, peak: 4 << 30, large: true,
+		{name: "envelope: reach of one flow", winlab: b.large(labtest.Size{Nodes: 5000, Pods: 30, Services: 10_000}, "reach"), peer: b.plain1M, peerName: hand, budget: 900, within: 60 * time.Second, atMost: true, peak: 4 << 30, large: true,
 			not: built},
 	}
 }
@@ -238,13 +240,18 @@ func (b *bench) pairs(ctx context.Context) (cost, error) {
 	})
 }
 
-// self measures work in this process; the garbage that it leaves is collected in its time.
+// self measures work in this process; the garbage that it leaves is collected in its time, less what
+// a collection takes that finds none: the lab and the peers' data are there anyway. On one
+// processor: the collector keeps those busy that have nothing to do, and that would count.
 func self(units func() (int, error)) (cost, error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	runtime.GC()
+	begun := usage(syscall.RUSAGE_SELF)
 	runtime.GC()
 	before := usage(syscall.RUSAGE_SELF)
 	n, err := units()
 	runtime.GC()
-	return cost{cpu: usage(syscall.RUSAGE_SELF) - before, units: n}, err
+	return cost{cpu: max(usage(syscall.RUSAGE_SELF)-before-(before-begun), 0), units: n}, err
 }
 
 func usage(who int) time.Duration {
@@ -285,6 +292,22 @@ func (b *bench) replay(write bool) func(context.Context) (cost, error) {
 			return s.Packets, nil
 		})
 	}
+}
+
+// onePort plays the capture through one port.
+func (b *bench) onePort(context.Context) (cost, error) {
+	in, err := os.Open(b.capture)
+	if err != nil {
+		return cost{}, err
+	}
+	defer in.Close()
+	return self(func() (int, error) {
+		n, translated, err := replaytest.OnePort(in)
+		if err == nil && (n != b.packets || translated < n/4) {
+			err = fmt.Errorf("%d of %d packets passed, %d were translated", n, b.packets, translated)
+		}
+		return n, err
+	})
 }
 
 // plain is the capture rewritten by hand.

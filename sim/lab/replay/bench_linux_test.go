@@ -3,24 +3,18 @@ package replay_test
 import (
 	"bytes"
 	"io"
-	"net/netip"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/winlab-dev/winlab/internal/capture"
-	"github.com/winlab-dev/winlab/sim/dataplane/packet"
-	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/lab/replay"
+	"github.com/winlab-dev/winlab/sim/lab/replay/replaytest"
 )
 
 // BenchmarkReplayMillion plays a million packets of 2,000 flows from memory. One operation
 // is one capture. cpu-ns/packet is the time of the process, also of its collector, which
 // counts on a machine that does other things as well.
 //
-//   - one_port reads the capture and sends every packet through one port of VFP with a
-//     translation and an ACL, both stateful, which changes it in place. No machine, route,
-//     switch or other port is visited, and nothing is written.
 //   - all_hops sends every packet through every machine on its way and counts what became
 //     of it and the rules that it met. No frame is written, so frames within the way of a
 //     flow that is known are not made.
@@ -65,20 +59,7 @@ func BenchmarkReplayMillion(b *testing.B) {
 	}
 }
 
-// onePort is a port with the layers of a load balancer and of an ACL.
-func onePort() *vfp.Port {
-	layer := func(name string, priority uint16, rules ...*vfp.Rule) *vfp.Layer {
-		return &vfp.Layer{Name: name, Priority: priority, Stateful: true, Groups: []*vfp.Group{{Name: name, Rules: rules}}}
-	}
-	backend := packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: netip.MustParseAddr("10.244.2.9"), DstPort: 8080}
-	pt := &vfp.Port{ID: "port"}
-	pt.SetLayers([]*vfp.Layer{
-		layer("ACL", 1, &vfp.Rule{ID: "allow", Flags: vfp.Stateful, Action: vfp.Allow{}}),
-		layer("LB", 2, &vfp.Rule{ID: "lb", Flags: vfp.Stateful, Action: vfp.NAT{Set: backend}, Cond: vfp.Cond{DstPorts: []vfp.PortRange{vfp.Port1(80)}}}),
-	})
-	return pt
-}
-
+// BenchmarkReplayMillionOnePort is [replaytest.OnePort].
 func BenchmarkReplayMillionOnePort(b *testing.B) {
 	const packets = 1_000_000
 	in := traffic(b, cluster(b, hostGW), packets, 2000)
@@ -86,31 +67,9 @@ func BenchmarkReplayMillionOnePort(b *testing.B) {
 	b.ResetTimer()
 	before := cpuTime(b)
 	for range b.N {
-		pt, env, changed := onePort(), &vfp.Env{}, 0
-		r, err := capture.Open(bytes.NewReader(in))
-		if err != nil {
-			b.Fatal(err)
-		}
-		var p packet.Packet
-		var start time.Time
-		for {
-			data, info, err := r.Next()
-			if err == io.EOF {
-				break
-			}
-			if start.IsZero() {
-				start = info.Time
-			}
-			env.Now = info.Time.Sub(start)
-			if err != nil || p.Load(data) != nil || !pt.Process(&p, vfp.Out, env).Pass {
-				b.Fatal(err, &p)
-			}
-			if p.Headers().DstPort == 8080 {
-				changed++
-			}
-		}
-		if changed < packets/4 {
-			b.Fatal("only", changed, "packets were translated")
+		n, translated, err := replaytest.OnePort(bytes.NewReader(in))
+		if err != nil || n != packets || translated < packets/4 {
+			b.Fatal(n, translated, err)
 		}
 	}
 	n := float64(packets * b.N)

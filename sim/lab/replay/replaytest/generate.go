@@ -1,6 +1,6 @@
 // Package replaytest makes captures for tests and benchmarks of replays: as many
-// packets of as many flows as asked for, the same on every run. It knows
-// packets and captures only.
+// packets of as many flows as asked for, the same on every run. It also plays one
+// through a single port. It knows packets, captures and ports of VFP, no lab.
 package replaytest
 
 import (
