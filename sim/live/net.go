@@ -107,8 +107,12 @@ type Stats struct {
 
 // Up makes the namespaces of a cluster and plugs them in. The cluster is the Net's
 // from then on, and its programs end with it, also after an error. The error wraps
-// [netns.ErrUnsupported] where this machine cannot.
+// [netns.ErrUnsupported] where this machine cannot. A lab that says that nodes at which nobody
+// looked are not as they are made is an error, too ([lab.Cluster.AsMade]).
 func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
+	if err := c.AsMade(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	if o.Clock == 0 {
 		o.Clock = 1
 	}

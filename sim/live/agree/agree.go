@@ -57,6 +57,8 @@ const (
 	OpenNames Reason = "the look-up varies"
 	// A trace follows a packet that is not lost by chance.
 	Chance Reason = "a link of the lab loses frames by chance"
+	// What a packet does at such a node is unknown, and a running lab does as the models.
+	Assumed Reason = "nodes at which nobody looked are not as they are made"
 )
 
 // Options say how flows are made.
@@ -89,11 +91,15 @@ func Run(ctx context.Context, c *lab.Cluster, flows []Flow, o Options) (_ []Resu
 	results := make([]Result, len(flows))
 	at := map[string][]int{}
 	var alone []int
+	var none Reason // of the whole lab
+	switch {
+	case c.AsMade() != nil:
+		none = Assumed
+	case byChance(c):
+		none = Chance
+	}
 	for i := range flows {
-		results[i].NotMade = notMade(&flows[i])
-		if results[i].NotMade == "" && byChance(c) {
-			results[i].NotMade = Chance
-		}
+		results[i].NotMade = cmp.Or(notMade(&flows[i]), none)
 		switch {
 		case results[i].NotMade != "":
 		case len(flows[i].Meanwhile) > 0:

@@ -127,9 +127,6 @@ func (a *app) up(ctx context.Context, path string, o *upOptions) error {
 	}()
 	o.keep = true
 	c, err := o.labOptions.build(ctx, path)
-	if err == nil {
-		err = c.AsMade()
-	}
 	if err != nil {
 		return l.ended(err)
 	}
