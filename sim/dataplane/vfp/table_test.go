@@ -72,6 +72,34 @@ func TestTableIsAMap(t *testing.T) {
 
 // What an aging holds is looked at when it is due, once, in the order of its coming, and
 // what is gone takes no room.
+// TestClearedTableIsSmall: a table that had thousands of values once is as quick to go through as a
+// new one after the next few were taken out, and one that is as full each time keeps its room.
+func TestClearedTableIsSmall(t *testing.T) {
+	var tab table[int]
+	fill := func(n int) {
+		for i := range n {
+			tab.add(uint64(i)*0x9e3779b97f4a7c15, &i)
+		}
+	}
+	fill(5000)
+	full := len(tab.places)
+	tab.clear()
+	if fill(5000); len(tab.places) != full {
+		t.Errorf("%d places where there were %d before", len(tab.places), full)
+	}
+	tab.clear()
+	for range 2 {
+		fill(3)
+		tab.clear()
+		if len(tab.places) > firstPlaces {
+			t.Errorf("%d places after three values", len(tab.places))
+		}
+		if i, ok := tab.find(7, new(int)); ok {
+			t.Errorf("an empty table has a value at %d", i)
+		}
+	}
+}
+
 func TestAging(t *testing.T) {
 	type value struct{ gone bool }
 	gone := func(v *value) bool { return v.gone }
