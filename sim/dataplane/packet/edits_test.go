@@ -1,6 +1,7 @@
 package packet_test
 
 import (
+	"cmp"
 	"bytes"
 	"math/rand/v2"
 	"net/netip"
@@ -35,9 +36,11 @@ func FuzzEdits(f *testing.F) {
 		if !e.Exact() {
 			return
 		}
-		do(other, program)
-		if err := e.Redo(redone, 0, e.Len()); err != nil {
-			t.Fatal(err)
+		done := do(other, program)
+		if err := e.Redo(redone, 0, e.Len()); (err == nil) != (done == nil) {
+			t.Fatalf("done: %v, redone: %v", done, err)
+		} else if err != nil { // the other packet is longer, and no tunnel takes it
+			return
 		}
 		if !bytes.Equal(other.Bytes(), redone.Bytes()) || *other.Headers() != *redone.Headers() {
 			t.Fatalf("done   %x\nredone %x\n%+v\n%+v", other.Bytes(), redone.Bytes(), other.Headers(), redone.Headers())
@@ -45,7 +48,7 @@ func FuzzEdits(f *testing.F) {
 	})
 }
 
-func do(p *packet.Packet, program []byte) {
+func do(p *packet.Packet, program []byte) (failed error) {
 	a4, a6 := netip.MustParseAddr("10.9.0.1"), netip.MustParseAddr("fd00::99")
 	for i, b := range program {
 		n := uint16(i)<<8 | uint16(b)
@@ -67,11 +70,11 @@ func do(p *packet.Packet, program []byte) {
 		case 7:
 			p.Apply(&packet.Rewrite{Set: packet.RwSrc | packet.RwDst, Src: a6, Dst: a6})
 		case 8:
-			_ = p.Encap(packet.Outer{Src: a4, Dst: a4.Next(), VNI: uint32(b), Kind: packet.VXLAN, TTL: b})
+			failed = cmp.Or(failed, p.Encap(packet.Outer{Src: a4, Dst: a4.Next(), VNI: uint32(b), Kind: packet.VXLAN, TTL: b}))
 		case 9:
-			_ = p.Encap(packet.Outer{Src: a6, Dst: a6.Next(), VNI: uint32(b), Kind: packet.Geneve, Options: []byte{1, 2, 3, 0}})
+			failed = cmp.Or(failed, p.Encap(packet.Outer{Src: a6, Dst: a6.Next(), VNI: uint32(b), Kind: packet.Geneve, Options: []byte{1, 2, 3, 0}}))
 		case 10:
-			_, _ = p.Decap(packet.VXLAN)
+			_, _ = p.Decap(packet.VXLAN) // one that carries nothing stays as it is, and notes nothing
 		case 11:
 			_, _ = p.Decap(packet.Geneve)
 		case 12:
@@ -80,6 +83,7 @@ func do(p *packet.Packet, program []byte) {
 			_, _, _ = p.Inner(packet.VXLAN)
 		}
 	}
+	return failed
 }
 
 // TestEditsInexact lists what cannot be done again: each must be noted as that.
