@@ -118,7 +118,7 @@ spec:
 func NodeName(i int) string { return fmt.Sprintf("n%04d", i) }
 
 // PodName is the name of pod j of node i.
-func PodName(i, j int) string { return fmt.Sprintf("p%04d-%02d", i, j) }
+func PodName(i, j int) string { return fmt.Sprintf("p%04d-%03d", i, j) }
 
 // ServiceName is the name of Service i.
 func ServiceName(i int) string { return fmt.Sprintf("s%05d", i) }
