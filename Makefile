@@ -76,7 +76,7 @@ bench: build ## measure beside tcprewrite and Open vSwitch, and print tables of 
 	@code=0; $(GO) run ./internal/bench/benchtable < out/bench.txt || code=1; echo; $(GO) run ./internal/bench/growth/table || code=1; echo; bin/winlab-peers -rounds $(BENCHCOUNT) || code=1; exit $$code
 
 # The size for which Kubernetes is tested: 5,000 nodes, 150,000 pods, 10,000 Services.
-bench-envelope: build ## time and memory of a lab of 5,000 nodes and 10,000 Services, with profiles, in out/; growth up to it; minutes, and gigabytes
+bench-envelope: build ## time, memory and growth of a lab of 5,000 nodes and 10,000 Services, profiles in out/; half an hour, and gigabytes
 	@mkdir -p out
 	$(GO) test -run '^$$' -bench '^BenchmarkEnvelope$$' -benchtime 1x -o out/envelope.test -outputdir out -cpuprofile envelope-cpu.pprof ./internal/bench -args -envelope -heap $(CURDIR)/out/envelope-heap.pprof
 	$(GO) tool pprof -top -cum -nodecount 40 -show 'winlab|YAMLReader|json' out/envelope.test out/envelope-cpu.pprof
