@@ -1,8 +1,8 @@
 package packet_test
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
