@@ -80,3 +80,23 @@ func TestGet(t *testing.T) {
 	}
 	t.Logf("%+v", n.Stats())
 }
+
+// TestUpKnowsWhatNobodyKnows: a network that runs follows packets as the models do, also at nodes of
+// which the lab says that they are not so. It does not come up, whoever asks.
+func TestUpKnowsWhatNobodyKnows(t *testing.T) {
+	f, err := lab.Parse("../../fixtures/labs/x.yaml", []byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec: {base: l2bridge-flannel-host-gw.yaml, nodes: [{name: win2, assumed: nobody asked}], params: {assumed-nodes: otherwise}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := lab.Build(t.Context(), f, lab.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := Up(t.Context(), c, Options{})
+	if err == nil {
+		n.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "assumed-nodes: otherwise of win2") {
+		t.Errorf("%v", err)
+	}
+}

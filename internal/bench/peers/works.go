@@ -251,7 +251,11 @@ func self(units func() (int, error)) (cost, error) {
 	before := usage(syscall.RUSAGE_SELF)
 	n, err := units()
 	runtime.GC()
-	return cost{cpu: max(usage(syscall.RUSAGE_SELF)-before-(before-begun), 0), units: n}, err
+	c := cost{cpu: usage(syscall.RUSAGE_SELF) - before - (before - begun), units: n}
+	if err == nil && c.cpu <= 0 {
+		err = errors.New("the work takes less than a collection, and cannot be measured; write more -packets")
+	}
+	return c, err
 }
 
 func usage(who int) time.Duration {

@@ -1,72 +1,68 @@
 package hns
 
-import "slices"
-
 // table keeps objects in the order of their creation.
 type table[T any] struct {
-	byID map[string]placed[T]
-	// ids are in the order of creation. One that was taken away is goneID until half of them are:
+	at map[string]int // by id, where in objects
+	// objects are in the order of creation. What was taken away is nil there until half of them are:
 	// kube-proxy takes thousands of endpoints away one by one.
-	ids []string
-	of  *Service
-}
-
-// goneID is no id of an object, which have no byte of 0.
-const goneID = "\x00"
-
-type placed[T any] struct {
-	object *T
-	at     int // in ids
+	objects []*T
+	of      *Service
 }
 
 func (t *table[T]) get(id string) *T {
 	t.of.Settle()
-	return t.byID[normID(id)].object
+	if at, known := t.at[normID(id)]; known {
+		return t.objects[at]
+	}
+	return nil
 }
 
-func (t *table[T]) len() int { return len(t.byID) }
+func (t *table[T]) len() int { return len(t.at) }
 
 func (t *table[T]) put(id string, v *T) {
 	t.of.Settle()
-	if t.byID == nil {
-		t.byID = map[string]placed[T]{}
+	if t.at == nil {
+		t.at = map[string]int{}
 	}
 	id = normID(id)
-	at := len(t.ids)
-	if was, known := t.byID[id]; known {
-		at = was.at
-	} else {
-		t.ids = append(t.ids, id)
+	if at, known := t.at[id]; known {
+		t.objects[at] = v
+		return
 	}
-	t.byID[id] = placed[T]{v, at}
+	t.at[id] = len(t.objects)
+	t.objects = append(t.objects, v)
 }
 
 func (t *table[T]) remove(id string) {
 	t.of.Settle()
 	id = normID(id)
-	gone, known := t.byID[id]
+	gone, known := t.at[id]
 	if !known {
 		return
 	}
-	delete(t.byID, id)
-	t.ids[gone.at] = goneID
-	if 2*len(t.byID) > len(t.ids) {
+	delete(t.at, id)
+	t.objects[gone] = nil
+	if 2*len(t.at) > len(t.objects) {
 		return
 	}
-	t.ids = slices.DeleteFunc(t.ids, func(id string) bool { return id == goneID })
-	for i, id := range t.ids {
-		t.byID[id] = placed[T]{t.byID[id].object, i}
+	left := make([]*T, 0, len(t.at))
+	moved := make([]int, len(t.objects))
+	for i, v := range t.objects {
+		if moved[i] = len(left); v != nil {
+			left = append(left, v)
+		}
 	}
+	for id, at := range t.at {
+		t.at[id] = moved[at]
+	}
+	t.objects = left
 }
 
 func (t *table[T]) list(keep func(*T) bool) []*T {
 	t.of.Settle()
 	var all []*T
-	for _, id := range t.ids {
-		if id == goneID {
-			continue
-		}
-		if v := t.byID[id].object; keep == nil || keep(v) {
+	for _, v := range t.objects {
+		if v != nil && (keep == nil || keep(v)) {
 			all = append(all, v)
 		}
 	}
