@@ -166,9 +166,7 @@ func newLayerState(l *Layer) *layerState {
 	for _, g := range l.Groups {
 		for _, r := range g.Rules {
 			st.makesFlows = st.makesFlows || l.Stateful && r.keepsFlows()
-			if r.Cond.TunnelPort != 0 {
-				st.tunnelPorts = append(st.tunnelPorts, r.Cond.TunnelPort)
-			}
+			st.tunnelPorts = append(st.tunnelPorts, r.Cond.insidePorts(r.set)...)
 		}
 	}
 	return st

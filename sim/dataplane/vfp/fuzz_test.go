@@ -102,7 +102,7 @@ func (d *dice) rule(id string, pools []*Pool) *Rule {
 		r.Cond.ICMPTypes = []uint8{pick[uint8](d, 8, 0, 3, 128)}
 	}
 	if d.chance(5) || r.Action.Type() == "decap" && d.chance(80) {
-		r.Cond.TunnelPort, r.Cond.VNI = 4789, uint32(1+d.roll(2))
+		r.Cond.Tunnel = TunnelCond{Port: 4789, VNI: uint32(1 + d.roll(2))}
 	}
 	if d.chance(3) {
 		r.Action = NotModelled{r.Action, "nobody knows"}

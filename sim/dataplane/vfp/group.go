@@ -83,7 +83,7 @@ func (l *Layer) seal() {
 	for _, g := range l.Groups {
 		slices.SortStableFunc(g.Rules, func(a, b *Rule) int { return int(a.Priority) - int(b.Priority) })
 		for i, r := range g.Rules {
-			r.group, r.at = g, i
+			r.group, r.at, r.set = g, i, r.Cond.set()
 		}
 		g.index = newIndex(g.Rules)
 		g.ties = nil

@@ -1,11 +1,6 @@
 package vfp
 
-import (
-	"net/netip"
-	"slices"
-
-	"github.com/winlab-dev/winlab/sim/dataplane/packet"
-)
+import "github.com/winlab-dev/winlab/sim/dataplane/packet"
 
 // index finds rules of a group without trying them all: the first that matches a packet,
 // and those that only one condition keeps from it ([index.nearest]). It is a tuple space
@@ -32,30 +27,16 @@ type index struct {
 	tried uint64
 }
 
-// fields are conditions that are looked up.
-type fields uint8
-
-const (
-	byProto fields = 1 << iota
-	bySrc
-	byDst
-	bySrcPort
-	byDstPort
-	byPorts = bySrcPort | byDstPort
-)
-
-// shape is what rules of one space have in common.
+// shape is what rules of one space have in common: the fields by which they are looked
+// up, and the width of the values of each.
 type shape struct {
-	by               fields
-	src6, dst6       bool
-	srcBits, dstBits uint8
+	by     fields
+	widths [lookups]width
 }
 
 // values are those of a rule or a packet in the fields of a shape.
 type values struct {
-	src, dst         netip.Addr // masked
-	srcPort, dstPort uint16
-	proto            packet.Proto
+	of [lookups]word
 	// passes is for rules that allow, which nearest looks for last.
 	passes bool
 }
@@ -78,32 +59,48 @@ const (
 
 func newIndex(rules []*Rule) *index {
 	ix := &index{rules: rules}
+	// placed are the rules with all their shapes and values, in order.
+	type place struct {
+		shape
+		values
+		pos int32
+	}
+	placed := make([]place, 0, len(rules))
 	size := map[shape]int{}
-	for _, r := range rules {
-		r.Cond.each(func(s shape, _ values) { size[s]++ })
+	for i, r := range rules {
+		r.Cond.each(func(s shape, v values) {
+			placed = append(placed, place{s, v, int32(i)})
+			size[s]++
+		})
 	}
 	spaces := map[shape]*space{}
-	for i, r := range rules {
-		pos, common := int32(i), false
-		if r.Cond.predicates() >= 2 {
+	for len(placed) > 0 {
+		pos, n, common := placed[0].pos, 0, false
+		for n < len(placed) && placed[n].pos == pos {
+			common = common || placed[n].by != 0 && size[placed[n].shape] >= minSpace
+			n++
+		}
+		several := rules[pos].set.count() >= 2
+		if several {
 			ix.several = append(ix.several, pos)
 		}
-		r.Cond.each(func(s shape, _ values) { common = common || s.by != 0 && size[s] >= minSpace })
 		if !common {
 			ix.rest = append(ix.rest, pos)
-			if r.Cond.predicates() >= 2 {
+			if several {
 				ix.restNear = append(ix.restNear, pos)
 			}
-			continue
-		}
-		r.Cond.each(func(s shape, v values) {
-			sp := spaces[s]
-			if sp == nil {
-				sp = &space{shape: s, first: pos, whole: map[values][]int32{}}
-				spaces[s], ix.spaces = sp, append(ix.spaces, sp)
+		} else {
+			for i := range placed[:n] {
+				pl := &placed[i]
+				sp := spaces[pl.shape]
+				if sp == nil {
+					sp = &space{shape: pl.shape, first: pos, whole: map[values][]int32{}}
+					spaces[pl.shape], ix.spaces = sp, append(ix.spaces, sp)
+				}
+				add(sp.whole, pl.values, pos)
 			}
-			add(sp.whole, v, pos)
-		})
+		}
+		placed = placed[n:]
 	}
 	return ix
 }
@@ -118,89 +115,38 @@ func add(t map[values][]int32, v values, pos int32) {
 // each calls f with every shape and all values with which a condition is looked up.
 func (c *Cond) each(f func(shape, values)) {
 	n := 1
-	take := func(values int, by fields) fields {
-		if values == 0 || n*values > maxValues {
-			return 0
+	var by fields
+	var counts [lookups]int
+	for _, row := range lookupOrder {
+		if count := condFields[row].lookup.count(c); count != 0 && n*count <= maxValues {
+			counts[row], by = count, by|1<<row
+			n *= count
 		}
-		n *= values
-		return by
 	}
-	by := take(len(c.Dst), byDst) | take(onePorts(c.DstPorts), byDstPort) | take(len(c.Protos), byProto) |
-		take(len(c.Src), bySrc) | take(onePorts(c.SrcPorts), bySrcPort)
 	for i := range n {
 		s, v := shape{by: by}, values{}
-		next := func(of int) (at int) {
-			at, i = i%of, i/of
-			return at
-		}
-		if by&byDst != 0 {
-			p := c.Dst[next(len(c.Dst))].Masked()
-			v.dst, s.dst6, s.dstBits = p.Addr(), p.Addr().Is6(), uint8(p.Bits())
-		}
-		if by&byDstPort != 0 {
-			v.dstPort = c.DstPorts[next(len(c.DstPorts))].Lo
-		}
-		if by&byProto != 0 {
-			v.proto = c.Protos[next(len(c.Protos))]
-		}
-		if by&bySrc != 0 {
-			p := c.Src[next(len(c.Src))].Masked()
-			v.src, s.src6, s.srcBits = p.Addr(), p.Addr().Is6(), uint8(p.Bits())
-		}
-		if by&bySrcPort != 0 {
-			v.srcPort = c.SrcPorts[next(len(c.SrcPorts))].Lo
+		for _, row := range lookupOrder {
+			if count := counts[row]; count != 0 {
+				v.of[row], s.widths[row] = condFields[row].lookup.value(c, i%count)
+				i /= count
+			}
 		}
 		f(s, v)
 	}
 }
 
-// onePorts is the number of ports of a condition, 0 when one of them is a range.
-func onePorts(all []PortRange) int {
-	if slices.ContainsFunc(all, func(r PortRange) bool { return r.Lo != r.Hi }) {
-		return 0
-	}
-	return len(all)
-}
-
-// of returns what a packet has in the fields of the shape, and in which of them it can
-// match no rule of it.
-func (s *shape) of(h *packet.Headers) (v values, never fields) {
-	if s.by&byDst != 0 {
-		if v.dst = masked(h.Dst, s.dst6, s.dstBits); !v.dst.IsValid() {
-			never |= byDst
+// valuesOf returns what a packet has in the fields of the shape, and in which of them it
+// can match no rule of it.
+func (s *shape) valuesOf(h *packet.Headers) (v values, never fields) {
+	for left := s.by; left != 0; left &= left - 1 {
+		row := left.first()
+		var ok bool
+		if v.of[row], ok = condFields[row].lookup.of(h, s.widths[row]); !ok {
+			v.of[row] = 0
+			never |= left & -left
 		}
-	}
-	if s.by&bySrc != 0 {
-		if v.src = masked(h.Src, s.src6, s.srcBits); !v.src.IsValid() {
-			never |= bySrc
-		}
-	}
-	if s.by&byProto != 0 {
-		v.proto = h.Proto
-	}
-	if s.by&byPorts != 0 && !hasPorts(h) {
-		return v, never | s.by&byPorts
-	}
-	if s.by&byDstPort != 0 {
-		v.dstPort = h.DstPort
-	}
-	if s.by&bySrcPort != 0 {
-		v.srcPort = h.SrcPort
 	}
 	return v, never
-}
-
-// masked is the first address of an address' network of a family; the zero Addr for an
-// address of another.
-func masked(a netip.Addr, v6 bool, bits uint8) netip.Addr {
-	if !a.IsValid() || a.Is6() != v6 {
-		return netip.Addr{}
-	}
-	if int(bits) == a.BitLen() {
-		return a
-	}
-	p, _ := a.Prefix(int(bits))
-	return p.Addr()
 }
 
 // find returns the first rule, in priority order, that matches, or nil.
@@ -210,7 +156,7 @@ func (ix *index) find(p *packet.Packet, h *packet.Headers) *Rule {
 		if sp.first >= best {
 			break
 		}
-		v, never := sp.of(h)
+		v, never := sp.valuesOf(h)
 		if never != 0 {
 			continue
 		}

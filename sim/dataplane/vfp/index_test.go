@@ -21,7 +21,7 @@ func refNearest(l *Layer, p *packet.Packet, dir Direction) []trace.Miss {
 		}
 		for _, r := range g.Rules {
 			m := r.misses(p, h)
-			if r.Cond.predicates() < 2 || len(m) != 1 {
+			if r.Cond.set().count() < 2 || len(m) != 1 {
 				continue
 			}
 			m[0].Rule, m[0].From = r.ID, r.Origin

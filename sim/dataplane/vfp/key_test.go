@@ -3,6 +3,7 @@ package vfp
 import (
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 )
@@ -46,7 +47,7 @@ func TestKeyIsATuple(t *testing.T) {
 			t.Fatalf("the key of %v, %s, and its identifier says %v, %s", p, dir, k.tuple(), k.dir())
 		}
 		if was, there := names[w]; there && (was != k || !was.is(&k)) {
-			t.Fatalf("%+v has the keys %x and %x", w, was, k)
+			t.Fatalf("%+v has the keys %x and %x; if a key holds more now, it belongs into what", w, was, k)
 		}
 		if was, there := keys[k]; there && was != w {
 			t.Fatalf("%+v and %+v have the key %x", was, w, k)
@@ -74,14 +75,22 @@ func reverses(t *testing.T, k key, of packet.Tuple) {
 	}
 }
 
-// One bit of one word makes another key.
+// One bit of one word makes another key, with another hash.
 func TestKeysDiffer(t *testing.T) {
 	var k key
-	for i, w := range []*uint64{&k.src[0], &k.src[1], &k.dst[0], &k.dst[1], &k.ports, &k.way} {
-		*w = 1 << 40
-		if (&key{}).is(&k) || !k.is(&k) {
-			t.Errorf("word %d is not compared", i)
+	words := (*[unsafe.Sizeof(k) / 8]uint64)(unsafe.Pointer(&k)) // all of them, also one that comes later
+	for i := range words {
+		for _, bit := range []uint64{1 << 40, 1 << 20} {
+			words[i] = bit
+			if (&key{}).is(&k) || !k.is(&k) {
+				t.Errorf("key.is (key.go) does not compare word %d", i)
+			}
+			// The first word of an address is hashed in keys of IPv6 only.
+			v6, other := key{way: isV6}, k
+			if other.way |= isV6; v6.hash() == other.hash() {
+				t.Errorf("key.hash (key.go) does not read word %d", i)
+			}
+			words[i] = 0
 		}
-		*w = 0
 	}
 }

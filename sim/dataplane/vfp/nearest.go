@@ -1,7 +1,6 @@
 package vfp
 
 import (
-	"net/netip"
 	"slices"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -60,8 +59,15 @@ func (r *Rule) miss(p *packet.Packet, h *packet.Headers) trace.Miss {
 
 // isNear reports whether a packet fails exactly one of several predicates.
 func (r *Rule) isNear(p *packet.Packet, h *packet.Headers) bool {
-	// Most rules fail in two predicates: they are skipped before any text is made.
-	return r.Cond.predicates() >= 2 && !r.Cond.failsTwice(h) && len(r.misses(p, h)) == 1
+	if r.set.count() < 2 {
+		return false
+	}
+	missed := r.Cond.missed(r.set, p, h)
+	n := missed.count()
+	if r.wantsNoICMP(missed, h) {
+		n++
+	}
+	return n == 1
 }
 
 // positions are the first ones of rules that were found, ascending.
@@ -122,7 +128,7 @@ func (ix *index) nearest(p *packet.Packet, h *packet.Headers) (changing, passing
 		each(pos)
 	}
 	for _, sp := range ix.spaces {
-		v, never := sp.of(h)
+		v, never := sp.valuesOf(h)
 		sp.without(never, h, func(by fields) {
 			t := ix.table(sp, by)
 			v := v.only(by)
@@ -143,43 +149,31 @@ func (ix *index) nearest(p *packet.Packet, h *packet.Headers) (changing, passing
 // without calls f with the fields by which the rules of a space can be found that fail in
 // one predicate: all but one. In never the packet can match none of them.
 func (s *shape) without(never fields, h *packet.Headers, f func(fields)) {
-	if ports := s.by & byPorts; ports != 0 && !hasPorts(h) {
-		// Without ports it fails in its protocol alone, see misses.
-		if never &^= byPorts; never == 0 {
-			f(s.by &^ (byPorts | byProto))
+	if lacked := s.by & lackedBy(h); lacked != 0 {
+		// It fails in its protocol alone, see Cond.missed.
+		if never&^lacked == 0 {
+			f(s.by &^ (lacked | byProtocol))
 		}
 		return
 	}
 	if never != 0 {
-		if never&(never-1) == 0 {
+		if never.count() == 1 {
 			f(s.by &^ never)
 		}
 		return
 	}
 	// Each of these tables has the rules that match in all fields, too.
-	for one := byProto; one <= byDstPort; one <<= 1 {
-		if s.by&one != 0 {
-			f(s.by &^ one)
-		}
+	for left := s.by; left != 0; left &= left - 1 {
+		f(s.by &^ (left & -left))
 	}
 }
 
 // only are the values of some fields.
 func (v values) only(by fields) values {
-	if by&byProto == 0 {
-		v.proto = 0
-	}
-	if by&bySrc == 0 {
-		v.src = netip.Addr{}
-	}
-	if by&byDst == 0 {
-		v.dst = netip.Addr{}
-	}
-	if by&bySrcPort == 0 {
-		v.srcPort = 0
-	}
-	if by&byDstPort == 0 {
-		v.dstPort = 0
+	for row := range v.of {
+		if by&(1<<row) == 0 {
+			v.of[row] = 0
+		}
 	}
 	return v
 }
@@ -210,36 +204,6 @@ func (ix *index) table(sp *space, by fields) map[values][]int32 {
 
 // passes reports whether the rule lets its packets pass unchanged.
 func (r *Rule) passes() bool { return r.Action.Type() == (Allow{}).Type() }
-
-// failsTwice reports whether at least two of the plain predicates fail.
-func (c *Cond) failsTwice(h *packet.Headers) bool {
-	n, rightProto := 0, c.matchProto(h)
-	for _, met := range [...]bool{rightProto, matchAddr(c.Src, h.Src), matchAddr(c.Dst, h.Dst)} {
-		if !met {
-			n++
-		}
-	}
-	if n < 2 && (rightProto || hasPorts(h)) {
-		for _, met := range [...]bool{matchPort(c.SrcPorts, h, h.SrcPort), matchPort(c.DstPorts, h, h.DstPort)} {
-			if !met {
-				n++
-			}
-		}
-	}
-	return n > 1
-}
-
-// predicates counts the conditions that are set.
-func (c *Cond) predicates() int {
-	n := 0
-	for _, set := range [...]bool{len(c.Protos) != 0, len(c.Src) != 0, len(c.Dst) != 0, len(c.SrcPorts) != 0, len(c.DstPorts) != 0,
-		!c.DstMAC.IsZero(), len(c.ICMPTypes) != 0, c.TunnelPort != 0} {
-		if set {
-			n++
-		}
-	}
-	return n
-}
 
 // innerOf returns the inner headers of a packet that was just encapsulated.
 func innerOf(p *packet.Packet, t *Tunnel) *packet.Headers {

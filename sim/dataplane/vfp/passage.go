@@ -116,7 +116,7 @@ func (ps *passage) visit(l *layerState) Result {
 			ps.hash = ps.key.hash()
 		}
 		if laterFragment(h) {
-			if ps.rule, ps.group = l.fragmentRule(ps.dir, h); ps.rule != nil {
+			if ps.rule, ps.group = l.fragmentRule(ps.packet, ps.dir); ps.rule != nil {
 				return ps.fragment()
 			}
 		} else if flows {
@@ -253,16 +253,17 @@ func (ps *passage) follow(f *flow) Result {
 // fragmentRule returns the rule that leaves open what happens to a fragment
 // without ports: the first that could match it, when that asks for ports or for
 // a flow.
-func (l *layerState) fragmentRule(dir Direction, h *packet.Headers) (*Rule, *Group) {
+func (l *layerState) fragmentRule(p *packet.Packet, dir Direction) (*Rule, *Group) {
+	h := p.Headers()
 	for _, g := range l.Groups {
 		if !g.serves(dir, h.IPVersion) {
 			continue
 		}
 		for _, r := range g.Rules {
-			if !r.Cond.matchNetwork(h) || r.ignoresICMP(h) {
+			if !r.matchesNetwork(p, h) {
 				continue
 			}
-			if r.Cond.needsTransport() || r.keepsFlows() {
+			if r.set&transportFields != 0 || r.keepsFlows() {
 				return r, g
 			}
 			return nil, nil

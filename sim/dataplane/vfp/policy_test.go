@@ -187,7 +187,7 @@ func (r *reader) condition(rule *Rule, w string) {
 	case "dstmac":
 		c.DstMAC = r.mac()
 	case "vni":
-		c.TunnelPort, c.TunnelKind, c.VNI = packet.VXLANPort, packet.VXLAN, uint32(r.number())
+		c.Tunnel = TunnelCond{Port: packet.VXLANPort, Kind: packet.VXLAN, VNI: uint32(r.number())}
 	default:
 		p, ok := protos[w]
 		if !ok {

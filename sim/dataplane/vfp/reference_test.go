@@ -186,7 +186,7 @@ func refMatch(rule *Rule, p *packet.Packet, later bool) answer {
 		return no
 	}
 	if later {
-		if rule.Flags&Stateful != 0 && !slices.Contains(flowless, kind) || len(c.SrcPorts)+len(c.DstPorts)+len(c.ICMPTypes) > 0 || c.TunnelPort != 0 {
+		if rule.Flags&Stateful != 0 && !slices.Contains(flowless, kind) || len(c.SrcPorts)+len(c.DstPorts)+len(c.ICMPTypes) > 0 || c.Tunnel.Port != 0 {
 			return unsure
 		}
 		return yes
@@ -212,13 +212,13 @@ func refMatchTransport(c Cond, p *packet.Packet) bool {
 	return refIn(c.SrcPorts, func(want PortRange) bool { return ports && want.Lo <= h.SrcPort && h.SrcPort <= want.Hi }) &&
 		refIn(c.DstPorts, func(want PortRange) bool { return ports && want.Lo <= h.DstPort && h.DstPort <= want.Hi }) &&
 		refIn(c.ICMPTypes, func(want uint8) bool { return refICMP(h) && h.L4 != 0 && want == h.ICMPType }) &&
-		(c.TunnelPort == 0 || ports && refMatchTunnel(c, p))
+		(c.Tunnel.Port == 0 || ports && refMatchTunnel(c, p))
 }
 
 func refMatchTunnel(c Cond, p *packet.Packet) bool {
 	h := p.Headers()
-	_, vni, err := p.Inner(c.TunnelKind)
-	return h.Proto == packet.UDP && h.DstPort == c.TunnelPort && err == nil && vni == c.VNI
+	_, vni, err := p.Inner(c.Tunnel.Kind)
+	return h.Proto == packet.UDP && h.DstPort == c.Tunnel.Port && err == nil && vni == c.Tunnel.VNI
 }
 
 // refIn reports whether one of the alternatives is met; none means anything.

@@ -1,7 +1,6 @@
 package vfp
 
 import (
-	"slices"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
@@ -71,6 +70,7 @@ type Rule struct {
 	counts Counts
 	group  *Group // where it is, at position at, since the group was sealed
 	at     int
+	set    fields // those of Cond that say something, since then
 }
 
 // Given is one answer to a question.
@@ -82,9 +82,15 @@ type Given struct {
 	Answer string
 }
 
-// matches reports whether the rule applies to a packet with headers h.
+// matches reports whether the rule, which is sealed, applies to a packet with headers h.
 func (r *Rule) matches(p *packet.Packet, h *packet.Headers) bool {
-	return r.Cond.match(p, h) && !r.ignoresICMP(h)
+	return r.Cond.matches(r.set, p, h) && !r.ignoresICMP(h)
+}
+
+// matchesNetwork reports whether the rule can apply to a packet of which only the first
+// fragment has what the transport fields ask for.
+func (r *Rule) matchesNetwork(p *packet.Packet, h *packet.Headers) bool {
+	return r.Cond.matches(r.set&^transportFields, p, h) && !r.ignoresICMP(h)
 }
 
 // ignoresICMP reports whether the packet is ICMP and the rule's action never
@@ -92,12 +98,21 @@ func (r *Rule) matches(p *packet.Packet, h *packet.Headers) bool {
 func (r *Rule) ignoresICMP(h *packet.Headers) bool { return isICMP(h) && r.Action.translates() }
 
 // misses lists the predicates that a packet fails.
-func (r *Rule) misses(p *packet.Packet, h *packet.Headers) []trace.Miss {
-	ms := r.Cond.misses(p, h)
-	if r.ignoresICMP(h) && (len(r.Cond.Protos) == 0 || slices.Contains(r.Cond.Protos, h.Proto)) {
+func (r *Rule) misses(p *packet.Packet, h *packet.Headers) (ms []trace.Miss) {
+	missed := r.Cond.missed(r.set, p, h)
+	for left := missed; left != 0; left &= left - 1 {
+		ms = append(ms, condFields[left.first()].miss(&r.Cond, p, h))
+	}
+	if r.wantsNoICMP(missed, h) {
 		ms = append(ms, trace.Miss{Field: "protocol", Want: "TCP or UDP", Got: h.Proto.String()})
 	}
 	return ms
+}
+
+// wantsNoICMP reports whether a packet fails because of the rule's action, where it is
+// not its condition that wants another protocol.
+func (r *Rule) wantsNoICMP(missed fields, h *packet.Headers) bool {
+	return r.ignoresICMP(h) && missed&byProtocol == 0
 }
 
 // keepsFlows reports whether the rule makes flows in a stateful layer.

@@ -129,7 +129,7 @@ func TestEncapOfPings(t *testing.T) {
 func decap() *Port {
 	l := layer("DECAP_IN", 900, nil, []*Rule{
 		{ID: "decap", Priority: 1, Action: Decap{packet.VXLAN},
-			Cond: Cond{Dst: []netip.Prefix{prefix("192.168.1.11")}, TunnelPort: 4789, VNI: 4096}},
+			Cond: Cond{Dst: []netip.Prefix{prefix("192.168.1.11")}, Tunnel: TunnelCond{Port: 4789, VNI: 4096}}},
 		{ID: "(unknown VNI)", Priority: 2, Action: Block{trace.UnknownVNI},
 			Cond: Cond{Protos: []packet.Proto{packet.UDP}, Dst: []netip.Prefix{prefix("192.168.1.11")}, DstPorts: []PortRange{Port1(4789)}}},
 	})

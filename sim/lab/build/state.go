@@ -3,7 +3,6 @@ package build
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
@@ -91,7 +90,7 @@ func port(p *vfp.Port) dump.Port {
 		for _, g := range l.Groups {
 			for _, r := range g.Rules {
 				n := r.Counts()
-				out.Rules = append(out.Rules, dump.Rule{Backends: backends(r.Action), Counts: &dump.RuleCounts{Matched: n.Packets, Dropped: n.Dropped, Bytes: n.Bytes}, Layer: l.Name, Group: g.Name, Name: r.ID, Priority: int(r.Priority), Type: r.Action.Type(), Conditions: conditions(r.Cond)})
+				out.Rules = append(out.Rules, dump.Rule{Backends: backends(r.Action), Counts: &dump.RuleCounts{Matched: n.Packets, Dropped: n.Dropped, Bytes: n.Bytes}, Layer: l.Name, Group: g.Name, Name: r.ID, Priority: int(r.Priority), Type: r.Action.Type(), Conditions: r.Cond.Listing()})
 			}
 		}
 	}
@@ -113,39 +112,3 @@ func backends(a vfp.Action) []netip.AddrPort {
 	return all
 }
 
-// conditions writes what a rule matches in the words of vfpctrl.
-func conditions(c vfp.Cond) []string {
-	var out []string
-	add := func(what string, n int, text func(int) string) {
-		var all []string
-		for i := range n {
-			all = append(all, text(i))
-		}
-		if n > 0 {
-			out = append(out, what+" : "+strings.Join(all, ","))
-		}
-	}
-	add("Protocols", len(c.Protos), func(i int) string { return fmt.Sprint(uint8(c.Protos[i])) })
-	add("Source IP", len(c.Src), func(i int) string { return span(c.Src[i]) })
-	add("Destination IP", len(c.Dst), func(i int) string { return span(c.Dst[i]) })
-	add("Source ports", len(c.SrcPorts), func(i int) string { return c.SrcPorts[i].String() })
-	add("Destination ports", len(c.DstPorts), func(i int) string { return c.DstPorts[i].String() })
-	return out
-}
-
-// span is a prefix as a range: 10.244.4.0-10.244.4.255.
-func span(p netip.Prefix) string {
-	if p.IsSingleIP() {
-		return p.Addr().String()
-	}
-	last := p.Masked().Addr().AsSlice()
-	for i := range last {
-		for bit := range 8 {
-			if 8*i+bit >= p.Bits() {
-				last[i] |= 0x80 >> bit
-			}
-		}
-	}
-	end, _ := netip.AddrFromSlice(last)
-	return p.Masked().Addr().String() + "-" + end.String()
-}

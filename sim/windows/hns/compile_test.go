@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -429,7 +430,13 @@ func condText(c *vfp.Cond) string {
 	if !c.DstMAC.IsZero() {
 		add("to MAC", 1, c.DstMAC)
 	}
-	add("tunnel VNI", int(c.VNI), fmt.Sprintf("%d on UDP port %d", c.VNI, c.TunnelPort))
+	add("tunnel VNI", int(c.Tunnel.VNI), fmt.Sprintf("%d on UDP port %d", c.Tunnel.VNI, c.Tunnel.Port))
+	said := []string{"Protos", "Src", "Dst", "SrcPorts", "DstPorts", "DstMAC", "Tunnel"}
+	for v, i := reflect.ValueOf(*c), 0; i < v.NumField(); i++ {
+		if name := v.Type().Field(i).Name; !v.Field(i).IsZero() && !slices.Contains(said, name) {
+			panic("condText does not say " + name)
+		}
+	}
 	if len(parts) == 0 {
 		return "everything"
 	}

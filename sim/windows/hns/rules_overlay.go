@@ -106,7 +106,7 @@ func (c *Compiler) decapRules(ls *layers, n *Network, given *vfp.Given) {
 	port := tunnelPort(n)
 	ls.add(layerDecap, "(DECAP_IPv4_IN)", vfp.In, &vfp.Rule{
 		ID: fmt.Sprintf("(decap VNI %d)", vsid), Priority: priorityAllow, Flags: vfp.Terminating, Given: given,
-		Cond:   vfp.Cond{Dst: []netip.Prefix{vfp.Host(pa)}, TunnelPort: port, TunnelKind: packet.VXLAN, VNI: vsid},
+		Cond:   vfp.Cond{Dst: []netip.Prefix{vfp.Host(pa)}, Tunnel: vfp.TunnelCond{Port: port, Kind: packet.VXLAN, VNI: vsid}},
 		Action: vfp.Decap{Kind: packet.VXLAN}, Origin: n.Origin, Fact: factDecap,
 	})
 	ls.add(layerDecap, "(DECAP_IPv4_IN)", vfp.In, &vfp.Rule{
