@@ -101,7 +101,7 @@ func TestThreads(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := gocmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("differs from %s (go test ./conformance/diagnose -run TestThreads -update writes it); judge it in docs/posted-bundles.md:\n%s", file, diff)
+		t.Errorf("differs from %s (go test ./conformance/diagnose -run TestThreads -update writes it); judge it in docs/reference/accuracy.md:\n%s", file, diff)
 	}
 }
 
@@ -171,7 +171,7 @@ var scoreRow = regexp.MustCompile("(?m)^\\| `([a-z0-9-]+)`(?: †)? \\| (right|o
 
 // TestPostedScores: the page judges each bundle, and its sums are those of its rows.
 func TestPostedScores(t *testing.T) {
-	page, err := os.ReadFile("../../docs/posted-bundles.md")
+	page, err := os.ReadFile("../../docs/reference/accuracy.md")
 	if err != nil {
 		t.Fatal(err)
 	}

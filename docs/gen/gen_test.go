@@ -99,7 +99,7 @@ func TestAreasHaveTitles(t *testing.T) {
 }
 
 // TestEveryCodeIsExplained: a verdict or reason code that is declared and not
-// explained would be missing from docs/verdicts.md.
+// explained would be missing from docs/reference/verdicts.md.
 func TestEveryCodeIsExplained(t *testing.T) {
 	explained := func(typ, id string) bool {
 		if typ == "Verdict" {

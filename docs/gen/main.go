@@ -1,5 +1,5 @@
 // Command gen writes the parts of the documentation that are generated from
-// the program: docs/fidelity.md from the register of facts, docs/verdicts.md
+// the program: docs/reference/fidelity.md from the register of facts, docs/reference/verdicts.md
 // from the verdicts and reason codes of traces.
 //
 // Run it at the root of the repository: go run ./docs/gen. A test fails when the
@@ -39,8 +39,8 @@ import (
 // pages maps a file under docs/ to its text.
 func pages() map[string][]byte {
 	return map[string][]byte{
-		"fidelity.md": fidelity(evidence.All(), spec.Params()),
-		"verdicts.md": verdicts(trace.Reasons),
+		"reference/fidelity.md": fidelity(evidence.All(), spec.Params()),
+		"reference/verdicts.md": verdicts(trace.Reasons),
 	}
 }
 

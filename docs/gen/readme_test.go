@@ -42,7 +42,7 @@ func TestCommandsPrintWhatTheyAreSaidToPrint(t *testing.T) {
 		t.Fatalf("go build ./cmd/winlab: %v\n%s", err, out)
 	}
 	ran := 0
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/tutorial.md"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/tutorial.md", "docs/on-call.md"} {
 		path := filepath.Join(root, name)
 		page, err := os.ReadFile(path)
 		if err != nil {

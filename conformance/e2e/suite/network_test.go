@@ -67,13 +67,13 @@ func TestLeaveOut(t *testing.T) {
 	}
 	c, apply := on("", "")
 	sure, note := c.LeaveOut(apply)
-	// docs/clusters.md has these figures.
-	page, err := os.ReadFile("../../../docs/clusters.md")
+	// docs/cluster.md has these figures.
+	page, err := os.ReadFile("../../../docs/cluster.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := fmt.Sprintf("%d of %d checks when nothing is known", len(apply)-len(sure), len(apply)); !strings.Contains(strings.ReplaceAll(string(page), "\n", " "), want) {
-		t.Errorf("docs/clusters.md lacks %q", want)
+		t.Errorf("docs/cluster.md lacks %q", want)
 	}
 	// One is about overlay networks, the other about all.
 	if !has(apply, overlayOnly) || has(sure, overlayOnly) || !strings.Contains(note, overlayOnly) || !slices.Contains(c.Notes, note) {

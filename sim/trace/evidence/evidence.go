@@ -2,7 +2,7 @@
 //
 // Every rule that the simulator follows cites a [Fact]: what it says, where it
 // was read and how strong that source is. The facts are declared beside the
-// code that follows them, register themselves here, and docs/fidelity.md is
+// code that follows them, register themselves here, and docs/reference/fidelity.md is
 // generated from the register. The package must know nothing about packets,
 // networks or Kubernetes.
 package evidence
