@@ -35,8 +35,8 @@ func (im *importing) antreaOff() string {
 }
 
 // openVSwitch reports whether the flows of Open vSwitch decide about the packets of a node of Antrea,
-// and not its HNS, which then is not in the lab (decision 57). Only HNS v1 shows the extensions of a
-// switch.
+// and not its HNS, which then is not in the lab (docs/decisions/network-plugins.md).
+// Only HNS v1 shows the extensions of a switch.
 func (im *importing) openVSwitch(n *labNode) bool {
 	if !im.antreaThere() || im.antreaOff() != "" {
 		return false

@@ -19,7 +19,7 @@ import (
 //
 // The answer for one such pair is that of another but for names. Where names stand in it is not
 // guessed: two pairs are traced, and the second answer must be the first one with the names of the
-// second. See decision 61.
+// second. See docs/decisions/reach.md.
 
 // sharing reports whether there may be answers to share.
 func (s *space) sharing() bool { return len(s.c.Plan.Policies) > 0 }

@@ -6,7 +6,7 @@
 // committed files are not what it would write.
 //
 // The command imports every package that registers facts, which nothing else in
-// the module may do; see docs/decisions/0001-house.md.
+// the module may do; see docs/decisions/rooms.md.
 package main
 
 import (

@@ -2,7 +2,7 @@
 // with a comment for each packet and a named interface for each hop.
 //
 // github.com/gopacket/gopacket/pcapgo reads and writes the file formats; see
-// docs/decisions/0002-gopacket.md. This package adds what a replay needs: one
+// docs/decisions/libraries.md. This package adds what a replay needs: one
 // reader for both formats, the number and the place of the packet in every
 // error, and a message that says which part of a damaged file was skipped.
 //

@@ -10,7 +10,7 @@ import (
 // section there. What winlab never fills in is written with the default that the schema gives it,
 // none or unset, so that readers need not know the defaults. Tests read it with a library of
 // others and hold it against the schema; the program does without that library, whose expressions
-// and tables every command would make when it starts (decision 62).
+// and tables every command would make when it starts (docs/reference/speed.md).
 type (
 	sarifLog struct {
 		Schema     string     `json:"$schema"`

@@ -237,7 +237,7 @@ func (p *packer) trace(raw *result.Raw) (ref, error) {
 func (p *packer) packAll() {
 	if p.w == nil {
 		// The standard library's needs more than twice the time of this one, and saves a
-		// twentieth of the page (decision 62).
+		// twentieth of the page (docs/reference/speed.md).
 		p.w, _ = gzip.NewWriterLevel(&p.z, 6) // the error is of levels that there are not
 	}
 	for i, b := range p.parts {

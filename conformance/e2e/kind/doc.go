@@ -2,8 +2,9 @@
 // suite, and takes it away: a control plane and Linux nodes in containers of Docker,
 // podman or nerdctl.
 //
-// It has no Windows node, and simulated ones do not join it: decision 33 says what keeps
-// them from it. A run on it tries what needs no Windows node.
+// It has no Windows node, and simulated ones do not join it
+// (docs/decisions/simulated-cluster.md says why). A run on it tries what needs no
+// Windows node.
 //
 // The package must not know what is tried on the cluster.
 package kind

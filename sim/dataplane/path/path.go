@@ -1,6 +1,6 @@
 // Package path keeps what one packet did on its whole way through a simulation, so that
 // the packets of the flow that follow need not visit the machines again: the path flow,
-// which is to a network what the unified flow is to a port of VFP (decision 40).
+// which is to a network what the unified flow is to a port of VFP (docs/reference/speed.md).
 //
 // A [Record] is filled in while a packet goes its way. Every device that the packet
 // visits says on what the way rests: on counters that count changes, and on flows and

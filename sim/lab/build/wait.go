@@ -15,7 +15,7 @@ import (
 // times Services waits: the ways to the other nodes, and what the model of kube-proxy
 // programs. It is made, in the order in which it would have been, before anybody looks at
 // the node's HNS or sends it a packet (hns.Service.Later, and Stack.OnUse). Pods and what
-// their plugin may refuse are made at once. See decision 41.
+// their plugin may refuse are made at once. See docs/reference/speed.md.
 
 // canWait reports whether a node may do the rest when it is used: its programs are models,
 // and nobody else watches its HNS.

@@ -13,7 +13,7 @@ import (
 // A lab of a real cluster has nodes at which nobody looked. They are as the models of
 // their plugin and of kube-proxy make them, and a real one may have drifted from that. So
 // what becomes of a packet there is the answer to a question: if the nodes are as they are
-// made, what the models say, and if not, nobody knows. See decision 45.
+// made, what the models say, and if not, nobody knows. See docs/decisions/missing-facts.md.
 
 // assumedParam is the question whether nodes at which nobody looked are as they are made; a lab can pin
 // its answer.

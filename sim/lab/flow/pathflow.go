@@ -13,7 +13,7 @@ import (
 
 // pathFlow is what an Injector keeps of a frame's whole way: where it crossed which
 // boundary, and how it ended. A frame with the same headers that is put in at the same
-// place goes the same way, as long as the path holds (decision 40).
+// place goes the same way, as long as the path holds (docs/reference/speed.md).
 type pathFlow struct {
 	key pathKey
 	*path.Flow

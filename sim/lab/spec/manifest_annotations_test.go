@@ -10,7 +10,7 @@ import (
 
 // Every annotation of a pod gives a notice, in a pod and in a template of pods; those that
 // some program of a node reads for the network say who, and those about other things are
-// silent (decision 19).
+// silent (docs/decisions/nothing-in-silence.md).
 func TestAnnotationsOfPods(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]string{
