@@ -7,14 +7,9 @@ BENCHTIME  ?= 1s
 MUTATED    ?= ./sim/windows/hns ./sim/dataplane/vfp ./sim/dataplane/host ./sim/kube/kubeproxy
 MUTANTS    ?= 0
 BENCHCOUNT ?= 3
-# Pinned, and run by the go command: nothing has to be installed.
-STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
-GOCYCLO     = github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0
-# No function may be more complex than this, tests included.
-COMPLEXITY ?= 24
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-envelope bench-live live-programs fuzz mutation lint fmt vet staticcheck complexity cluster upstream e2e cluster-binaries cluster-designs cluster-faults tutorial build install generate wine windows-binaries kube-proxy-differential dlls cross go
+.PHONY: help run test bench bench-envelope bench-live live-programs fuzz mutation lint fmt analysis cluster upstream e2e cluster-binaries cluster-designs cluster-faults tutorial build install generate wine windows-binaries kube-proxy-differential dlls cross go
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,23 +42,20 @@ mutation: go ## what the tests of the packages MUTATED notice when their source 
 	@mkdir -p out
 	@$(GO) run ./internal/mutation -sample $(MUTANTS) -least 85 $(MUTATED) > out/mutation.txt; code=$$?; cat out/mutation.txt; exit $$code
 
-lint: fmt vet staticcheck complexity ## format, vet, staticcheck and complexity only
+lint: fmt analysis ## format, and one pass of the analyzers of vet and staticcheck and of complexity
 
 fmt: go
 	@files=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go' -not -path './bin/*')); \
 	if [ -n "$$files" ]; then echo "not formatted; run gofmt -w on:" >&2; echo "$$files" >&2; exit 1; fi
 
-vet: go
-	$(GO) vet ./...
-	GOOS=windows $(GO) vet ./...
-	cd conformance/e2e && $(GO) vet ./...
-
-staticcheck: go
-	$(GO) run $(STATICCHECK) ./...
-	cd conformance/e2e && $(GO) run $(STATICCHECK) ./...
-
-complexity: go
-	@$(GO) run $(GOCYCLO) -over $(COMPLEXITY) . || { echo "too complex: split these functions (cyclomatic complexity up to $(COMPLEXITY))" >&2; exit 1; }
+# One tool has all analyzers, and the go command caches what it says of each package. What
+# is built for Windows only is looked at without building anything for Windows.
+analysis: go
+	@cd internal/dev/lint && $(GO) build -o ../../../bin/lint .
+	$(GO) vet -vettool=$(CURDIR)/bin/lint ./...
+	bin/lint windows ./...
+	cd conformance/e2e && $(GO) vet -vettool=$(CURDIR)/bin/lint ./...
+	cd internal/dev/lint && $(GO) vet -vettool=$(CURDIR)/bin/lint ./...
 
 # Budgets are multiples of what a packet rewritten by hand costs on this machine, and of what
 # tcprewrite (Debian, Ubuntu: tcpreplay) and Open vSwitch (openvswitch-switch) cost; without
