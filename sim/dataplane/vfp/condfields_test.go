@@ -103,7 +103,8 @@ func (c *condCheck) missesWhatDoesNotMatch(t *testing.T) {
 		for _, p := range c.frames {
 			ms, matches := r.misses(p, p.Headers()), r.matches(p, p.Headers())
 			if (len(ms) == 0) != matches || len(ms) == 1 && (ms[0].Field == "" || ms[0].Want == "" || ms[0].Got == "") {
-				t.Fatalf("miss of row %s in condFields (condfields.go) says %+v, and matches %v\ncondition %+v\npacket %v", c.field, ms, matches, r.Cond, p)
+				t.Fatalf("miss of row %s in condFields (condfields.go) says %+v, and matches %v\ncondition %+v\npacket %v",
+					c.field, ms, matches, r.Cond, p)
 			}
 		}
 	}
@@ -129,7 +130,8 @@ func (c *condCheck) isFound(t *testing.T) {
 // with the index and without.
 func (c *condCheck) isNear(t *testing.T) {
 	t.Helper()
-	for _, other := range []Cond{{Protos: []packet.Proto{packet.TCP}}, {DstPorts: []PortRange{Port1(80)}}, {Dst: []netip.Prefix{Host(addr("10.0.0.2"))}}} {
+	others := []Cond{{Protos: []packet.Proto{packet.TCP}}, {DstPorts: []PortRange{Port1(80)}}, {Dst: []netip.Prefix{Host(addr("10.0.0.2"))}}}
+	for _, other := range others {
 		for _, near := range []bool{false, true} {
 			g := c.group(other)
 			g.index.near = near
@@ -138,7 +140,8 @@ func (c *condCheck) isNear(t *testing.T) {
 				p := c.frames[i]
 				got, want := fmt.Sprint(nearest(l, p, Out)), fmt.Sprint(refNearest(l, p, Out))
 				if got != want {
-					t.Fatalf("nearest, index %v:\ngot  %s\nwant %s\nsee lookup and lacks of row %s in condFields (condfields.go)\npacket %v", near, got, want, c.field, p)
+					t.Fatalf("nearest, index %v:\ngot  %s\nwant %s\nsee lookup and lacks of row %s in condFields (condfields.go)\npacket %v",
+						near, got, want, c.field, p)
 				}
 			}
 		}
@@ -161,9 +164,9 @@ func (c *condCheck) survivesUnifiedFlows(t *testing.T) {
 			for n := range 2 * len(c.frames) {
 				p := c.frames[n%len(c.frames)]
 				if got, want := pt.Process(p.Clone(), Out, &Env{}).Pass, refMatches(cond, p) != blocks; got != want {
-					t.Fatalf("a packet passes %v, by the rules alone %v: an earlier packet has the same key of a unified flow. What matches of row %s in condFields "+
-						"(condfields.go) reads must be in key.unify, key.is and key.hash (key.go), or the row needs inside\ncondition %+v\npacket %v\nframe  %x",
-						got, want, c.field, *cond, p, p.Bytes())
+					t.Fatalf("a packet passes %v, by the rules alone %v: an earlier packet has the same key of a unified flow. "+
+						"What matches of row %s in condFields (condfields.go) reads must be in key.unify, key.is and key.hash (key.go), "+
+						"or the row needs inside\ncondition %+v\npacket %v\nframe  %x", got, want, c.field, *cond, p, p.Bytes())
 				}
 			}
 		}

@@ -111,4 +111,3 @@ func backends(a vfp.Action) []netip.AddrPort {
 	}
 	return all
 }
-

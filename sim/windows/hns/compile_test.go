@@ -479,6 +479,10 @@ func rewriteText(rw packet.Rewrite) string {
 		if rw.Set&f.bit != 0 {
 			parts = append(parts, f.text)
 		}
+		rw.Set &^= f.bit
+	}
+	if rw.Set != 0 {
+		panic(fmt.Sprintf("rewriteText does not say bits %b", rw.Set))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"net/netip"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -50,5 +51,38 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("got  %v\nwant %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// Every header field of a packet is shown when it changes, or is one that nothing on a
+// packet's path changes.
+func TestEveryField(t *testing.T) {
+	unchanged := []string{
+		"EtherType", "VLAN", "IPVersion", "Fragment", "Proto", // decided when the packet is built, or the frame is another one
+		"TOS", "TCPFlags", "ICMPType", "ICMPCode", "IPID", "ICMPSeq", "Seq", "Ack", // the sender's
+		"ARPOp", "ARPSenderMAC", "ARPTargetMAC", "ARPSender", "ARPTarget", // no steps show ARP
+		"L3", "L4", "Payload", "End", // places in the frame
+	}
+	typ := reflect.TypeFor[packet.Headers]()
+	for i := range typ.NumField() {
+		name := typ.Field(i).Name
+		before := packet.Headers{IPVersion: 4, EthSrc: packet.MAC{2}, EthDst: packet.MAC{2}}
+		after := before
+		switch v := reflect.ValueOf(&after).Elem().Field(i); v.Interface().(type) {
+		case packet.MAC:
+			v.Set(reflect.ValueOf(packet.MAC{4}))
+		case netip.Addr:
+			v.Set(reflect.ValueOf(netip.MustParseAddr("10.0.0.9")))
+		case bool:
+			v.SetBool(true)
+		case int:
+			v.SetInt(9)
+		default:
+			v.SetUint(6)
+		}
+		shown := len(Headers(&trace.Recorder{}, &before, &after, MAC|Address|ICMPID|TTL)) != 0
+		if left := slices.Contains(unchanged, name); shown == left {
+			t.Errorf("Headers.%s: shown %v, named as unchanged %v; a field that steps change needs a row in rows (diff.go)", name, shown, left)
+		}
 	}
 }
