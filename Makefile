@@ -40,7 +40,7 @@ test: lint wine ## lint and all tests, those with real Windows programs too
 
 mutation: go ## what the tests of the packages MUTATED notice when their source is changed; MUTANTS of each (0: all)
 	@mkdir -p out
-	@$(GO) run ./internal/mutation -sample $(MUTANTS) -least 85 $(MUTATED) > out/mutation.txt; code=$$?; cat out/mutation.txt; exit $$code
+	@$(GO) run ./internal/dev/mutation -sample $(MUTANTS) -least 85 $(MUTATED) > out/mutation.txt; code=$$?; cat out/mutation.txt; exit $$code
 
 lint: fmt analysis ## format, and one pass of the analyzers of vet and staticcheck and of complexity
 
@@ -62,26 +62,26 @@ analysis: go
 # these their lines are left out. Exits 1 when a budget is exceeded.
 bench: build ## measure beside tcprewrite and Open vSwitch, and print tables of measured against allowed
 	@mkdir -p out
-	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -count $(BENCHCOUNT) ./internal/bench/... ./sim/lab ./sim/lab/flow ./sim/windows/hcn ./internal/capture ./sim/dataplane/packet ./reports/clean > out/bench.txt || { cat out/bench.txt; exit 1; }
-	@$(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -count $(BENCHCOUNT) ./sim/lab/replay ./sim/lab/spec ./sim/lab/build ./conformance/check ./reports/html ./sim/live >> out/bench.txt || { cat out/bench.txt; exit 1; }
-	@$(GO) build -o bin/winlab-peers ./internal/bench/peers
-	@code=0; $(GO) run ./internal/bench/benchtable < out/bench.txt || code=1; echo; $(GO) run ./internal/bench/growth/table || code=1; echo; bin/winlab-peers -rounds $(BENCHCOUNT) || code=1; exit $$code
+	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -count $(BENCHCOUNT) ./internal/dev/bench/... ./sim/lab ./sim/lab/flow ./sim/windows/hcn ./internal/capture ./sim/dataplane/packet ./reports/clean > out/bench.txt || { cat out/bench.txt; exit 1; }
+	@$(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -count $(BENCHCOUNT) ./sim/lab/replay ./sim/lab/labfile ./sim/lab/cluster ./conformance/check ./reports/html ./sim/live >> out/bench.txt || { cat out/bench.txt; exit 1; }
+	@$(GO) build -o bin/winlab-peers ./internal/dev/bench/peers
+	@code=0; $(GO) run ./internal/dev/bench/benchtable < out/bench.txt || code=1; echo; $(GO) run ./internal/dev/bench/growth/table || code=1; echo; bin/winlab-peers -rounds $(BENCHCOUNT) || code=1; exit $$code
 
 # The size for which Kubernetes is tested: 5,000 nodes, 150,000 pods, 10,000 Services.
 bench-envelope: build ## time, memory and growth of a lab of 5,000 nodes and 10,000 Services, profiles in out/; half an hour, and gigabytes
 	@mkdir -p out
-	$(GO) test -run '^$$' -bench '^BenchmarkEnvelope$$' -benchtime 1x -o out/envelope.test -outputdir out -cpuprofile envelope-cpu.pprof ./internal/bench -args -envelope -heap $(CURDIR)/out/envelope-heap.pprof
+	$(GO) test -run '^$$' -bench '^BenchmarkEnvelope$$' -benchtime 1x -o out/envelope.test -outputdir out -cpuprofile envelope-cpu.pprof ./internal/dev/bench -args -envelope -heap $(CURDIR)/out/envelope-heap.pprof
 	$(GO) tool pprof -top -cum -nodecount 40 -show 'winlab|YAMLReader|json' out/envelope.test out/envelope-cpu.pprof
 	$(GO) tool pprof -top -nodecount 25 -sample_index inuse_space out/envelope.test out/envelope-heap.pprof
-	@$(GO) build -o bin/winlab-peers ./internal/bench/peers
-	@code=0; bin/winlab-peers -rounds 1 -envelope -only envelope || code=1; echo; $(GO) run ./internal/bench/growth/table -envelope || code=1; exit $$code
+	@$(GO) build -o bin/winlab-peers ./internal/dev/bench/peers
+	@code=0; bin/winlab-peers -rounds 1 -envelope -only envelope || code=1; echo; $(GO) run ./internal/dev/bench/growth/table -envelope || code=1; exit $$code
 
 live-programs: go wine ## every design and incident up with kube-proxy.exe and the plugins that stay; some minutes
 	@$(GO) run ./sim/real/pinned/pinbuild -if-wine fixtures/windows-binaries/*/
 	$(GO) test -timeout 40m ./sim/live/agree -run '^TestPrograms' -all
 
 bench-live: build ## throughput and round trips of labs that are up, beside a Linux bridge, Open vSwitch and mininet
-	internal/bench/live/run.sh bin/winlab
+	internal/dev/bench/live/run.sh bin/winlab
 
 fuzz: go ## run every fuzz target for FUZZTIME (60s), one after another
 	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
@@ -153,4 +153,4 @@ dlls: go ## build the DLLs through which Windows programs reach winlab's HNS int
 
 generate: go ## write the parts of docs/ that come from the program
 	$(GO) test ./cmd/winlab -run '^TestDocs$$' -update
-	$(GO) run ./docs/gen
+	$(GO) run ./internal/dev/docsgen

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/conformance/offline"
+	"github.com/winlab-dev/winlab/conformance/claims/verify"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -41,7 +41,7 @@ func kindOf(c *result.Check) string {
 // of each kind, and wants what the check has: the same flow with the same paths, the same
 // answers, the same objects.
 func TestCommandsRepeatTheirChecks(t *testing.T) {
-	doc, err := offline.Run(t.Context(), offline.Options{Nodes: fixtures + "/nodes", Paths: []string{
+	doc, err := verify.Run(t.Context(), verify.Options{Nodes: fixtures + "/nodes", Paths: []string{
 		fixtures + "/labs/l2bridge-azure-cni-dual-stack.yaml", fixtures + "/labs/l2bridge-flannel-host-gw.yaml", fixtures + "/labs/overlay-flannel-vxlan.yaml",
 		fixtures + "/labs/ovs-l3.yaml", fixtures + "/incidents"}})
 	if err != nil {

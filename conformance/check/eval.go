@@ -7,9 +7,9 @@ import (
 	"gopkg.in/yaml.v3"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/winlab-dev/winlab/conformance/check/source"
+	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/conformance/claims"
-	"github.com/winlab-dev/winlab/conformance/source"
-	"github.com/winlab-dev/winlab/conformance/subject"
 )
 
 // hits evaluates a rule on a subject.

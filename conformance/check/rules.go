@@ -6,11 +6,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/winlab-dev/winlab/conformance/check/manifest"
+	"github.com/winlab-dev/winlab/conformance/check/nodeconf"
+	"github.com/winlab-dev/winlab/conformance/check/source"
+	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/conformance/claims"
-	"github.com/winlab-dev/winlab/conformance/manifest"
-	"github.com/winlab-dev/winlab/conformance/nodeconf"
-	"github.com/winlab-dev/winlab/conformance/source"
-	"github.com/winlab-dev/winlab/conformance/subject"
 )
 
 // rule is a rule of the ledger with its fields and conditions parsed.

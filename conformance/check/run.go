@@ -12,11 +12,11 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/winlab-dev/winlab/conformance/check/manifest"
+	"github.com/winlab-dev/winlab/conformance/check/nodeconf"
+	"github.com/winlab-dev/winlab/conformance/check/source"
+	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/conformance/claims"
-	"github.com/winlab-dev/winlab/conformance/manifest"
-	"github.com/winlab-dev/winlab/conformance/nodeconf"
-	"github.com/winlab-dev/winlab/conformance/source"
-	"github.com/winlab-dev/winlab/conformance/subject"
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/reports/findings"
 )

@@ -121,7 +121,7 @@ type Resources struct {
 type Doctor struct {
 	// Node is a folder of fixtures/nodes.
 	Node string `yaml:"node"`
-	// Finds is the cause that must be found, as conformance/doctor names it; ""
+	// Finds is the cause that must be found, as conformance/node/doctor names it; ""
 	// means that this claim's causes must not be found.
 	Finds string `yaml:"finds"`
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 // analyzed are the connections that np-guard's netpol-analyzer lists, by "from>to": for each
@@ -153,7 +153,7 @@ func TestAnalyzer(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		c, err := lab.Build(t.Context(), f, lab.Options{Components: spec.Model})
+		c, err := lab.Build(t.Context(), f, lab.Options{Components: labfile.Model})
 		if err != nil {
 			t.Fatal(err)
 		}

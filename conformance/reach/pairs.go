@@ -9,7 +9,7 @@ import (
 	doc "github.com/winlab-dev/winlab/reports/reach"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 // asked is what is asked of one or more clusters at once: flows that are equal in each of
@@ -430,7 +430,7 @@ func protocolName(p packet.Proto) string {
 	return "tcp"
 }
 
-func portsOf(list []spec.ListenPort) []port {
+func portsOf(list []labfile.ListenPort) []port {
 	var all []port
 	for _, l := range list {
 		if p := (port{protocolName(l.Proto), l.Port}); !slices.Contains(all, p) {

@@ -17,18 +17,18 @@ import (
 	doc "github.com/winlab-dev/winlab/reports/reach"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/lab/labtest"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-func built(t testing.TB, path, variant string, set *spec.Setting) *lab.Cluster {
+func built(t testing.TB, path, variant string, set *labfile.Setting) *lab.Cluster {
 	t.Helper()
 	f, err := lab.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := lab.Build(t.Context(), f, lab.Options{Variant: variant, Setting: set, Components: spec.Model})
+	c, err := lab.Build(t.Context(), f, lab.Options{Variant: variant, Setting: set, Components: labfile.Model})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestClassesWithPolicies(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, b.String())
 			}
-			c, err := lab.Build(t.Context(), f, lab.Options{Components: spec.Model})
+			c, err := lab.Build(t.Context(), f, lab.Options{Components: labfile.Model})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,9 +16,9 @@ import (
 
 	doc "github.com/winlab-dev/winlab/reports/reach"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/lab/labtest"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -110,7 +110,7 @@ func based(t *testing.T, base, more string, manifests ...string) *lab.Cluster {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, manifests)
 	}
-	c, err := lab.Build(t.Context(), f, lab.Options{Components: spec.Model})
+	c, err := lab.Build(t.Context(), f, lab.Options{Components: labfile.Model})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, manifests)
 	}
@@ -315,7 +315,7 @@ func TestPoliciesAreTheirText(t *testing.T) {
 	for _, path := range []string{"labs/l2bridge-flannel-host-gw.yaml", "labs/overlay-win-overlay.yaml", "labs/l2bridge-azure-cni.yaml", "labs/nat-winnat.yaml", "labs/overlay-flannel-vxlan.yaml", "plugins/overlay-calico-vxlan.yaml", "plugins/l2bridge-azure-npm.yaml", "plugins/l2bridge-vpc-bridge.yaml"} {
 		c := built(t, "../../fixtures/"+path, "", nil)
 		s := newSpace(c)
-		for _, m := range c.Machines(build.PodKind) {
+		for _, m := range c.Machines(cluster.PodKind) {
 			s.compiled(s.pods[m.Name], func(e *hns.Endpoint) {
 				for i := range e.Policies {
 					p := &e.Policies[i]

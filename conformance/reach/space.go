@@ -15,7 +15,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
@@ -47,7 +47,7 @@ type space struct {
 
 // node is a machine of the cluster with what tells it from others.
 type node struct {
-	*build.Machine
+	*cluster.Machine
 	text string
 	// number is the same for nodes with the same text.
 	number int
@@ -60,7 +60,7 @@ type node struct {
 // pod is a pod with the number of its class so far.
 type pod struct {
 	plan    *plan.Pod
-	machine *build.Machine // nil where it has no network
+	machine *cluster.Machine // nil where it has no network
 	on      *node
 	addrs   []netip.Addr
 	text    string
@@ -134,11 +134,11 @@ var decided = []string{"/File", "/Variant", "/Setting", "/macs", "/scheduled", "
 // newSpace reads a cluster.
 func newSpace(c *lab.Cluster) *space {
 	s := &space{c: c, words: map[string]bool{}, otherWords: map[string]bool{}, at: map[any][]string{}, nodes: map[string]*node{}, pods: map[string]*pod{}, owners: map[netip.Addr]*pod{}, names: map[string]bool{}}
-	for _, m := range c.Machines(build.NodeKind) {
+	for _, m := range c.Machines(cluster.NodeKind) {
 		s.nodes[m.Name], s.names[m.Name] = &node{Machine: m, read: map[string]bool{}}, true
 	}
 	for _, p := range c.Plan.Pods {
-		q := &pod{plan: p, on: s.nodes[p.Node], machine: c.Machine(build.Ref{Kind: build.PodKind, Name: p.Key()})}
+		q := &pod{plan: p, on: s.nodes[p.Node], machine: c.Machine(cluster.Ref{Kind: cluster.PodKind, Name: p.Key()})}
 		s.pods[p.Key()], s.names[p.Name] = q, true
 		if q.machine == nil || q.machine.Stack() == q.on.Stack() {
 			continue
@@ -268,7 +268,7 @@ func (s *space) describe() {
 		plain := s.podText(p)
 		text := plain + labelsText(p, s.words)
 		p.text = digest(text)
-		if sharing && s.owns(p) && s.c.PoliciesInACLs(build.Ref{Kind: build.PodKind, Name: key}) {
+		if sharing && s.owns(p) && s.c.PoliciesInACLs(cluster.Ref{Kind: cluster.PodKind, Name: key}) {
 			p.alone = plain + labelsText(p, s.otherWords)
 		}
 		if p.plan.HostNetwork || len(p.plan.HostPorts) > 0 {

@@ -10,8 +10,8 @@ import (
 	doc "github.com/winlab-dev/winlab/reports/reach"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 // end is a machine, or a Service, that a flow can begin or end at.
@@ -23,7 +23,7 @@ type end struct {
 	node, system string
 	// key is equal for ends that are equal but for their names and addresses.
 	key    string
-	listen []spec.ListenPort
+	listen []labfile.ListenPort
 	// why says why no flow is sent to it where it listens nowhere.
 	why string
 
@@ -69,7 +69,7 @@ func alone(c *lab.Cluster) *view { return newView(c, nil) }
 func newView(c *lab.Cluster, s *space) *view {
 	v := &view{c: c, s: s, ends: map[string]*end{}, backends: map[string]*backends{}}
 	systems := map[string]string{}
-	for _, m := range c.Machines(build.NodeKind) {
+	for _, m := range c.Machines(cluster.NodeKind) {
 		systems[m.Name] = cmp.Or(m.Node.Plan.Build, "linux")
 	}
 	for _, p := range c.Plan.Pods {
@@ -86,7 +86,7 @@ func newView(c *lab.Cluster, s *space) *view {
 		}
 		return strconv.Itoa(numbers[text])
 	}
-	for _, m := range c.Machines(build.NodeKind) {
+	for _, m := range c.Machines(cluster.NodeKind) {
 		e := &end{kind: doc.Node, ref: "node/" + m.Name, name: m.Name, node: m.Name, listen: m.Node.Plan.Listen, system: systems[m.Name]}
 		if e.key = e.ref; s != nil {
 			e.key = "node " + number(s.nodes[m.Name].text)
@@ -130,7 +130,7 @@ func (v *view) services(number func(string) string) {
 			e.why = "it has no address of its own"
 		}
 		for _, p := range s.Ports {
-			e.listen = append(e.listen, spec.ListenPort{Proto: p.Proto, Port: p.Port})
+			e.listen = append(e.listen, labfile.ListenPort{Proto: p.Proto, Port: p.Port})
 		}
 		b := &backends{on: map[string][]string{}, pods: map[string]string{}}
 		for _, x := range s.Endpoints {

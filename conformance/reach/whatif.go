@@ -12,9 +12,9 @@ import (
 	"github.com/winlab-dev/winlab/reports/diff"
 	doc "github.com/winlab-dev/winlab/reports/reach"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -100,9 +100,9 @@ func seenAs(c *lab.Cluster, t *trace.Trace, src string) string {
 	switch m := c.Owner(a); {
 	case m == nil:
 		return "another address"
-	case m.Kind == build.NodeKind && m.Name == t.Flow.Node:
+	case m.Kind == cluster.NodeKind && m.Name == t.Flow.Node:
 		return "the sender's node"
-	case m.Kind == build.NodeKind:
+	case m.Kind == cluster.NodeKind:
 		return "another node"
 	}
 	return "another address"
@@ -219,11 +219,11 @@ func Delete(p *plan.Plan, objects []string) error {
 		switch kind {
 		case "netpol", "networkpolicy":
 			have = keys(p.Policies)
-			p.Policies = slices.DeleteFunc(slices.Clone(p.Policies), func(n *spec.Policy) bool { return n.Key() == key })
+			p.Policies = slices.DeleteFunc(slices.Clone(p.Policies), func(n *labfile.Policy) bool { return n.Key() == key })
 		case "svc", "service":
 			have = keys(p.Services)
-			p.Services = slices.DeleteFunc(slices.Clone(p.Services), func(s *spec.Service) bool { return s.Key() == key })
-			p.Slices = slices.DeleteFunc(slices.Clone(p.Slices), func(s *spec.Slice) bool { return s.Namespace+"/"+s.Service == key })
+			p.Services = slices.DeleteFunc(slices.Clone(p.Services), func(s *labfile.Service) bool { return s.Key() == key })
+			p.Slices = slices.DeleteFunc(slices.Clone(p.Slices), func(s *labfile.Slice) bool { return s.Namespace+"/"+s.Service == key })
 		case "pod":
 			have = keys(p.Pods)
 			p.Pods = slices.DeleteFunc(slices.Clone(p.Pods), func(o *plan.Pod) bool { return o.Key() == key })

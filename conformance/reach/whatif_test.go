@@ -8,10 +8,10 @@ import (
 	"github.com/winlab-dev/winlab/reports/diff"
 	doc "github.com/winlab-dev/winlab/reports/reach"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -21,10 +21,10 @@ const (
 )
 
 // set is a setting of a lab with kube-proxy's flags, if any.
-func set(kubernetes, build string, flags ...string) *spec.Setting {
-	s := &spec.Setting{Kubernetes: kubernetes, Build: build}
+func set(kubernetes, build string, flags ...string) *labfile.Setting {
+	s := &labfile.Setting{Kubernetes: kubernetes, Build: build}
 	if len(flags) > 0 {
-		s.Proxy = &spec.Proxy{Mode: "kernelspace", Flags: flags}
+		s.Proxy = &labfile.Proxy{Mode: "kernelspace", Flags: flags}
 	}
 	return s
 }
@@ -47,7 +47,7 @@ func TestDocumentedChanges(t *testing.T) {
 	}
 	for _, x := range []struct {
 		name, lab string
-		a, b      *spec.Setting
+		a, b      *labfile.Setting
 		want      []group
 	}{
 		// KB4571748: a node reaches node ports on its own address (LocalRoutedVip).
@@ -137,7 +137,7 @@ func TestDeletedPolicies(t *testing.T) {
 			if err := Delete(p, []string{"netpol/" + np.Name}); err != nil {
 				t.Fatal(err)
 			}
-			x, err := build.New(t.Context(), p, build.Options{Components: spec.Model})
+			x, err := cluster.New(t.Context(), p, cluster.Options{Components: labfile.Model})
 			if err != nil {
 				t.Fatal(err)
 			}

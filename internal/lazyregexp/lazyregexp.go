@@ -3,7 +3,7 @@
 // A program pays for every expression that a package compiles while it is initialised, also
 // when it asks for something else: winlab has a hundred of them for the output of Windows
 // nodes, and a trace reads none. The methods are those of [regexp.Regexp] that winlab uses.
-// go test ./internal/house compiles every expression, so that a mistake in one is not found by
+// go test ./internal/dev/house compiles every expression, so that a mistake in one is not found by
 // a user. The package must know nothing of what the expressions are for.
 package lazyregexp
 

@@ -24,7 +24,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/gopacket/pcapgo"
 
-	"github.com/winlab-dev/winlab/conformance/offline"
+	"github.com/winlab-dev/winlab/conformance/claims/verify"
 	"github.com/winlab-dev/winlab/reports/diff"
 	"github.com/winlab-dev/winlab/reports/result"
 )
@@ -32,7 +32,7 @@ import (
 // reportFile is the report of two designs and of all incidents, made once: real data, because
 // readers ask about it.
 var reportFile = sync.OnceValues(func() (string, error) {
-	doc, err := offline.Run(context.Background(), offline.Options{Paths: []string{"../../fixtures/labs/overlay-flannel-vxlan.yaml", "../../fixtures/labs/l2bridge-azure-cni.yaml", "../../fixtures/incidents"}, Tool: "winlab test", Command: "winlab run"})
+	doc, err := verify.Run(context.Background(), verify.Options{Paths: []string{"../../fixtures/labs/overlay-flannel-vxlan.yaml", "../../fixtures/labs/l2bridge-azure-cni.yaml", "../../fixtures/incidents"}, Tool: "winlab test", Command: "winlab run"})
 	if err != nil {
 		return "", err
 	}
@@ -499,7 +499,7 @@ func TestPluginAuthor(t *testing.T) {
 	t.Chdir(dir)
 	run := func() *result.Document {
 		t.Helper()
-		doc, err := offline.Run(t.Context(), offline.Options{Paths: []string{"fixtures/labs/l2bridge-flannel-host-gw.yaml"}, Tool: "winlab test", Command: "winlab run"})
+		doc, err := verify.Run(t.Context(), verify.Options{Paths: []string{"fixtures/labs/l2bridge-flannel-host-gw.yaml"}, Tool: "winlab test", Command: "winlab run"})
 		if err != nil {
 			t.Fatal(err)
 		}

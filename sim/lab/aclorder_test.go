@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -31,7 +31,7 @@ func TestACLOrder(t *testing.T) {
 		if got := string(tr.Verdict) + " " + string(tr.Reason); got != tt.want {
 			t.Errorf("%s: %s, want %s (%s)", tt.name, got, tt.want, tr.Summary)
 		}
-		if asks := len(tr.Open) == 1 && tr.Open[0].Param == spec.ParamLayerOrder && strings.Contains(tr.Summary, "ACLs of a container see"); asks != (tr.Verdict == trace.Varies) {
+		if asks := len(tr.Open) == 1 && tr.Open[0].Param == labfile.ParamLayerOrder && strings.Contains(tr.Summary, "ACLs of a container see"); asks != (tr.Verdict == trace.Varies) {
 			t.Errorf("%s: open %+v (%s)", tt.name, tr.Open, tr.Summary)
 		}
 	}

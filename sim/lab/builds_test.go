@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
@@ -124,10 +124,10 @@ func TestUnknownBuilds(t *testing.T) {
 	if _, err := c.Resolve(t.Context(), "pod/client", "web", ""); err == nil || !strings.Contains(err.Error(), "win1 (unknown), node win2 (10.0.20348)") || !strings.Contains(err.Error(), "--windows") {
 		t.Errorf("resolve: %v", err)
 	}
-	if _, err := lab.Build(t.Context(), c.Plan.File, lab.Options{Components: spec.Real}); err == nil || !strings.Contains(err.Error(), "needs one") {
+	if _, err := lab.Build(t.Context(), c.Plan.File, lab.Options{Components: labfile.Real}); err == nil || !strings.Contains(err.Error(), "needs one") {
 		t.Errorf("real components: %v", err)
 	}
-	s, err := lab.Build(t.Context(), c.Plan.File, lab.Options{Setting: &spec.Setting{Kubernetes: "1.20", Build: "10.0.17763.1432"}})
+	s, err := lab.Build(t.Context(), c.Plan.File, lab.Options{Setting: &labfile.Setting{Kubernetes: "1.20", Build: "10.0.17763.1432"}})
 	if err != nil {
 		t.Fatal(err)
 	}

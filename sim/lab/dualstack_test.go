@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 // dualFlow is a flow in a setting of a dual-stack lab: "FROM > TO[ 6]" and what becomes
@@ -50,9 +50,9 @@ func TestDualStackDecides(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			set := &spec.Setting{Kubernetes: c.kubernetes, Build: c.build}
+			set := &labfile.Setting{Kubernetes: c.kubernetes, Build: c.build}
 			if c.gates != "" {
-				set.Proxy = &spec.Proxy{Mode: "kernelspace", Flags: []string{"--network-name=winl2bridge", "--hostname-override={{nodeName}}", "--feature-gates=" + c.gates, "--enable-dsr=true"}}
+				set.Proxy = &labfile.Proxy{Mode: "kernelspace", Flags: []string{"--network-name=winl2bridge", "--hostname-override={{nodeName}}", "--feature-gates=" + c.gates, "--enable-dsr=true"}}
 			}
 			cl, err := lab.Build(t.Context(), f, lab.Options{Setting: set})
 			if err != nil {

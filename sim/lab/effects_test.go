@@ -17,12 +17,12 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
-	"github.com/winlab-dev/winlab/conformance/offline"
+	"github.com/winlab-dev/winlab/conformance/claims/verify"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
@@ -155,7 +155,7 @@ func (c *effectCase) outcome(t *testing.T, with bool) outcome {
 			}
 		}
 	}
-	text, err := yaml.Marshal(map[string]any{"apiVersion": spec.APIVersion, "kind": spec.Kind, "metadata": meta, "spec": body})
+	text, err := yaml.Marshal(map[string]any{"apiVersion": labfile.APIVersion, "kind": labfile.Kind, "metadata": meta, "spec": body})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func (c *effectCase) observe(t *testing.T, path string) (o outcome) {
 	if err != nil {
 		return outcome{err: err}
 	}
-	cl, err := lab.Build(t.Context(), f, lab.Options{Components: spec.Model})
+	cl, err := lab.Build(t.Context(), f, lab.Options{Components: labfile.Model})
 	if err != nil {
 		return outcome{err: err}
 	}
@@ -300,7 +300,7 @@ func (o *outcome) flow(t *testing.T, cl *lab.Cluster, text string) {
 	t.Helper()
 	if from, rest, ok := strings.Cut(text, " ? "); ok {
 		name, tool, _ := strings.Cut(rest, " ")
-		r, err := cl.Run(t.Context(), spec.Flow{From: from, To: "name/" + name, Resolve: tool})
+		r, err := cl.Run(t.Context(), labfile.Flow{From: from, To: "name/" + name, Resolve: tool})
 		o.lines = append(o.lines, fmt.Sprintf("%s: %s %s %v", text, r.Verdict, r.Summary, err))
 		if r.Lookup != nil {
 			for _, q := range r.Lookup.Queries {
@@ -338,7 +338,7 @@ func (o *outcome) run(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := offline.Run(t.Context(), offline.Options{Paths: []string{path}, Ledger: ledger, Components: spec.Model})
+	doc, err := verify.Run(t.Context(), verify.Options{Paths: []string{path}, Ledger: ledger, Components: labfile.Model})
 	if err != nil {
 		o.err = err
 		return
@@ -519,7 +519,7 @@ func covered(t *testing.T, kind string, items []string) {
 func TestEveryFieldOfALabHasACase(t *testing.T) {
 	t.Parallel()
 	var items []string
-	schemaItems(reflect.TypeFor[spec.Lab](), "", &items)
+	schemaItems(reflect.TypeFor[labfile.Lab](), "", &items)
 	if len(items) < 100 {
 		t.Fatalf("%d fields found", len(items))
 	}
@@ -542,10 +542,10 @@ func TestEveryFieldOfALabHasACase(t *testing.T) {
 }
 
 // Every field of a manifest that is read has a case; those that are not are compared
-// with Kubernetes' types in sim/lab/spec.
+// with Kubernetes' types in sim/lab/labfile.
 func TestEveryFieldOfAManifestHasACase(t *testing.T) {
 	t.Parallel()
-	covered(t, "the field", spec.ManifestFields())
+	covered(t, "the field", labfile.ManifestFields())
 }
 
 // Every bug of a build has a case.
@@ -593,7 +593,7 @@ func TestEveryFeatureHasACase(t *testing.T) {
 func TestEveryParameterHasACase(t *testing.T) {
 	t.Parallel()
 	var items []string
-	for _, p := range spec.Params() {
+	for _, p := range labfile.Params() {
 		items = append(items, "param."+p.Name)
 	}
 	covered(t, "the parameter", items)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
@@ -35,15 +35,15 @@ func Example() {
 // cluster is a lab that is made in Go: two Windows nodes with win-bridge and a pod
 // on each. A test of a plugin puts its own configuration file here.
 func cluster(ctx context.Context) (*lab.Cluster, error) {
-	f, err := lab.New("two-nodes", spec.Spec{
+	f, err := lab.New("two-nodes", labfile.Spec{
 		Kubernetes: "1.36",
-		Network:    spec.Network{Plugin: "win-bridge", Conf: "../../fixtures/cni/win-bridge.conf"},
-		Nodes: []spec.Node{
-			{Name: "win1", Build: "10.0.20348.2762", Routes: []spec.Route{{To: "10.244.1.0/24", Via: "192.168.1.11"}}},
-			{Name: "win2", Build: "10.0.20348.2762", Routes: []spec.Route{{To: "10.244.0.0/24", Via: "192.168.1.10"}}},
+		Network:    labfile.Network{Plugin: "win-bridge", Conf: "../../fixtures/cni/win-bridge.conf"},
+		Nodes: []labfile.Node{
+			{Name: "win1", Build: "10.0.20348.2762", Routes: []labfile.Route{{To: "10.244.1.0/24", Via: "192.168.1.11"}}},
+			{Name: "win2", Build: "10.0.20348.2762", Routes: []labfile.Route{{To: "10.244.0.0/24", Via: "192.168.1.10"}}},
 		},
-		Pods: []spec.Pod{{Name: "client", Node: "win1"}, {Name: "web", Node: "win2", Listen: []string{"tcp/80"}}},
-		DNS:  spec.DNS{Off: true},
+		Pods: []labfile.Pod{{Name: "client", Node: "win1"}, {Name: "web", Node: "win2", Listen: []string{"tcp/80"}}},
+		DNS:  labfile.DNS{Off: true},
 	})
 	if err != nil {
 		return nil, err

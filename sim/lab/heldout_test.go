@@ -11,7 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -63,7 +63,7 @@ func readHeldOut(t *testing.T) heldOutList {
 	return l
 }
 
-func heldOutFlow(f spec.Flow) string {
+func heldOutFlow(f labfile.Flow) string {
 	s := f.From + " -> " + f.To
 	switch {
 	case f.Resolve != "":
@@ -196,9 +196,9 @@ func TestOnlyBackend(t *testing.T) {
 		backends map[string]string
 		pass     bool
 	}{
-		{map[string]string{"web-1": "delivered", "web-2": spec.NotChosen}, true},
+		{map[string]string{"web-1": "delivered", "web-2": labfile.NotChosen}, true},
 		{map[string]string{"web-1": "dropped"}, false},
-		{map[string]string{"web-1": spec.NotChosen}, false},
+		{map[string]string{"web-1": labfile.NotChosen}, false},
 		{map[string]string{"web-2": "delivered"}, false},
 	} {
 		fl.Backends = k.backends

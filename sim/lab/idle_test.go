@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 // afterWait opens a connection in a cluster's lab, waits, sends on it, and returns the
 // verdict.
 func afterWait(t *testing.T, f *File, from, wait string) string {
 	t.Helper()
-	f.Lab.Spec.Flows = []spec.Flow{{Name: "opened", Connection: "c", From: from, To: "host/internet:443"}}
-	f.Lab.Spec.Steps = []spec.Step{{Name: "later", Wait: wait, Flows: []spec.Flow{{Name: "later", Connection: "c"}}}}
+	f.Lab.Spec.Flows = []labfile.Flow{{Name: "opened", Connection: "c", From: from, To: "host/internet:443"}}
+	f.Lab.Spec.Steps = []labfile.Step{{Name: "later", Wait: wait, Flows: []labfile.Flow{{Name: "later", Connection: "c"}}}}
 	c, err := Build(t.Context(), f, Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -20,16 +20,16 @@ package lab
 import (
 	"context"
 
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/real/components"
 )
 
 // File is a lab that was read, with all its variants checked. Its fields are
 // explained in [spec.Spec].
-type File = spec.File
+type File = labfile.File
 
 // Cluster is a cluster that was built, ready for flows.
 type Cluster = flow.Cluster
@@ -39,27 +39,29 @@ type Request = flow.Request
 
 // Load reads a lab file and its bases. All mistakes are in the error, each with
 // file, line and column.
-func Load(path string) (*File, error) { return spec.Load(path) }
+func Load(path string) (*File, error) { return labfile.Load(path) }
 
 // LoadShown is [Load] for a lab that was made of something else, which the origins of its objects
 // name.
-func LoadShown(path string, shown spec.Shown) (*File, error) { return spec.LoadShown(path, shown) }
+func LoadShown(path string, shown labfile.Shown) (*File, error) {
+	return labfile.LoadShown(path, shown)
+}
 
 // Parse reads a lab from memory; path is its name, and names of files in the lab
 // are relative to its folder.
-func Parse(path string, data []byte) (*File, error) { return spec.Parse(path, data) }
+func Parse(path string, data []byte) (*File, error) { return labfile.Parse(path, data) }
 
 // New makes a lab of a specification. What it leaves out has the same defaults as
 // in a file, and it is checked in the same way; names of files are relative to the
 // working folder.
-func New(name string, s spec.Spec) (*File, error) { return spec.New(name, s) }
+func New(name string, s labfile.Spec) (*File, error) { return labfile.New(name, s) }
 
 // Options choose a state and versions of a lab.
 type Options struct {
 	// Variant is the name of one of the lab's variants.
 	Variant string
 	// Setting replaces the lab's own versions.
-	Setting *spec.Setting
+	Setting *labfile.Setting
 	// Components is spec.Model, or spec.Real for whatever can be run; "" is what
 	// the lab says.
 	Components string
@@ -83,10 +85,10 @@ func Build(ctx context.Context, f *File, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if open := p.OpenBuilds(); len(open) > 0 && (o.Keep || o.Components == spec.Real || o.Components == "" && p.File.Lab.Spec.Proxy.Components == spec.Real || o.Objects != "" || o.Proxies != "") {
+	if open := p.OpenBuilds(); len(open) > 0 && (o.Keep || o.Components == labfile.Real || o.Components == "" && p.File.Lab.Spec.Proxy.Components == labfile.Real || o.Objects != "" || o.Proxies != "") {
 		return nil, p.Wrap(&flow.ErrBuilds{Nodes: open}) // programs run on one cluster
 	}
-	c, err := build.New(ctx, p, build.Options{Components: o.Components, Pool: o.Pool, Keep: o.Keep, Later: o.Later, Objects: o.Objects, Proxies: o.Proxies})
+	c, err := cluster.New(ctx, p, cluster.Options{Components: o.Components, Pool: o.Pool, Keep: o.Keep, Later: o.Later, Objects: o.Objects, Proxies: o.Proxies})
 	if err != nil {
 		return nil, err
 	}

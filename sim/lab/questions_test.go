@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
@@ -12,8 +12,8 @@ import (
 // that the code knows, and every parameter that says it is open is a question, or a fact that
 // nobody has looked at.
 func TestQuestionsAreParameters(t *testing.T) {
-	params := map[string]spec.Param{}
-	for _, p := range spec.Params() {
+	params := map[string]labfile.Param{}
+	for _, p := range labfile.Params() {
 		params[p.Name] = p
 		if p.Open && p.Fact == (evidence.QuestionOf(p.Name) != nil) {
 			t.Errorf("parameter %s is open: it must be either a question or a fact", p.Name)

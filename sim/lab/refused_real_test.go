@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -32,7 +32,7 @@ func TestProgramsThatFail(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			for _, components := range []string{spec.Model, spec.Real} {
+			for _, components := range []string{labfile.Model, labfile.Real} {
 				f, err := Parse("testdata/x.yaml", []byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec:\n  base: ../../../fixtures/labs/overlay-win-overlay.yaml\n"+c.spec))
 				if err != nil {
 					t.Fatal(err)
@@ -41,7 +41,7 @@ func TestProgramsThatFail(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", components, err)
 				}
-				if components == spec.Real && len(cl.Components) == 0 {
+				if components == labfile.Real && len(cl.Components) == 0 {
 					t.Error("no program ran")
 				}
 				tr, err := cl.Trace(t.Context(), Request{From: c.from, To: c.to})

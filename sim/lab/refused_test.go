@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/sim/lab/build"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
@@ -109,10 +109,10 @@ func TestKubeletTriesAgain(t *testing.T) {
 	t.Parallel()
 	taken := Request{From: "pod/new", To: "pod/kube-system/coredns-0:53"}
 	c := inStory(t,
-		spec.Step{Name: "refused", Pods: []spec.Pod{{Name: "new", Node: "win1", Address: "10.244.1.3"}, {Name: "other", Node: "win1", Address: "10.244.1.3"}}},
-		spec.Step{Name: "deleted", Delete: []string{"pod/other"}},
-		spec.Step{Name: "free", Delete: []string{"pod/client"}})
-	addr := c.Machine(build.Ref{Kind: build.PodKind, Name: "default/client"}).Address.String()
+		labfile.Step{Name: "refused", Pods: []labfile.Pod{{Name: "new", Node: "win1", Address: "10.244.1.3"}, {Name: "other", Node: "win1", Address: "10.244.1.3"}}},
+		labfile.Step{Name: "deleted", Delete: []string{"pod/other"}},
+		labfile.Step{Name: "free", Delete: []string{"pod/client"}})
+	addr := c.Machine(cluster.Ref{Kind: cluster.PodKind, Name: "default/client"}).Address.String()
 	if addr != "10.244.1.3" {
 		t.Fatalf("the story's client has %s", addr)
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/sim/lab/build"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -63,7 +63,7 @@ func roundTripFlows() []Request {
 func TestRoundTrip(t *testing.T) {
 	for _, d := range roundTripDesigns {
 		settings := design(t, d.name).Lab.Spec.Settings
-		all := []*spec.Setting{nil}
+		all := []*labfile.Setting{nil}
 		nodes := []string{"win1"}
 		if !testing.Short() {
 			nodes = append(nodes, "win2")
@@ -88,7 +88,7 @@ func TestRoundTrip(t *testing.T) {
 type roundTrip struct {
 	name       string
 	withoutHNS bool
-	setting    *spec.Setting
+	setting    *labfile.Setting
 	orig       *Cluster
 	flows      []Request
 	want       []string
@@ -167,7 +167,7 @@ func (r *roundTrip) form(t *testing.T, f dump.Form, node string) {
 // does not carry is not made up: a lab whose hnsDump is the form alone says which objects
 // it lacks.
 func (r *roundTrip) carried(t *testing.T, f dump.Form, node string) {
-	s, err := r.orig.Machine(build.Ref{Kind: build.NodeKind, Name: node}).Node.State()
+	s, err := r.orig.Machine(cluster.Ref{Kind: cluster.NodeKind, Name: node}).Node.State()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ func (r *roundTrip) reread(t *testing.T, node, form string, edit ...func(dir str
 	t.Helper()
 	c, name := r.orig, r.name
 	dir := t.TempDir()
-	s, err := c.Machine(build.Ref{Kind: build.NodeKind, Name: node}).Node.State()
+	s, err := c.Machine(cluster.Ref{Kind: cluster.NodeKind, Name: node}).Node.State()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +364,7 @@ func (r *roundTrip) reread(t *testing.T, node, form string, edit ...func(dir str
 	var b strings.Builder
 	// The name of a lab decides on ids and MAC addresses.
 	fmt.Fprintf(&b, "apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: %s}\nspec:\n  base: %s.yaml\n  nodes: [{name: %s, hnsDump: [%s]}]\n  pods:\n", name, name, node, of)
-	for _, m := range c.Machines(build.PodKind) {
+	for _, m := range c.Machines(cluster.PodKind) {
 		if m.Node.Name == node {
 			_, pod, _ := strings.Cut(m.Ref.Name, "/")
 			fmt.Fprintf(&b, "    - {name: %s, address: %s}\n", pod, m.Address)

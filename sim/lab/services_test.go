@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -37,7 +37,7 @@ func TestNamedTargetPort(t *testing.T) {
 	for _, design := range []string{"l2bridge-flannel-host-gw", "overlay-flannel-vxlan", "transparent-ovn-kubernetes"} {
 		for _, version := range []string{"1.20", "1.33", "1.34"} {
 			f := overDesign(t, design, namedPorts, "  pods: [{name: other, node: win2, labels: {app: web}, listen: [tcp/8081]}]\n")
-			c, err := lab.Build(t.Context(), f, lab.Options{Setting: &spec.Setting{Kubernetes: version}})
+			c, err := lab.Build(t.Context(), f, lab.Options{Setting: &labfile.Setting{Kubernetes: version}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +103,7 @@ func TestTroublesAreInTheTrace(t *testing.T) {
 		{"no backend", "l2bridge-flannel-host-gw", "1.36", "", "pod/client", "svc/nobody:80", "no backend that can be used: no load balancer", "the Service has no endpoints"},
 	} {
 		f := overDesign(t, c.design, sharedAddress, c.more+pods)
-		cl, err := lab.Build(t.Context(), f, lab.Options{Setting: &spec.Setting{Kubernetes: c.version}})
+		cl, err := lab.Build(t.Context(), f, lab.Options{Setting: &labfile.Setting{Kubernetes: c.version}})
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/sim/lab/build"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -77,7 +77,7 @@ func TestIdle(t *testing.T) {
 }
 
 // inStory builds the story with another end.
-func inStory(t *testing.T, steps ...spec.Step) *Cluster {
+func inStory(t *testing.T, steps ...labfile.Step) *Cluster {
 	t.Helper()
 	f, err := Load("testdata/story.yaml")
 	if err != nil {
@@ -96,17 +96,17 @@ func TestStepsThatFail(t *testing.T) {
 	t.Parallel()
 	for _, s := range []struct {
 		name string
-		step spec.Step
+		step labfile.Step
 		want string
 	}{
-		{"a call that should fail", spec.Step{HNS: []HNSCall{{Node: "win1", Restart: true, Error: "0x803b0013"}}}, "step bad: HNS call 1 on win1 succeeded, but should fail with 0x803b0013"},
-		{"HNS where there is none", spec.Step{Restart: []string{"hns/linux1"}}, "step bad: hns/linux1: the node has no HNS in this lab"},
+		{"a call that should fail", labfile.Step{HNS: []HNSCall{{Node: "win1", Restart: true, Error: "0x803b0013"}}}, "step bad: HNS call 1 on win1 succeeded, but should fail with 0x803b0013"},
+		{"HNS where there is none", labfile.Step{Restart: []string{"hns/linux1"}}, "step bad: hns/linux1: the node has no HNS in this lab"},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			s.step.Name = "bad"
-			c := inStory(t, spec.Step{Name: "good", Wait: "1s"}, s.step)
+			c := inStory(t, labfile.Step{Name: "good", Wait: "1s"}, s.step)
 			err := c.GoTo(t.Context(), "bad")
-			var undone *build.StepError
+			var undone *cluster.StepError
 			if !errors.As(err, &undone) || undone.Step != "bad" || !strings.Contains(err.Error(), s.want) {
 				t.Errorf("got %v\nwant %s", err, s.want)
 			}
@@ -151,7 +151,7 @@ func TestNodesStartAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, node := range []string{"win1", "linux1"} {
 				f := design(t, name)
-				f.Lab.Spec.Steps = []spec.Step{{Name: "again", Restart: []string{"node/" + node}}}
+				f.Lab.Spec.Steps = []labfile.Step{{Name: "again", Restart: []string{"node/" + node}}}
 				c, err := Build(t.Context(), f, Options{})
 				if err != nil {
 					t.Fatal(err)

@@ -10,16 +10,16 @@ import (
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	build "github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/lab/labtest"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // both is one lab built twice: where what can wait waits, and at once.
-func both(t *testing.T, f *lab.File, variant string, set *spec.Setting) (waits, eager *lab.Cluster) {
+func both(t *testing.T, f *lab.File, variant string, set *labfile.Setting) (waits, eager *lab.Cluster) {
 	t.Helper()
 	made := func(o build.Options) *lab.Cluster {
 		p, err := plan.New(f, variant, set)
@@ -32,7 +32,7 @@ func both(t *testing.T, f *lab.File, variant string, set *spec.Setting) (waits, 
 		}
 		return flow.New(c)
 	}
-	return made(build.Options{Components: spec.Model}), made(build.Options{Components: spec.Model, Eager: true})
+	return made(build.Options{Components: labfile.Model}), made(build.Options{Components: labfile.Model, Eager: true})
 }
 
 // sameTrace sends a request through both.

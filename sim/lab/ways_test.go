@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -132,6 +132,6 @@ func loadCluster(t *testing.T, name string) *Cluster {
 }
 
 // pod finds a pod of a cluster.
-func pod(c *Cluster, name string) *build.Machine {
-	return c.Machine(build.Ref{Kind: build.PodKind, Name: name})
+func pod(c *Cluster, name string) *cluster.Machine {
+	return c.Machine(cluster.Ref{Kind: cluster.PodKind, Name: name})
 }

@@ -2,20 +2,20 @@ package lab
 
 import (
 	"github.com/winlab-dev/winlab/sim/lab/flow"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 // The words of a lab file, for tests that write much of it.
 type (
-	Setting       = spec.Setting
-	Flow          = spec.Flow
-	HNSCall       = spec.HNSCall
-	HNSSelector   = spec.HNSSelector
-	HNSPolicyCall = spec.HNSPolicyCall
+	Setting       = labfile.Setting
+	Flow          = labfile.Flow
+	HNSCall       = labfile.HNSCall
+	HNSSelector   = labfile.HNSSelector
+	HNSPolicyCall = labfile.HNSPolicyCall
 	Outcome       = flow.Result
 )
 
 const (
-	Model        = spec.Model
-	NotDelivered = spec.NotDelivered
+	Model        = labfile.Model
+	NotDelivered = labfile.NotDelivered
 )

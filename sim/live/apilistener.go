@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
-	"github.com/winlab-dev/winlab/sim/lab/build"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 // apiMachine is the machine of the API server that kube-proxy.exe asks, and its address
 // there: the Linux node that has one in the lab, else the first Linux node. ok is false in
 // a lab without one. The lock is held.
 func (n *Net) apiMachine() (name string, at netip.Addr, ok bool) {
-	apiServer := spec.ListenPort{Proto: packet.TCP, Port: build.APIPort}
+	apiServer := labfile.ListenPort{Proto: packet.TCP, Port: cluster.APIPort}
 	for _, node := range n.c.Nodes {
 		has := slices.Contains(node.Plan.Listen, apiServer)
 		if !node.Plan.Windows() && (has || !ok) {

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 )
 
@@ -19,7 +19,7 @@ import (
 //
 // Where the lab's kube-proxy or plugin are programs, they are told, and Change returns
 // when they have done what they do; packets pass meanwhile.
-func (n *Net) Change(ctx context.Context, s spec.Step) error {
+func (n *Net) Change(ctx context.Context, s labfile.Step) error {
 	n.changing.Lock()
 	defer n.changing.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
@@ -29,7 +29,7 @@ func (n *Net) Change(ctx context.Context, s spec.Step) error {
 		if n.changes == nil {
 			n.changes = lab.NewChanges(n.c)
 		}
-		wait, err := spec.ParseWait(s.Wait)
+		wait, err := labfile.ParseWait(s.Wait)
 		if err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func (n *Net) Change(ctx context.Context, s spec.Step) error {
 		}
 		n.skipped += wait
 		for _, text := range s.Restart {
-			if program, node, err := spec.ParseProgram(text); err == nil && program == spec.ProgramNode {
+			if program, node, err := labfile.ParseProgram(text); err == nil && program == labfile.ProgramNode {
 				n.restarted["node/"+node] = true
 			}
 		}

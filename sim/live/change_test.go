@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -27,7 +27,7 @@ func TestAStory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	playStory(t, f, lab.Options{Components: spec.Model}, 25)
+	playStory(t, f, lab.Options{Components: labfile.Model}, 25)
 }
 
 // playStory plays the story of a lab with real connections, perName for each connection
@@ -36,7 +36,7 @@ func TestAStory(t *testing.T) {
 // is not known, nothing is asked of them.
 func playStory(t *testing.T, f *lab.File, o lab.Options, perName int) *Net {
 	t.Helper()
-	model, err := lab.Build(t.Context(), f, lab.Options{Setting: o.Setting, Components: spec.Model})
+	model, err := lab.Build(t.Context(), f, lab.Options{Setting: o.Setting, Components: labfile.Model})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,9 +54,9 @@ func playStory(t *testing.T, f *lab.File, o lab.Options, perName int) *Net {
 	t.Cleanup(n.Close)
 	conns := map[string][]*conn{}
 	made := map[trace.Verdict]int{}
-	play := func(step string, flows []spec.Flow) {
+	play := func(step string, flows []labfile.Flow) {
 		for _, fl := range flows {
-			if fl.Connection == "" || cmp.Or(fl.Send, spec.SendData) != spec.SendData || fl.By != "" {
+			if fl.Connection == "" || cmp.Or(fl.Send, labfile.SendData) != labfile.SendData || fl.By != "" {
 				continue
 			}
 			if fl.From != "" {
@@ -80,7 +80,7 @@ func playStory(t *testing.T, f *lab.File, o lab.Options, perName int) *Net {
 			}
 		}
 	}
-	play(spec.Start, f.Lab.Spec.Flows)
+	play(labfile.Start, f.Lab.Spec.Flows)
 	for _, s := range f.Lab.Spec.Steps {
 		start := time.Now()
 		if err := n.Change(t.Context(), s); err != nil {
@@ -119,7 +119,7 @@ type conn struct {
 	r *bufio.Reader
 }
 
-func open(t *testing.T, n *Net, c *lab.Cluster, fl spec.Flow, count int) []*conn {
+func open(t *testing.T, n *Net, c *lab.Cluster, fl labfile.Flow, count int) []*conn {
 	t.Helper()
 	tr, err := c.Trace(t.Context(), lab.Request{From: fl.From, To: fl.To})
 	if err != nil {

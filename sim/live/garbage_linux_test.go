@@ -13,7 +13,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 )
 
@@ -44,7 +44,7 @@ func TestGarbage(t *testing.T) {
 	}
 	var to netip.Addr
 	_ = n.Do(func(c *lab.Cluster) error {
-		to = c.Machine(build.Ref{Kind: build.PodKind, Name: "default/peer"}).Address
+		to = c.Machine(cluster.Ref{Kind: cluster.PodKind, Name: "default/peer"}).Address
 		return nil
 	})
 	for range 50 {

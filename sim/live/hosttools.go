@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
@@ -17,7 +17,7 @@ func (n *Net) state(s *space) (*dump.State, error) {
 	switch {
 	case n.closed || m == nil:
 		return nil, fmt.Errorf("winlab: the machine is gone")
-	case m.Kind != build.NodeKind:
+	case m.Kind != cluster.NodeKind:
 		return nil, fmt.Errorf("winlab: this program is one of nodes, and %s is none", s.name)
 	}
 	return m.Node.State()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/lab/flow"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 )
@@ -39,7 +39,7 @@ type Net struct {
 	host  *netns.Host
 	start time.Time
 
-	mu        *build.Lock // around the cluster and all below
+	mu        *cluster.Lock // around the cluster and all below
 	ports     *flow.Ports
 	spaces    map[*flow.Entry]*space
 	buf       []byte
@@ -126,7 +126,7 @@ func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
 	n := &Net{o: o, c: c, mu: c.Options.Lock, host: h, start: time.Now(), spaces: map[*flow.Entry]*space{}, restarted: map[string]bool{}, hns: map[string]*nodeHNS{}, buf: make([]byte, 1<<16),
 		stats: Stats{Lost: map[string]uint64{}, Unknown: map[string]uint64{}}}
 	n.life, n.end = context.WithCancel(context.WithoutCancel(ctx))
-	n.checksums = slices.ContainsFunc(c.Nodes, func(node *build.Node) bool { return node.Plan.BrokenTunnelChecksums })
+	n.checksums = slices.ContainsFunc(c.Nodes, func(node *cluster.Node) bool { return node.Plan.BrokenTunnelChecksums })
 	n.wires = newWires(func() time.Duration { return time.Since(n.start) })
 	c.SettleAll()
 	n.ports = c.OpenPorts(n.hop, n.wires)
@@ -312,7 +312,7 @@ func (n *Net) bring(ctx context.Context, name string, e *flow.Entry, s *space, s
 		s.spec = spec
 	}
 	// Where pods come from outside, the programs of nodes do, too: a kubelet has its port.
-	if n.o.Silent || n.c.Options.Objects == build.Outside && !strings.HasPrefix(name, "host/") {
+	if n.o.Silent || n.c.Options.Objects == cluster.Outside && !strings.HasPrefix(name, "host/") {
 		return nil
 	}
 	if command := n.runOf(s); command != nil {
@@ -367,7 +367,7 @@ func (n *Net) find(name string) (*space, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var have []string
-	for _, k := range []build.Kind{build.PodKind, build.NodeKind, build.HostKind} {
+	for _, k := range []cluster.Kind{cluster.PodKind, cluster.NodeKind, cluster.HostKind} {
 		for _, m := range n.c.Machines(k) {
 			if m.Ref.String() == name {
 				if s := n.spaces[n.ports.Entry(m)]; s != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -26,7 +26,7 @@ func TestAStoryWithPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := playStory(t, f, lab.Options{Components: spec.Real, Keep: true, Setting: &spec.Setting{Kubernetes: "1.33.13"}}, 40)
+	n := playStory(t, f, lab.Options{Components: labfile.Real, Keep: true, Setting: &labfile.Setting{Kubernetes: "1.33.13"}}, 40)
 	all := n.Programs()
 	if len(all) != 2 {
 		t.Fatalf("want kube-proxy on two nodes, there are %+v", all)
@@ -70,7 +70,7 @@ func TestAPIServerInTheLab(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := lab.Build(t.Context(), f, lab.Options{Components: spec.Real, Keep: true})
+	c, err := lab.Build(t.Context(), f, lab.Options{Components: labfile.Real, Keep: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestAPIServerInTheLab(t *testing.T) {
 		})
 		return has
 	}
-	change := func(s spec.Step) {
+	change := func(s labfile.Step) {
 		t.Helper()
 		if err := n.Change(t.Context(), s); err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestAPIServerInTheLab(t *testing.T) {
 	}
 	add := func(name, vip string) {
 		t.Helper()
-		change(spec.Step{Objects: []map[string]any{{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": name},
+		change(labfile.Step{Objects: []map[string]any{{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": name},
 			"spec": map[string]any{"clusterIP": vip, "selector": map[string]any{"app": "win-webserver"}, "ports": []any{map[string]any{"port": 80}}}}}})
 	}
 	troubles := func(vip string) string {
@@ -110,7 +110,7 @@ func TestAPIServerInTheLab(t *testing.T) {
 		})
 		return strings.Join(all, ", ")
 	}
-	change(spec.Step{Links: []spec.Link{{Of: "node/win1", Down: true}}})
+	change(labfile.Step{Links: []labfile.Link{{Of: "node/win1", Down: true}}})
 	add("one", "10.96.7.1")
 	if has("win1", "10.96.7.1") || !has("win2", "10.96.7.1") {
 		t.Errorf("win1, which is cut off, has it %v, and win2 has it %v", has("win1", "10.96.7.1"), has("win2", "10.96.7.1"))
@@ -118,13 +118,13 @@ func TestAPIServerInTheLab(t *testing.T) {
 	if got := troubles("10.96.7.1"); !strings.Contains(got, "win1") || !strings.Contains(got, "the API server is not reached") || strings.Contains(got, "win2") {
 		t.Errorf("troubles: %s", got)
 	}
-	change(spec.Step{Links: []spec.Link{{Of: "node/win1"}}})
+	change(labfile.Step{Links: []labfile.Link{{Of: "node/win1"}}})
 	for end := time.Now().Add(2 * time.Minute); !has("win1", "10.96.7.1"); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("kube-proxy of win1 has not followed")
 		}
 	}
-	change(spec.Step{Restart: []string{"node/linux1"}})
+	change(labfile.Step{Restart: []string{"node/linux1"}})
 	add("two", "10.96.7.2")
 	for end := time.Now().Add(3 * time.Minute); !has("win1", "10.96.7.2") || !has("win2", "10.96.7.2"); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 )
 
 // served are the responders of a machine: small programs for the ports on which the
@@ -316,7 +316,7 @@ func (n *Net) ask(s *space, l *host.Listener, query []byte) []byte {
 	return nil
 }
 
-func (n *Net) askServer(q build.Question) []byte {
+func (n *Net) askServer(q cluster.Question) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), upstreamTimeout)
 	defer cancel()
 	c, err := n.Dial(ctx, q.From.String(), "udp", netip.AddrPortFrom(q.Server, 53), upstreamTimeout)

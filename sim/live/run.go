@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 )
 
@@ -53,7 +53,7 @@ func (n *Net) Programs() []Program {
 					return err
 				}})
 		}
-		for _, m := range c.Machines(build.PodKind) {
+		for _, m := range c.Machines(cluster.PodKind) {
 			if s := n.spaces[n.ports.Entry(m)]; s != nil && s.run != nil {
 				all = append(all, s.run.program())
 			}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/lab/flow"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/live/netns"
@@ -60,7 +60,7 @@ func (n *Net) AddPod(ctx context.Context, b Sandbox) (Attached, error) {
 	ctx, cancel := n.within(ctx)
 	defer cancel()
 	key := b.Namespace + "/" + b.Name
-	var m *build.Machine
+	var m *cluster.Machine
 	var e *flow.Entry
 	var spec netns.Spec
 	var at Attached
@@ -161,7 +161,7 @@ func (n *Net) RemovePod(ctx context.Context, machine string) error {
 	n.removeContainers(func(h *ContainerHandle) bool { return h.machine == machine })
 	var s *space
 	err := n.Do(func(c *lab.Cluster) error {
-		ref := build.Ref{Kind: build.PodKind, Name: key}
+		ref := cluster.Ref{Kind: cluster.PodKind, Name: key}
 		if m := c.Machine(ref); m != nil {
 			if e := n.ports.Entry(m); e != nil && e.Name == machine {
 				s = n.spaces[e]
@@ -197,7 +197,7 @@ func (n *Net) SetServices(ctx context.Context, list []*kube.Service) error {
 
 // SetPolicies replaces the NetworkPolicies by those of an API server, see
 // [build.Cluster.SetPolicies]. The next packet meets them.
-func (n *Net) SetPolicies(ctx context.Context, p build.Policies) error {
+func (n *Net) SetPolicies(ctx context.Context, p cluster.Policies) error {
 	n.changing.RLock()
 	defer n.changing.RUnlock()
 	return n.Do(func(c *lab.Cluster) error { return c.SetPolicies(ctx, p) })

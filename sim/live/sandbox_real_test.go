@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 )
 
@@ -22,7 +22,7 @@ import (
 // connections go on, and takes them down.
 func TestSandboxesByAProgram(t *testing.T) {
 	winetest.Need(t)
-	n := upOutside(t, "l2bridge-flannel-host-gw.yaml", lab.Options{Components: spec.Real, Keep: true})
+	n := upOutside(t, "l2bridge-flannel-host-gw.yaml", lab.Options{Components: labfile.Real, Keep: true})
 	if s := strings.Join(n.c.Components, " "); strings.Contains(s, "kube-proxy") {
 		t.Errorf("a kube-proxy of the lab runs: %s", s)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 )
 
@@ -29,9 +29,9 @@ func upOutside(t testing.TB, path string, o lab.Options) *Net {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Objects, o.Proxies = build.Outside, build.Outside
+	o.Objects, o.Proxies = cluster.Outside, cluster.Outside
 	if o.Components == "" {
-		o.Components = spec.Model
+		o.Components = labfile.Model
 	}
 	c, err := lab.Build(t.Context(), f, o)
 	if err != nil {
@@ -159,7 +159,7 @@ func TestSandboxes(t *testing.T) {
 		t.Errorf("the connection of others: %v", err)
 	}
 	_ = n.Do(func(c *lab.Cluster) error {
-		if pods := len(c.Machines(build.PodKind)); pods != 2+25 {
+		if pods := len(c.Machines(cluster.PodKind)); pods != 2+25 {
 			t.Errorf("%d pods are left", pods)
 		}
 		for _, node := range []string{"win1", "win2"} {
@@ -200,10 +200,10 @@ func TestSandboxMistakes(t *testing.T) {
 	if err := n.RemovePod(t.Context(), "node/win1"); err == nil || !strings.Contains(err.Error(), "write pod/NAMESPACE/NAME") {
 		t.Error(err)
 	}
-	if err := n.Change(t.Context(), spec.Step{Pods: []spec.Pod{{Name: "y", Node: "win1"}}}); err == nil || !strings.Contains(err.Error(), "come from an API server") {
+	if err := n.Change(t.Context(), labfile.Step{Pods: []labfile.Pod{{Name: "y", Node: "win1"}}}); err == nil || !strings.Contains(err.Error(), "come from an API server") {
 		t.Error(err)
 	}
-	if err := n.Change(t.Context(), spec.Step{Restart: []string{"kube-proxy/win1"}}); err == nil || !strings.Contains(err.Error(), "no program of the lab") {
+	if err := n.Change(t.Context(), labfile.Step{Restart: []string{"kube-proxy/win1"}}); err == nil || !strings.Contains(err.Error(), "no program of the lab") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -212,7 +212,7 @@ func TestSandboxMistakes(t *testing.T) {
 		t.Error("a context that has ended counts for nothing")
 	}
 	_ = n.Do(func(c *lab.Cluster) error {
-		if c.Machine(build.Ref{Kind: build.PodKind, Name: "default/late"}) != nil {
+		if c.Machine(cluster.Ref{Kind: cluster.PodKind, Name: "default/late"}) != nil {
 			t.Error("the pod whose namespace was not made is left")
 		}
 		return nil
@@ -281,7 +281,7 @@ func TestANodeStartsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, node := range []string{"win2", "linux1"} {
-		if err := n.Change(t.Context(), spec.Step{Restart: []string{"node/" + node}}); err != nil {
+		if err := n.Change(t.Context(), labfile.Step{Restart: []string{"node/" + node}}); err != nil {
 			t.Fatal(err)
 		}
 	}

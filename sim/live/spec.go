@@ -8,7 +8,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/lab/flow"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 )
@@ -143,8 +143,8 @@ func resolvConf(c dns.Client) string {
 }
 
 // machine is the one at an entry; that of a node for pods in its network.
-func (n *Net) machine(e *flow.Entry) *build.Machine {
-	for _, k := range []build.Kind{build.NodeKind, build.HostKind, build.PodKind} {
+func (n *Net) machine(e *flow.Entry) *cluster.Machine {
+	for _, k := range []cluster.Kind{cluster.NodeKind, cluster.HostKind, cluster.PodKind} {
 		for _, m := range n.c.Machines(k) {
 			if n.ports.Entry(m) == e {
 				return m

@@ -19,7 +19,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -31,7 +31,7 @@ type state map[string]string
 // those that say who has something to forget or where something is found.
 var scratch = map[reflect.Type][]string{
 	reflect.TypeFor[vfp.Port]():        {"spare", "passage", "used", "happened", "near", "bound"},
-	reflect.TypeFor[build.Cluster]():   {"index", "used"},
+	reflect.TypeFor[cluster.Cluster](): {"index", "used"},
 	reflect.TypeFor[dns.Cluster]():     {"Upstream"},
 	reflect.TypeFor[vfp.Env]():         nil, // all
 	reflect.TypeFor[wire.Simulation](): nil,
@@ -48,7 +48,7 @@ var searched = map[string][]string{"vfp.index": {"tried", "scans", "near"}, "vfp
 
 // still are packages whose values do not change while a cluster runs: what was read and
 // planned, rules, facts; and the lock on which programs wait.
-var still = []string{"sim/lab/spec", "sim/lab/plan", "sim/trace", "sim/windows/builds", "k8s.io", "sim/kube/cni", "internal/strict", "sync"}
+var still = []string{"sim/lab/labfile", "sim/lab/plan", "sim/trace", "sim/windows/builds", "k8s.io", "sim/kube/cni", "internal/strict", "sync"}
 
 func stateOf(all ...any) state {
 	s := state{}

@@ -10,8 +10,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -46,7 +46,7 @@ func TestWatchLostAnswer(t *testing.T) {
 // by others; those that come at once are made one after another.
 func TestChangeFails(t *testing.T) {
 	n := up(t, "l2bridge-flannel-host-gw.yaml", Options{})
-	bad := spec.Step{Wait: "1h", Delete: []string{"pod/linux-client"}, HNS: []spec.HNSCall{{Node: "win1", Delete: &spec.HNSSelector{Kind: "loadBalancer", VIP: "10.9.9.9"}}}}
+	bad := labfile.Step{Wait: "1h", Delete: []string{"pod/linux-client"}, HNS: []labfile.HNSCall{{Node: "win1", Delete: &labfile.HNSSelector{Kind: "loadBalancer", VIP: "10.9.9.9"}}}}
 	if err := n.Change(t.Context(), bad); err == nil {
 		t.Fatal("there is no such load balancer")
 	} else {
@@ -57,7 +57,7 @@ func TestChangeFails(t *testing.T) {
 	}
 	errs := make(chan error)
 	for range 4 {
-		go func() { errs <- n.Change(t.Context(), spec.Step{Restart: []string{"kube-proxy/win1"}}) }()
+		go func() { errs <- n.Change(t.Context(), labfile.Step{Restart: []string{"kube-proxy/win1"}}) }()
 	}
 	for range 4 {
 		if err := <-errs; err != nil {
@@ -70,7 +70,7 @@ func TestChangeFails(t *testing.T) {
 		}
 	}
 	n.Close()
-	if err := n.Change(t.Context(), spec.Step{}); !errors.Is(err, errDown) {
+	if err := n.Change(t.Context(), labfile.Step{}); !errors.Is(err, errDown) {
 		t.Errorf("%v", err)
 	}
 }
@@ -84,7 +84,7 @@ func TestUserSpaceProxyUDP(t *testing.T) {
 			"node/win1":                {Name: "kube-proxy", Proto: packet.UDP, Addr: node, Port: 5300, Backends: []netip.AddrPort{netip.AddrPortFrom(peer, 9999)}},
 			"pod/default/linux-client": {Name: "echo", Proto: packet.UDP, Port: 9999},
 		} {
-			for _, k := range []build.Kind{build.NodeKind, build.PodKind} {
+			for _, k := range []cluster.Kind{cluster.NodeKind, cluster.PodKind} {
 				for _, m := range c.Machines(k) {
 					if m.Ref.String() == name {
 						m.Stack().Listen(l)

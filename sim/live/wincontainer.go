@@ -15,7 +15,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/real/components"
-	"github.com/winlab-dev/winlab/sim/windows/programs"
+	"github.com/winlab-dev/winlab/sim/real/programs"
 )
 
 // prepareWindows makes the prefix of a Windows container.

@@ -14,7 +14,7 @@ import (
 	"sync"
 
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/real/components"
 	"github.com/winlab-dev/winlab/sim/real/wine"
@@ -142,7 +142,7 @@ func (n *Net) buildOf(s *space) (*builds.Build, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	m := n.machine(s.entry)
-	if m == nil || m.Node == nil || m.Kind != build.NodeKind && m.Kind != build.PodKind || m.Node.Windows == nil {
+	if m == nil || m.Node == nil || m.Kind != cluster.NodeKind && m.Kind != cluster.PodKind || m.Node.Windows == nil {
 		return nil, fmt.Errorf("%s runs Linux: Windows programs are for Windows machines", s.name)
 	}
 	return m.Node.Windows, nil

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -78,9 +78,9 @@ func TestChanceIsSeeded(t *testing.T) {
 	}
 }
 
-func link(t *testing.T, n *Net, l spec.Link) {
+func link(t *testing.T, n *Net, l labfile.Link) {
 	t.Helper()
-	if err := n.Change(t.Context(), spec.Step{Links: []spec.Link{l}}); err != nil {
+	if err := n.Change(t.Context(), labfile.Step{Links: []labfile.Link{l}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -112,7 +112,7 @@ func TestLinks(t *testing.T) {
 
 	// Both directions of the cable take the delay: a round trip, a handshake and each
 	// request. Within the node nothing is slower.
-	link(t, n, spec.Link{Of: "node/win1", Delay: "50ms"})
+	link(t, n, labfile.Link{Of: "node/win1", Delay: "50ms"})
 	if took := ping(peer); took < 100*time.Millisecond {
 		t.Errorf("the round trip took %s", took)
 	}
@@ -129,7 +129,7 @@ func TestLinks(t *testing.T) {
 	}
 
 	// The cable that is cut carries nothing, and the others do.
-	link(t, n, spec.Link{Of: "node/win1", Down: true})
+	link(t, n, labfile.Link{Of: "node/win1", Down: true})
 	events, _, stop := n.Watch()
 	if _, err := n.Ping(t.Context(), "pod/client", peer, 200*time.Millisecond); err == nil {
 		t.Error("an answer came over a cable that is cut")
@@ -144,8 +144,8 @@ func TestLinks(t *testing.T) {
 	}
 
 	// What is lost by chance is sent again by TCP.
-	link(t, n, spec.Link{Of: "node/win1"})
-	link(t, n, spec.Link{Of: "segment/nodes", Loss: "20%"})
+	link(t, n, labfile.Link{Of: "node/win1"})
+	link(t, n, labfile.Link{Of: "segment/nodes", Loss: "20%"})
 	c, err = n.Dial(t.Context(), "pod/client", "tcp", netip.AddrPortFrom(peer, 80), 60*time.Second)
 	if err != nil {
 		t.Fatal(err)
@@ -161,11 +161,11 @@ func TestLinks(t *testing.T) {
 	if got := slowLinks(t, n); got != "loss 20% of link segment/nodes" {
 		t.Errorf("a trace notes %q", got)
 	}
-	link(t, n, spec.Link{Of: "segment/nodes"})
+	link(t, n, labfile.Link{Of: "segment/nodes"})
 	if got := slowLinks(t, n); got != "" {
 		t.Errorf("with all links as they should be a trace notes %q", got)
 	}
-	err = n.Change(t.Context(), spec.Step{Links: []spec.Link{{Of: "segment/nope"}, {Of: "node/win1", Loss: "7"}}})
+	err = n.Change(t.Context(), labfile.Step{Links: []labfile.Link{{Of: "segment/nope"}, {Of: "node/win1", Loss: "7"}}})
 	if err == nil || !strings.Contains(err.Error(), "no segment nope") || !strings.Contains(err.Error(), `"7" is not a share`) {
 		t.Errorf("bad links: %v", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 // Action is what can be done to a program or a node of a cluster that is up.
@@ -132,7 +132,7 @@ func (c *Cluster) act(ctx context.Context, a Action, name string) error {
 	case strings.HasPrefix(name, nodeOf):
 		return c.actOnNode(ctx, a, n)
 	case strings.HasPrefix(name, hnsOf):
-		return c.Net.Change(ctx, spec.Step{Restart: []string{name}})
+		return c.Net.Change(ctx, labfile.Step{Restart: []string{name}})
 	}
 	p, err := c.named(name)
 	if err != nil {
@@ -189,7 +189,9 @@ func (c *Cluster) switchOff(ctx context.Context, n *kube.Node, kill bool) error 
 	c.off[n.Name] = true
 	c.mu.Unlock()
 	slices.Reverse(mine) // the runtime last of those of a node, etcd last of the control plane
-	cut := func() error { return c.Net.Change(ctx, spec.Step{Links: []spec.Link{{Of: machine(n), Down: true}}}) }
+	cut := func() error {
+		return c.Net.Change(ctx, labfile.Step{Links: []labfile.Link{{Of: machine(n), Down: true}}})
+	}
 	var errs []error
 	if kill {
 		errs = append(errs, cut())
@@ -213,7 +215,7 @@ func (c *Cluster) switchOff(ctx context.Context, n *kube.Node, kill bool) error 
 // start. It returns when the node is Ready.
 func (c *Cluster) switchOn(ctx context.Context, n *kube.Node) error {
 	start := time.Now()
-	if err := c.Net.Change(ctx, spec.Step{Links: []spec.Link{{Of: machine(n)}}, Restart: []string{machine(n)}}); err != nil {
+	if err := c.Net.Change(ctx, labfile.Step{Links: []labfile.Link{{Of: machine(n)}}, Restart: []string{machine(n)}}); err != nil {
 		return err
 	}
 	if n == c.host {

@@ -11,8 +11,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/live"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -25,7 +25,7 @@ type Options struct {
 	// nil leaves them.
 	Lab     *lab.File
 	Variant string
-	Setting *spec.Setting
+	Setting *labfile.Setting
 	// Components is spec.Real for the network plugin's programs instead of their models;
 	// "" is what the lab says.
 	Components string
@@ -146,7 +146,7 @@ func (c *Cluster) up(ctx context.Context) error {
 		return err
 	}
 	c.say("building the lab")
-	b, err := lab.Build(ctx, c.o.Lab, lab.Options{Components: c.o.Components, Variant: c.o.Variant, Setting: c.o.Setting, Keep: true, Objects: build.Outside, Proxies: build.Outside})
+	b, err := lab.Build(ctx, c.o.Lab, lab.Options{Components: c.o.Components, Variant: c.o.Variant, Setting: c.o.Setting, Keep: true, Objects: cluster.Outside, Proxies: cluster.Outside})
 	if err != nil {
 		return err
 	}
@@ -267,4 +267,4 @@ func (c *Cluster) Close() error {
 func (c *Cluster) removeData() error { return os.RemoveAll(filepath.Join(c.dir, "etcd")) }
 
 // machine is a node's name for package live.
-func machine(n *kube.Node) string { return build.Ref{Kind: build.NodeKind, Name: n.Name}.String() }
+func machine(n *kube.Node) string { return cluster.Ref{Kind: cluster.NodeKind, Name: n.Name}.String() }

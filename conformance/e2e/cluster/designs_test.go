@@ -28,8 +28,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/live"
 	"github.com/winlab-dev/winlab/sim/live/agree"
 	"github.com/winlab-dev/winlab/sim/live/netns"
@@ -41,7 +41,7 @@ var (
 	onlyDesign = flag.String("design", "", "a cluster on this `lab` of fixtures/labs only")
 	release    = flag.String("kubernetes", "1.37.0", "the `version` of Kubernetes for designs")
 	windowsIs  = flag.String("windows", "", "the `build` of the designs' Windows nodes; what the lab says otherwise")
-	withWhat   = flag.String("components", spec.Model, "real for the plugins' programs in the designs")
+	withWhat   = flag.String("components", labfile.Model, "real for the plugins' programs in the designs")
 	verbose    = flag.Bool("flows", false, "say of each flow of a design what came of it")
 )
 
@@ -119,7 +119,7 @@ func design(t *testing.T, name string) {
 			t.Error(err)
 		}
 	})
-	alone, err := lab.Build(t.Context(), f, lab.Options{Setting: setting, Components: spec.Model})
+	alone, err := lab.Build(t.Context(), f, lab.Options{Setting: setting, Components: labfile.Model})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +344,7 @@ func (d *designed) machines() (all []string) {
 		all = append(all, machine(n))
 	}
 	for _, h := range []string{"lan", "internet"} {
-		all = append(all, build.Ref{Kind: build.HostKind, Name: h}.String())
+		all = append(all, cluster.Ref{Kind: cluster.HostKind, Name: h}.String())
 	}
 	return all
 }
@@ -613,7 +613,7 @@ func (d *designed) try(f labFlow, host string, port uint16) (seen []string, text
 			}
 			seen = append(seen, sawFrom(answer))
 		default:
-			seen = append(seen, answered(build.Ref{Kind: build.PodKind, Name: "default/" + answer}.String()))
+			seen = append(seen, answered(cluster.Ref{Kind: cluster.PodKind, Name: "default/" + answer}.String()))
 		}
 	}
 	return seen, text, nil

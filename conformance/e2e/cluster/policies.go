@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -35,15 +35,15 @@ func (c *Cluster) policies() {
 		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
-		p := build.Policies{Namespaces: map[string]map[string]string{}, Pods: map[string]build.PolicyPod{}}
-		if p.List, err = spec.PoliciesOf(list); err != nil {
+		p := cluster.Policies{Namespaces: map[string]map[string]string{}, Pods: map[string]cluster.PolicyPod{}}
+		if p.List, err = labfile.PoliciesOf(list); err != nil {
 			c.say(fmt.Sprintf("not for the lab: %v", err))
 		}
 		for _, n := range spaces {
 			p.Namespaces[n.Name] = n.Labels
 		}
 		for _, o := range all {
-			p.Pods[o.Namespace+"/"+o.Name] = build.PolicyPod{Labels: o.Labels, Ports: namedPorts(o)}
+			p.Pods[o.Namespace+"/"+o.Name] = cluster.PolicyPod{Labels: o.Labels, Ports: namedPorts(o)}
 		}
 		return c.Net.SetPolicies(c.life, p)
 	}, nil)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/winlab-dev/winlab/sim/real/pinned"
-	winprograms "github.com/winlab-dev/winlab/sim/windows/programs"
+	winprograms "github.com/winlab-dev/winlab/sim/real/programs"
 )
 
 // Programs are a cluster's programs: those of one release of Kubernetes, etcd, CoreDNS, and

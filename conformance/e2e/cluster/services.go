@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 const (
@@ -96,11 +96,11 @@ func (c *Cluster) follow(f informers.SharedInformerFactory, what string, all []c
 }
 
 func (c *Cluster) setServices(ctx context.Context, services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) error {
-	list, err := spec.ServicesOf(services, endpoints)
+	list, err := labfile.ServicesOf(services, endpoints)
 	if err != nil {
 		c.say(fmt.Sprintf("not for the lab: %v", err))
 	}
-	notices, err := spec.NotFollowed(services, endpoints)
+	notices, err := labfile.NotFollowed(services, endpoints)
 	for i := range notices {
 		notices[i].Why += "; on Windows nodes kube-proxy.exe has it"
 	}

@@ -5,20 +5,20 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
 // SettingOf decides on the versions of a cluster: that of Kubernetes is one whose programs
 // are pinned ("" is the newest), and whatever the lab says for it (spec.settings) comes
 // with it; windows is the build of its Windows nodes, "" for the lab's own.
-func SettingOf(f *lab.File, kubernetes, windows string) (*spec.Setting, string, error) {
+func SettingOf(f *lab.File, kubernetes, windows string) (*labfile.Setting, string, error) {
 	version, err := PinnedVersion(filepath.Dir(f.Path), kubernetes)
 	if err != nil {
 		return nil, "", err
 	}
 	s := &f.Lab.Spec
-	t := spec.Setting{Build: windows}
+	t := labfile.Setting{Build: windows}
 	if !sameMinor(s.Kubernetes, version) {
 		for _, l := range s.Settings {
 			if sameMinor(l.Kubernetes, version) && (windows == "" || l.Build == windows) {

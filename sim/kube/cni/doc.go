@@ -37,7 +37,7 @@
 //  4. Add a constant and a row to registry.go, and a line to the list above.
 //  5. Put its configuration as it is on a node into fixtures/cni, and a case into plugins
 //     in cni_test.go; go test -update writes the HNS calls to testdata. Read them.
-//  6. Name it in sim/lab/spec (Plugins) and conformance/nodeconf (pluginNetworks). A test
+//  6. Name it in sim/lab/labfile (Plugins) and conformance/check/nodeconf (pluginNetworks). A test
 //     here says what is missing.
 //
 // # To add a field
@@ -51,7 +51,7 @@
 //     order of the endpoint's policies.
 //  4. Add rows to TestConfPolicies (configuration in, policies out) and, where one plugin
 //     reads the field and another does not, to TestIgnoredFields.
-//  5. Add its spelling to pluginKeys in conformance/nodeconf; TestFieldsAreSpelled says so.
+//  5. Add its spelling to pluginKeys in conformance/check/nodeconf; TestFieldsAreSpelled says so.
 //  6. When it decides whether a packet arrives, add a flow to sim/lab: changed in
 //     hnsstate_test.go changes a design lab, write puts a configuration file beside it.
 package cni

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/conformance/nodeconf"
-	"github.com/winlab-dev/winlab/conformance/source"
+	"github.com/winlab-dev/winlab/conformance/check/nodeconf"
+	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 // A plugin in the registry is known to lab files, to the check of configuration files
@@ -21,8 +21,8 @@ func TestRegistryAgrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range cni.Names() {
-		if !slices.Contains(spec.Plugins, name) {
-			t.Errorf("a lab cannot name the plugin %s: add it to sim/lab/spec", name)
+		if !slices.Contains(labfile.Plugins, name) {
+			t.Errorf("a lab cannot name the plugin %s: add it to sim/lab/labfile", name)
 		}
 		if !strings.Contains(string(doc), fmt.Sprintf("//\t%-12s ", name)) {
 			t.Errorf("doc.go does not list the plugin %s", name)
@@ -33,7 +33,7 @@ func TestRegistryAgrees(t *testing.T) {
 			t.Fatalf("%s: %d subjects, mistakes %v", name, len(subjects), mistakes)
 		}
 		if c, ok := subjects[0].Value.(*nodeconf.CNI); !ok || len(c.Refused) == 0 {
-			t.Errorf("conformance/nodeconf does not know the plugin %s", name)
+			t.Errorf("conformance/check/nodeconf does not know the plugin %s", name)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestFieldsAreSpelled(t *testing.T) {
 					root = source.Child(root, "delegate")
 				}
 				if source.Child(root, field) == nil {
-					t.Errorf("conformance/nodeconf does not know the field %s of %s: add it to pluginKeys (spelling.go)", field, name)
+					t.Errorf("conformance/check/nodeconf does not know the field %s of %s: add it to pluginKeys (spelling.go)", field, name)
 				}
 			}
 		}

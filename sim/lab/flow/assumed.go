@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -18,9 +18,9 @@ import (
 // assumedParam is the question whether nodes at which nobody looked are as they are made; a lab can pin
 // its answer.
 const (
-	assumedParam = spec.ParamAssumedNodes
-	asMade       = spec.AssumedAsMade
-	notAsMade    = spec.AssumedOtherwise
+	assumedParam = labfile.ParamAssumedNodes
+	asMade       = labfile.AssumedAsMade
+	notAsMade    = labfile.AssumedOtherwise
 )
 
 // assumed splits the ways of a flow that come to nodes at which nobody looked. What is

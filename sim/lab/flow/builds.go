@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
@@ -158,7 +158,7 @@ func (c *Cluster) withBuilds(ctx context.Context, chosen map[string]int) (*Clust
 		w.at = c.at
 		return w, w.reach(ctx, w.at)
 	}
-	b, err := build.New(ctx, c.Plan.WithBuilds(chosen), c.Options)
+	b, err := cluster.New(ctx, c.Plan.WithBuilds(chosen), c.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -194,24 +194,24 @@ func (c *Cluster) concerns(t *trace.Trace, node string) bool {
 
 // endOn reports whether an end of a flow is a node, or a pod that is to be there.
 func (c *Cluster) endOn(text, node string) bool {
-	t, err := spec.ParseTarget(text)
+	t, err := labfile.ParseTarget(text)
 	if err != nil {
 		return false
 	}
-	if t.Kind == spec.NodeTarget {
+	if t.Kind == labfile.NodeTarget {
 		return t.Name == node
 	}
-	return t.Kind == spec.PodTarget && slices.ContainsFunc(c.Plan.Pods, func(p *plan.Pod) bool { return p.Node == node && p.Key() == plan.PodKey(t.Name) })
+	return t.Kind == labfile.PodTarget && slices.ContainsFunc(c.Plan.Pods, func(p *plan.Pod) bool { return p.Node == node && p.Key() == plan.PodKey(t.Name) })
 }
 
 // backendOn reports whether a pod that a Service selects is to be on a node, whether the
 // node's plugin has given it a network or not; the Service is one that the flow goes to.
 func (c *Cluster) backendOn(t *trace.Trace, node string) bool {
 	dst, _ := netip.ParseAddr(t.Flow.Dst)
-	to, err := spec.ParseTarget(t.Flow.To)
+	to, err := labfile.ParseTarget(t.Flow.To)
 	for _, s := range c.Plan.Services {
 		k := c.Service(s.Namespace, s.Name)
-		named := err == nil && to.Kind == spec.ServiceTarget && plan.PodKey(to.Name) == s.Namespace+"/"+s.Name
+		named := err == nil && to.Kind == labfile.ServiceTarget && plan.PodKey(to.Name) == s.Namespace+"/"+s.Name
 		has := k != nil && (slices.Contains(k.ClusterIPs, dst) || slices.Contains(k.ExternalIPs, dst) || slices.Contains(k.IngressIPs, dst))
 		if k != nil && !has {
 			for _, p := range k.Ports {

@@ -10,7 +10,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -25,20 +25,20 @@ type knowledge interface {
 	// cluster has the Services, their address ranges and the nodes.
 	cluster() *kube.Cluster
 	// whose is the machine that has an address; ok is false for none.
-	whose(a netip.Addr) (m build.Ref, ok bool)
+	whose(a netip.Addr) (m cluster.Ref, ok bool)
 	// Frontend, FrontendOn and HostPort are those of [build.Cluster].
 	Frontend(a netip.Addr, port uint16, proto packet.Proto) *kube.Service
-	FrontendOn(node string, svc *kube.Service, a netip.Addr, port uint16, proto packet.Proto) build.FrontendState
+	FrontendOn(node string, svc *kube.Service, a netip.Addr, port uint16, proto packet.Proto) cluster.FrontendState
 	HostPort(node string, port uint16, proto packet.Proto) (pod string, published bool)
 }
 
 func (c *Cluster) cluster() *kube.Cluster { return c.Kube }
 
-func (c *Cluster) whose(a netip.Addr) (build.Ref, bool) {
+func (c *Cluster) whose(a netip.Addr) (cluster.Ref, bool) {
 	if m := c.Owner(a); m != nil {
 		return m.Ref, true
 	}
-	return build.Ref{}, false
+	return cluster.Ref{}, false
 }
 
 // cause is why a path ended as it did.
@@ -142,7 +142,7 @@ func translatedTo(steps []trace.Step) netip.Addr {
 // ownedByNode is the name of the node that has an address.
 func (l *loss) ownedByNode(a netip.Addr) (string, bool) {
 	m, ok := l.whose(a)
-	return m.Name, ok && m.Kind == build.NodeKind
+	return m.Name, ok && m.Kind == cluster.NodeKind
 }
 
 // inRange is the range of Services that an address lies in.
@@ -219,7 +219,7 @@ func (l *loss) notServed() (cause, bool) {
 		switch {
 		case s.Because != "":
 			because += ": " + s.Because
-		case l.from.Kind == build.NodeKind:
+		case l.from.Kind == cluster.NodeKind:
 			because += ": it is the node's own"
 		}
 		return cause{reason: trace.NotApplied, because: because}, true

@@ -9,22 +9,22 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // facts is what a cluster knows, for tests.
 type facts struct {
-	*build.Cluster
-	owners    map[netip.Addr]build.Ref
-	state     map[string]build.FrontendState // by node
+	*cluster.Cluster
+	owners    map[netip.Addr]cluster.Ref
+	state     map[string]cluster.FrontendState // by node
 	hostPort  string
 	published bool
 }
 
-func (k *facts) cluster() *kube.Cluster                    { return k.Kube }
-func (k *facts) whose(a netip.Addr) (m build.Ref, ok bool) { m, ok = k.owners[a]; return m, ok }
-func (k *facts) FrontendOn(node string, svc *kube.Service, _ netip.Addr, _ uint16, _ packet.Proto) build.FrontendState {
+func (k *facts) cluster() *kube.Cluster                      { return k.Kube }
+func (k *facts) whose(a netip.Addr) (m cluster.Ref, ok bool) { m, ok = k.owners[a]; return m, ok }
+func (k *facts) FrontendOn(node string, svc *kube.Service, _ netip.Addr, _ uint16, _ packet.Proto) cluster.FrontendState {
 	if svc == nil {
 		return k.state["address of no Service"]
 	}
@@ -48,17 +48,17 @@ func newFacts() *facts {
 		Ports: []kube.ServicePort{{Proto: packet.TCP, Port: 80, NodePort: 30081}}, Endpoints: web.Endpoints}
 	nodes := []*kube.Node{{Name: "win1", Address: addr("192.168.1.11")}, {Name: "win2", Address: addr("192.168.1.12")}, {Name: "linux1", Address: addr("192.168.1.10")}}
 	k := &facts{
-		Cluster: &build.Cluster{Kube: &kube.Cluster{Services: []*kube.Service{web, local}, Nodes: nodes, ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}}},
-		owners: map[netip.Addr]build.Ref{
-			addr("10.105.1.1"): {Kind: build.HostKind, Name: "app"}, pod: {Kind: build.PodKind, Name: "default/web"}, addr("10.244.2.9"): {Kind: build.PodKind, Name: "default/other"},
+		Cluster: &cluster.Cluster{Kube: &kube.Cluster{Services: []*kube.Service{web, local}, Nodes: nodes, ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}}},
+		owners: map[netip.Addr]cluster.Ref{
+			addr("10.105.1.1"): {Kind: cluster.HostKind, Name: "app"}, pod: {Kind: cluster.PodKind, Name: "default/web"}, addr("10.244.2.9"): {Kind: cluster.PodKind, Name: "default/other"},
 		},
-		state: map[string]build.FrontendState{
+		state: map[string]cluster.FrontendState{
 			"win1": {Known: true, Because: "HNS refused"}, "win2": {Known: true, Made: true}, "linux1": {Known: true, Because: "no pod here"},
 		},
 		hostPort: "default/web",
 	}
 	for _, n := range nodes {
-		k.owners[n.Address] = build.Ref{Kind: build.NodeKind, Name: n.Name}
+		k.owners[n.Address] = cluster.Ref{Kind: cluster.NodeKind, Name: n.Name}
 	}
 	return k
 }
@@ -81,9 +81,9 @@ func TestCause(t *testing.T) {
 			out: refused}
 	}
 	dropped := func(steps ...trace.Step) run { return run{steps: steps} }
-	inside := flow{node: "win1", from: build.Ref{Kind: build.PodKind}, proto: packet.TCP}
-	outside := flow{from: build.Ref{Kind: build.HostKind}, proto: packet.TCP}
-	itself := flow{node: "win2", from: build.Ref{Kind: build.NodeKind}, proto: packet.TCP}
+	inside := flow{node: "win1", from: cluster.Ref{Kind: cluster.PodKind}, proto: packet.TCP}
+	outside := flow{from: cluster.Ref{Kind: cluster.HostKind}, proto: packet.TCP}
+	itself := flow{node: "win2", from: cluster.Ref{Kind: cluster.NodeKind}, proto: packet.TCP}
 	ping := inside
 	ping.proto = packet.ICMP
 	for _, c := range []struct {
@@ -117,7 +117,7 @@ func TestCause(t *testing.T) {
 		{"an address that no Service has", "10.96.0.99:80", inside, dropped(on("win1"), fabric), nil, trace.NoLoadBalancer,
 			"No load balancer for this address and port: no Service of this lab has the address 10.96.0.99. The packet ended at fabric, x: it ended here."},
 		{"an address that no Service has, refused by HNS", "10.96.0.99:80", inside, dropped(on("win1"), fabric), func(k *facts) {
-			k.state["address of no Service"] = build.FrontendState{Known: true, Because: "it was asked for, and HNS refused: 0x803b0013"}
+			k.state["address of no Service"] = cluster.FrontendState{Known: true, Because: "it was asked for, and HNS refused: 0x803b0013"}
 		}, trace.NoLoadBalancer, "No load balancer for this address and port: it was asked for, and HNS refused: 0x803b0013. The packet ended at fabric, x: it ended here."},
 		{"a machine in the range of Services", "10.105.1.1:443", inside, dropped(on("win1"), fabric), nil, trace.ServiceRangeOverlap,
 			"The address lies in the range of Services: 10.105.1.1 belongs to host/app and lies in the Services' range 10.96.0.0/12, so the nodes treat it as a Service's, and no Service has it. The packet ended at fabric, x: it ended here."},

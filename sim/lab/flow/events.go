@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 
 	"fmt"
 	"time"
@@ -58,9 +58,9 @@ func (e sendsOn) Text() string {
 		what = "sends data"
 	}
 	switch e.sends {
-	case spec.SendFin:
+	case labfile.SendFin:
 		what = "sends its FIN: it has no more data"
-	case spec.SendReset:
+	case labfile.SendReset:
 		what = "resets the connection"
 	}
 	return "connection " + e.connection + ": " + who + " " + what

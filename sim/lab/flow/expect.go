@@ -13,16 +13,16 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // Result is the outcome of one of a lab's flows, compared with what the lab
 // expects.
 type Result struct {
-	Flow spec.Flow
+	Flow labfile.Flow
 	// Trace is set for flows, Lookup for name resolutions.
 	Trace   *trace.Trace
 	Lookup  *trace.Lookup
@@ -35,9 +35,9 @@ type Result struct {
 }
 
 // Run runs one flow of a lab.
-func (c *Cluster) Run(ctx context.Context, f spec.Flow) (Result, error) {
+func (c *Cluster) Run(ctx context.Context, f labfile.Flow) (Result, error) {
 	o := Result{Flow: f, Pass: true}
-	if err := c.GoTo(ctx, cmp.Or(f.At, spec.Start)); err != nil {
+	if err := c.GoTo(ctx, cmp.Or(f.At, labfile.Start)); err != nil {
 		return o, err
 	}
 	if f.Connection != "" {
@@ -58,7 +58,7 @@ func (c *Cluster) Run(ctx context.Context, f spec.Flow) (Result, error) {
 		o.check(ctx, c)
 		return o, nil
 	}
-	r := Request{From: f.From, To: f.To, Protocol: f.Protocol, IPv6: f.Family == spec.FamilyIPv6, SrcPort: f.SourcePort, Size: f.Size, DontFragment: f.DontFragment, Meanwhile: f.Meanwhile}
+	r := Request{From: f.From, To: f.To, Protocol: f.Protocol, IPv6: f.Family == labfile.FamilyIPv6, SrcPort: f.SourcePort, Size: f.Size, DontFragment: f.DontFragment, Meanwhile: f.Meanwhile}
 	if f.Idle != "" {
 		d, err := time.ParseDuration(f.Idle)
 		if err != nil {
@@ -80,7 +80,7 @@ func Meets(expect string, v trace.Verdict) bool {
 	switch expect {
 	case "":
 		return true
-	case spec.NotDelivered:
+	case labfile.NotDelivered:
 		return v != trace.Delivered && v != trace.Varies && v != trace.Unknown
 	}
 	return trace.Verdict(expect) == v
@@ -94,7 +94,7 @@ func (o *Result) check(ctx context.Context, c *Cluster) {
 		}
 		o.Why += fmt.Sprintf(format, args...)
 	}
-	if !Meets(o.Flow.Expect, o.Verdict) && !(o.Flow.Expect == spec.NotDelivered && o.Trace != nil && o.Trace.Fails()) {
+	if !Meets(o.Flow.Expect, o.Verdict) && !(o.Flow.Expect == labfile.NotDelivered && o.Trace != nil && o.Trace.Fails()) {
 		fail("expected %s, got %s", o.Flow.Expect, o.Verdict)
 	}
 	if o.Flow.Reason != "" && trace.Reason(o.Flow.Reason) != o.Reason {
@@ -150,7 +150,7 @@ func (o *Result) checkBackend(c *Cluster, name, expect string, fail func(string,
 			continue
 		}
 		seen = true
-		if expect == spec.NotChosen {
+		if expect == labfile.NotChosen {
 			fail("backend %s gets flows, but should get none", name)
 			return
 		}
@@ -158,7 +158,7 @@ func (o *Result) checkBackend(c *Cluster, name, expect string, fail func(string,
 			fail("backend %s: expected %s, got %s", name, expect, p.Verdict)
 		}
 	}
-	if !seen && expect != spec.NotChosen {
+	if !seen && expect != labfile.NotChosen {
 		fail("no path leads to backend %s", name)
 	}
 }
@@ -169,11 +169,11 @@ func (c *Cluster) backendAddrs(name string) []netip.Addr {
 	if a, err := netip.ParseAddr(name); err == nil {
 		return []netip.Addr{a}
 	}
-	if p := c.Machine(build.Ref{Kind: build.PodKind, Name: plan.PodKey(strings.TrimPrefix(name, "pod/"))}); p != nil {
+	if p := c.Machine(cluster.Ref{Kind: cluster.PodKind, Name: plan.PodKey(strings.TrimPrefix(name, "pod/"))}); p != nil {
 		return []netip.Addr{p.Address}
 	}
 	var all []netip.Addr
-	for _, p := range c.Machines(build.PodKind) {
+	for _, p := range c.Machines(cluster.PodKind) {
 		if p.Node.Name == strings.TrimPrefix(name, "node/") {
 			all = append(all, p.Address)
 		}
@@ -185,13 +185,13 @@ func (c *Cluster) backendAddrs(name string) []netip.Addr {
 // forgetting anything between them, and returns the backends that the load
 // balancer's hash picked. The real hash is not published: that it spreads
 // different ports, or keeps a source on one backend, does not depend on it.
-func (c *Cluster) spread(ctx context.Context, f spec.Flow) ([]string, error) {
-	r := Request{From: f.From, To: f.To, Protocol: f.Protocol, IPv6: f.Family == spec.FamilyIPv6}
+func (c *Cluster) spread(ctx context.Context, f labfile.Flow) ([]string, error) {
+	r := Request{From: f.From, To: f.To, Protocol: f.Protocol, IPv6: f.Family == labfile.FamilyIPv6}
 	from, err := c.source(r.From, r.IPv6)
 	if err != nil {
 		return nil, err
 	}
-	to, err := spec.ParseTarget(r.To)
+	to, err := labfile.ParseTarget(r.To)
 	if err != nil {
 		return nil, err
 	}

@@ -17,16 +17,16 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // Cluster is a built cluster through which flows are sent. It is not safe for
 // concurrent use: a flow uses its clock, its sockets and its flows in switches.
 type Cluster struct {
-	*build.Cluster
+	*cluster.Cluster
 	// changed is set when a flow has changed HNS in its middle.
 	changed bool
 	// at is after how many steps flows are sent.
@@ -44,7 +44,7 @@ type Cluster struct {
 }
 
 // New takes a cluster that was just built.
-func New(c *build.Cluster) *Cluster { return &Cluster{Cluster: c} }
+func New(c *cluster.Cluster) *Cluster { return &Cluster{Cluster: c} }
 
 // rebuildChanged brings the cluster to the step at which flows are sent: it builds
 // the cluster again when a flow has changed its HNS or a later step was done.
@@ -58,7 +58,7 @@ func (c *Cluster) rebuildChanged(ctx context.Context) error {
 // Call makes calls to the HNS of nodes, in order. They have effect until the
 // cluster is built again. A call that must fail and does not is an error, and
 // the other way round.
-func (c *Cluster) Call(calls []spec.HNSCall) error {
+func (c *Cluster) Call(calls []labfile.HNSCall) error {
 	if err := c.OneBuild(); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ type Request struct {
 	At string
 	// Idle and Meanwhile come between the first and the judged packet.
 	Idle      time.Duration
-	Meanwhile []spec.HNSCall
+	Meanwhile []labfile.HNSCall
 	// Live is the name of the network that runs, for [Ports.Trace].
 	Live string
 	// Tap sees every frame on every segment between machines.

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
@@ -15,12 +15,12 @@ import (
 
 // ingressOf is the Ingress that a target asks for, by the name of one of its rules or by
 // its address; nil for none. Who asks for the Service of the controller asks for that.
-func (c *Cluster) ingressOf(to spec.Target, dst netip.Addr) *spec.Ingress {
-	if to.Kind != spec.NameTarget && to.Kind != spec.AddressTarget {
+func (c *Cluster) ingressOf(to labfile.Target, dst netip.Addr) *labfile.Ingress {
+	if to.Kind != labfile.NameTarget && to.Kind != labfile.AddressTarget {
 		return nil
 	}
 	for _, in := range c.Ingresses {
-		if to.Kind == spec.NameTarget && in.Serves(to.Name) || dst.IsValid() && slices.Contains(in.Addresses, dst) {
+		if to.Kind == labfile.NameTarget && in.Serves(to.Name) || dst.IsValid() && slices.Contains(in.Addresses, dst) {
 			return in
 		}
 	}
@@ -28,8 +28,8 @@ func (c *Cluster) ingressOf(to spec.Target, dst netip.Addr) *spec.Ingress {
 }
 
 // ingressNamed is the Ingress with a rule for a name, nil for none.
-func (c *Cluster) ingressNamed(name string) *spec.Ingress {
-	return c.ingressOf(spec.Target{Kind: spec.NameTarget, Name: name}, netip.Addr{})
+func (c *Cluster) ingressNamed(name string) *labfile.Ingress {
+	return c.ingressOf(labfile.Target{Kind: labfile.NameTarget, Name: name}, netip.Addr{})
 }
 
 // served reports whether a packet to an address of an Ingress gets to somebody: a
@@ -47,12 +47,12 @@ func (c *Cluster) served(a netip.Addr) bool {
 }
 
 // ingressText names an Ingress with its place.
-func ingressText(in *spec.Ingress) string {
+func ingressText(in *labfile.Ingress) string {
 	return fmt.Sprintf("Ingress %s (%s:%d)", in.Key(), in.Origin.File, in.Origin.Line)
 }
 
 // toIngress makes of a packet that arrived what is known of a request to an Ingress.
-func toIngress(in *spec.Ingress, p *trace.Path) {
+func toIngress(in *labfile.Ingress, p *trace.Path) {
 	if in == nil || p.Verdict != trace.Delivered {
 		return
 	}

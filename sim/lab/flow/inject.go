@@ -11,7 +11,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/path"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -170,7 +170,7 @@ func (j *Injector) Crossed() int { return j.crossed }
 
 // findEntries makes the entries of all machines with programs.
 func (j *Injector) findEntries() {
-	for _, kind := range []build.Kind{build.PodKind, build.NodeKind, build.HostKind} {
+	for _, kind := range []cluster.Kind{cluster.PodKind, cluster.NodeKind, cluster.HostKind} {
 		for _, m := range j.c.Machines(kind) {
 			j.entry(m.Ref.String(), m.Stack(), isPod(m))
 		}

@@ -6,9 +6,9 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -53,7 +53,7 @@ func (c *Cluster) ProxyName() string {
 // PodEndpoint is the id of a pod's HNS endpoint, "" when it has none. The
 // namespace "default" can be left out.
 func (c *Cluster) PodEndpoint(pod string) string {
-	if p := c.Machine(build.Ref{Kind: build.PodKind, Name: plan.PodKey(pod)}); p != nil {
+	if p := c.Machine(cluster.Ref{Kind: cluster.PodKind, Name: plan.PodKey(pod)}); p != nil {
 		return p.Endpoint
 	}
 	return ""
@@ -62,7 +62,7 @@ func (c *Cluster) PodEndpoint(pod string) string {
 // PodEndpoints are the ids of all pods' endpoints on a node, in lower case.
 func (c *Cluster) PodEndpoints(node string) []string {
 	var ids []string
-	for _, p := range c.Machines(build.PodKind) {
+	for _, p := range c.Machines(cluster.PodKind) {
 		if p.Node.Name == node && p.Endpoint != "" {
 			ids = append(ids, strings.ToLower(p.Endpoint))
 		}
@@ -71,7 +71,7 @@ func (c *Cluster) PodEndpoints(node string) []string {
 }
 
 // Pods lists the pods as "namespace/name", sorted.
-func (c *Cluster) Pods() []string { return c.names(build.PodKind) }
+func (c *Cluster) Pods() []string { return c.names(cluster.PodKind) }
 
 // MAC is the MAC address of an end: pod/..., node/... or host/....
 func (c *Cluster) MAC(text string) (packet.MAC, error) {
@@ -113,7 +113,7 @@ func (c *Cluster) Has(text string, a netip.Addr) (bool, error) {
 // ResolveCommand is what reproduces a name resolution.
 func (c *Cluster) ResolveCommand(from, name, tool string) string {
 	s := "winlab resolve " + c.Plan.File.Path + c.choice()
-	return s + " --from " + from + " " + strings.TrimPrefix(name, string(spec.NameTarget)+"/") + " --tool " + tool
+	return s + " --from " + from + " " + strings.TrimPrefix(name, string(labfile.NameTarget)+"/") + " --tool " + tool
 }
 
 // ExportCommand is what prints the HNS of a node.
@@ -123,7 +123,7 @@ func (c *Cluster) ExportCommand(node string) string {
 
 // IsNode reports whether a place of a trace is a node of the cluster.
 func (c *Cluster) IsNode(place string) bool {
-	return c.Machine(build.Ref{Kind: build.NodeKind, Name: place}) != nil
+	return c.Machine(cluster.Ref{Kind: cluster.NodeKind, Name: place}) != nil
 }
 
 // choice are the flags that select this variant and setting.
@@ -147,21 +147,21 @@ func (c *Cluster) choice() string {
 // Names lists the ends that a flow in this lab can have, as `winlab trace`
 // takes them: from can send, to is everything that can be reached.
 func (c *Cluster) Names() (from, to []string) {
-	short := func(kind spec.TargetKind, key string) string {
+	short := func(kind labfile.TargetKind, key string) string {
 		return string(kind) + "/" + strings.TrimPrefix(key, "default/")
 	}
-	for _, m := range c.Machines(build.PodKind) {
-		from = append(from, short(spec.PodTarget, m.Name))
+	for _, m := range c.Machines(cluster.PodKind) {
+		from = append(from, short(labfile.PodTarget, m.Name))
 	}
-	for _, m := range c.Machines(build.NodeKind) {
+	for _, m := range c.Machines(cluster.NodeKind) {
 		from = append(from, "node/"+m.Name)
 	}
-	for _, m := range c.Machines(build.HostKind) {
+	for _, m := range c.Machines(cluster.HostKind) {
 		from = append(from, "host/"+m.Name)
 	}
 	to = append(to, from...)
 	for _, s := range c.Kube.Services {
-		to = append(to, short(spec.ServiceTarget, s.Key()))
+		to = append(to, short(labfile.ServiceTarget, s.Key()))
 	}
 	return from, to
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/dataplane/vfp"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
@@ -60,8 +60,8 @@ func (f *flow) judge(k knowledge, r *run) trace.Path {
 // withTroubles puts what the programs of a node could not do into the steps, at the
 // place where it tells: after the last step of the request on that node while its
 // destination is still the one that was asked for. It returns the first of them, too.
-func (f *flow) withTroubles(steps []trace.Step) ([]trace.Step, *build.Trouble) {
-	var first *build.Trouble
+func (f *flow) withTroubles(steps []trace.Step) ([]trace.Step, *cluster.Trouble) {
+	var first *cluster.Trouble
 	if f.around == nil {
 		return steps, nil
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet/diff"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -55,9 +55,9 @@ func replyTo(dst netip.Addr) trace.Step {
 // twoNodes is a cluster of two nodes and one pod.
 type twoNodes struct{}
 
-func (twoNodes) IsNode(n string) bool                                  { return n == "win1" || n == "win2" }
-func (twoNodes) isPodAddress(a netip.Addr) bool                        { return a == pod }
-func (twoNodes) Troubles(netip.AddrPort, packet.Proto) []build.Trouble { return nil }
+func (twoNodes) IsNode(n string) bool                                    { return n == "win1" || n == "win2" }
+func (twoNodes) isPodAddress(a netip.Addr) bool                          { return a == pod }
+func (twoNodes) Troubles(netip.AddrPort, packet.Proto) []cluster.Trouble { return nil }
 
 func TestVerdictFollowsFromSteps(t *testing.T) {
 	t.Parallel()

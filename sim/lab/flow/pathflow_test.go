@@ -13,7 +13,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/lab/flow"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
@@ -104,11 +104,11 @@ func newPair(t testing.TB, design string, hops bool) *pair {
 		*s = &side{c: c, hops: hops}
 	}
 	c := p.fast.c
-	for _, kind := range []build.Kind{build.PodKind, build.NodeKind, build.HostKind} {
+	for _, kind := range []cluster.Kind{cluster.PodKind, cluster.NodeKind, cluster.HostKind} {
 		for _, m := range c.Machines(kind) {
 			for _, v6 := range []bool{false, true} {
 				if a := m.Stack().Address(v6); a.IsValid() {
-					if p.addrs = append(p.addrs, a); kind == build.PodKind {
+					if p.addrs = append(p.addrs, a); kind == cluster.PodKind {
 						p.pods = append(p.pods, a)
 					}
 				}
@@ -165,7 +165,7 @@ func (p *pair) both(t testing.TB, do func(s *side) error) {
 
 // toggle puts an ACL that blocks a port on an endpoint, or takes it away.
 func (s *side) toggle(n, port int) error {
-	var with []*build.Node
+	var with []*cluster.Node
 	for _, x := range s.c.Nodes {
 		if x.HNS != nil && len(x.HNS.ListEndpoints(nil)) > 0 {
 			with = append(with, x)
@@ -209,8 +209,8 @@ func (s *side) remove(n int) error {
 
 // reset forgets what one machine knows of connections.
 func (s *side) reset(n int) {
-	var all []*build.Machine
-	for _, k := range []build.Kind{build.RouterKind, build.NodeKind, build.PodKind, build.HostKind} {
+	var all []*cluster.Machine
+	for _, k := range []cluster.Kind{cluster.RouterKind, cluster.NodeKind, cluster.PodKind, cluster.HostKind} {
 		all = append(all, s.c.Machines(k)...)
 	}
 	all[n%len(all)].Reset()

@@ -6,7 +6,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -114,7 +114,7 @@ func (p *Ports) Refresh() {
 	clear(j.live.entries)
 	j.findEntries()
 	// Pods in the node's own network are the node.
-	for _, kind := range []build.Kind{build.PodKind, build.HostKind, build.NodeKind} {
+	for _, kind := range []cluster.Kind{cluster.PodKind, cluster.HostKind, cluster.NodeKind} {
 		for _, m := range j.c.Machines(kind) {
 			if e := j.ports[m.Ref.String()]; e != nil {
 				j.live.entries[e.stack] = e
@@ -125,7 +125,7 @@ func (p *Ports) Refresh() {
 
 // Add makes the place of a machine that has come, without a look at all others, and
 // returns it: that of the node for a pod in the network of its node.
-func (p *Ports) Add(m *build.Machine) *Entry {
+func (p *Ports) Add(m *cluster.Machine) *Entry {
 	j := p.j
 	if e := j.live.entries[m.Stack()]; e != nil {
 		return e
@@ -171,7 +171,7 @@ func (p *Ports) Entries() map[string]*Entry {
 
 // Entry finds the place of a machine; pods in the network of their node are at the
 // node's. Nil for none.
-func (p *Ports) Entry(m *build.Machine) *Entry { return p.j.live.entries[m.Stack()] }
+func (p *Ports) Entry(m *cluster.Machine) *Entry { return p.j.live.entries[m.Stack()] }
 
 // Stack is the simulated stack at the place.
 func (e *Entry) Stack() *host.Stack { return e.stack }

@@ -14,9 +14,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
@@ -25,7 +25,7 @@ import (
 // flow is a resolved request. It names machines and does not point to them, so
 // that it can be sent through every cluster of the same plan.
 type flow struct {
-	from build.Ref
+	from cluster.Ref
 	// label is the sender as the request writes it.
 	label string
 	// elsewhere says that another container of the sender's pod sends, which has
@@ -34,7 +34,7 @@ type flow struct {
 	// lifted are blocking rules that are left out this time; see [Cluster.further].
 	lifted map[wire.Lift]bool
 	// ingress is the Ingress that the request is for, nil for none.
-	ingress *spec.Ingress
+	ingress *labfile.Ingress
 	proto   packet.Proto
 	src     netip.Addr
 	srcPort uint16
@@ -61,12 +61,12 @@ type surroundings interface {
 	IsNode(name string) bool
 	isPodAddress(a netip.Addr) bool
 	// Troubles are what programs could not do for a destination.
-	Troubles(to netip.AddrPort, proto packet.Proto) []build.Trouble
+	Troubles(to netip.AddrPort, proto packet.Proto) []cluster.Trouble
 }
 
 // endpoint is an end of a flow on the way to being resolved.
 type endpoint struct {
-	machine *build.Machine // nil for an address
+	machine *cluster.Machine // nil for an address
 	addr    netip.Addr
 	port    uint16
 }
@@ -84,7 +84,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 	if n := from.machine.Node; n != nil {
 		t.Flow.Node, t.Flow.Build = n.Name, n.Plan.Build
 	}
-	to, err := spec.ParseTarget(r.To)
+	to, err := labfile.ParseTarget(r.To)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 		return nil, err
 	}
 	f.ingress = in
-	f.elsewhere = to.Kind == spec.LocalhostTarget && otherNamespace(from.machine)
+	f.elsewhere = to.Kind == labfile.LocalhostTarget && otherNamespace(from.machine)
 	t.Flow.Src, t.Flow.Dst, t.Flow.DstPort = src.String(), dst.addr.String(), dst.port
 	f.assume(t, r, c.firstPort())
 	return f, nil
@@ -149,17 +149,17 @@ func (c *Cluster) withoutNetwork(t *trace.Trace, r Request) bool {
 }
 
 // refusedPod is the pod that an end of a request names, where it has no network.
-func (c *Cluster) refusedPod(end string) (build.NoNetwork, bool) {
-	to, err := spec.ParseTarget(end)
-	if err != nil || to.Kind != spec.PodTarget {
-		return build.NoNetwork{}, false
+func (c *Cluster) refusedPod(end string) (cluster.NoNetwork, bool) {
+	to, err := labfile.ParseTarget(end)
+	if err != nil || to.Kind != labfile.PodTarget {
+		return cluster.NoNetwork{}, false
 	}
 	return c.WithoutNetwork(to.Namespace + "/" + to.Name)
 }
 
 // withoutAddress settles the trace of a request whose sender or receiver has no address
 // of a family. The step that ends it is what the network plugin did for the pod.
-func (c *Cluster) withoutAddress(t *trace.Trace, m *build.Machine, v6 bool, what string) {
+func (c *Cluster) withoutAddress(t *trace.Trace, m *cluster.Machine, v6 bool, what string) {
 	t.Verdict, t.Reason, t.Summary = trace.Dropped, trace.FamilyNotSupported, what+"."
 	if m == nil || !v6 {
 		return
@@ -204,12 +204,12 @@ func (c *Cluster) describe(f *flow) {
 // a pod with a network of its own.
 func (c *Cluster) isPodAddress(a netip.Addr) bool {
 	m := c.Owner(a)
-	return m != nil && m.Kind == build.PodKind && (m.Address == a || isPod(m) && m.Stack().Address(true) == a)
+	return m != nil && m.Kind == cluster.PodKind && (m.Address == a || isPod(m) && m.Stack().Address(true) == a)
 }
 
 // label names the sender in steps: as the request does, but not by an address.
-func label(text string, m *build.Machine) string {
-	if t, err := spec.ParseTarget(text); err == nil && t.Kind == spec.AddressTarget {
+func label(text string, m *cluster.Machine) string {
+	if t, err := labfile.ParseTarget(text); err == nil && t.Kind == labfile.AddressTarget {
 		return m.Ref.String()
 	}
 	return text
@@ -249,15 +249,15 @@ func sourceFor(from endpoint, dst netip.Addr) netip.Addr {
 }
 
 // isPod reports whether a machine is a pod with a network of its own.
-func isPod(m *build.Machine) bool {
-	return m.Kind == build.PodKind && m.Stack() != m.Node.Stack()
+func isPod(m *cluster.Machine) bool {
+	return m.Kind == cluster.PodKind && m.Stack() != m.Node.Stack()
 }
 
 // otherNamespace reports whether another container of a pod is in another
 // network namespace than its first one: containers of a pod share one
 // compartment where the build has shared network namespaces; before, each has
 // its own.
-func otherNamespace(m *build.Machine) bool {
+func otherNamespace(m *cluster.Machine) bool {
 	return isPod(m) && m.Node.Windows != nil && !m.Node.Windows.Has(builds.SharedNetworkNamespace)
 }
 
@@ -269,11 +269,11 @@ func otherContainer(st *host.Stack) *host.Stack {
 
 // source finds the sender.
 func (c *Cluster) source(text string, v6 bool) (endpoint, error) {
-	t, err := spec.ParseTarget(text)
+	t, err := labfile.ParseTarget(text)
 	if err != nil {
 		return endpoint{}, err
 	}
-	if t.Kind == spec.AddressTarget {
+	if t.Kind == labfile.AddressTarget {
 		m := c.Owner(t.Addr)
 		if m == nil {
 			return endpoint{}, fmt.Errorf("nobody in this lab has the address %s", t.Addr)
@@ -284,20 +284,20 @@ func (c *Cluster) source(text string, v6 bool) (endpoint, error) {
 }
 
 // named finds a pod, node or host by its name.
-func (c *Cluster) named(t spec.Target, v6 bool) (endpoint, error) {
-	ref := build.Ref{Name: t.Name}
+func (c *Cluster) named(t labfile.Target, v6 bool) (endpoint, error) {
+	ref := cluster.Ref{Name: t.Name}
 	switch t.Kind {
-	case spec.PodTarget:
-		ref = build.Ref{Kind: build.PodKind, Name: t.Namespace + "/" + t.Name}
-	case spec.NodeTarget:
-		ref.Kind = build.NodeKind
-	case spec.HostTarget:
-		ref.Kind = build.HostKind
+	case labfile.PodTarget:
+		ref = cluster.Ref{Kind: cluster.PodKind, Name: t.Namespace + "/" + t.Name}
+	case labfile.NodeTarget:
+		ref.Kind = cluster.NodeKind
+	case labfile.HostTarget:
+		ref.Kind = cluster.HostKind
 	default:
 		return endpoint{}, fmt.Errorf("%s cannot send; write pod/NAME, node/NAME or host/NAME", t)
 	}
 	m := c.Machine(ref)
-	if no, ok := c.WithoutNetwork(ref.Name); m == nil && ok && ref.Kind == build.PodKind {
+	if no, ok := c.WithoutNetwork(ref.Name); m == nil && ok && ref.Kind == cluster.PodKind {
 		return endpoint{}, fmt.Errorf("pod %s has no network: %s on %s refused it: %s", ref.Name, no.Program, no.Node, no.Text)
 	}
 	if m == nil {
@@ -307,7 +307,7 @@ func (c *Cluster) named(t spec.Target, v6 bool) (endpoint, error) {
 }
 
 // names are the names of all machines of a kind.
-func (c *Cluster) names(k build.Kind) []string {
+func (c *Cluster) names(k cluster.Kind) []string {
 	var all []string
 	for _, m := range c.Machines(k) {
 		all = append(all, m.Name)
@@ -317,13 +317,13 @@ func (c *Cluster) names(k build.Kind) []string {
 
 // endpointOf is a machine with its address of a family. What waits on its node is done:
 // a packet will come there.
-func (c *Cluster) endpointOf(m *build.Machine, v6 bool) endpoint {
+func (c *Cluster) endpointOf(m *cluster.Machine, v6 bool) endpoint {
 	if m.Node != nil {
 		c.Settle(m.Node)
 	}
 	e := endpoint{machine: m, addr: m.Address}
 	switch {
-	case v6 && m.Kind == build.NodeKind:
+	case v6 && m.Kind == cluster.NodeKind:
 		e.addr = m.Node.Address6
 	case v6:
 		e.addr = m.Stack().Address(true)
@@ -333,19 +333,19 @@ func (c *Cluster) endpointOf(m *build.Machine, v6 bool) endpoint {
 
 // target finds the address that a target means. A name that does not resolve
 // settles the trace.
-func (c *Cluster) target(ctx context.Context, t *trace.Trace, r Request, from endpoint, to spec.Target) (endpoint, error) {
-	if to.Kind == spec.NameTarget {
+func (c *Cluster) target(ctx context.Context, t *trace.Trace, r Request, from endpoint, to labfile.Target) (endpoint, error) {
+	if to.Kind == labfile.NameTarget {
 		return c.lookup(ctx, t, r, from, to)
 	}
 	return c.destination(to, r)
 }
 
 // destination finds the address of a target that needs no DNS.
-func (c *Cluster) destination(t spec.Target, r Request) (endpoint, error) {
+func (c *Cluster) destination(t labfile.Target, r Request) (endpoint, error) {
 	switch t.Kind {
-	case spec.AddressTarget, spec.LocalhostTarget:
+	case labfile.AddressTarget, labfile.LocalhostTarget:
 		return endpoint{addr: t.Addr, port: t.Port}, nil
-	case spec.ServiceTarget:
+	case labfile.ServiceTarget:
 		return c.serviceEndpoint(t, r)
 	}
 	if e, ok := c.goneEndpoint(t, r); ok {
@@ -367,7 +367,7 @@ func firstPort(s *host.Stack, proto packet.Proto) uint16 {
 		proto = packet.TCP
 	}
 	for _, l := range s.Listeners() {
-		if l.Proto == proto && len(l.Backends) == 0 && l.Port != build.KubeletPort {
+		if l.Proto == proto && len(l.Backends) == 0 && l.Port != cluster.KubeletPort {
 			return l.Port
 		}
 	}
@@ -376,7 +376,7 @@ func firstPort(s *host.Stack, proto packet.Proto) uint16 {
 
 // serviceEndpoint is the address of a Service: for a sender outside the cluster
 // the ingress address of a LoadBalancer, for all others the cluster IP.
-func (c *Cluster) serviceEndpoint(t spec.Target, r Request) (endpoint, error) {
+func (c *Cluster) serviceEndpoint(t labfile.Target, r Request) (endpoint, error) {
 	s := c.Service(t.Namespace, t.Name)
 	if e, ok := c.goneEndpoint(t, r); s == nil && ok {
 		return e, nil
@@ -405,14 +405,14 @@ func (c *Cluster) serviceEndpoint(t spec.Target, r Request) (endpoint, error) {
 
 // frontends are the addresses of a Service that a sender uses.
 func frontends(s *kube.Service, sender string) []netip.Addr {
-	if from, err := spec.ParseTarget(sender); err == nil && from.Kind == spec.HostTarget && len(s.IngressIPs) > 0 {
+	if from, err := labfile.ParseTarget(sender); err == nil && from.Kind == labfile.HostTarget && len(s.IngressIPs) > 0 {
 		return s.IngressIPs
 	}
 	return s.ClusterIPs
 }
 
 // lookup resolves a name target as the sender's resolver does.
-func (c *Cluster) lookup(ctx context.Context, t *trace.Trace, r Request, from endpoint, to spec.Target) (endpoint, error) {
+func (c *Cluster) lookup(ctx context.Context, t *trace.Trace, r Request, from endpoint, to labfile.Target) (endpoint, error) {
 	look, ips, err := c.resolveName(ctx, from.machine, to.Name, r.Tool)
 	if err != nil {
 		return endpoint{}, err
@@ -489,7 +489,7 @@ func (c *Cluster) Resolve(ctx context.Context, from, name string, tool dns.Tool)
 // resolveName asks for a name as a tool on a machine does: once for every answer to
 // the questions that no source decides and that it meets, and once for every fate of
 // a query that a load balancer may hand to one name server or another.
-func (c *Cluster) resolveName(ctx context.Context, m *build.Machine, name string, tool dns.Tool) (trace.Lookup, []netip.Addr, error) {
+func (c *Cluster) resolveName(ctx context.Context, m *cluster.Machine, name string, tool dns.Tool) (trace.Lookup, []netip.Addr, error) {
 	var first trace.Lookup
 	var ips []netip.Addr
 	var all trace.Trace
@@ -548,7 +548,7 @@ type asking struct {
 }
 
 // resolve asks for a name; every query is a flow to a name server.
-func (a *asking) resolve(m *build.Machine, name string, tool dns.Tool) (trace.Lookup, []netip.Addr) {
+func (a *asking) resolve(m *cluster.Machine, name string, tool dns.Tool) (trace.Lookup, []netip.Addr) {
 	cl := a.c.Resolver(m)
 	if tool == "" {
 		tool = dns.Linux
@@ -571,7 +571,7 @@ const maxFates = 64
 
 // ask sends a query to a name server by every way that load balancers may take, and
 // returns one of the replies: which, is a pick where they differ.
-func (a *asking) ask(m *build.Machine, server netip.Addr, query []byte, depth int) dns.Reply {
+func (a *asking) ask(m *cluster.Machine, server netip.Addr, query []byte, depth int) dns.Reply {
 	var fates []dns.Reply
 	var ways []string
 	todo := [][]int{nil}
@@ -637,7 +637,7 @@ const maxForwards = 8
 // send sends a query to a name server by the way of some picks, and returns what came
 // back and the picks that were made. When the server asks another one, that question is
 // a flow of its own, from the server, and the query is sent again once it is answered.
-func (a *asking) send(m *build.Machine, server netip.Addr, query []byte, forced []int, depth int) (dns.Reply, []trace.Choice) {
+func (a *asking) send(m *cluster.Machine, server netip.Addr, query []byte, forced []int, depth int) (dns.Reply, []trace.Choice) {
 	var reply dns.Reply
 	var picks []trace.Choice
 	for range maxForwards {

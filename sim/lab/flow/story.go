@@ -11,8 +11,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
-	"github.com/winlab-dev/winlab/sim/lab/build"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
@@ -22,11 +22,11 @@ import (
 func (c *Cluster) GoTo(ctx context.Context, step string) error {
 	names := c.Plan.File.Lab.Spec.StepNames()
 	at := slices.Index(names, step) + 1
-	if at == 0 && step != spec.Start {
+	if at == 0 && step != labfile.Start {
 		if len(names) == 0 {
 			return fmt.Errorf("%s: there is no step %q; the lab has no steps", c.Plan.File.Path, step)
 		}
-		return fmt.Errorf("%s: there is no step %q; there are %s", c.Plan.File.Path, step, strings.Join(append([]string{spec.Start}, names...), ", "))
+		return fmt.Errorf("%s: there is no step %q; there are %s", c.Plan.File.Path, step, strings.Join(append([]string{labfile.Start}, names...), ", "))
 	}
 	c.at = at
 	return c.rebuildChanged(ctx)
@@ -68,13 +68,13 @@ func (c *Cluster) reach(ctx context.Context, steps int) error {
 
 // packetOf is one packet in the life of connections.
 type packetOf struct {
-	spec.Flow
+	labfile.Flow
 	steps int // that are done before
 }
 
 // life lists what is sent on a connection up to a flow, with the packets of all
 // other connections in between.
-func (c *Cluster) life(f spec.Flow) ([]packetOf, error) {
+func (c *Cluster) life(f labfile.Flow) ([]packetOf, error) {
 	s := &c.Plan.File.Lab.Spec
 	names := s.StepNames()
 	var all []packetOf
@@ -92,16 +92,16 @@ func (c *Cluster) life(f spec.Flow) ([]packetOf, error) {
 // TraceConnection traces the last flow of a lab's connection after a step, with all
 // that was sent on the connection before.
 func (c *Cluster) TraceConnection(ctx context.Context, name, step string) (*trace.Trace, error) {
-	if err := c.GoTo(ctx, cmp.Or(step, spec.Start)); err != nil {
+	if err := c.GoTo(ctx, cmp.Or(step, labfile.Start)); err != nil {
 		return nil, err
 	}
-	var found *spec.Flow
+	var found *labfile.Flow
 	var where []string
 	for _, f := range c.Plan.File.Lab.Spec.AllFlows() {
 		if f.Connection != name {
 			continue
 		}
-		if at := cmp.Or(f.At, spec.Start); !slices.Contains(where, at) {
+		if at := cmp.Or(f.At, labfile.Start); !slices.Contains(where, at) {
 			where = append(where, at)
 		}
 		if f.At == c.Step() {
@@ -114,17 +114,17 @@ func (c *Cluster) TraceConnection(ctx context.Context, name, step string) (*trac
 	case len(where) == 0:
 		return nil, fmt.Errorf("%s: no flow of this lab has the connection %q", c.Plan.File.Path, name)
 	}
-	return nil, fmt.Errorf("%s: nothing is sent on connection %s after step %s; write --at with one of %s", c.Plan.File.Path, name, cmp.Or(c.Step(), spec.Start), strings.Join(where, ", "))
+	return nil, fmt.Errorf("%s: nothing is sent on connection %s after step %s; write --at with one of %s", c.Plan.File.Path, name, cmp.Or(c.Step(), labfile.Start), strings.Join(where, ", "))
 }
 
 // traceConnection sends what a lab sends on its connections, up to a flow, and
 // judges that one. Every way that the connection can take is followed from its
 // beginning.
-func (c *Cluster) traceConnection(ctx context.Context, f spec.Flow) (*trace.Trace, error) {
+func (c *Cluster) traceConnection(ctx context.Context, f labfile.Flow) (*trace.Trace, error) {
 	return c.settled(ctx, func(ctx context.Context, c *Cluster) (sent, error) { return c.sendConnection(ctx, f) })
 }
 
-func (c *Cluster) sendConnection(ctx context.Context, f spec.Flow) (s sent, err error) {
+func (c *Cluster) sendConnection(ctx context.Context, f labfile.Flow) (s sent, err error) {
 	life, err := c.life(f)
 	if err != nil {
 		return s, err
@@ -215,7 +215,7 @@ func (r *replay) advance(ctx context.Context, steps int) error {
 		r.sim.AdvanceTo(r.sim.Now() + s.Wait)
 		if r.began() {
 			r.sim.Rec.SetLeg(trace.Request)
-			r.sim.Rec.Add(trace.Step{Place: r.flow.label, Object: "step " + s.Name, Action: trace.ActNote, Event: trace.Of(stepDone{s.Name, s.Does}), From: s.Origin}.Cite(build.FactOf(s)))
+			r.sim.Rec.Add(trace.Step{Place: r.flow.label, Object: "step " + s.Name, Action: trace.ActNote, Event: trace.Of(stepDone{s.Name, s.Does}), From: s.Origin}.Cite(cluster.FactOf(s)))
 		}
 		if err := r.c.reach(ctx, r.c.Done()+1); err != nil {
 			return err
@@ -284,7 +284,7 @@ func (r *replay) sameTuple(o *opened) bool {
 func (r *replay) first(ctx context.Context, p packetOf) error {
 	c, mine := r.c, p.Connection == r.of
 	t := &trace.Trace{}
-	f, err := c.resolve(ctx, t, Request{From: p.From, To: p.To, Protocol: cmp.Or(p.Protocol, "tcp"), IPv6: p.Family == spec.FamilyIPv6, SrcPort: p.SourcePort})
+	f, err := c.resolve(ctx, t, Request{From: p.From, To: p.To, Protocol: cmp.Or(p.Protocol, "tcp"), IPv6: p.Family == labfile.FamilyIPv6, SrcPort: p.SourcePort})
 	if err != nil {
 		return fmt.Errorf("connection %s: %w", p.Connection, err)
 	}
@@ -343,8 +343,8 @@ func (r *replay) next(o *opened, p packetOf, mine bool) error {
 		r.sim.Rec.Add(trace.Step{Place: r.flow.label, Action: trace.ActNote, Event: trace.Of(sendsOn{name, sends, p.By})}.Cite(factOfSend(o, sends)))
 	}
 	var server *host.Socket
-	if p.By == spec.ByServer || sends == spec.SendReset {
-		if server = o.server; server == nil || p.By == spec.ByServer && !slices.Contains(r.accepted(), server) {
+	if p.By == labfile.ByServer || sends == labfile.SendReset {
+		if server = o.server; server == nil || p.By == labfile.ByServer && !slices.Contains(r.accepted(), server) {
 			return fmt.Errorf("connection %s: no program holds its other end any more", name)
 		}
 	}
@@ -354,7 +354,7 @@ func (r *replay) next(o *opened, p packetOf, mine bool) error {
 	case server != nil && p.By == "" && !slices.Contains(r.accepted(), server):
 		// A reset is not answered.
 		k.Outcome = host.Outcome{Done: true, Verdict: trace.Delivered, Reason: trace.OK, Event: trace.Note("the other end took the reset")}
-	case server != nil && p.By == spec.ByServer && sends == spec.SendReset && k.Outcome.Verdict == trace.Rejected:
+	case server != nil && p.By == labfile.ByServer && sends == labfile.SendReset && k.Outcome.Verdict == trace.Rejected:
 		k.Outcome.Verdict, k.Outcome.Reason = trace.Delivered, trace.OK
 	}
 	if mine {
@@ -365,10 +365,10 @@ func (r *replay) next(o *opened, p packetOf, mine bool) error {
 
 // cannotSend says why a packet cannot be sent on the connection.
 func (o *opened) cannotSend(p packetOf) error {
-	switch tcpOnly := p.Send == spec.SendFin || p.Send == spec.SendReset; {
+	switch tcpOnly := p.Send == labfile.SendFin || p.Send == labfile.SendReset; {
 	case o.tuple.Proto != packet.TCP && tcpOnly:
 		return fmt.Errorf("connection %s: %s is a segment of TCP, and this is %s", p.Connection, p.Send, o.tuple.Proto)
-	case o.closed && p.By == "" && (p.Send == "" || p.Send == spec.SendData):
+	case o.closed && p.By == "" && (p.Send == "" || p.Send == labfile.SendData):
 		return fmt.Errorf("connection %s: the client has sent its FIN and sends no more data; write by: server, or send: reset", p.Connection)
 	}
 	return nil
@@ -378,9 +378,9 @@ func (o *opened) cannotSend(p packetOf) error {
 // needed.
 func (r *replay) sendOn(o *opened, p packetOf, server *host.Socket) {
 	k := o.socket
-	flags := map[string]uint8{spec.SendFin: packet.FIN, spec.SendReset: packet.RST}[p.Send]
+	flags := map[string]uint8{labfile.SendFin: packet.FIN, labfile.SendReset: packet.RST}[p.Send]
 	switch {
-	case server != nil && p.By == spec.ByServer:
+	case server != nil && p.By == labfile.ByServer:
 		k.Outcome = host.Outcome{}
 		if flags != 0 {
 			server.Close(r.sim, flags, defaultTTL)
@@ -396,8 +396,8 @@ func (r *replay) sendOn(o *opened, p packetOf, server *host.Socket) {
 }
 
 func factOfSend(o *opened, sends string) *evidence.Fact {
-	if o.closed || sends == spec.SendFin {
-		return build.FactHalfClosed
+	if o.closed || sends == labfile.SendFin {
+		return cluster.FactHalfClosed
 	}
 	return nil
 }
@@ -405,7 +405,7 @@ func factOfSend(o *opened, sends string) *evidence.Fact {
 // accepted are the ends of connections that programs have accepted, the last first.
 func (r *replay) accepted() []*host.Socket {
 	var all []*host.Socket
-	for _, kind := range []build.Kind{build.PodKind, build.HostKind, build.NodeKind} {
+	for _, kind := range []cluster.Kind{cluster.PodKind, cluster.HostKind, cluster.NodeKind} {
 		for _, m := range r.c.Machines(kind) {
 			all = append(all, m.Stack().Accepted()...)
 		}
@@ -443,7 +443,7 @@ func quoted(s string) string {
 }
 
 // goneEndpoint is the last address of a pod or Service that was deleted.
-func (c *Cluster) goneEndpoint(t spec.Target, r Request) (endpoint, bool) {
+func (c *Cluster) goneEndpoint(t labfile.Target, r Request) (endpoint, bool) {
 	a, ok := c.Gone(string(t.Kind) + "/" + t.Namespace + "/" + t.Name)
 	if !ok || a.Is6() != r.IPv6 {
 		return endpoint{}, false

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -84,14 +84,14 @@ type Create struct {
 }
 
 // calls reads the lab's own calls.
-func (p *Plan) calls(s *spec.Spec) error {
+func (p *Plan) calls(s *labfile.Spec) error {
 	var err error
 	p.Calls, err = Calls(s.HNS)
 	return err
 }
 
 // Calls reads calls as a lab writes them.
-func Calls(list []spec.HNSCall) ([]Call, error) {
+func Calls(list []labfile.HNSCall) ([]Call, error) {
 	var all []Call
 	for i, in := range list {
 		c, err := call(in)
@@ -103,7 +103,7 @@ func Calls(list []spec.HNSCall) ([]Call, error) {
 	return all, nil
 }
 
-func call(in spec.HNSCall) (Call, error) {
+func call(in labfile.HNSCall) (Call, error) {
 	var r reader
 	c := Call{Node: in.Node, What: in.String(), Restart: in.Restart, Error: in.Error}
 	switch {
@@ -123,18 +123,18 @@ func call(in spec.HNSCall) (Call, error) {
 		return c, fmt.Errorf("an HNS call is exactly one of delete, removePolicy, addPolicy, updatePolicy, create and restart; this one is none")
 	}
 	if in.Error != "" {
-		code, err := spec.ParseErrorCode(in.Error)
+		code, err := labfile.ParseErrorCode(in.Error)
 		r.note(err)
 		c.Code = code
 	}
 	return c, r.err()
 }
 
-func policyCall(r *reader, in *spec.HNSPolicyCall, change Change) *PolicyCall {
+func policyCall(r *reader, in *labfile.HNSPolicyCall, change Change) *PolicyCall {
 	return &PolicyCall{Selector: selector(r, in.HNSSelector), Change: change, Type: hns.PolicyType(in.Type), Match: in.Match, Settings: in.Settings}
 }
 
-func selector(r *reader, in spec.HNSSelector) Selector {
+func selector(r *reader, in labfile.HNSSelector) Selector {
 	s := Selector{Kind: hns.Kind(in.Kind), Name: in.Name, Address: r.addr(in.Address), VIP: in.VIP, Port: in.Port}
 	if in.Pod != "" {
 		s.Pod = PodKey(in.Pod)

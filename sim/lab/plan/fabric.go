@@ -7,7 +7,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/fabric"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -84,13 +84,13 @@ type Host struct {
 	Address6          netip.Prefix
 	Gateway, Gateway6 netip.Addr // the zero Addr: none
 	MAC               packet.MAC
-	Listen            []spec.ListenPort
+	Listen            []labfile.ListenPort
 	// Names make it a name server.
 	Names *dns.Server
 }
 
 // subnet is the network of a segment, or the /24 of an address on it.
-func (p *Plan) subnet(s *spec.Spec, segment string, a netip.Addr) (netip.Prefix, error) {
+func (p *Plan) subnet(s *labfile.Spec, segment string, a netip.Addr) (netip.Prefix, error) {
 	for _, g := range s.Fabric.Segments {
 		if g.Name == segment && g.Subnet != "" {
 			return netip.ParsePrefix(g.Subnet)
@@ -101,7 +101,7 @@ func (p *Plan) subnet(s *spec.Spec, segment string, a netip.Addr) (netip.Prefix,
 
 // subnet6 is the IPv6 network of a segment: its own, else the /64 of the first
 // node's address on it; the zero Prefix for none.
-func subnet6(s *spec.Spec, segment string) (netip.Prefix, error) {
+func subnet6(s *labfile.Spec, segment string) (netip.Prefix, error) {
 	for _, g := range s.Fabric.Segments {
 		if g.Name == segment && g.IPv6Subnet != "" {
 			return netip.ParsePrefix(g.IPv6Subnet)
@@ -121,7 +121,7 @@ func subnet6(s *spec.Spec, segment string) (netip.Prefix, error) {
 
 // router6 is the IPv6 address of the first router on a segment that has one: the
 // default gateway there, as its router advertisements say.
-func router6(s *spec.Spec, segment string) (netip.Addr, error) {
+func router6(s *labfile.Spec, segment string) (netip.Addr, error) {
 	for _, r := range s.Fabric.Routers {
 		for _, i := range r.Interfaces {
 			if i.Segment == segment && i.IPv6Address != "" {
@@ -134,7 +134,7 @@ func router6(s *spec.Spec, segment string) (netip.Addr, error) {
 }
 
 // fabric reads segments and routers.
-func (p *Plan) fabric(s *spec.Spec) error {
+func (p *Plan) fabric(s *labfile.Spec) error {
 	var r reader
 	for i, g := range s.Fabric.Segments {
 		seg := Segment{Name: g.Name, Unknown: g.Unknown, MTU: g.MTU, Azure: g.Azure, Subnet: r.prefix(g.Subnet), Rules: p.rules(&r, "segments", i, g.Rules)}
@@ -155,15 +155,15 @@ func (p *Plan) fabric(s *spec.Spec) error {
 
 // rules reads the rules of segment i.
 // rules reads the rules of segment or router i; list is segments or routers.
-func (p *Plan) rules(r *reader, list string, i int, rules []spec.FabricRule) []fabric.Rule {
+func (p *Plan) rules(r *reader, list string, i int, rules []labfile.FabricRule) []fabric.Rule {
 	var all []fabric.Rule
 	for j, in := range rules {
 		rule := fabric.Rule{Name: in.Name, Allow: in.Action == "allow", From: r.prefix(in.From), To: r.prefix(in.To),
 			Origin: p.File.Origin("security rule "+in.Name, "spec", "fabric", list, i, "rules", j)}
 		var err error
-		rule.Proto, err = spec.ParseProtocol(in.Protocol)
+		rule.Proto, err = labfile.ParseProtocol(in.Protocol)
 		r.note(err)
-		rule.PortLo, rule.PortHi, err = spec.ParsePorts(in.Ports)
+		rule.PortLo, rule.PortHi, err = labfile.ParsePorts(in.Ports)
 		r.note(err)
 		all = append(all, rule)
 	}
@@ -171,7 +171,7 @@ func (p *Plan) rules(r *reader, list string, i int, rules []spec.FabricRule) []f
 }
 
 // router reads router i.
-func (p *Plan) router(r *reader, i int, in spec.Router) Router {
+func (p *Plan) router(r *reader, i int, in labfile.Router) Router {
 	m := Router{Name: in.Name, Unknown: in.Unknown, Rules: p.rules(r, "routers", i, in.Rules)}
 	origin := func(what, list string, j int) *trace.Origin {
 		return p.File.Origin(what+" of router "+in.Name, "spec", "fabric", "routers", i, list, j)
@@ -185,7 +185,7 @@ func (p *Plan) router(r *reader, i int, in spec.Router) Router {
 	for j, n := range in.NAT {
 		nat := NAT{OutOf: n.OutOf, Sources: r.prefixes(n.Sources...), Origin: origin("NAT", "nat", j)}
 		for _, name := range n.Protocols {
-			proto, err := spec.ParseProtocol(name)
+			proto, err := labfile.ParseProtocol(name)
 			r.note(err)
 			nat.Protos = append(nat.Protos, proto)
 		}
@@ -195,7 +195,7 @@ func (p *Plan) router(r *reader, i int, in spec.Router) Router {
 		fw := Forward{Proto: packet.TCP, Address: r.addr(f.Address), Port: f.Port, KeepSource: f.KeepSource, Origin: origin("forward", "forward", j)}
 		var err error
 		if f.Protocol != "" {
-			fw.Proto, err = spec.ParseProtocol(f.Protocol)
+			fw.Proto, err = labfile.ParseProtocol(f.Protocol)
 			r.note(err)
 		}
 		fw.To, err = netip.ParseAddrPort(f.To)
@@ -207,7 +207,7 @@ func (p *Plan) router(r *reader, i int, in spec.Router) Router {
 
 // machine6 is the IPv6 address of a machine with the length of its network's prefix,
 // and its gateway; zero for none.
-func machine6(s *spec.Spec, address, segment string) (netip.Prefix, netip.Addr, error) {
+func machine6(s *labfile.Spec, address, segment string) (netip.Prefix, netip.Addr, error) {
 	if address == "" {
 		return netip.Prefix{}, netip.Addr{}, nil
 	}
@@ -226,7 +226,7 @@ func machine6(s *spec.Spec, address, segment string) (netip.Prefix, netip.Addr, 
 }
 
 // hosts reads the machines outside the cluster.
-func (p *Plan) hosts(s *spec.Spec) error {
+func (p *Plan) hosts(s *labfile.Spec) error {
 	var r reader
 	for _, h := range s.Hosts {
 		a := r.addr(h.Address)

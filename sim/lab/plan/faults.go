@@ -5,7 +5,7 @@ import (
 	"regexp"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -49,7 +49,7 @@ type ExtraRule struct {
 }
 
 // newFault reads fault j of node i.
-func newFault(r *reader, file *spec.File, i, j int, in spec.Fault) Fault {
+func newFault(r *reader, file *labfile.File, i, j int, in labfile.Fault) Fault {
 	f := Fault{Port: in.Port}
 	if in.Pod != "" {
 		f.Pod = PodKey(in.Pod)
@@ -72,21 +72,21 @@ func newFault(r *reader, file *spec.File, i, j int, in spec.Fault) Fault {
 	return f
 }
 
-func extraRule(r *reader, in *spec.FaultRule) *ExtraRule {
+func extraRule(r *reader, in *labfile.FaultRule) *ExtraRule {
 	x := &ExtraRule{Name: in.Name, Layer: in.Layer, In: in.Direction == "in", Priority: in.Priority, From: r.prefix(in.From), To: r.prefix(in.To), Action: in.Action}
 	if x.Name == "" {
 		x.Name = "(extra rule)"
 	}
 	var err error
-	x.Proto, err = spec.ParseProtocol(in.Protocol)
+	x.Proto, err = labfile.ParseProtocol(in.Protocol)
 	r.note(err)
-	x.FromPorts[0], x.FromPorts[1], err = spec.ParsePorts(in.FromPorts)
+	x.FromPorts[0], x.FromPorts[1], err = labfile.ParsePorts(in.FromPorts)
 	r.note(err)
-	x.ToPorts[0], x.ToPorts[1], err = spec.ParsePorts(in.ToPorts)
+	x.ToPorts[0], x.ToPorts[1], err = labfile.ParsePorts(in.ToPorts)
 	r.note(err)
-	x.SetSource, err = spec.ParseAddressPort(in.SetSource)
+	x.SetSource, err = labfile.ParseAddressPort(in.SetSource)
 	r.note(err)
-	x.SetDestination, err = spec.ParseAddressPort(in.SetDestination)
+	x.SetDestination, err = labfile.ParseAddressPort(in.SetDestination)
 	r.note(err)
 	return x
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/winlab-dev/winlab/internal/strict"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -16,7 +16,7 @@ type Link struct {
 	// Kind and Name are the segment's or the machine's, On the segment of one cable,
 	// "" for all of a machine.
 	Kind, Name, On string
-	spec.LinkState
+	labfile.LinkState
 	Down   bool
 	Text   string
 	Origin *trace.Origin
@@ -33,7 +33,7 @@ func (l *Link) Notice() (trace.Notice, bool) {
 }
 
 // links reads what is wrong with links; path is where the list stands.
-func (p *Plan) links(s *spec.Spec, in []spec.Link, path ...any) ([]Link, error) {
+func (p *Plan) links(s *labfile.Spec, in []labfile.Link, path ...any) ([]Link, error) {
 	var all []Link
 	var errs []error
 	for i, l := range in {
@@ -41,7 +41,7 @@ func (p *Plan) links(s *spec.Spec, in []spec.Link, path ...any) ([]Link, error) 
 		out := Link{Of: l.Of, Down: l.Down, Text: l.Text(), Origin: p.File.Origin("link "+l.Of, at...)}
 		err := s.CheckLink(l.Of)
 		if err == nil {
-			out.Kind, out.Name, out.On, _ = spec.ParseLinkName(l.Of)
+			out.Kind, out.Name, out.On, _ = labfile.ParseLinkName(l.Of)
 			out.LinkState, _, err = l.State()
 		}
 		if err != nil {
@@ -57,7 +57,7 @@ func (p *Plan) links(s *spec.Spec, in []spec.Link, path ...any) ([]Link, error) 
 }
 
 // startLinks reads the links as they are in the beginning.
-func (p *Plan) startLinks(s *spec.Spec) (err error) {
+func (p *Plan) startLinks(s *labfile.Spec) (err error) {
 	if p.Links, err = p.links(s, s.Links, "spec", "links"); err != nil {
 		o := p.File.Origin("", "spec", "links")
 		return strict.Mistakes{{File: o.File, Line: o.Line, Column: 1, Message: err.Error()}}.AsError()

@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/kube/dns"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 // records are the names outside of the cluster, and who is asked for them. Without a
 // server for all names (the zone "."), the cluster DNS has the hosts' names itself.
-func (p *Plan) records(s *spec.Spec) error {
+func (p *Plan) records(s *labfile.Spec) error {
 	var r reader
 	public, addresses := dns.Records{}, map[string]netip.Addr{}
 	for _, h := range s.Hosts {

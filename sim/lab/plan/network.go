@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/kube/cni"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 // Design is how a cluster's pod network is made.
@@ -41,13 +41,13 @@ type Network struct {
 }
 
 // design says how the pod network is made.
-func (p *Plan) design(s *spec.Spec) error {
+func (p *Plan) design(s *labfile.Spec) error {
 	in := s.Network
 	p.Network = Network{Design: OVS, Plugin: in.Plugin, Version: in.Version, Name: in.Plugin, Type: "transparent", PolicyAgent: cni.Agent(in.PolicyAgent)}
 	switch {
 	case hasModel(in.Plugin):
 		p.Network.Design = CNI
-	case in.Plugin == spec.PluginRRAS:
+	case in.Plugin == labfile.PluginRRAS:
 		p.Network.Design = RRAS
 	}
 	if in.Version != "" {
@@ -57,7 +57,7 @@ func (p *Plan) design(s *spec.Spec) error {
 }
 
 // plugin reads what the design needs.
-func (p *Plan) plugin(s *spec.Spec) error {
+func (p *Plan) plugin(s *labfile.Spec) error {
 	switch p.Network.Design {
 	case CNI:
 		return p.cni(s.Network)
@@ -81,7 +81,7 @@ func (p *Plan) rras() error {
 }
 
 // cni reads what the model of a plugin is made of.
-func (p *Plan) cni(in spec.Network) error {
+func (p *Plan) cni(in labfile.Network) error {
 	if in.Conf == "" {
 		return fmt.Errorf("plugin %s needs its configuration: write network: {conf: FILE}", in.Plugin)
 	}
@@ -127,7 +127,7 @@ func (p *Plan) dockerBridges() {
 	}
 }
 
-func readConf[T any](f *spec.File, name string, parse func(string, []byte) (*T, error)) (*T, error) {
+func readConf[T any](f *labfile.File, name string, parse func(string, []byte) (*T, error)) (*T, error) {
 	path := f.PathOf(name)
 	data, err := os.ReadFile(path)
 	if err != nil {

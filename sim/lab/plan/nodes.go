@@ -10,7 +10,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
@@ -26,7 +26,7 @@ type Node struct {
 	Candidates []builds.Candidate
 	Segment    string
 	Routes     []Route
-	Listen     []spec.ListenPort
+	Listen     []labfile.ListenPort
 	// Dump replaces the plugin's and the proxy's work by what files taken from a
 	// real node say; nil: there is none.
 	Dump *dump.Node
@@ -61,7 +61,7 @@ type Node struct {
 func (n *Node) Windows() bool { return n.Kube.Windows != nil }
 
 // nodes reads the machines of the cluster.
-func (p *Plan) nodes(s *spec.Spec) error {
+func (p *Plan) nodes(s *labfile.Spec) error {
 	for _, in := range s.Nodes {
 		n, err := p.node(s, in)
 		if err != nil {
@@ -73,7 +73,7 @@ func (p *Plan) nodes(s *spec.Spec) error {
 	return nil
 }
 
-func (p *Plan) node(s *spec.Spec, in spec.Node) (*Node, error) {
+func (p *Plan) node(s *labfile.Spec, in labfile.Node) (*Node, error) {
 	var r reader
 	n := &Node{Segment: in.Segment, Forwarding: in.RRAS == nil || *in.RRAS, Listen: r.listen(in.Listen)}
 	a6, gw6, err6 := machine6(s, in.IPv6Address, in.Segment)
@@ -108,14 +108,14 @@ func (p *Plan) node(s *spec.Spec, in spec.Node) (*Node, error) {
 	n.VXLANPort, n.BrokenTunnelChecksums, n.MTU = in.VXLANPort, in.BrokenTunnelChecksums, in.MTU
 	n.ForwardingSet, n.Assumed, n.RoutesUnknown = in.Forwarding, in.Assumed, in.RoutesUnknown
 	n.Kube = k
-	if in.RRAS != nil && s.Network.Plugin != spec.PluginRRAS {
-		p.notice("rras of node "+in.Name, "RRAS between two NICs is a part of the design of plugin "+spec.PluginRRAS+"; the network of this lab is made by "+s.Network.Plugin, "spec", "nodes", len(p.Nodes), "rras")
+	if in.RRAS != nil && s.Network.Plugin != labfile.PluginRRAS {
+		p.notice("rras of node "+in.Name, "RRAS between two NICs is a part of the design of plugin "+labfile.PluginRRAS+"; the network of this lab is made by "+s.Network.Plugin, "spec", "nodes", len(p.Nodes), "rras")
 	}
 	return n, r.err()
 }
 
 // readBuild finds a node's build with its quirks, and those that it may have.
-func (n *Node) readBuild(in spec.Node) (*builds.Build, error) {
+func (n *Node) readBuild(in labfile.Node) (*builds.Build, error) {
 	known := in.Builds
 	if in.Build == builds.Unknown {
 		known = []string{builds.Unknown}
@@ -197,15 +197,15 @@ func (p *Plan) WithBuilds(chosen map[string]int) *Plan {
 }
 
 // readWindows reads what only Windows nodes have; i is the node's place in the lab.
-func (n *Node) readWindows(f *spec.File, i int, in spec.Node) error {
+func (n *Node) readWindows(f *labfile.File, i int, in labfile.Node) error {
 	var r reader
 	var err error
 	if in.DynamicPorts != "" {
-		n.PortFirst, n.PortLast, err = spec.ParsePortRange(in.DynamicPorts)
+		n.PortFirst, n.PortLast, err = labfile.ParsePortRange(in.DynamicPorts)
 		r.note(err)
 	}
 	for _, text := range in.ExcludedPorts {
-		first, last, err := spec.ParsePortRange(text)
+		first, last, err := labfile.ParsePortRange(text)
 		r.note(err)
 		n.Excluded = append(n.Excluded, [2]uint16{first, last})
 	}
@@ -218,7 +218,7 @@ func (n *Node) readWindows(f *spec.File, i int, in spec.Node) error {
 
 // readDump reads the files of a node's hnsDump. The lab's own dynamicPorts count
 // more than the dump's.
-func (n *Node) readDump(f *spec.File, in spec.Node) error {
+func (n *Node) readDump(f *labfile.File, in labfile.Node) error {
 	if len(in.HNSDump) == 0 {
 		return nil
 	}
@@ -255,7 +255,7 @@ func PodKey(name string) string {
 }
 
 // proxies reads kube-proxy's flags for each node.
-func (p *Plan) proxies(s *spec.Spec) error {
+func (p *Plan) proxies(s *labfile.Spec) error {
 	for i, f := range kubeproxy.Idle(s.Proxy.Flags) {
 		p.notice("flag "+f[0]+" of kube-proxy", f[1], "spec", "proxy", "flags", i)
 	}

@@ -19,16 +19,16 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
 // Plan is a cluster that can be built.
 type Plan struct {
 	// File is the lab in the plan's variant, with the setting's versions.
-	File    *spec.File
+	File    *labfile.File
 	Variant string
-	Setting *spec.Setting // nil: the lab's own versions
+	Setting *labfile.Setting // nil: the lab's own versions
 
 	Version                    kube.Version
 	Domain                     string
@@ -46,16 +46,16 @@ type Plan struct {
 	Hosts    []Host
 	Nodes    []*Node
 	Pods     []*Pod
-	Services []*spec.Service
-	Policies []*spec.Policy
+	Services []*labfile.Service
+	Policies []*labfile.Policy
 	// AdminPolicies are AdminNetworkPolicies and their like.
-	AdminPolicies []*spec.AdminPolicy
+	AdminPolicies []*labfile.AdminPolicy
 	// OwnPolicies are those of a plugin's own kinds.
-	OwnPolicies []*spec.OwnPolicy
+	OwnPolicies []*labfile.OwnPolicy
 	// Slices are endpoints that somebody wrote, for Services of the lab.
-	Slices []*spec.Slice
+	Slices []*labfile.Slice
 	// Ingresses are those of the manifests; nothing serves them.
-	Ingresses []*spec.Ingress
+	Ingresses []*labfile.Ingress
 	// Namespaces are the labels of namespaces that a manifest describes.
 	Namespaces map[string]map[string]string
 	// Records are names outside the cluster that the cluster DNS has itself, and Forward
@@ -91,7 +91,7 @@ func (p *Plan) noticeAt(what, why string, at *trace.Origin) {
 
 // New makes the plan of a lab. Variant "" is the lab itself, a nil setting its
 // own versions.
-func New(f *spec.File, variant string, setting *spec.Setting) (*Plan, error) {
+func New(f *labfile.File, variant string, setting *labfile.Setting) (*Plan, error) {
 	fv, err := f.Variant(variant)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func New(f *spec.File, variant string, setting *spec.Setting) (*Plan, error) {
 	}
 	p := &Plan{File: fv, Variant: variant, Setting: setting}
 	// The order decides which MAC address each machine gets.
-	for _, step := range []func(*spec.Spec) error{p.cluster, p.nodes, p.fabric, p.hosts, p.startLinks, p.params, p.design, p.proxies, p.plugin, p.unused, p.pods, p.services, p.records, p.calls, p.steps} {
+	for _, step := range []func(*labfile.Spec) error{p.cluster, p.nodes, p.fabric, p.hosts, p.startLinks, p.params, p.design, p.proxies, p.plugin, p.unused, p.pods, p.services, p.records, p.calls, p.steps} {
 		if err := step(&fv.Lab.Spec); err != nil {
 			return nil, p.Wrap(err)
 		}
@@ -134,7 +134,7 @@ func (p *Plan) Kube() *kube.Cluster {
 func (p *Plan) Node(name string) *Node { return p.found.named[name] }
 
 // cluster reads what is the same for all nodes.
-func (p *Plan) cluster(s *spec.Spec) error {
+func (p *Plan) cluster(s *labfile.Spec) error {
 	var r reader
 	p.Domain, p.DNSIP = s.DNS.Domain, r.addr(s.Network.DNSIP)
 	p.ClusterCIDRs = r.prefixes(s.Network.ClusterCIDR, s.Network.IPv6ClusterCIDR)
@@ -149,12 +149,12 @@ func (p *Plan) nextMAC() packet.MAC {
 }
 
 // params reads the parameters.
-func (p *Plan) params(s *spec.Spec) error {
-	vni, err := parseVNI(s.Param(spec.ParamVNI))
+func (p *Plan) params(s *labfile.Spec) error {
+	vni, err := parseVNI(s.Param(labfile.ParamVNI))
 	p.Params = Params{
-		KeepLoopback: s.Param(spec.ParamLoopback) == "deliver", IPForwarding: s.Param(spec.ParamIPForwarding) == "on",
-		VNI: vni, HostRoute: s.Param(spec.ParamHostRoute) == "yes",
-		IPMasq: s.Param(spec.ParamIPMasq) == "on", SharePortPools: s.Param(spec.ParamSharePortPools) == "yes", OVN: s.Params,
+		KeepLoopback: s.Param(labfile.ParamLoopback) == "deliver", IPForwarding: s.Param(labfile.ParamIPForwarding) == "on",
+		VNI: vni, HostRoute: s.Param(labfile.ParamHostRoute) == "yes",
+		IPMasq: s.Param(labfile.ParamIPMasq) == "on", SharePortPools: s.Param(labfile.ParamSharePortPools) == "yes", OVN: s.Params,
 		Pinned: s.Pinned(),
 	}
 	return err

@@ -8,14 +8,14 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // planned is the plan of a design lab.
-func planned(t *testing.T, name, variant string, set *spec.Setting) *Plan {
+func planned(t *testing.T, name, variant string, set *labfile.Setting) *Plan {
 	t.Helper()
-	f, err := spec.Load("../../../fixtures/labs/" + name + ".yaml")
+	f, err := labfile.Load("../../../fixtures/labs/" + name + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,8 +32,8 @@ func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 // What a lab leaves out is decided: addresses, networks, gateways, MAC addresses.
 func TestWhatALabLeavesOut(t *testing.T) {
 	t.Parallel()
-	f, err := spec.New("small", spec.Spec{Network: spec.Network{Plugin: "ovn-kubernetes"}, Nodes: []spec.Node{{Name: "linux1", OS: "linux"}, {Name: "win1"}},
-		Hosts: []spec.Host{{Name: "lan", Address: "192.168.1.50"}}})
+	f, err := labfile.New("small", labfile.Spec{Network: labfile.Network{Plugin: "ovn-kubernetes"}, Nodes: []labfile.Node{{Name: "linux1", OS: "linux"}, {Name: "win1"}},
+		Hosts: []labfile.Host{{Name: "lan", Address: "192.168.1.50"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestServicesGetAddresses(t *testing.T) {
 // each node.
 func TestSettingReplacesVersions(t *testing.T) {
 	t.Parallel()
-	set := &spec.Setting{Kubernetes: "1.30", Build: "10.0.20348.2762", Proxy: &spec.Proxy{Flags: []string{"--source-vip={{sourceVIP}}", "--hostname-override={{nodeName}}"}}}
+	set := &labfile.Setting{Kubernetes: "1.30", Build: "10.0.20348.2762", Proxy: &labfile.Proxy{Flags: []string{"--source-vip={{sourceVIP}}", "--hostname-override={{nodeName}}"}}}
 	p := planned(t, "overlay-flannel-vxlan", "", set)
 	for _, n := range p.Nodes {
 		if n.Kube.Version.String() != "1.30" || n.Windows() && n.Build != set.Build {
@@ -125,16 +125,16 @@ func TestBadInputIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		set  spec.Setting
+		set  labfile.Setting
 		want []string
 	}{
-		{"version", spec.Setting{Kubernetes: "new"}, []string{`Kubernetes version "new"`}},
-		{"build", spec.Setting{Kubernetes: "1.30", Build: "9.9"}, []string{"node win1"}},
-		{"flag", spec.Setting{Kubernetes: "1.10", Proxy: &spec.Proxy{Flags: []string{"--enable-dsr=true"}}}, []string{"kube-proxy on win1", "it came with 1.14"}},
+		{"version", labfile.Setting{Kubernetes: "new"}, []string{`Kubernetes version "new"`}},
+		{"build", labfile.Setting{Kubernetes: "1.30", Build: "9.9"}, []string{"node win1"}},
+		{"flag", labfile.Setting{Kubernetes: "1.10", Proxy: &labfile.Proxy{Flags: []string{"--enable-dsr=true"}}}, []string{"kube-proxy on win1", "it came with 1.14"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f, err := spec.Load("../../../fixtures/labs/l2bridge-flannel-host-gw.yaml")
+			f, err := labfile.Load("../../../fixtures/labs/l2bridge-flannel-host-gw.yaml")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,10 +160,10 @@ func TestBadInputIsAnError(t *testing.T) {
 
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	calls, err := Calls([]spec.HNSCall{
-		{Node: "win1", RemovePolicy: &spec.HNSPolicyCall{HNSSelector: spec.HNSSelector{Kind: "endpoint", Pod: "web"}, Type: "ACL"}},
-		{Node: "win1", Create: &spec.HNSCreate{Kind: "network"}, Error: "0x803b0013"},
-		{Node: "win1", Delete: &spec.HNSSelector{Kind: "endpoint", Address: "10.244.1.4"}},
+	calls, err := Calls([]labfile.HNSCall{
+		{Node: "win1", RemovePolicy: &labfile.HNSPolicyCall{HNSSelector: labfile.HNSSelector{Kind: "endpoint", Pod: "web"}, Type: "ACL"}},
+		{Node: "win1", Create: &labfile.HNSCreate{Kind: "network"}, Error: "0x803b0013"},
+		{Node: "win1", Delete: &labfile.HNSSelector{Kind: "endpoint", Address: "10.244.1.4"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -177,8 +177,8 @@ func TestCalls(t *testing.T) {
 	if d := calls[2].Delete; d == nil || d.Address != addr("10.244.1.4") {
 		t.Errorf("%+v", calls[2])
 	}
-	for _, bad := range []spec.HNSCall{{Node: "win1"}, {Node: "win1", Restart: true, Error: "E_FAIL"}, {Node: "win1", Delete: &spec.HNSSelector{Address: "here"}}} {
-		if _, err := Calls([]spec.HNSCall{bad}); err == nil || !strings.Contains(err.Error(), "HNS call 1: ") {
+	for _, bad := range []labfile.HNSCall{{Node: "win1"}, {Node: "win1", Restart: true, Error: "E_FAIL"}, {Node: "win1", Delete: &labfile.HNSSelector{Address: "here"}}} {
+		if _, err := Calls([]labfile.HNSCall{bad}); err == nil || !strings.Contains(err.Error(), "HNS call 1: ") {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
@@ -187,8 +187,8 @@ func TestCalls(t *testing.T) {
 // A plan with one of the builds that a node may have finds that node, and has none open.
 func TestBuildsOfAPlanAreFound(t *testing.T) {
 	t.Parallel()
-	f, err := spec.New("small", spec.Spec{Network: spec.Network{Plugin: "ovn-kubernetes"},
-		Nodes: []spec.Node{{Name: "linux1", OS: "linux", Assumed: "nobody looked"}, {Name: "win1", Builds: []string{"10.0.17763"}}, {Name: "win2"}}})
+	f, err := labfile.New("small", labfile.Spec{Network: labfile.Network{Plugin: "ovn-kubernetes"},
+		Nodes: []labfile.Node{{Name: "linux1", OS: "linux", Assumed: "nobody looked"}, {Name: "win1", Builds: []string{"10.0.17763"}}, {Name: "win2"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

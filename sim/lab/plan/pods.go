@@ -9,7 +9,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -18,13 +18,13 @@ type Pod struct {
 	// Pod has the address that the lab pins, or none.
 	kube.Pod
 	HostNetwork bool
-	Listen      []spec.ListenPort
+	Listen      []labfile.ListenPort
 	// PortsUnknown says why it is not known on which other ports it listens.
 	PortsUnknown string
 	// Ports are the named ports of its containers.
 	Ports                    map[string]uint16
 	Ready, Terminating, Late bool
-	DNS                      spec.PodDNS
+	DNS                      labfile.PodDNS
 	// Hostname and Subdomain are its name below a Service with that name.
 	Hostname, Subdomain string
 	DNSPolicy           string
@@ -47,7 +47,7 @@ func (p *Pod) ServesDNS() bool {
 }
 
 // pods reads the manifests, adds the lab's own pods and gives every pod a node.
-func (p *Plan) pods(s *spec.Spec) error {
+func (p *Plan) pods(s *labfile.Spec) error {
 	man, err := p.File.Manifests()
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (p *Plan) pods(s *spec.Spec) error {
 	}
 	if !s.DNS.Off {
 		p.Pods = append(p.Pods, &Pod{Pod: kube.Pod{Namespace: "kube-system", Name: "coredns-0", Labels: map[string]string{"k8s-app": "kube-dns"}, Origin: &trace.Origin{What: "Deployment coredns"}},
-			Listen: []spec.ListenPort{{Proto: packet.UDP, Port: 53}, {Proto: packet.TCP, Port: 53}}, Ready: true, os: "linux"})
+			Listen: []labfile.ListenPort{{Proto: packet.UDP, Port: 53}, {Proto: packet.TCP, Port: 53}}, Ready: true, os: "linux"})
 	}
 	if err := p.pinPods(s); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (p *Plan) canRun(pods []*Pod, name string, at *trace.Origin) error {
 	if pods[i].HostNetwork {
 		return fmt.Errorf("%s:%d: %s: the pod is in the network of its node; winlab exec node/%s runs a program there", at.File, at.Line, at.What, pods[i].Node)
 	}
-	if !spec.IsWindowsProgram(pods[i].Run) {
+	if !labfile.IsWindowsProgram(pods[i].Run) {
 		return nil
 	}
 	if n := p.Node(pods[i].Node); n != nil && !n.Windows() {
@@ -104,10 +104,10 @@ func (p *Plan) canRun(pods []*Pod, name string, at *trace.Origin) error {
 }
 
 // slices keeps the endpoints that somebody wrote for Services of the lab.
-func (p *Plan) slices(all []*spec.Slice, services []*spec.Service) []*spec.Slice {
-	var kept []*spec.Slice
+func (p *Plan) slices(all []*labfile.Slice, services []*labfile.Service) []*labfile.Slice {
+	var kept []*labfile.Slice
 	for _, s := range all {
-		i := slices.IndexFunc(services, func(v *spec.Service) bool { return v.Namespace == s.Namespace && v.Name == s.Service })
+		i := slices.IndexFunc(services, func(v *labfile.Service) bool { return v.Namespace == s.Namespace && v.Name == s.Service })
 		why := ""
 		switch {
 		case i < 0:
@@ -127,7 +127,7 @@ func (p *Plan) slices(all []*spec.Slice, services []*spec.Service) []*spec.Slice
 }
 
 // newPod is a pod of a manifest.
-func newPod(w *spec.Workload) *Pod {
+func newPod(w *labfile.Workload) *Pod {
 	return &Pod{Pod: kube.Pod{Namespace: w.Namespace, Name: w.Name, Node: w.Node, HostPorts: slices.Clone(w.HostPorts), Labels: maps.Clone(w.Labels), Origin: w.Origin,
 		Resolver: kube.Resolver{None: w.DNSPolicy == "None", Servers: w.DNS.Servers, Search: w.DNS.Search, Ndots: w.DNS.Ndots}},
 		HostNetwork: w.HostNetwork, Listen: slices.Clone(w.Listen), Ports: w.Ports, Ready: true, os: w.OS, owner: w.Owner,
@@ -135,7 +135,7 @@ func newPod(w *spec.Workload) *Pod {
 }
 
 // pinPods adds the lab's own pods and applies what it says of others.
-func (p *Plan) pinPods(s *spec.Spec) error {
+func (p *Plan) pinPods(s *labfile.Spec) error {
 	var r reader
 	for i, in := range s.Pods {
 		ns := in.Namespace
@@ -153,7 +153,7 @@ func (p *Plan) pinPods(s *spec.Spec) error {
 }
 
 // pin applies what the lab says of a pod.
-func (p *Pod) pin(r *reader, in spec.Pod) {
+func (p *Pod) pin(r *reader, in labfile.Pod) {
 	if in.Node != "" {
 		p.Node = in.Node
 	}
@@ -183,14 +183,14 @@ func (p *Pod) pin(r *reader, in spec.Pod) {
 	maps.Copy(p.Labels, in.Labels)
 	p.Listen = append(p.Listen, r.listen(in.Listen)...)
 	for _, text := range in.HostPorts {
-		hp, err := spec.ParseHostPort(text)
+		hp, err := labfile.ParseHostPort(text)
 		r.note(err)
 		p.HostPorts = append(p.HostPorts, hp)
 	}
 }
 
 // schedule spreads pods without a node over the nodes of their system.
-func (p *Plan) schedule(s *spec.Spec, pods []*Pod) error {
+func (p *Plan) schedule(s *labfile.Spec, pods []*Pod) error {
 	if p.scheduled == nil {
 		p.scheduled = map[string]int{}
 	}
@@ -220,7 +220,7 @@ func (p *Plan) schedule(s *spec.Spec, pods []*Pod) error {
 
 // serveTargets lets pods that declare no port serve what Services expect of
 // them, as the program in the source documents' manifest does.
-func serveTargets(pods []*Pod, services []*spec.Service) {
+func serveTargets(pods []*Pod, services []*labfile.Service) {
 	for _, pod := range pods {
 		if len(pod.Listen) > 0 && !pod.implied {
 			continue
@@ -230,7 +230,7 @@ func serveTargets(pods []*Pod, services []*spec.Service) {
 				continue
 			}
 			for _, sp := range s.Ports {
-				if l := (spec.ListenPort{Proto: sp.Proto, Port: sp.Target}); !slices.Contains(pod.Listen, l) {
+				if l := (labfile.ListenPort{Proto: sp.Proto, Port: sp.Target}); !slices.Contains(pod.Listen, l) {
 					pod.Listen, pod.implied = append(pod.Listen, l), true
 				}
 			}
@@ -251,7 +251,7 @@ type given struct {
 
 // services gives every Service the addresses and node ports that its manifest
 // leaves to the API server.
-func (p *Plan) services(*spec.Spec) error {
+func (p *Plan) services(*labfile.Spec) error {
 	sc := p.ServiceCIDRs[0].Addr()
 	p.given = &given{next: Nth(sc, 50), nodePort: firstNodePort, used: map[netip.Addr]bool{p.DNSIP: true, sc.Next(): true}}
 	for _, c := range p.ServiceCIDRs {
@@ -268,7 +268,7 @@ func (p *Plan) services(*spec.Spec) error {
 // families are the families that a Service is to have, the first one first, and what
 // the API server objects to, "" for nothing (Kubernetes documentation, IPv4/IPv6
 // dual-stack, Services).
-func (g *given) families(s *spec.Service) (v6 []bool, why string) {
+func (g *given) families(s *labfile.Service) (v6 []bool, why string) {
 	for _, f := range s.Families {
 		v6 = append(v6, f == "IPv6")
 	}
@@ -304,7 +304,7 @@ func (g *given) take(v6 bool) netip.Addr {
 }
 
 // complete gives what Services lack.
-func (g *given) complete(services []*spec.Service) (notices []trace.Notice) {
+func (g *given) complete(services []*labfile.Service) (notices []trace.Notice) {
 	for _, s := range services {
 		for _, ip := range s.ClusterIPs {
 			g.used[ip] = true

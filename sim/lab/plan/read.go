@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 // reader turns texts of a lab into values and keeps every mistake. Labs that were
@@ -64,10 +64,10 @@ func (r *reader) version(text string) kube.Version {
 	return v
 }
 
-func (r *reader) listen(texts []string) []spec.ListenPort {
-	var all []spec.ListenPort
+func (r *reader) listen(texts []string) []labfile.ListenPort {
+	var all []labfile.ListenPort
 	for _, t := range texts {
-		l, err := spec.ParseListen(t)
+		l, err := labfile.ParseListen(t)
 		r.note(err)
 		all = append(all, l)
 	}
@@ -77,7 +77,7 @@ func (r *reader) listen(texts []string) []spec.ListenPort {
 func parseVNI(text string) (uint32, error) {
 	n, err := strconv.ParseUint(text, 10, 24)
 	if err != nil {
-		return 0, fmt.Errorf("parameter %s: %q is not a virtual network identifier", spec.ParamVNI, text)
+		return 0, fmt.Errorf("parameter %s: %q is not a virtual network identifier", labfile.ParamVNI, text)
 	}
 	return uint32(n), nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/kube"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -28,14 +28,14 @@ type Step struct {
 	DeletePods, DeleteServices []string
 	// Pods come, or take the place of their earlier state. Services too.
 	Pods     []*Pod
-	Services []*spec.Service
+	Services []*labfile.Service
 	// Slices are endpoints that somebody wrote; Policies and Namespaces are those
 	// that the step's manifests describe.
-	Slices        []*spec.Slice
-	Policies      []*spec.Policy
-	AdminPolicies []*spec.AdminPolicy
-	OwnPolicies   []*spec.OwnPolicy
-	Ingresses     []*spec.Ingress
+	Slices        []*labfile.Slice
+	Policies      []*labfile.Policy
+	AdminPolicies []*labfile.AdminPolicy
+	OwnPolicies   []*labfile.OwnPolicy
+	Ingresses     []*labfile.Ingress
 	Namespaces    map[string]map[string]string
 	Calls         []Call
 	Origin        *trace.Origin
@@ -49,8 +49,8 @@ type Program struct{ Program, Node string }
 func (p Program) String() string { return p.Program + "/" + p.Node }
 
 // steps reads what happens, one step after the other.
-func (p *Plan) steps(s *spec.Spec) error {
-	st := &story{Plan: p, pods: map[string]*Pod{}, pins: map[string]spec.Pod{}, live: slices.Clone(p.Services)}
+func (p *Plan) steps(s *labfile.Spec) error {
+	st := &story{Plan: p, pods: map[string]*Pod{}, pins: map[string]labfile.Pod{}, live: slices.Clone(p.Services)}
 	for _, pod := range p.Pods {
 		st.pods[pod.Key()] = pod
 		st.alive = append(st.alive, pod.Key())
@@ -73,7 +73,7 @@ func (p *Plan) steps(s *spec.Spec) error {
 	return nil
 }
 
-func joined(pod spec.Pod) string {
+func joined(pod labfile.Pod) string {
 	if pod.Namespace == "" {
 		return pod.Name
 	}
@@ -84,16 +84,16 @@ func joined(pod spec.Pod) string {
 type story struct {
 	*Plan
 	pods  map[string]*Pod // the last state of each, also of those that are gone
-	pins  map[string]spec.Pod
+	pins  map[string]labfile.Pod
 	alive []string
-	live  []*spec.Service
+	live  []*labfile.Service
 }
 
-func (st *story) step(s *spec.Spec, i int) (*Step, error) {
+func (st *story) step(s *labfile.Spec, i int) (*Step, error) {
 	in := s.Steps[i]
 	out := &Step{Name: in.Name, Origin: st.File.Origin("step "+in.Name, "spec", "steps", i)}
 	var err error
-	if out.Wait, err = spec.ParseWait(in.Wait); err != nil {
+	if out.Wait, err = labfile.ParseWait(in.Wait); err != nil {
 		return nil, err
 	}
 	if out.Links, err = st.links(s, in.Links, "spec", "steps", i, "links"); err != nil {
@@ -128,7 +128,7 @@ func (st *story) step(s *spec.Spec, i int) (*Step, error) {
 func programs(texts []string) ([]Program, error) {
 	var all []Program
 	for _, t := range texts {
-		program, node, err := spec.ParseProgram(t)
+		program, node, err := labfile.ParseProgram(t)
 		if err != nil {
 			return nil, err
 		}
@@ -140,18 +140,18 @@ func programs(texts []string) ([]Program, error) {
 // delete notes the pods and Services that go.
 func (st *story) delete(out *Step, targets []string) error {
 	for _, text := range targets {
-		t, err := spec.ParseTarget(text)
+		t, err := labfile.ParseTarget(text)
 		if err != nil {
 			return err
 		}
 		key := t.Namespace + "/" + t.Name
-		if t.Kind == spec.PodTarget {
+		if t.Kind == labfile.PodTarget {
 			if err := st.gone(out, key); err != nil {
 				return err
 			}
 			continue
 		}
-		i := slices.IndexFunc(st.live, func(s *spec.Service) bool { return s.Key() == key })
+		i := slices.IndexFunc(st.live, func(s *labfile.Service) bool { return s.Key() == key })
 		if i < 0 {
 			return fmt.Errorf("there is no Service %s to delete at this time", key)
 		}
@@ -173,13 +173,13 @@ func (st *story) gone(out *Step, key string) error {
 }
 
 // apply notes what the objects of a step change.
-func (st *story) apply(s *spec.Spec, out *Step, i int) error {
+func (st *story) apply(s *labfile.Spec, out *Step, i int) error {
 	man, err := st.File.StepManifests(i)
 	if err != nil {
 		return err
 	}
 	for _, svc := range man.Services {
-		j := slices.IndexFunc(st.live, func(l *spec.Service) bool { return l.Key() == svc.Key() })
+		j := slices.IndexFunc(st.live, func(l *labfile.Service) bool { return l.Key() == svc.Key() })
 		if j < 0 {
 			st.live = append(st.live, svc)
 		} else {
@@ -217,7 +217,7 @@ func (st *story) apply(s *spec.Spec, out *Step, i int) error {
 }
 
 // takeOver keeps what the API server gave a Service that is applied again.
-func takeOver(now, before *spec.Service) {
+func takeOver(now, before *labfile.Service) {
 	if len(now.ClusterIPs) == 0 && !now.Headless && now.Type != kube.ExternalName {
 		now.ClusterIPs = slices.Clone(before.ClusterIPs)
 	}
@@ -232,7 +232,7 @@ func takeOver(now, before *spec.Service) {
 
 // workload notes a pod of a manifest: one that is new, or that is made anew because
 // its template is another.
-func (st *story) workload(s *spec.Spec, out *Step, w *spec.Workload, key string) error {
+func (st *story) workload(s *labfile.Spec, out *Step, w *labfile.Workload, key string) error {
 	pod := newPod(w)
 	old := st.pods[key]
 	if pod.Node == "" && old != nil {
@@ -258,7 +258,7 @@ func (st *story) workload(s *spec.Spec, out *Step, w *spec.Workload, key string)
 
 // sameTemplate reports whether a pod would be made again as it is.
 func sameTemplate(a, b *Pod) bool {
-	listens := func(p *Pod) []spec.ListenPort {
+	listens := func(p *Pod) []labfile.ListenPort {
 		if p.implied {
 			return nil
 		}
@@ -269,7 +269,7 @@ func sameTemplate(a, b *Pod) bool {
 }
 
 // comes notes a pod that is new.
-func (st *story) comes(s *spec.Spec, out *Step, pod *Pod) error {
+func (st *story) comes(s *labfile.Spec, out *Step, pod *Pod) error {
 	if err := st.schedule(s, []*Pod{pod}); err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func (st *story) comes(s *spec.Spec, out *Step, pod *Pod) error {
 }
 
 // pod notes what a step says of a pod.
-func (st *story) pod(s *spec.Spec, out *Step, in spec.Pod, origin *trace.Origin) error {
+func (st *story) pod(s *labfile.Spec, out *Step, in labfile.Pod, origin *trace.Origin) error {
 	var r reader
 	key := PodKey(joined(in))
 	old := st.pods[key]

@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/kube/cni"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
 // unused notes what the lab says of its pod network and this design does not read.
-func (p *Plan) unused(s *spec.Spec) error {
+func (p *Plan) unused(s *labfile.Spec) error {
 	net, design := s.Network, p.Network
 	if design.Design != CNI && net.Conf != "" {
 		p.notice("conf "+net.Conf, "the design "+net.Plugin+" reads no CNI configuration", "spec", "network", "conf")
@@ -55,22 +55,22 @@ func (p *Plan) unusedRange() {
 
 // paramUnused says why nothing follows from a parameter in this design, "" if something
 // can. Of a question that no flow meets nothing needs to be said.
-func (p *Plan) paramUnused(name string, s *spec.Spec) string {
+func (p *Plan) paramUnused(name string, s *labfile.Spec) string {
 	overlay := func(plugin cni.Name) bool { return s.Network.Plugin == string(plugin) && p.Network.Type == "overlay" }
 	var reads bool
 	var where string
 	switch name {
-	case spec.ParamIPMasq:
+	case labfile.ParamIPMasq:
 		reads, where = overlay(cni.PluginFlannel), "win-overlay under flannel"
-	case spec.ParamHostRoute, spec.ParamVNI:
+	case labfile.ParamHostRoute, labfile.ParamVNI:
 		reads, where = overlay(cni.PluginWinOverlay), "win-overlay without flannel"
-	case spec.ParamIPForwarding:
+	case labfile.ParamIPForwarding:
 		reads, where = slices.ContainsFunc(p.Segments, func(g Segment) bool { return g.Azure }), "a segment of Azure"
-	case spec.ParamSharePortPools:
+	case labfile.ParamSharePortPools:
 		reads, where = p.Network.Design == CNI && slices.ContainsFunc(p.Nodes, func(n *Node) bool {
 			return n.Windows() && (n.Kube.Windows.Has(builds.PortPoolSharing) || slices.ContainsFunc(n.Candidates, func(c builds.Candidate) bool { return c.Build.Has(builds.PortPoolSharing) }))
 		}), "a Windows build that can share them"
-	case spec.ParamLoopback:
+	case labfile.ParamLoopback:
 		reads, where = p.Network.Design != OVS, "a design with VFP"
 	default:
 		reads, where = !strings.HasPrefix(name, "ovn-") || p.Network.Design == OVS, "a design with Open vSwitch"

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/live"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -18,7 +18,7 @@ import (
 // Flow is a flow with what the model says of it: a trace, or a look-up when the flow
 // is one.
 type Flow struct {
-	spec.Flow
+	labfile.Flow
 	Trace  *trace.Trace
 	Lookup *trace.Lookup
 }
@@ -128,7 +128,7 @@ func Run(ctx context.Context, c *lab.Cluster, flows []Flow, o Options) (_ []Resu
 
 // together makes flows on one network, each at its step.
 func together(ctx context.Context, c *lab.Cluster, flows []Flow, at map[string][]int, results []Result, o Options) error {
-	if err := c.GoTo(ctx, spec.Start); err != nil {
+	if err := c.GoTo(ctx, labfile.Start); err != nil {
 		return errors.Join(err, c.Close())
 	}
 	n, err := live.Up(ctx, c, live.Options{Log: o.Log, NoRun: true})
@@ -140,7 +140,7 @@ func together(ctx context.Context, c *lab.Cluster, flows []Flow, at map[string][
 	defer m.observed.stop()
 	for _, step := range append([]string{""}, c.Plan.File.Lab.Spec.StepNames()...) {
 		if step != "" {
-			err := n.Do(func(c *lab.Cluster) error { return c.GoTo(ctx, cmp.Or(step, spec.Start)) })
+			err := n.Do(func(c *lab.Cluster) error { return c.GoTo(ctx, cmp.Or(step, labfile.Start)) })
 			if err := errors.Join(err, n.Sync(ctx)); err != nil {
 				return fmt.Errorf("step %s of the live network: %w", step, err)
 			}
@@ -188,11 +188,11 @@ func (m *maker) all(ctx context.Context, flows []Flow, which []int, results []Re
 
 // notMade is why a flow cannot be made, "" when it can.
 func notMade(f *Flow) Reason {
-	t, err := spec.ParseTarget(f.From)
+	t, err := labfile.ParseTarget(f.From)
 	switch {
 	case f.Connection != "":
 		return Connection
-	case err == nil && t.Kind == spec.AddressTarget:
+	case err == nil && t.Kind == labfile.AddressTarget:
 		return ByAddress
 	case f.Lookup != nil && f.Lookup.Verdict == trace.Varies, f.Trace != nil && len(f.Trace.Names) > 0 && f.Trace.Names[0].Verdict == trace.Varies:
 		return OpenNames

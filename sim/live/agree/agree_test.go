@@ -15,8 +15,8 @@ import (
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -36,21 +36,21 @@ func TestMain(m *testing.M) {
 
 // flowsOfClaims are all flows and look-ups that claims ask about, each once. What of
 // them a lab has no actors for it leaves out.
-var flowsOfClaims = sync.OnceValues(func() ([]spec.Flow, error) {
+var flowsOfClaims = sync.OnceValues(func() ([]labfile.Flow, error) {
 	ledger, err := claims.Load()
 	if err != nil {
 		return nil, err
 	}
-	var all []spec.Flow
+	var all []labfile.Flow
 	seen := map[string]bool{}
 	for _, cl := range ledger.Claims() {
 		for _, k := range cl.Checks {
-			var f spec.Flow
+			var f labfile.Flow
 			switch {
 			case k.Flow != nil:
-				f = spec.Flow{From: k.Flow.From, To: k.Flow.To, Protocol: k.Flow.Protocol, Family: k.Flow.Family}
+				f = labfile.Flow{From: k.Flow.From, To: k.Flow.To, Protocol: k.Flow.Protocol, Family: k.Flow.Family}
 			case k.Resolve != nil:
-				f = spec.Flow{From: k.Resolve.From, To: "name/" + k.Resolve.Name, Resolve: k.Resolve.Tool}
+				f = labfile.Flow{From: k.Resolve.From, To: "name/" + k.Resolve.Name, Resolve: k.Resolve.Tool}
 			default:
 				continue
 			}
@@ -80,17 +80,17 @@ func (n *counts) String() string {
 }
 
 // agrees traces flows of a lab, makes them live, and compares.
-func (n *counts) agrees(t *testing.T, f *lab.File, o lab.Options, flows []spec.Flow, optional bool) {
+func (n *counts) agrees(t *testing.T, f *lab.File, o lab.Options, flows []labfile.Flow, optional bool) {
 	t.Helper()
 	c, err := lab.Build(t.Context(), f, o)
-	if errors.Is(err, build.ErrNoComponents) {
+	if errors.Is(err, cluster.ErrNoComponents) {
 		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.compare(t, c, c, flows, optional)
-	if o.Components == spec.Real && len(c.Components) == 0 {
+	if o.Components == labfile.Real && len(c.Components) == 0 {
 		if !*everyProgram {
 			t.Error("no program ran")
 		}
@@ -100,7 +100,7 @@ func (n *counts) agrees(t *testing.T, f *lab.File, o lab.Options, flows []spec.F
 
 // compare traces flows on one cluster, makes them live on another one that is the same or
 // must do the same, and compares.
-func (n *counts) compare(t *testing.T, traces, c *lab.Cluster, flows []spec.Flow, optional bool) {
+func (n *counts) compare(t *testing.T, traces, c *lab.Cluster, flows []labfile.Flow, optional bool) {
 	t.Helper()
 	t.Cleanup(func() { _ = c.Close() })
 	var traced []Flow
@@ -168,7 +168,7 @@ func TestDesigns(t *testing.T) {
 		for _, v := range variants {
 			t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml")+" "+v, func(t *testing.T) {
 				t.Parallel()
-				n.agrees(t, f, lab.Options{Variant: v, Components: spec.Model}, slices.Concat(flows, f.Lab.Spec.AllFlows()), true)
+				n.agrees(t, f, lab.Options{Variant: v, Components: labfile.Model}, slices.Concat(flows, f.Lab.Spec.AllFlows()), true)
 			})
 		}
 	}
@@ -193,7 +193,7 @@ func TestProgramsThatStay(t *testing.T) {
 	n := &counts{notMade: map[Reason]int{}}
 	t.Cleanup(func() { t.Log(n) })
 	slots := make(chan struct{}, withPrograms)
-	run := func(path, variant string, flows []spec.Flow, optional bool) {
+	run := func(path, variant string, flows []labfile.Flow, optional bool) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml")+" "+variant, func(t *testing.T) {
 			t.Parallel()
 			slots <- struct{}{}
@@ -202,9 +202,9 @@ func TestProgramsThatStay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := lab.Options{Variant: variant, Components: spec.Real, Keep: true}
+			o := lab.Options{Variant: variant, Components: labfile.Real, Keep: true}
 			if !optional {
-				c, err := lab.Build(t.Context(), f, lab.Options{Variant: variant, Components: spec.Model})
+				c, err := lab.Build(t.Context(), f, lab.Options{Variant: variant, Components: labfile.Model})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -243,12 +243,12 @@ func TestProgramsFollow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := &spec.Setting{Kubernetes: "1.33.13"}
-	model, err := lab.Build(t.Context(), f, lab.Options{Setting: set, Components: spec.Model})
+	set := &labfile.Setting{Kubernetes: "1.33.13"}
+	model, err := lab.Build(t.Context(), f, lab.Options{Setting: set, Components: labfile.Model})
 	if err != nil {
 		t.Fatal(err)
 	}
-	real, err := lab.Build(t.Context(), f, lab.Options{Setting: set, Components: spec.Real, Keep: true})
+	real, err := lab.Build(t.Context(), f, lab.Options{Setting: set, Components: labfile.Real, Keep: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,11 +272,11 @@ func TestIncidents(t *testing.T) {
 		for _, v := range f.Lab.Spec.Variants {
 			t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml")+" "+v.Name, func(t *testing.T) {
 				t.Parallel()
-				c, err := lab.Build(t.Context(), f, lab.Options{Variant: v.Name, Components: spec.Model})
+				c, err := lab.Build(t.Context(), f, lab.Options{Variant: v.Name, Components: labfile.Model})
 				if err != nil {
 					t.Fatal(err)
 				}
-				n.agrees(t, f, lab.Options{Variant: v.Name, Components: spec.Model}, c.Plan.File.Lab.Spec.AllFlows(), false)
+				n.agrees(t, f, lab.Options{Variant: v.Name, Components: labfile.Model}, c.Plan.File.Lab.Spec.AllFlows(), false)
 			})
 		}
 	}
@@ -289,17 +289,17 @@ func TestDifferencesAreSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := lab.Build(t.Context(), f, lab.Options{Variant: "broken", Components: spec.Model})
+	c, err := lab.Build(t.Context(), f, lab.Options{Variant: "broken", Components: labfile.Model})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := lab.Build(t.Context(), f, lab.Options{Variant: "fixed", Components: spec.Model})
+	other, err := lab.Build(t.Context(), f, lab.Options{Variant: "fixed", Components: labfile.Model})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var traced []Flow
 	want := map[int]string{}
-	add := func(fl spec.Flow, differs string, edit func(*trace.Trace)) {
+	add := func(fl labfile.Flow, differs string, edit func(*trace.Trace)) {
 		r, err := c.Run(t.Context(), fl)
 		if err != nil {
 			t.Fatal(err)
@@ -309,18 +309,18 @@ func TestDifferencesAreSeen(t *testing.T) {
 		traced = append(traced, Flow{Flow: fl, Trace: r.Trace})
 	}
 	same := func(*trace.Trace) {}
-	toPod := spec.Flow{From: "pod/client", To: "pod/neighbour:80"}
+	toPod := labfile.Flow{From: "pod/client", To: "pod/neighbour:80"}
 	add(toPod, "", same)
 	add(toPod, "nothing", func(t *trace.Trace) { t.Paths[0].Verdict = trace.Dropped })
 	add(toPod, "refused", func(t *trace.Trace) { t.Paths[0].Verdict = trace.Rejected })
 	add(toPod, "another source", func(t *trace.Trace) { t.Paths[0].Seen.Src = "10.9.9.9" })
 	add(toPod, "another server", func(t *trace.Trace) { t.Paths[0].Seen.Dst = "10.9.9.9:80" })
 	add(toPod, "another port", func(t *trace.Trace) { t.Paths[0].Seen.Dst = strings.Replace(t.Paths[0].Seen.Dst, ":80", ":81", 1) })
-	add(spec.Flow{From: "pod/client", To: "pod/neighbour:9"}, "a port that is closed", func(t *trace.Trace) {
+	add(labfile.Flow{From: "pod/client", To: "pod/neighbour:9"}, "a port that is closed", func(t *trace.Trace) {
 		t.Paths[0].Verdict, t.Paths[0].Seen = trace.Delivered, nil
 	})
-	add(spec.Flow{From: "node/win1", To: "pod/client:80"}, "broken there, and fixed here", same)
-	toService := spec.Flow{From: "pod/client", To: "svc/win-webserver:80"}
+	add(labfile.Flow{From: "node/win1", To: "pod/client:80"}, "broken there, and fixed here", same)
+	toService := labfile.Flow{From: "pod/client", To: "svc/win-webserver:80"}
 	add(toService, "", same)
 	add(toService, "a backend that does not answer", func(t *trace.Trace) {
 		more := t.Paths[0]
@@ -330,10 +330,10 @@ func TestDifferencesAreSeen(t *testing.T) {
 		t.Paths = append(t.Paths, more)
 	})
 	add(toService, "a backend that the trace has not", func(t *trace.Trace) { t.Paths = t.Paths[:1] })
-	ping := spec.Flow{From: "pod/client", To: "pod/neighbour", Protocol: "ping"}
+	ping := labfile.Flow{From: "pod/client", To: "pod/neighbour", Protocol: "ping"}
 	add(ping, "", same)
 	add(ping, "an echo request from another source", func(t *trace.Trace) { t.Paths[0].Seen.Src = "10.9.9.9" })
-	nowhere := spec.Flow{From: "pod/client", To: "10.99.99.99:80"}
+	nowhere := labfile.Flow{From: "pod/client", To: "10.99.99.99:80"}
 	add(nowhere, "", same)
 	add(nowhere, "lost for another reason", func(t *trace.Trace) { t.Paths[0].Reason, t.Paths[0].Steps = trace.ACLBlock, nil })
 	large := ping
@@ -341,8 +341,8 @@ func TestDifferencesAreSeen(t *testing.T) {
 	add(large, "", same)
 	add(large, "a request that is too large", func(t *trace.Trace) { t.Paths[0].Verdict = trace.Delivered })
 	for _, proto := range []string{"tcp", "udp"} {
-		add(spec.Flow{From: "pod/client", To: "pod/neighbour:53", Protocol: "udp", Size: 1400}, "", same)
-		sized := spec.Flow{From: "pod/client", To: "pod/neighbour:80", Protocol: proto, Size: 1400}
+		add(labfile.Flow{From: "pod/client", To: "pod/neighbour:53", Protocol: "udp", Size: 1400}, "", same)
+		sized := labfile.Flow{From: "pod/client", To: "pod/neighbour:80", Protocol: proto, Size: 1400}
 		if proto == "udp" {
 			sized.To, sized.Size, sized.DontFragment = "pod/neighbour:53", 1450, true
 		}
@@ -351,7 +351,7 @@ func TestDifferencesAreSeen(t *testing.T) {
 			t.Paths[0].Verdict = map[string]trace.Verdict{"tcp": trace.Dropped, "udp": trace.Delivered}[proto]
 		})
 	}
-	meanwhile := spec.Flow{From: "pod/client", To: "svc/win-webserver:80", Meanwhile: []spec.HNSCall{{Node: "win1", Delete: &spec.HNSSelector{Kind: "loadBalancer"}}}}
+	meanwhile := labfile.Flow{From: "pod/client", To: "svc/win-webserver:80", Meanwhile: []labfile.HNSCall{{Node: "win1", Delete: &labfile.HNSSelector{Kind: "loadBalancer"}}}}
 	add(meanwhile, "", same)
 	add(meanwhile, "HNS called in the middle", func(t *trace.Trace) {
 		for i := range t.Paths {
@@ -362,7 +362,7 @@ func TestDifferencesAreSeen(t *testing.T) {
 			}
 		}
 	})
-	name := spec.Flow{From: "pod/linux-client", To: "name/win-webserver", Resolve: "linux"}
+	name := labfile.Flow{From: "pod/linux-client", To: "name/win-webserver", Resolve: "linux"}
 	addName := func(differs string, edit func(*trace.Lookup)) {
 		r, err := c.Run(t.Context(), name)
 		if err != nil {
@@ -391,9 +391,9 @@ func TestDifferencesAreSeen(t *testing.T) {
 // mesh are flows from every machine of a cluster to every other and to itself, to
 // all Services and their node ports: by TCP to a port that is open and to one that is
 // not, by UDP, and echo requests; in both families.
-func mesh(c *lab.Cluster) []spec.Flow {
+func mesh(c *lab.Cluster) []labfile.Flow {
 	var from, to []string
-	for _, k := range []build.Kind{build.PodKind, build.NodeKind, build.HostKind} {
+	for _, k := range []cluster.Kind{cluster.PodKind, cluster.NodeKind, cluster.HostKind} {
 		for _, m := range c.Machines(k) {
 			from = append(from, m.Ref.String())
 			to = append(to, m.Ref.String()+" ping", m.Ref.String(), m.Ref.String()+":9", m.Ref.String()+":9 udp", m.Ref.String()+":53 udp")
@@ -406,7 +406,7 @@ func mesh(c *lab.Cluster) []spec.Flow {
 				proto = " udp"
 			}
 			to = append(to, fmt.Sprintf("svc/%s:%d%s", s.Key(), p.Port, proto))
-			for _, m := range c.Machines(build.NodeKind) {
+			for _, m := range c.Machines(cluster.NodeKind) {
 				if p.NodePort != 0 {
 					to = append(to, fmt.Sprintf("%s:%d%s", m.Ref, p.NodePort, proto))
 				}
@@ -414,12 +414,12 @@ func mesh(c *lab.Cluster) []spec.Flow {
 		}
 		to = append(to, "svc/"+s.Key()+" ping", "svc/"+s.Key()+":9", "name/"+s.Name+"."+s.Namespace+".svc.cluster.local")
 	}
-	var all []spec.Flow
+	var all []labfile.Flow
 	for _, a := range from {
 		for _, b := range to {
 			target, proto, _ := strings.Cut(b, " ")
-			for _, family := range []string{"", spec.FamilyIPv6} {
-				all = append(all, spec.Flow{From: a, To: target, Protocol: proto, Family: family})
+			for _, family := range []string{"", labfile.FamilyIPv6} {
+				all = append(all, labfile.Flow{From: a, To: target, Protocol: proto, Family: family})
 			}
 		}
 	}
@@ -440,7 +440,7 @@ func TestMesh(t *testing.T) {
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
 			t.Parallel()
-			o := lab.Options{Components: spec.Model}
+			o := lab.Options{Components: labfile.Model}
 			c, err := lab.Build(t.Context(), f, o)
 			if err != nil {
 				t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -154,16 +154,16 @@ func (m *maker) machine(name string) (full string) {
 }
 
 // find finds a machine by the name that a flow gives its sender.
-func find(c *lab.Cluster, name string) *build.Machine {
-	t, err := spec.ParseTarget(name)
+func find(c *lab.Cluster, name string) *cluster.Machine {
+	t, err := labfile.ParseTarget(name)
 	if err != nil {
 		return nil
 	}
 	want := name
-	if t.Kind == spec.PodTarget {
+	if t.Kind == labfile.PodTarget {
 		want = "pod/" + t.Namespace + "/" + t.Name
 	}
-	for _, k := range []build.Kind{build.PodKind, build.NodeKind, build.HostKind} {
+	for _, k := range []cluster.Kind{cluster.PodKind, cluster.NodeKind, cluster.HostKind} {
 		for _, m := range c.Machines(k) {
 			if m.Ref.String() == want {
 				return m

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -142,7 +142,7 @@ func lastReason(p *trace.Path) trace.Reason {
 
 // owns reports whether a machine, named as in a lab, has an address.
 func owns(c *lab.Cluster, machine string, a netip.Addr) bool {
-	for _, k := range []build.Kind{build.PodKind, build.NodeKind, build.HostKind} {
+	for _, k := range []cluster.Kind{cluster.PodKind, cluster.NodeKind, cluster.HostKind} {
 		for _, m := range c.Machines(k) {
 			if m.Ref.String() == machine {
 				return m.Stack().Owns(a)

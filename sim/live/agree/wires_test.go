@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -17,7 +17,7 @@ func held(t *testing.T, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := lab.Options{Components: spec.Model}
+	o := lab.Options{Components: labfile.Model}
 	c, err := lab.Build(t.Context(), f, o)
 	if err != nil {
 		t.Fatal(err)
@@ -97,11 +97,11 @@ func TestNotCompared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cl, err := lab.Build(t.Context(), f, lab.Options{Components: spec.Model})
+		cl, err := lab.Build(t.Context(), f, lab.Options{Components: labfile.Model})
 		if err != nil {
 			t.Fatal(err)
 		}
-		fl := spec.Flow{From: "pod/client", To: "pod/neighbour:80"}
+		fl := labfile.Flow{From: "pod/client", To: "pod/neighbour:80"}
 		r, err := cl.Run(t.Context(), fl)
 		if err != nil {
 			t.Fatal(err)

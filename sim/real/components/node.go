@@ -12,11 +12,11 @@ import (
 
 	"github.com/winlab-dev/winlab/internal/cache"
 	"github.com/winlab-dev/winlab/sim/real/pinned"
+	winprograms "github.com/winlab-dev/winlab/sim/real/programs"
 	"github.com/winlab-dev/winlab/sim/real/wine"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/hcn"
 	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
-	winprograms "github.com/winlab-dev/winlab/sim/windows/programs"
 )
 
 // Host is a Wine prefix that looks like one Windows build. Nodes of that build may

@@ -9,7 +9,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/check"
 	"github.com/winlab-dev/winlab/conformance/claims"
-	"github.com/winlab-dev/winlab/conformance/offline"
+	"github.com/winlab-dev/winlab/conformance/claims/verify"
 	"github.com/winlab-dev/winlab/reports/findings"
 )
 
@@ -121,7 +121,7 @@ the settings that were checked until then, and says so.`,
 			Ledger: l, Ignore: sel.ignore, Tool: currentVersion().String(), Command: a.command(),
 			Progress: func(done, total int, what string) {
 				if a.errTerm && total > 20 || total > manySettings {
-					p.event(offline.Event{Done: done, Total: total, What: what})
+					p.event(verify.Event{Done: done, Total: total, What: what})
 				}
 			}})
 		p.end()

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/winlab-dev/winlab/conformance/bundle"
-	"github.com/winlab-dev/winlab/conformance/collect"
-	"github.com/winlab-dev/winlab/conformance/collect/cluster"
+	"github.com/winlab-dev/winlab/conformance/node/bundle"
+	"github.com/winlab-dev/winlab/conformance/node/collect"
+	"github.com/winlab-dev/winlab/conformance/node/collect/cluster"
 )
 
 // collectOptions are the flags of collect.

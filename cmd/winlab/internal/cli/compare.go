@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/winlab-dev/winlab/conformance/bundle"
-	"github.com/winlab-dev/winlab/conformance/compare"
+	"github.com/winlab-dev/winlab/conformance/node/bundle"
+	"github.com/winlab-dev/winlab/conformance/node/compare"
 )
 
 func (a *app) compareCmd() *cobra.Command {

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
@@ -49,7 +49,7 @@ func (a *app) fromLab(cmd *cobra.Command, flag string, o *labOptions, values fun
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
-		c, err := lab.Build(cmd.Context(), f, lab.Options{Variant: o.variant, Components: spec.Model})
+		c, err := lab.Build(cmd.Context(), f, lab.Options{Variant: o.variant, Components: labfile.Model})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
@@ -58,7 +58,7 @@ func (a *app) fromLab(cmd *cobra.Command, flag string, o *labOptions, values fun
 }
 
 // fromFile completes a flag from what the lab file says, without building it.
-func fromFile(cmd *cobra.Command, flag string, values func(*spec.Spec) []string) {
+func fromFile(cmd *cobra.Command, flag string, values func(*labfile.Spec) []string) {
 	complete(cmd, flag, func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

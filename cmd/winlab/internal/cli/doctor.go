@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/winlab-dev/winlab/conformance/bundle"
 	"github.com/winlab-dev/winlab/conformance/check"
 	"github.com/winlab-dev/winlab/conformance/claims"
-	"github.com/winlab-dev/winlab/conformance/diagnose"
-	"github.com/winlab-dev/winlab/conformance/doctor"
-	"github.com/winlab-dev/winlab/conformance/nodedump"
+	"github.com/winlab-dev/winlab/conformance/node/bundle"
+	"github.com/winlab-dev/winlab/conformance/node/diagnose"
+	"github.com/winlab-dev/winlab/conformance/node/doctor"
+	"github.com/winlab-dev/winlab/conformance/node/observed"
 	"github.com/winlab-dev/winlab/reports/findings"
 )
 
@@ -119,7 +119,7 @@ func (a *app) examine(ctx context.Context, path string, t claims.Target, l *clai
 	if i, err := os.Stat(path); err != nil || !i.IsDir() {
 		return nil, usagef("%s is not a folder; name the folder with the files that were taken from the node, or a bundle of winlab collect", path)
 	}
-	n, err := nodedump.Read(ctx, path)
+	n, err := observed.Read(ctx, path)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/dataplane/ovs"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/trace/text"
@@ -154,7 +154,7 @@ func verdictInfos() []verdictInfo {
 // params lists the parameters of labs and those of Open vSwitch designs.
 func params() []paramInfo {
 	var ps []paramInfo
-	for _, p := range spec.Params() {
+	for _, p := range labfile.Params() {
 		ps = append(ps, paramInfo{p.Name, p.Values, p.Default, p.Means, p.Open})
 	}
 	for _, p := range ovs.Params {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
@@ -53,7 +53,7 @@ The forms:` + forms.String(),
 	fixed(cmd, "form", dump.FormNames()...)
 	a.fromLab(cmd, "node", o, func(c *lab.Cluster) []string {
 		var names []string
-		for _, m := range c.Machines(build.NodeKind) {
+		for _, m := range c.Machines(cluster.NodeKind) {
 			if m.Node.Plan.Windows() {
 				names = append(names, m.Node.Name)
 			}
@@ -71,10 +71,10 @@ The forms:` + forms.String(),
 		if err != nil {
 			return err
 		}
-		m := c.Machine(build.Ref{Kind: build.NodeKind, Name: node})
+		m := c.Machine(cluster.Ref{Kind: cluster.NodeKind, Name: node})
 		if m == nil {
 			var names []string
-			for _, m := range c.Machines(build.NodeKind) {
+			for _, m := range c.Machines(cluster.NodeKind) {
 				names = append(names, m.Ref.Name)
 			}
 			return usagef("--node: the lab has no node %q; write one of %s", node, strings.Join(names, ", "))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
@@ -76,7 +76,7 @@ type countedRule struct {
 func (l *liveLab) rules(w io.Writer, o rulesArgs) error {
 	var s *dump.State
 	err := l.net.Do(func(c *lab.Cluster) error {
-		m := c.Machine(build.Ref{Kind: build.NodeKind, Name: o.Node})
+		m := c.Machine(cluster.Ref{Kind: cluster.NodeKind, Name: o.Node})
 		if m == nil {
 			return fmt.Errorf("there is no node %s in this lab", o.Node)
 		}

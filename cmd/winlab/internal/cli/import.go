@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/winlab-dev/winlab/conformance/bundle"
-	"github.com/winlab-dev/winlab/conformance/importer"
+	"github.com/winlab-dev/winlab/conformance/node/bundle"
+	"github.com/winlab-dev/winlab/conformance/node/importer"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 func (a *app) importCmd() *cobra.Command {
@@ -199,7 +199,7 @@ func loadLab(ctx context.Context, path string, warn io.Writer) (f *lab.File, don
 		var files map[string]string
 		if r, files, err = writeLab(ctx, b, at); err == nil {
 			notKnown(warn, r)
-			f, err = lab.LoadShown(at, spec.Shown{Lab: path, Files: files})
+			f, err = lab.LoadShown(at, labfile.Shown{Lab: path, Files: files})
 		}
 	}
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
@@ -32,24 +32,24 @@ func (a *app) labFlags(cmd *cobra.Command) *labOptions {
 	f.StringVar(&o.kubernetes, "kubernetes", "", "another Kubernetes `version`; if spec.settings has an entry for it, with the kube-proxy flags given there")
 	f.StringVar(&o.windows, "windows", "", "another Windows `build` on every Windows node, such as 10.0.20348.2762")
 	f.StringVar(&o.components, "components", "", "what attaches pods and programs Services on Windows nodes: `model|real` (the programs, under Wine) (default: what the lab says)")
-	oneOf(cmd, "components", "--components", spec.ComponentKinds...)
-	fromFile(cmd, "variant", func(s *spec.Spec) []string {
+	oneOf(cmd, "components", "--components", labfile.ComponentKinds...)
+	fromFile(cmd, "variant", func(s *labfile.Spec) []string {
 		var names []string
 		for _, v := range s.Variants {
 			names = append(names, v.Name)
 		}
 		return names
 	})
-	fromFile(cmd, "kubernetes", func(s *spec.Spec) []string {
-		return settings(s, func(t spec.Setting) string { return t.Kubernetes })
+	fromFile(cmd, "kubernetes", func(s *labfile.Spec) []string {
+		return settings(s, func(t labfile.Setting) string { return t.Kubernetes })
 	})
-	fromFile(cmd, "windows", func(s *spec.Spec) []string {
-		return settings(s, func(t spec.Setting) string { return t.Build })
+	fromFile(cmd, "windows", func(s *labfile.Spec) []string {
+		return settings(s, func(t labfile.Setting) string { return t.Build })
 	})
 	return o
 }
 
-func settings(s *spec.Spec, value func(spec.Setting) string) []string {
+func settings(s *labfile.Spec, value func(labfile.Setting) string) []string {
 	var vs []string
 	for _, t := range s.Settings {
 		if v := value(t); v != "" && !slices.Contains(vs, v) {
@@ -80,7 +80,7 @@ func (o *labOptions) build(ctx context.Context, path string) (*lab.Cluster, erro
 // setting finds the entry of spec.settings that --kubernetes and --windows ask
 // for. Among several the one with the lab's own build is taken, else the first.
 // When none fits, the versions alone are replaced.
-func (o *labOptions) setting(s *spec.Spec) (*spec.Setting, error) {
+func (o *labOptions) setting(s *labfile.Spec) (*labfile.Setting, error) {
 	if o.kubernetes == "" && o.windows == "" {
 		return nil, nil
 	}
@@ -96,7 +96,7 @@ func (o *labOptions) setting(s *spec.Spec) (*spec.Setting, error) {
 			break
 		}
 	}
-	var best *spec.Setting
+	var best *labfile.Setting
 	for i := range s.Settings {
 		t := &s.Settings[i]
 		if o.kubernetes != "" && t.Kubernetes != o.kubernetes || o.windows != "" && !sameBuild(t.Build, o.windows) || o.kubernetes == "" && t.Kubernetes != s.Kubernetes {
@@ -109,7 +109,7 @@ func (o *labOptions) setting(s *spec.Spec) (*spec.Setting, error) {
 	if best != nil {
 		return best, nil
 	}
-	t := &spec.Setting{Kubernetes: s.Kubernetes, Build: o.windows}
+	t := &labfile.Setting{Kubernetes: s.Kubernetes, Build: o.windows}
 	if o.kubernetes != "" {
 		t.Kubernetes = o.kubernetes
 	}

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 // changeArgs are what a lab that is up needs for a change.
 type changeArgs struct {
-	Step spec.Step
+	Step labfile.Step
 	// Done is what to say afterwards.
 	Done string
 }
@@ -60,11 +60,11 @@ func (a *app) deleteCmd() *cobra.Command {
 	name := a.runningFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		for _, t := range args {
-			if _, err := spec.ParseTarget(t); err != nil {
+			if _, err := labfile.ParseTarget(t); err != nil {
 				return usagef("%w", err)
 			}
 		}
-		return a.call(cmd.Context(), *name, verbChange, changeArgs{spec.Step{Delete: args}, "deleted " + strings.Join(args, ", ")})
+		return a.call(cmd.Context(), *name, verbChange, changeArgs{labfile.Step{Delete: args}, "deleted " + strings.Join(args, ", ")})
 	}
 	return cmd
 }
@@ -82,11 +82,11 @@ with HNS; with a node its programs end, and its pods get their networks anew.`,
 	name := a.runningFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		for _, t := range args {
-			if _, _, err := spec.ParseProgram(t); err != nil {
+			if _, _, err := labfile.ParseProgram(t); err != nil {
 				return usagef("%w", err)
 			}
 		}
-		return a.call(cmd.Context(), *name, verbChange, changeArgs{spec.Step{Restart: args}, "restarted " + strings.Join(args, ", ")})
+		return a.call(cmd.Context(), *name, verbChange, changeArgs{labfile.Step{Restart: args}, "restarted " + strings.Join(args, ", ")})
 	}
 	return cmd
 }

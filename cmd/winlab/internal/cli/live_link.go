@@ -11,15 +11,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
 // linkArgs are what a lab that is up needs to list its links, or with Set for the state
 // of one.
 type linkArgs struct {
 	Set    bool
-	Link   spec.Link
+	Link   labfile.Link
 	Output string
 }
 
@@ -61,11 +61,11 @@ A rate is that of each direction of a cable, and of a segment as a whole.`,
 	form := output(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Output = *form
-		o.Set = up || o.Link != (spec.Link{})
+		o.Set = up || o.Link != (labfile.Link{})
 		switch {
 		case len(args) == 0 && o.Set:
 			return usagef("say which link; winlab link lists them")
-		case up && o.Link != (spec.Link{}):
+		case up && o.Link != (labfile.Link{}):
 			return usagef("--up is for a link without faults; leave the others out")
 		case len(args) == 1:
 			o.Link.Of = args[0]
@@ -80,7 +80,7 @@ A rate is that of each direction of a cable, and of a segment as a whole.`,
 
 // link lists links, or sets one.
 func (l *liveLab) link(ctx context.Context, out, log io.Writer, o linkArgs) error {
-	var all []build.LinkState
+	var all []cluster.LinkState
 	if err := l.net.Do(func(c *lab.Cluster) error { all = c.Links(); return nil }); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (l *liveLab) link(ctx context.Context, out, log io.Writer, o linkArgs) erro
 	}
 	if o.Set {
 		done := fmt.Sprintf("link %s is %s", o.Link.Of, o.Link.Text())
-		if err := l.net.Change(ctx, spec.Step{Links: []spec.Link{o.Link}}); err != nil {
+		if err := l.net.Change(ctx, labfile.Step{Links: []labfile.Link{o.Link}}); err != nil {
 			return err
 		}
 		l.log.add(done)
@@ -101,7 +101,7 @@ func (l *liveLab) link(ctx context.Context, out, log io.Writer, o linkArgs) erro
 		return err
 	}
 	if o.Link.Of != "" {
-		all = slices.DeleteFunc(all, func(s build.LinkState) bool { return s.Of != o.Link.Of && !strings.HasPrefix(s.Of, o.Link.Of+"@") })
+		all = slices.DeleteFunc(all, func(s cluster.LinkState) bool { return s.Of != o.Link.Of && !strings.HasPrefix(s.Of, o.Link.Of+"@") })
 	}
 	if o.Output == "json" {
 		return writeJSON(out, all)
@@ -115,7 +115,7 @@ func (l *liveLab) link(ctx context.Context, out, log io.Writer, o linkArgs) erro
 }
 
 // linkNamed is the link that a person means: its name, or that without the kind.
-func linkNamed(text string, all []build.LinkState) (string, error) {
+func linkNamed(text string, all []cluster.LinkState) (string, error) {
 	if strings.Contains(text, "/") {
 		return text, nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/live"
 	"github.com/winlab-dev/winlab/sim/live/control"
 )
@@ -74,7 +74,7 @@ type psMachine struct {
 func (l *liveLab) ps(w io.Writer, o psArgs) error {
 	var all []psMachine
 	err := l.net.Do(func(c *lab.Cluster) error {
-		for _, k := range []build.Kind{build.NodeKind, build.PodKind, build.HostKind} {
+		for _, k := range []cluster.Kind{cluster.NodeKind, cluster.PodKind, cluster.HostKind} {
 			for _, m := range c.Machines(k) {
 				all = append(all, machineOf(m))
 			}
@@ -130,12 +130,12 @@ func (l *liveLab) ps(w io.Writer, o psArgs) error {
 	return t.Flush()
 }
 
-func machineOf(m *build.Machine) psMachine {
+func machineOf(m *cluster.Machine) psMachine {
 	p := psMachine{Name: m.Ref.String(), System: "Linux"}
 	if m.Stack().Windows {
 		p.System = "Windows"
 	}
-	if m.Kind == build.PodKind && m.Node != nil {
+	if m.Kind == cluster.PodKind && m.Node != nil {
 		p.Node = m.Node.Name
 	}
 	for _, l := range m.Stack().Links {

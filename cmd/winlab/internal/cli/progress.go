@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/winlab-dev/winlab/conformance/offline"
+	"github.com/winlab-dev/winlab/conformance/claims/verify"
 )
 
 // progress shows how far a run is: one line that changes on a terminal, a line
@@ -23,7 +23,7 @@ func newProgress(w io.Writer, term bool) *progress {
 	return &progress{w: w, term: term, start: time.Now(), now: time.Now}
 }
 
-func (p *progress) event(e offline.Event) {
+func (p *progress) event(e verify.Event) {
 	if e.Total == 0 {
 		return
 	}

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/winlab-dev/winlab/conformance/offline"
+	"github.com/winlab-dev/winlab/conformance/claims/verify"
 )
 
 func TestProgress(t *testing.T) {
 	var b bytes.Buffer
 	p := newProgress(&b, false)
 	for i := 1; i <= 200; i++ {
-		p.event(offline.Event{Done: i, Total: 200, What: "a lab", Failed: i / 100})
+		p.event(verify.Event{Done: i, Total: 200, What: "a lab", Failed: i / 100})
 	}
 	p.end()
 	if n := strings.Count(b.String(), "\n"); n != 10 || !strings.HasSuffix(b.String(), "100 %  200 of 200, 2 unexpected\n") {
@@ -23,7 +23,7 @@ func TestProgress(t *testing.T) {
 	b.Reset()
 	p = newProgress(&b, true)
 	p.now = func() time.Time { return p.start.Add(10 * time.Second) }
-	p.event(offline.Event{Done: 1, Total: 4, What: "a lab"})
+	p.event(verify.Event{Done: 1, Total: 4, What: "a lab"})
 	if got := b.String(); got != "\r\033[K1 of 4, 30s left  a lab" {
 		t.Errorf("on a terminal %q", got)
 	}

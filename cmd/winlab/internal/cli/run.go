@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/winlab-dev/winlab/conformance/offline"
+	"github.com/winlab-dev/winlab/conformance/claims/verify"
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/diff"
 	"github.com/winlab-dev/winlab/reports/history"
@@ -193,7 +193,7 @@ listed; it fails a run with --strict only. What the model does not know is shown
 	out := output(cmd, "text", "json")
 	cmd.Flags().StringVarP(&dir, "dir", "d", filepath.Join("out", "report"), "the `folder` to write the report to")
 	cmd.Flags().StringVar(&kind, "components", "", "what attaches pods and programs Services on Windows nodes: `model|real|both` (default: what each lab says)")
-	oneOf(cmd, "components", "--components", offline.ComponentKinds...)
+	oneOf(cmd, "components", "--components", verify.ComponentKinds...)
 	cmd.Flags().BoolVar(&live, "live", false, "make every flow with real sockets as well")
 	cmd.Flags().StringVar(&baseline, "baseline", "", "an earlier run to compare with: its `folder`, or its results.json")
 	cmd.Flags().StringVar(&past, "history", "", "a `folder` of runs: the results are kept there, too, and the report shows how they went on")
@@ -234,7 +234,7 @@ listed; it fails a run with --strict only. What the model does not know is shown
 		if strict {
 			typed = append(typed, "--strict")
 		}
-		doc, err := offline.Run(cmd.Context(), offline.Options{Paths: paths, Components: kind, Live: live, Nodes: nodesOf(paths), Progress: p.event, Tool: currentVersion().String(), Command: strings.Join(typed, " "), Date: began()})
+		doc, err := verify.Run(cmd.Context(), verify.Options{Paths: paths, Components: kind, Live: live, Nodes: nodesOf(paths), Progress: p.event, Tool: currentVersion().String(), Command: strings.Join(typed, " "), Date: began()})
 		p.end()
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 	"github.com/winlab-dev/winlab/reports/html"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/text"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
@@ -104,7 +104,7 @@ programs wait meanwhile; nothing in it is changed or counted.`,
 	for _, other := range []string{"from", "to", "tuple", "udp", "ping", "idle", "source-port"} {
 		exclusive(cmd, "connection", other)
 	}
-	fromFile(cmd, "at", func(s *spec.Spec) []string { return append([]string{spec.Start}, s.StepNames()...) })
+	fromFile(cmd, "at", func(s *labfile.Spec) []string { return append([]string{labfile.Start}, s.StepNames()...) })
 	exclusive(cmd, "udp", "ping", "tuple")
 	exclusive(cmd, "from", "tuple")
 	exclusive(cmd, "to", "tuple")
@@ -148,8 +148,8 @@ func (o *traceOptions) request() (lab.Request, error) {
 	tool, err := parseTool(o.tool)
 	r.Tool = tool
 	errs = append(errs, err)
-	if r.Size < 0 || r.Size > spec.MaxSize {
-		errs = append(errs, fmt.Errorf("--size %d: write 0 to %d bytes", r.Size, spec.MaxSize))
+	if r.Size < 0 || r.Size > labfile.MaxSize {
+		errs = append(errs, fmt.Errorf("--size %d: write 0 to %d bytes", r.Size, labfile.MaxSize))
 	}
 	if r.Idle < 0 {
 		errs = append(errs, fmt.Errorf("--idle %s: write a time of 0 or more", r.Idle))

@@ -14,10 +14,10 @@ import (
 	doc "github.com/winlab-dev/winlab/reports/reach"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
@@ -125,7 +125,7 @@ func (o *whatifOptions) both(ctx context.Context, args []string) (a, b *lab.Clus
 	if err := reach.Delete(p, o.delete); err != nil {
 		return nil, nil, usagef("--delete: %w", err)
 	}
-	c, err := build.New(ctx, p, build.Options{Components: o.components})
+	c, err := cluster.New(ctx, p, cluster.Options{Components: o.components})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -133,13 +133,13 @@ func (o *whatifOptions) both(ctx context.Context, args []string) (a, b *lab.Clus
 }
 
 // after is the variant and the setting of B: those of A with what is to be otherwise.
-func (o *whatifOptions) after(f *lab.File) (variant string, set *spec.Setting, err error) {
+func (o *whatifOptions) after(f *lab.File) (variant string, set *labfile.Setting, err error) {
 	variant = o.variant
 	s := &f.Lab.Spec
 	if set, err = o.setting(s); err != nil {
 		return "", nil, err
 	}
-	next := spec.Setting{Kubernetes: s.Kubernetes}
+	next := labfile.Setting{Kubernetes: s.Kubernetes}
 	if set != nil {
 		next = *set
 	}
@@ -188,7 +188,7 @@ func prefixed(what string, err error) error {
 
 // withFlags is kube-proxy of a lab with other flags: each in the place of the one that has
 // its name.
-func withFlags(f *lab.File, variant string, set *spec.Setting, flags []string) *spec.Proxy {
+func withFlags(f *lab.File, variant string, set *labfile.Setting, flags []string) *labfile.Proxy {
 	of := f.Lab.Spec.Proxy
 	if v, err := f.Variant(variant); err == nil {
 		of = v.Lab.Spec.Proxy

@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/conformance/e2e/cluster"
-	"github.com/winlab-dev/winlab/sim/lab/spec"
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/live/control"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -77,7 +77,7 @@ func (r *running) handle(ctx context.Context, c control.Call) (int, error) {
 		}
 		return r.act(ctx, c.Stdio[2], o)
 	case verbChange:
-		var o struct{ Step spec.Step }
+		var o struct{ Step labfile.Step }
 		if err := json.Unmarshal(c.Args, &o); err != nil {
 			return 2, err
 		}

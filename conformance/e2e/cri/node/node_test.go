@@ -19,7 +19,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/e2e/cri/images"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/build"
+	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/live"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
@@ -54,7 +54,7 @@ func up(t *testing.T) (*live.Net, *lab.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := lab.Build(t.Context(), f, lab.Options{Components: "model", Objects: build.Outside, Proxies: build.Outside})
+	c, err := lab.Build(t.Context(), f, lab.Options{Components: "model", Objects: cluster.Outside, Proxies: cluster.Outside})
 	if err != nil {
 		t.Fatal(err)
 	}
