@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +20,45 @@ import (
 	"github.com/winlab-dev/winlab/sim/lab"
 )
 
-var update = flag.Bool("update", false, "rewrite the output of the commands in README.md and CONTRIBUTING.md")
+var update = flag.Bool("update", false, "rewrite the output of the commands in README.md, CONTRIBUTING.md and pages of docs")
+
+// binaries holds what program builds; programs are their paths by overlay.
+var (
+	binaries string
+	programs = map[string]string{}
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	if binaries, err = os.MkdirTemp("", "winlab-docs-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(binaries)
+	os.Exit(code)
+}
+
+// program returns the path of winlab, built once as it is or with the go command's
+// overlay file.
+func program(t *testing.T, overlay string) string {
+	t.Helper()
+	if bin, ok := programs[overlay]; ok {
+		return bin
+	}
+	bin := filepath.Join(binaries, fmt.Sprintf("winlab-%d.exe", len(programs)))
+	args := []string{"build", "-o", bin}
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	build := exec.Command("go", append(args, "./cmd/winlab")...)
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build ./cmd/winlab: %v\n%s", err, out)
+	}
+	programs[overlay] = bin
+	return bin
+}
 
 // block is a fenced block of a Markdown page.
 var block = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```\n")
@@ -32,17 +70,9 @@ func TestCommandsPrintWhatTheyAreSaidToPrint(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program; left out with -short")
 	}
-	bin := filepath.Join(t.TempDir(), "winlab")
-	if runtime.GOOS == "windows" {
-		bin += ".exe"
-	}
-	build := exec.Command("go", "build", "-o", bin, "./cmd/winlab")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build ./cmd/winlab: %v\n%s", err, out)
-	}
+	bin := program(t, "")
 	ran := 0
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/tutorial.md", "docs/on-call.md"} {
+	for _, name := range []string{"README.md", "docs/tutorial.md", "docs/on-call.md"} {
 		path := filepath.Join(root, name)
 		page, err := os.ReadFile(path)
 		if err != nil {
@@ -56,19 +86,7 @@ func TestCommandsPrintWhatTheyAreSaidToPrint(t *testing.T) {
 				return b
 			}
 			ran++
-			have := run(t, bin, strings.Fields(args))
-			if matchesElided(want, have) {
-				return b
-			}
-			if elided := strings.Contains("\n"+want, "\n...\n"); elided || !*update {
-				if elided {
-					t.Errorf("%s: the block of %s leaves out lines, so edit it by hand", name, first)
-				}
-				if diff := cmp.Diff(want, have); diff != "" {
-					t.Errorf("%s: %s (- page, + program; -update rewrites it):\n%s", name, first, diff)
-				}
-				return b
-			}
+			have := shown(t, name, first, want, run(t, bin, strings.Fields(args)))
 			return []byte("```console\n" + first + "\n" + have + "```\n")
 		})
 		if *update && !bytes.Equal(page, fresh) {
@@ -80,6 +98,23 @@ func TestCommandsPrintWhatTheyAreSaidToPrint(t *testing.T) {
 	if ran == 0 {
 		t.Error("found no command; does this test still read the right blocks?")
 	}
+}
+
+// shown returns what the page shall show below the command: what it shows, want, unless
+// -update is to write what the program prints, have.
+func shown(t *testing.T, page, command, want, have string) string {
+	t.Helper()
+	elided := strings.Contains("\n"+want, "\n...\n")
+	switch {
+	case matchesElided(want, have):
+		return want
+	case *update && !elided:
+		return have
+	case elided:
+		t.Errorf("%s: the block of %s leaves out lines, so edit it by hand", page, command)
+	}
+	t.Errorf("%s: %s (- page, + program; -update rewrites it):\n%s", page, command, cmp.Diff(want, have))
+	return want
 }
 
 // run returns what a command prints, without spaces at the ends of lines.
