@@ -73,7 +73,7 @@ type Options struct {
 	// Later, with Keep, leaves it to a live network to start kube-proxy: until then no
 	// Service of a node whose kube-proxy is a program works.
 	Later bool
-	// Objects and Proxies are [build.Outside] for a cluster whose pods and Services come
+	// Objects and Proxies are [cluster.Outside] for a cluster whose pods and Services come
 	// from an API server, and whose kube-proxy on Windows nodes the caller starts.
 	Objects, Proxies string
 }
