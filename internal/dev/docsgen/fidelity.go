@@ -20,8 +20,8 @@ var grades = []struct {
 }{
 	{evidence.Code, "read in the source code of the component itself"},
 	{evidence.Stated, "said by a named document, maintainer or vendor"},
-	{evidence.Inferred, "concluded from other facts; nobody says it in these words"},
-	{evidence.Unknown, "no source says it; a flow that needs it gets the verdict `unknown`, unless a parameter decides"},
+	{evidence.Inferred, "concluded from other facts; no source states it"},
+	{evidence.Unknown, "not stated by any source; a flow that needs it gets the verdict `unknown`, unless a parameter decides"},
 }
 
 // areas names what the first part of a fact's identifier means.
@@ -94,7 +94,7 @@ func fidelity(facts []*evidence.Fact, params []labfile.Param) []byte {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", p.Name, values, defaultOf(p), cell(p.Means))
 	}
-	b.WriteString("\nBesides, `quirks` is the list of that name at a node of a lab. Another parameter that a fact names below and that is not\n")
+	b.WriteString("\n`quirks` is a list at a node of a lab. A parameter that a fact below names and that is not\n")
 	b.WriteString("in this table cannot be set in a lab file.\n")
 
 	for _, area := range order {
