@@ -47,25 +47,25 @@ func parseQuery(op, text string) (map[string]any, error) {
 
 // enumerate returns the ids of the objects that a query asks for, in the order of
 // creation (hcn.filter).
-func enumerate(svc *hns.Service, k Kind, text string) ([]string, error) {
-	fields, err := parseQuery(callName(verbEnumerate, k), text)
+func enumerate(svc *hns.Service, op string, kind objectKind, text string) ([]string, error) {
+	fields, err := parseQuery(op, text)
 	if err != nil {
 		return nil, err
 	}
 	ids := []string{}
 	if id, ok := onlyID(fields); ok {
-		if v := object(svc, k, id); v != nil {
-			ids = append(ids, idOf(v))
+		if v := kind.get(svc, id); v != nil {
+			ids = append(ids, kind.id(v))
 		}
 		return ids, nil
 	}
-	for _, v := range objects(svc, k) {
-		found, err := matches(svc, v, fields)
+	for _, v := range kind.all(svc) {
+		found, err := matches(svc, kind, v, fields)
 		if err != nil {
 			return nil, err
 		}
 		if found {
-			ids = append(ids, idOf(v))
+			ids = append(ids, kind.id(v))
 		}
 	}
 	return ids, nil
@@ -85,53 +85,13 @@ func onlyID(fields map[string]any) (string, bool) {
 	return "", false
 }
 
-func objects(svc *hns.Service, k Kind) []any {
-	switch k {
-	case Network:
-		return anys(svc.ListNetworks(nil))
-	case Endpoint:
-		return anys(svc.ListEndpoints(nil))
-	case Namespace:
-		return anys(svc.ListNamespaces(nil))
-	case LoadBalancer:
-		return anys(svc.ListLoadBalancers(nil))
-	case SdnRoute:
-		return anys(svc.ListRoutes(nil))
-	}
-	return nil
-}
-
-func anys[T any](all []*T) []any {
-	out := make([]any, len(all))
-	for i, v := range all {
-		out[i] = v
-	}
-	return out
-}
-
-func idOf(v any) string {
-	switch v := v.(type) {
-	case *hns.Network:
-		return v.ID
-	case *hns.Endpoint:
-		return v.ID
-	case *hns.Namespace:
-		return v.ID
-	case *hns.LoadBalancer:
-		return v.ID
-	case *hns.Route:
-		return v.ID
-	}
-	return ""
-}
-
 // matches reports whether an object has every field of a filter with its value.
 // Text is compared without regard to case, as names and ids are.
-func matches(svc *hns.Service, v any, fields map[string]any) (bool, error) {
+func matches(svc *hns.Service, kind objectKind, v any, fields map[string]any) (bool, error) {
 	rest := map[string]any{}
 	for k, want := range fields {
 		text, isText := want.(string)
-		have, ok := common(v, strings.ToLower(k))
+		have, ok := kind.field(v, strings.ToLower(k))
 		if !ok || !isText {
 			rest[k] = want
 		} else if !strings.EqualFold(have, strings.Trim(text, "{}")) {
@@ -141,7 +101,7 @@ func matches(svc *hns.Service, v any, fields map[string]any) (bool, error) {
 	if len(rest) == 0 {
 		return true, nil
 	}
-	all, err := views(svc, v)
+	all, err := views(svc, kind, v)
 	if err != nil {
 		return false, err
 	}
@@ -153,52 +113,11 @@ func matches(svc *hns.Service, v any, fields map[string]any) (bool, error) {
 	return true, nil
 }
 
-// common returns the fields that programs filter by, without the way through JSON.
-func common(v any, key string) (string, bool) {
-	switch v := v.(type) {
-	case *hns.Network:
-		switch key {
-		case "name":
-			return v.Name, true
-		case "id":
-			return v.ID, true
-		case "type":
-			return string(v.Type), true
-		}
-	case *hns.Endpoint:
-		switch key {
-		case "name":
-			return v.Name, true
-		case "id":
-			return v.ID, true
-		case "virtualnetwork", "hostcomputenetwork":
-			return v.HostComputeNetwork, true
-		case "hostcomputenamespace":
-			return v.HostComputeNamespace, true
-		}
-	}
-	if key == "id" {
-		return idOf(v), true
-	}
-	return "", false
-}
-
 // views returns the fields of an object by name in lower case, those of HCN v2
 // before those of HNS v1. A filter may name any of them, so this is their JSON.
-func views(svc *hns.Service, v any) (map[string]any, error) {
+func views(svc *hns.Service, kind objectKind, v any) (map[string]any, error) {
 	all := map[string]any{}
-	var v1 any
-	switch v := v.(type) {
-	case *hns.Network:
-		v1 = hns.NetworkV1(v)
-	case *hns.Endpoint:
-		v1 = hns.EndpointV1(v, svc.Network(v.HostComputeNetwork))
-	case *hns.LoadBalancer:
-		v1 = hns.PolicyListV1(v)
-	case *hns.Route:
-		v1 = hns.RoutePolicyListV1(v)
-	}
-	for _, view := range []any{v1, v} {
+	for _, view := range []any{kind.v1(svc, v), v} {
 		raw, err := json.Marshal(view)
 		if err != nil {
 			return nil, err

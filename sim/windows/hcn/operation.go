@@ -43,12 +43,6 @@ func (o *operation) text(i int) string {
 	return ""
 }
 
-// hnsKinds are the kinds of HCN v2 in package hns.
-var hnsKinds = map[Kind]hns.Kind{
-	Network: hns.KindNetwork, Endpoint: hns.KindEndpoint, Namespace: hns.KindNamespace,
-	LoadBalancer: hns.KindLoadBalancer, SdnRoute: hns.KindRoute,
-}
-
 // apply does an operation.
 func apply(svc *hns.Service, o *operation) (answer, error) {
 	switch o.Verb {
@@ -63,117 +57,44 @@ func apply(svc *hns.Service, o *operation) (answer, error) {
 	if !svc.Build().Has(builds.V2API) {
 		return answer{}, with(hns.ErrNotImplemented, op, svc.Build().String()+" has no HCN v2: call HNSCall")
 	}
-	kind, ok := hnsKinds[o.Kind]
+	kind, ok := objectKinds[o.Kind]
 	if !ok {
 		return answer{}, with(hns.ErrRequestUnsupported, op)
 	}
 	switch o.Verb {
 	case verbEnumerate:
-		ids, err := enumerate(svc, o.Kind, o.text(0))
+		ids, err := enumerate(svc, op, kind, o.text(0))
 		return answer{output: ids}, err
 	case verbCreate:
-		id, err := create(svc, op, o)
+		id, err := kind.create(svc, op, o)
 		return answer{id: id}, err
 	case verbOpen:
 		_, err := existing(svc, op, o)
 		return answer{id: o.ID}, err
 	case verbModify:
-		return answer{}, modify(svc, op, o)
+		if _, err := existing(svc, op, o); err != nil {
+			return answer{}, err
+		}
+		return answer{}, kind.modify(svc, op, o)
 	case verbQuery:
 		v, err := query(svc, op, o)
 		return answer{output: v}, err
 	case verbDelete:
-		return answer{}, svc.Delete(kind, o.ID)
+		return answer{}, svc.Delete(kind.hnsKind(), o.ID)
 	}
 	return answer{}, with(hns.ErrRequestUnsupported, op)
 }
 
 // existing returns the object of an operation.
 func existing(svc *hns.Service, op string, o *operation) (any, error) {
-	if v := object(svc, o.Kind, o.ID); v != nil {
+	if v := objectKinds[o.Kind].get(svc, o.ID); v != nil {
 		return v, nil
 	}
 	return nil, notFound(o.Kind, op, o.ID)
 }
 
-// object returns an object by id, or nil.
-func object(svc *hns.Service, k Kind, id string) any {
-	switch k {
-	case Network:
-		if v := svc.Network(id); v != nil {
-			return v
-		}
-	case Endpoint:
-		if v := svc.Endpoint(id); v != nil {
-			return v
-		}
-	case Namespace:
-		if v := svc.Namespace(id); v != nil {
-			return v
-		}
-	case LoadBalancer:
-		if v := svc.LoadBalancer(id); v != nil {
-			return v
-		}
-	case SdnRoute:
-		if v := svc.Route(id); v != nil {
-			return v
-		}
-	}
-	return nil
-}
-
 func notFound(k Kind, op, id string) error {
-	e := hns.ErrElementNotFound
-	switch k {
-	case Network:
-		e = hns.ErrNetworkNotFound
-	case Endpoint:
-		e = hns.ErrEndpointNotFound
-	}
-	return with(e, op, "no "+strings.ToLower(kindNames[k])+" has the id "+id)
-}
-
-// create makes an object of its settings.
-func create(svc *hns.Service, op string, o *operation) (string, error) {
-	switch o.Kind {
-	case Network:
-		return created(op, o, svc.CreateNetwork, func(n *hns.Network) *string { return &n.ID })
-	case Endpoint:
-		// The network is that of the handle; the settings name it again or not at all.
-		on := func(e hns.Endpoint) (*hns.Endpoint, error) {
-			e.HostComputeNetwork = o.Network
-			return svc.CreateEndpoint(e)
-		}
-		return created(op, o, on, func(e *hns.Endpoint) *string { return &e.ID })
-	case Namespace:
-		return created(op, o, svc.CreateNamespace, func(n *hns.Namespace) *string { return &n.ID })
-	case LoadBalancer:
-		return created(op, o, svc.CreateLoadBalancer, func(l *hns.LoadBalancer) *string { return &l.ID })
-	}
-	return created(op, o, svc.CreateRoute, func(r *hns.Route) *string { return &r.ID })
-}
-
-// created follows hcn.create-id.
-func created[T any](op string, o *operation, create func(T) (*T, error), id func(*T) *string) (string, error) {
-	var v T
-	if err := json.Unmarshal([]byte(o.text(0)), &v); err != nil {
-		return "", badSettings(op, o.text(0), err)
-	}
-	if o.ID != "" {
-		*id(&v) = o.ID
-	} else if *id(&v) != "" {
-		g, err := ParseGUID(*id(&v))
-		if err != nil {
-			return "", with(hns.ErrInvalidParam, op, "ID: "+err.Error())
-		}
-		*id(&v) = g.String()
-	}
-	made, err := create(v)
-	if err != nil {
-		return "", err
-	}
-	return *id(made), nil
+	return with(objectKinds[k].absent(), op, "no "+strings.ToLower(kindNames[k])+" has the id "+id)
 }
 
 // badSettings says what is wrong with settings that could not be read.
@@ -183,36 +104,6 @@ func badSettings(op, text string, err error) error {
 		return with(hns.ErrInvalidJSON, op, "the settings are not a JSON object: "+notObject.Error())
 	}
 	return with(hns.ErrInvalidJSON, op, err.Error())
-}
-
-func modify(svc *hns.Service, op string, o *operation) error {
-	if _, err := existing(svc, op, o); err != nil {
-		return err
-	}
-	if o.Kind == LoadBalancer {
-		// The settings are the whole load balancer, without a request around it
-		// (microsoft/hnslib hcn/hcnloadbalancer.go Update).
-		return svc.ModifyLoadBalancer(o.ID, hns.ModifyRequest{Settings: json.RawMessage(o.text(0))})
-	}
-	var req hns.ModifyRequest
-	if err := json.Unmarshal([]byte(o.text(0)), &req); err != nil {
-		return with(hns.ErrInvalidJSON, op, err.Error())
-	}
-	switch o.Kind {
-	case Network:
-		if strings.EqualFold(req.ResourceType, "Extension") {
-			return modifyExtension(svc, op, o.ID, req)
-		}
-		return svc.ModifyNetwork(o.ID, req)
-	case Endpoint:
-		if strings.EqualFold(req.ResourceType, "Port") {
-			return modifyPort(svc, op, o.ID, req)
-		}
-		return svc.ModifyEndpoint(o.ID, req)
-	case Namespace:
-		return svc.ModifyNamespace(o.ID, req)
-	}
-	return svc.ModifyRoute(o.ID, req)
 }
 
 // modifyExtension follows hcn.network-extension.

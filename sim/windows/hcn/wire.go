@@ -43,6 +43,12 @@ var (
 	kindNames = [...]string{"", "Network", "Endpoint", "Namespace", "LoadBalancer", "SdnRoute", "ComputeSystem"}
 )
 
+// Each verb and each kind has a name, or this does not compile.
+var (
+	_ = [1]int{}[len(verbNames)-1-int(verbSnapshot)]
+	_ = [1]int{}[len(kindNames)-1-int(computeSystem)]
+)
+
 // callName returns the name of the exported function, "HcnEnumerateNetworks".
 func callName(v verb, k Kind) string {
 	if int(v) >= len(verbNames) || int(k) >= len(kindNames) || v == 0 {
