@@ -11,55 +11,6 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 )
 
-// scope is the kind of object that has a policy.
-type scope string
-
-const (
-	onNetwork  scope = "network"
-	onSubnet   scope = "subnet"
-	onEndpoint scope = "endpoint"
-)
-
-// policyTypes lists the types that exist in each place (hcsshim
-// hcn/hcnpolicy.go; VLAN, Encryption and InterfaceParameters on endpoints:
-// HNS_Schema.md). A type that is not here is refused.
-var policyTypes = map[scope][]PolicyType{
-	onEndpoint: {
-		PolicyPortMapping, PolicyACL, PolicyQOS, PolicyL2Driver, PolicyOutBoundNAT, PolicySDNRoute, PolicyL4Proxy,
-		PolicyL4WFPProxy, PolicyPortName, PolicyEncapOverhead, PolicyIov, PolicyProviderAddress,
-		PolicyInterfaceConstraint, PolicyTierAcl, PolicyVLAN, PolicyEncryption, PolicyInterfaceParameters,
-	},
-	onNetwork: {
-		PolicySourceMacAddress, PolicyNetAdapterName, PolicyVSwitchExtension, PolicyDrMacAddress, PolicyAutomaticDNS,
-		PolicyInterfaceConstraint, PolicyProviderAddress, PolicyRemoteSubnetRoute, PolicyVxlanPort, PolicyHostRoute,
-		PolicySetPolicy, PolicyL4Proxy, PolicyLayerConstraint, PolicyNetworkACL,
-	},
-	onSubnet: {PolicyVLAN, PolicyVSID},
-}
-
-// policyFeatures names the feature that a type needs.
-var policyFeatures = map[PolicyType]builds.Feature{
-	PolicyRemoteSubnetRoute: builds.RemoteSubnet,
-	PolicyHostRoute:         builds.HostRoute,
-	PolicyVxlanPort:         builds.VxlanPort,
-	PolicySetPolicy:         builds.SetPolicy,
-	PolicyNetworkACL:        builds.NetworkACL,
-	PolicyL4Proxy:           builds.L4Proxy,
-	PolicyL4WFPProxy:        builds.L4WfpProxy,
-	PolicyTierAcl:           builds.TierAcl,
-}
-
-// canonicalType returns the type's spelling in HCN v2, or "" when the scope has
-// no such type.
-func canonicalType(s scope, typ PolicyType) PolicyType {
-	for _, t := range policyTypes[s] {
-		if strings.EqualFold(string(t), string(typ)) {
-			return t
-		}
-	}
-	return ""
-}
-
 // policyCheck checks the policies of one object.
 type policyCheck struct {
 	m     *mistakes
@@ -92,15 +43,16 @@ func joined[T ~string](types []T) string {
 // all checks and canonicalises the types of ps in place.
 func (c *policyCheck) all(ps []Policy) {
 	for i := range ps {
-		t := canonicalType(c.scope, ps[i].typ)
-		if t == "" {
+		k := policyKindOf(ps[i].typ)
+		if k == nil || !slices.Contains(k.on, c.scope) {
 			c.m.add(ErrInvalidPolicyType, "policies[%d]: there is no %s policy %q; there are %s",
-				i, c.scope, ps[i].typ, joined(policyTypes[c.scope]))
+				i, c.scope, ps[i].typ, joined(typesOn(c.scope)))
 			continue
 		}
+		t := k.typ
 		ps[i].typ = t
-		if f, ok := policyFeatures[t]; ok && !c.build.Has(f) {
-			c.m.add(ErrNotImplemented, "policies[%d] %s: %s cannot do it (%s)", i, t, c.build, f.Fact().Says)
+		if k.needs != "" && !c.build.Has(k.needs) {
+			c.m.add(ErrNotImplemented, "policies[%d] %s: %s cannot do it (%s)", i, t, c.build, k.needs.Fact().Says)
 			continue
 		}
 		c.checkOne(fmt.Sprintf("policies[%d] %s", i, t), ps[i])

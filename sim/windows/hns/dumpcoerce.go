@@ -189,10 +189,10 @@ func (p *dumpParser) cuts(kind string, at int, fields []string) {
 // were written, and says which do not at all.
 func (p *dumpParser) fit(ps []Policy, at int, of string) []Policy {
 	for i, q := range ps {
-		d := decoders[strings.ToLower(string(q.typ))]
-		if d == nil {
+		if !hasSettings(q.typ) {
 			continue
 		}
+		d := policyKindOf(q.typ).decode
 		_, err := d(q.text)
 		if err == nil && !bytes.Contains(q.text, []byte(`"System.`)) {
 			continue

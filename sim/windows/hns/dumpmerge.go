@@ -184,7 +184,7 @@ func samePolicies(a, b []Policy) bool {
 	key := func(ps []Policy) []string {
 		var all []string
 		for _, p := range ps {
-			if decoders[strings.ToLower(string(p.typ))] != nil {
+			if hasSettings(p.typ) {
 				all = append(all, fmt.Sprintf("%s %v", strings.ToLower(string(p.typ)), p.settings))
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 )
 
 // This file is the only one that reads and writes the JSON of HCN v2 policies;
@@ -43,27 +42,8 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// decoders read the settings of each type, by its name in lower case.
-var decoders = decodersOf(
-	decode[PortMappingSettings], decode[OutBoundNATSettings],
-	decode[ACLSettings], decode[TierAclSettings], decode[NetworkACLSettings], decode[SetPolicySettings],
-	decode[SDNRouteSettings], decode[RemoteSubnetRouteSettings], decode[HostRouteSettings], decode[ProviderAddressSettings],
-	decode[L4ProxySettings], decode[L4WfpProxySettings],
-	decode[VSIDSettings], decode[VLANSettings], decode[VxlanPortSettings], decode[DrMacAddressSettings], decode[SourceMacAddressSettings],
-	decode[NetAdapterNameSettings], decode[VSwitchExtensionSettings], decode[AutomaticDNSSettings], decode[EncapOverheadSettings],
-	decode[QOSSettings], decode[PortNameSettings], decode[IovSettings], decode[InterfaceConstraintSettings], decode[LayerConstraintSettings],
-)
-
+// decoder reads the settings of one type.
 type decoder func(raw json.RawMessage) (Settings, error)
-
-func decodersOf(all ...decoder) map[string]decoder {
-	m := map[string]decoder{}
-	for _, d := range all {
-		s, _ := d(nil)
-		m[strings.ToLower(string(s.Type()))] = d
-	}
-	return m
-}
 
 // decode reads the settings of one type. Unknown fields are ignored, as HNS
 // ignores them.
@@ -85,11 +65,10 @@ func decodeSettings(typ PolicyType, raw json.RawMessage) (Settings, error) {
 	if len(raw) > 0 && !json.Valid(raw) {
 		return nil, errors.New("settings are not JSON")
 	}
-	d := decoders[strings.ToLower(string(typ))]
-	if d == nil {
+	if !hasSettings(typ) {
 		return nil, nil
 	}
-	s, err := d(raw)
+	s, err := policyKindOf(typ).decode(raw)
 	if err == nil {
 		return s, nil
 	}

@@ -35,8 +35,12 @@ func TestPolicyKeepsItsText(t *testing.T) {
 // Each type of settings is read back as what it was written from.
 func TestPolicySettings(t *testing.T) {
 	t.Parallel()
-	for name, d := range decoders {
-		s, err := d(nil)
+	for _, k := range policyKinds {
+		if k.decode == nil {
+			continue
+		}
+		name := k.typ
+		s, err := k.decode(nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

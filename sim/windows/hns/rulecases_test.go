@@ -18,17 +18,16 @@ import (
 // until it has one.
 func TestEverythingHasARuleCase(t *testing.T) {
 	s := seenInCases(t)
-	for place, types := range policyTypes {
-		for _, typ := range types {
-			s.need(t, fmt.Sprintf("%s policy %s", place, typ))
-			d := decoders[strings.ToLower(string(typ))]
-			if d == nil {
-				continue
-			}
-			settings, _ := d(nil)
-			for _, f := range fieldNames(reflect.TypeOf(settings)) {
-				s.need(t, fmt.Sprintf("policy %s: field %s", typ, f))
-			}
+	for _, k := range policyKinds {
+		for _, place := range k.on {
+			s.need(t, fmt.Sprintf("%s policy %s", place, k.typ))
+		}
+		if k.decode == nil {
+			continue
+		}
+		settings, _ := k.decode(nil)
+		for _, f := range fieldNames(reflect.TypeOf(settings)) {
+			s.need(t, fmt.Sprintf("policy %s: field %s", k.typ, f))
 		}
 	}
 	for _, typ := range []PolicyType{PolicyPortMapping, PolicyOutBoundNAT} {
@@ -137,7 +136,10 @@ func list2(v any) (all []map[string]any) {
 
 func (s seen) policies(place scope, v any) {
 	for _, p := range list2(v) {
-		typ := canonicalType(place, PolicyType(fmt.Sprint(p["Type"])))
+		typ := PolicyType(fmt.Sprint(p["Type"]))
+		if k := policyKindOf(typ); k != nil {
+			typ = k.typ
+		}
 		s[fmt.Sprintf("%s policy %s", place, typ)] = true
 		settings, _ := p["Settings"].(map[string]any)
 		for f, v := range settings {

@@ -12,26 +12,6 @@ import (
 // v2 appear in v1 output flat under their own name (Get-HnsNetwork shows
 // {"Type":"RemoteSubnetRoute",...}) or with Settings as v2 has them.
 
-// v1Names maps a v1 policy type to that of v2 (hcsshim internal/hns/hnspolicy.go).
-// A NAT policy has the fields of a PortMapping, but is not the same: Policy keeps
-// which it was (hns.nat-policy-v1).
-var v1Names = map[string]PolicyType{
-	"ROUTE": PolicySDNRoute,
-	"PA":    PolicyProviderAddress,
-	natV1:   PolicyPortMapping,
-	"PROXY": PolicyL4Proxy,
-}
-
-// v1Fields maps, by v2 type, a v1 field to that of v2.
-var v1Fields = map[PolicyType]map[string]string{
-	PolicyOutBoundNAT:     {"VIP": "VirtualIP", "ExceptionList": "Exceptions"},
-	PolicyProviderAddress: {"PA": "ProviderAddress"},
-	PolicyL4Proxy:         {"ExceptionList": "Exceptions", "OutboundNat": "OutboundNAT"},
-	PolicyVLAN:            {"VLAN": "IsolationId"},
-	PolicyVSID:            {"VSID": "IsolationId"},
-	PolicyACL:             {"Protocol": "Protocols", "LocalPort": "LocalPorts", "RemotePort": "RemotePorts", "InternalPort": "LocalPorts"},
-}
-
 // natV1 is a policy type of HNS v1.
 const natV1 = "NAT"
 
@@ -84,9 +64,10 @@ func (p Policy) AsNATV1() Policy {
 // v2Fields gives the fields of a v1 policy their names of HCN v2.
 func v2Fields(typ PolicyType, in map[string]json.RawMessage) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
+	fields := v1Fields(typ)
 	for _, k := range sortedKeys(in) {
 		v := in[k]
-		if name := v1Fields[typ][k]; name != "" {
+		if name := fields[k]; name != "" {
 			k = name
 			if typ == PolicyACL {
 				// v1 has numbers where v2 has lists; zero means not given.
@@ -123,15 +104,21 @@ func numberProtocol(out map[string]json.RawMessage) error {
 	return nil
 }
 
+// v1Fields maps the names that a type's fields have in v1 to those of v2.
+func v1Fields(typ PolicyType) map[string]string {
+	if k := policyKindOf(typ); k != nil {
+		return k.v1Fields
+	}
+	return nil
+}
+
 // v2Type returns the v2 name of a v1 policy type, in v2's spelling.
 func v2Type(name string) PolicyType {
-	if t, ok := v1Names[strings.ToUpper(name)]; ok {
-		return t
+	if k := kindsByV1[strings.ToUpper(name)]; k != nil {
+		return k.typ
 	}
-	for _, s := range []scope{onEndpoint, onNetwork, onSubnet} {
-		if t := canonicalType(s, PolicyType(name)); t != "" {
-			return t
-		}
+	if k := policyKindOf(PolicyType(name)); k != nil {
+		return k.typ
 	}
 	return PolicyType(name)
 }
@@ -164,7 +151,7 @@ func toPolicyV1(p Policy) json.RawMessage {
 		in = map[string]json.RawMessage{}
 	}
 	out := map[string]json.RawMessage{}
-	fields := v1Fields[p.typ]
+	fields := v1Fields(p.typ)
 	for _, k := range sortedKeys(in) {
 		v := in[k]
 		for _, old := range sortedKeys(fields) {
@@ -177,10 +164,8 @@ func toPolicyV1(p Policy) json.RawMessage {
 		out[k] = v
 	}
 	typ := string(p.typ)
-	for _, old := range sortedKeys(v1Names) {
-		if v1Names[old] == p.typ && (old != natV1 || p.v1NAT) {
-			typ = old
-		}
+	if k := policyKindOf(p.typ); k != nil && k.v1 != "" && (k.v1 != natV1 || p.v1NAT) {
+		typ = k.v1
 	}
 	if typ == natV1 {
 		var n int
