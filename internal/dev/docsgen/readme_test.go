@@ -302,6 +302,23 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// TestEveryPageIsListed: a page that docs/README.md does not link is not found.
+func TestEveryPageIsListed(t *testing.T) {
+	list, err := os.ReadFile(filepath.Join(root, "docs", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range documents(t) {
+		name, ok := strings.CutPrefix(filepath.ToSlash(page), "docs/")
+		if !ok || name == "README.md" || strings.HasPrefix(name, "decisions/") {
+			continue
+		}
+		if !bytes.Contains(list, []byte("("+name+")")) {
+			t.Errorf("docs/README.md does not list %s", name)
+		}
+	}
+}
+
 func TestEveryDecisionIsListed(t *testing.T) {
 	dir := filepath.Join(root, "docs", "decisions")
 	list, err := os.ReadFile(filepath.Join(dir, "README.md"))
