@@ -302,6 +302,28 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// repositoryPath is a path of this repository in a page.
+var repositoryPath = regexp.MustCompile("`((?:sim|conformance|internal|reports|cmd|fixtures|docs)/[A-Za-z0-9_./*-]+)`")
+
+// TestPathsExist: pages name folders and files, and these get other names.
+func TestPathsExist(t *testing.T) {
+	for _, page := range documents(t) {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range repositoryPath.FindAllSubmatch(text, -1) {
+			path := string(m[1])
+			if strings.Contains(path, "...") || strings.ToLower(path) != path {
+				continue // a pattern of packages, or a name to fill in
+			}
+			if found, err := filepath.Glob(filepath.Join(root, path)); err != nil || len(found) == 0 {
+				t.Errorf("%s names %s, which does not exist: %v", page, path, err)
+			}
+		}
+	}
+}
+
 // TestEveryPageIsListed: a page that docs/README.md does not link is not found.
 func TestEveryPageIsListed(t *testing.T) {
 	list, err := os.ReadFile(filepath.Join(root, "docs", "README.md"))
