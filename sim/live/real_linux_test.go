@@ -26,13 +26,13 @@ func TestAStoryWithPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := playStory(t, f, lab.Options{Components: labfile.Real, Keep: true, Setting: &labfile.Setting{Kubernetes: "1.33.13"}}, 40)
+	n := playStory(t, f, lab.Options{Components: labfile.Real, Keep: true, Setting: &labfile.Setting{Kubernetes: "1.36.3"}}, 40)
 	all := n.Programs()
 	if len(all) != 2 {
 		t.Fatalf("want kube-proxy on two nodes, there are %+v", all)
 	}
 	for _, p := range all {
-		if p.Command != "kube-proxy 1.33.13" || p.Ended != "" {
+		if p.Command != "kube-proxy 1.36.3" || p.Ended != "" {
 			t.Errorf("%+v", p)
 		}
 	}

@@ -22,9 +22,12 @@ import (
 	"github.com/winlab-dev/winlab/sim/live/netns"
 )
 
-func up(t *testing.T) *Cluster {
-	t.Helper()
-	return upOn(t, "testdata/lab.yaml", func(o *Options) { o.Runtime = stubRuntime })
+// TestCluster is all that one cluster shows while nothing fails.
+func TestCluster(t *testing.T) {
+	c := upWithPods(t, "testdata/lab.yaml")
+	t.Run("nodes", func(t *testing.T) { nodes(t, c) })
+	t.Run("services", func(t *testing.T) { servicesReached(t, c) })
+	t.Run("pods", func(t *testing.T) { pods(t, c) })
 }
 
 // upOn brings a cluster up on a lab with what options say, and wants nothing to be left of
@@ -56,10 +59,10 @@ func upOn(t *testing.T, path string, options func(*Options)) *Cluster {
 	return c
 }
 
-// TestUp: the nodes are what the lab says, as the real kubelets report them, and the API
+// nodes: the nodes are what the lab says, as the real kubelets report them, and the API
 // server reaches these at their lab addresses.
-func TestUp(t *testing.T) {
-	c := up(t)
+func nodes(t *testing.T, c *Cluster) {
+	t.Helper()
 	for name, want := range map[string]struct{ address, ranges, image, kernel, build string }{
 		"linux1": {"192.168.1.10", "10.244.0.0/24", "", "", ""},
 		"win1":   {"192.168.1.11", "10.244.1.0/24", "Windows Server 2022 Datacenter", "10.0.20348.2762", "10.0.20348"},
@@ -120,10 +123,10 @@ func fromOutside(t *testing.T, c *Cluster) {
 	}
 }
 
-// TestServices: kube-proxy.exe and the model of a Linux node's follow the API server, as
+// servicesReached: kube-proxy.exe and the model of a Linux node's follow the API server, as
 // pods of both find: the Service kubernetes, and one with endpoints that somebody wrote.
-func TestServices(t *testing.T) {
-	c := up(t)
+func servicesReached(t *testing.T, c *Cluster) {
+	t.Helper()
 	https, port := "https", int32(443)
 	web, err := c.Client.CoreV1().Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "internet"},
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: https, Port: 8080}}}}, metav1.CreateOptions{})

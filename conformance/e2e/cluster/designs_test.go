@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/winlab-dev/winlab/conformance/e2e/cri/node"
+	"github.com/winlab-dev/winlab/internal/dev/full"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/lab"
@@ -46,7 +47,8 @@ var (
 )
 
 // fewDesigns are those that are tried without -designs: an overlay, whose kube-proxy needs
-// a source VIP, and a network of a cloud with pods in the nodes' subnet.
+// a source VIP, and, where everything is tried, a network of a cloud with pods in the nodes'
+// subnet.
 var fewDesigns = []string{"overlay-flannel-vxlan", "l2bridge-azure-cni"}
 
 // noCluster are designs that can be none, and what up says of them: those of Kubernetes 1.5.
@@ -58,6 +60,9 @@ var noCluster = map[string]string{"ovs-l3": "no image runs on Windows 14393", "r
 func TestDesigns(t *testing.T) {
 	need(t)
 	names := fewDesigns
+	if !full.Run() {
+		names = names[:1]
+	}
 	switch {
 	case *onlyDesign != "":
 		names = strings.Split(*onlyDesign, ",")

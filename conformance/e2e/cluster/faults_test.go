@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/winlab-dev/winlab/internal/dev/full"
 	"github.com/winlab-dev/winlab/sim/live"
 )
 
@@ -44,6 +45,9 @@ func TestFaults(t *testing.T) {
 	f := &faults{T: t, c: upWithPods(t, "../labs/l2bridge.yaml")}
 	f.deploy()
 	t.Run("programs", f.programs)
+	if !full.Run() {
+		return
+	}
 	t.Run("stopped", f.stopped)
 	t.Run("hns", f.hns)
 	t.Run("names", f.names)

@@ -8,6 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/winlab-dev/winlab/internal/dev/full"
 )
 
 func TestParseHollow(t *testing.T) {
@@ -39,6 +41,7 @@ func TestParseHollow(t *testing.T) {
 // TestHollow: the scheduler puts pods on hollow nodes by the labels and taints that Windows
 // nodes have, kwok lets them run, and both outlive a crash of kwok.
 func TestHollow(t *testing.T) {
+	full.Only(t, "")
 	const all, newer, pods = 30, 10, 120
 	h, err := ParseHollow(fmt.Sprintf("%d:10.0.26100.1742", newer))
 	if err != nil {

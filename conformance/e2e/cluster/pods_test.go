@@ -45,10 +45,10 @@ func until(t *testing.T, what string, f func() error) {
 	}
 }
 
-// TestPods: with a real runtime pods of both systems get their volumes, run, answer at their
+// pods: with a real runtime pods of both systems get their volumes, run, answer at their
 // addresses, are measured, and go.
-func TestPods(t *testing.T) {
-	c := upWithPods(t, "testdata/lab.yaml")
+func pods(t *testing.T, c *Cluster) {
+	t.Helper()
 	core := c.Client.CoreV1()
 	if _, err := core.ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "say"}, Data: map[string]string{"word": "one"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

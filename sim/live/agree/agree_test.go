@@ -243,7 +243,7 @@ func TestProgramsFollow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := &labfile.Setting{Kubernetes: "1.33.13"}
+	set := &labfile.Setting{Kubernetes: "1.36.3"}
 	model, err := lab.Build(t.Context(), f, lab.Options{Setting: set, Components: labfile.Model})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/winlab-dev/winlab/internal/dev/full"
 	"github.com/winlab-dev/winlab/sim/real/wine"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
@@ -329,7 +330,7 @@ func TestNotStarted(t *testing.T) {
 // Each pinned kube-proxy starts and says which it is.
 func TestKubeProxyVersions(t *testing.T) {
 	n, _ := node(t, "2022")
-	for _, version := range []string{"1.20.15", "1.25.16", "1.29.15", "1.36.3"} {
+	for _, version := range full.Ends(proxyVersions) {
 		r, err := n.run(t.Context(), wine.Command{Path: winetest.Binaries(t, "kube-proxy-"+version).Path("kube-proxy.exe"), Args: []string{"--version"}})
 		if err != nil || strings.TrimSpace(r.Stdout) != "Kubernetes v"+version {
 			t.Errorf("%v: %+v", err, r)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/winlab-dev/winlab/internal/dev/full"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
@@ -245,13 +246,16 @@ func (row shape) service(n int) *kube.Service {
 func TestKubeProxyChanges(t *testing.T) {
 	winetest.Need(t)
 	var cases []diffCase
-	for _, version := range comparedVersions() {
-		for _, c := range []proxyCase{
+	for i, version := range comparedVersions() {
+		for k, c := range []proxyCase{
 			{build: "17763.1432", network: hns.L2Bridge},
+			{build: "17763.1432", network: hns.Overlay, dsr: true},
 			{build: "20348", network: hns.L2Bridge, dsr: true},
 			{build: "26100", network: hns.Overlay},
-			{build: "17763.1432", network: hns.Overlay, dsr: true},
 		} {
+			if k/2 != i && !full.Run() && *otherVersions == "" {
+				continue // the oldest version on the oldest build, the newest on the others
+			}
 			c.version = version
 			cases = append(cases, diffCase{c, setup{flags: append([]string{"--iptables-min-sync-period=50ms"}, healthCheckFlags(t, version)...)}, "changes"})
 		}

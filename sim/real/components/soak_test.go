@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/winlab-dev/winlab/internal/dev/full"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
@@ -30,7 +31,10 @@ import (
 // chooses another schedule. That takes six minutes: go test -timeout 30m.
 func TestKubeProxySoak(t *testing.T) {
 	winetest.Need(t)
-	versions, changes, deaths := []string{v36, v25}, 1000, 3
+	versions, changes, deaths := []string{v36}, 1000, 3
+	if full.Run() {
+		versions = append(versions, v25)
+	}
 	if os.Getenv("WINLAB_SOAK") != "" {
 		versions, changes, deaths = everyVersion, 10000, 30
 	}

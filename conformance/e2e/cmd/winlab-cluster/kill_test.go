@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/conformance/e2e/cluster"
+	"github.com/winlab-dev/winlab/internal/dev/full"
 	"github.com/winlab-dev/winlab/sim/real/wine/winetest"
 )
 
@@ -66,6 +67,9 @@ func TestKilled(t *testing.T) {
 		}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
+			if c.what != "background" {
+				full.Only(t, "a cluster in the background")
+			}
 			args := []string{"up", lab, "--name", name}
 			if c.detach {
 				args = append(args, "-d")

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/winlab-dev/winlab/conformance/e2e/internal/testcluster"
+	"github.com/winlab-dev/winlab/internal/dev/full"
 	"github.com/winlab-dev/winlab/reports/result"
 	"github.com/winlab-dev/winlab/sim/live/control"
 	"github.com/winlab-dev/winlab/sim/live/netns"
@@ -96,6 +97,9 @@ func TestInterrupted(t *testing.T) {
 	needPrograms(t)
 	for _, c := range []struct{ name, when string }{{"e2e-test-up", "starting kube-apiserver"}, {"e2e-test-specs", "Will run"}} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.when != "Will run" {
+				full.Only(t, "while specs run")
+			}
 			cmd := onLab(t, c.name, "--claims", "controller-*", "--out", t.TempDir())
 			r, w := io.Pipe()
 			cmd.Stdout, cmd.Stderr = w, w
