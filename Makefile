@@ -9,7 +9,7 @@ MUTANTS    ?= 0
 BENCHCOUNT ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-envelope bench-live live-programs fuzz mutation lint fmt analysis cluster upstream e2e cluster-binaries cluster-designs cluster-faults tutorial build install generate wine windows-binaries kube-proxy-differential dlls cross go
+.PHONY: help run check test test-full bench bench-envelope bench-live live-programs fuzz mutation lint fmt analysis cluster upstream e2e cluster-binaries cluster-designs cluster-faults tutorial build install generate wine windows-binaries kube-proxy-differential dlls cross go
 
 help: ## show the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,10 +33,26 @@ build: go ## build bin/winlab
 install: go ## install winlab into GOBIN
 	CGO_ENABLED=0 $(GO) install ./cmd/winlab
 
-test: lint wine ## lint and all tests, those with real Windows programs too
-	@$(GO) run ./sim/real/pinned/pinbuild -if-wine fixtures/windows-binaries/*/
-	$(GO) test -timeout 40m ./...
-	cd conformance/e2e && $(GO) test -timeout 20m ./...
+# What make test runs of the pinned programs: the oldest and the newest kube-proxy, and one
+# cluster. make test-full has all.
+TEST_PROGRAMS = windows-binaries/cni-plugins-0.8.6 windows-binaries/cni-plugins-1.9.1 windows-binaries/hcsshim-0.15.0 windows-binaries/hnslib-0.1.2 \
+	windows-binaries/kube-proxy-1.20.15 windows-binaries/kube-proxy-1.36.3 \
+	cluster-binaries/kubernetes-1.37.0 cluster-binaries/etcd-3.7.0 cluster-binaries/coredns-1.15.0
+
+check: lint ## lint and the tests that need no Wine, no cluster and no network: the inner loop
+	$(GO) test -short -vet=off -timeout 5m ./...
+
+test: lint wine ## lint and the tests, with Windows programs and a cluster; of many versions the oldest and the newest
+	@$(GO) run ./sim/real/pinned/pinbuild -if-wine $(addprefix fixtures/,$(TEST_PROGRAMS))
+	$(GO) test -vet=off -timeout 40m ./...
+	cd conformance/e2e && $(GO) test -vet=off -timeout 20m ./...
+
+test-full: export WINLAB_FULL = 1
+test-full: lint wine ## make test with all versions, settings and failures, and builds for macOS and Windows; nightly, before a release
+	@$(GO) run ./sim/real/pinned/pinbuild -if-wine fixtures/windows-binaries/*/ $(addprefix fixtures/cluster-binaries/,$(CLUSTER_PROGRAMS))
+	$(GO) test -vet=off -timeout 80m ./...
+	cd conformance/e2e && $(GO) test -vet=off -timeout 40m ./...
+	$(MAKE) cross
 
 mutation: go ## what the tests of the packages MUTATED notice when their source is changed; MUTANTS of each (0: all)
 	@mkdir -p out
@@ -103,8 +119,10 @@ upstream: cluster-binaries ## Kubernetes' own tests of SIG Windows and SIG Netwo
 	for suite in sig-windows sig-network; do bin/winlab-upstream --suite $$suite --kubeconfig $$kubeconfig --kubectl bin/kubectl --out out/upstream/$$suite || code=1; done; \
 	bin/winlab-cluster down upstream; exit $$code
 
+CLUSTER_PROGRAMS = kubernetes-1.37.0 etcd-3.7.0 coredns-1.15.0 metrics-server-0.9.0 kwok-0.8.0
+
 cluster-binaries: go ## build the pinned programs of a cluster into the cache (or take them from it), bin/kubectl too; cold 20 minutes
-	@$(GO) run ./sim/real/pinned/pinbuild -link bin/kubectl $(addprefix fixtures/cluster-binaries/,kubernetes-1.37.0 etcd-3.7.0 coredns-1.15.0 metrics-server-0.9.0 kwok-0.8.0)
+	@$(GO) run ./sim/real/pinned/pinbuild -link bin/kubectl $(addprefix fixtures/cluster-binaries/,$(CLUSTER_PROGRAMS))
 
 cluster-designs: go ## a cluster on every network design, and its flows made by real programs; DESIGNS="-components real -kubernetes 1.33.13"
 	cd conformance/e2e && $(GO) test -timeout 60m ./cluster -run '^TestDesigns$$' -v -args -designs $(DESIGNS)
