@@ -97,12 +97,7 @@ func endings(cells []*Cell, titles map[string]string) []Ending {
 
 // rank puts what works first.
 func rank(v trace.Verdict) int {
-	return slices.IndexFunc(trace.Verdicts, func(x struct {
-		ID    trace.Verdict
-		Means string
-	}) bool {
-		return x.ID == v
-	})
+	return slices.IndexFunc(trace.Verdicts, func(m trace.Meaning) bool { return m.ID == v })
 }
 
 // PortText is "tcp/80", or "ping".

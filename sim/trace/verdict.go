@@ -21,11 +21,15 @@ const (
 	Varies     Verdict = "varies"
 )
 
-// Verdicts lists every verdict with its meaning, best first.
-var Verdicts = []struct {
+// Meaning is what a verdict says.
+type Meaning struct {
 	ID    Verdict
 	Means string
-}{
+}
+
+// Verdicts lists every verdict with its meaning, best first; a test compares it with the
+// constants.
+var Verdicts = []Meaning{
 	{Delivered, "The request reached a program that listens, and its reply reached the sender."},
 	{Varies, "The outcome depends on which backend a load balancer picks, or on a question that no source decides; every pick and every answer is shown with its own verdict."},
 	{NoReply, "The request reached its destination or left the modelled network, but no reply reached the sender."},
@@ -38,12 +42,7 @@ var Verdicts = []struct {
 
 // Valid reports whether v is one of the verdicts.
 func (v Verdict) Valid() bool {
-	return slices.ContainsFunc(Verdicts, func(d struct {
-		ID    Verdict
-		Means string
-	}) bool {
-		return d.ID == v
-	})
+	return slices.ContainsFunc(Verdicts, func(m Meaning) bool { return m.ID == v })
 }
 
 // ParseVerdict returns the verdict with that id, or an error that lists them all.

@@ -103,6 +103,7 @@ func TestIgnoredFields(t *testing.T) {
 		`"type": "win-bridge", "ipMasqNetwork": "10.244.0.0/16"`:                                          false,
 		`"type": "flannel", "delegate": {"type": "win-overlay", "ipMasqNetwork": "10.244.0.0/16"}`:        true,
 		`"type": "win-bridge", "endpointMacPrefix": "0E-2A"`:                                              true,
+		`"type": "win-bridge", "ipMasq": "not read, so it is not an error"`:                               true,
 		`"type": "win-overlay", "endpointMacPrefix": "0E-2A"`:                                             false,
 		`"type": "nat", "HcnPolicyArgs": []`:                                                              true,
 		`"type": "flannel", "delegate": {"type": "win-bridge", "hairpinMode": true}`:                      true,

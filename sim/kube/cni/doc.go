@@ -42,8 +42,9 @@
 //
 // # To add a field
 //
-//  1. Name it in the plugin's reader (winBridgeConf), or the plugin warns that it ignores the
-//     field; windowsConf reads what win-bridge, win-overlay and nat have in common.
+//  1. Name it in the plugin's table in fields.go, and read it in the plugin's reader
+//     (winBridgeConf). A field that no table has is not read, and the plugin warns that it
+//     ignores it. windowsFields and windowsConf are for win-bridge, win-overlay and nat.
 //  2. Keep its value in [Conf], as a typed value. The fact that says what the plugin does
 //     with it is in facts.go.
 //  3. Apply it in a method of policySet (endpointpolicy.go) whose comment cites the fact, and

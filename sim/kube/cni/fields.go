@@ -181,6 +181,10 @@ func hostLocalFields() fieldTable {
 // so that a misspelt one is not missed, and those that its model does not follow.
 func (r *reader) fields(what, part string, n *node) {
 	t := fieldTables()[part]
+	n.reads = func(name string) bool {
+		_, ok := t.look(name)
+		return ok
+	}
 	for _, f := range n.fields {
 		u, ok := t.look(f.name)
 		switch {

@@ -12,6 +12,8 @@ import (
 // node is a JSON value that knows where in its file it begins. Configuration
 // files are small; the tree is built once.
 type node struct {
+	// reads, when set, reports whether the plugin reads the field of an object.
+	reads func(name string) bool
 	// kind is '{', '[', 's' (string), 'n' (number), 'b' (bool) or '0' (null).
 	kind   byte
 	str    string // of a string or number
@@ -155,7 +157,12 @@ func (n *node) what() string {
 
 // get returns the field with that name as Go's encoding/json finds it: an exact
 // match first, else one without regard to case; the last one wins.
+//
+// It finds no field that the object's table does not have (fields.go): a plugin ignores it.
 func (n *node) get(name string) *field {
+	if n.reads != nil && !n.reads(name) {
+		return nil
+	}
 	var found *field
 	for _, f := range n.fields {
 		if f.name == name {

@@ -51,8 +51,11 @@ func (r *reader) object(what string, n *node) bool {
 // unknown warns of fields that the plugin does not read: it ignores them, so a
 // misspelt one is easily missed.
 func (r *reader) unknown(what string, n *node, known ...string) {
+	n.reads = func(name string) bool {
+		return slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) })
+	}
 	for _, f := range n.fields {
-		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, f.name) }) {
+		if !n.reads(f.name) {
 			r.warnf(f.at, "%s ignores %q; it reads %s", what, f.name, strings.Join(known, ", "))
 		}
 	}
