@@ -278,7 +278,7 @@ func ends(w claims.Where) []claims.Target {
 
 // representative returns a setting that Where selects, the newest one.
 func representative(w claims.Where) (claims.Target, bool) {
-	for t := range every(w) {
+	for t := range everySetting(w) {
 		if w.Holds(t) {
 			return t, true
 		}
@@ -286,9 +286,9 @@ func representative(w claims.Where) (claims.Target, bool) {
 	return claims.Target{}, false
 }
 
-// every yields settings, newest first, with the builds and versions that
+// everySetting yields settings, newest first, with the builds and versions that
 // occur in Where and their neighbours, so that one of them fits if any does.
-func every(w claims.Where) func(func(claims.Target) bool) {
+func everySetting(w claims.Where) func(func(claims.Target) bool) {
 	builds := append([]string{""}, near(w.Build)...)
 	plugins := append([]string{""}, near(w.PluginVersion)...)
 	runtimes := append([]string{""}, near(w.RuntimeVersion)...)

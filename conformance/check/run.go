@@ -270,13 +270,13 @@ func (e *evaluation) ask(c *subject.Context, r *rule, s *subject.Subject) *answe
 func (e *evaluation) settings() []claims.Target {
 	out := slices.Clone(e.targets)
 	for i := range out {
-		out[i] = e.at(out[i], "")
+		out[i] = e.targetInFile(out[i], "")
 	}
 	return slices.CompactFunc(out, func(a, b claims.Target) bool { return a == b })
 }
 
-// at is a target with the network that a file names.
-func (e *evaluation) at(t claims.Target, file string) claims.Target {
+// targetInFile is a target with the network that a file names.
+func (e *evaluation) targetInFile(t claims.Target, file string) claims.Target {
 	n, ok := e.networks[file]
 	if !ok {
 		n, ok = e.networks[""]
@@ -295,7 +295,7 @@ func (e *evaluation) target(index int, t claims.Target) {
 	}
 	groups := map[claims.Target]*group{}
 	for _, s := range e.all {
-		here := e.at(t, s.File)
+		here := e.targetInFile(t, s.File)
 		g := groups[here]
 		if g == nil {
 			g = &group{c: subject.NewContext(here, e.all, e.memo), on: map[string][]*rule{}}
@@ -323,7 +323,7 @@ func (e *evaluation) target(index int, t claims.Target) {
 			}
 		}
 	}
-	here := e.at(t, "")
+	here := e.targetInFile(t, "")
 	for _, r := range e.rules {
 		if r.On == "setting" && r.check.Holds(here) {
 			e.add(index, here, r, nil, subject.Hit{})

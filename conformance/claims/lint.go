@@ -113,7 +113,7 @@ func (n *linter) claim(c *Claim) {
 		if !slices.Contains(Statuses, p.Status) {
 			say(p.pos, "status %q%s", p.Status, strict.DidYouMean(p.Status, Statuses))
 		}
-		n.where(p.Where, p.pos, say)
+		n.checkWhere(p.Where, p.pos, say)
 		for j := range i {
 			if n.overlap(p.Where, c.Support[j].Where) {
 				say(p.pos, "this status overlaps the one on line %d; narrow one of them", c.Support[j].pos.line)
@@ -122,7 +122,7 @@ func (n *linter) claim(c *Claim) {
 	}
 	for i := range c.Checks {
 		k := &c.Checks[i]
-		n.where(k.Where, k.pos, say)
+		n.checkWhere(k.Where, k.pos, say)
 		n.check(k, func(format string, args ...any) { say(k.pos, format, args...) })
 		n.dispute(c, k, func(format string, args ...any) { say(k.pos, format, args...) })
 		n.specOf(c, k, say)
@@ -150,8 +150,8 @@ func (n *linter) sources(c *Claim, say func(pos, string, ...any)) {
 	}
 }
 
-// where checks that the ranges can be read and that some design is selected.
-func (n *linter) where(w Where, p pos, say func(pos, string, ...any)) {
+// checkWhere checks that the ranges can be read and that some design is selected.
+func (n *linter) checkWhere(w Where, p pos, say func(pos, string, ...any)) {
 	whereWords(w, p, say)
 	ok := true
 	for _, rng := range []string{w.Kubernetes, w.Build, w.PluginVersion, w.RuntimeVersion} {

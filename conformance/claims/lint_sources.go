@@ -46,11 +46,11 @@ func (n *linter) spans(c *Claim, say func(pos, string, ...any)) []*span {
 			all[i] = &s
 		}
 	}
-	return between(all)
+	return widenToNeighbours(all)
 }
 
-// between widens each span up to the neighbouring one.
-func between(all []*span) []*span {
+// widenToNeighbours widens each span up to the neighbouring one.
+func widenToNeighbours(all []*span) []*span {
 	wide := make([]*span, len(all))
 	for i, s := range all {
 		if s == nil {
@@ -118,7 +118,7 @@ func (n *linter) ranges(c *Claim, say func(pos, string, ...any)) {
 		whole = span{min(whole.first, s.first), max(whole.last, s.last)}
 	}
 	for _, p := range c.Support {
-		out := without([]span{whole}, p.Where, n.ledger.names.through)
+		out := versionsNotCovered([]span{whole}, p.Where, n.ledger.names.through)
 		switch {
 		case p.Status == "undocumented", out == "":
 		case !stated && len(all) > 0:
@@ -129,7 +129,7 @@ func (n *linter) ranges(c *Claim, say func(pos, string, ...any)) {
 	}
 	for i := range c.Checks {
 		k := &c.Checks[i]
-		if out := without([]span{whole}, k.Where, n.ledger.names.through); out != "" && k.Basis == "stated" && k.Cluster == "" && k.Kubernetes != "" {
+		if out := versionsNotCovered([]span{whole}, k.Where, n.ledger.names.through); out != "" && k.Basis == "stated" && k.Cluster == "" && k.Kubernetes != "" {
 			say(k.pos, "basis stated, and no source speaks of Kubernetes %s; narrow the range, cite the edition, write it in covers, or write implied", out)
 		}
 		if k.Disputed == nil {
@@ -142,7 +142,7 @@ func (n *linter) ranges(c *Claim, say func(pos, string, ...any)) {
 			if side.number < 1 || side.number > len(all) || all[side.number-1] == nil {
 				continue
 			}
-			if out := without(c.position(side.number, all), k.Where, n.ledger.names.through); out != "" {
+			if out := versionsNotCovered(c.position(side.number, all), k.Where, n.ledger.names.through); out != "" {
 				say(k.pos, "disputed: %s is source %d (%s), and no source with its position speaks of Kubernetes %s", side.name, side.number, c.sources[side.number-1].Version, out)
 			}
 		}
@@ -172,9 +172,9 @@ func (c *Claim) position(number int, all []*span) []span {
 	return held
 }
 
-// without are the versions of a range that are in none of the spans, in words; "" for none.
+// versionsNotCovered are the versions of a range that are in none of the spans, in words; "" for none.
 // A range that is open goes as far as the documents were read as a whole.
-func without(spans []span, w Where, through string) string {
+func versionsNotCovered(spans []span, w Where, through string) string {
 	last := 0
 	if w.open != "" {
 		last = minorOf(through)

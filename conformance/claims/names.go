@@ -185,10 +185,10 @@ func (n *names) resolve(f *File) Mistakes {
 		}
 		through = cmp.Or(through, n.through)
 		for j := range c.Support {
-			n.where(&c.Support[j].Where, through)
+			n.resolveWhere(&c.Support[j].Where, through)
 		}
 		for j := range c.Checks {
-			n.where(&c.Checks[j].Where, through)
+			n.resolveWhere(&c.Checks[j].Where, through)
 		}
 	}
 	return found
@@ -252,8 +252,8 @@ func (n *names) sourceIDs() []string {
 	return ids
 }
 
-// where replaces the sets of designs by their designs, and ends an open range.
-func (n *names) where(w *Where, through string) {
+// resolveWhere replaces the sets of designs by their designs, and ends an open range.
+func (n *names) resolveWhere(w *Where, through string) {
 	if end := closed(w.Kubernetes, through); end != w.Kubernetes {
 		w.Kubernetes, w.open = end, w.Kubernetes
 	}

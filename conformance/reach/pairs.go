@@ -76,13 +76,13 @@ func ask(o Options, views ...*view) (*asked, error) {
 	q.classify()
 	var sources []*class
 	for _, c := range q.order {
-		if s := c.only(q, from); s != nil && c.kind != doc.Service {
+		if s := c.filtered(q, from); s != nil && c.kind != doc.Service {
 			sources = append(sources, s)
 		}
 	}
 	var dests []*class
 	for _, c := range q.order {
-		if d := c.only(q, to); d != nil {
+		if d := c.filtered(q, to); d != nil {
 			dests = append(dests, d)
 		}
 	}
@@ -97,7 +97,7 @@ func ask(o Options, views ...*view) (*asked, error) {
 				if d.kind == doc.Service {
 					q.toService(s, d, p)
 				} else {
-					q.between(s, d, p)
+					q.addGroups(s, d, p)
 				}
 			}
 		}
@@ -162,9 +162,9 @@ func (q *asked) spot(e *end) string {
 	return s
 }
 
-// only are the members that a filter lets through, nil for none. The class itself is what
+// filtered are the members that a filter lets through, nil for none. The class itself is what
 // it was: it is the same answer for fewer.
-func (c *class) only(q *asked, keep filter) *class {
+func (c *class) filtered(q *asked, keep filter) *class {
 	if keep == nil {
 		return c
 	}
@@ -219,7 +219,7 @@ func (q *asked) add(k groupKey, pairs int, make func() *group) {
 // related says how two ends lie to each other in each cluster.
 func (q *asked) related(a, b *end) (how string) {
 	for _, v := range q.views {
-		how += where(v.ends[a.ref], v.ends[b.ref]) + "|"
+		how += relationBetween(v.ends[a.ref], v.ends[b.ref]) + "|"
 	}
 	return how
 }
@@ -230,10 +230,10 @@ func words(how string) string {
 	return strings.Join(slices.Compact(parts), "; then ")
 }
 
-// between groups the flows of two classes of machines. Members of a class on one node are
+// addGroups groups the flows of two classes of machines. Members of a class on one node are
 // all alike as seen from another, so that it is enough to look at nodes; and where no end
 // has moved between the clusters, all different nodes are alike.
-func (q *asked) between(s, d *class, p port) {
+func (q *asked) addGroups(s, d *class, p port) {
 	key := func(a, b *end) groupKey { return groupKey{s, d, nil, q.related(a, b), p.protocol, p.port} }
 	add := func(a, b *end, n int) {
 		k := key(a, b)

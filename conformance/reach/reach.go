@@ -42,8 +42,8 @@ type Result struct {
 
 // Run asks a cluster.
 func Run(ctx context.Context, c *lab.Cluster, o Options) (*Result, error) {
-	v := alone(c)
-	few, err := o.few(v)
+	v := viewWithoutClasses(c)
+	few, err := o.asksForFew(v)
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +58,9 @@ func Run(ctx context.Context, c *lab.Cluster, o Options) (*Result, error) {
 // all Services there, 250 ms (CPU time).
 const perFlow = 1000
 
-// few reports whether so few flows are asked for that sending each costs less than finding out
+// asksForFew reports whether so few flows are asked for that sending each costs less than finding out
 // which of them are equal.
-func (o Options) few(v *view) (bool, error) {
+func (o Options) asksForFew(v *view) (bool, error) {
 	from, to, err := o.filters(v)
 	if err != nil || from == nil || to == nil {
 		return false, err

@@ -150,8 +150,8 @@ func TestClassesAreTheirMembers(t *testing.T) {
 // endsOf are a cluster's pods, and its Services but that of the API server, without and with
 // node ports.
 func endsOf(c *lab.Cluster) (pods, services, nodePort []string) {
-	for _, ref := range alone(c).refs {
-		switch e := alone(c).ends[ref]; {
+	for _, ref := range viewWithoutClasses(c).refs {
+		switch e := viewWithoutClasses(c).ends[ref]; {
 		case e.kind == doc.Pod:
 			pods = append(pods, ref)
 		case e.kind == doc.Service && e.name == "kubernetes":
@@ -187,7 +187,7 @@ func TestFewFlowsAreSentEach(t *testing.T) {
 		{pods[:1], nil, false},
 	} {
 		o := Options{From: q.from, To: q.to}
-		few, err := o.few(alone(c))
+		few, err := o.asksForFew(viewWithoutClasses(c))
 		if err != nil || few != q.few {
 			t.Errorf("%v to %v: few is %v, %v", q.from, q.to, few, err)
 		}
@@ -214,7 +214,7 @@ func TestFewFlowsAreSentEach(t *testing.T) {
 			}
 		}
 	}
-	if _, err := (Options{From: []string{"pod/nobody"}, To: pods[:1]}).few(alone(c)); err == nil {
+	if _, err := (Options{From: []string{"pod/nobody"}, To: pods[:1]}).asksForFew(viewWithoutClasses(c)); err == nil {
 		t.Error("a pattern that chooses nothing is no mistake")
 	}
 }

@@ -70,7 +70,7 @@ func (s *space) share(p *pod) *towards {
 		}
 		t.acls = append(t.acls, a)
 	}
-	t.others, t.names = t.to(nil)
+	t.others, t.names = t.aclTextFor(nil)
 	return t
 }
 
@@ -141,9 +141,9 @@ func (s *space) single(word string, p *pod) *pod {
 	return q
 }
 
-// to is the text of the ACLs that flows with q meet; nil is one that none names. names are those of
+// aclTextFor is the text of the ACLs that flows with q meet; nil is one that none names. names are those of
 // these ACLs, and where they come from.
-func (t *towards) to(q *pod) (text string, names []int32) {
+func (t *towards) aclTextFor(q *pod) (text string, names []int32) {
 	var b strings.Builder
 	for _, a := range t.acls {
 		text, ok := a.named[q]
@@ -158,9 +158,9 @@ func (t *towards) to(q *pod) (text string, names []int32) {
 	return digest(b.String()), names
 }
 
-func (t *towards) of(q *pod) (string, []int32) {
+func (t *towards) textFor(q *pod) (string, []int32) {
 	if t.named[q] {
-		return t.to(q)
+		return t.aclTextFor(q)
 	}
 	return t.others, t.names
 }
@@ -219,9 +219,9 @@ func (v *view) shareKey(g *group) (k shareKey, ok bool) {
 	if a.alone == "" || b.alone == "" {
 		return k, false
 	}
-	k = shareKey{from: a.alone, to: b.alone, how: g.how, protocol: g.protocol, port: g.port, alike: v.s.alike(v.names(g))}
-	k.out, _ = v.s.share(a).of(b)
-	k.in, _ = v.s.share(b).of(a)
+	k = shareKey{from: a.alone, to: b.alone, how: g.how, protocol: g.protocol, port: g.port, alike: v.s.equalityPattern(v.names(g))}
+	k.out, _ = v.s.share(a).textFor(b)
+	k.in, _ = v.s.share(b).textFor(a)
 	return k, true
 }
 
@@ -271,8 +271,8 @@ func (c *called) number(name string) int32 {
 // call.
 func (v *view) names(g *group) []int32 {
 	a, b := v.pod(g.a), v.pod(g.b)
-	_, out := v.s.share(a).of(b)
-	_, in := v.s.share(b).of(a)
+	_, out := v.s.share(a).textFor(b)
+	_, in := v.s.share(b).textFor(a)
 	v.buf = v.buf[:0]
 	for _, list := range [][]int32{v.s.namesOf(a), v.s.namesOf(b), out, in} {
 		v.buf = append(v.buf, list...)
@@ -280,8 +280,8 @@ func (v *view) names(g *group) []int32 {
 	return v.buf
 }
 
-// alike says which of some names are the same, and which are none.
-func (s *space) alike(names []int32) string {
+// equalityPattern says which of some names are the same, and which are none.
+func (s *space) equalityPattern(names []int32) string {
 	is := make([]byte, 0, 2*len(names))
 	for i, n := range names {
 		if n != 0 {
@@ -417,7 +417,7 @@ func inName(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '.'
 }
 
-func (f *form) with(b *blanks, names []int32) string {
+func (f *form) fillIn(b *blanks, names []int32) string {
 	var s strings.Builder
 	for i, n := range b.names {
 		s.WriteString(b.parts[i])
@@ -429,11 +429,11 @@ func (f *form) with(b *blanks, names []int32) string {
 
 // cell is the answer with other names, which are alike where those of the form are.
 func (f *form) cell(g *group, names []int32) doc.Cell {
-	c := cellOf(g, &trace.Trace{Verdict: f.of.Verdict, Reason: f.of.Reason, Summary: f.with(&f.summary, names), Command: f.with(&f.command, names)})
+	c := cellOf(g, &trace.Trace{Verdict: f.of.Verdict, Reason: f.of.Reason, Summary: f.fillIn(&f.summary, names), Command: f.fillIn(&f.command, names)})
 	if d := f.of.Decides; d != nil {
 		c.Decides = &doc.Step{Fact: d.Fact}
 		for i, text := range []*string{&c.Decides.Place, &c.Decides.Text, &c.Decides.Rule, &c.Decides.From} {
-			*text = f.with(&f.decides[i], names)
+			*text = f.fillIn(&f.decides[i], names)
 		}
 	}
 	return c

@@ -189,8 +189,8 @@ func TestNamesAreNoWords(t *testing.T) {
 	t.Logf("%d cells, %d traced", n, m)
 }
 
-// even is the first address of two that differ in the last bit.
-func even(a netip.Addr) string {
+// evenAddress is the first address of two that differ in the last bit.
+func evenAddress(a netip.Addr) string {
 	if a.As4()[3]%2 == 0 {
 		return a.String()
 	}
@@ -231,8 +231,8 @@ func TestTowards(t *testing.T) {
 		{`"RemoteAddresses":"` + a + `"`, "named", "none", "none"},
 		{`"RemoteAddresses":"` + a + `/32,` + self + `/32"`, "named", "named", "none"},
 		{`"RemoteAddresses":"10.0.0.0/8,` + a + `/32"`, "named", "all", "all"},
-		{`"RemoteAddresses":"` + even(q.addrs[0]) + `/31"`, "all", "all", "all"}, // who is in it is said of each pod
-		{`"RemoteAddresses":"` + a + `/24"`, "named", "all", "all"},              // a range that is written as one of its addresses
+		{`"RemoteAddresses":"` + evenAddress(q.addrs[0]) + `/31"`, "all", "all", "all"}, // who is in it is said of each pod
+		{`"RemoteAddresses":"` + a + `/24"`, "named", "all", "all"},                     // a range that is written as one of its addresses
 		{`"RemoteAddresses":"` + a + `/32","LocalAddresses":"` + b + `/32"`, "named", "all", "named"},
 		{`"LocalAddresses":"` + a + `/32"`, "named", "all", "all"},
 		{`"RemoteAddresses":"` + a + `/32","RemoteAddresses":"` + b + `/32"`, "named", "all", "named"},
@@ -298,7 +298,7 @@ func TestWhatIsAName(t *testing.T) {
 		{numbers("packet", "n3", "10.0.0.4"), false, "packet: blocked-2 at n3 (n11), from 10.0.0.4."},
 	} {
 		f.called = all.names
-		if got := f.with(&f.summary, x.names); got != x.text || f.seen(x.names, second) != x.seen {
+		if got := f.fillIn(&f.summary, x.names); got != x.text || f.seen(x.names, second) != x.seen {
 			t.Errorf("%q, %v; want %q, %v", got, f.seen(x.names, second), x.text, x.seen)
 		}
 	}

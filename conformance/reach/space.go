@@ -176,7 +176,7 @@ func (s *space) read() {
 					}
 					p.on.read[text] = true
 				}
-				s.within(v, p.plan.Node, &s.ofNodes)
+				s.notePrefixes(v, p.plan.Node, &s.ofNodes)
 			}}
 			w.visit(*e)
 		})
@@ -185,7 +185,7 @@ func (s *space) read() {
 
 // mention notes a value of the plan; own is the node that says it, "" for none.
 func (s *space) mention(path string, v any, own string, in *nets) {
-	s.within(v, own, in)
+	s.notePrefixes(v, own, in)
 	note := func(what any) {
 		if all := s.at[what]; len(all) == 0 || all[len(all)-1] != path {
 			s.at[what] = append(all, path)
@@ -227,8 +227,8 @@ func (s *space) notePrefix(p netip.Prefix, note func(any)) {
 	}
 }
 
-// within notes the prefixes of a value, and what lies between two addresses.
-func (s *space) within(v any, own string, in *nets) {
+// notePrefixes notes the prefixes of a value, and what lies between two addresses.
+func (s *space) notePrefixes(v any, own string, in *nets) {
 	switch x := v.(type) {
 	case netip.Prefix:
 		in.add(x, own)

@@ -63,8 +63,8 @@ func look(c *lab.Cluster) *view {
 	return newView(c, s)
 }
 
-// alone is a cluster of which nobody asked which ends are equal: each equals itself only.
-func alone(c *lab.Cluster) *view { return newView(c, nil) }
+// viewWithoutClasses is a cluster of which nobody asked which ends are equal: each equals itself only.
+func viewWithoutClasses(c *lab.Cluster) *view { return newView(c, nil) }
 
 func newView(c *lab.Cluster, s *space) *view {
 	v := &view{c: c, s: s, ends: map[string]*end{}, backends: map[string]*backends{}}
@@ -163,8 +163,8 @@ func frontendsOf(s *kube.Service) []string {
 	return all
 }
 
-// where says how two machines lie to each other.
-func where(a, b *end) string {
+// relationBetween says how two machines lie to each other.
+func relationBetween(a, b *end) string {
 	switch {
 	case a.ref == b.ref:
 		return doc.Itself

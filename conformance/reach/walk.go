@@ -50,7 +50,7 @@ func (w *walk) visit(v any) {
 	w.value(c)
 }
 
-func (w *walk) at(part string, v reflect.Value) {
+func (w *walk) visitPart(part string, v reflect.Value) {
 	n := len(w.path)
 	w.path = append(append(w.path, '/'), part...)
 	if w.skip == nil || !w.skip(w.path) {
@@ -77,7 +77,7 @@ func (w *walk) value(v reflect.Value) {
 			if of == typePolicy && slices.Contains(made, name) {
 				continue
 			}
-			w.at(name, reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem())
+			w.visitPart(name, reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem())
 		}
 	case reflect.Slice, reflect.Array:
 		if v.Type().Elem().Kind() == reflect.Uint8 && v.Kind() == reflect.Slice {
@@ -85,7 +85,7 @@ func (w *walk) value(v reflect.Value) {
 			return
 		}
 		for i := range v.Len() {
-			w.at(strconv.Itoa(i), v.Index(i))
+			w.visitPart(strconv.Itoa(i), v.Index(i))
 		}
 	case reflect.Map:
 		keys := v.MapKeys()
@@ -95,7 +95,7 @@ func (w *walk) value(v reflect.Value) {
 			c.Set(v.MapIndex(k))
 			name := fmt.Sprint(k)
 			w.leaf(w.path, name)
-			w.at(name, c)
+			w.visitPart(name, c)
 		}
 	case reflect.String:
 		w.leaf(w.path, v.String())
@@ -129,7 +129,7 @@ func (w *walk) behind(v reflect.Value) {
 		w.on = map[unsafe.Pointer]bool{}
 	}
 	w.on[p] = true
-	w.at("*", v.Elem())
+	w.visitPart("*", v.Elem())
 	delete(w.on, p)
 }
 

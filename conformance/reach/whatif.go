@@ -26,7 +26,7 @@ func Compare(ctx context.Context, a, b *lab.Cluster, edited bool, o Options) (*d
 	if err != nil {
 		return nil, err
 	}
-	c := &doc.Change{Schema: doc.ChangeSchema, A: a.Info(), B: b.Info(), Inputs: inputs(a.Plan, b.Plan), OnlyA: without(va, vb), OnlyB: without(vb, va), NotAsked: q.skipped}
+	c := &doc.Change{Schema: doc.ChangeSchema, A: a.Info(), B: b.Info(), Inputs: inputs(a.Plan, b.Plan), OnlyA: missingEnds(va, vb), OnlyB: missingEnds(vb, va), NotAsked: q.skipped}
 	groups := map[string]int{}
 	for _, g := range q.list {
 		if err := ctx.Err(); err != nil {
@@ -108,8 +108,8 @@ func seenAs(c *lab.Cluster, t *trace.Trace, src string) string {
 	return "another address"
 }
 
-// without lists the ends that one cluster has and the other has not.
-func without(a, b *view) []string {
+// missingEnds lists the ends that one cluster has and the other has not.
+func missingEnds(a, b *view) []string {
 	var all []string
 	for _, ref := range a.refs {
 		if b.ends[ref] == nil {

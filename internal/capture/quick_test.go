@@ -35,7 +35,7 @@ func readBy(in io.Reader, quick bool) (got []record, err error) {
 	}
 }
 
-func same(t *testing.T, file []byte) {
+func checkSameRecords(t *testing.T, file []byte) {
 	t.Helper()
 	slow, slowErr := readBy(bytes.NewReader(file), false)
 	for name, in := range map[string]io.Reader{"whole": bytes.NewReader(file), "half": iotest.HalfReader(bytes.NewReader(file)), "bytes": iotest.OneByteReader(bytes.NewReader(file))} {
@@ -63,9 +63,9 @@ func TestQuickIsPcapgo(t *testing.T) {
 	}
 	for name, file := range files {
 		t.Run(name, func(t *testing.T) {
-			same(t, file)
+			checkSameRecords(t, file)
 			for cut := range min(len(file), 100) {
-				same(t, file[:len(file)-cut])
+				checkSameRecords(t, file[:len(file)-cut])
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func TestQuickIsPcapgo(t *testing.T) {
 		for _, name := range []string{"sections", "micro", "nano", "cut short"} {
 			f := bytes.Clone(files[name])
 			f[rnd.IntN(min(len(f), 600))] = byte(rnd.Uint32())
-			same(t, f)
+			checkSameRecords(t, f)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func FuzzQuick(f *testing.F) {
 	f.Add(slices.Concat(ngFile(f, 3), ngFile(f, 4)))
 	f.Add(pcapFile(binary.LittleEndian, 0xa1b2c3d4, 1, 3))
 	f.Add(pcapFile(binary.LittleEndian, 0xa1b23c4d, 1, 3))
-	f.Fuzz(func(t *testing.T, file []byte) { same(t, file) })
+	f.Fuzz(func(t *testing.T, file []byte) { checkSameRecords(t, file) })
 }
 
 // The blocks of packets are those that pcapgo writes, byte for byte.

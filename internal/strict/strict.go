@@ -67,7 +67,7 @@ func (s *Checker) check(n *yaml.Node, t reflect.Type, what string, depth int) {
 			s.check(e, t.Elem(), "an entry of "+what, depth+1)
 		}
 	case reflect.Interface:
-		s.any(n, what, depth)
+		s.checkUntyped(n, what, depth)
 	default:
 		if wanted := scalarWanted(n, t.Kind()); wanted != "" {
 			s.Add(n, "%s is %s; write %s", what, kindName(n), wanted)
@@ -116,8 +116,8 @@ func scalarWanted(n *yaml.Node, k reflect.Kind) string {
 	return ""
 }
 
-// any checks what has no type of its own: only that it is plain and not too deep.
-func (s *Checker) any(n *yaml.Node, what string, depth int) {
+// checkUntyped checks what has no type of its own: only that it is plain and not too deep.
+func (s *Checker) checkUntyped(n *yaml.Node, what string, depth int) {
 	if depth > maxDepth {
 		s.Add(n, "%s is nested too deeply", what)
 		return
@@ -126,10 +126,10 @@ func (s *Checker) any(n *yaml.Node, what string, depth int) {
 	case yaml.AliasNode:
 		s.Add(n, "anchors and aliases are not used here; write %s out", what)
 	case yaml.MappingNode:
-		s.pairs(n, func(key, value *yaml.Node) { s.any(value, key.Value, depth+1) })
+		s.pairs(n, func(key, value *yaml.Node) { s.checkUntyped(value, key.Value, depth+1) })
 	case yaml.SequenceNode:
 		for _, e := range n.Content {
-			s.any(e, "an entry of "+what, depth+1)
+			s.checkUntyped(e, "an entry of "+what, depth+1)
 		}
 	}
 }

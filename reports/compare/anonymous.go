@@ -25,7 +25,7 @@ func (d *Document) Anonymous(key [32]byte) *Document {
 	for _, n := range d.Hidden {
 		a.hide(string(n))
 	}
-	each(reflect.ValueOf(d).Elem(), a.collect)
+	eachString(reflect.ValueOf(d).Elem(), a.collect)
 	for n := uint32(0); ; n++ { // no address may be one of the cluster's by chance
 		a.key, a.done = key, map[netip.Addr]netip.Addr{}
 		binary.BigEndian.PutUint32(a.key[28:], binary.BigEndian.Uint32(key[28:])+n)
@@ -35,28 +35,28 @@ func (d *Document) Anonymous(key [32]byte) *Document {
 	}
 	out := reflect.New(reflect.TypeFor[Document]()).Elem()
 	out.Set(copied(reflect.ValueOf(d).Elem()))
-	each(out, a.replace)
+	eachString(out, a.replace)
 	x := out.Addr().Interface().(*Document)
 	x.IsAnonymous, x.Hidden = true, nil
 	return x
 }
 
-// each calls do with every string of a value.
-func each(v reflect.Value, do func(reflect.Value)) {
+// eachString calls do with every string of a value.
+func eachString(v reflect.Value, do func(reflect.Value)) {
 	switch v.Kind() {
 	case reflect.String:
 		do(v)
 	case reflect.Pointer:
 		if !v.IsNil() {
-			each(v.Elem(), do)
+			eachString(v.Elem(), do)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			each(v.Index(i), do)
+			eachString(v.Index(i), do)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			each(v.Field(i), do)
+			eachString(v.Field(i), do)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func filled(each int, names, addrs, texts []string) *Document {
 
 // foreign are the strings of a document that came from outside.
 func foreign(d *Document) (all []string) {
-	each(reflect.ValueOf(d).Elem(), func(v reflect.Value) {
+	eachString(reflect.ValueOf(d).Elem(), func(v reflect.Value) {
 		if v.Type() != reflect.TypeFor[string]() && v.String() != "" {
 			all = append(all, v.String())
 		}

@@ -11,7 +11,7 @@ import (
 func (d *Document) WriteText(w io.Writer) error {
 	var b strings.Builder
 	for _, r := range d.Read {
-		fmt.Fprintf(&b, "read       %s: %s, %d%s\n", r.Place, r.What, r.Count, of(" of ", string(r.Node)))
+		fmt.Fprintf(&b, "read       %s: %s, %d%s\n", r.Place, r.What, r.Count, prefixUnlessEmpty(" of ", string(r.Node)))
 	}
 	for _, n := range d.NotRead {
 		what := string(n.What)
@@ -52,8 +52,8 @@ func (p Place) String() string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// of is a text with words in front, "" for none.
-func of(words, s string) string {
+// prefixUnlessEmpty is a text with words in front, "" for none.
+func prefixUnlessEmpty(words, s string) string {
 	if s == "" {
 		return ""
 	}
@@ -61,7 +61,7 @@ func of(words, s string) string {
 }
 
 func (p *Port) text(b *strings.Builder) {
-	fmt.Fprintf(b, "port       %s of %s%s: %d of %d rules are the same\n", p.Port, p.Node, of(", ", string(p.Owner)), p.Same, p.Theirs)
+	fmt.Fprintf(b, "port       %s of %s%s: %d of %d rules are the same\n", p.Port, p.Node, prefixUnlessEmpty(", ", string(p.Owner)), p.Same, p.Theirs)
 	for _, d := range p.Diffs {
 		switch {
 		case d.Ours == nil:
@@ -91,7 +91,7 @@ func line(n int) string {
 }
 
 func (r *Rule) text() string {
-	out := string(r.Name) + line(r.Line) + of(" in ", string(r.Layer)) + of(", ", string(r.Type))
+	out := string(r.Name) + line(r.Line) + prefixUnlessEmpty(" in ", string(r.Layer)) + prefixUnlessEmpty(", ", string(r.Type))
 	if len(r.Conditions) > 0 {
 		out += ", " + r.field("conditions")
 	}
@@ -124,12 +124,12 @@ func (r *Rule) field(kind string) string {
 }
 
 func (f *Flow) text(b *strings.Builder) {
-	fmt.Fprintf(b, "flow       %s %s > %s%s (%s): %s", f.Protocol, f.Src, f.Dst, of(" from ", string(f.From)), f.At, f.Result)
+	fmt.Fprintf(b, "flow       %s %s > %s%s (%s): %s", f.Protocol, f.Src, f.Dst, prefixUnlessEmpty(" from ", string(f.From)), f.At, f.Result)
 	if f.Result == NotCompared {
 		fmt.Fprintf(b, ": %s\n", f.Why)
 		return
 	}
-	fmt.Fprintf(b, "; node: %s%s%s, model: %s %s\n", f.Theirs, of(" for ", string(f.Reason)), of(" at ", f.Code), f.Verdict, f.OurReason)
+	fmt.Fprintf(b, "; node: %s%s%s, model: %s %s\n", f.Theirs, prefixUnlessEmpty(" for ", string(f.Reason)), prefixUnlessEmpty(" at ", f.Code), f.Verdict, f.OurReason)
 	if f.Why != "" {
 		fmt.Fprintf(b, "  differs  %s\n", f.Why)
 	}
@@ -140,7 +140,7 @@ func (f *Flow) text(b *strings.Builder) {
 		fmt.Fprintf(b, "  counters of %d rules that it meets are above 0\n", f.Counted)
 	}
 	for _, d := range f.Decided {
-		fmt.Fprintf(b, "  decides  %s%s is %s, and not %s\n", d.Param, of(" of ", string(d.About)), strings.Join(d.Is, " or "), strings.Join(d.IsNot, " or "))
+		fmt.Fprintf(b, "  decides  %s%s is %s, and not %s\n", d.Param, prefixUnlessEmpty(" of ", string(d.About)), strings.Join(d.Is, " or "), strings.Join(d.IsNot, " or "))
 	}
 	if f.Result == Beyond {
 		fmt.Fprintf(b, "  learnt   what the node did where the model does not know\n")
@@ -165,19 +165,19 @@ func steps(b *strings.Builder, all []Step) {
 		case s.Theirs == nil:
 			fmt.Fprintf(b, "model %s", s.Ours)
 		case s.Ours == nil:
-			fmt.Fprintf(b, "node %s%s%s", s.Theirs, of(", ", string(s.Theirs.SrcMAC)), of(" > ", string(s.Theirs.DstMAC)))
+			fmt.Fprintf(b, "node %s%s%s", s.Theirs, prefixUnlessEmpty(", ", string(s.Theirs.SrcMAC)), prefixUnlessEmpty(" > ", string(s.Theirs.DstMAC)))
 		default:
 			fmt.Fprintf(b, "%s", s.Theirs)
 		}
 		if s.Ours == nil && s.Theirs == nil {
 			fmt.Fprintf(b, "%s of %s: %s", s.Rule, s.Layer, s.Action)
 		} else if s.Rule != "" {
-			fmt.Fprintf(b, "  by %s of %s%s", s.Rule, s.Layer, of(" on ", string(s.Object)))
+			fmt.Fprintf(b, "  by %s of %s%s", s.Rule, s.Layer, prefixUnlessEmpty(" on ", string(s.Object)))
 		} else if s.Object != "" {
 			fmt.Fprintf(b, "  %s %s", s.Object, s.Action)
 		}
 		if s.Component != "" || s.Seen.File != "" {
-			fmt.Fprintf(b, "  seen%s %s", of(" by ", string(s.Component)), s.Seen)
+			fmt.Fprintf(b, "  seen%s %s", prefixUnlessEmpty(" by ", string(s.Component)), s.Seen)
 		}
 		b.WriteByte('\n')
 	}

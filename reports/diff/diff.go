@@ -199,7 +199,7 @@ func Compare(a, b *result.Document, o Options) (*Report, error) {
 	}
 	right := collect(b, whole, func(setting string) (string, bool) { return setting, fromA[setting] })
 	if whole {
-		r.alone(a, b, inB, fromA)
+		r.noteUnpaired(a, b, inB, fromA)
 		r.files(a, b)
 	}
 	groups := map[string]*Group{}
@@ -261,8 +261,8 @@ func compareChecks(x, y Check) int {
 		cmp.Compare(x.SettingA, y.SettingA), cmp.Compare(x.Level, y.Level), cmp.Compare(x.What, y.What))
 }
 
-// alone notes the checks of settings that the other side does not have.
-func (r *Report) alone(a, b *result.Document, inB map[string]string, fromA map[string]bool) {
+// noteUnpaired notes the checks of settings that the other side does not have.
+func (r *Report) noteUnpaired(a, b *result.Document, inB map[string]string, fromA map[string]bool) {
 	without := func(d *result.Document, paired func(string) bool, list *[]Check) {
 		for _, c := range d.Cells {
 			if !paired(c.Setting) {
@@ -481,7 +481,7 @@ func pairSettings(a, b *result.Document, o Options) ([]pair, error) {
 	}
 	var errs []error
 	for _, design := range designs(left) {
-		xs, ys := of(left, design), of(right, design)
+		xs, ys := settingsOf(left, design), settingsOf(right, design)
 		if len(ys) == 0 {
 			continue
 		}
@@ -529,7 +529,7 @@ func designs(all []*result.Setting) []string {
 	return list
 }
 
-func of(all []*result.Setting, design string) []*result.Setting {
+func settingsOf(all []*result.Setting, design string) []*result.Setting {
 	var list []*result.Setting
 	for _, s := range all {
 		if s.Design == design {

@@ -43,7 +43,7 @@ func Read(r io.Reader) (*Document, error) {
 // so they do not count; two that are alike otherwise count as two.
 type same struct{ file, subject, field, claim, message, cause string }
 
-func (f *Finding) same() same {
+func (f *Finding) identity() same {
 	return same{f.File, f.Subject, f.Field, f.Claim, f.Message, f.CauseID}
 }
 
@@ -52,11 +52,11 @@ func (f *Finding) same() same {
 func TakeOut(d, baseline *Document) *Baseline {
 	left := map[same]int{}
 	for i := range baseline.Findings {
-		left[baseline.Findings[i].same()]++
+		left[baseline.Findings[i].identity()]++
 	}
 	b := &Baseline{}
 	d.Findings = slices.DeleteFunc(d.Findings, func(f Finding) bool {
-		k := f.same()
+		k := f.identity()
 		if left[k] == 0 {
 			return false
 		}
@@ -65,7 +65,7 @@ func TakeOut(d, baseline *Document) *Baseline {
 		return true
 	})
 	for i := range d.Suppressed { // fixed or not, somebody decided about it
-		if k := d.Suppressed[i].Finding.same(); left[k] > 0 {
+		if k := d.Suppressed[i].Finding.identity(); left[k] > 0 {
 			left[k]--
 		}
 	}

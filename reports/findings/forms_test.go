@@ -19,8 +19,8 @@ const (
 	k14, k19, k20 = "Kubernetes 1.14, Windows Server 2019 (10.0.17763), overlay", "Kubernetes 1.19, Windows Server 2019 (10.0.17763), overlay", "Kubernetes 1.20, Windows Server 2019 (10.0.17763), overlay"
 )
 
-// one is a check of one file against one setting.
-func one() *findings.Document {
+// oneFileDocument is a check of one file against one setting.
+func oneFileDocument() *findings.Document {
 	return &findings.Document{Schema: findings.Schema, Tool: "winlab v0.1.0-sample", Command: "winlab check --kubernetes 1.20 pod.yaml", Settings: []string{k20}, Files: 1, Documents: 2, Read: []string{"pod.yaml"},
 		Passed: map[string]int{"ConfigMap": 1},
 		Findings: []findings.Finding{
@@ -57,7 +57,7 @@ func ill() *findings.Document {
 			Symptom: "pods do not reach Services whose backends are on other nodes", Cause: "kube-proxy does not know the source VIP", CauseID: "source-vip-missing", Evidence: []string{"node/kube-proxy.txt:1: --proxy-mode=kernelspace", "node/hnsnetworks.json:14: \"Type\": \"Overlay\""}, Write: "start kube-proxy with --source-vip=10.244.1.2"}}}
 }
 
-var documents = map[string]func() *findings.Document{"one": one, "several": several, "doctor": ill, "empty": func() *findings.Document { return &findings.Document{} },
+var documents = map[string]func() *findings.Document{"one": oneFileDocument, "several": several, "doctor": ill, "empty": func() *findings.Document { return &findings.Document{} },
 	"unchecked": func() *findings.Document {
 		return &findings.Document{Settings: []string{k20}, Files: 1, Documents: 2, Read: []string{"cm.yaml"}, Passed: map[string]int{"ConfigMap": 2}}
 	},

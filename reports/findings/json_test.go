@@ -34,7 +34,7 @@ func TestWhatIsWrittenMatchesTheSchema(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	schematest.Refuses(t, findings.JSONSchema, string(jsonOf(t, one())), map[string][2]string{
+	schematest.Refuses(t, findings.JSONSchema, string(jsonOf(t, oneFileDocument())), map[string][2]string{
 		"another schema": {findings.Schema, "winlab.dev/findings/v0"}, "unknown field": {`"tool":`, `"tol":`}, "no such level": {`"level": "info"`, `"level": "hint"`},
 		"line 0": {`"line": 7`, `"line": 0`}, "no such effect": {`"effect": "ignored"`, `"effect": "odd"`}, "no claim": {`"claim": "a-note",`, ``},
 	})

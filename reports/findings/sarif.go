@@ -233,7 +233,7 @@ func text(f *Finding) string {
 		add("On Windows: ", f.EffectWords)
 		add("Write: ", f.Write)
 	}
-	add("Holds in: ", strings.Join(few(f.Settings), "; "))
+	add("Holds in: ", strings.Join(firstFew(f.Settings), "; "))
 	return strings.Join(parts, "\n")
 }
 

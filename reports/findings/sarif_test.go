@@ -33,7 +33,7 @@ func TestSARIFMatchesTheSchema(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	r, _ := sarifOf(t, one())
+	r, _ := sarifOf(t, oneFileDocument())
 	r.Runs[0].Results[0].Level = "grave"
 	if r.Validate() == nil {
 		t.Error("the schema accepts a level that SARIF does not have")
@@ -92,16 +92,16 @@ func TestFingerprintOutlivesMovedLines(t *testing.T) {
 		slices.Sort(out)
 		return out
 	}
-	moved := one()
+	moved := oneFileDocument()
 	for i := range moved.Findings {
 		moved.Findings[i].Line += 10
 	}
-	if a, b := prints(one()), prints(moved); !slices.Equal(a, b) {
+	if a, b := prints(oneFileDocument()), prints(moved); !slices.Equal(a, b) {
 		t.Errorf("%v, then %v", a, b)
 	}
-	other := one()
+	other := oneFileDocument()
 	other.Findings[0].Subject = "Pod other"
-	if a, b := prints(one()), prints(other); slices.Equal(a, b) {
+	if a, b := prints(oneFileDocument()), prints(other); slices.Equal(a, b) {
 		t.Error("two subjects have one fingerprint")
 	}
 }

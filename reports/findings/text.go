@@ -157,13 +157,13 @@ func (p *printer) finding(f *Finding) {
 	p.named("effect", effect)
 	p.named("seen", strings.Join(f.Evidence, "\n"))
 	p.named(remedy, f.Write)
-	p.named("in", strings.Join(few(f.Settings), "\n"))
+	p.named("in", strings.Join(firstFew(f.Settings), "\n"))
 }
 
 // mostLines is how many lines say in which settings a finding holds.
 const mostLines = 5
 
-func few(lines []string) []string {
+func firstFew(lines []string) []string {
 	if n := len(lines); n > mostLines {
 		return append(slices.Clone(lines[:mostLines-1]), fmt.Sprintf("and %d more", n-mostLines+1))
 	}

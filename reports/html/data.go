@@ -195,8 +195,8 @@ func (p *packer) item(text []byte) (*traceItem, error) {
 	return out, nil
 }
 
-// one stores a trace that is in no document.
-func (p *packer) one(t *trace.Trace) (ref, error) {
+// packTrace stores a trace that is in no document.
+func (p *packer) packTrace(t *trace.Trace) (ref, error) {
 	text, err := json.Marshal(t)
 	if err != nil {
 		return ref{}, fmt.Errorf("html: %w", err)
@@ -365,7 +365,7 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 			return nil, err
 		}
 		for _, h := range cl.History {
-			x.Scopes = append(x.Scopes, words.of(h.Where))
+			x.Scopes = append(x.Scopes, words.parseScope(h.Where))
 		}
 		claims = append(claims, x)
 	}
@@ -386,7 +386,7 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		flows = append(flows, flow{f, ids[i], others.of(i), k.Trace})
+		flows = append(flows, flow{f, ids[i], others.twinsOf(i), k.Trace})
 	}
 	return encode(map[string]any{"support": ans.axes(doc), "settings": doc.Settings, "labs": p.labs, "areas": doc.Areas, "claims": claims, "flows": flows, "statics": statics, "systems": systemClaims(doc, number), "effects": effects, "facts": p.facts(doc.Facts), "reasons": reasons(), "verdicts": verdicts()})
 }

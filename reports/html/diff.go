@@ -39,7 +39,7 @@ func Diff(r *diff.Report) ([]byte, error) {
 		if t == nil {
 			return nil, nil
 		}
-		at, err := p.one(t)
+		at, err := p.packTrace(t)
 		return &at, err
 	}
 	for i := range r.Groups {

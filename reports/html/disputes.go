@@ -73,11 +73,11 @@ func (v *view) disputes(doc *result.Document, cells map[string]map[string]*resul
 		}
 		for _, h := range cl.History {
 			if h.Status == result.Disputed || h.Says != "" {
-				d.Positions = append(d.Positions, position{h.Status, clean.Line(h.Where), clean.Line(h.Says), words.of(h.Where)})
+				d.Positions = append(d.Positions, position{h.Status, clean.Line(h.Where), clean.Line(h.Says), words.parseScope(h.Where)})
 			}
 		}
 		for _, k := range statics[cl.ID] {
-			x := staticSide{Kind: clean.Line(k.Kind), Where: clean.Line(k.Where), Says: clean.Line(k.What), Mark: "≠", Class: "badmark", scope: words.of(k.Where)}
+			x := staticSide{Kind: clean.Line(k.Kind), Where: clean.Line(k.Where), Says: clean.Line(k.What), Mark: "≠", Class: "badmark", scope: words.parseScope(k.Where)}
 			switch k.Outcome() {
 			case result.Agrees:
 				x.Mark, x.Class = "✓", "okmark"

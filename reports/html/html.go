@@ -132,7 +132,7 @@ func Trace(t *trace.Trace) ([]byte, error) {
 		return nil, fmt.Errorf("html: no trace")
 	}
 	p := newPacker()
-	ref, err := p.one(t)
+	ref, err := p.packTrace(t)
 	if err != nil {
 		return nil, err
 	}

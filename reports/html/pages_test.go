@@ -175,7 +175,7 @@ func TestFiltersReadEveryRangeOfTheLedger(t *testing.T) {
 		rng, _, _ = strings.Cut(rng, ", ")
 		for alternative := range strings.SplitSeq(rng, " or ") {
 			n++
-			if _, ok := within(alternative, 20); !ok {
+			if _, ok := inRange(alternative, 20); !ok {
 				t.Errorf("%s: %q cannot be read", claim, alternative)
 			}
 		}

@@ -223,8 +223,8 @@ func (r *reader) sees(sel string, texts ...string) {
 	}
 }
 
-// within wants that the reader has needed at most three actions.
-func (r *reader) within() {
+// checkActions wants that the reader has needed at most three actions.
+func (r *reader) checkActions() {
 	r.t.Helper()
 	if r.actions > 3 {
 		r.t.Errorf("it took %d actions", r.actions)
@@ -240,7 +240,7 @@ func TestAnEngineerAsks(t *testing.T) {
 	r.search("nodeport node itself")
 	r.click(`#a-list a[href*="nodeport-from-own-node"]`)
 	r.choose("build", "r:2022")
-	r.within()
+	r.checkActions()
 	r.sees("#h-answer", "NodePort from the node itself")
 	label := r.eval(`[...document.querySelectorAll("#answer .seg")].map(b => b.ariaLabel).find(l => l.includes("flannel VXLAN") && l.includes("1.19–1.37"))`)
 	if !strings.Contains(label, "works, contested") {
@@ -262,7 +262,7 @@ func TestAnEngineerGoesFromTheAnswerToThePackets(t *testing.T) {
 	r.click(`#a-list a`)
 	r.sees("#answer .said", "Does not work", "the model agrees")
 	r.click(`#answer .tried a`)
-	r.within()
+	r.checkActions()
 	r.sees("#p-body", "no-reply", "icmp-not-translated")
 }
 
@@ -278,14 +278,14 @@ func TestAManagerLooks(t *testing.T) {
 	}
 	r.click(`.state-tile.s-n`)
 	r.sees("#a-list", "does not work")
-	r.within()
+	r.checkActions()
 }
 
 // TestAWriterLooksForWhatToMend: the place, who says otherwise, what was found, and the edit.
 func TestAWriterLooksForWhatToMend(t *testing.T) {
 	r := read(t, "", 1280)
 	r.click(`nav a[href="#wrong"]`)
-	r.within()
+	r.checkActions()
 	r.sees("#wrong", "Network", "1.22-1.36", "against it", "Kubernetes on Windows common problems", "model", "delivered", "not tried with real programs", "say that it failed before KB4571748")
 }
 
@@ -296,7 +296,7 @@ func TestSomebodyOnCallReadsAnIncident(t *testing.T) {
 	r.click(`#incidents a[href^="#flow=overlay-remote-backends/broken"]`)
 	r.sees("#p-body", "side by side")
 	r.click(`#p-body details.fold summary`)
-	r.within()
+	r.checkActions()
 	r.sees("#p-body .both", "broken", "fixed", "They part at step", "parts here")
 	if n := r.eval(`document.querySelectorAll("#p-body .step.parted").length`); n == "0" {
 		t.Error("no step is marked")
@@ -544,6 +544,6 @@ func TestPluginAuthor(t *testing.T) {
 		if wide := reader.eval("document.documentElement.scrollWidth > innerWidth"); wide != "false" {
 			t.Errorf("%d px: the page is wider than the window", width)
 		}
-		reader.within()
+		reader.checkActions()
 	}
 }

@@ -41,8 +41,8 @@ func newScoper(doc *result.Document) *scoper {
 	return s
 }
 
-// of reads words such as "Kubernetes 1.14 to 1.20, l2bridge or overlay".
-func (s *scoper) of(where string) scope {
+// parseScope reads words such as "Kubernetes 1.14 to 1.20, l2bridge or overlay".
+func (s *scoper) parseScope(where string) scope {
 	var out scope
 	var names []string
 	for part := range strings.SplitSeq(where, ", ") {
@@ -74,7 +74,7 @@ func (s *scoper) holding(rng string) string {
 		}
 		holds := false
 		for alternative := range strings.SplitSeq(rng, " or ") {
-			h, ok := within(alternative, number)
+			h, ok := inRange(alternative, number)
 			if !ok {
 				return ""
 			}
@@ -93,9 +93,9 @@ func (s *scoper) holding(rng string) string {
 	return strings.Join(in, " ")
 }
 
-// within reports whether a version is in a range in words: "1.14 to 1.20",
+// inRange reports whether a version is in a range in words: "1.14 to 1.20",
 // "from 1.14 and before 1.19", "1.21 and later", "after 1.20", "up to 1.20".
-func within(words string, v int) (holds, ok bool) {
+func inRange(words string, v int) (holds, ok bool) {
 	if low, high, is := strings.Cut(words, " to "); is && !strings.Contains(low, " ") && low != "up" {
 		a, okA := minor(low)
 		b, okB := minor(high)

@@ -31,7 +31,7 @@ func TestScope(t *testing.T) {
 		"win-bridge, win-overlay or flannel":                                               {},
 		"Kubernetes >=1.x":                                                                 {},
 	} {
-		if got := s.of(where); got != want {
+		if got := s.parseScope(where); got != want {
 			t.Errorf("%s: %+v, want %+v", where, got, want)
 		}
 	}

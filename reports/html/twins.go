@@ -31,8 +31,8 @@ func (p *pairs) trace(key string) *trace.Trace {
 	return t
 }
 
-// of finds the twins of one flow.
-func (p *pairs) of(i int) []twin {
+// twinsOf finds the twins of one flow.
+func (p *pairs) twinsOf(i int) []twin {
 	doc, f := p.doc, &p.doc.Flows[i]
 	if p.traces == nil || p.lab != f.Lab {
 		p.lab, p.traces = f.Lab, map[string]*trace.Trace{}

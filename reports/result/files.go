@@ -34,13 +34,13 @@ func Save(dir string, doc *Document) error {
 	zipped := filepath.Join(dir, TraceFile)
 	if len(traces) > 0 {
 		out.TraceFile = TraceFile
-		if err := whole(zipped, func(w io.Writer) error { return writeTraces(w, traces) }); err != nil {
+		if err := writeWhole(zipped, func(w io.Writer) error { return writeTraces(w, traces) }); err != nil {
 			return err
 		}
 	} else if err := os.Remove(zipped); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return whole(filepath.Join(dir, File), func(w io.Writer) error { return writeLine(w, out) })
+	return writeWhole(filepath.Join(dir, File), func(w io.Writer) error { return writeLine(w, out) })
 }
 
 // SaveWithoutTraces writes results.json only, for a history of runs.
@@ -52,11 +52,11 @@ func SaveWithoutTraces(file string, doc *Document) error {
 	if len(traces) > 0 {
 		out.TraceFile = TraceFile
 	}
-	return whole(file, func(w io.Writer) error { return writeLine(w, out) })
+	return writeWhole(file, func(w io.Writer) error { return writeLine(w, out) })
 }
 
-// whole writes a file beside its place and moves it there.
-func whole(file string, write func(io.Writer) error) error {
+// writeWhole writes a file beside its place and moves it there.
+func writeWhole(file string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
 	if err != nil {
 		return err

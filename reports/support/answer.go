@@ -19,7 +19,7 @@ func (c *claim) answer(d documents, here map[kind]*found, n near) Answer {
 	a := Answer{Documents: d.state, Statuses: d.statuses, Notes: slices.Clone(d.notes), CarriedOver: d.carried, Contested: d.contested}
 	elsewhere := c.look(n.runs)
 	for _, k := range kinds {
-		e := a.of(k)
+		e := a.evidenceOf(k)
 		e.Relation = None
 		if f := here[k]; f != nil {
 			*e = f.evidence(d)
@@ -45,7 +45,7 @@ func (c *claim) definite(a *Answer, elsewhere map[kind]*found, n near) {
 	if a.CarriedOver {
 		a.Why = "older documents say so and name no end; those of this version were not read"
 	}
-	confirm, against := a.with(Agrees), a.with(Contradicts)
+	confirm, against := a.kindsWith(Agrees), a.kindsWith(Contradicts)
 	if len(against) == 0 {
 		if len(confirm) > 0 {
 			a.Why += ", and " + join(confirm) + " " + verb(confirm, "agrees", "agree")
@@ -63,7 +63,7 @@ func (c *claim) definite(a *Answer, elsewhere map[kind]*found, n near) {
 	a.State = says
 	a.Why = fmt.Sprintf("a document says that it %s; %s contradict it, and not in the same way", words(a.Documents), join(against))
 	if says != Unknown {
-		against = slices.DeleteFunc(against, func(k kind) bool { return a.of(k).Says != says })
+		against = slices.DeleteFunc(against, func(k kind) bool { return a.evidenceOf(k).Says != says })
 		a.Why = fmt.Sprintf("a document says that it %s; %s %s that it %s", words(a.Documents), join(against), verb(against, "says", "say"), words(says))
 	}
 	if len(confirm) > 0 {
@@ -74,9 +74,9 @@ func (c *claim) definite(a *Answer, elsewhere map[kind]*found, n near) {
 	}
 }
 
-// with are the kinds of evidence that have a relation, those of the highest rank first.
-func (a *Answer) with(r Relation) []kind {
-	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return a.of(k).Relation != r })
+// kindsWith are the kinds of evidence that have a relation, those of the highest rank first.
+func (a *Answer) kindsWith(r Relation) []kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return a.evidenceOf(k).Relation != r })
 }
 
 // notHere is for places where nothing was tried, and something contradicts the documents
@@ -117,7 +117,7 @@ func (c *claim) open(a *Answer, d documents, n near) {
 		a.State = says
 		a.Why = silent + "; " + k.String() + verb([]kind{k}, " says", " say") + " that it " + words(says)
 		if says == Unknown {
-			a.Why = silent + ", and " + join(a.with(Own)) + " do not agree"
+			a.Why = silent + ", and " + join(a.kindsWith(Own)) + " do not agree"
 		}
 		if c.assumed && says != Unknown {
 			addNew(&a.Notes, "no document says whether the feature is that the packet arrives; it is taken for it")
@@ -127,7 +127,7 @@ func (c *claim) open(a *Answer, d documents, n near) {
 	a.State = Unknown
 	k, says := a.strongest(Near)
 	switch {
-	case slices.ContainsFunc(kinds, func(k kind) bool { r := a.of(k).Relation; return r == Own || r == Unclear }):
+	case slices.ContainsFunc(kinds, func(k kind) bool { r := a.evidenceOf(k).Relation; return r == Own || r == Unclear }):
 		a.Why = silent + ", and what was tried does not decide it; see the claim"
 	case says != Nowhere && d.state == Unknown && n.around:
 		a.State = says
@@ -146,7 +146,7 @@ func (c *claim) open(a *Answer, d documents, n near) {
 func (a *Answer) strongest(r Relation) (kind, State) {
 	first, says := model, Nowhere
 	for _, k := range kinds {
-		e := a.of(k)
+		e := a.evidenceOf(k)
 		switch {
 		case e.Relation != r || e.Says == Nowhere:
 		case says == Nowhere:

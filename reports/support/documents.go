@@ -38,7 +38,7 @@ func (c *claim) documented(p place) documents {
 	var d documents
 	best := outside
 	for i := range c.support {
-		best = max(best, c.support[i].at(p))
+		best = max(best, c.support[i].fitAt(p))
 	}
 	if best == outside {
 		return d
@@ -59,7 +59,7 @@ func (c *claim) documented(p place) documents {
 		d.state = states[0]
 	}
 	for i := range c.asks {
-		if k := c.Asks[i].Condition; k != "" && c.asks[i].at(p) != outside {
+		if k := c.Asks[i].Condition; k != "" && c.asks[i].fitAt(p) != outside {
 			addNew(&d.notes, k)
 			if d.state == Works {
 				d.state = Conditions
@@ -74,7 +74,7 @@ func (c *claim) documented(p place) documents {
 func (c *claim) disputes(p place, d *documents) (disputed, undisputed int) {
 	for i := range c.asks {
 		a := &c.Asks[i]
-		if c.asks[i].at(p) == outside || a.Expect == "" || c.polarity[a.What] != 1 {
+		if c.asks[i].fitAt(p) == outside || a.Expect == "" || c.polarity[a.What] != 1 {
 			continue
 		}
 		if a.Dispute == nil {
@@ -96,7 +96,7 @@ func (c *claim) disputes(p place, d *documents) (disputed, undisputed int) {
 func (c *claim) statuses(p place, best fit, d *documents) (states []State, restricted bool) {
 	for i := range c.support {
 		s := &c.support[i]
-		if s.at(p) != best {
+		if s.fitAt(p) != best {
 			continue
 		}
 		h := c.History[i]

@@ -108,7 +108,7 @@ func (f *found) evidence(d documents) Evidence {
 func (c *claim) staticsAt(p place, f *found) *found {
 	for i := range c.statics {
 		s := &c.statics[i]
-		if s.Kind != "placement" && s.Kind != "resources" || s.at(p) != inside {
+		if s.Kind != "placement" && s.Kind != "resources" || s.fitAt(p) != inside {
 			continue
 		}
 		if f == nil {

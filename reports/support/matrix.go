@@ -173,19 +173,19 @@ func (m *Matrix) readClaims() {
 			if ran[key] == nil {
 				ran[key] = make([]bool, len(m.runs))
 				for i := range m.runs {
-					ran[key][i] = m.runs[i].on(w)
+					ran[key][i] = m.runs[i].allNodesAre(w)
 				}
 			}
 			c.ran = append(c.ran, ran[key])
 		}
 		for i := range c.support {
-			c.support[i].on(m, c.windows)
+			c.support[i].resolveAxes(m, c.windows)
 		}
 		for i := range c.asks {
-			c.asks[i].on(m, c.windows)
+			c.asks[i].resolveAxes(m, c.windows)
 		}
 		for i := range c.statics {
-			c.statics[i].on(m, c.windows)
+			c.statics[i].resolveAxes(m, c.windows)
 		}
 		c.polarities()
 	}
@@ -313,8 +313,8 @@ func windowsOf(c *claim) []Windows {
 	return all
 }
 
-// here appends the runs in a place.
-func (m *Matrix) here(in []*run, c *claim, p place) []*run {
+// appendRunsIn appends the runs in a place.
+func (m *Matrix) appendRunsIn(in []*run, c *claim, p place) []*run {
 	for _, r := range m.runsAt[p.d][p.v] {
 		if c.ran[p.w][r.number] {
 			in = append(in, r)
@@ -323,8 +323,8 @@ func (m *Matrix) here(in []*run, c *claim, p place) []*run {
 	return in
 }
 
-// on reports whether all of the run's Windows nodes are of one kind.
-func (r *run) on(w Windows) bool {
+// allNodesAre reports whether all of the run's Windows nodes are of one kind.
+func (r *run) allNodesAre(w Windows) bool {
 	return len(r.setting.Builds) > 0 && !slices.ContainsFunc(r.setting.Builds, func(b string) bool { return !w.Has(b) })
 }
 
@@ -334,7 +334,7 @@ func (c *claim) class(p place) string {
 	b := make([]byte, 0, len(c.support)+len(c.asks))
 	for _, list := range [][]scope{c.support, c.asks} {
 		for i := range list {
-			b = append(b, '0'+byte(list[i].at(p)))
+			b = append(b, '0'+byte(list[i].fitAt(p)))
 		}
 	}
 	return string(b)

@@ -42,8 +42,8 @@ const (
 	inside
 )
 
-// on notes where the scope holds on each axis; a scope holds where it does on all three.
-func (s *scope) on(m *Matrix, windows []Windows) {
+// resolveAxes notes where the scope holds on each axis; a scope holds where it does on all three.
+func (s *scope) resolveAxes(m *Matrix, windows []Windows) {
 	s.v, s.d, s.w = make([]fit, len(m.versions)), make([]bool, len(m.Designs)), make([]bool, len(windows))
 	for i, v := range m.versions {
 		switch {
@@ -62,7 +62,7 @@ func (s *scope) on(m *Matrix, windows []Windows) {
 	}
 }
 
-func (s *scope) at(p place) fit {
+func (s *scope) fitAt(p place) fit {
 	if !s.d[p.d] || !s.w[p.w] {
 		return outside
 	}

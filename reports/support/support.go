@@ -105,7 +105,7 @@ func kindOf(l result.Level, s *result.Setting) kind {
 	return simulated
 }
 
-func (a *Answer) of(k kind) *Evidence {
+func (a *Answer) evidenceOf(k kind) *Evidence {
 	switch k {
 	case realCluster:
 		return &a.Cluster

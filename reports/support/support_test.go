@@ -60,7 +60,7 @@ func unreached(version string) result.Cell {
 	return c
 }
 
-func one(history []result.Status, asks ...result.Ask) []result.Claim {
+func oneClaim(history []result.Status, asks ...result.Ask) []result.Claim {
 	return []result.Claim{{ID: "c", Area: "a", Title: "C", History: history, Asks: asks, CheckedBy: []string{"flow"}}}
 }
 
@@ -92,32 +92,32 @@ func TestStates(t *testing.T) {
 		model     Relation
 		why       string
 	}{
-		{"documented and confirmed", one(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "delivered")}, "1.36", Works, false, Agrees, "the model agrees"},
-		{"a no that is confirmed is a no", one(unsupported, ask(">=1.14", "not-delivered")), []result.Cell{tried("1.36", "not-delivered", "no-reply")}, "1.36", DoesNot, false, Agrees, "the model agrees"},
-		{"between the columns the documents answer", one(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "delivered")}, "1.33", Works, false, Near, "the documents say so"},
-		{"nobody has tried it", one(stable, ask(">=1.14", "delivered")), nil, "1.33", Works, false, None, "the documents say so"},
-		{"documents and model differ", one(unsupported, ask(">=1.14", "not-delivered")), []result.Cell{tried("1.36", "not-delivered", "delivered")}, "1.36", Works, true, Contradicts, "the model says that it works"},
-		{"what differs on both sides differs between", one(unsupported, ask(">=1.14", "not-delivered")),
+		{"documented and confirmed", oneClaim(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "delivered")}, "1.36", Works, false, Agrees, "the model agrees"},
+		{"a no that is confirmed is a no", oneClaim(unsupported, ask(">=1.14", "not-delivered")), []result.Cell{tried("1.36", "not-delivered", "no-reply")}, "1.36", DoesNot, false, Agrees, "the model agrees"},
+		{"between the columns the documents answer", oneClaim(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "delivered")}, "1.33", Works, false, Near, "the documents say so"},
+		{"nobody has tried it", oneClaim(stable, ask(">=1.14", "delivered")), nil, "1.33", Works, false, None, "the documents say so"},
+		{"documents and model differ", oneClaim(unsupported, ask(">=1.14", "not-delivered")), []result.Cell{tried("1.36", "not-delivered", "delivered")}, "1.36", Works, true, Contradicts, "the model says that it works"},
+		{"what differs on both sides differs between", oneClaim(unsupported, ask(">=1.14", "not-delivered")),
 			[]result.Cell{tried("1.20", "not-delivered", "delivered"), tried("1.36", "not-delivered", "delivered")}, "1.33", Works, true, Near, "before and after this one"},
-		{"what differs on one side is open beyond", one(unsupported, ask(">=1.14", "not-delivered")),
+		{"what differs on one side is open beyond", oneClaim(unsupported, ask(">=1.14", "not-delivered")),
 			[]result.Cell{tried("1.36", "not-delivered", "delivered")}, "1.33", Unknown, true, Near, "none so old or so new was tried"},
-		{"a flow that must fail where the feature works is not the feature", one(stable, ask(">=1.14", "not-delivered")),
+		{"a flow that must fail where the feature works is not the feature", oneClaim(stable, ask(">=1.14", "not-delivered")),
 			[]result.Cell{tried("1.36", "not-delivered", "delivered")}, "1.36", Works, true, Contradicts, "see the claim"},
-		{"the model does not know", one(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "unknown")}, "1.36", Works, false, Unclear, "the documents say so"},
-		{"what no packet reached is no evidence", one(unsupported, ask(">=1.14", "not-delivered")), []result.Cell{unreached("1.36")}, "1.36", DoesNot, false, None, "the documents say so"},
-		{"documents contradict each other, the model decides", one(disputed, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "delivered")}, "1.36", Works, true, Own, "contradict each other; the model says that it works"},
-		{"documents contradict each other, and nothing was tried", one(disputed, ask(">=1.14", "delivered")), nil, "1.33", Unknown, true, None, "contradict each other"},
-		{"another source contradicts what a check asks for", one(unsupported, contradicted(">=1.14", "not-delivered")), nil, "1.33", Unknown, true, None, "contradict each other"},
-		{"and the model decides", one(unsupported, contradicted(">=1.14", "not-delivered")), []result.Cell{tried("1.36", "not-delivered", "delivered")}, "1.36", Works, true, Own, "the model says that it works"},
-		{"a part of it is contradicted", one(stable, contradicted(">=1.14", "delivered"), ask(">=1.14", "delivered")), nil, "1.33", Works, true, None, "the documents say so"},
-		{"silence and a verdict", one(nil, ask(">=1.14", ""), ask("1.19", "delivered")), []result.Cell{tried("1.36", "", "delivered")}, "1.36", Works, false, Own, "no document says anything; the model says that it works"},
-		{"silence between two verdicts is not known", one(nil, ask("1.19", "delivered")), []result.Cell{tried("1.20", "", "delivered"), tried("1.36", "", "delivered")}, "1.33", Unknown, false, Near, "it was not tried here"},
-		{"what is only looked at decides nothing", one(nil, ask(">=1.14", "")), []result.Cell{tried("1.36", "", "delivered")}, "1.36", Unknown, false, Own, "see the claim"},
-		{"after the documents", one(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.37", "", "delivered")}, "1.37", Works, false, Agrees, "those of this version were not read"},
-		{"after the documents it is otherwise", one(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.37", "", "no-reply")}, "1.37", DoesNot, true, Contradicts, "the model says that it does not work"},
-		{"a range that ends has no answer after its end", one([]result.Status{{Status: "stable", Scope: kubernetes(">=1.14 <=1.28")}}), nil, "1.33", Unknown, false, None, "no document says anything"},
-		{"alpha is a condition", one([]result.Status{{Status: "alpha", Scope: kubernetes(">=1.14")}}), nil, "1.33", Conditions, false, None, "the documents say so"},
-		{"it depends on what the question leaves open", one([]result.Status{{Status: "stable", Scope: &result.Scope{Runtimes: []string{"containerd"}}}, {Status: "unsupported", Scope: &result.Scope{Runtimes: []string{"docker"}}}}), nil, "1.33", Conditions, false, None, "the documents say so"},
+		{"the model does not know", oneClaim(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "unknown")}, "1.36", Works, false, Unclear, "the documents say so"},
+		{"what no packet reached is no evidence", oneClaim(unsupported, ask(">=1.14", "not-delivered")), []result.Cell{unreached("1.36")}, "1.36", DoesNot, false, None, "the documents say so"},
+		{"documents contradict each other, the model decides", oneClaim(disputed, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "delivered")}, "1.36", Works, true, Own, "contradict each other; the model says that it works"},
+		{"documents contradict each other, and nothing was tried", oneClaim(disputed, ask(">=1.14", "delivered")), nil, "1.33", Unknown, true, None, "contradict each other"},
+		{"another source contradicts what a check asks for", oneClaim(unsupported, contradicted(">=1.14", "not-delivered")), nil, "1.33", Unknown, true, None, "contradict each other"},
+		{"and the model decides", oneClaim(unsupported, contradicted(">=1.14", "not-delivered")), []result.Cell{tried("1.36", "not-delivered", "delivered")}, "1.36", Works, true, Own, "the model says that it works"},
+		{"a part of it is contradicted", oneClaim(stable, contradicted(">=1.14", "delivered"), ask(">=1.14", "delivered")), nil, "1.33", Works, true, None, "the documents say so"},
+		{"silence and a verdict", oneClaim(nil, ask(">=1.14", ""), ask("1.19", "delivered")), []result.Cell{tried("1.36", "", "delivered")}, "1.36", Works, false, Own, "no document says anything; the model says that it works"},
+		{"silence between two verdicts is not known", oneClaim(nil, ask("1.19", "delivered")), []result.Cell{tried("1.20", "", "delivered"), tried("1.36", "", "delivered")}, "1.33", Unknown, false, Near, "it was not tried here"},
+		{"what is only looked at decides nothing", oneClaim(nil, ask(">=1.14", "")), []result.Cell{tried("1.36", "", "delivered")}, "1.36", Unknown, false, Own, "see the claim"},
+		{"after the documents", oneClaim(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.37", "", "delivered")}, "1.37", Works, false, Agrees, "those of this version were not read"},
+		{"after the documents it is otherwise", oneClaim(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.37", "", "no-reply")}, "1.37", DoesNot, true, Contradicts, "the model says that it does not work"},
+		{"a range that ends has no answer after its end", oneClaim([]result.Status{{Status: "stable", Scope: kubernetes(">=1.14 <=1.28")}}), nil, "1.33", Unknown, false, None, "no document says anything"},
+		{"alpha is a condition", oneClaim([]result.Status{{Status: "alpha", Scope: kubernetes(">=1.14")}}), nil, "1.33", Conditions, false, None, "the documents say so"},
+		{"it depends on what the question leaves open", oneClaim([]result.Status{{Status: "stable", Scope: &result.Scope{Runtimes: []string{"containerd"}}}, {Status: "unsupported", Scope: &result.Scope{Runtimes: []string{"docker"}}}}), nil, "1.33", Conditions, false, None, "the documents say so"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := asked(t, document(c.claims, c.cells...), Question{Design: "overlay-y", Kubernetes: c.version, Windows: "Windows Server 2022"})
@@ -133,7 +133,7 @@ func TestStates(t *testing.T) {
 func TestComponentsComeBeforeTheModel(t *testing.T) {
 	cell := tried("1.36", "delivered", "delivered")
 	cell.Checks = append(cell.Checks, result.Check{Level: result.Components, What: flow, Expect: "delivered", Got: "dropped"})
-	doc := document(one([]result.Status{{Status: "stable", Scope: kubernetes(">=1.14")}}, ask(">=1.14", "delivered")), cell)
+	doc := document(oneClaim([]result.Status{{Status: "stable", Scope: kubernetes(">=1.14")}}, ask(">=1.14", "delivered")), cell)
 	if r := asked(t, doc, Question{Design: "overlay-y", Kubernetes: "1.36", Windows: "2022"}); r.State != DoesNot || !r.Contested {
 		t.Errorf("%s, contested %v: %s", r.State, r.Contested, r.Why)
 	}
@@ -167,9 +167,9 @@ func TestKindsOfEvidence(t *testing.T) {
 		{"silence, and a real cluster", nil, yes, no, no, "", Works, false, "a cluster says that it works"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			doc := document(one(c.status, ask(">=1.14", yes)))
+			doc := document(oneClaim(c.status, ask(">=1.14", yes)))
 			if c.status == nil {
-				doc = document(one(nil, ask("1.19", yes)))
+				doc = document(oneClaim(nil, ask("1.19", yes)))
 			}
 			last := doc.Settings[len(doc.Settings)-2] // overlay-y/1.36
 			add := func(id, got string, level result.Level, cluster *result.ClusterInfo) {
@@ -205,7 +205,7 @@ func TestKindsOfEvidence(t *testing.T) {
 // and without a Windows the answer is that it depends.
 func TestUpdatesPartARelease(t *testing.T) {
 	history := []result.Status{{Status: "unsupported", Scope: &result.Scope{Build: "<10.0.17763.1432"}}, {Status: "stable", Scope: &result.Scope{Build: ">=10.0.17763.1432"}}}
-	doc := document(one(history))
+	doc := document(oneClaim(history))
 	for windows, want := range map[string]State{"10.0.17763.379": DoesNot, "10.0.17763.1432": Works, "2019": Works, "ltsc2022": Works, "1709": DoesNot, "": Conditions} {
 		r := asked(t, doc, Question{Design: "overlay-y", Kubernetes: "1.20", Windows: windows})
 		if r.State != want {
@@ -219,7 +219,7 @@ func TestUpdatesPartARelease(t *testing.T) {
 
 func TestSinceAndUntil(t *testing.T) {
 	history := []result.Status{{Status: "unsupported", Scope: kubernetes("<1.28")}, {Status: "stable", Scope: kubernetes(">=1.28 <=1.36")}}
-	doc := document(one(history))
+	doc := document(oneClaim(history))
 	r := asked(t, doc, Question{Design: "overlay-y", Kubernetes: "1.33", Windows: "2022"})
 	if r.Since != "1.28" || r.Until != "1.36" || r.State != Works {
 		t.Errorf("%s since %s until %s", r.State, r.Since, r.Until)
@@ -232,7 +232,7 @@ func TestSinceAndUntil(t *testing.T) {
 
 // TestQuestionsWithoutAnAnswer say what can be asked.
 func TestQuestionsWithoutAnAnswer(t *testing.T) {
-	m := New(document(one(nil)))
+	m := New(document(oneClaim(nil)))
 	for _, c := range []struct {
 		claim string
 		q     Question
@@ -252,7 +252,7 @@ func TestQuestionsWithoutAnAnswer(t *testing.T) {
 
 // TestADocumentWithoutScopes: one that has only the words is answered by what was found.
 func TestADocumentWithoutScopes(t *testing.T) {
-	doc := document(one([]result.Status{{Where: "Kubernetes 1.14 and later", Status: "stable"}}), tried("1.36", "delivered", "delivered"))
+	doc := document(oneClaim([]result.Status{{Where: "Kubernetes 1.14 and later", Status: "stable"}}), tried("1.36", "delivered", "delivered"))
 	doc.Versions, doc.Designs = nil, nil
 	r := asked(t, doc, Question{Design: "overlay-y", Kubernetes: "1.36", Windows: "2022"})
 	if r.State != Unknown || r.Documents != Nowhere {
@@ -265,7 +265,7 @@ func TestADocumentWithoutScopes(t *testing.T) {
 
 // TestNodes: the claims on releases of Windows Server say which versions have such nodes.
 func TestNodes(t *testing.T) {
-	claims := append(one(nil), result.Claim{ID: "os-server-2022", Area: "a", History: []result.Status{{Status: "stable", Scope: &result.Scope{Kubernetes: ">=1.28", Releases: []string{"2022"}}}}})
+	claims := append(oneClaim(nil), result.Claim{ID: "os-server-2022", Area: "a", History: []result.Status{{Status: "stable", Scope: &result.Scope{Kubernetes: ">=1.28", Releases: []string{"2022"}}}}})
 	m := New(document(claims))
 	if m.Node("2022", "1.33") != Works || m.Node("2022", "1.20") != Nowhere || m.Node("2019", "1.33") != Nowhere {
 		t.Error("the claim on the release does not decide")
@@ -304,7 +304,7 @@ func TestAnyCountsWhatWasTried(t *testing.T) {
 			node = r.Claim
 		}
 	}
-	claims := append(one(nil, ask(">=1.14", ""), ask("1.19", "delivered")), result.Claim{ID: node, Area: "a", Title: "N", History: []result.Status{{Status: "stable", Scope: kubernetes(">=1.14")}}})
+	claims := append(oneClaim(nil, ask(">=1.14", ""), ask("1.19", "delivered")), result.Claim{ID: node, Area: "a", Title: "N", History: []result.Status{{Status: "stable", Scope: kubernetes(">=1.14")}}})
 	doc := document(claims, tried("1.36", "", "delivered")) // on 2022
 	r := asked(t, doc, Question{Design: "overlay-y", Kubernetes: "1.36"})
 	if r.State != Conditions || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, "works: ") && strings.Contains(n, "2022") }) {

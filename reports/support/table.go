@@ -61,7 +61,7 @@ func (m *Matrix) Table(id string) *Table {
 		}
 		t.Cells = append(t.Cells, rows)
 	}
-	t.Cells = append(t.Cells, b.any())
+	t.Cells = append(t.Cells, b.anyWindows())
 	return t
 }
 
@@ -112,7 +112,7 @@ func (b *builder) cell(p place) int {
 		return -1
 	}
 	class := b.c.class(p)
-	b.here = b.m.here(b.here[:0], b.c, p)
+	b.here = b.m.appendRunsIn(b.here[:0], b.c, p)
 	here := b.here
 	b.ran[p.w][p.d][p.v] = len(here) > 0
 	b.tried, b.room = b.tried[:0], b.room[:0]
@@ -136,7 +136,7 @@ func (b *builder) cell(p place) int {
 		key = append(key, '/')
 	}
 	for i := range b.c.statics {
-		key = append(key, '0'+byte(b.c.statics[i].at(p)))
+		key = append(key, '0'+byte(b.c.statics[i].fitAt(p)))
 	}
 	if n.around {
 		key = append(key, 'a')
@@ -177,9 +177,9 @@ func (b *builder) around(p place, runs []*run) bool {
 	return low && high && old && young
 }
 
-// any joins the answers of the Windows that are nodes of a version as the documents have it,
+// anyWindows joins the answers of the Windows that are nodes of a version as the documents have it,
 // or on which something was tried.
-func (b *builder) any() [][]int {
+func (b *builder) anyWindows() [][]int {
 	var rows [][]int
 	for d := range b.m.Designs {
 		row := make([]int, len(b.m.versions))
@@ -261,7 +261,7 @@ func (m *Matrix) AnyTitle() string { return anyTitle }
 func (a *Answer) weight() int {
 	n := 0
 	for _, k := range kinds {
-		switch a.of(k).Relation {
+		switch a.evidenceOf(k).Relation {
 		case Agrees, Contradicts, Own:
 			n += 32 >> (2 * k.rank())
 		case Unclear, Near:

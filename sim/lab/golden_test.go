@@ -141,9 +141,9 @@ func has(c *Cluster, name string) bool {
 	return err == nil
 }
 
-// some are flows of a lab: its own, and a few that every lab with the common
+// sampleRequests are flows of a lab: its own, and a few that every lab with the common
 // actors has.
-func some(c *Cluster) []Request {
+func sampleRequests(c *Cluster) []Request {
 	var rs []Request
 	for _, f := range c.Plan.File.Lab.Spec.AllFlows() {
 		if f.Resolve == "" && len(f.Meanwhile) == 0 {
@@ -171,7 +171,7 @@ func TestTracesAreDeterministic(t *testing.T) {
 	everywhere(t, func(t *testing.T, file *File, o Options) {
 		say := func(c *Cluster) string {
 			var all strings.Builder
-			for _, r := range some(c) {
+			for _, r := range sampleRequests(c) {
 				tr, err := c.Trace(t.Context(), r)
 				if err != nil {
 					t.Fatalf("%s -> %s: %v", r.From, r.To, err)
@@ -219,7 +219,7 @@ func TestEveryStepCitesItsEvidence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range some(c) {
+		for _, r := range sampleRequests(c) {
 			tr, err := c.Trace(t.Context(), r)
 			if err != nil {
 				t.Fatal(err)

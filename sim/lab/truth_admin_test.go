@@ -211,7 +211,7 @@ func TestAdminTruth(t *testing.T) {
 							continue
 						}
 						proto := map[bool]string{false: "tcp", true: "udp"}[port.udp]
-						tr, err := cl.Trace(t.Context(), lab.Request{From: from.in(), To: fmt.Sprintf("%s:%d", to.in(), port.n), Protocol: proto})
+						tr, err := cl.Trace(t.Context(), lab.Request{From: from.ref(), To: fmt.Sprintf("%s:%d", to.ref(), port.n), Protocol: proto})
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -219,7 +219,7 @@ func TestAdminTruth(t *testing.T) {
 						ends[end]++
 						want := map[string]trace.Verdict{"": trace.Delivered, "denied": trace.Dropped, "unknown": trace.Unknown}[end]
 						if tr.Verdict != want || end == "denied" && tr.Reason != trace.ACLBlock {
-							t.Errorf("seed %d %s: %s -> %s %s/%d: %s %s, want %s: %s\n%s", seed, design, from.in(), to.in(), proto, port.n, tr.Verdict, tr.Reason, want, tr.Summary, m.String())
+							t.Errorf("seed %d %s: %s -> %s %s/%d: %s %s, want %s: %s\n%s", seed, design, from.ref(), to.ref(), proto, port.n, tr.Verdict, tr.Reason, want, tr.Summary, m.String())
 						}
 					}
 				}

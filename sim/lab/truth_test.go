@@ -20,8 +20,8 @@ import (
 // truthPod is a pod of the tables.
 type truthPod struct{ name, namespace, app, node string }
 
-// in is how a flow names the pod.
-func (p truthPod) in() string { return "pod/" + p.namespace + "/" + p.name }
+// ref is how a flow names the pod.
+func (p truthPod) ref() string { return "pod/" + p.namespace + "/" + p.name }
 
 // truthRule is a rule of a policy: peers are apps of the policy's namespace ("app"), all of
 // another ("ns:other") or a block ("cidr", all pods; "hole", a block with except); ports are
@@ -178,7 +178,7 @@ func TestTruthTables(t *testing.T) {
 							udp bool
 						}{{80, false}, {81, false}, {80, true}} {
 							proto := map[bool]string{false: "tcp", true: "udp"}[port.udp]
-							tr, err := cl.Trace(t.Context(), lab.Request{From: from.in(), To: fmt.Sprintf("%s:%d", to.in(), port.n), Protocol: proto})
+							tr, err := cl.Trace(t.Context(), lab.Request{From: from.ref(), To: fmt.Sprintf("%s:%d", to.ref(), port.n), Protocol: proto})
 							if err != nil {
 								t.Fatal(err)
 							}
@@ -188,7 +188,7 @@ func TestTruthTables(t *testing.T) {
 								dropped++
 							}
 							if tr.Verdict != want || tr.Reason != reason {
-								t.Errorf("seed %d %s %s: %s -> %s %s/%d: %s %s, want %s: %s\n%s", seed, design, build, from.in(), to.in(), proto, port.n, tr.Verdict, tr.Reason, want, tr.Summary, m.String())
+								t.Errorf("seed %d %s %s: %s -> %s %s/%d: %s %s, want %s: %s\n%s", seed, design, build, from.ref(), to.ref(), proto, port.n, tr.Verdict, tr.Reason, want, tr.Summary, m.String())
 							}
 						}
 					}

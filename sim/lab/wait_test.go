@@ -18,8 +18,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// both is one lab built twice: where what can wait waits, and at once.
-func both(t *testing.T, f *lab.File, variant string, set *labfile.Setting) (waits, eager *lab.Cluster) {
+// buildWaitingAndEager is one lab built twice: where what can wait waits, and at once.
+func buildWaitingAndEager(t *testing.T, f *lab.File, variant string, set *labfile.Setting) (waits, eager *lab.Cluster) {
 	t.Helper()
 	made := func(o build.Options) *lab.Cluster {
 		p, err := plan.New(f, variant, set)
@@ -152,7 +152,7 @@ func TestWaitingIsNotSeen(t *testing.T) {
 				text, _ := os.ReadFile(filepath.Join(dir, "lab.yaml"))
 				t.Fatalf("%v\n%s", err, text)
 			}
-			waits, eager := both(t, f, "", nil)
+			waits, eager := buildWaitingAndEager(t, f, "", nil)
 			for step := range len(steps) + 1 {
 				for range 6 {
 					q := lab.Request{From: pod(), To: pod() + ":80"}

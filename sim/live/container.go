@@ -178,7 +178,7 @@ func (h *ContainerHandle) Start(ctx context.Context, stdio [3]*os.File) error {
 	case h.started:
 		return fmt.Errorf("container %s was started before", h.c.Name)
 	}
-	ctx, cancel := h.n.within(ctx)
+	ctx, cancel := h.n.withNetLife(ctx)
 	defer cancel()
 	p, err := h.start(ctx, stdio)
 	if err != nil && ctx.Err() != nil {

@@ -57,7 +57,7 @@ type Attached struct {
 func (n *Net) AddPod(ctx context.Context, b Sandbox) (Attached, error) {
 	n.changing.RLock()
 	defer n.changing.RUnlock()
-	ctx, cancel := n.within(ctx)
+	ctx, cancel := n.withNetLife(ctx)
 	defer cancel()
 	key := b.Namespace + "/" + b.Name
 	var m *cluster.Machine
@@ -102,8 +102,8 @@ func (n *Net) AddPod(ctx context.Context, b Sandbox) (Attached, error) {
 	return at, nil
 }
 
-// within is a context that ends with the network, too.
-func (n *Net) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// withNetLife is a context that ends with the network, too.
+func (n *Net) withNetLife(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(n.life, cancel)
 	return ctx, func() { stop(); cancel() }
@@ -156,7 +156,7 @@ func (n *Net) RemovePod(ctx context.Context, machine string) error {
 	}
 	n.changing.RLock()
 	defer n.changing.RUnlock()
-	ctx, cancel := n.within(ctx)
+	ctx, cancel := n.withNetLife(ctx)
 	defer cancel()
 	n.removeContainers(func(h *ContainerHandle) bool { return h.machine == machine })
 	var s *space

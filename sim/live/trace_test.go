@@ -222,7 +222,7 @@ func TestATraceOfWhatRuns(t *testing.T) {
 				r := lab.Request{From: from, To: to, SrcPort: uint16(21000 + i)}
 				tr := undisturbed(t, n, r)
 				ended[tr.Verdict]++
-				if c := as(t, n, r, tr); c != nil {
+				if c := connectAs(t, n, r, tr); c != nil {
 					held = append(held, c)
 					undisturbed(t, n, r) // meets the flows of the connection
 				}
@@ -236,8 +236,8 @@ func TestATraceOfWhatRuns(t *testing.T) {
 	}
 }
 
-// as connects as a trace says, and returns a connection that stands.
-func as(t *testing.T, n *Net, r lab.Request, tr *trace.Trace) net.Conn {
+// connectAs connects as a trace says, and returns a connection that stands.
+func connectAs(t *testing.T, n *Net, r lab.Request, tr *trace.Trace) net.Conn {
 	t.Helper()
 	if tr.Flow.Dst == "" || len(tr.Open) > 0 || tr.Verdict == trace.Unknown {
 		return nil

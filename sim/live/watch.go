@@ -173,7 +173,7 @@ func (w *watch) see(n *Net, from *space, frame []byte, f flow.Outcome, arrived [
 		}
 		if len(arrived) == 0 && !answer.done && !f.Held {
 			answer.Where = f.Where()
-			w.end(answer, lostAnswer(f), f.Reason, why(n.ports.Steps()))
+			w.end(answer, lostAnswer(f), f.Reason, decidingStep(n.ports.Steps()))
 		}
 	} else if h.Opens() {
 		w.opened(n, from, h, t, f, arrived, goesOn)
@@ -230,7 +230,7 @@ func (w *watch) opened(n *Net, from *space, h *packet.Headers, t packet.Tuple, f
 
 // reached notes what became of the first packet of a connection.
 func (w *watch) reached(n *Net, p *pending, h *packet.Headers, f flow.Outcome, arrived []flow.Arrival) {
-	p.Why = why(n.ports.Steps())
+	p.Why = decidingStep(n.ports.Steps())
 	p.rest(n.ports.Answers())
 	if p.held = f.Held; p.held {
 		return
@@ -264,9 +264,9 @@ func (w *watch) end(p *pending, v trace.Verdict, r trace.Reason, why string) {
 	}
 }
 
-// why is the step that decided: the one that ended the way, else the last choice of a
+// decidingStep is the step that decided: the one that ended the way, else the last choice of a
 // load balancer, else the last rule that changed the packet.
-func why(steps []trace.Step) string {
+func decidingStep(steps []trace.Step) string {
 	best, rank := -1, 0
 	for i := range steps {
 		s, r := &steps[i], 0

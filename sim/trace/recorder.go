@@ -70,8 +70,8 @@ func (s *slab[T]) keep(list []T, piece int) []T {
 	return s.room[end-n : end : end]
 }
 
-// again makes the slab's last piece free.
-func (s *slab[T]) again() {
+// reset makes the slab's last piece free.
+func (s *slab[T]) reset() {
 	clear(s.room)
 	s.room = s.room[:0]
 }
@@ -137,9 +137,9 @@ func (r *Recorder) Changes(list []Change) []Change {
 // not valid any more, nor what they hold.
 func (r *Recorder) Reset() {
 	clear(r.steps)
-	r.frames.again()
-	r.lines.again()
-	r.changes.again()
+	r.frames.reset()
+	r.lines.reset()
+	r.changes.reset()
 	*r = Recorder{steps: r.steps[:0], frames: r.frames, lines: r.lines, changes: r.changes}
 }
 

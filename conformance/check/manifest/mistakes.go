@@ -132,15 +132,15 @@ func wrongValue(file string, root *yaml.Node, name string, err error) strict.Mis
 	}
 	m.Message = fmt.Sprintf("%s: %s is %s, and the API wants %s", name, parts[2],
 		map[string]string{"object": "a map", "array": "a list", "string": "a text", "number": "a number", "bool": "true or false"}[parts[1]], want)
-	if n := along(root, strings.Split(parts[2], "."), parts[1]); n != nil {
+	if n := nodeOfKindAt(root, strings.Split(parts[2], "."), parts[1]); n != nil {
 		m.Line, m.Column = n.Line, n.Column
 	}
 	return m
 }
 
-// along follows the names of fields through maps and all entries of lists to a
+// nodeOfKindAt follows the names of fields through maps and all entries of lists to a
 // value of a kind.
-func along(n *yaml.Node, names []string, kind string) *yaml.Node {
+func nodeOfKindAt(n *yaml.Node, names []string, kind string) *yaml.Node {
 	for n != nil && n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -152,21 +152,21 @@ func along(n *yaml.Node, names []string, kind string) *yaml.Node {
 			if len(names) == 0 && e.Kind == yaml.MappingNode && kind != "object" {
 				continue // this entry is not the wrong one
 			}
-			if found := along(e, names, kind); found != nil {
+			if found := nodeOfKindAt(e, names, kind); found != nil {
 				return found
 			}
 		}
 		return nil
 	}
 	if len(names) > 0 {
-		return along(source.Child(n, names[0]), names[1:], kind)
+		return nodeOfKindAt(source.Child(n, names[0]), names[1:], kind)
 	}
 	if want, ok := kindsOfNode[kind]; ok && n.Kind == want {
 		return n
 	}
 	if n.Kind == yaml.MappingNode { // labels and the like
 		for i := 1; i < len(n.Content); i += 2 {
-			if found := along(n.Content[i], nil, kind); found != nil {
+			if found := nodeOfKindAt(n.Content[i], nil, kind); found != nil {
 				return found
 			}
 		}

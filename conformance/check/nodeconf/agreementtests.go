@@ -53,18 +53,18 @@ var agreementTests = []subject.Test{
 }
 
 func subnetOutside(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-	n := at(s, "FLANNEL_SUBNET")
-	subnet, network := prefixes(text(n)), prefixes(text(at(s, "FLANNEL_NETWORK")))
+	n := nodeAt(s, "FLANNEL_SUBNET")
+	subnet, network := prefixes(text(n)), prefixes(text(nodeAt(s, "FLANNEL_NETWORK")))
 	if len(subnet) != 1 || len(network) == 0 || covered(network, subnet[0].Masked()) {
 		return nil
 	}
-	return []subject.Hit{{At: n, Field: "FLANNEL_SUBNET", Vars: map[string]string{"value": text(n), "network": text(at(s, "FLANNEL_NETWORK"))}}}
+	return []subject.Hit{{At: n, Field: "FLANNEL_SUBNET", Vars: map[string]string{"value": text(n), "network": text(nodeAt(s, "FLANNEL_NETWORK"))}}}
 }
 
 func notAPrefix(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 	var hits []subject.Hit
 	for _, key := range []string{"FLANNEL_NETWORK", "FLANNEL_SUBNET"} {
-		n := at(s, key)
+		n := nodeAt(s, key)
 		if n == nil {
 			continue
 		}
@@ -96,20 +96,20 @@ func hostnameDiffers(c *subject.Context, s *subject.Subject, _ map[string]string
 	if s.On == "flanneld" {
 		key = "$NODE_NAME"
 	}
-	mine := text(at(s, key))
+	mine := text(nodeAt(s, key))
 	for _, o := range c.All {
-		other := text(at(o, "--hostname-override"))
+		other := text(nodeAt(o, "--hostname-override"))
 		if o.On == "kubelet" && o.File == s.File && literal(mine) && literal(other) && !strings.EqualFold(mine, other) {
-			return []subject.Hit{{At: at(s, key), Field: key, Vars: map[string]string{"value": mine, "other": other}}}
+			return []subject.Hit{{At: nodeAt(s, key), Field: key, Vars: map[string]string{"value": mine, "other": other}}}
 		}
 	}
 	return nil
 }
 
 func networkNameDiffers(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-	n := at(s, "--network-name")
+	n := nodeAt(s, "--network-name")
 	if n == nil {
-		n = at(s, "$KUBE_NETWORK")
+		n = nodeAt(s, "$KUBE_NETWORK")
 	}
 	if !literal(text(n)) || strings.Contains(text(n), "*") {
 		return nil
@@ -139,12 +139,12 @@ func networkNameDiffers(c *subject.Context, s *subject.Subject, _ map[string]str
 func networkName(o *subject.Subject, branch string) string {
 	switch o.On {
 	case "cni":
-		if v, ok := o.Value.(*CNI); ok && branch != "" && v.Network != branch || strings.Contains(text(at(o, "type")), "azure") {
+		if v, ok := o.Value.(*CNI); ok && branch != "" && v.Network != branch || strings.Contains(text(nodeAt(o, "type")), "azure") {
 			return ""
 		}
-		return text(at(o, "name"))
+		return text(nodeAt(o, "name"))
 	case "net-conf":
-		return text(at(o, "Backend", "Name"))
+		return text(nodeAt(o, "Backend", "Name"))
 	}
 	return ""
 }
@@ -166,7 +166,7 @@ func modeDiffers(c *subject.Context, s *subject.Subject, _ map[string]string) []
 		return nil
 	}
 	mode, n := "l2bridge", s.Root
-	if given := at(s, "-NetworkMode"); given != nil {
+	if given := nodeAt(s, "-NetworkMode"); given != nil {
 		mode, n = strings.ToLower(text(given)), given
 	}
 	wants := backends[mode]
@@ -174,7 +174,7 @@ func modeDiffers(c *subject.Context, s *subject.Subject, _ map[string]string) []
 		return nil
 	}
 	for _, o := range c.All {
-		backend := strings.ToLower(text(at(o, "Backend", "Type")))
+		backend := strings.ToLower(text(nodeAt(o, "Backend", "Type")))
 		if o.On == "net-conf" && slices.Contains([]string{"host-gw", "vxlan"}, backend) && backend != wants {
 			return []subject.Hit{{At: n, Field: "-NetworkMode", Vars: map[string]string{"value": mode, "backend": backend}}}
 		}
@@ -194,7 +194,7 @@ func defaultDiffers(c *subject.Context, s *subject.Subject, _ map[string]string)
 		{"-ClusterCIDR", "10.244.0.0/16", clusterRanges(c.All)},
 		{"-KubeDnsServiceIP", "10.96.0.10", facts(c.All, []string{"service-manager", "-ServiceCIDR"})},
 	} {
-		if at(s, d.parameter) != nil {
+		if nodeAt(s, d.parameter) != nil {
 			continue
 		}
 		value := prefixes(d.value)[0]
@@ -212,7 +212,7 @@ func backendDiffers(c *subject.Context, _ *subject.Subject, _ map[string]string)
 		if conf.On != "net-conf" {
 			continue
 		}
-		backend := text(at(conf, "Backend", "Type"))
+		backend := text(nodeAt(conf, "Backend", "Type"))
 		plugin := map[string]string{"host-gw": "win-bridge", "vxlan": "win-overlay"}[strings.ToLower(backend)]
 		if plugin == "" {
 			continue

@@ -59,7 +59,7 @@ func ignoredByPlugin(_ *subject.Context, s *subject.Subject, _ map[string]string
 func versionWithCheck(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 	c, ok := s.Value.(*CNI)
 	plugin := c.calls()
-	n := at(s, "cniVersion")
+	n := nodeAt(s, "cniVersion")
 	if !ok || plugin != "win-bridge" && plugin != "win-overlay" || !hasCheck(text(n)) {
 		return nil
 	}

@@ -128,11 +128,11 @@ func unquoteArg(s string) string {
 
 // build makes the subject of a command line.
 func (c *commandLine) build(s *input, at int, env []envVar) *subject.Subject {
-	line, column := s.at(at)
+	line, column := s.lineAndColumn(at)
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: line, Column: column}
 	for i := range c.args {
 		a := &c.args[i]
-		line, column := s.at(a.at)
+		line, column := s.lineAndColumn(a.at)
 		a.node = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: a.text, Line: line, Column: column}
 		if a.name == "" {
 			continue
@@ -140,7 +140,7 @@ func (c *commandLine) build(s *input, at int, env []envVar) *subject.Subject {
 		c.setFlag(root, a, a.name, a.value, a.hasValue, line, column)
 	}
 	for _, e := range env {
-		line, column := s.at(e.at)
+		line, column := s.lineAndColumn(e.at)
 		put(root, "$"+e.name, e.value, line, column, line, column)
 	}
 	name := c.program

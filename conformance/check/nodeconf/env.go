@@ -51,8 +51,8 @@ func subnetEnv(s *input) *subject.Subject {
 		if source.Child(root, key) != nil {
 			s.mistake(begin, fmt.Sprintf("%s is here twice; the last one counts", clip(key)))
 		}
-		line1, column1 := s.at(begin)
-		line2, column2 := s.at(begin + strings.IndexByte(line, '=') + 1)
+		line1, column1 := s.lineAndColumn(begin)
+		line2, column2 := s.lineAndColumn(begin + strings.IndexByte(line, '=') + 1)
 		put(root, key, strings.TrimSpace(value), line1, column1, line2, column2)
 	}
 	return &subject.Subject{On: "subnet-env", Name: "subnet.env", File: s.file, Root: root}

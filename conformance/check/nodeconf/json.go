@@ -85,7 +85,7 @@ func (r *jsonReader) space() {
 }
 
 func (r *jsonReader) node(kind yaml.Kind, tag, value string, offset int) *yaml.Node {
-	line, column := r.at(offset)
+	line, column := r.lineAndColumn(offset)
 	return &yaml.Node{Kind: kind, Tag: tag, Value: value, Line: line, Column: column}
 }
 

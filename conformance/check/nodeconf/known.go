@@ -40,8 +40,8 @@ func prefixes(text string) []netip.Prefix {
 	return out
 }
 
-// at follows keys from a subject's root.
-func at(s *subject.Subject, keys ...string) *yaml.Node {
+// nodeAt follows keys from a subject's root.
+func nodeAt(s *subject.Subject, keys ...string) *yaml.Node {
 	n := s.Root
 	for _, k := range keys {
 		n = source.Child(n, k)
@@ -57,7 +57,7 @@ func facts(all []*subject.Subject, fields ...[]string) []fact {
 			if s.On != f[0] {
 				continue
 			}
-			n := at(s, f[1:]...)
+			n := nodeAt(s, f[1:]...)
 			for _, p := range prefixes(text(n)) {
 				out = append(out, fact{p, f[0] + " " + strings.Join(f[1:], "."), n, s})
 			}
@@ -86,10 +86,10 @@ func serviceRanges(all []*subject.Subject) []fact {
 		from := s.On + " "
 		switch s.On {
 		case "kubelet-config":
-			list, from = at(s, "clusterDNS"), from+"clusterDNS"
+			list, from = nodeAt(s, "clusterDNS"), from+"clusterDNS"
 		case "cni":
-			if list = at(s, "dns", "nameservers"); list == nil {
-				list = at(s, "delegate", "dns", "nameservers")
+			if list = nodeAt(s, "dns", "nameservers"); list == nil {
+				list = nodeAt(s, "delegate", "dns", "nameservers")
 			}
 			from += "dns.nameservers"
 		}
@@ -146,9 +146,9 @@ func gateValues(text string) map[string]bool {
 // get is one value of kube-proxy, from its command line or from its file.
 func (p proxyConf) get(flag string, keys ...string) *yaml.Node {
 	if p.s.On == "kube-proxy" {
-		return at(p.s, flag)
+		return nodeAt(p.s, flag)
 	}
-	return at(p.s, keys...)
+	return nodeAt(p.s, keys...)
 }
 
 // proxyConf is kube-proxy's command line or its configuration.
@@ -157,11 +157,11 @@ type proxyConf struct{ s *subject.Subject }
 // gate reports what is set for a feature gate.
 func (p proxyConf) gate(name string) (value, set bool, node *yaml.Node) {
 	if p.s.On == "kube-proxy" {
-		node = at(p.s, "--feature-gates")
+		node = nodeAt(p.s, "--feature-gates")
 		value, set = gateValues(text(node))[name]
 		return value, set, node
 	}
-	node = at(p.s, "featureGates", name)
+	node = nodeAt(p.s, "featureGates", name)
 	v, err := strconv.ParseBool(text(node))
 	return v, node != nil && err == nil, node
 }
@@ -172,7 +172,7 @@ func (p proxyConf) unseen() bool {
 	if c, ok := p.s.Value.(*commandLine); ok && c.incomplete {
 		return true
 	}
-	return at(p.s, "--config") != nil
+	return nodeAt(p.s, "--config") != nil
 }
 
 // network is the HNS network type that a command line is for, as far as it

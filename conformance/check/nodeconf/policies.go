@@ -20,7 +20,7 @@ type Policy struct {
 func Policies(s *subject.Subject) []Policy {
 	var out []Policy
 	for _, from := range [][]string{{"policies"}, {"AdditionalArgs"}, {"delegate", "policies"}, {"delegate", "AdditionalArgs"}} {
-		list := at(s, from...)
+		list := nodeAt(s, from...)
 		if list == nil || list.Kind != yaml.SequenceNode {
 			continue
 		}

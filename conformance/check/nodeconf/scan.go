@@ -330,7 +330,7 @@ func (s *scanner) quotedPart(begin int, p *wordParts) bool {
 			return false
 		}
 	case '@':
-		if !s.power() || len(rest) == 1 || rest[1] != '"' && rest[1] != '\'' || !s.here(rest, rest[1:2]+"@", &p.b) {
+		if !s.power() || len(rest) == 1 || rest[1] != '"' && rest[1] != '\'' || !s.readHereString(rest, rest[1:2]+"@", &p.b) {
 			return false
 		}
 		p.here = begin + strings.IndexByte(s.text[begin:], '\n') + 2
@@ -362,8 +362,8 @@ func (s *scanner) barePart(p *wordParts) {
 	s.pos++
 }
 
-// here reads a here-string, which ends with its mark at the beginning of a line.
-func (s *scanner) here(rest, mark string, b *strings.Builder) bool {
+// readHereString reads a here-string, which ends with its mark at the beginning of a line.
+func (s *scanner) readHereString(rest, mark string, b *strings.Builder) bool {
 	line := strings.TrimRight(rest[2:max(strings.IndexByte(rest, '\n'), 2)], " \t\r")
 	if line != "" || s.endless[mark] {
 		return false

@@ -109,7 +109,7 @@ func (r *script) resolve(text string) string {
 
 // hereString reads a configuration that a script writes to a file.
 func (r *script) hereString(w word) []*subject.Subject {
-	line, _ := r.at(w.here - 1)
+	line, _ := r.lineAndColumn(w.here - 1)
 	inner := newInput(r.file, w.text)
 	inner.place = func(l, c int) (int, int) { return line + l - 1, c }
 	subjects, ok := inner.read("", true)

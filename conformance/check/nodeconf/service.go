@@ -235,7 +235,7 @@ func (r *script) registering(name string, at int, words []word) {
 		return // a script of that name, and not this one
 	}
 	r.made = append(r.made, func() []*subject.Subject {
-		line, column := r.at(at)
+		line, column := r.lineAndColumn(at)
 		root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: line, Column: column}
 		put(root, "name", name, line, column, line, column)
 		put(root, "manager", "script", line, column, line, column)
@@ -246,8 +246,8 @@ func (r *script) registering(name string, at int, words []word) {
 			case strings.HasPrefix(w.text, "@") || w.mark == 0 && !strings.HasPrefix(w.text, "-") && wholeName.MatchString(w.text) && (i == 0 || !strings.HasPrefix(words[i-1].text, "-")):
 				whole = false
 			case j >= 0 && i+1 < len(words) && words[i+1].mark == 0:
-				kl, kc := r.at(w.at)
-				vl, vc := r.at(words[i+1].at)
+				kl, kc := r.lineAndColumn(w.at)
+				vl, vc := r.lineAndColumn(words[i+1].at)
 				put(root, scriptParameters[j], r.resolve(words[i+1].text), kl, kc, vl, vc)
 			}
 		}
@@ -269,17 +269,17 @@ func (r *script) finish(s *service) []*subject.Subject {
 	if s.component == "" {
 		return nil
 	}
-	line, column := r.at(s.at)
+	line, column := r.lineAndColumn(s.at)
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: line, Column: column}
 	for _, kv := range [][2]string{{"name", s.name}, {"manager", s.manager}, {"component", s.component}} {
 		put(root, kv[0], kv[1], line, column, line, column)
 	}
 	if s.program.text != "" {
-		l, c := r.at(s.program.at)
+		l, c := r.lineAndColumn(s.program.at)
 		put(root, "program", s.program.text, l, c, l, c)
 	}
 	for _, kv := range s.set {
-		l, c := r.at(kv.at)
+		l, c := r.lineAndColumn(kv.at)
 		put(root, kv.key, kv.value, l, c, l, c)
 	}
 	all := []*subject.Subject{{On: "service-manager", Name: s.manager + " service " + s.name, File: r.file, Root: root, Value: s}}

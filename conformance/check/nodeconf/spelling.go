@@ -55,13 +55,13 @@ func dnsTree(n *yaml.Node) *yaml.Node { return spelled(n, dnsKeys) }
 func ipamTree(n *yaml.Node) *yaml.Node {
 	return below(spelled(n, ipamKeys), map[string]func(*yaml.Node) *yaml.Node{
 		"routes": func(l *yaml.Node) *yaml.Node {
-			return each(l, func(r *yaml.Node) *yaml.Node { return spelled(r, routeKeys) })
+			return mapSequence(l, func(r *yaml.Node) *yaml.Node { return spelled(r, routeKeys) })
 		},
 	})
 }
 
 func policyTree(l *yaml.Node) *yaml.Node {
-	return each(l, func(p *yaml.Node) *yaml.Node {
+	return mapSequence(l, func(p *yaml.Node) *yaml.Node {
 		return below(spelled(p, policyKeys), map[string]func(*yaml.Node) *yaml.Node{
 			"value": func(v *yaml.Node) *yaml.Node {
 				return below(spelled(v, valueKeys), map[string]func(*yaml.Node) *yaml.Node{
@@ -103,7 +103,7 @@ func below(n *yaml.Node, change map[string]func(*yaml.Node) *yaml.Node) *yaml.No
 	return n
 }
 
-func each(n *yaml.Node, f func(*yaml.Node) *yaml.Node) *yaml.Node {
+func mapSequence(n *yaml.Node, f func(*yaml.Node) *yaml.Node) *yaml.Node {
 	if n == nil || n.Kind != yaml.SequenceNode {
 		return n
 	}

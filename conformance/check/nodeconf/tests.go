@@ -81,7 +81,7 @@ func gluedFlags(_ *subject.Context, s *subject.Subject, _ map[string]string) []s
 
 func serviceWithoutFlag(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 	c, ok := s.Value.(*commandLine)
-	if !ok || c.manager != "sc" || c.incomplete || at(s, "--windows-service") != nil || at(s, "--service") != nil {
+	if !ok || c.manager != "sc" || c.incomplete || nodeAt(s, "--windows-service") != nil || nodeAt(s, "--service") != nil {
 		return nil
 	}
 	return []subject.Hit{{Vars: map[string]string{"service": c.service}}}
@@ -103,7 +103,7 @@ func singleQuotes(_ *subject.Context, s *subject.Subject, _ map[string]string) [
 
 func missingSetting(_ *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
 	v, ok := s.Value.(*service)
-	if !ok || v.component != args["component"] || args[v.manager] == "" || at(s, args[v.manager]) != nil {
+	if !ok || v.component != args["component"] || args[v.manager] == "" || nodeAt(s, args[v.manager]) != nil {
 		return nil
 	}
 	return []subject.Hit{{Vars: map[string]string{"service": v.name, "setting": args[v.manager]}}}
@@ -171,11 +171,11 @@ func missingFlag(c *subject.Context, s *subject.Subject, args map[string]string)
 		return nil // the container's environment has it, or not
 	}
 	for _, alternative := range strings.Fields(flag) {
-		if at(s, alternative) != nil {
+		if nodeAt(s, alternative) != nil {
 			return nil
 		}
 	}
-	if at(s, "--config") != nil {
+	if nodeAt(s, "--config") != nil {
 		if args["config"] != "" {
 			return nil // in the file, which is checked by itself
 		}
@@ -189,16 +189,16 @@ func missingFlag(c *subject.Context, s *subject.Subject, args map[string]string)
 
 func gateMistakes(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
 	v := minor(c.Setting().Kubernetes)
-	node := func(string) *yaml.Node { return at(s, "--feature-gates") }
-	values := gateValues(text(at(s, "--feature-gates")))
-	if list := at(s, "featureGates"); strings.HasSuffix(s.On, "-config") {
+	node := func(string) *yaml.Node { return nodeAt(s, "--feature-gates") }
+	values := gateValues(text(nodeAt(s, "--feature-gates")))
+	if list := nodeAt(s, "featureGates"); strings.HasSuffix(s.On, "-config") {
 		values = map[string]bool{}
 		if list != nil {
 			for i := 0; i+1 < len(list.Content); i += 2 {
 				values[list.Content[i].Value] = list.Content[i+1].Value == "true"
 			}
 		}
-		node = func(name string) *yaml.Node { return at(s, "featureGates", name) }
+		node = func(name string) *yaml.Node { return nodeAt(s, "featureGates", name) }
 	}
 	var hits []subject.Hit
 	for name, on := range values {

@@ -40,8 +40,8 @@ func newInput(file, text string) *input {
 	return s
 }
 
-// at is the place of a byte offset, columns counted in characters.
-func (s *input) at(offset int) (line, column int) {
+// lineAndColumn is the place of a byte offset, columns counted in characters.
+func (s *input) lineAndColumn(offset int) (line, column int) {
 	offset = min(max(offset, 0), len(s.text))
 	lo, hi := 0, len(s.lines)
 	for hi-lo > 1 {
@@ -65,7 +65,7 @@ func (s *input) at(offset int) (line, column int) {
 }
 
 func (s *input) mistake(offset int, message string) {
-	line, column := s.at(offset)
+	line, column := s.lineAndColumn(offset)
 	s.mistakes = append(s.mistakes, strict.Mistake{File: s.file, Line: line, Column: column, Message: message})
 }
 

@@ -146,7 +146,7 @@ func (j *job) flow(ctx context.Context, c *lab.Cluster, f labfile.Flow) {
 	}
 	fr.Grade, fr.Command, fr.Ways = t.Grade, t.Command, ways(t)
 	fr.Trace = j.keep(t)
-	j.live.also(fr.Trace, f, t, o.Lookup)
+	j.live.noteTraced(fr.Trace, f, t, o.Lookup)
 	j.flows = append(j.flows, fr)
 }
 

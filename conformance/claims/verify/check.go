@@ -78,7 +78,7 @@ func (ch *checker) trace(ctx context.Context, f claims.Flow) (*trace.Trace, stri
 		return nil, "", err
 	}
 	k := ch.job.keep(t)
-	ch.job.live.also(k, labfile.Flow{From: f.From, To: f.To, Protocol: f.Protocol, Family: f.Family}, t, nil)
+	ch.job.live.noteTraced(k, labfile.Flow{From: f.From, To: f.To, Protocol: f.Protocol, Family: f.Family}, t, nil)
 	ch.seen[key] = seen{t, k}
 	return t, k, nil
 }
@@ -193,6 +193,6 @@ func (ch *checker) resolve(ctx context.Context, r *result.Check, k claims.Check)
 	reason(r, k, l.Reason)
 	positions(r, k.Disputed, claims.Meets(otherwise(k), l.Verdict))
 	r.Trace = ch.job.keep(t)
-	ch.job.live.also(r.Trace, labfile.Flow{From: k.Resolve.From, To: "name/" + k.Resolve.Name, Resolve: k.Resolve.Tool}, t, &l)
+	ch.job.live.noteTraced(r.Trace, labfile.Flow{From: k.Resolve.From, To: "name/" + k.Resolve.Name, Resolve: k.Resolve.Tool}, t, &l)
 	return nil
 }

@@ -178,8 +178,8 @@ func column(c *lab.Cluster) result.Setting {
 	return s
 }
 
-// into adds the job's part to the document.
-func (j *job) into(doc *result.Document) {
+// addTo adds the job's part to the document.
+func (j *job) addTo(doc *result.Document) {
 	if j.err != nil || j.level == "" {
 		return
 	}

@@ -77,7 +77,7 @@ func plan(files []string, kind string) ([]*job, error) {
 		jobs = append(jobs, jobsOf(f)...)
 	}
 	if kind == both {
-		return beside(jobs), errors.Join(errs...)
+		return addRealJobs(jobs), errors.Join(errs...)
 	}
 	for _, j := range jobs {
 		j.components = kind
@@ -117,8 +117,8 @@ func jobsOf(f *lab.File) []*job {
 	return jobs
 }
 
-// beside makes each job run with the models and adds one with real components.
-func beside(jobs []*job) []*job {
+// addRealJobs makes each job run with the models and adds one with real components.
+func addRealJobs(jobs []*job) []*job {
 	for _, j := range slices.Clone(jobs) {
 		j.components, j.compared = labfile.Model, true
 		other := *j

@@ -17,8 +17,8 @@ type liveFlows struct {
 	keys  []string
 }
 
-// also notes a flow that was traced.
-func (l *liveFlows) also(key string, f labfile.Flow, t *trace.Trace, look *trace.Lookup) {
+// noteTraced notes a flow that was traced.
+func (l *liveFlows) noteTraced(key string, f labfile.Flow, t *trace.Trace, look *trace.Lookup) {
 	if l == nil {
 		return
 	}

@@ -149,7 +149,7 @@ func (o Options) document(ctx context.Context, ledger *claims.Ledger, jobs []*jo
 	var errs []error
 	for _, j := range jobs {
 		errs = append(errs, j.err)
-		j.into(doc)
+		j.addTo(doc)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

@@ -143,7 +143,7 @@ func (d *designed) policy() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.until("a notice of the NetworkPolicy", func(context.Context) error {
+	d.waitFor("a notice of the NetworkPolicy", func(context.Context) error {
 		for _, n := range d.c.Notices() {
 			if n.What == "NetworkPolicy default/deny" && strings.Contains(n.Why, "it selects pod/default/win-webserver-0, pod/default/win-webserver-1") {
 				d.t.Logf("%s: %s", n.What, n.Why)
@@ -271,7 +271,7 @@ func (d *designed) objects() {
 		}
 	}
 	for _, from := range d.senders() {
-		d.until("agnhost of "+from, func(ctx context.Context) error {
+		d.waitFor("agnhost of "+from, func(ctx context.Context) error {
 			_, err := d.get(ctx, from, "/hostname")
 			return err
 		})
@@ -286,7 +286,7 @@ func (d *designed) objects() {
 			d.pods[ip.IP] = "pod/default/" + p.Name
 		}
 	}
-	d.until("the Services in the lab", func(context.Context) error {
+	d.waitFor("the Services in the lab", func(context.Context) error {
 		return d.c.Net.Do(func(l *lab.Cluster) error {
 			for _, name := range []string{"win-webserver", "win-webserver-lb"} {
 				s := l.Service("default", name)
@@ -316,7 +316,7 @@ func (d *designed) create(pod *corev1.Pod) {
 	}
 }
 
-func (d *designed) until(what string, f func(context.Context) error) {
+func (d *designed) waitFor(what string, f func(context.Context) error) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), 3*time.Minute)
 	defer cancel()
@@ -385,8 +385,8 @@ func (f labFlow) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s -> %s %s %s", f.from, f.to, f.protocol, f.family))
 }
 
-// all flows: from pods of both systems, from nodes of both, to each kind of destination.
-func (d *designed) all() (all []labFlow) {
+// allFlows flows: from pods of both systems, from nodes of both, to each kind of destination.
+func (d *designed) allFlows() (all []labFlow) {
 	targets := []string{"pod/neighbour:80", "pod/peer:80", "pod/linux-client:80", "svc/win-webserver:80", "svc/win-webserver-lb:80", "node/win1:30080", "node/win2:30080", "node/linux1:30080", "name/win-webserver:80", "host/internet:443", "host/lan:80"}
 	for _, from := range []string{"pod/client", "pod/win-webserver-0", "pod/linux-client", "node/win1", "node/linux1"} {
 		for _, to := range targets {
@@ -413,7 +413,7 @@ func (d *designed) all() (all []labFlow) {
 // flows makes all flows, those of a sender one after another.
 func (d *designed) flows() {
 	of := map[string][]labFlow{}
-	for _, f := range d.all() {
+	for _, f := range d.allFlows() {
 		of[f.from] = append(of[f.from], f)
 	}
 	var senders sync.WaitGroup
@@ -508,7 +508,7 @@ func (d *designed) tries(f labFlow, got *trace.Trace, says map[string]bool) (n i
 			network := d.attempts(f.from, port, since)
 			port = got.Flow.DstPort
 			wrong = fmt.Sprintf("%s: the trace says %s; agnhost: %s (%s); the network: %+v", f, strings.Join(keys(says), " or "), what, text, network)
-			if !slow(what, network) || !d.again() {
+			if !slow(what, network) || !d.countSlow() {
 				return n, wrong
 			}
 			d.t.Log(wrong)
@@ -520,8 +520,8 @@ func (d *designed) tries(f labFlow, got *trace.Trace, says map[string]bool) (n i
 	return n, ""
 }
 
-// again counts a program that was too slow, and reports whether there were few of them.
-func (d *designed) again() bool {
+// countSlow counts a program that was too slow, and reports whether there were few of them.
+func (d *designed) countSlow() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.count.slow++

@@ -87,7 +87,7 @@ func (f *faults) deploy() {
 		}
 		f.clients = append(f.clients, p.Machine)
 	}
-	until(f.T, "a pod of web runs", func() error { _, err := f.pod("win2"); return err })
+	waitFor(f.T, "a pod of web runs", func() error { _, err := f.pod("win2"); return err })
 	cordon(false)
 	f.reach(f.T, f.web)
 }
@@ -154,7 +154,7 @@ func (f *faults) dial(client string, to netip.AddrPort) (net.Conn, error) {
 func (f *faults) reach(t *testing.T, to netip.AddrPort) (all []net.Conn) {
 	t.Helper()
 	for _, client := range f.clients {
-		until(t, client+" reaches the Service", func() error {
+		waitFor(t, client+" reaches the Service", func() error {
 			c, err := f.dial(client, to)
 			if err == nil {
 				all = append(all, c)
@@ -214,7 +214,7 @@ func (f *faults) programs(t *testing.T) {
 	}
 	f.goOn(t, held)
 	for _, name := range killed {
-		until(t, name+" runs again", func() error {
+		waitFor(t, name+" runs again", func() error {
 			if p := f.state(name); p.Ended != "" || p.Restarts == 0 {
 				return fmt.Errorf("%+v", p)
 			}
@@ -248,7 +248,7 @@ func (f *faults) stopped(t *testing.T) {
 	f.act(t, Stop, "kube-proxy/win1", "kubelet/win1")
 	f.goOn(t, held)
 	more := f.service("more")
-	until(t, "the other node has the new Service", func() error { _, err := f.dial(f.clients[0], more); return err })
+	waitFor(t, "the other node has the new Service", func() error { _, err := f.dial(f.clients[0], more); return err })
 	if _, err := f.dial(f.clients[1], more); err == nil {
 		t.Error("without kube-proxy.exe its node has the new Service")
 	}
@@ -311,7 +311,7 @@ func (f *faults) node(t *testing.T) {
 	if err := f.c.Act(t.Context(), Start, "kubelet/win2"); err == nil || !strings.Contains(err.Error(), "node win2 is off") {
 		t.Errorf("start of a kubelet of a node that is off: %v", err)
 	}
-	until(t, "the node is not Ready", func() error {
+	waitFor(t, "the node is not Ready", func() error {
 		n, err := f.c.Client.CoreV1().Nodes().Get(t.Context(), "win2", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -323,14 +323,14 @@ func (f *faults) node(t *testing.T) {
 		}
 		return fmt.Errorf("%+v", n.Status.Conditions)
 	})
-	until(t, "the other node has a pod of web", func() error { _, err := f.pod("win1"); return err })
+	waitFor(t, "the other node has a pod of web", func() error { _, err := f.pod("win1"); return err })
 	old, err := f.c.Client.CoreV1().Pods("default").Get(t.Context(), before.Name, metav1.GetOptions{})
 	if err != nil || old.DeletionTimestamp == nil {
 		t.Errorf("the pod of the dead node is to be deleted, and there until its kubelet says more: %v, %v", old.DeletionTimestamp, err)
 	}
 	f.reach(t, f.web)
 	f.act(t, Start, "node/win2")
-	until(t, "the old pod is gone", func() error {
+	waitFor(t, "the old pod is gone", func() error {
 		_, err := f.c.Client.CoreV1().Pods("default").Get(t.Context(), before.Name, metav1.GetOptions{})
 		if err == nil {
 			return errors.New("it is there")

@@ -69,7 +69,7 @@ func TestHollow(t *testing.T) {
 	deployment("some", pods/2, corev1.Toleration{Key: "os", Value: "windows", Effect: corev1.TaintEffectNoSchedule})
 	running := func(want int) {
 		t.Helper()
-		until(t, "pods run", func() error {
+		waitFor(t, "pods run", func() error {
 			l, err := c.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app!=untolerant"})
 			if err != nil {
 				return err
@@ -96,7 +96,7 @@ func TestHollow(t *testing.T) {
 	running(pods / 2)
 	deployment("untolerant", 1)
 	// Taints are looked at before labels, so all of them count.
-	until(t, "the scheduler refuses a pod", func() error {
+	waitFor(t, "the scheduler refuses a pod", func() error {
 		l, err := c.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=untolerant"})
 		if err != nil {
 			return err

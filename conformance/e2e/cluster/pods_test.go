@@ -27,8 +27,8 @@ func upWithPods(t *testing.T, path string) *Cluster {
 	})
 }
 
-// until waits for a condition.
-func until(t *testing.T, what string, f func() error) {
+// waitFor waits for a condition.
+func waitFor(t *testing.T, what string, f func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -67,7 +67,7 @@ func pods(t *testing.T, c *Cluster) {
 	// The API server connects to the pod's own address.
 	ask := func(pod, path, want string) {
 		t.Helper()
-		until(t, path+" of "+pod, func() error {
+		waitFor(t, path+" of "+pod, func() error {
 			b, err := core.RESTClient().Get().AbsPath("/api/v1/namespaces/default/pods", pod+":8080", "proxy", path).DoRaw(t.Context())
 			if err == nil && string(b) != want {
 				err = fmt.Errorf("it says %q, want %q", b, want)
@@ -83,7 +83,7 @@ func pods(t *testing.T, c *Cluster) {
 		if err := core.Pods("default").Delete(t.Context(), pod, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the end of "+pod, func() error {
+		waitFor(t, "the end of "+pod, func() error {
 			if _, err := core.Pods("default").Get(t.Context(), pod, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is still there (error %v)", err)
 			}
@@ -101,7 +101,7 @@ func metrics(t *testing.T, c *Cluster) {
 	}
 	type usage struct{ CPU, Memory resource.Quantity }
 	for path, want := range map[string][]string{"nodes": {"linux1", "win1"}, "namespaces/default/pods": {"linux", "windows"}} {
-		until(t, "the metrics of "+path, func() error {
+		waitFor(t, "the metrics of "+path, func() error {
 			b, err := c.Client.RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/" + path).DoRaw(t.Context())
 			if err != nil {
 				return err

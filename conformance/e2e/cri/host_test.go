@@ -68,8 +68,8 @@ func (h *host) Dial(ctx context.Context, _ string, port uint16) (net.Conn, error
 	return d.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 }
 
-// left is what has not been removed.
-func (h *host) left() (sandboxes, tasks int) {
+// notRemoved is what has not been removed.
+func (h *host) notRemoved() (sandboxes, tasks int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.sandboxes), len(h.tasks)
@@ -200,7 +200,7 @@ func start(t *testing.T, system string, change ...func(*Options)) *bed {
 		if err := b.runtime.Close(); err != nil {
 			t.Error(err)
 		}
-		if s, n := b.host.left(); s+n > 0 {
+		if s, n := b.host.notRemoved(); s+n > 0 {
 			t.Errorf("%d sandboxes and %d containers are left", s, n)
 		}
 	})

@@ -100,9 +100,9 @@ func (a *actors) node(name string) (*v1.Node, error) {
 // homes are the nodes of the ledger's pods.
 var homes = map[string]string{"client": "win1", "neighbour": "win1", "peer": "win2", "linux-client": "linux1", "win-webserver-0": "win1", "win-webserver-1": "win2"}
 
-// of returns the pod that plays a sender or receiver: pod/NAME, or node/NAME for a pod in
+// actorFor returns the pod that plays a sender or receiver: pod/NAME, or node/NAME for a pod in
 // the network of its node.
-func (a *actors) of(ctx context.Context, e *Env, ref string) (*actor, error) {
+func (a *actors) actorFor(ctx context.Context, e *Env, ref string) (*actor, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.locked(ctx, e, ref)
@@ -110,7 +110,7 @@ func (a *actors) of(ctx context.Context, e *Env, ref string) (*actor, error) {
 
 func (a *actors) locked(ctx context.Context, e *Env, ref string) (*actor, error) {
 	old := a.pods[ref]
-	if old != nil && !a.again(ctx, old) {
+	if old != nil && !a.mustRemake(ctx, old) {
 		return old, old.err
 	}
 	x := &actor{tries: 1}
@@ -128,9 +128,9 @@ func (a *actors) locked(ctx context.Context, e *Env, ref string) (*actor, error)
 // with its node. Each time costs the time that pods have to start.
 const actorTries = 3
 
-// again reports whether an actor is to be made again: its pod could not be made or has not
+// mustRemake reports whether an actor is to be made again: its pod could not be made or has not
 // started, for another reason than that the cluster has nothing for it, or it has gone.
-func (a *actors) again(ctx context.Context, x *actor) bool {
+func (a *actors) mustRemake(ctx context.Context, x *actor) bool {
 	var lacks errLacks
 	switch {
 	case x.tries >= actorTries, errors.As(x.err, &lacks), errors.Is(x.err, errNotPulled):
@@ -163,7 +163,7 @@ func (a *actors) start(ctx context.Context, e *Env, ref string, x *actor) error 
 		return err
 	}
 	x.windows, x.container, x.host = osOf(node) == "windows", "shell", kind == "node"
-	pod := on(windowsPod(strings.ReplaceAll(ref, "/", "-")), node)
+	pod := pinToNode(windowsPod(strings.ReplaceAll(ref, "/", "-")), node)
 	pod.Namespace = ns
 	if x.tries > 1 { // the one before may still be there
 		pod.Name += fmt.Sprintf("-%d", x.tries)
@@ -294,7 +294,7 @@ func (a *actors) find(ctx context.Context, e *Env, to, family string) (place, er
 	kind, name, _ := strings.Cut(ref, "/")
 	switch kind {
 	case "pod":
-		x, err := a.of(ctx, e, ref)
+		x, err := a.actorFor(ctx, e, ref)
 		if err != nil {
 			return place{}, err
 		}

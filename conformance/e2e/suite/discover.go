@@ -178,12 +178,12 @@ func (c *Cluster) proxy(ctx context.Context, client kubernetes.Interface) {
 }
 
 // Windows are the nodes with Windows that pods can be put on.
-func (c *Cluster) Windows() []v1.Node { return c.of("windows") }
+func (c *Cluster) Windows() []v1.Node { return c.nodesWithOS("windows") }
 
 // Linux are those with Linux.
-func (c *Cluster) Linux() []v1.Node { return c.of("linux") }
+func (c *Cluster) Linux() []v1.Node { return c.nodesWithOS("linux") }
 
-func (c *Cluster) of(os string) []v1.Node {
+func (c *Cluster) nodesWithOS(os string) []v1.Node {
 	return slices.DeleteFunc(slices.Clone(c.nodes), func(n v1.Node) bool { return osOf(&n) != os || n.Spec.Unschedulable || !ready(&n) })
 }
 

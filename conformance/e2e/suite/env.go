@@ -65,8 +65,8 @@ func windowsPod(name string, command ...string) *v1.Pod {
 	}
 }
 
-// on puts a pod on one node.
-func on(pod *v1.Pod, node *v1.Node) *v1.Pod {
+// pinToNode puts a pod on one node.
+func pinToNode(pod *v1.Pod, node *v1.Node) *v1.Pod {
 	pod.Spec.NodeSelector = map[string]string{v1.LabelHostname: node.Labels[v1.LabelHostname]}
 	if node.Labels[v1.LabelHostname] == "" {
 		pod.Spec.NodeSelector, pod.Spec.NodeName = nil, node.Name

@@ -186,19 +186,19 @@ func quoted(list []string) []string {
 	return out
 }
 
-// in reports whether an entry is about a setting.
-func (d *KnownDifference) in(setting string) bool {
+// appliesTo reports whether an entry is about a setting.
+func (d *KnownDifference) appliesTo(setting string) bool {
 	ok, _ := path.Match(d.Settings, setting)
 	return d.Settings == "" || ok
 }
 
-// why is the reason for what came out of a check, "" where none is known.
-func (k *Known) why(s *Spec, setting, got string) string {
+// reasonFor is the reason for what came out of a check, "" where none is known.
+func (k *Known) reasonFor(s *Spec, setting, got string) string {
 	if k == nil {
 		return ""
 	}
 	for i := range k.Differences {
-		if d := &k.Differences[i]; d.Claim == s.Claim.ID && d.Check == s.What && d.Got == got && d.in(setting) {
+		if d := &k.Differences[i]; d.Claim == s.Claim.ID && d.Check == s.What && d.Got == got && d.appliesTo(setting) {
 			return d.Why
 		}
 	}

@@ -140,5 +140,5 @@ func WriteMerged(out string, doc *result.Document) error {
 	if err != nil {
 		return err
 	}
-	return whole(filepath.Join(out, "report.html"), func(f *os.File) error { _, err := f.Write(page); return err })
+	return writeWhole(filepath.Join(out, "report.html"), func(f *os.File) error { _, err := f.Write(page); return err })
 }

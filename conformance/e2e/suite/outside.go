@@ -36,7 +36,7 @@ const connectTimeout = 5 * time.Second
 // sender returns how the sender of a flow makes one attempt. The error says why it cannot.
 func (a *actors) sender(ctx context.Context, e *Env, f *claims.Flow) (func(context.Context, place) (seen, error), error) {
 	if !strings.HasPrefix(f.From, "host/") {
-		from, err := a.of(ctx, e, f.From)
+		from, err := a.actorFor(ctx, e, f.From)
 		return func(ctx context.Context, to place) (seen, error) { return a.ask(ctx, e, from, to, f) }, err
 	}
 	d := e.Options.Outside

@@ -20,9 +20,9 @@ const (
 	cannotRun = "code = Unavailable" // of gRPC: what a kubelet says of a runtime that is away
 )
 
-// away reports whether an error says that a part of the cluster could not be reached, so that
+// isUnreachable reports whether an error says that a part of the cluster could not be reached, so that
 // what was asked for has not begun.
-func away(err error) bool {
+func isUnreachable(err error) bool {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		return true
@@ -36,7 +36,7 @@ func away(err error) bool {
 func patiently(ctx context.Context, try func() error) error {
 	for end := time.Now().Add(patience); ; {
 		err := try()
-		if err == nil || !away(err) || time.Now().After(end) {
+		if err == nil || !isUnreachable(err) || time.Now().After(end) {
 			return err
 		}
 		select {

@@ -137,7 +137,7 @@ func followed(pod map[string]any, r *claims.Rule, minor int) map[string]map[stri
 		if minor >= 25 {
 			after := runtime.DeepCopyJSON(pod)
 			_ = unstructured.SetNestedField(after, "windows", "spec", "os", "name")
-			out["with spec.os.name"] = without(after, r.Field)
+			out["with spec.os.name"] = withoutField(after, r.Field)
 		}
 	case strings.HasPrefix(write, "leave spec.os.name out where Pod Security restricted"):
 		after := runtime.DeepCopyJSON(pod)
@@ -148,13 +148,13 @@ func followed(pod map[string]any, r *claims.Rule, minor int) map[string]map[stri
 		if i := strings.Index(field, "."+what+"."); i >= 0 {
 			field = field[:i+1+len(what)] // "remove appArmorProfile", of which the rule looks at the type
 		}
-		out["removed"] = without(runtime.DeepCopyJSON(pod), field)
+		out["removed"] = withoutField(runtime.DeepCopyJSON(pod), field)
 	}
 	return out
 }
 
-// without removes a field, in every container when it is one of containers.
-func without(pod map[string]any, field string) map[string]any {
+// withoutField removes a field, in every container when it is one of containers.
+func withoutField(pod map[string]any, field string) map[string]any {
 	var from func(v any, path []string)
 	from = func(v any, path []string) {
 		m, ok := v.(map[string]any)
@@ -182,7 +182,7 @@ func without(pod map[string]any, field string) map[string]any {
 // TestAdviceOfTheTest: the test above would notice the advice that there was once.
 func TestAdviceOfTheTest(t *testing.T) {
 	pod := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"securityContext": map[string]any{"allowPrivilegeEscalation": false, "privileged": false}}}}}
-	got := fmt.Sprint(without(pod, "spec.containers[*].securityContext.allowPrivilegeEscalation"))
+	got := fmt.Sprint(withoutField(pod, "spec.containers[*].securityContext.allowPrivilegeEscalation"))
 	if want := "map[spec:map[containers:[map[securityContext:map[privileged:false]]]]]"; got != want {
 		t.Errorf("without removes the wrong field: %s, and not %s", got, want)
 	}

@@ -207,7 +207,7 @@ func (a *actors) resolve(ctx context.Context, e *Env, r *claims.Resolve) (seen, 
 	if r.Tool == "nslookup" || r.Tool == "Resolve-DnsName" {
 		return a.withTool(ctx, e, r.Tool, name)
 	}
-	from, err := a.of(ctx, e, r.From)
+	from, err := a.actorFor(ctx, e, r.From)
 	if err != nil {
 		return seen{}, err
 	}
@@ -278,7 +278,7 @@ func (a *actors) serverCore(ctx context.Context, e *Env) (*actor, error) {
 	if err != nil {
 		return nil, err
 	}
-	pod := on(windowsPod("server-core"), node)
+	pod := pinToNode(windowsPod("server-core"), node)
 	pod.Namespace = ns
 	pod.Spec.Containers[0].Image, pod.Spec.Containers[0].Args = image, nil
 	pod.Spec.Containers[0].Command = []string{"cmd.exe", "/c", "ping -n 86400 127.0.0.1 >NUL"}

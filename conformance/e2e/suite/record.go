@@ -69,8 +69,8 @@ func (r *recorder) add(s *Spec, k result.Check) {
 	}
 }
 
-// after takes Ginkgo's report on a spec: one without a result could not be tried.
-func (r *recorder) after(report ginkgo.SpecReport) {
+// takeReport takes Ginkgo's report on a spec: one without a result could not be tried.
+func (r *recorder) takeReport(report ginkgo.SpecReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.specs[report.LeafNodeText]
@@ -90,7 +90,7 @@ func (r *recorder) after(report ginkgo.SpecReport) {
 		r.setting.Cluster.NotTried = append(r.setting.Cluster.NotTried, result.NotTried{Claim: s.Claim.ID, What: s.What, Why: oneLine(why), MaySkip: r.o.Known.maySkip(s.Claim.ID)})
 	case report.Failed():
 		k := result.Check{Level: result.Cluster, What: s.What, Expect: s.Documented(r.targets).Expect,
-			Got: "error", Summary: oneLine(r.reason(report)), Command: "winlab-e2e --claims " + s.Claim.ID, Known: r.o.Known.why(s, r.setting.ID, "error")}
+			Got: "error", Summary: oneLine(r.reason(report)), Command: "winlab-e2e --claims " + s.Claim.ID, Known: r.o.Known.reasonFor(s, r.setting.ID, "error")}
 		if k.Known == "" {
 			r.failed++
 		} else {
@@ -198,7 +198,7 @@ func (r *recorder) notSo() (all []string) {
 		}
 	}
 	for _, d := range r.o.Known.Differences {
-		if !d.in(r.setting.ID) {
+		if !d.appliesTo(r.setting.ID) {
 			continue
 		}
 		for _, k := range r.checks[d.Claim] {
@@ -308,11 +308,11 @@ func (r *recorder) write(report *ginkgo.Report) error {
 	if !r.o.Sonobuoy {
 		return nil
 	}
-	return whole(filepath.Join(r.o.Out, "sonobuoy_results.yaml"), func(f *os.File) error { return writeSonobuoy(f, doc) })
+	return writeWhole(filepath.Join(r.o.Out, "sonobuoy_results.yaml"), func(f *os.File) error { return writeSonobuoy(f, doc) })
 }
 
-// whole writes a file beside its place and moves it there.
-func whole(name string, write func(*os.File) error) error {
+// writeWhole writes a file beside its place and moves it there.
+func writeWhole(name string, write func(*os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {
 		return err

@@ -116,7 +116,7 @@ func configure(kubeconfig string, specs []Spec) (err error) {
 
 // frame registers what is around all specs.
 func (r *runner) frame() {
-	ginkgo.ReportAfterEach(func(report ginkgo.SpecReport) { r.record.after(report) })
+	ginkgo.ReportAfterEach(func(report ginkgo.SpecReport) { r.record.takeReport(report) })
 	ginkgo.AfterSuite(func(ctx context.Context) { framework.ExpectNoError(r.actors.remove(ctx)) }, ginkgo.NodeTimeout(2*time.Minute))
 	ginkgo.ReportAfterSuite("results", func(report ginkgo.Report) { r.record.end(report) })
 }
@@ -228,7 +228,7 @@ func (r *runner) register(s *Spec) {
 			framework.ExpectNoError(err)
 			k, err := r.attempt(ctx, &Env{Framework: f, C: r.c, Options: r.o}, s)
 			framework.ExpectNoError(err)
-			k.Known = r.o.Known.why(s, r.record.setting.ID, k.Got)
+			k.Known = r.o.Known.reasonFor(s, r.record.setting.ID, k.Got)
 			r.record.add(s, k)
 			if !k.Pass && k.Known != "" {
 				ginkgo.AddReportEntry("a known difference", k.Known, ginkgo.ReportEntryVisibilityFailureOrVerbose)

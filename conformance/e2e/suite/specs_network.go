@@ -46,7 +46,7 @@ type client struct {
 func (e *Env) windowsClient(ctx context.Context, node *v1.Node) (*client, error) {
 	pod := windowsPod("client", "pause")
 	if node != nil {
-		pod = on(pod, node)
+		pod = pinToNode(pod, node)
 	}
 	p, err := e.run(ctx, pod)
 	if err != nil {
@@ -62,7 +62,7 @@ func (e *Env) linuxNodeClient(ctx context.Context) (*client, error) {
 	if len(nodes) == 0 {
 		skip("needs a Linux node, to ask from outside of the Windows nodes")
 	}
-	pod := on(windowsPod("from-linux", "pause"), &nodes[0])
+	pod := pinToNode(windowsPod("from-linux", "pause"), &nodes[0])
 	pod.Spec.HostNetwork, pod.Spec.Tolerations = true, []v1.Toleration{{Operator: v1.TolerationOpExists}}
 	p, err := e.run(ctx, pod)
 	if err != nil {
@@ -131,7 +131,7 @@ func urlOf(host string, port int32, path string) string {
 func webPod(name, app string, node *v1.Node) *v1.Pod {
 	pod := windowsPod(name, "netexec", "--http-port=80")
 	if node != nil {
-		pod = on(pod, node)
+		pod = pinToNode(pod, node)
 	}
 	pod.Labels = map[string]string{"app": app}
 	pod.Spec.Containers[0].ReadinessProbe = listens(80)
@@ -375,7 +375,7 @@ func hostPort(ctx context.Context, e *Env) error {
 
 func hostNetwork(ctx context.Context, e *Env) error {
 	node := &e.needWindows(1)[0]
-	pod := on(windowsPod("in-the-nodes-network", "pause"), node)
+	pod := pinToNode(windowsPod("in-the-nodes-network", "pause"), node)
 	pod.Spec.HostNetwork = true
 	p, err := e.create(ctx, pod)
 	if err != nil {

@@ -47,13 +47,13 @@ func readOnly(ctx context.Context, e *Env) error {
 
 func containerPaths(ctx context.Context, e *Env) error {
 	node := &e.needWindows(1)[0]
-	host := on(windowsPod("host"), node)
+	host := pinToNode(windowsPod("host"), node)
 	asHost(&host.Spec)
 	h, err := e.run(ctx, host)
 	if err != nil {
 		skip("the node can only be looked at from a HostProcess container: %v", err)
 	}
-	p, err := e.run(ctx, on(windowsPod("inside", "pause"), node))
+	p, err := e.run(ctx, pinToNode(windowsPod("inside", "pause"), node))
 	if err != nil {
 		return orSkip(err)
 	}
@@ -79,11 +79,11 @@ func mountsHost(name, path string, kind v1.HostPathType, at string) *v1.Pod {
 func hostPath(ctx context.Context, e *Env) error {
 	node := &e.needWindows(1)[0]
 	folder := `C:\Windows\Temp\` + e.ns()
-	first, err := e.run(ctx, on(mountsHost("writes", folder, v1.HostPathDirectoryOrCreate, `C:\host`), node))
+	first, err := e.run(ctx, pinToNode(mountsHost("writes", folder, v1.HostPathDirectoryOrCreate, `C:\host`), node))
 	if err != nil {
 		return orSkip(err)
 	}
-	second, err := e.run(ctx, on(mountsHost("reads", folder, v1.HostPathDirectoryOrCreate, `C:\other`), node))
+	second, err := e.run(ctx, pinToNode(mountsHost("reads", folder, v1.HostPathDirectoryOrCreate, `C:\other`), node))
 	if err != nil {
 		return orSkip(err)
 	}

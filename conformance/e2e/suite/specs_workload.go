@@ -67,7 +67,7 @@ func preemption(ctx context.Context, e *Env) error {
 	must(node, patch(ctx, "1"))
 	e.CleanupCtx(func(ctx context.Context) { _ = patch(ctx, "0") })
 	asks := func(name string) *v1.Pod {
-		pod := on(windowsPod(name, "pause"), node)
+		pod := pinToNode(windowsPod(name, "pause"), node)
 		list := v1.ResourceList{scarce: resource.MustParse("1")}
 		pod.Spec.Containers[0].Resources = v1.ResourceRequirements{Limits: list, Requests: list}
 		return pod

@@ -440,16 +440,16 @@ func TestKnown(t *testing.T) {
 			for i := range some {
 				s := &some[i]
 				if s.Claim.ID == "port-forward" && !c.tried {
-					r.after(types.SpecReport{LeafNodeText: s.Name, State: types.SpecStateSkipped, Failure: types.Failure{Message: "no"}})
+					r.takeReport(types.SpecReport{LeafNodeText: s.Name, State: types.SpecStateSkipped, Failure: types.Failure{Message: "no"}})
 					continue
 				}
 				check := result.Check{Level: result.Cluster, What: s.What, Expect: claims.Works, Got: claims.Works, Pass: true}
 				if s.Claim.ID == "controller-job" && c.job == claims.Fails {
 					check.Got, check.Pass = c.job, false
 				}
-				check.Known = k.why(s, r.setting.ID, check.Got)
+				check.Known = k.reasonFor(s, r.setting.ID, check.Got)
 				r.add(s, check)
-				r.after(types.SpecReport{LeafNodeText: s.Name, State: types.SpecStatePassed})
+				r.takeReport(types.SpecReport{LeafNodeText: s.Name, State: types.SpecStatePassed})
 			}
 			o := r.outcome()
 			if o.Failed != c.failed || len(o.Unshown) > 0 || !strings.Contains(strings.Join(o.NotSo, "\n"), c.notSo) || len(o.NotSo) > 0 != (c.notSo != "") {

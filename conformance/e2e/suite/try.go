@@ -106,7 +106,7 @@ func (r *runner) tryOut(ctx context.Context, e *Env, s *Spec) (result.Check, err
 	case InGo:
 		k.Got = claims.Works
 		if why := s.try(ctx, e); why != nil {
-			if ctx.Err() != nil || away(why) || errors.Is(why, errNotPulled) || errors.Is(why, errNotScheduled) {
+			if ctx.Err() != nil || isUnreachable(why) || errors.Is(why, errNotPulled) || errors.Is(why, errNotScheduled) {
 				err = why // of the cluster, and not of the claim
 				break
 			}
@@ -183,7 +183,7 @@ func (r *runner) addressesOf(ctx context.Context, e *Env, ref string) ([]string,
 		}
 		return all, nil
 	}
-	x, err := r.actors.of(ctx, e, ref)
+	x, err := r.actors.actorFor(ctx, e, ref)
 	if err != nil {
 		return nil, err
 	}

@@ -138,7 +138,7 @@ func (o *seen) judge(x *comparison, f *doc.Flow, t *trace.Trace) {
 	var best *way
 	agree := make([]bool, len(t.Paths))
 	for i := range t.Paths {
-		w := o.along(f, &t.Paths[i])
+		w := o.compareWithPath(f, &t.Paths[i])
 		agree[i] = w.wrong == 0
 		if best == nil || w.wrong < best.wrong || w.wrong == best.wrong && w.found > best.found {
 			best = w

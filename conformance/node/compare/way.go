@@ -83,8 +83,8 @@ func (w *way) differs(why string) {
 	}
 }
 
-// along compares what was seen with one path.
-func (o *seen) along(f *doc.Flow, p *trace.Path) *way {
+// compareWithPath compares what was seen with one path.
+func (o *seen) compareWithPath(f *doc.Flow, p *trace.Path) *way {
 	w := &way{path: p}
 	all := hops(p)
 	if len(all) > 0 && p.Verdict == trace.Unknown {
@@ -140,7 +140,7 @@ func (o *seen) sameEnd(s *sighting, leg trace.Leg, all []*hop) bool {
 		return false
 	}
 	last := all[len(all)-1]
-	return last.leg == leg && last.node == s.node && o.same(leg, s, last)
+	return last.leg == leg && last.node == s.node && o.isSamePacket(leg, s, last)
 }
 
 // leg compares the forms of the request or of the reply, node by node.
@@ -189,7 +189,7 @@ func (o *seen) node(w *way, leg trace.Leg, model []*hop, list []*sighting) {
 	}
 	for _, s := range list {
 		i := at
-		for i < len(model) && !o.same(leg, s, model[i]) {
+		for i < len(model) && !o.isSamePacket(leg, s, model[i]) {
 			i++
 		}
 		if i == len(model) && w.ends(leg, model, hit) {
@@ -234,8 +234,8 @@ func (w *way) ends(leg trace.Leg, model []*hop, hit int) bool {
 	return model[len(model)-1] == w.end && hit == len(model)-1
 }
 
-// same reports whether a sighting is a packet of the model in a form.
-func (o *seen) same(leg trace.Leg, s *sighting, h *hop) bool {
+// isSamePacket reports whether a sighting is a packet of the model in a form.
+func (o *seen) isSamePacket(leg trace.Leg, s *sighting, h *hop) bool {
 	return o.sameForm(leg, s, h.form) && (s.srcMAC == "" || len(h.macs) == 0 || slices.Contains(h.macs, macs(s.srcMAC, s.dstMAC)))
 }
 

@@ -193,8 +193,8 @@ func edit(s state, doc int, old, with string, times int) bool {
 	return true
 }
 
-// without takes out the objects of win1 whose JSON has a text.
-func without(s state, doc int, text string) bool {
+// removeObjectsWith takes out the objects of win1 whose JSON has a text.
+func removeObjectsWith(s state, doc int, text string) bool {
 	var rest []object
 	for _, o := range s.nodes["win1"][doc] {
 		if data, _ := json.Marshal(o); !strings.Contains(string(data), text) {
@@ -239,8 +239,8 @@ func (s state) copyOf(t *testing.T) state {
 	return c
 }
 
-// of is an object of Kubernetes by its kind and name, nil for none.
-func (s state) of(kind, name string) object {
+// kubeObject is an object of Kubernetes by its kind and name, nil for none.
+func (s state) kubeObject(kind, name string) object {
 	for _, o := range s.objects {
 		if o["kind"] == kind && o["metadata"].(object)["name"] == name {
 			return o
@@ -251,14 +251,16 @@ func (s state) of(kind, name string) object {
 
 // addressOf is the IPv4 address of a pod, "" for one that is not there.
 func (s state) addressOf(pod string) string {
-	if o := s.of("Pod", pod); o != nil {
+	if o := s.kubeObject("Pod", pod); o != nil {
 		return o["status"].(object)["podIP"].(string)
 	}
 	return ""
 }
 
-// other is an address that nobody has, in the network of another one.
-func other(address string) string { return address[:strings.LastIndex(address, ".")] + ".77" }
+// unusedAddressNear is an address that nobody has, in the network of another one.
+func unusedAddressNear(address string) string {
+	return address[:strings.LastIndex(address, ".")] + ".77"
+}
 
 // withoutFirstException takes the first range out of each list of exceptions of win1's endpoints.
 func withoutFirstException(s state) bool {
@@ -291,8 +293,8 @@ const (
 
 // everywhere are faults of each design that has what they need; the rest are of one.
 var everywhere = []fault{
-	{"a Service's load balancer is gone", func(s *state) bool { return without(*s, balancers, `"`+vip+`"`) }, "load-balancer-missing"},
-	{"all load balancers but one are gone", func(s *state) bool { return without(*s, balancers, `"10.96.0.5`) }, "load-balancer-missing"},
+	{"a Service's load balancer is gone", func(s *state) bool { return removeObjectsWith(*s, balancers, `"`+vip+`"`) }, "load-balancer-missing"},
+	{"all load balancers but one are gone", func(s *state) bool { return removeObjectsWith(*s, balancers, `"10.96.0.5`) }, "load-balancer-missing"},
 	{"a pod of the Service is gone, its backend is not", func(s *state) bool { return withoutPod(s, webserver+"-0") }, "load-balancer-backends endpoint-without-pod"},
 	{"a load balancer names an endpoint that is gone", func(s *state) bool {
 		if len(s.nodes["win1"][balancers]) < 2 {
@@ -305,36 +307,36 @@ var everywhere = []fault{
 	{"a load balancer is for another protocol", func(s *state) bool { return edit(*s, balancers, `"Protocol":6`, `"Protocol":17`, -1) }, "load-balancer-missing"},
 	{"a load balancer sends to another port", func(s *state) bool { return edit(*s, balancers, `"InternalPort":80,`, `"InternalPort":8099,`, -1) }, "load-balancer-port"},
 	{"a backend is not ready any more", func(s *state) bool {
-		o := s.of("Pod", webserver+"-0")
+		o := s.kubeObject("Pod", webserver+"-0")
 		o["status"].(object)["conditions"] = []any{object{"type": "Ready", "status": "False"}}
 		return len(s.nodes["win1"][balancers]) > 0
 	}, "load-balancer-backends"},
 	{"the Service has another address", func(s *state) bool {
-		spec := s.of("Service", webserver)["spec"].(object)
+		spec := s.kubeObject("Service", webserver)["spec"].(object)
 		if spec["clusterIP"] != vip || len(s.nodes["win1"][balancers]) == 0 {
 			return false
 		}
 		spec["clusterIP"], spec["clusterIPs"] = "10.96.0.99", []any{"10.96.0.99"}
 		return true
 	}, "load-balancer-missing"},
-	{"a pod's endpoint is gone", func(s *state) bool { return without(*s, endpoints, `"Name":"neighbour`) }, "pod-without-endpoint"},
+	{"a pod's endpoint is gone", func(s *state) bool { return removeObjectsWith(*s, endpoints, `"Name":"neighbour`) }, "pod-without-endpoint"},
 	{"an endpoint has another pod's old address", func(s *state) bool {
 		a := s.addressOf("neighbour")
-		return edit(*s, endpoints, `"`+a+`"`, `"`+other(a)+`"`, 1)
+		return edit(*s, endpoints, `"`+a+`"`, `"`+unusedAddressNear(a)+`"`, 1)
 	}, "pod-without-endpoint endpoint-without-pod"},
 	{"a pod is on another node", func(s *state) bool {
-		s.of("Pod", "neighbour")["spec"].(object)["nodeName"] = "win2"
+		s.kubeObject("Pod", "neighbour")["spec"].(object)["nodeName"] = "win2"
 		return true
 	}, "pod-without-endpoint"},
 	{"a pod has come back with another address", func(s *state) bool {
-		o := s.of("Pod", "neighbour")["status"].(object)
-		o["podIP"], o["podIPs"] = other(o["podIP"].(string)), nil
+		o := s.kubeObject("Pod", "neighbour")["status"].(object)
+		o["podIP"], o["podIPs"] = unusedAddressNear(o["podIP"].(string)), nil
 		return true
 	}, "pod-without-endpoint endpoint-without-pod"},
 	{"all endpoints of pods are gone", func(s *state) bool {
 		gone := false
 		for _, name := range []string{"neighbour", "client", webserver} {
-			gone = without(*s, endpoints, `"Name":"`+name) || gone
+			gone = removeObjectsWith(*s, endpoints, `"Name":"`+name) || gone
 		}
 		return gone
 	}, "pod-without-endpoint"},
@@ -354,7 +356,7 @@ var notFound = map[string]string{}
 
 var planted = map[string][]fault{
 	"l2bridge-flannel-host-gw": {
-		{"the route to the other node's pods is gone", func(s *state) bool { return without(*s, routes, `"10.244.2.0/24"`) }, packetDies + " route-to-pods"},
+		{"the route to the other node's pods is gone", func(s *state) bool { return removeObjectsWith(*s, routes, `"10.244.2.0/24"`) }, packetDies + " route-to-pods"},
 		{"the route to the other node's pods leads to a third machine", func(s *state) bool {
 			return edit(*s, routes, `"NextHop":"192.168.1.12"`, `"NextHop":"192.168.1.10"`, 1)
 		}, packetDies + " route-to-pods"},
@@ -383,7 +385,7 @@ var planted = map[string][]fault{
 	},
 	"../plugins/l2bridge-azure-cni-overlay": nil, "../plugins/l2bridge-vpc-bridge": nil,
 	"../plugins/l2bridge-calico-bgp": {
-		{"the route to the other node's block is gone", func(s *state) bool { return without(*s, routes, `"10.244.2.0/24"`) }, "route-to-pods"},
+		{"the route to the other node's block is gone", func(s *state) bool { return removeObjectsWith(*s, routes, `"10.244.2.0/24"`) }, "route-to-pods"},
 		{"the route to the other node's block leads to a third machine", func(s *state) bool {
 			return edit(*s, routes, `"NextHop":"192.168.1.12"`, `"NextHop":"192.168.1.10"`, 1)
 		}, "route-to-pods"},

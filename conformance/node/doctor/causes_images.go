@@ -96,7 +96,7 @@ func pauseImage(x *nodeFacts) look {
 		}
 		evidence := []observed.Place{image.Place, place}
 		for _, p := range x.n.Pods {
-			if p.Status == "ContainerCreating" && x.here(p) {
+			if p.Status == "ContainerCreating" && x.runsHere(p) {
 				evidence = append(evidence, p.Place)
 				break
 			}
@@ -126,8 +126,8 @@ func pauseImage(x *nodeFacts) look {
 	return out
 }
 
-// here reports whether a pod is on this node.
-func (x *nodeFacts) here(p observed.Pod) bool {
+// runsHere reports whether a pod is on this node.
+func (x *nodeFacts) runsHere(p observed.Pod) bool {
 	return p.Node == "" || x.me == nil || p.Node == x.me.Name
 }
 
@@ -137,7 +137,7 @@ func imageBuild(x *nodeFacts) look {
 	for _, s := range others {
 		evidence := []observed.Place{s.Place}
 		for _, p := range x.n.Pods {
-			if (p.Status == "ErrImagePull" || p.Status == "ImagePullBackOff") && x.here(p) {
+			if (p.Status == "ErrImagePull" || p.Status == "ImagePullBackOff") && x.runsHere(p) {
 				evidence = append(evidence, p.Place)
 				break
 			}

@@ -191,7 +191,7 @@ func (x *nodeFacts) ofPods(e observed.Endpoint) bool {
 func nodePortFromNode(x *nodeFacts) look {
 	var out look
 	for _, t := range x.n.Trials {
-		if t.OK || t.Port < 30000 || t.Port > 32767 || !x.fromNode(t) || !x.mine(t.Address) && !t.Address.IsLoopback() && !strings.EqualFold(t.Host, "localhost") {
+		if t.OK || t.Port < 30000 || t.Port > 32767 || !x.fromNode(t) || !x.hasAddress(t.Address) && !t.Address.IsLoopback() && !strings.EqualFold(t.Host, "localhost") {
 			continue
 		}
 		h := hit{says: fmt.Sprintf("the node asked its own address at the NodePort %d; from the node itself that is a limit of the platform", t.Port), evidence: []observed.Place{t.Place}}

@@ -191,14 +191,14 @@ func (x *nodeFacts) failedPodTrials() []observed.Trial {
 
 func (x *nodeFacts) fromPod(t observed.Trial) bool {
 	if t.Source.IsValid() {
-		return x.inSubnet(t.Source) && !x.mine(t.Source) || x.cluster.contains(t.Source) && !x.mine(t.Source)
+		return x.inSubnet(t.Source) && !x.hasAddress(t.Source) || x.cluster.contains(t.Source) && !x.hasAddress(t.Source)
 	}
 	return t.From == "pod"
 }
 
 func (x *nodeFacts) fromNode(t observed.Trial) bool {
 	if t.Source.IsValid() {
-		return x.mine(t.Source)
+		return x.hasAddress(t.Source)
 	}
 	return t.From == "node"
 }

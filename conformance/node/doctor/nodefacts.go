@@ -64,7 +64,7 @@ func (x *nodeFacts) findMe() *observed.Machine {
 	}
 	for i := range x.n.Machines {
 		m := &x.n.Machines[i]
-		if slices.ContainsFunc(m.Addresses, x.mine) {
+		if slices.ContainsFunc(m.Addresses, x.hasAddress) {
 			return x.fullest(m)
 		}
 	}
@@ -106,8 +106,8 @@ func (x *nodeFacts) fullest(m *observed.Machine) *observed.Machine {
 	return &out
 }
 
-// mine reports whether an adapter of the node has the address.
-func (x *nodeFacts) mine(a netip.Addr) bool {
+// hasAddress reports whether an adapter of the node has the address.
+func (x *nodeFacts) hasAddress(a netip.Addr) bool {
 	for _, ad := range x.n.Adapters {
 		if ad.VM == "" && slices.ContainsFunc(ad.Addresses, func(p netip.Prefix) bool { return p.Addr() == a }) {
 			return true

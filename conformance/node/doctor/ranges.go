@@ -208,5 +208,5 @@ func covers(list []known, p netip.Prefix) bool {
 // far as they are known, and not on the node's own network.
 func (x *nodeFacts) outside(a netip.Addr) bool {
 	return a.IsValid() && !a.IsLoopback() && !a.IsLinkLocalUnicast() && !x.cluster.contains(a) && !x.service.contains(a) &&
-		!x.subnet.contains(a) && !x.management.contains(a) && !x.mine(a)
+		!x.subnet.contains(a) && !x.management.contains(a) && !x.hasAddress(a)
 }

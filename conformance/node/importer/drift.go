@@ -99,7 +99,7 @@ func (im *importing) drift(n *labNode) {
 		add(Drift{ID: NoEndpoint, Moving: moving, File: p.at.File, Line: p.at.Line, Kubernetes: fmt.Sprintf("pod %s/%s has %s on %s (%s:%d)", p.Namespace, p.Name, a, n.name, p.at.File, p.at.Line),
 			HNS: "no endpoint has " + a.String(), Means: means})
 	}
-	own := n.got.own()
+	own := n.got.hostAddresses()
 	for _, a := range sortedAddrs(local) {
 		if pods[a] == nil && !own[a] {
 			d := Drift{ID: LeftOver, Kubernetes: "no pod that runs has " + a.String(), HNS: fmt.Sprintf("endpoint %s has it%s", comment(local[a].Name), place(local[a])),
@@ -128,9 +128,9 @@ func running(p *kubePod) bool {
 	return p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
-// own are the addresses of the host's own interfaces, of endpoints that are its interfaces
+// hostAddresses are the addresses of the host's own interfaces, of endpoints that are its interfaces
 // ("vEthernet (cbr0_ep)"), and the source addresses of load balancers.
-func (c *collected) own() map[netip.Addr]bool {
+func (c *collected) hostAddresses() map[netip.Addr]bool {
 	own := map[netip.Addr]bool{}
 	interfaces := map[string]bool{}
 	for _, r := range c.dump.Routes {

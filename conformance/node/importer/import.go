@@ -106,7 +106,7 @@ func Import(ctx context.Context, b *bundle.Bundle, name string, ref, beside func
 		return nil, err
 	}
 	if len(im.nodes) == 0 && len(im.kube) == 0 {
-		return nil, fmt.Errorf("%s has neither objects of HNS nor nodes of Kubernetes; take it with winlab.exe collect on a node, or give the output of: kubectl get nodes,pods,services,endpointslices -A -o json%s", b.Path, im.there())
+		return nil, fmt.Errorf("%s has neither objects of HNS nor nodes of Kubernetes; take it with winlab.exe collect on a node, or give the output of: kubectl get nodes,pods,services,endpointslices -A -o json%s", b.Path, im.describeUnusable())
 	}
 	return im.r, im.lab(name)
 }

@@ -77,7 +77,7 @@ func (im *importing) lab(name string) error {
 	im.sorted()
 	nodes := im.labNodes()
 	if len(nodes) == 0 {
-		return fmt.Errorf("%s has no node that can be imported: %s%s", im.b.Path, strings.Join(im.r.LeftOut, "; "), im.there())
+		return fmt.Errorf("%s has no node that can be imported: %s%s", im.b.Path, strings.Join(im.r.LeftOut, "; "), im.describeUnusable())
 	}
 	s := newTree()
 	im.version(s, nodes)

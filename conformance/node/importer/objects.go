@@ -54,7 +54,7 @@ type lines struct {
 	n    int
 }
 
-func (l *lines) of(offset int64) int {
+func (l *lines) lineOf(offset int64) int {
 	to := min(int(offset), len(l.data))
 	l.n += bytes.Count(l.data[l.at:max(to, l.at)], []byte("\n"))
 	l.at = max(to, l.at)
@@ -90,7 +90,7 @@ func jsonObjects(file string, data []byte) (all []object, found strict.Mistakes)
 			return all, found // a list of something else
 		}
 		begin := dec.InputOffset() - 1
-		line := count.of(begin)
+		line := count.lineOf(begin)
 		var h head
 		plain := true
 		for dec.More() {
@@ -140,7 +140,7 @@ func items(dec *json.Decoder, count *lines, file string, list head) ([]object, e
 		if err := dec.Decode(&v); err != nil {
 			return all, err
 		}
-		line := count.of(dec.InputOffset() - int64(len(v)))
+		line := count.lineOf(dec.InputOffset() - int64(len(v)))
 		var h head
 		if json.Unmarshal(v, &h) != nil {
 			continue

@@ -119,7 +119,7 @@ func (im *importing) endpoints(n *labNode, named map[netip.Addr]bool) []tree {
 	if n.got == nil || n.got.why != "" || n.got.dump == nil {
 		return nil
 	}
-	own := n.got.own()
+	own := n.got.hostAddresses()
 	var list []tree
 	seen := map[string]bool{}
 	for i := range n.got.dump.HNS.Endpoints {

@@ -8,9 +8,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
 
-// there says what a bundle has of which no lab can be made, and what each lacks for it: "" for
+// describeUnusable says what a bundle has of which no lab can be made, and what each lacks for it: "" for
 // nothing. It goes behind an error.
-func (im *importing) there() string {
+func (im *importing) describeUnusable() string {
 	var all, nothing []string
 	for _, f := range im.b.Files {
 		shown := comment(im.b.Shown(f))

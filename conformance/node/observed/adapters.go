@@ -19,7 +19,7 @@ func (r *reader) ipconfig(l dump.Lines) {
 	for _, a := range all {
 		r.node.Adapters = append(r.node.Adapters, Adapter{Adapter: a})
 	}
-	r.as(ListAdapters)
+	r.addKind(ListAdapters)
 }
 
 // adapter takes what Get-NetAdapter, Get-NetIPAddress and, on a hypervisor,
@@ -27,7 +27,7 @@ func (r *reader) ipconfig(l dump.Lines) {
 func (r *reader) adapter(o *yaml.Node) bool {
 	x, known := dump.AdapterOf(o)
 	a := Adapter{Adapter: x}
-	a.Place = r.at(o.Line)
+	a.Place = r.placeOf(o.Line)
 	switch {
 	case dump.Has(o, "VMName") && (dump.Has(o, "MacAddressSpoofing") || dump.Has(o, "SwitchName")):
 		a.VM, a.Spoofing = dump.Str(o, "VMName"), dump.Str(o, "MacAddressSpoofing")
@@ -40,17 +40,17 @@ func (r *reader) adapter(o *yaml.Node) bool {
 			a.Spoofing = "Off"
 		}
 		if c := dump.Child(o, "MacAddressSpoofing"); c != nil {
-			a.Place = r.at(c.Line)
+			a.Place = r.placeOf(c.Line)
 		}
 		r.node.list(listVMAdapters, a.Place)
-		r.as(listVMAdapters)
+		r.addKind(listVMAdapters)
 	case !known:
 		return false
 	case len(a.Addresses) > 0 || dump.Has(o, "IPAddress"):
-		r.as("addresses")
+		r.addKind("addresses")
 	default:
 		r.node.list(ListAdapters, a.Place)
-		r.as(ListAdapters)
+		r.addKind(ListAdapters)
 	}
 	r.node.Adapters = append(r.node.Adapters, a)
 	return true

@@ -30,7 +30,7 @@ func (r *reader) conf(name string, data []byte) (recognised bool) {
 		r.subject(s)
 	}
 	if len(subjects) > 0 || len(mistakes) > 0 {
-		r.as(listConf)
+		r.addKind(listConf)
 	}
 	r.node.Mistakes = append(r.node.Mistakes, mistakes...)
 	return recognised && len(subjects)+len(mistakes) > 0
@@ -68,7 +68,7 @@ func (r *reader) commandLine(text string, line int) {
 		if componentOf(s.On) {
 			shift(s.Root, line-1, 0)
 			r.subject(s)
-			r.as("command lines")
+			r.addKind("command lines")
 		}
 	}
 }
@@ -94,31 +94,31 @@ func (r *reader) sourceVIP(o *yaml.Node) bool {
 		// An error of a CNI plugin (containernetworking/cni pkg/types Error): no address was given.
 		r.node.Mistakes = append(r.node.Mistakes, strict.Mistake{File: r.file, Line: o.Line, Column: 1,
 			Message: "the plugin that gives the source VIP answered with an error, so kube-proxy has none: " + dump.Str(o, "msg")})
-		r.as(listSourceVIP)
+		r.addKind(listSourceVIP)
 		return true
 	}
 	if !dump.Has(o, "cniVersion") || dump.Child(o, "type", "plugins") != nil {
 		return false
 	}
-	v := SourceVIP{Place: r.at(o.Line)}
+	v := SourceVIP{Place: r.placeOf(o.Line)}
 	if ip4 := dump.Child(o, "ip4"); ip4 != nil {
 		v.Address = dump.Prefix(dump.Str(ip4, "ip"))
-		v.Place = r.at(line(dump.Child(ip4, "ip"), o.Line))
+		v.Place = r.placeOf(line(dump.Child(ip4, "ip"), o.Line))
 	}
 	for _, ip := range dump.Items(dump.Child(o, "ips")) {
 		v.Address = dump.Prefix(dump.Str(ip, "address"))
-		v.Place = r.at(line(dump.Child(ip, "address"), o.Line))
+		v.Place = r.placeOf(line(dump.Child(ip, "address"), o.Line))
 	}
 	ipam := dump.Child(o, "ipam")
 	for _, set := range dump.Items(dump.Child(ipam, "ranges")) {
 		for _, rng := range dump.Items(set) {
 			v.Subnet = dump.Prefix(dump.Str(rng, "subnet"))
-			v.Place = r.at(line(dump.Child(rng, "subnet"), o.Line))
+			v.Place = r.placeOf(line(dump.Child(rng, "subnet"), o.Line))
 		}
 	}
 	if s := dump.Child(ipam, "subnet"); s != nil {
 		v.Subnet = dump.Prefix(s.Value)
-		v.Place = r.at(s.Line)
+		v.Place = r.placeOf(s.Line)
 	}
 	if !v.Address.IsValid() && !v.Subnet.IsValid() {
 		r.node.Mistakes = append(r.node.Mistakes, strict.Mistake{File: r.file, Line: o.Line, Column: 1,
@@ -127,7 +127,7 @@ func (r *reader) sourceVIP(o *yaml.Node) bool {
 	}
 	r.node.list(listSourceVIP, v.Place)
 	r.node.SourceVIPs = append(r.node.SourceVIPs, v)
-	r.as(listSourceVIP)
+	r.addKind(listSourceVIP)
 	return true
 }
 
@@ -183,7 +183,7 @@ func (r *reader) flagLines(l dump.Lines) {
 func (r *reader) logged(on string, root *yaml.Node) {
 	if on != "" && len(root.Content) > 0 {
 		r.flags = append(r.flags, &subject.Subject{On: on, Name: on, File: r.file, Root: root})
-		r.as("logged flags")
+		r.addKind("logged flags")
 	}
 }
 

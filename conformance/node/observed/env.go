@@ -40,7 +40,7 @@ func (r *reader) variable(v Variable) {
 	}
 	r.node.list(ListVariables, v.Place)
 	r.node.Variables = append(r.node.Variables, v)
-	r.as(ListVariables)
+	r.addKind(ListVariables)
 }
 
 // envTable takes the rows of Get-ChildItem env:, which have a name and a value
@@ -60,7 +60,7 @@ func (r *reader) envTable(rows []*yaml.Node) bool {
 	}
 	for _, o := range rows {
 		if dump.Has(o, "Name", "Value") && len(o.Content) == 4 {
-			r.variable(Variable{dump.Str(o, "Name"), dump.Str(o, "Value"), r.at(o.Line)})
+			r.variable(Variable{dump.Str(o, "Name"), dump.Str(o, "Value"), r.placeOf(o.Line)})
 		}
 	}
 	return true
@@ -78,21 +78,21 @@ func (r *reader) small(l dump.Lines) {
 	for i, text := range l.Text {
 		if m := winhttpForm.FindStringSubmatch(text); m != nil {
 			r.node.WinHTTP = Text{Value: m[1], Place: l.Place(i)}
-			r.as("WinHTTP proxy")
+			r.addKind("WinHTTP proxy")
 		}
 		if strings.Contains(text, "Direct access (no proxy server)") {
 			r.node.WinHTTP = Text{Value: "direct", Place: l.Place(i)}
-			r.as("WinHTTP proxy")
+			r.addKind("WinHTTP proxy")
 		}
 		if r.node.Build.Value == "" && strings.Contains(text, "10.0.") {
 			if m := buildForm.FindStringSubmatch(text); m != nil && dump.HasAny(text, "OS Version:", "Microsoft Windows [Version", "Microsoft Windows NT") {
 				r.node.Build = Text{Value: m[1], Place: l.Place(i)}
-				r.as("the build of Windows")
+				r.addKind("the build of Windows")
 			}
 		}
 		if m := sandboxForm.FindStringSubmatch(text); m != nil {
 			r.node.Pause = append(r.node.Pause, Text{Value: m[1], Place: l.Place(i)})
-			r.as("containerd's configuration")
+			r.addKind("containerd's configuration")
 		}
 	}
 }
@@ -110,8 +110,8 @@ func (r *reader) hostObject(o *yaml.Node) bool {
 		return false
 	}
 	if r.node.Build.Value == "" {
-		r.node.Build = Text{Value: v, Place: r.at(o.Line)}
+		r.node.Build = Text{Value: v, Place: r.placeOf(o.Line)}
 	}
-	r.as("the build of Windows")
+	r.addKind("the build of Windows")
 	return true
 }

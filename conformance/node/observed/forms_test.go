@@ -12,7 +12,7 @@ import (
 // TestListForm reads Get-HnsEndpoint as PowerShell prints it by default, with
 // wrapped values, objects inside of objects, and the dots after four entries.
 func TestListForm(t *testing.T) {
-	n := one("x", `
+	n := readOneFile("x", `
 
 ID                 : c9385412-bdef-49f5-88b0-c9d484ef6716
 Name               : 4a625a2b_Calico
@@ -53,7 +53,7 @@ Policies           : {@{PA=10.156.233.219; Type=PA}}
 
 // TestHCN reads version 2 of the schema.
 func TestHCN(t *testing.T) {
-	n := one("x", `{"ID":"A","Name":"azure","Type":"L2Bridge","Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"10.240.0.0/16"}]}],"SchemaVersion":{"Major":2,"Minor":0},
+	n := readOneFile("x", `{"ID":"A","Name":"azure","Type":"L2Bridge","Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"10.240.0.0/16"}]}],"SchemaVersion":{"Major":2,"Minor":0},
 "Policies":[{"Type":"NetAdapterName","Settings":{"NetworkAdapterName":"Ethernet 2"}}]}
 {"ID":"B","Name":"web","HostComputeNetwork":"A","IpConfigurations":[{"IpAddress":"10.240.0.7","PrefixLength":16}],"Flags":0,
 "Policies":[{"Type":"OutBoundNAT","Settings":{"Exceptions":["10.240.0.0/16","10.0.0.0/16"]}}]}
@@ -68,7 +68,7 @@ func TestHCN(t *testing.T) {
 }
 
 func TestHnsdiag(t *testing.T) {
-	sections := one("x", `Networks:
+	sections := readOneFile("x", `Networks:
 Name             ID
 nat              B5083512-BE1D-4326-B58F-56CA5154E8D5
 vxlan0           705B6B4D-E2F2-421A-B31B-E3C5E8831944
@@ -87,7 +87,7 @@ ID                                   | Virtual IPs      | Direct IP IDs
 	if len(sections.Networks) != 2 || sections.Networks[1].Name != "vxlan0" || len(sections.Endpoints) != 1 || sections.Endpoints[0].Network != "vxlan0" {
 		t.Errorf("%+v %+v", sections.Networks, sections.Endpoints)
 	}
-	blocks := one("x", `Network : 705b6b4d-e2f2-421a-b31b-e3c5e8831944
+	blocks := readOneFile("x", `Network : 705b6b4d-e2f2-421a-b31b-e3c5e8831944
     Name             : flannel.4096
     Type             : Overlay
     Subnet Address   : 10.244.1.0/24
@@ -103,7 +103,7 @@ Endpoint         : c9385412-bdef-49f5-88b0-c9d484ef6716
 
 // TestEmptyLists: a command that printed nothing is a fact.
 func TestEmptyLists(t *testing.T) {
-	n := one("x", "PS C:\\k> Get-HnsNetwork | ? Name -ieq \"cbr0\"\nPS C:\\k> Get-NetAdapter | ? Name -Like \"vEthernet (Ethernet*\"\n\nPS C:\\k> \n")
+	n := readOneFile("x", "PS C:\\k> Get-HnsNetwork | ? Name -ieq \"cbr0\"\nPS C:\\k> Get-NetAdapter | ? Name -Like \"vEthernet (Ethernet*\"\n\nPS C:\\k> \n")
 	for _, kind := range []string{ListNetworks, ListAdapters} {
 		if p, ok := n.Listed(kind); !ok || p.Line == 0 {
 			t.Errorf("%s: an empty list is not noted", kind)
@@ -122,7 +122,7 @@ func TestIpconfig(t *testing.T) {
 		"French":   "Configuration IP de Windows\n\n   Nom de l’hôte . . . . . . . . . . : win1\n\nCarte Ethernet vEthernet (Ethernet) :\n\n   Adresse physique . . . . . . . . . . . : 00-15-5D-01-0B-11\n   Adresse IPv4. . . . . . . . . . . . . .: 192.168.1.11(préféré) \n   Masque de sous-réseau. . . . . . . . . : 255.255.255.0\n   Passerelle par défaut. . . . . . . . . : 192.168.1.1\n",
 		"Japanese": "Windows IP 構成\n\n   ホスト名. . . . . . . . . . . . . . . . .: win1\n\nイーサネット アダプター vEthernet (Ethernet):\n\n   物理アドレス. . . . . . . . . . . . . . .: 00-15-5D-01-0B-11\n   IPv4 アドレス . . . . . . . . . . . .: 192.168.1.11(優先) \n   サブネット マスク . . . . . . . . . . . .: 255.255.255.0\n   デフォルト ゲートウェイ . . . . . . .: 192.168.1.1\n",
 	} {
-		n := one("x", text)
+		n := readOneFile("x", text)
 		if len(n.Adapters) != 1 {
 			t.Errorf("%s: %+v", name, n.Adapters)
 			continue
@@ -139,14 +139,14 @@ func TestContainersAreNotTheNode(t *testing.T) {
 	pod := "Windows IP Configuration\n\n   Host Name . . . . . . . . . . . . : web-66bf9745b\n\nEthernet adapter vEthernet (cid-e5b10d05e6c1):\n\n   IPv4 Address. . . . . . . . . . . : 10.244.1.5(Preferred) \n   Subnet Mask . . . . . . . . . . . : 255.255.255.0\n"
 	for name, text := range map[string]string{"by its adapter": pod, "by the command": "PS C:\\k> kubectl exec web -- ipconfig /all\n" + strings.ReplaceAll(pod, "cid-e5b10d05e6c1", "eth0"),
 		"by the compartment": "==============================================================================\nNetwork Information for Compartment 3\n==============================================================================\n" + strings.ReplaceAll(pod, "cid-e5b10d05e6c1", "eth0")} {
-		if n := one("x", text); len(n.Adapters) > 0 || n.HostName.Value != "" {
+		if n := readOneFile("x", text); len(n.Adapters) > 0 || n.HostName.Value != "" {
 			t.Errorf("%s: %+v %+v", name, n.Adapters, n.HostName)
 		}
 	}
 }
 
 func TestTables(t *testing.T) {
-	n := one("x", `
+	n := readOneFile("x", `
 Handles  NPM(K)    PM(K)      WS(K)     CPU(s)     Id  SI ProcessName
 -------  ------    -----      -----     ------     --  -- -----------
     346      25    49032      67980   7,920.91   2116   0 kubelet
@@ -209,7 +209,7 @@ func TestTrials(t *testing.T) {
 		"Resolve-DnsName":              {"PS C:\\> kubectl exec web -- powershell Resolve-DnsName kubernetes.default\nResolve-DnsName : kubernetes.default : DNS name does not exist\n", "Resolve-DnsName pod kubernetes.default:0 false"},
 		"a reset is not a trial":       {"curl: (2) no URL specified\n", ""},
 	} {
-		n := one("x", tt.text)
+		n := readOneFile("x", tt.text)
 		var got []string
 		for _, x := range n.Trials {
 			host := x.Host
@@ -226,7 +226,7 @@ func TestTrials(t *testing.T) {
 
 // TestMixedFile: scripts that gather logs write a table and JSON into one file.
 func TestMixedFile(t *testing.T) {
-	n := one("network.txt", "\n\nName          : cbr0\nType          : l2bridge\nId            : 6D9E1B24-0E0C-4B57-8A39-60E2A5C7F101\nAddressPrefix : 10.244.1.0/24\n\n\n"+network+"\ntrailing words\n")
+	n := readOneFile("network.txt", "\n\nName          : cbr0\nType          : l2bridge\nId            : 6D9E1B24-0E0C-4B57-8A39-60E2A5C7F101\nAddressPrefix : 10.244.1.0/24\n\n\n"+network+"\ntrailing words\n")
 	if len(n.Networks) != 2 || n.Networks[1].Place.Line != 13 {
 		t.Errorf("%+v", n.Networks)
 	}
@@ -235,7 +235,7 @@ func TestMixedFile(t *testing.T) {
 // TestLoggedFlags: the flags in a log count where there is no command line.
 func TestLoggedFlags(t *testing.T) {
 	log := "I1118 07:01:20.410031    3724 flags.go:59] FLAG: --cluster-cidr=\"10.244.0.0/16\"\nI1118 07:01:20.410031    3724 flags.go:59] FLAG: --hostname-override=\"\"\nI1118 07:01:20.410031    3724 flags.go:59] FLAG: --proxy-mode=\"kernelspace\"\n"
-	n := one("kube-proxy.log", log)
+	n := readOneFile("kube-proxy.log", log)
 	if len(n.Subjects) != 1 || n.Subjects[0].On != "kube-proxy" || dump.Child(n.Subjects[0].Root, "--hostname-override") != nil || dump.Str(n.Subjects[0].Root, "--cluster-cidr") != "10.244.0.0/16" {
 		t.Errorf("%+v", n.Subjects)
 	}
@@ -268,7 +268,7 @@ func TestRealDumps(t *testing.T) {
 
 // TestWrappedValues: Format-List wraps long values at a blank.
 func TestWrappedValues(t *testing.T) {
-	n := one("x", `
+	n := readOneFile("x", `
 ActivityId             : 0481DD58-698B-4829-8FF7-02407876752E
 Extensions             : {@{Id=E7C3B2F0-F3C5-48DF-AF2B-10FED6D72E7A; IsEnabled=False; Name=Microsoft Windows Filtering
                          Platform}, @{Id=E9B59CFA-2BE1-4B21-828F-B6FBDBDDC017; IsEnabled=False; Name=Microsoft Azure

@@ -36,7 +36,7 @@ func FuzzFile(f *testing.F) {
 		if strings.ContainsAny(name, "/\\") || name == "" || name == "." || name == ".." || len(data) > 1<<16 {
 			return
 		}
-		n := one(name, string(data))
+		n := readOneFile(name, string(data))
 		last := 0
 		if text, ok := dump.Decode(data); ok {
 			last = len(dump.Split(name, text).Text)
@@ -84,7 +84,7 @@ func places[T any](list []T, place func(T) Place) []Place {
 func FuzzTrials(f *testing.F) {
 	seeds(f, func(s string) { f.Add(s) })
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, x := range one("x", s).Trials {
+		for _, x := range readOneFile("x", s).Trials {
 			if x.Host == "" || x.Port < 0 || x.Tool == "" {
 				t.Errorf("a trial without tool, host or port: %+v", x)
 			}

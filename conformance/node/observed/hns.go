@@ -35,7 +35,7 @@ func (r *reader) hnsObject(o *yaml.Node) bool {
 		r.endpoint(o)
 	case isNetworkType(dump.Str(o, "Type")) && selected(o):
 		// Get-HnsNetwork | Select Name, Type, Id, ...
-		n := Network{ID: dump.Str(o, "ID"), Name: dump.Str(o, "Name"), Type: strings.ToLower(dump.Str(o, "Type")), Place: r.at(o.Line)}
+		n := Network{ID: dump.Str(o, "ID"), Name: dump.Str(o, "Name"), Type: strings.ToLower(dump.Str(o, "Type")), Place: r.placeOf(o.Line)}
 		if p := dump.Prefix(dump.Str(o, "AddressPrefix")); p.IsValid() {
 			n.Subnets = []netip.Prefix{p}
 		}
@@ -58,11 +58,11 @@ func (r *reader) hnsLists(o *yaml.Node) bool {
 	for i := 0; i+1 < len(o.Content); i += 2 {
 		switch strings.ToLower(o.Content[i].Value) {
 		case "networks":
-			r.node.list(ListNetworks, r.at(o.Content[i].Line))
+			r.node.list(ListNetworks, r.placeOf(o.Content[i].Line))
 		case "endpoints":
-			r.node.list(listEndpoints, r.at(o.Content[i].Line))
+			r.node.list(listEndpoints, r.placeOf(o.Content[i].Line))
 		case "loadbalancers", "policylists":
-			r.node.list(ListLoadBalancers, r.at(o.Content[i].Line))
+			r.node.list(ListLoadBalancers, r.placeOf(o.Content[i].Line))
 		case "namespaces":
 		default:
 			continue
@@ -105,7 +105,7 @@ func (r *reader) parsed(o *yaml.Node) *hns.Dump {
 	r.node.Mistakes = append(r.node.Mistakes, mistakes...)
 	for _, x := range d.Notices {
 		if strings.Contains(x.Why, "-Depth") {
-			r.node.Cut = append(r.node.Cut, Text{Value: x.What + ": " + x.Why, Place: r.at(o.Line)})
+			r.node.Cut = append(r.node.Cut, Text{Value: x.What + ": " + x.Why, Place: r.placeOf(o.Line)})
 		}
 	}
 	return d
@@ -114,10 +114,10 @@ func (r *reader) parsed(o *yaml.Node) *hns.Dump {
 // loadBalancer takes what Get-HnsPolicyList and HCN v2 show.
 func (r *reader) loadBalancer(o *yaml.Node) {
 	if c := dump.Child(o, "HostComputeNetwork"); c != nil && c.Value != "" {
-		r.node.OfNetworks = append(r.node.OfNetworks, Text{Value: c.Value, Place: r.at(c.Line)})
+		r.node.OfNetworks = append(r.node.OfNetworks, Text{Value: c.Value, Place: r.placeOf(c.Line)})
 	}
 	for _, x := range r.parsed(o).LoadBalancers {
-		l := LoadBalancer{ID: x.ID, DSR: x.DSR(), Place: r.at(o.Line)}
+		l := LoadBalancer{ID: x.ID, DSR: x.DSR(), Place: r.placeOf(o.Line)}
 		for _, v := range x.FrontendVIPs {
 			if a := dump.Addr(v); a.IsValid() {
 				l.VIPs = append(l.VIPs, a)
@@ -130,11 +130,11 @@ func (r *reader) loadBalancer(o *yaml.Node) {
 			l.Endpoints = append(l.Endpoints, strings.ToLower(e))
 		}
 		if c := dump.Child(o, "ID"); c != nil {
-			l.Place = r.at(c.Line)
+			l.Place = r.placeOf(c.Line)
 		}
 		r.node.list(ListLoadBalancers, l.Place)
 		r.node.LoadBalancers = append(r.node.LoadBalancers, l)
-		r.as(ListLoadBalancers)
+		r.addKind(ListLoadBalancers)
 	}
 }
 
@@ -150,7 +150,7 @@ func switchPort(o *yaml.Node) string {
 
 func (r *reader) network(o *yaml.Node) {
 	for _, x := range r.parsed(o).Networks {
-		n := Network{ID: x.ID, Name: x.Name, Type: strings.ToLower(string(x.Type)), managementIP: x.ManagementIP, NATName: dump.Str(o, "NatName"), complete: true, Place: r.at(o.Line)}
+		n := Network{ID: x.ID, Name: x.Name, Type: strings.ToLower(string(x.Type)), managementIP: x.ManagementIP, NATName: dump.Str(o, "NatName"), complete: true, Place: r.placeOf(o.Line)}
 		if ext := x.Extension(hns.OpenVSwitchExtension); ext != nil {
 			n.OVSOff = !ext.IsEnabled
 		}
@@ -171,7 +171,7 @@ func (r *reader) network(o *yaml.Node) {
 			n.managementIP = dump.Addr(s.ProviderAddress)
 		}
 		if n.Name != "" {
-			n.Place = r.at(dump.Child(o, "Name").Line)
+			n.Place = r.placeOf(dump.Child(o, "Name").Line)
 		}
 		r.addNetwork(n)
 	}
@@ -181,19 +181,19 @@ func (r *reader) addNetwork(n Network) {
 	r.node.Printed = r.printed && n.complete && (r.node.Printed || len(r.node.Networks) == 0)
 	r.node.list(ListNetworks, n.Place)
 	r.node.Networks = append(r.node.Networks, n)
-	r.as(ListNetworks)
+	r.addKind(ListNetworks)
 }
 
 func (r *reader) endpoint(o *yaml.Node) {
 	for _, x := range r.parsed(o).Endpoints {
-		e := Endpoint{ID: x.ID, Name: x.Name, Network: dump.Str(o, "VirtualNetworkName", "VirtualNetwork", "HostComputeNetwork"), Remote: x.Remote(), State: int(x.State), Port: switchPort(o), Place: r.at(o.Line)}
+		e := Endpoint{ID: x.ID, Name: x.Name, Network: dump.Str(o, "VirtualNetworkName", "VirtualNetwork", "HostComputeNetwork"), Remote: x.Remote(), State: int(x.State), Port: switchPort(o), Place: r.placeOf(o.Line)}
 		if all := x.Addresses(); len(all) > 0 {
 			e.Address = all[0]
 		}
 		if c := dump.Child(o, "IPAddress"); c != nil {
-			e.Place = r.at(c.Line)
+			e.Place = r.placeOf(c.Line)
 		} else if all := dump.Items(dump.Child(o, "IpConfigurations")); len(all) > 0 {
-			e.Place = r.at(all[0].Line)
+			e.Place = r.placeOf(all[0].Line)
 		}
 		e.Policies = len(x.Policies) > 0 && !slices.Contains(x.NotShown, "Policies")
 		for _, p := range hns.PoliciesOf(x.Policies, hns.PolicyOutBoundNAT) {
@@ -217,7 +217,7 @@ func (r *reader) endpoint(o *yaml.Node) {
 func (r *reader) addEndpoint(e Endpoint) {
 	r.node.list(listEndpoints, e.Place)
 	r.node.Endpoints = append(r.node.Endpoints, e)
-	r.as(listEndpoints)
+	r.addKind(listEndpoints)
 }
 
 // hnsdiag takes what hnsdiag list all shows.
@@ -227,10 +227,10 @@ func (r *reader) hnsdiag(l dump.Lines) {
 		switch kind {
 		case "Network":
 			r.node.list(ListNetworks, at)
-			r.as(ListNetworks)
+			r.addKind(ListNetworks)
 		case "Endpoint":
 			r.node.list(listEndpoints, at)
-			r.as(listEndpoints)
+			r.addKind(listEndpoints)
 		}
 	}
 	for _, i := range items {

@@ -57,14 +57,14 @@ func (r *reader) findHNSErrors(line int, text string) {
 	slices.Sort(codes)
 	op := hcnCall.FindString(text)
 	if m := answerText.FindStringSubmatch(text); m != nil && len(codes) == 0 {
-		r.hnsWords(strings.TrimSpace(m[1]), op, r.at(line))
+		r.hnsWords(strings.TrimSpace(m[1]), op, r.placeOf(line))
 	}
 	for _, c := range slices.Compact(codes) {
 		n, err := strconv.ParseUint(c, 16, 32)
 		if err != nil || n>>16 != 0x803b && op == "" {
 			continue // a Win32 code of a call that is none of HNS's
 		}
-		r.hnsError(uint32(n), op, r.at(line))
+		r.hnsError(uint32(n), op, r.placeOf(line))
 	}
 }
 
@@ -83,7 +83,7 @@ func (r *reader) hnsWords(words, op string, p Place) {
 		r.hnsError(known.Code, op, p)
 		return
 	}
-	r.as("error codes of HNS")
+	r.addKind("error codes of HNS")
 	for i := range r.node.hnsErrors {
 		if e := &r.node.hnsErrors[i]; e.Code == 0 && e.Text == words && e.Op == op {
 			e.Count++
@@ -94,7 +94,7 @@ func (r *reader) hnsWords(words, op string, p Place) {
 }
 
 func (r *reader) hnsError(code uint32, op string, p Place) {
-	r.as("error codes of HNS")
+	r.addKind("error codes of HNS")
 	for i := range r.node.hnsErrors {
 		e := &r.node.hnsErrors[i]
 		if e.Code != code || e.Op != op {

@@ -14,7 +14,7 @@ import (
 func (r *reader) kubectlRow(o *yaml.Node) bool {
 	switch {
 	case dump.Has(o, "NAME", "STATUS", "ROLES", "VERSION"):
-		m := Machine{Name: dump.Str(o, "NAME"), Version: dump.Str(o, "VERSION"), OSImage: dump.Str(o, "OS-IMAGE"), Kernel: dump.Str(o, "KERNEL-VERSION"), Runtime: dump.Str(o, "CONTAINER-RUNTIME"), Place: r.at(o.Line)}
+		m := Machine{Name: dump.Str(o, "NAME"), Version: dump.Str(o, "VERSION"), OSImage: dump.Str(o, "OS-IMAGE"), Kernel: dump.Str(o, "KERNEL-VERSION"), Runtime: dump.Str(o, "CONTAINER-RUNTIME"), Place: r.placeOf(o.Line)}
 		status, _, _ := strings.Cut(dump.Str(o, "STATUS"), ",")
 		switch status {
 		case "Ready":
@@ -33,10 +33,10 @@ func (r *reader) kubectlRow(o *yaml.Node) bool {
 		}
 		r.machine(m)
 	case dump.Has(o, "NAME", "READY", "STATUS", "RESTARTS"):
-		p := Pod{Namespace: dump.Str(o, "NAMESPACE"), name: dump.Str(o, "NAME"), ready: dump.Str(o, "READY"), Status: dump.Str(o, "STATUS"), Node: dump.Str(o, "NODE"), address: dump.Addr(dump.Str(o, "IP")), Place: r.at(o.Line)}
+		p := Pod{Namespace: dump.Str(o, "NAMESPACE"), name: dump.Str(o, "NAME"), ready: dump.Str(o, "READY"), Status: dump.Str(o, "STATUS"), Node: dump.Str(o, "NODE"), address: dump.Addr(dump.Str(o, "IP")), Place: r.placeOf(o.Line)}
 		r.node.list(listPods, p.Place)
 		r.node.Pods = append(r.node.Pods, p)
-		r.as(listPods)
+		r.addKind(listPods)
 	default:
 		return false
 	}
@@ -52,7 +52,7 @@ func (n *Node) AddMachine(m Machine) {
 func (r *reader) machine(m Machine) {
 	r.node.list(listMachines, m.Place)
 	r.node.Machines = append(r.node.Machines, m)
-	r.as(listMachines)
+	r.addKind(listMachines)
 }
 
 // kubeObject takes Node and Pod objects, alone or in lists.
@@ -69,18 +69,18 @@ func (r *reader) kubeObject(o *yaml.Node) bool {
 		return true
 	case kind == "Pod" && dump.Has(o, "metadata"):
 		meta, spec, status := dump.Child(o, "metadata"), dump.Child(o, "spec"), dump.Child(o, "status")
-		p := Pod{Namespace: dump.Str(meta, "namespace"), name: dump.Str(meta, "name"), Node: dump.Str(spec, "nodeName"), Status: dump.Str(status, "phase"), address: dump.Addr(dump.Str(status, "podIP")), Place: r.at(o.Line)}
+		p := Pod{Namespace: dump.Str(meta, "namespace"), name: dump.Str(meta, "name"), Node: dump.Str(spec, "nodeName"), Status: dump.Str(status, "phase"), address: dump.Addr(dump.Str(status, "podIP")), Place: r.placeOf(o.Line)}
 		for _, c := range dump.Items(dump.Child(status, "containerStatuses")) {
 			if reason := dump.Str(dump.Child(dump.Child(c, "state"), "waiting"), "reason"); reason != "" {
 				p.Status = reason
 			}
 		}
 		if n := dump.Child(meta, "name"); n != nil {
-			p.Place = r.at(n.Line)
+			p.Place = r.placeOf(n.Line)
 		}
 		r.node.list(listPods, p.Place)
 		r.node.Pods = append(r.node.Pods, p)
-		r.as(listPods)
+		r.addKind(listPods)
 		return true
 	}
 	return false
@@ -90,9 +90,9 @@ func (r *reader) machineObject(o *yaml.Node) Machine {
 	meta, spec, status := dump.Child(o, "metadata"), dump.Child(o, "spec"), dump.Child(o, "status")
 	info := dump.Child(status, "nodeInfo")
 	m := Machine{Name: dump.Str(meta, "name"), Version: dump.Str(info, "kubeletVersion"), OS: dump.Str(info, "operatingSystem"), OSImage: dump.Str(info, "osImage"),
-		Kernel: dump.Str(info, "kernelVersion"), Runtime: dump.Str(info, "containerRuntimeVersion"), Place: r.at(o.Line)}
+		Kernel: dump.Str(info, "kernelVersion"), Runtime: dump.Str(info, "containerRuntimeVersion"), Place: r.placeOf(o.Line)}
 	if n := dump.Child(meta, "name"); n != nil {
-		m.Place = r.at(n.Line)
+		m.Place = r.placeOf(n.Line)
 	}
 	for _, c := range dump.Items(dump.Child(status, "conditions")) {
 		if dump.Str(c, "type") == "Ready" {
@@ -159,7 +159,7 @@ func (r *reader) described(d *described) {
 	if d.pod.Namespace != "" {
 		r.node.list(listPods, d.pod.Place)
 		r.node.Pods = append(r.node.Pods, d.pod)
-		r.as(listPods)
+		r.addKind(listPods)
 	}
 }
 

@@ -15,17 +15,17 @@ func processName(s string) string {
 }
 
 func (r *reader) addProcess(name string, line int) {
-	p := Process{Name: processName(name), place: r.at(line)}
+	p := Process{Name: processName(name), place: r.placeOf(line)}
 	r.node.list(ListProcesses, p.place)
 	r.node.Processes = append(r.node.Processes, p)
-	r.as(ListProcesses)
+	r.addKind(ListProcesses)
 }
 
 func (r *reader) addService(name, state string, line int) {
-	s := Service{Name: name, State: strings.ToLower(state), Place: r.at(line)}
+	s := Service{Name: name, State: strings.ToLower(state), Place: r.placeOf(line)}
 	r.node.list(ListServices, s.Place)
 	r.node.Services = append(r.node.Services, s)
-	r.as(ListServices)
+	r.addKind(ListServices)
 }
 
 // serviceStates are the numbers of ServiceControllerStatus, which

@@ -109,7 +109,7 @@ type reader struct {
 	commands int
 }
 
-func (r *reader) at(line int) Place {
+func (r *reader) placeOf(line int) Place {
 	p := Place{File: r.file, Line: line}
 	if i := line - r.all.First; i >= 0 && i < len(r.all.Text) {
 		p.Text = dump.Clip(r.all.Text[i])
@@ -117,7 +117,7 @@ func (r *reader) at(line int) Place {
 	return p
 }
 
-func (r *reader) as(kind string) {
+func (r *reader) addKind(kind string) {
 	if !slices.Contains(r.kinds, kind) {
 		r.kinds = append(r.kinds, kind)
 	}
@@ -204,7 +204,7 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 	for _, s := range dump.Sections(r.all) {
 		if s.Command != nil {
 			r.node.Commands = append(r.node.Commands, *s.Command)
-			r.as(listTranscripts)
+			r.addKind(listTranscripts)
 			r.empty(s)
 		}
 		r.section(s)
@@ -270,8 +270,8 @@ func (r *reader) object(c *Command, o *yaml.Node) bool {
 func (r *reader) hostFact(c *Command, o *yaml.Node) bool {
 	kind := r.node.ReadObject(c, r.all, o)
 	if kind != "" {
-		r.node.list(kind, r.at(o.Line))
-		r.as(kind)
+		r.node.list(kind, r.placeOf(o.Line))
+		r.addKind(kind)
 	}
 	return kind != ""
 }
@@ -308,7 +308,7 @@ func (r *reader) text(c *Command, l dump.Lines) {
 	}
 	for _, kind := range r.node.ReadText(c, l) {
 		r.node.list(kind, l.Place(0))
-		r.as(kind)
+		r.addKind(kind)
 	}
 	r.setList(l)
 	r.small(l)
@@ -317,7 +317,7 @@ func (r *reader) text(c *Command, l dump.Lines) {
 	r.flagLines(l)
 	if isLog(l) {
 		r.node.list(ListLogs, Place{File: l.File})
-		r.as(ListLogs)
+		r.addKind(ListLogs)
 	}
 }
 
@@ -329,7 +329,7 @@ func (r *reader) typed(l dump.Lines) {
 	for i, text := range l.Text {
 		if strings.Contains(text, ".ps1") && typedForm.MatchString(text) {
 			r.node.Commands = append(r.node.Commands, Command{Text: strings.TrimSpace(text), From: "node", Place: l.Place(i)})
-			r.as("command lines")
+			r.addKind("command lines")
 		}
 	}
 }
@@ -348,7 +348,7 @@ func (r *reader) empty(s dump.Section) {
 	} {
 		if strings.HasPrefix(low, e.command) {
 			r.node.list(e.kind, s.Command.Place)
-			r.as(e.kind)
+			r.addKind(e.kind)
 		}
 	}
 }
@@ -375,7 +375,7 @@ func (r *reader) yaml(name, text string, known bool) string {
 	r.node.Mistakes = append(r.node.Mistakes, mistakes...)
 	for _, d := range docs {
 		if !r.kubeObject(d.Root) && !known {
-			r.as("Kubernetes objects")
+			r.addKind("Kubernetes objects")
 		}
 	}
 	r.findSigns(r.all)

@@ -23,7 +23,7 @@ func folder(files map[string]string) fstest.MapFS {
 	return m
 }
 
-func one(name, text string) *Node { return ReadFS(folder(map[string]string{name: text})) }
+func readOneFile(name, text string) *Node { return ReadFS(folder(map[string]string{name: text})) }
 
 func utf16le(s string) string {
 	var b bytes.Buffer
@@ -65,7 +65,7 @@ func TestEncodings(t *testing.T) {
 	for name, text := range map[string]string{
 		"UTF-8": network, "UTF-8 with mark": "\ufeff" + network, "CRLF": crlf, "UTF-16": utf16le(crlf), "UTF-16 big endian": utf16be(network),
 	} {
-		n := one("x", text)
+		n := readOneFile("x", text)
 		if len(n.Networks) != 1 || len(n.Mistakes) > 0 {
 			t.Errorf("%s: networks %+v, mistakes %v", name, n.Networks, n.Mistakes)
 			continue
@@ -182,7 +182,7 @@ func TestFilesAreRecognisedByContent(t *testing.T) {
 		{"g", "\nMicrosoft Windows [Version 10.0.17763.1432]\n", "the build of Windows"},
 		{"h", `{"cniVersion":"0.2.0","ip4":{"ip":"10.244.1.3/24"},"dns":{}}`, listSourceVIP},
 	} {
-		n := one(tt.name, tt.text)
+		n := readOneFile(tt.name, tt.text)
 		if got := strings.Join(n.Files[0].As, ", "); !strings.Contains(got, tt.as) {
 			t.Errorf("%s: read as %q, not as %q\n%s", tt.name, got, tt.as, tt.text)
 		}
@@ -193,7 +193,7 @@ func TestFilesAreRecognisedByContent(t *testing.T) {
 func TestLongLog(t *testing.T) {
 	line := "I1118 07:03:40.918264    3412 kubelet.go:1917] SyncLoop (ADD, api)\n"
 	for _, name := range []string{"kubelet.log", "kubelet.txt", "kubelet"} {
-		n := one(name, strings.Repeat(line, (2<<20)/len(line))+"E1118 07:03:41.000000    3412 x.go:1] open /run/flannel/subnet.env: The system cannot find the path specified.\n")
+		n := readOneFile(name, strings.Repeat(line, (2<<20)/len(line))+"E1118 07:03:41.000000    3412 x.go:1] open /run/flannel/subnet.env: The system cannot find the path specified.\n")
 		if len(n.Mistakes) > 0 {
 			t.Errorf("%s: %v", name, n.Mistakes)
 		}
@@ -206,10 +206,10 @@ func TestLongLog(t *testing.T) {
 // TestScriptsAreNotOutput: what a script would print was not printed.
 func TestScriptsAreNotOutput(t *testing.T) {
 	text := "function WaitForNetwork {\n  Write-Host \"Waiting for the Network to be created\"\n}\n"
-	if n := one("helper.psm1", text); len(n.signs) > 0 {
+	if n := readOneFile("helper.psm1", text); len(n.signs) > 0 {
 		t.Errorf("a script's text is taken for its output: %+v", n.signs)
 	}
-	if n := one("start.txt", text); len(n.signs) != 1 {
+	if n := readOneFile("start.txt", text); len(n.signs) != 1 {
 		t.Errorf("the message is not seen in what start.ps1 printed: %+v", n.signs)
 	}
 }

@@ -86,8 +86,8 @@ func (r *reader) request(line int, text string) {
 			}
 		}
 	}
-	r.ranges(asked.Name, true, policies, r.at(line))
-	r.as("requests to HNS")
+	r.ranges(asked.Name, true, policies, r.placeOf(line))
+	r.addKind("requests to HNS")
 }
 
 // kube-proxy on Windows says which address it looked for on which network
@@ -106,7 +106,7 @@ func (r *reader) findNotOnNetwork(line int, text string) {
 			all[i].Count++
 			continue
 		}
-		p := r.at(line)
+		p := r.placeOf(line)
 		p.Text = m[0]
 		r.node.NotOnNetwork = append(all, NotOnNetwork{Address: a, Network: m[2], Count: 1, Place: p})
 	}

@@ -17,7 +17,7 @@ func (r *reader) routePrint(l dump.Lines) {
 func (r *reader) netRoute(o *yaml.Node) bool {
 	x, ok := dump.NetRoute(o)
 	if ok {
-		x.Place = r.at(x.Place.Line)
+		x.Place = r.placeOf(x.Place.Line)
 		r.addRoute(x)
 	}
 	return ok
@@ -26,5 +26,5 @@ func (r *reader) netRoute(o *yaml.Node) bool {
 func (r *reader) addRoute(x dump.Route) {
 	r.node.list(listRoutes, x.Place)
 	r.node.routes = append(r.node.routes, route{destination: x.To, nextHop: x.Via, link: x.Interface, place: x.Place})
-	r.as(listRoutes)
+	r.addKind(listRoutes)
 }

@@ -95,5 +95,5 @@ func (r *reader) sign(id string, p Place) {
 		}
 	}
 	r.node.signs = append(r.node.signs, Sign{id: id, Place: p, Count: 1, last: p.Line})
-	r.as("known messages")
+	r.addKind("known messages")
 }

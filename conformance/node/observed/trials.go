@@ -61,7 +61,7 @@ func (r *reader) trials(c *Command, l dump.Lines) {
 
 func (r *reader) trial(c *Command, t Trial, at Place) {
 	if t.From == "" {
-		t.From = r.from(c)
+		t.From = r.originOf(c)
 	}
 	if !t.Address.IsValid() {
 		t.Address = dump.Addr(t.Host)
@@ -69,7 +69,7 @@ func (r *reader) trial(c *Command, t Trial, at Place) {
 	t.Place = at
 	r.node.list(listTrials, at)
 	r.node.Trials = append(r.node.Trials, t)
-	r.as(listTrials)
+	r.addKind(listTrials)
 }
 
 // failures are the lines by which programs report that something failed. The first one
@@ -180,8 +180,8 @@ func target(c *Command) (host string, port int) {
 	return "", 0
 }
 
-// from says where a trial was made, by what was typed, else by the file's name.
-func (r *reader) from(c *Command) string {
+// originOf says where a trial was made, by what was typed, else by the file's name.
+func (r *reader) originOf(c *Command) string {
 	if c != nil && c.From != "" {
 		return c.From
 	}
@@ -212,8 +212,8 @@ func (r *reader) testNetConnection(c *Command, o *yaml.Node) bool {
 		t.Tool = "ping"
 	}
 	t.OK = dump.Truth(dump.Str(o, key))
-	t.From = r.from(c)
-	t.Place = r.at(line(dump.Child(o, key), o.Line))
+	t.From = r.originOf(c)
+	t.Place = r.placeOf(line(dump.Child(o, key), o.Line))
 	// The warning above the list is about the same trial.
 	if k := len(r.node.Trials) - 1; k >= 0 && r.node.Trials[k].Tool == "Test-NetConnection" && r.node.Trials[k].Place.File == t.Place.File &&
 		r.node.Trials[k].Port == t.Port && r.node.Trials[k].Host == t.Host && !r.node.Trials[k].Source.IsValid() {
@@ -221,7 +221,7 @@ func (r *reader) testNetConnection(c *Command, o *yaml.Node) bool {
 	}
 	r.node.list(listTrials, t.Place)
 	r.node.Trials = append(r.node.Trials, t)
-	r.as(listTrials)
+	r.addKind(listTrials)
 	return true
 }
 

@@ -29,7 +29,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	t := &tester{out: os.Stdout, n: *n, listOnly: *listOnly, limit: *limit}
-	if err := t.all(ctx, flag.Args()); err != nil {
+	if err := t.tryPackages(ctx, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutation:", err)
 		os.Exit(1)
 	}
@@ -63,7 +63,7 @@ func (s score) percent() float64 {
 	return 100 * float64(s.noticed) / float64(s.tried)
 }
 
-func (t *tester) all(ctx context.Context, patterns []string) error {
+func (t *tester) tryPackages(ctx context.Context, patterns []string) error {
 	var ps []pkg
 	for _, pattern := range patterns {
 		more, err := list(ctx, pattern)
@@ -73,7 +73,7 @@ func (t *tester) all(ctx context.Context, patterns []string) error {
 		ps = append(ps, more...)
 	}
 	for _, p := range ps {
-		if err := t.one(ctx, p); err != nil {
+		if err := t.tryPackage(ctx, p); err != nil {
 			return fmt.Errorf("%s: %w", p.ImportPath, err)
 		}
 	}
@@ -87,8 +87,8 @@ func (t *tester) all(ctx context.Context, patterns []string) error {
 	return nil
 }
 
-// one tries the mutants of one package, and prints those that survive.
-func (t *tester) one(ctx context.Context, p pkg) error {
+// tryPackage tries the mutants of one package, and prints those that survive.
+func (t *tester) tryPackage(ctx context.Context, p pkg) error {
 	ms, err := find(p.Dir, p.GoFiles)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (t *tester) one(ctx context.Context, p pkg) error {
 		if m.fn != nil {
 			continue
 		}
-		if ok, err := r.alone(ctx, one, m); err != nil {
+		if ok, err := r.buildWithMutant(ctx, one, m); err != nil {
 			return err
 		} else if ok {
 			if err := t.count(ctx, r, &s, one, m); err != nil {

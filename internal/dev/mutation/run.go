@@ -112,9 +112,9 @@ func (r *runner) together(ctx context.Context, binary string, ms []mutant) ([]mu
 	}
 }
 
-// alone builds a test binary with one mutant, for those outside functions. ok is false
+// buildWithMutant builds a test binary with one mutant, for those outside functions. ok is false
 // when it does not compile.
-func (r *runner) alone(ctx context.Context, binary string, m mutant) (ok bool, err error) {
+func (r *runner) buildWithMutant(ctx context.Context, binary string, m mutant) (ok bool, err error) {
 	src, err := os.ReadFile(m.File)
 	if err != nil {
 		return false, err

@@ -38,7 +38,7 @@ func (w *walk) wire(s trace.Step, fact string) *trace.Step {
 	return st
 }
 
-func (w *walk) from(what string) *trace.Origin {
+func (w *walk) origin(what string) *trace.Origin {
 	w.lines++
 	return &trace.Origin{What: what, File: w.d.cni, Line: 11 + w.lines*3}
 }
@@ -54,7 +54,7 @@ func (w *walk) leave(node, pod string, nat bool) {
 		w.nat(node, pod)
 	} else if w.p.proto != "ping" || w.d.network != "l2bridge" {
 		w.add(trace.Step{Place: node, Object: "endpoint " + pod, Port: "4fd72ab0", Dir: "out", Layer: "SLB_NAT_LAYER", Group: "SLB_GROUP_NAT_IPv4_OUT", Action: trace.ActNoMatch, Event: trace.Note("no rule matches"),
-			Nearest: []trace.Miss{{Rule: "SNAT_TCP_OUTBOUNDNAT_1_" + w.d.node[node], Field: "dst", Want: "outside 10.244.0.0/16", Got: w.p.dst, From: w.from("ExceptionList of endpoint " + pod)}}}, "hns.outboundnat-exceptions")
+			Nearest: []trace.Miss{{Rule: "SNAT_TCP_OUTBOUNDNAT_1_" + w.d.node[node], Field: "dst", Want: "outside 10.244.0.0/16", Got: w.p.dst, From: w.origin("ExceptionList of endpoint " + pod)}}}, "hns.outboundnat-exceptions")
 	}
 	if w.d.vni != 0 {
 		w.p.vni, w.p.outerSrc, w.p.outDst = w.d.vni, w.d.node[node], w.d.node["win2"]
@@ -62,7 +62,7 @@ func (w *walk) leave(node, pod string, nat bool) {
 			w.p.outDst = w.d.node["win1"]
 		}
 		w.wire(trace.Step{Place: node, Object: "vSwitch " + w.d.network, Port: "external", Dir: "out", Layer: "VNET_LAYER", Group: "VNET_GROUP_ENCAP_IPv4_OUT", Rule: "ENCAP_10.244.2.0/24", RuleType: "routeencap", Action: trace.ActEncap,
-			Event: trace.Note(fmt.Sprintf("VXLAN to %s, VNI %d, UDP 4789", w.p.outDst, w.d.vni)), From: w.from("RemoteSubnetRoute 10.244.2.0/24"),
+			Event: trace.Note(fmt.Sprintf("VXLAN to %s, VNI %d, UDP 4789", w.p.outDst, w.d.vni)), From: w.origin("RemoteSubnetRoute 10.244.2.0/24"),
 			Changes: []trace.Change{{Field: "outer", After: trace.Written(w.p.outerSrc + " -> " + w.p.outDst)}, {Field: "vni", After: trace.Written(strconv.Itoa(int(w.d.vni)))}}}, "hns.remote-subnet-route")
 		return
 	}
@@ -75,7 +75,7 @@ func (w *walk) nat(node, pod string) {
 	before := w.p
 	w.p.src, w.p.sport = w.d.node[node], 50048
 	w.add(trace.Step{Place: node, Object: "endpoint " + pod, Port: "4fd72ab0", Dir: "out", Layer: "SLB_NAT_LAYER", Group: "SLB_GROUP_NAT_IPv4_OUT", Rule: "SNAT_TCP_OUTBOUNDNAT_1_" + w.d.node[node], RuleType: "dynnat", Action: trace.ActRewrite,
-		Event: trace.Note("source address and port translated"), From: w.from("OutBoundNAT of endpoint " + pod),
+		Event: trace.Note("source address and port translated"), From: w.origin("OutBoundNAT of endpoint " + pod),
 		Changes: []trace.Change{{Field: "src", Before: trace.Written(before.src), After: trace.Written(w.p.src)}, {Field: "src port", Before: trace.Written(strconv.Itoa(int(before.sport))), After: trace.Written("50048")}}}, "vfp.dynnat-blocks-of-64")
 }
 
@@ -161,7 +161,7 @@ func pingOutside(d design) []trace.Path {
 	w.acl("win1", "client", "out")
 	w.add(trace.Step{Place: "win1", Object: "endpoint client", Port: "4fd72ab0", Dir: "out", Layer: "SLB_NAT_LAYER", Group: "SLB_GROUP_NAT_IPv4_OUT", Action: trace.ActNoMatch, Event: trace.Note("no rule matches"),
 		Nearest: []trace.Miss{
-			{Rule: "SNAT_TCP_OUTBOUNDNAT_1_" + d.node["win1"], Field: "protocol", Want: "TCP", Got: "ICMP", From: w.from("OutBoundNAT of endpoint client")},
+			{Rule: "SNAT_TCP_OUTBOUNDNAT_1_" + d.node["win1"], Field: "protocol", Want: "TCP", Got: "ICMP", From: w.origin("OutBoundNAT of endpoint client")},
 			{Rule: "SNAT_UDP_OUTBOUNDNAT_2_" + d.node["win1"], Field: "protocol", Want: "UDP", Got: "ICMP"},
 		}}, "vfp.icmp-has-no-nat")
 	w.leave("win1", "client", false)
@@ -194,7 +194,7 @@ func service(d design, bad bool) []trace.Path {
 		} else {
 			if bad {
 				w.wire(trace.Step{Place: "win1", Object: "vSwitch " + d.network, Port: "external", Dir: "out", Layer: "VNET_LAYER", Group: "VNET_GROUP_ENCAP_IPv4_OUT", Action: trace.ActNoMatch, Event: trace.Note("no rule matches"),
-					Nearest: []trace.Miss{{Rule: "ENCAP_10.244.3.0/24", Field: "dst", Want: "10.244.3.0/24", Got: b.addr, From: w.from("RemoteSubnetRoute 10.244.3.0/24")}}}, "hns.remote-subnet-route")
+					Nearest: []trace.Miss{{Rule: "ENCAP_10.244.3.0/24", Field: "dst", Want: "10.244.3.0/24", Got: b.addr, From: w.origin("RemoteSubnetRoute 10.244.3.0/24")}}}, "hns.remote-subnet-route")
 				st := w.add(trace.Step{Place: "fabric", Object: "router gw", Action: trace.ActDrop, Event: trace.Note("no route to " + b.addr), Reason: trace.NotEncapsulated}, "fabric.router-drops-without-route")
 				st.Frame = w.p.frame()
 				p := w.path(trace.Dropped, trace.NotEncapsulated, "No remote subnet route matches, so the packet left win1 without its outer header.")
@@ -245,7 +245,7 @@ func blocked(d design) []trace.Path {
 	w.fabric("to " + d.node["win2"])
 	w.p.vni = 0
 	w.add(trace.Step{Place: "win2", Object: "endpoint peer", Port: "90c1e7aa", Dir: "in", Layer: "ACL_ENDPOINT_LAYER", Group: "ACL_ENDPOINT_GROUP_IPv4_IN", Rule: "policy-deny-all", RuleType: "block", Action: trace.ActDrop, Event: trace.Note("blocked by priority 1000"), Reason: trace.ACLBlock,
-		From: w.from("ACL of endpoint peer"), Nearest: []trace.Miss{{Rule: "policy-allow-frontend", Field: "src", Want: "10.244.1.0/28", Got: "10.244.1.40"}}}, "vfp.acl-priority")
+		From: w.origin("ACL of endpoint peer"), Nearest: []trace.Miss{{Rule: "policy-allow-frontend", Field: "src", Want: "10.244.1.0/28", Got: "10.244.1.40"}}}, "vfp.acl-priority")
 	return []trace.Path{w.path(trace.Dropped, trace.ACLBlock, "The ACL policy-deny-all of peer blocks TCP 80.")}
 }
 

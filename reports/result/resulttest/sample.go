@@ -240,8 +240,8 @@ var flows = map[string]struct {
 }{
 	"ok":      {"tcp", "pod/client", "pod/peer:80", func(d design, _ string) []trace.Path { return ok(d, "tcp") }},
 	"wire":    {"tcp", "pod/client", "pod/peer:80", func(d design, _ string) []trace.Path { return ok(d, "tcp") }},
-	"udp":     {"udp", "pod/client", "pod/peer:53", before("1.5", func(d design) []trace.Path { return ok(d, "udp") }, blocked)},
-	"ping":    {"ping", "pod/client", "pod/peer", before("1.5", func(d design) []trace.Path { return ok(d, "ping") }, unknown)},
+	"udp":     {"udp", "pod/client", "pod/peer:53", changedAt("1.5", func(d design) []trace.Path { return ok(d, "udp") }, blocked)},
+	"ping":    {"ping", "pod/client", "pod/peer", changedAt("1.5", func(d design) []trace.Path { return ok(d, "ping") }, unknown)},
 	"outside": {"tcp", "pod/client", "host/internet:443", func(d design, _ string) []trace.Path { return outside(d) }},
 	"pingout": {"ping", "pod/client", "host/internet", func(d design, _ string) []trace.Path { return pingOutside(d) }},
 	"service": {"tcp", "pod/client", "svc/win-webserver:80", func(d design, _ string) []trace.Path { return service(d, false) }},
@@ -253,8 +253,8 @@ var flows = map[string]struct {
 	"name":    {"tcp", "pod/client", "name/win-webserver.default:80", func(design, string) []trace.Path { return nil }},
 }
 
-// before has one outcome up to a version and another one after it.
-func before(version string, after, upTo func(design) []trace.Path) func(design, string) []trace.Path {
+// changedAt has one outcome up to a version and another one after it.
+func changedAt(version string, after, upTo func(design) []trace.Path) func(design, string) []trace.Path {
 	return func(d design, k8s string) []trace.Path {
 		if k8s == version {
 			return upTo(d)

@@ -49,7 +49,7 @@ func (s *Stack) AddGate(g Gate) { s.gates = append(s.gates, g) }
 // AddGateFirst adds a gate before those that are there.
 func (s *Stack) AddGateFirst(g Gate) { s.gates = slices.Insert(s.gates, 0, g) }
 
-func (s *Stack) about(g *Gate) string {
+func (s *Stack) placeOfGate(g *Gate) string {
 	if g.OfCluster {
 		return ""
 	}
@@ -61,7 +61,7 @@ func (s *Stack) about(g *Gate) string {
 func (s *Stack) admits(sim *wire.Simulation, p *packet.Packet, out bool) bool {
 	for i := range s.gates {
 		g := &s.gates[i]
-		if g.Out != out || g.Passes != nil && g.Passes(p.Headers()) || g.Question != nil && sim.Ask(g.Question, s.about(g)) != g.Answer {
+		if g.Out != out || g.Passes != nil && g.Passes(p.Headers()) || g.Question != nil && sim.Ask(g.Question, s.placeOfGate(g)) != g.Answer {
 			continue
 		}
 		if g.Open {

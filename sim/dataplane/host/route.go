@@ -92,7 +92,7 @@ func (s *Stack) lookup(dst netip.Addr) (Route, bool) {
 	}
 	var best *Route
 	for i := range s.routes {
-		if r := &s.routes[i]; r.To.Contains(dst) && !r.Link.Down && (best == nil || r.before(best)) {
+		if r := &s.routes[i]; r.To.Contains(dst) && !r.Link.Down && (best == nil || r.isBetterThan(best)) {
 			best = r
 		}
 	}
@@ -165,9 +165,9 @@ func (s *Stack) inTable(dst netip.Addr) (Route, bool) {
 	return Route{}, false
 }
 
-// before reports whether a route is better than another for the same address:
+// isBetterThan reports whether a route is better than another for the same address:
 // by its prefix length, then by its metric.
-func (r *Route) before(o *Route) bool {
+func (r *Route) isBetterThan(o *Route) bool {
 	if r.To.Bits() != o.To.Bits() {
 		return r.To.Bits() > o.To.Bits()
 	}

@@ -299,7 +299,7 @@ func TestTable(t *testing.T) {
 	}
 	scan := func(dst netip.Addr) (best Route, ok bool) {
 		for _, x := range s.Routes() {
-			if x.To.Contains(dst) && !x.Link.Down && (!ok || x.before(&best)) {
+			if x.To.Contains(dst) && !x.Link.Down && (!ok || x.isBetterThan(&best)) {
 				best, ok = x, true
 			}
 		}

@@ -299,7 +299,7 @@ func (a *antreaPass) sourceNAT() bool {
 	if !ok {
 		return a.drop("SNAT", rule, trace.NoFreePort, trace.Note("no free port or identifier for the translation"), factAntreaServiceSNAT)
 	}
-	rw := between(now, t)
+	rw := rewriteFromTo(now, t)
 	a.p.Apply(&rw)
 	x.ct.commitMarked(a.sim.Journal, zone, rule, now, t, a.mark)
 	a.step("SNAT", rule, trace.ActRewrite, trace.Of(sourceTranslated{t.Src}), factAntreaServiceSNAT, &before)

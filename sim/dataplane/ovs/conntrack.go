@@ -53,8 +53,8 @@ func (c *conntrack) commitMarked(undo *journal.Journal, zone, rule string, first
 	if c.nat == nil {
 		c.nat = map[ctKey]*ctEntry{}
 	}
-	c.put(undo, ctKey{zone, first}, ctEntry{rewrite: between(first, now), rule: rule, mark: m})
-	c.put(undo, ctKey{zone, now.Reverse()}, ctEntry{rewrite: between(now.Reverse(), first.Reverse()), reply: true, rule: rule, mark: m})
+	c.put(undo, ctKey{zone, first}, ctEntry{rewrite: rewriteFromTo(first, now), rule: rule, mark: m})
+	c.put(undo, ctKey{zone, now.Reverse()}, ctEntry{rewrite: rewriteFromTo(now.Reverse(), first.Reverse()), reply: true, rule: rule, mark: m})
 }
 
 // put keeps an entry, unless it is there already.
@@ -68,8 +68,8 @@ func (c *conntrack) put(undo *journal.Journal, k ctKey, e ctEntry) {
 	}
 }
 
-// between is the rewrite that turns a into b.
-func between(a, b packet.Tuple) packet.Rewrite {
+// rewriteFromTo is the rewrite that turns a into b.
+func rewriteFromTo(a, b packet.Tuple) packet.Rewrite {
 	var r packet.Rewrite
 	if a.Src != b.Src {
 		r.Set |= packet.RwSrc

@@ -163,7 +163,7 @@ func (pl *pipeline) snat() bool {
 	} else if now.SrcPort != first.SrcPort {
 		fact = factPorts
 	}
-	rw := between(first, now)
+	rw := rewriteFromTo(first, now)
 	pl.p.Apply(&rw)
 	pl.x.ct.commit(pl.sim.Journal, zone, match, first, now)
 	pl.rewritten("lr_out_snat", match, trace.Of(sourceTranslated{now.Src}), fact, &before)

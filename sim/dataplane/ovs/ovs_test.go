@@ -120,11 +120,11 @@ func (r *rig) reset() {
 func (r *rig) run(s *host.Stack, proto packet.Proto, to netip.AddrPort, forced ...int) result {
 	r.t.Helper()
 	r.reset()
-	return r.again(s, proto, to, forced...)
+	return r.runAgain(s, proto, to, forced...)
 }
 
-// again is run without forgetting what was before.
-func (r *rig) again(s *host.Stack, proto packet.Proto, to netip.AddrPort, forced ...int) result {
+// runAgain is run without forgetting what was before.
+func (r *rig) runAgain(s *host.Stack, proto packet.Proto, to netip.AddrPort, forced ...int) result {
 	r.t.Helper()
 	var res result
 	sim := &wire.Simulation{Rec: &trace.Recorder{}, Choices: wire.Choices{Forced: forced, Explore: true}}
@@ -321,15 +321,15 @@ func TestExternal(t *testing.T) {
 	// Two pods with one port: the second takes another; with one identifier
 	// Windows has no second choice.
 	r.reset()
-	r.again(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443"))
-	res = r.again(r.pod["near"].Stack(), packet.TCP, target("203.0.113.10:443"))
+	r.runAgain(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443"))
+	res = r.runAgain(r.pod["near"].Stack(), packet.TCP, target("203.0.113.10:443"))
 	r.want("same port", res, trace.Delivered, trace.OK, "192.168.1.11")
 	if h := res.wire[0].Headers(); h.SrcPort != 1024 {
 		t.Errorf("port %d", h.SrcPort)
 	}
 	r.reset()
-	r.again(r.pod["client"].Stack(), packet.ICMP, target("203.0.113.10:0"))
-	r.want("same identifier", r.again(r.pod["near"].Stack(), packet.ICMP, target("203.0.113.10:0")), "", trace.NoFreePort, "")
+	r.runAgain(r.pod["client"].Stack(), packet.ICMP, target("203.0.113.10:0"))
+	r.want("same identifier", r.runAgain(r.pod["near"].Stack(), packet.ICMP, target("203.0.113.10:0")), "", trace.NoFreePort, "")
 }
 
 func TestClusterIP(t *testing.T) {

@@ -218,7 +218,7 @@ func TestSourceTranslationCitesItsFact(t *testing.T) {
 	r := newRig(t, Options{})
 	for i, want := range []string{"ovs.gateway-snat", "ovs.snat-keeps-port"} {
 		from := []string{"client", "near"}[i]
-		res := r.again(r.pod[from].Stack(), packet.TCP, target("203.0.113.10:443"))
+		res := r.runAgain(r.pod[from].Stack(), packet.TCP, target("203.0.113.10:443"))
 		if st := res.step("lr_out_snat", "GR_win1"); st == nil || st.Evidence != want {
 			t.Errorf("connection %d: %+v, want %s", i+1, st, want)
 		}

@@ -43,7 +43,7 @@ func kept(w *Ways, n *uint32, of **Ways, s State) *Flow {
 	return r.Flow()
 }
 
-func at(t time.Duration) *Passing {
+func ackAt(t time.Duration) *Passing {
 	return &Passing{Now: t, Proto: packet.TCP, TCPFlags: packet.ACK, Packets: 1, Bytes: 100}
 }
 
@@ -56,7 +56,7 @@ func TestPacketsThatFollowAreToldLater(t *testing.T) {
 		t.Fatal("the device does not get the Ways")
 	}
 	for i := range 4 {
-		if !f.Take(at(time.Duration(i))) {
+		if !f.Take(ackAt(time.Duration(i))) {
 			t.Fatalf("packet %d is not taken", i)
 		}
 	}
@@ -81,7 +81,7 @@ func TestPathsHoldUntilTheirStatesEnd(t *testing.T) {
 		at    time.Duration
 		taken bool
 	}{{0, true}, {9, true}, {18, true}, {27, true}, {37, false}, {36, true}} {
-		if f.Take(at(c.at)) != c.taken {
+		if f.Take(ackAt(c.at)) != c.taken {
 			t.Errorf("at %d: taken is %v", c.at, !c.taken)
 		}
 	}
@@ -93,19 +93,19 @@ func TestChangesAreSeen(t *testing.T) {
 	w := NewWays()
 	s := &idle{lasting: true}
 	f := kept(w, &n, &device, s)
-	if !f.Take(at(0)) || !f.Take(at(1)) || !f.Take(at(2)) {
+	if !f.Take(ackAt(0)) || !f.Take(ackAt(1)) || !f.Take(ackAt(2)) {
 		t.Fatal("nothing has changed")
 	}
 	device.Changed()
 	if s.packets != 3 {
 		t.Errorf("the state knows of %d packets when it changes, want 3", s.packets)
 	}
-	if !f.Take(at(3)) {
+	if !f.Take(ackAt(3)) {
 		t.Error("the counter is what it was, and the flow does not hold")
 	}
 	device.Changed()
 	n++
-	if f.Take(at(4)) {
+	if f.Take(ackAt(4)) {
 		t.Error("the counter has changed, and the flow holds")
 	}
 }
@@ -117,12 +117,12 @@ func TestWhatAPacketChangesIsSeen(t *testing.T) {
 	w := NewWays()
 	shared := &idle{ttl: 100, until: 100, opened: true}
 	f, g := kept(w, &n, &device, shared), kept(w, &n, &device, shared)
-	f.Take(at(0))
+	f.Take(ackAt(0))
 	shared.opened = false // what the next packet to be told of does
 	shared.ttl = 1
-	g.Take(at(1))
+	g.Take(ackAt(1))
 	told := shared.told
-	if f.Take(at(2)); shared.told == told {
+	if f.Take(ackAt(2)); shared.told == told {
 		t.Error("the state was not asked again after a packet had changed more than its time")
 	}
 }
@@ -134,11 +134,11 @@ func TestLatestTimeCounts(t *testing.T) {
 	w := NewWays()
 	s := &idle{ttl: 10, until: 5, opened: true}
 	f, g := kept(w, &n, &device, s), kept(w, &n, &device, s)
-	f.Take(at(0))
-	g.Take(at(0))
-	f.Take(at(1))
-	g.Take(at(2))
-	f.Take(at(4))
+	f.Take(ackAt(0))
+	g.Take(ackAt(0))
+	f.Take(ackAt(1))
+	g.Take(ackAt(2))
+	f.Take(ackAt(4))
 	w.Settle()
 	if s.until != 14 || s.packets != 5 {
 		t.Errorf("the state ends at %d and knows %d packets, want 14 and 5", s.until, s.packets)

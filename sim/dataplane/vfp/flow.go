@@ -108,11 +108,11 @@ func (st *layerState) flow(k *key, hash uint64) *flow {
 	if t.n == 0 {
 		return nil
 	}
-	for i := t.at(hash); ; i = t.next(i) {
+	for i := t.firstPlace(hash); ; i = t.nextPlace(i) {
 		switch p := &t.places[i]; {
 		case p.v == nil:
 			return nil
-		case p.hash == hash && p.v.key.is(k):
+		case p.hash == hash && p.v.key.equals(k):
 			return p.v
 		}
 	}
@@ -220,7 +220,7 @@ func (st *layerState) remember(c *conn, hash uint64, p *packet.Packet, cameFrom 
 	st.put(&c.forward, hash, env.Now, env.Journal)
 	// A packet from an address to itself is its own reply.
 	now := keyOf(p, k.dir())
-	if rev.key = now.reversed(dir); !rev.key.is(k) {
+	if rev.key = now.reversed(dir); !rev.key.equals(k) {
 		st.put(rev, rev.key.hash(), env.Now, env.Journal)
 	} else {
 		c.replaced[1] = true

@@ -68,7 +68,7 @@ func newIndex(rules []*Rule) *index {
 	placed := make([]place, 0, len(rules))
 	size := map[shape]int{}
 	for i, r := range rules {
-		r.Cond.each(func(s shape, v values) {
+		r.Cond.eachShape(func(s shape, v values) {
 			placed = append(placed, place{s, v, int32(i)})
 			size[s]++
 		})
@@ -112,8 +112,8 @@ func add(t map[values][]int32, v values, pos int32) {
 	}
 }
 
-// each calls f with every shape and all values with which a condition is looked up.
-func (c *Cond) each(f func(shape, values)) {
+// eachShape calls f with every shape and all values with which a condition is looked up.
+func (c *Cond) eachShape(f func(shape, values)) {
 	n := 1
 	var by fields
 	var counts [lookups]int

@@ -52,9 +52,9 @@ func (k *key) unify(p *packet.Packet) {
 	k.way |= binary.BigEndian.Uint64(p.Bytes()) &^ 0xffff
 }
 
-// is reports whether two keys are the same. The compiler would compare them in a function
+// equals reports whether two keys are the same. The compiler would compare them in a function
 // for memory of any length.
-func (k *key) is(o *key) bool {
+func (k *key) equals(o *key) bool {
 	return (k.src[1]^o.src[1])|(k.dst[1]^o.dst[1])|(k.ports^o.ports)|(k.way^o.way)|(k.src[0]^o.src[0])|(k.dst[0]^o.dst[0]) == 0
 }
 

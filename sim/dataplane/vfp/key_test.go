@@ -46,7 +46,7 @@ func TestKeyIsATuple(t *testing.T) {
 		if k.tuple() != w.Tuple || k.dir() != dir {
 			t.Fatalf("the key of %v, %s, and its identifier says %v, %s", p, dir, k.tuple(), k.dir())
 		}
-		if was, there := names[w]; there && (was != k || !was.is(&k)) {
+		if was, there := names[w]; there && (was != k || !was.equals(&k)) {
 			t.Fatalf("%+v has the keys %x and %x; if a key holds more now, it belongs into what", w, was, k)
 		}
 		if was, there := keys[k]; there && was != w {
@@ -82,7 +82,7 @@ func TestKeysDiffer(t *testing.T) {
 	for i := range words {
 		for _, bit := range []uint64{1 << 40, 1 << 20} {
 			words[i] = bit
-			if (&key{}).is(&k) || !k.is(&k) {
+			if (&key{}).equals(&k) || !k.equals(&k) {
 				t.Errorf("key.is (key.go) does not compare word %d", i)
 			}
 			// The first word of an address is hashed in keys of IPv6 only.

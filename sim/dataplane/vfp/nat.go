@@ -110,7 +110,7 @@ func (a LBNAT) apply(ps *passage) Result {
 	if t.Unknown {
 		return ps.unknown(t.Note, t.Fact)
 	}
-	rw := rewriting{set: a.to(t, ps.port.MAC), what: trace.ActRewrite, hairpin: a.Hairpin, fact: t.Fact}
+	rw := rewriting{set: a.rewriteTo(t, ps.port.MAC), what: trace.ActRewrite, hairpin: a.Hairpin, fact: t.Fact}
 	if ps.env.Rec.On() {
 		rw.detail = backendPicked{n: i + 1, of: len(a.Targets), backend: t.addrPort(), keptDst: a.KeepDst, note: t.Note}
 	}
@@ -120,9 +120,9 @@ func (a LBNAT) apply(ps *passage) Result {
 	return ps.rewrite(c, &rw)
 }
 
-// to is the rewrite that leads a packet to a backend, from a port with the MAC
+// rewriteTo is the rewrite that leads a packet to a backend, from a port with the MAC
 // address own.
-func (a *LBNAT) to(t *Target, own packet.MAC) (rw packet.Rewrite) {
+func (a *LBNAT) rewriteTo(t *Target, own packet.MAC) (rw packet.Rewrite) {
 	if !a.KeepDst {
 		rw.Set |= packet.RwDst | packet.RwDstPort
 		rw.Dst, rw.DstPort = t.Addr, t.Port

@@ -129,9 +129,9 @@ func (ix *index) nearest(p *packet.Packet, h *packet.Headers) (changing, passing
 	}
 	for _, sp := range ix.spaces {
 		v, never := sp.valuesOf(h)
-		sp.without(never, h, func(by fields) {
+		sp.eachShapeLackingOne(never, h, func(by fields) {
 			t := ix.table(sp, by)
-			v := v.only(by)
+			v := v.restrictedTo(by)
 			for _, found := range [...]*positions{&changing, &passing} {
 				for _, pos := range t[v] {
 					if found.full(pos) {
@@ -146,9 +146,9 @@ func (ix *index) nearest(p *packet.Packet, h *packet.Headers) (changing, passing
 	return changing, passing
 }
 
-// without calls f with the fields by which the rules of a space can be found that fail in
+// eachShapeLackingOne calls f with the fields by which the rules of a space can be found that fail in
 // one predicate: all but one. In never the packet can match none of them.
-func (s *shape) without(never fields, h *packet.Headers, f func(fields)) {
+func (s *shape) eachShapeLackingOne(never fields, h *packet.Headers, f func(fields)) {
 	if lacked := s.by & lackedBy(h); lacked != 0 {
 		// It fails in its protocol alone, see Cond.missed.
 		if never&^lacked == 0 {
@@ -168,8 +168,8 @@ func (s *shape) without(never fields, h *packet.Headers, f func(fields)) {
 	}
 }
 
-// only are the values of some fields.
-func (v values) only(by fields) values {
+// restrictedTo are the values of some fields.
+func (v values) restrictedTo(by fields) values {
 	for row := range v.of {
 		if by&(1<<row) == 0 {
 			v.of[row] = 0
@@ -187,9 +187,9 @@ func (ix *index) table(sp *space, by fields) map[values][]int32 {
 	for _, i := range ix.several {
 		r := ix.rules[i]
 		passes := r.passes()
-		r.Cond.each(func(s shape, v values) {
+		r.Cond.eachShape(func(s shape, v values) {
 			if s == sp.shape {
-				v = v.only(by)
+				v = v.restrictedTo(by)
 				v.passes = passes
 				add(t, v, i)
 			}

@@ -30,9 +30,9 @@ func (l *layerState) decides() bool {
 	})
 }
 
-// at is the layer that a packet visits at a position of its way out, 0 the first;
+// layerAt is the layer that a packet visits at a position of its way out, 0 the first;
 // swapped is the answer to the open question.
-func (o *openOrder) at(i int, swapped bool) int {
+func (o *openOrder) layerAt(i int, swapped bool) int {
 	switch {
 	case !swapped || i < o.first || i > o.then:
 		return i

@@ -87,7 +87,7 @@ func (ps *passage) run() Result {
 		if order.behind != nil && at == asked {
 			swapped = ps.swaps(order)
 		}
-		l := layers[order.at(at, swapped)]
+		l := layers[order.layerAt(at, swapped)]
 		if !u.inside && len(l.tunnelPorts) != 0 && slices.Contains(l.tunnelPorts, p.Headers().DstPort) {
 			// The tuple does not say what is in a tunnel packet.
 			u.inside = true

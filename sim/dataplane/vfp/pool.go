@@ -45,7 +45,7 @@ func (p *Pool) bind(proto packet.Proto, c *conn, env *Env) (uint16, bool) {
 			i := p.next % n
 			p.next++
 			k := portKey{proto, p.Blocks[i/blockSize] + uint16(i%blockSize)}
-			if old := p.used[k]; old == nil || old.over(env.Now) {
+			if old := p.used[k]; old == nil || old.hasExpired(env.Now) {
 				journal.KeepKey(env.Journal, p.used, k)
 				p.used[k] = c
 				return k.port, true
@@ -69,8 +69,8 @@ func (p *Pool) bind(proto packet.Proto, c *conn, env *Env) (uint16, bool) {
 	}
 }
 
-// over is expired for somebody who is not at the connection's port.
-func (c *conn) over(now time.Duration) bool {
+// hasExpired is expired for somebody who is not at the connection's port.
+func (c *conn) hasExpired(now time.Duration) bool {
 	if c.port != nil && c.expired(now) {
 		c.port.tell()
 	}

@@ -19,10 +19,10 @@ type place[V any] struct {
 	v    *V
 }
 
-// at is the first place for a hash, next the one after a place. A place without a value
+// firstPlace is the first place for a hash, nextPlace the one after a place. A place without a value
 // ends the search. The table must not be empty.
-func (t *table[V]) at(hash uint64) int { return int(hash) & (len(t.places) - 1) }
-func (t *table[V]) next(i int) int     { return (i + 1) & (len(t.places) - 1) }
+func (t *table[V]) firstPlace(hash uint64) int { return int(hash) & (len(t.places) - 1) }
+func (t *table[V]) nextPlace(i int) int        { return (i + 1) & (len(t.places) - 1) }
 
 // firstPlaces is how many places there are in the smallest table that has one.
 const firstPlaces = 16
@@ -43,9 +43,9 @@ func (t *table[V]) add(hash uint64, v *V) {
 }
 
 func (t *table[V]) put(p place[V]) {
-	i := t.at(p.hash)
+	i := t.firstPlace(p.hash)
 	for t.places[i].v != nil {
-		i = t.next(i)
+		i = t.nextPlace(i)
 	}
 	t.places[i] = p
 }
@@ -55,7 +55,7 @@ func (t *table[V]) find(hash uint64, v *V) (i int, ok bool) {
 	if t.n == 0 {
 		return 0, false
 	}
-	for i = t.at(hash); t.places[i].v != nil; i = t.next(i) {
+	for i = t.firstPlace(hash); t.places[i].v != nil; i = t.nextPlace(i) {
 		if t.places[i].v == v {
 			return i, true
 		}
@@ -79,8 +79,8 @@ func (t *table[V]) remove(hash uint64, v *V) {
 	}
 	t.n--
 	last := len(t.places) - 1
-	for j := t.next(i); t.places[j].v != nil; j = t.next(j) {
-		if (j-t.at(t.places[j].hash))&last >= (j-i)&last {
+	for j := t.nextPlace(i); t.places[j].v != nil; j = t.nextPlace(j) {
+		if (j-t.firstPlace(t.places[j].hash))&last >= (j-i)&last {
 			t.places[i] = t.places[j]
 			i = j
 		}

@@ -22,7 +22,7 @@ func TestTableIsAMap(t *testing.T) {
 			var tab table[value]
 			want := map[uint64]*value{}
 			get := func(key uint64) *value {
-				for i := tab.at(key % hashes); tab.n > 0 && tab.places[i].v != nil; i = tab.next(i) {
+				for i := tab.firstPlace(key % hashes); tab.n > 0 && tab.places[i].v != nil; i = tab.nextPlace(i) {
 					if v := tab.places[i].v; v.key == key {
 						return v
 					}

@@ -162,11 +162,11 @@ func (pt *Port) find(k *key, hash uint64) *unified {
 	if t.n == 0 {
 		return nil
 	}
-	for i := t.at(hash); ; i = t.next(i) {
+	for i := t.firstPlace(hash); ; i = t.nextPlace(i) {
 		switch p := &t.places[i]; {
 		case p.v == nil:
 			return nil
-		case p.hash == hash && p.v.key.is(k):
+		case p.hash == hash && p.v.key.equals(k):
 			return p.v
 		}
 	}

@@ -99,8 +99,8 @@ type firsts [2]struct {
 	mac packet.MAC
 }
 
-// other is the first that is not the one who asks.
-func (f *firsts) other(from *NIC) (*NIC, packet.MAC) {
+// firstExcept is the first that is not the one who asks.
+func (f *firsts) firstExcept(from *NIC) (*NIC, packet.MAC) {
 	for _, x := range f {
 		if x.nic != nil && x.nic != from {
 			return x.nic, x.mac
@@ -113,8 +113,8 @@ func (f *firsts) other(from *NIC) (*NIC, packet.MAC) {
 // memory.
 const maxKnown = 1 << 16
 
-// in returns what is known in this epoch, nil where everybody is to be asked.
-func (s *Segment) in() *known {
+// knownThisEpoch returns what is known in this epoch, nil where everybody is to be asked.
+func (s *Segment) knownThisEpoch() *known {
 	if s.Epoch == nil {
 		return nil
 	}
@@ -261,7 +261,7 @@ func (s *Segment) deliver(sim *Simulation, from *NIC, p *packet.Packet) {
 
 // Taker is the first interface that takes frames to a MAC address, nil for none.
 func (s *Segment) Taker(from *NIC, dst packet.MAC) *NIC {
-	k := s.in()
+	k := s.knownThisEpoch()
 	if k == nil {
 		for _, n := range s.NICs {
 			if n != from && n.takes(dst) {
@@ -274,11 +274,11 @@ func (s *Segment) Taker(from *NIC, dst packet.MAC) *NIC {
 	if !ok {
 		epoch := k.epoch
 		found = s.first(func(n *NIC) (packet.MAC, bool) { return dst, n.takes(dst) })
-		if k = s.in(); k.epoch == epoch {
+		if k = s.knownThisEpoch(); k.epoch == epoch {
 			k.takers[dst] = found
 		}
 	}
-	n, _ := found.other(from)
+	n, _ := found.firstExcept(from)
 	return n
 }
 
@@ -307,7 +307,7 @@ func (s *Segment) Resolve(from *NIC, ip netip.Addr) (packet.MAC, bool) {
 
 // ask asks the machines for an address.
 func (s *Segment) ask(from *NIC, ip netip.Addr) (packet.MAC, bool) {
-	k := s.in()
+	k := s.knownThisEpoch()
 	if k == nil {
 		for _, n := range s.NICs {
 			if n == from {
@@ -320,19 +320,19 @@ func (s *Segment) ask(from *NIC, ip netip.Addr) (packet.MAC, bool) {
 		return packet.MAC{}, false
 	}
 	found := s.answering(k, ip)
-	n, mac := found.other(from)
+	n, mac := found.firstExcept(from)
 	return mac, n != nil
 }
 
 // Owner is the first interface whose machine answers for an address, nil for none.
 func (s *Segment) Owner(ip netip.Addr) *NIC {
 	var found firsts
-	if k := s.in(); k != nil {
+	if k := s.knownThisEpoch(); k != nil {
 		found = s.answering(k, ip)
 	} else {
 		found = s.first(func(n *NIC) (packet.MAC, bool) { return n.Owner.ARP(n, ip) })
 	}
-	n, _ := found.other(nil)
+	n, _ := found.firstExcept(nil)
 	return n
 }
 
@@ -342,7 +342,7 @@ func (s *Segment) answering(k *known, ip netip.Addr) firsts {
 	if !ok {
 		epoch := k.epoch
 		found = s.first(func(n *NIC) (packet.MAC, bool) { return n.Owner.ARP(n, ip) })
-		if k = s.in(); k.epoch == epoch { // else a machine has done only now what waited
+		if k = s.knownThisEpoch(); k.epoch == epoch { // else a machine has done only now what waited
 			k.answers[ip] = found
 		}
 	}

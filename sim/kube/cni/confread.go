@@ -43,7 +43,7 @@ func (r *reader) conf(c *Conf, root *node) {
 // (portmap, tuning) run after it.
 func (r *reader) listed(c *Conf, f *field) *node {
 	if f.val.kind != '[' || len(f.val.items) == 0 {
-		r.errorf(f.val.begin, "plugins is %s; it must be a list with at least one plugin", f.val.what())
+		r.errorf(f.val.begin, "plugins is %s; it must be a list with at least one plugin", f.val.kindName())
 		return nil
 	}
 	var first *node
@@ -125,7 +125,7 @@ func (r *reader) capabilities(n *node) map[string]bool {
 	caps := map[string]bool{}
 	for _, g := range f.val.fields {
 		if g.val.kind != 'b' {
-			r.errorf(g.val.begin, "capability %s is %s; it must be true or false", g.name, g.val.what())
+			r.errorf(g.val.begin, "capability %s is %s; it must be true or false", g.name, g.val.kindName())
 			continue
 		}
 		caps[g.name] = g.val.truth

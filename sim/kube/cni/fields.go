@@ -23,13 +23,15 @@ type fieldUse struct {
 // fieldTable is what is made of the fields of one object, by their names.
 type fieldTable map[string]fieldUse
 
-// is makes the rows of fields that count, no those of fields that say nothing about
+// fieldsThatCount makes the rows of fields that count, silentFields those of fields that say nothing about
 // packets.
-func is(names ...string) fieldTable             { return rows(fieldUse{counts: true}, names) }
-func no(why string, names ...string) fieldTable { return rows(fieldUse{why: why}, names) }
+func fieldsThatCount(names ...string) fieldTable          { return rows(fieldUse{counts: true}, names) }
+func silentFields(why string, names ...string) fieldTable { return rows(fieldUse{why: why}, names) }
 
-// but makes rows of fields with a warning.
-func but(why string, names ...string) fieldTable { return rows(fieldUse{warn: true, why: why}, names) }
+// fieldsWithWarning makes rows of fields with a warning.
+func fieldsWithWarning(why string, names ...string) fieldTable {
+	return rows(fieldUse{warn: true, why: why}, names)
+}
 
 func rows(u fieldUse, names []string) fieldTable {
 	t := fieldTable{}
@@ -79,9 +81,9 @@ const (
 // windowsFields are those that win-bridge, win-overlay and nat have in common.
 func windowsFields() fieldTable {
 	return tableOf(
-		is("name", "type", "dns", "policies", "apiVersion", "capabilities", "AdditionalArgs"),
-		no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig", "prevResult"), no(oneAdapter, "master"),
-		but("what plugins get as CNI arguments is not simulated", "args"),
+		fieldsThatCount("name", "type", "dns", "policies", "apiVersion", "capabilities", "AdditionalArgs"),
+		silentFields("the protocol between runtime and plugin", "cniVersion"), silentFields(ofRuntime, "runtimeConfig", "prevResult"), silentFields(oneAdapter, "master"),
+		fieldsWithWarning("what plugins get as CNI arguments is not simulated", "args"),
 	)
 }
 
@@ -89,92 +91,92 @@ func windowsFields() fieldTable {
 // plugin, and below it the field. "flannel/win-bridge" is the delegate of flannel.
 var fieldTables = sync.OnceValue(func() map[string]fieldTable {
 	return map[string]fieldTable{
-		"conflist": tableOf(is("name", "plugins"), no("the protocol between runtime and plugin", "cniVersion", "cniVersions", "disableCheck", "disableGC"), no(oneAdapter, "adapterName")),
+		"conflist": tableOf(fieldsThatCount("name", "plugins"), silentFields("the protocol between runtime and plugin", "cniVersion", "cniVersions", "disableCheck", "disableGC"), silentFields(oneAdapter, "adapterName")),
 
-		"win-bridge": tableOf(windowsFields(), is("ipam", "loopbackDSR", "ipMasqNetwork", "HcnPolicyArgs")),
+		"win-bridge": tableOf(windowsFields(), fieldsThatCount("ipam", "loopbackDSR", "ipMasqNetwork", "HcnPolicyArgs")),
 		// Of the delegate flannel refuses name and ipam (flannel.go), and capabilities have a
 		// warning of their own (confread.go).
-		"flannel/win-bridge": tableOf(windowsFields(), is("loopbackDSR"), no("flannel's win-bridge is one of those that pass over it, and there is a warning", "HcnPolicyArgs"), but(writes, "ipMasq", "ipMasqNetwork"), delegateFields()),
+		"flannel/win-bridge": tableOf(windowsFields(), fieldsThatCount("loopbackDSR"), silentFields("flannel's win-bridge is one of those that pass over it, and there is a warning", "HcnPolicyArgs"), fieldsWithWarning(writes, "ipMasq", "ipMasqNetwork"), delegateFields()),
 		"win-bridge.ipam":    hostLocalFields(),
 
-		"win-overlay":         tableOf(windowsFields(), is("ipam", "loopbackDSR", "ipMasq", "endpointMacPrefix")),
-		"flannel/win-overlay": tableOf(windowsFields(), is("loopbackDSR", "endpointMacPrefix"), but(writes, "ipMasq", "ipMasqNetwork"), delegateFields()),
+		"win-overlay":         tableOf(windowsFields(), fieldsThatCount("ipam", "loopbackDSR", "ipMasq", "endpointMacPrefix")),
+		"flannel/win-overlay": tableOf(windowsFields(), fieldsThatCount("loopbackDSR", "endpointMacPrefix"), fieldsWithWarning(writes, "ipMasq", "ipMasqNetwork"), delegateFields()),
 		"win-overlay.ipam":    hostLocalFields(),
 
-		"nat": tableOf(windowsFields(), is("ipam"),
-			but("what the plugin nat makes of it is not simulated", "loopbackDSR", "ipMasq", "optionalFlags")),
-		"nat.ipam": tableOf(is("subnet", "routes"), no(checkedType, "type"), but("the model of nat takes subnet and the GW of the first route", "environment", "ranges", "rangeStart", "rangeEnd", "gateway", "resolvConf"),
-			no(ownFiles, "dataDir")),
+		"nat": tableOf(windowsFields(), fieldsThatCount("ipam"),
+			fieldsWithWarning("what the plugin nat makes of it is not simulated", "loopbackDSR", "ipMasq", "optionalFlags")),
+		"nat.ipam": tableOf(fieldsThatCount("subnet", "routes"), silentFields(checkedType, "type"), fieldsWithWarning("the model of nat takes subnet and the GW of the first route", "environment", "ranges", "rangeStart", "rangeEnd", "gateway", "resolvConf"),
+			silentFields(ownFiles, "dataDir")),
 
 		"azure-vnet": tableOf(
-			is("name", "type", "mode", "dns", "windowsSettings", "AdditionalArgs", "capabilities", "ipv6Mode", "executionMode"),
-			no("what is in it has its own reasons", "ipam"),
-			no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig"), no(oneAdapter, "master", "adapterName"),
-			no("the name of a bridge on Linux nodes", "bridge"), no("logs", "logLevel", "logTarget"), no("a lock of Linux nodes", "disableIPTableLock"),
-			no("how the plugin reaches the program that gives addresses", "cnsurl"),
-			but("when the endpoints of deleted pods go is not simulated: they go at once", "disableAsyncDelete"),
-			but(noEffect, "infraVnetAddressSpace", "serviceCidrs", "vnetCidrs", "podNamespaceForDualNetwork", "ipsToRouteViaHost", "multiTenancy",
+			fieldsThatCount("name", "type", "mode", "dns", "windowsSettings", "AdditionalArgs", "capabilities", "ipv6Mode", "executionMode"),
+			silentFields("what is in it has its own reasons", "ipam"),
+			silentFields("the protocol between runtime and plugin", "cniVersion"), silentFields(ofRuntime, "runtimeConfig"), silentFields(oneAdapter, "master", "adapterName"),
+			silentFields("the name of a bridge on Linux nodes", "bridge"), silentFields("logs", "logLevel", "logTarget"), silentFields("a lock of Linux nodes", "disableIPTableLock"),
+			silentFields("how the plugin reaches the program that gives addresses", "cnsurl"),
+			fieldsWithWarning("when the endpoints of deleted pods go is not simulated: they go at once", "disableAsyncDelete"),
+			fieldsWithWarning(noEffect, "infraVnetAddressSpace", "serviceCidrs", "vnetCidrs", "podNamespaceForDualNetwork", "ipsToRouteViaHost", "multiTenancy",
 				"enableSnatOnHost", "enableExactMatchForPodName", "disableHairpinOnHostInterface", "wireServerIP")),
-		"azure-vnet.windowsSettings": tableOf(is("enableLoopbackDSR"), no("how long the plugin waits for HNS", "hnsTimeoutDurationInSeconds")),
-		"azure-vnet.ipam":            tableOf(is("mode"), no(checkedType, "type"), but("pods get the addresses that follow the node's own", "environment", "subnet", "ipAddress", "queryInterval", "addressSpace", "poolId", "routes")),
+		"azure-vnet.windowsSettings": tableOf(fieldsThatCount("enableLoopbackDSR"), silentFields("how long the plugin waits for HNS", "hnsTimeoutDurationInSeconds")),
+		"azure-vnet.ipam":            tableOf(fieldsThatCount("mode"), silentFields(checkedType, "type"), fieldsWithWarning("pods get the addresses that follow the node's own", "environment", "subnet", "ipAddress", "queryInterval", "addressSpace", "poolId", "routes")),
 
-		"sdnbridge": tableOf(is("name", "type", "dns", "capabilities", "optionalFlags", "AdditionalArgs"),
-			no("what is in it has its own reasons", "ipam"), no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig"), no(oneAdapter, "master"),
-			but("the gateway of pods is the node's endpoint", "additionalRoutes")),
-		"sdnbridge.optionalFlags": tableOf(is("enableDualStack", "localRoutedPortMapping", "allowAclPortMapping", "loopbackDSR"),
-			but("the gateway of pods is the node's endpoint", "forceBridgeGateway", "gatewayFromAdditionalRoutes")),
-		"sdnbridge.ipam": tableOf(no(checkedType, "type"), but(podRange, "subnet", "ranges", "rangeStart", "rangeEnd"),
-			but("the gateway of pods is the node's endpoint", "routes", "gateway", "environment"), but("the pod's name servers are those of dns", "resolvConf"), no(ownFiles, "dataDir")),
+		"sdnbridge": tableOf(fieldsThatCount("name", "type", "dns", "capabilities", "optionalFlags", "AdditionalArgs"),
+			silentFields("what is in it has its own reasons", "ipam"), silentFields("the protocol between runtime and plugin", "cniVersion"), silentFields(ofRuntime, "runtimeConfig"), silentFields(oneAdapter, "master"),
+			fieldsWithWarning("the gateway of pods is the node's endpoint", "additionalRoutes")),
+		"sdnbridge.optionalFlags": tableOf(fieldsThatCount("enableDualStack", "localRoutedPortMapping", "allowAclPortMapping", "loopbackDSR"),
+			fieldsWithWarning("the gateway of pods is the node's endpoint", "forceBridgeGateway", "gatewayFromAdditionalRoutes")),
+		"sdnbridge.ipam": tableOf(silentFields(checkedType, "type"), fieldsWithWarning(podRange, "subnet", "ranges", "rangeStart", "rangeEnd"),
+			fieldsWithWarning("the gateway of pods is the node's endpoint", "routes", "gateway", "environment"), fieldsWithWarning("the pod's name servers are those of dns", "resolvConf"), silentFields(ownFiles, "dataDir")),
 
-		"antrea": tableOf(is("type", "capabilities"), no("the network has one name whatever the configuration's is", "name"), no("what is in it has its own reasons", "ipam"),
-			no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig", "prevResult"), no("it is for Linux nodes", "mtu"),
-			but("the pod's name servers are those that the kubelet asks for", "dns")),
-		"antrea.ipam": tableOf(no(checkedType, "type"), but(podRange, "subnet", "ranges", "rangeStart", "rangeEnd", "ippools"),
-			but("the gateway of pods is that of the node's range", "routes", "gateway", "environment"), but("the pod's name servers are those that the kubelet asks for", "resolvConf"), no(ownFiles, "dataDir")),
-		"calico": tableOf(is("name", "type", "mode", "dns", "policies", "capabilities", "vxlan_mac_prefix", "vxlan_vni", "windows_use_single_network", "windows_loopback_DSR",
+		"antrea": tableOf(fieldsThatCount("type", "capabilities"), silentFields("the network has one name whatever the configuration's is", "name"), silentFields("what is in it has its own reasons", "ipam"),
+			silentFields("the protocol between runtime and plugin", "cniVersion"), silentFields(ofRuntime, "runtimeConfig", "prevResult"), silentFields("it is for Linux nodes", "mtu"),
+			fieldsWithWarning("the pod's name servers are those that the kubelet asks for", "dns")),
+		"antrea.ipam": tableOf(silentFields(checkedType, "type"), fieldsWithWarning(podRange, "subnet", "ranges", "rangeStart", "rangeEnd", "ippools"),
+			fieldsWithWarning("the gateway of pods is that of the node's range", "routes", "gateway", "environment"), fieldsWithWarning("the pod's name servers are those that the kubelet asks for", "resolvConf"), silentFields(ownFiles, "dataDir")),
+		"calico": tableOf(fieldsThatCount("name", "type", "mode", "dns", "policies", "capabilities", "vxlan_mac_prefix", "vxlan_vni", "windows_use_single_network", "windows_loopback_DSR",
 			"windows_disable_default_deny_all_policy"),
-			no("the protocol between runtime and plugin", "cniVersion"), no(ofRuntime, "runtimeConfig", "prevResult"), no("what is in it has its own reasons", "ipam"),
-			no("how the plugin reaches the API server or etcd", "datastore_type", "etcd_endpoints", "etcd_discovery_srv", "etcd_scheme", "etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file", "kubernetes", "qps", "burst"),
-			no("under which name the node is known", "nodename", "nodename_file", "nodename_file_optional"),
-			no("logs", "log_level", "log_file_path", "log_file_max_size", "log_file_max_age", "log_file_max_count"),
-			no(ownFiles, "ipam_lock_file"), no("policies are those of Kubernetes in any case", "policy"),
-			no("it is for Linux nodes", "mtu", "num_queues", "device_type", "container_settings", "include_default_routes", "dataplane_options"),
-			but("when a pod's network goes is not simulated: at once", "windows_pod_deletion_timestamp_timeout"),
-			but("pods start when their network is there", "readiness_gates", "policy_setup_timeout_seconds", "endpoint_status_dir"),
-			but("what it allows to ask for is not simulated", "feature_control", "args")),
-		"calico.ipam": tableOf(no("both give addresses of the node's block, which is its podCIDR here", "type", "subnet", "name"), but(podRange, "assign_ipv4", "assign_ipv6", "ipv4_pools", "ipv6_pools", "ranges")),
+			silentFields("the protocol between runtime and plugin", "cniVersion"), silentFields(ofRuntime, "runtimeConfig", "prevResult"), silentFields("what is in it has its own reasons", "ipam"),
+			silentFields("how the plugin reaches the API server or etcd", "datastore_type", "etcd_endpoints", "etcd_discovery_srv", "etcd_scheme", "etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file", "kubernetes", "qps", "burst"),
+			silentFields("under which name the node is known", "nodename", "nodename_file", "nodename_file_optional"),
+			silentFields("logs", "log_level", "log_file_path", "log_file_max_size", "log_file_max_age", "log_file_max_count"),
+			silentFields(ownFiles, "ipam_lock_file"), silentFields("policies are those of Kubernetes in any case", "policy"),
+			silentFields("it is for Linux nodes", "mtu", "num_queues", "device_type", "container_settings", "include_default_routes", "dataplane_options"),
+			fieldsWithWarning("when a pod's network goes is not simulated: at once", "windows_pod_deletion_timestamp_timeout"),
+			fieldsWithWarning("pods start when their network is there", "readiness_gates", "policy_setup_timeout_seconds", "endpoint_status_dir"),
+			fieldsWithWarning("what it allows to ask for is not simulated", "feature_control", "args")),
+		"calico.ipam": tableOf(silentFields("both give addresses of the node's block, which is its podCIDR here", "type", "subnet", "name"), fieldsWithWarning(podRange, "assign_ipv4", "assign_ipv6", "ipv4_pools", "ipv6_pools", "ranges")),
 
-		"vpc-bridge": tableOf(is("name", "type", "capabilities", "dns", "eniMACAddress", "eniIPAddresses", "vpcCIDRs", "gatewayIPAddress", "serviceCIDR"),
-			no("the protocol between runtime and plugin", "cniVersion", "disableCheck"), no(ofRuntime, "runtimeConfig", "prevResult"), no(oneAdapter, "eniName"),
-			no("on Windows the plugin reads it and uses it for nothing (aws/amazon-vpc-cni-plugins plugins/vpc-bridge/network/bridge_windows.go)", "bridgeType", "interfaceType", "tapUserID"),
-			but("pods get the addresses that follow the node's own, as a cluster gives them", "ipAddresses"),
-			but("on Windows the plugin refuses another network namespace than the node's", "bridgeNetNSPath"),
-			but("the plugin reads it and uses it for nothing", "ipam")),
+		"vpc-bridge": tableOf(fieldsThatCount("name", "type", "capabilities", "dns", "eniMACAddress", "eniIPAddresses", "vpcCIDRs", "gatewayIPAddress", "serviceCIDR"),
+			silentFields("the protocol between runtime and plugin", "cniVersion", "disableCheck"), silentFields(ofRuntime, "runtimeConfig", "prevResult"), silentFields(oneAdapter, "eniName"),
+			silentFields("on Windows the plugin reads it and uses it for nothing (aws/amazon-vpc-cni-plugins plugins/vpc-bridge/network/bridge_windows.go)", "bridgeType", "interfaceType", "tapUserID"),
+			fieldsWithWarning("pods get the addresses that follow the node's own, as a cluster gives them", "ipAddresses"),
+			fieldsWithWarning("on Windows the plugin refuses another network namespace than the node's", "bridgeNetNSPath"),
+			fieldsWithWarning("the plugin reads it and uses it for nothing", "ipam")),
 
-		"flannel": tableOf(is("name", "type", "delegate", "capabilities"), no("the protocol between runtime and plugin", "cniVersion"),
-			no(ownFiles, "subnetFile", "dataDir"), no(ofRuntime, "runtimeConfig"), but("flannel on Windows writes ipam itself (flannel-io/cni-plugin flannel_windows.go)", "ipam")),
-		"net-conf.json": tableOf(is("Network", "Backend"), but(podRange+", as with flanneld's --kube-subnet-mgr", "SubnetMin", "SubnetMax", "SubnetLen"),
-			no("with which program Linux nodes write the same rules", "EnableNFTables"), but("the model of flannel has IPv4 and nothing else", "EnableIPv4"),
-			but(sixOnly, "EnableIPv6", "IPv6Network", "IPv6SubnetMin", "IPv6SubnetMax", "IPv6SubnetLen")),
-		"net-conf.json.host-gw": tableOf(is("Name", "Type", "DNSServerList"), but(readsNot, "VNI", "Port", "DirectRouting", "GBP", "MacPrefix", "Learning", "MTU", "Mac")),
-		"net-conf.json.vxlan": tableOf(is("Name", "Type", "VNI", "Port", "DirectRouting", "GBP", "MTU"),
-			but("flanneld on Windows checks its form and uses it for nothing (flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go)", "MacPrefix"), but(readsNot, "DNSServerList"),
-			but("it is for the tunnel device of Linux nodes, which has its peers from flanneld here", "Learning"),
-			but("it is for Linux nodes; the MAC address of their tunnel device is vtepMAC", "Mac")),
+		"flannel": tableOf(fieldsThatCount("name", "type", "delegate", "capabilities"), silentFields("the protocol between runtime and plugin", "cniVersion"),
+			silentFields(ownFiles, "subnetFile", "dataDir"), silentFields(ofRuntime, "runtimeConfig"), fieldsWithWarning("flannel on Windows writes ipam itself (flannel-io/cni-plugin flannel_windows.go)", "ipam")),
+		"net-conf.json": tableOf(fieldsThatCount("Network", "Backend"), fieldsWithWarning(podRange+", as with flanneld's --kube-subnet-mgr", "SubnetMin", "SubnetMax", "SubnetLen"),
+			silentFields("with which program Linux nodes write the same rules", "EnableNFTables"), fieldsWithWarning("the model of flannel has IPv4 and nothing else", "EnableIPv4"),
+			fieldsWithWarning(sixOnly, "EnableIPv6", "IPv6Network", "IPv6SubnetMin", "IPv6SubnetMax", "IPv6SubnetLen")),
+		"net-conf.json.host-gw": tableOf(fieldsThatCount("Name", "Type", "DNSServerList"), fieldsWithWarning(readsNot, "VNI", "Port", "DirectRouting", "GBP", "MacPrefix", "Learning", "MTU", "Mac")),
+		"net-conf.json.vxlan": tableOf(fieldsThatCount("Name", "Type", "VNI", "Port", "DirectRouting", "GBP", "MTU"),
+			fieldsWithWarning("flanneld on Windows checks its form and uses it for nothing (flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go)", "MacPrefix"), fieldsWithWarning(readsNot, "DNSServerList"),
+			fieldsWithWarning("it is for the tunnel device of Linux nodes, which has its peers from flanneld here", "Learning"),
+			fieldsWithWarning("it is for Linux nodes; the MAC address of their tunnel device is vtepMAC", "Mac")),
 
-		"dns": is("nameservers", "domain", "search", "options"),
+		"dns": fieldsThatCount("nameservers", "domain", "search", "options"),
 	}
 })
 
 // delegateFields are those that do not count in a delegate.
 func delegateFields() fieldTable {
-	return tableOf(no("flannel refuses it", "name"), no("the runtime reads it beside type flannel; there is a warning", "capabilities"))
+	return tableOf(silentFields("flannel refuses it", "name"), silentFields("the runtime reads it beside type flannel; there is a warning", "capabilities"))
 }
 
 // hostLocalFields are what ipam has for win-bridge and win-overlay.
 func hostLocalFields() fieldTable {
-	return tableOf(is("subnet"), no(checkedType, "type"), but(podRange, "ranges", "rangeStart", "rangeEnd"),
-		but("the gateway of pods is the one that the plugin sets", "routes", "gateway", "environment"), but("the pod's name servers are those of dns", "resolvConf"), no(ownFiles, "dataDir"))
+	return tableOf(fieldsThatCount("subnet"), silentFields(checkedType, "type"), fieldsWithWarning(podRange, "ranges", "rangeStart", "rangeEnd"),
+		fieldsWithWarning("the gateway of pods is the one that the plugin sets", "routes", "gateway", "environment"), fieldsWithWarning("the pod's name servers are those of dns", "resolvConf"), silentFields(ownFiles, "dataDir"))
 }
 
 // fields warns of what nothing follows from: fields that the plugin does not read,

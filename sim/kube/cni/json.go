@@ -139,7 +139,7 @@ func position(data []byte, at int) (line, column int) {
 	return bytes.Count(before, []byte("\n")) + 1, at - (bytes.LastIndexByte(before, '\n') + 1) + 1
 }
 
-func (n *node) what() string {
+func (n *node) kindName() string {
 	switch n.kind {
 	case '{':
 		return "an object"

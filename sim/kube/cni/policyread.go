@@ -17,7 +17,7 @@ func (r *reader) policies(c *Conf, f *field, apiVersion int) {
 		return
 	}
 	if f.val.kind != '[' {
-		r.errorf(f.val.begin, "%s is %s; it must be a list of {\"name\": \"EndpointPolicy\", \"value\": {...}}", f.name, f.val.what())
+		r.errorf(f.val.begin, "%s is %s; it must be a list of {\"name\": \"EndpointPolicy\", \"value\": {...}}", f.name, f.val.kindName())
 		return
 	}
 	for _, item := range f.val.items {
@@ -66,7 +66,7 @@ func (r *reader) hcnPolicyArgs(c *Conf, f *field) {
 		return
 	}
 	if f.val.kind != '[' {
-		r.errorf(f.val.begin, "%s is %s; it must be a list of {\"Type\": \"OutBoundNAT\", \"Settings\": {...}}", f.name, f.val.what())
+		r.errorf(f.val.begin, "%s is %s; it must be a list of {\"Type\": \"OutBoundNAT\", \"Settings\": {...}}", f.name, f.val.kindName())
 		return
 	}
 	for _, item := range f.val.items {

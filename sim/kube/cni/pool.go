@@ -29,8 +29,8 @@ func newPool(who string, prefix netip.Prefix, from, to, gateway netip.Addr) *poo
 	}
 }
 
-// by says who has an address; "" for nobody.
-func (p *pool) by(a netip.Addr) string {
+// ownerOf says who has an address; "" for nobody.
+func (p *pool) ownerOf(a netip.Addr) string {
 	switch by := p.used[a]; {
 	case by != "":
 		return by
@@ -75,7 +75,7 @@ func (p *pool) lease(owner string, want netip.Addr, taken func(netip.Addr) bool)
 
 // check refuses an address that somebody wants and cannot have.
 func (p *pool) check(owner string, want netip.Addr) error {
-	switch by := p.by(want); {
+	switch by := p.ownerOf(want); {
 	case !p.prefix.Contains(want):
 		return fmt.Errorf("pod %s: requested IP address %s is not available in range set %s-%s (%s)", owner, want, p.from, p.to, p.who)
 	case by != "":
@@ -93,7 +93,7 @@ func (p *pool) next(taken func(netip.Addr) bool) (netip.Addr, bool) {
 		start = p.last.Next()
 	}
 	for a, first := start, true; first || a != start; first = false {
-		if p.by(a) == "" && (taken == nil || !taken(a)) {
+		if p.ownerOf(a) == "" && (taken == nil || !taken(a)) {
 			return a, true
 		}
 		if a = a.Next(); p.to.Less(a) {

@@ -43,7 +43,7 @@ func (r *reader) origin(what string, at int) *trace.Origin {
 // object reports whether n is an object, and complains if not.
 func (r *reader) object(what string, n *node) bool {
 	if n.kind != '{' {
-		r.errorf(n.begin, "%s is %s; it must be an object {...}", what, n.what())
+		r.errorf(n.begin, "%s is %s; it must be an object {...}", what, n.kindName())
 	}
 	return n.kind == '{'
 }
@@ -67,7 +67,7 @@ func (r *reader) text(n *node, name string) string {
 		return ""
 	}
 	if f.val.kind != 's' {
-		r.errorf(f.val.begin, "%s is %s; it must be a string", f.name, f.val.what())
+		r.errorf(f.val.begin, "%s is %s; it must be a string", f.name, f.val.kindName())
 		return ""
 	}
 	return f.val.str
@@ -79,7 +79,7 @@ func (r *reader) flag(n *node, name string) *bool {
 		return nil
 	}
 	if f.val.kind != 'b' {
-		r.errorf(f.val.begin, "%s is %s; it must be true or false", f.name, f.val.what())
+		r.errorf(f.val.begin, "%s is %s; it must be true or false", f.name, f.val.kindName())
 		return nil
 	}
 	return &f.val.truth
@@ -93,7 +93,7 @@ func (r *reader) number(n *node, name string, top uint64) (uint64, bool) {
 	}
 	v, err := strconv.ParseUint(f.val.str, 10, 64)
 	if f.val.kind != 'n' || err != nil || v > top {
-		r.errorf(f.val.begin, "%s is %s; it must be a number of 0 to %d", f.name, f.val.what(), top)
+		r.errorf(f.val.begin, "%s is %s; it must be a number of 0 to %d", f.name, f.val.kindName(), top)
 		return 0, false
 	}
 	return v, true
@@ -105,13 +105,13 @@ func (r *reader) texts(n *node, name string) []string {
 		return nil
 	}
 	if f.val.kind != '[' {
-		r.errorf(f.val.begin, "%s is %s; it must be a list of strings", f.name, f.val.what())
+		r.errorf(f.val.begin, "%s is %s; it must be a list of strings", f.name, f.val.kindName())
 		return nil
 	}
 	all := make([]string, 0, len(f.val.items))
 	for _, i := range f.val.items {
 		if i.kind != 's' {
-			r.errorf(i.begin, "%s holds %s; it must hold strings", f.name, i.what())
+			r.errorf(i.begin, "%s holds %s; it must hold strings", f.name, i.kindName())
 			continue
 		}
 		all = append(all, i.str)

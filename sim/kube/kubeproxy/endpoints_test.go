@@ -97,8 +97,8 @@ var lookups = []struct {
 	{"1.34.8 1.34.11 1.35.5 1.35.8 1.36.1 1.36.4 1.37.2", "local", "local", true},
 }
 
-// which names the one of two endpoints that a load balancer has.
-func (l *lab) which(remote string) string {
+// endpointLeft names the one of two endpoints that a load balancer has.
+func (l *lab) endpointLeft(remote string) string {
 	if l.hns.ListLoadBalancers(nil)[0].HostComputeEndpoints[0] == remote {
 		return "remote"
 	}
@@ -115,7 +115,7 @@ func TestLookup(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.sync(l.start(), web("10.244.1.5"))
-			if got := l.which(dup.ID); got != c.localFirst {
+			if got := l.endpointLeft(dup.ID); got != c.localFirst {
 				t.Errorf("%s takes the %s one", version, got)
 			}
 			if gone := l.hns.Endpoint(dup.ID) == nil; gone != c.deletes {
@@ -180,7 +180,7 @@ func TestLookupOfAReusedAddress(t *testing.T) {
 			}
 			l.addPod("10.244.1.8")
 			l.sync(l.start(), web("10.244.1.8"))
-			if got := l.which(stale.ID); got != c.remoteFirst {
+			if got := l.endpointLeft(stale.ID); got != c.remoteFirst {
 				t.Errorf("%s takes the %s one", version, got)
 			}
 			if gone := l.hns.Endpoint(stale.ID) == nil; gone != c.deletes {

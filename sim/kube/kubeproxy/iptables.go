@@ -144,23 +144,23 @@ func (t *iptables) port(svc *kube.Service, p kube.ServicePort) {
 func (t *iptables) clusterIP(svc *kube.Service, p kube.ServicePort, match host.NATRule, all []netip.AddrPort, v6 bool) {
 	chain := chainName("KUBE-SVC-", svc, p)
 	if len(all) == 0 {
-		t.services = append(t.services, both(reject(match, svc, p))...)
+		t.services = append(t.services, inPreroutingAndOutput(reject(match, svc, p))...)
 		return
 	}
 	if pods := t.pods(v6); len(pods) > 0 {
 		mark := match
 		mark.Name, mark.NotSrc, mark.Mark = "KUBE-SERVICES/"+chain+"/KUBE-MARK-MASQ", pods, true
-		t.services = append(t.services, both(mark)...)
+		t.services = append(t.services, inPreroutingAndOutput(mark)...)
 	}
 	match.Name, match.Targets, match.Sticky = "KUBE-SERVICES/"+chain+label(svc, p), all, svc.ClientIPAffinity
-	t.services = append(t.services, both(match)...)
+	t.services = append(t.services, inPreroutingAndOutput(match)...)
 }
 
 // external returns the rules of a node port, an external or a load balancer
 // address (kubeproxy.iptables-external-local).
 func (t *iptables) external(svc *kube.Service, p kube.ServicePort, match host.NATRule, all, local []netip.AddrPort, v6 bool) []host.NATRule {
 	if len(all) == 0 {
-		return both(reject(match, svc, p))
+		return inPreroutingAndOutput(reject(match, svc, p))
 	}
 	chain, localChain := chainName("KUBE-SVC-", svc, p), chainName("KUBE-XLB-", svc, p)
 	via := ""
@@ -172,7 +172,7 @@ func (t *iptables) external(svc *kube.Service, p kube.ServicePort, match host.NA
 	mark := match
 	mark.Name, mark.Mark = "KUBE-SERVICES/"+via+"KUBE-MARK-MASQ", true
 	if !svc.ExternalLocal {
-		return append(both(mark), both(to)...)
+		return append(inPreroutingAndOutput(mark), inPreroutingAndOutput(to)...)
 	}
 	var rules []host.NATRule
 	// Pods of the cluster and the node itself reach all backends.
@@ -199,8 +199,8 @@ func reject(match host.NATRule, svc *kube.Service, p kube.ServicePort) host.NATR
 	return match
 }
 
-// both puts a rule into PREROUTING and OUTPUT.
-func both(r host.NATRule) []host.NATRule {
+// inPreroutingAndOutput puts a rule into PREROUTING and OUTPUT.
+func inPreroutingAndOutput(r host.NATRule) []host.NATRule {
 	in, out := r, r
 	in.Chain, out.Chain = host.Prerouting, host.Output
 	return []host.NATRule{in, out}

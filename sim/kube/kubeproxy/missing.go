@@ -23,7 +23,7 @@ func (r Report) Missing(node string, svc *kube.Service, port kube.ServicePort, a
 	}
 	object, name := frontendName(addr, number, port.Proto), portName(port)
 	var gaveUp *Entry // the last refusal, after which kube-proxy leaves a port alone
-	for _, e := range slices.Backward(r.of(svc.Key())) {
+	for _, e := range slices.Backward(r.entriesFor(svc.Key())) {
 		if e.port != name {
 			continue
 		}
@@ -78,7 +78,7 @@ func (r Report) noBackend(svc *kube.Service, port string) string {
 		return why
 	}
 	s := "no backend of the Service can be used"
-	for _, e := range r.of(svc.Key()) {
+	for _, e := range r.entriesFor(svc.Key()) {
 		if e.port == port && e.role == roleBackend && (e.what == failed || e.what == skipped) {
 			return fmt.Sprintf("%s: %s: %s", s, e.object, e.answer())
 		}

@@ -232,7 +232,7 @@ func TestUserspace(t *testing.T) {
 	if want := []netip.Addr{ip("10.96.0.10"), ip("198.51.100.1"), ip("10.96.0.11")}; !slices.Equal(u.Addresses, want) {
 		t.Errorf("addresses %v", u.Addresses)
 	}
-	if e := u.report.of("default/empty"); len(e) != 1 || e[0].what != skipped {
+	if e := u.report.entriesFor("default/empty"); len(e) != 1 || e[0].what != skipped {
 		t.Errorf("report %v", e)
 	}
 	n.Version.Minor = 26

@@ -83,8 +83,8 @@ type Report struct {
 
 func (r *Report) add(e Entry) { r.entries = append(r.entries, e) }
 
-// of returns the entries of one Service ("namespace/name").
-func (r Report) of(service string) []Entry {
+// entriesFor returns the entries of one Service ("namespace/name").
+func (r Report) entriesFor(service string) []Entry {
 	var es []Entry
 	for _, e := range r.entries {
 		if e.service == service {

@@ -64,7 +64,7 @@ func everywhere(s *kube.Service) {
 	s.Type, s.ExternalIPs, s.IngressIPs = "LoadBalancer", []netip.Addr{ip("198.51.100.1")}, []netip.Addr{ip("198.51.100.2")}
 }
 
-func also(name string, clusterIP string, change func(*kube.Service)) chapter {
+func serviceComes(name string, clusterIP string, change func(*kube.Service)) chapter {
 	return chapter{name + " comes", func(_ *lab, s map[string]*kube.Service) {
 		n := web("10.244.1.6", "10.244.2.7")
 		n.Name, n.ClusterIPs, n.Ports[0].NodePort = name, []netip.Addr{ip(clusterIP)}, 0
@@ -131,7 +131,7 @@ func stories() []story {
 		{name: "refused", versions: "1.20.15 1.37.2", build: ws2019, network: hns.L2Bridge, steps: []chapter{
 			begins(func(s *kube.Service) { everywhere(s); set(s, manyBackends(65)...) }), nothing, backendsAre("10.244.2.7"), deletedAll}},
 		{name: "refused-address", versions: "1.36.4 1.37.2", build: ws2022, network: hns.L2Bridge, steps: []chapter{
-			begins(everywhere), also("other", "10.96.0.11", func(s *kube.Service) { s.ExternalIPs = []netip.Addr{ip("198.51.100.2")} }), backendsAre("10.244.2.8"), gone("other"), backendsAre("10.244.2.9")}},
+			begins(everywhere), serviceComes("other", "10.96.0.11", func(s *kube.Service) { s.ExternalIPs = []netip.Addr{ip("198.51.100.2")} }), backendsAre("10.244.2.8"), gone("other"), backendsAre("10.244.2.9")}},
 		{name: "nobody-here", versions: "1.20.15 1.21.14 1.36.4", build: ws2019, network: hns.L2Bridge, steps: []chapter{
 			begins(func(s *kube.Service) { everywhere(s); s.ExternalLocal = true; set(s, "10.244.2.7") }), nothing,
 			edit("internal traffic, too", func(s *kube.Service) { s.InternalLocal = true }), backendsAre("10.244.1.6", "10.244.2.7")}},
@@ -161,15 +161,15 @@ func stories() []story {
 			}), backendsAre("10.244.1.5", "10.244.2.8"), backendsAre(), deletedAll}},
 		{name: "health-check", versions: "1.24.17 1.36.4 1.37.2", build: ws2022, network: hns.L2Bridge, flags: []string{"--forward-healthcheck-vip=true"}, node: rootEndpoint, steps: []chapter{
 			begins(everywhere),
-			also("other", "10.96.0.11", func(s *kube.Service) {
+			serviceComes("other", "10.96.0.11", func(s *kube.Service) {
 				s.Type, s.IngressIPs, s.Ports[0].Port = "LoadBalancer", []netip.Addr{ip("198.51.100.2")}, 81
 			}),
 			gone("other"), nothing, backendsAre("10.244.1.5", "10.244.2.8"),
-			also("probe", "10.96.0.12", func(s *kube.Service) { s.ExternalIPs, s.Ports[0].Port = []netip.Addr{ip("198.51.100.2")}, 10256 }),
+			serviceComes("probe", "10.96.0.12", func(s *kube.Service) { s.ExternalIPs, s.Ports[0].Port = []netip.Addr{ip("198.51.100.2")}, 10256 }),
 			deletedAll}},
 		{name: "no-root-endpoint", versions: "1.36.4", build: ws2022, network: hns.L2Bridge, flags: []string{"--forward-healthcheck-vip=true"}, steps: []chapter{begins(everywhere)}},
 		{name: "two-lose-backends", versions: "1.30.14 1.33.0 1.36.4", build: ws2022, network: hns.L2Bridge, steps: []chapter{
-			begins(nil), also("other", "10.96.0.11", nil),
+			begins(nil), serviceComes("other", "10.96.0.11", nil),
 			{"each loses one", func(_ *lab, s map[string]*kube.Service) {
 				set(s["web"], "10.244.1.5", "10.244.2.8")
 				set(s["other"], "10.244.1.6", "10.244.2.9")

@@ -153,9 +153,9 @@ func mustVersion(s string) kube.Version {
 	return v
 }
 
-// in says whether v has the change; unsure that the source of its patch, and of those
+// isIn says whether v has the change; unsure that the source of its patch, and of those
 // around it, was not read.
-func (c change) in(v kube.Version) (has, unsure bool) {
+func (c change) isIn(v kube.Version) (has, unsure bool) {
 	for _, s := range c.spans() {
 		if s.from.SameMinor(v) {
 			return v.Compare(s.from) >= 0, v.Compare(s.from) >= 0 && v.Compare(s.to) < 0
@@ -230,7 +230,7 @@ func behaviourOf(v kube.Version) (behaviour, error) {
 	}
 	b := first
 	for _, c := range changes {
-		if has, unsure := c.in(v); has {
+		if has, unsure := c.isIn(v); has {
 			c.apply(&b)
 			b.unsure = b.unsure || unsure
 		}

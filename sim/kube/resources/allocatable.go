@@ -40,7 +40,7 @@ func (k *kubelet) reservation(name string, capacity resource.Quantity) resource.
 	sum.Add(k.kubeReserved[name])
 	signal := map[string]string{"memory": "memory.available", "ephemeral-storage": "nodefs.available"}[name]
 	if t, ok := find(k.evictionHard, signal); ok && !k.ignoreEviction {
-		sum.Add(t.of(capacity))
+		sum.Add(t.quantityFor(capacity))
 	}
 	return sum
 }

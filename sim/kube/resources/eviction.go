@@ -84,10 +84,10 @@ func parseThresholds(s string) ([]threshold, error) {
 	return all, nil
 }
 
-// of is the threshold in the unit of the capacity. The kubelet's percentages
+// quantityFor is the threshold in the unit of the capacity. The kubelet's percentages
 // are 32-bit floating point numbers, so 10% of 16Gi is 25 bytes more than a
 // tenth (GetThresholdQuantity of pkg/kubelet/eviction/api/types.go).
-func (t threshold) of(capacity resource.Quantity) resource.Quantity {
+func (t threshold) quantityFor(capacity resource.Quantity) resource.Quantity {
 	if t.quantity != nil {
 		return t.quantity.DeepCopy()
 	}
@@ -131,6 +131,6 @@ func (k *kubelet) evictionMemory(v minor, memory, commitLimit *resource.Quantity
 	case whole == nil:
 		return unknown
 	}
-	q := t.of(*whole)
+	q := t.quantityFor(*whole)
 	return q.String()
 }

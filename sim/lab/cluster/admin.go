@@ -185,7 +185,7 @@ func (b *builder) decider(match *matching, p *pod, rules []*adminRule, out bool)
 		}
 	}
 	var restricting []*labfile.Policy
-	for _, np := range match.of(p) {
+	for _, np := range match.policiesFor(p) {
 		if !out && np.RestrictsIn || out && np.RestrictsOut {
 			restricting = append(restricting, np)
 		}

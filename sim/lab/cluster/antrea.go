@@ -129,7 +129,7 @@ func (b *builder) antreaPolicies() {
 			continue
 		}
 		var in, out ovs.AntreaPolicies
-		for _, np := range byName(match.of(p)) {
+		for _, np := range byName(match.policiesFor(p)) {
 			if np.RestrictsIn {
 				addTo(&in, match, p, np, false)
 			}

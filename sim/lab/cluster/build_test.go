@@ -205,7 +205,7 @@ func TestTroublesOfAFrontend(t *testing.T) {
 				want = append(want, tr.Text)
 			}
 		}
-		for _, k := range c.troublesOf.those(c.troubles, x, y) {
+		for _, k := range c.troublesOf.indicesAbout(c.troubles, x, y) {
 			if tr := c.troubles[k]; about(tr, x) || about(tr, y) {
 				got = append(got, tr.Text)
 			}

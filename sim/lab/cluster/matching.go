@@ -61,8 +61,8 @@ func (b *builder) matching() *matching {
 	return m
 }
 
-// of are the policies that select a pod, in their order.
-func (m *matching) of(p *pod) []*labfile.Policy {
+// policiesFor are the policies that select a pod, in their order.
+func (m *matching) policiesFor(p *pod) []*labfile.Policy {
 	at := slices.Clone(m.everywhere[p.Namespace])
 	for k, v := range p.Labels {
 		at = append(at, m.policies[podLabel{p.Namespace, k, v}]...)

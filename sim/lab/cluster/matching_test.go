@@ -101,7 +101,7 @@ func TestMatching(t *testing.T) {
 					want = append(want, np)
 				}
 			}
-			got := m.of(p)
+			got := m.policiesFor(p)
 			if !slices.Equal(got, want) {
 				t.Fatalf("%v has the policies %s, want %s", p.Labels, policyNames(got), policyNames(want))
 			}
@@ -156,7 +156,7 @@ func TestMatchingGrows(t *testing.T) {
 		}
 		m := b.matching()
 		for _, p := range b.pods {
-			m.admissions(p, m.of(p), false)
+			m.admissions(p, m.policiesFor(p), false)
 		}
 		return float64(m.asked)
 	}

@@ -110,7 +110,7 @@ func (c *Cluster) PoliciesInACLs(pod Ref) bool {
 // meaning is what the policies mean for a pod.
 func (m *matching) meaning(p *pod) cni.PodPolicies {
 	all := cni.PodPolicies{Namespace: p.Namespace, Name: p.Name}
-	for _, np := range byName(m.of(p)) {
+	for _, np := range byName(m.policiesFor(p)) {
 		if np.RestrictsIn {
 			all.RestrictedIn = true
 			all.In = append(all.In, m.resolved(np, false, np.In))
@@ -182,7 +182,7 @@ func (b *builder) selected(np *labfile.Policy) string {
 // gates adds the gates of one pod.
 func (b *builder) gates(match *matching, p *pod, how enforcement) {
 	var in, out []*labfile.Policy
-	for _, np := range match.of(p) {
+	for _, np := range match.policiesFor(p) {
 		if np.RestrictsIn {
 			in = append(in, np)
 		}

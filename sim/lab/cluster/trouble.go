@@ -33,8 +33,8 @@ type troublesOf struct {
 	any  []int32 // those that may be about every frontend
 }
 
-// those are the places in all of the troubles that may be about one of two frontends, ascending.
-func (x *troublesOf) those(all []Trouble, a, b kubeproxy.Frontend) []int32 {
+// indicesAbout are the places in all of the troubles that may be about one of two frontends, ascending.
+func (x *troublesOf) indicesAbout(all []Trouble, a, b kubeproxy.Frontend) []int32 {
 	if !x.made {
 		*x = troublesOf{made: true, by: map[kubeproxy.Frontend][]int32{}}
 		for i, t := range all {
@@ -76,7 +76,7 @@ func (c *Cluster) Troubles(to netip.AddrPort, proto packet.Proto) []Trouble {
 		return nil
 	}
 	var all []Trouble
-	for _, i := range c.troublesOf.those(c.troubles, whole, port) {
+	for _, i := range c.troublesOf.indicesAbout(c.troubles, whole, port) {
 		t, f := c.troubles[i], whole
 		if n := c.node(t.Node); n != nil && (n.Address == f.Addr || n.Address6 == f.Addr) {
 			f = port

@@ -273,7 +273,7 @@ func onSegment(s *wire.Segment, m packet.MAC) *wire.NIC {
 func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (*Outcome, error) {
 	j.crossed, j.followed = 0, false
 	if err := j.p.Load(frame); err != nil {
-		return j.same(Outcome{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture"}), err
+		return j.intern(Outcome{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture"}), err
 	}
 	k, ok := pathKey{}, false
 	if j.keepsPaths() {
@@ -290,9 +290,9 @@ func (j *Injector) Inject(e *Entry, frame []byte, now time.Duration) (*Outcome, 
 	return o, nil
 }
 
-// same is the one pointer for an outcome. There are as many as a lab has places and
+// intern is the one pointer for an outcome. There are as many as a lab has places and
 // reasons, but for what is unknown, which may name more.
-func (j *Injector) same(o Outcome) *Outcome {
+func (j *Injector) intern(o Outcome) *Outcome {
 	p := j.outcomes[o]
 	if p == nil {
 		if len(j.outcomes) >= maxHops {
@@ -323,7 +323,7 @@ func (j *Injector) walk(e *Entry, now time.Duration, record bool) *Outcome {
 	changed := j.send(e)
 	f := j.outcome(j.sim.Run())
 	f.Readdressed = changed
-	return j.same(f)
+	return j.intern(f)
 }
 
 // smallSegment fits every link, in bytes (RFC 791).

@@ -154,8 +154,8 @@ func (p *pair) send(t testing.TB, what string, frame []byte) {
 	}
 }
 
-// both does the same to both clusters.
-func (p *pair) both(t testing.TB, do func(s *side) error) {
+// doBoth does the same to both clusters.
+func (p *pair) doBoth(t testing.TB, do func(s *side) error) {
 	t.Helper()
 	a, b := do(p.fast), do(p.slow)
 	if fmt.Sprint(a) != fmt.Sprint(b) {
@@ -226,13 +226,13 @@ func (p *pair) play(t testing.TB, program []byte, destroy bool) {
 		case op < 8:
 			p.now += []time.Duration{time.Second, 9 * time.Second, 29 * time.Second, 30 * time.Second, 61 * time.Second, 2 * time.Minute, 4 * time.Minute, time.Hour}[op]
 		case op < 12:
-			p.both(t, func(s *side) error { return s.toggle(arg, []int{80, 443}[arg%2]) })
+			p.doBoth(t, func(s *side) error { return s.toggle(arg, []int{80, 443}[arg%2]) })
 		case op == 12:
-			p.both(t, func(s *side) error { s.reset(arg); return nil })
+			p.doBoth(t, func(s *side) error { s.reset(arg); return nil })
 		case op == 13 && destroy:
-			p.both(t, func(s *side) error { return s.remove(arg) })
+			p.doBoth(t, func(s *side) error { return s.remove(arg) })
 		case op == 14 && arg < 8:
-			p.both(t, func(s *side) error { s.c.Reset(); return nil })
+			p.doBoth(t, func(s *side) error { s.c.Reset(); return nil })
 		case op < 64 && p.last != nil:
 			p.send(t, what, reply(p.last, arg))
 		default:

@@ -165,8 +165,8 @@ func (c *Cluster) start(f *flow, forced []int) *sending {
 	return s
 }
 
-// again says why there is a second packet.
-func (f *flow) again() trace.Event {
+// whySecondPacket says why there is a second packet.
+func (f *flow) whySecondPacket() trace.Event {
 	if f.data && f.idle == 0 && len(f.meanwhile) == 0 {
 		return trace.Of(sendsData{len(f.payload)})
 	}
@@ -198,7 +198,7 @@ func (c *Cluster) sendAll(f *flow, forced []int) (run, error) {
 	// The second packet gets a record of its own.
 	s.sim.Rec = &trace.Recorder{}
 	s.sim.Rec.SetLeg(trace.Request)
-	s.sim.Rec.Add(trace.Step{Place: f.label, Action: trace.ActNote, Event: f.again()})
+	s.sim.Rec.Add(trace.Step{Place: f.label, Action: trace.ActNote, Event: f.whySecondPacket()})
 	s.sim.AdvanceTo(s.sim.Now() + f.idle)
 	if err := s.meanwhile(); err != nil {
 		return run{}, err

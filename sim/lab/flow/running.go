@@ -73,7 +73,7 @@ func answersHere(t *trace.Trace) {
 		for j := range qs {
 			if q := &qs[j]; q.param == o.Param && q.about == o.About {
 				o.Here = q.values[0]
-				means = append(means, q.on(0))
+				means = append(means, q.meaningOf(0))
 			}
 		}
 	}

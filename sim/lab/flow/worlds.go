@@ -344,7 +344,7 @@ func condition(qs []question, deciding []int, ws []world, ends []ending) string 
 		if _, ok := means[say]; !ok {
 			says = append(says, say)
 		}
-		means[say] = append(means[say], qs[q].on(v))
+		means[say] = append(means[say], qs[q].meaningOf(v))
 	}
 	if len(says) == 1 {
 		return says[0]
@@ -359,8 +359,8 @@ func condition(qs []question, deciding []int, ws []world, ends []ending) string 
 	return strings.Join(says, "; ")
 }
 
-// on is an answer with the machine that it is about.
-func (q *question) on(v int) string {
+// meaningOf is an answer with the machine that it is about.
+func (q *question) meaningOf(v int) string {
 	if q.about == "" {
 		return q.means[v]
 	}

@@ -64,7 +64,7 @@ func (m *Manifests) annotated(metadata any, origin *trace.Origin) {
 // podAnnotated notes the annotations of a pod, or of a template of pods, from which
 // nothing follows: none counts, for no program that a lab runs reads one.
 func (m *Manifests) podAnnotated(metadata any, origin *trace.Origin) {
-	set, _ := at(metadata, "annotations").(map[string]any)
+	set, _ := valueAt(metadata, "annotations").(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		if isSilent(key) {
 			continue

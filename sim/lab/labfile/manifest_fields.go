@@ -30,10 +30,10 @@ type fieldUse struct {
 	why string
 }
 
-// is makes the rows of fields that are read, no those of fields that say nothing about
+// fieldsThatCount makes the rows of fields that are read, silentFields those of fields that say nothing about
 // packets.
-func is(names ...string) map[string]fieldUse { return rows(fieldUse{use: counts}, names) }
-func no(why string, names ...string) map[string]fieldUse {
+func fieldsThatCount(names ...string) map[string]fieldUse { return rows(fieldUse{use: counts}, names) }
+func silentFields(why string, names ...string) map[string]fieldUse {
 	return rows(fieldUse{silent, why}, names)
 }
 
@@ -67,44 +67,44 @@ const placed = "where pods are placed does not follow it; pin the pod with pods:
 var objectFields = sync.OnceValue(func() map[string]map[string]fieldUse {
 	return map[string]map[string]fieldUse{
 		"Service.spec": table(
-			is("ports", "selector", "clusterIP", "clusterIPs", "type", "externalIPs", "sessionAffinity", "loadBalancerIP", "externalName", "externalTrafficPolicy",
+			fieldsThatCount("ports", "selector", "clusterIP", "clusterIPs", "type", "externalIPs", "sessionAffinity", "loadBalancerIP", "externalName", "externalTrafficPolicy",
 				"healthCheckNodePort", "publishNotReadyAddresses", "internalTrafficPolicy", "allocateLoadBalancerNodePorts", "ipFamilies", "ipFamilyPolicy"),
 			but("loadBalancerSourceRanges", "kube-proxy on Windows does not read it, and what Linux nodes and the load balancer outside the cluster make of it is not simulated; write it as rules of a segment",
 				"sessionAffinityConfig", "how long a client stays with a backend is not simulated",
 				"trafficDistribution", "backends are not preferred by their zone"),
-			no("it picks the program that makes the load balancer outside the cluster", "loadBalancerClass"),
+			silentFields("it picks the program that makes the load balancer outside the cluster", "loadBalancerClass"),
 		),
-		"Service.spec.ports": table(is("name", "protocol", "port", "targetPort", "nodePort"), no("a hint for programs above TCP", "appProtocol")),
-		"Service.status.loadBalancer.ingress": table(is("ip"),
+		"Service.spec.ports": table(fieldsThatCount("name", "protocol", "port", "targetPort", "nodePort"), silentFields("a hint for programs above TCP", "appProtocol")),
+		"Service.status.loadBalancer.ingress": table(fieldsThatCount("ip"),
 			but("hostname", "which addresses the name has is not known; give them with dns: records", "ipMode", "kube-proxy is taken to serve the address, as with VIP"),
-			no("a report", "ports")),
-		"EndpointSlice":                      table(is("addressType", "endpoints", "ports")),
-		"EndpointSlice.endpoints":            table(is("addresses", "conditions", "hostname", "targetRef", "nodeName"), no("kube-proxy reads nodeName instead", "deprecatedTopology"), but("zone", "backends are not preferred by their zone", "hints", "backends are not preferred by their zone")),
-		"EndpointSlice.endpoints.conditions": is("ready", "serving", "terminating"),
-		"EndpointSlice.ports":                table(is("name", "protocol", "port"), no("a hint for programs above TCP", "appProtocol")),
-		"Endpoints.subsets":                  is("addresses", "notReadyAddresses", "ports"),
-		"Endpoints.subsets.addresses":        is("ip", "hostname", "nodeName", "targetRef"),
-		"Endpoints.subsets.ports":            table(is("name", "protocol", "port"), no("a hint for programs above TCP", "appProtocol")),
-		"Deployment.spec": table(is("replicas", "selector", "template"),
-			no("how pods are replaced", "strategy", "minReadySeconds", "revisionHistoryLimit", "paused", "progressDeadlineSeconds")),
-		"ReplicaSet.spec": table(is("replicas", "selector", "template"), no("how pods are replaced", "minReadySeconds")),
-		"DaemonSet.spec":  table(is("selector", "template"), no("how pods are replaced", "updateStrategy", "minReadySeconds", "revisionHistoryLimit")),
-		"StatefulSet.spec": table(is("replicas", "selector", "template", "serviceName"), but("ordinals", "pods are numbered from 0"),
-			no("how pods are replaced and what they store", "volumeClaimTemplates", "podManagementPolicy", "updateStrategy", "revisionHistoryLimit", "minReadySeconds", "persistentVolumeClaimRetentionPolicy")),
-		"Pod.spec": table(is("containers", "nodeSelector", "nodeName", "hostNetwork", "hostname", "subdomain", "os", "initContainers", "dnsPolicy", "dnsConfig"),
+			silentFields("a report", "ports")),
+		"EndpointSlice":                      table(fieldsThatCount("addressType", "endpoints", "ports")),
+		"EndpointSlice.endpoints":            table(fieldsThatCount("addresses", "conditions", "hostname", "targetRef", "nodeName"), silentFields("kube-proxy reads nodeName instead", "deprecatedTopology"), but("zone", "backends are not preferred by their zone", "hints", "backends are not preferred by their zone")),
+		"EndpointSlice.endpoints.conditions": fieldsThatCount("ready", "serving", "terminating"),
+		"EndpointSlice.ports":                table(fieldsThatCount("name", "protocol", "port"), silentFields("a hint for programs above TCP", "appProtocol")),
+		"Endpoints.subsets":                  fieldsThatCount("addresses", "notReadyAddresses", "ports"),
+		"Endpoints.subsets.addresses":        fieldsThatCount("ip", "hostname", "nodeName", "targetRef"),
+		"Endpoints.subsets.ports":            table(fieldsThatCount("name", "protocol", "port"), silentFields("a hint for programs above TCP", "appProtocol")),
+		"Deployment.spec": table(fieldsThatCount("replicas", "selector", "template"),
+			silentFields("how pods are replaced", "strategy", "minReadySeconds", "revisionHistoryLimit", "paused", "progressDeadlineSeconds")),
+		"ReplicaSet.spec": table(fieldsThatCount("replicas", "selector", "template"), silentFields("how pods are replaced", "minReadySeconds")),
+		"DaemonSet.spec":  table(fieldsThatCount("selector", "template"), silentFields("how pods are replaced", "updateStrategy", "minReadySeconds", "revisionHistoryLimit")),
+		"StatefulSet.spec": table(fieldsThatCount("replicas", "selector", "template", "serviceName"), but("ordinals", "pods are numbered from 0"),
+			silentFields("how pods are replaced and what they store", "volumeClaimTemplates", "podManagementPolicy", "updateStrategy", "revisionHistoryLimit", "minReadySeconds", "persistentVolumeClaimRetentionPolicy")),
+		"Pod.spec": table(fieldsThatCount("containers", "nodeSelector", "nodeName", "hostNetwork", "hostname", "subdomain", "os", "initContainers", "dnsPolicy", "dnsConfig"),
 			but("affinity", placed, "schedulerName", placed, "tolerations", placed, "topologySpreadConstraints", placed, "schedulingGates", "the pod is taken to run", "readinessGates", "the pod is taken to be ready; write pods: {ready: false}",
 				"hostAliases", "names in the hosts file of a pod are not looked up", "setHostnameAsFQDN", "the pod's name is not looked up by the pod itself", "hostnameOverride", "the pod's name is not looked up by the pod itself",
 				"ephemeralContainers", "programs in them do not listen", "runtimeClassName", "containers are taken to be process-isolated; Hyper-V isolation is not simulated"),
-			no("storage", "volumes", "resourceClaims"), no("rights at the API server", "serviceAccountName", "serviceAccount", "automountServiceAccountToken", "imagePullSecrets"),
-			no("when a pod ends", "restartPolicy", "terminationGracePeriodSeconds", "activeDeadlineSeconds", "evictionResponders"),
-			no("what processes see of each other", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers", "securityContext"),
-			no("the order in which pods are placed", "priorityClassName", "priority", "preemptionPolicy", "overhead", "resources", "schedulingGroup"),
-			no("variables of programs", "enableServiceLinks")),
-		"Pod.spec.containers": table(is("ports"),
-			no("what the program is and does", "name", "image", "command", "args", "workingDir", "envFrom", "env", "imagePullPolicy", "stdin", "stdinOnce", "tty", "terminationMessagePath", "terminationMessagePolicy"),
-			no("amounts of resources and storage", "resources", "resizePolicy", "volumeMounts", "volumeDevices", "securityContext"),
-			no("the pod is ready unless the lab says otherwise", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "restartPolicy", "restartPolicyRules")),
-		"Pod.spec.containers.ports": is("name", "hostPort", "containerPort", "protocol", "hostIP"),
+			silentFields("storage", "volumes", "resourceClaims"), silentFields("rights at the API server", "serviceAccountName", "serviceAccount", "automountServiceAccountToken", "imagePullSecrets"),
+			silentFields("when a pod ends", "restartPolicy", "terminationGracePeriodSeconds", "activeDeadlineSeconds", "evictionResponders"),
+			silentFields("what processes see of each other", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers", "securityContext"),
+			silentFields("the order in which pods are placed", "priorityClassName", "priority", "preemptionPolicy", "overhead", "resources", "schedulingGroup"),
+			silentFields("variables of programs", "enableServiceLinks")),
+		"Pod.spec.containers": table(fieldsThatCount("ports"),
+			silentFields("what the program is and does", "name", "image", "command", "args", "workingDir", "envFrom", "env", "imagePullPolicy", "stdin", "stdinOnce", "tty", "terminationMessagePath", "terminationMessagePolicy"),
+			silentFields("amounts of resources and storage", "resources", "resizePolicy", "volumeMounts", "volumeDevices", "securityContext"),
+			silentFields("the pod is ready unless the lab says otherwise", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "restartPolicy", "restartPolicyRules")),
+		"Pod.spec.containers.ports": fieldsThatCount("name", "hostPort", "containerPort", "protocol", "hostIP"),
 	}
 })
 
@@ -128,9 +128,9 @@ func (m *Manifests) notFollowed(part string, fields any, origin *trace.Origin) {
 	}
 }
 
-// at is the value at a path of an object, nil for none. In a list it is those of all
+// valueAt is the value at a path of an object, nil for none. In a list it is those of all
 // elements.
-func at(v any, path ...string) any {
+func valueAt(v any, path ...string) any {
 	for i, key := range path {
 		switch w := v.(type) {
 		case map[string]any:
@@ -138,7 +138,7 @@ func at(v any, path ...string) any {
 		case []any:
 			var all []any
 			for _, e := range w {
-				switch x := at(e, path[i:]...).(type) {
+				switch x := valueAt(e, path[i:]...).(type) {
 				case nil:
 				case []any:
 					all = append(all, x...)
@@ -164,16 +164,16 @@ func (m *Manifests) fields(kind string, doc *object, origin *trace.Origin) {
 		return // the reader of the kind says so
 	}
 	m.notFollowed(kind, any(o), origin)
-	pod, podMeta := at(o, "spec", "template", "spec"), at(o, "spec", "template", "metadata")
+	pod, podMeta := valueAt(o, "spec", "template", "spec"), valueAt(o, "spec", "template", "metadata")
 	if kind == "Pod" {
 		pod, podMeta = o["spec"], o["metadata"]
 	}
 	for part := range objectFields() {
 		if path, ok := strings.CutPrefix(part, kind+"."); ok && kind != "Pod" {
-			m.notFollowed(part, at(o, strings.Split(path, ".")...), origin)
+			m.notFollowed(part, valueAt(o, strings.Split(path, ".")...), origin)
 		}
 		if path, ok := strings.CutPrefix(part, "Pod.spec"); ok && pod != nil {
-			m.notFollowed(part, at(pod, splitPath(path)...), origin)
+			m.notFollowed(part, valueAt(pod, splitPath(path)...), origin)
 		}
 	}
 	if kind == "Service" {
@@ -182,7 +182,7 @@ func (m *Manifests) fields(kind string, doc *object, origin *trace.Origin) {
 	if pod != nil {
 		m.podAnnotated(podMeta, origin)
 	}
-	m.nodeSelectors(at(pod, "nodeSelector"), origin)
+	m.nodeSelectors(valueAt(pod, "nodeSelector"), origin)
 	// Those of one place are in order.
 	first := len(m.NotModelled)
 	for first > 0 && m.NotModelled[first-1].Place() == m.NotModelled[len(m.NotModelled)-1].Place() {

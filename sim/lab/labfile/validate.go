@@ -61,8 +61,8 @@ func (v *validator) misshapen(n *yaml.Node) bool {
 	return len(v.form) > 0 && (v.form[position{n.HeadComment, n.Line, n.Column}] || slices.ContainsFunc(n.Content, v.misshapen))
 }
 
-// at finds the node of a value by keys and positions; the deepest that exists.
-func (v *validator) at(path ...any) *yaml.Node {
+// nodeAt finds the node of a value by keys and positions; the deepest that exists.
+func (v *validator) nodeAt(path ...any) *yaml.Node {
 	n := v.root
 	for _, p := range path {
 		var next *yaml.Node
@@ -83,7 +83,7 @@ func (v *validator) at(path ...any) *yaml.Node {
 }
 
 func (v *validator) add(path []any, format string, args ...any) {
-	n := v.at(path...)
+	n := v.nodeAt(path...)
 	if v.misshapen(n) {
 		return
 	}

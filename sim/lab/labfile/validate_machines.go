@@ -175,7 +175,7 @@ func (v *validator) records(at []any, records map[string]string) {
 // inside complains about an address that is not in the network of its segment.
 func (v *validator) inside(path []any, addr, segment string, s *Spec) {
 	a, err := netip.ParseAddr(addr)
-	if err != nil || v.at(path...).Kind != yaml.ScalarNode {
+	if err != nil || v.nodeAt(path...).Kind != yaml.ScalarNode {
 		// Not an address, or a default that nobody wrote.
 		return
 	}

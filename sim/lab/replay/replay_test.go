@@ -130,8 +130,8 @@ func TestFastIsSlow(t *testing.T) {
 	}
 }
 
-// one is a capture of one frame.
-func one(tb testing.TB, specs ...packet.Spec) []byte {
+// captureOfOneFrame is a capture of one frame.
+func captureOfOneFrame(tb testing.TB, specs ...packet.Spec) []byte {
 	tb.Helper()
 	var b bytes.Buffer
 	w, err := capture.NewWriter(&b, "eth0")
@@ -172,7 +172,7 @@ func TestHops(t *testing.T) {
 		{"no route", "", syn(client, netip.MustParseAddr("192.0.2.1"), 80), trace.Dropped, trace.NoRoute, []string{"wire nodes", "wire uplink"}, win1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, rs, _ := play(t, c, one(t, tt.spec), replay.Options{Port: tt.port})
+			s, rs, _ := play(t, c, captureOfOneFrame(t, tt.spec), replay.Options{Port: tt.port})
 			if len(s.Outcomes) != 1 || s.Outcomes[0].Verdict != tt.verdict || s.Outcomes[0].Reason != tt.reason {
 				t.Errorf("outcomes %+v, want %s %s", s.Outcomes, tt.verdict, tt.reason)
 			}
@@ -257,7 +257,7 @@ func TestDamaged(t *testing.T) {
 			}
 		})
 	}
-	bad := one(t, syn(addr(t, c, "pod/client"), addr(t, c, "pod/peer"), 80))
+	bad := captureOfOneFrame(t, syn(addr(t, c, "pod/client"), addr(t, c, "pod/peer"), 80))
 	i := bytes.Index(bad, []byte{0x08, 0x00, 0x45})
 	bad[i+2] = 0x4f // a header longer than the packet
 	s, rs, _ := play(t, c, bad, replay.Options{})
@@ -273,7 +273,7 @@ func FuzzReplay(f *testing.F) {
 	o := cluster(f, "overlay-flannel-vxlan")
 	f.Add(traffic(f, c, 12, 7))
 	f.Add(traffic(f, o, 12, 7))
-	f.Add(one(f, packet.Spec{EthDst: packet.Broadcast, Src: addr(f, c, "pod/client"), Dst: netip.MustParseAddr("255.255.255.255"), Proto: packet.UDP, SrcPort: 68, DstPort: 67}))
+	f.Add(captureOfOneFrame(f, packet.Spec{EthDst: packet.Broadcast, Src: addr(f, c, "pod/client"), Dst: netip.MustParseAddr("255.255.255.255"), Proto: packet.UDP, SrcPort: 68, DstPort: 67}))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		for _, c := range []*lab.Cluster{c, o} {
 			var a, b bytes.Buffer

@@ -145,7 +145,7 @@ func together(ctx context.Context, c *lab.Cluster, flows []Flow, at map[string][
 				return fmt.Errorf("step %s of the live network: %w", step, err)
 			}
 		}
-		m.all(ctx, flows, at[step], results)
+		m.makeAll(ctx, flows, at[step], results)
 	}
 	return ctx.Err()
 }
@@ -164,8 +164,8 @@ func byChance(c *lab.Cluster) bool {
 	return false
 }
 
-// all makes the flows with the given numbers.
-func (m *maker) all(ctx context.Context, flows []Flow, which []int, results []Result) {
+// makeAll makes the flows with the given numbers.
+func (m *maker) makeAll(ctx context.Context, flows []Flow, which []int, results []Result) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxAtOnce)
 	for _, i := range which {

@@ -200,7 +200,7 @@ func (m *maker) send(ctx context.Context, f *Flow, port uint16, to netip.AddrPor
 	if err != nil || !hasSecond(f) || s.verdict != trace.Delivered {
 		return s, err
 	}
-	if err := m.between(f); err != nil {
+	if err := m.passTime(f); err != nil {
 		return nil, err
 	}
 	return talk(c, r, wait)
@@ -209,8 +209,8 @@ func (m *maker) send(ctx context.Context, f *Flow, port uint16, to netip.AddrPor
 // hasSecond reports whether it is a later packet of the connection that is judged.
 func hasSecond(f *Flow) bool { return f.Idle != "" || len(f.Meanwhile) > 0 }
 
-// between does what a lab says for the time between the first and the judged packet.
-func (m *maker) between(f *Flow) error {
+// passTime does what a lab says for the time between the first and the judged packet.
+func (m *maker) passTime(f *Flow) error {
 	if f.Idle != "" {
 		idle, err := time.ParseDuration(f.Idle)
 		if err != nil {
@@ -229,7 +229,7 @@ func (m *maker) ping(ctx context.Context, f *Flow, to netip.AddrPort, wait time.
 	e := netns.Echo{Size: f.Size, DontFragment: f.DontFragment}
 	_, err := m.n.PingWith(ctx, f.From, to.Addr(), e, wait)
 	if err == nil && hasSecond(f) {
-		if err := m.between(f); err != nil {
+		if err := m.passTime(f); err != nil {
 			return nil, err
 		}
 		_, err = m.n.PingWith(ctx, f.From, to.Addr(), e, wait)

@@ -79,7 +79,7 @@ func become(in io.Reader, mounts int) error {
 		return err
 	}
 	for i, m := range c.Mounts {
-		at, err := within(dir, m.Target)
+		at, err := resolveInRoot(dir, m.Target)
 		if err == nil {
 			err = putTree(mounts+i, at, t.Folders[i])
 		}

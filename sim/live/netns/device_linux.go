@@ -78,7 +78,7 @@ func configure(s *Spec) error {
 		{"ipv4/conf/" + s.Device + "/accept_local", "1"},
 		{"ipv4/conf/" + s.Device + "/send_redirects", "0"}, {"ipv4/conf/" + s.Device + "/accept_redirects", "0"},
 		// Nothing is sent that no program has asked for.
-		{"ipv6/conf/" + s.Device + "/disable_ipv6", off(hasV6)},
+		{"ipv6/conf/" + s.Device + "/disable_ipv6", disableValue(hasV6)},
 		{"ipv6/conf/" + s.Device + "/addr_gen_mode", "1"}, {"ipv6/conf/" + s.Device + "/accept_ra", "0"},
 		{"ipv6/conf/" + s.Device + "/accept_dad", "0"}, {"ipv6/conf/" + s.Device + "/router_solicitations", "0"},
 	} {
@@ -136,7 +136,7 @@ func portRange(first, last uint16) string {
 	return fmt.Sprint(first, " ", last)
 }
 
-func off(on bool) string {
+func disableValue(on bool) string {
 	if on {
 		return "0"
 	}

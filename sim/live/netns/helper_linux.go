@@ -165,16 +165,16 @@ func (h *helper) answer(q request, files []int) (a answer, out []int, err error)
 	}
 	switch q.Op {
 	case "set":
-		err = s.in(func() error { return setAddresses(s.device, *q.Set) })
+		err = s.runInNetwork(func() error { return setAddresses(s.device, *q.Set) })
 	case "remove":
 		h.remove(q.Name, s)
 	case "listen", "dial":
 		var fd int
-		if err = s.in(func() (err error) { fd, err = socket(q); return err }); err == nil {
+		if err = s.runInNetwork(func() (err error) { fd, err = socket(q); return err }); err == nil {
 			out = []int{fd}
 		}
 	case "bound":
-		err = s.in(func() (err error) { a.Bound, err = bound(); return err })
+		err = s.runInNetwork(func() (err error) { a.Bound, err = bound(); return err })
 	case "start":
 		a.PID, err = h.start(q, s, files)
 	case "contain":
@@ -219,8 +219,8 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-// in runs f in the network namespace.
-func (s *space) in(f func() error) error {
+// runInNetwork runs f in the network namespace.
+func (s *space) runInNetwork(f func() error) error {
 	return onThread(func() error {
 		if err := unix.Setns(s.net, unix.CLONE_NEWNET); err != nil {
 			return err

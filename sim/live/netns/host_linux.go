@@ -281,8 +281,8 @@ func (h *Host) forget(id uint64, c chan reply) {
 	}
 }
 
-// one returns the only file of a reply.
-func (r *reply) one() (int, error) {
+// onlyFile returns the only file of a reply.
+func (r *reply) onlyFile() (int, error) {
 	if len(r.files) != 1 {
 		fdmsg.CloseAll(r.files)
 		return -1, fmt.Errorf("%d files instead of one", len(r.files))
@@ -296,7 +296,7 @@ func (h *Host) Add(ctx context.Context, s Spec) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("network namespace of %s: %w", s.Name, err)
 	}
-	fd, err := r.one()
+	fd, err := r.onlyFile()
 	if err != nil {
 		return nil, err
 	}
@@ -388,7 +388,7 @@ func (h *Host) socket(ctx context.Context, q request) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	fd, err := r.one()
+	fd, err := r.onlyFile()
 	if err != nil {
 		return nil, err
 	}

@@ -174,9 +174,9 @@ func openUp(path string) error {
 	return nil
 }
 
-// within is a path of a container below the folder that is to be its root, with the links
+// resolveInRoot is a path of a container below the folder that is to be its root, with the links
 // in it followed as they lead in the container.
-func within(dir, path string) (string, error) {
+func resolveInRoot(dir, path string) (string, error) {
 	at := "/"
 	rest := strings.Split(filepath.Clean("/"+path), "/")
 	for links := 0; len(rest) > 0; {
@@ -201,7 +201,7 @@ func within(dir, path string) (string, error) {
 
 // writeIn writes a file of a container.
 func writeIn(dir, path, text string) error {
-	to, err := within(dir, path)
+	to, err := resolveInRoot(dir, path)
 	if err != nil {
 		return err
 	}

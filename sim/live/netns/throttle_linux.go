@@ -29,15 +29,15 @@ type share struct {
 	stopped bool
 }
 
-// of is what the limit gives in some time.
-func (s *share) of(d time.Duration) time.Duration { return time.Duration(s.limit * float64(d)) }
+// allowedIn is what the limit gives in some time.
+func (s *share) allowedIn(d time.Duration) time.Duration { return time.Duration(s.limit * float64(d)) }
 
 // look counts what was used, in the time since it was last looked at, and reports whether
 // the processes may run.
 func (s *share) look(used, after time.Duration) bool {
-	s.credit = min(s.credit+s.of(after), s.of(throttlePeriod)) - used
+	s.credit = min(s.credit+s.allowedIn(after), s.allowedIn(throttlePeriod)) - used
 	if s.stopped { // they run again when they need not stop at once
-		return s.credit >= s.of(throttleTick)
+		return s.credit >= s.allowedIn(throttleTick)
 	}
 	return s.credit > 0
 }
@@ -46,9 +46,9 @@ func (s *share) look(used, after time.Duration) bool {
 func (s *share) pause() time.Duration {
 	switch {
 	case s.stopped: // nothing is used meanwhile
-		owed := time.Duration(float64(s.of(throttleTick)-s.credit) / s.limit)
+		owed := time.Duration(float64(s.allowedIn(throttleTick)-s.credit) / s.limit)
 		return min(max(owed, throttleTick), throttlePeriod)
-	case s.credit >= s.of(throttlePeriod)/2:
+	case s.credit >= s.allowedIn(throttlePeriod)/2:
 		return throttlePeriod / 2
 	}
 	return throttleTick
@@ -97,7 +97,7 @@ func (m *meter) count(now map[string]spent) (used time.Duration) {
 // counted.
 func (h *helper) throttle(c *container) {
 	s := share{limit: float64(c.spec.CPU) / 1000}
-	s.credit = s.of(throttlePeriod)
+	s.credit = s.allowedIn(throttlePeriod)
 	m := meter{}
 	all, _ := processes(c.ns)
 	m.count(h.spentBy(c, all))

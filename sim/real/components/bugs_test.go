@@ -84,7 +84,7 @@ func (l *proxyLab) pauseHNS(t *testing.T, f func()) {
 func (l *proxyLab) holds(t *testing.T, before []string, wanted [][]string) (got []string, ok bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		got = more(held(l.state(t)), before)
+		got = linesOnlyIn(held(l.state(t)), before)
 		if slices.ContainsFunc(wanted, func(w []string) bool { return slices.Equal(w, got) }) {
 			return got, true
 		}
@@ -112,7 +112,7 @@ func TestKubeProxyBugs(t *testing.T) {
 			if len(bugs) == 0 {
 				continue
 			}
-			host := all.of(t, build)
+			host := all.hostFor(t, build)
 			t.Run(version+"/"+build, func(t *testing.T) {
 				t.Parallel()
 				l := newProxyLab(t, host, proxyCase{version: version, build: build, network: hns.L2Bridge})
@@ -145,7 +145,7 @@ func TestKubeProxyBugs(t *testing.T) {
 func TestKubeProxyThatHangs(t *testing.T) {
 	winetest.Need(t)
 	var all labHosts
-	l := newProxyLab(t, all.of(t, ws2022), proxyCase{version: "1.36.3", build: ws2022, network: hns.L2Bridge})
+	l := newProxyLab(t, all.hostFor(t, ws2022), proxyCase{version: "1.36.3", build: ws2022, network: hns.L2Bridge})
 	l.startProxy(t)
 	l.synced(t, time.Time{})
 	wait := func(limit time.Duration) string {

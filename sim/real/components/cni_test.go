@@ -35,7 +35,7 @@ func nodeAndHNS(t *testing.T, build string) (*Node, *hcn.Client, *hcn.Service) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, end := alone(t, b, service)
+	n, end := newNodeAlone(t, b, service)
 	c, err := hcn.Dial(t.Context(), n.address, "test")
 	if err != nil {
 		t.Fatal(err)
@@ -48,8 +48,8 @@ func nodeAndHNS(t *testing.T, build string) (*Node, *hcn.Client, *hcn.Service) {
 	return n, c, service
 }
 
-// alone makes a node on a host of its own; end ends its programs, then the node.
-func alone(tb testing.TB, b *builds.Build, service *hcn.Service) (n *Node, end func() error) {
+// newNodeAlone makes a node on a host of its own; end ends its programs, then the node.
+func newNodeAlone(tb testing.TB, b *builds.Build, service *hcn.Service) (n *Node, end func() error) {
 	tb.Helper()
 	h, err := newHost(tb.Context(), tb.TempDir(), b)
 	if err != nil {

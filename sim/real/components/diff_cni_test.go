@@ -121,8 +121,8 @@ type release struct {
 	*pinned.Binaries
 }
 
-// before reports whether the release is older than a minor version, such as 1, 0.
-func (r release) before(major, minor int) bool {
+// isOlderThan reports whether the release is older than a minor version, such as 1, 0.
+func (r release) isOlderThan(major, minor int) bool {
 	var m, n int
 	if _, err := fmt.Sscanf(r.version, "%d.%d.", &m, &n); err != nil {
 		panic(err)
@@ -506,7 +506,7 @@ func (d *diff) words() {
 	old := d.program.Config["cniVersion"]
 	d.program.Config["cniVersion"] = "1.0.0"
 	switch out, err := d.call("CHECK", "x"); {
-	case d.plugins.before(1, 0):
+	case d.plugins.isOlderThan(1, 0):
 		if !errors.As(err, &refusal) || !strings.Contains(refusal.Msg, "plugin version does not allow CHECK") {
 			d.t.Errorf("CHECK with version 1.0.0, which the release does not know: %v: %s", err, out)
 		}

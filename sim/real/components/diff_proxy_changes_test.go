@@ -80,7 +80,7 @@ func changeSteps() []step {
 		{"lb does not any more", be("lb", func(s *kube.Service) { s.Annotations = nil }), nil},
 		{"old is optimised", be("old", func(s *kube.Service) { s.Annotations = nil }), nil},
 		{"lb is no longer", gone("lb"), nil},
-		{"lb is there again, as it was", back("lb"), nil},
+		{"lb is there again, as it was", restore("lb"), nil},
 
 		// A pod is deleted here and comes back elsewhere with its address, and back.
 		{"a pod's address goes to another node", backends("old", "10.244.1.6/on=win2 10.244.2.8"), deletePod("10.244.1.6")},
@@ -103,7 +103,7 @@ func changeSteps() []step {
 		{"the other Service is no longer", gone("twin"), nil},
 		{"lb has another backend", backends("lb", "10.244.1.5 10.244.2.6"), nil},
 		{"and goes", gone("lb"), nil},
-		{"and is there again", back("lb"), nil},
+		{"and is there again", restore("lb"), nil},
 
 		// What HNS refuses with some versions comes last.
 		{"a Service wants the health check's port", shares("probe", "lb", 10256), nil},
@@ -146,7 +146,7 @@ func be(name string, change func(*kube.Service)) func(cluster) {
 // gone deletes a Service, back makes it as it was at the start.
 func gone(name string) func(cluster) { return func(c cluster) { delete(c, name) } }
 
-func back(name string) func(cluster) {
+func restore(name string) func(cluster) {
 	return func(c cluster) {
 		fresh := cluster{}
 		begin(fresh)

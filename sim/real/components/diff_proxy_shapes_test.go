@@ -102,12 +102,12 @@ func shapeTable() []shape {
 		{"other-name", "NodePort", "10.244.1.8/on=WIN1 10.244.2.5", is(externalLocal)},
 
 		// Two families.
-		{"dual", "NodePort", both("5"), is(families("fd00:10:96::100"))},
-		{"dual-local", "LoadBalancer", both("6"), is(families("fd00:10:96::101"), externalLocal, ingressIPs("198.51.101.3", "2001:db8::3"))},
-		{"dual-internal-local", "NodePort", both("6"), is(families("fd00:10:96::102"), internalLocal)},
-		{"dual-affinity", "LoadBalancer", both("7"), is(families("fd00:10:96::103"), clientIP, ingressIPs("2001:db8::4"), externalIPs("198.51.100.208", "2001:db8::5"))},
-		{"dual-preserve", "LoadBalancer", both("7"), is(families("fd00:10:96::104"), annotated("preserve-destination", "true"), ingressIPs("198.51.101.4", "2001:db8::6"))},
-		{"dual-v6-first", "NodePort", both("8"), is(families("fd00:10:96::105"), swapFamilies)},
+		{"dual", "NodePort", podPair("5"), is(families("fd00:10:96::100"))},
+		{"dual-local", "LoadBalancer", podPair("6"), is(families("fd00:10:96::101"), externalLocal, ingressIPs("198.51.101.3", "2001:db8::3"))},
+		{"dual-internal-local", "NodePort", podPair("6"), is(families("fd00:10:96::102"), internalLocal)},
+		{"dual-affinity", "LoadBalancer", podPair("7"), is(families("fd00:10:96::103"), clientIP, ingressIPs("2001:db8::4"), externalIPs("198.51.100.208", "2001:db8::5"))},
+		{"dual-preserve", "LoadBalancer", podPair("7"), is(families("fd00:10:96::104"), annotated("preserve-destination", "true"), ingressIPs("198.51.101.4", "2001:db8::6"))},
+		{"dual-v6-first", "NodePort", podPair("8"), is(families("fd00:10:96::105"), swapFamilies)},
 		{"dual-v4-backends", "NodePort", "10.244.1.8 10.244.2.8", is(families("fd00:10:96::106"))},
 		{"dual-terminating", "LoadBalancer", "10.244.1.5/terminating 10.244.2.5/terminating fd00:10:244:1::5 fd00:10:244:2::5/terminating", is(families("fd00:10:96::107"), ingressIPs("198.51.101.5", "2001:db8::7"))},
 		{"v6", "NodePort", "fd00:10:244:1::5 fd00:10:244:2::6", is(onlyV6("fd00:10:96::108"))},
@@ -174,8 +174,8 @@ func manyEndpoints(n int) string {
 	return s.String()
 }
 
-// both is a pod here and one on another node, each with an address of either family.
-func both(last string) string {
+// podPair is a pod here and one on another node, each with an address of either family.
+func podPair(last string) string {
 	return fmt.Sprintf("10.244.1.%[1]s 10.244.2.%[1]s fd00:10:244:1::%[1]s fd00:10:244:2::%[1]s", last)
 }
 

@@ -137,7 +137,7 @@ func newFlannel(t *testing.T, host *Host, c flannelCase) *flannelDiff {
 		dns: DNS{Servers: []string{"10.96.0.10"}, Searches: []string{"default.svc.cluster.local", "svc.cluster.local", "cluster.local"}},
 	}
 	plugins := winetest.Binaries(t, "cni-plugins-"+c.plugins)
-	f.sides[0] = flannelSide{plugins: beside(t, plugins, winetest.Binaries(t, "cni-plugins-0.8.6"), "flannel.exe"),
+	f.sides[0] = flannelSide{plugins: inOneFolder(t, plugins, winetest.Binaries(t, "cni-plugins-0.8.6"), "flannel.exe"),
 		conf: NetConf{Program: "flannel", Config: file, Capabilities: o.Conf.Capabilities, APIVersion: c.api}}
 	f.sides[1] = flannelSide{plugins: plugins,
 		conf: NetConf{Program: binary.Program, Config: binary.Config, Capabilities: binary.Capabilities, APIVersion: binary.APIVersion}}
@@ -170,9 +170,9 @@ func writeSubnetEnv(host *Host, name string, network, subnet netip.Prefix, ipMas
 	return errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name+".env"), []byte(text), 0o600))
 }
 
-// beside is a folder with all programs of plugins and one more of another release, as
+// inOneFolder is a folder with all programs of plugins and one more of another release, as
 // a node has them in one folder.
-func beside(t *testing.T, plugins, other *pinned.Binaries, program string) *pinned.Binaries {
+func inOneFolder(t *testing.T, plugins, other *pinned.Binaries, program string) *pinned.Binaries {
 	t.Helper()
 	all := &pinned.Binaries{Dir: t.TempDir(), Names: append([]string{program}, plugins.Names...)}
 	slices.Sort(all.Names)

@@ -146,9 +146,9 @@ type labHosts struct {
 	all map[string]*Host
 }
 
-// of returns the host of a build, which lives as long as the test t of the first
+// hostFor returns the host of a build, which lives as long as the test t of the first
 // caller: that is the one that made labHosts.
-func (h *labHosts) of(t *testing.T, build string) *Host {
+func (h *labHosts) hostFor(t *testing.T, build string) *Host {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()

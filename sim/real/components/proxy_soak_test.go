@@ -236,11 +236,11 @@ func (s *soak) fresh(t *testing.T, host *Host) programmed {
 // takes an HNS that does not answer for one that does not have it.
 func (s *soak) leftOver(t *testing.T, got, want programmed) []string {
 	t.Helper()
-	if less := more(want.endpoints, got.endpoints); len(less) > 0 {
+	if less := linesOnlyIn(want.endpoints, got.endpoints); len(less) > 0 {
 		t.Errorf("these remote endpoints are missing: %s", strings.Join(less, " "))
 	}
 	var left, twice []string
-	for _, addr := range more(got.endpoints, want.endpoints) {
+	for _, addr := range linesOnlyIn(got.endpoints, want.endpoints) {
 		if slices.Contains(want.endpoints, addr) {
 			twice = append(twice, addr)
 		} else {

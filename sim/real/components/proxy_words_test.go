@@ -73,8 +73,8 @@ func held(s *hns.Service) []string {
 	return all
 }
 
-// more are the lines of one list that the other does not have.
-func more(all, than []string) []string {
+// linesOnlyIn are the lines of one list that the other does not have.
+func linesOnlyIn(all, than []string) []string {
 	than = slices.Clone(than)
 	var left []string
 	for _, l := range all {

@@ -95,7 +95,7 @@ func (s scale) run(tb testing.TB) *scaled {
 	if err := errors.Join(api.Apply(apiserver.NodeObject(node)), api.SetServices(s.objects())); err != nil {
 		tb.Fatal(err)
 	}
-	n, end := alone(tb, node.Windows, service)
+	n, end := newNodeAlone(tb, node.Windows, service)
 	defer func() {
 		if err := errors.Join(end(), service.Close(), api.Close()); err != nil {
 			tb.Error(err)

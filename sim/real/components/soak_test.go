@@ -48,7 +48,7 @@ func TestKubeProxySoak(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			begin := time.Now()
 			var all labHosts
-			host := all.of(t, ws2022)
+			host := all.hostFor(t, ws2022)
 			l := newProxyLab(t, host, proxyCase{version: version, build: ws2022, network: hns.L2Bridge, dsr: true})
 			l.flags = []string{"--iptables-min-sync-period=10ms", "--v=1"}
 			s := newSoak(t, l, seed)

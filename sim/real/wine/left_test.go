@@ -40,7 +40,7 @@ func TestHelperDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, r, "asleep")
+	waitForOutput(t, r, "asleep")
 	if how == "panic" {
 		go panic("the test panics")
 	}
@@ -62,7 +62,7 @@ func untilInterrupted(t *testing.T, w *Wine, config Config, hello string) {
 	}
 	r, err := p.Start(ctx, Command{Path: hello, Args: []string{"stubborn"}, grace: 100 * time.Millisecond})
 	if err == nil {
-		until(t, r, "asleep")
+		waitForOutput(t, r, "asleep")
 		_, _ = os.Stdout.WriteString("ready\n")
 		_, err = r.wait()
 	}

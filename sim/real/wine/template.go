@@ -134,7 +134,7 @@ func (w *Wine) linkCopies(ctx context.Context, dir string) error {
 			return err
 		}
 		for _, o := range own[d.Name()] {
-			if same(path, o) {
+			if sameContent(path, o) {
 				return errors.Join(os.Remove(path), os.Symlink(o, path))
 			}
 		}
@@ -153,8 +153,8 @@ func (w *Wine) dataDirs() []string {
 	return all
 }
 
-// same reports whether two files have the same content.
-func same(a, b string) bool {
+// sameContent reports whether two files have the same content.
+func sameContent(a, b string) bool {
 	ia, err1 := os.Stat(a)
 	ib, err2 := os.Stat(b)
 	if err1 != nil || err2 != nil || ia.Size() != ib.Size() {

@@ -116,8 +116,8 @@ func run(t *testing.T, p *Prefix, c Command) *Result {
 	return r
 }
 
-// until waits for a text in a program's output.
-func until(t *testing.T, r *Process, text string) {
+// waitForOutput waits for a text in a program's output.
+func waitForOutput(t *testing.T, r *Process, text string) {
 	t.Helper()
 	for {
 		if out, _ := os.ReadFile(r.stdout); strings.Contains(string(out), text) {
@@ -292,7 +292,7 @@ func TestUnixListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, r, "listens at "+Path(at))
+	waitForOutput(t, r, "listens at "+Path(at))
 	text, err := os.ReadFile(at)
 	if err != nil {
 		t.Fatal(err)
@@ -388,7 +388,7 @@ func TestStop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		until(t, r, "asleep")
+		waitForOutput(t, r, "asleep")
 		return r
 	}
 	t.Run("a program that hears Ctrl-C ends by itself", func(t *testing.T) {
@@ -436,7 +436,7 @@ func TestStop(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			until(t, r, "asleep")
+			waitForOutput(t, r, "asleep")
 			all = append(all, r)
 		}
 		sockets := serverDir(q.Dir)

@@ -21,12 +21,12 @@ func record(seen *trace.Seen, steps ...trace.Step) ([]trace.Step, *trace.Seen) {
 
 var hostGW = trace.Lab{Name: "l2bridge-flannel-host-gw", Kubernetes: "1.20", Network: "flannel host-gw on l2bridge", Proxy: "kernelspace"}
 
-func out(layer, group string) trace.Step {
+func outStep(layer, group string) trace.Step {
 	return trace.Step{Place: "win1", Object: "endpoint client_cbr0", Port: "4fd72ab0", Dir: "out", Layer: layer, Group: group}
 }
 
 func delivered() *trace.Trace {
-	allow := out("ACL_ENDPOINT_LAYER", "ACL_GROUP_OUT")
+	allow := outStep("ACL_ENDPOINT_LAYER", "ACL_GROUP_OUT")
 	allow.Action, allow.Event, allow.Grade, allow.Evidence = trace.ActAllow, trace.Note("allow, no policy set"), evidence.Stated, "vfp.acl-default-allow"
 	mac := trace.Step{Place: "win1", Object: "l2bridge", Dir: "out", Action: trace.ActForward, Event: trace.Note("to the wire"), Grade: evidence.Stated,
 		Evidence: "hns.l2bridge-rewrites-mac", Packet: trace.Says("TCP 10.244.1.4:49158 -> 10.244.2.7:80 S"), Frame: []byte("\x00\x15\x5d\x00\x01\x0c\x00\x15\x5d\x00\x01\x0b\x08\x00\x45\x00\x00\x28"),
@@ -49,14 +49,14 @@ func delivered() *trace.Trace {
 // backends is lost on the way.
 func balanced() *trace.Trace {
 	lb := func(backend string) trace.Step {
-		s := out("SLB_NAT_LAYER", "SLB_GROUP_NAT_IPv4_OUT")
+		s := outStep("SLB_NAT_LAYER", "SLB_GROUP_NAT_IPv4_OUT")
 		s.Action, s.Rule, s.RuleType, s.Event = trace.ActRewrite, "LB_10.96.0.50_10.244.1.2_80_80_6", "lbnat", trace.Note("load balancer picks "+backend)
 		s.Changes = []trace.Change{{Field: "dst", Before: trace.Written("10.96.0.50"), After: trace.Written(backend)}, {Field: "src", Before: trace.Written("10.244.1.4"), After: trace.Written("192.168.1.11")}, {Field: "src port", Before: trace.Written("49158"), After: trace.Written("50048")}}
 		s.From = &trace.Origin{What: "Service default/win-webserver", File: "fixtures/manifests/win-webserver.yaml", Line: 3}
 		s.Grade, s.Evidence, s.Packet = evidence.Code, "kubeproxy.lb-source-vip", trace.Says("TCP 192.168.1.11:50048 -> "+backend+":80 S")
 		return s
 	}
-	first := out("ACL_ENDPOINT_LAYER", "")
+	first := outStep("ACL_ENDPOINT_LAYER", "")
 	first.Action, first.Event, first.Grade = trace.ActAllow, trace.Note("allow, no policy set"), evidence.Stated
 	pod := func(node, name, addr string) []trace.Step {
 		return []trace.Step{
@@ -84,8 +84,8 @@ func balanced() *trace.Trace {
 		Hints: []string{"winlab trace ... --backend 2 shows the second path in full"}}
 }
 
-// many is one Service with n backends that all answer alike.
-func many(n int) *trace.Trace {
+// manyBackends is one Service with n backends that all answer alike.
+func manyBackends(n int) *trace.Trace {
 	t := balanced()
 	good := t.Paths[0]
 	t.Paths = nil
@@ -115,9 +115,9 @@ func overlay() *trace.Trace {
 }
 
 func noReply() *trace.Trace {
-	acl := out("ACL_ENDPOINT_LAYER", "")
+	acl := outStep("ACL_ENDPOINT_LAYER", "")
 	acl.Action, acl.Event, acl.Grade = trace.ActAllow, trace.Note("allow, no policy set"), evidence.Stated
-	nat := out("SLB_NAT_LAYER", "SLB_GROUP_NAT_IPv4_OUT")
+	nat := outStep("SLB_NAT_LAYER", "SLB_GROUP_NAT_IPv4_OUT")
 	nat.Action, nat.Event, nat.Grade = trace.ActNoMatch, trace.Note("no rule matches"), evidence.Code
 	nat.Nearest = []trace.Miss{
 		{Rule: "SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11", Field: "protocol", Got: "ICMP", Want: "TCP"},
@@ -163,7 +163,7 @@ func silent() *trace.Lookup {
 }
 
 func unknown() *trace.Trace {
-	s := out("(ENDPOINT_FIREWALL)", "")
+	s := outStep("(ENDPOINT_FIREWALL)", "")
 	s.Action, s.Event, s.Reason, s.Grade, s.Evidence = trace.ActUnknown, trace.Note("no source says what this build does with a fragment here, so the trace ends"), trace.ModelHole, evidence.Unknown, "vfp.fragments"
 	steps, _ := record(nil, s)
 	return &trace.Trace{Verdict: trace.Unknown, Reason: trace.ModelHole, Grade: evidence.Unknown, Lab: hostGW,

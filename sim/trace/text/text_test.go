@@ -62,7 +62,7 @@ func TestGolden(t *testing.T) {
 		{"unresolved", unresolved(), Options{}},
 		{"unresolved-summary", unresolved(), Options{Detail: Summary}},
 		{"unknown", unknown(), Options{}},
-		{"many-backends", many(64), Options{}},
+		{"many-backends", manyBackends(64), Options{}},
 		{"hostile", hostile(), Options{Detail: Verbose}},
 	} {
 		t.Run(c.name, func(t *testing.T) { golden(t, c.name, render(t, c.trace, c.opt)) })

@@ -95,7 +95,7 @@ func Candidates(known []string) ([]Candidate, error) {
 			if err != nil {
 				return nil, err
 			}
-			if n := len(all) - 1; n >= 0 && all[n].Build.same(b) {
+			if n := len(all) - 1; n >= 0 && all[n].Build.differsOnlyInRevision(b) {
 				if joined, ok := all[n].join(Candidate{b, last}); ok {
 					all[n] = joined
 					continue
@@ -183,8 +183,8 @@ func (d *data) bounds(build int, more []versionRange) []int {
 	return slices.Sorted(maps.Keys(at))
 }
 
-// same reports whether nothing that is known of two builds differs but their revisions.
-func (b *Build) same(o *Build) bool {
+// differsOnlyInRevision reports whether nothing that is known of two builds differs but their revisions.
+func (b *Build) differsOnlyInRevision(o *Build) bool {
 	return b.Version.Build == o.Version.Build && b.HNSVersion == o.HNSVersion && b.Schema == o.Schema && b.Limits == o.Limits &&
 		maps.Equal(b.features, o.features) && maps.Equal(b.quirks, o.quirks) && maps.Equal(b.open, o.open)
 }

@@ -130,12 +130,12 @@ func (r *reader) take(t hns.DumpText) {
 	}{{"HNS networks", len(d.Networks)}, {"HNS endpoints", len(d.Endpoints)}, {"HNS namespaces", len(d.Namespaces)}, {"HNS load balancers", len(d.LoadBalancers)}, {"HNS routes", len(d.Routes)}}
 	for _, c := range counts {
 		if c.n > 0 {
-			r.as(c.what)
+			r.addForm(c.what)
 		}
 	}
 	if err == nil {
 		if len(r.f.As) == 0 {
-			r.as("an empty list of HNS")
+			r.addForm("an empty list of HNS")
 		}
 		r.n.hnsDump().Add(d)
 	}

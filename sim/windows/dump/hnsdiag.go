@@ -98,6 +98,6 @@ func (r *reader) hnsdiag(l Lines) {
 	if len(items)+len(sections) == 0 {
 		return
 	}
-	r.as("a list of HNS")
+	r.addForm("a list of HNS")
 	r.n.items = append(r.n.items, items...)
 }

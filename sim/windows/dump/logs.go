@@ -37,7 +37,7 @@ var deletedLB = lazyregexp.New(`(?i)deleted\s+Hns\s+loadbalancer.*?"?([0-9a-f]{8
 // what was at some time: an object that it shows later replaces one with the
 // same id, and one that it says was deleted is gone.
 func (r *reader) log(l Lines) {
-	r.as("a log")
+	r.addForm("a log")
 	seen := &hns.Dump{}
 	for i, text := range l.Text {
 		if m := deletedLB.FindStringSubmatch(text); m != nil {
@@ -58,7 +58,7 @@ func (r *reader) log(l Lines) {
 		}
 	}
 	if len(seen.Networks)+len(seen.Endpoints)+len(seen.LoadBalancers) > 0 {
-		r.as("objects of HNS")
+		r.addForm("objects of HNS")
 		r.n.notice("objects of HNS in a log", "they are as the log shows them last; what was changed without a line in the log is not known", Place{File: l.File, Line: l.First})
 		r.n.hnsDump().Add(seen)
 	}

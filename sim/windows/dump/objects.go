@@ -50,7 +50,7 @@ func (r *reader) jsonValue(l Lines, column int) {
 	case r.inLog && (len(objects) == 0 || !isHNS(objects[0])):
 	case len(objects) == 0:
 		r.n.hnsDump()
-		r.as("an empty list of HNS")
+		r.addForm("an empty list of HNS")
 	case isHNS(objects[0]) || maybeHNS(objects[0]):
 		r.hnsJSON(l, column)
 	}
@@ -72,7 +72,7 @@ func (r *reader) fact(l Lines, o *yaml.Node) bool {
 	}
 	kind := r.n.ReadObject(r.command, l, o)
 	if kind != "" {
-		r.as(kind)
+		r.addForm(kind)
 	}
 	return kind != ""
 }
@@ -85,9 +85,9 @@ func (r *reader) adapter(l Lines, o *yaml.Node) bool {
 	}
 	a.Place = l.placeOf(o.Line)
 	if len(a.Addresses) > 0 {
-		r.as("addresses")
+		r.addForm("addresses")
 	} else {
-		r.as("network adapters")
+		r.addForm("network adapters")
 	}
 	r.n.Adapters = append(r.n.Adapters, a)
 	return true
@@ -100,7 +100,7 @@ func (r *reader) ipconfig(l Lines) {
 	}
 	if _, all, ok := IPConfig(l); ok {
 		r.n.Adapters = append(r.n.Adapters, all...)
-		r.as("network adapters")
+		r.addForm("network adapters")
 	}
 }
 
@@ -121,6 +121,6 @@ func (r *reader) text(l Lines) {
 	r.routePrint(l)
 	r.hnsdiag(l)
 	for _, kind := range r.n.ReadText(r.command, l) {
-		r.as(kind)
+		r.addForm(kind)
 	}
 }

@@ -331,7 +331,7 @@ func (r *pktmonReader) component(text string, at Place) {
 		typ, rest, found := strings.Cut(rest, ", Name ")
 		typ, isType := strings.CutPrefix(typ, "Type ")
 		if found && isType {
-			c := r.of(id, at)
+			c := r.componentByID(id, at)
 			c.Type, c.Name = strings.TrimSpace(typ), strings.TrimSpace(rest)
 		}
 		return
@@ -344,18 +344,18 @@ func (r *pktmonReader) component(text string, at Place) {
 	switch strings.TrimSpace(key) {
 	case "PhysAddress", "Physical Address":
 		if mac := dashes(strings.ToUpper(strings.TrimPrefix(value, "0x"))); isMAC(mac) {
-			r.of(id, at).MAC = mac
+			r.componentByID(id, at).MAC = mac
 		}
 	case "IP Address":
 		if a, err := netip.ParseAddr(value); err == nil {
-			if c := r.of(id, at); !slices.Contains(c.Addresses, a) {
+			if c := r.componentByID(id, at); !slices.Contains(c.Addresses, a) {
 				c.Addresses = append(c.Addresses, a)
 			}
 		}
 	}
 }
 
-func (r *pktmonReader) of(id int, at Place) *Component {
+func (r *pktmonReader) componentByID(id int, at Place) *Component {
 	i, ok := r.byID[id]
 	if !ok {
 		i = len(r.log.Components)

@@ -178,7 +178,7 @@ type reader struct {
 	broken bool
 }
 
-func (r *reader) as(kind string) {
+func (r *reader) addForm(kind string) {
 	if !slices.Contains(r.f.As, kind) {
 		r.f.As = append(r.f.As, kind)
 		slices.Sort(r.f.As)

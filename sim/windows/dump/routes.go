@@ -90,7 +90,7 @@ func (r *reader) routePrint(l Lines) {
 		x.Place.Text = ""
 		r.n.Routes = append(r.n.Routes, x)
 		r.n.printed = true
-		r.as("routes")
+		r.addForm("routes")
 	}
 }
 
@@ -101,7 +101,7 @@ func (r *reader) netRoute(l Lines, o *yaml.Node) bool {
 	}
 	x.Place.File = l.File
 	r.n.listed = append(r.n.listed, x)
-	r.as("routes")
+	r.addForm("routes")
 	return true
 }
 

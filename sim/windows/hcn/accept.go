@@ -75,7 +75,7 @@ func (v *Server) admit(c net.Conn) bool {
 	switch {
 	case v.done:
 	case len(v.conns) >= v.limits.conns:
-		v.service.log.Printf("%s: %d clients are connected, and no more are taken; the connection is closed", from(c), len(v.conns))
+		v.service.log.Printf("%s: %d clients are connected, and no more are taken; the connection is closed", clientAddress(c), len(v.conns))
 	default:
 		v.conns[c] = true
 		v.wg.Add(1)
@@ -110,8 +110,8 @@ func (b bounded) Write(p []byte) (int, error) {
 	return now + n, err
 }
 
-// within calls read, which must end in time. what is what it reads, for the error.
-func within(c net.Conn, most time.Duration, what string, read func() error) error {
+// readWithin calls read, which must end in time. what is what it reads, for the error.
+func readWithin(c net.Conn, most time.Duration, what string, read func() error) error {
 	if err := c.SetReadDeadline(time.Now().Add(most)); err != nil {
 		return err
 	}

@@ -61,9 +61,9 @@ func (s *Service) doCompute(op string, o *operation) (answer, error) {
 	runs := s.systems[strings.ToLower(o.ID)]
 	switch {
 	case o.Verb == verbOpen && !runs:
-		return answer{}, with(errSystemNotFound, op, fmt.Sprintf("no container %q runs", o.ID))
+		return answer{}, errorWith(errSystemNotFound, op, fmt.Sprintf("no container %q runs", o.ID))
 	case !runs:
-		return answer{}, with(errSystemStopped, op, fmt.Sprintf("container %q has ended", o.ID))
+		return answer{}, errorWith(errSystemStopped, op, fmt.Sprintf("container %q has ended", o.ID))
 	}
 	switch o.Verb {
 	case verbOpen:
@@ -73,7 +73,7 @@ func (s *Service) doCompute(op string, o *operation) (answer, error) {
 	case verbModify:
 		return answer{id: o.ID}, s.hotAttach(op, o)
 	}
-	return answer{}, with(errNotSupported, op)
+	return answer{}, errorWith(errNotSupported, op)
 }
 
 // systemProperties are what hcsshim reads when it opens a system (internal/hcs/schema1
@@ -103,19 +103,19 @@ func hotAttachCall(op, container, settings string) (*operation, error) {
 		Settings                  json.RawMessage
 	}
 	if err := json.Unmarshal([]byte(settings), &req); err != nil {
-		return nil, with(errSystemJSON, op, err.Error())
+		return nil, errorWith(errSystemJSON, op, err.Error())
 	}
 	verb := map[string]string{"add": "attach", "remove": "detach"}[strings.ToLower(req.RequestType)]
 	if !strings.EqualFold(req.ResourceType, "Network") || verb == "" {
-		return nil, with(errNotSupported, op, fmt.Sprintf("%s of %s; of a container only its Network can be changed here, with Add and Remove", req.RequestType, req.ResourceType))
+		return nil, errorWith(errNotSupported, op, fmt.Sprintf("%s of %s; of a container only its Network can be changed here, with Add and Remove", req.RequestType, req.ResourceType))
 	}
 	var endpoint string
 	if err := json.Unmarshal(req.Settings, &endpoint); err != nil {
-		return nil, with(errSystemJSON, op, "Settings: the id of an endpoint is wanted: "+err.Error())
+		return nil, errorWith(errSystemJSON, op, "Settings: the id of an endpoint is wanted: "+err.Error())
 	}
 	id, err := ParseGUID(endpoint)
 	if err != nil {
-		return nil, with(hns.ErrInvalidParam, op, "Settings: "+err.Error())
+		return nil, errorWith(hns.ErrInvalidParam, op, "Settings: "+err.Error())
 	}
 	attach, err := json.Marshal(struct{ ContainerId, SystemType string }{container, "Container"})
 	if err != nil {

@@ -25,10 +25,10 @@ func parseQuery(op, text string) (map[string]any, error) {
 	}
 	var q hcnQuery
 	if err := json.Unmarshal([]byte(text), &q); err != nil {
-		return nil, with(hns.ErrInvalidJSON, op, "the query is not a JSON object: "+err.Error())
+		return nil, errorWith(hns.ErrInvalidJSON, op, "the query is not a JSON object: "+err.Error())
 	}
 	if q.SchemaVersion.Major > 2 {
-		return nil, with(hns.ErrInvalidJSON, op, fmt.Sprintf("schema version %d.%d; HCN knows 1 and 2", q.SchemaVersion.Major, q.SchemaVersion.Minor))
+		return nil, errorWith(hns.ErrInvalidJSON, op, fmt.Sprintf("schema version %d.%d; HCN knows 1 and 2", q.SchemaVersion.Major, q.SchemaVersion.Minor))
 	}
 	filter := []byte(q.Filter)
 	var inner string
@@ -40,7 +40,7 @@ func parseQuery(op, text string) (map[string]any, error) {
 	}
 	var fields map[string]any
 	if err := json.Unmarshal(filter, &fields); err != nil {
-		return nil, with(hns.ErrInvalidJSON, op, "the filter is not a JSON object: "+err.Error())
+		return nil, errorWith(hns.ErrInvalidJSON, op, "the filter is not a JSON object: "+err.Error())
 	}
 	return fields, nil
 }

@@ -25,8 +25,8 @@ func hresult(code uint32) uint32 {
 	return code
 }
 
-// with returns the error with what was wrong.
-func with(e *hns.Error, op string, details ...string) *hns.Error {
+// errorWith returns the error with what was wrong.
+func errorWith(e *hns.Error, op string, details ...string) *hns.Error {
 	c := *e
 	c.Op, c.Details = op, details
 	return &c
@@ -39,7 +39,7 @@ func hnsError(op string, err error) *hns.Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	return with(hns.ErrInvalidJSON, op, err.Error())
+	return errorWith(hns.ErrInvalidJSON, op, err.Error())
 }
 
 // record is the JSON that HNS gives with an error (Microsoft Learn, HCN common

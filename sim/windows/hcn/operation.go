@@ -55,11 +55,11 @@ func apply(svc *hns.Service, o *operation) (answer, error) {
 	}
 	op := callName(o.Verb, o.Kind)
 	if !svc.Build().Has(builds.V2API) {
-		return answer{}, with(hns.ErrNotImplemented, op, svc.Build().String()+" has no HCN v2: call HNSCall")
+		return answer{}, errorWith(hns.ErrNotImplemented, op, svc.Build().String()+" has no HCN v2: call HNSCall")
 	}
 	kind, ok := objectKinds[o.Kind]
 	if !ok {
-		return answer{}, with(hns.ErrRequestUnsupported, op)
+		return answer{}, errorWith(hns.ErrRequestUnsupported, op)
 	}
 	switch o.Verb {
 	case verbEnumerate:
@@ -82,7 +82,7 @@ func apply(svc *hns.Service, o *operation) (answer, error) {
 	case verbDelete:
 		return answer{}, svc.Delete(kind.hnsKind(), o.ID)
 	}
-	return answer{}, with(hns.ErrRequestUnsupported, op)
+	return answer{}, errorWith(hns.ErrRequestUnsupported, op)
 }
 
 // existing returns the object of an operation.
@@ -94,16 +94,16 @@ func existing(svc *hns.Service, op string, o *operation) (any, error) {
 }
 
 func notFound(k Kind, op, id string) error {
-	return with(objectKinds[k].absent(), op, "no "+strings.ToLower(kindNames[k])+" has the id "+id)
+	return errorWith(objectKinds[k].absent(), op, "no "+strings.ToLower(kindNames[k])+" has the id "+id)
 }
 
 // badSettings says what is wrong with settings that could not be read.
 func badSettings(op, text string, err error) error {
 	var fields map[string]json.RawMessage
 	if notObject := json.Unmarshal([]byte(text), &fields); notObject != nil {
-		return with(hns.ErrInvalidJSON, op, "the settings are not a JSON object: "+notObject.Error())
+		return errorWith(hns.ErrInvalidJSON, op, "the settings are not a JSON object: "+notObject.Error())
 	}
-	return with(hns.ErrInvalidJSON, op, err.Error())
+	return errorWith(hns.ErrInvalidJSON, op, err.Error())
 }
 
 // modifyExtension follows hcn.network-extension.
@@ -113,10 +113,10 @@ func modifyExtension(svc *hns.Service, op, id string, req hns.ModifyRequest) err
 		IsEnabled bool
 	}
 	if err := json.Unmarshal(req.Settings, &v); err != nil {
-		return with(hns.ErrInvalidJSON, op, "Settings: "+err.Error())
+		return errorWith(hns.ErrInvalidJSON, op, "Settings: "+err.Error())
 	}
 	if _, err := ParseGUID(v.Id); err != nil {
-		return with(hns.ErrInvalidParam, op, "Settings: Id: "+err.Error())
+		return errorWith(hns.ErrInvalidParam, op, "Settings: Id: "+err.Error())
 	}
 	// Of an extension that is removed or set again only the id counts.
 	had := hns.NewPolicy(hns.VSwitchExtensionSettings{ExtensionID: v.Id})
@@ -132,7 +132,7 @@ func modifyExtension(svc *hns.Service, op, id string, req hns.ModifyRequest) err
 		}
 		return svc.AddNetworkPolicies(id, has)
 	}
-	return with(hns.ErrRequestUnsupported, op, req.RequestType+" of Extension; it must be Add, Remove, Update or Refresh")
+	return errorWith(hns.ErrRequestUnsupported, op, req.RequestType+" of Extension; it must be Add, Remove, Update or Refresh")
 }
 
 // modifyPort follows hcn.endpoint-port.
@@ -140,7 +140,7 @@ func modifyPort(svc *hns.Service, op, id string, req hns.ModifyRequest) error {
 	var v struct{ PortId, VirtualNicName, VirtualMachineId string }
 	if len(req.Settings) > 0 {
 		if err := json.Unmarshal(req.Settings, &v); err != nil {
-			return with(hns.ErrInvalidJSON, op, "Settings: "+err.Error())
+			return errorWith(hns.ErrInvalidJSON, op, "Settings: "+err.Error())
 		}
 	}
 	owner := v.VirtualNicName
@@ -148,7 +148,7 @@ func modifyPort(svc *hns.Service, op, id string, req hns.ModifyRequest) error {
 		owner = v.VirtualMachineId
 	}
 	if owner == "" {
-		return with(hns.ErrInvalidParam, op, "Settings name neither VirtualNicName nor VirtualMachineId")
+		return errorWith(hns.ErrInvalidParam, op, "Settings name neither VirtualNicName nor VirtualMachineId")
 	}
 	switch {
 	case strings.EqualFold(req.RequestType, hns.RequestAdd):
@@ -156,7 +156,7 @@ func modifyPort(svc *hns.Service, op, id string, req hns.ModifyRequest) error {
 	case strings.EqualFold(req.RequestType, hns.RequestRemove):
 		return svc.DetachContainer(id, owner)
 	}
-	return with(hns.ErrRequestUnsupported, op, req.RequestType+" of Port; an endpoint's port takes Add and Remove")
+	return errorWith(hns.ErrRequestUnsupported, op, req.RequestType+" of Port; an endpoint's port takes Add and Remove")
 }
 
 func query(svc *hns.Service, op string, o *operation) (any, error) {

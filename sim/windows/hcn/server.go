@@ -129,7 +129,7 @@ func (v *Server) Close() error {
 
 func (v *Server) serve(c net.Conn) {
 	defer v.wg.Done()
-	name := from(c)
+	name := clientAddress(c)
 	err := v.converse(c, &name)
 	v.mu.Lock()
 	delete(v.conns, c)
@@ -141,8 +141,8 @@ func (v *Server) serve(c net.Conn) {
 	}
 }
 
-// from is where a client is, until it says its name.
-func from(c net.Conn) string {
+// clientAddress is where a client is, until it says its name.
+func clientAddress(c net.Conn) string {
 	if a := c.RemoteAddr(); a.Network() == "tcp" {
 		return a.String()
 	}
@@ -155,7 +155,7 @@ func (v *Server) converse(conn net.Conn, name *string) error {
 	r := bufio.NewReader(c)
 	var version uint16
 	var given string
-	err := within(c, v.limits.hello, "the hello", func() (err error) {
+	err := readWithin(c, v.limits.hello, "the hello", func() (err error) {
 		version, given, err = readHello(r)
 		return err
 	})

@@ -91,7 +91,7 @@ func (c *session) resolve(op string, r *request) (*operation, error) {
 	case r.Verb == verbCreate && r.Kind == Endpoint:
 		o.Network, err = c.objectOf(op, r, Network)
 	case r.Verb == 0 || r.Verb == verbWatch || r.Verb > verbSnapshot:
-		err = with(hns.ErrRequestUnsupported, op)
+		err = errorWith(hns.ErrRequestUnsupported, op)
 	}
 	return o, err
 }
@@ -108,7 +108,7 @@ func shortNames(op string, r *request) error {
 	}
 	for i, w := range what {
 		if n := len(r.text(i)); n > maxPath {
-			return with(hns.ErrInvalidParam, op, fmt.Sprintf("the %s has %d bytes; at most %d are taken", w, n, maxPath))
+			return errorWith(hns.ErrInvalidParam, op, fmt.Sprintf("the %s has %d bytes; at most %d are taken", w, n, maxPath))
 		}
 	}
 	return nil
@@ -119,7 +119,7 @@ func shortNames(op string, r *request) error {
 func (c *session) objectOf(op string, r *request, k Kind) (string, error) {
 	h, ok := c.handles[r.Handle]
 	if !ok || h.kind != k {
-		return "", with(errInvalidHandle, op)
+		return "", errorWith(errInvalidHandle, op)
 	}
 	return h.id, nil
 }
@@ -175,9 +175,9 @@ func (a answer) text(op string) (string, error) {
 	raw, err := json.Marshal(a.output)
 	switch {
 	case err != nil:
-		return "", with(errUnexpected, op, err.Error())
+		return "", errorWith(errUnexpected, op, err.Error())
 	case len(raw) > maxResponse-1<<10:
-		return "", with(errTooLarge, op, fmt.Sprintf("the answer has %d bytes", len(raw)))
+		return "", errorWith(errTooLarge, op, fmt.Sprintf("the answer has %d bytes", len(raw)))
 	}
 	return string(raw), nil
 }
@@ -187,7 +187,7 @@ func (s *Service) do(op, client string, o *operation) (a answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Printf("%s of %s: panic: %v\n%s", op, client, p, debug.Stack())
-			a, err = answer{}, with(errUnexpected, op, fmt.Sprint(p))
+			a, err = answer{}, errorWith(errUnexpected, op, fmt.Sprint(p))
 		}
 	}()
 	switch {

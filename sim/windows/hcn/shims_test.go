@@ -228,10 +228,10 @@ func TestDLLsTakeTheSocket(t *testing.T) {
 // TestDLLsWithoutService: what programs meet while HNS does not run.
 func TestDLLsWithoutService(t *testing.T) {
 	p := probe(t)
-	p.eachSocket(t, p.alone)
+	p.eachSocket(t, p.checkUnreachable)
 }
 
-func (p *probed) alone(t *testing.T) {
+func (p *probed) checkUnreachable(t *testing.T) {
 	at, stop := p.startServer(t, "127.0.0.1:0", nil)
 	stop()
 	for _, address := range []string{"", at, "192.168.1.1:80", "127.0.0.1:", "127.0.0.1:99999", "localhost:80"} {

@@ -175,7 +175,7 @@ func (st *store) keep(o *operation, svc *hns.Service) error {
 	enc.SetEscapeHTML(false)
 	for _, p := range append(st.pending, *o) {
 		if err := enc.Encode(p); err != nil {
-			return with(errUnexpected, op, err.Error())
+			return errorWith(errUnexpected, op, err.Error())
 		}
 	}
 	n, err := st.write(st.journal, buf.Bytes())
@@ -198,7 +198,7 @@ func diskError(op string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		e = errDiskFull
 	}
-	return with(e, op, "the state cannot be written: "+err.Error())
+	return errorWith(e, op, "the state cannot be written: "+err.Error())
 }
 
 // compact writes a snapshot and begins an empty journal.

@@ -65,8 +65,8 @@ func held(s *Service) string {
 	return string(text)
 }
 
-// without is held with the non-persistent network gone and one restart more.
-func without(t *testing.T, s *Service) string {
+// restartWithout is held with the non-persistent network gone and one restart more.
+func restartWithout(t *testing.T, s *Service) string {
 	t.Helper()
 	var text string
 	s.With(func(svc *hns.Service) {
@@ -121,7 +121,7 @@ func TestRestart(t *testing.T) {
 			dir := t.TempDir()
 			s, c, _ := start(t, dir)
 			nh := populate(t, c)
-			want := without(t, s)
+			want := restartWithout(t, s)
 			end(t, s)
 			s, c, _ = start(t, dir)
 			if d := cmp.Diff(want, held(s)); d != "" {
@@ -199,7 +199,7 @@ func TestFullDisk(t *testing.T) {
 			}
 			s.store.write = (*os.File).Write
 			ok(t, c.call(&request{Verb: verbCreate, Kind: Namespace, Texts: []string{`{}`}}))
-			want := without(t, s)
+			want := restartWithout(t, s)
 			die(s)
 			s, _, _ = start(t, dir)
 			defer die(s)

@@ -51,7 +51,7 @@ func (t *talk) run() error {
 		if err := t.send(); err != nil {
 			return err
 		}
-		if err := t.more(whole); err != nil {
+		if err := t.readMore(whole); err != nil {
 			return err
 		}
 	}
@@ -69,9 +69,9 @@ func (t *talk) send() error {
 	return err
 }
 
-// more reads what comes next, whenever that is; but of a request that has begun the rest must come
+// readMore reads what comes next, whenever that is; but of a request that has begun the rest must come
 // in time. whole says that another request has ended since the last time.
-func (t *talk) more(whole bool) error {
+func (t *talk) readMore(whole bool) error {
 	begun := t.in.begun()
 	if t.limited && !begun {
 		t.limited = false

@@ -29,8 +29,8 @@ func eachSocket(t *testing.T, test func(t *testing.T, network string)) {
 	}
 }
 
-// only is a server with one of the sockets, and the calls that it logged.
-func only(t *testing.T, network string) (v *Server, calls *safe, done chan error) {
+// serveOnly is a server with one of the sockets, and the calls that it logged.
+func serveOnly(t *testing.T, network string) (v *Server, calls *safe, done chan error) {
 	t.Helper()
 	calls = &safe{has: make(chan struct{}, 1)}
 	s := must(Start(builds.MustLookup("10.0.20348"), testNode, Options{CallLog: calls}))(t)
@@ -64,7 +64,7 @@ func rawConn(t *testing.T, v *Server, network string) net.Conn {
 // call is as any other.
 func TestLongRequestsAndAnswers(t *testing.T) {
 	eachSocket(t, func(t *testing.T, network string) {
-		v, _, _ := only(t, network)
+		v, _, _ := serveOnly(t, network)
 		c := dial(t, v)
 		if n := c.conn.RemoteAddr().Network(); n != network {
 			t.Fatalf("Dial takes %s", n)
@@ -91,7 +91,7 @@ func TestLongRequestsAndAnswers(t *testing.T) {
 // wait for the rest of the next. Who has closed one half is answered, too.
 func TestOneByteAtATime(t *testing.T) {
 	eachSocket(t, func(t *testing.T, network string) {
-		v, _, _ := only(t, network)
+		v, _, _ := serveOnly(t, network)
 		c := rawConn(t, v, network)
 		send := appendHello(nil, "slow")
 		first := appendRequest(nil, &request{Seq: 1, Verb: verbEnumerate, Kind: Network, Texts: []string{""}})
@@ -124,7 +124,7 @@ func TestOneByteAtATime(t *testing.T) {
 // does not wait for an answer.
 func TestServiceThatHasGone(t *testing.T) {
 	eachSocket(t, func(t *testing.T, network string) {
-		v, _, done := only(t, network)
+		v, _, done := serveOnly(t, network)
 		c := dial(t, v)
 		must(c.Enumerate(Network, ""))(t)
 		must(0, v.Close())(t)
@@ -144,7 +144,7 @@ func TestCallsOfClientsThatDie(t *testing.T) {
 	const clients, rounds = 8, 30
 	var logs []map[string][]string
 	eachSocket(t, func(t *testing.T, network string) {
-		v, calls, done := only(t, network)
+		v, calls, done := serveOnly(t, network)
 		var wg sync.WaitGroup
 		for i := range clients {
 			c := rawConn(t, v, network)

@@ -74,7 +74,7 @@ var v1Calls = map[string]func(*hns.Service, v1Call) (any, error){
 // v1 does a request of HNS v1.
 func v1(svc *hns.Service, method, path, request string) (any, error) {
 	part := strings.Split(strings.Trim(path, "/"), "/")
-	unsupported := with(hns.ErrRequestUnsupported, opV1, fmt.Sprintf("%s %s", method, path))
+	unsupported := errorWith(hns.ErrRequestUnsupported, opV1, fmt.Sprintf("%s %s", method, path))
 	if len(part) > 3 {
 		return nil, unsupported
 	}
@@ -82,7 +82,7 @@ func v1(svc *hns.Service, method, path, request string) (any, error) {
 	where := strings.ToLower(strings.Join(part, "/"))
 	if len(part) > 1 && part[1] != "" && part[0] != "globals" {
 		if _, err := ParseGUID(part[1]); err != nil {
-			return nil, with(hns.ErrInvalidParam, opV1, err.Error())
+			return nil, errorWith(hns.ErrInvalidParam, opV1, err.Error())
 		}
 		c.id = part[1]
 		where = strings.ToLower(part[0]) + "/ID" + strings.ToLower(strings.Join(append([]string{""}, part[2:]...), "/"))
@@ -97,7 +97,7 @@ func v1(svc *hns.Service, method, path, request string) (any, error) {
 func v1Version(svc *hns.Service, _ v1Call) (any, error) {
 	v := svc.Build().HNSVersion
 	if v.Major == 0 { // before 1803 HNS does not say
-		return nil, with(hns.ErrRequestUnsupported, opV1, "GET /globals/version")
+		return nil, errorWith(hns.ErrRequestUnsupported, opV1, "GET /globals/version")
 	}
 	return struct{ Major, Minor int }{v.Major, v.Minor}, nil
 }
@@ -105,12 +105,12 @@ func v1Version(svc *hns.Service, _ v1Call) (any, error) {
 func decodeV1[T any](request string) (T, error) {
 	var v T
 	if err := json.Unmarshal([]byte(request), &v); err != nil {
-		return v, with(hns.ErrInvalidJSON, opV1, err.Error())
+		return v, errorWith(hns.ErrInvalidJSON, opV1, err.Error())
 	}
 	var named struct{ ID string }
 	if json.Unmarshal([]byte(request), &named) == nil && named.ID != "" {
 		if _, err := ParseGUID(named.ID); err != nil {
-			return v, with(hns.ErrInvalidParam, opV1, "ID: "+err.Error())
+			return v, errorWith(hns.ErrInvalidParam, opV1, "ID: "+err.Error())
 		}
 	}
 	return v, nil

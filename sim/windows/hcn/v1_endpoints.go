@@ -115,7 +115,7 @@ func v1Detach(svc *hns.Service, e *hns.Endpoint, c v1Call) (any, error) {
 	}
 	if strings.EqualFold(from.SystemType, "Host") {
 		if !e.Attached() {
-			return nil, with(hns.ErrElementNotFound, opV1, "the endpoint is not attached")
+			return nil, errorWith(hns.ErrElementNotFound, opV1, "the endpoint is not attached")
 		}
 		return nil, svc.DetachEndpoint(e.ID)
 	}
@@ -137,7 +137,7 @@ func attachCompartment(svc *hns.Service, e *hns.Endpoint, compartment uint32) er
 	}
 	all := svc.ListNamespaces(func(n *hns.Namespace) bool { return n.NamespaceId == compartment })
 	if len(all) == 0 {
-		return with(hns.ErrElementNotFound, opV1, fmt.Sprintf("there is no compartment %d", compartment))
+		return errorWith(hns.ErrElementNotFound, opV1, fmt.Sprintf("there is no compartment %d", compartment))
 	}
 	return svc.AttachEndpoint(e.ID, all[0].ID)
 }
@@ -150,11 +150,11 @@ func (a *attachment) owner() (string, error) {
 	case strings.EqualFold(a.SystemType, "VirtualMachine"), strings.EqualFold(a.SystemType, "Container"):
 		return a.ContainerId, nil
 	}
-	return "", with(hns.ErrInvalidParam, opV1, fmt.Sprintf("SystemType %q; it must be Host, Container or VirtualMachine", a.SystemType))
+	return "", errorWith(hns.ErrInvalidParam, opV1, fmt.Sprintf("SystemType %q; it must be Host, Container or VirtualMachine", a.SystemType))
 }
 
 func errNoOwner() error {
-	return with(hns.ErrInvalidParam, opV1, "neither ContainerId nor VirtualNicName is given")
+	return errorWith(hns.ErrInvalidParam, opV1, "neither ContainerId nor VirtualNicName is given")
 }
 
 // v1Stats follows hcn.endpoint-stats.

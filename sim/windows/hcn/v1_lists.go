@@ -22,7 +22,7 @@ func v1GetPolicyList(svc *hns.Service, c v1Call) (any, error) {
 	if r := svc.Route(c.id); r != nil {
 		return hns.RoutePolicyListV1(r), nil
 	}
-	return nil, with(hns.ErrElementNotFound, opV1, "no policy list has the id "+c.id)
+	return nil, errorWith(hns.ErrElementNotFound, opV1, "no policy list has the id "+c.id)
 }
 
 func v1DeletePolicyList(svc *hns.Service, c v1Call) (any, error) {
@@ -44,7 +44,7 @@ func v1CreatePolicyList(svc *hns.Service, c v1Call) (any, error) {
 	case err != nil:
 		return nil, err
 	case lb != nil && route != nil:
-		return nil, with(hns.ErrInvalidPolicy, opV1, "a policy list holds ELB or ROUTE policies, not both")
+		return nil, errorWith(hns.ErrInvalidPolicy, opV1, "a policy list holds ELB or ROUTE policies, not both")
 	case lb != nil:
 		made, err := svc.CreateLoadBalancer(*lb)
 		if err != nil {
@@ -58,5 +58,5 @@ func v1CreatePolicyList(svc *hns.Service, c v1Call) (any, error) {
 		}
 		return hns.RoutePolicyListV1(made), nil
 	}
-	return nil, with(hns.ErrInvalidPolicy, opV1, "the policy list holds neither ELB nor ROUTE policies")
+	return nil, errorWith(hns.ErrInvalidPolicy, opV1, "the policy list holds neither ELB nor ROUTE policies")
 }

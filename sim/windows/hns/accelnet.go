@@ -39,7 +39,7 @@ func (s *Service) SetManagementMACs(macs []string) error {
 		list = append(list, canonicalMAC(m))
 	}
 	if len(bad) > 0 {
-		return ErrInvalidParam.with(op, bad...)
+		return ErrInvalidParam.forCall(op, bad...)
 	}
 	s.managementMACs = list
 	return nil

@@ -67,7 +67,7 @@ func (s *Service) changeNetworkPolicies(op string, n *Network, request string, p
 	ps = slices.Clone(ps)
 	n = n.clone()
 	if !strings.EqualFold(request, RequestRemove) {
-		s.newPolicyCheck(m, onNetwork, n).all(ps)
+		s.newPolicyCheck(m, onNetwork, n).checkAll(ps)
 	}
 	n.Policies = combine(m, n.Policies, request, ps)
 	if err := s.refusal(m, op); err != nil {
@@ -84,7 +84,7 @@ func (s *Service) changeEndpointPolicies(op string, e *Endpoint, request string,
 	e = e.clone()
 	if !strings.EqualFold(request, RequestRemove) {
 		n := s.Network(e.HostComputeNetwork)
-		s.newPolicyCheck(m, onEndpoint, n).all(ps)
+		s.newPolicyCheck(m, onEndpoint, n).checkAll(ps)
 		s.checkPublished(n, e.ID, ps, m)
 	}
 	e.Policies = combine(m, e.Policies, request, ps)

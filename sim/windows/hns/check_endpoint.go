@@ -26,7 +26,7 @@ func (s *Service) checkEndpoint(n *Network, e *Endpoint, m *mistakes) {
 			m.add(ErrInvalidPrefix, "route destination %q is not a prefix", r.DestinationPrefix)
 		}
 	}
-	s.newPolicyCheck(m, onEndpoint, n).all(e.Policies)
+	s.newPolicyCheck(m, onEndpoint, n).checkAll(e.Policies)
 	s.checkPublished(n, e.ID, e.Policies, m)
 }
 

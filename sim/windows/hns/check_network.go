@@ -35,7 +35,7 @@ func (s *Service) checkNetwork(n *Network, m *mistakes) {
 		m.add(ErrNotImplemented, "flag 1024: %s cannot do without the host port", s.build)
 	}
 	s.checkSubnets(n, m)
-	s.newPolicyCheck(m, onNetwork, n).all(n.Policies)
+	s.newPolicyCheck(m, onNetwork, n).checkAll(n.Policies)
 	for _, r := range n.MacPool.Ranges {
 		a, err1 := net.ParseMAC(r.StartMacAddress)
 		b, err2 := net.ParseMAC(r.EndMacAddress)
@@ -77,7 +77,7 @@ func (s *Service) checkSubnet(n *Network, sub *Subnet, m *mistakes) {
 			m.add(ErrInvalidIP, "subnet %s: next hop %s is outside", sub.IpAddressPrefix, hop)
 		}
 	}
-	s.newPolicyCheck(m, onSubnet, n).all(sub.Policies)
+	s.newPolicyCheck(m, onSubnet, n).checkAll(sub.Policies)
 	if n.Is(Overlay) && len(PoliciesOf(sub.Policies, PolicyVSID)) == 0 {
 		m.add(ErrInvalidPolicy, "subnet %s of an overlay network has no VSID policy", sub.IpAddressPrefix) // hns.overlay-needs-vsid
 	}

@@ -40,8 +40,8 @@ func joined[T ~string](types []T) string {
 	return strings.Join(words, ", ")
 }
 
-// all checks and canonicalises the types of ps in place.
-func (c *policyCheck) all(ps []Policy) {
+// checkAll checks and canonicalises the types of ps in place.
+func (c *policyCheck) checkAll(ps []Policy) {
 	for i := range ps {
 		k := policyKindOf(ps[i].typ)
 		if k == nil || !slices.Contains(k.on, c.scope) {

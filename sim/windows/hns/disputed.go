@@ -61,7 +61,7 @@ func (s *Service) refusal(m *mistakes, op string) error {
 		return nil
 	}
 	if m.first.Question != nil && !slices.ContainsFunc(s.disputed, func(o Disputed) bool { return o.Question == m.first.Question }) {
-		s.disputed = append(s.disputed, Disputed{m.first.Question, m.first.with(op, m.texts...)})
+		s.disputed = append(s.disputed, Disputed{m.first.Question, m.first.forCall(op, m.texts...)})
 	}
 	return err
 }

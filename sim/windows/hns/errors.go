@@ -52,15 +52,15 @@ func (e *Error) Is(target error) bool {
 	return ok && (t.Code == e.Code || slices.ContainsFunc(e.Or, func(o *Error) bool { return o.Code == t.Code }))
 }
 
-// with returns a copy of a sentinel for one call.
-func (e *Error) with(op string, details ...string) *Error {
+// forCall returns a copy of a sentinel for one call.
+func (e *Error) forCall(op string, details ...string) *Error {
 	c := *e
 	c.Op, c.Details = op, details
 	return &c
 }
 
 func (e *Error) withf(op, format string, args ...any) *Error {
-	return e.with(op, fmt.Sprintf(format, args...))
+	return e.forCall(op, fmt.Sprintf(format, args...))
 }
 
 // The codes, with the names and texts of winerror.h (golang.org/x/sys/windows
@@ -181,5 +181,5 @@ func (m *mistakes) err(op string) error {
 	if m.first == nil {
 		return nil
 	}
-	return m.first.with(op, m.texts...)
+	return m.first.forCall(op, m.texts...)
 }

@@ -49,7 +49,7 @@ func TestErrorCodes(t *testing.T) {
 			}
 		}
 	}
-	if got := ErrInvalidParam.with("", "a", "b").Error(); got != "failed in Win32: The parameter is incorrect. (0x57): a; b" {
+	if got := ErrInvalidParam.forCall("", "a", "b").Error(); got != "failed in Win32: The parameter is incorrect. (0x57): a; b" {
 		t.Error(got)
 	}
 	if errors.Is(ErrInvalidParam, errors.New("x")) {

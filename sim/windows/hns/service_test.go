@@ -513,7 +513,7 @@ func TestNamespaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ns.NamespaceId != 2 || s.HostNamespace().NamespaceId != 1 || !same(s.HostNamespace(), s.HostNamespace()) {
+	if ns.NamespaceId != 2 || s.HostNamespace().NamespaceId != 1 || !sameNamespace(s.HostNamespace(), s.HostNamespace()) {
 		t.Errorf("compartments %d and %d", ns.NamespaceId, s.HostNamespace().NamespaceId)
 	}
 	if e.Attached() {
@@ -663,7 +663,7 @@ var allErrors = []*Error{
 }
 
 func TestErrorForm(t *testing.T) {
-	err := ErrPortAlreadyExists.with("hcnCreateLoadBalancer", "a", "b")
+	err := ErrPortAlreadyExists.forCall("hcnCreateLoadBalancer", "a", "b")
 	if got, want := err.Error(), "hcnCreateLoadBalancer failed in Win32: The specified port already exists. (0x803b0013): a; b"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -713,8 +713,8 @@ func BenchmarkRemoteEndpoints(b *testing.B) {
 	}
 }
 
-// same reports whether two calls gave the same object.
-func same(a, b *Namespace) bool { return a == b }
+// sameNamespace reports whether two calls gave the same object.
+func sameNamespace(a, b *Namespace) bool { return a == b }
 
 // A listener that has stopped is not called any more, and the others are.
 func TestOnChangeStops(t *testing.T) {

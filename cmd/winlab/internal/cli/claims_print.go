@@ -122,8 +122,8 @@ func (p *claimPrinter) sources(list []result.Source) {
 	}
 }
 
-// before puts a word before a text that is not empty.
-func before(word, text string) string {
+// prefixUnlessEmpty puts a word before a text that is not empty.
+func prefixUnlessEmpty(word, text string) string {
 	if text == "" {
 		return ""
 	}
@@ -151,7 +151,7 @@ func (p *claimPrinter) check(k shownCheck) {
 		if n := map[string]int{"by": d.By, "against": d.Against}[d.Model]; n > 0 {
 			model = fmt.Sprintf("; the model follows source %d", n)
 		}
-		p.text(6, fmt.Sprintf("disputed: source %d says so, source %d says otherwise%s%s", d.By, d.Against, before(", that is ", d.Otherwise), model))
+		p.text(6, fmt.Sprintf("disputed: source %d says so, source %d says otherwise%s%s", d.By, d.Against, prefixUnlessEmpty(", that is ", d.Otherwise), model))
 	}
 	if k.Try != "" {
 		p.line(6, "try: %s", k.Try)

@@ -179,7 +179,7 @@ func (a *app) collect(cmd *cobra.Command, to string, o *collectOptions) error {
 		case s.Absent != "":
 			fmt.Fprintf(a.err, "%-14s %s\n", name, s.Absent)
 		default:
-			fmt.Fprintf(a.err, "%-14s %s\n", name, many(len(s.Files), "file"))
+			fmt.Fprintf(a.err, "%-14s %s\n", name, countOf(len(s.Files), "file"))
 		}
 	}
 	var err error
@@ -196,7 +196,7 @@ func (a *app) collect(cmd *cobra.Command, to string, o *collectOptions) error {
 		return err
 	}
 	if to != "-" {
-		fmt.Fprintf(a.out, "%s: %s\n", to, many(len(w.Manifest().Files), "file"))
+		fmt.Fprintf(a.out, "%s: %s\n", to, countOf(len(w.Manifest().Files), "file"))
 	}
 	if failed > 0 {
 		return unexpected{fmt.Sprintf("%d of %d steps failed; %s in the bundle has why", failed, steps, bundle.Name)}
@@ -204,8 +204,8 @@ func (a *app) collect(cmd *cobra.Command, to string, o *collectOptions) error {
 	return nil
 }
 
-// many is a number with its noun.
-func many(n int, noun string) string {
+// countOf is a number with its noun.
+func countOf(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

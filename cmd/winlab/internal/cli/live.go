@@ -165,7 +165,7 @@ func (r *ring) add(line string) {
 	}
 }
 
-func (r *ring) all() []string {
+func (r *ring) entries() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.lines)
@@ -227,7 +227,7 @@ func (l *liveLab) logs(w io.Writer, program string) error {
 	if program != "" {
 		return l.programLog(w, program)
 	}
-	for _, line := range append(l.log.all(), statLines(l.net.Stats())...) {
+	for _, line := range append(l.log.entries(), statLines(l.net.Stats())...) {
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}

@@ -166,9 +166,9 @@ func (h *connections) add(c live.Connection, missed uint64) {
 	h.added = make(chan struct{})
 }
 
-// since returns the connections from a number on that are kept, the number of the next
+// connectionsFrom returns the connections from a number on that are kept, the number of the next
 // one, and what is closed when there is one.
-func (h *connections) since(from uint64) (all []live.Connection, next uint64, lost uint64, more <-chan struct{}) {
+func (h *connections) connectionsFrom(from uint64) (all []live.Connection, next uint64, lost uint64, more <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if from < h.first {
@@ -215,7 +215,7 @@ func (l *liveLab) watch(ctx context.Context, w io.Writer, o watchArgs) error {
 	if l.history == nil {
 		return errors.New("this lab keeps no connections: it was started with --history 0")
 	}
-	past, next, _, _ := l.history.since(0)
+	past, next, _, _ := l.history.connectionsFrom(0)
 	past = slices.DeleteFunc(past, func(c live.Connection) bool { return !o.Filter.wants(&c) })
 	past = past[len(past)-min(o.Last, len(past)):]
 	for i := range past {
@@ -230,7 +230,7 @@ func (l *liveLab) watch(ctx context.Context, w io.Writer, o watchArgs) error {
 		if !o.showEnded(w, ended.fresh(l.net.Programs())) {
 			return nil
 		}
-		all, to, lost, more := l.history.since(next)
+		all, to, lost, more := l.history.connectionsFrom(next)
 		next = to
 		if lost > 0 && o.Output != "json" {
 			fmt.Fprintf(w, "(%d connections were not shown: too many at once)\n", lost)

@@ -53,7 +53,7 @@ func TestConnectionFilter(t *testing.T) {
 // What is kept is the last; who was slower is told how many were lost.
 func TestHistory(t *testing.T) {
 	h := newHistory(3)
-	_, _, _, more := h.since(0)
+	_, _, _, more := h.connectionsFrom(0)
 	for i := range 5 {
 		c := connection()
 		c.Source = netip.AddrPortFrom(c.Source.Addr(), uint16(i))
@@ -67,11 +67,11 @@ func TestHistory(t *testing.T) {
 	default:
 		t.Error("nobody was told")
 	}
-	all, next, lost, _ := h.since(1)
+	all, next, lost, _ := h.connectionsFrom(1)
 	if len(all) != 3 || all[0].Source.Port() != 2 || next != 5 || lost != 1 {
 		t.Errorf("kept %d from %s, the next is %d, %d lost", len(all), all[0].Source, next, lost)
 	}
-	if all, _, lost, _ := h.since(next); len(all) != 0 || lost != 0 {
+	if all, _, lost, _ := h.connectionsFrom(next); len(all) != 0 || lost != 0 {
 		t.Errorf("after the last: %d, %d lost", len(all), lost)
 	}
 	if got, want := h.summary(), "5 connections: 4 delivered, 1 dropped no-route"; got != want {

@@ -56,7 +56,7 @@ as they were; the comment of each packet is its verdict.`,
 			return err
 		}
 		defer in.Close()
-		if same(in, to) {
+		if isSameFile(in, to) {
 			return usagef("-w %s is the capture that is read; write another file", to)
 		}
 		s, err := a.play(cmd.Context(), c, in, to, port)
@@ -71,8 +71,8 @@ as they were; the comment of each packet is its verdict.`,
 	return cmd
 }
 
-// same reports whether the file that is to be written is the one that is read.
-func same(in *os.File, to string) bool {
+// isSameFile reports whether the file that is to be written is the one that is read.
+func isSameFile(in *os.File, to string) bool {
 	i, err := in.Stat()
 	if err != nil {
 		return false

@@ -67,7 +67,7 @@ The exit code is 1 when something changed.`,
 		if err := checkPorts(o.Ports); err != nil {
 			return err
 		}
-		x, y, err := o.both(cmd.Context(), args)
+		x, y, err := o.buildBothSides(cmd.Context(), args)
 		if err != nil {
 			return err
 		}
@@ -100,8 +100,8 @@ func (a *app) printChange(c *doc.Change, form string, all bool) error {
 	return err
 }
 
-// both builds the two sides.
-func (o *whatifOptions) both(ctx context.Context, args []string) (a, b *lab.Cluster, err error) {
+// buildBothSides builds the two sides.
+func (o *whatifOptions) buildBothSides(ctx context.Context, args []string) (a, b *lab.Cluster, err error) {
 	if a, err = o.build(ctx, args[0]); err != nil {
 		return nil, nil, err
 	}
@@ -114,7 +114,7 @@ func (o *whatifOptions) both(ctx context.Context, args []string) (a, b *lab.Clus
 		return nil, nil, err
 	}
 	defer done()
-	variant, set, err := o.after(f)
+	variant, set, err := o.variantAndSettingOfB(f)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,8 +132,8 @@ func (o *whatifOptions) both(ctx context.Context, args []string) (a, b *lab.Clus
 	return a, flow.New(c), nil
 }
 
-// after is the variant and the setting of B: those of A with what is to be otherwise.
-func (o *whatifOptions) after(f *lab.File) (variant string, set *labfile.Setting, err error) {
+// variantAndSettingOfB is the variant and the setting of B: those of A with what is to be otherwise.
+func (o *whatifOptions) variantAndSettingOfB(f *lab.File) (variant string, set *labfile.Setting, err error) {
 	variant = o.variant
 	s := &f.Lab.Spec
 	if set, err = o.setting(s); err != nil {

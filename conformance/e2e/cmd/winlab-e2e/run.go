@@ -288,7 +288,7 @@ func (f *flags) sum(w io.Writer, o *suite.Outcome, err error) error {
 	case err != nil:
 		return exit{failures, err}
 	case len(o.NotSo) > 0:
-		return exitf(failures, "%d things that are known are not so: correct %s", len(o.NotSo), or(f.known))
+		return exitf(failures, "%d things that are known are not so: correct %s", len(o.NotSo), orUnknown(f.known))
 	case len(o.Unshown) > 0:
 		return exitf(allSkipped, "of these claims no check could be tried: %s\nwhat may go untried, with its reason, is for --may-skip or the file of --known", strings.Join(o.Unshown, ", "))
 	}
@@ -329,7 +329,7 @@ func describe(w io.Writer, c *suite.Cluster) {
 	if c.Simulated {
 		what = "a simulated cluster: what it shows is no evidence of what Windows does"
 	}
-	fmt.Fprintf(w, "%s, Kubernetes %s, network %s, plugin %s, proxy %s\n", what, c.Server, or(c.Network), or(c.Plugin), or(c.Proxy))
+	fmt.Fprintf(w, "%s, Kubernetes %s, network %s, plugin %s, proxy %s\n", what, c.Server, orUnknown(c.Network), orUnknown(c.Plugin), orUnknown(c.Proxy))
 	for _, n := range c.Nodes {
 		fmt.Fprintf(w, "  %s: %s %s, kubelet %s, %s\n", n.Name, n.OS, n.Build, n.Kubelet, n.Runtime)
 	}
@@ -338,7 +338,7 @@ func describe(w io.Writer, c *suite.Cluster) {
 	}
 }
 
-func or(s string) string {
+func orUnknown(s string) string {
 	if s == "" {
 		return "unknown"
 	}
@@ -364,7 +364,7 @@ func (f *flags) print(w io.Writer, specs []suite.Spec, c *suite.Cluster) error {
 			if s.Kind == suite.Refusals {
 				expect = "refused"
 			}
-			row = append(row, or(d.Status), strings.Replace(or(expect), "unknown", "observe", 1))
+			row = append(row, orUnknown(d.Status), strings.Replace(orUnknown(expect), "unknown", "observe", 1))
 		}
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}

@@ -54,15 +54,15 @@ func Up(t *testing.T, file, version string) *cluster.Cluster {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		for _, s := range left(filepath.Dir(c.Kubeconfig())) {
+		for _, s := range leftovers(filepath.Dir(c.Kubeconfig())) {
 			t.Errorf("this is left of the cluster: %s", s)
 		}
 	})
 	return c
 }
 
-// left lists what still uses a cluster's folder: the folder, mounts and processes.
-func left(dir string) (all []string) {
+// leftovers lists what still uses a cluster's folder: the folder, mounts and processes.
+func leftovers(dir string) (all []string) {
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		all = append(all, "the folder "+dir)
 	}

@@ -237,8 +237,8 @@ func nodeBundle(t *testing.T, out io.Writer, files ...bundle.File) {
 
 type sayFunc = func(context.Context, io.Reader, io.Writer, string) error
 
-// mine is a file of a node.
-func mine(node string) bundle.File {
+// nodeFile is a file of a node.
+func nodeFile(node string) bundle.File {
 	return bundle.File{Path: "nodes/" + node + "/hns/networks.json", What: "networks", Node: node}
 }
 
@@ -265,7 +265,7 @@ func twoPods(t *testing.T, win1 func(out io.Writer) error) sayFunc {
 		case strings.HasPrefix(words, "exec ") && strings.Contains(words, "pod/winlab-collect-win1 "):
 			return win1(out)
 		case strings.HasPrefix(words, "exec "):
-			nodeBundle(t, out, mine("win2"))
+			nodeBundle(t, out, nodeFile("win2"))
 			return answer{"1 of 12 steps failed", errors.New("exit status 1")}
 		case strings.HasPrefix(words, "get --namespace"):
 			_, err := io.WriteString(out, `{"status": {"containerStatuses": [{"state": {"waiting": {"reason": "ErrImagePull", "message": "no route"}}}]}}`)
@@ -289,9 +289,9 @@ func TestNodes(t *testing.T) {
 		win1 func(out io.Writer) error
 		want string // of win1
 	}{
-		"good":   {func(out io.Writer) error { nodeBundle(t, out, mine("win1")); return nil }, "win1 hns-v1:"},
+		"good":   {func(out io.Writer) error { nodeBundle(t, out, nodeFile("win1")); return nil }, "win1 hns-v1:"},
 		"text":   {func(out io.Writer) error { _, err := io.WriteString(out, "no zip"); return err }, "win1 node: winlab.exe wrote no bundle that can be read: "},
-		"others": {func(out io.Writer) error { nodeBundle(t, out, mine("win2")); return nil }, `win1 node: its bundle has "nodes/win2/hns/networks.json", which is no file of this node`},
+		"others": {func(out io.Writer) error { nodeBundle(t, out, nodeFile("win2")); return nil }, `win1 node: its bundle has "nodes/win2/hns/networks.json", which is no file of this node`},
 		"api":    {func(out io.Writer) error { nodeBundle(t, out, bundle.File{Path: "cluster/pods.json"}); return nil }, `win1 node: its bundle has "cluster/pods.json", which is no file of this node`},
 	} {
 		t.Run(name, func(t *testing.T) {

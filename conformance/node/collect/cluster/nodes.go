@@ -237,7 +237,7 @@ func (n *Nodes) onNode(ctx context.Context, kubectl Kubectl, node, run string) (
 	}
 	wait := []string{"wait", "--namespace", n.namespace(), pod, "--for=condition=Ready", "--timeout=" + n.start().String()}
 	if _, err := kubectl.output(ctx, wait...); err != nil {
-		return nil, fmt.Errorf("the pod did not start in %s: %w%s", n.start(), err, n.why(ctx, kubectl, pod))
+		return nil, fmt.Errorf("the pod did not start in %s: %w%s", n.start(), err, n.waitingReason(ctx, kubectl, pod))
 	}
 	if n.Program != "" {
 		if err := n.copyIn(ctx, kubectl, pod); err != nil {
@@ -279,8 +279,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// why says what a pod that does not start waits for.
-func (n *Nodes) why(ctx context.Context, kubectl Kubectl, pod string) string {
+// waitingReason says what a pod that does not start waits for.
+func (n *Nodes) waitingReason(ctx context.Context, kubectl Kubectl, pod string) string {
 	type state struct {
 		Waiting, Terminated struct{ Reason, Message string }
 	}

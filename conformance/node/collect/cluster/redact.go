@@ -153,8 +153,8 @@ func (r *redaction) text(s string) string {
 	return s
 }
 
-// out takes a value out.
-func (r *redaction) out(v string) string {
+// redact takes a value out.
+func (r *redaction) redact(v string) string {
 	if v != "" && v != collect.Redacted {
 		r.count++
 	}
@@ -181,7 +181,7 @@ func (r *redaction) field(name string, v any) any {
 		return r.texts(v, name == "binaryData")
 	}
 	if s, ok := v.(string); ok && collect.SecretName(name, s) {
-		return r.out(s)
+		return r.redact(s)
 	}
 	return r.value(v)
 }
@@ -197,7 +197,7 @@ func (r *redaction) texts(v any, all bool) any {
 		case !isText:
 			m[k] = r.value(x)
 		case all || k == lastApplied || collect.SecretName(k, s):
-			m[k] = r.out(s)
+			m[k] = r.redact(s)
 		default:
 			m[k] = r.text(s)
 		}
@@ -221,7 +221,7 @@ func (r *redaction) pairs(list []any, public func(string) bool) []any {
 			case isText && (k != "value" || public(name)):
 				m[k] = r.field(k, s)
 			case isText:
-				m[k] = r.out(s)
+				m[k] = r.redact(s)
 			default:
 				m[k] = r.value(v) // valueFrom: a reference to a Secret has its name, not its value
 			}

@@ -32,7 +32,7 @@ type cost struct {
 	peak int64
 }
 
-func (c cost) each() float64 { return float64(c.cpu) / float64(max(c.units, 1)) }
+func (c cost) perUnit() float64 { return float64(c.cpu) / float64(max(c.units, 1)) }
 
 // work is one line of the table.
 type work struct {
@@ -125,7 +125,7 @@ func measure(ctx context.Context, winlab string, packets, rounds int, only strin
 
 // judge is the line of a work, and whether it is over its budget.
 func (w *work) judge(a, p cost) (line string, over bool) {
-	ratio := p.each() / a.each()
+	ratio := p.perUnit() / a.perUnit()
 	reached := ratio >= w.goal
 	over = ratio < w.budget
 	sign := "≥"
@@ -135,13 +135,13 @@ func (w *work) judge(a, p cost) (line string, over bool) {
 	}
 	goal := fmt.Sprintf("%s %.3g×", sign, w.goal)
 	if w.within > 0 {
-		goal, reached = "≤ "+span(float64(w.within)), a.each() <= float64(w.within)
+		goal, reached = "≤ "+span(float64(w.within)), a.perUnit() <= float64(w.within)
 	}
 	note := "short of the goal"
 	if reached {
 		note = "reached"
 	}
-	ours := fmt.Sprintf("%s %s", span(a.each()), w.unit)
+	ours := fmt.Sprintf("%s %s", span(a.perUnit()), w.unit)
 	if w.peak > 0 {
 		ours += fmt.Sprintf(", %d MB", a.peak>>20)
 	}
@@ -152,7 +152,7 @@ func (w *work) judge(a, p cost) (line string, over bool) {
 	if over {
 		note = "OVER BUDGET, " + note
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%.2f×\t%s %.3g×\t%s\t%s\t%s", w.name, ours, span(p.each()), w.peerName, ratio, sign, w.budget, goal, note, w.not), over
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%.2f×\t%s %.3g×\t%s\t%s\t%s", w.name, ours, span(p.perUnit()), w.peerName, ratio, sign, w.budget, goal, note, w.not), over
 }
 
 // median is the run with the median of CPU time.

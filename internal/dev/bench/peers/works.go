@@ -345,7 +345,7 @@ func (b *bench) plain(context.Context) (cost, error) {
 // plain1M is what a million of these would cost.
 func (b *bench) plain1M(ctx context.Context) (cost, error) {
 	c, err := b.plain(ctx)
-	c.cpu, c.units = time.Duration(c.each()*1e6), 1
+	c.cpu, c.units = time.Duration(c.perUnit()*1e6), 1
 	return c, err
 }
 

@@ -242,7 +242,7 @@ func (s *Server) ChangeServices(list []*kube.Service) (watched bool, err error) 
 				return watched, fmt.Errorf("API server: %w", err)
 			}
 			wanted[r.name()+" "+key(m.GetNamespace(), m.GetName())] = true
-			if old := s.store.get(r, m.GetNamespace(), m.GetName()); old != nil && same(old, o) {
+			if old := s.store.get(r, m.GetNamespace(), m.GetName()); old != nil && isSameObject(old, o) {
 				continue
 			}
 			if err := s.Apply(o); err != nil {
@@ -304,8 +304,8 @@ func (s *Server) watches(o runtime.Object) bool {
 
 const slicesResource = "endpointslices.discovery.k8s.io"
 
-// same compares a stored object with one that is to be stored.
-func same(old, o runtime.Object) bool {
+// isSameObject compares a stored object with one that is to be stored.
+func isSameObject(old, o runtime.Object) bool {
 	old = old.DeepCopyObject()
 	if m, err := meta.Accessor(old); err == nil {
 		m.SetResourceVersion("")

@@ -189,9 +189,9 @@ func (s *store) get(r *resource, namespace, name string) runtime.Object {
 	return s.objects[r.name()][key(namespace, name)]
 }
 
-// since returns the changes after a version, the version they lead to, and what is
+// changesSince returns the changes after a version, the version they lead to, and what is
 // closed at the next change; ok is false when they were forgotten.
-func (s *store) since(version uint64) (changes []change, now uint64, next <-chan struct{}, ok bool) {
+func (s *store) changesSince(version uint64) (changes []change, now uint64, next <-chan struct{}, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if version < s.dropped {

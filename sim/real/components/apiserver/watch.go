@@ -88,7 +88,7 @@ func (s *Server) watchFrom(o *metav1.ListOptions) (version uint64, withAll bool,
 	if initialEvents(o) || o.SendInitialEvents == nil && version == 0 {
 		return version, true, nil
 	}
-	if _, _, _, ok := s.store.since(version); !ok {
+	if _, _, _, ok := s.store.changesSince(version); !ok {
 		return 0, false, apierrors.NewResourceExpired("too old resource version: " + o.ResourceVersion)
 	}
 	return version, false, nil
@@ -123,7 +123,7 @@ func (s *Server) follow(h *http.Request, o *metav1.ListOptions, t *stream, versi
 	quiet := time.NewTicker(bookmarkEvery)
 	defer quiet.Stop()
 	for {
-		changes, now, next, ok := s.store.since(version)
+		changes, now, next, ok := s.store.changesSince(version)
 		if !ok {
 			_ = t.send(watch.Error, apierrors.NewResourceExpired("the watch is too slow: its changes are forgotten").Status())
 			return
