@@ -152,7 +152,7 @@ func (k *kindOf[T]) create(svc *hns.Service, op string, o *operation) (string, e
 	} else if *id != "" {
 		g, err := ParseGUID(*id)
 		if err != nil {
-			return "", with(hns.ErrInvalidParam, op, "ID: "+err.Error())
+			return "", errorWith(hns.ErrInvalidParam, op, "ID: "+err.Error())
 		}
 		*id = g.String()
 	}
@@ -179,7 +179,7 @@ func byRequest(modify func(svc *hns.Service, id string, req hns.ModifyRequest) e
 
 func modifyRequest(op string, o *operation) (req hns.ModifyRequest, err error) {
 	if err := json.Unmarshal([]byte(o.text(0)), &req); err != nil {
-		return req, with(hns.ErrInvalidJSON, op, err.Error())
+		return req, errorWith(hns.ErrInvalidJSON, op, err.Error())
 	}
 	return req, nil
 }
