@@ -41,6 +41,9 @@ func kindOf(c *result.Check) string {
 // of each kind, and wants what the check has: the same flow with the same paths, the same
 // answers, the same objects.
 func TestCommandsRepeatTheirChecks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs it: it builds four labs and runs a hundred commands")
+	}
 	doc, err := verify.Run(t.Context(), verify.Options{Nodes: fixtures + "/nodes", Paths: []string{
 		fixtures + "/labs/l2bridge-azure-cni-dual-stack.yaml", fixtures + "/labs/l2bridge-flannel-host-gw.yaml", fixtures + "/labs/overlay-flannel-vxlan.yaml",
 		fixtures + "/labs/ovs-l3.yaml", fixtures + "/incidents"}})

@@ -167,6 +167,9 @@ func endsOf(c *lab.Cluster) (pods, services, nodePort []string) {
 // TestFewFlowsAreSentEach: in a large cluster a question about few flows is answered without
 // finding out what is equal, and the answers are those of the classes.
 func TestFewFlowsAreSentEach(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs it: a cluster of 67 nodes")
+	}
 	t.Parallel()
 	path, err := labtest.Write(t.TempDir(), labtest.Size{Nodes: 67, Linux: 1, Pods: 30, Services: 4, NodePorts: 1, Policies: 2})
 	if err != nil {

@@ -92,6 +92,9 @@ func write(t *testing.T, dir, name, text string) string {
 }
 
 func TestMutationTesting(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test runs it: it compiles a package for each mutant")
+	}
 	dir := t.TempDir()
 	write(t, dir, "go.mod", "module example.test/sample\n\ngo 1.21\n")
 	write(t, dir, "sample.go", sampleSource)
