@@ -62,7 +62,8 @@ func (c *Cluster) OneBuild() error {
 // sent is what became of a flow: its trace, not summed up, and whether all ways were
 // tried.
 type sent struct {
-	t        *trace.Trace
+	t *trace.Trace
+	ends
 	complete bool
 }
 
@@ -128,7 +129,7 @@ func (c *Cluster) onBuilds(ctx context.Context, chosen map[string]int, send send
 	w.assumed(&s)
 	var open []string
 	for _, n := range c.Plan.OpenBuilds() {
-		if _, ok := chosen[n.Kube.Name]; !ok && w.concerns(s.t, n.Kube.Name) {
+		if _, ok := chosen[n.Kube.Name]; !ok && w.concerns(&s, n.Kube.Name) {
 			open = append(open, n.Kube.Name)
 		}
 	}
@@ -173,7 +174,8 @@ func (c *Cluster) withBuilds(ctx context.Context, chosen map[string]int) (*Clust
 // concerns reports whether what a node does can decide about a flow: the packet came to
 // it, an end of the flow or a backend that the Service may have is on it, or the name was
 // asked there.
-func (c *Cluster) concerns(t *trace.Trace, node string) bool {
+func (c *Cluster) concerns(s *sent, node string) bool {
+	t := s.t
 	at := func(p *trace.Path) bool {
 		return slices.ContainsFunc(p.Steps, func(s trace.Step) bool { return s.Place == node })
 	}
@@ -189,29 +191,25 @@ func (c *Cluster) concerns(t *trace.Trace, node string) bool {
 			}
 		}
 	}
-	return t.Flow.Node == node || c.endOn(t.Flow.From, node) || c.endOn(t.Flow.To, node) || c.backendOn(t, node)
+	return t.Flow.Node == node || c.endOn(s.from, node) || c.endOn(s.to, node) || c.backendOn(s, node)
 }
 
 // endOn reports whether an end of a flow is a node, or a pod that is to be there.
-func (c *Cluster) endOn(text, node string) bool {
-	t, err := labfile.ParseTarget(text)
-	if err != nil {
-		return false
-	}
+func (c *Cluster) endOn(t labfile.Target, node string) bool {
 	if t.Kind == labfile.NodeTarget {
 		return t.Name == node
 	}
-	return t.Kind == labfile.PodTarget && slices.ContainsFunc(c.Plan.Pods, func(p *plan.Pod) bool { return p.Node == node && p.Key() == plan.PodKey(t.Name) })
+	return t.Kind == labfile.PodTarget && slices.ContainsFunc(c.Plan.Pods, func(p *plan.Pod) bool { return p.Node == node && p.Key() == t.Namespace+"/"+t.Name })
 }
 
 // backendOn reports whether a pod that a Service selects is to be on a node, whether the
 // node's plugin has given it a network or not; the Service is one that the flow goes to.
-func (c *Cluster) backendOn(t *trace.Trace, node string) bool {
+func (c *Cluster) backendOn(f *sent, node string) bool {
+	t := f.t
 	dst, _ := netip.ParseAddr(t.Flow.Dst)
-	to, err := labfile.ParseTarget(t.Flow.To)
 	for _, s := range c.Plan.Services {
 		k := c.Service(s.Namespace, s.Name)
-		named := err == nil && to.Kind == labfile.ServiceTarget && plan.PodKey(to.Name) == s.Namespace+"/"+s.Name
+		named := f.to.Kind == labfile.ServiceTarget && f.to.Namespace == s.Namespace && f.to.Name == s.Name
 		has := k != nil && (slices.Contains(k.ClusterIPs, dst) || slices.Contains(k.ExternalIPs, dst) || slices.Contains(k.IngressIPs, dst))
 		if k != nil && !has {
 			for _, p := range k.Ports {

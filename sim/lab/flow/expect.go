@@ -58,7 +58,8 @@ func (c *Cluster) Run(ctx context.Context, f labfile.Flow) (Result, error) {
 		o.check(ctx, c)
 		return o, nil
 	}
-	r := Request{From: f.From, To: f.To, Protocol: f.Protocol, IPv6: f.Family == labfile.FamilyIPv6, SrcPort: f.SourcePort, Size: f.Size, DontFragment: f.DontFragment, Meanwhile: f.Meanwhile}
+	r := requestOf(f)
+	r.Size, r.DontFragment, r.Meanwhile = f.Size, f.DontFragment, f.Meanwhile
 	if f.Idle != "" {
 		d, err := time.ParseDuration(f.Idle)
 		if err != nil {
@@ -186,16 +187,15 @@ func (c *Cluster) backendAddrs(name string) []netip.Addr {
 // balancer's hash picked. The real hash is not published: that it spreads
 // different ports, or keeps a source on one backend, does not depend on it.
 func (c *Cluster) spread(ctx context.Context, f labfile.Flow) ([]string, error) {
-	r := Request{From: f.From, To: f.To, Protocol: f.Protocol, IPv6: f.Family == labfile.FamilyIPv6}
-	from, err := c.source(r.From, r.IPv6)
+	r, err := requestOf(f).read()
 	if err != nil {
 		return nil, err
 	}
-	to, err := labfile.ParseTarget(r.To)
+	from, err := c.source(r.from, r.IPv6)
 	if err != nil {
 		return nil, err
 	}
-	dst, err := c.destination(to, r)
+	dst, err := c.destination(r)
 	if err != nil {
 		return nil, err
 	}

@@ -105,33 +105,34 @@ const (
 // Trace sends a request through the cluster, once for every admissible choice
 // of a load balancer, and says what happened.
 func (c *Cluster) Trace(ctx context.Context, r Request) (*trace.Trace, error) {
-	if r.Protocol == "" {
-		r.Protocol = "tcp"
+	req, err := r.read()
+	if err != nil {
+		return nil, err
 	}
 	if r.At != "" {
 		if err := c.GoTo(ctx, r.At); err != nil {
 			return nil, err
 		}
 	}
-	return c.settled(ctx, func(ctx context.Context, c *Cluster) (sent, error) { return c.send(ctx, r) })
+	return c.settled(ctx, func(ctx context.Context, c *Cluster) (sent, error) { return c.send(ctx, req) })
 }
 
 // send sends a request, and leaves it to the caller to sum up. The error is never
 // together with a trace.
-func (c *Cluster) send(ctx context.Context, r Request) (s sent, err error) {
+func (c *Cluster) send(ctx context.Context, r request) (s sent, err error) {
 	if err := c.rebuildChanged(ctx); err != nil {
 		return s, err
 	}
-	t := &trace.Trace{Schema: trace.Schema, Lab: c.Info(), NotModelled: c.NotModelled, Flow: trace.Flow{From: r.From, To: r.To, Protocol: r.Protocol}, Command: c.command(r)}
+	t := &trace.Trace{Schema: trace.Schema, Lab: c.Info(), NotModelled: c.NotModelled, Flow: trace.Flow{From: r.From, To: r.To, Protocol: r.Protocol}, Command: c.command(r.Request)}
 	f, err := c.resolve(ctx, t, r)
 	switch {
 	case err != nil:
 		return s, err
 	case f == nil:
 		// There is nothing to send, and the trace says why.
-		return sent{t, true}, nil
+		return sent{t, r.ends, true}, nil
 	}
-	s.t = t
+	s.t, s.ends = t, r.ends
 	if t.Paths, s.complete, err = c.explore(ctx, f); err != nil {
 		return sent{}, err
 	}
@@ -202,7 +203,7 @@ func (c *Cluster) command(r Request) string {
 const mostAssumed = 3
 
 // assume notes every default that the caller did not choose.
-func (f *flow) assume(t *trace.Trace, r Request, firstPort uint16) {
+func (f *flow) assume(t *trace.Trace, r request, firstPort uint16) {
 	t.Assumed = make([]trace.Assumption, 0, mostAssumed)
 	add := func(what, value, flag string) {
 		t.Assumed = append(t.Assumed, trace.Assumption{What: what, Value: value, Flag: flag})

@@ -73,9 +73,18 @@ func (c *Cluster) PodEndpoints(node string) []string {
 // Pods lists the pods as "namespace/name", sorted.
 func (c *Cluster) Pods() []string { return c.names(cluster.PodKind) }
 
+// end finds an end of a flow as a user writes it.
+func (c *Cluster) end(text string) (endpoint, error) {
+	t, err := labfile.ParseTarget(text)
+	if err != nil {
+		return endpoint{}, err
+	}
+	return c.source(t, false)
+}
+
 // MAC is the MAC address of an end: pod/..., node/... or host/....
 func (c *Cluster) MAC(text string) (packet.MAC, error) {
-	e, err := c.source(text, false)
+	e, err := c.end(text)
 	if err != nil {
 		return packet.MAC{}, err
 	}
@@ -93,7 +102,7 @@ func (c *Cluster) Address(text string) (netip.Addr, error) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return a, nil
 	}
-	e, err := c.source(text, false)
+	e, err := c.end(text)
 	return e.addr, err
 }
 
@@ -103,7 +112,7 @@ func (c *Cluster) Has(text string, a netip.Addr) (bool, error) {
 	if want, err := netip.ParseAddr(text); err == nil {
 		return want == a, nil
 	}
-	e, err := c.source(text, false)
+	e, err := c.end(text)
 	if err != nil {
 		return false, err
 	}

@@ -73,22 +73,18 @@ type endpoint struct {
 
 // resolve makes a flow of a request. It returns nil when nothing can be sent;
 // then the trace has its verdict.
-func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow, error) {
-	if c.withoutNetwork(t, r) {
+func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r request) (*flow, error) {
+	if c.withoutNetwork(t, r.ends) {
 		return nil, nil
 	}
-	from, err := c.source(r.From, r.IPv6)
+	from, err := c.source(r.from, r.IPv6)
 	if err != nil {
 		return nil, err
 	}
 	if n := from.machine.Node; n != nil {
 		t.Flow.Node, t.Flow.Build = n.Name, n.Plan.Build
 	}
-	to, err := labfile.ParseTarget(r.To)
-	if err != nil {
-		return nil, err
-	}
-	dst, err := c.target(ctx, t, r, from, to)
+	dst, err := c.target(ctx, t, r, from)
 	if err != nil || t.Verdict != "" {
 		return nil, err
 	}
@@ -96,7 +92,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 		c.withoutAddress(t, dst.machine, r.IPv6, fmt.Sprintf("%s has no %s address", r.To, family(r.IPv6)))
 		return nil, nil
 	}
-	in := c.ingressOf(to, dst.addr)
+	in := c.ingressOf(r.to, dst.addr)
 	if in != nil && !c.served(dst.addr) {
 		t.Verdict, t.Reason, t.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
 		t.Flow.Dst, t.Flow.DstPort = dst.addr.String(), dst.port
@@ -120,7 +116,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 		return nil, err
 	}
 	f.ingress = in
-	f.elsewhere = to.Kind == labfile.LocalhostTarget && otherNamespace(from.machine)
+	f.elsewhere = r.to.Kind == labfile.LocalhostTarget && otherNamespace(from.machine)
 	t.Flow.Src, t.Flow.Dst, t.Flow.DstPort = src.String(), dst.addr.String(), dst.port
 	f.assume(t, r, c.firstPort())
 	return f, nil
@@ -128,8 +124,8 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r Request) (*flow
 
 // withoutNetwork settles the trace of a request from or to a pod that the network plugin
 // has refused.
-func (c *Cluster) withoutNetwork(t *trace.Trace, r Request) bool {
-	for i, end := range []string{r.From, r.To} {
+func (c *Cluster) withoutNetwork(t *trace.Trace, e ends) bool {
+	for i, end := range []labfile.Target{e.from, e.to} {
 		no, ok := c.refusedPod(end)
 		if !ok {
 			continue
@@ -149,12 +145,11 @@ func (c *Cluster) withoutNetwork(t *trace.Trace, r Request) bool {
 }
 
 // refusedPod is the pod that an end of a request names, where it has no network.
-func (c *Cluster) refusedPod(end string) (cluster.NoNetwork, bool) {
-	to, err := labfile.ParseTarget(end)
-	if err != nil || to.Kind != labfile.PodTarget {
+func (c *Cluster) refusedPod(end labfile.Target) (cluster.NoNetwork, bool) {
+	if end.Kind != labfile.PodTarget {
 		return cluster.NoNetwork{}, false
 	}
-	return c.WithoutNetwork(to.Namespace + "/" + to.Name)
+	return c.WithoutNetwork(end.Namespace + "/" + end.Name)
 }
 
 // withoutAddress settles the trace of a request whose sender or receiver has no address
@@ -179,8 +174,8 @@ func (c *Cluster) withoutAddress(t *trace.Trace, m *cluster.Machine, v6 bool, wh
 }
 
 // firstPacket describes the first packet of a flow.
-func (c *Cluster) firstPacket(r Request, from endpoint, src netip.Addr, dst endpoint) (*flow, error) {
-	f := &flow{from: from.machine.Ref, label: label(r.From, from.machine), proto: protoOf(r.Protocol, dst.addr), src: src, srcPort: r.SrcPort, dst: netip.AddrPortFrom(dst.addr, dst.port),
+func (c *Cluster) firstPacket(r request, from endpoint, src netip.Addr, dst endpoint) (*flow, error) {
+	f := &flow{from: from.machine.Ref, label: label(r.from, from.machine), proto: protoOf(r.Protocol, dst.addr), src: src, srcPort: r.SrcPort, dst: netip.AddrPortFrom(dst.addr, dst.port),
 		ttl: r.TTL, payload: payload(r.Size), idle: r.Idle, tap: r.Tap, dontFragment: r.DontFragment}
 	f.data = f.proto == packet.TCP && r.Size > 0
 	if f.ttl == 0 {
@@ -208,11 +203,11 @@ func (c *Cluster) isPodAddress(a netip.Addr) bool {
 }
 
 // label names the sender in steps: as the request does, but not by an address.
-func label(text string, m *cluster.Machine) string {
-	if t, err := labfile.ParseTarget(text); err == nil && t.Kind == labfile.AddressTarget {
+func label(from labfile.Target, m *cluster.Machine) string {
+	if from.Kind == labfile.AddressTarget {
 		return m.Ref.String()
 	}
-	return text
+	return from.String()
 }
 
 func payload(size int) []byte {
@@ -268,11 +263,7 @@ func otherContainer(st *host.Stack) *host.Stack {
 }
 
 // source finds the sender.
-func (c *Cluster) source(text string, v6 bool) (endpoint, error) {
-	t, err := labfile.ParseTarget(text)
-	if err != nil {
-		return endpoint{}, err
-	}
+func (c *Cluster) source(t labfile.Target, v6 bool) (endpoint, error) {
 	if t.Kind == labfile.AddressTarget {
 		m := c.Owner(t.Addr)
 		if m == nil {
@@ -333,22 +324,23 @@ func (c *Cluster) endpointOf(m *cluster.Machine, v6 bool) endpoint {
 
 // target finds the address that a target means. A name that does not resolve
 // settles the trace.
-func (c *Cluster) target(ctx context.Context, t *trace.Trace, r Request, from endpoint, to labfile.Target) (endpoint, error) {
-	if to.Kind == labfile.NameTarget {
-		return c.lookup(ctx, t, r, from, to)
+func (c *Cluster) target(ctx context.Context, t *trace.Trace, r request, from endpoint) (endpoint, error) {
+	if r.to.Kind == labfile.NameTarget {
+		return c.lookup(ctx, t, r, from)
 	}
-	return c.destination(to, r)
+	return c.destination(r)
 }
 
 // destination finds the address of a target that needs no DNS.
-func (c *Cluster) destination(t labfile.Target, r Request) (endpoint, error) {
+func (c *Cluster) destination(r request) (endpoint, error) {
+	t := r.to
 	switch t.Kind {
 	case labfile.AddressTarget, labfile.LocalhostTarget:
 		return endpoint{addr: t.Addr, port: t.Port}, nil
 	case labfile.ServiceTarget:
-		return c.serviceEndpoint(t, r)
+		return c.serviceEndpoint(r)
 	}
-	if e, ok := c.goneEndpoint(t, r); ok {
+	if e, ok := c.goneEndpoint(r); ok {
 		return e, nil
 	}
 	e, err := c.named(t, r.IPv6)
@@ -376,9 +368,10 @@ func firstPort(s *host.Stack, proto packet.Proto) uint16 {
 
 // serviceEndpoint is the address of a Service: for a sender outside the cluster
 // the ingress address of a LoadBalancer, for all others the cluster IP.
-func (c *Cluster) serviceEndpoint(t labfile.Target, r Request) (endpoint, error) {
+func (c *Cluster) serviceEndpoint(r request) (endpoint, error) {
+	t := r.to
 	s := c.Service(t.Namespace, t.Name)
-	if e, ok := c.goneEndpoint(t, r); s == nil && ok {
+	if e, ok := c.goneEndpoint(r); s == nil && ok {
 		return e, nil
 	}
 	if s == nil {
@@ -389,7 +382,7 @@ func (c *Cluster) serviceEndpoint(t labfile.Target, r Request) (endpoint, error)
 		return endpoint{}, fmt.Errorf("there is no Service %s/%s in this lab; there are %s", t.Namespace, t.Name, strings.Join(names, ", "))
 	}
 	e := endpoint{port: t.Port}
-	for _, ip := range frontends(s, r.From) {
+	for _, ip := range frontends(s, r.from) {
 		if ip.Is6() == r.IPv6 {
 			e.addr = ip
 		}
@@ -404,16 +397,16 @@ func (c *Cluster) serviceEndpoint(t labfile.Target, r Request) (endpoint, error)
 }
 
 // frontends are the addresses of a Service that a sender uses.
-func frontends(s *kube.Service, sender string) []netip.Addr {
-	if from, err := labfile.ParseTarget(sender); err == nil && from.Kind == labfile.HostTarget && len(s.IngressIPs) > 0 {
+func frontends(s *kube.Service, from labfile.Target) []netip.Addr {
+	if from.Kind == labfile.HostTarget && len(s.IngressIPs) > 0 {
 		return s.IngressIPs
 	}
 	return s.ClusterIPs
 }
 
 // lookup resolves a name target as the sender's resolver does.
-func (c *Cluster) lookup(ctx context.Context, t *trace.Trace, r Request, from endpoint, to labfile.Target) (endpoint, error) {
-	look, ips, err := c.resolveName(ctx, from.machine, to.Name, r.Tool)
+func (c *Cluster) lookup(ctx context.Context, t *trace.Trace, r request, from endpoint) (endpoint, error) {
+	look, ips, err := c.resolveName(ctx, from.machine, r.to.Name, r.Tool)
 	if err != nil {
 		return endpoint{}, err
 	}
@@ -430,7 +423,7 @@ func (c *Cluster) lookup(ctx context.Context, t *trace.Trace, r Request, from en
 			continue
 		}
 		t.Flow.Dst = ip.String()
-		e := endpoint{addr: ip, port: to.Port}
+		e := endpoint{addr: ip, port: r.to.Port}
 		for _, s := range c.Kube.Services {
 			if e.port == 0 && slices.Contains(s.ClusterIPs, ip) && len(s.Ports) > 0 {
 				e.port = s.Ports[0].Port
@@ -468,6 +461,10 @@ func weakestOf(look *trace.Lookup) evidence.Grade {
 
 // Resolve resolves a name from a pod, node or host with a tool.
 func (c *Cluster) Resolve(ctx context.Context, from, name string, tool dns.Tool) (trace.Lookup, error) {
+	sender, err := labfile.ParseTarget(from)
+	if err != nil {
+		return trace.Lookup{}, err
+	}
 	if err := c.OneBuild(); err != nil {
 		return trace.Lookup{}, err
 	}
@@ -475,10 +472,10 @@ func (c *Cluster) Resolve(ctx context.Context, from, name string, tool dns.Tool)
 		return trace.Lookup{}, err
 	}
 	var t trace.Trace
-	if c.withoutNetwork(&t, Request{From: from}) {
+	if c.withoutNetwork(&t, ends{from: sender}) {
 		return trace.Lookup{Name: name, Tool: string(tool), Verdict: trace.Unresolved, Reason: t.Reason, Summary: t.Summary}, nil
 	}
-	e, err := c.source(from, false)
+	e, err := c.source(sender, false)
 	if err != nil {
 		return trace.Lookup{}, err
 	}

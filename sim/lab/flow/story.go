@@ -69,7 +69,8 @@ func (c *Cluster) reach(ctx context.Context, steps int) error {
 // packetOf is one packet in the life of connections.
 type packetOf struct {
 	labfile.Flow
-	steps int // that are done before
+	request request
+	steps   int // that are done before
 }
 
 // life lists what is sent on a connection up to a flow, with the packets of all
@@ -80,7 +81,14 @@ func (c *Cluster) life(f labfile.Flow) ([]packetOf, error) {
 	var all []packetOf
 	for _, other := range s.AllFlows() {
 		if other.Connection != "" && other.Number <= f.Number {
-			all = append(all, packetOf{other, slices.Index(names, other.At) + 1})
+			p := packetOf{Flow: other, steps: slices.Index(names, other.At) + 1}
+			if other.From != "" || other.To != "" { // later packets need not repeat them
+				var err error
+				if p.request, err = requestOf(other).read(); err != nil {
+					return nil, fmt.Errorf("connection %s: %w", other.Connection, err)
+				}
+			}
+			all = append(all, p)
 		}
 	}
 	if f.Number == 0 || len(all) == 0 || all[len(all)-1].Connection != f.Connection {
@@ -143,13 +151,13 @@ func (c *Cluster) sendConnection(ctx context.Context, f labfile.Flow) (s sent, e
 	for len(todo) > 0 && len(t.Paths) < maxPaths {
 		r := &replay{c: c, of: f.Connection, life: life, t: t}
 		if err := r.run(ctx, todo[0]); err != nil || t.Verdict != "" {
-			return sent{t, true}, err
+			return sent{t, first.request.ends, true}, err
 		}
 		todo = append(todo[1:], alternatives(r.choices.Made, len(todo[0]))...)
 		result := r.result()
 		t.Paths = append(t.Paths, r.flow.judge(c, &result))
 	}
-	return sent{t, len(todo) == 0}, nil
+	return sent{t, first.request.ends, len(todo) == 0}, nil
 }
 
 // opened is a connection during a replay.
@@ -284,7 +292,7 @@ func (r *replay) sameTuple(o *opened) bool {
 func (r *replay) first(ctx context.Context, p packetOf) error {
 	c, mine := r.c, p.Connection == r.of
 	t := &trace.Trace{}
-	f, err := c.resolve(ctx, t, Request{From: p.From, To: p.To, Protocol: cmp.Or(p.Protocol, "tcp"), IPv6: p.Family == labfile.FamilyIPv6, SrcPort: p.SourcePort})
+	f, err := c.resolve(ctx, t, p.request)
 	if err != nil {
 		return fmt.Errorf("connection %s: %w", p.Connection, err)
 	}
@@ -443,7 +451,8 @@ func quoted(s string) string {
 }
 
 // goneEndpoint is the last address of a pod or Service that was deleted.
-func (c *Cluster) goneEndpoint(t labfile.Target, r Request) (endpoint, bool) {
+func (c *Cluster) goneEndpoint(r request) (endpoint, bool) {
+	t := r.to
 	a, ok := c.Gone(string(t.Kind) + "/" + t.Namespace + "/" + t.Name)
 	if !ok || a.Is6() != r.IPv6 {
 		return endpoint{}, false
